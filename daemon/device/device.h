@@ -1,0 +1,110 @@
+/* The device: geometry, memory, the arena, the tensor table, and the rules between tensors.
+ *
+ * Invariant: no byte of the device is data (or dummy) of two live tensors; the counts of device_stat add up to
+ * X * S after every call. Has no fd, clock, thread or log; time and threads are the caller's. */
+#ifndef DEVICE_DEVICE_H
+#define DEVICE_DEVICE_H
+
+#include <npumem/layout.h>
+
+#include "daemon/device/asker.h"
+#include "daemon/device/heap.h"
+#include "daemon/device/tensor.h"
+
+struct device;
+
+struct device_options {
+	struct npumem_geometry geometry; /* checked */
+	int rounding;                    /* enum npumem_rounding, 0: convergent */
+	int uninitialized;               /* enum npumem_uninitialized, 0: refuse */
+	bool allow_unchecked;
+};
+
+/* How much memory a device of this geometry lives in (local memory and its written and damaged bits). */
+uint64_t device_memory_bytes(const struct npumem_geometry *geometry);
+
+/* `memory` holds device_memory_bytes(), 64-byte aligned and zero, and is not touched until used; it and `heap`
+ * outlive the device. 0 or -ENOMEM. */
+int device_new(const struct device_options *options, const struct heap *heap, void *memory, struct device **out);
+/* Frees the device and all its tensors. */
+void device_free(struct device *device);
+
+const struct device_options *device_options(const struct device *device);
+
+/* One tensor to allocate. */
+struct device_request {
+	struct npumem_spec spec;
+	int reuse; /* enum npumem_reuse; 0: never */
+	bool dma_only, pinned;
+};
+
+/* Allocates all n tensors, or none. tensors[i] belongs to the device until device_release.
+ * 0; INVALID; RESOURCE_EXHAUSTED (fields: asked_bytes_per_npu, free_bytes, largest_free_bytes, largest_n,
+ * fits_after_compact, fits_if_safe, better_w, better_start_npu, in_the_way, npu, offset, bytes);
+ * FAILED_PRECONDITION (reuse is unsafe: tensor, npu, offset, bytes); PERMISSION_DENIED (unchecked reuse is off). */
+int device_alloc(struct device *device, const struct device_request *requests, unsigned n,
+		 struct tensor **tensors, const struct asker *asker);
+
+/* A slice of `base`: [n0:n1, c0:c1, h0:h1, w0:w1], all within its shape. */
+struct device_slice {
+	struct npumem_dims from, to;
+};
+/* 0 or INVALID, RESOURCE_EXHAUSTED (host memory). */
+int device_view_slice(struct device *device, struct tensor *base, const struct device_slice *slice,
+		      struct tensor **view, const struct asker *asker);
+/* The same elements in the same order as another shape, where the strides allow it. */
+int device_view_reshape(struct device *device, struct tensor *base, const struct npumem_dims *shape,
+			struct tensor **view, const struct asker *asker);
+
+/* Frees a tensor and its views, or one view. `gone` is told of each before it goes, views first; may be NULL. */
+void device_release(struct device *device, struct tensor *tensor, void (*gone)(void *ctx, struct tensor *tensor),
+		    void *ctx);
+
+/* NULL for a handle that was never given or whose tensor is gone. */
+struct tensor *device_find(const struct device *device, uint64_t handle);
+/* Iterates over all live tensors, views included, oldest slot first: start with NULL. */
+struct tensor *device_next(const struct device *device, const struct tensor *after);
+
+/* Makes a tensor read-only for good. INVALID for a view (its base is what can be sealed);
+ * FAILED_PRECONDITION where bytes were never written and the policy refuses those. */
+int device_seal(struct device *device, struct tensor *tensor, const struct asker *asker);
+
+/* What a tensor's bytes are like, for ls and show. */
+struct device_state {
+	int64_t unwritten_bytes, damaged_bytes; /* of its data */
+	bool lends, borrows; /* its empty blocks hold another's data, or the other way round */
+};
+void device_state(struct device *device, const struct tensor *tensor, struct device_state *state);
+
+struct device_counts {
+	int64_t total, data, dummy, padding, empty, free; /* every byte once, the strongest kind; they add up */
+	int64_t lent;         /* bytes that are one tensor's empty block and another's data */
+	int64_t largest_free; /* per NPU */
+	int64_t tensors, views;
+};
+void device_stat(struct device *device, struct device_counts *counts);
+
+/* The tensors whose footprint holds `offset` of `npu`, with the kind of the byte; at most `most`; the number. */
+struct device_owner {
+	struct tensor *tensor;
+	enum npumem_byte kind;
+};
+unsigned device_at(struct device *device, int64_t npu, int64_t offset, struct device_owner *owners, unsigned most);
+
+/* Copies raw bytes for `dump`, unwritten ones included: [offset, offset + bytes) of one NPU, within its S. */
+void device_peek(const struct device *device, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to);
+
+/* One move of a compaction. */
+struct device_move {
+	struct tensor *tensor;
+	int64_t from_offset, to_offset, bytes_per_npu;
+};
+/* Moves tensors that are not pinned, lending or borrowing toward offset 0, in order of offset. `moved` is told
+ * of each (after it moved; in a dry run, of what would move). 0 or -ENOMEM. */
+int device_compact(struct device *device, bool dry_run, void (*moved)(void *ctx, const struct device_move *move),
+		   void *ctx);
+
+/* Checks every invariant of the device, its arena included: NULL, or what is wrong. For tests. */
+const char *device_check(struct device *device);
+
+#endif

@@ -1,0 +1,90 @@
+/* Operations on tensors: write, read, fill, copy (DMA) and run (a kernel).
+ *
+ * op_check() decides everything: after it, op_run() cannot fail, as long as no operation that conflicts with this
+ * one ran in between. op_conflict() tells which do, so that a group can be refused as a whole and a scheduler can
+ * keep conflicting ones in order. A checked op holds host memory until op_deinit(). */
+#ifndef DEVICE_OP_H
+#define DEVICE_OP_H
+
+#include "daemon/device/device.h"
+#include "daemon/device/kernel.h"
+
+enum op_kind { OP_WRITE, OP_READ, OP_FILL, OP_COPY, OP_RUN };
+
+/* The two lanes of a parallel group. */
+enum op_lane { OP_DMA, OP_COMPUTE };
+
+enum { OP_DESTROYED_MAX = 16, OP_WARNING_BYTES = 256 };
+
+/* System memory: elements of the tensor's type at base + (n*n_stride + c*c_stride + ...) elements, in logical N,C,H,W
+ * order (a matrix: n is the row, w the column). */
+struct op_system {
+	uint8_t *base; /* of the whole buffer */
+	uint64_t bytes;
+	uint64_t off;  /* of element 0 */
+	bool strided;  /* else continuous */
+	struct npumem_dims stride;
+};
+
+struct op_operand {
+	char role[NPUMEM_FIELD_KEY_BYTES];
+	struct tensor *tensor;
+};
+
+/* Bytes of another tensor that a kernel's lockstep destroyed. */
+struct op_destroyed {
+	struct tensor *tensor;
+	int64_t npu, offset, bytes; /* the first range of it */
+	int64_t total_bytes;
+};
+
+struct op {
+	enum op_kind kind;
+	struct tensor *tensor; /* written, read or filled; the destination of a copy */
+	struct tensor *source; /* of a copy */
+	/* write and read: elements [first, first + count) in row-major order; count < 0: all from `first`. */
+	int64_t first, count;
+	struct op_system system; /* write: source; read: destination */
+	bool value_is_float;     /* fill */
+	int64_t value;
+	double float_value;
+	int kernel; /* run: enum npumem_kernel_number */
+	struct op_operand *operands;
+	unsigned n_operands;
+	struct npumem_param *params;
+	unsigned n_params;
+
+	/* Set by op_check and op_run. */
+	struct kernel_counts counts;
+	struct op_destroyed destroyed[OP_DESTROYED_MAX];
+	unsigned n_destroyed;
+	char warning[OP_WARNING_BYTES]; /* empty where there is none */
+	struct op_work *work;
+};
+
+/* 0; INVALID, FAILED_PRECONDITION (sealed, dma_only, never written, unsafe), DATA_LOST (a damaged input),
+ * RESOURCE_EXHAUSTED (host memory). Changes nothing but op's own results. */
+int op_check(struct device *device, struct op *op, const struct asker *asker);
+void op_run(struct device *device, struct op *op);
+/* Gives back what op_check took; after a failed op_check too. Leaves the results. */
+void op_deinit(struct device *device, struct op *op);
+
+enum op_lane op_lane(const struct op *op);
+
+/* Where two operations may not run at once, because one writes what the other reads or writes (a kernel's outputs
+ * by their footprints, everything else by data). */
+struct op_where {
+	struct tensor *a, *b;
+	int64_t npu, offset, bytes; /* the first range */
+};
+bool op_conflict(struct device *device, const struct op *a, const struct op *b, struct op_where *where);
+
+/* Checks that no operation of one lane conflicts with one of the other. `base` is the index of ops[0] in the
+ * caller's list, for the message. 0 or ABORTED, naming both operations (fields: first, second, npu, offset, bytes). */
+int op_group_check(struct device *device, struct op *const *ops, unsigned n, unsigned base,
+		   const struct asker *asker);
+
+/* "write x", "run conv2d out=y": how refusals speak of an operation. */
+const char *op_describe(const struct op *op, const struct asker *asker, char *buffer, size_t bytes);
+
+#endif

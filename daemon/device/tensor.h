@@ -1,0 +1,28 @@
+/* A tensor of the device, or a view of one.
+ * A view has no storage of its own: it shares its base's bytes, flags and life. */
+#ifndef DEVICE_TENSOR_H
+#define DEVICE_TENSOR_H
+
+#include <npumem/layout.h>
+
+struct tensor {
+	uint64_t handle; /* never 0; not given again while the daemon lives */
+	struct npumem_place place;
+	struct tensor *base;  /* of a view: the tensor that has the storage, itself no view; else NULL */
+	struct tensor *views; /* of a base: its views */
+	struct tensor *next_view, *prev_view;
+	int reuse;            /* how it was placed: enum npumem_reuse */
+	bool sealed, dma_only, pinned;
+	bool guest;           /* overlaps other footprints: see overlap.h */
+	bool all_written;     /* no byte of its data is unwritten; never goes back */
+	struct tensor *next_guest, *prev_guest;
+	void *owner;          /* the service's record; the device never looks into it */
+};
+
+/* The tensor that has the storage. */
+static inline struct tensor *tensor_root(const struct tensor *tensor)
+{
+	return (struct tensor *)(tensor->base ? tensor->base : tensor);
+}
+
+#endif

@@ -1,0 +1,225 @@
+/* libnpumem: a connection to an npumem daemon.
+ *
+ * Blocking calls, and for each of them a form that does not wait: pass a callback, and it is called from
+ * npumem_process (or from a later blocking call on the same connection) with the answer. Requests take effect on a
+ * tensor in the order sent. One thread per connection; any number of connections.
+ *
+ * Every blocking call returns 0, or a status > 0 that `error` explains (error may be NULL). After
+ * NPUMEM_UNAVAILABLE the connection is over and can only be closed; after any other status it is as good as
+ * before, and nothing has changed on the device unless the call says otherwise. */
+#ifndef NPUMEM_CLIENT_H
+#define NPUMEM_CLIENT_H
+
+#include <npumem/kernels.h>
+#include <npumem/layout.h>
+#include <npumem/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct npumem; /* a connection */
+
+/* ---- connections ---- */
+
+/* Connects to `address`: a socket's path, "unix:PATH", "spawn:" or "spawn:OPTIONS" (starts a private daemon that
+ * dies with this connection; OPTIONS are npumemd's, separated by spaces; the program is $NPUMEMD, or npumemd in
+ * $PATH), or NULL: $NPUMEM_SOCKET, else $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock.
+ * 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID. */
+int npumem_open(const char *address, struct npumem **out, struct npumem_error *error);
+
+/* Closes. The session's unnamed tensors are freed by the daemon. Callbacks still waiting are called with
+ * NPUMEM_CANCELLED. NULL is allowed. */
+void npumem_close(struct npumem *npumem);
+
+/* For an event loop: wait until this fd is readable (or writable, where npumem_wants_write), then call
+ * npumem_process, which reads and writes what it can without blocking and calls the callbacks whose answers
+ * arrived. 0 or NPUMEM_UNAVAILABLE. */
+int npumem_fd(const struct npumem *npumem);
+bool npumem_wants_write(const struct npumem *npumem);
+int npumem_process(struct npumem *npumem, struct npumem_error *error);
+
+/* Requests sent and not yet answered. */
+unsigned npumem_in_flight(const struct npumem *npumem);
+/* Blocks until all of them are answered. */
+int npumem_flush(struct npumem *npumem, struct npumem_error *error);
+
+/* ---- answers ---- */
+
+struct npumem_info {
+	char version[32];
+	uint64_t features;
+	struct npumem_geometry geometry;
+	int rounding, uninitialized;
+	bool unchecked_reuse;
+	int64_t frame_bytes_max;
+	uint32_t uid, pid;
+	uint64_t session;
+};
+
+struct npumem_stat {
+	int64_t total, data, dummy, padding, empty, free; /* bytes; they add up to total */
+	int64_t lent;
+	int64_t largest_free; /* per NPU */
+	int64_t tensors, views, sessions;
+};
+
+struct npumem_tensor {
+	uint64_t handle;
+	char name[NPUMEM_NAME_BYTES_MAX + 1]; /* empty: anonymous */
+	uint32_t uid;
+	struct npumem_place place;
+	bool sealed, dma_only, pinned, lends, borrows;
+	uint64_t base; /* handle of a view's base, else 0 */
+	char base_name[NPUMEM_NAME_BYTES_MAX + 16];
+	char state[16]; /* ok, unwritten, partly written, damaged */
+	int64_t unwritten_bytes, damaged_bytes;
+	int reuse;
+};
+
+struct npumem_destroyed {
+	uint64_t handle;
+	char name[NPUMEM_FIELD_TEXT_BYTES];
+	int64_t npu, offset, bytes; /* the first range */
+	int64_t total_bytes;
+};
+
+enum { NPUMEM_DESTROYED_MAX = 16 };
+
+/* What an operation did. */
+struct npumem_done {
+	int64_t saturated, wrapped, divided_by_zero, macs;
+	unsigned n_destroyed;
+	struct npumem_destroyed destroyed[NPUMEM_DESTROYED_MAX];
+	char warning[256];
+};
+
+struct npumem_move {
+	uint64_t handle;
+	char name[NPUMEM_FIELD_TEXT_BYTES];
+	int64_t from_address, to_address, bytes_per_npu;
+};
+
+/* ---- the device ---- */
+
+int npumem_info(struct npumem *npumem, struct npumem_info *info, struct npumem_error *error);
+int npumem_stat(struct npumem *npumem, struct npumem_stat *stat, struct npumem_error *error);
+/* Up to 1 MiB of one NPU's raw bytes. */
+int npumem_dump(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to,
+		struct npumem_error *error);
+/* `moves` receives an array to free(); NULL where there are none. */
+int npumem_compact(struct npumem *npumem, bool dry_run, struct npumem_move **moves, unsigned *n_moves,
+		   struct npumem_error *error);
+
+/* ---- tensors ---- */
+
+/* A tensor to allocate. Start from npumem_spec_init; zero means the default for the rest. */
+struct npumem_allocation {
+	struct npumem_spec spec;
+	const char *name; /* NULL: anonymous, freed with the session */
+	int reuse;        /* enum npumem_reuse */
+	bool dma_only, pinned;
+};
+
+/* Layout questions without allocating, on the daemon's geometry. */
+int npumem_plan_remote(struct npumem *npumem, const struct npumem_spec *spec, struct npumem_plan *plan,
+		       struct npumem_error *error);
+/* All n or none. */
+int npumem_alloc(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+		 struct npumem_tensor *tensors, struct npumem_error *error);
+/* A slice [from, to) of `base`. `name` NULL: anonymous. */
+int npumem_view(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *from,
+		const struct npumem_dims *to, struct npumem_tensor *view, struct npumem_error *error);
+int npumem_reshape(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *shape,
+		   struct npumem_tensor *view, struct npumem_error *error);
+/* All n or none; views go with their base. */
+int npumem_free(struct npumem *npumem, const uint64_t *handles, unsigned n, struct npumem_error *error);
+/* Makes a tensor read-only for good. */
+int npumem_seal(struct npumem *npumem, uint64_t handle, struct npumem_error *error);
+/* Finds a named tensor: "NAME" of one's own uid or "UID:NAME". */
+int npumem_open_tensor(struct npumem *npumem, const char *name, struct npumem_tensor *tensor,
+		       struct npumem_error *error);
+/* The present state of a tensor. */
+int npumem_show(struct npumem *npumem, uint64_t handle, struct npumem_tensor *tensor, struct npumem_error *error);
+/* `tensors` receives an array to free(). */
+int npumem_list(struct npumem *npumem, struct npumem_tensor **tensors, unsigned *n, struct npumem_error *error);
+
+/* ---- operations ---- */
+
+/* Host arrays are dense, row-major over N,C,H,W (a matrix: rows, cols), in the tensor's container type, `bytes`
+ * long, which must be the tensor's whole size. Sent in as many frames as needed; a failure between two of them
+ * leaves the earlier part written. `done` may be NULL. */
+int npumem_write(struct npumem *npumem, const struct npumem_tensor *tensor, const void *data, size_t bytes,
+		 struct npumem_error *error);
+int npumem_read(struct npumem *npumem, const struct npumem_tensor *tensor, void *data, size_t bytes,
+		struct npumem_done *done, struct npumem_error *error);
+int npumem_fill(struct npumem *npumem, uint64_t handle, int64_t value, struct npumem_error *error);
+int npumem_fill_float(struct npumem *npumem, uint64_t handle, double value, struct npumem_error *error);
+int npumem_copy(struct npumem *npumem, uint64_t destination, uint64_t source, struct npumem_done *done,
+		struct npumem_error *error);
+
+struct npumem_operand {
+	const char *role; /* "in", "weights", … */
+	uint64_t handle;
+};
+/* Runs a kernel by name. */
+int npumem_run(struct npumem *npumem, const char *kernel, const struct npumem_operand *operands,
+	       unsigned n_operands, const struct npumem_param *params, unsigned n_params, struct npumem_done *done,
+	       struct npumem_error *error);
+
+/* One operation of a list. */
+enum npumem_operation_kind { NPUMEM_OP_WRITE = 1, NPUMEM_OP_READ, NPUMEM_OP_FILL, NPUMEM_OP_COPY, NPUMEM_OP_RUN };
+struct npumem_operation {
+	enum npumem_operation_kind kind;
+	unsigned group;  /* > 0, same as its neighbours': runs in parallel with them */
+	uint64_t handle; /* written, read, filled; the destination of a copy */
+	uint64_t source; /* of a copy */
+	void *data;      /* write, read: the whole tensor, dense */
+	size_t bytes;
+	int64_t value; /* fill */
+	const char *kernel;
+	const struct npumem_operand *operands;
+	unsigned n_operands;
+	const struct npumem_param *params;
+	unsigned n_params;
+};
+/* Runs a list in order, in one message (16 MiB in all). On a refusal `*n_ran` operations have run. `done`, n of
+ * them, may be NULL. */
+int npumem_submit(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
+		  struct npumem_done *done, unsigned *n_ran, struct npumem_error *error);
+
+/* ---- the form that does not wait ---- */
+
+/* One answer. `status` is 0 or what `error` explains; the results are set where the call has them. All of it
+ * belongs to the library and is gone when the callback returns. Callbacks may send, not close. */
+struct npumem_answer {
+	int status;
+	const struct npumem_error *error;
+	const struct npumem_tensor *tensors; /* alloc, view, open: n_tensors of them */
+	unsigned n_tensors;
+	const struct npumem_done *done;      /* write, read, fill, copy, run */
+	const void *data;                    /* read */
+	size_t bytes;
+};
+typedef void npumem_callback(void *context, const struct npumem_answer *answer);
+
+/* 0: sent or queued, the callback will be called once; else a status, and it will not. */
+int npumem_alloc_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+		      npumem_callback *callback, void *context, struct npumem_error *error);
+int npumem_free_send(struct npumem *npumem, const uint64_t *handles, unsigned n, npumem_callback *callback,
+		     void *context, struct npumem_error *error);
+int npumem_open_tensor_send(struct npumem *npumem, const char *name, npumem_callback *callback, void *context,
+			    struct npumem_error *error);
+/* Elements from `first` on; what fits one frame. */
+int npumem_write_send(struct npumem *npumem, uint64_t handle, int64_t first, const void *data, size_t bytes,
+		      npumem_callback *callback, void *context, struct npumem_error *error);
+int npumem_read_send(struct npumem *npumem, uint64_t handle, int64_t first, int64_t count,
+		     npumem_callback *callback, void *context, struct npumem_error *error);
+int npumem_run_send(struct npumem *npumem, const char *kernel, const struct npumem_operand *operands,
+		    unsigned n_operands, const struct npumem_param *params, unsigned n_params,
+		    npumem_callback *callback, void *context, struct npumem_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,67 @@
+/* What kernels and parameters exist: the rows of kernels.def and params.def, as tables. */
+#ifndef NPUMEM_KERNELS_H
+#define NPUMEM_KERNELS_H
+
+#include <npumem/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum npumem_kernel_number {
+#define KERNEL(name, NAME, number, roles, parameters, types, summary) NPUMEM_KERNEL_##NAME = number,
+#include <npumem/kernels.def>
+#undef KERNEL
+};
+
+enum npumem_param_number {
+#define PARAM(NAME, name, number, least, most, choices) NPUMEM_PARAM_##NAME = number,
+#include <npumem/params.def>
+#undef PARAM
+};
+
+enum {
+	NPUMEM_OPERANDS_MAX = 40,    /* operands of one call */
+	NPUMEM_PARAMS_MAX = 40,      /* parameter numbers are below this */
+	NPUMEM_PARAM_VALUES_MAX = 4, /* values of one parameter */
+};
+
+struct npumem_kernel_row {
+	const char *name;
+	int number;
+	const char *roles, *parameters, *types, *summary;
+};
+
+struct npumem_param_row {
+	const char *name;
+	int number;
+	unsigned least, most;
+	const char *choices;
+};
+
+/* Rows in the order of kernels.def and params.def. */
+extern const struct npumem_kernel_row npumem_kernel_rows[];
+extern const unsigned npumem_n_kernel_rows;
+extern const struct npumem_param_row npumem_param_rows[];
+extern const unsigned npumem_n_param_rows;
+
+/* NULL where there is none. */
+const struct npumem_kernel_row *npumem_kernel_by_name(const char *name);
+const struct npumem_kernel_row *npumem_kernel_by_number(int number);
+const struct npumem_param_row *npumem_param_by_name(const char *name);
+const struct npumem_param_row *npumem_param_by_number(int number);
+
+/* One parameter as it travels. */
+struct npumem_param {
+	int number;
+	unsigned n_values;
+	int64_t values[NPUMEM_PARAM_VALUES_MAX];
+};
+
+/* Parses "stride", "1,2" or "relu", "gen" by the rows. 0 or INVALID, naming the parameter and what it takes. */
+int npumem_param_parse(const char *name, const char *text, struct npumem_param *param, struct npumem_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
