@@ -27,9 +27,16 @@ int arena_alloc(struct arena *arena, uint64_t bytes, uint64_t align, void *tag, 
 /* Takes exactly [offset, offset + bytes): 0; 1 where some of it is taken or outside; -ENOMEM. */
 int arena_reserve(struct arena *arena, uint64_t offset, uint64_t bytes, void *tag);
 
-/* Gives back [offset, offset + bytes), all of which is taken; it may be part of a block or span several.
- * 0 or -ENOMEM (nothing changed; impossible where whole blocks are given back). */
-int arena_release(struct arena *arena, uint64_t offset, uint64_t bytes);
+/* Gives back [offset, offset + bytes), all of which is taken; it may be part of a block or span several. Cannot
+ * fail: a range that ends inside a block costs a block entry for each such end, which arena_prepare set aside. */
+void arena_release(struct arena *arena, uint64_t offset, uint64_t bytes);
+
+/* Sets `n` block entries aside for releases that cut blocks; give them back with arena_unprepare. 0 or -ENOMEM. */
+int arena_prepare(struct arena *arena, uint32_t n);
+void arena_unprepare(struct arena *arena, uint32_t n);
+
+/* Replaces the tag of the block that starts at `offset`. */
+void arena_retag(struct arena *arena, uint64_t offset, void *tag);
 
 struct arena_extent {
 	uint64_t offset, bytes;

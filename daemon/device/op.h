@@ -1,8 +1,10 @@
 /* Operations on tensors: write, read, fill, copy (DMA) and run (a kernel).
  *
- * op_check() decides everything: after it, op_run() cannot fail, as long as no operation that conflicts with this
- * one ran in between. op_conflict() tells which do, so that a group can be refused as a whole and a scheduler can
- * keep conflicting ones in order. A checked op holds host memory until op_deinit(). */
+ * op_check() decides all that can be told without touching data; it is called when the operation is about to start,
+ * after every conflicting one before it has run. op_run() then does it; only what a kernel says of its gathered
+ * data (a NaN that cannot be converted) is still refused there, before anything is written. op_conflict() tells which
+ * operations may not overlap, so that a group can be refused as a whole and a scheduler can keep an order.
+ * A checked op holds host memory until op_deinit(). */
 #ifndef DEVICE_OP_H
 #define DEVICE_OP_H
 
@@ -65,7 +67,8 @@ struct op {
 /* 0; INVALID, FAILED_PRECONDITION (sealed, dma_only, never written, unsafe), DATA_LOST (a damaged input),
  * RESOURCE_EXHAUSTED (host memory). Changes nothing but op's own results. */
 int op_check(struct device *device, struct op *op, const struct asker *asker);
-void op_run(struct device *device, struct op *op);
+/* 0, or INVALID (a kernel's data; nothing was written). */
+int op_run(struct device *device, struct op *op, const struct asker *asker);
 /* Gives back what op_check took; after a failed op_check too. Leaves the results. */
 void op_deinit(struct device *device, struct op *op);
 
@@ -77,6 +80,7 @@ struct op_where {
 	struct tensor *a, *b;
 	int64_t npu, offset, bytes; /* the first range */
 };
+/* Needs no op_check before it. */
 bool op_conflict(struct device *device, const struct op *a, const struct op *b, struct op_where *where);
 
 /* Checks that no operation of one lane conflicts with one of the other. `base` is the index of ops[0] in the

@@ -1,0 +1,158 @@
+/* A row is the unit: W elements that share n, c and h. Where a row is contiguous on both sides it is one memcpy, and
+ * whole features are, where their rows touch. Otherwise elements are moved one by one, with the element size
+ * known at compile time so that the loop is loads and stores. */
+#include "daemon/device/move.h"
+
+#include <string.h>
+
+#include "daemon/device/runs.h"
+
+struct move_host move_dense(const struct npumem_place *place, void *base, int64_t first)
+{
+	int64_t h = place->shape.h, w = place->shape.w;
+	int64_t batch = ((place->shape.c - 1) * w + place->last_w) * h;
+	struct move_host host = {.stride = {batch, h * w, w, 1}};
+	host.base = (uint8_t *)((uintptr_t)base - (uintptr_t)(first * move_element_bytes(place)));
+	return host;
+}
+
+/* n elements of a constant size, each side with its own step in bytes. */
+static inline void step(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t n, size_t size)
+{
+	for (int64_t i = 0; i < n; i++)
+		memcpy(to + i * to_step, from + i * from_step, size);
+}
+
+static void move_elements(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t n,
+			  int64_t size)
+{
+	if (to_step == size && from_step == size)
+		memcpy(to, from, (size_t)(n * size));
+	else if (size == 1)
+		step(to, to_step, from, from_step, n, 1);
+	else if (size == 2)
+		step(to, to_step, from, from_step, n, 2);
+	else
+		step(to, to_step, from, from_step, n, 4);
+}
+
+static uint8_t *host_at(const struct move_host *host, const struct runs_row *row, int64_t size)
+{
+	return (uint8_t *)((uintptr_t)host->base +
+			   (uintptr_t)((row->n * host->stride.n + row->c * host->stride.c + row->h * host->stride.h +
+					row->w * host->stride.w) *
+				       size));
+}
+
+/* True where whole features are one stretch on both sides, so that a walk over C and N is enough. */
+static bool features_touch(const struct npumem_place *place, const struct move_host *host)
+{
+	int64_t w = place->shape.w;
+	return place->lanes == 1 && place->last_w == w && place->stride.w == 1 && host->stride.w == 1 &&
+	       (place->shape.h == 1 || (place->stride.h == w && host->stride.h == w));
+}
+
+/* The place with each feature as one row; as it is where features_touch does not hold. */
+static struct npumem_place flatten(const struct npumem_place *place, const struct move_host *host)
+{
+	struct npumem_place flat = *place;
+	if (features_touch(place, host)) {
+		flat.shape.w *= flat.shape.h;
+		flat.shape.h = 1;
+		flat.last_w = flat.shape.w;
+	}
+	return flat;
+}
+
+void move_out(const struct local *local, const struct npumem_place *from, int64_t first, int64_t count,
+	      const struct move_host *to)
+{
+	struct npumem_place place = flatten(from, to);
+	int64_t size = move_element_bytes(&place), pitch = place.stride.w * place.word_bytes;
+	struct runs_walk walk;
+	struct runs_row row;
+	runs_walk_init(&walk, &local->geometry, &place, first, count);
+	while (runs_walk_next(&walk, &row))
+		move_elements(host_at(to, &row, size), to->stride.w * size, local_at(local, row.npu, row.offset), pitch,
+			      row.n_w, size);
+}
+
+static void mark_row(struct local *local, const struct runs_row *row, int64_t pitch, int64_t size)
+{
+	if (pitch == size)
+		local_mark(local, row->npu, row->offset, row->n_w * size);
+	else
+		for (int64_t i = 0; i < row->n_w; i++)
+			local_mark(local, row->npu, row->offset + i * pitch, size);
+}
+
+/* Puts 0 into the dummies of the words that hold this row of the last n. */
+static void zero_dummies(struct local *local, const struct npumem_place *place, const struct runs_row *row)
+{
+	int64_t used = place->shape.n % place->lanes, size = move_element_bytes(place);
+	if (used == 0 || row->n != place->shape.n - 1)
+		return;
+	int64_t pitch = place->stride.w * place->word_bytes, bytes = (place->lanes - used) * size;
+	for (int64_t i = 0; i < row->n_w; i++) {
+		int64_t offset = row->offset + i * pitch + size;
+		memset(local_at(local, row->npu, offset), 0, (size_t)bytes);
+		local_mark(local, row->npu, offset, bytes);
+	}
+}
+
+static void move_in_range(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
+			  const struct move_host *from, bool dummies)
+{
+	struct npumem_place place = flatten(to, from);
+	int64_t size = move_element_bytes(&place), pitch = place.stride.w * place.word_bytes;
+	struct runs_walk walk;
+	struct runs_row row;
+	runs_walk_init(&walk, &local->geometry, &place, first, count);
+	while (runs_walk_next(&walk, &row)) {
+		move_elements(local_at(local, row.npu, row.offset), pitch, host_at(from, &row, size),
+			      from->stride.w * size, row.n_w, size);
+		mark_row(local, &row, pitch, size);
+		if (dummies)
+			zero_dummies(local, &place, &row);
+	}
+}
+
+void move_in(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
+	     const struct move_host *from)
+{
+	move_in_range(local, to, first, count, from, true);
+}
+
+void move_in_kernel(struct local *local, const struct npumem_place *to, const struct move_host *from)
+{
+	move_in_range(local, to, 0, npumem_place_elements(to), from, false);
+}
+
+void move_within(struct local *local, const struct npumem_place *from, const struct npumem_place *to)
+{
+	int64_t size = move_element_bytes(to), count = npumem_place_elements(to);
+	int64_t from_pitch = from->stride.w * from->word_bytes, to_pitch = to->stride.w * to->word_bytes;
+	for (int64_t first = 0; first < count;) {
+		struct runs_walk a, b;
+		struct runs_row src, dst;
+		runs_walk_init(&a, &local->geometry, from, first, count - first);
+		runs_walk_init(&b, &local->geometry, to, first, count - first);
+		runs_walk_next(&a, &src);
+		runs_walk_next(&b, &dst);
+		/* Two matrices of other widths break their rows at other elements. */
+		if (dst.n_w > src.n_w)
+			dst.n_w = src.n_w;
+		move_elements(local_at(local, dst.npu, dst.offset), to_pitch, local_at(local, src.npu, src.offset),
+			      from_pitch, dst.n_w, size);
+		mark_row(local, &dst, to_pitch, size);
+		zero_dummies(local, to, &dst);
+		first += dst.n_w;
+	}
+}
+
+void move_fill(struct local *local, const struct npumem_place *to, const void *value)
+{
+	/* A host array with all strides 0: every element is the one value. */
+	struct move_host host = {.base = (uint8_t *)(uintptr_t)value, .stride = {0, 0, 0, 0}};
+	move_in(local, to, 0, npumem_place_elements(to), &host);
+}
