@@ -1,0 +1,105 @@
+/* Bias, wrap and finish of rows of sums. Counting costs nothing where a bound on the operands proves that no sum
+ * can leave the accumulator; everywhere else the exact total decides. */
+#include "daemon/device/fixed/accumulator.h"
+
+#include <assert.h>
+
+enum { ACCUMULATOR_BLOCK = 256 };
+
+static int64_t low_bits(int64_t x, unsigned bits)
+{
+	return (int64_t)((uint64_t)x << (64 - bits)) >> (64 - bits);
+}
+
+int64_t accumulator_total(int64_t sum, int64_t bias, int64_t shift, unsigned bits, int64_t *wrapped)
+{
+	int64_t value;
+	bool in_range;
+	if (shift < bits) {
+		int64_t total = sum + bias * ((int64_t)1 << shift);
+		value = low_bits(total, bits);
+		in_range = value == total;
+	} else {
+		/* The bias has no bit inside the accumulator. sum = value + high * 2^bits, so the total is in
+		 * range where the bias cancels `high`, which has less than 32 bits. */
+		value = low_bits(sum, bits);
+		int64_t high = (sum - value) >> bits;
+		int64_t count = shift - bits;
+		in_range = bias == 0 ? high == 0 : count < 32 && high == -bias * ((int64_t)1 << count);
+	}
+	*wrapped += !in_range;
+	return value;
+}
+
+void accumulator_init(struct accumulator *accumulator, unsigned data_bytes, unsigned weight_bytes,
+		      int64_t n_products, int64_t bias_shift, const struct requantize *result)
+{
+	assert(n_products >= 0 && n_products <= ACCUMULATOR_PRODUCTS_MAX);
+	assert(bias_shift >= 0 && bias_shift <= ACCUMULATOR_BIAS_SHIFT_MAX);
+	unsigned bits = data_bytes == 1 ? 32 : 40;
+	int64_t most = ((int64_t)1 << (bits - 1)) - 1;
+	/* All-minimum operands give the largest sum. */
+	int64_t products = n_products << (8 * data_bytes - 1 + 8 * weight_bytes - 1);
+	int64_t bias = bias_shift < bits ? (int64_t)1 << (8 * weight_bytes - 1 + bias_shift) : most;
+	*accumulator = (struct accumulator){
+		.bits = bits,
+		.sum_bytes = data_bytes == 1 && products <= INT32_MAX ? 4 : 8,
+		.cannot_wrap = bias < most && products <= most - bias,
+		.bias_shift = bias_shift,
+		.result = *result,
+	};
+}
+
+static void add_bias32(int32_t *sums, int64_t n, const int32_t *bias, int64_t bias_step, unsigned shift)
+{
+	int32_t unit = (int32_t)1 << shift;
+	if (bias_step == 0) {
+		int32_t one = bias[0] * unit;
+		for (int64_t j = 0; j < n; j++)
+			sums[j] += one;
+	} else {
+		for (int64_t j = 0; j < n; j++)
+			sums[j] += bias[j * bias_step] * unit;
+	}
+}
+
+static void add_bias64(int64_t *sums, int64_t n, const int32_t *bias, int64_t bias_step, unsigned shift)
+{
+	int64_t unit = (int64_t)1 << shift;
+	for (int64_t j = 0; j < n; j++)
+		sums[j] += bias[j * bias_step] * unit;
+}
+
+/* Where a sum may leave the accumulator: through exact totals, a block at a time. */
+static void finish_exact(const struct accumulator *a, const void *sums, int64_t n, const int32_t *bias,
+			 int64_t bias_step, void *out, int64_t *saturated, int64_t *wrapped)
+{
+	int64_t values[ACCUMULATOR_BLOCK];
+	for (int64_t j = 0; j < n; j += ACCUMULATOR_BLOCK) {
+		int64_t count = n - j < ACCUMULATOR_BLOCK ? n - j : ACCUMULATOR_BLOCK;
+		for (int64_t i = 0; i < count; i++) {
+			int64_t sum = a->sum_bytes == 4 ? ((const int32_t *)sums)[j + i]
+							: ((const int64_t *)sums)[j + i];
+			int64_t b = bias ? bias[(j + i) * bias_step] : 0;
+			values[i] = accumulator_total(sum, b, a->bias_shift, a->bits, wrapped);
+		}
+		*saturated += requantize_row64(&a->result, values, count, (uint8_t *)out + j * a->result.bytes);
+	}
+}
+
+void accumulator_finish(const struct accumulator *accumulator, void *sums, int64_t n, const int32_t *bias,
+			int64_t bias_step, void *out, int64_t *saturated, int64_t *wrapped)
+{
+	unsigned shift = (unsigned)accumulator->bias_shift;
+	if (!accumulator->cannot_wrap) {
+		finish_exact(accumulator, sums, n, bias, bias_step, out, saturated, wrapped);
+	} else if (accumulator->sum_bytes == 4) {
+		if (bias)
+			add_bias32(sums, n, bias, bias_step, shift);
+		*saturated += requantize_row32(&accumulator->result, sums, n, out);
+	} else {
+		if (bias)
+			add_bias64(sums, n, bias, bias_step, shift);
+		*saturated += requantize_row64(&accumulator->result, sums, n, out);
+	}
+}

@@ -1,0 +1,32 @@
+/* The scalar multiply-accumulate loops. Contiguous rows, the common case, have a loop of their own that compilers
+ * vectorize; vector code for one machine stands beside this file and is chosen in mac_row. */
+#include "daemon/device/fixed/mac.h"
+
+#include <assert.h>
+
+#define MAC_ROW(name, sum_type, row_type)                                                                         \
+	static void name(sum_type *restrict sums, const row_type *restrict row, int64_t step, int16_t scalar,     \
+			 int64_t n)                                                                               \
+	{                                                                                                         \
+		if (step == 1)                                                                                    \
+			for (int64_t j = 0; j < n; j++)                                                           \
+				sums[j] += (int16_t)row[j] * scalar;                                              \
+		else                                                                                              \
+			for (int64_t j = 0; j < n; j++)                                                           \
+				sums[j] += (int16_t)row[j * step] * scalar;                                       \
+	}
+MAC_ROW(row_8_32, int32_t, int8_t)
+MAC_ROW(row_8_64, int64_t, int8_t)
+MAC_ROW(row_16_64, int64_t, int16_t)
+
+void mac_row(const struct mac *mac, void *sums, const void *row, int64_t step, int32_t scalar, int64_t n)
+{
+	if (mac->sum_bytes == 4) {
+		assert(mac->row_bytes == 1);
+		row_8_32(sums, row, step, (int16_t)scalar, n);
+	} else if (mac->row_bytes == 1) {
+		row_8_64(sums, row, step, (int16_t)scalar, n);
+	} else {
+		row_16_64(sums, row, step, (int16_t)scalar, n);
+	}
+}

@@ -1,0 +1,133 @@
+/* Rows of values into containers. Each step is its own plain loop over a block that stays in the first cache, with
+ * the rounding mode as a constant, so that compilers vectorize it and a hand-written path can replace one step. */
+#include "daemon/device/fixed/requantize.h"
+
+#include <assert.h>
+
+#include "daemon/device/fixed/round.h"
+
+enum { REQUANTIZE_BLOCK = 1024 };
+
+void requantize_init(struct requantize *requantize, int dtype, int64_t shift, enum npumem_rounding rounding)
+{
+	*requantize =
+		(struct requantize){.shift = shift, .rounding = rounding, .bytes = npumem_dtype_bytes(dtype)};
+	bool has_range = npumem_dtype_range(dtype, &requantize->low, &requantize->high);
+	assert(has_range);
+	(void)has_range;
+	requantize->limit_low = requantize->low;
+	requantize->limit_high = requantize->high;
+}
+
+static inline __attribute__((always_inline)) void right64(int64_t *values, int64_t n, int64_t shift,
+							  enum npumem_rounding rounding)
+{
+	for (int64_t i = 0; i < n; i++)
+		values[i] = round_right(values[i], shift, rounding);
+}
+
+static inline __attribute__((always_inline)) void right32(int32_t *values, int64_t n, unsigned shift,
+							  enum npumem_rounding rounding)
+{
+	for (int64_t i = 0; i < n; i++)
+		values[i] = round_right32(values[i], shift, rounding);
+}
+
+static void shift64(const struct requantize *r, int64_t *values, int64_t n)
+{
+	if (r->shift < 0) {
+		for (int64_t i = 0; i < n; i++)
+			values[i] = round_left(values[i], -r->shift, r->low, r->high);
+	} else if (r->shift > 0) {
+		switch (r->rounding) {
+		case NPUMEM_CONVERGENT:
+			right64(values, n, r->shift, NPUMEM_CONVERGENT);
+			break;
+		case NPUMEM_UP:
+			right64(values, n, r->shift, NPUMEM_UP);
+			break;
+		case NPUMEM_NEAREST:
+			right64(values, n, r->shift, NPUMEM_NEAREST);
+			break;
+		}
+	}
+}
+
+static void shift32(const struct requantize *r, int32_t *values, int64_t n)
+{
+	if (r->shift < 0) {
+		for (int64_t i = 0; i < n; i++)
+			values[i] = (int32_t)round_left(values[i], -r->shift, r->low, r->high);
+	} else if (r->shift > 31) {
+		for (int64_t i = 0; i < n; i++)
+			values[i] = (int32_t)round_right(values[i], r->shift, r->rounding);
+	} else if (r->shift > 0) {
+		unsigned shift = (unsigned)r->shift;
+		switch (r->rounding) {
+		case NPUMEM_CONVERGENT:
+			right32(values, n, shift, NPUMEM_CONVERGENT);
+			break;
+		case NPUMEM_UP:
+			right32(values, n, shift, NPUMEM_UP);
+			break;
+		case NPUMEM_NEAREST:
+			right32(values, n, shift, NPUMEM_NEAREST);
+			break;
+		}
+	}
+}
+
+/* Saturates, limits and stores. Two's complement: the unsigned store has the signed container's bits. */
+#define STORE(name, value_type, stored_type)                                                                      \
+	static int64_t name(const struct requantize *r, const value_type *values, int64_t n, stored_type *out)    \
+	{                                                                                                         \
+		value_type low = (value_type)r->low, high = (value_type)r->high;                                  \
+		value_type limit_low = (value_type)r->limit_low, limit_high = (value_type)r->limit_high;          \
+		value_type changed = 0;                                                                           \
+		for (int64_t i = 0; i < n; i++) {                                                                 \
+			value_type x = values[i];                                                                 \
+			value_type y = x < low ? low : x;                                                         \
+			y = y > high ? high : y;                                                                  \
+			changed += y != x;                                                                        \
+			y = y < limit_low ? limit_low : y;                                                        \
+			y = y > limit_high ? limit_high : y;                                                      \
+			out[i] = (stored_type)y;                                                                  \
+		}                                                                                                 \
+		return changed;                                                                                   \
+	}
+STORE(store64_8, int64_t, uint8_t)
+STORE(store64_16, int64_t, uint16_t)
+STORE(store64_32, int64_t, uint32_t)
+STORE(store32_8, int32_t, uint8_t)
+STORE(store32_16, int32_t, uint16_t)
+
+int64_t requantize_row64(const struct requantize *requantize, int64_t *values, int64_t n, void *out)
+{
+	int64_t saturated = 0;
+	for (int64_t i = 0; i < n; i += REQUANTIZE_BLOCK) {
+		int64_t count = n - i < REQUANTIZE_BLOCK ? n - i : REQUANTIZE_BLOCK;
+		shift64(requantize, values + i, count);
+		if (requantize->bytes == 1)
+			saturated += store64_8(requantize, values + i, count, (uint8_t *)out + i);
+		else if (requantize->bytes == 2)
+			saturated += store64_16(requantize, values + i, count, (uint16_t *)out + i);
+		else
+			saturated += store64_32(requantize, values + i, count, (uint32_t *)out + i);
+	}
+	return saturated;
+}
+
+int64_t requantize_row32(const struct requantize *requantize, int32_t *values, int64_t n, void *out)
+{
+	assert(requantize->bytes <= 2);
+	int64_t saturated = 0;
+	for (int64_t i = 0; i < n; i += REQUANTIZE_BLOCK) {
+		int64_t count = n - i < REQUANTIZE_BLOCK ? n - i : REQUANTIZE_BLOCK;
+		shift32(requantize, values + i, count);
+		if (requantize->bytes == 1)
+			saturated += store32_8(requantize, values + i, count, (uint8_t *)out + i);
+		else
+			saturated += store32_16(requantize, values + i, count, (uint16_t *)out + i);
+	}
+	return saturated;
+}
