@@ -41,3 +41,25 @@ uint64_t bits_first_not(const uint64_t *words, bool value, uint64_t from, uint64
 	}
 	return end;
 }
+
+/* 64 bits (or `n`, if fewer) from any position. */
+static uint64_t bits_get(const uint64_t *words, uint64_t at, uint64_t n)
+{
+	uint64_t shift = at % 64, value = words[at / 64] >> shift;
+	if (shift && shift + n > 64)
+		value |= words[at / 64 + 1] << (64 - shift);
+	return n < 64 ? value & (UINT64_MAX >> (64 - n)) : value;
+}
+
+void bits_move_down(uint64_t *words, uint64_t to, uint64_t from, uint64_t n)
+{
+	while (n) {
+		/* Whole words of the target, so that each is written once. */
+		uint64_t room = 64 - to % 64, step = n < room ? n : room;
+		uint64_t value = bits_get(words, from, step), mask = mask_of(to / 64, to, to + step);
+		words[to / 64] = (words[to / 64] & ~mask) | value << to % 64;
+		to += step;
+		from += step;
+		n -= step;
+	}
+}

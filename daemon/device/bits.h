@@ -12,4 +12,7 @@ uint64_t bits_count(const uint64_t *words, uint64_t from, uint64_t n);
 /* The first bit of the range that is not `value`; from + n where all are. */
 uint64_t bits_first_not(const uint64_t *words, bool value, uint64_t from, uint64_t n);
 
+/* Copies n bits to lower positions (to < from); the ranges may overlap. */
+void bits_move_down(uint64_t *words, uint64_t to, uint64_t from, uint64_t n);
+
 #endif

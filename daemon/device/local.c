@@ -60,3 +60,16 @@ void local_forget(struct local *local, int64_t npu, int64_t offset, int64_t byte
 	bits_clear(local_written(local, npu), (uint64_t)offset, (uint64_t)bytes);
 	damaged_clear(local, npu, offset, bytes);
 }
+
+void local_move_down(struct local *local, int64_t npu, int64_t to, int64_t from, int64_t bytes)
+{
+	int64_t left = from > to + bytes ? from : to + bytes;
+	memmove(local_at(local, npu, to), local_at(local, npu, from), (size_t)bytes);
+	bits_move_down(local_written(local, npu), (uint64_t)to, (uint64_t)from, (uint64_t)bytes);
+	if (local->n_damaged) {
+		/* The target was free, so this moves the count as it is; what is left is cleared below. */
+		bits_move_down(local_damaged(local, npu), (uint64_t)to, (uint64_t)from, (uint64_t)bytes);
+		bits_clear(local_damaged(local, npu), (uint64_t)left, (uint64_t)(from + bytes - left));
+	}
+	local_forget(local, npu, left, from + bytes - left);
+}

@@ -47,5 +47,7 @@ void local_mark(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
 void local_poison(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
 /* Zeroes a range that was marked or poisoned, and makes it never written. */
 void local_forget(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
+/* Moves a range to a lower offset of the same NPU with its bits, and forgets what is left of it. */
+void local_move_down(struct local *local, int64_t npu, int64_t to, int64_t from, int64_t bytes);
 
 #endif

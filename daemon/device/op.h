@@ -16,7 +16,7 @@ enum op_kind { OP_WRITE, OP_READ, OP_FILL, OP_COPY, OP_RUN };
 /* The two lanes of a parallel group. */
 enum op_lane { OP_DMA, OP_COMPUTE };
 
-enum { OP_DESTROYED_MAX = 16, OP_WARNING_BYTES = 256 };
+enum { OP_DESTROYED_MAX = 16, OP_WARNING_BYTES = 256, OP_DESCRIPTION_BYTES = 192 };
 
 /* System memory: elements of the tensor's type at base + (n*n_stride + c*c_stride + ...) elements, in logical N,C,H,W
  * order (a matrix: n is the row, w the column). */

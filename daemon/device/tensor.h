@@ -16,6 +16,8 @@ struct tensor {
 	bool guest;           /* overlaps other footprints: see overlap.h */
 	bool all_written;     /* no byte of its data is unwritten; never goes back */
 	struct tensor *next_guest, *prev_guest;
+	uint32_t prepared;    /* arena entries set aside for a guest */
+	bool touched;         /* some byte of it was written or poisoned: there is something to forget */
 	void *owner;          /* the service's record; the device never looks into it */
 };
 

@@ -1,0 +1,227 @@
+/* Life of the device and of its tensors: allocation, release, sealing. What follows from a spec is the formulas'
+ * business, where it lies the arena's, who may share bytes is in reuse.c. */
+#include "daemon/device/device.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+
+#include "daemon/device/explain.h"
+#include "daemon/device/internal.h"
+#include "daemon/device/overlap.h"
+#include "daemon/device/reuse.h"
+#include "daemon/device/runs.h"
+#include "daemon/device/table.h"
+#include "daemon/device/written.h"
+
+uint64_t device_memory_bytes(const struct npumem_geometry *geometry)
+{
+	return local_bytes(geometry);
+}
+
+int device_new(const struct device_options *options, const struct heap *heap, void *memory, struct device **out)
+{
+	struct device *device = heap_zalloc(heap, 1, sizeof(*device));
+	if (!device)
+		return -ENOMEM;
+	device->options = *options;
+	if (!device->options.rounding)
+		device->options.rounding = NPUMEM_CONVERGENT;
+	if (!device->options.uninitialized)
+		device->options.uninitialized = NPUMEM_REFUSE;
+	device->heap = heap;
+	local_init(&device->local, &options->geometry, memory);
+	if (arena_new(heap, (uint64_t)options->geometry.npu_bytes, &device->arena)) {
+		heap_free(heap, device);
+		return -ENOMEM;
+	}
+	*out = device;
+	return 0;
+}
+
+void device_free(struct device *device)
+{
+	if (!device)
+		return;
+	table_deinit(device);
+	arena_free(device->arena);
+	heap_free(device->heap, device);
+}
+
+const struct device_options *device_options(const struct device *device)
+{
+	return &device->options;
+}
+
+static void sums_add(struct device *device, const struct npumem_blocks *blocks, int64_t sign)
+{
+	device->sums.data += sign * blocks->data;
+	device->sums.dummy += sign * blocks->dummy;
+	device->sums.padding += sign * blocks->padding;
+	device->sums.empty += sign * blocks->empty;
+	device->overlap_known = false;
+}
+
+static int out_of_host_memory(const struct asker *asker)
+{
+	return npumem_error_set(asker->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+}
+
+static int check_request(const struct device *device, const struct device_request *request,
+			 const struct asker *asker)
+{
+	if (request->reuse < 0 || request->reuse > NPUMEM_UNCHECKED)
+		return npumem_error_set(asker->error, NPUMEM_INVALID, "reuse %d is none of never, if-safe, unchecked",
+					request->reuse);
+	if (request->reuse == NPUMEM_UNCHECKED && !device->options.allow_unchecked)
+		return npumem_error_set(asker->error, NPUMEM_PERMISSION_DENIED,
+					"reuse unchecked is off: the daemon was started without "
+					"--allow-unchecked-reuse");
+	return 0;
+}
+
+/* Puts a tensor over other footprints: at its fixed address, or where a search finds a place. */
+static int place_over(struct device *device, struct tensor *tensor, const struct device_request *request,
+		      const struct asker *asker)
+{
+	const struct npumem_geometry *geometry = &device->options.geometry;
+	struct npumem_place *place = &tensor->place;
+	struct reuse_wish wish = {request->reuse, request->dma_only};
+	int64_t offset = place->offset;
+	if (request->spec.address == NPUMEM_ANY) {
+		int status = reuse_search(device, place, &wish, &offset);
+		if (status < 0)
+			return out_of_host_memory(asker);
+		if (status)
+			return explain_no_room(device, request, place, asker);
+		npumem_place_at(geometry, place, place->start_npu * geometry->npu_bytes + offset, NULL);
+	}
+	int status = reuse_verdict(device, place, &wish, asker);
+	if (status)
+		return status;
+	return overlap_enter(device, tensor) ? out_of_host_memory(asker) : 0;
+}
+
+/* Finds bytes for a resolved tensor: free ones first, then, if asked, empty blocks. */
+static int place_tensor(struct device *device, struct tensor *tensor, const struct device_request *request,
+			const struct asker *asker)
+{
+	const struct npumem_geometry *geometry = &device->options.geometry;
+	struct npumem_place *place = &tensor->place;
+	int taken;
+	if (request->spec.address != NPUMEM_ANY) {
+		taken = arena_reserve(device->arena, arena_from(place), arena_to(place) - arena_from(place), tensor);
+	} else {
+		uint64_t offset, align = (uint64_t)place->align_bytes;
+		taken = arena_alloc(device->arena, (uint64_t)place->bytes_per_npu,
+				    align < ARENA_QUANTUM ? ARENA_QUANTUM : align, tensor, &offset);
+		if (taken == 0)
+			npumem_place_at(geometry, place, place->start_npu * geometry->npu_bytes + (int64_t)offset, NULL);
+	}
+	if (taken < 0)
+		return out_of_host_memory(asker);
+	if (taken == 0)
+		return 0;
+	if (request->reuse != NPUMEM_IF_SAFE && request->reuse != NPUMEM_UNCHECKED)
+		return explain_no_room(device, request, place, asker);
+	return place_over(device, tensor, request, asker);
+}
+
+static int alloc_one(struct device *device, const struct device_request *request, struct tensor **out,
+		     const struct asker *asker)
+{
+	struct npumem_place place;
+	int status = check_request(device, request, asker);
+	if (!status)
+		status = npumem_place_resolve(&device->options.geometry, &request->spec, &place, asker->error);
+	if (status)
+		return status;
+	struct tensor *tensor = table_add(device);
+	if (!tensor)
+		return out_of_host_memory(asker);
+	tensor->place = place;
+	tensor->reuse = request->reuse ? request->reuse : NPUMEM_NEVER;
+	tensor->dma_only = request->dma_only;
+	tensor->pinned = request->pinned || request->spec.address != NPUMEM_ANY;
+	status = place_tensor(device, tensor, request, asker);
+	if (status) {
+		table_remove(device, tensor);
+		return status;
+	}
+	sums_add(device, &tensor->place.blocks, 1);
+	device->n_tensors++;
+	*out = tensor;
+	return 0;
+}
+
+int device_alloc(struct device *device, const struct device_request *requests, unsigned n,
+		 struct tensor **tensors, const struct asker *asker)
+{
+	for (unsigned i = 0; i < n; i++) {
+		int status = alloc_one(device, &requests[i], &tensors[i], asker);
+		if (status) {
+			if (n > 1)
+				npumem_error_number(asker->error, "tensor_index", i);
+			while (i-- > 0)
+				device_release(device, tensors[i], NULL, NULL);
+			return status;
+		}
+	}
+	return 0;
+}
+
+static bool forget(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+{
+	local_forget(ctx, npu, offset, bytes);
+	return true;
+}
+
+static void release_view(struct device *device, struct tensor *view)
+{
+	if (view->prev_view)
+		view->prev_view->next_view = view->next_view;
+	else
+		view->base->views = view->next_view;
+	if (view->next_view)
+		view->next_view->prev_view = view->prev_view;
+	device->n_views--;
+	table_remove(device, view);
+}
+
+void device_release(struct device *device, struct tensor *tensor, void (*gone)(void *ctx, struct tensor *tensor),
+		    void *ctx)
+{
+	while (tensor->views) {
+		struct tensor *view = tensor->views;
+		if (gone)
+			gone(ctx, view);
+		release_view(device, view);
+	}
+	if (gone)
+		gone(ctx, tensor);
+	if (tensor->base) {
+		release_view(device, tensor);
+		return;
+	}
+	if (tensor->touched)
+		runs_each(&device->options.geometry, &tensor->place, true, forget, &device->local);
+	overlap_leave(device, tensor);
+	sums_add(device, &tensor->place.blocks, -1);
+	device->n_tensors--;
+	table_remove(device, tensor);
+}
+
+int device_seal(struct device *device, struct tensor *tensor, const struct asker *asker)
+{
+	char name[ASKER_NAME_BYTES], base[ASKER_NAME_BYTES];
+	if (tensor->base)
+		return npumem_error_set(asker->error, NPUMEM_INVALID, "%s is a view: seal its base, %s",
+					asker_name(asker, tensor, name), asker_name(asker, tensor->base, base));
+	if (device->options.uninitialized == NPUMEM_REFUSE) {
+		int status = written_check(device, tensor, asker);
+		if (status)
+			return status;
+	}
+	tensor->sealed = true;
+	return 0;
+}

@@ -1,0 +1,57 @@
+/* The device's own struct, for the files of this folder that implement device.h and op.h. */
+#ifndef DEVICE_INTERNAL_H
+#define DEVICE_INTERNAL_H
+
+#include "daemon/device/arena.h"
+#include "daemon/device/device.h"
+#include "daemon/device/local.h"
+
+/* A place in the tensor table. The struct of a gone tensor stays for the next one. */
+struct slot {
+	struct tensor *tensor;
+	uint32_t generation;
+	bool live;
+	uint32_t next_unused; /* index + 1; 0 ends the chain */
+};
+
+struct device {
+	struct device_options options;
+	const struct heap *heap;
+	struct local local;
+	struct arena *arena;
+	struct slot *slots;
+	uint32_t n_slots, capacity, unused;
+	int64_t n_tensors, n_views;
+	struct npumem_blocks sums; /* of all tensors, views not counted */
+	struct tensor *guests;     /* those placed over other footprints */
+	bool overlap_known;        /* `overlap` holds since the last change of tensors */
+	struct overlap_sums {
+		struct npumem_blocks own;    /* what the overlapping tensors count by themselves */
+		struct npumem_blocks actual; /* each byte once, the strongest kind */
+		int64_t lent;
+	} overlap;
+};
+
+static inline int64_t place_end(const struct npumem_place *place)
+{
+	return place->offset + place->bytes_per_npu;
+}
+
+/* A tensor's reach in quanta of the arena. */
+static inline uint64_t arena_from(const struct npumem_place *place)
+{
+	return (uint64_t)place->offset / ARENA_QUANTUM * ARENA_QUANTUM;
+}
+
+static inline uint64_t arena_to(const struct npumem_place *place)
+{
+	return ((uint64_t)place_end(place) + ARENA_QUANTUM - 1) / ARENA_QUANTUM * ARENA_QUANTUM;
+}
+
+/* True where no kernel can ever write the tensor. */
+static inline bool tensor_is_dma_only(const struct tensor *tensor)
+{
+	return tensor->sealed || tensor->dma_only;
+}
+
+#endif

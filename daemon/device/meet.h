@@ -1,0 +1,30 @@
+/* Where two places share bytes. */
+#ifndef DEVICE_MEET_H
+#define DEVICE_MEET_H
+
+#include <npumem/layout.h>
+
+enum {
+	MEET_DATA = NPUMEM_BYTE_DATA | NPUMEM_BYTE_DUMMY,
+	MEET_FOOTPRINT = MEET_DATA | NPUMEM_BYTE_PADDING | NPUMEM_BYTE_EMPTY,
+};
+
+struct meet_range {
+	int64_t npu, offset, bytes;
+};
+
+/* Visits every stretch of bytes that is of one of `a_kinds` for `a` and of one of `b_kinds` for `b` (flags of
+ * enum npumem_byte), NPU by NPU; return false to stop. False where the visitor stopped. O(1) for places
+ * whose offsets do not meet. */
+bool meet_each(const struct npumem_geometry *geometry, const struct npumem_place *a, unsigned a_kinds,
+	       const struct npumem_place *b, unsigned b_kinds, bool (*visit)(void *ctx, const struct meet_range *range),
+	       void *ctx);
+
+/* The first such stretch; false where there is none. */
+bool meet_first(const struct npumem_geometry *geometry, const struct npumem_place *a, unsigned a_kinds,
+		const struct npumem_place *b, unsigned b_kinds, struct meet_range *range);
+
+/* True where every element of the one lies where that of the other does. */
+bool meet_same(const struct npumem_place *a, const struct npumem_place *b);
+
+#endif

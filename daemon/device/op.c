@@ -1,0 +1,156 @@
+/* The table of operations, and what all of them share. */
+#include "daemon/device/op.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "daemon/device/meet.h"
+#include "daemon/device/op_rule.h"
+#include "daemon/device/written.h"
+
+static const struct op_rule *const rules[] = {
+	[OP_WRITE] = &op_rule_write, [OP_READ] = &op_rule_read, [OP_FILL] = &op_rule_fill,
+	[OP_COPY] = &op_rule_copy,   [OP_RUN] = &op_rule_run,
+};
+
+int op_check(struct device *device, struct op *op, const struct asker *asker)
+{
+	op->n_destroyed = 0;
+	op->warning[0] = '\0';
+	op->counts = (struct kernel_counts){.macs = 0};
+	return rules[op->kind]->check(device, op, asker);
+}
+
+int op_run(struct device *device, struct op *op, const struct asker *asker)
+{
+	return rules[op->kind]->run(device, op, asker);
+}
+
+void op_deinit(struct device *device, struct op *op)
+{
+	if (rules[op->kind]->deinit)
+		rules[op->kind]->deinit(device, op);
+}
+
+enum op_lane op_lane(const struct op *op)
+{
+	return rules[op->kind]->lane;
+}
+
+unsigned op_accesses(const struct op *op, struct op_access *accesses)
+{
+	return rules[op->kind]->accesses(op, accesses);
+}
+
+const char *op_describe(const struct op *op, const struct asker *asker, char *buffer, size_t bytes)
+{
+	char name[ASKER_NAME_BYTES];
+	const struct npumem_kernel_row *row = npumem_kernel_by_number(op->kernel);
+	if (op->kind != OP_RUN) {
+		snprintf(buffer, bytes, "%s %s", rules[op->kind]->name, asker_name(asker, op->tensor, name));
+		return buffer;
+	}
+	int used = snprintf(buffer, bytes, "run %s", row ? row->name : "?");
+	for (unsigned i = 0; i < op->n_operands && used > 0 && (size_t)used < bytes; i++)
+		if (!strncmp(op->operands[i].role, "out", 3))
+			used += snprintf(buffer + used, bytes - (size_t)used, " %s=%s", op->operands[i].role,
+					 asker_name(asker, op->operands[i].tensor, name));
+	return buffer;
+}
+
+void op_warn(struct op *op, const char *format, ...)
+{
+	va_list arguments;
+	if (op->warning[0])
+		return;
+	va_start(arguments, format);
+	vsnprintf(op->warning, sizeof(op->warning), format, arguments);
+	va_end(arguments);
+}
+
+int op_check_writable(const struct tensor *tensor, const struct asker *asker)
+{
+	char name[ASKER_NAME_BYTES];
+	if (!tensor_root(tensor)->sealed)
+		return 0;
+	asker_name(asker, tensor, name);
+	npumem_error_set(asker->error, NPUMEM_FAILED_PRECONDITION, "%s is sealed: it is read-only for good", name);
+	npumem_error_text(asker->error, "tensor", name);
+	return NPUMEM_FAILED_PRECONDITION;
+}
+
+int op_check_readable(struct device *device, struct op *op, struct tensor *tensor, int64_t first, int64_t count,
+		      const struct asker *asker)
+{
+	char name[ASKER_NAME_BYTES];
+	int64_t damaged = written_damaged(device, tensor);
+	if (damaged)
+		op_warn(op, "%s is damaged: %" PRId64 " bytes were destroyed by a kernel and not written since",
+			asker_name(asker, tensor, name), damaged);
+	if (device->options.uninitialized == NPUMEM_ALLOW)
+		return 0;
+	if (device->options.uninitialized == NPUMEM_REFUSE)
+		return written_check_of(device, tensor, first, count, asker);
+	struct npumem_error ignored = {.status = 0};
+	struct asker quiet = {&ignored, asker->name, asker->ctx};
+	if (written_check_of(device, tensor, first, count, &quiet))
+		op_warn(op, "%.*s", (int)sizeof(op->warning) - 1, ignored.message);
+	return 0;
+}
+
+/* ---- conflicts ---- */
+
+static bool accesses_meet(struct device *device, const struct op_access *a, const struct op_access *b,
+			  struct op_where *where)
+{
+	struct meet_range range;
+	if (!a->writes && !b->writes)
+		return false;
+	if (!meet_first(&device->options.geometry, &a->tensor->place, a->kinds, &b->tensor->place, b->kinds, &range))
+		return false;
+	*where = (struct op_where){a->tensor, b->tensor, range.npu, range.offset, range.bytes};
+	return true;
+}
+
+bool op_conflict(struct device *device, const struct op *a, const struct op *b, struct op_where *where)
+{
+	struct op_access a_accesses[OP_ACCESSES_MAX], b_accesses[OP_ACCESSES_MAX];
+	unsigned a_n = op_accesses(a, a_accesses), b_n = op_accesses(b, b_accesses);
+	for (unsigned i = 0; i < a_n; i++)
+		for (unsigned j = 0; j < b_n; j++)
+			if (accesses_meet(device, &a_accesses[i], &b_accesses[j], where))
+				return true;
+	return false;
+}
+
+static int refuse_group(const struct op *a, const struct op *b, unsigned a_index, unsigned b_index,
+			const struct op_where *where, const struct asker *asker)
+{
+	char first[OP_DESCRIPTION_BYTES], second[OP_DESCRIPTION_BYTES], name[ASKER_NAME_BYTES];
+	op_describe(a, asker, first, sizeof(first));
+	op_describe(b, asker, second, sizeof(second));
+	npumem_error_set(asker->error, NPUMEM_ABORTED,
+			 "operations %u (%s) and %u (%s) of one group conflict on NPU %" PRId64 ", bytes %" PRId64
+			 " to %" PRId64 "; nothing of the group ran",
+			 a_index, first, b_index, second, where->npu, where->offset, where->offset + where->bytes - 1);
+	npumem_error_number(asker->error, "first", a_index);
+	npumem_error_number(asker->error, "second", b_index);
+	npumem_error_text(asker->error, "first_tensor", asker_name(asker, where->a, name));
+	npumem_error_text(asker->error, "second_tensor", asker_name(asker, where->b, name));
+	npumem_error_number(asker->error, "npu", where->npu);
+	npumem_error_number(asker->error, "offset", where->offset);
+	npumem_error_number(asker->error, "bytes", where->bytes);
+	return NPUMEM_ABORTED;
+}
+
+int op_group_check(struct device *device, struct op *const *ops, unsigned n, unsigned base,
+		   const struct asker *asker)
+{
+	struct op_where where;
+	for (unsigned j = 1; j < n; j++)
+		for (unsigned i = 0; i < j; i++)
+			if (op_lane(ops[i]) != op_lane(ops[j]) && op_conflict(device, ops[i], ops[j], &where))
+				return refuse_group(ops[i], ops[j], base + i, base + j, &where, asker);
+	return 0;
+}

@@ -1,0 +1,225 @@
+/* The DMA operations: write, read, fill, copy. They touch the data of their tensors and nothing else. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "daemon/device/meet.h"
+#include "daemon/device/move.h"
+#include "daemon/device/op_rule.h"
+
+static void touch(struct tensor *tensor)
+{
+	tensor_root(tensor)->touched = true;
+}
+
+static unsigned access_one(const struct op *op, struct op_access *accesses, bool writes)
+{
+	accesses[0] = (struct op_access){op->tensor, writes, MEET_DATA};
+	return 1;
+}
+
+static unsigned accesses_write(const struct op *op, struct op_access *accesses)
+{
+	return access_one(op, accesses, true);
+}
+
+static unsigned accesses_read(const struct op *op, struct op_access *accesses)
+{
+	return access_one(op, accesses, false);
+}
+
+static unsigned accesses_copy(const struct op *op, struct op_access *accesses)
+{
+	accesses[0] = (struct op_access){op->tensor, true, MEET_DATA};
+	accesses[1] = (struct op_access){op->source, false, MEET_DATA};
+	return 2;
+}
+
+/* ---- between system and local memory ---- */
+
+static int refuse_range(const struct op *op, int64_t elements, const struct asker *asker)
+{
+	char name[ASKER_NAME_BYTES];
+	return npumem_error_set(asker->error, NPUMEM_INVALID,
+				"elements from %" PRId64 ", %" PRId64 " of them, are not within the %" PRId64
+				" elements of %s",
+				op->first, op->count, elements, asker_name(asker, op->tensor, name));
+}
+
+/* Bytes that an array with these strides spans, or -1 on overflow and negative strides. */
+static int64_t span_bytes(const struct npumem_place *place, const struct npumem_dims *stride)
+{
+	bool matrix = place->layout == NPUMEM_MATRIX;
+	int64_t extents[] = {place->shape.n, matrix ? 1 : place->shape.c, place->shape.h, matrix ? place->cols : place->shape.w};
+	int64_t strides[] = {stride->n, stride->c, stride->h, stride->w}, span = 1, step;
+	for (unsigned i = 0; i < 4; i++)
+		if (strides[i] < 0 || __builtin_mul_overflow(extents[i] - 1, strides[i], &step) ||
+		    __builtin_add_overflow(span, step, &span))
+			return -1;
+	return __builtin_mul_overflow(span, move_element_bytes(place), &span) ? -1 : span;
+}
+
+static int check_system(const struct op *op, int64_t bytes, const struct asker *asker)
+{
+	const struct op_system *system = &op->system;
+	if (bytes < 0)
+		return npumem_error_set(asker->error, NPUMEM_INVALID, "a system memory stride is negative or too large");
+	if (system->off > system->bytes || (uint64_t)bytes > system->bytes - system->off)
+		return npumem_error_set(asker->error, NPUMEM_INVALID,
+					"%" PRId64 " bytes from %" PRIu64 " on are needed of system memory, which has %" PRIu64,
+					bytes, system->off, system->bytes);
+	return 0;
+}
+
+/* Resolves op->count, and checks that elements and system memory are there. */
+static int check_transfer(struct op *op, const struct asker *asker)
+{
+	const struct npumem_place *place = &op->tensor->place;
+	int64_t elements = npumem_place_elements(place);
+	if (op->first < 0 || op->first >= elements || op->count == 0 || op->count > elements - op->first)
+		return refuse_range(op, elements, asker);
+	if (op->count < 0)
+		op->count = elements - op->first;
+	if (!op->system.strided)
+		return check_system(op, op->count * move_element_bytes(place), asker);
+	if (op->count != elements)
+		return npumem_error_set(asker->error, NPUMEM_INVALID, "a strided transfer moves the whole tensor");
+	return check_system(op, span_bytes(place, &op->system.stride), asker);
+}
+
+static struct move_host host_of(const struct op *op)
+{
+	const struct npumem_place *place = &op->tensor->place;
+	uint8_t *base = op->system.base + op->system.off;
+	if (!op->system.strided)
+		return move_dense(place, base, op->first);
+	struct move_host host = {base, op->system.stride};
+	/* A matrix's channel is its next W columns. */
+	if (place->layout == NPUMEM_MATRIX)
+		host.stride.c = place->w * host.stride.w;
+	return host;
+}
+
+static int check_write(struct device *device, struct op *op, const struct asker *asker)
+{
+	(void)device;
+	int status = check_transfer(op, asker);
+	return status ? status : op_check_writable(op->tensor, asker);
+}
+
+static int run_write(struct device *device, struct op *op, const struct asker *asker)
+{
+	(void)asker;
+	struct move_host host = host_of(op);
+	touch(op->tensor);
+	move_in(&device->local, &op->tensor->place, op->first, op->count, &host);
+	return 0;
+}
+
+static int check_read(struct device *device, struct op *op, const struct asker *asker)
+{
+	int status = check_transfer(op, asker);
+	return status ? status : op_check_readable(device, op, op->tensor, op->first, op->count, asker);
+}
+
+static int run_read(struct device *device, struct op *op, const struct asker *asker)
+{
+	(void)asker;
+	struct move_host host = host_of(op);
+	move_out(&device->local, &op->tensor->place, op->first, op->count, &host);
+	return 0;
+}
+
+/* ---- within local memory ---- */
+
+static int check_fill(struct device *device, struct op *op, const struct asker *asker)
+{
+	int64_t low, high;
+	int dtype = op->tensor->place.dtype;
+	(void)device;
+	if (!npumem_dtype_range(dtype, &low, &high)) {
+		if (!op->value_is_float && (double)op->value != (double)(float)op->value)
+			return npumem_error_set(asker->error, NPUMEM_INVALID, "fill value %" PRId64 " is not an fp32",
+						op->value);
+	} else if (op->value_is_float) {
+		return npumem_error_set(asker->error, NPUMEM_INVALID,
+					"fill value %g: %s takes its container's integers, from %" PRId64 " to %" PRId64,
+					op->float_value, npumem_dtype_name(dtype), low, high);
+	} else if (op->value < low || op->value > high) {
+		return npumem_error_set(asker->error, NPUMEM_INVALID,
+					"fill value %" PRId64 " is not within %s's %" PRId64 " to %" PRId64, op->value,
+					npumem_dtype_name(dtype), low, high);
+	}
+	return op_check_writable(op->tensor, asker);
+}
+
+static int run_fill(struct device *device, struct op *op, const struct asker *asker)
+{
+	(void)asker;
+	float real = op->value_is_float ? (float)op->float_value : (float)op->value;
+	/* Containers are little-endian two's complement, so the low bytes of the value are the element. */
+	uint32_t bits = (uint32_t)op->value;
+	if (op->tensor->place.dtype == NPUMEM_FP32)
+		memcpy(&bits, &real, sizeof(bits));
+	touch(op->tensor);
+	move_fill(&device->local, &op->tensor->place, &bits);
+	return 0;
+}
+
+static struct npumem_dims logical_shape(const struct npumem_place *place)
+{
+	if (place->layout == NPUMEM_MATRIX)
+		return (struct npumem_dims){place->rows, place->cols, 1, 1};
+	return place->shape;
+}
+
+static int check_same_kind(const struct op *op, const struct asker *asker)
+{
+	const struct npumem_place *to = &op->tensor->place, *from = &op->source->place;
+	struct npumem_dims a = logical_shape(to), b = logical_shape(from);
+	if (to->dtype != from->dtype)
+		return npumem_error_set(asker->error, NPUMEM_INVALID,
+					"the destination is %s, the source %s: use convert_tensor",
+					npumem_dtype_name(to->dtype), npumem_dtype_name(from->dtype));
+	if (to->frac_bits != from->frac_bits)
+		return npumem_error_set(asker->error, NPUMEM_INVALID,
+					"the destination has %" PRId64 " frac_bits, the source %" PRId64
+					": use convert_tensor",
+					to->frac_bits, from->frac_bits);
+	if (memcmp(&a, &b, sizeof(a)))
+		return npumem_error_set(asker->error, NPUMEM_INVALID,
+					"the destination is %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
+					", the source %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64,
+					a.n, a.c, a.h, a.w, b.n, b.c, b.h, b.w);
+	return 0;
+}
+
+static int check_copy(struct device *device, struct op *op, const struct asker *asker)
+{
+	struct meet_range range;
+	int status = check_same_kind(op, asker);
+	if (!status)
+		status = op_check_writable(op->tensor, asker);
+	if (!status)
+		status = op_check_readable(device, op, op->source, 0, npumem_place_elements(&op->source->place), asker);
+	if (status)
+		return status;
+	if (meet_first(&device->options.geometry, &op->tensor->place, MEET_DATA, &op->source->place, MEET_DATA, &range))
+		return npumem_error_set(asker->error, NPUMEM_INVALID,
+					"source and destination of a copy share bytes: NPU %" PRId64 ", bytes %" PRId64
+					" to %" PRId64,
+					range.npu, range.offset, range.offset + range.bytes - 1);
+	return 0;
+}
+
+static int run_copy(struct device *device, struct op *op, const struct asker *asker)
+{
+	(void)asker;
+	touch(op->tensor);
+	move_within(&device->local, &op->source->place, &op->tensor->place);
+	return 0;
+}
+
+const struct op_rule op_rule_write = {"write", OP_DMA, check_write, run_write, accesses_write, NULL};
+const struct op_rule op_rule_read = {"read", OP_DMA, check_read, run_read, accesses_read, NULL};
+const struct op_rule op_rule_fill = {"fill", OP_DMA, check_fill, run_fill, accesses_write, NULL};
+const struct op_rule op_rule_copy = {"copy", OP_DMA, check_copy, run_copy, accesses_copy, NULL};

@@ -1,0 +1,37 @@
+/* What each kind of operation is made of: one row a kind, in op.c. */
+#ifndef DEVICE_OP_RULE_H
+#define DEVICE_OP_RULE_H
+
+#include "daemon/device/internal.h"
+#include "daemon/device/op.h"
+
+/* Bytes that an operation touches of one tensor: `kinds` of its place (meet.h). */
+struct op_access {
+	struct tensor *tensor;
+	bool writes;
+	unsigned kinds;
+};
+
+enum { OP_ACCESSES_MAX = NPUMEM_OPERANDS_MAX };
+
+struct op_rule {
+	const char *name;
+	enum op_lane lane;
+	int (*check)(struct device *device, struct op *op, const struct asker *asker);
+	int (*run)(struct device *device, struct op *op, const struct asker *asker);
+	unsigned (*accesses)(const struct op *op, struct op_access *accesses);
+	void (*deinit)(struct device *device, struct op *op);
+};
+
+extern const struct op_rule op_rule_write, op_rule_read, op_rule_fill, op_rule_copy, op_rule_run;
+
+unsigned op_accesses(const struct op *op, struct op_access *accesses);
+
+/* Checks that many kinds share. */
+int op_check_writable(const struct tensor *tensor, const struct asker *asker);
+/* Damage and unwritten bytes of what DMA reads: the policy decides; sets op->warning where it only warns. */
+int op_check_readable(struct device *device, struct op *op, struct tensor *tensor, int64_t first, int64_t count,
+		      const struct asker *asker);
+void op_warn(struct op *op, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

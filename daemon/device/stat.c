@@ -1,0 +1,184 @@
+/* What the device holds: counts, the owners of a byte, and the invariants that tests check. */
+#include <stdio.h>
+
+#include "daemon/device/internal.h"
+#include "daemon/device/meet.h"
+#include "daemon/device/overlap.h"
+#include "daemon/device/runs.h"
+#include "daemon/device/written.h"
+
+void device_stat(struct device *device, struct device_counts *counts)
+{
+	static const struct overlap_sums none;
+	const struct overlap_sums *overlap = &none;
+	const struct npumem_geometry *geometry = &device->options.geometry;
+	if (overlap_sum(device, &overlap))
+		overlap = &none;
+	*counts = (struct device_counts){
+		.total = geometry->n_npus * geometry->npu_bytes,
+		.data = device->sums.data - overlap->own.data + overlap->actual.data,
+		.dummy = device->sums.dummy - overlap->own.dummy + overlap->actual.dummy,
+		.padding = device->sums.padding - overlap->own.padding + overlap->actual.padding,
+		.empty = device->sums.empty - overlap->own.empty + overlap->actual.empty,
+		.lent = overlap->lent,
+		.largest_free = (int64_t)arena_largest_free(device->arena),
+		.tensors = device->n_tensors,
+		.views = device->n_views,
+	};
+	counts->free = counts->total - counts->data - counts->dummy - counts->padding - counts->empty;
+}
+
+struct lending {
+	const struct npumem_geometry *geometry;
+	const struct tensor *tensor;
+	struct device_state *state;
+};
+
+static bool look_at_neighbour(void *ctx, struct tensor *other)
+{
+	struct lending *lending = ctx;
+	struct meet_range range;
+	const struct npumem_place *place = &lending->tensor->place;
+	lending->state->lends |=
+		meet_first(lending->geometry, place, NPUMEM_BYTE_EMPTY, &other->place, MEET_DATA, &range);
+	lending->state->borrows |=
+		meet_first(lending->geometry, place, MEET_DATA, &other->place, NPUMEM_BYTE_EMPTY, &range);
+	return true;
+}
+
+void device_state(struct device *device, const struct tensor *tensor, struct device_state *state)
+{
+	*state = (struct device_state){
+		.unwritten_bytes = written_missing(device, tensor),
+		.damaged_bytes = written_damaged(device, tensor),
+	};
+	if (!device->guests)
+		return;
+	const struct tensor *root = tensor_root(tensor);
+	struct lending lending = {&device->options.geometry, root, state};
+	overlap_each(device, root->place.offset, root->place.bytes_per_npu, root, look_at_neighbour, &lending);
+}
+
+struct finding {
+	const struct npumem_geometry *geometry;
+	int64_t npu, offset;
+	struct device_owner *owners;
+	unsigned n, most;
+};
+
+static bool find_kind(void *ctx, struct tensor *tensor)
+{
+	struct finding *finding = ctx;
+	uint8_t kind = 0;
+	int64_t at = finding->offset - tensor->place.offset;
+	if (at < 0)
+		return true;
+	npumem_place_paint(finding->geometry, &tensor->place, finding->npu, at, at + 1, &kind);
+	if (kind && finding->n < finding->most)
+		finding->owners[finding->n++] = (struct device_owner){tensor, (enum npumem_byte)kind};
+	return true;
+}
+
+unsigned device_at(struct device *device, int64_t npu, int64_t offset, struct device_owner *owners, unsigned most)
+{
+	struct finding finding = {&device->options.geometry, npu, offset, owners, 0, most};
+	overlap_each(device, offset, 1, NULL, find_kind, &finding);
+	return finding.n;
+}
+
+void device_peek(const struct device *device, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to)
+{
+	memcpy(to, local_at(&device->local, npu, offset), (size_t)bytes);
+}
+
+/* ---- invariants ---- */
+
+struct audit {
+	struct device *device;
+	const struct tensor *tensor;
+	struct npumem_blocks sums;
+	int64_t written, n_tensors, n_views;
+	const char *wrong;
+};
+
+static bool audit_neighbour(void *ctx, struct tensor *other)
+{
+	struct audit *audit = ctx;
+	struct meet_range range;
+	if (meet_first(&audit->device->options.geometry, &audit->tensor->place, MEET_DATA, &other->place, MEET_DATA,
+		       &range))
+		audit->wrong = "a byte is data of two tensors";
+	if (!other->guest && !audit->tensor->guest &&
+	    meet_first(&audit->device->options.geometry, &audit->tensor->place, MEET_FOOTPRINT, &other->place,
+		       MEET_FOOTPRINT, &range))
+		audit->wrong = "two footprints meet, and neither is a guest";
+	return !audit->wrong;
+}
+
+static bool audit_written(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+{
+	struct audit *audit = ctx;
+	audit->written +=
+		(int64_t)bits_count(local_written(&audit->device->local, npu), (uint64_t)offset, (uint64_t)bytes);
+	return true;
+}
+
+static const char *audit_tensor(struct audit *audit, const struct tensor *tensor)
+{
+	const struct npumem_geometry *geometry = &audit->device->options.geometry;
+	const struct npumem_place *place = &tensor->place;
+	struct arena_extent extent;
+	audit->tensor = tensor;
+	if (place->offset < 0 || place_end(place) > geometry->npu_bytes)
+		return "a tensor runs past the end of its NPU";
+	if (tensor->base) {
+		audit->n_views++;
+		if (device_find(audit->device, tensor->base->handle) != tensor->base || tensor->base->base)
+			return "a view has no base";
+		if (place->offset < tensor->base->place.offset || place_end(place) > place_end(&tensor->base->place))
+			return "a view leaves its base";
+		return NULL;
+	}
+	audit->n_tensors++;
+	for (uint64_t at = arena_from(place); at < arena_to(place); at = extent.offset + extent.bytes)
+		if (!arena_at(audit->device->arena, at, &extent) || !extent.taken)
+			return "a tensor's bytes are free in the arena";
+	audit->sums.data += place->blocks.data;
+	audit->sums.dummy += place->blocks.dummy;
+	audit->sums.padding += place->blocks.padding;
+	audit->sums.empty += place->blocks.empty;
+	runs_each(geometry, place, true, audit_written, audit);
+	overlap_each(audit->device, place->offset, place->bytes_per_npu, tensor, audit_neighbour, audit);
+	return audit->wrong;
+}
+
+const char *device_check(struct device *device)
+{
+	const struct npumem_geometry *geometry = &device->options.geometry;
+	struct audit audit = {.device = device};
+	struct device_counts counts;
+	int64_t written = 0, damaged = 0;
+	const char *wrong = arena_check(device->arena);
+	for (struct tensor *t = device_next(device, NULL); t && !wrong; t = device_next(device, t))
+		wrong = audit_tensor(&audit, t);
+	if (wrong)
+		return wrong;
+	if (memcmp(&audit.sums, &device->sums, sizeof(audit.sums)) || audit.n_tensors != device->n_tensors ||
+	    audit.n_views != device->n_views)
+		return "the running sums differ from the tensors";
+	for (int64_t npu = 0; npu < geometry->n_npus; npu++) {
+		written += (int64_t)bits_count(local_written(&device->local, npu), 0, (uint64_t)geometry->npu_bytes);
+		damaged += (int64_t)bits_count(local_damaged(&device->local, npu), 0, (uint64_t)geometry->npu_bytes);
+	}
+	if (written != audit.written)
+		return "a byte outside all data is marked as written";
+	if (damaged != (int64_t)device->local.n_damaged)
+		return "the count of damaged bytes is wrong";
+	device_stat(device, &counts);
+	if (counts.free < 0 || counts.data + counts.dummy + counts.padding + counts.empty + counts.free != counts.total)
+		return "the kinds of bytes do not add up";
+	/* More, where a strided tensor at an odd address takes part of a quantum. */
+	if (counts.free < geometry->n_npus * (int64_t)arena_free_bytes(device->arena))
+		return "the arena has more free bytes than the device";
+	return NULL;
+}
