@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs what building and testing need and this machine lacks, from Debian's own packages; nothing where all is
+# there. As root, or with sudo. Usage: tests/packages.sh
+set -euo pipefail
+exec </dev/null
+
+packages=(
+	cmake gcc libc6-dev make pkg-config
+	libuv1-dev libprotobuf-c-dev protobuf-c-compiler libjansson-dev zlib1g-dev
+	check                                                  # unit tests
+	protobuf-compiler python3 python3-protobuf python3-numpy # integration tests and the demo
+)
+
+missing=()
+for package in "${packages[@]}"; do
+	if [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
+		missing+=("$package")
+	fi
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+	if ! command -v sudo >/dev/null; then
+		echo "packages: not root, and there is no sudo; missing: ${missing[*]}" >&2
+		exit 1
+	fi
+	as_root=(sudo)
+fi
+apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)
+echo "packages: installing ${missing[*]}"
+"${apt[@]}" update
+"${apt[@]}" install --no-install-recommends "${missing[@]}"
