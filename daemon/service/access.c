@@ -1,0 +1,98 @@
+/* The rules of access.h; the only file that knows them.
+ * Invariant: nothing said of a tensor that the session does not see depends on more than its uid and its size. */
+#include "daemon/service/access.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static bool may_use(const struct session *session, const struct record *record)
+{
+	if (record->session)
+		return record->session == session;
+	return record->uid == session->uid || session_is_admin(session);
+}
+
+/* Splits "UID:NAME". False where what is before the colon is no uid. */
+static bool split_uid(const char *text, uint32_t *uid, const char **name)
+{
+	uint64_t value = 0;
+	const char *c = text;
+
+	for (; *c >= '0' && *c <= '9'; c++) {
+		value = value * 10 + (uint64_t)(*c - '0');
+		if (value > UINT32_MAX)
+			return false;
+	}
+	if (c == text || *c != ':')
+		return false;
+	*uid = (uint32_t)value;
+	*name = c + 1;
+	return true;
+}
+
+static struct tensor *find_named(const struct session *session, const char *text)
+{
+	uint32_t uid = session->uid;
+	const char *name = text;
+	struct record *record;
+
+	if (strchr(text, ':') && !split_uid(text, &uid, &name))
+		return NULL;
+	record = names_find(&session->service->names, uid, name);
+	return record && may_use(session, record) ? record->tensor : NULL;
+}
+
+int access_find(const struct session *session, const struct access_ref *ref, struct tensor **out,
+		struct npumem_error *error)
+{
+	struct tensor *tensor;
+
+	if (ref->handle) {
+		tensor = device_find(session->service->device, ref->handle);
+		if (!tensor || !may_use(session, record_of(tensor)))
+			return npumem_error_set(error, NPUMEM_NOT_FOUND, "there is no tensor with handle %" PRIu64,
+						ref->handle);
+	} else if (ref->name[0]) {
+		tensor = find_named(session, ref->name);
+		if (!tensor)
+			return npumem_error_set(error, NPUMEM_NOT_FOUND, "there is no tensor %.80s", ref->name);
+	} else {
+		return npumem_error_set(error, NPUMEM_INVALID, "a tensor with neither handle nor name");
+	}
+	*out = tensor;
+	return 0;
+}
+
+bool access_sees(const struct session *session, const struct tensor *tensor)
+{
+	return session_is_admin(session) || may_use(session, record_of(tensor));
+}
+
+void access_name(const struct session *session, const struct tensor *tensor, char *buffer, size_t bytes)
+{
+	const struct record *record = record_of(tensor);
+
+	/* In the middle of an allocation of several, the earlier ones have no record yet. */
+	if (!record)
+		snprintf(buffer, bytes, "a tensor of the same request (%" PRId64 " bytes per NPU)",
+			 tensor->place.bytes_per_npu);
+	else if (!access_sees(session, tensor))
+		snprintf(buffer, bytes, "a tensor of uid %" PRIu32 " (%" PRId64 " bytes per NPU)", record->uid,
+			 tensor->place.bytes_per_npu);
+	else if (!record->name[0])
+		snprintf(buffer, bytes, "tensor #%" PRIu64, tensor->handle);
+	else if (record->uid != session->uid)
+		snprintf(buffer, bytes, "%" PRIu32 ":%s", record->uid, record->name);
+	else
+		snprintf(buffer, bytes, "%s", record->name);
+}
+
+static void name_for_asker(void *ctx, const struct tensor *tensor, char *buffer, size_t bytes)
+{
+	access_name(ctx, tensor, buffer, bytes);
+}
+
+struct asker access_asker(const struct session *session, struct npumem_error *error)
+{
+	return (struct asker){.error = error, .name = name_for_asker, .ctx = (void *)session};
+}

@@ -1,0 +1,77 @@
+/* Questions about the device as a whole, cut down to what the session may see. */
+#include "daemon/service/inspect.h"
+
+#include <inttypes.h>
+
+void inspect_stat(const struct session *session, struct inspect_stat *stat)
+{
+	device_stat(session->service->device, &stat->device);
+	stat->sessions = session->service->n_sessions;
+}
+
+static int check_range(const struct session *session, int64_t npu, int64_t offset, int64_t bytes,
+		       struct npumem_error *error)
+{
+	const struct npumem_geometry *geometry = &device_options(session->service->device)->geometry;
+
+	if (npu < 0 || npu >= geometry->n_npus)
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"NPU %" PRId64 " is not one of the %" PRId64 " NPUs of this device", npu,
+					geometry->n_npus);
+	if (bytes < 1 || bytes > INSPECT_DUMP_BYTES_MAX)
+		return npumem_error_set(error, NPUMEM_INVALID, "%" PRId64 " bytes to dump, which is not 1 to %d",
+					bytes, INSPECT_DUMP_BYTES_MAX);
+	if (offset < 0 || offset > geometry->npu_bytes || bytes > geometry->npu_bytes - offset)
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"%" PRId64 " bytes from offset %" PRId64 " pass the %" PRId64
+					" bytes of an NPU",
+					bytes, offset, geometry->npu_bytes);
+	return 0;
+}
+
+int inspect_dump_check(const struct session *session, int64_t npu, int64_t offset, int64_t bytes,
+		       struct npumem_error *error)
+{
+	struct device *device = session->service->device;
+	int status = check_range(session, npu, offset, bytes, error);
+
+	if (status || session_is_admin(session))
+		return status;
+	/* A footprint takes its offsets on every NPU, whatever lies there. */
+	for (struct tensor *tensor = device_next(device, NULL); tensor; tensor = device_next(device, tensor)) {
+		const struct npumem_place *place = &tensor->place;
+		char name[ASKER_NAME_BYTES];
+
+		if (place->offset >= offset + bytes || offset >= place->offset + place->bytes_per_npu ||
+		    access_sees(session, tensor))
+			continue;
+		access_name(session, tensor, name, sizeof(name));
+		status = npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
+					  "offsets %" PRId64 " to %" PRId64 " of NPU %" PRId64
+					  " hold bytes of %s, which uid %" PRIu32 " may not read",
+					  offset, offset + bytes - 1, npu, name, session->uid);
+		npumem_error_text(error, "tensor", name);
+		return status;
+	}
+	return 0;
+}
+
+void inspect_dump(const struct session *session, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to)
+{
+	device_peek(session->service->device, npu, offset, bytes, to);
+}
+
+int inspect_plan(const struct session *session, const struct npumem_spec *spec, struct npumem_plan *plan,
+		 struct npumem_error *error)
+{
+	return npumem_plan(&device_options(session->service->device)->geometry, spec, plan, error);
+}
+
+int inspect_compact(struct session *session, bool dry_run,
+		    void (*moved)(void *ctx, const struct device_move *move), void *ctx,
+		    struct npumem_error *error)
+{
+	if (device_compact(session->service->device, dry_run, moved, ctx))
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+	return 0;
+}

@@ -1,0 +1,28 @@
+/* The names of tensors: (uid, name) to its record, unique per uid. The one place where a name comes or goes. */
+#ifndef SERVICE_NAMES_H
+#define SERVICE_NAMES_H
+
+#include "daemon/service/record.h"
+
+struct names {
+	const struct heap *heap;
+	struct record **buckets;
+	size_t n_buckets, n; /* n_buckets: a power of two */
+	uint64_t seed;
+};
+
+/* `seed`: not known to clients, so that nobody can choose names that share a bucket. 0 or -ENOMEM. */
+int names_init(struct names *names, const struct heap *heap, uint64_t seed);
+void names_deinit(struct names *names);
+
+/* Whether a name may be given: 1 to 63 of A-Z a-z 0-9 _ . - /, not digits alone. 0 or INVALID. */
+int names_check(const char *name, struct npumem_error *error);
+
+/* NULL where there is none; any `name` may be asked for. */
+struct record *names_find(const struct names *names, uint32_t uid, const char *name);
+
+/* Puts in a record whose uid and name are set and not there yet; cannot fail. */
+void names_add(struct names *names, struct record *record);
+void names_remove(struct names *names, struct record *record);
+
+#endif

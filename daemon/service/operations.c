@@ -1,0 +1,36 @@
+/* Operations one after the other, as they come: the device's rules with the session's names in them. */
+#include "daemon/service/operations.h"
+
+int operations_check(struct session *session, struct op *op, struct npumem_error *error)
+{
+	struct asker asker = access_asker(session, error);
+
+	return op_check(session->service->device, op, &asker);
+}
+
+int operations_check_group(struct session *session, struct op *const *ops, unsigned n, unsigned base,
+			   struct npumem_error *error)
+{
+	struct asker asker = access_asker(session, error);
+
+	return op_group_check(session->service->device, ops, n, base, &asker);
+}
+
+int operations_run(struct session *session, struct op *op, struct npumem_error *error)
+{
+	struct asker asker = access_asker(session, error);
+
+	return op_run(session->service->device, op, &asker);
+}
+
+void operations_end(struct session *session, struct op *op)
+{
+	op_deinit(session->service->device, op);
+}
+
+const char *operations_describe(struct session *session, const struct op *op, char *buffer, size_t bytes)
+{
+	struct asker asker = access_asker(session, NULL);
+
+	return op_describe(op, &asker, buffer, bytes);
+}

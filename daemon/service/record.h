@@ -1,0 +1,45 @@
+/* What the service knows of a tensor beyond the device: whose it is, and by what name.
+ * A record hangs on tensor->owner from the tensor's first moment to its last. */
+#ifndef SERVICE_RECORD_H
+#define SERVICE_RECORD_H
+
+#include <npumem/types.h>
+
+#include "daemon/device/heap.h"
+#include "daemon/device/tensor.h"
+
+struct session;
+
+struct record {
+	struct tensor *tensor;
+	struct session *session;    /* an anonymous tensor's, whose end is its own; NULL: it has a name */
+	uint32_t uid;		    /* the owner's */
+	bool marked;		    /* during one request: already met */
+	struct record *next, *prev; /* of the same session */
+	struct record *next_name;   /* in the same bucket of names */
+	struct record *next_spare;  /* in a pool or a caller's chain; while marked: the one marked before */
+	char name[NPUMEM_NAME_BYTES_MAX + 1]; /* filled up with zeros; empty: anonymous */
+};
+
+static inline struct record *record_of(const struct tensor *tensor)
+{
+	return tensor->owner;
+}
+
+/* A pool, so that an allocation in a daemon that has seen as many tensors before takes no host memory. */
+struct record_pool {
+	const struct heap *heap;
+	struct record_chunk *chunks;
+	struct record *spare;
+};
+
+void record_pool_init(struct record_pool *pool, const struct heap *heap);
+/* All records must be back. */
+void record_pool_deinit(struct record_pool *pool);
+
+/* Takes n zeroed records, linked by next_spare. NULL without memory; nothing is taken then. */
+struct record *record_take(struct record_pool *pool, unsigned n);
+/* Gives back a chain of records. */
+void record_give(struct record_pool *pool, struct record *chain);
+
+#endif

@@ -1,0 +1,79 @@
+/* The service's tables and the two places where a tensor enters and leaves them.
+ * Invariant: each live tensor of the device has a record; each record is either named or its session's.
+ * Decides nothing: who may ask for what is in access.c. */
+#include "daemon/service/service.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "daemon/service/session.h"
+
+int service_init(struct service *service, struct device *device, const struct heap *heap, uint32_t uid,
+		 uint64_t seed)
+{
+	*service = (struct service){.device = device, .heap = heap, .uid = uid};
+	record_pool_init(&service->records, heap);
+	return names_init(&service->names, heap, seed);
+}
+
+void service_deinit(struct service *service)
+{
+	struct tensor *tensor;
+
+	assert(!service->sessions);
+	while ((tensor = device_next(service->device, NULL)))
+		service_release(service, tensor);
+	assert(!service->names.n);
+	names_deinit(&service->names);
+	record_pool_deinit(&service->records);
+}
+
+void service_adopt(struct service *service, struct session *session, struct record *record, struct tensor *tensor)
+{
+	record->tensor = tensor;
+	record->next_spare = NULL;
+	tensor->owner = record;
+	if (record->name[0]) {
+		names_add(&service->names, record);
+		return;
+	}
+	record->session = session;
+	record->prev = NULL;
+	record->next = session->anonymous;
+	if (record->next)
+		record->next->prev = record;
+	session->anonymous = record;
+}
+
+struct release {
+	struct service *service;
+	unsigned n;
+};
+
+static void forget(void *ctx, struct tensor *tensor)
+{
+	struct release *release = ctx;
+	struct record *record = record_of(tensor);
+
+	if (record->session) {
+		if (record->prev)
+			record->prev->next = record->next;
+		else
+			record->session->anonymous = record->next;
+		if (record->next)
+			record->next->prev = record->prev;
+	} else {
+		names_remove(&release->service->names, record);
+	}
+	tensor->owner = NULL;
+	record_give(&release->service->records, record);
+	release->n++;
+}
+
+unsigned service_release(struct service *service, struct tensor *tensor)
+{
+	struct release release = {service, 0};
+
+	device_release(service->device, tensor, forget, &release);
+	return release.n;
+}

@@ -1,0 +1,31 @@
+/* The service over one device: who may do what with its tensors. Knows sessions and uids, no sockets or messages.
+ */
+#ifndef SERVICE_SERVICE_H
+#define SERVICE_SERVICE_H
+
+#include "daemon/device/device.h"
+#include "daemon/service/names.h"
+#include "daemon/service/record.h"
+
+struct service {
+	struct device *device;
+	const struct heap *heap;
+	uint32_t uid; /* the daemon's own: it and root may administer everything */
+	struct names names;
+	struct record_pool records;
+	struct session *sessions;
+	uint64_t n_sessions, last_session;
+};
+
+/* `device` and `heap` outlive the service. `seed`: a number that no client can know. 0 or -ENOMEM. */
+int service_init(struct service *service, struct device *device, const struct heap *heap, uint32_t uid,
+		 uint64_t seed);
+/* No session is left; the tensors that have names are freed. */
+void service_deinit(struct service *service);
+
+/* Ties a record (uid and name set) to a new tensor: names it, or gives it to `session` where it has no name. */
+void service_adopt(struct service *service, struct session *session, struct record *record, struct tensor *tensor);
+/* Frees a tensor and its views, whoever owns them; returns how many went. */
+unsigned service_release(struct service *service, struct tensor *tensor);
+
+#endif

@@ -1,0 +1,211 @@
+/* Names and records first, so that what the device did last need not be undone.
+ * Does not know where anything lies, nor who may use what. */
+#include "daemon/service/tensors.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static int out_of_host_memory(struct npumem_error *error)
+{
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+}
+
+static int check_free_name(const struct session *session, const char *name, struct npumem_error *error)
+{
+	int status;
+
+	if (!name[0])
+		return 0;
+	status = names_check(name, error);
+	if (status)
+		return status;
+	if (names_find(&session->service->names, session->uid, name)) {
+		status = npumem_error_set(error, NPUMEM_ALREADY_EXISTS, "there is a tensor %s already", name);
+		npumem_error_text(error, "tensor", name);
+	}
+	return status;
+}
+
+static int check_free_names(const struct session *session, const char *const *names, unsigned n,
+			    struct npumem_error *error)
+{
+	for (unsigned i = 0; i < n; i++) {
+		int status = check_free_name(session, names[i], error);
+
+		for (unsigned j = 0; !status && names[i][0] && j < i; j++)
+			if (strcmp(names[i], names[j]) == 0)
+				status = npumem_error_set(error, NPUMEM_INVALID,
+							  "two tensors of one request are named %s", names[i]);
+		if (status) {
+			npumem_error_number(error, "tensor_index", i);
+			return status;
+		}
+	}
+	return 0;
+}
+
+static void adopt(struct session *session, struct record *record, const char *name, struct tensor *tensor)
+{
+	record->uid = session->uid;
+	memcpy(record->name, name, strlen(name)); /* checked: it fits, and the rest is zero */
+	service_adopt(session->service, session, record, tensor);
+}
+
+int tensors_alloc(struct session *session, const struct device_request *requests, const char *const *names,
+		  unsigned n, struct tensor **tensors, struct npumem_error *error)
+{
+	struct service *service = session->service;
+	struct asker asker = access_asker(session, error);
+	struct record *records;
+	int status;
+
+	if (n < 1 || n > TENSORS_ALLOC_MAX)
+		return npumem_error_set(error, NPUMEM_INVALID, "%u tensors to allocate, which is not 1 to %d", n,
+					TENSORS_ALLOC_MAX);
+	status = check_free_names(session, names, n, error);
+	if (status)
+		return status;
+	records = record_take(&service->records, n);
+	if (!records)
+		return out_of_host_memory(error);
+	status = device_alloc(service->device, requests, n, tensors, &asker);
+	if (status) {
+		record_give(&service->records, records);
+		return status;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct record *record = records;
+
+		records = record->next_spare;
+		adopt(session, record, names[i], tensors[i]);
+	}
+	return 0;
+}
+
+int tensors_view(struct session *session, struct tensor *base, const char *name, const struct device_slice *slice,
+		 const struct npumem_dims *shape, struct tensor **view, struct npumem_error *error)
+{
+	struct service *service = session->service;
+	struct asker asker = access_asker(session, error);
+	struct record *record;
+	int status = check_free_name(session, name, error);
+
+	if (status)
+		return status;
+	record = record_take(&service->records, 1);
+	if (!record)
+		return out_of_host_memory(error);
+	if (shape)
+		status = device_view_reshape(service->device, base, shape, view, &asker);
+	else
+		status = device_view_slice(service->device, base, slice, view, &asker);
+	if (status) {
+		record_give(&service->records, record);
+		return status;
+	}
+	adopt(session, record, name, *view);
+	return 0;
+}
+
+/* Finds and marks all tensors of a list, the last one first in the chain. */
+static int mark_all(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
+		    size_t n, struct record **chain, struct npumem_error *error)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct tensor *tensor;
+		struct record *record;
+		int status = access_find(session, ref(ctx, i), &tensor, error);
+
+		record = status ? NULL : record_of(tensor);
+		if (record && record->marked) {
+			char name[ASKER_NAME_BYTES];
+
+			access_name(session, tensor, name, sizeof(name));
+			status = npumem_error_set(error, NPUMEM_INVALID, "%s is to be freed twice", name);
+		}
+		if (status) {
+			if (n > 1)
+				npumem_error_number(error, "tensor_index", (int64_t)i);
+			return status;
+		}
+		record->marked = true;
+		record->next_spare = *chain;
+		*chain = record;
+	}
+	return 0;
+}
+
+int tensors_free(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
+		 size_t n, uint64_t *n_freed, struct npumem_error *error)
+{
+	struct record *chain = NULL, *bases = NULL;
+	int status = mark_all(session, ref, ctx, n, &chain, error);
+
+	*n_freed = 0;
+	/* A base takes its views with it, so views that were asked for go first. */
+	while (chain) {
+		struct record *record = chain;
+
+		chain = record->next_spare;
+		record->marked = false;
+		if (status)
+			continue;
+		if (record->tensor->base) {
+			*n_freed += service_release(session->service, record->tensor);
+		} else {
+			record->next_spare = bases;
+			bases = record;
+		}
+	}
+	while (bases) {
+		struct record *record = bases;
+
+		bases = record->next_spare;
+		*n_freed += service_release(session->service, record->tensor);
+	}
+	return status;
+}
+
+int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error)
+{
+	struct asker asker = access_asker(session, error);
+
+	return device_seal(session->service->device, tensor, &asker);
+}
+
+struct tensor *tensors_next(const struct session *session, const struct tensor *after)
+{
+	struct tensor *tensor = device_next(session->service->device, after);
+
+	while (tensor && !access_sees(session, tensor))
+		tensor = device_next(session->service->device, tensor);
+	return tensor;
+}
+
+void tensors_describe(const struct session *session, const struct tensor *tensor, bool is_new,
+		      struct tensors_description *description)
+{
+	const struct record *record = record_of(tensor);
+	const struct npumem_blocks *blocks = &tensor->place.blocks;
+
+	description->tensor = tensor;
+	description->name = record->name;
+	description->uid = record->uid;
+	description->base_handle = 0;
+	description->base_name[0] = 0;
+	description->bytes = (struct device_state){.unwritten_bytes = blocks->data};
+	if (!is_new || tensor->guest)
+		device_state(session->service->device, tensor, &description->bytes);
+	if (tensor->base) {
+		if (access_sees(session, tensor->base))
+			description->base_handle = tensor->base->handle;
+		access_name(session, tensor->base, description->base_name, sizeof(description->base_name));
+	}
+	if (description->bytes.damaged_bytes)
+		description->state = "damaged";
+	else if (!description->bytes.unwritten_bytes)
+		description->state = "ok";
+	else
+		description->state =
+			description->bytes.unwritten_bytes < blocks->data ? "partly written" : "unwritten";
+}

@@ -1,0 +1,45 @@
+/* What a session does with whole tensors: allocate, view, free, open, seal, list.
+ * All of it changes everything it is asked to, or nothing. */
+#ifndef SERVICE_TENSORS_H
+#define SERVICE_TENSORS_H
+
+#include "daemon/service/access.h"
+
+enum { TENSORS_ALLOC_MAX = 256 }; /* of one request */
+
+/* Allocates n <= TENSORS_ALLOC_MAX tensors. names[i]: never NULL, empty for an anonymous one. 0; INVALID,
+ * ALREADY_EXISTS, or what device_alloc says. */
+int tensors_alloc(struct session *session, const struct device_request *requests, const char *const *names,
+		  unsigned n, struct tensor **tensors, struct npumem_error *error);
+
+/* A slice of `base`, or where `shape` is given the same elements in that shape. `name` as above. 0; INVALID,
+ * ALREADY_EXISTS, RESOURCE_EXHAUSTED. */
+int tensors_view(struct session *session, struct tensor *base, const char *name, const struct device_slice *slice,
+		 const struct npumem_dims *shape, struct tensor **view, struct npumem_error *error);
+
+/* Frees all that are named, with their views. `n_freed`: how many went. 0; INVALID where one is named twice,
+ * NOT_FOUND; the field `tensor_index` tells which. */
+int tensors_free(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
+		 size_t n, uint64_t *n_freed, struct npumem_error *error);
+
+/* Makes a tensor read-only for good. 0, or what device_seal says. */
+int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error);
+
+/* The next tensor that the session sees, oldest slot first; start with NULL. */
+struct tensor *tensors_next(const struct session *session, const struct tensor *after);
+
+/* What a session is told of a tensor. */
+struct tensors_description {
+	const struct tensor *tensor;
+	const char *name; /* belongs to the tensor */
+	uint32_t uid;
+	uint64_t base_handle; /* 0: no view, or its base is not for this session's eyes */
+	char base_name[ASKER_NAME_BYTES];
+	const char *state; /* ok, unwritten, partly written, damaged */
+	struct device_state bytes;
+};
+/* `is_new`: it was just allocated, so that nothing of it need be counted. */
+void tensors_describe(const struct session *session, const struct tensor *tensor, bool is_new,
+		      struct tensors_description *description);
+
+#endif
