@@ -1,4 +1,14 @@
+/* Operations on disjoint bytes run on several threads, and their bits may share a word: every access is atomic,
+ * and changes touch no bit outside their range. No order is needed: who reads bits that another thread wrote has
+ * waited for that operation's end. */
 #include "daemon/device/bits.h"
+
+#include <stdatomic.h>
+
+static uint64_t load(const uint64_t *word)
+{
+	return atomic_load_explicit((const _Atomic uint64_t *)word, memory_order_relaxed);
+}
 
 /* The bits of word `w` that lie in [from, end). */
 static uint64_t mask_of(uint64_t w, uint64_t from, uint64_t end)
@@ -13,21 +23,31 @@ static uint64_t mask_of(uint64_t w, uint64_t from, uint64_t end)
 
 void bits_set(uint64_t *words, uint64_t from, uint64_t n)
 {
-	for (uint64_t end = from + n, w = from / 64; w * 64 < end; w++)
-		words[w] |= mask_of(w, from, end);
+	for (uint64_t end = from + n, w = from / 64; w * 64 < end; w++) {
+		uint64_t mask = mask_of(w, from, end);
+		if (mask == UINT64_MAX)
+			atomic_store_explicit((_Atomic uint64_t *)&words[w], mask, memory_order_relaxed);
+		else if (~load(&words[w]) & mask)
+			atomic_fetch_or_explicit((_Atomic uint64_t *)&words[w], mask, memory_order_relaxed);
+	}
 }
 
 void bits_clear(uint64_t *words, uint64_t from, uint64_t n)
 {
-	for (uint64_t end = from + n, w = from / 64; w * 64 < end; w++)
-		words[w] &= ~mask_of(w, from, end);
+	for (uint64_t end = from + n, w = from / 64; w * 64 < end; w++) {
+		uint64_t mask = mask_of(w, from, end);
+		if (mask == UINT64_MAX)
+			atomic_store_explicit((_Atomic uint64_t *)&words[w], 0, memory_order_relaxed);
+		else if (load(&words[w]) & mask)
+			atomic_fetch_and_explicit((_Atomic uint64_t *)&words[w], ~mask, memory_order_relaxed);
+	}
 }
 
 uint64_t bits_count(const uint64_t *words, uint64_t from, uint64_t n)
 {
 	uint64_t count = 0;
 	for (uint64_t end = from + n, w = from / 64; w * 64 < end; w++)
-		count += (uint64_t)__builtin_popcountll(words[w] & mask_of(w, from, end));
+		count += (uint64_t)__builtin_popcountll(load(&words[w]) & mask_of(w, from, end));
 	return count;
 }
 
@@ -35,7 +55,7 @@ uint64_t bits_first_not(const uint64_t *words, bool value, uint64_t from, uint64
 {
 	uint64_t end = from + n;
 	for (uint64_t w = from / 64; w * 64 < end; w++) {
-		uint64_t odd = (value ? ~words[w] : words[w]) & mask_of(w, from, end);
+		uint64_t odd = (value ? ~load(&words[w]) : load(&words[w])) & mask_of(w, from, end);
 		if (odd)
 			return w * 64 + (uint64_t)__builtin_ctzll(odd);
 	}

@@ -1,4 +1,5 @@
-/* Ranges of bits in an array of 64-bit words: one bit for each byte of local memory. */
+/* Ranges of bits in an array of 64-bit words: one bit for each byte of local memory.
+ * Safe on several threads for disjoint ranges, but for bits_move_down. */
 #ifndef DEVICE_BITS_H
 #define DEVICE_BITS_H
 

@@ -19,7 +19,7 @@ struct local {
 	uint64_t *written, *damaged;
 	uint64_t lane_pitch; /* bytes from one NPU's first byte to the next one's */
 	uint64_t word_pitch; /* 64-bit words between the bits of two NPUs */
-	uint64_t n_damaged;  /* bits set in `damaged`: mostly 0, so that nothing need be looked up */
+	_Atomic uint64_t n_damaged; /* bits set in `damaged`: mostly 0, so that nothing need be looked up */
 };
 
 uint64_t local_bytes(const struct npumem_geometry *geometry);

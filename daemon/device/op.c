@@ -19,12 +19,26 @@ int op_check(struct device *device, struct op *op, const struct asker *asker)
 	op->n_destroyed = 0;
 	op->warning[0] = '\0';
 	op->counts = (struct kernel_counts){.macs = 0};
-	return rules[op->kind]->check(device, op, asker);
+	int status = rules[op->kind]->check(device, op, asker);
+	if (status)
+		return status;
+	/* From here on there may be something to forget. Set before the operation runs, as that may be elsewhere. */
+	struct op_access accesses[OP_ACCESSES_MAX];
+	for (unsigned i = 0, n = op_accesses(op, accesses); i < n; i++)
+		if (accesses[i].writes)
+			tensor_root(accesses[i].tensor)->touched = true;
+	return 0;
 }
 
 int op_run(struct device *device, struct op *op, const struct asker *asker)
 {
 	return rules[op->kind]->run(device, op, asker);
+}
+
+void op_finish(struct device *device, struct op *op)
+{
+	if (rules[op->kind]->finish)
+		rules[op->kind]->finish(device, op);
 }
 
 void op_deinit(struct device *device, struct op *op)

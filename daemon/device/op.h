@@ -67,8 +67,11 @@ struct op {
 /* 0; INVALID, FAILED_PRECONDITION (sealed, dma_only, never written, unsafe), DATA_LOST (a damaged input),
  * RESOURCE_EXHAUSTED (host memory). Changes nothing but op's own results. */
 int op_check(struct device *device, struct op *op, const struct asker *asker);
-/* 0, or INVALID (a kernel's data; nothing was written). */
+/* 0, or INVALID (a kernel's data; nothing was written). May run on any thread, beside operations that do not conflict:
+ * it touches local memory and the op, and no table of the device. */
 int op_run(struct device *device, struct op *op, const struct asker *asker);
+/* After an op_run that returned 0, on the thread that owns the device: what a kernel's lockstep did to others. */
+void op_finish(struct device *device, struct op *op);
 /* Gives back what op_check took; after a failed op_check too. Leaves the results. */
 void op_deinit(struct device *device, struct op *op);
 

@@ -6,11 +6,6 @@
 #include "daemon/device/move.h"
 #include "daemon/device/op_rule.h"
 
-static void touch(struct tensor *tensor)
-{
-	tensor_root(tensor)->touched = true;
-}
-
 static unsigned access_one(const struct op *op, struct op_access *accesses, bool writes)
 {
 	accesses[0] = (struct op_access){op->tensor, writes, MEET_DATA};
@@ -110,7 +105,6 @@ static int run_write(struct device *device, struct op *op, const struct asker *a
 {
 	(void)asker;
 	struct move_host host = host_of(op);
-	touch(op->tensor);
 	move_in(&device->local, &op->tensor->place, op->first, op->count, &host);
 	return 0;
 }
@@ -160,7 +154,6 @@ static int run_fill(struct device *device, struct op *op, const struct asker *as
 	uint32_t bits = (uint32_t)op->value;
 	if (op->tensor->place.dtype == NPUMEM_FP32)
 		memcpy(&bits, &real, sizeof(bits));
-	touch(op->tensor);
 	move_fill(&device->local, &op->tensor->place, &bits);
 	return 0;
 }
@@ -214,12 +207,11 @@ static int check_copy(struct device *device, struct op *op, const struct asker *
 static int run_copy(struct device *device, struct op *op, const struct asker *asker)
 {
 	(void)asker;
-	touch(op->tensor);
 	move_within(&device->local, &op->source->place, &op->tensor->place);
 	return 0;
 }
 
-const struct op_rule op_rule_write = {"write", OP_DMA, check_write, run_write, accesses_write, NULL};
-const struct op_rule op_rule_read = {"read", OP_DMA, check_read, run_read, accesses_read, NULL};
-const struct op_rule op_rule_fill = {"fill", OP_DMA, check_fill, run_fill, accesses_write, NULL};
-const struct op_rule op_rule_copy = {"copy", OP_DMA, check_copy, run_copy, accesses_copy, NULL};
+const struct op_rule op_rule_write = {"write", OP_DMA, check_write, run_write, accesses_write, NULL, NULL};
+const struct op_rule op_rule_read = {"read", OP_DMA, check_read, run_read, accesses_read, NULL, NULL};
+const struct op_rule op_rule_fill = {"fill", OP_DMA, check_fill, run_fill, accesses_write, NULL, NULL};
+const struct op_rule op_rule_copy = {"copy", OP_DMA, check_copy, run_copy, accesses_copy, NULL, NULL};

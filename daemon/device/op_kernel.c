@@ -304,9 +304,7 @@ static void write_output(struct device *device, struct op *op, unsigned i)
 	struct op_work *work = op->work;
 	struct tensor *tensor = work->tensors[i];
 	struct move_host host = move_dense(&tensor->place, work->operands[i].data, 0);
-	tensor_root(tensor)->touched = true;
 	move_in_kernel(&device->local, &tensor->place, &host);
-	lockstep_damage(device, op, tensor);
 }
 
 static int run_kernel(struct device *device, struct op *op, const struct asker *asker)
@@ -329,6 +327,13 @@ static int run_kernel(struct device *device, struct op *op, const struct asker *
 		if (work->output[i])
 			write_output(device, op, i);
 	return 0;
+}
+
+static void finish_run(struct device *device, struct op *op)
+{
+	for (unsigned i = 0; i < op->work->n; i++)
+		if (op->work->output[i])
+			lockstep_damage(device, op, op->work->tensors[i]);
 }
 
 static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
@@ -354,4 +359,4 @@ static void deinit_run(struct device *device, struct op *op)
 	op->work = NULL;
 }
 
-const struct op_rule op_rule_run = {"run", OP_COMPUTE, check_run, run_kernel, kernel_accesses, deinit_run};
+const struct op_rule op_rule_run = {"run", OP_COMPUTE, check_run, run_kernel, kernel_accesses, finish_run, deinit_run};

@@ -20,7 +20,8 @@ struct op_rule {
 	int (*check)(struct device *device, struct op *op, const struct asker *asker);
 	int (*run)(struct device *device, struct op *op, const struct asker *asker);
 	unsigned (*accesses)(const struct op *op, struct op_access *accesses);
-	void (*deinit)(struct device *device, struct op *op);
+	void (*finish)(struct device *device, struct op *op); /* NULL: nothing to do */
+	void (*deinit)(struct device *device, struct op *op); /* likewise */
 };
 
 extern const struct op_rule op_rule_write, op_rule_read, op_rule_fill, op_rule_copy, op_rule_run;
