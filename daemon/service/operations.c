@@ -20,7 +20,10 @@ int operations_run(struct session *session, struct op *op, struct npumem_error *
 {
 	struct asker asker = access_asker(session, error);
 
-	return op_run(session->service->device, op, &asker);
+	int status = op_run(session->service->device, op, &asker);
+	if (!status)
+		op_finish(session->service->device, op);
+	return status;
 }
 
 void operations_end(struct session *session, struct op *op)
