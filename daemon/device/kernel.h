@@ -55,6 +55,9 @@ struct kernel {
 	/* Shapes, types, formats and parameters: 0, or INVALID naming role and value. Roles that the row requires
 	 * are present; parameters are among the row's and have a permitted number of values. */
 	int (*check)(const struct kernel_call *call, struct npumem_error *error);
+	/* NULL where no data is refused. Runs after check() passed and the inputs were gathered (operands' data is
+	 * set), before anything is written: 0, or INVALID naming role and position. */
+	int (*check_data)(const struct kernel_call *call, struct npumem_error *error);
 	/* NULL where none is needed. May assume that check() passed. */
 	size_t (*scratch_bytes)(const struct kernel_call *call);
 	/* Cannot fail. Writes every element of every output and sets call->counts. */

@@ -1,0 +1,12 @@
+/* Elements of dense operands, widened. */
+#ifndef DEVICE_KERNEL_SUPPORT_ELEMENTS_H
+#define DEVICE_KERNEL_SUPPORT_ELEMENTS_H
+
+#include <stdint.h>
+
+/* Elements first, first + 1, … (n of them) of an array of an integer or fixed point `dtype`. */
+void elements_load64(int dtype, const void *data, int64_t first, int64_t n, int64_t *to);
+/* The same for types of 8 and 16 bits. */
+void elements_load32(int dtype, const void *data, int64_t first, int64_t n, int32_t *to);
+
+#endif

@@ -1,0 +1,47 @@
+/* Kernels that multiply data with weights and add a bias: their types, formats, accumulator and result.
+ * Types: fx8; fx16; fx16 data with fx8 weights. The bias has the weights' type, out the data's. */
+#ifndef DEVICE_KERNEL_SUPPORT_WEIGHTED_H
+#define DEVICE_KERNEL_SUPPORT_WEIGHTED_H
+
+#include "daemon/device/fixed/accumulator.h"
+#include "daemon/device/fixed/mac.h"
+#include "daemon/device/kernel.h"
+
+/* The places of the roles in the kernel's row. */
+struct weighted_roles {
+	unsigned data, weights, bias, out;
+};
+
+/* Types and frac_bits, and n_products (what one sum adds up) against the accumulator's model: 0 or INVALID. */
+int weighted_check(const struct kernel_call *call, const struct weighted_roles *roles, int64_t n_products,
+		   struct npumem_error *error);
+
+struct weighted {
+	unsigned data_bytes, weight_bytes;
+	struct accumulator accumulator;
+	int bias_dtype;
+	const void *bias; /* NULL: none */
+};
+
+/* Reads relu= as well. */
+void weighted_init(struct weighted *weighted, const struct kernel_call *call, const struct weighted_roles *roles,
+		   int64_t n_products);
+
+/* The widths of mac_row where its rows are data, or weights. */
+struct mac weighted_data_rows(const struct weighted *weighted);
+struct mac weighted_weight_rows(const struct weighted *weighted);
+
+/* Element i of data or weights, of `bytes` each. */
+static inline int32_t weighted_element(const void *elements, unsigned bytes, int64_t i)
+{
+	return bytes == 1 ? ((const int8_t *)elements)[i] : ((const int16_t *)elements)[i];
+}
+
+/* Finishes n sums that share the bias of output channel `channel`. */
+void weighted_finish_channel(const struct weighted *weighted, void *sums, int64_t n, int64_t channel, void *out,
+			     struct kernel_counts *counts);
+/* Finishes n sums, one of each output channel from `channel` on. */
+void weighted_finish_channels(const struct weighted *weighted, void *sums, int64_t n, int64_t channel, void *out,
+			      struct kernel_counts *counts);
+
+#endif

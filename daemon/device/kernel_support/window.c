@@ -1,0 +1,95 @@
+/* The arithmetic of windows. Every value that comes from a parameter is below 2^31 before it is used. */
+#include "daemon/device/kernel_support/window.h"
+
+#include "daemon/device/kernel_support/operands.h"
+
+static int read_axis(const struct kernel_call *call, const char *name, struct window_axis *axis,
+		     struct npumem_error *error)
+{
+	int status = operands_check_param(call, NPUMEM_PARAM_KERNEL, name, axis->kernel, 1, WINDOW_LIMIT, error);
+	if (!status)
+		status = operands_check_param(call, NPUMEM_PARAM_STRIDE, name, axis->stride, 1, WINDOW_LIMIT,
+					      error);
+	if (!status)
+		status = operands_check_param(call, NPUMEM_PARAM_DILATION, name, axis->dilation, 1, WINDOW_LIMIT,
+					      error);
+	if (status)
+		return status;
+	int64_t window = (axis->kernel - 1) * axis->dilation + 1;
+	int64_t most = window - 1 < WINDOW_LIMIT ? window - 1 : WINDOW_LIMIT;
+	/* A window wholly in the padding would have no input at all. */
+	bool vertical = name[0] == 'h';
+	status = operands_check_param(call, NPUMEM_PARAM_PADDING, vertical ? "top" : "left", axis->before, 0, most,
+				      error);
+	if (!status)
+		status = operands_check_param(call, NPUMEM_PARAM_PADDING, vertical ? "bottom" : "right",
+					      axis->after, 0, most, error);
+	if (status)
+		return status;
+	int64_t padded = axis->in + axis->before + axis->after;
+	if (window > padded) {
+		npumem_error_set(
+			error, NPUMEM_INVALID,
+			"%s: the window's %s is %lld (kernel %lld, dilation %lld), more than the %lld of in "
+			"with its padding",
+			call->row->name, name, (long long)window, (long long)axis->kernel,
+			(long long)axis->dilation, (long long)padded);
+		npumem_error_number(error, "value", window);
+		npumem_error_number(error, "expected", padded);
+		return NPUMEM_INVALID;
+	}
+	axis->out = (padded - window) / axis->stride + 1;
+	return 0;
+}
+
+int window_read(const struct kernel_call *call, const struct npumem_dims *in, int64_t kernel_h, int64_t kernel_w,
+		struct window *window, struct npumem_error *error)
+{
+	*window = (struct window){
+		.h = {.in = in->h,
+		      .kernel = kernel_h,
+		      .stride = kernel_param(call, NPUMEM_PARAM_STRIDE, 0, 1),
+		      .dilation = kernel_param(call, NPUMEM_PARAM_DILATION, 0, 1),
+		      .before = kernel_param(call, NPUMEM_PARAM_PADDING, 0, 0),
+		      .after = kernel_param(call, NPUMEM_PARAM_PADDING, 1, 0)},
+		.w = {.in = in->w,
+		      .kernel = kernel_w,
+		      .stride = kernel_param(call, NPUMEM_PARAM_STRIDE, 1, 1),
+		      .dilation = kernel_param(call, NPUMEM_PARAM_DILATION, 1, 1),
+		      .before = kernel_param(call, NPUMEM_PARAM_PADDING, 2, 0),
+		      .after = kernel_param(call, NPUMEM_PARAM_PADDING, 3, 0)},
+	};
+	int status = read_axis(call, "h", &window->h, error);
+	return status ? status : read_axis(call, "w", &window->w, error);
+}
+
+/* Numbers i in [0, n) with 0 <= i * step - offset < extent. */
+static void inside(int64_t n, int64_t step, int64_t offset, int64_t extent, int64_t *first, int64_t *end)
+{
+	int64_t below = offset > 0 ? (offset + step - 1) / step : 0;
+	int64_t past = extent + offset > 0 ? (extent + offset - 1) / step + 1 : 0;
+	*first = below < n ? below : n;
+	*end = past > n ? n : past < *first ? *first : past;
+}
+
+void window_taps(const struct window_axis *axis, int64_t out, int64_t *first, int64_t *end)
+{
+	inside(axis->kernel, axis->dilation, axis->before - out * axis->stride, axis->in, first, end);
+}
+
+void window_outputs(const struct window_axis *axis, int64_t tap, int64_t *first, int64_t *end)
+{
+	inside(axis->out, axis->stride, axis->before - tap * axis->dilation, axis->in, first, end);
+}
+
+int64_t window_pairs(const struct window_axis *axis)
+{
+	/* Over outputs, which are as many as some tensor has; a pool's kernel is only a number. */
+	int64_t pairs = 0;
+	for (int64_t out = 0; out < axis->out; out++) {
+		int64_t first, end;
+		window_taps(axis, out, &first, &end);
+		pairs += end - first;
+	}
+	return pairs;
+}

@@ -1,0 +1,19 @@
+/* 2D convolution: every output channel sees every input channel. */
+#include "daemon/device/kernel_support/convolve.h"
+
+static int check(const struct kernel_call *call, struct npumem_error *error)
+{
+	return convolve_check(call, 1, error);
+}
+
+static void run(struct kernel_call *call)
+{
+	convolve_run(call, 1);
+}
+
+const struct kernel kernel_conv2d = {
+	.number = NPUMEM_KERNEL_CONV2D,
+	.check = check,
+	.scratch_bytes = convolve_scratch_bytes,
+	.run = run,
+};

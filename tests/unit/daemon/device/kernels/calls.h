@@ -1,0 +1,191 @@
+/* Calls of kernels for their tests: operands in arrays of exactly their size (so that a sanitizer sees a step past
+ * the end), outputs and scratch memory poisoned before the run. */
+#ifndef TESTS_DEVICE_KERNELS_CALLS_H
+#define TESTS_DEVICE_KERNELS_CALLS_H
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/device/kernel.h"
+#include "tests/support/oracle.h"
+
+enum { CALLS_ROLES_MAX = 12, CALLS_FAMILY_MAX = 6 };
+
+struct calls {
+	struct kernel_call call;
+	const struct kernel *kernel;
+	struct kernel_role roles[CALLS_ROLES_MAX];
+	struct kernel_operand operands[CALLS_ROLES_MAX][CALLS_FAMILY_MAX];
+	char names[CALLS_ROLES_MAX][NPUMEM_FIELD_KEY_BYTES];
+	bool is_output[CALLS_ROLES_MAX];
+	struct npumem_error error;
+};
+
+static inline size_t calls_bytes(const struct kernel_operand *operand)
+{
+	const struct npumem_dims *s = &operand->shape;
+	return (size_t)(s->n * s->c * s->h * s->w) * npumem_dtype_bytes(operand->dtype);
+}
+
+static inline void calls_init(struct calls *c, int number)
+{
+	memset(c, 0, sizeof(*c));
+	c->call.row = npumem_kernel_by_number(number);
+	c->kernel = kernel_by_number(number);
+	ck_assert_ptr_nonnull(c->call.row);
+	ck_assert_ptr_nonnull(c->kernel);
+	ck_assert_int_eq(c->kernel->number, number);
+	c->call.roles = c->roles;
+	c->call.rounding = NPUMEM_CONVERGENT;
+	for (const char *role = c->call.row->roles; *role; role += strcspn(role, " "), role += strspn(role, " ")) {
+		unsigned i = c->call.n_roles++;
+		ck_assert_uint_lt(i, CALLS_ROLES_MAX);
+		c->is_output[i] = *role == '>';
+		size_t bytes = strcspn(role + c->is_output[i], " ?*");
+		memcpy(c->names[i], role + c->is_output[i], bytes);
+		c->roles[i] = (struct kernel_role){.name = c->names[i], .operands = c->operands[i]};
+	}
+}
+
+static inline void calls_free(struct calls *c)
+{
+	for (unsigned i = 0; i < c->call.n_roles; i++)
+		for (unsigned k = 0; k < c->roles[i].n; k++)
+			free(c->operands[i][k].data);
+}
+
+/* Adds an operand to a role (a second time: to its family) and returns its zeroed elements. */
+static inline void *calls_add(struct calls *c, const char *role, int dtype, int64_t frac_bits, int64_t n,
+			      int64_t ch, int64_t h, int64_t w)
+{
+	unsigned i = 0;
+	while (i < c->call.n_roles && strcmp(c->names[i], role) != 0)
+		i++;
+	ck_assert_msg(i < c->call.n_roles, "no role %s", role);
+	ck_assert_uint_lt(c->roles[i].n, CALLS_FAMILY_MAX);
+	struct kernel_operand *operand = &c->operands[i][c->roles[i].n++];
+	*operand = (struct kernel_operand){dtype, frac_bits, {n, ch, h, w}, NULL};
+	operand->data = calloc(1, calls_bytes(operand));
+	ck_assert_ptr_nonnull(operand->data);
+	return operand->data;
+}
+
+static inline void calls_param(struct calls *c, int number, unsigned n, int64_t a, int64_t b, int64_t d, int64_t e)
+{
+	c->call.params.given[number] = (struct npumem_param){number, n, {a, b, d, e}};
+}
+
+/* The check passes; then the run. */
+static inline void calls_run(struct calls *c)
+{
+	npumem_error_clear(&c->error);
+	ck_assert_msg(c->kernel->check(&c->call, &c->error) == 0, "refused: %s", c->error.message);
+	if (c->kernel->check_data)
+		ck_assert_msg(c->kernel->check_data(&c->call, &c->error) == 0, "refused: %s", c->error.message);
+	for (unsigned i = 0; i < c->call.n_roles; i++)
+		for (unsigned k = 0; c->is_output[i] && k < c->roles[i].n; k++)
+			memset(c->operands[i][k].data, 0xa5, calls_bytes(&c->operands[i][k]));
+	size_t bytes = c->kernel->scratch_bytes ? c->kernel->scratch_bytes(&c->call) : 0;
+	ck_assert_int_eq(posix_memalign(&c->call.scratch, 64, bytes + !bytes), 0);
+	memset(c->call.scratch, 0xa5, bytes);
+	memset(&c->call.counts, 0xa5, sizeof(c->call.counts));
+	c->kernel->run(&c->call);
+	free(c->call.scratch);
+	c->call.scratch = NULL;
+}
+
+/* The check refuses, with a message that holds `text`. */
+static inline void calls_refused(struct calls *c, const char *text)
+{
+	npumem_error_clear(&c->error);
+	int status = c->kernel->check(&c->call, &c->error);
+	if (status == 0 && c->kernel->check_data)
+		status = c->kernel->check_data(&c->call, &c->error);
+	ck_assert_msg(status == NPUMEM_INVALID && c->error.status == NPUMEM_INVALID, "not refused: %s", text);
+	ck_assert_msg(strstr(c->error.message, text) != NULL, "'%s' does not say '%s'", c->error.message, text);
+	ck_assert_ptr_null(strchr(c->error.message, '\n'));
+}
+
+static inline int64_t calls_get(const struct calls *c, unsigned role, int64_t i)
+{
+	const struct kernel_operand *operand = &c->operands[role][0];
+	switch (operand->dtype) {
+	case NPUMEM_INT8:
+	case NPUMEM_FX8:
+		return ((const int8_t *)operand->data)[i];
+	case NPUMEM_UINT8:
+		return ((const uint8_t *)operand->data)[i];
+	case NPUMEM_INT16:
+	case NPUMEM_FX16:
+		return ((const int16_t *)operand->data)[i];
+	case NPUMEM_UINT16:
+		return ((const uint16_t *)operand->data)[i];
+	case NPUMEM_INT32:
+		return ((const int32_t *)operand->data)[i];
+	default:
+		return ((const uint32_t *)operand->data)[i];
+	}
+}
+
+static inline void calls_put(struct calls *c, unsigned role, int64_t i, int64_t value)
+{
+	struct kernel_operand *operand = &c->operands[role][0];
+	switch (npumem_dtype_bytes(operand->dtype)) {
+	case 1:
+		((uint8_t *)operand->data)[i] = (uint8_t)value;
+		break;
+	case 2:
+		((uint16_t *)operand->data)[i] = (uint16_t)value;
+		break;
+	default:
+		((uint32_t *)operand->data)[i] = (uint32_t)value;
+	}
+}
+
+/* Fills a role's (first) operand with samples of its whole container. */
+static inline void calls_sample(struct calls *c, unsigned role, uint64_t *state)
+{
+	struct kernel_operand *operand = &c->operands[role][0];
+	int64_t low, high, n = (int64_t)(calls_bytes(operand) / npumem_dtype_bytes(operand->dtype));
+	ck_assert(npumem_dtype_range(operand->dtype, &low, &high));
+	for (int64_t i = 0; i < n; i++)
+		calls_put(c, role, i, oracle_sample(state, low, high));
+}
+
+/* The limits of relu= by its number, for results with `frac_bits` in a container [low, high]. */
+static inline int64_t calls_relu(int64_t x, int64_t relu, int64_t frac_bits, int64_t low, int64_t high)
+{
+	int64_t ignored = 0;
+	int64_t one = oracle_clamp(oracle_double(oracle_of(1), frac_bits), low, high, &ignored);
+	int64_t minus_one = oracle_clamp(oracle_double(oracle_of(-1), frac_bits), low, high, &ignored);
+	int64_t six = oracle_clamp(oracle_double(oracle_of(6), frac_bits), low, high, &ignored);
+	int64_t bottom = relu <= 1 ? low : relu == 3 ? minus_one : 0;
+	int64_t top = relu == 3 ? one : relu == 4 ? six : high;
+	return x < bottom ? bottom : x > top ? top : x;
+}
+
+/* What a MAC kernel makes of an exact sum of products: bias, wrap, one rounding, one saturation, relu limits. */
+static inline int64_t calls_weighted(const struct calls *c, int64_t sum, int64_t bias, int64_t acc_frac_bits,
+				     int64_t bias_frac_bits, unsigned out, int64_t relu, int64_t *saturated,
+				     int64_t *wrapped)
+{
+	const struct kernel_operand *operand = &c->operands[out][0];
+	int64_t low, high;
+	ck_assert(npumem_dtype_range(operand->dtype, &low, &high));
+	struct oracle total =
+		oracle_add(oracle_of(sum), oracle_double(oracle_of(bias), acc_frac_bits - bias_frac_bits));
+	struct oracle held = oracle_wrap(total, operand->dtype == NPUMEM_FX8 ? 32 : 40, wrapped);
+	int64_t y =
+		oracle_result(held, acc_frac_bits - operand->frac_bits, c->call.rounding, low, high, saturated);
+	return calls_relu(y, relu, operand->frac_bits, low, high);
+}
+
+/* The three type combinations of the kernels with weights. */
+struct calls_types {
+	int data, weights;
+};
+static const struct calls_types calls_fxn[] = {
+	{NPUMEM_FX8, NPUMEM_FX8}, {NPUMEM_FX16, NPUMEM_FX16}, {NPUMEM_FX16, NPUMEM_FX8}};
+
+#endif
