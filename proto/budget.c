@@ -70,8 +70,10 @@ static void *allocator_alloc(void *allocator_data, size_t bytes)
 	}
 	if (!chunk || bytes > chunk->room - chunk->used) {
 		chunk = chunk_add(budget, bytes);
-		if (!chunk)
+		if (!chunk) {
+			budget->starved = true;
 			return NULL;
+		}
 	}
 	memory = chunk->bytes + chunk->used;
 	chunk->used += bytes;
@@ -127,4 +129,5 @@ void budget_reset(struct budget *budget, size_t frame_bytes)
 	budget->spent = 0;
 	budget->limit = budget_limit(frame_bytes);
 	budget->exceeded = false;
+	budget->starved = false;
 }

@@ -1,6 +1,6 @@
-/* An allocator for protobuf-c's unpacking that hands out one growing arena and no more than a budget: a small frame
- * can ask for many times its size in empty messages, and this is where that ends.
- * Memory stays with the budget and is used again by the next message. */
+/* An allocator for protobuf-c's unpacking that hands out one growing arena and no more than a budget: a small
+ * frame can ask for many times its size in empty messages, and this is where that ends. Memory stays with the
+ * budget and is used again by the next message. */
 #ifndef PROTO_BUDGET_H
 #define PROTO_BUDGET_H
 
@@ -16,10 +16,12 @@ struct budget {
 	struct budget_chunk *chunks;
 	size_t spent, limit;
 	bool exceeded; /* an allocation was refused by the limit, not by the heap */
+	bool starved;  /* or the other way round */
 };
 
 /* alloc and free: where the chunks come from. Takes no memory yet. */
-void budget_init(struct budget *budget, void *(*alloc)(void *, size_t), void (*release)(void *, void *), void *ctx);
+void budget_init(struct budget *budget, void *(*alloc)(void *, size_t), void (*release)(void *, void *),
+		 void *ctx);
 void budget_deinit(struct budget *budget);
 /* Forgets everything unpacked so far and sets the limit for the next message: a frame of `frame_bytes` may spend
  * budget_limit(frame_bytes). Keeps one chunk. */

@@ -189,6 +189,9 @@ START_TEST(a_heap_without_memory_is_not_an_exceeded_budget)
 	budget_reset(&budget, n);
 	ck_assert_ptr_null(npumem__v1__request__unpack(&budget.allocator, n, bytes));
 	ck_assert(!budget.exceeded);
+	ck_assert(budget.starved);
+	budget_reset(&budget, n);
+	ck_assert(!budget.starved);
 	budget_deinit(&budget);
 }
 END_TEST

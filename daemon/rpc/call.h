@@ -1,0 +1,22 @@
+/* One request on its way to its reply, as the handlers see it. */
+#ifndef RPC_CALL_H
+#define RPC_CALL_H
+
+#include "daemon/rpc/reply.h"
+#include "daemon/rpc/rpc.h"
+
+struct call {
+	struct rpc *rpc;
+	struct session *session;
+	struct npumem_error *error;
+	struct reply reply;
+	size_t pending;	  /* bytes of the reply that later operations of the same request need at least */
+	bool keep_result; /* the result counts although the status is not OK */
+};
+
+/* A handler per row: appends the result to call->reply. 0, or a status that call->error explains. */
+#define METHOD(name, CALL, Message, handler) int handler(struct call *call, const Npumem__V1__##Message *request);
+#include "daemon/rpc/methods.def"
+#undef METHOD
+
+#endif

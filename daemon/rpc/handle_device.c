@@ -1,0 +1,172 @@
+/* Calls about the device as a whole. */
+#include <unistd.h>
+
+#include "daemon/rpc/call.h"
+#include "daemon/rpc/wire.h"
+#include "daemon/service/inspect.h"
+#include "proto/convert.h"
+#include "proto/frame.h"
+
+enum {
+	FEATURES = NPUMEM__V1__FEATURE__FEATURE_SUBMIT,
+	DUMP_DATA = 1,	     /* Dump.data */
+	COMPACTED_MOVES = 1, /* Compacted.moves */
+	/* A Move: its name and four numbers, with tags and lengths. */
+	MOVE_BYTES = ASKER_NAME_BYTES + 64,
+};
+
+int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request)
+{
+	const struct device_options *options = device_options(call->rpc->service->device);
+	Npumem__V1__Info info = NPUMEM__V1__INFO__INIT;
+
+	(void)request;
+	info.version = (char *)NPUMEM_VERSION;
+	info.features = FEATURES;
+	info.n_npus = options->geometry.n_npus;
+	info.npu_bytes = options->geometry.npu_bytes;
+	info.n_banks = options->geometry.n_banks;
+	info.eu_bytes = options->geometry.eu_bytes;
+	info.rounding = (Npumem__V1__Rounding)options->rounding;
+	info.uninitialized = (Npumem__V1__Uninitialized)options->uninitialized;
+	info.unchecked_reuse = options->allow_unchecked;
+	info.frame_bytes_max = FRAME_BYTES_MAX;
+	info.uid = call->session->uid;
+	info.session = call->session->id;
+	info.pid = (uint32_t)getpid();
+	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_INFO, &info.base, call->error);
+}
+
+int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request)
+{
+	Npumem__V1__Stat message = NPUMEM__V1__STAT__INIT;
+	struct inspect_stat stat;
+
+	(void)request;
+	inspect_stat(call->session, &stat);
+	message.total = stat.device.total;
+	message.data = stat.device.data;
+	message.dummy = stat.device.dummy;
+	message.padding = stat.device.padding;
+	message.empty = stat.device.empty;
+	message.free = stat.device.free;
+	message.lent = stat.device.lent;
+	message.largest_free = stat.device.largest_free;
+	message.tensors = stat.device.tensors;
+	message.views = stat.device.views;
+	message.sessions = (int64_t)stat.sessions;
+	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, &message.base, call->error);
+}
+
+int handle_device_dump(struct call *call, const Npumem__V1__DumpRequest *request)
+{
+	int status = inspect_dump_check(call->session, request->npu, request->offset, request->bytes, call->error);
+	size_t bytes = (size_t)request->bytes, expected = bytes + REPLY_TAG_BYTES, mark;
+
+	if (!status)
+		status = reply_reserve(&call->reply, bytes + 2 * REPLY_TAG_BYTES, call->error);
+	if (status)
+		return status;
+	reply_expect(&call->reply, expected);
+	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_DUMP, expected);
+	inspect_dump(call->session, request->npu, request->offset, request->bytes,
+		     reply_bytes(&call->reply, DUMP_DATA, bytes));
+	reply_close(&call->reply, mark, expected);
+	return 0;
+}
+
+struct moves {
+	struct call *call;
+	int64_t npu_bytes;
+	size_t n, most;
+};
+
+static void count_move(void *ctx, const struct device_move *move)
+{
+	(void)move;
+	((struct moves *)ctx)->n++;
+}
+
+static void append_move(void *ctx, const struct device_move *move)
+{
+	struct moves *moves = ctx;
+	const struct session *session = moves->call->session;
+	Npumem__V1__Move message = NPUMEM__V1__MOVE__INIT;
+	char name[ASKER_NAME_BYTES];
+	int64_t npu_from = move->tensor->place.start_npu * moves->npu_bytes;
+
+	if (moves->most == 0)
+		return;
+	moves->most--;
+	access_name(session, move->tensor, name, sizeof(name));
+	message.handle = access_sees(session, move->tensor) ? move->tensor->handle : 0;
+	message.name = name;
+	message.from_address = npu_from + move->from_offset;
+	message.to_address = npu_from + move->to_offset;
+	message.bytes_per_npu = move->bytes_per_npu;
+	reply_message(&moves->call->reply, COMPACTED_MOVES, &message.base);
+}
+
+int handle_device_compact(struct call *call, const Npumem__V1__CompactRequest *request)
+{
+	struct moves moves = {.call = call,
+			      .npu_bytes = device_options(call->rpc->service->device)->geometry.npu_bytes};
+	Npumem__V1__Compacted message = NPUMEM__V1__COMPACTED__INIT;
+	struct inspect_stat stat;
+	size_t mark, expected;
+	int status;
+
+	/* What it will say must have room before anything moves; beyond the frame cap the list of moves is cut. */
+	status = inspect_compact(call->session, true, count_move, &moves, call->error);
+	if (status)
+		return status;
+	moves.most = FRAME_BYTES_MAX / MOVE_BYTES - 16;
+	if (moves.n < moves.most)
+		moves.most = moves.n;
+	expected = moves.most * MOVE_BYTES + 4 * REPLY_TAG_BYTES;
+	status = reply_reserve(&call->reply, expected + REPLY_TAG_BYTES, call->error);
+	if (status)
+		return status;
+	inspect_stat(call->session, &stat);
+	message.largest_free_before = stat.device.largest_free;
+	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_COMPACTED, expected);
+	status = inspect_compact(call->session, request->dry_run, append_move, &moves, call->error);
+	inspect_stat(call->session, &stat);
+	message.largest_free_after = stat.device.largest_free;
+	reply_fields(&call->reply, &message.base);
+	reply_close(&call->reply, mark, expected);
+	return status;
+}
+
+int handle_device_plan(struct call *call, const Npumem__V1__PlanRequest *request)
+{
+	Npumem__V1__Plan message = NPUMEM__V1__PLAN__INIT;
+	Npumem__V1__Width widths[NPUMEM_PLAN_WIDTHS_MAX], *pointers[NPUMEM_PLAN_WIDTHS_MAX];
+	struct convert_place place;
+	struct npumem_spec spec;
+	struct npumem_plan plan;
+	int status = wire_spec(request->spec, &spec, call->error);
+
+	if (!status)
+		status = inspect_plan(call->session, &spec, &plan, call->error);
+	if (status)
+		return status;
+	convert_place_to(&plan.place, &place);
+	message.place = &place.message;
+	message.waste = plan.waste;
+	message.first_bank = plan.first_bank;
+	message.last_bank = plan.last_bank;
+	message.best_start_npu = plan.best_start_npu;
+	message.best_start_saves = plan.best_start_saves;
+	message.n_widths = plan.n_widths;
+	message.widths = pointers;
+	for (unsigned i = 0; i < plan.n_widths; i++) {
+		npumem__v1__width__init(&widths[i]);
+		widths[i].w = plan.widths[i].w;
+		widths[i].channels = plan.widths[i].channels;
+		widths[i].channels_per_npu = plan.widths[i].channels_per_npu;
+		widths[i].bytes_per_npu = plan.widths[i].bytes_per_npu;
+		pointers[i] = &widths[i];
+	}
+	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_PLAN, &message.base, call->error);
+}

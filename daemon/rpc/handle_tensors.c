@@ -1,0 +1,207 @@
+/* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
+#include "daemon/rpc/call.h"
+#include "daemon/rpc/wire.h"
+#include "proto/convert.h"
+
+enum {
+	TENSOR_BYTES = 768, /* a bound for a Tensor with its tag and length */
+	EXPECTED_TENSOR_BYTES = 140,
+	TENSORS_FIELD = 1, /* Allocated.tensors and List.tensors */
+};
+
+/* A Tensor message, and what it points to. */
+struct tensor_message {
+	Npumem__V1__Tensor message;
+	struct convert_place place;
+	struct tensors_description description;
+};
+
+static const ProtobufCMessage *to_message(const struct call *call, const struct tensor *tensor, bool is_new,
+					  struct tensor_message *to)
+{
+	struct tensors_description *description = &to->description;
+	Npumem__V1__Tensor *message = &to->message;
+	const struct tensor *root = tensor_root(tensor);
+
+	tensors_describe(call->session, tensor, is_new, description);
+	convert_place_to(&tensor->place, &to->place);
+	npumem__v1__tensor__init(message);
+	message->handle = tensor->handle;
+	message->name = (char *)description->name;
+	message->uid = description->uid;
+	message->place = &to->place.message;
+	message->sealed = root->sealed;
+	message->dma_only = root->dma_only;
+	message->pinned = root->pinned;
+	message->base_handle = description->base_handle;
+	message->base_name = description->base_name;
+	message->state = (char *)description->state;
+	message->unwritten_bytes = description->bytes.unwritten_bytes;
+	message->damaged_bytes = description->bytes.damaged_bytes;
+	message->reuse = (Npumem__V1__Reuse)root->reuse;
+	message->lends = description->bytes.lends;
+	message->borrows = description->bytes.borrows;
+	return &message->base;
+}
+
+static void answer_tensor(struct call *call, const struct tensor *tensor, bool is_new)
+{
+	struct tensor_message message;
+
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_TENSOR,
+		      to_message(call, tensor, is_new, &message));
+}
+
+static int read_allocation(struct call *call, size_t i, const Npumem__V1__Allocation *message)
+{
+	struct device_request *request = &call->rpc->requests[i];
+	int status = wire_check_enum(&npumem__v1__reuse__descriptor, "reuse", (int)message->reuse, call->error);
+
+	if (!status)
+		status = wire_spec(message->spec, &request->spec, call->error);
+	if (status) {
+		npumem_error_number(call->error, "tensor_index", (int64_t)i);
+		return status;
+	}
+	request->reuse = (int)message->reuse;
+	request->dma_only = message->dma_only;
+	request->pinned = message->pinned;
+	call->rpc->names[i] = message->name;
+	return 0;
+}
+
+int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
+{
+	struct rpc *rpc = call->rpc;
+	size_t n = request->n_tensors, expected = n * EXPECTED_TENSOR_BYTES, mark;
+	int status;
+
+	if (n < 1 || n > TENSORS_ALLOC_MAX)
+		return npumem_error_set(call->error, NPUMEM_INVALID,
+					"%zu tensors to allocate, which is not 1 to %d", n, TENSORS_ALLOC_MAX);
+	for (size_t i = 0; i < n; i++) {
+		status = read_allocation(call, i, request->tensors[i]);
+		if (status)
+			return status;
+	}
+	status = reply_reserve(&call->reply, (n + 1) * TENSOR_BYTES, call->error);
+	if (!status)
+		status = tensors_alloc(call->session, rpc->requests, rpc->names, (unsigned)n, rpc->tensors,
+				       call->error);
+	if (status)
+		return status;
+	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, expected);
+	for (size_t i = 0; i < n; i++) {
+		struct tensor_message message;
+
+		reply_message(&call->reply, TENSORS_FIELD, to_message(call, rpc->tensors[i], true, &message));
+	}
+	reply_close(&call->reply, mark, expected);
+	return 0;
+}
+
+int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *request)
+{
+	struct device_slice slice;
+	struct npumem_dims shape;
+	struct tensor *base, *view;
+	int status;
+
+	if (!request->to == !request->shape || (request->from && !request->to))
+		return npumem_error_set(
+			call->error, NPUMEM_INVALID,
+			"a view is a slice with `to`, and maybe `from`, or a reshape with `shape`");
+	convert_dims_from(request->from, &slice.from);
+	convert_dims_from(request->to, &slice.to);
+	convert_dims_from(request->shape, &shape);
+	status = wire_find(call->session, request->tensor, "the base of a view", &base, call->error);
+	if (!status)
+		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
+	if (!status)
+		status = tensors_view(call->session, base, request->name, &slice, request->shape ? &shape : NULL,
+				      &view, call->error);
+	if (!status)
+		answer_tensor(call, view, false);
+	return status;
+}
+
+struct free_refs {
+	const Npumem__V1__FreeRequest *request;
+	struct access_ref ref;
+};
+
+static const struct access_ref *ref_at(void *ctx, size_t i)
+{
+	struct free_refs *refs = ctx;
+	const Npumem__V1__Ref *message = refs->request->tensors[i];
+
+	refs->ref = (struct access_ref){message->handle, message->name};
+	return &refs->ref;
+}
+
+int handle_tensors_free(struct call *call, const Npumem__V1__FreeRequest *request)
+{
+	struct free_refs refs = {.request = request};
+	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
+	uint64_t n_freed;
+	int status;
+
+	if (!request->n_tensors)
+		return npumem_error_set(call->error, NPUMEM_INVALID, "0 tensors to free");
+	status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
+	if (!status)
+		status = tensors_free(call->session, ref_at, &refs, request->n_tensors, &n_freed, call->error);
+	if (status)
+		return status;
+	message.tensors = (int64_t)n_freed;
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base);
+	return 0;
+}
+
+int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *request)
+{
+	struct tensor *tensor;
+	int status = wire_find(call->session, request->tensor, "the tensor to open", &tensor, call->error);
+
+	if (!status)
+		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
+	if (!status)
+		answer_tensor(call, tensor, false);
+	return status;
+}
+
+int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *request)
+{
+	struct tensor *tensor;
+	int status = wire_find(call->session, request->tensor, "the tensor to seal", &tensor, call->error);
+
+	if (!status)
+		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
+	if (!status)
+		status = tensors_seal(call->session, tensor, call->error);
+	if (!status)
+		answer_tensor(call, tensor, false);
+	return status;
+}
+
+int handle_tensors_list(struct call *call, const Npumem__V1__ListRequest *request)
+{
+	struct tensor *tensor = NULL;
+	size_t mark;
+	int status = reply_reserve(&call->reply, REPLY_TAG_BYTES, call->error);
+
+	(void)request;
+	if (status)
+		return status;
+	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_LIST, EXPECTED_TENSOR_BYTES);
+	while ((tensor = tensors_next(call->session, tensor))) {
+		struct tensor_message message;
+
+		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
+		if (status)
+			return status;
+		reply_message(&call->reply, TENSORS_FIELD, to_message(call, tensor, false, &message));
+	}
+	reply_close(&call->reply, mark, EXPECTED_TENSOR_BYTES);
+	return 0;
+}

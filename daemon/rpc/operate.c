@@ -1,0 +1,108 @@
+/* Between a checked op and its Done. A read's payload comes first in the Done, so that it is gathered where it is
+ * sent from; what is said about it follows. Invariant: after op_run nothing can fail, so room for the longest Done
+ * is made before. */
+#include "daemon/rpc/operate.h"
+
+#include "daemon/service/operations.h"
+#include "proto/frame.h"
+
+enum {
+	DONE_DATA = 7,	  /* Done.data */
+	LENGTH_BYTES = 6, /* of a tag and a length in front of a payload */
+	/* Names of 16 destroyed tensors with their numbers, and the warning. */
+	DETAILS_BYTES = OP_DESTROYED_MAX * (ASKER_NAME_BYTES + 80) + OP_WARNING_BYTES + 8,
+};
+
+uint64_t operate_payload_bytes(const struct op *op)
+{
+	int64_t elements, count;
+
+	if (op->kind != OP_READ)
+		return 0;
+	elements = npumem_place_elements(&op->tensor->place);
+	if (op->first < 0 || op->first > elements || op->count > elements - op->first)
+		return 0;
+	count = op->count < 0 ? elements - op->first : op->count;
+	return (uint64_t)count * npumem_dtype_bytes(op->tensor->place.dtype);
+}
+
+struct details {
+	Npumem__V1__Destroyed destroyed[OP_DESTROYED_MAX], *pointers[OP_DESTROYED_MAX];
+	char names[OP_DESTROYED_MAX][ASKER_NAME_BYTES];
+};
+
+static void add_details(const struct call *call, struct op *op, struct details *details, Npumem__V1__Done *done)
+{
+	done->warning = op->warning;
+	done->n_destroyed = op->n_destroyed;
+	done->destroyed = details->pointers;
+	for (unsigned i = 0; i < op->n_destroyed; i++) {
+		const struct op_destroyed *from = &op->destroyed[i];
+		Npumem__V1__Destroyed *to = &details->destroyed[i];
+
+		npumem__v1__destroyed__init(to);
+		details->pointers[i] = to;
+		access_name(call->session, from->tensor, details->names[i], sizeof(details->names[i]));
+		to->name = details->names[i];
+		to->handle = access_sees(call->session, from->tensor) ? from->tensor->handle : 0;
+		to->npu = from->npu;
+		to->offset = from->offset;
+		to->bytes = from->bytes;
+		to->total_bytes = from->total_bytes;
+	}
+}
+
+/* Everything of Done but the data. Details give way where the rest of a long reply needs the frame. */
+static void append_done(struct call *call, struct op *op)
+{
+	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
+	struct details details;
+
+	done.saturated = op->counts.saturated;
+	done.wrapped = op->counts.wrapped;
+	done.divided_by_zero = op->counts.divided_by_zero;
+	done.macs = op->counts.macs;
+	if ((op->warning[0] || op->n_destroyed) &&
+	    reply_used(&call->reply) + DETAILS_BYTES + call->pending + 2 * REPLY_REST_BYTES <= FRAME_BYTES_MAX)
+		add_details(call, op, &details, &done);
+	reply_fields(&call->reply, &done.base);
+}
+
+static int run(struct call *call, unsigned field, struct op *op, size_t payload)
+{
+	struct reply *reply = &call->reply;
+	size_t expected = payload + LENGTH_BYTES, used, mark;
+	int status;
+
+	reply_expect(reply, expected + LENGTH_BYTES);
+	used = reply_used(reply);
+	mark = reply_open(reply, field, expected);
+	if (op->kind == OP_READ) {
+		op->system.base = reply_bytes(reply, DONE_DATA, payload);
+		op->system.bytes = payload;
+	}
+	status = operations_run(call->session, op, call->error);
+	if (status) {
+		reply_rewind(reply, used);
+		return status;
+	}
+	append_done(call, op);
+	reply_close(reply, mark, expected);
+	return 0;
+}
+
+int operate(struct call *call, unsigned field, struct op *op)
+{
+	uint64_t payload;
+	int status = operations_check(call->session, op, call->error);
+
+	payload = status ? 0 : operate_payload_bytes(op);
+	if (!status)
+		status = reply_check_cap(&call->reply, payload + OPERATE_DONE_BYTES, call->error);
+	if (!status)
+		status = reply_make_room(&call->reply, payload + OPERATE_DONE_BYTES + DETAILS_BYTES, call->error);
+	if (!status)
+		status = run(call, field, op, payload);
+	operations_end(call->session, op);
+	return status;
+}

@@ -1,0 +1,167 @@
+/* Messages to ops. Counts are checked against the arrays of struct prepare_op before anything is put there. */
+#include "daemon/rpc/prepare.h"
+
+#include <inttypes.h>
+
+#include "daemon/rpc/wire.h"
+
+static void begin(struct prepare_op *to, enum op_kind kind)
+{
+	to->op = (struct op){.kind = kind, .operands = to->operands, .params = to->params};
+}
+
+int prepare_write(const struct session *session, const Npumem__V1__WriteRequest *message, struct prepare_op *to,
+		  struct npumem_error *error)
+{
+	struct op *op = &to->op;
+	size_t element, bytes = message->data.len;
+	int status;
+
+	begin(to, OP_WRITE);
+	status = wire_find(session, message->tensor, "the tensor to write", &op->tensor, error);
+	if (status)
+		return status;
+	element = npumem_dtype_bytes(op->tensor->place.dtype);
+	if (bytes % element)
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"%zu bytes of data are not a multiple of an element's %zu", bytes,
+					element);
+	op->first = message->first;
+	op->count = (int64_t)(bytes / element);
+	op->system = (struct op_system){.base = message->data.data, .bytes = bytes};
+	return 0;
+}
+
+int prepare_read(const struct session *session, const Npumem__V1__ReadRequest *message, struct prepare_op *to,
+		 struct npumem_error *error)
+{
+	struct op *op = &to->op;
+	int status;
+
+	begin(to, OP_READ);
+	status = wire_find(session, message->tensor, "the tensor to read", &op->tensor, error);
+	if (status)
+		return status;
+	if (message->count < 0)
+		return npumem_error_set(error, NPUMEM_INVALID, "%" PRId64 " elements to read", message->count);
+	op->first = message->first;
+	op->count = message->count ? message->count : -1;
+	op->system.bytes = UINT64_MAX; /* as much as it takes: the reply's room is checked in its turn */
+	return 0;
+}
+
+int prepare_fill(const struct session *session, const Npumem__V1__FillRequest *message, struct prepare_op *to,
+		 struct npumem_error *error)
+{
+	struct op *op = &to->op;
+
+	begin(to, OP_FILL);
+	switch (message->value_case) {
+	case NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER:
+		op->value = message->integer;
+		break;
+	case NPUMEM__V1__FILL_REQUEST__VALUE_REAL:
+		op->value_is_float = true;
+		op->float_value = message->real;
+		break;
+	default:
+		return npumem_error_set(error, NPUMEM_INVALID, "a fill without a value");
+	}
+	return wire_find(session, message->tensor, "the tensor to fill", &op->tensor, error);
+}
+
+int prepare_copy(const struct session *session, const Npumem__V1__CopyRequest *message, struct prepare_op *to,
+		 struct npumem_error *error)
+{
+	int status;
+
+	begin(to, OP_COPY);
+	status = wire_find(session, message->destination, "the destination", &to->op.tensor, error);
+	if (status)
+		return status;
+	return wire_find(session, message->source, "the source", &to->op.source, error);
+}
+
+static int add_operand(const struct session *session, const Npumem__V1__Operand *message, struct op *op,
+		       struct npumem_error *error)
+{
+	struct op_operand *operand = &op->operands[op->n_operands];
+	size_t length = strlen(message->role);
+	int status;
+
+	if (length >= sizeof(operand->role))
+		return npumem_error_set(error, NPUMEM_INVALID, "role %.16s... is longer than %zu bytes",
+					message->role, sizeof(operand->role) - 1);
+	status = wire_find(session, message->tensor, message->role, &operand->tensor, error);
+	if (status)
+		return status;
+	memcpy(operand->role, message->role, length + 1);
+	op->n_operands++;
+	return 0;
+}
+
+static int add_param(const Npumem__V1__Param *message, struct op *op, struct npumem_error *error)
+{
+	struct npumem_param *param = &op->params[op->n_params];
+	int number = (int)message->key, status;
+
+	status = wire_check_enum(&npumem__v1__param_key__descriptor, "parameter", number, error);
+	if (status)
+		return status;
+	if (message->n_values > NPUMEM_PARAM_VALUES_MAX)
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"parameter %d has %zu values, and at most %d are possible", number,
+					message->n_values, NPUMEM_PARAM_VALUES_MAX);
+	for (unsigned i = 0; i < op->n_params; i++)
+		if (op->params[i].number == number)
+			return npumem_error_set(error, NPUMEM_INVALID, "parameter %d is given twice", number);
+	*param = (struct npumem_param){.number = number, .n_values = (unsigned)message->n_values};
+	for (unsigned i = 0; i < param->n_values; i++)
+		param->values[i] = message->values[i];
+	op->n_params++;
+	return 0;
+}
+
+int prepare_run(const struct session *session, const Npumem__V1__RunRequest *message, struct prepare_op *to,
+		struct npumem_error *error)
+{
+	struct op *op = &to->op;
+	int status;
+
+	begin(to, OP_RUN);
+	op->kernel = (int)message->kernel;
+	status = wire_check_enum(&npumem__v1__kernel__descriptor, "kernel", op->kernel, error);
+	if (status)
+		return status;
+	if (message->n_operands > NPUMEM_OPERANDS_MAX)
+		return npumem_error_set(error, NPUMEM_INVALID, "%zu operands, and at most %d are possible",
+					message->n_operands, NPUMEM_OPERANDS_MAX);
+	if (message->n_params > NPUMEM_PARAMS_MAX)
+		return npumem_error_set(error, NPUMEM_INVALID, "%zu parameters, and at most %d are possible",
+					message->n_params, NPUMEM_PARAMS_MAX);
+	for (size_t i = 0; i < message->n_operands && !status; i++)
+		status = add_operand(session, message->operands[i], op, error);
+	for (size_t i = 0; i < message->n_params && !status; i++)
+		status = add_param(message->params[i], op, error);
+	return status;
+}
+
+int prepare_operation(const struct session *session, const Npumem__V1__Operation *message, struct prepare_op *to,
+		      struct npumem_error *error)
+{
+	switch (message->kind_case) {
+	case NPUMEM__V1__OPERATION__KIND_WRITE:
+		return prepare_write(session, message->write, to, error);
+	case NPUMEM__V1__OPERATION__KIND_READ:
+		return prepare_read(session, message->read, to, error);
+	case NPUMEM__V1__OPERATION__KIND_FILL:
+		return prepare_fill(session, message->fill, to, error);
+	case NPUMEM__V1__OPERATION__KIND_COPY:
+		return prepare_copy(session, message->copy, to, error);
+	case NPUMEM__V1__OPERATION__KIND_RUN:
+		return prepare_run(session, message->run, to, error);
+	default:
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"an operation of a kind that this daemon does not know");
+	}
+}

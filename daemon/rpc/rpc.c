@@ -1,0 +1,117 @@
+/* From a message to its handler and back. What a handler half appended before it refused is dropped here. */
+#include "daemon/rpc/rpc.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "daemon/rpc/call.h"
+
+static void *budget_alloc(void *ctx, size_t bytes)
+{
+	return heap_alloc(ctx, bytes);
+}
+
+static void budget_free(void *ctx, void *memory)
+{
+	heap_free(ctx, memory);
+}
+
+void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
+{
+	rpc->service = service;
+	rpc->heap = heap;
+	budget_init(&rpc->budget, budget_alloc, budget_free, (void *)heap);
+	npumem_error_clear(&rpc->error);
+}
+
+void rpc_deinit(struct rpc *rpc)
+{
+	budget_deinit(&rpc->budget);
+}
+
+/* The id of a message that cannot be unpacked, where it comes first, as every protobuf runtime writes it. */
+static uint64_t salvage_id(const uint8_t *message, size_t bytes)
+{
+	uint64_t id = 0;
+
+	if (bytes < 2 || message[0] != (1 << 3 | 0))
+		return 0;
+	for (size_t i = 1; i < bytes && i <= 10; i++) {
+		id |= (uint64_t)(message[i] & 0x7f) << (7 * (i - 1));
+		if (!(message[i] & 0x80))
+			return id;
+	}
+	return 0;
+}
+
+static int refuse_message(struct call *call, size_t bytes)
+{
+	const struct budget *budget = &call->rpc->budget;
+
+	if (!bytes)
+		return npumem_error_set(call->error, NPUMEM_INVALID, "an empty message");
+	if (budget->exceeded)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"a message of %zu bytes that takes more than %zu unpacked", bytes,
+					budget->limit);
+	if (budget->starved)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
+	return npumem_error_set(call->error, NPUMEM_INVALID, "a malformed message of %zu bytes", bytes);
+}
+
+static int dispatch(struct call *call, const Npumem__V1__Request *request)
+{
+	if (!request->id)
+		return npumem_error_set(call->error, NPUMEM_INVALID, "request id 0: ids are above 0");
+	switch (request->call_case) {
+#define METHOD(name, CALL, Message, handler)                                                                      \
+	case NPUMEM__V1__REQUEST__CALL_##CALL:                                                                    \
+		return handler(call, request->name);
+#include "daemon/rpc/methods.def"
+#undef METHOD
+	default:
+		break;
+	}
+	if (request->base.n_unknown_fields)
+		return npumem_error_set(call->error, NPUMEM_UNIMPLEMENTED,
+					"this daemon does not know call %" PRIu32,
+					request->base.unknown_fields[0].tag);
+	return npumem_error_set(call->error, NPUMEM_UNIMPLEMENTED, "the request has no call");
+}
+
+int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message, size_t bytes, struct buffer *out)
+{
+	struct call call = {.rpc = rpc, .session = session, .error = &rpc->error};
+	const Npumem__V1__Request *request = NULL;
+	int status;
+
+	if (reply_begin(&call.reply, out))
+		return -ENOMEM;
+	npumem_error_clear(&rpc->error);
+	budget_reset(&rpc->budget, bytes);
+	if (bytes)
+		request = npumem__v1__request__unpack(&rpc->budget.allocator, bytes, message);
+	status = request ? dispatch(&call, request) : refuse_message(&call, bytes);
+	if (status && !rpc->error.status)
+		npumem_error_set(&rpc->error, NPUMEM_INTERNAL, "a refusal without a reason");
+	if (status && !call.keep_result)
+		reply_drop(&call.reply);
+	if (!status)
+		npumem_error_clear(&rpc->error);
+	reply_end(&call.reply, request ? request->id : salvage_id(message, bytes), &rpc->error);
+	return 0;
+}
+
+int rpc_refuse(struct buffer *out, int status, const char *message)
+{
+	struct npumem_error error;
+	struct reply reply;
+
+	if (reply_begin(&reply, out))
+		return -ENOMEM;
+	npumem_error_clear(&error);
+	npumem_error_set(&error, status, "%s", message);
+	reply_end(&reply, 0, &error);
+	return 0;
+}
