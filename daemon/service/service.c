@@ -66,6 +66,7 @@ static void forget(void *ctx, struct tensor *tensor)
 		names_remove(&release->service->names, record);
 	}
 	tensor->owner = NULL;
+	record->next_spare = NULL; /* its caller may have it in a chain of live ones */
 	record_give(&release->service->records, record);
 	release->n++;
 }

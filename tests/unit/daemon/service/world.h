@@ -1,0 +1,102 @@
+/* A small device with a service over it, for the tests of service and rpc: 8 NPUs of 8192 bytes, a daemon of uid
+ * 500, and a heap that can fail its i-th allocation. */
+#ifndef TESTS_WORLD_H
+#define TESTS_WORLD_H
+
+#include <check.h>
+#include <stdlib.h>
+
+#include "daemon/service/session.h"
+#include "daemon/service/tensors.h"
+
+struct world {
+	struct heap heap;
+	size_t n_alive, n_allocs, fail_at; /* fail_at: 0 never; else the one allocation that fails */
+	void *memory;
+	struct device *device;
+	struct service service;
+	struct npumem_error error;
+};
+
+static inline void *world_alloc(void *ctx, size_t bytes)
+{
+	struct world *world = ctx;
+
+	if (++world->n_allocs == world->fail_at)
+		return NULL;
+	world->n_alive++;
+	return malloc(bytes);
+}
+
+static inline void world_release(void *ctx, void *memory)
+{
+	if (memory)
+		((struct world *)ctx)->n_alive--;
+	free(memory);
+}
+
+static inline void world_init(struct world *world)
+{
+	struct device_options options = {
+		.geometry = {.n_npus = 8, .npu_bytes = 8192, .n_banks = 8, .eu_bytes = 128},
+		.allow_unchecked = true,
+	};
+	size_t bytes = (device_memory_bytes(&options.geometry) + 63) & ~(size_t)63;
+
+	*world = (struct world){.heap = {world_alloc, world_release, world}};
+	world->memory = aligned_alloc(64, bytes);
+	ck_assert_ptr_nonnull(world->memory);
+	memset(world->memory, 0, bytes);
+	ck_assert_int_eq(device_new(&options, &world->heap, world->memory, &world->device), 0);
+	ck_assert_int_eq(service_init(&world->service, world->device, &world->heap, 500, 4711), 0);
+	npumem_error_clear(&world->error);
+}
+
+static inline void world_check(struct world *world)
+{
+	const char *wrong = device_check(world->device);
+
+	ck_assert_msg(!wrong, "%s", wrong);
+}
+
+/* All sessions are over. */
+static inline void world_deinit(struct world *world)
+{
+	world_check(world);
+	service_deinit(&world->service);
+	device_free(world->device);
+	free(world->memory);
+	ck_assert_uint_eq(world->n_alive, 0);
+}
+
+/* An int8 tensor [1, c, 1, w], anonymous where `name` is empty. */
+static inline struct device_request world_request(int64_t c, int64_t w)
+{
+	struct device_request request = {.reuse = NPUMEM_NEVER};
+
+	npumem_spec_init(&request.spec);
+	request.spec.dtype = NPUMEM_INT8;
+	request.spec.shape = (struct npumem_dims){1, c, 1, w};
+	return request;
+}
+
+static inline struct tensor *world_tensor(struct world *world, struct session *session, const char *name)
+{
+	struct device_request request = world_request(8, 100);
+	struct tensor *tensor = NULL;
+
+	npumem_error_clear(&world->error);
+	ck_assert_int_eq(tensors_alloc(session, &request, &name, 1, &tensor, &world->error), 0);
+	ck_assert_ptr_nonnull(tensor);
+	return tensor;
+}
+
+static inline int64_t world_n_tensors(struct world *world)
+{
+	struct device_counts counts;
+
+	device_stat(world->device, &counts);
+	return counts.tensors + counts.views;
+}
+
+#endif
