@@ -1,0 +1,98 @@
+/* Maximum over the valid points of each window. First down the columns, then along the rows: a window of kh x kw
+ * costs kh + kw comparisons. */
+#include "daemon/device/fixed/requantize.h"
+#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/window.h"
+
+enum { IN, OUT };
+
+static int read_window(const struct kernel_call *call, struct window *window, struct npumem_error *error)
+{
+	int64_t kernel_h = kernel_param(call, NPUMEM_PARAM_KERNEL, 0, 1);
+	int64_t kernel_w = kernel_param(call, NPUMEM_PARAM_KERNEL, 1, 1);
+	return window_read(call, &operands_get(call, IN)->shape, kernel_h, kernel_w, window, error);
+}
+
+static int check(const struct kernel_call *call, struct npumem_error *error)
+{
+	const struct npumem_dims *in = &operands_get(call, IN)->shape;
+	struct window window;
+	int status = operands_check_choices(call, error);
+	if (!status)
+		status = operands_check_fixed(call, IN, error);
+	if (!status)
+		status = operands_check_same_dtype(call, OUT, IN, error);
+	if (!status)
+		status = read_window(call, &window, error);
+	if (status)
+		return status;
+	struct npumem_dims want = {in->n, in->c, window.h.out, window.w.out};
+	return operands_check_shape(call, OUT, &want, "in and the window give", error);
+}
+
+/* A row of the input, the maxima of columns, the maxima of windows. */
+static size_t scratch_bytes(const struct kernel_call *call)
+{
+	return (size_t)(2 * operands_get(call, IN)->shape.w + operands_get(call, OUT)->shape.w) * sizeof(int32_t);
+}
+
+static void take_larger(int32_t *to, const int32_t *from, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		to[i] = from[i] > to[i] ? from[i] : to[i];
+}
+
+/* Maxima of columns of the input rows that output row y sees; `first` is the place of the feature in `in`. */
+static void columns(const struct kernel_operand *in, const struct window_axis *h, int64_t first, int64_t y,
+		    int32_t *row, int32_t *maxima)
+{
+	int64_t width = in->shape.w, tap, end;
+	window_taps(h, y, &tap, &end);
+	elements_load32(in->dtype, in->data, first + window_at(h, y, tap) * width, width, maxima);
+	while (++tap < end) {
+		elements_load32(in->dtype, in->data, first + window_at(h, y, tap) * width, width, row);
+		take_larger(maxima, row, width);
+	}
+}
+
+static void windows(const struct window_axis *w, const int32_t *columns, int32_t *maxima)
+{
+	for (int64_t x = 0; x < w->out; x++) {
+		int64_t tap, end;
+		window_taps(w, x, &tap, &end);
+		int32_t largest = columns[window_at(w, x, tap)];
+		while (++tap < end) {
+			int32_t next = columns[window_at(w, x, tap)];
+			largest = next > largest ? next : largest;
+		}
+		maxima[x] = largest;
+	}
+}
+
+static void run(struct kernel_call *call)
+{
+	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
+	struct window window;
+	read_window(call, &window, NULL);
+	struct requantize requantize;
+	requantize_init(&requantize, out->dtype, in->frac_bits - out->frac_bits, call->rounding);
+	int32_t *row = call->scratch, *maxima = row + in->shape.w, *results = maxima + in->shape.w;
+	uint8_t *to = out->data;
+	call->counts = (struct kernel_counts){.saturated = 0};
+	for (int64_t feature = 0; feature < in->shape.n * in->shape.c; feature++) {
+		for (int64_t y = 0; y < window.h.out; y++) {
+			columns(in, &window.h, feature * in->shape.h * in->shape.w, y, row, maxima);
+			windows(&window.w, maxima, results);
+			call->counts.saturated += requantize_row32(&requantize, results, window.w.out, to);
+			to += window.w.out * requantize.bytes;
+		}
+	}
+}
+
+const struct kernel kernel_maxpool = {
+	.number = NPUMEM_KERNEL_MAXPOOL,
+	.check = check,
+	.scratch_bytes = scratch_bytes,
+	.run = run,
+};
