@@ -1,0 +1,42 @@
+/* ReLU by itself: every element clipped to the limits of relu=; the format stays. */
+#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/kernel_support/limits.h"
+#include "daemon/device/kernel_support/operands.h"
+
+enum { IN, OUT };
+enum { BLOCK = 256 };
+
+static int check(const struct kernel_call *call, struct npumem_error *error)
+{
+	int status = operands_check_choices(call, error);
+	if (!status)
+		status = operands_check_fixed(call, IN, error);
+	if (!status)
+		status = operands_check_same_dtype(call, OUT, IN, error);
+	if (!status)
+		status = operands_check_same_frac_bits(call, OUT, IN, error);
+	return status ? status : operands_check_shape(call, OUT, &operands_get(call, IN)->shape, "in has", error);
+}
+
+static void run(struct kernel_call *call)
+{
+	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
+	struct requantize requantize;
+	requantize_init(&requantize, out->dtype, 0, call->rounding);
+	limits_relu(call, out->frac_bits, &requantize);
+	call->counts = (struct kernel_counts){.saturated = 0};
+	int64_t n = operands_elements(in);
+	for (int64_t i = 0; i < n; i += BLOCK) {
+		int64_t count = n - i < BLOCK ? n - i : BLOCK;
+		int32_t values[BLOCK];
+		elements_load32(in->dtype, in->data, i, count, values);
+		requantize_row32(&requantize, values, count, (uint8_t *)out->data + i * requantize.bytes);
+	}
+}
+
+const struct kernel kernel_relu = {
+	.number = NPUMEM_KERNEL_RELU,
+	.in_place = true,
+	.check = check,
+	.run = run,
+};
