@@ -96,7 +96,7 @@ END_TEST
 static void check_finish(unsigned data_bytes, int64_t n_products, int64_t bias_shift, int64_t shift, int mode,
 			 int64_t bias_step, uint64_t *state)
 {
-	enum { N = 300 };
+	enum { N = 270 };
 	static int32_t sums32[N], bias[N];
 	static int64_t sums64[N], sums[N];
 	static int8_t out8[N];
@@ -131,12 +131,12 @@ static void check_finish(unsigned data_bytes, int64_t n_products, int64_t bias_s
 
 START_TEST(rows_against_the_oracle)
 {
-	static const int64_t products[] = {1, 9, 511, 512, 131071, 131072, INT64_C(1) << 20};
+	static const int64_t products[] = {1, 511, 512, 131071, 131072};
 	static const int64_t bias_shifts[] = {0, 7, 15, 23, 24, 31, 32, 39, 40, 46, 254};
 	static const int64_t shifts[] = {-9, 0, 4, 14, 31, 40, 64};
 	uint64_t state = 6;
 	int mode = 0;
-	for (unsigned p = 0; p < 7; p++)
+	for (unsigned p = 0; p < 5; p++)
 		for (unsigned b = 0; b < 11; b++) {
 			mode = mode % 3 + 1;
 			int64_t shift = shifts[(p + b) % 7];
