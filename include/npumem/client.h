@@ -28,6 +28,9 @@ struct npumem; /* a connection */
  * 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID. */
 int npumem_open(const char *address, struct npumem **out, struct npumem_error *error);
 
+/* The same over a connected socket, which it takes over in any case. 0 or NPUMEM_UNAVAILABLE. */
+int npumem_open_fd(int fd, struct npumem **out, struct npumem_error *error);
+
 /* Closes. The session's unnamed tensors are freed by the daemon. Callbacks still waiting are called with
  * NPUMEM_CANCELLED. NULL is allowed. */
 void npumem_close(struct npumem *npumem);

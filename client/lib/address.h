@@ -1,0 +1,21 @@
+/* Where a daemon is: the address forms of npumem_open. */
+#ifndef CLIENT_LIB_ADDRESS_H
+#define CLIENT_LIB_ADDRESS_H
+
+#include <npumem/types.h>
+
+enum { ADDRESS_PATH_BYTES = 108 }; /* what a Unix socket's address holds, with the final 0 */
+
+struct address {
+	bool spawn;
+	const char *options;	       /* spawn: of the daemon; points into the text that was parsed */
+	char path[ADDRESS_PATH_BYTES]; /* else */
+};
+
+/* `text` NULL: the default of client.h. 0 or INVALID (an empty or too long path). */
+int address_parse(const char *text, struct address *address, struct npumem_error *error);
+
+/* A connected socket, blocking, in *fd. 0 or UNAVAILABLE. */
+int address_connect(const struct address *address, int *fd, struct npumem_error *error);
+
+#endif
