@@ -1,0 +1,22 @@
+/* A command: a row in commands.def and a file in commands/. */
+#ifndef CTL_COMMAND_H
+#define CTL_COMMAND_H
+
+#include "client/ctl/core/args.h"
+#include "client/ctl/ctl.h"
+
+struct command {
+	const struct option *options; /* its own; NULL: none */
+	unsigned least, most;	      /* words after its name */
+	const char *notes;	      /* lines for its help, or NULL */
+	/* CTL_OK, CTL_FAILED or CTL_USAGE, with ctl->error set. */
+	int (*run)(struct ctl *ctl, const struct args *args);
+};
+
+enum { COMMAND_WORDS_ANY = 1 << 20 };
+
+#define COMMAND(name, synopsis, summary) extern const struct command name##_command;
+#include "client/ctl/commands.def"
+#undef COMMAND
+
+#endif

@@ -1,0 +1,284 @@
+/* conform: golden vectors against the device, each in every way to place its tensors. */
+#include "client/ctl/command.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "client/ctl/core/numbers.h"
+#include "client/ctl/core/vectors.h"
+#include "client/ctl/trial.h"
+
+enum { CONFORM_STARTS_MAX = 64, CONFORM_VARIANTS_MAX = 4 * 4 * CONFORM_STARTS_MAX, CONFORM_DEPTH_MAX = 16 };
+
+static const struct option conform_options[] = {
+	{"--layouts", "L,L...", "aligned (the default), compact, strided, matrix, or all", false},
+	{"--start-npu", "Q,Q...", "start NPUs, 0 if left out", false},
+	{"--mode", "M,M...", "storage modes: plain (the default), 4n, 2n", false},
+	{"--only-known", NULL, "skips cases of kernels that this version does not have", false},
+	{NULL, NULL, NULL, false},
+};
+
+struct conform {
+	struct ctl *ctl;
+	struct npumem_geometry geometry;
+	struct variant variants[CONFORM_VARIANTS_MAX];
+	unsigned n_variants;
+	bool only_known;
+	json_t *cases; /* with --json: those that failed or were skipped */
+	unsigned passed, failed, skipped;
+	bool over; /* the connection is */
+};
+
+/* ---- what is tried ---- */
+
+/* A list of names by `parse`. */
+static int names_parse(struct ctl *ctl, const char *what, const char *text, int (*parse)(const char *),
+		       int *values, unsigned most, unsigned *n)
+{
+	for (*n = 0;; text++) {
+		char name[24];
+		size_t length = strcspn(text, ",");
+		snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name)), text);
+		if (*n == most || !(values[(*n)++] = parse(name)))
+			return ctl_usage(ctl, "there is no %s \"%s\"", what, name);
+		text += length;
+		if (!*text)
+			return CTL_OK;
+	}
+}
+
+static int variants_parse(struct conform *conform, const struct args *args)
+{
+	struct ctl *ctl = conform->ctl;
+	int layouts[8] = {NPUMEM_ALIGNED}, modes[8] = {NPUMEM_MODE_PLAIN};
+	int64_t starts[CONFORM_STARTS_MAX] = {0};
+	unsigned n_layouts = 1, n_modes = 1, n_starts = 1;
+	const char *layout = args_value(args, "--layouts"), *mode = args_value(args, "--mode");
+	const char *start = args_value(args, "--start-npu");
+	int code = CTL_OK;
+	if (layout && !strcmp(layout, "all"))
+		layout = "aligned,compact,strided,matrix";
+	if (layout)
+		code = names_parse(ctl, "layout", layout, npumem_layout_parse, layouts, 4, &n_layouts);
+	if (!code && mode)
+		code = names_parse(ctl, "storage mode", mode, npumem_mode_parse, modes, 4, &n_modes);
+	if (!code && start &&
+	    numbers_list("--start-npu", start, starts, CONFORM_STARTS_MAX, &n_starts, &ctl->error))
+		code = CTL_USAGE;
+	for (unsigned l = 0; l < n_layouts && !code; l++)
+		for (unsigned m = 0; m < n_modes; m++)
+			for (unsigned s = 0; s < n_starts; s++)
+				conform->variants[conform->n_variants++] =
+					(struct variant){layouts[l], modes[m], starts[s]};
+	return code;
+}
+
+static int starts_check(const struct conform *conform)
+{
+	for (unsigned i = 0; i < conform->n_variants; i++)
+		if (conform->variants[i].start_npu >= conform->geometry.n_npus)
+			return ctl_fail(conform->ctl,
+					"start NPU %" PRId64 " is not below the %" PRId64 " NPUs of this device",
+					conform->variants[i].start_npu, conform->geometry.n_npus);
+	return CTL_OK;
+}
+
+/* ---- what came of it ---- */
+
+static int tell(struct conform *conform, const char *outcome, const char *name, const char *where, const char *why)
+{
+	if (!conform->ctl->json) {
+		printf("%s %s%s%s: %s\n", outcome, name, *where ? " " : "", where, why);
+		return CTL_OK;
+	}
+	json_t *one = json_pack("{s:s, s:s, s:s, s:s}", "outcome", outcome, "case", name, "placed", where,
+				"reason", why);
+	return json_array_append_new(conform->cases, one) ? ctl_fail(conform->ctl, "no memory for the result")
+							  : CTL_OK;
+}
+
+static int run_variants(struct conform *conform, const struct vectors_case *one,
+			const struct npumem_kernel_row *row)
+{
+	struct npumem_error first = {.status = 0}, error;
+	const struct variant *where = NULL;
+	unsigned n_bad = 0;
+	char placed[96], why[NPUMEM_MESSAGE_BYTES + 64];
+	for (unsigned i = 0; i < conform->n_variants && !conform->over; i++) {
+		int status = trial_run(conform->ctl->npumem, &conform->geometry, one, row, &conform->variants[i],
+				       &error);
+		conform->over = status == NPUMEM_UNAVAILABLE;
+		if (!status)
+			continue;
+		if (!n_bad++) {
+			first = error;
+			where = &conform->variants[i];
+		}
+	}
+	if (!n_bad) {
+		conform->passed++;
+		return CTL_OK;
+	}
+	conform->failed++;
+	snprintf(why, sizeof(why), "%s", first.message);
+	if (n_bad > 1)
+		snprintf(why, sizeof(why), "%s (and in %u other placements)", first.message, n_bad - 1);
+	return tell(conform, "FAIL", one->name, variant_text(where, placed, sizeof(placed)), why);
+}
+
+static int run_case(struct conform *conform, const char *path, const json_t *json)
+{
+	struct npumem_error error = {.status = 0};
+	struct vectors_case *one = malloc(sizeof(*one));
+	const char *name = json_string_value(json_object_get(json, "name"));
+	char why[96];
+	int code;
+	if (!one)
+		return ctl_fail(conform->ctl, "no memory for a case");
+	if (vectors_case(json, one, &error)) {
+		conform->failed++;
+		code = tell(conform, "FAIL", name ? name : path, "", error.message);
+		free(one);
+		return code;
+	}
+	const struct npumem_kernel_row *row = npumem_kernel_by_name(one->kernel);
+	if (row) {
+		code = run_variants(conform, one, row);
+	} else {
+		snprintf(why, sizeof(why), "there is no kernel \"%.60s\"", one->kernel);
+		*(conform->only_known ? &conform->skipped : &conform->failed) += 1;
+		code = tell(conform, conform->only_known ? "SKIP" : "FAIL", one->name, "", why);
+	}
+	vectors_case_deinit(one);
+	free(one);
+	return code;
+}
+
+/* ---- files ---- */
+
+static int run_file(struct conform *conform, const char *path)
+{
+	struct npumem_error error = {.status = 0};
+	const json_t *cases;
+	json_t *root;
+	int code = CTL_OK;
+	if (vectors_load(path, &root, &cases, &error)) {
+		conform->failed++;
+		return tell(conform, "FAIL", path, "", error.message);
+	}
+	if (!cases && !conform->ctl->json)
+		printf("no cases in %s\n", path);
+	for (size_t i = 0; i < json_array_size(cases) && !code && !conform->over; i++)
+		code = run_case(conform, path, json_array_get(cases, i));
+	json_decref(root);
+	return code;
+}
+
+static int is_vectors(const struct dirent *entry)
+{
+	size_t length = strlen(entry->d_name);
+	return entry->d_name[0] != '.' &&
+	       (!strchr(entry->d_name, '.') || (length > 5 && !strcmp(entry->d_name + length - 5, ".json")));
+}
+
+static int run_path(struct conform *conform, const char *path, unsigned depth);
+
+static int run_directory(struct conform *conform, const char *path, unsigned depth)
+{
+	struct dirent **entries;
+	int code = CTL_OK, n = scandir(path, &entries, is_vectors, alphasort);
+	if (n < 0)
+		return ctl_fail(conform->ctl, "%.200s: %s", path, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		char inside[4096];
+		struct stat status;
+		int length = snprintf(inside, sizeof(inside), "%s/%s", path, entries[i]->d_name);
+		bool json = strchr(entries[i]->d_name, '.');
+		if (!code && length > 0 && (size_t)length < sizeof(inside) && !conform->over &&
+		    (json || (!stat(inside, &status) && S_ISDIR(status.st_mode))))
+			code = run_path(conform, inside, depth + 1);
+		free(entries[i]);
+	}
+	free(entries);
+	return code;
+}
+
+static int run_path(struct conform *conform, const char *path, unsigned depth)
+{
+	struct stat status;
+	if (stat(path, &status))
+		return ctl_fail(conform->ctl, "%.200s: %s", path, strerror(errno));
+	if (!S_ISDIR(status.st_mode))
+		return run_file(conform, path);
+	if (depth > CONFORM_DEPTH_MAX)
+		return ctl_fail(conform->ctl, "%.200s: more than %d folders deep", path, CONFORM_DEPTH_MAX);
+	return run_directory(conform, path, depth);
+}
+
+static int report(struct conform *conform)
+{
+	struct ctl *ctl = conform->ctl;
+	unsigned all = conform->passed + conform->failed + conform->skipped;
+	if (conform->over)
+		return ctl_fail(ctl, "the daemon is gone after %u cases", all);
+	if (!all)
+		return ctl_fail(ctl, "there are no cases to run");
+	int code = CTL_OK;
+	if (ctl->json) {
+		code = ctl_print(ctl, json_pack("{s:I, s:I, s:I, s:I, s:O}", "passed", (json_int_t)conform->passed,
+						"failed", (json_int_t)conform->failed, "skipped",
+						(json_int_t)conform->skipped, "placements",
+						(json_int_t)conform->n_variants, "cases", conform->cases));
+	} else {
+		printf("%u passed, %u failed", conform->passed, conform->failed);
+		if (conform->skipped)
+			printf(", %u skipped", conform->skipped);
+		putchar('\n');
+	}
+	if (!code && conform->failed)
+		return ctl_fail(ctl, "%u of %u cases failed", conform->failed, all);
+	return code;
+}
+
+static int conform_run(struct ctl *ctl, const struct args *args)
+{
+	struct conform *conform = calloc(1, sizeof(*conform));
+	struct npumem_info info;
+	if (!conform)
+		return ctl_fail(ctl, "no memory");
+	conform->ctl = ctl;
+	conform->only_known = args_has(args, "--only-known");
+	conform->cases = ctl->json ? json_array() : NULL;
+	int code = variants_parse(conform, args);
+	if (!code)
+		code = ctl_connect(ctl);
+	if (!code && npumem_info(ctl->npumem, &info, &ctl->error))
+		code = CTL_FAILED;
+	if (!code) {
+		conform->geometry = info.geometry;
+		code = starts_check(conform);
+	}
+	for (unsigned i = 0; i < args->n_words && !code && !conform->over; i++)
+		code = run_path(conform, args->words[i], 0);
+	if (!code)
+		code = report(conform);
+	json_decref(conform->cases);
+	free(conform);
+	return code;
+}
+
+const struct command conform_command = {
+	.options = conform_options,
+	.least = 1,
+	.most = COMMAND_WORDS_ANY,
+	.run = conform_run,
+	.notes = "PATH is a file of golden vectors, or a folder that is searched for *.json. Every case runs in "
+		 "every\n"
+		 "combination of layout, start NPU and mode; a tensor that cannot take one stays aligned, or "
+		 "plain.",
+};

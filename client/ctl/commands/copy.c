@@ -1,0 +1,22 @@
+/* copy: the elements of one tensor into another. */
+#include "client/ctl/command.h"
+
+static int copy_run(struct ctl *ctl, const struct args *args)
+{
+	struct npumem_tensor destination, source;
+	struct npumem_done done = {.saturated = 0};
+	int code = ctl_open(ctl, args->words[0], &destination);
+	if (!code)
+		code = ctl_open(ctl, args->words[1], &source);
+	if (code)
+		return code;
+	if (npumem_copy(ctl->npumem, destination.handle, source.handle, &done, &ctl->error))
+		return CTL_FAILED;
+	ctl_warn(ctl, done.warning);
+	if (!ctl->json)
+		return CTL_OK;
+	return ctl_print(ctl,
+			 json_pack("{s:o}", "warning", done.warning[0] ? json_string(done.warning) : json_null()));
+}
+
+const struct command copy_command = {.least = 2, .most = 2, .run = copy_run};

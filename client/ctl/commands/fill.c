@@ -1,0 +1,32 @@
+/* fill: one value into every element. */
+#include "client/ctl/command.h"
+
+#include "client/ctl/core/numbers.h"
+
+static int fill_run(struct ctl *ctl, const struct args *args)
+{
+	struct npumem_tensor tensor;
+	const char *text = args->words[1];
+	int64_t integer = 0;
+	double real = 0;
+	if (!numbers_integer(text, &integer) && !numbers_real(text, &real))
+		return ctl_usage(ctl, "\"%.60s\" is no number", text);
+	int code = ctl_open(ctl, args->words[0], &tensor), status;
+	if (code)
+		return code;
+	if (tensor.place.dtype == NPUMEM_FP32) {
+		numbers_real(text, &real);
+		status = npumem_fill_float(ctl->npumem, tensor.handle, real, &ctl->error);
+	} else if (numbers_integer(text, &integer)) {
+		status = npumem_fill(ctl->npumem, tensor.handle, integer, &ctl->error);
+	} else {
+		const char *dtype = npumem_dtype_name(tensor.place.dtype);
+		return ctl_fail(ctl, "%s is filled with the container's integer, not with %.60s",
+				dtype ? dtype : args->words[0], text);
+	}
+	if (status)
+		return CTL_FAILED;
+	return ctl->json ? ctl_print(ctl, json_object()) : CTL_OK;
+}
+
+const struct command fill_command = {.least = 2, .most = 2, .run = fill_run};

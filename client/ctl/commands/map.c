@@ -1,0 +1,110 @@
+/* map: a picture of the device, or of one tensor. */
+#include "client/ctl/command.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/ctl/core/picture.h"
+#include "client/ctl/core/present.h"
+#include "client/ctl/core/svg.h"
+
+static const struct option map_options[] = {
+	{"--svg", "FILE", "writes the picture to FILE as SVG", false},
+	{NULL, NULL, NULL, false},
+};
+
+/* What is drawn: one tensor, or all of them. */
+struct subject {
+	struct npumem_info info;
+	struct npumem_tensor *tensors;
+	unsigned n;
+	bool one;
+};
+
+static int map_load(struct ctl *ctl, const struct args *args, struct subject *subject)
+{
+	int code = ctl_connect(ctl);
+	if (code)
+		return code;
+	if (npumem_info(ctl->npumem, &subject->info, &ctl->error))
+		return CTL_FAILED;
+	if (!args->n_words)
+		return npumem_list(ctl->npumem, &subject->tensors, &subject->n, &ctl->error) ? CTL_FAILED : CTL_OK;
+	subject->one = true;
+	subject->n = 1;
+	subject->tensors = malloc(sizeof(*subject->tensors));
+	if (!subject->tensors)
+		return ctl_fail(ctl, "no memory");
+	code = ctl_open(ctl, args->words[0], subject->tensors);
+	if (!code && !subject->tensors->place.dtype)
+		return ctl_fail(ctl, "%s is not this uid's to see", args->words[0]);
+	return code;
+}
+
+static int map_svg(struct ctl *ctl, const struct subject *subject, const char *path)
+{
+	const struct npumem_geometry *geometry = &subject->info.geometry;
+	FILE *file = fopen(path, "w");
+	if (!file)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	int status = subject->one ? svg_tensor(file, geometry, subject->tensors, subject->info.uid, &ctl->error)
+				  : svg_device(file, geometry, subject->tensors, subject->n, subject->info.uid,
+					       &ctl->error);
+	bool bad = ferror(file);
+	if ((fclose(file) || bad) && !status)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	if (status)
+		return CTL_FAILED;
+	return ctl->json ? ctl_print(ctl, json_pack("{s:s}", "svg", path)) : CTL_OK;
+}
+
+static int map_json(struct ctl *ctl, const struct subject *subject)
+{
+	const struct npumem_geometry *g = &subject->info.geometry;
+	json_t *array = json_array();
+	for (unsigned i = 0; i < subject->n && array; i++) {
+		json_t *one = present_place(&subject->tensors[i].place);
+		if (!one || present_tensor(one, &subject->tensors[i]) || json_array_append(array, one)) {
+			json_decref(array);
+			array = NULL;
+		}
+		json_decref(one);
+	}
+	return ctl_print(ctl, json_pack("{s:I, s:I, s:o}", "npus", (json_int_t)g->n_npus, "npu_bytes",
+					(json_int_t)g->npu_bytes, "tensors", array));
+}
+
+static int map_text(struct ctl *ctl, const struct subject *subject)
+{
+	const struct npumem_geometry *geometry = &subject->info.geometry;
+	const struct npumem_place *place = &subject->tensors->place;
+	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
+	if (!subject->one)
+		return picture_device(stdout, geometry, subject->tensors, subject->n, subject->info.uid,
+				      &ctl->error)
+			       ? CTL_FAILED
+			       : CTL_OK;
+	printf("%s: %s %s, %s, %s, at offset %" PRId64 "\n",
+	       present_name(subject->tensors, subject->info.uid, name), present_dtype(place, dtype),
+	       present_shape(place, shape), npumem_layout_name(place->layout), npumem_mode_name(place->mode),
+	       place->offset);
+	picture_place(stdout, geometry, place);
+	return CTL_OK;
+}
+
+static int map_run(struct ctl *ctl, const struct args *args)
+{
+	struct subject subject = {.tensors = NULL};
+	const char *path = args_value(args, "--svg");
+	int code = map_load(ctl, args, &subject);
+	if (!code && path)
+		code = map_svg(ctl, &subject, path);
+	else if (!code)
+		code = ctl->json ? map_json(ctl, &subject) : map_text(ctl, &subject);
+	free(subject.tensors);
+	return code;
+}
+
+const struct command map_command = {.options = map_options, .most = 1, .run = map_run};

@@ -1,0 +1,172 @@
+/* plan: where a tensor would lie. With a geometry on the command line the formulas answer; else the daemon does,
+ * for its own. */
+#include "client/ctl/command.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/ctl/core/numbers.h"
+#include "client/ctl/core/present.h"
+#include "client/ctl/core/spec.h"
+#include "client/ctl/core/table.h"
+
+static const struct option plan_options[] = {
+	SPEC_OPTIONS,
+	{"--npus", "X", "plans for X NPUs, without a daemon", false},
+	{"--npu-bytes", "S", "and S bytes in each", false},
+	{"--chip", "NAME", "plans for a real part, without a daemon: bm1684, bm1684x, bm1690, sg2260, sg2380",
+	 false},
+	{NULL, NULL, NULL, false},
+};
+
+/* The geometry that the command line gives; *local is false where it gives none. */
+static int geometry_parse(struct ctl *ctl, const struct args *args, struct npumem_geometry *geometry, bool *local)
+{
+	const char *npus = args_value(args, "--npus"), *bytes = args_value(args, "--npu-bytes");
+	const char *chip = args_value(args, "--chip");
+	npumem_geometry_default(geometry);
+	*local = npus || bytes || chip;
+	if (chip && (npus || bytes))
+		return ctl_usage(ctl, "--chip and --npus or --npu-bytes exclude each other");
+	if (chip && !npumem_geometry_chip(chip, geometry))
+		return ctl_usage(ctl, "there is no chip \"%.40s\"", chip);
+	if (npus && numbers_count("--npus", npus, &geometry->n_npus, &ctl->error))
+		return CTL_USAGE;
+	if (bytes && numbers_count("--npu-bytes", bytes, &geometry->npu_bytes, &ctl->error))
+		return CTL_USAGE;
+	/* Few small NPUs need not have as many banks as the default's. */
+	while (geometry->n_banks > 1 && geometry->npu_bytes % geometry->n_banks)
+		geometry->n_banks /= 2;
+	return npumem_geometry_check(geometry, &ctl->error) ? CTL_FAILED : CTL_OK;
+}
+
+static json_t *plan_object(const struct npumem_plan *plan)
+{
+	json_t *object = present_place(&plan->place), *widths = json_array();
+	for (unsigned i = 0; i < plan->n_widths && widths; i++) {
+		const struct npumem_width *w = &plan->widths[i];
+		json_t *one =
+			json_pack("{s:I, s:I, s:I, s:I}", "w", (json_int_t)w->w, "channels",
+				  (json_int_t)w->channels, "channels_per_npu", (json_int_t)w->channels_per_npu,
+				  "bytes_per_npu", (json_int_t)w->bytes_per_npu);
+		if (json_array_append_new(widths, one)) {
+			json_decref(widths);
+			widths = NULL;
+		}
+	}
+	json_t *more = json_pack("{s:I, s:{s:I, s:I}, s:I, s:I, s:o}", "waste", (json_int_t)plan->waste, "banks",
+				 "first", (json_int_t)plan->first_bank, "last", (json_int_t)plan->last_bank,
+				 "best_start_npu", (json_int_t)plan->best_start_npu, "best_start_saves",
+				 (json_int_t)plan->best_start_saves, "widths", widths);
+	if (object && (!more || json_object_update(object, more))) {
+		json_decref(object);
+		object = NULL;
+	}
+	json_decref(more);
+	return object;
+}
+
+static int plan_widths(struct ctl *ctl, const struct npumem_plan *plan)
+{
+	static const bool right[] = {true, true, true, true, false};
+	struct table table;
+	table_init(&table, sizeof(right), right);
+	table_cell(&table, "  W");
+	table_cell(&table, "channels");
+	table_cell(&table, "block rows");
+	table_cell(&table, "bytes/NPU");
+	table_cell(&table, "%s", "");
+	for (unsigned i = 0; i < plan->n_widths; i++) {
+		const struct npumem_width *w = &plan->widths[i];
+		table_cell(&table, "  %" PRId64, w->w);
+		table_cell(&table, "%" PRId64, w->channels);
+		table_cell(&table, "%" PRId64, w->channels_per_npu);
+		table_cell(&table, "%" PRId64, w->bytes_per_npu);
+		table_cell(&table, "%s", w->w == plan->place.w ? "this plan" : i ? "" : "the default");
+	}
+	return table_print(&table, stdout) ? CTL_OK : ctl_fail(ctl, "no memory for the table");
+}
+
+static int plan_text(struct ctl *ctl, const struct npumem_plan *plan, const struct npumem_geometry *geometry)
+{
+	const struct npumem_place *place = &plan->place;
+	char dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
+	printf("%s %s, %s, %s, on %" PRId64 " NPUs of %" PRId64 " bytes\n", present_dtype(place, dtype),
+	       present_shape(place, shape), npumem_layout_name(place->layout), npumem_mode_name(place->mode),
+	       geometry->n_npus, geometry->npu_bytes);
+	present_lines(stdout, place, geometry);
+	present_line(stdout, "banks touched", "%" PRId64 " to %" PRId64 " of %" PRId64 "%s", plan->first_bank,
+		     plan->last_bank, geometry->n_banks, place->address == NPUMEM_ANY ? ", at offset 0" : "");
+	if (plan->best_start_saves)
+		present_line(stdout, "better start NPU", "%" PRId64 ", which saves %" PRId64 " bytes per NPU",
+			     plan->best_start_npu, plan->best_start_saves);
+	else
+		present_line(stdout, "better start NPU", "none");
+	if (!plan->n_widths)
+		return CTL_OK;
+	printf("\nwidths (columns per channel), least storage first\n");
+	return plan_widths(ctl, plan);
+}
+
+/* --address alone: which NPU, and where on it. */
+static int plan_address(struct ctl *ctl, const char *text, const struct npumem_geometry *g)
+{
+	int64_t address;
+	if (numbers_count("--address", text, &address, &ctl->error))
+		return CTL_USAGE;
+	if (address / g->npu_bytes >= g->n_npus)
+		return ctl_fail(ctl, "address %" PRId64 " is not below the %" PRId64 " bytes of this device",
+				address, g->n_npus * g->npu_bytes);
+	int64_t npu = address / g->npu_bytes, offset = address % g->npu_bytes;
+	if (ctl->json)
+		return ctl_print(ctl, json_pack("{s:I, s:I, s:I, s:I}", "address", (json_int_t)address, "npu",
+						(json_int_t)npu, "offset", (json_int_t)offset, "start_npu",
+						(json_int_t)npu));
+	printf("address %" PRId64 " is offset %" PRId64 " of NPU %" PRId64 "\n", address, offset, npu);
+	return CTL_OK;
+}
+
+static bool address_alone(const struct args *args)
+{
+	static const char *const others[] = {"--shape",	 "--dtype", "--frac-bits", "--layout", "--mode",
+					     "--stride", "--rows",  "--cols",	   "--w",      "--start-npu"};
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (args_has(args, others[i]))
+			return false;
+	return args_has(args, "--address");
+}
+
+static int plan_run(struct ctl *ctl, const struct args *args)
+{
+	struct npumem_geometry geometry;
+	struct npumem_spec spec;
+	struct npumem_plan plan;
+	struct npumem_info info;
+	bool local, alone = address_alone(args);
+	int code = geometry_parse(ctl, args, &geometry, &local);
+	if (!code && !alone && spec_parse(args, &spec, &ctl->error))
+		code = CTL_USAGE;
+	if (!code && !local)
+		code = ctl_connect(ctl);
+	if (code)
+		return code;
+	if (!local) {
+		if (npumem_info(ctl->npumem, &info, &ctl->error))
+			return CTL_FAILED;
+		geometry = info.geometry;
+	}
+	if (alone)
+		return plan_address(ctl, args_value(args, "--address"), &geometry);
+	int status = local ? npumem_plan(&geometry, &spec, &plan, &ctl->error)
+			   : npumem_plan_remote(ctl->npumem, &spec, &plan, &ctl->error);
+	if (status)
+		return CTL_FAILED;
+	return ctl->json ? ctl_print(ctl, plan_object(&plan)) : plan_text(ctl, &plan, &geometry);
+}
+
+const struct command plan_command = {
+	.options = plan_options,
+	.run = plan_run,
+	.notes = "  npumemctl plan --layout matrix --rows R --cols M [--w W]   plans a matrix\n"
+		 "  npumemctl plan --address A                               tells its NPU and offset",
+};

@@ -1,0 +1,64 @@
+/* show: everything about one tensor. */
+#include "client/ctl/command.h"
+
+#include <inttypes.h>
+
+#include "client/ctl/core/present.h"
+
+static json_t *show_object(const struct npumem_tensor *tensor)
+{
+	json_t *object = present_place(&tensor->place);
+	const char *reuse = npumem_reuse_name(tensor->reuse);
+	json_t *more =
+		json_pack("{s:I, s:b, s:b, s:o, s:I, s:I, s:o}", "handle", (json_int_t)tensor->handle, "lends",
+			  tensor->lends, "borrows", tensor->borrows, "reuse",
+			  reuse ? json_string(reuse) : json_null(), "unwritten_bytes",
+			  (json_int_t)tensor->unwritten_bytes, "damaged_bytes", (json_int_t)tensor->damaged_bytes,
+			  "view_of", tensor->base_name[0] ? json_string(tensor->base_name) : json_null());
+	if (!object || !more || present_tensor(object, tensor) || json_object_update(object, more)) {
+		json_decref(object);
+		object = NULL;
+	}
+	json_decref(more);
+	return object;
+}
+
+static void show_state(const struct npumem_tensor *tensor)
+{
+	const char *reuse = npumem_reuse_name(tensor->reuse);
+	present_line(stdout, "state", "%s", tensor->state);
+	if (tensor->unwritten_bytes)
+		present_line(stdout, "  never written", "%" PRId64 " bytes", tensor->unwritten_bytes);
+	if (tensor->damaged_bytes)
+		present_line(stdout, "  damaged", "%" PRId64 " bytes", tensor->damaged_bytes);
+	present_line(stdout, "flags", "%s%s%s%s%s", tensor->sealed ? "sealed " : "",
+		     tensor->dma_only ? "dma-only " : "", tensor->pinned ? "pinned " : "",
+		     tensor->lends ? "lends-empty-blocks " : "", tensor->borrows ? "borrows-empty-blocks" : "");
+	present_line(stdout, "reuse", "%s", reuse ? reuse : "-");
+}
+
+static int show_run(struct ctl *ctl, const struct args *args)
+{
+	struct npumem_tensor tensor;
+	struct npumem_info info;
+	char dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES], name[PRESENT_TEXT_BYTES];
+	int code = ctl_open(ctl, args->words[0], &tensor);
+	if (code)
+		return code;
+	if (npumem_info(ctl->npumem, &info, &ctl->error))
+		return CTL_FAILED;
+	if (ctl->json)
+		return ctl_print(ctl, show_object(&tensor));
+	const char *layout = npumem_layout_name(tensor.place.layout), *mode = npumem_mode_name(tensor.place.mode);
+	printf("%s: %s %s, %s, %s\n", present_name(&tensor, info.uid, name), present_dtype(&tensor.place, dtype),
+	       present_shape(&tensor.place, shape), layout ? layout : "-", mode ? mode : "-");
+	if (tensor.base)
+		present_line(stdout, "view of", "%s",
+			     tensor.base_name[0] ? tensor.base_name : "a tensor without a name");
+	present_line(stdout, "owner", "uid %" PRIu32 ", handle %" PRIu64, tensor.uid, tensor.handle);
+	present_lines(stdout, &tensor.place, &info.geometry);
+	show_state(&tensor);
+	return CTL_OK;
+}
+
+const struct command show_command = {.least = 1, .most = 1, .run = show_run};

@@ -1,0 +1,91 @@
+/* view: a name for a part of a tensor, or for its bytes in another shape. */
+#include "client/ctl/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/ctl/core/numbers.h"
+#include "client/ctl/core/present.h"
+#include "client/ctl/core/slice.h"
+
+static const struct option view_options[] = {
+	{"--shape", "N,C,H,W", "the same elements in another shape, instead of ranges", false},
+	{NULL, NULL, NULL, false},
+};
+
+/* The words as one text: the shell may have cut the expression at its blanks. */
+static char *words_join(const struct args *args)
+{
+	size_t bytes = 1;
+	for (unsigned i = 0; i < args->n_words; i++)
+		bytes += strlen(args->words[i]) + 1;
+	char *text = malloc(bytes), *at = text;
+	for (unsigned i = 0; i < args->n_words && text; i++) {
+		size_t length = strlen(args->words[i]);
+		memcpy(at, args->words[i], length);
+		at += length;
+		*at++ = ' ';
+	}
+	if (text)
+		*at = 0;
+	return text;
+}
+
+static int view_make(struct ctl *ctl, const struct slice *slice, const struct npumem_dims *shape,
+		     struct npumem_tensor *view)
+{
+	struct npumem_tensor base;
+	struct npumem_dims from, to;
+	int code = ctl_open(ctl, slice->base, &base), status;
+	if (code)
+		return code;
+	if (shape) {
+		status = npumem_reshape(ctl->npumem, base.handle, slice->name, shape, view, &ctl->error);
+	} else {
+		slice_resolve(slice, &base.place.shape, &from, &to);
+		status = npumem_view(ctl->npumem, base.handle, slice->name, &from, &to, view, &ctl->error);
+	}
+	return status ? CTL_FAILED : CTL_OK;
+}
+
+static int view_run(struct ctl *ctl, const struct args *args)
+{
+	const char *shape_text = args_value(args, "--shape");
+	struct npumem_dims shape;
+	struct npumem_tensor view;
+	struct slice slice;
+	char text[PRESENT_TEXT_BYTES];
+	char *expression = words_join(args);
+	if (!expression)
+		return ctl_fail(ctl, "no memory");
+	int status = slice_parse(expression, &slice, &ctl->error);
+	free(expression);
+	if (!status && shape_text)
+		status = numbers_dims("--shape", shape_text, &shape, &ctl->error);
+	if (status)
+		return CTL_USAGE;
+	if (slice.ranges && shape_text)
+		return ctl_usage(ctl, "a view has ranges or --shape, not both");
+	int code = view_make(ctl, &slice, shape_text ? &shape : NULL, &view);
+	if (code)
+		return code;
+	if (ctl->json) {
+		json_t *object = present_place(&view.place);
+		if (object && present_tensor(object, &view)) {
+			json_decref(object);
+			object = NULL;
+		}
+		return ctl_print(ctl, object);
+	}
+	printf("%s is a view of %s with shape %s\n", view.name, slice.base, present_shape(&view.place, text));
+	return CTL_OK;
+}
+
+const struct command view_command = {
+	.options = view_options,
+	.least = 1,
+	.most = COMMAND_WORDS_ANY,
+	.run = view_run,
+	.notes = "A range is a:b, a:, :b, : or one index; ranges left out at the end are whole. Quote the "
+		 "brackets.",
+};

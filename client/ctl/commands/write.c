@@ -1,0 +1,63 @@
+/* write: an .npy file into a tensor. */
+#include "client/ctl/command.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "client/ctl/core/array.h"
+
+static const struct option write_options[] = {
+	{"--quantize", NULL, "takes float32 or float64: fx = Round(real * 2^frac_bits), saturated", false},
+	{NULL, NULL, NULL, false},
+};
+
+static int write_send(struct ctl *ctl, const struct npumem_tensor *tensor, const struct array *array,
+		      const char *path, bool quantize, void *data)
+{
+	struct npumem_info info = {.rounding = 0};
+	int64_t saturated = 0;
+	if (quantize && npumem_info(ctl->npumem, &info, &ctl->error))
+		return CTL_FAILED;
+	if (array_load(path, &tensor->place, array, quantize, info.rounding, data, &saturated, &ctl->error) ||
+	    npumem_write(ctl->npumem, tensor, data, array->bytes, &ctl->error))
+		return CTL_FAILED;
+	if (ctl->json)
+		return ctl_print(ctl, json_pack("{s:I, s:I}", "elements", (json_int_t)array->n, "saturated",
+						(json_int_t)saturated));
+	if (quantize)
+		printf("%zu elements written, %" PRId64 " saturated\n", array->n, saturated);
+	else
+		printf("%zu elements written\n", array->n);
+	return CTL_OK;
+}
+
+static int write_run(struct ctl *ctl, const struct args *args)
+{
+	struct npumem_tensor tensor;
+	struct array array;
+	bool quantize = args_has(args, "--quantize");
+	int code = ctl_open(ctl, args->words[0], &tensor);
+	if (code)
+		return code;
+	if (array_of(&tensor, &array, &ctl->error))
+		return CTL_FAILED;
+	if (quantize && !npumem_dtype_is_fixed(tensor.place.dtype))
+		return ctl_fail(ctl, "--quantize is for fx8 and fx16; %s is %s", args->words[0],
+				npumem_dtype_name(tensor.place.dtype));
+	void *data = malloc(array.bytes);
+	if (!data)
+		return ctl_fail(ctl, "no memory for an array of %zu bytes", array.bytes);
+	code = write_send(ctl, &tensor, &array, args->words[1], quantize, data);
+	free(data);
+	return code;
+}
+
+const struct command write_command = {
+	.options = write_options,
+	.least = 2,
+	.most = 2,
+	.run = write_run,
+	.notes = "The array has the tensor's N,C,H,W (a matrix: rows, cols) and its container's type: int8 for "
+		 "fx8, int16\n"
+		 "for fx16.",
+};

@@ -1,0 +1,33 @@
+/* Places and tensors as JSON and as text, the same wherever they are shown. */
+#ifndef CTL_CORE_PRESENT_H
+#define CTL_CORE_PRESENT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include <npumem/client.h>
+
+enum { PRESENT_TEXT_BYTES = 128 };
+
+/* A new object with the fields of plan and alloc; NULL without memory. What does not apply is null. */
+json_t *present_place(const struct npumem_place *place);
+/* Adds what ls tells of a tensor: name, uid, shape, dtype, … 0, or -1 without memory. */
+int present_tensor(json_t *object, const struct npumem_tensor *tensor);
+/* What an operation did. */
+json_t *present_done(const struct npumem_done *done);
+
+/* "[1,2,3,4]"; a matrix is "2 x 40, w 8". Returns `text`, PRESENT_TEXT_BYTES long. */
+const char *present_shape(const struct npumem_place *place, char *text);
+/* "fx8 Q.7" where there are frac_bits. */
+const char *present_dtype(const struct npumem_place *place, char *text);
+/* "user:x" for another's, "-" for one without a name. */
+const char *present_name(const struct npumem_tensor *tensor, uint32_t uid, char *text);
+/* Bytes over all NPUs. */
+int64_t present_bytes(const struct npumem_place *place);
+
+/* A line "  label    value" of a description; printf style. */
+void present_line(FILE *out, const char *label, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* The lines of a place: where it lies, strides, sizes, blocks. */
+void present_lines(FILE *out, const struct npumem_place *place, const struct npumem_geometry *geometry);
+
+#endif

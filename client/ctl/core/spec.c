@@ -1,0 +1,62 @@
+/* Options to a spec. Checks what is wrong on every device; the formulas check the rest. */
+#include "client/ctl/core/spec.h"
+
+#include "client/ctl/core/numbers.h"
+
+static int name_parse(const struct args *args, const char *option, const char *what, int (*parse)(const char *),
+		      int *value, struct npumem_error *error)
+{
+	const char *text = args_value(args, option);
+	if (!text)
+		return 0;
+	*value = parse(text);
+	if (*value)
+		return 0;
+	return npumem_error_set(error, NPUMEM_INVALID, "there is no %s \"%.40s\"", what, text);
+}
+
+static int count_parse(const struct args *args, const char *option, int64_t *value, struct npumem_error *error)
+{
+	const char *text = args_value(args, option);
+	return text ? numbers_count(option, text, value, error) : 0;
+}
+
+int spec_parse(const struct args *args, struct npumem_spec *spec, struct npumem_error *error)
+{
+	const char *shape = args_value(args, "--shape"), *stride = args_value(args, "--stride");
+	npumem_spec_init(spec);
+	int status = name_parse(args, "--dtype", "element type", npumem_dtype_parse, &spec->dtype, error);
+	if (!status)
+		status = name_parse(args, "--layout", "layout", npumem_layout_parse, &spec->layout, error);
+	if (!status)
+		status = name_parse(args, "--mode", "storage mode", npumem_mode_parse, &spec->mode, error);
+	if (!status && shape)
+		status = numbers_dims("--shape", shape, &spec->shape, error);
+	if (!status && stride)
+		status = numbers_dims("--stride", stride, &spec->stride, error);
+	if (!status)
+		status = count_parse(args, "--frac-bits", &spec->frac_bits, error);
+	if (!status)
+		status = count_parse(args, "--start-npu", &spec->start_npu, error);
+	if (!status)
+		status = count_parse(args, "--rows", &spec->rows, error);
+	if (!status)
+		status = count_parse(args, "--cols", &spec->cols, error);
+	if (!status)
+		status = count_parse(args, "--w", &spec->w, error);
+	if (!status)
+		status = count_parse(args, "--address", &spec->address, error);
+	if (status)
+		return status;
+	bool matrix = spec->layout == NPUMEM_MATRIX, sized = args_has(args, "--rows") && args_has(args, "--cols");
+	if (matrix && (shape || !sized))
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"--layout matrix takes --rows and --cols, not --shape");
+	if (!matrix && (args_has(args, "--rows") || args_has(args, "--cols") || args_has(args, "--w")))
+		return npumem_error_set(error, NPUMEM_INVALID, "--rows, --cols and --w are for --layout matrix");
+	if (!matrix && !shape)
+		return npumem_error_set(error, NPUMEM_INVALID, "--shape is missing");
+	if (spec->layout == NPUMEM_STRIDED && !stride)
+		return npumem_error_set(error, NPUMEM_INVALID, "--layout strided needs --stride");
+	return 0;
+}

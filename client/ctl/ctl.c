@@ -1,0 +1,88 @@
+/* What the commands share. Invariant: a command that fails has said why in ctl->error, and printed nothing. */
+#include "client/ctl/ctl.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { CTL_RETRY_MS = 50 };
+
+static int ctl_set(struct ctl *ctl, int code, const char *format, va_list arguments)
+{
+	char message[NPUMEM_MESSAGE_BYTES];
+	vsnprintf(message, sizeof(message), format, arguments);
+	npumem_error_set(&ctl->error, code == CTL_USAGE ? NPUMEM_INVALID : NPUMEM_INTERNAL, "%s", message);
+	return code;
+}
+
+int ctl_fail(struct ctl *ctl, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	int code = ctl_set(ctl, CTL_FAILED, format, arguments);
+	va_end(arguments);
+	return code;
+}
+
+int ctl_usage(struct ctl *ctl, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	int code = ctl_set(ctl, CTL_USAGE, format, arguments);
+	va_end(arguments);
+	return code;
+}
+
+static double seconds_now(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+int ctl_connect(struct ctl *ctl)
+{
+	const struct timespec pause = {.tv_nsec = CTL_RETRY_MS * 1000000L};
+	struct npumem_error error;
+	double until = seconds_now() + ctl->reconnect;
+	if (ctl->npumem)
+		return CTL_OK;
+	bool spawn = ctl->address && !strncmp(ctl->address, "spawn:", 6);
+	int status = npumem_open(ctl->address, &ctl->npumem, &error);
+	while (status == NPUMEM_UNAVAILABLE && !spawn && seconds_now() < until) {
+		nanosleep(&pause, NULL);
+		status = npumem_open(ctl->address, &ctl->npumem, &error);
+	}
+	if (!status)
+		return CTL_OK;
+	if (status == NPUMEM_UNAVAILABLE && !spawn)
+		return ctl_fail(ctl, "%.400s (start npumemd, or use --spawn)", error.message);
+	return ctl_fail(ctl, "%s", error.message);
+}
+
+int ctl_open(struct ctl *ctl, const char *name, struct npumem_tensor *tensor)
+{
+	int code = ctl_connect(ctl);
+	if (code)
+		return code;
+	return npumem_open_tensor(ctl->npumem, name, tensor, &ctl->error) ? CTL_FAILED : CTL_OK;
+}
+
+int ctl_print(struct ctl *ctl, json_t *object)
+{
+	if (!object)
+		return ctl_fail(ctl, "no memory for the result");
+	int result = json_dumpf(object, stdout, JSON_INDENT(2));
+	json_decref(object);
+	if (result || putchar('\n') == EOF)
+		return ctl_fail(ctl, "cannot write the result: %s", strerror(errno));
+	return CTL_OK;
+}
+
+void ctl_warn(const struct ctl *ctl, const char *warning)
+{
+	if (warning[0] && !ctl->json)
+		fprintf(stderr, "npumemctl: warning: %s\n", warning);
+}

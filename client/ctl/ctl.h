@@ -1,0 +1,36 @@
+/* What the commands share: the connection, how a failure is told, how a result is printed. */
+#ifndef CTL_CTL_H
+#define CTL_CTL_H
+
+#include <jansson.h>
+
+#include <npumem/client.h>
+
+/* Exit codes. */
+enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
+
+struct ctl {
+	bool json;
+	const char *address; /* NULL: the library's default */
+	double reconnect;    /* seconds to try for */
+	struct npumem *npumem;
+	struct npumem_error error; /* why a command failed */
+};
+
+/* Connects once: ctl->npumem. CTL_OK or CTL_FAILED. */
+int ctl_connect(struct ctl *ctl);
+
+/* Each sets the message of ctl->error, where it has none yet, and returns its exit code. */
+int ctl_fail(struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int ctl_usage(struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Connects and finds a tensor by name. */
+int ctl_open(struct ctl *ctl, const char *name, struct npumem_tensor *tensor);
+
+/* Prints an object as the command's whole output, and gives it up. NULL: there was no memory for it. */
+int ctl_print(struct ctl *ctl, json_t *object);
+
+/* A warning of the daemon, on stderr. Empty: nothing. */
+void ctl_warn(const struct ctl *ctl, const char *warning);
+
+#endif

@@ -1,0 +1,171 @@
+/* npumemctl: reads the command line, runs one command, says in one line why it failed.
+ * The commands are rows of commands.def; nothing here knows what they do. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/ctl/command.h"
+#include "client/ctl/core/numbers.h"
+
+static const struct row {
+	const char *name, *synopsis, *summary;
+	const struct command *command;
+} rows[] = {
+#define COMMAND(name, synopsis, summary) {#name, synopsis, summary, &name##_command},
+#include "client/ctl/commands.def"
+#undef COMMAND
+};
+
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+static const struct option global_options[] = {
+	{"--socket", "PATH", "the daemon's socket, instead of $NPUMEM_SOCKET and the usual places", false},
+	{"--spawn", "OPTIONS", "starts a private daemon with these options of npumemd: --spawn='--npus 4'", true},
+	{"--reconnect", "SECONDS", "tries that long to reach a daemon", false},
+	{"--json", NULL, "prints one JSON object", false},
+	{"--help", NULL, "help, also of a command: npumemctl plan --help", false},
+	{"--version", NULL, "the version", false},
+	{NULL, NULL, NULL, false},
+};
+
+static const struct row *row_find(const char *name)
+{
+	for (unsigned i = 0; i < N_ROWS; i++)
+		if (!strcmp(rows[i].name, name))
+			return &rows[i];
+	return NULL;
+}
+
+/* An option that is npumemctl's nowhere is the private daemon's. */
+static bool is_foreign(const char *word)
+{
+	if (strchr(word, ' '))
+		return true;
+	for (unsigned i = 0; i < N_ROWS; i++)
+		if (rows[i].command->options && args_find(rows[i].command->options, word))
+			return false;
+	return !args_find(global_options, word);
+}
+
+static void help_options(const char *title, const struct option *options)
+{
+	if (options && options->name)
+		printf("\n%s\n", title);
+	for (; options && options->name; options++) {
+		char left[64];
+		snprintf(left, sizeof(left),
+			 options->optional ? "%s[=%s]"
+			 : options->value  ? "%s %s"
+					   : "%s",
+			 options->name, options->value ? options->value : "");
+		printf("  %-20s  %s\n", left, options->help);
+	}
+}
+
+static int help(const struct row *row)
+{
+	if (!row) {
+		printf("npumemctl [OPTIONS] COMMAND ...: tensors in the local memory of an NPU "
+		       "array\n\ncommands:\n");
+		for (unsigned i = 0; i < N_ROWS; i++)
+			printf("  %-8s  %s\n", rows[i].name, rows[i].summary);
+		help_options("options:", global_options);
+		printf("\nA command exits with 0, with 1 where it was refused or failed, with 2 where it is used "
+		       "wrong.\n");
+		return CTL_OK;
+	}
+	printf("npumemctl %s%s%s: %s\n", row->name, *row->synopsis ? " " : "", row->synopsis, row->summary);
+	help_options("options:", row->command->options);
+	if (row->command->notes)
+		printf("\n%s\n", row->command->notes);
+	return CTL_OK;
+}
+
+/* Reads the global options into `ctl`; *address is freed by the caller. */
+static int globals_apply(struct ctl *ctl, const struct args *args, char **address)
+{
+	const char *spawn = args_value(args, "--spawn"), *reconnect = args_value(args, "--reconnect");
+	ctl->json = args_has(args, "--json");
+	ctl->address = args_value(args, "--socket");
+	if (ctl->address && spawn)
+		return ctl_usage(ctl, "--socket and --spawn exclude each other");
+	if (reconnect &&
+	    (!numbers_real(reconnect, &ctl->reconnect) || !(ctl->reconnect >= 0 && ctl->reconnect <= 1e6)))
+		return ctl_usage(ctl, "--reconnect \"%.40s\" is no number of seconds from 0 to 1000000",
+				 reconnect);
+	if (!spawn)
+		return CTL_OK;
+	size_t bytes = strlen(spawn) + sizeof("spawn:");
+	*address = malloc(bytes);
+	if (!*address)
+		return ctl_fail(ctl, "no memory");
+	snprintf(*address, bytes, "spawn:%s", spawn);
+	ctl->address = *address;
+	return CTL_OK;
+}
+
+static int command_run(struct ctl *ctl, const struct row *row, const struct args *args)
+{
+	char *address = NULL;
+	if (args_has(args, "--version")) {
+		printf("npumemctl %s\n", NPUMEM_VERSION);
+		return CTL_OK;
+	}
+	if (args_has(args, "--help"))
+		return help(row);
+	if (!row)
+		return ctl_usage(ctl, "no command");
+	if (args->n_words < row->command->least)
+		return ctl_usage(ctl, "%s needs: %s", row->name, row->synopsis);
+	if (args->n_words > row->command->most)
+		return ctl_usage(ctl, "\"%.60s\" is too much for %s", args->words[row->command->most], row->name);
+	int code = globals_apply(ctl, args, &address);
+	if (!code)
+		code = row->command->run(ctl, args);
+	npumem_close(ctl->npumem);
+	free(address);
+	return code;
+}
+
+/* Finds the command, then reads what belongs to it. */
+static int parse_and_run(struct ctl *ctl, int argc, char **argv, struct args *args, const struct row **row)
+{
+	args->tables[0] = global_options;
+	int at = args_parse(args, argc, argv, 1, true, is_foreign, &ctl->error);
+	if (at < 0)
+		return CTL_USAGE;
+	if (args->n_words) {
+		*row = row_find(args->words[0]);
+		if (!*row)
+			return ctl_usage(ctl, "there is no command \"%.60s\"", args->words[0]);
+		args->n_words = 0;
+		args->tables[1] = (*row)->command->options;
+		if (args_parse(args, argc, argv, at, false, is_foreign, &ctl->error) < 0)
+			return CTL_USAGE;
+	}
+	return command_run(ctl, *row, args);
+}
+
+int main(int argc, char **argv)
+{
+	struct ctl ctl = {.json = false};
+	struct args args = {.n_given = 0};
+	const struct row *row = NULL;
+	args.words = malloc((size_t)(argc + 1) * sizeof(*args.words));
+	int code = CTL_FAILED;
+	if (args.words)
+		code = parse_and_run(&ctl, argc, argv, &args, &row);
+	else
+		ctl_fail(&ctl, "no memory");
+	if (fflush(stdout) && !code)
+		code = ctl_fail(&ctl, "cannot write the result: %s", strerror(errno));
+	if (code)
+		fprintf(stderr, "npumemctl: %s", ctl.error.message);
+	if (code == CTL_USAGE)
+		fprintf(stderr, " (see npumemctl %s%s--help)", row ? row->name : "", row ? " " : "");
+	if (code)
+		fputc('\n', stderr);
+	free(args.words);
+	return code;
+}
