@@ -46,7 +46,7 @@ int layout_row_shape(const struct npumem_geometry *geometry, const struct npumem
 int64_t layout_row_block_words(const struct npumem_place *place);
 int64_t layout_row_empty_blocks(const struct npumem_geometry *geometry, const struct npumem_place *place);
 
-/* Block rows [first, end) in which `npu` has a channel; none where first >= end. Row 0 is that of channel 0. */
+/* Block rows [first, end) in which `npu` has a channel; none where first == end. Row 0 is that of channel 0. */
 static inline void layout_row_rows(const struct npumem_geometry *geometry, const struct npumem_place *place,
 				   int64_t npu, int64_t *first, int64_t *end)
 {

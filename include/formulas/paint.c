@@ -168,7 +168,7 @@ static void paint_piece(struct piece *piece, const struct npumem_place *place, c
 	memset(piece->kinds, NPUMEM_BYTE_PADDING, (size_t)(piece->to - piece->from));
 	if (layout->whole_blocks) {
 		paint_empty_blocks(piece, place, 0, rows->first);
-		paint_empty_blocks(piece, place, rows->end > rows->first ? rows->end : rows->first, all);
+		paint_empty_blocks(piece, place, rows->end, all);
 	} else {
 		paint_rows(piece, place, w, 0, all - 1, NPUMEM_BYTE_EMPTY, false);
 		paint_rows(piece, place, rows->last_alone ? place->last_w : w, all - 1, all, NPUMEM_BYTE_EMPTY,

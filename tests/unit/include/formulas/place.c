@@ -169,6 +169,8 @@ START_TEST(start_npu)
 	ck_assert_int_eq(place.channels_per_npu, 2);
 	spec.start_npu = 70;
 	specs_refused(&bm1684, &spec, "start NPU 70 is not below the 64 NPUs of this device");
+	spec.start_npu = 64;
+	specs_refused(&bm1684, &spec, "start NPU 64 is not below the 64 NPUs");
 	spec.start_npu = -2;
 	specs_refused(&bm1684, &spec, "start NPU -2 is not one of the 64 NPUs");
 }
