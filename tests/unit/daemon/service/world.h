@@ -21,11 +21,10 @@ struct world {
 static inline void *world_alloc(void *ctx, size_t bytes)
 {
 	struct world *world = ctx;
+	void *memory = ++world->n_allocs == world->fail_at ? NULL : malloc(bytes);
 
-	if (++world->n_allocs == world->fail_at)
-		return NULL;
-	world->n_alive++;
-	return malloc(bytes);
+	world->n_alive += memory != NULL;
+	return memory;
 }
 
 static inline void world_release(void *ctx, void *memory)
@@ -35,21 +34,27 @@ static inline void world_release(void *ctx, void *memory)
 	free(memory);
 }
 
+static inline void world_init_as(struct world *world, const struct device_options *options)
+{
+	size_t bytes = (device_memory_bytes(&options->geometry) + 63) & ~(size_t)63;
+
+	*world = (struct world){.heap = {world_alloc, world_release, world}};
+	world->memory = aligned_alloc(64, bytes);
+	ck_assert_ptr_nonnull(world->memory);
+	memset(world->memory, 0, bytes);
+	ck_assert_int_eq(device_new(options, &world->heap, world->memory, &world->device), 0);
+	ck_assert_int_eq(service_init(&world->service, world->device, &world->heap, 500, 4711), 0);
+	npumem_error_clear(&world->error);
+}
+
 static inline void world_init(struct world *world)
 {
 	struct device_options options = {
 		.geometry = {.n_npus = 8, .npu_bytes = 8192, .n_banks = 8, .eu_bytes = 128},
 		.allow_unchecked = true,
 	};
-	size_t bytes = (device_memory_bytes(&options.geometry) + 63) & ~(size_t)63;
 
-	*world = (struct world){.heap = {world_alloc, world_release, world}};
-	world->memory = aligned_alloc(64, bytes);
-	ck_assert_ptr_nonnull(world->memory);
-	memset(world->memory, 0, bytes);
-	ck_assert_int_eq(device_new(&options, &world->heap, world->memory, &world->device), 0);
-	ck_assert_int_eq(service_init(&world->service, world->device, &world->heap, 500, 4711), 0);
-	npumem_error_clear(&world->error);
+	world_init_as(world, &options);
 }
 
 static inline void world_check(struct world *world)

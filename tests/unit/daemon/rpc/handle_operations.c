@@ -1,0 +1,294 @@
+#include <stdio.h>
+
+#include "tests/unit/daemon/rpc/talk.h"
+
+START_TEST(what_is_written_is_read)
+{
+	struct talk talk;
+	uint8_t data[128];
+	uint64_t handle;
+
+	talk_init(&talk);
+	handle = talk_tensor(&talk, "x");
+	for (unsigned i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 7);
+	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 0), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_ptr_null(talk.response->done);
+	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 0, data, 100), 0);
+	ck_assert_ptr_nonnull(talk.response->done);
+	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 100, data + 100, 28), 0);
+	for (unsigned first = 0; first < 128; first++) {
+		ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, first, 0), 0);
+		ck_assert_uint_eq(talk.response->done->data.len, 128 - first);
+		ck_assert_mem_eq(talk.response->done->data.data, data + first, 128 - first);
+	}
+	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 5, 9), 0);
+	ck_assert_uint_eq(talk.response->done->data.len, 9);
+	ck_assert_mem_eq(talk.response->done->data.data, data + 5, 9);
+	ck_assert_int_eq(talk_read_as(&talk, &talk.neighbour, handle, 127, 1), 0);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(what_a_transfer_refuses)
+{
+	struct talk talk;
+	static const int64_t bad[][2] = {{-1, 1},	 {128, 1}, {0, 129},	   {127, 2},
+					 {0, INT64_MAX}, {0, -1},  {INT64_MAX, 1}, {INT64_MIN, 0}};
+	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
+	Npumem__V1__ReadRequest read = NPUMEM__V1__READ_REQUEST__INIT;
+	uint8_t data[200] = {0};
+	uint64_t handle;
+
+	talk_init(&talk);
+	handle = talk_tensor(&talk, "x");
+	ck_assert_int_eq(talk_fill(&talk, handle, 1), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, bad[i][0], bad[i][1]), NPUMEM_INVALID);
+	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 0, data, 129), NPUMEM_INVALID);
+	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, -1, data, 1), NPUMEM_INVALID);
+	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 0, data, 0), NPUMEM_INVALID);
+	ck_assert_int_eq(TALK(&talk, write, WRITE, &write), NPUMEM_INVALID);
+	ck_assert_int_eq(TALK(&talk, read, READ, &read), NPUMEM_INVALID);
+	ck_assert_int_eq(talk_write_as(&talk, &talk.stranger, handle, 0, data, 1), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(talk_fill(&talk, handle, 128), NPUMEM_INVALID);
+	talk_says(&talk, "128");
+	ck_assert_int_eq(talk_fill(&talk, 12345, 1), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 0), 0);
+	for (unsigned i = 0; i < 128; i++)
+		ck_assert_int_eq(talk.response->done->data.data[i], 1);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(data_comes_in_whole_elements)
+{
+	struct talk talk;
+	struct talk_spec spec;
+	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
+	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
+	uint64_t handle;
+
+	talk_init(&talk);
+	allocation.spec = talk_spec(&spec, 2, 2);
+	allocation.spec->dtype = NPUMEM__V1__DTYPE__INT32;
+	request.n_tensors = 1;
+	request.tensors = &list;
+	ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), 0);
+	handle = talk.response->allocated->tensors[0]->handle;
+	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 0, "0123456", 7), NPUMEM_INVALID);
+	talk_says(&talk, "7 bytes");
+	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 0, "0123456789abcdef", 16), 0);
+	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 1, 2), 0);
+	ck_assert_uint_eq(talk.response->done->data.len, 8);
+	ck_assert_mem_eq(talk.response->done->data.data, "456789ab", 8);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(a_read_beyond_a_frame_is_refused_before_it_is_gathered)
+{
+	struct talk talk;
+	struct device_options options = {
+		.geometry = {.n_npus = 64, .npu_bytes = 512 << 10, .n_banks = 8, .eu_bytes = 128},
+		.uninitialized = NPUMEM_ALLOW,
+	};
+	uint64_t handle;
+	size_t allocs;
+
+	talk_init_as(&talk, &options);
+	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "big", 64, 270000), 0);
+	handle = talk.response->allocated->tensors[0]->handle;
+	allocs = talk.world.n_allocs;
+	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 0), NPUMEM_INVALID);
+	talk_says(&talk, "17280080");
+	talk_says(&talk, "16777216");
+	ck_assert_uint_eq(talk.world.n_allocs, allocs);
+	ck_assert_uint_lt(talk.out.room, 1 << 20);
+	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, (16 << 20) - 256), 0);
+	ck_assert_uint_eq(talk.response->done->data.len, (16 << 20) - 256);
+	talk_deinit(&talk);
+}
+END_TEST
+
+static int copy(struct talk *talk, uint64_t to, uint64_t from)
+{
+	Npumem__V1__CopyRequest request = NPUMEM__V1__COPY_REQUEST__INIT;
+	Npumem__V1__Ref destination = talk_ref(to, ""), source = talk_ref(from, "");
+
+	request.destination = &destination;
+	request.source = from ? &source : NULL;
+	return TALK(talk, copy, COPY, &request);
+}
+
+START_TEST(copies_and_fills)
+{
+	struct talk talk;
+	Npumem__V1__FillRequest fill = NPUMEM__V1__FILL_REQUEST__INIT;
+	Npumem__V1__Ref ref;
+	uint64_t a, b;
+
+	talk_init(&talk);
+	a = talk_tensor(&talk, "a");
+	b = talk_tensor(&talk, "b");
+	ck_assert_int_eq(copy(&talk, b, a), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(talk_fill(&talk, a, -128), 0);
+	ck_assert_int_eq(copy(&talk, b, a), 0);
+	ck_assert_int_eq(talk_read_as(&talk, &talk.session, b, 0, 0), 0);
+	ck_assert_uint_eq(talk.response->done->data.data[127], 0x80);
+	ck_assert_int_eq(copy(&talk, b, 0), NPUMEM_INVALID);
+	ck_assert_int_eq(copy(&talk, b, 999), NPUMEM_NOT_FOUND);
+	ref = talk_ref(a, "");
+	fill.tensor = &ref;
+	ck_assert_int_eq(TALK(&talk, fill, FILL, &fill), NPUMEM_INVALID);
+	fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_REAL;
+	fill.real = 1.5;
+	ck_assert_int_eq(TALK(&talk, fill, FILL, &fill), NPUMEM_INVALID);
+	talk_deinit(&talk);
+}
+END_TEST
+
+struct run {
+	Npumem__V1__RunRequest request;
+	Npumem__V1__Operand operands[50], *operand_list[50];
+	Npumem__V1__Ref refs[50];
+	Npumem__V1__Param params[50], *param_list[50];
+	int64_t values[50];
+};
+
+static Npumem__V1__RunRequest *run_init(struct run *run, int kernel)
+{
+	npumem__v1__run_request__init(&run->request);
+	run->request.kernel = (Npumem__V1__Kernel)kernel;
+	run->request.operands = run->operand_list;
+	run->request.params = run->param_list;
+	return &run->request;
+}
+
+static void run_operand(struct run *run, const char *role, uint64_t handle)
+{
+	size_t i = run->request.n_operands++;
+
+	npumem__v1__operand__init(&run->operands[i]);
+	run->operand_list[i] = &run->operands[i];
+	run->refs[i] = talk_ref(handle, "");
+	run->operands[i].role = (char *)role;
+	run->operands[i].tensor = handle ? &run->refs[i] : NULL;
+}
+
+static void run_param(struct run *run, int key, int64_t value)
+{
+	size_t i = run->request.n_params++;
+
+	npumem__v1__param__init(&run->params[i]);
+	run->param_list[i] = &run->params[i];
+	run->values[i] = value;
+	run->params[i].key = (Npumem__V1__ParamKey)key;
+	run->params[i].n_values = 1;
+	run->params[i].values = &run->values[i];
+}
+
+static uint64_t fx8_tensor(struct talk *talk, const char *name)
+{
+	struct talk_spec spec;
+	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
+	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
+
+	allocation.spec = talk_spec(&spec, 8, 16);
+	allocation.spec->dtype = NPUMEM__V1__DTYPE__FX8;
+	allocation.spec->frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
+	allocation.spec->frac_bits = 4;
+	allocation.name = (char *)name;
+	request.n_tensors = 1;
+	request.tensors = &list;
+	ck_assert_int_eq(TALK(talk, alloc, ALLOC, &request), 0);
+	return talk->response->allocated->tensors[0]->handle;
+}
+
+START_TEST(a_kernel_runs)
+{
+	struct talk talk;
+	struct run run;
+	uint64_t in, out;
+
+	talk_init(&talk);
+	in = fx8_tensor(&talk, "in");
+	out = fx8_tensor(&talk, "out");
+	ck_assert_int_eq(talk_fill(&talk, in, -5), 0);
+	ck_assert_int_eq(talk_write_as(&talk, &talk.session, in, 3, "\x07", 1), 0);
+	run_init(&run, NPUMEM_KERNEL_RELU);
+	run_operand(&run, "in", in);
+	run_operand(&run, "out", out);
+	run_param(&run, NPUMEM_PARAM_RELU, 2);
+	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), 0);
+	ck_assert_int_eq(talk_read_as(&talk, &talk.session, out, 0, 0), 0);
+	ck_assert_int_eq(talk.response->done->data.data[3], 7);
+	ck_assert_int_eq(talk.response->done->data.data[4], 0);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(what_only_the_wire_can_get_wrong_in_a_run)
+{
+	struct talk talk;
+	struct run run;
+	uint64_t in;
+
+	talk_init(&talk);
+	in = fx8_tensor(&talk, "in");
+	ck_assert_int_eq(TALK(&talk, run, RUN, run_init(&run, 4711)), NPUMEM_INVALID);
+	talk_says(&talk, "kernel 4711");
+	ck_assert_int_ne(TALK(&talk, run, RUN, run_init(&run, 0)), 0);
+	run_init(&run, NPUMEM_KERNEL_RELU);
+	for (unsigned i = 0; i < NPUMEM_OPERANDS_MAX + 1; i++)
+		run_operand(&run, "in", in);
+	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
+	talk_says(&talk, "41 operands");
+	run_init(&run, NPUMEM_KERNEL_RELU);
+	for (unsigned i = 0; i < NPUMEM_PARAMS_MAX + 1; i++)
+		run_param(&run, 1, 1);
+	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
+	run.request.n_params = 2;
+	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
+	talk_says(&talk, "twice");
+	run_init(&run, NPUMEM_KERNEL_RELU);
+	run_param(&run, 99, 1);
+	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
+	talk_says(&talk, "parameter 99");
+	run_init(&run, NPUMEM_KERNEL_RELU);
+	run_param(&run, NPUMEM_PARAM_RELU, 1);
+	run.params[0].n_values = 5;
+	run.params[0].values = (int64_t[]){1, 1, 1, 1, 1};
+	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
+	talk_says(&talk, "5 values");
+	run_init(&run, NPUMEM_KERNEL_RELU);
+	run_operand(&run, "a role of more than twenty-three bytes", in);
+	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
+	run_init(&run, NPUMEM_KERNEL_RELU);
+	run_operand(&run, "weights", 0);
+	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
+	talk_says(&talk, "weights is not given");
+	run_init(&run, NPUMEM_KERNEL_RELU);
+	run_operand(&run, "in", in);
+	run_operand(&run, "in", in);
+	run_operand(&run, "out", in);
+	ck_assert_int_eq(TALK(&talk, run, RUN, &run.request), NPUMEM_INVALID);
+	talk_deinit(&talk);
+}
+END_TEST
+
+Suite *suite_handle_operations(void)
+{
+	Suite *suite = suite_create("rpc/handle_operations");
+	TCase *tcase = tcase_create("all");
+
+	tcase_add_test(tcase, what_is_written_is_read);
+	tcase_add_test(tcase, what_a_transfer_refuses);
+	tcase_add_test(tcase, data_comes_in_whole_elements);
+	tcase_add_test(tcase, a_read_beyond_a_frame_is_refused_before_it_is_gathered);
+	tcase_add_test(tcase, copies_and_fills);
+	tcase_add_test(tcase, a_kernel_runs);
+	tcase_add_test(tcase, what_only_the_wire_can_get_wrong_in_a_run);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

@@ -1,0 +1,284 @@
+#include <stdio.h>
+
+#include "tests/unit/daemon/rpc/talk.h"
+
+/* A list of operations under construction. */
+struct list {
+	Npumem__V1__SubmitRequest request;
+	size_t n;
+	struct item {
+		Npumem__V1__Operation operation;
+		Npumem__V1__WriteRequest write;
+		Npumem__V1__ReadRequest read;
+		Npumem__V1__FillRequest fill;
+		Npumem__V1__CopyRequest copy;
+		Npumem__V1__RunRequest run;
+		Npumem__V1__Operand operands[2], *operand_list[2];
+		Npumem__V1__Ref refs[2];
+	} * items;
+	Npumem__V1__Operation **pointers;
+};
+
+static void list_init(struct list *list, size_t most)
+{
+	*list = (struct list){.items = calloc(most, sizeof(struct item)),
+			      .pointers = calloc(most, sizeof(void *))};
+	npumem__v1__submit_request__init(&list->request);
+}
+
+static void list_deinit(struct list *list)
+{
+	free(list->items);
+	free(list->pointers);
+}
+
+static struct item *add(struct list *list, unsigned group, int kind, const char *first, const char *second)
+{
+	struct item *item = &list->items[list->n];
+
+	npumem__v1__operation__init(&item->operation);
+	list->pointers[list->n++] = &item->operation;
+	list->request.n_operations = list->n;
+	list->request.operations = list->pointers;
+	item->refs[0] = talk_ref(0, first);
+	item->refs[1] = talk_ref(0, second);
+	item->operation.group = group;
+	item->operation.kind_case = (Npumem__V1__Operation__KindCase)kind;
+	return item;
+}
+
+static void add_fill(struct list *list, unsigned group, const char *name, int64_t value)
+{
+	struct item *item = add(list, group, NPUMEM__V1__OPERATION__KIND_FILL, name, "");
+
+	npumem__v1__fill_request__init(&item->fill);
+	item->operation.fill = &item->fill;
+	item->fill.tensor = &item->refs[0];
+	item->fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
+	item->fill.integer = value;
+}
+
+static void add_read(struct list *list, unsigned group, const char *name, int64_t first, int64_t count)
+{
+	struct item *item = add(list, group, NPUMEM__V1__OPERATION__KIND_READ, name, "");
+
+	npumem__v1__read_request__init(&item->read);
+	item->operation.read = &item->read;
+	item->read.tensor = &item->refs[0];
+	item->read.first = first;
+	item->read.count = count;
+}
+
+static void add_copy(struct list *list, unsigned group, const char *destination, const char *source)
+{
+	struct item *item = add(list, group, NPUMEM__V1__OPERATION__KIND_COPY, destination, source);
+
+	npumem__v1__copy_request__init(&item->copy);
+	item->operation.copy = &item->copy;
+	item->copy.destination = &item->refs[0];
+	item->copy.source = &item->refs[1];
+}
+
+static void add_relu(struct list *list, unsigned group, const char *in, const char *out)
+{
+	struct item *item = add(list, group, NPUMEM__V1__OPERATION__KIND_RUN, in, out);
+
+	npumem__v1__run_request__init(&item->run);
+	item->operation.run = &item->run;
+	item->run.kernel = NPUMEM__V1__KERNEL__RELU;
+	item->run.n_operands = 2;
+	item->run.operands = item->operand_list;
+	for (unsigned i = 0; i < 2; i++) {
+		npumem__v1__operand__init(&item->operands[i]);
+		item->operand_list[i] = &item->operands[i];
+		item->operands[i].role = i ? "out" : "in";
+		item->operands[i].tensor = &item->refs[i];
+	}
+}
+
+static void tensors(struct talk *talk)
+{
+	static char *const names[] = {"a", "b", "c", "d"};
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct talk_spec spec;
+		Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
+		Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
+
+		allocation.spec = talk_spec(&spec, 8, 16);
+		allocation.spec->dtype = NPUMEM__V1__DTYPE__FX8;
+		allocation.spec->frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
+		allocation.name = names[i];
+		request.n_tensors = 1;
+		request.tensors = &list;
+		ck_assert_int_eq(TALK(talk, alloc, ALLOC, &request), 0);
+	}
+}
+
+START_TEST(a_list_runs_in_order)
+{
+	struct talk talk;
+	struct list list;
+
+	talk_init(&talk);
+	tensors(&talk);
+	list_init(&list, 10);
+	add_fill(&list, 0, "a", -3);
+	add_copy(&list, 0, "b", "a");
+	add_relu(&list, 0, "a", "c");
+	add_read(&list, 0, "b", 0, 0);
+	add_fill(&list, 0, "b", 9);
+	add_read(&list, 0, "b", 5, 2);
+	add_read(&list, 0, "c", 0, 1);
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), 0);
+	ck_assert_uint_eq(talk.response->submitted->n_done, 7);
+	ck_assert_uint_eq(talk.response->submitted->done[0]->data.len, 0);
+	ck_assert_uint_eq(talk.response->submitted->done[3]->data.len, 128);
+	ck_assert_int_eq((int8_t)talk.response->submitted->done[3]->data.data[127], -3);
+	ck_assert_uint_eq(talk.response->submitted->done[5]->data.len, 2);
+	ck_assert_int_eq((int8_t)talk.response->submitted->done[5]->data.data[1], 9);
+	ck_assert_int_eq((int8_t)talk.response->submitted->done[6]->data.data[0], -3); /* relu=none */
+	list_deinit(&list);
+	list_init(&list, 1);
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), 0);
+	ck_assert_uint_eq(talk.response->submitted->n_done, 0);
+	list_deinit(&list);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(the_first_refusal_ends_the_list)
+{
+	struct talk talk;
+	struct list list;
+
+	talk_init(&talk);
+	tensors(&talk);
+	list_init(&list, 10);
+	add_fill(&list, 0, "a", 1);
+	add_read(&list, 0, "a", 0, 4);
+	add_fill(&list, 0, "b", 999);
+	add_fill(&list, 0, "a", 2);
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
+	talk_says(&talk, "operation 2 (fill b): fill value 999");
+	ck_assert_int_eq(talk_field(&talk, "operation"), 2);
+	ck_assert_uint_eq(talk.response->submitted->n_done, 2);
+	ck_assert_uint_eq(talk.response->submitted->done[1]->data.len, 4);
+	ck_assert_int_eq(talk.response->submitted->done[1]->data.data[3], 1);
+	list_deinit(&list);
+	list_init(&list, 10);
+	add_fill(&list, 0, "a", 3);
+	add_fill(&list, 0, "nobody", 3);
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_NOT_FOUND);
+	talk_says(&talk, "operation 1: there is no tensor nobody");
+	ck_assert_uint_eq(talk.response->submitted->n_done, 1);
+	list_deinit(&list);
+	list_init(&list, 10);
+	add(&list, 0, 0, "", "");
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
+	talk_says(&talk, "operation 0: ");
+	list_deinit(&list);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(a_conflict_refuses_the_whole_group)
+{
+	struct talk talk;
+	struct list list;
+
+	talk_init(&talk);
+	tensors(&talk);
+	list_init(&list, 10);
+	add_fill(&list, 0, "a", 5);
+	add_fill(&list, 7, "b", 5);
+	add_relu(&list, 7, "a", "c");
+	add_copy(&list, 7, "d", "c"); /* reads what the kernel writes */
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_ABORTED);
+	ck_assert_int_eq(talk_field(&talk, "first"), 2);
+	ck_assert_int_eq(talk_field(&talk, "second"), 3);
+	talk_says(&talk, "operations 2 (run relu out=c) and 3 (copy d)");
+	ck_assert_uint_eq(talk.response->submitted->n_done, 1);
+	list_deinit(&list);
+	/* The same in two groups is right, and so is an order within one lane. */
+	list_init(&list, 10);
+	add_fill(&list, 7, "b", 5);
+	add_copy(&list, 7, "d", "b");
+	add_relu(&list, 7, "a", "c");
+	add_copy(&list, 8, "d", "c");
+	add_relu(&list, 8, "c", "b");
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), 0);
+	ck_assert_uint_eq(talk.response->submitted->n_done, 5);
+	list_deinit(&list);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(counts_have_limits)
+{
+	struct talk talk;
+	struct list list;
+
+	talk_init(&talk);
+	tensors(&talk);
+	list_init(&list, 65537);
+	for (unsigned i = 0; i < 257; i++)
+		add_fill(&list, 1, "a", 1);
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
+	talk_says(&talk, "257");
+	talk_says(&talk, "256");
+	ck_assert_uint_eq(talk.response->submitted->n_done, 0);
+	list.n = 0;
+	for (unsigned i = 0; i < 65536; i++)
+		add_fill(&list, 0, "a", 1);
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), 0);
+	ck_assert_uint_eq(talk.response->submitted->n_done, 65536);
+	add_fill(&list, 0, "a", 1);
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
+	talk_says(&talk, "65537");
+	list_deinit(&list);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(an_answer_beyond_a_frame_is_refused_before_anything_runs)
+{
+	struct talk talk;
+	struct device_options options = {
+		.geometry = {.n_npus = 64, .npu_bytes = 512 << 10, .n_banks = 8, .eu_bytes = 128},
+		.uninitialized = NPUMEM_ALLOW,
+	};
+	struct list list;
+
+	talk_init_as(&talk, &options);
+	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "big", 64, 100000), 0);
+	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "small", 1, 1), 0);
+	list_init(&list, 10);
+	add_fill(&list, 0, "small", 77);
+	for (unsigned i = 0; i < 3; i++)
+		add_read(&list, 0, "big", 0, 0);
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), NPUMEM_INVALID);
+	talk_says(&talk, "16777216");
+	ck_assert_ptr_null(talk.response->submitted);
+	list.n = 3;
+	list.request.n_operations = 3;
+	ck_assert_int_eq(TALK(&talk, submit, SUBMIT, &list.request), 0);
+	ck_assert_uint_eq(talk.response->submitted->done[2]->data.len, 6400000);
+	list_deinit(&list);
+	talk_deinit(&talk);
+}
+END_TEST
+
+Suite *suite_handle_submit(void)
+{
+	Suite *suite = suite_create("rpc/handle_submit");
+	TCase *tcase = tcase_create("all");
+
+	tcase_add_test(tcase, a_list_runs_in_order);
+	tcase_add_test(tcase, the_first_refusal_ends_the_list);
+	tcase_add_test(tcase, a_conflict_refuses_the_whole_group);
+	tcase_add_test(tcase, counts_have_limits);
+	tcase_add_test(tcase, an_answer_beyond_a_frame_is_refused_before_anything_runs);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

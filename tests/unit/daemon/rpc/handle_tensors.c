@@ -1,0 +1,288 @@
+#include "tests/unit/daemon/rpc/talk.h"
+
+START_TEST(alloc_answers_where_a_tensor_lies)
+{
+	struct talk talk;
+	const Npumem__V1__Tensor *tensor;
+
+	talk_init(&talk);
+	talk_tensor(&talk, "weights.0");
+	tensor = talk.response->allocated->tensors[0];
+	ck_assert_str_eq(tensor->name, "weights.0");
+	ck_assert_uint_eq(tensor->uid, 1001);
+	ck_assert_str_eq(tensor->state, "unwritten");
+	ck_assert_int_eq(tensor->unwritten_bytes, 128);
+	ck_assert_int_eq(tensor->place->address, 0);
+	ck_assert_int_eq(tensor->place->address_given_case, NPUMEM__V1__PLACE__ADDRESS_GIVEN_ADDRESS);
+	ck_assert_int_eq(tensor->place->bytes_per_npu, 128);
+	ck_assert_int_eq((int)tensor->reuse, NPUMEM_NEVER);
+	ck_assert_uint_eq(tensor->base_handle, 0);
+	ck_assert_str_eq(tensor->base_name, "");
+	talk_deinit(&talk);
+}
+END_TEST
+
+static int alloc_many(struct talk *talk, size_t n, int reuse)
+{
+	struct talk_spec spec;
+	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, **list = calloc(n + 1, sizeof(*list));
+	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
+	int status;
+
+	allocation.spec = talk_spec(&spec, 8, 4);
+	allocation.spec->layout = NPUMEM__V1__LAYOUT__COMPACT;
+	allocation.reuse = (Npumem__V1__Reuse)reuse;
+	for (size_t i = 0; i < n; i++)
+		list[i] = &allocation;
+	request.n_tensors = n;
+	request.tensors = list;
+	status = TALK(talk, alloc, ALLOC, &request);
+	free(list);
+	return status;
+}
+
+START_TEST(alloc_counts_before_it_takes)
+{
+	struct talk talk;
+
+	talk_init(&talk);
+	ck_assert_int_eq(alloc_many(&talk, 0, 0), NPUMEM_INVALID);
+	ck_assert_int_eq(alloc_many(&talk, 257, 0), NPUMEM_INVALID);
+	talk_says(&talk, "257");
+	talk_says(&talk, "256");
+	ck_assert_int_eq(alloc_many(&talk, 2, 17), NPUMEM_INVALID);
+	talk_says(&talk, "reuse 17");
+	ck_assert_int_eq(talk_field(&talk, "tensor_index"), 0);
+	ck_assert_int_eq(alloc_many(&talk, 256, 0), 0);
+	ck_assert_uint_eq(talk.response->allocated->n_tensors, 256);
+	ck_assert_uint_ne(talk.response->allocated->tensors[255]->handle,
+			  talk.response->allocated->tensors[254]->handle);
+	ck_assert_int_eq(world_n_tensors(&talk.world), 256);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(a_refusal_carries_its_fields)
+{
+	struct talk talk;
+
+	talk_init(&talk);
+	ck_assert_int_eq(talk_alloc_as(&talk, &talk.stranger, "big", 8, 8000), 0);
+	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "more", 8, 1000), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(talk_field(&talk, "asked_bytes_per_npu"), 1024);
+	ck_assert_int_eq(talk_field(&talk, "largest_free_bytes"), 8192 - 8064);
+	ck_assert_ptr_null(talk.response->allocated);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(the_longest_tensor_fits_its_room)
+{
+	struct talk talk;
+	struct talk_spec spec;
+	char name[NPUMEM_NAME_BYTES_MAX + 1];
+	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
+	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
+
+	memset(name, 'n', NPUMEM_NAME_BYTES_MAX);
+	name[NPUMEM_NAME_BYTES_MAX] = 0;
+	talk_init(&talk);
+	allocation.name = name;
+	allocation.spec = talk_spec(&spec, 8, 8000);
+	allocation.spec->dtype = NPUMEM__V1__DTYPE__FX8;
+	allocation.spec->frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
+	allocation.spec->frac_bits = 127;
+	allocation.dma_only = allocation.pinned = true;
+	request.n_tensors = 1;
+	request.tensors = &list;
+	ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), 0);
+	ck_assert_str_eq(talk.response->allocated->tensors[0]->name, name);
+	ck_assert(talk.response->allocated->tensors[0]->pinned);
+	ck_assert(talk.response->allocated->tensors[0]->dma_only);
+	ck_assert_uint_lt(talk.out.used, 768 - 100);
+	name[0] = ':';
+	ck_assert_int_eq(TALK(&talk, alloc, ALLOC, &request), NPUMEM_INVALID);
+	talk_deinit(&talk);
+}
+END_TEST
+
+static int view(struct talk *talk, uint64_t base, const char *name, const Npumem__V1__Dims *from,
+		const Npumem__V1__Dims *to, const Npumem__V1__Dims *shape)
+{
+	Npumem__V1__ViewRequest request = NPUMEM__V1__VIEW_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(base, "");
+
+	request.tensor = base ? &ref : NULL;
+	request.name = (char *)name;
+	request.from = (Npumem__V1__Dims *)from;
+	request.to = (Npumem__V1__Dims *)to;
+	request.shape = (Npumem__V1__Dims *)shape;
+	return TALK(talk, view, VIEW, &request);
+}
+
+START_TEST(views_are_slices_or_reshapes)
+{
+	struct talk talk;
+	Npumem__V1__Dims from = NPUMEM__V1__DIMS__INIT, to = NPUMEM__V1__DIMS__INIT;
+	uint64_t base;
+
+	talk_init(&talk);
+	base = talk_tensor(&talk, "base");
+	from.c = 2;
+	to.n = 1;
+	to.c = 5;
+	to.h = 1;
+	to.w = 16;
+	ck_assert_int_eq(view(&talk, base, "v", &from, &to, NULL), 0);
+	ck_assert_uint_eq(talk.response->tensor->base_handle, base);
+	ck_assert_str_eq(talk.response->tensor->base_name, "base");
+	ck_assert_str_eq(talk.response->tensor->state, "unwritten");
+	ck_assert_int_eq(talk.response->tensor->place->shape->c, 3);
+	ck_assert_int_eq(talk.response->tensor->place->start_npu, 2);
+	ck_assert_int_eq(view(&talk, base, "w", NULL, &to, NULL), 0);
+	ck_assert_int_eq(talk.response->tensor->place->shape->c, 5);
+	to.c = 8;
+	to.h = 4;
+	to.w = 4;
+	ck_assert_int_eq(view(&talk, base, "r", NULL, NULL, &to), 0);
+	ck_assert_int_eq(talk.response->tensor->place->shape->h, 4);
+	ck_assert_int_eq(view(&talk, base, "u", NULL, NULL, NULL), NPUMEM_INVALID);
+	ck_assert_int_eq(view(&talk, base, "u", &from, NULL, NULL), NPUMEM_INVALID);
+	ck_assert_int_eq(view(&talk, base, "u", NULL, &to, &to), NPUMEM_INVALID);
+	ck_assert_int_eq(view(&talk, base, "u", &from, NULL, &to), NPUMEM_INVALID);
+	ck_assert_int_eq(view(&talk, 0, "u", &from, &to, NULL), NPUMEM_INVALID);
+	ck_assert_int_eq(view(&talk, base, "v", NULL, NULL, &to), NPUMEM_ALREADY_EXISTS);
+	ck_assert_int_eq(world_n_tensors(&talk.world), 4);
+	talk_deinit(&talk);
+}
+END_TEST
+
+static int free_as(struct talk *talk, struct session *session, uint64_t handle, const char *name)
+{
+	Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(handle, name), *list[1] = {&ref};
+
+	request.n_tensors = 1;
+	request.tensors = list;
+	return TALK_AS(talk, session, free, FREE, &request);
+}
+
+static int open_as(struct talk *talk, struct session *session, uint64_t handle, const char *name)
+{
+	Npumem__V1__OpenRequest request = NPUMEM__V1__OPEN_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(handle, name);
+
+	request.tensor = &ref;
+	return TALK_AS(talk, session, open, OPEN, &request);
+}
+
+START_TEST(free_and_then_it_is_not_there)
+{
+	struct talk talk;
+	Npumem__V1__FreeRequest none = NPUMEM__V1__FREE_REQUEST__INIT;
+	uint64_t handle;
+
+	talk_init(&talk);
+	handle = talk_tensor(&talk, "x");
+	ck_assert_int_eq(open_as(&talk, &talk.neighbour, 0, "x"), 0);
+	ck_assert_uint_eq(talk.response->tensor->handle, handle);
+	ck_assert_int_eq(free_as(&talk, &talk.stranger, handle, ""), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(TALK(&talk, free, FREE, &none), NPUMEM_INVALID);
+	ck_assert_int_eq(free_as(&talk, &talk.neighbour, 0, "x"), 0);
+	ck_assert_int_eq(talk.response->freed->tensors, 1);
+	ck_assert_int_eq(free_as(&talk, &talk.session, handle, ""), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(open_as(&talk, &talk.session, handle, ""), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(talk_write_as(&talk, &talk.session, handle, 0, "ab", 2), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(world_n_tensors(&talk.world), 0);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(an_anonymous_tensor_is_its_session_s_alone)
+{
+	struct talk talk;
+	uint64_t handle;
+
+	talk_init(&talk);
+	handle = talk_tensor(&talk, "");
+	ck_assert_int_eq(open_as(&talk, &talk.neighbour, handle, ""), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(free_as(&talk, &talk.neighbour, handle, ""), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(talk_write_as(&talk, &talk.neighbour, handle, 0, "ab", 2), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(talk_read_as(&talk, &talk.neighbour, handle, 0, 0), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(open_as(&talk, &talk.session, handle, ""), 0);
+	talk_deinit(&talk);
+}
+END_TEST
+
+static int seal(struct talk *talk, uint64_t handle)
+{
+	Npumem__V1__SealRequest request = NPUMEM__V1__SEAL_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(handle, "");
+
+	request.tensor = handle ? &ref : NULL;
+	return TALK(talk, seal, SEAL, &request);
+}
+
+START_TEST(what_is_sealed_stays_as_it_is)
+{
+	struct talk talk;
+	uint64_t handle;
+
+	talk_init(&talk);
+	handle = talk_tensor(&talk, "x");
+	ck_assert_int_eq(seal(&talk, 0), NPUMEM_INVALID);
+	ck_assert_int_eq(seal(&talk, handle), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(talk_fill(&talk, handle, 3), 0);
+	ck_assert_int_eq(seal(&talk, handle), 0);
+	ck_assert(talk.response->tensor->sealed);
+	ck_assert_str_eq(talk.response->tensor->state, "ok");
+	ck_assert_int_eq(talk_fill(&talk, handle, 4), NPUMEM_FAILED_PRECONDITION);
+	talk_says(&talk, "x");
+	ck_assert_int_eq(talk_read_as(&talk, &talk.session, handle, 0, 1), 0);
+	ck_assert_int_eq(talk.response->done->data.data[0], 3);
+	talk_deinit(&talk);
+}
+END_TEST
+
+START_TEST(list_shows_a_session_what_it_sees)
+{
+	struct talk talk;
+	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
+	uint64_t named;
+
+	talk_init(&talk);
+	ck_assert_int_eq(TALK(&talk, list, LIST, &request), 0);
+	ck_assert_ptr_nonnull(talk.response->list);
+	ck_assert_uint_eq(talk.response->list->n_tensors, 0);
+	named = talk_tensor(&talk, "x");
+	ck_assert_int_eq(talk_write_as(&talk, &talk.session, named, 0, "abc", 3), 0);
+	talk_tensor(&talk, "");
+	ck_assert_int_eq(TALK(&talk, list, LIST, &request), 0);
+	ck_assert_uint_eq(talk.response->list->n_tensors, 2);
+	ck_assert_str_eq(talk.response->list->tensors[0]->state, "partly written");
+	ck_assert_int_eq(TALK_AS(&talk, &talk.neighbour, list, LIST, &request), 0);
+	ck_assert_uint_eq(talk.response->list->n_tensors, 1);
+	ck_assert_uint_eq(talk.response->list->tensors[0]->handle, named);
+	ck_assert_int_eq(TALK_AS(&talk, &talk.stranger, list, LIST, &request), 0);
+	ck_assert_uint_eq(talk.response->list->n_tensors, 0);
+	talk_deinit(&talk);
+}
+END_TEST
+
+Suite *suite_handle_tensors(void)
+{
+	Suite *suite = suite_create("rpc/handle_tensors");
+	TCase *tcase = tcase_create("all");
+
+	tcase_add_test(tcase, alloc_answers_where_a_tensor_lies);
+	tcase_add_test(tcase, alloc_counts_before_it_takes);
+	tcase_add_test(tcase, a_refusal_carries_its_fields);
+	tcase_add_test(tcase, the_longest_tensor_fits_its_room);
+	tcase_add_test(tcase, views_are_slices_or_reshapes);
+	tcase_add_test(tcase, free_and_then_it_is_not_there);
+	tcase_add_test(tcase, an_anonymous_tensor_is_its_session_s_alone);
+	tcase_add_test(tcase, what_is_sealed_stays_as_it_is);
+	tcase_add_test(tcase, list_shows_a_session_what_it_sees);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
