@@ -109,6 +109,21 @@ void vendor_copy(struct vendor *vendor, struct tensor *to, struct tensor *from)
 	run(vendor, &op);
 }
 
+void vendor_run(struct vendor *vendor, const struct npumem_kernel_row *kernel, struct tensor *in1,
+		struct tensor *in2, struct tensor *out, struct npumem_param *param)
+{
+	struct op_operand operands[] = {{"in1", in1}, {"in2", in2}, {"out", out}};
+	struct op op = {
+		.kind = OP_RUN,
+		.kernel = kernel->number,
+		.operands = operands,
+		.n_operands = 3,
+		.params = param,
+		.n_params = 1,
+	};
+	run(vendor, &op);
+}
+
 /* ---- images ---- */
 
 static uint8_t *expected_at(struct vendor *vendor, int64_t npu, int64_t offset, int64_t n)

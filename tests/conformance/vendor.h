@@ -40,6 +40,9 @@ void vendor_write(struct vendor *vendor, struct tensor *tensor, const void *from
 void vendor_read(struct vendor *vendor, struct tensor *tensor, void *to, size_t bytes,
 		 const struct npumem_dims *stride);
 void vendor_copy(struct vendor *vendor, struct tensor *to, struct tensor *from);
+/* Runs a kernel that has roles in1, in2 and out. */
+void vendor_run(struct vendor *vendor, const struct npumem_kernel_row *kernel, struct tensor *in1,
+		struct tensor *in2, struct tensor *out, struct npumem_param *param);
 
 /* The bytes at `offset` of `npu` were written, and are these; or have this CRC-32. */
 void vendor_expect(struct vendor *vendor, int64_t npu, int64_t offset, const void *bytes, int64_t n);
