@@ -23,7 +23,8 @@ int aligned_stride(const struct npumem_geometry *geometry, const struct npumem_s
 	int64_t feature = place->shape.h * place->shape.w;
 	place->stride.w = 1;
 	place->stride.h = place->shape.w;
-	place->stride.c = aligned_block_bytes(geometry, feature, place->word_bytes) / place->word_bytes;
+	int64_t block = aligned_block_bytes(geometry, feature, place->word_bytes);
+	place->stride.c = block == INT64_MAX ? INT64_MAX : block / place->word_bytes;
 	place->stride.n = sizes_mul(place->stride.c, place->channels_per_npu);
 	place->align_bytes = aligned_unit(geometry, place->word_bytes);
 	return 0;

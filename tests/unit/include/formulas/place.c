@@ -137,6 +137,8 @@ START_TEST(sizes)
 	ck_assert_str_eq(error.message, "needs 524800 bytes on each NPU, an NPU has 524288");
 	ck_assert_int_eq(npumem_error_find(&error, "bytes_per_npu", 0), 524800);
 	ck_assert_int_eq(npumem_error_find(&error, "npu_bytes", 0), 524288);
+	spec = specs_tensor(NPUMEM_FP32, 1, 1, INT32_MAX, INT32_MAX);
+	specs_refused(&bm1684, &spec, "needs more than 9223372036854775807 bytes on each NPU, an NPU has 524288");
 	for (int layout = NPUMEM_ALIGNED; layout <= NPUMEM_STRIDED; layout++) {
 		for (unsigned ones = 0; ones < 16; ones++) {
 			spec = specs_tensor(NPUMEM_FP32, ones & 1 ? 1 : INT32_MAX, ones & 2 ? 1 : INT32_MAX,
