@@ -1,0 +1,123 @@
+/* accept() by hand, because of what happens without fds: libuv would drop such a client without a word. A reserve
+ * fd is given up for as long as it takes to tell the client why. For other shortages the socket is left alone for
+ * a while; clients wait in its backlog. Invariant: polling, backing off, or stopped. */
+#include "daemon/server/accept.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/device/heap.h"
+#include "daemon/rpc/rpc.h"
+#include "daemon/server/log.h"
+
+enum {
+	AT_ONCE = 64, /* connections taken before others get their turn */
+	BACKOFF_MS = 100,
+};
+
+static void on_readable(uv_poll_t *poll, int status, int events);
+
+static void on_backoff_over(uv_timer_t *timer)
+{
+	struct accept *accept = timer->data;
+
+	uv_poll_start(&accept->poll, UV_READABLE, on_readable);
+}
+
+/* Sends a reason to a client that cannot be served, if its socket takes that much without waiting. */
+static void turn_away(int fd)
+{
+	struct buffer out;
+
+	buffer_init(&out, &heap_libc);
+	if (rpc_refuse(&out, NPUMEM_RESOURCE_EXHAUSTED,
+		       "the daemon has no file descriptor left for this connection") == 0 &&
+	    send(fd, out.bytes, out.used, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		log_line(LOG_LEVEL_DEBUG, "a client did not wait to be turned away");
+	buffer_deinit(&out);
+	close(fd);
+}
+
+static int open_reserve(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static bool use_reserve(struct accept *accept)
+{
+	int fd;
+
+	if (accept->reserve_fd < 0)
+		return false;
+	close(accept->reserve_fd);
+	fd = accept4(accept->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		turn_away(fd);
+	accept->reserve_fd = open_reserve();
+	return fd >= 0;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+	struct accept *accept = poll->data;
+
+	(void)status;
+	(void)events;
+	for (unsigned i = 0; i < AT_ONCE; i++) {
+		int fd = accept4(accept->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+		if (fd >= 0) {
+			accept->taken(accept->ctx, fd);
+			continue;
+		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK)
+			return;
+		if (errno == ECONNABORTED || errno == EINTR)
+			continue;
+		log_line(LOG_LEVEL_WARNING, "cannot take a connection: %s", uv_strerror(-errno));
+		if ((errno == EMFILE || errno == ENFILE) && use_reserve(accept))
+			continue;
+		uv_poll_stop(&accept->poll);
+		uv_timer_start(&accept->backoff, on_backoff_over, BACKOFF_MS, 0);
+		return;
+	}
+}
+
+int accept_start(struct accept *accept, uv_loop_t *loop, int fd, void (*taken)(void *ctx, int fd),
+		 void (*closed)(void *ctx), void *ctx)
+{
+	int status;
+
+	*accept = (struct accept){
+		.fd = fd, .reserve_fd = open_reserve(), .taken = taken, .closed = closed, .ctx = ctx};
+	status = uv_timer_init(loop, &accept->backoff);
+	if (!status) {
+		accept->n_open++;
+		status = uv_poll_init(loop, &accept->poll, fd);
+	}
+	if (!status) {
+		accept->n_open++;
+		status = uv_poll_start(&accept->poll, UV_READABLE, on_readable);
+	}
+	accept->poll.data = accept->backoff.data = accept;
+	return status;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct accept *accept = handle->data;
+
+	if (--accept->n_open == 0 && accept->closed)
+		accept->closed(accept->ctx);
+}
+
+void accept_stop(struct accept *accept)
+{
+	if (accept->reserve_fd >= 0)
+		close(accept->reserve_fd);
+	accept->reserve_fd = -1;
+	uv_close((uv_handle_t *)&accept->poll, on_closed);
+	uv_close((uv_handle_t *)&accept->backoff, on_closed);
+}

@@ -1,0 +1,23 @@
+/* Takes connections from the listening socket, also when there is no fd left for them. */
+#ifndef SERVER_ACCEPT_H
+#define SERVER_ACCEPT_H
+
+#include <uv.h>
+
+struct accept {
+	uv_poll_t poll;
+	uv_timer_t backoff;
+	int fd;		/* the listening socket; not owned */
+	int reserve_fd; /* kept open, to be given up for a moment */
+	void (*taken)(void *ctx, int fd);
+	void *ctx;
+	unsigned n_open; /* of the two handles */
+	void (*closed)(void *ctx);
+};
+
+/* `taken` owns each fd it gets. `closed`: after accept_stop, when the struct may go. 0 or -errno. */
+int accept_start(struct accept *accept, uv_loop_t *loop, int fd, void (*taken)(void *ctx, int fd),
+		 void (*closed)(void *ctx), void *ctx);
+void accept_stop(struct accept *accept);
+
+#endif

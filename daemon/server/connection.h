@@ -1,0 +1,37 @@
+/* A client's connection: its bytes in, its replies out, and its session. */
+#ifndef SERVER_CONNECTION_H
+#define SERVER_CONNECTION_H
+
+#include <uv.h>
+
+#include "daemon/rpc/rpc.h"
+#include "daemon/service/session.h"
+
+struct server;
+
+struct connection {
+	uv_pipe_t pipe;
+	struct server *server;
+	struct session session;
+	struct connection *next, *prev;
+	/* What came in and is not handled yet: part of a frame, or all that a paused connection has to wait with.
+	 */
+	uint8_t *input;
+	size_t input_used, input_room;
+	struct buffer queued;  /* replies that the kernel has not been offered */
+	struct buffer sending; /* those of the write under way */
+	uv_write_t write;
+	bool is_sending;
+	bool is_paused; /* the client does not read: nothing is taken from it until it does */
+	bool is_ending; /* to be closed when all replies are sent */
+	bool is_closed;
+};
+
+/* Takes a connected socket, which is closed in any case, and adds a connection to the server's. 0 or -errno. */
+int connection_open(struct server *server, int fd);
+/* Reads no more, sends what there is to say, and closes. */
+void connection_end(struct connection *connection);
+/* Closes at once; the session ends now, the struct goes from the loop. */
+void connection_close(struct connection *connection);
+
+#endif

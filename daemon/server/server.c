@@ -1,0 +1,218 @@
+/* Puts the layers together, and takes them apart in the other order.
+ * Invariant: the loop ends when the last handle is closed; only server_stop closes those that would keep it alive.
+ */
+#include "daemon/server/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { STOP_DEADLINE_MS = 2000 };
+
+/* ---- connections ---- */
+
+static void on_taken(void *ctx, int fd)
+{
+	int status = connection_open(ctx, fd);
+
+	if (status)
+		log_line(LOG_LEVEL_WARNING, "cannot serve a connection: %s", uv_strerror(status));
+}
+
+void server_closed_one(struct server *server)
+{
+	if (server->connections)
+		return;
+	/* A daemon of one connection has nothing left to do; one that goes down was waiting for this. */
+	if (server->is_stopping)
+		uv_close((uv_handle_t *)&server->deadline, NULL);
+	else if (server->options->fd >= 0)
+		server_stop(server);
+}
+
+/* ---- the end ---- */
+
+static void on_deadline(uv_timer_t *timer)
+{
+	struct server *server = timer->data;
+
+	log_line(LOG_LEVEL_WARNING, "clients that do not read their replies are cut off");
+	for (struct connection *connection = server->connections, *next; connection; connection = next) {
+		next = connection->next;
+		connection_close(connection);
+	}
+}
+
+void server_stop(struct server *server)
+{
+	if (server->is_stopping)
+		return;
+	server->is_stopping = true;
+	log_line(LOG_LEVEL_DEBUG, "going down");
+	if (server->address.fd >= 0) {
+		accept_stop(&server->accept);
+		address_close(&server->address);
+	}
+	uv_close((uv_handle_t *)&server->terminate, NULL);
+	uv_close((uv_handle_t *)&server->interrupt, NULL);
+	if (!server->connections) {
+		uv_close((uv_handle_t *)&server->deadline, NULL);
+		return;
+	}
+	uv_timer_start(&server->deadline, on_deadline, STOP_DEADLINE_MS, 0);
+	for (struct connection *connection = server->connections, *next; connection; connection = next) {
+		next = connection->next;
+		connection_end(connection);
+	}
+}
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+	struct server *server = signal->data;
+
+	log_line(LOG_LEVEL_INFO, "%s", number == SIGTERM ? "terminated" : "interrupted");
+	server_stop(server);
+}
+
+/* ---- the beginning ---- */
+
+static int fail(char *error, const char *what, int status)
+{
+	snprintf(error, ADDRESS_ERROR_BYTES, "%s: %s", what, uv_strerror(status));
+	return status;
+}
+
+static int open_device(struct server *server, char *error)
+{
+	const struct device_options *options = &server->options->device;
+	uint64_t seed, bytes = device_memory_bytes(&options->geometry);
+
+	server->memory_bytes = bytes;
+	server->memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (server->memory == MAP_FAILED) {
+		server->memory = NULL;
+		return fail(error, "cannot map the device's memory", -errno);
+	}
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		return fail(error, "no random seed", -errno);
+	if (device_new(options, server->heap, server->memory, &server->device))
+		return fail(error, "cannot make the device", UV_ENOMEM);
+	if (service_init(&server->service, server->device, server->heap, geteuid(), seed))
+		return fail(error, "cannot make the service", UV_ENOMEM);
+	rpc_init(&server->rpc, &server->service, server->heap);
+	return 0;
+}
+
+static void close_device(struct server *server)
+{
+	buffer_deinit(&server->spare);
+	if (server->service.device) {
+		rpc_deinit(&server->rpc);
+		service_deinit(&server->service);
+	}
+	device_free(server->device);
+	if (server->memory)
+		munmap(server->memory, server->memory_bytes);
+}
+
+/* The daemon of one client dies with it, even if that one forgets to close. */
+static int open_one(struct server *server, char *error)
+{
+	const struct device_options *device = &server->options->device;
+	int status;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM))
+		return fail(error, "no signal at the parent's end", -errno);
+	status = connection_open(server, server->options->fd);
+	if (status) {
+		snprintf(error, ADDRESS_ERROR_BYTES, "fd %d is no connected socket: %s", server->options->fd,
+			 uv_strerror(status));
+		return status;
+	}
+	log_line(LOG_LEVEL_INFO, "%lld NPUs x %lld bytes on fd %d", (long long)device->geometry.n_npus,
+		 (long long)device->geometry.npu_bytes, server->options->fd);
+	return 0;
+}
+
+static int open_socket(struct server *server, char *error)
+{
+	const struct options *options = server->options;
+	int status = address_open(&server->address, options->socket, options->mode, error);
+
+	if (status)
+		return status;
+	status = accept_start(&server->accept, &server->loop, server->address.fd, on_taken, NULL, server);
+	if (status)
+		return fail(error, "cannot watch the socket", status);
+	log_line(LOG_LEVEL_INFO, "%lld NPUs x %lld bytes on %s", (long long)options->device.geometry.n_npus,
+		 (long long)options->device.geometry.npu_bytes, options->socket);
+	return 0;
+}
+
+static int open_loop(struct server *server, char *error)
+{
+	int status = uv_timer_init(&server->loop, &server->deadline);
+
+	if (!status)
+		status = uv_signal_init(&server->loop, &server->terminate);
+	if (!status)
+		status = uv_signal_init(&server->loop, &server->interrupt);
+	server->terminate.data = server->interrupt.data = server->deadline.data = server;
+	if (!status)
+		status = uv_signal_start(&server->terminate, on_signal, SIGTERM);
+	if (!status)
+		status = uv_signal_start(&server->interrupt, on_signal, SIGINT);
+	return status ? fail(error, "cannot watch for signals", status) : 0;
+}
+
+static int run(struct server *server, char *error)
+{
+	int status = open_loop(server, error);
+
+	if (!status)
+		status = open_device(server, error);
+	if (!status)
+		status = server->options->fd >= 0 ? open_one(server, error) : open_socket(server, error);
+	if (!status)
+		uv_run(&server->loop, UV_RUN_DEFAULT);
+	return status;
+}
+
+static void close_leftover(uv_handle_t *handle, void *ctx)
+{
+	(void)ctx;
+	if (!uv_is_closing(handle))
+		uv_close(handle, NULL);
+}
+
+int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
+{
+	/* Its input and scratch buffers are large, and most of their pages are never touched. */
+	static struct server server;
+	int status;
+
+	signal(SIGPIPE, SIG_IGN);
+	server.options = options;
+	server.heap = &heap_libc;
+	server.address.fd = -1;
+	buffer_init(&server.spare, server.heap);
+	status = uv_loop_init(&server.loop);
+	if (status)
+		return fail(error, "cannot make a loop", status);
+	status = run(&server, error);
+	if (status) {
+		/* It never ran: what was opened goes without being told. */
+		address_close(&server.address);
+		uv_walk(&server.loop, close_leftover, NULL);
+		uv_run(&server.loop, UV_RUN_DEFAULT);
+	}
+	uv_loop_close(&server.loop);
+	close_device(&server);
+	return status;
+}
