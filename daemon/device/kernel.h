@@ -7,6 +7,8 @@
 #ifndef DEVICE_KERNEL_H
 #define DEVICE_KERNEL_H
 
+#include <stdatomic.h>
+
 #include <npumem/kernels.h>
 #include <npumem/layout.h>
 
@@ -38,6 +40,12 @@ struct kernel_counts {
 	int64_t macs;            /* multiply-accumulates of the formula, without padded taps */
 };
 
+/* What another thread may see and say while a kernel runs. */
+struct kernel_progress {
+	_Atomic int64_t done;    /* elements of the outputs */
+	_Atomic bool cancelled;  /* the outputs are no longer wanted */
+};
+
 struct kernel_call {
 	const struct npumem_kernel_row *row;
 	struct kernel_role *roles; /* in the order of the row's roles */
@@ -46,6 +54,7 @@ struct kernel_call {
 	enum npumem_rounding rounding; /* already resolved against the device's default */
 	void *scratch;                 /* scratch_bytes(call) bytes, 64-byte aligned; only during run() */
 	struct kernel_counts counts;
+	struct kernel_progress *progress; /* NULL where nobody looks */
 };
 
 struct kernel {
@@ -60,12 +69,22 @@ struct kernel {
 	int (*check_data)(const struct kernel_call *call, struct npumem_error *error);
 	/* NULL where none is needed. May assume that check() passed. */
 	size_t (*scratch_bytes)(const struct kernel_call *call);
-	/* Cannot fail. Writes every element of every output and sets call->counts. */
+	/* Cannot fail. Writes every element of every output and sets call->counts. What takes long calls kernel_step
+	 * between rows, and returns when that says so; the outputs are then dropped. */
 	void (*run)(struct kernel_call *call);
 };
 
 /* The kernel of a row number, or NULL. */
 const struct kernel *kernel_by_number(int number);
+
+/* Tells that `elements` more of the outputs are done. False where the rest is no longer wanted. */
+static inline bool kernel_step(const struct kernel_call *call, int64_t elements)
+{
+	if (!call->progress)
+		return true;
+	atomic_fetch_add_explicit(&call->progress->done, elements, memory_order_relaxed);
+	return !atomic_load_explicit(&call->progress->cancelled, memory_order_relaxed);
+}
 
 /* Value i of a parameter, or `fallback` where it was not given. */
 static inline int64_t kernel_param(const struct kernel_call *call, int number, unsigned i, int64_t fallback)

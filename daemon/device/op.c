@@ -52,6 +52,28 @@ enum op_lane op_lane(const struct op *op)
 	return rules[op->kind]->lane;
 }
 
+int64_t op_cost(const struct op *op)
+{
+	int64_t elements = 0, weights = 0, out = 0, out_channels = 1;
+	if (op->kind != OP_RUN)
+		return npumem_place_elements(&op->tensor->place);
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		const struct npumem_place *place = &op->operands[i].tensor->place;
+		int64_t n = npumem_place_elements(place);
+		elements += n;
+		if (!strncmp(op->operands[i].role, "weights", 7) || !strncmp(op->operands[i].role, "right", 5)) {
+			weights += n;
+		} else if (!strncmp(op->operands[i].role, "out", 3)) {
+			out = n;
+			out_channels = place->layout == NPUMEM_MATRIX ? place->cols : place->shape.c;
+		}
+	}
+	int64_t taps = weights / out_channels, steps;
+	if (__builtin_mul_overflow(out, taps, &steps) || __builtin_add_overflow(steps, elements, &steps))
+		return INT64_MAX;
+	return steps;
+}
+
 unsigned op_accesses(const struct op *op, struct op_access *accesses)
 {
 	return rules[op->kind]->accesses(op, accesses);

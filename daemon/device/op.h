@@ -55,6 +55,7 @@ struct op {
 	unsigned n_operands;
 	struct npumem_param *params;
 	unsigned n_params;
+	struct kernel_progress *progress; /* run: where it tells how far it is, and is cancelled; NULL: nowhere */
 
 	/* Set by op_check and op_run. */
 	struct kernel_counts counts;
@@ -67,7 +68,7 @@ struct op {
 /* 0; INVALID, FAILED_PRECONDITION (sealed, dma_only, never written, unsafe), DATA_LOST (a damaged input),
  * RESOURCE_EXHAUSTED (host memory). Changes nothing but op's own results. */
 int op_check(struct device *device, struct op *op, const struct asker *asker);
-/* 0, or INVALID (a kernel's data; nothing was written). May run on any thread, beside operations that do not conflict:
+/* 0; INVALID (a kernel's data), CANCELLED: nothing was written. May run on any thread, beside operations that do not conflict:
  * it touches local memory and the op, and no table of the device. */
 int op_run(struct device *device, struct op *op, const struct asker *asker);
 /* After an op_run that returned 0, on the thread that owns the device: what a kernel's lockstep did to others. */
@@ -76,6 +77,10 @@ void op_finish(struct device *device, struct op *op);
 void op_deinit(struct device *device, struct op *op);
 
 enum op_lane op_lane(const struct op *op);
+
+/* About how many element steps an operation takes, to tell short ones from long ones; for a run without knowing its
+ * kernel, an upper bound by its operands. Needs no op_check before it. */
+int64_t op_cost(const struct op *op);
 
 /* Where two operations may not run at once, because one writes what the other reads or writes (a kernel's outputs
  * by their footprints, everything else by data). */

@@ -321,7 +321,10 @@ static int run_kernel(struct device *device, struct op *op, const struct asker *
 		if (status)
 			return status;
 	}
+	work->call.progress = op->progress;
 	work->kernel->run(&work->call);
+	if (op->progress && op->progress->cancelled)
+		return npumem_error_set(asker->error, NPUMEM_CANCELLED, "the run was cancelled; nothing was written");
 	op->counts = work->call.counts;
 	for (unsigned i = 0; i < work->n; i++)
 		if (work->output[i])

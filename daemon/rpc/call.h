@@ -9,6 +9,7 @@ struct call {
 	struct rpc *rpc;
 	struct session *session;
 	struct npumem_error *error;
+	struct prepare_op *prepared; /* room for one op */
 	struct reply reply;
 	size_t pending;	  /* bytes of the reply that later operations of the same request need at least */
 	bool keep_result; /* the result counts although the status is not OK */

@@ -40,7 +40,7 @@ static int run_one(struct call *call, size_t index, struct prepare_op *prepared)
 
 static int run_single(struct call *call, size_t index, const Npumem__V1__Operation *operation)
 {
-	struct prepare_op *prepared = &call->rpc->prepared;
+	struct prepare_op *prepared = call->prepared;
 
 	if (prepare_operation(call->session, operation, prepared, call->error))
 		return refuse_at(call, index, NULL);
@@ -81,7 +81,7 @@ static int run_group(struct call *call, size_t index, Npumem__V1__Operation *con
 /* What the whole answer needs at least; tensors that are not found are refused in their turn. */
 static int reserve(struct call *call, const Npumem__V1__SubmitRequest *request)
 {
-	struct prepare_op *prepared = &call->rpc->prepared;
+	struct prepare_op *prepared = call->prepared;
 	size_t total = 0;
 
 	for (size_t i = 0; i < request->n_operations; i++) {

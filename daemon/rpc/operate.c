@@ -68,41 +68,58 @@ static void append_done(struct call *call, struct op *op)
 	reply_fields(&call->reply, &done.base);
 }
 
-static int run(struct call *call, unsigned field, struct op *op, size_t payload)
+int operate_begin(struct operate *operate, struct call *call, unsigned field, struct op *op)
 {
 	struct reply *reply = &call->reply;
-	size_t expected = payload + LENGTH_BYTES, used, mark;
-	int status;
+	int status = operations_check(call->session, op, call->error);
+	uint64_t payload = status ? 0 : operate_payload_bytes(op);
 
-	reply_expect(reply, expected + LENGTH_BYTES);
-	used = reply_used(reply);
-	mark = reply_open(reply, field, expected);
+	if (!status)
+		status = reply_check_cap(reply, payload + OPERATE_DONE_BYTES, call->error);
+	if (!status)
+		status = reply_make_room(reply, payload + OPERATE_DONE_BYTES + DETAILS_BYTES, call->error);
+	if (status) {
+		operations_end(call->session, op);
+		return status;
+	}
+	*operate = (struct operate){.call = call, .op = op, .expected = payload + LENGTH_BYTES};
+	reply_expect(reply, operate->expected + LENGTH_BYTES);
+	operate->used = reply_used(reply);
+	operate->mark = reply_open(reply, field, operate->expected);
 	if (op->kind == OP_READ) {
 		op->system.base = reply_bytes(reply, DONE_DATA, payload);
 		op->system.bytes = payload;
 	}
-	status = operations_run(call->session, op, call->error);
-	if (status) {
-		reply_rewind(reply, used);
-		return status;
-	}
-	append_done(call, op);
-	reply_close(reply, mark, expected);
 	return 0;
+}
+
+int operate_run(struct operate *operate, struct npumem_error *error)
+{
+	return operations_run(operate->call->session, operate->op, error);
+}
+
+void operate_end(struct operate *operate, int status)
+{
+	struct call *call = operate->call;
+
+	if (status) {
+		reply_rewind(&call->reply, operate->used);
+	} else {
+		operations_finish(call->session, operate->op);
+		append_done(call, operate->op);
+		reply_close(&call->reply, operate->mark, operate->expected);
+	}
+	operations_end(call->session, operate->op);
 }
 
 int operate(struct call *call, unsigned field, struct op *op)
 {
-	uint64_t payload;
-	int status = operations_check(call->session, op, call->error);
+	struct operate operate;
+	int status = operate_begin(&operate, call, field, op);
 
-	payload = status ? 0 : operate_payload_bytes(op);
-	if (!status)
-		status = reply_check_cap(&call->reply, payload + OPERATE_DONE_BYTES, call->error);
-	if (!status)
-		status = reply_make_room(&call->reply, payload + OPERATE_DONE_BYTES + DETAILS_BYTES, call->error);
-	if (!status)
-		status = run(call, field, op, payload);
-	operations_end(call->session, op);
+	if (status)
+		return status;
+	status = operate_run(&operate, call->error);
+	operate_end(&operate, status);
 	return status;
 }

@@ -1,4 +1,5 @@
-/* Runs one prepared op and appends its Done to the reply. */
+/* Runs one prepared op and appends its Done to the reply: in one go, or in three steps of which the middle one may be
+ * on another thread. */
 #ifndef RPC_OPERATE_H
 #define RPC_OPERATE_H
 
@@ -7,12 +8,25 @@
 /* A bound for a Done without warning, destroyed and data, with its own tag and length. */
 enum { OPERATE_DONE_BYTES = 64 };
 
-/* The bytes that a read answers with; 0 for other ops and for a read that will be refused. Needs no check before.
- */
+/* What the reply to a read of this many elements carries, 0 for other ops; to be asked before or after the check. */
 uint64_t operate_payload_bytes(const struct op *op);
 
-/* Checks, makes room, runs, and appends Done as field `field`: 0, or a status with nothing changed and nothing
- * appended. A read is gathered into the reply where it stays. */
+/* An op between its check and its Done. */
+struct operate {
+	struct call *call;
+	struct op *op;
+	size_t expected, used, mark; /* of the reply */
+};
+
+/* Checks and makes room, so that what follows cannot fail for want of it; opens Done as field `field`. 0, or a status
+ * with nothing changed and nothing appended; then the operation is over. */
+int operate_begin(struct operate *operate, struct call *call, unsigned field, struct op *op);
+/* Runs; touches the op, its local memory and its place in the reply only. 0, INVALID or CANCELLED. */
+int operate_run(struct operate *operate, struct npumem_error *error);
+/* Closes Done, or where `status` is not 0 takes it back. */
+void operate_end(struct operate *operate, int status);
+
+/* All three: 0, or a status with nothing changed and nothing appended. */
 int operate(struct call *call, unsigned field, struct op *op);
 
 #endif

@@ -82,7 +82,7 @@ static int dispatch(struct call *call, const Npumem__V1__Request *request)
 
 int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message, size_t bytes, struct buffer *out)
 {
-	struct call call = {.rpc = rpc, .session = session, .error = &rpc->error};
+	struct call call = {.rpc = rpc, .session = session, .error = &rpc->error, .prepared = &rpc->prepared};
 	const Npumem__V1__Request *request = NULL;
 	int status;
 

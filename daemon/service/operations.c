@@ -20,10 +20,12 @@ int operations_run(struct session *session, struct op *op, struct npumem_error *
 {
 	struct asker asker = access_asker(session, error);
 
-	int status = op_run(session->service->device, op, &asker);
-	if (!status)
-		op_finish(session->service->device, op);
-	return status;
+	return op_run(session->service->device, op, &asker);
+}
+
+void operations_finish(struct session *session, struct op *op)
+{
+	op_finish(session->service->device, op);
 }
 
 void operations_end(struct session *session, struct op *op)

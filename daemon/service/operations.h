@@ -18,8 +18,11 @@ int operations_check(struct session *session, struct op *op, struct npumem_error
 int operations_check_group(struct session *session, struct op *const *ops, unsigned n, unsigned base,
 			   struct npumem_error *error);
 
-/* Runs a checked operation. 0; INVALID, having written nothing, where a kernel refuses the data it found. */
+/* Runs a checked operation, on any thread. 0; INVALID or CANCELLED, having written nothing, where a kernel refuses the
+ * data it found or is no longer wanted. */
 int operations_run(struct session *session, struct op *op, struct npumem_error *error);
+/* After a run that returned 0, on the service's thread. */
+void operations_finish(struct session *session, struct op *op);
 
 /* Gives back what the check took; the op's results stay. */
 void operations_end(struct session *session, struct op *op);
