@@ -39,7 +39,7 @@ clean_up() {
 		kill -KILL "$daemon" 2>/dev/null || true
 		wait "$daemon" 2>/dev/null || true
 		if [ "$status" -ne 0 ]; then
-			sed 's/^/npumemd: /' "$work/npumemd.log" >&2
+			cat "$work/npumemd.log" >&2
 		fi
 	fi
 	rm -rf "$work"
