@@ -90,6 +90,9 @@ static int engine_ended(struct npumem *npumem, int err)
 {
 	if (npumem->ending.status)
 		return engine_break(npumem, "the daemon ended the connection: %.200s", npumem->ending.message);
+	/* The kernel says so where the daemon left requests unread. */
+	if (err == ECONNRESET || err == EPIPE)
+		err = 0;
 	if (err)
 		return engine_break(npumem, "the connection to the daemon broke: %s", strerror(err));
 	if (buffer_used(&npumem->in))

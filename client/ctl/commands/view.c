@@ -22,9 +22,10 @@ static char *words_join(const struct args *args)
 	char *text = malloc(bytes), *at = text;
 	for (unsigned i = 0; i < args->n_words && text; i++) {
 		size_t length = strlen(args->words[i]);
+		if (i)
+			*at++ = ' ';
 		memcpy(at, args->words[i], length);
 		at += length;
-		*at++ = ' ';
 	}
 	if (text)
 		*at = 0;

@@ -35,6 +35,14 @@ static int option_parse(struct args *args, int argc, char *const *argv, int at, 
 	const char *word = !strcmp(argv[at], "-h") ? "--help" : argv[at], *value = strchr(word, '=');
 	const struct option *option = option_of(args, word);
 	int length = (int)strcspn(word, "=");
+	if (!option && args->n_given && args->given[args->n_given - 1].option->optional &&
+	    !*args->given[args->n_given - 1].value) {
+		const char *before = args->given[args->n_given - 1].option->name;
+		npumem_error_set(error, NPUMEM_INVALID,
+				 "%.60s is not an option here; for %s, write %s='%.60s ...'", word, before, before,
+				 word);
+		return -1;
+	}
 	if (!option) {
 		npumem_error_set(error, NPUMEM_INVALID, "there is no option %.*s%s", length > 60 ? 60 : length,
 				 word, foreign(word) ? "" : " here");

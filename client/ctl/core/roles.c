@@ -48,11 +48,13 @@ bool roles_has_param(const struct npumem_kernel_row *row, const char *name)
 	return !strcmp(name, "rounding") || list_has(row->parameters, name);
 }
 
-/* The roles without their marks, for people. */
-static const char *roles_text(const struct npumem_kernel_row *row, char *text, size_t bytes)
+/* A list of kernels.def for people: commas, without the marks. */
+static const char *list_text(const char *list, char *text, size_t bytes)
 {
 	size_t n = 0;
-	for (const char *at = row->roles; *at && n + 2 < bytes; at++) {
+	for (const char *at = list; *at && n + 3 < bytes; at++) {
+		if (*at == ' ')
+			text[n++] = ',';
 		if (*at == '*')
 			text[n++] = 'N';
 		else if (*at != '>' && *at != '?')
@@ -65,7 +67,7 @@ static const char *roles_text(const struct npumem_kernel_row *row, char *text, s
 int roles_word(const struct npumem_kernel_row *row, const char *text, struct roles_word *word,
 	       struct npumem_error *error)
 {
-	char roles[160];
+	char roles[160], params[160];
 	size_t length = strcspn(text, "=");
 	if (!text[length] || !length || !text[length + 1])
 		return npumem_error_set(error, NPUMEM_INVALID, "\"%.60s\" is neither role=NAME nor param=value",
@@ -78,8 +80,8 @@ int roles_word(const struct npumem_kernel_row *row, const char *text, struct rol
 		if (word->is_role || roles_has_param(row, word->key))
 			return 0;
 	}
-	return npumem_error_set(
-		error, NPUMEM_INVALID, "%s has no \"%.*s\": its tensors are %s; its parameters are %s%srounding",
-		row->name, (int)(length > 40 ? 40 : length), text, roles_text(row, roles, sizeof(roles)),
-		row->parameters, *row->parameters ? " " : "");
+	return npumem_error_set(error, NPUMEM_INVALID, "%s has no \"%.*s\"; tensors: %s; parameters: %s%srounding",
+				row->name, (int)(length > 40 ? 40 : length), text,
+				list_text(row->roles, roles, sizeof(roles)),
+				list_text(row->parameters, params, sizeof(params)), *row->parameters ? ", " : "");
 }

@@ -30,6 +30,8 @@ static bool name_copy(const char *from, const char *to, char *name)
 static int bad_range(const char *text, const char *why, struct npumem_error *error)
 {
 	int length = (int)strcspn(text, ",]");
+	while (length && (text[length - 1] == ' ' || text[length - 1] == '\t'))
+		length--;
 	return npumem_error_set(error, NPUMEM_INVALID, "range \"%.*s\" %s", length > 40 ? 40 : length, text, why);
 }
 

@@ -52,10 +52,13 @@ bool table_print(struct table *table, FILE *out)
 	for (unsigned i = 0; i < table->n_cells; i++) {
 		unsigned column = i % table->n_columns;
 		bool last = column == table->n_columns - 1;
-		int pad = last && !table->right[column] ? 0 : (int)width[column];
-		if (complete)
-			fprintf(out, table->right[column] ? "%*s%s" : "%-*s%s", pad, table->cells[i],
-				last ? "\n" : "  ");
+		const char *gap = column && (!last || *table->cells[i]) ? "  " : "";
+		if (complete && table->right[column])
+			fprintf(out, "%s%*s", gap, (int)width[column], table->cells[i]);
+		else if (complete)
+			fprintf(out, "%s%-*s", gap, last ? 0 : (int)width[column], table->cells[i]);
+		if (complete && last)
+			fputc('\n', out);
 		free(table->cells[i]);
 	}
 	free(table->cells);

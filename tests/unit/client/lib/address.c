@@ -1,0 +1,118 @@
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <npumem/client.h>
+
+#include "client/lib/address.h"
+
+static struct address parsed(const char *text)
+{
+	struct address address;
+	ck_assert_int_eq(address_parse(text, &address, NULL), 0);
+	return address;
+}
+
+START_TEST(forms)
+{
+	ck_assert_str_eq(parsed("/a/b.sock").path, "/a/b.sock");
+	ck_assert_str_eq(parsed("unix:/a/b.sock").path, "/a/b.sock");
+	ck_assert(!parsed("unix:spawn:").spawn);
+	ck_assert(parsed("spawn:").spawn);
+	ck_assert_str_eq(parsed("spawn:--npus 4").options, "--npus 4");
+}
+END_TEST
+
+START_TEST(defaults)
+{
+	char directory[] = "/tmp/npumem-address-XXXXXX", path[64];
+	ck_assert_ptr_nonnull(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/npumem.sock", directory);
+	setenv("NPUMEM_SOCKET", "/from/environment", 1);
+	setenv("XDG_RUNTIME_DIR", directory, 1);
+	ck_assert_str_eq(parsed(NULL).path, "/from/environment");
+	setenv("NPUMEM_SOCKET", "spawn:", 1);
+	ck_assert(parsed(NULL).spawn);
+	unsetenv("NPUMEM_SOCKET");
+	ck_assert_str_eq(parsed(NULL).path, "/run/npumem/npumem.sock");
+	FILE *file = fopen(path, "w");
+	ck_assert_ptr_nonnull(file);
+	fclose(file);
+	ck_assert_str_eq(parsed(NULL).path, path);
+	unsetenv("XDG_RUNTIME_DIR");
+	ck_assert_str_eq(parsed(NULL).path, "/run/npumem/npumem.sock");
+	unlink(path);
+	rmdir(directory);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+	struct address address;
+	struct npumem_error error = {0};
+	char path[200];
+	memset(path, 'a', sizeof(path));
+	path[0] = '/';
+	path[108] = 0;
+	ck_assert_int_eq(address_parse(path, &address, &error), NPUMEM_INVALID);
+	ck_assert_str_eq(error.message,
+			 "a socket path of 108 bytes is longer than the 107 that a socket can have");
+	path[107] = 0;
+	ck_assert_int_eq(address_parse(path, &address, NULL), 0);
+	ck_assert_int_eq(address_parse("", &address, NULL), NPUMEM_INVALID);
+	ck_assert_int_eq(address_parse("unix:", &address, NULL), NPUMEM_INVALID);
+}
+END_TEST
+
+START_TEST(nobody_there)
+{
+	struct npumem *npumem = (void *)&npumem;
+	struct npumem_error error;
+	memset(&error, 0x55, sizeof(error));
+	ck_assert_int_eq(npumem_open("/nowhere/npumem.sock", &npumem, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_str_eq(error.message,
+			 "cannot reach a daemon at /nowhere/npumem.sock: No such file or directory");
+	ck_assert_ptr_null(npumem);
+	ck_assert_int_eq(npumem_open("/nowhere/npumem.sock", &npumem, NULL), NPUMEM_UNAVAILABLE);
+}
+END_TEST
+
+START_TEST(somebody_there)
+{
+	char directory[] = "/tmp/npumem-address-XXXXXX";
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	struct npumem *npumem;
+	struct npumem_info info;
+	struct npumem_error error;
+	ck_assert_ptr_nonnull(mkdtemp(directory));
+	snprintf(name.sun_path, sizeof(name.sun_path), "%s/s", directory);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	ck_assert_int_eq(bind(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+	ck_assert_int_eq(listen(fd, 1), 0);
+	ck_assert_int_eq(npumem_open(name.sun_path, &npumem, &error), 0);
+	ck_assert_int_ge(npumem_fd(npumem), 0);
+	close(accept(fd, NULL, NULL));
+	ck_assert_int_eq(npumem_info(npumem, &info, &error), NPUMEM_UNAVAILABLE);
+	npumem_close(npumem);
+	close(fd);
+	unlink(name.sun_path);
+	rmdir(directory);
+}
+END_TEST
+
+Suite *suite_address(void)
+{
+	Suite *suite = suite_create("client/lib/address");
+	TCase *tcase = tcase_create("address");
+	tcase_add_test(tcase, forms);
+	tcase_add_test(tcase, defaults);
+	tcase_add_test(tcase, refusals);
+	tcase_add_test(tcase, nobody_there);
+	tcase_add_test(tcase, somebody_there);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

@@ -1,0 +1,420 @@
+/* The blocking calls, each against an answer that is already there; and all of them with every allocation failing.
+ */
+#include <check.h>
+#include <pthread.h>
+
+#include "tests/unit/client/lib/peer.h"
+
+static void answer_info(const struct peer *peer, uint64_t id, int64_t n_npus)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Info info = NPUMEM__V1__INFO__INIT;
+	info.version = (char *)(uintptr_t) "1.2\033[2J3";
+	info.n_npus = n_npus;
+	info.npu_bytes = 1024;
+	info.n_banks = 4;
+	info.eu_bytes = 128;
+	info.rounding = NPUMEM__V1__ROUNDING__UP;
+	info.uid = 77;
+	response.id = id;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_INFO;
+	response.info = &info;
+	peer_answer(peer, &response);
+}
+
+START_TEST(info_is_checked)
+{
+	struct peer peer = peer_open();
+	struct npumem_info info;
+	answer_info(&peer, 1, 4);
+	ck_assert_int_eq(npumem_info(peer.npumem, &info, NULL), 0);
+	ck_assert_int_eq(info.geometry.n_npus, 4);
+	ck_assert_int_eq(info.rounding, NPUMEM_UP);
+	ck_assert_uint_eq(info.uid, 77);
+	ck_assert_str_eq(info.version, "1.2?[2J3"); /* nothing that a terminal obeys */
+	/* A geometry that the formulas could not compute with. */
+	struct npumem_error error;
+	answer_info(&peer, 2, 0);
+	ck_assert_int_eq(npumem_info(peer.npumem, &info, &error), NPUMEM_UNAVAILABLE);
+	peer_close(&peer);
+}
+END_TEST
+
+START_TEST(refusals_bring_their_fields)
+{
+	struct peer peer = peer_open();
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Field fields[2] = {NPUMEM__V1__FIELD__INIT, NPUMEM__V1__FIELD__INIT},
+			  *list[] = {&fields[0], &fields[1]};
+	struct npumem_error error;
+	fields[0].key = (char *)(uintptr_t) "largest_n";
+	fields[0].value_case = NPUMEM__V1__FIELD__VALUE_NUMBER;
+	fields[0].number = 5;
+	fields[1].key = (char *)(uintptr_t) "in_the_way";
+	fields[1].value_case = NPUMEM__V1__FIELD__VALUE_TEXT;
+	fields[1].text = (char *)(uintptr_t) "y";
+	response.id = 1;
+	response.status = NPUMEM__V1__STATUS__RESOURCE_EXHAUSTED;
+	response.message = (char *)(uintptr_t) "full";
+	response.n_fields = 2;
+	response.fields = list;
+	peer_answer(&peer, &response);
+	struct npumem_allocation allocation = {.name = "x"};
+	struct npumem_tensor tensor;
+	memset(&error, 0xaa, sizeof(error));
+	ck_assert_int_eq(npumem_alloc(peer.npumem, &allocation, 1, &tensor, &error), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_str_eq(error.message, "full");
+	ck_assert_int_eq(npumem_error_find(&error, "largest_n", 0), 5);
+	ck_assert_uint_eq(error.n_fields, 2);
+	ck_assert_str_eq(error.fields[1].text, "y");
+	/* The connection is as good as before. */
+	answer_info(&peer, 2, 4);
+	ck_assert_int_eq(npumem_info(peer.npumem, &(struct npumem_info){.uid = 0}, &error), 0);
+	ck_assert_int_eq(error.status, 0);
+	peer_close(&peer);
+}
+END_TEST
+
+START_TEST(alloc_few_and_many)
+{
+	static const unsigned counts[] = {1, 8, 9, 100};
+	struct npumem_tensor tensors[100];
+	struct npumem_allocation allocations[100] = {{.name = NULL}};
+	struct peer peer = peer_open();
+	uint64_t id = 0;
+	for (unsigned i = 0; i < 4; i++) {
+		struct told told = {.times = 0};
+		peer_allocated(&peer, ++id, counts[i]);
+		ck_assert_int_eq(npumem_alloc(peer.npumem, allocations, counts[i], tensors, NULL), 0);
+		ck_assert_uint_eq(tensors[counts[i] - 1].handle, 99 + counts[i]);
+		ck_assert_int_eq(tensors[0].place.frac_bits, 5);
+		ck_assert_int_eq(tensors[0].place.address, NPUMEM_ANY);
+		peer_allocated(&peer, ++id, counts[i]);
+		ck_assert_int_eq(
+			npumem_alloc_send(peer.npumem, allocations, counts[i], told_callback, &told, NULL), 0);
+		ck_assert_int_eq(npumem_flush(peer.npumem, NULL), 0);
+		ck_assert_uint_eq(told.n_tensors, counts[i]);
+		ck_assert_uint_eq(told.handle, 100);
+	}
+	/* Fewer tensors than were asked for. */
+	peer_allocated(&peer, ++id, 2);
+	ck_assert_int_eq(npumem_alloc(peer.npumem, allocations, 3, tensors, NULL), NPUMEM_UNAVAILABLE);
+	peer_close(&peer);
+}
+END_TEST
+
+START_TEST(places_that_cannot_be)
+{
+	for (unsigned what = 0; what < 12; what++) {
+		struct peer peer = peer_open();
+		struct peer_tensor tensor;
+		struct npumem_tensor got;
+		Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+		peer_tensor_init(&tensor, 1);
+		int64_t *const values[] = {&tensor.shape.n,
+					   &tensor.shape.c,
+					   &tensor.shape.w,
+					   &tensor.stride.w,
+					   &tensor.place.frac_bits,
+					   &tensor.place.last_w,
+					   &tensor.place.start_npu,
+					   &tensor.place.channels_per_npu,
+					   &tensor.place.bytes_per_npu};
+		if (what < 9)
+			*values[what] = what == 4 ? 128 : INT64_MAX / 2;
+		else if (what == 9)
+			tensor.place.dtype = (Npumem__V1__Dtype)99;
+		else if (what == 10)
+			tensor.place.shape = NULL;
+		else
+			tensor.shape.h = 0;
+		response.id = 1;
+		response.result_case = NPUMEM__V1__RESPONSE__RESULT_TENSOR;
+		response.tensor = &tensor.message;
+		peer_answer(&peer, &response);
+		ck_assert_int_eq(npumem_open_tensor(peer.npumem, "x", &got, NULL), NPUMEM_UNAVAILABLE);
+		peer_close(&peer);
+	}
+}
+END_TEST
+
+/* ---- whole tensors in chunks ---- */
+
+struct store {
+	struct peer *peer;
+	uint8_t *bytes; /* the tensor, as the daemon has it */
+	size_t element, largest;
+	unsigned frames, refuse_at; /* the frame to refuse, counted from 1 */
+};
+
+static void store_serve(struct store *store, const Npumem__V1__Request *request)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
+	size_t bytes;
+	if (request->call_case == NPUMEM__V1__REQUEST__CALL_WRITE) {
+		bytes = request->write->data.len;
+		memcpy(store->bytes + (size_t)request->write->first * store->element, request->write->data.data,
+		       bytes);
+	} else {
+		bytes = (size_t)request->read->count * store->element;
+		done.data.data = store->bytes + (size_t)request->read->first * store->element;
+		done.data.len = bytes;
+	}
+	store->largest = bytes > store->largest ? bytes : store->largest;
+	response.id = request->id;
+	if (++store->frames == store->refuse_at) {
+		peer_refuse(store->peer, request->id, NPUMEM_FAILED_PRECONDITION, "sealed");
+		return;
+	}
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
+	response.done = &done;
+	peer_answer(store->peer, &response);
+}
+
+/* Serves until the connection closes. */
+static void *store_thread(void *context)
+{
+	struct store *store = context;
+	char byte;
+	while (recv(store->peer->fd, &byte, 1, MSG_PEEK) == 1) {
+		Npumem__V1__Request *request = peer_request(store->peer);
+		store_serve(store, request);
+		npumem__v1__request__free_unpacked(request, NULL);
+	}
+	return NULL;
+}
+
+START_TEST(a_large_tensor_in_chunks)
+{
+	struct npumem_tensor tensor = {.handle = 1};
+	const size_t n = 9 * 1000 * 1001, bytes = 4 * n;
+	struct peer peer = peer_open();
+	struct store store = {.peer = &peer, .bytes = calloc(1, bytes), .element = 4};
+	uint32_t *to = malloc(bytes), *from = malloc(bytes);
+	pthread_t thread;
+	struct npumem_error error;
+	ck_assert(store.bytes && to && from);
+	for (size_t i = 0; i < n; i++)
+		to[i] = (uint32_t)i * 2654435761u;
+	tensor.place = (struct npumem_place){
+		.dtype = NPUMEM_INT32, .layout = NPUMEM_ALIGNED, .shape = {9, 1000, 1, 1001}, .last_w = 1001};
+	ck_assert_int_eq(pthread_create(&thread, NULL, store_thread, &store), 0);
+	ck_assert_int_eq(npumem_write(peer.npumem, &tensor, to, bytes, NULL), 0);
+	ck_assert_int_eq(memcmp(store.bytes, to, bytes), 0);
+	ck_assert_int_eq(npumem_read(peer.npumem, &tensor, from, bytes, NULL, NULL), 0);
+	ck_assert_int_eq(memcmp(from, to, bytes), 0);
+	ck_assert_uint_gt(store.frames, 8);
+	ck_assert_uint_le(store.largest, 8 << 20);
+	/* The first refusal is what is told, and nothing stays in flight. */
+	store.refuse_at = store.frames + 7;
+	ck_assert_int_eq(npumem_write(peer.npumem, &tensor, to, bytes, &error), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_str_eq(error.message, "sealed");
+	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);
+	ck_assert_int_eq(npumem_write(peer.npumem, &tensor, to, bytes - 1, &error), NPUMEM_INVALID);
+	ck_assert_str_eq(error.message, "an array of 36035999 bytes for a tensor of 36036000");
+	npumem_close(peer.npumem);
+	pthread_join(thread, NULL);
+	close(peer.fd);
+	free(store.bytes);
+	free(to);
+	free(from);
+}
+END_TEST
+
+START_TEST(a_short_answer_to_a_read)
+{
+	struct peer peer = peer_open();
+	struct npumem_tensor tensor = {.handle = 1};
+	uint8_t data[24];
+	tensor.place = (struct npumem_place){.dtype = NPUMEM_INT8, .shape = {1, 2, 3, 4}, .last_w = 4};
+	peer_done(&peer, 1, 0);
+	ck_assert_int_eq(npumem_read(peer.npumem, &tensor, data, sizeof(data), NULL, NULL), NPUMEM_UNAVAILABLE);
+	peer_close(&peer);
+}
+END_TEST
+
+/* ---- submit ---- */
+
+START_TEST(submit_tells_what_ran)
+{
+	struct peer peer = peer_open();
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
+	Npumem__V1__Done first = NPUMEM__V1__DONE__INIT, second = NPUMEM__V1__DONE__INIT,
+			 *list[] = {&first, &second};
+	struct npumem_operand in = {"in", 5};
+	uint8_t data[4] = {0}, read[] = {1, 2, 3, 4};
+	struct npumem_operation operations[] = {
+		{.kind = NPUMEM_OP_RUN, .kernel = "conv2d", .operands = &in, .n_operands = 1},
+		{.kind = NPUMEM_OP_READ, .handle = 1, .data = data, .bytes = 4},
+		{.kind = NPUMEM_OP_FILL, .handle = 2, .value = -3, .group = 1},
+		{.kind = NPUMEM_OP_COPY, .handle = 2, .source = 3, .group = 1},
+	};
+	struct npumem_done done[4];
+	struct npumem_error error;
+	unsigned n_ran;
+	first.macs = 9;
+	second.data.data = read;
+	second.data.len = 4;
+	submitted.n_done = 2;
+	submitted.done = list;
+	response.id = 1;
+	response.status = NPUMEM__V1__STATUS__ABORTED;
+	response.message = (char *)(uintptr_t) "they conflict";
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED;
+	response.submitted = &submitted;
+	peer_answer(&peer, &response);
+	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 4, done, &n_ran, &error), NPUMEM_ABORTED);
+	ck_assert_uint_eq(n_ran, 2);
+	ck_assert_int_eq(done[0].macs, 9);
+	ck_assert_int_eq(data[3], 4);
+	Npumem__V1__Request *request = peer_request(&peer);
+	ck_assert_uint_eq(request->submit->n_operations, 4);
+	ck_assert_int_eq(request->submit->operations[0]->run->operands[0]->tensor->handle, 5);
+	ck_assert_int_eq(request->submit->operations[2]->fill->integer, -3);
+	ck_assert_uint_eq(request->submit->operations[3]->group, 1);
+	ck_assert_uint_eq(request->submit->operations[3]->copy->source->handle, 3);
+	npumem__v1__request__free_unpacked(request, NULL);
+	operations[1].kind = 0;
+	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 4, NULL, NULL, &error), NPUMEM_INVALID);
+	peer_close(&peer);
+}
+END_TEST
+
+/* ---- every allocation failing ---- */
+
+struct failing {
+	unsigned calls, fail_at; /* counted from 1; 0: none */
+	long live;
+};
+
+static void *failing_resize(void *ctx, void *old, size_t bytes)
+{
+	struct failing *failing = ctx;
+	if (!bytes) {
+		failing->live--;
+		free(old);
+		return NULL;
+	}
+	if (++failing->calls == failing->fail_at)
+		return NULL;
+	failing->live += !old;
+	return realloc(old, bytes);
+}
+
+static void answer_list(const struct peer *peer, uint64_t id)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__List list = NPUMEM__V1__LIST__INIT;
+	struct peer_tensor tensor;
+	Npumem__V1__Tensor *tensors[] = {&tensor.message};
+	peer_tensor_init(&tensor, 1);
+	list.n_tensors = 1;
+	list.tensors = tensors;
+	response.id = id;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_LIST;
+	response.list = &list;
+	peer_answer(peer, &response);
+}
+
+static void answer_compacted(const struct peer *peer, uint64_t id)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Compacted compacted = NPUMEM__V1__COMPACTED__INIT;
+	Npumem__V1__Move move = NPUMEM__V1__MOVE__INIT, *moves[] = {&move};
+	compacted.n_moves = 1;
+	compacted.moves = moves;
+	response.id = id;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_COMPACTED;
+	response.compacted = &compacted;
+	peer_answer(peer, &response);
+}
+
+static void answer_submitted(const struct peer *peer, uint64_t id)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
+	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT, *list[] = {&done};
+	submitted.n_done = 1;
+	submitted.done = list;
+	response.id = id;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED;
+	response.submitted = &submitted;
+	peer_answer(peer, &response);
+}
+
+/* One of everything that takes memory; stops at the first that fails, and returns its status. */
+static int everything(struct peer *peer, struct failing *failing)
+{
+	struct npumem_allocation allocations[20] = {{.name = NULL}};
+	struct npumem_operation operation = {.kind = NPUMEM_OP_FILL, .handle = 1};
+	struct npumem_tensor tensors[20], *listed = NULL;
+	struct npumem_move *moves = NULL;
+	struct told told = {.times = 0};
+	unsigned n;
+	peer_allocated(peer, 1, 20);
+	int status = npumem_alloc(peer->npumem, allocations, 20, tensors, NULL);
+	if (status)
+		return status;
+	peer_allocated(peer, 2, 20);
+	status = npumem_alloc_send(peer->npumem, allocations, 20, told_callback, &told, NULL);
+	bool sent = !status;
+	if (sent)
+		status = npumem_flush(peer->npumem, NULL);
+	ck_assert_int_eq(told.times, sent);
+	ck_assert(!sent || told.status == status);
+	if (status)
+		return status;
+	answer_list(peer, 3);
+	status = npumem_list(peer->npumem, &listed, &n, NULL);
+	ck_assert_int_eq(status == 0, listed != NULL);
+	failing->live -= listed != NULL; /* it is the caller's, to free() */
+	free(listed);
+	if (status)
+		return status;
+	answer_compacted(peer, 4);
+	status = npumem_compact(peer->npumem, true, &moves, &n, NULL);
+	ck_assert_int_eq(status == 0, moves != NULL);
+	failing->live -= moves != NULL;
+	free(moves);
+	if (status)
+		return status;
+	answer_submitted(peer, 5);
+	return npumem_submit(peer->npumem, &operation, 1, NULL, &n, NULL);
+}
+
+START_TEST(every_allocation_may_fail)
+{
+	int status = NPUMEM_UNAVAILABLE;
+	for (unsigned i = 1; status; i++) {
+		struct failing failing = {.fail_at = i};
+		const struct memory memory = {failing_resize, &failing};
+		struct peer peer = peer_open_with(&memory);
+		if (peer.npumem)
+			status = everything(&peer, &failing);
+		ck_assert(!status || status == NPUMEM_RESOURCE_EXHAUSTED || status == NPUMEM_UNAVAILABLE);
+		peer_close(&peer);
+		ck_assert_int_eq(failing.live, 0);
+		ck_assert_uint_lt(i, 1000);
+		ck_assert(status || failing.calls < i);
+	}
+}
+END_TEST
+
+Suite *suite_calls(void)
+{
+	Suite *suite = suite_create("client/lib/calls");
+	TCase *tcase = tcase_create("calls");
+	tcase_set_timeout(tcase, 30);
+	tcase_add_test(tcase, info_is_checked);
+	tcase_add_test(tcase, refusals_bring_their_fields);
+	tcase_add_test(tcase, alloc_few_and_many);
+	tcase_add_test(tcase, places_that_cannot_be);
+	tcase_add_test(tcase, a_large_tensor_in_chunks);
+	tcase_add_test(tcase, a_short_answer_to_a_read);
+	tcase_add_test(tcase, submit_tells_what_ran);
+	tcase_add_test(tcase, every_allocation_may_fail);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

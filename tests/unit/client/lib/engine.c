@@ -1,0 +1,436 @@
+#include <check.h>
+#include <pthread.h>
+
+#include "tests/unit/client/lib/peer.h"
+
+static const struct npumem_operand operands[] = {{"in", 1}, {"weights", 2}, {"out", 3}};
+
+static int send_run(struct peer *peer, struct told *told)
+{
+	return npumem_run_send(peer->npumem, "conv2d", operands, 3, NULL, 0, told_callback, told, NULL);
+}
+
+START_TEST(a_request_is_a_frame_with_its_id)
+{
+	struct peer peer = peer_open();
+	struct told told = {.times = 0};
+	struct npumem_param param = {.number = NPUMEM_PARAM_STRIDE, .n_values = 2, .values = {1, 2}};
+	ck_assert_int_eq(
+		npumem_run_send(peer.npumem, "conv2d", operands, 3, &param, 1, told_callback, &told, NULL), 0);
+	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 1);
+	ck_assert(npumem_wants_write(peer.npumem));
+	ck_assert_int_eq(npumem_process(peer.npumem, NULL), 0);
+	ck_assert(!npumem_wants_write(peer.npumem));
+	Npumem__V1__Request *request = peer_request(&peer);
+	ck_assert_uint_eq(request->id, 1);
+	ck_assert_int_eq(request->call_case, NPUMEM__V1__REQUEST__CALL_RUN);
+	ck_assert_int_eq(request->run->kernel, NPUMEM_KERNEL_CONV2D);
+	ck_assert_uint_eq(request->run->n_operands, 3);
+	ck_assert_str_eq(request->run->operands[2]->role, "out");
+	ck_assert_uint_eq(request->run->operands[2]->tensor->handle, 3);
+	ck_assert_int_eq(request->run->params[0]->values[1], 2);
+	npumem__v1__request__free_unpacked(request, NULL);
+	peer_done(&peer, 1, 42);
+	ck_assert_int_eq(told.times, 0);
+	ck_assert_int_eq(npumem_process(peer.npumem, NULL), 0);
+	ck_assert_int_eq(told.times, 1);
+	ck_assert_int_eq(told.macs, 42);
+	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);
+	peer_close(&peer);
+}
+END_TEST
+
+START_TEST(answers_may_come_in_any_order)
+{
+	struct peer peer = peer_open();
+	struct told told[150] = {{0}};
+	for (unsigned i = 0; i < 150; i++)
+		ck_assert_int_eq(send_run(&peer, &told[i]), 0);
+	for (unsigned i = 150; i > 0; i--)
+		peer_done(&peer, i, i);
+	ck_assert_int_eq(npumem_flush(peer.npumem, NULL), 0);
+	for (unsigned i = 0; i < 150; i++) {
+		ck_assert_int_eq(told[i].times, 1);
+		ck_assert_int_eq(told[i].macs, i + 1);
+	}
+	peer_close(&peer);
+}
+END_TEST
+
+/* Whatever ends a connection, every callback is called once, in the order sent, with the reason. */
+static void expect_over(struct peer *peer, struct told *told, unsigned n, const char *why)
+{
+	struct npumem_error error = {0};
+	int status = 0;
+	for (unsigned i = 0; i < 3 && !status; i++)
+		status = npumem_process(peer->npumem, &error);
+	ck_assert_int_eq(status, NPUMEM_UNAVAILABLE);
+	ck_assert_msg(strstr(error.message, why) != NULL, "\"%s\" does not say \"%s\"", error.message, why);
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert_int_eq(told[i].times, 1);
+		ck_assert_int_eq(told[i].status, NPUMEM_UNAVAILABLE);
+		ck_assert(!i || told[i].order > told[i - 1].order);
+		ck_assert_str_eq(told[i].message, error.message);
+	}
+	ck_assert_uint_eq(npumem_in_flight(peer->npumem), 0);
+	ck_assert_int_eq(send_run(peer, told), NPUMEM_UNAVAILABLE);
+	ck_assert_int_eq(npumem_stat(peer->npumem, &(struct npumem_stat){0}, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_int_eq(told[0].times, 1);
+	peer_close(peer);
+}
+
+START_TEST(a_close_is_told_to_all)
+{
+	struct peer peer = peer_open();
+	struct told told[100] = {{0}};
+	for (unsigned i = 0; i < 100; i++)
+		ck_assert_int_eq(send_run(&peer, &told[i]), 0);
+	ck_assert_int_eq(npumem_process(peer.npumem, NULL), 0);
+	close(peer.fd);
+	peer.fd = -1;
+	expect_over(&peer, told, 100, "closed the connection");
+}
+END_TEST
+
+START_TEST(the_daemons_reason_is_told)
+{
+	struct peer peer = peer_open();
+	struct told told = {.times = 0};
+	ck_assert_int_eq(send_run(&peer, &told), 0);
+	peer_refuse(&peer, 0, NPUMEM_RESOURCE_EXHAUSTED, "too many sessions");
+	close(peer.fd);
+	peer.fd = -1;
+	expect_over(&peer, &told, 1, "too many sessions");
+}
+END_TEST
+
+START_TEST(a_truncated_answer_at_every_byte)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
+	size_t n;
+	done.warning = (char *)(uintptr_t) "some bytes were never written";
+	done.macs = 123456789;
+	response.id = 1;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
+	response.done = &done;
+	uint8_t *frame = peer_frame(&response, &n);
+	for (size_t cut = 1; cut < n; cut++) {
+		struct peer peer = peer_open();
+		struct told told = {.times = 0};
+		ck_assert_int_eq(send_run(&peer, &told), 0);
+		peer_write(&peer, frame, cut);
+		ck_assert_int_eq(npumem_process(peer.npumem, NULL), 0);
+		ck_assert_int_eq(told.times, 0);
+		close(peer.fd);
+		peer.fd = -1;
+		expect_over(&peer, &told, 1, "in the middle of an answer");
+	}
+	free(frame);
+}
+END_TEST
+
+START_TEST(an_answer_byte_by_byte)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
+	struct peer peer = peer_open();
+	struct told told = {.times = 0};
+	size_t n;
+	done.macs = 7;
+	response.id = 1;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
+	response.done = &done;
+	uint8_t *frame = peer_frame(&response, &n);
+	ck_assert_int_eq(send_run(&peer, &told), 0);
+	for (size_t i = 0; i < n; i++) {
+		ck_assert_int_eq(told.times, 0);
+		peer_write(&peer, frame + i, 1);
+		ck_assert_int_eq(npumem_process(peer.npumem, NULL), 0);
+	}
+	ck_assert_int_eq(told.times, 1);
+	ck_assert_int_eq(told.macs, 7);
+	free(frame);
+	peer_close(&peer);
+}
+END_TEST
+
+static void expect_garbage(const char *bytes, size_t n, const char *why)
+{
+	struct peer peer = peer_open();
+	struct told told = {.times = 0};
+	ck_assert_int_eq(send_run(&peer, &told), 0);
+	peer_write(&peer, bytes, n);
+	expect_over(&peer, &told, 1, why);
+}
+
+START_TEST(garbage_is_unavailable)
+{
+	expect_garbage("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11, "not a message");
+	expect_garbage("\x81\x80\x80\x08zz", 6, "more than 16777216 bytes");
+	expect_garbage("\x03\xff\xff\xff", 4, "cannot be read");
+	expect_garbage("\x02\x0a\x7f", 3, "cannot be read");
+	/* "H" announces 72 bytes. */
+	expect_garbage("HTTP/1.1 400 Bad Request: this port is not what you think it is, go away now.....", 80,
+		       "cannot be read");
+}
+END_TEST
+
+START_TEST(an_id_never_sent)
+{
+	struct peer peer = peer_open();
+	struct told told = {.times = 0};
+	ck_assert_int_eq(send_run(&peer, &told), 0);
+	peer_done(&peer, 77, 0);
+	expect_over(&peer, &told, 1, "answered request 77");
+}
+END_TEST
+
+START_TEST(an_id_answered_twice)
+{
+	struct peer peer = peer_open();
+	struct told told[2] = {{0}};
+	ck_assert_int_eq(send_run(&peer, &told[0]), 0);
+	ck_assert_int_eq(send_run(&peer, &told[1]), 0);
+	peer_done(&peer, 1, 1);
+	peer_done(&peer, 1, 1);
+	expect_over(&peer, &told[1], 1, "answered request 1");
+	ck_assert_int_eq(told[0].times, 1);
+	ck_assert_int_eq(told[0].status, 0);
+}
+END_TEST
+
+START_TEST(an_answer_of_another_kind)
+{
+	struct peer peer = peer_open();
+	struct told told = {.times = 0};
+	ck_assert_int_eq(send_run(&peer, &told), 0);
+	peer_allocated(&peer, 1, 1);
+	expect_over(&peer, &told, 1, "makes no sense");
+}
+END_TEST
+
+START_TEST(a_daemon_going_down)
+{
+	struct peer peer = peer_open();
+	struct told told[2] = {{0}};
+	ck_assert_int_eq(send_run(&peer, &told[0]), 0);
+	ck_assert_int_eq(send_run(&peer, &told[1]), 0);
+	peer_refuse(&peer, 1, NPUMEM_UNAVAILABLE, "going down");
+	expect_over(&peer, told, 2, "going down");
+}
+END_TEST
+
+START_TEST(events_and_unknown_statuses_do_no_harm)
+{
+	struct peer peer = peer_open();
+	struct told told = {.times = 0};
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Event event = NPUMEM__V1__EVENT__INIT;
+	event.kind = (char *)(uintptr_t) "from a later version";
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT;
+	response.event = &event;
+	ck_assert_int_eq(send_run(&peer, &told), 0);
+	peer_answer(&peer, &response);
+	peer_refuse(&peer, 1, 99, "");
+	ck_assert_int_eq(npumem_process(peer.npumem, NULL), 0);
+	ck_assert_int_eq(told.times, 1);
+	ck_assert_int_eq(told.status, NPUMEM_INTERNAL);
+	ck_assert_str_eq(told.message, "the daemon gave no reason (status 99)");
+	peer_close(&peer);
+}
+END_TEST
+
+/* xorshift: the same bytes in every run. */
+static uint32_t random_next(uint32_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 17;
+	return *state ^= *state << 5;
+}
+
+START_TEST(damaged_answers_never_crash)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Allocated allocated = NPUMEM__V1__ALLOCATED__INIT;
+	struct peer_tensor tensors[6];
+	Npumem__V1__Tensor *list[6];
+	uint32_t state = 1;
+	size_t n;
+	for (unsigned i = 0; i < 6; i++) {
+		peer_tensor_init(&tensors[i], i + 1);
+		list[i] = &tensors[i].message;
+	}
+	allocated.n_tensors = 6;
+	allocated.tensors = list;
+	response.id = 1;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_ALLOCATED;
+	response.allocated = &allocated;
+	uint8_t *frame = peer_frame(&response, &n);
+	for (unsigned round = 0; round < 2000; round++) {
+		struct npumem_allocation allocations[6] = {{.name = "x"}};
+		struct peer peer = peer_open();
+		struct told told = {.times = 0};
+		uint8_t damaged[2048];
+		ck_assert_uint_lt(n, sizeof(damaged));
+		memcpy(damaged, frame, n);
+		for (unsigned i = 0; i < 1 + round % 3; i++)
+			damaged[random_next(&state) % n] = (uint8_t)random_next(&state);
+		ck_assert_int_eq(npumem_alloc_send(peer.npumem, allocations, 6, told_callback, &told, NULL), 0);
+		peer_write(&peer, damaged, n);
+		close(peer.fd);
+		peer.fd = -1;
+		for (unsigned i = 0; i < 4; i++)
+			npumem_process(peer.npumem, NULL);
+		ck_assert_int_eq(told.times, 1);
+		ck_assert(told.status || told.n_tensors == 6);
+		peer_close(&peer);
+	}
+	free(frame);
+}
+END_TEST
+
+/* ---- callbacks ---- */
+
+struct chain {
+	struct peer *peer;
+	unsigned left;
+	int inner; /* what waiting inside a callback gave */
+};
+
+static void chain_next(void *context, const struct npumem_answer *answer)
+{
+	struct chain *chain = context;
+	ck_assert_int_eq(answer->status, 0);
+	chain->inner = npumem_info(chain->peer->npumem, &(struct npumem_info){.uid = 0}, NULL);
+	if (chain->left--)
+		ck_assert_int_eq(npumem_run_send(chain->peer->npumem, "conv2d", operands, 3, NULL, 0, chain_next,
+						 chain, NULL),
+				 0);
+}
+
+START_TEST(a_callback_may_send_but_not_wait)
+{
+	struct peer peer = peer_open();
+	struct chain chain = {.peer = &peer, .left = 100};
+	ck_assert_int_eq(npumem_run_send(peer.npumem, "conv2d", operands, 3, NULL, 0, chain_next, &chain, NULL),
+			 0);
+	for (unsigned i = 1; i <= 101; i++)
+		peer_done(&peer, i, 0);
+	ck_assert_int_eq(npumem_flush(peer.npumem, NULL), 0);
+	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);
+	ck_assert_int_eq(chain.inner, NPUMEM_INVALID);
+	peer_close(&peer);
+}
+END_TEST
+
+static void send_again(void *context, const struct npumem_answer *answer)
+{
+	struct peer *peer = context;
+	ck_assert_int_eq(answer->status, NPUMEM_CANCELLED);
+	ck_assert_int_ne(npumem_run_send(peer->npumem, "conv2d", operands, 3, NULL, 0, send_again, peer, NULL), 0);
+}
+
+START_TEST(closing_cancels_what_waits)
+{
+	struct peer peer = peer_open();
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_int_eq(
+			npumem_run_send(peer.npumem, "conv2d", operands, 3, NULL, 0, send_again, &peer, NULL), 0);
+	peer_close(&peer);
+	npumem_close(NULL);
+}
+END_TEST
+
+/* ---- both directions full ---- */
+
+/* Answers every read with a mebibyte before it looks at the next request: a daemon that does not read while it
+ * cannot write. */
+static void *slow_daemon(void *context)
+{
+	const struct peer *peer = context;
+	static uint8_t data[1 << 20];
+	for (unsigned i = 0; i < 64; i++) {
+		Npumem__V1__Request *request = peer_request(peer);
+		Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+		Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
+		if (request->call_case == NPUMEM__V1__REQUEST__CALL_READ) {
+			done.data.data = data;
+			done.data.len = sizeof(data);
+		}
+		response.id = request->id;
+		response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
+		response.done = &done;
+		peer_answer(peer, &response);
+		npumem__v1__request__free_unpacked(request, NULL);
+	}
+	return NULL;
+}
+
+START_TEST(full_buffers_do_not_deadlock)
+{
+	struct peer peer = peer_open();
+	static struct told told[64];
+	static uint8_t data[1 << 20];
+	pthread_t thread;
+	ck_assert_int_eq(pthread_create(&thread, NULL, slow_daemon, &peer), 0);
+	for (unsigned i = 0; i < 64; i++) {
+		int status =
+			i % 2 ? npumem_write_send(peer.npumem, 1, 0, data, sizeof(data), told_callback, &told[i],
+						  NULL)
+			      : npumem_read_send(peer.npumem, 1, 0, sizeof(data), told_callback, &told[i], NULL);
+		ck_assert_int_eq(status, 0);
+	}
+	ck_assert_int_eq(npumem_flush(peer.npumem, NULL), 0);
+	pthread_join(thread, NULL);
+	for (unsigned i = 0; i < 64; i++) {
+		ck_assert_int_eq(told[i].times, 1);
+		ck_assert_uint_eq(told[i].bytes, i % 2 ? 0 : sizeof(data));
+	}
+	peer_close(&peer);
+}
+END_TEST
+
+START_TEST(a_request_over_the_cap_is_refused_here)
+{
+	struct peer peer = peer_open();
+	struct told told = {.times = 0};
+	struct npumem_error error;
+	size_t bytes = (size_t)16 << 20;
+	void *data = calloc(1, bytes);
+	ck_assert_ptr_nonnull(data);
+	ck_assert_int_eq(npumem_write_send(peer.npumem, 1, 0, data, bytes, told_callback, &told, &error),
+			 NPUMEM_INVALID);
+	ck_assert_ptr_nonnull(strstr(error.message, "16777216"));
+	ck_assert_int_eq(told.times, 0);
+	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);
+	free(data);
+	peer_close(&peer);
+}
+END_TEST
+
+Suite *suite_engine(void)
+{
+	Suite *suite = suite_create("client/lib/engine");
+	TCase *tcase = tcase_create("engine");
+	tcase_set_timeout(tcase, 30);
+	tcase_add_test(tcase, a_request_is_a_frame_with_its_id);
+	tcase_add_test(tcase, answers_may_come_in_any_order);
+	tcase_add_test(tcase, a_close_is_told_to_all);
+	tcase_add_test(tcase, the_daemons_reason_is_told);
+	tcase_add_test(tcase, a_truncated_answer_at_every_byte);
+	tcase_add_test(tcase, an_answer_byte_by_byte);
+	tcase_add_test(tcase, garbage_is_unavailable);
+	tcase_add_test(tcase, an_id_never_sent);
+	tcase_add_test(tcase, an_id_answered_twice);
+	tcase_add_test(tcase, an_answer_of_another_kind);
+	tcase_add_test(tcase, a_daemon_going_down);
+	tcase_add_test(tcase, events_and_unknown_statuses_do_no_harm);
+	tcase_add_test(tcase, damaged_answers_never_crash);
+	tcase_add_test(tcase, a_callback_may_send_but_not_wait);
+	tcase_add_test(tcase, closing_cancels_what_waits);
+	tcase_add_test(tcase, full_buffers_do_not_deadlock);
+	tcase_add_test(tcase, a_request_over_the_cap_is_refused_here);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

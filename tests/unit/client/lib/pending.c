@@ -1,0 +1,76 @@
+#include <check.h>
+#include <stdlib.h>
+
+#include "client/lib/pending.h"
+
+START_TEST(any_order_of_adding_and_taking)
+{
+	struct pending_table table = {0};
+	struct pending taken;
+	bool in[2000] = {false};
+	uint32_t state = 7;
+	uint64_t next = 1;
+	unsigned used = 0;
+	for (unsigned step = 0; step < 5000; step++) {
+		state = state * 1664525 + 1013904223;
+		if (next < 2000 && (state >> 16) % 3) {
+			ck_assert_int_eq(pending_reserve(&table, &memory_libc), 0);
+			pending_add(&table, &(struct pending){.id = next, .n = (unsigned)next});
+			in[next++] = true;
+			used++;
+			continue;
+		}
+		uint64_t id = (state >> 8) % 2000;
+		bool found = pending_take(&table, id, &taken);
+		ck_assert_int_eq(found, in[id]);
+		if (found) {
+			ck_assert_uint_eq(taken.id, id);
+			ck_assert_uint_eq(taken.n, id);
+			in[id] = false;
+			used--;
+		}
+		ck_assert_uint_eq(table.used, used);
+	}
+	ck_assert_uint_gt(used, 0);
+	unsigned n;
+	struct pending *all = pending_take_all(&table, &n);
+	ck_assert_uint_eq(n, used);
+	for (unsigned i = 0; i < n; i++) {
+		ck_assert(in[all[i].id]);
+		ck_assert(!i || all[i].id > all[i - 1].id);
+	}
+	free(all);
+	ck_assert_uint_eq(table.used, 0);
+	ck_assert(!pending_take(&table, 1, &taken));
+	pending_deinit(&table, &memory_libc);
+}
+END_TEST
+
+/* One request that stays open must not make the table grow with those that come and go. */
+START_TEST(a_long_request_costs_no_memory)
+{
+	struct pending_table table = {0};
+	struct pending taken;
+	ck_assert_int_eq(pending_reserve(&table, &memory_libc), 0);
+	pending_add(&table, &(struct pending){.id = 1});
+	unsigned slots = table.n_slots;
+	for (uint64_t id = 2; id < 100000; id++) {
+		ck_assert_int_eq(pending_reserve(&table, &memory_libc), 0);
+		pending_add(&table, &(struct pending){.id = id});
+		ck_assert(pending_take(&table, id, &taken));
+	}
+	ck_assert_uint_eq(table.n_slots, slots);
+	ck_assert(pending_take(&table, 1, &taken));
+	pending_deinit(&table, &memory_libc);
+}
+END_TEST
+
+Suite *suite_pending(void)
+{
+	Suite *suite = suite_create("client/lib/pending");
+	TCase *tcase = tcase_create("pending");
+	tcase_add_test(tcase, any_order_of_adding_and_taking);
+	tcase_add_test(tcase, a_long_request_costs_no_memory);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

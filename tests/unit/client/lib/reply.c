@@ -1,0 +1,56 @@
+#include <check.h>
+#include <string.h>
+
+#include "client/lib/reply.h"
+
+START_TEST(text_is_cut_and_cleaned)
+{
+	char to[8];
+	reply_text("short", to, sizeof(to));
+	ck_assert_str_eq(to, "short");
+	reply_text("a\nb\tc\033d", to, sizeof(to));
+	ck_assert_str_eq(to, "a?b?c?d");
+	reply_text("far too long", to, sizeof(to));
+	ck_assert_str_eq(to, "far too");
+	reply_text(NULL, to, sizeof(to));
+	ck_assert_str_eq(to, "");
+}
+END_TEST
+
+START_TEST(more_than_there_is_room_for)
+{
+	Npumem__V1__Done message = NPUMEM__V1__DONE__INIT;
+	Npumem__V1__Destroyed one = NPUMEM__V1__DESTROYED__INIT, *list[100];
+	struct npumem_done done;
+	one.total_bytes = 5;
+	for (unsigned i = 0; i < 100; i++)
+		list[i] = &one;
+	message.n_destroyed = 100;
+	message.destroyed = list;
+	reply_done(&message, &done);
+	ck_assert_uint_eq(done.n_destroyed, NPUMEM_DESTROYED_MAX);
+	ck_assert_int_eq(done.destroyed[NPUMEM_DESTROYED_MAX - 1].total_bytes, 5);
+}
+END_TEST
+
+START_TEST(a_tensor_that_may_not_be_seen)
+{
+	Npumem__V1__Tensor message = NPUMEM__V1__TENSOR__INIT;
+	struct npumem_tensor tensor;
+	message.uid = 5;
+	ck_assert_int_eq(reply_tensor(&message, &tensor), 0);
+	ck_assert_int_eq(tensor.place.dtype, 0);
+	ck_assert_uint_eq(tensor.uid, 5);
+}
+END_TEST
+
+Suite *suite_reply(void)
+{
+	Suite *suite = suite_create("client/lib/reply");
+	TCase *tcase = tcase_create("reply");
+	tcase_add_test(tcase, text_is_cut_and_cleaned);
+	tcase_add_test(tcase, more_than_there_is_room_for);
+	tcase_add_test(tcase, a_tensor_that_may_not_be_seen);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

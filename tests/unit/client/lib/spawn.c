@@ -1,0 +1,102 @@
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <npumem/client.h>
+
+static char directory[] = "/tmp/npumem-spawn-XXXXXX", program[64];
+
+/* A shell script that stands for the daemon. */
+static void script(const char *text)
+{
+	if (!*program) {
+		ck_assert_ptr_nonnull(mkdtemp(directory));
+		snprintf(program, sizeof(program), "%s/npumemd", directory);
+	}
+	FILE *file = fopen(program, "w");
+	ck_assert_ptr_nonnull(file);
+	fprintf(file, "#!/bin/sh\n%s\n", text);
+	fclose(file);
+	ck_assert_int_eq(chmod(program, 0700), 0);
+	setenv("NPUMEMD", program, 1);
+}
+
+static void cleanup(void)
+{
+	unlink(program);
+	rmdir(directory);
+}
+
+START_TEST(a_refusal_to_start_is_quoted)
+{
+	struct npumem *npumem;
+	struct npumem_error error;
+	script("echo 'npumemd: starting' >&2\necho \"npumemd: no option $3 here\" >&2\nexit 2");
+	ck_assert_int_eq(npumem_open("spawn:--wrong  --thing", &npumem, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_str_eq(error.message, "the private daemon did not start: npumemd: no option --wrong here");
+	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+	cleanup();
+}
+END_TEST
+
+START_TEST(a_silent_end)
+{
+	struct npumem *npumem;
+	struct npumem_error error;
+	script("exit 0");
+	ck_assert_int_eq(npumem_open("spawn:", &npumem, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_str_eq(error.message, "the private daemon did not start: the daemon closed the connection");
+	cleanup();
+}
+END_TEST
+
+/* The child has its socket as fd 3, nothing on stdin, and takes no part in our stdout. */
+START_TEST(what_the_child_is_given)
+{
+	struct npumem *npumem;
+	struct npumem_error error;
+	script("[ \"$1 $2\" = '--fd 3' ] && [ -S /proc/self/fd/3 ] && ! read line && echo gone && echo right >&2");
+	ck_assert_int_eq(npumem_open("spawn:", &npumem, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_str_eq(error.message, "the private daemon did not start: right");
+	cleanup();
+}
+END_TEST
+
+START_TEST(more_on_stderr_than_is_kept)
+{
+	struct npumem *npumem;
+	struct npumem_error error;
+	script("i=0; while [ $i -lt 3000 ]; do echo 'a line of some forty bytes, to fill it up' >&2; i=$((i + "
+	       "1)); done");
+	ck_assert_int_eq(npumem_open("spawn:", &npumem, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_ptr_nonnull(strstr(error.message, "a line of"));
+	cleanup();
+}
+END_TEST
+
+START_TEST(no_such_program)
+{
+	struct npumem *npumem;
+	struct npumem_error error;
+	setenv("NPUMEMD", "/nowhere/npumemd", 1);
+	ck_assert_int_eq(npumem_open("spawn:", &npumem, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_ptr_nonnull(strstr(error.message, "/nowhere/npumemd: No such file or directory"));
+}
+END_TEST
+
+Suite *suite_spawn(void)
+{
+	Suite *suite = suite_create("client/lib/spawn");
+	TCase *tcase = tcase_create("spawn");
+	tcase_add_test(tcase, a_refusal_to_start_is_quoted);
+	tcase_add_test(tcase, a_silent_end);
+	tcase_add_test(tcase, what_the_child_is_given);
+	tcase_add_test(tcase, more_on_stderr_than_is_kept);
+	tcase_add_test(tcase, no_such_program);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
