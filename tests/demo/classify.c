@@ -253,7 +253,7 @@ int main(int argc, char **argv)
 	if (fclose(results) != 0 && status == 0)
 		status = npumem_error_set(&error, NPUMEM_INTERNAL, "the results cannot be written");
 	if (status == 0)
-		printf("classify %s, process %zu of %zu: %u digits in batches of %d, %u right; "
+		printf("  classify %s, process %zu of %zu: %u digits in batches of %d, %u right; "
 		       "%lld outputs saturated, %lld accumulators wrapped\n",
 		       classify.model.format, k + 1, n, classify.n_digits, BATCH, classify.n_right,
 		       (long long)classify.saturated, (long long)classify.wrapped);

@@ -23,6 +23,20 @@ export NPUMEM_SOCKET=$work/npumem.sock
 daemon=
 workers=()
 
+# stop_daemon: its exit status; 137 where it had to be killed.
+stop_daemon() {
+	local process=$daemon status=0
+	daemon=
+	kill "$process" 2>/dev/null || true
+	for _ in $(seq 100); do
+		kill -0 "$process" 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -KILL "$process" 2>/dev/null || true
+	wait "$process" || status=$?
+	return "$status"
+}
+
 # Ends what this script started, and nothing else.
 clean_up() {
 	local status=$?
@@ -31,16 +45,10 @@ clean_up() {
 		kill "${workers[@]}" 2>/dev/null || true
 	fi
 	if [ -n "$daemon" ]; then
-		kill "$daemon" 2>/dev/null || true
-		for _ in $(seq 100); do
-			kill -0 "$daemon" 2>/dev/null || break
-			sleep 0.1
-		done
-		kill -KILL "$daemon" 2>/dev/null || true
-		wait "$daemon" 2>/dev/null || true
-		if [ "$status" -ne 0 ]; then
-			cat "$work/npumemd.log" >&2
-		fi
+		stop_daemon || true
+	fi
+	if [ "$status" -ne 0 ] && [ -e "$work/npumemd.log" ]; then
+		cat "$work/npumemd.log" >&2
 	fi
 	rm -rf "$work"
 	exit "$status"
@@ -89,6 +97,7 @@ for i in "${!runs[@]}"; do
 	wait_until 30 "${workers[$i]}" grep -q ready "$results/${runs[$i]}" || break
 done
 exec 9>&-
+echo "${#runs[@]} processes share them and classify at the same time:"
 failed=0
 for i in "${!runs[@]}"; do
 	wait "${workers[$i]}" || failed=1
@@ -104,4 +113,8 @@ printf '\nnpumemctl map\n'
 printf '\nnpumemctl ls\n'
 "$ctl" ls
 printf '\n'
+if ! stop_daemon || [ -e "$NPUMEM_SOCKET" ]; then
+	echo "demo: the daemon did not end as it should" >&2
+	exit 1
+fi
 tail -n 3 "$work/outcome"
