@@ -15,6 +15,7 @@ enum {
 	N_CLASSES = 25, /* sizes below 2^29 quanta */
 	NONE = 0,       /* block 0 is never used, so that zeroed links point nowhere */
 	FIRST_CAPACITY = 64,
+	QUANTA_MAX = 1 << 28,
 };
 
 struct block {
@@ -202,6 +203,12 @@ static void block_carve(struct arena *arena, uint32_t index, uint32_t start, uin
 	arena->blocks[index].tag = tag;
 }
 
+/* An alignment in quanta. Beyond the largest arena only offset 0 is aligned, whatever it is. */
+static uint32_t align_of(uint64_t align)
+{
+	return align / ARENA_QUANTUM < QUANTA_MAX ? (uint32_t)(align / ARENA_QUANTUM) : QUANTA_MAX;
+}
+
 static uint32_t align_up(uint32_t x, uint32_t align)
 {
 	return (x + align - 1) & ~(align - 1);
@@ -239,7 +246,7 @@ static uint32_t block_find(const struct arena *arena, uint32_t size, uint32_t al
 
 int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
 {
-	assert(bytes > 0 && bytes % ARENA_QUANTUM == 0 && bytes <= UINT64_C(1) << 30);
+	assert(bytes > 0 && bytes % ARENA_QUANTUM == 0 && bytes / ARENA_QUANTUM <= QUANTA_MAX);
 	struct arena *arena = heap_zalloc(heap, 1, sizeof(*arena));
 	if (!arena)
 		return -ENOMEM;
@@ -277,9 +284,9 @@ int arena_alloc(struct arena *arena, uint64_t bytes, uint64_t align, void *tag, 
 {
 	assert(bytes > 0 && align >= ARENA_QUANTUM && (align & (align - 1)) == 0);
 	uint64_t size = (bytes + ARENA_QUANTUM - 1) / ARENA_QUANTUM;
-	if (size > arena->size || align / ARENA_QUANTUM > arena->size)
+	if (size > arena->size)
 		return 1;
-	uint32_t align_q = (uint32_t)(align / ARENA_QUANTUM);
+	uint32_t align_q = align_of(align);
 	uint32_t found = block_find(arena, (uint32_t)size, align_q);
 	if (!found)
 		return 1;
@@ -390,7 +397,7 @@ uint64_t arena_free_bytes(const struct arena *arena)
 
 uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
 {
-	uint32_t best = 0, align_q = (uint32_t)(align / ARENA_QUANTUM);
+	uint32_t best = 0, align_q = align_of(align);
 	for (uint32_t classes = arena->classes; classes;) {
 		unsigned class = log2_floor(classes);
 		classes &= ~(UINT32_C(1) << class);
