@@ -45,18 +45,43 @@ static int open_reserve(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-static bool use_reserve(struct accept *accept)
+/* With the reserve given up: 0, or why there was nobody to turn away. */
+static int use_reserve(struct accept *accept)
 {
-	int fd;
+	int fd, status = 0;
 
 	if (accept->reserve_fd < 0)
-		return false;
+		return EMFILE;
 	close(accept->reserve_fd);
 	fd = accept4(accept->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		turn_away(fd);
+	else
+		status = errno;
 	accept->reserve_fd = open_reserve();
-	return fd >= 0;
+	return status;
+}
+
+/* 0, or why no connection was taken. */
+static int take(struct accept *accept)
+{
+	int fd = accept4(accept->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), status;
+
+	if (fd >= 0) {
+		accept->is_short = false;
+		accept->taken(accept->ctx, fd);
+		return 0;
+	}
+	status = errno;
+	/* The kernel looks for an fd first and for a client then, so this may be about nobody at all. */
+	if (status == EMFILE || status == ENFILE)
+		status = use_reserve(accept);
+	if (status != EAGAIN && !accept->is_short) {
+		log_line(LOG_LEVEL_WARNING, "no more connections for now: %s",
+			 uv_strerror(status ? -status : UV_EMFILE));
+		accept->is_short = true;
+	}
+	return status;
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)
@@ -66,18 +91,11 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 	(void)status;
 	(void)events;
 	for (unsigned i = 0; i < AT_ONCE; i++) {
-		int fd = accept4(accept->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		int failed = take(accept);
 
-		if (fd >= 0) {
-			accept->taken(accept->ctx, fd);
-			continue;
-		}
-		if (errno == EAGAIN || errno == EWOULDBLOCK)
+		if (failed == EAGAIN)
 			return;
-		if (errno == ECONNABORTED || errno == EINTR)
-			continue;
-		log_line(LOG_LEVEL_WARNING, "cannot take a connection: %s", uv_strerror(-errno));
-		if ((errno == EMFILE || errno == ENFILE) && use_reserve(accept))
+		if (!failed || failed == ECONNABORTED || failed == EINTR)
 			continue;
 		uv_poll_stop(&accept->poll);
 		uv_timer_start(&accept->backoff, on_backoff_over, BACKOFF_MS, 0);

@@ -2,6 +2,7 @@
 #ifndef SERVER_ACCEPT_H
 #define SERVER_ACCEPT_H
 
+#include <stdbool.h>
 #include <uv.h>
 
 struct accept {
@@ -9,6 +10,7 @@ struct accept {
 	uv_timer_t backoff;
 	int fd;		/* the listening socket; not owned */
 	int reserve_fd; /* kept open, to be given up for a moment */
+	bool is_short;	/* of fds or memory, and it was said */
 	void (*taken)(void *ctx, int fd);
 	void *ctx;
 	unsigned n_open; /* of the two handles */

@@ -1,0 +1,123 @@
+"""Several clients, several processes, several uids: what is shared, what dies with whom."""
+
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+from support import TestCase, pb, run_as, wait_for
+
+CHILD = """
+import os, sys, time
+sys.path.insert(0, {support!r})
+from support import Client
+client = Client({path!r})
+for i in range(5):
+    t = client.alloc("", (1, 8, 1, 100))
+    client.write(t.handle, b"\\7" * 800)
+kept = client.alloc("kept-" + str(os.getpid()), (1, 8, 1, 100))
+client.write(kept.handle, b"\\7" * 800)
+print(t.handle, flush=True)
+time.sleep(60)
+"""
+
+
+class Sessions(TestCase):
+    def start_child(self):
+        code = CHILD.format(support=os.path.dirname(os.path.abspath(__file__)), path=self.daemon.path)
+        child = subprocess.Popen([sys.executable, "-B", "-c", code], stdout=subprocess.PIPE)
+        self.stack.callback(child.wait)
+        self.stack.callback(child.kill)
+        self.stack.callback(child.stdout.close)
+        return child, int(child.stdout.readline())
+
+    def test_a_killed_client_leaves_exactly_its_named_tensors(self):
+        client = self.client()
+        mine = client.alloc("", (1, 4, 1, 10))
+        children = [self.start_child() for _ in range(3)]
+        self.assertEqual(client.stat().tensors, 19)
+        for dead, (child, handle) in enumerate(children, 1):
+            read = pb.ReadRequest(tensor=pb.Ref(handle=handle))
+            self.assertEqual(client.ask(read=read).status, pb.NOT_FOUND)
+            child.send_signal(signal.SIGKILL)
+            wait_for(lambda n=19 - 5 * dead: client.stat().tensors == n)
+            self.assertEqual(client.read(self.kept(client, child), 0, 3), b"\7\7\7")
+        client.write(mine.handle, bytes(40))
+        self.assertEqual(client.stat().sessions, 1)
+
+    def kept(self, client, child):
+        request = pb.OpenRequest(tensor=pb.Ref(name=f"kept-{child.pid}"))
+        return client.call(open=request).tensor.handle
+
+    def test_a_named_tensor_is_one_for_all_sessions_of_its_uid(self):
+        with self.daemon.client() as one:
+            one.write(one.alloc("x", (1, 1, 1, 4)).handle, b"abcd")
+        two = self.client()
+        handle = two.call(open=pb.OpenRequest(tensor=pb.Ref(name="x"))).tensor.handle
+        self.assertEqual(two.read(handle), b"abcd")
+        taken = pb.Allocation(name="x", spec=pb.Spec(dtype=pb.INT8, shape=pb.Dims(n=1, c=1, h=1, w=1)))
+        self.assertEqual(two.ask(alloc=pb.AllocRequest(tensors=[taken])).status, pb.ALREADY_EXISTS)
+
+    def test_freed_bytes_are_gone(self):
+        client = self.client()
+        for _ in range(2):
+            tensor = client.alloc("x", (1, 1, 1, 6))
+            self.assertEqual(tensor.place.address, 0)
+            self.assertEqual(tensor.state, "unwritten")
+            read = pb.ReadRequest(tensor=pb.Ref(handle=tensor.handle))
+            self.assertEqual(client.ask(read=read).status, pb.FAILED_PRECONDITION)
+            dump = client.call(dump=pb.DumpRequest(npu=0, offset=0, bytes=6)).dump
+            self.assertEqual(dump.data, bytes(6))
+            client.write(tensor.handle, b"secret")
+            client.call(free=pb.FreeRequest(tensors=[pb.Ref(name="x")]))
+
+    def test_sessions_that_come_and_go(self):
+        for _ in range(300):
+            with self.daemon.client() as client:
+                client.alloc()
+        client = self.client()
+        wait_for(lambda: client.stat().tensors == 0)
+        self.assertEqual(client.stat().free, client.stat().total)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
+class Uids(TestCase):
+    def test_another_uid_s_tensors_do_not_exist(self):
+        root = self.client()
+        secret = root.alloc("secret", (1, 8, 1, 100))
+        root.write(secret.handle, b"\x55" * 800)
+
+        def look():
+            with self.daemon.client() as client:
+                return look_with(client)
+
+        def look_with(client):
+            answers = []
+            for ref in (pb.Ref(name="secret"), pb.Ref(name="0:secret"), pb.Ref(handle=secret.handle)):
+                answers.append(client.ask(open=pb.OpenRequest(tensor=ref)))
+                answers.append(client.ask(read=pb.ReadRequest(tensor=ref)))
+                answers.append(client.ask(free=pb.FreeRequest(tensors=[ref])))
+            assert all(a.status == pb.NOT_FOUND for a in answers), answers
+            assert client.names() == []
+            dump = client.ask(dump=pb.DumpRequest(npu=0, offset=0, bytes=4))
+            assert dump.status == pb.PERMISSION_DENIED, dump
+            assert "secret" not in str(dump) and "uid 0" in dump.message, dump
+            spec = pb.Spec(dtype=pb.INT8, shape=pb.Dims(n=1, c=8, h=1, w=10), address=0)
+            taken = client.ask(alloc=pb.AllocRequest(tensors=[pb.Allocation(spec=spec)]))
+            assert taken.status == pb.RESOURCE_EXHAUSTED and "secret" not in str(taken), taken
+            own = client.alloc("secret", (1, 8, 1, 100))
+            assert own.uid == 1234 and own.handle != secret.handle
+            return client.call(info=pb.InfoRequest()).info.uid
+
+        self.assertEqual(run_as(1234, look), "1234")
+        self.assertEqual(root.names(), ["secret", "secret"])
+        mine = root.call(open=pb.OpenRequest(tensor=pb.Ref(name="secret"))).tensor
+        theirs = root.call(open=pb.OpenRequest(tensor=pb.Ref(name="1234:secret"))).tensor
+        self.assertEqual((mine.uid, theirs.uid), (0, 1234))
+        root.call(free=pb.FreeRequest(tensors=[pb.Ref(name="1234:secret")]))
+        self.assertEqual(root.names(), ["secret"])
+
+
+if __name__ == "__main__":
+    unittest.main()
