@@ -1,5 +1,5 @@
-/* Blocks tile the arena in order of offset. Free neighbours are always merged, taken ones never. A free block is in
- * the bin of its size; a set bit in the two bitmaps means a non-empty bin. Blocks live in one growing array and
+/* Blocks tile the arena in order of offset. Free neighbours are always merged, taken ones never. A free block is
+ * in the bin of its size; a set bit in the two bitmaps means a non-empty bin. Blocks live in one growing array and
  * name each other by index, so that growing it moves nothing that is pointed to.
  * Sizes inside are in quanta of 4 bytes. */
 #include "daemon/device/arena.h"
@@ -13,7 +13,7 @@ enum {
 	SUB_BITS = 5,
 	N_SUB = 1 << SUB_BITS,
 	N_CLASSES = 25, /* sizes below 2^29 quanta */
-	NONE = 0,       /* block 0 is never used, so that zeroed links point nowhere */
+	NONE = 0,	/* block 0 is never used, so that zeroed links point nowhere */
 	FIRST_CAPACITY = 64,
 	QUANTA_MAX = 1 << 28,
 };
@@ -21,7 +21,7 @@ enum {
 struct block {
 	uint32_t offset, size;
 	uint32_t before, after; /* neighbours in order of offset */
-	uint32_t prev, next;    /* in the bin of a free block; `next` also chains unused entries */
+	uint32_t prev, next;	/* in the bin of a free block; `next` also chains unused entries */
 	bool taken;
 	void *tag;
 };
@@ -166,8 +166,8 @@ static void block_drop(struct arena *arena, uint32_t index)
 	arena->n_unused++;
 }
 
-/* Cuts `size` quanta off the front of a block that is in no bin; the rest becomes a block of the same state and tag,
- * in no bin either. Returns the rest. */
+/* Cuts `size` quanta off the front of a block that is in no bin; the rest becomes a block of the same state and
+ * tag, in no bin either. Returns the rest. */
 static uint32_t block_split(struct arena *arena, uint32_t index, uint32_t size)
 {
 	uint32_t rest = block_take_entry(arena);
@@ -427,16 +427,16 @@ uint64_t arena_largest_free(const struct arena *arena)
 static const char *check_bins(const struct arena *arena, uint32_t n_free)
 {
 	uint32_t seen = 0;
-	for (unsigned class = 0; class < N_CLASSES; class++) {
-		if (!!arena->subs[class] != (arena->classes >> class & 1))
+	for (unsigned octave = 0; octave < N_CLASSES; octave++) {
+		if (!!arena->subs[octave] != (arena->classes >> octave & 1))
 			return "a class bit differs from its bins";
 		for (unsigned sub = 0; sub < N_SUB; sub++) {
-			uint32_t head = arena->bins[class][sub], before = NONE;
-			if (!!head != (arena->subs[class] >> sub & 1))
+			uint32_t head = arena->bins[octave][sub], before = NONE;
+			if (!!head != (arena->subs[octave] >> sub & 1))
 				return "a bin bit differs from its list";
 			for (uint32_t i = head; i; before = i, i = arena->blocks[i].next) {
 				struct bin bin = bin_of(arena->blocks[i].size);
-				if (arena->blocks[i].taken || bin.class != class || bin.sub != sub)
+				if (arena->blocks[i].taken || bin.class != octave || bin.sub != sub)
 					return "a block is in a bin it does not belong to";
 				if (arena->blocks[i].prev != before || ++seen > n_free)
 					return "a bin's list is broken";

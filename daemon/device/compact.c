@@ -14,7 +14,8 @@ static bool stop_at_first(void *ctx, struct tensor *tensor)
 static bool movable(const struct device *device, const struct tensor *tensor)
 {
 	return tensor && !tensor->pinned && !tensor->guest &&
-	       overlap_each(device, tensor->place.offset, tensor->place.bytes_per_npu, tensor, stop_at_first, NULL);
+	       overlap_each(device, tensor->place.offset, tensor->place.bytes_per_npu, tensor, stop_at_first,
+			    NULL);
 }
 
 static void shift(struct device *device, struct npumem_place *place, int64_t by)
@@ -46,13 +47,15 @@ int device_compact(struct device *device, bool dry_run, void (*moved)(void *ctx,
 {
 	struct arena_extent extent;
 	int64_t at = 0;
-	for (uint64_t offset = 0; arena_at(device->arena, offset, &extent); offset = extent.offset + extent.bytes) {
+	for (uint64_t offset = 0; arena_at(device->arena, offset, &extent);
+	     offset = extent.offset + extent.bytes) {
 		struct tensor *tensor = extent.tag;
 		if (!extent.taken)
 			continue;
 		int64_t end = (int64_t)(extent.offset + extent.bytes);
 		if (movable(device, tensor)) {
-			int64_t align = tensor->place.align_bytes < ARENA_QUANTUM ? ARENA_QUANTUM : tensor->place.align_bytes;
+			int64_t align = tensor->place.align_bytes < ARENA_QUANTUM ? ARENA_QUANTUM
+										  : tensor->place.align_bytes;
 			struct device_move move = {tensor, tensor->place.offset, (at + align - 1) / align * align,
 						   tensor->place.bytes_per_npu};
 			if (move.to_offset < move.from_offset) {
@@ -60,7 +63,8 @@ int device_compact(struct device *device, bool dry_run, void (*moved)(void *ctx,
 					return -ENOMEM;
 				if (moved)
 					moved(ctx, &move);
-				end = move.to_offset + (move.bytes_per_npu + ARENA_QUANTUM - 1) / ARENA_QUANTUM * ARENA_QUANTUM;
+				end = move.to_offset +
+				      (move.bytes_per_npu + ARENA_QUANTUM - 1) / ARENA_QUANTUM * ARENA_QUANTUM;
 			}
 		}
 		at = end;

@@ -71,8 +71,8 @@ static int check_request(const struct device *device, const struct device_reques
 			 const struct asker *asker)
 {
 	if (request->reuse < 0 || request->reuse > NPUMEM_UNCHECKED)
-		return npumem_error_set(asker->error, NPUMEM_INVALID, "reuse %d is none of never, if-safe, unchecked",
-					request->reuse);
+		return npumem_error_set(asker->error, NPUMEM_INVALID,
+					"reuse %d is none of never, if-safe, unchecked", request->reuse);
 	if (request->reuse == NPUMEM_UNCHECKED && !device->options.allow_unchecked)
 		return npumem_error_set(asker->error, NPUMEM_PERMISSION_DENIED,
 					"reuse unchecked is off: the daemon was started without "
@@ -110,13 +110,15 @@ static int place_tensor(struct device *device, struct tensor *tensor, const stru
 	struct npumem_place *place = &tensor->place;
 	int taken;
 	if (request->spec.address != NPUMEM_ANY) {
-		taken = arena_reserve(device->arena, arena_from(place), arena_to(place) - arena_from(place), tensor);
+		taken = arena_reserve(device->arena, arena_from(place), arena_to(place) - arena_from(place),
+				      tensor);
 	} else {
 		uint64_t offset, align = (uint64_t)place->align_bytes;
 		taken = arena_alloc(device->arena, (uint64_t)place->bytes_per_npu,
 				    align < ARENA_QUANTUM ? ARENA_QUANTUM : align, tensor, &offset);
 		if (taken == 0)
-			npumem_place_at(geometry, place, place->start_npu * geometry->npu_bytes + (int64_t)offset, NULL);
+			npumem_place_at(geometry, place, place->start_npu * geometry->npu_bytes + (int64_t)offset,
+					NULL);
 	}
 	if (taken < 0)
 		return out_of_host_memory(asker);
@@ -154,8 +156,8 @@ static int alloc_one(struct device *device, const struct device_request *request
 	return 0;
 }
 
-int device_alloc(struct device *device, const struct device_request *requests, unsigned n,
-		 struct tensor **tensors, const struct asker *asker)
+int device_alloc(struct device *device, const struct device_request *requests, unsigned n, struct tensor **tensors,
+		 const struct asker *asker)
 {
 	for (unsigned i = 0; i < n; i++) {
 		int status = alloc_one(device, &requests[i], &tensors[i], asker);

@@ -15,8 +15,8 @@ struct device;
 
 struct device_options {
 	struct npumem_geometry geometry; /* checked */
-	int rounding;                    /* enum npumem_rounding, 0: convergent */
-	int uninitialized;               /* enum npumem_uninitialized, 0: refuse */
+	int rounding;			 /* enum npumem_rounding, 0: convergent */
+	int uninitialized;		 /* enum npumem_uninitialized, 0: refuse */
 	bool allow_unchecked;
 };
 
@@ -41,9 +41,10 @@ struct device_request {
 /* Allocates all n tensors, or none. tensors[i] belongs to the device until device_release.
  * 0; INVALID; RESOURCE_EXHAUSTED (fields: asked_bytes_per_npu, free_bytes, largest_free_bytes, largest_n,
  * fits_after_compact, fits_if_safe, better_w, better_start_npu, in_the_way, npu, offset, bytes);
- * FAILED_PRECONDITION (reuse is unsafe: tensor, npu, offset, bytes); PERMISSION_DENIED (unchecked reuse is off). */
-int device_alloc(struct device *device, const struct device_request *requests, unsigned n,
-		 struct tensor **tensors, const struct asker *asker);
+ * FAILED_PRECONDITION (reuse is unsafe: tensor, npu, offset, bytes); PERMISSION_DENIED (unchecked reuse is off).
+ */
+int device_alloc(struct device *device, const struct device_request *requests, unsigned n, struct tensor **tensors,
+		 const struct asker *asker);
 
 /* A slice of `base`: [n0:n1, c0:c1, h0:h1, w0:w1], all within its shape. */
 struct device_slice {
@@ -72,13 +73,13 @@ int device_seal(struct device *device, struct tensor *tensor, const struct asker
 /* What a tensor's bytes are like, for ls and show. */
 struct device_state {
 	int64_t unwritten_bytes, damaged_bytes; /* of its data */
-	bool lends, borrows; /* its empty blocks hold another's data, or the other way round */
+	bool lends, borrows;			/* its empty blocks hold another's data, or the other way round */
 };
 void device_state(struct device *device, const struct tensor *tensor, struct device_state *state);
 
 struct device_counts {
 	int64_t total, data, dummy, padding, empty, free; /* every byte once, the strongest kind; they add up */
-	int64_t lent;         /* bytes that are one tensor's empty block and another's data */
+	int64_t lent;	      /* bytes that are one tensor's empty block and another's data */
 	int64_t largest_free; /* per NPU */
 	int64_t tensors, views;
 };

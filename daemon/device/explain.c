@@ -24,7 +24,8 @@ static int64_t largest_n(const struct npumem_place *place, int64_t room)
 static int64_t fits(const struct device *device, const struct npumem_spec *spec, int64_t room)
 {
 	struct npumem_place place;
-	return npumem_place_resolve(&device->options.geometry, spec, &place, NULL) == 0 && place.bytes_per_npu <= room;
+	return npumem_place_resolve(&device->options.geometry, spec, &place, NULL) == 0 &&
+	       place.bytes_per_npu <= room;
 }
 
 /* The widest matrix that fits, or the start NPU that does; 0 or NPUMEM_ANY where none does. */
@@ -95,24 +96,26 @@ int explain_no_room(struct device *device, const struct device_request *request,
 {
 	int64_t align = place->align_bytes < ARENA_QUANTUM ? ARENA_QUANTUM : place->align_bytes;
 	int64_t room = (int64_t)arena_largest_fit(device->arena, (uint64_t)align);
-	int64_t free_bytes = (int64_t)arena_free_bytes(device->arena), n = largest_n(place, room), w, start_npu, ignored;
+	int64_t free_bytes = (int64_t)arena_free_bytes(device->arena), n = largest_n(place, room), w, start_npu,
+		ignored;
 	bool fixed = request->spec.address != NPUMEM_ANY;
 	bool compact = !fixed && after_compact(device) >= place->bytes_per_npu;
 	struct reuse_wish wish = {NPUMEM_IF_SAFE, request->dma_only};
-	bool if_safe = !fixed && request->reuse != NPUMEM_IF_SAFE &&
-		       reuse_search(device, place, &wish, &ignored) == 0;
+	bool if_safe =
+		!fixed && request->reuse != NPUMEM_IF_SAFE && reuse_search(device, place, &wish, &ignored) == 0;
 	char way[160] = "";
 
 	better(device, &request->spec, room, &w, &start_npu);
 	if (fixed)
 		say_in_the_way(device, place, asker, way, sizeof(way));
-	int status = npumem_error_set(
-		asker->error, NPUMEM_RESOURCE_EXHAUSTED,
-		"no room for %" PRId64 " bytes on each NPU%s: %" PRId64 " free in all, the largest free extent is %" PRId64
-		"%s%s%s%s%s",
-		place->bytes_per_npu, fixed ? " at this address" : "", free_bytes, room, way,
-		compact ? "; compact would make room" : "", if_safe ? "; reuse if-safe would find room" : "",
-		w && !fixed ? "; another width fits" : "", start_npu != NPUMEM_ANY && !fixed ? "; another start NPU fits" : "");
+	int status = npumem_error_set(asker->error, NPUMEM_RESOURCE_EXHAUSTED,
+				      "no room for %" PRId64 " bytes on each NPU%s: %" PRId64
+				      " free in all, the largest free extent is %" PRId64 "%s%s%s%s%s",
+				      place->bytes_per_npu, fixed ? " at this address" : "", free_bytes, room, way,
+				      compact ? "; compact would make room" : "",
+				      if_safe ? "; reuse if-safe would find room" : "",
+				      w && !fixed ? "; another width fits" : "",
+				      start_npu != NPUMEM_ANY && !fixed ? "; another start NPU fits" : "");
 	struct npumem_error *error = asker->error;
 	npumem_error_number(error, "asked_bytes_per_npu", place->bytes_per_npu);
 	npumem_error_number(error, "free_bytes", free_bytes);

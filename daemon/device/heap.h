@@ -8,7 +8,7 @@
 
 struct heap {
 	void *(*alloc)(void *ctx, size_t bytes); /* NULL when there is none; aligned as malloc aligns */
-	void (*free)(void *ctx, void *memory);   /* takes NULL */
+	void (*free)(void *ctx, void *memory);	 /* takes NULL */
 	void *ctx;
 };
 

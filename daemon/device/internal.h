@@ -23,8 +23,8 @@ struct device {
 	uint32_t n_slots, capacity, unused;
 	int64_t n_tensors, n_views;
 	struct npumem_blocks sums; /* of all tensors, views not counted */
-	struct tensor *guests;     /* those placed over other footprints */
-	bool overlap_known;        /* `overlap` holds since the last change of tensors */
+	struct tensor *guests;	   /* those placed over other footprints */
+	bool overlap_known;	   /* `overlap` holds since the last change of tensors */
 	struct overlap_sums {
 		struct npumem_blocks own;    /* what the overlapping tensors count by themselves */
 		struct npumem_blocks actual; /* each byte once, the strongest kind */

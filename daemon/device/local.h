@@ -1,9 +1,9 @@
 /* Local memory: the bytes of every NPU, and for each byte whether it was ever written and whether it is damaged.
  *
- * Everything reaches the bytes through local_at(), the one function that maps (NPU, offset) to a host address. Lanes
- * stand S + 128 bytes apart and not S: at a power of two the same offset of all NPUs falls into one cache set, which
- * costs 2.3x on features of a few bytes.
- * Lives in one stretch of zeroed memory that is handed in, so that a store can map it from a file. */
+ * Everything reaches the bytes through local_at(), the one function that maps (NPU, offset) to a host address.
+ * Lanes stand S + 128 bytes apart and not S: at a power of two the same offset of all NPUs falls into one cache
+ * set, which costs 2.3x on features of a few bytes. Lives in one stretch of zeroed memory that is handed in, so
+ * that a store can map it from a file. */
 #ifndef DEVICE_LOCAL_H
 #define DEVICE_LOCAL_H
 
@@ -17,8 +17,8 @@ struct local {
 	struct npumem_geometry geometry;
 	uint8_t *lanes;
 	uint64_t *written, *damaged;
-	uint64_t lane_pitch; /* bytes from one NPU's first byte to the next one's */
-	uint64_t word_pitch; /* 64-bit words between the bits of two NPUs */
+	uint64_t lane_pitch;	    /* bytes from one NPU's first byte to the next one's */
+	uint64_t word_pitch;	    /* 64-bit words between the bits of two NPUs */
 	_Atomic uint64_t n_damaged; /* bits set in `damaged`: mostly 0, so that nothing need be looked up */
 };
 

@@ -37,7 +37,8 @@ static int refuse_hazard(const struct lockstep *lockstep, const struct tensor *v
 	struct npumem_error *error = lockstep->asker->error;
 	asker_name(lockstep->asker, victim, name);
 	npumem_error_set(error, NPUMEM_FAILED_PRECONDITION,
-			 "a kernel that writes %s may destroy data of %s on NPU %" PRId64 ", bytes %" PRId64 " to %" PRId64,
+			 "a kernel that writes %s may destroy data of %s on NPU %" PRId64 ", bytes %" PRId64
+			 " to %" PRId64,
 			 asker_name(lockstep->asker, lockstep->out, out), name, range->npu, range->offset,
 			 range->offset + range->bytes - 1);
 	npumem_error_text(error, "tensor", name);
@@ -63,7 +64,8 @@ static bool judge_neighbour(void *ctx, struct tensor *victim)
 int lockstep_check(struct device *device, const struct tensor *out, const struct asker *asker)
 {
 	struct lockstep lockstep = {.device = device, .out = out, .asker = asker};
-	overlap_each(device, out->place.offset, out->place.bytes_per_npu, tensor_root(out), judge_neighbour, &lockstep);
+	overlap_each(device, out->place.offset, out->place.bytes_per_npu, tensor_root(out), judge_neighbour,
+		     &lockstep);
 	return lockstep.status;
 }
 
@@ -96,14 +98,16 @@ static bool poison_neighbour(void *ctx, struct tensor *victim)
 		return true;
 	struct poisoning poisoning = {lockstep->device, note_destroyed(lockstep, victim)};
 	victim->touched = true;
-	meet_each(geometry, &lockstep->out->place, MEET_FOOTPRINT, &victim->place, MEET_DATA, poison_range, &poisoning);
+	meet_each(geometry, &lockstep->out->place, MEET_FOOTPRINT, &victim->place, MEET_DATA, poison_range,
+		  &poisoning);
 	return true;
 }
 
 void lockstep_damage(struct device *device, struct op *op, const struct tensor *out)
 {
 	struct lockstep lockstep = {.device = device, .op = op, .out = out};
-	overlap_each(device, out->place.offset, out->place.bytes_per_npu, tensor_root(out), poison_neighbour, &lockstep);
+	overlap_each(device, out->place.offset, out->place.bytes_per_npu, tensor_root(out), poison_neighbour,
+		     &lockstep);
 	if (lockstep.n_more)
 		op_warn(op, "%u more tensors were destroyed than are listed", lockstep.n_more);
 }

@@ -6,8 +6,8 @@
 #include "daemon/device/internal.h"
 #include "daemon/device/op.h"
 
-/* Whether a kernel may write `out`: 0, or FAILED_PRECONDITION where the data of a tensor lies in its footprint, unless
- * one of the two was placed unchecked. */
+/* Whether a kernel may write `out`: 0, or FAILED_PRECONDITION where the data of a tensor lies in its footprint,
+ * unless one of the two was placed unchecked. */
 int lockstep_check(struct device *device, const struct tensor *out, const struct asker *asker);
 
 /* What the hardware would do: poisons every byte of the footprint that is another tensor's data, and lists it in

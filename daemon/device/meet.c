@@ -20,8 +20,8 @@ static bool can_meet(const struct npumem_geometry *geometry, const struct npumem
 }
 
 bool meet_each(const struct npumem_geometry *geometry, const struct npumem_place *a, unsigned a_kinds,
-	       const struct npumem_place *b, unsigned b_kinds, bool (*visit)(void *ctx, const struct meet_range *range),
-	       void *ctx)
+	       const struct npumem_place *b, unsigned b_kinds,
+	       bool (*visit)(void *ctx, const struct meet_range *range), void *ctx)
 {
 	uint8_t a_paint[WINDOW_BYTES], b_paint[WINDOW_BYTES];
 	int64_t from = a->offset > b->offset ? a->offset : b->offset;

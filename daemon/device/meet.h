@@ -17,8 +17,8 @@ struct meet_range {
  * enum npumem_byte), NPU by NPU; return false to stop. False where the visitor stopped. O(1) for places
  * whose offsets do not meet. */
 bool meet_each(const struct npumem_geometry *geometry, const struct npumem_place *a, unsigned a_kinds,
-	       const struct npumem_place *b, unsigned b_kinds, bool (*visit)(void *ctx, const struct meet_range *range),
-	       void *ctx);
+	       const struct npumem_place *b, unsigned b_kinds,
+	       bool (*visit)(void *ctx, const struct meet_range *range), void *ctx);
 
 /* The first such stretch; false where there is none. */
 bool meet_first(const struct npumem_geometry *geometry, const struct npumem_place *a, unsigned a_kinds,

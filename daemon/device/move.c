@@ -1,5 +1,5 @@
-/* A row is the unit: W elements that share n, c and h. Where a row is contiguous on both sides it is one memcpy, and
- * whole features are, where their rows touch. Otherwise elements are moved one by one, with the element size
+/* A row is the unit: W elements that share n, c and h. Where a row is contiguous on both sides it is one memcpy,
+ * and whole features are, where their rows touch. Otherwise elements are moved one by one, with the element size
  * known at compile time so that the loop is loads and stores. */
 #include "daemon/device/move.h"
 
@@ -17,7 +17,8 @@ struct move_host move_dense(const struct npumem_place *place, void *base, int64_
 }
 
 /* n elements of a constant size, each side with its own step in bytes. */
-static inline void step(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t n, size_t size)
+static inline void step(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t n,
+			size_t size)
 {
 	for (int64_t i = 0; i < n; i++)
 		memcpy(to + i * to_step, from + i * from_step, size);
@@ -39,8 +40,8 @@ static void move_elements(uint8_t *to, int64_t to_step, const uint8_t *from, int
 static uint8_t *host_at(const struct move_host *host, const struct runs_row *row, int64_t size)
 {
 	return (uint8_t *)((uintptr_t)host->base +
-			   (uintptr_t)((row->n * host->stride.n + row->c * host->stride.c + row->h * host->stride.h +
-					row->w * host->stride.w) *
+			   (uintptr_t)((row->n * host->stride.n + row->c * host->stride.c +
+					row->h * host->stride.h + row->w * host->stride.w) *
 				       size));
 }
 
@@ -73,8 +74,8 @@ void move_out(const struct local *local, const struct npumem_place *from, int64_
 	struct runs_row row;
 	runs_walk_init(&walk, &local->geometry, &place, first, count);
 	while (runs_walk_next(&walk, &row))
-		move_elements(host_at(to, &row, size), to->stride.w * size, local_at(local, row.npu, row.offset), pitch,
-			      row.n_w, size);
+		move_elements(host_at(to, &row, size), to->stride.w * size, local_at(local, row.npu, row.offset),
+			      pitch, row.n_w, size);
 }
 
 static void mark_row(struct local *local, const struct runs_row *row, int64_t pitch, int64_t size)

@@ -22,7 +22,8 @@ int op_check(struct device *device, struct op *op, const struct asker *asker)
 	int status = rules[op->kind]->check(device, op, asker);
 	if (status)
 		return status;
-	/* From here on there may be something to forget. Set before the operation runs, as that may be elsewhere. */
+	/* From here on there may be something to forget. Set before the operation runs, as that may be elsewhere.
+	 */
 	struct op_access accesses[OP_ACCESSES_MAX];
 	for (unsigned i = 0, n = op_accesses(op, accesses); i < n; i++)
 		if (accesses[i].writes)
@@ -143,7 +144,8 @@ static bool accesses_meet(struct device *device, const struct op_access *a, cons
 	struct meet_range range;
 	if (!a->writes && !b->writes)
 		return false;
-	if (!meet_first(&device->options.geometry, &a->tensor->place, a->kinds, &b->tensor->place, b->kinds, &range))
+	if (!meet_first(&device->options.geometry, &a->tensor->place, a->kinds, &b->tensor->place, b->kinds,
+			&range))
 		return false;
 	*where = (struct op_where){a->tensor, b->tensor, range.npu, range.offset, range.bytes};
 	return true;
@@ -169,7 +171,8 @@ static int refuse_group(const struct op *a, const struct op *b, unsigned a_index
 	npumem_error_set(asker->error, NPUMEM_ABORTED,
 			 "operations %u (%s) and %u (%s) of one group conflict on NPU %" PRId64 ", bytes %" PRId64
 			 " to %" PRId64 "; nothing of the group ran",
-			 a_index, first, b_index, second, where->npu, where->offset, where->offset + where->bytes - 1);
+			 a_index, first, b_index, second, where->npu, where->offset,
+			 where->offset + where->bytes - 1);
 	npumem_error_number(asker->error, "first", a_index);
 	npumem_error_number(asker->error, "second", b_index);
 	npumem_error_text(asker->error, "first_tensor", asker_name(asker, where->a, name));

@@ -1,10 +1,10 @@
 /* Operations on tensors: write, read, fill, copy (DMA) and run (a kernel).
  *
- * op_check() decides all that can be told without touching data; it is called when the operation is about to start,
- * after every conflicting one before it has run. op_run() then does it; only what a kernel says of its gathered
- * data (a NaN that cannot be converted) is still refused there, before anything is written. op_conflict() tells which
- * operations may not overlap, so that a group can be refused as a whole and a scheduler can keep an order.
- * A checked op holds host memory until op_deinit(). */
+ * op_check() decides all that can be told without touching data; it is called when the operation is about to
+ * start, after every conflicting one before it has run. op_run() then does it; only what a kernel says of its
+ * gathered data (a NaN that cannot be converted) is still refused there, before anything is written. op_conflict()
+ * tells which operations may not overlap, so that a group can be refused as a whole and a scheduler can keep an
+ * order. A checked op holds host memory until op_deinit(). */
 #ifndef DEVICE_OP_H
 #define DEVICE_OP_H
 
@@ -18,13 +18,13 @@ enum op_lane { OP_DMA, OP_COMPUTE };
 
 enum { OP_DESTROYED_MAX = 16, OP_WARNING_BYTES = 256, OP_DESCRIPTION_BYTES = 192 };
 
-/* System memory: elements of the tensor's type at base + (n*n_stride + c*c_stride + ...) elements, in logical N,C,H,W
- * order (a matrix: n is the row, w the column). */
+/* System memory: elements of the tensor's type at base + (n*n_stride + c*c_stride + ...) elements, in logical
+ * N,C,H,W order (a matrix: n is the row, w the column). */
 struct op_system {
 	uint8_t *base; /* of the whole buffer */
 	uint64_t bytes;
-	uint64_t off;  /* of element 0 */
-	bool strided;  /* else continuous */
+	uint64_t off; /* of element 0 */
+	bool strided; /* else continuous */
 	struct npumem_dims stride;
 };
 
@@ -47,7 +47,7 @@ struct op {
 	/* write and read: elements [first, first + count) in row-major order; count < 0: all from `first`. */
 	int64_t first, count;
 	struct op_system system; /* write: source; read: destination */
-	bool value_is_float;     /* fill */
+	bool value_is_float;	 /* fill */
 	int64_t value;
 	double float_value;
 	int kernel; /* run: enum npumem_kernel_number */
@@ -68,8 +68,8 @@ struct op {
 /* 0; INVALID, FAILED_PRECONDITION (sealed, dma_only, never written, unsafe), DATA_LOST (a damaged input),
  * RESOURCE_EXHAUSTED (host memory). Changes nothing but op's own results. */
 int op_check(struct device *device, struct op *op, const struct asker *asker);
-/* 0; INVALID (a kernel's data), CANCELLED: nothing was written. May run on any thread, beside operations that do not conflict:
- * it touches local memory and the op, and no table of the device. */
+/* 0; INVALID (a kernel's data), CANCELLED: nothing was written. May run on any thread, beside operations that do
+ * not conflict: it touches local memory and the op, and no table of the device. */
 int op_run(struct device *device, struct op *op, const struct asker *asker);
 /* After an op_run that returned 0, on the thread that owns the device: what a kernel's lockstep did to others. */
 void op_finish(struct device *device, struct op *op);
@@ -78,8 +78,8 @@ void op_deinit(struct device *device, struct op *op);
 
 enum op_lane op_lane(const struct op *op);
 
-/* About how many element steps an operation takes, to tell short ones from long ones; for a run without knowing its
- * kernel, an upper bound by its operands. Needs no op_check before it. */
+/* About how many element steps an operation takes, to tell short ones from long ones; for a run without knowing
+ * its kernel, an upper bound by its operands. Needs no op_check before it. */
 int64_t op_cost(const struct op *op);
 
 /* Where two operations may not run at once, because one writes what the other reads or writes (a kernel's outputs
@@ -92,7 +92,8 @@ struct op_where {
 bool op_conflict(struct device *device, const struct op *a, const struct op *b, struct op_where *where);
 
 /* Checks that no operation of one lane conflicts with one of the other. `base` is the index of ops[0] in the
- * caller's list, for the message. 0 or ABORTED, naming both operations (fields: first, second, npu, offset, bytes). */
+ * caller's list, for the message. 0 or ABORTED, naming both operations (fields: first, second, npu, offset,
+ * bytes). */
 int op_group_check(struct device *device, struct op *const *ops, unsigned n, unsigned base,
 		   const struct asker *asker);
 

@@ -44,7 +44,8 @@ static int refuse_range(const struct op *op, int64_t elements, const struct aske
 static int64_t span_bytes(const struct npumem_place *place, const struct npumem_dims *stride)
 {
 	bool matrix = place->layout == NPUMEM_MATRIX;
-	int64_t extents[] = {place->shape.n, matrix ? 1 : place->shape.c, place->shape.h, matrix ? place->cols : place->shape.w};
+	int64_t extents[] = {place->shape.n, matrix ? 1 : place->shape.c, place->shape.h,
+			     matrix ? place->cols : place->shape.w};
 	int64_t strides[] = {stride->n, stride->c, stride->h, stride->w}, span = 1, step;
 	for (unsigned i = 0; i < 4; i++)
 		if (strides[i] < 0 || __builtin_mul_overflow(extents[i] - 1, strides[i], &step) ||
@@ -57,10 +58,12 @@ static int check_system(const struct op *op, int64_t bytes, const struct asker *
 {
 	const struct op_system *system = &op->system;
 	if (bytes < 0)
-		return npumem_error_set(asker->error, NPUMEM_INVALID, "a system memory stride is negative or too large");
+		return npumem_error_set(asker->error, NPUMEM_INVALID,
+					"a system memory stride is negative or too large");
 	if (system->off > system->bytes || (uint64_t)bytes > system->bytes - system->off)
 		return npumem_error_set(asker->error, NPUMEM_INVALID,
-					"%" PRId64 " bytes from %" PRIu64 " on are needed of system memory, which has %" PRIu64,
+					"%" PRId64 " bytes from %" PRIu64
+					" on are needed of system memory, which has %" PRIu64,
 					bytes, system->off, system->bytes);
 	return 0;
 }
@@ -132,16 +135,17 @@ static int check_fill(struct device *device, struct op *op, const struct asker *
 	(void)device;
 	if (!npumem_dtype_range(dtype, &low, &high)) {
 		if (!op->value_is_float && (double)op->value != (double)(float)op->value)
-			return npumem_error_set(asker->error, NPUMEM_INVALID, "fill value %" PRId64 " is not an fp32",
-						op->value);
+			return npumem_error_set(asker->error, NPUMEM_INVALID,
+						"fill value %" PRId64 " is not an fp32", op->value);
 	} else if (op->value_is_float) {
 		return npumem_error_set(asker->error, NPUMEM_INVALID,
-					"fill value %g: %s takes its container's integers, from %" PRId64 " to %" PRId64,
+					"fill value %g: %s takes its container's integers, from %" PRId64
+					" to %" PRId64,
 					op->float_value, npumem_dtype_name(dtype), low, high);
 	} else if (op->value < low || op->value > high) {
 		return npumem_error_set(asker->error, NPUMEM_INVALID,
-					"fill value %" PRId64 " is not within %s's %" PRId64 " to %" PRId64, op->value,
-					npumem_dtype_name(dtype), low, high);
+					"fill value %" PRId64 " is not within %s's %" PRId64 " to %" PRId64,
+					op->value, npumem_dtype_name(dtype), low, high);
 	}
 	return op_check_writable(op->tensor, asker);
 }
@@ -193,13 +197,15 @@ static int check_copy(struct device *device, struct op *op, const struct asker *
 	if (!status)
 		status = op_check_writable(op->tensor, asker);
 	if (!status)
-		status = op_check_readable(device, op, op->source, 0, npumem_place_elements(&op->source->place), asker);
+		status = op_check_readable(device, op, op->source, 0, npumem_place_elements(&op->source->place),
+					   asker);
 	if (status)
 		return status;
-	if (meet_first(&device->options.geometry, &op->tensor->place, MEET_DATA, &op->source->place, MEET_DATA, &range))
+	if (meet_first(&device->options.geometry, &op->tensor->place, MEET_DATA, &op->source->place, MEET_DATA,
+		       &range))
 		return npumem_error_set(asker->error, NPUMEM_INVALID,
-					"source and destination of a copy share bytes: NPU %" PRId64 ", bytes %" PRId64
-					" to %" PRId64,
+					"source and destination of a copy share bytes: NPU %" PRId64
+					", bytes %" PRId64 " to %" PRId64,
 					range.npu, range.offset, range.offset + range.bytes - 1);
 	return 0;
 }

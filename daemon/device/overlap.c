@@ -207,7 +207,8 @@ static void paint_members(struct device *device, const struct members *members, 
 	const struct npumem_geometry *geometry = &device->options.geometry;
 	for (int64_t npu = 0; npu < geometry->n_npus; npu++) {
 		for (int64_t at = members->from; at < members->to; at += (int64_t)sizeof(kinds)) {
-			int64_t n = members->to - at < (int64_t)sizeof(kinds) ? members->to - at : (int64_t)sizeof(kinds);
+			int64_t n = members->to - at < (int64_t)sizeof(kinds) ? members->to - at
+									      : (int64_t)sizeof(kinds);
 			memset(kinds, 0, sizeof(kinds));
 			for (size_t i = 0; i < members->n; i++) {
 				const struct npumem_place *place = &members->tensors[i]->place;

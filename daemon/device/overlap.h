@@ -1,5 +1,6 @@
 /* Footprints over footprints. A tensor that was placed over others is a guest; the others are its hosts. Hosts are
- * found by the arena's tags, guests by the device's list of them, which is empty unless somebody asked for reuse. */
+ * found by the arena's tags, guests by the device's list of them, which is empty unless somebody asked for reuse.
+ */
 #ifndef DEVICE_OVERLAP_H
 #define DEVICE_OVERLAP_H
 

@@ -1,6 +1,6 @@
 /* The verdict looks at one place exactly. The search asks the same of every offset at once: bytes that may not be
- * entered are painted into maps, one for each group of NPUs on which the new tensor has the same block rows, so that
- * three maps of one NPU's size stand for all NPUs. */
+ * entered are painted into maps, one for each group of NPUs on which the new tensor has the same block rows, so
+ * that three maps of one NPU's size stand for all NPUs. */
 #include "daemon/device/reuse.h"
 
 #include <errno.h>
@@ -34,8 +34,8 @@ static bool refuse(struct verdict *verdict, const struct tensor *tensor, const s
 	asker_name(verdict->asker, tensor, name);
 	verdict->status =
 		npumem_error_set(verdict->asker->error, NPUMEM_FAILED_PRECONDITION,
-				 "%s%s%s on NPU %" PRId64 ", bytes %" PRId64 " to %" PRId64 "; %s", before, name, after,
-				 range->npu, range->offset, range->offset + range->bytes - 1, remedy);
+				 "%s%s%s on NPU %" PRId64 ", bytes %" PRId64 " to %" PRId64 "; %s", before, name,
+				 after, range->npu, range->offset, range->offset + range->bytes - 1, remedy);
 	add_range(verdict->asker, name, range);
 	return false;
 }
@@ -70,7 +70,8 @@ static bool judge(void *ctx, struct tensor *tensor)
 		return refuse(verdict, tensor, &range, "a kernel may write ",
 			      ", whose footprint meets the new tensor's", "seal it, or allocate it dma_only");
 	if (!verdict->wish->dma_only)
-		return refuse(verdict, tensor, &range, "a kernel may write the new tensor, whose footprint meets that of ", "",
+		return refuse(verdict, tensor, &range,
+			      "a kernel may write the new tensor, whose footprint meets that of ", "",
 			      "allocate the new one dma_only");
 	return true;
 }
@@ -98,7 +99,7 @@ struct search {
 	const struct npumem_place *place;
 	const struct reuse_wish *wish;
 	uint8_t *maps[N_GROUPS]; /* by group: bytes that data may not enter */
-	uint8_t *hard;           /* bytes that not even the footprint may enter */
+	uint8_t *hard;		 /* bytes that not even the footprint may enter */
 	int64_t group_npu[N_GROUPS];
 	struct stretch *stretches;
 	size_t n_stretches, capacity;
@@ -173,7 +174,8 @@ static int64_t try_at(const struct search *search, int64_t offset)
 		kinds |= NPUMEM_BYTE_PADDING;
 	for (size_t i = 0; i < search->n_stretches; i++) {
 		const struct stretch *stretch = &search->stretches[i];
-		blocked = last_blocked(search->maps[stretch->group], offset + stretch->from, stretch->bytes, kinds);
+		blocked =
+			last_blocked(search->maps[stretch->group], offset + stretch->from, stretch->bytes, kinds);
 		if (blocked >= 0)
 			return blocked - stretch->from + 1;
 	}

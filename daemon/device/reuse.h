@@ -1,7 +1,7 @@
 /* The safety rule of empty blocks: may this tensor lie where other footprints are, and where could it?
  *
- * A kernel drives all NPUs in lockstep and may destroy every byte of its output's footprint, empty blocks included.
- * So data in another's empty block is safe only while no kernel can write either of the two. */
+ * A kernel drives all NPUs in lockstep and may destroy every byte of its output's footprint, empty blocks
+ * included. So data in another's empty block is safe only while no kernel can write either of the two. */
 #ifndef DEVICE_REUSE_H
 #define DEVICE_REUSE_H
 

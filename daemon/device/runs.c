@@ -1,5 +1,5 @@
-/* Rows are walked in row-major order of the logical shape, so that a row's elements are neighbours in dense arrays.
- * A matrix's row of W elements is a row here too; its last channel holds last_w of them. */
+/* Rows are walked in row-major order of the logical shape, so that a row's elements are neighbours in dense
+ * arrays. A matrix's row of W elements is a row here too; its last channel holds last_w of them. */
 #include "daemon/device/runs.h"
 
 static int64_t row_elements(const struct npumem_place *place, int64_t c)
@@ -115,8 +115,8 @@ bool runs_each(const struct npumem_geometry *geometry, const struct npumem_place
 			int64_t channel = place->start_npu + c;
 			int64_t words = m * place->stride.n + channel / geometry->n_npus * place->stride.c;
 			if (!visit_feature(place, channel % geometry->n_npus,
-					   place->offset + words * place->word_bytes, row_elements(place, c), bytes,
-					   visit, ctx))
+					   place->offset + words * place->word_bytes, row_elements(place, c),
+					   bytes, visit, ctx))
 				return false;
 		}
 	}

@@ -105,8 +105,8 @@ static bool audit_neighbour(void *ctx, struct tensor *other)
 {
 	struct audit *audit = ctx;
 	struct meet_range range;
-	if (meet_first(&audit->device->options.geometry, &audit->tensor->place, MEET_DATA, &other->place, MEET_DATA,
-		       &range))
+	if (meet_first(&audit->device->options.geometry, &audit->tensor->place, MEET_DATA, &other->place,
+		       MEET_DATA, &range))
 		audit->wrong = "a byte is data of two tensors";
 	if (!other->guest && !audit->tensor->guest &&
 	    meet_first(&audit->device->options.geometry, &audit->tensor->place, MEET_FOOTPRINT, &other->place,
@@ -135,7 +135,8 @@ static const char *audit_tensor(struct audit *audit, const struct tensor *tensor
 		audit->n_views++;
 		if (device_find(audit->device, tensor->base->handle) != tensor->base || tensor->base->base)
 			return "a view has no base";
-		if (place->offset < tensor->base->place.offset || place_end(place) > place_end(&tensor->base->place))
+		if (place->offset < tensor->base->place.offset ||
+		    place_end(place) > place_end(&tensor->base->place))
 			return "a view leaves its base";
 		return NULL;
 	}
@@ -167,15 +168,18 @@ const char *device_check(struct device *device)
 	    audit.n_views != device->n_views)
 		return "the running sums differ from the tensors";
 	for (int64_t npu = 0; npu < geometry->n_npus; npu++) {
-		written += (int64_t)bits_count(local_written(&device->local, npu), 0, (uint64_t)geometry->npu_bytes);
-		damaged += (int64_t)bits_count(local_damaged(&device->local, npu), 0, (uint64_t)geometry->npu_bytes);
+		written +=
+			(int64_t)bits_count(local_written(&device->local, npu), 0, (uint64_t)geometry->npu_bytes);
+		damaged +=
+			(int64_t)bits_count(local_damaged(&device->local, npu), 0, (uint64_t)geometry->npu_bytes);
 	}
 	if (written != audit.written)
 		return "a byte outside all data is marked as written";
 	if (damaged != (int64_t)device->local.n_damaged)
 		return "the count of damaged bytes is wrong";
 	device_stat(device, &counts);
-	if (counts.free < 0 || counts.data + counts.dummy + counts.padding + counts.empty + counts.free != counts.total)
+	if (counts.free < 0 ||
+	    counts.data + counts.dummy + counts.padding + counts.empty + counts.free != counts.total)
 		return "the kinds of bytes do not add up";
 	/* More, where a strided tensor at an odd address takes part of a quantum. */
 	if (counts.free < geometry->n_npus * (int64_t)arena_free_bytes(device->arena))

@@ -1,5 +1,5 @@
-/* A handle is generation << 32 | index + 1. A generation that has run out retires its slot: 2^32 tensors after it began,
- * a handle must still not be given twice. */
+/* A handle is generation << 32 | index + 1. A generation that has run out retires its slot: 2^32 tensors after it
+ * began, a handle must still not be given twice. */
 #include "daemon/device/table.h"
 
 static uint32_t index_of(uint64_t handle)

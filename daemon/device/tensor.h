@@ -11,14 +11,14 @@ struct tensor {
 	struct tensor *base;  /* of a view: the tensor that has the storage, itself no view; else NULL */
 	struct tensor *views; /* of a base: its views */
 	struct tensor *next_view, *prev_view;
-	int reuse;            /* how it was placed: enum npumem_reuse */
+	int reuse; /* how it was placed: enum npumem_reuse */
 	bool sealed, dma_only, pinned;
-	bool guest;           /* overlaps other footprints: see overlap.h */
-	bool all_written;     /* no byte of its data is unwritten; never goes back */
+	bool guest;	  /* overlaps other footprints: see overlap.h */
+	bool all_written; /* no byte of its data is unwritten; never goes back */
 	struct tensor *next_guest, *prev_guest;
-	uint32_t prepared;    /* arena entries set aside for a guest */
-	bool touched;         /* some byte of it was written or poisoned: there is something to forget */
-	void *owner;          /* the service's record; the device never looks into it */
+	uint32_t prepared; /* arena entries set aside for a guest */
+	bool touched;	   /* some byte of it was written or poisoned: there is something to forget */
+	void *owner;	   /* the service's record; the device never looks into it */
 };
 
 /* The tensor that has the storage. */

@@ -1,5 +1,5 @@
-/* Views: a slice or another shape of a tensor's own bytes. A view keeps its base's words and strides; what it changes
- * is where it starts, how far it goes and, for a reshape, how H and W (and N, with one channel) divide. */
+/* Views: a slice or another shape of a tensor's own bytes. A view keeps its base's words and strides; what it
+ * changes is where it starts, how far it goes and, for a reshape, how H and W (and N, with one channel) divide. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,7 +50,8 @@ static int add_view(struct device *device, struct tensor *of, const struct npume
 {
 	struct tensor *root = tensor_root(of), *view = table_add(device);
 	if (!view)
-		return npumem_error_set(asker->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+		return npumem_error_set(asker->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
 	view->place = *place;
 	view->base = root;
 	view->reuse = root->reuse;
@@ -66,8 +67,8 @@ static int add_view(struct device *device, struct tensor *of, const struct npume
 static int check_range(char dim, int64_t from, int64_t to, int64_t extent, const struct asker *asker)
 {
 	if (from < 0 || to > extent || from >= to)
-		return refuse(asker, "slice %c %" PRId64 ":%" PRId64 " is not a range within 0:%" PRId64, dim, from, to,
-			      extent);
+		return refuse(asker, "slice %c %" PRId64 ":%" PRId64 " is not a range within 0:%" PRId64, dim,
+			      from, to, extent);
 	return 0;
 }
 
@@ -116,8 +117,8 @@ int device_view_slice(struct device *device, struct tensor *base, const struct d
 	place.start_npu = channel % geometry->n_npus;
 	place.shape = (struct npumem_dims){to->n - from->n, to->c - from->c, to->h - from->h, to->w - from->w};
 	place.last_w = whole_rows && has_tail ? place.last_w : place.shape.w;
-	/* Whole channels of a matrix are a matrix again; with part of their columns they are not, since the columns
-	 * no longer follow each other. */
+	/* Whole channels of a matrix are a matrix again; with part of their columns they are not, since the
+	 * columns no longer follow each other. */
 	if (place.layout == NPUMEM_MATRIX && whole_rows) {
 		place.rows = place.shape.n;
 		place.cols = (place.shape.c - 1) * place.w + place.last_w;
@@ -142,8 +143,8 @@ static void axes_add(struct axes *axes, int64_t extent, int64_t stride)
 	axes->stride[axes->n++] = stride;
 }
 
-/* Finds strides for `to` that walk the elements of `from` in the same order: groups of axes with equal products are
- * matched, and within a group the old axes must follow each other without gaps. False where they do not. */
+/* Finds strides for `to` that walk the elements of `from` in the same order: groups of axes with equal products
+ * are matched, and within a group the old axes must follow each other without gaps. False where they do not. */
 static bool axes_reshape(const struct axes *from, struct axes *to)
 {
 	unsigned i = 0, j = 0;
@@ -176,7 +177,8 @@ static int64_t elements_of(const struct npumem_dims *shape)
 	int64_t product;
 	if (shape->n <= 0 || shape->c <= 0 || shape->h <= 0 || shape->w <= 0 ||
 	    __builtin_mul_overflow(shape->n, shape->c, &product) ||
-	    __builtin_mul_overflow(product, shape->h, &product) || __builtin_mul_overflow(product, shape->w, &product))
+	    __builtin_mul_overflow(product, shape->h, &product) ||
+	    __builtin_mul_overflow(product, shape->w, &product))
 		return -1;
 	return product;
 }
@@ -186,8 +188,8 @@ static int check_reshape(const struct npumem_place *place, const struct npumem_d
 {
 	if (elements_of(shape) != npumem_place_elements(place) || place->last_w != place->shape.w)
 		return refuse(asker,
-			      "shape %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 " does not hold the same %" PRId64
-			      " elements",
+			      "shape %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
+			      " does not hold the same %" PRId64 " elements",
 			      shape->n, shape->c, shape->h, shape->w, npumem_place_elements(place));
 	if (shape->c != place->shape.c)
 		return refuse(asker,

@@ -35,8 +35,8 @@ static int refuse(const struct device *device, const struct tensor *tensor, cons
 	int64_t missing = written_missing(device, tensor);
 	asker_name(asker, tensor, name);
 	npumem_error_set(asker->error, NPUMEM_FAILED_PRECONDITION,
-			 "%s has bytes that were never written: %" PRId64 " of %" PRId64 ", the first at offset %" PRId64
-			 " of NPU %" PRId64,
+			 "%s has bytes that were never written: %" PRId64 " of %" PRId64
+			 ", the first at offset %" PRId64 " of NPU %" PRId64,
 			 name, missing, tensor->place.blocks.data, hole->offset, hole->npu);
 	npumem_error_text(asker->error, "tensor", name);
 	npumem_error_number(asker->error, "npu", hole->npu);
