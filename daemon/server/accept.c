@@ -62,7 +62,7 @@ static int use_reserve(struct accept *accept)
 	return status;
 }
 
-/* 0, or why no connection was taken. */
+/* 0, or why none can be taken now; EAGAIN: there is none. */
 static int take(struct accept *accept)
 {
 	int fd = accept4(accept->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), status;
@@ -76,6 +76,8 @@ static int take(struct accept *accept)
 	/* The kernel looks for an fd first and for a client then, so this may be about nobody at all. */
 	if (status == EMFILE || status == ENFILE)
 		status = use_reserve(accept);
+	if (status == ECONNABORTED || status == EINTR)
+		return 0;
 	if (status != EAGAIN && !accept->is_short) {
 		log_line(LOG_LEVEL_WARNING, "no more connections for now: %s",
 			 uv_strerror(status ? -status : UV_EMFILE));
@@ -95,7 +97,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
 		if (failed == EAGAIN)
 			return;
-		if (!failed || failed == ECONNABORTED || failed == EINTR)
+		if (!failed)
 			continue;
 		uv_poll_stop(&accept->poll);
 		uv_timer_start(&accept->backoff, on_backoff_over, BACKOFF_MS, 0);
