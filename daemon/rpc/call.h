@@ -15,6 +15,11 @@ struct call {
 	bool keep_result; /* the result counts although the status is not OK */
 };
 
+/* Runs the handler of a request; returns its status. */
+int call_dispatch(struct call *call, const Npumem__V1__Request *request);
+/* Ends the reply of a call that was begun. */
+void call_end(struct call *call, int status, uint64_t id);
+
 /* A handler per row: appends the result to call->reply. 0, or a status that call->error explains. */
 #define METHOD(name, CALL, Message, handler) int handler(struct call *call, const Npumem__V1__##Message *request);
 #include "daemon/rpc/methods.def"

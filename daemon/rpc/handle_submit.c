@@ -3,17 +3,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/rpc/call.h"
 #include "daemon/rpc/operate.h"
+#include "daemon/rpc/submit.h"
 #include "daemon/service/operations.h"
 
-enum {
-	OPERATIONS_MAX = 65536, /* of one request */
-	SUBMITTED_DONE = 1,	/* Submitted.done */
-};
+enum { OPERATIONS_MAX = 65536 }; /* of one request */
 
-/* Puts in front of a refusal which operation it is about. `op`: NULL where it could not even be prepared. */
-static int refuse_at(struct call *call, size_t index, const struct op *op)
+int submit_refuse(struct call *call, size_t index, const struct op *op)
 {
 	struct npumem_error *error = call->error;
 	char message[NPUMEM_MESSAGE_BYTES], description[OP_DESCRIPTION_BYTES];
@@ -35,7 +31,7 @@ static int run_one(struct call *call, size_t index, struct prepare_op *prepared)
 	/* Its own share of what was set aside for all is used up now. */
 	call->pending -= OPERATE_DONE_BYTES + operate_payload_bytes(&prepared->op);
 	status = operate(call, SUBMITTED_DONE, &prepared->op);
-	return status ? refuse_at(call, index, &prepared->op) : 0;
+	return status ? submit_refuse(call, index, &prepared->op) : 0;
 }
 
 static int run_single(struct call *call, size_t index, const Npumem__V1__Operation *operation)
@@ -43,7 +39,7 @@ static int run_single(struct call *call, size_t index, const Npumem__V1__Operati
 	struct prepare_op *prepared = call->prepared;
 
 	if (prepare_operation(call->session, operation, prepared, call->error))
-		return refuse_at(call, index, NULL);
+		return submit_refuse(call, index, NULL);
 	return run_one(call, index, prepared);
 }
 
@@ -59,7 +55,7 @@ static int run_group(struct call *call, size_t index, Npumem__V1__Operation *con
 		npumem_error_set(call->error, NPUMEM_INVALID,
 				 "group %" PRIu32 " has %u operations, and at most %d are possible",
 				 operations[0]->group, n, OPERATIONS_GROUP_MAX);
-		return refuse_at(call, index, NULL);
+		return submit_refuse(call, index, NULL);
 	}
 	prepared = heap_zalloc(call->rpc->heap, n, sizeof(*prepared));
 	if (!prepared)
@@ -68,7 +64,7 @@ static int run_group(struct call *call, size_t index, Npumem__V1__Operation *con
 	for (unsigned i = 0; i < n && !status; i++) {
 		ops[i] = &prepared[i].op;
 		if (prepare_operation(call->session, operations[i], &prepared[i], call->error))
-			status = refuse_at(call, index + i, NULL);
+			status = submit_refuse(call, index + i, NULL);
 	}
 	if (!status)
 		status = operations_check_group(call->session, ops, n, (unsigned)index, call->error);
@@ -98,9 +94,8 @@ static int reserve(struct call *call, const Npumem__V1__SubmitRequest *request)
 	return reply_reserve(&call->reply, total + REPLY_TAG_BYTES + REPLY_REST_BYTES, call->error);
 }
 
-int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
+int submit_open(struct call *call, const Npumem__V1__SubmitRequest *request, struct submit_mark *mark)
 {
-	size_t mark, expected;
 	int status;
 
 	if (request->n_operations > OPERATIONS_MAX)
@@ -109,23 +104,44 @@ int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	status = reserve(call, request);
 	if (status)
 		return status;
-	expected = call->pending;
-	reply_expect(&call->reply, expected);
-	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, expected);
+	mark->expected = call->pending;
+	reply_expect(&call->reply, mark->expected);
+	mark->mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, mark->expected);
+	return 0;
+}
+
+void submit_close(struct call *call, const struct submit_mark *mark)
+{
+	reply_close(&call->reply, mark->mark, mark->expected);
+	call->keep_result = true;
+}
+
+size_t submit_group(const Npumem__V1__SubmitRequest *request, size_t index)
+{
+	Npumem__V1__Operation *const *operations = request->operations + index;
+	size_t n = 1;
+
+	if (operations[0]->group)
+		while (index + n < request->n_operations && operations[n]->group == operations[0]->group)
+			n++;
+	return n;
+}
+
+int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
+{
+	struct submit_mark mark;
+	int status = submit_open(call, request, &mark);
+
+	if (status)
+		return status;
 	for (size_t i = 0; i < request->n_operations && !status;) {
 		Npumem__V1__Operation *const *operations = request->operations + i;
-		unsigned n = 1;
+		size_t n = submit_group(request, i);
 
-		if (!operations[0]->group) {
-			status = run_single(call, i, operations[0]);
-		} else {
-			while (i + n < request->n_operations && operations[n]->group == operations[0]->group)
-				n++;
-			status = run_group(call, i, operations, n);
-		}
+		status = operations[0]->group ? run_group(call, i, operations, (unsigned)n)
+					      : run_single(call, i, operations[0]);
 		i += n;
 	}
-	reply_close(&call->reply, mark, expected);
-	call->keep_result = true;
+	submit_close(call, &mark);
 	return status;
 }

@@ -199,3 +199,11 @@ int reply_result(struct reply *reply, unsigned field, const ProtobufCMessage *me
 	reply_close(reply, mark, bytes);
 	return 0;
 }
+
+void reply_append(struct reply *reply, const struct reply *other)
+{
+	size_t bytes = reply_used(other);
+
+	memcpy(reply->out->bytes + reply->out->used, other->out->bytes + other->frame, bytes);
+	reply->out->used += bytes;
+}

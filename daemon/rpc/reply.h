@@ -60,6 +60,9 @@ void reply_fields(struct reply *reply, const ProtobufCMessage *message);
 /* Appends a bytes field without its bytes and returns where the caller puts them, all of them. */
 uint8_t *reply_bytes(struct reply *reply, unsigned field, size_t bytes);
 
+/* Appends what another reply, begun and not ended, has got so far. Room for it has been reserved. */
+void reply_append(struct reply *reply, const struct reply *other);
+
 /* Reserves for one message and appends it. 0, or what reply_reserve says. */
 int reply_result(struct reply *reply, unsigned field, const ProtobufCMessage *message, struct npumem_error *error);
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "daemon/rpc/call.h"
+#include "daemon/rpc/job.h"
 
 static void *budget_alloc(void *ctx, size_t bytes)
 {
@@ -20,6 +21,7 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 {
 	rpc->service = service;
 	rpc->heap = heap;
+	rpc->executor = (struct executor){.submit = NULL};
 	budget_init(&rpc->budget, budget_alloc, budget_free, (void *)heap);
 	npumem_error_clear(&rpc->error);
 }
@@ -60,7 +62,7 @@ static int refuse_message(struct call *call, size_t bytes)
 	return npumem_error_set(call->error, NPUMEM_INVALID, "a malformed message of %zu bytes", bytes);
 }
 
-static int dispatch(struct call *call, const Npumem__V1__Request *request)
+int call_dispatch(struct call *call, const Npumem__V1__Request *request)
 {
 	if (!request->id)
 		return npumem_error_set(call->error, NPUMEM_INVALID, "request id 0: ids are above 0");
@@ -80,27 +82,57 @@ static int dispatch(struct call *call, const Npumem__V1__Request *request)
 	return npumem_error_set(call->error, NPUMEM_UNIMPLEMENTED, "the request has no call");
 }
 
-int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message, size_t bytes, struct buffer *out)
+void call_end(struct call *call, int status, uint64_t id)
+{
+	if (status && !call->error->status)
+		npumem_error_set(call->error, NPUMEM_INTERNAL, "a refusal without a reason");
+	if (status && !call->keep_result)
+		reply_drop(&call->reply);
+	if (!status)
+		npumem_error_clear(call->error);
+	reply_end(&call->reply, id, call->error);
+}
+
+/* Unpacks into the rpc's own budget; NULL where it cannot be. */
+static const Npumem__V1__Request *unpack(struct rpc *rpc, const uint8_t *message, size_t bytes)
+{
+	npumem_error_clear(&rpc->error);
+	budget_reset(&rpc->budget, bytes);
+	return bytes ? npumem__v1__request__unpack(&rpc->budget.allocator, bytes, message) : NULL;
+}
+
+static int answer(struct rpc *rpc, struct session *session, const Npumem__V1__Request *request,
+		  const uint8_t *message, size_t bytes, struct buffer *out)
 {
 	struct call call = {.rpc = rpc, .session = session, .error = &rpc->error, .prepared = &rpc->prepared};
-	const Npumem__V1__Request *request = NULL;
 	int status;
 
 	if (reply_begin(&call.reply, out))
 		return -ENOMEM;
-	npumem_error_clear(&rpc->error);
-	budget_reset(&rpc->budget, bytes);
-	if (bytes)
-		request = npumem__v1__request__unpack(&rpc->budget.allocator, bytes, message);
-	status = request ? dispatch(&call, request) : refuse_message(&call, bytes);
-	if (status && !rpc->error.status)
-		npumem_error_set(&rpc->error, NPUMEM_INTERNAL, "a refusal without a reason");
-	if (status && !call.keep_result)
-		reply_drop(&call.reply);
-	if (!status)
-		npumem_error_clear(&rpc->error);
-	reply_end(&call.reply, request ? request->id : salvage_id(message, bytes), &rpc->error);
+	status = request ? call_dispatch(&call, request) : refuse_message(&call, bytes);
+	call_end(&call, status, request ? request->id : salvage_id(message, bytes));
 	return 0;
+}
+
+int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message, size_t bytes, struct buffer *out)
+{
+	return answer(rpc, session, unpack(rpc, message, bytes), message, bytes, out);
+}
+
+int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out)
+{
+	const Npumem__V1__Request *request = unpack(rpc, message, bytes);
+
+	if (request && job_is_needed(rpc, peer, request)) {
+		int status = job_new(rpc, peer, request, message, bytes);
+
+		/* Without memory to wait with, it is refused like any other lack of memory. */
+		if (status >= 0)
+			return status;
+		request = NULL;
+		rpc->budget.starved = true;
+	}
+	return answer(rpc, peer->session, request, message, bytes, out);
 }
 
 int rpc_refuse(struct buffer *out, int status, const char *message)

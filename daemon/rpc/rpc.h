@@ -4,6 +4,7 @@
 #define RPC_RPC_H
 
 #include "daemon/rpc/buffer.h"
+#include "daemon/rpc/executor.h"
 #include "daemon/rpc/prepare.h"
 #include "daemon/service/session.h"
 #include "daemon/service/tensors.h"
@@ -13,12 +14,32 @@
 struct rpc {
 	struct service *service;
 	const struct heap *heap;
+	struct executor executor; /* submit NULL: there are no threads, and everything runs at once */
 	struct budget budget;
 	struct npumem_error error;
 	struct prepare_op prepared;
 	struct device_request requests[TENSORS_ALLOC_MAX];
 	const char *names[TENSORS_ALLOC_MAX];
 	struct tensor *tensors[TENSORS_ALLOC_MAX];
+};
+
+/* The other end of a connection: whose requests may be answered later. The caller owns the storage. */
+struct rpc_peer {
+	struct session *session;
+	/* One delimited Response that was not ready when its request came; takes the buffer's bytes, or leaves them. */
+	void (*deliver)(void *ctx, struct buffer *reply);
+	/* After rpc_peer_close: nothing runs for the session any more, and it must end now. The storage of the peer stays
+	 * until the call that led here has returned. */
+	void (*drained)(void *ctx);
+	void *ctx;
+
+	/* rpc's own; zero at first. */
+	struct rpc *rpc;
+	struct job *jobs; /* unfinished requests */
+	unsigned n_jobs, n_changes;
+	size_t job_bytes; /* of their messages and replies */
+	bool is_closing;
+	struct order_entry ending; /* of the session, in the order of operations */
 };
 
 /* `service` and `heap` outlive it. Large: not for the stack. */
@@ -28,6 +49,13 @@ void rpc_deinit(struct rpc *rpc);
 /* Answers one message (without its length), appending one delimited Response to `out`. Whatever the message is,
  * the connection can go on. 0; -ENOMEM: not even an error could be written, and nothing was done. */
 int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message, size_t bytes, struct buffer *out);
+
+/* The same for a peer whose requests may be long or have to wait for others: those are answered by peer->deliver. */
+int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out);
+
+/* The client is gone: what waits is dropped, what runs is stopped where it can be; nothing is delivered any more.
+ * peer->drained is called once, at once or later. */
+void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer);
 
 /* Appends a Response with id 0: why a connection ends. 0 or -ENOMEM. */
 int rpc_refuse(struct buffer *out, int status, const char *message);

@@ -19,6 +19,8 @@
 enum {
 	QUEUED_BYTES_MAX = 1 << 20,
 	INPUT_LEAST_BYTES = 64 << 10,
+	JOBS_MAX = 256, /* requests under way */
+	JOB_BYTES_MAX = 4 << 20, /* of their messages and replies: enough to keep every thread busy */
 	SPARE_BYTES_MAX = 2 << 20, /* a larger buffer is not kept for the next reply */
 };
 
@@ -37,11 +39,11 @@ static void on_closed(uv_handle_t *handle)
 	heap_free(connection->server->heap, connection);
 }
 
-void connection_close(struct connection *connection)
+/* Nothing runs for the client any more. */
+static void on_drained(void *ctx)
 {
-	if (connection->is_closed)
-		return;
-	connection->is_closed = true;
+	struct connection *connection = ctx;
+
 	log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 " ends", connection->session.id);
 	session_deinit(&connection->session);
 	uv_close((uv_handle_t *)&connection->pipe, on_closed);
@@ -52,6 +54,15 @@ void connection_close(struct connection *connection)
 	if (connection->next)
 		connection->next->prev = connection->prev;
 	server_closed_one(connection->server);
+}
+
+void connection_close(struct connection *connection)
+{
+	if (connection->is_closed)
+		return;
+	connection->is_closed = true;
+	uv_read_stop((uv_stream_t *)&connection->pipe);
+	rpc_peer_close(&connection->server->rpc, &connection->peer);
 }
 
 /* ---- replies ---- */
@@ -109,6 +120,35 @@ static size_t unsent(const struct connection *connection)
 	return connection->queued.used + connection->sending.used;
 }
 
+/* True where the client must read, or wait for what it has asked for, before more is taken from it. */
+static bool is_full(const struct connection *connection)
+{
+	return unsent(connection) > QUEUED_BYTES_MAX || connection->peer.n_jobs >= JOBS_MAX ||
+	       connection->peer.job_bytes > JOB_BYTES_MAX;
+}
+
+/* A reply that was not ready when its request came. */
+static void on_delivered(void *ctx, struct buffer *reply)
+{
+	struct connection *connection = ctx;
+	struct buffer *queued = &connection->queued;
+
+	if (!queued->used) {
+		struct buffer empty = *queued;
+
+		*queued = *reply;
+		*reply = empty;
+	} else if (buffer_reserve(queued, reply->used)) {
+		connection_close(connection);
+		return;
+	} else {
+		memcpy(queued->bytes + queued->used, reply->bytes, reply->used);
+		queued->used += reply->used;
+	}
+	if (!connection->is_handling)
+		work(connection);
+}
+
 /* ---- requests ---- */
 
 static void refuse_frame(struct connection *connection, enum frame_result result)
@@ -128,6 +168,7 @@ static size_t handle_frames(struct connection *connection, const uint8_t *bytes,
 {
 	size_t done = 0;
 
+	connection->is_handling = true;
 	while (!connection->is_closed && !connection->is_ending && !connection->is_paused) {
 		size_t header, message;
 		enum frame_result result = frame_parse(bytes + done, n - done, FRAME_BYTES_MAX, &header, &message);
@@ -138,8 +179,8 @@ static size_t handle_frames(struct connection *connection, const uint8_t *bytes,
 			refuse_frame(connection, result);
 			break;
 		}
-		if (rpc_handle(&connection->server->rpc, &connection->session, bytes + done + header, message,
-			       &connection->queued)) {
+		if (rpc_receive(&connection->server->rpc, &connection->peer, bytes + done + header, message,
+				&connection->queued)) {
 			log_line(LOG_LEVEL_WARNING, "session %" PRIu64 ": no memory for a reply",
 				 connection->session.id);
 			connection->is_ending = true;
@@ -147,8 +188,9 @@ static size_t handle_frames(struct connection *connection, const uint8_t *bytes,
 		done += header + message;
 		if (unsent(connection) > QUEUED_BYTES_MAX)
 			flush(connection);
-		connection->is_paused = unsent(connection) > QUEUED_BYTES_MAX;
+		connection->is_paused = is_full(connection);
 	}
+	connection->is_handling = false;
 	return done;
 }
 
@@ -216,18 +258,18 @@ static void settle(struct connection *connection)
 	flush(connection);
 	if (connection->is_closed)
 		return;
-	if (connection->is_ending && !unsent(connection))
+	if (connection->is_ending && !unsent(connection) && !connection->peer.n_jobs)
 		connection_close(connection);
 	else if (connection->is_paused || connection->is_ending)
 		uv_read_stop((uv_stream_t *)&connection->pipe);
 }
 
-/* The client has read: takes up what had to wait. */
+/* The client has read, or something that it asked for is done: takes up what had to wait. */
 static void work(struct connection *connection)
 {
 	lend_spare(connection);
 	flush(connection);
-	if (!connection->is_closed && connection->is_paused && unsent(connection) <= QUEUED_BYTES_MAX) {
+	if (!connection->is_closed && connection->is_paused && !is_full(connection)) {
 		connection->is_paused = false;
 		if (connection->input_used)
 			handle_kept(connection);
@@ -350,6 +392,8 @@ int connection_open(struct server *server, int fd)
 		return status;
 	}
 	session_init(&connection->session, &server->service, peer.uid, peer.pid);
+	connection->peer = (struct rpc_peer){
+		.session = &connection->session, .deliver = on_delivered, .drained = on_drained, .ctx = connection};
 	log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 " of uid %u, pid %d", connection->session.id,
 		 (unsigned)peer.uid, (int)peer.pid);
 	enlist(connection);

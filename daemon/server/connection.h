@@ -13,6 +13,7 @@ struct connection {
 	uv_pipe_t pipe;
 	struct server *server;
 	struct session session;
+	struct rpc_peer peer;
 	struct connection *next, *prev;
 	/* What came in and is not handled yet: part of a frame, or all that a paused connection has to wait with.
 	 */
@@ -22,7 +23,8 @@ struct connection {
 	struct buffer sending; /* those of the write under way */
 	uv_write_t write;
 	bool is_sending;
-	bool is_paused; /* the client does not read: nothing is taken from it until it does */
+	bool is_handling; /* its frames are being handled: what is delivered is sent after that */
+	bool is_paused; /* the client does not read, or has much under way: nothing is taken from it until then */
 	bool is_ending; /* to be closed when all replies are sent */
 	bool is_closed;
 };
@@ -31,7 +33,7 @@ struct connection {
 int connection_open(struct server *server, int fd);
 /* Reads no more, sends what there is to say, and closes. */
 void connection_end(struct connection *connection);
-/* Closes at once; the session ends now, the struct goes from the loop. */
+/* Drops the client at once; session, socket and struct go when nothing runs for it any more. */
 void connection_close(struct connection *connection);
 
 #endif

@@ -106,6 +106,8 @@ static int open_device(struct server *server, char *error)
 	if (service_init(&server->service, server->device, server->heap, geteuid(), seed))
 		return fail(error, "cannot make the service", UV_ENOMEM);
 	rpc_init(&server->rpc, &server->service, server->heap);
+	workers_init(&server->workers, &server->loop, server->heap);
+	server->rpc.executor = workers_executor(&server->workers);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "daemon/server/address.h"
 #include "daemon/server/connection.h"
 #include "daemon/server/options.h"
+#include "daemon/server/workers.h"
 
 enum { SERVER_INPUT_BYTES = 256 << 10 };
 
@@ -21,6 +22,7 @@ struct server {
 	struct device *device;
 	struct service service;
 	struct rpc rpc;
+	struct workers workers;
 	struct address address;
 	struct accept accept;
 	uv_signal_t terminate, interrupt;

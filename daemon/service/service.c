@@ -13,6 +13,7 @@ int service_init(struct service *service, struct device *device, const struct he
 {
 	*service = (struct service){.device = device, .heap = heap, .uid = uid};
 	record_pool_init(&service->records, heap);
+	order_init(&service->order, &device_options(device)->geometry);
 	return names_init(&service->names, heap, seed);
 }
 
@@ -21,6 +22,7 @@ void service_deinit(struct service *service)
 	struct tensor *tensor;
 
 	assert(!service->sessions);
+	order_deinit(&service->order);
 	while ((tensor = device_next(service->device, NULL)))
 		service_release(service, tensor);
 	assert(!service->names.n);

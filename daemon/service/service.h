@@ -5,6 +5,7 @@
 
 #include "daemon/device/device.h"
 #include "daemon/service/names.h"
+#include "daemon/service/order.h"
 #include "daemon/service/record.h"
 
 struct service {
@@ -12,6 +13,7 @@ struct service {
 	const struct heap *heap;
 	uint32_t uid; /* the daemon's own: it and root may administer everything */
 	struct names names;
+	struct order order; /* of everything that does not happen at once */
 	struct record_pool records;
 	struct session *sessions;
 	uint64_t n_sessions, last_session;

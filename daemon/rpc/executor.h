@@ -1,0 +1,12 @@
+/* Where long operations run: threads, or whatever a test puts in their place. */
+#ifndef RPC_EXECUTOR_H
+#define RPC_EXECUTOR_H
+
+struct executor {
+	/* Runs work(arg) on another thread, then done(arg) on the thread that called. 0; -ENOMEM, -EAGAIN: neither will
+	 * be called. */
+	int (*submit)(void *ctx, void (*work)(void *arg), void (*done)(void *arg), void *arg);
+	void *ctx;
+};
+
+#endif

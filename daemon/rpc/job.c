@@ -1,0 +1,364 @@
+/* A job's life: job_new, its turn (start), its work, job_end. The message is unpacked twice: once to see what it
+ * touches, and again when its turn has come, as the tensors that it names may be others by then.
+ * Invariant: a peer is not told `drained` while any job of it is unfinished. */
+#include "daemon/rpc/job.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "daemon/rpc/touch.h"
+
+static struct job *job_of(struct order_entry *entry)
+{
+	return (struct job *)entry;
+}
+
+static bool is_operation(const Npumem__V1__Request *request)
+{
+	return request->call_case >= NPUMEM__V1__REQUEST__CALL_WRITE &&
+	       request->call_case <= NPUMEM__V1__REQUEST__CALL_SUBMIT;
+}
+
+static bool may_wait(const Npumem__V1__Request *request)
+{
+	switch (request->call_case) {
+	case NPUMEM__V1__REQUEST__CALL_FREE:
+	case NPUMEM__V1__REQUEST__CALL_VIEW:
+	case NPUMEM__V1__REQUEST__CALL_SEAL:
+	case NPUMEM__V1__REQUEST__CALL_COMPACT:
+	case NPUMEM__V1__REQUEST__CALL_DUMP:
+		return true;
+	default:
+		return is_operation(request);
+	}
+}
+
+bool job_is_needed(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request)
+{
+	struct order *order = &rpc->service->order;
+	struct touch touch;
+
+	/* What a client frees it may allocate again in the next request, by the same name or in the same room. */
+	if (request->call_case == NPUMEM__V1__REQUEST__CALL_ALLOC)
+		return peer->n_changes > 0;
+	if (order_is_idle(order) ? !is_operation(request) : !may_wait(request))
+		return false;
+	touch_request(peer->session, request, &rpc->prepared, &touch);
+	if (touch.cost > JOB_INLINE_COST && rpc->executor.submit)
+		return true;
+	return !order_is_idle(order) && (touch.barrier || !order_is_free(order, touch.accesses, touch.n_accesses));
+}
+
+/* ---- ends ---- */
+
+static void job_free(struct job *job)
+{
+	const struct heap *heap = job->rpc->heap;
+
+	heap_free(heap, job->entry.accesses);
+	heap_free(heap, job->message);
+	budget_deinit(&job->budget);
+	buffer_deinit(&job->out);
+	heap_free(heap, job);
+}
+
+static void peer_drained(struct rpc *rpc, struct rpc_peer *peer);
+
+static void unlink_job(struct job *job)
+{
+	struct rpc_peer *peer = job->peer;
+
+	if (job->prev)
+		job->prev->next = job->next;
+	else
+		peer->jobs = job->next;
+	if (job->next)
+		job->next->prev = job->prev;
+	peer->n_jobs--;
+	peer->n_changes -= job->changes;
+	peer->job_bytes -= job->charge;
+}
+
+/* Out of the order, the peer and memory. */
+static void job_leave(struct job *job)
+{
+	struct rpc *rpc = job->rpc;
+	struct rpc_peer *peer = job->peer;
+
+	order_finish(&rpc->service->order, &job->entry);
+	unlink_job(job);
+	job_free(job);
+	if (peer->is_closing && !peer->n_jobs)
+		peer_drained(rpc, peer);
+}
+
+void job_end(struct job *job, int status)
+{
+	struct rpc_peer *peer = job->peer;
+	struct buffer out;
+
+	call_end(&job->call, status, job->id);
+	out = job->out;
+	buffer_init(&job->out, job->rpc->heap);
+	/* First out of the peer's books, as what is delivered may let it go on or end. */
+	job_leave(job);
+	if (!peer->is_closing)
+		peer->deliver(peer->ctx, &out);
+	buffer_deinit(&out);
+}
+
+/* ---- work ---- */
+
+void job_work(struct rpc *rpc, const struct op *op, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+	const struct executor *executor = &rpc->executor;
+
+	if (op_cost(op) > JOB_INLINE_COST && executor->submit && !executor->submit(executor->ctx, work, done, arg))
+		return;
+	work(arg);
+	done(arg);
+}
+
+static void work_op(void *arg)
+{
+	struct job *job = arg;
+
+	job->status = operate_run(&job->operate, &job->error);
+}
+
+static void op_done(void *arg)
+{
+	struct job *job = arg;
+
+	operate_end(&job->operate, job->status);
+	job_end(job, job->status);
+}
+
+static int prepare(struct job *job)
+{
+	const struct session *session = job->call.session;
+	const Npumem__V1__Request *request = job->request;
+
+	switch (request->call_case) {
+	case NPUMEM__V1__REQUEST__CALL_WRITE:
+		return prepare_write(session, request->write, &job->prepared, &job->error);
+	case NPUMEM__V1__REQUEST__CALL_READ:
+		return prepare_read(session, request->read, &job->prepared, &job->error);
+	case NPUMEM__V1__REQUEST__CALL_FILL:
+		return prepare_fill(session, request->fill, &job->prepared, &job->error);
+	case NPUMEM__V1__REQUEST__CALL_COPY:
+		return prepare_copy(session, request->copy, &job->prepared, &job->error);
+	default:
+		return prepare_run(session, request->run, &job->prepared, &job->error);
+	}
+}
+
+static void start_op(struct job *job)
+{
+	struct op *op = &job->prepared.op;
+	int status = prepare(job);
+
+	op->progress = &job->progress;
+	if (!status)
+		status = operate_begin(&job->operate, &job->call, NPUMEM__V1__RESPONSE__RESULT_DONE, op);
+	if (status)
+		job_end(job, status);
+	else
+		job_work(job->rpc, op, work_op, op_done, job);
+}
+
+static void start(struct order_entry *entry)
+{
+	struct job *job = job_of(entry);
+
+	if (job->peer->is_closing) {
+		job_leave(job);
+		return;
+	}
+	budget_reset(&job->budget, job->bytes);
+	job->request = npumem__v1__request__unpack(&job->budget.allocator, job->bytes, job->message);
+	if (!job->request)
+		job_end(job, npumem_error_set(&job->error, NPUMEM_RESOURCE_EXHAUSTED,
+					      "the daemon is out of host memory"));
+	else if (job->request->call_case == NPUMEM__V1__REQUEST__CALL_SUBMIT)
+		job_submit(job);
+	else if (is_operation(job->request))
+		start_op(job);
+	else
+		job_end(job, call_dispatch(&job->call, job->request));
+}
+
+/* ---- beginnings ---- */
+
+static int set_accesses(struct job *job, const struct touch *touch)
+{
+	size_t bytes = touch->n_accesses * sizeof(*touch->accesses);
+
+	job->entry.barrier = touch->barrier;
+	job->entry.n_accesses = touch->barrier ? 0 : touch->n_accesses;
+	if (!job->entry.n_accesses)
+		return 0;
+	heap_free(job->rpc->heap, job->entry.accesses);
+	job->entry.accesses = heap_alloc(job->rpc->heap, bytes);
+	if (!job->entry.accesses)
+		return -ENOMEM;
+	memcpy(job->entry.accesses, touch->accesses, bytes);
+	return 0;
+}
+
+/* After a barrier that moved tensors. Where it cannot be told what is touched now, it is everything. */
+static void refresh(struct order_entry *entry)
+{
+	struct job *job = job_of(entry);
+	struct touch touch = {.barrier = true};
+	const Npumem__V1__Request *request;
+
+	if (entry->barrier)
+		return;
+	budget_reset(&job->budget, job->bytes);
+	request = npumem__v1__request__unpack(&job->budget.allocator, job->bytes, job->message);
+	if (request)
+		touch_request(job->call.session, request, &job->prepared, &touch);
+	if (set_accesses(job, &touch)) {
+		entry->barrier = true;
+		entry->n_accesses = 0;
+	}
+}
+
+static void *job_alloc(void *ctx, size_t bytes)
+{
+	return heap_alloc(ctx, bytes);
+}
+
+static void job_release(void *ctx, void *memory)
+{
+	heap_free(ctx, memory);
+}
+
+static struct job *job_take(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes)
+{
+	struct job *job = heap_zalloc(rpc->heap, 1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->rpc = rpc;
+	job->peer = peer;
+	job->bytes = bytes;
+	budget_init(&job->budget, job_alloc, job_release, (void *)rpc->heap);
+	buffer_init(&job->out, rpc->heap);
+	job->call = (struct call){
+		.rpc = rpc, .session = peer->session, .error = &job->error, .prepared = &job->prepared};
+	job->message = heap_alloc(rpc->heap, bytes);
+	if (!job->message || reply_begin(&job->call.reply, &job->out)) {
+		job_free(job);
+		return NULL;
+	}
+	memcpy(job->message, message, bytes);
+	return job;
+}
+
+int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, const uint8_t *message,
+	    size_t bytes)
+{
+	struct job *job = job_take(rpc, peer, message, bytes);
+	struct touch touch;
+
+	if (!job)
+		return -ENOMEM;
+	touch_request(peer->session, request, &rpc->prepared, &touch);
+	/* An allocation is only here because it comes after changes of its own client. */
+	touch.barrier |= request->call_case == NPUMEM__V1__REQUEST__CALL_ALLOC;
+	if (set_accesses(job, &touch)) {
+		job_free(job);
+		return -ENOMEM;
+	}
+	job->id = request->id;
+	job->changes = touch.changes;
+	job->entry.start = start;
+	job->entry.refresh = refresh;
+	job->next = peer->jobs;
+	if (job->next)
+		job->next->prev = job;
+	peer->jobs = job;
+	peer->n_jobs++;
+	peer->n_changes += job->changes;
+	job->charge = bytes + touch.reply_bytes;
+	peer->job_bytes += job->charge;
+	order_add(&rpc->service->order, &job->entry);
+	return 0;
+}
+
+/* ---- a peer's end ---- */
+
+/* The session's tensors go like anything else that is freed: after what still runs on them for others. */
+static void end_session(struct order_entry *entry)
+{
+	struct rpc_peer *peer = (struct rpc_peer *)((char *)entry - offsetof(struct rpc_peer, ending));
+	struct rpc *rpc = peer->rpc;
+
+	peer->drained(peer->ctx);
+	order_finish(&rpc->service->order, entry);
+	heap_free(rpc->heap, entry->accesses);
+}
+
+static size_t count_anonymous(const struct session *session)
+{
+	size_t n = 0;
+
+	for (const struct record *record = session->anonymous; record; record = record->next)
+		n++;
+	return n;
+}
+
+static void touch_anonymous(const struct session *session, struct order_entry *entry, const struct heap *heap)
+{
+	size_t n = count_anonymous(session);
+
+	entry->accesses = n <= TOUCH_ACCESSES_MAX ? heap_alloc(heap, n * sizeof(*entry->accesses)) : NULL;
+	entry->barrier = !entry->accesses;
+	if (entry->barrier)
+		return;
+	for (const struct record *record = session->anonymous; record; record = record->next)
+		order_access_whole(record->tensor, &entry->accesses[entry->n_accesses++]);
+}
+
+static void refresh_ending(struct order_entry *entry)
+{
+	entry->barrier = true;
+	entry->n_accesses = 0;
+}
+
+static void peer_drained(struct rpc *rpc, struct rpc_peer *peer)
+{
+	struct order *order = &rpc->service->order;
+
+	if (order_is_idle(order) || !peer->session->anonymous) {
+		peer->drained(peer->ctx);
+		return;
+	}
+	peer->rpc = rpc;
+	peer->ending = (struct order_entry){.start = end_session, .refresh = refresh_ending};
+	touch_anonymous(peer->session, &peer->ending, rpc->heap);
+	order_add(order, &peer->ending);
+}
+
+void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer)
+{
+	struct job *job = peer->jobs;
+
+	peer->is_closing = true;
+	/* Held while jobs are dropped, so that the last of them does not end the session under this loop; one that is
+	 * dropped may take others with it, so it begins anew. */
+	peer->n_jobs++;
+	while (job) {
+		if (job->entry.started) {
+			atomic_store(&job->progress.cancelled, true);
+			job = job->next;
+		} else {
+			job_leave(job);
+			job = peer->jobs;
+		}
+	}
+	if (!--peer->n_jobs)
+		peer_drained(rpc, peer);
+}

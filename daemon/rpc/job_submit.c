@@ -1,0 +1,254 @@
+/* A submit that runs step by step: operation after operation, a parallel group's two lanes at once.
+ *
+ * A step is one operation or one group; each of its operations has a reply of its own, as the two lanes end in any
+ * order, and they are put into the answer in the order of the list. What is refused ends the submit after the other
+ * lane's present operation. */
+#include <inttypes.h>
+
+#include "daemon/rpc/job.h"
+#include "daemon/rpc/submit.h"
+#include "daemon/service/operations.h"
+
+enum { N_LANES = 2 };
+
+struct part {
+	struct submission *submission;
+	struct prepare_op prepared;
+	struct call call; /* with a reply of its own */
+	struct npumem_error error;
+	struct buffer out;
+	struct operate operate;
+	int status;
+	bool ran;
+};
+
+struct lane {
+	size_t next;
+	struct part *busy;
+};
+
+struct submission {
+	struct job *job;
+	const Npumem__V1__SubmitRequest *request;
+	struct submit_mark mark;
+	size_t index; /* of the step's first operation */
+	size_t n;     /* operations of the step */
+	struct part *parts;
+	struct lane lanes[N_LANES];
+	int status;
+	bool stepping; /* the loop over lanes is on the stack */
+};
+
+static void step_lanes(struct submission *submission);
+
+static size_t index_of(const struct submission *submission, const struct part *part)
+{
+	return submission->index + (size_t)(part - submission->parts);
+}
+
+/* The first refusal is the submit's. */
+static void refuse(struct submission *submission, const struct part *part, int status, bool prepared)
+{
+	struct job *job = submission->job;
+
+	if (submission->status)
+		return;
+	job->error = part->error;
+	submission->status = status;
+	submit_refuse(&job->call, index_of(submission, part), prepared ? &part->prepared.op : NULL);
+}
+
+static void parts_free(struct submission *submission)
+{
+	const struct heap *heap = submission->job->rpc->heap;
+
+	for (size_t i = 0; submission->parts && i < submission->n; i++)
+		buffer_deinit(&submission->parts[i].out);
+	heap_free(heap, submission->parts);
+	submission->parts = NULL;
+}
+
+static void submission_end(struct submission *submission)
+{
+	struct job *job = submission->job;
+	int status = submission->status;
+
+	submit_close(&job->call, &submission->mark);
+	heap_free(job->rpc->heap, submission);
+	job->submission = NULL;
+	job_end(job, status);
+}
+
+/* ---- one operation ---- */
+
+static void work_part(void *arg)
+{
+	struct part *part = arg;
+
+	part->status = operate_run(&part->operate, &part->error);
+}
+
+static void part_done(void *arg)
+{
+	struct part *part = arg;
+	struct submission *submission = part->submission;
+
+	operate_end(&part->operate, part->status);
+	part->ran = part->status == 0;
+	if (part->status)
+		refuse(submission, part, part->status, true);
+	submission->lanes[op_lane(&part->prepared.op)].busy = NULL;
+	step_lanes(submission);
+}
+
+static void part_start(struct submission *submission, struct part *part)
+{
+	struct op *op = &part->prepared.op;
+	int status;
+
+	op->progress = &submission->job->progress;
+	part->call.pending = submission->job->call.pending;
+	status = operate_begin(&part->operate, &part->call, SUBMITTED_DONE, op);
+	if (status) {
+		refuse(submission, part, status, true);
+		return;
+	}
+	submission->lanes[op_lane(op)].busy = part;
+	job_work(submission->job->rpc, op, work_part, part_done, part);
+}
+
+/* ---- one step ---- */
+
+static bool part_init(struct submission *submission, struct part *part)
+{
+	struct job *job = submission->job;
+
+	part->submission = submission;
+	buffer_init(&part->out, job->rpc->heap);
+	part->call = job->call;
+	part->call.error = &part->error;
+	part->call.prepared = &part->prepared;
+	return !reply_begin(&part->call.reply, &part->out);
+}
+
+/* Prepares the operations of the next step and compares its lanes. */
+static void step_begin(struct submission *submission)
+{
+	struct job *job = submission->job;
+	struct op *ops[OPERATIONS_GROUP_MAX];
+	size_t n = submit_group(submission->request, submission->index);
+
+	submission->n = n > OPERATIONS_GROUP_MAX ? 1 : n;
+	submission->lanes[0] = submission->lanes[1] = (struct lane){.next = 0};
+	submission->parts = heap_zalloc(job->rpc->heap, submission->n, sizeof(*submission->parts));
+	if (!submission->parts) {
+		submission->status = npumem_error_set(&job->error, NPUMEM_RESOURCE_EXHAUSTED,
+						      "the daemon is out of host memory");
+		return;
+	}
+	for (size_t i = 0; i < submission->n && !submission->status; i++) {
+		struct part *part = &submission->parts[i];
+		int status;
+
+		if (!part_init(submission, part))
+			status = npumem_error_set(&part->error, NPUMEM_RESOURCE_EXHAUSTED,
+						  "the daemon is out of host memory");
+		else if (n > OPERATIONS_GROUP_MAX)
+			status = npumem_error_set(&part->error, NPUMEM_INVALID,
+						  "its group has %zu operations, and at most %d are possible", n,
+						  OPERATIONS_GROUP_MAX);
+		else
+			status = prepare_operation(job->call.session,
+						   submission->request->operations[submission->index + i],
+						   &part->prepared, &part->error);
+		if (status)
+			refuse(submission, part, status, false);
+		ops[i] = &part->prepared.op;
+	}
+	if (!submission->status && n > 1)
+		submission->status = operations_check_group(job->call.session, ops, (unsigned)n,
+							    (unsigned)submission->index, &job->error);
+}
+
+/* Puts what ran into the answer, in the order of the list. */
+static void step_end(struct submission *submission)
+{
+	struct job *job = submission->job;
+
+	for (size_t i = 0; submission->parts && i < submission->n; i++) {
+		struct part *part = &submission->parts[i];
+		size_t bytes = part->ran ? reply_used(&part->call.reply) : 0;
+
+		if (!part->ran)
+			continue;
+		job->call.pending -= OPERATE_DONE_BYTES + operate_payload_bytes(&part->prepared.op);
+		if (reply_make_room(&job->call.reply, bytes, &job->error))
+			submission->status = job->error.status;
+		else
+			reply_append(&job->call.reply, &part->call.reply);
+	}
+	parts_free(submission);
+	submission->index += submission->n;
+}
+
+static struct part *next_of_lane(struct submission *submission, unsigned lane)
+{
+	size_t *next = &submission->lanes[lane].next;
+
+	while (*next < submission->n && op_lane(&submission->parts[*next].prepared.op) != (enum op_lane)lane)
+		(*next)++;
+	return *next < submission->n ? &submission->parts[(*next)++] : NULL;
+}
+
+/* Starts what the lanes have next. True while something of the step runs. */
+static bool lanes_go_on(struct submission *submission)
+{
+	for (unsigned lane = 0; lane < N_LANES; lane++) {
+		struct part *part;
+
+		while (!submission->status && !submission->lanes[lane].busy && (part = next_of_lane(submission, lane)))
+			part_start(submission, part);
+	}
+	return submission->lanes[OP_DMA].busy || submission->lanes[OP_COMPUTE].busy;
+}
+
+/* Goes on until something runs elsewhere or all is done. Short operations end inside of it and come back here: those
+ * only leave a mark, so that a long list does not become a deep stack. */
+static void step_lanes(struct submission *submission)
+{
+	if (submission->stepping)
+		return;
+	submission->stepping = true;
+	while (!lanes_go_on(submission)) {
+		step_end(submission);
+		if (submission->status || submission->index >= submission->request->n_operations ||
+		    submission->job->peer->is_closing) {
+			submission_end(submission);
+			return;
+		}
+		step_begin(submission);
+		if (submission->status)
+			submission->lanes[0].next = submission->lanes[1].next = submission->n;
+	}
+	submission->stepping = false;
+}
+
+void job_submit(struct job *job)
+{
+	struct submission *submission = heap_zalloc(job->rpc->heap, 1, sizeof(*submission));
+	int status = 0;
+
+	if (!submission)
+		status = npumem_error_set(&job->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+	else
+		status = submit_open(&job->call, job->request->submit, &submission->mark);
+	if (status) {
+		heap_free(job->rpc->heap, submission);
+		job_end(job, status);
+		return;
+	}
+	submission->job = job;
+	submission->request = job->request->submit;
+	job->submission = submission;
+	step_lanes(submission);
+}
