@@ -86,10 +86,16 @@ static int place_over(struct device *device, struct tensor *tensor, const struct
 {
 	const struct npumem_geometry *geometry = &device->options.geometry;
 	struct npumem_place *place = &tensor->place;
-	struct reuse_wish wish = {request->reuse, request->dma_only};
+	struct reuse_wish wish = {.reuse = request->reuse, .dma_only = request->dma_only};
 	int64_t offset = place->offset;
 	if (request->spec.address == NPUMEM_ANY) {
 		int status = reuse_search(device, place, &wish, &offset);
+		if (status > 0 && request->reuse == NPUMEM_IF_SAFE) {
+			/* Where data would fit and only writers are in the way, the verdict says who and what
+			 * would help. */
+			wish.any_writer = true;
+			status = reuse_search(device, place, &wish, &offset);
+		}
 		if (status < 0)
 			return out_of_host_memory(asker);
 		if (status)

@@ -100,7 +100,7 @@ int explain_no_room(struct device *device, const struct device_request *request,
 		ignored;
 	bool fixed = request->spec.address != NPUMEM_ANY;
 	bool compact = !fixed && after_compact(device) >= place->bytes_per_npu;
-	struct reuse_wish wish = {NPUMEM_IF_SAFE, request->dma_only};
+	struct reuse_wish wish = {.reuse = NPUMEM_IF_SAFE, .dma_only = request->dma_only};
 	bool if_safe =
 		!fixed && request->reuse != NPUMEM_IF_SAFE && reuse_search(device, place, &wish, &ignored) == 0;
 	char way[160] = "";

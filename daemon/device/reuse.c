@@ -143,7 +143,7 @@ static bool paint_tensor(void *ctx, struct tensor *tensor)
 	struct search *search = ctx;
 	const struct npumem_geometry *geometry = &search->device->options.geometry;
 	const struct npumem_place *place = &tensor->place;
-	if (search->wish->reuse == NPUMEM_IF_SAFE && !tensor_is_dma_only(tensor)) {
+	if (search->wish->reuse == NPUMEM_IF_SAFE && !search->wish->any_writer && !tensor_is_dma_only(tensor)) {
 		memset(search->hard + place->offset, 1, (size_t)place->bytes_per_npu);
 		return true;
 	}
@@ -209,7 +209,7 @@ int reuse_search(const struct device *device, const struct npumem_place *place, 
 	struct search search = {.device = device, .place = place, .wish = wish};
 	int64_t last = device->options.geometry.npu_bytes - place->bytes_per_npu;
 	int status = NPUMEM_RESOURCE_EXHAUSTED;
-	if (wish->reuse == NPUMEM_IF_SAFE && !wish->dma_only)
+	if (wish->reuse == NPUMEM_IF_SAFE && !wish->dma_only && !wish->any_writer)
 		return status;
 	if (search_begin(&search)) {
 		status = -ENOMEM;

@@ -10,6 +10,7 @@
 struct reuse_wish {
 	int reuse; /* enum npumem_reuse: if-safe or unchecked */
 	bool dma_only;
+	bool any_writer; /* search only: as if no kernel could write any of the tensors */
 };
 
 /* Whether a placed new tensor may share bytes with the footprints it meets. 0, or FAILED_PRECONDITION naming the
