@@ -1,5 +1,6 @@
 """The process: its socket file, its options, its signals, and what it does without fds."""
 
+import fcntl
 import os
 import resource
 import shutil
@@ -86,6 +87,15 @@ class SocketFile(unittest.TestCase):
         self.assertTrue(stat.S_ISSOCK(os.stat(self.path).st_mode))
         with Daemon(directory=self.directory) as daemon, daemon.client() as client:
             client.stat()
+        self.assertEqual(self.files(), [])
+
+    def test_the_lock_alone_keeps_others_out(self):
+        with open(self.path + ".lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            refused = run("--socket", self.path)
+        self.assertEqual((refused.returncode, refused.stderr), (1, f"npumemd: another daemon is on {self.path}\n"))
+        with Daemon(directory=self.directory) as daemon:
+            daemon.client().close()
         self.assertEqual(self.files(), [])
 
     def test_what_is_no_socket_stays(self):

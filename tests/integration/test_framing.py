@@ -80,6 +80,18 @@ class Framing(TestCase):
         with self.assertRaises(HungUp):
             client.receive()
 
+    def test_half_a_close_before_the_reply_is_read(self):
+        client = self.client()
+        tensor = client.alloc("x", (1, 64, 1, 10000))
+        client.write(tensor.handle, b"\3" * 640000)
+        client.send(read=pb.ReadRequest(tensor=pb.Ref(handle=tensor.handle)))
+        client.sock.shutdown(socket.SHUT_WR)
+        # More than the socket holds: the daemon has seen the end while it still has to send.
+        self.assert_alive()
+        self.assertEqual(client.receive().done.data, b"\3" * 640000)
+        with self.assertRaises(HungUp):
+            client.receive()
+
     def test_half_a_close_with_long_replies(self):
         client = self.client()
         tensor = client.alloc("x", (1, 64, 1, 30000))
@@ -106,6 +118,11 @@ class Framing(TestCase):
             client.sock.sendall(encode_length(16 << 20) + b"\x08")
         self.assert_alive()
         self.assertLess(self.data_bytes() - before, 8 << 20)
+        before = self.data_bytes()
+        for client in clients:
+            client.sock.sendall(bytes(70000))
+        self.assert_alive()
+        self.assertLess(self.data_bytes() - before, 16 << 20)
 
     def test_a_client_that_does_not_read_is_not_read_from(self):
         client = self.client()

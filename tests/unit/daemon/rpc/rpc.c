@@ -205,10 +205,13 @@ static void starve(size_t (*pack)(uint8_t *), int64_t made)
 		size_t bytes = pack(message);
 		struct buffer out;
 		int64_t before;
+		bool has_list;
 		int result;
 
 		talk_init(&talk);
 		talk_tensor(&talk, "x");
+		for (unsigned n = 0; n < 50; n++)
+			ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "", 8, 4), 0);
 		before = world_n_tensors(&talk.world);
 		/* Nothing is left over from earlier requests. */
 		budget_deinit(&talk.rpc->budget);
@@ -227,8 +230,10 @@ static void starve(size_t (*pack)(uint8_t *), int64_t made)
 			if (!hit)
 				ck_assert_int_eq((int)response->status, 0);
 			result = (int)response->status;
+			has_list = response->result_case == NPUMEM__V1__RESPONSE__RESULT_LIST;
 			npumem__v1__response__free_unpacked(response, NULL);
 			ck_assert(!result || result == NPUMEM_RESOURCE_EXHAUSTED);
+			ck_assert(!result || !has_list);
 		} else {
 			ck_assert_uint_eq(out.used, 0);
 		}
@@ -247,6 +252,21 @@ static size_t pack_submit_x(uint8_t *to)
 START_TEST(host_memory_may_run_out_in_alloc)
 {
 	starve(pack_alloc, 3);
+}
+END_TEST
+
+/* A list is refused half-way, with half of it in the reply. */
+static size_t pack_list(uint8_t *to)
+{
+	static const uint8_t list[] = {0x08, 5, 0x62, 0};
+
+	memcpy(to, list, sizeof(list));
+	return sizeof(list);
+}
+
+START_TEST(host_memory_may_run_out_in_list)
+{
+	starve(pack_list, 0);
 }
 END_TEST
 
@@ -289,6 +309,7 @@ Suite *suite_rpc(void)
 	tcase_add_test(tcase, a_message_may_be_cut_anywhere);
 	tcase_add_test(tcase, bytes_may_be_anything);
 	tcase_add_test(tcase, host_memory_may_run_out_in_alloc);
+	tcase_add_test(tcase, host_memory_may_run_out_in_list);
 	tcase_add_test(tcase, host_memory_may_run_out_in_submit);
 	tcase_add_test(tcase, an_ordinary_request_takes_no_host_memory);
 	suite_add_tcase(suite, tcase);
