@@ -14,10 +14,28 @@ static const struct option alloc_options[] = {
 	{NULL, NULL, NULL, false},
 };
 
+/* Why there is no room is in the message; what would fit is in the fields. */
+static int alloc_refused(struct ctl *ctl, const struct npumem_error *why)
+{
+	int64_t n = npumem_error_find(why, "largest_n", -1), w = npumem_error_find(why, "better_w", -1);
+	int64_t start = npumem_error_find(why, "better_start_npu", -1);
+	char fits[128];
+	int at = 0;
+	fits[0] = 0;
+	if (n > 0)
+		at += snprintf(fits, sizeof(fits), "; N %" PRId64 " would fit", n);
+	if (w > 0)
+		at += snprintf(fits + at, sizeof(fits) - (size_t)at, "; --w %" PRId64 " would fit", w);
+	if (start >= 0)
+		snprintf(fits + at, sizeof(fits) - (size_t)at, "; --start-npu %" PRId64 " would fit", start);
+	return ctl_fail(ctl, "%.380s%s", why->message, fits);
+}
+
 static int alloc_run(struct ctl *ctl, const struct args *args)
 {
 	struct npumem_allocation allocation = {.name = args->words[0]};
 	struct npumem_tensor tensor;
+	struct npumem_error why;
 	const char *reuse = args_value(args, "--reuse");
 	if (spec_parse(args, &allocation.spec, &ctl->error))
 		return CTL_USAGE;
@@ -30,8 +48,8 @@ static int alloc_run(struct ctl *ctl, const struct args *args)
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
-	if (npumem_alloc(ctl->npumem, &allocation, 1, &tensor, &ctl->error))
-		return CTL_FAILED;
+	if (npumem_alloc(ctl->npumem, &allocation, 1, &tensor, &why))
+		return alloc_refused(ctl, &why);
 	if (ctl->json) {
 		json_t *object = present_place(&tensor.place);
 		if (object && present_tensor(object, &tensor)) {

@@ -21,8 +21,8 @@ static int fill_run(struct ctl *ctl, const struct args *args)
 		status = npumem_fill(ctl->npumem, tensor.handle, integer, &ctl->error);
 	} else {
 		const char *dtype = npumem_dtype_name(tensor.place.dtype);
-		return ctl_fail(ctl, "%s is filled with the container's integer, not with %.60s",
-				dtype ? dtype : args->words[0], text);
+		return ctl_fail(ctl, "%s is %s, which is filled with an integer of its container, not with %.60s",
+				args->words[0], dtype ? dtype : "another's", text);
 	}
 	if (status)
 		return CTL_FAILED;

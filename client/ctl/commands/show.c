@@ -26,12 +26,13 @@ static json_t *show_object(const struct npumem_tensor *tensor)
 static void show_state(const struct npumem_tensor *tensor)
 {
 	const char *reuse = npumem_reuse_name(tensor->reuse);
+	bool any = tensor->sealed || tensor->dma_only || tensor->pinned || tensor->lends || tensor->borrows;
 	present_line(stdout, "state", "%s", tensor->state);
 	if (tensor->unwritten_bytes)
 		present_line(stdout, "  never written", "%" PRId64 " bytes", tensor->unwritten_bytes);
 	if (tensor->damaged_bytes)
 		present_line(stdout, "  damaged", "%" PRId64 " bytes", tensor->damaged_bytes);
-	present_line(stdout, "flags", "%s%s%s%s%s", tensor->sealed ? "sealed " : "",
+	present_line(stdout, "flags", "%s%s%s%s%s%s", any ? "" : "none", tensor->sealed ? "sealed " : "",
 		     tensor->dma_only ? "dma-only " : "", tensor->pinned ? "pinned " : "",
 		     tensor->lends ? "lends-empty-blocks " : "", tensor->borrows ? "borrows-empty-blocks" : "");
 	present_line(stdout, "reuse", "%s", reuse ? reuse : "-");

@@ -53,27 +53,25 @@ static struct columns columns_of(const struct npumem_geometry *geometry)
 }
 
 /* The numbers of the NPUs above the cells. */
-static void picture_ruler(FILE *out, const struct columns *columns, const char *left)
+static void picture_ruler(FILE *out, const struct columns *columns)
 {
-	int step = columns->width >= 4 ? 1 : 8 / columns->width;
-	fprintf(out, "%*s", PICTURE_LEFT, left);
+	int step = columns->width >= 5 ? 1 : 8 / columns->width;
+	fprintf(out, "%*s", PICTURE_LEFT, "offset   NPU ");
 	for (int64_t i = 0; i < columns->n; i += step) {
-		int room = (int)(columns->n - i < step ? columns->n - i : step) * columns->width;
-		char text[24];
-		snprintf(text, sizeof(text), "%" PRId64, i * columns->npus_each);
-		if ((int)strlen(text) < room || i + step >= columns->n)
-			fprintf(out, i + step < columns->n ? "%-*s" : "%.0d%s", room, text);
-		else
-			fprintf(out, "%*s", room, "");
+		bool last = i + step >= columns->n;
+		fprintf(out, "%-*" PRId64, last ? 0 : step * columns->width, i * columns->npus_each);
 	}
 	fputc('\n', out);
 }
 
 static void picture_cells(FILE *out, const struct columns *columns, const char *cells)
 {
+	int gap = columns->width > 1;
 	for (int64_t i = 0; i < columns->n; i++) {
-		for (int k = 0; k < columns->width; k++)
-			fputc(columns->width > 1 && k == columns->width - 1 ? ' ' : cells[i], out);
+		for (int k = 0; k < columns->width - gap; k++)
+			fputc(cells[i], out);
+		if (gap && i + 1 < columns->n)
+			fputc(' ', out);
 	}
 	fputc('\n', out);
 }
@@ -87,10 +85,11 @@ static void place_cells(const struct npumem_geometry *geometry, const struct npu
 		for (int64_t npu = i * columns->npus_each;
 		     npu < (i + 1) * columns->npus_each && npu < geometry->n_npus; npu++)
 			kinds |= picture_kinds(geometry, place, npu, from, to);
+		/* Gaps between the elements that other NPUs have here are padding among empty bytes. */
 		cells[i] = kinds & NPUMEM_BYTE_DATA	 ? data
 			   : kinds & NPUMEM_BYTE_DUMMY	 ? 'd'
-			   : kinds & NPUMEM_BYTE_PADDING ? '-'
 			   : kinds & NPUMEM_BYTE_EMPTY	 ? '.'
+			   : kinds & NPUMEM_BYTE_PADDING ? '-'
 							 : ' ';
 		if (data == '#' && (kinds & NPUMEM_BYTE_DATA) && (kinds & NPUMEM_BYTE_DUMMY))
 			cells[i] = '%';
@@ -160,12 +159,12 @@ void picture_place(FILE *out, const struct npumem_geometry *geometry, const stru
 	fprintf(out, "# data   %% data and dummies   + data and padding   - padding   . empty block\n");
 	if (columns.npus_each > 1)
 		fprintf(out, "a column is %" PRId64 " NPUs\n", columns.npus_each);
-	fprintf(out, "a feature takes %" PRId64 " bytes of its block", used);
+	fprintf(out, "a feature takes %" PRId64 " byte%s of its block", used, used == 1 ? "" : "s");
 	if (p->words_n > 1)
-		fprintf(out, "; n %s%" PRId64 " bytes further on", p->lanes > 1 ? "(packed) repeats " : "+ 1 is ",
-			p->stride.n * p->word_bytes);
+		fprintf(out, "; the same again every %" PRId64 " bytes, for %" PRId64 "%s n",
+			p->stride.n * p->word_bytes, p->words_n, p->lanes > 1 ? " packed" : "");
 	fputc('\n', out);
-	picture_ruler(out, &columns, "offset   NPU ");
+	picture_ruler(out, &columns);
 	/* Every n looks alike but the last of a storage mode, which may hold dummies. */
 	place_rows(out, geometry, p, &columns, 0);
 	if (p->words_n > 1 && p->blocks.dummy) {
@@ -234,10 +233,12 @@ static void device_legend(FILE *out, const struct npumem_tensor *tensor, char le
 {
 	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	const struct npumem_place *p = &tensor->place;
-	fprintf(out, "%c  %s: %s %s, %s, offsets %" PRId64 " to %" PRId64 "%s\n", letter,
-		present_name(tensor, uid, name), present_dtype(p, dtype), present_shape(p, shape),
-		npumem_layout_name(p->layout), p->offset, p->offset + p->bytes_per_npu - 1,
-		tensor->borrows ? ", in empty blocks" : "");
+	fprintf(out, "%c  %s: %s %s, %s, offsets %" PRId64 " to %" PRId64, letter, present_name(tensor, uid, name),
+		present_dtype(p, dtype), present_shape(p, shape), npumem_layout_name(p->layout), p->offset,
+		p->offset + p->bytes_per_npu - 1);
+	if (p->words_n > 1)
+		fprintf(out, ", the first of %" PRId64 " n is drawn", p->words_n);
+	fprintf(out, "%s\n", tensor->lends || tensor->borrows ? ", shares empty blocks" : "");
 }
 
 int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensors,
@@ -252,7 +253,7 @@ int picture_device(FILE *out, const struct npumem_geometry *geometry, const stru
 	if (columns.npus_each > 1)
 		fprintf(out, "; a column is %" PRId64 " NPUs", columns.npus_each);
 	fprintf(out, "; a letter is data, . an empty block\n");
-	picture_ruler(out, &columns, "offset   NPU ");
+	picture_ruler(out, &columns);
 	int64_t end = 0;
 	for (unsigned i = 0; i < n_sorted; i++) {
 		const struct npumem_place *p = &sorted[i]->place;

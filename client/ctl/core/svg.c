@@ -16,8 +16,9 @@ enum {
 	SVG_COLUMN_MAX = 150,
 	SVG_STEPS = 480,
 	SVG_WORDS_MAX = 4096,
-	SVG_LINE = 18,	  /* height of a word, and of a line of text */
-	SVG_LABELS = 300, /* room for names at the right */
+	SVG_LINE = 18,	       /* height of a word, and of a line of text */
+	SVG_WIDTH_LEAST = 620, /* for the titles and the legend */
+	SVG_LABELS = 300,      /* room for names at the right */
 };
 
 /* Kinds, weakest first, in the order of painting. */
@@ -69,6 +70,7 @@ static void svg_rect(FILE *out, double x, double y, double width, double height,
 
 static void svg_begin(FILE *out, double width, double height, const char *title, const char *subtitle)
 {
+	width = width < SVG_WIDTH_LEAST ? SVG_WIDTH_LEAST : width;
 	fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f "
 		"%.0f\" "
@@ -158,13 +160,14 @@ static void box_fill(struct box *box)
 		}
 }
 
-/* Draws the runs of one kind; neighbouring NPUs that are alike in all their steps share their rectangles. */
+/* Draws the runs of one kind; where there is no gap between NPUs, neighbours that are alike in all their steps
+ * share their rectangles. */
 static void box_draw(FILE *out, const struct box *box, const struct kind *kind)
 {
 	for (int64_t npu = 0, next; npu < box->geometry->n_npus; npu = next) {
 		const uint8_t *bits = box->bits + npu * box->steps;
 		next = npu + 1;
-		while (box->columns->gap < 2 && next < box->geometry->n_npus &&
+		while (box->columns->gap <= 0 && next < box->geometry->n_npus &&
 		       !memcmp(bits, box->bits + next * box->steps, (size_t)box->steps))
 			next++;
 		for (int from = 0, to; from < box->steps; from = to) {
@@ -348,10 +351,8 @@ int svg_device(FILE *out, const struct npumem_geometry *geometry, const struct n
 /* Words a line of a column: 8 at most, so that a block row of the aligned layout is a few lines. */
 static int64_t words_a_line(const struct npumem_place *place)
 {
-	int64_t words = 8;
-	while (words > 1 && (place->bytes_per_npu / place->word_bytes) % words)
-		words /= 2;
-	return words;
+	int64_t words = place->bytes_per_npu / place->word_bytes;
+	return words < 8 ? words : 8;
 }
 
 /* The first element of each word of data. */
@@ -399,7 +400,7 @@ static void svg_words(FILE *out, const struct npumem_geometry *geometry, const s
 	for (int64_t at = 0; at < words; at += line)
 		svg_offset(out, SVG_TOP + (double)(at / line) * SVG_LINE + 13, at * p->word_bytes);
 	svg_word_labels(out, geometry, p, &columns, line, cell);
-	svg_end(out, SVG_TOP + (double)(words / line) * SVG_LINE + 16);
+	svg_end(out, SVG_TOP + (double)((words + line - 1) / line) * SVG_LINE + 16);
 }
 
 static int svg_runs(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *p,
@@ -434,13 +435,15 @@ int svg_tensor(FILE *out, const struct npumem_geometry *geometry, const struct n
 	snprintf(subtitle, sizeof(subtitle),
 		 "strides n %" PRId64 ", c %" PRId64 ", h %" PRId64 ", w %" PRId64 "; %" PRId64 " bytes per NPU%s",
 		 p->stride.n, p->stride.c, p->stride.h, p->stride.w, p->bytes_per_npu,
-		 small ? "; a block is one word, labelled n,c,h,w" : "; offsets from the tensor's start");
+		 !small		? "; offsets from the tensor's start"
+		 : p->lanes > 1 ? "; a block is one packed word, labelled packed n,c,h,w"
+				: "; a block is one element, labelled n,c,h,w");
 	if (!small) {
 		struct columns columns = columns_of(geometry->n_npus, 2);
 		svg_begin(out, column_x(&columns, columns.n) + 40, SVG_TOP + SVG_STEPS + 60, title, subtitle);
 		return svg_runs(out, geometry, p, error);
 	}
-	int64_t line = words_a_line(p), lines = p->bytes_per_npu / p->word_bytes / line;
+	int64_t line = words_a_line(p), lines = (p->bytes_per_npu / p->word_bytes + line - 1) / line;
 	svg_begin(out, SVG_LEFT + (46 * (double)line + 16) * (double)geometry->n_npus + 24,
 		  SVG_TOP + (double)lines * SVG_LINE + 50, title, subtitle);
 	svg_words(out, geometry, p);
