@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import tempfile
 import time
@@ -222,6 +221,3 @@ def run_as(uid, function):
     _, status = os.waitpid(child, 0)
     assert status == 0, text
     return text
-
-
-__all__ = [name for name in dir() if not name.startswith("_")] + ["pb", "struct"]

@@ -4,7 +4,7 @@ import unittest
 
 import numpy as np
 
-from support import Client, TestCase, dims, pb
+from support import TestCase, dims, pb
 
 
 def conv2d(x, w, bias, stride, padding, shift):

@@ -3,7 +3,7 @@
 import socket
 import unittest
 
-from support import Client, HungUp, TestCase, encode_length, frame, pb, rss_bytes, wait_for
+from support import HungUp, TestCase, encode_length, frame, pb, rss_bytes, wait_for
 
 
 class Framing(TestCase):
