@@ -149,19 +149,25 @@ class Daemon:
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
-        self.process.wait(SECONDS)
-        self.log.close()
+        try:
+            self.process.wait(SECONDS)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.log.close()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.end()
-        self.log.close()
-        output = self.output()
-        if self.own_directory:
-            shutil.rmtree(self.directory, ignore_errors=True)
+        try:
+            if self.process.poll() is None:
+                self.end()
+            output = self.output()
+        finally:
+            self.log.close()
+            if self.own_directory:
+                shutil.rmtree(self.directory, ignore_errors=True)
         assert self.process.returncode in (0, -signal.SIGKILL), (self.process.returncode, output)
         assert b"Sanitizer" not in output, output
 
