@@ -1,21 +1,68 @@
-/* Tensors slide toward offset 0, in their order, as far as those that stay allow. */
+/* Tensors slide toward offset 0, in their order, as far as those that stay allow. One walk tells where each block
+ * will lie; the moves are made along it, or it is only looked at. */
+#include "daemon/device/compact.h"
+
+#include <assert.h>
 #include <errno.h>
 
-#include "daemon/device/internal.h"
 #include "daemon/device/overlap.h"
 
-static bool stop_at_first(void *ctx, struct tensor *tensor)
-{
-	(void)ctx;
-	(void)tensor;
-	return false;
-}
+/* A block of the arena, and where it will lie. */
+struct step {
+	struct tensor *tensor; /* NULL: it stays */
+	int64_t from, to;      /* new offsets, in quanta */
+};
+
+struct walk {
+	const struct device *device;
+	uint64_t next;
+	int64_t end; /* of the block before, as it will lie */
+};
 
 static bool movable(const struct device *device, const struct tensor *tensor)
 {
-	return tensor && !tensor->pinned && !tensor->guest &&
-	       overlap_each(device, tensor->place.offset, tensor->place.bytes_per_npu, tensor, stop_at_first,
-			    NULL);
+	return tensor && !tensor->pinned && !tensor->guest && !overlap_any(device, tensor);
+}
+
+/* The next block that is taken; false at the end. The block may be moved to where it will lie before the next
+ * call. */
+static bool walk_next(struct walk *walk, struct step *step)
+{
+	struct arena_extent extent;
+	do {
+		if (!arena_at(walk->device->arena, walk->next, &extent))
+			return false;
+		walk->next = extent.offset + extent.bytes;
+	} while (!extent.taken);
+	*step = (struct step){.from = (int64_t)extent.offset, .to = (int64_t)walk->next};
+	if (movable(walk->device, extent.tag)) {
+		struct tensor *tensor = extent.tag;
+		int64_t align = arena_align(&tensor->place), to = (walk->end + align - 1) / align * align;
+		if (to < tensor->place.offset) {
+			step->tensor = tensor;
+			step->from = to;
+			step->to = to + tensor->place.bytes_per_npu;
+			step->to = (step->to + ARENA_QUANTUM - 1) / ARENA_QUANTUM * ARENA_QUANTUM;
+		}
+	}
+	walk->end = step->to;
+	return true;
+}
+
+int64_t compact_room(struct device *device, int64_t align)
+{
+	struct walk walk = {.device = device};
+	struct step step;
+	int64_t room = 0;
+	/* Without memory for it some guests stay where they are, as they would in device_compact. */
+	overlap_settle(device);
+	for (bool more = true; more;) {
+		int64_t from = (walk.end + align - 1) / align * align;
+		more = walk_next(&walk, &step);
+		int64_t to = more ? step.from : device->options.geometry.npu_bytes;
+		room = to - from > room ? to - from : room;
+	}
+	return room;
 }
 
 static void shift(struct device *device, struct npumem_place *place, int64_t by)
@@ -24,14 +71,10 @@ static void shift(struct device *device, struct npumem_place *place, int64_t by)
 	place->address = place->npu * device->options.geometry.npu_bytes + place->offset;
 }
 
-static int move_tensor(struct device *device, struct tensor *tensor, int64_t to)
+static void move_tensor(struct device *device, struct tensor *tensor, int64_t to)
 {
 	struct npumem_place *place = &tensor->place;
 	int64_t from = place->offset;
-	/* Giving back a whole block needs no entry and taking a part needs two, which are made sure of first. */
-	if (arena_prepare(device->arena, 2))
-		return -ENOMEM;
-	arena_unprepare(device->arena, 2);
 	arena_release(device->arena, arena_from(place), arena_to(place) - arena_from(place));
 	if (tensor->touched)
 		for (int64_t npu = 0; npu < device->options.geometry.n_npus; npu++)
@@ -39,35 +82,41 @@ static int move_tensor(struct device *device, struct tensor *tensor, int64_t to)
 	shift(device, place, from - to);
 	for (struct tensor *view = tensor->views; view; view = view->next_view)
 		shift(device, &view->place, from - to);
-	return arena_reserve(device->arena, arena_from(place), arena_to(place) - arena_from(place), tensor);
+	if (arena_reserve(device->arena, arena_from(place), arena_to(place) - arena_from(place), tensor))
+		assert(!"move_tensor: the place is free, and entries were set aside");
+}
+
+/* Sets aside what the moves may take: giving back a whole block needs no entry, taking a part of a free one two.
+ */
+static int prepare(struct device *device)
+{
+	struct walk walk = {.device = device};
+	struct step step;
+	uint32_t entries = 2;
+	while (walk_next(&walk, &step))
+		entries += step.tensor ? 2 : 0;
+	if (arena_prepare(device->arena, entries))
+		return -ENOMEM;
+	arena_unprepare(device->arena, entries);
+	return 0;
 }
 
 int device_compact(struct device *device, bool dry_run, void (*moved)(void *ctx, const struct device_move *move),
 		   void *ctx)
 {
-	struct arena_extent extent;
-	int64_t at = 0;
-	for (uint64_t offset = 0; arena_at(device->arena, offset, &extent);
-	     offset = extent.offset + extent.bytes) {
-		struct tensor *tensor = extent.tag;
-		if (!extent.taken)
+	struct walk walk = {.device = device};
+	struct step step;
+	if (overlap_settle(device) || (!dry_run && prepare(device)))
+		return -ENOMEM;
+	while (walk_next(&walk, &step)) {
+		if (!step.tensor)
 			continue;
-		int64_t end = (int64_t)(extent.offset + extent.bytes);
-		if (movable(device, tensor)) {
-			int64_t align = tensor->place.align_bytes < ARENA_QUANTUM ? ARENA_QUANTUM
-										  : tensor->place.align_bytes;
-			struct device_move move = {tensor, tensor->place.offset, (at + align - 1) / align * align,
-						   tensor->place.bytes_per_npu};
-			if (move.to_offset < move.from_offset) {
-				if (!dry_run && move_tensor(device, tensor, move.to_offset))
-					return -ENOMEM;
-				if (moved)
-					moved(ctx, &move);
-				end = move.to_offset +
-				      (move.bytes_per_npu + ARENA_QUANTUM - 1) / ARENA_QUANTUM * ARENA_QUANTUM;
-			}
-		}
-		at = end;
+		struct device_move move = {step.tensor, step.tensor->place.offset, step.from,
+					   step.tensor->place.bytes_per_npu};
+		if (!dry_run)
+			move_tensor(device, step.tensor, step.from);
+		if (moved)
+			moved(ctx, &move);
 	}
 	return 0;
 }

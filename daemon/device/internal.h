@@ -26,7 +26,7 @@ struct device {
 	struct tensor *guests;	   /* those placed over other footprints */
 	bool overlap_known;	   /* `overlap` holds since the last change of tensors */
 	struct overlap_sums {
-		struct npumem_blocks own;    /* what the overlapping tensors count by themselves */
+		struct npumem_blocks own;    /* as the tensors there count by themselves */
 		struct npumem_blocks actual; /* each byte once, the strongest kind */
 		int64_t lent;
 	} overlap;
@@ -46,6 +46,12 @@ static inline uint64_t arena_from(const struct npumem_place *place)
 static inline uint64_t arena_to(const struct npumem_place *place)
 {
 	return ((uint64_t)place_end(place) + ARENA_QUANTUM - 1) / ARENA_QUANTUM * ARENA_QUANTUM;
+}
+
+/* What the arena aligns a tensor to that may lie anywhere. */
+static inline int64_t arena_align(const struct npumem_place *place)
+{
+	return place->align_bytes < ARENA_QUANTUM ? ARENA_QUANTUM : place->align_bytes;
 }
 
 /* True where no kernel can ever write the tensor. */

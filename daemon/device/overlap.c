@@ -94,6 +94,18 @@ int overlap_enter(struct device *device, struct tensor *guest)
 	return 0;
 }
 
+static void end_visit(struct device *device, struct tensor *guest)
+{
+	arena_unprepare(device->arena, guest->prepared);
+	guest->guest = false;
+	if (guest->prev_guest)
+		guest->prev_guest->next_guest = guest->next_guest;
+	else
+		device->guests = guest->next_guest;
+	if (guest->next_guest)
+		guest->next_guest->prev_guest = guest->prev_guest;
+}
+
 /* What of a leaving tensor's range, from `at` on, nobody else holds, or who holds it until when. */
 struct coverage {
 	uint64_t at, until;
@@ -138,117 +150,124 @@ void overlap_leave(struct device *device, struct tensor *tensor)
 	}
 	release_gaps(device, from, to, tensor);
 	untag(device, from, to, tensor);
-	if (!tensor->guest)
-		return;
-	arena_unprepare(device->arena, tensor->prepared);
-	tensor->guest = false;
-	if (tensor->prev_guest)
-		tensor->prev_guest->next_guest = tensor->next_guest;
-	else
-		device->guests = tensor->next_guest;
-	if (tensor->next_guest)
-		tensor->next_guest->prev_guest = tensor->prev_guest;
+	if (tensor->guest)
+		end_visit(device, tensor);
 }
 
-struct members {
-	struct tensor **tensors;
-	size_t n, capacity;
-	int64_t from, to;
+static bool stop(void *ctx, struct tensor *tensor)
+{
+	(void)ctx;
+	(void)tensor;
+	return false;
+}
+
+bool overlap_any(const struct device *device, const struct tensor *tensor)
+{
+	const struct npumem_place *place = &tensor->place;
+	return !overlap_each(device, place->offset, place->bytes_per_npu, tensor, stop, NULL);
+}
+
+int overlap_settle(struct device *device)
+{
+	/* Giving back may cut two blocks, taking again needs two entries. */
+	enum { ENTRIES = 4 };
+	for (struct tensor *guest = device->guests, *next; guest; guest = next) {
+		uint64_t from = arena_from(&guest->place), to = arena_to(&guest->place);
+		next = guest->next_guest;
+		if (overlap_any(device, guest))
+			continue;
+		if (arena_prepare(device->arena, ENTRIES))
+			return -ENOMEM;
+		arena_release(device->arena, from, to - from);
+		arena_unprepare(device->arena, ENTRIES);
+		end_visit(device, guest);
+		if (arena_reserve(device->arena, from, to - from, guest))
+			assert(!"overlap_settle: entries were set aside");
+	}
+	return 0;
+}
+
+/* ---- counts ---- */
+
+enum { WINDOW_BYTES = 4096 };
+
+/* A window of one NPU: what every tensor there makes of its bytes, and what they are together. */
+struct painting {
+	const struct npumem_geometry *geometry;
+	int64_t npu, at, n;
+	uint8_t kinds[WINDOW_BYTES];
+	struct overlap_sums *sums;
 };
 
-static bool member_count(void *ctx, struct tensor *tensor)
+static void count_byte(unsigned kinds, struct npumem_blocks *blocks)
 {
-	(void)tensor;
-	((struct members *)ctx)->capacity++;
+	blocks->data += (kinds & NPUMEM_BYTE_DATA) != 0;
+	blocks->dummy += kinds < NPUMEM_BYTE_DATA && kinds & NPUMEM_BYTE_DUMMY;
+	blocks->padding += kinds < NPUMEM_BYTE_DUMMY && kinds & NPUMEM_BYTE_PADDING;
+	blocks->empty += kinds == NPUMEM_BYTE_EMPTY;
+}
+
+static bool paint_tensor(void *ctx, struct tensor *tensor)
+{
+	struct painting *painting = ctx;
+	const struct npumem_place *place = &tensor->place;
+	uint8_t kinds[WINDOW_BYTES];
+	int64_t end = painting->at + painting->n;
+	int64_t from = painting->at > place->offset ? painting->at : place->offset;
+	int64_t to = end < place_end(place) ? end : place_end(place);
+	if (from >= to)
+		return true;
+	memset(kinds, 0, (size_t)(to - from));
+	npumem_place_paint(painting->geometry, place, painting->npu, from - place->offset, to - place->offset,
+			   kinds);
+	for (int64_t i = from; i < to; i++) {
+		count_byte(kinds[i - from], &painting->sums->own);
+		painting->kinds[i - painting->at] |= kinds[i - from];
+	}
 	return true;
 }
 
-static bool member_add(void *ctx, struct tensor *tensor)
+static void count_window(struct device *device, int64_t npu, int64_t at, int64_t n, struct overlap_sums *sums)
 {
-	struct members *members = ctx;
-	for (size_t i = 0; i < members->n; i++)
-		if (members->tensors[i] == tensor)
-			return true;
-	members->tensors[members->n++] = tensor;
-	if (tensor->place.offset < members->from)
-		members->from = tensor->place.offset;
-	if (place_end(&tensor->place) > members->to)
-		members->to = place_end(&tensor->place);
-	return true;
-}
-
-static void each_member(struct device *device, bool (*visit)(void *, struct tensor *), struct members *members)
-{
-	for (struct tensor *guest = device->guests; guest; guest = guest->next_guest)
-		overlap_each(device, guest->place.offset, guest->place.bytes_per_npu, NULL, visit, members);
-}
-
-static void count_kinds(const uint8_t *kinds, int64_t n, struct overlap_sums *sums)
-{
+	struct painting painting = {
+		.geometry = &device->options.geometry, .npu = npu, .at = at, .n = n, .sums = sums};
+	overlap_each(device, at, n, NULL, paint_tensor, &painting);
 	for (int64_t i = 0; i < n; i++) {
-		unsigned kind = kinds[i];
-		if (!kind)
+		unsigned kinds = painting.kinds[i];
+		count_byte(kinds, &sums->actual);
+		sums->lent += kinds & NPUMEM_BYTE_EMPTY && kinds & (NPUMEM_BYTE_DATA | NPUMEM_BYTE_DUMMY);
+	}
+}
+
+/* The next offsets, from *to on, at which some guest lies: false where none does. */
+static bool next_stretch(const struct device *device, int64_t *from, int64_t *to)
+{
+	int64_t after = *to;
+	*from = INT64_MAX;
+	for (const struct tensor *guest = device->guests; guest; guest = guest->next_guest) {
+		int64_t start = guest->place.offset > after ? guest->place.offset : after;
+		int64_t end = place_end(&guest->place);
+		if (end <= after || start > *from || (start == *from && end <= *to))
 			continue;
-		if (kind & NPUMEM_BYTE_DATA)
-			sums->actual.data++;
-		else if (kind & NPUMEM_BYTE_DUMMY)
-			sums->actual.dummy++;
-		else if (kind & NPUMEM_BYTE_PADDING)
-			sums->actual.padding++;
-		else
-			sums->actual.empty++;
-		sums->lent += kind & NPUMEM_BYTE_EMPTY && kind & (NPUMEM_BYTE_DATA | NPUMEM_BYTE_DUMMY);
+		*from = start;
+		*to = end;
 	}
+	return *from != INT64_MAX;
 }
 
-static void paint_members(struct device *device, const struct members *members, struct overlap_sums *sums)
+const struct overlap_sums *overlap_sum(struct device *device)
 {
-	uint8_t kinds[4096];
-	const struct npumem_geometry *geometry = &device->options.geometry;
-	for (int64_t npu = 0; npu < geometry->n_npus; npu++) {
-		for (int64_t at = members->from; at < members->to; at += (int64_t)sizeof(kinds)) {
-			int64_t n = members->to - at < (int64_t)sizeof(kinds) ? members->to - at
-									      : (int64_t)sizeof(kinds);
-			memset(kinds, 0, sizeof(kinds));
-			for (size_t i = 0; i < members->n; i++) {
-				const struct npumem_place *place = &members->tensors[i]->place;
-				int64_t from = at > place->offset ? at : place->offset;
-				int64_t to = at + n < place_end(place) ? at + n : place_end(place);
-				if (from < to)
-					npumem_place_paint(geometry, place, npu, from - place->offset,
-							   to - place->offset, kinds + (from - at));
-			}
-			count_kinds(kinds, n, sums);
-		}
-	}
-}
-
-static void blocks_add(struct npumem_blocks *sum, const struct npumem_blocks *blocks)
-{
-	sum->data += blocks->data;
-	sum->dummy += blocks->dummy;
-	sum->padding += blocks->padding;
-	sum->empty += blocks->empty;
-}
-
-int overlap_sum(struct device *device, const struct overlap_sums **sums)
-{
-	*sums = &device->overlap;
+	struct overlap_sums *sums = &device->overlap;
+	int64_t from, to = 0, n;
 	if (device->overlap_known)
-		return 0;
-	device->overlap = (struct overlap_sums){.lent = 0};
-	struct members members = {.from = INT64_MAX, .to = 0};
-	each_member(device, member_count, &members);
-	if (members.capacity) {
-		members.tensors = heap_zalloc(device->heap, members.capacity, sizeof(*members.tensors));
-		if (!members.tensors)
-			return -ENOMEM;
-		each_member(device, member_add, &members);
-		for (size_t i = 0; i < members.n; i++)
-			blocks_add(&device->overlap.own, &members.tensors[i]->place.blocks);
-		paint_members(device, &members, &device->overlap);
-		heap_free(device->heap, members.tensors);
-	}
+		return sums;
+	*sums = (struct overlap_sums){.lent = 0};
+	while (next_stretch(device, &from, &to))
+		for (int64_t npu = 0; npu < device->options.geometry.n_npus; npu++)
+			for (int64_t at = from; at < to; at += n) {
+				n = to - at < WINDOW_BYTES ? to - at : WINDOW_BYTES;
+				count_window(device, npu, at, n, sums);
+			}
 	device->overlap_known = true;
-	return 0;
+	return sums;
 }

@@ -16,7 +16,13 @@ int overlap_enter(struct device *device, struct tensor *guest);
 /* Gives back what no other footprint holds of a tensor's range. Cannot fail. */
 void overlap_leave(struct device *device, struct tensor *tensor);
 
-/* The counts of all tensors that overlap another, kept until tensors change. -ENOMEM leaves them unknown. */
-int overlap_sum(struct device *device, const struct overlap_sums **sums);
+/* Whether another tensor has bytes in a quantum of this one's range. */
+bool overlap_any(const struct device *device, const struct tensor *tensor);
+
+/* Makes ordinary tensors of the guests that meet nobody any more. 0, or -ENOMEM (some may still be guests). */
+int overlap_settle(struct device *device);
+
+/* The counts of the bytes at whose offsets guests lie, kept until tensors change. */
+const struct overlap_sums *overlap_sum(struct device *device);
 
 #endif

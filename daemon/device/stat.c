@@ -9,11 +9,8 @@
 
 void device_stat(struct device *device, struct device_counts *counts)
 {
-	static const struct overlap_sums none;
-	const struct overlap_sums *overlap = &none;
+	const struct overlap_sums *overlap = overlap_sum(device);
 	const struct npumem_geometry *geometry = &device->options.geometry;
-	if (overlap_sum(device, &overlap))
-		overlap = &none;
 	*counts = (struct device_counts){
 		.total = geometry->n_npus * geometry->npu_bytes,
 		.data = device->sums.data - overlap->own.data + overlap->actual.data,
