@@ -8,8 +8,7 @@ enum { CALL_TENSORS_ON_STACK = 4 };
 
 int call_begin(struct npumem *npumem, struct npumem_error *error)
 {
-	if (error)
-		npumem_error_clear(error);
+	call_clear(error);
 	if (npumem->dispatching)
 		return npumem_error_set(error, NPUMEM_INVALID, "a callback may send, but not wait for an answer");
 	return 0;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "client/lib/address.h"
+#include "client/lib/call.h"
 #include "client/lib/connection.h"
 #include "client/lib/engine.h"
 #include "client/lib/spawn.h"
@@ -56,8 +57,7 @@ int npumem_open(const char *address, struct npumem **out, struct npumem_error *e
 {
 	struct address parsed;
 	int fd;
-	if (error)
-		npumem_error_clear(error);
+	call_clear(error);
 	*out = NULL;
 	int status = address_parse(address, &parsed, error);
 	if (status)
@@ -70,8 +70,7 @@ int npumem_open(const char *address, struct npumem **out, struct npumem_error *e
 
 int npumem_open_fd(int fd, struct npumem **out, struct npumem_error *error)
 {
-	if (error)
-		npumem_error_clear(error);
+	call_clear(error);
 	*out = NULL;
 	return connection_new(&memory_libc, fd, out, error);
 }
@@ -101,8 +100,7 @@ bool npumem_wants_write(const struct npumem *npumem)
 
 int npumem_process(struct npumem *npumem, struct npumem_error *error)
 {
-	if (error)
-		npumem_error_clear(error);
+	call_clear(error);
 	return engine_turn(npumem, error);
 }
 
@@ -114,8 +112,7 @@ unsigned npumem_in_flight(const struct npumem *npumem)
 int npumem_flush(struct npumem *npumem, struct npumem_error *error)
 {
 	int status = 0;
-	if (error)
-		npumem_error_clear(error);
+	call_clear(error);
 	while (!status && npumem->pending.used)
 		status = engine_wait(npumem, error);
 	return status;

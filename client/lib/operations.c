@@ -32,8 +32,7 @@ int npumem_write_send(struct npumem *npumem, uint64_t handle, int64_t first, con
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__WriteRequest message;
 	Npumem__V1__Ref ref;
-	if (error)
-		npumem_error_clear(error);
+	call_clear(error);
 	write_message(handle, first, data, bytes, &message, &ref);
 	request.call_case = NPUMEM__V1__REQUEST__CALL_WRITE;
 	request.write = &message;
@@ -46,8 +45,7 @@ int npumem_read_send(struct npumem *npumem, uint64_t handle, int64_t first, int6
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ReadRequest message = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Ref ref;
-	if (error)
-		npumem_error_clear(error);
+	call_clear(error);
 	message.tensor = request_ref(handle, &ref);
 	message.first = first;
 	message.count = count;

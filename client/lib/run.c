@@ -93,7 +93,6 @@ int npumem_run_send(struct npumem *npumem, const char *kernel, const struct npum
 		    unsigned n_operands, const struct npumem_param *params, unsigned n_params,
 		    npumem_callback *callback, void *context, struct npumem_error *error)
 {
-	if (error)
-		npumem_error_clear(error);
+	call_clear(error);
 	return run_send(npumem, kernel, operands, n_operands, params, n_params, NULL, callback, context, error);
 }

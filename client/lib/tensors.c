@@ -92,8 +92,7 @@ int npumem_alloc(struct npumem *npumem, const struct npumem_allocation *allocati
 int npumem_alloc_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
 		      npumem_callback *callback, void *context, struct npumem_error *error)
 {
-	if (error)
-		npumem_error_clear(error);
+	call_clear(error);
 	return alloc_send(npumem, allocations, n, NULL, callback, context, error);
 }
 
@@ -189,8 +188,7 @@ int npumem_free(struct npumem *npumem, const uint64_t *handles, unsigned n, stru
 int npumem_free_send(struct npumem *npumem, const uint64_t *handles, unsigned n, npumem_callback *callback,
 		     void *context, struct npumem_error *error)
 {
-	if (error)
-		npumem_error_clear(error);
+	call_clear(error);
 	return free_send(npumem, handles, n, NULL, callback, context, error);
 }
 
@@ -236,8 +234,7 @@ int npumem_open_tensor(struct npumem *npumem, const char *name, struct npumem_te
 int npumem_open_tensor_send(struct npumem *npumem, const char *name, npumem_callback *callback, void *context,
 			    struct npumem_error *error)
 {
-	if (error)
-		npumem_error_clear(error);
+	call_clear(error);
 	return open_send(npumem, name, 0, NULL, callback, context, error);
 }
 
