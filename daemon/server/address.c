@@ -1,10 +1,11 @@
 /* A socket file is taken by a lock beside it, since connect() alone cannot tell two daemons apart that start at
  * once. The lock file is removed under its own lock; who opened it just before finds another inode and tries
- * again. Invariant: the socket file exists only while the lock is held. */
+ * again. Invariant: the socket file exists only while the lock is held, unless it is somebody else's. */
 #include "daemon/server/address.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -159,12 +160,30 @@ int address_open(struct address *address, const char *path, mode_t mode, char er
 	return status;
 }
 
+void address_adopt(struct address *address, int fd)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	socklen_t bytes = sizeof(name);
+	int length;
+
+	*address = (struct address){.fd = fd, .lock_fd = -1};
+	/* A path of 108 bytes has no zero at its end; an abstract name has one at its beginning. */
+	if (getsockname(fd, (struct sockaddr *)&name, &bytes) || bytes <= offsetof(struct sockaddr_un, sun_path))
+		return;
+	length = (int)(bytes - offsetof(struct sockaddr_un, sun_path));
+	if (!name.sun_path[0])
+		name.sun_path[0] = '@';
+	snprintf(address->path, sizeof(address->path), "%.*s", length, name.sun_path);
+}
+
 void address_close(struct address *address)
 {
 	if (address->fd < 0)
 		return;
-	unlink(address->path);
+	if (address->lock_fd >= 0)
+		unlink(address->path);
 	close(address->fd);
 	address->fd = -1;
-	unlock(address);
+	if (address->lock_fd >= 0)
+		unlock(address);
 }

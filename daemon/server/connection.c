@@ -19,19 +19,18 @@
 enum {
 	QUEUED_BYTES_MAX = 1 << 20,
 	INPUT_LEAST_BYTES = 64 << 10,
-	JOBS_MAX = 256, /* requests under way */
-	JOB_BYTES_MAX = 4 << 20, /* of their messages and replies: enough to keep every thread busy */
+	JOBS_MAX = 256,		   /* requests under way */
+	JOB_BYTES_MAX = 4 << 20,   /* of their messages and replies: enough to keep every thread busy */
 	SPARE_BYTES_MAX = 2 << 20, /* a larger buffer is not kept for the next reply */
 };
 
-static void read_more(struct connection *connection);
 static void work(struct connection *connection);
 
 /* ---- closing ---- */
 
-static void on_closed(uv_handle_t *handle)
+static void on_closed(struct channel *channel)
 {
-	struct connection *connection = handle->data;
+	struct connection *connection = (struct connection *)channel;
 
 	heap_free(connection->server->heap, connection->input);
 	buffer_deinit(&connection->queued);
@@ -46,7 +45,7 @@ static void on_drained(void *ctx)
 
 	log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 " ends", connection->session.id);
 	session_deinit(&connection->session);
-	uv_close((uv_handle_t *)&connection->pipe, on_closed);
+	channel_close(&connection->channel, on_closed);
 	if (connection->prev)
 		connection->prev->next = connection->next;
 	else
@@ -61,63 +60,41 @@ void connection_close(struct connection *connection)
 	if (connection->is_closed)
 		return;
 	connection->is_closed = true;
-	uv_read_stop((uv_stream_t *)&connection->pipe);
+	channel_watch(&connection->channel, false, false);
 	rpc_peer_close(&connection->server->rpc, &connection->peer);
 }
 
 /* ---- replies ---- */
 
-static void on_written(uv_write_t *write, int status)
-{
-	struct connection *connection = write->data;
-
-	if (connection->is_closed)
-		return;
-	connection->is_sending = false;
-	buffer_deinit(&connection->sending);
-	if (status < 0) {
-		connection_close(connection);
-		return;
-	}
-	work(connection);
-}
-
-static void send_rest(struct connection *connection, size_t sent)
-{
-	struct buffer queued = connection->queued;
-	uv_buf_t rest;
-
-	connection->queued = connection->sending;
-	connection->sending = queued;
-	rest = uv_buf_init((char *)connection->sending.bytes + sent, (unsigned)(connection->sending.used - sent));
-	connection->write.data = connection;
-	connection->is_sending = true;
-	if (uv_write(&connection->write, (uv_stream_t *)&connection->pipe, &rest, 1, on_written))
-		connection_close(connection);
-}
-
-/* Offers the queue to the kernel; what it does not take is sent when it can. */
+/* Offers all that is queued to the kernel, as far as it takes it. */
 static void flush(struct connection *connection)
 {
-	struct buffer *queued = &connection->queued;
-	uv_buf_t all;
-	int sent;
+	while (!connection->is_closed && (connection->sending.used || connection->queued.used)) {
+		struct buffer *sending = &connection->sending;
+		ssize_t n;
 
-	if (connection->is_closed || connection->is_sending || !queued->used)
-		return;
-	all = uv_buf_init((char *)queued->bytes, (unsigned)queued->used);
-	sent = uv_try_write((uv_stream_t *)&connection->pipe, &all, 1);
-	if (sent == (int)queued->used)
-		queued->used = 0;
-	else if (sent >= 0 || sent == UV_EAGAIN)
-		send_rest(connection, sent > 0 ? (size_t)sent : 0);
-	else
-		connection_close(connection);
+		if (!sending->used) {
+			struct buffer empty = *sending;
+
+			*sending = connection->queued;
+			connection->queued = empty;
+		}
+		n = channel_send(&connection->channel, sending->bytes + connection->sent,
+				 sending->used - connection->sent);
+		if (n < 0)
+			connection_close(connection);
+		if (n <= 0)
+			return;
+		connection->sent += (size_t)n;
+		if (connection->sent < sending->used)
+			return;
+		connection->sent = sending->used = 0;
+	}
 }
 
 static size_t unsent(const struct connection *connection)
 {
-	return connection->queued.used + connection->sending.used;
+	return connection->queued.used + connection->sending.used - connection->sent;
 }
 
 /* True where the client must read, or wait for what it has asked for, before more is taken from it. */
@@ -238,30 +215,41 @@ static void lend_spare(struct connection *connection)
 	}
 }
 
-static void return_spare(struct connection *connection)
+static void return_one(struct connection *connection, struct buffer *buffer)
 {
 	struct buffer *spare = &connection->server->spare;
 
-	if (connection->queued.used)
+	if (buffer->used)
 		return;
-	if (!spare->room && connection->queued.room <= SPARE_BYTES_MAX) {
-		*spare = connection->queued;
-		buffer_init(&connection->queued, connection->server->heap);
+	if (!spare->room && buffer->room <= SPARE_BYTES_MAX) {
+		*spare = *buffer;
+		buffer_init(buffer, connection->server->heap);
 	} else {
-		buffer_deinit(&connection->queued);
+		buffer_deinit(buffer);
 	}
+}
+
+static void return_spare(struct connection *connection)
+{
+	return_one(connection, &connection->queued);
+	return_one(connection, &connection->sending);
 }
 
 /* After anything happened: sends, goes on, or ends. */
 static void settle(struct connection *connection)
 {
+	bool reads;
+
 	flush(connection);
 	if (connection->is_closed)
 		return;
-	if (connection->is_ending && !unsent(connection) && !connection->peer.n_jobs)
+	if (connection->is_ending && !unsent(connection) && !connection->peer.n_jobs) {
 		connection_close(connection);
-	else if (connection->is_paused || connection->is_ending)
-		uv_read_stop((uv_stream_t *)&connection->pipe);
+		return;
+	}
+	reads = !connection->is_paused && !connection->is_ending;
+	if (channel_watch(&connection->channel, reads, unsent(connection) > 0))
+		connection_close(connection);
 }
 
 /* The client has read, or something that it asked for is done: takes up what had to wait. */
@@ -273,8 +261,6 @@ static void work(struct connection *connection)
 		connection->is_paused = false;
 		if (connection->input_used)
 			handle_kept(connection);
-		if (!connection->is_closed && !connection->is_paused && !connection->is_ending)
-			read_more(connection);
 	}
 	settle(connection);
 	return_spare(connection);
@@ -302,53 +288,66 @@ static bool grow_input(struct connection *connection)
 	return true;
 }
 
-static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+/* Where the next bytes go: behind a frame that has begun, else into the server's buffer. */
+static uint8_t *input_room(struct connection *connection, size_t *room)
 {
-	struct connection *connection = handle->data;
-
-	(void)suggested;
-	if (!connection->input_used)
-		*buffer = uv_buf_init((char *)connection->server->input, SERVER_INPUT_BYTES);
-	else if (grow_input(connection))
-		*buffer = uv_buf_init((char *)connection->input + connection->input_used,
-				      (unsigned)(connection->input_room - connection->input_used));
-	else
-		*buffer = uv_buf_init(NULL, 0);
+	if (!connection->input_used) {
+		*room = SERVER_INPUT_BYTES;
+		return connection->server->input;
+	}
+	if (!grow_input(connection))
+		return NULL;
+	*room = connection->input_room - connection->input_used;
+	return connection->input + connection->input_used;
 }
 
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer)
+static void take_bytes(struct connection *connection, const uint8_t *bytes, size_t n)
 {
-	struct connection *connection = stream->data;
+	size_t done;
 
-	if (n == 0)
+	lend_spare(connection);
+	if (connection->input_used) {
+		connection->input_used += n;
+		handle_kept(connection);
+	} else {
+		done = handle_frames(connection, bytes, n);
+		keep(connection, bytes + done, n - done);
+	}
+	/* What came with bytes that are all handled was for none of their frames. */
+	if (!connection->input_used)
+		channel_drop_fds(&connection->channel);
+}
+
+static void receive(struct connection *connection)
+{
+	size_t room = 0;
+	uint8_t *to = input_room(connection, &room);
+	ssize_t n = to ? channel_receive(&connection->channel, to, room) : -ENOMEM;
+
+	if (n == -EAGAIN)
 		return;
-	if (n == UV_EOF) {
-		/* The client may have shut down only its own half: it still gets its answers. */
-		connection->is_ending = true;
-	} else if (n < 0) {
-		log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 ": %s", connection->session.id, uv_strerror((int)n));
+	if (n < 0) {
+		log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 ": %s", connection->session.id, strerror((int)-n));
 		connection_close(connection);
 		return;
-	} else {
-		lend_spare(connection);
-		if (connection->input_used) {
-			connection->input_used += (size_t)n;
-			handle_kept(connection);
-		} else {
-			const uint8_t *bytes = (const uint8_t *)buffer->base;
-			size_t done = handle_frames(connection, bytes, (size_t)n);
-
-			keep(connection, bytes + done, (size_t)n - done);
-		}
 	}
+	if (n == 0)
+		/* The client may have shut down only its own half: it still gets its answers. */
+		connection->is_ending = true;
+	else
+		take_bytes(connection, to, (size_t)n);
 	settle(connection);
 	return_spare(connection);
 }
 
-static void read_more(struct connection *connection)
+static void on_ready(struct channel *channel, bool readable, bool writable)
 {
-	if (uv_read_start((uv_stream_t *)&connection->pipe, on_alloc, on_read))
-		connection_close(connection);
+	struct connection *connection = (struct connection *)channel;
+
+	if (writable && !connection->is_closed)
+		work(connection);
+	if (readable && !connection->is_closed && !connection->is_paused && !connection->is_ending)
+		receive(connection);
 }
 
 /* ---- opening ---- */
@@ -376,28 +375,27 @@ int connection_open(struct server *server, int fd)
 		return status;
 	}
 	connection = heap_zalloc(server->heap, 1, sizeof(*connection));
-	if (!connection || uv_pipe_init(&server->loop, &connection->pipe, 0)) {
-		heap_free(server->heap, connection);
+	if (!connection) {
 		close(fd);
 		return -ENOMEM;
 	}
 	connection->server = server;
-	connection->pipe.data = connection;
 	buffer_init(&connection->queued, server->heap);
 	buffer_init(&connection->sending, server->heap);
-	status = uv_pipe_open(&connection->pipe, fd);
+	status = channel_open(&connection->channel, &server->loop, fd, on_ready);
 	if (status) {
-		close(fd);
-		uv_close((uv_handle_t *)&connection->pipe, on_closed);
+		heap_free(server->heap, connection);
 		return status;
 	}
 	session_init(&connection->session, &server->service, peer.uid, peer.pid);
-	connection->peer = (struct rpc_peer){
-		.session = &connection->session, .deliver = on_delivered, .drained = on_drained, .ctx = connection};
+	connection->peer = (struct rpc_peer){.session = &connection->session,
+					     .deliver = on_delivered,
+					     .drained = on_drained,
+					     .ctx = connection};
 	log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 " of uid %u, pid %d", connection->session.id,
 		 (unsigned)peer.uid, (int)peer.pid);
 	enlist(connection);
-	read_more(connection);
+	settle(connection);
 	return 0;
 }
 

@@ -2,15 +2,14 @@
 #ifndef SERVER_CONNECTION_H
 #define SERVER_CONNECTION_H
 
-#include <uv.h>
-
 #include "daemon/rpc/rpc.h"
+#include "daemon/server/channel.h"
 #include "daemon/service/session.h"
 
 struct server;
 
 struct connection {
-	uv_pipe_t pipe;
+	struct channel channel; /* first, so that the one is the other */
 	struct server *server;
 	struct session session;
 	struct rpc_peer peer;
@@ -20,9 +19,8 @@ struct connection {
 	uint8_t *input;
 	size_t input_used, input_room;
 	struct buffer queued;  /* replies that the kernel has not been offered */
-	struct buffer sending; /* those of the write under way */
-	uv_write_t write;
-	bool is_sending;
+	struct buffer sending; /* those that it has taken in part */
+	size_t sent;	       /* of `sending` */
 	bool is_handling; /* its frames are being handled: what is delivered is sent after that */
 	bool is_paused; /* the client does not read, or has much under way: nothing is taken from it until then */
 	bool is_ending; /* to be closed when all replies are sent */

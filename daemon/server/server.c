@@ -12,6 +12,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "daemon/server/activate.h"
+
 enum { STOP_DEADLINE_MS = 2000 };
 
 /* ---- connections ---- */
@@ -54,6 +56,7 @@ void server_stop(struct server *server)
 		return;
 	server->is_stopping = true;
 	log_line(LOG_LEVEL_DEBUG, "going down");
+	notify_stopping(&server->notify);
 	if (server->address.fd >= 0) {
 		accept_stop(&server->accept);
 		address_close(&server->address);
@@ -142,18 +145,37 @@ static int open_one(struct server *server, char *error)
 	return 0;
 }
 
-static int open_socket(struct server *server, char *error)
+/* The socket that was passed, or else one of the daemon's own. */
+static int open_address(struct server *server, char *error)
 {
 	const struct options *options = server->options;
-	int status = address_open(&server->address, options->socket, options->mode, error);
+	int fd, status = activate_take(&fd, error);
+
+	if (status)
+		return status;
+	if (fd < 0)
+		return address_open(&server->address, options->socket, options->mode, error);
+	address_adopt(&server->address, fd);
+	return 0;
+}
+
+static int open_socket(struct server *server, char *error)
+{
+	const struct device_options *device = &server->options->device;
+	char line[160];
+	int status = open_address(server, error);
 
 	if (status)
 		return status;
 	status = accept_start(&server->accept, &server->loop, server->address.fd, on_taken, NULL, server);
 	if (status)
 		return fail(error, "cannot watch the socket", status);
-	log_line(LOG_LEVEL_INFO, "%lld NPUs x %lld bytes on %s", (long long)options->device.geometry.n_npus,
-		 (long long)options->device.geometry.npu_bytes, options->socket);
+	snprintf(line, sizeof(line), "%lld NPUs x %lld bytes on %s", (long long)device->geometry.n_npus,
+		 (long long)device->geometry.npu_bytes, server->address.path);
+	log_line(LOG_LEVEL_INFO, "%s", line);
+	/* Not from a private daemon: the environment it has inherited is its client's. */
+	notify_open(&server->notify, &server->loop);
+	notify_ready(&server->notify, line);
 	return 0;
 }
 
@@ -202,18 +224,19 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	signal(SIGPIPE, SIG_IGN);
 	server.options = options;
 	server.heap = &heap_libc;
-	server.address.fd = -1;
+	server.address.fd = server.notify.fd = -1;
 	buffer_init(&server.spare, server.heap);
 	status = uv_loop_init(&server.loop);
 	if (status)
 		return fail(error, "cannot make a loop", status);
 	status = run(&server, error);
+	notify_close(&server.notify);
 	if (status) {
 		/* It never ran: what was opened goes without being told. */
 		address_close(&server.address);
 		uv_walk(&server.loop, close_leftover, NULL);
-		uv_run(&server.loop, UV_RUN_DEFAULT);
 	}
+	uv_run(&server.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&server.loop);
 	close_device(&server);
 	return status;

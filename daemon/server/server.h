@@ -8,6 +8,7 @@
 #include "daemon/server/accept.h"
 #include "daemon/server/address.h"
 #include "daemon/server/connection.h"
+#include "daemon/server/notify.h"
 #include "daemon/server/options.h"
 #include "daemon/server/workers.h"
 
@@ -25,6 +26,7 @@ struct server {
 	struct workers workers;
 	struct address address;
 	struct accept accept;
+	struct notify notify;
 	uv_signal_t terminate, interrupt;
 	uv_timer_t deadline; /* for clients that do not read, while the daemon is going down */
 	struct connection *connections;

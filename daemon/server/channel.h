@@ -1,0 +1,42 @@
+/* A connected Unix stream socket on the loop: bytes both ways, and the fds that come with them.
+ * Not a uv_pipe_t, because libuv only hands out received fds that it knows as streams, and a memfd is none (libuv issue
+ * 1587): here recvmsg is ours and the loop only tells when. */
+#ifndef SERVER_CHANNEL_H
+#define SERVER_CHANNEL_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+#include <uv.h>
+
+enum { CHANNEL_FDS_MAX = 16 }; /* that wait for their frame; more than that are closed */
+
+struct channel {
+	uv_poll_t poll;
+	int fd;
+	int events;
+	void (*ready)(struct channel *channel, bool readable, bool writable);
+	void (*closed)(struct channel *channel);
+	int fds[CHANNEL_FDS_MAX];
+	unsigned n_fds;
+};
+
+/* Takes `fd`, which is closed with the channel, or here where it fails. Nothing is watched yet. 0 or -errno. */
+int channel_open(struct channel *channel, uv_loop_t *loop, int fd,
+		 void (*ready)(struct channel *channel, bool readable, bool writable));
+/* `closed` is called from the loop; the storage is the caller's again then. */
+void channel_close(struct channel *channel, void (*closed)(struct channel *channel));
+
+/* What `ready` is to be told. 0 or -errno. */
+int channel_watch(struct channel *channel, bool readable, bool writable);
+
+/* Bytes, 0 at the end, -EAGAIN, or -errno; fds that came with them are kept. */
+ssize_t channel_receive(struct channel *channel, void *to, size_t bytes);
+/* Bytes taken, 0 where there is no room now, or -errno. */
+ssize_t channel_send(struct channel *channel, const void *from, size_t bytes);
+
+/* The oldest fd that came and was not taken, the caller's now; -1 where there is none. */
+int channel_take_fd(struct channel *channel);
+/* Closes those that nobody took. */
+void channel_drop_fds(struct channel *channel);
+
+#endif
