@@ -18,8 +18,8 @@ struct call {
 	struct npumem_error *error;
 };
 
-/* As npumem_error_clear for an error that may be NULL, without touching its kilobytes of unused fields: this runs in
- * every call. */
+/* As npumem_error_clear for an error that may be NULL, without touching its kilobytes of unused fields: this runs
+ * in every call. */
 static inline void call_clear(struct npumem_error *error)
 {
 	if (error) {

@@ -58,6 +58,9 @@ START_TEST(a_value_that_may_be_missing)
 	ck_assert_str_eq(args_value(&args, "--spawn"), "--npus 4");
 	PARSE("--spawn", "--allow", "info");
 	ck_assert_str_eq(args_value(&args, "--spawn"), "--allow");
+	PARSE("--spawn", "--", "info");
+	ck_assert_str_eq(args_value(&args, "--spawn"), "");
+	ck_assert_uint_eq(args.n_words, 1);
 	PARSE("--spawn=--json", "info");
 	ck_assert_str_eq(args_value(&args, "--spawn"), "--json");
 	ck_assert(!args_has(&args, "--json"));

@@ -100,6 +100,16 @@ START_TEST(alloc_few_and_many)
 	peer_allocated(&peer, ++id, 2);
 	ck_assert_int_eq(npumem_alloc(peer.npumem, allocations, 3, tensors, NULL), NPUMEM_UNAVAILABLE);
 	peer_close(&peer);
+	for (unsigned n = 3; n <= 30; n += 27) {
+		struct told told = {.times = 0};
+		peer = peer_open();
+		peer_allocated(&peer, 1, 2);
+		ck_assert_int_eq(npumem_alloc_send(peer.npumem, allocations, n, told_callback, &told, NULL), 0);
+		ck_assert_int_eq(npumem_flush(peer.npumem, NULL), NPUMEM_UNAVAILABLE);
+		ck_assert_int_eq(told.times, 1);
+		ck_assert_int_eq(told.status, NPUMEM_UNAVAILABLE);
+		peer_close(&peer);
+	}
 }
 END_TEST
 
@@ -144,7 +154,7 @@ struct store {
 	struct peer *peer;
 	uint8_t *bytes; /* the tensor, as the daemon has it */
 	size_t element, largest;
-	unsigned frames, refuse_at; /* the frame to refuse, counted from 1 */
+	unsigned frames, refuse_from; /* the first frame to refuse, counted from 1; 0: none */
 };
 
 static void store_serve(struct store *store, const Npumem__V1__Request *request)
@@ -163,8 +173,9 @@ static void store_serve(struct store *store, const Npumem__V1__Request *request)
 	}
 	store->largest = bytes > store->largest ? bytes : store->largest;
 	response.id = request->id;
-	if (++store->frames == store->refuse_at) {
-		peer_refuse(store->peer, request->id, NPUMEM_FAILED_PRECONDITION, "sealed");
+	if (++store->frames >= store->refuse_from && store->refuse_from) {
+		bool first = store->frames == store->refuse_from;
+		peer_refuse(store->peer, request->id, NPUMEM_FAILED_PRECONDITION, first ? "sealed" : "later");
 		return;
 	}
 	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
@@ -207,7 +218,7 @@ START_TEST(a_large_tensor_in_chunks)
 	ck_assert_uint_gt(store.frames, 8);
 	ck_assert_uint_le(store.largest, 8 << 20);
 	/* The first refusal is what is told, and nothing stays in flight. */
-	store.refuse_at = store.frames + 7;
+	store.refuse_from = store.frames + 7;
 	ck_assert_int_eq(npumem_write(peer.npumem, &tensor, to, bytes, &error), NPUMEM_FAILED_PRECONDITION);
 	ck_assert_str_eq(error.message, "sealed");
 	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);

@@ -302,6 +302,7 @@ static void chain_next(void *context, const struct npumem_answer *answer)
 {
 	struct chain *chain = context;
 	ck_assert_int_eq(answer->status, 0);
+	ck_assert_int_eq(npumem_process(chain->peer->npumem, NULL), NPUMEM_INVALID);
 	chain->inner = npumem_info(chain->peer->npumem, &(struct npumem_info){.uid = 0}, NULL);
 	if (chain->left--)
 		ck_assert_int_eq(npumem_run_send(chain->peer->npumem, "conv2d", operands, 3, NULL, 0, chain_next,

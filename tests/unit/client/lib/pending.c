@@ -65,11 +65,35 @@ START_TEST(a_long_request_costs_no_memory)
 }
 END_TEST
 
+/* Ids far apart share slots, which ids in a row never do. */
+START_TEST(ids_that_collide)
+{
+	struct pending_table table = {0};
+	struct pending taken;
+	bool in[30] = {false};
+	uint32_t state = 5;
+	for (unsigned step = 0; step < 50000; step++) {
+		state = state * 1664525 + 1013904223;
+		unsigned i = (state >> 10) % 30;
+		/* Ten homes in the whole table, the last ones, so that runs of entries go around its end. */
+		uint64_t id = (uint64_t)(i / 10 + 1) * 64 * 1024 + 54 + i % 10;
+		ck_assert_int_eq(pending_reserve(&table, &memory_libc), 0);
+		ck_assert_int_eq(pending_take(&table, id, &taken), in[i]);
+		in[i] = (state >> 24) % 2;
+		if (in[i])
+			pending_add(&table, &(struct pending){.id = id});
+	}
+	ck_assert_uint_eq(table.n_slots, 64);
+	pending_deinit(&table, &memory_libc);
+}
+END_TEST
+
 Suite *suite_pending(void)
 {
 	Suite *suite = suite_create("client/lib/pending");
 	TCase *tcase = tcase_create("pending");
 	tcase_add_test(tcase, any_order_of_adding_and_taking);
+	tcase_add_test(tcase, ids_that_collide);
 	tcase_add_test(tcase, a_long_request_costs_no_memory);
 	suite_add_tcase(suite, tcase);
 	return suite;
