@@ -25,6 +25,7 @@ struct op_system {
 	uint64_t bytes;
 	uint64_t off; /* of element 0 */
 	bool strided; /* else continuous */
+	bool shared;  /* the client's own memory, so that a read answers without data */
 	struct npumem_dims stride;
 };
 

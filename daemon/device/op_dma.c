@@ -112,9 +112,25 @@ static int run_write(struct device *device, struct op *op, const struct asker *a
 	return 0;
 }
 
+/* A read must not write two elements to one place. */
+static int check_distinct(const struct op *op, const struct asker *asker)
+{
+	const struct npumem_place *place = &op->tensor->place;
+	const struct npumem_dims *stride = &op->system.stride;
+	bool matrix = place->layout == NPUMEM_MATRIX;
+	if (op->system.strided &&
+	    ((place->shape.n > 1 && !stride->n) || (!matrix && place->shape.c > 1 && !stride->c) ||
+	     (place->shape.h > 1 && !stride->h) || ((matrix ? place->cols : place->shape.w) > 1 && !stride->w)))
+		return npumem_error_set(asker->error, NPUMEM_INVALID,
+					"a system memory stride of 0 would put several elements in one place");
+	return 0;
+}
+
 static int check_read(struct device *device, struct op *op, const struct asker *asker)
 {
 	int status = check_transfer(op, asker);
+	if (!status)
+		status = check_distinct(op, asker);
 	return status ? status : op_check_readable(device, op, op->tensor, op->first, op->count, asker);
 }
 

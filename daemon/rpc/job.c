@@ -41,6 +41,9 @@ bool job_is_needed(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Req
 	/* What a client frees it may allocate again in the next request, by the same name or in the same room. */
 	if (request->call_case == NPUMEM__V1__REQUEST__CALL_ALLOC)
 		return peer->n_changes > 0;
+	/* Its memory may be in use by what it asked for before. */
+	if (request->call_case == NPUMEM__V1__REQUEST__CALL_UNSHARE)
+		return peer->n_jobs > 0;
 	if (order_is_idle(order) ? !is_operation(request) : !may_wait(request))
 		return false;
 	touch_request(peer->session, request, &rpc->prepared, &touch);
@@ -79,32 +82,36 @@ static void unlink_job(struct job *job)
 	peer->job_bytes -= job->charge;
 }
 
-/* Out of the order, the peer and memory. */
+/* Out of the order and memory; it is out of its peer's books. */
 static void job_leave(struct job *job)
 {
 	struct rpc *rpc = job->rpc;
 	struct rpc_peer *peer = job->peer;
+	bool is_closing = peer->is_closing;
 
 	order_finish(&rpc->service->order, &job->entry);
-	unlink_job(job);
 	job_free(job);
-	if (peer->is_closing && !peer->n_jobs)
+	if (is_closing && !peer->n_jobs)
 		peer_drained(rpc, peer);
+}
+
+static void job_drop(struct job *job)
+{
+	unlink_job(job);
+	job_leave(job);
 }
 
 void job_end(struct job *job, int status)
 {
 	struct rpc_peer *peer = job->peer;
-	struct buffer out;
 
 	call_end(&job->call, status, job->id);
-	out = job->out;
-	buffer_init(&job->out, job->rpc->heap);
-	/* First out of the peer's books, as what is delivered may let it go on or end. */
-	job_leave(job);
+	/* First out of the books, as what is delivered may let the peer go on or end; then told, before what
+	 * waited for it can be. */
+	unlink_job(job);
 	if (!peer->is_closing)
-		peer->deliver(peer->ctx, &out);
-	buffer_deinit(&out);
+		peer->deliver(peer->ctx, &job->out);
+	job_leave(job);
 }
 
 /* ---- work ---- */
@@ -172,7 +179,7 @@ static void start(struct order_entry *entry)
 	struct job *job = job_of(entry);
 
 	if (job->peer->is_closing) {
-		job_leave(job);
+		job_drop(job);
 		return;
 	}
 	budget_reset(&job->budget, job->bytes);
@@ -266,8 +273,9 @@ int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *r
 	if (!job)
 		return -ENOMEM;
 	touch_request(peer->session, request, &rpc->prepared, &touch);
-	/* An allocation is only here because it comes after changes of its own client. */
-	touch.barrier |= request->call_case == NPUMEM__V1__REQUEST__CALL_ALLOC;
+	/* These are only here because they come after others of their own client. */
+	touch.barrier |= request->call_case == NPUMEM__V1__REQUEST__CALL_ALLOC ||
+			 request->call_case == NPUMEM__V1__REQUEST__CALL_UNSHARE;
 	if (set_accesses(job, &touch)) {
 		job_free(job);
 		return -ENOMEM;
@@ -332,6 +340,9 @@ static void peer_drained(struct rpc *rpc, struct rpc_peer *peer)
 {
 	struct order *order = &rpc->service->order;
 
+	if (peer->is_drained)
+		return;
+	peer->is_drained = true;
 	if (order_is_idle(order) || !peer->session->anonymous) {
 		peer->drained(peer->ctx);
 		return;
@@ -347,15 +358,15 @@ void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer)
 	struct job *job = peer->jobs;
 
 	peer->is_closing = true;
-	/* Held while jobs are dropped, so that the last of them does not end the session under this loop; one that is
-	 * dropped may take others with it, so it begins anew. */
+	/* Held while jobs are dropped, so that the last of them does not end the session under this loop; one that
+	 * is dropped may take others with it, so it begins anew. */
 	peer->n_jobs++;
 	while (job) {
 		if (job->entry.started) {
 			atomic_store(&job->progress.cancelled, true);
 			job = job->next;
 		} else {
-			job_leave(job);
+			job_drop(job);
 			job = peer->jobs;
 		}
 	}

@@ -17,7 +17,7 @@ uint64_t operate_payload_bytes(const struct op *op)
 {
 	int64_t elements, count;
 
-	if (op->kind != OP_READ)
+	if (op->kind != OP_READ || op->system.shared)
 		return 0;
 	elements = npumem_place_elements(&op->tensor->place);
 	if (op->first < 0 || op->first > elements || op->count > elements - op->first)
@@ -86,7 +86,7 @@ int operate_begin(struct operate *operate, struct call *call, unsigned field, st
 	reply_expect(reply, operate->expected + LENGTH_BYTES);
 	operate->used = reply_used(reply);
 	operate->mark = reply_open(reply, field, operate->expected);
-	if (op->kind == OP_READ) {
+	if (op->kind == OP_READ && !op->system.shared) {
 		op->system.base = reply_bytes(reply, DONE_DATA, payload);
 		op->system.bytes = payload;
 	}

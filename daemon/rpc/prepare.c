@@ -4,10 +4,36 @@
 #include <inttypes.h>
 
 #include "daemon/rpc/wire.h"
+#include "daemon/service/segments.h"
+#include "proto/convert.h"
 
 static void begin(struct prepare_op *to, enum op_kind kind)
 {
 	to->op = (struct op){.kind = kind, .operands = to->operands, .params = to->params};
+}
+
+/* The client's own memory instead of the message's bytes. Bounds are the device's to check. */
+static int prepare_segment(const struct session *session, uint64_t id, uint64_t offset,
+			   const Npumem__V1__Dims *stride, int64_t count, struct op *op,
+			   struct npumem_error *error)
+{
+	struct segment *segment;
+	int status = segments_find(session, id, &segment, error);
+
+	if (status)
+		return status;
+	if (op->kind == OP_READ && !segment->memory.writable)
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"segment %" PRIu64 " is sealed against writing: it can only be a source",
+					id);
+	op->count = count ? count : -1;
+	op->system = (struct op_system){.base = segment->memory.base,
+					.bytes = segment->memory.bytes,
+					.off = offset,
+					.strided = stride != NULL,
+					.shared = true};
+	convert_dims_from(stride, &op->system.stride);
+	return 0;
 }
 
 int prepare_write(const struct session *session, const Npumem__V1__WriteRequest *message, struct prepare_op *to,
@@ -21,12 +47,19 @@ int prepare_write(const struct session *session, const Npumem__V1__WriteRequest 
 	status = wire_find(session, message->tensor, "the tensor to write", &op->tensor, error);
 	if (status)
 		return status;
+	if (message->count < 0)
+		return npumem_error_set(error, NPUMEM_INVALID, "%" PRId64 " elements to write", message->count);
+	op->first = message->first;
+	if (message->segment && bytes)
+		return npumem_error_set(error, NPUMEM_INVALID, "a write has data or a segment, not both");
+	if (message->segment)
+		return prepare_segment(session, message->segment, message->segment_offset, message->segment_stride,
+				       message->count, op, error);
 	element = npumem_dtype_bytes(op->tensor->place.dtype);
 	if (bytes % element)
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"%zu bytes of data are not a multiple of an element's %zu", bytes,
 					element);
-	op->first = message->first;
 	op->count = (int64_t)(bytes / element);
 	op->system = (struct op_system){.base = message->data.data, .bytes = bytes};
 	return 0;
@@ -45,6 +78,9 @@ int prepare_read(const struct session *session, const Npumem__V1__ReadRequest *m
 	if (message->count < 0)
 		return npumem_error_set(error, NPUMEM_INVALID, "%" PRId64 " elements to read", message->count);
 	op->first = message->first;
+	if (message->segment)
+		return prepare_segment(session, message->segment, message->segment_offset, message->segment_stride,
+				       message->count, op, error);
 	op->count = message->count ? message->count : -1;
 	op->system.bytes = UINT64_MAX; /* as much as it takes: the reply's room is checked in its turn */
 	return 0;

@@ -38,7 +38,7 @@ struct rpc_peer {
 	struct job *jobs; /* unfinished requests */
 	unsigned n_jobs, n_changes;
 	size_t job_bytes; /* of their messages and replies */
-	bool is_closing;
+	bool is_closing, is_drained;
 	struct order_entry ending; /* of the session, in the order of operations */
 };
 

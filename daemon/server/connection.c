@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "daemon/server/log.h"
+#include "daemon/server/memory.h"
 #include "daemon/server/server.h"
 #include "proto/frame.h"
 
@@ -388,6 +389,8 @@ int connection_open(struct server *server, int fd)
 		return status;
 	}
 	session_init(&connection->session, &server->service, peer.uid, peer.pid);
+	connection->memory = memory_source(&connection->channel);
+	connection->session.segments_source = &connection->memory;
 	connection->peer = (struct rpc_peer){.session = &connection->session,
 					     .deliver = on_delivered,
 					     .drained = on_drained,

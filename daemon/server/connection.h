@@ -13,6 +13,7 @@ struct connection {
 	struct server *server;
 	struct session session;
 	struct rpc_peer peer;
+	struct segments_source memory;
 	struct connection *next, *prev;
 	/* What came in and is not handled yet: part of a frame, or all that a paused connection has to wait with.
 	 */

@@ -2,6 +2,8 @@
  * Invariant: the list `anonymous` holds exactly the unnamed tensors that were made in this session. */
 #include "daemon/service/session.h"
 
+#include "daemon/service/segments.h"
+
 void session_init(struct session *session, struct service *service, uint32_t uid, pid_t pid)
 {
 	*session = (struct session){.service = service,
@@ -22,6 +24,7 @@ void session_deinit(struct session *session)
 	/* A base may take several of the list with it. */
 	while (session->anonymous)
 		service_release(service, session->anonymous->tensor);
+	segments_deinit(session);
 	if (session->prev)
 		session->prev->next = session->next;
 	else

@@ -6,12 +6,30 @@
 
 #include "daemon/service/service.h"
 
+/* Memory of the client's that is mapped here. */
+struct segments_memory {
+	uint8_t *base;
+	uint64_t bytes;
+	bool writable;
+};
+
+/* Where a session's shared memory comes from, and goes to. */
+struct segments_source {
+	/* Takes the memory that came with the request under way. 0; INVALID, RESOURCE_EXHAUSTED. */
+	int (*take)(void *ctx, struct segments_memory *memory, struct npumem_error *error);
+	void (*release)(void *ctx, const struct segments_memory *memory);
+	void *ctx;
+};
+
 struct session {
 	struct service *service;
 	uint64_t id; /* > 0; not given again while the daemon lives */
 	uint32_t uid;
 	pid_t pid; /* of the client, for people; 0 where it is not known */
 	struct record *anonymous;
+	struct segment *segments;
+	uint64_t last_segment;
+	const struct segments_source *segments_source; /* NULL: none can be shared */
 	struct session *next, *prev;
 };
 

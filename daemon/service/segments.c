@@ -1,0 +1,94 @@
+/* A session's segments, newest first. */
+#include "daemon/service/segments.h"
+
+#include <inttypes.h>
+
+static int check_limits(const struct session *session, uint64_t bytes, struct npumem_error *error)
+{
+	uint64_t total = 0;
+	unsigned n = 0;
+
+	for (const struct segment *segment = session->segments; segment; segment = segment->next, n++)
+		total += segment->memory.bytes;
+	if (n >= SEGMENTS_MAX)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the session shares %u segments, the most it may", n);
+	if (bytes > SEGMENTS_BYTES_MAX - total)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"%" PRIu64 " bytes more of system memory than the session's %" PRIu64
+					" would pass its limit of %" PRIu64,
+					bytes, total, SEGMENTS_BYTES_MAX);
+	return 0;
+}
+
+int segments_share(struct session *session, struct segment **out, struct npumem_error *error)
+{
+	const struct segments_source *source = session->segments_source;
+	struct segment *segment;
+	int status;
+
+	if (!source)
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"no system memory can be shared over this connection");
+	segment = heap_zalloc(session->service->heap, 1, sizeof(*segment));
+	if (!segment)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+	status = source->take(source->ctx, &segment->memory, error);
+	if (status) {
+		heap_free(session->service->heap, segment);
+		return status;
+	}
+	status = check_limits(session, segment->memory.bytes, error);
+	if (status) {
+		source->release(source->ctx, &segment->memory);
+		heap_free(session->service->heap, segment);
+		return status;
+	}
+	segment->id = ++session->last_segment;
+	segment->next = session->segments;
+	session->segments = segment;
+	*out = segment;
+	return 0;
+}
+
+static struct segment **find(const struct session *session, uint64_t id)
+{
+	struct segment **at = (struct segment **)&session->segments;
+
+	while (*at && (*at)->id != id)
+		at = &(*at)->next;
+	return at;
+}
+
+int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
+{
+	*out = *find(session, id);
+	if (*out)
+		return 0;
+	return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
+}
+
+static void drop(struct session *session, struct segment **at)
+{
+	struct segment *segment = *at;
+
+	*at = segment->next;
+	session->segments_source->release(session->segments_source->ctx, &segment->memory);
+	heap_free(session->service->heap, segment);
+}
+
+int segments_unshare(struct session *session, uint64_t id, struct npumem_error *error)
+{
+	struct segment *segment;
+	int status = segments_find(session, id, &segment, error);
+
+	if (!status)
+		drop(session, find(session, id));
+	return status;
+}
+
+void segments_deinit(struct session *session)
+{
+	while (session->segments)
+		drop(session, &session->segments);
+}

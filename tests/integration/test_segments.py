@@ -1,0 +1,274 @@
+"""System memory: a foreign client shares a memfd, and no payload byte crosses the socket."""
+
+import array
+import fcntl
+import mmap
+import os
+import socket
+import struct
+import tempfile
+import unittest
+
+from support import Client, HungUp, TestCase, dims, frame, pb, wait_for
+
+SHRINK = fcntl.F_SEAL_SHRINK
+
+
+def memfd(n, seals=SHRINK):
+    fd = os.memfd_create("test", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.ftruncate(fd, n)
+    if seals:
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd
+
+
+class Sharer(Client):
+    def send_fds(self, fds, **call):
+        self.id += 1
+        socket.send_fds(self.sock, [frame(pb.Request(id=self.id, **call))], fds)
+        return self.id
+
+    def ask_share(self, *fds):
+        self.send_fds(fds, share=pb.ShareRequest())
+        response = self.receive()
+        assert response.id == self.id
+        return response
+
+    def share(self, fd):
+        response = self.ask_share(fd)
+        assert response.status == pb.OK, response
+        return response.shared.segment
+
+
+class Segments(TestCase):
+    def client(self):
+        client = self.stack.enter_context(Sharer(self.daemon.path))
+        client.stat()  # so that its socket is counted
+        return client
+
+    def fds(self):
+        return len(os.listdir(f"/proc/{self.daemon.process.pid}/fd"))
+
+    def maps(self):
+        with open(f"/proc/{self.daemon.process.pid}/maps", encoding="ascii") as maps:
+            return sum("memfd:" in line for line in maps)
+
+    def refused(self, response, status, *words):
+        self.assertEqual(response.status, status, response)
+        for word in words:
+            self.assertIn(word, response.message)
+
+    def memory(self, n, seals=SHRINK):
+        fd = memfd(n, seals)
+        self.addCleanup(os.close, fd)
+        memory = mmap.mmap(fd, n)
+        self.addCleanup(memory.close)
+        return fd, memory
+
+    def test_both_ways_with_strides_on_both_sides(self):
+        client = self.client()
+        fd, memory = self.memory(4096)
+        segment = client.share(fd)
+        # [2,3,2,4] int16 with gaps in local memory; in the segment each row of 4 has a gap of 1, each channel of 2.
+        stride = pb.Dims(n=36, c=12, h=5, w=1)
+        tensor = client.alloc(
+            shape=(2, 3, 2, 4), dtype=pb.INT16, layout=pb.STRIDED, stride=dims(100, 40, 10, 2), start_npu=62
+        )
+        values = {}
+        for n in range(2):
+            for c in range(3):
+                for h in range(2):
+                    for w in range(4):
+                        at = 64 + 2 * (n * 36 + c * 12 + h * 5 + w)
+                        value = n * 1000 + c * 100 + h * 10 + w
+                        values[at] = value
+                        struct.pack_into("<h", memory, at, value)
+        ref = pb.Ref(handle=tensor.handle)
+        client.call(write=pb.WriteRequest(tensor=ref, segment=segment, segment_offset=64, segment_stride=stride))
+        expected = [n * 1000 + c * 100 + h * 10 + w for n in range(2) for c in range(3) for h in range(2) for w in range(4)]
+        self.assertEqual(client.read(tensor.handle), struct.pack("<48h", *expected))
+        memory[:] = b"\xee" * 4096
+        response = client.call(
+            read=pb.ReadRequest(tensor=ref, segment=segment, segment_offset=64, segment_stride=stride)
+        )
+        self.assertEqual(response.done.data, b"")
+        for at in range(0, 4096, 2):
+            self.assertEqual(struct.unpack_from("<h", memory, at)[0], values.get(at, struct.unpack("<h", b"\xee\xee")[0]))
+
+    def test_continuous_parts(self):
+        client = self.client()
+        fd, memory = self.memory(1 << 20)
+        segment = client.share(fd)
+        tensor = client.alloc(shape=(1, 64, 16, 16))
+        memory[: 64 * 256] = bytes(i * 7 % 251 for i in range(64 * 256))
+        ref = pb.Ref(handle=tensor.handle)
+        client.call(write=pb.WriteRequest(tensor=ref, segment=segment))
+        client.call(read=pb.ReadRequest(tensor=ref, first=100, count=1000, segment=segment, segment_offset=65536))
+        self.assertEqual(memory[65536 : 65536 + 1000], memory[100:1100])
+
+    def test_a_group_runs_and_a_conflicting_one_is_refused(self):
+        client = self.client()
+        fd, memory = self.memory(1 << 16)
+        segment = client.share(fd)
+        x, y, z = (client.alloc(n, (1, 8, 8, 8), pb.FX8, 4).handle for n in "xyz")
+        memory[:512] = bytes(range(256)) * 2
+        ref = lambda handle: pb.Ref(handle=handle)
+        write = lambda handle: pb.WriteRequest(tensor=ref(handle), segment=segment)
+        relu = lambda source, out: pb.RunRequest(
+            kernel=pb.RELU,
+            operands=[pb.Operand(role="in", tensor=ref(source)), pb.Operand(role="out", tensor=ref(out))],
+            params=[pb.Param(key=pb.PARAM_RELU, values=[2])],
+        )
+        op = pb.Operation
+        done = client.call(
+            submit=pb.SubmitRequest(
+                operations=[
+                    op(write=write(x)),
+                    op(group=1, run=relu(x, y)),
+                    op(group=1, write=write(z)),
+                    op(read=pb.ReadRequest(tensor=ref(y), segment=segment, segment_offset=4096)),
+                ]
+            )
+        ).submitted.done
+        self.assertEqual(len(done), 4)
+        self.assertEqual(memory[4096 : 4096 + 256], bytes(v if v < 128 else 0 for v in range(256)))
+        before = client.read(z)
+        response = client.ask(
+            submit=pb.SubmitRequest(operations=[op(group=1, run=relu(x, y)), op(group=1, write=write(y))])
+        )
+        self.refused(response, pb.ABORTED, "operations 0 (run relu out=y) and 1 (write y)", "NPU 0, bytes")
+        self.assertEqual({f.key: f.number for f in response.fields if f.key in ("first", "second")}, {"first": 0, "second": 1})
+        self.assertEqual(client.read(z), before)
+
+    def test_what_cannot_be_shared_is_refused(self):
+        client = self.client()
+        before = self.fds(), self.maps()
+        self.refused(client.ask(share=pb.ShareRequest()), pb.INVALID, "no fd came")
+        with tempfile.TemporaryFile() as file:
+            file.write(b"x" * 4096)
+            file.flush()
+            self.refused(client.ask_share(file.fileno()), pb.INVALID, "no memfd")
+        for fds in (os.pipe(), [s.detach() for s in socket.socketpair()]):
+            for fd in fds:
+                self.refused(client.ask_share(fd), pb.INVALID, "no memfd")
+                os.close(fd)
+        for n, seals, words in ((4096, 0, "F_SEAL_SHRINK"), (4096, fcntl.F_SEAL_GROW, "F_SEAL_SHRINK"), (0, SHRINK, "0 bytes")):
+            fd = memfd(n, seals)
+            self.refused(client.ask_share(fd), pb.INVALID, words)
+            os.close(fd)
+        fd = memfd(1 << 40)
+        self.refused(client.ask_share(fd), pb.RESOURCE_EXHAUSTED)
+        os.close(fd)
+        self.assertEqual((self.fds(), self.maps()), before)
+        self.assert_alive()
+
+    def test_fds_that_nobody_asked_for_are_closed(self):
+        client = self.client()
+        fd = memfd(4096)
+        before = self.fds()
+        client.send_fds([fd] * 100, stat=pb.StatRequest())
+        client.receive()
+        self.assertEqual(self.fds(), before)
+        # Two with one frame: the first is taken, the second is nobody's.
+        self.assertEqual(client.ask_share(fd, fd).status, pb.OK)
+        self.assertEqual(self.fds(), before)
+        self.refused(client.ask(share=pb.ShareRequest()), pb.INVALID, "no fd came")
+        os.close(fd)
+
+    def test_bounds(self):
+        client = self.client()
+        fd, _ = self.memory(4096)
+        segment = client.share(fd)
+        tensor = client.alloc(shape=(1, 8, 4, 32))  # 1024 bytes
+        ref = pb.Ref(handle=tensor.handle)
+        huge = (1 << 62) - 1
+        for members in (
+            dict(segment_offset=4096 - 1023),
+            dict(segment_offset=4097),
+            dict(segment_offset=(1 << 64) - 1),
+            dict(segment_stride=pb.Dims(n=1, c=580, h=32, w=1)),
+            dict(segment_stride=pb.Dims(n=1, c=huge, h=huge, w=huge)),
+            dict(segment_stride=pb.Dims(n=1, c=-128, h=32, w=1)),
+            dict(first=1, segment_stride=pb.Dims(n=1, c=128, h=32, w=1)),
+            dict(count=-1),
+            dict(count=1025),
+            dict(first=-1),
+            dict(segment=segment + 1),
+        ):
+            for call in ("write", "read"):
+                message = pb.WriteRequest if call == "write" else pb.ReadRequest
+                request = message(**{"tensor": ref, "segment": segment, **members})
+                response = client.ask(**{call: request})
+                self.assertIn(response.status, (pb.INVALID, pb.NOT_FOUND), (call, members))
+                self.assertTrue(response.message)
+        zero = pb.Dims(n=0, c=0, h=0, w=0)
+        client.call(write=pb.WriteRequest(tensor=ref, segment=segment, segment_stride=zero))  # one byte for all
+        self.refused(
+            client.ask(read=pb.ReadRequest(tensor=ref, segment=segment, segment_stride=zero)), pb.INVALID, "stride of 0"
+        )
+        self.refused(
+            client.ask(write=pb.WriteRequest(tensor=ref, segment=segment, data=b"x")), pb.INVALID, "not both"
+        )
+        stranger = self.client()
+        theirs = stranger.alloc(shape=(1, 8, 4, 32))
+        self.refused(
+            stranger.ask(write=pb.WriteRequest(tensor=pb.Ref(handle=theirs.handle), segment=segment)), pb.NOT_FOUND
+        )
+
+    def test_a_source_only(self):
+        client = self.client()
+        fd = memfd(4096, SHRINK | fcntl.F_SEAL_WRITE)
+        segment = client.share(fd)
+        tensor = client.alloc(shape=(1, 8, 4, 32))
+        ref = pb.Ref(handle=tensor.handle)
+        client.call(write=pb.WriteRequest(tensor=ref, segment=segment))
+        self.refused(client.ask(read=pb.ReadRequest(tensor=ref, segment=segment)), pb.INVALID, "sealed against writing")
+        os.close(fd)
+
+    def test_it_cannot_be_cut_and_goes_with_its_session(self):
+        before = self.maps()
+        client = self.client()
+        fd, memory = self.memory(8192)
+        segment = client.share(fd)
+        memory.close()
+        with self.assertRaises(PermissionError):
+            os.ftruncate(fd, 4096)
+        self.assertEqual(self.maps(), before + 1)
+        client.call(unshare=pb.UnshareRequest(segment=segment))
+        self.assertEqual(self.maps(), before)
+        self.refused(client.ask(unshare=pb.UnshareRequest(segment=segment)), pb.NOT_FOUND)
+        client.share(fd)
+        client.close()
+        wait_for(lambda: self.maps() == before)
+
+    def test_unshare_waits_for_what_was_asked_before(self):
+        client = self.client()
+        fd, memory = self.memory(16 << 20)
+        segment = client.share(fd)
+        tensor = client.alloc(shape=(1, 64, 512, 256))
+        memory[:] = b"\x05" * (16 << 20)
+        for _ in range(10):
+            client.send(write=pb.WriteRequest(tensor=pb.Ref(handle=tensor.handle), segment=segment, count=64 * 512 * 256))
+        client.send(unshare=pb.UnshareRequest(segment=segment))
+        responses = [client.receive() for _ in range(11)]
+        self.assertEqual([r.status for r in responses], [pb.OK] * 11)
+        self.assertEqual(responses[-1].id, client.id)
+        # And a client that dies in the middle leaves nothing.
+        segment = client.share(fd)
+        for _ in range(10):
+            client.send(write=pb.WriteRequest(tensor=pb.Ref(handle=tensor.handle), segment=segment))
+        client.close()
+        wait_for(lambda: self.maps() == 0)
+        self.assertEqual(self.assert_alive().tensors, 0)
+
+    def test_too_many(self):
+        client = self.client()
+        fd = memfd(4096)
+        for _ in range(64):
+            client.share(fd)
+        self.refused(client.ask_share(fd), pb.RESOURCE_EXHAUSTED, "64 segments")
+        os.close(fd)
+
+
+if __name__ == "__main__":
+    unittest.main()
