@@ -9,6 +9,7 @@ packages=(
 	libuv1-dev libprotobuf-c-dev protobuf-c-compiler libjansson-dev zlib1g-dev
 	check                                                  # unit tests
 	protobuf-compiler python3 python3-protobuf python3-numpy # integration tests and the demo
+	systemd                                                # checks the units
 )
 
 missing=()
