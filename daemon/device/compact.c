@@ -49,20 +49,19 @@ static bool walk_next(struct walk *walk, struct step *step)
 	return true;
 }
 
-int64_t compact_room(struct device *device, int64_t align)
+void compact_each_gap(struct device *device, void (*visit)(void *ctx, int64_t from, int64_t to), void *ctx)
 {
 	struct walk walk = {.device = device};
 	struct step step;
-	int64_t room = 0;
 	/* Without memory for it some guests stay where they are, as they would in device_compact. */
 	overlap_settle(device);
 	for (bool more = true; more;) {
-		int64_t from = (walk.end + align - 1) / align * align;
+		int64_t from = walk.end;
 		more = walk_next(&walk, &step);
 		int64_t to = more ? step.from : device->options.geometry.npu_bytes;
-		room = to - from > room ? to - from : room;
+		if (from < to)
+			visit(ctx, from, to);
 	}
-	return room;
 }
 
 static void shift(struct device *device, struct npumem_place *place, int64_t by)

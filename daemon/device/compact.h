@@ -4,7 +4,7 @@
 
 #include "daemon/device/internal.h"
 
-/* The largest size that there would be room for at a multiple of `align`, after device_compact. */
-int64_t compact_room(struct device *device, int64_t align);
+/* Visits the free extents [from, to) that there would be after device_compact, lowest first. */
+void compact_each_gap(struct device *device, void (*visit)(void *ctx, int64_t from, int64_t to), void *ctx);
 
 #endif

@@ -119,9 +119,9 @@ static int place_tensor(struct device *device, struct tensor *tensor, const stru
 		taken = arena_reserve(device->arena, arena_from(place), arena_to(place) - arena_from(place),
 				      tensor);
 	} else {
-		uint64_t offset, align = (uint64_t)place->align_bytes;
-		taken = arena_alloc(device->arena, (uint64_t)place->bytes_per_npu,
-				    align < ARENA_QUANTUM ? ARENA_QUANTUM : align, tensor, &offset);
+		uint64_t offset;
+		taken = arena_alloc(device->arena, (uint64_t)place->bytes_per_npu, (uint64_t)arena_align(place),
+				    tensor, &offset);
 		if (taken == 0)
 			npumem_place_at(geometry, place, place->start_npu * geometry->npu_bytes + (int64_t)offset,
 					NULL);
@@ -130,8 +130,12 @@ static int place_tensor(struct device *device, struct tensor *tensor, const stru
 		return out_of_host_memory(asker);
 	if (taken == 0)
 		return 0;
-	if (request->reuse != NPUMEM_IF_SAFE && request->reuse != NPUMEM_UNCHECKED)
+	if (request->reuse != NPUMEM_IF_SAFE && request->reuse != NPUMEM_UNCHECKED) {
+		/* At an odd address a strided tensor may only share a quantum of the arena with its neighbour. */
+		if (request->spec.address != NPUMEM_ANY && !overlap_first(device, place))
+			return overlap_enter(device, tensor) ? out_of_host_memory(asker) : 0;
 		return explain_no_room(device, request, place, asker);
+	}
 	return place_over(device, tensor, request, asker);
 }
 

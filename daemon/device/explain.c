@@ -1,139 +1,199 @@
-/* Only runs on a refusal, so it may look at every tensor once; it changes nothing. */
+/* Only runs on a refusal, so it may look at every tensor once; nobody sees what it changes. What it promises is
+ * what the same request, changed in that one thing, would get. */
 #include "daemon/device/explain.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
+#include "daemon/device/compact.h"
 #include "daemon/device/overlap.h"
 #include "daemon/device/reuse.h"
 
-/* The largest N of this shape whose bytes per NPU are within `room`; 0 where not even 1 fits. */
-static int64_t largest_n(const struct npumem_place *place, int64_t room)
-{
-	int64_t words = room / place->word_bytes, n;
-	if (place->layout == NPUMEM_STRIDED) {
-		int64_t inner = place->bytes_per_npu / place->word_bytes - (place->words_n - 1) * place->stride.n;
-		n = words < inner ? 0 : (words - inner) / place->stride.n + 1;
-	} else {
-		n = words / place->stride.n;
-	}
-	n *= place->lanes;
-	return n < place->shape.n ? n : place->shape.n - 1;
-}
-
-static int64_t fits(const struct device *device, const struct npumem_spec *spec, int64_t room)
-{
-	struct npumem_place place;
-	return npumem_place_resolve(&device->options.geometry, spec, &place, NULL) == 0 &&
-	       place.bytes_per_npu <= room;
-}
-
-/* The widest matrix that fits, or the start NPU that does; 0 or NPUMEM_ANY where none does. */
-static void better(const struct device *device, const struct npumem_spec *spec, int64_t room, int64_t *w,
-		   int64_t *start_npu)
-{
-	struct npumem_spec other = *spec;
-	struct npumem_plan plan;
-	*w = 0;
-	*start_npu = NPUMEM_ANY;
-	other.address = NPUMEM_ANY;
-	if (npumem_plan(&device->options.geometry, &other, &plan, NULL))
-		return;
-	if (plan.n_widths && plan.widths[0].bytes_per_npu <= room)
-		*w = plan.widths[0].w;
-	other.start_npu = plan.best_start_npu;
-	if (plan.best_start_saves > 0 && fits(device, &other, room))
-		*start_npu = plan.best_start_npu;
-}
-
-/* The largest free extent at this alignment once `compact` has moved what it can. */
-static int64_t after_compact(struct device *device)
-{
-	int64_t at = 0, largest = 0, npu_bytes = device->options.geometry.npu_bytes;
-	struct arena_extent extent;
-	for (uint64_t offset = 0; arena_at(device->arena, offset, &extent); offset += extent.bytes) {
-		const struct tensor *tensor = extent.tag;
-		if (!extent.taken)
-			continue;
-		if (tensor && !tensor->pinned && !device->guests) {
-			int64_t align = tensor->place.align_bytes;
-			at = (at + align - 1) / align * align + tensor->place.bytes_per_npu;
-			continue;
-		}
-		if ((int64_t)extent.offset - at > largest)
-			largest = (int64_t)extent.offset - at;
-		at = (int64_t)(extent.offset + extent.bytes);
-	}
-	return npu_bytes - at > largest ? npu_bytes - at : largest;
-}
-
-struct in_the_way {
-	struct tensor *tensor;
+/* A refused request, and what could be done about it. */
+struct refusal {
+	struct device *device;
+	const struct device_request *request;
+	const struct npumem_place *place;
+	bool fixed;   /* at an address of the caller's */
+	int64_t room; /* for the request as it is: at its address, or the most anywhere */
+	bool compact, if_safe, if_dma_only;
+	int64_t w, start_npu; /* that would fit; 0 and NPUMEM_ANY where none does */
+	struct tensor *in_the_way;
 };
 
-static bool note_first(void *ctx, struct tensor *tensor)
+/* ---- how much room there is ---- */
+
+struct reach {
+	int64_t from, to;
+};
+
+static bool shorten(void *ctx, struct tensor *tensor)
 {
-	((struct in_the_way *)ctx)->tensor = tensor;
-	return false;
+	struct reach *reach = ctx;
+	if (place_end(&tensor->place) <= reach->from)
+		return true;
+	if (tensor->place.offset < reach->to)
+		reach->to = tensor->place.offset > reach->from ? tensor->place.offset : reach->from;
+	return true;
 }
 
-static void say_in_the_way(struct device *device, const struct npumem_place *place, const struct asker *asker,
-			   char *text, size_t bytes)
+static int64_t room_of(const struct refusal *refusal)
 {
-	struct in_the_way found = {NULL};
-	char name[ASKER_NAME_BYTES];
-	overlap_each(device, place->offset, place->bytes_per_npu, NULL, note_first, &found);
-	if (!found.tensor)
+	const struct device *device = refusal->device;
+	if (!refusal->fixed)
+		return (int64_t)arena_largest_fit(device->arena, (uint64_t)arena_align(refusal->place));
+	struct reach reach = {refusal->place->offset, device->options.geometry.npu_bytes};
+	overlap_each(device, reach.from, reach.to - reach.from, NULL, shorten, &reach);
+	return reach.to - reach.from;
+}
+
+static void note_gap(void *ctx, int64_t from, int64_t to)
+{
+	struct refusal *refusal = ctx;
+	const struct npumem_place *place = refusal->place;
+	int64_t align = arena_align(place), at = (from + align - 1) / align * align;
+	if (refusal->fixed)
+		at = (int64_t)arena_from(place) < from ? to : place->offset;
+	refusal->compact |= to - at >= place->bytes_per_npu;
+}
+
+/* ---- what else would fit ---- */
+
+/* Bytes per NPU with `words` words along N; they grow by one N stride each. */
+static int64_t bytes_of(const struct npumem_place *place, int64_t words)
+{
+	const struct npumem_dims *stride = &place->stride;
+	int64_t n = words * stride->n;
+	if (place->layout == NPUMEM_STRIDED)
+		n += 1 - stride->n + (place->channels_per_npu - 1) * stride->c + (place->shape.h - 1) * stride->h +
+		     (place->shape.w - 1) * stride->w;
+	return (n * place->word_bytes + 3) / 4 * 4;
+}
+
+/* The largest N of this shape that fits into the room; 0 where not even 1 does. */
+static int64_t largest_n(const struct refusal *refusal)
+{
+	const struct npumem_place *place = refusal->place;
+	int64_t fits = 0, too_many = place->words_n;
+	while (too_many - fits > 1) {
+		int64_t words = fits + (too_many - fits) / 2;
+		if (bytes_of(place, words) <= refusal->room)
+			fits = words;
+		else
+			too_many = words;
+	}
+	return fits * place->lanes;
+}
+
+/* Another width, or another start NPU at the same offset. */
+static void find_better(struct refusal *refusal)
+{
+	const struct npumem_geometry *geometry = &refusal->device->options.geometry;
+	struct npumem_spec spec = refusal->request->spec;
+	struct npumem_place place;
+	struct npumem_plan plan;
+	spec.address = NPUMEM_ANY;
+	spec.start_npu = refusal->place->start_npu;
+	refusal->w = 0;
+	refusal->start_npu = NPUMEM_ANY;
+	if (npumem_plan(geometry, &spec, &plan, NULL))
 		return;
-	const struct npumem_place *other = &found.tensor->place;
-	asker_name(asker, found.tensor, name);
-	snprintf(text, bytes, "; in the way: %s, offsets %" PRId64 " to %" PRId64, name, other->offset,
-		 other->offset + other->bytes_per_npu - 1);
+	if (plan.n_widths && plan.widths[0].bytes_per_npu <= refusal->room)
+		refusal->w = plan.widths[0].w;
+	spec.start_npu = plan.best_start_npu;
+	if (plan.best_start_saves > 0 && npumem_place_resolve(geometry, &spec, &place, NULL) == 0 &&
+	    place.bytes_per_npu <= refusal->room)
+		refusal->start_npu = plan.best_start_npu;
+}
+
+static bool would_fit_if_safe(const struct refusal *refusal, bool dma_only)
+{
+	int64_t offset;
+	struct reuse_wish wish = {.reuse = NPUMEM_IF_SAFE, .dma_only = dma_only};
+	struct asker quiet = {.error = NULL};
+	if (refusal->request->reuse == NPUMEM_IF_SAFE)
+		return false;
+	if (refusal->fixed)
+		return reuse_verdict(refusal->device, refusal->place, &wish, &quiet) == 0;
+	return reuse_search(refusal->device, refusal->place, &wish, &offset) == 0;
+}
+
+/* ---- in words and fields ---- */
+
+static void say(char *text, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void say(char *text, size_t bytes, const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text + used, bytes - used, format, arguments);
+	va_end(arguments);
+}
+
+static int set_message(const struct refusal *refusal, int64_t free_bytes, int64_t largest,
+		       const struct asker *asker)
+{
+	char more[NPUMEM_MESSAGE_BYTES] = "", name[ASKER_NAME_BYTES];
+	const struct npumem_place *place = refusal->place;
+	if (!refusal->fixed && refusal->room < largest)
+		say(more, sizeof(more), " (%" PRId64 " at a multiple of %" PRId64 ")", refusal->room,
+		    arena_align(place));
+	if (refusal->in_the_way) {
+		const struct npumem_place *other = &refusal->in_the_way->place;
+		say(more, sizeof(more), "; in the way: %s, offsets %" PRId64 " to %" PRId64,
+		    asker_name(asker, refusal->in_the_way, name), other->offset, place_end(other) - 1);
+	}
+	if (refusal->compact)
+		say(more, sizeof(more), "; compact would make room");
+	if (refusal->if_safe)
+		say(more, sizeof(more), "; reuse if-safe would find room");
+	else if (refusal->if_dma_only)
+		say(more, sizeof(more), "; reuse if-safe would find room for a dma_only tensor");
+	if (refusal->w)
+		say(more, sizeof(more), "; another width would fit");
+	if (refusal->start_npu != NPUMEM_ANY)
+		say(more, sizeof(more), "; another start NPU would fit");
+	return npumem_error_set(asker->error, NPUMEM_RESOURCE_EXHAUSTED,
+				"no room for %" PRId64 " bytes on each NPU%s: %" PRId64
+				" free in all, the largest free extent is %" PRId64 "%s",
+				place->bytes_per_npu, refusal->fixed ? " at this address" : "", free_bytes,
+				largest, more);
 }
 
 int explain_no_room(struct device *device, const struct device_request *request, const struct npumem_place *place,
 		    const struct asker *asker)
 {
-	int64_t align = place->align_bytes < ARENA_QUANTUM ? ARENA_QUANTUM : place->align_bytes;
-	int64_t room = (int64_t)arena_largest_fit(device->arena, (uint64_t)align);
-	int64_t free_bytes = (int64_t)arena_free_bytes(device->arena), n = largest_n(place, room), w, start_npu,
-		ignored;
-	bool fixed = request->spec.address != NPUMEM_ANY;
-	bool compact = !fixed && after_compact(device) >= place->bytes_per_npu;
-	struct reuse_wish wish = {.reuse = NPUMEM_IF_SAFE, .dma_only = request->dma_only};
-	bool if_safe =
-		!fixed && request->reuse != NPUMEM_IF_SAFE && reuse_search(device, place, &wish, &ignored) == 0;
-	char way[160] = "";
-
-	better(device, &request->spec, room, &w, &start_npu);
-	if (fixed)
-		say_in_the_way(device, place, asker, way, sizeof(way));
-	int status = npumem_error_set(asker->error, NPUMEM_RESOURCE_EXHAUSTED,
-				      "no room for %" PRId64 " bytes on each NPU%s: %" PRId64
-				      " free in all, the largest free extent is %" PRId64 "%s%s%s%s%s",
-				      place->bytes_per_npu, fixed ? " at this address" : "", free_bytes, room, way,
-				      compact ? "; compact would make room" : "",
-				      if_safe ? "; reuse if-safe would find room" : "",
-				      w && !fixed ? "; another width fits" : "",
-				      start_npu != NPUMEM_ANY && !fixed ? "; another start NPU fits" : "");
+	struct refusal refusal = {.device = device, .request = request, .place = place};
 	struct npumem_error *error = asker->error;
+	if (!error)
+		return NPUMEM_RESOURCE_EXHAUSTED;
+	int64_t free_bytes = (int64_t)arena_free_bytes(device->arena);
+	int64_t largest = (int64_t)arena_largest_free(device->arena);
+	refusal.fixed = request->spec.address != NPUMEM_ANY;
+	refusal.room = room_of(&refusal);
+	if (refusal.fixed)
+		refusal.in_the_way = overlap_first(device, place);
+	compact_each_gap(device, note_gap, &refusal);
+	find_better(&refusal);
+	refusal.if_safe = would_fit_if_safe(&refusal, request->dma_only);
+	refusal.if_dma_only = refusal.if_safe || would_fit_if_safe(&refusal, true);
+	set_message(&refusal, free_bytes, largest, asker);
 	npumem_error_number(error, "asked_bytes_per_npu", place->bytes_per_npu);
 	npumem_error_number(error, "free_bytes", free_bytes);
-	npumem_error_number(error, "largest_free_bytes", room);
-	npumem_error_number(error, "largest_n", n);
-	npumem_error_number(error, "fits_after_compact", compact);
-	npumem_error_number(error, "fits_if_safe", if_safe);
-	if (w)
-		npumem_error_number(error, "better_w", w);
-	if (start_npu != NPUMEM_ANY)
-		npumem_error_number(error, "better_start_npu", start_npu);
-	if (fixed && way[0]) {
-		struct in_the_way found = {NULL};
+	npumem_error_number(error, "largest_free_bytes", largest);
+	npumem_error_number(error, "largest_n", largest_n(&refusal));
+	npumem_error_number(error, "fits_after_compact", refusal.compact);
+	npumem_error_number(error, "fits_if_safe", refusal.if_safe);
+	if (refusal.w)
+		npumem_error_number(error, "better_w", refusal.w);
+	if (refusal.start_npu != NPUMEM_ANY)
+		npumem_error_number(error, "better_start_npu", refusal.start_npu);
+	if (refusal.in_the_way) {
 		char name[ASKER_NAME_BYTES];
-		overlap_each(device, place->offset, place->bytes_per_npu, NULL, note_first, &found);
-		npumem_error_text(error, "in_the_way", asker_name(asker, found.tensor, name));
-		npumem_error_number(error, "offset", found.tensor->place.offset);
-		npumem_error_number(error, "bytes", found.tensor->place.bytes_per_npu);
+		npumem_error_text(error, "in_the_way", asker_name(asker, refusal.in_the_way, name));
+		npumem_error_number(error, "offset", refusal.in_the_way->place.offset);
+		npumem_error_number(error, "bytes", refusal.in_the_way->place.bytes_per_npu);
 	}
-	return status;
+	return NPUMEM_RESOURCE_EXHAUSTED;
 }

@@ -167,6 +167,28 @@ bool overlap_any(const struct device *device, const struct tensor *tensor)
 	return !overlap_each(device, place->offset, place->bytes_per_npu, tensor, stop, NULL);
 }
 
+struct first {
+	const struct npumem_place *place;
+	struct tensor *tensor;
+};
+
+static bool take_first(void *ctx, struct tensor *tensor)
+{
+	struct first *first = ctx;
+	const struct npumem_place *a = first->place, *b = &tensor->place;
+	if (a->offset < place_end(b) && b->offset < place_end(a) &&
+	    (!first->tensor || b->offset < first->tensor->place.offset))
+		first->tensor = tensor;
+	return true;
+}
+
+struct tensor *overlap_first(const struct device *device, const struct npumem_place *place)
+{
+	struct first first = {.place = place};
+	overlap_each(device, place->offset, place->bytes_per_npu, NULL, take_first, &first);
+	return first.tensor;
+}
+
 int overlap_settle(struct device *device)
 {
 	/* Giving back may cut two blocks, taking again needs two entries. */

@@ -19,6 +19,10 @@ void overlap_leave(struct device *device, struct tensor *tensor);
 /* Whether another tensor has bytes in a quantum of this one's range. */
 bool overlap_any(const struct device *device, const struct tensor *tensor);
 
+/* The tensor that a place's range of offsets meets, byte by byte; of several the one that starts first; NULL:
+ * none. */
+struct tensor *overlap_first(const struct device *device, const struct npumem_place *place);
+
 /* Makes ordinary tensors of the guests that meet nobody any more. 0, or -ENOMEM (some may still be guests). */
 int overlap_settle(struct device *device);
 
