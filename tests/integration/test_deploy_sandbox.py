@@ -1,0 +1,234 @@
+"""The daemon inside what its unit confines it to, as far as that can be had without systemd as the first process: the
+unit's own system call filter, no capabilities, a user who owns nothing. And why the unit has no PrivateUsers."""
+
+import ctypes
+import functools
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import unittest
+
+from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, pb, run_as
+
+SERVICE = os.path.join(os.environ["NPUMEM_BUILD"], "systemd/npumemd.service")
+UID, ANOTHER_UID = 1234, 1235
+OVERFLOW_UID = 65534
+
+libc = ctypes.CDLL(None, use_errno=True)
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, CLONE_NEWUSER = 38, 22, 2, 0x10000000
+ALLOW, REFUSE = 0x7FFF0000, 0x00050000
+EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
+
+
+def settings(name):
+    with open(SERVICE, encoding="utf-8") as unit:
+        return re.findall(rf"^{name}=(.*)$", unit.read(), re.MULTILINE)
+
+
+@functools.cache
+def calls_of(name):
+    """The system calls of a set, as systemd has it."""
+    if not name.startswith("@"):
+        return frozenset([name])
+    lines = subprocess.run(
+        ["systemd-analyze", "syscall-filter", "--no-pager", name], capture_output=True, text=True, check=True
+    ).stdout.split("\n")[1:]
+    names = [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
+    return frozenset().union(*(calls_of(one) for one in names))
+
+
+def allowed_calls(filters):
+    allowed = set(calls_of("@default"))
+    for words in filters:
+        forbids = words.startswith("~")
+        for word in words.lstrip("~").split():
+            allowed = allowed - calls_of(word) if forbids else allowed | calls_of(word)
+    return allowed
+
+
+def call_numbers():
+    macros = subprocess.run(
+        ["gcc", "-E", "-dM", "-include", "sys/syscall.h", "-x", "c", "/dev/null"],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    return {name: int(number) for name, number in re.findall(r"#define __NR_(\w+) (\d+)", macros)}
+
+
+class Filter:
+    """As systemd makes it of SystemCallFilter, SystemCallErrorNumber, RestrictAddressFamilies,
+    MemoryDenyWriteExecute and RestrictNamespaces."""
+
+    LOAD, EQUAL, ANY_OF, AND, RETURN = 0x20, 0x15, 0x45, 0x54, 0x06
+    NUMBER, ARGUMENTS = 0, 16  # in struct seccomp_data
+
+    def __init__(self, filters):
+        numbers = call_numbers()
+        self.program = []
+        self.add(self.LOAD, self.NUMBER)
+        # Those of which only some uses are refused end here, so that the number stays loaded for the others.
+        self.when(numbers["socket"], 0, [(self.EQUAL, 0, 1, socket.AF_UNIX), self.ok(), self.no(EAFNOSUPPORT)])
+        writes_and_runs = [(self.AND, 0, 0, 6), (self.EQUAL, 0, 1, 6), self.no(EPERM), self.ok()]
+        self.when(numbers["mmap"], 2, writes_and_runs)
+        self.when(numbers["mprotect"], 2, [(self.ANY_OF, 0, 1, 4), self.no(EPERM), self.ok()])
+        self.when(numbers["clone"], 0, [(self.ANY_OF, 0, 1, 0x7E020000), self.no(EPERM), self.ok()])
+        self.when(numbers["clone3"], 0, [self.no(ENOSYS)])
+        for name in sorted(allowed_calls(filters) & numbers.keys()):
+            self.add(self.EQUAL, numbers[name], 0, 1)
+            self.program.append(self.ok())
+        self.program.append(self.no(EPERM))
+        self.code = b"".join(struct.pack("=HBBI", *step) for step in self.program)
+
+    def add(self, code, value, yes=0, no=0):
+        self.program.append((code, yes, no, value))
+
+    def ok(self):
+        return (self.RETURN, 0, 0, ALLOW)
+
+    def no(self, errno):
+        return (self.RETURN, 0, 0, REFUSE | errno)
+
+    def when(self, number, argument, steps):
+        self.add(self.EQUAL, number, 0, len(steps) + 1)
+        self.add(self.LOAD, self.ARGUMENTS + 8 * argument)
+        self.program += steps
+
+    def apply(self):
+        class Program(ctypes.Structure):
+            _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+
+        program = Program(len(self.program), self.code)
+        assert libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+        assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) == 0, ctypes.get_errno()
+
+
+class Confined(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="npumem-test-")
+        self.addCleanup(shutil.rmtree, self.directory)
+        os.chmod(self.directory, 0o755)
+        self.path = os.path.join(self.directory, "s")
+        self.listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.addCleanup(self.listening.close)
+        self.listening.bind(self.path)
+        os.chmod(self.path, 0o666)
+        self.listening.listen()
+
+    def start(self, filters):
+        confine = Filter(filters)
+        read, write = os.pipe()
+        self.log = os.fdopen(read, "rb")
+        self.addCleanup(self.log.close)
+
+        def set_up():
+            os.dup2(self.listening.fileno(), 3)
+            os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+            # The leak check at the end traces its own process, which is refused in here.
+            os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
+            os.setgroups([])
+            os.setgid(UID)
+            os.setuid(UID)  # and with it go all capabilities
+            confine.apply()
+
+        process = subprocess.Popen([NPUMEMD, "--log", "debug"], stderr=write, pass_fds=[3], preexec_fn=set_up)
+        os.close(write)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_it_works(self):
+        process = self.start(settings("SystemCallFilter"))
+        with Client(self.path) as client:
+            tensor = client.alloc("x", (1, 64, 1, 100000))
+            data = os.urandom(6400000)
+            client.write(tensor.handle, data)
+            self.assertEqual(client.read(tensor.handle), data)  # on a thread
+            with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:
+                status = dict(line.rstrip("\n").split(":", 1) for line in status)
+            self.assertEqual(status["Seccomp"].strip(), "2")
+            self.assertEqual(status["NoNewPrivs"].strip(), "1")
+            self.assertEqual(int(status["CapEff"], 16), 0)
+            self.assertGreater(int(status["Threads"]), 1)
+            many = [Client(self.path) for _ in range(50)]
+            for one in many:
+                one.stat()
+                one.close()
+            process.terminate()
+            with self.assertRaises((HungUp, ConnectionResetError)):
+                client.receive()
+        self.assertEqual(process.wait(SECONDS), 0)
+        log = self.log.read().decode()
+        self.assertNotIn("not permitted", log)
+        self.assertNotIn("cannot", log)
+        self.assertEqual(os.listdir(self.directory), ["s"])
+
+    def test_the_filter_filters(self):
+        process = self.start([*settings("SystemCallFilter"), "~@io-event"])
+        self.assertNotEqual(process.wait(SECONDS), 0)
+        self.assertEqual(settings("SystemCallErrorNumber"), ["EPERM"])
+        for name in ("RestrictNamespaces", "MemoryDenyWriteExecute"):
+            self.assertEqual(settings(name), ["yes"])
+        self.assertEqual(settings("RestrictAddressFamilies"), ["AF_UNIX"])
+
+        def refused():
+            Filter(settings("SystemCallFilter")).apply()
+            errors = []
+            for attempt in (
+                lambda: socket.socket(socket.AF_INET),
+                lambda: os.chown(self.path, 0, 0),
+                lambda: os.setuid(0),
+                lambda: os.nice(1),
+            ):
+                try:
+                    attempt()
+                    errors.append(0)
+                except OSError as error:
+                    errors.append(error.errno)
+            return errors
+
+        self.assertEqual(run_as(UID, refused), str([EAFNOSUPPORT, EPERM, EPERM, EPERM]))
+
+
+class Peers(unittest.TestCase):
+    """What a user namespace makes of them."""
+
+    @staticmethod
+    def enter_user_namespace():
+        """As PrivateUsers does: root and the daemon's own user are themselves, and nobody else is."""
+        assert libc.unshare(CLONE_NEWUSER) == 0, os.strerror(ctypes.get_errno())
+        with open("/proc/self/uid_map", "w", encoding="ascii") as uids:
+            uids.write("0 0 1")
+
+    def what_another_sees(self, preexec=None):
+        def keep_one():
+            with Client(daemon.path) as client:
+                client.alloc("secret")
+                return client.call(info=pb.InfoRequest()).info.uid
+
+        def look():
+            with Client(daemon.path) as client:
+                tensors = client.call(list=pb.ListRequest()).list.tensors
+                return client.call(info=pb.InfoRequest()).info.uid, [tensor.name for tensor in tensors]
+
+        with Daemon(preexec=preexec) as daemon:
+            first = run_as(UID, keep_one)
+            return first, run_as(ANOTHER_UID, look)
+
+    def test_each_has_its_uid(self):
+        first, second = self.what_another_sees()
+        self.assertEqual(first, str(UID))
+        self.assertNotIn("secret", second)
+        self.assertIn(str(ANOTHER_UID), second)
+
+    def test_in_a_user_namespace_they_would_be_one(self):
+        first, second = self.what_another_sees(self.enter_user_namespace)
+        self.assertEqual(first, str(OVERFLOW_UID))
+        self.assertEqual(second, str((OVERFLOW_UID, ["secret"])))
+        self.assertEqual(settings("PrivateUsers"), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
