@@ -230,8 +230,7 @@ Suite *vendor_suite_modes(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, packed_images);
-	if (npumem_kernel_by_name("packed_add"))
-		tcase_add_test(tcase, packed_add);
+	tcase_add_test(tcase, packed_add);
 	tcase_add_test(tcase, weights_2ic);
 	tcase_add_test(tcase, weights_address);
 	suite_add_tcase(suite, tcase);

@@ -1,0 +1,22 @@
+/* Reductions along axes=, all four where it is not given: roles in and out, of one type (fx8 or fx16); out has
+ * extent 1 along the axes and that of in along the others. */
+#ifndef DEVICE_KERNEL_SUPPORT_REDUCE_H
+#define DEVICE_KERNEL_SUPPORT_REDUCE_H
+
+#include "daemon/device/kernel.h"
+
+enum { REDUCE_IN, REDUCE_OUT };
+
+struct reduce_rule {
+	int64_t start; /* of an accumulator that has seen nothing */
+	/* accumulators[i * step] takes in values[i]; step is 1, or 0: all of them into one. */
+	void (*fold)(int64_t *accumulators, int64_t step, const int32_t *values, int64_t n);
+	/* NULL, or what becomes of n accumulators of `terms` elements each before they are rounded. */
+	void (*close)(struct kernel_call *call, int64_t *accumulators, int64_t n, int64_t terms);
+};
+
+int reduce_check(const struct kernel_call *call, struct npumem_error *error);
+/* Rounds and saturates each accumulator once, to out's format. */
+void reduce_run(struct kernel_call *call, const struct reduce_rule *rule);
+
+#endif

@@ -1,0 +1,79 @@
+/* in0, in1, … one behind the other along axis; of any type, all in one format. */
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/order_dims.h"
+
+enum { IN, OUT };
+
+static int check_axis(const struct kernel_call *call, struct npumem_error *error)
+{
+	if (order_dims_axis(call) != ORDER_DIMS_NONE)
+		return 0;
+	npumem_error_set(error, NPUMEM_INVALID, "%s: axis must be one of n, c, h, w", call->row->name);
+	npumem_error_text(error, "parameter", "axis");
+	return NPUMEM_INVALID;
+}
+
+/* `operand` against in0: type and format, and the extents along all dimensions but the axis. */
+static int check_operand(const struct kernel_call *call, const char *name, struct kernel_operand *operand,
+			 int64_t along_axis, const char *why, struct npumem_error *error)
+{
+	enum { FIRST, OTHER };
+	struct kernel_role pair[] = {{"in0", 1, call->roles[IN].operands}, {name, 1, operand}};
+	const struct kernel_call both = {.row = call->row, .roles = pair, .n_roles = 2};
+	int64_t extents[ORDER_DIMS];
+	int status = operands_check_same_dtype(&both, OTHER, FIRST, error);
+	if (!status)
+		status = operands_check_same_frac_bits(&both, OTHER, FIRST, error);
+	if (status)
+		return status;
+	order_dims_split(&pair[FIRST].operands->shape, extents);
+	extents[order_dims_axis(call)] = along_axis;
+	struct npumem_dims want = order_dims_join(extents);
+	return operands_check_shape(&both, OTHER, &want, why, error);
+}
+
+static int check(const struct kernel_call *call, struct npumem_error *error)
+{
+	const struct kernel_role *in = &call->roles[IN];
+	int64_t sum = 0;
+	int status = operands_check_choices(call, error);
+	if (!status)
+		status = check_axis(call, error);
+	for (unsigned i = 0; i < in->n && !status; i++) {
+		char name[NPUMEM_FIELD_KEY_BYTES];
+		int64_t extents[ORDER_DIMS];
+		order_dims_split(&in->operands[i].shape, extents);
+		snprintf(name, sizeof(name), "in%u", i);
+		sum += extents[order_dims_axis(call)];
+		status = check_operand(call, name, &in->operands[i], extents[order_dims_axis(call)], "in0 has",
+				       error);
+	}
+	return status ? status
+		      : check_operand(call, "out", call->roles[OUT].operands, sum, "its inputs give", error);
+}
+
+static void run(struct kernel_call *call)
+{
+	const struct kernel_role *in = &call->roles[IN];
+	unsigned bytes = npumem_dtype_bytes(operands_get(call, OUT)->dtype);
+	int axis = order_dims_axis(call);
+	uint8_t *to = operands_get(call, OUT)->data;
+	call->counts = (struct kernel_counts){.saturated = 0};
+	int64_t outer = order_dims_span(&in->operands[0].shape, axis).outer;
+	for (int64_t o = 0; o < outer; o++)
+		for (unsigned i = 0; i < in->n; i++) {
+			struct order_span span = order_dims_span(&in->operands[i].shape, axis);
+			int64_t run_bytes = span.extent * span.inner * bytes;
+			memcpy(to, (const uint8_t *)in->operands[i].data + o * run_bytes, (size_t)run_bytes);
+			to += run_bytes;
+		}
+}
+
+const struct kernel kernel_concat = {
+	.number = NPUMEM_KERNEL_CONCAT,
+	.check = check,
+	.run = run,
+};

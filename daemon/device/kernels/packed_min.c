@@ -1,0 +1,10 @@
+/* out = the smaller of in1 and in2. */
+#include "daemon/device/kernel_support/packed_check.h"
+#include "daemon/device/kernel_support/packed_run.h"
+
+const struct kernel kernel_packed_min = {
+	.number = NPUMEM_KERNEL_PACKED_MIN,
+	.in_place = true,
+	.check = packed_check_order,
+	.run = packed_run_min,
+};
