@@ -8,7 +8,8 @@
 
 #include "client/ctl/core/picture.h"
 #include "client/ctl/core/present.h"
-#include "client/ctl/core/svg.h"
+#include "client/ctl/core/svg_device.h"
+#include "client/ctl/core/svg_tensor.h"
 
 static const struct option map_options[] = {
 	{"--svg", "FILE", "writes the picture to FILE as SVG", false},
@@ -49,8 +50,9 @@ static int map_svg(struct ctl *ctl, const struct subject *subject, const char *p
 	FILE *file = fopen(path, "w");
 	if (!file)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	int status = subject->one ? svg_tensor(file, geometry, subject->tensors, subject->info.uid, &ctl->error)
-				  : svg_device(file, geometry, subject->tensors, subject->n, subject->info.uid,
+	int status = subject->one
+			     ? svg_tensor_draw(file, geometry, subject->tensors, subject->info.uid, &ctl->error)
+			     : svg_device_draw(file, geometry, subject->tensors, subject->n, subject->info.uid,
 					       &ctl->error);
 	bool bad = ferror(file);
 	if ((fclose(file) || bad) && !status)

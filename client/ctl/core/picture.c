@@ -238,7 +238,8 @@ static void device_legend(FILE *out, const struct npumem_tensor *tensor, char le
 		p->offset + p->bytes_per_npu - 1);
 	if (p->words_n > 1)
 		fprintf(out, ", the first of %" PRId64 " n is drawn", p->words_n);
-	fprintf(out, "%s\n", tensor->lends || tensor->borrows ? ", shares empty blocks" : "");
+	fprintf(out, "%s%s%s\n", tensor->lends || tensor->borrows ? ", shares empty blocks" : "",
+		strcmp(tensor->state, "ok") ? ", " : "", strcmp(tensor->state, "ok") ? tensor->state : "");
 }
 
 int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensors,
