@@ -119,7 +119,7 @@ static int reply_place(const Npumem__V1__Place *message, struct npumem_place *pl
 	    !within(p->lanes, 1, 4) || !within(p->word_bytes, 1, 8) || !within(p->words_n, 1, p->shape.n) ||
 	    !within(p->last_w, 1, p->shape.w) || !within(p->start_npu, 0, NPUMEM_NPUS_MAX - 1) ||
 	    !within(p->channels_per_npu, 1, NPUMEM_NPU_BYTES_MAX) ||
-	    !within(p->bytes_per_npu, 0, NPUMEM_NPU_BYTES_MAX) ||
+	    !within(p->bytes_per_npu, 1, NPUMEM_NPU_BYTES_MAX) ||
 	    !within(p->align_bytes, 1, NPUMEM_NPU_BYTES_MAX) ||
 	    !within(p->address, NPUMEM_ANY, 2 * REPLY_EXTENT_MAX) ||
 	    !within(p->npu, NPUMEM_ANY, NPUMEM_NPUS_MAX - 1) ||
