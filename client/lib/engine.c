@@ -41,7 +41,7 @@ int engine_new(const struct memory *memory, int fd, struct npumem **out)
 		close(fd);
 		return -ENOMEM;
 	}
-	*npumem = (struct npumem){.memory = memory, .fd = fd, .child_log = -1, .spin = ENGINE_SPIN_MOST};
+	*npumem = (struct npumem){.memory = memory, .fd = fd, .out_fd = -1, .child_log = -1, .spin = ENGINE_SPIN_MOST};
 	budget_init(&npumem->budget, budget_take, budget_release, npumem);
 	*out = npumem;
 	return 0;
@@ -109,11 +109,34 @@ static int engine_error(const struct npumem *npumem, struct npumem_error *error)
 
 /* ---- sending ---- */
 
+/* The fd goes with the first byte that the kernel takes. */
+static ssize_t engine_send_fd(struct npumem *npumem)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.bytes = {0}};
+	struct iovec iov = {npumem->out.bytes + npumem->out.begin, buffer_used(&npumem->out)};
+	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+	message.msg_control = control.bytes;
+	message.msg_controllen = sizeof(control.bytes);
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &npumem->out_fd, sizeof(int));
+	ssize_t n = sendmsg(npumem->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (n > 0)
+		npumem->out_fd = -1;
+	return n;
+}
+
 static void engine_write(struct npumem *npumem)
 {
 	while (buffer_used(&npumem->out) && !npumem->no_more_writes) {
-		ssize_t n = send(npumem->fd, npumem->out.bytes + npumem->out.begin, buffer_used(&npumem->out),
-				 MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = npumem->out_fd >= 0 ? engine_send_fd(npumem)
+						: send(npumem->fd, npumem->out.bytes + npumem->out.begin,
+						       buffer_used(&npumem->out), MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n > 0)
 			buffer_consume(&npumem->out, (size_t)n);
 		else if (n < 0 && errno == EINTR)
@@ -310,4 +333,17 @@ int engine_wait(struct npumem *npumem, struct npumem_error *error)
 	if (engine_now() - asleep < ENGINE_SPIN_NANOSECONDS)
 		npumem->spin = ENGINE_SPIN_MOST;
 	return engine_turn(npumem, error);
+}
+
+void engine_attach(struct npumem *npumem, int fd)
+{
+	npumem->out_fd = fd;
+}
+
+int engine_drain(struct npumem *npumem, struct npumem_error *error)
+{
+	int status = 0;
+	while (!status && buffer_used(&npumem->out))
+		status = engine_wait(npumem, error);
+	return status;
 }

@@ -18,6 +18,7 @@ struct npumem {
 	struct pending_table pending;
 	struct budget budget;
 	uint64_t last_id;
+	int out_fd; /* goes with the first byte of `out`; -1: none */
 	bool no_more_writes;	    /* a write failed: what is left to read may say why */
 	bool dispatching;	    /* a callback runs */
 	unsigned spin;		    /* how far spinning for an answer has paid lately */
@@ -37,6 +38,12 @@ void engine_free(struct npumem *npumem);
  * (host memory), UNAVAILABLE: then `done` will not be called. */
 int engine_send(struct npumem *npumem, Npumem__V1__Request *request, const struct pending *pending,
 		struct npumem_error *error);
+
+/* Makes an fd go with the first byte of the next request; the queue is empty (engine_drain). The fd stays the
+ * caller's, and open until that request is answered. */
+void engine_attach(struct npumem *npumem, int fd);
+/* Waits until all requests are on their way. 0 or UNAVAILABLE. */
+int engine_drain(struct npumem *npumem, struct npumem_error *error);
 
 /* Writes and reads what goes without waiting, and hands out the answers. 0 or UNAVAILABLE; INVALID from within a
  * callback. */

@@ -2,7 +2,7 @@
 #ifndef CLIENT_LIB_REQUEST_H
 #define CLIENT_LIB_REQUEST_H
 
-#include "proto/npumem.pb-c.h"
+#include "proto/convert.h"
 
 /* Packing only reads, but the generated structs have no const. */
 static inline char *request_text(const char *text)
@@ -15,6 +15,15 @@ static inline Npumem__V1__Ref *request_ref(uint64_t handle, Npumem__V1__Ref *ref
 	npumem__v1__ref__init(ref);
 	ref->handle = handle;
 	return ref;
+}
+
+/* NULL stays NULL. */
+static inline Npumem__V1__Dims *request_stride(const struct npumem_dims *stride, Npumem__V1__Dims *message)
+{
+	if (!stride)
+		return NULL;
+	convert_dims_to(stride, message);
+	return message;
 }
 
 #endif

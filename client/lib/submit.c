@@ -17,6 +17,7 @@ struct submitted {
 		Npumem__V1__RunRequest run;
 	};
 	Npumem__V1__Ref refs[2];
+	Npumem__V1__Dims stride;
 };
 
 /* The memory of a list's messages. */
@@ -68,12 +69,23 @@ static void submit_operation(const struct npumem_operation *from, struct submitt
 		to->write.tensor = request_ref(from->handle, &to->refs[0]);
 		to->write.data.data = from->data;
 		to->write.data.len = from->bytes;
+		if (from->segment) {
+			to->write.data.len = 0;
+			to->write.segment = from->segment->id;
+			to->write.segment_offset = from->segment_offset;
+			to->write.segment_stride = request_stride(from->segment_stride, &to->stride);
+		}
 		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_WRITE;
 		to->message.write = &to->write;
 		break;
 	case NPUMEM_OP_READ:
 		npumem__v1__read_request__init(&to->read);
 		to->read.tensor = request_ref(from->handle, &to->refs[0]);
+		if (from->segment) {
+			to->read.segment = from->segment->id;
+			to->read.segment_offset = from->segment_offset;
+			to->read.segment_stride = request_stride(from->segment_stride, &to->stride);
+		}
 		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_READ;
 		to->message.read = &to->read;
 		break;
@@ -142,7 +154,7 @@ static int take_submitted(struct call *call, const Npumem__V1__Response *respons
 	for (size_t i = 0; i < submitted->n_done; i++) {
 		const Npumem__V1__Done *done = submitted->done[i];
 		const struct npumem_operation *op = &answer->operations[i];
-		if (op->kind == NPUMEM_OP_READ && done->data.len != op->bytes)
+		if (op->kind == NPUMEM_OP_READ && done->data.len != (op->segment ? 0 : op->bytes))
 			return -1;
 		if (op->kind == NPUMEM_OP_READ && done->data.len)
 			memcpy(op->data, done->data.data, done->data.len);

@@ -177,8 +177,11 @@ struct npumem_operation {
 	unsigned group;  /* > 0, same as its neighbours': runs in parallel with them */
 	uint64_t handle; /* written, read, filled; the destination of a copy */
 	uint64_t source; /* of a copy */
-	void *data;      /* write, read: the whole tensor, dense */
+	void *data;      /* write, read: the whole tensor, dense; or instead of it: */
 	size_t bytes;
+	const struct npumem_segment *segment; /* the whole tensor from or to a segment */
+	uint64_t segment_offset;
+	const struct npumem_dims *segment_stride; /* NULL: continuous */
 	int64_t value; /* fill */
 	const char *kernel;
 	const struct npumem_operand *operands;
@@ -190,6 +193,29 @@ struct npumem_operation {
  * them, may be NULL. */
 int npumem_submit(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 		  struct npumem_done *done, unsigned *n_ran, struct npumem_error *error);
+
+/* ---- system memory ---- */
+
+/* Memory that the daemon maps, too: DMA moves between it and local memory, and no payload byte crosses the socket. */
+struct npumem_segment {
+	uint64_t id;
+	void *base; /* mapped in this process, readable and writable */
+	size_t bytes;
+};
+
+/* Allocates (a sealed memfd), maps and shares `bytes` of zeroed memory. Its whole size is charged to the session. */
+int npumem_segment_create(struct npumem *npumem, size_t bytes, struct npumem_segment *segment,
+			  struct npumem_error *error);
+/* Takes it back from the daemon, after all that was asked of it before, and unmaps it here, also on an error. */
+int npumem_segment_close(struct npumem *npumem, struct npumem_segment *segment, struct npumem_error *error);
+
+/* Elements [first, first + count) (count 0: all from `first`) between a tensor and a segment, where element `first`
+ * is at byte `offset`. `stride`: of the segment, in elements, for whole tensors only; NULL: continuous, row-major. */
+int npumem_write_segment(struct npumem *npumem, uint64_t handle, const struct npumem_segment *segment, uint64_t offset,
+			 const struct npumem_dims *stride, int64_t first, int64_t count, struct npumem_error *error);
+int npumem_read_segment(struct npumem *npumem, uint64_t handle, const struct npumem_segment *segment, uint64_t offset,
+			const struct npumem_dims *stride, int64_t first, int64_t count, struct npumem_done *done,
+			struct npumem_error *error);
 
 /* ---- the form that does not wait ---- */
 
