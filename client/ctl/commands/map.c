@@ -22,6 +22,7 @@ struct subject {
 	struct npumem_tensor *tensors;
 	unsigned n;
 	bool one;
+	bool hidden; /* the device has tensors that are not among these */
 };
 
 static int map_load(struct ctl *ctl, const struct args *args, struct subject *subject)
@@ -31,8 +32,14 @@ static int map_load(struct ctl *ctl, const struct args *args, struct subject *su
 		return code;
 	if (npumem_info(ctl->npumem, &subject->info, &ctl->error))
 		return CTL_FAILED;
-	if (!args->n_words)
-		return npumem_list(ctl->npumem, &subject->tensors, &subject->n, &ctl->error) ? CTL_FAILED : CTL_OK;
+	if (!args->n_words) {
+		struct npumem_stat stat;
+		if (npumem_list(ctl->npumem, &subject->tensors, &subject->n, &ctl->error) ||
+		    npumem_stat(ctl->npumem, &stat, &ctl->error))
+			return CTL_FAILED;
+		subject->hidden = stat.tensors + stat.views > subject->n;
+		return CTL_OK;
+	}
 	subject->one = true;
 	subject->n = 1;
 	subject->tensors = malloc(sizeof(*subject->tensors));
@@ -53,7 +60,7 @@ static int map_svg(struct ctl *ctl, const struct subject *subject, const char *p
 	int status = subject->one
 			     ? svg_tensor_draw(file, geometry, subject->tensors, subject->info.uid, &ctl->error)
 			     : svg_device_draw(file, geometry, subject->tensors, subject->n, subject->info.uid,
-					       &ctl->error);
+					       subject->hidden, &ctl->error);
 	bool bad = ferror(file);
 	if ((fclose(file) || bad) && !status)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
@@ -85,7 +92,7 @@ static int map_text(struct ctl *ctl, const struct subject *subject)
 	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	if (!subject->one)
 		return picture_device(stdout, geometry, subject->tensors, subject->n, subject->info.uid,
-				      &ctl->error)
+				      subject->hidden, &ctl->error)
 			       ? CTL_FAILED
 			       : CTL_OK;
 	printf("%s: %s %s, %s, %s, at offset %" PRId64 "\n",

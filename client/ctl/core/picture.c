@@ -242,8 +242,13 @@ static void device_legend(FILE *out, const struct npumem_tensor *tensor, char le
 		strcmp(tensor->state, "ok") ? ", " : "", strcmp(tensor->state, "ok") ? tensor->state : "");
 }
 
+const char *picture_gap(bool hidden)
+{
+	return hidden ? "free, or another uid's" : "free";
+}
+
 int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensors,
-		   unsigned n, uint32_t uid, struct npumem_error *error)
+		   unsigned n, uint32_t uid, bool hidden, struct npumem_error *error)
 {
 	struct columns columns = columns_of(geometry);
 	unsigned n_sorted;
@@ -259,13 +264,15 @@ int picture_device(FILE *out, const struct npumem_geometry *geometry, const stru
 	for (unsigned i = 0; i < n_sorted; i++) {
 		const struct npumem_place *p = &sorted[i]->place;
 		if (p->offset > end)
-			fprintf(out, "  %10" PRId64 "  %" PRId64 " bytes free\n", end, p->offset - end);
+			fprintf(out, "  %10" PRId64 "  %" PRId64 " bytes %s\n", end, p->offset - end,
+				picture_gap(hidden));
 		device_tensor(out, geometry, p, &columns, letter_of(i));
 		if (p->offset + p->bytes_per_npu > end)
 			end = p->offset + p->bytes_per_npu;
 	}
 	if (end < geometry->npu_bytes)
-		fprintf(out, "  %10" PRId64 "  %" PRId64 " bytes free\n", end, geometry->npu_bytes - end);
+		fprintf(out, "  %10" PRId64 "  %" PRId64 " bytes %s\n", end, geometry->npu_bytes - end,
+			picture_gap(hidden));
 	for (unsigned i = 0; i < n_sorted; i++)
 		device_legend(out, sorted[i], letter_of(i), uid);
 	free(sorted);

@@ -6,10 +6,14 @@
 
 #include <npumem/client.h>
 
-/* The tensors (views and those without a place left out) by offset, with their block rows on the NPUs. 0 or
- * RESOURCE_EXHAUSTED. */
+/* What lies between the tensors of a list: free bytes, or, where the list lacks other uids' tensors, perhaps not.
+ */
+const char *picture_gap(bool hidden);
+
+/* The tensors (views and those without a place left out) by offset, with their block rows on the NPUs. `hidden`:
+ * the device has more of them. 0 or RESOURCE_EXHAUSTED. */
 int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensors,
-		   unsigned n, uint32_t uid, struct npumem_error *error);
+		   unsigned n, uint32_t uid, bool hidden, struct npumem_error *error);
 
 /* The block rows of a place: which NPU has data, padding or an empty block at which offset. */
 void picture_place(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *place);

@@ -21,11 +21,11 @@ static double height_of(int64_t bytes)
 }
 
 static void device_free_bytes(FILE *out, const struct svg_columns *columns, double y, int64_t offset,
-			      int64_t bytes)
+			      int64_t bytes, bool hidden)
 {
-	char text[64];
+	char text[80];
 	double right = svg_column_x(columns, columns->n - 1) + columns->width;
-	snprintf(text, sizeof(text), "%" PRId64 " bytes per NPU free", bytes);
+	snprintf(text, sizeof(text), "%" PRId64 " bytes per NPU %s", bytes, picture_gap(hidden));
 	svg_offset(out, y + 12, offset);
 	svg_text(out, (SVG_LEFT + right) / 2, y + 13, "class=\"m s\"", text);
 }
@@ -99,7 +99,7 @@ static double cluster_height(const struct npumem_tensor *const *sorted, const st
 }
 
 int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensors,
-		    unsigned n, uint32_t uid, struct npumem_error *error)
+		    unsigned n, uint32_t uid, bool hidden, struct npumem_error *error)
 {
 	struct svg_columns columns = svg_columns_of(geometry->n_npus, 2);
 	unsigned n_sorted;
@@ -130,7 +130,7 @@ int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const str
 		guests |= cluster.n > 1;
 		double tall = cluster_height(sorted, &cluster);
 		if (cluster.from > end) {
-			device_free_bytes(out, &columns, y, end, cluster.from - end);
+			device_free_bytes(out, &columns, y, end, cluster.from - end, hidden);
 			y += SVG_LINE + 6;
 		}
 		status = cluster_draw(out, geometry, &columns, sorted, &cluster, y, tall, error);
@@ -140,7 +140,7 @@ int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const str
 		i += cluster.n;
 	}
 	if (end < geometry->npu_bytes)
-		device_free_bytes(out, &columns, y, end, geometry->npu_bytes - end);
+		device_free_bytes(out, &columns, y, end, geometry->npu_bytes - end, hidden);
 	svg_end(out, y + SVG_LINE + 20, guests);
 	free(sorted);
 	return status;

@@ -6,8 +6,9 @@
 
 #include <npumem/client.h>
 
-/* Heights are not to scale, so that a small tensor can be seen. 0 or RESOURCE_EXHAUSTED. */
+/* Heights are not to scale, so that a small tensor can be seen. `hidden`: the device has tensors that the list
+ * lacks. 0 or RESOURCE_EXHAUSTED. */
 int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensors,
-		    unsigned n, uint32_t uid, struct npumem_error *error);
+		    unsigned n, uint32_t uid, bool hidden, struct npumem_error *error);
 
 #endif

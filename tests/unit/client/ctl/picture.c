@@ -42,12 +42,12 @@ static char *drawn(const struct npumem_tensor *tensors, unsigned n, int what)
 	ck_assert_ptr_nonnull(out);
 	if (what == 't')
 		picture_place(out, &four, &tensors->place);
-	else if (what == 'd')
-		status = picture_device(out, &four, tensors, n, 0, NULL);
+	else if (what == 'd' || what == 'h')
+		status = picture_device(out, &four, tensors, n, 0, what == 'h', NULL);
 	else if (what == 'T')
 		status = svg_tensor_draw(out, &four, tensors, 0, NULL);
 	else
-		status = svg_device_draw(out, &four, tensors, n, 0, NULL);
+		status = svg_device_draw(out, &four, tensors, n, 0, false, NULL);
 	fclose(out);
 	ck_assert_int_eq(status, 0);
 	return text;
@@ -152,7 +152,10 @@ START_TEST(tensors_without_a_place_are_left_out)
 	ck_assert_ptr_eq(sorted[0], &tensors[1]);
 	free(sorted);
 	char *text = drawn(tensors, 0, 'd');
-	ck_assert_ptr_nonnull(strstr(text, "1024 bytes free"));
+	ck_assert_ptr_nonnull(strstr(text, "1024 bytes free\n"));
+	free(text);
+	text = drawn(tensors, 0, 'h');
+	ck_assert_ptr_nonnull(strstr(text, "1024 bytes free, or another uid's\n"));
 	free(text);
 }
 END_TEST
