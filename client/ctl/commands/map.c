@@ -88,13 +88,13 @@ static int map_json(struct ctl *ctl, const struct subject *subject)
 static int map_text(struct ctl *ctl, const struct subject *subject)
 {
 	const struct npumem_geometry *geometry = &subject->info.geometry;
-	const struct npumem_place *place = &subject->tensors->place;
 	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	if (!subject->one)
 		return picture_device(stdout, geometry, subject->tensors, subject->n, subject->info.uid,
 				      subject->hidden, &ctl->error)
 			       ? CTL_FAILED
 			       : CTL_OK;
+	const struct npumem_place *place = &subject->tensors->place;
 	printf("%s: %s %s, %s, %s, at offset %" PRId64 "\n",
 	       present_name(subject->tensors, subject->info.uid, name), present_dtype(place, dtype),
 	       present_shape(place, shape), npumem_layout_name(place->layout), npumem_mode_name(place->mode),
