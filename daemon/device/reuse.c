@@ -1,6 +1,6 @@
 /* The verdict looks at one place exactly. The search asks the same of every offset at once: bytes that may not be
  * entered are painted into maps, one for each group of NPUs on which the new tensor has the same block rows, so
- * that three maps of one NPU's size stand for all NPUs. */
+ * that a few maps of one NPU's size stand for all NPUs. */
 #include "daemon/device/reuse.h"
 
 #include <errno.h>
@@ -67,8 +67,11 @@ static bool judge(void *ctx, struct tensor *tensor)
 			      "only empty blocks can be reused: choose another address or start NPU");
 	hazard(geometry, place, &tensor->place, &range);
 	if (!tensor_is_dma_only(tensor))
-		return refuse(verdict, tensor, &range, "a kernel may write ",
-			      ", whose footprint meets the new tensor's", "seal it, or allocate it dma_only");
+		return refuse(
+			verdict, tensor, &range, "a kernel may write ", ", whose footprint meets the new tensor's",
+			verdict->wish->dma_only ? "seal it, or allocate it dma_only"
+						: "seal it, or allocate it dma_only; and allocate the new one "
+						  "dma_only");
 	if (!verdict->wish->dma_only)
 		return refuse(verdict, tensor, &range,
 			      "a kernel may write the new tensor, whose footprint meets that of ", "",
@@ -86,7 +89,7 @@ int reuse_verdict(const struct device *device, const struct npumem_place *place,
 
 /* ---- the search ---- */
 
-enum { N_GROUPS = 4 };
+enum { NARROW = 4, N_GROUPS };
 
 /* A stretch of the new tensor's data, from its start. */
 struct stretch {
@@ -105,10 +108,13 @@ struct search {
 	size_t n_stretches, capacity;
 };
 
-/* NPUs differ only in having the first and the last block row or not. */
+/* NPUs differ only in having the first and the last block row or not, but for the one with a narrow last channel.
+ */
 static unsigned group_of(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu)
 {
 	int64_t last = (place->start_npu + place->shape.c - 1) % geometry->n_npus;
+	if (npu == last && place->last_w != place->shape.w)
+		return NARROW;
 	return (npu >= place->start_npu ? 1U : 0U) | (npu <= last ? 2U : 0U);
 }
 
