@@ -24,7 +24,8 @@ struct npumem; /* a connection */
 
 /* Connects to `address`: a socket's path, "unix:PATH", "spawn:" or "spawn:OPTIONS" (starts a private daemon that
  * dies with this connection; OPTIONS are npumemd's, separated by spaces; the program is $NPUMEMD, or npumemd in
- * $PATH), or NULL: $NPUMEM_SOCKET, else $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock.
+ * $PATH; its stderr is kept, to be quoted where it does not start, or goes to the file $NPUMEM_SPAWN_LOG), or
+ * NULL: $NPUMEM_SOCKET, else $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock.
  * 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID. */
 int npumem_open(const char *address, struct npumem **out, struct npumem_error *error);
 
@@ -67,6 +68,16 @@ struct npumem_stat {
 	int64_t tensors, views, sessions;
 };
 
+/* What another uid may do with a tensor. */
+enum npumem_access { NPUMEM_ACCESS_NONE = 1, NPUMEM_ACCESS_READ, NPUMEM_ACCESS_WRITE };
+
+enum { NPUMEM_GRANTS_MAX = 16 };
+
+struct npumem_grant {
+	uint32_t uid;
+	int access; /* enum npumem_access */
+};
+
 struct npumem_tensor {
 	uint64_t handle;
 	char name[NPUMEM_NAME_BYTES_MAX + 1]; /* empty: anonymous */
@@ -78,6 +89,8 @@ struct npumem_tensor {
 	char state[16]; /* ok, unwritten, partly written, damaged */
 	int64_t unwritten_bytes, damaged_bytes;
 	int reuse;
+	unsigned n_grants; /* told to its owner */
+	struct npumem_grant grants[NPUMEM_GRANTS_MAX];
 };
 
 struct npumem_destroyed {
@@ -139,6 +152,8 @@ int npumem_reshape(struct npumem *npumem, uint64_t base, const char *name, const
 int npumem_free(struct npumem *npumem, const uint64_t *handles, unsigned n, struct npumem_error *error);
 /* Makes a tensor read-only for good. */
 int npumem_seal(struct npumem *npumem, uint64_t handle, struct npumem_error *error);
+/* Lets another uid read or write (and read) a named tensor of one's own, or takes that back. */
+int npumem_grant(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, struct npumem_error *error);
 /* Finds a named tensor: "NAME" of one's own uid or "UID:NAME". */
 int npumem_open_tensor(struct npumem *npumem, const char *name, struct npumem_tensor *tensor,
 		       struct npumem_error *error);
