@@ -316,7 +316,7 @@ static inline void packed_oracle_default_dtype(int kernel, struct packed_call ca
 	calls_free(&c);
 }
 
-/* ---- suites ---- */
+/* ---- shifts ---- */
 
 /* The 16 bits of x shifted by the low 8 bits of `by`, a place at a time; `sign` is what comes in from the left. */
 static inline int64_t packed_oracle_shift(int64_t x, int64_t by, bool keep_sign)
@@ -328,6 +328,22 @@ static inline int64_t packed_oracle_shift(int64_t x, int64_t by, bool keep_sign)
 	for (; amount > 0 && amount < 128; amount--)
 		bits = bits * 2 % 65536;
 	return bits;
+}
+
+/* Every amount that 8 bits hold and some that they do not, for a kernel of shifts. */
+static inline void packed_oracle_every_amount(int kernel, struct packed_call call, packed_formula *formula)
+{
+	uint64_t state = (uint64_t)kernel + 1;
+	for (call.value = -300; call.value <= 300; call.value++) {
+		struct calls c;
+		packed_oracle_set_up(&c, kernel, &call, 2);
+		calls_sample(&c, 0, &state);
+		for (int64_t i = 0; packed_oracle_role(&c, "in2") >= 0 && i < 12; i++)
+			calls_put(&c, (unsigned)packed_oracle_role(&c, "in2"), i, call.value);
+		calls_run(&c);
+		packed_oracle_compare(&c, &call, formula);
+		calls_free(&c);
+	}
 }
 
 #endif

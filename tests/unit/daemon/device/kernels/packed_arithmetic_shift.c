@@ -13,6 +13,13 @@ START_TEST(every_type)
 }
 END_TEST
 
+START_TEST(every_amount)
+{
+	const struct packed_call call = {.in1 = NPUMEM_INT16, .in2 = NPUMEM_INT16, .out = NPUMEM_INT16};
+	packed_oracle_every_amount(NPUMEM_KERNEL_PACKED_ARITHMETIC_SHIFT, call, formula);
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	const struct packed_call good = {.in1 = NPUMEM_INT16, .in2 = NPUMEM_INT16, .out = NPUMEM_INT16};
@@ -25,6 +32,7 @@ Suite *suite_packed_arithmetic_shift(void)
 	Suite *suite = suite_create("device/kernels/packed_arithmetic_shift");
 	TCase *tcase = tcase_create("packed_arithmetic_shift");
 	tcase_add_test(tcase, every_type);
+	tcase_add_test(tcase, every_amount);
 	tcase_add_test(tcase, refusals);
 	suite_add_tcase(suite, tcase);
 	return suite;
