@@ -69,9 +69,17 @@ bool meet_first(const struct npumem_geometry *geometry, const struct npumem_plac
 	return !meet_each(geometry, a, a_kinds, b, b_kinds, take_first, range);
 }
 
+/* A stride whose dimension has extent 1 leads nowhere. */
+static bool same_step(int64_t extent, int64_t a, int64_t b)
+{
+	return extent == 1 || a == b;
+}
+
 bool meet_same(const struct npumem_place *a, const struct npumem_place *b)
 {
 	return a->address == b->address && a->lanes == b->lanes && a->word_bytes == b->word_bytes &&
 	       a->last_w == b->last_w && !memcmp(&a->shape, &b->shape, sizeof(a->shape)) &&
-	       !memcmp(&a->stride, &b->stride, sizeof(a->stride));
+	       same_step(a->words_n, a->stride.n, b->stride.n) &&
+	       same_step(a->channels_per_npu, a->stride.c, b->stride.c) &&
+	       same_step(a->shape.h, a->stride.h, b->stride.h) && same_step(a->shape.w, a->stride.w, b->stride.w);
 }

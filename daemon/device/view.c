@@ -143,6 +143,13 @@ static void axes_add(struct axes *axes, int64_t extent, int64_t stride)
 	axes->stride[axes->n++] = stride;
 }
 
+/* An axis that is there; one of extent 1 leads nowhere, whatever its stride. */
+static void axes_add_old(struct axes *axes, int64_t extent, int64_t stride)
+{
+	if (extent > 1)
+		axes_add(axes, extent, stride);
+}
+
 /* Finds strides for `to` that walk the elements of `from` in the same order: groups of axes with equal products
  * are matched, and within a group the old axes must follow each other without gaps. False where they do not. */
 static bool axes_reshape(const struct axes *from, struct axes *to)
@@ -158,7 +165,7 @@ static bool axes_reshape(const struct axes *from, struct axes *to)
 				b *= to->extent[j_end++];
 		}
 		for (unsigned k = i; k + 1 < i_end; k++)
-			if (from->extent[k] != 1 && from->stride[k] != from->extent[k + 1] * from->stride[k + 1])
+			if (from->stride[k] != from->extent[k + 1] * from->stride[k + 1])
 				return false;
 		to->stride[j_end - 1] = from->stride[i_end - 1];
 		for (unsigned k = j_end - 1; k > j; k--)
@@ -186,7 +193,12 @@ static int64_t elements_of(const struct npumem_dims *shape)
 static int check_reshape(const struct npumem_place *place, const struct npumem_dims *shape,
 			 const struct asker *asker)
 {
-	if (elements_of(shape) != npumem_place_elements(place) || place->last_w != place->shape.w)
+	if (place->last_w != place->shape.w)
+		return refuse(asker,
+			      "a matrix whose last channel has %" PRId64 " columns and the others %" PRId64
+			      " has no other shape",
+			      place->last_w, place->shape.w);
+	if (elements_of(shape) != npumem_place_elements(place))
 		return refuse(asker,
 			      "shape %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
 			      " does not hold the same %" PRId64 " elements",
@@ -214,11 +226,11 @@ int device_view_reshape(struct device *device, struct tensor *base, const struct
 		return status;
 	bool with_n = shape->n != place.shape.n;
 	if (with_n) {
-		axes_add(&from, place.shape.n, place.stride.n);
+		axes_add_old(&from, place.shape.n, place.stride.n);
 		axes_add(&to, shape->n, 0);
 	}
-	axes_add(&from, place.shape.h, place.stride.h);
-	axes_add(&from, place.shape.w, place.stride.w);
+	axes_add_old(&from, place.shape.h, place.stride.h);
+	axes_add_old(&from, place.shape.w, place.stride.w);
 	axes_add(&to, shape->h, 0);
 	axes_add(&to, shape->w, 0);
 	if (!axes_reshape(&from, &to))
