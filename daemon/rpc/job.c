@@ -27,29 +27,43 @@ static bool may_wait(const Npumem__V1__Request *request)
 	case NPUMEM__V1__REQUEST__CALL_SEAL:
 	case NPUMEM__V1__REQUEST__CALL_COMPACT:
 	case NPUMEM__V1__REQUEST__CALL_DUMP:
+	/* Its memory may be in use by what the client asked for before. */
+	case NPUMEM__V1__REQUEST__CALL_UNSHARE:
+	/* What a client frees it may allocate again in the next request, by the same name or in the same room. */
+	case NPUMEM__V1__REQUEST__CALL_ALLOC:
+	case NPUMEM__V1__REQUEST__CALL_OPEN:
+	case NPUMEM__V1__REQUEST__CALL_LIST:
+	case NPUMEM__V1__REQUEST__CALL_STAT:
 		return true;
 	default:
 		return is_operation(request);
 	}
 }
 
-bool job_is_needed(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request)
+/* What the order is to know of it. */
+static struct order_entry entry_of(const struct rpc_peer *peer, struct touch *touch)
+{
+	return (struct order_entry){.accesses = touch->accesses,
+				    .n_accesses = touch->n_accesses,
+				    .owner = peer,
+				    .barrier = touch->barrier,
+				    .changes = touch->changes,
+				    .follows = touch->follows,
+				    .alone = touch->alone};
+}
+
+bool job_is_needed(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, struct touch *touch)
 {
 	struct order *order = &rpc->service->order;
-	struct touch touch;
+	struct order_entry entry;
 
-	/* What a client frees it may allocate again in the next request, by the same name or in the same room. */
-	if (request->call_case == NPUMEM__V1__REQUEST__CALL_ALLOC)
-		return peer->n_changes > 0;
-	/* Its memory may be in use by what it asked for before. */
-	if (request->call_case == NPUMEM__V1__REQUEST__CALL_UNSHARE)
-		return peer->n_jobs > 0;
 	if (order_is_idle(order) ? !is_operation(request) : !may_wait(request))
 		return false;
-	touch_request(peer->session, request, &rpc->prepared, &touch);
-	if (touch.cost > JOB_INLINE_COST && rpc->executor.submit)
+	touch_request(peer->session, request, &rpc->prepared, touch);
+	if (touch->cost > JOB_INLINE_COST && rpc->executor.submit)
 		return true;
-	return !order_is_idle(order) && (touch.barrier || !order_is_free(order, touch.accesses, touch.n_accesses));
+	entry = entry_of(peer, touch);
+	return !order_is_free(order, &entry);
 }
 
 /* ---- ends ---- */
@@ -78,7 +92,6 @@ static void unlink_job(struct job *job)
 	if (job->next)
 		job->next->prev = job->prev;
 	peer->n_jobs--;
-	peer->n_changes -= job->changes;
 	peer->job_bytes -= job->charge;
 }
 
@@ -116,11 +129,11 @@ void job_end(struct job *job, int status)
 
 /* ---- work ---- */
 
-void job_work(struct rpc *rpc, const struct op *op, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+void job_work(struct rpc *rpc, bool is_long, void (*work)(void *arg), void (*done)(void *arg), void *arg)
 {
 	const struct executor *executor = &rpc->executor;
 
-	if (op_cost(op) > JOB_INLINE_COST && executor->submit && !executor->submit(executor->ctx, work, done, arg))
+	if (is_long && executor->submit && !executor->submit(executor->ctx, work, done, arg))
 		return;
 	work(arg);
 	done(arg);
@@ -171,7 +184,7 @@ static void start_op(struct job *job)
 	if (status)
 		job_end(job, status);
 	else
-		job_work(job->rpc, op, work_op, op_done, job);
+		job_work(job->rpc, op_cost(op) > JOB_INLINE_COST, work_op, op_done, job);
 }
 
 static void start(struct order_entry *entry)
@@ -202,6 +215,7 @@ static int set_accesses(struct job *job, const struct touch *touch)
 	size_t bytes = touch->n_accesses * sizeof(*touch->accesses);
 
 	job->entry.barrier = touch->barrier;
+	job->entry.follows = touch->follows;
 	job->entry.n_accesses = touch->barrier ? 0 : touch->n_accesses;
 	if (!job->entry.n_accesses)
 		return 0;
@@ -213,7 +227,7 @@ static int set_accesses(struct job *job, const struct touch *touch)
 	return 0;
 }
 
-/* After a barrier that moved tensors. Where it cannot be told what is touched now, it is everything. */
+/* After tensors moved, came or went. Where it cannot be told what is touched now, it is everything. */
 static void refresh(struct order_entry *entry)
 {
 	struct job *job = job_of(entry);
@@ -264,24 +278,21 @@ static struct job *job_take(struct rpc *rpc, struct rpc_peer *peer, const uint8_
 	return job;
 }
 
-int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, const uint8_t *message,
-	    size_t bytes)
+int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, const struct touch *touch,
+	    const uint8_t *message, size_t bytes)
 {
 	struct job *job = job_take(rpc, peer, message, bytes);
-	struct touch touch;
 
 	if (!job)
 		return -ENOMEM;
-	touch_request(peer->session, request, &rpc->prepared, &touch);
-	/* These are only here because they come after others of their own client. */
-	touch.barrier |= request->call_case == NPUMEM__V1__REQUEST__CALL_ALLOC ||
-			 request->call_case == NPUMEM__V1__REQUEST__CALL_UNSHARE;
-	if (set_accesses(job, &touch)) {
+	if (set_accesses(job, touch)) {
 		job_free(job);
 		return -ENOMEM;
 	}
 	job->id = request->id;
-	job->changes = touch.changes;
+	job->entry.changes = touch->changes;
+	job->entry.alone = touch->alone;
+	job->entry.owner = peer;
 	job->entry.start = start;
 	job->entry.refresh = refresh;
 	job->next = peer->jobs;
@@ -289,8 +300,7 @@ int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *r
 		job->next->prev = job;
 	peer->jobs = job;
 	peer->n_jobs++;
-	peer->n_changes += job->changes;
-	job->charge = bytes + touch.reply_bytes;
+	job->charge = bytes + touch->reply_bytes;
 	peer->job_bytes += job->charge;
 	order_add(&rpc->service->order, &job->entry);
 	return 0;
@@ -298,10 +308,15 @@ int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *r
 
 /* ---- a peer's end ---- */
 
+static struct rpc_peer *peer_of(struct order_entry *entry)
+{
+	return (struct rpc_peer *)((char *)entry - offsetof(struct rpc_peer, ending));
+}
+
 /* The session's tensors go like anything else that is freed: after what still runs on them for others. */
 static void end_session(struct order_entry *entry)
 {
-	struct rpc_peer *peer = (struct rpc_peer *)((char *)entry - offsetof(struct rpc_peer, ending));
+	struct rpc_peer *peer = peer_of(entry);
 	struct rpc *rpc = peer->rpc;
 
 	peer->drained(peer->ctx);
@@ -318,22 +333,20 @@ static size_t count_anonymous(const struct session *session)
 	return n;
 }
 
-static void touch_anonymous(const struct session *session, struct order_entry *entry, const struct heap *heap)
+static void touch_anonymous(struct order_entry *entry)
 {
-	size_t n = count_anonymous(session);
+	const struct rpc_peer *peer = peer_of(entry);
+	const struct heap *heap = peer->rpc->heap;
+	size_t n = count_anonymous(peer->session);
 
+	heap_free(heap, entry->accesses);
 	entry->accesses = n <= TOUCH_ACCESSES_MAX ? heap_alloc(heap, n * sizeof(*entry->accesses)) : NULL;
+	entry->n_accesses = 0;
 	entry->barrier = !entry->accesses;
 	if (entry->barrier)
 		return;
-	for (const struct record *record = session->anonymous; record; record = record->next)
+	for (const struct record *record = peer->session->anonymous; record; record = record->next)
 		order_access_whole(record->tensor, &entry->accesses[entry->n_accesses++]);
-}
-
-static void refresh_ending(struct order_entry *entry)
-{
-	entry->barrier = true;
-	entry->n_accesses = 0;
 }
 
 static void peer_drained(struct rpc *rpc, struct rpc_peer *peer)
@@ -348,8 +361,8 @@ static void peer_drained(struct rpc *rpc, struct rpc_peer *peer)
 		return;
 	}
 	peer->rpc = rpc;
-	peer->ending = (struct order_entry){.start = end_session, .refresh = refresh_ending};
-	touch_anonymous(peer->session, &peer->ending, rpc->heap);
+	peer->ending = (struct order_entry){.start = end_session, .refresh = touch_anonymous};
+	touch_anonymous(&peer->ending);
 	order_add(order, &peer->ending);
 }
 

@@ -1,5 +1,5 @@
-/* Requests that do not end when they come: they wait for their turn in the order of operations, run on another thread,
- * or both. A job has its own copy of the message and its own reply. */
+/* Requests that do not end when they come: they wait for their turn in the order of operations, run on another
+ * thread, or both. A job has its own copy of the message and its own reply. */
 #ifndef RPC_JOB_H
 #define RPC_JOB_H
 
@@ -8,11 +8,13 @@
 #include "daemon/service/order.h"
 
 enum {
-	/* About a tenth of a millisecond of work is done at once, in the loop: less than what a thread would cost. */
+	/* About a tenth of a millisecond of work is done at once, in the loop: less than what a thread would cost.
+	 */
 	JOB_INLINE_COST = 200000,
 };
 
 struct submission;
+struct touch;
 
 struct job {
 	struct order_entry entry; /* first, so that the one is the other */
@@ -20,7 +22,6 @@ struct job {
 	struct rpc_peer *peer;
 	struct job *next, *prev; /* of the peer */
 	uint64_t id;
-	bool changes;
 	uint8_t *message;
 	size_t bytes;
 	size_t charge; /* what its message and its reply take of the peer's job_bytes */
@@ -36,19 +37,21 @@ struct job {
 	struct submission *submission; /* of a submit that has started */
 };
 
-/* Whether a request cannot be answered at once: it is long, or something unfinished is in its way. */
-bool job_is_needed(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request);
+/* Whether a request cannot be answered at once: it is long, or something unfinished is in its way. Then `touch`
+ * tells what it touches. */
+bool job_is_needed(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request,
+		   struct touch *touch);
 
 /* Takes a request, which may end before this returns. 0 or -ENOMEM (nothing happened). */
-int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, const uint8_t *message,
-	    size_t bytes);
+int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, const struct touch *touch,
+	    const uint8_t *message, size_t bytes);
 
 /* Answers and frees a job that has started. */
 void job_end(struct job *job, int status);
 
 /* Does the work of an op that was begun: on a thread where it is long and there are threads, else at once. Calls
  * done(arg) on the loop's thread, maybe before it returns. */
-void job_work(struct rpc *rpc, const struct op *op, void (*work)(void *arg), void (*done)(void *arg), void *arg);
+void job_work(struct rpc *rpc, bool is_long, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 
 /* Starts a submit; it ends the job itself. */
 void job_submit(struct job *job);

@@ -1,12 +1,13 @@
 /* A submit that runs step by step: operation after operation, a parallel group's two lanes at once.
  *
  * A step is one operation or one group; each of its operations has a reply of its own, as the two lanes end in any
- * order, and they are put into the answer in the order of the list. What is refused ends the submit after the other
- * lane's present operation. */
+ * order, and they are put into the answer in the order of the list. What is refused ends the submit after the
+ * other lane's present operation. */
 #include <inttypes.h>
 
 #include "daemon/rpc/job.h"
 #include "daemon/rpc/submit.h"
+#include "daemon/rpc/touch.h"
 #include "daemon/service/operations.h"
 
 enum { N_LANES = 2 };
@@ -35,6 +36,7 @@ struct submission {
 	size_t n;     /* operations of the step */
 	struct part *parts;
 	struct lane lanes[N_LANES];
+	int64_t spent; /* cost of what was done in the loop since something was last done elsewhere */
 	int status;
 	bool stepping; /* the loop over lanes is on the stack */
 };
@@ -62,8 +64,10 @@ static void parts_free(struct submission *submission)
 {
 	const struct heap *heap = submission->job->rpc->heap;
 
+	/* Those after a refused one were never begun. */
 	for (size_t i = 0; submission->parts && i < submission->n; i++)
-		buffer_deinit(&submission->parts[i].out);
+		if (submission->parts[i].submission)
+			buffer_deinit(&submission->parts[i].out);
 	heap_free(heap, submission->parts);
 	submission->parts = NULL;
 }
@@ -88,11 +92,32 @@ static void work_part(void *arg)
 	part->status = operate_run(&part->operate, &part->error);
 }
 
+static size_t share(const struct part *part)
+{
+	return OPERATE_DONE_BYTES + operate_payload_bytes(&part->prepared.op);
+}
+
+/* What the rest of the answer takes, however this part's reply turns out. */
+static size_t bytes_elsewhere(const struct submission *submission, const struct part *part)
+{
+	const struct call *call = &submission->job->call;
+	size_t bytes = call->pending + reply_used(&call->reply) - share(part);
+
+	for (size_t i = 0; i < submission->n; i++) {
+		const struct part *other = &submission->parts[i];
+
+		if (other->ran)
+			bytes += reply_used(&other->call.reply) - share(other);
+	}
+	return bytes;
+}
+
 static void part_done(void *arg)
 {
 	struct part *part = arg;
 	struct submission *submission = part->submission;
 
+	part->call.pending = bytes_elsewhere(submission, part);
 	operate_end(&part->operate, part->status);
 	part->ran = part->status == 0;
 	if (part->status)
@@ -101,20 +126,30 @@ static void part_done(void *arg)
 	step_lanes(submission);
 }
 
+/* Many short ones are long together: now and then one is done elsewhere, so that the loop sees to others. */
+static bool is_long(struct submission *submission, const struct op *op)
+{
+	if (!__builtin_add_overflow(submission->spent, op_cost(op), &submission->spent) &&
+	    !__builtin_add_overflow(submission->spent, TOUCH_OP_COST, &submission->spent) &&
+	    submission->spent <= JOB_INLINE_COST)
+		return false;
+	submission->spent = 0;
+	return true;
+}
+
 static void part_start(struct submission *submission, struct part *part)
 {
 	struct op *op = &part->prepared.op;
 	int status;
 
 	op->progress = &submission->job->progress;
-	part->call.pending = submission->job->call.pending;
 	status = operate_begin(&part->operate, &part->call, SUBMITTED_DONE, op);
 	if (status) {
 		refuse(submission, part, status, true);
 		return;
 	}
 	submission->lanes[op_lane(op)].busy = part;
-	job_work(submission->job->rpc, op, work_part, part_done, part);
+	job_work(submission->job->rpc, is_long(submission, op), work_part, part_done, part);
 }
 
 /* ---- one step ---- */
@@ -129,6 +164,21 @@ static bool part_init(struct submission *submission, struct part *part)
 	part->call.error = &part->error;
 	part->call.prepared = &part->prepared;
 	return !reply_begin(&part->call.reply, &part->out);
+}
+
+/* Room in the answer for all that the step may say, so that what ran can be told. */
+static int reserve_step(struct submission *submission)
+{
+	struct call *call = &submission->job->call;
+	size_t total = 0;
+	int status;
+
+	for (size_t i = 0; i < submission->n; i++)
+		total += share(&submission->parts[i]);
+	status = reply_check_cap(&call->reply, total, call->error);
+	if (!status)
+		status = reply_make_room(&call->reply, total + submission->n * OPERATE_DETAILS_BYTES, call->error);
+	return status;
 }
 
 /* Prepares the operations of the next step and compares its lanes. */
@@ -168,6 +218,8 @@ static void step_begin(struct submission *submission)
 	if (!submission->status && n > 1)
 		submission->status = operations_check_group(job->call.session, ops, (unsigned)n,
 							    (unsigned)submission->index, &job->error);
+	if (!submission->status)
+		submission->status = reserve_step(submission);
 }
 
 /* Puts what ran into the answer, in the order of the list. */
@@ -177,15 +229,11 @@ static void step_end(struct submission *submission)
 
 	for (size_t i = 0; submission->parts && i < submission->n; i++) {
 		struct part *part = &submission->parts[i];
-		size_t bytes = part->ran ? reply_used(&part->call.reply) : 0;
 
 		if (!part->ran)
 			continue;
-		job->call.pending -= OPERATE_DONE_BYTES + operate_payload_bytes(&part->prepared.op);
-		if (reply_make_room(&job->call.reply, bytes, &job->error))
-			submission->status = job->error.status;
-		else
-			reply_append(&job->call.reply, &part->call.reply);
+		job->call.pending -= share(part);
+		reply_append(&job->call.reply, &part->call.reply);
 	}
 	parts_free(submission);
 	submission->index += submission->n;
@@ -200,20 +248,26 @@ static struct part *next_of_lane(struct submission *submission, unsigned lane)
 	return *next < submission->n ? &submission->parts[(*next)++] : NULL;
 }
 
+static bool is_over(const struct submission *submission)
+{
+	return submission->status || submission->job->peer->is_closing;
+}
+
 /* Starts what the lanes have next. True while something of the step runs. */
 static bool lanes_go_on(struct submission *submission)
 {
 	for (unsigned lane = 0; lane < N_LANES; lane++) {
 		struct part *part;
 
-		while (!submission->status && !submission->lanes[lane].busy && (part = next_of_lane(submission, lane)))
+		while (!is_over(submission) && !submission->lanes[lane].busy &&
+		       (part = next_of_lane(submission, lane)))
 			part_start(submission, part);
 	}
 	return submission->lanes[OP_DMA].busy || submission->lanes[OP_COMPUTE].busy;
 }
 
-/* Goes on until something runs elsewhere or all is done. Short operations end inside of it and come back here: those
- * only leave a mark, so that a long list does not become a deep stack. */
+/* Goes on until something runs elsewhere or all is done. Short operations end inside of it and come back here:
+ * those only leave a mark, so that a long list does not become a deep stack. */
 static void step_lanes(struct submission *submission)
 {
 	if (submission->stepping)
@@ -221,8 +275,7 @@ static void step_lanes(struct submission *submission)
 	submission->stepping = true;
 	while (!lanes_go_on(submission)) {
 		step_end(submission);
-		if (submission->status || submission->index >= submission->request->n_operations ||
-		    submission->job->peer->is_closing) {
+		if (is_over(submission) || submission->index >= submission->request->n_operations) {
 			submission_end(submission);
 			return;
 		}
@@ -239,7 +292,8 @@ void job_submit(struct job *job)
 	int status = 0;
 
 	if (!submission)
-		status = npumem_error_set(&job->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+		status = npumem_error_set(&job->error, NPUMEM_RESOURCE_EXHAUSTED,
+					  "the daemon is out of host memory");
 	else
 		status = submit_open(&job->call, job->request->submit, &submission->mark);
 	if (status) {

@@ -9,8 +9,6 @@
 enum {
 	DONE_DATA = 7,	  /* Done.data */
 	LENGTH_BYTES = 6, /* of a tag and a length in front of a payload */
-	/* Names of 16 destroyed tensors with their numbers, and the warning. */
-	DETAILS_BYTES = OP_DESTROYED_MAX * (ASKER_NAME_BYTES + 80) + OP_WARNING_BYTES + 8,
 };
 
 uint64_t operate_payload_bytes(const struct op *op)
@@ -53,8 +51,10 @@ static void add_details(const struct call *call, struct op *op, struct details *
 }
 
 /* Everything of Done but the data. Details give way where the rest of a long reply needs the frame. */
-static void append_done(struct call *call, struct op *op)
+static void append_done(struct operate *operate)
 {
+	struct call *call = operate->call;
+	struct op *op = operate->op;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	struct details details;
 
@@ -62,8 +62,11 @@ static void append_done(struct call *call, struct op *op)
 	done.wrapped = op->counts.wrapped;
 	done.divided_by_zero = op->counts.divided_by_zero;
 	done.macs = op->counts.macs;
+	done.start_ns = operate->start_ns;
+	done.end_ns = operate->end_ns;
 	if ((op->warning[0] || op->n_destroyed) &&
-	    reply_used(&call->reply) + DETAILS_BYTES + call->pending + 2 * REPLY_REST_BYTES <= FRAME_BYTES_MAX)
+	    reply_used(&call->reply) + OPERATE_DETAILS_BYTES + call->pending + 2 * REPLY_REST_BYTES <=
+		    FRAME_BYTES_MAX)
 		add_details(call, op, &details, &done);
 	reply_fields(&call->reply, &done.base);
 }
@@ -77,7 +80,7 @@ int operate_begin(struct operate *operate, struct call *call, unsigned field, st
 	if (!status)
 		status = reply_check_cap(reply, payload + OPERATE_DONE_BYTES, call->error);
 	if (!status)
-		status = reply_make_room(reply, payload + OPERATE_DONE_BYTES + DETAILS_BYTES, call->error);
+		status = reply_make_room(reply, payload + OPERATE_DONE_BYTES + OPERATE_DETAILS_BYTES, call->error);
 	if (status) {
 		operations_end(call->session, op);
 		return status;
@@ -95,7 +98,15 @@ int operate_begin(struct operate *operate, struct call *call, unsigned field, st
 
 int operate_run(struct operate *operate, struct npumem_error *error)
 {
-	return operations_run(operate->call->session, operate->op, error);
+	uint64_t (*now_ns)(void) = operate->call->rpc->now_ns;
+	int status;
+
+	if (!now_ns)
+		return operations_run(operate->call->session, operate->op, error);
+	operate->start_ns = now_ns();
+	status = operations_run(operate->call->session, operate->op, error);
+	operate->end_ns = now_ns();
+	return status;
 }
 
 void operate_end(struct operate *operate, int status)
@@ -106,7 +117,7 @@ void operate_end(struct operate *operate, int status)
 		reply_rewind(&call->reply, operate->used);
 	} else {
 		operations_finish(call->session, operate->op);
-		append_done(call, operate->op);
+		append_done(operate);
 		reply_close(&call->reply, operate->mark, operate->expected);
 	}
 	operations_end(call->session, operate->op);

@@ -1,14 +1,19 @@
-/* Runs one prepared op and appends its Done to the reply: in one go, or in three steps of which the middle one may be
- * on another thread. */
+/* Runs one prepared op and appends its Done to the reply: in one go, or in three steps of which the middle one may
+ * be on another thread. */
 #ifndef RPC_OPERATE_H
 #define RPC_OPERATE_H
 
 #include "daemon/rpc/call.h"
 
-/* A bound for a Done without warning, destroyed and data, with its own tag and length. */
-enum { OPERATE_DONE_BYTES = 64 };
+enum {
+	/* A bound for a Done without warning, destroyed and data, with its own tag and length. */
+	OPERATE_DONE_BYTES = 88,
+	/* A bound for the warning, and the names of destroyed tensors with their numbers. */
+	OPERATE_DETAILS_BYTES = OP_DESTROYED_MAX * (ASKER_NAME_BYTES + 80) + OP_WARNING_BYTES + 8,
+};
 
-/* What the reply to a read of this many elements carries, 0 for other ops; to be asked before or after the check. */
+/* What the reply to a read of this many elements carries, 0 for other ops; to be asked before or after the check.
+ */
 uint64_t operate_payload_bytes(const struct op *op);
 
 /* An op between its check and its Done. */
@@ -16,10 +21,11 @@ struct operate {
 	struct call *call;
 	struct op *op;
 	size_t expected, used, mark; /* of the reply */
+	uint64_t start_ns, end_ns;   /* of the run */
 };
 
-/* Checks and makes room, so that what follows cannot fail for want of it; opens Done as field `field`. 0, or a status
- * with nothing changed and nothing appended; then the operation is over. */
+/* Checks and makes room, so that what follows cannot fail for want of it; opens Done as field `field`. 0, or a
+ * status with nothing changed and nothing appended; then the operation is over. */
 int operate_begin(struct operate *operate, struct call *call, unsigned field, struct op *op);
 /* Runs; touches the op, its local memory and its place in the reply only. 0, INVALID or CANCELLED. */
 int operate_run(struct operate *operate, struct npumem_error *error);

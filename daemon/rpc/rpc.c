@@ -6,6 +6,7 @@
 
 #include "daemon/rpc/call.h"
 #include "daemon/rpc/job.h"
+#include "daemon/rpc/touch.h"
 
 static void *budget_alloc(void *ctx, size_t bytes)
 {
@@ -22,6 +23,7 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 	rpc->service = service;
 	rpc->heap = heap;
 	rpc->executor = (struct executor){.submit = NULL};
+	rpc->now_ns = NULL;
 	budget_init(&rpc->budget, budget_alloc, budget_free, (void *)heap);
 	npumem_error_clear(&rpc->error);
 }
@@ -122,9 +124,10 @@ int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message,
 int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out)
 {
 	const Npumem__V1__Request *request = unpack(rpc, message, bytes);
+	struct touch touch;
 
-	if (request && job_is_needed(rpc, peer, request)) {
-		int status = job_new(rpc, peer, request, message, bytes);
+	if (request && job_is_needed(rpc, peer, request, &touch)) {
+		int status = job_new(rpc, peer, request, &touch, message, bytes);
 
 		/* Without memory to wait with, it is refused like any other lack of memory. */
 		if (status >= 0)

@@ -15,6 +15,7 @@ struct rpc {
 	struct service *service;
 	const struct heap *heap;
 	struct executor executor; /* submit NULL: there are no threads, and everything runs at once */
+	uint64_t (*now_ns)(void); /* a monotonic clock, for any thread; NULL: no times are told */
 	struct budget budget;
 	struct npumem_error error;
 	struct prepare_op prepared;
@@ -36,7 +37,7 @@ struct rpc_peer {
 	/* rpc's own; zero at first. */
 	struct rpc *rpc;
 	struct job *jobs; /* unfinished requests */
-	unsigned n_jobs, n_changes;
+	unsigned n_jobs;
 	size_t job_bytes; /* of their messages and replies */
 	bool is_closing, is_drained;
 	struct order_entry ending; /* of the session, in the order of operations */

@@ -1,6 +1,7 @@
 /* Tensors are looked up as the request will when it runs; one that is not there is not touched. */
 #include "daemon/rpc/touch.h"
 
+#include "daemon/device/meet.h"
 #include "daemon/rpc/operate.h"
 
 static struct tensor *find(const struct session *session, const Npumem__V1__Ref *ref)
@@ -14,31 +15,51 @@ static struct tensor *find(const struct session *session, const Npumem__V1__Ref 
 	return access_find(session, &found, &tensor, NULL) ? NULL : tensor;
 }
 
+static bool same_place(const struct npumem_place *a, const struct npumem_place *b)
+{
+	return a->offset == b->offset && a->start_npu == b->start_npu && !memcmp(a, b, sizeof(*a));
+}
+
+static void add_access(struct touch *touch, const struct order_access *access)
+{
+	for (unsigned i = 0; i < touch->n_accesses; i++) {
+		struct order_access *known = &touch->accesses[i];
+
+		if (!same_place(&known->place, &access->place))
+			continue;
+		known->kinds |= access->kinds;
+		known->writes |= access->writes;
+		return;
+	}
+	if (touch->n_accesses == TOUCH_ACCESSES_MAX)
+		touch->barrier = true;
+	else
+		touch->accesses[touch->n_accesses++] = *access;
+}
+
 static void touch_op(const struct op *op, struct touch *touch)
 {
 	struct order_access accesses[ORDER_ACCESSES_MAX];
 	unsigned n = order_accesses(op, accesses);
-	int64_t cost = op_cost(op);
 
-	if (__builtin_add_overflow(touch->cost, cost, &touch->cost))
+	if (__builtin_add_overflow(touch->cost, op_cost(op), &touch->cost) ||
+	    __builtin_add_overflow(touch->cost, TOUCH_OP_COST, &touch->cost))
 		touch->cost = INT64_MAX;
 	touch->reply_bytes += operate_payload_bytes(op);
-	if (touch->n_accesses + n > TOUCH_ACCESSES_MAX) {
-		touch->barrier = true;
-		return;
-	}
-	memcpy(touch->accesses + touch->n_accesses, accesses, n * sizeof(*accesses));
-	touch->n_accesses += n;
+	for (unsigned i = 0; i < n; i++)
+		add_access(touch, &accesses[i]);
 }
 
 static void touch_tensor(const struct tensor *tensor, struct touch *touch)
 {
-	if (!tensor)
+	struct order_access access;
+
+	if (!tensor) {
+		touch->follows = true;
 		return;
-	if (touch->n_accesses == TOUCH_ACCESSES_MAX)
-		touch->barrier = true;
-	else
-		order_access_whole(tensor, &touch->accesses[touch->n_accesses++]);
+	}
+	order_access_whole(tensor, &access);
+	add_access(touch, &access);
 }
 
 static void touch_free(const struct session *session, const Npumem__V1__FreeRequest *request, struct touch *touch)
@@ -48,21 +69,90 @@ static void touch_free(const struct session *session, const Npumem__V1__FreeRequ
 		touch_tensor(find(session, request->tensors[i]), touch);
 }
 
+/* Reads these bytes of one NPU, whatever they are. */
+static void touch_dump(const struct session *session, const Npumem__V1__DumpRequest *request, struct touch *touch)
+{
+	const struct npumem_geometry *geometry = &device_options(session->service->device)->geometry;
+	struct order_access access = {.kinds = MEET_DATA};
+	struct npumem_spec spec;
+
+	npumem_spec_init(&spec);
+	spec.dtype = NPUMEM_INT8;
+	spec.layout = NPUMEM_STRIDED;
+	spec.shape = spec.stride = (struct npumem_dims){1, 1, 1, 1};
+	spec.shape.w = request->bytes;
+	if (request->npu < 0 || request->npu >= geometry->n_npus || request->offset < 0 ||
+	    request->offset >= geometry->npu_bytes)
+		return;
+	spec.address = request->npu * geometry->npu_bytes + request->offset;
+	if (npumem_place_resolve(geometry, &spec, &access.place, NULL))
+		return;
+	add_access(touch, &access);
+	touch->reply_bytes = (size_t)request->bytes;
+}
+
 static void touch_submit(const struct session *session, const Npumem__V1__SubmitRequest *request,
 			 struct prepare_op *scratch, struct touch *touch)
 {
 	for (size_t i = 0; i < request->n_operations && !touch->barrier; i++)
-		if (!prepare_operation(session, request->operations[i], scratch, NULL))
+		if (prepare_operation(session, request->operations[i], scratch, NULL))
+			touch->follows = true;
+		else
 			touch_op(&scratch->op, touch);
+	/* The rest was not looked at. */
+	if (touch->barrier)
+		touch->cost = INT64_MAX;
+}
+
+/* What is not one operation. */
+static void touch_other(const struct session *session, const Npumem__V1__Request *request,
+			struct prepare_op *scratch, struct touch *touch)
+{
+	switch (request->call_case) {
+	case NPUMEM__V1__REQUEST__CALL_SUBMIT:
+		touch_submit(session, request->submit, scratch, touch);
+		break;
+	case NPUMEM__V1__REQUEST__CALL_FREE:
+		touch_free(session, request->free, touch);
+		break;
+	case NPUMEM__V1__REQUEST__CALL_VIEW:
+		touch->changes = touch->follows = true;
+		touch_tensor(find(session, request->view->tensor), touch);
+		break;
+	case NPUMEM__V1__REQUEST__CALL_SEAL:
+		touch->changes = true;
+		touch_tensor(find(session, request->seal->tensor), touch);
+		break;
+	case NPUMEM__V1__REQUEST__CALL_COMPACT:
+		touch->barrier = true;
+		break;
+	case NPUMEM__V1__REQUEST__CALL_DUMP:
+		touch_dump(session, request->dump, touch);
+		break;
+	case NPUMEM__V1__REQUEST__CALL_ALLOC:
+		touch->changes = touch->follows = true;
+		break;
+	case NPUMEM__V1__REQUEST__CALL_UNSHARE:
+		touch->alone = true;
+		break;
+	case NPUMEM__V1__REQUEST__CALL_OPEN:
+	case NPUMEM__V1__REQUEST__CALL_LIST:
+	case NPUMEM__V1__REQUEST__CALL_STAT:
+		touch->follows = true;
+		break;
+	default:
+		break;
+	}
 }
 
 void touch_request(const struct session *session, const Npumem__V1__Request *request, struct prepare_op *scratch,
 		   struct touch *touch)
 {
+	bool is_op = true;
 	int refused = 1;
 
 	touch->n_accesses = 0;
-	touch->barrier = touch->changes = false;
+	touch->barrier = touch->changes = touch->follows = touch->alone = false;
 	touch->cost = 0;
 	touch->reply_bytes = 0;
 	switch (request->call_case) {
@@ -81,27 +171,13 @@ void touch_request(const struct session *session, const Npumem__V1__Request *req
 	case NPUMEM__V1__REQUEST__CALL_RUN:
 		refused = prepare_run(session, request->run, scratch, NULL);
 		break;
-	case NPUMEM__V1__REQUEST__CALL_SUBMIT:
-		touch_submit(session, request->submit, scratch, touch);
-		break;
-	case NPUMEM__V1__REQUEST__CALL_FREE:
-		touch_free(session, request->free, touch);
-		break;
-	case NPUMEM__V1__REQUEST__CALL_VIEW:
-		touch->changes = true;
-		touch_tensor(find(session, request->view->tensor), touch);
-		break;
-	case NPUMEM__V1__REQUEST__CALL_SEAL:
-		touch->changes = true;
-		touch_tensor(find(session, request->seal->tensor), touch);
-		break;
-	case NPUMEM__V1__REQUEST__CALL_COMPACT:
-	case NPUMEM__V1__REQUEST__CALL_DUMP:
-		touch->barrier = true;
-		break;
 	default:
+		is_op = false;
+		touch_other(session, request, scratch, touch);
 		break;
 	}
 	if (!refused)
 		touch_op(&scratch->op, touch);
+	else if (is_op)
+		touch->follows = true;
 }

@@ -6,17 +6,21 @@
 #include "daemon/service/order.h"
 
 enum {
-	/* Of one request; one that touches more waits for everything, and everything for it, so that comparing two
-	 * requests stays cheap. */
-	TOUCH_ACCESSES_MAX = 256,
+	/* Of one request, each tensor counted once; one that touches more waits for everything, and everything for
+	 * it, so that comparing two requests stays cheap. */
+	TOUCH_ACCESSES_MAX = 64,
+	/* What an operation costs beyond its elements, in the measure of op_cost: finding, checking, answering. */
+	TOUCH_OP_COST = 4000,
 };
 
 struct touch {
 	struct order_access accesses[TOUCH_ACCESSES_MAX];
 	unsigned n_accesses;
-	bool barrier; /* touches everything, or cannot be told apart */
-	bool changes; /* the tensor table: allocations sent after it come after it */
-	int64_t cost; /* op_cost of all its operations; 0 for other calls */
+	bool barrier;	    /* touches everything, or cannot be told apart */
+	bool changes;	    /* the tensor table: what its client sends after it may depend on it */
+	bool follows;	    /* speaks of tensors that may come or go by such a change */
+	bool alone;	    /* takes away what its client's other requests may use */
+	int64_t cost;	    /* about the op_cost of all its operations; 0 for other calls */
 	size_t reply_bytes; /* that its reads will answer with */
 };
 

@@ -111,6 +111,7 @@ static int open_device(struct server *server, char *error)
 	rpc_init(&server->rpc, &server->service, server->heap);
 	workers_init(&server->workers, &server->loop, server->heap);
 	server->rpc.executor = workers_executor(&server->workers);
+	server->rpc.now_ns = uv_hrtime;
 	return 0;
 }
 

@@ -1,6 +1,8 @@
-/* A list in the order sent. Each waiting entry counts the earlier ones it conflicts with; when an entry goes, the later
- * ones that counted it count one less, and start at 0. Comparing costs O(1) for tensors whose offsets do not
- * meet, so the whole is linear in what is in flight, which the limits bound. */
+/* A list in the order sent. Each waiting entry counts those it waits for; when an entry goes, the ones that
+ * counted it count one less, and start at 0. Comparing costs O(1) for tensors whose offsets do not meet, so the
+ * whole is linear in what is in flight, which the limits bound. Invariant: a waiting entry's n_before is the
+ * number of conflicting earlier entries and of conflicting later ones that have started; of the latter there are
+ * some only where a tensor that it names came after them. */
 #include "daemon/service/order.h"
 
 #include <assert.h>
@@ -25,27 +27,62 @@ static bool accesses_meet(const struct npumem_geometry *geometry, const struct o
 	return (a->writes || b->writes) && meet_first(geometry, &a->place, a->kinds, &b->place, b->kinds, &range);
 }
 
-static bool meets_any(const struct order *order, const struct order_entry *entry,
-		      const struct order_access *accesses, unsigned n_accesses)
+static bool meet(const struct order *order, const struct order_entry *a, const struct order_entry *b)
 {
-	for (unsigned i = 0; i < entry->n_accesses; i++)
-		for (unsigned j = 0; j < n_accesses; j++)
-			if (accesses_meet(order->geometry, &entry->accesses[i], &accesses[j]))
+	for (unsigned i = 0; i < a->n_accesses; i++)
+		for (unsigned j = 0; j < b->n_accesses; j++)
+			if (accesses_meet(order->geometry, &a->accesses[i], &b->accesses[j]))
 				return true;
 	return false;
 }
 
-static bool conflict(const struct order *order, const struct order_entry *a, const struct order_entry *b)
+/* `earlier` was sent first. */
+static bool conflict(const struct order *order, const struct order_entry *earlier, const struct order_entry *later)
 {
-	return a->barrier || b->barrier || meets_any(order, a, b->accesses, b->n_accesses);
+	if (earlier->barrier || later->barrier)
+		return true;
+	if (earlier->owner == later->owner &&
+	    (earlier->alone || later->alone || (earlier->changes && later->follows)))
+		return true;
+	return meet(order, earlier, later);
 }
 
-bool order_is_free(const struct order *order, const struct order_access *accesses, unsigned n_accesses)
+bool order_is_free(const struct order *order, const struct order_entry *entry)
 {
-	for (const struct order_entry *entry = order->first; entry; entry = entry->next)
-		if (entry->barrier || meets_any(order, entry, accesses, n_accesses))
+	for (const struct order_entry *earlier = order->first; earlier; earlier = earlier->next)
+		if (conflict(order, earlier, entry))
 			return false;
 	return true;
+}
+
+static void count_before(const struct order *order, struct order_entry *entry)
+{
+	entry->n_before = 0;
+	for (const struct order_entry *earlier = order->first; earlier != entry; earlier = earlier->next)
+		entry->n_before += conflict(order, earlier, entry);
+	for (const struct order_entry *later = entry->next; later; later = later->next)
+		entry->n_before += later->started && conflict(order, entry, later);
+}
+
+static void refresh(const struct order *order, struct order_entry *entry)
+{
+	if (entry->refresh)
+		entry->refresh(entry);
+	entry->version = order->version;
+}
+
+/* What the entry touches may be something else by now; false where it has to wait for that. */
+static bool renew(struct order *order, struct order_entry *entry)
+{
+	if (entry->version == order->version)
+		return true;
+	for (struct order_entry *later = entry->next; later; later = later->next)
+		later->n_before -= !later->started && conflict(order, entry, later);
+	refresh(order, entry);
+	for (struct order_entry *later = entry->next; later; later = later->next)
+		later->n_before += !later->started && conflict(order, entry, later);
+	count_before(order, entry);
+	return !entry->n_before;
 }
 
 static void start(struct order_entry *entry)
@@ -57,9 +94,7 @@ static void start(struct order_entry *entry)
 void order_add(struct order *order, struct order_entry *entry)
 {
 	entry->started = false;
-	entry->n_before = 0;
-	for (const struct order_entry *earlier = order->first; earlier; earlier = earlier->next)
-		entry->n_before += conflict(order, earlier, entry);
+	entry->version = order->version;
 	entry->next = NULL;
 	entry->prev = order->last;
 	if (order->last)
@@ -68,28 +103,25 @@ void order_add(struct order *order, struct order_entry *entry)
 		order->first = entry;
 	order->last = entry;
 	order->n++;
+	count_before(order, entry);
 	if (!entry->n_before)
 		start(entry);
 }
 
-/* After a barrier: tensors may lie elsewhere now, so everything is compared again. What waited for the barrier has
- * not started, and what had started before it is finished, so no running entry changes. */
+/* Tensors may lie elsewhere or mean others now, so everything that waits is compared again. */
 static void compare_again(struct order *order)
 {
-	for (struct order_entry *entry = order->first; entry; entry = entry->next) {
-		if (entry->started)
-			continue;
-		if (entry->refresh)
-			entry->refresh(entry);
-		entry->n_before = 0;
-		for (const struct order_entry *earlier = order->first; earlier != entry; earlier = earlier->next)
-			entry->n_before += conflict(order, earlier, entry);
-	}
+	for (struct order_entry *entry = order->first; entry; entry = entry->next)
+		if (!entry->started)
+			refresh(order, entry);
+	for (struct order_entry *entry = order->first; entry; entry = entry->next)
+		if (!entry->started)
+			count_before(order, entry);
 }
 
-/* Starts what may start. A start can finish its entry at once and so change the list: then from the front again. Such
- * a finish comes back here and leaves the rest to the loop that is running, so that a long queue of short operations
- * does not become a deep stack. */
+/* Starts what may start. A start can finish its entry at once and so change the list: then from the front again.
+ * Such a finish comes back here and leaves the rest to the loop that is running, so that a long queue of short
+ * operations does not become a deep stack. */
 static void start_ready(struct order *order)
 {
 	struct order_entry *entry = order->first;
@@ -97,7 +129,7 @@ static void start_ready(struct order *order)
 		return;
 	order->starting = true;
 	while (entry) {
-		if (entry->started || entry->n_before) {
+		if (entry->started || entry->n_before || !renew(order, entry)) {
 			entry = entry->next;
 			continue;
 		}
@@ -109,10 +141,13 @@ static void start_ready(struct order *order)
 
 void order_finish(struct order *order, struct order_entry *entry)
 {
-	bool moved = entry->barrier && entry->started;
-	if (!moved)
-		for (struct order_entry *later = entry->next; later; later = later->next)
-			later->n_before -= !later->started && conflict(order, entry, later);
+	bool again = entry->started && (entry->barrier || entry->changes), later = false;
+	for (struct order_entry *other = order->first; other && !again; other = other->next) {
+		if (other == entry)
+			later = true;
+		else if (!other->started && (later || entry->started))
+			other->n_before -= later ? conflict(order, entry, other) : conflict(order, other, entry);
+	}
 	if (entry->prev)
 		entry->prev->next = entry->next;
 	else
@@ -122,7 +157,7 @@ void order_finish(struct order *order, struct order_entry *entry)
 	else
 		order->last = entry->prev;
 	order->n--;
-	if (moved)
+	if (again)
 		compare_again(order);
 	start_ready(order);
 }

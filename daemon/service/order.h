@@ -1,8 +1,9 @@
 /* The order of operations: what may start now, and what waits for which before it.
  *
- * Entries are taken in the order sent, across all sessions. An entry starts once no earlier unfinished one conflicts
- * with it: one of the two writes bytes that the other reads or writes. A barrier conflicts with everything.
- * Owns no entry and no thread; all calls come from the one thread that owns the device. */
+ * Entries are taken in the order sent, across all sessions. An entry starts once no earlier unfinished one
+ * conflicts with it: one of the two writes bytes that the other reads or writes. A barrier conflicts with
+ * everything, and what follows its owner's changes with those before it. Owns no entry and no thread; all calls
+ * come from the one thread that owns the device. */
 #ifndef SERVICE_ORDER_H
 #define SERVICE_ORDER_H
 
@@ -23,14 +24,19 @@ struct order_entry {
 	struct order_access *accesses; /* the owner's; it lives until order_finish */
 	unsigned n_accesses;
 	bool barrier;
+	const void *owner;
+	bool changes; /* what may be found: what follows it and has the same owner comes after it */
+	bool follows; /* the changes that its owner sent before it */
+	bool alone;   /* comes after all that its owner sent before it, and before what it sends after it */
 	/* Called once, from order_add or a later order_finish, when its turn has come. */
 	void (*start)(struct order_entry *entry);
-	/* Sets accesses again after a barrier, which may have moved tensors. */
+	/* Sets accesses again, before the start, where tensors may lie elsewhere or a name may mean another. */
 	void (*refresh)(struct order_entry *entry);
 
 	/* The order's own. */
 	bool started;
-	unsigned n_before; /* earlier unfinished entries that conflict */
+	uint64_t version;  /* of the tensors that its accesses are from */
+	unsigned n_before; /* unfinished entries that it waits for */
 	struct order_entry *next, *prev;
 };
 
@@ -38,18 +44,26 @@ struct order {
 	const struct npumem_geometry *geometry;
 	struct order_entry *first, *last;
 	unsigned n;
-	bool starting; /* a loop over what is ready is running */
+	uint64_t version; /* counts the tensors that came and went */
+	bool starting;	  /* a loop over what is ready is running */
 };
 
 void order_init(struct order *order, const struct npumem_geometry *geometry);
 void order_deinit(struct order *order);
 
-/* True where nothing unfinished conflicts, so that the caller may do it at once without an entry. */
-bool order_is_free(const struct order *order, const struct order_access *accesses, unsigned n_accesses);
+/* True where nothing unfinished conflicts, so that the caller may do at once what this entry, which is in no
+ * order, says. */
+bool order_is_free(const struct order *order, const struct order_entry *entry);
 /* True where nothing at all is unfinished. */
 static inline bool order_is_idle(const struct order *order)
 {
 	return !order->first;
+}
+
+/* A tensor came or went: what waits looks again at what it touches before it starts. */
+static inline void order_tensors_changed(struct order *order)
+{
+	order->version++;
 }
 
 /* Takes an entry; starts it at once where nothing conflicts. */

@@ -35,6 +35,7 @@ void service_adopt(struct service *service, struct session *session, struct reco
 	record->tensor = tensor;
 	record->next_spare = NULL;
 	tensor->owner = record;
+	order_tensors_changed(&service->order);
 	if (record->name[0]) {
 		names_add(&service->names, record);
 		return;
@@ -68,6 +69,7 @@ static void forget(void *ctx, struct tensor *tensor)
 		names_remove(&release->service->names, record);
 	}
 	tensor->owner = NULL;
+	order_tensors_changed(&release->service->order);
 	record->next_spare = NULL; /* its caller may have it in a chain of live ones */
 	record_give(&release->service->records, record);
 	release->n++;

@@ -52,7 +52,8 @@ static void on_start(struct order_entry *started)
 	ck_assert(!entry->started_at);
 	for (struct entry *earlier = entries; earlier < entry; earlier++)
 		ck_assert_msg(earlier->finished || !simulated_conflict(earlier, entry),
-			      "entry %td started before the conflicting %td was finished", entry - entries, earlier - entries);
+			      "entry %td started before the conflicting %td was finished", entry - entries,
+			      earlier - entries);
 	entry->started_at = ++clock_now;
 	if (entry->finish_at_once) {
 		entry->finished = true;
@@ -130,17 +131,24 @@ START_TEST(order_agrees_with_a_simulation)
 }
 END_TEST
 
+static bool is_free(struct order_access *access)
+{
+	const struct order_entry entry = {.accesses = access, .n_accesses = 1};
+	return order_is_free(&order, &entry);
+}
+
 START_TEST(order_is_free_tells_who_would_wait)
 {
 	struct order_access access = {place_of(0, 4), MEET_DATA, true};
-	struct order_access reading = {place_of(2, 6), MEET_DATA, false}, elsewhere = {place_of(8, 9), MEET_DATA, true};
+	struct order_access reading = {place_of(2, 6), MEET_DATA, false},
+			    elsewhere = {place_of(8, 9), MEET_DATA, true};
 	entries[0] = (struct entry){.finish_at_once = false};
 	entries[0].order = (struct order_entry){.accesses = &access, .n_accesses = 1, .start = on_start};
 	order_init(&order, &geometry);
-	ck_assert(order_is_free(&order, &reading, 1));
+	ck_assert(is_free(&reading));
 	order_add(&order, &entries[0].order);
-	ck_assert(!order_is_free(&order, &reading, 1));
-	ck_assert(order_is_free(&order, &elsewhere, 1));
+	ck_assert(!is_free(&reading));
+	ck_assert(is_free(&elsewhere));
 	order_finish(&order, &entries[0].order);
 	ck_assert(order_is_idle(&order));
 }
