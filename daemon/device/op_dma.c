@@ -1,4 +1,5 @@
 /* The DMA operations: write, read, fill, copy. They touch the data of their tensors and nothing else. */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 
@@ -79,8 +80,13 @@ static int check_transfer(struct op *op, const struct asker *asker)
 		op->count = elements - op->first;
 	if (!op->system.strided)
 		return check_system(op, op->count * move_element_bytes(place), asker);
-	if (op->count != elements)
-		return npumem_error_set(asker->error, NPUMEM_INVALID, "a strided transfer moves the whole tensor");
+	if (op->count != elements) {
+		char name[ASKER_NAME_BYTES];
+		return npumem_error_set(asker->error, NPUMEM_INVALID,
+					"a strided transfer moves all %" PRId64 " elements of %s, not %" PRId64
+					" from %" PRId64,
+					elements, asker_name(asker, op->tensor, name), op->count, op->first);
+	}
 	return check_system(op, span_bytes(place, &op->system.stride), asker);
 }
 
@@ -144,26 +150,47 @@ static int run_read(struct device *device, struct op *op, const struct asker *as
 
 /* ---- within local memory ---- */
 
-static int check_fill(struct device *device, struct op *op, const struct asker *asker)
+/* Whether fp32 has this integer: its bits between the first and the last one that is set fit the mantissa. */
+static bool is_fp32(int64_t value)
 {
-	int64_t low, high;
-	int dtype = op->tensor->place.dtype;
-	(void)device;
-	if (!npumem_dtype_range(dtype, &low, &high)) {
-		if (!op->value_is_float && (double)op->value != (double)(float)op->value)
-			return npumem_error_set(asker->error, NPUMEM_INVALID,
-						"fill value %" PRId64 " is not an fp32", op->value);
-	} else if (op->value_is_float) {
+	uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+	return magnitude == 0 || magnitude >> __builtin_ctzll(magnitude) < UINT64_C(1) << FLT_MANT_DIG;
+}
+
+static int check_fill_fp32(const struct op *op, const struct asker *asker)
+{
+	if (!op->value_is_float && !is_fp32(op->value))
+		return npumem_error_set(asker->error, NPUMEM_INVALID, "fill value %" PRId64 " is not an fp32",
+					op->value);
+	if (op->value_is_float && isfinite(op->float_value) && !isfinite((float)op->float_value))
+		return npumem_error_set(asker->error, NPUMEM_INVALID, "fill value %g is beyond fp32's %g",
+					op->float_value, FLT_MAX);
+	return 0;
+}
+
+static int check_fill_integer(const struct op *op, int64_t low, int64_t high, const struct asker *asker)
+{
+	const char *dtype = npumem_dtype_name(op->tensor->place.dtype);
+	if (op->value_is_float)
 		return npumem_error_set(asker->error, NPUMEM_INVALID,
 					"fill value %g: %s takes its container's integers, from %" PRId64
 					" to %" PRId64,
-					op->float_value, npumem_dtype_name(dtype), low, high);
-	} else if (op->value < low || op->value > high) {
+					op->float_value, dtype, low, high);
+	if (op->value < low || op->value > high)
 		return npumem_error_set(asker->error, NPUMEM_INVALID,
 					"fill value %" PRId64 " is not within %s's %" PRId64 " to %" PRId64,
-					op->value, npumem_dtype_name(dtype), low, high);
-	}
-	return op_check_writable(op->tensor, asker);
+					op->value, dtype, low, high);
+	return 0;
+}
+
+static int check_fill(struct device *device, struct op *op, const struct asker *asker)
+{
+	int64_t low, high;
+	(void)device;
+	int status = npumem_dtype_range(op->tensor->place.dtype, &low, &high)
+			     ? check_fill_integer(op, low, high, asker)
+			     : check_fill_fp32(op, asker);
+	return status ? status : op_check_writable(op->tensor, asker);
 }
 
 static int run_fill(struct device *device, struct op *op, const struct asker *asker)
