@@ -1,25 +1,32 @@
 """The daemon inside what its unit confines it to, as far as that can be had without systemd as the first process: the
-unit's own system call filter, no capabilities, a user who owns nothing. And why the unit has no PrivateUsers."""
+unit's own system call filter, no capabilities, a user who owns nothing, no network, and a file system without a
+device or a place to write. And why the unit has no PrivateUsers. Needs root, with CAP_SYS_ADMIN."""
 
+import contextlib
 import ctypes
+import fcntl
 import functools
+import mmap
 import os
 import re
 import shutil
 import socket
+import stat
 import struct
 import subprocess
 import tempfile
 import unittest
 
-from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, pb, run_as
+from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, frame, pb, run_as
 
 SERVICE = os.path.join(os.environ["NPUMEM_BUILD"], "systemd/npumemd.service")
 UID, ANOTHER_UID = 1234, 1235
 OVERFLOW_UID = 65534
 
 libc = ctypes.CDLL(None, use_errno=True)
-PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, CLONE_NEWUSER = 38, 22, 2, 0x10000000
+PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x8000000, 0x10000000, 0x40000000
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
 
@@ -105,6 +112,32 @@ class Filter:
         assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0) == 0, ctypes.get_errno()
 
 
+def unshare(namespaces):
+    assert libc.unshare(namespaces) == 0, os.strerror(ctypes.get_errno())
+
+
+def mount(source, target, kind, flags, options=None):
+    words = [word.encode() if word else None for word in (source, target, kind)]
+    if libc.mount(*words, ctypes.c_ulong(flags), options and options.encode()):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), target)
+
+
+def leave_nothing():
+    """As ProtectSystem=strict, PrivateDevices, PrivateNetwork, PrivateIPC, ProtectProc and ProcSubset do."""
+    unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC)
+    mount(None, "/", None, MS_REC | MS_PRIVATE)
+    with open("/proc/self/mounts", encoding="utf-8") as mounts:
+        points = [line.split()[1] for line in mounts]
+    for point in points:
+        with contextlib.suppress(OSError):  # one below another that hides it
+            mount(None, point, None, MS_BIND | MS_REMOUNT | MS_RDONLY)
+    mount("proc", "/proc", "proc", 0, "subset=pid,hidepid=invisible")
+    mount("dev", "/dev", "tmpfs", 0, "mode=755")
+    os.mknod("/dev/null", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    os.chmod("/dev/null", 0o666)
+    mount(None, "/dev", None, MS_BIND | MS_REMOUNT | MS_RDONLY)
+
+
 class Confined(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="npumem-test-")
@@ -128,6 +161,12 @@ class Confined(unittest.TestCase):
             os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
             # The leak check at the end traces its own process, which is refused in here.
             os.environ["ASAN_OPTIONS"] = "detect_leaks=0"
+            leave_nothing()
+            try:
+                open(os.path.join(self.directory, "x"), "w").close()
+                os._exit(99)
+            except OSError:
+                pass
             os.setgroups([])
             os.setgid(UID)
             os.setuid(UID)  # and with it go all capabilities
@@ -146,6 +185,7 @@ class Confined(unittest.TestCase):
             data = os.urandom(6400000)
             client.write(tensor.handle, data)
             self.assertEqual(client.read(tensor.handle), data)  # on a thread
+            self.share_memory(client, tensor.handle, data)
             with open(f"/proc/{process.pid}/status", encoding="utf-8") as status:
                 status = dict(line.rstrip("\n").split(":", 1) for line in status)
             self.assertEqual(status["Seccomp"].strip(), "2")
@@ -164,6 +204,18 @@ class Confined(unittest.TestCase):
         self.assertNotIn("not permitted", log)
         self.assertNotIn("cannot", log)
         self.assertEqual(os.listdir(self.directory), ["s"])
+
+    def share_memory(self, client, handle, data):
+        fd = os.memfd_create("test", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        self.addCleanup(os.close, fd)
+        os.ftruncate(fd, len(data))
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        client.id += 1
+        socket.send_fds(client.sock, [frame(pb.Request(id=client.id, share=pb.ShareRequest()))], [fd])
+        segment = client.receive().shared.segment
+        client.call(read=pb.ReadRequest(tensor=pb.Ref(handle=handle), segment=segment))
+        with mmap.mmap(fd, len(data)) as memory:
+            self.assertEqual(memory[:], data)
 
     def test_the_filter_filters(self):
         process = self.start([*settings("SystemCallFilter"), "~@io-event"])
@@ -198,7 +250,7 @@ class Peers(unittest.TestCase):
     @staticmethod
     def enter_user_namespace():
         """As PrivateUsers does: root and the daemon's own user are themselves, and nobody else is."""
-        assert libc.unshare(CLONE_NEWUSER) == 0, os.strerror(ctypes.get_errno())
+        unshare(CLONE_NEWUSER)
         with open("/proc/self/uid_map", "w", encoding="ascii") as uids:
             uids.write("0 0 1")
 
