@@ -12,6 +12,7 @@
 
 #include <npumem/kernels.h>
 #include <npumem/layout.h>
+#include <npumem/numeric.h>
 #include <npumem/types.h>
 
 #ifdef __cplusplus
@@ -140,6 +141,9 @@ struct npumem_allocation {
 /* Layout questions without allocating, on the daemon's geometry. */
 int npumem_plan_remote(struct npumem *npumem, const struct npumem_spec *spec, struct npumem_plan *plan,
 		       struct npumem_error *error);
+/* Numeric questions answered by the daemon instead of npumem_numeric. */
+int npumem_numeric_remote(struct npumem *npumem, const struct npumem_numeric *question,
+			  struct npumem_numeric_answer *answer, struct npumem_error *error);
 /* All n or none. */
 int npumem_alloc(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
 		 struct npumem_tensor *tensors, struct npumem_error *error);
