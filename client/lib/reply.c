@@ -150,6 +150,9 @@ int reply_tensor(const Npumem__V1__Tensor *message, struct npumem_tensor *tensor
 		.damaged_bytes = message->damaged_bytes,
 		.reuse = (int)message->reuse,
 	};
+	tensor->n_grants = message->n_grants < NPUMEM_GRANTS_MAX ? (unsigned)message->n_grants : NPUMEM_GRANTS_MAX;
+	for (unsigned i = 0; i < tensor->n_grants; i++)
+		tensor->grants[i] = (struct npumem_grant){message->grants[i]->uid, (int)message->grants[i]->access};
 	reply_text(message->name, tensor->name, sizeof(tensor->name));
 	reply_text(message->base_name, tensor->base_name, sizeof(tensor->base_name));
 	reply_text(message->state, tensor->state, sizeof(tensor->state));

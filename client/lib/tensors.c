@@ -206,6 +206,20 @@ int npumem_seal(struct npumem *npumem, uint64_t handle, struct npumem_error *err
 	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_TENSOR, &call, error);
 }
 
+int npumem_grant(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, struct npumem_error *error)
+{
+	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__GrantRequest message = NPUMEM__V1__GRANT_REQUEST__INIT;
+	Npumem__V1__Ref ref;
+	struct call call = {.take = NULL};
+	message.tensor = request_ref(handle, &ref);
+	message.uid = uid;
+	message.access = (Npumem__V1__Access)access;
+	request.call_case = NPUMEM__V1__REQUEST__CALL_GRANT;
+	request.grant = &message;
+	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_TENSOR, &call, error);
+}
+
 static int open_send(struct npumem *npumem, const char *name, uint64_t handle, struct call *call,
 		     npumem_callback *callback, void *context, struct npumem_error *error)
 {

@@ -4,7 +4,7 @@
 #include "proto/convert.h"
 
 enum {
-	TENSOR_BYTES = 768, /* a bound for a Tensor with its tag and length */
+	TENSOR_BYTES = 1024, /* a bound for a Tensor with its tag and length */
 	EXPECTED_TENSOR_BYTES = 140,
 	TENSORS_FIELD = 1, /* Allocated.tensors and List.tensors */
 };
@@ -14,7 +14,26 @@ struct tensor_message {
 	Npumem__V1__Tensor message;
 	struct convert_place place;
 	struct tensors_description description;
+	Npumem__V1__Grant grants[RECORD_GRANTS_MAX], *pointers[RECORD_GRANTS_MAX];
 };
+
+/* To whom it is granted is for its owner to know. */
+static void add_grants(const struct call *call, const struct tensor *tensor, struct tensor_message *to)
+{
+	const struct record_grants *grants = record_of(tensor)->grants;
+
+	if (!grants || access_check(call->session, tensor, ACCESS_OWN, NULL))
+		return;
+	to->message.n_grants = grants->n;
+	to->message.grants = to->pointers;
+	for (unsigned i = 0; i < grants->n; i++) {
+		npumem__v1__grant__init(&to->grants[i]);
+		to->grants[i].uid = grants->to[i].uid;
+		to->grants[i].access = grants->to[i].access == RECORD_WRITE ? NPUMEM__V1__ACCESS__ACCESS_WRITE
+									    : NPUMEM__V1__ACCESS__ACCESS_READ;
+		to->pointers[i] = &to->grants[i];
+	}
+}
 
 static const ProtobufCMessage *to_message(const struct call *call, const struct tensor *tensor, bool is_new,
 					  struct tensor_message *to)
@@ -41,6 +60,7 @@ static const ProtobufCMessage *to_message(const struct call *call, const struct 
 	message->reuse = (Npumem__V1__Reuse)root->reuse;
 	message->lends = description->bytes.lends;
 	message->borrows = description->bytes.borrows;
+	add_grants(call, tensor, to);
 	return &message->base;
 }
 
@@ -114,7 +134,7 @@ int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *reques
 	convert_dims_from(request->from, &slice.from);
 	convert_dims_from(request->to, &slice.to);
 	convert_dims_from(request->shape, &shape);
-	status = wire_find(call->session, request->tensor, "the base of a view", &base, call->error);
+	status = wire_find(call->session, request->tensor, "the base of a view", ACCESS_READ, &base, call->error);
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
 	if (!status)
@@ -161,7 +181,7 @@ int handle_tensors_free(struct call *call, const Npumem__V1__FreeRequest *reques
 int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *request)
 {
 	struct tensor *tensor;
-	int status = wire_find(call->session, request->tensor, "the tensor to open", &tensor, call->error);
+	int status = wire_find(call->session, request->tensor, "the tensor to open", ACCESS_READ, &tensor, call->error);
 
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
@@ -173,12 +193,33 @@ int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *reques
 int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *request)
 {
 	struct tensor *tensor;
-	int status = wire_find(call->session, request->tensor, "the tensor to seal", &tensor, call->error);
+	int status = wire_find(call->session, request->tensor, "the tensor to seal", ACCESS_OWN, &tensor, call->error);
 
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
 	if (!status)
 		status = tensors_seal(call->session, tensor, call->error);
+	if (!status)
+		answer_tensor(call, tensor, false);
+	return status;
+}
+
+int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *request)
+{
+	struct tensor *tensor;
+	int status = wire_check_enum(&npumem__v1__access__descriptor, "access", (int)request->access, call->error);
+
+	if (!status && !request->access)
+		status = npumem_error_set(call->error, NPUMEM_INVALID, "a grant says none, read or write");
+	if (!status)
+		status = wire_find(call->session, request->tensor, "the tensor to grant", ACCESS_OWN, &tensor,
+				   call->error);
+	if (!status)
+		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
+	if (!status)
+		status = tensors_grant(call->session, tensor, request->uid,
+				       (enum record_access)(request->access - NPUMEM__V1__ACCESS__ACCESS_NONE),
+				       call->error);
 	if (!status)
 		answer_tensor(call, tensor, false);
 	return status;

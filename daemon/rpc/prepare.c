@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "daemon/device/roles.h"
 #include "daemon/rpc/wire.h"
 #include "daemon/service/segments.h"
 #include "proto/convert.h"
@@ -44,7 +45,7 @@ int prepare_write(const struct session *session, const Npumem__V1__WriteRequest 
 	int status;
 
 	begin(to, OP_WRITE);
-	status = wire_find(session, message->tensor, "the tensor to write", &op->tensor, error);
+	status = wire_find(session, message->tensor, "the tensor to write", ACCESS_WRITE, &op->tensor, error);
 	if (status)
 		return status;
 	if (message->count < 0)
@@ -72,7 +73,7 @@ int prepare_read(const struct session *session, const Npumem__V1__ReadRequest *m
 	int status;
 
 	begin(to, OP_READ);
-	status = wire_find(session, message->tensor, "the tensor to read", &op->tensor, error);
+	status = wire_find(session, message->tensor, "the tensor to read", ACCESS_READ, &op->tensor, error);
 	if (status)
 		return status;
 	if (message->count < 0)
@@ -103,7 +104,7 @@ int prepare_fill(const struct session *session, const Npumem__V1__FillRequest *m
 	default:
 		return npumem_error_set(error, NPUMEM_INVALID, "a fill without a value");
 	}
-	return wire_find(session, message->tensor, "the tensor to fill", &op->tensor, error);
+	return wire_find(session, message->tensor, "the tensor to fill", ACCESS_WRITE, &op->tensor, error);
 }
 
 int prepare_copy(const struct session *session, const Npumem__V1__CopyRequest *message, struct prepare_op *to,
@@ -112,10 +113,21 @@ int prepare_copy(const struct session *session, const Npumem__V1__CopyRequest *m
 	int status;
 
 	begin(to, OP_COPY);
-	status = wire_find(session, message->destination, "the destination", &to->op.tensor, error);
+	status = wire_find(session, message->destination, "the destination", ACCESS_WRITE, &to->op.tensor, error);
 	if (status)
 		return status;
-	return wire_find(session, message->source, "the source", &to->op.source, error);
+	return wire_find(session, message->source, "the source", ACCESS_READ, &to->op.source, error);
+}
+
+/* Whether a role of the kernel is written; one that it has not is refused later. */
+static enum access_need need_of(const struct op *op, const char *operand)
+{
+	struct role roles[ROLES_MAX];
+	const struct npumem_kernel_row *row = npumem_kernel_by_number(op->kernel);
+	unsigned number, n = row ? roles_parse(row->roles, roles) : 0;
+	int role = roles_find(roles, n, operand, &number);
+
+	return role >= 0 && roles[role].output ? ACCESS_WRITE : ACCESS_READ;
 }
 
 static int add_operand(const struct session *session, const Npumem__V1__Operand *message, struct op *op,
@@ -128,7 +140,8 @@ static int add_operand(const struct session *session, const Npumem__V1__Operand 
 	if (length >= sizeof(operand->role))
 		return npumem_error_set(error, NPUMEM_INVALID, "role %.16s... is longer than %zu bytes",
 					message->role, sizeof(operand->role) - 1);
-	status = wire_find(session, message->tensor, message->role, &operand->tensor, error);
+	status = wire_find(session, message->tensor, message->role, need_of(op, message->role), &operand->tensor,
+			   error);
 	if (status)
 		return status;
 	memcpy(operand->role, message->role, length + 1);

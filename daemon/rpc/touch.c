@@ -12,7 +12,7 @@ static struct tensor *find(const struct session *session, const Npumem__V1__Ref 
 	if (!ref)
 		return NULL;
 	found = (struct access_ref){ref->handle, ref->name};
-	return access_find(session, &found, &tensor, NULL) ? NULL : tensor;
+	return access_find(session, &found, ACCESS_READ, &tensor, NULL) ? NULL : tensor;
 }
 
 static bool same_place(const struct npumem_place *a, const struct npumem_place *b)

@@ -5,11 +5,58 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static bool may_use(const struct session *session, const struct record *record)
+/* What a uid was granted, or owns. */
+static unsigned right_of_uid(const struct service *service, uint32_t uid, const struct record *record)
+{
+	const struct record_grants *grants = record->grants;
+
+	if (record->uid == uid || uid == 0 || uid == service->uid)
+		return ACCESS_OWN;
+	for (unsigned i = 0; grants && i < grants->n; i++)
+		if (grants->to[i].uid == uid)
+			return grants->to[i].access;
+	return RECORD_NONE;
+}
+
+static unsigned right_of(const struct session *session, const struct record *record)
 {
 	if (record->session)
-		return record->session == session;
-	return record->uid == session->uid || session_is_admin(session);
+		return record->session == session ? ACCESS_OWN : RECORD_NONE;
+	return right_of_uid(session->service, session->uid, record);
+}
+
+/* How far the bytes behind a view are open to the uid that made it. */
+static unsigned right_behind(const struct session *session, const struct tensor *tensor)
+{
+	const struct record *record = record_of(tensor);
+
+	if (!tensor->base || record->uid == record_of(tensor->base)->uid)
+		return ACCESS_OWN;
+	return right_of_uid(session->service, record->uid, record_of(tensor->base));
+}
+
+int access_check(const struct session *session, const struct tensor *tensor, enum access_need need,
+		 struct npumem_error *error)
+{
+	unsigned right = right_of(session, record_of(tensor));
+	char name[ASKER_NAME_BYTES];
+
+	/* To be rid of a view, its bytes need not be open. */
+	if (need != ACCESS_OWN && right > right_behind(session, tensor))
+		right = right_behind(session, tensor);
+	if (right >= (unsigned)need)
+		return 0;
+	access_name(session, tensor, name, sizeof(name));
+	npumem_error_set(error, NPUMEM_PERMISSION_DENIED, "uid %" PRIu32 " may %s %s, and not %s it", session->uid,
+			 right == ACCESS_WRITE  ? "write"
+			 : right == ACCESS_READ ? "read"
+						: "name",
+			 name,
+			 need == ACCESS_OWN     ? "seal, free or grant"
+			 : need == ACCESS_WRITE ? "write"
+						: "read");
+	npumem_error_text(error, "tensor", name);
+	return NPUMEM_PERMISSION_DENIED;
 }
 
 /* Splits "UID:NAME". False where what is before the colon is no uid. */
@@ -39,17 +86,17 @@ static struct tensor *find_named(const struct session *session, const char *text
 	if (strchr(text, ':') && !split_uid(text, &uid, &name))
 		return NULL;
 	record = names_find(&session->service->names, uid, name);
-	return record && may_use(session, record) ? record->tensor : NULL;
+	return record && right_of(session, record) ? record->tensor : NULL;
 }
 
-int access_find(const struct session *session, const struct access_ref *ref, struct tensor **out,
-		struct npumem_error *error)
+int access_find(const struct session *session, const struct access_ref *ref, enum access_need need,
+		struct tensor **out, struct npumem_error *error)
 {
 	struct tensor *tensor;
 
 	if (ref->handle) {
 		tensor = device_find(session->service->device, ref->handle);
-		if (!tensor || !may_use(session, record_of(tensor)))
+		if (!tensor || !right_of(session, record_of(tensor)))
 			return npumem_error_set(error, NPUMEM_NOT_FOUND, "there is no tensor with handle %" PRIu64,
 						ref->handle);
 	} else if (ref->name[0]) {
@@ -60,12 +107,12 @@ int access_find(const struct session *session, const struct access_ref *ref, str
 		return npumem_error_set(error, NPUMEM_INVALID, "a tensor with neither handle nor name");
 	}
 	*out = tensor;
-	return 0;
+	return access_check(session, tensor, need, error);
 }
 
 bool access_sees(const struct session *session, const struct tensor *tensor)
 {
-	return session_is_admin(session) || may_use(session, record_of(tensor));
+	return session_is_admin(session) || right_of(session, record_of(tensor));
 }
 
 void access_name(const struct session *session, const struct tensor *tensor, char *buffer, size_t bytes)

@@ -1,7 +1,8 @@
 /* Who may see and use which tensor, and how others' tensors are spoken of.
  *
- * A session uses the named tensors of its uid and its own anonymous ones; root and the daemon's uid use
- * everybody's named ones, and see all in lists and dumps. Whatever else there is, is answered as if there were
+ * A session owns the named tensors of its uid and its own anonymous ones, and may read or write what others granted
+ * to its uid; root and the daemon's uid own everybody's named ones, and see all in lists and dumps. A view of
+ * another's tensor belongs to who made it, but its bytes are only as open as the base is to him. Whatever else there is, is answered as if there were
  * nothing: by NOT_FOUND with the same words, and in refusals as "a tensor of uid 1001 (4096 bytes per NPU)". */
 #ifndef SERVICE_ACCESS_H
 #define SERVICE_ACCESS_H
@@ -14,9 +15,16 @@ struct access_ref {
 	const char *name; /* never NULL */
 };
 
-/* 0; INVALID where neither is given; NOT_FOUND. */
-int access_find(const struct session *session, const struct access_ref *ref, struct tensor **out,
-		struct npumem_error *error);
+/* What a request wants to do with a tensor; each includes those before it. */
+enum access_need { ACCESS_READ = RECORD_READ, ACCESS_WRITE = RECORD_WRITE, ACCESS_OWN };
+
+/* Finds a tensor and checks that the session may do that with it. 0; INVALID where neither is given; NOT_FOUND where
+ * there is none that the session sees; PERMISSION_DENIED where it sees it and may do less. */
+int access_find(const struct session *session, const struct access_ref *ref, enum access_need need,
+		struct tensor **out, struct npumem_error *error);
+/* The check alone. */
+int access_check(const struct session *session, const struct tensor *tensor, enum access_need need,
+		 struct npumem_error *error);
 
 /* Whether the session may know of this tensor, in lists, moves and dumps. */
 bool access_sees(const struct session *session, const struct tensor *tensor);

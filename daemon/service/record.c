@@ -65,6 +65,8 @@ void record_give(struct record_pool *pool, struct record *chain)
 	while (chain) {
 		struct record *next = chain->next_spare;
 
+		heap_free(pool->heap, chain->grants);
+		chain->grants = NULL;
 		chain->next_spare = pool->spare;
 		pool->spare = chain;
 		chain = next;

@@ -10,6 +10,19 @@
 
 struct session;
 
+/* What another uid may do with a tensor. */
+enum record_access { RECORD_NONE, RECORD_READ, RECORD_WRITE };
+
+enum { RECORD_GRANTS_MAX = 16 };
+
+struct record_grants {
+	unsigned n;
+	struct {
+		uint32_t uid;
+		enum record_access access; /* never RECORD_NONE */
+	} to[RECORD_GRANTS_MAX];
+};
+
 struct record {
 	struct tensor *tensor;
 	struct session *session;    /* an anonymous tensor's, whose end is its own; NULL: it has a name */
@@ -18,6 +31,7 @@ struct record {
 	struct record *next, *prev; /* of the same session */
 	struct record *next_name;   /* in the same bucket of names */
 	struct record *next_spare;  /* in a pool or a caller's chain; while marked: the one marked before */
+	struct record_grants *grants;	      /* NULL where nothing was ever granted */
 	char name[NPUMEM_NAME_BYTES_MAX + 1]; /* filled up with zeros; empty: anonymous */
 };
 

@@ -114,7 +114,7 @@ static int mark_all(struct session *session, const struct access_ref *(*ref)(voi
 	for (size_t i = 0; i < n; i++) {
 		struct tensor *tensor;
 		struct record *record;
-		int status = access_find(session, ref(ctx, i), &tensor, error);
+		int status = access_find(session, ref(ctx, i), ACCESS_OWN, &tensor, error);
 
 		record = status ? NULL : record_of(tensor);
 		if (record && record->marked) {
@@ -171,6 +171,45 @@ int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_e
 	struct asker asker = access_asker(session, error);
 
 	return device_seal(session->service->device, tensor, &asker);
+}
+
+static struct record_grants *grants_of(struct session *session, struct record *record)
+{
+	if (!record->grants)
+		record->grants = heap_zalloc(session->service->heap, 1, sizeof(*record->grants));
+	return record->grants;
+}
+
+int tensors_grant(struct session *session, struct tensor *tensor, uint32_t uid, enum record_access access,
+		  struct npumem_error *error)
+{
+	struct record *record = record_of(tensor);
+	struct record_grants *grants;
+	unsigned i = 0;
+
+	if (!record->name[0])
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"a tensor without a name dies with its session and cannot be granted");
+	if (uid == record->uid)
+		return npumem_error_set(error, NPUMEM_INVALID, "uid %" PRIu32 " owns %s", uid, record->name);
+	grants = grants_of(session, record);
+	if (!grants)
+		return out_of_host_memory(error);
+	while (i < grants->n && grants->to[i].uid != uid)
+		i++;
+	if (access == RECORD_NONE) {
+		if (i < grants->n)
+			grants->to[i] = grants->to[--grants->n];
+		return 0;
+	}
+	if (i == RECORD_GRANTS_MAX)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "%s is granted to %d uids, the most that it can be",
+					record->name, RECORD_GRANTS_MAX);
+	grants->to[i].uid = uid;
+	grants->to[i].access = access;
+	if (i == grants->n)
+		grants->n++;
+	return 0;
 }
 
 struct tensor *tensors_next(const struct session *session, const struct tensor *after)

@@ -25,6 +25,11 @@ int tensors_free(struct session *session, const struct access_ref *(*ref)(void *
 /* Makes a tensor read-only for good. 0, or what device_seal says. */
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error);
 
+/* Lets another uid read or write a named tensor, or takes that back. 0; INVALID (it has no name); RESOURCE_EXHAUSTED
+ * (too many grants of one tensor, or no host memory). */
+int tensors_grant(struct session *session, struct tensor *tensor, uint32_t uid, enum record_access access,
+		  struct npumem_error *error);
+
 /* The next tensor that the session sees, oldest slot first; start with NULL. */
 struct tensor *tensors_next(const struct session *session, const struct tensor *after);
 

@@ -15,7 +15,12 @@ static json_t *show_object(const struct npumem_tensor *tensor)
 			  reuse ? json_string(reuse) : json_null(), "unwritten_bytes",
 			  (json_int_t)tensor->unwritten_bytes, "damaged_bytes", (json_int_t)tensor->damaged_bytes,
 			  "view_of", tensor->base_name[0] ? json_string(tensor->base_name) : json_null());
-	if (!object || !more || present_tensor(object, tensor) || json_object_update(object, more)) {
+	json_t *grants = json_array();
+	for (unsigned i = 0; grants && i < tensor->n_grants; i++)
+		json_array_append_new(grants, json_pack("{s:I, s:s}", "uid", (json_int_t)tensor->grants[i].uid, "access",
+							tensor->grants[i].access == NPUMEM_ACCESS_WRITE ? "write"
+													: "read"));
+	if (!object || !more || json_object_set_new(more, "grants", grants) || present_tensor(object, tensor) || json_object_update(object, more)) {
 		json_decref(object);
 		object = NULL;
 	}
@@ -36,6 +41,9 @@ static void show_state(const struct npumem_tensor *tensor)
 		     tensor->dma_only ? "dma-only " : "", tensor->pinned ? "pinned " : "",
 		     tensor->lends ? "lends-empty-blocks " : "", tensor->borrows ? "borrows-empty-blocks" : "");
 	present_line(stdout, "reuse", "%s", reuse ? reuse : "-");
+	for (unsigned i = 0; i < tensor->n_grants; i++)
+		present_line(stdout, "granted", "to uid %" PRIu32 " for %s", tensor->grants[i].uid,
+			     tensor->grants[i].access == NPUMEM_ACCESS_WRITE ? "writing" : "reading");
 }
 
 static int show_run(struct ctl *ctl, const struct args *args)

@@ -41,7 +41,7 @@ static int find(struct people *people, struct session *session, uint64_t handle,
 	int status;
 
 	npumem_error_clear(&people->world.error);
-	status = access_find(session, &ref, &tensor, &people->world.error);
+	status = access_find(session, &ref, ACCESS_READ, &tensor, &people->world.error);
 	ck_assert_ptr_eq(tensor, expected);
 	ck_assert_int_eq(people->world.error.status, status);
 	return status;

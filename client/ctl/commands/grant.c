@@ -1,0 +1,36 @@
+/* grant: another uid may read or write a tensor, or no longer. */
+#include <string.h>
+
+#include "client/ctl/command.h"
+#include "client/ctl/core/numbers.h"
+
+static const char *const accesses[] = {
+	[NPUMEM_ACCESS_NONE] = "none", [NPUMEM_ACCESS_READ] = "read", [NPUMEM_ACCESS_WRITE] = "write"};
+
+static int parse_access(const char *text)
+{
+	for (int i = NPUMEM_ACCESS_NONE; i <= NPUMEM_ACCESS_WRITE; i++)
+		if (!strcmp(text, accesses[i]))
+			return i;
+	return 0;
+}
+
+static int grant_run(struct ctl *ctl, const struct args *args)
+{
+	struct npumem_tensor tensor;
+	int64_t uid;
+	int access = parse_access(args->words[2]), code;
+	if (!numbers_integer(args->words[1], &uid) || uid < 0 || uid > UINT32_MAX)
+		return ctl_usage(ctl, "%s is no uid, which is a number from 0 to 4294967295", args->words[1]);
+	if (!access)
+		return ctl_usage(ctl, "access %s is none of none, read, write", args->words[2]);
+	code = ctl_open(ctl, args->words[0], &tensor);
+	if (code)
+		return code;
+	if (npumem_grant(ctl->npumem, tensor.handle, (uint32_t)uid, access, &ctl->error))
+		return CTL_FAILED;
+	return ctl->json ? ctl_print(ctl, json_pack("{s:I,s:s}", "uid", (json_int_t)uid, "access", accesses[access]))
+			 : CTL_OK;
+}
+
+const struct command grant_command = {.least = 3, .most = 3, .run = grant_run};
