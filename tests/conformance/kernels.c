@@ -3,7 +3,7 @@
  *
  * Vectors order some tensors in another way than npumem (weights O,I,H,W; matrices [M,N]); `maps` is that table. A
  * case whose kernel is not in kernels.def is counted as not run, never as passed. Files named r11_model_* hold a
- * model's output and are left out. */
+ * model's output of the 1.1 rules. */
 #include <ctype.h>
 #include <dirent.h>
 #include <jansson.h>
@@ -19,9 +19,10 @@ enum { FAMILY_MAX = 8, ROLES_MAX = 12, TEXT_BYTES = 256 };
 static const struct {
 	const char *dims, *npumem;
 } maps[] = {
-	{"NCHW", "NCHW"}, {"OIHW", "IOHW"}, {"O", "1O11"},   {"M", "1M11"},  {"N", "1N11"},    {"MN", "NM11"},
-	{"TN", "TN11"},	  {"TM", "TM11"},   {"GMN", "GM1N"}, {"GM", "GM11"}, {"abcd", "abcd"}, {"abc", "1abc"},
-	{"oK", "1K11"},	  {"NK", "1N1K"},   {"CK", "1C1K"},  {"HK", "1H1K"}, {"WK", "1W1K"},
+	{"NCHW", "NCHW"}, {"OIHW", "IOHW"}, {"O", "1O11"},   {"M", "1M11"},   {"N", "1N11"},
+	{"MN", "NM11"},	  {"TN", "TN11"},   {"TM", "TM11"},  {"GMN", "GM1N"}, {"GM", "GM11"},
+	{"abcd", "abcd"}, {"abc", "1abc"},  {"oK", "1K11"},  {"NK", "1N1K"},  {"CK", "1C1K"},
+	{"HK", "1H1K"},	  {"WK", "1W1K"},   {"GMK", "GM1K"}, {"ML", "1M1L"},  {"GML", "GM1L"},
 };
 
 struct totals {
@@ -88,15 +89,15 @@ static void store(struct kernel_operand *operand, int64_t i, int64_t value)
 	}
 }
 
-/* Adds a dimension's letter: d0, d1, … (and e0, e1, …) are a, b, …; "one" is o; a word of its own stays as it is.
- */
+/* Adds a dimension's letter: d0, d1, … (and e0, e1, …) are a, b, …; "one" is o, "N+M" (inputs and state in one) L;
+ * a word of its own stays as it is. */
 static void add_letter(char *word, const char *dim)
 {
 	char letter[] = "o";
 	bool numbered = strlen(dim) == 2 && isdigit((unsigned char)dim[1]);
 	if (numbered)
 		letter[0] = (char)('a' + dim[1] - '0');
-	strcat(word, numbered || strcmp(dim, "one") == 0 ? letter : dim);
+	strcat(word, strcmp(dim, "N+M") == 0 ? "L" : numbered || strcmp(dim, "one") == 0 ? letter : dim);
 }
 
 /* Extents and strides (in the vector's data) of npumem's dimensions. */
@@ -184,11 +185,16 @@ static bool add_tensors(struct run *run, json_t *tensors)
 
 static bool add_param(struct run *run, const char *name, json_t *value)
 {
-	/* Remarks, and what npumem reads from shapes. */
-	static const char *const ignored[] = {"op", "scalar_operand", "groups", "index_encoding", "inputs_num"};
+	/* Remarks, what npumem reads from shapes, and the table of a kernel that has only one. */
+	static const char *const ignored[] = {"op",	    "scalar_operand", "groups", "index_encoding",
+					      "inputs_num", "gate_order",     "lut"};
 	struct npumem_param param = {.n_values = 0};
 	if (strcmp(name, "perm_dim") == 0)
 		name = "perm";
+	if (strcmp(name, "luts") == 0) { /* a cell's: all of one library */
+		name = "lut";
+		value = json_array_get(value, 0);
+	}
 	const struct npumem_param_row *row = npumem_param_by_name(name);
 	if (!row || !strstr(run->call.row->parameters, name)) {
 		for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
@@ -199,8 +205,10 @@ static bool add_param(struct run *run, const char *name, json_t *value)
 	param.number = row->number;
 	if (json_is_string(value)) {
 		char text[TEXT_BYTES] = "";
-		for (size_t i = 0; i + 1 < sizeof(text) && json_string_value(value)[i]; i++)
-			text[i] = (char)tolower((unsigned char)json_string_value(value)[i]); /* an axis "C" */
+		const char *given = json_string_value(value), *library = strstr(given, "mli");
+		given = library ? library : given; /* of a table "sigmoid_mli1_1" */
+		for (size_t i = 0; i + 1 < sizeof(text) && given[i]; i++)
+			text[i] = (char)tolower((unsigned char)given[i]); /* an axis "C" */
 		if (npumem_param_parse(name, text, &param, NULL) != 0)
 			return fail(run, "parameter not understood:", name);
 	} else if (json_is_object(value)) { /* padding */
@@ -271,6 +279,10 @@ static bool run_case(struct run *run, json_t *item)
 		if (!json_is_null(value) && !add_param(run, key, value))
 			return false;
 	}
+	/* The 1.1 rules have one weights tensor where the others have two. */
+	if (strstr(run->call.row->parameters, "rules") &&
+	    json_object_get(json_object_get(item, "tensors"), "weights"))
+		npumem_param_parse("rules", "mli1_1", &run->call.params.given[NPUMEM_PARAM_RULES], NULL);
 	if (strcmp(rounding, "any") != 0)
 		return execute(run, (enum npumem_rounding)npumem_rounding_parse(rounding));
 	return execute(run, NPUMEM_CONVERGENT) && execute(run, NPUMEM_UP) && execute(run, NPUMEM_NEAREST);
@@ -324,8 +336,7 @@ static void run_family(const char *path, struct totals *totals)
 static int is_family(const struct dirent *entry)
 {
 	const char *end = strrchr(entry->d_name, '.');
-	return end && strcmp(end, ".json") == 0 && strcmp(entry->d_name, "luts.json") != 0 &&
-	       strncmp(entry->d_name, "r11_model_", 10) != 0;
+	return end && strcmp(end, ".json") == 0 && strcmp(entry->d_name, "luts.json") != 0;
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,87 @@
+/* What the recurrent cells share: their tensors, the walk along a sequence, and the sums that go into the gates.
+ *
+ * in [T,K,1,1], one step a row; prev_out [1,M,1,1], the state before the first step; weights [G,M,1,K] for in and
+ * [G,M,1,M] for the state, or joined in one [G,M,1,K+M]; bias [G,M,1,1]; out [T,M,1,1], the state after each step
+ * in the order they were made, or [1,M,1,1], after the last. The state of a later step has out's format.
+ *
+ * Counts: `wrapped`, the accumulators of the gates' sums. `saturated`, the elements of the state, and of an lstm's
+ * cell, that a step clamped to their containers. A gate's sum that is clamped to the range of its table does not
+ * count: the function is flat there. */
+#ifndef DEVICE_KERNEL_SUPPORT_CELL_H
+#define DEVICE_KERNEL_SUPPORT_CELL_H
+
+#include "daemon/device/fixed/carry.h"
+#include "daemon/device/fixed/partial.h"
+#include "daemon/device/fixed/round.h"
+#include "daemon/device/kernel.h"
+#include "daemon/device/kernel_support/container.h"
+
+/* Numbers of act='s choices. */
+enum cell_act { CELL_ACT_NONE = 1, CELL_ACT_TANH, CELL_ACT_SIGM };
+
+/* What one kernel's cell is like. */
+struct cell_form {
+	unsigned gates;
+	unsigned in, prev_out, weights_in, weights_out, bias, out; /* places of its roles in the row */
+	/* One weights tensor, which is at both places. The rules of mli 1.1: mode= instead of direction= and
+	 * results=, and one accumulator for both sums (fixed/carry.h) instead of one each (fixed/partial.h). */
+	bool joint;
+};
+
+/* Types, shapes, bias format, parameters: 0 or INVALID. */
+int cell_check(const struct kernel_call *call, const struct cell_form *form, struct npumem_error *error);
+/* A parameter that only the other rules have was not given: 0 or INVALID. */
+int cell_check_absent(const struct kernel_call *call, int number, const char *why, struct npumem_error *error);
+
+/* For cells without a rule for fx8: the role is fx16. */
+int cell_check_fx16(const struct kernel_call *call, unsigned role, struct npumem_error *error);
+
+struct cell {
+	struct kernel_call *call;
+	const struct cell_form *form;
+	unsigned bytes, weight_bytes; /* of an element */
+	int64_t n_steps, n_inputs, n_outputs;
+	bool backward, all;
+	int64_t gate_frac_bits; /* of the gates' sums */
+	int64_t unit_frac_bits; /* of what tables give: 7 or 15 */
+	int64_t low, high;	/* the container */
+	int32_t *sums;		/* of the gates: [G,M] */
+	/* of the step under way */
+	int64_t step;
+	const uint8_t *in, *state;
+	int64_t state_frac_bits;
+	uint8_t *out;
+	struct partial partial;
+	struct carry carry;
+};
+
+/* int32_t [G,M] for the sums; a kernel's own needs come behind it. */
+size_t cell_scratch_bytes(const struct kernel_call *call, const struct cell_form *form);
+
+/* Steps in order:
+ *
+ *	for (cell_begin(&cell, call, &form, frac_bits); cell_next(&cell);)
+ *		… cell_sums(&cell, 0, form.gates, cell.state) …
+ *		… container_put(cell.out, cell.bytes, m, …)
+ *
+ * Where only the last state is wanted, cell.out is cell.state from the second step on. */
+void cell_begin(struct cell *cell, struct kernel_call *call, const struct cell_form *form, int64_t gate_frac_bits);
+bool cell_next(struct cell *cell);
+
+/* cell->sums of `n` gates from gate `first` on, of the step's input and of a state with state_frac_bits. Returns
+ * how many of them were clamped. */
+int64_t cell_sums(struct cell *cell, unsigned first, unsigned n, const void *state);
+
+static inline int64_t cell_sum(const struct cell *cell, unsigned gate, int64_t m)
+{
+	return cell->sums[gate * cell->n_outputs + m];
+}
+
+/* a * b, rounded by `shift` into the container. */
+static inline int64_t cell_product(const struct cell *cell, int64_t a, int64_t b, int64_t shift,
+				   int64_t *saturated)
+{
+	return round_clamp(a * b, shift, cell->call->rounding, cell->low, cell->high, saturated);
+}
+
+#endif

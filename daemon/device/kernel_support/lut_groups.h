@@ -1,0 +1,29 @@
+/* The groups of elements that softmax and l2_normalize treat one by one: the whole tensor, or the lines along one
+ * axis. Roles in and out of one type and shape; axis=none, c, h or w. */
+#ifndef DEVICE_KERNEL_SUPPORT_LUT_GROUPS_H
+#define DEVICE_KERNEL_SUPPORT_LUT_GROUPS_H
+
+#include "daemon/device/kernel.h"
+
+enum { LUT_GROUPS_IN, LUT_GROUPS_OUT };
+
+/* Types, shapes, parameters and out's format: 0 or INVALID. */
+int lut_groups_check(const struct kernel_call *call, struct npumem_error *error);
+
+struct lut_groups {
+	unsigned bytes;	    /* of an element */
+	int64_t size, step; /* elements of a group, and how far apart they lie */
+	int64_t n, at;
+	const uint8_t *in; /* the group's first element */
+	uint8_t *out;
+};
+
+/* Groups in order; in and out are those of the group:
+ *
+ *	for (lut_groups_begin(&g, call); lut_groups_next(&g, call);)
+ *		… container_get(g.in, g.bytes, i * g.step), 0 <= i < g.size */
+void lut_groups_begin(struct lut_groups *groups, const struct kernel_call *call);
+/* False where there are no more, or no more are wanted. */
+bool lut_groups_next(struct lut_groups *groups, const struct kernel_call *call);
+
+#endif

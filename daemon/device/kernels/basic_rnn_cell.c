@@ -1,0 +1,61 @@
+/* The plain recurrent cell by the rules of mli 1.1: h = act(bias + W x + U h). Without an activation the sum is
+ * rounded to out's format at once; with one out has the tables' format. */
+#include "daemon/device/kernel_support/cell.h"
+#include "daemon/device/kernel_support/lut_choice.h"
+#include "daemon/device/kernel_support/operands.h"
+
+enum { IN, PREV_OUT, WEIGHTS, BIAS, OUT };
+
+/* A sum past the ends of the tables is flat: so many integer bits are enough. */
+enum { GATE_INTEGER_BITS = 3 };
+
+static const struct cell_form form = {1, IN, PREV_OUT, WEIGHTS, WEIGHTS, BIAS, OUT, true};
+
+static enum cell_act act_of(const struct kernel_call *call)
+{
+	return (enum cell_act)kernel_param(call, NPUMEM_PARAM_ACT, 0, CELL_ACT_NONE);
+}
+
+static int check(const struct kernel_call *call, struct npumem_error *error)
+{
+	int status = cell_check(call, &form, error);
+	return status || act_of(call) == CELL_ACT_NONE ? status : lut_choice_check(call, OUT, error);
+}
+
+static size_t scratch_bytes(const struct kernel_call *call)
+{
+	return cell_scratch_bytes(call, &form);
+}
+
+static void run(struct kernel_call *call)
+{
+	const struct kernel_operand *out = operands_get(call, OUT);
+	enum cell_act act = act_of(call);
+	int64_t gate =
+		act == CELL_ACT_NONE ? out->frac_bits : lut_choice_frac_bits(out->dtype) - GATE_INTEGER_BITS;
+	struct lut_reader reader;
+	lut_reader_init(&reader,
+			lut_find(act == CELL_ACT_SIGM ? LUT_SIGMOID : LUT_TANH, lut_choice(call, LUT_MLI1_1)),
+			gate, call->rounding);
+	struct cell cell;
+	int64_t saturated = 0;
+	for (cell_begin(&cell, call, &form, gate); cell_next(&cell);) {
+		int64_t clamped = cell_sums(&cell, 0, 1, cell.state);
+		saturated += act == CELL_ACT_NONE ? clamped : 0;
+		for (int64_t m = 0; m < cell.n_outputs; m++) {
+			int64_t h = cell_sum(&cell, 0, m);
+			if (act != CELL_ACT_NONE)
+				h = lut_result(&reader, h, cell.bytes, &saturated);
+			container_put(cell.out, cell.bytes, m, h);
+		}
+	}
+	call->counts.saturated = saturated;
+}
+
+const struct kernel kernel_basic_rnn_cell = {
+	.number = NPUMEM_KERNEL_BASIC_RNN_CELL,
+	.in_place = true,
+	.check = check,
+	.scratch_bytes = scratch_bytes,
+	.run = run,
+};

@@ -1,0 +1,158 @@
+/* LSTM cell, gates i, g, f, o: c = f*c + i*g, h = act(c)*o. Each arrow of rules=mli2_0 rounds: c*f to cell's
+ * format, i*g to the tables', their sum to cell's. Of rules=mli1_1 i*g is rounded to cell's format and f*c added
+ * to it before the one rounding that ends both. */
+#include <string.h>
+
+#include "daemon/device/fixed/align.h"
+#include "daemon/device/kernel_support/cell.h"
+#include "daemon/device/kernel_support/lut_choice.h"
+#include "daemon/device/kernel_support/operands.h"
+
+enum { IN, PREV_OUT, WEIGHTS_IN, WEIGHTS_OUT, WEIGHTS, BIAS, CELL_IN, OUT, CELL_OUT };
+enum { GATE_I, GATE_G, GATE_F, GATE_O, N_GATES };
+enum { RULES_MLI2_0 = 1, RULES_MLI1_1 };
+
+/* A sum past the ends of the tables is flat: so many integer bits are enough. */
+enum { GATE_FRAC_BITS_2_0 = 10, GATE_INTEGER_BITS_1_1 = 3 };
+
+/* Further than any f*c of 31 bits can bring back into the container. */
+#define FAR (INT64_C(1) << 50)
+
+static const struct cell_form forms[] = {
+	[RULES_MLI2_0] = {N_GATES, IN, PREV_OUT, WEIGHTS_IN, WEIGHTS_OUT, BIAS, OUT, false},
+	[RULES_MLI1_1] = {N_GATES, IN, PREV_OUT, WEIGHTS, WEIGHTS, BIAS, OUT, true},
+};
+
+static int64_t rules_of(const struct kernel_call *call)
+{
+	return kernel_param(call, NPUMEM_PARAM_RULES, 0, RULES_MLI2_0);
+}
+
+/* What the two rules take. */
+static int check_rules(const struct kernel_call *call, struct npumem_error *error)
+{
+	bool old = rules_of(call) == RULES_MLI1_1;
+	bool joint = operands_get(call, WEIGHTS), in = operands_get(call, WEIGHTS_IN),
+	     out = operands_get(call, WEIGHTS_OUT);
+	if (joint != old || in == old || out == old)
+		return npumem_error_set(error, NPUMEM_INVALID, "%s: %s", call->row->name,
+					old ? "rules=mli1_1 takes weights, not weights_in and weights_out"
+					    : "rules=mli2_0 takes weights_in and weights_out, not weights");
+	if (!old)
+		return cell_check_absent(call, NPUMEM_PARAM_MODE, "rules=mli2_0 takes direction and results",
+					 error);
+	int status = cell_check_absent(call, NPUMEM_PARAM_DIRECTION, "rules=mli1_1 takes mode", error);
+	return status ? status : cell_check_absent(call, NPUMEM_PARAM_RESULTS, "rules=mli1_1 takes mode", error);
+}
+
+static int check(const struct kernel_call *call, struct npumem_error *error)
+{
+	int status = operands_check_choices(call, error);
+	if (!status)
+		status = check_rules(call, error);
+	if (!status)
+		status = cell_check(call, &forms[rules_of(call)], error);
+	if (!status && rules_of(call) == RULES_MLI2_0)
+		status = cell_check_fx16(call, IN, error);
+	if (!status)
+		status = operands_check_same_dtype(call, CELL_IN, IN, error);
+	if (!status)
+		status = operands_check_shape(call, CELL_IN, &operands_get(call, PREV_OUT)->shape, "prev_out has",
+					      error);
+	if (!status)
+		status = operands_check_same_dtype(call, CELL_OUT, CELL_IN, error);
+	if (!status)
+		status = operands_check_same_frac_bits(call, CELL_OUT, CELL_IN, error);
+	return status ? status
+		      : operands_check_shape(call, CELL_OUT, &operands_get(call, CELL_IN)->shape, "cell_in has",
+					     error);
+}
+
+static size_t scratch_bytes(const struct kernel_call *call)
+{
+	return cell_scratch_bytes(call, &forms[rules_of(call)]);
+}
+
+struct lstm {
+	struct cell cell;
+	int64_t rules;
+	enum cell_act act;
+	struct lut_reader sigmoid, tanh, output; /* output: of the cell, where act says one */
+	int64_t cell_frac_bits, out_frac_bits;
+	void *cells; /* cell_out: c of the step before, then of this one */
+	struct align sum;
+	struct requantize sum_result;
+};
+
+static void lstm_init(struct lstm *l, struct kernel_call *call)
+{
+	const struct kernel_operand *in = operands_get(call, IN), *cell_in = operands_get(call, CELL_IN);
+	bool old = rules_of(call) == RULES_MLI1_1;
+	unsigned bytes = npumem_dtype_bytes(in->dtype);
+	enum lut_library library = lut_choice(call, old ? LUT_MLI1_1 : LUT_MLI2_0);
+	int64_t unit = lut_choice_frac_bits(in->dtype), gate = unit - GATE_INTEGER_BITS_1_1;
+	if (!old) {
+		int64_t exact = in->frac_bits + operands_get(call, WEIGHTS_IN)->frac_bits;
+		gate = exact < GATE_FRAC_BITS_2_0 ? exact : GATE_FRAC_BITS_2_0;
+	}
+	l->rules = rules_of(call);
+	l->act = (enum cell_act)kernel_param(call, NPUMEM_PARAM_ACT, 0, CELL_ACT_NONE);
+	l->cell_frac_bits = cell_in->frac_bits;
+	l->out_frac_bits = operands_get(call, OUT)->frac_bits;
+	lut_reader_init(&l->sigmoid, lut_find(LUT_SIGMOID, library), gate, call->rounding);
+	lut_reader_init(&l->tanh, lut_find(LUT_TANH, library), gate, call->rounding);
+	lut_reader_init(&l->output, lut_find(l->act == CELL_ACT_SIGM ? LUT_SIGMOID : LUT_TANH, library),
+			l->cell_frac_bits, call->rounding);
+	l->cells = operands_get(call, CELL_OUT)->data;
+	memcpy(l->cells, cell_in->data, (size_t)cell_in->shape.c * bytes);
+	align_init(&l->sum, l->cell_frac_bits, unit);
+	requantize_init(&l->sum_result, in->dtype, l->sum.frac_bits - l->cell_frac_bits, call->rounding);
+	cell_begin(&l->cell, call, &forms[l->rules], gate);
+}
+
+/* c of this step: the sum of c*f and i*g. */
+static int64_t next_cell(const struct lstm *l, int64_t c, int64_t f, int64_t i, int64_t g, int64_t *saturated)
+{
+	const struct cell *cell = &l->cell;
+	int64_t unit = cell->unit_frac_bits, ignored = 0;
+	if (l->rules == RULES_MLI2_0)
+		return align_sum(&l->sum, cell_product(cell, c, f, unit, &ignored),
+				 cell_product(cell, g, i, unit, &ignored), &l->sum_result, saturated);
+	int64_t fresh = round_clamp(i * g, unit - l->cell_frac_bits, cell->call->rounding, -FAR, FAR, &ignored);
+	return round_clamp(fresh + f * c, unit, cell->call->rounding, cell->low, cell->high, saturated);
+}
+
+static void run(struct kernel_call *call)
+{
+	struct lstm l;
+	lstm_init(&l, call);
+	struct cell *cell = &l.cell;
+	int64_t saturated = 0, ignored = 0;
+	while (cell_next(cell)) {
+		cell_sums(cell, 0, N_GATES, cell->state);
+		for (int64_t m = 0; m < cell->n_outputs; m++) {
+			int64_t i = lut_result(&l.sigmoid, cell_sum(cell, GATE_I, m), cell->bytes, &ignored);
+			int64_t g = lut_result(&l.tanh, cell_sum(cell, GATE_G, m), cell->bytes, &ignored);
+			int64_t f = lut_result(&l.sigmoid, cell_sum(cell, GATE_F, m), cell->bytes, &ignored);
+			int64_t o = lut_result(&l.sigmoid, cell_sum(cell, GATE_O, m), cell->bytes, &ignored);
+			int64_t c = next_cell(&l, container_get(l.cells, cell->bytes, m), f, i, g, &saturated);
+			container_put(l.cells, cell->bytes, m, c);
+			int64_t frac_bits = l.cell_frac_bits;
+			if (l.act != CELL_ACT_NONE) {
+				c = lut_result(&l.output, c, cell->bytes, &ignored);
+				frac_bits = cell->unit_frac_bits;
+			}
+			int64_t shift = frac_bits + cell->unit_frac_bits - l.out_frac_bits;
+			container_put(cell->out, cell->bytes, m, cell_product(cell, c, o, shift, &saturated));
+		}
+	}
+	call->counts.saturated = saturated;
+}
+
+const struct kernel kernel_lstm_cell = {
+	.number = NPUMEM_KERNEL_LSTM_CELL,
+	.in_place = true,
+	.check = check,
+	.scratch_bytes = scratch_bytes,
+	.run = run,
+};

@@ -1,0 +1,14 @@
+/* 1 / (1 + e^-x), by table. */
+#include "daemon/device/kernel_support/lut_map.h"
+
+static void run(struct kernel_call *call)
+{
+	lut_map_run(call, LUT_SIGMOID);
+}
+
+const struct kernel kernel_sigmoid = {
+	.number = NPUMEM_KERNEL_SIGMOID,
+	.in_place = true,
+	.check = lut_map_check,
+	.run = run,
+};

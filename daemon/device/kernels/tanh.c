@@ -1,0 +1,14 @@
+/* The hyperbolic tangent, by table. */
+#include "daemon/device/kernel_support/lut_map.h"
+
+static void run(struct kernel_call *call)
+{
+	lut_map_run(call, LUT_TANH);
+}
+
+const struct kernel kernel_tanh = {
+	.number = NPUMEM_KERNEL_TANH,
+	.in_place = true,
+	.check = lut_map_check,
+	.run = run,
+};
