@@ -56,6 +56,8 @@ enum op_lane op_lane(const struct op *op)
 int64_t op_cost(const struct op *op)
 {
 	int64_t elements = 0, weights = 0, out = 0, out_channels = 1;
+	if ((op->kind == OP_WRITE || op->kind == OP_READ) && op->count >= 0)
+		return op->count;
 	if (op->kind != OP_RUN)
 		return npumem_place_elements(&op->tensor->place);
 	for (unsigned i = 0; i < op->n_operands; i++) {

@@ -124,7 +124,7 @@ static void touch_other(const struct session *session, const Npumem__V1__Request
 		touch_tensor(find(session, request->seal->tensor), touch);
 		break;
 	case NPUMEM__V1__REQUEST__CALL_COMPACT:
-		touch->barrier = true;
+		touch->barrier = touch->changes = true;
 		break;
 	case NPUMEM__V1__REQUEST__CALL_DUMP:
 		touch_dump(session, request->dump, touch);

@@ -36,10 +36,15 @@ static bool meet(const struct order *order, const struct order_entry *a, const s
 	return false;
 }
 
+static bool touches(const struct order_entry *entry)
+{
+	return entry->barrier || entry->n_accesses;
+}
+
 /* `earlier` was sent first. */
 static bool conflict(const struct order *order, const struct order_entry *earlier, const struct order_entry *later)
 {
-	if (earlier->barrier || later->barrier)
+	if ((earlier->barrier && touches(later)) || (later->barrier && touches(earlier)))
 		return true;
 	if (earlier->owner == later->owner &&
 	    (earlier->alone || later->alone || (earlier->changes && later->follows)))

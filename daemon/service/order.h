@@ -2,8 +2,8 @@
  *
  * Entries are taken in the order sent, across all sessions. An entry starts once no earlier unfinished one
  * conflicts with it: one of the two writes bytes that the other reads or writes. A barrier conflicts with
- * everything, and what follows its owner's changes with those before it. Owns no entry and no thread; all calls
- * come from the one thread that owns the device. */
+ * everything that touches any, and what follows its owner's changes with those before it.
+ * Owns no entry and no thread; all calls come from the one thread that owns the device. */
 #ifndef SERVICE_ORDER_H
 #define SERVICE_ORDER_H
 

@@ -1,0 +1,407 @@
+/* Peers that send without waiting, and an executor whose threads are a list: each task does its work and ends when
+ * the test says so, in any order. Over talk.h's requests and a device on which [1, 8, 1, LONG_W] takes long. */
+#ifndef TESTS_CROWD_H
+#define TESTS_CROWD_H
+
+#include <errno.h>
+
+#include "daemon/rpc/job.h"
+#include "tests/unit/daemon/rpc/talk.h"
+
+enum { LONG_W = 32768, SHORT_W = 16, PEERS = 3, TASKS_MAX = 64, REPLIES_MAX = 512 };
+
+struct task {
+	void (*work)(void *arg);
+	void (*done)(void *arg);
+	void *arg;
+	bool worked;
+};
+
+struct reply_of {
+	int status;
+	unsigned turn; /* the how manieth of all replies; 0: none yet */
+	Npumem__V1__Response *response;
+};
+
+struct crowd;
+
+struct peer {
+	struct crowd *crowd;
+	struct session session;
+	struct rpc_peer rpc;
+	struct reply_of replies[REPLIES_MAX]; /* by id */
+	unsigned n_drained;
+	bool is_broken; /* a reply that could not be written */
+};
+
+struct crowd {
+	struct world world;
+	struct rpc *rpc;
+	struct peer peers[PEERS];
+	struct task tasks[TASKS_MAX];
+	unsigned n_tasks, n_turns;
+	uint64_t last_id, now;
+	bool no_threads; /* the executor refuses */
+};
+
+static inline void crowd_take(struct peer *peer, struct buffer *buffer)
+{
+	size_t at = 0, header, body;
+
+	while (at < buffer->used) {
+		Npumem__V1__Response *response;
+
+		ck_assert_int_eq(
+			frame_parse(buffer->bytes + at, buffer->used - at, FRAME_BYTES_MAX, &header, &body),
+			FRAME_COMPLETE);
+		response = npumem__v1__response__unpack(NULL, body, buffer->bytes + at + header);
+		ck_assert_ptr_nonnull(response);
+		ck_assert_uint_lt(response->id, REPLIES_MAX);
+		ck_assert_msg(!peer->replies[response->id].turn, "request %d is answered twice",
+			      (int)response->id);
+		peer->replies[response->id] =
+			(struct reply_of){(int)response->status, ++peer->crowd->n_turns, response};
+		at += header + body;
+	}
+	buffer->used = 0;
+}
+
+static inline void crowd_deliver(void *ctx, struct buffer *reply)
+{
+	struct peer *peer = ctx;
+
+	ck_assert(!peer->rpc.is_closing);
+	crowd_take(peer, reply);
+}
+
+static inline void crowd_drained(void *ctx)
+{
+	struct peer *peer = ctx;
+
+	ck_assert_uint_eq(peer->n_drained++, 0);
+	ck_assert_uint_eq(peer->rpc.job_bytes, 0);
+	session_deinit(&peer->session);
+}
+
+static inline int crowd_submit(void *ctx, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+	struct crowd *crowd = ctx;
+
+	if (crowd->no_threads)
+		return -ENOMEM;
+	ck_assert_uint_lt(crowd->n_tasks, TASKS_MAX);
+	crowd->tasks[crowd->n_tasks++] = (struct task){work, done, arg, false};
+	return 0;
+}
+
+static inline void crowd_work(struct crowd *crowd, unsigned i)
+{
+	ck_assert_uint_lt(i, crowd->n_tasks);
+	if (!crowd->tasks[i].worked)
+		crowd->tasks[i].work(crowd->tasks[i].arg);
+	crowd->tasks[i].worked = true;
+}
+
+static inline void crowd_finish(struct crowd *crowd, unsigned i)
+{
+	struct task task;
+
+	crowd_work(crowd, i);
+	task = crowd->tasks[i];
+	crowd->n_tasks--;
+	memmove(&crowd->tasks[i], &crowd->tasks[i + 1], (crowd->n_tasks - i) * sizeof(task));
+	task.done(task.arg);
+}
+
+static inline void crowd_finish_all(struct crowd *crowd)
+{
+	while (crowd->n_tasks)
+		crowd_finish(crowd, 0);
+	ck_assert(order_is_idle(&crowd->world.service.order));
+}
+
+static inline void crowd_init(struct crowd *crowd)
+{
+	struct device_options options = {
+		.geometry = {.n_npus = 8, .npu_bytes = 262144, .n_banks = 8, .eu_bytes = 128},
+		.allow_unchecked = true,
+	};
+
+	memset(crowd, 0, sizeof(*crowd));
+	world_init_as(&crowd->world, &options);
+	crowd->rpc = malloc(sizeof(*crowd->rpc));
+	rpc_init(crowd->rpc, &crowd->world.service, &crowd->world.heap);
+	crowd->rpc->executor = (struct executor){crowd_submit, crowd};
+	for (unsigned i = 0; i < PEERS; i++) {
+		struct peer *peer = &crowd->peers[i];
+
+		peer->crowd = crowd;
+		session_init(&peer->session, &crowd->world.service, 1001, 0);
+		peer->rpc = (struct rpc_peer){.session = &peer->session,
+					      .deliver = crowd_deliver,
+					      .drained = crowd_drained,
+					      .ctx = peer};
+	}
+}
+
+static inline void crowd_close(struct crowd *crowd, unsigned i)
+{
+	if (!crowd->peers[i].rpc.is_closing)
+		rpc_peer_close(crowd->rpc, &crowd->peers[i].rpc);
+}
+
+static inline void crowd_deinit(struct crowd *crowd)
+{
+	crowd_finish_all(crowd);
+	for (unsigned i = 0; i < PEERS; i++) {
+		crowd_close(crowd, i);
+		ck_assert_uint_eq(crowd->peers[i].n_drained, 1);
+		for (unsigned id = 0; id < REPLIES_MAX; id++)
+			if (crowd->peers[i].replies[id].response)
+				npumem__v1__response__free_unpacked(crowd->peers[i].replies[id].response, NULL);
+	}
+	rpc_deinit(crowd->rpc);
+	free(crowd->rpc);
+	world_deinit(&crowd->world);
+}
+
+static inline uint64_t crowd_send(struct crowd *crowd, unsigned from, Npumem__V1__Request *request)
+{
+	struct peer *peer = &crowd->peers[from];
+	struct buffer out;
+	uint8_t *message;
+	size_t bytes;
+
+	request->id = ++crowd->last_id;
+	bytes = npumem__v1__request__get_packed_size(request);
+	message = malloc(bytes);
+	npumem__v1__request__pack(request, message);
+	buffer_init(&out, &crowd->world.heap);
+	if (rpc_receive(crowd->rpc, &peer->rpc, message, bytes, &out))
+		peer->is_broken = true;
+	crowd_take(peer, &out);
+	buffer_deinit(&out);
+	free(message);
+	return request->id;
+}
+
+#define CROWD_SEND(crowd, from, member, CALL, message)                                                            \
+	crowd_send(crowd, from,                                                                                   \
+		   &(Npumem__V1__Request){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__request__descriptor),              \
+					  .call_case = NPUMEM__V1__REQUEST__CALL_##CALL, .member = (message)})
+
+/* -1: not answered yet. */
+static inline int crowd_status(const struct crowd *crowd, unsigned from, uint64_t id)
+{
+	const struct reply_of *reply = &crowd->peers[from].replies[id];
+
+	return reply->turn ? reply->status : -1;
+}
+
+static inline const Npumem__V1__Response *crowd_reply(const struct crowd *crowd, unsigned from, uint64_t id)
+{
+	return crowd->peers[from].replies[id].response;
+}
+
+/* ---- requests; tensors by name, fx8 [1, 8, 1, w] ---- */
+
+static inline uint64_t crowd_alloc(struct crowd *crowd, unsigned from, const char *name, int64_t w)
+{
+	struct talk_spec spec;
+	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
+	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
+
+	allocation.spec = talk_spec(&spec, 8, w);
+	spec.spec.dtype = NPUMEM__V1__DTYPE__FX8;
+	spec.spec.frac_bits_given_case = NPUMEM__V1__SPEC__FRAC_BITS_GIVEN_FRAC_BITS;
+	allocation.name = (char *)name;
+	request.n_tensors = 1;
+	request.tensors = &list;
+	return CROWD_SEND(crowd, from, alloc, ALLOC, &request);
+}
+
+static inline uint64_t crowd_fill(struct crowd *crowd, unsigned from, const char *name, int64_t value)
+{
+	Npumem__V1__FillRequest request = NPUMEM__V1__FILL_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, name);
+
+	request.tensor = &ref;
+	request.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
+	request.integer = value;
+	return CROWD_SEND(crowd, from, fill, FILL, &request);
+}
+
+/* Its first element. */
+static inline uint64_t crowd_read(struct crowd *crowd, unsigned from, const char *name)
+{
+	Npumem__V1__ReadRequest request = NPUMEM__V1__READ_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, name);
+
+	request.tensor = &ref;
+	request.count = 1;
+	return CROWD_SEND(crowd, from, read, READ, &request);
+}
+
+static inline int crowd_value(const struct crowd *crowd, unsigned from, uint64_t id)
+{
+	const Npumem__V1__Response *response = crowd_reply(crowd, from, id);
+
+	ck_assert_ptr_nonnull(response);
+	ck_assert_msg(response->status == NPUMEM__V1__STATUS__OK, "%s", response->message);
+	ck_assert_uint_eq(response->done->data.len, 1);
+	return (int8_t)response->done->data.data[0];
+}
+
+static inline uint64_t crowd_copy(struct crowd *crowd, unsigned from, const char *to, const char *source)
+{
+	Npumem__V1__CopyRequest request = NPUMEM__V1__COPY_REQUEST__INIT;
+	Npumem__V1__Ref refs[2] = {talk_ref(0, to), talk_ref(0, source)};
+
+	request.destination = &refs[0];
+	request.source = &refs[1];
+	return CROWD_SEND(crowd, from, copy, COPY, &request);
+}
+
+static inline uint64_t crowd_relu(struct crowd *crowd, unsigned from, const char *in, const char *out)
+{
+	Npumem__V1__RunRequest request = NPUMEM__V1__RUN_REQUEST__INIT;
+	Npumem__V1__Ref refs[2] = {talk_ref(0, in), talk_ref(0, out)};
+	Npumem__V1__Operand operands[2] = {NPUMEM__V1__OPERAND__INIT, NPUMEM__V1__OPERAND__INIT};
+	Npumem__V1__Operand *list[2] = {&operands[0], &operands[1]};
+
+	for (unsigned i = 0; i < 2; i++) {
+		operands[i].role = i ? "out" : "in";
+		operands[i].tensor = &refs[i];
+	}
+	request.kernel = NPUMEM__V1__KERNEL__RELU;
+	request.n_operands = 2;
+	request.operands = list;
+	return CROWD_SEND(crowd, from, run, RUN, &request);
+}
+
+static inline uint64_t crowd_free(struct crowd *crowd, unsigned from, const char *name)
+{
+	Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, name), *list = &ref;
+
+	request.n_tensors = 1;
+	request.tensors = &list;
+	return CROWD_SEND(crowd, from, free, FREE, &request);
+}
+
+static inline uint64_t crowd_open(struct crowd *crowd, unsigned from, const char *name)
+{
+	Npumem__V1__OpenRequest request = NPUMEM__V1__OPEN_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, name);
+
+	request.tensor = &ref;
+	return CROWD_SEND(crowd, from, open, OPEN, &request);
+}
+
+static inline uint64_t crowd_seal(struct crowd *crowd, unsigned from, const char *name)
+{
+	Npumem__V1__SealRequest request = NPUMEM__V1__SEAL_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, name);
+
+	request.tensor = &ref;
+	return CROWD_SEND(crowd, from, seal, SEAL, &request);
+}
+
+/* The first half of each row. */
+static inline uint64_t crowd_view(struct crowd *crowd, unsigned from, const char *name, uint64_t base_handle,
+				  const char *base, int64_t w)
+{
+	Npumem__V1__ViewRequest request = NPUMEM__V1__VIEW_REQUEST__INIT;
+	Npumem__V1__Dims to = NPUMEM__V1__DIMS__INIT;
+	Npumem__V1__Ref ref = talk_ref(base_handle, base);
+
+	to.n = to.h = 1;
+	to.c = 8;
+	to.w = w / 2;
+	request.name = (char *)name;
+	request.tensor = &ref;
+	request.to = &to;
+	return CROWD_SEND(crowd, from, view, VIEW, &request);
+}
+
+static inline uint64_t crowd_compact(struct crowd *crowd, unsigned from)
+{
+	Npumem__V1__CompactRequest request = NPUMEM__V1__COMPACT_REQUEST__INIT;
+
+	return CROWD_SEND(crowd, from, compact, COMPACT, &request);
+}
+
+/* An operation of a submit: kind, and the tensors' names. */
+struct crowd_op {
+	unsigned group;
+	char kind; /* f fill, c copy, r read, k relu */
+	const char *first, *second;
+	int value;
+};
+
+static inline uint64_t crowd_list(struct crowd *crowd, unsigned from, const struct crowd_op *ops, unsigned n)
+{
+	struct item {
+		Npumem__V1__Operation operation;
+		Npumem__V1__FillRequest fill;
+		Npumem__V1__CopyRequest copy;
+		Npumem__V1__ReadRequest read;
+		Npumem__V1__RunRequest run;
+		Npumem__V1__Operand operands[2], *list[2];
+		Npumem__V1__Ref refs[2];
+	} *items = calloc(n, sizeof(*items));
+	Npumem__V1__Operation **pointers = calloc(n, sizeof(*pointers));
+	Npumem__V1__SubmitRequest request = NPUMEM__V1__SUBMIT_REQUEST__INIT;
+	uint64_t id;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct item *item = &items[i];
+
+		npumem__v1__operation__init(&item->operation);
+		pointers[i] = &item->operation;
+		item->operation.group = ops[i].group;
+		item->refs[0] = talk_ref(0, ops[i].first);
+		item->refs[1] = talk_ref(0, ops[i].second ? ops[i].second : "");
+		if (ops[i].kind == 'f') {
+			npumem__v1__fill_request__init(&item->fill);
+			item->fill.tensor = &item->refs[0];
+			item->fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
+			item->fill.integer = ops[i].value;
+			item->operation.kind_case = NPUMEM__V1__OPERATION__KIND_FILL;
+			item->operation.fill = &item->fill;
+		} else if (ops[i].kind == 'c') {
+			npumem__v1__copy_request__init(&item->copy);
+			item->copy.destination = &item->refs[0];
+			item->copy.source = &item->refs[1];
+			item->operation.kind_case = NPUMEM__V1__OPERATION__KIND_COPY;
+			item->operation.copy = &item->copy;
+		} else if (ops[i].kind == 'r') {
+			npumem__v1__read_request__init(&item->read);
+			item->read.tensor = &item->refs[0];
+			item->read.count = 1;
+			item->operation.kind_case = NPUMEM__V1__OPERATION__KIND_READ;
+			item->operation.read = &item->read;
+		} else {
+			npumem__v1__run_request__init(&item->run);
+			item->run.kernel = NPUMEM__V1__KERNEL__RELU;
+			item->run.n_operands = 2;
+			item->run.operands = item->list;
+			for (unsigned k = 0; k < 2; k++) {
+				npumem__v1__operand__init(&item->operands[k]);
+				item->operands[k].role = k ? "out" : "in";
+				item->operands[k].tensor = &item->refs[k];
+				item->list[k] = &item->operands[k];
+			}
+			item->operation.kind_case = NPUMEM__V1__OPERATION__KIND_RUN;
+			item->operation.run = &item->run;
+		}
+	}
+	request.n_operations = n;
+	request.operations = pointers;
+	id = CROWD_SEND(crowd, from, submit, SUBMIT, &request);
+	free(items);
+	free(pointers);
+	return id;
+}
+
+#endif
