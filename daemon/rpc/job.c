@@ -93,6 +93,16 @@ static void unlink_job(struct job *job)
 		job->next->prev = job->prev;
 	peer->n_jobs--;
 	peer->job_bytes -= job->charge;
+	limits_give_back(&job->rpc->service->limits, peer->session->user, LIMITS_REQUESTS, 1);
+	limits_give_back(&job->rpc->service->limits, peer->session->user, LIMITS_REQUEST_BYTES, job->charge);
+}
+
+static int check_limits(struct rpc *rpc, const struct rpc_peer *peer, size_t bytes)
+{
+	const struct limits_table *limits = &rpc->service->limits;
+	int status = limits_check(limits, peer->session->user, LIMITS_REQUESTS, 1, &rpc->error);
+
+	return status ? status : limits_check(limits, peer->session->user, LIMITS_REQUEST_BYTES, bytes, &rpc->error);
 }
 
 /* Out of the order and memory; it is out of its peer's books. */
@@ -129,11 +139,12 @@ void job_end(struct job *job, int status)
 
 /* ---- work ---- */
 
-void job_work(struct rpc *rpc, bool is_long, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+void job_work(const struct call *call, bool is_long, void (*work)(void *arg), void (*done)(void *arg), void *arg)
 {
-	const struct executor *executor = &rpc->executor;
+	const struct executor *executor = &call->rpc->executor;
 
-	if (is_long && executor->submit && !executor->submit(executor->ctx, work, done, arg))
+	if (is_long && executor->submit &&
+	    !executor->submit(executor->ctx, call->session->uid, work, done, arg))
 		return;
 	work(arg);
 	done(arg);
@@ -184,7 +195,7 @@ static void start_op(struct job *job)
 	if (status)
 		job_end(job, status);
 	else
-		job_work(job->rpc, op_cost(op) > JOB_INLINE_COST, work_op, op_done, job);
+		job_work(&job->call, op_cost(op) > JOB_INLINE_COST, work_op, op_done, job);
 }
 
 static void start(struct order_entry *entry)
@@ -281,8 +292,13 @@ static struct job *job_take(struct rpc *rpc, struct rpc_peer *peer, const uint8_
 int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, const struct touch *touch,
 	    const uint8_t *message, size_t bytes)
 {
-	struct job *job = job_take(rpc, peer, message, bytes);
+	size_t charge = bytes + touch->reply_bytes;
+	int status = check_limits(rpc, peer, charge);
+	struct job *job;
 
+	if (status)
+		return status;
+	job = job_take(rpc, peer, message, bytes);
 	if (!job)
 		return -ENOMEM;
 	if (set_accesses(job, touch)) {
@@ -300,8 +316,10 @@ int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *r
 		job->next->prev = job;
 	peer->jobs = job;
 	peer->n_jobs++;
-	job->charge = bytes + touch->reply_bytes;
-	peer->job_bytes += job->charge;
+	job->charge = charge;
+	peer->job_bytes += charge;
+	limits_charge(&rpc->service->limits, peer->session->user, LIMITS_REQUESTS, 1);
+	limits_charge(&rpc->service->limits, peer->session->user, LIMITS_REQUEST_BYTES, charge);
 	order_add(&rpc->service->order, &job->entry);
 	return 0;
 }

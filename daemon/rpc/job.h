@@ -42,7 +42,7 @@ struct job {
 bool job_is_needed(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request,
 		   struct touch *touch);
 
-/* Takes a request, which may end before this returns. 0 or -ENOMEM (nothing happened). */
+/* Takes a request, which may end before this returns. 0; RESOURCE_EXHAUSTED (a limit, told in rpc->error), -ENOMEM: nothing happened. */
 int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, const struct touch *touch,
 	    const uint8_t *message, size_t bytes);
 
@@ -51,7 +51,7 @@ void job_end(struct job *job, int status);
 
 /* Does the work of an op that was begun: on a thread where it is long and there are threads, else at once. Calls
  * done(arg) on the loop's thread, maybe before it returns. */
-void job_work(struct rpc *rpc, bool is_long, void (*work)(void *arg), void (*done)(void *arg), void *arg);
+void job_work(const struct call *call, bool is_long, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 
 /* Starts a submit; it ends the job itself. */
 void job_submit(struct job *job);

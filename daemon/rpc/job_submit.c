@@ -149,7 +149,7 @@ static void part_start(struct submission *submission, struct part *part)
 		return;
 	}
 	submission->lanes[op_lane(op)].busy = part;
-	job_work(submission->job->rpc, is_long(submission, op), work_part, part_done, part);
+	job_work(&submission->job->call, is_long(submission, op), work_part, part_done, part);
 }
 
 /* ---- one step ---- */

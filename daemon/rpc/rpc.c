@@ -116,6 +116,17 @@ static int answer(struct rpc *rpc, struct session *session, const Npumem__V1__Re
 	return 0;
 }
 
+/* A request that is refused before it is a call, with what rpc->error says. */
+static int answer_refused(struct rpc *rpc, uint64_t id, int status, struct buffer *out)
+{
+	struct call call = {.rpc = rpc, .error = &rpc->error};
+
+	if (reply_begin(&call.reply, out))
+		return -ENOMEM;
+	call_end(&call, status, id);
+	return 0;
+}
+
 int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message, size_t bytes, struct buffer *out)
 {
 	return answer(rpc, session, unpack(rpc, message, bytes), message, bytes, out);
@@ -129,9 +140,11 @@ int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, 
 	if (request && job_is_needed(rpc, peer, request, &touch)) {
 		int status = job_new(rpc, peer, request, &touch, message, bytes);
 
+		if (status == 0)
+			return 0;
+		if (status > 0)
+			return answer_refused(rpc, request->id, status, out);
 		/* Without memory to wait with, it is refused like any other lack of memory. */
-		if (status >= 0)
-			return status;
 		request = NULL;
 		rpc->budget.starved = true;
 	}

@@ -26,14 +26,12 @@ static void on_backoff_over(uv_timer_t *timer)
 	uv_poll_start(&accept->poll, UV_READABLE, on_readable);
 }
 
-/* Sends a reason to a client that cannot be served, if its socket takes that much without waiting. */
-static void turn_away(int fd)
+void accept_turn_away(int fd, const char *reason)
 {
 	struct buffer out;
 
 	buffer_init(&out, &heap_libc);
-	if (rpc_refuse(&out, NPUMEM_RESOURCE_EXHAUSTED,
-		       "the daemon has no file descriptor left for this connection") == 0 &&
+	if (rpc_refuse(&out, NPUMEM_RESOURCE_EXHAUSTED, reason) == 0 &&
 	    send(fd, out.bytes, out.used, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		log_line(LOG_LEVEL_DEBUG, "a client did not wait to be turned away");
 	buffer_deinit(&out);
@@ -55,7 +53,7 @@ static int use_reserve(struct accept *accept)
 	close(accept->reserve_fd);
 	fd = accept4(accept->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		turn_away(fd);
+		accept_turn_away(fd, "the daemon has no file descriptor left for this connection");
 	else
 		status = errno;
 	accept->reserve_fd = open_reserve();

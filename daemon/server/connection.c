@@ -20,8 +20,11 @@
 enum {
 	QUEUED_BYTES_MAX = 1 << 20,
 	INPUT_LEAST_BYTES = 64 << 10,
-	JOBS_MAX = 256,		   /* requests under way */
-	JOB_BYTES_MAX = 4 << 20,   /* of their messages and replies: enough to keep every thread busy */
+	JOBS_MAX = 256,		 /* requests under way */
+	JOB_BYTES_MAX = 4 << 20, /* of their messages and replies: enough to keep every thread busy */
+	/* Requests handled before other connections get their turn: a client that floods costs the others no more
+	 * than this many short requests. */
+	TURN_FRAMES = 16,
 	SPARE_BYTES_MAX = 2 << 20, /* a larger buffer is not kept for the next reply */
 };
 
@@ -46,6 +49,7 @@ static void on_drained(void *ctx)
 
 	log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 " ends", connection->session.id);
 	session_deinit(&connection->session);
+	server_remove_ready(connection->server, connection);
 	channel_close(&connection->channel, on_closed);
 	if (connection->prev)
 		connection->prev->next = connection->next;
@@ -87,6 +91,7 @@ static void flush(struct connection *connection)
 		if (n <= 0)
 			return;
 		connection->sent += (size_t)n;
+		connection->moved_ms = uv_now(&connection->server->loop);
 		if (connection->sent < sending->used)
 			return;
 		connection->sent = sending->used = 0;
@@ -146,13 +151,21 @@ static size_t handle_frames(struct connection *connection, const uint8_t *bytes,
 {
 	size_t done = 0;
 
+	unsigned n_handled = 0;
+
 	connection->is_handling = true;
+	connection->has_more = false;
 	while (!connection->is_closed && !connection->is_ending && !connection->is_paused) {
 		size_t header, message;
 		enum frame_result result = frame_parse(bytes + done, n - done, FRAME_BYTES_MAX, &header, &message);
 
 		if (result == FRAME_MORE)
 			break;
+		if (n_handled++ == TURN_FRAMES) {
+			connection->has_more = true;
+			server_add_ready(connection->server, connection);
+			break;
+		}
 		if (result != FRAME_COMPLETE) {
 			refuse_frame(connection, result);
 			break;
@@ -185,23 +198,23 @@ static void keep(struct connection *connection, const uint8_t *bytes, size_t n)
 		return;
 	}
 	memcpy(connection->input, bytes, n);
+	connection->input_begin = 0;
 	connection->input_used = n;
 	connection->input_room = room;
 }
 
 static void handle_kept(struct connection *connection)
 {
-	size_t done = handle_frames(connection, connection->input, connection->input_used);
+	size_t done =
+		handle_frames(connection, connection->input + connection->input_begin, connection->input_used);
 
+	connection->input_begin += done;
 	connection->input_used -= done;
-	if (connection->input_used && !connection->is_ending) {
-		if (done)
-			memmove(connection->input, connection->input + done, connection->input_used);
+	if (connection->input_used && !connection->is_ending)
 		return;
-	}
 	heap_free(connection->server->heap, connection->input);
 	connection->input = NULL;
-	connection->input_used = connection->input_room = 0;
+	connection->input_begin = connection->input_used = connection->input_room = 0;
 }
 
 /* While it works a connection has the server's spare buffer for its replies, and gives one back when all are sent.
@@ -244,11 +257,11 @@ static void settle(struct connection *connection)
 	flush(connection);
 	if (connection->is_closed)
 		return;
-	if (connection->is_ending && !unsent(connection) && !connection->peer.n_jobs) {
+	if (connection->is_ending && !unsent(connection) && !connection->peer.n_jobs && !connection->has_more) {
 		connection_close(connection);
 		return;
 	}
-	reads = !connection->is_paused && !connection->is_ending;
+	reads = !connection->is_paused && !connection->is_ending && !connection->has_more;
 	if (channel_watch(&connection->channel, reads, unsent(connection) > 0))
 		connection_close(connection);
 }
@@ -273,6 +286,10 @@ static bool grow_input(struct connection *connection)
 	size_t header, message, room = 2 * connection->input_room;
 	uint8_t *grown;
 
+	if (connection->input_begin) {
+		memmove(connection->input, connection->input + connection->input_begin, connection->input_used);
+		connection->input_begin = 0;
+	}
 	if (connection->input_used < connection->input_room)
 		return true;
 	if (frame_parse(connection->input, connection->input_used, FRAME_BYTES_MAX, &header, &message) ==
@@ -365,6 +382,7 @@ static void enlist(struct connection *connection)
 
 int connection_open(struct server *server, int fd)
 {
+	struct npumem_error error = {.status = 0};
 	struct connection *connection;
 	struct ucred peer;
 	socklen_t peer_bytes = sizeof(peer);
@@ -383,12 +401,20 @@ int connection_open(struct server *server, int fd)
 	connection->server = server;
 	buffer_init(&connection->queued, server->heap);
 	buffer_init(&connection->sending, server->heap);
+	if (session_init(&connection->session, &server->service, peer.uid, peer.pid, &error)) {
+		log_line(LOG_LEVEL_DEBUG, "uid %u, pid %d is turned away: %s", (unsigned)peer.uid, (int)peer.pid,
+			 error.message);
+		accept_turn_away(fd, error.message);
+		heap_free(server->heap, connection);
+		return 0;
+	}
 	status = channel_open(&connection->channel, &server->loop, fd, on_ready);
 	if (status) {
+		session_deinit(&connection->session);
 		heap_free(server->heap, connection);
 		return status;
 	}
-	session_init(&connection->session, &server->service, peer.uid, peer.pid);
+	connection->moved_ms = uv_now(&server->loop);
 	connection->memory = memory_source(&connection->channel);
 	connection->session.segments_source = &connection->memory;
 	connection->peer = (struct rpc_peer){.session = &connection->session,
@@ -402,8 +428,31 @@ int connection_open(struct server *server, int fd)
 	return 0;
 }
 
+void connection_turn(struct connection *connection)
+{
+	if (connection->is_closed || !connection->has_more)
+		return;
+	lend_spare(connection);
+	handle_kept(connection);
+	settle(connection);
+	return_spare(connection);
+}
+
+void connection_sweep(struct connection *connection, uint64_t now_ms, uint64_t timeout_ms)
+{
+	if (!unsent(connection))
+		connection->moved_ms = now_ms;
+	if (connection->is_closed || now_ms - connection->moved_ms < timeout_ms)
+		return;
+	log_line(LOG_LEVEL_WARNING,
+		 "session %" PRIu64 " of uid %u, pid %d: dropped, as it does not read its replies",
+		 connection->session.id, (unsigned)connection->session.uid, (int)connection->session.pid);
+	connection_close(connection);
+}
+
 void connection_end(struct connection *connection)
 {
 	connection->is_ending = true;
+	connection->has_more = false;
 	settle(connection);
 }

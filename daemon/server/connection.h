@@ -18,18 +18,25 @@ struct connection {
 	/* What came in and is not handled yet: part of a frame, or all that a paused connection has to wait with.
 	 */
 	uint8_t *input;
-	size_t input_used, input_room;
+	size_t input_begin, input_used, input_room; /* used: from begin on */
 	struct buffer queued;  /* replies that the kernel has not been offered */
 	struct buffer sending; /* those that it has taken in part */
 	size_t sent;	       /* of `sending` */
+	uint64_t moved_ms;     /* when the client last took some of a reply */
 	bool is_handling; /* its frames are being handled: what is delivered is sent after that */
 	bool is_paused; /* the client does not read, or has much under way: nothing is taken from it until then */
 	bool is_ending; /* to be closed when all replies are sent */
 	bool is_closed;
+	bool has_more; /* whole frames are kept for its next turn */
+	struct connection *next_ready;
 };
 
 /* Takes a connected socket, which is closed in any case, and adds a connection to the server's. 0 or -errno. */
 int connection_open(struct server *server, int fd);
+/* Its next turn: handles what it has kept. */
+void connection_turn(struct connection *connection);
+/* Drops a client that has not taken a byte of its replies for `timeout_ms`. */
+void connection_sweep(struct connection *connection, uint64_t now_ms, uint64_t timeout_ms);
 /* Reads no more, sends what there is to say, and closes. */
 void connection_end(struct connection *connection);
 /* Drops the client at once; session, socket and struct go when nothing runs for it any more. */

@@ -123,6 +123,67 @@ static bool set_log(struct parse *parse)
 	return true;
 }
 
+static bool set_reply_timeout(struct parse *parse)
+{
+	int64_t *seconds = &parse->options->reply_timeout_seconds;
+
+	return (parse_number(parse->value, 10, seconds) && *seconds >= 1 && *seconds <= 86400) ||
+	       refuse(parse, "1 to 86400 seconds");
+}
+
+/* KEY=VALUE, from `text` on. */
+static bool parse_limit(struct parse *parse, const char *text, int *key, uint64_t *most)
+{
+	const char *value = strchr(text, '=');
+	char name[32] = "";
+	int64_t number;
+
+	if (value && (size_t)(value - text) < sizeof(name))
+		memcpy(name, text, (size_t)(value - text));
+	*key = limits_parse_key(name);
+	if (*key < 0)
+		return refuse(
+			parse,
+			"KEY=VALUE, with KEY one of sessions, tensors, device_bytes, requests, request_bytes, "
+			"segment_bytes");
+	if (!parse_number(value + 1, 10, &number) || number < 1)
+		return refuse(parse, "a limit is a number above 0");
+	*most = (uint64_t)number;
+	return true;
+}
+
+static bool set_limit(struct parse *parse)
+{
+	uint64_t most;
+	int key;
+
+	if (!parse_limit(parse, parse->value, &key, &most))
+		return false;
+	parse->options->limits[key] = most;
+	return true;
+}
+
+static bool set_limit_uid(struct parse *parse)
+{
+	struct options *options = parse->options;
+	struct options_own_limit *own = &options->own_limits[options->n_own_limits];
+	const char *limit = strchr(parse->value, ':');
+	char uid[16] = "";
+	int64_t number;
+
+	if (limit && (size_t)(limit - parse->value) < sizeof(uid))
+		memcpy(uid, parse->value, (size_t)(limit - parse->value));
+	if (!parse_number(uid, 10, &number) || number < 0 || number > UINT32_MAX)
+		return refuse(parse, "UID:KEY=VALUE");
+	if (options->n_own_limits == OPTIONS_OWN_LIMITS_MAX)
+		return refuse(parse, "no more than 64 of these are possible");
+	if (!parse_limit(parse, limit + 1, &own->key, &own->most))
+		return false;
+	own->uid = (uint32_t)number;
+	options->n_own_limits++;
+	return true;
+}
+
 static const struct row {
 	const char *name, *value;
 	bool (*set)(struct parse *parse);
@@ -140,6 +201,11 @@ static const struct row {
 	{"uninitialized", "POLICY", set_uninitialized,
 	 "refuse, warn, allow: what uses bytes that were never written"},
 	{"allow-unchecked-reuse", NULL, set_allow_unchecked, "tensors may be placed with --reuse unchecked"},
+	{"limit", "KEY=VALUE", set_limit,
+	 "what a uid may have: sessions, tensors, device_bytes, requests, request_bytes, segment_bytes"},
+	{"limit-uid", "UID:KEY=VALUE", set_limit_uid, "the same for one uid"},
+	{"reply-timeout", "SECONDS", set_reply_timeout,
+	 "after which a client that does not read its replies is dropped (30)"},
 	{"log", "LEVEL", set_log, "error, warning, info, debug"},
 	{"version", NULL, NULL, NULL},
 	{"help", NULL, NULL, NULL},
@@ -204,7 +270,7 @@ enum options_result options_parse(int argc, char **argv, struct options *options
 	struct parse parse = {.options = options, .error = error};
 	int index, found;
 
-	*options = (struct options){.fd = -1, .mode = 0666, .log = LOG_LEVEL_INFO};
+	*options = (struct options){.fd = -1, .mode = 0666, .log = LOG_LEVEL_INFO, .reply_timeout_seconds = 30};
 	npumem_geometry_default(&options->device.geometry);
 	for (unsigned i = 0; i < N_ROWS; i++)
 		table[i] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument, NULL, 0};

@@ -6,8 +6,16 @@
 
 #include "daemon/device/device.h"
 #include "daemon/server/log.h"
+#include "daemon/service/limits.h"
 
-enum { OPTIONS_PATH_BYTES = 108, OPTIONS_ERROR_BYTES = 256 };
+enum { OPTIONS_PATH_BYTES = 108, OPTIONS_ERROR_BYTES = 256, OPTIONS_OWN_LIMITS_MAX = 64 };
+
+/* A limit of one uid. */
+struct options_own_limit {
+	uint32_t uid;
+	int key;
+	uint64_t most;
+};
 
 struct options {
 	char socket[OPTIONS_PATH_BYTES]; /* empty with `fd` */
@@ -15,6 +23,10 @@ struct options {
 	mode_t mode;			 /* of the socket file */
 	struct device_options device;
 	enum log_level log;
+	int64_t reply_timeout_seconds;
+	uint64_t limits[LIMITS_N]; /* of every uid; 0: as limits_init has it */
+	struct options_own_limit own_limits[OPTIONS_OWN_LIMITS_MAX];
+	unsigned n_own_limits;
 };
 
 enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_BAD };

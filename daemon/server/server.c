@@ -10,11 +10,12 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/server/activate.h"
 
-enum { STOP_DEADLINE_MS = 2000 };
+enum { STOP_DEADLINE_MS = 2000, SESSIONS_MAX = 16384, FDS_APART = 64 };
 
 /* ---- connections ---- */
 
@@ -26,15 +27,72 @@ static void on_taken(void *ctx, int fd)
 		log_line(LOG_LEVEL_WARNING, "cannot serve a connection: %s", uv_strerror(status));
 }
 
+static void close_timers(struct server *server)
+{
+	uv_close((uv_handle_t *)&server->deadline, NULL);
+	uv_close((uv_handle_t *)&server->sweep, NULL);
+	uv_close((uv_handle_t *)&server->turns, NULL);
+}
+
 void server_closed_one(struct server *server)
 {
 	if (server->connections)
 		return;
 	/* A daemon of one connection has nothing left to do; one that goes down was waiting for this. */
 	if (server->is_stopping)
-		uv_close((uv_handle_t *)&server->deadline, NULL);
+		close_timers(server);
 	else if (server->options->fd >= 0)
 		server_stop(server);
+}
+
+/* ---- turns ---- */
+
+static void on_turn(uv_idle_t *idle)
+{
+	struct server *server = idle->data;
+	struct connection *connection = server->ready;
+
+	/* One of them, then whoever has become readable: what it leaves over goes to the end of the line. */
+	if (connection) {
+		server_remove_ready(server, connection);
+		connection_turn(connection);
+	}
+	if (!server->ready)
+		uv_idle_stop(idle);
+}
+
+void server_add_ready(struct server *server, struct connection *connection)
+{
+	struct connection **at = &server->ready;
+
+	while (*at && *at != connection)
+		at = &(*at)->next_ready;
+	if (*at)
+		return;
+	*at = connection;
+	connection->next_ready = NULL;
+	uv_idle_start(&server->turns, on_turn);
+}
+
+void server_remove_ready(struct server *server, struct connection *connection)
+{
+	struct connection **at = &server->ready;
+
+	while (*at && *at != connection)
+		at = &(*at)->next_ready;
+	if (*at)
+		*at = connection->next_ready;
+}
+
+static void on_sweep(uv_timer_t *timer)
+{
+	struct server *server = timer->data;
+	uint64_t timeout_ms = (uint64_t)server->options->reply_timeout_seconds * 1000;
+
+	for (struct connection *connection = server->connections, *next; connection; connection = next) {
+		next = connection->next;
+		connection_sweep(connection, uv_now(&server->loop), timeout_ms);
+	}
 }
 
 /* ---- the end ---- */
@@ -64,7 +122,7 @@ void server_stop(struct server *server)
 	uv_close((uv_handle_t *)&server->terminate, NULL);
 	uv_close((uv_handle_t *)&server->interrupt, NULL);
 	if (!server->connections) {
-		uv_close((uv_handle_t *)&server->deadline, NULL);
+		close_timers(server);
 		return;
 	}
 	uv_timer_start(&server->deadline, on_deadline, STOP_DEADLINE_MS, 0);
@@ -90,6 +148,37 @@ static int fail(char *error, const char *what, int status)
 	return status;
 }
 
+/* As many sessions as there are fds for, with some left for the daemon's own and for shared memory on its way. */
+static uint64_t most_sessions(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return 0;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > SESSIONS_MAX)
+		return SESSIONS_MAX;
+	return limit.rlim_cur > 2 * FDS_APART ? limit.rlim_cur - FDS_APART : limit.rlim_cur / 2;
+}
+
+static int set_limits(struct server *server)
+{
+	struct limits_table *table = &server->service.limits;
+	const struct options *options = server->options;
+
+	table->sessions = most_sessions();
+	for (int key = 0; key < LIMITS_N; key++)
+		if (options->limits[key])
+			table->ordinary.most[key] = options->limits[key];
+	for (unsigned i = 0; i < options->n_own_limits; i++)
+		if (limits_set_own(table, options->own_limits[i].uid, (enum limits_key)options->own_limits[i].key,
+				   options->own_limits[i].most))
+			return -ENOMEM;
+	return 0;
+}
+
 static int open_device(struct server *server, char *error)
 {
 	const struct device_options *options = &server->options->device;
@@ -108,6 +197,8 @@ static int open_device(struct server *server, char *error)
 		return fail(error, "cannot make the device", UV_ENOMEM);
 	if (service_init(&server->service, server->device, server->heap, geteuid(), seed))
 		return fail(error, "cannot make the service", UV_ENOMEM);
+	if (set_limits(server))
+		return fail(error, "cannot set the limits", UV_ENOMEM);
 	rpc_init(&server->rpc, &server->service, server->heap);
 	workers_init(&server->workers, &server->loop, server->heap);
 	server->rpc.executor = workers_executor(&server->workers);
@@ -185,10 +276,18 @@ static int open_loop(struct server *server, char *error)
 	int status = uv_timer_init(&server->loop, &server->deadline);
 
 	if (!status)
+		status = uv_timer_init(&server->loop, &server->sweep);
+	if (!status)
+		status = uv_idle_init(&server->loop, &server->turns);
+
+	if (!status)
 		status = uv_signal_init(&server->loop, &server->terminate);
 	if (!status)
 		status = uv_signal_init(&server->loop, &server->interrupt);
 	server->terminate.data = server->interrupt.data = server->deadline.data = server;
+	server->sweep.data = server->turns.data = server;
+	if (!status)
+		status = uv_timer_start(&server->sweep, on_sweep, 1000, 1000);
 	if (!status)
 		status = uv_signal_start(&server->terminate, on_signal, SIGTERM);
 	if (!status)

@@ -29,7 +29,10 @@ struct server {
 	struct notify notify;
 	uv_signal_t terminate, interrupt;
 	uv_timer_t deadline; /* for clients that do not read, while the daemon is going down */
+	uv_timer_t sweep; /* looks for clients that do not read */
+	uv_idle_t turns;  /* runs while connections have requests for another turn */
 	struct connection *connections;
+	struct connection *ready; /* those, the next first */
 	bool is_stopping;
 	/* Used by one connection at a time, so that an idle one costs nothing. */
 	struct buffer spare;
@@ -41,6 +44,10 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES]);
 
 /* Takes no more requests, lets each connection send what it has, and ends the loop. */
 void server_stop(struct server *server);
+
+/* A connection has handled its share of requests and has more: it gets another turn after the others. */
+void server_add_ready(struct server *server, struct connection *connection);
+void server_remove_ready(struct server *server, struct connection *connection);
 
 /* Told by a connection that it is no longer one of `connections`. */
 void server_closed_one(struct server *server);

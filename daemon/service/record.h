@@ -9,6 +9,7 @@
 #include "daemon/device/tensor.h"
 
 struct session;
+struct limits_user;
 
 /* What another uid may do with a tensor. */
 enum record_access { RECORD_NONE, RECORD_READ, RECORD_WRITE };
@@ -27,6 +28,8 @@ struct record {
 	struct tensor *tensor;
 	struct session *session;    /* an anonymous tensor's, whose end is its own; NULL: it has a name */
 	uint32_t uid;		    /* the owner's */
+	struct limits_user *user;   /* whom it is charged to */
+	uint64_t charge;	    /* device bytes */
 	bool marked;		    /* during one request: already met */
 	struct record *next, *prev; /* of the same session */
 	struct record *next_name;   /* in the same bucket of names */

@@ -18,7 +18,7 @@ static int check_limits(const struct session *session, uint64_t bytes, struct np
 					"%" PRIu64 " bytes more of system memory than the session's %" PRIu64
 					" would pass its limit of %" PRIu64,
 					bytes, total, SEGMENTS_BYTES_MAX);
-	return 0;
+	return limits_check(&session->service->limits, session->user, LIMITS_SEGMENT_BYTES, bytes, error);
 }
 
 int segments_share(struct session *session, struct segment **out, struct npumem_error *error)
@@ -44,6 +44,7 @@ int segments_share(struct session *session, struct segment **out, struct npumem_
 		heap_free(session->service->heap, segment);
 		return status;
 	}
+	limits_charge(&session->service->limits, session->user, LIMITS_SEGMENT_BYTES, segment->memory.bytes);
 	segment->id = ++session->last_segment;
 	segment->next = session->segments;
 	session->segments = segment;
@@ -73,6 +74,7 @@ static void drop(struct session *session, struct segment **at)
 	struct segment *segment = *at;
 
 	*at = segment->next;
+	limits_give_back(&session->service->limits, session->user, LIMITS_SEGMENT_BYTES, segment->memory.bytes);
 	session->segments_source->release(session->segments_source->ctx, &segment->memory);
 	heap_free(session->service->heap, segment);
 }

@@ -12,6 +12,7 @@ int service_init(struct service *service, struct device *device, const struct he
 		 uint64_t seed)
 {
 	*service = (struct service){.device = device, .heap = heap, .uid = uid};
+	limits_init(&service->limits, heap, uid);
 	record_pool_init(&service->records, heap);
 	order_init(&service->order, &device_options(device)->geometry);
 	return names_init(&service->names, heap, seed);
@@ -28,6 +29,7 @@ void service_deinit(struct service *service)
 	assert(!service->names.n);
 	names_deinit(&service->names);
 	record_pool_deinit(&service->records);
+	limits_deinit(&service->limits);
 }
 
 void service_adopt(struct service *service, struct session *session, struct record *record, struct tensor *tensor)
@@ -69,6 +71,9 @@ static void forget(void *ctx, struct tensor *tensor)
 		names_remove(&release->service->names, record);
 	}
 	tensor->owner = NULL;
+	limits_give_back(&release->service->limits, record->user, LIMITS_TENSORS, 1);
+	limits_give_back(&release->service->limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
+	limits_drop(&release->service->limits, record->user);
 	order_tensors_changed(&release->service->order);
 	record->next_spare = NULL; /* its caller may have it in a chain of live ones */
 	record_give(&release->service->records, record);

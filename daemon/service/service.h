@@ -4,6 +4,7 @@
 #define SERVICE_SERVICE_H
 
 #include "daemon/device/device.h"
+#include "daemon/service/limits.h"
 #include "daemon/service/names.h"
 #include "daemon/service/order.h"
 #include "daemon/service/record.h"
@@ -12,6 +13,7 @@ struct service {
 	struct device *device;
 	const struct heap *heap;
 	uint32_t uid; /* the daemon's own: it and root may administer everything */
+	struct limits_table limits;
 	struct names names;
 	struct order order; /* of everything that does not happen at once */
 	struct record_pool records;

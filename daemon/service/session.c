@@ -4,17 +4,31 @@
 
 #include "daemon/service/segments.h"
 
-void session_init(struct session *session, struct service *service, uint32_t uid, pid_t pid)
+int session_init(struct session *session, struct service *service, uint32_t uid, pid_t pid,
+		 struct npumem_error *error)
 {
+	struct limits_user *user = limits_take(&service->limits, uid);
+	int status;
+
+	if (!user)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+	status = limits_check(&service->limits, user, LIMITS_SESSIONS, 1, error);
+	if (status) {
+		limits_drop(&service->limits, user);
+		return status;
+	}
+	limits_charge(&service->limits, user, LIMITS_SESSIONS, 1);
 	*session = (struct session){.service = service,
 				    .id = ++service->last_session,
 				    .uid = uid,
+				    .user = user,
 				    .pid = pid,
 				    .next = service->sessions};
 	if (session->next)
 		session->next->prev = session;
 	service->sessions = session;
 	service->n_sessions++;
+	return 0;
 }
 
 void session_deinit(struct session *session)
@@ -32,4 +46,6 @@ void session_deinit(struct session *session)
 	if (session->next)
 		session->next->prev = session->prev;
 	service->n_sessions--;
+	limits_give_back(&service->limits, session->user, LIMITS_SESSIONS, 1);
+	limits_drop(&service->limits, session->user);
 }

@@ -25,6 +25,7 @@ struct session {
 	struct service *service;
 	uint64_t id; /* > 0; not given again while the daemon lives */
 	uint32_t uid;
+	struct limits_user *user;
 	pid_t pid; /* of the client, for people; 0 where it is not known */
 	struct record *anonymous;
 	struct segment *segments;
@@ -33,8 +34,9 @@ struct session {
 	struct session *next, *prev;
 };
 
-/* The caller owns the storage. */
-void session_init(struct session *session, struct service *service, uint32_t uid, pid_t pid);
+/* The caller owns the storage. 0; RESOURCE_EXHAUSTED (too many sessions, or no host memory). */
+int session_init(struct session *session, struct service *service, uint32_t uid, pid_t pid,
+		 struct npumem_error *error);
 /* Frees the session's anonymous tensors at once, with their views, also those that have names. */
 void session_deinit(struct session *session);
 

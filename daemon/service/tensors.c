@@ -44,9 +44,39 @@ static int check_free_names(const struct session *session, const char *const *na
 	return 0;
 }
 
+/* Views have no storage. */
+static uint64_t charge_of(const struct session *session, const struct tensor *tensor)
+{
+	const struct npumem_geometry *geometry = &device_options(session->service->device)->geometry;
+
+	return tensor->base ? 0 : (uint64_t)(tensor->place.bytes_per_npu * geometry->n_npus);
+}
+
+/* What was just allocated, against what the uid may have; where it is too much it goes again. */
+static int check_charges(struct session *session, struct tensor *const *tensors, unsigned n,
+			 struct npumem_error *error)
+{
+	uint64_t bytes = 0;
+	int status;
+
+	for (unsigned i = 0; i < n; i++)
+		bytes += charge_of(session, tensors[i]);
+	status = limits_check(&session->service->limits, session->user, LIMITS_DEVICE_BYTES, bytes, error);
+	for (unsigned i = 0; status && i < n; i++)
+		device_release(session->service->device, tensors[i], NULL, NULL);
+	return status;
+}
+
 static void adopt(struct session *session, struct record *record, const char *name, struct tensor *tensor)
 {
+	struct limits_table *limits = &session->service->limits;
+
 	record->uid = session->uid;
+	/* Its session has the user, so this takes no memory. */
+	record->user = limits_take(limits, session->uid);
+	record->charge = charge_of(session, tensor);
+	limits_charge(limits, record->user, LIMITS_TENSORS, 1);
+	limits_charge(limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
 	memcpy(record->name, name, strlen(name)); /* checked: it fits, and the rest is zero */
 	service_adopt(session->service, session, record, tensor);
 }
@@ -63,12 +93,16 @@ int tensors_alloc(struct session *session, const struct device_request *requests
 		return npumem_error_set(error, NPUMEM_INVALID, "%u tensors to allocate, which is not 1 to %d", n,
 					TENSORS_ALLOC_MAX);
 	status = check_free_names(session, names, n, error);
+	if (!status)
+		status = limits_check(&service->limits, session->user, LIMITS_TENSORS, n, error);
 	if (status)
 		return status;
 	records = record_take(&service->records, n);
 	if (!records)
 		return out_of_host_memory(error);
 	status = device_alloc(service->device, requests, n, tensors, &asker);
+	if (!status)
+		status = check_charges(session, tensors, n, error);
 	if (status) {
 		record_give(&service->records, records);
 		return status;
@@ -90,6 +124,8 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 	struct record *record;
 	int status = check_free_name(session, name, error);
 
+	if (!status)
+		status = limits_check(&service->limits, session->user, LIMITS_TENSORS, 1, error);
 	if (status)
 		return status;
 	record = record_take(&service->records, 1);
@@ -203,8 +239,9 @@ int tensors_grant(struct session *session, struct tensor *tensor, uint32_t uid, 
 		return 0;
 	}
 	if (i == RECORD_GRANTS_MAX)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "%s is granted to %d uids, the most that it can be",
-					record->name, RECORD_GRANTS_MAX);
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"%s is granted to %d uids, the most that it can be", record->name,
+					RECORD_GRANTS_MAX);
 	grants->to[i].uid = uid;
 	grants->to[i].access = access;
 	if (i == grants->n)

@@ -1,4 +1,3 @@
-/* Dimensions and axes by number. */
 #include "daemon/device/kernel_support/order_dims.h"
 
 const char *const order_dims_names[ORDER_DIMS] = {"n", "c", "h", "w"};

@@ -1,6 +1,3 @@
-/* The rules were measured on the vendor's model, which aborts where its own are broken, or answers with garbage (a
- * product of 16 bits, a maximum into another width). What the two disagree on by design: out has its own sign
- * here, where the vendor's ignores the one it was asked for. */
 #include "daemon/device/kernel_support/packed_check.h"
 
 #include <string.h>

@@ -24,9 +24,9 @@ static inline void talk_init_as(struct talk *talk, const struct device_options *
 		world_init(&talk->world);
 	talk->rpc = malloc(sizeof(*talk->rpc));
 	rpc_init(talk->rpc, &talk->world.service, &talk->world.heap);
-	session_init(&talk->session, &talk->world.service, 1001, 0);
-	session_init(&talk->neighbour, &talk->world.service, 1001, 0);
-	session_init(&talk->stranger, &talk->world.service, 1002, 0);
+	session_init(&talk->session, &talk->world.service, 1001, 0, NULL);
+	session_init(&talk->neighbour, &talk->world.service, 1001, 0, NULL);
+	session_init(&talk->stranger, &talk->world.service, 1002, 0, NULL);
 	buffer_init(&talk->out, &talk->world.heap);
 	talk->response = NULL;
 	talk->id = 0;

@@ -14,11 +14,11 @@ struct people {
 static void people_init(struct people *people)
 {
 	world_init(&people->world);
-	session_init(&people->alice, &people->world.service, 1001, 0);
-	session_init(&people->alice_again, &people->world.service, 1001, 0);
-	session_init(&people->bob, &people->world.service, 1002, 0);
-	session_init(&people->root, &people->world.service, 0, 0);
-	session_init(&people->owner, &people->world.service, 500, 0);
+	session_init(&people->alice, &people->world.service, 1001, 0, NULL);
+	session_init(&people->alice_again, &people->world.service, 1001, 0, NULL);
+	session_init(&people->bob, &people->world.service, 1002, 0, NULL);
+	session_init(&people->root, &people->world.service, 0, 0, NULL);
+	session_init(&people->owner, &people->world.service, 500, 0, NULL);
 	people->named = world_tensor(&people->world, &people->alice, "x");
 	people->anonymous = world_tensor(&people->world, &people->alice, "");
 }

@@ -8,8 +8,8 @@ START_TEST(the_end_of_a_session_frees_its_anonymous_tensors)
 	struct session one, two;
 
 	world_init(&world);
-	session_init(&one, &world.service, 1001, 1);
-	session_init(&two, &world.service, 1001, 2);
+	session_init(&one, &world.service, 1001, 1, NULL);
+	session_init(&two, &world.service, 1001, 2, NULL);
 	ck_assert_uint_ne(one.id, two.id);
 	ck_assert_uint_eq(world.service.n_sessions, 2);
 	world_tensor(&world, &one, "");
@@ -35,8 +35,8 @@ START_TEST(views_go_with_their_base_named_or_not)
 	struct tensor *base, *view;
 
 	world_init(&world);
-	session_init(&one, &world.service, 1001, 1);
-	session_init(&two, &world.service, 1001, 2);
+	session_init(&one, &world.service, 1001, 1, NULL);
+	session_init(&two, &world.service, 1001, 2, NULL);
 	base = world_tensor(&world, &one, "");
 	ck_assert_int_eq(tensors_view(&one, base, "named", &slice, NULL, &view, &world.error), 0);
 	ck_assert_int_eq(tensors_view(&one, base, "", &slice, NULL, &view, &world.error), 0);
@@ -63,7 +63,7 @@ START_TEST(sessions_may_end_in_any_order)
 
 	world_init(&world);
 	for (unsigned i = 0; i < 4; i++) {
-		session_init(&sessions[i], &world.service, 1000 + i, 0);
+		session_init(&sessions[i], &world.service, 1000 + i, 0, NULL);
 		world_tensor(&world, &sessions[i], "");
 	}
 	for (unsigned i = 0; i < 4; i++) {

@@ -12,7 +12,7 @@ struct bench {
 static void bench_init(struct bench *bench)
 {
 	world_init(&bench->world);
-	session_init(&bench->session, &bench->world.service, 1001, 0);
+	session_init(&bench->session, &bench->world.service, 1001, 0, NULL);
 }
 
 static void bench_deinit(struct bench *bench)
@@ -44,7 +44,7 @@ START_TEST(names_are_unique_per_uid)
 	ck_assert_int_eq(npumem_error_find(&bench.world.error, "tensor_index", -1), 2);
 	ck_assert_int_eq(alloc(&bench, twice, 3, tensors), NPUMEM_INVALID);
 	ck_assert_int_eq(world_n_tensors(&bench.world), 3);
-	session_init(&other, &bench.world.service, 1002, 0);
+	session_init(&other, &bench.world.service, 1002, 0, NULL);
 	world_tensor(&bench.world, &other, "a");
 	ck_assert_int_eq(world_n_tensors(&bench.world), 4);
 	session_deinit(&other);

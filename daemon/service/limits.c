@@ -1,0 +1,155 @@
+/* A list of the uids that have something: there are few of them, and a session looks its own up once. */
+#include "daemon/service/limits.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+
+static const char *const names[LIMITS_N] = {
+	[LIMITS_SESSIONS] = "sessions",		  [LIMITS_TENSORS] = "tensors",
+	[LIMITS_DEVICE_BYTES] = "device_bytes",	  [LIMITS_REQUESTS] = "requests",
+	[LIMITS_REQUEST_BYTES] = "request_bytes", [LIMITS_SEGMENT_BYTES] = "segment_bytes",
+};
+
+int limits_parse_key(const char *name)
+{
+	for (int key = 0; key < LIMITS_N; key++)
+		if (strcmp(names[key], name) == 0)
+			return key;
+	return -1;
+}
+
+const char *limits_name(enum limits_key key)
+{
+	return names[key];
+}
+
+void limits_init(struct limits_table *table, const struct heap *heap, uint32_t admin)
+{
+	*table = (struct limits_table){.heap = heap, .admin = admin};
+	/* The device is the first come's unless the daemon is told otherwise; the daemon's own memory is not. */
+	table->ordinary = (struct limits){.most = {
+						  [LIMITS_SESSIONS] = UINT64_MAX,
+						  [LIMITS_TENSORS] = 1 << 20,
+						  [LIMITS_DEVICE_BYTES] = UINT64_MAX,
+						  [LIMITS_REQUESTS] = 4096,
+						  [LIMITS_REQUEST_BYTES] = (uint64_t)256 << 20,
+						  [LIMITS_SEGMENT_BYTES] = (uint64_t)8 << 30,
+					  }};
+}
+
+void limits_deinit(struct limits_table *table)
+{
+	struct limits_user *user = table->users, *next;
+
+	for (; user; user = next) {
+		next = user->next;
+		assert(!user->n_refs);
+		heap_free(table->heap, user);
+	}
+	table->users = NULL;
+}
+
+static struct limits_user **find(struct limits_table *table, uint32_t uid)
+{
+	struct limits_user **at = &table->users;
+
+	while (*at && (*at)->uid != uid)
+		at = &(*at)->next;
+	return at;
+}
+
+static struct limits_user *find_or_add(struct limits_table *table, uint32_t uid)
+{
+	struct limits_user **at = find(table, uid);
+
+	if (!*at) {
+		*at = heap_zalloc(table->heap, 1, sizeof(**at));
+		if (*at)
+			(*at)->uid = uid;
+	}
+	return *at;
+}
+
+int limits_set_own(struct limits_table *table, uint32_t uid, enum limits_key key, uint64_t most)
+{
+	struct limits_user *user = find_or_add(table, uid);
+
+	if (!user)
+		return -ENOMEM;
+	if (!user->has_own)
+		user->own = table->ordinary;
+	user->has_own = true;
+	user->own.most[key] = most;
+	return 0;
+}
+
+struct limits_user *limits_take(struct limits_table *table, uint32_t uid)
+{
+	struct limits_user *user = find_or_add(table, uid);
+
+	if (user)
+		user->n_refs++;
+	return user;
+}
+
+void limits_drop(struct limits_table *table, struct limits_user *user)
+{
+	struct limits_user **at;
+
+	assert(user->n_refs);
+	if (--user->n_refs || user->has_own)
+		return;
+	for (int key = 0; key < LIMITS_N; key++)
+		assert(!user->now[key]);
+	at = find(table, user->uid);
+	*at = user->next;
+	heap_free(table->heap, user);
+}
+
+static uint64_t most_of(const struct limits_table *table, const struct limits_user *user, enum limits_key key)
+{
+	uint64_t most = user->has_own ? user->own.most[key] : table->ordinary.most[key];
+
+	if (key == LIMITS_SESSIONS && table->sessions && user->uid && user->uid != table->admin) {
+		uint64_t others = table->n_sessions - user->now[key];
+		uint64_t left = others < table->sessions ? table->sessions - others : 0;
+
+		if ((left + 1) / 2 < most)
+			most = (left + 1) / 2;
+	}
+	return most;
+}
+
+int limits_check(const struct limits_table *table, const struct limits_user *user, enum limits_key key,
+		 uint64_t more, struct npumem_error *error)
+{
+	uint64_t most = most_of(table, user, key), now = user->now[key];
+
+	if (now <= most && more <= most - now)
+		return 0;
+	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+			 "uid %" PRIu32 " has %" PRIu64 " %s, and %" PRIu64
+			 " more would pass its limit of %" PRIu64,
+			 user->uid, now, names[key], more, most);
+	npumem_error_text(error, "limit", names[key]);
+	npumem_error_number(error, "now", (int64_t)(now & INT64_MAX));
+	npumem_error_number(error, "more", (int64_t)(more & INT64_MAX));
+	npumem_error_number(error, "most", (int64_t)(most & INT64_MAX));
+	return NPUMEM_RESOURCE_EXHAUSTED;
+}
+
+void limits_charge(struct limits_table *table, struct limits_user *user, enum limits_key key, uint64_t n)
+{
+	user->now[key] += n;
+	if (key == LIMITS_SESSIONS)
+		table->n_sessions += n;
+}
+
+void limits_give_back(struct limits_table *table, struct limits_user *user, enum limits_key key, uint64_t n)
+{
+	assert(user->now[key] >= n);
+	user->now[key] -= n;
+	if (key == LIMITS_SESSIONS)
+		table->n_sessions -= n;
+}

@@ -1,0 +1,69 @@
+/* How much a uid may have, and how much each has now. A charge is counted where what it pays for begins, and given
+ * back where that ends; a limit is asked before. */
+#ifndef SERVICE_LIMITS_H
+#define SERVICE_LIMITS_H
+
+#include <npumem/types.h>
+
+#include "daemon/device/heap.h"
+
+enum limits_key {
+	LIMITS_SESSIONS,
+	LIMITS_TENSORS,
+	LIMITS_DEVICE_BYTES,  /* of footprints, on all NPUs */
+	LIMITS_REQUESTS,      /* that wait or run */
+	LIMITS_REQUEST_BYTES, /* of their messages and replies */
+	LIMITS_SEGMENT_BYTES, /* of shared system memory, with its fds' count bounded per session */
+	LIMITS_N,
+};
+
+/* What a uid may have of each. */
+struct limits {
+	uint64_t most[LIMITS_N];
+};
+
+/* A uid that has something, or whose limits are its own. */
+struct limits_user {
+	uint32_t uid;
+	uint64_t now[LIMITS_N];
+	unsigned n_refs;
+	bool has_own; /* limits given for this uid */
+	struct limits own;
+	struct limits_user *next;
+};
+
+struct limits_table {
+	const struct heap *heap;
+	struct limits ordinary; /* of uids without own ones */
+	uint32_t admin;		/* the daemon's uid: it and root share out sessions with nobody */
+	uint64_t sessions;	/* that the daemon can hold in all; 0: not known */
+	uint64_t n_sessions;
+	struct limits_user *users;
+};
+
+/* "sessions", "device_bytes", …; -1 for none. */
+int limits_parse_key(const char *name);
+const char *limits_name(enum limits_key key);
+
+/* `admin`: the daemon's own uid. */
+void limits_init(struct limits_table *table, const struct heap *heap, uint32_t admin);
+/* Nobody has anything any more. */
+void limits_deinit(struct limits_table *table);
+
+/* Gives a uid limits of its own, beginning with the ordinary ones. 0 or -ENOMEM. */
+int limits_set_own(struct limits_table *table, uint32_t uid, enum limits_key key, uint64_t most);
+
+/* The user of a uid, for one more of whatever holds it; limits_drop gives it back. NULL without memory. */
+struct limits_user *limits_take(struct limits_table *table, uint32_t uid);
+void limits_drop(struct limits_table *table, struct limits_user *user);
+
+/* Whether `more` of a key would be within the user's limit. 0; RESOURCE_EXHAUSTED naming key, what there is and
+ * the limit. Sessions: no uid but the admins' may take more than half of what the others have left, so that
+ * newcomers always find some. */
+int limits_check(const struct limits_table *table, const struct limits_user *user, enum limits_key key,
+		 uint64_t more, struct npumem_error *error);
+
+void limits_charge(struct limits_table *table, struct limits_user *user, enum limits_key key, uint64_t n);
+void limits_give_back(struct limits_table *table, struct limits_user *user, enum limits_key key, uint64_t n);
+
+#endif

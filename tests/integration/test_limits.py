@@ -1,0 +1,233 @@
+"""What a uid may have, and what one client's abuse leaves of the service for another."""
+
+import fcntl
+import os
+import resource
+import signal
+import socket
+import statistics
+import time
+import unittest
+
+from support import Client, HungUp, TestCase, dims, frame, pb, run_as, wait_for
+
+ALICE, BOB = 12001, 12002
+
+
+class Limits(TestCase):
+    options = (
+        "--limit", "tensors=5", "--limit", "device_bytes=1000000", "--limit-uid", f"{BOB}:tensors=2",
+        "--limit", "segment_bytes=8192", "--limit-uid", f"{BOB}:sessions=3",
+    )
+
+    def as_uid(self, uid, function):
+        def child():
+            with Client(self.daemon.path) as client:
+                function(client)
+            return "well"
+
+        self.assertEqual(run_as(uid, child), "well")
+
+    def refused(self, client, words, **call):
+        before = client.stat()
+        response = client.ask(**call)
+        assert response.status == pb.RESOURCE_EXHAUSTED and words in response.message, response
+        assert client.stat() == before
+
+    def allocation(self, n=1, w=16):
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 8, 1, w))
+        return pb.AllocRequest(tensors=[pb.Allocation(spec=spec)] * n)
+
+    def test_tensors_and_bytes(self):
+        def alice(client):
+            client.call(alloc=self.allocation(3))
+            self.refused(client, f"uid {ALICE} has 3 tensors, and 3 more would pass its limit of 5", alloc=self.allocation(3))
+            base = client.call(alloc=self.allocation(1)).allocated.tensors[0]
+            client.call(view=pb.ViewRequest(tensor=pb.Ref(handle=base.handle), to=dims(1, 4, 1, 16)))
+            view = pb.ViewRequest(tensor=pb.Ref(handle=base.handle), to=dims(1, 4, 1, 16))
+            self.refused(client, "has 5 tensors", view=view)
+            client.call(free=pb.FreeRequest(tensors=[pb.Ref(handle=base.handle)]))
+            self.refused(client, "device_bytes", alloc=self.allocation(1, 20000))
+            client.call(alloc=self.allocation(2))
+
+        def bob(client):
+            client.call(alloc=self.allocation(2))
+            self.refused(client, f"uid {BOB} has 2 tensors, and 1 more would pass its limit of 2", alloc=self.allocation(1))
+
+        self.as_uid(ALICE, alice)
+        self.as_uid(BOB, bob)
+        # A session's end gives everything back.
+        self.as_uid(ALICE, lambda client: client.call(alloc=self.allocation(5)))
+
+    def test_segments(self):
+        def alice(client):
+            for n, status in ((4096, pb.OK), (8192, pb.RESOURCE_EXHAUSTED), (4096, pb.OK), (4096, pb.RESOURCE_EXHAUSTED)):
+                fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+                os.ftruncate(fd, n)
+                fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+                client.id += 1
+                socket.send_fds(client.sock, [frame(pb.Request(id=client.id, share=pb.ShareRequest()))], [fd])
+                response = client.receive()
+                assert response.status == status, response
+                os.close(fd)
+
+        self.as_uid(ALICE, alice)
+
+    def test_sessions(self):
+        def bob(client):
+            others = [Client(self.daemon.path) for _ in range(2)]
+            for other in others:
+                other.stat()
+            late = Client(self.daemon.path)
+            response = late.receive()
+            assert response.id == 0 and response.status == pb.RESOURCE_EXHAUSTED, response
+            assert "has 3 sessions" in response.message, response
+            others[0].close()
+            wait_for(lambda: Client(self.daemon.path).ask(stat=pb.StatRequest()).status == pb.OK)
+
+        self.as_uid(BOB, bob)
+
+
+class Silence(TestCase):
+    options = ("--reply-timeout", "1")
+
+    def test_a_client_that_never_reads_is_dropped(self):
+        with self.daemon.client() as client:
+            tensor = client.alloc(shape=(1, 64, 1, 20000))
+            client.call(fill=pb.FillRequest(tensor=pb.Ref(handle=tensor.handle), integer=1))
+            read = frame(pb.Request(id=1, read=pb.ReadRequest(tensor=pb.Ref(handle=tensor.handle))))
+            client.sock.sendall(read * 10)
+            with self.daemon.client() as other:
+                wait_for(lambda: other.stat().sessions == 1)
+                self.assertEqual(other.stat().tensors, 0)
+            self.assertIn(b"does not read its replies", self.daemon.output())
+
+    def test_a_slow_reader_is_not(self):
+        with self.daemon.client() as client:
+            tensor = client.alloc(shape=(1, 64, 1, 20000))
+            client.call(fill=pb.FillRequest(tensor=pb.Ref(handle=tensor.handle), integer=1))
+            client.send(read=pb.ReadRequest(tensor=pb.Ref(handle=tensor.handle)))
+            for _ in range(12):
+                client.buffer += client.sock.recv(100000)
+                time.sleep(0.2)
+            self.assertEqual(len(client.receive().done.data), 64 * 20000)
+
+
+def fork(uid, function):
+    """A child of another uid that runs until it is killed."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setgid(uid)
+        os.setuid(uid)
+        function()
+    finally:
+        os._exit(0)
+
+
+def polite(path, uid):
+    def run():
+        with Client(path) as client:
+            while True:
+                client.stat()
+
+    return fork(uid, run)
+
+
+def floods(path, uid):
+    def run():
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.connect(path)
+        data = frame(pb.Request(id=1, stat=pb.StatRequest())) * 2000
+        if os.fork() == 0:
+            while sock.recv(1 << 20):
+                pass
+            os._exit(0)
+        while True:
+            sock.sendall(data)
+
+    return fork(uid, run)
+
+
+def never_reads(path, uid):
+    def run():
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.connect(path)
+        while True:
+            sock.sendall(frame(pb.Request(id=1, list=pb.ListRequest())) * 1000)
+
+    return fork(uid, run)
+
+
+def drips(path, uid):
+    def run():
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.connect(path)
+        for byte in frame(pb.Request(id=1, stat=pb.StatRequest())) * 100:
+            sock.sendall(bytes([byte]))
+            time.sleep(1)
+
+    return fork(uid, run)
+
+
+def opens_many(path, uid):
+    def run():
+        socks = []
+        for _ in range(5000):
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                sock.connect(path)
+            except OSError:
+                sock.close()
+                time.sleep(0.01)
+                continue
+            socks.append(sock)
+        while True:
+            time.sleep(1)
+
+    return fork(uid, run)
+
+
+class Abuse(TestCase):
+    """A well-behaved client beside four abusive ones, as a ratio to the same beside four well-behaved ones."""
+
+    def preexec():  # pylint: disable=no-method-argument
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
+
+    preexec = staticmethod(preexec)
+
+    def rate(self, neighbours, seconds=0.4):
+        pids = [start(self.daemon.path, 13000 + i) for i, start in enumerate(neighbours)]
+        try:
+            time.sleep(0.5)
+
+            def measure():
+                with Client(self.daemon.path) as client:
+                    client.stat()
+                    end, n = time.monotonic() + seconds, 0
+                    while time.monotonic() < end:
+                        client.stat()
+                        n += 1
+                return str(n / seconds)
+
+            return float(run_as(ALICE, measure))
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+
+    def test_a_well_behaved_client_keeps_four_fifths(self):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8192, max(8192, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
+        ratios = []
+        for _ in range(5):
+            good = self.rate([polite] * 4)
+            bad = self.rate([floods, never_reads, drips, opens_many])
+            ratios.append(bad / good)
+        self.assert_alive()
+        print("with abusive neighbours / with well-behaved ones:", " ".join(f"{r:.2f}" for r in ratios))
+        self.assertGreaterEqual(statistics.median(ratios), 0.8)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+/* What a uid may have: each limit at its edge, limits of one's own, the share that newcomers find. */
+#include "daemon/service/limits.h"
+
+#include <check.h>
+
+static struct limits_table table;
+static struct npumem_error error;
+
+static void begin(void)
+{
+	limits_init(&table, &heap_libc, 500);
+}
+
+static int ask(struct limits_user *user, enum limits_key key, uint64_t more)
+{
+	npumem_error_clear(&error);
+	return limits_check(&table, user, key, more, &error);
+}
+
+START_TEST(limits_hold_at_their_edge)
+{
+	struct limits_user *user = limits_take(&table, 1001);
+	table.ordinary.most[LIMITS_TENSORS] = 10;
+	limits_charge(&table, user, LIMITS_TENSORS, 7);
+	ck_assert_int_eq(ask(user, LIMITS_TENSORS, 3), 0);
+	ck_assert_int_eq(ask(user, LIMITS_TENSORS, 4), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_str_eq(error.message, "uid 1001 has 7 tensors, and 4 more would pass its limit of 10");
+	ck_assert_int_eq(npumem_error_find(&error, "most", -1), 10);
+	ck_assert_int_eq(ask(user, LIMITS_TENSORS, UINT64_MAX), NPUMEM_RESOURCE_EXHAUSTED);
+	limits_give_back(&table, user, LIMITS_TENSORS, 7);
+	ck_assert_int_eq(ask(user, LIMITS_TENSORS, 10), 0);
+	limits_drop(&table, user);
+	ck_assert_ptr_null(table.users);
+	limits_deinit(&table);
+}
+END_TEST
+
+START_TEST(limits_of_ones_own)
+{
+	struct limits_user *one, *other;
+	table.ordinary.most[LIMITS_DEVICE_BYTES] = 1000;
+	ck_assert_int_eq(limits_set_own(&table, 1001, LIMITS_DEVICE_BYTES, 5), 0);
+	one = limits_take(&table, 1001);
+	other = limits_take(&table, 1002);
+	ck_assert_int_eq(ask(one, LIMITS_DEVICE_BYTES, 6), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(ask(one, LIMITS_DEVICE_BYTES, 5), 0);
+	ck_assert_int_eq(ask(other, LIMITS_DEVICE_BYTES, 6), 0);
+	limits_drop(&table, one);
+	limits_drop(&table, other);
+	one = limits_take(&table, 1001);
+	ck_assert_int_eq(ask(one, LIMITS_DEVICE_BYTES, 6), NPUMEM_RESOURCE_EXHAUSTED);
+	limits_drop(&table, one);
+	limits_deinit(&table);
+}
+END_TEST
+
+START_TEST(limits_leave_sessions_for_newcomers)
+{
+	/* Half of what was left, rounded up. */
+	static const uint64_t shares[] = {50, 25, 13, 6, 3, 2};
+	struct limits_user *users[6];
+	table.sessions = 100;
+	for (unsigned i = 0; i < 6; i++) {
+		uint64_t n = 0;
+		users[i] = limits_take(&table, 1001 + i);
+		while (!ask(users[i], LIMITS_SESSIONS, 1)) {
+			limits_charge(&table, users[i], LIMITS_SESSIONS, 1);
+			n++;
+		}
+		ck_assert_uint_eq(n, shares[i]);
+	}
+	struct limits_user *root = limits_take(&table, 0), *own = limits_take(&table, 500);
+	ck_assert_int_eq(ask(root, LIMITS_SESSIONS, 1), 0);
+	ck_assert_int_eq(ask(own, LIMITS_SESSIONS, 1), 0);
+	for (unsigned i = 0; i < 6; i++) {
+		limits_give_back(&table, users[i], LIMITS_SESSIONS, users[i]->now[LIMITS_SESSIONS]);
+		limits_drop(&table, users[i]);
+	}
+	limits_drop(&table, root);
+	limits_drop(&table, own);
+	ck_assert_uint_eq(table.n_sessions, 0);
+	limits_deinit(&table);
+}
+END_TEST
+
+START_TEST(limits_names)
+{
+	for (int key = 0; key < LIMITS_N; key++)
+		ck_assert_int_eq(limits_parse_key(limits_name((enum limits_key)key)), key);
+	ck_assert_int_eq(limits_parse_key(""), -1);
+	ck_assert_int_eq(limits_parse_key("session"), -1);
+	limits_deinit(&table);
+}
+END_TEST
+
+Suite *suite_limits(void)
+{
+	Suite *suite = suite_create("service/limits");
+	TCase *tcase = tcase_create("limits");
+	tcase_add_checked_fixture(tcase, begin, NULL);
+	tcase_add_test(tcase, limits_hold_at_their_edge);
+	tcase_add_test(tcase, limits_of_ones_own);
+	tcase_add_test(tcase, limits_leave_sessions_for_newcomers);
+	tcase_add_test(tcase, limits_names);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
