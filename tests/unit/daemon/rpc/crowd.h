@@ -83,10 +83,11 @@ static inline void crowd_drained(void *ctx)
 	session_deinit(&peer->session);
 }
 
-static inline int crowd_submit(void *ctx, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+static inline int crowd_submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)(void *arg), void *arg)
 {
 	struct crowd *crowd = ctx;
 
+	(void)uid;
 	if (crowd->no_threads)
 		return -ENOMEM;
 	ck_assert_uint_lt(crowd->n_tasks, TASKS_MAX);
@@ -136,7 +137,7 @@ static inline void crowd_init(struct crowd *crowd)
 		struct peer *peer = &crowd->peers[i];
 
 		peer->crowd = crowd;
-		session_init(&peer->session, &crowd->world.service, 1001, 0);
+		session_init(&peer->session, &crowd->world.service, 1001, 0, NULL);
 		peer->rpc = (struct rpc_peer){.session = &peer->session,
 					      .deliver = crowd_deliver,
 					      .drained = crowd_drained,
