@@ -70,4 +70,6 @@ void packed_store(struct packed_blocks *b)
 	b->call->counts.saturated +=
 		requantize_row32(&b->requantize, b->values, b->n, out + b->first * b->requantize.bytes);
 	b->first += b->n;
+	if (!kernel_step(b->call, b->n))
+		b->end = b->first;
 }

@@ -36,7 +36,7 @@ struct packed_blocks {
 
 /* Clears the call's counts. */
 void packed_begin(struct packed_blocks *b, struct kernel_call *call);
-/* Loads the next block; false when there is none. */
+/* Loads the next block; false when there is none, or no more is wanted. */
 bool packed_next(struct packed_blocks *b);
 /* Shifts, saturates and writes the block's values (used up), and counts what saturated. */
 void packed_store(struct packed_blocks *b);

@@ -133,9 +133,12 @@ void reduce_run(struct kernel_call *call, const struct reduce_rule *rule)
 			int64_t accumulators[REDUCE_BLOCK];
 			for (int64_t i = 0; i < n; i++)
 				accumulators[i] = rule->start;
-			for (int64_t folded = 0; folded < r.n_folded; folded++)
+			for (int64_t folded = 0; folded < r.n_folded; folded++) {
 				fold_elements(&r, accumulators, one ? 0 : 1, row_at(&r, kept, folded) + w,
 					      one ? r.extents[REDUCE_ROW] : n);
+				if (!kernel_step(call, folded == r.n_folded - 1 ? n : 0))
+					return;
+			}
 			if (rule->close)
 				rule->close(call, accumulators, n, r.terms);
 			call->counts.saturated += requantize_row64(&r.requantize, accumulators, n, out);

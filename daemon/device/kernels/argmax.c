@@ -56,15 +56,20 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	return (size_t)kernel_param(call, NPUMEM_PARAM_TOPK, 0, 1) * sizeof(struct order_best_entry);
 }
 
-static void offer_run(const struct kernel_operand *in, int64_t first, int64_t n, struct order_best *best)
+/* False where no more is wanted. */
+static bool offer_run(const struct kernel_call *call, int64_t first, int64_t n, struct order_best *best)
 {
+	const struct kernel_operand *in = operands_get(call, IN);
 	int64_t values[BLOCK];
 	for (int64_t i = 0; i < n; i += BLOCK) {
 		int64_t count = n - i < BLOCK ? n - i : BLOCK;
 		elements_load64(in->dtype, in->data, first + i, count, values);
 		for (int64_t k = 0; k < count; k++)
 			order_best_offer(best, values[k], first + i + k);
+		if (!kernel_step(call, 0))
+			return false;
 	}
+	return true;
 }
 
 static void run(struct kernel_call *call)
@@ -78,10 +83,12 @@ static void run(struct kernel_call *call)
 		struct order_best best;
 		order_best_init(&best, call->scratch, topk);
 		for (int64_t o = 0; o < span.outer; o++)
-			offer_run(in, (o * span.extent + a) * span.inner, span.inner, &best);
+			if (!offer_run(call, (o * span.extent + a) * span.inner, span.inner, &best))
+				return;
 		order_best_finish(&best);
 		for (int64_t k = 0; k < topk; k++)
 			*out++ = (int32_t)best.entries[k].index;
+		kernel_step(call, topk);
 	}
 }
 

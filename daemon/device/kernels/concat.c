@@ -69,6 +69,8 @@ static void run(struct kernel_call *call)
 			int64_t run_bytes = span.extent * span.inner * bytes;
 			memcpy(to, (const uint8_t *)in->operands[i].data + o * run_bytes, (size_t)run_bytes);
 			to += run_bytes;
+			if (!kernel_step(call, span.extent * span.inner))
+				return;
 		}
 }
 

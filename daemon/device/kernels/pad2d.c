@@ -91,6 +91,8 @@ static void run(struct kernel_call *call)
 			from += row_bytes;
 		}
 		to = fill(to, in->dtype, value, sides[BOTTOM] * out->shape.w);
+		if (!kernel_step(call, out->shape.h * out->shape.w))
+			return;
 	}
 }
 

@@ -93,12 +93,15 @@ static void run(struct kernel_call *call)
 	call->counts = (struct kernel_counts){.saturated = 0};
 	uint8_t *to = out->data;
 	for (int64_t n = 0; n < shape->n; n++)
-		for (int64_t c = 0; c < shape->c; c++)
+		for (int64_t c = 0; c < shape->c; c++) {
 			for (int64_t h = 0; h < shape->h; h++) {
 				int64_t at = n * step[from[0]] + c * step[from[1]] + h * step[from[2]];
 				copy_row(to, in->data, at, step[from[3]], shape->w, bytes);
 				to += shape->w * bytes;
 			}
+			if (!kernel_step(call, shape->h * shape->w))
+				return;
+		}
 }
 
 const struct kernel kernel_permute = {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "tests/unit/daemon/device/kernels/calls.h"
+#include "tests/unit/daemon/device/kernels/progress.h"
 
 enum { IN, OUT };
 enum { N, C, H, W, NONE = -1 };
@@ -96,6 +97,16 @@ START_TEST(ties_and_blocks)
 }
 END_TEST
 
+START_TEST(progress)
+{
+	static const int64_t s[4] = {2, 3, 4, 5};
+	struct calls c;
+	set_up(&c, NPUMEM_FX16, s, C, 4);
+	progress_check(&c, OUT, 0);
+	calls_free(&c);
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	static const int64_t s[4] = {2, 3, 4, 5};
@@ -141,6 +152,7 @@ Suite *suite_argmax(void)
 	TCase *tcase = tcase_create("argmax");
 	tcase_add_test(tcase, every_type_and_axis);
 	tcase_add_test(tcase, ties_and_blocks);
+	tcase_add_test(tcase, progress);
 	tcase_add_test(tcase, refusals);
 	suite_add_tcase(suite, tcase);
 	return suite;

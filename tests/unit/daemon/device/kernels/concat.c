@@ -1,5 +1,6 @@
 /* concat: one to five inputs along every axis, element by element, and its refusals. */
 #include "tests/unit/daemon/device/kernels/calls.h"
+#include "tests/unit/daemon/device/kernels/progress.h"
 
 enum { IN, OUT };
 
@@ -63,6 +64,19 @@ START_TEST(every_axis)
 }
 END_TEST
 
+START_TEST(progress)
+{
+	struct calls c;
+	calls_init(&c, NPUMEM_KERNEL_CONCAT);
+	calls_add(&c, "in", NPUMEM_FX8, 7, 2, 3, 4, 5);
+	calls_add(&c, "in", NPUMEM_FX8, 7, 2, 1, 4, 5);
+	calls_add(&c, "out", NPUMEM_FX8, 7, 2, 4, 4, 5);
+	calls_param(&c, NPUMEM_PARAM_AXIS, 1, 3, 0, 0, 0);
+	progress_check(&c, OUT, 60);
+	calls_free(&c);
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	struct calls c;
@@ -112,6 +126,7 @@ Suite *suite_concat(void)
 	Suite *suite = suite_create("device/kernels/concat");
 	TCase *tcase = tcase_create("concat");
 	tcase_add_test(tcase, every_axis);
+	tcase_add_test(tcase, progress);
 	tcase_add_test(tcase, refusals);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -1,5 +1,6 @@
 /* pad2d: paddings of zeros and of values on every side, for every type, and its refusals. */
 #include "tests/unit/daemon/device/kernels/calls.h"
+#include "tests/unit/daemon/device/kernels/progress.h"
 
 enum { IN, OUT };
 enum { TOP, BOTTOM, LEFT, RIGHT };
@@ -86,6 +87,15 @@ START_TEST(no_padding)
 }
 END_TEST
 
+START_TEST(progress)
+{
+	struct calls c;
+	set_up(&c, NPUMEM_FX8, (const int64_t[4]){1, 2, 3, 4}, false, 0);
+	progress_check(&c, OUT, 7 * 12);
+	calls_free(&c);
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	static const int64_t sides[4] = {1, 2, 3, 4};
@@ -149,6 +159,7 @@ Suite *suite_pad2d(void)
 	tcase_add_test(tcase, every_type);
 	tcase_add_test(tcase, fp32);
 	tcase_add_test(tcase, no_padding);
+	tcase_add_test(tcase, progress);
 	tcase_add_test(tcase, refusals);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -1,5 +1,6 @@
 /* permute: every permutation of four and of three dimensions, for every width of element, and its refusals. */
 #include "tests/unit/daemon/device/kernels/calls.h"
+#include "tests/unit/daemon/device/kernels/progress.h"
 
 enum { IN, OUT };
 
@@ -53,6 +54,18 @@ START_TEST(every_permutation)
 }
 END_TEST
 
+START_TEST(progress)
+{
+	struct calls c;
+	calls_init(&c, NPUMEM_KERNEL_PERMUTE);
+	calls_add(&c, "in", NPUMEM_FX8, 7, 2, 3, 4, 5);
+	calls_add(&c, "out", NPUMEM_FX8, 7, 2, 5, 3, 4);
+	calls_param(&c, NPUMEM_PARAM_PERM, 4, 0, 3, 1, 2);
+	progress_check(&c, OUT, 12);
+	calls_free(&c);
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	struct calls c;
@@ -91,6 +104,7 @@ Suite *suite_permute(void)
 	Suite *suite = suite_create("device/kernels/permute");
 	TCase *tcase = tcase_create("permute");
 	tcase_add_test(tcase, every_permutation);
+	tcase_add_test(tcase, progress);
 	tcase_add_test(tcase, refusals);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -1,5 +1,6 @@
 /* reduce_sum: every subset of axes against plain loops, the ends of its accumulators, and its refusals. */
 #include "tests/support/reduce_oracle.h"
+#include "tests/unit/daemon/device/kernels/progress.h"
 
 START_TEST(every_subset)
 {
@@ -35,6 +36,18 @@ START_TEST(wraps)
 }
 END_TEST
 
+START_TEST(progress)
+{
+	struct calls c;
+	calls_init(&c, NPUMEM_KERNEL_REDUCE_SUM);
+	calls_add(&c, "in", NPUMEM_FX8, 7, 2, 3, 4, 300);
+	calls_add(&c, "out", NPUMEM_FX8, 7, 2, 1, 4, 300);
+	calls_param(&c, NPUMEM_PARAM_AXES, 1, 2, 0, 0, 0);
+	progress_check(&c, REDUCE_ORACLE_OUT, 0); /* before the first of three rows is a result */
+	calls_free(&c);
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	reduce_oracle_refuses(NPUMEM_KERNEL_REDUCE_SUM);
@@ -47,6 +60,7 @@ Suite *suite_reduce_sum(void)
 	TCase *tcase = tcase_create("reduce_sum");
 	tcase_add_test(tcase, every_subset);
 	tcase_add_test(tcase, wraps);
+	tcase_add_test(tcase, progress);
 	tcase_add_test(tcase, refusals);
 	suite_add_tcase(suite, tcase);
 	return suite;
