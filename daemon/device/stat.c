@@ -105,9 +105,9 @@ static bool audit_neighbour(void *ctx, struct tensor *other)
 	if (meet_first(&audit->device->options.geometry, &audit->tensor->place, MEET_DATA, &other->place,
 		       MEET_DATA, &range))
 		audit->wrong = "a byte is data of two tensors";
-	if (!other->guest && !audit->tensor->guest &&
-	    meet_first(&audit->device->options.geometry, &audit->tensor->place, MEET_FOOTPRINT, &other->place,
-		       MEET_FOOTPRINT, &range))
+	else if (!other->guest && !audit->tensor->guest &&
+		 meet_first(&audit->device->options.geometry, &audit->tensor->place, MEET_FOOTPRINT, &other->place,
+			    MEET_FOOTPRINT, &range))
 		audit->wrong = "two footprints meet, and neither is a guest";
 	return !audit->wrong;
 }
