@@ -1,6 +1,7 @@
 /* Roles, parameters and extents of a question about a kernel. What they mean is the kernel's business. */
 #include "include/formulas/numeric_query.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,9 +78,7 @@ int numeric_query_add(const struct numeric_query *query, const struct npumem_num
 					"%s: an output would add up %" PRId64 " %s, more than %" PRId64,
 					query->question->kernel, n, weights ? "products" : "data",
 					NPUMEM_PRODUCTS_MAX);
-	if (sums->n == NPUMEM_SUMS_MAX)
-		return npumem_error_set(query->error, NPUMEM_INVALID, "%s: more than %d inputs",
-					query->question->kernel, NPUMEM_SUMS_MAX);
+	assert(sums->n < NPUMEM_SUMS_MAX); /* each has operands of its own */
 	sums->sums[sums->n++] = (struct numeric_sum){data, weights, bias, n};
 	return 0;
 }
@@ -124,10 +123,20 @@ static int check_operand(const struct numeric_query *query, const char *roles, u
 	return 0;
 }
 
+/* Values of an enumeration are counted from 1; 0 choices: any integer. */
+static int64_t n_choices(const struct npumem_param_row *row)
+{
+	int64_t n = row->choices[0] != 0;
+	for (const char *at = row->choices; *at; at++)
+		n += *at == ' ';
+	return n;
+}
+
 static int check_param(const struct numeric_query *query, const char *params, unsigned i)
 {
 	const struct npumem_param *given = &query->question->params[i];
 	const struct npumem_param_row *row = npumem_param_by_number(given->number);
+	int status = 0;
 	if (!row)
 		return npumem_error_set(query->error, NPUMEM_INVALID, "there is no parameter %d", given->number);
 	if (strcmp(row->name, "rounding") && !list_has(params, row->name))
@@ -138,15 +147,13 @@ static int check_param(const struct numeric_query *query, const char *params, un
 		return npumem_error_set(query->error, NPUMEM_INVALID, "%s: %s has %u values, not %u to %u",
 					query->question->kernel, row->name, given->n_values, row->least,
 					row->most);
-	for (unsigned v = 0; v < given->n_values && !strcmp(row->name, "rounding"); v++)
-		if (!npumem_rounding_name((int)numeric_query_param(query, row->name, v, 0)))
-			return numeric_query_within(query, row->name, given->values[v], NPUMEM_CONVERGENT,
-						    NPUMEM_NEAREST);
+	for (unsigned v = 0; v < given->n_values && n_choices(row) && !status; v++)
+		status = numeric_query_within(query, row->name, given->values[v], 1, n_choices(row));
 	for (unsigned other = 0; other < i; other++)
 		if (query->question->params[other].number == given->number)
 			return npumem_error_set(query->error, NPUMEM_INVALID, "%s: %s is given twice",
 						query->question->kernel, row->name);
-	return 0;
+	return status;
 }
 
 int numeric_query_check(const struct numeric_query *query, const char *roles, const char *params)

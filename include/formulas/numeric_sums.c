@@ -12,6 +12,7 @@
 #include "include/formulas/sizes.h"
 
 enum { GATES_LSTM = 4, GATES_GRU = 3 };
+enum { RULES_MLI2_0 = 1 }; /* the first of the parameter's choices */
 
 /* The window along one axis, with the parameters that the kernel takes; `d` is 0 for h, 1 for w. */
 static int read_axis(const struct numeric_query *query, unsigned d, int64_t in, int64_t kernel,
@@ -236,6 +237,10 @@ static int sums_cell(const struct numeric_query *query, int64_t gates)
 
 static int sums_lstm(const struct numeric_query *query)
 {
+	/* Those of mli1_1 change the format half-way through one accumulator. */
+	if (numeric_query_param(query, "rules", 0, RULES_MLI2_0) != RULES_MLI2_0)
+		return npumem_error_set(query->error, NPUMEM_INVALID, "%s: only rules=mli2_0 is planned",
+					query->question->kernel);
 	return sums_cell(query, GATES_LSTM);
 }
 
@@ -255,25 +260,31 @@ static int sums_avepool(const struct numeric_query *query)
 	return status ? status : numeric_query_add(query, in, NULL, NULL, taps);
 }
 
-/* Each dimension of out is that of in, or 1 where it was added up. */
+/* Without axes, along all of them. */
 static int sums_reduce(const struct numeric_query *query)
 {
 	static const char *const names[] = {"n of out", "c of out", "h of out", "w of out"};
-	const struct npumem_numeric_operand *in, *out;
+	const struct npumem_numeric_operand *in, *out = numeric_query_find(query, "out");
 	int status = numeric_query_need(query, "in", &in);
-	if (!status)
-		status = numeric_query_need(query, "out", &out);
 	if (status)
 		return status;
-	const int64_t from[] = {in->shape.n, in->shape.c, in->shape.h, in->shape.w};
-	const int64_t to[] = {out->shape.n, out->shape.c, out->shape.h, out->shape.w};
-	int64_t n = 1;
-	for (unsigned d = 0; d < 4 && !status; d++) {
-		if (to[d] != 1)
-			status = numeric_query_equal(query, names[d], to[d], "that of in", from[d]);
+	const int64_t extents[] = {in->shape.n, in->shape.c, in->shape.h, in->shape.w};
+	int64_t kept[] = {1, 1, 1, 1}, n = 1;
+	/* The parameter's choices are the dimensions, counted from 1. */
+	bool along[4], all = !numeric_query_param(query, "axes", 0, 0);
+	for (unsigned d = 0; d < 4; d++) {
+		along[d] = all;
+		for (unsigned i = 0; i < 4; i++)
+			along[d] |= numeric_query_param(query, "axes", i, 0) == d + 1;
+		if (along[d])
+			n = sizes_mul(n, extents[d]);
 		else
-			n = sizes_mul(n, from[d]);
+			kept[d] = extents[d];
 	}
+	const int64_t given[] = {out ? out->shape.n : 0, out ? out->shape.c : 0, out ? out->shape.h : 0,
+				 out ? out->shape.w : 0};
+	for (unsigned d = 0; d < 4 && given[0] && !status; d++)
+		status = numeric_query_equal(query, names[d], given[d], "that of in along axes", kept[d]);
 	return status ? status : numeric_query_add(query, in, NULL, NULL, n);
 }
 
@@ -295,8 +306,8 @@ static const struct kernel {
 	{"avepool", "in out", "kernel stride padding exact", true, true, sums_avepool},
 	{"reduce_sum", "in out", "axes", true, false, sums_reduce},
 	{"rnn_dense", "in* weights* bias out", "", true, false, sums_rnn_dense},
-	{"lstm_cell", "in prev_out weights_in weights_out bias cell_in cell_out out", "direction results act lut",
-	 false, false, sums_lstm},
+	{"lstm_cell", "in prev_out weights_in weights_out bias cell_in cell_out out",
+	 "direction results act lut rules", false, false, sums_lstm},
 	{"gru_cell", "in prev_out weights_in weights_out bias out", "direction results act lut", false, false,
 	 sums_gru},
 };

@@ -17,7 +17,7 @@ extern "C" {
 enum {
 	NPUMEM_FORMAT_BITS_MAX = 1023, /* of an operand's m and n, either sign */
 	NPUMEM_FORMAT_TEXT_BYTES = 48,
-	NPUMEM_SUMS_MAX = 16, /* of one kernel */
+	NPUMEM_SUMS_MAX = NPUMEM_OPERANDS_MAX / 2, /* of one kernel */
 	NPUMEM_PATTERN_BYTES = 200,
 	NPUMEM_ADVICE_BYTES = 320,
 };

@@ -235,8 +235,7 @@ const struct command numeric_command = {
 		 "Qm.n has m integer bits beside the sign and n fractional bits; Q.n leaves m to the type.\n"
 		 "advise takes what run takes, with shapes and formats in place of names: the shape (a\n"
 		 "matrix is ROWS,COLS), Q.n, and for weights sum=W, the largest sum of |weights| of one output\n"
-		 "as integers, each after a colon: weights=64,32,5,5:Q.15:sum=90000. reduce_sum takes out's "
-		 "shape.\n"
+		 "as integers, each after a colon: weights=64,32,5,5:Q.15:sum=90000.\n"
 		 "Kernels: conv2d, depthwise_conv2d, group_conv2d, transpose_conv2d, fully_connected, matmul,\n"
 		 "avepool, reduce_sum, rnn_dense, lstm_cell, gru_cell.",
 };

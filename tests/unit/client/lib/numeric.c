@@ -124,8 +124,8 @@ START_TEST(a_convolution)
 	answer(&peer, 1, NPUMEM__V1__NUMERIC__ANSWER_ADVICE, &advised.message);
 	ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, NULL), 0);
 	ck_assert_uint_eq(got.advice.n_sums, NPUMEM_SUMS_MAX);
-	ck_assert_int_eq(got.advice.sums[15].data_frac_bits, 10);
-	ck_assert_int_eq(got.advice.sums[15].weights_frac_bits, NPUMEM_ANY);
+	ck_assert_int_eq(got.advice.sums[NPUMEM_SUMS_MAX - 1].data_frac_bits, 10);
+	ck_assert_int_eq(got.advice.sums[NPUMEM_SUMS_MAX - 1].weights_frac_bits, NPUMEM_ANY);
 	ck_assert_uint_eq(strlen(got.advice.sums[0].data), NPUMEM_FIELD_KEY_BYTES - 1);
 	ck_assert(!got.advice.has_out);
 	Npumem__V1__Request *request = peer_request(&peer);

@@ -30,6 +30,8 @@ START_TEST(who_gives_up_how_much)
 		 "give up 2 bits: left from Q.15 to Q.14, right from Q.3 to Q.2"},
 		{NPUMEM_FX16, 0, "left=1,4096:11 right=4096,1:0", 4, 0,
 		 "give up 4 bits: left from Q.11 to Q.7; right has no more to give"},
+		{NPUMEM_FX16, 0, "left=1,4096:11 right=4096,1:1", 3, 1,
+		 "give up 4 bits: left from Q.11 to Q.8, right from Q.1 to Q.0; right has no more to give"},
 		{NPUMEM_FX16, 0, "left=1,4096:1 right=4096,1:12", 1, 3,
 		 "give up 4 bits: left from Q.1 to Q.0, right from Q.12 to Q.9; left has no more to give"},
 		{NPUMEM_FX16, 0, "left=1,4096:1 right=4096,1:2", 1, 2,
@@ -120,9 +122,15 @@ START_TEST(results_that_saturate)
 		{"matmul", "left=1,1:7 right=1,1:7 bias=:14 out=:6", false, 6},
 		/* A wrapped sum is at most the accumulator's: 2^31 - 1 in Q.14 is 131072. */
 		{"matmul", "left=1,200000:7 right=200000,1:7 out=:0", true, -1},
-		{"reduce_sum", "in=1,3,1,1:1 out=1,1,1,1:0", true, -1},
-		{"reduce_sum", "in=1,1,1,1:1 out=1,1,1,1:0", false, 1},
-		{"reduce_sum", "in=1,1,1,1:3 out=1,1,1,1:127", true, 3},
+		{"reduce_sum", "in=1,3,1,1:1 out=:0", true, -1},
+		{"reduce_sum", "in=1,1,1,1:1 out=:0", false, 1},
+		{"matmul", "left=1,300000:20 right=300000,1:20 out=:15", false, 15},
+		/* Ties: 127.496 and -128.5; and just past them. */
+		{"reduce_sum", "in=1,65792,1,1:16 out=:0", false, 0},
+		{"reduce_sum", "in=1,65792,1,1:16 out=:0 rounding=up", false, 0},
+		{"reduce_sum", "in=1,65792,1,1:16 out=:0 rounding=nearest", true, -1},
+		{"reduce_sum", "in=1,65793,1,1:16 out=:0", true, -1},
+		{"reduce_sum", "in=1,1,1,1:3 out=:127", true, 3},
 		/* An average stays within what it averages. */
 		{"avepool", "in=1,1,4,4:5 out=:5 kernel=4,4", false, 5},
 		{"avepool", "in=1,1,4,4:5 out=:6 kernel=4,4", true, 5},

@@ -132,6 +132,31 @@ START_TEST(requantized_values_stay_in_their_range)
 }
 END_TEST
 
+/* A bias that would have more frac_bits than data and weights loses them with theirs. */
+START_TEST(requantized_bias)
+{
+	for (int64_t bits = 0; bits <= 9; bits++) {
+		struct npumem_terms terms = {.data_dtype = NPUMEM_FX8,
+					     .weights_dtype = NPUMEM_FX8,
+					     .data_frac_bits = 7,
+					     .weights_frac_bits = 7,
+					     .has_bias = true,
+					     .bias_frac_bits = 12};
+		struct numeric_load load;
+		int64_t low = 0, high = 0, shift = 2 - bits;
+		numeric_bounds_load(&terms, bits / 2, bits - bits / 2, &load);
+		for (int mode = NPUMEM_CONVERGENT; mode <= NPUMEM_NEAREST; mode++)
+			for (int64_t value = INT8_MIN; value <= INT8_MAX; value++) {
+				int64_t to = shift < 0 ? rounded(value, -shift, mode) : value * (1 << shift);
+				low = to < low ? to : low;
+				high = to > high ? to : high;
+			}
+		ck_assert_int_eq(load.bias.low, low);
+		ck_assert_int_eq(load.bias.high, high);
+	}
+}
+END_TEST
+
 START_TEST(requantized_weights_add_up_to_no_more)
 {
 	uint32_t seed = 1;
@@ -152,7 +177,10 @@ START_TEST(requantized_weights_add_up_to_no_more)
 			continue;
 		numeric_bounds_load(&terms, 0, bits, &load);
 		ck_assert_int_ge(load.weights_sum, after);
-		ck_assert_int_le(load.weights_sum, n * load.weights.high);
+		/* Not more than the largest weights either. */
+		terms.weights_sum = n * 128;
+		numeric_bounds_load(&terms, 0, bits, &load);
+		ck_assert_int_eq(load.weights_sum, n * load.weights.high);
 	}
 }
 END_TEST
@@ -390,6 +418,7 @@ Suite *suite_numeric_bounds(void)
 	tcase_add_test(tcase, extremes_of_all_small_operands);
 	tcase_add_test(tcase, safe_counts_of_small_accumulators);
 	tcase_add_test(tcase, requantized_values_stay_in_their_range);
+	tcase_add_test(tcase, requantized_bias);
 	tcase_add_test(tcase, requantized_weights_add_up_to_no_more);
 	tcase_add_test(tcase, one_more_breaks);
 	tcase_add_test(tcase, plain_sums);

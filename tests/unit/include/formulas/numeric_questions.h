@@ -46,7 +46,7 @@ static inline void questions_word(struct questions *to, const char *word)
 static inline const struct npumem_advise *questions_read(struct questions *to, const char *kernel, int data,
 							 int weights, const char *words)
 {
-	char text[512];
+	char text[600];
 	snprintf(text, sizeof(text), "%s", words);
 	*to = (struct questions){.advise = {.kernel = kernel, .data_dtype = data, .weights_dtype = weights}};
 	to->advise.operands = to->operands;
