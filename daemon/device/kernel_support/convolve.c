@@ -120,6 +120,8 @@ void convolve_run(struct kernel_call *call, int64_t groups)
 				add_taps(&c, n, o, y);
 				weighted_finish_channel(&c.weighted, c.sums, w->out, o, out, counts);
 				out += w->out * c.weighted.data_bytes;
+				if (!kernel_step(call, w->out))
+					return;
 			}
 			counts->macs += macs;
 		}

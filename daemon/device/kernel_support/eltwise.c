@@ -49,6 +49,8 @@ static void load(const struct kernel_operand *operand, int64_t first, int64_t n,
 
 bool eltwise_next(struct eltwise *e)
 {
+	if (e->n && !kernel_step(e->call, e->n))
+		return false;
 	e->first += e->n;
 	e->n = e->end - e->first < ELTWISE_BLOCK ? e->end - e->first : ELTWISE_BLOCK;
 	if (e->n == 0)

@@ -32,6 +32,8 @@ void product_run(struct kernel_call *call, const struct weighted_roles *roles, i
 					weighted_element(data, weighted.data_bytes, r * terms + k), count);
 			weighted_finish_channels(&weighted, call->scratch, count, m,
 						 out + (r * columns + m) * weighted.data_bytes, &call->counts);
+			if (!kernel_step(call, count))
+				return;
 		}
 	}
 }

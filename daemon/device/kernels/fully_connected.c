@@ -53,6 +53,8 @@ static void run(struct kernel_call *call)
 			weighted_finish_channels(&weighted, call->scratch, count, m,
 						 (uint8_t *)out->data + (n * outputs + m) * weighted.data_bytes,
 						 &call->counts);
+			if (!kernel_step(call, count))
+				return;
 		}
 	}
 }

@@ -86,6 +86,8 @@ static void run(struct kernel_call *call)
 			windows(&window.w, maxima, results);
 			call->counts.saturated += requantize_row32(&requantize, results, window.w.out, to);
 			to += window.w.out * requantize.bytes;
+			if (!kernel_step(call, window.w.out))
+				return;
 		}
 	}
 }

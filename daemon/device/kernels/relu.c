@@ -31,6 +31,8 @@ static void run(struct kernel_call *call)
 		int32_t values[BLOCK];
 		elements_load32(in->dtype, in->data, i, count, values);
 		requantize_row32(&requantize, values, count, (uint8_t *)out->data + i * requantize.bytes);
+		if (!kernel_step(call, count))
+			return;
 	}
 }
 
