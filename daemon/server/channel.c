@@ -1,6 +1,7 @@
 #include "daemon/server/channel.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ int channel_open(struct channel *channel, uv_loop_t *loop, int fd,
 	}
 	channel->poll.data = channel;
 	channel->fd = fd;
-	channel->events = 0;
+	channel->events = -1;
 	channel->ready = ready;
 	channel->n_fds = 0;
 	return 0;
@@ -55,7 +56,22 @@ int channel_watch(struct channel *channel, bool readable, bool writable)
 	if (events == channel->events)
 		return 0;
 	channel->events = events;
-	return events ? uv_poll_start(&channel->poll, events, on_poll) : uv_poll_stop(&channel->poll);
+	/* epoll tells a hang-up whatever else is asked, libuv only along with something that was: out-of-band data
+	 * is what no client of ours sends. */
+	return uv_poll_start(&channel->poll, events | UV_PRIORITIZED, on_poll);
+}
+
+void channel_ignore(struct channel *channel)
+{
+	channel->events = -1;
+	uv_poll_stop(&channel->poll);
+}
+
+bool channel_is_gone(const struct channel *channel)
+{
+	struct pollfd poll_fd = {.fd = channel->fd, .events = POLLPRI};
+
+	return poll(&poll_fd, 1, 0) > 0;
 }
 
 static void keep_fds(struct channel *channel, struct msghdr *message)

@@ -1,6 +1,6 @@
 /* A connected Unix stream socket on the loop: bytes both ways, and the fds that come with them.
- * Not a uv_pipe_t, because libuv only hands out received fds that it knows as streams, and a memfd is none (libuv issue
- * 1587): here recvmsg is ours and the loop only tells when. */
+ * Not a uv_pipe_t, because libuv only hands out received fds that it knows as streams, and a memfd is none (libuv
+ * issue 1587): here recvmsg is ours and the loop only tells when. */
 #ifndef SERVER_CHANNEL_H
 #define SERVER_CHANNEL_H
 
@@ -13,7 +13,7 @@ enum { CHANNEL_FDS_MAX = 16 }; /* that wait for their frame; more than that are 
 struct channel {
 	uv_poll_t poll;
 	int fd;
-	int events;
+	int events; /* asked for; -1: not even whether the client is gone */
 	void (*ready)(struct channel *channel, bool readable, bool writable);
 	void (*closed)(struct channel *channel);
 	int fds[CHANNEL_FDS_MAX];
@@ -26,8 +26,15 @@ int channel_open(struct channel *channel, uv_loop_t *loop, int fd,
 /* `closed` is called from the loop; the storage is the caller's again then. */
 void channel_close(struct channel *channel, void (*closed)(struct channel *channel));
 
-/* What `ready` is to be told. 0 or -errno. */
+/* What `ready` is to be told; from then on it is also called, with neither, when the client is gone. 0 or -errno.
+ */
 int channel_watch(struct channel *channel, bool readable, bool writable);
+
+/* `ready` is told nothing any more. */
+void channel_ignore(struct channel *channel);
+
+/* True where the client has closed the socket, and not only said that it sends no more. */
+bool channel_is_gone(const struct channel *channel);
 
 /* Bytes, 0 at the end, -EAGAIN, or -errno; fds that came with them are kept. */
 ssize_t channel_receive(struct channel *channel, void *to, size_t bytes);

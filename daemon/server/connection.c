@@ -65,7 +65,7 @@ void connection_close(struct connection *connection)
 	if (connection->is_closed)
 		return;
 	connection->is_closed = true;
-	channel_watch(&connection->channel, false, false);
+	channel_ignore(&connection->channel);
 	rpc_peer_close(&connection->server->rpc, &connection->peer);
 }
 
@@ -349,8 +349,12 @@ static void receive(struct connection *connection)
 		connection_close(connection);
 		return;
 	}
+	if (n == 0 && channel_is_gone(&connection->channel)) {
+		connection_close(connection);
+		return;
+	}
 	if (n == 0)
-		/* The client may have shut down only its own half: it still gets its answers. */
+		/* The client has shut down only its own half: it still gets its answers. */
 		connection->is_ending = true;
 	else
 		take_bytes(connection, to, (size_t)n);
@@ -362,6 +366,10 @@ static void on_ready(struct channel *channel, bool readable, bool writable)
 {
 	struct connection *connection = (struct connection *)channel;
 
+	if (!readable && channel_is_gone(channel)) {
+		connection_close(connection);
+		return;
+	}
 	if (writable && !connection->is_closed)
 		work(connection);
 	if (readable && !connection->is_closed && !connection->is_paused && !connection->is_ending)
