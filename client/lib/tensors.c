@@ -34,7 +34,7 @@ enum { TENSORS_ON_STACK = 8 };
 
 /* Builds the request in `asked` and `list`, and sends it the one way or the other. */
 static int alloc_request(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
-			 struct asked *asked, Npumem__V1__Allocation **list, struct call *call,
+			 uint32_t wait_ms, struct asked *asked, Npumem__V1__Allocation **list, struct call *call,
 			 npumem_callback *callback, void *context, struct npumem_error *error)
 {
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
@@ -51,6 +51,7 @@ static int alloc_request(struct npumem *npumem, const struct npumem_allocation *
 	}
 	message.n_tensors = n;
 	message.tensors = list;
+	message.wait_ms = wait_ms;
 	request.call_case = NPUMEM__V1__REQUEST__CALL_ALLOC;
 	request.alloc = &message;
 	if (call)
@@ -60,17 +61,17 @@ static int alloc_request(struct npumem *npumem, const struct npumem_allocation *
 }
 
 static int alloc_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
-		      struct call *call, npumem_callback *callback, void *context, struct npumem_error *error)
+		      uint32_t wait_ms, struct call *call, npumem_callback *callback, void *context, struct npumem_error *error)
 {
 	struct asked asked[TENSORS_ON_STACK];
 	Npumem__V1__Allocation *list[TENSORS_ON_STACK];
 	if (n <= TENSORS_ON_STACK)
-		return alloc_request(npumem, allocations, n, asked, list, call, callback, context, error);
+		return alloc_request(npumem, allocations, n, wait_ms, asked, list, call, callback, context, error);
 	struct asked *many = memory_array(npumem->memory, n, sizeof(*many));
 	Npumem__V1__Allocation **many_list = memory_array(npumem->memory, n, sizeof(*many_list));
 	int status;
 	if (many && many_list)
-		status = alloc_request(npumem, allocations, n, many, many_list, call, callback, context, error);
+		status = alloc_request(npumem, allocations, n, wait_ms, many, many_list, call, callback, context, error);
 	else
 		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					  "no memory in this process for a request of %u tensors", n);
@@ -79,21 +80,34 @@ static int alloc_send(struct npumem *npumem, const struct npumem_allocation *all
 	return status;
 }
 
-int npumem_alloc(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
-		 struct npumem_tensor *tensors, struct npumem_error *error)
+int npumem_alloc_wait(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+		      uint32_t wait_ms, struct npumem_tensor *tensors, struct npumem_error *error)
 {
 	struct call call = {.take = take_tensors, .result = tensors, .n = n};
 	int status = call_begin(npumem, error);
 	if (!status)
-		status = alloc_send(npumem, allocations, n, &call, NULL, NULL, error);
+		status = alloc_send(npumem, allocations, n, wait_ms, &call, NULL, NULL, error);
 	return status ? status : call_wait(npumem, &call);
+}
+
+int npumem_alloc(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+		 struct npumem_tensor *tensors, struct npumem_error *error)
+{
+	return npumem_alloc_wait(npumem, allocations, n, 0, tensors, error);
+}
+
+int npumem_alloc_wait_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+			   uint32_t wait_ms, npumem_callback *callback, void *context,
+			   struct npumem_error *error)
+{
+	call_clear(error);
+	return alloc_send(npumem, allocations, n, wait_ms, NULL, callback, context, error);
 }
 
 int npumem_alloc_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
 		      npumem_callback *callback, void *context, struct npumem_error *error)
 {
-	call_clear(error);
-	return alloc_send(npumem, allocations, n, NULL, callback, context, error);
+	return npumem_alloc_wait_send(npumem, allocations, n, 0, callback, context, error);
 }
 
 /* ---- views ---- */

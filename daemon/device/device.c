@@ -53,6 +53,12 @@ const struct device_options *device_options(const struct device *device)
 	return &device->options;
 }
 
+void device_room(const struct device *device, int64_t *free_bytes, int64_t *largest_free)
+{
+	*free_bytes = (int64_t)arena_free_bytes(device->arena);
+	*largest_free = (int64_t)arena_largest_free(device->arena);
+}
+
 static void sums_add(struct device *device, const struct npumem_blocks *blocks, int64_t sign)
 {
 	device->sums.data += sign * blocks->data;

@@ -84,6 +84,8 @@ struct device_counts {
 	int64_t tensors, views;
 };
 void device_stat(struct device *device, struct device_counts *counts);
+/* Of these, what is quickly told: bytes per NPU that are free in all, and in one piece. */
+void device_room(const struct device *device, int64_t *free_bytes, int64_t *largest_free);
 
 /* The tensors whose footprint holds `offset` of `npu`, with the kind of the byte; at most `most`; the number. */
 struct device_owner {

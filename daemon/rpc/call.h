@@ -13,6 +13,8 @@ struct call {
 	struct reply reply;
 	size_t pending;	  /* bytes of the reply that later operations of the same request need at least */
 	bool keep_result; /* the result counts although the status is not OK */
+	enum tensors_turn turn; /* of an allocation */
+	const struct rpc_peer *peer; /* whose other requests this one may speak of; NULL: there are none */
 };
 
 /* Runs the handler of a request; returns its status. */

@@ -106,8 +106,8 @@ int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *requ
 	}
 	status = reply_reserve(&call->reply, (n + 1) * TENSOR_BYTES, call->error);
 	if (!status)
-		status = tensors_alloc(call->session, rpc->requests, rpc->names, (unsigned)n, rpc->tensors,
-				       call->error);
+		status = tensors_alloc_in_turn(call->session, rpc->requests, rpc->names, (unsigned)n, call->turn,
+					       rpc->tensors, call->error);
 	if (status)
 		return status;
 	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, expected);

@@ -57,10 +57,12 @@ bool job_is_needed(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Req
 	struct order *order = &rpc->service->order;
 	struct order_entry entry;
 
-	if (order_is_idle(order) ? !is_operation(request) : !may_wait(request))
+	bool waits = request->call_case == NPUMEM__V1__REQUEST__CALL_ALLOC && request->alloc->wait_ms;
+
+	if (order_is_idle(order) ? !is_operation(request) && !waits : !may_wait(request))
 		return false;
 	touch_request(peer->session, request, &rpc->prepared, touch);
-	if (touch->cost > JOB_INLINE_COST && rpc->executor.submit)
+	if (waits || (touch->cost > JOB_INLINE_COST && rpc->executor.submit))
 		return true;
 	entry = entry_of(peer, touch);
 	return !order_is_free(order, &entry);
@@ -112,10 +114,14 @@ static void job_leave(struct job *job)
 	struct rpc_peer *peer = job->peer;
 	bool is_closing = peer->is_closing;
 
-	order_finish(&rpc->service->order, &job->entry);
+	if (job->is_waiting)
+		waiting_remove(&rpc->service->waiting, &job->waiter);
+	if (!job->left_order)
+		order_finish(&rpc->service->order, &job->entry);
 	job_free(job);
 	if (is_closing && !peer->n_jobs)
 		peer_drained(rpc, peer);
+	rpc_settle(rpc);
 }
 
 static void job_drop(struct job *job)
@@ -198,6 +204,27 @@ static void start_op(struct job *job)
 		job_work(&job->call, op_cost(op) > JOB_INLINE_COST, work_op, op_done, job);
 }
 
+const Npumem__V1__Request *job_unpack(struct job *job)
+{
+	budget_reset(&job->budget, job->bytes);
+	job->request = npumem__v1__request__unpack(&job->budget.allocator, job->bytes, job->message);
+	if (!job->request)
+		npumem_error_set(&job->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+	return job->request;
+}
+
+static void start_call(struct job *job)
+{
+	int status;
+
+	job->call.turn = TENSORS_LAST;
+	if (job->request->call_case != NPUMEM__V1__REQUEST__CALL_ALLOC || !job->request->alloc->wait_ms)
+		job->call.turn = TENSORS_AT_ONCE;
+	status = call_dispatch(&job->call, job->request);
+	if (!status || !job_wait(job))
+		job_end(job, job->error.status ? job->error.status : status);
+}
+
 static void start(struct order_entry *entry)
 {
 	struct job *job = job_of(entry);
@@ -206,17 +233,14 @@ static void start(struct order_entry *entry)
 		job_drop(job);
 		return;
 	}
-	budget_reset(&job->budget, job->bytes);
-	job->request = npumem__v1__request__unpack(&job->budget.allocator, job->bytes, job->message);
-	if (!job->request)
-		job_end(job, npumem_error_set(&job->error, NPUMEM_RESOURCE_EXHAUSTED,
-					      "the daemon is out of host memory"));
+	if (!job_unpack(job))
+		job_end(job, job->error.status);
 	else if (job->request->call_case == NPUMEM__V1__REQUEST__CALL_SUBMIT)
 		job_submit(job);
 	else if (is_operation(job->request))
 		start_op(job);
 	else
-		job_end(job, call_dispatch(&job->call, job->request));
+		start_call(job);
 }
 
 /* ---- beginnings ---- */
@@ -340,6 +364,7 @@ static void end_session(struct order_entry *entry)
 	peer->drained(peer->ctx);
 	order_finish(&rpc->service->order, entry);
 	heap_free(rpc->heap, entry->accesses);
+	rpc_settle(rpc);
 }
 
 static size_t count_anonymous(const struct session *session)
@@ -376,6 +401,7 @@ static void peer_drained(struct rpc *rpc, struct rpc_peer *peer)
 	peer->is_drained = true;
 	if (order_is_idle(order) || !peer->session->anonymous) {
 		peer->drained(peer->ctx);
+		rpc_settle(rpc);
 		return;
 	}
 	peer->rpc = rpc;
@@ -393,7 +419,7 @@ void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer)
 	 * is dropped may take others with it, so it begins anew. */
 	peer->n_jobs++;
 	while (job) {
-		if (job->entry.started) {
+		if (job->entry.started && !job->is_waiting) {
 			atomic_store(&job->progress.cancelled, true);
 			job = job->next;
 		} else {

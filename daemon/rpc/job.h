@@ -35,6 +35,9 @@ struct job {
 	struct kernel_progress progress;
 	int status;
 	struct submission *submission; /* of a submit that has started */
+	struct waiter waiter;	       /* of an allocation: its place in the line */
+	bool is_waiting;	       /* in that line */
+	bool left_order;	       /* since it stood in line */
 };
 
 /* Whether a request cannot be answered at once: it is long, or something unfinished is in its way. Then `touch`
@@ -46,7 +49,21 @@ bool job_is_needed(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Req
 int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, const struct touch *touch,
 	    const uint8_t *message, size_t bytes);
 
-/* Answers and frees a job that has started. */
+/* An unfinished request of a peer by its id, or NULL. */
+struct job *job_find(const struct rpc_peer *peer, uint64_t id);
+/* Ends it, now or as soon as it can be stopped; nothing where there is none. */
+void job_cancel(struct rpc_peer *peer, uint64_t id);
+/* Gives room that was freed to those who wait for it, in turn. */
+void job_serve(struct rpc *rpc);
+/* Ends those whose deadline is over. */
+void job_expire(struct rpc *rpc);
+/* Puts an allocation in line that found no room; false where it does not want to wait, or must not. The job is then
+ * out of the order. */
+bool job_wait(struct job *job);
+/* Unpacks its message again; NULL: no memory, and job->error says so. */
+const Npumem__V1__Request *job_unpack(struct job *job);
+
+/* Answers and frees a job that has started, waits for room, or is cancelled before it started. */
 void job_end(struct job *job, int status);
 
 /* Does the work of an op that was begun: on a thread where it is long and there are threads, else at once. Calls

@@ -248,6 +248,13 @@ static struct part *next_of_lane(struct submission *submission, unsigned lane)
 	return *next < submission->n ? &submission->parts[(*next)++] : NULL;
 }
 
+static void refuse_cancelled(struct submission *submission)
+{
+	if (!submission->status && atomic_load(&submission->job->progress.cancelled))
+		submission->status = npumem_error_set(&submission->job->error, NPUMEM_CANCELLED,
+						      "the submit was cancelled; what is told of has run");
+}
+
 static bool is_over(const struct submission *submission)
 {
 	return submission->status || submission->job->peer->is_closing;
@@ -260,8 +267,11 @@ static bool lanes_go_on(struct submission *submission)
 		struct part *part;
 
 		while (!is_over(submission) && !submission->lanes[lane].busy &&
-		       (part = next_of_lane(submission, lane)))
-			part_start(submission, part);
+		       (part = next_of_lane(submission, lane))) {
+			refuse_cancelled(submission);
+			if (!submission->status)
+				part_start(submission, part);
+		}
 	}
 	return submission->lanes[OP_DMA].busy || submission->lanes[OP_COMPUTE].busy;
 }

@@ -24,6 +24,9 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 	rpc->heap = heap;
 	rpc->executor = (struct executor){.submit = NULL};
 	rpc->now_ns = NULL;
+	rpc->set_alarm = NULL;
+	rpc->alarm_ctx = NULL;
+	rpc->alarm_ns = UINT64_MAX;
 	budget_init(&rpc->budget, budget_alloc, budget_free, (void *)heap);
 	npumem_error_clear(&rpc->error);
 }
@@ -103,10 +106,14 @@ static const Npumem__V1__Request *unpack(struct rpc *rpc, const uint8_t *message
 	return bytes ? npumem__v1__request__unpack(&rpc->budget.allocator, bytes, message) : NULL;
 }
 
-static int answer(struct rpc *rpc, struct session *session, const Npumem__V1__Request *request,
-		  const uint8_t *message, size_t bytes, struct buffer *out)
+static int answer(struct rpc *rpc, struct session *session, const struct rpc_peer *peer,
+		  const Npumem__V1__Request *request, const uint8_t *message, size_t bytes, struct buffer *out)
 {
-	struct call call = {.rpc = rpc, .session = session, .error = &rpc->error, .prepared = &rpc->prepared};
+	struct call call = {.rpc = rpc,
+			    .session = session,
+			    .error = &rpc->error,
+			    .prepared = &rpc->prepared,
+			    .peer = peer};
 	int status;
 
 	if (reply_begin(&call.reply, out))
@@ -129,26 +136,58 @@ static int answer_refused(struct rpc *rpc, uint64_t id, int status, struct buffe
 
 int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message, size_t bytes, struct buffer *out)
 {
-	return answer(rpc, session, unpack(rpc, message, bytes), message, bytes, out);
+	int status = answer(rpc, session, NULL, unpack(rpc, message, bytes), message, bytes, out);
+
+	rpc_settle(rpc);
+	return status;
 }
 
 int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out)
 {
 	const Npumem__V1__Request *request = unpack(rpc, message, bytes);
+	uint64_t cancelled = 0;
 	struct touch touch;
+	int status;
 
+	if (request && request->call_case == NPUMEM__V1__REQUEST__CALL_CANCEL)
+		cancelled = request->cancel->request_id;
 	if (request && job_is_needed(rpc, peer, request, &touch)) {
-		int status = job_new(rpc, peer, request, &touch, message, bytes);
-
-		if (status == 0)
-			return 0;
+		status = job_new(rpc, peer, request, &touch, message, bytes);
 		if (status > 0)
 			return answer_refused(rpc, request->id, status, out);
+		if (!status) {
+			rpc_settle(rpc);
+			return 0;
+		}
 		/* Without memory to wait with, it is refused like any other lack of memory. */
 		request = NULL;
 		rpc->budget.starved = true;
 	}
-	return answer(rpc, peer->session, request, message, bytes, out);
+	status = answer(rpc, peer->session, peer, request, message, bytes, out);
+	/* After the reply, as the reply of what is cancelled goes to the same place. */
+	if (cancelled && !status)
+		job_cancel(peer, cancelled);
+	rpc_settle(rpc);
+	return status;
+}
+
+void rpc_settle(struct rpc *rpc)
+{
+	uint64_t at;
+
+	job_serve(rpc);
+	at = waiting_deadline(&rpc->service->waiting);
+	if (!rpc->set_alarm || at == rpc->alarm_ns)
+		return;
+	rpc->alarm_ns = at;
+	rpc->set_alarm(rpc->alarm_ctx, at);
+}
+
+void rpc_tick(struct rpc *rpc)
+{
+	rpc->alarm_ns = UINT64_MAX;
+	job_expire(rpc);
+	rpc_settle(rpc);
 }
 
 int rpc_refuse(struct buffer *out, int status, const char *message)

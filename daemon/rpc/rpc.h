@@ -16,6 +16,10 @@ struct rpc {
 	const struct heap *heap;
 	struct executor executor; /* submit NULL: there are no threads, and everything runs at once */
 	uint64_t (*now_ns)(void); /* a monotonic clock, for any thread; NULL: no times are told */
+	/* Asks for rpc_tick at that time, instead of what was asked for before; UINT64_MAX: never. NULL: no deadlines. */
+	void (*set_alarm)(void *ctx, uint64_t at_ns);
+	void *alarm_ctx;
+	uint64_t alarm_ns; /* that was asked for */
 	struct budget budget;
 	struct npumem_error error;
 	struct prepare_op prepared;
@@ -57,6 +61,16 @@ int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, 
 /* The client is gone: what waits is dropped, what runs is stopped where it can be; nothing is delivered any more.
  * peer->drained is called once, at once or later. */
 void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer);
+
+/* The daemon goes down: what waits for room is answered UNAVAILABLE. */
+void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer);
+
+/* What is due by the clock. */
+void rpc_tick(struct rpc *rpc);
+
+/* What follows from anything that happened: gives freed room to those who wait for it. For rpc's own files, where
+ * no reply is being written. */
+void rpc_settle(struct rpc *rpc);
 
 /* Appends a Response with id 0: why a connection ends. 0 or -ENOMEM. */
 int rpc_refuse(struct buffer *out, int status, const char *message);

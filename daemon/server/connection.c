@@ -462,5 +462,7 @@ void connection_end(struct connection *connection)
 {
 	connection->is_ending = true;
 	connection->has_more = false;
-	settle(connection);
+	rpc_peer_end_waiting(&connection->server->rpc, &connection->peer);
+	if (!connection->is_closed)
+		settle(connection);
 }

@@ -121,6 +121,7 @@ void server_stop(struct server *server)
 	}
 	uv_close((uv_handle_t *)&server->terminate, NULL);
 	uv_close((uv_handle_t *)&server->interrupt, NULL);
+	uv_close((uv_handle_t *)&server->alarm, NULL);
 	if (!server->connections) {
 		close_timers(server);
 		return;
@@ -130,6 +131,30 @@ void server_stop(struct server *server)
 		next = connection->next;
 		connection_end(connection);
 	}
+}
+
+/* ---- the clock ---- */
+
+static void on_alarm(uv_timer_t *timer)
+{
+	rpc_tick(&((struct server *)timer->data)->rpc);
+}
+
+static void set_alarm(void *ctx, uint64_t at_ns)
+{
+	enum { NS_PER_MS = 1000000 };
+	struct server *server = ctx;
+	uint64_t now = uv_hrtime();
+
+	if (server->is_stopping)
+		return;
+	if (at_ns == UINT64_MAX) {
+		uv_timer_stop(&server->alarm);
+		return;
+	}
+	uv_update_time(&server->loop);
+	/* Rounded up, as a timer that is early would only be set again. */
+	uv_timer_start(&server->alarm, on_alarm, at_ns > now ? (at_ns - now) / NS_PER_MS + 1 : 0, 0);
 }
 
 static void on_signal(uv_signal_t *signal, int number)
@@ -203,6 +228,8 @@ static int open_device(struct server *server, char *error)
 	workers_init(&server->workers, &server->loop, server->heap);
 	server->rpc.executor = workers_executor(&server->workers);
 	server->rpc.now_ns = uv_hrtime;
+	server->rpc.set_alarm = set_alarm;
+	server->rpc.alarm_ctx = server;
 	return 0;
 }
 
@@ -279,13 +306,14 @@ static int open_loop(struct server *server, char *error)
 		status = uv_timer_init(&server->loop, &server->sweep);
 	if (!status)
 		status = uv_idle_init(&server->loop, &server->turns);
-
+	if (!status)
+		status = uv_timer_init(&server->loop, &server->alarm);
 	if (!status)
 		status = uv_signal_init(&server->loop, &server->terminate);
 	if (!status)
 		status = uv_signal_init(&server->loop, &server->interrupt);
 	server->terminate.data = server->interrupt.data = server->deadline.data = server;
-	server->sweep.data = server->turns.data = server;
+	server->alarm.data = server->sweep.data = server->turns.data = server;
 	if (!status)
 		status = uv_timer_start(&server->sweep, on_sweep, 1000, 1000);
 	if (!status)

@@ -31,6 +31,7 @@ struct server {
 	uv_timer_t deadline; /* for clients that do not read, while the daemon is going down */
 	uv_timer_t sweep; /* looks for clients that do not read */
 	uv_idle_t turns;  /* runs while connections have requests for another turn */
+	uv_timer_t alarm;    /* for what is due by the clock: rpc_tick */
 	struct connection *connections;
 	struct connection *ready; /* those, the next first */
 	bool is_stopping;

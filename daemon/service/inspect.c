@@ -73,5 +73,6 @@ int inspect_compact(struct session *session, bool dry_run,
 {
 	if (device_compact(session->service->device, dry_run, moved, ctx))
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+	session->service->waiting.room |= !dry_run;
 	return 0;
 }

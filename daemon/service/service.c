@@ -22,7 +22,7 @@ void service_deinit(struct service *service)
 {
 	struct tensor *tensor;
 
-	assert(!service->sessions);
+	assert(!service->sessions && !service->waiting.first);
 	order_deinit(&service->order);
 	while ((tensor = device_next(service->device, NULL)))
 		service_release(service, tensor);
@@ -75,6 +75,7 @@ static void forget(void *ctx, struct tensor *tensor)
 	limits_give_back(&release->service->limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
 	limits_drop(&release->service->limits, record->user);
 	order_tensors_changed(&release->service->order);
+	release->service->waiting.room = true;
 	record->next_spare = NULL; /* its caller may have it in a chain of live ones */
 	record_give(&release->service->records, record);
 	release->n++;

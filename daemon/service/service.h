@@ -8,6 +8,7 @@
 #include "daemon/service/names.h"
 #include "daemon/service/order.h"
 #include "daemon/service/record.h"
+#include "daemon/service/waiting.h"
 
 struct service {
 	struct device *device;
@@ -16,6 +17,7 @@ struct service {
 	struct limits_table limits;
 	struct names names;
 	struct order order; /* of everything that does not happen at once */
+	struct waiting waiting; /* for room */
 	struct record_pool records;
 	struct session *sessions;
 	uint64_t n_sessions, last_session;

@@ -81,9 +81,55 @@ static void adopt(struct session *session, struct record *record, const char *na
 	service_adopt(session->service, session, record, tensor);
 }
 
+static bool in_the_way_of(const struct waiter *head, struct tensor *const *tensors, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const struct npumem_place *place = &tensors[i]->place;
+
+		if (place->offset < head->to && head->from < place->offset + place->bytes_per_npu)
+			return true;
+	}
+	return false;
+}
+
+/* What was just allocated goes back where it is not its turn to take that. `largest`: free before it was. */
+static int check_turn(struct service *service, struct tensor **tensors, unsigned n, enum tensors_turn turn,
+		      int64_t largest, struct npumem_error *error)
+{
+	const struct waiter *head = service->waiting.first;
+	int64_t free_bytes, left, asked = tensors[0]->place.bytes_per_npu;
+
+	device_room(service->device, &free_bytes, &left);
+	if (!head || turn == TENSORS_HEAD ||
+	    (turn == TENSORS_AT_ONCE && left >= largest && !in_the_way_of(head, tensors, n)))
+		return 0;
+	for (unsigned i = n; i-- > 0;)
+		device_release(service->device, tensors[i], NULL, NULL);
+	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+			 turn == TENSORS_LAST
+				 ? "%u allocations wait for room before this one"
+				 : "what is free here is kept for the %u allocations that wait for room",
+			 service->waiting.n);
+	npumem_error_number(error, "asked_bytes_per_npu", asked);
+	npumem_error_number(error, "waiting", service->waiting.n);
+	return NPUMEM_RESOURCE_EXHAUSTED;
+}
+
+bool tensors_lacked_room(const struct npumem_error *error)
+{
+	return error->status == NPUMEM_RESOURCE_EXHAUSTED && npumem_error_find(error, "asked_bytes_per_npu", -1) >= 0;
+}
+
 int tensors_alloc(struct session *session, const struct device_request *requests, const char *const *names,
 		  unsigned n, struct tensor **tensors, struct npumem_error *error)
 {
+	return tensors_alloc_in_turn(session, requests, names, n, TENSORS_AT_ONCE, tensors, error);
+}
+
+int tensors_alloc_in_turn(struct session *session, const struct device_request *requests, const char *const *names,
+			  unsigned n, enum tensors_turn turn, struct tensor **tensors, struct npumem_error *error)
+{
+	int64_t free_bytes, largest;
 	struct service *service = session->service;
 	struct asker asker = access_asker(session, error);
 	struct record *records;
@@ -100,9 +146,12 @@ int tensors_alloc(struct session *session, const struct device_request *requests
 	records = record_take(&service->records, n);
 	if (!records)
 		return out_of_host_memory(error);
+	device_room(service->device, &free_bytes, &largest);
 	status = device_alloc(service->device, requests, n, tensors, &asker);
 	if (!status)
 		status = check_charges(session, tensors, n, error);
+	if (!status)
+		status = check_turn(service, tensors, n, turn, largest, error);
 	if (status) {
 		record_give(&service->records, records);
 		return status;

@@ -12,6 +12,18 @@ enum { TENSORS_ALLOC_MAX = 256 }; /* of one request */
 int tensors_alloc(struct session *session, const struct device_request *requests, const char *const *names,
 		  unsigned n, struct tensor **tensors, struct npumem_error *error);
 
+/* Whose turn it is, where others wait for room. */
+enum tensors_turn {
+	TENSORS_AT_ONCE, /* not in line: takes what is not of the largest free extent, nor where the head must lie */
+	TENSORS_LAST,	 /* about to stand in line: takes nothing while others do */
+	TENSORS_HEAD,	 /* the head of the line: takes what it finds */
+};
+/* tensors_alloc, which is at once; RESOURCE_EXHAUSTED also where it is not this one's turn. */
+int tensors_alloc_in_turn(struct session *session, const struct device_request *requests, const char *const *names,
+			  unsigned n, enum tensors_turn turn, struct tensor **tensors, struct npumem_error *error);
+/* Whether that refusal may be over when something is freed. */
+bool tensors_lacked_room(const struct npumem_error *error);
+
 /* A slice of `base`, or where `shape` is given the same elements in that shape. `name` as above. 0; INVALID,
  * ALREADY_EXISTS, RESOURCE_EXHAUSTED. */
 int tensors_view(struct session *session, struct tensor *base, const char *name, const struct device_slice *slice,

@@ -147,6 +147,10 @@ int npumem_numeric_remote(struct npumem *npumem, const struct npumem_numeric *qu
 /* All n or none. */
 int npumem_alloc(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
 		 struct npumem_tensor *tensors, struct npumem_error *error);
+/* The same, but where there is no room it stands in line for up to `wait_ms` milliseconds, and then answers
+ * NPUMEM_DEADLINE_EXCEEDED with what was missing. What could never fit is refused at once. */
+int npumem_alloc_wait(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+		      uint32_t wait_ms, struct npumem_tensor *tensors, struct npumem_error *error);
 /* A slice [from, to) of `base`. `name` NULL: anonymous. */
 int npumem_view(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *from,
 		const struct npumem_dims *to, struct npumem_tensor *view, struct npumem_error *error);
@@ -254,6 +258,9 @@ typedef void npumem_callback(void *context, const struct npumem_answer *answer);
 /* 0: sent or queued, the callback will be called once; else a status, and it will not. */
 int npumem_alloc_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
 		      npumem_callback *callback, void *context, struct npumem_error *error);
+int npumem_alloc_wait_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+			   uint32_t wait_ms, npumem_callback *callback, void *context,
+			   struct npumem_error *error);
 int npumem_free_send(struct npumem *npumem, const uint64_t *handles, unsigned n, npumem_callback *callback,
 		     void *context, struct npumem_error *error);
 int npumem_open_tensor_send(struct npumem *npumem, const char *name, npumem_callback *callback, void *context,
@@ -266,6 +273,13 @@ int npumem_read_send(struct npumem *npumem, uint64_t handle, int64_t first, int6
 int npumem_run_send(struct npumem *npumem, const char *kernel, const struct npumem_operand *operands,
 		    unsigned n_operands, const struct npumem_param *params, unsigned n_params,
 		    npumem_callback *callback, void *context, struct npumem_error *error);
+
+/* The number of the request that was sent last; 0 before the first. */
+uint64_t npumem_last_request(const struct npumem *npumem);
+/* Takes back a request of this connection: what waits is dropped, a running kernel is stopped before it has written
+ * anything, and its callback is told NPUMEM_CANCELLED. What can no longer be stopped is answered as ever. `found`
+ * (may be NULL): it was not yet answered. May be called from within a callback, which then is not told `found`. */
+int npumem_cancel(struct npumem *npumem, uint64_t request, bool *found, struct npumem_error *error);
 
 #ifdef __cplusplus
 }

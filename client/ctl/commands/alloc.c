@@ -2,15 +2,20 @@
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
+#include <math.h>
 
+#include "client/ctl/core/numbers.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/spec.h"
+
+enum { ALLOC_WAIT_SECONDS_MAX = 1000000 };
 
 static const struct option alloc_options[] = {
 	SPEC_OPTIONS,
 	{"--reuse", "P", "other tensors' empty blocks: never, if-safe, unchecked", false},
 	{"--dma-only", NULL, "no kernel may write it", false},
 	{"--pinned", NULL, "compact leaves it where it is", false},
+	{"--wait", "SECONDS", "stands in line that long where there is no room", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -36,19 +41,23 @@ static int alloc_run(struct ctl *ctl, const struct args *args)
 	struct npumem_allocation allocation = {.name = args->words[0]};
 	struct npumem_tensor tensor;
 	struct npumem_error why;
-	const char *reuse = args_value(args, "--reuse");
+	const char *reuse = args_value(args, "--reuse"), *wait = args_value(args, "--wait");
+	double seconds = 0;
 	if (spec_parse(args, &allocation.spec, &ctl->error))
 		return CTL_USAGE;
 	if (reuse && !(allocation.reuse = npumem_reuse_parse(reuse)))
 		return ctl_usage(ctl, "there is no reuse policy \"%.40s\"", reuse);
 	if (!allocation.name[0])
 		return ctl_usage(ctl, "the name is empty");
+	if (wait && (!numbers_real(wait, &seconds) || !(seconds >= 0 && seconds <= ALLOC_WAIT_SECONDS_MAX)))
+		return ctl_usage(ctl, "--wait \"%.40s\" is no number of seconds from 0 to %d", wait,
+				 ALLOC_WAIT_SECONDS_MAX);
 	allocation.dma_only = args_has(args, "--dma-only");
 	allocation.pinned = args_has(args, "--pinned");
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
-	if (npumem_alloc(ctl->npumem, &allocation, 1, &tensor, &why))
+	if (npumem_alloc_wait(ctl->npumem, &allocation, 1, (uint32_t)ceil(seconds * 1000), &tensor, &why))
 		return alloc_refused(ctl, &why);
 	if (ctl->json) {
 		json_t *object = present_place(&tensor.place);

@@ -1,0 +1,142 @@
+/* Jobs that stand in line for room, and jobs that are no longer wanted. A job in line is out of the order: what
+ * its client sends after it does not wait for it, so that a client can free what it waits for. Invariant:
+ * job->is_waiting exactly while its waiter is in the service's line. */
+#include "daemon/rpc/job.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+
+static struct job *job_of(struct waiter *waiter)
+{
+	return (struct job *)((char *)waiter - offsetof(struct job, waiter));
+}
+
+bool job_wait(struct job *job)
+{
+	struct rpc *rpc = job->rpc;
+	struct waiting *waiting = &rpc->service->waiting;
+	const struct npumem_geometry *geometry = &device_options(rpc->service->device)->geometry;
+	const Npumem__V1__AllocRequest *request = job->request->alloc;
+	bool was_empty = !waiting->first;
+
+	if (job->call.turn != TENSORS_LAST || !tensors_lacked_room(&job->error) ||
+	    !waiting_measure(geometry, rpc->requests, (unsigned)request->n_tensors, &job->waiter))
+		return false;
+	job->waiter.uid = job->call.session->uid;
+	job->waiter.owner = job->peer;
+	job->waiter.deadline_ns =
+		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * request->wait_ms : WAITING_NEVER;
+	npumem_error_clear(&job->error);
+	if (waiting_add(waiting, &job->waiter, &job->error))
+		return false;
+	/* The first has just been tried. */
+	if (was_empty)
+		waiting->room = false;
+	job->is_waiting = job->left_order = true;
+	order_finish(&rpc->service->order, &job->entry);
+	return true;
+}
+
+/* 0: granted. Else job->error says why not. */
+static int try(struct job *job)
+{
+	npumem_error_clear(&job->error);
+	reply_drop(&job->call.reply);
+	job->call.turn = job->waiter.prev ? TENSORS_LAST : TENSORS_HEAD;
+	return job_unpack(job) ? call_dispatch(&job->call, job->request) : job->error.status;
+}
+
+static void end_served(struct job *job, int status)
+{
+	waiting_served(&job->rpc->service->waiting, &job->waiter);
+	job->is_waiting = false;
+	job_end(job, status);
+}
+
+void job_serve(struct rpc *rpc)
+{
+	struct waiting *waiting = &rpc->service->waiting;
+
+	if (waiting->serving)
+		return;
+	waiting->serving = true;
+	while (waiting->first && waiting->room) {
+		struct job *job = job_of(waiting->first);
+		int status;
+
+		waiting->room = false;
+		status = try(job);
+		if (!status || !tensors_lacked_room(&job->error))
+			end_served(job, status);
+	}
+	waiting->serving = false;
+}
+
+/* What was missing stays in the message and the fields. */
+static void say_deadline(struct job *job)
+{
+	struct npumem_error why = job->error;
+
+	job->error.status = NPUMEM_DEADLINE_EXCEEDED;
+	snprintf(job->error.message, sizeof(job->error.message), "waited %" PRIu32 " ms: %.400s",
+		 job->request->alloc->wait_ms, why.message);
+}
+
+void job_expire(struct rpc *rpc)
+{
+	struct waiting *waiting = &rpc->service->waiting;
+	uint64_t now = rpc->now_ns ? rpc->now_ns() : 0;
+	struct waiter *waiter;
+
+	while ((waiter = waiting_expired(waiting, now))) {
+		struct job *job = job_of(waiter);
+		int status = try(job);
+
+		if (!status || !tensors_lacked_room(&job->error)) {
+			end_served(job, status);
+			continue;
+		}
+		say_deadline(job);
+		job_end(job, NPUMEM_DEADLINE_EXCEEDED);
+	}
+}
+
+struct job *job_find(const struct rpc_peer *peer, uint64_t id)
+{
+	struct job *job = peer->jobs;
+
+	while (job && job->id != id)
+		job = job->next;
+	return job;
+}
+
+void job_cancel(struct rpc_peer *peer, uint64_t id)
+{
+	struct job *job = job_find(peer, id);
+
+	if (!job)
+		return;
+	if (job->entry.started && !job->is_waiting) {
+		atomic_store(&job->progress.cancelled, true);
+		return;
+	}
+	npumem_error_clear(&job->error);
+	job_end(job, npumem_error_set(&job->error, NPUMEM_CANCELLED, "request %" PRIu64 " was cancelled", id));
+}
+
+void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer)
+{
+	struct job *job = peer->jobs;
+
+	(void)rpc;
+	while (job && !peer->is_closing) {
+		if (!job->is_waiting) {
+			job = job->next;
+			continue;
+		}
+		npumem_error_clear(&job->error);
+		job_end(job, npumem_error_set(&job->error, NPUMEM_UNAVAILABLE, "the daemon is going down"));
+		job = peer->jobs;
+	}
+}

@@ -1,0 +1,190 @@
+"""Allocations that wait for room, and requests that are taken back, with the real daemon and its clock."""
+
+import os
+import subprocess
+import sys
+import time
+import unittest
+
+from support import SECONDS, Client, TestCase, dims, pb, run_as, wait_for
+
+NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
+
+
+def request(name, w, wait_ms=0, c=4):
+    spec = pb.Spec(dtype=pb.INT8, shape=dims(1, c, 1, w))
+    return pb.AllocRequest(tensors=[pb.Allocation(name=name, spec=spec)], wait_ms=wait_ms)
+
+
+def field(response, key):
+    return next(f.number for f in response.fields if f.key == key)
+
+
+class Waiting(TestCase):
+    options = ("--npus", "4", "--npu-bytes", "8192", "--banks", "8")
+
+    def free(self, client, name):
+        client.call(free=pb.FreeRequest(tensors=[pb.Ref(name=name)]))
+
+    def test_waits_until_another_process_frees(self):
+        client = self.client()
+        client.call(alloc=request("big", 8192))
+        code = (
+            f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})\n"
+            "from support import Client\nfrom test_waiting import request\n"
+            f"print(Client({self.daemon.path!r}).call(alloc=request('w', 4096, 9000)).allocated.tensors[0].name)"
+        )
+        with subprocess.Popen([sys.executable, "-B", "-c", code], stdout=subprocess.PIPE) as child:
+            wait_for(lambda: client.stat().sessions == 2)
+            time.sleep(0.1)
+            self.assertIsNone(child.poll())
+            self.free(client, "big")
+            self.assertEqual(child.stdout.read(), b"w\n")
+        self.assertEqual(client.names(), ["w"])
+
+    def test_the_line_of_two_uids(self):
+        if os.getuid():
+            self.skipTest("needs root")
+        os.chmod(self.daemon.path, 0o666)
+        owner = self.client()
+        owner.call(alloc=request("all", 8192))
+        first = self.client()
+        for name in "ab":
+            first.send(alloc=request(name, 5120, 9000))
+
+        def other():
+            with Client(self.daemon.path) as client:
+                client.call(alloc=request("c", 5120, 9000))
+                self.free(client, "c")
+            return "served"
+
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            os.write(writer, run_as(1001, other).encode())
+            os._exit(0)
+        wait_for(lambda: owner.stat().sessions == 3)
+        time.sleep(0.1)
+        self.free(owner, "all")
+        answer = first.receive()
+        self.assertEqual((answer.status, answer.allocated.tensors[0].name), (pb.OK, "a"))
+        self.assertEqual(owner.names(), ["a"])
+        self.free(owner, "a")  # it is the other uid's turn, then again ours
+        self.assertEqual(os.read(reader, 100), b"served")
+        os.waitpid(child, 0)
+        os.close(reader)
+        os.close(writer)
+        self.assertEqual(first.receive().allocated.tensors[0].name, "b")
+
+    def test_the_deadline(self):
+        client = self.client()
+        client.call(alloc=request("big", 8192))
+        began = time.monotonic()
+        answer = client.ask(alloc=request("w", 4096, 150))
+        self.assertEqual(answer.status, pb.DEADLINE_EXCEEDED)
+        self.assertIn("waited 150 ms: no room for 4096 bytes", answer.message)
+        self.assertEqual(field(answer, "asked_bytes_per_npu"), 4096)
+        self.assertEqual(field(answer, "largest_free_bytes"), 0)
+        self.assertTrue(0.15 <= time.monotonic() - began < 5)
+        began = time.monotonic()
+        self.assertNotEqual(client.ask(alloc=request("w", 9000, 5000)).status, pb.OK)
+        self.assertLess(time.monotonic() - began, 2)
+
+    def test_a_waiter_that_dies_is_out_of_the_line(self):
+        client = self.client()
+        client.call(alloc=request("big", 5120))
+        for _ in range(20):
+            with self.daemon.client() as dying:
+                dying.send(alloc=request("never", 4096, 60000))
+                dying.stat()
+        wait_for(lambda: client.stat().sessions == 1)
+        client.call(alloc=request("small", 3072))
+        self.free(client, "big")
+        self.assertEqual(client.names(), ["small"])
+
+    def test_a_client_can_free_what_it_waits_for(self):
+        client = self.client()
+        client.call(alloc=request("big", 8192))
+        waits = client.send(alloc=request("w", 8192, 9000))
+        freed = client.send(free=pb.FreeRequest(tensors=[pb.Ref(name="big")]))
+        self.assertEqual({client.receive().id for _ in range(2)}, {waits, freed})
+        self.assertEqual(client.names(), ["w"])
+
+    def test_a_daemon_that_ends_tells_who_waits(self):
+        client = self.client()
+        client.call(alloc=request("big", 8192))
+        client.send(alloc=request("w", 8192, 60000))
+        time.sleep(0.05)
+        began = time.monotonic()
+        self.daemon.process.terminate()
+        self.assertEqual(client.receive().status, pb.UNAVAILABLE)
+        self.daemon.process.wait(SECONDS)
+        self.assertLess(time.monotonic() - began, 1.5)
+
+    def test_npumemctl(self):
+        client = self.client()
+        client.call(alloc=request("big", 8192))
+        command = [NPUMEMCTL, "--socket", self.daemon.path, "alloc", "x", "--shape", "1,4,1,4096", "--dtype", "int8"]
+        result = subprocess.run([*command, "--wait", "0.1"], stderr=subprocess.PIPE, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(b"waited 100 ms: no room for 4096 bytes", result.stderr)
+        with subprocess.Popen([*command, "--wait", "9"], stdout=subprocess.PIPE) as child:
+            wait_for(lambda: client.stat().sessions == 2)
+            self.free(client, "big")
+            self.assertIn(b"x at address", child.stdout.read())
+
+
+class Cancel(TestCase):
+    def long_run(self, client):
+        handles = {}
+        for role, shape in (("in", (1, 64, 64, 64)), ("weights", (64, 64, 3, 3)), ("out", (1, 64, 64, 64))):
+            weights = {"start_npu": 0} if role == "weights" else {}
+            tensor = client.alloc(role, shape, pb.FX8, 4, **weights)
+            handles[role] = tensor.handle
+            fill = pb.FillRequest(tensor=pb.Ref(handle=tensor.handle), integer=1)
+            client.call(fill=fill)
+        run = pb.RunRequest(
+            kernel=pb.CONV2D,
+            operands=[pb.Operand(role=r, tensor=pb.Ref(handle=h)) for r, h in handles.items()],
+            params=[pb.Param(key=pb.PARAM_PADDING, values=[1, 1, 1, 1])],
+        )
+        return run, handles
+
+    def answers(self, client, n):
+        return {answer.id: answer for answer in (client.receive() for _ in range(n))}
+
+    def test_a_long_run_is_stopped_and_writes_nothing(self):
+        client = self.client()
+        run, handles = self.long_run(client)
+        began = time.monotonic()
+        client.call(run=run)
+        whole = time.monotonic() - began
+        client.call(fill=pb.FillRequest(tensor=pb.Ref(handle=handles["out"]), integer=7))
+        began = time.monotonic()
+        runs = client.send(run=run)
+        queued = client.send(run=run)  # writes the same: waits for the first
+        reads = client.send(read=pb.ReadRequest(tensor=pb.Ref(handle=handles["out"]), count=5))
+        cancels = [client.send(cancel=pb.CancelRequest(request_id=i)) for i in (queued, runs, 12345)]
+        answers = self.answers(client, 6)
+        took = time.monotonic() - began
+        self.assertEqual([answers[i].cancelled.found for i in cancels], [True, True, False])
+        self.assertEqual(answers[runs].status, pb.CANCELLED)
+        self.assertEqual(answers[queued].status, pb.CANCELLED)
+        self.assertEqual(answers[reads].done.data, b"\7" * 5)
+        self.assertLess(took, max(whole / 2, 0.05))
+
+    def test_a_submit_is_stopped_between_its_operations(self):
+        client = self.client()
+        run, handles = self.long_run(client)
+        fill = pb.FillRequest(tensor=pb.Ref(handle=handles["out"]), integer=7)
+        operations = [pb.Operation(fill=fill)] + [pb.Operation(run=run)] * 20
+        submits = client.send(submit=pb.SubmitRequest(operations=operations))
+        client.send(cancel=pb.CancelRequest(request_id=submits))
+        answer = self.answers(client, 2)[submits]
+        self.assertEqual(answer.status, pb.CANCELLED)
+        self.assertLess(len(answer.submitted.done), 20)
+        self.assert_alive()
+
+
+if __name__ == "__main__":
+    unittest.main()
