@@ -133,12 +133,14 @@ static inline void model_compare_counts(struct model *model)
 	    says.tensors + says.views != (int64_t)model->n_live)
 		ck_abort_msg("%ld bytes, %ld tensors, %ld views", (long)says.total, (long)says.tensors,
 			     (long)says.views);
-	int64_t largest = 0;
+	int64_t room, largest_room, n_free = 0, largest = 0;
 	for (int64_t at = 0, run = 0; at < model->map.npu_bytes; at += BYTEMAP_QUANTUM) {
 		run = bytemap_is_free(&model->map, at, BYTEMAP_QUANTUM) ? run + BYTEMAP_QUANTUM : 0;
+		n_free += run ? BYTEMAP_QUANTUM : 0;
 		largest = run > largest ? run : largest;
 	}
-	if (says.largest_free != largest)
+	device_room(model->rig.device, &room, &largest_room);
+	if (says.largest_free != largest || largest_room != largest || room != n_free)
 		ck_abort_msg("largest free %ld, not %ld", (long)says.largest_free, (long)largest);
 }
 

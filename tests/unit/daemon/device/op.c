@@ -306,6 +306,35 @@ START_TEST(descriptions)
 }
 END_TEST
 
+/* An upper bound is enough, but a convolution must not look like a copy. */
+START_TEST(costs)
+{
+	struct rig rig;
+	rig_open(&rig, 4, 4096);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 4, 8, 8);
+	struct tensor *in = rig_place(&rig, &request), *out = rig_place(&rig, &request);
+	request = rig_request(NPUMEM_FX8, 4, 4, 3, 3);
+	struct tensor *weights = rig_place(&rig, &request);
+	struct op op = dma(OP_WRITE, in, NULL);
+	op.count = 17;
+	ck_assert_int_eq(op_cost(&op), 17);
+	op.count = -1;
+	ck_assert_int_eq(op_cost(&op), 256);
+	op.kind = OP_FILL;
+	ck_assert_int_eq(op_cost(&op), 256);
+	struct op_operand operands[3];
+	op = relu(operands, in, out);
+	ck_assert_int_eq(op_cost(&op), 512);
+	operands[2] = (struct op_operand){"weights", weights};
+	op.kernel = NPUMEM_KERNEL_CONV2D;
+	op.n_operands = 3;
+	/* 256 outputs of 4 * 3 * 3 taps. */
+	ck_assert_int_ge(op_cost(&op), 256 * 36);
+	ck_assert_int_le(op_cost(&op), 256 * 36 + 1000);
+	rig_close(&rig);
+}
+END_TEST
+
 Suite *suite_op(void)
 {
 	Suite *suite = suite_create("device/op");
@@ -317,6 +346,7 @@ Suite *suite_op(void)
 	tcase_add_test(tcase, views_of_one_base);
 	tcase_add_test(tcase, empty_blocks);
 	tcase_add_test(tcase, descriptions);
+	tcase_add_test(tcase, costs);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -279,6 +279,32 @@ START_TEST(in_place)
 }
 END_TEST
 
+/* A run that is cancelled writes nothing, however far it was. */
+START_TEST(cancelled)
+{
+	struct stage stage;
+	uint8_t bytes[24];
+	struct kernel_progress progress = {.cancelled = false};
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	ck_assert_int_eq(rig_fill(rig, stage.out, 55), 0);
+	add(&stage);
+	rig->op.progress = &progress;
+	ck_assert_int_eq(rig_op(rig), 0);
+	ck_assert_int_eq(progress.done, 24);
+	ck_assert_int_eq(rig_fill(rig, stage.out, 55), 0);
+	progress.cancelled = true;
+	add(&stage);
+	rig->op.progress = &progress;
+	ck_assert_int_eq(rig_op(rig), NPUMEM_CANCELLED);
+	rig_said(rig, NPUMEM_CANCELLED, "nothing was written");
+	ck_assert_int_eq(rig_read(rig, stage.out, bytes), 0);
+	for (int i = 0; i < 24; i++)
+		ck_assert_int_eq(bytes[i], 55);
+	rig_close(rig);
+}
+END_TEST
+
 /* Each operand in a layout, mode and start NPU of its own: the same answer. */
 START_TEST(any_layout)
 {
@@ -332,6 +358,7 @@ Suite *suite_op_kernel(void)
 	tcase_add_test(tcase, rounding);
 	tcase_add_test(tcase, what_the_kernel_refuses);
 	tcase_add_test(tcase, in_place);
+	tcase_add_test(tcase, cancelled);
 	tcase_add_test(tcase, any_layout);
 	suite_add_tcase(suite, tcase);
 	return suite;

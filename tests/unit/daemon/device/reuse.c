@@ -114,24 +114,35 @@ START_TEST(somebody_may_write)
 }
 END_TEST
 
-/* Footprints that meet in nothing but padding and empty blocks are hazards, too. */
-START_TEST(footprints_without_data)
+/* Whichever of the two has data in the other's footprint. */
+START_TEST(whose_data_is_at_risk)
 {
 	struct rig rig;
 	struct tensor *host = open_with_host(&rig, false);
-	struct device_request request = row_at(1, 104, 40, NPUMEM_IF_SAFE, true);
-	request.spec.address = 1024 + 124;
-	request.spec.shape = (struct npumem_dims){1, 1, 2, 1};
-	request.spec.stride.h = 8;
-	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION, "in padding of host on NPU 1, bytes 124 to 124");
-	rig_blames(&rig, host, 1, 124, 1);
-	/* On NPU 3 the second element alone would be beyond the host; its first block row reaches in. */
-	request = rig_request(NPUMEM_FX8, 1, 2, 1, 100);
+	/* The new one's second block row lies on NPU 0, behind the host. */
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 2, 1, 100);
 	request.spec.address = 3 * 1024;
 	request.reuse = NPUMEM_IF_SAFE;
 	request.dma_only = true;
 	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
 		    "a kernel may write host, whose footprint meets the new tensor's on NPU 3, bytes 0 to 99");
+	rig_blames(&rig, host, 3, 0, 100);
+	/* The new one starts before another, whose data is in its empty blocks. */
+	rig_close(&rig);
+	rig_open(&rig, 4, 1024);
+	request = rig_request(NPUMEM_FX8, 1, 1, 1, 100);
+	request.spec.address = 128;
+	host = rig_place(&rig, &request);
+	host->owner = "host";
+	request = row_at(1, 120, 1, NPUMEM_IF_SAFE, true);
+	request.spec.shape.h = 2;
+	request.spec.stride.h = 120;
+	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
+		    "a kernel may write host, whose footprint meets the new tensor's on NPU 1, bytes 240 to 240");
+	request.spec.stride.h = 160;
+	rig_refuses(&rig, &request, NPUMEM_FAILED_PRECONDITION,
+		    "a kernel may write host, whose footprint meets the new tensor's on NPU 0, bytes 128 to 227");
+	rig_blames(&rig, host, 0, 128, 100);
 	rig_close(&rig);
 }
 END_TEST
@@ -320,7 +331,7 @@ Suite *suite_reuse(void)
 	tcase_add_test(tcase, data_over_dummies);
 	tcase_add_test(tcase, data_in_padding);
 	tcase_add_test(tcase, somebody_may_write);
-	tcase_add_test(tcase, footprints_without_data);
+	tcase_add_test(tcase, whose_data_is_at_risk);
 	tcase_add_test(tcase, never_enters_no_footprint);
 	tcase_add_test(tcase, free_space_first);
 	tcase_add_test(tcase, only_writers_in_the_way);
