@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Not inlined: under sanitizers that costs the compiler minutes. */
+#define ORACLE static __attribute__((noinline, unused))
+
 enum { ORACLE_LIMBS = 16 };
 
 /* Least significant limb first. */
@@ -17,7 +20,7 @@ struct oracle {
 
 enum oracle_rounding { ORACLE_CONVERGENT = 1, ORACLE_UP = 2, ORACLE_NEAREST = 3 };
 
-static inline struct oracle oracle_of(int64_t x)
+ORACLE struct oracle oracle_of(int64_t x)
 {
 	struct oracle big;
 	for (int i = 0; i < ORACLE_LIMBS; i++) {
@@ -27,7 +30,7 @@ static inline struct oracle oracle_of(int64_t x)
 	return big;
 }
 
-static inline struct oracle oracle_add(struct oracle a, struct oracle b)
+ORACLE struct oracle oracle_add(struct oracle a, struct oracle b)
 {
 	uint64_t carry = 0;
 	for (int i = 0; i < ORACLE_LIMBS; i++) {
@@ -38,29 +41,29 @@ static inline struct oracle oracle_add(struct oracle a, struct oracle b)
 	return a;
 }
 
-static inline bool oracle_negative(struct oracle a)
+ORACLE bool oracle_negative(struct oracle a)
 {
 	return a.limb[ORACLE_LIMBS - 1] >= 0x80000000u;
 }
 
-static inline struct oracle oracle_negate(struct oracle a)
+ORACLE struct oracle oracle_negate(struct oracle a)
 {
 	for (int i = 0; i < ORACLE_LIMBS; i++)
 		a.limb[i] = ~a.limb[i];
 	return oracle_add(a, oracle_of(1));
 }
 
-static inline struct oracle oracle_subtract(struct oracle a, struct oracle b)
+ORACLE struct oracle oracle_subtract(struct oracle a, struct oracle b)
 {
 	return oracle_add(a, oracle_negate(b));
 }
 
-static inline bool oracle_less(struct oracle a, struct oracle b)
+ORACLE bool oracle_less(struct oracle a, struct oracle b)
 {
 	return oracle_negative(oracle_subtract(a, b));
 }
 
-static inline bool oracle_is_zero(struct oracle a)
+ORACLE bool oracle_is_zero(struct oracle a)
 {
 	for (int i = 0; i < ORACLE_LIMBS; i++)
 		if (a.limb[i] != 0)
@@ -68,7 +71,7 @@ static inline bool oracle_is_zero(struct oracle a)
 	return true;
 }
 
-static inline struct oracle oracle_multiply(struct oracle a, int64_t by)
+ORACLE struct oracle oracle_multiply(struct oracle a, int64_t by)
 {
 	struct oracle sum = oracle_of(0);
 	bool negative = by < 0;
@@ -81,7 +84,7 @@ static inline struct oracle oracle_multiply(struct oracle a, int64_t by)
 	return negative ? oracle_negate(sum) : sum;
 }
 
-static inline struct oracle oracle_double(struct oracle a, int64_t times)
+ORACLE struct oracle oracle_double(struct oracle a, int64_t times)
 {
 	for (int64_t i = 0; i < times; i++)
 		a = oracle_add(a, a);
@@ -89,7 +92,7 @@ static inline struct oracle oracle_double(struct oracle a, int64_t times)
 }
 
 /* floor(a / 2) and what is left. */
-static inline struct oracle oracle_halve(struct oracle a, unsigned *rest)
+ORACLE struct oracle oracle_halve(struct oracle a, unsigned *rest)
 {
 	*rest = a.limb[0] % 2;
 	for (int i = 0; i < ORACLE_LIMBS; i++) {
@@ -100,7 +103,7 @@ static inline struct oracle oracle_halve(struct oracle a, unsigned *rest)
 }
 
 /* a / 2^shift, rounded by comparing twice what is left with the divisor; shift < 0 multiplies. */
-static inline struct oracle oracle_shift(struct oracle a, int64_t shift, int rounding)
+ORACLE struct oracle oracle_shift(struct oracle a, int64_t shift, int rounding)
 {
 	if (shift <= 0)
 		return oracle_double(a, -shift);
@@ -124,7 +127,7 @@ static inline struct oracle oracle_shift(struct oracle a, int64_t shift, int rou
 }
 
 /* Into [low, high]; adds to *clamped where that changed it. */
-static inline int64_t oracle_clamp(struct oracle a, int64_t low, int64_t high, int64_t *clamped)
+ORACLE int64_t oracle_clamp(struct oracle a, int64_t low, int64_t high, int64_t *clamped)
 {
 	if (oracle_less(a, oracle_of(low))) {
 		(*clamped)++;
@@ -142,7 +145,7 @@ static inline int64_t oracle_clamp(struct oracle a, int64_t low, int64_t high, i
 }
 
 /* The accumulator of `bits`: what it holds of the exact `total`; adds to *wrapped where that is not all of it. */
-static inline struct oracle oracle_wrap(struct oracle total, unsigned bits, int64_t *wrapped)
+ORACLE struct oracle oracle_wrap(struct oracle total, unsigned bits, int64_t *wrapped)
 {
 	/* floor((total + 2^(bits - 1)) / 2^bits) */
 	struct oracle turns = oracle_add(total, oracle_double(oracle_of(1), bits - 1));
@@ -155,28 +158,28 @@ static inline struct oracle oracle_wrap(struct oracle total, unsigned bits, int6
 }
 
 /* clamp(R(a * 2^-shift)) in one call. */
-static inline int64_t oracle_result(struct oracle a, int64_t shift, int rounding, int64_t low, int64_t high,
-				    int64_t *clamped)
+ORACLE int64_t oracle_result(struct oracle a, int64_t shift, int rounding, int64_t low, int64_t high,
+			     int64_t *clamped)
 {
 	return oracle_clamp(oracle_shift(a, shift, rounding), low, high, clamped);
 }
 
 /* A generator whose sequence is the same everywhere (Knuth's MMIX constants); the state is the caller's. */
-static inline uint32_t oracle_random(uint64_t *state)
+ORACLE uint32_t oracle_random(uint64_t *state)
 {
 	*state = *state * 6364136223846793005u + 1442695040888963407u;
 	return (uint32_t)(*state >> 33);
 }
 
 /* low..high, both included. */
-static inline int64_t oracle_between(uint64_t *state, int64_t low, int64_t high)
+ORACLE int64_t oracle_between(uint64_t *state, int64_t low, int64_t high)
 {
 	uint64_t wide = (uint64_t)oracle_random(state) << 31 | oracle_random(state);
 	return (int64_t)((uint64_t)low + wide % ((uint64_t)high - (uint64_t)low + 1));
 }
 
 /* A value of a signed container, where the ends and 0 are as likely as all others together. */
-static inline int64_t oracle_sample(uint64_t *state, int64_t low, int64_t high)
+ORACLE int64_t oracle_sample(uint64_t *state, int64_t low, int64_t high)
 {
 	switch (oracle_random(state) % 8) {
 	case 0:
