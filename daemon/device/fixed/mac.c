@@ -1,8 +1,14 @@
-/* The scalar multiply-accumulate loops. Contiguous rows, the common case, have a loop of their own that compilers
- * vectorize; vector code for one machine stands beside this file and is chosen in mac_row. */
+/* The scalar multiply-accumulate loops, in forms that compilers vectorize; vector code for one machine stands
+ * beside this file and is chosen in mac_row and mac_rows. */
 #include "daemon/device/fixed/mac.h"
 
-#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum {
+	MAC_BLOCK = 1024,   /* sums that stay in the first cache while all rows pass */
+	MAC_PRODUCTS = 256, /* what 32 bits hold of products of 16 by 8 bits, signed or (low bytes) not */
+};
 
 #define MAC_ROW(name, sum_type, row_type)                                                                         \
 	static void name(sum_type *restrict sums, const row_type *restrict row, int64_t step, int16_t scalar,     \
@@ -16,17 +22,89 @@
 				sums[j] += (int16_t)row[j * step] * scalar;                                       \
 	}
 MAC_ROW(row_8_32, int32_t, int8_t)
+MAC_ROW(row_16_32, int32_t, int16_t)
 MAC_ROW(row_8_64, int64_t, int8_t)
 MAC_ROW(row_16_64, int64_t, int16_t)
 
 void mac_row(const struct mac *mac, void *sums, const void *row, int64_t step, int32_t scalar, int64_t n)
 {
-	if (mac->sum_bytes == 4) {
-		assert(mac->row_bytes == 1);
+	if (mac->sum_bytes == 4 && mac->row_bytes == 1)
 		row_8_32(sums, row, step, (int16_t)scalar, n);
-	} else if (mac->row_bytes == 1) {
+	else if (mac->sum_bytes == 4)
+		row_16_32(sums, row, step, (int16_t)scalar, n);
+	else if (mac->row_bytes == 1)
 		row_8_64(sums, row, step, (int16_t)scalar, n);
-	} else {
+	else
 		row_16_64(sums, row, step, (int16_t)scalar, n);
+}
+
+/* Four rows in one pass over the sums. */
+#define MAC_ROWS(name, row_type, one_row)                                                                         \
+	static void name(int32_t *restrict sums, const row_type *rows, const int64_t *offsets,                    \
+			 const int16_t *scalars, int64_t n_rows, int64_t n)                                       \
+	{                                                                                                         \
+		int64_t r = 0;                                                                                    \
+		for (; r + 4 <= n_rows; r += 4) {                                                                 \
+			const row_type *restrict a = rows + offsets[r], *restrict b = rows + offsets[r + 1];      \
+			const row_type *restrict c = rows + offsets[r + 2], *restrict d = rows + offsets[r + 3];  \
+			int16_t by_a = scalars[r], by_b = scalars[r + 1];                                         \
+			int16_t by_c = scalars[r + 2], by_d = scalars[r + 3];                                     \
+			for (int64_t j = 0; j < n; j++)                                                           \
+				sums[j] += (int16_t)a[j] * by_a + (int16_t)b[j] * by_b + (int16_t)c[j] * by_c +   \
+					   (int16_t)d[j] * by_d;                                                  \
+		}                                                                                                 \
+		for (; r < n_rows; r++)                                                                           \
+			one_row(sums, rows + offsets[r], 1, scalars[r], n);                                       \
+	}
+MAC_ROWS(rows_8_32, int8_t, row_8_32)
+MAC_ROWS(rows_16_32, int16_t, row_16_32)
+
+static void narrow(const struct mac *mac, int32_t *sums, const void *rows, int64_t first, const int64_t *offsets,
+		   const int16_t *scalars, int64_t n_rows, int64_t n)
+{
+	if (mac->row_bytes == 1)
+		rows_8_32(sums, (const int8_t *)rows + first, offsets, scalars, n_rows, n);
+	else
+		rows_16_32(sums, (const int16_t *)rows + first, offsets, scalars, n_rows, n);
+}
+
+/* Adds up to MAC_PRODUCTS rows to one block of 64-bit sums, by way of 32-bit ones. Where neither side is known to
+ * fit 8 bits, the scalars' low and high bytes have a turn each. */
+static void wide(const struct mac *mac, int64_t *sums, const void *rows, int64_t first, const int64_t *offsets,
+		 const int16_t *scalars, int64_t n_rows, int64_t n)
+{
+	int16_t low[MAC_PRODUCTS], high[MAC_PRODUCTS];
+	bool split = false;
+	for (int64_t r = 0; r < n_rows; r++)
+		split |= mac->row_bytes == 2 && scalars[r] != (int8_t)scalars[r];
+	for (int64_t r = 0; r < n_rows && split; r++) {
+		low[r] = scalars[r] & 0xff;
+		high[r] = (int16_t)((scalars[r] - low[r]) / 256);
+	}
+	int32_t part[MAC_BLOCK];
+	memset(part, 0, (size_t)n * sizeof(*part));
+	narrow(mac, part, rows, first, offsets, split ? low : scalars, n_rows, n);
+	for (int64_t j = 0; j < n; j++)
+		sums[j] += part[j];
+	if (!split)
+		return;
+	memset(part, 0, (size_t)n * sizeof(*part));
+	narrow(mac, part, rows, first, offsets, high, n_rows, n);
+	for (int64_t j = 0; j < n; j++)
+		sums[j] += part[j] * INT64_C(256);
+}
+
+void mac_rows(const struct mac *mac, void *sums, const void *rows, const int64_t *offsets, const int16_t *scalars,
+	      int64_t n_rows, int64_t n)
+{
+	for (int64_t j = 0; j < n; j += MAC_BLOCK) {
+		int64_t count = n - j < MAC_BLOCK ? n - j : MAC_BLOCK;
+		if (mac->sum_bytes == 4) {
+			narrow(mac, (int32_t *)sums + j, rows, j, offsets, scalars, n_rows, count);
+			continue;
+		}
+		for (int64_t r = 0; r < n_rows; r += MAC_PRODUCTS)
+			wide(mac, (int64_t *)sums + j, rows, j, offsets + r, scalars + r,
+			     n_rows - r < MAC_PRODUCTS ? n_rows - r : MAC_PRODUCTS, count);
 	}
 }

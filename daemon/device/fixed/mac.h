@@ -1,4 +1,4 @@
-/* Multiply-accumulate over rows: the inner loop of every kernel with weights.
+/* Multiply-accumulate over rows: the inner loop of kernels with weights that are not matrix products.
  *
  * Sums are exact here, wider than the hardware's accumulator where need be; accumulator.h folds them into its
  * width at the end, which gives the same bits because two's complement wraps are associative. */
@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-/* Which rows and sums: row elements of 1 or 2 bytes, sums of 4 or 8 bytes (4 only with rows of 1 byte). */
+/* Which rows and sums: row elements of 1 or 2 bytes, sums of 4 or 8 bytes (4 only with elements and scalars that
+ * fit 1 byte). */
 struct mac {
 	unsigned row_bytes, sum_bytes;
 };
@@ -15,5 +16,10 @@ struct mac {
 /* sums[j] += scalar * row[j * step] for 0 <= j < n. `scalar` is within the 16-bit container, or with sums of 4
  * bytes within the 8-bit one; the caller's bound on the number of products keeps the sums exact. */
 void mac_row(const struct mac *mac, void *sums, const void *row, int64_t step, int32_t scalar, int64_t n);
+
+/* sums[j] += scalars[r] * rows[offsets[r] + j] for 0 <= j < n and each r below n_rows: several rows at once, whose
+ * elements lie at `offsets` from `rows`. Scalars and bounds as above. */
+void mac_rows(const struct mac *mac, void *sums, const void *rows, const int64_t *offsets, const int16_t *scalars,
+	      int64_t n_rows, int64_t n);
 
 #endif
