@@ -1,9 +1,9 @@
 /* The golden vectors of the kernels, dense: each case's tensors are given to its kernel as the device would gather
  * them, and every integer of the outputs must be the vector's. What layouts do to them is tested elsewhere.
  *
- * Vectors order some tensors in another way than npumem (weights O,I,H,W; matrices [M,N]); `maps` is that table. A
- * case whose kernel is not in kernels.def is counted as not run, never as passed. Files named r11_model_* hold a
- * model's output of the 1.1 rules. */
+ * Vectors order some tensors in another way than npumem (weights O,I,H,W; matrices [M,N]) and have other names for
+ * some parameters: the tables below. A case whose kernel is not in kernels.def is counted as not run, never as
+ * passed. Files named r11_model_* hold a model's output and are left out. */
 #include <ctype.h>
 #include <dirent.h>
 #include <jansson.h>
@@ -15,15 +15,44 @@
 
 enum { FAMILY_MAX = 8, ROLES_MAX = 12, TEXT_BYTES = 256 };
 
-/* The vectors' dims, as one word, and for each npumem dimension which of them it is ('1': none). */
+/* The vectors' dims, and which of them each npumem dimension is ("-": none). */
 static const struct {
-	const char *dims, *npumem;
+	const char *dims, *npumem[4];
 } maps[] = {
-	{"NCHW", "NCHW"}, {"OIHW", "IOHW"}, {"O", "1O11"},   {"M", "1M11"},   {"N", "1N11"},
-	{"MN", "NM11"},	  {"TN", "TN11"},   {"TM", "TM11"},  {"GMN", "GM1N"}, {"GM", "GM11"},
-	{"abcd", "abcd"}, {"abc", "1abc"},  {"oK", "1K11"},  {"NK", "1N1K"},  {"CK", "1C1K"},
-	{"HK", "1H1K"},	  {"WK", "1W1K"},   {"GMK", "GM1K"}, {"ML", "1M1L"},  {"GML", "GM1L"},
+	{"N C H W", {"N", "C", "H", "W"}},
+	{"O I H W", {"I", "O", "H", "W"}},
+	{"O", {"-", "O", "-", "-"}},
+	{"S", {"-", "-", "-", "-"}},
+	{"N", {"-", "N", "-", "-"}},
+	{"M", {"-", "M", "-", "-"}},
+	{"M N", {"N", "M", "-", "-"}},
+	{"T N", {"T", "N", "-", "-"}},
+	{"T M", {"T", "M", "-", "-"}},
+	{"G M N", {"G", "M", "-", "N"}},
+	{"G M K", {"G", "M", "-", "K"}},
+	{"G M", {"G", "M", "-", "-"}},
+	{"M N+M", {"-", "M", "-", "N+M"}},
+	{"G M N+M", {"G", "M", "-", "N+M"}},
+	{"one K", {"-", "K", "-", "-"}},
+	{"N K", {"-", "N", "-", "K"}},
+	{"C K", {"-", "C", "-", "K"}},
+	{"H K", {"-", "H", "-", "K"}},
+	{"W K", {"-", "W", "-", "K"}},
+	{"d0 d1 d2", {"-", "d0", "d1", "d2"}},
+	{"e0 e1 e2", {"-", "e0", "e1", "e2"}},
+	{"d0 d1 d2 d3", {"d0", "d1", "d2", "d3"}},
+	{"e0 e1 e2 e3", {"e0", "e1", "e2", "e3"}},
 };
+
+/* Parameters that npumem calls otherwise. */
+static const struct {
+	const char *vector, *npumem;
+} renames[] = {{"perm_dim", "perm"}, {"luts", "lut"}};
+
+/* Remarks, and what npumem reads from shapes: left out where the kernel has no such parameter. A dilation is 1
+ * then. */
+static const char *const remarks[] = {"op",	    "scalar_operand", "groups",	    "dilation",
+				      "inputs_num", "index_encoding", "gate_order", "lut"};
 
 struct totals {
 	unsigned passed, failed, not_run;
@@ -89,37 +118,42 @@ static void store(struct kernel_operand *operand, int64_t i, int64_t value)
 	}
 }
 
-/* Adds a dimension's letter: d0, d1, … (and e0, e1, …) are a, b, …; "one" is o, "N+M" (inputs and state in one) L;
- * a word of its own stays as it is. */
-static void add_letter(char *word, const char *dim)
+static int find_dim(json_t *dims, const char *name)
 {
-	char letter[] = "o";
-	bool numbered = strlen(dim) == 2 && isdigit((unsigned char)dim[1]);
-	if (numbered)
-		letter[0] = (char)('a' + dim[1] - '0');
-	strcat(word, strcmp(dim, "N+M") == 0 ? "L" : numbered || strcmp(dim, "one") == 0 ? letter : dim);
+	for (size_t i = 0; i < json_array_size(dims); i++)
+		if (strcmp(json_string_value(json_array_get(dims, i)), name) == 0)
+			return (int)i;
+	return -1;
 }
 
 /* Extents and strides (in the vector's data) of npumem's dimensions. */
 static bool map_dims(struct run *run, json_t *tensor, int64_t extents[4], int64_t strides[4])
 {
 	json_t *dims = json_object_get(tensor, "dims"), *shape = json_object_get(tensor, "shape");
-	char word[TEXT_BYTES] = "";
-	for (size_t i = 0; i < json_array_size(dims) && i < 4; i++)
-		add_letter(word, json_string_value(json_array_get(dims, i)));
+	char text[TEXT_BYTES] = "";
+	for (size_t i = 0; i < json_array_size(dims) && i < 4; i++) {
+		size_t length = strlen(text);
+		snprintf(text + length, sizeof(text) - length, "%s%s", i > 0 ? " " : "",
+			 json_string_value(json_array_get(dims, i)));
+	}
 	for (size_t m = 0; m < sizeof(maps) / sizeof(maps[0]); m++) {
-		if (strcmp(maps[m].dims, word) != 0)
+		if (strcmp(maps[m].dims, text) != 0)
 			continue;
 		for (unsigned d = 0; d < 4; d++) {
-			const char *at = strchr(word, maps[m].npumem[d]);
-			extents[d] = at ? json_integer_value(json_array_get(shape, (size_t)(at - word))) : 1;
-			strides[d] = at ? 1 : 0;
-			for (size_t i = at ? (size_t)(at - word) + 1 : 4; i < strlen(word); i++)
+			int at = find_dim(dims, maps[m].npumem[d]);
+			extents[d] = at < 0 ? 1 : json_integer_value(json_array_get(shape, (size_t)at));
+			strides[d] = at < 0 ? 0 : 1;
+			for (size_t i = (size_t)at + 1; at >= 0 && i < json_array_size(shape); i++)
 				strides[d] *= json_integer_value(json_array_get(shape, i));
 		}
 		return true;
 	}
-	return fail(run, "dims not known:", word);
+	return fail(run, "dims not known:", text);
+}
+
+static int parse_dtype(const char *name)
+{
+	return npumem_dtype_parse(strcmp(name, "i32") == 0 ? "int32" : name);
 }
 
 static bool add_tensor(struct run *run, unsigned role, json_t *tensor)
@@ -129,9 +163,8 @@ static bool add_tensor(struct run *run, unsigned role, json_t *tensor)
 	int64_t extents[4], strides[4];
 	if (to->n == FAMILY_MAX || !map_dims(run, tensor, extents, strides))
 		return fail(run, "tensor not understood:", run->names[role]);
-	const char *dtype = json_string_value(json_object_get(tensor, "dtype"));
 	*operand = (struct kernel_operand){
-		.dtype = strcmp(dtype, "i32") == 0 ? NPUMEM_INT32 : npumem_dtype_parse(dtype),
+		.dtype = parse_dtype(json_string_value(json_object_get(tensor, "dtype"))),
 		.frac_bits = json_integer_value(json_object_get(tensor, "frac_bits")),
 		.shape = {extents[0], extents[1], extents[2], extents[3]},
 	};
@@ -183,44 +216,71 @@ static bool add_tensors(struct run *run, json_t *tensors)
 	return used == json_object_size(tensors) || fail(run, "tensors that are no role of", run->call.row->name);
 }
 
+/* True where the space separated `words` have `word`. */
+static bool has_word(const char *words, const char *word)
+{
+	size_t length = strlen(word);
+	for (; *words; words += strcspn(words, " "), words += strspn(words, " "))
+		if (strncmp(words, word, length) == 0 && (words[length] == ' ' || !words[length]))
+			return true;
+	return false;
+}
+
+static bool is_remark(const char *name, json_t *value)
+{
+	if (strcmp(name, "dilation") == 0 && (json_integer_value(json_array_get(value, 0)) != 1 ||
+					      json_integer_value(json_array_get(value, 1)) != 1))
+		return false;
+	for (size_t i = 0; i < sizeof(remarks) / sizeof(remarks[0]); i++)
+		if (strcmp(remarks[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* "C" and "sigmoid_mli2_0" as npumem has them: "c" and "mli2_0". */
+static bool parse_choice(const char *name, const char *text, struct npumem_param *param)
+{
+	const char *table = strstr(text, "_mli");
+	char choice[TEXT_BYTES];
+	snprintf(choice, sizeof(choice), "%s", table ? table + 1 : text);
+	for (char *at = choice; *at; at++)
+		*at = (char)tolower((unsigned char)*at);
+	return npumem_param_parse(name, choice, param, NULL) == 0;
+}
+
+static void take_integers(json_t *array, struct npumem_param *param)
+{
+	for (; param->n_values < json_array_size(array) && param->n_values < 4; param->n_values++)
+		param->values[param->n_values] = json_integer_value(json_array_get(array, param->n_values));
+}
+
+static void take_padding(json_t *object, struct npumem_param *param)
+{
+	static const char *const sides[] = {"top", "bottom", "left", "right"};
+	for (; param->n_values < 4; param->n_values++)
+		param->values[param->n_values] =
+			json_integer_value(json_object_get(object, sides[param->n_values]));
+}
+
 static bool add_param(struct run *run, const char *name, json_t *value)
 {
-	/* Remarks, what npumem reads from shapes, and the table of a kernel that has only one. */
-	static const char *const ignored[] = {"op",	    "scalar_operand", "groups", "index_encoding",
-					      "inputs_num", "gate_order",     "lut"};
 	struct npumem_param param = {.n_values = 0};
-	if (strcmp(name, "perm_dim") == 0)
-		name = "perm";
-	if (strcmp(name, "luts") == 0) { /* a cell's: all of one library */
-		name = "lut";
-		value = json_array_get(value, 0);
-	}
+	for (size_t i = 0; i < sizeof(renames) / sizeof(renames[0]); i++)
+		name = strcmp(renames[i].vector, name) == 0 ? renames[i].npumem : name;
 	const struct npumem_param_row *row = npumem_param_by_name(name);
-	if (!row || !strstr(run->call.row->parameters, name)) {
-		for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
-			if (strcmp(ignored[i], name) == 0)
-				return true;
-		return fail(run, "parameter not known:", name);
-	}
+	if (!row || !has_word(run->call.row->parameters, name))
+		return is_remark(name, value) || fail(run, "parameter not known:", name);
 	param.number = row->number;
-	if (json_is_string(value)) {
-		char text[TEXT_BYTES] = "";
-		const char *given = json_string_value(value), *library = strstr(given, "mli");
-		given = library ? library : given; /* of a table "sigmoid_mli1_1" */
-		for (size_t i = 0; i + 1 < sizeof(text) && given[i]; i++)
-			text[i] = (char)tolower((unsigned char)given[i]); /* an axis "C" */
-		if (npumem_param_parse(name, text, &param, NULL) != 0)
+	json_t *choice = json_is_array(value) ? json_array_get(value, 0) : value;
+	if (json_is_string(choice)) {
+		if (!parse_choice(name, json_string_value(choice), &param))
 			return fail(run, "parameter not understood:", name);
-	} else if (json_is_object(value)) { /* padding */
-		static const char *const sides[] = {"top", "bottom", "left", "right"};
-		for (; param.n_values < 4; param.n_values++)
-			param.values[param.n_values] =
-				json_integer_value(json_object_get(value, sides[param.n_values]));
+	} else if (json_is_object(value)) {
+		take_padding(value, &param);
 	} else if (json_is_integer(value)) {
 		param.values[param.n_values++] = json_integer_value(value);
 	} else {
-		for (; param.n_values < json_array_size(value) && param.n_values < 4; param.n_values++)
-			param.values[param.n_values] = json_integer_value(json_array_get(value, param.n_values));
+		take_integers(value, &param);
 	}
 	run->call.params.given[param.number] = param;
 	return true;
@@ -280,7 +340,7 @@ static bool run_case(struct run *run, json_t *item)
 			return false;
 	}
 	/* The 1.1 rules have one weights tensor where the others have two. */
-	if (strstr(run->call.row->parameters, "rules") &&
+	if (has_word(run->call.row->parameters, "rules") &&
 	    json_object_get(json_object_get(item, "tensors"), "weights"))
 		npumem_param_parse("rules", "mli1_1", &run->call.params.given[NPUMEM_PARAM_RULES], NULL);
 	if (strcmp(rounding, "any") != 0)

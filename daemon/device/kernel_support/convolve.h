@@ -4,13 +4,11 @@
 #ifndef DEVICE_KERNEL_SUPPORT_CONVOLVE_H
 #define DEVICE_KERNEL_SUPPORT_CONVOLVE_H
 
-#include "daemon/device/kernel.h"
-
-enum { CONVOLVE_IN, CONVOLVE_WEIGHTS, CONVOLVE_BIAS, CONVOLVE_OUT };
+#include "daemon/device/kernel_support/convolution.h"
 
 /* `groups` >= 1. */
 int convolve_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error);
-size_t convolve_scratch_bytes(const struct kernel_call *call);
+size_t convolve_scratch_bytes(const struct kernel_call *call, int64_t groups);
 void convolve_run(struct kernel_call *call, int64_t groups);
 
 #endif

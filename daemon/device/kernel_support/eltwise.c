@@ -49,8 +49,6 @@ static void load(const struct kernel_operand *operand, int64_t first, int64_t n,
 
 bool eltwise_next(struct eltwise *e)
 {
-	if (e->n && !kernel_step(e->call, e->n))
-		return false;
 	e->first += e->n;
 	e->n = e->end - e->first < ELTWISE_BLOCK ? e->end - e->first : ELTWISE_BLOCK;
 	if (e->n == 0)
@@ -65,4 +63,6 @@ void eltwise_store(struct eltwise *e, const struct requantize *requantize)
 	uint8_t *out = operands_get(e->call, ELTWISE_OUT)->data;
 	e->call->counts.saturated +=
 		requantize_row32(requantize, e->values, e->n, out + e->first * requantize->bytes);
+	if (!kernel_step(e->call, e->n))
+		e->end = e->first + e->n;
 }

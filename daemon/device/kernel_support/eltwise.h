@@ -28,8 +28,9 @@ struct eltwise {
 
 /* Clears the call's counts. */
 void eltwise_begin(struct eltwise *e, struct kernel_call *call);
-/* Loads the next block; false when there is none. */
+/* Loads the next block; false when there is none, or the rest is no longer wanted. */
 bool eltwise_next(struct eltwise *e);
 /* Writes the block's values (used up) to out and counts what saturated. */
 void eltwise_store(struct eltwise *e, const struct requantize *requantize);
+
 #endif

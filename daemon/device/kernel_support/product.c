@@ -6,32 +6,64 @@
 
 #include "daemon/device/kernel_support/operands.h"
 
-enum { PRODUCT_COLUMNS = 1024 };
+enum {
+	PRODUCT_COLUMNS = 1024,
+	PRODUCT_TERMS = 256, /* between two looks at whether the rest is still wanted */
+};
 
 size_t product_scratch_bytes(int64_t columns)
 {
 	return (size_t)(columns < PRODUCT_COLUMNS ? columns : PRODUCT_COLUMNS) * sizeof(int64_t);
 }
 
+/* Operands of one run. */
+struct product {
+	struct kernel_call *call;
+	struct weighted weighted;
+	struct mac mac;
+	const void *data, *weights;
+	int64_t terms, columns;
+};
+
+/* The sums of `count` columns from m on, for one row of data. False where the rest is no longer wanted. */
+static bool add_terms(const struct product *p, int64_t row, int64_t m, int64_t count)
+{
+	int64_t offsets[PRODUCT_TERMS];
+	int16_t scalars[PRODUCT_TERMS];
+	memset(p->call->scratch, 0, (size_t)count * p->mac.sum_bytes);
+	for (int64_t k = 0; k < p->terms; k += PRODUCT_TERMS) {
+		int64_t n = p->terms - k < PRODUCT_TERMS ? p->terms - k : PRODUCT_TERMS;
+		for (int64_t i = 0; i < n; i++) {
+			offsets[i] = (k + i) * p->columns + m;
+			scalars[i] =
+				(int16_t)weighted_element(p->data, p->weighted.data_bytes, row * p->terms + k + i);
+		}
+		mac_rows(&p->mac, p->call->scratch, p->weights, offsets, scalars, n, count);
+		if (!kernel_step(p->call, 0))
+			return false;
+	}
+	return true;
+}
+
 void product_run(struct kernel_call *call, const struct weighted_roles *roles, int64_t rows, int64_t terms,
 		 int64_t columns)
 {
-	const uint8_t *weights = operands_get(call, roles->weights)->data;
-	const void *data = operands_get(call, roles->data)->data;
 	uint8_t *out = operands_get(call, roles->out)->data;
-	struct weighted weighted;
-	weighted_init(&weighted, call, roles, terms);
-	struct mac mac = weighted_weight_rows(&weighted);
+	struct product p = {.call = call,
+			    .data = operands_get(call, roles->data)->data,
+			    .weights = operands_get(call, roles->weights)->data,
+			    .terms = terms,
+			    .columns = columns};
+	weighted_init(&p.weighted, call, roles, terms);
+	p.mac = weighted_weight_rows(&p.weighted);
 	call->counts = (struct kernel_counts){.macs = rows * terms * columns};
 	for (int64_t r = 0; r < rows; r++) {
 		for (int64_t m = 0; m < columns; m += PRODUCT_COLUMNS) {
 			int64_t count = columns - m < PRODUCT_COLUMNS ? columns - m : PRODUCT_COLUMNS;
-			memset(call->scratch, 0, (size_t)count * mac.sum_bytes);
-			for (int64_t k = 0; k < terms; k++)
-				mac_row(&mac, call->scratch, weights + (k * columns + m) * mac.row_bytes, 1,
-					weighted_element(data, weighted.data_bytes, r * terms + k), count);
-			weighted_finish_channels(&weighted, call->scratch, count, m,
-						 out + (r * columns + m) * weighted.data_bytes, &call->counts);
+			if (!add_terms(&p, r, m, count))
+				return;
+			weighted_finish_channels(&p.weighted, call->scratch, count, m,
+						 out + (r * columns + m) * p.weighted.data_bytes, &call->counts);
 			if (!kernel_step(call, count))
 				return;
 		}

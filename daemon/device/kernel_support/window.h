@@ -25,6 +25,12 @@ struct window {
 int window_read(const struct kernel_call *call, const struct npumem_dims *in, int64_t kernel_h, int64_t kernel_w,
 		struct window *window, struct npumem_error *error);
 
+/* The same for a transposed convolution, whose inputs are scattered: tap `tap` of input i goes to output
+ * i * stride + tap - before; padding crops. Extents of the output: (in - 1) * stride + kernel - before - after.
+ * The functions below are not about such windows. */
+int window_read_transposed(const struct kernel_call *call, const struct npumem_dims *in, int64_t kernel_h,
+			   int64_t kernel_w, struct window *window, struct npumem_error *error);
+
 /* The input coordinate under tap `tap` of output `out`; outside [0, in) for a padded tap. */
 static inline int64_t window_at(const struct window_axis *axis, int64_t out, int64_t tap)
 {

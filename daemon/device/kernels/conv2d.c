@@ -6,6 +6,11 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return convolve_check(call, 1, error);
 }
 
+static size_t scratch_bytes(const struct kernel_call *call)
+{
+	return convolve_scratch_bytes(call, 1);
+}
+
 static void run(struct kernel_call *call)
 {
 	convolve_run(call, 1);
@@ -14,6 +19,6 @@ static void run(struct kernel_call *call)
 const struct kernel kernel_conv2d = {
 	.number = NPUMEM_KERNEL_CONV2D,
 	.check = check,
-	.scratch_bytes = convolve_scratch_bytes,
+	.scratch_bytes = scratch_bytes,
 	.run = run,
 };

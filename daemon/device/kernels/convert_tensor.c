@@ -40,6 +40,13 @@ static int check_data(const struct kernel_call *call, struct npumem_error *error
 	return NPUMEM_INVALID;
 }
 
+static void copy_fp32(struct kernel_call *call)
+{
+	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
+	memcpy(out->data, in->data, (size_t)operands_elements(in) * sizeof(float));
+	kernel_step(call, operands_elements(in));
+}
+
 static void to_fp32(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
@@ -51,6 +58,8 @@ static void to_fp32(struct kernel_call *call)
 		elements_load64(in->dtype, in->data, i, count, values);
 		for (int64_t k = 0; k < count; k++)
 			reals[i + k] = real_to_fp32(values[k], in->frac_bits, call->rounding);
+		if (!kernel_step(call, count))
+			return;
 	}
 }
 
@@ -70,6 +79,8 @@ static void from_fp32(struct kernel_call *call)
 						store.low, store.high, &call->counts.saturated);
 		}
 		requantize_row64(&store, values, count, (uint8_t *)out->data + i * store.bytes);
+		if (!kernel_step(call, count))
+			return;
 	}
 }
 
@@ -85,6 +96,8 @@ static void between_integers(struct kernel_call *call)
 		elements_load64(in->dtype, in->data, i, count, values);
 		call->counts.saturated +=
 			requantize_row64(&requantize, values, count, (uint8_t *)out->data + i * requantize.bytes);
+		if (!kernel_step(call, count))
+			return;
 	}
 }
 
@@ -93,7 +106,7 @@ static void run(struct kernel_call *call)
 	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
 	call->counts = (struct kernel_counts){.saturated = 0};
 	if (in->dtype == NPUMEM_FP32 && out->dtype == NPUMEM_FP32)
-		memcpy(out->data, in->data, (size_t)operands_elements(in) * sizeof(float));
+		copy_fp32(call);
 	else if (in->dtype == NPUMEM_FP32)
 		from_fp32(call);
 	else if (out->dtype == NPUMEM_FP32)

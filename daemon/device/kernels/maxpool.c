@@ -3,38 +3,13 @@
 #include "daemon/device/fixed/requantize.h"
 #include "daemon/device/kernel_support/elements.h"
 #include "daemon/device/kernel_support/operands.h"
-#include "daemon/device/kernel_support/window.h"
-
-enum { IN, OUT };
-
-static int read_window(const struct kernel_call *call, struct window *window, struct npumem_error *error)
-{
-	int64_t kernel_h = kernel_param(call, NPUMEM_PARAM_KERNEL, 0, 1);
-	int64_t kernel_w = kernel_param(call, NPUMEM_PARAM_KERNEL, 1, 1);
-	return window_read(call, &operands_get(call, IN)->shape, kernel_h, kernel_w, window, error);
-}
-
-static int check(const struct kernel_call *call, struct npumem_error *error)
-{
-	const struct npumem_dims *in = &operands_get(call, IN)->shape;
-	struct window window;
-	int status = operands_check_choices(call, error);
-	if (!status)
-		status = operands_check_fixed(call, IN, error);
-	if (!status)
-		status = operands_check_same_dtype(call, OUT, IN, error);
-	if (!status)
-		status = read_window(call, &window, error);
-	if (status)
-		return status;
-	struct npumem_dims want = {in->n, in->c, window.h.out, window.w.out};
-	return operands_check_shape(call, OUT, &want, "in and the window give", error);
-}
+#include "daemon/device/kernel_support/pool.h"
 
 /* A row of the input, the maxima of columns, the maxima of windows. */
 static size_t scratch_bytes(const struct kernel_call *call)
 {
-	return (size_t)(2 * operands_get(call, IN)->shape.w + operands_get(call, OUT)->shape.w) * sizeof(int32_t);
+	return (size_t)(2 * operands_get(call, POOL_IN)->shape.w + operands_get(call, POOL_OUT)->shape.w) *
+	       sizeof(int32_t);
 }
 
 static void take_larger(int32_t *to, const int32_t *from, int64_t n)
@@ -72,9 +47,9 @@ static void windows(const struct window_axis *w, const int32_t *columns, int32_t
 
 static void run(struct kernel_call *call)
 {
-	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
+	const struct kernel_operand *in = operands_get(call, POOL_IN), *out = operands_get(call, POOL_OUT);
 	struct window window;
-	read_window(call, &window, NULL);
+	pool_window(call, &window);
 	struct requantize requantize;
 	requantize_init(&requantize, out->dtype, in->frac_bits - out->frac_bits, call->rounding);
 	int32_t *row = call->scratch, *maxima = row + in->shape.w, *results = maxima + in->shape.w;
@@ -94,7 +69,7 @@ static void run(struct kernel_call *call)
 
 const struct kernel kernel_maxpool = {
 	.number = NPUMEM_KERNEL_MAXPOOL,
-	.check = check,
+	.check = pool_check,
 	.scratch_bytes = scratch_bytes,
 	.run = run,
 };

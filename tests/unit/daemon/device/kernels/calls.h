@@ -107,6 +107,144 @@ static inline void calls_refused(struct calls *c, const char *text)
 	ck_assert_ptr_null(strchr(c->error.message, '\n'));
 }
 
+/* One field of a good call, broken: an operand's (field 'n', 'c', 'h', 'w', 't' for its type, 'f' for frac_bits)
+ * or, where `role` is NULL, a parameter's values. `text` is what the refusal says. */
+struct calls_break {
+	const char *role;
+	char field;
+	int64_t value;
+	int param;
+	unsigned n_values;
+	int64_t values[4];
+	const char *text;
+};
+
+static inline struct kernel_operand *calls_operand(struct calls *c, const char *role)
+{
+	unsigned i = 0;
+	while (i < c->call.n_roles && strcmp(c->names[i], role) != 0)
+		i++;
+	ck_assert_msg(i < c->call.n_roles && c->roles[i].n > 0, "no role %s", role);
+	return &c->operands[i][0];
+}
+
+static inline void calls_set(struct kernel_operand *operand, char field, int64_t value)
+{
+	switch (field) {
+	case 'n':
+		operand->shape.n = value;
+		break;
+	case 'c':
+		operand->shape.c = value;
+		break;
+	case 'h':
+		operand->shape.h = value;
+		break;
+	case 'w':
+		operand->shape.w = value;
+		break;
+	case 't':
+		operand->dtype = (int)value;
+		break;
+	default:
+		operand->frac_bits = value;
+	}
+}
+
+/* Each break by itself is refused; the call is good before and after. */
+static inline void calls_breaks(struct calls *c, const struct calls_break *breaks, size_t n)
+{
+	npumem_error_clear(&c->error);
+	ck_assert_msg(c->kernel->check(&c->call, &c->error) == 0, "refused: %s", c->error.message);
+	for (size_t i = 0; i < n; i++) {
+		const struct calls_break *b = &breaks[i];
+		if (b->role) {
+			struct kernel_operand *operand = calls_operand(c, b->role), good = *operand;
+			calls_set(operand, b->field, b->value);
+			calls_refused(c, b->text);
+			*operand = good;
+		} else {
+			struct npumem_param good = c->call.params.given[b->param];
+			calls_param(c, b->param, b->n_values, b->values[0], b->values[1], b->values[2],
+				    b->values[3]);
+			calls_refused(c, b->text);
+			c->call.params.given[b->param] = good;
+		}
+	}
+	npumem_error_clear(&c->error);
+	ck_assert_int_eq(c->kernel->check(&c->call, &c->error), 0);
+}
+
+/* Every extent and type of every role, the rounding, and every parameter's values at the ends of 64 bits: each
+ * broken by itself is refused. For calls without leftover rows, where every extent follows from the others. */
+static inline void calls_break_all(struct calls *c)
+{
+	static const int64_t absurd[] = {INT64_MIN, -1, INT64_C(1) << 31, INT64_C(1) << 62, INT64_MAX};
+	for (unsigned i = 0; i < c->call.n_roles; i++) {
+		struct kernel_operand *operand = &c->operands[i][0], good = *operand;
+		const int64_t extents[] = {good.shape.n, good.shape.c, good.shape.h, good.shape.w};
+		for (unsigned d = 0; d < 4 && c->roles[i].n > 0; d++) {
+			calls_set(operand, "nchw"[d], extents[d] + 1);
+			calls_refused(c, c->call.row->name);
+			calls_set(operand, "nchw"[d], extents[d] * 7);
+			calls_refused(c, c->call.row->name);
+			*operand = good;
+		}
+		for (int dtype = NPUMEM_INT8; dtype <= NPUMEM_FX16 && c->roles[i].n > 0; dtype++) {
+			operand->dtype = dtype;
+			if (dtype != good.dtype)
+				calls_refused(c, c->call.row->name);
+		}
+		*operand = good;
+	}
+	for (unsigned p = 0; p < npumem_n_param_rows; p++) {
+		const struct npumem_param_row *row = &npumem_param_rows[p];
+		struct npumem_param good = c->call.params.given[row->number];
+		if (row->number == NPUMEM_PARAM_ROUNDING || !strstr(c->call.row->parameters, row->name))
+			continue;
+		for (unsigned v = 0; v < row->most; v++)
+			for (unsigned a = 0; a < 5; a++) {
+				calls_param(c, row->number, row->most, 1, 1, 1, 1);
+				if (good.n_values > 0)
+					c->call.params.given[row->number] = good;
+				c->call.params.given[row->number].values[v] = absurd[a];
+				calls_refused(c, c->call.row->name);
+			}
+		c->call.params.given[row->number] = good;
+	}
+	enum npumem_rounding rounding = c->call.rounding;
+	c->call.rounding = (enum npumem_rounding)0;
+	calls_refused(c, "there is no rounding mode 0");
+	c->call.rounding = (enum npumem_rounding)4;
+	calls_refused(c, "there is no rounding mode 4");
+	c->call.rounding = rounding;
+	npumem_error_clear(&c->error);
+	ck_assert_int_eq(c->kernel->check(&c->call, &c->error), 0);
+}
+
+/* A call that takes several steps tells all of its outputs' elements; one that is cancelled leaves early. */
+static inline void calls_progress(struct calls *c)
+{
+	struct kernel_progress progress = {0, false};
+	int64_t elements = 0;
+	c->call.progress = &progress;
+	calls_run(c);
+	for (unsigned i = 0; i < c->call.n_roles; i++)
+		for (unsigned k = 0; c->is_output[i] && k < c->roles[i].n; k++)
+			elements += (int64_t)(calls_bytes(&c->operands[i][k]) /
+					      npumem_dtype_bytes(c->operands[i][k].dtype));
+	ck_assert_int_eq(progress.done, elements);
+	progress.done = 0;
+	progress.cancelled = true;
+	calls_run(c);
+	ck_assert_int_lt(progress.done, elements);
+	for (unsigned i = 0; i < c->call.n_roles; i++)
+		for (unsigned k = 0; c->is_output[i] && k < c->roles[i].n; k++)
+			ck_assert_int_eq(((uint8_t *)c->operands[i][k].data)[calls_bytes(&c->operands[i][k]) - 1],
+					 0xa5);
+	c->call.progress = NULL;
+}
+
 static inline int64_t calls_get(const struct calls *c, unsigned role, int64_t i)
 {
 	const struct kernel_operand *operand = &c->operands[role][0];

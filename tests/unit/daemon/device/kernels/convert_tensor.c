@@ -176,6 +176,21 @@ START_TEST(refusals)
 }
 END_TEST
 
+START_TEST(progress)
+{
+	static const int types[][2] = {
+		{NPUMEM_FP32, NPUMEM_FX8}, {NPUMEM_FX16, NPUMEM_FP32}, {NPUMEM_FX16, NPUMEM_INT32}};
+	for (unsigned t = 0; t < 3; t++) {
+		struct calls c;
+		calls_init(&c, NPUMEM_KERNEL_CONVERT_TENSOR);
+		calls_add(&c, "in", types[t][0], 0, 2, 3, 4, 50);
+		calls_add(&c, "out", types[t][1], 0, 2, 3, 4, 50);
+		calls_progress(&c);
+		calls_free(&c);
+	}
+}
+END_TEST
+
 Suite *suite_convert_tensor(void)
 {
 	Suite *suite = suite_create("device/kernels/convert_tensor");
@@ -185,6 +200,7 @@ Suite *suite_convert_tensor(void)
 	tcase_add_test(tcase, from_fp32);
 	tcase_add_test(tcase, to_fp32);
 	tcase_add_test(tcase, refusals);
+	tcase_add_test(tcase, progress);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

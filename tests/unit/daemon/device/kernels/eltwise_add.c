@@ -86,21 +86,19 @@ END_TEST
 
 START_TEST(refusals)
 {
+	static const struct calls_break breaks[] = {
+		{"in1", 't', NPUMEM_INT8, .text = "eltwise_add: in1 is int8, but must be fx8 or fx16"},
+		{"in2", 't', NPUMEM_FX8, .text = "eltwise_add: in2 is fx8, but must be fx16 as in1 is"},
+		{"out", 't', NPUMEM_INT16, .text = "eltwise_add: out is int16, but must be fx16 as in1 is"},
+		{"in2", 'w', 4, .text = "eltwise_add: in2 has W 4, but in1, which is no scalar, has 150"},
+		{"out", 'c', 1, .text = "eltwise_add: out has C 1, but in1 has 2"},
+	};
 	struct calls c;
-	set_up(&c, NPUMEM_FX16, (const int64_t[3]){1, 2, 3}, 5, 5);
+	set_up(&c, NPUMEM_FX16, (const int64_t[3]){1, 2, 3}, 150, 150);
 	ck_assert(c.kernel->in_place);
-	ck_assert_int_eq(c.kernel->check(&c.call, &c.error), 0);
-	c.operands[IN2][0].dtype = NPUMEM_FX8;
-	calls_refused(&c, "eltwise_add: in2 is fx8, but must be fx16 as in1 is");
-	c.operands[IN2][0].dtype = NPUMEM_FX16;
-	c.operands[OUT][0].dtype = NPUMEM_INT16;
-	calls_refused(&c, "eltwise_add: out is int16, but must be fx16 as in1 is");
-	c.operands[OUT][0].dtype = NPUMEM_FX16;
-	c.operands[IN1][0].dtype = NPUMEM_INT8;
-	calls_refused(&c, "eltwise_add: in1 is int8, but must be fx8 or fx16");
-	c.operands[IN1][0].dtype = NPUMEM_FX16;
-	c.operands[IN2][0].shape.w = 4;
-	calls_refused(&c, "eltwise_add: in2 has W 4, but in1, which is no scalar, has 5");
+	calls_breaks(&c, breaks, sizeof(breaks) / sizeof(breaks[0]));
+	calls_break_all(&c);
+	calls_progress(&c);
 	c.operands[IN2][0].shape = (struct npumem_dims){1, 1, 1, 1};
 	ck_assert_int_eq(c.kernel->check(&c.call, &c.error), 0);
 	c.operands[OUT][0].shape.c = 1;

@@ -42,15 +42,21 @@ END_TEST
 
 START_TEST(refusals)
 {
+	static const struct calls_break breaks[] = {
+		{"in1", 't', NPUMEM_UINT8, .text = "eltwise_max: in1 is uint8, but must be fx8 or fx16"},
+		{"in1", 'f', 4, .text = "eltwise_max: in2 has 5 frac_bits, but must have the 4 of in1"},
+		{"in2", 'f', 6, .text = "eltwise_max: in2 has 6 frac_bits, but must have the 5 of in1"},
+		{"in2", 't', NPUMEM_INT8, .text = "eltwise_max: in2 is int8, but must be fx8 as in1 is"},
+		{"in2", 'w', 2, .text = "eltwise_max: in2 has W 2, but in1, which is no scalar, has 300"},
+		{"out", 't', NPUMEM_FX16, .text = "eltwise_max: out is fx16, but must be fx8 as in1 is"},
+		{"out", 'h', 2, .text = "eltwise_max: out has H 2, but in1 has 1"},
+	};
 	struct calls c;
-	set_up(&c, NPUMEM_FX8, 5, 5, 3, 3);
+	set_up(&c, NPUMEM_FX8, 5, 5, 300, 300);
 	ck_assert(c.kernel->in_place);
-	ck_assert_int_eq(c.kernel->check(&c.call, &c.error), 0);
-	c.operands[IN2][0].frac_bits = 6;
-	calls_refused(&c, "eltwise_max: in2 has 6 frac_bits, but must have the 5 of in1");
-	c.operands[IN2][0].frac_bits = 5;
-	c.operands[IN2][0].shape.w = 2;
-	calls_refused(&c, "eltwise_max: in2 has W 2, but in1, which is no scalar, has 3");
+	calls_breaks(&c, breaks, sizeof(breaks) / sizeof(breaks[0]));
+	calls_break_all(&c);
+	calls_progress(&c);
 	calls_free(&c);
 }
 END_TEST

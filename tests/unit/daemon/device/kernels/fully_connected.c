@@ -93,31 +93,27 @@ END_TEST
 
 START_TEST(refusals)
 {
+	static const struct calls_break breaks[] = {
+		{"in", 't', NPUMEM_INT8, .text = "fully_connected: in is int8, but must be fx8 or fx16"},
+		{"in", 'c', 4, .text = "fully_connected: weights has N 24, but in needs 32"},
+		{"in", 'n', 3, .text = "fully_connected: out has N 2, but in and weights give 3"},
+		{"weights", 't', NPUMEM_FX16,
+		 .text = "fully_connected: weights is fx16, but must be fx8 with fx8 in"},
+		{"weights", 'n', 23, .text = "fully_connected: weights has N 23, but in needs 24"},
+		{"weights", 'w', 2, .text = "fully_connected: weights has W 2, but in needs 1"},
+		{"weights", 'f', 0, .text = "bias has 8 frac_bits, more than the 7 of in (7) and weights (0)"},
+		{"bias", 't', NPUMEM_FX16, .text = "fully_connected: bias is fx16, but must be fx8 as weights is"},
+		{"bias", 'n', 5, .text = "fully_connected: bias has N 5, but weights need 1"},
+		{"out", 't', NPUMEM_FX16, .text = "fully_connected: out is fx16, but must be fx8 as in is"},
+		{"out", 'n', 1, .text = "fully_connected: out has N 1, but in and weights give 2"},
+		{"out", 'c', 6, .text = "fully_connected: out has C 6, but in and weights give 5"},
+		{.param = NPUMEM_PARAM_RELU, .n_values = 1, .values = {0}, .text = "relu is number 0"},
+	};
 	struct calls c;
-	set_up(&c, &calls_fxn[0], &(struct npumem_dims){2, 3, 2, 4}, 5, (const int64_t[4]){7, 7, 7, 7}, true);
-	ck_assert_int_eq(c.kernel->check(&c.call, &c.error), 0);
-	c.operands[WEIGHTS][0].shape.n = 23;
-	calls_refused(&c, "fully_connected: weights has N 23, but in needs 24");
-	c.operands[WEIGHTS][0].shape.n = 24;
-	c.operands[WEIGHTS][0].shape.w = 2;
-	calls_refused(&c, "fully_connected: weights has W 2, but in needs 1");
-	c.operands[WEIGHTS][0].shape.w = 1;
-	c.operands[BIAS][0].shape.n = 5;
-	calls_refused(&c, "fully_connected: bias has N 5, but weights need 1");
-	c.operands[BIAS][0].shape.n = 1;
-	c.operands[OUT][0].shape.n = 1;
-	calls_refused(&c, "fully_connected: out has N 1, but in and weights give 2");
-	c.operands[OUT][0].shape.n = 2;
-	c.operands[OUT][0].shape.c = 6;
-	calls_refused(&c, "fully_connected: out has C 6, but in and weights give 5");
-	c.operands[OUT][0].shape.c = 5;
-	c.operands[WEIGHTS][0].frac_bits = 0;
-	c.operands[BIAS][0].frac_bits = 8;
-	calls_refused(&c, "fully_connected: bias has 8 frac_bits, more than the 7 of in (7) and weights (0)");
-	c.operands[BIAS][0].frac_bits = 7;
-	calls_param(&c, NPUMEM_PARAM_RELU, 1, 0, 0, 0, 0);
-	calls_refused(&c, "fully_connected: relu is number 0");
-	calls_param(&c, NPUMEM_PARAM_RELU, 0, 0, 0, 0, 0);
+	set_up(&c, &calls_fxn[0], &(struct npumem_dims){2, 3, 2, 4}, 5, (const int64_t[4]){7, 7, 8, 7}, true);
+	calls_breaks(&c, breaks, sizeof(breaks) / sizeof(breaks[0]));
+	calls_break_all(&c);
+	calls_progress(&c);
 	c.operands[IN][0].shape.c = c.operands[WEIGHTS][0].shape.n = INT64_C(1) << 33;
 	calls_refused(&c, "fully_connected: an output would sum 68719476736 products, more than 4294967296");
 	calls_free(&c);

@@ -73,30 +73,35 @@ END_TEST
 
 START_TEST(refusals)
 {
+	static const struct calls_break breaks[] = {
+		{"in", 't', NPUMEM_UINT8, .text = "maxpool: in is uint8, but must be fx8 or fx16"},
+		{"in", 't', NPUMEM_FX16, .text = "maxpool: out is fx8, but must be fx16 as in is"},
+		{"out", 'c', 3, .text = "maxpool: out has C 3, but in and the window give 2"},
+		{"out", 'h', 4, .text = "maxpool: out has H 4, but in and the window give 5"},
+		{.param = NPUMEM_PARAM_KERNEL,
+		 .n_values = 2,
+		 .values = {0, 3},
+		 .text = "maxpool: kernel h is 0, but must be 1 to 2147483647"},
+		{.param = NPUMEM_PARAM_KERNEL,
+		 .n_values = 2,
+		 .values = {2, INT64_MAX},
+		 .text = "maxpool: kernel w is 9223372036854775807, but must be"},
+		{.param = NPUMEM_PARAM_KERNEL,
+		 .n_values = 2,
+		 .values = {1, 3},
+		 .text = "maxpool: padding top is 1, but must be 0 to 0"},
+		{.param = NPUMEM_PARAM_KERNEL,
+		 .n_values = 2,
+		 .values = {7, 3},
+		 .text = "the window's h is 7 (kernel 7, dilation 1), more than the 6 of in with its padding"},
+		{.param = NPUMEM_PARAM_STRIDE, .n_values = 2, .values = {0, 1}, .text = "maxpool: stride h is 0"},
+	};
 	static const struct shape good = {1, 2, 5, 6, 2, 3, 1, 1, 1, 0, 0, 2};
 	struct calls c;
 	set_up(&c, &good, NPUMEM_FX8, 7, 7);
-	ck_assert_int_eq(c.kernel->check(&c.call, &c.error), 0);
-	c.operands[IN][0].dtype = NPUMEM_UINT8;
-	calls_refused(&c, "maxpool: in is uint8, but must be fx8 or fx16");
-	c.operands[IN][0].dtype = NPUMEM_FX16;
-	calls_refused(&c, "maxpool: out is fx8, but must be fx16 as in is");
-	c.operands[IN][0].dtype = NPUMEM_FX8;
-	c.operands[OUT][0].shape.c = 3;
-	calls_refused(&c, "maxpool: out has C 3, but in and the window give 2");
-	c.operands[OUT][0].shape.c = 2;
-	calls_param(&c, NPUMEM_PARAM_KERNEL, 2, 0, 3, 0, 0);
-	calls_refused(&c, "maxpool: kernel h is 0, but must be 1 to 2147483647");
-	calls_param(&c, NPUMEM_PARAM_KERNEL, 2, 2, INT64_MAX, 0, 0);
-	calls_refused(&c, "maxpool: kernel w is 9223372036854775807, but must be");
-	calls_param(&c, NPUMEM_PARAM_KERNEL, 2, 1, 3, 0, 0);
-	calls_refused(&c, "maxpool: padding top is 1, but must be 0 to 0");
-	calls_param(&c, NPUMEM_PARAM_KERNEL, 2, 7, 3, 0, 0);
-	calls_refused(
-		&c, "maxpool: the window's h is 7 (kernel 7, dilation 1), more than the 6 of in with its padding");
-	calls_param(&c, NPUMEM_PARAM_KERNEL, 2, 2, 3, 0, 0);
-	calls_param(&c, NPUMEM_PARAM_STRIDE, 2, 0, 1, 0, 0);
-	calls_refused(&c, "maxpool: stride h is 0");
+	calls_breaks(&c, breaks, sizeof(breaks) / sizeof(breaks[0]));
+	calls_break_all(&c);
+	calls_progress(&c);
 	calls_free(&c);
 }
 END_TEST

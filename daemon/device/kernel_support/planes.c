@@ -1,0 +1,195 @@
+/* A plane has the inputs of one channel that one phase of the stride meets, padding included, in rows of one width
+ * for all planes; so a tap is an offset. The sums of a row's end, where a window would hang over into the next
+ * row, are dropped. */
+#include "daemon/device/kernel_support/planes.h"
+
+#include <string.h>
+
+enum {
+	PLANES_OUTPUTS_MAX = 7, /* output channels of a group; from there on patches are faster */
+	PLANES_SUMS = 2048,	/* of a block of rows, unless one row has more */
+	PLANES_TAPS = 256,	/* between two looks at whether the rest is still wanted */
+	PLANES_ALIGN = 64,
+};
+
+struct planes {
+	const struct convolution *convolution;
+	const struct phase *phase;
+	struct mac mac;
+	int64_t rows, width;		     /* of a plane */
+	int64_t n_taps, block;		     /* of a sum; rows of outputs in a block */
+	int64_t *offsets;		     /* of the taps; this and what follows is in scratch */
+	int16_t *planes, *weights, *staging; /* the weights of one output channel */
+	void *sums;
+};
+
+/* Rows (or columns) of the padded input in one plane. */
+static int64_t plane_extent(const struct window_axis *axis)
+{
+	return axis->out - 1 + (axis->kernel - 1) * axis->dilation / axis->stride + 1;
+}
+
+/* Planes cost memory and time by their size, whatever is in them. */
+static bool is_ordinary(const struct window_axis *axis)
+{
+	return axis->kernel > 0 && axis->stride * plane_extent(axis) <= 2 * (axis->in + axis->out) + 16;
+}
+
+bool planes_fit(const struct convolution *convolution, const struct phase *phase)
+{
+	return convolution->n_outputs <= PLANES_OUTPUTS_MAX && is_ordinary(&phase->h.window) &&
+	       is_ordinary(&phase->w.window);
+}
+
+static int64_t round_up(int64_t x)
+{
+	return (x + PLANES_ALIGN - 1) / PLANES_ALIGN * PLANES_ALIGN;
+}
+
+/* Lays out the scratch memory and returns its size. */
+static size_t planes_init(struct planes *p, const struct convolution *convolution, const struct phase *phase)
+{
+	const struct window_axis *h = &phase->h.window, *w = &phase->w.window;
+	*p = (struct planes){
+		.convolution = convolution,
+		.phase = phase,
+		.mac = {2, convolution->weighted.accumulator.sum_bytes},
+		.rows = plane_extent(h),
+		.width = plane_extent(w),
+		.n_taps = convolution_taps(convolution, phase),
+	};
+	p->block = p->width < PLANES_SUMS ? PLANES_SUMS / p->width : 1;
+	p->block = p->block < h->out ? p->block : h->out;
+
+	int64_t planes = round_up(convolution->n_inputs * h->stride * w->stride * p->rows * p->width * 2);
+	int64_t offsets = round_up(p->n_taps * 8), weights = round_up(p->n_taps * 2);
+	int64_t sums = round_up(p->block * p->width * 8);
+	uint8_t *scratch = convolution->call->scratch;
+	if (scratch) {
+		p->planes = (int16_t *)scratch;
+		p->offsets = (int64_t *)(scratch + planes);
+		p->weights = (int16_t *)(scratch + planes + offsets);
+		p->sums = scratch + planes + offsets + weights;
+		p->staging = (int16_t *)(scratch + planes + offsets + weights + sums);
+	}
+	return (size_t)(planes + offsets + weights + sums + p->block * w->out * 2);
+}
+
+size_t planes_scratch_bytes(const struct convolution *convolution, const struct phase *phase)
+{
+	struct planes p;
+	return planes_init(&p, convolution, phase);
+}
+
+/* Plane (phase_y, phase_x) of input channel i of a group begins here. */
+static int64_t plane_at(const struct planes *p, int64_t i, int64_t phase_y, int64_t phase_x)
+{
+	int64_t plane = (i * p->phase->h.window.stride + phase_y) * p->phase->w.window.stride + phase_x;
+	return plane * p->rows * p->width;
+}
+
+static void set_offsets(const struct planes *p)
+{
+	const struct window_axis *h = &p->phase->h.window, *w = &p->phase->w.window;
+	int64_t k = 0;
+	for (int64_t i = 0; i < p->convolution->n_inputs; i++)
+		for (int64_t y = 0; y < h->kernel; y++)
+			for (int64_t x = 0; x < w->kernel; x++, k++) {
+				int64_t at_y = y * h->dilation, at_x = x * w->dilation;
+				p->offsets[k] = plane_at(p, i, at_y % h->stride, at_x % w->stride) +
+						at_y / h->stride * p->width + at_x / w->stride;
+			}
+}
+
+static void load_weights(const struct planes *p, int64_t o)
+{
+	const struct convolution *c = p->convolution;
+	const struct phase_axis *h = &p->phase->h, *w = &p->phase->w;
+	int64_t k = 0;
+	for (int64_t i = 0; i < c->n_inputs; i++) {
+		int64_t at = convolution_weight(c, p->phase, o, i);
+		for (int64_t y = 0; y < h->window.kernel; y++, at += h->tap_step * w->kernel)
+			for (int64_t x = 0; x < w->window.kernel; x++)
+				p->weights[k++] = (int16_t)weighted_element(c->weights, c->weighted.weight_bytes,
+									    at + x * w->tap_step);
+	}
+}
+
+/* One input row into the planes: column x of the input is column x + before of the padded input. */
+static void spread_row(const struct planes *p, int64_t in, int16_t *to)
+{
+	const struct window_axis *w = &p->phase->w.window;
+	int64_t plane = p->rows * p->width;
+	for (int64_t phase = 0; phase < w->stride; phase++, to += plane) {
+		/* The first column of this phase that is not padding. */
+		int64_t column = w->before > phase ? (w->before - phase + w->stride - 1) / w->stride : 0;
+		int64_t x = column * w->stride + phase - w->before;
+		if (p->convolution->weighted.data_bytes == 1)
+			for (; x < w->in && column < p->width; x += w->stride, column++)
+				to[column] = ((const int8_t *)p->convolution->in)[in + x];
+		else
+			for (; x < w->in && column < p->width; x += w->stride, column++)
+				to[column] = ((const int16_t *)p->convolution->in)[in + x];
+	}
+}
+
+static void fill_planes(const struct planes *p, int64_t batch, int64_t group)
+{
+	const struct convolution *c = p->convolution;
+	const struct window_axis *h = &p->phase->h.window;
+	memset(p->planes, 0, (size_t)plane_at(p, c->n_inputs, 0, 0) * sizeof(int16_t));
+	for (int64_t i = 0; i < c->n_inputs; i++) {
+		for (int64_t y = h->before < 0 ? -h->before : 0;
+		     y < h->in && (y + h->before) / h->stride < p->rows; y++) {
+			int64_t plane = plane_at(p, i, (y + h->before) % h->stride, 0);
+			spread_row(p, convolution_row(c, p->phase, batch, group, i, y),
+				   p->planes + plane + (y + h->before) / h->stride * p->width);
+		}
+	}
+}
+
+/* Drops the ends of rows. */
+static void close_up(const struct planes *p, int64_t rows)
+{
+	int64_t bytes = p->mac.sum_bytes, out = p->phase->w.window.out;
+	for (int64_t y = 1; y < rows && out < p->width; y++)
+		memmove((uint8_t *)p->sums + y * out * bytes, (uint8_t *)p->sums + y * p->width * bytes,
+			(size_t)(out * bytes));
+}
+
+/* Output rows [first, first + rows) of channel o. */
+static bool run_rows(const struct planes *p, int64_t batch, int64_t o, int64_t first, int64_t rows)
+{
+	int64_t out = p->phase->w.window.out, n = (rows - 1) * p->width + out;
+	memset(p->sums, 0, (size_t)n * p->mac.sum_bytes);
+	for (int64_t k = 0; k < p->n_taps; k += PLANES_TAPS) {
+		int64_t taps = p->n_taps - k < PLANES_TAPS ? p->n_taps - k : PLANES_TAPS;
+		mac_rows(&p->mac, p->sums, p->planes + first * p->width, p->offsets + k, p->weights + k, taps, n);
+		if (!kernel_step(p->convolution->call, 0))
+			return false;
+	}
+	close_up(p, rows);
+	return convolution_finish(p->convolution, p->phase, batch, o, first * out, rows * out, p->sums,
+				  p->staging);
+}
+
+bool planes_run(const struct convolution *convolution, const struct phase *phase)
+{
+	struct planes p;
+	planes_init(&p, convolution, phase);
+	set_offsets(&p);
+	int64_t rows = phase->h.window.out;
+	for (int64_t batch = 0; batch < convolution->n; batch++) {
+		for (int64_t group = 0; group < convolution->groups; group++) {
+			fill_planes(&p, batch, group);
+			for (int64_t k = 0; k < convolution->n_outputs; k++) {
+				int64_t o = group * convolution->n_outputs + k;
+				load_weights(&p, o);
+				for (int64_t y = 0; y < rows; y += p.block)
+					if (!run_rows(&p, batch, o, y, rows - y < p.block ? rows - y : p.block))
+						return false;
+			}
+		}
+	}
+	return true;
+}

@@ -1,0 +1,33 @@
+/* What pools share: their check. */
+#include "daemon/device/kernel_support/pool.h"
+
+#include "daemon/device/kernel_support/operands.h"
+
+static int read_window(const struct kernel_call *call, struct window *window, struct npumem_error *error)
+{
+	int64_t kernel_h = kernel_param(call, NPUMEM_PARAM_KERNEL, 0, 1);
+	int64_t kernel_w = kernel_param(call, NPUMEM_PARAM_KERNEL, 1, 1);
+	return window_read(call, &operands_get(call, POOL_IN)->shape, kernel_h, kernel_w, window, error);
+}
+
+int pool_check(const struct kernel_call *call, struct npumem_error *error)
+{
+	const struct npumem_dims *in = &operands_get(call, POOL_IN)->shape;
+	struct window window;
+	int status = operands_check_choices(call, error);
+	if (!status)
+		status = operands_check_fixed(call, POOL_IN, error);
+	if (!status)
+		status = operands_check_same_dtype(call, POOL_OUT, POOL_IN, error);
+	if (!status)
+		status = read_window(call, &window, error);
+	if (status)
+		return status;
+	struct npumem_dims want = {in->n, in->c, window.h.out, window.w.out};
+	return operands_check_shape(call, POOL_OUT, &want, "in and the window give", error);
+}
+
+void pool_window(const struct kernel_call *call, struct window *window)
+{
+	read_window(call, window, NULL);
+}

@@ -1,0 +1,30 @@
+/* Depthwise 2D convolution: a group per input channel. With O = C * m, output channel c * m + j sees channel c. */
+#include "daemon/device/kernel_support/convolve.h"
+#include "daemon/device/kernel_support/operands.h"
+
+static int64_t groups(const struct kernel_call *call)
+{
+	return operands_get(call, CONVOLUTION_IN)->shape.c;
+}
+
+static int check(const struct kernel_call *call, struct npumem_error *error)
+{
+	return convolve_check(call, groups(call), error);
+}
+
+static size_t scratch_bytes(const struct kernel_call *call)
+{
+	return convolve_scratch_bytes(call, groups(call));
+}
+
+static void run(struct kernel_call *call)
+{
+	convolve_run(call, groups(call));
+}
+
+const struct kernel kernel_depthwise_conv2d = {
+	.number = NPUMEM_KERNEL_DEPTHWISE_CONV2D,
+	.check = check,
+	.scratch_bytes = scratch_bytes,
+	.run = run,
+};

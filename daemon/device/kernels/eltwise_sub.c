@@ -1,0 +1,15 @@
+/* out = in1 - in2, either of which may be a scalar. */
+#include "daemon/device/kernel_support/eltwise.h"
+#include "daemon/device/kernel_support/eltwise_sum.h"
+
+static void run(struct kernel_call *call)
+{
+	eltwise_sum_run(call, -1);
+}
+
+const struct kernel kernel_eltwise_sub = {
+	.number = NPUMEM_KERNEL_ELTWISE_SUB,
+	.in_place = true,
+	.check = eltwise_check,
+	.run = run,
+};

@@ -1,0 +1,32 @@
+/* Grouped 2D convolution: output channel o sees the input channels of group o / (O / groups). */
+#include "daemon/device/kernel_support/convolve.h"
+#include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/window.h"
+
+static int64_t groups(const struct kernel_call *call)
+{
+	return kernel_param(call, NPUMEM_PARAM_GROUPS, 0, 1);
+}
+
+static int check(const struct kernel_call *call, struct npumem_error *error)
+{
+	int status = operands_check_param(call, NPUMEM_PARAM_GROUPS, "", groups(call), 1, WINDOW_LIMIT, error);
+	return status ? status : convolve_check(call, groups(call), error);
+}
+
+static size_t scratch_bytes(const struct kernel_call *call)
+{
+	return convolve_scratch_bytes(call, groups(call));
+}
+
+static void run(struct kernel_call *call)
+{
+	convolve_run(call, groups(call));
+}
+
+const struct kernel kernel_group_conv2d = {
+	.number = NPUMEM_KERNEL_GROUP_CONV2D,
+	.check = check,
+	.scratch_bytes = scratch_bytes,
+	.run = run,
+};

@@ -1,0 +1,14 @@
+/* Leaky ReLU: one slope for all that is negative. */
+#include "daemon/device/kernel_support/slope.h"
+
+static int check(const struct kernel_call *call, struct npumem_error *error)
+{
+	return slope_check(call, &(struct npumem_dims){1, 1, 1, 1}, error);
+}
+
+const struct kernel kernel_leaky_relu = {
+	.number = NPUMEM_KERNEL_LEAKY_RELU,
+	.in_place = true,
+	.check = check,
+	.run = slope_run,
+};
