@@ -1,4 +1,4 @@
-/* Calls about the device as a whole: info, stat, dump, compact, plan. */
+/* Calls about the device as a whole: info, dump, compact, plan. */
 #include <string.h>
 
 #include "client/lib/call.h"
@@ -22,22 +22,6 @@ int npumem_info(struct npumem *npumem, struct npumem_info *info, struct npumem_e
 	request.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
 	request.info = &message;
 	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_INFO, &call, error);
-}
-
-static int take_stat(struct call *call, const Npumem__V1__Response *response)
-{
-	reply_stat(response->stat, call->result);
-	return 0;
-}
-
-int npumem_stat(struct npumem *npumem, struct npumem_stat *stat, struct npumem_error *error)
-{
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__StatRequest message = NPUMEM__V1__STAT_REQUEST__INIT;
-	struct call call = {.take = take_stat, .result = stat};
-	request.call_case = NPUMEM__V1__REQUEST__CALL_STAT;
-	request.stat = &message;
-	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_STAT, &call, error);
 }
 
 static int take_dump(struct call *call, const Npumem__V1__Response *response)

@@ -15,7 +15,23 @@ struct call {
 	bool keep_result; /* the result counts although the status is not OK */
 	enum tensors_turn turn; /* of an allocation */
 	const struct rpc_peer *peer; /* whose other requests this one may speak of; NULL: there are none */
+	unsigned method;  /* enum call_method */
+	size_t bytes;	  /* of the request */
+	uint64_t start_ns; /* when it came; 0 where there is no clock */
 };
+
+/* The calls by row, and what is none of them. */
+enum call_method {
+#define METHOD(name, CALL, Message, handler) CALL_METHOD_##CALL,
+#include "daemon/rpc/methods.def"
+#undef METHOD
+	CALL_METHOD_NONE,
+	CALL_METHODS
+};
+const char *call_method_name(unsigned method);
+
+/* Begins the books of a request that came just now; NULL: one that could not be unpacked. */
+void call_begin(struct call *call, const Npumem__V1__Request *request, size_t bytes);
 
 /* Runs the handler of a request; returns its status. */
 int call_dispatch(struct call *call, const Npumem__V1__Request *request);

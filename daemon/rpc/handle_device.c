@@ -37,27 +37,6 @@ int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request
 	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_INFO, &info.base, call->error);
 }
 
-int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request)
-{
-	Npumem__V1__Stat message = NPUMEM__V1__STAT__INIT;
-	struct inspect_stat stat;
-
-	(void)request;
-	inspect_stat(call->session, &stat);
-	message.total = stat.device.total;
-	message.data = stat.device.data;
-	message.dummy = stat.device.dummy;
-	message.padding = stat.device.padding;
-	message.empty = stat.device.empty;
-	message.free = stat.device.free;
-	message.lent = stat.device.lent;
-	message.largest_free = stat.device.largest_free;
-	message.tensors = stat.device.tensors;
-	message.views = stat.device.views;
-	message.sessions = (int64_t)stat.sessions;
-	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, &message.base, call->error);
-}
-
 int handle_device_dump(struct call *call, const Npumem__V1__DumpRequest *request)
 {
 	int status = inspect_dump_check(call->session, request->npu, request->offset, request->bytes, call->error);

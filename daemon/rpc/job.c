@@ -83,6 +83,13 @@ static void job_free(struct job *job)
 
 static void peer_drained(struct rpc *rpc, struct rpc_peer *peer);
 
+static void flight(const struct job *job, bool begins)
+{
+	struct session *session = job->call.session;
+
+	metrics_flight(&session->service->metrics, session->metrics, &session->usage, begins);
+}
+
 static void unlink_job(struct job *job)
 {
 	struct rpc_peer *peer = job->peer;
@@ -94,6 +101,7 @@ static void unlink_job(struct job *job)
 	if (job->next)
 		job->next->prev = job->prev;
 	peer->n_jobs--;
+	flight(job, false);
 	peer->job_bytes -= job->charge;
 	limits_give_back(&job->rpc->service->limits, peer->session->user, LIMITS_REQUESTS, 1);
 	limits_give_back(&job->rpc->service->limits, peer->session->user, LIMITS_REQUEST_BYTES, job->charge);
@@ -330,6 +338,7 @@ int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *r
 		return -ENOMEM;
 	}
 	job->id = request->id;
+	call_begin(&job->call, request, bytes);
 	job->entry.changes = touch->changes;
 	job->entry.alone = touch->alone;
 	job->entry.owner = peer;
@@ -344,6 +353,7 @@ int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *r
 	peer->job_bytes += charge;
 	limits_charge(&rpc->service->limits, peer->session->user, LIMITS_REQUESTS, 1);
 	limits_charge(&rpc->service->limits, peer->session->user, LIMITS_REQUEST_BYTES, charge);
+	flight(job, true);
 	order_add(&rpc->service->order, &job->entry);
 	return 0;
 }

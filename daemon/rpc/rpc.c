@@ -67,6 +67,50 @@ static int refuse_message(struct call *call, size_t bytes)
 	return npumem_error_set(call->error, NPUMEM_INVALID, "a malformed message of %zu bytes", bytes);
 }
 
+static const char *const method_names[] = {
+#define METHOD(name, CALL, Message, handler) #name,
+#include "daemon/rpc/methods.def"
+#undef METHOD
+	"none"};
+_Static_assert((int)CALL_METHODS <= (int)METRICS_CALLS_MAX, "a row of metrics for each call");
+
+const char *call_method_name(unsigned method)
+{
+	return method_names[method];
+}
+
+static unsigned method_of(const Npumem__V1__Request *request)
+{
+	switch (request ? request->call_case : NPUMEM__V1__REQUEST__CALL__NOT_SET) {
+#define METHOD(name, CALL, Message, handler)                                                                      \
+	case NPUMEM__V1__REQUEST__CALL_##CALL:                                                                    \
+		return CALL_METHOD_##CALL;
+#include "daemon/rpc/methods.def"
+#undef METHOD
+	default:
+		return CALL_METHOD_NONE;
+	}
+}
+
+void call_begin(struct call *call, const Npumem__V1__Request *request, size_t bytes)
+{
+	call->method = method_of(request);
+	call->bytes = bytes;
+	call->start_ns = call->rpc->now_ns ? call->rpc->now_ns() : 0;
+}
+
+static void count(const struct call *call, int status)
+{
+	struct session *session = call->session;
+	struct metrics_event event = {.call = call->method,
+				      .status = status,
+				      .bytes_in = call->bytes,
+				      .bytes_out = call->reply.out->used - call->reply.start,
+				      .ns = call->start_ns ? call->rpc->now_ns() - call->start_ns : 0};
+
+	metrics_count(&session->service->metrics, session->metrics, &session->usage, &event);
+}
+
 int call_dispatch(struct call *call, const Npumem__V1__Request *request)
 {
 	if (!request->id)
@@ -96,6 +140,7 @@ void call_end(struct call *call, int status, uint64_t id)
 	if (!status)
 		npumem_error_clear(call->error);
 	reply_end(&call->reply, id, call->error);
+	count(call, call->error->status);
 }
 
 /* Unpacks into the rpc's own budget; NULL where it cannot be. */
@@ -118,6 +163,7 @@ static int answer(struct rpc *rpc, struct session *session, const struct rpc_pee
 
 	if (reply_begin(&call.reply, out))
 		return -ENOMEM;
+	call_begin(&call, request, bytes);
 	status = request ? call_dispatch(&call, request) : refuse_message(&call, bytes);
 	call_end(&call, status, request ? request->id : salvage_id(message, bytes));
 	return 0;

@@ -26,6 +26,7 @@ int operations_run(struct session *session, struct op *op, struct npumem_error *
 void operations_finish(struct session *session, struct op *op)
 {
 	op_finish(session->service->device, op);
+	metrics_op(&session->service->metrics, op);
 }
 
 void operations_end(struct session *session, struct op *op)

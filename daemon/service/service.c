@@ -14,6 +14,7 @@ int service_init(struct service *service, struct device *device, const struct he
 	*service = (struct service){.device = device, .heap = heap, .uid = uid};
 	limits_init(&service->limits, heap, uid);
 	record_pool_init(&service->records, heap);
+	metrics_init(&service->metrics, heap);
 	order_init(&service->order, &device_options(device)->geometry);
 	return names_init(&service->names, heap, seed);
 }
@@ -30,6 +31,7 @@ void service_deinit(struct service *service)
 	names_deinit(&service->names);
 	record_pool_deinit(&service->records);
 	limits_deinit(&service->limits);
+	metrics_deinit(&service->metrics);
 }
 
 void service_adopt(struct service *service, struct session *session, struct record *record, struct tensor *tensor)

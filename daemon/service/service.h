@@ -5,6 +5,7 @@
 
 #include "daemon/device/device.h"
 #include "daemon/service/limits.h"
+#include "daemon/service/metrics.h"
 #include "daemon/service/names.h"
 #include "daemon/service/order.h"
 #include "daemon/service/record.h"
@@ -19,6 +20,7 @@ struct service {
 	struct order order; /* of everything that does not happen at once */
 	struct waiting waiting; /* for room */
 	struct record_pool records;
+	struct metrics metrics;
 	struct session *sessions;
 	uint64_t n_sessions, last_session;
 };

@@ -23,6 +23,7 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 				    .uid = uid,
 				    .user = user,
 				    .pid = pid,
+				    .metrics = metrics_enter(&service->metrics, uid),
 				    .next = service->sessions};
 	if (session->next)
 		session->next->prev = session;
@@ -39,6 +40,7 @@ void session_deinit(struct session *session)
 	while (session->anonymous)
 		service_release(service, session->anonymous->tensor);
 	segments_deinit(session);
+	metrics_leave(&service->metrics, session->metrics);
 	if (session->prev)
 		session->prev->next = session->next;
 	else

@@ -69,6 +69,42 @@ struct npumem_stat {
 	int64_t tensors, views, sessions;
 };
 
+/* What a session or a uid asked for and holds. All but in_flight, device_bytes and tensors only rise. */
+struct npumem_usage {
+	uint32_t uid, pid;
+	uint64_t session; /* 0: of a uid, or of all */
+	uint64_t requests, errors, bytes_in, bytes_out, in_flight;
+	int64_t device_bytes, tensors;
+	uint64_t sessions; /* of a uid, now; of all, ever */
+};
+
+enum { NPUMEM_STATUSES = 16, NPUMEM_BUCKETS = 26 };
+
+/* The answers to one kind of request, by status and by the time they took: below 1 us, 2 us, 4 us, ... 2^24 us, and
+ * the rest. */
+struct npumem_call_stat {
+	char call[24];
+	uint64_t statuses[NPUMEM_STATUSES], buckets[NPUMEM_BUCKETS], total_ns;
+};
+
+/* What the device did since the daemon started. */
+struct npumem_activity {
+	uint64_t dma_bytes, kernels, macs, saturated, wrapped, destroyed_bytes;
+};
+
+/* The arrays lie behind it: one free() for all of it. Of uids and clients there are the rows that the caller may
+ * see: all for root and the daemon's uid, else those of its own uid. */
+struct npumem_details {
+	struct npumem_stat stat;
+	struct npumem_activity activity;
+	struct npumem_usage all;
+	uint64_t now_ns; /* the daemon's clock, for rates */
+	unsigned n_npus, n_uids, n_clients, n_calls;
+	int64_t *npu_data; /* bytes of data and dummies, for each NPU */
+	struct npumem_usage *uids, *clients;
+	struct npumem_call_stat *calls;
+};
+
 /* What another uid may do with a tensor. */
 enum npumem_access { NPUMEM_ACCESS_NONE = 1, NPUMEM_ACCESS_READ, NPUMEM_ACCESS_WRITE };
 
@@ -121,6 +157,8 @@ struct npumem_move {
 
 int npumem_info(struct npumem *npumem, struct npumem_info *info, struct npumem_error *error);
 int npumem_stat(struct npumem *npumem, struct npumem_stat *stat, struct npumem_error *error);
+/* All of it; `details` receives what free() takes. */
+int npumem_stat_details(struct npumem *npumem, struct npumem_details **details, struct npumem_error *error);
 /* Up to 1 MiB of one NPU's raw bytes. */
 int npumem_dump(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to,
 		struct npumem_error *error);

@@ -1,19 +1,18 @@
-/* stat: how the device's bytes are used. */
+/* stat: how the device's bytes are used, what it did, and for whom. */
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 
+#include "client/ctl/core/metrics.h"
 #include "client/ctl/core/present.h"
+#include "client/ctl/core/table.h"
 
-static json_t *stat_object(const struct npumem_stat *s)
-{
-	return json_pack("{s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:I, s:I, s:I}", "device", "total",
-			 (json_int_t)s->total, "data", (json_int_t)s->data, "dummy", (json_int_t)s->dummy,
-			 "padding", (json_int_t)s->padding, "empty", (json_int_t)s->empty, "free",
-			 (json_int_t)s->free, "lent", (json_int_t)s->lent, "largest_free",
-			 (json_int_t)s->largest_free, "tensors", (json_int_t)s->tensors, "views",
-			 (json_int_t)s->views, "sessions", (json_int_t)s->sessions);
-}
+static const struct option stat_options[] = {
+	{"--prometheus", NULL, "prints Prometheus' text exposition format", false},
+	{NULL, NULL, NULL, false},
+};
 
 static void stat_share(const char *label, int64_t bytes, int64_t total)
 {
@@ -21,29 +20,111 @@ static void stat_share(const char *label, int64_t bytes, int64_t total)
 		     total > 0 ? 100.0 * (double)bytes / (double)total : 0.0);
 }
 
+static void stat_device(const struct npumem_details *details)
+{
+	const struct npumem_stat *stat = &details->stat;
+	const struct npumem_activity *a = &details->activity;
+	printf("%" PRId64 " bytes on all NPUs\n", stat->total);
+	stat_share("data", stat->data, stat->total);
+	stat_share("dummy", stat->dummy, stat->total);
+	stat_share("padding", stat->padding, stat->total);
+	stat_share("empty", stat->empty, stat->total);
+	stat_share("free", stat->free, stat->total);
+	present_line(stdout, "lent", "%" PRId64 " (empty blocks that hold other tensors' data)", stat->lent);
+	present_line(stdout, "largest free", "%" PRId64 " bytes per NPU", stat->largest_free);
+	present_line(stdout, "fragmentation", "%.1f %%", 100 * metrics_fragmentation(details));
+	present_line(stdout, "tensors", "%" PRId64, stat->tensors);
+	present_line(stdout, "views", "%" PRId64, stat->views);
+	present_line(stdout, "sessions", "%" PRId64, stat->sessions);
+	present_line(stdout, "moved by DMA", "%" PRIu64 " bytes", a->dma_bytes);
+	present_line(stdout, "kernels", "%" PRIu64 ", %" PRIu64 " macs", a->kernels, a->macs);
+	present_line(stdout, "saturated", "%" PRIu64 ", wrapped %" PRIu64, a->saturated, a->wrapped);
+	present_line(stdout, "destroyed", "%" PRIu64 " bytes", a->destroyed_bytes);
+}
+
+static void stat_time(struct table *table, double us)
+{
+	if (us == HUGE_VAL)
+		table_cell(table, "> 16 s");
+	else if (us < 1000)
+		table_cell(table, "< %.0f us", us);
+	else if (us < 1e6)
+		table_cell(table, "< %.3g ms", us / 1e3);
+	else
+		table_cell(table, "< %.3g s", us / 1e6);
+}
+
+static bool stat_calls(const struct npumem_details *details)
+{
+	static const bool right[] = {false, true, true, true, true};
+	struct table table;
+	table_init(&table, sizeof(right), right);
+	table_cell(&table, "CALL");
+	table_cell(&table, "ANSWERS");
+	table_cell(&table, "REFUSED");
+	table_cell(&table, "MEDIAN");
+	table_cell(&table, "99 %%");
+	for (unsigned i = 0; i < details->n_calls; i++) {
+		table_cell(&table, "%s", details->calls[i].call);
+		table_cell(&table, "%" PRIu64, metrics_answers(&details->calls[i]));
+		table_cell(&table, "%" PRIu64, metrics_refusals(&details->calls[i]));
+		stat_time(&table, metrics_quantile(&details->calls[i], 0.5));
+		stat_time(&table, metrics_quantile(&details->calls[i], 0.99));
+	}
+	putchar('\n');
+	return table_print(&table, stdout);
+}
+
+static bool stat_uids(const struct npumem_details *details)
+{
+	static const bool right[] = {true, true, true, true, true, true, true, true};
+	static const char *const titles[] = {"UID",	 "SESSIONS",  "REQUESTS", "REFUSED",
+					     "BYTES IN", "BYTES OUT", "HELD",	  "TENSORS"};
+	struct table table;
+	table_init(&table, sizeof(right), right);
+	for (unsigned i = 0; i < sizeof(right); i++)
+		table_cell(&table, "%s", titles[i]);
+	for (unsigned i = 0; i < details->n_uids; i++) {
+		const struct npumem_usage *u = &details->uids[i];
+		table_cell(&table, "%" PRIu32, u->uid);
+		table_cell(&table, "%" PRIu64, u->sessions);
+		table_cell(&table, "%" PRIu64, u->requests);
+		table_cell(&table, "%" PRIu64, u->errors);
+		table_cell(&table, "%" PRIu64, u->bytes_in);
+		table_cell(&table, "%" PRIu64, u->bytes_out);
+		table_cell(&table, "%" PRId64, u->device_bytes);
+		table_cell(&table, "%" PRId64, u->tensors);
+	}
+	putchar('\n');
+	return table_print(&table, stdout);
+}
+
 static int stat_run(struct ctl *ctl, const struct args *args)
 {
-	struct npumem_stat stat;
-	(void)args;
+	struct npumem_details *details;
+	bool prometheus = args_has(args, "--prometheus");
+	if (prometheus && ctl->json)
+		return ctl_usage(ctl, "--json and --prometheus exclude each other");
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
-	if (npumem_stat(ctl->npumem, &stat, &ctl->error))
+	if (npumem_stat_details(ctl->npumem, &details, &ctl->error))
 		return CTL_FAILED;
-	if (ctl->json)
-		return ctl_print(ctl, stat_object(&stat));
-	printf("%" PRId64 " bytes on all NPUs\n", stat.total);
-	stat_share("data", stat.data, stat.total);
-	stat_share("dummy", stat.dummy, stat.total);
-	stat_share("padding", stat.padding, stat.total);
-	stat_share("empty", stat.empty, stat.total);
-	stat_share("free", stat.free, stat.total);
-	present_line(stdout, "lent", "%" PRId64 " (empty blocks that hold other tensors' data)", stat.lent);
-	present_line(stdout, "largest free", "%" PRId64 " bytes per NPU", stat.largest_free);
-	present_line(stdout, "tensors", "%" PRId64, stat.tensors);
-	present_line(stdout, "views", "%" PRId64, stat.views);
-	present_line(stdout, "sessions", "%" PRId64, stat.sessions);
-	return CTL_OK;
+	if (prometheus) {
+		metrics_prometheus(stdout, details);
+	} else if (ctl->json) {
+		code = ctl_print(ctl, metrics_json(details));
+	} else {
+		stat_device(details);
+		if (!stat_calls(details) || !stat_uids(details))
+			code = ctl_fail(ctl, "no memory for the tables");
+	}
+	free(details);
+	return code;
 }
 
-const struct command stat_command = {.run = stat_run};
+const struct command stat_command = {
+	.options = stat_options,
+	.run = stat_run,
+	.notes = "who is neither root nor the daemon's uid sees the rows of its own uid, and everybody's totals",
+};

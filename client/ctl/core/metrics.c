@@ -1,0 +1,269 @@
+/* One table of samples for each shape of metric, so that a new one is a row. Invariant: label values are escaped,
+ * although the daemon's own names need none. */
+#include "client/ctl/core/metrics.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stddef.h>
+
+double metrics_fragmentation(const struct npumem_details *details)
+{
+	int64_t free = details->n_npus ? details->stat.free / details->n_npus : 0;
+	/* Free bytes between footprints of unequal width on the same offsets are not the arena's to give. */
+	if (free <= 0 || details->stat.largest_free >= free)
+		return 0;
+	return 1 - (double)details->stat.largest_free / (double)free;
+}
+
+uint64_t metrics_answers(const struct npumem_call_stat *call)
+{
+	uint64_t n = 0;
+	for (unsigned i = 0; i < NPUMEM_STATUSES; i++)
+		n += call->statuses[i];
+	return n;
+}
+
+uint64_t metrics_refusals(const struct npumem_call_stat *call)
+{
+	return metrics_answers(call) - call->statuses[0];
+}
+
+double metrics_quantile(const struct npumem_call_stat *call, double part)
+{
+	double wanted = part * (double)metrics_answers(call), seen = 0;
+	for (unsigned i = 0; i + 1 < NPUMEM_BUCKETS; i++) {
+		seen += (double)call->buckets[i];
+		if (seen >= wanted)
+			return ldexp(1, (int)i);
+	}
+	return HUGE_VAL;
+}
+
+/* ---- what there is ---- */
+
+struct device_row {
+	const char *name, *help;
+	size_t at; /* of an int64_t in struct npumem_stat */
+};
+#define DEVICE(member, help)                                                                                      \
+	{                                                                                                         \
+#member, help, offsetof(struct npumem_stat, member)                                               \
+	}
+static const struct device_row bytes_rows[] = {DEVICE(data, ""),  DEVICE(dummy, ""), DEVICE(padding, ""),
+					       DEVICE(empty, ""), DEVICE(free, ""),  {NULL, NULL, 0}};
+static const struct device_row gauge_rows[] = {
+	{"device_total_bytes", "Local memory of all NPUs.", offsetof(struct npumem_stat, total)},
+	{"device_lent_bytes", "Bytes that are one tensor's empty block and another's data.",
+	 offsetof(struct npumem_stat, lent)},
+	{"device_largest_free_bytes", "The largest free extent, per NPU.",
+	 offsetof(struct npumem_stat, largest_free)},
+	{"tensors", "Live tensors with storage.", offsetof(struct npumem_stat, tensors)},
+	{"views", "Live views.", offsetof(struct npumem_stat, views)},
+	{"sessions", "Connected clients.", offsetof(struct npumem_stat, sessions)},
+	{NULL, NULL, 0}};
+
+struct counter_row {
+	const char *name, *help;
+	size_t at; /* of a 64-bit number in the struct of its table */
+};
+#define ACTIVITY(member, help)                                                                                    \
+	{                                                                                                         \
+#member, help, offsetof(struct npumem_activity, member)                                           \
+	}
+static const struct counter_row activity_rows[] = {
+	ACTIVITY(dma_bytes, "Bytes moved by DMA operations."),
+	ACTIVITY(kernels, "Kernels run."),
+	ACTIVITY(macs, "Multiplications of kernels."),
+	ACTIVITY(saturated, "Kernel outputs that were clamped to their container."),
+	ACTIVITY(wrapped, "Accumulators that passed their range."),
+	ACTIVITY(destroyed_bytes, "Bytes of tensors that kernels destroyed."),
+	{NULL, NULL, 0}};
+
+struct usage_row {
+	const char *name, *help;
+	bool counter;
+	size_t at;
+};
+#define USAGE(member, counter, help)                                                                              \
+	{                                                                                                         \
+#member, help, counter, offsetof(struct npumem_usage, member)                                     \
+	}
+static const struct usage_row usage_rows[] = {
+	USAGE(requests, true, "Requests answered."),
+	USAGE(errors, true, "Requests refused."),
+	USAGE(bytes_in, true, "Bytes of answered requests."),
+	USAGE(bytes_out, true, "Bytes of answers."),
+	USAGE(in_flight, false, "Requests waiting or running."),
+	USAGE(device_bytes, false, "Bytes of footprints held, over all NPUs."),
+	USAGE(tensors, false, "Tensors and views held."),
+	{NULL, NULL, false, 0}};
+
+static uint64_t number_at(const void *from, size_t at)
+{
+	return *(const uint64_t *)(const void *)((const char *)from + at);
+}
+
+/* ---- JSON ---- */
+
+static void add(json_t *object, const char *name, uint64_t number)
+{
+	json_object_set_new(object, name, json_integer((json_int_t)number));
+}
+
+static json_t *usage_json(const struct npumem_usage *usage, bool session)
+{
+	json_t *object = json_object();
+	if (session || usage->sessions)
+		add(object, session ? "session" : "sessions", session ? usage->session : usage->sessions);
+	add(object, "uid", usage->uid);
+	if (session)
+		add(object, "pid", usage->pid);
+	for (const struct usage_row *row = usage_rows; row->name; row++)
+		add(object, row->name, number_at(usage, row->at));
+	return object;
+}
+
+static json_t *call_json(const struct npumem_call_stat *call)
+{
+	json_t *statuses = json_object(), *buckets = json_array();
+	for (int i = 0; i < NPUMEM_STATUSES; i++)
+		if (call->statuses[i] && npumem_status_name(i))
+			add(statuses, npumem_status_name(i), call->statuses[i]);
+	for (unsigned i = 0; i < NPUMEM_BUCKETS; i++)
+		json_array_append_new(buckets, json_integer((json_int_t)call->buckets[i]));
+	return json_pack("{s:s, s:I, s:I, s:o, s:o, s:f}", "call", call->call, "count",
+			 (json_int_t)metrics_answers(call), "errors", (json_int_t)metrics_refusals(call),
+			 "statuses", statuses, "latency_buckets", buckets, "seconds",
+			 (double)call->total_ns / 1e9);
+}
+
+json_t *metrics_json(const struct npumem_details *details)
+{
+	const struct npumem_stat *s = &details->stat;
+	json_t *device = json_object(), *activity = json_object(), *npus = json_array(), *uids = json_array(),
+	       *clients = json_array(), *calls = json_array();
+	add(device, "total", (uint64_t)s->total);
+	for (const struct device_row *row = bytes_rows; row->name; row++)
+		add(device, row->name, number_at(s, row->at));
+	add(device, "lent", (uint64_t)s->lent);
+	add(device, "largest_free", (uint64_t)s->largest_free);
+	json_object_set_new(device, "fragmentation", json_real(metrics_fragmentation(details)));
+	for (const struct counter_row *row = activity_rows; row->name; row++)
+		add(activity, row->name, number_at(&details->activity, row->at));
+	for (unsigned i = 0; i < details->n_npus; i++)
+		json_array_append_new(npus, json_integer(details->npu_data[i]));
+	for (unsigned i = 0; i < details->n_uids; i++)
+		json_array_append_new(uids, usage_json(&details->uids[i], false));
+	for (unsigned i = 0; i < details->n_clients; i++)
+		json_array_append_new(clients, usage_json(&details->clients[i], true));
+	for (unsigned i = 0; i < details->n_calls; i++)
+		json_array_append_new(calls, call_json(&details->calls[i]));
+	return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device, "tensors",
+			 (json_int_t)s->tensors, "views", (json_int_t)s->views, "sessions",
+			 (json_int_t)s->sessions, "activity", activity, "all", usage_json(&details->all, false),
+			 "npu_data", npus, "uids", uids, "clients", clients, "calls", calls);
+}
+
+/* ---- Prometheus ---- */
+
+static void head(FILE *out, const char *name, const char *suffix, const char *type, const char *help)
+{
+	fprintf(out, "# HELP npumem_%s%s %s\n# TYPE npumem_%s%s %s\n", name, suffix, help, name, suffix, type);
+}
+
+static void label(FILE *out, const char *value)
+{
+	for (; *value; value++)
+		if (*value == '\n')
+			fputs("\\n", out);
+		else
+			fprintf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+}
+
+static void device_samples(FILE *out, const struct npumem_details *details)
+{
+	head(out, "device_bytes", "", "gauge", "Bytes of local memory by what they are.");
+	for (const struct device_row *row = bytes_rows; row->name; row++)
+		fprintf(out, "npumem_device_bytes{kind=\"%s\"} %" PRIu64 "\n", row->name,
+			number_at(&details->stat, row->at));
+	for (const struct device_row *row = gauge_rows; row->name; row++) {
+		head(out, row->name, "", "gauge", row->help);
+		fprintf(out, "npumem_%s %" PRIu64 "\n", row->name, number_at(&details->stat, row->at));
+	}
+	head(out, "device_fragmentation", "", "gauge", "1 - largest free extent / free bytes of an NPU.");
+	fprintf(out, "npumem_device_fragmentation %.9g\n", metrics_fragmentation(details));
+	head(out, "npu_data_bytes", "", "gauge", "Bytes of data and dummies on each NPU.");
+	for (unsigned i = 0; i < details->n_npus; i++)
+		fprintf(out, "npumem_npu_data_bytes{npu=\"%u\"} %" PRId64 "\n", i, details->npu_data[i]);
+	for (const struct counter_row *row = activity_rows; row->name; row++) {
+		head(out, row->name, "_total", "counter", row->help);
+		fprintf(out, "npumem_%s_total %" PRIu64 "\n", row->name, number_at(&details->activity, row->at));
+	}
+}
+
+static void usage_samples(FILE *out, const struct npumem_details *details)
+{
+	head(out, "sessions_opened", "_total", "counter", "Clients that ever connected.");
+	fprintf(out, "npumem_sessions_opened_total %" PRIu64 "\n", details->all.sessions);
+	for (const struct usage_row *row = usage_rows; row->name; row++) {
+		const char *suffix = row->counter ? "_total" : "", *type = row->counter ? "counter" : "gauge";
+		char name[64];
+		snprintf(name, sizeof(name), "uid_%s", row->name);
+		head(out, name, suffix, type, row->help);
+		for (unsigned i = 0; i < details->n_uids; i++)
+			fprintf(out, "npumem_%s%s{uid=\"%" PRIu32 "\"} %" PRIu64 "\n", name, suffix,
+				details->uids[i].uid, number_at(&details->uids[i], row->at));
+		snprintf(name, sizeof(name), "session_%s", row->name);
+		head(out, name, suffix, type, row->help);
+		for (unsigned i = 0; i < details->n_clients; i++)
+			fprintf(out,
+				"npumem_%s%s{session=\"%" PRIu64 "\",uid=\"%" PRIu32 "\",pid=\"%" PRIu32
+				"\"} %" PRIu64 "\n",
+				name, suffix, details->clients[i].session, details->clients[i].uid,
+				details->clients[i].pid, number_at(&details->clients[i], row->at));
+	}
+}
+
+static void call_histogram(FILE *out, const struct npumem_call_stat *call)
+{
+	uint64_t below = 0;
+	for (unsigned i = 0; i < NPUMEM_BUCKETS; i++) {
+		below += call->buckets[i];
+		fputs("npumem_request_seconds_bucket{call=\"", out);
+		label(out, call->call);
+		if (i + 1 < NPUMEM_BUCKETS)
+			fprintf(out, "\",le=\"%.9g\"} %" PRIu64 "\n", ldexp(1e-6, (int)i), below);
+		else
+			fprintf(out, "\",le=\"+Inf\"} %" PRIu64 "\n", below);
+	}
+	fputs("npumem_request_seconds_sum{call=\"", out);
+	label(out, call->call);
+	fprintf(out, "\"} %.9f\nnpumem_request_seconds_count{call=\"", (double)call->total_ns / 1e9);
+	label(out, call->call);
+	fprintf(out, "\"} %" PRIu64 "\n", below);
+}
+
+static void call_samples(FILE *out, const struct npumem_details *details)
+{
+	head(out, "requests", "_total", "counter", "Answers by call and status.");
+	for (unsigned i = 0; i < details->n_calls; i++)
+		for (int status = 0; status < NPUMEM_STATUSES; status++) {
+			const struct npumem_call_stat *call = &details->calls[i];
+			if (!call->statuses[status] || !npumem_status_name(status))
+				continue;
+			fputs("npumem_requests_total{call=\"", out);
+			label(out, call->call);
+			fprintf(out, "\",status=\"%s\"} %" PRIu64 "\n", npumem_status_name(status),
+				call->statuses[status]);
+		}
+	head(out, "request_seconds", "", "histogram", "From a request to its answer.");
+	for (unsigned i = 0; i < details->n_calls; i++)
+		call_histogram(out, &details->calls[i]);
+}
+
+void metrics_prometheus(FILE *out, const struct npumem_details *details)
+{
+	device_samples(out, details);
+	usage_samples(out, details);
+	call_samples(out, details);
+}

@@ -1,0 +1,161 @@
+/* How the device is used, and by whom. Rows are appended one by one: the room for all is reserved before. */
+#include "daemon/rpc/call.h"
+#include "daemon/service/inspect.h"
+#include "daemon/service/usage.h"
+
+enum {
+	STAT_ALL = 56, /* fields of Stat */
+	STAT_UIDS = 57,
+	STAT_CLIENTS = 58,
+	STAT_CALLS = 59,
+	USAGE_BYTES = 160, /* bounds, with tag and length */
+	NUMBER_BYTES = 10,
+	CALL_BYTES = 64 + (METRICS_STATUSES + METRICS_BUCKETS) * NUMBER_BYTES,
+	REST_BYTES = 512,
+};
+
+static bool sees_uid(const struct session *session, uint32_t uid)
+{
+	return session_is_admin(session) || session->uid == uid;
+}
+
+static void fill_device(const struct session *session, Npumem__V1__Stat *message)
+{
+	struct inspect_stat stat;
+
+	inspect_stat(session, &stat);
+	message->total = stat.device.total;
+	message->data = stat.device.data;
+	message->dummy = stat.device.dummy;
+	message->padding = stat.device.padding;
+	message->empty = stat.device.empty;
+	message->free = stat.device.free;
+	message->lent = stat.device.lent;
+	message->largest_free = stat.device.largest_free;
+	message->tensors = stat.device.tensors;
+	message->views = stat.device.views;
+	message->sessions = (int64_t)stat.sessions;
+}
+
+static void fill_activity(const struct metrics_activity *from, Npumem__V1__Activity *to)
+{
+	to->dma_bytes = from->dma_bytes;
+	to->kernels = from->kernels;
+	to->macs = from->macs;
+	to->saturated = from->saturated;
+	to->wrapped = from->wrapped;
+	to->destroyed_bytes = from->destroyed_bytes;
+}
+
+static void add_usage(struct reply *reply, unsigned field, Npumem__V1__Usage *row,
+		      const struct metrics_usage *usage, const struct usage_held *held)
+{
+	row->requests = usage->requests;
+	row->errors = usage->errors;
+	row->bytes_in = usage->bytes_in;
+	row->bytes_out = usage->bytes_out;
+	row->in_flight = usage->in_flight;
+	row->device_bytes = held->device_bytes;
+	row->tensors = held->tensors;
+	reply_message(reply, field, &row->base);
+}
+
+static void add_rows(struct call *call)
+{
+	const struct session *asking = call->session;
+	const struct service *service = asking->service;
+	struct usage_held held;
+
+	usage_of_all(service, &held);
+	add_usage(&call->reply, STAT_ALL,
+		  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
+				       .sessions = service->metrics.sessions},
+		  &service->metrics.total, &held);
+	for (const struct metrics_uid *row = service->metrics.uids; row; row = row->next) {
+		if (!sees_uid(asking, row->uid))
+			continue;
+		usage_of_uid(service, row->uid, &held);
+		add_usage(&call->reply, STAT_UIDS,
+			  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
+					       .uid = row->uid, .sessions = row->n_sessions},
+			  &row->usage, &held);
+	}
+	for (const struct session *session = service->sessions; session; session = session->next) {
+		if (!sees_uid(asking, session->uid))
+			continue;
+		usage_of_session(session, &held);
+		add_usage(&call->reply, STAT_CLIENTS,
+			  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
+					       .uid = session->uid, .session = session->id,
+					       .pid = (uint32_t)session->pid},
+			  &session->usage, &held);
+	}
+}
+
+static size_t without_zeros(const uint64_t *numbers, size_t n)
+{
+	while (n && !numbers[n - 1])
+		n--;
+	return n;
+}
+
+static void add_calls(struct call *call)
+{
+	struct metrics *metrics = &call->rpc->service->metrics;
+
+	for (unsigned i = 0; i < CALL_METHODS; i++) {
+		Npumem__V1__CallStat row = NPUMEM__V1__CALL_STAT__INIT;
+		struct metrics_call *from = &metrics->calls[i];
+
+		row.call = (char *)(uintptr_t)call_method_name(i);
+		row.n_statuses = without_zeros(from->statuses, METRICS_STATUSES);
+		row.statuses = from->statuses;
+		row.n_buckets = without_zeros(from->buckets, METRICS_BUCKETS);
+		row.buckets = from->buckets;
+		row.total_ns = from->total_ns;
+		if (row.n_statuses)
+			reply_message(&call->reply, STAT_CALLS, &row.base);
+	}
+}
+
+static size_t bound(const struct service *service, size_t n_npus)
+{
+	size_t rows = 1 + service->n_sessions;
+
+	for (const struct metrics_uid *row = service->metrics.uids; row; row = row->next)
+		rows++;
+	return rows * USAGE_BYTES + CALL_METHODS * CALL_BYTES + n_npus * NUMBER_BYTES + REST_BYTES;
+}
+
+int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request)
+{
+	const struct service *service = call->rpc->service;
+	size_t n_npus = (size_t)device_options(service->device)->geometry.n_npus, bytes, mark;
+	Npumem__V1__Stat message = NPUMEM__V1__STAT__INIT;
+	Npumem__V1__Activity activity = NPUMEM__V1__ACTIVITY__INIT;
+	int status;
+
+	fill_device(call->session, &message);
+	if (!request->details)
+		return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, &message.base, call->error);
+	bytes = bound(service, n_npus);
+	status = reply_reserve(&call->reply, bytes + REPLY_TAG_BYTES, call->error);
+	if (status)
+		return status;
+	message.npu_data = heap_zalloc(call->rpc->heap, n_npus, sizeof(*message.npu_data));
+	if (!message.npu_data)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
+	message.n_npu_data = n_npus;
+	usage_of_npus(service, message.npu_data);
+	fill_activity(&service->metrics.activity, &activity);
+	message.activity = &activity;
+	message.now_ns = call->rpc->now_ns ? call->rpc->now_ns() : 0;
+	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, bytes);
+	reply_fields(&call->reply, &message.base);
+	add_rows(call);
+	add_calls(call);
+	reply_close(&call->reply, mark, bytes);
+	heap_free(call->rpc->heap, message.npu_data);
+	return 0;
+}

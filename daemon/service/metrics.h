@@ -1,0 +1,78 @@
+/* What was asked and done, counted: per call, per session, per uid, and by the device.
+ *
+ * All counters only rise. A session's row lives in the session; a uid's row outlives its sessions, until it is the
+ * oldest of METRICS_UIDS_IDLE_MAX without one: the totals keep what it had. Knows calls by number, has no clock.
+ */
+#ifndef SERVICE_METRICS_H
+#define SERVICE_METRICS_H
+
+#include <npumem/types.h>
+
+#include "daemon/device/heap.h"
+#include "daemon/device/op.h"
+
+enum {
+	METRICS_CALLS_MAX = 64,	     /* kinds of requests */
+	METRICS_STATUSES = 16,	     /* above every enum npumem_status */
+	METRICS_BUCKETS = 26,	     /* below 2^0 us, 2^1, ... 2^24 us (16.8 s), and the rest */
+	METRICS_UIDS_IDLE_MAX = 256, /* rows of uids without a session */
+};
+
+struct metrics_usage {
+	uint64_t requests, errors; /* answered, and those of them that were refused */
+	uint64_t bytes_in, bytes_out;
+	uint64_t in_flight; /* not a counter: under way now */
+};
+
+struct metrics_call {
+	uint64_t statuses[METRICS_STATUSES];
+	uint64_t buckets[METRICS_BUCKETS]; /* of the time from request to reply; each counts only its own range */
+	uint64_t total_ns;
+};
+
+struct metrics_uid {
+	uint32_t uid;
+	unsigned n_sessions;
+	struct metrics_usage usage;
+	struct metrics_uid *next;
+};
+
+struct metrics_activity {
+	uint64_t dma_bytes, kernels, macs, saturated, wrapped, destroyed_bytes;
+};
+
+struct metrics {
+	const struct heap *heap;
+	struct metrics_call calls[METRICS_CALLS_MAX];
+	struct metrics_activity activity;
+	struct metrics_usage total;
+	struct metrics_uid *uids; /* the latest first */
+	struct metrics_uid other; /* of sessions that came when there was no memory for a row */
+	uint64_t sessions;	  /* ever */
+};
+
+void metrics_init(struct metrics *metrics, const struct heap *heap);
+void metrics_deinit(struct metrics *metrics);
+
+/* The row of a session that begins; never NULL. metrics_leave at its end. */
+struct metrics_uid *metrics_enter(struct metrics *metrics, uint32_t uid);
+void metrics_leave(struct metrics *metrics, struct metrics_uid *row);
+
+/* One answered request. */
+struct metrics_event {
+	unsigned call; /* below METRICS_CALLS_MAX */
+	int status;
+	uint64_t bytes_in, bytes_out, ns;
+};
+void metrics_count(struct metrics *metrics, struct metrics_uid *row, struct metrics_usage *session,
+		   const struct metrics_event *event);
+/* A request that waits or runs, and that no longer does. */
+void metrics_flight(struct metrics *metrics, struct metrics_uid *row, struct metrics_usage *session, bool begins);
+
+/* What an operation that has finished did. */
+void metrics_op(struct metrics *metrics, const struct op *op);
+
+/* The bucket of a time: the least b with ns < 1000 * 2^b, at most METRICS_BUCKETS - 1. */
+unsigned metrics_bucket(uint64_t ns);
+
+#endif

@@ -1,0 +1,160 @@
+"""What the daemon counts, as a foreign client sees it and as npumemctl prints it."""
+
+import json
+import os
+import re
+import subprocess
+import unittest
+
+from support import Client, TestCase, pb, run_as
+
+CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
+ALICE, BOB = 12001, 12002
+
+HELP = re.compile(r"# HELP ([a-zA-Z_:][a-zA-Z0-9_:]*) (\S.*)")
+TYPE = re.compile(r"# TYPE ([a-zA-Z_:][a-zA-Z0-9_:]*) (counter|gauge|histogram)")
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"')
+SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{([^}]*)\})? ([0-9.e+-]+|\+Inf|NaN)")
+
+
+def parse(text):
+    """The exposition format, strictly: {metric: (type, {(suffix, labels): value})}. Fails on anything odd."""
+    assert text.endswith("\n")
+    metrics, name, kind = {}, None, None
+    lines = text.split("\n")[:-1]
+    for i, line in enumerate(lines):
+        if line.startswith("# HELP"):
+            name = HELP.fullmatch(line)[1]
+            assert name not in metrics, f"{name} twice"
+            kind = TYPE.fullmatch(lines[i + 1])
+            assert kind and kind[1] == name, line
+            metrics[name] = (kind[2], {})
+        elif not line.startswith("# TYPE"):
+            match = SAMPLE.fullmatch(line)
+            assert match, line
+            labels = match[2] or ""
+            found = LABEL.findall(labels)
+            assert ",".join(f'{k}="{v}"' for k, v in found) == labels, line
+            assert match[1].startswith(name), f"{line} not with its HELP"
+            suffix = match[1][len(name):]
+            assert suffix in (("_bucket", "_sum", "_count") if metrics[name][0] == "histogram" else ("",)), line
+            key = (suffix, tuple(sorted(found)))
+            assert key not in metrics[name][1], f"{line} twice"
+            metrics[name][1][key] = float(match[3])
+    return metrics
+
+
+class Stat(TestCase):
+    def details(self, client):
+        return client.call(stat=pb.StatRequest(details=True)).stat
+
+    def ctl(self, *words):
+        done = subprocess.run([CTL, "--socket", self.daemon.path, *words], capture_output=True, text=True, timeout=20)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def work(self, client):
+        x = client.alloc("x", dtype=pb.FX8, frac_bits=4)
+        y = client.alloc("", dtype=pb.FX8, frac_bits=4)
+        client.write(x.handle, bytes([127]) * 128)
+        run = pb.RunRequest(kernel=pb.ELTWISE_ADD)
+        for role, tensor in (("in1", x), ("in2", x), ("out", y)):
+            run.operands.add(role=role, tensor=pb.Ref(handle=tensor.handle))
+        done = client.call(run=run).done
+        self.assertEqual(client.ask(read=pb.ReadRequest(tensor=pb.Ref(handle=77))).status, pb.NOT_FOUND)
+        return done
+
+    def test_counts(self):
+        client = self.client()
+        done = self.work(client)
+        stat = self.details(client)
+        calls = {c.call: c for c in stat.calls}
+        self.assertEqual(calls["alloc"].statuses[0], 2)
+        self.assertEqual(calls["read"].statuses[pb.NOT_FOUND], 1)
+        self.assertEqual(sum(calls["alloc"].buckets), 2)
+        self.assertGreater(calls["run"].total_ns, 0)
+        self.assertEqual(stat.activity.dma_bytes, 128)
+        self.assertEqual(stat.activity.kernels, 1)
+        self.assertEqual(stat.activity.saturated, done.saturated)
+        self.assertGreater(done.saturated, 0)
+        mine = [c for c in stat.clients if c.session == client.call(info=pb.InfoRequest()).info.session]
+        self.assertEqual(len(mine), 1)
+        self.assertEqual((mine[0].requests, mine[0].errors, mine[0].pid), (5, 1, os.getpid()))
+        self.assertEqual(mine[0].tensors, 1)
+        (uid,) = stat.uids
+        self.assertEqual((uid.uid, uid.tensors, uid.sessions), (os.getuid(), 2, 1))
+        self.assertEqual(stat.all.requests, 5)
+        self.assertEqual(list(stat.npu_data[:9]), [32] * 8 + [0])
+        again = self.details(client)
+        self.assertGreater(again.now_ns, stat.now_ns)
+        self.assertEqual(len(self.client().call(stat=pb.StatRequest()).stat.clients), 0)
+
+    def test_a_malformed_message_counts(self):
+        client = self.client()
+        client.sock.sendall(b"\x02\xff\xff")
+        client.receive()
+        calls = {c.call: c for c in self.details(client).calls}
+        self.assertEqual(calls["none"].statuses[pb.INVALID], 1)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs other uids")
+    def test_others_are_totals(self):
+        self.work(self.client())
+
+        def bob():
+            with Client(self.daemon.path) as client:
+                stat = client.call(stat=pb.StatRequest(details=True)).stat
+                assert {u.uid for u in stat.uids} == {BOB} == {c.uid for c in stat.clients}, stat
+                assert stat.all.requests == 5 and stat.all.tensors == 2, stat.all
+            return "well"
+
+        self.assertEqual(run_as(BOB, bob), "well")
+        self.assertEqual({u.uid for u in self.details(self.client()).uids}, {os.getuid(), BOB})
+
+    def test_prometheus(self):
+        client = self.client()
+        self.work(client)
+        metrics = parse(self.ctl("stat", "--prometheus"))
+        kind, calls = metrics["npumem_requests_total"]
+        self.assertEqual(kind, "counter")
+        self.assertEqual(calls["", (("call", "alloc"), ("status", "OK"))], 2)
+        self.assertEqual(calls["", (("call", "read"), ("status", "NOT_FOUND"))], 1)
+        kind, times = metrics["npumem_request_seconds"]
+        self.assertEqual(kind, "histogram")
+        for call in {dict(labels)["call"] for _, labels in times}:
+            rows = [
+                (float(dict(labels)["le"]), value)
+                for (suffix, labels), value in times.items()
+                if suffix == "_bucket" and dict(labels)["call"] == call
+            ]
+            self.assertEqual(rows, sorted(rows))
+            self.assertEqual([v for _, v in rows], sorted(v for _, v in rows))
+            self.assertEqual(len(rows), 26)
+            self.assertEqual(rows[-1], (float("inf"), times["_count", (("call", call),)]))
+            self.assertGreaterEqual(times["_sum", (("call", call),)], 0)
+        kinds = metrics["npumem_device_bytes"][1]
+        self.assertEqual(sum(kinds.values()), metrics["npumem_device_total_bytes"][1]["", ()])
+
+    def test_the_parser_refuses(self):
+        good = "# HELP a b\n# TYPE a counter\na{x=\"1\"} 2\n"
+        parse(good)
+        for bad in (good + "a{x=\"1\"} 2\n", good + good, good + "b 1\n", good + "a{x=\"\n\"} 1\n", good[:-1],
+                    good.replace("# TYPE a counter\n", "")):
+            with self.assertRaises((AssertionError, TypeError)):
+                parse(bad)
+
+    def test_json_and_text(self):
+        client = self.client()
+        self.work(client)
+        stat = json.loads(self.ctl("--json", "stat"))
+        device = stat["device"]
+        self.assertEqual(device["total"], sum(device[k] for k in ("data", "dummy", "padding", "empty", "free")))
+        self.assertEqual(stat["activity"]["kernels"], 1)
+        self.assertEqual([c["count"] for c in stat["calls"] if c["call"] == "alloc"], [2])
+        self.assertEqual(len(stat["clients"]), 2)
+        text = self.ctl("stat")
+        for word in ("fragmentation", "moved by DMA", "MEDIAN", "REFUSED", "alloc"):
+            self.assertIn(word, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
