@@ -1,0 +1,249 @@
+"""npumemctl as its users run it: the seed's figures by plan, the safety rule by example, conform, bad input."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+from support import TestCase
+
+NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
+VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conformance", "vectors")
+
+
+def run(*words, socket=None, cwd=None):
+    environment = dict(os.environ, NPUMEM_SOCKET=socket or "/nonexistent/npumem.sock")
+    return subprocess.run([NPUMEMCTL, *words], capture_output=True, text=True, env=environment, cwd=cwd, timeout=120)
+
+
+def npy(shape, dtype, data, fortran=False):
+    header = f"{{'descr': '{dtype}', 'fortran_order': {fortran}, 'shape': {shape}, }}"
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+class Plan(unittest.TestCase):
+    """Every figure of the layout chapter that has numbers: 4 NPUs of 1024 bytes unless it says otherwise."""
+
+    def plan(self, *words, npus=4, npu_bytes=1024):
+        result = run("plan", "--json", "--npus", str(npus), "--npu-bytes", str(npu_bytes), *words)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), words)
+        return json.loads(result.stdout)
+
+    def check(self, words, stride, channels_per_npu, **more):
+        plan = self.plan(*words.split())
+        self.assertEqual([plan["stride"][d] for d in "nchw"], stride, words)
+        self.assertEqual(plan["channels_per_npu"], channels_per_npu, words)
+        for key, value in more.items():
+            self.assertEqual(plan[key], value, (words, key))
+        self.assertEqual(sum(plan["blocks"].values()), 4 * plan["bytes_per_npu"])
+
+    def test_addresses(self):
+        for address, npu, offset in ((340, 0, 340), (1472, 1, 448), (2300, 2, 252), (3088, 3, 16)):
+            plan = self.plan("--address", str(address))
+            self.assertEqual((plan["npu"], plan["offset"]), (npu, offset))
+
+    def test_scatter(self):
+        for c, start, rows, empty in ((63, 0, 1, 1), (63, 1, 1, 1), (66, 0, 2, 62), (66, 63, 3, 126)):
+            plan = self.plan("--shape", f"1,{c},1,1", "--dtype", "int8", "--start-npu", str(start), "--layout", "compact",
+                             npus=64, npu_bytes=524288)
+            self.assertEqual((plan["channels_per_npu"], plan["blocks"]["empty"]), (rows, empty))
+
+    def test_strides(self):
+        self.check("--shape 2,5,3,4 --dtype fp32 --layout strided --stride 120,56,16,2", [120, 56, 16, 2], 2)
+        self.check("--shape 2,3,1,10 --dtype fp32 --layout strided --stride 120,1,1,2 --start-npu 1", [120, 1, 1, 2], 1)
+
+    def test_aligned_and_compact(self):
+        self.check("--shape 2,3,4,5 --dtype fp32", [32, 32, 5, 1], 1, align_bytes=128, bytes_per_npu=256)
+        self.check("--shape 2,3,4,5 --dtype fp32 --start-npu 2", [64, 32, 5, 1], 2, bytes_per_npu=512)
+        self.check("--shape 2,3,4,5 --dtype fp32 --layout compact", [20, 20, 5, 1], 1, align_bytes=4, bytes_per_npu=160)
+        self.check("--shape 2,3,4,5 --dtype fp32 --layout compact --start-npu 2", [40, 20, 5, 1], 2, bytes_per_npu=320)
+
+    def test_matrix(self):
+        for w, channels, rows, words in ((40, 1, 1, 64), (20, 2, 1, 32), (10, 4, 1, 32), (8, 5, 2, 64), (15, 3, 1, 32), (6, 7, 2, 64)):
+            plan = self.plan("--layout", "matrix", "--rows", "2", "--cols", "40", "--dtype", "fp32", "--w", str(w))
+            self.assertEqual((plan["w"], plan["channels_per_npu"], plan["stride"]["n"]), (w, rows, words), w)
+        plan = self.plan("--layout", "matrix", "--rows", "2", "--cols", "40", "--dtype", "fp32")
+        self.assertEqual((plan["w"], plan["bytes_per_npu"]), (10, 256))
+
+    def test_modes(self):
+        self.check("--shape 6,5,4,5 --dtype int8 --mode 4n", [64, 32, 5, 1], 2)
+        self.check("--shape 3,5,4,5 --dtype int16 --mode 2n", [64, 32, 5, 1], 2)
+        self.assertEqual(self.plan(*"--shape 6,5,4,5 --dtype int8 --mode 4n".split())["blocks"]["dummy"], 200)
+        self.assertEqual(self.plan(*"--shape 3,5,4,5 --dtype int16 --mode 2n".split())["blocks"]["dummy"], 200)
+
+    def test_any_array(self):
+        for npus in (1, 2, 3, 64, 1000, 1024):
+            for start in {0, npus // 2, npus - 1}:
+                plan = self.plan("--shape", "2,70,3,3", "--dtype", "int8", "--start-npu", str(start), npus=npus, npu_bytes=524288)
+                self.assertEqual(plan["channels_per_npu"], -(-(start + 70) // npus))
+                self.assertEqual(sum(plan["blocks"].values()), npus * plan["bytes_per_npu"])
+
+    def test_field_names(self):
+        plan = self.plan("--shape", "1,2,3,4", "--dtype", "fx8", "--frac-bits", "3")
+        for key in ("address", "npu", "offset", "start_npu", "w", "channels_per_npu", "stride", "bytes_per_npu", "align_bytes", "blocks"):
+            self.assertIn(key, plan)
+        self.assertEqual(set(plan["blocks"]), {"data", "dummy", "padding", "empty"})
+
+
+class Device(TestCase):
+    options = ("--npus", "4", "--npu-bytes", "1024", "--allow-unchecked-reuse")
+
+    def ctl(self, line, code=0, says=""):
+        result = run(*line.split(), socket=self.daemon.path, cwd=self.daemon.directory)
+        self.assertEqual(result.returncode, code, (line, result.stdout, result.stderr))
+        self.assertIn(says, result.stderr if code else result.stdout + result.stderr, line)
+        if code:
+            self.assertEqual(result.stderr.count("\n"), 1 if code == 1 else result.stderr.count("\n"), result.stderr)
+        return result.stdout
+
+    def test_the_safety_rule(self):
+        self.ctl("alloc t --shape 1,5,4,8 --dtype int8")
+        self.ctl("alloc rest --shape 1,4,16,48 --dtype int8")
+        self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1", 1, "no room")
+        why = "a kernel may write t, whose footprint meets the new tensor's on NPU 1, bytes 128 to 159"
+        self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1 --reuse if-safe --dma-only", 1, why)
+        self.ctl("fill t 1")
+        self.ctl("seal t")
+        self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1 --reuse if-safe", 1, "allocate the new one dma_only")
+        self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1 --reuse if-safe --dma-only")
+        device = json.loads(self.ctl("stat --json"))["device"]
+        self.assertEqual((device["lent"], device["free"], device["total"]), (128, 0, 4096))
+        self.ctl("free t u rest")
+        self.ctl("alloc x --shape 1,5,4,8 --dtype fx8 --frac-bits 4")
+        self.ctl("fill x 3")
+        self.ctl("alloc y --shape 1,5,4,8 --dtype fx8 --frac-bits 4")
+        self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --address 1408 --reuse unchecked")
+        self.ctl("fill u 7")
+        self.ctl("run relu in=x out=y relu=gen", says="destroyed 96 bytes of u, first at NPU 1, offsets 384 to 415")
+        self.ctl("read u u.npy", says="u is damaged")
+        self.assertIn("dbdb dbdb", self.ctl("dump 1 384 16"))
+        self.ctl("alloc v --shape 1,3,4,8 --dtype fx8 --frac-bits 0")
+        self.ctl("run convert_tensor in=u out=v", 1, "u (role in) is damaged")
+        self.ctl("fill u 7")
+        self.ctl("run convert_tensor in=u out=v")
+
+    def test_ls_and_run_fields(self):
+        self.ctl("alloc x --shape 1,5,4,8 --dtype fx8 --frac-bits 4")
+        self.ctl("fill x 100")
+        self.ctl("alloc y --shape 1,5,4,8 --dtype fx8 --frac-bits 4")
+        tensor = json.loads(self.ctl("ls --json"))["tensors"][0]
+        for key in "name uid shape dtype frac_bits layout mode address bytes sealed dma_only state".split():
+            self.assertIn(key, tensor)
+        done = json.loads(self.ctl("run eltwise_add in1=x in2=x out=y --json"))
+        self.assertEqual((done["saturated"], done["wrapped"], done["destroyed"]), (160, 0, []))
+
+    def test_arrays(self):
+        path = os.path.join(self.daemon.directory, "a.npy")
+
+        def put(data):
+            with open(path, "wb") as file:
+                file.write(data)
+
+        self.ctl("alloc x --shape 1,2,2,2 --dtype fx8 --frac-bits 4")
+        good = npy((1, 2, 2, 2), "|i1", bytes(range(8)))
+        put(good)
+        self.ctl("write x a.npy")
+        self.ctl("read x b.npy")
+        with open(os.path.join(self.daemon.directory, "b.npy"), "rb") as file:
+            self.assertEqual(file.read()[-8:], bytes(range(8)))
+        for data, words in (
+            (good[:-1], "a.npy"),
+            (good[:20], "a.npy"),
+            (b"not an array", "a.npy"),
+            (npy((1, 2, 2, 2), "|i1", bytes(8), fortran=True), "ortran"),
+            (npy((2, 2, 2), "|i1", bytes(8)), "shape"),
+            (npy((1, 2, 2, 3), "|i1", bytes(12)), "shape"),
+            (npy((1, 2, 2, 2), "<i2", bytes(16)), "<i2"),
+        ):
+            put(data)
+            self.ctl("write x a.npy", 1, words)
+        self.assertIn("0001 0203 0000", self.ctl("dump 0 0 6").replace("\n", " ") + "0001 0203 0000")
+        put(npy((1, 2, 2, 2), "<f4", struct.pack("<8f", 0.85, -1.09, 100, -100, 0, 0.03125, 0.09375, 1)))
+        self.ctl("write x a.npy --quantize", says="2")
+        self.ctl("read x b.npy")
+        with open(os.path.join(self.daemon.directory, "b.npy"), "rb") as file:
+            self.assertEqual(struct.unpack("8b", file.read()[-8:]), (14, -17, 127, -128, 0, 0, 2, 16))
+
+    def test_bad_input(self):
+        self.ctl("alloc x --shape 1,2,2,2 --dtype fx8 --frac-bits 4")
+        before = self.ctl("ls --json")
+        for line, code, words in (
+            ("alloc y --shape 0,1,1,1 --dtype int8", 1, "0"),
+            ("alloc y --shape 1,-1,1,1 --dtype int8", 2, "-1"),
+            ("alloc y --shape 9223372036854775807,2,2,2 --dtype int8", 1, "9223372036854775807"),
+            ("alloc y --shape 1,2,2,2 --dtype int8 --start-npu 4", 1, "start NPU 4 is not below the 4 NPUs"),
+            ("alloc y --shape 1,2,2,2 --dtype int8 --address 4096", 1, "4096"),
+            ("alloc y --shape 1,2,2,2 --dtype int8 --address 64", 1, "multiple of 128"),
+            ("alloc y --shape 1,1,2,2 --dtype int8 --layout strided --stride 1,1,1,1", 1, "one place"),
+            ("alloc y --shape 1,2,2,2 --dtype fx8", 1, "frac_bits"),
+            ("alloc y --shape 1,2,2,2 --dtype int8 --frac-bits 3", 1, "frac_bits"),
+            ("alloc y --shape 1,2,2,2 --dtype fx8 --frac-bits 128", 1, "128"),
+            ("alloc x --shape 1,2,2,2 --dtype int8", 1, "already"),
+            ("show nobody", 1, "nobody"),
+            ("free x nobody", 1, "nobody"),
+            ("run relu in=x", 1, "role out is missing"),
+            ("run relu in=x out=x extra=x", 2, "extra"),
+            ("run conv2d in=x weights=x out=x", 1, ""),
+            ("run maxpool in=x out=x kernel=2,2 stride=0,1", 1, "stride"),
+            ("fill x 1000", 1, "1000"),
+            ("dump 4 0 1", 1, "NPU 4"),
+            ("dump 0 1024 1", 1, "1024"),
+            ("view v = x[0:2]", 1, "0:2"),
+            ("nonsense", 2, "nonsense"),
+            ("plan", 2, ""),
+        ):
+            self.ctl(line, code, words)
+        self.assertEqual(self.ctl("ls --json"), before)
+
+
+class Conform(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="npumem-test-")
+        self.addCleanup(shutil.rmtree, self.directory)
+
+    def conform(self, *words):
+        result = run("--spawn", "conform", *words)
+        return result.returncode, result.stdout.strip().split("\n"), result.stderr
+
+    def test_all_families_in_many_placements(self):
+        code, lines, stderr = self.conform(VECTORS)
+        self.assertEqual((code, stderr), (0, ""), lines[-20:])
+        passed, failed = lines[-1].split(", ")
+        self.assertEqual(failed, "0 failed", lines[-20:])
+        n = int(passed.split()[0])
+        cases = 0
+        for name in os.listdir(VECTORS):
+            if name.endswith(".json"):
+                with open(os.path.join(VECTORS, name), encoding="utf-8") as file:
+                    cases += len(json.load(file).get("cases", []))
+        self.assertEqual(n, cases)
+        code, lines, stderr = self.conform(VECTORS, "--layouts", "all", "--start-npu", "0,5,63", "--mode", "plain,4n,2n")
+        self.assertEqual((code, stderr), (0, ""), lines[-20:])
+        self.assertEqual(lines[-1], f"{cases} passed, 0 failed")
+
+    def test_one_altered_integer_fails(self):
+        with open(os.path.join(VECTORS, "relu.json"), encoding="utf-8") as file:
+            vectors = json.load(file)
+        case = vectors["cases"][3]
+        case["tensors"]["out"]["data"][7] += 1
+        path = os.path.join(self.directory, "relu.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(vectors, file)
+        code, lines, _ = self.conform(path)
+        self.assertEqual(code, 1)
+        self.assertEqual(lines[-1], f"{len(vectors['cases']) - 1} passed, 1 failed")
+        told = "\n".join(lines)
+        self.assertIn(case["name"], told)
+        self.assertIn(str(case["tensors"]["out"]["data"][7]), told)
+
+    def test_nothing_to_run(self):
+        code, _, stderr = self.conform(os.path.join(self.directory, "nothing.json"))
+        self.assertEqual((code, stderr.count("\n")), (1, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
