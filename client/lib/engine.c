@@ -181,6 +181,11 @@ static int engine_answer(struct npumem *npumem, const Npumem__V1__Response *resp
 	if (!response->id) {
 		if (response->status && !npumem->ending.status)
 			reply_error(response, &npumem->ending);
+		if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_EVENT && npumem->on_event) {
+			struct npumem_event event;
+			reply_event(response->event, &event);
+			npumem->on_event(npumem->event_context, &event);
+		}
 		return 0;
 	}
 	if (!pending_take(&npumem->pending, response->id, &pending))

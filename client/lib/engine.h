@@ -24,6 +24,8 @@ struct npumem {
 	unsigned spin;		    /* how far spinning for an answer has paid lately */
 	struct npumem_error broken; /* status UNAVAILABLE once the connection is over */
 	struct npumem_error ending; /* the daemon's own reason for ending it, if it gave one */
+	npumem_event_callback *on_event; /* NULL: nobody wants to know */
+	void *event_context;
 	pid_t child;		    /* a private daemon, or 0 */
 	int child_log;		    /* what it wrote to stderr, or -1 */
 };

@@ -208,3 +208,23 @@ void reply_move(const Npumem__V1__Move *message, struct npumem_move *move)
 	};
 	reply_text(message->name, move->name, sizeof(move->name));
 }
+
+void reply_event(const Npumem__V1__Event *message, struct npumem_event *event)
+{
+	*event = (struct npumem_event){
+		.handle = message->handle,
+		.uid = message->uid,
+		.pid = message->pid,
+		.session = message->session,
+		.bytes = message->bytes,
+		.time_ns = message->time_ns,
+		.lost = message->lost,
+		.request = message->request_id,
+		.done = message->done,
+		.total = message->total,
+		.status = (int)message->status,
+	};
+	reply_text(message->kind, event->kind, sizeof(event->kind));
+	reply_text(message->name, event->name, sizeof(event->name));
+	reply_text(message->message, event->message, sizeof(event->message));
+}

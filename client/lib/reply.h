@@ -17,6 +17,7 @@ void reply_stat(const Npumem__V1__Stat *message, struct npumem_stat *stat);
 int reply_tensor(const Npumem__V1__Tensor *message, struct npumem_tensor *tensor);
 int reply_plan(const Npumem__V1__Plan *message, struct npumem_plan *plan);
 void reply_done(const Npumem__V1__Done *message, struct npumem_done *done);
+void reply_event(const Npumem__V1__Event *message, struct npumem_event *event);
 void reply_move(const Npumem__V1__Move *message, struct npumem_move *move);
 
 /* Copies a string from a message, cut to fit, without the control characters that a terminal would obey. */

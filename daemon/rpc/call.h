@@ -14,7 +14,7 @@ struct call {
 	size_t pending;	  /* bytes of the reply that later operations of the same request need at least */
 	bool keep_result; /* the result counts although the status is not OK */
 	enum tensors_turn turn; /* of an allocation */
-	const struct rpc_peer *peer; /* whose other requests this one may speak of; NULL: there are none */
+	struct rpc_peer *peer; /* whose other requests this one may speak of; NULL: there are none */
 	unsigned method;  /* enum call_method */
 	size_t bytes;	  /* of the request */
 	uint64_t start_ns; /* when it came; 0 where there is no clock */

@@ -198,12 +198,28 @@ static int prepare(struct job *job)
 	}
 }
 
+/* How much a run is, for who follows it. */
+static void expect(struct job *job)
+{
+	enum { FIRST_LOOK_NS = 100000000 };
+	struct op_access accesses[OP_ACCESSES_MAX];
+	unsigned n = job->prepared.op.kind == OP_RUN ? op_accesses(&job->prepared.op, accesses) : 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (accesses[i].writes)
+			job->total += (uint64_t)npumem_place_elements(&accesses[i].tensor->place);
+	if (job->rpc->now_ns)
+		job->look_ns = job->rpc->now_ns() + FIRST_LOOK_NS;
+}
+
 static void start_op(struct job *job)
 {
 	struct op *op = &job->prepared.op;
 	int status = prepare(job);
 
 	op->progress = &job->progress;
+	if (!status)
+		expect(job);
 	if (!status)
 		status = operate_begin(&job->operate, &job->call, NPUMEM__V1__RESPONSE__RESULT_DONE, op);
 	if (status)
@@ -425,6 +441,9 @@ void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer)
 	struct job *job = peer->jobs;
 
 	peer->is_closing = true;
+	if (peer->subscriber)
+		events_unsubscribe(rpc->service, peer->subscriber);
+	peer->subscriber = NULL;
 	/* Held while jobs are dropped, so that the last of them does not end the session under this loop; one that
 	 * is dropped may take others with it, so it begins anew. */
 	peer->n_jobs++;

@@ -6,6 +6,7 @@
 
 #include "daemon/rpc/call.h"
 #include "daemon/rpc/job.h"
+#include "daemon/rpc/progress.h"
 #include "daemon/rpc/touch.h"
 
 static void *budget_alloc(void *ctx, size_t bytes)
@@ -139,6 +140,8 @@ void call_end(struct call *call, int status, uint64_t id)
 		reply_drop(&call->reply);
 	if (!status)
 		npumem_error_clear(call->error);
+	else
+		events_refused(call->session, id, call->error);
 	reply_end(&call->reply, id, call->error);
 	count(call, call->error->status);
 }
@@ -151,7 +154,7 @@ static const Npumem__V1__Request *unpack(struct rpc *rpc, const uint8_t *message
 	return bytes ? npumem__v1__request__unpack(&rpc->budget.allocator, bytes, message) : NULL;
 }
 
-static int answer(struct rpc *rpc, struct session *session, const struct rpc_peer *peer,
+static int answer(struct rpc *rpc, struct session *session, struct rpc_peer *peer,
 		  const Npumem__V1__Request *request, const uint8_t *message, size_t bytes, struct buffer *out)
 {
 	struct call call = {.rpc = rpc,
@@ -222,7 +225,10 @@ void rpc_settle(struct rpc *rpc)
 	uint64_t at;
 
 	job_serve(rpc);
+	progress_send(rpc);
 	at = waiting_deadline(&rpc->service->waiting);
+	if (progress_due(rpc) < at)
+		at = progress_due(rpc);
 	if (!rpc->set_alarm || at == rpc->alarm_ns)
 		return;
 	rpc->alarm_ns = at;
@@ -233,6 +239,7 @@ void rpc_tick(struct rpc *rpc)
 {
 	rpc->alarm_ns = UINT64_MAX;
 	job_expire(rpc);
+	progress_look(rpc);
 	rpc_settle(rpc);
 }
 

@@ -33,6 +33,8 @@ struct rpc_peer {
 	struct session *session;
 	/* One delimited Response that was not ready when its request came; takes the buffer's bytes, or leaves them. */
 	void (*deliver)(void *ctx, struct buffer *reply);
+	/* Whether events have to wait, as the client does not read; then rpc_peer_ready when it has. NULL: never. */
+	bool (*is_behind)(void *ctx);
 	/* After rpc_peer_close: nothing runs for the session any more, and it must end now. The storage of the peer stays
 	 * until the call that led here has returned. */
 	void (*drained)(void *ctx);
@@ -41,6 +43,7 @@ struct rpc_peer {
 	/* rpc's own; zero at first. */
 	struct rpc *rpc;
 	struct job *jobs; /* unfinished requests */
+	struct events_subscriber *subscriber; /* NULL: wants no events */
 	unsigned n_jobs;
 	size_t job_bytes; /* of their messages and replies */
 	bool is_closing, is_drained;
@@ -62,13 +65,17 @@ int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, 
  * peer->drained is called once, at once or later. */
 void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer);
 
+/* The client has read. */
+void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer);
+
 /* The daemon goes down: what waits for room is answered UNAVAILABLE. */
 void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer);
 
 /* What is due by the clock. */
 void rpc_tick(struct rpc *rpc);
 
-/* What follows from anything that happened: gives freed room to those who wait for it. For rpc's own files, where
+/* What follows from anything that happened: gives freed room to those who wait for it, sends
+ * events. For rpc's own files, where
  * no reply is being written. */
 void rpc_settle(struct rpc *rpc);
 

@@ -19,6 +19,7 @@
 
 enum {
 	QUEUED_BYTES_MAX = 1 << 20,
+	EVENTS_BYTES_MAX = 64 << 10,
 	INPUT_LEAST_BYTES = 64 << 10,
 	JOBS_MAX = 256,		 /* requests under way */
 	JOB_BYTES_MAX = 4 << 20, /* of their messages and replies: enough to keep every thread busy */
@@ -108,6 +109,12 @@ static bool is_full(const struct connection *connection)
 {
 	return unsent(connection) > QUEUED_BYTES_MAX || connection->peer.n_jobs >= JOBS_MAX ||
 	       connection->peer.job_bytes > JOB_BYTES_MAX;
+}
+
+/* Events are lost before much is kept for who does not read. */
+static bool is_behind(void *ctx)
+{
+	return unsent(ctx) > EVENTS_BYTES_MAX;
 }
 
 /* A reply that was not ready when its request came. */
@@ -278,6 +285,8 @@ static void work(struct connection *connection)
 	}
 	settle(connection);
 	return_spare(connection);
+	if (!connection->is_closed && !unsent(connection))
+		rpc_peer_ready(&connection->server->rpc, &connection->peer);
 }
 
 /* Room grows with what has come, not with what was announced, and ends where the frame ends. */
@@ -427,6 +436,7 @@ int connection_open(struct server *server, int fd)
 	connection->session.segments_source = &connection->memory;
 	connection->peer = (struct rpc_peer){.session = &connection->session,
 					     .deliver = on_delivered,
+					     .is_behind = is_behind,
 					     .drained = on_drained,
 					     .ctx = connection};
 	log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 " of uid %u, pid %d", connection->session.id,

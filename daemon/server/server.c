@@ -228,6 +228,7 @@ static int open_device(struct server *server, char *error)
 	workers_init(&server->workers, &server->loop, server->heap);
 	server->rpc.executor = workers_executor(&server->workers);
 	server->rpc.now_ns = uv_hrtime;
+	server->service.events.now_ns = uv_hrtime;
 	server->rpc.set_alarm = set_alarm;
 	server->rpc.alarm_ctx = server;
 	return 0;

@@ -67,11 +67,29 @@ int inspect_plan(const struct session *session, const struct npumem_spec *spec, 
 	return npumem_plan(&device_options(session->service->device)->geometry, spec, plan, error);
 }
 
+struct compaction {
+	struct session *session;
+	bool dry_run;
+	void (*moved)(void *ctx, const struct device_move *move);
+	void *ctx;
+};
+
+static void on_moved(void *ctx, const struct device_move *move)
+{
+	const struct compaction *compaction = ctx;
+
+	if (!compaction->dry_run)
+		events_tensor(compaction->session->service, EVENTS_MOVED, move->tensor, compaction->session, -1);
+	compaction->moved(compaction->ctx, move);
+}
+
 int inspect_compact(struct session *session, bool dry_run,
 		    void (*moved)(void *ctx, const struct device_move *move), void *ctx,
 		    struct npumem_error *error)
 {
-	if (device_compact(session->service->device, dry_run, moved, ctx))
+	struct compaction compaction = {session, dry_run, moved, ctx};
+
+	if (device_compact(session->service->device, dry_run, on_moved, &compaction))
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
 	session->service->waiting.room |= !dry_run;
 	return 0;

@@ -27,6 +27,9 @@ void operations_finish(struct session *session, struct op *op)
 {
 	op_finish(session->service->device, op);
 	metrics_op(&session->service->metrics, op);
+	for (unsigned i = 0; i < op->n_destroyed; i++)
+		events_tensor(session->service, EVENTS_DAMAGED, op->destroyed[i].tensor, session,
+			      op->destroyed[i].total_bytes);
 }
 
 void operations_end(struct session *session, struct op *op)

@@ -13,6 +13,7 @@ int service_init(struct service *service, struct device *device, const struct he
 {
 	*service = (struct service){.device = device, .heap = heap, .uid = uid};
 	limits_init(&service->limits, heap, uid);
+	service->events.heap = heap;
 	record_pool_init(&service->records, heap);
 	metrics_init(&service->metrics, heap);
 	order_init(&service->order, &device_options(device)->geometry);
@@ -62,6 +63,7 @@ static void forget(void *ctx, struct tensor *tensor)
 	struct release *release = ctx;
 	struct record *record = record_of(tensor);
 
+	events_tensor(release->service, EVENTS_FREED, tensor, release->service->events.actor, -1);
 	if (record->session) {
 		if (record->prev)
 			record->prev->next = record->next;
@@ -88,5 +90,6 @@ unsigned service_release(struct service *service, struct tensor *tensor)
 	struct release release = {service, 0};
 
 	device_release(service->device, tensor, forget, &release);
+	events_room(service);
 	return release.n;
 }

@@ -4,6 +4,7 @@
 #define SERVICE_SERVICE_H
 
 #include "daemon/device/device.h"
+#include "daemon/service/events.h"
 #include "daemon/service/limits.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/names.h"
@@ -19,6 +20,7 @@ struct service {
 	struct names names;
 	struct order order; /* of everything that does not happen at once */
 	struct waiting waiting; /* for room */
+	struct events events;
 	struct record_pool records;
 	struct metrics metrics;
 	struct session *sessions;

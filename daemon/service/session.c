@@ -36,9 +36,12 @@ void session_deinit(struct session *session)
 {
 	struct service *service = session->service;
 
+	service->events.actor = session;
 	/* A base may take several of the list with it. */
 	while (session->anonymous)
 		service_release(service, session->anonymous->tensor);
+	service->events.actor = NULL;
+	events_client_gone(session);
 	segments_deinit(session);
 	metrics_leave(&service->metrics, session->metrics);
 	if (session->prev)

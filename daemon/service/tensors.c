@@ -79,6 +79,7 @@ static void adopt(struct session *session, struct record *record, const char *na
 	limits_charge(limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
 	memcpy(record->name, name, strlen(name)); /* checked: it fits, and the rest is zero */
 	service_adopt(session->service, session, record, tensor);
+	events_tensor(session->service, EVENTS_ALLOCATED, tensor, session, -1);
 }
 
 static bool in_the_way_of(const struct waiter *head, struct tensor *const *tensors, unsigned n)
@@ -162,6 +163,7 @@ int tensors_alloc_in_turn(struct session *session, const struct device_request *
 		records = record->next_spare;
 		adopt(session, record, names[i], tensors[i]);
 	}
+	events_room(service);
 	return 0;
 }
 
@@ -227,6 +229,7 @@ int tensors_free(struct session *session, const struct access_ref *(*ref)(void *
 	int status = mark_all(session, ref, ctx, n, &chain, error);
 
 	*n_freed = 0;
+	session->service->events.actor = session;
 	/* A base takes its views with it, so views that were asked for go first. */
 	while (chain) {
 		struct record *record = chain;
@@ -248,14 +251,18 @@ int tensors_free(struct session *session, const struct access_ref *(*ref)(void *
 		bases = record->next_spare;
 		*n_freed += service_release(session->service, record->tensor);
 	}
+	session->service->events.actor = NULL;
 	return status;
 }
 
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error)
 {
 	struct asker asker = access_asker(session, error);
+	int status = device_seal(session->service->device, tensor, &asker);
 
-	return device_seal(session->service->device, tensor, &asker);
+	if (!status)
+		events_tensor(session->service, EVENTS_SEALED, tensor, session, -1);
+	return status;
 }
 
 static struct record_grants *grants_of(struct session *session, struct record *record)

@@ -312,6 +312,29 @@ int npumem_run_send(struct npumem *npumem, const char *kernel, const struct npum
 		    unsigned n_operands, const struct npumem_param *params, unsigned n_params,
 		    npumem_callback *callback, void *context, struct npumem_error *error);
 
+/* Something that happened on the device. Of what this uid may not use only kind, uid and bytes are told. */
+struct npumem_event {
+	char kind[24]; /* allocated, freed, sealed, moved, damaged, refused, low-space, client-gone, progress */
+	uint64_t handle;
+	char name[NPUMEM_FIELD_TEXT_BYTES];
+	uint32_t uid; /* whose tensor, or who asked */
+	uint32_t pid; /* who did it */
+	uint64_t session;
+	uint64_t bytes;	  /* per NPU: of the tensor; damaged: in all; low-space: still free */
+	uint64_t time_ns; /* by the daemon's monotonic clock */
+	uint64_t lost;	  /* events before this one that were not read in time */
+	uint64_t request, done, total; /* progress of a run of this connection, in elements */
+	int status;		       /* refused */
+	char message[256];
+};
+/* May send, not wait. */
+typedef void npumem_event_callback(void *context, const struct npumem_event *event);
+
+/* From now on events of n kinds (0: none any more) are told to the callback, from npumem_process or a blocking call.
+ * Replaces what was subscribed before. 0; NPUMEM_INVALID where the daemon does not know a kind. */
+int npumem_subscribe(struct npumem *npumem, const char *const *kinds, unsigned n, npumem_event_callback *callback,
+		     void *context, struct npumem_error *error);
+
 /* The number of the request that was sent last; 0 before the first. */
 uint64_t npumem_last_request(const struct npumem *npumem);
 /* Takes back a request of this connection: what waits is dropped, a running kernel is stopped before it has written

@@ -137,7 +137,7 @@ class Waiting(TestCase):
 class Cancel(TestCase):
     def long_run(self, client):
         handles = {}
-        for role, shape in (("in", (1, 64, 64, 64)), ("weights", (64, 64, 3, 3)), ("out", (1, 64, 64, 64))):
+        for role, shape in (("in", (1, 128, 96, 96)), ("weights", (128, 128, 3, 3)), ("out", (1, 128, 96, 96))):
             weights = {"start_npu": 0} if role == "weights" else {}
             tensor = client.alloc(role, shape, pb.FX8, 4, **weights)
             handles[role] = tensor.handle

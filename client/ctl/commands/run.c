@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/roles.h"
@@ -49,12 +50,35 @@ static void run_text(const struct npumem_done *done)
 		       done->destroyed[i].offset, done->destroyed[i].offset + done->destroyed[i].bytes - 1);
 }
 
+/* Told every tenth of a second, where the run takes longer than that. */
+static void run_progress(void *context, const struct npumem_event *event)
+{
+	enum { WIDTH = 40 };
+	bool *shown = context;
+	if (!event->total)
+		return;
+	int full = (int)((double)event->done / (double)event->total * WIDTH);
+	fprintf(stderr, "\r[%.*s%*s] %3d%%", full, "########################################", WIDTH - full, "",
+		full * 100 / WIDTH);
+	fflush(stderr);
+	*shown = true;
+}
+
+static void run_follow(struct ctl *ctl, bool *shown)
+{
+	static const char *const kinds[] = {"progress"};
+	/* A daemon that knows no progress runs the kernel as well. */
+	if (isatty(STDERR_FILENO))
+		npumem_subscribe(ctl->npumem, kinds, 1, run_progress, shown, NULL);
+}
+
 static int run_run(struct ctl *ctl, const struct args *args)
 {
 	const struct npumem_kernel_row *row = npumem_kernel_by_name(args->words[0]);
 	struct prepared run = {.n_operands = 0};
 	struct npumem_tensor tensor;
 	struct npumem_done done;
+	bool shown = false;
 	if (!row)
 		return ctl_usage(ctl, "there is no kernel \"%.60s\"", args->words[0]);
 	int code = run_prepare(ctl, row, args, &run);
@@ -66,8 +90,12 @@ static int run_run(struct ctl *ctl, const struct args *args)
 		code = ctl_connect(ctl);
 	if (code)
 		return code;
-	if (npumem_run(ctl->npumem, row->name, run.operands, run.n_operands, run.params, run.n_params, &done,
-		       &ctl->error))
+	run_follow(ctl, &shown);
+	int status = npumem_run(ctl->npumem, row->name, run.operands, run.n_operands, run.params, run.n_params, &done,
+				&ctl->error);
+	if (shown)
+		fprintf(stderr, "\r%60s\r", "");
+	if (status)
 		return CTL_FAILED;
 	ctl_warn(ctl, done.warning);
 	if (ctl->json)

@@ -1,0 +1,116 @@
+/* events: a line for each thing that happens, until SIGINT or SIGTERM, which is no failure. */
+#define _GNU_SOURCE /* ppoll */
+#include "client/ctl/command.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+static const char *const events_kinds[] = {"allocated", "freed",     "sealed",	    "moved",   "damaged",
+					   "refused",	"low-space", "client-gone", "progress"};
+
+enum { EVENTS_KINDS = sizeof(events_kinds) / sizeof(events_kinds[0]) };
+
+static const struct option events_options[] = {
+	{"--kind", "KIND", "only these; may be given several times", false},
+	{NULL, NULL, NULL, false},
+};
+
+static volatile sig_atomic_t events_interrupted;
+
+static void events_on_signal(int number)
+{
+	(void)number;
+	events_interrupted = 1;
+}
+
+static void events_json(const struct npumem_event *event)
+{
+	json_t *object = json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:s}", "kind", event->kind,
+				   "name", event->name, "uid", (int)event->uid, "pid", (int)event->pid, "handle",
+				   (json_int_t)event->handle, "session", (json_int_t)event->session, "bytes",
+				   (json_int_t)event->bytes, "time_ns", (json_int_t)event->time_ns, "lost",
+				   (json_int_t)event->lost, "message", event->message);
+	if (!object)
+		return;
+	json_dumpf(object, stdout, JSON_COMPACT);
+	putchar('\n');
+	json_decref(object);
+}
+
+static void events_text(const struct npumem_event *event)
+{
+	if (event->lost)
+		printf("(%" PRIu64 " events lost)\n", event->lost);
+	printf("%" PRIu64 ".%06" PRIu64 " %-11s uid %" PRIu32, event->time_ns / 1000000000,
+	       event->time_ns / 1000 % 1000000, event->kind, event->uid);
+	if (event->pid)
+		printf(" pid %" PRIu32, event->pid);
+	if (event->name[0])
+		printf(" %s", event->name);
+	if (event->bytes)
+		printf(" %" PRIu64 " bytes", event->bytes);
+	if (event->total)
+		printf(" request %" PRIu64 ": %" PRIu64 " of %" PRIu64, event->request, event->done, event->total);
+	printf(event->message[0] ? ": %s\n" : "%s\n", event->message);
+}
+
+static void events_told(void *context, const struct npumem_event *event)
+{
+	const struct ctl *ctl = context;
+	if (ctl->json)
+		events_json(event);
+	else
+		events_text(event);
+	fflush(stdout);
+}
+
+/* Sleeps until the daemon says something; signals come only while it sleeps. */
+static int events_follow(struct ctl *ctl, const sigset_t *awake)
+{
+	while (!events_interrupted) {
+		struct pollfd pollfd = {.fd = npumem_fd(ctl->npumem), .events = POLLIN};
+		if (npumem_wants_write(ctl->npumem))
+			pollfd.events |= POLLOUT;
+		if (ppoll(&pollfd, 1, NULL, awake) < 0 && errno != EINTR)
+			return ctl_fail(ctl, "cannot wait for events: %s", strerror(errno));
+		if (npumem_process(ctl->npumem, &ctl->error))
+			return CTL_FAILED;
+		if (ferror(stdout))
+			return ctl_fail(ctl, "cannot write events");
+	}
+	return CTL_OK;
+}
+
+static int events_run(struct ctl *ctl, const struct args *args)
+{
+	const char *kinds[ARGS_OPTIONS_MAX];
+	unsigned n = 0;
+	struct sigaction action = {.sa_handler = events_on_signal};
+	sigset_t blocked, awake;
+	for (unsigned i = 0; i < args->n_given; i++)
+		if (!strcmp(args->given[i].option->name, "--kind"))
+			kinds[n++] = args->given[i].value;
+	int code = ctl_connect(ctl);
+	if (code)
+		return code;
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGTERM);
+	sigprocmask(SIG_BLOCK, &blocked, &awake);
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	if (npumem_subscribe(ctl->npumem, n ? kinds : events_kinds, n ? n : EVENTS_KINDS, events_told, ctl,
+			     &ctl->error))
+		return CTL_FAILED;
+	return events_follow(ctl, &awake);
+}
+
+const struct command events_command = {
+	.options = events_options,
+	.run = events_run,
+	.notes = "kinds: allocated, freed, sealed, moved, damaged, refused, low-space, client-gone, progress\n"
+		 "With --json one object a line. Bytes are per NPU.",
+};

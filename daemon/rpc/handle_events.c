@@ -1,0 +1,159 @@
+/* Subscribing, and the way of events from a ring into a connection.
+ * Invariant: events are written only where no reply of the same connection is being written (rpc_settle). */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/rpc/progress.h"
+
+enum { PROGRESS_NS = 100000000 };
+
+int handle_events_subscribe(struct call *call, const Npumem__V1__SubscribeRequest *request)
+{
+	Npumem__V1__Subscribed message = NPUMEM__V1__SUBSCRIBED__INIT;
+	struct rpc_peer *peer = call->peer;
+	unsigned kinds = 0;
+	int status;
+
+	for (size_t i = 0; i < request->n_kinds; i++) {
+		int kind = events_parse(request->kinds[i]);
+
+		if (kind < 0)
+			return npumem_error_set(call->error, NPUMEM_INVALID,
+						"there are no events of the kind \"%.40s\"", request->kinds[i]);
+		kinds |= 1u << kind;
+	}
+	if (!peer)
+		return npumem_error_set(call->error, NPUMEM_FAILED_PRECONDITION,
+					"there is no connection to send events to");
+	status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBSCRIBED, &message.base, call->error);
+	if (status)
+		return status;
+	if (peer->subscriber && kinds) {
+		peer->subscriber->kinds = kinds;
+	} else if (peer->subscriber) {
+		events_unsubscribe(call->rpc->service, peer->subscriber);
+		peer->subscriber = NULL;
+	} else if (kinds) {
+		peer->subscriber = events_subscribe(call->rpc->service, peer->session, peer, kinds);
+		if (!peer->subscriber)
+			return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
+						"the daemon is out of host memory");
+	}
+	return 0;
+}
+
+/* ---- sending ---- */
+
+static int append(struct buffer *out, const struct event *event)
+{
+	Npumem__V1__Event message = NPUMEM__V1__EVENT__INIT;
+	struct npumem_error none;
+	struct reply reply;
+	int status = reply_begin(&reply, out);
+
+	if (status)
+		return status;
+	message.kind = (char *)(uintptr_t)events_name(event->kind);
+	message.handle = event->handle;
+	message.name = (char *)(uintptr_t)event->name;
+	message.uid = event->uid;
+	message.pid = event->pid;
+	message.session = event->session;
+	message.bytes = event->bytes;
+	message.time_ns = event->time_ns;
+	message.lost = event->lost;
+	message.request_id = event->request_id;
+	message.done = event->done;
+	message.total = event->total;
+	message.status = (Npumem__V1__Status)event->status;
+	message.message = (char *)(uintptr_t)event->message;
+	npumem_error_clear(&none);
+	status = reply_result(&reply, NPUMEM__V1__RESPONSE__RESULT_EVENT, &message.base, &none);
+	npumem_error_clear(&none);
+	reply_end(&reply, 0, &none);
+	return status;
+}
+
+/* What is in the ring goes out in one piece. Whoever cannot be served for want of memory is served later. */
+static bool send_to(struct rpc *rpc, struct events_subscriber *subscriber)
+{
+	struct rpc_peer *peer = subscriber->owner;
+	struct buffer out;
+	struct event event;
+
+	if (!subscriber->n || (peer->is_behind && peer->is_behind(peer->ctx)))
+		return false;
+	buffer_init(&out, rpc->heap);
+	while (events_take(subscriber, &event))
+		if (append(&out, &event))
+			subscriber->lost++;
+	if (out.used)
+		peer->deliver(peer->ctx, &out);
+	buffer_deinit(&out);
+	return true;
+}
+
+void progress_send(struct rpc *rpc)
+{
+	struct events_subscriber *subscriber = rpc->service->events.subscribers;
+
+	/* What is delivered may end a connection, so it begins anew. */
+	while (subscriber)
+		subscriber = send_to(rpc, subscriber) ? rpc->service->events.subscribers : subscriber->next;
+}
+
+void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer)
+{
+	if (peer->subscriber)
+		send_to(rpc, peer->subscriber);
+}
+
+/* ---- progress ---- */
+
+static bool is_watched(const struct job *job)
+{
+	return job->entry.started && !job->is_waiting && job->total && job->rpc->now_ns;
+}
+
+void progress_look(struct rpc *rpc)
+{
+	uint64_t now = rpc->now_ns ? rpc->now_ns() : 0;
+
+	for (struct events_subscriber *to = rpc->service->events.subscribers; to; to = to->next) {
+		const struct rpc_peer *peer = to->owner;
+
+		for (struct job *job = peer->jobs; job; job = job->next) {
+			struct event event = {.kind = EVENTS_PROGRESS};
+
+			if (!is_watched(job) || job->look_ns > now)
+				continue;
+			job->look_ns = now + PROGRESS_NS;
+			event.uid = peer->session->uid;
+			event.pid = (uint32_t)peer->session->pid;
+			event.session = peer->session->id;
+			event.request_id = job->id;
+			event.total = job->total;
+			event.done = (uint64_t)atomic_load(&job->progress.done);
+			/* Kernels with several passes tell more. */
+			if (event.done > event.total)
+				event.done = event.total;
+			events_put(to, &event);
+		}
+	}
+}
+
+uint64_t progress_due(const struct rpc *rpc)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (const struct events_subscriber *to = rpc->service->events.subscribers; to; to = to->next) {
+		const struct rpc_peer *peer = to->owner;
+
+		if (!(to->kinds >> EVENTS_PROGRESS & 1))
+			continue;
+		for (const struct job *job = peer->jobs; job; job = job->next)
+			if (is_watched(job) && job->look_ns < due)
+				due = job->look_ns;
+	}
+	return due;
+}

@@ -1,0 +1,14 @@
+/* What is sent unasked: events, and how far long runs are. */
+#ifndef RPC_PROGRESS_H
+#define RPC_PROGRESS_H
+
+#include "daemon/rpc/job.h"
+
+/* Sends what the subscribers' rings hold, to those that keep up. */
+void progress_send(struct rpc *rpc);
+/* Puts how far each run is into its own subscriber's ring, where that is due. */
+void progress_look(struct rpc *rpc);
+/* When it is next due; UINT64_MAX: never. */
+uint64_t progress_due(const struct rpc *rpc);
+
+#endif

@@ -1,0 +1,173 @@
+/* Each kind is put together here and nowhere else. Invariant: a subscriber's ring holds its latest events in
+ * order; lost counts those that fell out since the last that was put in front of it. Does not know messages, nor
+ * when a subscriber takes what is in its ring. */
+#include "daemon/service/events.h"
+
+#include <stdio.h>
+
+#include "daemon/service/access.h"
+
+static const char *const names[EVENTS_N] = {
+	[EVENTS_ALLOCATED] = "allocated", [EVENTS_FREED] = "freed",
+	[EVENTS_SEALED] = "sealed",	  [EVENTS_MOVED] = "moved",
+	[EVENTS_DAMAGED] = "damaged",	  [EVENTS_REFUSED] = "refused",
+	[EVENTS_LOW_SPACE] = "low-space", [EVENTS_CLIENT_GONE] = "client-gone",
+	[EVENTS_PROGRESS] = "progress",
+};
+
+int events_parse(const char *name)
+{
+	for (int kind = 0; kind < EVENTS_N; kind++)
+		if (!strcmp(names[kind], name))
+			return kind;
+	return -1;
+}
+
+const char *events_name(enum events_kind kind)
+{
+	return names[kind];
+}
+
+/* ---- subscribers ---- */
+
+struct events_subscriber *events_subscribe(struct service *service, const struct session *session, void *owner,
+					   unsigned kinds)
+{
+	struct events *events = &service->events;
+	struct events_subscriber *subscriber = heap_alloc(events->heap, sizeof(*subscriber));
+
+	if (!subscriber)
+		return NULL;
+	subscriber->session = session;
+	subscriber->owner = owner;
+	subscriber->kinds = kinds;
+	subscriber->lost = 0;
+	subscriber->first = subscriber->n = 0;
+	subscriber->prev = NULL;
+	subscriber->next = events->subscribers;
+	if (subscriber->next)
+		subscriber->next->prev = subscriber;
+	events->subscribers = subscriber;
+	return subscriber;
+}
+
+void events_unsubscribe(struct service *service, struct events_subscriber *subscriber)
+{
+	struct events *events = &service->events;
+
+	if (subscriber->prev)
+		subscriber->prev->next = subscriber->next;
+	else
+		events->subscribers = subscriber->next;
+	if (subscriber->next)
+		subscriber->next->prev = subscriber->prev;
+	heap_free(events->heap, subscriber);
+}
+
+bool events_take(struct events_subscriber *subscriber, struct event *event)
+{
+	if (!subscriber->n)
+		return false;
+	*event = subscriber->ring[subscriber->first];
+	event->lost = subscriber->lost;
+	subscriber->lost = 0;
+	subscriber->first = (subscriber->first + 1) % EVENTS_RING;
+	subscriber->n--;
+	return true;
+}
+
+void events_put(struct events_subscriber *subscriber, const struct event *event)
+{
+	const struct events *events = &subscriber->session->service->events;
+	struct event *slot;
+
+	if (!(subscriber->kinds >> event->kind & 1))
+		return;
+	if (subscriber->n == EVENTS_RING) {
+		subscriber->first = (subscriber->first + 1) % EVENTS_RING;
+		subscriber->n--;
+		subscriber->lost++;
+	}
+	slot = &subscriber->ring[(subscriber->first + subscriber->n++) % EVENTS_RING];
+	*slot = *event;
+	slot->time_ns = events->now_ns ? events->now_ns() : 0;
+}
+
+/* ---- events ---- */
+
+static void set_actor(struct event *event, const struct session *actor)
+{
+	event->pid = actor ? (uint32_t)actor->pid : 0;
+	event->session = actor ? actor->id : 0;
+}
+
+void events_tensor(struct service *service, enum events_kind kind, const struct tensor *tensor,
+		   const struct session *actor, int64_t bytes)
+{
+	for (struct events_subscriber *to = service->events.subscribers; to; to = to->next) {
+		struct event event = {.kind = kind, .uid = record_of(tensor)->uid};
+
+		event.bytes = (uint64_t)(bytes < 0 ? tensor->place.bytes_per_npu : bytes);
+		if (access_sees(to->session, tensor)) {
+			event.handle = tensor->handle;
+			access_name(to->session, tensor, event.name, sizeof(event.name));
+			set_actor(&event, actor);
+		}
+		events_put(to, &event);
+	}
+}
+
+/* Of sessions, a subscriber knows those of its uid. */
+static bool knows(const struct events_subscriber *to, const struct session *session)
+{
+	return to->session->uid == session->uid || session_is_admin(to->session);
+}
+
+static void emit_of_session(const struct session *session, const struct event *known)
+{
+	for (struct events_subscriber *to = session->service->events.subscribers; to; to = to->next) {
+		struct event unknown = {.kind = known->kind, .uid = known->uid};
+
+		events_put(to, knows(to, session) ? known : &unknown);
+	}
+}
+
+void events_refused(const struct session *session, uint64_t request_id, const struct npumem_error *error)
+{
+	struct event event = {.kind = EVENTS_REFUSED, .request_id = request_id};
+
+	if (!session || !session->service->events.subscribers)
+		return;
+	event.uid = session->uid;
+	event.status = error->status;
+	snprintf(event.message, sizeof(event.message), "%.*s", (int)sizeof(event.message) - 1, error->message);
+	set_actor(&event, session);
+	emit_of_session(session, &event);
+}
+
+void events_client_gone(const struct session *session)
+{
+	struct event event = {.kind = EVENTS_CLIENT_GONE, .uid = session->uid};
+
+	set_actor(&event, session);
+	emit_of_session(session, &event);
+}
+
+void events_room(struct service *service)
+{
+	struct events *events = &service->events;
+	int64_t free_bytes, largest, all = device_options(service->device)->geometry.npu_bytes;
+	struct event event = {.kind = EVENTS_LOW_SPACE};
+
+	if (!events->subscribers)
+		return;
+	device_room(service->device, &free_bytes, &largest);
+	event.bytes = (uint64_t)free_bytes;
+	if (free_bytes > all * EVENTS_ENOUGH_PERCENT / 100)
+		events->is_low = false;
+	if (events->is_low || free_bytes >= all * EVENTS_LOW_PERCENT / 100)
+		return;
+	events->is_low = true;
+	for (struct events_subscriber *to = events->subscribers; to; to = to->next)
+		events_put(to, &event);
+}

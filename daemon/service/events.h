@@ -1,0 +1,85 @@
+/* What happened, for those who want to know: one place that each kind goes through, and a bounded ring per
+ * subscriber.
+ *
+ * A subscriber hears of what it may use; of anything else kind, uid and bytes. One that does not keep up loses the
+ * oldest, and is told how many with the next. Where nobody subscribes an event costs a comparison. */
+#ifndef SERVICE_EVENTS_H
+#define SERVICE_EVENTS_H
+
+#include "daemon/device/asker.h"
+#include "daemon/device/heap.h"
+
+struct service;
+struct session;
+
+enum events_kind {
+	EVENTS_ALLOCATED,
+	EVENTS_FREED,
+	EVENTS_SEALED,
+	EVENTS_MOVED,
+	EVENTS_DAMAGED,
+	EVENTS_REFUSED,
+	EVENTS_LOW_SPACE,
+	EVENTS_CLIENT_GONE,
+	EVENTS_PROGRESS,
+	EVENTS_N,
+};
+
+enum {
+	EVENTS_RING = 256, /* that wait for one subscriber */
+	EVENTS_MESSAGE_BYTES = 160,
+	/* Of the bytes of an NPU: low below the one, and again only after there was more than the other. */
+	EVENTS_LOW_PERCENT = 10,
+	EVENTS_ENOUGH_PERCENT = 15,
+};
+
+/* bytes, pid, …: as in the message Event. */
+struct event {
+	enum events_kind kind;
+	uint64_t handle, session, bytes, time_ns, lost, request_id, done, total;
+	uint32_t uid, pid;
+	int status;
+	char name[ASKER_NAME_BYTES], message[EVENTS_MESSAGE_BYTES];
+};
+
+struct events_subscriber {
+	const struct session *session;
+	void *owner;
+	unsigned kinds; /* bits */
+	struct events_subscriber *next, *prev;
+	uint64_t lost;
+	unsigned first, n;
+	struct event ring[EVENTS_RING];
+};
+
+struct events {
+	const struct heap *heap;
+	uint64_t (*now_ns)(void);    /* NULL: time stands still */
+	const struct session *actor; /* on whose behalf tensors go; NULL: nobody's */
+	struct events_subscriber *subscribers;
+	bool is_low;
+};
+
+/* The kind of a name, or -1; the name of a kind. */
+int events_parse(const char *name);
+const char *events_name(enum events_kind kind);
+
+/* `kinds`: bits 1 << kind. NULL without memory. */
+struct events_subscriber *events_subscribe(struct service *service, const struct session *session, void *owner,
+					   unsigned kinds);
+void events_unsubscribe(struct service *service, struct events_subscriber *subscriber);
+/* Takes the oldest; false where there is none. */
+bool events_take(struct events_subscriber *subscriber, struct event *event);
+/* Puts one in by hand: progress, which is for one subscriber. */
+void events_put(struct events_subscriber *subscriber, const struct event *event);
+
+/* What happened to a tensor while it is in the tables. `bytes` < 0: its own. */
+void events_tensor(struct service *service, enum events_kind kind, const struct tensor *tensor,
+		   const struct session *actor, int64_t bytes);
+/* A request was refused. */
+void events_refused(const struct session *session, uint64_t request_id, const struct npumem_error *error);
+void events_client_gone(const struct session *session);
+/* Room came or went. */
+void events_room(struct service *service);
+
+#endif

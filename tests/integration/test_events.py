@@ -1,0 +1,201 @@
+"""Events of each kind, who hears what of them, followers that do not keep up, and npumemctl events."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from support import Client, TestCase, dims, frame, pb, run_as, wait_for
+
+NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
+KINDS = ["allocated", "freed", "sealed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
+
+
+class Events(TestCase):
+    options = ("--npus", "4", "--npu-bytes", "8192", "--banks", "8", "--allow-unchecked-reuse")
+
+    def subscriber(self, *kinds):
+        client = self.client()
+        client.call(subscribe=pb.SubscribeRequest(kinds=kinds or KINDS))
+        return client
+
+    def next(self, client, kind):
+        response = client.receive()
+        self.assertEqual((response.id, response.WhichOneof("result")), (0, "event"), response)
+        self.assertEqual(response.event.kind, kind, response)
+        self.assertGreater(response.event.time_ns, 0)
+        return response.event
+
+    def free(self, client, *names):
+        client.call(free=pb.FreeRequest(tensors=[pb.Ref(name=n) for n in names]))
+
+    def test_of_each_kind(self):
+        client = self.client()
+        follower = self.subscriber()
+        a = client.alloc("a", (1, 4, 1, 1024))
+        event = self.next(follower, "allocated")
+        self.assertEqual((event.name, event.handle, event.bytes, event.pid), ("a", a.handle, 1024, os.getpid()))
+        b = client.alloc("b", (1, 4, 1, 2048))
+        self.next(follower, "allocated")
+        self.free(client, "a")
+        event = self.next(follower, "freed")
+        self.assertEqual((event.name, event.handle, event.bytes), ("a", a.handle, 1024))
+        client.call(compact=pb.CompactRequest(dry_run=True))
+        client.call(compact=pb.CompactRequest())
+        self.assertEqual(self.next(follower, "moved").name, "b")
+        client.call(fill=pb.FillRequest(tensor=pb.Ref(name="b"), integer=1))
+        client.call(seal=pb.SealRequest(tensor=pb.Ref(name="b")))
+        self.assertEqual(self.next(follower, "sealed").handle, b.handle)
+        refused = client.ask(fill=pb.FillRequest(tensor=pb.Ref(name="b"), integer=1))
+        event = self.next(follower, "refused")
+        self.assertEqual((event.status, event.request_id), (refused.status, refused.id))
+        self.assertEqual(event.message, refused.message)
+        client.alloc("most", (1, 4, 1, 5632))
+        self.next(follower, "allocated")
+        self.assertEqual(self.next(follower, "low-space").bytes, 512)
+        client.alloc("more", (1, 4, 1, 256))  # low already
+        self.next(follower, "allocated")
+        self.free(client, "most")
+        self.next(follower, "freed")
+        with self.daemon.client() as other:
+            session = other.call(info=pb.InfoRequest()).info.session
+        event = self.next(follower, "client-gone")
+        self.assertEqual((event.session, event.pid), (session, os.getpid()))
+
+    def test_damage(self):
+        client = self.client()
+        tall = client.alloc("tall", (1, 1, 1, 256))  # NPU 0 only: the others' bytes are empty
+        client.write(tall.handle, bytes(256))
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, 256), start_npu=1)
+        spec.address = 8192 + tall.place.offset
+        allocation = pb.Allocation(name="guest", spec=spec, reuse=pb.UNCHECKED)
+        guest = client.call(alloc=pb.AllocRequest(tensors=[allocation])).allocated.tensors[0]
+        client.write(guest.handle, b"\1" * 256)
+        source = client.alloc("source", (1, 1, 1, 256))
+        client.write(source.handle, b"\2" * 256)
+        follower = self.subscriber("damaged")
+        operands = [pb.Operand(role="in", tensor=pb.Ref(name="source")), pb.Operand(role="out", tensor=pb.Ref(name="tall"))]
+        run = pb.RunRequest(kernel=pb.PAD2D, operands=operands, params=[])
+        answer = client.ask(run=run)
+        self.assertEqual(answer.status, pb.OK, answer)
+        event = self.next(follower, "damaged")
+        self.assertEqual((event.name, event.bytes), ("guest", answer.done.destroyed[0].total_bytes))
+
+    def test_another_uid_hears_uid_and_size_only(self):
+        if os.getuid():
+            self.skipTest("needs root")
+        os.chmod(self.daemon.path, 0o666)
+
+        def stranger():
+            with Client(self.daemon.path) as client:
+                client.call(subscribe=pb.SubscribeRequest(kinds=KINDS))
+                os.write(ready_writer, b"1")
+                events = [client.receive().event for _ in range(3)]
+            for event in events:
+                assert event.uid == 0 and not event.name and not event.handle, event
+                assert not event.pid and not event.session and not event.message and not event.request_id, event
+            return [(event.kind, event.bytes) for event in events]
+
+        client = self.client()
+        ready_reader, ready_writer = os.pipe()
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            os.write(writer, run_as(1001, stranger).encode())
+            os._exit(0)
+        os.close(ready_writer)
+        os.close(writer)
+        os.read(ready_reader, 1)
+        client.alloc("secret", (1, 4, 1, 1024))
+        client.ask(seal=pb.SealRequest(tensor=pb.Ref(name="secret")))
+        self.free(client, "secret")
+        self.assertEqual(os.read(reader, 1000).decode(), "[('allocated', 1024), ('refused', 0), ('freed', 1024)]")
+        os.waitpid(child, 0)
+        os.close(ready_reader)
+        os.close(reader)
+
+    def test_a_slow_follower_loses_the_oldest_and_is_told(self):
+        client = self.client()
+        follower = self.subscriber("allocated", "freed")
+        rounds = 10000
+        requests = []
+        for i in range(rounds):
+            spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 4, 1, 64))
+            alloc = pb.AllocRequest(tensors=[pb.Allocation(name="x" * 60, spec=spec)])
+            requests.append(frame(pb.Request(id=2 * i + 1, alloc=alloc)))
+            requests.append(frame(pb.Request(id=2 * i + 2, free=pb.FreeRequest(tensors=[pb.Ref(name="x" * 60)]))))
+        for i in range(0, 2 * rounds, 100):
+            client.sock.sendall(b"".join(requests[i : i + 100]))
+            for _ in range(100):
+                self.assertEqual(client.receive().status, pb.OK)
+        heard = lost = 0
+        kinds = ["allocated", "freed"]
+        while heard + lost < 2 * rounds:
+            event = follower.receive().event
+            lost += event.lost
+            self.assertEqual(event.kind, kinds[(heard + lost) % 2])
+            heard += 1
+        self.assertGreater(lost, 0)
+        self.assertGreater(heard, 256)
+        self.assertEqual(heard + lost, 2 * rounds)
+        client.alloc("y")
+        self.assertEqual(self.next(follower, "allocated").lost, 0)
+
+    def test_unsubscribes_and_unknown_kinds(self):
+        follower = self.subscriber()
+        answer = follower.ask(subscribe=pb.SubscribeRequest(kinds=["allocated", "eaten"]))
+        self.assertEqual(answer.status, pb.INVALID)
+        self.assertIn("eaten", answer.message)
+        self.assertEqual(follower.receive().event.kind, "refused")
+        follower.call(subscribe=pb.SubscribeRequest())
+        self.client().alloc("x")
+        self.assertEqual(follower.stat().tensors, 1)
+
+    def test_followers_come_and_go(self):
+        client = self.client()
+        for i in range(50):
+            self.subscriber().close()
+            client.alloc(f"t{i}", (1, 4, 1, 16))
+        self.assert_alive()
+
+    def test_npumemctl(self):
+        client = self.client()
+        command = [NPUMEMCTL, "--socket", self.daemon.path, "--json", "events", "--kind", "allocated", "--kind", "freed"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+            wait_for(lambda: client.stat().sessions == 2)
+            time.sleep(0.1)
+            client.alloc("x", (1, 4, 1, 128))
+            event = json.loads(child.stdout.readline())
+            self.assertEqual((event["kind"], event["name"], event["bytes"]), ("allocated", "x", 128))
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.wait(5), 0)
+        wrong = subprocess.run([*command, "--kind", "eaten"], stderr=subprocess.PIPE, check=False)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn(b"eaten", wrong.stderr)
+
+
+class Progress(TestCase):
+    def test_of_a_long_run(self):
+        client = self.client()
+        for role, shape in (("in", (1, 128, 128, 128)), ("weights", (128, 256, 3, 3)), ("out", (1, 256, 128, 128))):
+            tensor = client.alloc(role, shape, pb.FX8, 4)
+            client.call(fill=pb.FillRequest(tensor=pb.Ref(handle=tensor.handle), integer=1))
+        client.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
+        operands = [pb.Operand(role=r, tensor=pb.Ref(name=r)) for r in ("in", "weights", "out")]
+        params = [pb.Param(key=pb.PARAM_PADDING, values=[1, 1, 1, 1])]
+        sent = client.send(run=pb.RunRequest(kernel=pb.CONV2D, operands=operands, params=params))
+        seen = []
+        while (response := client.receive()).id != sent:
+            event = response.event
+            self.assertEqual((event.kind, event.request_id, event.total), ("progress", sent, 256 * 128 * 128))
+            seen.append(event.done)
+        self.assertEqual(response.status, pb.OK)
+        self.assertGreater(len(seen), 1)
+        self.assertEqual(seen, sorted(seen))
+        self.assertLess(seen[0], 256 * 128 * 128)
+
+
+if __name__ == "__main__":
+    unittest.main()
