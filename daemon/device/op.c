@@ -53,17 +53,27 @@ enum op_lane op_lane(const struct op *op)
 	return rules[op->kind]->lane;
 }
 
+/* What n elements cost to reach: those that lie side by side one step each, and each stretch of them as much as
+ * finding it takes, as measured: some 50 ns, against half a nanosecond. */
+static int64_t reach_cost(const struct npumem_place *place, int64_t n)
+{
+	enum { STRETCH_STEPS = 100, STRIDED_STEPS = 16, PACKED_STEPS = 64 };
+	int64_t stretch = place->stride.h == place->shape.w ? place->shape.h * place->shape.w : place->shape.w;
+	int64_t each = place->lanes > 1 ? PACKED_STEPS : place->stride.w > 1 ? STRIDED_STEPS : 1;
+	return n * each + n / stretch * STRETCH_STEPS;
+}
+
 int64_t op_cost(const struct op *op)
 {
 	int64_t elements = 0, weights = 0, out = 0, out_channels = 1;
 	if ((op->kind == OP_WRITE || op->kind == OP_READ) && op->count >= 0)
-		return op->count;
+		return reach_cost(&op->tensor->place, op->count);
 	if (op->kind != OP_RUN)
-		return npumem_place_elements(&op->tensor->place);
+		return reach_cost(&op->tensor->place, npumem_place_elements(&op->tensor->place));
 	for (unsigned i = 0; i < op->n_operands; i++) {
 		const struct npumem_place *place = &op->operands[i].tensor->place;
 		int64_t n = npumem_place_elements(place);
-		elements += n;
+		elements += reach_cost(place, n);
 		if (!strncmp(op->operands[i].role, "weights", 7) || !strncmp(op->operands[i].role, "right", 5)) {
 			weights += n;
 		} else if (!strncmp(op->operands[i].role, "out", 3)) {

@@ -319,18 +319,26 @@ START_TEST(costs)
 	op.count = 17;
 	ck_assert_int_eq(op_cost(&op), 17);
 	op.count = -1;
-	ck_assert_int_eq(op_cost(&op), 256);
+	/* Four features, found one by one. */
+	ck_assert_int_ge(op_cost(&op), 256);
+	ck_assert_int_lt(op_cost(&op), 1000);
 	op.kind = OP_FILL;
-	ck_assert_int_eq(op_cost(&op), 256);
+	ck_assert_int_ge(op_cost(&op), 256);
+	ck_assert_int_lt(op_cost(&op), 1000);
 	struct op_operand operands[3];
 	op = relu(operands, in, out);
-	ck_assert_int_eq(op_cost(&op), 512);
+	ck_assert_int_ge(op_cost(&op), 512);
+	ck_assert_int_lt(op_cost(&op), 2000);
 	operands[2] = (struct op_operand){"weights", weights};
 	op.kernel = NPUMEM_KERNEL_CONV2D;
 	op.n_operands = 3;
 	/* 256 outputs of 4 * 3 * 3 taps. */
 	ck_assert_int_ge(op_cost(&op), 256 * 36);
-	ck_assert_int_le(op_cost(&op), 256 * 36 + 1000);
+	ck_assert_int_le(op_cost(&op), 256 * 36 + 10000);
+	/* The same number of elements in more features is dearer. */
+	request = rig_request(NPUMEM_FX8, 1, 32, 8, 1);
+	op = dma(OP_FILL, rig_place(&rig, &request), NULL);
+	ck_assert_int_gt(op_cost(&op), 256 + 31 * 64);
 	rig_close(&rig);
 }
 END_TEST

@@ -83,7 +83,8 @@ static inline void crowd_drained(void *ctx)
 	session_deinit(&peer->session);
 }
 
-static inline int crowd_submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+static inline int crowd_submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)(void *arg),
+			       void *arg)
 {
 	struct crowd *crowd = ctx;
 
