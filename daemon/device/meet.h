@@ -9,6 +9,14 @@ enum {
 	MEET_FOOTPRINT = MEET_DATA | NPUMEM_BYTE_PADDING | NPUMEM_BYTE_EMPTY,
 };
 
+/* NPUs on which a place looks the same are of one class: they differ in having the first and the last block row,
+ * and the one with the last channel stands alone where that is narrower than the others. */
+enum { MEET_CLASSES = 5 };
+
+unsigned meet_class(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu);
+/* Whether a place has any element on an NPU. */
+bool meet_has_data(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu);
+
 struct meet_range {
 	int64_t npu, offset, bytes;
 };
