@@ -17,7 +17,7 @@ struct refusal {
 	const struct npumem_place *place;
 	bool fixed;   /* at an address of the caller's */
 	int64_t room; /* for the request as it is: at its address, or the most anywhere */
-	bool compact, if_safe, if_dma_only;
+	bool compact, if_safe;
 	int64_t w, start_npu; /* that would fit; 0 and NPUMEM_ANY where none does */
 	struct tensor *in_the_way;
 };
@@ -107,10 +107,10 @@ static void find_better(struct refusal *refusal)
 		refusal->start_npu = plan.best_start_npu;
 }
 
-static bool would_fit_if_safe(const struct refusal *refusal, bool dma_only)
+static bool would_fit_if_safe(const struct refusal *refusal)
 {
 	int64_t offset;
-	struct reuse_wish wish = {.reuse = NPUMEM_IF_SAFE, .dma_only = dma_only};
+	struct reuse_wish wish = {.reuse = NPUMEM_IF_SAFE, .dma_only = refusal->request->dma_only};
 	struct asker quiet = {.error = NULL};
 	if (refusal->request->reuse == NPUMEM_IF_SAFE)
 		return false;
@@ -148,8 +148,6 @@ static int set_message(const struct refusal *refusal, int64_t free_bytes, int64_
 		say(more, sizeof(more), "; compact would make room");
 	if (refusal->if_safe)
 		say(more, sizeof(more), "; reuse if-safe would find room");
-	else if (refusal->if_dma_only)
-		say(more, sizeof(more), "; reuse if-safe would find room for a dma_only tensor");
 	if (refusal->w)
 		say(more, sizeof(more), "; another width would fit");
 	if (refusal->start_npu != NPUMEM_ANY)
@@ -174,10 +172,11 @@ int explain_no_room(struct device *device, const struct device_request *request,
 	refusal.room = room_of(&refusal);
 	if (refusal.fixed)
 		refusal.in_the_way = overlap_first(device, place);
-	compact_each_gap(device, note_gap, &refusal);
+	/* Looks at every tensor: not where there is too little anyway, as in a device that is full. */
+	if (free_bytes >= place->bytes_per_npu)
+		compact_each_gap(device, note_gap, &refusal);
 	find_better(&refusal);
-	refusal.if_safe = would_fit_if_safe(&refusal, request->dma_only);
-	refusal.if_dma_only = refusal.if_safe || would_fit_if_safe(&refusal, true);
+	refusal.if_safe = would_fit_if_safe(&refusal);
 	set_message(&refusal, free_bytes, largest, asker);
 	npumem_error_number(error, "asked_bytes_per_npu", place->bytes_per_npu);
 	npumem_error_number(error, "free_bytes", free_bytes);

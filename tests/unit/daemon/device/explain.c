@@ -219,6 +219,25 @@ START_TEST(the_largest_extent_is_not_aligned)
 }
 END_TEST
 
+START_TEST(compact_is_promised)
+{
+	struct rig rig;
+	rig_open(&rig, 2, 512);
+	struct device_request request = rig_request(NPUMEM_INT8, 1, 2, 1, 128);
+	struct tensor *first = rig_place(&rig, &request);
+	request.spec.shape.n = 2;
+	rig_place(&rig, &request);
+	rig_release(&rig, first);
+	/* All that is free, in two pieces. */
+	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "; compact would make room");
+	ck_assert_int_eq(rig_field(&rig, "fits_after_compact"), 1);
+	request.spec.shape.n = 3;
+	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "the largest free extent is 128");
+	ck_assert_int_eq(rig_field(&rig, "fits_after_compact"), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(if_safe_is_promised)
 {
 	struct rig rig;
@@ -228,8 +247,7 @@ START_TEST(if_safe_is_promised)
 	rig_place(&rig, &request);
 	request = rig_request(NPUMEM_INT8, 1, 1, 1, 128);
 	request.spec.start_npu = 3;
-	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED,
-		    "; reuse if-safe would find room for a dma_only tensor");
+	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "no room for 128 bytes");
 	ck_assert_int_eq(rig_field(&rig, "fits_if_safe"), 0);
 	request.dma_only = true;
 	rig_refuses(&rig, &request, NPUMEM_RESOURCE_EXHAUSTED, "; reuse if-safe would find room");
@@ -248,6 +266,7 @@ Suite *suite_explain(void)
 	tcase_add_test(tcase, promises_come_true);
 	tcase_add_test(tcase, in_words);
 	tcase_add_test(tcase, the_largest_extent_is_not_aligned);
+	tcase_add_test(tcase, compact_is_promised);
 	tcase_add_test(tcase, if_safe_is_promised);
 	suite_add_tcase(suite, tcase);
 	return suite;

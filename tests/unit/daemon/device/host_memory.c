@@ -208,7 +208,7 @@ START_TEST(allocation)
 {
 	each_allocation(alloc_into_the_gap, 0, 3);
 	each_allocation(alloc_where_it_must_be, 0, 1);
-	each_allocation(alloc_if_safe, 0, 3);
+	each_allocation(alloc_if_safe, 0, 2);
 	each_allocation(alloc_several_guests, 0, 5);
 	each_allocation(alloc_over_the_gap, 0, 1);
 	each_allocation(alloc_into_both_gaps, 0, 1);

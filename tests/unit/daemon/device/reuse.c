@@ -296,30 +296,31 @@ START_TEST(the_search_finds_the_lowest)
 END_TEST
 
 /* The last channel of this matrix has 4 columns where the others have 16: what is taken beside them must not keep
- * it from the empty blocks. */
+ * it from the empty blocks, and what is taken of them must. */
 START_TEST(a_narrow_last_channel)
 {
-	struct rig rig;
-	rig_open(&rig, 4, 256);
-	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 12);
-	request.spec.layout = NPUMEM_STRIDED;
-	request.spec.stride = (struct npumem_dims){1, 1, 1, 1};
-	request.dma_only = true;
-	request.reuse = NPUMEM_UNCHECKED;
-	/* Takes bytes 4 to 15 of NPU 2, and nothing else of its footprint. */
-	request.spec.address = 2 * 256 + 4;
-	rig_place(&rig, &request);
-	request = rig_request(NPUMEM_FX8, 1, 1, 1, 240);
-	request.spec.layout = NPUMEM_COMPACT;
-	request.spec.address = 3 * 256 + 16;
-	request.dma_only = true;
-	rig_place(&rig, &request);
-	request = rig_matrix(NPUMEM_FX8, 1, 36, 16);
-	request.dma_only = true;
-	request.reuse = NPUMEM_IF_SAFE;
-	struct tensor *tensor = rig_place(&rig, &request);
-	ck_assert_int_eq(tensor->place.offset, 0);
-	rig_close(&rig);
+	for (int64_t from = 3; from <= 4; from++) {
+		struct rig rig;
+		rig_open(&rig, 4, 256);
+		/* Bytes `from` to 15 of NPU 2, and then all of NPU 3. */
+		struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 16 - from);
+		request.spec.layout = NPUMEM_STRIDED;
+		request.spec.stride = (struct npumem_dims){1, 1, 1, 1};
+		request.spec.address = 2 * 256 + from;
+		request.reuse = NPUMEM_UNCHECKED;
+		request.dma_only = true;
+		rig_place(&rig, &request);
+		request = rig_request(NPUMEM_FX8, 1, 1, 1, 236);
+		request.spec.layout = NPUMEM_COMPACT;
+		request.spec.address = 3 * 256 + 20;
+		request.dma_only = true;
+		rig_place(&rig, &request);
+		request = rig_matrix(NPUMEM_FX8, 1, 36, 16);
+		request.dma_only = true;
+		request.reuse = NPUMEM_IF_SAFE;
+		ck_assert_int_eq(rig_place(&rig, &request)->place.offset, from == 4 ? 0 : 128);
+		rig_close(&rig);
+	}
 }
 END_TEST
 
