@@ -78,6 +78,12 @@ void move_out(const struct local *local, const struct npumem_place *from, int64_
 			      pitch, row.n_w, size);
 }
 
+static bool mark_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+{
+	local_mark(ctx, npu, offset, bytes);
+	return true;
+}
+
 static void mark_row(struct local *local, const struct runs_row *row, int64_t pitch, int64_t size)
 {
 	if (pitch == size)
@@ -87,11 +93,16 @@ static void mark_row(struct local *local, const struct runs_row *row, int64_t pi
 			local_mark(local, row->npu, row->offset + i * pitch, size);
 }
 
+static bool has_dummies(const struct npumem_place *place)
+{
+	return place->shape.n % place->lanes != 0;
+}
+
 /* Puts 0 into the dummies of the words that hold this row of the last n. */
 static void zero_dummies(struct local *local, const struct npumem_place *place, const struct runs_row *row)
 {
 	int64_t used = place->shape.n % place->lanes, size = move_element_bytes(place);
-	if (used == 0 || row->n != place->shape.n - 1)
+	if (!has_dummies(place) || row->n != place->shape.n - 1)
 		return;
 	int64_t pitch = place->stride.w * place->word_bytes, bytes = (place->lanes - used) * size;
 	for (int64_t i = 0; i < row->n_w; i++) {
@@ -106,16 +117,21 @@ static void move_in_range(struct local *local, const struct npumem_place *to, in
 {
 	struct npumem_place place = flatten(to, from);
 	int64_t size = move_element_bytes(&place), pitch = place.stride.w * place.word_bytes;
+	/* Elements of a packed word are written far apart in time; what is written as a whole is marked as one. */
+	bool whole = count == npumem_place_elements(&place);
 	struct runs_walk walk;
 	struct runs_row row;
 	runs_walk_init(&walk, &local->geometry, &place, first, count);
 	while (runs_walk_next(&walk, &row)) {
 		move_elements(local_at(local, row.npu, row.offset), pitch, host_at(from, &row, size),
 			      from->stride.w * size, row.n_w, size);
-		mark_row(local, &row, pitch, size);
+		if (!whole)
+			mark_row(local, &row, pitch, size);
 		if (dummies)
 			zero_dummies(local, &place, &row);
 	}
+	if (whole)
+		runs_each(&local->geometry, &place, false, mark_stretch, local);
 }
 
 void move_in(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
@@ -151,9 +167,32 @@ void move_within(struct local *local, const struct npumem_place *from, const str
 	}
 }
 
+/* One value, many times over. */
+struct fill {
+	struct local *local;
+	uint8_t values[4096];
+};
+
+static bool fill_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+{
+	struct fill *fill = ctx;
+	local_mark(fill->local, npu, offset, bytes);
+	for (uint8_t *to = local_at(fill->local, npu, offset); bytes > 0; to += sizeof(fill->values)) {
+		size_t n = bytes < (int64_t)sizeof(fill->values) ? (size_t)bytes : sizeof(fill->values);
+		memcpy(to, fill->values, n);
+		bytes -= (int64_t)n;
+	}
+	return true;
+}
+
 void move_fill(struct local *local, const struct npumem_place *to, const void *value)
 {
-	/* A host array with all strides 0: every element is the one value. */
-	struct move_host host = {.base = (uint8_t *)(uintptr_t)value, .stride = {0, 0, 0, 0}};
-	move_in(local, to, 0, npumem_place_elements(to), &host);
+	struct fill fill = {.local = local};
+	size_t size = (size_t)move_element_bytes(to);
+	/* Dummies first, with the elements beside them. */
+	if (has_dummies(to))
+		runs_each(&local->geometry, to, true, fill_stretch, &fill);
+	for (size_t i = 0; i < sizeof(fill.values); i += size)
+		memcpy(fill.values + i, value, size);
+	runs_each(&local->geometry, to, false, fill_stretch, &fill);
 }
