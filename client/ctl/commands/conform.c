@@ -1,4 +1,4 @@
-/* conform: golden vectors against the device, each in every way to place its tensors. */
+/* conform: golden vectors against the device, each in every way to place its tensors; or a run made into one. */
 #include "client/ctl/command.h"
 
 #include <dirent.h>
@@ -11,6 +11,7 @@
 
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/core/vectors.h"
+#include "client/ctl/recorder.h"
 #include "client/ctl/trial.h"
 
 enum { CONFORM_STARTS_MAX = 64, CONFORM_VARIANTS_MAX = 4 * 4 * CONFORM_STARTS_MAX, CONFORM_DEPTH_MAX = 16 };
@@ -20,6 +21,7 @@ static const struct option conform_options[] = {
 	{"--start-npu", "Q,Q...", "start NPUs, 0 if left out", false},
 	{"--mode", "M,M...", "storage modes: plain (the default), 4n, 2n", false},
 	{"--only-known", NULL, "skips cases of kernels that this version does not have", false},
+	{"--record", "DIR", "runs KERNEL as run does and adds what came of it to DIR/KERNEL.json", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -245,8 +247,18 @@ static int report(struct conform *conform)
 	return code;
 }
 
+static int conform_record(struct ctl *ctl, const struct args *args)
+{
+	for (const struct option *option = conform_options; option->name; option++)
+		if (strcmp(option->name, "--record") && args_has(args, option->name))
+			return ctl_usage(ctl, "%s has no meaning with --record", option->name);
+	return recorder_run(ctl, args_value(args, "--record"), args);
+}
+
 static int conform_run(struct ctl *ctl, const struct args *args)
 {
+	if (args_has(args, "--record"))
+		return conform_record(ctl, args);
 	struct conform *conform = calloc(1, sizeof(*conform));
 	struct npumem_info info;
 	if (!conform)
@@ -280,5 +292,7 @@ const struct command conform_command = {
 	.notes = "PATH is a file of golden vectors, or a folder that is searched for *.json. Every case runs in "
 		 "every\n"
 		 "combination of layout, start NPU and mode; a tensor that cannot take one stays aligned, or "
-		 "plain.",
+		 "plain.\n"
+		 "  npumemctl conform --record DIR conv2d in=x weights=w bias=b out=y stride=1,2\n"
+		 "records a run on one's own tensors as such a case; the file is made where DIR has none.",
 };

@@ -2,39 +2,10 @@
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/call.h"
 #include "client/ctl/core/present.h"
-#include "client/ctl/core/roles.h"
-
-struct prepared {
-	char roles[NPUMEM_OPERANDS_MAX][NPUMEM_FIELD_KEY_BYTES];
-	const char *names[NPUMEM_OPERANDS_MAX];
-	struct npumem_operand operands[NPUMEM_OPERANDS_MAX];
-	struct npumem_param params[NPUMEM_PARAMS_MAX];
-	unsigned n_operands, n_params;
-};
-
-static int run_prepare(struct ctl *ctl, const struct npumem_kernel_row *row, const struct args *args,
-		       struct prepared *run)
-{
-	for (unsigned i = 1; i < args->n_words; i++) {
-		struct roles_word word;
-		if (roles_word(row, args->words[i], &word, &ctl->error))
-			return CTL_USAGE;
-		if (word.is_role && run->n_operands < NPUMEM_OPERANDS_MAX) {
-			memcpy(run->roles[run->n_operands], word.key, sizeof(word.key));
-			run->names[run->n_operands++] = word.value;
-		} else if (!word.is_role && run->n_params < NPUMEM_PARAMS_MAX) {
-			if (npumem_param_parse(word.key, word.value, &run->params[run->n_params++], &ctl->error))
-				return CTL_USAGE;
-		} else {
-			return ctl_usage(ctl, "more than %d tensors or parameters", NPUMEM_OPERANDS_MAX);
-		}
-	}
-	return CTL_OK;
-}
 
 static void run_text(const struct npumem_done *done)
 {
@@ -74,29 +45,18 @@ static void run_follow(struct ctl *ctl, bool *shown)
 
 static int run_run(struct ctl *ctl, const struct args *args)
 {
-	const struct npumem_kernel_row *row = npumem_kernel_by_name(args->words[0]);
-	struct prepared run = {.n_operands = 0};
-	struct npumem_tensor tensor;
 	struct npumem_done done;
+	struct call call;
 	bool shown = false;
-	if (!row)
-		return ctl_usage(ctl, "there is no kernel \"%.60s\"", args->words[0]);
-	int code = run_prepare(ctl, row, args, &run);
-	for (unsigned i = 0; i < run.n_operands && !code; i++) {
-		code = ctl_open(ctl, run.names[i], &tensor);
-		run.operands[i] = (struct npumem_operand){run.roles[i], tensor.handle};
-	}
-	if (!code)
-		code = ctl_connect(ctl);
+	int code = call_open(ctl, args, &call);
 	if (code)
 		return code;
 	run_follow(ctl, &shown);
-	int status = npumem_run(ctl->npumem, row->name, run.operands, run.n_operands, run.params, run.n_params, &done,
-				&ctl->error);
+	code = call_run(ctl, &call, &done);
 	if (shown)
 		fprintf(stderr, "\r%60s\r", "");
-	if (status)
-		return CTL_FAILED;
+	if (code)
+		return code;
 	ctl_warn(ctl, done.warning);
 	if (ctl->json)
 		return ctl_print(ctl, present_done(&done));

@@ -62,12 +62,18 @@ enum { PARAM_TEXT_BYTES = 96 };
 
 /* ---- tensors ---- */
 
+/* `kernel` has this row for tensors of these dims. */
+static bool dims_match(size_t row, const char *kernel, const char *dims)
+{
+	return !strcmp(dims_rows[row].dims, dims) &&
+	       (!dims_rows[row].kernel || !strcmp(dims_rows[row].kernel, kernel));
+}
+
 int mapping_tensor(const struct vectors_case *one, const struct vectors_tensor *tensor, struct mapping *mapping,
 		   struct npumem_error *error)
 {
 	for (size_t i = 0; i < sizeof(dims_rows) / sizeof(dims_rows[0]); i++) {
-		if (strcmp(dims_rows[i].dims, tensor->dims) ||
-		    (dims_rows[i].kernel && strcmp(dims_rows[i].kernel, one->kernel)))
+		if (!dims_match(i, one->kernel, tensor->dims))
 			continue;
 		int64_t extent[4];
 		for (unsigned d = 0; d < 4; d++) {
@@ -81,6 +87,35 @@ int mapping_tensor(const struct vectors_case *one, const struct vectors_tensor *
 	}
 	return npumem_error_set(error, NPUMEM_INVALID, "%s has dims %s, which have no place in N,C,H,W",
 				tensor->role, tensor->dims);
+}
+
+bool mapping_dims(const char *kernel, const char *dims, const struct npumem_dims *shape,
+		  struct vectors_tensor *tensor, struct mapping *mapping)
+{
+	const int64_t extent[4] = {shape->n, shape->c, shape->h, shape->w};
+	for (size_t i = 0; i < sizeof(dims_rows) / sizeof(dims_rows[0]); i++) {
+		bool fits = dims_match(i, kernel, dims);
+		*mapping = (struct mapping){.shape = *shape};
+		tensor->n_dims = 1;
+		for (const char *c = dims; *c; c++)
+			tensor->n_dims += *c == ',';
+		for (unsigned d = 0; d < VECTORS_DIMS_MAX; d++)
+			tensor->shape[d] = 1;
+		for (unsigned d = 0; d < 4; d++) {
+			char which = dims_rows[i].nchw[d];
+			mapping->from[d] = which == '-' ? -1 : which - '0';
+			if (which != '-')
+				tensor->shape[mapping->from[d]] = extent[d];
+			else
+				fits = fits && extent[d] == 1;
+		}
+		if (!fits)
+			continue;
+		snprintf(tensor->dims, sizeof(tensor->dims), "%s", dims);
+		tensor->n = (size_t)(shape->n * shape->c * shape->h * shape->w);
+		return true;
+	}
+	return false;
 }
 
 /* The vector's index of element i in N,C,H,W order. */
@@ -110,6 +145,12 @@ void mapping_pack(const struct vectors_tensor *tensor, const struct mapping *map
 		int64_t value = mapping_expected(tensor, mapping, i);
 		memcpy((char *)to + i * bytes, &value, bytes);
 	}
+}
+
+void mapping_unpack(const struct vectors_tensor *tensor, const struct mapping *mapping, const void *from)
+{
+	for (size_t i = 0; i < tensor->n; i++)
+		tensor->data[vector_index(tensor, mapping, i)] = mapping_value(tensor->dtype, from, i);
 }
 
 int64_t mapping_value(int dtype, const void *data, size_t i)
@@ -247,6 +288,15 @@ static int param_map(const char *name, const json_t *value, const struct npumem_
 	if (!roles_has_param(row, here) || !param_text(rule, value, text))
 		return npumem_error_set(error, NPUMEM_INVALID, "%s has no such parameter: %s", row->name, name);
 	return param_add(here, text, params, n_params, error);
+}
+
+bool mapping_implies(const char *kernel, const char *role, const char *param)
+{
+	for (size_t i = 0; i < sizeof(role_rows) / sizeof(role_rows[0]); i++)
+		if (!strcmp(role_rows[i].kernel, kernel) && !strcmp(role_rows[i].role, role) &&
+		    !strcmp(role_rows[i].param, param))
+			return true;
+	return false;
 }
 
 int mapping_params(const struct vectors_case *one, const struct npumem_kernel_row *row,

@@ -26,26 +26,32 @@ static bool role_matches(const char *name, size_t length, const char *text)
 	return digits >= 1 && digits <= 3 && !text[digits];
 }
 
-static bool list_has(const char *list, const char *text)
+static const char *list_find(const char *list, const char *text)
 {
 	while (*list) {
 		size_t length = strcspn(list, " ");
 		if (length && role_matches(list, length, text))
-			return true;
+			return list;
 		list += length;
 		list += strspn(list, " ");
 	}
-	return false;
+	return NULL;
 }
 
 bool roles_has(const struct npumem_kernel_row *row, const char *role)
 {
-	return list_has(row->roles, role);
+	return list_find(row->roles, role) != NULL;
+}
+
+bool roles_is_output(const struct npumem_kernel_row *row, const char *role)
+{
+	const char *name = list_find(row->roles, role);
+	return name && *name == '>';
 }
 
 bool roles_has_param(const struct npumem_kernel_row *row, const char *name)
 {
-	return !strcmp(name, "rounding") || list_has(row->parameters, name);
+	return !strcmp(name, "rounding") || list_find(row->parameters, name) != NULL;
 }
 
 /* A list of kernels.def for people: commas, without the marks. */

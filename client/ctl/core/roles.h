@@ -6,6 +6,7 @@
 
 /* True where `role` is one of the row's, or of one of its numbered families ("in*": in0, in1, …). */
 bool roles_has(const struct npumem_kernel_row *row, const char *role);
+bool roles_is_output(const struct npumem_kernel_row *row, const char *role);
 /* True where the kernel takes the parameter; all take rounding. */
 bool roles_has_param(const struct npumem_kernel_row *row, const char *name);
 

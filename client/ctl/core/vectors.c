@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VECTORS_ELEMENTS_MAX = 1 << 21 /* so that the largest tensor fits one message */ };
-
 int vectors_load(const char *path, json_t **root, const json_t **cases, struct npumem_error *error)
 {
 	json_error_t why;

@@ -8,7 +8,11 @@
 #include <npumem/kernels.h>
 #include <npumem/layout.h>
 
-enum { VECTORS_DIMS_MAX = 4, VECTORS_TEXT_BYTES = 40 };
+enum {
+	VECTORS_DIMS_MAX = 4,
+	VECTORS_TEXT_BYTES = 40,
+	VECTORS_ELEMENTS_MAX = 1 << 21, /* so that the largest tensor fits one message */
+};
 
 struct vectors_tensor {
 	char role[NPUMEM_FIELD_KEY_BYTES];
