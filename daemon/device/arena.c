@@ -1,122 +1,11 @@
-/* Blocks tile the arena in order of offset. Free neighbours are always merged, taken ones never. A free block is
- * in the bin of its size; a set bit in the two bitmaps means a non-empty bin. Blocks live in one growing array and
- * name each other by index, so that growing it moves nothing that is pointed to.
- * Sizes inside are in quanta of 4 bytes. */
+/* Blocks are cut and merged so that they always tile the arena, free neighbours as one. Blocks live in one growing
+ * array and name each other by index, so that growing it moves nothing that is pointed to. */
 #include "daemon/device/arena.h"
 
 #include <assert.h>
 #include <errno.h>
 
-#include "daemon/device/starts.h"
-
-enum {
-	SUB_BITS = 5,
-	N_SUB = 1 << SUB_BITS,
-	N_CLASSES = 25, /* sizes below 2^29 quanta */
-	NONE = 0,	/* block 0 is never used, so that zeroed links point nowhere */
-	FIRST_CAPACITY = 64,
-	QUANTA_MAX = 1 << 28,
-};
-
-struct block {
-	uint32_t offset, size;
-	uint32_t before, after; /* neighbours in order of offset */
-	uint32_t prev, next;	/* in the bin of a free block; `next` also chains unused entries */
-	bool taken;
-	void *tag;
-};
-
-struct arena {
-	const struct heap *heap;
-	uint32_t size; /* in quanta */
-	uint64_t free; /* in quanta */
-	struct block *blocks;
-	uint32_t capacity, unused, n_unused;
-	uint32_t spare; /* unused entries that only arena_release may take */
-	struct starts starts;
-	uint32_t *at; /* the block that starts at a quantum; read only where `starts` has it */
-	uint32_t classes;
-	uint32_t subs[N_CLASSES];
-	uint32_t bins[N_CLASSES][N_SUB];
-};
-
-struct bin {
-	unsigned class, sub;
-};
-
-static unsigned log2_floor(uint32_t x)
-{
-	return 31 - (unsigned)__builtin_clz(x);
-}
-
-/* The bin that a free block of `size` belongs to: exact below 32 quanta, then 32 steps an octave. */
-static struct bin bin_of(uint32_t size)
-{
-	if (size < N_SUB)
-		return (struct bin){0, size};
-	unsigned log = log2_floor(size);
-	return (struct bin){log - SUB_BITS + 1, (size >> (log - SUB_BITS)) - N_SUB};
-}
-
-/* The lowest bin whose every block has at least `size`. */
-static struct bin bin_above(uint32_t size)
-{
-	if (size >= N_SUB)
-		size += (UINT32_C(1) << (log2_floor(size) - SUB_BITS)) - 1;
-	return bin_of(size);
-}
-
-/* The first non-empty bin at or above `bin`; false where there is none. */
-static bool bin_find(const struct arena *arena, struct bin *bin)
-{
-	if (bin->class >= N_CLASSES)
-		return false;
-	uint32_t subs = arena->subs[bin->class] & (UINT32_MAX << bin->sub);
-	if (!subs) {
-		uint32_t classes = arena->classes & (uint32_t)(UINT64_MAX << (bin->class + 1));
-		if (!classes)
-			return false;
-		bin->class = (unsigned)__builtin_ctz(classes);
-		subs = arena->subs[bin->class];
-	}
-	bin->sub = (unsigned)__builtin_ctz(subs);
-	return true;
-}
-
-static void bin_push(struct arena *arena, uint32_t index)
-{
-	struct block *block = &arena->blocks[index];
-	struct bin bin = bin_of(block->size);
-	uint32_t *head = &arena->bins[bin.class][bin.sub];
-	block->taken = false;
-	block->tag = NULL;
-	block->prev = NONE;
-	block->next = *head;
-	if (*head)
-		arena->blocks[*head].prev = index;
-	*head = index;
-	arena->subs[bin.class] |= UINT32_C(1) << bin.sub;
-	arena->classes |= UINT32_C(1) << bin.class;
-	arena->free += block->size;
-}
-
-static void bin_remove(struct arena *arena, uint32_t index)
-{
-	struct block *block = &arena->blocks[index];
-	struct bin bin = bin_of(block->size);
-	if (block->prev)
-		arena->blocks[block->prev].next = block->next;
-	else
-		arena->bins[bin.class][bin.sub] = block->next;
-	if (block->next)
-		arena->blocks[block->next].prev = block->prev;
-	if (!arena->bins[bin.class][bin.sub]) {
-		arena->subs[bin.class] &= ~(UINT32_C(1) << bin.sub);
-		if (!arena->subs[bin.class])
-			arena->classes &= ~(UINT32_C(1) << bin.class);
-	}
-	arena->free -= block->size;
-}
+#include "daemon/device/arena_bins.h"
 
 /* Makes `n` unused entries available beside the spare ones, so that what follows cannot fail. */
 static int blocks_ensure(struct arena *arena, uint32_t n)
@@ -190,15 +79,15 @@ static uint32_t block_split(struct arena *arena, uint32_t index, uint32_t size)
 /* Takes [start, start + size) out of a free block that holds it. Needs two unused entries. */
 static void block_carve(struct arena *arena, uint32_t index, uint32_t start, uint32_t size, void *tag)
 {
-	bin_remove(arena, index);
+	arena_bins_remove(arena, index);
 	uint32_t front = start - arena->blocks[index].offset;
 	if (front) {
 		uint32_t rest = block_split(arena, index, front);
-		bin_push(arena, index);
+		arena_bins_push(arena, index);
 		index = rest;
 	}
 	if (arena->blocks[index].size > size)
-		bin_push(arena, block_split(arena, index, size));
+		arena_bins_push(arena, block_split(arena, index, size));
 	arena->blocks[index].taken = true;
 	arena->blocks[index].tag = tag;
 }
@@ -225,16 +114,16 @@ static bool block_fits(const struct block *block, uint32_t size, uint32_t align)
  * what lies between, so that a refusal means that there really is no place. */
 static uint32_t block_find(const struct arena *arena, uint32_t size, uint32_t align)
 {
-	struct bin bin = bin_above(size);
-	if (bin_find(arena, &bin)) {
+	struct bin bin = arena_bins_above(size);
+	if (arena_bins_find(arena, &bin)) {
 		uint32_t head = arena->bins[bin.class][bin.sub];
 		if (block_fits(&arena->blocks[head], size, align))
 			return head;
 	}
-	struct bin sure = bin_above(size + align - 1);
-	if (bin_find(arena, &sure))
+	struct bin sure = arena_bins_above(size + align - 1);
+	if (arena_bins_find(arena, &sure))
 		return arena->bins[sure.class][sure.sub];
-	for (bin = bin_of(size); bin_find(arena, &bin); bin.sub++) {
+	for (bin = arena_bins_of(size); arena_bins_find(arena, &bin); bin.sub++) {
 		for (uint32_t i = arena->bins[bin.class][bin.sub]; i; i = arena->blocks[i].next)
 			if (block_fits(&arena->blocks[i], size, align))
 				return i;
@@ -265,7 +154,7 @@ int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
 	arena->blocks[all] = (struct block){.size = arena->size};
 	starts_add(&arena->starts, 0);
 	arena->at[0] = all;
-	bin_push(arena, all);
+	arena_bins_push(arena, all);
 	*out = arena;
 	return 0;
 }
@@ -326,17 +215,17 @@ static uint32_t block_release(struct arena *arena, uint32_t index)
 	assert(block->taken);
 	uint32_t after = block->after, before = block->before;
 	if (after && !arena->blocks[after].taken) {
-		bin_remove(arena, after);
+		arena_bins_remove(arena, after);
 		block->size += arena->blocks[after].size;
 		block_drop(arena, after);
 	}
 	if (before && !arena->blocks[before].taken) {
-		bin_remove(arena, before);
+		arena_bins_remove(arena, before);
 		arena->blocks[before].size += block->size;
 		block_drop(arena, index);
 		index = before;
 	}
-	bin_push(arena, index);
+	arena_bins_push(arena, index);
 	return index;
 }
 
@@ -399,10 +288,10 @@ uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
 {
 	uint32_t best = 0, align_q = align_of(align);
 	for (uint32_t classes = arena->classes; classes;) {
-		unsigned class = log2_floor(classes);
+		unsigned class = arena_bins_log2(classes);
 		classes &= ~(UINT32_C(1) << class);
 		for (uint32_t subs = arena->subs[class]; subs;) {
-			unsigned sub = log2_floor(subs);
+			unsigned sub = arena_bins_log2(subs);
 			subs &= ~(UINT32_C(1) << sub);
 			for (uint32_t i = arena->bins[class][sub]; i; i = arena->blocks[i].next) {
 				const struct block *block = &arena->blocks[i];
@@ -411,7 +300,7 @@ uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
 					best = block->size - front;
 			}
 			/* Every block of a lower bin is smaller than all of this one's. */
-			struct bin of_best = bin_of(best ? best : 1);
+			struct bin of_best = arena_bins_of(best ? best : 1);
 			if (of_best.class > class || (of_best.class == class && of_best.sub >= sub))
 				return (uint64_t)best * ARENA_QUANTUM;
 		}
@@ -422,59 +311,4 @@ uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
 uint64_t arena_largest_free(const struct arena *arena)
 {
 	return arena_largest_fit(arena, ARENA_QUANTUM);
-}
-
-static const char *check_bins(const struct arena *arena, uint32_t n_free)
-{
-	uint32_t seen = 0;
-	for (unsigned octave = 0; octave < N_CLASSES; octave++) {
-		if (!!arena->subs[octave] != (arena->classes >> octave & 1))
-			return "a class bit differs from its bins";
-		for (unsigned sub = 0; sub < N_SUB; sub++) {
-			uint32_t head = arena->bins[octave][sub], before = NONE;
-			if (!!head != (arena->subs[octave] >> sub & 1))
-				return "a bin bit differs from its list";
-			for (uint32_t i = head; i; before = i, i = arena->blocks[i].next) {
-				struct bin bin = bin_of(arena->blocks[i].size);
-				if (arena->blocks[i].taken || bin.class != octave || bin.sub != sub)
-					return "a block is in a bin it does not belong to";
-				if (arena->blocks[i].prev != before || ++seen > n_free)
-					return "a bin's list is broken";
-			}
-		}
-	}
-	return seen == n_free ? NULL : "a free block is in no bin";
-}
-
-const char *arena_check(const struct arena *arena)
-{
-	uint64_t offset = 0, n_free_quanta = 0;
-	uint32_t n_blocks = 0, n_free = 0, before = NONE;
-	for (uint32_t i = arena->at[0]; i; before = i, i = arena->blocks[i].after) {
-		const struct block *block = &arena->blocks[i];
-		if (block->offset != offset || block->size == 0)
-			return "blocks do not tile the arena";
-		if (block->before != before)
-			return "a neighbour link is broken";
-		if (!starts_has(&arena->starts, block->offset) || arena->at[block->offset] != i)
-			return "the index misses a block";
-		if (starts_floor(&arena->starts, block->offset + block->size - 1) != block->offset)
-			return "the index has a start inside a block";
-		if (!block->taken) {
-			if (before && !arena->blocks[before].taken)
-				return "two free neighbours are not merged";
-			n_free++;
-			n_free_quanta += block->size;
-		}
-		offset += block->size;
-		if (++n_blocks > arena->size)
-			return "the neighbour list has a loop";
-	}
-	if (offset != arena->size)
-		return "blocks do not reach the end";
-	if (n_free_quanta != arena->free)
-		return "the free count is wrong";
-	if (n_blocks + arena->n_unused + 1 != arena->capacity)
-		return "block entries are lost";
-	return check_bins(arena, n_free);
 }
