@@ -174,6 +174,11 @@ int engine_send(struct npumem *npumem, Npumem__V1__Request *request, const struc
 
 /* ---- receiving ---- */
 
+static bool engine_fits(const struct pending *pending, const Npumem__V1__Response *response)
+{
+	return response->result_case == pending->result || pending->result == PENDING_ANY;
+}
+
 static int engine_answer(struct npumem *npumem, const Npumem__V1__Response *response)
 {
 	struct pending pending;
@@ -191,7 +196,7 @@ static int engine_answer(struct npumem *npumem, const Npumem__V1__Response *resp
 	if (!pending_take(&npumem->pending, response->id, &pending))
 		return engine_break(npumem, "the daemon answered request %llu, which waits for no answer",
 				    (unsigned long long)response->id);
-	if (!response->status && response->result_case == pending.result &&
+	if (!response->status && engine_fits(&pending, response) &&
 	    !pending.done(&pending, response, NULL))
 		return 0;
 	if (!response->status) {
@@ -204,7 +209,7 @@ static int engine_answer(struct npumem *npumem, const Npumem__V1__Response *resp
 	/* A daemon that goes down answers so, and nothing more can come of this connection. */
 	if (error.status == NPUMEM_UNAVAILABLE)
 		engine_break(npumem, "%.250s", error.message);
-	pending.done(&pending, response->result_case == pending.result ? response : NULL, &error);
+	pending.done(&pending, engine_fits(&pending, response) ? response : NULL, &error);
 	return npumem->broken.status;
 }
 

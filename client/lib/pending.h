@@ -16,6 +16,9 @@ struct pending;
 typedef int pending_done(const struct pending *pending, const Npumem__V1__Response *response,
 			 const struct npumem_error *error);
 
+/* A result that answers whatever it is. */
+#define PENDING_ANY (~0u)
+
 struct pending {
 	uint64_t id;	 /* 0: a free slot */
 	unsigned result; /* the case of Response.result that answers it */

@@ -16,7 +16,8 @@ struct call {
 	enum tensors_turn turn; /* of an allocation */
 	struct rpc_peer *peer; /* whose other requests this one may speak of; NULL: there are none */
 	unsigned method;  /* enum call_method */
-	size_t bytes;	  /* of the request */
+	const uint8_t *message; /* the request */
+	size_t bytes;
 	uint64_t start_ns; /* when it came; 0 where there is no clock */
 };
 
@@ -31,7 +32,7 @@ enum call_method {
 const char *call_method_name(unsigned method);
 
 /* Begins the books of a request that came just now; NULL: one that could not be unpacked. */
-void call_begin(struct call *call, const Npumem__V1__Request *request, size_t bytes);
+void call_begin(struct call *call, const Npumem__V1__Request *request, const uint8_t *message, size_t bytes);
 
 /* Runs the handler of a request; returns its status. */
 int call_dispatch(struct call *call, const Npumem__V1__Request *request);

@@ -34,6 +34,7 @@ static bool may_wait(const Npumem__V1__Request *request)
 	case NPUMEM__V1__REQUEST__CALL_OPEN:
 	case NPUMEM__V1__REQUEST__CALL_LIST:
 	case NPUMEM__V1__REQUEST__CALL_STAT:
+	case NPUMEM__V1__REQUEST__CALL_RECORD:
 		return true;
 	default:
 		return is_operation(request);
@@ -354,7 +355,7 @@ int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *r
 		return -ENOMEM;
 	}
 	job->id = request->id;
-	call_begin(&job->call, request, bytes);
+	call_begin(&job->call, request, job->message, bytes);
 	job->entry.changes = touch->changes;
 	job->entry.alone = touch->alone;
 	job->entry.owner = peer;

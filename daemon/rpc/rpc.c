@@ -8,6 +8,8 @@
 #include "daemon/rpc/job.h"
 #include "daemon/rpc/progress.h"
 #include "daemon/rpc/touch.h"
+#include "proto/digest.h"
+#include "proto/frame.h"
 
 static void *budget_alloc(void *ctx, size_t bytes)
 {
@@ -93,9 +95,10 @@ static unsigned method_of(const Npumem__V1__Request *request)
 	}
 }
 
-void call_begin(struct call *call, const Npumem__V1__Request *request, size_t bytes)
+void call_begin(struct call *call, const Npumem__V1__Request *request, const uint8_t *message, size_t bytes)
 {
 	call->method = method_of(request);
+	call->message = message;
 	call->bytes = bytes;
 	call->start_ns = call->rpc->now_ns ? call->rpc->now_ns() : 0;
 }
@@ -110,6 +113,38 @@ static void count(const struct call *call, int status)
 				      .ns = call->start_ns ? call->rpc->now_ns() - call->start_ns : 0};
 
 	metrics_count(&session->service->metrics, session->metrics, &session->usage, &event);
+}
+
+/* Into the record, where there is one: the request, and of its answer what must come again. */
+static void record_call(const struct call *call, int status)
+{
+	struct recorder *recorder = &call->session->service->recorder;
+	const uint8_t *frame = call->reply.out->bytes + call->reply.start;
+	size_t bytes = call->reply.out->used - call->reply.start, header = 0, message = 0;
+	uint64_t handles[TENSORS_ALLOC_MAX];
+	Npumem__V1__Response *response;
+
+	if (!recorder->owner || recorder->lost || call->method == CALL_METHOD_RECORD)
+		return;
+	if (call->method == CALL_METHOD_SHARE)
+		recorder_lose(recorder, "a client shares system memory, whose bytes are in no request");
+	if (call->bytes > FRAME_BYTES_MAX - (64 << 10))
+		recorder_lose(recorder, "a request too long to be told in one frame");
+	frame_parse(frame, bytes, FRAME_BYTES_MAX, &header, &message);
+	response = npumem__v1__response__unpack(NULL, message, frame + header);
+	if (!response) {
+		recorder_lose(recorder, "the daemon is out of host memory");
+		return;
+	}
+	recorder_add(recorder, &(struct recorder_entry){.session = call->session->id,
+							.uid = call->session->uid,
+							.status = status,
+							.digest = digest_response(response),
+							.n_handles = digest_handles(response, handles, TENSORS_ALLOC_MAX),
+							.handles = handles,
+							.bytes = call->bytes,
+							.request = (uint8_t *)(uintptr_t)call->message});
+	npumem__v1__response__free_unpacked(response, NULL);
 }
 
 int call_dispatch(struct call *call, const Npumem__V1__Request *request)
@@ -144,6 +179,7 @@ void call_end(struct call *call, int status, uint64_t id)
 		events_refused(call->session, id, call->error);
 	reply_end(&call->reply, id, call->error);
 	count(call, call->error->status);
+	record_call(call, call->error->status);
 }
 
 /* Unpacks into the rpc's own budget; NULL where it cannot be. */
@@ -166,7 +202,7 @@ static int answer(struct rpc *rpc, struct session *session, struct rpc_peer *pee
 
 	if (reply_begin(&call.reply, out))
 		return -ENOMEM;
-	call_begin(&call, request, bytes);
+	call_begin(&call, request, message, bytes);
 	status = request ? call_dispatch(&call, request) : refuse_message(&call, bytes);
 	call_end(&call, status, request ? request->id : salvage_id(message, bytes));
 	return 0;

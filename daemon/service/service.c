@@ -16,6 +16,7 @@ int service_init(struct service *service, struct device *device, const struct he
 	service->events.heap = heap;
 	record_pool_init(&service->records, heap);
 	metrics_init(&service->metrics, heap);
+	recorder_init(&service->recorder, heap);
 	order_init(&service->order, &device_options(device)->geometry);
 	return names_init(&service->names, heap, seed);
 }
@@ -33,6 +34,7 @@ void service_deinit(struct service *service)
 	record_pool_deinit(&service->records);
 	limits_deinit(&service->limits);
 	metrics_deinit(&service->metrics);
+	recorder_deinit(&service->recorder);
 }
 
 void service_adopt(struct service *service, struct session *session, struct record *record, struct tensor *tensor)

@@ -10,6 +10,7 @@
 #include "daemon/service/names.h"
 #include "daemon/service/order.h"
 #include "daemon/service/record.h"
+#include "daemon/service/recorder.h"
 #include "daemon/service/waiting.h"
 
 struct service {
@@ -23,6 +24,7 @@ struct service {
 	struct events events;
 	struct record_pool records;
 	struct metrics metrics;
+	struct recorder recorder;
 	struct session *sessions;
 	uint64_t n_sessions, last_session;
 };

@@ -43,6 +43,7 @@ void session_deinit(struct session *session)
 	service->events.actor = NULL;
 	events_client_gone(session);
 	segments_deinit(session);
+	recorder_session_end(&service->recorder, session);
 	metrics_leave(&service->metrics, session->metrics);
 	if (session->prev)
 		session->prev->next = session->next;

@@ -166,6 +166,41 @@ int npumem_dump(struct npumem *npumem, int64_t npu, int64_t offset, int64_t byte
 int npumem_compact(struct npumem *npumem, bool dry_run, struct npumem_move **moves, unsigned *n_moves,
 		   struct npumem_error *error);
 
+/* ---- records ---- */
+
+/* A record of all that the daemon answers to anybody, in a file: for root and the daemon's uid, on a device without
+ * tensors. The functions that write return -errno where `fd` fails them. */
+struct npumem_record {
+	int fd;
+	uint64_t entries;
+	bool lost; /* it is not whole, and cannot be replayed: */
+	char reason[128];
+};
+int npumem_record_start(struct npumem *npumem, int fd, struct npumem_record *record, struct npumem_error *error);
+/* Writes what was answered since; `*n` entries. To be called often: the daemon keeps 64 MiB. */
+int npumem_record_take(struct npumem *npumem, struct npumem_record *record, unsigned *n, struct npumem_error *error);
+/* The rest, and the end. */
+int npumem_record_stop(struct npumem *npumem, struct npumem_record *record, struct npumem_error *error);
+
+/* What a file was recorded on. INVALID: it is no whole record, and why. */
+struct npumem_replay;
+int npumem_replay_open(const char *path, struct npumem_replay **out, struct npumem_info *info,
+		       struct npumem_error *error);
+void npumem_replay_close(struct npumem_replay *replay);
+
+struct npumem_replay_result {
+	uint64_t requests, skipped; /* skipped: what was cancelled or malformed, or is no call about tensors */
+	uint64_t differences;
+	uint64_t first; /* request of the first difference; 0: none, or only the tensors' data in the end differ */
+	char what[256];
+};
+/* Sends all requests again, one after the other, each session's over a connection of its own that `open` makes for
+ * its uid; the device has no tensors at first. Compares statuses, read data and counts, and in the end the data of
+ * all tensors, which `open` is asked for with the uid `admin`. 0, or why it could not go on. */
+int npumem_replay_run(struct npumem_replay *replay, uint32_t admin,
+		      int (*open)(void *ctx, uint32_t uid, struct npumem **out, struct npumem_error *error), void *ctx,
+		      struct npumem_replay_result *result, struct npumem_error *error);
+
 /* ---- tensors ---- */
 
 /* A tensor to allocate. Start from npumem_spec_init; zero means the default for the rest. */
