@@ -1,0 +1,194 @@
+/* top: the device and its clients, live, on a terminal. Rates are differences of two looks by the daemon's clock.
+ * Invariant: the terminal is as it was when the command ends, also by a signal. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "client/ctl/command.h"
+#include "client/ctl/core/metrics.h"
+#include "client/ctl/core/numbers.h"
+
+static const struct option top_options[] = {
+	{"--interval", "SECONDS", "between two looks (1)", false},
+	{NULL, NULL, NULL, false},
+};
+
+static volatile sig_atomic_t ended;
+
+static void on_end(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
+/* Only interrupts the wait, so that the screen is drawn again in its new size. */
+static void on_resize(int number)
+{
+	(void)number;
+}
+
+struct screen {
+	unsigned rows, columns, row;
+};
+
+/* One line, cut to the width; nothing below the last row. */
+__attribute__((format(printf, 2, 3))) static void line(struct screen *screen, const char *format, ...)
+{
+	char text[1024];
+	va_list arguments;
+	if (screen->row >= screen->rows)
+		return;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	printf("%s%.*s\x1b[K", screen->row ? "\r\n" : "", (int)screen->columns, text);
+	screen->row++;
+}
+
+static void measure(struct screen *screen)
+{
+	struct winsize size;
+	*screen = (struct screen){24, 80, 0};
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
+		*screen = (struct screen){size.ws_row, size.ws_col, 0};
+}
+
+/* A digit for each NPU: tenths of its bytes that hold data; "." none, "#" all but full. */
+static void draw_npus(struct screen *screen, const struct npumem_details *now)
+{
+	int64_t npu_bytes = now->n_npus ? now->stat.total / now->n_npus : 1;
+	unsigned width = screen->columns > 13 ? screen->columns - 9 : 4, used;
+	char text[1024];
+	if (width > sizeof(text) - 1)
+		width = sizeof(text) - 1;
+	for (unsigned from = 0; from < now->n_npus && screen->row + 6 < screen->rows; from += used) {
+		for (used = 0; used < width && from + used < now->n_npus; used++) {
+			int64_t data = now->npu_data[from + used], tenth = npu_bytes ? data * 10 / npu_bytes : 0;
+			text[used] = !data ? '.' : tenth >= 10 ? '#' : (char)('0' + tenth);
+		}
+		line(screen, "NPU %4u %.*s", from, (int)used, text);
+	}
+}
+
+static double rate(uint64_t now, uint64_t before, double seconds)
+{
+	return seconds > 0 && now >= before ? (double)(now - before) / seconds : 0;
+}
+
+static const struct npumem_usage *find(const struct npumem_details *details, uint64_t session)
+{
+	for (unsigned i = 0; i < details->n_clients; i++)
+		if (details->clients[i].session == session)
+			return &details->clients[i];
+	return NULL;
+}
+
+static void draw_clients(struct screen *screen, const struct npumem_details *now,
+			 const struct npumem_details *before, double seconds)
+{
+	static const struct npumem_usage none;
+	line(screen, "%8s %8s %10s %10s %12s %12s %6s", "SESSION", "PID", "UID", "REQUESTS/s", "IN B/s", "OUT B/s",
+	     "FLIGHT");
+	for (unsigned i = 0; i < now->n_clients; i++) {
+		const struct npumem_usage *u = &now->clients[i], *old = find(before, u->session);
+		if (!old)
+			old = &none;
+		line(screen, "%8" PRIu64 " %8" PRIu32 " %10" PRIu32 " %10.0f %12.0f %12.0f %6" PRIu64, u->session,
+		     u->pid, u->uid, rate(u->requests, old->requests, seconds),
+		     rate(u->bytes_in, old->bytes_in, seconds), rate(u->bytes_out, old->bytes_out, seconds),
+		     u->in_flight);
+	}
+}
+
+static void draw(const struct npumem_details *now, const struct npumem_details *before)
+{
+	double seconds = (double)(now->now_ns - before->now_ns) / 1e9, total = (double)now->stat.total;
+	struct screen screen;
+	measure(&screen);
+	fputs("\x1b[H", stdout);
+	line(&screen,
+	     "npumem: %.1f %% used, %.1f %% data, fragmentation %.1f %%, %" PRId64 " tensors, %" PRId64
+	     " sessions (q quits)",
+	     total > 0 ? 100 - 100 * (double)now->stat.free / total : 0,
+	     total > 0 ? 100 * (double)now->stat.data / total : 0, 100 * metrics_fragmentation(now),
+	     now->stat.tensors, now->stat.sessions);
+	line(&screen, "%.0f requests/s, %.0f refused/s, %.0f DMA B/s, %.1f kernels/s, %.3g macs/s",
+	     rate(now->all.requests, before->all.requests, seconds),
+	     rate(now->all.errors, before->all.errors, seconds),
+	     rate(now->activity.dma_bytes, before->activity.dma_bytes, seconds),
+	     rate(now->activity.kernels, before->activity.kernels, seconds),
+	     rate(now->activity.macs, before->activity.macs, seconds));
+	draw_npus(&screen, now);
+	draw_clients(&screen, now, before, seconds);
+	fputs("\x1b[J", stdout);
+	fflush(stdout);
+}
+
+/* True when it is time to end. */
+static bool wait_key(double seconds)
+{
+	struct pollfd pollfd = {.fd = STDIN_FILENO, .events = POLLIN};
+	char key;
+	int n = poll(&pollfd, 1, (int)(seconds * 1000));
+	if (n <= 0)
+		return ended;
+	return read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q' || ended;
+}
+
+static int top_loop(struct ctl *ctl, double interval)
+{
+	struct npumem_details *before = NULL, *now;
+	bool over = false;
+	int code = CTL_OK;
+	while (!over && !ended) {
+		if (npumem_stat_details(ctl->npumem, &now, &ctl->error)) {
+			code = CTL_FAILED;
+			break;
+		}
+		draw(now, before ? before : now);
+		free(before);
+		before = now;
+		over = wait_key(interval);
+	}
+	free(before);
+	return code;
+}
+
+static int top_run(struct ctl *ctl, const struct args *args)
+{
+	struct sigaction end = {.sa_handler = on_end}, resize = {.sa_handler = on_resize};
+	const char *given = args_value(args, "--interval");
+	struct termios saved, raw;
+	double interval = 1;
+	if (given && (!numbers_real(given, &interval) || !(interval >= 0.1 && interval <= 3600)))
+		return ctl_usage(ctl, "--interval \"%.40s\" is no number of seconds from 0.1 to 3600", given);
+	if (!isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &saved))
+		return ctl_fail(ctl, "top needs a terminal; stat does not");
+	int code = ctl_connect(ctl);
+	if (code)
+		return code;
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	sigaction(SIGWINCH, &resize, NULL);
+	raw = saved;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	fputs("\x1b[?1049h\x1b[?25l", stdout);
+	code = top_loop(ctl, interval);
+	fputs("\x1b[?25h\x1b[?1049l", stdout);
+	fflush(stdout);
+	tcsetattr(STDIN_FILENO, TCSANOW, &saved);
+	return code;
+}
+
+const struct command top_command = {
+	.options = top_options,
+	.run = top_run,
+	.notes = "a digit for each NPU: tenths of its bytes that hold data; . none, # all",
+};
