@@ -213,20 +213,38 @@ int overlap_settle(struct device *device)
 
 enum { WINDOW_BYTES = 4096 };
 
-/* A window of one NPU: what every tensor there makes of its bytes, and what they are together. */
+/* A window of some NPUs on which every tensor there looks the same. */
 struct painting {
 	const struct npumem_geometry *geometry;
-	int64_t npu, at, n;
+	int64_t at, n;	     /* offsets */
+	int64_t npu, n_npus; /* from NPU on */
 	uint8_t kinds[WINDOW_BYTES];
+	bool cut[NPUMEM_NPUS_MAX + 1]; /* NPUs that some tensor looks different on than on the one before */
 	struct overlap_sums *sums;
 };
 
-static void count_byte(unsigned kinds, struct npumem_blocks *blocks)
+static bool note_cuts(void *ctx, struct tensor *tensor)
 {
-	blocks->data += (kinds & NPUMEM_BYTE_DATA) != 0;
-	blocks->dummy += kinds < NPUMEM_BYTE_DATA && kinds & NPUMEM_BYTE_DUMMY;
-	blocks->padding += kinds < NPUMEM_BYTE_DUMMY && kinds & NPUMEM_BYTE_PADDING;
-	blocks->empty += kinds == NPUMEM_BYTE_EMPTY;
+	struct painting *painting = ctx;
+	const struct npumem_place *place = &tensor->place;
+	int64_t last = (place->start_npu + place->shape.c - 1) % painting->geometry->n_npus;
+	/* What meet_class tells apart: before the first channel's NPU, up to the last one's, that one, and behind.
+	 */
+	painting->cut[place->start_npu] = painting->cut[last] = painting->cut[last + 1] = true;
+	return true;
+}
+
+/* Counts one byte on `n` NPUs as its strongest kind. */
+static void count_byte(unsigned kinds, int64_t n, struct npumem_blocks *blocks)
+{
+	if (kinds & NPUMEM_BYTE_DATA)
+		blocks->data += n;
+	else if (kinds & NPUMEM_BYTE_DUMMY)
+		blocks->dummy += n;
+	else if (kinds & NPUMEM_BYTE_PADDING)
+		blocks->padding += n;
+	else if (kinds & NPUMEM_BYTE_EMPTY)
+		blocks->empty += n;
 }
 
 static bool paint_tensor(void *ctx, struct tensor *tensor)
@@ -243,21 +261,36 @@ static bool paint_tensor(void *ctx, struct tensor *tensor)
 	npumem_place_paint(painting->geometry, place, painting->npu, from - place->offset, to - place->offset,
 			   kinds);
 	for (int64_t i = from; i < to; i++) {
-		count_byte(kinds[i - from], &painting->sums->own);
+		count_byte(kinds[i - from], painting->n_npus, &painting->sums->own);
 		painting->kinds[i - painting->at] |= kinds[i - from];
 	}
 	return true;
 }
 
-static void count_window(struct device *device, int64_t npu, int64_t at, int64_t n, struct overlap_sums *sums)
+static void count_npus(struct device *device, struct painting *painting)
 {
-	struct painting painting = {
-		.geometry = &device->options.geometry, .npu = npu, .at = at, .n = n, .sums = sums};
-	overlap_each(device, at, n, NULL, paint_tensor, &painting);
-	for (int64_t i = 0; i < n; i++) {
-		unsigned kinds = painting.kinds[i];
-		count_byte(kinds, &sums->actual);
-		sums->lent += kinds & NPUMEM_BYTE_EMPTY && kinds & (NPUMEM_BYTE_DATA | NPUMEM_BYTE_DUMMY);
+	struct overlap_sums *sums = painting->sums;
+	memset(painting->kinds, 0, (size_t)painting->n);
+	overlap_each(device, painting->at, painting->n, NULL, paint_tensor, painting);
+	for (int64_t i = 0; i < painting->n; i++) {
+		unsigned kinds = painting->kinds[i];
+		count_byte(kinds, painting->n_npus, &sums->actual);
+		if (kinds & NPUMEM_BYTE_EMPTY && kinds & (NPUMEM_BYTE_DATA | NPUMEM_BYTE_DUMMY))
+			sums->lent += painting->n_npus;
+	}
+}
+
+static void count_window(struct device *device, int64_t at, int64_t n, struct overlap_sums *sums)
+{
+	int64_t n_npus = device->options.geometry.n_npus;
+	struct painting painting = {.geometry = &device->options.geometry, .at = at, .n = n, .sums = sums};
+	overlap_each(device, at, n, NULL, note_cuts, &painting);
+	for (int64_t npu = 0, end; npu < n_npus; npu = end) {
+		for (end = npu + 1; end < n_npus && !painting.cut[end]; end++)
+			;
+		painting.npu = npu;
+		painting.n_npus = end - npu;
+		count_npus(device, &painting);
 	}
 }
 
@@ -285,11 +318,10 @@ const struct overlap_sums *overlap_sum(struct device *device)
 		return sums;
 	*sums = (struct overlap_sums){.lent = 0};
 	while (next_stretch(device, &from, &to))
-		for (int64_t npu = 0; npu < device->options.geometry.n_npus; npu++)
-			for (int64_t at = from; at < to; at += n) {
-				n = to - at < WINDOW_BYTES ? to - at : WINDOW_BYTES;
-				count_window(device, npu, at, n, sums);
-			}
+		for (int64_t at = from; at < to; at += n) {
+			n = to - at < WINDOW_BYTES ? to - at : WINDOW_BYTES;
+			count_window(device, at, n, sums);
+		}
 	device->overlap_known = true;
 	return sums;
 }
