@@ -1,9 +1,11 @@
-/* The scalar multiply-accumulate loops, in forms that compilers vectorize; vector code for one machine stands
- * beside this file and is chosen in mac_row and mac_rows. */
+/* The multiply-accumulate loops, in forms that compilers vectorize: contiguous rows, four at a time, 32-bit sums.
+ */
 #include "daemon/device/fixed/mac.h"
 
 #include <stdbool.h>
 #include <string.h>
+
+#include "daemon/device/fixed/clone.h"
 
 enum {
 	MAC_BLOCK = 1024,   /* sums that stay in the first cache while all rows pass */
@@ -11,8 +13,8 @@ enum {
 };
 
 #define MAC_ROW(name, sum_type, row_type)                                                                         \
-	static void name(sum_type *restrict sums, const row_type *restrict row, int64_t step, int16_t scalar,     \
-			 int64_t n)                                                                               \
+	CLONE_PART void name(sum_type *restrict sums, const row_type *restrict row, int64_t step, int16_t scalar, \
+			     int64_t n)                                                                           \
 	{                                                                                                         \
 		if (step == 1)                                                                                    \
 			for (int64_t j = 0; j < n; j++)                                                           \
@@ -26,7 +28,7 @@ MAC_ROW(row_16_32, int32_t, int16_t)
 MAC_ROW(row_8_64, int64_t, int8_t)
 MAC_ROW(row_16_64, int64_t, int16_t)
 
-void mac_row(const struct mac *mac, void *sums, const void *row, int64_t step, int32_t scalar, int64_t n)
+CLONE void mac_row(const struct mac *mac, void *sums, const void *row, int64_t step, int32_t scalar, int64_t n)
 {
 	if (mac->sum_bytes == 4 && mac->row_bytes == 1)
 		row_8_32(sums, row, step, (int16_t)scalar, n);
@@ -39,28 +41,35 @@ void mac_row(const struct mac *mac, void *sums, const void *row, int64_t step, i
 }
 
 /* Four rows in one pass over the sums. */
-#define MAC_ROWS(name, row_type, one_row)                                                                         \
-	static void name(int32_t *restrict sums, const row_type *rows, const int64_t *offsets,                    \
-			 const int16_t *scalars, int64_t n_rows, int64_t n)                                       \
+#define MAC_FOUR(name, row_type)                                                                                  \
+	CLONE_PART void name(int32_t *restrict sums, const row_type *restrict a, const row_type *restrict b,      \
+			     const row_type *restrict c, const row_type *restrict d, const int16_t *scalars,      \
+			     int64_t n)                                                                           \
+	{                                                                                                         \
+		int16_t by_a = scalars[0], by_b = scalars[1], by_c = scalars[2], by_d = scalars[3];               \
+		for (int64_t j = 0; j < n; j++)                                                                   \
+			sums[j] += (int16_t)a[j] * by_a + (int16_t)b[j] * by_b + (int16_t)c[j] * by_c +           \
+				   (int16_t)d[j] * by_d;                                                          \
+	}
+MAC_FOUR(four_8_32, int8_t)
+MAC_FOUR(four_16_32, int16_t)
+
+#define MAC_ROWS(name, row_type, four_rows, one_row)                                                              \
+	CLONE_PART void name(int32_t *sums, const row_type *rows, const int64_t *offsets, const int16_t *scalars, \
+			     int64_t n_rows, int64_t n)                                                           \
 	{                                                                                                         \
 		int64_t r = 0;                                                                                    \
-		for (; r + 4 <= n_rows; r += 4) {                                                                 \
-			const row_type *restrict a = rows + offsets[r], *restrict b = rows + offsets[r + 1];      \
-			const row_type *restrict c = rows + offsets[r + 2], *restrict d = rows + offsets[r + 3];  \
-			int16_t by_a = scalars[r], by_b = scalars[r + 1];                                         \
-			int16_t by_c = scalars[r + 2], by_d = scalars[r + 3];                                     \
-			for (int64_t j = 0; j < n; j++)                                                           \
-				sums[j] += (int16_t)a[j] * by_a + (int16_t)b[j] * by_b + (int16_t)c[j] * by_c +   \
-					   (int16_t)d[j] * by_d;                                                  \
-		}                                                                                                 \
+		for (; r + 4 <= n_rows; r += 4)                                                                   \
+			four_rows(sums, rows + offsets[r], rows + offsets[r + 1], rows + offsets[r + 2],          \
+				  rows + offsets[r + 3], scalars + r, n);                                         \
 		for (; r < n_rows; r++)                                                                           \
 			one_row(sums, rows + offsets[r], 1, scalars[r], n);                                       \
 	}
-MAC_ROWS(rows_8_32, int8_t, row_8_32)
-MAC_ROWS(rows_16_32, int16_t, row_16_32)
+MAC_ROWS(rows_8_32, int8_t, four_8_32, row_8_32)
+MAC_ROWS(rows_16_32, int16_t, four_16_32, row_16_32)
 
-static void narrow(const struct mac *mac, int32_t *sums, const void *rows, int64_t first, const int64_t *offsets,
-		   const int16_t *scalars, int64_t n_rows, int64_t n)
+CLONE_PART void narrow(const struct mac *mac, int32_t *sums, const void *rows, int64_t first,
+		       const int64_t *offsets, const int16_t *scalars, int64_t n_rows, int64_t n)
 {
 	if (mac->row_bytes == 1)
 		rows_8_32(sums, (const int8_t *)rows + first, offsets, scalars, n_rows, n);
@@ -70,8 +79,8 @@ static void narrow(const struct mac *mac, int32_t *sums, const void *rows, int64
 
 /* Adds up to MAC_PRODUCTS rows to one block of 64-bit sums, by way of 32-bit ones. Where neither side is known to
  * fit 8 bits, the scalars' low and high bytes have a turn each. */
-static void wide(const struct mac *mac, int64_t *sums, const void *rows, int64_t first, const int64_t *offsets,
-		 const int16_t *scalars, int64_t n_rows, int64_t n)
+CLONE_PART void wide(const struct mac *mac, int64_t *sums, const void *rows, int64_t first, const int64_t *offsets,
+		     const int16_t *scalars, int64_t n_rows, int64_t n)
 {
 	int16_t low[MAC_PRODUCTS], high[MAC_PRODUCTS];
 	bool split = false;
@@ -94,8 +103,8 @@ static void wide(const struct mac *mac, int64_t *sums, const void *rows, int64_t
 		sums[j] += part[j] * INT64_C(256);
 }
 
-void mac_rows(const struct mac *mac, void *sums, const void *rows, const int64_t *offsets, const int16_t *scalars,
-	      int64_t n_rows, int64_t n)
+CLONE void mac_rows(const struct mac *mac, void *sums, const void *rows, const int64_t *offsets,
+		    const int16_t *scalars, int64_t n_rows, int64_t n)
 {
 	for (int64_t j = 0; j < n; j += MAC_BLOCK) {
 		int64_t count = n - j < MAC_BLOCK ? n - j : MAC_BLOCK;

@@ -1,12 +1,13 @@
-/* The loop that compilers turn into multiply-add instructions on pairs of 16-bit elements; vector code for one
- * machine stands beside this file and replaces quad_part. */
+/* The loop that compilers turn into multiply-add instructions on pairs of 16-bit elements. */
 #include "daemon/device/fixed/quad.h"
+
+#include "daemon/device/fixed/clone.h"
 
 /* Products that 32 bits hold: 256 of 16 by 8 bits, signed or (low bytes) not. */
 enum { QUAD_PRODUCTS = 256 };
 
-static void quad_part(const int16_t *restrict left, const int16_t *restrict right, int64_t length, int64_t n,
-		      int32_t *restrict sums)
+CLONE_PART void quad_part(const int16_t *restrict left, const int16_t *restrict right, int64_t length, int64_t n,
+			  int32_t *restrict sums)
 {
 	const int16_t *restrict right1 = right + length, *restrict right2 = right1 + length;
 	const int16_t *restrict right3 = right2 + length;
@@ -23,8 +24,8 @@ static void quad_part(const int16_t *restrict left, const int16_t *restrict righ
 	sums[3] = sum3;
 }
 
-static void wide(const struct quad *quad, const int16_t *left, const int16_t *right, int64_t length,
-		 int64_t *totals)
+CLONE_PART void wide(const struct quad *quad, const int16_t *left, const int16_t *right, int64_t length,
+		     int64_t *totals)
 {
 	int32_t sums[QUAD_WIDTH];
 	for (int64_t k = 0; k < length; k += QUAD_PRODUCTS) {
@@ -40,8 +41,8 @@ static void wide(const struct quad *quad, const int16_t *left, const int16_t *ri
 	}
 }
 
-void quad_rows(const struct quad *quad, const int16_t *left, int64_t n, const int16_t *right, int64_t length,
-	       void *sums)
+CLONE void quad_rows(const struct quad *quad, const int16_t *left, int64_t n, const int16_t *right, int64_t length,
+		     void *sums)
 {
 	int32_t *sums32 = sums;
 	int64_t *sums64 = sums;

@@ -1,9 +1,10 @@
 /* Rows of values into containers. Each step is its own plain loop over a block that stays in the first cache, with
- * the rounding mode as a constant, so that compilers vectorize it and a hand-written path can replace one step. */
+ * the rounding mode as a constant, so that compilers vectorize it. */
 #include "daemon/device/fixed/requantize.h"
 
 #include <assert.h>
 
+#include "daemon/device/fixed/clone.h"
 #include "daemon/device/fixed/round.h"
 
 enum { REQUANTIZE_BLOCK = 1024 };
@@ -19,21 +20,19 @@ void requantize_init(struct requantize *requantize, int dtype, int64_t shift, en
 	requantize->limit_high = requantize->high;
 }
 
-static inline __attribute__((always_inline)) void right64(int64_t *values, int64_t n, int64_t shift,
-							  enum npumem_rounding rounding)
+CLONE_PART void right64(int64_t *values, int64_t n, int64_t shift, enum npumem_rounding rounding)
 {
 	for (int64_t i = 0; i < n; i++)
 		values[i] = round_right(values[i], shift, rounding);
 }
 
-static inline __attribute__((always_inline)) void right32(int32_t *values, int64_t n, unsigned shift,
-							  enum npumem_rounding rounding)
+CLONE_PART void right32(int32_t *values, int64_t n, unsigned shift, enum npumem_rounding rounding)
 {
 	for (int64_t i = 0; i < n; i++)
 		values[i] = round_right32(values[i], shift, rounding);
 }
 
-static void shift64(const struct requantize *r, int64_t *values, int64_t n)
+CLONE_PART void shift64(const struct requantize *r, int64_t *values, int64_t n)
 {
 	if (r->shift < 0) {
 		for (int64_t i = 0; i < n; i++)
@@ -53,7 +52,7 @@ static void shift64(const struct requantize *r, int64_t *values, int64_t n)
 	}
 }
 
-static void shift32(const struct requantize *r, int32_t *values, int64_t n)
+CLONE_PART void shift32(const struct requantize *r, int32_t *values, int64_t n)
 {
 	if (r->shift < 0) {
 		for (int64_t i = 0; i < n; i++)
@@ -77,21 +76,20 @@ static void shift32(const struct requantize *r, int32_t *values, int64_t n)
 	}
 }
 
-/* Saturates, limits and stores. Two's complement: the unsigned store has the signed container's bits. */
+/* Saturates, limits and stores: the limits are within the container, so they do for both. Two's complement: the
+ * unsigned store has the signed container's bits. */
 #define STORE(name, value_type, stored_type)                                                                      \
-	static int64_t name(const struct requantize *r, const value_type *values, int64_t n, stored_type *out)    \
+	CLONE_PART int64_t name(const struct requantize *r, const value_type *restrict values, int64_t n,         \
+				stored_type *restrict out)                                                        \
 	{                                                                                                         \
 		value_type low = (value_type)r->low, high = (value_type)r->high;                                  \
 		value_type limit_low = (value_type)r->limit_low, limit_high = (value_type)r->limit_high;          \
 		value_type changed = 0;                                                                           \
 		for (int64_t i = 0; i < n; i++) {                                                                 \
 			value_type x = values[i];                                                                 \
-			value_type y = x < low ? low : x;                                                         \
-			y = y > high ? high : y;                                                                  \
-			changed += y != x;                                                                        \
-			y = y < limit_low ? limit_low : y;                                                        \
-			y = y > limit_high ? limit_high : y;                                                      \
-			out[i] = (stored_type)y;                                                                  \
+			changed += (x < low) | (x > high);                                                        \
+			value_type y = x < limit_low ? limit_low : x;                                             \
+			out[i] = (stored_type)(y > limit_high ? limit_high : y);                                  \
 		}                                                                                                 \
 		return changed;                                                                                   \
 	}
@@ -101,7 +99,7 @@ STORE(store64_32, int64_t, uint32_t)
 STORE(store32_8, int32_t, uint8_t)
 STORE(store32_16, int32_t, uint16_t)
 
-int64_t requantize_row64(const struct requantize *requantize, int64_t *values, int64_t n, void *out)
+CLONE int64_t requantize_row64(const struct requantize *requantize, int64_t *values, int64_t n, void *out)
 {
 	int64_t saturated = 0;
 	for (int64_t i = 0; i < n; i += REQUANTIZE_BLOCK) {
@@ -117,7 +115,7 @@ int64_t requantize_row64(const struct requantize *requantize, int64_t *values, i
 	return saturated;
 }
 
-int64_t requantize_row32(const struct requantize *requantize, int32_t *values, int64_t n, void *out)
+CLONE int64_t requantize_row32(const struct requantize *requantize, int32_t *values, int64_t n, void *out)
 {
 	assert(requantize->bytes <= 2);
 	int64_t saturated = 0;

@@ -22,15 +22,14 @@ static inline int64_t round_right(int64_t x, int64_t shift, enum npumem_rounding
 	return floor + (first & (below | tie));
 }
 
-/* The same in 32 bits, for 0 < shift < 32, so that rows of int32_t keep their lanes. */
+/* The same in 32 bits, for 0 < shift < 32, so that rows of int32_t keep their lanes: what falls off carries into
+ * the floor once half a unit is added to it, or, where a tie goes down, a little less. */
 static inline int32_t round_right32(int32_t x, unsigned shift, enum npumem_rounding rounding)
 {
 	int32_t floor = x >> shift;
-	uint32_t half = (uint32_t)1 << (shift - 1);
-	int32_t first = ((uint32_t)x & half) != 0;
-	int32_t below = ((uint32_t)x & (half - 1)) != 0;
-	int32_t tie = rounding == NPUMEM_UP ? 1 : rounding == NPUMEM_NEAREST ? x >= 0 : floor & 1;
-	return floor + (first & (below | tie));
+	uint32_t half = (uint32_t)1 << (shift - 1), falls_off = (uint32_t)x & (2 * half - 1);
+	uint32_t tie_up = rounding == NPUMEM_UP ? 1 : rounding == NPUMEM_NEAREST ? x >= 0 : (uint32_t)floor & 1;
+	return floor + (int32_t)((falls_off + (half - 1 + tie_up)) >> shift);
 }
 
 /* x * 2^shift for shift >= 0 where that lies in [low, high] (low <= 0 <= high), else one past the end that it is
