@@ -61,9 +61,10 @@ static size_t planes_init(struct planes *p, const struct convolution *convolutio
 	p->block = p->width < PLANES_SUMS ? PLANES_SUMS / p->width : 1;
 	p->block = p->block < h->out ? p->block : h->out;
 
-	int64_t planes = round_up(convolution->n_inputs * h->stride * w->stride * p->rows * p->width * 2);
+	int64_t planes =
+		round_up((convolution->n_inputs * h->stride * w->stride * p->rows * p->width + MAC_STEP) * 2);
 	int64_t offsets = round_up(p->n_taps * 8), weights = round_up(p->n_taps * 2);
-	int64_t sums = round_up(p->block * p->width * 8);
+	int64_t sums = round_up((p->block * p->width + MAC_STEP) * 8);
 	uint8_t *scratch = convolution->call->scratch;
 	if (scratch) {
 		p->planes = (int16_t *)scratch;
@@ -115,52 +116,85 @@ static void load_weights(const struct planes *p, int64_t o)
 	}
 }
 
-/* One input row into the planes: column x of the input is column x + before of the padded input. */
-static void spread_row(const struct planes *p, int64_t in, int16_t *to)
-{
-	const struct window_axis *w = &p->phase->w.window;
-	int64_t plane = p->rows * p->width;
-	for (int64_t phase = 0; phase < w->stride; phase++, to += plane) {
-		/* The first column of this phase that is not padding. */
-		int64_t column = w->before > phase ? (w->before - phase + w->stride - 1) / w->stride : 0;
-		int64_t x = column * w->stride + phase - w->before;
-		if (p->convolution->weighted.data_bytes == 1)
-			for (; x < w->in && column < p->width; x += w->stride, column++)
-				to[column] = ((const int8_t *)p->convolution->in)[in + x];
-		else
-			for (; x < w->in && column < p->width; x += w->stride, column++)
-				to[column] = ((const int16_t *)p->convolution->in)[in + x];
+/* to[j] = from[j * step] for j below n, in each of `rows` rows; the common steps by themselves, because compilers
+ * vectorize what is constant. */
+#define SPREAD(name, from_type)                                                                                   \
+	static void name(const from_type *restrict from, int64_t from_row, int64_t step, int16_t *restrict to,    \
+			 int64_t to_row, int64_t rows, int64_t n)                                                 \
+	{                                                                                                         \
+		for (; rows > 0; rows--, from += from_row, to += to_row) {                                        \
+			if (step == 1)                                                                            \
+				for (int64_t j = 0; j < n; j++)                                                   \
+					to[j] = from[j];                                                          \
+			else if (step == 2)                                                                       \
+				for (int64_t j = 0; j < n; j++)                                                   \
+					to[j] = from[2 * j];                                                      \
+			else                                                                                      \
+				for (int64_t j = 0; j < n; j++)                                                   \
+					to[j] = from[j * step];                                                   \
+		}                                                                                                 \
 	}
+SPREAD(spread8, int8_t)
+SPREAD(spread16, int16_t)
+
+/* The elements of one axis of a plane that are not padding: element `first` is input `in`, the next one `in` +
+ * stride, `n` of them. */
+static void find_inputs(const struct window_axis *axis, int64_t phase, int64_t extent, int64_t *first, int64_t *in,
+			int64_t *n)
+{
+	*first = axis->before > phase ? (axis->before - phase + axis->stride - 1) / axis->stride : 0;
+	*in = *first * axis->stride + phase - axis->before;
+	int64_t inputs = *in < axis->in ? (axis->in - *in - 1) / axis->stride + 1 : 0;
+	*n = inputs < extent - *first ? inputs : extent - *first;
+}
+
+/* The part of one input channel, whose rows begin at element `in`, that lies in one plane. */
+static void fill_plane(const struct planes *p, int64_t in, int64_t phase_y, int64_t phase_x, int16_t *plane)
+{
+	const struct window_axis *h = &p->phase->h.window, *w = &p->phase->w.window;
+	const void *data = p->convolution->in;
+	int64_t row, y, rows, column, x, n;
+	find_inputs(h, phase_y, p->rows, &row, &y, &rows);
+	find_inputs(w, phase_x, p->width, &column, &x, &n);
+	if (rows <= 0 || n <= 0)
+		return;
+	in += y * w->in + x;
+	plane += row * p->width + column;
+	if (p->convolution->weighted.data_bytes == 1)
+		spread8((const int8_t *)data + in, h->stride * w->in, w->stride, plane, p->width, rows, n);
+	else
+		spread16((const int16_t *)data + in, h->stride * w->in, w->stride, plane, p->width, rows, n);
 }
 
 static void fill_planes(const struct planes *p, int64_t batch, int64_t group)
 {
-	const struct convolution *c = p->convolution;
-	const struct window_axis *h = &p->phase->h.window;
-	memset(p->planes, 0, (size_t)plane_at(p, c->n_inputs, 0, 0) * sizeof(int16_t));
-	for (int64_t i = 0; i < c->n_inputs; i++) {
-		for (int64_t y = h->before < 0 ? -h->before : 0;
-		     y < h->in && (y + h->before) / h->stride < p->rows; y++) {
-			int64_t plane = plane_at(p, i, (y + h->before) % h->stride, 0);
-			spread_row(p, convolution_row(c, p->phase, batch, group, i, y),
-				   p->planes + plane + (y + h->before) / h->stride * p->width);
-		}
+	const struct phase *phase = p->phase;
+	memset(p->planes, 0, (size_t)(plane_at(p, p->convolution->n_inputs, 0, 0) + MAC_STEP) * sizeof(int16_t));
+	for (int64_t i = 0; i < p->convolution->n_inputs; i++) {
+		int64_t in = convolution_row(p->convolution, phase, batch, group, i, 0);
+		for (int64_t y = 0; y < phase->h.window.stride; y++)
+			for (int64_t x = 0; x < phase->w.window.stride; x++)
+				fill_plane(p, in, y, x, p->planes + plane_at(p, i, y, x));
 	}
 }
 
 /* Drops the ends of rows. */
-static void close_up(const struct planes *p, int64_t rows)
-{
-	int64_t bytes = p->mac.sum_bytes, out = p->phase->w.window.out;
-	for (int64_t y = 1; y < rows && out < p->width; y++)
-		memmove((uint8_t *)p->sums + y * out * bytes, (uint8_t *)p->sums + y * p->width * bytes,
-			(size_t)(out * bytes));
-}
+#define CLOSE_UP(name, sum_type)                                                                                  \
+	static void name(sum_type *sums, int64_t rows, int64_t width, int64_t out)                                \
+	{                                                                                                         \
+		for (int64_t y = 1; y < rows && out < width; y++)                                                 \
+			for (int64_t x = 0; x < out; x++)                                                         \
+				sums[y * out + x] = sums[y * width + x];                                          \
+	}
+CLOSE_UP(close_up32, int32_t)
+CLOSE_UP(close_up64, int64_t)
 
 /* Output rows [first, first + rows) of channel o. */
 static bool run_rows(const struct planes *p, int64_t batch, int64_t o, int64_t first, int64_t rows)
 {
-	int64_t out = p->phase->w.window.out, n = (rows - 1) * p->width + out;
+	int64_t out = p->phase->w.window.out;
+	/* Up to a full step, which may reach into the next plane, or into the zeros after the last. */
+	int64_t n = ((rows - 1) * p->width + out + MAC_STEP - 1) / MAC_STEP * MAC_STEP;
 	memset(p->sums, 0, (size_t)n * p->mac.sum_bytes);
 	for (int64_t k = 0; k < p->n_taps; k += PLANES_TAPS) {
 		int64_t taps = p->n_taps - k < PLANES_TAPS ? p->n_taps - k : PLANES_TAPS;
@@ -168,7 +202,10 @@ static bool run_rows(const struct planes *p, int64_t batch, int64_t o, int64_t f
 		if (!kernel_step(p->convolution->call, 0))
 			return false;
 	}
-	close_up(p, rows);
+	if (p->mac.sum_bytes == 4)
+		close_up32(p->sums, rows, p->width, out);
+	else
+		close_up64(p->sums, rows, p->width, out);
 	return convolution_finish(p->convolution, p->phase, batch, o, first * out, rows * out, p->sums,
 				  p->staging);
 }

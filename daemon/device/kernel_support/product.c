@@ -13,7 +13,8 @@ enum {
 
 size_t product_scratch_bytes(int64_t columns)
 {
-	return (size_t)(columns < PRODUCT_COLUMNS ? columns : PRODUCT_COLUMNS) * sizeof(int64_t);
+	int64_t block = columns < PRODUCT_COLUMNS ? columns : PRODUCT_COLUMNS;
+	return (size_t)(block + MAC_STEP) * sizeof(int64_t);
 }
 
 /* Operands of one run. */
@@ -25,12 +26,24 @@ struct product {
 	int64_t terms, columns;
 };
 
+/* Adds n rows of weights to the sums of `count` columns and of what makes a full step of them, taken from the next
+ * row as far as there is one. */
+static void add_rows(const struct product *p, const int64_t *offsets, const int16_t *scalars, int64_t n,
+		     int64_t count)
+{
+	int64_t full = (count + MAC_STEP - 1) / MAC_STEP * MAC_STEP, rows = n;
+	while (rows > 0 && offsets[rows - 1] + full > p->terms * p->columns)
+		rows--;
+	mac_rows(&p->mac, p->call->scratch, p->weights, offsets, scalars, rows, full);
+	mac_rows(&p->mac, p->call->scratch, p->weights, offsets + rows, scalars + rows, n - rows, count);
+}
+
 /* The sums of `count` columns from m on, for one row of data. False where the rest is no longer wanted. */
 static bool add_terms(const struct product *p, int64_t row, int64_t m, int64_t count)
 {
 	int64_t offsets[PRODUCT_TERMS];
 	int16_t scalars[PRODUCT_TERMS];
-	memset(p->call->scratch, 0, (size_t)count * p->mac.sum_bytes);
+	memset(p->call->scratch, 0, (size_t)(count + MAC_STEP) * p->mac.sum_bytes);
 	for (int64_t k = 0; k < p->terms; k += PRODUCT_TERMS) {
 		int64_t n = p->terms - k < PRODUCT_TERMS ? p->terms - k : PRODUCT_TERMS;
 		for (int64_t i = 0; i < n; i++) {
@@ -38,7 +51,7 @@ static bool add_terms(const struct product *p, int64_t row, int64_t m, int64_t c
 			scalars[i] =
 				(int16_t)weighted_element(p->data, p->weighted.data_bytes, row * p->terms + k + i);
 		}
-		mac_rows(&p->mac, p->call->scratch, p->weights, offsets, scalars, n, count);
+		add_rows(p, offsets, scalars, n, count);
 		if (!kernel_step(p->call, 0))
 			return false;
 	}

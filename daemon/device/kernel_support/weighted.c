@@ -86,11 +86,6 @@ void weighted_init(struct weighted *weighted, const struct kernel_call *call, co
 			 bias ? frac_bits - bias->frac_bits : 0, &result);
 }
 
-struct mac weighted_data_rows(const struct weighted *weighted)
-{
-	return (struct mac){weighted->data_bytes, weighted->accumulator.sum_bytes};
-}
-
 struct mac weighted_weight_rows(const struct weighted *weighted)
 {
 	return (struct mac){weighted->weight_bytes, weighted->accumulator.sum_bytes};

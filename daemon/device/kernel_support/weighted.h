@@ -27,8 +27,7 @@ struct weighted {
 void weighted_init(struct weighted *weighted, const struct kernel_call *call, const struct weighted_roles *roles,
 		   int64_t n_products);
 
-/* The widths of mac_row where its rows are data, or weights. */
-struct mac weighted_data_rows(const struct weighted *weighted);
+/* The widths of mac_row and mac_rows where their rows are weights. */
 struct mac weighted_weight_rows(const struct weighted *weighted);
 
 /* Element i of data or weights, of `bytes` each. */
