@@ -1,5 +1,7 @@
 /* Who has a byte, and whether device_check would notice what it is there to notice. Counts are the model's. */
 #include "daemon/device/internal.h"
+#include "tests/support/bytemap.h"
+#include "tests/support/oracle.h"
 #include "tests/unit/daemon/device/rig.h"
 
 START_TEST(owners_of_a_byte)
@@ -48,6 +50,43 @@ START_TEST(owners_of_a_byte)
 	ck_assert_uint_eq(device_at(rig.device, 3, 128, owners, 1), 1);
 	ck_assert_uint_eq(device_at(rig.device, 0, 129, owners, 4), 3);
 	rig_close(&rig);
+}
+END_TEST
+
+/* Matrices, whose last channel is narrower than the others, over each other on more NPUs than the model's traces
+ * have. */
+START_TEST(counts_of_matrices)
+{
+	for (uint64_t seed = 1; seed <= 30; seed++) {
+		struct rig rig;
+		struct bytemap map;
+		struct tensor *tensor;
+		uint64_t random = seed;
+		rig_open(&rig, 9, 1024);
+		bytemap_init(&map, &rig.options.geometry);
+		for (int i = 0; i < 6; i++) {
+			int64_t cols = oracle_between(&random, 1, 100);
+			struct device_request request = rig_matrix(NPUMEM_FX8, oracle_between(&random, 1, 3), cols,
+								   oracle_between(&random, 1, cols));
+			request.spec.start_npu = oracle_between(&random, 0, 8);
+			request.spec.address = request.spec.start_npu * 1024 + oracle_between(&random, 0, 2) * 128;
+			request.reuse = NPUMEM_UNCHECKED;
+			if (!rig_try(&rig, &request, &tensor))
+				bytemap_add(&map, bytemap_draw(&map, &tensor->place));
+		}
+		struct bytemap_counts is = bytemap_counts(&map);
+		struct device_counts says;
+		device_stat(rig.device, &says);
+		ck_assert_int_eq(says.data, is.kind[BYTEMAP_DATA]);
+		ck_assert_int_eq(says.padding, is.kind[BYTEMAP_PADDING]);
+		ck_assert_int_eq(says.empty, is.kind[BYTEMAP_EMPTY]);
+		ck_assert_int_eq(says.free, is.free);
+		ck_assert_int_eq(says.lent, is.lent);
+		while (map.tensors)
+			bytemap_remove(&map, map.tensors);
+		bytemap_deinit(&map);
+		rig_close(&rig);
+	}
 }
 END_TEST
 
@@ -104,6 +143,7 @@ Suite *suite_stat(void)
 	Suite *suite = suite_create("device/stat");
 	TCase *tcase = tcase_create("stat");
 	tcase_add_test(tcase, owners_of_a_byte);
+	tcase_add_test(tcase, counts_of_matrices);
 	tcase_add_test(tcase, the_check_can_fail);
 	suite_add_tcase(suite, tcase);
 	return suite;
