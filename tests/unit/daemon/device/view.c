@@ -180,6 +180,7 @@ START_TEST(matrix_slices)
 	for (int i = 0; i < 24; i++)
 		ck_assert_int_eq(bytes[i], 22 * (i / 8) + 5 * (i / 2 % 4) + 3 + i % 2);
 	slice(&rig, base, slice_of(0, 3, 0, 5, 0, 1, 0, 2));
+	slice_refused(&rig, base, slice_of(0, 3, 0, 5, 0, 1, 0, 3), "slice w 0:3 goes past the 2 columns");
 	slice_refused(&rig, base, slice_of(0, 3, 3, 5, 0, 1, 1, 5),
 		      "slice w 1:5 goes past the 2 columns of the matrix's last channel");
 	reshape_refused(&rig, base, 66, 1, 1, 1,
