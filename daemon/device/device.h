@@ -103,7 +103,7 @@ struct device_move {
 	int64_t from_offset, to_offset, bytes_per_npu;
 };
 /* Moves tensors that are not pinned, lending or borrowing toward offset 0, in order of offset. `moved` is told
- * of each (after it moved; in a dry run, of what would move). 0 or -ENOMEM. */
+ * of each (after it moved; in a dry run, of what would move). 0, or -ENOMEM (nothing moved). */
 int device_compact(struct device *device, bool dry_run, void (*moved)(void *ctx, const struct device_move *move),
 		   void *ctx);
 
