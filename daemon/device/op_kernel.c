@@ -77,16 +77,17 @@ static int take_role(const struct op *op, struct op_work *work, unsigned role, c
 				return invalid(asker, "kernel %s: role %s is given twice", work->call.row->name,
 					       op->operands[i].role);
 			if (work->roles[role].n != wanted)
-				return invalid(asker, "kernel %s: role %s%u is missing before %s", work->call.row->name,
-					       row->name, work->roles[role].n, op->operands[i].role);
+				return invalid(asker, "kernel %s: role %s%u is missing before %s",
+					       work->call.row->name, row->name, work->roles[role].n,
+					       op->operands[i].role);
 			add_operand(work, &op->operands[i], role);
 		}
 		if (!row->numbered)
 			break;
 	}
 	if (work->roles[role].n == 0 && !row->optional)
-		return invalid(asker, "kernel %s: role %s%s is missing (its roles: %s)", work->call.row->name, row->name,
-			       row->numbered ? "0" : "", work->call.row->roles);
+		return invalid(asker, "kernel %s: role %s%s is missing (its roles: %s)", work->call.row->name,
+			       row->name, row->numbered ? "0" : "", work->call.row->roles);
 	return 0;
 }
 
@@ -94,7 +95,8 @@ static int take_roles(const struct op *op, struct op_work *work, const struct as
 {
 	unsigned number;
 	if (op->n_operands > NPUMEM_OPERANDS_MAX)
-		return invalid(asker, "%u operands are more than the %d of one call", op->n_operands, NPUMEM_OPERANDS_MAX);
+		return invalid(asker, "%u operands are more than the %d of one call", op->n_operands,
+			       NPUMEM_OPERANDS_MAX);
 	work->call.n_roles = roles_parse(work->call.row->roles, work->role_rows);
 	work->call.roles = work->roles;
 	for (unsigned i = 0; i < op->n_operands; i++)
@@ -135,13 +137,13 @@ static int take_param(struct op_work *work, const struct npumem_param *param, co
 	if (!row)
 		return invalid(asker, "parameter number %d is not known", param->number);
 	if (!row_takes(kernel, row))
-		return invalid(asker, "kernel %s takes no parameter %s (it takes: %s%srounding)", kernel->name, row->name,
-			       kernel->parameters, *kernel->parameters ? " " : "");
+		return invalid(asker, "kernel %s takes no parameter %s (it takes: %s%srounding)", kernel->name,
+			       row->name, kernel->parameters, *kernel->parameters ? " " : "");
 	if (work->call.params.given[param->number].n_values)
 		return invalid(asker, "kernel %s: parameter %s is given twice", kernel->name, row->name);
 	if (param->n_values < row->least || param->n_values > row->most)
-		return invalid(asker, "kernel %s: parameter %s has %u values, not %u to %u", kernel->name, row->name,
-			       param->n_values, row->least, row->most);
+		return invalid(asker, "kernel %s: parameter %s has %u values, not %u to %u", kernel->name,
+			       row->name, param->n_values, row->least, row->most);
 	for (unsigned i = 0; i < param->n_values && *row->choices; i++)
 		if (param->values[i] < 1 || param->values[i] > (int64_t)count_choices(row->choices))
 			return invalid(asker, "kernel %s: parameter %s is %" PRId64 ", not one of 1 to %u (%s)",
@@ -175,8 +177,9 @@ static int check_input(struct device *device, struct op *op, struct tensor *tens
 		return op_check_readable(device, op, tensor, 0, npumem_place_elements(&tensor->place), asker);
 	asker_name(asker, tensor, name);
 	npumem_error_set(asker->error, NPUMEM_DATA_LOST,
-			 "%s (role %s) is damaged: %" PRId64 " bytes were destroyed by a kernel; write it again first", name,
-			 role, damaged);
+			 "%s (role %s) is damaged: %" PRId64
+			 " bytes were destroyed by a kernel; write it again first",
+			 name, role, damaged);
 	npumem_error_text(asker->error, "tensor", name);
 	npumem_error_number(asker->error, "damaged_bytes", damaged);
 	return NPUMEM_DATA_LOST;
@@ -189,13 +192,14 @@ static int check_output(struct tensor *tensor, const char *role, const struct as
 	if (status || !tensor_root(tensor)->dma_only)
 		return status;
 	asker_name(asker, tensor, name);
-	npumem_error_set(asker->error, NPUMEM_FAILED_PRECONDITION, "%s (role %s) is dma_only: no kernel may write it", name,
-			 role);
+	npumem_error_set(asker->error, NPUMEM_FAILED_PRECONDITION,
+			 "%s (role %s) is dma_only: no kernel may write it", name, role);
 	npumem_error_text(asker->error, "tensor", name);
 	return NPUMEM_FAILED_PRECONDITION;
 }
 
-/* An output may be the very tensor of an input where elements map one to one; sharing bytes otherwise is refused. */
+/* An output may be the very tensor of an input where elements map one to one; sharing bytes otherwise is refused.
+ */
 static int check_aliases(const struct device *device, const struct op_work *work, unsigned out,
 			 const struct asker *asker)
 {
@@ -213,8 +217,8 @@ static int check_aliases(const struct device *device, const struct op_work *work
 			return invalid(asker, "kernel %s cannot work in place: %s and %s are one tensor",
 				       work->call.row->name, work->names[out], work->names[i]);
 		return invalid(asker,
-			       "kernel %s: %s and %s share bytes without being one tensor (NPU %" PRId64 ", bytes %" PRId64
-			       " to %" PRId64 ")",
+			       "kernel %s: %s and %s share bytes without being one tensor (NPU %" PRId64
+			       ", bytes %" PRId64 " to %" PRId64 ")",
 			       work->call.row->name, work->names[out], work->names[i], range.npu, range.offset,
 			       range.offset + range.bytes - 1);
 	}
@@ -283,7 +287,8 @@ static int check_run(struct device *device, struct op *op, const struct asker *a
 		return invalid(asker, "kernel number %d is not known", op->kernel);
 	struct op_work *work = heap_zalloc(device->heap, 1, sizeof(*work));
 	if (!work)
-		return npumem_error_set(asker->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+		return npumem_error_set(asker->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
 	op->work = work;
 	work->kernel = kernel_by_number(op->kernel);
 	work->call.row = row;
@@ -324,7 +329,8 @@ static int run_kernel(struct device *device, struct op *op, const struct asker *
 	work->call.progress = op->progress;
 	work->kernel->run(&work->call);
 	if (op->progress && op->progress->cancelled)
-		return npumem_error_set(asker->error, NPUMEM_CANCELLED, "the run was cancelled; nothing was written");
+		return npumem_error_set(asker->error, NPUMEM_CANCELLED,
+					"the run was cancelled; nothing was written");
 	op->counts = work->call.counts;
 	for (unsigned i = 0; i < work->n; i++)
 		if (work->output[i])
@@ -349,7 +355,8 @@ static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
 		if (role < 0)
 			continue;
 		bool output = roles[role].output;
-		accesses[n++] = (struct op_access){op->operands[i].tensor, output, output ? MEET_FOOTPRINT : MEET_DATA};
+		accesses[n++] =
+			(struct op_access){op->operands[i].tensor, output, output ? MEET_FOOTPRINT : MEET_DATA};
 	}
 	return n;
 }
@@ -362,4 +369,5 @@ static void deinit_run(struct device *device, struct op *op)
 	op->work = NULL;
 }
 
-const struct op_rule op_rule_run = {"run", OP_COMPUTE, check_run, run_kernel, kernel_accesses, finish_run, deinit_run};
+const struct op_rule op_rule_run = {"run",	     OP_COMPUTE, check_run, run_kernel,
+				    kernel_accesses, finish_run, deinit_run};

@@ -2,9 +2,7 @@
  * changed, and the same call succeeds when it is made again. */
 #include <errno.h>
 
-#include "daemon/device/arena_bins.h"
 #include "daemon/device/internal.h"
-#include "tests/support/oracle.h"
 #include "tests/unit/daemon/device/rig.h"
 
 /* A device in which everything may happen: hosts and guests, views, gaps, and as many blocks as the arena has
@@ -347,59 +345,6 @@ START_TEST(those_that_take_none)
 }
 END_TEST
 
-/* Frees a tensor of an arena that has no entry but those set aside; returns with the others back. */
-static void release_with_what_was_set_aside(struct rig *rig, struct tensor *tensor)
-{
-	struct arena *arena = rig->device->arena;
-	uint32_t n_hidden = arena->n_unused > arena->spare ? arena->n_unused - arena->spare : 0;
-	uint32_t hidden = arena->unused, last = 0;
-	for (uint32_t i = 0, at = hidden; i < n_hidden; i++, at = arena->blocks[at].next)
-		last = at;
-	if (n_hidden) {
-		arena->unused = arena->blocks[last].next;
-		arena->n_unused -= n_hidden;
-	}
-	scarce_arm(&rig->scarce, 0);
-	rig_release(rig, tensor);
-	ck_assert(!scarce_fired(&rig->scarce));
-	scarce_arm(&rig->scarce, -1);
-	if (n_hidden) {
-		arena->blocks[last].next = arena->unused;
-		arena->unused = hidden;
-		arena->n_unused += n_hidden;
-	}
-}
-
-/* However guests lie over each other, what each of them set aside is enough for every cut that freeing will make.
- */
-START_TEST(freeing_takes_none)
-{
-	uint64_t random = 21;
-	for (int round = 0; round < 30; round++) {
-		struct rig rig;
-		struct tensor *tensors[40], *tensor;
-		unsigned n = 0;
-		rig_open(&rig, 4, 512);
-		for (int i = 0; i < 200; i++) {
-			struct device_request request = guest(oracle_between(&random, 0, 3));
-			request.spec.layout = NPUMEM_COMPACT;
-			request.spec.shape.w = oracle_between(&random, 1, 120);
-			request.spec.address = request.spec.start_npu * 512 + oracle_between(&random, 0, 98) * 4;
-			request.reuse = NPUMEM_UNCHECKED;
-			if (n < 40 && oracle_random(&random) % 5 < 3 && !rig_try(&rig, &request, &tensor)) {
-				tensors[n++] = tensor;
-			} else if (n) {
-				unsigned k = oracle_random(&random) % n;
-				release_with_what_was_set_aside(&rig, tensors[k]);
-				tensors[k] = tensors[--n];
-			}
-			rig_sound(&rig);
-		}
-		rig_close(&rig);
-	}
-}
-END_TEST
-
 START_TEST(a_new_device)
 {
 	struct device_options options = {.geometry = {4, 1024, 8, 128}};
@@ -428,7 +373,6 @@ Suite *suite_host_memory(void)
 	tcase_add_test(tcase, others);
 	tcase_add_test(tcase, former_guests);
 	tcase_add_test(tcase, those_that_take_none);
-	tcase_add_test(tcase, freeing_takes_none);
 	tcase_add_test(tcase, a_new_device);
 	suite_add_tcase(suite, tcase);
 	return suite;
