@@ -48,6 +48,13 @@ bool convolution_run(const struct convolution *convolution, const struct phase *
 
 /* ---- for patches.c and planes.c ---- */
 
+/* Scratch memory is shared out in pieces of a multiple of this. */
+enum { CONVOLUTION_ALIGN = 64 };
+static inline int64_t convolution_aligned(int64_t bytes)
+{
+	return (bytes + CONVOLUTION_ALIGN - 1) / CONVOLUTION_ALIGN * CONVOLUTION_ALIGN;
+}
+
 /* Products of one sum. */
 int64_t convolution_taps(const struct convolution *convolution, const struct phase *phase);
 /* The place of the weight of output channel o (of all) for tap (0, 0) of input channel i of its group; tap (y, x)

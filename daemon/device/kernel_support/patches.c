@@ -11,7 +11,6 @@ enum {
 	PATCHES_ELEMENTS = 65536, /* of the windows of a block */
 	PATCHES_MIN = 8,	  /* outputs in a block, else the weights pass too often */
 	PATCHES_MAX = 256,
-	PATCHES_ALIGN = 64,
 };
 
 struct patches {
@@ -25,11 +24,6 @@ struct patches {
 	void *sums, *staging;
 };
 
-static int64_t round_up(int64_t x, int64_t step)
-{
-	return (x + step - 1) / step * step;
-}
-
 /* Lays out the scratch memory and returns its size. */
 static size_t patches_init(struct patches *p, const struct convolution *convolution, const struct phase *phase)
 {
@@ -39,7 +33,8 @@ static size_t patches_init(struct patches *p, const struct convolution *convolut
 		.phase = phase,
 		.quad = {weighted->accumulator.sum_bytes,
 			 weighted->data_bytes == 2 && weighted->weight_bytes == 2},
-		.length = round_up(convolution_taps(convolution, phase), QUAD_LENGTH_STEP),
+		.length = (convolution_taps(convolution, phase) + QUAD_LENGTH_STEP - 1) / QUAD_LENGTH_STEP *
+			  QUAD_LENGTH_STEP,
 		.n_outputs = phase->h.window.out * phase->w.window.out,
 		.n_quads = (convolution->n_outputs + QUAD_WIDTH - 1) / QUAD_WIDTH,
 	};
@@ -47,9 +42,9 @@ static size_t patches_init(struct patches *p, const struct convolution *convolut
 	block = block < PATCHES_MIN ? PATCHES_MIN : block > PATCHES_MAX ? PATCHES_MAX : block;
 	p->block = block < p->n_outputs ? block : p->n_outputs;
 
-	int64_t weights = round_up(p->n_quads * quad_right_rows(&p->quad) * p->length * 2, PATCHES_ALIGN);
-	int64_t window = round_up(p->block * p->length * 2, PATCHES_ALIGN);
-	int64_t sums = round_up(p->block * QUAD_WIDTH * 8, PATCHES_ALIGN);
+	int64_t weights = convolution_aligned(p->n_quads * quad_right_rows(&p->quad) * p->length * 2);
+	int64_t window = convolution_aligned(p->block * p->length * 2);
+	int64_t sums = convolution_aligned(p->block * QUAD_WIDTH * 8);
 	uint8_t *scratch = convolution->call->scratch;
 	if (scratch) {
 		p->weights = (int16_t *)scratch;

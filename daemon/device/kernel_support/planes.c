@@ -9,7 +9,6 @@ enum {
 	PLANES_OUTPUTS_MAX = 7, /* output channels of a group; from there on patches are faster */
 	PLANES_SUMS = 2048,	/* of a block of rows, unless one row has more */
 	PLANES_TAPS = 256,	/* between two looks at whether the rest is still wanted */
-	PLANES_ALIGN = 64,
 };
 
 struct planes {
@@ -29,21 +28,16 @@ static int64_t plane_extent(const struct window_axis *axis)
 	return axis->out - 1 + (axis->kernel - 1) * axis->dilation / axis->stride + 1;
 }
 
-/* Planes cost memory and time by their size, whatever is in them. */
+/* Planes cost memory and time by their size, whatever is in them: padding and stride must not dwarf the input. */
 static bool is_ordinary(const struct window_axis *axis)
 {
-	return axis->kernel > 0 && axis->stride * plane_extent(axis) <= 2 * (axis->in + axis->out) + 16;
+	return axis->kernel > 0 && axis->stride * plane_extent(axis) <= 2 * axis->in + 8;
 }
 
 bool planes_fit(const struct convolution *convolution, const struct phase *phase)
 {
 	return convolution->n_outputs <= PLANES_OUTPUTS_MAX && is_ordinary(&phase->h.window) &&
 	       is_ordinary(&phase->w.window);
-}
-
-static int64_t round_up(int64_t x)
-{
-	return (x + PLANES_ALIGN - 1) / PLANES_ALIGN * PLANES_ALIGN;
 }
 
 /* Lays out the scratch memory and returns its size. */
@@ -61,10 +55,10 @@ static size_t planes_init(struct planes *p, const struct convolution *convolutio
 	p->block = p->width < PLANES_SUMS ? PLANES_SUMS / p->width : 1;
 	p->block = p->block < h->out ? p->block : h->out;
 
-	int64_t planes =
-		round_up((convolution->n_inputs * h->stride * w->stride * p->rows * p->width + MAC_STEP) * 2);
-	int64_t offsets = round_up(p->n_taps * 8), weights = round_up(p->n_taps * 2);
-	int64_t sums = round_up((p->block * p->width + MAC_STEP) * 8);
+	int64_t planes = convolution_aligned(
+		(convolution->n_inputs * h->stride * w->stride * p->rows * p->width + MAC_STEP) * 2);
+	int64_t offsets = convolution_aligned(p->n_taps * 8), weights = convolution_aligned(p->n_taps * 2);
+	int64_t sums = convolution_aligned((p->block * p->width + MAC_STEP) * 8);
 	uint8_t *scratch = convolution->call->scratch;
 	if (scratch) {
 		p->planes = (int16_t *)scratch;
