@@ -176,6 +176,27 @@ START_TEST(refusals)
 }
 END_TEST
 
+START_TEST(every_extent)
+{
+	static const struct calls_break breaks[] = {
+		{"in", 'n', 1, .text = "convert_tensor: out has N 2, but in has 1"},
+		{"in", 'w', 6, .text = "convert_tensor: out has W 5, but in has 6"},
+		{"out", 'n', 3, .text = "convert_tensor: out has N 3, but in has 2"},
+		{"out", 'c', 4, .text = "convert_tensor: out has C 4, but in has 3"},
+		{"out", 'h', 1, .text = "convert_tensor: out has H 1, but in has 4"},
+		{"out", 'w', 4, .text = "convert_tensor: out has W 4, but in has 5"},
+	};
+	struct calls c;
+	calls_init(&c, NPUMEM_KERNEL_CONVERT_TENSOR);
+	calls_add(&c, "in", NPUMEM_UINT16, 0, 2, 3, 4, 5);
+	calls_add(&c, "out", NPUMEM_FX8, 3, 2, 3, 4, 5);
+	calls_breaks(&c, breaks, sizeof(breaks) / sizeof(breaks[0]));
+	c.call.rounding = (enum npumem_rounding)4;
+	calls_refused(&c, "convert_tensor: there is no rounding mode 4");
+	calls_free(&c);
+}
+END_TEST
+
 START_TEST(progress)
 {
 	static const int types[][2] = {
@@ -200,6 +221,7 @@ Suite *suite_convert_tensor(void)
 	tcase_add_test(tcase, from_fp32);
 	tcase_add_test(tcase, to_fp32);
 	tcase_add_test(tcase, refusals);
+	tcase_add_test(tcase, every_extent);
 	tcase_add_test(tcase, progress);
 	suite_add_tcase(suite, tcase);
 	return suite;
