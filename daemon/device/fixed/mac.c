@@ -68,8 +68,8 @@ MAC_FOUR(four_16_32, int16_t)
 MAC_ROWS(rows_8_32, int8_t, four_8_32, row_8_32)
 MAC_ROWS(rows_16_32, int16_t, four_16_32, row_16_32)
 
-CLONE_PART void narrow(const struct mac *mac, int32_t *sums, const void *rows, int64_t first,
-		       const int64_t *offsets, const int16_t *scalars, int64_t n_rows, int64_t n)
+CLONE static void narrow(const struct mac *mac, int32_t *sums, const void *rows, int64_t first,
+			 const int64_t *offsets, const int16_t *scalars, int64_t n_rows, int64_t n)
 {
 	if (mac->row_bytes == 1)
 		rows_8_32(sums, (const int8_t *)rows + first, offsets, scalars, n_rows, n);
@@ -79,8 +79,8 @@ CLONE_PART void narrow(const struct mac *mac, int32_t *sums, const void *rows, i
 
 /* Adds up to MAC_PRODUCTS rows to one block of 64-bit sums, by way of 32-bit ones. Where neither side is known to
  * fit 8 bits, the scalars' low and high bytes have a turn each. */
-CLONE_PART void wide(const struct mac *mac, int64_t *sums, const void *rows, int64_t first, const int64_t *offsets,
-		     const int16_t *scalars, int64_t n_rows, int64_t n)
+static void wide(const struct mac *mac, int64_t *sums, const void *rows, int64_t first, const int64_t *offsets,
+		 const int16_t *scalars, int64_t n_rows, int64_t n)
 {
 	int16_t low[MAC_PRODUCTS], high[MAC_PRODUCTS];
 	bool split = false;
@@ -103,8 +103,8 @@ CLONE_PART void wide(const struct mac *mac, int64_t *sums, const void *rows, int
 		sums[j] += part[j] * INT64_C(256);
 }
 
-CLONE void mac_rows(const struct mac *mac, void *sums, const void *rows, const int64_t *offsets,
-		    const int16_t *scalars, int64_t n_rows, int64_t n)
+void mac_rows(const struct mac *mac, void *sums, const void *rows, const int64_t *offsets, const int16_t *scalars,
+	      int64_t n_rows, int64_t n)
 {
 	for (int64_t j = 0; j < n; j += MAC_BLOCK) {
 		int64_t count = n - j < MAC_BLOCK ? n - j : MAC_BLOCK;
