@@ -236,7 +236,7 @@ int device_seal(struct device *device, struct tensor *tensor, const struct asker
 		return npumem_error_set(asker->error, NPUMEM_INVALID, "%s is a view: seal its base, %s",
 					asker_name(asker, tensor, name), asker_name(asker, tensor->base, base));
 	if (device->options.uninitialized == NPUMEM_REFUSE) {
-		int status = written_check(device, tensor, asker);
+		int status = written_check(device, tensor, 0, npumem_place_elements(&tensor->place), asker);
 		if (status)
 			return status;
 	}

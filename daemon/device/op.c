@@ -133,17 +133,17 @@ int op_check_readable(struct device *device, struct op *op, struct tensor *tenso
 		      const struct asker *asker)
 {
 	char name[ASKER_NAME_BYTES];
-	int64_t damaged = written_damaged(device, tensor);
+	int64_t damaged = written_damaged(device, tensor, first, count);
 	if (damaged)
 		op_warn(op, "%s is damaged: %" PRId64 " bytes were destroyed by a kernel and not written since",
 			asker_name(asker, tensor, name), damaged);
 	if (device->options.uninitialized == NPUMEM_ALLOW)
 		return 0;
 	if (device->options.uninitialized == NPUMEM_REFUSE)
-		return written_check_of(device, tensor, first, count, asker);
+		return written_check(device, tensor, first, count, asker);
 	struct npumem_error ignored = {.status = 0};
 	struct asker quiet = {&ignored, asker->name, asker->ctx};
-	if (written_check_of(device, tensor, first, count, &quiet))
+	if (written_check(device, tensor, first, count, &quiet))
 		op_warn(op, "%.*s", (int)sizeof(op->warning) - 1, ignored.message);
 	return 0;
 }

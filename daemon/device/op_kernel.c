@@ -172,9 +172,10 @@ static int check_input(struct device *device, struct op *op, struct tensor *tens
 		       const struct asker *asker)
 {
 	char name[ASKER_NAME_BYTES];
-	int64_t damaged = written_damaged(device, tensor);
+	int64_t elements = npumem_place_elements(&tensor->place);
+	int64_t damaged = written_damaged(device, tensor, 0, elements);
 	if (!damaged)
-		return op_check_readable(device, op, tensor, 0, npumem_place_elements(&tensor->place), asker);
+		return op_check_readable(device, op, tensor, 0, elements, asker);
 	asker_name(asker, tensor, name);
 	npumem_error_set(asker->error, NPUMEM_DATA_LOST,
 			 "%s (role %s) is damaged: %" PRId64

@@ -45,10 +45,9 @@ static bool look_at_neighbour(void *ctx, struct tensor *other)
 
 void device_state(struct device *device, const struct tensor *tensor, struct device_state *state)
 {
-	*state = (struct device_state){
-		.unwritten_bytes = written_missing(device, tensor),
-		.damaged_bytes = written_damaged(device, tensor),
-	};
+	*state = (struct device_state){.lends = false};
+	written_scan(device, &tensor->place, tensor_all_written(tensor) ? NULL : &state->unwritten_bytes,
+		     &state->damaged_bytes);
 	if (!device->guests)
 		return;
 	const struct tensor *root = tensor_root(tensor);

@@ -3,6 +3,8 @@
 #ifndef DEVICE_TENSOR_H
 #define DEVICE_TENSOR_H
 
+#include <stdatomic.h>
+
 #include <npumem/layout.h>
 
 struct tensor {
@@ -13,8 +15,10 @@ struct tensor {
 	struct tensor *next_view, *prev_view;
 	int reuse; /* how it was placed: enum npumem_reuse */
 	bool sealed, dma_only, pinned;
-	bool guest;	  /* overlaps other footprints: see overlap.h */
-	bool all_written; /* no byte of its data is unwritten; never goes back */
+	bool guest; /* overlaps other footprints: see overlap.h */
+	/* No byte of its data is unwritten; never goes back. Set by whichever thread looked; tensor_all_written.
+	 */
+	_Atomic bool all_written;
 	struct tensor *next_guest, *prev_guest;
 	uint32_t prepared; /* arena entries set aside for a guest */
 	bool touched;	   /* some byte of it was written or poisoned: there is something to forget */
@@ -25,6 +29,13 @@ struct tensor {
 static inline struct tensor *tensor_root(const struct tensor *tensor)
 {
 	return (struct tensor *)(tensor->base ? tensor->base : tensor);
+}
+
+/* True where it is known that all was written, its own bytes or its base's. */
+static inline bool tensor_all_written(const struct tensor *tensor)
+{
+	return atomic_load_explicit(&tensor->all_written, memory_order_relaxed) ||
+	       atomic_load_explicit(&tensor_root(tensor)->all_written, memory_order_relaxed);
 }
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "tests/support/oracle.h"
 
-enum { N_BITS = 64 * 5 };
+enum { N_BITS = 64 * 12 };
 
 struct bitmap {
 	uint64_t words[N_BITS / 64];
@@ -23,9 +23,9 @@ static void compare(const struct bitmap *map, const char *what, int64_t from, in
 static void scatter(struct bitmap *map, uint64_t *random)
 {
 	memset(map, 0, sizeof(*map));
-	int64_t mostly = oracle_between(random, 0, 3);
+	int64_t mostly = oracle_between(random, 0, 3), odd = oracle_between(random, 0, N_BITS - 1);
 	for (int64_t i = 0; i < N_BITS; i++) {
-		map->bits[i] = mostly == 0 ? false : mostly == 1 ? true : oracle_random(random) % 2;
+		map->bits[i] = mostly == 0 ? i == odd : mostly == 1 ? i != odd : oracle_random(random) % 2;
 		map->words[i / 64] |= (uint64_t)map->bits[i] << i % 64;
 	}
 }
@@ -66,7 +66,8 @@ static void one_range(struct bitmap *map, uint64_t *random, int64_t from, int64_
 START_TEST(every_range)
 {
 	static struct bitmap map;
-	static const int64_t lengths[] = {0, 1, 2, 31, 62, 63, 64, 65, 127, 128, 129, 192};
+	static const int64_t lengths[] = {0,   1,   2,	 31,  62,  63,	64,  65, 127,
+					  128, 129, 192, 256, 257, 384, 511, 640};
 	uint64_t random = 11;
 	for (int64_t from = 0; from < 128; from++)
 		for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)

@@ -2,7 +2,15 @@
 #include "daemon/device/written.h"
 
 #include "daemon/device/internal.h"
+#include "tests/support/oracle.h"
 #include "tests/unit/daemon/device/rig.h"
+
+static bool written_all(const struct rig *rig, const struct tensor *tensor)
+{
+	int64_t unwritten;
+	written_scan(rig->device, &tensor->place, &unwritten, NULL);
+	return !unwritten;
+}
 
 /* `x` has 12 elements of 2 bytes, of which the policy's test writes the first `n`; `y` none. */
 struct stage {
@@ -48,6 +56,10 @@ START_TEST(refused)
 	/* What is written can be read. */
 	ck_assert_int_eq(rig_read_some(rig, stage.x, 1, 4, back), 0);
 	ck_assert_int_eq(rig_read_some(rig, stage.x, 1, 5, back), NPUMEM_FAILED_PRECONDITION);
+	/* What is counted is what was asked for. */
+	rig_said(rig, NPUMEM_FAILED_PRECONDITION,
+		 "x has bytes that were never written: 2 of 10, the first at offset 2 of NPU 1");
+	ck_assert_int_eq(rig_field(rig, "unwritten_bytes"), 2);
 	ck_assert_int_eq(rig_read_some(rig, stage.x, 11, 1, back), NPUMEM_FAILED_PRECONDITION);
 	rig_said(rig, NPUMEM_FAILED_PRECONDITION, "the first at offset 134 of NPU 0");
 	/* A view is as written as its own bytes are. */
@@ -88,6 +100,79 @@ START_TEST(warned_of)
 }
 END_TEST
 
+/* A read of part of a damaged tensor tells of the damage in that part. */
+START_TEST(damage_is_counted_where_it_is_read)
+{
+	struct stage stage;
+	uint16_t back[12];
+	stage_open(&stage, 0, 12);
+	struct rig *rig = &stage.rig;
+	local_poison(&rig->device->local, 1, stage.x->place.offset, 4);
+	ck_assert_int_eq(rig_read_some(rig, stage.x, 0, 4, back), 0);
+	ck_assert_str_eq(rig->op.warning, "");
+	ck_assert_int_eq(rig_read_some(rig, stage.x, 5, 7, back), 0);
+	ck_assert_str_eq(rig->op.warning,
+			 "x is damaged: 2 bytes were destroyed by a kernel and not written since");
+	rig_close(rig);
+}
+END_TEST
+
+/* A scan of a copy of the place, against its elements one by one; some are written and some of those damaged. */
+static void scan_one(const struct device_request *request, uint64_t *random)
+{
+	struct rig rig;
+	rig_open(&rig, 4, 4096);
+	struct tensor *tensor = rig_place(&rig, request);
+	struct npumem_place place = tensor->place;
+	struct local *local = &rig.device->local;
+	int64_t bytes = place.word_bytes / place.lanes, unwritten = 0, damaged = 0, n, d;
+	int64_t width = place.shape.w;
+	tensor->touched = true;
+	for (int64_t i = 0; i < place.shape.n * place.shape.c * place.shape.h * width; i++) {
+		int64_t w = i % width, h = i / width % place.shape.h, npu, offset;
+		int64_t c = i / width / place.shape.h % place.shape.c, fate = oracle_between(random, 0, 3);
+		if (c == place.shape.c - 1 && w >= place.last_w)
+			continue;
+		npumem_place_locate(&rig.options.geometry, &place, i / width / place.shape.h / place.shape.c, c, h,
+				    w, &npu, &offset);
+		if (fate == 0)
+			unwritten += bytes;
+		else if (fate == 1)
+			local_poison(local, npu, place.offset + offset, bytes);
+		else
+			local_mark(local, npu, place.offset + offset, bytes);
+		damaged += fate == 1 ? bytes : 0;
+	}
+	written_scan(rig.device, &place, &n, &d);
+	ck_assert_int_eq(n, unwritten);
+	ck_assert_int_eq(d, damaged);
+	ck_assert_int_gt(written_scan_cost(&place), 0);
+	rig_release(&rig, tensor);
+	written_scan(rig.device, &place, &n, &d);
+	ck_assert_int_eq(n, place.blocks.data);
+	ck_assert_int_eq(d, 0);
+	rig_close(&rig);
+}
+
+START_TEST(scans_of_every_layout)
+{
+	uint64_t random = 5;
+	struct device_request request = rig_request(NPUMEM_FX8, 3, 5, 4, 9);
+	scan_one(&request, &random);
+	request.spec.layout = NPUMEM_COMPACT;
+	request.spec.start_npu = 2;
+	scan_one(&request, &random);
+	request.spec.mode = NPUMEM_MODE_4N;
+	scan_one(&request, &random);
+	request = rig_request(NPUMEM_INT16, 2, 6, 3, 5);
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){200, 64, 17, 3};
+	scan_one(&request, &random);
+	request = rig_matrix(NPUMEM_FX16, 5, 37, 8);
+	scan_one(&request, &random);
+}
+END_TEST
+
 START_TEST(allowed)
 {
 	struct stage stage;
@@ -112,15 +197,15 @@ START_TEST(written_by_pieces)
 	struct rig *rig = &stage.rig;
 	struct device_slice slice = {{0, 1, 0, 0}, {1, 3, 1, 3}};
 	struct tensor *view;
-	ck_assert(!written_all(rig->device, stage.x));
+	ck_assert(!written_all(rig, stage.x));
 	ck_assert_int_eq(device_view_slice(rig->device, stage.x, &slice, &view, &rig->asker), 0);
 	ck_assert_int_eq(rig_fill(rig, view, 2), 0);
-	ck_assert(written_all(rig->device, view));
+	ck_assert(written_all(rig, view));
 	ck_assert_int_eq(rig_write_some(rig, stage.x, 7, 1, "ab"), 0);
 	ck_assert_int_eq(rig_read(rig, stage.x, back), NPUMEM_FAILED_PRECONDITION);
 	rig_said(rig, NPUMEM_FAILED_PRECONDITION, "2 of 24, the first at offset 134 of NPU 0");
 	ck_assert_int_eq(rig_write_some(rig, stage.x, 11, 1, "cd"), 0);
-	ck_assert(written_all(rig->device, stage.x));
+	ck_assert(written_all(rig, stage.x));
 	ck_assert_int_eq(rig_read(rig, stage.x, back), 0);
 	ck_assert_int_eq(rig_relu(rig, stage.x, stage.y), 0);
 	ck_assert_int_eq(rig_read(rig, stage.y, back), 0);
@@ -129,7 +214,7 @@ START_TEST(written_by_pieces)
 	ck_assert_int_eq(device_compact(rig->device, false, NULL, NULL), 0);
 	ck_assert_int_eq(stage.y->place.offset, 0);
 	ck_assert_int_eq(rig_read(rig, stage.y, back), 0);
-	ck_assert_int_eq(written_missing(rig->device, stage.y), 0);
+	ck_assert(written_all(rig, stage.y));
 	rig_close(rig);
 }
 END_TEST
@@ -184,6 +269,8 @@ Suite *suite_written(void)
 	TCase *tcase = tcase_create("written");
 	tcase_add_test(tcase, refused);
 	tcase_add_test(tcase, warned_of);
+	tcase_add_test(tcase, damage_is_counted_where_it_is_read);
+	tcase_add_test(tcase, scans_of_every_layout);
 	tcase_add_test(tcase, allowed);
 	tcase_add_test(tcase, written_by_pieces);
 	tcase_add_test(tcase, dummies_are_zero);
