@@ -13,29 +13,24 @@ struct step {
 	int64_t from, to;      /* new offsets, in quanta */
 };
 
-struct walk {
-	const struct device *device;
-	uint64_t next;
-	int64_t end; /* of the block before, as it will lie */
-};
-
 static bool movable(const struct device *device, const struct tensor *tensor)
 {
 	return tensor && !tensor->pinned && !tensor->guest && !overlap_any(device, tensor);
 }
 
-/* The next block that is taken; false at the end. The block may be moved to where it will lie before the next
- * call. */
-static bool walk_next(struct walk *walk, struct step *step)
+/* The next block; false at the end. The block may be moved to where it will lie before the next call. */
+static bool walk_next(const struct device *device, struct device_compaction *walk, struct step *step)
 {
 	struct arena_extent extent;
-	do {
-		if (!arena_at(walk->device->arena, walk->next, &extent))
-			return false;
-		walk->next = extent.offset + extent.bytes;
-	} while (!extent.taken);
+	if (!arena_at(device->arena, walk->next, &extent))
+		return false;
+	walk->next = extent.offset + extent.bytes;
 	*step = (struct step){.from = (int64_t)extent.offset, .to = (int64_t)walk->next};
-	if (movable(walk->device, extent.tag)) {
+	if (!extent.taken) {
+		step->from = step->to = walk->end;
+		return true;
+	}
+	if (movable(device, extent.tag)) {
 		struct tensor *tensor = extent.tag;
 		int64_t align = arena_align(&tensor->place), to = (walk->end + align - 1) / align * align;
 		if (to < tensor->place.offset) {
@@ -51,13 +46,13 @@ static bool walk_next(struct walk *walk, struct step *step)
 
 void compact_each_gap(struct device *device, void (*visit)(void *ctx, int64_t from, int64_t to), void *ctx)
 {
-	struct walk walk = {.device = device};
+	struct device_compaction walk = {.next = 0};
 	struct step step;
 	/* Without memory for it some guests stay where they are, as they would in device_compact. */
 	overlap_settle(device);
 	for (bool more = true; more;) {
 		int64_t from = walk.end;
-		more = walk_next(&walk, &step);
+		more = walk_next(device, &walk, &step);
 		int64_t to = more ? step.from : device->options.geometry.npu_bytes;
 		if (from < to)
 			visit(ctx, from, to);
@@ -70,52 +65,88 @@ static void shift(struct device *device, struct npumem_place *place, int64_t by)
 	place->address = place->npu * device->options.geometry.npu_bytes + place->offset;
 }
 
-static void move_tensor(struct device *device, struct tensor *tensor, int64_t to)
+/* Gives the tensor its new place. 0 or -ENOMEM. */
+static int move_place(struct device *device, struct tensor *tensor, int64_t to)
 {
 	struct npumem_place *place = &tensor->place;
 	int64_t from = place->offset;
+	/* Giving back a whole block needs no entry, taking a part of a free one two. */
+	enum { ENTRIES = 2 };
+	if (arena_prepare(device->arena, ENTRIES))
+		return -ENOMEM;
 	arena_release(device->arena, arena_from(place), arena_to(place) - arena_from(place));
-	if (tensor->touched)
-		for (int64_t npu = 0; npu < device->options.geometry.n_npus; npu++)
-			local_move_down(&device->local, npu, to, from, place->bytes_per_npu);
+	arena_unprepare(device->arena, ENTRIES);
 	shift(device, place, from - to);
 	for (struct tensor *view = tensor->views; view; view = view->next_view)
 		shift(device, &view->place, from - to);
 	if (arena_reserve(device->arena, arena_from(place), arena_to(place) - arena_from(place), tensor))
-		assert(!"move_tensor: the place is free, and entries were set aside");
+		assert(!"move_place: the place is free, and entries were set aside");
+	return 0;
 }
 
-/* Sets aside what the moves may take: giving back a whole block needs no entry, taking a part of a free one two.
- */
-static int prepare(struct device *device)
+int device_compact_step(struct device *device, struct device_compaction *compaction, bool dry_run,
+			struct device_move *moves, unsigned most, unsigned *n)
 {
-	struct walk walk = {.device = device};
+	struct device_compaction before = *compaction;
 	struct step step;
-	uint32_t entries = 2;
-	while (walk_next(&walk, &step))
-		entries += step.tensor ? 2 : 0;
-	if (arena_prepare(device->arena, entries))
+	*n = 0;
+	if (!compaction->next && overlap_settle(device))
 		return -ENOMEM;
-	arena_unprepare(device->arena, entries);
+	for (unsigned looked = 0; looked < most; looked++) {
+		before = *compaction;
+		if (!walk_next(device, compaction, &step)) {
+			compaction->done = true;
+			return 0;
+		}
+		if (!step.tensor)
+			continue;
+		struct tensor *tensor = step.tensor;
+		moves[*n] =
+			(struct device_move){tensor, tensor->place.offset, step.from, tensor->place.bytes_per_npu};
+		if (!dry_run && move_place(device, tensor, step.from)) {
+			*compaction = before;
+			return *n ? 0 : -ENOMEM;
+		}
+		++*n;
+	}
 	return 0;
+}
+
+void device_compact_bytes(struct device *device, const struct device_move *moves, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const struct device_move *move = &moves[i];
+		/* In order of offset, so that nothing is written over that has yet to move. */
+		for (int64_t npu = 0; move->tensor->touched && npu < device->options.geometry.n_npus; npu++)
+			local_move_down(&device->local, npu, move->to_offset, move->from_offset,
+					move->bytes_per_npu);
+	}
+}
+
+int64_t device_compact_cost(const struct device *device, const struct device_move *moves, unsigned n)
+{
+	int64_t bytes = 0;
+	for (unsigned i = 0; i < n; i++)
+		if (moves[i].tensor->touched)
+			bytes += moves[i].bytes_per_npu;
+	return bytes * device->options.geometry.n_npus;
 }
 
 int device_compact(struct device *device, bool dry_run, void (*moved)(void *ctx, const struct device_move *move),
 		   void *ctx)
 {
-	struct walk walk = {.device = device};
-	struct step step;
-	if (overlap_settle(device) || (!dry_run && prepare(device)))
-		return -ENOMEM;
-	while (walk_next(&walk, &step)) {
-		if (!step.tensor)
-			continue;
-		struct device_move move = {step.tensor, step.tensor->place.offset, step.from,
-					   step.tensor->place.bytes_per_npu};
+	enum { AT_ONCE = 64 };
+	struct device_compaction compaction = {.next = 0};
+	struct device_move moves[AT_ONCE];
+	unsigned n;
+	while (!compaction.done) {
+		int status = device_compact_step(device, &compaction, dry_run, moves, AT_ONCE, &n);
+		if (status)
+			return status;
 		if (!dry_run)
-			move_tensor(device, step.tensor, step.from);
-		if (moved)
-			moved(ctx, &move);
+			device_compact_bytes(device, moves, n);
+		for (unsigned i = 0; moved && i < n; i++)
+			moved(ctx, &moves[i]);
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "daemon/device/explain.h"
 #include "daemon/device/internal.h"
+#include "daemon/device/op.h"
 #include "daemon/device/overlap.h"
 #include "daemon/device/reuse.h"
 #include "daemon/device/runs.h"
@@ -206,6 +207,19 @@ static void release_view(struct device *device, struct tensor *view)
 	table_remove(device, view);
 }
 
+void device_forget(struct device *device, struct tensor *tensor)
+{
+	if (tensor->touched)
+		runs_each(&device->options.geometry, &tensor->place, true, forget, &device->local);
+	tensor->touched = false;
+}
+
+int64_t device_forget_cost(const struct tensor *tensor)
+{
+	const struct op fill = {.kind = OP_FILL, .tensor = (struct tensor *)tensor};
+	return tensor->touched && !tensor->base ? op_cost(&fill) : 0;
+}
+
 void device_release(struct device *device, struct tensor *tensor, void (*gone)(void *ctx, struct tensor *tensor),
 		    void *ctx)
 {
@@ -221,8 +235,7 @@ void device_release(struct device *device, struct tensor *tensor, void (*gone)(v
 		release_view(device, tensor);
 		return;
 	}
-	if (tensor->touched)
-		runs_each(&device->options.geometry, &tensor->place, true, forget, &device->local);
+	device_forget(device, tensor);
 	overlap_leave(device, tensor);
 	sums_add(device, &tensor->place.blocks, -1);
 	device->n_tensors--;

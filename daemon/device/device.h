@@ -61,6 +61,12 @@ int device_view_reshape(struct device *device, struct tensor *base, const struct
 void device_release(struct device *device, struct tensor *tensor, void (*gone)(void *ctx, struct tensor *tensor),
 		    void *ctx);
 
+/* The long part of releasing a tensor that has storage, on any thread: zeroes its bytes and makes them never
+ * written. Nothing may use it any more but device_release, which then takes no time. */
+void device_forget(struct device *device, struct tensor *tensor);
+/* About how long that takes, in op_cost's unit; 0 for a view, and for what is forgotten or was never written. */
+int64_t device_forget_cost(const struct tensor *tensor);
+
 /* NULL for a handle that was never given or whose tensor is gone. */
 struct tensor *device_find(const struct device *device, uint64_t handle);
 /* Iterates over all live tensors, views included, oldest slot first: start with NULL. */
@@ -103,9 +109,26 @@ struct device_move {
 	int64_t from_offset, to_offset, bytes_per_npu;
 };
 /* Moves tensors that are not pinned, lending or borrowing toward offset 0, in order of offset. `moved` is told
- * of each (after it moved; in a dry run, of what would move). 0, or -ENOMEM (nothing moved). */
+ * of each (after it moved; in a dry run, of what would move). 0, or -ENOMEM (what was told of has moved). */
 int device_compact(struct device *device, bool dry_run, void (*moved)(void *ctx, const struct device_move *move),
 		   void *ctx);
+
+/* The same in steps, so that neither many tensors nor many bytes take long at a time. Zeroed to begin. */
+struct device_compaction {
+	uint64_t next; /* the block of the arena to look at */
+	int64_t end;   /* of the last block, as it will lie */
+	bool done;
+};
+/* Decides the next `most` moves, of which there may be none, looking at so many blocks at most; sets `done` at the
+ * end. Unless it is a dry run the tensors then have their new places, but their bytes are still where they were:
+ * nothing but device_compact_bytes may touch bytes, nor anybody allocate, until that has run. 0 or -ENOMEM (this
+ * step decided nothing). */
+int device_compact_step(struct device *device, struct device_compaction *compaction, bool dry_run,
+			struct device_move *moves, unsigned most, unsigned *n);
+/* Moves the bytes, on any thread. */
+void device_compact_bytes(struct device *device, const struct device_move *moves, unsigned n);
+/* About how long that takes, in op_cost's unit. */
+int64_t device_compact_cost(const struct device *device, const struct device_move *moves, unsigned n);
 
 /* Checks every invariant of the device, its arena included: NULL, or what is wrong. For tests. */
 const char *device_check(struct device *device);

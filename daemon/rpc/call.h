@@ -5,20 +5,34 @@
 #include "daemon/rpc/reply.h"
 #include "daemon/rpc/rpc.h"
 
+struct call;
+struct job;
+
+/* What is left of a call that returned LATER in a job (later.h); work NULL: it wants to become a job. */
+struct call_step {
+	void (*work)(void *arg);
+	int (*finish)(struct call *call, void *arg);
+	void *arg;
+	bool is_long;
+};
+
 struct call {
 	struct rpc *rpc;
 	struct session *session;
 	struct npumem_error *error;
 	struct prepare_op *prepared; /* room for one op */
 	struct reply reply;
-	size_t pending;	  /* bytes of the reply that later operations of the same request need at least */
-	bool keep_result; /* the result counts although the status is not OK */
+	size_t pending;		/* bytes of the reply that later operations of the same request need at least */
+	bool keep_result;	/* the result counts although the status is not OK */
 	enum tensors_turn turn; /* of an allocation */
-	struct rpc_peer *peer; /* whose other requests this one may speak of; NULL: there are none */
-	unsigned method;  /* enum call_method */
+	struct rpc_peer *peer;	/* whose other requests this one may speak of; NULL: there are none */
+	unsigned method;	/* enum call_method */
 	const uint8_t *message; /* the request */
 	size_t bytes;
 	uint64_t start_ns; /* when it came; 0 where there is no clock */
+	bool may_become_job;
+	struct job *job; /* whose call it is; NULL: it ends where it came in */
+	struct call_step step;
 };
 
 /* The calls by row, and what is none of them. */
@@ -34,12 +48,12 @@ const char *call_method_name(unsigned method);
 /* Begins the books of a request that came just now; NULL: one that could not be unpacked. */
 void call_begin(struct call *call, const Npumem__V1__Request *request, const uint8_t *message, size_t bytes);
 
-/* Runs the handler of a request; returns its status. */
+/* Runs the handler of a request; returns its status, or LATER. Where there is no job it does all steps at once. */
 int call_dispatch(struct call *call, const Npumem__V1__Request *request);
 /* Ends the reply of a call that was begun. */
 void call_end(struct call *call, int status, uint64_t id);
 
-/* A handler per row: appends the result to call->reply. 0, or a status that call->error explains. */
+/* A handler per row: appends the result to call->reply. 0, a status that call->error explains, or LATER. */
 #define METHOD(name, CALL, Message, handler) int handler(struct call *call, const Npumem__V1__##Message *request);
 #include "daemon/rpc/methods.def"
 #undef METHOD

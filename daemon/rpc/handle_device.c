@@ -9,10 +9,7 @@
 
 enum {
 	FEATURES = NPUMEM__V1__FEATURE__FEATURE_SUBMIT,
-	DUMP_DATA = 1,	     /* Dump.data */
-	COMPACTED_MOVES = 1, /* Compacted.moves */
-	/* A Move: its name and four numbers, with tags and lengths. */
-	MOVE_BYTES = ASKER_NAME_BYTES + 64,
+	DUMP_DATA = 1, /* Dump.data */
 };
 
 int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request)
@@ -52,69 +49,6 @@ int handle_device_dump(struct call *call, const Npumem__V1__DumpRequest *request
 		     reply_bytes(&call->reply, DUMP_DATA, bytes));
 	reply_close(&call->reply, mark, expected);
 	return 0;
-}
-
-struct moves {
-	struct call *call;
-	int64_t npu_bytes;
-	size_t n, most;
-};
-
-static void count_move(void *ctx, const struct device_move *move)
-{
-	(void)move;
-	((struct moves *)ctx)->n++;
-}
-
-static void append_move(void *ctx, const struct device_move *move)
-{
-	struct moves *moves = ctx;
-	const struct session *session = moves->call->session;
-	Npumem__V1__Move message = NPUMEM__V1__MOVE__INIT;
-	char name[ASKER_NAME_BYTES];
-	int64_t npu_from = move->tensor->place.start_npu * moves->npu_bytes;
-
-	if (moves->most == 0)
-		return;
-	moves->most--;
-	access_name(session, move->tensor, name, sizeof(name));
-	message.handle = access_sees(session, move->tensor) ? move->tensor->handle : 0;
-	message.name = name;
-	message.from_address = npu_from + move->from_offset;
-	message.to_address = npu_from + move->to_offset;
-	message.bytes_per_npu = move->bytes_per_npu;
-	reply_message(&moves->call->reply, COMPACTED_MOVES, &message.base);
-}
-
-int handle_device_compact(struct call *call, const Npumem__V1__CompactRequest *request)
-{
-	struct moves moves = {.call = call,
-			      .npu_bytes = device_options(call->rpc->service->device)->geometry.npu_bytes};
-	Npumem__V1__Compacted message = NPUMEM__V1__COMPACTED__INIT;
-	struct inspect_stat stat;
-	size_t mark, expected;
-	int status;
-
-	/* What it will say must have room before anything moves; beyond the frame cap the list of moves is cut. */
-	status = inspect_compact(call->session, true, count_move, &moves, call->error);
-	if (status)
-		return status;
-	moves.most = FRAME_BYTES_MAX / MOVE_BYTES - 16;
-	if (moves.n < moves.most)
-		moves.most = moves.n;
-	expected = moves.most * MOVE_BYTES + 4 * REPLY_TAG_BYTES;
-	status = reply_reserve(&call->reply, expected + REPLY_TAG_BYTES, call->error);
-	if (status)
-		return status;
-	inspect_stat(call->session, &stat);
-	message.largest_free_before = stat.device.largest_free;
-	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_COMPACTED, expected);
-	status = inspect_compact(call->session, request->dry_run, append_move, &moves, call->error);
-	inspect_stat(call->session, &stat);
-	message.largest_free_after = stat.device.largest_free;
-	reply_fields(&call->reply, &message.base);
-	reply_close(&call->reply, mark, expected);
-	return status;
 }
 
 int handle_device_plan(struct call *call, const Npumem__V1__PlanRequest *request)

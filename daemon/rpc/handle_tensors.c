@@ -145,43 +145,11 @@ int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *reques
 	return status;
 }
 
-struct free_refs {
-	const Npumem__V1__FreeRequest *request;
-	struct access_ref ref;
-};
-
-static const struct access_ref *ref_at(void *ctx, size_t i)
-{
-	struct free_refs *refs = ctx;
-	const Npumem__V1__Ref *message = refs->request->tensors[i];
-
-	refs->ref = (struct access_ref){message->handle, message->name};
-	return &refs->ref;
-}
-
-int handle_tensors_free(struct call *call, const Npumem__V1__FreeRequest *request)
-{
-	struct free_refs refs = {.request = request};
-	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
-	uint64_t n_freed;
-	int status;
-
-	if (!request->n_tensors)
-		return npumem_error_set(call->error, NPUMEM_INVALID, "0 tensors to free");
-	status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
-	if (!status)
-		status = tensors_free(call->session, ref_at, &refs, request->n_tensors, &n_freed, call->error);
-	if (status)
-		return status;
-	message.tensors = (int64_t)n_freed;
-	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base);
-	return 0;
-}
-
 int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *request)
 {
 	struct tensor *tensor;
-	int status = wire_find(call->session, request->tensor, "the tensor to open", ACCESS_READ, &tensor, call->error);
+	int status =
+		wire_find(call->session, request->tensor, "the tensor to open", ACCESS_READ, &tensor, call->error);
 
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
@@ -193,7 +161,8 @@ int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *reques
 int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *request)
 {
 	struct tensor *tensor;
-	int status = wire_find(call->session, request->tensor, "the tensor to seal", ACCESS_OWN, &tensor, call->error);
+	int status =
+		wire_find(call->session, request->tensor, "the tensor to seal", ACCESS_OWN, &tensor, call->error);
 
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);

@@ -4,8 +4,9 @@
 #include "daemon/rpc/job.h"
 
 #include <errno.h>
-#include <stddef.h>
 
+#include "daemon/rpc/ending.h"
+#include "daemon/rpc/later.h"
 #include "daemon/rpc/touch.h"
 
 static struct job *job_of(struct order_entry *entry)
@@ -82,8 +83,6 @@ static void job_free(struct job *job)
 	heap_free(heap, job);
 }
 
-static void peer_drained(struct rpc *rpc, struct rpc_peer *peer);
-
 static void flight(const struct job *job, bool begins)
 {
 	struct session *session = job->call.session;
@@ -113,7 +112,8 @@ static int check_limits(struct rpc *rpc, const struct rpc_peer *peer, size_t byt
 	const struct limits_table *limits = &rpc->service->limits;
 	int status = limits_check(limits, peer->session->user, LIMITS_REQUESTS, 1, &rpc->error);
 
-	return status ? status : limits_check(limits, peer->session->user, LIMITS_REQUEST_BYTES, bytes, &rpc->error);
+	return status ? status
+		      : limits_check(limits, peer->session->user, LIMITS_REQUEST_BYTES, bytes, &rpc->error);
 }
 
 /* Out of the order and memory; it is out of its peer's books. */
@@ -129,11 +129,11 @@ static void job_leave(struct job *job)
 		order_finish(&rpc->service->order, &job->entry);
 	job_free(job);
 	if (is_closing && !peer->n_jobs)
-		peer_drained(rpc, peer);
+		ending_begin(rpc, peer);
 	rpc_settle(rpc);
 }
 
-static void job_drop(struct job *job)
+void job_drop(struct job *job)
 {
 	unlink_job(job);
 	job_leave(job);
@@ -154,12 +154,16 @@ void job_end(struct job *job, int status)
 
 /* ---- work ---- */
 
+bool job_submit_work(struct rpc *rpc, uint32_t uid, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+	const struct executor *executor = &rpc->executor;
+
+	return executor->submit && !executor->submit(executor->ctx, uid, work, done, arg);
+}
+
 void job_work(const struct call *call, bool is_long, void (*work)(void *arg), void (*done)(void *arg), void *arg)
 {
-	const struct executor *executor = &call->rpc->executor;
-
-	if (is_long && executor->submit &&
-	    !executor->submit(executor->ctx, call->session->uid, work, done, arg))
+	if (is_long && job_submit_work(call->rpc, call->session->uid, work, done, arg))
 		return;
 	work(arg);
 	done(arg);
@@ -238,16 +242,43 @@ const Npumem__V1__Request *job_unpack(struct job *job)
 	return job->request;
 }
 
+static void go_on(struct job *job, int status);
+
+static void work_step(void *arg)
+{
+	struct job *job = arg;
+
+	job->call.step.work(job->call.step.arg);
+}
+
+static void step_done(void *arg)
+{
+	struct job *job = arg;
+
+	go_on(job, job->call.step.finish(&job->call, job->call.step.arg));
+}
+
+/* From step to step. Those that are done here come one after the other, so that many do not become a deep stack.
+ */
+static void go_on(struct job *job, int status)
+{
+	while (status == LATER) {
+		if (job->call.step.is_long &&
+		    job_submit_work(job->rpc, job->call.session->uid, work_step, step_done, job))
+			return;
+		work_step(job);
+		status = job->call.step.finish(&job->call, job->call.step.arg);
+	}
+	if (!status || !job_wait(job))
+		job_end(job, job->error.status ? job->error.status : status);
+}
+
 static void start_call(struct job *job)
 {
-	int status;
-
 	job->call.turn = TENSORS_LAST;
 	if (job->request->call_case != NPUMEM__V1__REQUEST__CALL_ALLOC || !job->request->alloc->wait_ms)
 		job->call.turn = TENSORS_AT_ONCE;
-	status = call_dispatch(&job->call, job->request);
-	if (!status || !job_wait(job))
-		job_end(job, job->error.status ? job->error.status : status);
+	go_on(job, call_dispatch(&job->call, job->request));
 }
 
 static void start(struct order_entry *entry)
@@ -327,8 +358,11 @@ static struct job *job_take(struct rpc *rpc, struct rpc_peer *peer, const uint8_
 	job->bytes = bytes;
 	budget_init(&job->budget, job_alloc, job_release, (void *)rpc->heap);
 	buffer_init(&job->out, rpc->heap);
-	job->call = (struct call){
-		.rpc = rpc, .session = peer->session, .error = &job->error, .prepared = &job->prepared};
+	job->call = (struct call){.rpc = rpc,
+				  .session = peer->session,
+				  .error = &job->error,
+				  .prepared = &job->prepared,
+				  .job = job};
 	job->message = heap_alloc(rpc->heap, bytes);
 	if (!job->message || reply_begin(&job->call.reply, &job->out)) {
 		job_free(job);
@@ -373,90 +407,4 @@ int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *r
 	flight(job, true);
 	order_add(&rpc->service->order, &job->entry);
 	return 0;
-}
-
-/* ---- a peer's end ---- */
-
-static struct rpc_peer *peer_of(struct order_entry *entry)
-{
-	return (struct rpc_peer *)((char *)entry - offsetof(struct rpc_peer, ending));
-}
-
-/* The session's tensors go like anything else that is freed: after what still runs on them for others. */
-static void end_session(struct order_entry *entry)
-{
-	struct rpc_peer *peer = peer_of(entry);
-	struct rpc *rpc = peer->rpc;
-
-	peer->drained(peer->ctx);
-	order_finish(&rpc->service->order, entry);
-	heap_free(rpc->heap, entry->accesses);
-	rpc_settle(rpc);
-}
-
-static size_t count_anonymous(const struct session *session)
-{
-	size_t n = 0;
-
-	for (const struct record *record = session->anonymous; record; record = record->next)
-		n++;
-	return n;
-}
-
-static void touch_anonymous(struct order_entry *entry)
-{
-	const struct rpc_peer *peer = peer_of(entry);
-	const struct heap *heap = peer->rpc->heap;
-	size_t n = count_anonymous(peer->session);
-
-	heap_free(heap, entry->accesses);
-	entry->accesses = n <= TOUCH_ACCESSES_MAX ? heap_alloc(heap, n * sizeof(*entry->accesses)) : NULL;
-	entry->n_accesses = 0;
-	entry->barrier = !entry->accesses;
-	if (entry->barrier)
-		return;
-	for (const struct record *record = peer->session->anonymous; record; record = record->next)
-		order_access_whole(record->tensor, &entry->accesses[entry->n_accesses++]);
-}
-
-static void peer_drained(struct rpc *rpc, struct rpc_peer *peer)
-{
-	struct order *order = &rpc->service->order;
-
-	if (peer->is_drained)
-		return;
-	peer->is_drained = true;
-	if (order_is_idle(order) || !peer->session->anonymous) {
-		peer->drained(peer->ctx);
-		rpc_settle(rpc);
-		return;
-	}
-	peer->rpc = rpc;
-	peer->ending = (struct order_entry){.start = end_session, .refresh = touch_anonymous};
-	touch_anonymous(&peer->ending);
-	order_add(order, &peer->ending);
-}
-
-void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer)
-{
-	struct job *job = peer->jobs;
-
-	peer->is_closing = true;
-	if (peer->subscriber)
-		events_unsubscribe(rpc->service, peer->subscriber);
-	peer->subscriber = NULL;
-	/* Held while jobs are dropped, so that the last of them does not end the session under this loop; one that
-	 * is dropped may take others with it, so it begins anew. */
-	peer->n_jobs++;
-	while (job) {
-		if (job->entry.started && !job->is_waiting) {
-			atomic_store(&job->progress.cancelled, true);
-			job = job->next;
-		} else {
-			job_drop(job);
-			job = peer->jobs;
-		}
-	}
-	if (!--peer->n_jobs)
-		peer_drained(rpc, peer);
 }

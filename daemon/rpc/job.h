@@ -47,7 +47,8 @@ struct job {
 bool job_is_needed(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request,
 		   struct touch *touch);
 
-/* Takes a request, which may end before this returns. 0; RESOURCE_EXHAUSTED (a limit, told in rpc->error), -ENOMEM: nothing happened. */
+/* Takes a request, which may end before this returns. 0; RESOURCE_EXHAUSTED (a limit, told in rpc->error),
+ * -ENOMEM: nothing happened. */
 int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, const struct touch *touch,
 	    const uint8_t *message, size_t bytes);
 
@@ -59,8 +60,8 @@ void job_cancel(struct rpc_peer *peer, uint64_t id);
 void job_serve(struct rpc *rpc);
 /* Ends those whose deadline is over. */
 void job_expire(struct rpc *rpc);
-/* Puts an allocation in line that found no room; false where it does not want to wait, or must not. The job is then
- * out of the order. */
+/* Puts an allocation in line that found no room; false where it does not want to wait, or must not. The job is
+ * then out of the order. */
 bool job_wait(struct job *job);
 /* Unpacks its message again; NULL: no memory, and job->error says so. */
 const Npumem__V1__Request *job_unpack(struct job *job);
@@ -68,6 +69,12 @@ const Npumem__V1__Request *job_unpack(struct job *job);
 /* Answers and frees a job that has started, waits for room, or is cancelled before it started. */
 void job_end(struct job *job, int status);
 
+/* Frees a job without an answer. */
+void job_drop(struct job *job);
+
+/* Work for another thread: work(arg) there, then done(arg) on the loop's; false: neither, as there is no thread.
+ */
+bool job_submit_work(struct rpc *rpc, uint32_t uid, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 /* Does the work of an op that was begun: on a thread where it is long and there are threads, else at once. Calls
  * done(arg) on the loop's thread, maybe before it returns. */
 void job_work(const struct call *call, bool is_long, void (*work)(void *arg), void (*done)(void *arg), void *arg);

@@ -58,7 +58,7 @@ void job_serve(struct rpc *rpc)
 {
 	struct waiting *waiting = &rpc->service->waiting;
 
-	if (waiting->serving)
+	if (waiting->serving || waiting->held)
 		return;
 	waiting->serving = true;
 	while (waiting->first && waiting->room) {
@@ -89,7 +89,7 @@ void job_expire(struct rpc *rpc)
 	uint64_t now = rpc->now_ns ? rpc->now_ns() : 0;
 	struct waiter *waiter;
 
-	while ((waiter = waiting_expired(waiting, now))) {
+	while (!waiting->held && (waiter = waiting_expired(waiting, now))) {
 		struct job *job = job_of(waiter);
 		int status = try(job);
 

@@ -6,6 +6,7 @@
 
 #include "daemon/rpc/call.h"
 #include "daemon/rpc/job.h"
+#include "daemon/rpc/later.h"
 #include "daemon/rpc/progress.h"
 #include "daemon/rpc/touch.h"
 #include "proto/digest.h"
@@ -136,18 +137,19 @@ static void record_call(const struct call *call, int status)
 		recorder_lose(recorder, "the daemon is out of host memory");
 		return;
 	}
-	recorder_add(recorder, &(struct recorder_entry){.session = call->session->id,
-							.uid = call->session->uid,
-							.status = status,
-							.digest = digest_response(response),
-							.n_handles = digest_handles(response, handles, TENSORS_ALLOC_MAX),
-							.handles = handles,
-							.bytes = call->bytes,
-							.request = (uint8_t *)(uintptr_t)call->message});
+	recorder_add(recorder,
+		     &(struct recorder_entry){.session = call->session->id,
+					      .uid = call->session->uid,
+					      .status = status,
+					      .digest = digest_response(response),
+					      .n_handles = digest_handles(response, handles, TENSORS_ALLOC_MAX),
+					      .handles = handles,
+					      .bytes = call->bytes,
+					      .request = (uint8_t *)(uintptr_t)call->message});
 	npumem__v1__response__free_unpacked(response, NULL);
 }
 
-int call_dispatch(struct call *call, const Npumem__V1__Request *request)
+static int dispatch(struct call *call, const Npumem__V1__Request *request)
 {
 	if (!request->id)
 		return npumem_error_set(call->error, NPUMEM_INVALID, "request id 0: ids are above 0");
@@ -165,6 +167,21 @@ int call_dispatch(struct call *call, const Npumem__V1__Request *request)
 					"this daemon does not know call %" PRIu32,
 					request->base.unknown_fields[0].tag);
 	return npumem_error_set(call->error, NPUMEM_UNIMPLEMENTED, "the request has no call");
+}
+
+int call_dispatch(struct call *call, const Npumem__V1__Request *request)
+{
+	int status;
+
+	call->step.work = NULL;
+	status = dispatch(call, request);
+	while (status == LATER && call->step.work && !call->job) {
+		struct call_step step = call->step;
+
+		step.work(step.arg);
+		status = step.finish(call, step.arg);
+	}
+	return status;
 }
 
 void call_end(struct call *call, int status, uint64_t id)
@@ -190,6 +207,7 @@ static const Npumem__V1__Request *unpack(struct rpc *rpc, const uint8_t *message
 	return bytes ? npumem__v1__request__unpack(&rpc->budget.allocator, bytes, message) : NULL;
 }
 
+/* 0; -ENOMEM; LATER: nothing was done, as it is to become a job. */
 static int answer(struct rpc *rpc, struct session *session, struct rpc_peer *peer,
 		  const Npumem__V1__Request *request, const uint8_t *message, size_t bytes, struct buffer *out)
 {
@@ -197,13 +215,18 @@ static int answer(struct rpc *rpc, struct session *session, struct rpc_peer *pee
 			    .session = session,
 			    .error = &rpc->error,
 			    .prepared = &rpc->prepared,
-			    .peer = peer};
+			    .peer = peer,
+			    .may_become_job = peer && rpc->executor.submit};
 	int status;
 
 	if (reply_begin(&call.reply, out))
 		return -ENOMEM;
 	call_begin(&call, request, message, bytes);
 	status = request ? call_dispatch(&call, request) : refuse_message(&call, bytes);
+	if (status == LATER) {
+		out->used = call.reply.start;
+		return LATER;
+	}
 	call_end(&call, status, request ? request->id : salvage_id(message, bytes));
 	return 0;
 }
@@ -227,28 +250,35 @@ int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message,
 	return status;
 }
 
+/* Lets a request wait for its turn, or for its end. What cannot be is answered at once. */
+static int begin_job(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request,
+		     const struct touch *touch, const uint8_t *message, size_t bytes, struct buffer *out)
+{
+	int status = job_new(rpc, peer, request, touch, message, bytes);
+
+	if (status >= 0)
+		return status ? answer_refused(rpc, request->id, status, out) : 0;
+	/* Without memory to wait with, it is refused like any other lack of memory. */
+	rpc->budget.starved = true;
+	return answer(rpc, peer->session, peer, NULL, message, bytes, out);
+}
+
 int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out)
 {
 	const Npumem__V1__Request *request = unpack(rpc, message, bytes);
-	uint64_t cancelled = 0;
+	bool is_job, cancels = request && request->call_case == NPUMEM__V1__REQUEST__CALL_CANCEL;
+	uint64_t cancelled = cancels ? request->cancel->request_id : 0;
 	struct touch touch;
-	int status;
+	int status = LATER;
 
-	if (request && request->call_case == NPUMEM__V1__REQUEST__CALL_CANCEL)
-		cancelled = request->cancel->request_id;
-	if (request && job_is_needed(rpc, peer, request, &touch)) {
-		status = job_new(rpc, peer, request, &touch, message, bytes);
-		if (status > 0)
-			return answer_refused(rpc, request->id, status, out);
-		if (!status) {
-			rpc_settle(rpc);
-			return 0;
-		}
-		/* Without memory to wait with, it is refused like any other lack of memory. */
-		request = NULL;
-		rpc->budget.starved = true;
+	is_job = request && job_is_needed(rpc, peer, request, &touch);
+	if (!is_job)
+		status = answer(rpc, peer->session, peer, request, message, bytes, out);
+	if (status == LATER) {
+		if (!is_job)
+			touch_request(peer->session, request, &rpc->prepared, &touch);
+		status = begin_job(rpc, peer, request, &touch, message, bytes, out);
 	}
-	status = answer(rpc, peer->session, peer, request, message, bytes, out);
 	/* After the reply, as the reply of what is cancelled goes to the same place. */
 	if (cancelled && !status)
 		job_cancel(peer, cancelled);
@@ -262,7 +292,7 @@ void rpc_settle(struct rpc *rpc)
 
 	job_serve(rpc);
 	progress_send(rpc);
-	at = waiting_deadline(&rpc->service->waiting);
+	at = rpc->service->waiting.held ? WAITING_NEVER : waiting_deadline(&rpc->service->waiting);
 	if (progress_due(rpc) < at)
 		at = progress_due(rpc);
 	if (!rpc->set_alarm || at == rpc->alarm_ns)

@@ -16,7 +16,8 @@ struct rpc {
 	const struct heap *heap;
 	struct executor executor; /* submit NULL: there are no threads, and everything runs at once */
 	uint64_t (*now_ns)(void); /* a monotonic clock, for any thread; NULL: no times are told */
-	/* Asks for rpc_tick at that time, instead of what was asked for before; UINT64_MAX: never. NULL: no deadlines. */
+	/* Asks for rpc_tick at that time, instead of what was asked for before; UINT64_MAX: never. NULL: no
+	 * deadlines. */
 	void (*set_alarm)(void *ctx, uint64_t at_ns);
 	void *alarm_ctx;
 	uint64_t alarm_ns; /* that was asked for */
@@ -31,23 +32,26 @@ struct rpc {
 /* The other end of a connection: whose requests may be answered later. The caller owns the storage. */
 struct rpc_peer {
 	struct session *session;
-	/* One delimited Response that was not ready when its request came; takes the buffer's bytes, or leaves them. */
+	/* One delimited Response that was not ready when its request came; takes the buffer's bytes, or leaves
+	 * them. */
 	void (*deliver)(void *ctx, struct buffer *reply);
-	/* Whether events have to wait, as the client does not read; then rpc_peer_ready when it has. NULL: never. */
+	/* Whether events have to wait, as the client does not read; then rpc_peer_ready when it has. NULL: never.
+	 */
 	bool (*is_behind)(void *ctx);
-	/* After rpc_peer_close: nothing runs for the session any more, and it must end now. The storage of the peer stays
-	 * until the call that led here has returned. */
+	/* After rpc_peer_close: nothing runs for the session any more, and it must end now. The storage of the
+	 * peer stays until the call that led here has returned. */
 	void (*drained)(void *ctx);
 	void *ctx;
 
 	/* rpc's own; zero at first. */
 	struct rpc *rpc;
-	struct job *jobs; /* unfinished requests */
+	struct job *jobs;		      /* unfinished requests */
 	struct events_subscriber *subscriber; /* NULL: wants no events */
 	unsigned n_jobs;
 	size_t job_bytes; /* of their messages and replies */
 	bool is_closing, is_drained;
 	struct order_entry ending; /* of the session, in the order of operations */
+	struct ending_part *part;
 };
 
 /* `service` and `heap` outlive it. Large: not for the stack. */
@@ -58,7 +62,8 @@ void rpc_deinit(struct rpc *rpc);
  * the connection can go on. 0; -ENOMEM: not even an error could be written, and nothing was done. */
 int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message, size_t bytes, struct buffer *out);
 
-/* The same for a peer whose requests may be long or have to wait for others: those are answered by peer->deliver. */
+/* The same for a peer whose requests may be long or have to wait for others: those are answered by peer->deliver.
+ */
 int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out);
 
 /* The client is gone: what waits is dropped, what runs is stopped where it can be; nothing is delivered any more.

@@ -1,6 +1,8 @@
 /* Tensors are looked up as the request will when it runs; one that is not there is not touched. */
 #include "daemon/rpc/touch.h"
 
+#include <stdlib.h>
+
 #include "daemon/device/meet.h"
 #include "daemon/rpc/operate.h"
 
@@ -20,21 +22,57 @@ static bool same_place(const struct npumem_place *a, const struct npumem_place *
 	return a->offset == b->offset && a->start_npu == b->start_npu && !memcmp(a, b, sizeof(*a));
 }
 
+static bool holds(const struct order_access *coarse, const struct order_access *access)
+{
+	return coarse->coarse && coarse->place.offset <= access->place.offset &&
+	       access->place.offset + access->place.bytes_per_npu <=
+		       coarse->place.offset + coarse->place.bytes_per_npu;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct order_access *x = a, *y = b;
+
+	return (x->place.offset > y->place.offset) - (x->place.offset < y->place.offset);
+}
+
+/* Takes neighbours together, two by two. */
+static void coarsen(struct touch *touch)
+{
+	unsigned n = touch->n_accesses;
+
+	qsort(touch->accesses, n, sizeof(touch->accesses[0]), by_offset);
+	for (unsigned i = 0; i < n / 2; i++) {
+		struct order_access a = touch->accesses[2 * i], b = touch->accesses[2 * i + 1];
+		int64_t a_end = a.place.offset + a.place.bytes_per_npu,
+			end = b.place.offset + b.place.bytes_per_npu;
+
+		if (a_end > end)
+			end = a_end;
+		touch->accesses[i] = (struct order_access){
+			.place = {.offset = a.place.offset, .bytes_per_npu = end - a.place.offset},
+			.writes = a.writes || b.writes,
+			.coarse = true};
+	}
+	if (n % 2)
+		touch->accesses[n / 2] = touch->accesses[n - 1];
+	touch->n_accesses = (n + 1) / 2;
+}
+
 static void add_access(struct touch *touch, const struct order_access *access)
 {
 	for (unsigned i = 0; i < touch->n_accesses; i++) {
 		struct order_access *known = &touch->accesses[i];
 
-		if (!same_place(&known->place, &access->place))
+		if (!holds(known, access) && (known->coarse || !same_place(&known->place, &access->place)))
 			continue;
 		known->kinds |= access->kinds;
 		known->writes |= access->writes;
 		return;
 	}
 	if (touch->n_accesses == TOUCH_ACCESSES_MAX)
-		touch->barrier = true;
-	else
-		touch->accesses[touch->n_accesses++] = *access;
+		coarsen(touch);
+	touch->accesses[touch->n_accesses++] = *access;
 }
 
 static void touch_op(const struct op *op, struct touch *touch)
@@ -50,22 +88,27 @@ static void touch_op(const struct op *op, struct touch *touch)
 		add_access(touch, &accesses[i]);
 }
 
-static void touch_tensor(const struct tensor *tensor, struct touch *touch)
+void touch_whole(const struct tensor *tensor, struct touch *touch)
 {
 	struct order_access access;
 
-	if (!tensor) {
-		touch->follows = true;
-		return;
-	}
 	order_access_whole(tensor, &access);
 	add_access(touch, &access);
+}
+
+static void touch_tensor(const struct tensor *tensor, struct touch *touch)
+{
+	if (tensor)
+		touch_whole(tensor, touch);
+	else
+		touch->follows = true;
 }
 
 static void touch_free(const struct session *session, const Npumem__V1__FreeRequest *request, struct touch *touch)
 {
 	touch->changes = true;
-	for (size_t i = 0; i < request->n_tensors && !touch->barrier; i++)
+	/* More are refused. */
+	for (size_t i = 0; i < request->n_tensors && i < TENSORS_FREE_MAX; i++)
 		touch_tensor(find(session, request->tensors[i]), touch);
 }
 
@@ -94,14 +137,11 @@ static void touch_dump(const struct session *session, const Npumem__V1__DumpRequ
 static void touch_submit(const struct session *session, const Npumem__V1__SubmitRequest *request,
 			 struct prepare_op *scratch, struct touch *touch)
 {
-	for (size_t i = 0; i < request->n_operations && !touch->barrier; i++)
+	for (size_t i = 0; i < request->n_operations; i++)
 		if (prepare_operation(session, request->operations[i], scratch, NULL))
 			touch->follows = true;
 		else
 			touch_op(&scratch->op, touch);
-	/* The rest was not looked at. */
-	if (touch->barrier)
-		touch->cost = INT64_MAX;
 }
 
 /* What is not one operation. */
@@ -149,16 +189,21 @@ static void touch_other(const struct session *session, const Npumem__V1__Request
 	}
 }
 
+void touch_begin(struct touch *touch)
+{
+	touch->n_accesses = 0;
+	touch->barrier = touch->changes = touch->follows = touch->alone = false;
+	touch->cost = 0;
+	touch->reply_bytes = 0;
+}
+
 void touch_request(const struct session *session, const Npumem__V1__Request *request, struct prepare_op *scratch,
 		   struct touch *touch)
 {
 	bool is_op = true;
 	int refused = 1;
 
-	touch->n_accesses = 0;
-	touch->barrier = touch->changes = touch->follows = touch->alone = false;
-	touch->cost = 0;
-	touch->reply_bytes = 0;
+	touch_begin(touch);
 	switch (request->call_case) {
 	case NPUMEM__V1__REQUEST__CALL_WRITE:
 		refused = prepare_write(session, request->write, scratch, NULL);

@@ -6,8 +6,8 @@
 #include "daemon/service/order.h"
 
 enum {
-	/* Of one request, each tensor counted once; one that touches more waits for everything, and everything for
-	 * it, so that comparing two requests stays cheap. */
+	/* Of one request, each tensor counted once; of one that touches more, neighbours are taken together with
+	 * what lies between them, so that comparing two requests stays cheap. */
 	TOUCH_ACCESSES_MAX = 64,
 	/* What an operation costs beyond its elements, in the measure of op_cost: finding, checking, answering. */
 	TOUCH_OP_COST = 4000,
@@ -27,5 +27,10 @@ struct touch {
 /* Whatever is wrong with the request is not told here, but when it runs. `scratch` is overwritten. */
 void touch_request(const struct session *session, const Npumem__V1__Request *request, struct prepare_op *scratch,
 		   struct touch *touch);
+
+/* Touches nothing yet. */
+void touch_begin(struct touch *touch);
+/* Adds all bytes of a tensor, written. */
+void touch_whole(const struct tensor *tensor, struct touch *touch);
 
 #endif

@@ -67,30 +67,25 @@ int inspect_plan(const struct session *session, const struct npumem_spec *spec, 
 	return npumem_plan(&device_options(session->service->device)->geometry, spec, plan, error);
 }
 
-struct compaction {
-	struct session *session;
-	bool dry_run;
-	void (*moved)(void *ctx, const struct device_move *move);
-	void *ctx;
-};
-
-static void on_moved(void *ctx, const struct device_move *move)
+int inspect_compact_step(struct session *session, struct device_compaction *compaction, bool dry_run,
+			 struct device_move *moves, unsigned most, unsigned *n, struct npumem_error *error)
 {
-	const struct compaction *compaction = ctx;
+	struct service *service = session->service;
 
-	if (!compaction->dry_run)
-		events_tensor(compaction->session->service, EVENTS_MOVED, move->tensor, compaction->session, -1);
-	compaction->moved(compaction->ctx, move);
+	service->waiting.held = true;
+	if (device_compact_step(service->device, compaction, dry_run, moves, most, n))
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+	return 0;
 }
 
-int inspect_compact(struct session *session, bool dry_run,
-		    void (*moved)(void *ctx, const struct device_move *move), void *ctx,
-		    struct npumem_error *error)
+void inspect_compact_tell(struct session *session, const struct device_move *moves, unsigned n)
 {
-	struct compaction compaction = {session, dry_run, moved, ctx};
+	for (unsigned i = 0; i < n; i++)
+		events_tensor(session->service, EVENTS_MOVED, moves[i].tensor, session, -1);
+}
 
-	if (device_compact(session->service->device, dry_run, on_moved, &compaction))
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+void inspect_compact_end(struct session *session, bool dry_run)
+{
+	session->service->waiting.held = false;
 	session->service->waiting.room |= !dry_run;
-	return 0;
 }

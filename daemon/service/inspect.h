@@ -23,9 +23,12 @@ void inspect_dump(const struct session *session, int64_t npu, int64_t offset, in
 int inspect_plan(const struct session *session, const struct npumem_spec *spec, struct npumem_plan *plan,
 		 struct npumem_error *error);
 
-/* Compacts, or in a dry run tells what would move. 0 or RESOURCE_EXHAUSTED. */
-int inspect_compact(struct session *session, bool dry_run,
-		    void (*moved)(void *ctx, const struct device_move *move), void *ctx,
-		    struct npumem_error *error);
+/* A compaction in steps: device_compact_step with the session's errors, which keeps those that wait for room out
+ * of it until it is done, or inspect_compact_end. 0 or RESOURCE_EXHAUSTED. */
+int inspect_compact_step(struct session *session, struct device_compaction *compaction, bool dry_run,
+			 struct device_move *moves, unsigned most, unsigned *n, struct npumem_error *error);
+/* Tells who follows events of moves whose bytes are there. */
+void inspect_compact_tell(struct session *session, const struct device_move *moves, unsigned n);
+void inspect_compact_end(struct session *session, bool dry_run);
 
 #endif

@@ -23,8 +23,12 @@ void order_deinit(struct order *order)
 static bool accesses_meet(const struct npumem_geometry *geometry, const struct order_access *a,
 			  const struct order_access *b)
 {
+	const struct npumem_place *x = &a->place, *y = &b->place;
 	struct meet_range range;
-	return (a->writes || b->writes) && meet_first(geometry, &a->place, a->kinds, &b->place, b->kinds, &range);
+	if (!(a->writes || b->writes) || x->offset >= y->offset + y->bytes_per_npu ||
+	    y->offset >= x->offset + x->bytes_per_npu)
+		return false;
+	return a->coarse || b->coarse || meet_first(geometry, x, a->kinds, y, b->kinds, &range);
 }
 
 static bool meet(const struct order *order, const struct order_entry *a, const struct order_entry *b)
@@ -45,6 +49,9 @@ static bool touches(const struct order_entry *entry)
 static bool conflict(const struct order *order, const struct order_entry *earlier, const struct order_entry *later)
 {
 	if ((earlier->barrier && touches(later)) || (later->barrier && touches(earlier)))
+		return true;
+	/* What is under way may be using room that the tables call free. */
+	if (earlier->barrier && earlier->started && later->changes)
 		return true;
 	if (earlier->owner == later->owner &&
 	    (earlier->alone || later->alone || (earlier->changes && later->follows)))
@@ -90,9 +97,13 @@ static bool renew(struct order *order, struct order_entry *entry)
 	return !entry->n_before;
 }
 
-static void start(struct order_entry *entry)
+static void start(const struct order *order, struct order_entry *entry)
 {
 	entry->started = true;
+	/* Of a barrier more is counted from now on. */
+	for (struct order_entry *later = entry->next; later && entry->barrier; later = later->next)
+		if (!later->started)
+			count_before(order, later);
 	entry->start(entry);
 }
 
@@ -110,7 +121,7 @@ void order_add(struct order *order, struct order_entry *entry)
 	order->n++;
 	count_before(order, entry);
 	if (!entry->n_before)
-		start(entry);
+		start(order, entry);
 }
 
 /* Tensors may lie elsewhere or mean others now, so everything that waits is compared again. */
@@ -138,7 +149,7 @@ static void start_ready(struct order *order)
 			entry = entry->next;
 			continue;
 		}
-		start(entry);
+		start(order, entry);
 		entry = order->first;
 	}
 	order->starting = false;
@@ -172,11 +183,12 @@ unsigned order_accesses(const struct op *op, struct order_access *accesses)
 	struct op_access touched[OP_ACCESSES_MAX];
 	unsigned n = op_accesses(op, touched);
 	for (unsigned i = 0; i < n; i++)
-		accesses[i] = (struct order_access){touched[i].tensor->place, touched[i].kinds, touched[i].writes};
+		accesses[i] = (struct order_access){touched[i].tensor->place, touched[i].kinds, touched[i].writes,
+						    false};
 	return n;
 }
 
 void order_access_whole(const struct tensor *tensor, struct order_access *access)
 {
-	*access = (struct order_access){tensor->place, MEET_FOOTPRINT, true};
+	*access = (struct order_access){tensor->place, MEET_FOOTPRINT, true, false};
 }

@@ -2,7 +2,8 @@
  *
  * Entries are taken in the order sent, across all sessions. An entry starts once no earlier unfinished one
  * conflicts with it: one of the two writes bytes that the other reads or writes. A barrier conflicts with
- * everything that touches any, and what follows its owner's changes with those before it.
+ * everything that touches any, and while it is under way with every change; what follows its owner's changes comes
+ * after those before it.
  * Owns no entry and no thread; all calls come from the one thread that owns the device. */
 #ifndef SERVICE_ORDER_H
 #define SERVICE_ORDER_H
@@ -15,6 +16,7 @@ struct order_access {
 	struct npumem_place place;
 	unsigned kinds; /* of bytes: meet.h */
 	bool writes;
+	bool coarse; /* of `place` only the offset and the bytes per NPU are set: all of that, on every NPU */
 };
 
 enum { ORDER_ACCESSES_MAX = OP_ACCESSES_MAX };

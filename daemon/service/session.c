@@ -32,6 +32,20 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 	return 0;
 }
 
+void session_release(struct session *session, const uint64_t *handles, size_t n)
+{
+	struct service *service = session->service;
+
+	service->events.actor = session;
+	for (size_t i = 0; i < n; i++) {
+		struct tensor *tensor = device_find(service->device, handles[i]);
+
+		if (tensor)
+			service_release(service, tensor);
+	}
+	service->events.actor = NULL;
+}
+
 void session_deinit(struct session *session)
 {
 	struct service *service = session->service;

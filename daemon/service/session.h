@@ -31,7 +31,7 @@ struct session {
 	struct segment *segments;
 	uint64_t last_segment;
 	const struct segments_source *segments_source; /* NULL: none can be shared */
-	struct metrics_uid *metrics; /* of its uid */
+	struct metrics_uid *metrics;		       /* of its uid */
 	struct metrics_usage usage;
 	struct session *next, *prev;
 };
@@ -41,6 +41,9 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 		 struct npumem_error *error);
 /* Frees the session's anonymous tensors at once, with their views, also those that have names. */
 void session_deinit(struct session *session);
+
+/* Frees those of the tensors with these handles that are still there, as the session's end does. */
+void session_release(struct session *session, const uint64_t *handles, size_t n);
 
 /* True for root and the daemon's own uid. */
 static inline bool session_is_admin(const struct session *session)

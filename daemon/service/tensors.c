@@ -118,7 +118,8 @@ static int check_turn(struct service *service, struct tensor **tensors, unsigned
 
 bool tensors_lacked_room(const struct npumem_error *error)
 {
-	return error->status == NPUMEM_RESOURCE_EXHAUSTED && npumem_error_find(error, "asked_bytes_per_npu", -1) >= 0;
+	return error->status == NPUMEM_RESOURCE_EXHAUSTED &&
+	       npumem_error_find(error, "asked_bytes_per_npu", -1) >= 0;
 }
 
 int tensors_alloc(struct session *session, const struct device_request *requests, const char *const *names,
@@ -198,6 +199,9 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 static int mark_all(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
 		    size_t n, struct record **chain, struct npumem_error *error)
 {
+	if (n > TENSORS_FREE_MAX)
+		return npumem_error_set(error, NPUMEM_INVALID, "%zu tensors to free, and at most %d are possible",
+					n, TENSORS_FREE_MAX);
 	for (size_t i = 0; i < n; i++) {
 		struct tensor *tensor;
 		struct record *record;
@@ -220,6 +224,19 @@ static int mark_all(struct session *session, const struct access_ref *(*ref)(voi
 		*chain = record;
 	}
 	return 0;
+}
+
+int tensors_free_check(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
+		       size_t n, struct tensor **tensors, struct npumem_error *error)
+{
+	struct record *chain = NULL;
+	int status = mark_all(session, ref, ctx, n, &chain, error);
+
+	for (size_t i = 0; chain; chain = chain->next_spare) {
+		chain->marked = false;
+		tensors[i++] = chain->tensor;
+	}
+	return status;
 }
 
 int tensors_free(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,

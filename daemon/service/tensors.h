@@ -14,7 +14,8 @@ int tensors_alloc(struct session *session, const struct device_request *requests
 
 /* Whose turn it is, where others wait for room. */
 enum tensors_turn {
-	TENSORS_AT_ONCE, /* not in line: takes what is not of the largest free extent, nor where the head must lie */
+	TENSORS_AT_ONCE, /* not in line: takes what is not of the largest free extent, nor where the head must lie
+			  */
 	TENSORS_LAST,	 /* about to stand in line: takes nothing while others do */
 	TENSORS_HEAD,	 /* the head of the line: takes what it finds */
 };
@@ -29,16 +30,22 @@ bool tensors_lacked_room(const struct npumem_error *error);
 int tensors_view(struct session *session, struct tensor *base, const char *name, const struct device_slice *slice,
 		 const struct npumem_dims *shape, struct tensor **view, struct npumem_error *error);
 
-/* Frees all that are named, with their views. `n_freed`: how many went. 0; INVALID where one is named twice,
- * NOT_FOUND; the field `tensor_index` tells which. */
+enum { TENSORS_FREE_MAX = 1024 }; /* of one request */
+
+/* Frees all n <= TENSORS_FREE_MAX that are named, with their views. `n_freed`: how many went. 0; INVALID where one
+ * is named twice, NOT_FOUND; the field `tensor_index` tells which. */
 int tensors_free(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
 		 size_t n, uint64_t *n_freed, struct npumem_error *error);
+
+/* What tensors_free would say, and do: in `tensors` the n that would go. */
+int tensors_free_check(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
+		       size_t n, struct tensor **tensors, struct npumem_error *error);
 
 /* Makes a tensor read-only for good. 0, or what device_seal says. */
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error);
 
-/* Lets another uid read or write a named tensor, or takes that back. 0; INVALID (it has no name); RESOURCE_EXHAUSTED
- * (too many grants of one tensor, or no host memory). */
+/* Lets another uid read or write a named tensor, or takes that back. 0; INVALID (it has no name);
+ * RESOURCE_EXHAUSTED (too many grants of one tensor, or no host memory). */
 int tensors_grant(struct session *session, struct tensor *tensor, uint32_t uid, enum record_access access,
 		  struct npumem_error *error);
 

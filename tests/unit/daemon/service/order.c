@@ -87,7 +87,7 @@ static void add_random(void)
 		entry->to[i] = entry->from[i] + 1 + rand() % 6;
 		entry->writes[i] = rand() % 2;
 		entry->accesses[i] =
-			(struct order_access){place_of(entry->from[i], entry->to[i]), MEET_DATA, entry->writes[i]};
+			(struct order_access){place_of(entry->from[i], entry->to[i]), MEET_DATA, entry->writes[i], false};
 	}
 	entry->order = (struct order_entry){.accesses = entry->accesses,
 					    .n_accesses = 2,
@@ -139,9 +139,9 @@ static bool is_free(struct order_access *access)
 
 START_TEST(order_is_free_tells_who_would_wait)
 {
-	struct order_access access = {place_of(0, 4), MEET_DATA, true};
-	struct order_access reading = {place_of(2, 6), MEET_DATA, false},
-			    elsewhere = {place_of(8, 9), MEET_DATA, true};
+	struct order_access access = {place_of(0, 4), MEET_DATA, true, false};
+	struct order_access reading = {place_of(2, 6), MEET_DATA, false, false},
+			    elsewhere = {place_of(8, 9), MEET_DATA, true, false};
 	entries[0] = (struct entry){.finish_at_once = false};
 	entries[0].order = (struct order_entry){.accesses = &access, .n_accesses = 1, .start = on_start};
 	order_init(&order, &geometry);

@@ -1,0 +1,141 @@
+/* A compaction: some moves are decided and made at a time, so that the loop sees to others in between. Invariant:
+ * at the end of each step all tensors are whole, so that it may end there. */
+#include "daemon/rpc/later.h"
+#include "daemon/service/inspect.h"
+#include "proto/frame.h"
+
+enum {
+	MOVE_BYTES = ASKER_NAME_BYTES + 64, /* a bound for one Move */
+	COMPACTED_MOVES = 1,		    /* Compacted.moves */
+	STEP_MOVES = 128,
+};
+
+struct compacting {
+	struct call *call;
+	bool dry_run;
+	struct device_compaction at;
+	struct device_move moves[STEP_MOVES];
+	unsigned n;
+	bool moved;	/* something has */
+	bool is_full;	/* no more moves are told */
+	int64_t before; /* the largest free extent */
+	size_t mark;
+};
+
+static int step(struct compacting *compacting);
+
+static int64_t largest_free(const struct call *call)
+{
+	int64_t free_bytes, largest;
+
+	device_room(call->rpc->service->device, &free_bytes, &largest);
+	return largest;
+}
+
+static void append_move(struct compacting *compacting, const struct device_move *move)
+{
+	struct call *call = compacting->call;
+	int64_t npu_bytes = device_options(call->rpc->service->device)->geometry.npu_bytes;
+	int64_t npu_from = move->tensor->place.start_npu * npu_bytes;
+	Npumem__V1__Move message = NPUMEM__V1__MOVE__INIT;
+	char name[ASKER_NAME_BYTES];
+
+	access_name(call->session, move->tensor, name, sizeof(name));
+	message.handle = access_sees(call->session, move->tensor) ? move->tensor->handle : 0;
+	message.name = name;
+	message.from_address = npu_from + move->from_offset;
+	message.to_address = npu_from + move->to_offset;
+	message.bytes_per_npu = move->bytes_per_npu;
+	reply_message(&call->reply, COMPACTED_MOVES, &message.base);
+}
+
+/* Beyond the frame cap, or without memory, the list of moves is cut: what has moved has moved. */
+static void tell(struct compacting *compacting)
+{
+	struct call *call = compacting->call;
+	size_t bytes = compacting->n * MOVE_BYTES + 4 * REPLY_TAG_BYTES;
+
+	if (!compacting->is_full)
+		compacting->is_full = reply_used(&call->reply) + bytes + 2 * REPLY_REST_BYTES > FRAME_BYTES_MAX ||
+				      reply_make_room(&call->reply, bytes, NULL);
+	for (unsigned i = 0; i < compacting->n && !compacting->is_full; i++)
+		append_move(compacting, &compacting->moves[i]);
+	if (!compacting->dry_run)
+		inspect_compact_tell(call->session, compacting->moves, compacting->n);
+}
+
+static int end(struct compacting *compacting, int status)
+{
+	struct call *call = compacting->call;
+	Npumem__V1__Compacted message = NPUMEM__V1__COMPACTED__INIT;
+
+	inspect_compact_end(call->session, compacting->dry_run);
+	message.largest_free_before = compacting->before;
+	message.largest_free_after = largest_free(call);
+	reply_fields(&call->reply, &message.base);
+	reply_close(&call->reply, compacting->mark, STEP_MOVES * MOVE_BYTES);
+	heap_free(call->rpc->heap, compacting);
+	return status;
+}
+
+static void move_bytes(void *arg)
+{
+	struct compacting *compacting = arg;
+
+	if (!compacting->dry_run)
+		device_compact_bytes(compacting->call->rpc->service->device, compacting->moves, compacting->n);
+}
+
+static int on_moved(struct call *call, void *arg)
+{
+	struct compacting *compacting = arg;
+
+	tell(compacting);
+	if (compacting->at.done)
+		return end(compacting, 0);
+	if (!later_is_cancelled(call))
+		return step(compacting);
+	call->keep_result = true;
+	return end(compacting, npumem_error_set(call->error, NPUMEM_CANCELLED,
+						"the compaction was cancelled; what is told of has moved"));
+}
+
+static int step(struct compacting *compacting)
+{
+	struct call *call = compacting->call;
+	int status = inspect_compact_step(call->session, &compacting->at, compacting->dry_run, compacting->moves,
+					  STEP_MOVES, &compacting->n, call->error);
+
+	if (status && !compacting->moved)
+		return end(compacting, status);
+	/* Without memory for more it has come as far as it can. */
+	if (status)
+		return end(compacting, 0);
+	compacting->moved |= compacting->n && !compacting->dry_run;
+	/* Elsewhere even where there is nothing to move, as the step itself took its time. */
+	return later_work(call, INT64_MAX, move_bytes, on_moved, compacting);
+}
+
+int handle_compact(struct call *call, const Npumem__V1__CompactRequest *request)
+{
+	struct compacting *compacting;
+	int status;
+
+	if (later_is_needed(call, INT64_MAX))
+		return LATER;
+	compacting = heap_zalloc(call->rpc->heap, 1, sizeof(*compacting));
+	if (!compacting)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
+	compacting->call = call;
+	compacting->dry_run = request->dry_run;
+	compacting->before = largest_free(call);
+	status = reply_reserve(&call->reply, 8 * REPLY_TAG_BYTES, call->error);
+	if (status) {
+		heap_free(call->rpc->heap, compacting);
+		return status;
+	}
+	compacting->mark =
+		reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_COMPACTED, STEP_MOVES * MOVE_BYTES);
+	return step(compacting);
+}
