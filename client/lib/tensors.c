@@ -1,4 +1,5 @@
 /* Calls about tensors: alloc, view, free, seal, open, show, list. */
+#include <limits.h>
 #include <string.h>
 
 #include "client/lib/call.h"
@@ -61,7 +62,8 @@ static int alloc_request(struct npumem *npumem, const struct npumem_allocation *
 }
 
 static int alloc_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
-		      uint32_t wait_ms, struct call *call, npumem_callback *callback, void *context, struct npumem_error *error)
+		      uint32_t wait_ms, struct call *call, npumem_callback *callback, void *context,
+		      struct npumem_error *error)
 {
 	struct asked asked[TENSORS_ON_STACK];
 	Npumem__V1__Allocation *list[TENSORS_ON_STACK];
@@ -71,7 +73,8 @@ static int alloc_send(struct npumem *npumem, const struct npumem_allocation *all
 	Npumem__V1__Allocation **many_list = memory_array(npumem->memory, n, sizeof(*many_list));
 	int status;
 	if (many && many_list)
-		status = alloc_request(npumem, allocations, n, wait_ms, many, many_list, call, callback, context, error);
+		status = alloc_request(npumem, allocations, n, wait_ms, many, many_list, call, callback, context,
+				       error);
 	else
 		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					  "no memory in this process for a request of %u tensors", n);
@@ -97,8 +100,7 @@ int npumem_alloc(struct npumem *npumem, const struct npumem_allocation *allocati
 }
 
 int npumem_alloc_wait_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
-			   uint32_t wait_ms, npumem_callback *callback, void *context,
-			   struct npumem_error *error)
+			   uint32_t wait_ms, npumem_callback *callback, void *context, struct npumem_error *error)
 {
 	call_clear(error);
 	return alloc_send(npumem, allocations, n, wait_ms, NULL, callback, context, error);
@@ -280,24 +282,38 @@ int npumem_show(struct npumem *npumem, uint64_t handle, struct npumem_tensor *te
 struct listed {
 	const struct memory *memory;
 	struct npumem_tensor *tensors;
+	size_t n, room;
+	uint64_t after; /* where the page that is awaited begins; 0 after the last */
 	bool no_memory;
 };
 
-static int take_list(struct call *call, const Npumem__V1__Response *response)
+static void listed_grow(struct listed *listed, size_t n)
+{
+	size_t room = listed->room > n / 2 ? 2 * listed->room : n, bytes;
+	void *grown = NULL;
+	if (n <= listed->room)
+		return;
+	if (!__builtin_mul_overflow(room, sizeof(*listed->tensors), &bytes))
+		grown = listed->memory->resize(listed->memory->ctx, listed->tensors, bytes);
+	listed->no_memory = !grown;
+	if (!grown)
+		return;
+	listed->tensors = grown;
+	listed->room = room;
+}
+
+static int take_page(struct call *call, const Npumem__V1__Response *response)
 {
 	struct listed *listed = call->result;
-	call->n = response->list->n_tensors;
-	if (!call->n)
-		return 0;
-	listed->tensors = memory_array(listed->memory, call->n, sizeof(*listed->tensors));
-	listed->no_memory = !listed->tensors;
-	for (size_t i = 0; i < call->n && listed->tensors; i++) {
-		if (!reply_tensor(response->list->tensors[i], &listed->tensors[i]))
-			continue;
-		memory_free(listed->memory, listed->tensors);
-		listed->tensors = NULL;
+	const Npumem__V1__List *page = response->list;
+	/* A page that leads back would have no end. */
+	if ((page->next && page->next <= listed->after) || page->n_tensors > UINT_MAX - listed->n)
 		return -1;
-	}
+	listed_grow(listed, listed->n + page->n_tensors);
+	for (size_t i = 0; i < page->n_tensors && !listed->no_memory; i++)
+		if (reply_tensor(page->tensors[i], &listed->tensors[listed->n++]))
+			return -1;
+	listed->after = page->next;
 	return 0;
 }
 
@@ -306,18 +322,25 @@ int npumem_list(struct npumem *npumem, struct npumem_tensor **tensors, unsigned 
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ListRequest message = NPUMEM__V1__LIST_REQUEST__INIT;
 	struct listed listed = {.memory = npumem->memory};
-	struct call call = {.take = take_list, .result = &listed};
+	int status;
 	request.call_case = NPUMEM__V1__REQUEST__CALL_LIST;
 	request.list = &message;
 	*tensors = NULL;
 	*n = 0;
-	int status = call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_LIST, &call, error);
-	if (status)
+	do {
+		struct call call = {.take = take_page, .result = &listed};
+		message.after = listed.after;
+		status = call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_LIST, &call, error);
+		if (!status && listed.no_memory)
+			status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+						  "no memory in this process for a list of more than %zu tensors",
+						  listed.n);
+	} while (!status && listed.after);
+	if (status) {
+		memory_free(listed.memory, listed.tensors);
 		return status;
-	if (listed.no_memory)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-					"no memory in this process for the list of %zu tensors", call.n);
+	}
 	*tensors = listed.tensors;
-	*n = (unsigned)call.n;
+	*n = (unsigned)listed.n;
 	return 0;
 }

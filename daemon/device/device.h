@@ -71,6 +71,11 @@ int64_t device_forget_cost(const struct tensor *tensor);
 struct tensor *device_find(const struct device *device, uint64_t handle);
 /* Iterates over all live tensors, views included, oldest slot first: start with NULL. */
 struct tensor *device_next(const struct device *device, const struct tensor *after);
+/* The same in pieces of bounded work, between which tensors may come and go: one that lives throughout keeps its
+ * place and is found once. *at: the place to go on behind; 0 is the start, and any other number will do. Looks at
+ * no more than *looks slots, and takes those that it looked at from it. Moves *at to the tensor that it returns;
+ * where that is NULL, to the last slot that it looked at, or to 0 at the end. */
+struct tensor *device_after(const struct device *device, uint64_t *at, unsigned *looks);
 
 /* Makes a tensor read-only for good. INVALID for a view (its base is what can be sealed);
  * FAILED_PRECONDITION where bytes were never written and the policy refuses those. */

@@ -1,75 +1,17 @@
 /* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
 #include "daemon/rpc/call.h"
+#include "daemon/rpc/tensor_message.h"
 #include "daemon/rpc/wire.h"
 #include "proto/convert.h"
 
-enum {
-	TENSOR_BYTES = 1024, /* a bound for a Tensor with its tag and length */
-	EXPECTED_TENSOR_BYTES = 140,
-	TENSORS_FIELD = 1, /* Allocated.tensors and List.tensors */
-};
-
-/* A Tensor message, and what it points to. */
-struct tensor_message {
-	Npumem__V1__Tensor message;
-	struct convert_place place;
-	struct tensors_description description;
-	Npumem__V1__Grant grants[RECORD_GRANTS_MAX], *pointers[RECORD_GRANTS_MAX];
-};
-
-/* To whom it is granted is for its owner to know. */
-static void add_grants(const struct call *call, const struct tensor *tensor, struct tensor_message *to)
-{
-	const struct record_grants *grants = record_of(tensor)->grants;
-
-	if (!grants || access_check(call->session, tensor, ACCESS_OWN, NULL))
-		return;
-	to->message.n_grants = grants->n;
-	to->message.grants = to->pointers;
-	for (unsigned i = 0; i < grants->n; i++) {
-		npumem__v1__grant__init(&to->grants[i]);
-		to->grants[i].uid = grants->to[i].uid;
-		to->grants[i].access = grants->to[i].access == RECORD_WRITE ? NPUMEM__V1__ACCESS__ACCESS_WRITE
-									    : NPUMEM__V1__ACCESS__ACCESS_READ;
-		to->pointers[i] = &to->grants[i];
-	}
-}
-
-static const ProtobufCMessage *to_message(const struct call *call, const struct tensor *tensor, bool is_new,
-					  struct tensor_message *to)
-{
-	struct tensors_description *description = &to->description;
-	Npumem__V1__Tensor *message = &to->message;
-	const struct tensor *root = tensor_root(tensor);
-
-	tensors_describe(call->session, tensor, is_new, description);
-	convert_place_to(&tensor->place, &to->place);
-	npumem__v1__tensor__init(message);
-	message->handle = tensor->handle;
-	message->name = (char *)description->name;
-	message->uid = description->uid;
-	message->place = &to->place.message;
-	message->sealed = root->sealed;
-	message->dma_only = root->dma_only;
-	message->pinned = root->pinned;
-	message->base_handle = description->base_handle;
-	message->base_name = description->base_name;
-	message->state = (char *)description->state;
-	message->unwritten_bytes = description->bytes.unwritten_bytes;
-	message->damaged_bytes = description->bytes.damaged_bytes;
-	message->reuse = (Npumem__V1__Reuse)root->reuse;
-	message->lends = description->bytes.lends;
-	message->borrows = description->bytes.borrows;
-	add_grants(call, tensor, to);
-	return &message->base;
-}
+enum { TENSORS_FIELD = 1 }; /* Allocated.tensors */
 
 static void answer_tensor(struct call *call, const struct tensor *tensor, bool is_new)
 {
 	struct tensor_message message;
 
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_TENSOR,
-		      to_message(call, tensor, is_new, &message));
+		      tensor_message(call, tensor, is_new, &message));
 }
 
 static int read_allocation(struct call *call, size_t i, const Npumem__V1__Allocation *message)
@@ -93,7 +35,7 @@ static int read_allocation(struct call *call, size_t i, const Npumem__V1__Alloca
 int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
 {
 	struct rpc *rpc = call->rpc;
-	size_t n = request->n_tensors, expected = n * EXPECTED_TENSOR_BYTES, mark;
+	size_t n = request->n_tensors, expected = n * TENSOR_MESSAGE_EXPECTED_BYTES, mark;
 	int status;
 
 	if (n < 1 || n > TENSORS_ALLOC_MAX)
@@ -104,7 +46,7 @@ int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *requ
 		if (status)
 			return status;
 	}
-	status = reply_reserve(&call->reply, (n + 1) * TENSOR_BYTES, call->error);
+	status = reply_reserve(&call->reply, (n + 1) * TENSOR_MESSAGE_BYTES_MAX, call->error);
 	if (!status)
 		status = tensors_alloc_in_turn(call->session, rpc->requests, rpc->names, (unsigned)n, call->turn,
 					       rpc->tensors, call->error);
@@ -114,7 +56,7 @@ int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *requ
 	for (size_t i = 0; i < n; i++) {
 		struct tensor_message message;
 
-		reply_message(&call->reply, TENSORS_FIELD, to_message(call, rpc->tensors[i], true, &message));
+		reply_message(&call->reply, TENSORS_FIELD, tensor_message(call, rpc->tensors[i], true, &message));
 	}
 	reply_close(&call->reply, mark, expected);
 	return 0;
@@ -136,7 +78,7 @@ int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *reques
 	convert_dims_from(request->shape, &shape);
 	status = wire_find(call->session, request->tensor, "the base of a view", ACCESS_READ, &base, call->error);
 	if (!status)
-		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
+		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 	if (!status)
 		status = tensors_view(call->session, base, request->name, &slice, request->shape ? &shape : NULL,
 				      &view, call->error);
@@ -152,7 +94,7 @@ int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *reques
 		wire_find(call->session, request->tensor, "the tensor to open", ACCESS_READ, &tensor, call->error);
 
 	if (!status)
-		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
+		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 	if (!status)
 		answer_tensor(call, tensor, false);
 	return status;
@@ -165,7 +107,7 @@ int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *reques
 		wire_find(call->session, request->tensor, "the tensor to seal", ACCESS_OWN, &tensor, call->error);
 
 	if (!status)
-		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
+		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 	if (!status)
 		status = tensors_seal(call->session, tensor, call->error);
 	if (!status)
@@ -184,7 +126,7 @@ int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *requ
 		status = wire_find(call->session, request->tensor, "the tensor to grant", ACCESS_OWN, &tensor,
 				   call->error);
 	if (!status)
-		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
+		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 	if (!status)
 		status = tensors_grant(call->session, tensor, request->uid,
 				       (enum record_access)(request->access - NPUMEM__V1__ACCESS__ACCESS_NONE),
@@ -192,26 +134,4 @@ int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *requ
 	if (!status)
 		answer_tensor(call, tensor, false);
 	return status;
-}
-
-int handle_tensors_list(struct call *call, const Npumem__V1__ListRequest *request)
-{
-	struct tensor *tensor = NULL;
-	size_t mark;
-	int status = reply_reserve(&call->reply, REPLY_TAG_BYTES, call->error);
-
-	(void)request;
-	if (status)
-		return status;
-	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_LIST, EXPECTED_TENSOR_BYTES);
-	while ((tensor = tensors_next(call->session, tensor))) {
-		struct tensor_message message;
-
-		status = reply_reserve(&call->reply, TENSOR_BYTES, call->error);
-		if (status)
-			return status;
-		reply_message(&call->reply, TENSORS_FIELD, to_message(call, tensor, false, &message));
-	}
-	reply_close(&call->reply, mark, EXPECTED_TENSOR_BYTES);
-	return 0;
 }

@@ -322,12 +322,13 @@ int tensors_grant(struct session *session, struct tensor *tensor, uint32_t uid, 
 	return 0;
 }
 
-struct tensor *tensors_next(const struct session *session, const struct tensor *after)
+struct tensor *tensors_after(const struct session *session, uint64_t *at, unsigned *looks)
 {
-	struct tensor *tensor = device_next(session->service->device, after);
+	struct tensor *tensor;
 
-	while (tensor && !access_sees(session, tensor))
-		tensor = device_next(session->service->device, tensor);
+	do
+		tensor = device_after(session->service->device, at, looks);
+	while (tensor && !access_sees(session, tensor));
 	return tensor;
 }
 

@@ -49,8 +49,8 @@ int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_e
 int tensors_grant(struct session *session, struct tensor *tensor, uint32_t uid, enum record_access access,
 		  struct npumem_error *error);
 
-/* The next tensor that the session sees, oldest slot first; start with NULL. */
-struct tensor *tensors_next(const struct session *session, const struct tensor *after);
+/* device_after among the tensors that the session sees. */
+struct tensor *tensors_after(const struct session *session, uint64_t *at, unsigned *looks);
 
 /* What a session is told of a tensor. */
 struct tensors_description {

@@ -240,7 +240,8 @@ int npumem_open_tensor(struct npumem *npumem, const char *name, struct npumem_te
 		       struct npumem_error *error);
 /* The present state of a tensor. */
 int npumem_show(struct npumem *npumem, uint64_t handle, struct npumem_tensor *tensor, struct npumem_error *error);
-/* `tensors` receives an array to free(). */
+/* `tensors` receives an array to free(), NULL where `n` is 0. The tensors are asked for in pages: those that come and
+ * go meanwhile are told or not, those that are there throughout once. */
 int npumem_list(struct npumem *npumem, struct npumem_tensor **tensors, unsigned *n, struct npumem_error *error);
 
 /* ---- operations ---- */

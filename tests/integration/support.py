@@ -113,8 +113,20 @@ class Client:
         request = pb.ReadRequest(tensor=pb.Ref(handle=handle), first=first, count=count)
         return self.call(read=request).done.data
 
+    def pages(self, limit=0):
+        """All of a list, page by page."""
+        after = None
+        while after != 0:
+            page = self.call(list=pb.ListRequest(after=after, limit=limit)).list
+            assert not page.next or page.next > (after or 0), page.next
+            yield page
+            after = page.next
+
+    def tensors(self):
+        return [tensor for page in self.pages() for tensor in page.tensors]
+
     def names(self):
-        return sorted(t.name for t in self.call(list=pb.ListRequest()).list.tensors)
+        return sorted(tensor.name for tensor in self.tensors())
 
     def stat(self):
         return self.call(stat=pb.StatRequest()).stat

@@ -262,8 +262,7 @@ class Peers(unittest.TestCase):
 
         def look():
             with Client(daemon.path) as client:
-                tensors = client.call(list=pb.ListRequest()).list.tensors
-                return client.call(info=pb.InfoRequest()).info.uid, [tensor.name for tensor in tensors]
+                return client.call(info=pb.InfoRequest()).info.uid, client.names()
 
         with Daemon(preexec=preexec) as daemon:
             first = run_as(UID, keep_one)

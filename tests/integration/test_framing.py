@@ -58,7 +58,7 @@ class Framing(TestCase):
             with self.daemon.client() as client:
                 client.sock.sendall(whole[:cut])
         wait_for(lambda: owner.stat().sessions == 1)
-        self.assertEqual(owner.call(list=pb.ListRequest()).list.tensors[0].state, "unwritten")
+        self.assertEqual(owner.tensors()[0].state, "unwritten")
 
     def test_hanging_up_before_the_reply_is_read(self):
         owner = self.client()

@@ -135,7 +135,7 @@ class Soak(TestCase):
     def only_named_ones_are_left(self):
         with self.daemon.client() as client:
             wait_for(lambda: client.stat().sessions == 1)
-            tensors = client.call(list=pb.ListRequest()).list.tensors
+            tensors = client.tensors()
             for tensor in tensors:
                 self.assertNotEqual(tensor.name, "")
             self.assertEqual(client.stat().tensors, len(tensors))
@@ -166,7 +166,7 @@ class Soak(TestCase):
                     process.join()
                     self.assertEqual(process.exitcode, -signal.SIGKILL)
                 wait_for(lambda: client.stat().sessions == 1)
-                tensors = client.call(list=pb.ListRequest()).list.tensors
+                tensors = client.tensors()
                 # Exactly the named ones live on, whole.
                 self.assertEqual(client.stat().tensors, len(tensors))
                 for tensor in tensors:
@@ -281,7 +281,7 @@ class Kernels(TestCase):
         self.assertGreater(waited, 0, "a thread was free before")
         self.assertLess(waited, 100)
         # What was cancelled has written nothing.
-        for tensor in client.call(list=pb.ListRequest()).list.tensors:
+        for tensor in client.tensors():
             if tensor.name.startswith("long") and tensor.name.endswith("out"):
                 self.assertEqual(tensor.state, "unwritten")
 

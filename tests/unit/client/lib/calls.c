@@ -314,20 +314,120 @@ static void *failing_resize(void *ctx, void *old, size_t bytes)
 	return realloc(old, bytes);
 }
 
-static void answer_list(const struct peer *peer, uint64_t id)
+/* A page of n <= 4 tensors from `handle` on. */
+static void answer_page(const struct peer *peer, uint64_t id, uint64_t handle, unsigned n, uint64_t next)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__List list = NPUMEM__V1__LIST__INIT;
-	struct peer_tensor tensor;
-	Npumem__V1__Tensor *tensors[] = {&tensor.message};
-	peer_tensor_init(&tensor, 1);
-	list.n_tensors = 1;
-	list.tensors = tensors;
+	struct peer_tensor tensors[4];
+	Npumem__V1__Tensor *pointers[4];
+	for (unsigned i = 0; i < n; i++) {
+		peer_tensor_init(&tensors[i], handle + i);
+		pointers[i] = &tensors[i].message;
+	}
+	list.n_tensors = n;
+	list.tensors = pointers;
+	list.next = next;
 	response.id = id;
 	response.result_case = NPUMEM__V1__RESPONSE__RESULT_LIST;
 	response.list = &list;
 	peer_answer(peer, &response);
 }
+
+/* Answers so many requests for pages, one by one, while the client waits for each. */
+struct book {
+	struct peer peer;
+	pthread_t thread;
+	unsigned n_pages, n_asked;
+	struct page {
+		uint64_t handle, next;
+		unsigned n;
+		int status;
+	} pages[4];
+	uint64_t after[4]; /* as asked */
+};
+
+static void book_answer(struct book *book, const Npumem__V1__Request *request)
+{
+	const struct page *page = &book->pages[book->n_asked];
+	book->after[book->n_asked++] = request->list->after;
+	if (page->status)
+		peer_refuse(&book->peer, request->id, page->status, "not now");
+	else
+		answer_page(&book->peer, request->id, page->handle, page->n, page->next);
+}
+
+static void *book_serve(void *argument)
+{
+	struct book *book = argument;
+	char byte;
+	while (book->n_asked < book->n_pages && recv(book->peer.fd, &byte, 1, MSG_PEEK) == 1) {
+		Npumem__V1__Request *request = peer_request(&book->peer);
+		/* Others are left over from what was answered before it was asked. */
+		if (request->call_case == NPUMEM__V1__REQUEST__CALL_LIST)
+			book_answer(book, request);
+		npumem__v1__request__free_unpacked(request, NULL);
+	}
+	return NULL;
+}
+
+/* npumem_list, answered from a book. */
+static int list_from(struct book *book, const struct peer *peer, struct npumem_tensor **tensors, unsigned *n,
+		     struct npumem_error *error)
+{
+	book->peer = *peer;
+	ck_assert_int_eq(pthread_create(&book->thread, NULL, book_serve, book), 0);
+	int status = npumem_list(peer->npumem, tensors, n, error);
+	/* Where the client went no further, nobody will ask for the rest. */
+	if (status)
+		shutdown(peer->fd, SHUT_RD);
+	ck_assert_int_eq(pthread_join(book->thread, NULL), 0);
+	return status;
+}
+
+START_TEST(a_list_is_all_of_its_pages)
+{
+	struct book book = {.n_pages = 4, .pages = {{10, 7, 2, 0}, {0, 9, 0, 0}, {12, 20, 1, 0}, {13, 0, 4, 0}}};
+	struct book empty = {.n_pages = 1};
+	struct peer peer = peer_open();
+	struct npumem_tensor *tensors;
+	unsigned n;
+	ck_assert_int_eq(list_from(&book, &peer, &tensors, &n, NULL), 0);
+	ck_assert_uint_eq(n, 7);
+	for (unsigned i = 0; i < 7; i++)
+		ck_assert_uint_eq(tensors[i].handle, 10 + i);
+	free(tensors);
+	ck_assert_uint_eq(book.n_asked, 4);
+	ck_assert(!book.after[0] && book.after[1] == 7 && book.after[2] == 9 && book.after[3] == 20);
+	ck_assert_int_eq(list_from(&empty, &peer, &tensors, &n, NULL), 0);
+	ck_assert(n == 0 && !tensors && empty.n_asked == 1);
+	peer_close(&peer);
+}
+END_TEST
+
+static void list_fails(struct book book, int status, unsigned n_asked)
+{
+	struct peer peer = peer_open();
+	struct npumem_tensor *tensors;
+	struct npumem_error error;
+	unsigned n = 99;
+	ck_assert_int_eq(list_from(&book, &peer, &tensors, &n, &error), status);
+	ck_assert_int_eq(error.status, status);
+	ck_assert_uint_eq(book.n_asked, n_asked);
+	ck_assert(n == 0 && !tensors);
+	peer_close(&peer);
+}
+
+START_TEST(a_list_that_is_cut_short)
+{
+	struct book refused = {.n_pages = 3, .pages = {{10, 7, 2, 0}, {.status = NPUMEM_RESOURCE_EXHAUSTED}}};
+	struct book endless = {.n_pages = 3, .pages = {{10, 7, 2, 0}, {12, 7, 2, 0}, {14, 0, 2, 0}}};
+	struct book backwards = {.n_pages = 3, .pages = {{10, 7, 2, 0}, {12, 6, 2, 0}, {14, 0, 2, 0}}};
+	list_fails(refused, NPUMEM_RESOURCE_EXHAUSTED, 2);
+	list_fails(endless, NPUMEM_UNAVAILABLE, 2);
+	list_fails(backwards, NPUMEM_UNAVAILABLE, 2);
+}
+END_TEST
 
 static void answer_compacted(const struct peer *peer, uint64_t id)
 {
@@ -363,6 +463,7 @@ static int everything(struct peer *peer, struct failing *failing)
 	struct npumem_tensor tensors[20], *listed = NULL;
 	struct npumem_move *moves = NULL;
 	struct told told = {.times = 0};
+	struct book book = {.n_pages = 2, .pages = {{1, 1, 1, 0}, {2, 0, 4, 0}}};
 	unsigned n;
 	peer_allocated(peer, 1, 20);
 	int status = npumem_alloc(peer->npumem, allocations, 20, tensors, NULL);
@@ -377,21 +478,20 @@ static int everything(struct peer *peer, struct failing *failing)
 	ck_assert(!sent || told.status == status);
 	if (status)
 		return status;
-	answer_list(peer, 3);
-	status = npumem_list(peer->npumem, &listed, &n, NULL);
+	status = list_from(&book, peer, &listed, &n, NULL);
 	ck_assert_int_eq(status == 0, listed != NULL);
 	failing->live -= listed != NULL; /* it is the caller's, to free() */
 	free(listed);
 	if (status)
 		return status;
-	answer_compacted(peer, 4);
+	answer_compacted(peer, 5);
 	status = npumem_compact(peer->npumem, true, &moves, &n, NULL);
 	ck_assert_int_eq(status == 0, moves != NULL);
 	failing->live -= moves != NULL;
 	free(moves);
 	if (status)
 		return status;
-	answer_submitted(peer, 5);
+	answer_submitted(peer, 6);
 	return npumem_submit(peer->npumem, &operation, 1, NULL, &n, NULL);
 }
 
@@ -425,6 +525,8 @@ Suite *suite_calls(void)
 	tcase_add_test(tcase, a_large_tensor_in_chunks);
 	tcase_add_test(tcase, a_short_answer_to_a_read);
 	tcase_add_test(tcase, submit_tells_what_ran);
+	tcase_add_test(tcase, a_list_is_all_of_its_pages);
+	tcase_add_test(tcase, a_list_that_is_cut_short);
 	tcase_add_test(tcase, every_allocation_may_fail);
 	suite_add_tcase(suite, tcase);
 	return suite;

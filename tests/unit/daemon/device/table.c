@@ -77,6 +77,104 @@ START_TEST(generations_run_out)
 }
 END_TEST
 
+/* Pages of a few looks each, while tensors come and go: whoever lives throughout is found once, in order. */
+START_TEST(pages_while_tensors_come_and_go)
+{
+	enum { N = 200 };
+	static struct tensor *stays[N];
+	struct tensor *passing[N / 2] = {NULL};
+	struct rig rig;
+	uint64_t random = 5, at = 0;
+	unsigned n_found[N] = {0}, n_pages = 0;
+	rig_open(&rig, 1, 4096);
+	for (unsigned i = 0; i < N; i++) {
+		stays[i] = table_add(rig.device);
+		stays[i]->owner = &n_found[i];
+		if (i % 2)
+			passing[i / 2] = table_add(rig.device);
+	}
+	do {
+		unsigned looks = 1 + oracle_random(&random) % 7, budget = looks;
+		uint64_t from = at;
+		struct tensor *tensor;
+		while ((tensor = device_after(rig.device, &at, &looks))) {
+			ck_assert_uint_eq(at, (uint32_t)tensor->handle);
+			if (tensor->owner)
+				++*(unsigned *)tensor->owner;
+		}
+		ck_assert(at ? looks == 0 && at == from + budget : looks < budget || from == rig.device->n_slots);
+		/* The slots of those that go are those of the next that come, before and behind the place. */
+		for (unsigned k = 0; k < 20; k++) {
+			unsigned i = oracle_random(&random) % (N / 2);
+			if (passing[i])
+				table_remove(rig.device, passing[i]);
+			passing[i] = passing[i] ? NULL : table_add(rig.device);
+		}
+		n_pages++;
+	} while (at);
+	ck_assert_uint_gt(n_pages, 300 / 7);
+	for (unsigned i = 0; i < N; i++)
+		if (n_found[i] != 1)
+			ck_abort_msg("tensor %u was found %u times", i, n_found[i]);
+	for (unsigned i = 0; i < N; i++)
+		table_remove(rig.device, stays[i]);
+	for (unsigned i = 0; i < N / 2; i++)
+		if (passing[i])
+			table_remove(rig.device, passing[i]);
+	rig_close(&rig);
+}
+END_TEST
+
+static struct tensor *after(const struct rig *rig, uint64_t place, unsigned looks, uint64_t *at, unsigned *left)
+{
+	*at = place;
+	*left = looks;
+	return device_after(rig->device, at, left);
+}
+
+START_TEST(any_place_will_do)
+{
+	struct rig rig;
+	struct tensor *tensors[5];
+	uint64_t at;
+	unsigned left;
+	rig_open(&rig, 1, 4096);
+	ck_assert_ptr_null(after(&rig, 0, 9, &at, &left));
+	ck_assert(at == 0 && left == 9);
+	for (unsigned i = 0; i < 5; i++)
+		tensors[i] = table_add(rig.device);
+	/* A handle is a place, also one whose tensor is gone, or whose slot another has by now. */
+	uint64_t gone = tensors[2]->handle;
+	ck_assert_ptr_eq(after(&rig, gone, 9, &at, &left), tensors[3]);
+	ck_assert(at == 4 && left == 8);
+	table_remove(rig.device, tensors[2]);
+	table_remove(rig.device, tensors[3]);
+	ck_assert_ptr_eq(after(&rig, gone, 9, &at, &left), tensors[4]);
+	ck_assert(at == 5 && left == 7);
+	tensors[3] = table_add(rig.device);
+	tensors[2] = table_add(rig.device);
+	ck_assert_uint_ne(tensors[2]->handle, gone);
+	ck_assert_ptr_eq(after(&rig, gone, 9, &at, &left), tensors[3]);
+	/* Without looks it stays; behind the last slot, and far beyond, it is the end. */
+	ck_assert_ptr_null(after(&rig, 3, 0, &at, &left));
+	ck_assert(at == 3 && left == 0);
+	for (unsigned i = 0; i < 4; i++) {
+		static const uint64_t beyond[] = {5, 6, UINT32_MAX, UINT64_MAX};
+		ck_assert_ptr_null(after(&rig, beyond[i], 9, &at, &left));
+		ck_assert(at == 0 && left == 9);
+	}
+	ck_assert_ptr_eq(after(&rig, UINT64_C(7) << 32, 9, &at, &left), tensors[0]);
+	for (unsigned i = 0; i < 5; i++)
+		table_remove(rig.device, tensors[i]);
+	/* Empty slots are looked at too. */
+	ck_assert_ptr_null(after(&rig, 1, 3, &at, &left));
+	ck_assert(at == 4 && left == 0);
+	ck_assert_ptr_null(after(&rig, 4, 3, &at, &left));
+	ck_assert(at == 0 && left == 2);
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(no_memory)
 {
 	struct rig rig;
@@ -113,6 +211,8 @@ Suite *suite_table(void)
 	TCase *tcase = tcase_create("table");
 	tcase_add_test(tcase, stale_handles_find_nothing);
 	tcase_add_test(tcase, generations_run_out);
+	tcase_add_test(tcase, pages_while_tensors_come_and_go);
+	tcase_add_test(tcase, any_place_will_do);
 	tcase_add_test(tcase, no_memory);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -244,31 +244,6 @@ START_TEST(what_is_sealed_stays_as_it_is)
 }
 END_TEST
 
-START_TEST(list_shows_a_session_what_it_sees)
-{
-	struct talk talk;
-	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
-	uint64_t named;
-
-	talk_init(&talk);
-	ck_assert_int_eq(TALK(&talk, list, LIST, &request), 0);
-	ck_assert_ptr_nonnull(talk.response->list);
-	ck_assert_uint_eq(talk.response->list->n_tensors, 0);
-	named = talk_tensor(&talk, "x");
-	ck_assert_int_eq(talk_write_as(&talk, &talk.session, named, 0, "abc", 3), 0);
-	talk_tensor(&talk, "");
-	ck_assert_int_eq(TALK(&talk, list, LIST, &request), 0);
-	ck_assert_uint_eq(talk.response->list->n_tensors, 2);
-	ck_assert_str_eq(talk.response->list->tensors[0]->state, "partly written");
-	ck_assert_int_eq(TALK_AS(&talk, &talk.neighbour, list, LIST, &request), 0);
-	ck_assert_uint_eq(talk.response->list->n_tensors, 1);
-	ck_assert_uint_eq(talk.response->list->tensors[0]->handle, named);
-	ck_assert_int_eq(TALK_AS(&talk, &talk.stranger, list, LIST, &request), 0);
-	ck_assert_uint_eq(talk.response->list->n_tensors, 0);
-	talk_deinit(&talk);
-}
-END_TEST
-
 Suite *suite_handle_tensors(void)
 {
 	Suite *suite = suite_create("rpc/handle_tensors");
@@ -282,7 +257,6 @@ Suite *suite_handle_tensors(void)
 	tcase_add_test(tcase, free_and_then_it_is_not_there);
 	tcase_add_test(tcase, an_anonymous_tensor_is_its_session_s_alone);
 	tcase_add_test(tcase, what_is_sealed_stays_as_it_is);
-	tcase_add_test(tcase, list_shows_a_session_what_it_sees);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

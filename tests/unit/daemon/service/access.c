@@ -184,18 +184,31 @@ START_TEST(dumps_stay_within_the_device)
 }
 END_TEST
 
+static struct tensor *seen_after(const struct session *session, const struct tensor *tensor)
+{
+	uint64_t at = tensor ? tensor->handle : 0;
+	unsigned looks = 99;
+
+	return tensors_after(session, &at, &looks);
+}
+
 START_TEST(lists_show_what_is_seen)
 {
 	struct people p;
+	uint64_t at = 0;
+	unsigned looks = 1;
 
 	people_init(&p);
-	ck_assert_ptr_eq(tensors_next(&p.alice, NULL), p.named);
-	ck_assert_ptr_eq(tensors_next(&p.alice, p.named), p.anonymous);
-	ck_assert_ptr_null(tensors_next(&p.alice, p.anonymous));
-	ck_assert_ptr_eq(tensors_next(&p.alice_again, NULL), p.named);
-	ck_assert_ptr_null(tensors_next(&p.alice_again, p.named));
-	ck_assert_ptr_null(tensors_next(&p.bob, NULL));
-	ck_assert_ptr_eq(tensors_next(&p.root, p.named), p.anonymous);
+	ck_assert_ptr_eq(seen_after(&p.alice, NULL), p.named);
+	ck_assert_ptr_eq(seen_after(&p.alice, p.named), p.anonymous);
+	ck_assert_ptr_null(seen_after(&p.alice, p.anonymous));
+	ck_assert_ptr_eq(seen_after(&p.alice_again, NULL), p.named);
+	ck_assert_ptr_null(seen_after(&p.alice_again, p.named));
+	ck_assert_ptr_null(seen_after(&p.bob, NULL));
+	ck_assert_ptr_eq(seen_after(&p.root, p.named), p.anonymous);
+	/* What is not seen takes looks as well. */
+	ck_assert_ptr_null(tensors_after(&p.bob, &at, &looks));
+	ck_assert(at == 1 && looks == 0);
 	people_deinit(&p);
 }
 END_TEST

@@ -1,0 +1,48 @@
+#include "daemon/rpc/tensor_message.h"
+
+/* To whom it is granted is for its owner to know. */
+static void add_grants(const struct call *call, const struct tensor *tensor, struct tensor_message *to)
+{
+	const struct record_grants *grants = record_of(tensor)->grants;
+
+	if (!grants || access_check(call->session, tensor, ACCESS_OWN, NULL))
+		return;
+	to->message.n_grants = grants->n;
+	to->message.grants = to->pointers;
+	for (unsigned i = 0; i < grants->n; i++) {
+		npumem__v1__grant__init(&to->grants[i]);
+		to->grants[i].uid = grants->to[i].uid;
+		to->grants[i].access = grants->to[i].access == RECORD_WRITE ? NPUMEM__V1__ACCESS__ACCESS_WRITE
+									    : NPUMEM__V1__ACCESS__ACCESS_READ;
+		to->pointers[i] = &to->grants[i];
+	}
+}
+
+const ProtobufCMessage *tensor_message(const struct call *call, const struct tensor *tensor, bool is_new,
+				       struct tensor_message *to)
+{
+	struct tensors_description *description = &to->description;
+	Npumem__V1__Tensor *message = &to->message;
+	const struct tensor *root = tensor_root(tensor);
+
+	tensors_describe(call->session, tensor, is_new, description);
+	convert_place_to(&tensor->place, &to->place);
+	npumem__v1__tensor__init(message);
+	message->handle = tensor->handle;
+	message->name = (char *)description->name;
+	message->uid = description->uid;
+	message->place = &to->place.message;
+	message->sealed = root->sealed;
+	message->dma_only = root->dma_only;
+	message->pinned = root->pinned;
+	message->base_handle = description->base_handle;
+	message->base_name = description->base_name;
+	message->state = (char *)description->state;
+	message->unwritten_bytes = description->bytes.unwritten_bytes;
+	message->damaged_bytes = description->bytes.damaged_bytes;
+	message->reuse = (Npumem__V1__Reuse)root->reuse;
+	message->lends = description->bytes.lends;
+	message->borrows = description->bytes.borrows;
+	add_grants(call, tensor, to);
+	return &message->base;
+}

@@ -1,0 +1,25 @@
+/* What a session is told of a tensor, as a message. Points into the tensor and into itself, so that neither may
+ * change or move before it is packed; appends nothing. */
+#ifndef RPC_TENSOR_MESSAGE_H
+#define RPC_TENSOR_MESSAGE_H
+
+#include "daemon/rpc/call.h"
+#include "proto/convert.h"
+
+enum {
+	TENSOR_MESSAGE_BYTES_MAX = 1024, /* a bound for one with its tag and length */
+	TENSOR_MESSAGE_EXPECTED_BYTES = 140,
+};
+
+struct tensor_message {
+	Npumem__V1__Tensor message;
+	struct convert_place place;
+	struct tensors_description description;
+	Npumem__V1__Grant grants[RECORD_GRANTS_MAX], *pointers[RECORD_GRANTS_MAX];
+};
+
+/* `is_new`: it was just allocated, so that nothing of it need be counted. Returns to->message.base. */
+const ProtobufCMessage *tensor_message(const struct call *call, const struct tensor *tensor, bool is_new,
+				       struct tensor_message *to);
+
+#endif
