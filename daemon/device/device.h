@@ -88,6 +88,19 @@ struct device_state {
 };
 void device_state(struct device *device, const struct tensor *tensor, struct device_state *state);
 
+/* The same in two parts, as counting bytes takes time in proportion to the tensor. The counting is of a copy and
+ * runs on any thread; the tensor may be gone meanwhile. */
+struct device_scan {
+	struct npumem_place place;
+	bool all_written;
+};
+struct device_scan device_scan_of(const struct tensor *tensor);
+/* About how long it takes, in the measure of op_cost. */
+int64_t device_scan_cost(const struct device *device, const struct tensor *tensor);
+/* Sets the bytes of `state`, and device_state_lending the rest of it. */
+void device_scan(const struct device *device, const struct device_scan *scan, struct device_state *state);
+void device_state_lending(struct device *device, const struct tensor *tensor, struct device_state *state);
+
 struct device_counts {
 	int64_t total, data, dummy, padding, empty, free; /* every byte once, the strongest kind; they add up */
 	int64_t lent;	      /* bytes that are one tensor's empty block and another's data */

@@ -43,11 +43,33 @@ static bool look_at_neighbour(void *ctx, struct tensor *other)
 	return true;
 }
 
+struct device_scan device_scan_of(const struct tensor *tensor)
+{
+	return (struct device_scan){tensor->place, tensor_all_written(tensor)};
+}
+
+int64_t device_scan_cost(const struct device *device, const struct tensor *tensor)
+{
+	return written_scan_cost(&tensor->place) * (!tensor_all_written(tensor) + (device->local.n_damaged > 0));
+}
+
+void device_scan(const struct device *device, const struct device_scan *scan, struct device_state *state)
+{
+	state->unwritten_bytes = 0;
+	written_scan(device, &scan->place, scan->all_written ? NULL : &state->unwritten_bytes,
+		     &state->damaged_bytes);
+}
+
 void device_state(struct device *device, const struct tensor *tensor, struct device_state *state)
 {
-	*state = (struct device_state){.lends = false};
-	written_scan(device, &tensor->place, tensor_all_written(tensor) ? NULL : &state->unwritten_bytes,
-		     &state->damaged_bytes);
+	struct device_scan scan = device_scan_of(tensor);
+	device_scan(device, &scan, state);
+	device_state_lending(device, tensor, state);
+}
+
+void device_state_lending(struct device *device, const struct tensor *tensor, struct device_state *state)
+{
+	state->lends = state->borrows = false;
 	if (!device->guests)
 		return;
 	const struct tensor *root = tensor_root(tensor);

@@ -1,44 +1,146 @@
 /* A page of the tensors that a session may know of.
- * Invariant: the work of a page has a bound, whatever the device holds and whoever owns it: one client that lists
- * 100,000 tensors must not keep the others waiting for all of them. */
-#include "daemon/rpc/call.h"
+ * Invariant: the work of a page has a bound, whatever the device holds and whoever owns it, and where it is to
+ * count the bytes of large tensors it does so on another thread: one client that lists must not keep the others
+ * waiting. */
+#include "daemon/rpc/later.h"
 #include "daemon/rpc/tensor_message.h"
 
 enum {
 	PAGE_TENSORS_MAX = 256, /* as npumem.proto says */
 	/* Of what is not there, or not for this session, a look costs some 10 to 50 ns. */
 	PAGE_LOOKS_MAX = 4096,
-	TENSORS_FIELD = 1, /* List.tensors */
+	PAGE_COST_MAX = 20000000, /* op_cost's unit: about 10 ms of a thread, where one tensor is not more */
+	TENSORS_FIELD = 1,	  /* List.tensors */
 };
+
+struct page {
+	unsigned n;
+	uint64_t next;
+	int64_t cost; /* to count the tensors' bytes */
+	struct tensor *tensors[PAGE_TENSORS_MAX];
+};
+
+/* A page that is counted elsewhere: its tensors may be gone, or not for this session any more, when that is done.
+ */
+struct counting {
+	const struct device *device;
+	uint64_t next;
+	unsigned n;
+	struct counted {
+		uint64_t handle;
+		struct device_scan scan;
+		struct device_state state;
+	} tensors[];
+};
+
+/* A full page goes on behind its last tensor, and only where there is another; any other behind the last slot that
+ * was looked at. */
+static void collect(const struct call *call, const Npumem__V1__ListRequest *request, struct page *page)
+{
+	unsigned most = request->limit && request->limit < PAGE_TENSORS_MAX ? request->limit : PAGE_TENSORS_MAX;
+	unsigned looks = PAGE_LOOKS_MAX;
+	uint64_t at = request->after;
+	struct tensor *tensor;
+
+	page->n = 0;
+	page->next = 0;
+	page->cost = 0;
+	while ((tensor = tensors_after(call->session, &at, &looks)) && page->n < most &&
+	       page->cost < PAGE_COST_MAX) {
+		page->cost += device_scan_cost(call->rpc->service->device, tensor);
+		page->tensors[page->n++] = tensor;
+		page->next = at;
+	}
+	if (!tensor)
+		page->next = at;
+}
+
+static size_t page_open(struct call *call, unsigned n)
+{
+	return reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_LIST,
+			  (size_t)n * TENSOR_MESSAGE_EXPECTED_BYTES);
+}
+
+static void page_close(struct call *call, size_t mark, unsigned n, uint64_t next)
+{
+	Npumem__V1__List message = NPUMEM__V1__LIST__INIT;
+
+	message.next = next;
+	reply_fields(&call->reply, &message.base);
+	reply_close(&call->reply, mark, (size_t)n * TENSOR_MESSAGE_EXPECTED_BYTES);
+}
+
+static void append(struct call *call, const struct tensor *tensor, const struct device_state *state)
+{
+	struct tensor_message message;
+
+	reply_message(&call->reply, TENSORS_FIELD, tensor_message(call, tensor, state, &message));
+}
+
+static void count(void *arg)
+{
+	struct counting *counting = arg;
+
+	for (unsigned i = 0; i < counting->n; i++)
+		device_scan(counting->device, &counting->tensors[i].scan, &counting->tensors[i].state);
+}
+
+static int on_counted(struct call *call, void *arg)
+{
+	struct counting *counting = arg;
+	struct device *device = call->rpc->service->device;
+	size_t mark = page_open(call, counting->n);
+
+	for (unsigned i = 0; i < counting->n; i++) {
+		struct counted *counted = &counting->tensors[i];
+		const struct tensor *tensor = device_find(device, counted->handle);
+
+		if (!tensor || !access_sees(call->session, tensor))
+			continue;
+		device_state_lending(device, tensor, &counted->state);
+		append(call, tensor, &counted->state);
+	}
+	page_close(call, mark, counting->n, counting->next);
+	heap_free(call->rpc->heap, counting);
+	return 0;
+}
+
+static int count_later(struct call *call, const struct page *page)
+{
+	struct counting *counting =
+		heap_alloc(call->rpc->heap, sizeof(*counting) + page->n * sizeof(counting->tensors[0]));
+
+	if (!counting)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
+	counting->device = call->rpc->service->device;
+	counting->next = page->next;
+	counting->n = page->n;
+	for (unsigned i = 0; i < page->n; i++) {
+		counting->tensors[i].handle = page->tensors[i]->handle;
+		counting->tensors[i].scan = device_scan_of(page->tensors[i]);
+	}
+	return later_work(call, page->cost, count, on_counted, counting);
+}
 
 int handle_list(struct call *call, const Npumem__V1__ListRequest *request)
 {
-	unsigned most = request->limit && request->limit < PAGE_TENSORS_MAX ? request->limit : PAGE_TENSORS_MAX;
-	unsigned looks = PAGE_LOOKS_MAX, n = 0;
-	size_t expected = (size_t)most * TENSOR_MESSAGE_EXPECTED_BYTES, mark;
-	Npumem__V1__List page = NPUMEM__V1__LIST__INIT;
-	uint64_t at = request->after;
-	struct tensor *tensor;
-	int status = reply_reserve(&call->reply, 2 * REPLY_TAG_BYTES, call->error);
+	struct page page;
+	size_t mark;
+	int status;
 
+	collect(call, request, &page);
+	if (later_is_needed(call, page.cost))
+		return LATER;
+	status = reply_reserve(&call->reply, page.n * (size_t)TENSOR_MESSAGE_BYTES_MAX + 4 * REPLY_TAG_BYTES,
+			       call->error);
 	if (status)
 		return status;
-	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_LIST, expected);
-	while ((tensor = tensors_after(call->session, &at, &looks)) && n < most) {
-		struct tensor_message message;
-
-		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX + 2 * REPLY_TAG_BYTES, call->error);
-		if (status)
-			return status;
-		reply_message(&call->reply, TENSORS_FIELD, tensor_message(call, tensor, false, &message));
-		page.next = at;
-		n++;
-	}
-	/* A full page goes on behind its last tensor, and only where there is another; any other behind the last
-	 * slot that was looked at. */
-	if (!tensor)
-		page.next = at;
-	reply_fields(&call->reply, &page.base);
-	reply_close(&call->reply, mark, expected);
+	if (later_is_long(page.cost))
+		return count_later(call, &page);
+	mark = page_open(call, page.n);
+	for (unsigned i = 0; i < page.n; i++)
+		append(call, page.tensors[i], NULL);
+	page_close(call, mark, page.n, page.next);
 	return 0;
 }

@@ -6,12 +6,12 @@
 
 enum { TENSORS_FIELD = 1 }; /* Allocated.tensors */
 
-static void answer_tensor(struct call *call, const struct tensor *tensor, bool is_new)
+static void answer_tensor(struct call *call, const struct tensor *tensor)
 {
 	struct tensor_message message;
 
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_TENSOR,
-		      tensor_message(call, tensor, is_new, &message));
+		      tensor_message(call, tensor, NULL, &message));
 }
 
 static int read_allocation(struct call *call, size_t i, const Npumem__V1__Allocation *message)
@@ -55,8 +55,11 @@ int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *requ
 	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, expected);
 	for (size_t i = 0; i < n; i++) {
 		struct tensor_message message;
+		struct device_state state;
 
-		reply_message(&call->reply, TENSORS_FIELD, tensor_message(call, rpc->tensors[i], true, &message));
+		tensors_new_state(call->session, rpc->tensors[i], &state);
+		reply_message(&call->reply, TENSORS_FIELD,
+			      tensor_message(call, rpc->tensors[i], &state, &message));
 	}
 	reply_close(&call->reply, mark, expected);
 	return 0;
@@ -83,7 +86,7 @@ int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *reques
 		status = tensors_view(call->session, base, request->name, &slice, request->shape ? &shape : NULL,
 				      &view, call->error);
 	if (!status)
-		answer_tensor(call, view, false);
+		answer_tensor(call, view);
 	return status;
 }
 
@@ -96,7 +99,7 @@ int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *reques
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 	if (!status)
-		answer_tensor(call, tensor, false);
+		answer_tensor(call, tensor);
 	return status;
 }
 
@@ -111,7 +114,7 @@ int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *reques
 	if (!status)
 		status = tensors_seal(call->session, tensor, call->error);
 	if (!status)
-		answer_tensor(call, tensor, false);
+		answer_tensor(call, tensor);
 	return status;
 }
 
@@ -132,6 +135,6 @@ int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *requ
 				       (enum record_access)(request->access - NPUMEM__V1__ACCESS__ACCESS_NONE),
 				       call->error);
 	if (!status)
-		answer_tensor(call, tensor, false);
+		answer_tensor(call, tensor);
 	return status;
 }

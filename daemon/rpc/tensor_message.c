@@ -18,14 +18,14 @@ static void add_grants(const struct call *call, const struct tensor *tensor, str
 	}
 }
 
-const ProtobufCMessage *tensor_message(const struct call *call, const struct tensor *tensor, bool is_new,
-				       struct tensor_message *to)
+const ProtobufCMessage *tensor_message(const struct call *call, const struct tensor *tensor,
+				       const struct device_state *state, struct tensor_message *to)
 {
 	struct tensors_description *description = &to->description;
 	Npumem__V1__Tensor *message = &to->message;
 	const struct tensor *root = tensor_root(tensor);
 
-	tensors_describe(call->session, tensor, is_new, description);
+	tensors_describe(call->session, tensor, state, description);
 	convert_place_to(&tensor->place, &to->place);
 	npumem__v1__tensor__init(message);
 	message->handle = tensor->handle;

@@ -18,8 +18,9 @@ struct tensor_message {
 	Npumem__V1__Grant grants[RECORD_GRANTS_MAX], *pointers[RECORD_GRANTS_MAX];
 };
 
-/* `is_new`: it was just allocated, so that nothing of it need be counted. Returns to->message.base. */
-const ProtobufCMessage *tensor_message(const struct call *call, const struct tensor *tensor, bool is_new,
-				       struct tensor_message *to);
+/* `state`: what device_state says, where that is known; NULL: it is looked at here, which may take long. Returns
+ * to->message.base. */
+const ProtobufCMessage *tensor_message(const struct call *call, const struct tensor *tensor,
+				       const struct device_state *state, struct tensor_message *to);
 
 #endif

@@ -332,7 +332,14 @@ struct tensor *tensors_after(const struct session *session, uint64_t *at, unsign
 	return tensor;
 }
 
-void tensors_describe(const struct session *session, const struct tensor *tensor, bool is_new,
+void tensors_new_state(const struct session *session, const struct tensor *tensor, struct device_state *state)
+{
+	*state = (struct device_state){.unwritten_bytes = tensor->place.blocks.data};
+	if (tensor->guest)
+		device_state_lending(session->service->device, tensor, state);
+}
+
+void tensors_describe(const struct session *session, const struct tensor *tensor, const struct device_state *state,
 		      struct tensors_description *description)
 {
 	const struct record *record = record_of(tensor);
@@ -343,8 +350,9 @@ void tensors_describe(const struct session *session, const struct tensor *tensor
 	description->uid = record->uid;
 	description->base_handle = 0;
 	description->base_name[0] = 0;
-	description->bytes = (struct device_state){.unwritten_bytes = blocks->data};
-	if (!is_new || tensor->guest)
+	if (state)
+		description->bytes = *state;
+	else
 		device_state(session->service->device, tensor, &description->bytes);
 	if (tensor->base) {
 		if (access_sees(session, tensor->base))

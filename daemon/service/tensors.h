@@ -62,8 +62,10 @@ struct tensors_description {
 	const char *state; /* ok, unwritten, partly written, damaged */
 	struct device_state bytes;
 };
-/* `is_new`: it was just allocated, so that nothing of it need be counted. */
-void tensors_describe(const struct session *session, const struct tensor *tensor, bool is_new,
+/* `state`: what device_state says, where that is known. NULL: it is looked at here, which may take long. */
+void tensors_describe(const struct session *session, const struct tensor *tensor, const struct device_state *state,
 		      struct tensors_description *description);
+/* The state of a tensor that was just allocated: of its bytes none need be counted. */
+void tensors_new_state(const struct session *session, const struct tensor *tensor, struct device_state *state);
 
 #endif

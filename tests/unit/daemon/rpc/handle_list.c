@@ -1,5 +1,5 @@
 /* Pages of tensors. */
-#include "tests/unit/daemon/rpc/talk.h"
+#include "tests/unit/daemon/rpc/crowd.h"
 
 START_TEST(list_shows_a_session_what_it_sees)
 {
@@ -112,6 +112,108 @@ START_TEST(a_page_looks_at_so_many)
 }
 END_TEST
 
+/* A tensor whose bytes take long to count, as none lies beside another. */
+static struct tensor *add_slow(struct crowd *crowd, const char *name)
+{
+	struct device_request request = world_request(8, 65536);
+	struct tensor *tensor;
+
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){131072, 131072, 131072, 2};
+	ck_assert_int_eq(tensors_alloc(&crowd->peers[0].session, &request, &name, 1, &tensor, &crowd->world.error),
+			 0);
+	return tensor;
+}
+
+static uint64_t send_list(struct crowd *crowd, unsigned from, uint64_t after)
+{
+	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
+
+	request.after = after;
+	return CROWD_SEND(crowd, from, list, LIST, &request);
+}
+
+static const Npumem__V1__List *listed(const struct crowd *crowd, unsigned from, uint64_t id)
+{
+	ck_assert_int_eq(crowd_status(crowd, from, id), 0);
+	return crowd_reply(crowd, from, id)->list;
+}
+
+/* What takes long to count is counted on a thread, and no more of it than a page may. */
+START_TEST(large_tensors_are_counted_elsewhere)
+{
+	struct device_slice slice = {.to = {1, 8, 1, 65535}};
+	struct crowd crowd;
+	struct tensor *base, *view;
+	const Npumem__V1__List *list;
+	uint64_t id, other;
+
+	crowd_init(&crowd);
+	base = add_slow(&crowd, "slow");
+	for (const char *name = "a"; name; name = *name == 'a' ? "b" : *name == 'b' ? "c" : NULL)
+		ck_assert_int_eq(
+			tensors_view(&crowd.peers[0].session, base, name, &slice, NULL, &view, &crowd.world.error),
+			0);
+	id = send_list(&crowd, 0, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, id), -1);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	/* Meanwhile nobody waits, and one of the page goes. */
+	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_free(&crowd, 1, "a")), 0);
+	crowd_work(&crowd, 0);
+	other = crowd_alloc(&crowd, 1, "a", SHORT_W);
+	ck_assert_int_eq(crowd_status(&crowd, 1, other), 0);
+	crowd_finish(&crowd, 0);
+	list = listed(&crowd, 0, id);
+	ck_assert_uint_eq(list->n_tensors, 2);
+	ck_assert_str_eq(list->tensors[0]->name, "slow");
+	ck_assert_str_eq(list->tensors[0]->state, "unwritten");
+	ck_assert_int_eq(list->tensors[0]->unwritten_bytes, INT64_C(8) * 65536);
+	ck_assert_str_eq(list->tensors[1]->name, "b");
+	ck_assert_uint_eq(list->next, 3);
+	id = send_list(&crowd, 0, list->next);
+	crowd_finish_all(&crowd);
+	list = listed(&crowd, 0, id);
+	ck_assert_uint_eq(list->n_tensors, 1);
+	ck_assert_str_eq(list->tensors[0]->name, "c");
+	ck_assert_uint_eq(list->next, 0);
+	/* What was told to be written need not be counted any more. */
+	crowd_fill(&crowd, 0, "slow", 3);
+	crowd_finish_all(&crowd);
+	base->all_written = true;
+	list = listed(&crowd, 0, send_list(&crowd, 0, 0));
+	ck_assert_uint_eq(list->n_tensors, 4);
+	ck_assert_uint_eq(list->next, 0);
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_str_eq(list->tensors[i]->state,
+				 strcmp(list->tensors[i]->name, "a") ? "ok" : "unwritten");
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* Each allocation of a list that is counted elsewhere fails once. */
+START_TEST(no_memory_to_count_elsewhere)
+{
+	bool hit = true;
+
+	for (size_t i = 1; hit; i++) {
+		struct crowd crowd;
+		uint64_t id;
+
+		crowd_init(&crowd);
+		add_slow(&crowd, "slow");
+		crowd.world.fail_at = crowd.world.n_allocs + i;
+		id = send_list(&crowd, 0, 0);
+		crowd_finish_all(&crowd);
+		hit = crowd.world.n_allocs >= crowd.world.fail_at;
+		crowd.world.fail_at = 0;
+		ck_assert(crowd.peers[0].is_broken || crowd_status(&crowd, 0, id) == 0 ||
+			  crowd_status(&crowd, 0, id) == NPUMEM_RESOURCE_EXHAUSTED);
+		ck_assert(hit || crowd_status(&crowd, 0, id) == 0);
+		crowd_deinit(&crowd);
+	}
+}
+END_TEST
+
 Suite *suite_handle_list(void)
 {
 	Suite *suite = suite_create("rpc/handle_list");
@@ -120,6 +222,8 @@ Suite *suite_handle_list(void)
 	tcase_add_test(tcase, list_shows_a_session_what_it_sees);
 	tcase_add_test(tcase, a_page_holds_what_was_asked_for);
 	tcase_add_test(tcase, a_page_looks_at_so_many);
+	tcase_add_test(tcase, large_tensors_are_counted_elsewhere);
+	tcase_add_test(tcase, no_memory_to_count_elsewhere);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -255,7 +255,6 @@ START_TEST(host_memory_may_run_out_in_alloc)
 }
 END_TEST
 
-/* A list is refused half-way, with half of it in the reply. */
 static size_t pack_list(uint8_t *to)
 {
 	static const uint8_t list[] = {0x08, 5, 0x62, 0};

@@ -164,11 +164,13 @@ START_TEST(a_new_tensor_is_described_without_counting)
 	struct bench bench;
 	struct tensor *tensor;
 	struct tensors_description fresh, counted;
+	struct device_state state;
 
 	bench_init(&bench);
 	tensor = world_tensor(&bench.world, &bench.session, "x");
-	tensors_describe(&bench.session, tensor, true, &fresh);
-	tensors_describe(&bench.session, tensor, false, &counted);
+	tensors_new_state(&bench.session, tensor, &state);
+	tensors_describe(&bench.session, tensor, &state, &fresh);
+	tensors_describe(&bench.session, tensor, NULL, &counted);
 	ck_assert_str_eq(fresh.state, "unwritten");
 	ck_assert_str_eq(counted.state, fresh.state);
 	ck_assert_int_eq(counted.bytes.unwritten_bytes, fresh.bytes.unwritten_bytes);
