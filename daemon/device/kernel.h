@@ -15,9 +15,9 @@
 /* One tensor of a call. */
 struct kernel_operand {
 	int dtype;
-	int64_t frac_bits;        /* 0 where the type has none */
+	int64_t frac_bits;	  /* 0 where the type has none */
 	struct npumem_dims shape; /* a matrix R x M comes as [R, M, 1, 1] */
-	void *data;               /* dense, row-major over shape, in the type's container; only during run() */
+	void *data;		  /* dense, row-major over shape, in the type's container; only during run() */
 };
 
 /* The operands of one role: none where an optional one was left out, one, or a numbered family. */
@@ -34,16 +34,34 @@ struct kernel_params {
 
 /* What a run counts. Zero in both tells that the formats are right. */
 struct kernel_counts {
-	int64_t saturated;       /* outputs that clamping to the container changed */
-	int64_t wrapped;         /* accumulators whose exact sum was out of their range */
+	int64_t saturated; /* outputs that clamping to the container changed */
+	int64_t wrapped;   /* accumulators whose exact sum was out of their range */
 	int64_t divided_by_zero;
-	int64_t macs;            /* multiply-accumulates of the formula, without padded taps */
+	int64_t macs; /* multiply-accumulates of the formula, without padded taps */
 };
 
-/* What another thread may see and say while a kernel runs. */
+enum {
+	/* Parts of an element of the outputs, in which progress is told: one that takes long by itself is told
+	 * while it is made. */
+	KERNEL_PARTS = 1024,
+	/* Elements of any operand, or products, between two looks at whether the rest is wanted: far less than
+	 * 10 ms. */
+	KERNEL_PIECE = 65536,
+};
+
+/* What another thread may see and say while an operation runs. */
 struct kernel_progress {
-	_Atomic int64_t done;    /* elements of the outputs */
-	_Atomic bool cancelled;  /* the outputs are no longer wanted */
+	_Atomic int64_t done;	/* never falls, and is `total` at the end */
+	_Atomic int64_t total;	/* KERNEL_PARTS for each element; 0 before the run */
+	_Atomic bool cancelled; /* the outputs are no longer wanted */
+	/* The progress of what this is a part of, or NULL: what cancels that cancels this. */
+	const struct kernel_progress *whole;
+
+	/* For tests. */
+	int64_t piece;					  /* instead of KERNEL_PIECE; 0: that */
+	void (*looked)(struct kernel_progress *progress); /* after each look; NULL: nothing */
+
+	int64_t told; /* parts of the elements that kernel_step counts next; of the running thread */
 };
 
 struct kernel_call {
@@ -52,7 +70,7 @@ struct kernel_call {
 	unsigned n_roles;
 	struct kernel_params params;
 	enum npumem_rounding rounding; /* already resolved against the device's default */
-	void *scratch;                 /* scratch_bytes(call) bytes, 64-byte aligned; only during run() */
+	void *scratch;		       /* scratch_bytes(call) bytes, 64-byte aligned; only during run() */
 	struct kernel_counts counts;
 	struct kernel_progress *progress; /* NULL where nobody looks */
 };
@@ -69,21 +87,91 @@ struct kernel {
 	int (*check_data)(const struct kernel_call *call, struct npumem_error *error);
 	/* NULL where none is needed. May assume that check() passed. */
 	size_t (*scratch_bytes)(const struct kernel_call *call);
-	/* Cannot fail. Writes every element of every output and sets call->counts. What takes long calls kernel_step
-	 * between rows, and returns when that says so; the outputs are then dropped. */
+	/* Cannot fail. Writes every element of every output and sets call->counts. Calls kernel_step as outputs
+	 * are done and kernel_part while they are made, at least once in kernel_piece() steps of work, and returns
+	 * when one of them says so; the outputs are then dropped. */
 	void (*run)(struct kernel_call *call);
 };
 
 /* The kernel of a row number, or NULL. */
 const struct kernel *kernel_by_number(int number);
 
+/* Before the run: what it will do, in elements. */
+static inline void kernel_begin(struct kernel_progress *progress, int64_t elements)
+{
+	progress->told = 0;
+	atomic_store_explicit(&progress->done, 0, memory_order_relaxed);
+	atomic_store_explicit(&progress->total, elements * KERNEL_PARTS, memory_order_release);
+}
+
+/* False where the rest is no longer wanted. `progress`: NULL where nobody looks. */
+static inline bool kernel_wanted(struct kernel_progress *progress)
+{
+	if (!progress)
+		return true;
+	if (progress->looked)
+		progress->looked(progress);
+	return !atomic_load_explicit(&progress->cancelled, memory_order_relaxed) &&
+	       (!progress->whole || !atomic_load_explicit(&progress->whole->cancelled, memory_order_relaxed));
+}
+
+/* Elements of any operand, or products, between two looks. */
+static inline int64_t kernel_piece(const struct kernel_call *call)
+{
+	return call->progress && call->progress->piece ? call->progress->piece : KERNEL_PIECE;
+}
+
+static inline void kernel_tell(struct kernel_progress *progress, int64_t parts)
+{
+	atomic_fetch_add_explicit(&progress->done, parts - progress->told, memory_order_relaxed);
+	progress->told = parts;
+}
+
 /* Tells that `elements` more of the outputs are done. False where the rest is no longer wanted. */
 static inline bool kernel_step(const struct kernel_call *call, int64_t elements)
 {
 	if (!call->progress)
 		return true;
-	atomic_fetch_add_explicit(&call->progress->done, elements, memory_order_relaxed);
-	return !atomic_load_explicit(&call->progress->cancelled, memory_order_relaxed);
+	if (elements) {
+		kernel_tell(call->progress, elements * KERNEL_PARTS);
+		call->progress->told = 0;
+	}
+	return kernel_wanted(call->progress);
+}
+
+/* Work that is not told: whether the rest is wanted, asked after `steps` more of it, where it is time. *pending
+ * begins with 0. */
+static inline bool kernel_look(const struct kernel_call *call, int64_t steps, int64_t *pending)
+{
+	*pending += steps;
+	if (*pending < kernel_piece(call))
+		return true;
+	*pending = 0;
+	return kernel_wanted(call->progress);
+}
+
+/* Tells that of the work for the next `elements` outputs `done` of `total` is done; never less than was told of
+ * them before. False where the rest is no longer wanted. */
+static inline bool kernel_part(const struct kernel_call *call, int64_t elements, int64_t done, int64_t total)
+{
+	if (!call->progress)
+		return true;
+	int64_t parts = (int64_t)((double)elements * KERNEL_PARTS * ((double)done / (double)total));
+	if (parts > call->progress->told)
+		kernel_tell(call->progress, parts);
+	return kernel_wanted(call->progress);
+}
+
+/* For many short rows: as kernel_step, but in pieces. *pending is what was not told yet, 0 at first; what it is in
+ * the end the caller tells. */
+static inline bool kernel_step_rarely(const struct kernel_call *call, int64_t elements, int64_t *pending)
+{
+	*pending += elements;
+	if (*pending < kernel_piece(call))
+		return true;
+	elements = *pending;
+	*pending = 0;
+	return kernel_step(call, elements);
 }
 
 /* Value i of a parameter, or `fallback` where it was not given. */

@@ -313,9 +313,20 @@ static void write_output(struct device *device, struct op *op, unsigned i)
 	move_in_kernel(&device->local, &tensor->place, &host);
 }
 
+static void begin_progress(const struct op_work *work)
+{
+	int64_t elements = 0;
+	for (unsigned i = 0; i < work->n; i++)
+		elements += work->output[i] ? npumem_place_elements(&work->tensors[i]->place) : 0;
+	if (work->call.progress)
+		kernel_begin(work->call.progress, elements);
+}
+
 static int run_kernel(struct device *device, struct op *op, const struct asker *asker)
 {
 	struct op_work *work = op->work;
+	work->call.progress = op->progress;
+	begin_progress(work);
 	for (unsigned i = 0; i < work->n; i++) {
 		const struct npumem_place *place = &work->tensors[i]->place;
 		struct move_host host = move_dense(place, work->operands[i].data, 0);
@@ -327,7 +338,6 @@ static int run_kernel(struct device *device, struct op *op, const struct asker *
 		if (status)
 			return status;
 	}
-	work->call.progress = op->progress;
 	work->kernel->run(&work->call);
 	if (op->progress && op->progress->cancelled)
 		return npumem_error_set(asker->error, NPUMEM_CANCELLED,

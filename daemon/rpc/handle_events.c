@@ -110,9 +110,18 @@ void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer)
 
 /* ---- progress ---- */
 
+/* False where there is nothing to tell yet, or ever. */
+static bool how_far(const struct job *job, uint64_t *done, uint64_t *total)
+{
+	*total = (uint64_t)atomic_load(&job->progress.total);
+	*done = (uint64_t)atomic_load(&job->progress.done);
+	return *total > 0;
+}
+
+/* From when on its progress is told; never while it waits. */
 static bool is_watched(const struct job *job)
 {
-	return job->entry.started && !job->is_waiting && job->total && job->rpc->now_ns;
+	return job->entry.started && !job->is_waiting && job->look_ns;
 }
 
 void progress_look(struct rpc *rpc)
@@ -132,12 +141,8 @@ void progress_look(struct rpc *rpc)
 			event.pid = (uint32_t)peer->session->pid;
 			event.session = peer->session->id;
 			event.request_id = job->id;
-			event.total = job->total;
-			event.done = (uint64_t)atomic_load(&job->progress.done);
-			/* Kernels with several passes tell more. */
-			if (event.done > event.total)
-				event.done = event.total;
-			events_put(to, &event);
+			if (how_far(job, &event.done, &event.total))
+				events_put(to, &event);
 		}
 	}
 }

@@ -35,8 +35,7 @@ struct job {
 	struct kernel_progress progress;
 	int status;
 	struct submission *submission; /* of a submit that has started */
-	uint64_t total;		       /* of a run that has started: elements of its outputs */
-	uint64_t look_ns;	       /* when its progress is told next */
+	uint64_t look_ns;	       /* when its progress is told next; 0: never */
 	struct waiter waiter;	       /* of an allocation: its place in the line */
 	bool is_waiting;	       /* in that line */
 	bool left_order;	       /* since it stood in line */

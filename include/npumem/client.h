@@ -359,7 +359,7 @@ struct npumem_event {
 	uint64_t bytes;	  /* per NPU: of the tensor; damaged: in all; low-space: still free */
 	uint64_t time_ns; /* by the daemon's monotonic clock */
 	uint64_t lost;	  /* events before this one that were not read in time */
-	uint64_t request, done, total; /* progress of a run of this connection, in elements */
+	uint64_t request, done, total; /* progress of what this connection asked for, in parts of about equal time */
 	int status;		       /* refused */
 	char message[256];
 };

@@ -146,11 +146,15 @@ bool cell_next(struct cell *cell)
 {
 	struct kernel_call *call = cell->call;
 	int64_t row = cell->n_outputs * cell->bytes;
+	if (cell->stopped)
+		return false;
 	if (cell->step >= 0) {
 		bool told = cell->all || cell->step == cell->n_steps - 1;
-		if (!kernel_step(call, told ? cell->n_outputs : 0))
+		cell->stopped = !kernel_step(call, told ? cell->n_outputs : 0);
+		if (cell->stopped)
 			return false;
 	}
+	cell->products = cell->looked = 0;
 	if (++cell->step == cell->n_steps)
 		return false;
 	if (cell->step == 0) {
@@ -165,6 +169,33 @@ bool cell_next(struct cell *cell)
 	int64_t at = cell->backward ? cell->n_steps - 1 - cell->step : cell->step;
 	cell->in = (const uint8_t *)operands_get(call, cell->form->in)->data + at * cell->n_inputs * cell->bytes;
 	return true;
+}
+
+/* Tells what was done of the step, or where only the last state is an output, of all steps. */
+static bool look(struct cell *cell)
+{
+	int64_t step = cell->form->gates * cell->n_outputs * (cell->n_inputs + cell->n_outputs);
+	int64_t before = cell->all ? 0 : cell->step, steps = cell->all ? 1 : cell->n_steps;
+	cell->looked = cell->products;
+	/* In floating point, as steps times products may be anything. */
+	double done = (double)before + (double)cell->products / (double)step;
+	return kernel_part(cell->call, cell->n_outputs, (int64_t)(done * KERNEL_PARTS), steps * KERNEL_PARTS);
+}
+
+/* The products of two rows of n; false where they are no longer wanted. */
+static bool add_products(struct cell *cell, const uint8_t *a, const uint8_t *b, int64_t n, int64_t *sum)
+{
+	int64_t piece = kernel_piece(cell->call);
+	*sum = 0;
+	for (int64_t i = 0; i < n && !cell->stopped; i += piece) {
+		int64_t count = n - i < piece ? n - i : piece;
+		*sum += dot(a + i * cell->bytes, cell->bytes, b + i * cell->weight_bytes, cell->weight_bytes,
+			    count);
+		cell->products += count;
+		if (cell->products - cell->looked >= piece)
+			cell->stopped = !look(cell);
+	}
+	return !cell->stopped;
 }
 
 int64_t cell_sums(struct cell *cell, unsigned first, unsigned n, const void *state)
@@ -182,11 +213,12 @@ int64_t cell_sums(struct cell *cell, unsigned first, unsigned n, const void *sta
 	int64_t end = (first + n) * cell->n_outputs;
 	for (int64_t row = first * cell->n_outputs; row < end; row++) {
 		int64_t b = bias ? container_get(bias->data, cell->weight_bytes, row) : 0;
-		const int64_t sums[] = {dot(cell->in, cell->bytes,
-					    weights[0] + row * length[0] * cell->weight_bytes, cell->weight_bytes,
-					    cell->n_inputs),
-					dot(state, cell->bytes, weights[1] + row * length[1] * cell->weight_bytes,
-					    cell->weight_bytes, cell->n_outputs)};
+		const uint8_t *rows[] = {weights[0] + row * length[0] * cell->weight_bytes,
+					 weights[1] + row * length[1] * cell->weight_bytes};
+		int64_t sums[2];
+		if (!add_products(cell, cell->in, rows[0], cell->n_inputs, &sums[0]) ||
+		    !add_products(cell, state, rows[1], cell->n_outputs, &sums[1]))
+			break;
 		int64_t sum = form->joint
 				      ? carry_join(&cell->carry, sums[0], sums[1], b, &clamped, &counts->wrapped)
 				      : partial_join(&cell->partial, sums, 1, b, &clamped, &counts->wrapped);

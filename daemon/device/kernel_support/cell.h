@@ -53,6 +53,8 @@ struct cell {
 	uint8_t *out;
 	struct partial partial;
 	struct carry carry;
+	int64_t products, looked; /* that were made in this step, and those of them that were told */
+	bool stopped;
 };
 
 /* int32_t [G,M] for the sums; a kernel's own needs come behind it. */
@@ -69,7 +71,7 @@ void cell_begin(struct cell *cell, struct kernel_call *call, const struct cell_f
 bool cell_next(struct cell *cell);
 
 /* cell->sums of `n` gates from gate `first` on, of the step's input and of a state with state_frac_bits. Returns
- * how many of them were clamped. */
+ * how many of them were clamped. Where cell->stopped is set after it the step is no longer wanted. */
 int64_t cell_sums(struct cell *cell, unsigned first, unsigned n, const void *state);
 
 static inline int64_t cell_sum(const struct cell *cell, unsigned gate, int64_t m)

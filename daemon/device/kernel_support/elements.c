@@ -2,7 +2,7 @@
 #include "daemon/device/kernel_support/elements.h"
 
 #include <assert.h>
-#include <npumem/types.h>
+#include <string.h>
 
 #define LOAD(from_type)                                                                                           \
 	do {                                                                                                      \
@@ -59,4 +59,17 @@ void elements_load32(int dtype, const void *data, int64_t first, int64_t n, int3
 	default:
 		assert(!"an integer type of 8 or 16 bits");
 	}
+}
+
+bool elements_copy(const struct kernel_call *call, void *to, const void *from, int64_t n, unsigned bytes,
+		   int64_t *pending)
+{
+	int64_t piece = kernel_piece(call);
+	for (int64_t i = 0; i < n; i += piece) {
+		int64_t count = n - i < piece ? n - i : piece;
+		memcpy((uint8_t *)to + i * bytes, (const uint8_t *)from + i * bytes, (size_t)(count * bytes));
+		if (!kernel_step_rarely(call, count, pending))
+			return false;
+	}
+	return true;
 }

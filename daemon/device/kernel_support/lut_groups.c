@@ -26,11 +26,11 @@ int lut_groups_check(const struct kernel_call *call, struct npumem_error *error)
 	return status ? status : operands_check_shape(call, LUT_GROUPS_OUT, shape, "in has", error);
 }
 
-void lut_groups_begin(struct lut_groups *groups, const struct kernel_call *call)
+void lut_groups_begin(struct lut_groups *groups, const struct kernel_call *call, unsigned passes)
 {
 	const struct kernel_operand *in = operands_get(call, LUT_GROUPS_IN);
 	const struct npumem_dims *s = &in->shape;
-	*groups = (struct lut_groups){.bytes = npumem_dtype_bytes(in->dtype), .at = -1};
+	*groups = (struct lut_groups){.bytes = npumem_dtype_bytes(in->dtype), .at = -1, .passes = passes};
 	switch (kernel_param(call, NPUMEM_PARAM_AXIS, 0, LUT_GROUPS_NONE)) {
 	case LUT_GROUPS_C:
 		groups->size = s->c;
@@ -53,8 +53,9 @@ void lut_groups_begin(struct lut_groups *groups, const struct kernel_call *call)
 
 bool lut_groups_next(struct lut_groups *groups, const struct kernel_call *call)
 {
-	if (groups->at >= 0 && !kernel_step(call, groups->size))
+	if (groups->stopped || (groups->at >= 0 && !kernel_step(call, groups->size)))
 		return false;
+	groups->run = groups->looked = 0;
 	if (++groups->at == groups->n)
 		return false;
 	int64_t outer = groups->at / groups->step, inner = groups->at % groups->step;
@@ -62,4 +63,19 @@ bool lut_groups_next(struct lut_groups *groups, const struct kernel_call *call)
 	groups->in = (const uint8_t *)operands_get(call, LUT_GROUPS_IN)->data + first;
 	groups->out = (uint8_t *)operands_get(call, LUT_GROUPS_OUT)->data + first;
 	return true;
+}
+
+bool lut_groups_piece(struct lut_groups *groups, const struct kernel_call *call, int64_t *end)
+{
+	int64_t left = groups->size - *end, piece = kernel_piece(call);
+	if (groups->run - groups->looked >= piece) {
+		groups->looked = groups->run;
+		groups->stopped |= !kernel_part(call, groups->size, groups->run, groups->passes * groups->size);
+	}
+	if (groups->stopped)
+		return false;
+	left = left < piece ? left : piece;
+	*end += left;
+	groups->run += left;
+	return left > 0;
 }

@@ -14,16 +14,26 @@ struct lut_groups {
 	unsigned bytes;	    /* of an element */
 	int64_t size, step; /* elements of a group, and how far apart they lie */
 	int64_t n, at;
-	const uint8_t *in; /* the group's first element */
+	unsigned passes;     /* over each group */
+	int64_t run, looked; /* elements of the group's passes that are done, and that were told */
+	bool stopped;	     /* no more are wanted */
+	const uint8_t *in;   /* the group's first element */
 	uint8_t *out;
 };
 
 /* Groups in order; in and out are those of the group:
  *
- *	for (lut_groups_begin(&g, call); lut_groups_next(&g, call);)
+ *	for (lut_groups_begin(&g, call, passes); lut_groups_next(&g, call);)
  *		… container_get(g.in, g.bytes, i * g.step), 0 <= i < g.size */
-void lut_groups_begin(struct lut_groups *groups, const struct kernel_call *call);
+void lut_groups_begin(struct lut_groups *groups, const struct kernel_call *call, unsigned passes);
 /* False where there are no more, or no more are wanted. */
 bool lut_groups_next(struct lut_groups *groups, const struct kernel_call *call);
+
+/* Pieces of a pass over the group's elements; false where there are no more, or no more are wanted:
+ *
+ *	for (int64_t i = 0, end = 0; lut_groups_piece(&g, call, &end);)
+ *		for (; i < end; i++)
+ *			… */
+bool lut_groups_piece(struct lut_groups *groups, const struct kernel_call *call, int64_t *end);
 
 #endif

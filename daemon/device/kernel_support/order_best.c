@@ -2,7 +2,6 @@
 #include "daemon/device/kernel_support/order_best.h"
 
 #include <assert.h>
-#include <stdbool.h>
 
 static bool better(const struct order_best_entry *a, const struct order_best_entry *b)
 {
@@ -48,11 +47,13 @@ void order_best_offer(struct order_best *best, int64_t value, int64_t index)
 		sink(best->entries, best->n, 0, entry);
 }
 
-void order_best_finish(struct order_best *best)
+bool order_best_finish(struct order_best *best, int64_t steps)
 {
-	for (int64_t n = best->n - 1; n > 0; n--) {
+	for (; steps > 0 && best->sorted < best->n - 1; steps--) {
+		int64_t n = best->n - 1 - best->sorted++;
 		struct order_best_entry worst = best->entries[0];
 		sink(best->entries, n, 0, best->entries[n]);
 		best->entries[n] = worst;
 	}
+	return best->sorted >= best->n - 1;
 }

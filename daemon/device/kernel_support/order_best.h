@@ -3,6 +3,7 @@
 #ifndef DEVICE_KERNEL_SUPPORT_ORDER_BEST_H
 #define DEVICE_KERNEL_SUPPORT_ORDER_BEST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct order_best_entry {
@@ -12,13 +13,15 @@ struct order_best_entry {
 struct order_best {
 	struct order_best_entry *entries; /* a heap, the worst on top */
 	int64_t n, k;
+	int64_t sorted; /* entries at the end that are in their place */
 };
 
 /* `entries` has room for k >= 1. */
 void order_best_init(struct order_best *best, struct order_best_entry *entries, int64_t k);
 /* One of the sequence; indices are told apart and need not come in order. */
 void order_best_offer(struct order_best *best, int64_t value, int64_t index);
-/* Sorts the entries, best first. Nothing may be offered after it. */
-void order_best_finish(struct order_best *best);
+/* Puts at most `steps` more entries in their place, of k in all; true once they are sorted, best first. Nothing
+ * may be offered after the first call. */
+bool order_best_finish(struct order_best *best, int64_t steps);
 
 #endif

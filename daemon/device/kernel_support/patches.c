@@ -11,6 +11,7 @@ enum {
 	PATCHES_ELEMENTS = 65536, /* of the windows of a block */
 	PATCHES_MIN = 8,	  /* outputs in a block, else the weights pass too often */
 	PATCHES_MAX = 256,
+	PATCHES_LONG = 1 << 19, /* a window, of which one is a block */
 };
 
 struct patches {
@@ -39,7 +40,10 @@ static size_t patches_init(struct patches *p, const struct convolution *convolut
 		.n_quads = (convolution->n_outputs + QUAD_WIDTH - 1) / QUAD_WIDTH,
 	};
 	int64_t block = p->length > 0 ? PATCHES_ELEMENTS / p->length : PATCHES_MAX;
-	block = block < PATCHES_MIN ? PATCHES_MIN : block > PATCHES_MAX ? PATCHES_MAX : block;
+	block = p->length > PATCHES_LONG ? 1
+		: block < PATCHES_MIN	 ? PATCHES_MIN
+		: block > PATCHES_MAX	 ? PATCHES_MAX
+					 : block;
 	p->block = block < p->n_outputs ? block : p->n_outputs;
 
 	int64_t weights = convolution_aligned(p->n_quads * quad_right_rows(&p->quad) * p->length * 2);
@@ -61,8 +65,10 @@ size_t patches_scratch_bytes(const struct convolution *convolution, const struct
 	return patches_init(&p, convolution, phase);
 }
 
+/* These fill scratch memory; each false where it is no longer wanted. */
+
 /* The weights of one output channel into row r of a set. */
-static void pack_row(const struct patches *p, int64_t o, int16_t *set, int64_t r)
+static bool pack_row(const struct patches *p, int64_t o, int16_t *set, int64_t r, int64_t *pending)
 {
 	const struct convolution *c = p->convolution;
 	const struct phase_axis *h = &p->phase->h, *w = &p->phase->w;
@@ -74,17 +80,25 @@ static void pack_row(const struct patches *p, int64_t o, int16_t *set, int64_t r
 				quad_put_right(&p->quad, set, p->length, r, k,
 					       (int16_t)weighted_element(c->weights, c->weighted.weight_bytes,
 									 at + x * w->tap_step));
+		if (!kernel_look(c->call, h->window.kernel * w->window.kernel, pending))
+			return false;
 	}
+	return true;
 }
 
 /* The weights of a group, in sets of QUAD_WIDTH rows; zeros where there is no such channel, and at the rows' ends.
  */
-static void pack_weights(const struct patches *p, int64_t group)
+static bool pack_weights(const struct patches *p, int64_t group)
 {
-	int64_t set = quad_right_rows(&p->quad) * p->length, n = p->convolution->n_outputs;
-	memset(p->weights, 0, (size_t)(p->n_quads * set) * sizeof(int16_t));
-	for (int64_t o = 0; o < n; o++)
-		pack_row(p, group * n + o, p->weights + o / QUAD_WIDTH * set, o % QUAD_WIDTH);
+	int64_t set = quad_right_rows(&p->quad) * p->length, n = p->convolution->n_outputs, pending = 0;
+	for (int64_t o = 0; o < n; o++) {
+		int16_t *to = p->weights + o / QUAD_WIDTH * set;
+		if (o % QUAD_WIDTH == 0)
+			memset(to, 0, (size_t)set * sizeof(int16_t));
+		if (!pack_row(p, group * n + o, to, o % QUAD_WIDTH, &pending))
+			return false;
+	}
+	return true;
 }
 
 /* to[j * to_step] = from[j * from_step] */
@@ -98,8 +112,8 @@ SPREAD(spread8, int8_t)
 SPREAD(spread16, int16_t)
 
 /* Column `x` of the taps, for the outputs [first, end) of row `y`, into the windows at `to`. */
-static void gather_column(const struct patches *p, int64_t batch, int64_t group, int64_t y, int64_t x,
-			  int64_t first, int64_t end, int16_t *to)
+static bool gather_column(const struct patches *p, int64_t batch, int64_t group, int64_t y, int64_t x,
+			  int64_t first, int64_t end, int16_t *to, int64_t *pending)
 {
 	const struct convolution *c = p->convolution;
 	const struct window_axis *h = &p->phase->h.window, *w = &p->phase->w.window;
@@ -108,7 +122,7 @@ static void gather_column(const struct patches *p, int64_t batch, int64_t group,
 	from = from > first ? from : first;
 	past = past < end ? past : end;
 	if (from >= past)
-		return;
+		return true;
 	window_taps(h, y, &tap, &end_tap);
 	for (int64_t i = 0; i < c->n_inputs; i++) {
 		int64_t in = convolution_row(c, p->phase, batch, group, i, window_at(h, y, tap)) +
@@ -120,21 +134,28 @@ static void gather_column(const struct patches *p, int64_t batch, int64_t group,
 			else
 				spread16((const int16_t *)c->in + in, w->stride, row, p->length, past - from);
 		}
+		if (!kernel_look(c->call, (end_tap - tap) * (past - from), pending))
+			return false;
 	}
+	return true;
 }
 
 /* The windows of outputs [first, first + n) of a feature. */
-static void gather(const struct patches *p, int64_t batch, int64_t group, int64_t first, int64_t n)
+static bool gather(const struct patches *p, int64_t batch, int64_t group, int64_t first, int64_t n)
 {
 	const struct window_axis *w = &p->phase->w.window;
+	int64_t pending = 0;
 	memset(p->window, 0, (size_t)(n * p->length) * sizeof(int16_t));
 	for (int64_t j = first; j < first + n;) {
 		int64_t y = j / w->out, x = j % w->out;
 		int64_t end = w->out - x < first + n - j ? w->out : x + first + n - j;
 		for (int64_t tap = 0; tap < w->kernel; tap++)
-			gather_column(p, batch, group, y, tap, x, end, p->window + (j - first) * p->length);
+			if (!gather_column(p, batch, group, y, tap, x, end, p->window + (j - first) * p->length,
+					   &pending))
+				return false;
 		j += end - x;
 	}
+	return true;
 }
 
 /* All output channels of a group, for the windows gathered. */
@@ -159,12 +180,12 @@ bool patches_run(const struct convolution *convolution, const struct phase *phas
 	struct patches p;
 	patches_init(&p, convolution, phase);
 	for (int64_t group = 0; group < convolution->groups; group++) {
-		pack_weights(&p, group);
+		if (!pack_weights(&p, group))
+			return false;
 		for (int64_t batch = 0; batch < convolution->n; batch++) {
 			for (int64_t first = 0; first < p.n_outputs; first += p.block) {
 				int64_t left = p.n_outputs - first, n = left < p.block ? left : p.block;
-				gather(&p, batch, group, first, n);
-				if (!multiply(&p, batch, group, first, n))
+				if (!gather(&p, batch, group, first, n) || !multiply(&p, batch, group, first, n))
 					return false;
 			}
 		}

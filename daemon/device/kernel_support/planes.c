@@ -6,9 +6,11 @@
 #include <string.h>
 
 enum {
-	PLANES_OUTPUTS_MAX = 7, /* output channels of a group; from there on patches are faster */
-	PLANES_SUMS = 2048,	/* of a block of rows, unless one row has more */
-	PLANES_TAPS = 256,	/* between two looks at whether the rest is still wanted */
+	PLANES_OUTPUTS_MAX = 7,	   /* output channels of a group; from there on patches are faster */
+	PLANES_SUMS = 2048,	   /* of a block of rows, unless one row has more */
+	PLANES_STRETCH = 65536,	   /* of a row that is longer than a block */
+	PLANES_TAPS = 256,	   /* that are added at once, and no more than … */
+	PLANES_PRODUCTS = 1 << 22, /* … of these between two looks at whether the rest is still wanted */
 };
 
 struct planes {
@@ -83,31 +85,40 @@ static int64_t plane_at(const struct planes *p, int64_t i, int64_t phase_y, int6
 	return plane * p->rows * p->width;
 }
 
-static void set_offsets(const struct planes *p)
+/* These fill scratch memory; each false where it is no longer wanted. */
+
+static bool set_offsets(const struct planes *p)
 {
 	const struct window_axis *h = &p->phase->h.window, *w = &p->phase->w.window;
-	int64_t k = 0;
-	for (int64_t i = 0; i < p->convolution->n_inputs; i++)
+	int64_t k = 0, pending = 0;
+	for (int64_t i = 0; i < p->convolution->n_inputs; i++) {
 		for (int64_t y = 0; y < h->kernel; y++)
 			for (int64_t x = 0; x < w->kernel; x++, k++) {
 				int64_t at_y = y * h->dilation, at_x = x * w->dilation;
 				p->offsets[k] = plane_at(p, i, at_y % h->stride, at_x % w->stride) +
 						at_y / h->stride * p->width + at_x / w->stride;
 			}
+		if (!kernel_look(p->convolution->call, h->kernel * w->kernel, &pending))
+			return false;
+	}
+	return true;
 }
 
-static void load_weights(const struct planes *p, int64_t o)
+static bool load_weights(const struct planes *p, int64_t o)
 {
 	const struct convolution *c = p->convolution;
 	const struct phase_axis *h = &p->phase->h, *w = &p->phase->w;
-	int64_t k = 0;
+	int64_t k = 0, pending = 0;
 	for (int64_t i = 0; i < c->n_inputs; i++) {
 		int64_t at = convolution_weight(c, p->phase, o, i);
 		for (int64_t y = 0; y < h->window.kernel; y++, at += h->tap_step * w->kernel)
 			for (int64_t x = 0; x < w->window.kernel; x++)
 				p->weights[k++] = (int16_t)weighted_element(c->weights, c->weighted.weight_bytes,
 									    at + x * w->tap_step);
+		if (!kernel_look(c->call, h->window.kernel * w->window.kernel, &pending))
+			return false;
 	}
+	return true;
 }
 
 /* to[j] = from[j * step] for j below n, in each of `rows` rows; the common steps by themselves, because compilers
@@ -142,34 +153,63 @@ static void find_inputs(const struct window_axis *axis, int64_t phase, int64_t e
 	*n = inputs < extent - *first ? inputs : extent - *first;
 }
 
-/* The part of one input channel, whose rows begin at element `in`, that lies in one plane. */
-static void fill_plane(const struct planes *p, int64_t in, int64_t phase_y, int64_t phase_x, int16_t *plane)
+/* `rows` rows of n elements, a plane's width apart, from element `in` on, in pieces. */
+static bool spread(const struct planes *p, int64_t in, int16_t *plane, int64_t rows, int64_t n, int64_t *pending)
 {
 	const struct window_axis *h = &p->phase->h.window, *w = &p->phase->w.window;
-	const void *data = p->convolution->in;
+	const struct convolution *c = p->convolution;
+	int64_t in_row = h->stride * w->in, piece = kernel_piece(c->call), past;
+	int64_t together = n < piece ? piece / n : 1, few;
+	for (int64_t y = 0; y < rows; y += few) {
+		few = rows - y < together ? rows - y : together;
+		for (int64_t x = 0; x < n; x = past) {
+			int64_t from = in + y * in_row + x * w->stride;
+			int16_t *to = plane + y * p->width + x;
+			past = n - x < piece ? n : x + piece;
+			if (c->weighted.data_bytes == 1)
+				spread8((const int8_t *)c->in + from, in_row, w->stride, to, p->width, few,
+					past - x);
+			else
+				spread16((const int16_t *)c->in + from, in_row, w->stride, to, p->width, few,
+					 past - x);
+			if (!kernel_look(c->call, few * (past - x), pending))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The part of one input channel, whose rows begin at element `in`, that lies in one plane. */
+static bool fill_plane(const struct planes *p, int64_t in, int64_t phase_y, int64_t phase_x, int16_t *plane,
+		       int64_t *pending)
+{
+	const struct window_axis *h = &p->phase->h.window, *w = &p->phase->w.window;
 	int64_t row, y, rows, column, x, n;
 	find_inputs(h, phase_y, p->rows, &row, &y, &rows);
 	find_inputs(w, phase_x, p->width, &column, &x, &n);
 	if (rows <= 0 || n <= 0)
-		return;
-	in += y * w->in + x;
-	plane += row * p->width + column;
-	if (p->convolution->weighted.data_bytes == 1)
-		spread8((const int8_t *)data + in, h->stride * w->in, w->stride, plane, p->width, rows, n);
-	else
-		spread16((const int16_t *)data + in, h->stride * w->in, w->stride, plane, p->width, rows, n);
+		return true;
+	return spread(p, in + y * w->in + x, plane + row * p->width + column, rows, n, pending);
 }
 
-static void fill_planes(const struct planes *p, int64_t batch, int64_t group)
+static bool fill_planes(const struct planes *p, int64_t batch, int64_t group)
 {
 	const struct phase *phase = p->phase;
-	memset(p->planes, 0, (size_t)(plane_at(p, p->convolution->n_inputs, 0, 0) + MAC_STEP) * sizeof(int16_t));
+	int64_t pending = 0, end = plane_at(p, p->convolution->n_inputs, 0, 0) + MAC_STEP, past;
+	for (int64_t at = 0; at < end; at = past) {
+		past = end - at < PLANES_STRETCH ? end : at + PLANES_STRETCH;
+		memset(p->planes + at, 0, (size_t)(past - at) * sizeof(int16_t));
+		if (!kernel_look(p->convolution->call, past - at, &pending))
+			return false;
+	}
 	for (int64_t i = 0; i < p->convolution->n_inputs; i++) {
 		int64_t in = convolution_row(p->convolution, phase, batch, group, i, 0);
 		for (int64_t y = 0; y < phase->h.window.stride; y++)
 			for (int64_t x = 0; x < phase->w.window.stride; x++)
-				fill_plane(p, in, y, x, p->planes + plane_at(p, i, y, x));
+				if (!fill_plane(p, in, y, x, p->planes + plane_at(p, i, y, x), &pending))
+					return false;
 	}
+	return true;
 }
 
 /* Drops the ends of rows. */
@@ -183,39 +223,66 @@ static void fill_planes(const struct planes *p, int64_t batch, int64_t group)
 CLOSE_UP(close_up32, int32_t)
 CLOSE_UP(close_up64, int64_t)
 
+/* The sums [from, from + n) of the rows that begin at `first`; all taps of `total` sums are `elements` outputs. */
+static bool add_taps(const struct planes *p, int64_t first, int64_t from, int64_t n, int64_t total,
+		     int64_t elements)
+{
+	const struct kernel_call *call = p->convolution->call;
+	void *sums = (uint8_t *)p->sums + from * p->mac.sum_bytes;
+	int64_t most = PLANES_PRODUCTS / n < PLANES_TAPS ? PLANES_PRODUCTS / n : PLANES_TAPS, looked = 0;
+	memset(sums, 0, (size_t)n * p->mac.sum_bytes);
+	for (int64_t k = 0; k < p->n_taps; k += most) {
+		int64_t taps = p->n_taps - k < most ? p->n_taps - k : most;
+		mac_rows(&p->mac, sums, p->planes + first * p->width + from, p->offsets + k, p->weights + k, taps,
+			 n);
+		if ((k + taps - looked) * n < kernel_piece(call))
+			continue;
+		looked = k + taps;
+		if (!kernel_part(call, elements, from * p->n_taps + looked * n, total * p->n_taps))
+			return false;
+	}
+	return true;
+}
+
 /* Output rows [first, first + rows) of channel o. */
 static bool run_rows(const struct planes *p, int64_t batch, int64_t o, int64_t first, int64_t rows)
 {
-	int64_t out = p->phase->w.window.out;
+	int64_t out = p->phase->w.window.out, past;
 	/* Up to a full step, which may reach into the next plane, or into the zeros after the last. */
 	int64_t n = ((rows - 1) * p->width + out + MAC_STEP - 1) / MAC_STEP * MAC_STEP;
-	memset(p->sums, 0, (size_t)n * p->mac.sum_bytes);
-	for (int64_t k = 0; k < p->n_taps; k += PLANES_TAPS) {
-		int64_t taps = p->n_taps - k < PLANES_TAPS ? p->n_taps - k : PLANES_TAPS;
-		mac_rows(&p->mac, p->sums, p->planes + first * p->width, p->offsets + k, p->weights + k, taps, n);
-		if (!kernel_step(p->convolution->call, 0))
+	for (int64_t at = 0; at < n; at = past) {
+		past = n - at < PLANES_STRETCH ? n : at + PLANES_STRETCH;
+		if (!add_taps(p, first, at, past - at, n, rows * out))
 			return false;
 	}
 	if (p->mac.sum_bytes == 4)
 		close_up32(p->sums, rows, p->width, out);
 	else
 		close_up64(p->sums, rows, p->width, out);
-	return convolution_finish(p->convolution, p->phase, batch, o, first * out, rows * out, p->sums,
-				  p->staging);
+	for (int64_t at = 0; at < rows * out; at = past) {
+		past = rows * out - at < PLANES_STRETCH ? rows * out : at + PLANES_STRETCH;
+		if (!convolution_finish(p->convolution, p->phase, batch, o, first * out + at, past - at,
+					(uint8_t *)p->sums + at * p->mac.sum_bytes, p->staging))
+			return false;
+	}
+	return true;
 }
 
 bool planes_run(const struct convolution *convolution, const struct phase *phase)
 {
 	struct planes p;
 	planes_init(&p, convolution, phase);
-	set_offsets(&p);
+	if (!set_offsets(&p))
+		return false;
 	int64_t rows = phase->h.window.out;
 	for (int64_t batch = 0; batch < convolution->n; batch++) {
 		for (int64_t group = 0; group < convolution->groups; group++) {
-			fill_planes(&p, batch, group);
+			if (!fill_planes(&p, batch, group))
+				return false;
 			for (int64_t k = 0; k < convolution->n_outputs; k++) {
 				int64_t o = group * convolution->n_outputs + k;
-				load_weights(&p, o);
+				if (!load_weights(&p, o))
+					return false;
 				for (int64_t y = 0; y < rows; y += p.block)
 					if (!run_rows(&p, batch, o, y, rows - y < p.block ? rows - y : p.block))
 						return false;

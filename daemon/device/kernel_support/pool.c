@@ -31,3 +31,26 @@ void pool_window(const struct kernel_call *call, struct window *window)
 {
 	read_window(call, window, NULL);
 }
+
+void pool_row_init(struct pool_row *row, const struct kernel_call *call, const struct window *window)
+{
+	const struct window_axis *h = &window->h, *w = &window->w;
+	int64_t rows = h->kernel < h->in ? h->kernel : h->in, taps = w->kernel < w->in ? w->kernel : w->in;
+	/* Extents are at most 2^30. */
+	*row = (struct pool_row){.call = call, .outputs = w->out, .work = rows * w->in + w->out * taps};
+}
+
+bool pool_row_work(struct pool_row *row, int64_t steps)
+{
+	row->done += steps;
+	if (row->done - row->looked < kernel_piece(row->call))
+		return true;
+	row->looked = row->done;
+	return kernel_part(row->call, row->outputs, row->done < row->work ? row->done : row->work, row->work);
+}
+
+bool pool_row_end(struct pool_row *row)
+{
+	row->done = row->looked = 0;
+	return kernel_step(row->call, row->outputs);
+}

@@ -8,7 +8,7 @@
 
 enum {
 	PRODUCT_COLUMNS = 1024,
-	PRODUCT_TERMS = 256, /* between two looks at whether the rest is still wanted */
+	PRODUCT_TERMS = 256, /* that are added at once */
 };
 
 size_t product_scratch_bytes(int64_t columns)
@@ -43,6 +43,7 @@ static bool add_terms(const struct product *p, int64_t row, int64_t m, int64_t c
 {
 	int64_t offsets[PRODUCT_TERMS];
 	int16_t scalars[PRODUCT_TERMS];
+	int64_t looked = 0;
 	memset(p->call->scratch, 0, (size_t)(count + MAC_STEP) * p->mac.sum_bytes);
 	for (int64_t k = 0; k < p->terms; k += PRODUCT_TERMS) {
 		int64_t n = p->terms - k < PRODUCT_TERMS ? p->terms - k : PRODUCT_TERMS;
@@ -52,7 +53,10 @@ static bool add_terms(const struct product *p, int64_t row, int64_t m, int64_t c
 				(int16_t)weighted_element(p->data, p->weighted.data_bytes, row * p->terms + k + i);
 		}
 		add_rows(p, offsets, scalars, n, count);
-		if (!kernel_step(p->call, 0))
+		if ((k + n - looked) * count < kernel_piece(p->call))
+			continue;
+		looked = k + n;
+		if (!kernel_part(p->call, count, looked, p->terms))
 			return false;
 	}
 	return true;

@@ -108,15 +108,31 @@ static int64_t row_at(const struct reduce *r, int64_t kept, int64_t folded)
 	return at;
 }
 
-/* Elements [at, at + n) of in: into one accumulator where step is 0, else (n fits a block) one into each. */
-static void fold_elements(const struct reduce *r, int64_t *accumulators, int64_t step, int64_t at, int64_t n)
+/* A block of outputs on its way. */
+struct reduce_block {
+	int64_t n, accumulators[REDUCE_BLOCK];
+	int64_t folded, looked; /* elements of in, and those of them that were told */
+};
+
+/* Elements [at, at + n) of in: into one accumulator where step is 0, else (n fits a block) one into each. False
+ * where the rest is no longer wanted. */
+static bool fold_elements(const struct kernel_call *call, const struct reduce *r, struct reduce_block *block,
+			  int64_t step, int64_t at, int64_t n)
 {
 	int32_t values[REDUCE_BLOCK];
+	int64_t piece = kernel_piece(call);
 	for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {
 		int64_t count = n - i < REDUCE_BLOCK ? n - i : REDUCE_BLOCK;
 		elements_load32(r->dtype, r->in, at + i, count, values);
-		r->rule->fold(accumulators, step, values, count);
+		r->rule->fold(block->accumulators, step, values, count);
+		block->folded += count;
+		if (block->folded - block->looked < piece)
+			continue;
+		block->looked = block->folded;
+		if (!kernel_part(call, block->n, block->folded, block->n * r->terms))
+			return false;
 	}
+	return true;
 }
 
 void reduce_run(struct kernel_call *call, const struct reduce_rule *rule)
@@ -130,19 +146,21 @@ void reduce_run(struct kernel_call *call, const struct reduce_rule *rule)
 	for (int64_t kept = 0; kept < r.n_kept; kept++) {
 		for (int64_t w = 0; w < width; w += REDUCE_BLOCK) {
 			int64_t n = width - w < REDUCE_BLOCK ? width - w : REDUCE_BLOCK;
-			int64_t accumulators[REDUCE_BLOCK];
+			struct reduce_block block;
+			block.n = n;
+			block.folded = block.looked = 0;
 			for (int64_t i = 0; i < n; i++)
-				accumulators[i] = rule->start;
-			for (int64_t folded = 0; folded < r.n_folded; folded++) {
-				fold_elements(&r, accumulators, one ? 0 : 1, row_at(&r, kept, folded) + w,
-					      one ? r.extents[REDUCE_ROW] : n);
-				if (!kernel_step(call, folded == r.n_folded - 1 ? n : 0))
+				block.accumulators[i] = rule->start;
+			for (int64_t folded = 0; folded < r.n_folded; folded++)
+				if (!fold_elements(call, &r, &block, one ? 0 : 1, row_at(&r, kept, folded) + w,
+						   one ? r.extents[REDUCE_ROW] : n))
 					return;
-			}
 			if (rule->close)
-				rule->close(call, accumulators, n, r.terms);
-			call->counts.saturated += requantize_row64(&r.requantize, accumulators, n, out);
+				rule->close(call, block.accumulators, n, r.terms);
+			call->counts.saturated += requantize_row64(&r.requantize, block.accumulators, n, out);
 			out += n * r.requantize.bytes;
+			if (!kernel_step(call, n))
+				return;
 		}
 	}
 }

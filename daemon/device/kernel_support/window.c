@@ -127,11 +127,15 @@ void window_outputs(const struct window_axis *axis, int64_t tap, int64_t *first,
 
 int64_t window_pairs(const struct window_axis *axis)
 {
-	/* Over outputs, which are as many as some tensor has; a pool's kernel is only a number. */
-	int64_t pairs = 0;
-	for (int64_t out = 0; out < axis->out; out++) {
+	/* Over whichever are fewer: a pool's kernel is only a number, and a pointwise convolution has one tap. */
+	bool by_taps = axis->kernel < axis->out;
+	int64_t pairs = 0, n = by_taps ? axis->kernel : axis->out;
+	for (int64_t i = 0; i < n; i++) {
 		int64_t first, end;
-		window_taps(axis, out, &first, &end);
+		if (by_taps)
+			window_outputs(axis, i, &first, &end);
+		else
+			window_taps(axis, i, &first, &end);
 		pairs += end - first;
 	}
 	return pairs;

@@ -6,7 +6,10 @@
 #include "daemon/device/kernel_support/order_dims.h"
 
 enum { IN, OUT };
-enum { BLOCK = 256 };
+enum {
+	BLOCK = 256,
+	SORT_STEPS = 32, /* of element steps, to put one more of the best in its place */
+};
 
 /* Of the range that an index competes in. */
 static int64_t competitors(const struct order_span *span)
@@ -56,19 +59,42 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	return (size_t)kernel_param(call, NPUMEM_PARAM_TOPK, 0, 1) * sizeof(struct order_best_entry);
 }
 
+/* The competitors of one index, and how many of them were offered since the last look. */
+struct contest {
+	struct kernel_call *call;
+	struct order_best best;
+	int64_t n, topk; /* in all; that win */
+	int64_t offered, looked;
+};
+
 /* False where no more is wanted. */
-static bool offer_run(const struct kernel_call *call, int64_t first, int64_t n, struct order_best *best)
+static bool look(struct contest *contest, int64_t sorted)
 {
-	const struct kernel_operand *in = operands_get(call, IN);
-	int64_t values[BLOCK];
+	contest->looked = contest->offered;
+	return kernel_part(contest->call, contest->topk, contest->offered + sorted, contest->n + contest->topk);
+}
+
+static bool offer_run(struct contest *contest, int64_t first, int64_t n)
+{
+	const struct kernel_operand *in = operands_get(contest->call, IN);
+	int64_t values[BLOCK], piece = kernel_piece(contest->call);
 	for (int64_t i = 0; i < n; i += BLOCK) {
 		int64_t count = n - i < BLOCK ? n - i : BLOCK;
 		elements_load64(in->dtype, in->data, first + i, count, values);
 		for (int64_t k = 0; k < count; k++)
-			order_best_offer(best, values[k], first + i + k);
-		if (!kernel_step(call, 0))
+			order_best_offer(&contest->best, values[k], first + i + k);
+		contest->offered += count;
+		if (contest->offered - contest->looked >= piece && !look(contest, 0))
 			return false;
 	}
+	return true;
+}
+
+static bool sort(struct contest *contest)
+{
+	while (!order_best_finish(&contest->best, kernel_piece(contest->call) / SORT_STEPS + 1))
+		if (!look(contest, contest->best.sorted))
+			return false;
 	return true;
 }
 
@@ -80,15 +106,17 @@ static void run(struct kernel_call *call)
 	int64_t topk = kernel_param(call, NPUMEM_PARAM_TOPK, 0, 1);
 	call->counts = (struct kernel_counts){.saturated = 0};
 	for (int64_t a = 0; a < span.extent; a++) {
-		struct order_best best;
-		order_best_init(&best, call->scratch, topk);
+		struct contest contest = {.call = call, .n = competitors(&span), .topk = topk};
+		order_best_init(&contest.best, call->scratch, topk);
 		for (int64_t o = 0; o < span.outer; o++)
-			if (!offer_run(call, (o * span.extent + a) * span.inner, span.inner, &best))
+			if (!offer_run(&contest, (o * span.extent + a) * span.inner, span.inner))
 				return;
-		order_best_finish(&best);
+		if (!sort(&contest))
+			return;
 		for (int64_t k = 0; k < topk; k++)
-			*out++ = (int32_t)best.entries[k].index;
-		kernel_step(call, topk);
+			*out++ = (int32_t)contest.best.entries[k].index;
+		if (!kernel_step(call, topk))
+			return;
 	}
 }
 

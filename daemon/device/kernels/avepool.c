@@ -26,21 +26,25 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	return (size_t)(2 * in->shape.w + out->shape.w) * sizeof(int64_t);
 }
 
-/* Sums of columns over the input rows that output row y sees, and how many these are; `first` is the place of the
- * feature in `in`. */
+/* Sums of columns over the input rows that output row y sees; `first` is the place of the feature in `in`. Returns
+ * how many rows these are; 0: the rest is no longer wanted. */
 static int64_t columns(const struct kernel_operand *in, const struct window_axis *h, int64_t first, int64_t y,
-		       int64_t *row, int64_t *sums)
+		       int64_t *row, int64_t *sums, struct pool_row *told)
 {
 	int64_t width = in->shape.w, tap, end;
 	window_taps(h, y, &tap, &end);
-	int64_t rows = end - tap;
-	elements_load64(in->dtype, in->data, first + window_at(h, y, tap) * width, width, sums);
-	while (++tap < end) {
-		elements_load64(in->dtype, in->data, first + window_at(h, y, tap) * width, width, row);
-		for (int64_t x = 0; x < width; x++)
-			sums[x] += row[x];
+	for (int64_t t = tap; t < end; t++) {
+		int64_t at = first + window_at(h, y, t) * width, past;
+		for (int64_t x = 0; x < width; x = past) {
+			past = pool_row_piece(told, x, width);
+			elements_load64(in->dtype, in->data, at + x, past - x, (t == tap ? sums : row) + x);
+			for (int64_t i = x; t > tap && i < past; i++)
+				sums[i] += row[i];
+			if (!pool_row_work(told, past - x))
+				return 0;
+		}
 	}
-	return rows;
+	return end - tap;
 }
 
 /* The mean of n points, in the container of `to`. */
@@ -54,27 +58,36 @@ static int64_t mean_of(struct kernel_call *call, int64_t sum, const struct mean 
 	return mean_truncated(mean, sum, in, out, call->rounding, to->low, to->high, &counts->saturated);
 }
 
-/* Means of the windows of one output row, from the sums of columns of `rows` points each. */
-static void windows(struct kernel_call *call, const struct window_axis *w, const int64_t *sums, int64_t rows,
-		    const struct requantize *to, int64_t *means)
+/* Means of the windows of one output row, from the sums of columns of `rows` points each. False where they are no
+ * longer wanted. */
+static bool windows(struct kernel_call *call, const struct window_axis *w, const int64_t *sums, int64_t rows,
+		    const struct requantize *to, int64_t *means, struct pool_row *told)
 {
 	struct mean mean = {.n = 0};
 	for (int64_t x = 0; x < w->out; x++) {
-		int64_t tap, end, sum = 0;
+		int64_t tap, end, past, sum = 0;
 		window_taps(w, x, &tap, &end);
 		if (mean.n != rows * (end - tap))
 			mean_init(&mean, rows * (end - tap));
-		for (; tap < end; tap++)
-			sum += sums[window_at(w, x, tap)];
+		for (; tap < end; tap = past) {
+			past = pool_row_piece(told, tap, end);
+			for (int64_t t = tap; t < past; t++)
+				sum += sums[window_at(w, x, t)];
+			if (!pool_row_work(told, past - tap))
+				return false;
+		}
 		means[x] = mean_of(call, sum, &mean, to);
 	}
+	return true;
 }
 
 static void run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, POOL_IN), *out = operands_get(call, POOL_OUT);
 	struct window window;
+	struct pool_row told;
 	pool_window(call, &window);
+	pool_row_init(&told, call, &window);
 	struct requantize store; /* of values that are already in the container */
 	requantize_init(&store, out->dtype, 0, call->rounding);
 	int64_t *row = call->scratch, *sums = row + in->shape.w, *means = sums + in->shape.w;
@@ -82,11 +95,13 @@ static void run(struct kernel_call *call)
 	call->counts = (struct kernel_counts){.saturated = 0};
 	for (int64_t feature = 0; feature < in->shape.n * in->shape.c; feature++) {
 		for (int64_t y = 0; y < window.h.out; y++) {
-			int64_t rows = columns(in, &window.h, feature * in->shape.h * in->shape.w, y, row, sums);
-			windows(call, &window.w, sums, rows, &store, means);
+			int64_t first = feature * in->shape.h * in->shape.w;
+			int64_t rows = columns(in, &window.h, first, y, row, sums, &told);
+			if (!rows || !windows(call, &window.w, sums, rows, &store, means, &told))
+				return;
 			requantize_row64(&store, means, window.w.out, to);
 			to += window.w.out * store.bytes;
-			if (!kernel_step(call, window.w.out))
+			if (!pool_row_end(&told))
 				return;
 		}
 	}

@@ -41,6 +41,8 @@ static void run(struct kernel_call *call)
 	int64_t saturated = 0;
 	for (cell_begin(&cell, call, &form, gate); cell_next(&cell);) {
 		int64_t clamped = cell_sums(&cell, 0, 1, cell.state);
+		if (cell.stopped)
+			return;
 		saturated += act == CELL_ACT_NONE ? clamped : 0;
 		for (int64_t m = 0; m < cell.n_outputs; m++) {
 			int64_t h = cell_sum(&cell, 0, m);

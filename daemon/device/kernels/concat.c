@@ -1,7 +1,7 @@
 /* in0, in1, … one behind the other along axis; of any type, all in one format. */
 #include <stdio.h>
-#include <string.h>
 
+#include "daemon/device/kernel_support/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_dims.h"
 
@@ -62,16 +62,17 @@ static void run(struct kernel_call *call)
 	int axis = order_dims_axis(call);
 	uint8_t *to = operands_get(call, OUT)->data;
 	call->counts = (struct kernel_counts){.saturated = 0};
-	int64_t outer = order_dims_span(&in->operands[0].shape, axis).outer;
+	int64_t pending = 0, outer = order_dims_span(&in->operands[0].shape, axis).outer;
 	for (int64_t o = 0; o < outer; o++)
 		for (unsigned i = 0; i < in->n; i++) {
 			struct order_span span = order_dims_span(&in->operands[i].shape, axis);
-			int64_t run_bytes = span.extent * span.inner * bytes;
-			memcpy(to, (const uint8_t *)in->operands[i].data + o * run_bytes, (size_t)run_bytes);
-			to += run_bytes;
-			if (!kernel_step(call, span.extent * span.inner))
+			int64_t n = span.extent * span.inner;
+			const uint8_t *from = (const uint8_t *)in->operands[i].data + o * n * bytes;
+			if (!elements_copy(call, to, from, n, bytes, &pending))
 				return;
+			to += n * bytes;
 		}
+	kernel_step(call, pending);
 }
 
 const struct kernel kernel_concat = {

@@ -88,8 +88,12 @@ static void run(struct kernel_call *call)
 	gru_init(&g, call);
 	while (cell_next(&g.cell)) {
 		cell_sums(&g.cell, GATE_Z, 2, g.cell.state);
+		if (g.cell.stopped)
+			return;
 		reset(&g);
 		cell_sums(&g.cell, GATE_N, 1, g.reset);
+		if (g.cell.stopped)
+			return;
 		update(&g, &saturated);
 	}
 	call->counts.saturated = saturated;

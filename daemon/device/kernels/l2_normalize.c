@@ -6,7 +6,7 @@
 #include "daemon/device/kernel_support/lut_groups.h"
 #include "daemon/device/kernel_support/operands.h"
 
-enum { MANTISSA_BITS = 15, MANTISSA_FRAC_BITS = 8, OUT_FRAC_BITS = 15 };
+enum { MANTISSA_BITS = 15, MANTISSA_FRAC_BITS = 8, OUT_FRAC_BITS = 15, PASSES = 2 };
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
@@ -20,7 +20,7 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 		return NPUMEM_INVALID;
 	}
 	struct lut_groups g;
-	lut_groups_begin(&g, call);
+	lut_groups_begin(&g, call, PASSES);
 	if (g.size > ACCUMULATOR_PRODUCTS_MAX)
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"%s: a group would sum %lld squares, more than %lld", call->row->name,
@@ -28,13 +28,14 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return 0;
 }
 
-static int64_t sum_of_squares(const struct lut_groups *g)
+static int64_t sum_of_squares(const struct kernel_call *call, struct lut_groups *g)
 {
 	int64_t sum = 0;
-	for (int64_t i = 0; i < g->size; i++) {
-		int64_t x = container_get(g->in, g->bytes, i * g->step);
-		sum += x * x;
-	}
+	for (int64_t i = 0, end = 0; lut_groups_piece(g, call, &end);)
+		for (; i < end; i++) {
+			int64_t x = container_get(g->in, g->bytes, i * g->step);
+			sum += x * x;
+		}
 	return sum;
 }
 
@@ -56,16 +57,17 @@ static void run(struct kernel_call *call)
 	struct lut_groups g;
 	int64_t saturated = 0, ignored = 0;
 	call->counts = (struct kernel_counts){.macs = operands_elements(operands_get(call, LUT_GROUPS_IN))};
-	for (lut_groups_begin(&g, call); lut_groups_next(&g, call);) {
-		int64_t sum = sum_of_squares(&g), shift = shift_of(sum);
+	for (lut_groups_begin(&g, call, PASSES); lut_groups_next(&g, call);) {
+		int64_t sum = sum_of_squares(call, &g), shift = shift_of(sum);
 		int64_t mantissa = round_clamp(sum, shift, call->rounding, 0, INT16_MAX, &ignored);
 		int64_t factor = lut_read(&reader, mantissa);
 		int64_t back = lut->out_frac_bits + (shift + MANTISSA_FRAC_BITS) / 2 - OUT_FRAC_BITS;
-		for (int64_t i = 0; i < g.size; i++) {
-			int64_t y = container_get(g.in, g.bytes, i * g.step) * factor;
-			y = round_clamp(y, back, call->rounding, INT16_MIN, INT16_MAX, &saturated);
-			container_put(g.out, g.bytes, i * g.step, y);
-		}
+		for (int64_t i = 0, end = 0; lut_groups_piece(&g, call, &end);)
+			for (; i < end; i++) {
+				int64_t y = container_get(g.in, g.bytes, i * g.step) * factor;
+				y = round_clamp(y, back, call->rounding, INT16_MIN, INT16_MAX, &saturated);
+				container_put(g.out, g.bytes, i * g.step, y);
+			}
 	}
 	call->counts.saturated = saturated;
 }

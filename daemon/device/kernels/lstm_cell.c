@@ -130,6 +130,8 @@ static void run(struct kernel_call *call)
 	int64_t saturated = 0, ignored = 0;
 	while (cell_next(cell)) {
 		cell_sums(cell, 0, N_GATES, cell->state);
+		if (cell->stopped)
+			return;
 		for (int64_t m = 0; m < cell->n_outputs; m++) {
 			int64_t i = lut_result(&l.sigmoid, cell_sum(cell, GATE_I, m), cell->bytes, &ignored);
 			int64_t g = lut_result(&l.tanh, cell_sum(cell, GATE_G, m), cell->bytes, &ignored);
@@ -147,6 +149,9 @@ static void run(struct kernel_call *call)
 		}
 	}
 	call->counts.saturated = saturated;
+	/* cell_out, which was there with the last state. */
+	if (!cell->stopped)
+		kernel_step(call, cell->n_outputs);
 }
 
 const struct kernel kernel_lstm_cell = {

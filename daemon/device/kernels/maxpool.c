@@ -18,38 +18,54 @@ static void take_larger(int32_t *to, const int32_t *from, int64_t n)
 		to[i] = from[i] > to[i] ? from[i] : to[i];
 }
 
-/* Maxima of columns of the input rows that output row y sees; `first` is the place of the feature in `in`. */
-static void columns(const struct kernel_operand *in, const struct window_axis *h, int64_t first, int64_t y,
-		    int32_t *row, int32_t *maxima)
+/* Maxima of columns of the input rows that output row y sees; `first` is the place of the feature in `in`. False
+ * where they are no longer wanted. */
+static bool columns(const struct kernel_operand *in, const struct window_axis *h, int64_t first, int64_t y,
+		    int32_t *row, int32_t *maxima, struct pool_row *told)
 {
 	int64_t width = in->shape.w, tap, end;
 	window_taps(h, y, &tap, &end);
-	elements_load32(in->dtype, in->data, first + window_at(h, y, tap) * width, width, maxima);
-	while (++tap < end) {
-		elements_load32(in->dtype, in->data, first + window_at(h, y, tap) * width, width, row);
-		take_larger(maxima, row, width);
+	for (int64_t t = tap; t < end; t++) {
+		int64_t at = first + window_at(h, y, t) * width, past;
+		for (int64_t x = 0; x < width; x = past) {
+			past = pool_row_piece(told, x, width);
+			elements_load32(in->dtype, in->data, at + x, past - x, (t == tap ? maxima : row) + x);
+			if (t > tap)
+				take_larger(maxima + x, row + x, past - x);
+			if (!pool_row_work(told, past - x))
+				return false;
+		}
 	}
+	return true;
 }
 
-static void windows(const struct window_axis *w, const int32_t *columns, int32_t *maxima)
+static bool windows(const struct window_axis *w, const int32_t *columns, int32_t *maxima, struct pool_row *told)
 {
 	for (int64_t x = 0; x < w->out; x++) {
-		int64_t tap, end;
+		int64_t tap, end, past;
 		window_taps(w, x, &tap, &end);
 		int32_t largest = columns[window_at(w, x, tap)];
-		while (++tap < end) {
-			int32_t next = columns[window_at(w, x, tap)];
-			largest = next > largest ? next : largest;
+		for (int64_t from = tap; from < end; from = past) {
+			past = pool_row_piece(told, from, end);
+			for (int64_t t = from; t < past; t++) {
+				int32_t next = columns[window_at(w, x, t)];
+				largest = next > largest ? next : largest;
+			}
+			if (!pool_row_work(told, past - from))
+				return false;
 		}
 		maxima[x] = largest;
 	}
+	return true;
 }
 
 static void run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, POOL_IN), *out = operands_get(call, POOL_OUT);
 	struct window window;
+	struct pool_row told;
 	pool_window(call, &window);
+	pool_row_init(&told, call, &window);
 	struct requantize requantize;
 	requantize_init(&requantize, out->dtype, in->frac_bits - out->frac_bits, call->rounding);
 	int32_t *row = call->scratch, *maxima = row + in->shape.w, *results = maxima + in->shape.w;
@@ -57,11 +73,12 @@ static void run(struct kernel_call *call)
 	call->counts = (struct kernel_counts){.saturated = 0};
 	for (int64_t feature = 0; feature < in->shape.n * in->shape.c; feature++) {
 		for (int64_t y = 0; y < window.h.out; y++) {
-			columns(in, &window.h, feature * in->shape.h * in->shape.w, y, row, maxima);
-			windows(&window.w, maxima, results);
+			if (!columns(in, &window.h, feature * in->shape.h * in->shape.w, y, row, maxima, &told) ||
+			    !windows(&window.w, maxima, results, &told))
+				return;
 			call->counts.saturated += requantize_row32(&requantize, results, window.w.out, to);
 			to += window.w.out * requantize.bytes;
-			if (!kernel_step(call, window.w.out))
+			if (!pool_row_end(&told))
 				return;
 		}
 	}

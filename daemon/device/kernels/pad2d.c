@@ -2,6 +2,7 @@
  * the container's integer; for fp32 the number itself. */
 #include <string.h>
 
+#include "daemon/device/kernel_support/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 
 enum { IN, OUT };
@@ -56,8 +57,7 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return operands_check_shape(call, OUT, &want, "in and padding give", error);
 }
 
-/* n elements of `value`; returns where the next one goes. */
-static uint8_t *fill(uint8_t *to, int dtype, int64_t value, int64_t n)
+static void fill(uint8_t *to, int dtype, int64_t value, int64_t n)
 {
 	unsigned bytes = npumem_dtype_bytes(dtype);
 	float real = (float)value;
@@ -68,32 +68,64 @@ static uint8_t *fill(uint8_t *to, int dtype, int64_t value, int64_t n)
 		for (int64_t i = 0; i < n; i++)
 			memcpy(to + i * bytes, element, bytes);
 	}
-	return to + n * bytes;
+}
+
+/* Where the output grows. */
+struct growth {
+	const struct kernel_call *call;
+	int dtype;
+	unsigned bytes;
+	int64_t value, pending;
+	uint8_t *to;
+};
+
+/* Each false where the rest is no longer wanted. */
+
+static bool pad(struct growth *growth, int64_t n)
+{
+	int64_t piece = kernel_piece(growth->call);
+	for (; n > 0; n -= piece) {
+		int64_t count = n < piece ? n : piece;
+		fill(growth->to, growth->dtype, growth->value, count);
+		growth->to += count * growth->bytes;
+		if (!kernel_step_rarely(growth->call, count, &growth->pending))
+			return false;
+	}
+	return true;
+}
+
+static bool copy_row(struct growth *growth, const uint8_t *from, int64_t n)
+{
+	uint8_t *to = growth->to;
+	growth->to += n * growth->bytes;
+	return elements_copy(growth->call, to, from, n, growth->bytes, &growth->pending);
 }
 
 static void run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
-	int64_t value = kernel_param(call, NPUMEM_PARAM_VALUE, 0, 0);
+	const struct npumem_dims *shape = &in->shape;
+	struct growth growth = {.call = call,
+				.dtype = in->dtype,
+				.bytes = npumem_dtype_bytes(in->dtype),
+				.value = kernel_param(call, NPUMEM_PARAM_VALUE, 0, 0),
+				.to = out->data};
 	int64_t sides[SIDES];
 	for (unsigned i = 0; i < SIDES; i++)
 		sides[i] = kernel_param(call, NPUMEM_PARAM_PADDING, i, 0);
-	size_t row_bytes = (size_t)in->shape.w * npumem_dtype_bytes(in->dtype);
 	const uint8_t *from = in->data;
-	uint8_t *to = out->data;
 	call->counts = (struct kernel_counts){.saturated = 0};
-	for (int64_t feature = 0; feature < in->shape.n * in->shape.c; feature++) {
-		to = fill(to, in->dtype, value, sides[TOP] * out->shape.w);
-		for (int64_t h = 0; h < in->shape.h; h++) {
-			to = fill(to, in->dtype, value, sides[LEFT]);
-			memcpy(to, from, row_bytes);
-			to = fill(to + row_bytes, in->dtype, value, sides[RIGHT]);
-			from += row_bytes;
-		}
-		to = fill(to, in->dtype, value, sides[BOTTOM] * out->shape.w);
-		if (!kernel_step(call, out->shape.h * out->shape.w))
+	for (int64_t feature = 0; feature < shape->n * shape->c; feature++) {
+		if (!pad(&growth, sides[TOP] * out->shape.w))
+			return;
+		for (int64_t h = 0; h < shape->h; h++, from += shape->w * growth.bytes)
+			if (!pad(&growth, sides[LEFT]) || !copy_row(&growth, from, shape->w) ||
+			    !pad(&growth, sides[RIGHT]))
+				return;
+		if (!pad(&growth, sides[BOTTOM] * out->shape.w))
 			return;
 	}
+	kernel_step(call, growth.pending);
 }
 
 const struct kernel kernel_pad2d = {

@@ -92,16 +92,21 @@ static void run(struct kernel_call *call)
 	read_perm(call, from);
 	call->counts = (struct kernel_counts){.saturated = 0};
 	uint8_t *to = out->data;
+	int64_t pending = 0, piece = kernel_piece(call);
 	for (int64_t n = 0; n < shape->n; n++)
-		for (int64_t c = 0; c < shape->c; c++) {
+		for (int64_t c = 0; c < shape->c; c++)
 			for (int64_t h = 0; h < shape->h; h++) {
 				int64_t at = n * step[from[0]] + c * step[from[1]] + h * step[from[2]];
-				copy_row(to, in->data, at, step[from[3]], shape->w, bytes);
-				to += shape->w * bytes;
+				for (int64_t w = 0; w < shape->w; w += piece) {
+					int64_t count = shape->w - w < piece ? shape->w - w : piece;
+					copy_row(to, in->data, at + w * step[from[3]], step[from[3]], count,
+						 bytes);
+					to += count * bytes;
+					if (!kernel_step_rarely(call, count, &pending))
+						return;
+				}
 			}
-			if (!kernel_step(call, shape->h * shape->w))
-				return;
-		}
+	kernel_step(call, pending);
 }
 
 const struct kernel kernel_permute = {

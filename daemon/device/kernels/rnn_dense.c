@@ -98,10 +98,11 @@ static void partial_of(struct partial *partial, const struct kernel_call *call)
 		     &result);
 }
 
-/* The sums of outputs m to m + count of batch n, those of input i at i * count. */
-static void add_products(const struct kernel_call *call, int64_t n, int64_t m, int64_t count)
+/* The sums of outputs m to m + count of batch n, those of input i at i * count, of `terms` products each in all.
+ * False where they are no longer wanted. */
+static bool add_products(const struct kernel_call *call, int64_t n, int64_t m, int64_t count, int64_t terms)
 {
-	int64_t outputs = operands_get(call, OUT)->shape.c;
+	int64_t step = kernel_piece(call) / count + 1, done = 0, outputs = operands_get(call, OUT)->shape.c;
 	memset(call->scratch, 0, (size_t)(call->roles[IN].n * count) * sizeof(int64_t));
 	for (unsigned i = 0; i < call->roles[IN].n; i++) {
 		const struct kernel_operand *in = &call->roles[IN].operands[i];
@@ -109,10 +110,14 @@ static void add_products(const struct kernel_call *call, int64_t n, int64_t m, i
 		unsigned in_bytes = npumem_dtype_bytes(in->dtype);
 		struct mac mac = {npumem_dtype_bytes(weights->dtype), sizeof(int64_t)};
 		int64_t *sums = (int64_t *)call->scratch + i * count;
-		for (int64_t k = 0; k < in->shape.c; k++)
+		for (int64_t k = 0; k < in->shape.c; k++) {
 			mac_row(&mac, sums, (const uint8_t *)weights->data + (k * outputs + m) * mac.row_bytes, 1,
 				(int32_t)container_get(in->data, in_bytes, n * in->shape.c + k), count);
+			if (++done % step == 0 && !kernel_part(call, count, done, terms))
+				return false;
+		}
 	}
+	return true;
 }
 
 static void run(struct kernel_call *call)
@@ -128,7 +133,8 @@ static void run(struct kernel_call *call)
 	for (int64_t n = 0; n < out->shape.n; n++) {
 		for (int64_t m = 0; m < outputs; m += block) {
 			int64_t count = outputs - m < block ? outputs - m : block;
-			add_products(call, n, m, count);
+			if (!add_products(call, n, m, count, inputs))
+				return;
 			const int64_t *sums = call->scratch;
 			for (int64_t j = 0; j < count; j++) {
 				int64_t b = bias ? container_get(bias->data, bias_bytes, m + j) : 0;

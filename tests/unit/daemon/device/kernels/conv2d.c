@@ -182,6 +182,31 @@ START_TEST(progress)
 }
 END_TEST
 
+/* A pointwise convolution sees one row, here of more than one stretch of sums. */
+START_TEST(a_long_row)
+{
+	enum { LENGTH = 2 * 65536 + 37 };
+	struct calls c;
+	uint64_t state = 71;
+	calls_init(&c, NPUMEM_KERNEL_CONV2D);
+	calls_add(&c, "in", NPUMEM_FX8, 4, 1, 2, 1, LENGTH);
+	calls_add(&c, "weights", NPUMEM_FX8, 0, 2, 1, 1, 1);
+	calls_add(&c, "out", NPUMEM_FX8, 4, 1, 1, 1, LENGTH);
+	calls_sample(&c, IN, &state);
+	calls_put(&c, WEIGHTS, 0, 3);
+	calls_put(&c, WEIGHTS, 1, -2);
+	calls_run(&c);
+	for (int64_t i = 0; i < LENGTH; i++) {
+		int64_t y = 3 * calls_get(&c, IN, i) - 2 * calls_get(&c, IN, LENGTH + i);
+		y = y < INT8_MIN ? INT8_MIN : y > INT8_MAX ? INT8_MAX : y;
+		if (calls_get(&c, OUT, i) != y)
+			ck_abort_msg("output %lld is %lld, not %lld", (long long)i,
+				     (long long)calls_get(&c, OUT, i), (long long)y);
+	}
+	calls_free(&c);
+}
+END_TEST
+
 Suite *suite_conv2d(void)
 {
 	Suite *suite = suite_create("device/kernels/conv2d");
@@ -192,6 +217,7 @@ Suite *suite_conv2d(void)
 	tcase_add_test(tcase, refusals);
 	tcase_add_test(tcase, window_refusals);
 	tcase_add_test(tcase, progress);
+	tcase_add_test(tcase, a_long_row);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
