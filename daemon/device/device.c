@@ -44,6 +44,7 @@ void device_free(struct device *device)
 {
 	if (!device)
 		return;
+	overlap_deinit(device);
 	table_deinit(device);
 	arena_free(device->arena);
 	heap_free(device->heap, device);
@@ -66,7 +67,6 @@ static void sums_add(struct device *device, const struct npumem_blocks *blocks, 
 	device->sums.dummy += sign * blocks->dummy;
 	device->sums.padding += sign * blocks->padding;
 	device->sums.empty += sign * blocks->empty;
-	device->overlap_known = false;
 }
 
 static int out_of_host_memory(const struct asker *asker)

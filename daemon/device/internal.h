@@ -22,14 +22,9 @@ struct device {
 	struct slot *slots;
 	uint32_t n_slots, capacity, unused;
 	int64_t n_tensors, n_views;
-	struct npumem_blocks sums; /* of all tensors, views not counted */
-	struct tensor *guests;	   /* those placed over other footprints */
-	bool overlap_known;	   /* `overlap` holds since the last change of tensors */
-	struct overlap_sums {
-		struct npumem_blocks own;    /* as the tensors there count by themselves */
-		struct npumem_blocks actual; /* each byte once, the strongest kind */
-		int64_t lent;
-	} overlap;
+	struct npumem_blocks sums;	 /* of all tensors, views not counted */
+	struct intervals guests;	 /* those placed over other footprints */
+	struct overlap_windows *windows; /* counts of the bytes where guests lie; NULL without guests */
 };
 
 static inline int64_t place_end(const struct npumem_place *place)

@@ -4,36 +4,64 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 
-static bool holds(const struct tensor *tensor, int64_t offset, int64_t bytes)
+#include "daemon/device/overlap_count.h"
+
+static struct tensor *visitor(struct interval *interval)
 {
-	/* In quanta: what shares only a quantum shares it in the arena, too. */
-	return (int64_t)arena_from(&tensor->place) < offset + bytes && offset < (int64_t)arena_to(&tensor->place);
+	return interval ? (struct tensor *)((char *)interval - offsetof(struct tensor, visit)) : NULL;
+}
+
+/* The next guest, in order of offset, with bytes in quanta of [from, to); NULL: there is none. */
+static struct tensor *next_guest(const struct device *device, const struct tensor *after, uint64_t from,
+				 uint64_t to)
+{
+	return visitor(intervals_next(&device->guests, after ? &after->visit : NULL, from, to));
 }
 
 bool overlap_each(const struct device *device, int64_t offset, int64_t bytes, const struct tensor *except,
 		  bool (*visit)(void *ctx, struct tensor *tensor), void *ctx)
 {
-	struct arena_extent extent = {.offset = (uint64_t)offset};
-	for (; extent.offset < (uint64_t)(offset + bytes); extent.offset += extent.bytes) {
+	uint64_t from = (uint64_t)offset, to = (uint64_t)(offset + bytes);
+	struct arena_extent extent = {.offset = from};
+	struct tensor *guest = NULL;
+	for (; extent.offset < to; extent.offset += extent.bytes) {
 		if (!arena_at(device->arena, extent.offset, &extent))
 			break;
 		struct tensor *tensor = extent.tag;
 		if (tensor && tensor != except && !visit(ctx, tensor))
 			return false;
 	}
-	for (struct tensor *guest = device->guests, *next; guest; guest = next) {
-		next = guest->next_guest;
-		if (guest != except && holds(guest, offset, bytes) && !visit(ctx, guest))
+	while ((guest = next_guest(device, guest, from, to)))
+		if (guest != except && !visit(ctx, guest))
 			return false;
-	}
 	return true;
 }
 
-static bool count_one(void *ctx, struct tensor *tensor)
+struct meeting {
+	struct device *device;
+	const struct tensor *tensor;
+	uint32_t n;
+	int64_t from, to; /* bytes of others that are not marked yet */
+};
+
+/* Guests come in order of offset, and so do hosts, so that ranges grow into each other. */
+static bool meet_one(void *ctx, struct tensor *tensor)
 {
-	(void)tensor;
-	++*(uint32_t *)ctx;
+	struct meeting *meeting = ctx;
+	const struct npumem_place *a = &meeting->tensor->place, *b = &tensor->place;
+	int64_t from = a->offset > b->offset ? a->offset : b->offset;
+	int64_t to = place_end(a) < place_end(b) ? place_end(a) : place_end(b);
+	meeting->n++;
+	if (from > meeting->to || to < meeting->from) {
+		overlap_count_again(meeting->device, meeting->from, meeting->to);
+		meeting->from = from;
+		meeting->to = to;
+		return true;
+	}
+	meeting->from = from < meeting->from ? from : meeting->from;
+	meeting->to = to > meeting->to ? to : meeting->to;
 	return true;
 }
 
@@ -71,26 +99,49 @@ static void untag(struct device *device, uint64_t from, uint64_t to, const struc
 	}
 }
 
+/* Has the bytes counted again that a coming or going tensor shares with others; the number of those. */
+static uint32_t meet_all(struct device *device, const struct tensor *tensor)
+{
+	const struct npumem_place *place = &tensor->place;
+	struct meeting meeting = {.device = device, .tensor = tensor};
+	overlap_each(device, place->offset, place->bytes_per_npu, tensor, meet_one, &meeting);
+	overlap_count_again(device, meeting.from, meeting.to);
+	return meeting.n;
+}
+
+/* What is kept for guests goes with the last one. */
+static void clear_up(struct device *device)
+{
+	if (!device->guests.root)
+		overlap_count_end(device);
+}
+
+void overlap_deinit(struct device *device)
+{
+	overlap_count_end(device);
+}
+
 int overlap_enter(struct device *device, struct tensor *guest)
 {
-	uint32_t n = 0;
-	overlap_each(device, guest->place.offset, guest->place.bytes_per_npu, guest, count_one, &n);
-	/* Each pair of tensors cuts at most two blocks when the first of them goes. */
-	uint32_t entries = 2 * n + 2;
-	if (arena_prepare(device->arena, entries))
+	uint64_t from = arena_from(&guest->place), to = arena_to(&guest->place);
+	if (overlap_count_begin(device))
 		return -ENOMEM;
-	if (take_gaps(device, arena_from(&guest->place), arena_to(&guest->place), guest)) {
-		arena_unprepare(device->arena, entries);
+	/* Each pair of tensors cuts at most two blocks when the first of them goes. */
+	uint32_t entries = 2 * meet_all(device, guest) + 2;
+	if (arena_prepare(device->arena, entries)) {
+		clear_up(device);
 		return -ENOMEM;
 	}
-	untag(device, arena_from(&guest->place), arena_to(&guest->place), guest);
+	if (take_gaps(device, from, to, guest)) {
+		arena_unprepare(device->arena, entries);
+		clear_up(device);
+		return -ENOMEM;
+	}
+	untag(device, from, to, guest);
 	guest->prepared = entries;
 	guest->guest = true;
-	guest->prev_guest = NULL;
-	guest->next_guest = device->guests;
-	if (device->guests)
-		device->guests->prev_guest = guest;
-	device->guests = guest;
+	guest->visit = (struct interval){.from = from, .to = to, .id = guest->handle};
+	intervals_add(&device->guests, &guest->visit);
 	return 0;
 }
 
@@ -98,56 +149,46 @@ static void end_visit(struct device *device, struct tensor *guest)
 {
 	arena_unprepare(device->arena, guest->prepared);
 	guest->guest = false;
-	if (guest->prev_guest)
-		guest->prev_guest->next_guest = guest->next_guest;
-	else
-		device->guests = guest->next_guest;
-	if (guest->next_guest)
-		guest->next_guest->prev_guest = guest->prev_guest;
+	intervals_remove(&device->guests, &guest->visit);
+	clear_up(device);
 }
 
-/* What of a leaving tensor's range, from `at` on, nobody else holds, or who holds it until when. */
-struct coverage {
-	uint64_t at, until;
-	struct tensor *holder;
-};
-
-static bool cover(void *ctx, struct tensor *tensor)
+/* Gives back what hosts do not hold of [from, to), which a leaving tensor has and no guest. */
+static void release_gap(struct device *device, uint64_t from, uint64_t to, const struct tensor *leaving)
 {
-	struct coverage *coverage = ctx;
-	uint64_t from = arena_from(&tensor->place), to = arena_to(&tensor->place);
-	if (from <= coverage->at && coverage->at < to) {
-		if (!coverage->holder || to > coverage->until) {
-			coverage->holder = tensor;
-			coverage->until = to;
-		}
-	} else if (!coverage->holder && from > coverage->at && from < coverage->until) {
-		coverage->until = from;
+	struct arena_extent extent;
+	for (uint64_t at = from, end; at < to; at = end) {
+		arena_at(device->arena, at, &extent);
+		end = extent.offset + extent.bytes < to ? extent.offset + extent.bytes : to;
+		if (!extent.tag || extent.tag == leaving)
+			arena_release(device->arena, at, end - at);
 	}
-	return true;
 }
 
-/* Gives back [from, to) of a tensor's range but for what guests hold. */
+/* Gives back [from, to) of a tensor's range but for what others hold. */
 static void release_gaps(struct device *device, uint64_t from, uint64_t to, const struct tensor *leaving)
 {
-	struct coverage coverage;
-	for (uint64_t at = from; at < to; at = coverage.until) {
-		coverage = (struct coverage){.at = at, .until = to};
-		overlap_each(device, (int64_t)at, (int64_t)(to - at), leaving, cover, &coverage);
-		if (coverage.until > to)
-			coverage.until = to;
-		if (!coverage.holder)
-			arena_release(device->arena, at, coverage.until - at);
+	struct tensor *guest = NULL;
+	for (uint64_t at = from; at < to;) {
+		guest = next_guest(device, guest, at, to);
+		if (guest == leaving)
+			continue;
+		uint64_t until = guest ? guest->visit.from : to;
+		if (at < until)
+			release_gap(device, at, until, leaving);
+		until = guest ? guest->visit.to : to;
+		at = until > at ? until : at;
 	}
 }
 
 void overlap_leave(struct device *device, struct tensor *tensor)
 {
 	uint64_t from = arena_from(&tensor->place), to = arena_to(&tensor->place);
-	if (!device->guests) {
+	if (!device->guests.root) {
 		arena_release(device->arena, from, to - from);
 		return;
 	}
+	meet_all(device, tensor);
 	release_gaps(device, from, to, tensor);
 	untag(device, from, to, tensor);
 	if (tensor->guest)
@@ -167,35 +208,35 @@ bool overlap_any(const struct device *device, const struct tensor *tensor)
 	return !overlap_each(device, place->offset, place->bytes_per_npu, tensor, stop, NULL);
 }
 
-struct first {
-	const struct npumem_place *place;
-	struct tensor *tensor;
-};
-
-static bool take_first(void *ctx, struct tensor *tensor)
+static bool meets(const struct npumem_place *a, const struct npumem_place *b)
 {
-	struct first *first = ctx;
-	const struct npumem_place *a = first->place, *b = &tensor->place;
-	if (a->offset < place_end(b) && b->offset < place_end(a) &&
-	    (!first->tensor || b->offset < first->tensor->place.offset))
-		first->tensor = tensor;
-	return true;
+	return a->offset < place_end(b) && b->offset < place_end(a);
 }
 
 struct tensor *overlap_first(const struct device *device, const struct npumem_place *place)
 {
-	struct first first = {.place = place};
-	overlap_each(device, place->offset, place->bytes_per_npu, NULL, take_first, &first);
-	return first.tensor;
+	uint64_t to = (uint64_t)place_end(place);
+	struct arena_extent extent = {.offset = (uint64_t)place->offset};
+	struct tensor *first = NULL, *guest = NULL;
+	for (; !first && extent.offset < to && arena_at(device->arena, extent.offset, &extent);
+	     extent.offset += extent.bytes)
+		if (extent.tag && meets(&((struct tensor *)extent.tag)->place, place))
+			first = extent.tag;
+	/* Several may start in the same quantum, in any order. */
+	while ((guest = next_guest(device, guest, (uint64_t)place->offset, to)) &&
+	       !(first && (int64_t)guest->visit.from >= first->place.offset))
+		if (meets(&guest->place, place) && (!first || guest->place.offset < first->place.offset))
+			first = guest;
+	return first;
 }
 
 int overlap_settle(struct device *device)
 {
 	/* Giving back may cut two blocks, taking again needs two entries. */
 	enum { ENTRIES = 4 };
-	for (struct tensor *guest = device->guests, *next; guest; guest = next) {
+	struct tensor *guest = NULL;
+	while ((guest = next_guest(device, guest, 0, UINT64_MAX))) {
 		uint64_t from = arena_from(&guest->place), to = arena_to(&guest->place);
-		next = guest->next_guest;
 		if (overlap_any(device, guest))
 			continue;
 		if (arena_prepare(device->arena, ENTRIES))
@@ -207,121 +248,4 @@ int overlap_settle(struct device *device)
 			assert(!"overlap_settle: entries were set aside");
 	}
 	return 0;
-}
-
-/* ---- counts ---- */
-
-enum { WINDOW_BYTES = 4096 };
-
-/* A window of some NPUs on which every tensor there looks the same. */
-struct painting {
-	const struct npumem_geometry *geometry;
-	int64_t at, n;	     /* offsets */
-	int64_t npu, n_npus; /* from NPU on */
-	uint8_t kinds[WINDOW_BYTES];
-	bool cut[NPUMEM_NPUS_MAX + 1]; /* NPUs that some tensor looks different on than on the one before */
-	struct overlap_sums *sums;
-};
-
-static bool note_cuts(void *ctx, struct tensor *tensor)
-{
-	struct painting *painting = ctx;
-	const struct npumem_place *place = &tensor->place;
-	int64_t last = (place->start_npu + place->shape.c - 1) % painting->geometry->n_npus;
-	/* What meet_class tells apart: before the first channel's NPU, up to the last one's, that one, and behind.
-	 */
-	painting->cut[place->start_npu] = painting->cut[last] = painting->cut[last + 1] = true;
-	return true;
-}
-
-/* Counts one byte on `n` NPUs as its strongest kind. */
-static void count_byte(unsigned kinds, int64_t n, struct npumem_blocks *blocks)
-{
-	if (kinds & NPUMEM_BYTE_DATA)
-		blocks->data += n;
-	else if (kinds & NPUMEM_BYTE_DUMMY)
-		blocks->dummy += n;
-	else if (kinds & NPUMEM_BYTE_PADDING)
-		blocks->padding += n;
-	else if (kinds & NPUMEM_BYTE_EMPTY)
-		blocks->empty += n;
-}
-
-static bool paint_tensor(void *ctx, struct tensor *tensor)
-{
-	struct painting *painting = ctx;
-	const struct npumem_place *place = &tensor->place;
-	uint8_t kinds[WINDOW_BYTES];
-	int64_t end = painting->at + painting->n;
-	int64_t from = painting->at > place->offset ? painting->at : place->offset;
-	int64_t to = end < place_end(place) ? end : place_end(place);
-	if (from >= to)
-		return true;
-	memset(kinds, 0, (size_t)(to - from));
-	npumem_place_paint(painting->geometry, place, painting->npu, from - place->offset, to - place->offset,
-			   kinds);
-	for (int64_t i = from; i < to; i++) {
-		count_byte(kinds[i - from], painting->n_npus, &painting->sums->own);
-		painting->kinds[i - painting->at] |= kinds[i - from];
-	}
-	return true;
-}
-
-static void count_npus(struct device *device, struct painting *painting)
-{
-	struct overlap_sums *sums = painting->sums;
-	memset(painting->kinds, 0, (size_t)painting->n);
-	overlap_each(device, painting->at, painting->n, NULL, paint_tensor, painting);
-	for (int64_t i = 0; i < painting->n; i++) {
-		unsigned kinds = painting->kinds[i];
-		count_byte(kinds, painting->n_npus, &sums->actual);
-		if (kinds & NPUMEM_BYTE_EMPTY && kinds & (NPUMEM_BYTE_DATA | NPUMEM_BYTE_DUMMY))
-			sums->lent += painting->n_npus;
-	}
-}
-
-static void count_window(struct device *device, int64_t at, int64_t n, struct overlap_sums *sums)
-{
-	int64_t n_npus = device->options.geometry.n_npus;
-	struct painting painting = {.geometry = &device->options.geometry, .at = at, .n = n, .sums = sums};
-	overlap_each(device, at, n, NULL, note_cuts, &painting);
-	for (int64_t npu = 0, end; npu < n_npus; npu = end) {
-		for (end = npu + 1; end < n_npus && !painting.cut[end]; end++)
-			;
-		painting.npu = npu;
-		painting.n_npus = end - npu;
-		count_npus(device, &painting);
-	}
-}
-
-/* The next offsets, from *to on, at which some guest lies: false where none does. */
-static bool next_stretch(const struct device *device, int64_t *from, int64_t *to)
-{
-	int64_t after = *to;
-	*from = INT64_MAX;
-	for (const struct tensor *guest = device->guests; guest; guest = guest->next_guest) {
-		int64_t start = guest->place.offset > after ? guest->place.offset : after;
-		int64_t end = place_end(&guest->place);
-		if (end <= after || start > *from || (start == *from && end <= *to))
-			continue;
-		*from = start;
-		*to = end;
-	}
-	return *from != INT64_MAX;
-}
-
-const struct overlap_sums *overlap_sum(struct device *device)
-{
-	struct overlap_sums *sums = &device->overlap;
-	int64_t from, to = 0, n;
-	if (device->overlap_known)
-		return sums;
-	*sums = (struct overlap_sums){.lent = 0};
-	while (next_stretch(device, &from, &to))
-		for (int64_t at = from; at < to; at += n) {
-			n = to - at < WINDOW_BYTES ? to - at : WINDOW_BYTES;
-			count_window(device, at, n, sums);
-		}
-	device->overlap_known = true;
-	return sums;
 }

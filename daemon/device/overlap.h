@@ -1,13 +1,17 @@
 /* Footprints over footprints. A tensor that was placed over others is a guest; the others are its hosts. Hosts are
- * found by the arena's tags, guests by the device's list of them, which is empty unless somebody asked for reuse.
+ * found by the arena's tags, guests by the device's set of them, which is empty unless somebody asked for reuse.
  */
 #ifndef DEVICE_OVERLAP_H
 #define DEVICE_OVERLAP_H
 
 #include "daemon/device/internal.h"
 
-/* Visits each live tensor (no views), but `except`, whose footprint meets [offset, offset + bytes); return false
- * to stop. False where the visitor stopped. */
+/* Gives up what is kept for guests, not the tensors. */
+void overlap_deinit(struct device *device);
+
+/* Visits each live tensor (no views), but `except`, whose footprint has bytes in the quanta of [offset, offset +
+ * bytes), hosts first and each of the two in order of offset; return false to stop. False where the visitor
+ * stopped. O(log n) for each. */
 bool overlap_each(const struct device *device, int64_t offset, int64_t bytes, const struct tensor *except,
 		  bool (*visit)(void *ctx, struct tensor *tensor), void *ctx);
 
@@ -25,8 +29,5 @@ struct tensor *overlap_first(const struct device *device, const struct npumem_pl
 
 /* Makes ordinary tensors of the guests that meet nobody any more. 0, or -ENOMEM (some may still be guests). */
 int overlap_settle(struct device *device);
-
-/* The counts of the bytes at whose offsets guests lie, kept until tensors change. */
-const struct overlap_sums *overlap_sum(struct device *device);
 
 #endif

@@ -4,20 +4,21 @@
 #include "daemon/device/internal.h"
 #include "daemon/device/meet.h"
 #include "daemon/device/overlap.h"
+#include "daemon/device/overlap_count.h"
 #include "daemon/device/runs.h"
 #include "daemon/device/written.h"
 
 void device_stat(struct device *device, struct device_counts *counts)
 {
-	const struct overlap_sums *overlap = overlap_sum(device);
 	const struct npumem_geometry *geometry = &device->options.geometry;
+	struct overlap_excess excess = overlap_sum(device);
 	*counts = (struct device_counts){
 		.total = geometry->n_npus * geometry->npu_bytes,
-		.data = device->sums.data - overlap->own.data + overlap->actual.data,
-		.dummy = device->sums.dummy - overlap->own.dummy + overlap->actual.dummy,
-		.padding = device->sums.padding - overlap->own.padding + overlap->actual.padding,
-		.empty = device->sums.empty - overlap->own.empty + overlap->actual.empty,
-		.lent = overlap->lent,
+		.data = device->sums.data - excess.over.data,
+		.dummy = device->sums.dummy - excess.over.dummy,
+		.padding = device->sums.padding - excess.over.padding,
+		.empty = device->sums.empty - excess.over.empty,
+		.lent = excess.lent,
 		.largest_free = (int64_t)arena_largest_free(device->arena),
 		.tensors = device->n_tensors,
 		.views = device->n_views,
@@ -36,11 +37,14 @@ static bool look_at_neighbour(void *ctx, struct tensor *other)
 	struct lending *lending = ctx;
 	struct meet_range range;
 	const struct npumem_place *place = &lending->tensor->place;
-	lending->state->lends |=
-		meet_first(lending->geometry, place, NPUMEM_BYTE_EMPTY, &other->place, MEET_DATA, &range);
-	lending->state->borrows |=
-		meet_first(lending->geometry, place, MEET_DATA, &other->place, NPUMEM_BYTE_EMPTY, &range);
-	return true;
+	struct device_state *state = lending->state;
+	if (!state->lends)
+		state->lends =
+			meet_first(lending->geometry, place, NPUMEM_BYTE_EMPTY, &other->place, MEET_DATA, &range);
+	if (!state->borrows)
+		state->borrows =
+			meet_first(lending->geometry, place, MEET_DATA, &other->place, NPUMEM_BYTE_EMPTY, &range);
+	return !state->lends || !state->borrows;
 }
 
 struct device_scan device_scan_of(const struct tensor *tensor)
@@ -70,7 +74,7 @@ void device_state(struct device *device, const struct tensor *tensor, struct dev
 void device_state_lending(struct device *device, const struct tensor *tensor, struct device_state *state)
 {
 	state->lends = state->borrows = false;
-	if (!device->guests)
+	if (!device->guests.root)
 		return;
 	const struct tensor *root = tensor_root(tensor);
 	struct lending lending = {&device->options.geometry, root, state};
@@ -178,6 +182,8 @@ const char *device_check(struct device *device)
 	struct device_counts counts;
 	int64_t written = 0, damaged = 0;
 	const char *wrong = arena_check(device->arena);
+	if (!wrong)
+		wrong = intervals_check(&device->guests);
 	for (struct tensor *t = device_next(device, NULL); t && !wrong; t = device_next(device, t))
 		wrong = audit_tensor(&audit, t);
 	if (wrong)

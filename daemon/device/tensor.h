@@ -7,6 +7,8 @@
 
 #include <npumem/layout.h>
 
+#include "daemon/device/intervals.h"
+
 struct tensor {
 	uint64_t handle; /* never 0; not given again while the daemon lives */
 	struct npumem_place place;
@@ -19,10 +21,10 @@ struct tensor {
 	/* No byte of its data is unwritten; never goes back. Set by whichever thread looked; tensor_all_written.
 	 */
 	_Atomic bool all_written;
-	struct tensor *next_guest, *prev_guest;
-	uint32_t prepared; /* arena entries set aside for a guest */
-	bool touched;	   /* some byte of it was written or poisoned: there is something to forget */
-	void *owner;	   /* the service's record; the device never looks into it */
+	uint32_t prepared;     /* arena entries set aside for a guest */
+	bool touched;	       /* some byte of it was written or poisoned: there is something to forget */
+	struct interval visit; /* of a guest: its quanta, in the device's set of them */
+	void *owner;	       /* the service's record; the device never looks into it */
 };
 
 /* The tensor that has the storage. */

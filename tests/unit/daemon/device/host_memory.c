@@ -305,7 +305,7 @@ START_TEST(former_guests)
 				ck_assert_int_eq(memcmp(image[0], image[1], sizeof(image[0])), 0);
 			}
 			ck_assert_int_eq(device_compact(rig->device, false, NULL, NULL), 0);
-			ck_assert_ptr_null(rig->device->guests);
+			ck_assert_ptr_null(rig->device->guests.root);
 			rig_close(rig);
 		}
 }
@@ -322,7 +322,7 @@ START_TEST(those_that_take_none)
 	struct rig *rig = &stage.rig;
 	ck_assert_int_eq(alloc_over_the_gap(&stage), 0);
 	ck_assert_int_eq(alloc_several_guests(&stage), 0);
-	ck_assert_ptr_nonnull(rig->device->guests);
+	ck_assert_ptr_nonnull(rig->device->guests.root);
 	drain(rig, 0);
 	scarce_arm(&rig->scarce, 0);
 	device_stat(rig->device, &counts);

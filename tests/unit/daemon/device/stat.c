@@ -44,8 +44,8 @@ START_TEST(owners_of_a_byte)
 		request.reuse = NPUMEM_UNCHECKED;
 		struct tensor *guest = rig_place(&rig, &request);
 		ck_assert_uint_eq(device_at(rig.device, 3, 128 + offset, owners, 4), 2 + (unsigned)offset);
-		ck_assert_ptr_eq(owners[1].tensor, guest);
-		ck_assert_int_eq((int)owners[1].kind, NPUMEM_BYTE_DATA);
+		ck_assert_ptr_eq(owners[1 + offset].tensor, guest);
+		ck_assert_int_eq((int)owners[1 + offset].kind, NPUMEM_BYTE_DATA);
 	}
 	ck_assert_uint_eq(device_at(rig.device, 3, 128, owners, 1), 1);
 	ck_assert_uint_eq(device_at(rig.device, 0, 129, owners, 4), 3);
