@@ -11,11 +11,12 @@ static int take_stat(struct call *call, const Npumem__V1__Response *response)
 	return 0;
 }
 
-static int ask(struct npumem *npumem, bool details, struct call *call, struct npumem_error *error)
+static int ask(struct npumem *npumem, bool details, bool reset, struct call *call, struct npumem_error *error)
 {
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__StatRequest message = NPUMEM__V1__STAT_REQUEST__INIT;
 	message.details = details;
+	message.reset = reset;
 	request.call_case = NPUMEM__V1__REQUEST__CALL_STAT;
 	request.stat = &message;
 	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_STAT, call, error);
@@ -24,7 +25,7 @@ static int ask(struct npumem *npumem, bool details, struct call *call, struct np
 int npumem_stat(struct npumem *npumem, struct npumem_stat *stat, struct npumem_error *error)
 {
 	struct call call = {.take = take_stat, .result = stat};
-	return ask(npumem, false, &call, error);
+	return ask(npumem, false, false, &call, error);
 }
 
 /* ---- details ---- */
@@ -94,6 +95,17 @@ static void take_activity(const Npumem__V1__Activity *from, struct npumem_activi
 					       from->saturated, from->wrapped, from->destroyed_bytes};
 }
 
+static void take_loop(const Npumem__V1__LoopStat *from, struct npumem_loop_stat *to)
+{
+	if (!from)
+		return;
+	to->turns = from->turns;
+	to->total_ns = from->total_ns;
+	to->longest_ns = from->longest_ns;
+	to->longest_cpu_ns = from->longest_cpu_ns;
+	take_numbers(from->buckets, from->n_buckets, to->buckets, NPUMEM_BUCKETS);
+}
+
 static int take_details(struct call *call, const Npumem__V1__Response *response)
 {
 	const Npumem__V1__Stat *stat = response->stat;
@@ -103,6 +115,7 @@ static int take_details(struct call *call, const Npumem__V1__Response *response)
 		return 0;
 	reply_stat(stat, &details->stat);
 	take_activity(stat->activity, &details->activity);
+	take_loop(stat->loop, &details->loop);
 	if (stat->all)
 		take_usage(stat->all, &details->all);
 	details->now_ns = stat->now_ns;
@@ -117,16 +130,27 @@ static int take_details(struct call *call, const Npumem__V1__Response *response)
 	return 0;
 }
 
-int npumem_stat_details(struct npumem *npumem, struct npumem_details **details, struct npumem_error *error)
+static int ask_details(struct npumem *npumem, bool reset, struct npumem_details **details,
+		       struct npumem_error *error)
 {
 	struct taken taken = {.memory = npumem->memory};
 	struct call call = {.take = take_details, .result = &taken};
 	*details = NULL;
-	int status = ask(npumem, true, &call, error);
+	int status = ask(npumem, true, reset, &call, error);
 	if (status)
 		return status;
 	*details = taken.details;
 	return taken.details ? 0
 			     : npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 						"no memory in this process for the details");
+}
+
+int npumem_stat_details(struct npumem *npumem, struct npumem_details **details, struct npumem_error *error)
+{
+	return ask_details(npumem, false, details, error);
+}
+
+int npumem_stat_reset(struct npumem *npumem, struct npumem_details **details, struct npumem_error *error)
+{
+	return ask_details(npumem, true, details, error);
 }

@@ -11,7 +11,7 @@ enum {
 	USAGE_BYTES = 160, /* bounds, with tag and length */
 	NUMBER_BYTES = 10,
 	CALL_BYTES = 64 + (METRICS_STATUSES + METRICS_BUCKETS) * NUMBER_BYTES,
-	REST_BYTES = 512,
+	REST_BYTES = 512 + METRICS_BUCKETS * NUMBER_BYTES,
 };
 
 static bool sees_uid(const struct session *session, uint32_t uid)
@@ -118,6 +118,16 @@ static void add_calls(struct call *call)
 	}
 }
 
+static void fill_loop(struct metrics_loop *from, Npumem__V1__LoopStat *to)
+{
+	to->turns = from->turns;
+	to->total_ns = from->total_ns;
+	to->n_buckets = without_zeros(from->buckets, METRICS_BUCKETS);
+	to->buckets = from->buckets;
+	to->longest_ns = from->longest_ns;
+	to->longest_cpu_ns = from->longest_cpu_ns;
+}
+
 static size_t bound(const struct service *service, size_t n_npus)
 {
 	size_t rows = 1 + service->n_sessions;
@@ -129,15 +139,24 @@ static size_t bound(const struct service *service, size_t n_npus)
 
 int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request)
 {
-	const struct service *service = call->rpc->service;
+	struct service *service = call->rpc->service;
 	size_t n_npus = (size_t)device_options(service->device)->geometry.n_npus, bytes, mark;
 	Npumem__V1__Stat message = NPUMEM__V1__STAT__INIT;
 	Npumem__V1__Activity activity = NPUMEM__V1__ACTIVITY__INIT;
+	Npumem__V1__LoopStat loop = NPUMEM__V1__LOOP_STAT__INIT;
 	int status;
 
+	if (request->reset && !session_is_admin(call->session))
+		return npumem_error_set(call->error, NPUMEM_PERMISSION_DENIED,
+					"uid %u may not reset what others look at: only root and the daemon's uid",
+					(unsigned)call->session->uid);
 	fill_device(call->session, &message);
-	if (!request->details)
-		return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, &message.base, call->error);
+	if (!request->details) {
+		status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, &message.base, call->error);
+		if (!status && request->reset)
+			metrics_loop_reset(&service->metrics);
+		return status;
+	}
 	bytes = bound(service, n_npus);
 	status = reply_reserve(&call->reply, bytes + REPLY_TAG_BYTES, call->error);
 	if (status)
@@ -150,6 +169,8 @@ int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request
 	usage_of_npus(service, message.npu_data);
 	fill_activity(&service->metrics.activity, &activity);
 	message.activity = &activity;
+	fill_loop(&service->metrics.loop, &loop);
+	message.loop = &loop;
 	message.now_ns = call->rpc->now_ns ? call->rpc->now_ns() : 0;
 	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, bytes);
 	reply_fields(&call->reply, &message.base);
@@ -157,5 +178,7 @@ int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request
 	add_calls(call);
 	reply_close(&call->reply, mark, bytes);
 	heap_free(call->rpc->heap, message.npu_data);
+	if (request->reset)
+		metrics_loop_reset(&service->metrics);
 	return 0;
 }

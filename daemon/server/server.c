@@ -332,9 +332,11 @@ static int run(struct server *server, char *error)
 		status = open_device(server, error);
 	if (!status)
 		status = server->options->fd >= 0 ? open_one(server, error) : open_socket(server, error);
-	if (!status)
-		uv_run(&server->loop, UV_RUN_DEFAULT);
-	return status;
+	if (status)
+		return status;
+	stopwatch_open(&server->stopwatch, &server->loop, &server->service.metrics);
+	uv_run(&server->loop, UV_RUN_DEFAULT);
+	return 0;
 }
 
 static void close_leftover(uv_handle_t *handle, void *ctx)
@@ -356,10 +358,13 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	server.address.fd = server.notify.fd = -1;
 	buffer_init(&server.spare, server.heap);
 	status = uv_loop_init(&server.loop);
+	if (!status)
+		status = uv_loop_configure(&server.loop, UV_METRICS_IDLE_TIME);
 	if (status)
 		return fail(error, "cannot make a loop", status);
 	status = run(&server, error);
 	notify_close(&server.notify);
+	stopwatch_close(&server.stopwatch);
 	if (status) {
 		/* It never ran: what was opened goes without being told. */
 		address_close(&server.address);

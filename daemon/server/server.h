@@ -10,6 +10,7 @@
 #include "daemon/server/connection.h"
 #include "daemon/server/notify.h"
 #include "daemon/server/options.h"
+#include "daemon/server/stopwatch.h"
 #include "daemon/server/workers.h"
 
 enum { SERVER_INPUT_BYTES = 256 << 10 };
@@ -27,10 +28,11 @@ struct server {
 	struct address address;
 	struct accept accept;
 	struct notify notify;
+	struct stopwatch stopwatch;
 	uv_signal_t terminate, interrupt;
 	uv_timer_t deadline; /* for clients that do not read, while the daemon is going down */
-	uv_timer_t sweep; /* looks for clients that do not read */
-	uv_idle_t turns;  /* runs while connections have requests for another turn */
+	uv_timer_t sweep;    /* looks for clients that do not read */
+	uv_idle_t turns;     /* runs while connections have requests for another turn */
 	uv_timer_t alarm;    /* for what is due by the clock: rpc_tick */
 	struct connection *connections;
 	struct connection *ready; /* those, the next first */

@@ -124,3 +124,24 @@ void metrics_op(struct metrics *metrics, const struct op *op)
 	else
 		activity->dma_bytes += elements(op) * npumem_dtype_bytes(op->tensor->place.dtype);
 }
+
+void metrics_turn(struct metrics *metrics, uint64_t ns, uint64_t cpu_ns)
+{
+	struct metrics_loop *loop = &metrics->loop;
+
+	loop->turns++;
+	loop->buckets[metrics_bucket(ns)]++;
+	loop->total_ns += ns;
+	if (loop->is_reset)
+		ns = cpu_ns = loop->longest_ns = loop->longest_cpu_ns = 0;
+	loop->is_reset = false;
+	if (ns > loop->longest_ns)
+		loop->longest_ns = ns;
+	if (cpu_ns > loop->longest_cpu_ns)
+		loop->longest_cpu_ns = cpu_ns;
+}
+
+void metrics_loop_reset(struct metrics *metrics)
+{
+	metrics->loop.is_reset = true;
+}

@@ -41,10 +41,20 @@ struct metrics_activity {
 	uint64_t dma_bytes, kernels, macs, saturated, wrapped, destroyed_bytes;
 };
 
+/* The turns of the loop: what a request may have to wait for before it is looked at. */
+struct metrics_loop {
+	uint64_t turns;
+	uint64_t buckets[METRICS_BUCKETS];
+	uint64_t total_ns;
+	uint64_t longest_ns, longest_cpu_ns; /* not counters: since metrics_loop_reset; of processor time */
+	bool is_reset;			     /* in this turn */
+};
+
 struct metrics {
 	const struct heap *heap;
 	struct metrics_call calls[METRICS_CALLS_MAX];
 	struct metrics_activity activity;
+	struct metrics_loop loop;
 	struct metrics_usage total;
 	struct metrics_uid *uids; /* the latest first */
 	struct metrics_uid other; /* of sessions that came when there was no memory for a row */
@@ -71,6 +81,12 @@ void metrics_flight(struct metrics *metrics, struct metrics_uid *row, struct met
 
 /* What an operation that has finished did. */
 void metrics_op(struct metrics *metrics, const struct op *op);
+
+/* A turn of the loop that is over, by the clock and of the loop's processor. */
+void metrics_turn(struct metrics *metrics, uint64_t ns, uint64_t cpu_ns);
+/* Forgets the longest ones at the end of this turn, and this one too: what looks at the loop is not what was
+ * looked for. */
+void metrics_loop_reset(struct metrics *metrics);
 
 /* The bucket of a time: the least b with ns < 1000 * 2^b, at most METRICS_BUCKETS - 1. */
 unsigned metrics_bucket(uint64_t ns);

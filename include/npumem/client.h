@@ -92,11 +92,18 @@ struct npumem_activity {
 	uint64_t dma_bytes, kernels, macs, saturated, wrapped, destroyed_bytes;
 };
 
+/* The turns of the daemon's loop: all that it does between two waits for input. What comes meanwhile waits. */
+struct npumem_loop_stat {
+	uint64_t turns, buckets[NPUMEM_BUCKETS], total_ns;
+	uint64_t longest_ns, longest_cpu_ns; /* of one turn since the last reset; of processor time */
+};
+
 /* The arrays lie behind it: one free() for all of it. Of uids and clients there are the rows that the caller may
  * see: all for root and the daemon's uid, else those of its own uid. */
 struct npumem_details {
 	struct npumem_stat stat;
 	struct npumem_activity activity;
+	struct npumem_loop_stat loop;
 	struct npumem_usage all;
 	uint64_t now_ns; /* the daemon's clock, for rates */
 	unsigned n_npus, n_uids, n_clients, n_calls;
@@ -159,6 +166,9 @@ int npumem_info(struct npumem *npumem, struct npumem_info *info, struct npumem_e
 int npumem_stat(struct npumem *npumem, struct npumem_stat *stat, struct npumem_error *error);
 /* All of it; `details` receives what free() takes. */
 int npumem_stat_details(struct npumem *npumem, struct npumem_details **details, struct npumem_error *error);
+/* The same, and the loop's longest turns so far are forgotten: for root and the daemon's uid, else
+ * NPUMEM_PERMISSION_DENIED. */
+int npumem_stat_reset(struct npumem *npumem, struct npumem_details **details, struct npumem_error *error);
 /* Up to 1 MiB of one NPU's raw bytes. */
 int npumem_dump(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to,
 		struct npumem_error *error);

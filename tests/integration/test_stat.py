@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import signal
 import subprocess
+import time
 import unittest
 
 from support import Client, TestCase, pb, run_as
@@ -134,6 +136,53 @@ class Stat(TestCase):
         kinds = metrics["npumem_device_bytes"][1]
         self.assertEqual(sum(kinds.values()), metrics["npumem_device_total_bytes"][1]["", ()])
 
+    def test_the_turns_of_the_loop(self):
+        client = self.client()
+        self.work(client)
+        before = self.details(client).loop
+        loop = self.details(client).loop
+        self.assertGreater(loop.turns, before.turns)
+        self.assertGreater(loop.total_ns, before.total_ns)
+        for one in (before, loop):
+            self.assertEqual(sum(one.buckets), one.turns)
+            self.assertTrue(one.longest_ns <= one.total_ns and one.longest_cpu_ns > 0, one)
+        # The daemon stands still for a while in the middle of a turn: which one, only the kernel knows.
+        for _ in range(20):
+            busy = self.busy_client()
+            os.kill(self.daemon.process.pid, signal.SIGSTOP)
+            time.sleep(0.05)
+            os.kill(self.daemon.process.pid, signal.SIGCONT)
+            busy.close()
+            loop = self.details(client).loop
+            if loop.longest_ns > 40_000_000:
+                break
+        self.assertGreater(loop.longest_ns, 40_000_000)
+        self.assertLess(loop.longest_cpu_ns, loop.longest_ns)
+        self.assertEqual(client.call(stat=pb.StatRequest(reset=True)).status, pb.OK)
+        self.assertLess(self.details(client).loop.longest_ns, loop.longest_ns)
+        metrics = parse(self.ctl("stat", "--prometheus", "--reset"))
+        kind, turns = metrics["npumem_loop_turn_seconds"]
+        self.assertEqual(kind, "histogram")
+        self.assertEqual(turns["_bucket", (("le", "+Inf"),)], turns["_count", ()])
+        self.assertGreater(metrics["npumem_loop_longest_cpu_seconds"][1]["", ()], 0)
+
+    def busy_client(self):
+        """Has asked for much, and does not wait for it."""
+        client = self.daemon.client()
+        for _ in range(500):
+            client.send(list=pb.ListRequest())
+        return client
+
+    @unittest.skipUnless(os.getuid() == 0, "needs other uids")
+    def test_others_reset_nothing(self):
+        def bob():
+            with Client(self.daemon.path) as client:
+                refused = client.ask(stat=pb.StatRequest(reset=True))
+                assert refused.status == pb.PERMISSION_DENIED, refused
+            return "well"
+
+        self.assertEqual(run_as(BOB, bob), "well")
+
     def test_the_parser_refuses(self):
         good = "# HELP a b\n# TYPE a counter\na{x=\"1\"} 2\n"
         parse(good)
@@ -152,7 +201,9 @@ class Stat(TestCase):
         self.assertEqual([c["count"] for c in stat["calls"] if c["call"] == "alloc"], [2])
         self.assertEqual(len(stat["clients"]), 2)
         text = self.ctl("stat")
-        for word in ("fragmentation", "moved by DMA", "MEDIAN", "REFUSED", "alloc"):
+        self.assertEqual(sum(stat["loop"]["turn_buckets"]), stat["loop"]["turns"])
+        self.assertGreater(stat["loop"]["longest_seconds"], 0)
+        for word in ("fragmentation", "longest turn", "moved by DMA", "MEDIAN", "REFUSED", "alloc"):
             self.assertIn(word, text)
 
 

@@ -11,6 +11,7 @@
 
 static const struct option stat_options[] = {
 	{"--prometheus", NULL, "prints Prometheus' text exposition format", false},
+	{"--reset", NULL, "forgets the longest turns of the daemon's loop once they are told", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -40,6 +41,8 @@ static void stat_device(const struct npumem_details *details)
 	present_line(stdout, "kernels", "%" PRIu64 ", %" PRIu64 " macs", a->kernels, a->macs);
 	present_line(stdout, "saturated", "%" PRIu64 ", wrapped %" PRIu64, a->saturated, a->wrapped);
 	present_line(stdout, "destroyed", "%" PRIu64 " bytes", a->destroyed_bytes);
+	present_line(stdout, "longest turn", "%.3f ms of the daemon's loop, %.3f ms of processor time",
+		     (double)details->loop.longest_ns / 1e6, (double)details->loop.longest_cpu_ns / 1e6);
 }
 
 static void stat_time(struct table *table, double us)
@@ -108,7 +111,8 @@ static int stat_run(struct ctl *ctl, const struct args *args)
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
-	if (npumem_stat_details(ctl->npumem, &details, &ctl->error))
+	if (args_has(args, "--reset") ? npumem_stat_reset(ctl->npumem, &details, &ctl->error)
+				      : npumem_stat_details(ctl->npumem, &details, &ctl->error))
 		return CTL_FAILED;
 	if (prometheus) {
 		metrics_prometheus(stdout, details);

@@ -123,18 +123,32 @@ static json_t *usage_json(const struct npumem_usage *usage, bool session)
 	return object;
 }
 
+static json_t *buckets_json(const uint64_t *from)
+{
+	json_t *buckets = json_array();
+	for (unsigned i = 0; i < NPUMEM_BUCKETS; i++)
+		json_array_append_new(buckets, json_integer((json_int_t)from[i]));
+	return buckets;
+}
+
 static json_t *call_json(const struct npumem_call_stat *call)
 {
-	json_t *statuses = json_object(), *buckets = json_array();
+	json_t *statuses = json_object();
 	for (int i = 0; i < NPUMEM_STATUSES; i++)
 		if (call->statuses[i] && npumem_status_name(i))
 			add(statuses, npumem_status_name(i), call->statuses[i]);
-	for (unsigned i = 0; i < NPUMEM_BUCKETS; i++)
-		json_array_append_new(buckets, json_integer((json_int_t)call->buckets[i]));
 	return json_pack("{s:s, s:I, s:I, s:o, s:o, s:f}", "call", call->call, "count",
 			 (json_int_t)metrics_answers(call), "errors", (json_int_t)metrics_refusals(call),
-			 "statuses", statuses, "latency_buckets", buckets, "seconds",
+			 "statuses", statuses, "latency_buckets", buckets_json(call->buckets), "seconds",
 			 (double)call->total_ns / 1e9);
+}
+
+static json_t *loop_json(const struct npumem_loop_stat *loop)
+{
+	return json_pack("{s:I, s:f, s:f, s:f, s:o}", "turns", (json_int_t)loop->turns, "seconds",
+			 (double)loop->total_ns / 1e9, "longest_seconds", (double)loop->longest_ns / 1e9,
+			 "longest_cpu_seconds", (double)loop->longest_cpu_ns / 1e9, "turn_buckets",
+			 buckets_json(loop->buckets));
 }
 
 json_t *metrics_json(const struct npumem_details *details)
@@ -158,10 +172,11 @@ json_t *metrics_json(const struct npumem_details *details)
 		json_array_append_new(clients, usage_json(&details->clients[i], true));
 	for (unsigned i = 0; i < details->n_calls; i++)
 		json_array_append_new(calls, call_json(&details->calls[i]));
-	return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device, "tensors",
+	return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device, "tensors",
 			 (json_int_t)s->tensors, "views", (json_int_t)s->views, "sessions",
-			 (json_int_t)s->sessions, "activity", activity, "all", usage_json(&details->all, false),
-			 "npu_data", npus, "uids", uids, "clients", clients, "calls", calls);
+			 (json_int_t)s->sessions, "activity", activity, "loop", loop_json(&details->loop), "all",
+			 usage_json(&details->all, false), "npu_data", npus, "uids", uids, "clients", clients,
+			 "calls", calls);
 }
 
 /* ---- Prometheus ---- */
@@ -224,23 +239,33 @@ static void usage_samples(FILE *out, const struct npumem_details *details)
 	}
 }
 
-static void call_histogram(FILE *out, const struct npumem_call_stat *call)
+static void call_label(FILE *out, const char *call, const char *after)
+{
+	if (!call)
+		return;
+	fputs("call=\"", out);
+	label(out, call);
+	fprintf(out, "\"%s", after);
+}
+
+/* `call` NULL: a histogram without labels. */
+static void histogram(FILE *out, const char *name, const char *call, const uint64_t *buckets, uint64_t total_ns)
 {
 	uint64_t below = 0;
 	for (unsigned i = 0; i < NPUMEM_BUCKETS; i++) {
-		below += call->buckets[i];
-		fputs("npumem_request_seconds_bucket{call=\"", out);
-		label(out, call->call);
+		below += buckets[i];
+		fprintf(out, "npumem_%s_bucket{", name);
+		call_label(out, call, ",");
 		if (i + 1 < NPUMEM_BUCKETS)
-			fprintf(out, "\",le=\"%.9g\"} %" PRIu64 "\n", ldexp(1e-6, (int)i), below);
+			fprintf(out, "le=\"%.9g\"} %" PRIu64 "\n", ldexp(1e-6, (int)i), below);
 		else
-			fprintf(out, "\",le=\"+Inf\"} %" PRIu64 "\n", below);
+			fprintf(out, "le=\"+Inf\"} %" PRIu64 "\n", below);
 	}
-	fputs("npumem_request_seconds_sum{call=\"", out);
-	label(out, call->call);
-	fprintf(out, "\"} %.9f\nnpumem_request_seconds_count{call=\"", (double)call->total_ns / 1e9);
-	label(out, call->call);
-	fprintf(out, "\"} %" PRIu64 "\n", below);
+	fprintf(out, "npumem_%s_sum%s", name, call ? "{" : "");
+	call_label(out, call, "}");
+	fprintf(out, " %.9f\nnpumem_%s_count%s", (double)total_ns / 1e9, name, call ? "{" : "");
+	call_label(out, call, "}");
+	fprintf(out, " %" PRIu64 "\n", below);
 }
 
 static void call_samples(FILE *out, const struct npumem_details *details)
@@ -258,7 +283,19 @@ static void call_samples(FILE *out, const struct npumem_details *details)
 		}
 	head(out, "request_seconds", "", "histogram", "From a request to its answer.");
 	for (unsigned i = 0; i < details->n_calls; i++)
-		call_histogram(out, &details->calls[i]);
+		histogram(out, "request_seconds", details->calls[i].call, details->calls[i].buckets,
+			  details->calls[i].total_ns);
+}
+
+static void loop_samples(FILE *out, const struct npumem_loop_stat *loop)
+{
+	head(out, "loop_turn_seconds", "", "histogram", "What the loop does between two waits for input.");
+	histogram(out, "loop_turn_seconds", NULL, loop->buckets, loop->total_ns);
+	head(out, "loop_longest_seconds", "", "gauge", "The longest turn since the last reset.");
+	fprintf(out, "npumem_loop_longest_seconds %.9f\n", (double)loop->longest_ns / 1e9);
+	head(out, "loop_longest_cpu_seconds", "", "gauge",
+	     "The most processor time of a turn since the last reset.");
+	fprintf(out, "npumem_loop_longest_cpu_seconds %.9f\n", (double)loop->longest_cpu_ns / 1e9);
 }
 
 void metrics_prometheus(FILE *out, const struct npumem_details *details)
@@ -266,4 +303,5 @@ void metrics_prometheus(FILE *out, const struct npumem_details *details)
 	device_samples(out, details);
 	usage_samples(out, details);
 	call_samples(out, details);
+	loop_samples(out, &details->loop);
 }

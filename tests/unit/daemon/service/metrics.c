@@ -52,6 +52,32 @@ START_TEST(answers_are_counted_thrice)
 }
 END_TEST
 
+START_TEST(the_longest_turn_is_forgotten_with_the_turn_that_asks)
+{
+	struct world world;
+	struct metrics_loop *loop;
+
+	world_init(&world);
+	loop = &world.service.metrics.loop;
+	metrics_turn(&world.service.metrics, 5000, 40);
+	metrics_turn(&world.service.metrics, 3000, 50);
+	ck_assert_uint_eq(loop->longest_ns, 5000);
+	ck_assert_uint_eq(loop->longest_cpu_ns, 50);
+	metrics_loop_reset(&world.service.metrics);
+	ck_assert_uint_eq(loop->longest_ns, 5000);
+	metrics_turn(&world.service.metrics, 9000, 60);
+	ck_assert_uint_eq(loop->longest_ns, 0);
+	ck_assert_uint_eq(loop->longest_cpu_ns, 0);
+	metrics_turn(&world.service.metrics, 1000, 30);
+	ck_assert_uint_eq(loop->longest_ns, 1000);
+	ck_assert_uint_eq(loop->longest_cpu_ns, 30);
+	ck_assert_uint_eq(loop->turns, 4);
+	ck_assert_uint_eq(loop->total_ns, 18000);
+	ck_assert_uint_eq(loop->buckets[3], 1);
+	world_deinit(&world);
+}
+END_TEST
+
 START_TEST(idle_uids_are_forgotten_oldest_first)
 {
 	struct world world;
@@ -125,6 +151,7 @@ Suite *suite_metrics(void)
 
 	tcase_add_test(tests, buckets_double);
 	tcase_add_test(tests, answers_are_counted_thrice);
+	tcase_add_test(tests, the_longest_turn_is_forgotten_with_the_turn_that_asks);
 	tcase_add_test(tests, idle_uids_are_forgotten_oldest_first);
 	tcase_add_test(tests, a_session_without_memory_for_a_row_is_counted_elsewhere);
 	tcase_add_test(tests, what_is_held);
