@@ -9,25 +9,37 @@
 
 struct lockstep {
 	struct device *device;
-	struct op *op;
 	const struct tensor *out;
+	struct lockstep_victims *victims;
 	const struct asker *asker;
-	unsigned n_more;
 	int status;
 };
 
-static struct op_destroyed *note_destroyed(struct lockstep *lockstep, struct tensor *victim)
+void lockstep_deinit(struct device *device, struct lockstep_victims *victims)
 {
-	struct op *op = lockstep->op;
-	for (unsigned i = 0; i < op->n_destroyed; i++)
-		if (op->destroyed[i].tensor == victim)
-			return &op->destroyed[i];
-	if (op->n_destroyed == OP_DESTROYED_MAX) {
-		lockstep->n_more++;
-		return NULL;
+	heap_free(device->heap, victims->all);
+	*victims = (struct lockstep_victims){.n = 0};
+}
+
+static int add_victim(const struct lockstep *lockstep, struct tensor *tensor)
+{
+	struct lockstep_victims *victims = lockstep->victims;
+	const struct heap *heap = lockstep->device->heap;
+	if (victims->n == victims->room) {
+		enum { ROOM_AT_FIRST = 8 };
+		unsigned room = victims->room ? 2 * victims->room : ROOM_AT_FIRST;
+		struct lockstep_victim *all = heap_zalloc(heap, room, sizeof(*all));
+		if (!all)
+			return npumem_error_set(lockstep->asker->error, NPUMEM_RESOURCE_EXHAUSTED,
+						"the daemon is out of host memory");
+		if (victims->n)
+			memcpy(all, victims->all, victims->n * sizeof(*all));
+		heap_free(heap, victims->all);
+		victims->all = all;
+		victims->room = room;
 	}
-	op->destroyed[op->n_destroyed] = (struct op_destroyed){.tensor = victim};
-	return &op->destroyed[op->n_destroyed++];
+	victims->all[victims->n++] = (struct lockstep_victim){lockstep->out, tensor};
+	return 0;
 }
 
 static int refuse_hazard(const struct lockstep *lockstep, const struct tensor *victim,
@@ -56,22 +68,30 @@ static bool judge_neighbour(void *ctx, struct tensor *victim)
 			MEET_DATA, &range))
 		return true;
 	if (victim->reuse == NPUMEM_UNCHECKED || tensor_root(lockstep->out)->reuse == NPUMEM_UNCHECKED)
-		return true;
-	lockstep->status = refuse_hazard(lockstep, victim, &range);
-	return false;
+		lockstep->status = add_victim(lockstep, victim);
+	else
+		lockstep->status = refuse_hazard(lockstep, victim, &range);
+	return lockstep->status == 0;
 }
 
-int lockstep_check(struct device *device, const struct tensor *out, const struct asker *asker)
+int lockstep_check(struct device *device, const struct tensor *out, struct lockstep_victims *victims,
+		   const struct asker *asker)
 {
-	struct lockstep lockstep = {.device = device, .out = out, .asker = asker};
+	struct lockstep lockstep = {.device = device, .out = out, .victims = victims, .asker = asker};
 	overlap_each(device, out->place.offset, out->place.bytes_per_npu, tensor_root(out), judge_neighbour,
 		     &lockstep);
 	return lockstep.status;
 }
 
+void lockstep_touch(const struct lockstep_victims *victims)
+{
+	for (unsigned i = 0; i < victims->n; i++)
+		victims->all[i].tensor->touched = true;
+}
+
 struct poisoning {
 	struct device *device;
-	struct op_destroyed *destroyed;
+	struct op_destroyed *destroyed; /* NULL: there are more than can be listed */
 };
 
 static bool poison_range(void *ctx, const struct meet_range *range)
@@ -89,25 +109,28 @@ static bool poison_range(void *ctx, const struct meet_range *range)
 	return true;
 }
 
-static bool poison_neighbour(void *ctx, struct tensor *victim)
+/* The entry of a tensor that an earlier output destroyed too, or a new one. */
+static struct op_destroyed *note_destroyed(struct op *op, struct tensor *victim)
 {
-	struct lockstep *lockstep = ctx;
-	struct meet_range range;
-	const struct npumem_geometry *geometry = &lockstep->device->options.geometry;
-	if (!meet_first(geometry, &lockstep->out->place, MEET_FOOTPRINT, &victim->place, MEET_DATA, &range))
-		return true;
-	struct poisoning poisoning = {lockstep->device, note_destroyed(lockstep, victim)};
-	victim->touched = true;
-	meet_each(geometry, &lockstep->out->place, MEET_FOOTPRINT, &victim->place, MEET_DATA, poison_range,
-		  &poisoning);
-	return true;
+	for (unsigned i = 0; i < op->n_destroyed; i++)
+		if (op->destroyed[i].tensor == victim)
+			return &op->destroyed[i];
+	if (op->n_destroyed == OP_DESTROYED_MAX)
+		return NULL;
+	op->destroyed[op->n_destroyed] = (struct op_destroyed){.tensor = victim};
+	return &op->destroyed[op->n_destroyed++];
 }
 
-void lockstep_damage(struct device *device, struct op *op, const struct tensor *out)
+void lockstep_damage(struct device *device, struct op *op, const struct lockstep_victims *victims)
 {
-	struct lockstep lockstep = {.device = device, .op = op, .out = out};
-	overlap_each(device, out->place.offset, out->place.bytes_per_npu, tensor_root(out), poison_neighbour,
-		     &lockstep);
-	if (lockstep.n_more)
-		op_warn(op, "%u more tensors were destroyed than are listed", lockstep.n_more);
+	unsigned n_more = 0;
+	for (unsigned i = 0; i < victims->n; i++) {
+		const struct lockstep_victim *victim = &victims->all[i];
+		struct poisoning poisoning = {device, note_destroyed(op, victim->tensor)};
+		n_more += !poisoning.destroyed;
+		meet_each(&device->options.geometry, &victim->out->place, MEET_FOOTPRINT, &victim->tensor->place,
+			  MEET_DATA, poison_range, &poisoning);
+	}
+	if (n_more)
+		op_warn(op, "%u more tensors were destroyed than are listed", n_more);
 }

@@ -33,13 +33,9 @@ int op_check(struct device *device, struct op *op, const struct asker *asker)
 
 int op_run(struct device *device, struct op *op, const struct asker *asker)
 {
-	return rules[op->kind]->run(device, op, asker);
-}
-
-void op_finish(struct device *device, struct op *op)
-{
-	if (rules[op->kind]->finish)
-		rules[op->kind]->finish(device, op);
+	const struct op_rule *rule = rules[op->kind];
+	int status = rule->look ? rule->look(device, op, asker) : 0;
+	return status ? status : rule->run(device, op, asker);
 }
 
 void op_deinit(struct device *device, struct op *op)
@@ -129,8 +125,8 @@ int op_check_writable(const struct tensor *tensor, const struct asker *asker)
 	return NPUMEM_FAILED_PRECONDITION;
 }
 
-int op_check_readable(struct device *device, struct op *op, struct tensor *tensor, int64_t first, int64_t count,
-		      const struct asker *asker)
+int op_look_readable(const struct device *device, struct op *op, struct tensor *tensor, int64_t first,
+		     int64_t count, const struct asker *asker)
 {
 	char name[ASKER_NAME_BYTES];
 	int64_t damaged = written_damaged(device, tensor, first, count);

@@ -1,10 +1,10 @@
 /* Operations on tensors: write, read, fill, copy (DMA) and run (a kernel).
  *
- * op_check() decides all that can be told without touching data; it is called when the operation is about to
- * start, after every conflicting one before it has run. op_run() then does it; only what a kernel says of its
- * gathered data (a NaN that cannot be converted) is still refused there, before anything is written. op_conflict()
- * tells which operations may not overlap, so that a group can be refused as a whole and a scheduler can keep an
- * order. A checked op holds host memory until op_deinit(). */
+ * op_check() decides all that can be told without looking at bytes, so it is short; it is called when the
+ * operation is about to start, after every conflicting one before it has run. op_run() first looks at what it
+ * would read (bytes never written, damage, a NaN that a kernel cannot convert), and refuses that before anything
+ * is written. op_conflict() tells which operations may not overlap, so that a group can be refused as a whole and
+ * a scheduler can keep an order. A checked op holds host memory until op_deinit(). */
 #ifndef DEVICE_OP_H
 #define DEVICE_OP_H
 
@@ -66,14 +66,15 @@ struct op {
 	struct op_work *work;
 };
 
-/* 0; INVALID, FAILED_PRECONDITION (sealed, dma_only, never written, unsafe), DATA_LOST (a damaged input),
- * RESOURCE_EXHAUSTED (host memory). Changes nothing but op's own results. */
+/* 0; INVALID, FAILED_PRECONDITION (sealed, dma_only, unsafe), RESOURCE_EXHAUSTED (host memory). Changes nothing
+ * but op's own results. On the thread that owns the device. */
 int op_check(struct device *device, struct op *op, const struct asker *asker);
-/* 0; INVALID (a kernel's data), CANCELLED: nothing was written. May run on any thread, beside operations that do
- * not conflict: it touches local memory and the op, and no table of the device. */
+/* 0; FAILED_PRECONDITION (never written), DATA_LOST (a damaged input), INVALID (a kernel's data), CANCELLED:
+ * nothing was written. May run on any thread, beside operations that do not conflict: it touches local memory, the
+ * op and what is known to be written of its tensors, and no table of the device. `asker` names no tensor but the
+ * op's own.
+ */
 int op_run(struct device *device, struct op *op, const struct asker *asker);
-/* After an op_run that returned 0, on the thread that owns the device: what a kernel's lockstep did to others. */
-void op_finish(struct device *device, struct op *op);
 /* Gives back what op_check took; after a failed op_check too. Leaves the results. */
 void op_deinit(struct device *device, struct op *op);
 

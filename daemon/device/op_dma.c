@@ -134,10 +134,14 @@ static int check_distinct(const struct op *op, const struct asker *asker)
 
 static int check_read(struct device *device, struct op *op, const struct asker *asker)
 {
+	(void)device;
 	int status = check_transfer(op, asker);
-	if (!status)
-		status = check_distinct(op, asker);
-	return status ? status : op_check_readable(device, op, op->tensor, op->first, op->count, asker);
+	return status ? status : check_distinct(op, asker);
+}
+
+static int look_read(const struct device *device, struct op *op, const struct asker *asker)
+{
+	return op_look_readable(device, op, op->tensor, op->first, op->count, asker);
 }
 
 static int run_read(struct device *device, struct op *op, const struct asker *asker)
@@ -235,13 +239,16 @@ static int check_same_kind(const struct op *op, const struct asker *asker)
 
 static int check_copy(struct device *device, struct op *op, const struct asker *asker)
 {
-	struct meet_range range;
+	(void)device;
 	int status = check_same_kind(op, asker);
-	if (!status)
-		status = op_check_writable(op->tensor, asker);
-	if (!status)
-		status = op_check_readable(device, op, op->source, 0, npumem_place_elements(&op->source->place),
-					   asker);
+	return status ? status : op_check_writable(op->tensor, asker);
+}
+
+static int look_copy(const struct device *device, struct op *op, const struct asker *asker)
+{
+	struct meet_range range;
+	int64_t elements = npumem_place_elements(&op->source->place);
+	int status = op_look_readable(device, op, op->source, 0, elements, asker);
 	if (status)
 		return status;
 	if (meet_first(&device->options.geometry, &op->tensor->place, MEET_DATA, &op->source->place, MEET_DATA,
@@ -260,7 +267,7 @@ static int run_copy(struct device *device, struct op *op, const struct asker *as
 	return 0;
 }
 
-const struct op_rule op_rule_write = {"write", OP_DMA, check_write, run_write, accesses_write, NULL, NULL};
-const struct op_rule op_rule_read = {"read", OP_DMA, check_read, run_read, accesses_read, NULL, NULL};
-const struct op_rule op_rule_fill = {"fill", OP_DMA, check_fill, run_fill, accesses_write, NULL, NULL};
-const struct op_rule op_rule_copy = {"copy", OP_DMA, check_copy, run_copy, accesses_copy, NULL, NULL};
+const struct op_rule op_rule_write = {"write", OP_DMA, check_write, NULL, run_write, accesses_write, NULL};
+const struct op_rule op_rule_read = {"read", OP_DMA, check_read, look_read, run_read, accesses_read, NULL};
+const struct op_rule op_rule_fill = {"fill", OP_DMA, check_fill, NULL, run_fill, accesses_write, NULL};
+const struct op_rule op_rule_copy = {"copy", OP_DMA, check_copy, look_copy, run_copy, accesses_copy, NULL};

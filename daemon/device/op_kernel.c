@@ -24,6 +24,7 @@ struct op_work {
 	char names[NPUMEM_OPERANDS_MAX][NPUMEM_FIELD_KEY_BYTES];
 	bool output[NPUMEM_OPERANDS_MAX];
 	unsigned n;
+	struct lockstep_victims victims;
 	void *memory; /* all arrays and the scratch */
 };
 
@@ -168,14 +169,14 @@ static int take_params(const struct device *device, const struct op *op, struct 
 
 /* ---- the rules between tensors ---- */
 
-static int check_input(struct device *device, struct op *op, struct tensor *tensor, const char *role,
-		       const struct asker *asker)
+static int look_input(const struct device *device, struct op *op, struct tensor *tensor, const char *role,
+		      const struct asker *asker)
 {
 	char name[ASKER_NAME_BYTES];
 	int64_t elements = npumem_place_elements(&tensor->place);
 	int64_t damaged = written_damaged(device, tensor, 0, elements);
 	if (!damaged)
-		return op_check_readable(device, op, tensor, 0, elements, asker);
+		return op_look_readable(device, op, tensor, 0, elements, asker);
 	asker_name(asker, tensor, name);
 	npumem_error_set(asker->error, NPUMEM_DATA_LOST,
 			 "%s (role %s) is damaged: %" PRId64
@@ -201,8 +202,8 @@ static int check_output(struct tensor *tensor, const char *role, const struct as
 
 /* An output may be the very tensor of an input where elements map one to one; sharing bytes otherwise is refused.
  */
-static int check_aliases(const struct device *device, const struct op_work *work, unsigned out,
-			 const struct asker *asker)
+static int look_aliases(const struct device *device, const struct op_work *work, unsigned out,
+			const struct asker *asker)
 {
 	struct meet_range range;
 	const struct npumem_place *a = &work->tensors[out]->place;
@@ -262,21 +263,26 @@ static int take_memory(struct device *device, struct op_work *work, const struct
 	return 0;
 }
 
-static int check_tensors(struct device *device, struct op *op, const struct asker *asker)
+static int check_outputs(struct device *device, struct op_work *work, const struct asker *asker)
 {
-	struct op_work *work = op->work;
 	int status = 0;
 	for (unsigned i = 0; i < work->n && !status; i++) {
-		if (!work->output[i]) {
-			status = check_input(device, op, work->tensors[i], work->names[i], asker);
+		if (!work->output[i])
 			continue;
-		}
 		status = check_output(work->tensors[i], work->names[i], asker);
 		if (!status)
-			status = check_aliases(device, work, i, asker);
-		if (!status)
-			status = lockstep_check(device, work->tensors[i], asker);
+			status = lockstep_check(device, work->tensors[i], &work->victims, asker);
 	}
+	return status;
+}
+
+static int look_run(const struct device *device, struct op *op, const struct asker *asker)
+{
+	const struct op_work *work = op->work;
+	int status = 0;
+	for (unsigned i = 0; i < work->n && !status; i++)
+		status = work->output[i] ? look_aliases(device, work, i, asker)
+					 : look_input(device, op, work->tensors[i], work->names[i], asker);
 	return status;
 }
 
@@ -299,9 +305,11 @@ static int check_run(struct device *device, struct op *op, const struct asker *a
 	if (!status)
 		status = work->kernel->check(&work->call, asker->error);
 	if (!status)
-		status = check_tensors(device, op, asker);
+		status = check_outputs(device, work, asker);
 	if (!status)
 		status = take_memory(device, work, asker);
+	if (!status)
+		lockstep_touch(&work->victims);
 	return status;
 }
 
@@ -346,14 +354,8 @@ static int run_kernel(struct device *device, struct op *op, const struct asker *
 	for (unsigned i = 0; i < work->n; i++)
 		if (work->output[i])
 			write_output(device, op, i);
+	lockstep_damage(device, op, &work->victims);
 	return 0;
-}
-
-static void finish_run(struct device *device, struct op *op)
-{
-	for (unsigned i = 0; i < op->work->n; i++)
-		if (op->work->output[i])
-			lockstep_damage(device, op, op->work->tensors[i]);
 }
 
 static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
@@ -374,11 +376,13 @@ static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
 
 static void deinit_run(struct device *device, struct op *op)
 {
-	if (op->work)
+	if (op->work) {
+		lockstep_deinit(device, &op->work->victims);
 		heap_free(device->heap, op->work->memory);
+	}
 	heap_free(device->heap, op->work);
 	op->work = NULL;
 }
 
-const struct op_rule op_rule_run = {"run",	     OP_COMPUTE, check_run, run_kernel,
-				    kernel_accesses, finish_run, deinit_run};
+const struct op_rule op_rule_run = {"run",	OP_COMPUTE,	 check_run, look_run,
+				    run_kernel, kernel_accesses, deinit_run};

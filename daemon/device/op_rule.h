@@ -18,10 +18,12 @@ struct op_rule {
 	const char *name;
 	enum op_lane lane;
 	int (*check)(struct device *device, struct op *op, const struct asker *asker);
+	/* What takes time in proportion to its tensors, at the start of op_run: what was written of the bytes that
+	 * it reads, and whether its tensors share bytes. NULL: it reads none. */
+	int (*look)(const struct device *device, struct op *op, const struct asker *asker);
 	int (*run)(struct device *device, struct op *op, const struct asker *asker);
 	unsigned (*accesses)(const struct op *op, struct op_access *accesses);
-	void (*finish)(struct device *device, struct op *op); /* NULL: nothing to do */
-	void (*deinit)(struct device *device, struct op *op); /* likewise */
+	void (*deinit)(struct device *device, struct op *op); /* NULL: nothing to do */
 };
 
 extern const struct op_rule op_rule_write, op_rule_read, op_rule_fill, op_rule_copy, op_rule_run;
@@ -31,8 +33,8 @@ unsigned op_accesses(const struct op *op, struct op_access *accesses);
 /* Checks that many kinds share. */
 int op_check_writable(const struct tensor *tensor, const struct asker *asker);
 /* Damage and unwritten bytes of what DMA reads: the policy decides; sets op->warning where it only warns. */
-int op_check_readable(struct device *device, struct op *op, struct tensor *tensor, int64_t first, int64_t count,
-		      const struct asker *asker);
+int op_look_readable(const struct device *device, struct op *op, struct tensor *tensor, int64_t first,
+		     int64_t count, const struct asker *asker);
 void op_warn(struct op *op, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -27,7 +27,8 @@ struct operate {
 /* Checks and makes room, so that what follows cannot fail for want of it; opens Done as field `field`. 0, or a
  * status with nothing changed and nothing appended; then the operation is over. */
 int operate_begin(struct operate *operate, struct call *call, unsigned field, struct op *op);
-/* Runs; touches the op, its local memory and its place in the reply only. 0, INVALID or CANCELLED. */
+/* Runs, on any thread; touches the op, its local memory and its place in the reply only. 0, or what operations_run
+ * says. */
 int operate_run(struct operate *operate, struct npumem_error *error);
 /* Closes Done, or where `status` is not 0 takes it back. */
 void operate_end(struct operate *operate, int status);

@@ -48,11 +48,11 @@ int access_check(const struct session *session, const struct tensor *tensor, enu
 		return 0;
 	access_name(session, tensor, name, sizeof(name));
 	npumem_error_set(error, NPUMEM_PERMISSION_DENIED, "uid %" PRIu32 " may %s %s, and not %s it", session->uid,
-			 right == ACCESS_WRITE  ? "write"
+			 right == ACCESS_WRITE	? "write"
 			 : right == ACCESS_READ ? "read"
 						: "name",
 			 name,
-			 need == ACCESS_OWN     ? "seal, free or grant"
+			 need == ACCESS_OWN	? "seal, free or grant"
 			 : need == ACCESS_WRITE ? "write"
 						: "read");
 	npumem_error_text(error, "tensor", name);
@@ -115,6 +115,19 @@ bool access_sees(const struct session *session, const struct tensor *tensor)
 	return session_is_admin(session) || right_of(session, record_of(tensor));
 }
 
+/* Reads nothing of a tensor that changes while it lives, unlike what was granted of it. */
+static void name_in_full(const struct session *session, const struct tensor *tensor, char *buffer, size_t bytes)
+{
+	const struct record *record = record_of(tensor);
+
+	if (!record->name[0])
+		snprintf(buffer, bytes, "tensor #%" PRIu64, tensor->handle);
+	else if (record->uid != session->uid)
+		snprintf(buffer, bytes, "%" PRIu32 ":%s", record->uid, record->name);
+	else
+		snprintf(buffer, bytes, "%s", record->name);
+}
+
 void access_name(const struct session *session, const struct tensor *tensor, char *buffer, size_t bytes)
 {
 	const struct record *record = record_of(tensor);
@@ -126,12 +139,8 @@ void access_name(const struct session *session, const struct tensor *tensor, cha
 	else if (!access_sees(session, tensor))
 		snprintf(buffer, bytes, "a tensor of uid %" PRIu32 " (%" PRId64 " bytes per NPU)", record->uid,
 			 tensor->place.bytes_per_npu);
-	else if (!record->name[0])
-		snprintf(buffer, bytes, "tensor #%" PRIu64, tensor->handle);
-	else if (record->uid != session->uid)
-		snprintf(buffer, bytes, "%" PRIu32 ":%s", record->uid, record->name);
 	else
-		snprintf(buffer, bytes, "%s", record->name);
+		name_in_full(session, tensor, buffer, bytes);
 }
 
 static void name_for_asker(void *ctx, const struct tensor *tensor, char *buffer, size_t bytes)
@@ -142,4 +151,14 @@ static void name_for_asker(void *ctx, const struct tensor *tensor, char *buffer,
 struct asker access_asker(const struct session *session, struct npumem_error *error)
 {
 	return (struct asker){.error = error, .name = name_for_asker, .ctx = (void *)session};
+}
+
+static void name_own(void *ctx, const struct tensor *tensor, char *buffer, size_t bytes)
+{
+	name_in_full(ctx, tensor, buffer, bytes);
+}
+
+struct asker access_asker_of_own(const struct session *session, struct npumem_error *error)
+{
+	return (struct asker){.error = error, .name = name_own, .ctx = (void *)session};
 }

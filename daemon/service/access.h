@@ -34,5 +34,7 @@ void access_name(const struct session *session, const struct tensor *tensor, cha
 
 /* The asker that stands for this session in calls of the device. */
 struct asker access_asker(const struct session *session, struct npumem_error *error);
+/* The same for a worker thread: of tensors that the session was found to see and that stay meanwhile. */
+struct asker access_asker_of_own(const struct session *session, struct npumem_error *error);
 
 #endif

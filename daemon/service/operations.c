@@ -18,14 +18,13 @@ int operations_check_group(struct session *session, struct op *const *ops, unsig
 
 int operations_run(struct session *session, struct op *op, struct npumem_error *error)
 {
-	struct asker asker = access_asker(session, error);
+	struct asker asker = access_asker_of_own(session, error);
 
 	return op_run(session->service->device, op, &asker);
 }
 
 void operations_finish(struct session *session, struct op *op)
 {
-	op_finish(session->service->device, op);
 	metrics_op(&session->service->metrics, op);
 	for (unsigned i = 0; i < op->n_destroyed; i++)
 		events_tensor(session->service, EVENTS_DAMAGED, op->destroyed[i].tensor, session,

@@ -9,8 +9,8 @@
 
 enum { OPERATIONS_GROUP_MAX = 256 }; /* of one parallel group */
 
-/* Checks an operation that is about to start, every one before it that conflicts having run. 0, or what op_check
- * says. Call operations_end in either case. */
+/* Checks an operation that is about to start, every one before it that conflicts having run: all that can be told
+ * without looking at bytes. 0, or what op_check says. Call operations_end in either case. */
 int operations_check(struct session *session, struct op *op, struct npumem_error *error);
 
 /* Checks the two lanes of a parallel group against each other, before any of its operations is checked itself.
@@ -18,8 +18,9 @@ int operations_check(struct session *session, struct op *op, struct npumem_error
 int operations_check_group(struct session *session, struct op *const *ops, unsigned n, unsigned base,
 			   struct npumem_error *error);
 
-/* Runs a checked operation, on any thread. 0; INVALID or CANCELLED, having written nothing, where a kernel refuses the
- * data it found or is no longer wanted. */
+/* Runs a checked operation, on any thread. 0, or what op_run says, having written nothing: FAILED_PRECONDITION or
+ * DATA_LOST for what was never written or is damaged, INVALID where tensors share bytes or a kernel refuses the
+ * data it found, CANCELLED where it is no longer wanted. */
 int operations_run(struct session *session, struct op *op, struct npumem_error *error);
 /* After a run that returned 0, on the service's thread. */
 void operations_finish(struct session *session, struct op *op);

@@ -77,7 +77,6 @@ static void run(struct vendor *vendor, struct op *op)
 	struct asker asker = {.error = &error};
 	ck_assert_msg(op_check(vendor->device, op, &asker) == 0, "refused: %s", error.message);
 	ck_assert_msg(op_run(vendor->device, op, &asker) == 0, "failed: %s", error.message);
-	op_finish(vendor->device, op);
 	op_deinit(vendor->device, op);
 }
 

@@ -188,6 +188,26 @@ START_TEST(many_victims)
 }
 END_TEST
 
+/* Without host memory for the list of victims nothing runs. */
+START_TEST(victims_need_memory)
+{
+	struct stage stage;
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	/* The work, the victims, the arrays. */
+	scarce_arm(&rig->scarce, 1);
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert(scarce_fired(&rig->scarce));
+	poisoned(&stage, 3, 0, 0);
+	ck_assert(!stage.out->touched);
+	scarce_arm(&rig->scarce, 3);
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
+	ck_assert(!scarce_fired(&rig->scarce));
+	poisoned(&stage, 3, 20, 80);
+	stage_close(&stage);
+}
+END_TEST
+
 /* DMA touches data and nothing else. */
 START_TEST(dma_destroys_nothing)
 {
@@ -296,6 +316,7 @@ Suite *suite_lockstep(void)
 	tcase_add_test(tcase, a_damaged_tensor_until_it_is_rewritten);
 	tcase_add_test(tcase, freed_damage_is_gone);
 	tcase_add_test(tcase, many_victims);
+	tcase_add_test(tcase, victims_need_memory);
 	tcase_add_test(tcase, dma_destroys_nothing);
 	tcase_add_test(tcase, a_view_as_output);
 	tcase_add_test(tcase, the_second_check);

@@ -63,7 +63,7 @@ static inline void step_read(struct model *model, struct tensor *tensor, struct 
 	int64_t first = model_draw(model, 0, 1) ? 0 : model_draw(model, 0, t->n_elements - 1);
 	int64_t count = first ? model_draw(model, 1, t->n_elements - first) : t->n_elements;
 	bool unwritten = bytemap_count(map, t, map->written, false, first, count) > 0;
-	bool damaged = bytemap_count(map, t, map->damaged, true, 0, t->n_elements) > 0;
+	bool damaged = bytemap_count(map, t, map->damaged, true, first, count) > 0;
 	int status = rig_read_some(&model->rig, tensor, first, count, bytes);
 	expect(model, status, unwritten ? NPUMEM_FAILED_PRECONDITION : 0, "read");
 	model->n_unwritten += unwritten;
@@ -136,9 +136,12 @@ static inline void step_run(struct model *model, struct tensor *in, struct bytem
 	const struct bytemap_tensor *root = b->base ? b->base : b;
 	bool same, share = shares(model, a, b, &same);
 	int expected = 0;
-	if (bytemap_count(map, a, map->damaged, true, 0, a->n_elements))
+	/* What is told without looking at bytes comes first. */
+	if (root->sealed || root->dma_only)
+		expected = NPUMEM_FAILED_PRECONDITION;
+	else if (bytemap_count(map, a, map->damaged, true, 0, a->n_elements))
 		expected = NPUMEM_DATA_LOST;
-	else if (bytemap_count(map, a, map->written, false, 0, a->n_elements) || root->sealed || root->dma_only)
+	else if (bytemap_count(map, a, map->written, false, 0, a->n_elements))
 		expected = NPUMEM_FAILED_PRECONDITION;
 	else if (share && !same)
 		expected = NPUMEM_INVALID;

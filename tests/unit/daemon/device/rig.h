@@ -174,8 +174,6 @@ static inline int rig_op(struct rig *rig)
 	int status = op_check(rig->device, &rig->op, &rig->asker);
 	if (!status)
 		status = op_run(rig->device, &rig->op, &rig->asker);
-	if (!status)
-		op_finish(rig->device, &rig->op);
 	op_deinit(rig->device, &rig->op);
 	return status;
 }

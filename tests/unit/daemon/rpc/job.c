@@ -295,6 +295,43 @@ START_TEST(a_refusal_in_one_lane_lets_the_other_finish_what_it_does)
 }
 END_TEST
 
+/* Looking at what was written takes as long as reading it, so it is done where that is. */
+START_TEST(what_was_never_written_is_found_elsewhere)
+{
+	static const struct crowd_op ops[] = {
+		{1, 'f', "A", NULL, 3}, {1, 'k', "N", "B", 0}, {1, 'f', "A", NULL, 4}, {0, 'f', "B", NULL, 5}};
+	static const char said[] = "N has bytes that were never written";
+	struct crowd crowd;
+	const Npumem__V1__Response *response;
+	uint64_t copy, fill, list;
+
+	start(&crowd, "AB");
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, "N", LONG_W)), 0);
+	copy = crowd_copy(&crowd, 0, "A", "N");
+	fill = crowd_fill(&crowd, 0, "A", 7);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, copy), -1);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, copy), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_ptr_nonnull(strstr(crowd_reply(&crowd, 0, copy)->message, said));
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
+	/* In a group it refuses its operation and ends the list after what the other lane is at. */
+	list = crowd_list(&crowd, 0, ops, 4);
+	ck_assert_uint_eq(crowd.n_tasks, 2);
+	crowd_finish(&crowd, 1);
+	crowd_finish_all(&crowd);
+	response = crowd_reply(&crowd, 0, list);
+	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_ptr_nonnull(strstr(response->message, "operation 1 "));
+	ck_assert_ptr_nonnull(strstr(response->message, said));
+	ck_assert_uint_eq(response->submitted->n_done, 1);
+	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "A")), 3);
+	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "B")), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 START_TEST(a_group_that_cannot_be_prepared_or_conflicts_does_not_run)
 {
 	static const struct crowd_op missing[] = {{1, 'f', "none", NULL, 3},
@@ -647,6 +684,7 @@ Suite *suite_job(void)
 	tcase_add_test(tcase, a_dump_waits_for_its_own_bytes);
 	tcase_add_test(tcase, both_lanes_of_a_group_run_at_once);
 	tcase_add_test(tcase, a_refusal_in_one_lane_lets_the_other_finish_what_it_does);
+	tcase_add_test(tcase, what_was_never_written_is_found_elsewhere);
 	tcase_add_test(tcase, a_group_that_cannot_be_prepared_or_conflicts_does_not_run);
 	tcase_add_test(tcase, a_long_list_of_short_ones_is_not_done_in_one_go);
 	tcase_add_test(tcase, a_client_may_end_at_every_moment);
