@@ -242,17 +242,21 @@ void device_release(struct device *device, struct tensor *tensor, void (*gone)(v
 	table_remove(device, tensor);
 }
 
-int device_seal(struct device *device, struct tensor *tensor, const struct asker *asker)
+int device_seal_check(struct device *device, struct tensor *tensor, const struct asker *asker)
 {
 	char name[ASKER_NAME_BYTES], base[ASKER_NAME_BYTES];
 	if (tensor->base)
 		return npumem_error_set(asker->error, NPUMEM_INVALID, "%s is a view: seal its base, %s",
 					asker_name(asker, tensor, name), asker_name(asker, tensor->base, base));
-	if (device->options.uninitialized == NPUMEM_REFUSE) {
-		int status = written_check(device, tensor, 0, npumem_place_elements(&tensor->place), asker);
-		if (status)
-			return status;
-	}
-	tensor->sealed = true;
-	return 0;
+	if (device->options.uninitialized != NPUMEM_REFUSE)
+		return 0;
+	return written_check(device, tensor, 0, npumem_place_elements(&tensor->place), asker);
+}
+
+int device_seal(struct device *device, struct tensor *tensor, const struct asker *asker)
+{
+	int status = device_seal_check(device, tensor, asker);
+	if (!status)
+		tensor->sealed = true;
+	return status;
 }

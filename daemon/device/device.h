@@ -77,6 +77,8 @@ struct tensor *device_next(const struct device *device, const struct tensor *aft
  * where that is NULL, to the last slot that it looked at, or to 0 at the end. */
 struct tensor *device_after(const struct device *device, uint64_t *at, unsigned *looks);
 
+/* Whether a tensor can be sealed: all of device_seal that takes time, on any thread. */
+int device_seal_check(struct device *device, struct tensor *tensor, const struct asker *asker);
 /* Makes a tensor read-only for good. INVALID for a view (its base is what can be sealed);
  * FAILED_PRECONDITION where bytes were never written and the policy refuses those. */
 int device_seal(struct device *device, struct tensor *tensor, const struct asker *asker);
@@ -92,10 +94,10 @@ void device_state(struct device *device, const struct tensor *tensor, struct dev
  * runs on any thread; the tensor may be gone meanwhile. */
 struct device_scan {
 	struct npumem_place place;
-	bool all_written;
+	bool all_written, untouched; /* known without looking */
 };
 struct device_scan device_scan_of(const struct tensor *tensor);
-/* About how long it takes, in the measure of op_cost. */
+/* About how long it takes, in the measure of op_cost; 0 where all is known without looking. */
 int64_t device_scan_cost(const struct device *device, const struct tensor *tensor);
 /* Sets the bytes of `state`, and device_state_lending the rest of it. */
 void device_scan(const struct device *device, const struct device_scan *scan, struct device_state *state);

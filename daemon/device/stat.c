@@ -49,17 +49,23 @@ static bool look_at_neighbour(void *ctx, struct tensor *other)
 
 struct device_scan device_scan_of(const struct tensor *tensor)
 {
-	return (struct device_scan){tensor->place, tensor_all_written(tensor)};
+	return (struct device_scan){tensor->place, tensor_all_written(tensor), !tensor_root(tensor)->touched};
 }
 
 int64_t device_scan_cost(const struct device *device, const struct tensor *tensor)
 {
+	if (!tensor_root(tensor)->touched)
+		return 0;
 	return written_scan_cost(&tensor->place) * (!tensor_all_written(tensor) + (device->local.n_damaged > 0));
 }
 
 void device_scan(const struct device *device, const struct device_scan *scan, struct device_state *state)
 {
-	state->unwritten_bytes = 0;
+	state->unwritten_bytes = state->damaged_bytes = 0;
+	if (scan->untouched) {
+		state->unwritten_bytes = scan->place.blocks.data;
+		return;
+	}
 	written_scan(device, &scan->place, scan->all_written ? NULL : &state->unwritten_bytes,
 		     &state->damaged_bytes);
 }

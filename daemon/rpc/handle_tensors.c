@@ -1,17 +1,70 @@
 /* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
-#include "daemon/rpc/call.h"
+#include "daemon/rpc/later.h"
 #include "daemon/rpc/tensor_message.h"
 #include "daemon/rpc/wire.h"
 #include "proto/convert.h"
 
 enum { TENSORS_FIELD = 1 }; /* Allocated.tensors */
 
-static void answer_tensor(struct call *call, const struct tensor *tensor)
+struct scanning {
+	struct call *call;
+	uint64_t handle;
+	struct device_scan scan;
+	struct device_state state;
+};
+
+static void scan(void *arg)
+{
+	struct scanning *scanning = arg;
+
+	device_scan(scanning->call->rpc->service->device, &scanning->scan, &scanning->state);
+}
+
+static void append_tensor(struct call *call, const struct tensor *tensor, const struct device_state *state)
 {
 	struct tensor_message message;
 
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_TENSOR,
-		      tensor_message(call, tensor, NULL, &message));
+		      tensor_message(call, tensor, state, &message));
+}
+
+static int on_scanned(struct call *call, void *arg)
+{
+	struct scanning *scanning = arg;
+	struct device *device = call->rpc->service->device;
+	const struct tensor *tensor = device_find(device, scanning->handle);
+	int status = 0;
+
+	if (tensor) {
+		device_state_lending(device, tensor, &scanning->state);
+		append_tensor(call, tensor, &scanning->state);
+	} else {
+		status = npumem_error_set(call->error, NPUMEM_NOT_FOUND,
+					  "the tensor was freed while its bytes were counted");
+	}
+	heap_free(call->rpc->heap, scanning);
+	return status;
+}
+
+static int64_t scan_cost(const struct call *call, const struct tensor *tensor)
+{
+	return device_scan_cost(call->rpc->service->device, tensor);
+}
+
+/* The last thing a handler does. What takes long it does elsewhere, so that by then the call is a job's. */
+static int answer_tensor(struct call *call, const struct tensor *tensor)
+{
+	int64_t cost = scan_cost(call, tensor);
+	struct scanning *scanning = NULL;
+
+	if (later_is_long(cost))
+		scanning = heap_alloc(call->rpc->heap, sizeof(*scanning));
+	if (!scanning) {
+		append_tensor(call, tensor, NULL);
+		return 0;
+	}
+	*scanning = (struct scanning){.call = call, .handle = tensor->handle, .scan = device_scan_of(tensor)};
+	return later_work(call, cost, scan, on_scanned, scanning);
 }
 
 static int read_allocation(struct call *call, size_t i, const Npumem__V1__Allocation *message)
@@ -80,14 +133,14 @@ int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *reques
 	convert_dims_from(request->to, &slice.to);
 	convert_dims_from(request->shape, &shape);
 	status = wire_find(call->session, request->tensor, "the base of a view", ACCESS_READ, &base, call->error);
+	if (!status && later_is_needed(call, scan_cost(call, base)))
+		return LATER;
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 	if (!status)
 		status = tensors_view(call->session, base, request->name, &slice, request->shape ? &shape : NULL,
 				      &view, call->error);
-	if (!status)
-		answer_tensor(call, view);
-	return status;
+	return status ? status : answer_tensor(call, view);
 }
 
 int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *request)
@@ -96,26 +149,59 @@ int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *reques
 	int status =
 		wire_find(call->session, request->tensor, "the tensor to open", ACCESS_READ, &tensor, call->error);
 
+	if (!status && later_is_needed(call, scan_cost(call, tensor)))
+		return LATER;
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
+	return status ? status : answer_tensor(call, tensor);
+}
+
+struct sealing {
+	struct call *call;
+	struct tensor *tensor;
+	int status;
+};
+
+static void check_seal(void *arg)
+{
+	struct sealing *sealing = arg;
+	struct call *call = sealing->call;
+	struct asker asker = access_asker(call->session, call->error);
+
+	sealing->status = device_seal_check(call->rpc->service->device, sealing->tensor, &asker);
+}
+
+static int on_seal_checked(struct call *call, void *arg)
+{
+	struct sealing sealing = *(struct sealing *)arg;
+	int status = sealing.status;
+
+	heap_free(call->rpc->heap, arg);
+	/* Nothing could be written since, so that this need not look again. */
 	if (!status)
-		answer_tensor(call, tensor);
-	return status;
+		status = tensors_seal(call->session, sealing.tensor, call->error);
+	return status ? status : answer_tensor(call, sealing.tensor);
 }
 
 int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *request)
 {
 	struct tensor *tensor;
+	struct sealing *sealing;
 	int status =
 		wire_find(call->session, request->tensor, "the tensor to seal", ACCESS_OWN, &tensor, call->error);
 
+	if (!status && later_is_needed(call, scan_cost(call, tensor)))
+		return LATER;
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
-	if (!status)
-		status = tensors_seal(call->session, tensor, call->error);
-	if (!status)
-		answer_tensor(call, tensor);
-	return status;
+	if (status)
+		return status;
+	sealing = heap_alloc(call->rpc->heap, sizeof(*sealing));
+	if (!sealing)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
+	*sealing = (struct sealing){.call = call, .tensor = tensor};
+	return later_work(call, scan_cost(call, tensor), check_seal, on_seal_checked, sealing);
 }
 
 int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *request)
@@ -128,13 +214,13 @@ int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *requ
 	if (!status)
 		status = wire_find(call->session, request->tensor, "the tensor to grant", ACCESS_OWN, &tensor,
 				   call->error);
+	if (!status && later_is_needed(call, scan_cost(call, tensor)))
+		return LATER;
 	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 	if (!status)
 		status = tensors_grant(call->session, tensor, request->uid,
 				       (enum record_access)(request->access - NPUMEM__V1__ACCESS__ACCESS_NONE),
 				       call->error);
-	if (!status)
-		answer_tensor(call, tensor);
-	return status;
+	return status ? status : answer_tensor(call, tensor);
 }
