@@ -8,7 +8,7 @@
 #include "daemon/rpc/job.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
-enum { LONG_W = 32768, SHORT_W = 16, PEERS = 3, TASKS_MAX = 64, REPLIES_MAX = 512 };
+enum { LONG_W = 32768, SHORT_W = 16, PEERS = 3, TASKS_MAX = 64, REPLIES_MAX = 1024 };
 
 struct task {
 	void (*work)(void *arg);
@@ -157,6 +157,7 @@ static inline void crowd_deinit(struct crowd *crowd)
 	crowd_finish_all(crowd);
 	for (unsigned i = 0; i < PEERS; i++) {
 		crowd_close(crowd, i);
+		crowd_finish_all(crowd);
 		ck_assert_uint_eq(crowd->peers[i].n_drained, 1);
 		for (unsigned id = 0; id < REPLIES_MAX; id++)
 			if (crowd->peers[i].replies[id].response)

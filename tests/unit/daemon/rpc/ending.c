@@ -1,0 +1,127 @@
+/* What a session leaves behind goes in parts, each in its turn. */
+#include "daemon/rpc/ending.h"
+
+#include "tests/unit/daemon/rpc/crowd.h"
+
+static void alloc_many(struct crowd *crowd, unsigned from, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		ck_assert_int_eq(crowd_status(crowd, from, crowd_alloc(crowd, from, "", SHORT_W)), 0);
+}
+
+static uint64_t free_handle(struct crowd *crowd, unsigned from, uint64_t handle)
+{
+	Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(handle, ""), *list = &ref;
+
+	request.n_tensors = 1;
+	request.tensors = &list;
+	return CROWD_SEND(crowd, from, free, FREE, &request);
+}
+
+START_TEST(many_go_in_parts)
+{
+	enum { N = 300, PART = 256 };
+	struct crowd crowd;
+
+	crowd_init(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, "x", SHORT_W)), 0);
+	alloc_many(&crowd, 1, N);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), N + 1);
+	crowd_close(&crowd, 1);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_fill(&crowd, 0, "x", 1)), 0);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), N + 1);
+	crowd_finish(&crowd, 0);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
+	alloc_many(&crowd, 2, 2 * PART);
+	crowd_close(&crowd, 2);
+	for (unsigned left = 2; left; left--) {
+		ck_assert_uint_eq(crowd.n_tasks, 1);
+		ck_assert_int_eq(world_n_tensors(&crowd.world), left * PART + 1);
+		crowd_finish(&crowd, 0);
+	}
+	ck_assert_uint_eq(crowd.peers[2].n_drained, 1);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(what_others_freed_meanwhile_is_not_missed)
+{
+	struct crowd crowd;
+	uint64_t handle, other, freed;
+
+	crowd_init(&crowd);
+	handle = crowd_reply(&crowd, 1, crowd_alloc(&crowd, 1, "", 2 * LONG_W))->allocated->tensors[0]->handle;
+	other = crowd_alloc(&crowd, 1, "", SHORT_W);
+	ck_assert_int_eq(crowd_status(&crowd, 1, other), 0);
+	crowd_view(&crowd, 0, "v", handle, "", 4 * LONG_W);
+	crowd_fill(&crowd, 0, "v", 1);
+	freed = free_handle(&crowd, 0, handle);
+	crowd_close(&crowd, 1);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
+	crowd_finish(&crowd, 0); /* the fill: the free begins */
+	ck_assert_int_eq(crowd_status(&crowd, 0, freed), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, freed), 0);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* A view of somebody else's tensor dies with the session, and the tensor does not. */
+START_TEST(views_go_and_their_bases_stay)
+{
+	struct crowd crowd;
+
+	crowd_init(&crowd);
+	crowd_alloc(&crowd, 0, "B", LONG_W);
+	crowd_fill(&crowd, 0, "B", 7);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_view(&crowd, 1, "", 0, "B", LONG_W)), 0);
+	crowd_close(&crowd, 1);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
+	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "B")), 7);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(without_memory_all_goes_at_once_after_everything)
+{
+	struct crowd crowd;
+	uint64_t fill;
+
+	crowd_init(&crowd);
+	crowd_alloc(&crowd, 0, "A", LONG_W);
+	fill = crowd_fill(&crowd, 0, "A", 1);
+	alloc_many(&crowd, 1, 5);
+	crowd.world.fail_at = crowd.world.n_allocs + 1;
+	crowd_close(&crowd, 1);
+	ck_assert_uint_eq(crowd.world.n_allocs, crowd.world.fail_at);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 6);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+Suite *suite_ending(void)
+{
+	Suite *suite = suite_create("rpc/ending");
+	TCase *tcase = tcase_create("all");
+
+	tcase_add_test(tcase, many_go_in_parts);
+	tcase_add_test(tcase, what_others_freed_meanwhile_is_not_missed);
+	tcase_add_test(tcase, views_go_and_their_bases_stay);
+	tcase_add_test(tcase, without_memory_all_goes_at_once_after_everything);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

@@ -1,0 +1,193 @@
+/* Compaction step by step: what may happen between two steps, and every end. */
+#include "tests/unit/daemon/rpc/crowd.h"
+
+enum { N = 300 };
+
+/* N small tensors of peer 1 behind a gap; "last" is the last one, and holds 9. */
+static void scatter(struct crowd *crowd)
+{
+	crowd_init(crowd);
+	crowd_alloc(crowd, 0, "gap", SHORT_W);
+	for (unsigned i = 0; i < N; i++)
+		ck_assert_int_eq(crowd_status(crowd, 1, crowd_alloc(crowd, 1, "", SHORT_W)), 0);
+	crowd_alloc(crowd, 0, "last", SHORT_W);
+	crowd_fill(crowd, 0, "last", 9);
+	ck_assert_int_eq(crowd_status(crowd, 0, crowd_free(crowd, 0, "gap")), 0);
+}
+
+static uint64_t dry_run(struct crowd *crowd, unsigned from)
+{
+	Npumem__V1__CompactRequest request = NPUMEM__V1__COMPACT_REQUEST__INIT;
+
+	request.dry_run = true;
+	return CROWD_SEND(crowd, from, compact, COMPACT, &request);
+}
+
+/* Waits for room as long as it takes. */
+static uint64_t alloc_wait(struct crowd *crowd, unsigned from, const char *name, int64_t w)
+{
+	struct talk_spec spec;
+	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
+	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
+
+	allocation.spec = talk_spec(&spec, 8, w);
+	allocation.name = (char *)name;
+	request.n_tensors = 1;
+	request.tensors = &list;
+	request.wait_ms = 1000;
+	return CROWD_SEND(crowd, from, alloc, ALLOC, &request);
+}
+
+START_TEST(it_comes_in_steps_and_nobody_notices)
+{
+	struct crowd crowd;
+	uint64_t dry, wet, read;
+	unsigned steps = 0;
+
+	scatter(&crowd);
+	dry = dry_run(&crowd, 2);
+	crowd_finish_all(&crowd);
+	wet = crowd_compact(&crowd, 2);
+	read = crowd_read(&crowd, 0, "last");
+	while (crowd_status(&crowd, 2, wet) < 0) {
+		ck_assert_uint_eq(crowd.n_tasks, 1);
+		ck_assert_int_eq(crowd_status(&crowd, 0, read), -1);
+		crowd_finish(&crowd, 0);
+		steps++;
+	}
+	ck_assert_uint_ge(steps, 3);
+	ck_assert_int_eq(crowd_status(&crowd, 2, wet), 0);
+	ck_assert_int_eq(crowd_value(&crowd, 0, read), 9);
+	ck_assert_uint_eq(crowd_reply(&crowd, 2, wet)->compacted->n_moves, N + 1);
+	ck_assert_uint_eq(crowd_reply(&crowd, 2, dry)->compacted->n_moves, N + 1);
+	for (unsigned i = 0; i <= N; i++) {
+		const Npumem__V1__Move *is = crowd_reply(&crowd, 2, wet)->compacted->moves[i];
+		const Npumem__V1__Move *was = crowd_reply(&crowd, 2, dry)->compacted->moves[i];
+
+		ck_assert_int_eq(is->from_address, was->from_address);
+		ck_assert_int_eq(is->to_address, was->to_address);
+		ck_assert_int_eq(is->to_address, 128 * (int64_t)i);
+	}
+	ck_assert_int_eq(crowd_reply(&crowd, 2, wet)->compacted->largest_free_after,
+			 crowd_reply(&crowd, 2, wet)->compacted->largest_free_before + 128);
+	world_check(&crowd.world);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(cancelled_it_ends_with_what_has_moved)
+{
+	struct crowd crowd;
+	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
+	uint64_t compact;
+	size_t n;
+
+	scatter(&crowd);
+	compact = crowd_compact(&crowd, 2);
+	crowd_finish(&crowd, 0);
+	cancel.request_id = compact;
+	CROWD_SEND(&crowd, 2, cancel, CANCEL, &cancel);
+	ck_assert_int_eq(crowd_status(&crowd, 2, compact), -1);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, compact), NPUMEM_CANCELLED);
+	ck_assert_uint_eq(crowd.n_tasks, 0);
+	n = crowd_reply(&crowd, 2, compact)->compacted->n_moves;
+	ck_assert_uint_gt(n, 0);
+	ck_assert_uint_lt(n, N);
+	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "last")), 9);
+	world_check(&crowd.world);
+	/* It can be taken up again. */
+	compact = crowd_compact(&crowd, 2);
+	crowd_finish_all(&crowd);
+	ck_assert_uint_eq(crowd_reply(&crowd, 2, compact)->compacted->n_moves, N + 1 - n);
+	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "last")), 9);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(its_client_may_go_between_any_two_steps)
+{
+	for (unsigned steps = 0; steps < 4; steps++) {
+		struct crowd crowd;
+
+		scatter(&crowd);
+		crowd_compact(&crowd, 2);
+		for (unsigned i = 0; i < steps && crowd.n_tasks; i++)
+			crowd_finish(&crowd, 0);
+		crowd_close(&crowd, 2);
+		crowd_finish_all(&crowd);
+		ck_assert_uint_eq(crowd.peers[2].n_drained, 1);
+		ck_assert(!crowd.world.service.waiting.held);
+		ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "last")), 9);
+		crowd_deinit(&crowd);
+	}
+}
+END_TEST
+
+/* The room between two steps may still be in use. */
+START_TEST(who_waits_for_room_is_served_at_its_end)
+{
+	enum { ALL_W = 262144 };
+	struct crowd crowd;
+	uint64_t most, waits, compact;
+
+	scatter(&crowd);
+	/* All but the gap, and as much behind the last. */
+	most = crowd_alloc(&crowd, 0, "most", ALL_W - 128 * (N + 2) - 128);
+	ck_assert_int_eq(crowd_status(&crowd, 0, most), 0);
+	waits = alloc_wait(&crowd, 0, "two", 256);
+	ck_assert_int_eq(crowd_status(&crowd, 0, waits), -1);
+	compact = crowd_compact(&crowd, 2);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, compact), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, waits), -1);
+	/* Another's end makes the line be looked at again. */
+	crowd_alloc(&crowd, 2, "", SHORT_W);
+	ck_assert_int_eq(crowd_status(&crowd, 0, waits), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 2, compact), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, waits), 0);
+	world_check(&crowd.world);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* Wherever memory runs out, tensors are whole, and what is told of has moved. */
+START_TEST(host_memory_may_run_out_anywhere)
+{
+	bool hit = true;
+
+	for (size_t i = 1; hit; i++) {
+		struct crowd crowd;
+		uint64_t compact;
+		int status;
+
+		scatter(&crowd);
+		crowd.world.fail_at = crowd.world.n_allocs + i;
+		compact = crowd_compact(&crowd, 2);
+		crowd_finish_all(&crowd);
+		hit = crowd.world.n_allocs >= crowd.world.fail_at;
+		crowd.world.fail_at = 0;
+		status = crowd_status(&crowd, 2, compact);
+		ck_assert(status >= 0 || crowd.peers[2].is_broken);
+		ck_assert(status < 1 || status == NPUMEM_RESOURCE_EXHAUSTED);
+		ck_assert(!crowd.world.service.waiting.held);
+		ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "last")), 9);
+		crowd_deinit(&crowd);
+	}
+}
+END_TEST
+
+Suite *suite_handle_compact(void)
+{
+	Suite *suite = suite_create("rpc/handle_compact");
+	TCase *tcase = tcase_create("all");
+
+	tcase_add_test(tcase, it_comes_in_steps_and_nobody_notices);
+	tcase_add_test(tcase, cancelled_it_ends_with_what_has_moved);
+	tcase_add_test(tcase, its_client_may_go_between_any_two_steps);
+	tcase_add_test(tcase, who_waits_for_room_is_served_at_its_end);
+	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

@@ -1,0 +1,172 @@
+/* Calls that look at many bytes: elsewhere, while anything may happen to the tensor. */
+#include "daemon/rpc/later.h"
+
+#include "tests/unit/daemon/rpc/crowd.h"
+
+enum { GAPPED_W = 16384 };
+
+/* int8 [1, 8, 1, GAPPED_W], each element on its own, of which the first half is written. */
+static uint64_t alloc_gapped(struct crowd *crowd, const char *name)
+{
+	struct talk_spec spec;
+	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
+	Npumem__V1__AllocRequest request = NPUMEM__V1__ALLOC_REQUEST__INIT;
+	Npumem__V1__Dims stride = NPUMEM__V1__DIMS__INIT;
+	Npumem__V1__WriteRequest write = NPUMEM__V1__WRITE_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, name);
+	uint64_t id, handle;
+
+	allocation.spec = talk_spec(&spec, 8, GAPPED_W);
+	spec.spec.layout = NPUMEM__V1__LAYOUT__STRIDED;
+	stride.n = stride.c = stride.h = 2 * GAPPED_W;
+	stride.w = 2;
+	spec.spec.stride = &stride;
+	allocation.name = (char *)name;
+	request.n_tensors = 1;
+	request.tensors = &list;
+	id = CROWD_SEND(crowd, 0, alloc, ALLOC, &request);
+	ck_assert_msg(crowd_status(crowd, 0, id) == 0, "%s", crowd_reply(crowd, 0, id)->message);
+	handle = crowd_reply(crowd, 0, id)->allocated->tensors[0]->handle;
+	write.tensor = &ref;
+	write.data.len = 4 * GAPPED_W;
+	write.data.data = calloc(1, write.data.len);
+	id = CROWD_SEND(crowd, 0, write, WRITE, &write);
+	free(write.data.data);
+	crowd_finish_all(crowd);
+	ck_assert_int_eq(crowd_status(crowd, 0, id), 0);
+	return handle;
+}
+
+static uint64_t list_all(struct crowd *crowd, unsigned from)
+{
+	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
+
+	return CROWD_SEND(crowd, from, list, LIST, &request);
+}
+
+static void check_tensor(const Npumem__V1__Tensor *tensor)
+{
+	ck_assert_str_eq(tensor->name, "G");
+	ck_assert_str_eq(tensor->state, "partly written");
+	ck_assert_int_eq(tensor->unwritten_bytes, 4 * GAPPED_W);
+}
+
+START_TEST(bytes_are_counted_elsewhere)
+{
+	struct crowd crowd;
+	uint64_t open, list, seal, view;
+
+	crowd_init(&crowd);
+	crowd_alloc(&crowd, 0, "s", SHORT_W);
+	alloc_gapped(&crowd, "G");
+	open = crowd_open(&crowd, 0, "G");
+	list = list_all(&crowd, 1);
+	seal = crowd_seal(&crowd, 2, "G");
+	ck_assert_uint_eq(crowd.n_tasks, 3);
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_open(&crowd, 0, "s")), 0);
+	crowd_finish_all(&crowd);
+	check_tensor(crowd_reply(&crowd, 0, open)->tensor);
+	ck_assert_uint_eq(crowd_reply(&crowd, 1, list)->list->n_tensors, 2);
+	check_tensor(crowd_reply(&crowd, 1, list)->list->tensors[1]);
+	ck_assert_int_eq(crowd_status(&crowd, 2, seal), NPUMEM_FAILED_PRECONDITION);
+	view = crowd_view(&crowd, 0, "v", 0, "G", GAPPED_W);
+	ck_assert_int_eq(crowd_status(&crowd, 0, view), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_reply(&crowd, 0, view)->tensor->unwritten_bytes, 2 * GAPPED_W);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(a_tensor_may_go_while_it_is_looked_at)
+{
+	struct crowd crowd;
+	uint64_t open, list, seal, freed;
+
+	crowd_init(&crowd);
+	alloc_gapped(&crowd, "G");
+	open = crowd_open(&crowd, 0, "G");
+	list = list_all(&crowd, 0);
+	freed = crowd_free(&crowd, 1, "G");
+	ck_assert_uint_eq(crowd.n_tasks, 3);
+	crowd_finish(&crowd, 2);
+	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, open), NPUMEM_NOT_FOUND);
+	ck_assert_uint_eq(crowd_reply(&crowd, 0, list)->list->n_tensors, 0);
+	/* A seal keeps what it looks at. */
+	alloc_gapped(&crowd, "G");
+	crowd_fill(&crowd, 0, "G", 1);
+	crowd_finish_all(&crowd);
+	seal = crowd_seal(&crowd, 0, "G");
+	freed = crowd_free(&crowd, 1, "G");
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, seal), 0);
+	ck_assert(crowd_reply(&crowd, 0, seal)->tensor->sealed);
+	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(its_client_may_go_meanwhile)
+{
+	struct crowd crowd;
+
+	crowd_init(&crowd);
+	alloc_gapped(&crowd, "G");
+	crowd_open(&crowd, 1, "G");
+	list_all(&crowd, 1);
+	crowd_seal(&crowd, 1, "G");
+	crowd_free(&crowd, 1, "G");
+	crowd_work(&crowd, 0);
+	crowd_close(&crowd, 1);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
+	crowd_finish_all(&crowd);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	/* The free had not begun. */
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(host_memory_may_run_out_anywhere)
+{
+	bool hit = true;
+
+	for (size_t i = 1; hit; i++) {
+		struct crowd crowd;
+		uint64_t ids[4];
+
+		crowd_init(&crowd);
+		alloc_gapped(&crowd, "G");
+		crowd.world.fail_at = crowd.world.n_allocs + i;
+		ids[0] = crowd_open(&crowd, 0, "G");
+		ids[1] = list_all(&crowd, 0);
+		ids[2] = crowd_seal(&crowd, 0, "G");
+		ids[3] = crowd_free(&crowd, 0, "G");
+		crowd_finish_all(&crowd);
+		hit = crowd.world.n_allocs >= crowd.world.fail_at;
+		for (unsigned k = 0; k < 4; k++) {
+			int status = crowd_status(&crowd, 0, ids[k]);
+
+			ck_assert(status >= 0 || crowd.peers[0].is_broken);
+			ck_assert(status < 1 || status == NPUMEM_RESOURCE_EXHAUSTED ||
+				  status == NPUMEM_NOT_FOUND || status == NPUMEM_FAILED_PRECONDITION);
+		}
+		crowd.world.fail_at = 0;
+		crowd_deinit(&crowd);
+	}
+}
+END_TEST
+
+Suite *suite_later(void)
+{
+	Suite *suite = suite_create("rpc/later");
+	TCase *tcase = tcase_create("all");
+
+	tcase_add_test(tcase, bytes_are_counted_elsewhere);
+	tcase_add_test(tcase, a_tensor_may_go_while_it_is_looked_at);
+	tcase_add_test(tcase, its_client_may_go_meanwhile);
+	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
