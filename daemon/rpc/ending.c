@@ -1,6 +1,6 @@
-/* A part stands in the order of operations like a write of all its tensors' bytes. It keeps handles, as a tensor
- * may be freed by its owner's other sessions while the part waits. Invariant: peer->drained is called exactly
- * once, when no part is left. */
+/* A part stands in the order of operations like a write of all its tensors' bytes. It keeps handles, as a view may
+ * go with its base, which can be another's, while the part waits. Invariant: peer->drained is called exactly once,
+ * when no part is left. */
 #include "daemon/rpc/ending.h"
 
 #include <stddef.h>

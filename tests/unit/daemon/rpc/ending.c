@@ -9,16 +9,6 @@ static void alloc_many(struct crowd *crowd, unsigned from, unsigned n)
 		ck_assert_int_eq(crowd_status(crowd, from, crowd_alloc(crowd, from, "", SHORT_W)), 0);
 }
 
-static uint64_t free_handle(struct crowd *crowd, unsigned from, uint64_t handle)
-{
-	Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
-	Npumem__V1__Ref ref = talk_ref(handle, ""), *list = &ref;
-
-	request.n_tensors = 1;
-	request.tensors = &list;
-	return CROWD_SEND(crowd, from, free, FREE, &request);
-}
-
 START_TEST(many_go_in_parts)
 {
 	enum { N = 300, PART = 256 };
@@ -49,23 +39,23 @@ START_TEST(many_go_in_parts)
 }
 END_TEST
 
-START_TEST(what_others_freed_meanwhile_is_not_missed)
+START_TEST(what_went_meanwhile_is_not_missed)
 {
 	struct crowd crowd;
-	uint64_t handle, other, freed;
+	uint64_t view, freed;
 
 	crowd_init(&crowd);
-	handle = crowd_reply(&crowd, 1, crowd_alloc(&crowd, 1, "", 2 * LONG_W))->allocated->tensors[0]->handle;
-	other = crowd_alloc(&crowd, 1, "", SHORT_W);
-	ck_assert_int_eq(crowd_status(&crowd, 1, other), 0);
-	crowd_view(&crowd, 0, "v", handle, "", 4 * LONG_W);
-	crowd_fill(&crowd, 0, "v", 1);
-	freed = free_handle(&crowd, 0, handle);
+	crowd_alloc(&crowd, 0, "B", LONG_W);
+	view = crowd_view(&crowd, 1, "", 0, "B", LONG_W);
+	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_alloc(&crowd, 1, "", SHORT_W)), 0);
+	crowd_fill(&crowd, 0, "B", 1);
+	freed = crowd_free(&crowd, 0, "B");
 	crowd_close(&crowd, 1);
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
-	crowd_finish(&crowd, 0); /* the fill: the free begins */
+	crowd_finish(&crowd, 0); /* the fill: the free begins, and the view goes with its base */
 	ck_assert_int_eq(crowd_status(&crowd, 0, freed), -1);
-	crowd_finish_all(&crowd);
+	crowd_finish(&crowd, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, freed), 0);
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
 	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
@@ -119,7 +109,7 @@ Suite *suite_ending(void)
 	TCase *tcase = tcase_create("all");
 
 	tcase_add_test(tcase, many_go_in_parts);
-	tcase_add_test(tcase, what_others_freed_meanwhile_is_not_missed);
+	tcase_add_test(tcase, what_went_meanwhile_is_not_missed);
 	tcase_add_test(tcase, views_go_and_their_bases_stay);
 	tcase_add_test(tcase, without_memory_all_goes_at_once_after_everything);
 	suite_add_tcase(suite, tcase);
