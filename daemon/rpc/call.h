@@ -27,7 +27,7 @@ struct call {
 	enum tensors_turn turn; /* of an allocation */
 	struct rpc_peer *peer;	/* whose other requests this one may speak of; NULL: there are none */
 	unsigned method;	/* enum call_method */
-	const uint8_t *message; /* the request */
+	const uint8_t *message; /* the request; NULL: it never was a call */
 	size_t bytes;
 	uint64_t start_ns; /* when it came; 0 where there is no clock */
 	bool may_become_job;

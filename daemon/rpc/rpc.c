@@ -125,7 +125,7 @@ static void record_call(const struct call *call, int status)
 	uint64_t handles[TENSORS_ALLOC_MAX];
 	Npumem__V1__Response *response;
 
-	if (!recorder->owner || recorder->lost || call->method == CALL_METHOD_RECORD)
+	if (!call->message || !recorder->owner || recorder->lost || call->method == CALL_METHOD_RECORD)
 		return;
 	if (call->method == CALL_METHOD_SHARE)
 		recorder_lose(recorder, "a client shares system memory, whose bytes are in no request");
@@ -231,14 +231,17 @@ static int answer(struct rpc *rpc, struct session *session, struct rpc_peer *pee
 	return 0;
 }
 
-/* A request that is refused before it is a call, with what rpc->error says. */
-static int answer_refused(struct rpc *rpc, uint64_t id, int status, struct buffer *out)
+/* A request that is refused before it is a call, with what rpc->error says. No record has it: it is the load of
+ * the moment that refused it, which nobody replays. */
+static int answer_refused(struct rpc *rpc, struct session *session, const Npumem__V1__Request *request,
+			  size_t bytes, int status, struct buffer *out)
 {
-	struct call call = {.rpc = rpc, .error = &rpc->error};
+	struct call call = {.rpc = rpc, .session = session, .error = &rpc->error};
 
 	if (reply_begin(&call.reply, out))
 		return -ENOMEM;
-	call_end(&call, status, id);
+	call_begin(&call, request, NULL, bytes);
+	call_end(&call, status, request->id);
 	return 0;
 }
 
@@ -257,7 +260,7 @@ static int begin_job(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__R
 	int status = job_new(rpc, peer, request, touch, message, bytes);
 
 	if (status >= 0)
-		return status ? answer_refused(rpc, request->id, status, out) : 0;
+		return status ? answer_refused(rpc, peer->session, request, bytes, status, out) : 0;
 	/* Without memory to wait with, it is refused like any other lack of memory. */
 	rpc->budget.starved = true;
 	return answer(rpc, peer->session, peer, NULL, message, bytes, out);

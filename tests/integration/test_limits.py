@@ -14,6 +14,25 @@ from support import Client, HungUp, TestCase, dims, frame, pb, run_as, wait_for
 ALICE, BOB = 12001, 12002
 
 
+class InFlight(TestCase):
+    options = ("--limit", "requests=2")
+
+    def test_one_more_is_refused_and_counted(self):
+        client = self.client()
+        client.alloc("x", (1, 64, 1, 400000))
+        sent = [client.send(fill=pb.FillRequest(tensor=pb.Ref(name="x"), integer=1)) for _ in range(6)]
+        answers = [client.receive() for _ in sent]
+        self.assertEqual(sorted(answer.id for answer in answers), sent)
+        refused = [answer for answer in answers if answer.status != pb.OK]
+        self.assertGreater(len(refused), 0)
+        for answer in refused:
+            self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED)
+            self.assertIn("limit of 2", answer.message)
+        calls = {call.call: call for call in client.call(stat=pb.StatRequest(details=True)).stat.calls}
+        self.assertEqual(calls["fill"].statuses[pb.RESOURCE_EXHAUSTED], len(refused))
+        self.assert_alive()
+
+
 class Limits(TestCase):
     options = (
         "--limit", "tensors=5", "--limit", "device_bytes=1000000", "--limit-uid", f"{BOB}:tensors=2",
