@@ -1,48 +1,58 @@
 /* FNV-1a over values, not over the wire's bytes: their order there is nobody's promise. */
 #include "proto/digest.h"
 
-static uint64_t add_bytes(uint64_t hash, const uint8_t *bytes, size_t n)
+#include <zlib.h>
+
+uint64_t digest_begin(void)
 {
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-	return hash;
+	return UINT64_C(0xcbf29ce484222325);
 }
 
-static uint64_t add_number(uint64_t hash, uint64_t number)
+uint64_t digest_number(uint64_t digest, uint64_t number)
 {
 	for (unsigned i = 0; i < 8; i++)
-		hash = (hash ^ (number >> 8 * i & 0xff)) * UINT64_C(0x100000001b3);
-	return hash;
+		digest = (digest ^ (number >> 8 * i & 0xff)) * UINT64_C(0x100000001b3);
+	return digest;
 }
 
-static uint64_t add_done(uint64_t hash, const Npumem__V1__Done *done)
+uint32_t digest_crc(uint32_t crc, const void *bytes, size_t n)
 {
-	hash = add_number(hash, (uint64_t)done->saturated);
-	hash = add_number(hash, (uint64_t)done->wrapped);
-	hash = add_number(hash, (uint64_t)done->divided_by_zero);
-	hash = add_number(hash, (uint64_t)done->macs);
-	hash = add_number(hash, done->data.len);
-	return add_bytes(hash, done->data.data, done->data.len);
+	return (uint32_t)crc32_z(crc, n ? bytes : (const void *)"", n);
+}
+
+uint64_t digest_done(const Npumem__V1__Done *done, uint32_t data_crc)
+{
+	uint64_t digest = digest_number(digest_begin(), (uint64_t)done->saturated);
+
+	digest = digest_number(digest, (uint64_t)done->wrapped);
+	digest = digest_number(digest, (uint64_t)done->divided_by_zero);
+	digest = digest_number(digest, (uint64_t)done->macs);
+	digest = digest_number(digest, done->data.len);
+	return digest_number(digest, data_crc);
+}
+
+static uint64_t add_done(uint64_t digest, const Npumem__V1__Done *done)
+{
+	return digest_number(digest, digest_done(done, digest_crc(0, done->data.data, done->data.len)));
 }
 
 uint64_t digest_response(const Npumem__V1__Response *response)
 {
-	uint64_t hash = add_number(UINT64_C(0xcbf29ce484222325), response->result_case);
+	uint64_t digest = digest_begin();
 
 	switch (response->result_case) {
 	case NPUMEM__V1__RESPONSE__RESULT_DONE:
-		return add_done(hash, response->done);
+		return add_done(digest, response->done);
 	case NPUMEM__V1__RESPONSE__RESULT_SUBMITTED:
-		hash = add_number(hash, response->submitted->n_done);
 		for (size_t i = 0; i < response->submitted->n_done; i++)
-			hash = add_done(hash, response->submitted->done[i]);
-		return hash;
+			digest = add_done(digest, response->submitted->done[i]);
+		return digest;
 	case NPUMEM__V1__RESPONSE__RESULT_FREED:
-		return add_number(hash, (uint64_t)response->freed->tensors);
+		return digest_number(digest, (uint64_t)response->freed->tensors);
 	case NPUMEM__V1__RESPONSE__RESULT_ALLOCATED:
-		return add_number(hash, response->allocated->n_tensors);
+		return digest_number(digest, response->allocated->n_tensors);
 	default:
-		return hash;
+		return digest;
 	}
 }
 

@@ -44,16 +44,32 @@ struct taking {
 	const struct memory *memory;
 	struct npumem_record *record;
 	struct npumem_error error;
-	uint64_t hash;
+	struct record_sums *sums; /* NULL: nobody wants to know */
 	unsigned n;
 };
+
+static void take_sums(struct taking *taking, const Npumem__V1__Recorded *recorded)
+{
+	struct record_sums *sums = taking->sums;
+	*sums = (struct record_sums){.hash = recorded->hash};
+	sums->local = memory_array(taking->memory, recorded->n_local, sizeof(*sums->local));
+	if (!sums->local) {
+		npumem_error_set(&taking->error, NPUMEM_RESOURCE_EXHAUSTED,
+				 "no memory in this process for checksums");
+		return;
+	}
+	sums->n_local = recorded->n_local;
+	if (sums->n_local)
+		memcpy(sums->local, recorded->local, sums->n_local * sizeof(*sums->local));
+}
 
 static int take_entries(struct call *call, const Npumem__V1__Response *response)
 {
 	struct taking *taking = call->result;
 	const Npumem__V1__Recorded *recorded = response->recorded;
 	taking->n = (unsigned)recorded->n_entries;
-	taking->hash = recorded->hash;
+	if (taking->sums)
+		take_sums(taking, recorded);
 	for (size_t i = 0; i < recorded->n_entries && !taking->error.status; i++) {
 		taking->record->entries++;
 		write_entry(taking->memory, taking->record, recorded->entries[i], &taking->error);
@@ -81,13 +97,12 @@ static int ask(struct npumem *npumem, int action, struct taking *taking, struct 
 	return status ? status : taking->error.status;
 }
 
-int record_hash(struct npumem *npumem, uint64_t *hash, struct npumem_error *error)
+int record_sums(struct npumem *npumem, struct record_sums *sums, struct npumem_error *error)
 {
 	struct npumem_record none = {.fd = -1};
-	struct taking taking = {.record = &none};
-	int status = ask(npumem, NPUMEM__V1__RECORD_ACTION__RECORD_HASH, &taking, error);
-	*hash = taking.hash;
-	return status;
+	struct taking taking = {.record = &none, .sums = sums};
+	*sums = (struct record_sums){.hash = 0};
+	return ask(npumem, NPUMEM__V1__RECORD_ACTION__RECORD_HASH, &taking, error);
 }
 
 static int write_header(struct npumem *npumem, struct npumem_record *record, struct npumem_error *error)
@@ -129,19 +144,29 @@ int npumem_record_take(struct npumem *npumem, struct npumem_record *record, unsi
 	return status;
 }
 
-int npumem_record_stop(struct npumem *npumem, struct npumem_record *record, struct npumem_error *error)
+static int write_end(struct npumem *npumem, struct npumem_record *record, const struct record_sums *sums,
+		     struct npumem_error *error)
 {
 	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
 	Npumem__V1__RecordEnd end = NPUMEM__V1__RECORD_END__INIT;
-	struct taking taking = {.record = record};
-	unsigned n = 1;
-	int status = ask(npumem, NPUMEM__V1__RECORD_ACTION__RECORD_STOP, &taking, error);
-	end.hash = taking.hash;
-	while (!status && n)
-		status = npumem_record_take(npumem, record, &n, error);
-	if (status || record->lost)
-		return status;
 	end.entries = record->entries;
+	end.hash = sums->hash;
+	end.n_local = sums->n_local;
+	end.local = sums->local;
 	entry.end = &end;
 	return write_entry(npumem->memory, record, &entry, error);
+}
+
+int npumem_record_stop(struct npumem *npumem, struct npumem_record *record, struct npumem_error *error)
+{
+	struct record_sums sums = {.hash = 0};
+	struct taking taking = {.record = record, .sums = &sums};
+	unsigned n = 1;
+	int status = ask(npumem, NPUMEM__V1__RECORD_ACTION__RECORD_STOP, &taking, error);
+	while (!status && n)
+		status = npumem_record_take(npumem, record, &n, error);
+	if (!status && !record->lost)
+		status = write_end(npumem, record, &sums, error);
+	memory_free(npumem->memory, sums.local);
+	return status;
 }

@@ -4,10 +4,19 @@
 
 #include <npumem/client.h>
 
-#define RECORD_MAGIC "npumem record 1\n"
+#include "client/lib/memory.h"
+
+#define RECORD_MAGIC "npumem record 2\n"
 enum { RECORD_MAGIC_BYTES = 16 };
 
-/* The hash of all tensors' data. 0 or a status. */
-int record_hash(struct npumem *npumem, uint64_t *hash, struct npumem_error *error);
+/* What the device holds, in numbers. */
+struct record_sums {
+	uint64_t hash;	 /* of all tensors' data */
+	uint32_t *local; /* CRC-32 of each NPU's local memory; the caller's to free, by npumem->memory */
+	size_t n_local;
+};
+
+/* 0 or a status. */
+int record_sums(struct npumem *npumem, struct record_sums *sums, struct npumem_error *error);
 
 #endif

@@ -1,235 +1,85 @@
-/* A record, read whole and checked before anything is sent; then its requests again, in the order of their
- * answers. That order is one in which they could have run one by one: what conflicts is answered in turn.
+/* A record's requests again, in the order of their answers. That order is one in which they could have run one by
+ * one: what conflicts is answered in turn. Before each, what its writes take of system memory is put there, and
+ * after it, what its reads delivered there is looked at.
  * Invariant: handles of the record never reach a daemon, only those that they became. */
-#include <errno.h>
+#include "client/lib/replay.h"
+
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/lib/call.h"
-#include "client/lib/record.h"
-#include "client/lib/reply.h"
+#include "client/lib/record_file.h"
+#include "client/lib/region.h"
+#include "client/lib/replay_peer.h"
 #include "proto/digest.h"
-#include "proto/frame.h"
 
 enum { REPLAY_HANDLES_MAX = 256 };
 
-struct peer {
-	uint64_t session;
-	struct npumem *npumem;
-	struct peer *next;
-};
-
 struct npumem_replay {
-	uint8_t *bytes;
-	size_t n_bytes;
-	Npumem__V1__RecordEntry **entries; /* without header and end */
-	size_t n_entries;
-	uint64_t hash;
-	uint64_t *from, *to; /* handles: open addressing, 0 is free */
-	size_t n_slots;	     /* a power of two above all handles */
-	struct peer *peers;
+	struct record_file file;
+	struct replay_handles handles;
+	struct replay_peer *peers;
 };
 
-/* ---- reading ---- */
+/* What is sent next: an entry with the parts before it. */
+struct step {
+	Npumem__V1__RecordEntry *const *parts;
+	size_t n_parts;
+	const Npumem__V1__RecordEntry *entry;
+};
 
-static int refuse(struct npumem_error *error, const char *path, const char *why)
+static int no_memory(struct npumem_error *error)
 {
-	return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, why);
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory in this process for the replay");
 }
 
-static int read_file(const char *path, struct npumem_replay *replay, struct npumem_error *error)
+int replay_new(const struct memory *memory, const char *path, struct npumem_replay **out, struct npumem_info *info,
+	       struct npumem_error *error)
 {
-	FILE *file = fopen(path, "rb");
-	size_t room = 1 << 16, n = 1;
-	if (!file)
-		return refuse(error, path, strerror(errno));
-	while (n) {
-		uint8_t *grown = replay->n_bytes + room / 2 < room && replay->bytes
-					 ? replay->bytes
-					 : realloc(replay->bytes, room *= 2);
-		if (!grown)
-			break;
-		replay->bytes = grown;
-		n = fread(grown + replay->n_bytes, 1, room - replay->n_bytes, file);
-		replay->n_bytes += n;
+	struct npumem_replay *replay = memory_alloc(memory, sizeof(*replay));
+	size_t n_handles = 0;
+	call_clear(error);
+	*out = NULL;
+	if (!replay)
+		return no_memory(error);
+	memset(replay, 0, sizeof(*replay));
+	int status = record_file_read(memory, path, &replay->file, error);
+	if (status) {
+		memory_free(memory, replay);
+		return status;
 	}
-	bool failed = n || ferror(file);
-	fclose(file);
-	return failed ? refuse(error, path, "cannot be read, or not kept in memory") : 0;
-}
-
-static int keep(struct npumem_replay *replay, Npumem__V1__RecordEntry *entry)
-{
-	/* Doubling at the powers of two. */
-	if (!(replay->n_entries & (replay->n_entries - 1))) {
-		size_t room = replay->n_entries ? 2 * replay->n_entries : 1;
-		void *grown = realloc(replay->entries, room * sizeof(*replay->entries));
-		if (!grown)
-			return -1;
-		replay->entries = grown;
+	for (size_t i = 0; i < replay->file.n_entries; i++)
+		n_handles += replay->file.entries[i]->n_handles;
+	if (replay_handles_init(&replay->handles, memory, n_handles)) {
+		npumem_replay_close(replay);
+		return no_memory(error);
 	}
-	replay->entries[replay->n_entries++] = entry;
+	*info = replay->file.info;
+	*out = replay;
 	return 0;
-}
-
-/* One entry of the file; NULL and `why` where it is none. `*done` after the end. */
-static const char *read_entry(struct npumem_replay *replay, const uint8_t *bytes, size_t n,
-			      struct npumem_info *info, bool *begun, bool *done)
-{
-	Npumem__V1__RecordEntry *entry = npumem__v1__record_entry__unpack(NULL, n, bytes);
-	const char *why = NULL;
-	if (!entry)
-		return "an entry is garbage";
-	if (!*begun)
-		why = entry->header && !reply_info(entry->header, info) ? NULL
-									: "it does not tell what was recorded";
-	else if (entry->end)
-		why = entry->end->entries == replay->n_entries ? NULL : "entries are missing";
-	else if (entry->number != replay->n_entries + 1)
-		why = "entries are missing";
-	else if (keep(replay, entry))
-		why = "no memory in this process for it";
-	else
-		return NULL;
-	if (*begun && entry->end) {
-		replay->hash = entry->end->hash;
-		*done = true;
-	}
-	*begun = true;
-	npumem__v1__record_entry__free_unpacked(entry, NULL);
-	return why;
-}
-
-static const char *read_entries(struct npumem_replay *replay, struct npumem_info *info)
-{
-	bool begun = false, done = false;
-	const char *why = NULL;
-	size_t at = RECORD_MAGIC_BYTES;
-	if (replay->n_bytes < RECORD_MAGIC_BYTES || memcmp(replay->bytes, RECORD_MAGIC, RECORD_MAGIC_BYTES - 2))
-		return "this is no record";
-	if (memcmp(replay->bytes, RECORD_MAGIC, RECORD_MAGIC_BYTES))
-		return "a record of a version that is not 1";
-	while (!why && !done) {
-		size_t header, bytes;
-		enum frame_result result =
-			frame_parse(replay->bytes + at, replay->n_bytes - at, FRAME_BYTES_MAX, &header, &bytes);
-		if (result == FRAME_MORE)
-			return "it is cut off, or was not whole when it ended";
-		if (result != FRAME_COMPLETE)
-			return "an entry is garbage";
-		why = read_entry(replay, replay->bytes + at + header, bytes, info, &begun, &done);
-		at += header + bytes;
-	}
-	return why ? why : at < replay->n_bytes ? "there is something behind its end" : NULL;
-}
-
-static int make_table(struct npumem_replay *replay)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < replay->n_entries; i++)
-		n += replay->entries[i]->n_handles;
-	for (replay->n_slots = 16; replay->n_slots < 2 * n;)
-		replay->n_slots *= 2;
-	replay->from = calloc(replay->n_slots, sizeof(*replay->from));
-	replay->to = calloc(replay->n_slots, sizeof(*replay->to));
-	return replay->from && replay->to ? 0 : -1;
 }
 
 int npumem_replay_open(const char *path, struct npumem_replay **out, struct npumem_info *info,
 		       struct npumem_error *error)
 {
-	struct npumem_replay *replay = calloc(1, sizeof(*replay));
-	call_clear(error);
-	*out = NULL;
-	if (!replay)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory in this process");
-	int status = read_file(path, replay, error);
-	const char *why = status ? NULL : read_entries(replay, info);
-	if (!status && !why && make_table(replay))
-		why = "no memory in this process for it";
-	if (why)
-		status = refuse(error, path, why);
-	if (status)
-		npumem_replay_close(replay);
-	else
-		*out = replay;
-	return status;
+	return replay_new(&memory_libc, path, out, info, error);
 }
 
 void npumem_replay_close(struct npumem_replay *replay)
 {
 	if (!replay)
 		return;
-	while (replay->peers) {
-		struct peer *peer = replay->peers;
-		replay->peers = peer->next;
-		npumem_close(peer->npumem);
-		free(peer);
-	}
-	for (size_t i = 0; i < replay->n_entries; i++)
-		npumem__v1__record_entry__free_unpacked(replay->entries[i], NULL);
-	free(replay->entries);
-	free(replay->from);
-	free(replay->to);
-	free(replay->bytes);
-	free(replay);
+	const struct memory *memory = replay->file.memory;
+	while (replay->peers)
+		replay_peer_close(&replay->peers, memory);
+	replay_handles_deinit(&replay->handles, memory);
+	record_file_deinit(&replay->file);
+	memory_free(memory, replay);
 }
 
-/* ---- handles ---- */
-
-static size_t slot_of(const struct npumem_replay *replay, uint64_t handle)
-{
-	size_t slot = (size_t)(handle * UINT64_C(0x9e3779b97f4a7c15) >> 20) & (replay->n_slots - 1);
-	while (replay->from[slot] && replay->from[slot] != handle)
-		slot = (slot + 1) & (replay->n_slots - 1);
-	return slot;
-}
-
-/* A handle that the record does not know becomes one that no daemon gives. */
-static uint64_t new_handle(const struct npumem_replay *replay, uint64_t handle)
-{
-	size_t slot = slot_of(replay, handle);
-	return !handle ? 0 : replay->from[slot] ? replay->to[slot] : UINT64_MAX;
-}
-
-static void map_message(const struct npumem_replay *replay, ProtobufCMessage *message);
-
-static void map_field(const struct npumem_replay *replay, ProtobufCMessage *message,
-		      const ProtobufCFieldDescriptor *field)
-{
-	char *base = (char *)message;
-	if (field->type != PROTOBUF_C_TYPE_MESSAGE)
-		return;
-	if (field->label == PROTOBUF_C_LABEL_REPEATED) {
-		size_t n = *(size_t *)(void *)(base + field->quantifier_offset);
-		ProtobufCMessage **list = *(ProtobufCMessage ***)(void *)(base + field->offset);
-		for (size_t i = 0; i < n; i++)
-			map_message(replay, list[i]);
-		return;
-	}
-	/* Members of a oneof share their place. */
-	if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF &&
-	    *(uint32_t *)(void *)(base + field->quantifier_offset) != field->id)
-		return;
-	ProtobufCMessage *one = *(ProtobufCMessage **)(void *)(base + field->offset);
-	if (one)
-		map_message(replay, one);
-}
-
-static void map_message(const struct npumem_replay *replay, ProtobufCMessage *message)
-{
-	if (message->descriptor == &npumem__v1__ref__descriptor) {
-		Npumem__V1__Ref *ref = (Npumem__V1__Ref *)message;
-		ref->handle = new_handle(replay, ref->handle);
-		return;
-	}
-	for (unsigned i = 0; i < message->descriptor->n_fields; i++)
-		map_field(replay, message, &message->descriptor->fields[i]);
-}
-
-/* ---- sending ---- */
+/* ---- answers ---- */
 
 struct answer {
 	uint64_t digest, handles[REPLAY_HANDLES_MAX];
@@ -261,116 +111,269 @@ static const char *name_of(int status)
 	return npumem_status_name(status) ? npumem_status_name(status) : "?";
 }
 
-static void compare(struct npumem_replay *replay, const Npumem__V1__RecordEntry *entry, int status,
+static bool compare(struct npumem_replay *replay, const Npumem__V1__RecordEntry *entry, int status,
 		    const struct answer *answer, const struct npumem_error *error,
 		    struct npumem_replay_result *result)
 {
+	uint64_t before = result->differences;
 	if (status != (int)entry->status)
 		differ(result, entry->number, "answered %s, and %s in the record%s%.150s", name_of(status),
 		       name_of((int)entry->status), status ? ": " : "", status ? error->message : "");
 	else if (answer->digest != entry->digest || answer->n_handles != entry->n_handles)
 		differ(result, entry->number, "the data or the counts of its answer differ");
-	for (size_t i = 0; i < entry->n_handles && i < answer->n_handles && i < REPLAY_HANDLES_MAX; i++) {
-		size_t slot = slot_of(replay, entry->handles[i]);
-		replay->from[slot] = entry->handles[i];
-		replay->to[slot] = answer->handles[i];
+	for (size_t i = 0; i < entry->n_handles && i < answer->n_handles && i < REPLAY_HANDLES_MAX; i++)
+		replay_handles_add(&replay->handles, entry->handles[i], answer->handles[i]);
+	return result->differences == before;
+}
+
+/* ---- system memory ---- */
+
+/* NULL where the segment is none of the replay's: sharing it again was refused, or the file is not the daemon's.
+ */
+static uint8_t *memory_of(const struct replay_peer *peer, const Npumem__V1__RecordTransfer *transfer,
+			  struct region *region)
+{
+	const struct npumem_segment *segment = replay_peer_segment(peer, transfer->segment);
+	if (!segment || !region_of(transfer, region) || region->end > segment->bytes)
+		return NULL;
+	return segment->base;
+}
+
+/* The last ones first: where two writes of a submit take the same byte and a read between them changes it, it is
+ * the first one's that has to be there. */
+static void put_sources(const struct replay_peer *peer, const struct step *step)
+{
+	for (size_t i = step->n_parts; i-- > 0;) {
+		const Npumem__V1__RecordTransfer *transfer = step->parts[i]->transfer;
+		struct region region;
+		uint8_t *base = transfer && !transfer->is_read ? memory_of(peer, transfer, &region) : NULL;
+		if (base)
+			region_put(&region, base, transfer->first, transfer->data.data, transfer->data.len);
 	}
 }
+
+/* Whether a later read of the same submit delivered to where this one did. */
+static bool is_covered(const struct step *step, size_t index, const struct region *region)
+{
+	const Npumem__V1__RecordTransfer *transfer = step->parts[index]->transfer, *later;
+	struct region other;
+	for (size_t i = index + 1; i < step->n_parts; i++) {
+		later = step->parts[i]->transfer;
+		if (later && later->is_read && later->segment == transfer->segment && region_of(later, &other) &&
+		    other.offset < region->end && region->offset < other.end)
+			return true;
+	}
+	return false;
+}
+
+static void compare_delivered(const struct replay_peer *peer, const struct step *step,
+			      struct npumem_replay_result *result)
+{
+	for (size_t i = 0; i < step->n_parts; i++) {
+		const Npumem__V1__RecordTransfer *transfer = step->parts[i]->transfer;
+		struct region region;
+		uint8_t *base = transfer && transfer->is_read ? memory_of(peer, transfer, &region) : NULL;
+		if (!base || is_covered(step, i, &region) || region_crc(&region, base) == transfer->crc32)
+			continue;
+		differ(result, step->entry->number,
+		       "the data that operation %" PRIu32 " delivered to system memory differ",
+		       transfer->operation);
+		return;
+	}
+}
+
+/* ---- sending ---- */
 
 /* What was cut short changed nothing; what makes no sense alone has nothing to compare. */
 static bool is_skipped(const Npumem__V1__RecordEntry *entry, const Npumem__V1__Request *request)
 {
-	return !request || !request->id || entry->status == NPUMEM__V1__STATUS__CANCELLED ||
+	return !request || entry->status == NPUMEM__V1__STATUS__CANCELLED ||
 	       entry->status == NPUMEM__V1__STATUS__DEADLINE_EXCEEDED ||
 	       entry->status == NPUMEM__V1__STATUS__UNAVAILABLE ||
+	       request->call_case == NPUMEM__V1__REQUEST__CALL_SHARE ||
 	       request->call_case == NPUMEM__V1__REQUEST__CALL_CANCEL ||
 	       request->call_case == NPUMEM__V1__REQUEST__CALL_SUBSCRIBE ||
+	       request->call_case == NPUMEM__V1__REQUEST__CALL_RECORD ||
 	       request->call_case == NPUMEM__V1__REQUEST__CALL_DUMP;
 }
 
-static int send_again(struct npumem_replay *replay, struct npumem *npumem, const Npumem__V1__RecordEntry *entry,
+/* The request's message, put together from its parts; the caller frees it by `allocator`. NULL: none, or
+ * (*starved) no memory. */
+static Npumem__V1__Request *unpack(struct npumem_replay *replay, const struct step *step, bool *starved)
+{
+	struct record_file *file = &replay->file;
+	size_t bytes = step->entry->request.len, at = 0;
+	for (size_t i = 0; i < step->n_parts; i++)
+		bytes += step->parts[i]->request.len;
+	uint8_t *message = memory_alloc(file->memory, bytes);
+	*starved = !message;
+	if (!message)
+		return NULL;
+	for (size_t i = 0; i <= step->n_parts; i++) {
+		const Npumem__V1__RecordEntry *entry = i < step->n_parts ? step->parts[i] : step->entry;
+		if (entry->request.len)
+			memcpy(message + at, entry->request.data, entry->request.len);
+		at += entry->request.len;
+	}
+	file->starved = false;
+	Npumem__V1__Request *request = npumem__v1__request__unpack(&file->allocator, bytes, message);
+	*starved = file->starved;
+	memory_free(file->memory, message);
+	return request;
+}
+
+static int share_again(struct npumem_replay *replay, struct replay_peer *peer,
+		       const Npumem__V1__RecordEntry *entry, struct npumem_replay_result *result,
+		       struct npumem_error *error)
+{
+	int status = replay_peer_share(peer, replay->file.memory, entry->shared, error);
+	result->requests++;
+	if (status == NPUMEM_UNAVAILABLE)
+		return status;
+	if (status)
+		differ(result, entry->number, "%" PRIu64 " bytes of system memory could not be shared: %.150s",
+		       entry->shared->bytes, error->message);
+	return 0;
+}
+
+static int send_again(struct npumem_replay *replay, struct replay_peer *peer, const struct step *step,
 		      struct npumem_replay_result *result, struct npumem_error *error)
 {
-	Npumem__V1__Request *request = npumem__v1__request__unpack(NULL, entry->request.len, entry->request.data);
 	struct answer answer = {.n_handles = 0};
 	struct call call = {.take = take_any, .result = &answer};
+	bool starved;
+	if (step->entry->shared)
+		return share_again(replay, peer, step->entry, result, error);
+	Npumem__V1__Request *request = unpack(replay, step, &starved);
+	if (!request && starved)
+		return no_memory(error);
 	int status = 0;
-	if (is_skipped(entry, request)) {
+	answer.digest = digest_begin();
+	if (is_skipped(step->entry, request)) {
 		result->skipped++;
 	} else {
-		map_message(replay, &request->base);
-		status = call_run(npumem, request, PENDING_ANY, &call, error);
+		uint64_t unshared =
+			request->call_case == NPUMEM__V1__REQUEST__CALL_UNSHARE ? request->unshare->segment : 0;
+		put_sources(peer, step);
+		replay_handles_map(&replay->handles, peer, &request->base);
+		status = call_run(peer->npumem, request, PENDING_ANY, &call, error);
 		if (status != NPUMEM_UNAVAILABLE) {
 			result->requests++;
-			compare(replay, entry, status, &answer, error, result);
+			if (compare(replay, step->entry, status, &answer, error, result))
+				compare_delivered(peer, step, result);
+			if (!status && unshared)
+				replay_peer_unshare(peer, replay->file.memory, unshared);
 			status = 0;
 		}
 	}
 	if (request)
-		npumem__v1__request__free_unpacked(request, NULL);
+		npumem__v1__request__free_unpacked(request, &replay->file.allocator);
 	return status;
 }
 
-static struct peer **find_peer(struct npumem_replay *replay, uint64_t session)
-{
-	struct peer **at = &replay->peers;
-	while (*at && (*at)->session != session)
-		at = &(*at)->next;
-	return at;
-}
+/* ---- sessions ---- */
 
 /* Closes, and waits until its tensors are gone: a session's end is told by nobody. */
 static void end_peer(struct npumem_replay *replay, uint64_t session, struct npumem *admin)
 {
-	struct peer **at = find_peer(replay, session), *peer = *at;
+	struct replay_peer **at = replay_peer_find(&replay->peers, session);
 	struct npumem_stat before, after;
-	if (!peer)
+	if (!*at)
 		return;
-	*at = peer->next;
 	int status = npumem_stat(admin, &before, NULL);
-	npumem_close(peer->npumem);
-	free(peer);
+	replay_peer_close(at, replay->file.memory);
 	for (unsigned i = 0; i < 10000 && !status; i++) {
 		status = npumem_stat(admin, &after, NULL);
-		if (after.sessions < before.sessions)
+		if (!status && after.sessions < before.sessions)
 			return;
 	}
 }
 
-int npumem_replay_run(struct npumem_replay *replay, uint32_t admin_uid,
-		      int (*open)(void *ctx, uint32_t uid, struct npumem **out, struct npumem_error *error),
-		      void *ctx, struct npumem_replay_result *result, struct npumem_error *error)
+typedef int open_function(void *ctx, uint32_t uid, struct npumem **out, struct npumem_error *error);
+
+static int run_step(struct npumem_replay *replay, const struct step *step, struct npumem *admin,
+		    open_function *open, void *ctx, struct npumem_replay_result *result,
+		    struct npumem_error *error)
 {
+	const Npumem__V1__RecordEntry *entry = step->entry;
+	struct replay_peer **at = replay_peer_find(&replay->peers, entry->session);
+	if (!step->n_parts && !entry->request.len && !entry->status && !entry->shared) {
+		end_peer(replay, entry->session, admin);
+		return 0;
+	}
+	if (!*at) {
+		struct npumem *npumem = NULL;
+		int status = open(ctx, entry->uid, &npumem, error);
+		if (status)
+			return status;
+		*at = replay_peer_new(replay->file.memory, entry->session, npumem);
+		if (!*at)
+			return no_memory(error);
+	}
+	return send_again(replay, *at, step, result, error);
+}
+
+/* ---- the end ---- */
+
+static void compare_local(const struct record_file *file, const struct record_sums *sums,
+			  struct npumem_replay_result *result)
+{
+	for (size_t i = 0; i < sums->n_local && i < file->n_local; i++)
+		if (sums->local[i] != file->local[i]) {
+			result->npu = (int64_t)i;
+			differ(result, 0,
+			       "the local memory of NPU %zu is the first that differs in the end: CRC-32 "
+			       "%08" PRIx32 ", and %08" PRIx32 " in the record",
+			       i, sums->local[i], file->local[i]);
+			return;
+		}
+}
+
+static int compare_end(const struct npumem_replay *replay, struct npumem *admin,
+		       struct npumem_replay_result *result, struct npumem_error *error)
+{
+	const struct record_file *file = &replay->file;
+	struct record_sums sums = {.hash = 0};
+	struct npumem_info info;
+	int status = npumem_info(admin, &info, error);
+	if (!status)
+		status = record_sums(admin, &sums, error);
+	if (!status) {
+		result->same_geometry = info.geometry.n_npus == file->info.geometry.n_npus &&
+					info.geometry.npu_bytes == file->info.geometry.npu_bytes &&
+					info.geometry.eu_bytes == file->info.geometry.eu_bytes;
+		if (sums.hash != file->hash)
+			differ(result, 0, "the data of the tensors in the end differ");
+		if (result->same_geometry)
+			compare_local(file, &sums, result);
+	}
+	memory_free(admin->memory, sums.local);
+	return status;
+}
+
+int npumem_replay_run(struct npumem_replay *replay, uint32_t admin_uid, open_function *open, void *ctx,
+		      struct npumem_replay_result *result, struct npumem_error *error)
+{
+	const struct record_file *file = &replay->file;
 	struct npumem *admin = NULL;
-	uint64_t hash;
-	*result = (struct npumem_replay_result){.requests = 0};
+	struct step step = {.n_parts = 0};
+	struct npumem_error own;
+	if (!error)
+		error = &own;
+	*result = (struct npumem_replay_result){.npu = -1};
 	int status = open(ctx, admin_uid, &admin, error);
-	for (size_t i = 0; i < replay->n_entries && !status; i++) {
-		const Npumem__V1__RecordEntry *entry = replay->entries[i];
-		struct peer **at = find_peer(replay, entry->session);
-		if (!entry->request.len && !entry->status) {
-			end_peer(replay, entry->session, admin);
+	for (size_t i = 0; i < file->n_entries && !status; i++) {
+		if (file->entries[i]->part) {
+			step.n_parts++;
 			continue;
 		}
-		if (!*at) {
-			struct peer *peer = calloc(1, sizeof(*peer));
-			if (!peer)
-				status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-							  "no memory in this process");
-			else if ((status = open(ctx, entry->uid, &peer->npumem, error)))
-				free(peer);
-			else
-				*at = peer;
-			if (status)
-				break;
-			peer->session = entry->session;
-		}
-		status = send_again(replay, (*at)->npumem, entry, result, error);
+		step.parts = file->entries + i - step.n_parts;
+		step.entry = file->entries[i];
+		status = run_step(replay, &step, admin, open, ctx, result, error);
+		step.n_parts = 0;
 	}
 	if (!status)
-		status = record_hash(admin, &hash, error);
-	if (!status && hash != replay->hash)
-		differ(result, 0, "the data of the tensors in the end differ");
+		status = compare_end(replay, admin, result, error);
 	npumem_close(admin);
 	return status;
 }

@@ -10,6 +10,11 @@
 #include "client/lib/call.h"
 #include "client/lib/reply.h"
 #include "client/lib/request.h"
+#include "client/lib/segments.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 
 static int take_shared(struct call *call, const Npumem__V1__Response *response)
 {
@@ -36,16 +41,22 @@ static int share(struct npumem *npumem, int fd, struct npumem_segment *segment, 
 	return status;
 }
 
-static int map_sealed(int fd, struct npumem_segment *segment)
+static int map_sealed(int fd, bool writable, struct npumem_segment *segment)
 {
 	if (ftruncate(fd, (off_t)segment->bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		return -errno;
 	segment->base = mmap(NULL, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	return segment->base == MAP_FAILED ? -errno : 0;
+	if (segment->base == MAP_FAILED)
+		return -errno;
+	if (writable || !fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE))
+		return 0;
+	int err = -errno;
+	munmap(segment->base, segment->bytes);
+	return err;
 }
 
-int npumem_segment_create(struct npumem *npumem, size_t bytes, struct npumem_segment *segment,
-			  struct npumem_error *error)
+int segments_create(struct npumem *npumem, size_t bytes, bool writable, struct npumem_segment *segment,
+		    struct npumem_error *error)
 {
 	int status = call_begin(npumem, error);
 	*segment = (struct npumem_segment){.bytes = bytes};
@@ -54,7 +65,7 @@ int npumem_segment_create(struct npumem *npumem, size_t bytes, struct npumem_seg
 	if (!bytes || bytes > (size_t)1 << 40)
 		return npumem_error_set(error, NPUMEM_INVALID, "a segment of %zu bytes", bytes);
 	int fd = memfd_create("npumem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int err = fd < 0 ? -errno : map_sealed(fd, segment);
+	int err = fd < 0 ? -errno : map_sealed(fd, writable, segment);
 	if (err)
 		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "a segment of %zu bytes: %s", bytes,
 					  strerror(-err));
@@ -65,6 +76,12 @@ int npumem_segment_create(struct npumem *npumem, size_t bytes, struct npumem_seg
 	if (status && !err)
 		munmap(segment->base, bytes);
 	return status;
+}
+
+int npumem_segment_create(struct npumem *npumem, size_t bytes, struct npumem_segment *segment,
+			  struct npumem_error *error)
+{
+	return segments_create(npumem, bytes, true, segment, error);
 }
 
 int npumem_segment_close(struct npumem *npumem, struct npumem_segment *segment, struct npumem_error *error)

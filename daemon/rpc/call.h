@@ -2,6 +2,7 @@
 #ifndef RPC_CALL_H
 #define RPC_CALL_H
 
+#include "daemon/rpc/recording.h"
 #include "daemon/rpc/reply.h"
 #include "daemon/rpc/rpc.h"
 
@@ -33,6 +34,7 @@ struct call {
 	bool may_become_job;
 	struct job *job; /* whose call it is; NULL: it ends where it came in */
 	struct call_step step;
+	struct recording recording;
 };
 
 /* The calls by row, and what is none of them. */
@@ -45,7 +47,7 @@ enum call_method {
 };
 const char *call_method_name(unsigned method);
 
-/* Begins the books of a request that came just now; NULL: one that could not be unpacked. */
+/* Begins the books of a request that came just now; `request` NULL: one that could not be unpacked. */
 void call_begin(struct call *call, const Npumem__V1__Request *request, const uint8_t *message, size_t bytes);
 
 /* Runs the handler of a request; returns its status, or LATER. Where there is no job it does all steps at once. */

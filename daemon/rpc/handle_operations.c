@@ -6,7 +6,7 @@ static int answer(struct call *call, int prepared)
 {
 	if (prepared)
 		return prepared;
-	return operate(call, NPUMEM__V1__RESPONSE__RESULT_DONE, &call->prepared->op);
+	return operate(call, NPUMEM__V1__RESPONSE__RESULT_DONE, &call->prepared->op, 0);
 }
 
 int handle_operations_write(struct call *call, const Npumem__V1__WriteRequest *request)

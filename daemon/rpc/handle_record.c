@@ -1,95 +1,174 @@
 /* The record of what is answered: starting it, taking it, ending it. */
-#include "daemon/rpc/call.h"
+#include "daemon/rpc/later.h"
+#include "daemon/service/checksum.h"
+#include "daemon/service/transfer.h"
+#include "proto/convert.h"
 #include "proto/frame.h"
 
 enum {
 	RECORDED_ENTRIES = 1, /* Recorded.entries */
-	TAKE_BYTES = 1 << 20, /* of one answer, or one entry if that is longer */
-	ENTRY_BYTES = 96,     /* a bound of all but request and handles */
+	TAKE_BYTES = 1 << 20, /* of one answer: little enough to be copied at once */
+	ENTRY_BYTES = 256,    /* a bound of all but bytes and handles, transfer included */
+	REASON_BYTES = 2 * RECORDER_REASON_BYTES,
 };
 
-static size_t entry_bytes(const struct recorder_entry *entry)
+static size_t part_bytes(const struct recorder_part *part)
 {
-	return ENTRY_BYTES + entry->bytes + entry->n_handles * 8;
+	return ENTRY_BYTES + part->n + part->entry->n_handles * 8;
 }
 
-static void add_entry(struct reply *reply, struct recorder_entry *entry)
+static void set_transfer(const struct recorder_part *part, Npumem__V1__RecordTransfer *message,
+			 Npumem__V1__Dims *extent, Npumem__V1__Dims *stride)
+{
+	const struct recorder_transfer *transfer = part->transfer;
+
+	npumem__v1__record_transfer__init(message);
+	message->operation = transfer->operation;
+	message->segment = transfer->segment;
+	message->offset = transfer->offset;
+	message->element_bytes = transfer->element_bytes;
+	convert_dims_to(&transfer->extent, extent);
+	convert_dims_to(&transfer->stride, stride);
+	message->extent = extent;
+	message->stride = stride;
+	message->is_read = transfer->is_read;
+	message->crc32 = transfer->crc32;
+	message->first = part->first;
+	message->data = (ProtobufCBinaryData){part->n, (uint8_t *)(uintptr_t)part->bytes};
+}
+
+static void set_last(const struct recorder_entry *entry, Npumem__V1__RecordEntry *message,
+		     Npumem__V1__Shared *shared)
+{
+	npumem__v1__shared__init(shared);
+	message->session = entry->session;
+	message->uid = entry->uid;
+	message->status = (Npumem__V1__Status)entry->status;
+	message->digest = entry->digest;
+	message->n_handles = entry->n_handles;
+	message->handles = entry->handles;
+	shared->segment = entry->segment;
+	shared->bytes = entry->segment_bytes;
+	shared->writable = entry->segment_writable;
+	message->shared = entry->segment ? shared : NULL;
+}
+
+static void add_part(struct reply *reply, const struct recorder_part *part)
 {
 	Npumem__V1__RecordEntry message = NPUMEM__V1__RECORD_ENTRY__INIT;
+	Npumem__V1__RecordTransfer transfer;
+	Npumem__V1__Dims extent, stride;
+	Npumem__V1__Shared shared;
 
-	message.number = entry->number;
-	message.session = entry->session;
-	message.uid = entry->uid;
-	message.status = (Npumem__V1__Status)entry->status;
-	message.digest = entry->digest;
-	message.n_handles = entry->n_handles;
-	message.handles = entry->handles;
-	message.request = (ProtobufCBinaryData){entry->bytes, entry->request};
+	message.number = part->entry->number;
+	message.part = !part->is_last;
+	if (part->is_last)
+		set_last(part->entry, &message, &shared);
+	if (part->transfer) {
+		set_transfer(part, &transfer, &extent, &stride);
+		message.transfer = &transfer;
+	} else {
+		message.request = (ProtobufCBinaryData){part->n, (uint8_t *)(uintptr_t)part->bytes};
+	}
 	reply_message(reply, RECORDED_ENTRIES, &message.base);
 }
 
 static int take(struct call *call, Npumem__V1__Recorded *rest)
 {
 	struct recorder *recorder = &call->rpc->service->recorder;
-	size_t bytes = 0, n = 0, mark;
-	int status;
+	size_t room = recorder->first ? TAKE_BYTES : 0, used = 0, mark;
+	struct recorder_part part;
+	int status = reply_reserve(&call->reply, room + REASON_BYTES, call->error);
 
-	for (const struct recorder_entry *entry = recorder->first; entry; entry = entry->next) {
-		if (n && bytes + entry_bytes(entry) > TAKE_BYTES)
-			break;
-		bytes += entry_bytes(entry);
-		n++;
-	}
-	status = reply_reserve(&call->reply, bytes + 2 * RECORDER_REASON_BYTES, call->error);
 	if (status)
 		return status;
-	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_RECORDED, bytes);
-	while (n-- > 0) {
-		struct recorder_entry *entry = recorder_take(recorder);
-
-		add_entry(&call->reply, entry);
-		recorder_free(recorder, entry);
+	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_RECORDED, room);
+	while (recorder_peek(recorder, &part) && used + part_bytes(&part) <= room) {
+		used += part_bytes(&part);
+		add_part(&call->reply, &part);
+		recorder_next(recorder);
 	}
 	rest->lost = recorder->lost;
 	rest->reason = recorder->reason;
 	reply_fields(&call->reply, &rest->base);
-	reply_close(&call->reply, mark, bytes);
+	reply_close(&call->reply, mark, room);
 	return 0;
+}
+
+static int answer(struct call *call, Npumem__V1__Recorded *message)
+{
+	const struct recorder *recorder = &call->rpc->service->recorder;
+
+	message->lost = recorder->lost;
+	message->reason = (char *)(uintptr_t)recorder->reason;
+	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_RECORDED, &message->base, call->error);
+}
+
+/* ---- the device in numbers ---- */
+
+static void work_checksum(void *arg)
+{
+	checksum_run(arg);
+}
+
+static int answer_checksum(struct call *call, void *arg)
+{
+	struct checksum *checksum = arg;
+	Npumem__V1__Recorded message = NPUMEM__V1__RECORDED__INIT;
+	int status;
+
+	message.hash = checksum->hash;
+	message.n_local = checksum->n_local;
+	message.local = checksum->local;
+	status = answer(call, &message);
+	checksum_free(checksum);
+	return status;
+}
+
+/* As a barrier: nothing else runs until it is answered. */
+static int sum_up(struct call *call, bool is_stop)
+{
+	int64_t cost = checksum_cost(call->rpc->service);
+	struct checksum *checksum;
+	int status;
+
+	if (later_is_needed(call, cost))
+		return LATER;
+	status = checksum_new(call->session, &checksum, call->error);
+	if (status)
+		return status;
+	/* Before it is made: what it does not count any more must not be in the record. */
+	if (is_stop)
+		recorder_stop(&call->rpc->service->recorder);
+	return later_work(call, cost, work_checksum, answer_checksum, checksum);
+}
+
+static int refuse(struct call *call)
+{
+	return npumem_error_set(call->error, NPUMEM_FAILED_PRECONDITION, "this session does not record");
 }
 
 int handle_record(struct call *call, const Npumem__V1__RecordRequest *request)
 {
 	struct recorder *recorder = &call->rpc->service->recorder;
-	Npumem__V1__Recorded rest = NPUMEM__V1__RECORDED__INIT;
-	int status = 0;
+	Npumem__V1__Recorded message = NPUMEM__V1__RECORDED__INIT;
+	int status;
 
 	switch (request->action) {
 	case NPUMEM__V1__RECORD_ACTION__RECORD_START:
 		status = recorder_start(recorder, call->session, call->error);
-		break;
+		return status ? status : answer(call, &message);
 	case NPUMEM__V1__RECORD_ACTION__RECORD_TAKE:
 		/* After its end, too, whoever is admin takes what is left. */
 		if (!session_is_admin(call->session) || (recorder->owner && recorder->owner != call->session))
-			return npumem_error_set(call->error, NPUMEM_FAILED_PRECONDITION,
-						"this session does not record");
-		return take(call, &rest);
+			return refuse(call);
+		return take(call, &message);
 	case NPUMEM__V1__RECORD_ACTION__RECORD_STOP:
-		if (recorder->owner != call->session)
-			return npumem_error_set(call->error, NPUMEM_FAILED_PRECONDITION,
-						"this session does not record");
-		status = recorder_hash(call->session, &rest.hash, call->error);
-		if (!status)
-			recorder_stop(recorder);
-		break;
+		return recorder->owner == call->session ? sum_up(call, true) : refuse(call);
 	case NPUMEM__V1__RECORD_ACTION__RECORD_HASH:
-		status = recorder_hash(call->session, &rest.hash, call->error);
-		break;
+		return sum_up(call, false);
 	default:
 		return npumem_error_set(call->error, NPUMEM_INVALID, "record action %d is none",
 					(int)request->action);
 	}
-	rest.lost = recorder->lost;
-	rest.reason = recorder->reason;
-	return status ? status
-		      : reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_RECORDED, &rest.base, call->error);
 }

@@ -13,6 +13,7 @@ int handle_segments_share(struct call *call, const Npumem__V1__ShareRequest *req
 		status = segments_share(call->session, &segment, call->error);
 	if (status)
 		return status;
+	call->recording.shared = segment;
 	message.segment = segment->id;
 	message.bytes = segment->memory.bytes;
 	message.writable = segment->memory.writable;

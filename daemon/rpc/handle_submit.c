@@ -30,7 +30,7 @@ static int run_one(struct call *call, size_t index, struct prepare_op *prepared)
 
 	/* Its own share of what was set aside for all is used up now. */
 	call->pending -= OPERATE_DONE_BYTES + operate_payload_bytes(&prepared->op);
-	status = operate(call, SUBMITTED_DONE, &prepared->op);
+	status = operate(call, SUBMITTED_DONE, &prepared->op, index);
 	return status ? submit_refuse(call, index, &prepared->op) : 0;
 }
 

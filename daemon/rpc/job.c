@@ -181,6 +181,8 @@ static void op_done(void *arg)
 	struct job *job = arg;
 
 	operate_end(&job->operate, job->status);
+	if (!job->status)
+		operate_record(&job->operate, &job->call, 0);
 	job_end(job, job->status);
 }
 
@@ -385,6 +387,7 @@ int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *r
 	}
 	job->id = request->id;
 	call_begin(&job->call, request, job->message, bytes);
+	job->call.recording.owner = &job->message;
 	job->entry.changes = touch->changes;
 	job->entry.alone = touch->alone;
 	job->entry.owner = peer;

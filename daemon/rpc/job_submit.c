@@ -163,6 +163,7 @@ static bool part_init(struct submission *submission, struct part *part)
 	part->call = job->call;
 	part->call.error = &part->error;
 	part->call.prepared = &part->prepared;
+	recording_begin(&part->call.recording);
 	return !reply_begin(&part->call.reply, &part->out);
 }
 
@@ -234,6 +235,7 @@ static void step_end(struct submission *submission)
 			continue;
 		job->call.pending -= share(part);
 		reply_append(&job->call.reply, &part->call.reply);
+		operate_record(&part->operate, &job->call, index_of(submission, part));
 	}
 	parts_free(submission);
 	submission->index += submission->n;

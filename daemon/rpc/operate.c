@@ -4,6 +4,8 @@
 #include "daemon/rpc/operate.h"
 
 #include "daemon/service/operations.h"
+#include "daemon/service/transfer.h"
+#include "proto/digest.h"
 #include "proto/frame.h"
 
 enum {
@@ -62,6 +64,11 @@ static void append_done(struct operate *operate)
 	done.wrapped = op->counts.wrapped;
 	done.divided_by_zero = op->counts.divided_by_zero;
 	done.macs = op->counts.macs;
+	if (operate->is_recorded) {
+		done.data.len = op->kind == OP_READ && !op->system.shared ? op->system.bytes : 0;
+		operate->digest = digest_done(&done, operate->data_crc);
+		done.data.len = 0;
+	}
 	done.start_ns = operate->start_ns;
 	done.end_ns = operate->end_ns;
 	if ((op->warning[0] || op->n_destroyed) &&
@@ -93,7 +100,22 @@ int operate_begin(struct operate *operate, struct call *call, unsigned field, st
 		op->system.base = reply_bytes(reply, DONE_DATA, payload);
 		op->system.bytes = payload;
 	}
+	operate->is_recorded = recorder_is_on(&call->session->service->recorder);
+	operate->transfer = transfer_new(call->session, op);
 	return 0;
+}
+
+static int run(struct operate *operate, struct npumem_error *error)
+{
+	struct session *session = operate->call->session;
+	const struct op *op = operate->op;
+	int status = operations_run(session, operate->op, error);
+
+	if (!status && operate->transfer)
+		transfer_take(session, op, operate->transfer);
+	else if (!status && operate->is_recorded && op->kind == OP_READ)
+		operate->data_crc = digest_crc(0, op->system.base, op->system.bytes);
+	return status;
 }
 
 int operate_run(struct operate *operate, struct npumem_error *error)
@@ -102,9 +124,9 @@ int operate_run(struct operate *operate, struct npumem_error *error)
 	int status;
 
 	if (!now_ns)
-		return operations_run(operate->call->session, operate->op, error);
+		return run(operate, error);
 	operate->start_ns = now_ns();
-	status = operations_run(operate->call->session, operate->op, error);
+	status = run(operate, error);
 	operate->end_ns = now_ns();
 	return status;
 }
@@ -115,6 +137,7 @@ void operate_end(struct operate *operate, int status)
 
 	if (status) {
 		reply_rewind(&call->reply, operate->used);
+		transfer_free(&call->session->service->recorder, operate->transfer);
 	} else {
 		operations_finish(call->session, operate->op);
 		append_done(operate);
@@ -123,7 +146,16 @@ void operate_end(struct operate *operate, int status)
 	operations_end(call->session, operate->op);
 }
 
-int operate(struct call *call, unsigned field, struct op *op)
+void operate_record(struct operate *operate, struct call *call, size_t index)
+{
+	if (!operate->is_recorded)
+		return;
+	if (operate->transfer)
+		operate->transfer->operation = (unsigned)index;
+	recording_op(&call->recording, operate->digest, operate->transfer);
+}
+
+int operate(struct call *call, unsigned field, struct op *op, size_t index)
 {
 	struct operate operate;
 	int status = operate_begin(&operate, call, field, op);
@@ -132,5 +164,7 @@ int operate(struct call *call, unsigned field, struct op *op)
 		return status;
 	status = operate_run(&operate, call->error);
 	operate_end(&operate, status);
+	if (!status)
+		operate_record(&operate, call, index);
 	return status;
 }

@@ -22,6 +22,10 @@ struct operate {
 	struct op *op;
 	size_t expected, used, mark; /* of the reply */
 	uint64_t start_ns, end_ns;   /* of the run */
+	bool is_recorded;
+	struct recorder_transfer *transfer; /* what it moves to or from shared memory, where that is recorded */
+	uint32_t data_crc;		    /* of what a read answers */
+	uint64_t digest;
 };
 
 /* Checks and makes room, so that what follows cannot fail for want of it; opens Done as field `field`. 0, or a
@@ -32,8 +36,11 @@ int operate_begin(struct operate *operate, struct call *call, unsigned field, st
 int operate_run(struct operate *operate, struct npumem_error *error);
 /* Closes Done, or where `status` is not 0 takes it back. */
 void operate_end(struct operate *operate, int status);
+/* After an end without a refusal: tells the call whose answer has this Done what is recorded of it; `index` among
+ * its operations. */
+void operate_record(struct operate *operate, struct call *call, size_t index);
 
-/* All three: 0, or a status with nothing changed and nothing appended. */
-int operate(struct call *call, unsigned field, struct op *op);
+/* All four: 0, or a status with nothing changed and nothing appended. */
+int operate(struct call *call, unsigned field, struct op *op, size_t index);
 
 #endif

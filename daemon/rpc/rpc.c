@@ -9,7 +9,6 @@
 #include "daemon/rpc/later.h"
 #include "daemon/rpc/progress.h"
 #include "daemon/rpc/touch.h"
-#include "proto/digest.h"
 #include "proto/frame.h"
 
 static void *budget_alloc(void *ctx, size_t bytes)
@@ -99,6 +98,7 @@ static unsigned method_of(const Npumem__V1__Request *request)
 void call_begin(struct call *call, const Npumem__V1__Request *request, const uint8_t *message, size_t bytes)
 {
 	call->method = method_of(request);
+	recording_begin(&call->recording);
 	call->message = message;
 	call->bytes = bytes;
 	call->start_ns = call->rpc->now_ns ? call->rpc->now_ns() : 0;
@@ -114,39 +114,6 @@ static void count(const struct call *call, int status)
 				      .ns = call->start_ns ? call->rpc->now_ns() - call->start_ns : 0};
 
 	metrics_count(&session->service->metrics, session->metrics, &session->usage, &event);
-}
-
-/* Into the record, where there is one: the request, and of its answer what must come again. */
-static void record_call(const struct call *call, int status)
-{
-	struct recorder *recorder = &call->session->service->recorder;
-	const uint8_t *frame = call->reply.out->bytes + call->reply.start;
-	size_t bytes = call->reply.out->used - call->reply.start, header = 0, message = 0;
-	uint64_t handles[TENSORS_ALLOC_MAX];
-	Npumem__V1__Response *response;
-
-	if (!call->message || !recorder->owner || recorder->lost || call->method == CALL_METHOD_RECORD)
-		return;
-	if (call->method == CALL_METHOD_SHARE)
-		recorder_lose(recorder, "a client shares system memory, whose bytes are in no request");
-	if (call->bytes > FRAME_BYTES_MAX - (64 << 10))
-		recorder_lose(recorder, "a request too long to be told in one frame");
-	frame_parse(frame, bytes, FRAME_BYTES_MAX, &header, &message);
-	response = npumem__v1__response__unpack(NULL, message, frame + header);
-	if (!response) {
-		recorder_lose(recorder, "the daemon is out of host memory");
-		return;
-	}
-	recorder_add(recorder,
-		     &(struct recorder_entry){.session = call->session->id,
-					      .uid = call->session->uid,
-					      .status = status,
-					      .digest = digest_response(response),
-					      .n_handles = digest_handles(response, handles, TENSORS_ALLOC_MAX),
-					      .handles = handles,
-					      .bytes = call->bytes,
-					      .request = (uint8_t *)(uintptr_t)call->message});
-	npumem__v1__response__free_unpacked(response, NULL);
 }
 
 static int dispatch(struct call *call, const Npumem__V1__Request *request)
@@ -196,7 +163,7 @@ void call_end(struct call *call, int status, uint64_t id)
 		events_refused(call->session, id, call->error);
 	reply_end(&call->reply, id, call->error);
 	count(call, call->error->status);
-	record_call(call, call->error->status);
+	recording_end(call, call->error->status);
 }
 
 /* Unpacks into the rpc's own budget; NULL where it cannot be. */

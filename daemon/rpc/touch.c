@@ -164,8 +164,8 @@ static void touch_other(const struct session *session, const Npumem__V1__Request
 		touch_tensor(find(session, request->seal->tensor), touch);
 		break;
 	case NPUMEM__V1__REQUEST__CALL_RECORD:
-		/* Hashes all that is there. */
-		touch->barrier = request->record->action >= NPUMEM__V1__RECORD_ACTION__RECORD_STOP;
+		/* Looks at all that is there, or begins between requests. */
+		touch->barrier = request->record->action != NPUMEM__V1__RECORD_ACTION__RECORD_TAKE;
 		break;
 	case NPUMEM__V1__REQUEST__CALL_COMPACT:
 		touch->barrier = touch->changes = true;

@@ -1,28 +1,64 @@
 /* A queue with a bound. Invariant: numbers have no gap unless `lost` is set, and once it is, nothing is added. */
 #include "daemon/service/recorder.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/service/operations.h"
-
-enum { CHUNK_ELEMENTS = 1 << 16 };
+#include "daemon/service/segments.h"
+#include "daemon/service/transfer.h"
 
 void recorder_init(struct recorder *recorder, const struct heap *heap)
 {
 	*recorder = (struct recorder){.heap = heap};
 }
 
-void recorder_free(struct recorder *recorder, struct recorder_entry *entry)
+void *recorder_alloc(struct recorder *recorder, size_t bytes)
 {
-	heap_free(recorder->heap, entry);
+	void *memory = NULL;
+
+	if (bytes <= RECORDER_BYTES_MAX - recorder->bytes)
+		memory = heap_alloc(recorder->heap, bytes);
+	else
+		recorder_lose(recorder, "the recorder was too slow for what was asked");
+	if (memory)
+		recorder->bytes += bytes;
+	else
+		recorder_lose(recorder, "the daemon is out of host memory");
+	return memory;
+}
+
+void recorder_release(struct recorder *recorder, void *memory, size_t bytes)
+{
+	heap_free(recorder->heap, memory);
+	recorder->bytes -= bytes;
+}
+
+static void free_transfers(struct recorder *recorder, struct recorder_transfer *transfers)
+{
+	while (transfers) {
+		struct recorder_transfer *next = transfers->next;
+
+		transfer_free(recorder, transfers);
+		transfers = next;
+	}
+}
+
+static void pop(struct recorder *recorder)
+{
+	struct recorder_entry *entry = recorder->first;
+
+	recorder->first = entry->next;
+	if (!recorder->first)
+		recorder->last = NULL;
+	free_transfers(recorder, entry->transfers);
+	recorder_release(recorder, entry->request, entry->bytes);
+	recorder_release(recorder, entry, sizeof(*entry) + entry->n_handles * sizeof(*entry->handles));
 }
 
 static void forget(struct recorder *recorder)
 {
-	struct recorder_entry *entry;
-
-	while ((entry = recorder_take(recorder)))
-		recorder_free(recorder, entry);
+	while (recorder->first)
+		pop(recorder);
 }
 
 void recorder_deinit(struct recorder *recorder)
@@ -30,24 +66,55 @@ void recorder_deinit(struct recorder *recorder)
 	forget(recorder);
 }
 
-int recorder_start(struct recorder *recorder, struct session *session, struct npumem_error *error)
+/* ---- what comes in ---- */
+
+static int check_start(const struct recorder *recorder, const struct session *session, struct npumem_error *error)
 {
-	struct device_counts counts;
+	struct device *device = session->service->device;
+	int64_t n = 0;
 
 	if (!session_is_admin(session))
 		return npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
 					"uid %u may not record: that is for root and the daemon's own uid",
 					(unsigned)session->uid);
 	if (recorder->owner)
-		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION, "session %llu records already",
-					(unsigned long long)recorder->owner->id);
-	device_stat(session->service->device, &counts);
-	if (counts.tensors)
+		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION, "session %" PRIu64 " records already",
+					recorder->owner->id);
+	for (struct tensor *t = device_next(device, NULL); t; t = device_next(device, t))
+		n++;
+	if (n)
 		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION,
-					"there are %lld tensors, whose beginning would not be in the record",
-					(long long)counts.tensors);
+					"a record begins on a device without tensors, as what is in them by now "
+					"cannot be asked for again, and there are %" PRId64
+					": free them, or record from the daemon's start on",
+					n);
+	return 0;
+}
+
+/* Requests to come will speak of them. */
+static void add_segments(struct recorder *recorder, const struct session *sessions)
+{
+	for (const struct session *session = sessions; session; session = session->next) {
+		struct recorder_entry entry = {.session = session->id, .uid = session->uid};
+
+		for (const struct segment *segment = session->segments; segment; segment = segment->next) {
+			entry.segment = segment->id;
+			entry.segment_bytes = segment->memory.bytes;
+			entry.segment_writable = segment->memory.writable;
+			recorder_add(recorder, &entry, NULL);
+		}
+	}
+}
+
+int recorder_start(struct recorder *recorder, struct session *session, struct npumem_error *error)
+{
+	int status = check_start(recorder, session, error);
+
+	if (status)
+		return status;
 	forget(recorder);
-	*recorder = (struct recorder){.heap = recorder->heap, .owner = session};
+	*recorder = (struct recorder){.heap = recorder->heap, .owner = session, .bytes = recorder->bytes};
+	add_segments(recorder, session->service->sessions);
 	return 0;
 }
 
@@ -64,48 +131,54 @@ void recorder_lose(struct recorder *recorder, const char *reason)
 	snprintf(recorder->reason, sizeof(recorder->reason), "%s", reason);
 }
 
-void recorder_add(struct recorder *recorder, const struct recorder_entry *from)
+/* The request's own memory, or a copy. NULL: none. */
+static uint8_t *take_request(struct recorder *recorder, const struct recorder_entry *from, uint8_t **owner)
 {
-	size_t handles = from->n_handles * sizeof(*from->handles), total = sizeof(*from) + handles + from->bytes;
-	struct recorder_entry *entry = NULL;
+	uint8_t *request;
 
-	if (recorder->lost)
-		return;
-	recorder->number++;
-	if (total <= RECORDER_BYTES_MAX - recorder->bytes)
-		entry = heap_alloc(recorder->heap, total);
-	if (!entry) {
-		recorder_lose(recorder, "the recorder was too slow for what was asked");
-		return;
+	if (!owner || from->bytes > RECORDER_BYTES_MAX - recorder->bytes) {
+		request = recorder_alloc(recorder, from->bytes);
+		if (request && from->bytes)
+			memcpy(request, from->request, from->bytes);
+		return request;
 	}
+	request = *owner;
+	*owner = NULL;
+	recorder->bytes += from->bytes;
+	return request;
+}
+
+static bool add(struct recorder *recorder, const struct recorder_entry *from, uint8_t **owner)
+{
+	size_t handles = from->n_handles * sizeof(*from->handles), total = sizeof(*from) + handles;
+	struct recorder_entry *entry = recorder_alloc(recorder, total);
+
+	if (!entry)
+		return false;
 	*entry = *from;
 	entry->next = NULL;
-	entry->number = recorder->number;
+	entry->number = ++recorder->number;
+	entry->taken = 0;
 	entry->handles = (uint64_t *)(entry + 1);
-	entry->request = (uint8_t *)(entry->handles + entry->n_handles);
 	if (handles)
 		memcpy(entry->handles, from->handles, handles);
-	if (entry->bytes)
-		memcpy(entry->request, from->request, entry->bytes);
+	entry->request = take_request(recorder, from, owner);
+	if (!entry->request) {
+		recorder_release(recorder, entry, total);
+		return false;
+	}
 	if (recorder->last)
 		recorder->last->next = entry;
 	else
 		recorder->first = entry;
 	recorder->last = entry;
-	recorder->bytes += total;
+	return true;
 }
 
-struct recorder_entry *recorder_take(struct recorder *recorder)
+void recorder_add(struct recorder *recorder, const struct recorder_entry *entry, uint8_t **owner)
 {
-	struct recorder_entry *entry = recorder->first;
-
-	if (!entry)
-		return NULL;
-	recorder->first = entry->next;
-	if (!recorder->first)
-		recorder->last = NULL;
-	recorder->bytes -= sizeof(*entry) + entry->n_handles * sizeof(*entry->handles) + entry->bytes;
-	return entry;
+	if (!recorder_is_on(recorder) || !add(recorder, entry, owner))
+		free_transfers(recorder, entry->transfers);
 }
 
 void recorder_session_end(struct recorder *recorder, const struct session *session)
@@ -114,69 +187,44 @@ void recorder_session_end(struct recorder *recorder, const struct session *sessi
 		recorder_stop(recorder);
 		forget(recorder);
 	} else if (recorder->owner) {
-		recorder_add(recorder, &(struct recorder_entry){.session = session->id, .uid = session->uid});
+		recorder_add(recorder, &(struct recorder_entry){.session = session->id, .uid = session->uid},
+			     NULL);
 	}
 }
 
-/* ---- the hash ---- */
+/* ---- what goes out ---- */
 
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+bool recorder_peek(const struct recorder *recorder, struct recorder_part *part)
 {
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
-	return hash;
+	const struct recorder_entry *entry = recorder->first;
+	size_t bytes;
+
+	if (!entry)
+		return false;
+	*part = (struct recorder_part){.entry = entry, .transfer = entry->transfers, .first = entry->taken};
+	part->bytes = part->transfer ? part->transfer->data : entry->request;
+	bytes = part->transfer ? part->transfer->bytes : entry->bytes;
+	part->n = bytes - part->first < RECORDER_PART_BYTES ? bytes - part->first : RECORDER_PART_BYTES;
+	part->bytes += part->first;
+	part->is_last = !part->transfer && part->first + part->n == bytes;
+	return true;
 }
 
-/* What may not be read counts as that. */
-static uint64_t hash_chunk(struct session *session, struct tensor *tensor, int64_t first, int64_t count,
-			   uint8_t *room, uint64_t hash)
+void recorder_next(struct recorder *recorder)
 {
-	struct op op = {.kind = OP_READ, .tensor = tensor, .first = first, .count = count};
-	size_t bytes = (size_t)count * npumem_dtype_bytes(tensor->place.dtype);
-	int status;
+	struct recorder_entry *entry = recorder->first;
+	struct recorder_transfer *transfer = entry->transfers;
+	struct recorder_part part;
 
-	op.system.base = room;
-	op.system.bytes = bytes;
-	status = operations_check(session, &op, NULL);
-	if (!status)
-		status = operations_run(session, &op, NULL);
-	operations_end(session, &op);
-	return status ? hash_bytes(hash, "unwritten", 9) : hash_bytes(hash, room, bytes);
-}
-
-static uint64_t hash_tensor(struct session *session, struct tensor *tensor, uint8_t *room)
-{
-	const struct npumem_place *place = &tensor->place;
-	const char *name = record_of(tensor)->name;
-	int64_t facts[] = {place->dtype,   place->frac_bits, place->shape.n, place->shape.c,
-			   place->shape.h, place->shape.w,   place->rows,    place->cols};
-	int64_t n = npumem_place_elements(place);
-	uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), name, strlen(name));
-
-	hash = hash_bytes(hash, facts, sizeof(facts));
-	for (int64_t at = 0; at < n; at += CHUNK_ELEMENTS)
-		hash = hash_chunk(session, tensor, at, n - at < CHUNK_ELEMENTS ? n - at : CHUNK_ELEMENTS, room,
-				  hash);
-	return hash;
-}
-
-int recorder_hash(struct session *session, uint64_t *hash, struct npumem_error *error)
-{
-	struct device *device = session->service->device;
-	uint8_t *room;
-
-	*hash = 0;
-	if (!session_is_admin(session))
-		return npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
-					"uid %u may not ask for a hash of everybody's tensors",
-					(unsigned)session->uid);
-	room = heap_alloc(session->service->heap, (size_t)CHUNK_ELEMENTS * 4);
-	if (!room)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
-	/* A sum, as the order of the table is none of the tensors' own. */
-	for (struct tensor *t = device_next(device, NULL); t; t = device_next(device, t))
-		if (!t->base)
-			*hash += hash_tensor(session, t, room);
-	heap_free(session->service->heap, room);
-	return 0;
+	recorder_peek(recorder, &part);
+	if (part.is_last) {
+		pop(recorder);
+		return;
+	}
+	entry->taken += part.n;
+	if (!transfer || entry->taken < transfer->bytes)
+		return;
+	entry->transfers = transfer->next;
+	entry->taken = 0;
+	transfer_free(recorder, transfer);
 }

@@ -1,17 +1,20 @@
 /* What the daemon answered, kept until a recorder takes it: at most RECORDER_BYTES_MAX, so that one that is slow
- * loses entries, is told, and holds nobody up. Knows bytes and sessions, no messages. */
+ * loses entries, is told, and holds nobody up. What is long is taken in parts, so that no step of it is long.
+ * Knows bytes and sessions, no messages. */
 #ifndef SERVICE_RECORDER_H
 #define SERVICE_RECORDER_H
 
 #include "daemon/device/heap.h"
 #include <npumem/types.h>
 
+struct recorder_transfer;
+struct segment;
 struct session;
 
-#define RECORDER_BYTES_MAX ((size_t)64 << 20)
-enum { RECORDER_REASON_BYTES = 128 };
+#define RECORDER_BYTES_MAX ((size_t)256 << 20)
+enum { RECORDER_REASON_BYTES = 128, RECORDER_PART_BYTES = 256 << 10 };
 
-/* One answered request, or a session's end (no bytes, status 0). */
+/* One answered request, a session's end (no bytes, no segment), or what a session shares. */
 struct recorder_entry {
 	struct recorder_entry *next;
 	uint64_t number, session, digest;
@@ -20,41 +23,60 @@ struct recorder_entry {
 	size_t n_handles, bytes;
 	uint64_t *handles; /* that the reply gave out */
 	uint8_t *request;
+	struct recorder_transfer *transfers; /* in the order of its operations */
+	uint64_t segment, segment_bytes;     /* that it shared; 0: none */
+	bool segment_writable;
+	size_t taken; /* bytes of its first transfer, or where it has none of its request */
 };
 
 struct recorder {
 	const struct heap *heap;
 	const struct session *owner; /* NULL: nothing is recorded */
 	struct recorder_entry *first, *last;
-	size_t bytes; /* of what waits */
+	size_t bytes; /* of what waits, and of transfers under way */
 	uint64_t number;
 	bool lost;
 	char reason[RECORDER_REASON_BYTES];
 };
 
 void recorder_init(struct recorder *recorder, const struct heap *heap);
+/* No operation is under way. */
 void recorder_deinit(struct recorder *recorder);
 
+static inline bool recorder_is_on(const struct recorder *recorder)
+{
+	return recorder->owner && !recorder->lost;
+}
+
 /* 0; PERMISSION_DENIED, FAILED_PRECONDITION (another records, or there are tensors whose beginning would be
- * missing).
- */
+ * missing). What sessions share already is the record's beginning. Nothing is under way. */
 int recorder_start(struct recorder *recorder, struct session *session, struct npumem_error *error);
 /* Records no more; what waits can still be taken. */
 void recorder_stop(struct recorder *recorder);
 
-/* Copies; `entry` needs neither next nor number. Without room or memory the record is lost. */
-void recorder_add(struct recorder *recorder, const struct recorder_entry *entry);
+/* `entry` needs neither next nor number nor taken. Takes over its transfers, and where `owner` is not NULL its
+ * request (of the recorder's heap), which is then NULL there; copies the rest. Without room or memory the record
+ * is lost. */
+void recorder_add(struct recorder *recorder, const struct recorder_entry *entry, uint8_t **owner);
 /* From here on the record tells less than what happened. */
 void recorder_lose(struct recorder *recorder, const char *reason);
 /* A session ends: in the record, and the recording if it is its own. */
 void recorder_session_end(struct recorder *recorder, const struct session *session);
 
-/* Takes the first entry out; NULL: none. recorder_free when done. */
-struct recorder_entry *recorder_take(struct recorder *recorder);
-void recorder_free(struct recorder *recorder, struct recorder_entry *entry);
+/* Host memory that counts as the recorder's. NULL: none, and the record is lost. */
+void *recorder_alloc(struct recorder *recorder, size_t bytes);
+void recorder_release(struct recorder *recorder, void *memory, size_t bytes);
 
-/* A hash of the data of all tensors, by name, type and shape: the same wherever they lie. 0; PERMISSION_DENIED,
- * RESOURCE_EXHAUSTED. Nothing runs meanwhile. */
-int recorder_hash(struct session *session, uint64_t *hash, struct npumem_error *error);
+/* At most RECORDER_PART_BYTES of what waits first. */
+struct recorder_part {
+	const struct recorder_entry *entry;
+	const struct recorder_transfer *transfer; /* NULL: of the request */
+	const uint8_t *bytes;
+	size_t first, n;
+	bool is_last; /* of its entry */
+};
+/* False: nothing waits. It stays where it is until recorder_next. */
+bool recorder_peek(const struct recorder *recorder, struct recorder_part *part);
+void recorder_next(struct recorder *recorder);
 
 #endif

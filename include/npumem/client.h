@@ -179,7 +179,7 @@ int npumem_compact(struct npumem *npumem, bool dry_run, struct npumem_move **mov
 /* ---- records ---- */
 
 /* A record of all that the daemon answers to anybody, in a file: for root and the daemon's uid, on a device without
- * tensors. The functions that write return -errno where `fd` fails them. */
+ * tensors. Each: 0; NPUMEM_RESOURCE_EXHAUSTED also where `fd` cannot be written to; else what the daemon says. */
 struct npumem_record {
 	int fd;
 	uint64_t entries;
@@ -187,12 +187,13 @@ struct npumem_record {
 	char reason[128];
 };
 int npumem_record_start(struct npumem *npumem, int fd, struct npumem_record *record, struct npumem_error *error);
-/* Writes what was answered since; `*n` entries. To be called often: the daemon keeps 64 MiB. */
+/* Writes what was answered since; `*n` entries. To be called often: the daemon keeps 256 MiB. */
 int npumem_record_take(struct npumem *npumem, struct npumem_record *record, unsigned *n, struct npumem_error *error);
 /* The rest, and the end. */
 int npumem_record_stop(struct npumem *npumem, struct npumem_record *record, struct npumem_error *error);
 
-/* What a file was recorded on. INVALID: it is no whole record, and why. */
+/* Reads a file, and tells what it was recorded on. INVALID: it is no whole record, why, and at which entry;
+ * RESOURCE_EXHAUSTED. */
 struct npumem_replay;
 int npumem_replay_open(const char *path, struct npumem_replay **out, struct npumem_info *info,
 		       struct npumem_error *error);
@@ -201,7 +202,9 @@ void npumem_replay_close(struct npumem_replay *replay);
 struct npumem_replay_result {
 	uint64_t requests, skipped; /* skipped: what was cancelled or malformed, or is no call about tensors */
 	uint64_t differences;
-	uint64_t first; /* request of the first difference; 0: none, or only the tensors' data in the end differ */
+	uint64_t first; /* request of the first difference; 0: none, or only what is there in the end differs */
+	bool same_geometry; /* so that local memory was compared, too, each NPU's by its CRC-32 */
+	int64_t npu;	    /* the first whose local memory differs in the end; -1: none, or not compared */
 	char what[256];
 };
 /* Sends all requests again, one after the other, each session's over a connection of its own that `open` makes for

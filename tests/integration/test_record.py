@@ -1,18 +1,62 @@
 """Recording a daemon and replaying the record on others."""
 
+import fcntl
 import json
+import mmap
 import os
 import signal
+import socket
 import subprocess
+import threading
 import unittest
+import zlib
 
-from support import NPUMEMD, Client, TestCase, pb, run_as, wait_for
+from support import NPUMEMD, Client, TestCase, dims, frame, pb, run_as, wait_for
 
 CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ALICE, BOB = 12001, 12002
 
 
-class Record(TestCase):
+def read_record(path):
+    """The entries of a file of records."""
+    with open(path, "rb") as file:
+        data = file.read()
+    assert data[:16] == b"npumem record 2\n"
+    entries, at = [], 16
+    while at < len(data):
+        n = shift = 0
+        while True:
+            byte = data[at]
+            n |= (byte & 0x7F) << shift
+            at, shift = at + 1, shift + 7
+            if byte < 0x80:
+                break
+        entries.append(pb.RecordEntry.FromString(data[at : at + n]))
+        at += n
+    return entries
+
+
+def write_record(path, entries):
+    with open(path, "wb") as file:
+        file.write(b"npumem record 2\n" + b"".join(map(frame, entries)))
+
+
+class Memory:
+    """A memfd that a client shares."""
+
+    def __init__(self, client, n, seals=0):
+        self.fd = os.memfd_create("test", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        os.ftruncate(self.fd, n)
+        self.map = mmap.mmap(self.fd, n)
+        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | seals)
+        client.id += 1
+        socket.send_fds(client.sock, [frame(pb.Request(id=client.id, share=pb.ShareRequest()))], [self.fd])
+        answer = client.receive()
+        assert answer.status == pb.OK, answer
+        self.id = answer.shared.segment
+
+
+class RecordCase(TestCase):
     def setUp(self):
         super().setUp()
         self.file = os.path.join(self.daemon.directory, "record")
@@ -52,6 +96,22 @@ class Record(TestCase):
         assert client.ask(read=pb.ReadRequest(tensor=pb.Ref(handle=77))).status == pb.NOT_FOUND
         client.call(free=pb.FreeRequest(tensors=[pb.Ref(handle=y.handle)]))
 
+    def same(self, *options):
+        code, result, error = self.replay(*options)
+        self.assertEqual((code, result["differences"]), (0, 0), error)
+        self.assertEqual((result["same_geometry"], result["npu"]), (not options, -1))
+        return result
+
+    def differs(self, *texts, options=()):
+        code, result, error = self.replay(*options)
+        self.assertEqual(code, 1)
+        self.assertGreater(result["differences"], 0)
+        for text in texts:
+            self.assertIn(text, error)
+        return result
+
+
+class Record(RecordCase):
     def record(self):
         process, text = self.start()
         first = self.daemon.client()
@@ -85,17 +145,54 @@ class Record(TestCase):
             file.write(record.replace(bytes(range(128)), bytes([9] + list(range(1, 128))), 1))
         code, result, error = self.replay()
         self.assertEqual(code, 1)
-        self.assertEqual(result["differences"], 2, error)
+        self.assertEqual(result["differences"], 3, error)
         self.assertIn("request 4: the data or the counts", error)
+
+    def test_the_end_is_compared_too(self):
+        self.record()
+        entries = read_record(self.file)
+        end = entries[-1].end
+        self.assertEqual(len(end.local), 64)
+        # What is left lies on NPUs 0 to 7.
+        self.assertEqual(len(set(end.local)), 9)
+        self.assertEqual(len(set(end.local[8:])), 1)
+        end.local[5] ^= 1
+        write_record(self.file, entries)
+        result = self.differs("the local memory of NPU 5 is the first that differs")
+        self.assertEqual((result["differences"], result["first"], result["npu"]), (1, 0, 5))
+        # On another geometry there is nothing to compare it with.
+        self.same("--npus", "32")
+        end.hash ^= 1
+        write_record(self.file, entries)
+        self.assertEqual(self.differs("the data of the tensors in the end")["differences"], 2)
+        self.assertEqual(self.differs("the data of the tensors", options=("--npus", "32"))["differences"], 1)
+
+    def test_checksums_are_those_of_the_dump(self):
+        client = self.client()
+        sums = client.call(record=pb.RecordRequest(action=pb.RECORD_HASH)).recorded
+        self.assertEqual(list(sums.local), [zlib.crc32(bytes(512 << 10))] * 64)
+        x = client.alloc("x", (1, 64, 1, 1000))
+        client.write(x.handle, bytes(i * 7 & 0xFF for i in range(64000)))
+        after = client.call(record=pb.RecordRequest(action=pb.RECORD_HASH)).recorded
+        self.assertNotEqual(after.hash, sums.hash)
+        for npu in (0, 63):
+            dump = client.call(dump=pb.DumpRequest(npu=npu, offset=0, bytes=512 << 10)).dump.data
+            self.assertEqual(after.local[npu], zlib.crc32(dump))
+        client.call(free=pb.FreeRequest(tensors=[pb.Ref(handle=x.handle)]))
+        self.assertEqual(client.call(record=pb.RecordRequest(action=pb.RECORD_HASH)).recorded, sums)
 
     def test_bad_files(self):
         self.record()
         with open(self.file, "rb") as file:
             record = file.read()
+        third = read_record(self.file)
+        third[3].number += 1
+        late = b"npumem record 2\n" + b"".join(map(frame, third))
         for bad, why in (
-            (record[:-3], "cut off"), (record[:100], "cut off"), (b"", "no record"), (b"garbage" * 9, "no record"),
-            (record.replace(b"record 1", b"record 2", 1), "version"), (record + b"x", "behind its end"),
-            (record[:16] + b"\xff" * 64, "garbage"), (record[:16] + b"\x03\xff\xff\xff", "garbage"),
+            (record[:-3], "entry 18, at byte"), (record[:-3], "cut off"), (record[:100], "entry 2, at byte"),
+            (b"", "no record"), (b"garbage" * 9, "no record"), (record.replace(b"record 2", b"record 1", 1), "version 1"),
+            (record + b"x", "behind its end"), (record[:16] + b"\xff" * 64, "entry 0, at byte 16: garbage"),
+            (record[:16] + b"\x03\xff\xff\xff", "garbage"), (late, "entry 3, at byte"),
         ):
             with open(self.file, "wb") as file:
                 file.write(bad)
@@ -126,9 +223,10 @@ class Record(TestCase):
         client, other = self.client(), self.client()
         client.call(record=pb.RecordRequest(action=pb.RECORD_START))
         x = other.alloc("x", (1, 64, 256, 256), dtype=pb.INT8)
-        data = bytes(4 << 20)
-        for _ in range(17):
-            other.write(x.handle, data)
+        memory = Memory(other, 4 << 20)
+        write = pb.Operation(write=pb.WriteRequest(tensor=pb.Ref(handle=x.handle), segment=memory.id))
+        for _ in range(5):
+            other.call(submit=pb.SubmitRequest(operations=[write] * 13))
         recorded = client.call(record=pb.RecordRequest(action=pb.RECORD_TAKE)).recorded
         self.assertTrue(recorded.lost)
         self.assertIn("too slow", recorded.reason)
@@ -154,8 +252,192 @@ class Record(TestCase):
         self.assertEqual(run_as(ALICE, alice), "well")
         self.assertEqual(run_as(BOB, bob), "well")
         self.assertEqual(self.stop(process), 0, text())
-        code, result, error = self.replay("--npus", "16")
-        self.assertEqual((code, result["differences"]), (0, 0), error)
+        self.same("--npus", "16")
+        self.same()
+
+    def test_several_clients_at_once(self):
+        process, text = self.start()
+        keeper = self.client()
+        shared = keeper.alloc("shared", (1, 64, 32, 32), dtype=pb.FX8, frac_bits=4)
+        keeper.call(fill=pb.FillRequest(tensor=pb.Ref(name="shared"), integer=3))
+
+        def busy(me):
+            with Client(self.daemon.path) as client:
+                sent = []
+                memory = Memory(client, 65536)
+                memory.map[:] = bytes((i * me) & 0x7F for i in range(65536))
+                for i in range(6):
+                    x = client.alloc("" if i % 2 else f"mine.{me}.{i}", (1, 64, 32, 32), dtype=pb.FX8, frac_bits=4)
+                    ref = pb.Ref(handle=x.handle)
+                    sent.append(client.send(write=pb.WriteRequest(tensor=ref, segment=memory.id)))
+                    run = pb.RunRequest(kernel=pb.ELTWISE_MAX)
+                    for role, tensor in (("in1", x), ("in2", shared), ("out", x if i % 3 else shared)):
+                        run.operands.add(role=role, tensor=pb.Ref(handle=tensor.handle))
+                    sent.append(client.send(run=run))
+                    sent.append(client.send(read=pb.ReadRequest(tensor=ref, first=me * 100, count=500)))
+                    sent.append(client.send(read=pb.ReadRequest(tensor=ref, segment=memory.id)))
+                    if i % 4 == 3:
+                        sent.append(client.send(free=pb.FreeRequest(tensors=[ref])))
+                    while sent:
+                        answer = client.receive()
+                        assert answer.status == pb.OK, answer
+                        sent.remove(answer.id)
+
+        threads = [threading.Thread(target=busy, args=(i,)) for i in range(1, 5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.stop(process), 0, text())
+        self.same()
+        self.same("--npus", "8", "--npu-bytes", "1048576")
+
+    def test_nothing_stays_behind(self):
+        self.record()
+        before = set(os.listdir("/tmp"))
+        stand_in = os.path.join(self.daemon.directory, "npumemd")
+        pid_file = os.path.join(self.daemon.directory, "pid")
+        with open(stand_in, "w") as file:
+            file.write(f"#!/bin/sh\necho $$ > {pid_file}.new && mv {pid_file}.new {pid_file}\nexec sleep 60\n")
+        os.chmod(stand_in, 0o755)
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
+            process = subprocess.Popen([CTL, "replay", self.file], env={**os.environ, "NPUMEMD": stand_in})
+            wait_for(lambda: os.path.exists(pid_file))
+            with open(pid_file) as file:
+                daemon = int(file.read())
+            os.unlink(pid_file)
+            process.send_signal(number)
+            self.assertEqual(process.wait(10), -number)
+
+            def is_gone():
+                try:
+                    with open(f"/proc/{daemon}/stat") as file:
+                        return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+                except FileNotFoundError:
+                    return True
+
+            wait_for(is_gone)
+        self.assertEqual([n for n in set(os.listdir("/tmp")) - before if "replay" in n], [])
+        with open(stand_in, "w") as file:
+            file.write("#!/bin/sh\nexit 1\n")
+        done = subprocess.run([CTL, "replay", self.file], env={**os.environ, "NPUMEMD": stand_in},
+                              capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (1, "npumemctl: the daemon to replay on did not start\n"))
+
+
+class SystemMemory(RecordCase):
+    """What clients share is in no request, and in the record all the same."""
+
+    def record(self, early=False):
+        client = self.client()
+        if early:
+            memory = Memory(client, 1 << 20)
+        process, text = self.start()
+        if not early:
+            memory = Memory(client, 1 << 20)
+        source = Memory(client, 4096, fcntl.F_SEAL_FUTURE_WRITE if hasattr(fcntl, "F_SEAL_FUTURE_WRITE") else 0x10)
+        memory.map[:] = bytes((i * 31 >> 3) & 0xFF for i in range(1 << 20))
+        source.map[:] = bytes(range(256)) * 16
+        x = client.alloc("x", (2, 3, 5, 7), dtype=pb.INT16)
+        y = client.alloc("y", (2, 3, 5, 7), dtype=pb.INT16)
+        rx, ry = pb.Ref(handle=x.handle), pb.Ref(handle=y.handle)
+        stride = dims(400, 100, 14, 2)
+        # Whole, in part, spread out, by broadcast, and from memory that can only be read.
+        client.call(write=pb.WriteRequest(tensor=rx, segment=memory.id, segment_offset=64, segment_stride=stride))
+        client.call(write=pb.WriteRequest(tensor=rx, segment=source.id, segment_offset=2, first=11, count=50))
+        client.call(write=pb.WriteRequest(tensor=ry, segment=memory.id, segment_stride=dims(0, 0, 7, 1)))
+        refused = client.ask(read=pb.ReadRequest(tensor=rx, segment=source.id))
+        assert refused.status == pb.INVALID, refused
+        client.call(read=pb.ReadRequest(tensor=rx, segment=memory.id, segment_offset=9000, segment_stride=stride))
+        client.call(read=pb.ReadRequest(tensor=rx, segment=memory.id, segment_offset=20000, first=3, count=100))
+        # The bytes of the second write are those that the read before it put where the first write took its own.
+        ops = [pb.Operation(write=pb.WriteRequest(tensor=rx, segment=memory.id, segment_offset=30000)),
+               pb.Operation(read=pb.ReadRequest(tensor=ry, segment=memory.id, segment_offset=30000)),
+               pb.Operation(write=pb.WriteRequest(tensor=ry, segment=memory.id, segment_offset=30000)),
+               pb.Operation(fill=pb.FillRequest(tensor=ry, integer=7)),
+               pb.Operation(read=pb.ReadRequest(tensor=ry, segment=memory.id, segment_offset=30000)),
+               pb.Operation(read=pb.ReadRequest(tensor=rx, segment=memory.id, segment_offset=40000))]
+        client.call(submit=pb.SubmitRequest(operations=ops))
+        client.call(read=pb.ReadRequest(tensor=rx))
+        assert client.ask(unshare=pb.UnshareRequest(segment=99)).status == pb.NOT_FOUND
+        client.call(unshare=pb.UnshareRequest(segment=memory.id))
+        assert client.ask(write=pb.WriteRequest(tensor=rx, segment=memory.id)).status == pb.NOT_FOUND
+        memory.map[:] = bytes(1 << 20)
+        self.assertEqual(self.stop(process), 0, text())
+
+    def test_the_same_again_on_any_geometry(self):
+        for early in (False, True):
+            self.record(early)
+            self.same()
+            self.same("--npus", "5", "--npu-bytes", "4096")
+            self.client().call(free=pb.FreeRequest(tensors=[pb.Ref(name="x"), pb.Ref(name="y")]))
+
+    def test_a_difference_is_named(self):
+        self.record()
+        entries = read_record(self.file)
+        reads = [e for e in entries if e.transfer.is_read]
+        self.assertEqual(len(reads), 5)
+        submit = reads[-1]
+        self.assertEqual(submit.transfer.operation, 5)
+        submit.transfer.crc32 ^= 1
+        write_record(self.file, entries)
+        result = self.differs(f"request {submit.number}: the data that operation 5 delivered to system memory differ")
+        self.assertEqual(result["differences"], 1)
+        submit.transfer.crc32 ^= 1
+        # Another value is written: the first read that meets it is named.
+        writes = [e for e in entries if e.HasField("transfer") and not e.transfer.is_read]
+        data = bytearray(writes[0].transfer.data)
+        data[0] ^= 1
+        writes[0].transfer.data = bytes(data)
+        write_record(self.file, entries)
+        self.differs(f"request {reads[0].number}: the data that operation 0 delivered")
+
+    def test_damaged_transfers_are_refused(self):
+        self.record()
+        for number, (why, damage) in enumerate((
+            ("extents or strides", lambda t: setattr(t, "element_bytes", 3)),
+            ("extents or strides", lambda t: setattr(t.extent, "n", -1)),
+            ("extents or strides", lambda t: setattr(t.stride, "n", (1 << 63) - 1)),
+            ("extents or strides", lambda t: setattr(t, "offset", (1 << 64) - 1)),
+            ("are missing", lambda t: setattr(t, "first", 2)),
+            ("are missing", lambda t: setattr(t, "data", t.data[:-2])),
+            ("whole elements", lambda t: setattr(t, "data", t.data[:-1])),
+            ("whole elements", lambda t: setattr(t, "data", t.data + b"xx")),
+        )):
+            entries = read_record(self.file)
+            transfer = next(e.transfer for e in entries if e.HasField("transfer"))
+            damage(transfer)
+            good = self.file
+            self.file = good + str(number)
+            write_record(self.file, entries)
+            code, _, error = self.replay()
+            self.file = good
+            self.assertEqual(code, 1)
+            self.assertIn(why, error)
+            self.assertIn("entry ", error)
+        # One that is outside of its segment changes nothing but the data.
+        entries = read_record(self.file)
+        next(e.transfer for e in entries if e.HasField("transfer")).offset = 1 << 40
+        write_record(self.file, entries)
+        self.differs("request")
+
+    def test_more_than_a_frame_at_once(self):
+        process, text = self.start()
+        client = self.client()
+        n = 20 << 20
+        memory = Memory(client, n)
+        memory.map[:] = bytes(range(251)) * (n // 251) + bytes(n % 251)
+        x = client.alloc("x", (1, 64, 640, 512), dtype=pb.INT8)
+        ref = pb.Ref(handle=x.handle)
+        client.call(write=pb.WriteRequest(tensor=ref, segment=memory.id))
+        client.call(read=pb.ReadRequest(tensor=ref, segment=memory.id))
+        # A request as long as a frame can be, and an answer of the same size.
+        inline = client.read(x.handle, 0, 15 << 20)
+        client.write(x.handle, inline[::-1], 1 << 20)
+        self.assertEqual(self.stop(process), 0, text())
+        self.assertLess(max(e.ByteSize() for e in read_record(self.file)), 300 << 10)
+        self.same()
+        self.same("--npus", "32", "--npu-bytes", "1048576")
 
 
 if __name__ == "__main__":

@@ -20,10 +20,10 @@ PURE = set(
 ROWS = {
     "include/npumem": [],
     "include/formulas": ["include/formulas/"],
-    "proto": ["proto/", "protobuf-c/"],
+    "proto": ["proto/", "protobuf-c/", "zlib"],
     "daemon/device": ["daemon/device/"],
     "daemon/store": ["daemon/store/", "daemon/device/", "posix"],
-    "daemon/service": ["daemon/service/", "daemon/store/", "daemon/device/"],
+    "daemon/service": ["daemon/service/", "daemon/store/", "daemon/device/", "zlib"],
     "daemon/rpc": ["daemon/rpc/", "daemon/service/", "daemon/store/", "daemon/device/", "proto/", "protobuf-c/", "unistd"],
     "daemon/server": [
         "daemon/server/", "daemon/rpc/", "daemon/service/", "daemon/store/", "daemon/device/", "proto/", "uv", "posix",

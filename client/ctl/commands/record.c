@@ -68,6 +68,7 @@ const struct command record_command = {
 	.most = 1,
 	.run = record_run,
 	.notes = "for root and the daemon's uid, on a device without tensors; a record that lost something, "
-		 "because it\n"
-		 "was too slow or clients share system memory, cannot be replayed",
+		 "because "
+		 "it\n"
+		 "was slower than what was asked, cannot be replayed",
 };

@@ -1,15 +1,23 @@
-/* replay: a record's requests again, on a daemon of its own or a given one, compared with what was answered. */
+/* replay: a record's requests again, on a daemon of its own or a given one, compared with what was answered.
+ * That daemon has a socket without a name in the file system and a life that ends with ours, so that nothing stays
+ * behind, whatever ends this process. */
+
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "client/ctl/command.h"
+
+enum { LISTEN_FD = 3 }; /* where a daemon looks for the socket that it is handed */
 
 static const struct option replay_options[] = {
 	{"--npus", "X", "NPUs of the device, instead of the record's", false},
@@ -19,12 +27,31 @@ static const struct option replay_options[] = {
 };
 
 struct replaying {
-	const char *address;
-	char directory[64], socket[80];
-	pid_t daemon; /* 0: a given one */
+	const char *address; /* NULL: a daemon of our own */
+	struct sockaddr_un name;
+	socklen_t name_bytes;
+	pid_t daemon; /* 0: none of our own */
 	bool taken;   /* is a uid, where only one can be played */
 	uint32_t uid;
 };
+
+static int connect_own(const struct replaying *replaying, struct npumem **out, struct npumem_error *error)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && !connect(fd, (const struct sockaddr *)&replaying->name, replaying->name_bytes))
+		return npumem_open_fd(fd, out, error);
+	int err = errno;
+	if (fd >= 0)
+		close(fd);
+	return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot reach the daemon to replay on: %s",
+				strerror(err));
+}
+
+static int open_one(const struct replaying *replaying, struct npumem **out, struct npumem_error *error)
+{
+	return replaying->address ? npumem_open(replaying->address, out, error)
+				  : connect_own(replaying, out, error);
+}
 
 /* Root plays everybody; anybody else plays one uid, whoever that was. */
 static int open_as(void *ctx, uint32_t uid, struct npumem **out, struct npumem_error *error)
@@ -41,7 +68,7 @@ static int open_as(void *ctx, uint32_t uid, struct npumem **out, struct npumem_e
 	if (root && uid && seteuid(uid))
 		return npumem_error_set(error, NPUMEM_PERMISSION_DENIED, "cannot be uid %" PRIu32 ": %s", uid,
 					strerror(errno));
-	int status = npumem_open(replaying->address, out, error);
+	int status = open_one(replaying, out, error);
 	if (root && uid && seteuid(0))
 		abort();
 	return status;
@@ -49,26 +76,23 @@ static int open_as(void *ctx, uint32_t uid, struct npumem **out, struct npumem_e
 
 static int open_admin(void *ctx, uint32_t uid, struct npumem **out, struct npumem_error *error)
 {
-	struct replaying *replaying = ctx;
 	/* Nobody's uid: the first connection, which is the caller's own. */
-	return uid == UINT32_MAX ? npumem_open(replaying->address, out, error) : open_as(ctx, uid, out, error);
+	return uid == UINT32_MAX ? open_one(ctx, out, error) : open_as(ctx, uid, out, error);
 }
 
-static void run_daemon(const struct replaying *replaying, const struct npumem_info *info, const struct args *args)
+static void run_daemon(const struct npumem_info *info, const struct args *args)
 {
 	const char *program = getenv("NPUMEMD"), *chip = args_value(args, "--chip"),
 		   *npus = args_value(args, "--npus"), *bytes = args_value(args, "--npu-bytes");
 	char n[32], b[32];
 	const char *argv[20] = {program ? program : "npumemd",
-				"--socket",
-				replaying->socket,
 				"--log",
 				"error",
 				"--rounding",
 				npumem_rounding_name(info->rounding),
 				"--uninitialized",
 				npumem_uninitialized_name(info->uninitialized)};
-	unsigned i = 9;
+	unsigned i = 7;
 	snprintf(n, sizeof(n), "%" PRId64, info->geometry.n_npus);
 	snprintf(b, sizeof(b), "%" PRId64, info->geometry.npu_bytes);
 	if (info->unchecked_reuse)
@@ -87,43 +111,71 @@ static void run_daemon(const struct replaying *replaying, const struct npumem_in
 	_exit(127);
 }
 
+/* In the child. A parent that is gone by now will not tell. */
+static void become_daemon(int fd, pid_t parent, const struct npumem_info *info, const struct args *args)
+{
+	char pid[24];
+	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
+	/* dup2 onto itself would leave it to be closed. */
+	if (fd == LISTEN_FD && fcntl(fd, F_SETFD, 0))
+		_exit(127);
+	if ((fd != LISTEN_FD && dup2(fd, LISTEN_FD) < 0) || setenv("LISTEN_PID", pid, 1) ||
+	    setenv("LISTEN_FDS", "1", 1) || unsetenv("NOTIFY_SOCKET") || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+	    getppid() != parent)
+		_exit(127);
+	run_daemon(info, args);
+}
+
+/* A name that the kernel chooses, in no file system. */
+static int listen_somewhere(struct replaying *replaying)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	replaying->name = (struct sockaddr_un){.sun_family = AF_UNIX};
+	replaying->name_bytes = sizeof(replaying->name);
+	if (fd >= 0 &&
+	    !bind(fd, (const struct sockaddr *)&replaying->name, offsetof(struct sockaddr_un, sun_path)) &&
+	    !getsockname(fd, (struct sockaddr *)&replaying->name, &replaying->name_bytes) &&
+	    !listen(fd, SOMAXCONN))
+		return fd;
+	int err = errno;
+	if (fd >= 0)
+		close(fd);
+	errno = err;
+	return -1;
+}
+
 static int start_daemon(struct ctl *ctl, struct replaying *replaying, const struct npumem_info *info,
 			const struct args *args)
 {
-	const struct timespec pause = {0, 5000000};
 	struct npumem *npumem = NULL;
-	int status = NPUMEM_UNAVAILABLE;
-	snprintf(replaying->directory, sizeof(replaying->directory), "/tmp/npumem-replay-XXXXXX");
-	if (!mkdtemp(replaying->directory) || chmod(replaying->directory, 0711))
-		return ctl_fail(ctl, "cannot make %s: %s", replaying->directory, strerror(errno));
-	snprintf(replaying->socket, sizeof(replaying->socket), "%s/socket", replaying->directory);
-	replaying->address = replaying->socket;
+	struct npumem_info own;
+	pid_t parent = getpid();
+	int fd = listen_somewhere(replaying);
+	if (fd < 0)
+		return ctl_fail(ctl, "cannot make a socket: %s", strerror(errno));
 	replaying->daemon = fork();
-	if (replaying->daemon < 0)
-		return ctl_fail(ctl, "cannot start a daemon: %s", strerror(errno));
 	if (!replaying->daemon)
-		run_daemon(replaying, info, args);
-	for (unsigned i = 0; i < 1000 && status; i++) {
-		if (waitpid(replaying->daemon, NULL, WNOHANG) == replaying->daemon) {
-			replaying->daemon = 0;
-			return ctl_fail(ctl, "the daemon to replay on did not start");
-		}
-		status = npumem_open(replaying->socket, &npumem, NULL);
-		if (status)
-			nanosleep(&pause, NULL);
+		become_daemon(fd, parent, info, args);
+	int err = errno;
+	close(fd);
+	if (replaying->daemon < 0) {
+		replaying->daemon = 0;
+		return ctl_fail(ctl, "cannot start a daemon: %s", strerror(err));
 	}
+	/* The socket is there already; one that nobody serves any more hangs up. */
+	int status = connect_own(replaying, &npumem, NULL);
+	if (!status)
+		status = npumem_info(npumem, &own, NULL);
 	npumem_close(npumem);
-	return status ? ctl_fail(ctl, "the daemon to replay on did not answer") : CTL_OK;
+	return status ? ctl_fail(ctl, "the daemon to replay on did not start") : CTL_OK;
 }
 
 static void stop_daemon(const struct replaying *replaying)
 {
-	if (replaying->daemon > 0) {
-		kill(replaying->daemon, SIGTERM);
-		waitpid(replaying->daemon, NULL, 0);
-	}
-	if (replaying->directory[0])
-		rmdir(replaying->directory);
+	if (replaying->daemon <= 0)
+		return;
+	kill(replaying->daemon, SIGTERM);
+	waitpid(replaying->daemon, NULL, 0);
 }
 
 static int report(struct ctl *ctl, const struct npumem_replay_result *result)
@@ -131,10 +183,11 @@ static int report(struct ctl *ctl, const struct npumem_replay_result *result)
 	int code = CTL_OK;
 	if (ctl->json)
 		code = ctl_print(ctl,
-				 json_pack("{s:I, s:I, s:I, s:I, s:s}", "requests", (json_int_t)result->requests,
-					   "skipped", (json_int_t)result->skipped, "differences",
-					   (json_int_t)result->differences, "first", (json_int_t)result->first,
-					   "what", result->what));
+				 json_pack("{s:I, s:I, s:I, s:I, s:b, s:I, s:s}", "requests",
+					   (json_int_t)result->requests, "skipped", (json_int_t)result->skipped,
+					   "differences", (json_int_t)result->differences, "first",
+					   (json_int_t)result->first, "same_geometry", result->same_geometry,
+					   "npu", (json_int_t)result->npu, "what", result->what));
 	else
 		printf("%" PRIu64 " requests, %" PRIu64 " skipped, %" PRIu64 " differences\n", result->requests,
 		       result->skipped, result->differences);

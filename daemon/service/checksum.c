@@ -1,0 +1,140 @@
+/* Reads through operations and the dump, chunk by chunk. The table of tensors is looked at in checksum_init only,
+ * as others may add to it while the rest runs. */
+#include "daemon/service/checksum.h"
+
+#include <zlib.h>
+
+#include "daemon/service/operations.h"
+
+enum { CHUNK_ELEMENTS = 4096, CHUNK_BYTES = 4 * CHUNK_ELEMENTS /* on a thread's stack */ };
+
+static int64_t device_bytes(const struct service *service)
+{
+	const struct npumem_geometry *geometry = &device_options(service->device)->geometry;
+
+	return geometry->n_npus * geometry->npu_bytes;
+}
+
+int64_t checksum_cost(const struct service *service)
+{
+	return device_bytes(service);
+}
+
+/* Notes the tensors that have storage of their own. */
+static int collect(struct checksum *checksum)
+{
+	struct service *service = checksum->session->service;
+	struct device *device = service->device;
+	size_t n = 0;
+
+	for (struct tensor *t = device_next(device, NULL); t; t = device_next(device, t))
+		n += !t->base;
+	checksum->tensors = heap_zalloc(service->heap, n, sizeof(*checksum->tensors));
+	if (!checksum->tensors)
+		return -1;
+	for (struct tensor *t = device_next(device, NULL); t; t = device_next(device, t))
+		if (!t->base)
+			checksum->tensors[checksum->n_tensors++] = t;
+	if (device_bytes(service) > CHECKSUM_LOCAL_BYTES_MAX)
+		return 0;
+	checksum->n_local = (size_t)device_options(device)->geometry.n_npus;
+	checksum->local = heap_zalloc(service->heap, checksum->n_local, sizeof(*checksum->local));
+	return checksum->local ? 0 : -1;
+}
+
+int checksum_new(struct session *session, struct checksum **out, struct npumem_error *error)
+{
+	struct checksum *checksum;
+
+	if (!session_is_admin(session))
+		return npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
+					"uid %u may not ask for a hash of everybody's tensors: that is for root "
+					"and the daemon's own uid",
+					(unsigned)session->uid);
+	checksum = heap_zalloc(session->service->heap, 1, sizeof(*checksum));
+	if (checksum)
+		checksum->session = session;
+	if (!checksum || collect(checksum)) {
+		checksum_free(checksum);
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+	}
+	*out = checksum;
+	return 0;
+}
+
+void checksum_free(struct checksum *checksum)
+{
+	const struct heap *heap;
+
+	if (!checksum)
+		return;
+	heap = checksum->session->service->heap;
+	heap_free(heap, checksum->tensors);
+	heap_free(heap, checksum->local);
+	heap_free(heap, checksum);
+}
+
+/* What may not be read counts as that. */
+static uint32_t chunk_crc(struct session *session, struct tensor *tensor, int64_t first, int64_t count,
+			  uint32_t crc)
+{
+	struct op op = {.kind = OP_READ, .tensor = tensor, .first = first, .count = count};
+	uint8_t room[CHUNK_BYTES];
+	int status;
+
+	op.system.base = room;
+	op.system.bytes = (size_t)count * npumem_dtype_bytes(tensor->place.dtype);
+	status = operations_check(session, &op, NULL);
+	if (!status)
+		status = operations_run(session, &op, NULL);
+	operations_end(session, &op);
+	return status ? (uint32_t)crc32_z(crc, (const uint8_t *)"unwritten", 9)
+		      : (uint32_t)crc32_z(crc, room, op.system.bytes);
+}
+
+static uint64_t tensor_hash(struct session *session, struct tensor *tensor)
+{
+	const struct npumem_place *place = &tensor->place;
+	const char *name = record_of(tensor)->name;
+	bool matrix = place->layout == NPUMEM_MATRIX;
+	/* A matrix's shape depends on its W, whose default depends on the geometry. */
+	struct npumem_dims shape = matrix ? (struct npumem_dims){place->rows, place->cols, 0, 0} : place->shape;
+	int64_t facts[] = {place->dtype, place->frac_bits, matrix, shape.n, shape.c, shape.h, shape.w};
+	int64_t n = npumem_place_elements(place);
+	uint32_t crc = (uint32_t)crc32_z(0, (const uint8_t *)facts, sizeof(facts));
+	uint64_t hash;
+
+	crc = (uint32_t)crc32_z(crc, (const uint8_t *)name, strlen(name));
+	for (int64_t at = 0; at < n; at += CHUNK_ELEMENTS)
+		crc = chunk_crc(session, tensor, at, n - at < CHUNK_ELEMENTS ? n - at : CHUNK_ELEMENTS, crc);
+	/* A sum of CRCs would let two differences cancel each other. */
+	hash = (uint64_t)crc * UINT64_C(0x9e3779b97f4a7c15);
+	return hash ^ hash >> 29;
+}
+
+static uint32_t npu_crc(const struct device *device, int64_t npu)
+{
+	int64_t bytes = device_options(device)->geometry.npu_bytes;
+	uint8_t room[CHUNK_BYTES];
+	uint32_t crc = 0;
+
+	for (int64_t at = 0; at < bytes; at += CHUNK_BYTES) {
+		int64_t n = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
+
+		device_peek(device, npu, at, n, room);
+		crc = (uint32_t)crc32_z(crc, room, (size_t)n);
+	}
+	return crc;
+}
+
+void checksum_run(struct checksum *checksum)
+{
+	const struct device *device = checksum->session->service->device;
+
+	checksum->hash = 0;
+	/* A sum, as the order of the table is none of the tensors' own. */
+	for (size_t i = 0; i < checksum->n_tensors; i++)
+		checksum->hash += tensor_hash(checksum->session, checksum->tensors[i]);
+	for (size_t i = 0; i < checksum->n_local; i++)
+		checksum->local[i] = npu_crc(device, (int64_t)i);
+}

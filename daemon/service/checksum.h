@@ -1,0 +1,31 @@
+/* What the device holds, in a few numbers: to compare what two devices, or one at two times, have come to. */
+#ifndef SERVICE_CHECKSUM_H
+#define SERVICE_CHECKSUM_H
+
+#include "daemon/service/session.h"
+
+/* Above this many bytes of local memory its own checksums are left out: they would take minutes. */
+#define CHECKSUM_LOCAL_BYTES_MAX ((int64_t)4 << 30)
+
+struct checksum {
+	/* Of the data of all tensors, by name, type and shape: the same wherever they lie. */
+	uint64_t hash;
+	/* zlib's CRC-32 of each NPU's local memory, as `dump` has it. */
+	uint32_t *local;
+	size_t n_local;
+
+	struct session *session;
+	struct tensor **tensors;
+	size_t n_tensors;
+};
+
+/* About how long one takes, in the measure of op_cost. */
+int64_t checksum_cost(const struct service *service);
+
+/* Notes which tensors there are. 0; PERMISSION_DENIED, RESOURCE_EXHAUSTED: then there is none. */
+int checksum_new(struct session *session, struct checksum **out, struct npumem_error *error);
+/* On any thread, while nothing runs that writes local memory, and no tensor goes or moves. */
+void checksum_run(struct checksum *checksum);
+void checksum_free(struct checksum *checksum);
+
+#endif
