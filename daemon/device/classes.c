@@ -19,10 +19,7 @@ static int64_t last_npu(const struct npumem_geometry *geometry, const struct npu
 static void add_word(struct classes *classes, unsigned class, unsigned w, uint64_t bits)
 {
 	classes->npus[class][w] = bits;
-	if (!bits)
-		return;
-	classes->n_npus[class] += __builtin_popcountll(bits);
-	if (classes->first[class] < 0)
+	if (bits && classes->first[class] < 0)
 		classes->first[class] = (int64_t)w * 64 + __builtin_ctzll(bits);
 }
 
@@ -32,7 +29,6 @@ void classes_of(const struct npumem_geometry *geometry, const struct npumem_plac
 	bool narrow = place->last_w != place->shape.w;
 	classes->n_words = (unsigned)((n_npus + 63) / 64);
 	for (unsigned class = 0; class < MEET_CLASSES; class ++) {
-		classes->n_npus[class] = 0;
 		classes->first[class] = -1;
 	}
 	for (unsigned w = 0; w < classes->n_words; w++) {
@@ -46,6 +42,14 @@ void classes_of(const struct npumem_geometry *geometry, const struct npumem_plac
 		add_word(classes, 3, w, from_start & to_last & ~alone);
 		add_word(classes, MEET_CLASSES - 1, w, alone);
 	}
+}
+
+int64_t classes_count(const struct classes *classes, unsigned class)
+{
+	int64_t n = 0;
+	for (unsigned w = 0; w < classes->n_words; w++)
+		n += __builtin_popcountll(classes->npus[class][w]);
+	return n;
 }
 
 void classes_with_data(const struct npumem_geometry *geometry, const struct npumem_place *place, uint64_t *npus)

@@ -90,7 +90,8 @@ struct window {
 	/* the tensor that is being put in, on one class of NPUs */
 	const struct npumem_place *place;
 	struct classes classes;
-	unsigned class;
+	const uint64_t *npus;
+	int64_t n_npus;
 };
 
 static int64_t *count_of(struct npumem_blocks *blocks, unsigned kind)
@@ -117,9 +118,8 @@ static uint64_t *plane(const struct overlap_windows *w, unsigned kind, unsigned 
 static void put_band(void *ctx, int64_t from, int64_t to, unsigned flag)
 {
 	struct window *window = ctx;
-	const uint64_t *npus = window->classes.npus[window->class];
 	unsigned kind = kind_of(flag);
-	*count_of(&window->excess.over, kind) += (to - from) * window->classes.n_npus[window->class];
+	*count_of(&window->excess.over, kind) += (to - from) * window->n_npus;
 	from += window->place->offset - window->at;
 	to += window->place->offset - window->at;
 	bool whole = to - from == window->n;
@@ -127,8 +127,8 @@ static void put_band(void *ctx, int64_t from, int64_t to, unsigned flag)
 		window->low = from < window->low ? from : window->low;
 		window->high = to > window->high ? to : window->high;
 	}
-	for (unsigned w = 0; w < window->classes.n_words; w++) {
-		uint64_t bits = npus[w], *offsets = plane(window->windows, kind, w);
+	for (unsigned w = 0; w < window->windows->n_words; w++) {
+		uint64_t bits = window->npus[w], *offsets = plane(window->windows, kind, w);
 		window->whole[kind][w] |= whole ? bits : 0;
 		if (whole || !bits)
 			continue;
@@ -149,10 +149,14 @@ static bool put_tensor(void *ctx, struct tensor *tensor)
 		return true;
 	window->place = place;
 	classes_of(window->geometry, place, &window->classes);
-	for (window->class = 0; window->class < MEET_CLASSES; window->class ++)
-		if (window->classes.n_npus[window->class])
-			bands_each(window->geometry, place, window->classes.first[window->class], from, to, true,
-				   put_band, window);
+	for (unsigned class = 0; class < MEET_CLASSES; class ++) {
+		if (window->classes.first[class] < 0)
+			continue;
+		window->npus = window->classes.npus[class];
+		window->n_npus = classes_count(&window->classes, class);
+		bands_each(window->geometry, place, window->classes.first[class], from, to, true, put_band,
+			   window);
+	}
 	return true;
 }
 

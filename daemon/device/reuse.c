@@ -51,14 +51,17 @@ static bool judge(void *ctx, struct tensor *tensor)
 	const struct npumem_geometry *geometry = &verdict->device->options.geometry;
 	const struct npumem_place *place = verdict->place;
 	struct meet_range range;
-	if (!meet_first(geometry, place, MEET_FOOTPRINT, &tensor->place, MEET_FOOTPRINT, &range))
+	/* The one question that is asked of every tensor under a guest: there may be thousands. */
+	bool safe = verdict->wish->reuse == NPUMEM_UNCHECKED ||
+		    (verdict->wish->dma_only && tensor_is_dma_only(tensor));
+	unsigned taken = verdict->wish->reuse == NPUMEM_UNCHECKED ? MEET_DATA : MEET_DATA | NPUMEM_BYTE_PADDING;
+	if (!meet_first(geometry, place, MEET_DATA, &tensor->place, taken, &range) &&
+	    (safe || !meet_first(geometry, place, MEET_FOOTPRINT, &tensor->place, MEET_FOOTPRINT, &range)))
 		return true;
 	if (meet_first(geometry, place, MEET_DATA, &tensor->place, MEET_DATA, &range))
 		return refuse(verdict, tensor, &range, "the new tensor's data would lie on data of ", "",
 			      "data over data is always refused: choose another address or start NPU");
-	if (verdict->wish->reuse == NPUMEM_UNCHECKED)
-		return true;
-	if (meet_first(geometry, place, MEET_DATA, &tensor->place, NPUMEM_BYTE_PADDING, &range))
+	if (meet_first(geometry, place, MEET_DATA, &tensor->place, taken, &range))
 		return refuse(verdict, tensor, &range, "the new tensor's data would lie in padding of ", "",
 			      "only empty blocks can be reused: choose another address or start NPU");
 	hazard(geometry, place, &tensor->place, &range);

@@ -1,24 +1,33 @@
-/* The verdict's question asked of every offset at once. Bytes that may not be entered are bits, in one map for
+/* The verdict's question asked of many offsets at once. Bytes that may not be entered are bits, in one map for
  * each class of NPUs of the new tensor. Its elements lie in arithmetic progressions (bytes of a word, w, h, block
  * rows, n), so a map that is ored with itself, shifted down by every step of one progression after the other, says
  * which offsets are blocked; doubling makes that a few shifts for each. The cost does not depend on how many
- * elements there are. */
+ * elements there are.
+ *
+ * Offsets are asked in windows, lowest first, so that neither host memory nor time depends on the size of the
+ * device where there is room early. */
 #include <errno.h>
 
-#include "daemon/device/meet.h"
+#include "daemon/device/bands.h"
+#include "daemon/device/classes.h"
 #include "daemon/device/overlap.h"
 #include "daemon/device/reuse.h"
+
+enum { WINDOW_OFFSETS = 1 << 17 };
 
 struct search {
 	const struct device *device;
 	const struct npumem_place *place;
 	const struct reuse_wish *wish;
-	size_t n_words;		      /* of a map */
+	struct classes classes;	      /* of the new tensor, on NPUs where it has data */
+	int64_t most;		      /* offsets in a window */
+	int64_t at, n;		      /* the window: offsets that are asked about */
+	int64_t end;		      /* of the bytes that they are about */
+	size_t n_words;		      /* of a map, in which bit 0 is byte or offset `at` */
 	uint64_t *maps[MEET_CLASSES]; /* by class of the new tensor: bytes that its data may not enter */
 	uint64_t *hard;		      /* bytes that not even its footprint may enter */
 	uint64_t *blocked;	      /* offsets at which it may not lie */
 	uint64_t *scratch;
-	int64_t class_npu[MEET_CLASSES]; /* an NPU with data of each class; -1: there is none */
 };
 
 /* ---- maps ---- */
@@ -26,24 +35,56 @@ struct search {
 /* to |= from >> shift; bits beyond the end are 0. The two may be one map. */
 static void or_shifted(uint64_t *to, const uint64_t *from, size_t n_words, uint64_t shift)
 {
-	size_t words = (size_t)(shift / 64);
+	size_t words = (size_t)(shift / 64), n = n_words > words ? n_words - words : 0;
 	unsigned bits = shift % 64;
-	for (size_t i = 0; i + words < n_words; i++) {
-		uint64_t value = from[i + words] >> bits;
-		if (bits && i + words + 1 < n_words)
-			value |= from[i + words + 1] << (64 - bits);
-		to[i] |= value;
+	from += words;
+	if (!bits) {
+		for (size_t i = 0; i < n; i++)
+			to[i] |= from[i];
+		return;
 	}
+	for (size_t i = 0; i + 1 < n; i++)
+		to[i] |= from[i] >> bits | from[i + 1] << (64 - bits);
+	if (n)
+		to[n - 1] |= from[n - 1] >> bits;
+}
+
+static bool all_set(const uint64_t *map, int64_t n_bits)
+{
+	int64_t words = n_bits / 64, rest = n_bits % 64;
+	for (int64_t i = 0; i < words; i++)
+		if (map[i] != UINT64_MAX)
+			return false;
+	return !rest || !(~map[words] << (64 - rest));
 }
 
 /* Bit o becomes whether any of the bits o, o + step, … (`count` of them) is set. */
-static void gather(uint64_t *map, size_t n_words, int64_t count, int64_t step)
+static void gather(const struct search *search, uint64_t *map, int64_t count, int64_t step)
 {
 	int64_t have = 1;
-	for (; have * 2 <= count; have *= 2)
-		or_shifted(map, map, n_words, (uint64_t)(have * step));
-	if (have < count)
-		or_shifted(map, map, n_words, (uint64_t)((count - have) * step));
+	/* Most is taken in a device that is searched for empty blocks, so that soon no bit may be left to set. */
+	for (; have < count && !all_set(map, search->end - search->at); have *= 2)
+		or_shifted(map, map, search->n_words,
+			   (uint64_t)((have * 2 <= count ? have : count - have) * step));
+}
+
+/* Sets the bits of bytes [from, to) that the map has. Nobody else sees it: no need for bits_set's care. */
+static void map_set(const struct search *search, uint64_t *map, int64_t from, int64_t to)
+{
+	from = from > search->at ? from - search->at : 0;
+	to = (to < search->end ? to : search->end) - search->at;
+	if (from >= to)
+		return;
+	uint64_t first = UINT64_MAX << from % 64, last = UINT64_MAX >> (63 - (to - 1) % 64);
+	int64_t w = from / 64, end = (to - 1) / 64;
+	if (w == end) {
+		map[w] |= first & last;
+		return;
+	}
+	map[w++] |= first;
+	while (w < end)
+		map[w++] = UINT64_MAX;
+	map[end] |= last;
 }
 
 /* Adds to `blocked` the offsets at which features of `width` words in block rows [row, end) would meet the map. */
@@ -57,62 +98,68 @@ static void block_rows(struct search *search, const uint64_t *map, int64_t row, 
 	if (row >= end)
 		return;
 	memcpy(scratch, map, n * sizeof(*map));
-	gather(scratch, n, word, 1);
-	gather(scratch, n, width, stride->w * word);
-	gather(scratch, n, place->shape.h, stride->h * word);
-	gather(scratch, n, end - row, stride->c * word);
-	gather(scratch, n, place->words_n, stride->n * word);
+	gather(search, scratch, word, 1);
+	gather(search, scratch, width, stride->w * word);
+	gather(search, scratch, place->shape.h, stride->h * word);
+	gather(search, scratch, end - row, stride->c * word);
+	gather(search, scratch, place->words_n, stride->n * word);
 	/* Row 0 begins at the tensor's own offset. */
 	or_shifted(search->blocked, scratch, n, (uint64_t)(row * stride->c * word));
 }
 
 /* ---- what is in the way ---- */
 
-/* Sets the bits of every byte of a tensor that the new one's data may not enter, on NPUs of one class of the
- * tensor, in the maps of those classes of the new one that it meets there. */
-static void paint_class(struct search *search, const struct npumem_place *place, int64_t npu, unsigned into)
+struct painting {
+	const struct search *search;
+	const struct npumem_place *place;
+	unsigned into; /* classes of the new tensor */
+};
+
+static void paint_band(void *ctx, int64_t from, int64_t to, unsigned kind)
 {
-	uint8_t kinds[4096];
-	unsigned blocked = search->wish->reuse == NPUMEM_IF_SAFE ? MEET_DATA | NPUMEM_BYTE_PADDING : MEET_DATA;
-	const struct npumem_geometry *geometry = &search->device->options.geometry;
-	for (int64_t at = 0; at < place->bytes_per_npu; at += (int64_t)sizeof(kinds)) {
-		int64_t left = place->bytes_per_npu - at;
-		int64_t n = left < (int64_t)sizeof(kinds) ? left : (int64_t)sizeof(kinds);
-		memset(kinds, 0, (size_t)n);
-		npumem_place_paint(geometry, place, npu, at, at + n, kinds);
-		for (int64_t i = 0, end; i < n; i = end) {
-			bool set = kinds[i] & blocked;
-			for (end = i + 1; end < n && !!(kinds[end] & blocked) == set; end++)
-				;
-			for (unsigned k = 0; set && k < MEET_CLASSES; k++)
-				if (into >> k & 1)
-					bits_set(search->maps[k], (uint64_t)(place->offset + at + i),
-						 (uint64_t)(end - i));
-		}
-	}
+	const struct painting *painting = ctx;
+	int64_t offset = painting->place->offset;
+	unsigned blocked =
+		painting->search->wish->reuse == NPUMEM_IF_SAFE ? MEET_DATA | NPUMEM_BYTE_PADDING : MEET_DATA;
+	for (unsigned k = 0; kind & blocked && k < MEET_CLASSES; k++)
+		if (painting->into >> k & 1)
+			map_set(painting->search, painting->search->maps[k], offset + from, offset + to);
 }
 
+/* The classes of the new tensor that some NPU of this class of another is in. */
+static unsigned classes_met(const struct search *search, const struct classes *other, unsigned class)
+{
+	const struct classes *own = &search->classes;
+	unsigned into = 0;
+	for (unsigned k = 0; k < MEET_CLASSES; k++)
+		for (unsigned w = 0; w < own->n_words && own->first[k] >= 0; w++)
+			into |= (unsigned)!!(own->npus[k][w] & other->npus[class][w]) << k;
+	return into;
+}
+
+/* Sets the bits of every byte of a tensor that the new one's data may not enter, on NPUs of each class of the
+ * tensor, in the maps of those classes of the new one that it meets there. */
 static bool paint_tensor(void *ctx, struct tensor *tensor)
 {
 	struct search *search = ctx;
 	const struct npumem_geometry *geometry = &search->device->options.geometry;
 	const struct npumem_place *place = &tensor->place;
-	unsigned into[MEET_CLASSES] = {0};
-	int64_t npus[MEET_CLASSES];
+	struct painting painting = {search, place, 0};
+	struct classes classes;
+	int64_t from = search->at > place->offset ? search->at - place->offset : 0;
+	int64_t to = search->end < place_end(place) ? search->end - place->offset : place->bytes_per_npu;
+	if (from >= to)
+		return true;
 	if (search->wish->reuse == NPUMEM_IF_SAFE && !search->wish->any_writer && !tensor_is_dma_only(tensor)) {
-		bits_set(search->hard, (uint64_t)place->offset, (uint64_t)place->bytes_per_npu);
+		map_set(search, search->hard, place->offset, place_end(place));
 		return true;
 	}
-	for (int64_t npu = 0; npu < geometry->n_npus; npu++) {
-		unsigned class = meet_class(geometry, place, npu);
-		if (!meet_has_data(geometry, search->place, npu))
-			continue;
-		npus[class] = npu;
-		into[class] |= 1U << meet_class(geometry, search->place, npu);
+	classes_of(geometry, place, &classes);
+	for (unsigned class = 0; class < MEET_CLASSES; class ++) {
+		painting.into = classes.first[class] >= 0 ? classes_met(search, &classes, class) : 0;
+		if (painting.into)
+			bands_each(geometry, place, classes.first[class], from, to, false, paint_band, &painting);
 	}
-	for (unsigned k = 0; k < MEET_CLASSES; k++)
-		if (into[k])
-			paint_class(search, place, npus[k], into[k]);
 	return true;
 }
 
@@ -122,7 +169,7 @@ static bool paint_tensor(void *ctx, struct tensor *tensor)
 static void block_class(struct search *search, unsigned class)
 {
 	const struct npumem_place *place = search->place;
-	int64_t n_npus = search->device->options.geometry.n_npus, npu = search->class_npu[class];
+	int64_t n_npus = search->device->options.geometry.n_npus, npu = search->classes.first[class];
 	int64_t last = place->start_npu + place->shape.c - 1;
 	int64_t first_row = npu < place->start_npu, end = last / n_npus + (npu <= last % n_npus);
 	bool narrow = class == MEET_CLASSES - 1;
@@ -131,23 +178,68 @@ static void block_class(struct search *search, unsigned class)
 		block_rows(search, search->maps[class], end - 1, end, place->last_w);
 }
 
-static int search_begin(struct search *search)
+/* Finds the offsets of the window at which the tensor may not lie; first those where a kernel may write what is
+ * there, as these may be all. */
+static void block_window(struct search *search)
+{
+	size_t bytes = search->n_words * sizeof(uint64_t);
+	memset(search->hard, 0, (MEET_CLASSES + 3) * bytes);
+	overlap_each(search->device, search->at, search->end - search->at, NULL, paint_tensor, search);
+	gather(search, search->hard, search->place->bytes_per_npu, 1);
+	memcpy(search->blocked, search->hard, bytes);
+	for (unsigned k = 0; k < MEET_CLASSES && !all_set(search->blocked, search->n); k++)
+		if (search->classes.first[k] >= 0)
+			block_class(search, k);
+}
+
+/* The first offset of the window, at or after *at, that is not blocked: in *at, or the first one behind it. */
+static bool find_free(const struct search *search, int64_t *at)
+{
+	int64_t align = search->place->align_bytes, end = search->at + search->n;
+	while (*at < end) {
+		uint64_t word = search->blocked[(*at - search->at) / 64], bit = (uint64_t)(*at - search->at) % 64;
+		if (!(word >> bit & 1))
+			return true;
+		int64_t skip = word == UINT64_MAX && align < 64 ? (int64_t)(64 - bit) : 1;
+		*at += (skip + align - 1) / align * align;
+	}
+	return false;
+}
+
+/* The classes of the new tensor, without the NPUs on which it has no data. */
+static void data_classes(struct search *search)
 {
 	const struct npumem_geometry *geometry = &search->device->options.geometry;
-	search->n_words = (size_t)geometry->npu_bytes / 64;
-	uint64_t *maps = heap_zalloc(search->device->heap, MEET_CLASSES + 3, search->n_words * sizeof(*maps));
+	struct classes *classes = &search->classes;
+	uint64_t with_data[CLASSES_WORDS_MAX];
+	classes_of(geometry, search->place, classes);
+	classes_with_data(geometry, search->place, with_data);
+	for (unsigned k = 0; k < MEET_CLASSES; k++) {
+		classes->first[k] = -1;
+		for (unsigned w = classes->n_words; w-- > 0;) {
+			uint64_t bits = classes->npus[k][w] &= with_data[w];
+			if (bits)
+				classes->first[k] = (int64_t)w * 64 + __builtin_ctzll(bits);
+		}
+	}
+}
+
+static int search_begin(struct search *search, int64_t last)
+{
+	int64_t bytes = search->place->bytes_per_npu;
+	/* No fewer than the bytes that have to be looked at for the last of them. */
+	search->most = bytes > WINDOW_OFFSETS ? bytes : WINDOW_OFFSETS;
+	search->most = search->most < last + 1 ? search->most : last + 1;
+	data_classes(search);
+	search->n_words = (size_t)(search->most + bytes + 63) / 64;
+	uint64_t *maps = heap_alloc(search->device->heap, (MEET_CLASSES + 3) * search->n_words * sizeof(*maps));
 	if (!maps)
 		return -ENOMEM;
 	search->hard = maps;
 	search->blocked = maps + search->n_words;
 	search->scratch = maps + 2 * search->n_words;
-	for (unsigned k = 0; k < MEET_CLASSES; k++) {
+	for (unsigned k = 0; k < MEET_CLASSES; k++)
 		search->maps[k] = maps + (k + 3) * search->n_words;
-		search->class_npu[k] = -1;
-	}
-	for (int64_t npu = 0; npu < geometry->n_npus; npu++)
-		if (meet_has_data(geometry, search->place, npu))
-			search->class_npu[meet_class(geometry, search->place, npu)] = npu;
 	return 0;
 }
 
@@ -155,23 +247,21 @@ int reuse_search(const struct device *device, const struct npumem_place *place, 
 		 int64_t *offset)
 {
 	struct search search = {.device = device, .place = place, .wish = wish};
-	int64_t npu_bytes = device->options.geometry.npu_bytes, last = npu_bytes - place->bytes_per_npu;
+	int64_t last = device->options.geometry.npu_bytes - place->bytes_per_npu;
 	if (wish->reuse == NPUMEM_IF_SAFE && !wish->dma_only && !wish->any_writer)
 		return NPUMEM_RESOURCE_EXHAUSTED;
-	if (search_begin(&search))
+	if (search_begin(&search, last))
 		return -ENOMEM;
-	overlap_each(device, 0, npu_bytes, NULL, paint_tensor, &search);
-	for (unsigned k = 0; k < MEET_CLASSES; k++)
-		if (search.class_npu[k] >= 0)
-			block_class(&search, k);
-	gather(search.hard, search.n_words, place->bytes_per_npu, 1);
-	for (size_t i = 0; i < search.n_words; i++)
-		search.blocked[i] |= search.hard[i];
 	int64_t at = 0;
-	while (at <= last && search.blocked[at / 64] >> at % 64 & 1)
-		at += place->align_bytes;
+	bool found = false;
+	for (; !found && search.at <= last; search.at += search.n) {
+		search.n = last + 1 - search.at < search.most ? last + 1 - search.at : search.most;
+		search.end = search.at + search.n - 1 + place->bytes_per_npu;
+		block_window(&search);
+		found = find_free(&search, &at);
+	}
 	heap_free(device->heap, search.hard);
-	if (at > last)
+	if (!found)
 		return NPUMEM_RESOURCE_EXHAUSTED;
 	*offset = at;
 	return 0;

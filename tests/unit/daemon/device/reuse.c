@@ -295,6 +295,68 @@ START_TEST(the_search_finds_the_lowest)
 }
 END_TEST
 
+enum { BLOCK = 128, BLOCKS = 3 << 10 };
+
+/* The first of so many blocks in a row without this flag, in bytes; -1: there are none. */
+static int64_t first_run(const uint8_t *flags, uint8_t flag, int64_t n)
+{
+	for (int64_t i = 0, run = 0; i < BLOCKS; i++) {
+		run = flags[i] & flag ? 0 : run + 1;
+		if (run == n)
+			return (i + 1 - n) * BLOCK;
+	}
+	return -1;
+}
+
+/* Fills two NPUs; tells of each block by its reuse whether something keeps a tensor on NPU 1 alone from it. */
+static void fill_up(struct rig *rig, uint64_t *random, uint8_t flags[BLOCKS])
+{
+	int64_t crowded = oracle_between(random, 0, 3) << 10;
+	for (int64_t at = 0, n; at < BLOCKS; at += n) {
+		n = oracle_between(random, 1, BLOCKS - at < 400 ? BLOCKS - at : 400);
+		/* In the crowded part both NPUs are taken. */
+		int64_t c = at < crowded || oracle_random(random) % 4 == 0 ? 2 : 1;
+		struct device_request request = rig_request(NPUMEM_INT8, 1, c, 1, n * BLOCK);
+		request.dma_only = oracle_random(random) % 8 != 0;
+		ck_assert_int_eq(rig_place(rig, &request)->place.offset, at * BLOCK);
+		memset(flags + at,
+		       (c == 2 ? 1 << NPUMEM_UNCHECKED : 0) |
+			       (c == 2 || !request.dma_only ? 1 << NPUMEM_IF_SAFE : 0),
+		       (size_t)n);
+	}
+}
+
+/* Offsets are searched in windows of 128 KiB or of the tensor's size: here are three of them, and places in each,
+ * over their ends, and nowhere. */
+START_TEST(over_several_windows)
+{
+	unsigned n_found[4] = {0};
+	for (uint64_t seed = 1; seed <= 12; seed++) {
+		struct rig rig;
+		uint64_t random = seed;
+		uint8_t flags[BLOCKS];
+		rig_open(&rig, 2, BLOCKS * BLOCK);
+		fill_up(&rig, &random, flags);
+		for (int i = 0; i < 8; i++) {
+			int64_t n = oracle_between(&random, 1, 80 << i / 2), offset = -1;
+			struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, n * BLOCK);
+			struct npumem_place place;
+			struct reuse_wish wish = {.reuse = NPUMEM_IF_SAFE + i % 2, .dma_only = true};
+			request.spec.start_npu = 1;
+			ck_assert_int_eq(npumem_place_resolve(&rig.options.geometry, &request.spec, &place, NULL),
+					 0);
+			int status = reuse_search(rig.device, &place, &wish, &offset);
+			ck_assert_int_eq(status ? -1 : offset, first_run(flags, 1 << wish.reuse, n));
+			n_found[status ? 3 : offset >> 17]++;
+		}
+		device_free(rig.device);
+		free(rig.memory);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_msg(n_found[i] >= 2, "%u: %u", i, n_found[i]);
+}
+END_TEST
+
 /* The last channel of this matrix has 4 columns where the others have 16: what is taken beside them must not keep
  * it from the empty blocks, and what is taken of them must. */
 START_TEST(a_narrow_last_channel)
@@ -340,6 +402,7 @@ Suite *suite_reuse(void)
 	tcase = tcase_create("search");
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, the_search_finds_the_lowest);
+	tcase_add_test(tcase, over_several_windows);
 	tcase_add_test(tcase, a_narrow_last_channel);
 	suite_add_tcase(suite, tcase);
 	return suite;
