@@ -7,8 +7,6 @@
 #include "daemon/rpc/submit.h"
 #include "daemon/service/operations.h"
 
-enum { OPERATIONS_MAX = 65536 }; /* of one request */
-
 int submit_refuse(struct call *call, size_t index, const struct op *op)
 {
 	struct npumem_error *error = call->error;
@@ -87,7 +85,7 @@ static int reserve(struct call *call, const Npumem__V1__SubmitRequest *request)
 		if (operation->kind_case == NPUMEM__V1__OPERATION__KIND_READ &&
 		    !prepare_read(call->session, operation->read, prepared, NULL))
 			payload = operate_payload_bytes(&prepared->op);
-		/* At most 2^16 times a tensor's 2^40: it cannot wrap. */
+		/* At most 2^10 times a tensor's 2^40: it cannot wrap. */
 		total += payload + OPERATE_DONE_BYTES;
 	}
 	call->pending = total;

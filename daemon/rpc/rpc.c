@@ -9,6 +9,7 @@
 #include "daemon/rpc/later.h"
 #include "daemon/rpc/progress.h"
 #include "daemon/rpc/touch.h"
+#include "proto/fields.h"
 #include "proto/frame.h"
 
 static void *budget_alloc(void *ctx, size_t bytes)
@@ -31,6 +32,7 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 	rpc->alarm_ctx = NULL;
 	rpc->alarm_ns = UINT64_MAX;
 	budget_init(&rpc->budget, budget_alloc, budget_free, (void *)heap);
+	rpc->has_many_fields = false;
 	npumem_error_clear(&rpc->error);
 }
 
@@ -60,6 +62,10 @@ static int refuse_message(struct call *call, size_t bytes)
 
 	if (!bytes)
 		return npumem_error_set(call->error, NPUMEM_INVALID, "an empty message");
+	if (call->rpc->has_many_fields)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"a message of %zu bytes with more than %d fields: ask in parts", bytes,
+					FIELDS_MAX);
 	if (budget->exceeded)
 		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"a message of %zu bytes that takes more than %zu unpacked", bytes,
@@ -171,7 +177,10 @@ static const Npumem__V1__Request *unpack(struct rpc *rpc, const uint8_t *message
 {
 	npumem_error_clear(&rpc->error);
 	budget_reset(&rpc->budget, bytes);
-	return bytes ? npumem__v1__request__unpack(&rpc->budget.allocator, bytes, message) : NULL;
+	rpc->has_many_fields = !fields_within(&npumem__v1__request__descriptor, message, bytes, FIELDS_MAX);
+	if (!bytes || rpc->has_many_fields)
+		return NULL;
+	return npumem__v1__request__unpack(&rpc->budget.allocator, bytes, message);
 }
 
 /* 0; -ENOMEM; LATER: nothing was done, as it is to become a job. */

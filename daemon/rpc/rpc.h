@@ -22,6 +22,7 @@ struct rpc {
 	void *alarm_ctx;
 	uint64_t alarm_ns; /* that was asked for */
 	struct budget budget;
+	bool has_many_fields; /* the latest message had, and was not unpacked */
 	struct npumem_error error;
 	struct prepare_op prepared;
 	struct device_request requests[TENSORS_ALLOC_MAX];

@@ -1,10 +1,15 @@
-/* What a submit's two ways to run share: in one go (handle_submit), and step by step beside others (job_submit.c). */
+/* What a submit's two ways to run share: in one go (handle_submit), and step by step beside others (job_submit.c).
+ */
 #ifndef RPC_SUBMIT_H
 #define RPC_SUBMIT_H
 
 #include "daemon/rpc/call.h"
 
-enum { SUBMITTED_DONE = 1 }; /* Submitted.done */
+enum {
+	SUBMITTED_DONE = 1, /* Submitted.done */
+	/* Of one request. Each is looked at on the loop before the first one runs, for about a microsecond. */
+	OPERATIONS_MAX = 1024,
+};
 
 struct submit_mark {
 	size_t mark, expected;

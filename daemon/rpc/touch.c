@@ -5,6 +5,7 @@
 
 #include "daemon/device/meet.h"
 #include "daemon/rpc/operate.h"
+#include "daemon/rpc/submit.h"
 
 static struct tensor *find(const struct session *session, const Npumem__V1__Ref *ref)
 {
@@ -137,7 +138,8 @@ static void touch_dump(const struct session *session, const Npumem__V1__DumpRequ
 static void touch_submit(const struct session *session, const Npumem__V1__SubmitRequest *request,
 			 struct prepare_op *scratch, struct touch *touch)
 {
-	for (size_t i = 0; i < request->n_operations; i++)
+	/* More are refused. */
+	for (size_t i = 0; i < request->n_operations && i < OPERATIONS_MAX; i++)
 		if (prepare_operation(session, request->operations[i], scratch, NULL))
 			touch->follows = true;
 		else

@@ -299,8 +299,8 @@ struct npumem_operation {
 	const struct npumem_param *params;
 	unsigned n_params;
 };
-/* Runs a list in order, in one message (16 MiB in all). On a refusal `*n_ran` operations have run. `done`, n of
- * them, may be NULL. */
+/* Runs a list of at most 1024 in order, in one message (16 MiB and 16384 fields in all, as npumem.proto counts them).
+ * On a refusal `*n_ran` operations have run. `done`, n of them, may be NULL. */
 int npumem_submit(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 		  struct npumem_done *done, unsigned *n_ran, struct npumem_error *error);
 

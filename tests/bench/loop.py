@@ -379,20 +379,30 @@ def show(bench):
     assert list_all(bench.one) == 1
 
 
-@scenario("submit of 4,096 fills of 4,096 tensors")
+@scenario("submit of 1,024 fills of 1,024 tensors")
 def submit_many(bench):
-    handles = bench.small(4096)
+    handles = bench.small(1024)
     yield
     operations = [pb.Operation(fill=fill(handle)) for handle in handles]
-    assert len(bench.one.call(submit=pb.SubmitRequest(operations=operations)).submitted.done) == 4096
+    assert len(bench.one.call(submit=pb.SubmitRequest(operations=operations)).submitted.done) == 1024
 
 
-@scenario("submit of 4,096 fills of one tensor")
+@scenario("submit of 1,024 fills of one tensor")
 def submit_one(bench):
     (handle,) = bench.small(1)
     yield
-    operations = [pb.Operation(fill=fill(handle)) for _ in range(4096)]
-    assert len(bench.one.call(submit=pb.SubmitRequest(operations=operations)).submitted.done) == 4096
+    operations = [pb.Operation(fill=fill(handle)) for _ in range(1024)]
+    assert len(bench.one.call(submit=pb.SubmitRequest(operations=operations)).submitted.done) == 1024
+
+
+@scenario("requests of nothing but fields, 15 MiB each")
+def fields(bench):
+    operations = frame(b"\x0a\0" * (15 * MIB // 2))  # with its length, as a member of a message has it
+    numbers = frame(b"\x1a" + frame(b"\x12" + frame(b"\2" * (15 * MIB))))
+    yield
+    for request in (b"\x08\5" * (15 * MIB // 2), b"\x92\1" + operations, b"\x8a\1" + numbers):
+        bench.one.sock.sendall(frame(request))
+        assert bench.one.receive().status == pb.RESOURCE_EXHAUSTED
 
 
 def group_on_tiles(bench, axis, n=256):

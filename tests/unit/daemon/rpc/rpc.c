@@ -1,6 +1,7 @@
 /* The envelope: ids, unknown calls, messages that are none, and host memory that runs out. */
 #include "daemon/rpc/rpc.h"
 
+#include "proto/fields.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 START_TEST(every_call_of_the_wire_has_a_handler)
@@ -165,6 +166,29 @@ START_TEST(a_message_may_be_cut_anywhere)
 }
 END_TEST
 
+/* Most of it would be unpacked before anybody could refuse it. */
+START_TEST(a_message_has_so_many_fields)
+{
+	struct talk talk;
+	uint8_t *message = malloc(2 * FIELDS_MAX + 2);
+
+	talk_init(&talk);
+	/* list, and the id again and again; the last id counts. */
+	memcpy(message, "\x62", 2);
+	for (size_t i = 1; i <= FIELDS_MAX; i++)
+		memcpy(message + 2 * i, "\x08\x05", 2);
+	ck_assert_int_eq(talk_bytes(&talk, &talk.session, message, 2 * FIELDS_MAX), 0);
+	ck_assert_ptr_nonnull(talk.response->list);
+	ck_assert_int_eq(talk_bytes(&talk, &talk.session, message, 2 * FIELDS_MAX + 2), NPUMEM_RESOURCE_EXHAUSTED);
+	talk_says(&talk, "32770 bytes");
+	talk_says(&talk, "16384 fields");
+	ck_assert_ptr_null(talk.response->list);
+	ck_assert_int_eq(talk_bytes(&talk, &talk.session, message, 4), 0);
+	free(message);
+	talk_deinit(&talk);
+}
+END_TEST
+
 START_TEST(bytes_may_be_anything)
 {
 	struct talk talk;
@@ -306,6 +330,7 @@ Suite *suite_rpc(void)
 	tcase_add_test(tcase, unknown_fields_are_ignored);
 	tcase_add_test(tcase, ids_and_what_is_left_of_them);
 	tcase_add_test(tcase, a_message_may_be_cut_anywhere);
+	tcase_add_test(tcase, a_message_has_so_many_fields);
 	tcase_add_test(tcase, bytes_may_be_anything);
 	tcase_add_test(tcase, host_memory_may_run_out_in_alloc);
 	tcase_add_test(tcase, host_memory_may_run_out_in_list);
