@@ -1,6 +1,7 @@
 /* npumemd: owns the simulated local memory of an NPU array and serves it on a Unix socket.
  * Exit codes: 0; 1 cannot start; 2 the command line is wrong. */
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/server/options.h"
 #include "daemon/server/server.h"
@@ -9,6 +10,7 @@ int main(int argc, char **argv)
 {
 	struct options options;
 	char error[OPTIONS_ERROR_BYTES];
+	int status;
 
 	switch (options_parse(argc, argv, &options, error)) {
 	case OPTIONS_DONE:
@@ -19,10 +21,14 @@ int main(int argc, char **argv)
 	case OPTIONS_RUN:
 		break;
 	}
-	log_init(options.log);
-	if (server_run(&options, error)) {
-		log_line(LOG_LEVEL_ERROR, "%s", error);
+	status = log_open(options.log);
+	if (status) {
+		fprintf(stderr, "npumemd: no thread for the log: %s\n", strerror(-status));
 		return 1;
 	}
-	return 0;
+	status = server_run(&options, error);
+	if (status)
+		log_line(LOG_LEVEL_ERROR, "%s", error);
+	log_close();
+	return status ? 1 : 0;
 }

@@ -26,6 +26,7 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 {
 	rpc->service = service;
 	rpc->heap = heap;
+	rpc->answered = NULL;
 	rpc->executor = (struct executor){.submit = NULL};
 	rpc->now_ns = NULL;
 	rpc->set_alarm = NULL;
@@ -110,16 +111,24 @@ void call_begin(struct call *call, const Npumem__V1__Request *request, const uin
 	call->start_ns = call->rpc->now_ns ? call->rpc->now_ns() : 0;
 }
 
-static void count(const struct call *call, int status)
+static void count(const struct call *call)
 {
 	struct session *session = call->session;
 	struct metrics_event event = {.call = call->method,
-				      .status = status,
+				      .status = call->error->status,
 				      .bytes_in = call->bytes,
 				      .bytes_out = call->reply.out->used - call->reply.start,
 				      .ns = call->start_ns ? call->rpc->now_ns() - call->start_ns : 0};
 
 	metrics_count(&session->service->metrics, session->metrics, &session->usage, &event);
+	if (call->rpc->answered)
+		call->rpc->answered(&(struct rpc_answer){.session = session,
+							 .call = call_method_name(call->method),
+							 .status = event.status,
+							 .message = event.status ? call->error->message : "",
+							 .bytes_in = event.bytes_in,
+							 .bytes_out = event.bytes_out,
+							 .ns = event.ns});
 }
 
 static int dispatch(struct call *call, const Npumem__V1__Request *request)
@@ -168,7 +177,7 @@ void call_end(struct call *call, int status, uint64_t id)
 	else
 		events_refused(call->session, id, call->error);
 	reply_end(&call->reply, id, call->error);
-	count(call, call->error->status);
+	count(call);
 	recording_end(call, call->error->status);
 }
 

@@ -10,10 +10,20 @@
 #include "daemon/service/tensors.h"
 #include "proto/budget.h"
 
+/* An answered request, for whoever looks on. */
+struct rpc_answer {
+	const struct session *session;
+	const char *call;
+	int status;
+	const char *message; /* why it was refused, with what the client called things; else empty */
+	uint64_t bytes_in, bytes_out, ns;
+};
+
 /* One per daemon: what all requests use in turn, so that an ordinary one takes no memory from the heap. */
 struct rpc {
 	struct service *service;
 	const struct heap *heap;
+	void (*answered)(const struct rpc_answer *answer); /* told of each; NULL: nobody looks on */
 	struct executor executor; /* submit NULL: there are no threads, and everything runs at once */
 	uint64_t (*now_ns)(void); /* a monotonic clock, for any thread; NULL: no times are told */
 	/* Asks for rpc_tick at that time, instead of what was asked for before; UINT64_MAX: never. NULL: no

@@ -48,7 +48,7 @@ static void on_drained(void *ctx)
 {
 	struct connection *connection = ctx;
 
-	log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 " ends", connection->session.id);
+	log_session(LOG_LEVEL_DEBUG, &connection->session, "ends");
 	session_deinit(&connection->session);
 	server_remove_ready(connection->server, connection);
 	channel_close(&connection->channel, on_closed);
@@ -129,6 +129,7 @@ static void on_delivered(void *ctx, struct buffer *reply)
 		*queued = *reply;
 		*reply = empty;
 	} else if (buffer_reserve(queued, reply->used)) {
+		log_session(LOG_LEVEL_WARNING, &connection->session, "dropped: no memory for a reply");
 		connection_close(connection);
 		return;
 	} else {
@@ -148,7 +149,7 @@ static void refuse_frame(struct connection *connection, enum frame_result result
 			? "a frame of more than 16777216 bytes: the connection ends"
 			: "a frame whose length has more than 10 bytes, or 64 bits: the connection ends";
 
-	log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 ": %s", connection->session.id, reason);
+	log_session(LOG_LEVEL_WARNING, &connection->session, "%s", reason);
 	rpc_refuse(&connection->queued, NPUMEM_INVALID, reason);
 	connection->is_ending = true;
 }
@@ -179,8 +180,7 @@ static size_t handle_frames(struct connection *connection, const uint8_t *bytes,
 		}
 		if (rpc_receive(&connection->server->rpc, &connection->peer, bytes + done + header, message,
 				&connection->queued)) {
-			log_line(LOG_LEVEL_WARNING, "session %" PRIu64 ": no memory for a reply",
-				 connection->session.id);
+			log_session(LOG_LEVEL_WARNING, &connection->session, "dropped: no memory for a reply");
 			connection->is_ending = true;
 		}
 		done += header + message;
@@ -201,6 +201,7 @@ static void keep(struct connection *connection, const uint8_t *bytes, size_t n)
 		return;
 	connection->input = heap_alloc(connection->server->heap, room);
 	if (!connection->input) {
+		log_session(LOG_LEVEL_WARNING, &connection->session, "dropped: no memory for a request");
 		connection_close(connection);
 		return;
 	}
@@ -354,7 +355,8 @@ static void receive(struct connection *connection)
 	if (n == -EAGAIN)
 		return;
 	if (n < 0) {
-		log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 ": %s", connection->session.id, strerror((int)-n));
+		log_session(n == -ENOMEM ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG, &connection->session,
+			    "dropped: %s", strerror((int)-n));
 		connection_close(connection);
 		return;
 	}
@@ -419,8 +421,7 @@ int connection_open(struct server *server, int fd)
 	buffer_init(&connection->queued, server->heap);
 	buffer_init(&connection->sending, server->heap);
 	if (session_init(&connection->session, &server->service, peer.uid, peer.pid, &error)) {
-		log_line(LOG_LEVEL_DEBUG, "uid %u, pid %d is turned away: %s", (unsigned)peer.uid, (int)peer.pid,
-			 error.message);
+		log_peer(LOG_LEVEL_WARNING, peer.uid, peer.pid, "turned away: %s", error.message);
 		accept_turn_away(fd, error.message);
 		heap_free(server->heap, connection);
 		return 0;
@@ -439,8 +440,7 @@ int connection_open(struct server *server, int fd)
 					     .is_behind = is_behind,
 					     .drained = on_drained,
 					     .ctx = connection};
-	log_line(LOG_LEVEL_DEBUG, "session %" PRIu64 " of uid %u, pid %d", connection->session.id,
-		 (unsigned)peer.uid, (int)peer.pid);
+	log_session(LOG_LEVEL_DEBUG, &connection->session, "begins");
 	enlist(connection);
 	settle(connection);
 	return 0;
@@ -462,9 +462,7 @@ void connection_sweep(struct connection *connection, uint64_t now_ms, uint64_t t
 		connection->moved_ms = now_ms;
 	if (connection->is_closed || now_ms - connection->moved_ms < timeout_ms)
 		return;
-	log_line(LOG_LEVEL_WARNING,
-		 "session %" PRIu64 " of uid %u, pid %d: dropped, as it does not read its replies",
-		 connection->session.id, (unsigned)connection->session.uid, (int)connection->session.pid);
+	log_session(LOG_LEVEL_WARNING, &connection->session, "dropped: it does not read its replies");
 	connection_close(connection);
 }
 

@@ -4,6 +4,7 @@
 #include "daemon/server/server.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/server/activate.h"
+#include "daemon/server/log.h"
 
 enum { STOP_DEADLINE_MS = 2000, SESSIONS_MAX = 16384, FDS_APART = 64 };
 
@@ -95,6 +97,14 @@ static void on_sweep(uv_timer_t *timer)
 	}
 }
 
+static void on_answered(const struct rpc_answer *answer)
+{
+	log_session(LOG_LEVEL_DEBUG, answer->session,
+		    "%s: %s, %" PRIu64 " bytes in, %" PRIu64 " out, %" PRIu64 " us%s%s", answer->call,
+		    npumem_status_name(answer->status), answer->bytes_in, answer->bytes_out, answer->ns / 1000,
+		    *answer->message ? ": " : "", answer->message);
+}
+
 /* ---- the end ---- */
 
 static void on_deadline(uv_timer_t *timer)
@@ -113,7 +123,6 @@ void server_stop(struct server *server)
 	if (server->is_stopping)
 		return;
 	server->is_stopping = true;
-	log_line(LOG_LEVEL_DEBUG, "going down");
 	notify_stopping(&server->notify);
 	if (server->address.fd >= 0) {
 		accept_stop(&server->accept);
@@ -161,7 +170,7 @@ static void on_signal(uv_signal_t *signal, int number)
 {
 	struct server *server = signal->data;
 
-	log_line(LOG_LEVEL_INFO, "%s", number == SIGTERM ? "terminated" : "interrupted");
+	log_line(LOG_LEVEL_INFO, "%s: finishing what runs", number == SIGTERM ? "terminated" : "interrupted");
 	server_stop(server);
 }
 
@@ -230,6 +239,7 @@ static int open_device(struct server *server, char *error)
 	server->rpc.now_ns = uv_hrtime;
 	server->service.events.now_ns = uv_hrtime;
 	server->rpc.set_alarm = set_alarm;
+	server->rpc.answered = log_is_on(LOG_LEVEL_DEBUG) ? on_answered : NULL;
 	server->rpc.alarm_ctx = server;
 	return 0;
 }
@@ -336,6 +346,7 @@ static int run(struct server *server, char *error)
 		return status;
 	stopwatch_open(&server->stopwatch, &server->loop, &server->service.metrics);
 	uv_run(&server->loop, UV_RUN_DEFAULT);
+	log_line(LOG_LEVEL_INFO, "stopped");
 	return 0;
 }
 
