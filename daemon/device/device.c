@@ -32,12 +32,17 @@ int device_new(const struct device_options *options, const struct heap *heap, vo
 		device->options.uninitialized = NPUMEM_REFUSE;
 	device->heap = heap;
 	local_init(&device->local, &options->geometry, memory);
-	if (arena_new(heap, (uint64_t)options->geometry.npu_bytes, &device->arena)) {
-		heap_free(heap, device);
-		return -ENOMEM;
-	}
+	if (sums_init(&device->sums, heap, &options->geometry))
+		goto no_sums;
+	if (arena_new(heap, (uint64_t)options->geometry.npu_bytes, &device->arena))
+		goto no_arena;
 	*out = device;
 	return 0;
+no_arena:
+	sums_deinit(&device->sums, heap);
+no_sums:
+	heap_free(heap, device);
+	return -ENOMEM;
 }
 
 void device_free(struct device *device)
@@ -47,6 +52,7 @@ void device_free(struct device *device)
 	overlap_deinit(device);
 	table_deinit(device);
 	arena_free(device->arena);
+	sums_deinit(&device->sums, device->heap);
 	heap_free(device->heap, device);
 }
 
@@ -59,14 +65,6 @@ void device_room(const struct device *device, int64_t *free_bytes, int64_t *larg
 {
 	*free_bytes = (int64_t)arena_free_bytes(device->arena);
 	*largest_free = (int64_t)arena_largest_free(device->arena);
-}
-
-static void sums_add(struct device *device, const struct npumem_blocks *blocks, int64_t sign)
-{
-	device->sums.data += sign * blocks->data;
-	device->sums.dummy += sign * blocks->dummy;
-	device->sums.padding += sign * blocks->padding;
-	device->sums.empty += sign * blocks->empty;
 }
 
 static int out_of_host_memory(const struct asker *asker)
@@ -167,7 +165,7 @@ static int alloc_one(struct device *device, const struct device_request *request
 		table_remove(device, tensor);
 		return status;
 	}
-	sums_add(device, &tensor->place.blocks, 1);
+	sums_add(&device->sums, &device->options.geometry, &tensor->place, 1);
 	device->n_tensors++;
 	*out = tensor;
 	return 0;
@@ -237,7 +235,7 @@ void device_release(struct device *device, struct tensor *tensor, void (*gone)(v
 	}
 	device_forget(device, tensor);
 	overlap_leave(device, tensor);
-	sums_add(device, &tensor->place.blocks, -1);
+	sums_add(&device->sums, &device->options.geometry, &tensor->place, -1);
 	device->n_tensors--;
 	table_remove(device, tensor);
 }

@@ -110,6 +110,11 @@ struct device_counts {
 	int64_t tensors, views;
 };
 void device_stat(struct device *device, struct device_counts *counts);
+/* The part of it that may take long, where tensors lie over others: counts until it has looked at about `most` of
+ * them; true when device_stat has nothing left to count. */
+bool device_stat_count(struct device *device, unsigned most);
+/* Bytes of data and dummies on each NPU, those of several tensors once for each; `npus` has n_npus. */
+void device_npus(const struct device *device, int64_t *npus);
 /* Of these, what is quickly told: bytes per NPU that are free in all, and in one piece. */
 void device_room(const struct device *device, int64_t *free_bytes, int64_t *largest_free);
 

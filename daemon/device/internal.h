@@ -5,6 +5,7 @@
 #include "daemon/device/arena.h"
 #include "daemon/device/device.h"
 #include "daemon/device/local.h"
+#include "daemon/device/sums.h"
 
 /* A place in the tensor table. The struct of a gone tensor stays for the next one. */
 struct slot {
@@ -22,7 +23,7 @@ struct device {
 	struct slot *slots;
 	uint32_t n_slots, capacity, unused;
 	int64_t n_tensors, n_views;
-	struct npumem_blocks sums;	 /* of all tensors, views not counted */
+	struct sums sums;
 	struct intervals guests;	 /* those placed over other footprints */
 	struct overlap_windows *windows; /* counts of the bytes where guests lie; NULL without guests */
 };

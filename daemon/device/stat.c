@@ -14,16 +14,26 @@ void device_stat(struct device *device, struct device_counts *counts)
 	struct overlap_excess excess = overlap_sum(device);
 	*counts = (struct device_counts){
 		.total = geometry->n_npus * geometry->npu_bytes,
-		.data = device->sums.data - excess.over.data,
-		.dummy = device->sums.dummy - excess.over.dummy,
-		.padding = device->sums.padding - excess.over.padding,
-		.empty = device->sums.empty - excess.over.empty,
+		.data = device->sums.blocks.data - excess.over.data,
+		.dummy = device->sums.blocks.dummy - excess.over.dummy,
+		.padding = device->sums.blocks.padding - excess.over.padding,
+		.empty = device->sums.blocks.empty - excess.over.empty,
 		.lent = excess.lent,
 		.largest_free = (int64_t)arena_largest_free(device->arena),
 		.tensors = device->n_tensors,
 		.views = device->n_views,
 	};
 	counts->free = counts->total - counts->data - counts->dummy - counts->padding - counts->empty;
+}
+
+bool device_stat_count(struct device *device, unsigned most)
+{
+	return overlap_count(device, most);
+}
+
+void device_npus(const struct device *device, int64_t *npus)
+{
+	sums_of_npus(&device->sums, &device->options.geometry, npus);
 }
 
 struct lending {
@@ -194,8 +204,8 @@ const char *device_check(struct device *device)
 		wrong = audit_tensor(&audit, t);
 	if (wrong)
 		return wrong;
-	if (memcmp(&audit.sums, &device->sums, sizeof(audit.sums)) || audit.n_tensors != device->n_tensors ||
-	    audit.n_views != device->n_views)
+	if (memcmp(&audit.sums, &device->sums.blocks, sizeof(audit.sums)) ||
+	    audit.n_tensors != device->n_tensors || audit.n_views != device->n_views)
 		return "the running sums differ from the tensors";
 	for (int64_t npu = 0; npu < geometry->n_npus; npu++) {
 		written +=

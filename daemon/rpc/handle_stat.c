@@ -1,5 +1,5 @@
 /* How the device is used, and by whom. Rows are appended one by one: the room for all is reserved before. */
-#include "daemon/rpc/call.h"
+#include "daemon/rpc/later.h"
 #include "daemon/service/inspect.h"
 #include "daemon/service/usage.h"
 
@@ -137,7 +137,7 @@ static size_t bound(const struct service *service, size_t n_npus)
 	return rows * USAGE_BYTES + CALL_METHODS * CALL_BYTES + n_npus * NUMBER_BYTES + REST_BYTES;
 }
 
-int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request)
+static int answer(struct call *call, const Npumem__V1__StatRequest *request)
 {
 	struct service *service = call->rpc->service;
 	size_t n_npus = (size_t)device_options(service->device)->geometry.n_npus, bytes, mark;
@@ -146,10 +146,6 @@ int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request
 	Npumem__V1__LoopStat loop = NPUMEM__V1__LOOP_STAT__INIT;
 	int status;
 
-	if (request->reset && !session_is_admin(call->session))
-		return npumem_error_set(call->error, NPUMEM_PERMISSION_DENIED,
-					"uid %u may not reset what others look at: only root and the daemon's uid",
-					(unsigned)call->session->uid);
 	fill_device(call->session, &message);
 	if (!request->details) {
 		status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, &message.base, call->error);
@@ -166,7 +162,7 @@ int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request
 		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"the daemon is out of host memory");
 	message.n_npu_data = n_npus;
-	usage_of_npus(service, message.npu_data);
+	device_npus(service->device, message.npu_data);
 	fill_activity(&service->metrics.activity, &activity);
 	message.activity = &activity;
 	fill_loop(&service->metrics.loop, &loop);
@@ -181,4 +177,48 @@ int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request
 	if (request->reset)
 		metrics_loop_reset(&service->metrics);
 	return 0;
+}
+
+/* What is left to count is counted a part at a time. Others may change it as fast, so at some point the rest is
+ * counted at once, which by then is little. */
+struct counting {
+	const Npumem__V1__StatRequest *request;
+	unsigned steps;
+};
+
+static void rest(void *arg)
+{
+	(void)arg;
+}
+
+static int count(struct call *call, void *arg)
+{
+	struct counting *counting = arg;
+	int status;
+
+	if (counting->steps-- && !device_stat_count(call->rpc->service->device, STEP_TENSORS))
+		return later_work(call, INT64_MAX, rest, count, counting);
+	status = answer(call, counting->request);
+	heap_free(call->rpc->heap, counting);
+	return status;
+}
+
+int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request)
+{
+	struct counting *counting;
+
+	if (request->reset && !session_is_admin(call->session))
+		return npumem_error_set(call->error, NPUMEM_PERMISSION_DENIED,
+					"uid %u may not reset what others look at: only root and the daemon's uid",
+					(unsigned)call->session->uid);
+	if (device_stat_count(call->rpc->service->device, STEP_TENSORS))
+		return answer(call, request);
+	if (later_is_needed(call, INT64_MAX))
+		return LATER;
+	counting = heap_alloc(call->rpc->heap, sizeof(*counting));
+	if (!counting)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
+	*counting = (struct counting){request, STEPS_MAX};
+	return count(call, counting);
 }

@@ -53,6 +53,8 @@ void service_adopt(struct service *service, struct session *session, struct reco
 	if (record->next)
 		record->next->prev = record;
 	session->anonymous = record;
+	session->held.device_bytes += (int64_t)record->charge;
+	session->held.tensors++;
 }
 
 struct release {
@@ -73,6 +75,8 @@ static void forget(void *ctx, struct tensor *tensor)
 			record->session->anonymous = record->next;
 		if (record->next)
 			record->next->prev = record->prev;
+		record->session->held.device_bytes -= (int64_t)record->charge;
+		record->session->held.tensors--;
 	} else {
 		names_remove(&release->service->names, record);
 	}

@@ -19,7 +19,7 @@ struct service {
 	uint32_t uid; /* the daemon's own: it and root may administer everything */
 	struct limits_table limits;
 	struct names names;
-	struct order order; /* of everything that does not happen at once */
+	struct order order;	/* of everything that does not happen at once */
 	struct waiting waiting; /* for room */
 	struct events events;
 	struct record_pool records;

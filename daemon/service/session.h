@@ -21,6 +21,12 @@ struct segments_source {
 	void *ctx;
 };
 
+/* What somebody holds of the device. */
+struct usage_held {
+	int64_t device_bytes; /* whole footprints, over all NPUs; views have none */
+	int64_t tensors;      /* views included */
+};
+
 struct session {
 	struct service *service;
 	uint64_t id; /* > 0; not given again while the daemon lives */
@@ -28,6 +34,7 @@ struct session {
 	struct limits_user *user;
 	pid_t pid; /* of the client, for people; 0 where it is not known */
 	struct record *anonymous;
+	struct usage_held held; /* by those */
 	struct segment *segments;
 	uint64_t last_segment;
 	const struct segments_source *segments_source; /* NULL: none can be shared */

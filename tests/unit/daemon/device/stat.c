@@ -109,9 +109,9 @@ START_TEST(the_check_can_fail)
 	local->n_damaged++;
 	notices(&rig, "count of damaged bytes");
 	local->n_damaged--;
-	rig.device->sums.padding++;
+	rig.device->sums.blocks.padding++;
 	notices(&rig, "running sums");
-	rig.device->sums.padding--;
+	rig.device->sums.blocks.padding--;
 	rig.device->n_views++;
 	notices(&rig, "running sums");
 	rig.device->n_views--;

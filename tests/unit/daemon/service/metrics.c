@@ -135,7 +135,7 @@ START_TEST(what_is_held)
 	ck_assert_int_eq(held.device_bytes, 2 * 8 * 128);
 	usage_of_all(&world.service, &held);
 	ck_assert_int_eq(held.tensors, 3);
-	usage_of_npus(&world.service, npus);
+	device_npus(world.device, npus);
 	for (unsigned npu = 0; npu < 8; npu++)
 		ck_assert_int_eq(npus[npu], 300);
 	session_deinit(&session);
