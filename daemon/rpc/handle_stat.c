@@ -12,6 +12,8 @@ enum {
 	NUMBER_BYTES = 10,
 	CALL_BYTES = 64 + (METRICS_STATUSES + METRICS_BUCKETS) * NUMBER_BYTES,
 	REST_BYTES = 512 + METRICS_BUCKETS * NUMBER_BYTES,
+	STEP_TENSORS = 256, /* to look at in one turn of the loop */
+	STEPS_MAX = 1000,
 };
 
 static bool sees_uid(const struct session *session, uint32_t uid)

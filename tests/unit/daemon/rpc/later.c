@@ -128,6 +128,54 @@ START_TEST(its_client_may_go_meanwhile)
 }
 END_TEST
 
+/* Two tensors at the same offsets, on NPUs 0 and 1. */
+static void add_pair(struct crowd *crowd, unsigned i)
+{
+	const char *name = "";
+
+	for (int64_t npu = 0; npu < 2; npu++) {
+		struct device_request request = world_request(1, 64);
+		struct tensor *tensor;
+
+		request.spec.address = npu * 262144 + 128 * (int64_t)i;
+		request.reuse = NPUMEM_UNCHECKED;
+		ck_assert_int_eq(
+			tensors_alloc(&crowd->peers[0].session, &request, &name, 1, &tensor, &crowd->world.error),
+			0);
+	}
+}
+
+START_TEST(what_overlaps_is_counted_a_part_at_a_time)
+{
+	enum { PAIRS = 1200 };
+	struct crowd crowd;
+	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
+	const Npumem__V1__Stat *stat;
+	unsigned turns = 0;
+	uint64_t id;
+
+	crowd_init(&crowd);
+	for (unsigned i = 0; i < PAIRS; i++)
+		add_pair(&crowd, i);
+	id = CROWD_SEND(&crowd, 0, stat, STAT, &request);
+	while (crowd_status(&crowd, 0, id) < 0) {
+		ck_assert_uint_eq(crowd.n_tasks, 1);
+		ck_assert_int_eq(crowd_status(&crowd, 1, crowd_alloc(&crowd, 1, "", SHORT_W)), 0);
+		crowd_finish(&crowd, 0);
+		turns++;
+	}
+	ck_assert_uint_ge(turns, 2);
+	stat = crowd_reply(&crowd, 0, id)->stat;
+	ck_assert_int_eq(stat->tensors, 2 * PAIRS + turns);
+	ck_assert_int_eq(stat->data, 2 * PAIRS * 64 + turns * 8 * SHORT_W);
+	ck_assert_int_eq(stat->data + stat->dummy + stat->padding + stat->empty + stat->free, 8 * 262144);
+	/* What is counted is not counted again. */
+	id = CROWD_SEND(&crowd, 0, stat, STAT, &request);
+	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 START_TEST(host_memory_may_run_out_anywhere)
 {
 	bool hit = true;
@@ -166,6 +214,7 @@ Suite *suite_later(void)
 	tcase_add_test(tcase, bytes_are_counted_elsewhere);
 	tcase_add_test(tcase, a_tensor_may_go_while_it_is_looked_at);
 	tcase_add_test(tcase, its_client_may_go_meanwhile);
+	tcase_add_test(tcase, what_overlaps_is_counted_a_part_at_a_time);
 	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
 	suite_add_tcase(suite, tcase);
 	return suite;
