@@ -61,7 +61,8 @@ struct kernel_progress {
 	int64_t piece;					  /* instead of KERNEL_PIECE; 0: that */
 	void (*looked)(struct kernel_progress *progress); /* after each look; NULL: nothing */
 
-	int64_t told; /* parts of the elements that kernel_step counts next; of the running thread */
+	/* Of the running thread. */
+	int64_t told; /* parts of the elements that kernel_step counts next */
 };
 
 struct kernel_call {

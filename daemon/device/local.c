@@ -54,11 +54,16 @@ void local_poison(struct local *local, int64_t npu, int64_t offset, int64_t byte
 	bits_set(damaged, (uint64_t)offset, (uint64_t)bytes);
 }
 
+void local_unmark(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
+{
+	bits_clear(local_written(local, npu), (uint64_t)offset, (uint64_t)bytes);
+	damaged_clear(local, npu, offset, bytes);
+}
+
 void local_forget(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
 {
 	memset(local_at(local, npu, offset), 0, (size_t)bytes);
-	bits_clear(local_written(local, npu), (uint64_t)offset, (uint64_t)bytes);
-	damaged_clear(local, npu, offset, bytes);
+	local_unmark(local, npu, offset, bytes);
 }
 
 void local_move_down(struct local *local, int64_t npu, int64_t to, int64_t from, int64_t bytes)

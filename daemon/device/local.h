@@ -45,6 +45,8 @@ static inline uint64_t *local_damaged(const struct local *local, int64_t npu)
 void local_mark(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
 /* Poisons a range: what lockstep does to bytes that are another's. */
 void local_poison(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
+/* What is in a range is no longer what anybody meant: it counts as never written. */
+void local_unmark(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
 /* Zeroes a range that was marked or poisoned, and makes it never written. */
 void local_forget(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
 /* Moves a range to a lower offset of the same NPU with its bits, and forgets what is left of it. */

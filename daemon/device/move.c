@@ -37,6 +37,55 @@ static void move_elements(uint8_t *to, int64_t to_step, const uint8_t *from, int
 		step(to, to_step, from, from_step, n, 4);
 }
 
+/* ---- who watches ---- */
+
+static int64_t piece_of(const struct move_watch *watch)
+{
+	return watch && watch->progress && watch->progress->piece ? watch->progress->piece : KERNEL_PIECE;
+}
+
+static void watch_tell(struct move_watch *watch)
+{
+	if (watch->tells)
+		atomic_fetch_add_explicit(&watch->progress->done, watch->pending * KERNEL_PARTS,
+					  memory_order_relaxed);
+	watch->pending = 0;
+}
+
+/* After `elements` more. */
+static bool watch_look(struct move_watch *watch, int64_t elements)
+{
+	if (!watch || !watch->progress)
+		return true;
+	watch->pending += elements;
+	if (watch->pending < piece_of(watch))
+		return true;
+	watch_tell(watch);
+	return kernel_wanted(watch->progress);
+}
+
+static bool watch_end(struct move_watch *watch)
+{
+	if (watch && watch->progress)
+		watch_tell(watch);
+	return true;
+}
+
+/* A row in pieces; adds what was moved to *moved. False where it was stopped. */
+static bool move_row(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t n, int64_t size,
+		     struct move_watch *watch, int64_t *moved)
+{
+	int64_t piece = piece_of(watch);
+	for (int64_t i = 0; i < n; i += piece) {
+		int64_t count = n - i < piece ? n - i : piece;
+		move_elements(to + i * to_step, to_step, from + i * from_step, from_step, count, size);
+		*moved += count;
+		if (!watch_look(watch, count))
+			return false;
+	}
+	return true;
+}
+
 static uint8_t *host_at(const struct move_host *host, const struct runs_row *row, int64_t size)
 {
 	return (uint8_t *)((uintptr_t)host->base +
@@ -65,23 +114,38 @@ static struct npumem_place flatten(const struct npumem_place *place, const struc
 	return flat;
 }
 
-void move_out(const struct local *local, const struct npumem_place *from, int64_t first, int64_t count,
-	      const struct move_host *to)
+bool move_out(const struct local *local, const struct npumem_place *from, int64_t first, int64_t count,
+	      const struct move_host *to, struct move_watch *watch)
 {
 	struct npumem_place place = flatten(from, to);
-	int64_t size = move_element_bytes(&place), pitch = place.stride.w * place.word_bytes;
+	int64_t size = move_element_bytes(&place), pitch = place.stride.w * place.word_bytes, moved = 0;
 	struct runs_walk walk;
 	struct runs_row row;
 	runs_walk_init(&walk, &local->geometry, &place, first, count);
 	while (runs_walk_next(&walk, &row))
-		move_elements(host_at(to, &row, size), to->stride.w * size, local_at(local, row.npu, row.offset),
-			      pitch, row.n_w, size);
+		if (!move_row(host_at(to, &row, size), to->stride.w * size, local_at(local, row.npu, row.offset),
+			      pitch, row.n_w, size, watch, &moved))
+			return false;
+	return watch_end(watch);
 }
 
 static bool mark_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 {
 	local_mark(ctx, npu, offset, bytes);
 	return true;
+}
+
+static bool unmark_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+{
+	local_unmark(ctx, npu, offset, bytes);
+	return true;
+}
+
+/* Elements that a stopped move has written. */
+static bool take_back(struct local *local, const struct npumem_place *to, int64_t first, int64_t count)
+{
+	runs_each_of(&local->geometry, to, first, count, unmark_stretch, local);
+	return false;
 }
 
 static void mark_row(struct local *local, const struct runs_row *row, int64_t pitch, int64_t size)
@@ -112,19 +176,20 @@ static void zero_dummies(struct local *local, const struct npumem_place *place, 
 	}
 }
 
-static void move_in_range(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
-			  const struct move_host *from, bool dummies)
+static bool move_in_range(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
+			  const struct move_host *from, bool dummies, struct move_watch *watch)
 {
 	struct npumem_place place = flatten(to, from);
-	int64_t size = move_element_bytes(&place), pitch = place.stride.w * place.word_bytes;
+	int64_t size = move_element_bytes(&place), pitch = place.stride.w * place.word_bytes, moved = 0;
 	/* Elements of a packed word are written far apart in time; what is written as a whole is marked as one. */
 	bool whole = count == npumem_place_elements(&place);
 	struct runs_walk walk;
 	struct runs_row row;
 	runs_walk_init(&walk, &local->geometry, &place, first, count);
 	while (runs_walk_next(&walk, &row)) {
-		move_elements(local_at(local, row.npu, row.offset), pitch, host_at(from, &row, size),
-			      from->stride.w * size, row.n_w, size);
+		if (!move_row(local_at(local, row.npu, row.offset), pitch, host_at(from, &row, size),
+			      from->stride.w * size, row.n_w, size, watch, &moved))
+			return take_back(local, &place, first, moved);
 		if (!whole)
 			mark_row(local, &row, pitch, size);
 		if (dummies)
@@ -132,23 +197,26 @@ static void move_in_range(struct local *local, const struct npumem_place *to, in
 	}
 	if (whole)
 		runs_each(&local->geometry, &place, false, mark_stretch, local);
+	return watch_end(watch);
 }
 
-void move_in(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
-	     const struct move_host *from)
+bool move_in(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
+	     const struct move_host *from, struct move_watch *watch)
 {
-	move_in_range(local, to, first, count, from, true);
+	return move_in_range(local, to, first, count, from, true, watch);
 }
 
 void move_in_kernel(struct local *local, const struct npumem_place *to, const struct move_host *from)
 {
-	move_in_range(local, to, 0, npumem_place_elements(to), from, false);
+	move_in_range(local, to, 0, npumem_place_elements(to), from, false, NULL);
 }
 
-void move_within(struct local *local, const struct npumem_place *from, const struct npumem_place *to)
+bool move_within(struct local *local, const struct npumem_place *from, const struct npumem_place *to,
+		 struct move_watch *watch)
 {
 	int64_t size = move_element_bytes(to), count = npumem_place_elements(to);
-	int64_t from_pitch = from->stride.w * from->word_bytes, to_pitch = to->stride.w * to->word_bytes;
+	int64_t from_pitch = from->stride.w * from->word_bytes, to_pitch = to->stride.w * to->word_bytes,
+		moved = 0;
 	for (int64_t first = 0; first < count;) {
 		struct runs_walk a, b;
 		struct runs_row src, dst;
@@ -159,36 +227,53 @@ void move_within(struct local *local, const struct npumem_place *from, const str
 		/* Two matrices of other widths break their rows at other elements. */
 		if (dst.n_w > src.n_w)
 			dst.n_w = src.n_w;
-		move_elements(local_at(local, dst.npu, dst.offset), to_pitch, local_at(local, src.npu, src.offset),
-			      from_pitch, dst.n_w, size);
+		if (!move_row(local_at(local, dst.npu, dst.offset), to_pitch, local_at(local, src.npu, src.offset),
+			      from_pitch, dst.n_w, size, watch, &moved))
+			return take_back(local, to, 0, moved);
 		mark_row(local, &dst, to_pitch, size);
 		zero_dummies(local, to, &dst);
 		first += dst.n_w;
 	}
+	return watch_end(watch);
 }
 
 /* One value, many times over. */
 struct fill {
 	struct local *local;
+	struct move_watch *watch;
+	int64_t size;	      /* of an element */
+	int64_t filled, left; /* bytes: that were visited; that are still to be taken back */
+	bool counts;	      /* false where what is filled is filled again */
 	uint8_t values[4096];
 };
 
 static bool fill_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 {
 	struct fill *fill = ctx;
+	fill->filled += bytes;
 	local_mark(fill->local, npu, offset, bytes);
 	for (uint8_t *to = local_at(fill->local, npu, offset); bytes > 0; to += sizeof(fill->values)) {
 		size_t n = bytes < (int64_t)sizeof(fill->values) ? (size_t)bytes : sizeof(fill->values);
 		memcpy(to, fill->values, n);
 		bytes -= (int64_t)n;
+		if (fill->counts && !watch_look(fill->watch, (int64_t)n / fill->size))
+			return false;
 	}
 	return true;
 }
 
-void move_fill(struct local *local, const struct npumem_place *to, const void *value)
+static bool unfill_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 {
-	struct fill fill = {.local = local};
-	size_t size = (size_t)move_element_bytes(to);
+	struct fill *fill = ctx;
+	local_unmark(fill->local, npu, offset, bytes);
+	fill->left -= bytes;
+	return fill->left > 0;
+}
+
+bool move_fill(struct local *local, const struct npumem_place *to, const void *value, struct move_watch *watch)
+{
+	struct fill fill = {.local = local, .watch = watch, .size = move_element_bytes(to)};
+	size_t size = (size_t)fill.size;
 	/* Dummies first, with the elements beside them. */
 	if (has_dummies(to))
 		runs_each(&local->geometry, to, true, fill_stretch, &fill);
@@ -196,5 +281,14 @@ void move_fill(struct local *local, const struct npumem_place *to, const void *v
 	memcpy(fill.values, value, size);
 	for (size_t n = size; n < sizeof(fill.values); n *= 2)
 		memcpy(fill.values + n, fill.values, n);
-	runs_each(&local->geometry, to, false, fill_stretch, &fill);
+	fill.left = fill.filled;
+	fill.filled = 0;
+	fill.counts = true;
+	if (runs_each(&local->geometry, to, false, fill_stretch, &fill))
+		return watch_end(watch);
+	/* With dummies no element is what it was. */
+	if (!fill.left)
+		fill.left = fill.filled;
+	runs_each(&local->geometry, to, false, unfill_stretch, &fill);
+	return false;
 }

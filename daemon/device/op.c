@@ -34,14 +34,33 @@ int op_check(struct device *device, struct op *op, const struct asker *asker)
 int op_run(struct device *device, struct op *op, const struct asker *asker)
 {
 	const struct op_rule *rule = rules[op->kind];
+	if (!kernel_wanted(op->progress))
+		return npumem_error_set(asker->error, NPUMEM_CANCELLED,
+					"the %s was cancelled before it began; nothing was written", rule->name);
 	int status = rule->look ? rule->look(device, op, asker) : 0;
 	return status ? status : rule->run(device, op, asker);
 }
 
+/* What was known to be written may no longer be, of what shares bytes with it. */
+static void forget_written(struct tensor *root)
+{
+	atomic_store_explicit(&root->all_written, false, memory_order_relaxed);
+	for (struct tensor *view = root->views; view; view = view->next_view)
+		atomic_store_explicit(&view->all_written, false, memory_order_relaxed);
+}
+
 void op_deinit(struct device *device, struct op *op)
 {
+	if (op->torn)
+		forget_written(tensor_root(op->tensor));
+	op->torn = false;
 	if (rules[op->kind]->deinit)
 		rules[op->kind]->deinit(device, op);
+}
+
+const char *op_name(const struct op *op)
+{
+	return rules[op->kind]->name;
 }
 
 enum op_lane op_lane(const struct op *op)

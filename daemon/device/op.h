@@ -56,13 +56,14 @@ struct op {
 	unsigned n_operands;
 	struct npumem_param *params;
 	unsigned n_params;
-	struct kernel_progress *progress; /* run: where it tells how far it is, and is cancelled; NULL: nowhere */
+	struct kernel_progress *progress; /* where it tells how far it is, and is cancelled; NULL: nowhere */
 
 	/* Set by op_check and op_run. */
 	struct kernel_counts counts;
 	struct op_destroyed destroyed[OP_DESTROYED_MAX];
 	unsigned n_destroyed;
 	char warning[OP_WARNING_BYTES]; /* empty where there is none */
+	bool torn;			/* stopped while it wrote */
 	struct op_work *work;
 };
 
@@ -70,12 +71,13 @@ struct op {
  * but op's own results. On the thread that owns the device. */
 int op_check(struct device *device, struct op *op, const struct asker *asker);
 /* 0; FAILED_PRECONDITION (never written), DATA_LOST (a damaged input), INVALID (a kernel's data), CANCELLED:
- * nothing was written. May run on any thread, beside operations that do not conflict: it touches local memory, the
- * op and what is known to be written of its tensors, and no table of the device. `asker` names no tensor but the
- * op's own.
- */
+ * nothing was written, but for a write, fill or copy that was cancelled on its way: what it had written counts as
+ * never written. May run on any thread, beside operations that do not conflict: it touches local memory, the op
+ * and what is known to be written of its tensors, and no table of the device. `asker` names no tensor but the op's
+ * own. */
 int op_run(struct device *device, struct op *op, const struct asker *asker);
-/* Gives back what op_check took; after a failed op_check too. Leaves the results. */
+/* Gives back what op_check took; after a failed op_check too. Leaves the results. On the thread that owns the
+ * device, before anything that conflicts begins. */
 void op_deinit(struct device *device, struct op *op);
 
 enum op_lane op_lane(const struct op *op);

@@ -103,6 +103,27 @@ static struct move_host host_of(const struct op *op)
 	return host;
 }
 
+/* `whole`: it was not stopped. */
+static int end(struct op *op, bool whole, const struct asker *asker)
+{
+	char name[ASKER_NAME_BYTES];
+	if (whole)
+		return 0;
+	if (op->kind == OP_READ)
+		return npumem_error_set(asker->error, NPUMEM_CANCELLED, "the read was cancelled");
+	op->torn = true;
+	return npumem_error_set(asker->error, NPUMEM_CANCELLED,
+				"the %s was cancelled; what it had written of %s by then counts as never written",
+				op_name(op), asker_name(asker, op->tensor, name));
+}
+
+static struct move_watch begin(const struct op *op, int64_t elements)
+{
+	if (op->progress)
+		kernel_begin(op->progress, elements);
+	return (struct move_watch){.progress = op->progress, .tells = true};
+}
+
 static int check_write(struct device *device, struct op *op, const struct asker *asker)
 {
 	(void)device;
@@ -112,10 +133,9 @@ static int check_write(struct device *device, struct op *op, const struct asker 
 
 static int run_write(struct device *device, struct op *op, const struct asker *asker)
 {
-	(void)asker;
 	struct move_host host = host_of(op);
-	move_in(&device->local, &op->tensor->place, op->first, op->count, &host);
-	return 0;
+	struct move_watch watch = begin(op, op->count);
+	return end(op, move_in(&device->local, &op->tensor->place, op->first, op->count, &host, &watch), asker);
 }
 
 /* A read must not write two elements to one place. */
@@ -146,10 +166,9 @@ static int look_read(const struct device *device, struct op *op, const struct as
 
 static int run_read(struct device *device, struct op *op, const struct asker *asker)
 {
-	(void)asker;
 	struct move_host host = host_of(op);
-	move_out(&device->local, &op->tensor->place, op->first, op->count, &host);
-	return 0;
+	struct move_watch watch = begin(op, op->count);
+	return end(op, move_out(&device->local, &op->tensor->place, op->first, op->count, &host, &watch), asker);
 }
 
 /* ---- within local memory ---- */
@@ -199,14 +218,13 @@ static int check_fill(struct device *device, struct op *op, const struct asker *
 
 static int run_fill(struct device *device, struct op *op, const struct asker *asker)
 {
-	(void)asker;
+	struct move_watch watch = begin(op, npumem_place_elements(&op->tensor->place));
 	float real = op->value_is_float ? (float)op->float_value : (float)op->value;
 	/* Containers are little-endian two's complement, so the low bytes of the value are the element. */
 	uint32_t bits = (uint32_t)op->value;
 	if (op->tensor->place.dtype == NPUMEM_FP32)
 		memcpy(&bits, &real, sizeof(bits));
-	move_fill(&device->local, &op->tensor->place, &bits);
-	return 0;
+	return end(op, move_fill(&device->local, &op->tensor->place, &bits, &watch), asker);
 }
 
 static struct npumem_dims logical_shape(const struct npumem_place *place)
@@ -262,9 +280,8 @@ static int look_copy(const struct device *device, struct op *op, const struct as
 
 static int run_copy(struct device *device, struct op *op, const struct asker *asker)
 {
-	(void)asker;
-	move_within(&device->local, &op->source->place, &op->tensor->place);
-	return 0;
+	struct move_watch watch = begin(op, npumem_place_elements(&op->tensor->place));
+	return end(op, move_within(&device->local, &op->source->place, &op->tensor->place, &watch), asker);
 }
 
 const struct op_rule op_rule_write = {"write", OP_DMA, check_write, NULL, run_write, accesses_write, NULL};

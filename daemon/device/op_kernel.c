@@ -330,16 +330,24 @@ static void begin_progress(const struct op_work *work)
 		kernel_begin(work->call.progress, elements);
 }
 
+static int cancelled(const struct asker *asker)
+{
+	return npumem_error_set(asker->error, NPUMEM_CANCELLED, "the run was cancelled; nothing was written");
+}
+
 static int run_kernel(struct device *device, struct op *op, const struct asker *asker)
 {
 	struct op_work *work = op->work;
 	work->call.progress = op->progress;
 	begin_progress(work);
+	struct move_watch watch = {.progress = op->progress};
 	for (unsigned i = 0; i < work->n; i++) {
 		const struct npumem_place *place = &work->tensors[i]->place;
 		struct move_host host = move_dense(place, work->operands[i].data, 0);
-		if (!work->output[i])
-			move_out(&device->local, place, 0, npumem_place_elements(place), &host);
+		/* Where it is stopped the kernel stops at once. */
+		if (!work->output[i] &&
+		    !move_out(&device->local, place, 0, npumem_place_elements(place), &host, &watch))
+			return cancelled(asker);
 	}
 	if (work->kernel->check_data) {
 		int status = work->kernel->check_data(&work->call, asker->error);
@@ -347,9 +355,9 @@ static int run_kernel(struct device *device, struct op *op, const struct asker *
 			return status;
 	}
 	work->kernel->run(&work->call);
-	if (op->progress && op->progress->cancelled)
-		return npumem_error_set(asker->error, NPUMEM_CANCELLED,
-					"the run was cancelled; nothing was written");
+	/* The last look: from here on all is written, however long that takes. */
+	if (!kernel_wanted(op->progress))
+		return cancelled(asker);
 	op->counts = work->call.counts;
 	for (unsigned i = 0; i < work->n; i++)
 		if (work->output[i])

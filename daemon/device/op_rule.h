@@ -28,6 +28,7 @@ struct op_rule {
 
 extern const struct op_rule op_rule_write, op_rule_read, op_rule_fill, op_rule_copy, op_rule_run;
 
+const char *op_name(const struct op *op);
 unsigned op_accesses(const struct op *op, struct op_access *accesses);
 
 /* Checks that many kinds share. */

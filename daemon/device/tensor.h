@@ -18,8 +18,8 @@ struct tensor {
 	int reuse; /* how it was placed: enum npumem_reuse */
 	bool sealed, dma_only, pinned;
 	bool guest; /* overlaps other footprints: see overlap.h */
-	/* No byte of its data is unwritten; never goes back. Set by whichever thread looked; tensor_all_written.
-	 */
+	/* No byte of its data is unwritten. Set by whichever thread looked; goes back only after DMA was stopped while
+	 * it wrote, in op_deinit. See tensor_all_written. */
 	_Atomic bool all_written;
 	uint32_t prepared;     /* arena entries set aside for a guest */
 	bool touched;	       /* some byte of it was written or poisoned: there is something to forget */

@@ -1,0 +1,149 @@
+/* Moves tell how far they are and can be stopped at each look. What a stopped one has written by then counts as
+ * never written; all else is as it was. In the layouts that are moved differently. */
+#include "tests/unit/daemon/device/rig.h"
+
+enum { N = 3, C = 5, H = 4, W = 6, ELEMENTS = N * C * H * W, PIECE = 7, OLD = 1, NEW = 2 };
+
+struct watch {
+	struct kernel_progress progress; /* first, so that the one is the other */
+	int64_t seen, n_looks, cancel_at;
+};
+
+static void looked(struct kernel_progress *progress)
+{
+	struct watch *watch = (struct watch *)progress;
+	ck_assert_int_ge(progress->done, watch->seen);
+	ck_assert_int_le(progress->done, progress->total);
+	watch->seen = progress->done;
+	if (++watch->n_looks == watch->cancel_at)
+		progress->cancelled = true;
+}
+
+/* Of layouts whose features touch or do not, whose elements stand apart, whose words are packed with dummies. */
+static struct tensor *place(struct rig *rig, int layout)
+{
+	struct device_request request = rig_request(NPUMEM_UINT8, N, C, H, W);
+	if (layout == 0)
+		request.spec.layout = NPUMEM_COMPACT;
+	if (layout == 2) {
+		request.spec.layout = NPUMEM_STRIDED;
+		request.spec.stride = (struct npumem_dims){200, 100, 20, 3};
+	}
+	if (layout == 3)
+		request.spec.mode = NPUMEM_MODE_4N;
+	return rig_place(rig, &request);
+}
+
+enum { LAYOUTS = 4 };
+
+/* One move, watched. */
+static int move(struct rig *rig, enum op_kind kind, struct tensor *tensor, struct tensor *other, uint8_t *bytes,
+		int64_t cancel_at, struct watch *watch)
+{
+	*watch = (struct watch){.progress = {.piece = PIECE, .looked = looked}, .cancel_at = cancel_at};
+	rig->op = (struct op){.kind = kind,
+			      .tensor = tensor,
+			      .source = other,
+			      .count = -1,
+			      .value = NEW,
+			      .progress = &watch->progress};
+	rig->op.system = (struct op_system){.base = bytes, .bytes = ELEMENTS};
+	return rig_op(rig);
+}
+
+/* Element by element: what was written is not there, or not readable. */
+static void stopped_cleanly(struct rig *rig, struct tensor *tensor)
+{
+	int64_t lost = 0;
+	for (int64_t i = 0; i < ELEMENTS; i++) {
+		uint8_t byte = 0, all[ELEMENTS];
+		if (rig_read_some(rig, tensor, i, 1, all)) {
+			rig_said(rig, NPUMEM_FAILED_PRECONDITION, "never written");
+			lost++;
+			continue;
+		}
+		byte = all[0];
+		ck_assert_int_eq(byte, OLD);
+	}
+	ck_assert_int_gt(lost, 0);
+}
+
+START_TEST(tells_all)
+{
+	for (int layout = 0; layout < LAYOUTS; layout++)
+		for (int kind = OP_WRITE; kind <= OP_COPY; kind++) {
+			struct rig rig;
+			struct watch watch;
+			uint8_t bytes[ELEMENTS] = {0};
+			rig_open(&rig, 4, 8192);
+			struct tensor *to = place(&rig, layout), *from = place(&rig, 0);
+			ck_assert_int_eq(rig_fill(&rig, to, OLD), 0);
+			ck_assert_int_eq(rig_fill(&rig, from, NEW), 0);
+			ck_assert_int_eq(move(&rig, (enum op_kind)kind, to, from, bytes, 0, &watch), 0);
+			ck_assert_int_eq(watch.progress.total, ELEMENTS * KERNEL_PARTS);
+			ck_assert_int_eq(watch.progress.done, watch.progress.total);
+			ck_assert_int_ge(watch.n_looks, 4);
+			rig_close(&rig);
+		}
+}
+END_TEST
+
+START_TEST(stopped_anywhere)
+{
+	static const enum op_kind kinds[] = {OP_WRITE, OP_FILL, OP_COPY};
+	uint8_t known[ELEMENTS];
+	for (int layout = 0; layout < LAYOUTS; layout++)
+		for (int k = 0; k < 3; k++)
+			for (int64_t at = 2; at < 12; at += 3) {
+				struct rig rig;
+				struct watch watch;
+				uint8_t bytes[ELEMENTS];
+				memset(bytes, NEW, sizeof(bytes));
+				rig_open(&rig, 4, 8192);
+				struct tensor *to = place(&rig, layout), *from = place(&rig, 0);
+				ck_assert_int_eq(rig_fill(&rig, to, OLD), 0);
+				ck_assert_int_eq(rig_fill(&rig, from, NEW), 0);
+				/* Whoever has read all of it knows that it is written. */
+				ck_assert_int_eq(rig_read(&rig, to, known), 0);
+				ck_assert_int_eq(move(&rig, kinds[k], to, from, bytes, at, &watch),
+						 NPUMEM_CANCELLED);
+				rig_said(&rig, NPUMEM_CANCELLED, "counts as never written");
+				ck_assert_int_eq(watch.n_looks, at);
+				stopped_cleanly(&rig, to);
+				/* Whole again. */
+				ck_assert_int_eq(rig_fill(&rig, to, OLD), 0);
+				ck_assert_int_eq(rig_read(&rig, to, bytes), 0);
+				rig_close(&rig);
+			}
+}
+END_TEST
+
+START_TEST(a_read_or_one_that_has_not_begun_changes_nothing)
+{
+	struct rig rig;
+	struct watch watch;
+	uint8_t bytes[ELEMENTS], after[ELEMENTS];
+	rig_open(&rig, 4, 8192);
+	struct tensor *to = place(&rig, 0);
+	memset(bytes, OLD, sizeof(bytes));
+	ck_assert_int_eq(rig_write(&rig, to, bytes), 0);
+	ck_assert_int_eq(move(&rig, OP_READ, to, NULL, after, 3, &watch), NPUMEM_CANCELLED);
+	rig_said(&rig, NPUMEM_CANCELLED, "the read was cancelled");
+	ck_assert_int_eq(move(&rig, OP_FILL, to, NULL, bytes, 1, &watch), NPUMEM_CANCELLED);
+	rig_said(&rig, NPUMEM_CANCELLED, "the fill was cancelled before it began; nothing was written");
+	ck_assert_int_eq(rig_read(&rig, to, after), 0);
+	ck_assert_mem_eq(after, bytes, sizeof(after));
+	rig_close(&rig);
+}
+END_TEST
+
+Suite *suite_move(void)
+{
+	Suite *suite = suite_create("device/move");
+	TCase *tcase = tcase_create("move");
+	tcase_add_test(tcase, tells_all);
+	tcase_add_test(tcase, stopped_anywhere);
+	tcase_add_test(tcase, a_read_or_one_that_has_not_begun_changes_nothing);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
