@@ -113,8 +113,13 @@ void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer)
 /* False where there is nothing to tell yet, or ever. */
 static bool how_far(const struct job *job, uint64_t *done, uint64_t *total)
 {
-	*total = (uint64_t)atomic_load(&job->progress.total);
-	*done = (uint64_t)atomic_load(&job->progress.done);
+	if (job->submission) {
+		job_submit_progress(job, done, total);
+	} else {
+		/* In this order, as the run sets the total last. */
+		*total = (uint64_t)atomic_load(&job->progress.total);
+		*done = (uint64_t)atomic_load(&job->progress.done);
+	}
 	return *total > 0;
 }
 

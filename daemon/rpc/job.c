@@ -205,8 +205,7 @@ static int prepare(struct job *job)
 	}
 }
 
-/* Its progress is told when it has run for a while. */
-static void expect(struct job *job)
+void job_follow(struct job *job)
 {
 	enum { FIRST_LOOK_NS = 100000000 };
 
@@ -221,7 +220,7 @@ static void start_op(struct job *job)
 
 	op->progress = &job->progress;
 	if (!status)
-		expect(job);
+		job_follow(job);
 	if (!status)
 		status = operate_begin(&job->operate, &job->call, NPUMEM__V1__RESPONSE__RESULT_DONE, op);
 	if (status)

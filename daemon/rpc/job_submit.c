@@ -19,6 +19,7 @@ struct part {
 	struct npumem_error error;
 	struct buffer out;
 	struct operate operate;
+	struct kernel_progress progress;
 	int status;
 	bool ran;
 };
@@ -142,7 +143,8 @@ static void part_start(struct submission *submission, struct part *part)
 	struct op *op = &part->prepared.op;
 	int status;
 
-	op->progress = &submission->job->progress;
+	part->progress.whole = &submission->job->progress;
+	op->progress = &part->progress;
 	status = operate_begin(&part->operate, &part->call, SUBMITTED_DONE, op);
 	if (status) {
 		refuse(submission, part, status, true);
@@ -316,5 +318,29 @@ void job_submit(struct job *job)
 	submission->job = job;
 	submission->request = job->request->submit;
 	job->submission = submission;
+	job_follow(job);
 	step_lanes(submission);
+}
+
+static uint64_t parts_done(const struct part *part)
+{
+	double done = (double)atomic_load(&part->progress.done), total = (double)atomic_load(&part->progress.total);
+
+	if (part->ran)
+		return KERNEL_PARTS;
+	/* All parts are done before its reply is. */
+	return total > 0 ? (uint64_t)(done / total * (KERNEL_PARTS - 1)) : 0;
+}
+
+void job_submit_progress(const struct job *job, uint64_t *done, uint64_t *total)
+{
+	const struct submission *submission = job->submission;
+
+	*done = *total = 0;
+	if (!submission)
+		return;
+	*total = submission->request->n_operations * KERNEL_PARTS;
+	*done = submission->index * KERNEL_PARTS;
+	for (size_t i = 0; submission->parts && i < submission->n; i++)
+		*done += parts_done(&submission->parts[i]);
 }

@@ -8,6 +8,12 @@
 #include "daemon/service/segments.h"
 #include "proto/convert.h"
 
+/* What the counts of a message are checked against. */
+_Static_assert(sizeof(((struct prepare_op *)0)->operands) / sizeof(struct op_operand) == NPUMEM_OPERANDS_MAX,
+	       "an operand of a message has its place");
+_Static_assert(sizeof(((struct prepare_op *)0)->params) / sizeof(struct npumem_param) == NPUMEM_PARAMS_MAX,
+	       "a parameter of a message has its place");
+
 static void begin(struct prepare_op *to, enum op_kind kind)
 {
 	to->op = (struct op){.kind = kind, .operands = to->operands, .params = to->params};
