@@ -3,6 +3,7 @@
 #include <check.h>
 #include <pthread.h>
 
+#include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/peer.h"
 
 static void answer_info(const struct peer *peer, uint64_t id, int64_t n_npus)
@@ -294,25 +295,6 @@ START_TEST(submit_tells_what_ran)
 END_TEST
 
 /* ---- every allocation failing ---- */
-
-struct failing {
-	unsigned calls, fail_at; /* counted from 1; 0: none */
-	long live;
-};
-
-static void *failing_resize(void *ctx, void *old, size_t bytes)
-{
-	struct failing *failing = ctx;
-	if (!bytes) {
-		failing->live--;
-		free(old);
-		return NULL;
-	}
-	if (++failing->calls == failing->fail_at)
-		return NULL;
-	failing->live += !old;
-	return realloc(old, bytes);
-}
 
 /* A page of n <= 4 tensors from `handle` on. */
 static void answer_page(const struct peer *peer, uint64_t id, uint64_t handle, unsigned n, uint64_t next)

@@ -1,0 +1,269 @@
+/* Subscribing, taking back what was sent, and standing in line for room: what comes between other answers. */
+#include "tests/unit/client/lib/failing.h"
+#include "tests/unit/client/lib/script.h"
+
+struct seen {
+	unsigned n;
+	struct npumem_event last;
+};
+
+static void see(void *context, const struct npumem_event *event)
+{
+	struct seen *seen = context;
+	seen->n++;
+	seen->last = *event;
+}
+
+static void send_event(const struct peer *peer, const char *kind, uint64_t handle)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Event event = NPUMEM__V1__EVENT__INIT;
+	event.kind = (char *)(uintptr_t)kind;
+	event.handle = handle;
+	event.name = (char *)(uintptr_t) "x";
+	event.bytes = 128;
+	event.lost = 2;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_EVENT;
+	response.event = &event;
+	peer_answer(peer, &response);
+}
+
+static void answer_subscribed(const struct peer *peer, uint64_t n)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Subscribed subscribed = NPUMEM__V1__SUBSCRIBED__INIT;
+	response.id = n;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBSCRIBED;
+	response.subscribed = &subscribed;
+	peer_answer(peer, &response);
+}
+
+static void answer_cancelled(const struct peer *peer, uint64_t n, bool found)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Cancelled cancelled = NPUMEM__V1__CANCELLED__INIT;
+	cancelled.found = found;
+	response.id = n;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_CANCELLED;
+	response.cancelled = &cancelled;
+	peer_answer(peer, &response);
+}
+
+/* ---- subscribing ---- */
+
+/* The first with an event before its answer and one behind it; the second is refused. */
+static void answer_twice(const struct peer *peer, uint64_t n, const void *ctx)
+{
+	(void)ctx;
+	if (n == 2) {
+		peer_refuse(peer, n, NPUMEM_INVALID, "no such kind");
+		return;
+	}
+	send_event(peer, "allocated", 7);
+	if (n == 3)
+		peer_done(peer, n, 0);
+	else
+		answer_subscribed(peer, n);
+	if (n == 1)
+		send_event(peer, "freed", 8);
+}
+
+START_TEST(events_come_with_other_answers)
+{
+	static const char *const kinds[] = {"allocated", "freed"};
+	struct script script;
+	struct seen first = {.n = 0}, second = {.n = 0};
+	struct npumem_error error;
+	script_open(&script, &memory_libc, answer_twice, NULL);
+	ck_assert_int_eq(npumem_subscribe(script.peer.npumem, kinds, 2, see, &first, NULL), 0);
+	while (first.n < 2)
+		ck_assert_int_eq(npumem_process(script.peer.npumem, NULL), 0);
+	ck_assert_str_eq(first.last.kind, "freed");
+	ck_assert_uint_eq(first.last.handle, 8);
+	ck_assert_str_eq(first.last.name, "x");
+	ck_assert_uint_eq(first.last.bytes, 128);
+	ck_assert_uint_eq(first.last.lost, 2);
+	/* One that is refused leaves things as they were. */
+	ck_assert_int_eq(npumem_subscribe(script.peer.npumem, (const char *const[]){"?"}, 1, see, &second, &error),
+			 NPUMEM_INVALID);
+	ck_assert_str_eq(error.message, "no such kind");
+	ck_assert_int_eq(npumem_fill(script.peer.npumem, 1, 2, NULL), 0);
+	ck_assert_uint_eq(first.n, 3);
+	ck_assert_uint_eq(second.n, 0);
+	/* To nobody: what still comes is dropped. */
+	ck_assert_int_eq(npumem_subscribe(script.peer.npumem, NULL, 0, NULL, NULL, NULL), 0);
+	ck_assert_uint_eq(first.n, 3);
+	script_end(&script);
+	ck_assert_uint_eq(script.requests[0]->subscribe->n_kinds, 2);
+	ck_assert_str_eq(script.requests[0]->subscribe->kinds[1], "freed");
+	ck_assert_uint_eq(script.requests[3]->subscribe->n_kinds, 0);
+	script_close(&script);
+}
+END_TEST
+
+/* ---- taking back ---- */
+
+START_TEST(what_is_cancelled_is_told_so)
+{
+	struct peer peer = peer_open();
+	struct told told = {.times = 0};
+	bool found = false;
+	ck_assert_uint_eq(npumem_last_request(peer.npumem), 0);
+	ck_assert_int_eq(npumem_run_send(peer.npumem, "relu", NULL, 0, NULL, 0, told_callback, &told, NULL), 0);
+	ck_assert_uint_eq(npumem_last_request(peer.npumem), 1);
+	answer_cancelled(&peer, 2, true);
+	ck_assert_int_eq(npumem_cancel(peer.npumem, 1, &found, NULL), 0);
+	ck_assert(found);
+	ck_assert_int_eq(told.times, 0);
+	peer_refuse(&peer, 1, NPUMEM_CANCELLED, "was cancelled");
+	ck_assert_int_eq(npumem_flush(peer.npumem, NULL), 0);
+	ck_assert_int_eq(told.times, 1);
+	ck_assert_int_eq(told.status, NPUMEM_CANCELLED);
+	/* One that is over by then. */
+	answer_cancelled(&peer, 3, false);
+	ck_assert_int_eq(npumem_cancel(peer.npumem, 1, &found, NULL), 0);
+	ck_assert(!found);
+	answer_cancelled(&peer, 4, true);
+	ck_assert_int_eq(npumem_cancel(peer.npumem, 1, NULL, NULL), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		Npumem__V1__Request *request = peer_request(&peer);
+		if (i)
+			ck_assert_uint_eq(request->cancel->request_id, 1);
+		npumem__v1__request__free_unpacked(request, NULL);
+	}
+	peer_close(&peer);
+}
+END_TEST
+
+struct chain {
+	struct npumem *npumem;
+	bool found;
+	int status;
+};
+
+static void cancel_in_callback(void *context, const struct npumem_answer *answer)
+{
+	struct chain *chain = context;
+	(void)answer;
+	chain->status = npumem_cancel(chain->npumem, 2, &chain->found, NULL);
+}
+
+START_TEST(from_within_a_callback)
+{
+	struct peer peer = peer_open();
+	struct chain chain = {.npumem = peer.npumem, .found = true, .status = -1};
+	struct told told = {.times = 0};
+	ck_assert_int_eq(npumem_run_send(peer.npumem, "relu", NULL, 0, NULL, 0, cancel_in_callback, &chain, NULL),
+			 0);
+	ck_assert_int_eq(npumem_run_send(peer.npumem, "relu", NULL, 0, NULL, 0, told_callback, &told, NULL), 0);
+	peer_done(&peer, 1, 0);
+	while (chain.status)
+		ck_assert_int_eq(npumem_process(peer.npumem, NULL), 0);
+	/* It sends and does not wait, so nothing is found out. */
+	ck_assert(chain.found);
+	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 2);
+	peer_refuse(&peer, 2, NPUMEM_CANCELLED, "was cancelled");
+	answer_cancelled(&peer, 3, true);
+	ck_assert_int_eq(npumem_flush(peer.npumem, NULL), 0);
+	ck_assert_int_eq(told.status, NPUMEM_CANCELLED);
+	peer_close(&peer);
+}
+END_TEST
+
+/* ---- standing in line ---- */
+
+static void answer_line(const struct peer *peer, uint64_t n, const void *ctx)
+{
+	(void)ctx;
+	if (n == 1)
+		peer_refuse(peer, n, NPUMEM_DEADLINE_EXCEEDED, "waited 250 ms: 128 bytes per NPU are missing");
+	else
+		peer_allocated(peer, n, 2);
+}
+
+START_TEST(waiting_for_room)
+{
+	struct script script;
+	struct npumem_allocation allocations[2] = {{.name = "a"}, {.name = "b"}};
+	struct npumem_tensor tensors[2];
+	struct npumem_error error;
+	struct told told = {.times = 0};
+	script_open(&script, &memory_libc, answer_line, NULL);
+	ck_assert_int_eq(npumem_alloc_wait(script.peer.npumem, allocations, 2, 250, tensors, &error),
+			 NPUMEM_DEADLINE_EXCEEDED);
+	ck_assert(strstr(error.message, "128 bytes per NPU are missing"));
+	ck_assert_int_eq(npumem_alloc_wait(script.peer.npumem, allocations, 2, UINT32_MAX, tensors, &error), 0);
+	ck_assert_uint_eq(tensors[1].handle, 101);
+	ck_assert_int_eq(npumem_alloc(script.peer.npumem, allocations, 2, tensors, NULL), 0);
+	ck_assert_int_eq(npumem_alloc_wait_send(script.peer.npumem, allocations, 2, 7, told_callback, &told, NULL),
+			 0);
+	ck_assert_int_eq(npumem_flush(script.peer.npumem, NULL), 0);
+	ck_assert_uint_eq(told.n_tensors, 2);
+	script_end(&script);
+	ck_assert_uint_eq(script.requests[0]->alloc->wait_ms, 250);
+	ck_assert_uint_eq(script.requests[1]->alloc->wait_ms, UINT32_MAX);
+	ck_assert_uint_eq(script.requests[2]->alloc->wait_ms, 0);
+	ck_assert_uint_eq(script.requests[3]->alloc->wait_ms, 7);
+	ck_assert_str_eq(script.requests[3]->alloc->tensors[1]->name, "b");
+	script_close(&script);
+}
+END_TEST
+
+/* ---- without memory ---- */
+
+static void answer_any(const struct peer *peer, uint64_t n, const void *ctx)
+{
+	(void)ctx;
+	if (n == 1) {
+		send_event(peer, "allocated", 7);
+		answer_subscribed(peer, n);
+	} else if (n == 2) {
+		answer_cancelled(peer, n, false);
+	} else {
+		peer_allocated(peer, n, 20);
+	}
+}
+
+static int all_of_them(struct npumem *npumem, struct seen *seen)
+{
+	static const char *const kinds[] = {"allocated"};
+	struct npumem_allocation allocations[20] = {{.name = NULL}};
+	struct npumem_tensor tensors[20];
+	int status = npumem_subscribe(npumem, kinds, 1, see, seen, NULL);
+	if (!status)
+		status = npumem_cancel(npumem, 1, NULL, NULL);
+	return status ? status : npumem_alloc_wait(npumem, allocations, 20, 10, tensors, NULL);
+}
+
+START_TEST(every_allocation_may_fail)
+{
+	int status = NPUMEM_UNAVAILABLE;
+	for (unsigned i = 1; status; i++) {
+		struct failing failing = {.fail_at = i};
+		const struct memory memory = {failing_resize, &failing};
+		struct seen seen = {.n = 0};
+		struct script script;
+		script_open(&script, &memory, answer_any, NULL);
+		if (script.peer.npumem)
+			status = all_of_them(script.peer.npumem, &seen);
+		ck_assert(!status || status == NPUMEM_RESOURCE_EXHAUSTED || status == NPUMEM_UNAVAILABLE);
+		ck_assert(status || (failing.calls < i && seen.n == 1));
+		script_close(&script);
+		ck_assert_int_eq(failing.live, 0);
+		ck_assert_uint_lt(i, 1000);
+	}
+}
+END_TEST
+
+Suite *suite_events(void)
+{
+	Suite *suite = suite_create("client/lib/events, cancel");
+	TCase *tcase = tcase_create("events");
+	tcase_add_test(tcase, events_come_with_other_answers);
+	tcase_add_test(tcase, what_is_cancelled_is_told_so);
+	tcase_add_test(tcase, from_within_a_callback);
+	tcase_add_test(tcase, waiting_for_room);
+	tcase_add_test(tcase, every_allocation_may_fail);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
