@@ -1,0 +1,224 @@
+"""What is not granted is invisible, in every answer: each call of the protocol, asked by another uid beside a private
+tensor, gives neither its name nor its bytes, handle or session; nor do events, pictures and the commands' texts. A new
+call needs its questions here."""
+
+import json
+import os
+import subprocess
+import unittest
+
+from support import Client, TestCase, dims, pb, run_as
+
+NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
+ALICE, BOB = 12001, 12002
+SECRET, HIDDEN = "quetzalcoatl", "tlaloc"  # a named tensor; a view of it
+DATA = bytes(range(101, 117)) * 8  # its 128 bytes
+KINDS = ["allocated", "freed", "sealed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
+
+
+def refs(handle):
+    """Each way to speak of it."""
+    return [pb.Ref(name=f"{ALICE}:{SECRET}"), pb.Ref(name=SECRET), pb.Ref(handle=handle), pb.Ref(name=f"{ALICE}:{HIDDEN}")]
+
+
+def alloc(name="", address=None, shape=(1, 8, 1, 16), **members):
+    spec = pb.Spec(dtype=pb.INT8, shape=dims(*shape))
+    if address is not None:
+        spec.address = address
+    return pb.AllocRequest(tensors=[pb.Allocation(name=name, spec=spec, **members)])
+
+
+def run(source, out):
+    return pb.RunRequest(
+        kernel=pb.PAD2D, operands=[pb.Operand(role="in", tensor=source), pb.Operand(role="out", tensor=out)]
+    )
+
+
+def operations(t):
+    mine = pb.Ref(name="mine")
+    return [
+        pb.Operation(write=pb.WriteRequest(tensor=t, data=b"x" * 128)),
+        pb.Operation(read=pb.ReadRequest(tensor=t)),
+        pb.Operation(fill=pb.FillRequest(tensor=t, integer=1)),
+        pb.Operation(copy=pb.CopyRequest(destination=mine, source=t)),
+        pb.Operation(run=run(t, mine)),
+        pb.Operation(run=run(mine, t)),
+    ]
+
+
+# Of each call, requests about a tensor (by a Ref), or beside it.
+QUESTIONS = {
+    "info": lambda t: [pb.InfoRequest()],
+    "stat": lambda t: [pb.StatRequest()],
+    "dump": lambda t: [pb.DumpRequest(npu=n, offset=0, bytes=b) for n in (0, 5, 9) for b in (1, 128, 4096)],
+    "compact": lambda t: [pb.CompactRequest(dry_run=True), pb.CompactRequest()],
+    "plan": lambda t: [pb.PlanRequest(spec=alloc(address=0).tensors[0].spec)],
+    "alloc": lambda t: [
+        alloc(SECRET.upper()),
+        alloc(address=0),
+        alloc("over", 0, reuse=pb.IF_SAFE, dma_only=True),
+        alloc("over", 0, (1, 1, 1, 16), reuse=pb.UNCHECKED),
+        alloc("vast", None, (1, 64, 512, 1024)),
+    ],
+    "view": lambda t: [pb.ViewRequest(name="v", tensor=t, to=dims(1, 4, 1, 16))],
+    "free": lambda t: [pb.FreeRequest(tensors=[t]), pb.FreeRequest(tensors=[pb.Ref(name="mine"), t])],
+    "open": lambda t: [pb.OpenRequest(tensor=t)],
+    "seal": lambda t: [pb.SealRequest(tensor=t)],
+    "grant": lambda t: [pb.GrantRequest(tensor=t, uid=BOB, access=pb.ACCESS_WRITE)],
+    "list": lambda t: [pb.ListRequest(), pb.ListRequest(after=1), pb.ListRequest(limit=1)],
+    "write": lambda t: [operations(t)[0].write],
+    "read": lambda t: [operations(t)[1].read],
+    "fill": lambda t: [operations(t)[2].fill],
+    "copy": lambda t: [operations(t)[3].copy, pb.CopyRequest(destination=t, source=pb.Ref(name="mine"))],
+    "run": lambda t: [operations(t)[4].run, operations(t)[5].run],
+    "submit": lambda t: [pb.SubmitRequest(operations=[o]) for o in operations(t)]
+    + [pb.SubmitRequest(operations=[pb.Operation(group=1, fill=operations(t)[2].fill), pb.Operation(group=1, run=run(t, t))])],
+    "subscribe": lambda t: [pb.SubscribeRequest(kinds=KINDS)],
+    "cancel": lambda t: [pb.CancelRequest(request_id=i) for i in range(1, 9)],
+    "share": lambda t: [pb.ShareRequest()],
+    "unshare": lambda t: [pb.UnshareRequest(segment=i) for i in range(4)],
+    "numeric": lambda t: [pb.NumericRequest()],
+    "record": lambda t: [pb.RecordRequest(action=a) for a in range(5)],
+}
+
+
+class Invisible(TestCase):
+    options = ("--allow-unchecked-reuse",)
+
+    def setUp(self):
+        super().setUp()
+        if os.getuid():
+            self.skipTest("needs root")
+        os.chmod(self.daemon.directory, 0o755)
+        self.alice(self.prepare)
+
+    def as_uid(self, uid, function):
+        def child():
+            with Client(self.daemon.path) as client:
+                return json.dumps(function(client))
+
+        return json.loads(run_as(uid, child))
+
+    def alice(self, function):
+        return self.as_uid(ALICE, function)
+
+    def prepare(self, client):
+        tensor = client.alloc(SECRET, (1, 8, 1, 16))
+        client.write(tensor.handle, DATA)
+        view = pb.ViewRequest(name=HIDDEN, tensor=pb.Ref(name=SECRET), to=dims(1, 4, 1, 16))
+        client.call(view=view)
+        self.handle = tensor.handle
+        return None
+
+    def leaks(self, what):
+        """What of the secret is in some bytes."""
+        return [s for s in (SECRET.encode(), HIDDEN.encode(), DATA[:12]) if s in what]
+
+    def test_every_call(self):
+        methods = {field.name for field in pb.Request.DESCRIPTOR.oneofs_by_name["call"].fields}
+        self.assertEqual(methods - set(QUESTIONS), set(), "calls without a question")
+        handle = self.alice(lambda client: client.call(open=pb.OpenRequest(tensor=pb.Ref(name=SECRET))).tensor.handle)
+
+        def bob(client):
+            wrong = []
+            mine = client.alloc("mine", (1, 8, 1, 16))
+            client.write(mine.handle, b"m" * 128)
+            for name, questions in QUESTIONS.items():
+                for ref in refs(handle):
+                    for question in questions(ref):
+                        sent = client.send(**{name: question})
+                        while (answer := client.receive()).id != sent:
+                            if self.leaks(answer.SerializeToString()):
+                                wrong.append(f"an event after {name}: {answer}")
+                        # What was asked for by its name may be said again, where nothing is known of it.
+                        said = answer.SerializeToString().replace(f"there is no tensor {ref.name}".encode(), b"")
+                        if self.leaks(said) or f'handle: {handle}\n' in str(answer):
+                            wrong.append(f"{name}: {question} answered {answer}")
+            return wrong
+
+        self.assertEqual(self.as_uid(BOB, bob), [])
+        # And nothing of it has changed.
+        data = self.alice(lambda client: client.call(read=pb.ReadRequest(tensor=pb.Ref(name=SECRET))).done.data.hex())
+        self.assertEqual(data, DATA.hex())
+
+    def test_a_handle_that_is_there_looks_like_one_that_is_not(self):
+        handle = self.alice(lambda client: client.call(open=pb.OpenRequest(tensor=pb.Ref(name=SECRET))).tensor.handle)
+
+        def bob(client):
+            client.alloc("mine", (1, 8, 1, 16))
+            wrong = []
+            for name in ("view", "free", "open", "seal", "grant", "write", "read", "fill", "copy", "run"):
+                for there, nowhere in zip(*(QUESTIONS[name](pb.Ref(handle=h)) for h in (handle, handle + 77))):
+                    a, b = client.ask(**{name: there}), client.ask(**{name: nowhere})
+                    if a.status != b.status or a.message.replace(str(handle), str(handle + 77)) != b.message:
+                        wrong.append(f"{name}: {a} against {b}")
+            return wrong
+
+        self.assertEqual(self.as_uid(BOB, bob), [])
+
+    def test_events(self):
+        reader, writer = os.pipe()
+        ready, is_ready = os.pipe()
+
+        def bob(client):
+            client.call(subscribe=pb.SubscribeRequest(kinds=KINDS))
+            os.write(is_ready, b"1")
+            wrong = []
+            kinds = []
+            while "client-gone" not in kinds:
+                event = client.receive().event
+                kinds.append(event.kind)
+                known = (event.name, event.message, event.handle, event.pid, event.session, event.request_id)
+                if any(known) or event.uid != ALICE:
+                    wrong.append(str(event))
+            return [wrong, sorted(set(kinds))]
+
+        child = os.fork()
+        if not child:
+            os.write(writer, json.dumps(self.as_uid(BOB, bob)).encode())
+            os._exit(0)
+        os.close(writer)
+        os.read(ready, 1)
+
+        def alice(client):
+            for name in (SECRET + "2", SECRET + "3"):
+                tensor = client.alloc(name, (1, 8, 1, 16))
+                client.write(tensor.handle, DATA)
+            client.call(seal=pb.SealRequest(tensor=pb.Ref(name=SECRET + "3")))
+            client.ask(fill=pb.FillRequest(tensor=pb.Ref(name=SECRET + "3"), integer=1))
+            client.call(free=pb.FreeRequest(tensors=[pb.Ref(name=SECRET + "2")]))
+            client.call(compact=pb.CompactRequest())
+
+        self.alice(alice)
+        with open(reader, "rb") as answer:
+            wrong, kinds = json.load(answer)
+        os.waitpid(child, 0)
+        os.close(ready)
+        os.close(is_ready)
+        self.assertEqual(wrong, [])
+        self.assertLessEqual({"allocated", "freed", "sealed", "refused", "client-gone"}, set(kinds))
+
+    def test_what_npumemctl_shows(self):
+        svg = os.path.join("/tmp", f"npumem-invisible-{os.getpid()}.svg")
+        commands = [["ls"], ["map"], ["map", "--svg", svg], ["stat"], ["stat", "--prometheus"], ["show", f"{ALICE}:{SECRET}"],
+                    ["map", f"{ALICE}:{SECRET}"], ["dump", "0", "0", "64"], ["info"], ["compact", "--dry-run"]]  # fmt: skip
+        picture = b""
+        for command in commands:
+            for json_flag in ([], ["--json"])[: 1 if "--prometheus" in command else 2]:
+                result = subprocess.run(
+                    [NPUMEMCTL, "--socket", self.daemon.path, *json_flag, *command],
+                    user=BOB, group=BOB, extra_groups=[], capture_output=True, check=False, cwd="/",
+                )  # fmt: skip
+                said = (result.stdout + result.stderr).replace(f"there is no tensor {ALICE}:{SECRET}".encode(), b"")
+                self.assertEqual(self.leaks(said), [], (command, said))
+                self.assertNotIn(result.returncode, (2, -11, -6), (command, result))
+        if os.path.exists(svg):
+            with open(svg, "rb") as file:
+                picture = file.read()
+            os.unlink(svg)
+        self.assertIn(b"<svg", picture)
+        self.assertEqual(self.leaks(picture), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
