@@ -1,16 +1,22 @@
 /* copy: the elements of one tensor into another. */
 #include "client/ctl/command.h"
 
+#include "client/ctl/bar.h"
+
 static int copy_run(struct ctl *ctl, const struct args *args)
 {
 	struct npumem_tensor destination, source;
+	struct bar bar;
 	struct npumem_done done = {.saturated = 0};
 	int code = ctl_open(ctl, args->words[0], &destination);
 	if (!code)
 		code = ctl_open(ctl, args->words[1], &source);
 	if (code)
 		return code;
-	if (npumem_copy(ctl->npumem, destination.handle, source.handle, &done, &ctl->error))
+	bar_follow(ctl, &bar);
+	int status = npumem_copy(ctl->npumem, destination.handle, source.handle, &done, &ctl->error);
+	bar_end(&bar);
+	if (status)
 		return CTL_FAILED;
 	ctl_warn(ctl, done.warning);
 	if (!ctl->json)

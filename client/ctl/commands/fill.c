@@ -1,12 +1,14 @@
 /* fill: one value into every element. */
 #include "client/ctl/command.h"
 
+#include "client/ctl/bar.h"
 #include "client/ctl/core/numbers.h"
 
 static int fill_run(struct ctl *ctl, const struct args *args)
 {
 	struct npumem_tensor tensor;
 	const char *text = args->words[1];
+	struct bar bar;
 	int64_t integer = 0;
 	double real = 0;
 	if (!numbers_integer(text, &integer) && !numbers_real(text, &real))
@@ -14,6 +16,7 @@ static int fill_run(struct ctl *ctl, const struct args *args)
 	int code = ctl_open(ctl, args->words[0], &tensor), status;
 	if (code)
 		return code;
+	bar_follow(ctl, &bar);
 	if (tensor.place.dtype == NPUMEM_FP32) {
 		numbers_real(text, &real);
 		status = npumem_fill_float(ctl->npumem, tensor.handle, real, &ctl->error);
@@ -24,6 +27,7 @@ static int fill_run(struct ctl *ctl, const struct args *args)
 		return ctl_fail(ctl, "%s is %s, which is filled with an integer of its container, not with %.60s",
 				args->words[0], dtype ? dtype : "another's", text);
 	}
+	bar_end(&bar);
 	if (status)
 		return CTL_FAILED;
 	return ctl->json ? ctl_print(ctl, json_object()) : CTL_OK;

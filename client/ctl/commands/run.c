@@ -2,8 +2,8 @@
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
-#include <unistd.h>
 
+#include "client/ctl/bar.h"
 #include "client/ctl/call.h"
 #include "client/ctl/core/present.h"
 
@@ -21,40 +21,17 @@ static void run_text(const struct npumem_done *done)
 		       done->destroyed[i].offset, done->destroyed[i].offset + done->destroyed[i].bytes - 1);
 }
 
-/* Told every tenth of a second, where the run takes longer than that. */
-static void run_progress(void *context, const struct npumem_event *event)
-{
-	enum { WIDTH = 40 };
-	bool *shown = context;
-	if (!event->total)
-		return;
-	int full = (int)((double)event->done / (double)event->total * WIDTH);
-	fprintf(stderr, "\r[%.*s%*s] %3d%%", full, "########################################", WIDTH - full, "",
-		full * 100 / WIDTH);
-	fflush(stderr);
-	*shown = true;
-}
-
-static void run_follow(struct ctl *ctl, bool *shown)
-{
-	static const char *const kinds[] = {"progress"};
-	/* A daemon that knows no progress runs the kernel as well. */
-	if (isatty(STDERR_FILENO))
-		npumem_subscribe(ctl->npumem, kinds, 1, run_progress, shown, NULL);
-}
-
 static int run_run(struct ctl *ctl, const struct args *args)
 {
 	struct npumem_done done;
 	struct call call;
-	bool shown = false;
+	struct bar bar;
 	int code = call_open(ctl, args, &call);
 	if (code)
 		return code;
-	run_follow(ctl, &shown);
+	bar_follow(ctl, &bar);
 	code = call_run(ctl, &call, &done);
-	if (shown)
-		fprintf(stderr, "\r%60s\r", "");
+	bar_end(&bar);
 	if (code)
 		return code;
 	ctl_warn(ctl, done.warning);
