@@ -12,17 +12,28 @@ static struct job *job_of(struct waiter *waiter)
 	return (struct job *)((char *)waiter - offsetof(struct job, waiter));
 }
 
+/* What was missing now stays in the message and the fields. */
+static void say_never(struct job *job)
+{
+	struct npumem_error why = job->error;
+
+	snprintf(job->error.message, sizeof(job->error.message),
+		 "not even an empty device has room for this: %.400s", why.message);
+}
+
 bool job_wait(struct job *job)
 {
 	struct rpc *rpc = job->rpc;
 	struct waiting *waiting = &rpc->service->waiting;
-	const struct npumem_geometry *geometry = &device_options(rpc->service->device)->geometry;
 	const Npumem__V1__AllocRequest *request = job->request->alloc;
 	bool was_empty = !waiting->first;
 
-	if (job->call.turn != TENSORS_LAST || !tensors_lacked_room(&job->error) ||
-	    !waiting_measure(geometry, rpc->requests, (unsigned)request->n_tensors, &job->waiter))
+	if (job->call.turn != TENSORS_LAST || !tensors_lacked_room(&job->error))
 		return false;
+	if (!waiting_measure(rpc->service->device, rpc->requests, (unsigned)request->n_tensors, &job->waiter)) {
+		say_never(job);
+		return false;
+	}
 	job->waiter.uid = job->call.session->uid;
 	job->waiter.owner = job->peer;
 	job->waiter.deadline_ns =

@@ -3,6 +3,8 @@
  * Does not know what it takes to serve a waiter. */
 #include "daemon/service/waiting.h"
 
+#include "daemon/device/trial.h"
+
 static uint64_t turn_of(const struct waiting *waiting, uint32_t uid)
 {
 	uint64_t turn = waiting->turn + 1;
@@ -81,23 +83,20 @@ uint64_t waiting_deadline(const struct waiting *waiting)
 	return deadline;
 }
 
-bool waiting_measure(const struct npumem_geometry *geometry, const struct device_request *requests, unsigned n,
+bool waiting_measure(const struct device *device, const struct device_request *requests, unsigned n,
 		     struct waiter *waiter)
 {
-	int64_t bytes = 0;
+	const struct npumem_geometry *geometry = &device_options(device)->geometry;
 
+	if (!trial_fits(device, requests, n))
+		return false;
 	waiter->from = geometry->npu_bytes;
 	waiter->to = 0;
 	for (unsigned i = 0; i < n; i++) {
 		struct npumem_place place;
 
-		if (npumem_place_resolve(geometry, &requests[i].spec, &place, NULL))
-			return false;
-		/* What may lie in others' empty blocks needs no bytes of its own. */
-		if (requests[i].reuse <= NPUMEM_NEVER && (place.bytes_per_npu > geometry->npu_bytes ||
-							  (bytes += place.bytes_per_npu) > geometry->npu_bytes))
-			return false;
-		if (requests[i].spec.address == NPUMEM_ANY)
+		if (requests[i].spec.address == NPUMEM_ANY ||
+		    npumem_place_resolve(geometry, &requests[i].spec, &place, NULL))
 			continue;
 		if (place.offset < waiter->from)
 			waiter->from = place.offset;

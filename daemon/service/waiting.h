@@ -44,8 +44,8 @@ struct waiter *waiting_expired(const struct waiting *waiting, uint64_t now_ns);
 /* The earliest deadline; WAITING_NEVER where there is none. */
 uint64_t waiting_deadline(const struct waiting *waiting);
 
-/* Sets from and to. False where not even an empty device has so much room. */
-bool waiting_measure(const struct npumem_geometry *geometry, const struct device_request *requests, unsigned n,
+/* Sets from and to. False where not even an empty device has room for them (trial_fits). */
+bool waiting_measure(const struct device *device, const struct device_request *requests, unsigned n,
 		     struct waiter *waiter);
 
 #endif

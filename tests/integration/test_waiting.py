@@ -1,12 +1,13 @@
 """Allocations that wait for room, and requests that are taken back, with the real daemon and its clock."""
 
 import os
+import socket
 import subprocess
 import sys
 import time
 import unittest
 
-from support import SECONDS, Client, TestCase, dims, pb, run_as, wait_for
+from support import SECONDS, Client, HungUp, TestCase, dims, pb, run_as, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 
@@ -89,6 +90,49 @@ class Waiting(TestCase):
         began = time.monotonic()
         self.assertNotEqual(client.ask(alloc=request("w", 9000, 5000)).status, pb.OK)
         self.assertLess(time.monotonic() - began, 2)
+
+    def test_what_would_not_fit_an_empty_device_does_not_wait(self):
+        client = self.client()
+        client.call(alloc=request("big", 8192))
+        both = request("a", 1024, 60000)
+        both.tensors[0].spec.address = 1024
+        both.tensors.append(both.tensors[0])
+        both.tensors[1].name = "b"
+        both.tensors[1].spec.address = 1920
+        began = time.monotonic()
+        answer = client.ask(alloc=both)
+        self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED)
+        self.assertIn("not even an empty device", answer.message)
+        self.assertLess(time.monotonic() - began, 5)
+
+    def wait_half_closed(self):
+        waiting = self.daemon.client()
+        waiting.send(alloc=request("w", 4096, 60000))
+        waiting.stat()
+        waiting.sock.shutdown(socket.SHUT_WR)
+        return waiting
+
+    def test_who_sends_no_more_still_gets_its_room(self):
+        client = self.client()
+        client.call(alloc=request("big", 8192))
+        with self.wait_half_closed() as waiting:
+            time.sleep(0.1)
+            self.assertEqual(client.stat().sessions, 2)
+            self.free(client, "big")
+            self.assertEqual(waiting.receive().allocated.tensors[0].name, "w")
+            with self.assertRaises(HungUp):
+                waiting.receive()
+        self.assertEqual(client.names(), ["w"])
+
+    def test_who_sends_no_more_and_is_gone_is_out_of_the_line(self):
+        client = self.client()
+        client.call(alloc=request("big", 5120))
+        waiting = self.wait_half_closed()
+        time.sleep(0.1)
+        self.assertEqual(client.stat().sessions, 2)
+        waiting.close()
+        wait_for(lambda: client.stat().sessions == 1)
+        client.call(alloc=request("small", 3072))
 
     def test_a_waiter_that_dies_is_out_of_the_line(self):
         client = self.client()

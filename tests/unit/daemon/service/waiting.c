@@ -115,22 +115,75 @@ END_TEST
 
 START_TEST(what_can_never_fit)
 {
-	struct npumem_geometry geometry = {.n_npus = 8, .npu_bytes = 8192, .n_banks = 8, .eu_bytes = 128};
 	struct device_request requests[2] = {world_request(8, 8192), world_request(8, 4)};
+	struct world world;
 	struct waiter waiter;
 
-	ck_assert(waiting_measure(&geometry, requests, 1, &waiter));
+	world_init(&world);
+	ck_assert(waiting_measure(world.device, requests, 1, &waiter));
 	ck_assert_int_ge(waiter.from, waiter.to);
-	ck_assert(!waiting_measure(&geometry, requests, 2, &waiter));
+	ck_assert(!waiting_measure(world.device, requests, 2, &waiter));
 	requests[1].reuse = NPUMEM_IF_SAFE;
-	ck_assert(waiting_measure(&geometry, requests, 2, &waiter));
+	ck_assert(waiting_measure(world.device, requests, 2, &waiter));
 	requests[0].spec.shape.w = 8200;
-	ck_assert(!waiting_measure(&geometry, requests, 1, &waiter));
+	ck_assert(!waiting_measure(world.device, requests, 1, &waiter));
 	requests[0].spec.shape.w = 256;
 	requests[0].spec.address = 1024;
-	ck_assert(waiting_measure(&geometry, requests, 1, &waiter));
+	ck_assert(waiting_measure(world.device, requests, 1, &waiter));
 	ck_assert_int_eq(waiter.from, 1024);
 	ck_assert_int_eq(waiter.to, 1280);
+	world_deinit(&world);
+}
+END_TEST
+
+/* Each of them would fit, and so would their bytes. */
+START_TEST(together_they_can_never_fit)
+{
+	struct device_request requests[2] = {world_request(8, 1024), world_request(8, 1024)};
+	struct world world;
+	struct waiter waiter;
+
+	world_init(&world);
+	requests[0].spec.address = 1024;
+	requests[1].spec.address = 1920;
+	ck_assert(!waiting_measure(world.device, requests, 2, &waiter));
+	requests[1].spec.address = 2048;
+	ck_assert(waiting_measure(world.device, requests, 2, &waiter));
+	ck_assert_int_eq(waiter.to, 3072);
+	/* What is left on both sides of the first is 3840 bytes each. */
+	requests[0] = world_request(8, 512);
+	requests[0].spec.address = 3840;
+	requests[1] = world_request(8, 3968);
+	ck_assert(!waiting_measure(world.device, requests, 2, &waiter));
+	requests[1].spec.shape.w = 3840;
+	ck_assert(waiting_measure(world.device, requests, 2, &waiter));
+	ck_assert_int_eq(world_n_tensors(&world), 0);
+	world_deinit(&world);
+}
+END_TEST
+
+/* Without memory to try it, it may wait. */
+START_TEST(a_trial_that_cannot_be_made_keeps_nobody_out)
+{
+	struct device_request requests[2] = {world_request(8, 1024), world_request(8, 1024)};
+	struct world world;
+	struct waiter waiter;
+	bool fits = true;
+
+	requests[0].spec.address = requests[1].spec.address = 1024;
+	world_init(&world);
+	for (size_t i = 1; fits; i++) {
+		size_t alive = world.n_alive;
+
+		world.n_allocs = 0;
+		world.fail_at = i;
+		fits = waiting_measure(world.device, requests, 2, &waiter);
+		ck_assert_uint_eq(world.n_alive, alive);
+	}
+	ck_assert_uint_gt(world.n_allocs, 3);
+	ck_assert_uint_lt(world.n_allocs, world.fail_at);
+	world.fail_at = 0;
+	world_deinit(&world);
 }
 END_TEST
 
@@ -190,6 +243,8 @@ Suite *suite_waiting(void)
 	tcase_add_test(tcase, deadlines);
 	tcase_add_test(tcase, one_owner_may_not_fill_the_line);
 	tcase_add_test(tcase, what_can_never_fit);
+	tcase_add_test(tcase, together_they_can_never_fit);
+	tcase_add_test(tcase, a_trial_that_cannot_be_made_keeps_nobody_out);
 	tcase_add_test(tcase, what_the_head_waits_for_is_kept);
 	suite_add_tcase(suite, tcase);
 	return suite;
