@@ -1,8 +1,12 @@
-/* Both places are painted, window by window: exact for every layout, and only paid where footprints really meet.
- * Where two places share nothing on one NPU, they share nothing on any other of the same two classes. */
+/* Whether two places share a byte is told by arithmetic on their combs (comb.h), NPU class by NPU class. All they
+ * share is found by painting both, window by window: exact for every layout and kind, and only paid where
+ * footprints really meet. Where two places share nothing on one NPU, they share nothing on any other of the same
+ * two classes. */
 #include "daemon/device/meet.h"
 
 #include <string.h>
+
+#include "daemon/device/comb.h"
 
 enum { WINDOW_BYTES = 4096 };
 
@@ -63,16 +67,24 @@ static bool meet_on(const struct pair *pair, int64_t npu, bool (*visit)(void *ct
 	return !range.bytes || visit(ctx, &range);
 }
 
+/* False where the offsets have nothing in common. */
+static bool pair_init(struct pair *pair, const struct npumem_geometry *geometry, const struct npumem_place *a,
+		      unsigned a_kinds, const struct npumem_place *b, unsigned b_kinds)
+{
+	int64_t a_end = a->offset + a->bytes_per_npu, b_end = b->offset + b->bytes_per_npu;
+	*pair = (struct pair){geometry, a, b, a_kinds, b_kinds, 0, 0};
+	pair->from = a->offset > b->offset ? a->offset : b->offset;
+	pair->end = a_end < b_end ? a_end : b_end;
+	return pair->from < pair->end;
+}
+
 bool meet_each(const struct npumem_geometry *geometry, const struct npumem_place *a, unsigned a_kinds,
 	       const struct npumem_place *b, unsigned b_kinds,
 	       bool (*visit)(void *ctx, const struct meet_range *range), void *ctx)
 {
 	bool apart[MEET_CLASSES][MEET_CLASSES] = {{false}};
-	int64_t a_end = a->offset + a->bytes_per_npu, b_end = b->offset + b->bytes_per_npu;
-	struct pair pair = {geometry, a, b, a_kinds, b_kinds, 0, 0};
-	pair.from = a->offset > b->offset ? a->offset : b->offset;
-	pair.end = a_end < b_end ? a_end : b_end;
-	if (pair.from >= pair.end)
+	struct pair pair;
+	if (!pair_init(&pair, geometry, a, a_kinds, b, b_kinds))
 		return true;
 	for (int64_t npu = 0; npu < geometry->n_npus; npu++) {
 		bool *known = &apart[meet_class(geometry, a, npu)][meet_class(geometry, b, npu)], any = false;
@@ -85,16 +97,191 @@ bool meet_each(const struct npumem_geometry *geometry, const struct npumem_place
 	return true;
 }
 
+/* ---- combs ---- */
+
+/* What a place takes of one NPU: its features, and apart from them a last channel that is narrower. */
+struct combs {
+	struct comb comb[2];
+	unsigned n;
+};
+
+static bool has_combs(unsigned kinds)
+{
+	return kinds == MEET_DATA || kinds == MEET_FOOTPRINT;
+}
+
+/* Block rows [row, row_end), of features `width` words wide. */
+static void add_rows(const struct npumem_place *place, int64_t row, int64_t row_end, int64_t width,
+		     struct combs *combs)
+{
+	const struct npumem_dims *stride = &place->stride;
+	int64_t word = place->word_bytes;
+	if (row >= row_end)
+		return;
+	struct comb *comb = &combs->comb[combs->n++];
+	*comb = (struct comb){.low = place->offset + row * stride->c * word, .bytes = word};
+	comb_repeat(comb, stride->w * word, width);
+	comb_repeat(comb, stride->h * word, place->shape.h);
+	comb_repeat(comb, stride->c * word, row_end - row);
+	comb_repeat(comb, stride->n * word, place->words_n);
+}
+
+/* `npu` < 0: at least what any NPU has. */
+static void take_combs(const struct npumem_geometry *geometry, const struct npumem_place *place, unsigned kinds,
+		       int64_t npu, struct combs *combs)
+{
+	int64_t last = place->start_npu + place->shape.c - 1, last_row = last / geometry->n_npus;
+	int64_t first = npu >= 0 && npu < place->start_npu ? 1 : 0;
+	int64_t end = npu >= 0 && npu > last % geometry->n_npus ? last_row : last_row + 1;
+	bool narrow = npu == last % geometry->n_npus && place->last_w != place->shape.w;
+	combs->n = 0;
+	if (kinds == MEET_FOOTPRINT) {
+		combs->comb[combs->n++] = (struct comb){.low = place->offset, .bytes = place->bytes_per_npu};
+		return;
+	}
+	add_rows(place, first, narrow ? last_row : end, place->shape.w, combs);
+	if (narrow)
+		add_rows(place, last_row, last_row + 1, place->last_w, combs);
+}
+
+static enum comb_answer combs_meet(const struct combs *a, const struct combs *b, int64_t *steps)
+{
+	for (unsigned i = 0; i < a->n; i++)
+		for (unsigned j = 0; j < b->n; j++) {
+			enum comb_answer answer = comb_meet(&a->comb[i], &b->comb[j], steps);
+			if (answer != COMB_APART)
+				return answer;
+		}
+	return COMB_APART;
+}
+
+static enum comb_answer pair_meets(const struct pair *pair, int64_t npu, int64_t *steps)
+{
+	struct combs a, b;
+	take_combs(pair->geometry, pair->a, pair->a_kinds, npu, &a);
+	take_combs(pair->geometry, pair->b, pair->b_kinds, npu, &b);
+	return combs_meet(&a, &b, steps);
+}
+
+/* From an NPU to the next a place has the same or less, but for its start NPU, which has row 0 again. So where two
+ * places meet on any NPU, they do on 0 or one of their start NPUs, and on the first of all. Returns how many. */
+enum { CUTS = 3 };
+
+static unsigned take_cuts(const struct pair *pair, int64_t *cuts)
+{
+	int64_t low = pair->a->start_npu, high = pair->b->start_npu;
+	unsigned n = 0;
+	if (low > high) {
+		low = high;
+		high = pair->a->start_npu;
+	}
+	cuts[n++] = 0;
+	if (low > 0)
+		cuts[n++] = low;
+	if (high > low)
+		cuts[n++] = high;
+	return n;
+}
+
+bool meet_maybe(const struct npumem_geometry *geometry, const struct npumem_place *a, unsigned a_kinds,
+		const struct npumem_place *b, unsigned b_kinds, int64_t *steps)
+{
+	int64_t cuts[CUTS];
+	struct pair pair;
+	if (!pair_init(&pair, geometry, a, a_kinds, b, b_kinds) || pair_meets(&pair, -1, steps) == COMB_APART)
+		return false;
+	for (unsigned i = 0, n = take_cuts(&pair, cuts); i < n; i++)
+		if (pair_meets(&pair, cuts[i], steps) != COMB_APART)
+			return true;
+	return false;
+}
+
+/* ---- the first stretch ---- */
+
+/* The first teeth of two places that meet, as the bytes that both have. Of a place with two combs the second lies
+ * behind the first, but may lie between its teeth. */
+static bool first_teeth(const struct combs *a, const struct combs *b, int64_t *steps, struct meet_range *range)
+{
+	int64_t from = INT64_MAX, to = 0;
+	for (unsigned i = 0; i < a->n; i++)
+		for (unsigned j = 0; j < b->n; j++) {
+			struct comb x = a->comb[i], y = b->comb[j];
+			enum comb_answer answer = comb_meet(&x, &y, steps);
+			if (answer == COMB_APART)
+				continue;
+			if (answer == COMB_UNKNOWN || !comb_first(&x, &y, steps, &x.low))
+				return false;
+			x.n = 0;
+			if (!comb_first(&y, &x, steps, &y.low))
+				return false;
+			int64_t low = x.low > y.low ? x.low : y.low;
+			if (low >= from)
+				continue;
+			from = low;
+			to = x.low + x.bytes < y.low + y.bytes ? x.low + x.bytes : y.low + y.bytes;
+		}
+	range->offset = from;
+	range->bytes = to - from;
+	return to > 0;
+}
+
+/* Goes on where the next teeth touch. */
+static void extend(const struct combs *a, const struct combs *b, int64_t *steps, struct meet_range *range)
+{
+	enum { PIECES_MAX = 64 };
+	for (unsigned i = 0; i < PIECES_MAX; i++) {
+		struct combs next = {.comb = {{.low = range->offset + range->bytes, .bytes = 1}}, .n = 1};
+		struct meet_range x, y;
+		if (combs_meet(a, &next, steps) != COMB_MEET || combs_meet(b, &next, steps) != COMB_MEET)
+			return;
+		/* What is left of the tooth that the byte is in. */
+		next.comb[0].bytes = INT32_MAX;
+		if (!first_teeth(a, &next, steps, &x) || !first_teeth(b, &next, steps, &y))
+			return;
+		range->bytes += x.bytes < y.bytes ? x.bytes : y.bytes;
+	}
+}
+
 static bool take_first(void *ctx, const struct meet_range *range)
 {
 	*(struct meet_range *)ctx = *range;
 	return false;
 }
 
+/* The first stretch on one NPU; false where there is none. */
+static bool first_on(const struct pair *pair, int64_t npu, struct meet_range *range)
+{
+	/* For searching through the teeth; by then painting is faster. */
+	enum { STEPS_AT_LEAST = 4000, BYTES_PER_STEP = 64 };
+	int64_t steps = STEPS_AT_LEAST + (pair->end - pair->from) / BYTES_PER_STEP;
+	struct combs a, b;
+	bool any = false;
+	range->npu = npu;
+	take_combs(pair->geometry, pair->a, pair->a_kinds, npu, &a);
+	take_combs(pair->geometry, pair->b, pair->b_kinds, npu, &b);
+	enum comb_answer answer = combs_meet(&a, &b, &steps);
+	if (answer == COMB_APART)
+		return false;
+	if (answer == COMB_UNKNOWN || !first_teeth(&a, &b, &steps, range))
+		return !meet_on(pair, npu, take_first, range, &any);
+	extend(&a, &b, &steps, range);
+	return true;
+}
+
 bool meet_first(const struct npumem_geometry *geometry, const struct npumem_place *a, unsigned a_kinds,
 		const struct npumem_place *b, unsigned b_kinds, struct meet_range *range)
 {
-	return !meet_each(geometry, a, a_kinds, b, b_kinds, take_first, range);
+	enum { STEPS_FOR_ALL = 16 };
+	int64_t cuts[CUTS], steps = STEPS_FOR_ALL;
+	struct pair pair;
+	if (!has_combs(a_kinds) || !has_combs(b_kinds))
+		return !meet_each(geometry, a, a_kinds, b, b_kinds, take_first, range);
+	if (!pair_init(&pair, geometry, a, a_kinds, b, b_kinds) || pair_meets(&pair, -1, &steps) == COMB_APART)
+		return false;
+	for (unsigned i = 0, n = take_cuts(&pair, cuts); i < n; i++)
+		if (first_on(&pair, cuts[i], range))
+			return true;
+	return false;
 }
 
 /* A stride whose dimension has extent 1 leads nowhere. */

@@ -97,9 +97,12 @@ bool op_conflict(struct device *device, const struct op *a, const struct op *b, 
 
 /* Checks that no operation of one lane conflicts with one of the other. `base` is the index of ops[0] in the
  * caller's list, for the message. 0 or ABORTED, naming both operations (fields: first, second, npu, offset,
- * bytes). */
+ * bytes); also, without a range, where several pairs have strides so irregular that it cannot be told in bounded
+ * time. On any thread, while the tensors stay; `asker` as in op_run. */
 int op_group_check(struct device *device, struct op *const *ops, unsigned n, unsigned base,
 		   const struct asker *asker);
+/* About how long that takes where it finds nothing, in the measure of op_cost. */
+int64_t op_group_cost(struct op *const *ops, unsigned n);
 
 /* "write x", "run conv2d out=y": how refusals speak of an operation. */
 const char *op_describe(const struct op *op, const struct asker *asker, char *buffer, size_t bytes);

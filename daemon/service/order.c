@@ -24,11 +24,14 @@ static bool accesses_meet(const struct npumem_geometry *geometry, const struct o
 			  const struct order_access *b)
 {
 	const struct npumem_place *x = &a->place, *y = &b->place;
-	struct meet_range range;
+	/* An entry may be compared with thousands. What cannot be told in so many steps, waits; it must be the
+	 * same each time that the two are compared. */
+	enum { STEPS = 16 };
+	int64_t steps = STEPS;
 	if (!(a->writes || b->writes) || x->offset >= y->offset + y->bytes_per_npu ||
 	    y->offset >= x->offset + x->bytes_per_npu)
 		return false;
-	return a->coarse || b->coarse || meet_first(geometry, x, a->kinds, y, b->kinds, &range);
+	return a->coarse || b->coarse || meet_maybe(geometry, x, a->kinds, y, b->kinds, &steps);
 }
 
 static bool meet(const struct order *order, const struct order_entry *a, const struct order_entry *b)

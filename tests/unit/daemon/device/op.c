@@ -123,6 +123,40 @@ END_TEST
 
 /* ---- groups ---- */
 
+/* Strides of which it takes long to tell that their elements lie between each other: a few such pairs are looked
+ * at byte by byte, and more of them refused. */
+START_TEST(irregular_strides_are_bounded)
+{
+	enum { FILLS = 5 };
+	struct rig rig;
+	struct op_operand operands[2];
+	struct op fill = {.kind = OP_FILL}, *ops[FILLS + 1];
+	rig_open(&rig, 1, 524288);
+	struct device_request request = rig_request(NPUMEM_FX8, 7, 8, 4, 3);
+	request.reuse = NPUMEM_UNCHECKED;
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){35661, 16224, 11372, 4113};
+	request.spec.address = 41489;
+	struct tensor *in = rig_place(&rig, &request);
+	request.spec.shape = (struct npumem_dims){3, 4, 2, 10};
+	request.spec.stride = (struct npumem_dims){2628, 37254, 8920, 1726};
+	request.spec.address = 49221;
+	fill.tensor = rig_place(&rig, &request);
+	request = rig_request(NPUMEM_FX8, 7, 8, 4, 3);
+	operands[0] = (struct op_operand){"in", in};
+	operands[1] = (struct op_operand){"out", rig_place(&rig, &request)};
+	struct op run = {.kind = OP_RUN, .kernel = NPUMEM_KERNEL_RELU, .operands = operands, .n_operands = 2};
+	for (unsigned i = 0; i < FILLS; i++)
+		ops[i] = &fill;
+	ops[FILLS] = &run;
+	ck_assert_int_eq(op_group_check(rig.device, ops + 1, FILLS, 0, &rig.asker), 0);
+	ck_assert_int_eq(op_group_check(rig.device, ops, FILLS + 1, 0, &rig.asker), NPUMEM_ABORTED);
+	rig_said(&rig, NPUMEM_ABORTED, "operations 4 (fill #2) and 5 (run relu out=#3) of one group may conflict");
+	ck_assert_int_eq(op_group_cost(ops, FILLS + 1), 2 * op_group_cost(ops + 3, 3) + 2 * 400);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Four NPUs, three tensors of 4 channels with 2 batches, each batch a block row, and views of `x`: of its batches,
  * and of the first two and the last two channels of batch 0. */
 struct stage {
@@ -349,6 +383,7 @@ Suite *suite_op(void)
 	TCase *tcase = tcase_create("op");
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, against_sets_of_bytes);
+	tcase_add_test(tcase, irregular_strides_are_bounded);
 	tcase_add_test(tcase, lanes);
 	tcase_add_test(tcase, who_and_where);
 	tcase_add_test(tcase, views_of_one_base);
