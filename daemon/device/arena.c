@@ -293,7 +293,9 @@ uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
 		for (uint32_t subs = arena->subs[class]; subs;) {
 			unsigned sub = arena_bins_log2(subs);
 			subs &= ~(UINT32_C(1) << sub);
-			for (uint32_t i = arena->bins[class][sub]; i; i = arena->blocks[i].next) {
+			/* All of one size, or almost: what cannot be beaten ends the walk. */
+			uint32_t most = arena_bins_most(class, sub);
+			for (uint32_t i = arena->bins[class][sub]; i && best < most; i = arena->blocks[i].next) {
 				const struct block *block = &arena->blocks[i];
 				uint32_t front = align_up(block->offset, align_q) - block->offset;
 				if (front < block->size && block->size - front > best)

@@ -57,6 +57,12 @@ static inline struct bin arena_bins_of(uint32_t size)
 	return (struct bin){log - SUB_BITS + 1, (size >> (log - SUB_BITS)) - N_SUB};
 }
 
+/* The largest size that belongs to a bin. */
+static inline uint32_t arena_bins_most(unsigned class, unsigned sub)
+{
+	return class ? ((N_SUB + sub + 1) << (class - 1)) - 1 : sub;
+}
+
 /* The lowest bin whose every block has at least `size`. */
 static inline struct bin arena_bins_above(uint32_t size)
 {

@@ -1,5 +1,6 @@
-/* Only runs on a refusal, so it may look at every tensor once; nobody sees what it changes. What it promises is
- * what the same request, changed in that one thing, would get. */
+/* Only runs on a refusal, but whoever is refused may ask again at once: so it looks at every tensor only where
+ * they are few. Nobody sees what it changes. What it promises is what the same request, changed in that one thing,
+ * would get. */
 #include "daemon/device/explain.h"
 
 #include <inttypes.h>
@@ -15,8 +16,9 @@ struct refusal {
 	struct device *device;
 	const struct device_request *request;
 	const struct npumem_place *place;
-	bool fixed;   /* at an address of the caller's */
-	int64_t room; /* for the request as it is: at its address, or the most anywhere */
+	bool fixed;	/* at an address of the caller's */
+	int64_t room;	/* for the request as it is: at its address, or the most anywhere */
+	bool asked_all; /* the two that follow are known: it took a look at all tensors */
 	bool compact, if_safe;
 	int64_t w, start_npu; /* that would fit; 0 and NPUMEM_ANY where none does */
 	struct tensor *in_the_way;
@@ -24,28 +26,17 @@ struct refusal {
 
 /* ---- how much room there is ---- */
 
-struct reach {
-	int64_t from, to;
-};
-
-static bool shorten(void *ctx, struct tensor *tensor)
-{
-	struct reach *reach = ctx;
-	if (place_end(&tensor->place) <= reach->from)
-		return true;
-	if (tensor->place.offset < reach->to)
-		reach->to = tensor->place.offset > reach->from ? tensor->place.offset : reach->from;
-	return true;
-}
-
 static int64_t room_of(const struct refusal *refusal)
 {
 	const struct device *device = refusal->device;
 	if (!refusal->fixed)
 		return (int64_t)arena_largest_fit(device->arena, (uint64_t)arena_align(refusal->place));
-	struct reach reach = {refusal->place->offset, device->options.geometry.npu_bytes};
-	overlap_each(device, reach.from, reach.to - reach.from, NULL, shorten, &reach);
-	return reach.to - reach.from;
+	struct npumem_place rest = *refusal->place;
+	rest.bytes_per_npu = device->options.geometry.npu_bytes - rest.offset;
+	const struct tensor *next = overlap_first(device, &rest);
+	if (!next)
+		return rest.bytes_per_npu;
+	return next->place.offset > rest.offset ? next->place.offset - rest.offset : 0;
 }
 
 static void note_gap(void *ctx, int64_t from, int64_t to)
@@ -119,6 +110,18 @@ static bool would_fit_if_safe(const struct refusal *refusal)
 	return reuse_search(refusal->device, refusal->place, &wish, &offset) == 0;
 }
 
+/* What takes a look at every tensor. */
+static void ask_all(struct refusal *refusal, int64_t free_bytes)
+{
+	refusal->asked_all = refusal->device->n_tensors <= EXPLAIN_TENSORS_MAX;
+	if (!refusal->asked_all)
+		return;
+	/* Where there is too little anyway, as in a device that is full, no compaction helps. */
+	if (free_bytes >= refusal->place->bytes_per_npu)
+		compact_each_gap(refusal->device, note_gap, refusal);
+	refusal->if_safe = would_fit_if_safe(refusal);
+}
+
 /* ---- in words and fields ---- */
 
 static void say(char *text, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -172,18 +175,17 @@ int explain_no_room(struct device *device, const struct device_request *request,
 	refusal.room = room_of(&refusal);
 	if (refusal.fixed)
 		refusal.in_the_way = overlap_first(device, place);
-	/* Looks at every tensor: not where there is too little anyway, as in a device that is full. */
-	if (free_bytes >= place->bytes_per_npu)
-		compact_each_gap(device, note_gap, &refusal);
 	find_better(&refusal);
-	refusal.if_safe = would_fit_if_safe(&refusal);
+	ask_all(&refusal, free_bytes);
 	set_message(&refusal, free_bytes, largest, asker);
 	npumem_error_number(error, "asked_bytes_per_npu", place->bytes_per_npu);
 	npumem_error_number(error, "free_bytes", free_bytes);
 	npumem_error_number(error, "largest_free_bytes", largest);
 	npumem_error_number(error, "largest_n", largest_n(&refusal));
-	npumem_error_number(error, "fits_after_compact", refusal.compact);
-	npumem_error_number(error, "fits_if_safe", refusal.if_safe);
+	if (refusal.asked_all) {
+		npumem_error_number(error, "fits_after_compact", refusal.compact);
+		npumem_error_number(error, "fits_if_safe", refusal.if_safe);
+	}
 	if (refusal.w)
 		npumem_error_number(error, "better_w", refusal.w);
 	if (refusal.start_npu != NPUMEM_ANY)

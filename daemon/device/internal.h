@@ -25,6 +25,7 @@ struct device {
 	int64_t n_tensors, n_views;
 	struct sums sums;
 	struct intervals guests;	 /* those placed over other footprints */
+	bool unsettled;			 /* some guest may meet nobody any more */
 	struct overlap_windows *windows; /* counts of the bytes where guests lie; NULL without guests */
 };
 

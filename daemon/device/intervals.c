@@ -1,7 +1,8 @@
-/* Recursive: a tree of 2^32 nodes is at most 46 high.
+/* Recursive: a tree of 2^32 nodes is at most 46 high, and the device has no more tensors than that.
  * Invariant: the heights of a node's subtrees differ by at most 1, and `reach` is exact in every node. */
 #include "daemon/device/intervals.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 static unsigned height(const struct interval *node)
@@ -113,24 +114,35 @@ void intervals_remove(struct intervals *intervals, struct interval *interval)
 	intervals->root = take(intervals->root, interval);
 }
 
-/* In a subtree that lies wholly behind `after`, either the first node that reaches `from` is the answer or it
- * starts too late, and then so do all others: only the nodes on the path of `after` are looked at in vain. */
-static struct interval *next(struct interval *node, const struct interval *after, uint64_t from, uint64_t to)
+/* What does not reach `from` is left out with all below it. */
+static void go_left(struct intervals_walk *walk, struct interval *node)
 {
-	if (!node || node->reach <= from)
-		return NULL;
-	if (after && !before(after, node))
-		return next(node->right, after, from, to);
-	struct interval *found = next(node->left, after, from, to);
-	if (found || node->from >= to)
-		return found;
-	return node->to > from ? node : next(node->right, after, from, to);
+	for (; node && node->reach > walk->from; node = node->left) {
+		assert(walk->n < INTERVALS_HEIGHT_MAX);
+		walk->path[walk->n++] = node;
+	}
 }
 
-struct interval *intervals_next(const struct intervals *intervals, const struct interval *after, uint64_t from,
-				uint64_t to)
+void intervals_begin(const struct intervals *intervals, uint64_t from, uint64_t to, struct intervals_walk *walk)
 {
-	return next(intervals->root, after, from, to);
+	walk->from = from;
+	walk->to = to;
+	walk->n = 0;
+	go_left(walk, intervals->root);
+}
+
+struct interval *intervals_next(struct intervals_walk *walk)
+{
+	while (walk->n) {
+		struct interval *node = walk->path[--walk->n];
+		if (node->from >= walk->to)
+			break;
+		go_left(walk, node->right);
+		if (node->to > walk->from)
+			return node;
+	}
+	walk->n = 0;
+	return NULL;
 }
 
 static const char *check(const struct interval *node, const struct interval *low, const struct interval *high)

@@ -26,10 +26,17 @@ void intervals_add(struct intervals *intervals, struct interval *interval);
 /* It is in. */
 void intervals_remove(struct intervals *intervals, struct interval *interval);
 
-/* The first, in order of `from`, after `after` (NULL: of all) that meets [from, to); NULL: there is none. `after`
- * may be out of the set by now. */
-struct interval *intervals_next(const struct intervals *intervals, const struct interval *after, uint64_t from,
-				uint64_t to);
+/* A walk over those that meet [from, to), in order. Nothing may come or go meanwhile. */
+enum { INTERVALS_HEIGHT_MAX = 48 };
+struct intervals_walk {
+	uint64_t from, to;
+	unsigned n;
+	struct interval
+		*path[INTERVALS_HEIGHT_MAX]; /* not told yet, and with a left subtree that was; the next is last */
+};
+void intervals_begin(const struct intervals *intervals, uint64_t from, uint64_t to, struct intervals_walk *walk);
+/* The next one; NULL: there is none. */
+struct interval *intervals_next(struct intervals_walk *walk);
 
 /* NULL, or what is wrong with order, reach or balance. For tests. */
 const char *intervals_check(const struct intervals *intervals);

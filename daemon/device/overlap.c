@@ -8,16 +8,11 @@
 
 #include "daemon/device/overlap_count.h"
 
-static struct tensor *visitor(struct interval *interval)
+/* The next guest of a walk, in order of offset; NULL: there is none. */
+static struct tensor *next_guest(struct intervals_walk *walk)
 {
-	return interval ? (struct tensor *)((char *)interval - offsetof(struct tensor, visit)) : NULL;
-}
-
-/* The next guest, in order of offset, with bytes in quanta of [from, to); NULL: there is none. */
-static struct tensor *next_guest(const struct device *device, const struct tensor *after, uint64_t from,
-				 uint64_t to)
-{
-	return visitor(intervals_next(&device->guests, after ? &after->visit : NULL, from, to));
+	struct interval *visit = intervals_next(walk);
+	return visit ? (struct tensor *)((char *)visit - offsetof(struct tensor, visit)) : NULL;
 }
 
 bool overlap_each(const struct device *device, int64_t offset, int64_t bytes, const struct tensor *except,
@@ -25,7 +20,8 @@ bool overlap_each(const struct device *device, int64_t offset, int64_t bytes, co
 {
 	uint64_t from = (uint64_t)offset, to = (uint64_t)(offset + bytes);
 	struct arena_extent extent = {.offset = from};
-	struct tensor *guest = NULL;
+	struct intervals_walk walk;
+	struct tensor *guest;
 	for (; extent.offset < to; extent.offset += extent.bytes) {
 		if (!arena_at(device->arena, extent.offset, &extent))
 			break;
@@ -33,7 +29,8 @@ bool overlap_each(const struct device *device, int64_t offset, int64_t bytes, co
 		if (tensor && tensor != except && !visit(ctx, tensor))
 			return false;
 	}
-	while ((guest = next_guest(device, guest, from, to)))
+	intervals_begin(&device->guests, from, to, &walk);
+	while ((guest = next_guest(&walk)))
 		if (guest != except && !visit(ctx, guest))
 			return false;
 	return true;
@@ -127,7 +124,7 @@ int overlap_enter(struct device *device, struct tensor *guest)
 	if (overlap_count_begin(device))
 		return -ENOMEM;
 	/* Each pair of tensors cuts at most two blocks when the first of them goes. */
-	uint32_t entries = 2 * meet_all(device, guest) + 2;
+	uint32_t n = meet_all(device, guest), entries = 2 * n + 2;
 	if (arena_prepare(device->arena, entries)) {
 		clear_up(device);
 		return -ENOMEM;
@@ -142,6 +139,7 @@ int overlap_enter(struct device *device, struct tensor *guest)
 	guest->guest = true;
 	guest->visit = (struct interval){.from = from, .to = to, .id = guest->handle};
 	intervals_add(&device->guests, &guest->visit);
+	device->unsettled |= n == 0;
 	return 0;
 }
 
@@ -168,17 +166,18 @@ static void release_gap(struct device *device, uint64_t from, uint64_t to, const
 /* Gives back [from, to) of a tensor's range but for what others hold. */
 static void release_gaps(struct device *device, uint64_t from, uint64_t to, const struct tensor *leaving)
 {
-	struct tensor *guest = NULL;
-	for (uint64_t at = from; at < to;) {
-		guest = next_guest(device, guest, at, to);
+	struct intervals_walk walk;
+	uint64_t at = from;
+	intervals_begin(&device->guests, from, to, &walk);
+	for (struct tensor *guest; (guest = next_guest(&walk));) {
 		if (guest == leaving)
 			continue;
-		uint64_t until = guest ? guest->visit.from : to;
-		if (at < until)
-			release_gap(device, at, until, leaving);
-		until = guest ? guest->visit.to : to;
-		at = until > at ? until : at;
+		if (at < guest->visit.from)
+			release_gap(device, at, guest->visit.from, leaving);
+		at = guest->visit.to > at ? guest->visit.to : at;
 	}
+	if (at < to)
+		release_gap(device, at, to, leaving);
 }
 
 void overlap_leave(struct device *device, struct tensor *tensor)
@@ -188,7 +187,7 @@ void overlap_leave(struct device *device, struct tensor *tensor)
 		arena_release(device->arena, from, to - from);
 		return;
 	}
-	meet_all(device, tensor);
+	device->unsettled |= meet_all(device, tensor) > 0;
 	release_gaps(device, from, to, tensor);
 	untag(device, from, to, tensor);
 	if (tensor->guest)
@@ -205,7 +204,12 @@ static bool stop(void *ctx, struct tensor *tensor)
 bool overlap_any(const struct device *device, const struct tensor *tensor)
 {
 	const struct npumem_place *place = &tensor->place;
-	return !overlap_each(device, place->offset, place->bytes_per_npu, tensor, stop, NULL);
+	struct intervals_walk walk;
+	if (tensor->guest)
+		return !overlap_each(device, place->offset, place->bytes_per_npu, tensor, stop, NULL);
+	/* Two hosts never meet. */
+	intervals_begin(&device->guests, arena_from(place), arena_to(place), &walk);
+	return intervals_next(&walk);
 }
 
 static bool meets(const struct npumem_place *a, const struct npumem_place *b)
@@ -217,14 +221,15 @@ struct tensor *overlap_first(const struct device *device, const struct npumem_pl
 {
 	uint64_t to = (uint64_t)place_end(place);
 	struct arena_extent extent = {.offset = (uint64_t)place->offset};
-	struct tensor *first = NULL, *guest = NULL;
+	struct tensor *first = NULL, *guest;
+	struct intervals_walk walk;
 	for (; !first && extent.offset < to && arena_at(device->arena, extent.offset, &extent);
 	     extent.offset += extent.bytes)
 		if (extent.tag && meets(&((struct tensor *)extent.tag)->place, place))
 			first = extent.tag;
 	/* Several may start in the same quantum, in any order. */
-	while ((guest = next_guest(device, guest, (uint64_t)place->offset, to)) &&
-	       !(first && (int64_t)guest->visit.from >= first->place.offset))
+	intervals_begin(&device->guests, (uint64_t)place->offset, to, &walk);
+	while ((guest = next_guest(&walk)) && !(first && (int64_t)guest->visit.from >= first->place.offset))
 		if (meets(&guest->place, place) && (!first || guest->place.offset < first->place.offset))
 			first = guest;
 	return first;
@@ -234,8 +239,11 @@ int overlap_settle(struct device *device)
 {
 	/* Giving back may cut two blocks, taking again needs two entries. */
 	enum { ENTRIES = 4 };
-	struct tensor *guest = NULL;
-	while ((guest = next_guest(device, guest, 0, UINT64_MAX))) {
+	struct intervals_walk walk;
+	if (!device->unsettled)
+		return 0;
+	intervals_begin(&device->guests, 0, UINT64_MAX, &walk);
+	for (struct tensor *guest; (guest = next_guest(&walk));) {
 		uint64_t from = arena_from(&guest->place), to = arena_to(&guest->place);
 		if (overlap_any(device, guest))
 			continue;
@@ -246,6 +254,9 @@ int overlap_settle(struct device *device)
 		end_visit(device, guest);
 		if (arena_reserve(device->arena, from, to - from, guest))
 			assert(!"overlap_settle: entries were set aside");
+		/* It met nobody, so that all others lie before it or behind. */
+		intervals_begin(&device->guests, to, UINT64_MAX, &walk);
 	}
+	device->unsettled = false;
 	return 0;
 }

@@ -28,6 +28,10 @@ struct search {
 	uint64_t *hard;		      /* bytes that not even its footprint may enter */
 	uint64_t *blocked;	      /* offsets at which it may not lie */
 	uint64_t *scratch;
+	/* Of the tensor looked at last: most look like the one before. */
+	const struct npumem_place *other;
+	struct classes other_classes;
+	unsigned into[MEET_CLASSES]; /* by its class: classes of the new one that it meets there */
 };
 
 /* ---- maps ---- */
@@ -126,15 +130,22 @@ static void paint_band(void *ctx, int64_t from, int64_t to, unsigned kind)
 			map_set(painting->search, painting->search->maps[k], offset + from, offset + to);
 }
 
-/* The classes of the new tensor that some NPU of this class of another is in. */
-static unsigned classes_met(const struct search *search, const struct classes *other, unsigned class)
+/* Finds out which classes of the new tensor each class of another has NPUs in common with. */
+static void meet_classes(struct search *search, const struct npumem_place *other)
 {
-	const struct classes *own = &search->classes;
-	unsigned into = 0;
-	for (unsigned k = 0; k < MEET_CLASSES; k++)
-		for (unsigned w = 0; w < own->n_words && own->first[k] >= 0; w++)
-			into |= (unsigned)!!(own->npus[k][w] & other->npus[class][w]) << k;
-	return into;
+	const struct classes *own = &search->classes, *its = &search->other_classes;
+	const struct npumem_place *last = search->other;
+	search->other = other;
+	if (last && last->start_npu == other->start_npu && last->shape.c == other->shape.c &&
+	    (last->last_w == last->shape.w) == (other->last_w == other->shape.w))
+		return;
+	classes_of(&search->device->options.geometry, other, &search->other_classes);
+	for (unsigned class = 0; class < MEET_CLASSES; class ++) {
+		search->into[class] = 0;
+		for (unsigned k = 0; k < MEET_CLASSES && its->first[class] >= 0; k++)
+			for (unsigned w = 0; w < own->n_words && own->first[k] >= 0; w++)
+				search->into[class] |= (unsigned)!!(own->npus[k][w] & its->npus[class][w]) << k;
+	}
 }
 
 /* Sets the bits of every byte of a tensor that the new one's data may not enter, on NPUs of each class of the
@@ -145,7 +156,6 @@ static bool paint_tensor(void *ctx, struct tensor *tensor)
 	const struct npumem_geometry *geometry = &search->device->options.geometry;
 	const struct npumem_place *place = &tensor->place;
 	struct painting painting = {search, place, 0};
-	struct classes classes;
 	int64_t from = search->at > place->offset ? search->at - place->offset : 0;
 	int64_t to = search->end < place_end(place) ? search->end - place->offset : place->bytes_per_npu;
 	if (from >= to)
@@ -154,11 +164,12 @@ static bool paint_tensor(void *ctx, struct tensor *tensor)
 		map_set(search, search->hard, place->offset, place_end(place));
 		return true;
 	}
-	classes_of(geometry, place, &classes);
+	meet_classes(search, place);
 	for (unsigned class = 0; class < MEET_CLASSES; class ++) {
-		painting.into = classes.first[class] >= 0 ? classes_met(search, &classes, class) : 0;
+		painting.into = search->into[class];
 		if (painting.into)
-			bands_each(geometry, place, classes.first[class], from, to, false, paint_band, &painting);
+			bands_each(geometry, place, search->other_classes.first[class], from, to, false,
+				   paint_band, &painting);
 	}
 	return true;
 }

@@ -179,6 +179,8 @@ static const char *audit_tensor(struct audit *audit, const struct tensor *tensor
 		return NULL;
 	}
 	audit->n_tensors++;
+	if (tensor->guest && !audit->device->unsettled && !overlap_any(audit->device, tensor))
+		return "a guest meets nobody, and nobody knows";
 	for (uint64_t at = arena_from(place); at < arena_to(place); at = extent.offset + extent.bytes)
 		if (!arena_at(audit->device->arena, at, &extent) || !extent.taken)
 			return "a tensor's bytes are free in the arena";

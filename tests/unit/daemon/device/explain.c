@@ -1,4 +1,6 @@
 /* What a refusal promises is done, and must come true; what it does not promise is tried too, and must fail. */
+#include "daemon/device/explain.h"
+
 #include "daemon/device/internal.h"
 #include "tests/support/oracle.h"
 #include "tests/unit/daemon/device/rig.h"
@@ -258,6 +260,41 @@ START_TEST(if_safe_is_promised)
 }
 END_TEST
 
+/* One more tensor than a refusal looks at. */
+START_TEST(too_many_to_look_at)
+{
+	struct rig rig;
+	struct tensor *tensor, *last = NULL;
+	rig_open(&rig, 2, EXPLAIN_TENSORS_MAX * 8);
+	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, 8);
+	request.spec.layout = NPUMEM_COMPACT;
+	request.dma_only = true;
+	for (int i = 0; i < EXPLAIN_TENSORS_MAX; i++)
+		last = rig_place(&rig, &request);
+	request.spec.start_npu = 1;
+	ck_assert_int_eq(rig_try(&rig, &request, &tensor), NPUMEM_RESOURCE_EXHAUSTED);
+	rig_said(&rig, NPUMEM_RESOURCE_EXHAUSTED, "; reuse if-safe would find room");
+	ck_assert_int_eq(rig_field(&rig, "fits_if_safe"), 1);
+	ck_assert_int_eq(rig_field(&rig, "fits_after_compact"), 0);
+	/* Two where there was one. */
+	rig_release(&rig, last);
+	request.spec.start_npu = 0;
+	request.spec.shape.w = 4;
+	rig_place(&rig, &request);
+	rig_place(&rig, &request);
+	request.spec.start_npu = 1;
+	for (int fixed = 0; fixed < 2; fixed++) {
+		request.spec.address = fixed ? EXPLAIN_TENSORS_MAX * 8 : NPUMEM_ANY;
+		ck_assert_int_eq(rig_try(&rig, &request, &tensor), NPUMEM_RESOURCE_EXHAUSTED);
+		ck_assert_ptr_null(strstr(rig.error.message, "would"));
+		ck_assert_int_eq(rig_field(&rig, "fits_if_safe"), -1);
+		ck_assert_int_eq(rig_field(&rig, "fits_after_compact"), -1);
+		ck_assert_int_eq(rig_field(&rig, "largest_n"), 0);
+	}
+	rig_close(&rig);
+}
+END_TEST
+
 Suite *suite_explain(void)
 {
 	Suite *suite = suite_create("device/explain");
@@ -268,6 +305,7 @@ Suite *suite_explain(void)
 	tcase_add_test(tcase, the_largest_extent_is_not_aligned);
 	tcase_add_test(tcase, compact_is_promised);
 	tcase_add_test(tcase, if_safe_is_promised);
+	tcase_add_test(tcase, too_many_to_look_at);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

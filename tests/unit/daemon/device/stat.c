@@ -134,6 +134,22 @@ START_TEST(the_check_can_fail)
 	view->base = b;
 	notices(&rig, "a view leaves its base");
 	view->base = a;
+	/* A guest over a host, whose going is not noticed. */
+	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, 4);
+	request.spec.address = 512;
+	struct tensor *host = rig_place(&rig, &request);
+	request.spec.start_npu = 1;
+	request.spec.address += 1024;
+	request.reuse = NPUMEM_UNCHECKED;
+	struct tensor *guest = rig_place(&rig, &request);
+	rig_sound(&rig);
+	rig_release(&rig, host);
+	rig.device->unsettled = false;
+	notices(&rig, "a guest meets nobody");
+	rig.device->unsettled = true;
+	guest->visit.to++;
+	notices(&rig, "interval's reach");
+	guest->visit.to--;
 	rig_close(&rig);
 }
 END_TEST
