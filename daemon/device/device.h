@@ -126,6 +126,11 @@ struct device_owner {
 };
 unsigned device_at(struct device *device, int64_t npu, int64_t offset, struct device_owner *owners, unsigned most);
 
+/* Visits each tensor (no views: they have no bytes of their own) whose footprint has one of [offset, offset +
+ * bytes) of every NPU; return false to stop. False where the visitor stopped. O(log n) for each. */
+bool device_each_at(const struct device *device, int64_t offset, int64_t bytes,
+		    bool (*visit)(void *ctx, struct tensor *tensor), void *ctx);
+
 /* Copies raw bytes for `dump`, unwritten ones included: [offset, offset + bytes) of one NPU, within its S. */
 void device_peek(const struct device *device, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to);
 

@@ -124,6 +124,28 @@ unsigned device_at(struct device *device, int64_t npu, int64_t offset, struct de
 	return finding.n;
 }
 
+struct range {
+	int64_t from, to;
+	bool (*visit)(void *ctx, struct tensor *tensor);
+	void *ctx;
+};
+
+/* What shares only a quantum has none of the bytes. */
+static bool visit_exactly(void *ctx, struct tensor *tensor)
+{
+	const struct range *range = ctx;
+	if (tensor->place.offset >= range->to || place_end(&tensor->place) <= range->from)
+		return true;
+	return range->visit(range->ctx, tensor);
+}
+
+bool device_each_at(const struct device *device, int64_t offset, int64_t bytes,
+		    bool (*visit)(void *ctx, struct tensor *tensor), void *ctx)
+{
+	struct range range = {offset, offset + bytes, visit, ctx};
+	return overlap_each(device, offset, bytes, NULL, visit_exactly, &range);
+}
+
 void device_peek(const struct device *device, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to)
 {
 	memcpy(to, local_at(&device->local, npu, offset), (size_t)bytes);

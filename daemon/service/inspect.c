@@ -29,31 +29,42 @@ static int check_range(const struct session *session, int64_t npu, int64_t offse
 	return 0;
 }
 
+struct look {
+	const struct session *session;
+	const struct tensor *hidden;
+};
+
+static bool is_seen(void *ctx, struct tensor *tensor)
+{
+	struct look *look = ctx;
+
+	if (access_sees(look->session, tensor))
+		return true;
+	look->hidden = tensor;
+	return false;
+}
+
 int inspect_dump_check(const struct session *session, int64_t npu, int64_t offset, int64_t bytes,
 		       struct npumem_error *error)
 {
-	struct device *device = session->service->device;
+	struct look look = {.session = session};
+	char name[ASKER_NAME_BYTES];
 	int status = check_range(session, npu, offset, bytes, error);
 
 	if (status || session_is_admin(session))
 		return status;
-	/* A footprint takes its offsets on every NPU, whatever lies there. */
-	for (struct tensor *tensor = device_next(device, NULL); tensor; tensor = device_next(device, tensor)) {
-		const struct npumem_place *place = &tensor->place;
-		char name[ASKER_NAME_BYTES];
-
-		if (place->offset >= offset + bytes || offset >= place->offset + place->bytes_per_npu ||
-		    access_sees(session, tensor))
-			continue;
-		access_name(session, tensor, name, sizeof(name));
-		status = npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
-					  "offsets %" PRId64 " to %" PRId64 " of NPU %" PRId64
-					  " hold bytes of %s, which uid %" PRIu32 " may not read",
-					  offset, offset + bytes - 1, npu, name, session->uid);
-		npumem_error_text(error, "tensor", name);
-		return status;
-	}
-	return 0;
+	/* A footprint takes its offsets on every NPU, whatever lies there. Views have no bytes of their own:
+	 * others' over what one may read hide nothing, and one that was granted does not open what lies around it
+	 * in its base. */
+	if (device_each_at(session->service->device, offset, bytes, is_seen, &look))
+		return 0;
+	access_name(session, look.hidden, name, sizeof(name));
+	status = npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
+				  "offsets %" PRId64 " to %" PRId64 " of NPU %" PRId64
+				  " hold bytes of %s, which uid %" PRIu32 " may not read",
+				  offset, offset + bytes - 1, npu, name, session->uid);
+	npumem_error_text(error, "tensor", name);
+	return status;
 }
 
 void inspect_dump(const struct session *session, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to)

@@ -169,6 +169,77 @@ START_TEST(who_may_dump)
 }
 END_TEST
 
+static struct tensor *view_of(struct people *people, struct session *session, struct tensor *base,
+			      const char *name)
+{
+	struct device_slice slice = {.to = base->place.shape};
+	struct tensor *view = NULL;
+
+	slice.from.w = 50;
+	ck_assert_int_eq(tensors_view(session, base, name, &slice, NULL, &view, &people->world.error), 0);
+	return view;
+}
+
+static int dump(struct people *people, const struct session *session, const struct tensor *tensor)
+{
+	return inspect_dump_check(session, 0, tensor->place.offset, tensor->place.bytes_per_npu,
+				  &people->world.error);
+}
+
+/* Whose bytes they are decides, and not who looks at them through a view. */
+START_TEST(dumps_under_views)
+{
+	struct people p;
+	struct npumem_error *error = &p.world.error;
+	struct tensor *view, *mine, *private;
+
+	people_init(&p);
+	/* A view that was granted opens no raw bytes, not even its own. */
+	view = view_of(&p, &p.alice, p.named, "v");
+	ck_assert_int_eq(tensors_grant(&p.alice, view, 1002, RECORD_READ, error), 0);
+	ck_assert_int_eq(dump(&p, &p.bob, view), NPUMEM_PERMISSION_DENIED);
+	ck_assert_str_eq(error->fields[0].key, "tensor");
+	ck_assert_ptr_nonnull(strstr(error->message, "a tensor of uid 1001"));
+	/* A base that was granted does, whoever has views of it. */
+	ck_assert_int_eq(tensors_grant(&p.alice, p.named, 1002, RECORD_READ, error), 0);
+	private = view_of(&p, &p.alice, p.named, "");
+	ck_assert_int_eq(dump(&p, &p.bob, p.named), 0);
+	ck_assert_int_eq(dump(&p, &p.bob, private), 0);
+	ck_assert_int_eq(dump(&p, &p.alice_again, private), 0);
+	/* Bob's own view of it opens nothing any more once the grant is taken back. */
+	mine = view_of(&p, &p.bob, p.named, "mine");
+	ck_assert_int_eq(dump(&p, &p.bob, mine), 0);
+	ck_assert_int_eq(tensors_grant(&p.alice, p.named, 1002, RECORD_NONE, error), 0);
+	ck_assert_int_eq(dump(&p, &p.bob, mine), NPUMEM_PERMISSION_DENIED);
+	people_deinit(&p);
+}
+END_TEST
+
+/* A guest's bytes are its owner's, and so are those of the host around it: a range with both needs both. */
+START_TEST(dumps_over_guests)
+{
+	struct device_request request = world_request(1, 128);
+	const char *name = "";
+	struct tensor *host, *guest;
+	struct people p;
+
+	people_init(&p);
+	request.spec.address = 4096;
+	ck_assert_int_eq(tensors_alloc(&p.alice, &request, &name, 1, &host, &p.world.error), 0);
+	request.spec.address = 5 * 8192 + 4096;
+	request.reuse = NPUMEM_UNCHECKED;
+	ck_assert_int_eq(tensors_alloc(&p.bob, &request, &name, 1, &guest, &p.world.error), 0);
+	ck_assert(guest->guest);
+	ck_assert_int_eq(dump(&p, &p.alice, host), NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(dump(&p, &p.bob, guest), NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(dump(&p, &p.root, guest), 0);
+	service_release(&p.world.service, host);
+	ck_assert_int_eq(dump(&p, &p.bob, guest), 0);
+	ck_assert_int_eq(dump(&p, &p.alice, guest), NPUMEM_PERMISSION_DENIED);
+	people_deinit(&p);
+}
+END_TEST
+
 START_TEST(dumps_stay_within_the_device)
 {
 	static const int64_t bad[][3] = {{-1, 0, 1},	    {8, 0, 1},	      {0, -1, 1},   {0, 0, 0},
@@ -223,6 +294,8 @@ Suite *suite_access(void)
 	tcase_add_test(tcase, odd_references);
 	tcase_add_test(tcase, how_tensors_are_spoken_of);
 	tcase_add_test(tcase, who_may_dump);
+	tcase_add_test(tcase, dumps_under_views);
+	tcase_add_test(tcase, dumps_over_guests);
 	tcase_add_test(tcase, dumps_stay_within_the_device);
 	tcase_add_test(tcase, lists_show_what_is_seen);
 	suite_add_tcase(suite, tcase);
