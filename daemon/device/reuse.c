@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "daemon/device/bands_meet.h"
 #include "daemon/device/meet.h"
 #include "daemon/device/overlap.h"
 
@@ -55,7 +56,7 @@ static bool judge(void *ctx, struct tensor *tensor)
 	bool safe = verdict->wish->reuse == NPUMEM_UNCHECKED ||
 		    (verdict->wish->dma_only && tensor_is_dma_only(tensor));
 	unsigned taken = verdict->wish->reuse == NPUMEM_UNCHECKED ? MEET_DATA : MEET_DATA | NPUMEM_BYTE_PADDING;
-	if (!meet_first(geometry, place, MEET_DATA, &tensor->place, taken, &range) &&
+	if (!bands_meet(geometry, place, MEET_DATA, &tensor->place, taken) &&
 	    (safe || !meet_first(geometry, place, MEET_FOOTPRINT, &tensor->place, MEET_FOOTPRINT, &range)))
 		return true;
 	if (meet_first(geometry, place, MEET_DATA, &tensor->place, MEET_DATA, &range))

@@ -1,6 +1,7 @@
 /* What the device holds: counts, the owners of a byte, and the invariants that tests check. */
 #include <stdio.h>
 
+#include "daemon/device/bands_meet.h"
 #include "daemon/device/internal.h"
 #include "daemon/device/meet.h"
 #include "daemon/device/overlap.h"
@@ -45,15 +46,12 @@ struct lending {
 static bool look_at_neighbour(void *ctx, struct tensor *other)
 {
 	struct lending *lending = ctx;
-	struct meet_range range;
 	const struct npumem_place *place = &lending->tensor->place;
 	struct device_state *state = lending->state;
 	if (!state->lends)
-		state->lends =
-			meet_first(lending->geometry, place, NPUMEM_BYTE_EMPTY, &other->place, MEET_DATA, &range);
+		state->lends = bands_meet(lending->geometry, place, NPUMEM_BYTE_EMPTY, &other->place, MEET_DATA);
 	if (!state->borrows)
-		state->borrows =
-			meet_first(lending->geometry, place, MEET_DATA, &other->place, NPUMEM_BYTE_EMPTY, &range);
+		state->borrows = bands_meet(lending->geometry, place, MEET_DATA, &other->place, NPUMEM_BYTE_EMPTY);
 	return !state->lends || !state->borrows;
 }
 
