@@ -105,78 +105,149 @@ static uint64_t number_at(const void *from, size_t at)
 
 /* ---- JSON ---- */
 
-static void add(json_t *object, const char *name, uint64_t number)
+/* An object or an array under way; once there was no memory for a part of it, it becomes NULL. */
+struct making {
+	json_t *json;
+	bool failed;
+};
+
+static void put(struct making *to, const char *name, json_t *value)
 {
-	json_object_set_new(object, name, json_integer((json_int_t)number));
+	to->failed |= json_object_set_new(to->json, name, value) != 0;
+}
+
+static void append(struct making *to, json_t *value)
+{
+	to->failed |= json_array_append_new(to->json, value) != 0;
+}
+
+static void add(struct making *to, const char *name, uint64_t number)
+{
+	put(to, name, json_integer((json_int_t)number));
+}
+
+static json_t *made(struct making *making)
+{
+	if (!making->failed)
+		return making->json;
+	json_decref(making->json);
+	return NULL;
 }
 
 static json_t *usage_json(const struct npumem_usage *usage, bool session)
 {
-	json_t *object = json_object();
+	struct making object = {.json = json_object()};
 	if (session || usage->sessions)
-		add(object, session ? "session" : "sessions", session ? usage->session : usage->sessions);
-	add(object, "uid", usage->uid);
+		add(&object, session ? "session" : "sessions", session ? usage->session : usage->sessions);
+	add(&object, "uid", usage->uid);
 	if (session)
-		add(object, "pid", usage->pid);
+		add(&object, "pid", usage->pid);
 	for (const struct usage_row *row = usage_rows; row->name; row++)
-		add(object, row->name, number_at(usage, row->at));
-	return object;
+		add(&object, row->name, number_at(usage, row->at));
+	return made(&object);
+}
+
+static json_t *usages_json(const struct npumem_usage *usages, unsigned n, bool session)
+{
+	struct making array = {.json = json_array()};
+	for (unsigned i = 0; i < n; i++)
+		append(&array, usage_json(&usages[i], session));
+	return made(&array);
 }
 
 static json_t *buckets_json(const uint64_t *from)
 {
-	json_t *buckets = json_array();
+	struct making buckets = {.json = json_array()};
 	for (unsigned i = 0; i < NPUMEM_BUCKETS; i++)
-		json_array_append_new(buckets, json_integer((json_int_t)from[i]));
-	return buckets;
+		append(&buckets, json_integer((json_int_t)from[i]));
+	return made(&buckets);
+}
+
+static json_t *statuses_json(const uint64_t *from)
+{
+	struct making statuses = {.json = json_object()};
+	for (int i = 0; i < NPUMEM_STATUSES; i++)
+		if (from[i] && npumem_status_name(i))
+			add(&statuses, npumem_status_name(i), from[i]);
+	return made(&statuses);
 }
 
 static json_t *call_json(const struct npumem_call_stat *call)
 {
-	json_t *statuses = json_object();
-	for (int i = 0; i < NPUMEM_STATUSES; i++)
-		if (call->statuses[i] && npumem_status_name(i))
-			add(statuses, npumem_status_name(i), call->statuses[i]);
-	return json_pack("{s:s, s:I, s:I, s:o, s:o, s:f}", "call", call->call, "count",
-			 (json_int_t)metrics_answers(call), "errors", (json_int_t)metrics_refusals(call),
-			 "statuses", statuses, "latency_buckets", buckets_json(call->buckets), "seconds",
-			 (double)call->total_ns / 1e9);
+	struct making object = {.json = json_object()};
+	put(&object, "call", json_string(call->call));
+	add(&object, "count", metrics_answers(call));
+	add(&object, "errors", metrics_refusals(call));
+	put(&object, "statuses", statuses_json(call->statuses));
+	put(&object, "latency_buckets", buckets_json(call->buckets));
+	put(&object, "seconds", json_real((double)call->total_ns / 1e9));
+	return made(&object);
+}
+
+static json_t *calls_json(const struct npumem_details *details)
+{
+	struct making array = {.json = json_array()};
+	for (unsigned i = 0; i < details->n_calls; i++)
+		append(&array, call_json(&details->calls[i]));
+	return made(&array);
 }
 
 static json_t *loop_json(const struct npumem_loop_stat *loop)
 {
-	return json_pack("{s:I, s:f, s:f, s:f, s:o}", "turns", (json_int_t)loop->turns, "seconds",
-			 (double)loop->total_ns / 1e9, "longest_seconds", (double)loop->longest_ns / 1e9,
-			 "longest_cpu_seconds", (double)loop->longest_cpu_ns / 1e9, "turn_buckets",
-			 buckets_json(loop->buckets));
+	struct making object = {.json = json_object()};
+	add(&object, "turns", loop->turns);
+	put(&object, "seconds", json_real((double)loop->total_ns / 1e9));
+	put(&object, "longest_seconds", json_real((double)loop->longest_ns / 1e9));
+	put(&object, "longest_cpu_seconds", json_real((double)loop->longest_cpu_ns / 1e9));
+	put(&object, "turn_buckets", buckets_json(loop->buckets));
+	return made(&object);
+}
+
+static json_t *device_json(const struct npumem_details *details)
+{
+	const struct npumem_stat *stat = &details->stat;
+	struct making object = {.json = json_object()};
+	add(&object, "total", (uint64_t)stat->total);
+	for (const struct device_row *row = bytes_rows; row->name; row++)
+		add(&object, row->name, number_at(stat, row->at));
+	add(&object, "lent", (uint64_t)stat->lent);
+	add(&object, "largest_free", (uint64_t)stat->largest_free);
+	put(&object, "fragmentation", json_real(metrics_fragmentation(details)));
+	return made(&object);
+}
+
+static json_t *activity_json(const struct npumem_activity *activity)
+{
+	struct making object = {.json = json_object()};
+	for (const struct counter_row *row = activity_rows; row->name; row++)
+		add(&object, row->name, number_at(activity, row->at));
+	return made(&object);
+}
+
+static json_t *npus_json(const struct npumem_details *details)
+{
+	struct making array = {.json = json_array()};
+	for (unsigned i = 0; i < details->n_npus; i++)
+		append(&array, json_integer(details->npu_data[i]));
+	return made(&array);
 }
 
 json_t *metrics_json(const struct npumem_details *details)
 {
-	const struct npumem_stat *s = &details->stat;
-	json_t *device = json_object(), *activity = json_object(), *npus = json_array(), *uids = json_array(),
-	       *clients = json_array(), *calls = json_array();
-	add(device, "total", (uint64_t)s->total);
-	for (const struct device_row *row = bytes_rows; row->name; row++)
-		add(device, row->name, number_at(s, row->at));
-	add(device, "lent", (uint64_t)s->lent);
-	add(device, "largest_free", (uint64_t)s->largest_free);
-	json_object_set_new(device, "fragmentation", json_real(metrics_fragmentation(details)));
-	for (const struct counter_row *row = activity_rows; row->name; row++)
-		add(activity, row->name, number_at(&details->activity, row->at));
-	for (unsigned i = 0; i < details->n_npus; i++)
-		json_array_append_new(npus, json_integer(details->npu_data[i]));
-	for (unsigned i = 0; i < details->n_uids; i++)
-		json_array_append_new(uids, usage_json(&details->uids[i], false));
-	for (unsigned i = 0; i < details->n_clients; i++)
-		json_array_append_new(clients, usage_json(&details->clients[i], true));
-	for (unsigned i = 0; i < details->n_calls; i++)
-		json_array_append_new(calls, call_json(&details->calls[i]));
-	return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device", device, "tensors",
-			 (json_int_t)s->tensors, "views", (json_int_t)s->views, "sessions",
-			 (json_int_t)s->sessions, "activity", activity, "loop", loop_json(&details->loop), "all",
-			 usage_json(&details->all, false), "npu_data", npus, "uids", uids, "clients", clients,
-			 "calls", calls);
+	const struct npumem_stat *stat = &details->stat;
+	struct making object = {.json = json_object()};
+	put(&object, "device", device_json(details));
+	add(&object, "tensors", (uint64_t)stat->tensors);
+	add(&object, "views", (uint64_t)stat->views);
+	add(&object, "sessions", (uint64_t)stat->sessions);
+	put(&object, "activity", activity_json(&details->activity));
+	put(&object, "loop", loop_json(&details->loop));
+	put(&object, "all", usage_json(&details->all, false));
+	put(&object, "npu_data", npus_json(details));
+	put(&object, "uids", usages_json(details->uids, details->n_uids, false));
+	put(&object, "clients", usages_json(details->clients, details->n_clients, true));
+	put(&object, "calls", calls_json(details));
+	return made(&object);
 }
 
 /* ---- Prometheus ---- */

@@ -1,0 +1,348 @@
+/* Recording through requests: what is told of each answer, and what a recording does to the requests around it. */
+#include "tests/unit/daemon/rpc/crowd.h"
+
+#include "proto/digest.h"
+
+enum { ADMIN = 500 };
+
+static int record(struct talk *talk, struct session *session, int action)
+{
+	Npumem__V1__RecordRequest request = NPUMEM__V1__RECORD_REQUEST__INIT;
+
+	request.action = (Npumem__V1__RecordAction)action;
+	return TALK_AS(talk, session, record, RECORD, &request);
+}
+
+static void init(struct talk *talk, struct session *admin)
+{
+	talk_init(talk);
+	ck_assert_int_eq(session_init(admin, &talk->world.service, ADMIN, 0, NULL), 0);
+}
+
+static void deinit(struct talk *talk, struct session *admin)
+{
+	session_deinit(admin);
+	talk_deinit(talk);
+}
+
+START_TEST(actions_and_rights)
+{
+	struct talk talk;
+	struct session admin;
+
+	init(&talk, &admin);
+	ck_assert_int_eq(record(&talk, &admin, 99), NPUMEM_INVALID);
+	talk_says(&talk, "record action 99 is none");
+	for (int action = 1; action <= 4; action++)
+		ck_assert_int_eq(record(&talk, &talk.session, action), action == 1 || action == 4
+									       ? NPUMEM_PERMISSION_DENIED
+									       : NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_STOP),
+			 NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_START), 0);
+	/* Nothing waits, and nothing is recorded of recording. */
+	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
+	ck_assert_uint_eq(talk.response->recorded->n_entries, 0);
+	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_HASH), 0);
+	ck_assert_uint_eq(talk.response->recorded->n_local, 8);
+	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_STOP), 0);
+	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
+	ck_assert_uint_eq(talk.response->recorded->n_entries, 0);
+	deinit(&talk, &admin);
+}
+END_TEST
+
+/* What the answers were, as one who replays them sees it. */
+struct seen {
+	int status;
+	uint64_t digest, handle;
+};
+
+static void see(const struct talk *talk, struct seen *seen)
+{
+	seen->status = (int)talk->response->status;
+	seen->digest = digest_response(talk->response);
+	seen->handle = 0;
+	digest_handles(talk->response, &seen->handle, 1);
+}
+
+static void submit_two(struct talk *talk, uint64_t handle, uint64_t missing)
+{
+	Npumem__V1__Operation operations[2] = {NPUMEM__V1__OPERATION__INIT, NPUMEM__V1__OPERATION__INIT},
+			      *list[] = {&operations[0], &operations[1]};
+	Npumem__V1__ReadRequest reads[2] = {NPUMEM__V1__READ_REQUEST__INIT, NPUMEM__V1__READ_REQUEST__INIT};
+	Npumem__V1__Ref refs[2] = {talk_ref(handle, ""), talk_ref(missing, "")};
+	Npumem__V1__SubmitRequest request = NPUMEM__V1__SUBMIT_REQUEST__INIT;
+
+	for (unsigned i = 0; i < 2; i++) {
+		reads[i].tensor = &refs[i];
+		operations[i].kind_case = NPUMEM__V1__OPERATION__KIND_READ;
+		operations[i].read = &reads[i];
+	}
+	request.n_operations = 2;
+	request.operations = list;
+	TALK(talk, submit, SUBMIT, &request);
+}
+
+START_TEST(each_answer_is_told)
+{
+	struct talk talk;
+	struct session admin;
+	struct seen seen[6];
+	const Npumem__V1__Recorded *recorded;
+	uint8_t data[128];
+	uint64_t x;
+
+	memset(data, 5, sizeof(data));
+	init(&talk, &admin);
+	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_START), 0);
+	x = talk_tensor(&talk, "x");
+	see(&talk, &seen[0]);
+	ck_assert_int_eq(talk_write_as(&talk, &talk.session, x, 0, data, sizeof(data)), 0);
+	see(&talk, &seen[1]);
+	ck_assert_int_eq(talk_read_as(&talk, &talk.neighbour, x, 3, 50), 0);
+	see(&talk, &seen[2]);
+	ck_assert_int_eq(talk_read_as(&talk, &talk.stranger, x, 0, 1), NPUMEM_NOT_FOUND);
+	see(&talk, &seen[3]);
+	/* One that ran, and one that did not. */
+	submit_two(&talk, x, 99);
+	ck_assert_int_eq((int)talk.response->status, NPUMEM_NOT_FOUND);
+	ck_assert_uint_eq(talk.response->submitted->n_done, 1);
+	see(&talk, &seen[4]);
+	ck_assert_int_eq(talk_bytes(&talk, &talk.session, (const uint8_t *)"\xff\xff", 2), NPUMEM_INVALID);
+	see(&talk, &seen[5]);
+	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
+	recorded = talk.response->recorded;
+	ck_assert(!recorded->lost);
+	ck_assert_uint_eq(recorded->n_entries, 6);
+	for (unsigned i = 0; i < 6; i++) {
+		const Npumem__V1__RecordEntry *entry = recorded->entries[i];
+
+		ck_assert_uint_eq(entry->number, i + 1);
+		ck_assert_int_eq((int)entry->status, seen[i].status);
+		ck_assert_msg(entry->digest == seen[i].digest, "answer %u", i);
+		ck_assert_uint_eq(entry->n_handles, seen[i].handle != 0);
+		ck_assert(!entry->part && !entry->transfer && !entry->shared);
+		ck_assert_uint_eq(entry->uid, i == 3 ? 1002 : 1001);
+	}
+	ck_assert_uint_eq(recorded->entries[0]->handles[0], x);
+	ck_assert_uint_eq(recorded->entries[2]->session, talk.neighbour.id);
+	ck_assert_uint_eq(recorded->entries[5]->request.len, 2);
+	deinit(&talk, &admin);
+}
+END_TEST
+
+START_TEST(what_is_long_is_told_in_parts)
+{
+	struct talk talk;
+	struct session admin;
+	static uint8_t message[1400 << 10] = {1 << 3, 7};
+	size_t bytes = 0;
+	unsigned n_parts = 0, n_takes = 0;
+
+	init(&talk, &admin);
+	ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_START), 0);
+	/* Garbage is recorded like anything else. */
+	talk_bytes(&talk, &talk.session, message, sizeof(message));
+	do {
+		ck_assert_int_eq(record(&talk, &admin, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE), 0);
+		ck_assert_uint_le(talk.out.used, (1 << 20) + 1024);
+		for (size_t i = 0; i < talk.response->recorded->n_entries; i++) {
+			const Npumem__V1__RecordEntry *entry = talk.response->recorded->entries[i];
+
+			ck_assert_uint_eq(entry->number, 1);
+			ck_assert_int_eq(entry->part, bytes + entry->request.len < sizeof(message));
+			ck_assert_mem_eq(entry->request.data, message + bytes, entry->request.len);
+			bytes += entry->request.len;
+			n_parts++;
+		}
+		n_takes++;
+	} while (talk.response->recorded->n_entries);
+	ck_assert_uint_eq(bytes, sizeof(message));
+	ck_assert_uint_eq(n_parts, 6);
+	ck_assert_uint_eq(n_takes, 3);
+	deinit(&talk, &admin);
+}
+END_TEST
+
+/* ---- beside other requests ---- */
+
+static uint64_t crowd_record(struct crowd *crowd, unsigned from, int action)
+{
+	Npumem__V1__RecordRequest request = NPUMEM__V1__RECORD_REQUEST__INIT;
+
+	request.action = (Npumem__V1__RecordAction)action;
+	return CROWD_SEND(crowd, from, record, RECORD, &request);
+}
+
+/* A peer of the daemon's own uid. */
+static void make_admin(struct crowd *crowd, unsigned i)
+{
+	struct session *session = &crowd->peers[i].session;
+
+	session_deinit(session);
+	ck_assert_int_eq(session_init(session, &crowd->world.service, ADMIN, 0, NULL), 0);
+}
+
+START_TEST(the_end_waits_and_holds_up_what_touches)
+{
+	struct crowd crowd;
+	uint64_t fill, stop, read, alloc, hash;
+	const Npumem__V1__Recorded *recorded;
+
+	crowd_init(&crowd);
+	make_admin(&crowd, 2);
+	ck_assert_int_eq(crowd_status(&crowd, 2, crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START)),
+			 0);
+	crowd_alloc(&crowd, 0, "a", SHORT_W);
+	crowd_alloc(&crowd, 0, "A", LONG_W);
+	crowd_fill(&crowd, 0, "a", 4);
+	fill = crowd_fill(&crowd, 0, "A", 1);
+	stop = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
+	read = crowd_read(&crowd, 1, "a");
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
+	/* Now the sums are made elsewhere, and what would change them waits. */
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	ck_assert_int_eq(crowd_status(&crowd, 2, stop), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 1, read), -1);
+	alloc = crowd_alloc(&crowd, 1, "b", SHORT_W);
+	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, stop), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, read), 0);
+	/* What was not summed up is not recorded either: two allocations and two fills are. */
+	recorded =
+		crowd_reply(&crowd, 2, crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
+	ck_assert_uint_eq(recorded->n_entries, 4);
+	ck_assert_uint_eq(recorded->entries[3]->number, 4);
+	hash = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
+	crowd_finish_all(&crowd);
+	ck_assert_uint_ne(crowd_reply(&crowd, 2, hash)->recorded->hash,
+			  crowd_reply(&crowd, 2, stop)->recorded->hash);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* The recording session goes while its sums are made, or before. */
+START_TEST(a_recorder_that_goes)
+{
+	for (unsigned early = 0; early < 2; early++) {
+		struct crowd crowd;
+
+		crowd_init(&crowd);
+		make_admin(&crowd, 2);
+		crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
+		crowd_alloc(&crowd, 0, "A", LONG_W);
+		crowd_fill(&crowd, 0, "A", 1);
+		if (early)
+			crowd_close(&crowd, 2);
+		crowd_finish_all(&crowd);
+		if (!early) {
+			crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
+			ck_assert_uint_eq(crowd.n_tasks, 1);
+			crowd_close(&crowd, 2);
+			crowd_finish_all(&crowd);
+		}
+		ck_assert(!recorder_is_on(&crowd.world.service.recorder));
+		crowd_deinit(&crowd);
+	}
+}
+END_TEST
+
+/* A submit's two lanes end in any order, and are told in the order of the list. */
+START_TEST(a_submit_in_steps)
+{
+	static const struct crowd_op ops[] = {
+		{1, 'r', "A", NULL, 0}, {1, 'k', "B", "C", 0}, {0, 'f', "a", NULL, 3}};
+	struct crowd crowd;
+	uint64_t submit;
+	const Npumem__V1__Recorded *recorded;
+
+	crowd_init(&crowd);
+	make_admin(&crowd, 2);
+	crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
+	crowd_alloc(&crowd, 0, "a", SHORT_W);
+	for (const char *c = "ABC"; *c; c++) {
+		char name[2] = {*c, 0};
+
+		crowd_alloc(&crowd, 0, name, LONG_W);
+		crowd_fill(&crowd, 0, name, *c);
+		crowd_finish_all(&crowd);
+	}
+	submit = crowd_list(&crowd, 0, ops, 3);
+	while (crowd.n_tasks)
+		crowd_finish(&crowd, crowd.n_tasks - 1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, submit), 0);
+	recorded =
+		crowd_reply(&crowd, 2, crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE))->recorded;
+	ck_assert_uint_eq(recorded->n_entries, 8);
+	ck_assert_uint_eq(recorded->entries[7]->digest, digest_response(crowd_reply(&crowd, 0, submit)));
+	ck_assert_uint_ne(recorded->entries[7]->digest, digest_begin());
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* ---- without memory ---- */
+
+/* A record is whole, or it says that it is not; requests are answered either way. */
+START_TEST(every_allocation_may_fail)
+{
+	bool hit = true;
+
+	for (size_t i = 1; hit; i++) {
+		struct crowd crowd;
+		uint64_t stop, take, requests[3];
+		bool is_lost = false;
+		size_t n = 0;
+
+		crowd_init(&crowd);
+		make_admin(&crowd, 2);
+		crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
+		crowd.world.fail_at = crowd.world.n_allocs + i;
+		requests[0] = crowd_alloc(&crowd, 0, "A", LONG_W);
+		requests[1] = crowd_fill(&crowd, 0, "A", 1);
+		requests[2] = crowd_read(&crowd, 0, "A");
+		crowd_finish_all(&crowd);
+		stop = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
+		crowd_finish_all(&crowd);
+		take = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
+		crowd_finish_all(&crowd);
+		hit = crowd.world.n_allocs >= crowd.world.fail_at;
+		crowd.world.fail_at = 0;
+		for (unsigned k = 0; k < 3; k++)
+			n += crowd_status(&crowd, 0, requests[k]) >= 0;
+		if (crowd_status(&crowd, 2, take) == 0) {
+			const Npumem__V1__Recorded *recorded = crowd_reply(&crowd, 2, take)->recorded;
+			size_t told = 0;
+
+			/* A stop for which there was no memory may be among them. */
+			for (size_t k = 0; k < recorded->n_entries; k++)
+				told += recorded->entries[k]->session == crowd.peers[0].session.id;
+			is_lost = recorded->lost;
+			ck_assert(is_lost || told == n);
+		}
+		ck_assert(hit || (n == 3 && !is_lost && crowd_status(&crowd, 2, stop) == 0));
+		crowd_deinit(&crowd);
+		ck_assert_uint_lt(i, 1000);
+	}
+}
+END_TEST
+
+Suite *suite_handle_record(void)
+{
+	Suite *suite = suite_create("rpc/handle_record, recording");
+	TCase *tcase = tcase_create("handle_record");
+
+	tcase_add_test(tcase, actions_and_rights);
+	tcase_add_test(tcase, each_answer_is_told);
+	tcase_add_test(tcase, what_is_long_is_told_in_parts);
+	tcase_add_test(tcase, the_end_waits_and_holds_up_what_touches);
+	tcase_add_test(tcase, a_recorder_that_goes);
+	tcase_add_test(tcase, a_submit_in_steps);
+	tcase_add_test(tcase, every_allocation_may_fail);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
