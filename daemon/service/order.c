@@ -1,8 +1,8 @@
 /* A list in the order sent. Each waiting entry counts those it waits for; when an entry goes, the ones that
- * counted it count one less, and start at 0. Comparing costs O(1) for tensors whose offsets do not meet, so the
- * whole is linear in what is in flight, which the limits bound. Invariant: a waiting entry's n_before is the
- * number of conflicting earlier entries and of conflicting later ones that have started; of the latter there are
- * some only where a tensor that it names came after them. */
+ * counted it count one less, and start at 0. Comparing costs nanoseconds for entries whose offsets do not meet,
+ * and is bounded for the others, so the whole is linear in what is in flight, which the limits bound. Invariant: a
+ * waiting entry's n_before is the number of conflicting earlier entries and of conflicting later ones that have
+ * started; of the latter there are some only where a tensor that it names came after them. */
 #include "daemon/service/order.h"
 
 #include <assert.h>
@@ -20,27 +20,61 @@ void order_deinit(struct order *order)
 	(void)order;
 }
 
+/* Comparing is counted in units of about 5 ns. One pair of entries takes as many as all their accesses and some of
+ * those whose offsets meet, and then counts as conflicting; one entry takes as many as a quarter of a millisecond
+ * has, and is then compared by its offsets alone. Neither is different the next time: what was counted of a pair
+ * is taken back by comparing it again. */
+enum { UNITS_PER_STEP = 40, UNITS_OF_PAIR = 8192, UNITS_OF_ENTRY = 50000 };
+
 static bool accesses_meet(const struct npumem_geometry *geometry, const struct order_access *a,
-			  const struct order_access *b)
+			  const struct order_access *b, int64_t *units)
 {
 	const struct npumem_place *x = &a->place, *y = &b->place;
-	/* An entry may be compared with thousands. What cannot be told in so many steps, waits; it must be the
-	 * same each time that the two are compared. */
+	/* What cannot be told in so many, waits. */
 	enum { STEPS = 16 };
 	int64_t steps = STEPS;
+	--*units;
 	if (!(a->writes || b->writes) || x->offset >= y->offset + y->bytes_per_npu ||
 	    y->offset >= x->offset + x->bytes_per_npu)
 		return false;
-	return a->coarse || b->coarse || meet_maybe(geometry, x, a->kinds, y, b->kinds, &steps);
+	bool maybe = a->coarse || b->coarse || meet_maybe(geometry, x, a->kinds, y, b->kinds, &steps);
+	*units -= UNITS_PER_STEP * (STEPS - steps);
+	return maybe || *units < 0;
 }
 
-static bool meet(const struct order *order, const struct order_entry *a, const struct order_entry *b)
+/* `units`: what it takes is taken from these. */
+static bool meet(const struct order *order, const struct order_entry *a, const struct order_entry *b,
+		 int64_t *units)
 {
-	for (unsigned i = 0; i < a->n_accesses; i++)
-		for (unsigned j = 0; j < b->n_accesses; j++)
-			if (accesses_meet(order->geometry, &a->accesses[i], &b->accesses[j]))
-				return true;
-	return false;
+	int64_t left = UNITS_OF_PAIR;
+	bool found = false;
+	--*units;
+	if (a->end <= b->from || b->end <= a->from || !(a->writes || b->writes))
+		return false;
+	if (a->coarse || b->coarse)
+		return true;
+	for (unsigned i = 0; i < a->n_accesses && !found; i++)
+		for (unsigned j = 0; j < b->n_accesses && !found; j++)
+			found = accesses_meet(order->geometry, &a->accesses[i], &b->accesses[j], &left);
+	*units -= UNITS_OF_PAIR - left;
+	return found;
+}
+
+/* Sets what is known of all accesses together. */
+static void measure(struct order_entry *entry)
+{
+	entry->from = INT64_MAX;
+	entry->end = 0;
+	entry->writes = entry->coarse = false;
+	for (unsigned i = 0; i < entry->n_accesses; i++) {
+		const struct order_access *access = &entry->accesses[i];
+		int64_t end = access->place.offset + access->place.bytes_per_npu;
+		if (access->place.offset < entry->from)
+			entry->from = access->place.offset;
+		if (end > entry->end)
+			entry->end = end;
+		entry->writes |= access->writes;
+	}
 }
 
 static bool touches(const struct order_entry *entry)
@@ -49,7 +83,8 @@ static bool touches(const struct order_entry *entry)
 }
 
 /* `earlier` was sent first. */
-static bool conflict(const struct order *order, const struct order_entry *earlier, const struct order_entry *later)
+static bool conflict_in(const struct order *order, const struct order_entry *earlier,
+			const struct order_entry *later, int64_t *units)
 {
 	if ((earlier->barrier && touches(later)) || (later->barrier && touches(earlier)))
 		return true;
@@ -59,24 +94,48 @@ static bool conflict(const struct order *order, const struct order_entry *earlie
 	if (earlier->owner == later->owner &&
 	    (earlier->alone || later->alone || (earlier->changes && later->follows)))
 		return true;
-	return meet(order, earlier, later);
+	return meet(order, earlier, later, units);
+}
+
+static bool conflict(const struct order *order, const struct order_entry *earlier, const struct order_entry *later)
+{
+	int64_t units = 0;
+	return conflict_in(order, earlier, later, &units);
 }
 
 bool order_is_free(const struct order *order, const struct order_entry *entry)
 {
-	for (const struct order_entry *earlier = order->first; earlier; earlier = earlier->next)
-		if (conflict(order, earlier, entry))
+	struct order_entry asked = *entry;
+	int64_t units = UNITS_OF_ENTRY;
+	measure(&asked);
+	for (const struct order_entry *earlier = order->first; earlier; earlier = earlier->next) {
+		asked.coarse = units < 0;
+		if (conflict_in(order, earlier, &asked, &units))
 			return false;
+	}
 	return true;
 }
 
-static void count_before(const struct order *order, struct order_entry *entry)
+/* False where it takes more than `units`. */
+static bool count_in(const struct order *order, struct order_entry *entry, int64_t units)
 {
 	entry->n_before = 0;
-	for (const struct order_entry *earlier = order->first; earlier != entry; earlier = earlier->next)
-		entry->n_before += conflict(order, earlier, entry);
-	for (const struct order_entry *later = entry->next; later; later = later->next)
-		entry->n_before += later->started && conflict(order, entry, later);
+	for (const struct order_entry *earlier = order->first; earlier != entry && units >= 0;
+	     earlier = earlier->next)
+		entry->n_before += conflict_in(order, earlier, entry, &units);
+	for (const struct order_entry *later = entry->next; later && units >= 0; later = later->next)
+		entry->n_before += later->started && conflict_in(order, entry, later, &units);
+	return units >= 0;
+}
+
+/* Nobody may have counted this entry as it was, or he is counted anew. */
+static void count_before(const struct order *order, struct order_entry *entry)
+{
+	measure(entry);
+	if (count_in(order, entry, UNITS_OF_ENTRY))
+		return;
+	entry->coarse = true;
+	count_in(order, entry, INT64_MAX);
 }
 
 static void refresh(const struct order *order, struct order_entry *entry)
@@ -94,9 +153,9 @@ static bool renew(struct order *order, struct order_entry *entry)
 	for (struct order_entry *later = entry->next; later; later = later->next)
 		later->n_before -= !later->started && conflict(order, entry, later);
 	refresh(order, entry);
+	count_before(order, entry);
 	for (struct order_entry *later = entry->next; later; later = later->next)
 		later->n_before += !later->started && conflict(order, entry, later);
-	count_before(order, entry);
 	return !entry->n_before;
 }
 

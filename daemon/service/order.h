@@ -38,6 +38,9 @@ struct order_entry {
 	/* The order's own. */
 	bool started;
 	uint64_t version;  /* of the tensors that its accesses are from */
+	int64_t from, end; /* offsets that any of its accesses has */
+	bool writes;	   /* some of them */
+	bool coarse; /* it took too long to compare with what is in flight: from, end and writes have to do */
 	unsigned n_before; /* unfinished entries that it waits for */
 	struct order_entry *next, *prev;
 };
