@@ -112,6 +112,74 @@ START_TEST(every_gap_is_found)
 }
 END_TEST
 
+/* What one entry lacks is said of that entry, not of the end. */
+START_TEST(the_entry_is_named)
+{
+	struct records records;
+	struct record_file file;
+	struct npumem_error error;
+	records_begin(&records);
+	records_end_session(&records, 1);
+	records.number++;
+	records_end_session(&records, 1);
+	records_end(&records, 0, NULL, 0);
+	ck_assert_int_eq(parse(records.bytes, records.n, &file, &error), NPUMEM_INVALID);
+	ck_assert_msg(strstr(error.message, "f: entry 2, at byte") &&
+			      strstr(error.message, "before it are missing"),
+		      "%s", error.message);
+	/* A part without the rest. */
+	struct records_transfer transfer;
+	records_begin(&records);
+	records_transfer_init(&transfer);
+	transfer.message.is_read = true;
+	records_part(&records, &transfer.message);
+	records_end(&records, 0, NULL, 0);
+	ck_assert_int_eq(parse(records.bytes, records.n, &file, &error), NPUMEM_INVALID);
+	ck_assert(strstr(error.message, "entries before the end are missing"));
+}
+END_TEST
+
+/* Of a write of 12 bytes, told in two parts. */
+START_TEST(transfers_that_do_not_fit)
+{
+	static const struct {
+		size_t first[2], n[2];
+		const char *why;
+	} cases[] = {
+		{{0, 8}, {8, 4}, NULL},
+		{{0, 0}, {12, 0}, "whole elements"},
+		{{0, 8}, {8, 6}, "whole elements"},
+		{{0, 0}, {14, 0}, "whole elements"},
+		{{0, 8}, {8, 3}, "whole elements"},
+		{{0, 6}, {8, 4}, "missing"},
+		{{0, 10}, {8, 2}, "missing"},
+		{{2, 0}, {8, 2}, "missing"},
+		{{0, 8}, {8, 2}, "missing"},
+	};
+	uint8_t data[16] = {0};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct records records;
+		struct records_transfer transfer;
+		struct record_file file;
+		struct npumem_error error;
+		records_begin(&records);
+		for (unsigned k = 0; k < 2; k++) {
+			records_transfer_init(&transfer);
+			transfer.message.first = cases[i].first[k];
+			transfer.message.data = (ProtobufCBinaryData){cases[i].n[k], data};
+			records_part(&records, &transfer.message);
+		}
+		records_end_session(&records, 1);
+		records_end(&records, 0, NULL, 0);
+		int status = parse(records.bytes, records.n, &file, &error);
+		ck_assert_msg(status ? cases[i].why && strstr(error.message, cases[i].why) : !cases[i].why,
+			      "case %zu: %s", i, error.message);
+		if (!status)
+			record_file_deinit(&file);
+	}
+}
+END_TEST
+
 static uint32_t next_random(uint32_t *state)
 {
 	*state = *state * 1664525 + 1013904223;
@@ -216,6 +284,8 @@ Suite *suite_record_file(void)
 	tcase_add_test(tcase, what_is_whole_is_read);
 	tcase_add_test(tcase, every_cut_is_found);
 	tcase_add_test(tcase, every_gap_is_found);
+	tcase_add_test(tcase, the_entry_is_named);
+	tcase_add_test(tcase, transfers_that_do_not_fit);
 	tcase_add_test(tcase, random_damage);
 	tcase_add_test(tcase, every_allocation_may_fail);
 	tcase_add_test(tcase, files_that_cannot_be_read);

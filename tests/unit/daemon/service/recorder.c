@@ -294,6 +294,45 @@ START_TEST(what_operations_move_is_read_back)
 }
 END_TEST
 
+/* More than is read at once, and the request behind it. */
+START_TEST(a_long_read_and_a_long_write)
+{
+	static uint8_t memory[8 * 4000], request[RECORDER_PART_BYTES + 5];
+	struct device_request wanted = world_request(8, 4000);
+	struct scene scene;
+	struct tensor *tensor;
+	struct op op = {.kind = OP_WRITE, .count = -1};
+	struct recorder_entry entry = {.bytes = sizeof(request), .request = request};
+	struct recorder_part part;
+	const char *name = "x";
+	unsigned n;
+
+	scene_init(&scene);
+	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert_int_eq(tensors_alloc(&scene.user, &wanted, &name, 1, &tensor, &scene.world.error), 0);
+	for (size_t i = 0; i < sizeof(memory); i++)
+		memory[i] = (uint8_t)(i % 251);
+	op.tensor = tensor;
+	op.system = (struct op_system){.base = memory, .bytes = sizeof(memory), .shared = true};
+	entry.transfers = transfer(&scene, &op);
+	ck_assert_mem_eq(entry.transfers->data, memory, sizeof(memory));
+	op.kind = OP_READ;
+	entry.transfers->next = transfer(&scene, &op);
+	ck_assert_uint_eq(entry.transfers->next->crc32, crc32(0, memory, sizeof(memory)));
+	recorder_add(scene.recorder, &entry, NULL);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert(part.transfer && !part.transfer->is_read && part.n == sizeof(memory) && !part.is_last);
+	recorder_next(scene.recorder);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert(part.transfer && part.transfer->is_read && !part.n && !part.is_last);
+	recorder_next(scene.recorder);
+	ck_assert_uint_eq(drain_one(scene.recorder, &n), sizeof(request));
+	ck_assert_uint_eq(n, 2);
+	ck_assert_uint_eq(scene.recorder->bytes, 0);
+	scene_deinit(&scene);
+}
+END_TEST
+
 /* ---- the device in numbers ---- */
 
 static struct checksum *sum(struct scene *scene)
@@ -342,7 +381,7 @@ START_TEST(numbers_of_what_is_there)
 	ck_assert_uint_ne(after->hash, before->hash);
 	ck_assert_mem_eq(after->local, before->local, 8 * sizeof(*before->local));
 	checksum_free(after);
-	/* One element more, written with what freed memory has. */
+	/* The same name, with nothing in it; then one byte, of the value that memory has that nobody wrote. */
 	service_release(&scene.world.service, y);
 	y = world_tensor(&scene.world, &scene.user, "y");
 	after = sum(&scene);
@@ -414,6 +453,7 @@ Suite *suite_recorder(void)
 	tcase_add_test(tcase, more_than_it_keeps);
 	tcase_add_test(tcase, sessions_begin_with_what_they_share_and_end);
 	tcase_add_test(tcase, what_operations_move_is_read_back);
+	tcase_add_test(tcase, a_long_read_and_a_long_write);
 	tcase_add_test(tcase, numbers_of_what_is_there);
 	tcase_add_test(tcase, every_allocation_may_fail);
 	suite_add_tcase(suite, tcase);
