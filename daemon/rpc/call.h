@@ -50,6 +50,16 @@ const char *call_method_name(unsigned method);
 /* Begins the books of a request that came just now; `request` NULL: one that could not be unpacked. */
 void call_begin(struct call *call, const Npumem__V1__Request *request, const uint8_t *message, size_t bytes);
 
+/* Why a message that budget was to unpack into is no request; `has_many_fields`: it was not tried. A status. */
+int call_refuse_message(struct call *call, size_t bytes, const struct budget *budget, bool has_many_fields);
+/* The id of a message that cannot be unpacked, where it comes first, as every protobuf runtime writes it; or 0. */
+uint64_t call_salvage_id(const uint8_t *message, size_t bytes);
+
+/* A request that is refused before it is a call, with what rpc->error says; NULL: it was not read. No record has
+ * it: it is the load of the moment that refused it, which nobody replays. 0 or -ENOMEM. */
+int call_refuse(struct rpc *rpc, struct session *session, const Npumem__V1__Request *request,
+		const uint8_t *message, size_t bytes, struct buffer *out);
+
 /* Runs the handler of a request; returns its status, or LATER. Where there is no job it does all steps at once. */
 int call_dispatch(struct call *call, const Npumem__V1__Request *request);
 /* Ends the reply of a call that was begun. */

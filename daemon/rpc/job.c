@@ -72,7 +72,7 @@ bool job_is_needed(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Req
 
 /* ---- ends ---- */
 
-static void job_free(struct job *job)
+void job_free(struct job *job)
 {
 	const struct heap *heap = job->rpc->heap;
 
@@ -105,15 +105,6 @@ static void unlink_job(struct job *job)
 	peer->job_bytes -= job->charge;
 	limits_give_back(&job->rpc->service->limits, peer->session->user, LIMITS_REQUESTS, 1);
 	limits_give_back(&job->rpc->service->limits, peer->session->user, LIMITS_REQUEST_BYTES, job->charge);
-}
-
-static int check_limits(struct rpc *rpc, const struct rpc_peer *peer, size_t bytes)
-{
-	const struct limits_table *limits = &rpc->service->limits;
-	int status = limits_check(limits, peer->session->user, LIMITS_REQUESTS, 1, &rpc->error);
-
-	return status ? status
-		      : limits_check(limits, peer->session->user, LIMITS_REQUEST_BYTES, bytes, &rpc->error);
 }
 
 /* Out of the order and memory; it is out of its peer's books. */
@@ -231,6 +222,8 @@ static void start_op(struct job *job)
 
 const Npumem__V1__Request *job_unpack(struct job *job)
 {
+	if (job->keeps_request)
+		return job->request;
 	budget_reset(&job->budget, job->bytes);
 	job->request = npumem__v1__request__unpack(&job->budget.allocator, job->bytes, job->message);
 	if (!job->request)
@@ -323,8 +316,8 @@ static void refresh(struct order_entry *entry)
 
 	if (entry->barrier)
 		return;
-	budget_reset(&job->budget, job->bytes);
-	request = npumem__v1__request__unpack(&job->budget.allocator, job->bytes, job->message);
+	request = job_unpack(job);
+	npumem_error_clear(&job->error);
 	if (request)
 		touch_request(job->call.session, request, &job->prepared, &touch);
 	if (set_accesses(job, &touch)) {
@@ -343,7 +336,7 @@ static void job_release(void *ctx, void *memory)
 	heap_free(ctx, memory);
 }
 
-static struct job *job_take(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes)
+struct job *job_take(struct rpc *rpc, struct rpc_peer *peer, size_t bytes)
 {
 	struct job *job = heap_zalloc(rpc->heap, 1, sizeof(*job));
 
@@ -359,49 +352,91 @@ static struct job *job_take(struct rpc *rpc, struct rpc_peer *peer, const uint8_
 				  .error = &job->error,
 				  .prepared = &job->prepared,
 				  .job = job};
-	job->message = heap_alloc(rpc->heap, bytes);
-	if (!job->message || reply_begin(&job->call.reply, &job->out)) {
+	if (reply_begin(&job->call.reply, &job->out)) {
 		job_free(job);
 		return NULL;
 	}
-	memcpy(job->message, message, bytes);
 	return job;
 }
 
-int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, const struct touch *touch,
-	    const uint8_t *message, size_t bytes)
+static void charge(struct job *job, size_t bytes)
 {
-	size_t charge = bytes + touch->reply_bytes;
-	int status = check_limits(rpc, peer, charge);
-	struct job *job;
+	job->charge += bytes;
+	job->peer->job_bytes += bytes;
+	limits_charge(&job->rpc->service->limits, job->peer->session->user, LIMITS_REQUEST_BYTES, bytes);
+}
 
-	if (status)
-		return status;
-	job = job_take(rpc, peer, message, bytes);
-	if (!job)
-		return -ENOMEM;
-	if (set_accesses(job, touch)) {
-		job_free(job);
-		return -ENOMEM;
-	}
-	job->id = request->id;
-	call_begin(&job->call, request, job->message, bytes);
-	job->call.recording.owner = &job->message;
-	job->entry.changes = touch->changes;
-	job->entry.alone = touch->alone;
-	job->entry.owner = peer;
-	job->entry.start = start;
-	job->entry.refresh = refresh;
+void job_enlist(struct job *job, size_t bytes)
+{
+	struct rpc_peer *peer = job->peer;
+
 	job->next = peer->jobs;
 	if (job->next)
 		job->next->prev = job;
 	peer->jobs = job;
 	peer->n_jobs++;
-	job->charge = charge;
-	peer->job_bytes += charge;
-	limits_charge(&rpc->service->limits, peer->session->user, LIMITS_REQUESTS, 1);
-	limits_charge(&rpc->service->limits, peer->session->user, LIMITS_REQUEST_BYTES, charge);
+	limits_charge(&job->rpc->service->limits, peer->session->user, LIMITS_REQUESTS, 1);
+	charge(job, bytes);
 	flight(job, true);
-	order_add(&rpc->service->order, &job->entry);
+}
+
+static void begin(struct job *job, const Npumem__V1__Request *request, const struct touch *touch)
+{
+	job->id = request->id;
+	job->call.recording.owner = &job->message;
+	job->entry.changes = touch->changes;
+	job->entry.alone = touch->alone;
+	job->entry.owner = job->peer;
+	job->entry.start = start;
+	job->entry.refresh = refresh;
+	order_add(&job->rpc->service->order, &job->entry);
+}
+
+int job_begin_read(struct job *job, const struct touch *touch)
+{
+	const struct limits_table *limits = &job->rpc->service->limits;
+	int status = limits_check(limits, job->peer->session->user, LIMITS_REQUEST_BYTES, touch->reply_bytes,
+				  &job->error);
+
+	if (!status && set_accesses(job, touch))
+		status = npumem_error_set(&job->error, NPUMEM_RESOURCE_EXHAUSTED,
+					  "the daemon is out of host memory");
+	if (status)
+		return status;
+	charge(job, touch->reply_bytes);
+	job->left_order = false;
+	begin(job, job->request, touch);
+	return 0;
+}
+
+int job_check_limits(struct rpc *rpc, const struct rpc_peer *peer, size_t bytes)
+{
+	const struct limits_table *limits = &rpc->service->limits;
+	int status = limits_check(limits, peer->session->user, LIMITS_REQUESTS, 1, &rpc->error);
+
+	return status ? status
+		      : limits_check(limits, peer->session->user, LIMITS_REQUEST_BYTES, bytes, &rpc->error);
+}
+
+int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *request, const struct touch *touch,
+	    const uint8_t *message, size_t bytes)
+{
+	int status = job_check_limits(rpc, peer, bytes + touch->reply_bytes);
+	struct job *job;
+
+	if (status)
+		return status;
+	job = job_take(rpc, peer, bytes);
+	if (!job)
+		return -ENOMEM;
+	job->message = heap_alloc(rpc->heap, bytes);
+	if (!job->message || set_accesses(job, touch)) {
+		job_free(job);
+		return -ENOMEM;
+	}
+	memcpy(job->message, message, bytes);
+	call_begin(&job->call, request, job->message, bytes);
+	job_enlist(job, bytes + touch->reply_bytes);
+	begin(job, request, touch);
 	return 0;
 }

@@ -26,7 +26,8 @@ struct job {
 	size_t bytes;
 	size_t charge; /* what its message and its reply take of the peer's job_bytes */
 	struct budget budget;
-	const Npumem__V1__Request *request; /* unpacked again when its turn has come */
+	const Npumem__V1__Request *request; /* unpacked again when its turn has come, but where it is kept */
+	bool keeps_request, has_many_fields;
 	struct call call;
 	struct npumem_error error;
 	struct prepare_op prepared;
@@ -67,6 +68,17 @@ const Npumem__V1__Request *job_unpack(struct job *job);
 
 /* Answers and frees a job that has started, waits for room, or is cancelled before it started. */
 void job_end(struct job *job, int status);
+
+/* A job that is in no list, with neither message nor request; NULL without memory. job_free gives it back. */
+struct job *job_take(struct rpc *rpc, struct rpc_peer *peer, size_t bytes);
+void job_free(struct job *job);
+/* Whether the peer may have one more, of so many bytes: 0, or RESOURCE_EXHAUSTED in rpc->error. */
+int job_check_limits(struct rpc *rpc, const struct rpc_peer *peer, size_t bytes);
+/* Into the peer's books, charged for so many bytes. */
+void job_enlist(struct job *job, size_t bytes);
+/* Into the order, now that its kept request has been read. 0; RESOURCE_EXHAUSTED: nothing is charged for its
+ * reply. */
+int job_begin_read(struct job *job, const struct touch *touch);
 
 /* Frees a job without an answer. */
 void job_drop(struct job *job);

@@ -42,8 +42,7 @@ void rpc_deinit(struct rpc *rpc)
 	budget_deinit(&rpc->budget);
 }
 
-/* The id of a message that cannot be unpacked, where it comes first, as every protobuf runtime writes it. */
-static uint64_t salvage_id(const uint8_t *message, size_t bytes)
+uint64_t call_salvage_id(const uint8_t *message, size_t bytes)
 {
 	uint64_t id = 0;
 
@@ -57,13 +56,11 @@ static uint64_t salvage_id(const uint8_t *message, size_t bytes)
 	return 0;
 }
 
-static int refuse_message(struct call *call, size_t bytes)
+int call_refuse_message(struct call *call, size_t bytes, const struct budget *budget, bool has_many_fields)
 {
-	const struct budget *budget = &call->rpc->budget;
-
 	if (!bytes)
 		return npumem_error_set(call->error, NPUMEM_INVALID, "an empty message");
-	if (call->rpc->has_many_fields)
+	if (has_many_fields)
 		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"a message of %zu bytes with more than %d fields: ask in parts", bytes,
 					FIELDS_MAX);
@@ -207,26 +204,25 @@ static int answer(struct rpc *rpc, struct session *session, struct rpc_peer *pee
 	if (reply_begin(&call.reply, out))
 		return -ENOMEM;
 	call_begin(&call, request, message, bytes);
-	status = request ? call_dispatch(&call, request) : refuse_message(&call, bytes);
+	status = request ? call_dispatch(&call, request)
+			 : call_refuse_message(&call, bytes, &rpc->budget, rpc->has_many_fields);
 	if (status == LATER) {
 		out->used = call.reply.start;
 		return LATER;
 	}
-	call_end(&call, status, request ? request->id : salvage_id(message, bytes));
+	call_end(&call, status, request ? request->id : call_salvage_id(message, bytes));
 	return 0;
 }
 
-/* A request that is refused before it is a call, with what rpc->error says. No record has it: it is the load of
- * the moment that refused it, which nobody replays. */
-static int answer_refused(struct rpc *rpc, struct session *session, const Npumem__V1__Request *request,
-			  size_t bytes, int status, struct buffer *out)
+int call_refuse(struct rpc *rpc, struct session *session, const Npumem__V1__Request *request,
+		const uint8_t *message, size_t bytes, struct buffer *out)
 {
 	struct call call = {.rpc = rpc, .session = session, .error = &rpc->error};
 
 	if (reply_begin(&call.reply, out))
 		return -ENOMEM;
 	call_begin(&call, request, NULL, bytes);
-	call_end(&call, status, request->id);
+	call_end(&call, rpc->error.status, request ? request->id : call_salvage_id(message, bytes));
 	return 0;
 }
 
@@ -245,7 +241,7 @@ static int begin_job(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__R
 	int status = job_new(rpc, peer, request, touch, message, bytes);
 
 	if (status >= 0)
-		return status ? answer_refused(rpc, peer->session, request, bytes, status, out) : 0;
+		return status ? call_refuse(rpc, peer->session, request, message, bytes, out) : 0;
 	/* Without memory to wait with, it is refused like any other lack of memory. */
 	rpc->budget.starved = true;
 	return answer(rpc, peer->session, peer, NULL, message, bytes, out);

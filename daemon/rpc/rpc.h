@@ -52,9 +52,12 @@ struct rpc_peer {
 	/* After rpc_peer_close: nothing runs for the session any more, and it must end now. The storage of the
 	 * peer stays until the call that led here has returned. */
 	void (*drained)(void *ctx);
+	/* The long message that was received has been read. NULL: none is received. */
+	void (*read)(void *ctx);
 	void *ctx;
 
 	/* rpc's own; zero at first. */
+	bool is_reading;
 	struct rpc *rpc;
 	struct job *jobs;		      /* unfinished requests */
 	struct events_subscriber *subscriber; /* NULL: wants no events */
@@ -76,6 +79,11 @@ int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message,
 /* The same for a peer whose requests may be long or have to wait for others: those are answered by peer->deliver.
  */
 int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out);
+
+/* The same for a message that takes long to unpack, which is done elsewhere. `message` is from rpc->heap, and rpc's from
+ * now on. Until peer->is_reading is false again nothing more may be received from this peer; then peer->read is called.
+ */
+int rpc_receive_long(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes, struct buffer *out);
 
 /* The client is gone: what waits is dropped, what runs is stopped where it can be; nothing is delivered any more.
  * peer->drained is called once, at once or later. */

@@ -20,12 +20,12 @@
 enum {
 	QUEUED_BYTES_MAX = 1 << 20,
 	EVENTS_BYTES_MAX = 64 << 10,
-	INPUT_LEAST_BYTES = 64 << 10,
 	JOBS_MAX = 256,		 /* requests under way */
 	JOB_BYTES_MAX = 4 << 20, /* of their messages and replies: enough to keep every thread busy */
 	/* Requests handled before other connections get their turn: a client that floods costs the others no more
 	 * than this many short requests. */
 	TURN_FRAMES = 16,
+	TURN_NS = 200000,	   /* nor than this, where they are not so short */
 	SPARE_BYTES_MAX = 2 << 20, /* a larger buffer is not kept for the next reply */
 };
 
@@ -37,9 +37,8 @@ static void on_closed(struct channel *channel)
 {
 	struct connection *connection = (struct connection *)channel;
 
-	heap_free(connection->server->heap, connection->input);
-	buffer_deinit(&connection->queued);
-	buffer_deinit(&connection->sending);
+	input_deinit(&connection->input);
+	outbox_deinit(&connection->outbox);
 	heap_free(connection->server->heap, connection);
 }
 
@@ -75,40 +74,33 @@ void connection_close(struct connection *connection)
 /* Offers all that is queued to the kernel, as far as it takes it. */
 static void flush(struct connection *connection)
 {
-	while (!connection->is_closed && (connection->sending.used || connection->queued.used)) {
-		struct buffer *sending = &connection->sending;
-		ssize_t n;
+	const uint8_t *bytes;
+	size_t most;
 
-		if (!sending->used) {
-			struct buffer empty = *sending;
+	while (!connection->is_closed && (bytes = outbox_front(&connection->outbox, &most))) {
+		ssize_t n = channel_send(&connection->channel, bytes, most);
 
-			*sending = connection->queued;
-			connection->queued = empty;
-		}
-		n = channel_send(&connection->channel, sending->bytes + connection->sent,
-				 sending->used - connection->sent);
 		if (n < 0)
 			connection_close(connection);
 		if (n <= 0)
 			return;
-		connection->sent += (size_t)n;
+		outbox_take(&connection->outbox, (size_t)n);
 		connection->moved_ms = uv_now(&connection->server->loop);
-		if (connection->sent < sending->used)
+		if ((size_t)n < most)
 			return;
-		connection->sent = sending->used = 0;
 	}
 }
 
 static size_t unsent(const struct connection *connection)
 {
-	return connection->queued.used + connection->sending.used - connection->sent;
+	return outbox_unsent(&connection->outbox);
 }
 
 /* True where the client must read, or wait for what it has asked for, before more is taken from it. */
 static bool is_full(const struct connection *connection)
 {
 	return unsent(connection) > QUEUED_BYTES_MAX || connection->peer.n_jobs >= JOBS_MAX ||
-	       connection->peer.job_bytes > JOB_BYTES_MAX;
+	       connection->peer.job_bytes > JOB_BYTES_MAX || connection->peer.is_reading;
 }
 
 /* Events are lost before much is kept for who does not read. */
@@ -121,20 +113,11 @@ static bool is_behind(void *ctx)
 static void on_delivered(void *ctx, struct buffer *reply)
 {
 	struct connection *connection = ctx;
-	struct buffer *queued = &connection->queued;
 
-	if (!queued->used) {
-		struct buffer empty = *queued;
-
-		*queued = *reply;
-		*reply = empty;
-	} else if (buffer_reserve(queued, reply->used)) {
+	if (outbox_put(&connection->outbox, reply)) {
 		log_session(LOG_LEVEL_WARNING, &connection->session, "dropped: no memory for a reply");
 		connection_close(connection);
 		return;
-	} else {
-		memcpy(queued->bytes + queued->used, reply->bytes, reply->used);
-		queued->used += reply->used;
 	}
 	if (!connection->is_handling)
 		work(connection);
@@ -150,16 +133,27 @@ static void refuse_frame(struct connection *connection, enum frame_result result
 			: "a frame whose length has more than 10 bytes, or 64 bits: the connection ends";
 
 	log_session(LOG_LEVEL_WARNING, &connection->session, "%s", reason);
-	rpc_refuse(&connection->queued, NPUMEM_INVALID, reason);
+	rpc_refuse(&connection->outbox.tail, NPUMEM_INVALID, reason);
 	connection->is_ending = true;
 }
 
-/* Handles the whole frames in `bytes`; returns how many bytes are done with. */
+static void check_received(struct connection *connection, int status)
+{
+	if (status) {
+		log_session(LOG_LEVEL_WARNING, &connection->session, "dropped: no memory for a reply");
+		connection->is_ending = true;
+	}
+	if (unsent(connection) > QUEUED_BYTES_MAX)
+		flush(connection);
+	connection->is_paused = is_full(connection);
+}
+
+/* Handles the whole frames in `bytes`, as many as there is time for; returns how many bytes are done with. */
 static size_t handle_frames(struct connection *connection, const uint8_t *bytes, size_t n)
 {
-	size_t done = 0;
-
+	uint64_t end_ns = uv_hrtime() + TURN_NS;
 	unsigned n_handled = 0;
+	size_t done = 0;
 
 	connection->is_handling = true;
 	connection->has_more = false;
@@ -169,7 +163,7 @@ static size_t handle_frames(struct connection *connection, const uint8_t *bytes,
 
 		if (result == FRAME_MORE)
 			break;
-		if (n_handled++ == TURN_FRAMES) {
+		if (n_handled++ == TURN_FRAMES || (n_handled > 1 && uv_hrtime() > end_ns)) {
 			connection->has_more = true;
 			server_add_ready(connection->server, connection);
 			break;
@@ -178,15 +172,9 @@ static size_t handle_frames(struct connection *connection, const uint8_t *bytes,
 			refuse_frame(connection, result);
 			break;
 		}
-		if (rpc_receive(&connection->server->rpc, &connection->peer, bytes + done + header, message,
-				&connection->queued)) {
-			log_session(LOG_LEVEL_WARNING, &connection->session, "dropped: no memory for a reply");
-			connection->is_ending = true;
-		}
+		check_received(connection, rpc_receive(&connection->server->rpc, &connection->peer,
+						       bytes + done + header, message, &connection->outbox.tail));
 		done += header + message;
-		if (unsent(connection) > QUEUED_BYTES_MAX)
-			flush(connection);
-		connection->is_paused = is_full(connection);
 	}
 	connection->is_handling = false;
 	return done;
@@ -195,34 +183,47 @@ static size_t handle_frames(struct connection *connection, const uint8_t *bytes,
 /* Keeps what is left over until more of it comes. */
 static void keep(struct connection *connection, const uint8_t *bytes, size_t n)
 {
-	size_t room = n > INPUT_LEAST_BYTES ? n : INPUT_LEAST_BYTES;
+	if (!n || connection->is_ending || connection->is_closed || !input_keep(&connection->input, bytes, n))
+		return;
+	log_session(LOG_LEVEL_WARNING, &connection->session, "dropped: no memory for a request");
+	connection_close(connection);
+}
 
-	if (!n || connection->is_ending || connection->is_closed)
+/* A long message, if all of it is there. */
+static void handle_long(struct connection *connection)
+{
+	size_t bytes;
+	uint8_t *message = input_take_long(&connection->input, &bytes);
+
+	if (!message)
 		return;
-	connection->input = heap_alloc(connection->server->heap, room);
-	if (!connection->input) {
-		log_session(LOG_LEVEL_WARNING, &connection->session, "dropped: no memory for a request");
-		connection_close(connection);
-		return;
-	}
-	memcpy(connection->input, bytes, n);
-	connection->input_begin = 0;
-	connection->input_used = n;
-	connection->input_room = room;
+	connection->is_handling = true;
+	check_received(connection, rpc_receive_long(&connection->server->rpc, &connection->peer, message, bytes,
+						    &connection->outbox.tail));
+	connection->is_handling = false;
 }
 
 static void handle_kept(struct connection *connection)
 {
-	size_t done =
-		handle_frames(connection, connection->input + connection->input_begin, connection->input_used);
+	struct input *input = &connection->input;
 
-	connection->input_begin += done;
-	connection->input_used -= done;
-	if (connection->input_used && !connection->is_ending)
+	connection->has_more = false;
+	if (input->body) {
+		handle_long(connection);
 		return;
-	heap_free(connection->server->heap, connection->input);
-	connection->input = NULL;
-	connection->input_begin = connection->input_used = connection->input_room = 0;
+	}
+	input_drop(input, handle_frames(connection, input->bytes + input->begin, input->used));
+	if (connection->is_ending)
+		input_deinit(input);
+}
+
+/* What was said of a long message is known, and its like may come. */
+static void on_read(void *ctx)
+{
+	struct connection *connection = ctx;
+
+	if (!connection->is_handling && !connection->is_closed)
+		work(connection);
 }
 
 /* While it works a connection has the server's spare buffer for its replies, and gives one back when all are sent.
@@ -231,8 +232,8 @@ static void lend_spare(struct connection *connection)
 {
 	struct buffer *spare = &connection->server->spare;
 
-	if (!connection->queued.room) {
-		connection->queued = *spare;
+	if (!connection->outbox.tail.room) {
+		connection->outbox.tail = *spare;
 		buffer_init(spare, connection->server->heap);
 	}
 }
@@ -253,8 +254,8 @@ static void return_one(struct connection *connection, struct buffer *buffer)
 
 static void return_spare(struct connection *connection)
 {
-	return_one(connection, &connection->queued);
-	return_one(connection, &connection->sending);
+	return_one(connection, &connection->outbox.tail);
+	return_one(connection, &connection->outbox.sending);
 }
 
 /* After anything happened: sends, goes on, or ends. */
@@ -281,7 +282,7 @@ static void work(struct connection *connection)
 	flush(connection);
 	if (!connection->is_closed && connection->is_paused && !is_full(connection)) {
 		connection->is_paused = false;
-		if (connection->input_used)
+		if (connection->input.used)
 			handle_kept(connection);
 	}
 	settle(connection);
@@ -290,43 +291,18 @@ static void work(struct connection *connection)
 		rpc_peer_ready(&connection->server->rpc, &connection->peer);
 }
 
-/* Room grows with what has come, not with what was announced, and ends where the frame ends. */
-static bool grow_input(struct connection *connection)
-{
-	size_t header, message, room = 2 * connection->input_room;
-	uint8_t *grown;
-
-	if (connection->input_begin) {
-		memmove(connection->input, connection->input + connection->input_begin, connection->input_used);
-		connection->input_begin = 0;
-	}
-	if (connection->input_used < connection->input_room)
-		return true;
-	if (frame_parse(connection->input, connection->input_used, FRAME_BYTES_MAX, &header, &message) ==
-		    FRAME_MORE &&
-	    header && room > header + message)
-		room = header + message;
-	grown = heap_alloc(connection->server->heap, room);
-	if (!grown)
-		return false;
-	memcpy(grown, connection->input, connection->input_used);
-	heap_free(connection->server->heap, connection->input);
-	connection->input = grown;
-	connection->input_room = room;
-	return true;
-}
-
 /* Where the next bytes go: behind a frame that has begun, else into the server's buffer. */
-static uint8_t *input_room(struct connection *connection, size_t *room)
+static uint8_t *room_for_more(struct connection *connection, size_t *room)
 {
-	if (!connection->input_used) {
+	uint8_t *bytes = connection->server->input;
+
+	*room = SERVER_INPUT_BYTES;
+	if (connection->input.used)
+		bytes = input_room(&connection->input, room);
+	/* A client that sends as fast as it is read from is read from without end. */
+	if (*room > SERVER_INPUT_BYTES)
 		*room = SERVER_INPUT_BYTES;
-		return connection->server->input;
-	}
-	if (!grow_input(connection))
-		return NULL;
-	*room = connection->input_room - connection->input_used;
-	return connection->input + connection->input_used;
+	return bytes;
 }
 
 static void take_bytes(struct connection *connection, const uint8_t *bytes, size_t n)
@@ -334,22 +310,22 @@ static void take_bytes(struct connection *connection, const uint8_t *bytes, size
 	size_t done;
 
 	lend_spare(connection);
-	if (connection->input_used) {
-		connection->input_used += n;
+	if (connection->input.used) {
+		input_add(&connection->input, n);
 		handle_kept(connection);
 	} else {
 		done = handle_frames(connection, bytes, n);
 		keep(connection, bytes + done, n - done);
 	}
 	/* What came with bytes that are all handled was for none of their frames. */
-	if (!connection->input_used)
+	if (!connection->input.used)
 		channel_drop_fds(&connection->channel);
 }
 
 static void receive(struct connection *connection)
 {
 	size_t room = 0;
-	uint8_t *to = input_room(connection, &room);
+	uint8_t *to = room_for_more(connection, &room);
 	ssize_t n = to ? channel_receive(&connection->channel, to, room) : -ENOMEM;
 
 	if (n == -EAGAIN)
@@ -418,8 +394,8 @@ int connection_open(struct server *server, int fd)
 		return -ENOMEM;
 	}
 	connection->server = server;
-	buffer_init(&connection->queued, server->heap);
-	buffer_init(&connection->sending, server->heap);
+	input_init(&connection->input, server->heap);
+	outbox_init(&connection->outbox, server->heap);
 	if (session_init(&connection->session, &server->service, peer.uid, peer.pid, &error)) {
 		log_peer(LOG_LEVEL_WARNING, peer.uid, peer.pid, "turned away: %s", error.message);
 		accept_turn_away(fd, error.message);
@@ -439,6 +415,7 @@ int connection_open(struct server *server, int fd)
 					     .deliver = on_delivered,
 					     .is_behind = is_behind,
 					     .drained = on_drained,
+					     .read = on_read,
 					     .ctx = connection};
 	log_session(LOG_LEVEL_DEBUG, &connection->session, "begins");
 	enlist(connection);

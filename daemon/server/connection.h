@@ -4,6 +4,8 @@
 
 #include "daemon/rpc/rpc.h"
 #include "daemon/server/channel.h"
+#include "daemon/server/input.h"
+#include "daemon/server/outbox.h"
 #include "daemon/service/session.h"
 
 struct server;
@@ -15,15 +17,10 @@ struct connection {
 	struct rpc_peer peer;
 	struct segments_source memory;
 	struct connection *next, *prev;
-	/* What came in and is not handled yet: part of a frame, or all that a paused connection has to wait with.
-	 */
-	uint8_t *input;
-	size_t input_begin, input_used, input_room; /* used: from begin on */
-	struct buffer queued;  /* replies that the kernel has not been offered */
-	struct buffer sending; /* those that it has taken in part */
-	size_t sent;	       /* of `sending` */
-	uint64_t moved_ms;     /* when the client last took some of a reply */
-	bool is_handling; /* its frames are being handled: what is delivered is sent after that */
+	struct input input;
+	struct outbox outbox;
+	uint64_t moved_ms; /* when the client last took some of a reply */
+	bool is_handling;  /* its frames are being handled: what is delivered is sent after that */
 	bool is_paused; /* the client does not read, or has much under way: nothing is taken from it until then */
 	bool is_ending; /* to be closed when all replies are sent */
 	bool is_closed;

@@ -4,6 +4,7 @@
 #include "daemon/server/server.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -357,6 +358,17 @@ static void close_leftover(uv_handle_t *handle, void *ctx)
 		uv_close(handle, NULL);
 }
 
+/* Megabytes of payload come and go with requests. Given back to the kernel each time, and taken again page by
+ * page, they would keep the loop for a millisecond; so some are kept. */
+static void keep_memory(void)
+{
+	enum { MIB = 1 << 20 };
+
+	mallopt(M_ARENA_MAX, 1);
+	mallopt(M_MMAP_THRESHOLD, 32 * MIB);
+	mallopt(M_TRIM_THRESHOLD, 128 * MIB);
+}
+
 int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 {
 	/* Its input and scratch buffers are large, and most of their pages are never touched. */
@@ -364,6 +376,7 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	int status;
 
 	signal(SIGPIPE, SIG_IGN);
+	keep_memory();
 	server.options = options;
 	server.heap = &heap_libc;
 	server.address.fd = server.notify.fd = -1;

@@ -118,11 +118,13 @@ class Framing(TestCase):
             client.sock.sendall(encode_length(16 << 20) + b"\x08")
         self.assert_alive()
         self.assertLess(self.data_bytes() - before, 8 << 20)
-        before = self.data_bytes()
+        before, resident = self.data_bytes(), rss_bytes(self.daemon.process.pid)
         for client in clients:
             client.sock.sendall(bytes(70000))
         self.assert_alive()
-        self.assertLess(self.data_bytes() - before, 16 << 20)
+        self.assertLess(rss_bytes(self.daemon.process.pid) - resident, 16 << 20)
+        # Room that is not touched is set aside ahead of it, so that growing need not copy much.
+        self.assertLess(self.data_bytes() - before, 64 << 20)
 
     def test_a_client_that_does_not_read_is_not_read_from(self):
         client = self.client()
