@@ -5,7 +5,13 @@
 
 #include "daemon/rpc/progress.h"
 
-enum { PROGRESS_NS = 100000000 };
+enum {
+	PROGRESS_NS = 100000000,
+	/* However many follow: less than half a millisecond of the loop at a time, in events, and then a pause. */
+	SEND_EVENTS = 512,
+	SEND_FOLLOWER_EVENTS = 8, /* what writing to one more costs */
+	SEND_PAUSE_NS = 1000000,
+};
 
 int handle_events_subscribe(struct call *call, const Npumem__V1__SubscribeRequest *request)
 {
@@ -74,32 +80,42 @@ static int append(struct buffer *out, const struct event *event)
 	return status;
 }
 
-/* What is in the ring goes out in one piece. Whoever cannot be served for want of memory is served later. */
-static bool send_to(struct rpc *rpc, struct events_subscriber *subscriber)
+/* What is in the ring goes out in one piece. Whoever does not read is served by rpc_peer_ready. Returns what it
+ * took. */
+static int send_to(struct rpc *rpc, struct events_subscriber *subscriber)
 {
 	struct rpc_peer *peer = subscriber->owner;
 	struct buffer out;
 	struct event event;
+	int took = SEND_FOLLOWER_EVENTS;
 
 	if (!subscriber->n || (peer->is_behind && peer->is_behind(peer->ctx)))
-		return false;
+		return 0;
 	buffer_init(&out, rpc->heap);
-	while (events_take(subscriber, &event))
+	for (; events_take(subscriber, &event); took++)
 		if (append(&out, &event))
 			subscriber->lost++;
 	if (out.used)
 		peer->deliver(peer->ctx, &out);
 	buffer_deinit(&out);
-	return true;
+	return took;
 }
 
 void progress_send(struct rpc *rpc)
 {
-	struct events_subscriber *subscriber = rpc->service->events.subscribers;
+	struct events *events = &rpc->service->events;
+	struct events_subscriber *subscriber;
+	int budget = SEND_EVENTS;
 
-	/* What is delivered may end a connection, so it begins anew. */
-	while (subscriber)
-		subscriber = send_to(rpc, subscriber) ? rpc->service->events.subscribers : subscriber->next;
+	/* What is delivered may end a connection, which settles. */
+	if (rpc->is_sending || (rpc->send_ns && rpc->now_ns && rpc->now_ns() < rpc->send_ns))
+		return;
+	rpc->is_sending = true;
+	/* Where nothing would go on after a pause there is none. */
+	while ((budget > 0 || !rpc->now_ns || !rpc->set_alarm) && (subscriber = events_next_ready(events)))
+		budget -= send_to(rpc, subscriber);
+	rpc->is_sending = false;
+	rpc->send_ns = events->ready && rpc->now_ns ? rpc->now_ns() + SEND_PAUSE_NS : 0;
 }
 
 void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer)
@@ -154,7 +170,7 @@ void progress_look(struct rpc *rpc)
 
 uint64_t progress_due(const struct rpc *rpc)
 {
-	uint64_t due = UINT64_MAX;
+	uint64_t due = rpc->send_ns ? rpc->send_ns : UINT64_MAX;
 
 	for (const struct events_subscriber *to = rpc->service->events.subscribers; to; to = to->next) {
 		const struct rpc_peer *peer = to->owner;

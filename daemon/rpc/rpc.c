@@ -32,6 +32,8 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 	rpc->set_alarm = NULL;
 	rpc->alarm_ctx = NULL;
 	rpc->alarm_ns = UINT64_MAX;
+	rpc->send_ns = 0;
+	rpc->is_sending = false;
 	budget_init(&rpc->budget, budget_alloc, budget_free, (void *)heap);
 	rpc->has_many_fields = false;
 	npumem_error_clear(&rpc->error);
@@ -272,13 +274,13 @@ int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, 
 
 void rpc_settle(struct rpc *rpc)
 {
-	uint64_t at;
+	uint64_t at, due;
 
 	job_serve(rpc);
 	progress_send(rpc);
 	at = rpc->service->waiting.held ? WAITING_NEVER : waiting_deadline(&rpc->service->waiting);
-	if (progress_due(rpc) < at)
-		at = progress_due(rpc);
+	due = progress_due(rpc);
+	at = due < at ? due : at;
 	if (!rpc->set_alarm || at == rpc->alarm_ns)
 		return;
 	rpc->alarm_ns = at;

@@ -31,6 +31,8 @@ struct rpc {
 	void (*set_alarm)(void *ctx, uint64_t at_ns);
 	void *alarm_ctx;
 	uint64_t alarm_ns; /* that was asked for */
+	uint64_t send_ns;  /* no more events before then; 0: there are none that wait */
+	bool is_sending;   /* events */
 	struct budget budget;
 	bool has_many_fields; /* the latest message had, and was not unpacked */
 	struct npumem_error error;

@@ -43,6 +43,7 @@ struct events_subscriber *events_subscribe(struct service *service, const struct
 	subscriber->kinds = kinds;
 	subscriber->lost = 0;
 	subscriber->first = subscriber->n = 0;
+	subscriber->is_ready = false;
 	subscriber->prev = NULL;
 	subscriber->next = events->subscribers;
 	if (subscriber->next)
@@ -51,10 +52,49 @@ struct events_subscriber *events_subscribe(struct service *service, const struct
 	return subscriber;
 }
 
+static void line_up(struct events *events, struct events_subscriber *subscriber)
+{
+	if (subscriber->is_ready)
+		return;
+	subscriber->is_ready = true;
+	subscriber->next_ready = NULL;
+	subscriber->prev_ready = events->last_ready;
+	if (subscriber->prev_ready)
+		subscriber->prev_ready->next_ready = subscriber;
+	else
+		events->ready = subscriber;
+	events->last_ready = subscriber;
+}
+
+static void leave_line(struct events *events, struct events_subscriber *subscriber)
+{
+	if (!subscriber->is_ready)
+		return;
+	subscriber->is_ready = false;
+	if (subscriber->prev_ready)
+		subscriber->prev_ready->next_ready = subscriber->next_ready;
+	else
+		events->ready = subscriber->next_ready;
+	if (subscriber->next_ready)
+		subscriber->next_ready->prev_ready = subscriber->prev_ready;
+	else
+		events->last_ready = subscriber->prev_ready;
+}
+
+struct events_subscriber *events_next_ready(struct events *events)
+{
+	struct events_subscriber *first = events->ready;
+
+	if (first)
+		leave_line(events, first);
+	return first;
+}
+
 void events_unsubscribe(struct service *service, struct events_subscriber *subscriber)
 {
 	struct events *events = &service->events;
 
+	leave_line(events, subscriber);
 	if (subscriber->prev)
 		subscriber->prev->next = subscriber->next;
 	else
@@ -78,7 +118,7 @@ bool events_take(struct events_subscriber *subscriber, struct event *event)
 
 void events_put(struct events_subscriber *subscriber, const struct event *event)
 {
-	const struct events *events = &subscriber->session->service->events;
+	struct events *events = &subscriber->session->service->events;
 	struct event *slot;
 
 	if (!(subscriber->kinds >> event->kind & 1))
@@ -91,6 +131,7 @@ void events_put(struct events_subscriber *subscriber, const struct event *event)
 	slot = &subscriber->ring[(subscriber->first + subscriber->n++) % EVENTS_RING];
 	*slot = *event;
 	slot->time_ns = events->now_ns ? events->now_ns() : 0;
+	line_up(events, subscriber);
 }
 
 /* ---- events ---- */

@@ -47,6 +47,8 @@ struct events_subscriber {
 	void *owner;
 	unsigned kinds; /* bits */
 	struct events_subscriber *next, *prev;
+	struct events_subscriber *next_ready, *prev_ready;
+	bool is_ready; /* something was put into its ring since it was last taken from the line */
 	uint64_t lost;
 	unsigned first, n;
 	struct event ring[EVENTS_RING];
@@ -57,6 +59,7 @@ struct events {
 	uint64_t (*now_ns)(void);    /* NULL: time stands still */
 	const struct session *actor; /* on whose behalf tensors go; NULL: nobody's */
 	struct events_subscriber *subscribers;
+	struct events_subscriber *ready, *last_ready; /* the line of those to be sent something */
 	bool is_low;
 };
 
@@ -70,6 +73,8 @@ struct events_subscriber *events_subscribe(struct service *service, const struct
 void events_unsubscribe(struct service *service, struct events_subscriber *subscriber);
 /* Takes the oldest; false where there is none. */
 bool events_take(struct events_subscriber *subscriber, struct event *event);
+/* Takes the first out of the line of those that have something; NULL: there is none. */
+struct events_subscriber *events_next_ready(struct events *events);
 /* Puts one in by hand: progress, which is for one subscriber. */
 void events_put(struct events_subscriber *subscriber, const struct event *event);
 

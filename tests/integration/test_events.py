@@ -160,6 +160,21 @@ class Events(TestCase):
             client.alloc(f"t{i}", (1, 4, 1, 16))
         self.assert_alive()
 
+    def test_many_followers_all_hear_and_hold_up_nobody(self):
+        client = self.client()
+        followers = [self.subscriber("allocated", "freed") for _ in range(300)]
+        slowest = 0
+        for _ in range(5):
+            began = time.monotonic()
+            client.alloc("x", (1, 4, 1, 64))
+            slowest = max(slowest, time.monotonic() - began)
+            self.free(client, "x")
+        for follower in followers:
+            kinds = [follower.receive().event.kind for _ in range(10)]
+            self.assertEqual(kinds, ["allocated", "freed"] * 5)
+        # All of them at once would take several milliseconds an event; this leaves room for a busy machine.
+        self.assertLess(slowest, 0.5)
+
     def test_npumemctl(self):
         client = self.client()
         command = [NPUMEMCTL, "--socket", self.daemon.path, "--json", "events", "--kind", "allocated", "--kind", "freed"]

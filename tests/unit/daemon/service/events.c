@@ -159,11 +159,39 @@ START_TEST(low_space_is_told_once_until_there_was_enough)
 }
 END_TEST
 
+/* Each that has something stands in line once, in the order that it came, and leaves with its subscription. */
+START_TEST(the_line)
+{
+	struct hall hall;
+	struct events_subscriber *to[4];
+	struct event event = {.kind = EVENTS_PROGRESS};
+	struct events *events;
+
+	hall_init(&hall);
+	events = &hall.world.service.events;
+	for (unsigned i = 0; i < 4; i++)
+		to[i] = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
+	ck_assert_ptr_null(events_next_ready(events));
+	for (unsigned i = 4; i-- > 0;)
+		events_put(to[i], &event);
+	events_put(to[3], &event);
+	events_unsubscribe(&hall.world.service, to[1]);
+	ck_assert_ptr_eq(events_next_ready(events), to[3]);
+	events_put(to[3], &event);
+	ck_assert_ptr_eq(events_next_ready(events), to[2]);
+	events_unsubscribe(&hall.world.service, to[3]);
+	ck_assert_ptr_eq(events_next_ready(events), to[0]);
+	ck_assert_ptr_null(events_next_ready(events));
+	hall_deinit(&hall);
+}
+END_TEST
+
 Suite *suite_events(void)
 {
 	Suite *suite = suite_create("service/events");
 	TCase *tcase = tcase_create("all");
 
+	tcase_add_test(tcase, the_line);
 	tcase_add_test(tcase, names_and_kinds);
 	tcase_add_test(tcase, of_what_one_may_not_use_only_uid_and_bytes);
 	tcase_add_test(tcase, only_the_kinds_that_were_asked_for);
