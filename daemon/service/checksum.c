@@ -1,5 +1,5 @@
-/* Reads through operations and the dump, chunk by chunk. The table of tensors is looked at in checksum_init only,
- * as others may add to it while the rest runs. */
+/* Reads through operations and the dump, chunk by chunk. Invariant: the table of tensors is looked at in
+ * checksum_run only, as walking through many takes long. */
 #include "daemon/service/checksum.h"
 
 #include <zlib.h>
@@ -20,24 +20,26 @@ int64_t checksum_cost(const struct service *service)
 	return device_bytes(service);
 }
 
-/* Notes the tensors that have storage of their own. */
-static int collect(struct checksum *checksum)
+static int out_of_memory(struct npumem_error *error)
 {
-	struct service *service = checksum->session->service;
-	struct device *device = service->device;
-	size_t n = 0;
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+}
 
-	for (struct tensor *t = device_next(device, NULL); t; t = device_next(device, t))
-		n += !t->base;
-	checksum->tensors = heap_zalloc(service->heap, n, sizeof(*checksum->tensors));
-	if (!checksum->tensors)
-		return -1;
-	for (struct tensor *t = device_next(device, NULL); t; t = device_next(device, t))
-		if (!t->base)
-			checksum->tensors[checksum->n_tensors++] = t;
+static void drop(struct checksum *checksum)
+{
+	const struct heap *heap = checksum->session->service->heap;
+
+	heap_free(heap, checksum->local);
+	heap_free(heap, checksum);
+}
+
+static int take_local(struct checksum *checksum)
+{
+	const struct service *service = checksum->session->service;
+
 	if (device_bytes(service) > CHECKSUM_LOCAL_BYTES_MAX)
 		return 0;
-	checksum->n_local = (size_t)device_options(device)->geometry.n_npus;
+	checksum->n_local = (size_t)device_options(service->device)->geometry.n_npus;
 	checksum->local = heap_zalloc(service->heap, checksum->n_local, sizeof(*checksum->local));
 	return checksum->local ? 0 : -1;
 }
@@ -52,26 +54,23 @@ int checksum_new(struct session *session, struct checksum **out, struct npumem_e
 					"and the daemon's own uid",
 					(unsigned)session->uid);
 	checksum = heap_zalloc(session->service->heap, 1, sizeof(*checksum));
-	if (checksum)
-		checksum->session = session;
-	if (!checksum || collect(checksum)) {
-		checksum_free(checksum);
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+	if (!checksum)
+		return out_of_memory(error);
+	checksum->session = session;
+	if (take_local(checksum)) {
+		drop(checksum);
+		return out_of_memory(error);
 	}
+	/* The order keeps other requests away, and not those that stand in line for room. */
+	session->service->waiting.held = true;
 	*out = checksum;
 	return 0;
 }
 
 void checksum_free(struct checksum *checksum)
 {
-	const struct heap *heap;
-
-	if (!checksum)
-		return;
-	heap = checksum->session->service->heap;
-	heap_free(heap, checksum->tensors);
-	heap_free(heap, checksum->local);
-	heap_free(heap, checksum);
+	checksum->session->service->waiting.held = false;
+	drop(checksum);
 }
 
 /* What may not be read counts as that. */
@@ -129,12 +128,13 @@ static uint32_t npu_crc(const struct device *device, int64_t npu)
 
 void checksum_run(struct checksum *checksum)
 {
-	const struct device *device = checksum->session->service->device;
+	struct device *device = checksum->session->service->device;
 
 	checksum->hash = 0;
 	/* A sum, as the order of the table is none of the tensors' own. */
-	for (size_t i = 0; i < checksum->n_tensors; i++)
-		checksum->hash += tensor_hash(checksum->session, checksum->tensors[i]);
+	for (struct tensor *t = device_next(device, NULL); t; t = device_next(device, t))
+		if (!t->base)
+			checksum->hash += tensor_hash(checksum->session, t);
 	for (size_t i = 0; i < checksum->n_local; i++)
 		checksum->local[i] = npu_crc(device, (int64_t)i);
 }

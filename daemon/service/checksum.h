@@ -15,16 +15,16 @@ struct checksum {
 	size_t n_local;
 
 	struct session *session;
-	struct tensor **tensors;
-	size_t n_tensors;
 };
 
 /* About how long one takes, in the measure of op_cost. */
 int64_t checksum_cost(const struct service *service);
 
-/* Notes which tensors there are. 0; PERMISSION_DENIED, RESOURCE_EXHAUSTED: then there is none. */
+/* 0; PERMISSION_DENIED, RESOURCE_EXHAUSTED: then there is none. While there is one, nobody gets room in the line.
+ */
 int checksum_new(struct session *session, struct checksum **out, struct npumem_error *error);
-/* On any thread, while nothing runs that writes local memory, and no tensor goes or moves. */
+/* On any thread, as a barrier in the order of operations: nothing writes local memory, and no tensor comes, goes
+ * or moves meanwhile. */
 void checksum_run(struct checksum *checksum);
 void checksum_free(struct checksum *checksum);
 

@@ -70,8 +70,7 @@ void recorder_deinit(struct recorder *recorder)
 
 static int check_start(const struct recorder *recorder, const struct session *session, struct npumem_error *error)
 {
-	struct device *device = session->service->device;
-	int64_t n = 0;
+	struct device_counts counts;
 
 	if (!session_is_admin(session))
 		return npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
@@ -80,14 +79,13 @@ static int check_start(const struct recorder *recorder, const struct session *se
 	if (recorder->owner)
 		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION, "session %" PRIu64 " records already",
 					recorder->owner->id);
-	for (struct tensor *t = device_next(device, NULL); t; t = device_next(device, t))
-		n++;
-	if (n)
+	device_stat(session->service->device, &counts);
+	if (counts.tensors)
 		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION,
 					"a record begins on a device without tensors, as what is in them by now "
 					"cannot be asked for again, and there are %" PRId64
 					": free them, or record from the daemon's start on",
-					n);
+					counts.tensors);
 	return 0;
 }
 

@@ -29,7 +29,7 @@ struct waiting {
 	uint64_t turn; /* of the last one that was served */
 	bool room;     /* something was freed or moved since the head was tried, or it is another */
 	bool serving;
-	bool held; /* what is free is being moved about: nobody is served now */
+	bool held; /* what is free is being moved about, or summed up: nobody is served now */
 };
 
 /* 0; RESOURCE_EXHAUSTED where its owner has too many in line. */

@@ -367,6 +367,7 @@ START_TEST(numbers_of_what_is_there)
 	y = world_tensor(&scene.world, &scene.user, "y");
 	write_bytes(&scene, x, 0, 800, 1);
 	before = sum(&scene);
+	ck_assert(scene.world.service.waiting.held);
 	ck_assert_uint_eq(before->n_local, 8);
 	device_peek(scene.world.device, 3, 0, sizeof(npu), npu);
 	ck_assert_uint_eq(before->local[3], crc32(0, npu, sizeof(npu)));
@@ -396,6 +397,7 @@ START_TEST(numbers_of_what_is_there)
 	ck_assert_uint_ne(after->hash, before->hash);
 	checksum_free(after);
 	checksum_free(before);
+	ck_assert(!scene.world.service.waiting.held);
 	ck_assert_int_eq(checksum_new(&scene.user, &before, &scene.world.error), NPUMEM_PERMISSION_DENIED);
 	ck_assert_int_ge(checksum_cost(&scene.world.service), 8 * 8192);
 	scene_deinit(&scene);
@@ -433,7 +435,8 @@ START_TEST(every_allocation_may_fail)
 		ck_assert(!scene.recorder->lost ||
 			  !strcmp(scene.recorder->reason, "the daemon is out of host memory"));
 		scene.world.fail_at = 0;
-		checksum_free(checksum);
+		if (checksum)
+			checksum_free(checksum);
 		heap_free(&scene.world.heap, request);
 		service_release(&scene.world.service, tensor);
 		scene_deinit(&scene);
