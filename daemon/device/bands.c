@@ -174,3 +174,8 @@ void bands_each(const struct npumem_geometry *geometry, const struct npumem_plac
 		tell_blocks(&bands, geometry, place, npu, dummies);
 	visit(ctx, bands.at, bands.end, bands.kind);
 }
+
+bool bands_may_hold(const struct npumem_place *place, int64_t from, int64_t to)
+{
+	return place->layout != NPUMEM_STRIDED || may_touch(place, from, to);
+}

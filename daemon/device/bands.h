@@ -13,4 +13,7 @@ typedef void bands_visit(void *ctx, int64_t from, int64_t to, unsigned kind);
 void bands_each(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu,
 		int64_t from, int64_t to, bool dummies, bands_visit *visit, void *ctx);
 
+/* Whether [from, to) may be other than padding on some NPU; false is sure. */
+bool bands_may_hold(const struct npumem_place *place, int64_t from, int64_t to);
+
 #endif

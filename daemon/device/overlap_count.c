@@ -85,6 +85,7 @@ struct window {
 	int64_t at, n;				    /* offsets */
 	int64_t low, high;			    /* of these, from the window's start, what the planes hold */
 	uint64_t whole[N_KINDS][CLASSES_WORDS_MAX]; /* NPUs that are of a kind all over the window */
+	uint64_t all_npus[CLASSES_WORDS_MAX];
 	unsigned n_tensors;
 	struct overlap_excess excess;
 	/* the tensor that is being put in, on one class of NPUs */
@@ -148,6 +149,12 @@ static bool put_tensor(void *ctx, struct tensor *tensor)
 	if (from >= to)
 		return true;
 	window->place = place;
+	if (!bands_may_hold(place, from, to)) {
+		window->npus = window->all_npus;
+		window->n_npus = window->geometry->n_npus;
+		put_band(window, from, to, NPUMEM_BYTE_PADDING);
+		return true;
+	}
 	classes_of(window->geometry, place, &window->classes);
 	for (unsigned class = 0; class < MEET_CLASSES; class ++) {
 		if (window->classes.first[class] < 0)
@@ -202,6 +209,8 @@ static unsigned count_window(struct device *device, uint64_t number, struct over
 	window.at = (int64_t)number * OVERLAP_WINDOW_BYTES;
 	window.n = npu_bytes - window.at < OVERLAP_WINDOW_BYTES ? npu_bytes - window.at : OVERLAP_WINDOW_BYTES;
 	window.low = window.n;
+	for (int64_t left = window.geometry->n_npus, w = 0; left > 0; left -= 64)
+		window.all_npus[w++] = left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
 	overlap_each(device, window.at, window.n, NULL, put_tensor, &window);
 	if (window.low > window.high)
 		window.low = window.high = 0;

@@ -5,7 +5,8 @@
 
 #include "daemon/device/internal.h"
 
-enum { OVERLAP_WINDOW_BYTES = 1024 };
+/* Small, since thousands of tensors of 4 bytes on different NPUs may lie in one: it is counted in one piece. */
+enum { OVERLAP_WINDOW_BYTES = 256 };
 
 /* By how much the sums of all tensors are more than what there is, and what is lent. */
 struct overlap_excess {

@@ -31,11 +31,39 @@ START_TEST(as_meet_first)
 }
 END_TEST
 
+/* So many words that not all of them are looked up. */
+START_TEST(many_words)
+{
+	struct npumem_geometry geometry = {2, 1 << 19, 8, 128};
+	for (int64_t h = 1; h <= 2; h++) {
+		struct npumem_spec spec;
+		struct npumem_place a, b;
+		npumem_spec_init(&spec);
+		spec.dtype = NPUMEM_INT8;
+		spec.layout = NPUMEM_STRIDED;
+		spec.shape = (struct npumem_dims){1, 1, 1, 130000};
+		spec.stride = (struct npumem_dims){1, 1, 1, 2};
+		ck_assert_int_eq(npumem_place_resolve(&geometry, &spec, &a, NULL), 0);
+		/* On the other NPU at odd offsets, and with a second row at even ones. */
+		spec.start_npu = 1;
+		spec.shape = (struct npumem_dims){1, 1, h, 66000};
+		spec.stride.h = 132001;
+		ck_assert_int_eq(npumem_place_resolve(&geometry, &spec, &b, NULL), 0);
+		a.offset = 0;
+		b.offset = 1;
+		ck_assert_int_eq(bands_meet(&geometry, &a, MEET_DATA, &b, NPUMEM_BYTE_EMPTY), h == 2);
+		ck_assert_int_eq(bands_meet(&geometry, &b, NPUMEM_BYTE_EMPTY, &a, MEET_DATA), h == 2);
+		ck_assert(!bands_meet(&geometry, &a, MEET_DATA, &b, MEET_DATA));
+	}
+}
+END_TEST
+
 Suite *suite_bands_meet(void)
 {
 	Suite *suite = suite_create("device/bands_meet");
 	TCase *tcase = tcase_create("bands_meet");
 	tcase_add_test(tcase, as_meet_first);
+	tcase_add_test(tcase, many_words);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
