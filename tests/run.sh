@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Everything that must hold: the build without a warning and all its tests, then the same under the address and
-# undefined-behaviour sanitizers. Ends with `N passed, N failed` over both, and non-zero if anything failed; a
-# build that fails counts as one.
-# Usage: tests/run.sh [plain|sanitize] [LABEL]        LABEL: only the tests of that label: unit, integration, …
+# undefined-behaviour sanitizers, then the tests where threads matter under the thread sanitizer. Ends with
+# `N passed, N failed` over all, and non-zero if anything failed; a build that fails counts as one.
+# Usage: tests/run.sh [plain|sanitize|thread] [LABEL]   LABEL: only the tests of that label: unit, integration, …
+# With a LABEL the thread sanitizer only where it is asked for; of that label it runs those that are also `thread`.
 set -euo pipefail
 exec </dev/null
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -23,22 +24,25 @@ report() {
 	END
 }
 
-# suite DIRECTORY LABEL CMAKE-OPTIONS…
+# suite DIRECTORY TARGET LABEL CMAKE-OPTIONS…
 suite() {
-	local directory=$1 label=$2 counts status=0 selection=()
+	local directory=$1 target=$2 label=$3 counts status=0 selection=()
 	local log=$directory/run-build.log record=$PWD/$directory/tests.xml
-	shift 2
+	shift 3
 	mkdir -p "$directory"
 	echo "== $directory: building (cmake $*)"
 	if ! timeout -k 10 "$BUILD_SECONDS" cmake -S . -B "$directory" "$@" >"$log" 2>&1 ||
-		! timeout -k 10 "$BUILD_SECONDS" cmake --build "$directory" -j "$(nproc)" >>"$log" 2>&1; then
+		! timeout -k 10 "$BUILD_SECONDS" cmake --build "$directory" --target "$target" -j "$(nproc)" >>"$log" 2>&1; then
 		tail -n 60 "$log"
 		echo "== $directory: the build failed; all of it is in $log"
 		failed=$((failed + 1))
 		return
 	fi
+	if [ "$target" != all ]; then
+		selection=(-L '^thread$')
+	fi
 	if [ -n "$label" ]; then
-		selection=(-L "^$label\$")
+		selection+=(-L "^$label\$")
 	fi
 	rm -f "$record"
 	timeout -k 10 "$TESTS_SECONDS" ctest --test-dir "$directory" --output-on-failure --no-tests=error \
@@ -56,25 +60,30 @@ suite() {
 	fi
 }
 
-builds="plain sanitize"
+builds=
 case ${1:-} in
-plain | sanitize)
+plain | sanitize | thread)
 	builds=$1
 	shift
 	;;
 esac
 if [ $# -gt 1 ] || [[ ${1:-} == -* ]]; then
-	echo "usage: tests/run.sh [plain|sanitize] [LABEL]" >&2
+	echo "usage: tests/run.sh [plain|sanitize|thread] [LABEL]" >&2
 	exit 2
 fi
 label=${1:-}
+if [ -z "$builds" ]; then
+	builds="plain sanitize"
+	[ -n "$label" ] || builds+=" thread"
+fi
 
 tests/packages.sh
 export UBSAN_OPTIONS=print_stacktrace=1
 for build in $builds; do
 	case $build in
-	plain) suite build "$label" -DNPUMEM_WERROR=ON ;;
-	sanitize) suite build-sanitize "$label" -DNPUMEM_WERROR=ON -DNPUMEM_SANITIZE=address,undefined ;;
+	plain) suite build all "$label" -DNPUMEM_WERROR=ON ;;
+	sanitize) suite build-sanitize all "$label" -DNPUMEM_WERROR=ON -DNPUMEM_SANITIZE=address,undefined ;;
+	thread) suite build-thread thread_tests "$label" -DNPUMEM_WERROR=ON -DNPUMEM_SANITIZE=thread ;;
 	esac
 done
 echo "$passed passed, $failed failed"

@@ -18,11 +18,13 @@ struct tensor {
 	int reuse; /* how it was placed: enum npumem_reuse */
 	bool sealed, dma_only, pinned;
 	bool guest; /* overlaps other footprints: see overlap.h */
-	/* No byte of its data is unwritten. Set by whichever thread looked; goes back only after DMA was stopped while
-	 * it wrote, in op_deinit. See tensor_all_written. */
+	/* No byte of its data is unwritten. Set by whichever thread looked; goes back only after DMA was stopped
+	 * while it wrote, in op_deinit. See tensor_all_written. */
 	_Atomic bool all_written;
-	uint32_t prepared;     /* arena entries set aside for a guest */
-	bool touched;	       /* some byte of it was written or poisoned: there is something to forget */
+	uint32_t prepared; /* arena entries set aside for a guest */
+	/* Some byte of it was written or poisoned: there is something to forget. Set and cleared by the threads
+	 * that do so, while others may look. */
+	_Atomic bool touched;
 	struct interval visit; /* of a guest: its quanta, in the device's set of them */
 	void *owner;	       /* the service's record; the device never looks into it */
 };

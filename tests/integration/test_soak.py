@@ -215,12 +215,13 @@ class Kernels(TestCase):
     def batch_of_long_kernels(self, client):
         """How many images take LONG_KERNEL_S and some more on this machine."""
         request = self.conv(client, "probe", 1)
-        start, end = self.times([request])[0]
-        self.assertGreater(end, start)
+        # The fastest of some: a busy machine would make the others too short once it is idle.
+        took = min(end - start for start, end in (self.times([request])[0] for _ in range(5)))
+        self.assertGreater(took, 0)
         for role in ("in", "weights", "out"):
             client.call(free=pb.FreeRequest(tensors=[ref(f"probe.{role}")]))
         # Five such inputs and outputs have room.
-        batch = int(2 * LONG_KERNEL_S * 1e9 / (end - start)) + 1
+        batch = int(2 * LONG_KERNEL_S * 1e9 / took) + 1
         self.assertLessEqual(batch, 96, "the machine is too fast for this test: larger kernels are needed")
         return batch
 
