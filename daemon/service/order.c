@@ -171,7 +171,7 @@ static void start(const struct order *order, struct order_entry *entry)
 
 void order_add(struct order *order, struct order_entry *entry)
 {
-	entry->started = false;
+	entry->started = entry->stale = false;
 	entry->version = order->version;
 	entry->next = NULL;
 	entry->prev = order->last;
@@ -186,7 +186,7 @@ void order_add(struct order *order, struct order_entry *entry)
 		start(order, entry);
 }
 
-/* Tensors may lie elsewhere or mean others now, so everything that waits is compared again. */
+/* Tensors lie elsewhere now, so everything that waits is compared again. */
 static void compare_again(struct order *order)
 {
 	for (struct order_entry *entry = order->first; entry; entry = entry->next)
@@ -217,15 +217,35 @@ static void start_ready(struct order *order)
 	order->starting = false;
 }
 
+/* `entry` no longer counts for those that wait. Where it changed what may be found, those that touch what it
+ * touched, or did not find something, are looked at again: the others are as they were. */
+static void count_off(const struct order *order, struct order_entry *entry)
+{
+	bool later = false;
+	for (struct order_entry *other = order->first; other; other = other->next) {
+		later |= other == entry;
+		if (other == entry || other->started || !(later || entry->started))
+			continue;
+		bool counted = later ? conflict(order, entry, other) : conflict(order, other, entry);
+		other->n_before -= counted;
+		other->stale |= entry->started && entry->changes && (counted || other->follows);
+	}
+}
+
+static void renew_stale(struct order *order)
+{
+	for (struct order_entry *entry = order->first; entry; entry = entry->next) {
+		if (entry->stale && !entry->started)
+			renew(order, entry);
+		entry->stale = false;
+	}
+}
+
 void order_finish(struct order *order, struct order_entry *entry)
 {
-	bool again = entry->started && (entry->barrier || entry->changes), later = false;
-	for (struct order_entry *other = order->first; other && !again; other = other->next) {
-		if (other == entry)
-			later = true;
-		else if (!other->started && (later || entry->started))
-			other->n_before -= later ? conflict(order, entry, other) : conflict(order, other, entry);
-	}
+	bool changed = entry->started && entry->changes, moved = entry->started && entry->barrier;
+	if (!moved)
+		count_off(order, entry);
 	if (entry->prev)
 		entry->prev->next = entry->next;
 	else
@@ -235,8 +255,10 @@ void order_finish(struct order *order, struct order_entry *entry)
 	else
 		order->last = entry->prev;
 	order->n--;
-	if (again)
+	if (moved)
 		compare_again(order);
+	else if (changed)
+		renew_stale(order);
 	start_ready(order);
 }
 

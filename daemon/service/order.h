@@ -37,6 +37,7 @@ struct order_entry {
 
 	/* The order's own. */
 	bool started;
+	bool stale;	   /* what it touches may be something else now */
 	uint64_t version;  /* of the tensors that its accesses are from */
 	int64_t from, end; /* offsets that any of its accesses has */
 	bool writes;	   /* some of them */
