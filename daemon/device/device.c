@@ -94,6 +94,11 @@ static int place_over(struct device *device, struct tensor *tensor, const struct
 	struct reuse_wish wish = {.reuse = request->reuse, .dma_only = request->dma_only};
 	int64_t offset = place->offset;
 	if (request->spec.address == NPUMEM_ANY) {
+		if (!device->searches--)
+			return npumem_error_set(asker->error, NPUMEM_RESOURCE_EXHAUSTED,
+						"of one request at most %d tensors are searched a place for over "
+						"others: ask for more in requests of their own, or at addresses",
+						DEVICE_SEARCHES_MAX);
 		int status = reuse_search(device, place, &wish, &offset);
 		if (status > 0 && request->reuse == NPUMEM_IF_SAFE) {
 			/* Where data would fit and only writers are in the way, the verdict says who and what
@@ -174,6 +179,7 @@ static int alloc_one(struct device *device, const struct device_request *request
 int device_alloc(struct device *device, const struct device_request *requests, unsigned n, struct tensor **tensors,
 		 const struct asker *asker)
 {
+	device->searches = DEVICE_SEARCHES_MAX;
 	for (unsigned i = 0; i < n; i++) {
 		int status = alloc_one(device, &requests[i], &tensors[i], asker);
 		if (status) {

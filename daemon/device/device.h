@@ -38,6 +38,10 @@ struct device_request {
 	bool dma_only, pinned;
 };
 
+/* Of one request, tensors without an address that find no free extent and are to lie over others: each takes a
+ * search of all offsets. */
+enum { DEVICE_SEARCHES_MAX = 4 };
+
 /* Allocates all n tensors, or none. tensors[i] belongs to the device until device_release.
  * 0; INVALID; RESOURCE_EXHAUSTED (fields: asked_bytes_per_npu, free_bytes, largest_free_bytes, largest_n,
  * fits_after_compact, fits_if_safe, better_w, better_start_npu; at a fixed address in_the_way with the offset and

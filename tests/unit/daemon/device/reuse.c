@@ -114,6 +114,36 @@ START_TEST(somebody_may_write)
 }
 END_TEST
 
+/* Each search looks at all offsets, and the daemon's clients wait for it. */
+START_TEST(one_request_searches_so_often)
+{
+	enum { MANY = DEVICE_SEARCHES_MAX + 1 };
+	struct rig rig;
+	struct device_request requests[MANY];
+	struct tensor *tensors[MANY];
+	open_with_host(&rig, true);
+	/* Nothing is free but empty blocks on NPU 3. */
+	struct device_request rest = rig_request(NPUMEM_FX8, 1, 3, 1, 1024 - 128);
+	rest.dma_only = true;
+	rig_place(&rig, &rest);
+	for (unsigned i = 0; i < MANY; i++) {
+		requests[i] = rig_request(NPUMEM_FX8, 1, 1, 1, 16);
+		requests[i].spec.start_npu = 3;
+		requests[i].reuse = NPUMEM_IF_SAFE;
+		requests[i].dma_only = true;
+	}
+	npumem_error_clear(&rig.error);
+	ck_assert_int_eq(device_alloc(rig.device, requests, MANY, tensors, &rig.asker), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_ptr_nonnull(strstr(rig.error.message, "at most 4 tensors"));
+	ck_assert_int_eq(npumem_error_find(&rig.error, "tensor_index", -1), MANY - 1);
+	ck_assert_ptr_null(rig.device->guests.root);
+	rig_sound(&rig);
+	ck_assert_int_eq(device_alloc(rig.device, requests, MANY - 1, tensors, &rig.asker), 0);
+	ck_assert_int_eq(device_alloc(rig.device, requests, 1, tensors, &rig.asker), 0);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Whichever of the two has data in the other's footprint. */
 START_TEST(whose_data_is_at_risk)
 {
@@ -394,6 +424,7 @@ Suite *suite_reuse(void)
 	tcase_add_test(tcase, data_over_dummies);
 	tcase_add_test(tcase, data_in_padding);
 	tcase_add_test(tcase, somebody_may_write);
+	tcase_add_test(tcase, one_request_searches_so_often);
 	tcase_add_test(tcase, whose_data_is_at_risk);
 	tcase_add_test(tcase, never_enters_no_footprint);
 	tcase_add_test(tcase, free_space_first);
