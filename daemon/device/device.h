@@ -40,7 +40,7 @@ struct device_request {
 
 /* Of one request, tensors without an address that find no free extent and are to lie over others: each takes a
  * search of all offsets. */
-enum { DEVICE_SEARCHES_MAX = 4 };
+enum { DEVICE_SEARCHES_MAX = 2 };
 
 /* Allocates all n tensors, or none. tensors[i] belongs to the device until device_release.
  * 0; INVALID; RESOURCE_EXHAUSTED (fields: asked_bytes_per_npu, free_bytes, largest_free_bytes, largest_n,

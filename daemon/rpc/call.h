@@ -50,6 +50,9 @@ const char *call_method_name(unsigned method);
 /* Begins the books of a request that came just now; `request` NULL: one that could not be unpacked. */
 void call_begin(struct call *call, const Npumem__V1__Request *request, const uint8_t *message, size_t bytes);
 
+/* rpc_receive of a message that is unpacked here, however long that takes. */
+int call_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out);
+
 /* Why a message that budget was to unpack into is no request; `has_many_fields`: it was not tried. A status. */
 int call_refuse_message(struct call *call, size_t bytes, const struct budget *budget, bool has_many_fields);
 /* The id of a message that cannot be unpacked, where it comes first, as every protobuf runtime writes it; or 0. */

@@ -166,7 +166,7 @@ static void check_seal(void *arg)
 {
 	struct sealing *sealing = arg;
 	struct call *call = sealing->call;
-	struct asker asker = access_asker(call->session, call->error);
+	struct asker asker = access_asker_of_own(call->session, call->error);
 
 	sealing->status = device_seal_check(call->rpc->service->device, sealing->tensor, &asker);
 }

@@ -40,6 +40,7 @@ struct submission {
 	int64_t spent; /* cost of what was done in the loop since something was last done elsewhere */
 	int status;
 	bool stepping; /* the loop over lanes is on the stack */
+	bool checking; /* the lanes of the step are being compared elsewhere */
 };
 
 static void step_lanes(struct submission *submission);
@@ -161,6 +162,9 @@ static bool part_init(struct submission *submission, struct part *part)
 	struct job *job = submission->job;
 
 	part->submission = submission;
+	memset(&part->progress, 0, sizeof(part->progress));
+	part->status = 0;
+	npumem_error_clear(&part->error);
 	buffer_init(&part->out, job->rpc->heap);
 	part->call = job->call;
 	part->call.error = &part->error;
@@ -184,20 +188,65 @@ static int reserve_step(struct submission *submission)
 	return status;
 }
 
-/* Prepares the operations of the next step and compares its lanes. */
+/* The step may run, or is refused. */
+static void step_ready(struct submission *submission)
+{
+	if (!submission->status)
+		submission->status = reserve_step(submission);
+	if (submission->status)
+		submission->lanes[0].next = submission->lanes[1].next = submission->n;
+}
+
+static void check_group(void *arg)
+{
+	struct submission *submission = arg;
+	struct job *job = submission->job;
+	struct op *ops[OPERATIONS_GROUP_MAX];
+
+	for (size_t i = 0; i < submission->n; i++)
+		ops[i] = &submission->parts[i].prepared.op;
+	submission->status = operations_check_group(job->call.session, ops, (unsigned)submission->n,
+						    (unsigned)submission->index, &job->error);
+}
+
+static void group_checked(void *arg)
+{
+	struct submission *submission = arg;
+
+	submission->checking = false;
+	step_ready(submission);
+	step_lanes(submission);
+}
+
+/* All pairs of a large group's two lanes take milliseconds. */
+static int64_t group_cost(const struct submission *submission)
+{
+	struct op *ops[OPERATIONS_GROUP_MAX];
+
+	for (size_t i = 0; i < submission->n; i++)
+		ops[i] = &submission->parts[i].prepared.op;
+	return op_group_cost(ops, (unsigned)submission->n);
+}
+
+/* Prepares the operations of the next step and has its lanes compared. */
 static void step_begin(struct submission *submission)
 {
 	struct job *job = submission->job;
-	struct op *ops[OPERATIONS_GROUP_MAX];
 	size_t n = submit_group(submission->request, submission->index);
 
 	submission->n = n > OPERATIONS_GROUP_MAX ? 1 : n;
 	submission->lanes[0] = submission->lanes[1] = (struct lane){.next = 0};
-	submission->parts = heap_zalloc(job->rpc->heap, submission->n, sizeof(*submission->parts));
+	/* Megabytes, most of which is never used. */
+	submission->parts = heap_alloc(job->rpc->heap, submission->n * sizeof(*submission->parts));
 	if (!submission->parts) {
 		submission->status = npumem_error_set(&job->error, NPUMEM_RESOURCE_EXHAUSTED,
 						      "the daemon is out of host memory");
+		step_ready(submission);
 		return;
+	}
+	for (size_t i = 0; i < submission->n; i++) {
+		submission->parts[i].submission = NULL;
+		submission->parts[i].ran = false;
 	}
 	for (size_t i = 0; i < submission->n && !submission->status; i++) {
 		struct part *part = &submission->parts[i];
@@ -216,13 +265,16 @@ static void step_begin(struct submission *submission)
 						   &part->prepared, &part->error);
 		if (status)
 			refuse(submission, part, status, false);
-		ops[i] = &part->prepared.op;
 	}
-	if (!submission->status && n > 1)
-		submission->status = operations_check_group(job->call.session, ops, (unsigned)n,
-							    (unsigned)submission->index, &job->error);
-	if (!submission->status)
-		submission->status = reserve_step(submission);
+	if (!submission->status && n > 1) {
+		submission->checking =
+			group_cost(submission) > JOB_INLINE_COST &&
+			job_submit_work(job->rpc, job->call.session->uid, check_group, group_checked, submission);
+		if (submission->checking)
+			return;
+		check_group(submission);
+	}
+	step_ready(submission);
 }
 
 /* Puts what ran into the answer, in the order of the list. */
@@ -294,8 +346,8 @@ static void step_lanes(struct submission *submission)
 			return;
 		}
 		step_begin(submission);
-		if (submission->status)
-			submission->lanes[0].next = submission->lanes[1].next = submission->n;
+		if (submission->checking)
+			break;
 	}
 	submission->stepping = false;
 }
@@ -324,7 +376,8 @@ void job_submit(struct job *job)
 
 static uint64_t parts_done(const struct part *part)
 {
-	double done = (double)atomic_load(&part->progress.done), total = (double)atomic_load(&part->progress.total);
+	double done = (double)atomic_load(&part->progress.done),
+	       total = (double)atomic_load(&part->progress.total);
 
 	if (part->ran)
 		return KERNEL_PARTS;

@@ -1,9 +1,11 @@
-/* Long messages, megabytes of payload mostly: unpacked by a thread, as the loop would be kept for milliseconds.
- * Their job is not in the order of operations until then, as nobody knows what it will touch. Nothing is received
- * from its peer meanwhile, so that what a client sends takes effect in the order sent. */
+/* Long messages, of megabytes of payload or of many fields: unpacked by a thread, as the loop would be kept for
+ * milliseconds. Their job is not in the order of operations until then, as nobody knows what it will touch.
+ * Nothing is received from its peer meanwhile, so that what a client sends takes effect in the order sent. */
 #include "daemon/rpc/job.h"
 #include "daemon/rpc/touch.h"
 #include "proto/fields.h"
+
+enum { FIELDS_AT_ONCE = 1024 };
 
 static void read_message(void *arg)
 {
@@ -91,7 +93,21 @@ int rpc_receive_long(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, s
 	if (status)
 		status = call_refuse(rpc, peer->session, NULL, message, bytes, out);
 	else
-		status = rpc_receive(rpc, peer, message, bytes, out);
+		status = call_receive(rpc, peer, message, bytes, out);
 	heap_free(rpc->heap, message);
 	return status;
+}
+
+int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out)
+{
+	uint8_t *copy = NULL;
+
+	/* By the field, not by the byte, as long as the payload is short. */
+	if (rpc->executor.submit && peer->read &&
+	    !fields_within(&npumem__v1__request__descriptor, message, bytes, FIELDS_AT_ONCE))
+		copy = heap_alloc(rpc->heap, bytes);
+	if (!copy)
+		return call_receive(rpc, peer, message, bytes, out);
+	memcpy(copy, message, bytes);
+	return rpc_receive_long(rpc, peer, copy, bytes, out);
 }

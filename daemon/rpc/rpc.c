@@ -249,7 +249,7 @@ static int begin_job(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__R
 	return answer(rpc, peer->session, peer, NULL, message, bytes, out);
 }
 
-int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out)
+int call_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out)
 {
 	const Npumem__V1__Request *request = unpack(rpc, message, bytes);
 	bool is_job, cancels = request && request->call_case == NPUMEM__V1__REQUEST__CALL_CANCEL;

@@ -135,15 +135,34 @@ static void touch_dump(const struct session *session, const Npumem__V1__DumpRequ
 	touch->reply_bytes = (size_t)request->bytes;
 }
 
+/* What comparing the lanes of a parallel group takes. */
+static void touch_group(struct touch *touch, int64_t lanes[2])
+{
+	if (__builtin_add_overflow(touch->cost, lanes[0] * lanes[1] * TOUCH_PAIR_COST, &touch->cost))
+		touch->cost = INT64_MAX;
+	lanes[0] = lanes[1] = 0;
+}
+
 static void touch_submit(const struct session *session, const Npumem__V1__SubmitRequest *request,
 			 struct prepare_op *scratch, struct touch *touch)
 {
 	/* More are refused. */
-	for (size_t i = 0; i < request->n_operations && i < OPERATIONS_MAX; i++)
-		if (prepare_operation(session, request->operations[i], scratch, NULL))
+	size_t n = request->n_operations > OPERATIONS_MAX ? 0 : request->n_operations;
+	int64_t lanes[2] = {0, 0};
+
+	for (size_t i = 0; i < n; i++) {
+		const Npumem__V1__Operation *operation = request->operations[i];
+
+		if (prepare_operation(session, operation, scratch, NULL)) {
 			touch->follows = true;
-		else
-			touch_op(&scratch->op, touch);
+			continue;
+		}
+		touch_op(&scratch->op, touch);
+		if (i && operation->group != request->operations[i - 1]->group)
+			touch_group(touch, lanes);
+		lanes[op_lane(&scratch->op)] += operation->group != 0;
+	}
+	touch_group(touch, lanes);
 }
 
 /* What is not one operation. */

@@ -11,6 +11,7 @@ enum {
 	TOUCH_ACCESSES_MAX = 64,
 	/* What an operation costs beyond its elements, in the measure of op_cost: finding, checking, answering. */
 	TOUCH_OP_COST = 4000,
+	TOUCH_PAIR_COST = 400, /* of two operations of one group's lanes */
 };
 
 struct touch {

@@ -11,7 +11,7 @@ int operations_check(struct session *session, struct op *op, struct npumem_error
 int operations_check_group(struct session *session, struct op *const *ops, unsigned n, unsigned base,
 			   struct npumem_error *error)
 {
-	struct asker asker = access_asker(session, error);
+	struct asker asker = access_asker_of_own(session, error);
 
 	return op_group_check(session->service->device, ops, n, base, &asker);
 }

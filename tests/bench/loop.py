@@ -275,16 +275,16 @@ def guests(bench, n):
     bench.many(alloc_of(hosts))
     free = bench.one.stat().largest_free
     bench.one.alloc("rest", shape=(1, 64, 1, free), layout=pb.COMPACT)
-    bench.many(alloc_of(held))
+    bench.many(alloc_of(held, 2))
 
 
 def compact(shape, start_npu=0):
     return pb.Spec(dtype=pb.INT8, layout=pb.COMPACT, shape=dims(*shape), start_npu=start_npu)
 
 
-def alloc_of(allocations):
-    for first in range(0, len(allocations), 256):
-        yield {"alloc": pb.AllocRequest(tensors=allocations[first : first + 256])}
+def alloc_of(allocations, at_once=256):
+    for first in range(0, len(allocations), at_once):
+        yield {"alloc": pb.AllocRequest(tensors=allocations[first : first + at_once])}
 
 
 @scenario("4,096 if-safe guests are allocated")
