@@ -15,11 +15,11 @@ NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 
 
 class Bar(TestCase):
-    options = ("--npu-bytes", "2097152")
+    options = ("--npu-bytes", "4194304")
 
     def setUp(self):
         super().setUp()
-        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 64, 64, 2048), layout=pb.STRIDED, stride=dims(1, 393216, 6144, 3))
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 64, 64, 16384), layout=pb.STRIDED, stride=dims(1, 3145728, 49152, 3))
         request = pb.AllocRequest(tensors=[pb.Allocation(name="x", spec=spec)])
         self.client().call(alloc=request)
 

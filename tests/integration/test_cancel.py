@@ -12,7 +12,7 @@ def ref(tensor):
 
 
 class Long(TestCase):
-    options = ("--npu-bytes", "2097152")
+    options = ("--npu-bytes", "4194304")
 
     def setUp(self):
         super().setUp()
@@ -49,14 +49,14 @@ class Long(TestCase):
 
     def strided(self, name):
         """Elements that stand apart, so that moving them takes long."""
-        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 64, 64, 8192), layout=pb.STRIDED, stride=dims(1, 1572864, 24576, 3))
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 64, 64, 16384), layout=pb.STRIDED, stride=dims(1, 3145728, 49152, 3))
         allocation = pb.Allocation(name=name, spec=spec)
         return self.talker.call(alloc=pb.AllocRequest(tensors=[allocation])).allocated.tensors[0]
 
 
 class Cancel(Long):
     def test_waiting_for_room(self):
-        big = self.talker.alloc("big", (1, 64, 1, 2 << 20))
+        big = self.talker.alloc("big", (1, 64, 1, 4 << 20))
         spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 64, 1, 1 << 20))
         request = pb.AllocRequest(tensors=[pb.Allocation(name="w", spec=spec)], wait_ms=60000)
         waits = self.talker.send(alloc=request)
@@ -130,7 +130,7 @@ class Cancel(Long):
         self.assertFalse(answer.cancelled.found)
 
     def test_somebody_elses(self):
-        run, _ = self.run_of(128)
+        run, _ = self.run_of(32)
         runs = self.talker.send(run=run)
         with self.daemon.client() as other:
             for request_id in range(1, runs + 3):
@@ -140,20 +140,22 @@ class Cancel(Long):
 
 
 class Progress(Long):
-    """How far a submit is: only ever further, to the end."""
+    """How far a submit is: only ever further."""
 
     def test_of_a_submit(self):
         run, tensors = self.run_of(128)
         self.talker.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
         operations = [pb.Operation(run=run)] * 6
         submits = self.talker.send(submit=pb.SubmitRequest(operations=operations))
-        answer = self.answers(self.talker, [submits])[0]
-        self.assertEqual((answer.status, len(answer.submitted.done)), (pb.OK, 6))
-        done = [event.done for event in self.events]
-        self.assertGreater(len(done), 2)
-        self.assertEqual(done, sorted(done))
-        self.assertEqual(len({event.total for event in self.events}), 1)
-        self.assertTrue(all(0 <= d < self.events[0].total for d in done), done)
+        events = [self.talker.receive().event for _ in range(3)]
+        self.assertEqual({(event.kind, event.request_id) for event in events}, {("progress", submits)})
+        done = [event.done for event in events]
+        self.assertEqual(done, sorted(set(done)))
+        self.assertEqual(len({event.total for event in events}), 1)
+        self.assertTrue(all(0 < d < events[0].total for d in done), done)
+        answer, _ = self.answers(self.talker, [submits, self.cancel(self.talker, submits)])
+        # What it said is about what it did.
+        self.assertLessEqual(done[-1] * 6 // events[0].total, len(answer.submitted.done))
 
 
 if __name__ == "__main__":

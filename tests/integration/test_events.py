@@ -194,25 +194,21 @@ class Events(TestCase):
 class Progress(TestCase):
     def test_of_a_long_run(self):
         client = self.client()
-        for role, shape in (("in", (2, 128, 128, 128)), ("weights", (128, 256, 3, 3)), ("out", (2, 256, 128, 128))):
+        for role, shape in (("in", (2, 128, 128, 128)), ("weights", (128, 512, 3, 3)), ("out", (2, 512, 128, 128))):
             tensor = client.alloc(role, shape, pb.FX8, 4)
             client.call(fill=pb.FillRequest(tensor=pb.Ref(handle=tensor.handle), integer=1))
         client.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
         operands = [pb.Operand(role=r, tensor=pb.Ref(name=r)) for r in ("in", "weights", "out")]
         params = [pb.Param(key=pb.PARAM_PADDING, values=[1, 1, 1, 1])]
         sent = client.send(run=pb.RunRequest(kernel=pb.CONV2D, operands=operands, params=params))
-        seen, totals = [], set()
-        while (response := client.receive()).id != sent:
-            event = response.event
-            self.assertEqual((event.kind, event.request_id), ("progress", sent))
-            self.assertIn(event.total, totals or [event.total])
-            totals.add(event.total)
-            seen.append(event.done)
-        self.assertEqual(response.status, pb.OK)
-        self.assertGreater(len(seen), 1)
-        self.assertEqual(seen, sorted(seen))
-        self.assertLess(seen[0], max(totals))
-        self.assertLessEqual(seen[-1], max(totals))
+        events = [client.receive().event for _ in range(3)]
+        self.assertEqual({(event.kind, event.request_id) for event in events}, {("progress", sent)})
+        seen = [event.done for event in events]
+        self.assertEqual(seen, sorted(set(seen)))
+        self.assertEqual(len({event.total for event in events}), 1)
+        self.assertLess(seen[-1], events[0].total)
+        # The rest would only take long under a sanitizer.
+        client.send(cancel=pb.CancelRequest(request_id=sent))
 
 
 if __name__ == "__main__":
