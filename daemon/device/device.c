@@ -85,6 +85,32 @@ static int check_request(const struct device *device, const struct device_reques
 	return 0;
 }
 
+/* What searches of one request may take together, in fifths of a microsecond: about a millisecond, as clients
+ * wait. */
+enum { SEARCH_BUDGET = 5000, SEARCH_COST = 100, TENSORS_PER_STEP = 3 };
+
+static int64_t search_cost(const struct device *device)
+{
+	return SEARCH_COST + device->n_tensors / TENSORS_PER_STEP;
+}
+
+/* The first always. */
+static bool may_search(struct device *device)
+{
+	bool may = device->searched == 0 || device->searched + search_cost(device) <= SEARCH_BUDGET;
+	device->searched += search_cost(device);
+	return may;
+}
+
+static int refuse_search(const struct device *device, const struct asker *asker)
+{
+	return npumem_error_set(
+		asker->error, NPUMEM_RESOURCE_EXHAUSTED,
+		"too many tensors of one request are searched a place for over others: with %" PRId64
+		" on the device about %" PRId64 " can be; ask for more in requests of their own, or at addresses",
+		device->n_tensors, SEARCH_BUDGET / search_cost(device) + 1);
+}
+
 /* Puts a tensor over other footprints: at its fixed address, or where a search finds a place. */
 static int place_over(struct device *device, struct tensor *tensor, const struct device_request *request,
 		      const struct asker *asker)
@@ -94,11 +120,8 @@ static int place_over(struct device *device, struct tensor *tensor, const struct
 	struct reuse_wish wish = {.reuse = request->reuse, .dma_only = request->dma_only};
 	int64_t offset = place->offset;
 	if (request->spec.address == NPUMEM_ANY) {
-		if (!device->searches--)
-			return npumem_error_set(asker->error, NPUMEM_RESOURCE_EXHAUSTED,
-						"of one request at most %d tensors are searched a place for over "
-						"others: ask for more in requests of their own, or at addresses",
-						DEVICE_SEARCHES_MAX);
+		if (!may_search(device))
+			return refuse_search(device, asker);
 		int status = reuse_search(device, place, &wish, &offset);
 		if (status > 0 && request->reuse == NPUMEM_IF_SAFE) {
 			/* Where data would fit and only writers are in the way, the verdict says who and what
@@ -179,7 +202,7 @@ static int alloc_one(struct device *device, const struct device_request *request
 int device_alloc(struct device *device, const struct device_request *requests, unsigned n, struct tensor **tensors,
 		 const struct asker *asker)
 {
-	device->searches = DEVICE_SEARCHES_MAX;
+	device->searched = 0;
 	for (unsigned i = 0; i < n; i++) {
 		int status = alloc_one(device, &requests[i], &tensors[i], asker);
 		if (status) {

@@ -23,7 +23,7 @@ struct device {
 	struct slot *slots;
 	uint32_t n_slots, capacity, unused;
 	int64_t n_tensors, n_views;
-	unsigned searches; /* that the present request has left */
+	int64_t searched; /* what the present request's searches have taken */
 	struct sums sums;
 	struct intervals guests;	 /* those placed over other footprints */
 	bool unsettled;			 /* some guest may meet nobody any more */
