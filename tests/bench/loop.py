@@ -204,12 +204,15 @@ def free_bulk(bench):
     bench.one.call(free=pb.FreeRequest(tensors=[ref(handle)]))
 
 
-@scenario("free of 8,192 tensors in one request", LARGE)
+@scenario("free of 8,192 tensors, 1,024 in one request", LARGE)
 def free_many(bench):
     handles = bench.small(8192)
     bench.fill(handles)
     yield
-    bench.one.call(free=pb.FreeRequest(tensors=[ref(handle) for handle in handles]))
+    bench.many(
+        {"free": pb.FreeRequest(tensors=[ref(handle) for handle in handles[first : first + 1024]])}
+        for first in range(0, 8192, 1024)
+    )
 
 
 @scenario("a client with 8,192 written tensors disconnects", LARGE)
@@ -474,8 +477,9 @@ def subscribers(bench):
     handles = bench.small(256)
     bench.one.call(free=pb.FreeRequest(tensors=[ref(handle) for handle in handles]))
     for follower in followers:
-        for _ in range(512):
-            assert follower.receive().id == 0
+        told = 0
+        while told < 512:  # some of them as lost
+            told += 1 + follower.receive().event.lost
 
 
 @scenario("1,000 clients connect and leave")
