@@ -87,7 +87,7 @@ static int check_request(const struct device *device, const struct device_reques
 
 /* What searches of one request may take together, in fifths of a microsecond: about a millisecond, as clients
  * wait. */
-enum { SEARCH_BUDGET = 5000, SEARCH_COST = 100, TENSORS_PER_STEP = 3 };
+enum { SEARCH_BUDGET = 5000, SEARCH_COST = 100, TENSORS_PER_STEP = 2 };
 
 static int64_t search_cost(const struct device *device)
 {
@@ -104,11 +104,12 @@ static bool may_search(struct device *device)
 
 static int refuse_search(const struct device *device, const struct asker *asker)
 {
+	int64_t most = SEARCH_BUDGET / search_cost(device);
 	return npumem_error_set(
 		asker->error, NPUMEM_RESOURCE_EXHAUSTED,
 		"too many tensors of one request are searched a place for over others: with %" PRId64
 		" on the device about %" PRId64 " can be; ask for more in requests of their own, or at addresses",
-		device->n_tensors, SEARCH_BUDGET / search_cost(device) + 1);
+		device->n_tensors, most > 1 ? most : 1);
 }
 
 /* Puts a tensor over other footprints: at its fixed address, or where a search finds a place. */

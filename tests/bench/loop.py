@@ -278,7 +278,7 @@ def guests(bench, n):
     bench.many(alloc_of(hosts))
     free = bench.one.stat().largest_free
     bench.one.alloc("rest", shape=(1, 64, 1, free), layout=pb.COMPACT)
-    bench.many(alloc_of(held, 2))
+    bench.many(alloc_of(held, 1))
 
 
 def compact(shape, start_npu=0):
