@@ -56,8 +56,10 @@ int job_new(struct rpc *rpc, struct rpc_peer *peer, const Npumem__V1__Request *r
 struct job *job_find(const struct rpc_peer *peer, uint64_t id);
 /* Ends it, now or as soon as it can be stopped; nothing where there is none. */
 void job_cancel(struct rpc_peer *peer, uint64_t id);
-/* Gives room that was freed to those who wait for it, in turn. */
+/* Gives room that was freed to those who wait for it, in turn: a part of them where that takes long. */
 void job_serve(struct rpc *rpc);
+/* When it, or job_expire, is next due by the clock; WAITING_NEVER. */
+uint64_t job_serve_due(const struct rpc *rpc);
 /* Ends those whose deadline is over. */
 void job_expire(struct rpc *rpc);
 /* Puts an allocation in line that found no room; false where it does not want to wait, or must not. The job is

@@ -35,28 +35,65 @@ bool job_wait(struct job *job)
 		return false;
 	}
 	job->waiter.uid = job->call.session->uid;
+	job->waiter.user = job->call.session->user;
 	job->waiter.owner = job->peer;
 	job->waiter.deadline_ns =
 		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * request->wait_ms : WAITING_NEVER;
 	npumem_error_clear(&job->error);
 	if (waiting_add(waiting, &job->waiter, &job->error))
 		return false;
-	/* The first has just been tried. */
+	/* It has just been tried. */
 	if (was_empty)
-		waiting->room = false;
+		waiting_refused(rpc->service, &job->waiter);
 	job->is_waiting = job->left_order = true;
 	order_finish(&rpc->service->order, &job->entry);
 	return true;
 }
 
 /* 0: granted. Else job->error says why not. */
-static int try(struct job *job)
+static int try(struct job *job, enum tensors_turn turn)
 {
 	npumem_error_clear(&job->error);
 	reply_drop(&job->call.reply);
-	job->call.turn = job->waiter.prev ? TENSORS_LAST : TENSORS_HEAD;
+	job->call.turn = turn;
 	return job_unpack(job) ? call_dispatch(&job->call, job->request) : job->error.status;
 }
+
+/* ---- stints ---- */
+
+/* Of trying one after the other, as each may take a good part of a millisecond of the loop. */
+enum { STINT_TRIES = 16, STINT_NS = 250000, STINT_PAUSE_NS = 1000000 };
+
+struct stint {
+	uint64_t began_ns;
+	unsigned n;
+};
+
+/* False: it is a pause. */
+static bool stint_begin(struct rpc *rpc, struct stint *stint)
+{
+	*stint = (struct stint){.began_ns = rpc->now_ns ? rpc->now_ns() : 0};
+	if (stint->began_ns < rpc->serve_ns)
+		return false;
+	rpc->serve_ns = 0;
+	return true;
+}
+
+/* Where nothing would go on after a pause there is none. */
+static bool stint_is_over(struct rpc *rpc, struct stint *stint)
+{
+	uint64_t now;
+
+	if (!rpc->now_ns || !rpc->set_alarm)
+		return false;
+	now = rpc->now_ns();
+	if (stint->n++ < STINT_TRIES && now - stint->began_ns < STINT_NS)
+		return false;
+	rpc->serve_ns = now + STINT_PAUSE_NS;
+	return true;
+}
+
+/* ---- serving ---- */
 
 static void end_served(struct job *job, int status)
 {
@@ -65,21 +102,37 @@ static void end_served(struct job *job, int status)
 	job_end(job, status);
 }
 
+uint64_t job_serve_due(const struct rpc *rpc)
+{
+	const struct service *service = rpc->service;
+	uint64_t deadline, window_end;
+
+	if (service->waiting.held)
+		return WAITING_NEVER;
+	if (service->waiting.first && rpc->serve_ns)
+		return rpc->serve_ns;
+	deadline = waiting_deadline(&service->waiting);
+	window_end = waiting_window_end(service);
+	return deadline < window_end ? deadline : window_end;
+}
+
 void job_serve(struct rpc *rpc)
 {
 	struct waiting *waiting = &rpc->service->waiting;
+	struct waiter *waiter;
+	struct stint stint;
 
-	if (waiting->serving || waiting->held)
+	if (waiting->serving || waiting->held || !waiting->first || !stint_begin(rpc, &stint))
 		return;
 	waiting->serving = true;
-	while (waiting->first && waiting->room) {
-		struct job *job = job_of(waiting->first);
-		int status;
+	while ((waiter = waiting_next(rpc->service)) && !stint_is_over(rpc, &stint)) {
+		struct job *job = job_of(waiter);
+		int status = try(job, TENSORS_HEAD);
 
-		waiting->room = false;
-		status = try(job);
 		if (!status || !tensors_lacked_room(&job->error))
 			end_served(job, status);
+		else
+			waiting_refused(rpc->service, waiter);
 	}
 	waiting->serving = false;
 }
@@ -99,10 +152,15 @@ void job_expire(struct rpc *rpc)
 	struct waiting *waiting = &rpc->service->waiting;
 	uint64_t now = rpc->now_ns ? rpc->now_ns() : 0;
 	struct waiter *waiter;
+	struct stint stint;
 
-	while (!waiting->held && (waiter = waiting_expired(waiting, now))) {
+	if (waiting->held || !stint_begin(rpc, &stint))
+		return;
+	waiting->serving = true;
+	while (!waiting->held && (waiter = waiting_expired(waiting, now)) && !stint_is_over(rpc, &stint)) {
 		struct job *job = job_of(waiter);
-		int status = try(job);
+		bool has_turn = waiting_has_turn(rpc->service, waiter);
+		int status = try(job, has_turn ? TENSORS_HEAD : TENSORS_LAST);
 
 		if (!status || !tensors_lacked_room(&job->error)) {
 			end_served(job, status);
@@ -111,6 +169,7 @@ void job_expire(struct rpc *rpc)
 		say_deadline(job);
 		job_end(job, NPUMEM_DEADLINE_EXCEEDED);
 	}
+	waiting->serving = false;
 }
 
 struct job *job_find(const struct rpc_peer *peer, uint64_t id)

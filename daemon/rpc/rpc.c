@@ -34,6 +34,7 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 	rpc->alarm_ns = UINT64_MAX;
 	rpc->send_ns = 0;
 	rpc->is_sending = false;
+	rpc->serve_ns = 0;
 	budget_init(&rpc->budget, budget_alloc, budget_free, (void *)heap);
 	rpc->has_many_fields = false;
 	npumem_error_clear(&rpc->error);
@@ -278,7 +279,7 @@ void rpc_settle(struct rpc *rpc)
 
 	job_serve(rpc);
 	progress_send(rpc);
-	at = rpc->service->waiting.held ? WAITING_NEVER : waiting_deadline(&rpc->service->waiting);
+	at = job_serve_due(rpc);
 	due = progress_due(rpc);
 	at = due < at ? due : at;
 	if (!rpc->set_alarm || at == rpc->alarm_ns)

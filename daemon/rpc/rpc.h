@@ -33,6 +33,7 @@ struct rpc {
 	uint64_t alarm_ns; /* that was asked for */
 	uint64_t send_ns;  /* no more events before then; 0: there are none that wait */
 	bool is_sending;   /* events */
+	uint64_t serve_ns; /* nobody in line is tried before then; 0: there is nobody left over */
 	struct budget budget;
 	bool has_many_fields; /* the latest message had, and was not unpacked */
 	struct npumem_error error;
@@ -82,8 +83,9 @@ int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message,
  */
 int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out);
 
-/* The same for a message that takes long to unpack, which is done elsewhere. `message` is from rpc->heap, and rpc's from
- * now on. Until peer->is_reading is false again nothing more may be received from this peer; then peer->read is called.
+/* The same for a message that takes long to unpack, which is done elsewhere. `message` is from rpc->heap, and
+ * rpc's from now on. Until peer->is_reading is false again nothing more may be received from this peer; then
+ * peer->read is called.
  */
 int rpc_receive_long(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes, struct buffer *out);
 

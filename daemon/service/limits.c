@@ -88,8 +88,8 @@ struct limits_user *limits_take(struct limits_table *table, uint32_t uid)
 {
 	struct limits_user *user = find_or_add(table, uid);
 
-	if (user)
-		user->n_refs++;
+	if (user && !user->n_refs++)
+		table->n_uids++;
 	return user;
 }
 
@@ -98,7 +98,10 @@ void limits_drop(struct limits_table *table, struct limits_user *user)
 	struct limits_user **at;
 
 	assert(user->n_refs);
-	if (--user->n_refs || user->has_own)
+	if (--user->n_refs)
+		return;
+	table->n_uids--;
+	if (user->has_own)
 		return;
 	for (int key = 0; key < LIMITS_N; key++)
 		assert(!user->now[key]);

@@ -38,6 +38,7 @@ struct limits_table {
 	uint32_t admin;		/* the daemon's uid: it and root share out sessions with nobody */
 	uint64_t sessions;	/* that the daemon can hold in all; 0: not known */
 	uint64_t n_sessions;
+	uint64_t n_uids; /* that have something now */
 	struct limits_user *users;
 };
 

@@ -82,12 +82,12 @@ static void adopt(struct session *session, struct record *record, const char *na
 	events_tensor(session->service, EVENTS_ALLOCATED, tensor, session, -1);
 }
 
-static bool in_the_way_of(const struct waiter *head, struct tensor *const *tensors, unsigned n)
+static bool in_the_way_of(const struct waiter *claimant, struct tensor *const *tensors, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		const struct npumem_place *place = &tensors[i]->place;
 
-		if (place->offset < head->to && head->from < place->offset + place->bytes_per_npu)
+		if (place->offset < claimant->to && claimant->from < place->offset + place->bytes_per_npu)
 			return true;
 	}
 	return false;
@@ -97,12 +97,12 @@ static bool in_the_way_of(const struct waiter *head, struct tensor *const *tenso
 static int check_turn(struct service *service, struct tensor **tensors, unsigned n, enum tensors_turn turn,
 		      int64_t largest, struct npumem_error *error)
 {
-	const struct waiter *head = service->waiting.first;
+	const struct waiter *claimant = waiting_claimant(service);
 	int64_t free_bytes, left, asked = tensors[0]->place.bytes_per_npu;
 
 	device_room(service->device, &free_bytes, &left);
-	if (!head || turn == TENSORS_HEAD ||
-	    (turn == TENSORS_AT_ONCE && left >= largest && !in_the_way_of(head, tensors, n)))
+	if (!claimant || turn == TENSORS_HEAD ||
+	    (turn == TENSORS_AT_ONCE && left >= largest && !in_the_way_of(claimant, tensors, n)))
 		return 0;
 	for (unsigned i = n; i-- > 0;)
 		device_release(service->device, tensors[i], NULL, NULL);

@@ -14,10 +14,10 @@ int tensors_alloc(struct session *session, const struct device_request *requests
 
 /* Whose turn it is, where others wait for room. */
 enum tensors_turn {
-	TENSORS_AT_ONCE, /* not in line: takes what is not of the largest free extent, nor where the head must lie
-			  */
-	TENSORS_LAST,	 /* about to stand in line: takes nothing while others do */
-	TENSORS_HEAD,	 /* the head of the line: takes what it finds */
+	TENSORS_AT_ONCE, /* not in line: takes what is not of the largest free extent, nor where the claimant
+			  * must lie */
+	TENSORS_LAST,	 /* about to stand in line: takes nothing while somebody there holds others up */
+	TENSORS_HEAD,	 /* nobody holds it up: takes what it finds */
 };
 /* tensors_alloc, which is at once; RESOURCE_EXHAUSTED also where it is not this one's turn. */
 int tensors_alloc_in_turn(struct session *session, const struct device_request *requests, const char *const *names,

@@ -77,6 +77,38 @@ class Waiting(TestCase):
         os.close(writer)
         self.assertEqual(first.receive().allocated.tensors[0].name, "b")
 
+    def client_as(self, uid):
+        os.seteuid(uid)
+        try:
+            return self.client()
+        finally:
+            os.seteuid(0)
+
+    def test_who_waits_for_what_it_has_itself_keeps_nobody_out(self):
+        if os.getuid():
+            self.skipTest("needs root")
+        os.chmod(self.daemon.path, 0o666)
+        greedy, other = self.client_as(12001), self.client_as(12002)
+        greedy.call(alloc=request("mine", 1024))
+        greedy.send(alloc=request("all", 8192, 2**31))
+        greedy.stat()
+        began = time.monotonic()
+        other.call(alloc=request("waits", 128, 9000))
+        self.assertLess(time.monotonic() - began, 4)
+
+        def at_once():
+            answer = other.ask(alloc=request("now", 128))
+            if answer.status == pb.OK:
+                self.free(other, "now")
+            else:
+                self.assertIn("kept for the 1 allocations that wait", answer.message)
+            return answer.status
+
+        wait_for(lambda: at_once() == pb.OK, 5)
+        self.free(other, "waits")
+        self.free(greedy, "mine")
+        self.assertEqual(greedy.receive().allocated.tensors[0].name, "all")
+
     def test_the_deadline(self):
         client = self.client()
         client.call(alloc=request("big", 8192))

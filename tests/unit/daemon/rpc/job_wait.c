@@ -68,6 +68,7 @@ static void line_init(struct line *line)
 	line->n = 0;
 	line->alarm_ns = UINT64_MAX;
 	line->talk.rpc->now_ns = test_clock;
+	line->talk.world.service.events.now_ns = test_clock;
 	line->talk.rpc->set_alarm = set_alarm;
 	line->talk.rpc->alarm_ctx = line;
 	for (unsigned i = 0; i < 2; i++)
@@ -298,6 +299,116 @@ START_TEST(host_memory_may_run_out_in_line)
 }
 END_TEST
 
+/* The clock begins in the middle of a window in which all may hold room back. */
+START_TEST(who_asks_for_more_than_its_share_keeps_nobody_out_for_long)
+{
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 1024, 0);
+	alloc(&line, 0, 2, 8192, 60000);
+	alloc(&line, 1, 3, 128, 0);
+	answered(&line, 1, 3, NPUMEM_RESOURCE_EXHAUSTED);
+	alloc(&line, 1, 4, 128, 60000);
+	ck_assert_uint_eq(line.n, 2);
+	ck_assert_uint_eq(line.alarm_ns, WAITING_WINDOW_NS);
+	ring(&line, WAITING_WINDOW_NS - now_ns);
+	answered(&line, 2, 4, 0);
+	alloc(&line, 1, 5, 128, 0);
+	answered(&line, 3, 5, 0);
+	alloc(&line, 1, 6, 128, 60000);
+	answered(&line, 4, 6, 0);
+	ring(&line, WAITING_WINDOW_NS);
+	alloc(&line, 1, 7, 128, 0);
+	answered(&line, 5, 7, NPUMEM_RESOURCE_EXHAUSTED);
+	line_deinit(&line);
+}
+END_TEST
+
+/* Small ones that live for half a second come again and again. */
+START_TEST(a_large_one_has_its_turn_beside_small_ones)
+{
+	struct line line;
+	unsigned held[5] = {0}, n_granted = 0, n_refused = 0;
+	char name[32];
+
+	line_init(&line);
+	alloc(&line, 1, 900, 128, 0);
+	alloc(&line, 0, 901, 8192, 60000);
+	now_ns = WAITING_WINDOW_NS;
+	for (unsigned id = 1; id <= 40; id++) { /* two windows */
+		unsigned *slot = &held[id % 5];
+
+		line.n = 0;
+		if (id == 5)
+			free_tensor(&line, 1, 902, "t900");
+		snprintf(name, sizeof(name), "t%u", *slot);
+		if (*slot)
+			free_tensor(&line, 1, 903, name);
+		*slot = 0;
+		if (line.n && line.answers[0].id == 901)
+			break;
+		line.n = 0;
+		alloc(&line, 1, id, 128, 0);
+		if (line.answers[0].status)
+			n_refused++;
+		else
+			n_granted++;
+		*slot = line.answers[0].status ? 0 : id;
+		ring(&line, 100000000);
+	}
+	ck_assert_uint_eq(line.answers[0].id, 901);
+	ck_assert_int_eq(line.answers[0].status, 0);
+	ck_assert_uint_ge(n_granted, 20);
+	ck_assert_uint_gt(n_refused, 0);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(a_long_line_is_tried_in_parts)
+{
+	enum { N = 20 };
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 1024, 0);
+	for (unsigned id = 2; id < 2 + N; id++)
+		alloc(&line, 0, id, id < 1 + N ? 8192 : 4096, 60000);
+	ck_assert_uint_eq(line.n, 1);
+	ring(&line, WAITING_WINDOW_NS - now_ns);
+	ck_assert_uint_eq(line.n, 1);
+	ck_assert_uint_eq(line.alarm_ns, now_ns + 1000000);
+	/* What else happens does not hasten it. */
+	alloc(&line, 1, 100, 64, 0);
+	ck_assert_uint_eq(line.n, 2);
+	ring(&line, 1000000);
+	answered(&line, 2, 1 + N, 0);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(many_deadlines_at_once_are_seen_to_in_parts)
+{
+	enum { N = 20 };
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 8192, 0);
+	for (unsigned id = 2; id < 2 + N; id++)
+		alloc(&line, 0, id, 8192, 10);
+	line.n = 0;
+	ring(&line, 10000000);
+	ck_assert_uint_eq(line.n, ANSWERS_MAX);
+	ck_assert_uint_eq(line.alarm_ns, now_ns + 1000000);
+	line.n = 0;
+	ring(&line, 1000000);
+	ck_assert_uint_eq(line.n, N - ANSWERS_MAX);
+	for (unsigned i = 0; i < line.n; i++)
+		ck_assert_int_eq(line.answers[i].status, NPUMEM_DEADLINE_EXCEEDED);
+	line_deinit(&line);
+}
+END_TEST
+
 Suite *suite_job_wait(void)
 {
 	Suite *suite = suite_create("rpc/job_wait");
@@ -310,6 +421,10 @@ Suite *suite_job_wait(void)
 	tcase_add_test(tcase, waiting_ends_by_cancel_and_with_its_peer);
 	tcase_add_test(tcase, going_down_ends_the_line);
 	tcase_add_test(tcase, host_memory_may_run_out_in_line);
+	tcase_add_test(tcase, who_asks_for_more_than_its_share_keeps_nobody_out_for_long);
+	tcase_add_test(tcase, a_large_one_has_its_turn_beside_small_ones);
+	tcase_add_test(tcase, a_long_line_is_tried_in_parts);
+	tcase_add_test(tcase, many_deadlines_at_once_are_seen_to_in_parts);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -1,4 +1,5 @@
-/* The line: turns of the uids, deadlines, what can never fit, and what those outside the line may take. */
+/* The line: turns of the uids, deadlines, what can never fit, who yields when, and what those outside the line may
+ * take. */
 #include "daemon/service/waiting.h"
 
 #include "tests/unit/daemon/service/world.h"
@@ -84,12 +85,8 @@ START_TEST(deadlines)
 	ck_assert_uint_eq(waiting_deadline(&waiting), 40);
 	ck_assert_ptr_null(waiting_expired(&waiting, 39));
 	ck_assert_ptr_eq(waiting_expired(&waiting, 40), &waiters[2]);
-	waiting.room = false;
 	waiting_remove(&waiting, &waiters[2]);
-	ck_assert(!waiting.room);
 	ck_assert_ptr_eq(waiting_expired(&waiting, 50), &waiters[1]);
-	waiting_remove(&waiting, &waiters[0]);
-	ck_assert_msg(waiting.room, "the next one is to be tried");
 }
 END_TEST
 
@@ -125,6 +122,7 @@ START_TEST(what_can_never_fit)
 	ck_assert(!waiting_measure(world.device, requests, 2, &waiter));
 	requests[1].reuse = NPUMEM_IF_SAFE;
 	ck_assert(waiting_measure(world.device, requests, 2, &waiter));
+	ck_assert_uint_eq(waiter.bytes, 8 * (8192 + 128));
 	requests[0].spec.shape.w = 8200;
 	ck_assert(!waiting_measure(world.device, requests, 1, &waiter));
 	requests[0].spec.shape.w = 256;
@@ -132,6 +130,7 @@ START_TEST(what_can_never_fit)
 	ck_assert(waiting_measure(world.device, requests, 1, &waiter));
 	ck_assert_int_eq(waiter.from, 1024);
 	ck_assert_int_eq(waiter.to, 1280);
+	ck_assert_uint_eq(waiter.bytes, 8 * 256);
 	world_deinit(&world);
 }
 END_TEST
@@ -209,6 +208,7 @@ START_TEST(what_the_head_waits_for_is_kept)
 
 	world_init(&world);
 	ck_assert_int_eq(session_init(&one, &world.service, 1001, 1, NULL), 0);
+	head.user = one.user;
 	for (unsigned i = 0; i < 3; i++)
 		ck_assert_int_eq(alloc(&world, &one, taken[i][1], taken[i][0], TENSORS_AT_ONCE, &tensor), 0);
 	waiting_add(&world.service.waiting, &head, NULL);
@@ -232,6 +232,224 @@ START_TEST(what_the_head_waits_for_is_kept)
 }
 END_TEST
 
+/* ---- who yields ---- */
+
+static uint64_t now_ns;
+
+static uint64_t test_clock(void)
+{
+	return now_ns;
+}
+
+enum { SHARE = 32768 }; /* of two uids */
+
+struct shared {
+	struct world world;
+	struct session one, two;
+	struct waiting *waiting;
+};
+
+static void shared_init(struct shared *shared)
+{
+	world_init(&shared->world);
+	ck_assert_int_eq(session_init(&shared->one, &shared->world.service, 1001, 1, NULL), 0);
+	ck_assert_int_eq(session_init(&shared->two, &shared->world.service, 1002, 1, NULL), 0);
+	shared->world.service.events.now_ns = test_clock;
+	shared->waiting = &shared->world.service.waiting;
+	now_ns = 0;
+}
+
+static void shared_deinit(struct shared *shared)
+{
+	while (shared->waiting->first)
+		waiting_remove(shared->waiting, shared->waiting->first);
+	session_deinit(&shared->one);
+	session_deinit(&shared->two);
+	world_deinit(&shared->world);
+}
+
+static struct waiter asking(const struct session *session, uint64_t bytes)
+{
+	struct waiter waiter = waiter_of(session->uid, session);
+
+	waiter.user = session->user;
+	waiter.bytes = bytes;
+	return waiter;
+}
+
+#define claims(shared, waiter) ck_assert_ptr_eq(waiting_claimant(&(shared)->world.service), waiter)
+#define next_is(shared, waiter) ck_assert_ptr_eq(waiting_next(&(shared)->world.service), waiter)
+
+START_TEST(more_than_a_share_yields_in_every_second_window)
+{
+	struct shared shared;
+	struct waiter large, small;
+
+	shared_init(&shared);
+	large = asking(&shared.one, SHARE + 1);
+	small = asking(&shared.two, 64);
+	claims(&shared, NULL);
+	waiting_add(shared.waiting, &large, NULL);
+	claims(&shared, &large);
+	ck_assert_uint_eq(waiting_window_end(&shared.world.service), WAITING_NEVER);
+	waiting_add(shared.waiting, &small, NULL);
+	ck_assert_uint_eq(waiting_window_end(&shared.world.service), WAITING_WINDOW_NS);
+	ck_assert(!waiting_has_turn(&shared.world.service, &small));
+	now_ns = WAITING_WINDOW_NS - 1;
+	claims(&shared, &large);
+	now_ns = WAITING_WINDOW_NS;
+	claims(&shared, &small);
+	ck_assert(waiting_has_turn(&shared.world.service, &small));
+	ck_assert(waiting_has_turn(&shared.world.service, &large));
+	ck_assert_uint_eq(waiting_window_end(&shared.world.service), 2 * WAITING_WINDOW_NS);
+	waiting_remove(shared.waiting, &small);
+	claims(&shared, NULL);
+	now_ns = 2 * WAITING_WINDOW_NS;
+	claims(&shared, &large);
+	now_ns = WAITING_WINDOW_NS;
+	shared.world.service.events.now_ns = NULL;
+	claims(&shared, &large);
+	shared_deinit(&shared);
+}
+END_TEST
+
+START_TEST(what_an_equal_share_is)
+{
+	struct shared shared;
+	struct waiter waiter;
+	struct session third;
+
+	shared_init(&shared);
+	now_ns = WAITING_WINDOW_NS;
+	waiter = asking(&shared.one, SHARE);
+	waiting_add(shared.waiting, &waiter, NULL);
+	claims(&shared, &waiter);
+	/* What it has counts, and so do all that have a session or a tensor. */
+	limits_charge(&shared.world.service.limits, shared.one.user, LIMITS_DEVICE_BYTES, 1);
+	claims(&shared, NULL);
+	waiter.bytes--;
+	claims(&shared, &waiter);
+	session_init(&third, &shared.world.service, 1003, 1, NULL);
+	claims(&shared, NULL);
+	world_tensor(&shared.world, &third, "stays");
+	session_deinit(&third);
+	claims(&shared, NULL);
+	service_release(&shared.world.service, device_next(shared.world.device, NULL));
+	claims(&shared, &waiter);
+	limits_give_back(&shared.world.service.limits, shared.one.user, LIMITS_DEVICE_BYTES, 1);
+	/* Alone, all of it. */
+	session_deinit(&shared.two);
+	waiter.bytes = 2 * SHARE;
+	claims(&shared, &waiter);
+	waiter.bytes++;
+	claims(&shared, NULL);
+	ck_assert_int_eq(session_init(&shared.two, &shared.world.service, 1002, 1, NULL), 0);
+	shared_deinit(&shared);
+}
+END_TEST
+
+START_TEST(the_line_is_tried_as_far_as_the_claimant)
+{
+	struct shared shared;
+	struct service *service = &shared.world.service;
+	struct waiter large[2], small[2];
+
+	shared_init(&shared);
+	now_ns = WAITING_WINDOW_NS;
+	next_is(&shared, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		large[i] = asking(&shared.one, SHARE + 1);
+		small[i] = asking(&shared.two, 64);
+		waiting_add(shared.waiting, &large[i], NULL);
+		waiting_add(shared.waiting, &small[i], NULL);
+	}
+	next_is(&shared, &large[0]);
+	waiting_refused(service, &large[0]);
+	next_is(&shared, &small[0]);
+	waiting_refused(service, &small[0]);
+	next_is(&shared, NULL);
+	/* Who leaves lets those behind it be tried, and only those. */
+	waiting_remove(shared.waiting, &large[0]);
+	next_is(&shared, NULL);
+	waiting_remove(shared.waiting, &small[0]);
+	next_is(&shared, &large[1]);
+	waiting_refused(service, &large[1]);
+	next_is(&shared, &small[1]);
+	waiting_served(shared.waiting, &small[1]);
+	next_is(&shared, NULL);
+	/* A newcomer behind those that yield. */
+	waiting_add(shared.waiting, &small[1], NULL);
+	next_is(&shared, &small[1]);
+	waiting_refused(service, &small[1]);
+	shared.waiting->room = true;
+	next_is(&shared, &large[1]);
+	waiting_refused(service, &large[1]);
+	/* What is freed meanwhile does not keep the last from being tried. */
+	shared.waiting->room = true;
+	next_is(&shared, &small[1]);
+	waiting_refused(service, &small[1]);
+	next_is(&shared, &large[1]);
+	now_ns += WAITING_WINDOW_NS;
+	waiting_refused(service, &large[1]);
+	next_is(&shared, &large[1]);
+	waiting_refused(service, &large[1]);
+	next_is(&shared, NULL);
+	now_ns += WAITING_WINDOW_NS;
+	next_is(&shared, &large[1]);
+	shared_deinit(&shared);
+}
+END_TEST
+
+START_TEST(the_claimant_is_not_looked_for_far_back)
+{
+	struct shared shared;
+	struct waiter large[WAITING_LOOKS], small;
+
+	shared_init(&shared);
+	now_ns = WAITING_WINDOW_NS;
+	for (unsigned i = 0; i < WAITING_LOOKS; i++) {
+		large[i] = asking(&shared.one, SHARE + 1);
+		waiting_add(shared.waiting, &large[i], NULL);
+	}
+	small = asking(&shared.two, 64);
+	small.uid = shared.one.uid; /* to be the last */
+	small.owner = NULL;
+	waiting_add(shared.waiting, &small, NULL);
+	claims(&shared, NULL);
+	ck_assert(!waiting_has_turn(&shared.world.service, &small));
+	for (unsigned i = 0; i < WAITING_LOOKS; i++) {
+		next_is(&shared, &large[i]);
+		waiting_refused(&shared.world.service, &large[i]);
+	}
+	next_is(&shared, NULL);
+	waiting_remove(shared.waiting, &large[0]);
+	claims(&shared, &small);
+	ck_assert(waiting_has_turn(&shared.world.service, &small));
+	shared_deinit(&shared);
+}
+END_TEST
+
+START_TEST(who_yields_keeps_nothing)
+{
+	struct shared shared;
+	struct waiter large;
+	struct tensor *tensor;
+
+	shared_init(&shared);
+	large = asking(&shared.one, 2 * SHARE);
+	waiting_add(shared.waiting, &large, NULL);
+	for (int i = TENSORS_AT_ONCE; i <= TENSORS_LAST; i++) {
+		now_ns = 0;
+		ck_assert_int_eq(alloc(&shared.world, &shared.two, 64, NPUMEM_ANY, (enum tensors_turn)i, &tensor),
+				 NPUMEM_RESOURCE_EXHAUSTED);
+		now_ns = WAITING_WINDOW_NS;
+		ck_assert_int_eq(alloc(&shared.world, &shared.two, 64, NPUMEM_ANY, (enum tensors_turn)i, &tensor),
+				 0);
+	}
+	shared_deinit(&shared);
+}
+END_TEST
+
 Suite *suite_waiting(void)
 {
 	Suite *suite = suite_create("service/waiting");
@@ -246,6 +464,11 @@ Suite *suite_waiting(void)
 	tcase_add_test(tcase, together_they_can_never_fit);
 	tcase_add_test(tcase, a_trial_that_cannot_be_made_keeps_nobody_out);
 	tcase_add_test(tcase, what_the_head_waits_for_is_kept);
+	tcase_add_test(tcase, more_than_a_share_yields_in_every_second_window);
+	tcase_add_test(tcase, what_an_equal_share_is);
+	tcase_add_test(tcase, the_line_is_tried_as_far_as_the_claimant);
+	tcase_add_test(tcase, the_claimant_is_not_looked_for_far_back);
+	tcase_add_test(tcase, who_yields_keeps_nothing);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
