@@ -126,6 +126,32 @@ static void add_rows(const struct npumem_place *place, int64_t row, int64_t row_
 	comb_repeat(comb, stride->n * word, place->words_n);
 }
 
+/* The blocks of a row that are empty; words_n of them. */
+static void add_empty(const struct npumem_place *place, int64_t row, struct combs *combs)
+{
+	int64_t word = place->word_bytes, block = place->stride.c * word;
+	struct comb *comb = &combs->comb[combs->n++];
+	*comb = (struct comb){.low = place->offset + row * block, .bytes = block};
+	comb_repeat(comb, place->stride.n * word, place->words_n);
+}
+
+/* Of a strided place all words of all NPUs, its own data included: see meet_lends. */
+static void take_empty(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu,
+		       struct combs *combs)
+{
+	int64_t last = (place->start_npu + place->shape.c - 1) % geometry->n_npus;
+	int64_t last_row = place->channels_per_npu - 1;
+	bool first_empty = npu < place->start_npu, last_empty = npu < 0 || npu > last;
+	if (place->layout == NPUMEM_STRIDED) {
+		add_rows(place, 0, place->channels_per_npu, place->shape.w, combs);
+		return;
+	}
+	if (first_empty || (last_row == 0 && last_empty))
+		add_empty(place, 0, combs);
+	if (last_row > 0 && last_empty)
+		add_empty(place, last_row, combs);
+}
+
 /* `npu` < 0: at least what any NPU has. */
 static void take_combs(const struct npumem_geometry *geometry, const struct npumem_place *place, unsigned kinds,
 		       int64_t npu, struct combs *combs)
@@ -135,6 +161,10 @@ static void take_combs(const struct npumem_geometry *geometry, const struct npum
 	int64_t end = npu >= 0 && npu > last % geometry->n_npus ? last_row : last_row + 1;
 	bool narrow = npu == last % geometry->n_npus && place->last_w != place->shape.w;
 	combs->n = 0;
+	if (kinds == NPUMEM_BYTE_EMPTY) {
+		take_empty(geometry, place, npu, combs);
+		return;
+	}
 	if (kinds == MEET_FOOTPRINT) {
 		combs->comb[combs->n++] = (struct comb){.low = place->offset, .bytes = place->bytes_per_npu};
 		return;
@@ -192,6 +222,23 @@ bool meet_maybe(const struct npumem_geometry *geometry, const struct npumem_plac
 		return false;
 	for (unsigned i = 0, n = take_cuts(&pair, cuts); i < n; i++)
 		if (pair_meets(&pair, cuts[i], steps) != COMB_APART)
+			return true;
+	return false;
+}
+
+bool meet_lends(const struct npumem_geometry *geometry, const struct npumem_place *lender,
+		const struct npumem_place *borrower, int64_t *steps)
+{
+	int64_t last = (lender->start_npu + lender->shape.c - 1) % geometry->n_npus;
+	/* From an NPU to the next there is less or the same of both, but where the borrower's row 0 begins, and
+	 * where the lender's last row has ended. */
+	int64_t cuts[CUTS] = {0, borrower->start_npu, last + 1};
+	struct pair pair;
+	if (!lender->blocks.empty || !pair_init(&pair, geometry, lender, NPUMEM_BYTE_EMPTY, borrower, MEET_DATA) ||
+	    pair_meets(&pair, -1, steps) == COMB_APART)
+		return false;
+	for (unsigned i = 0; i < CUTS; i++)
+		if (cuts[i] < geometry->n_npus && pair_meets(&pair, cuts[i], steps) != COMB_APART)
 			return true;
 	return false;
 }

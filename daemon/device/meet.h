@@ -40,6 +40,12 @@ bool meet_first(const struct npumem_geometry *geometry, const struct npumem_plac
 bool meet_maybe(const struct npumem_geometry *geometry, const struct npumem_place *a, unsigned a_kinds,
 		const struct npumem_place *b, unsigned b_kinds, int64_t *steps);
 
+/* Whether an empty block of `lender` has data of `borrower`, in bounded time as above, and exact where it can be
+ * told in *steps. Of tensors (no views) that share no byte of data: where words of a strided lender have another's
+ * data, that NPU has none of them. */
+bool meet_lends(const struct npumem_geometry *geometry, const struct npumem_place *lender,
+		const struct npumem_place *borrower, int64_t *steps);
+
 /* True where every element of the one lies where that of the other does. */
 bool meet_same(const struct npumem_place *a, const struct npumem_place *b);
 

@@ -56,7 +56,9 @@ static bool judge(void *ctx, struct tensor *tensor)
 	bool safe = verdict->wish->reuse == NPUMEM_UNCHECKED ||
 		    (verdict->wish->dma_only && tensor_is_dma_only(tensor));
 	unsigned taken = verdict->wish->reuse == NPUMEM_UNCHECKED ? MEET_DATA : MEET_DATA | NPUMEM_BYTE_PADDING;
-	if (!bands_meet(geometry, place, MEET_DATA, &tensor->place, taken) &&
+	bool meets = taken == MEET_DATA ? meet_first(geometry, place, taken, &tensor->place, taken, &range)
+					: bands_meet(geometry, place, MEET_DATA, &tensor->place, taken);
+	if (!meets &&
 	    (safe || !meet_first(geometry, place, MEET_FOOTPRINT, &tensor->place, MEET_FOOTPRINT, &range)))
 		return true;
 	if (meet_first(geometry, place, MEET_DATA, &tensor->place, MEET_DATA, &range))

@@ -1,7 +1,6 @@
 /* What the device holds: counts, the owners of a byte, and the invariants that tests check. */
 #include <stdio.h>
 
-#include "daemon/device/bands_meet.h"
 #include "daemon/device/internal.h"
 #include "daemon/device/meet.h"
 #include "daemon/device/overlap.h"
@@ -39,19 +38,24 @@ void device_npus(const struct device *device, int64_t *npus)
 
 struct lending {
 	const struct npumem_geometry *geometry;
-	const struct tensor *tensor;
+	const struct npumem_place *place;
 	struct device_state *state;
+	int64_t *steps;
 };
 
 static bool look_at_neighbour(void *ctx, struct tensor *other)
 {
 	struct lending *lending = ctx;
-	const struct npumem_place *place = &lending->tensor->place;
+	const struct npumem_geometry *geometry = lending->geometry;
 	struct device_state *state = lending->state;
+	if (--*lending->steps < 0) {
+		state->lends = state->borrows = true;
+		return false;
+	}
 	if (!state->lends)
-		state->lends = bands_meet(lending->geometry, place, NPUMEM_BYTE_EMPTY, &other->place, MEET_DATA);
+		state->lends = meet_lends(geometry, lending->place, &other->place, lending->steps);
 	if (!state->borrows)
-		state->borrows = bands_meet(lending->geometry, place, MEET_DATA, &other->place, NPUMEM_BYTE_EMPTY);
+		state->borrows = meet_lends(geometry, &other->place, lending->place, lending->steps);
 	return !state->lends || !state->borrows;
 }
 
@@ -81,17 +85,19 @@ void device_scan(const struct device *device, const struct device_scan *scan, st
 void device_state(struct device *device, const struct tensor *tensor, struct device_state *state)
 {
 	struct device_scan scan = device_scan_of(tensor);
+	int64_t steps = DEVICE_LENDING_STEPS;
 	device_scan(device, &scan, state);
-	device_state_lending(device, tensor, state);
+	device_state_lending(device, tensor, &steps, state);
 }
 
-void device_state_lending(struct device *device, const struct tensor *tensor, struct device_state *state)
+void device_state_lending(struct device *device, const struct tensor *tensor, int64_t *steps,
+			  struct device_state *state)
 {
 	state->lends = state->borrows = false;
 	if (!device->guests.root)
 		return;
 	const struct tensor *root = tensor_root(tensor);
-	struct lending lending = {&device->options.geometry, root, state};
+	struct lending lending = {&device->options.geometry, &root->place, state, steps};
 	overlap_each(device, root->place.offset, root->place.bytes_per_npu, root, look_at_neighbour, &lending);
 }
 

@@ -10,14 +10,17 @@ enum {
 	/* Of what is not there, or not for this session, a look costs some 10 to 50 ns. */
 	PAGE_LOOKS_MAX = 4096,
 	PAGE_COST_MAX = 20000000, /* op_cost's unit: about 10 ms of a thread, where one tensor is not more */
-	TENSORS_FIELD = 1,	  /* List.tensors */
+	PAGE_STEPS_MAX = DEVICE_LENDING_STEPS / 2, /* of the loop; a tensor may take twice as many more */
+	TENSORS_FIELD = 1,			   /* List.tensors */
 };
 
 struct page {
 	unsigned n;
 	uint64_t next;
-	int64_t cost; /* to count the tensors' bytes */
+	int64_t cost;  /* to count the tensors' bytes */
+	int64_t steps; /* that it took to tell which of them lend and borrow */
 	struct tensor *tensors[PAGE_TENSORS_MAX];
+	struct device_state states[PAGE_TENSORS_MAX]; /* but for their bytes */
 };
 
 /* A page that is counted elsewhere: its tensors may be gone, or not for this session any more, when that is done.
@@ -33,6 +36,17 @@ struct counting {
 	} tensors[];
 };
 
+static void add(const struct call *call, struct tensor *tensor, struct page *page)
+{
+	struct device *device = call->rpc->service->device;
+	int64_t steps = DEVICE_LENDING_STEPS;
+
+	device_state_lending(device, tensor, &steps, &page->states[page->n]);
+	page->steps += DEVICE_LENDING_STEPS - steps;
+	page->cost += device_scan_cost(device, tensor);
+	page->tensors[page->n++] = tensor;
+}
+
 /* A full page goes on behind its last tensor, and only where there is another; any other behind the last slot that
  * was looked at. */
 static void collect(const struct call *call, const Npumem__V1__ListRequest *request, struct page *page)
@@ -45,10 +59,10 @@ static void collect(const struct call *call, const Npumem__V1__ListRequest *requ
 	page->n = 0;
 	page->next = 0;
 	page->cost = 0;
+	page->steps = 0;
 	while ((tensor = tensors_after(call->session, &at, &looks)) && page->n < most &&
-	       page->cost < PAGE_COST_MAX) {
-		page->cost += device_scan_cost(call->rpc->service->device, tensor);
-		page->tensors[page->n++] = tensor;
+	       page->cost < PAGE_COST_MAX && page->steps < PAGE_STEPS_MAX) {
+		add(call, tensor, page);
 		page->next = at;
 	}
 	if (!tensor)
@@ -95,10 +109,8 @@ static int on_counted(struct call *call, void *arg)
 		struct counted *counted = &counting->tensors[i];
 		const struct tensor *tensor = device_find(device, counted->handle);
 
-		if (!tensor || !access_sees(call->session, tensor))
-			continue;
-		device_state_lending(device, tensor, &counted->state);
-		append(call, tensor, &counted->state);
+		if (tensor && access_sees(call->session, tensor))
+			append(call, tensor, &counted->state);
 	}
 	page_close(call, mark, counting->n, counting->next);
 	heap_free(call->rpc->heap, counting);
@@ -119,6 +131,7 @@ static int count_later(struct call *call, const struct page *page)
 	for (unsigned i = 0; i < page->n; i++) {
 		counting->tensors[i].handle = page->tensors[i]->handle;
 		counting->tensors[i].scan = device_scan_of(page->tensors[i]);
+		counting->tensors[i].state = page->states[i];
 	}
 	return later_work(call, page->cost, count, on_counted, counting);
 }
@@ -139,8 +152,12 @@ int handle_list(struct call *call, const Npumem__V1__ListRequest *request)
 	if (later_is_long(page.cost))
 		return count_later(call, &page);
 	mark = page_open(call, page.n);
-	for (unsigned i = 0; i < page.n; i++)
-		append(call, page.tensors[i], NULL);
+	for (unsigned i = 0; i < page.n; i++) {
+		struct device_scan scan = device_scan_of(page.tensors[i]);
+
+		device_scan(call->rpc->service->device, &scan, &page.states[i]);
+		append(call, page.tensors[i], &page.states[i]);
+	}
 	page_close(call, mark, page.n, page.next);
 	return 0;
 }

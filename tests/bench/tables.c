@@ -213,6 +213,39 @@ static void measure_crowd(unsigned n)
 	close_device();
 }
 
+/* Strided tensors of two elements each, one within the other: all lie over all, and share no byte. */
+static void measure_nested(unsigned n)
+{
+	struct device_state state;
+	double times[3][ROUNDS];
+	char what[128];
+	open_device(64, 512 * KIB);
+	struct device_request nested = request(0, 1, 2, NPUMEM_UNCHECKED);
+	nested.spec.layout = NPUMEM_STRIDED;
+	for (unsigned i = 0; i < n; i++) {
+		nested.spec.address = i;
+		nested.spec.stride = (struct npumem_dims){1, 1, 1, 512 * KIB - 8 - 2 * i};
+		place(&nested);
+	}
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		double from = now_ms();
+		release_last();
+		times[0][i] = now_ms() - from;
+		from = now_ms();
+		place(&nested);
+		times[1][i] = now_ms() - from;
+		from = now_ms();
+		device_state(device, tensors[n / 2], &state);
+		times[2][i] = now_ms() - from;
+	}
+	static const char *const names[] = {"free", "alloc", "state"};
+	for (unsigned k = 0; k < 3; k++) {
+		snprintf(what, sizeof(what), "%s of one of %u nested strided tensors", names[k], n);
+		tell(what, median(times[k], ROUNDS));
+	}
+	close_device();
+}
+
 static double measure_search(const struct device_request *wanted, int *status)
 {
 	struct npumem_place place;
@@ -338,6 +371,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < 2; i++) {
 		measure_guests(sizes[i]);
 		measure_crowd(sizes[i]);
+		measure_nested(sizes[i]);
 	}
 	if (argc > 1 && !strcmp(argv[1], "--large"))
 		measure_large();

@@ -201,12 +201,43 @@ START_TEST(slices_of_one)
 }
 END_TEST
 
+/* Against the look at every byte, for tensors that share no data. */
+START_TEST(lending_as_painted)
+{
+	uint64_t random = 5;
+	unsigned n_lend = 0, n_apart = 0;
+	for (int i = 0; i < 12000; i++) {
+		static const int64_t n_npus[] = {1, 2, 4, 7, 70};
+		struct npumem_geometry some = {n_npus[i % 5], 1 << 14, 8, 128};
+		struct npumem_place a, b;
+		struct meet_range range;
+		int64_t steps = 1000;
+		if (!places_random(&random, &some, &a) || !places_random(&random, &some, &b))
+			continue;
+		a.offset = oracle_between(&random, 0, 40) * 8;
+		b.offset = oracle_between(&random, 0, 40) * 8;
+		if (meet_first(&some, &a, MEET_DATA, &b, MEET_DATA, &range))
+			continue;
+		bool expected = meet_first(&some, &a, NPUMEM_BYTE_EMPTY, &b, MEET_DATA, &range);
+		if (meet_lends(&some, &a, &b, &steps) != expected)
+			ck_abort_msg("%d: layouts %d and %d: not %d", i, a.layout, b.layout, expected);
+		ck_assert_int_ge(steps, 0);
+		n_lend += expected;
+		n_apart += !expected && a.blocks.empty && a.offset < b.offset + b.bytes_per_npu &&
+			   b.offset < a.offset + a.bytes_per_npu;
+	}
+	ck_assert_uint_ge(n_lend, 200);
+	ck_assert_uint_ge(n_apart, 200);
+}
+END_TEST
+
 Suite *suite_meet(void)
 {
 	Suite *suite = suite_create("device/meet");
 	TCase *tcase = tcase_create("meet");
 	tcase_add_test(tcase, agree_with_a_map);
 	tcase_add_test(tcase, slices_of_one);
+	tcase_add_test(tcase, lending_as_painted);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -154,6 +154,41 @@ START_TEST(the_check_can_fail)
 }
 END_TEST
 
+/* All lie over all and share nothing; with too few steps for them that is not known. */
+START_TEST(lending_among_many)
+{
+	enum { MANY = 300 };
+	struct rig rig;
+	struct device_state state;
+	struct tensor *middle = NULL;
+	rig_open(&rig, 2, 16384);
+	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, 2);
+	request.spec.layout = NPUMEM_STRIDED;
+	request.reuse = NPUMEM_UNCHECKED;
+	for (unsigned i = 0; i < MANY; i++) {
+		request.spec.address = i;
+		request.spec.stride = (struct npumem_dims){1, 1, 1, 16384 - 8 - 2 * i};
+		struct tensor *tensor = rig_place(&rig, &request);
+		middle = i == MANY / 2 ? tensor : middle;
+	}
+	device_state(rig.device, middle, &state);
+	ck_assert(!state.lends && !state.borrows);
+	for (int64_t few = 0; few <= MANY; few += 50) {
+		int64_t steps = few;
+		device_state_lending(rig.device, middle, &steps, &state);
+		ck_assert(state.lends && state.borrows);
+		ck_assert_int_lt(steps, 0);
+		ck_assert_int_ge(steps, -10);
+	}
+	/* One has the bytes of the other NPU where the last one has empty ones. */
+	request.spec.start_npu = 1;
+	request.spec.address += 16384;
+	device_state(rig.device, rig_place(&rig, &request), &state);
+	ck_assert(state.lends && state.borrows);
+	rig_close(&rig);
+}
+END_TEST
+
 Suite *suite_stat(void)
 {
 	Suite *suite = suite_create("device/stat");
@@ -161,6 +196,7 @@ Suite *suite_stat(void)
 	tcase_add_test(tcase, owners_of_a_byte);
 	tcase_add_test(tcase, counts_of_matrices);
 	tcase_add_test(tcase, the_check_can_fail);
+	tcase_add_test(tcase, lending_among_many);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
