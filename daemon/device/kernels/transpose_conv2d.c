@@ -55,20 +55,37 @@ static bool next_phase(const struct window *window, int64_t *y, int64_t *x)
 	return ++*y < window->h.stride && *y < window->h.out;
 }
 
+/* First outputs of phases among which there is every number of taps and of outputs that a phase of this axis has:
+ * the first one, and those at which a number changes; how many. */
+enum { CHANGES = 4 };
+static unsigned find_changes(const struct window_axis *axis, int64_t *firsts)
+{
+	int64_t stride = axis->stride, tap_0 = (stride - axis->before % stride) % stride;
+	const int64_t at[CHANGES] = {0, axis->out % stride, tap_0, (tap_0 + axis->kernel % stride) % stride};
+	unsigned n = 0;
+	for (unsigned i = 0; i < CHANGES; i++)
+		if (at[i] < axis->out)
+			firsts[n++] = at[i];
+	return n;
+}
+
+/* By the kinds of phases, of which there are few: of phases as many as a client says, and this is asked on the
+ * thread that answers all of them. */
 static size_t scratch_bytes(const struct kernel_call *call)
 {
 	struct kernel_call copy = *call;
 	struct convolution convolution;
 	struct window window;
+	int64_t ys[CHANGES], xs[CHANGES];
 	size_t most = 0;
 	convolution_init(&convolution, &copy, 1);
 	read_window(call, &window, NULL);
-	int64_t y = 0, x = 0;
-	do {
-		struct phase phase = {axis_phase(&window.h, y), axis_phase(&window.w, x)};
+	unsigned n_ys = find_changes(&window.h, ys), n_xs = find_changes(&window.w, xs);
+	for (unsigned i = 0; i < n_ys * n_xs; i++) {
+		struct phase phase = {axis_phase(&window.h, ys[i / n_xs]), axis_phase(&window.w, xs[i % n_xs])};
 		size_t bytes = convolution_scratch_bytes(&convolution, &phase);
 		most = bytes > most ? bytes : most;
-	} while (next_phase(&window, &y, &x));
+	}
 	return most;
 }
 

@@ -1,4 +1,5 @@
 /* transpose_conv2d against a plain scatter, every small window, and its refusals. */
+#include "daemon/device/kernel_support/convolution.h"
 #include "tests/unit/daemon/device/kernels/convolutions.h"
 
 static const struct shape shapes[] = {
@@ -50,6 +51,78 @@ START_TEST(every_small_window)
 }
 END_TEST
 
+/* Numbers below n that leave this rest. */
+static int64_t with_rest(int64_t n, int64_t rest, int64_t divisor)
+{
+	int64_t count = 0;
+	for (int64_t i = 0; i < n; i++)
+		count += i % divisor == rest;
+	return count;
+}
+
+static struct window_axis phase_axis(int64_t in, int64_t kernel, int64_t stride, int64_t before, int64_t out,
+				     int64_t first)
+{
+	return (struct window_axis){.in = in,
+				    .out = with_rest(out, first, stride),
+				    .kernel = with_rest(kernel, (first + before) % stride, stride),
+				    .stride = 1,
+				    .dilation = 1};
+}
+
+/* What the most demanding of all phases takes. */
+START_TEST(scratch_of_all_phases)
+{
+	uint64_t state = 103;
+	for (int i = 0; i < 1500; i++) {
+		struct shape s = {.n = 1, .i = oracle_between(&state, 1, 3), .h = oracle_between(&state, 1, 9)};
+		s.w = oracle_between(&state, 1, 40);
+		s.o = oracle_between(&state, 1, 9);
+		s.kh = oracle_between(&state, 1, 9);
+		s.kw = oracle_between(&state, 1, 9);
+		s.stride_h = oracle_between(&state, 1, 11);
+		s.stride_w = oracle_between(&state, 1, 11);
+		s.top = oracle_between(&state, 0, s.kh - 1);
+		s.left = oracle_between(&state, 0, s.kw - 1);
+		if ((s.h - 1) * s.stride_h + s.kh - s.top < 1 || (s.w - 1) * s.stride_w + s.kw - s.left < 1)
+			continue;
+		struct calls c;
+		struct convolution convolution;
+		size_t most = 0;
+		set_up(&c, NPUMEM_KERNEL_TRANSPOSE_CONV2D, &s, &calls_fxn[0], (const int64_t[4]){7, 7, 7, 7},
+		       false);
+		ck_assert_int_eq(c.kernel->check(&c.call, &c.error), 0);
+		convolution_init(&convolution, &c.call, 1);
+		const struct npumem_dims *out = &c.operands[OUT][0].shape;
+		for (int64_t y = 0; y < s.stride_h && y < out->h; y++)
+			for (int64_t x = 0; x < s.stride_w && x < out->w; x++) {
+				struct phase phase = {
+					{.window = phase_axis(s.h, s.kh, s.stride_h, s.top, out->h, y)},
+					{.window = phase_axis(s.w, s.kw, s.stride_w, s.left, out->w, x)}};
+				size_t bytes = convolution_scratch_bytes(&convolution, &phase);
+				most = bytes > most ? bytes : most;
+			}
+		ck_assert_uint_eq(c.kernel->scratch_bytes(&c.call), most);
+		calls_free(&c);
+	}
+}
+END_TEST
+
+/* A phase for each of 900 million outputs, which is no reason to look at them. */
+START_TEST(scratch_of_many_phases)
+{
+	static const struct shape s = {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1};
+	struct calls c;
+	set_up(&c, NPUMEM_KERNEL_TRANSPOSE_CONV2D, &s, &calls_fxn[0], (const int64_t[4]){7, 7, 7, 7}, false);
+	struct npumem_dims *weights = &c.operands[WEIGHTS][0].shape, *out = &c.operands[OUT][0].shape;
+	weights->h = weights->w = out->h = out->w = 30000;
+	calls_param(&c, NPUMEM_PARAM_STRIDE, 2, INT32_MAX, INT32_MAX, 0, 0);
+	ck_assert_int_eq(c.kernel->check(&c.call, &c.error), 0);
+	ck_assert_uint_le(c.kernel->scratch_bytes(&c.call), 100000);
+	calls_free(&c);
+}
+END_TEST
+
 START_TEST(refusals)
 {
 	static const struct calls_break breaks[] = {
@@ -96,6 +169,8 @@ Suite *suite_transpose_conv2d(void)
 	TCase *tcase = tcase_create("transpose_conv2d");
 	tcase_add_test(tcase, random_calls);
 	tcase_add_test(tcase, every_small_window);
+	tcase_add_test(tcase, scratch_of_all_phases);
+	tcase_add_test(tcase, scratch_of_many_phases);
 	tcase_add_test(tcase, refusals);
 	suite_add_tcase(suite, tcase);
 	return suite;
