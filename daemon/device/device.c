@@ -244,8 +244,9 @@ void device_forget(struct device *device, struct tensor *tensor)
 
 int64_t device_forget_cost(const struct tensor *tensor)
 {
-	const struct op fill = {.kind = OP_FILL, .tensor = (struct tensor *)tensor};
-	return tensor->touched && !tensor->base ? op_cost(&fill) : 0;
+	if (!tensor->touched || tensor->base)
+		return 0;
+	return op_reach_cost(&tensor->place, npumem_place_elements(&tensor->place));
 }
 
 void device_release(struct device *device, struct tensor *tensor, void (*gone)(void *ctx, struct tensor *tensor),

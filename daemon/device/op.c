@@ -68,33 +68,57 @@ enum op_lane op_lane(const struct op *op)
 	return rules[op->kind]->lane;
 }
 
-/* What n elements cost to reach: those that lie side by side one step each, and each stretch of them as much as
- * finding it takes, as measured: some 50 ns, against half a nanosecond. */
-static int64_t reach_cost(const struct npumem_place *place, int64_t n)
+int64_t op_reach_cost(const struct npumem_place *place, int64_t n)
 {
+	/* Each stretch as much as finding it takes, as measured: some 50 ns, against half a nanosecond. */
 	enum { STRETCH_STEPS = 100, STRIDED_STEPS = 16, PACKED_STEPS = 64 };
 	int64_t stretch = place->stride.h == place->shape.w ? place->shape.h * place->shape.w : place->shape.w;
 	int64_t each = place->lanes > 1 ? PACKED_STEPS : place->stride.w > 1 ? STRIDED_STEPS : 1;
 	return n * each + n / stretch * STRETCH_STEPS;
 }
 
-int64_t op_cost(const struct op *op)
+/* What is read is first looked at: whether it was written, unless that is known, and whether it is damaged, where
+ * anything is. */
+static int64_t read_cost(const struct device *device, const struct tensor *tensor, int64_t n)
+{
+	const struct npumem_place *place = &tensor->place;
+	int64_t looks = !tensor_all_written(tensor) + (device->local.n_damaged > 0);
+	double share = (double)n / (double)npumem_place_elements(place);
+	return op_reach_cost(place, n) + looks * (int64_t)(share * (double)written_scan_cost(place));
+}
+
+/* Neither is read or written more than there is: those that say so are refused later. */
+static int64_t dma_cost(const struct device *device, const struct op *op)
+{
+	int64_t n = npumem_place_elements(&op->tensor->place);
+	if ((op->kind == OP_WRITE || op->kind == OP_READ) && op->count >= 0 && op->count < n)
+		n = op->count;
+	if (op->kind == OP_READ)
+		return read_cost(device, op->tensor, n);
+	int64_t cost = op_reach_cost(&op->tensor->place, n);
+	if (op->kind == OP_COPY)
+		cost += read_cost(device, op->source, npumem_place_elements(&op->source->place));
+	return cost;
+}
+
+int64_t op_cost(const struct device *device, const struct op *op)
 {
 	int64_t elements = 0, weights = 0, out = 0, out_channels = 1;
-	if ((op->kind == OP_WRITE || op->kind == OP_READ) && op->count >= 0)
-		return reach_cost(&op->tensor->place, op->count);
 	if (op->kind != OP_RUN)
-		return reach_cost(&op->tensor->place, npumem_place_elements(&op->tensor->place));
+		return dma_cost(device, op);
 	for (unsigned i = 0; i < op->n_operands; i++) {
-		const struct npumem_place *place = &op->operands[i].tensor->place;
+		const struct tensor *tensor = op->operands[i].tensor;
+		const struct npumem_place *place = &tensor->place;
 		int64_t n = npumem_place_elements(place);
-		elements += reach_cost(place, n);
-		if (!strncmp(op->operands[i].role, "weights", 7) || !strncmp(op->operands[i].role, "right", 5)) {
-			weights += n;
-		} else if (!strncmp(op->operands[i].role, "out", 3)) {
+		if (!strncmp(op->operands[i].role, "out", 3)) {
 			out = n;
 			out_channels = place->layout == NPUMEM_MATRIX ? place->cols : place->shape.c;
+			elements += op_reach_cost(place, n);
+			continue;
 		}
+		if (!strncmp(op->operands[i].role, "weights", 7) || !strncmp(op->operands[i].role, "right", 5))
+			weights += n;
+		elements += read_cost(device, tensor, n);
 	}
 	int64_t taps = weights / out_channels, steps;
 	if (__builtin_mul_overflow(out, taps, &steps) || __builtin_add_overflow(steps, elements, &steps))

@@ -82,9 +82,11 @@ void op_deinit(struct device *device, struct op *op);
 
 enum op_lane op_lane(const struct op *op);
 
-/* About how many element steps an operation takes, to tell short ones from long ones; for a run without knowing
- * its kernel, an upper bound by its operands. Needs no op_check before it. */
-int64_t op_cost(const struct op *op);
+/* About how many element steps an operation takes, the look at its inputs included, to tell short ones from long
+ * ones; for a run without knowing its kernel, an upper bound by its operands. Needs no op_check before it. */
+int64_t op_cost(const struct device *device, const struct op *op);
+/* Of these, what it takes to reach n elements of a place: those that lie side by side one step each. */
+int64_t op_reach_cost(const struct npumem_place *place, int64_t n);
 
 /* Where two operations may not run at once, because one writes what the other reads or writes (a kernel's outputs
  * by their footprints, everything else by data). */

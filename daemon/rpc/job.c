@@ -217,7 +217,8 @@ static void start_op(struct job *job)
 	if (status)
 		job_end(job, status);
 	else
-		job_work(&job->call, op_cost(op) > JOB_INLINE_COST, work_op, op_done, job);
+		job_work(&job->call, op_cost(job->call.rpc->service->device, op) > JOB_INLINE_COST, work_op,
+			 op_done, job);
 }
 
 const Npumem__V1__Request *job_unpack(struct job *job)

@@ -131,7 +131,8 @@ static void part_done(void *arg)
 /* Many short ones are long together: now and then one is done elsewhere, so that the loop sees to others. */
 static bool is_long(struct submission *submission, const struct op *op)
 {
-	if (!__builtin_add_overflow(submission->spent, op_cost(op), &submission->spent) &&
+	if (!__builtin_add_overflow(submission->spent, op_cost(submission->job->call.rpc->service->device, op),
+				    &submission->spent) &&
 	    !__builtin_add_overflow(submission->spent, TOUCH_OP_COST, &submission->spent) &&
 	    submission->spent <= JOB_INLINE_COST)
 		return false;

@@ -76,12 +76,12 @@ static void add_access(struct touch *touch, const struct order_access *access)
 	touch->accesses[touch->n_accesses++] = *access;
 }
 
-static void touch_op(const struct op *op, struct touch *touch)
+static void touch_op(const struct session *session, const struct op *op, struct touch *touch)
 {
 	struct order_access accesses[ORDER_ACCESSES_MAX];
 	unsigned n = order_accesses(op, accesses);
 
-	if (__builtin_add_overflow(touch->cost, op_cost(op), &touch->cost) ||
+	if (__builtin_add_overflow(touch->cost, op_cost(session->service->device, op), &touch->cost) ||
 	    __builtin_add_overflow(touch->cost, TOUCH_OP_COST, &touch->cost))
 		touch->cost = INT64_MAX;
 	touch->reply_bytes += operate_payload_bytes(op);
@@ -157,7 +157,7 @@ static void touch_submit(const struct session *session, const Npumem__V1__Submit
 			touch->follows = true;
 			continue;
 		}
-		touch_op(&scratch->op, touch);
+		touch_op(session, &scratch->op, touch);
 		if (i && operation->group != request->operations[i - 1]->group)
 			touch_group(touch, lanes);
 		lanes[op_lane(&scratch->op)] += operation->group != 0;
@@ -247,7 +247,7 @@ void touch_request(const struct session *session, const Npumem__V1__Request *req
 		break;
 	}
 	if (!refused)
-		touch_op(&scratch->op, touch);
+		touch_op(session, &scratch->op, touch);
 	else if (is_op)
 		touch->follows = true;
 }

@@ -1,4 +1,6 @@
 /* Which operations may run at once: against the bytes that each of them reads and writes, drawn one by one. */
+#include "daemon/device/internal.h"
+#include "daemon/device/written.h"
 #include "daemon/device/op.h"
 
 #include "tests/support/bytemap.h"
@@ -351,28 +353,74 @@ START_TEST(costs)
 	struct tensor *weights = rig_place(&rig, &request);
 	struct op op = dma(OP_WRITE, in, NULL);
 	op.count = 17;
-	ck_assert_int_eq(op_cost(&op), 17);
+	ck_assert_int_eq(op_cost(rig.device, &op), 17);
 	op.count = -1;
 	/* Four features, found one by one. */
-	ck_assert_int_ge(op_cost(&op), 256);
-	ck_assert_int_lt(op_cost(&op), 1000);
+	ck_assert_int_ge(op_cost(rig.device, &op), 256);
+	ck_assert_int_lt(op_cost(rig.device, &op), 1000);
 	op.kind = OP_FILL;
-	ck_assert_int_ge(op_cost(&op), 256);
-	ck_assert_int_lt(op_cost(&op), 1000);
+	ck_assert_int_ge(op_cost(rig.device, &op), 256);
+	ck_assert_int_lt(op_cost(rig.device, &op), 1000);
 	struct op_operand operands[3];
 	op = relu(operands, in, out);
-	ck_assert_int_ge(op_cost(&op), 512);
-	ck_assert_int_lt(op_cost(&op), 2000);
+	ck_assert_int_ge(op_cost(rig.device, &op), 512);
+	ck_assert_int_lt(op_cost(rig.device, &op), 2000);
 	operands[2] = (struct op_operand){"weights", weights};
 	op.kernel = NPUMEM_KERNEL_CONV2D;
 	op.n_operands = 3;
 	/* 256 outputs of 4 * 3 * 3 taps. */
-	ck_assert_int_ge(op_cost(&op), 256 * 36);
-	ck_assert_int_le(op_cost(&op), 256 * 36 + 10000);
+	ck_assert_int_ge(op_cost(rig.device, &op), 256 * 36);
+	ck_assert_int_le(op_cost(rig.device, &op), 256 * 36 + 10000);
 	/* The same number of elements in more features is dearer. */
 	request = rig_request(NPUMEM_FX8, 1, 32, 8, 1);
 	op = dma(OP_FILL, rig_place(&rig, &request), NULL);
-	ck_assert_int_gt(op_cost(&op), 256 + 31 * 64);
+	ck_assert_int_gt(op_cost(rig.device, &op), 256 + 31 * 64);
+	/* No more than there is, whatever is asked for. */
+	op = dma(OP_READ, in, NULL);
+	op.count = -1;
+	int64_t all = op_cost(rig.device, &op);
+	op.count = INT64_MAX;
+	ck_assert_int_eq(op_cost(rig.device, &op), all);
+	rig_close(&rig);
+}
+END_TEST
+
+/* What is read may have to be looked at first. */
+START_TEST(costs_of_looking)
+{
+	struct rig rig;
+	rig_open(&rig, 4, 4096);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 4, 1, 500);
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){2, 2, 2, 2};
+	struct tensor *from = rig_place(&rig, &request);
+	request = rig_request(NPUMEM_FX8, 1, 4, 1, 500);
+	struct tensor *to = rig_place(&rig, &request);
+	int64_t look = written_scan_cost(&from->place);
+	ck_assert_int_ge(look, 2000);
+	struct op read = dma(OP_READ, from, NULL), copy = dma(OP_COPY, to, from);
+	struct op_operand operands[2];
+	struct op run = relu(operands, from, to);
+	read.count = -1;
+	struct op *const ops[] = {&read, &copy, &run};
+	for (unsigned i = 0; i < 3; i++) {
+		from->all_written = true;
+		int64_t known = op_cost(rig.device, ops[i]);
+		ck_assert_int_ge(known, op_reach_cost(&from->place, 2000) + (i ? 2000 : 0));
+		from->all_written = false;
+		ck_assert_int_eq(op_cost(rig.device, ops[i]), known + look);
+		rig.device->local.n_damaged++;
+		ck_assert_int_ge(op_cost(rig.device, ops[i]), known + 2 * look);
+		rig.device->local.n_damaged--;
+	}
+	/* Of a part its share; of what is written nothing. */
+	read.count = 500;
+	from->all_written = true;
+	int64_t known = op_cost(rig.device, &read);
+	from->all_written = false;
+	ck_assert_int_eq(op_cost(rig.device, &read), known + look / 4);
+	struct op fill = dma(OP_FILL, from, NULL);
+	ck_assert_int_eq(op_cost(rig.device, &fill), op_reach_cost(&from->place, 2000));
 	rig_close(&rig);
 }
 END_TEST
@@ -390,6 +438,7 @@ Suite *suite_op(void)
 	tcase_add_test(tcase, empty_blocks);
 	tcase_add_test(tcase, descriptions);
 	tcase_add_test(tcase, costs);
+	tcase_add_test(tcase, costs_of_looking);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
