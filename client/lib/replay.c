@@ -94,13 +94,18 @@ static int take_any(struct call *call, const Npumem__V1__Response *response)
 	return 0;
 }
 
-__attribute__((format(printf, 3, 4))) static void differ(struct npumem_replay_result *result, uint64_t number,
-							 const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void
+differ(struct npumem_replay_result *result, const Npumem__V1__RecordEntry *entry, const char *format, ...)
 {
 	va_list arguments;
 	if (result->differences++)
 		return;
-	result->first = number;
+	if (entry) {
+		result->first = entry->number;
+		result->session = entry->session;
+		result->uid = entry->uid;
+		result->pid = entry->pid;
+	}
 	va_start(arguments, format);
 	vsnprintf(result->what, sizeof(result->what), format, arguments);
 	va_end(arguments);
@@ -117,10 +122,10 @@ static bool compare(struct npumem_replay *replay, const Npumem__V1__RecordEntry 
 {
 	uint64_t before = result->differences;
 	if (status != (int)entry->status)
-		differ(result, entry->number, "answered %s, and %s in the record%s%.150s", name_of(status),
+		differ(result, entry, "answered %s, and %s in the record%s%.150s", name_of(status),
 		       name_of((int)entry->status), status ? ": " : "", status ? error->message : "");
 	else if (answer->digest != entry->digest || answer->n_handles != entry->n_handles)
-		differ(result, entry->number, "the data or the counts of its answer differ");
+		differ(result, entry, "the data or the counts of its answer differ");
 	for (size_t i = 0; i < entry->n_handles && i < answer->n_handles && i < REPLAY_HANDLES_MAX; i++)
 		replay_handles_add(&replay->handles, entry->handles[i], answer->handles[i]);
 	return result->differences == before;
@@ -175,7 +180,7 @@ static void compare_delivered(const struct replay_peer *peer, const struct step 
 		uint8_t *base = transfer && transfer->is_read ? memory_of(peer, transfer, &region) : NULL;
 		if (!base || is_covered(step, i, &region) || region_crc(&region, base) == transfer->crc32)
 			continue;
-		differ(result, step->entry->number,
+		differ(result, step->entry,
 		       "the data that operation %" PRIu32 " delivered to system memory differ",
 		       transfer->operation);
 		return;
@@ -231,7 +236,7 @@ static int share_again(struct npumem_replay *replay, struct replay_peer *peer,
 	if (status == NPUMEM_UNAVAILABLE)
 		return status;
 	if (status)
-		differ(result, entry->number, "%" PRIu64 " bytes of system memory could not be shared: %.150s",
+		differ(result, entry, "%" PRIu64 " bytes of system memory could not be shared: %.150s",
 		       entry->shared->bytes, error->message);
 	return 0;
 }
@@ -321,7 +326,7 @@ static void compare_local(const struct record_file *file, const struct record_su
 	for (size_t i = 0; i < sums->n_local && i < file->n_local; i++)
 		if (sums->local[i] != file->local[i]) {
 			result->npu = (int64_t)i;
-			differ(result, 0,
+			differ(result, NULL,
 			       "the local memory of NPU %zu is the first that differs in the end: CRC-32 "
 			       "%08" PRIx32 ", and %08" PRIx32 " in the record",
 			       i, sums->local[i], file->local[i]);
@@ -343,7 +348,7 @@ static int compare_end(const struct npumem_replay *replay, struct npumem *admin,
 					info.geometry.npu_bytes == file->info.geometry.npu_bytes &&
 					info.geometry.eu_bytes == file->info.geometry.eu_bytes;
 		if (sums.hash != file->hash)
-			differ(result, 0, "the data of the tensors in the end differ");
+			differ(result, NULL, "the data of the tensors in the end differ");
 		if (result->same_geometry)
 			compare_local(file, &sums, result);
 	}

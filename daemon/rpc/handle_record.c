@@ -43,6 +43,7 @@ static void set_last(const struct recorder_entry *entry, Npumem__V1__RecordEntry
 	npumem__v1__shared__init(shared);
 	message->session = entry->session;
 	message->uid = entry->uid;
+	message->pid = entry->pid;
 	message->status = (Npumem__V1__Status)entry->status;
 	message->digest = entry->digest;
 	message->n_handles = entry->n_handles;

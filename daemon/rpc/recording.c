@@ -76,6 +76,7 @@ void recording_end(struct call *call, int status)
 	uint64_t handles[TENSORS_ALLOC_MAX];
 	struct recorder_entry entry = {.session = call->session->id,
 				       .uid = call->session->uid,
+				       .pid = (uint32_t)call->session->pid,
 				       .status = status,
 				       .digest = recording->digest,
 				       .handles = handles,

@@ -93,7 +93,8 @@ static int check_start(const struct recorder *recorder, const struct session *se
 static void add_segments(struct recorder *recorder, const struct session *sessions)
 {
 	for (const struct session *session = sessions; session; session = session->next) {
-		struct recorder_entry entry = {.session = session->id, .uid = session->uid};
+		struct recorder_entry entry = {
+			.session = session->id, .uid = session->uid, .pid = (uint32_t)session->pid};
 
 		for (const struct segment *segment = session->segments; segment; segment = segment->next) {
 			entry.segment = segment->id;
@@ -185,7 +186,9 @@ void recorder_session_end(struct recorder *recorder, const struct session *sessi
 		recorder_stop(recorder);
 		forget(recorder);
 	} else if (recorder->owner) {
-		recorder_add(recorder, &(struct recorder_entry){.session = session->id, .uid = session->uid},
+		recorder_add(recorder,
+			     &(struct recorder_entry){
+				     .session = session->id, .uid = session->uid, .pid = (uint32_t)session->pid},
 			     NULL);
 	}
 }

@@ -18,7 +18,7 @@ enum { RECORDER_REASON_BYTES = 128, RECORDER_PART_BYTES = 256 << 10 };
 struct recorder_entry {
 	struct recorder_entry *next;
 	uint64_t number, session, digest;
-	uint32_t uid;
+	uint32_t uid, pid;
 	int status;
 	size_t n_handles, bytes;
 	uint64_t *handles; /* that the reply gave out */

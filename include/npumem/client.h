@@ -203,6 +203,8 @@ struct npumem_replay_result {
 	uint64_t requests, skipped; /* skipped: what was cancelled or malformed, or is no call about tensors */
 	uint64_t differences;
 	uint64_t first; /* request of the first difference; 0: none, or only what is there in the end differs */
+	uint64_t session; /* whose request that was */
+	uint32_t uid, pid;
 	bool same_geometry; /* so that local memory was compared, too, each NPU's by its CRC-32 */
 	int64_t npu;	    /* the first whose local memory differs in the end; -1: none, or not compared */
 	char what[256];

@@ -136,7 +136,14 @@ class Record(RecordCase):
         code, result, error = self.replay("--npus", "1", "--npu-bytes", "128")
         self.assertEqual(code, 1)
         self.assertGreater(result["differences"], 0)
-        self.assertIn("request 1: answered INVALID, and OK in the record", error)
+        self.assertRegex(error, r"request 1 \(session \d+, uid \d+, pid \d+\): answered INVALID, and OK in the record")
+        # That is who asked it.
+        asked = read_record(self.file)[1]
+        self.assertEqual(
+            (asked.number, asked.session, asked.uid, asked.pid),
+            (1, result["session"], os.getuid(), os.getpid()),
+        )
+        self.assertEqual((result["uid"], result["pid"]), (os.getuid(), os.getpid()))
         with open(self.file, "rb") as file:
             record = file.read()
         # Another value is written: what is read differs, and the data in the end.
@@ -146,7 +153,7 @@ class Record(RecordCase):
         code, result, error = self.replay()
         self.assertEqual(code, 1)
         self.assertEqual(result["differences"], 3, error)
-        self.assertIn("request 4: the data or the counts", error)
+        self.assertIn(f"request 4 (session {asked.session}, uid {asked.uid}, pid {asked.pid}): the data or", error)
 
     def test_the_end_is_compared_too(self):
         self.record()
@@ -381,7 +388,9 @@ class SystemMemory(RecordCase):
         self.assertEqual(submit.transfer.operation, 5)
         submit.transfer.crc32 ^= 1
         write_record(self.file, entries)
-        result = self.differs(f"request {submit.number}: the data that operation 5 delivered to system memory differ")
+        result = self.differs(
+            f"request {submit.number} (session", "): the data that operation 5 delivered to system memory differ"
+        )
         self.assertEqual(result["differences"], 1)
         submit.transfer.crc32 ^= 1
         # Another value is written: the first read that meets it is named.
@@ -390,7 +399,7 @@ class SystemMemory(RecordCase):
         data[0] ^= 1
         writes[0].transfer.data = bytes(data)
         write_record(self.file, entries)
-        self.differs(f"request {reads[0].number}: the data that operation 0 delivered")
+        self.differs(f"request {reads[0].number} (session", "): the data that operation 0 delivered")
 
     def test_damaged_transfers_are_refused(self):
         self.record()

@@ -183,18 +183,22 @@ static int report(struct ctl *ctl, const struct npumem_replay_result *result)
 	int code = CTL_OK;
 	if (ctl->json)
 		code = ctl_print(ctl,
-				 json_pack("{s:I, s:I, s:I, s:I, s:b, s:I, s:s}", "requests",
+				 json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}", "requests",
 					   (json_int_t)result->requests, "skipped", (json_int_t)result->skipped,
 					   "differences", (json_int_t)result->differences, "first",
-					   (json_int_t)result->first, "same_geometry", result->same_geometry,
-					   "npu", (json_int_t)result->npu, "what", result->what));
+					   (json_int_t)result->first, "session", (json_int_t)result->session,
+					   "uid", (json_int_t)result->uid, "pid", (json_int_t)result->pid,
+					   "same_geometry", result->same_geometry, "npu", (json_int_t)result->npu,
+					   "what", result->what));
 	else
 		printf("%" PRIu64 " requests, %" PRIu64 " skipped, %" PRIu64 " differences\n", result->requests,
 		       result->skipped, result->differences);
 	if (code || !result->differences)
 		return code;
-	return result->first ? ctl_fail(ctl, "request %" PRIu64 ": %s", result->first, result->what)
-			     : ctl_fail(ctl, "%s", result->what);
+	if (!result->first)
+		return ctl_fail(ctl, "%s", result->what);
+	return ctl_fail(ctl, "request %" PRIu64 " (session %" PRIu64 ", uid %" PRIu32 ", pid %" PRIu32 "): %s",
+			result->first, result->session, result->uid, result->pid, result->what);
 }
 
 static int replay_run(struct ctl *ctl, const struct args *args)
