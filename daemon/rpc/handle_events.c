@@ -11,7 +11,13 @@ enum {
 	SEND_EVENTS = 512,
 	SEND_FOLLOWER_EVENTS = 8, /* what writing to one more costs */
 	SEND_PAUSE_NS = 1000000,
+	LOOK_PAUSE_NS = 10000000, /* as each look is at all jobs of all who follow */
 };
+
+static bool wants_progress(const struct rpc_peer *peer)
+{
+	return peer->subscriber && peer->subscriber->kinds >> EVENTS_PROGRESS & 1;
+}
 
 int handle_events_subscribe(struct call *call, const Npumem__V1__SubscribeRequest *request)
 {
@@ -40,11 +46,18 @@ int handle_events_subscribe(struct call *call, const Npumem__V1__SubscribeReques
 		events_unsubscribe(call->rpc->service, peer->subscriber);
 		peer->subscriber = NULL;
 	} else if (kinds) {
+		status = limits_check(&call->rpc->service->limits, peer->session->user, LIMITS_FOLLOWERS, 1,
+				      call->error);
+		if (status)
+			return status;
 		peer->subscriber = events_subscribe(call->rpc->service, peer->session, peer, kinds);
 		if (!peer->subscriber)
 			return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
 						"the daemon is out of host memory");
 	}
+	/* It may have been running for long. */
+	if (wants_progress(peer) && peer->jobs)
+		call->rpc->look_ns = 0;
 	return 0;
 }
 
@@ -145,19 +158,38 @@ static bool is_watched(const struct job *job)
 	return job->entry.started && !job->is_waiting && job->look_ns;
 }
 
+void progress_follow(struct job *job)
+{
+	struct rpc *rpc = job->rpc;
+
+	if (!rpc->now_ns)
+		return;
+	job->look_ns = rpc->now_ns() + PROGRESS_NS;
+	if (wants_progress(job->peer) && job->look_ns < rpc->look_ns)
+		rpc->look_ns = job->look_ns;
+}
+
 void progress_look(struct rpc *rpc)
 {
-	uint64_t now = rpc->now_ns ? rpc->now_ns() : 0;
+	uint64_t now = rpc->now_ns ? rpc->now_ns() : 0, next = UINT64_MAX;
 
+	if (now < rpc->look_ns)
+		return;
 	for (struct events_subscriber *to = rpc->service->events.subscribers; to; to = to->next) {
 		const struct rpc_peer *peer = to->owner;
 
+		if (!wants_progress(peer))
+			continue;
 		for (struct job *job = peer->jobs; job; job = job->next) {
 			struct event event = {.kind = EVENTS_PROGRESS};
+			bool is_due = is_watched(job) && job->look_ns <= now;
 
-			if (!is_watched(job) || job->look_ns > now)
+			if (is_due)
+				job->look_ns = now + PROGRESS_NS;
+			if (is_watched(job) && job->look_ns < next)
+				next = job->look_ns;
+			if (!is_due)
 				continue;
-			job->look_ns = now + PROGRESS_NS;
 			event.uid = peer->session->uid;
 			event.pid = (uint32_t)peer->session->pid;
 			event.session = peer->session->id;
@@ -166,20 +198,10 @@ void progress_look(struct rpc *rpc)
 				events_put(to, &event);
 		}
 	}
+	rpc->look_ns = next < now + LOOK_PAUSE_NS ? now + LOOK_PAUSE_NS : next;
 }
 
 uint64_t progress_due(const struct rpc *rpc)
 {
-	uint64_t due = rpc->send_ns ? rpc->send_ns : UINT64_MAX;
-
-	for (const struct events_subscriber *to = rpc->service->events.subscribers; to; to = to->next) {
-		const struct rpc_peer *peer = to->owner;
-
-		if (!(to->kinds >> EVENTS_PROGRESS & 1))
-			continue;
-		for (const struct job *job = peer->jobs; job; job = job->next)
-			if (is_watched(job) && job->look_ns < due)
-				due = job->look_ns;
-	}
-	return due;
+	return rpc->send_ns && rpc->send_ns < rpc->look_ns ? rpc->send_ns : rpc->look_ns;
 }

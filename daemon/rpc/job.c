@@ -7,6 +7,7 @@
 
 #include "daemon/rpc/ending.h"
 #include "daemon/rpc/later.h"
+#include "daemon/rpc/progress.h"
 #include "daemon/rpc/touch.h"
 
 static struct job *job_of(struct order_entry *entry)
@@ -196,14 +197,6 @@ static int prepare(struct job *job)
 	}
 }
 
-void job_follow(struct job *job)
-{
-	enum { FIRST_LOOK_NS = 100000000 };
-
-	if (job->rpc->now_ns)
-		job->look_ns = job->rpc->now_ns() + FIRST_LOOK_NS;
-}
-
 static void start_op(struct job *job)
 {
 	struct op *op = &job->prepared.op;
@@ -211,7 +204,7 @@ static void start_op(struct job *job)
 
 	op->progress = &job->progress;
 	if (!status)
-		job_follow(job);
+		progress_follow(job);
 	if (!status)
 		status = operate_begin(&job->operate, &job->call, NPUMEM__V1__RESPONSE__RESULT_DONE, op);
 	if (status)

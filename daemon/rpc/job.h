@@ -92,9 +92,6 @@ bool job_submit_work(struct rpc *rpc, uint32_t uid, void (*work)(void *arg), voi
  * done(arg) on the loop's thread, maybe before it returns. */
 void job_work(const struct call *call, bool is_long, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 
-/* Its progress is told from now on, when it has run for a while. */
-void job_follow(struct job *job);
-
 /* Starts a submit; it ends the job itself. */
 void job_submit(struct job *job);
 /* How far a submit that has started is, in operations, each of KERNEL_PARTS. */

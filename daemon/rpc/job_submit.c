@@ -5,7 +5,7 @@
  * other lane's present operation. */
 #include <inttypes.h>
 
-#include "daemon/rpc/job.h"
+#include "daemon/rpc/progress.h"
 #include "daemon/rpc/submit.h"
 #include "daemon/rpc/touch.h"
 #include "daemon/service/operations.h"
@@ -371,7 +371,7 @@ void job_submit(struct job *job)
 	submission->job = job;
 	submission->request = job->request->submit;
 	job->submission = submission;
-	job_follow(job);
+	progress_follow(job);
 	step_lanes(submission);
 }
 

@@ -34,9 +34,7 @@ bool job_wait(struct job *job)
 		say_never(job);
 		return false;
 	}
-	job->waiter.uid = job->call.session->uid;
 	job->waiter.user = job->call.session->user;
-	job->waiter.owner = job->peer;
 	job->waiter.deadline_ns =
 		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * request->wait_ms : WAITING_NEVER;
 	npumem_error_clear(&job->error);

@@ -6,6 +6,8 @@
 
 /* Sends what the subscribers' rings hold, to those that keep up. */
 void progress_send(struct rpc *rpc);
+/* A job's progress is told from now on, when it has run for a while. */
+void progress_follow(struct job *job);
 /* Puts how far each run is into its own subscriber's ring, where that is due. */
 void progress_look(struct rpc *rpc);
 /* When it is next due; UINT64_MAX: never. */

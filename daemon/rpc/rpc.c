@@ -33,6 +33,7 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 	rpc->alarm_ctx = NULL;
 	rpc->alarm_ns = UINT64_MAX;
 	rpc->send_ns = 0;
+	rpc->look_ns = UINT64_MAX;
 	rpc->is_sending = false;
 	rpc->serve_ns = 0;
 	budget_init(&rpc->budget, budget_alloc, budget_free, (void *)heap);

@@ -32,6 +32,7 @@ struct rpc {
 	void *alarm_ctx;
 	uint64_t alarm_ns; /* that was asked for */
 	uint64_t send_ns;  /* no more events before then; 0: there are none that wait */
+	uint64_t look_ns;  /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
 	bool is_sending;   /* events */
 	uint64_t serve_ns; /* nobody in line is tried before then; 0: there is nobody left over */
 	struct budget budget;

@@ -145,7 +145,7 @@ static bool parse_limit(struct parse *parse, const char *text, int *key, uint64_
 		return refuse(
 			parse,
 			"KEY=VALUE, with KEY one of sessions, tensors, device_bytes, requests, request_bytes, "
-			"segment_bytes");
+			"waiting, followers, segment_bytes");
 	if (!parse_number(value + 1, 10, &number) || number < 1)
 		return refuse(parse, "a limit is a number above 0");
 	*most = (uint64_t)number;
@@ -202,7 +202,8 @@ static const struct row {
 	 "refuse, warn, allow: what uses bytes that were never written"},
 	{"allow-unchecked-reuse", NULL, set_allow_unchecked, "tensors may be placed with --reuse unchecked"},
 	{"limit", "KEY=VALUE", set_limit,
-	 "what a uid may have: sessions, tensors, device_bytes, requests, request_bytes, segment_bytes"},
+	 "what a uid may have: sessions, tensors, device_bytes, requests, request_bytes, waiting, followers, "
+	 "segment_bytes"},
 	{"limit-uid", "UID:KEY=VALUE", set_limit_uid, "the same for one uid"},
 	{"reply-timeout", "SECONDS", set_reply_timeout,
 	 "after which a client that does not read its replies is dropped (30)"},

@@ -203,7 +203,7 @@ static int set_limits(struct server *server)
 	struct limits_table *table = &server->service.limits;
 	const struct options *options = server->options;
 
-	table->sessions = most_sessions();
+	table->all[LIMITS_SESSIONS] = most_sessions();
 	for (int key = 0; key < LIMITS_N; key++)
 		if (options->limits[key])
 			table->ordinary.most[key] = options->limits[key];

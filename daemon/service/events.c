@@ -38,6 +38,7 @@ struct events_subscriber *events_subscribe(struct service *service, const struct
 
 	if (!subscriber)
 		return NULL;
+	limits_charge(&service->limits, session->user, LIMITS_FOLLOWERS, 1);
 	subscriber->session = session;
 	subscriber->owner = owner;
 	subscriber->kinds = kinds;
@@ -94,6 +95,7 @@ void events_unsubscribe(struct service *service, struct events_subscriber *subsc
 {
 	struct events *events = &service->events;
 
+	limits_give_back(&service->limits, subscriber->session->user, LIMITS_FOLLOWERS, 1);
 	leave_line(events, subscriber);
 	if (subscriber->prev)
 		subscriber->prev->next = subscriber->next;

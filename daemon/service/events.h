@@ -67,7 +67,7 @@ struct events {
 int events_parse(const char *name);
 const char *events_name(enum events_kind kind);
 
-/* `kinds`: bits 1 << kind. NULL without memory. */
+/* `kinds`: bits 1 << kind. Counts as one of LIMITS_FOLLOWERS, which is to be asked before. NULL without memory. */
 struct events_subscriber *events_subscribe(struct service *service, const struct session *session, void *owner,
 					   unsigned kinds);
 void events_unsubscribe(struct service *service, struct events_subscriber *subscriber);

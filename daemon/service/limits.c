@@ -8,7 +8,8 @@
 static const char *const names[LIMITS_N] = {
 	[LIMITS_SESSIONS] = "sessions",		  [LIMITS_TENSORS] = "tensors",
 	[LIMITS_DEVICE_BYTES] = "device_bytes",	  [LIMITS_REQUESTS] = "requests",
-	[LIMITS_REQUEST_BYTES] = "request_bytes", [LIMITS_SEGMENT_BYTES] = "segment_bytes",
+	[LIMITS_REQUEST_BYTES] = "request_bytes", [LIMITS_WAITING] = "waiting",
+	[LIMITS_FOLLOWERS] = "followers",	  [LIMITS_SEGMENT_BYTES] = "segment_bytes",
 };
 
 int limits_parse_key(const char *name)
@@ -26,7 +27,10 @@ const char *limits_name(enum limits_key key)
 
 void limits_init(struct limits_table *table, const struct heap *heap, uint32_t admin)
 {
-	*table = (struct limits_table){.heap = heap, .admin = admin};
+	/* Each request may look through the line, and each event through the followers, which have 100 KiB each.
+	 */
+	*table = (struct limits_table){
+		.heap = heap, .admin = admin, .all = {[LIMITS_WAITING] = 1024, [LIMITS_FOLLOWERS] = 1024}};
 	/* The device is the first come's unless the daemon is told otherwise; the daemon's own memory is not. */
 	table->ordinary = (struct limits){.most = {
 						  [LIMITS_SESSIONS] = UINT64_MAX,
@@ -34,6 +38,8 @@ void limits_init(struct limits_table *table, const struct heap *heap, uint32_t a
 						  [LIMITS_DEVICE_BYTES] = UINT64_MAX,
 						  [LIMITS_REQUESTS] = 4096,
 						  [LIMITS_REQUEST_BYTES] = (uint64_t)256 << 20,
+						  [LIMITS_WAITING] = 256,
+						  [LIMITS_FOLLOWERS] = 64,
 						  [LIMITS_SEGMENT_BYTES] = (uint64_t)8 << 30,
 					  }};
 }
@@ -110,18 +116,25 @@ void limits_drop(struct limits_table *table, struct limits_user *user)
 	heap_free(table->heap, user);
 }
 
+static uint64_t share_of_all(const struct limits_table *table, const struct limits_user *user, enum limits_key key)
+{
+	uint64_t others = table->now[key] - user->now[key];
+	uint64_t left = others < table->all[key] ? table->all[key] - others : 0;
+
+	if (!table->all[key])
+		return UINT64_MAX;
+	if (user->uid && user->uid != table->admin)
+		return (left + 1) / 2;
+	/* There are fds apart for whoever looks after the daemon. */
+	return key == LIMITS_SESSIONS ? UINT64_MAX : left;
+}
+
 static uint64_t most_of(const struct limits_table *table, const struct limits_user *user, enum limits_key key)
 {
 	uint64_t most = user->has_own ? user->own.most[key] : table->ordinary.most[key];
+	uint64_t share = share_of_all(table, user, key);
 
-	if (key == LIMITS_SESSIONS && table->sessions && user->uid && user->uid != table->admin) {
-		uint64_t others = table->n_sessions - user->now[key];
-		uint64_t left = others < table->sessions ? table->sessions - others : 0;
-
-		if ((left + 1) / 2 < most)
-			most = (left + 1) / 2;
-	}
-	return most;
+	return share < most ? share : most;
 }
 
 int limits_check(const struct limits_table *table, const struct limits_user *user, enum limits_key key,
@@ -145,14 +158,12 @@ int limits_check(const struct limits_table *table, const struct limits_user *use
 void limits_charge(struct limits_table *table, struct limits_user *user, enum limits_key key, uint64_t n)
 {
 	user->now[key] += n;
-	if (key == LIMITS_SESSIONS)
-		table->n_sessions += n;
+	table->now[key] += n;
 }
 
 void limits_give_back(struct limits_table *table, struct limits_user *user, enum limits_key key, uint64_t n)
 {
 	assert(user->now[key] >= n);
 	user->now[key] -= n;
-	if (key == LIMITS_SESSIONS)
-		table->n_sessions -= n;
+	table->now[key] -= n;
 }

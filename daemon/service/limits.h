@@ -13,6 +13,8 @@ enum limits_key {
 	LIMITS_DEVICE_BYTES,  /* of footprints, on all NPUs */
 	LIMITS_REQUESTS,      /* that wait or run */
 	LIMITS_REQUEST_BYTES, /* of their messages and replies */
+	LIMITS_WAITING,	      /* allocations in line for room */
+	LIMITS_FOLLOWERS,     /* sessions that follow events */
 	LIMITS_SEGMENT_BYTES, /* of shared system memory, with its fds' count bounded per session */
 	LIMITS_N,
 };
@@ -36,9 +38,9 @@ struct limits_table {
 	const struct heap *heap;
 	struct limits ordinary; /* of uids without own ones */
 	uint32_t admin;		/* the daemon's uid: it and root share out sessions with nobody */
-	uint64_t sessions;	/* that the daemon can hold in all; 0: not known */
-	uint64_t n_sessions;
-	uint64_t n_uids; /* that have something now */
+	uint64_t all[LIMITS_N]; /* that the daemon can have of each; 0: not known, or not bounded */
+	uint64_t now[LIMITS_N]; /* that it has */
+	uint64_t n_uids;	/* that have something now */
 	struct limits_user *users;
 };
 
@@ -59,8 +61,8 @@ struct limits_user *limits_take(struct limits_table *table, uint32_t uid);
 void limits_drop(struct limits_table *table, struct limits_user *user);
 
 /* Whether `more` of a key would be within the user's limit. 0; RESOURCE_EXHAUSTED naming key, what there is and
- * the limit. Sessions: no uid but the admins' may take more than half of what the others have left, so that
- * newcomers always find some. */
+ * the limit. Of what is bounded in all no uid but the admins' may take more than half of what the others have
+ * left, so that newcomers always find some. */
 int limits_check(const struct limits_table *table, const struct limits_user *user, enum limits_key key,
 		 uint64_t more, struct npumem_error *error);
 

@@ -14,6 +14,7 @@ int service_init(struct service *service, struct device *device, const struct he
 	*service = (struct service){.device = device, .heap = heap, .uid = uid};
 	limits_init(&service->limits, heap, uid);
 	service->events.heap = heap;
+	waiting_init(&service->waiting, &service->limits);
 	record_pool_init(&service->records, heap);
 	metrics_init(&service->metrics, heap);
 	recorder_init(&service->recorder, heap);

@@ -7,16 +7,21 @@
 #include "daemon/device/trial.h"
 #include "daemon/service/service.h"
 
-static uint64_t turn_of(const struct waiting *waiting, uint32_t uid)
+void waiting_init(struct waiting *waiting, struct limits_table *limits)
 {
+	*waiting = (struct waiting){.limits = limits, .deadline_ns = WAITING_NEVER};
+}
+
+static uint64_t turn_of(const struct waiting *waiting, const struct limits_user *user)
+{
+	const struct waiter *other = waiting->last;
 	uint64_t turn = waiting->turn + 1;
 
 	if (waiting->first && waiting->first->turn > turn)
 		turn = waiting->first->turn;
-	for (const struct waiter *other = waiting->first; other; other = other->next)
-		if (other->uid == uid && other->turn >= turn)
-			turn = other->turn + 1;
-	return turn;
+	while (other && other->user != user)
+		other = other->prev;
+	return other && other->turn >= turn ? other->turn + 1 : turn;
 }
 
 static void set_at(struct waiting *waiting, struct waiter *waiter)
@@ -28,14 +33,14 @@ static void set_at(struct waiting *waiting, struct waiter *waiter)
 int waiting_add(struct waiting *waiting, struct waiter *waiter, struct npumem_error *error)
 {
 	struct waiter *before = waiting->last;
-	unsigned n = 0;
+	int status = limits_check(waiting->limits, waiter->user, LIMITS_WAITING, 1, error);
 
-	for (const struct waiter *other = waiting->first; other; other = other->next)
-		n += other->owner == waiter->owner;
-	if (n >= WAITING_OF_ONE_MAX)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-					"%u allocations of this session wait for room, which is the most", n);
-	waiter->turn = turn_of(waiting, waiter->uid);
+	if (status)
+		return status;
+	limits_charge(waiting->limits, waiter->user, LIMITS_WAITING, 1);
+	if (waiter->deadline_ns < waiting->deadline_ns)
+		waiting->deadline_ns = waiter->deadline_ns;
+	waiter->turn = turn_of(waiting, waiter->user);
 	while (before && before->turn > waiter->turn)
 		before = before->prev;
 	waiter->prev = before;
@@ -70,7 +75,10 @@ void waiting_remove(struct waiting *waiting, struct waiter *waiter)
 		waiting->last = waiter->prev;
 	if (waiting->at == waiter)
 		set_at(waiting, waiter->next);
-	waiting->n--;
+	limits_give_back(waiting->limits, waiter->user, LIMITS_WAITING, 1);
+	/* Else what was the earliest stays: an alarm for nothing costs less than to look for it each time. */
+	if (!--waiting->n)
+		waiting->deadline_ns = WAITING_NEVER;
 }
 
 void waiting_served(struct waiting *waiting, struct waiter *waiter)
@@ -164,23 +172,25 @@ uint64_t waiting_window_end(const struct service *service)
 
 /* ---- times ---- */
 
-struct waiter *waiting_expired(const struct waiting *waiting, uint64_t now_ns)
-{
-	struct waiter *waiter = waiting->first;
-
-	while (waiter && waiter->deadline_ns > now_ns)
-		waiter = waiter->next;
-	return waiter;
-}
-
 uint64_t waiting_deadline(const struct waiting *waiting)
 {
-	uint64_t deadline = WAITING_NEVER;
+	return waiting->deadline_ns;
+}
 
-	for (const struct waiter *waiter = waiting->first; waiter; waiter = waiter->next)
-		if (waiter->deadline_ns < deadline)
-			deadline = waiter->deadline_ns;
-	return deadline;
+struct waiter *waiting_expired(struct waiting *waiting, uint64_t now_ns)
+{
+	uint64_t earliest = WAITING_NEVER;
+
+	if (now_ns < waiting->deadline_ns)
+		return NULL;
+	for (struct waiter *waiter = waiting->first; waiter; waiter = waiter->next) {
+		if (waiter->deadline_ns <= now_ns)
+			return waiter;
+		if (waiter->deadline_ns < earliest)
+			earliest = waiter->deadline_ns;
+	}
+	waiting->deadline_ns = earliest;
+	return NULL;
 }
 
 bool waiting_measure(const struct device *device, const struct device_request *requests, unsigned n,

@@ -13,8 +13,7 @@
 struct service;
 
 enum {
-	WAITING_OF_ONE_MAX = 64, /* of one owner */
-	WAITING_LOOKS = 64,	 /* so far back the claimant is looked for */
+	WAITING_LOOKS = 64, /* so far back the claimant is looked for */
 };
 
 #define WAITING_WINDOW_NS UINT64_C(2000000000)
@@ -23,12 +22,10 @@ enum {
 
 /* Embedded in its owner's job. */
 struct waiter {
-	uint32_t uid;
-	const struct limits_user *user;
-	const void *owner;
-	uint64_t bytes;	      /* of footprints, on all NPUs */
-	uint64_t deadline_ns; /* WAITING_NEVER: none */
-	int64_t from, to;     /* offsets that it must have, by its fixed addresses; from >= to: none */
+	struct limits_user *user; /* of a session */
+	uint64_t bytes;		  /* of footprints, on all NPUs */
+	uint64_t deadline_ns;	  /* WAITING_NEVER: none */
+	int64_t from, to;	  /* offsets that it must have, by its fixed addresses; from >= to: none */
 
 	/* The line's own. */
 	uint64_t turn;
@@ -36,10 +33,12 @@ struct waiter {
 };
 
 struct waiting {
+	struct limits_table *limits;
 	struct waiter *first, *last;
 	unsigned n;
-	uint64_t turn; /* of the last one that was served */
-	bool room;     /* something was freed or moved since the line was begun to be tried, or it is another */
+	uint64_t deadline_ns; /* none is earlier */
+	uint64_t turn;	      /* of the last one that was served */
+	bool room; /* something was freed or moved since the line was begun to be tried, or it is another */
 	bool serving;
 	bool held; /* what is free is being moved about, or summed up: nobody is served now */
 
@@ -50,7 +49,9 @@ struct waiting {
 	uint64_t window;   /* in which the line was begun to be tried */
 };
 
-/* 0; RESOURCE_EXHAUSTED where its owner has too many in line. */
+void waiting_init(struct waiting *waiting, struct limits_table *limits);
+
+/* 0; RESOURCE_EXHAUSTED where its uid, or all, have as many in line as they may (LIMITS_WAITING). */
 int waiting_add(struct waiting *waiting, struct waiter *waiter, struct npumem_error *error);
 /* Takes one out: granted, refused or no longer wanted. */
 void waiting_remove(struct waiting *waiting, struct waiter *waiter);
@@ -70,8 +71,8 @@ bool waiting_has_turn(const struct service *service, const struct waiter *waiter
 uint64_t waiting_window_end(const struct service *service);
 
 /* The first whose deadline is over, or NULL. */
-struct waiter *waiting_expired(const struct waiting *waiting, uint64_t now_ns);
-/* The earliest deadline; WAITING_NEVER where there is none. */
+struct waiter *waiting_expired(struct waiting *waiting, uint64_t now_ns);
+/* A time before which none is over, which waiting_expired looks for; WAITING_NEVER where there is none. */
 uint64_t waiting_deadline(const struct waiting *waiting);
 
 /* Sets bytes, from and to. False where not even an empty device has room for them (trial_fits). */

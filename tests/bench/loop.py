@@ -468,7 +468,7 @@ def inline_read(bench):
     assert len(bench.one.read(handle, 0, 16 * MIB - 1024)) == 16 * MIB - 1024
 
 
-@scenario("1,000 subscribers are told of 256 tensors")
+@scenario("1,000 subscribers are told of 256 tensors", ("--limit", "followers=1000"))
 def subscribers(bench):
     followers = [bench.client() for _ in range(1000)]
     for follower in followers:

@@ -14,7 +14,9 @@ KINDS = ["allocated", "freed", "sealed", "moved", "damaged", "refused", "low-spa
 
 
 class Events(TestCase):
-    options = ("--npus", "4", "--npu-bytes", "8192", "--banks", "8", "--allow-unchecked-reuse")
+    options = (
+        "--npus", "4", "--npu-bytes", "8192", "--banks", "8", "--allow-unchecked-reuse", "--limit", "followers=300",
+    )
 
     def subscriber(self, *kinds):
         client = self.client()

@@ -22,7 +22,7 @@ def field(response, key):
 
 
 class Waiting(TestCase):
-    options = ("--npus", "4", "--npu-bytes", "8192", "--banks", "8")
+    options = ("--npus", "4", "--npu-bytes", "8192", "--banks", "8", "--limit", "waiting=3")
 
     def free(self, client, name):
         client.call(free=pb.FreeRequest(tensors=[pb.Ref(name=name)]))
@@ -76,6 +76,24 @@ class Waiting(TestCase):
         os.close(reader)
         os.close(writer)
         self.assertEqual(first.receive().allocated.tensors[0].name, "b")
+
+    def test_not_all_of_one_uid_may_wait(self):
+        clients = [self.client() for _ in range(4)]
+        clients[0].call(alloc=request("big", 8192))
+        for i, client in enumerate(clients[:3]):
+            client.send(alloc=request(f"w{i}", 8192, 60000))
+            client.stat()
+        answer = clients[3].ask(alloc=request("w", 8192, 60000))
+        self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED)
+        self.assertIn("has 3 waiting, and 1 more would pass its limit of 3", answer.message)
+        clients[0].close()
+        wait_for(lambda: clients[3].stat().sessions == 3)
+        self.free(clients[3], "big")
+        self.assertEqual(clients[1].receive().allocated.tensors[0].name, "w1")
+        clients[3].send(alloc=request("w", 8192, 60000))
+        self.free(clients[1], "w1")
+        self.free(clients[1], clients[2].receive().allocated.tensors[0].name)
+        self.assertEqual(clients[3].receive().allocated.tensors[0].name, "w")
 
     def client_as(self, uid):
         os.seteuid(uid)

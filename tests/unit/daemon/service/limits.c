@@ -59,7 +59,7 @@ START_TEST(limits_leave_sessions_for_newcomers)
 	/* Half of what was left, rounded up. */
 	static const uint64_t shares[] = {50, 25, 13, 6, 3, 2};
 	struct limits_user *users[6];
-	table.sessions = 100;
+	table.all[LIMITS_SESSIONS] = 100;
 	for (unsigned i = 0; i < 6; i++) {
 		uint64_t n = 0;
 		users[i] = limits_take(&table, 1001 + i);
@@ -78,7 +78,27 @@ START_TEST(limits_leave_sessions_for_newcomers)
 	}
 	limits_drop(&table, root);
 	limits_drop(&table, own);
-	ck_assert_uint_eq(table.n_sessions, 0);
+	ck_assert_uint_eq(table.now[LIMITS_SESSIONS], 0);
+	limits_deinit(&table);
+}
+END_TEST
+
+/* Of what each of them costs everybody, nobody takes all, nor do the admins more than all. */
+START_TEST(limits_of_all)
+{
+	struct limits_user *user = limits_take(&table, 1001), *root = limits_take(&table, 0);
+	table.all[LIMITS_FOLLOWERS] = 10;
+	ck_assert_int_eq(ask(user, LIMITS_FOLLOWERS, 5), 0);
+	ck_assert_int_eq(ask(user, LIMITS_FOLLOWERS, 6), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_str_eq(error.message, "uid 1001 has 0 followers, and 6 more would pass its limit of 5");
+	limits_charge(&table, user, LIMITS_FOLLOWERS, 3);
+	ck_assert_int_eq(ask(root, LIMITS_FOLLOWERS, 7), 0);
+	ck_assert_int_eq(ask(root, LIMITS_FOLLOWERS, 8), NPUMEM_RESOURCE_EXHAUSTED);
+	table.ordinary.most[LIMITS_FOLLOWERS] = 6;
+	ck_assert_int_eq(ask(root, LIMITS_FOLLOWERS, 7), NPUMEM_RESOURCE_EXHAUSTED);
+	limits_give_back(&table, user, LIMITS_FOLLOWERS, 3);
+	limits_drop(&table, user);
+	limits_drop(&table, root);
 	limits_deinit(&table);
 }
 END_TEST
@@ -101,6 +121,7 @@ Suite *suite_limits(void)
 	tcase_add_test(tcase, limits_hold_at_their_edge);
 	tcase_add_test(tcase, limits_of_ones_own);
 	tcase_add_test(tcase, limits_leave_sessions_for_newcomers);
+	tcase_add_test(tcase, limits_of_all);
 	tcase_add_test(tcase, limits_names);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -4,9 +4,27 @@
 
 #include "tests/unit/daemon/service/world.h"
 
-static struct waiter waiter_of(uint32_t uid, const void *owner)
+static struct limits_table limits;
+static struct limits_user *users[4]; /* of the uids 1 to 3 */
+
+static void begin(void)
 {
-	return (struct waiter){.uid = uid, .owner = owner, .deadline_ns = WAITING_NEVER};
+	limits_init(&limits, &heap_libc, 500);
+	for (uint32_t uid = 1; uid < 4; uid++)
+		users[uid] = limits_take(&limits, uid);
+}
+
+/* All of the line have left. */
+static void end(void)
+{
+	for (unsigned uid = 1; uid < 4; uid++)
+		limits_drop(&limits, users[uid]);
+	limits_deinit(&limits);
+}
+
+static struct waiter waiter_of(unsigned uid)
+{
+	return (struct waiter){.user = users[uid], .deadline_ns = WAITING_NEVER};
 }
 
 /* The uids in the order in which they are served. */
@@ -14,7 +32,7 @@ static void check_order(struct waiting *waiting, const uint32_t *uids, unsigned 
 {
 	for (unsigned i = 0; i < n; i++) {
 		ck_assert_ptr_nonnull(waiting->first);
-		ck_assert_uint_eq(waiting->first->uid, uids[i]);
+		ck_assert_uint_eq(waiting->first->user->uid, uids[i]);
 		waiting_served(waiting, waiting->first);
 	}
 	ck_assert_ptr_null(waiting->first);
@@ -24,12 +42,13 @@ static void check_order(struct waiting *waiting, const uint32_t *uids, unsigned 
 
 START_TEST(each_uid_has_one_in_each_turn)
 {
-	struct waiting waiting = {.n = 0};
+	struct waiting waiting;
 	static const uint32_t came[] = {1, 1, 1, 2, 3, 2}, served[] = {1, 2, 3, 1, 2, 1};
 	struct waiter waiters[6];
 
+	waiting_init(&waiting, &limits);
 	for (unsigned i = 0; i < 6; i++) {
-		waiters[i] = waiter_of(came[i], &waiting);
+		waiters[i] = waiter_of(came[i]);
 		ck_assert_int_eq(waiting_add(&waiting, &waiters[i], NULL), 0);
 	}
 	check_order(&waiting, served, 6);
@@ -38,9 +57,10 @@ END_TEST
 
 START_TEST(who_was_just_served_does_not_pass_who_waits)
 {
-	struct waiting waiting = {.n = 0};
-	struct waiter patient[2] = {waiter_of(1, NULL), waiter_of(1, NULL)}, greedy = waiter_of(2, NULL);
+	struct waiting waiting;
+	struct waiter patient[2] = {waiter_of(1), waiter_of(1)}, greedy = waiter_of(2);
 
+	waiting_init(&waiting, &limits);
 	waiting_add(&waiting, &patient[0], NULL);
 	waiting_add(&waiting, &patient[1], NULL);
 	waiting_add(&waiting, &greedy, NULL);
@@ -56,10 +76,10 @@ END_TEST
 
 START_TEST(nobody_passes_the_head)
 {
-	struct waiting waiting = {.n = 0};
-	struct waiter mine[3] = {waiter_of(1, NULL), waiter_of(1, NULL), waiter_of(1, NULL)},
-		      other = waiter_of(2, NULL);
+	struct waiting waiting;
+	struct waiter mine[3] = {waiter_of(1), waiter_of(1), waiter_of(1)}, other = waiter_of(2);
 
+	waiting_init(&waiting, &limits);
 	for (unsigned i = 0; i < 3; i++)
 		waiting_add(&waiting, &mine[i], NULL);
 	waiting_remove(&waiting, &mine[0]);
@@ -74,39 +94,62 @@ END_TEST
 
 START_TEST(deadlines)
 {
-	struct waiting waiting = {.n = 0};
-	struct waiter waiters[3] = {waiter_of(1, NULL), waiter_of(1, NULL), waiter_of(2, NULL)};
+	struct waiting waiting;
+	struct waiter waiters[4] = {waiter_of(1), waiter_of(1), waiter_of(2), waiter_of(3)};
 
+	waiting_init(&waiting, &limits);
 	ck_assert_uint_eq(waiting_deadline(&waiting), WAITING_NEVER);
 	waiters[1].deadline_ns = 50;
-	waiters[2].deadline_ns = 40;
-	for (unsigned i = 0; i < 3; i++)
+	waiters[2].deadline_ns = waiters[3].deadline_ns = 40;
+	for (unsigned i = 0; i < 4; i++)
 		waiting_add(&waiting, &waiters[i], NULL);
 	ck_assert_uint_eq(waiting_deadline(&waiting), 40);
 	ck_assert_ptr_null(waiting_expired(&waiting, 39));
 	ck_assert_ptr_eq(waiting_expired(&waiting, 40), &waiters[2]);
 	waiting_remove(&waiting, &waiters[2]);
+	ck_assert_ptr_eq(waiting_expired(&waiting, 40), &waiters[3]);
+	waiting_remove(&waiting, &waiters[3]);
+	/* Once it was looked for the next is known. */
+	ck_assert_uint_eq(waiting_deadline(&waiting), 40);
+	ck_assert_ptr_null(waiting_expired(&waiting, 40));
+	ck_assert_uint_eq(waiting_deadline(&waiting), 50);
+	waiters[2].deadline_ns = 45;
+	waiting_add(&waiting, &waiters[2], NULL);
+	ck_assert_uint_eq(waiting_deadline(&waiting), 45);
+	waiting_remove(&waiting, &waiters[2]);
 	ck_assert_ptr_eq(waiting_expired(&waiting, 50), &waiters[1]);
+	waiting_remove(&waiting, &waiters[1]);
+	ck_assert_ptr_null(waiting_expired(&waiting, 50));
+	ck_assert_uint_eq(waiting_deadline(&waiting), WAITING_NEVER);
+	waiters[1].deadline_ns = 60;
+	waiting_add(&waiting, &waiters[1], NULL);
+	waiting_remove(&waiting, &waiters[1]);
+	waiting_remove(&waiting, &waiters[0]);
+	ck_assert_uint_eq(waiting_deadline(&waiting), WAITING_NEVER);
 }
 END_TEST
 
-START_TEST(one_owner_may_not_fill_the_line)
+START_TEST(one_uid_may_not_fill_the_line)
 {
-	struct waiting waiting = {.n = 0};
-	struct waiter waiters[WAITING_OF_ONE_MAX + 1];
+	struct waiting waiting;
+	struct waiter waiters[3] = {waiter_of(1), waiter_of(1), waiter_of(2)};
 	struct npumem_error error;
-	int others;
 
 	npumem_error_clear(&error);
-	for (unsigned i = 0; i < WAITING_OF_ONE_MAX; i++) {
-		waiters[i] = waiter_of(1, &waiting);
-		ck_assert_int_eq(waiting_add(&waiting, &waiters[i], &error), 0);
-	}
-	waiters[WAITING_OF_ONE_MAX] = waiter_of(1, &waiting);
-	ck_assert_int_eq(waiting_add(&waiting, &waiters[WAITING_OF_ONE_MAX], &error), NPUMEM_RESOURCE_EXHAUSTED);
-	ck_assert_ptr_nonnull(strstr(error.message, "64"));
-	waiters[WAITING_OF_ONE_MAX].owner = &others;
-	ck_assert_int_eq(waiting_add(&waiting, &waiters[WAITING_OF_ONE_MAX], &error), 0);
+	waiting_init(&waiting, &limits);
+	limits.all[LIMITS_WAITING] = 2;
+	ck_assert_int_eq(waiting_add(&waiting, &waiters[0], &error), 0);
+	ck_assert_int_eq(waiting_add(&waiting, &waiters[1], &error), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_str_eq(error.message, "uid 1 has 1 waiting, and 1 more would pass its limit of 1");
+	ck_assert_int_eq(waiting_add(&waiting, &waiters[2], &error), 0);
+	limits.all[LIMITS_WAITING] = 4;
+	limits.ordinary.most[LIMITS_WAITING] = 1;
+	ck_assert_int_eq(waiting_add(&waiting, &waiters[1], &error), NPUMEM_RESOURCE_EXHAUSTED);
+	waiting_remove(&waiting, &waiters[0]);
+	ck_assert_int_eq(waiting_add(&waiting, &waiters[1], &error), 0);
+	waiting_served(&waiting, &waiters[1]);
+	waiting_remove(&waiting, &waiters[2]);
+	ck_assert_uint_eq(limits.now[LIMITS_WAITING], 0);
 }
 END_TEST
 
@@ -204,7 +247,7 @@ START_TEST(what_the_head_waits_for_is_kept)
 	struct world world;
 	struct session one;
 	struct tensor *tensor;
-	struct waiter head = waiter_of(1, NULL);
+	struct waiter head = waiter_of(1);
 
 	world_init(&world);
 	ck_assert_int_eq(session_init(&one, &world.service, 1001, 1, NULL), 0);
@@ -270,11 +313,7 @@ static void shared_deinit(struct shared *shared)
 
 static struct waiter asking(const struct session *session, uint64_t bytes)
 {
-	struct waiter waiter = waiter_of(session->uid, session);
-
-	waiter.user = session->user;
-	waiter.bytes = bytes;
-	return waiter;
+	return (struct waiter){.user = session->user, .deadline_ns = WAITING_NEVER, .bytes = bytes};
 }
 
 #define claims(shared, waiter) ck_assert_ptr_eq(waiting_claimant(&(shared)->world.service), waiter)
@@ -411,9 +450,7 @@ START_TEST(the_claimant_is_not_looked_for_far_back)
 		large[i] = asking(&shared.one, SHARE + 1);
 		waiting_add(shared.waiting, &large[i], NULL);
 	}
-	small = asking(&shared.two, 64);
-	small.uid = shared.one.uid; /* to be the last */
-	small.owner = NULL;
+	small = asking(&shared.one, 64);
 	waiting_add(shared.waiting, &small, NULL);
 	claims(&shared, NULL);
 	ck_assert(!waiting_has_turn(&shared.world.service, &small));
@@ -455,11 +492,12 @@ Suite *suite_waiting(void)
 	Suite *suite = suite_create("service/waiting");
 	TCase *tcase = tcase_create("all");
 
+	tcase_add_checked_fixture(tcase, begin, end);
 	tcase_add_test(tcase, each_uid_has_one_in_each_turn);
 	tcase_add_test(tcase, who_was_just_served_does_not_pass_who_waits);
 	tcase_add_test(tcase, nobody_passes_the_head);
 	tcase_add_test(tcase, deadlines);
-	tcase_add_test(tcase, one_owner_may_not_fill_the_line);
+	tcase_add_test(tcase, one_uid_may_not_fill_the_line);
 	tcase_add_test(tcase, what_can_never_fit);
 	tcase_add_test(tcase, together_they_can_never_fit);
 	tcase_add_test(tcase, a_trial_that_cannot_be_made_keeps_nobody_out);

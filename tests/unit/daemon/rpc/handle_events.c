@@ -1,0 +1,135 @@
+/* Who may follow, and when progress is looked for: not at each request, and not where nobody follows. */
+#include "daemon/rpc/progress.h"
+
+#include "tests/unit/daemon/rpc/crowd.h"
+
+static uint64_t now_ns, alarm_ns;
+
+static uint64_t test_clock(void)
+{
+	return now_ns;
+}
+
+static void set_alarm(void *ctx, uint64_t at_ns)
+{
+	(void)ctx;
+	alarm_ns = at_ns;
+}
+
+static void begin(struct crowd *crowd)
+{
+	crowd_init(crowd);
+	now_ns = 1000000000;
+	alarm_ns = UINT64_MAX;
+	crowd->rpc->now_ns = test_clock;
+	crowd->rpc->set_alarm = set_alarm;
+	crowd_alloc(crowd, 0, "x", LONG_W);
+}
+
+static uint64_t subscribe(struct crowd *crowd, unsigned from, char *kind)
+{
+	Npumem__V1__SubscribeRequest request = NPUMEM__V1__SUBSCRIBE_REQUEST__INIT;
+
+	request.n_kinds = kind != NULL;
+	request.kinds = &kind;
+	return CROWD_SEND(crowd, from, subscribe, SUBSCRIBE, &request);
+}
+
+static uint64_t submit(struct crowd *crowd, unsigned from)
+{
+	static const struct crowd_op ops[] = {{.kind = 'f', .first = "x"}, {.kind = 'f', .first = "x"}};
+	uint64_t id = crowd_list(crowd, from, ops, 2);
+
+	ck_assert_int_eq(crowd_status(crowd, from, id), -1);
+	return id;
+}
+
+/* The event that came, which is then forgotten: whether there was one. */
+static bool told(struct crowd *crowd, unsigned to, uint64_t id)
+{
+	struct reply_of *event = &crowd->peers[to].replies[0];
+
+	if (!event->turn)
+		return false;
+	ck_assert_str_eq(event->response->event->kind, "progress");
+	ck_assert_uint_eq(event->response->event->request_id, id);
+	npumem__v1__response__free_unpacked(event->response, NULL);
+	*event = (struct reply_of){0};
+	return true;
+}
+
+static void ring(struct crowd *crowd, uint64_t ns)
+{
+	now_ns += ns;
+	alarm_ns = UINT64_MAX;
+	rpc_tick(crowd->rpc);
+}
+
+START_TEST(progress_is_looked_for_where_somebody_follows)
+{
+	struct crowd crowd;
+	uint64_t id;
+
+	begin(&crowd);
+	id = submit(&crowd, 0);
+	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
+	subscribe(&crowd, 1, "progress");
+	subscribe(&crowd, 0, "freed");
+	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
+	/* What runs already is found at once. */
+	subscribe(&crowd, 0, "progress");
+	ck_assert_uint_le(alarm_ns, now_ns);
+	ring(&crowd, 0);
+	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
+	ring(&crowd, 99999999);
+	ck_assert(!told(&crowd, 0, id));
+	ring(&crowd, 1);
+	ck_assert(told(&crowd, 0, id));
+	ck_assert(!told(&crowd, 1, id));
+	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
+	crowd_finish_all(&crowd);
+	ring(&crowd, 100000000);
+	ck_assert(!told(&crowd, 0, id));
+	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
+	/* One that is followed from its beginning, beside one that nobody follows. */
+	submit(&crowd, 2);
+	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
+	crowd_finish_all(&crowd);
+	id = submit(&crowd, 0);
+	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
+	ring(&crowd, 100000000);
+	ck_assert(told(&crowd, 0, id));
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(followers_are_counted)
+{
+	struct crowd crowd;
+	struct limits_table *limits;
+
+	begin(&crowd);
+	limits = &crowd.world.service.limits;
+	limits->ordinary.most[LIMITS_FOLLOWERS] = 1;
+	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(&crowd, 0, "freed")), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(&crowd, 0, "sealed")), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, subscribe(&crowd, 1, "freed")), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(crowd_status(&crowd, 0, subscribe(&crowd, 0, NULL)), 0);
+	ck_assert_uint_eq(limits->now[LIMITS_FOLLOWERS], 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, subscribe(&crowd, 1, "freed")), 0);
+	crowd_close(&crowd, 1);
+	ck_assert_int_eq(crowd_status(&crowd, 2, subscribe(&crowd, 2, "freed")), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+Suite *suite_handle_events(void)
+{
+	Suite *suite = suite_create("rpc/handle_events");
+	TCase *tcase = tcase_create("all");
+
+	tcase_add_test(tcase, progress_is_looked_for_where_somebody_follows);
+	tcase_add_test(tcase, followers_are_counted);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
