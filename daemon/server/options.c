@@ -184,6 +184,12 @@ static bool set_limit_uid(struct parse *parse)
 	return true;
 }
 
+static bool set_share_device(struct parse *parse)
+{
+	parse->options->share_device = true;
+	return true;
+}
+
 static const struct row {
 	const char *name, *value;
 	bool (*set)(struct parse *parse);
@@ -205,6 +211,8 @@ static const struct row {
 	 "what a uid may have: sessions, tensors, device_bytes, requests, request_bytes, waiting, followers, "
 	 "segment_bytes"},
 	{"limit-uid", "UID:KEY=VALUE", set_limit_uid, "the same for one uid"},
+	{"share-device", NULL, set_share_device,
+	 "no uid gets more than half of the device bytes that the others have left"},
 	{"reply-timeout", "SECONDS", set_reply_timeout,
 	 "after which a client that does not read its replies is dropped (30)"},
 	{"log", "LEVEL", set_log, "error, warning, info, debug"},

@@ -25,6 +25,7 @@ struct options {
 	enum log_level log;
 	int64_t reply_timeout_seconds;
 	uint64_t limits[LIMITS_N]; /* of every uid; 0: as limits_init has it */
+	bool share_device;	   /* a uid gets no more than half of the device that the others have left */
 	struct options_own_limit own_limits[OPTIONS_OWN_LIMITS_MAX];
 	unsigned n_own_limits;
 };

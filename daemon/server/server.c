@@ -204,6 +204,9 @@ static int set_limits(struct server *server)
 	const struct options *options = server->options;
 
 	table->all[LIMITS_SESSIONS] = most_sessions();
+	if (options->share_device)
+		table->all[LIMITS_DEVICE_BYTES] =
+			(uint64_t)(options->device.geometry.n_npus * options->device.geometry.npu_bytes);
 	for (int key = 0; key < LIMITS_N; key++)
 		if (options->limits[key])
 			table->ordinary.most[key] = options->limits[key];

@@ -42,6 +42,8 @@ void limits_init(struct limits_table *table, const struct heap *heap, uint32_t a
 						  [LIMITS_FOLLOWERS] = 64,
 						  [LIMITS_SEGMENT_BYTES] = (uint64_t)8 << 30,
 					  }};
+	table->all[LIMITS_REQUEST_BYTES] = (uint64_t)1 << 30;
+	table->all[LIMITS_SEGMENT_BYTES] = (uint64_t)64 << 30;
 }
 
 void limits_deinit(struct limits_table *table)

@@ -148,6 +148,32 @@ class Followers(TestCase):
         self.assertEqual(run_as(ALICE, alice), str(pb.RESOURCE_EXHAUSTED))
 
 
+class Shared(TestCase):
+    options = ("--share-device", "--npus", "4", "--npu-bytes", "8192")
+
+    def test_who_comes_late_finds_a_part(self):
+        def alloc(client, w):
+            spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 4, 1, w))
+            return client.ask(alloc=pb.AllocRequest(tensors=[pb.Allocation(name="x", spec=spec)]))
+
+        def takes(most):
+            def child():
+                with Client(self.daemon.path) as client:
+                    refused = alloc(client, most + 1)
+                    assert refused.status == pb.RESOURCE_EXHAUSTED, refused
+                    assert "device_bytes" in refused.message, refused
+                    assert alloc(client, most).status == pb.OK
+                return "well"
+
+            return child
+
+        self.assertEqual(run_as(ALICE, takes(4096)), "well")
+        self.assertEqual(run_as(BOB, takes(2048)), "well")
+        # Who administers may have what is left.
+        with self.daemon.client() as client:
+            self.assertEqual(alloc(client, 2048).status, pb.OK)
+
+
 class Silence(TestCase):
     options = ("--reply-timeout", "1")
 

@@ -103,6 +103,32 @@ START_TEST(limits_of_all)
 }
 END_TEST
 
+/* Whoever comes late finds a part of what is shared, and what is not shared is the first come's. */
+START_TEST(limits_share_what_has_a_total)
+{
+	struct limits_user *one = limits_take(&table, 1001), *other = limits_take(&table, 1002);
+	ck_assert_int_eq(ask(one, LIMITS_DEVICE_BYTES, UINT64_C(1) << 40), 0);
+	table.all[LIMITS_DEVICE_BYTES] = 1000;
+	ck_assert_int_eq(ask(one, LIMITS_DEVICE_BYTES, 501), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(npumem_error_find(&error, "most", -1), 500);
+	ck_assert_int_eq(ask(one, LIMITS_DEVICE_BYTES, 500), 0);
+	limits_charge(&table, one, LIMITS_DEVICE_BYTES, 500);
+	ck_assert_int_eq(ask(other, LIMITS_DEVICE_BYTES, 251), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(ask(other, LIMITS_DEVICE_BYTES, 250), 0);
+	/* A limit that is less still holds. */
+	table.ordinary.most[LIMITS_DEVICE_BYTES] = 100;
+	ck_assert_int_eq(ask(other, LIMITS_DEVICE_BYTES, 101), NPUMEM_RESOURCE_EXHAUSTED);
+	/* Where the others came by more than there is, nothing is left. */
+	table.all[LIMITS_DEVICE_BYTES] = 400;
+	ck_assert_int_eq(ask(other, LIMITS_DEVICE_BYTES, 1), NPUMEM_RESOURCE_EXHAUSTED);
+	limits_give_back(&table, one, LIMITS_DEVICE_BYTES, 500);
+	limits_drop(&table, one);
+	limits_drop(&table, other);
+	ck_assert_uint_eq(table.now[LIMITS_DEVICE_BYTES], 0);
+	limits_deinit(&table);
+}
+END_TEST
+
 START_TEST(limits_names)
 {
 	for (int key = 0; key < LIMITS_N; key++)
@@ -122,6 +148,7 @@ Suite *suite_limits(void)
 	tcase_add_test(tcase, limits_of_ones_own);
 	tcase_add_test(tcase, limits_leave_sessions_for_newcomers);
 	tcase_add_test(tcase, limits_of_all);
+	tcase_add_test(tcase, limits_share_what_has_a_total);
 	tcase_add_test(tcase, limits_names);
 	suite_add_tcase(suite, tcase);
 	return suite;
