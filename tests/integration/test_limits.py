@@ -112,7 +112,6 @@ class Limits(TestCase):
 
         self.as_uid(BOB, bob)
 
-
     def test_followers(self):
         everything = pb.SubscribeRequest(kinds=["client-gone"])
 
