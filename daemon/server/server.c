@@ -207,9 +207,14 @@ static int set_limits(struct server *server)
 	if (options->share_device)
 		table->all[LIMITS_DEVICE_BYTES] =
 			(uint64_t)(options->device.geometry.n_npus * options->device.geometry.npu_bytes);
-	for (int key = 0; key < LIMITS_N; key++)
-		if (options->limits[key])
-			table->ordinary.most[key] = options->limits[key];
+	for (int key = 0; key < LIMITS_N; key++) {
+		if (!options->limits[key])
+			continue;
+		table->ordinary.most[key] = options->limits[key];
+		/* What one may have there must be, but for sessions, of which there are no more than fds. */
+		if (key != LIMITS_SESSIONS && table->all[key] && table->all[key] < options->limits[key])
+			table->all[key] = options->limits[key];
+	}
 	for (unsigned i = 0; i < options->n_own_limits; i++)
 		if (limits_set_own(table, options->own_limits[i].uid, (enum limits_key)options->own_limits[i].key,
 				   options->own_limits[i].most))

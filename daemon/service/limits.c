@@ -30,7 +30,7 @@ void limits_init(struct limits_table *table, const struct heap *heap, uint32_t a
 	/* Each request may look through the line, and each event through the followers, which have 100 KiB each.
 	 */
 	*table = (struct limits_table){
-		.heap = heap, .admin = admin, .all = {[LIMITS_WAITING] = 1024, [LIMITS_FOLLOWERS] = 1024}};
+		.heap = heap, .admin = admin, .all = {[LIMITS_WAITING] = 1024, [LIMITS_FOLLOWERS] = 64}};
 	/* The device is the first come's unless the daemon is told otherwise; the daemon's own memory is not. */
 	table->ordinary = (struct limits){.most = {
 						  [LIMITS_SESSIONS] = UINT64_MAX,
@@ -39,7 +39,7 @@ void limits_init(struct limits_table *table, const struct heap *heap, uint32_t a
 						  [LIMITS_REQUESTS] = 4096,
 						  [LIMITS_REQUEST_BYTES] = (uint64_t)256 << 20,
 						  [LIMITS_WAITING] = 256,
-						  [LIMITS_FOLLOWERS] = 64,
+						  [LIMITS_FOLLOWERS] = 16,
 						  [LIMITS_SEGMENT_BYTES] = (uint64_t)8 << 30,
 					  }};
 	table->all[LIMITS_REQUEST_BYTES] = (uint64_t)1 << 30;

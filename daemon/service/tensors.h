@@ -30,7 +30,7 @@ bool tensors_lacked_room(const struct npumem_error *error);
 int tensors_view(struct session *session, struct tensor *base, const char *name, const struct device_slice *slice,
 		 const struct npumem_dims *shape, struct tensor **view, struct npumem_error *error);
 
-enum { TENSORS_FREE_MAX = 1024 }; /* of one request */
+enum { TENSORS_FREE_MAX = 256 }; /* of one request */
 
 /* Frees all n <= TENSORS_FREE_MAX that are named, with their views. `n_freed`: how many went. 0; INVALID where one
  * is named twice, NOT_FOUND; the field `tensor_index` tells which. */

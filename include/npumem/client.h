@@ -244,7 +244,7 @@ int npumem_view(struct npumem *npumem, uint64_t base, const char *name, const st
 		const struct npumem_dims *to, struct npumem_tensor *view, struct npumem_error *error);
 int npumem_reshape(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *shape,
 		   struct npumem_tensor *view, struct npumem_error *error);
-/* All n or none, n <= 1024; views go with their base. */
+/* All n or none, n <= 256; views go with their base. */
 int npumem_free(struct npumem *npumem, const uint64_t *handles, unsigned n, struct npumem_error *error);
 /* Makes a tensor read-only for good. */
 int npumem_seal(struct npumem *npumem, uint64_t handle, struct npumem_error *error);

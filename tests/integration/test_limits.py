@@ -116,14 +116,14 @@ class Limits(TestCase):
         everything = pb.SubscribeRequest(kinds=["client-gone"])
 
         def alice(_):
-            followers = [Client(self.daemon.path) for _ in range(65)]
-            for follower in followers[:64]:
+            followers = [Client(self.daemon.path) for _ in range(17)]
+            for follower in followers[:16]:
                 for _ in range(2):  # one that changes its mind is the same
                     follower.call(subscribe=everything)
-            self.refused(followers[64], "has 64 followers, and 1 more would pass its limit of 64", subscribe=everything)
+            self.refused(followers[16], "has 16 followers, and 1 more would pass its limit of 16", subscribe=everything)
             followers[0].call(subscribe=pb.SubscribeRequest())
-            followers[64].call(subscribe=everything)
-            self.refused(followers[0], "limit of 64", subscribe=everything)
+            followers[16].call(subscribe=everything)
+            self.refused(followers[0], "limit of 16", subscribe=everything)
             followers[1].close()
             wait_for(lambda: followers[0].ask(subscribe=everything).status == pb.OK)
 
@@ -131,17 +131,17 @@ class Limits(TestCase):
 
 
 class Followers(TestCase):
-    options = ("--limit", "followers=5000")
+    options = ("--limit", "followers=40")
 
     def test_nobody_takes_all_that_there_are(self):
         everything = pb.SubscribeRequest(kinds=["moved"])
 
         def alice():
-            followers = [Client(self.daemon.path) for _ in range(513)]
-            for follower in followers[:512]:
+            followers = [Client(self.daemon.path) for _ in range(33)]
+            for follower in followers[:32]:
                 follower.call(subscribe=everything)
-            response = followers[512].ask(subscribe=everything)
-            assert "has 512 followers, and 1 more would pass its limit of 512" in response.message, response
+            response = followers[32].ask(subscribe=everything)
+            assert "has 32 followers, and 1 more would pass its limit of 32" in response.message, response
             return response.status
 
         self.assertEqual(run_as(ALICE, alice), str(pb.RESOURCE_EXHAUSTED))

@@ -25,7 +25,9 @@ def allocate(client, n, prefix=""):
 
 
 def free(client, handles):
-    client.call(free=pb.FreeRequest(tensors=[pb.Ref(handle=handle) for handle in handles]))
+    for first in range(0, len(handles), PAGE_TENSORS):
+        some = handles[first : first + PAGE_TENSORS]
+        client.call(free=pb.FreeRequest(tensors=[pb.Ref(handle=handle) for handle in some]))
 
 
 class Pages(TestCase):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from support import TestCase, pb, run_as, wait_for
+from support import TestCase, dims, pb, run_as, wait_for
 
 CHILD = """
 import os, sys, time
@@ -71,6 +71,20 @@ class Sessions(TestCase):
             self.assertEqual(dump.data, bytes(6))
             client.write(tensor.handle, b"secret")
             client.call(free=pb.FreeRequest(tensors=[pb.Ref(name="x")]))
+
+    def test_so_many_are_freed_at_once(self):
+        client = self.client()
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, 1))
+        refs = []
+        for n in (256, 1):
+            made = client.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(spec=spec)] * n)).allocated.tensors
+            refs += [pb.Ref(handle=tensor.handle) for tensor in made]
+        response = client.ask(free=pb.FreeRequest(tensors=refs))
+        self.assertEqual(response.status, pb.INVALID)
+        self.assertEqual(response.message, "257 tensors to free, and at most 256 are possible")
+        self.assertEqual(client.stat().tensors, 257)
+        self.assertEqual(client.call(free=pb.FreeRequest(tensors=refs[1:])).freed.tensors, 256)
+        self.assertEqual(client.stat().tensors, 1)
 
     def test_sessions_that_come_and_go(self):
         for _ in range(300):
