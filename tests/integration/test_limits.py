@@ -1,5 +1,6 @@
 """What a uid may have, and what one client's abuse leaves of the service for another."""
 
+import contextlib
 import fcntl
 import os
 import resource
@@ -20,7 +21,10 @@ class InFlight(TestCase):
     def test_one_more_is_refused_and_counted(self):
         client = self.client()
         client.alloc("x", (1, 64, 1, 400000))
-        sent = [client.send(fill=pb.FillRequest(tensor=pb.Ref(name="x"), integer=1)) for _ in range(6)]
+        # At once: one by one, each may be done before a client that has to wait for a processor sends the next.
+        sent = list(range(11, 17))
+        fill = pb.FillRequest(tensor=pb.Ref(name="x"), integer=1)
+        client.sock.sendall(b"".join(frame(pb.Request(id=number, fill=fill)) for number in sent))
         answers = [client.receive() for _ in sent]
         self.assertEqual(sorted(answer.id for answer in answers), sent)
         refused = [answer for answer in answers if answer.status != pb.OK]
@@ -281,6 +285,15 @@ class Abuse(TestCase):
         resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
 
     preexec = staticmethod(preexec)
+
+    def setUp(self):
+        # The daemon, the client and its neighbours share the processors with each other, and what else runs on this
+        # machine gets out of their way: the ratio is to tell what the daemon does, not the scheduler.
+        before = os.getpriority(os.PRIO_PROCESS, 0)
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, -20)
+            self.addCleanup(os.setpriority, os.PRIO_PROCESS, 0, before)
+        super().setUp()
 
     def rate(self, neighbours, seconds=0.4):
         pids = [start(self.daemon.path, 13000 + i) for i, start in enumerate(neighbours)]
