@@ -123,15 +123,6 @@ void device_compact_bytes(struct device *device, const struct device_move *moves
 	}
 }
 
-int64_t device_compact_cost(const struct device *device, const struct device_move *moves, unsigned n)
-{
-	int64_t bytes = 0;
-	for (unsigned i = 0; i < n; i++)
-		if (moves[i].tensor->touched)
-			bytes += moves[i].bytes_per_npu;
-	return bytes * device->options.geometry.n_npus;
-}
-
 int device_compact(struct device *device, bool dry_run, void (*moved)(void *ctx, const struct device_move *move),
 		   void *ctx)
 {

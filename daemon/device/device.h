@@ -165,8 +165,6 @@ int device_compact_step(struct device *device, struct device_compaction *compact
 			struct device_move *moves, unsigned most, unsigned *n);
 /* Moves the bytes, on any thread. */
 void device_compact_bytes(struct device *device, const struct device_move *moves, unsigned n);
-/* About how long that takes, in op_cost's unit. */
-int64_t device_compact_cost(const struct device *device, const struct device_move *moves, unsigned n);
 
 /* Checks every invariant of the device, its arena included: NULL, or what is wrong. For tests. */
 const char *device_check(struct device *device);
