@@ -198,14 +198,19 @@ static void step_ready(struct submission *submission)
 		submission->lanes[0].next = submission->lanes[1].next = submission->n;
 }
 
+static void gather(const struct submission *submission, struct op *ops[OPERATIONS_GROUP_MAX])
+{
+	for (size_t i = 0; i < submission->n; i++)
+		ops[i] = &submission->parts[i].prepared.op;
+}
+
 static void check_group(void *arg)
 {
 	struct submission *submission = arg;
 	struct job *job = submission->job;
 	struct op *ops[OPERATIONS_GROUP_MAX];
 
-	for (size_t i = 0; i < submission->n; i++)
-		ops[i] = &submission->parts[i].prepared.op;
+	gather(submission, ops);
 	submission->status = operations_check_group(job->call.session, ops, (unsigned)submission->n,
 						    (unsigned)submission->index, &job->error);
 }
@@ -224,8 +229,7 @@ static int64_t group_cost(const struct submission *submission)
 {
 	struct op *ops[OPERATIONS_GROUP_MAX];
 
-	for (size_t i = 0; i < submission->n; i++)
-		ops[i] = &submission->parts[i].prepared.op;
+	gather(submission, ops);
 	return op_group_cost(ops, (unsigned)submission->n);
 }
 

@@ -153,13 +153,13 @@ static void touch_submit(const struct session *session, const Npumem__V1__Submit
 	for (size_t i = 0; i < n; i++) {
 		const Npumem__V1__Operation *operation = request->operations[i];
 
+		if (i && operation->group != request->operations[i - 1]->group)
+			touch_group(touch, lanes);
 		if (prepare_operation(session, operation, scratch, NULL)) {
 			touch->follows = true;
 			continue;
 		}
 		touch_op(session, &scratch->op, touch);
-		if (i && operation->group != request->operations[i - 1]->group)
-			touch_group(touch, lanes);
 		lanes[op_lane(&scratch->op)] += operation->group != 0;
 	}
 	touch_group(touch, lanes);
