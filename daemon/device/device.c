@@ -6,14 +6,14 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "daemon/device/explain.h"
+#include "daemon/device/placement/explain.h"
 #include "daemon/device/internal.h"
-#include "daemon/device/op.h"
-#include "daemon/device/overlap.h"
-#include "daemon/device/reuse.h"
-#include "daemon/device/runs.h"
-#include "daemon/device/table.h"
-#include "daemon/device/written.h"
+#include "daemon/device/operations/op.h"
+#include "daemon/device/reuse/overlap.h"
+#include "daemon/device/reuse/reuse.h"
+#include "daemon/device/geometry/runs.h"
+#include "daemon/device/tensors/table.h"
+#include "daemon/device/tensors/written.h"
 
 uint64_t device_memory_bytes(const struct npumem_geometry *geometry)
 {
@@ -32,15 +32,15 @@ int device_new(const struct device_options *options, const struct heap *heap, vo
 		device->options.uninitialized = NPUMEM_REFUSE;
 	device->heap = heap;
 	local_init(&device->local, &options->geometry, memory);
-	if (sums_init(&device->sums, heap, &options->geometry))
-		goto no_sums;
+	if (totals_init(&device->totals, heap, &options->geometry))
+		goto no_totals;
 	if (arena_new(heap, (uint64_t)options->geometry.npu_bytes, &device->arena))
 		goto no_arena;
 	*out = device;
 	return 0;
 no_arena:
-	sums_deinit(&device->sums, heap);
-no_sums:
+	totals_deinit(&device->totals, heap);
+no_totals:
 	heap_free(heap, device);
 	return -ENOMEM;
 }
@@ -52,7 +52,7 @@ void device_free(struct device *device)
 	overlap_deinit(device);
 	table_deinit(device);
 	arena_free(device->arena);
-	sums_deinit(&device->sums, device->heap);
+	totals_deinit(&device->totals, device->heap);
 	heap_free(device->heap, device);
 }
 
@@ -67,19 +67,19 @@ void device_room(const struct device *device, int64_t *free_bytes, int64_t *larg
 	*largest_free = (int64_t)arena_largest_free(device->arena);
 }
 
-static int out_of_host_memory(const struct asker *asker)
+static int out_of_host_memory(const struct error_context *context)
 {
-	return npumem_error_set(asker->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+	return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
 }
 
 static int check_request(const struct device *device, const struct device_request *request,
-			 const struct asker *asker)
+			 const struct error_context *context)
 {
 	if (request->reuse < 0 || request->reuse > NPUMEM_UNCHECKED)
-		return npumem_error_set(asker->error, NPUMEM_INVALID,
+		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"reuse %d is none of never, if-safe, unchecked", request->reuse);
 	if (request->reuse == NPUMEM_UNCHECKED && !device->options.allow_unchecked)
-		return npumem_error_set(asker->error, NPUMEM_PERMISSION_DENIED,
+		return npumem_error_set(context->error, NPUMEM_PERMISSION_DENIED,
 					"reuse unchecked is off: the daemon was started without "
 					"--allow-unchecked-reuse");
 	return 0;
@@ -102,11 +102,11 @@ static bool may_search(struct device *device)
 	return may;
 }
 
-static int refuse_search(const struct device *device, const struct asker *asker)
+static int refuse_search(const struct device *device, const struct error_context *context)
 {
 	int64_t most = SEARCH_BUDGET / search_cost(device);
 	return npumem_error_set(
-		asker->error, NPUMEM_RESOURCE_EXHAUSTED,
+		context->error, NPUMEM_RESOURCE_EXHAUSTED,
 		"too many tensors of one request are searched a place for over others: with %" PRId64
 		" on the device about %" PRId64 " can be; ask for more in requests of their own, or at addresses",
 		device->n_tensors, most > 1 ? most : 1);
@@ -114,7 +114,7 @@ static int refuse_search(const struct device *device, const struct asker *asker)
 
 /* Puts a tensor over other footprints: at its fixed address, or where a search finds a place. */
 static int place_over(struct device *device, struct tensor *tensor, const struct device_request *request,
-		      const struct asker *asker)
+		      const struct error_context *context)
 {
 	const struct npumem_geometry *geometry = &device->options.geometry;
 	struct npumem_place *place = &tensor->place;
@@ -122,7 +122,7 @@ static int place_over(struct device *device, struct tensor *tensor, const struct
 	int64_t offset = place->offset;
 	if (request->spec.address == NPUMEM_ANY) {
 		if (!may_search(device))
-			return refuse_search(device, asker);
+			return refuse_search(device, context);
 		int status = reuse_search(device, place, &wish, &offset);
 		if (status > 0 && request->reuse == NPUMEM_IF_SAFE) {
 			/* Where data would fit and only writers are in the way, the verdict says who and what
@@ -131,20 +131,20 @@ static int place_over(struct device *device, struct tensor *tensor, const struct
 			status = reuse_search(device, place, &wish, &offset);
 		}
 		if (status < 0)
-			return out_of_host_memory(asker);
+			return out_of_host_memory(context);
 		if (status)
-			return explain_no_room(device, request, place, asker);
+			return explain_no_room(device, request, place, context);
 		npumem_place_at(geometry, place, place->start_npu * geometry->npu_bytes + offset, NULL);
 	}
-	int status = reuse_verdict(device, place, &wish, asker);
+	int status = reuse_verdict(device, place, &wish, context);
 	if (status)
 		return status;
-	return overlap_enter(device, tensor) ? out_of_host_memory(asker) : 0;
+	return overlap_enter(device, tensor) ? out_of_host_memory(context) : 0;
 }
 
 /* Finds bytes for a resolved tensor: free ones first, then, if asked, empty blocks. */
 static int place_tensor(struct device *device, struct tensor *tensor, const struct device_request *request,
-			const struct asker *asker)
+			const struct error_context *context)
 {
 	const struct npumem_geometry *geometry = &device->options.geometry;
 	struct npumem_place *place = &tensor->place;
@@ -161,54 +161,54 @@ static int place_tensor(struct device *device, struct tensor *tensor, const stru
 					NULL);
 	}
 	if (taken < 0)
-		return out_of_host_memory(asker);
+		return out_of_host_memory(context);
 	if (taken == 0)
 		return 0;
 	if (request->reuse != NPUMEM_IF_SAFE && request->reuse != NPUMEM_UNCHECKED) {
 		/* At an odd address a strided tensor may only share a quantum of the arena with its neighbour. */
 		if (request->spec.address != NPUMEM_ANY && !overlap_first(device, place))
-			return overlap_enter(device, tensor) ? out_of_host_memory(asker) : 0;
-		return explain_no_room(device, request, place, asker);
+			return overlap_enter(device, tensor) ? out_of_host_memory(context) : 0;
+		return explain_no_room(device, request, place, context);
 	}
-	return place_over(device, tensor, request, asker);
+	return place_over(device, tensor, request, context);
 }
 
 static int alloc_one(struct device *device, const struct device_request *request, struct tensor **out,
-		     const struct asker *asker)
+		     const struct error_context *context)
 {
 	struct npumem_place place;
-	int status = check_request(device, request, asker);
+	int status = check_request(device, request, context);
 	if (!status)
-		status = npumem_place_resolve(&device->options.geometry, &request->spec, &place, asker->error);
+		status = npumem_place_resolve(&device->options.geometry, &request->spec, &place, context->error);
 	if (status)
 		return status;
 	struct tensor *tensor = table_add(device);
 	if (!tensor)
-		return out_of_host_memory(asker);
+		return out_of_host_memory(context);
 	tensor->place = place;
 	tensor->reuse = request->reuse ? request->reuse : NPUMEM_NEVER;
 	tensor->dma_only = request->dma_only;
 	tensor->pinned = request->pinned || request->spec.address != NPUMEM_ANY;
-	status = place_tensor(device, tensor, request, asker);
+	status = place_tensor(device, tensor, request, context);
 	if (status) {
 		table_remove(device, tensor);
 		return status;
 	}
-	sums_add(&device->sums, &device->options.geometry, &tensor->place, 1);
+	totals_add(&device->totals, &device->options.geometry, &tensor->place, 1);
 	device->n_tensors++;
 	*out = tensor;
 	return 0;
 }
 
 int device_alloc(struct device *device, const struct device_request *requests, unsigned n, struct tensor **tensors,
-		 const struct asker *asker)
+		 const struct error_context *context)
 {
 	device->searched = 0;
 	for (unsigned i = 0; i < n; i++) {
-		int status = alloc_one(device, &requests[i], &tensors[i], asker);
+		int status = alloc_one(device, &requests[i], &tensors[i], context);
 		if (status) {
 			if (n > 1)
-				npumem_error_number(asker->error, "tensor_index", i);
+				npumem_error_number(context->error, "tensor_index", i);
 			while (i-- > 0)
 				device_release(device, tensors[i], NULL, NULL);
 			return status;
@@ -266,25 +266,26 @@ void device_release(struct device *device, struct tensor *tensor, void (*gone)(v
 	}
 	device_forget(device, tensor);
 	overlap_leave(device, tensor);
-	sums_add(&device->sums, &device->options.geometry, &tensor->place, -1);
+	totals_add(&device->totals, &device->options.geometry, &tensor->place, -1);
 	device->n_tensors--;
 	table_remove(device, tensor);
 }
 
-int device_seal_check(struct device *device, struct tensor *tensor, const struct asker *asker)
+int device_seal_check(struct device *device, struct tensor *tensor, const struct error_context *context)
 {
-	char name[ASKER_NAME_BYTES], base[ASKER_NAME_BYTES];
+	char name[ERROR_CONTEXT_NAME_BYTES], base[ERROR_CONTEXT_NAME_BYTES];
 	if (tensor->base)
-		return npumem_error_set(asker->error, NPUMEM_INVALID, "%s is a view: seal its base, %s",
-					asker_name(asker, tensor, name), asker_name(asker, tensor->base, base));
+		return npumem_error_set(context->error, NPUMEM_INVALID, "%s is a view: seal its base, %s",
+					error_context_name(context, tensor, name),
+					error_context_name(context, tensor->base, base));
 	if (device->options.uninitialized != NPUMEM_REFUSE)
 		return 0;
-	return written_check(device, tensor, 0, npumem_place_elements(&tensor->place), asker);
+	return written_check(device, tensor, 0, npumem_place_elements(&tensor->place), context);
 }
 
-int device_seal(struct device *device, struct tensor *tensor, const struct asker *asker)
+int device_seal(struct device *device, struct tensor *tensor, const struct error_context *context)
 {
-	int status = device_seal_check(device, tensor, asker);
+	int status = device_seal_check(device, tensor, context);
 	if (!status)
 		tensor->sealed = true;
 	return status;

@@ -7,9 +7,9 @@
 
 #include <npumem/layout.h>
 
-#include "daemon/device/asker.h"
-#include "daemon/device/heap.h"
-#include "daemon/device/tensor.h"
+#include "daemon/device/tensors/error_context.h"
+#include "daemon/device/memory/heap.h"
+#include "daemon/device/tensors/tensor.h"
 
 struct device;
 
@@ -47,7 +47,7 @@ struct device_request {
  * unsafe: tensor, npu, offset, bytes); PERMISSION_DENIED (unchecked reuse is off). The field tensor_index tells
  * which of several. */
 int device_alloc(struct device *device, const struct device_request *requests, unsigned n, struct tensor **tensors,
-		 const struct asker *asker);
+		 const struct error_context *context);
 
 /* A slice of `base`: [n0:n1, c0:c1, h0:h1, w0:w1], all within its shape. */
 struct device_slice {
@@ -55,10 +55,10 @@ struct device_slice {
 };
 /* 0 or INVALID, RESOURCE_EXHAUSTED (host memory). */
 int device_view_slice(struct device *device, struct tensor *base, const struct device_slice *slice,
-		      struct tensor **view, const struct asker *asker);
+		      struct tensor **view, const struct error_context *context);
 /* The same elements in the same order as another shape, where the strides allow it. */
 int device_view_reshape(struct device *device, struct tensor *base, const struct npumem_dims *shape,
-			struct tensor **view, const struct asker *asker);
+			struct tensor **view, const struct error_context *context);
 
 /* Frees a tensor and its views, or one view. `gone` is told of each before it goes, views first; may be NULL. */
 void device_release(struct device *device, struct tensor *tensor, void (*gone)(void *ctx, struct tensor *tensor),
@@ -81,10 +81,10 @@ struct tensor *device_next(const struct device *device, const struct tensor *aft
 struct tensor *device_after(const struct device *device, uint64_t *at, unsigned *looks);
 
 /* Whether a tensor can be sealed: all of device_seal that takes time, on any thread. */
-int device_seal_check(struct device *device, struct tensor *tensor, const struct asker *asker);
+int device_seal_check(struct device *device, struct tensor *tensor, const struct error_context *context);
 /* Makes a tensor read-only for good. INVALID for a view (its base is what can be sealed);
  * FAILED_PRECONDITION where bytes were never written and the policy refuses those. */
-int device_seal(struct device *device, struct tensor *tensor, const struct asker *asker);
+int device_seal(struct device *device, struct tensor *tensor, const struct error_context *context);
 
 /* What a tensor's bytes are like, for ls and show. */
 struct device_state {

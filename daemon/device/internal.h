@@ -2,10 +2,10 @@
 #ifndef DEVICE_INTERNAL_H
 #define DEVICE_INTERNAL_H
 
-#include "daemon/device/arena.h"
+#include "daemon/device/arena/arena.h"
 #include "daemon/device/device.h"
-#include "daemon/device/local.h"
-#include "daemon/device/sums.h"
+#include "daemon/device/memory/local.h"
+#include "daemon/device/tensors/totals.h"
 
 /* A place in the tensor table. The struct of a gone tensor stays for the next one. */
 struct slot {
@@ -24,9 +24,9 @@ struct device {
 	uint32_t n_slots, capacity, unused;
 	int64_t n_tensors, n_views;
 	int64_t searched; /* what the present request's searches have taken */
-	struct sums sums;
+	struct totals totals;
 	struct intervals guests;	 /* those placed over other footprints */
-	bool unsettled;			 /* some guest may meet nobody any more */
+	bool has_stale_guests;		 /* some guest may meet nobody any more */
 	struct overlap_windows *windows; /* counts of the bytes where guests lie; NULL without guests */
 };
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "daemon/device/heap.h"
+#include "daemon/device/memory/heap.h"
 
 struct buffer {
 	const struct heap *heap;

@@ -5,8 +5,8 @@
 #include "proto/frame.h"
 
 enum {
-	MOVE_BYTES = ASKER_NAME_BYTES + 64, /* a bound for one Move */
-	COMPACTED_MOVES = 1,		    /* Compacted.moves */
+	MOVE_BYTES = ERROR_CONTEXT_NAME_BYTES + 64, /* a bound for one Move */
+	COMPACTED_MOVES = 1,			    /* Compacted.moves */
 	STEP_MOVES = 128,
 };
 
@@ -38,7 +38,7 @@ static void append_move(struct compacting *compacting, const struct device_move 
 	int64_t npu_bytes = device_options(call->rpc->service->device)->geometry.npu_bytes;
 	int64_t npu_from = move->tensor->place.start_npu * npu_bytes;
 	Npumem__V1__Move message = NPUMEM__V1__MOVE__INIT;
-	char name[ASKER_NAME_BYTES];
+	char name[ERROR_CONTEXT_NAME_BYTES];
 
 	access_name(call->session, move->tensor, name, sizeof(name));
 	message.handle = access_sees(call->session, move->tensor) ? move->tensor->handle : 0;

@@ -168,9 +168,9 @@ static void check_seal(void *arg)
 {
 	struct sealing *sealing = arg;
 	struct call *call = sealing->call;
-	struct asker asker = access_asker_of_own(call->session, call->error);
+	struct error_context context = access_asker_of_own(call->session, call->error);
 
-	sealing->status = device_seal_check(call->rpc->service->device, sealing->tensor, &asker);
+	sealing->status = device_seal_check(call->rpc->service->device, sealing->tensor, &context);
 }
 
 static int on_seal_checked(struct call *call, void *arg)

@@ -124,7 +124,7 @@ static void part_done(void *arg)
 	part->ran = part->status == 0;
 	if (part->status)
 		refuse(submission, part, part->status, true);
-	submission->lanes[op_lane(&part->prepared.op)].busy = NULL;
+	submission->lanes[op_queue(&part->prepared.op)].busy = NULL;
 	step_lanes(submission);
 }
 
@@ -152,7 +152,7 @@ static void part_start(struct submission *submission, struct part *part)
 		refuse(submission, part, status, true);
 		return;
 	}
-	submission->lanes[op_lane(op)].busy = part;
+	submission->lanes[op_queue(op)].busy = part;
 	job_work(&submission->job->call, is_long(submission, op), work_part, part_done, part);
 }
 
@@ -304,7 +304,7 @@ static struct part *next_of_lane(struct submission *submission, unsigned lane)
 {
 	size_t *next = &submission->lanes[lane].next;
 
-	while (*next < submission->n && op_lane(&submission->parts[*next].prepared.op) != (enum op_lane)lane)
+	while (*next < submission->n && op_queue(&submission->parts[*next].prepared.op) != (enum op_queue)lane)
 		(*next)++;
 	return *next < submission->n ? &submission->parts[(*next)++] : NULL;
 }

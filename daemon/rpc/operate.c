@@ -28,7 +28,7 @@ uint64_t operate_payload_bytes(const struct op *op)
 
 struct details {
 	Npumem__V1__Destroyed destroyed[OP_DESTROYED_MAX], *pointers[OP_DESTROYED_MAX];
-	char names[OP_DESTROYED_MAX][ASKER_NAME_BYTES];
+	char names[OP_DESTROYED_MAX][ERROR_CONTEXT_NAME_BYTES];
 };
 
 static void add_details(const struct call *call, struct op *op, struct details *details, Npumem__V1__Done *done)

@@ -9,7 +9,7 @@ enum {
 	/* A bound for a Done without warning, destroyed and data, with its own tag and length. */
 	OPERATE_DONE_BYTES = 88,
 	/* A bound for the warning, and the names of destroyed tensors with their numbers. */
-	OPERATE_DETAILS_BYTES = OP_DESTROYED_MAX * (ASKER_NAME_BYTES + 80) + OP_WARNING_BYTES + 8,
+	OPERATE_DETAILS_BYTES = OP_DESTROYED_MAX * (ERROR_CONTEXT_NAME_BYTES + 80) + OP_WARNING_BYTES + 8,
 };
 
 /* What the reply to a read of this many elements carries, 0 for other ops; to be asked before or after the check.

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "daemon/device/roles.h"
+#include "daemon/device/operations/roles.h"
 #include "daemon/rpc/wire.h"
 #include "daemon/service/segments.h"
 #include "proto/convert.h"

@@ -3,7 +3,7 @@
 #ifndef RPC_PREPARE_H
 #define RPC_PREPARE_H
 
-#include "daemon/device/op.h"
+#include "daemon/device/operations/op.h"
 #include "daemon/service/session.h"
 #include "proto/npumem.pb-c.h"
 

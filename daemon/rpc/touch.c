@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "daemon/device/meet.h"
+#include "daemon/device/geometry/meet.h"
 #include "daemon/rpc/operate.h"
 #include "daemon/rpc/submit.h"
 
@@ -160,7 +160,7 @@ static void touch_submit(const struct session *session, const Npumem__V1__Submit
 			continue;
 		}
 		touch_op(session, &scratch->op, touch);
-		lanes[op_lane(&scratch->op)] += operation->group != 0;
+		lanes[op_queue(&scratch->op)] += operation->group != 0;
 	}
 	touch_group(touch, lanes);
 }

@@ -12,7 +12,8 @@ int wire_check_enum(const ProtobufCEnumDescriptor *descriptor, const char *what,
 /* A spec with values of its enums, and no number below 0 where NPUMEM_ANY would be read into it. 0 or INVALID. */
 int wire_spec(const Npumem__V1__Spec *message, struct npumem_spec *spec, struct npumem_error *error);
 
-/* The tensor of a Ref that may be missing; `what` is said in that case. 0, INVALID, NOT_FOUND, PERMISSION_DENIED. */
+/* The tensor of a Ref that may be missing; `what` is said in that case. 0, INVALID, NOT_FOUND, PERMISSION_DENIED.
+ */
 int wire_find(const struct session *session, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
 	      struct tensor **tensor, struct npumem_error *error);
 

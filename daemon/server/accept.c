@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/device/heap.h"
+#include "daemon/device/memory/heap.h"
 #include "daemon/rpc/rpc.h"
 #include "daemon/server/log.h"
 

@@ -22,7 +22,8 @@ int accept_start(struct accept *accept, uv_loop_t *loop, int fd, void (*taken)(v
 		 void (*closed)(void *ctx), void *ctx);
 void accept_stop(struct accept *accept);
 
-/* Sends a reason to a client that is not served, if its socket takes that much without waiting, and closes `fd`. */
+/* Sends a reason to a client that is not served, if its socket takes that much without waiting, and closes `fd`.
+ */
 void accept_turn_away(int fd, const char *reason);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/device/heap.h"
+#include "daemon/device/memory/heap.h"
 
 enum { INPUT_LONG_BYTES = 256 << 10 }; /* longer messages are long */
 

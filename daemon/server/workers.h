@@ -1,12 +1,12 @@
 /* Threads for long operations: libuv's pool, one thread for each processor.
- * No more is given to the pool than it has threads; the rest waits here, where uids take turns: who sends a thousand
- * kernels makes others wait for one of them, not for all. */
+ * No more is given to the pool than it has threads; the rest waits here, where uids take turns: who sends a
+ * thousand kernels makes others wait for one of them, not for all. */
 #ifndef SERVER_WORKERS_H
 #define SERVER_WORKERS_H
 
 #include <uv.h>
 
-#include "daemon/device/heap.h"
+#include "daemon/device/memory/heap.h"
 #include "daemon/rpc/executor.h"
 
 struct workers_line;

@@ -39,7 +39,7 @@ int access_check(const struct session *session, const struct tensor *tensor, enu
 		 struct npumem_error *error)
 {
 	unsigned right = right_of(session, record_of(tensor));
-	char name[ASKER_NAME_BYTES];
+	char name[ERROR_CONTEXT_NAME_BYTES];
 
 	/* To be rid of a view, its bytes need not be open. */
 	if (need != ACCESS_OWN && right > right_behind(session, tensor))
@@ -148,9 +148,9 @@ static void name_for_asker(void *ctx, const struct tensor *tensor, char *buffer,
 	access_name(ctx, tensor, buffer, bytes);
 }
 
-struct asker access_asker(const struct session *session, struct npumem_error *error)
+struct error_context access_asker(const struct session *session, struct npumem_error *error)
 {
-	return (struct asker){.error = error, .name = name_for_asker, .ctx = (void *)session};
+	return (struct error_context){.error = error, .name = name_for_asker, .ctx = (void *)session};
 }
 
 static void name_own(void *ctx, const struct tensor *tensor, char *buffer, size_t bytes)
@@ -158,7 +158,7 @@ static void name_own(void *ctx, const struct tensor *tensor, char *buffer, size_
 	name_in_full(ctx, tensor, buffer, bytes);
 }
 
-struct asker access_asker_of_own(const struct session *session, struct npumem_error *error)
+struct error_context access_asker_of_own(const struct session *session, struct npumem_error *error)
 {
-	return (struct asker){.error = error, .name = name_own, .ctx = (void *)session};
+	return (struct error_context){.error = error, .name = name_own, .ctx = (void *)session};
 }

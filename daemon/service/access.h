@@ -1,9 +1,10 @@
 /* Who may see and use which tensor, and how others' tensors are spoken of.
  *
- * A session owns the named tensors of its uid and its own anonymous ones, and may read or write what others granted
- * to its uid; root and the daemon's uid own everybody's named ones, and see all in lists and dumps. A view of
- * another's tensor belongs to who made it, but its bytes are only as open as the base is to him. Whatever else there is, is answered as if there were
- * nothing: by NOT_FOUND with the same words, and in refusals as "a tensor of uid 1001 (4096 bytes per NPU)". */
+ * A session owns the named tensors of its uid and its own anonymous ones, and may read or write what others
+ * granted to its uid; root and the daemon's uid own everybody's named ones, and see all in lists and dumps. A view
+ * of another's tensor belongs to who made it, but its bytes are only as open as the base is to him. Whatever else
+ * there is, is answered as if there were nothing: by NOT_FOUND with the same words, and in refusals as "a tensor
+ * of uid 1001 (4096 bytes per NPU)". */
 #ifndef SERVICE_ACCESS_H
 #define SERVICE_ACCESS_H
 
@@ -18,8 +19,8 @@ struct access_ref {
 /* What a request wants to do with a tensor; each includes those before it. */
 enum access_need { ACCESS_READ = RECORD_READ, ACCESS_WRITE = RECORD_WRITE, ACCESS_OWN };
 
-/* Finds a tensor and checks that the session may do that with it. 0; INVALID where neither is given; NOT_FOUND where
- * there is none that the session sees; PERMISSION_DENIED where it sees it and may do less. */
+/* Finds a tensor and checks that the session may do that with it. 0; INVALID where neither is given; NOT_FOUND
+ * where there is none that the session sees; PERMISSION_DENIED where it sees it and may do less. */
 int access_find(const struct session *session, const struct access_ref *ref, enum access_need need,
 		struct tensor **out, struct npumem_error *error);
 /* The check alone. */
@@ -32,9 +33,9 @@ bool access_sees(const struct session *session, const struct tensor *tensor);
 /* A name for `tensor` as this session may hear it. */
 void access_name(const struct session *session, const struct tensor *tensor, char *buffer, size_t bytes);
 
-/* The asker that stands for this session in calls of the device. */
-struct asker access_asker(const struct session *session, struct npumem_error *error);
+/* The context that stands for this session in calls of the device. */
+struct error_context access_asker(const struct session *session, struct npumem_error *error);
 /* The same for a worker thread: of tensors that the session was found to see and that stay meanwhile. */
-struct asker access_asker_of_own(const struct session *session, struct npumem_error *error);
+struct error_context access_asker_of_own(const struct session *session, struct npumem_error *error);
 
 #endif

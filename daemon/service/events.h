@@ -6,8 +6,8 @@
 #ifndef SERVICE_EVENTS_H
 #define SERVICE_EVENTS_H
 
-#include "daemon/device/asker.h"
-#include "daemon/device/heap.h"
+#include "daemon/device/tensors/error_context.h"
+#include "daemon/device/memory/heap.h"
 
 struct service;
 struct session;
@@ -39,7 +39,7 @@ struct event {
 	uint64_t handle, session, bytes, time_ns, lost, request_id, done, total;
 	uint32_t uid, pid;
 	int status;
-	char name[ASKER_NAME_BYTES], message[EVENTS_MESSAGE_BYTES];
+	char name[ERROR_CONTEXT_NAME_BYTES], message[EVENTS_MESSAGE_BYTES];
 };
 
 struct events_subscriber {

@@ -48,7 +48,7 @@ int inspect_dump_check(const struct session *session, int64_t npu, int64_t offse
 		       struct npumem_error *error)
 {
 	struct look look = {.session = session};
-	char name[ASKER_NAME_BYTES];
+	char name[ERROR_CONTEXT_NAME_BYTES];
 	int status = check_range(session, npu, offset, bytes, error);
 
 	if (status || session_is_admin(session))

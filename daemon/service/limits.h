@@ -5,7 +5,7 @@
 
 #include <npumem/types.h>
 
-#include "daemon/device/heap.h"
+#include "daemon/device/memory/heap.h"
 
 enum limits_key {
 	LIMITS_SESSIONS,

@@ -8,8 +8,8 @@
 
 #include <npumem/types.h>
 
-#include "daemon/device/heap.h"
-#include "daemon/device/op.h"
+#include "daemon/device/memory/heap.h"
+#include "daemon/device/operations/op.h"
 
 enum {
 	METRICS_CALLS_MAX = 64,	     /* kinds of requests */

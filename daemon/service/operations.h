@@ -4,7 +4,7 @@
 #ifndef SERVICE_OPERATIONS_H
 #define SERVICE_OPERATIONS_H
 
-#include "daemon/device/op.h"
+#include "daemon/device/operations/op.h"
 #include "daemon/service/access.h"
 
 enum { OPERATIONS_GROUP_MAX = 256 }; /* of one parallel group */

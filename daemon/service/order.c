@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#include "daemon/device/meet.h"
+#include "daemon/device/geometry/meet.h"
 
 void order_init(struct order *order, const struct npumem_geometry *geometry)
 {

@@ -8,8 +8,8 @@
 #ifndef SERVICE_ORDER_H
 #define SERVICE_ORDER_H
 
-#include "daemon/device/op.h"
-#include "daemon/device/op_rule.h"
+#include "daemon/device/operations/op.h"
+#include "daemon/device/operations/op_rule.h"
 
 /* What an entry touches of one tensor; a copy, since the tensor may be gone while later entries still compare. */
 struct order_access {

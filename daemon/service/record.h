@@ -5,8 +5,8 @@
 
 #include <npumem/types.h>
 
-#include "daemon/device/heap.h"
-#include "daemon/device/tensor.h"
+#include "daemon/device/memory/heap.h"
+#include "daemon/device/tensors/tensor.h"
 
 struct session;
 struct limits_user;
@@ -26,15 +26,15 @@ struct record_grants {
 
 struct record {
 	struct tensor *tensor;
-	struct session *session;    /* an anonymous tensor's, whose end is its own; NULL: it has a name */
-	uint32_t uid;		    /* the owner's */
-	struct limits_user *user;   /* whom it is charged to */
-	uint64_t charge;	    /* device bytes */
-	bool marked;		    /* during one request: already met */
-	struct record *next, *prev; /* of the same session */
-	struct record *next_name;   /* in the same bucket of names */
-	struct record *next_spare;  /* in a pool or a caller's chain; while marked: the one marked before */
-	struct record_grants *grants;	      /* NULL where nothing was ever granted */
+	struct session *session;      /* an anonymous tensor's, whose end is its own; NULL: it has a name */
+	uint32_t uid;		      /* the owner's */
+	struct limits_user *user;     /* whom it is charged to */
+	uint64_t charge;	      /* device bytes */
+	bool marked;		      /* during one request: already met */
+	struct record *next, *prev;   /* of the same session */
+	struct record *next_name;     /* in the same bucket of names */
+	struct record *next_spare;    /* in a pool or a caller's chain; while marked: the one marked before */
+	struct record_grants *grants; /* NULL where nothing was ever granted */
 	char name[NPUMEM_NAME_BYTES_MAX + 1]; /* filled up with zeros; empty: anonymous */
 };
 

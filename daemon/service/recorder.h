@@ -4,7 +4,7 @@
 #ifndef SERVICE_RECORDER_H
 #define SERVICE_RECORDER_H
 
-#include "daemon/device/heap.h"
+#include "daemon/device/memory/heap.h"
 #include <npumem/types.h>
 
 struct recorder_transfer;

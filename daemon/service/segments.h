@@ -3,10 +3,10 @@
 #ifndef SERVICE_SEGMENTS_H
 #define SERVICE_SEGMENTS_H
 
-#include "daemon/device/heap.h"
+#include "daemon/device/memory/heap.h"
 #include "daemon/service/session.h"
 
-enum { SEGMENTS_MAX = 64 }; /* of one session */
+enum { SEGMENTS_MAX = 64 };		       /* of one session */
 #define SEGMENTS_BYTES_MAX ((uint64_t)1 << 32) /* of one session, together */
 
 struct segment {

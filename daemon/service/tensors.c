@@ -133,7 +133,7 @@ int tensors_alloc_in_turn(struct session *session, const struct device_request *
 {
 	int64_t free_bytes, largest;
 	struct service *service = session->service;
-	struct asker asker = access_asker(session, error);
+	struct error_context context = access_asker(session, error);
 	struct record *records;
 	int status;
 
@@ -149,7 +149,7 @@ int tensors_alloc_in_turn(struct session *session, const struct device_request *
 	if (!records)
 		return out_of_host_memory(error);
 	device_room(service->device, &free_bytes, &largest);
-	status = device_alloc(service->device, requests, n, tensors, &asker);
+	status = device_alloc(service->device, requests, n, tensors, &context);
 	if (!status)
 		status = check_charges(session, tensors, n, error);
 	if (!status)
@@ -172,7 +172,7 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 		 const struct npumem_dims *shape, struct tensor **view, struct npumem_error *error)
 {
 	struct service *service = session->service;
-	struct asker asker = access_asker(session, error);
+	struct error_context context = access_asker(session, error);
 	struct record *record;
 	int status = check_free_name(session, name, error);
 
@@ -184,9 +184,9 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 	if (!record)
 		return out_of_host_memory(error);
 	if (shape)
-		status = device_view_reshape(service->device, base, shape, view, &asker);
+		status = device_view_reshape(service->device, base, shape, view, &context);
 	else
-		status = device_view_slice(service->device, base, slice, view, &asker);
+		status = device_view_slice(service->device, base, slice, view, &context);
 	if (status) {
 		record_give(&service->records, record);
 		return status;
@@ -209,7 +209,7 @@ static int mark_all(struct session *session, const struct access_ref *(*ref)(voi
 
 		record = status ? NULL : record_of(tensor);
 		if (record && record->marked) {
-			char name[ASKER_NAME_BYTES];
+			char name[ERROR_CONTEXT_NAME_BYTES];
 
 			access_name(session, tensor, name, sizeof(name));
 			status = npumem_error_set(error, NPUMEM_INVALID, "%s is to be freed twice", name);
@@ -274,8 +274,8 @@ int tensors_free(struct session *session, const struct access_ref *(*ref)(void *
 
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error)
 {
-	struct asker asker = access_asker(session, error);
-	int status = device_seal(session->service->device, tensor, &asker);
+	struct error_context context = access_asker(session, error);
+	int status = device_seal(session->service->device, tensor, &context);
 
 	if (!status)
 		events_tensor(session->service, EVENTS_SEALED, tensor, session, -1);

@@ -58,7 +58,7 @@ struct tensors_description {
 	const char *name; /* belongs to the tensor */
 	uint32_t uid;
 	uint64_t base_handle; /* 0: no view, or its base is not for this session's eyes */
-	char base_name[ASKER_NAME_BYTES];
+	char base_name[ERROR_CONTEXT_NAME_BYTES];
 	const char *state; /* ok, unwritten, partly written, damaged */
 	struct device_state bytes;
 };

@@ -4,7 +4,7 @@
 #ifndef SERVICE_TRANSFER_H
 #define SERVICE_TRANSFER_H
 
-#include "daemon/device/op.h"
+#include "daemon/device/operations/op.h"
 #include "daemon/service/session.h"
 
 struct recorder_transfer {

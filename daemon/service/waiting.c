@@ -4,7 +4,7 @@
  * where it stood. Does not know what it takes to serve a waiter. */
 #include "daemon/service/waiting.h"
 
-#include "daemon/device/trial.h"
+#include "daemon/device/placement/fits_empty.h"
 #include "daemon/service/service.h"
 
 void waiting_init(struct waiting *waiting, struct limits_table *limits)
@@ -198,7 +198,7 @@ bool waiting_measure(const struct device *device, const struct device_request *r
 {
 	const struct npumem_geometry *geometry = &device_options(device)->geometry;
 
-	if (!trial_fits(device, requests, n))
+	if (!fits_empty_fits(device, requests, n))
 		return false;
 	waiter->from = geometry->npu_bytes;
 	waiter->to = 0;

@@ -75,7 +75,7 @@ struct waiter *waiting_expired(struct waiting *waiting, uint64_t now_ns);
 /* A time before which none is over, which waiting_expired looks for; WAITING_NEVER where there is none. */
 uint64_t waiting_deadline(const struct waiting *waiting);
 
-/* Sets bytes, from and to. False where not even an empty device has room for them (trial_fits). */
+/* Sets bytes, from and to. False where not even an empty device has room for them (fits_empty_fits). */
 bool waiting_measure(const struct device *device, const struct device_request *requests, unsigned n,
 		     struct waiter *waiter);
 

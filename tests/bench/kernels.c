@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 enum { ROUNDS = 5 };
 enum { IN, WEIGHTS, BIAS, OUT, N_ROLES };

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "daemon/device/internal.h"
-#include "daemon/device/reuse.h"
+#include "daemon/device/reuse/reuse.h"
 
 enum { ROUNDS = 9, MOST = 100000, KIB = 1024 };
 
@@ -94,8 +94,8 @@ static struct device_request request(int64_t start, int64_t c, int64_t bytes, in
 
 static int try_place(const struct device_request *wanted, struct npumem_error *error)
 {
-	struct asker asker = {.error = error};
-	int status = device_alloc(device, wanted, 1, &tensors[n_tensors], &asker);
+	struct error_context context = {.error = error};
+	int status = device_alloc(device, wanted, 1, &tensors[n_tensors], &context);
 	n_tensors += !status;
 	return status;
 }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 enum { FAMILY_MAX = 8, ROLES_MAX = 12, TEXT_BYTES = 256 };
 

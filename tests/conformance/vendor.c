@@ -34,9 +34,9 @@ void vendor_close(struct vendor *vendor)
 int vendor_try(struct vendor *vendor, const struct npumem_spec *spec, struct tensor **tensor,
 	       struct npumem_error *error)
 {
-	struct asker asker = {.error = error};
+	struct error_context context = {.error = error};
 	struct device_request request = {.spec = *spec};
-	return device_alloc(vendor->device, &request, 1, tensor, &asker);
+	return device_alloc(vendor->device, &request, 1, tensor, &context);
 }
 
 struct tensor *vendor_place(struct vendor *vendor, const struct npumem_spec *spec)
@@ -74,9 +74,9 @@ void vendor_reset(struct vendor *vendor)
 static void run(struct vendor *vendor, struct op *op)
 {
 	struct npumem_error error = {0};
-	struct asker asker = {.error = &error};
-	ck_assert_msg(op_check(vendor->device, op, &asker) == 0, "refused: %s", error.message);
-	ck_assert_msg(op_run(vendor->device, op, &asker) == 0, "failed: %s", error.message);
+	struct error_context context = {.error = &error};
+	ck_assert_msg(op_check(vendor->device, op, &context) == 0, "refused: %s", error.message);
+	ck_assert_msg(op_run(vendor->device, op, &context) == 0, "failed: %s", error.message);
 	op_deinit(vendor->device, op);
 }
 

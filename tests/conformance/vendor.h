@@ -7,7 +7,7 @@
 #include <check.h>
 #include <jansson.h>
 
-#include "daemon/device/op.h"
+#include "daemon/device/operations/op.h"
 
 enum { VENDOR_TENSORS_MAX = 4 };
 

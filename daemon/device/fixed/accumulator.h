@@ -5,8 +5,8 @@
  *
  * A row of sums of products comes in exact, in int32_t where the number of products proves that this holds every
  * sum, else in int64_t. */
-#ifndef DEVICE_FIXED_ACCUMULATOR_H
-#define DEVICE_FIXED_ACCUMULATOR_H
+#ifndef DEVICE_ACCUMULATOR_H
+#define DEVICE_ACCUMULATOR_H
 
 #include "daemon/device/fixed/requantize.h"
 

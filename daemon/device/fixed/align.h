@@ -5,8 +5,8 @@
  * a mark in the lowest one kept where any of them was set. The coarser term, if it is not 0, is so large against
  * them that either the mark lies two places below every bit that decides the rounding, or the result saturates by
  * far. */
-#ifndef DEVICE_FIXED_ALIGN_H
-#define DEVICE_FIXED_ALIGN_H
+#ifndef DEVICE_ALIGN_H
+#define DEVICE_ALIGN_H
 
 #include "daemon/device/fixed/requantize.h"
 #include "daemon/device/fixed/round.h"

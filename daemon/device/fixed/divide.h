@@ -1,6 +1,6 @@
 /* Quotients, rounded once and saturated once: as round.h, for divisors that are no power of two. */
-#ifndef DEVICE_FIXED_DIVIDE_H
-#define DEVICE_FIXED_DIVIDE_H
+#ifndef DEVICE_DIVIDE_H
+#define DEVICE_DIVIDE_H
 
 #include "daemon/device/fixed/round.h"
 

@@ -1,8 +1,8 @@
 /* The dot product of two rows of 8- or 16-bit elements: exact, wider than the hardware's accumulator, into whose
  * width accumulator.h folds it afterwards. For weights whose inputs lie next to each other; mac.h is for those
  * whose outputs do. */
-#ifndef DEVICE_FIXED_DOT_H
-#define DEVICE_FIXED_DOT_H
+#ifndef DEVICE_DOT_H
+#define DEVICE_DOT_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * input is finer than the table's steps. Two sets of tables, those of the libraries mli 2.0 and mli 1.1; a table
  * is data, never computed here. An input past the ends of a table takes the end's entry, but keeps its place
  * between two entries: that is how the libraries do it. */
-#ifndef DEVICE_FIXED_LUT_H
-#define DEVICE_FIXED_LUT_H
+#ifndef DEVICE_LUT_H
+#define DEVICE_LUT_H
 
 #include "daemon/device/fixed/round.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "daemon/device/fixed/clone.h"
+#include "daemon/device/fixed/multiversion.h"
 
 enum {
 	MAC_BLOCK = 1024,   /* sums that stay in the first cache while all rows pass */
@@ -13,8 +13,8 @@ enum {
 };
 
 #define MAC_ROW(name, sum_type, row_type)                                                                         \
-	CLONE_PART void name(sum_type *restrict sums, const row_type *restrict row, int64_t step, int16_t scalar, \
-			     int64_t n)                                                                           \
+	MULTIVERSION_PART void name(sum_type *restrict sums, const row_type *restrict row, int64_t step,          \
+				    int16_t scalar, int64_t n)                                                    \
 	{                                                                                                         \
 		if (step == 1)                                                                                    \
 			for (int64_t j = 0; j < n; j++)                                                           \
@@ -28,7 +28,8 @@ MAC_ROW(row_16_32, int32_t, int16_t)
 MAC_ROW(row_8_64, int64_t, int8_t)
 MAC_ROW(row_16_64, int64_t, int16_t)
 
-CLONE void mac_row(const struct mac *mac, void *sums, const void *row, int64_t step, int32_t scalar, int64_t n)
+MULTIVERSION void mac_row(const struct mac *mac, void *sums, const void *row, int64_t step, int32_t scalar,
+			  int64_t n)
 {
 	if (mac->sum_bytes == 4 && mac->row_bytes == 1)
 		row_8_32(sums, row, step, (int16_t)scalar, n);
@@ -42,9 +43,9 @@ CLONE void mac_row(const struct mac *mac, void *sums, const void *row, int64_t s
 
 /* Four rows in one pass over the sums. */
 #define MAC_FOUR(name, row_type)                                                                                  \
-	CLONE_PART void name(int32_t *restrict sums, const row_type *restrict a, const row_type *restrict b,      \
-			     const row_type *restrict c, const row_type *restrict d, const int16_t *scalars,      \
-			     int64_t n)                                                                           \
+	MULTIVERSION_PART void name(int32_t *restrict sums, const row_type *restrict a,                           \
+				    const row_type *restrict b, const row_type *restrict c,                       \
+				    const row_type *restrict d, const int16_t *scalars, int64_t n)                \
 	{                                                                                                         \
 		int16_t by_a = scalars[0], by_b = scalars[1], by_c = scalars[2], by_d = scalars[3];               \
 		for (int64_t j = 0; j < n; j++)                                                                   \
@@ -55,8 +56,8 @@ MAC_FOUR(four_8_32, int8_t)
 MAC_FOUR(four_16_32, int16_t)
 
 #define MAC_ROWS(name, row_type, four_rows, one_row)                                                              \
-	CLONE_PART void name(int32_t *sums, const row_type *rows, const int64_t *offsets, const int16_t *scalars, \
-			     int64_t n_rows, int64_t n)                                                           \
+	MULTIVERSION_PART void name(int32_t *sums, const row_type *rows, const int64_t *offsets,                  \
+				    const int16_t *scalars, int64_t n_rows, int64_t n)                            \
 	{                                                                                                         \
 		int64_t r = 0;                                                                                    \
 		for (; r + 4 <= n_rows; r += 4)                                                                   \
@@ -68,8 +69,8 @@ MAC_FOUR(four_16_32, int16_t)
 MAC_ROWS(rows_8_32, int8_t, four_8_32, row_8_32)
 MAC_ROWS(rows_16_32, int16_t, four_16_32, row_16_32)
 
-CLONE static void narrow(const struct mac *mac, int32_t *sums, const void *rows, int64_t first,
-			 const int64_t *offsets, const int16_t *scalars, int64_t n_rows, int64_t n)
+MULTIVERSION static void narrow(const struct mac *mac, int32_t *sums, const void *rows, int64_t first,
+				const int64_t *offsets, const int16_t *scalars, int64_t n_rows, int64_t n)
 {
 	if (mac->row_bytes == 1)
 		rows_8_32(sums, (const int8_t *)rows + first, offsets, scalars, n_rows, n);

@@ -2,8 +2,8 @@
  *
  * Sums are exact here, wider than the hardware's accumulator where need be; accumulator.h folds them into its
  * width at the end, which gives the same bits because two's complement wraps are associative. */
-#ifndef DEVICE_FIXED_MAC_H
-#define DEVICE_FIXED_MAC_H
+#ifndef DEVICE_MAC_H
+#define DEVICE_MAC_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * truncated: sum * m / 2^s with m the 15 leading bits of 1/n, as the reference has it; at most one unit from the
  * exact mean.
  * exact: sum / n, rounded once. */
-#ifndef DEVICE_FIXED_MEAN_H
-#define DEVICE_FIXED_MEAN_H
+#ifndef DEVICE_MEAN_H
+#define DEVICE_MEAN_H
 
 #include "daemon/device/fixed/divide.h"
 

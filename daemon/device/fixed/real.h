@@ -1,7 +1,7 @@
 /* fp32 to and from integers with frac_bits ("Data Format Conversion": Round(real * 2^frac_bits)), through the bits
  * of the float and integer arithmetic only: no mode of the host's floating point unit takes part. */
-#ifndef DEVICE_FIXED_REAL_H
-#define DEVICE_FIXED_REAL_H
+#ifndef DEVICE_REAL_H
+#define DEVICE_REAL_H
 
 #include <npumem/types.h>
 

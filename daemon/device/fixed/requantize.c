@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "daemon/device/fixed/clone.h"
+#include "daemon/device/fixed/multiversion.h"
 #include "daemon/device/fixed/round.h"
 
 enum { REQUANTIZE_BLOCK = 1024 };
@@ -20,19 +20,19 @@ void requantize_init(struct requantize *requantize, int dtype, int64_t shift, en
 	requantize->limit_high = requantize->high;
 }
 
-CLONE_PART void right64(int64_t *values, int64_t n, int64_t shift, enum npumem_rounding rounding)
+MULTIVERSION_PART void right64(int64_t *values, int64_t n, int64_t shift, enum npumem_rounding rounding)
 {
 	for (int64_t i = 0; i < n; i++)
 		values[i] = round_right(values[i], shift, rounding);
 }
 
-CLONE_PART void right32(int32_t *values, int64_t n, unsigned shift, enum npumem_rounding rounding)
+MULTIVERSION_PART void right32(int32_t *values, int64_t n, unsigned shift, enum npumem_rounding rounding)
 {
 	for (int64_t i = 0; i < n; i++)
 		values[i] = round_right32(values[i], shift, rounding);
 }
 
-CLONE_PART void shift64(const struct requantize *r, int64_t *values, int64_t n)
+MULTIVERSION_PART void shift64(const struct requantize *r, int64_t *values, int64_t n)
 {
 	if (r->shift < 0) {
 		for (int64_t i = 0; i < n; i++)
@@ -52,7 +52,7 @@ CLONE_PART void shift64(const struct requantize *r, int64_t *values, int64_t n)
 	}
 }
 
-CLONE_PART void shift32(const struct requantize *r, int32_t *values, int64_t n)
+MULTIVERSION_PART void shift32(const struct requantize *r, int32_t *values, int64_t n)
 {
 	if (r->shift < 0) {
 		for (int64_t i = 0; i < n; i++)
@@ -79,8 +79,8 @@ CLONE_PART void shift32(const struct requantize *r, int32_t *values, int64_t n)
 /* Saturates, limits and stores: the limits are within the container, so they do for both. Two's complement: the
  * unsigned store has the signed container's bits. */
 #define STORE(name, value_type, stored_type)                                                                      \
-	CLONE_PART int64_t name(const struct requantize *r, const value_type *restrict values, int64_t n,         \
-				stored_type *restrict out)                                                        \
+	MULTIVERSION_PART int64_t name(const struct requantize *r, const value_type *restrict values, int64_t n,  \
+				       stored_type *restrict out)                                                 \
 	{                                                                                                         \
 		value_type low = (value_type)r->low, high = (value_type)r->high;                                  \
 		value_type limit_low = (value_type)r->limit_low, limit_high = (value_type)r->limit_high;          \
@@ -99,7 +99,7 @@ STORE(store64_32, int64_t, uint32_t)
 STORE(store32_8, int32_t, uint8_t)
 STORE(store32_16, int32_t, uint16_t)
 
-CLONE int64_t requantize_row64(const struct requantize *requantize, int64_t *values, int64_t n, void *out)
+MULTIVERSION int64_t requantize_row64(const struct requantize *requantize, int64_t *values, int64_t n, void *out)
 {
 	int64_t saturated = 0;
 	for (int64_t i = 0; i < n; i += REQUANTIZE_BLOCK) {
@@ -115,7 +115,7 @@ CLONE int64_t requantize_row64(const struct requantize *requantize, int64_t *val
 	return saturated;
 }
 
-CLONE int64_t requantize_row32(const struct requantize *requantize, int32_t *values, int64_t n, void *out)
+MULTIVERSION int64_t requantize_row32(const struct requantize *requantize, int32_t *values, int64_t n, void *out)
 {
 	assert(requantize->bytes <= 2);
 	int64_t saturated = 0;

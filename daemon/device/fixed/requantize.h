@@ -1,7 +1,7 @@
 /* From exact intermediate values to a tensor's container, a row at a time: one rounding shift, one saturation,
  * then the limits of a fused ReLU. Rows of 32 and of 64 bits; the same answers as round_clamp, value by value. */
-#ifndef DEVICE_FIXED_REQUANTIZE_H
-#define DEVICE_FIXED_REQUANTIZE_H
+#ifndef DEVICE_REQUANTIZE_H
+#define DEVICE_REQUANTIZE_H
 
 #include <npumem/types.h>
 

@@ -3,8 +3,8 @@
  * Exact for every 64-bit value and every shift count; none of the register-width side effects of a DSP. Only
  * fixed/ rounds, shifts and saturates. Relies on >> of a negative value being arithmetic, as gcc and clang define
  * it. */
-#ifndef DEVICE_FIXED_ROUND_H
-#define DEVICE_FIXED_ROUND_H
+#ifndef DEVICE_ROUND_H
+#define DEVICE_ROUND_H
 
 #include <npumem/types.h>
 

@@ -137,9 +137,9 @@ static void set_state(struct cell *cell, const void *state, unsigned as)
 	struct requantize result;
 	requantize_init(&result, operands_get(call, form->in)->dtype, shifts[1], call->rounding);
 	if (form->joint)
-		carry_init(&cell->carry, cell->bytes, bias_shift, in - cell->state_frac_bits, &result);
+		rescaled_sum_init(&cell->rescaled, cell->bytes, bias_shift, in - cell->state_frac_bits, &result);
 	else
-		partial_init(&cell->partial, cell->bytes, shifts, 2, bias_shift, &result);
+		multi_sum_init(&cell->multi, cell->bytes, shifts, 2, bias_shift, &result);
 }
 
 bool cell_next(struct cell *cell)
@@ -219,9 +219,9 @@ int64_t cell_sums(struct cell *cell, unsigned first, unsigned n, const void *sta
 		if (!add_products(cell, cell->in, rows[0], cell->n_inputs, &sums[0]) ||
 		    !add_products(cell, state, rows[1], cell->n_outputs, &sums[1]))
 			break;
-		int64_t sum = form->joint
-				      ? carry_join(&cell->carry, sums[0], sums[1], b, &clamped, &counts->wrapped)
-				      : partial_join(&cell->partial, sums, 1, b, &clamped, &counts->wrapped);
+		int64_t sum = form->joint ? rescaled_sum_join(&cell->rescaled, sums[0], sums[1], b, &clamped,
+							      &counts->wrapped)
+					  : multi_sum_join(&cell->multi, sums, 1, b, &clamped, &counts->wrapped);
 		cell->sums[row] = (int32_t)sum;
 	}
 	counts->macs += n * cell->n_outputs * (cell->n_inputs + cell->n_outputs);

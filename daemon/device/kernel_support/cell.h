@@ -7,13 +7,13 @@
  * Counts: `wrapped`, the accumulators of the gates' sums. `saturated`, the elements of the state, and of an lstm's
  * cell, that a step clamped to their containers. A gate's sum that is clamped to the range of its table does not
  * count: the function is flat there. */
-#ifndef DEVICE_KERNEL_SUPPORT_CELL_H
-#define DEVICE_KERNEL_SUPPORT_CELL_H
+#ifndef DEVICE_CELL_H
+#define DEVICE_CELL_H
 
-#include "daemon/device/fixed/carry.h"
-#include "daemon/device/fixed/partial.h"
+#include "daemon/device/fixed/rescaled_sum.h"
+#include "daemon/device/fixed/multi_sum.h"
 #include "daemon/device/fixed/round.h"
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 #include "daemon/device/kernel_support/container.h"
 
 /* Numbers of act='s choices. */
@@ -24,7 +24,8 @@ struct cell_form {
 	unsigned gates;
 	unsigned in, prev_out, weights_in, weights_out, bias, out; /* places of its roles in the row */
 	/* One weights tensor, which is at both places. The rules of mli 1.1: mode= instead of direction= and
-	 * results=, and one accumulator for both sums (fixed/carry.h) instead of one each (fixed/partial.h). */
+	 * results=, and one accumulator for both sums (fixed/rescaled_sum.h) instead of one each
+	 * (fixed/multi_sum.h). */
 	bool joint;
 };
 
@@ -51,8 +52,8 @@ struct cell {
 	const uint8_t *in, *state;
 	int64_t state_frac_bits;
 	uint8_t *out;
-	struct partial partial;
-	struct carry carry;
+	struct multi_sum multi;
+	struct rescaled_sum rescaled;
 	int64_t products, looked; /* that were made in this step, and those of them that were told */
 	bool stopped;
 };

@@ -1,6 +1,6 @@
 /* Single elements of dense arrays of fx8 or fx16, by the bytes of their container. */
-#ifndef DEVICE_KERNEL_SUPPORT_CONTAINER_H
-#define DEVICE_KERNEL_SUPPORT_CONTAINER_H
+#ifndef DEVICE_CONTAINER_H
+#define DEVICE_CONTAINER_H
 
 #include <stdint.h>
 

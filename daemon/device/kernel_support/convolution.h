@@ -3,8 +3,8 @@
  * A phase is a set of outputs that lie regularly and whose windows slide as window.h says: all outputs of an
  * ordinary convolution; of a transposed one those that meet the same taps. Padded taps do not exist: they are
  * neither multiplied by zero nor counted. */
-#ifndef DEVICE_KERNEL_SUPPORT_CONVOLUTION_H
-#define DEVICE_KERNEL_SUPPORT_CONVOLUTION_H
+#ifndef DEVICE_CONVOLUTION_H
+#define DEVICE_CONVOLUTION_H
 
 #include "daemon/device/kernel_support/weighted.h"
 #include "daemon/device/kernel_support/window.h"

@@ -1,8 +1,8 @@
 /* Grouped 2D convolution: conv2d has one group, depthwise as many as input channels.
  * Roles in, weights, bias, out; in [N,I,H,W], weights [I/groups,O,kh,kw], bias [1,O,1,1], out [N,O,Ho,Wo]; output
  * channel o belongs to group o / (O/groups) and sees the inputs of that group. */
-#ifndef DEVICE_KERNEL_SUPPORT_CONVOLVE_H
-#define DEVICE_KERNEL_SUPPORT_CONVOLVE_H
+#ifndef DEVICE_CONVOLVE_H
+#define DEVICE_CONVOLVE_H
 
 #include "daemon/device/kernel_support/convolution.h"
 

@@ -1,8 +1,8 @@
 /* Elements of dense operands, widened. */
-#ifndef DEVICE_KERNEL_SUPPORT_ELEMENTS_H
-#define DEVICE_KERNEL_SUPPORT_ELEMENTS_H
+#ifndef DEVICE_ELEMENTS_H
+#define DEVICE_ELEMENTS_H
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 /* Elements first, first + 1, … (n of them) of an array of an integer or fixed point `dtype`. */
 void elements_load64(int dtype, const void *data, int64_t first, int64_t n, int64_t *to);

@@ -7,11 +7,11 @@
  *			e.values[i] = e.in1[i] … e.in2[i];
  *		eltwise_store(&e, &requantize);
  *	} */
-#ifndef DEVICE_KERNEL_SUPPORT_ELTWISE_H
-#define DEVICE_KERNEL_SUPPORT_ELTWISE_H
+#ifndef DEVICE_ELTWISE_H
+#define DEVICE_ELTWISE_H
 
 #include "daemon/device/fixed/requantize.h"
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 enum { ELTWISE_IN1, ELTWISE_IN2, ELTWISE_OUT };
 enum { ELTWISE_BLOCK = 256 };

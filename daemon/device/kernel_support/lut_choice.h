@@ -1,9 +1,9 @@
 /* What kernels with tables share: lut=, and the format of results that lie in [-1, 1). */
-#ifndef DEVICE_KERNEL_SUPPORT_LUT_CHOICE_H
-#define DEVICE_KERNEL_SUPPORT_LUT_CHOICE_H
+#ifndef DEVICE_LUT_CHOICE_H
+#define DEVICE_LUT_CHOICE_H
 
 #include "daemon/device/fixed/lut.h"
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 /* The library of lut=, or `otherwise` where it was not given. */
 enum lut_library lut_choice(const struct kernel_call *call, enum lut_library otherwise);

@@ -1,9 +1,9 @@
 /* The groups of elements that softmax and l2_normalize treat one by one: the whole tensor, or the lines along one
  * axis. Roles in and out of one type and shape; axis=none, c, h or w. */
-#ifndef DEVICE_KERNEL_SUPPORT_LUT_GROUPS_H
-#define DEVICE_KERNEL_SUPPORT_LUT_GROUPS_H
+#ifndef DEVICE_LUT_GROUPS_H
+#define DEVICE_LUT_GROUPS_H
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 enum { LUT_GROUPS_IN, LUT_GROUPS_OUT };
 

@@ -1,10 +1,10 @@
 /* out = f(in) by table, element by element: roles in and out of one type and shape, any frac_bits in, 7 or 15 out.
  */
-#ifndef DEVICE_KERNEL_SUPPORT_LUT_MAP_H
-#define DEVICE_KERNEL_SUPPORT_LUT_MAP_H
+#ifndef DEVICE_LUT_MAP_H
+#define DEVICE_LUT_MAP_H
 
 #include "daemon/device/fixed/lut.h"
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 int lut_map_check(const struct kernel_call *call, struct npumem_error *error);
 void lut_map_run(struct kernel_call *call, enum lut_function function);

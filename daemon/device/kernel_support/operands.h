@@ -3,10 +3,10 @@
  *
  * Operands belong to tensors that exist, so every extent is at least 1, a feature (H * W) has at most 2^30
  * elements and a tensor less than 2^41. */
-#ifndef DEVICE_KERNEL_SUPPORT_OPERANDS_H
-#define DEVICE_KERNEL_SUPPORT_OPERANDS_H
+#ifndef DEVICE_OPERANDS_H
+#define DEVICE_OPERANDS_H
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 /* The first operand of a role (by its place in the row); NULL where an optional one was left out. */
 static inline const struct kernel_operand *operands_get(const struct kernel_call *call, unsigned role)

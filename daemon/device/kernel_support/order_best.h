@@ -1,7 +1,7 @@
 /* The k best of a sequence, best first: the larger value, and of equal ones the earlier.
  * Takes O(n log k); the memory is the caller's. */
-#ifndef DEVICE_KERNEL_SUPPORT_ORDER_BEST_H
-#define DEVICE_KERNEL_SUPPORT_ORDER_BEST_H
+#ifndef DEVICE_ORDER_BEST_H
+#define DEVICE_ORDER_BEST_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* The dimensions of an operand by number (0 to 3 for N, C, H, W), and how one of them, an axis, divides its dense
  * array: `outer` times, `extent` runs of `inner` elements. */
-#ifndef DEVICE_KERNEL_SUPPORT_ORDER_DIMS_H
-#define DEVICE_KERNEL_SUPPORT_ORDER_DIMS_H
+#ifndef DEVICE_ORDER_DIMS_H
+#define DEVICE_ORDER_DIMS_H
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 enum { ORDER_DIMS = 4, ORDER_DIMS_NONE = -1 };
 

@@ -8,11 +8,11 @@
  *	for (packed_begin(&b, call); packed_next(&b); packed_store(&b))
  *		for (int64_t i = 0; i < b.n; i++)
  *			b.values[i] = b.in1[i] … b.in2[i]; */
-#ifndef DEVICE_KERNEL_SUPPORT_PACKED_H
-#define DEVICE_KERNEL_SUPPORT_PACKED_H
+#ifndef DEVICE_PACKED_H
+#define DEVICE_PACKED_H
 
 #include "daemon/device/fixed/requantize.h"
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 enum { PACKED_BLOCK = 256, PACKED_NONE = -1 };
 

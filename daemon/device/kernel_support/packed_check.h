@@ -1,8 +1,8 @@
 /* The checks of the packed kernels: what the vendor's model refuses or garbles is refused here, by name. */
-#ifndef DEVICE_KERNEL_SUPPORT_PACKED_CHECK_H
-#define DEVICE_KERNEL_SUPPORT_PACKED_CHECK_H
+#ifndef DEVICE_PACKED_CHECK_H
+#define DEVICE_PACKED_CHECK_H
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 /* Each returns 0 or INVALID. All of them want one shape, a constant that lies in its type, shifts of 0 to 31, and
  * no rounding but `up`. A constant's type is that of in1 where value_dtype= does not say it, a shift's int16. */

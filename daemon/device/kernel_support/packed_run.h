@@ -1,8 +1,8 @@
 /* The runs of the packed kernels, each for the form with two tensors and the one with a constant. */
-#ifndef DEVICE_KERNEL_SUPPORT_PACKED_RUN_H
-#define DEVICE_KERNEL_SUPPORT_PACKED_RUN_H
+#ifndef DEVICE_PACKED_RUN_H
+#define DEVICE_PACKED_RUN_H
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 void packed_run_add(struct kernel_call *call);
 /* in1 - in2 */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "daemon/device/fixed/quad.h"
+#include "daemon/device/fixed/dot4.h"
 
 enum {
 	PATCHES_ELEMENTS = 65536, /* of the windows of a block */
@@ -17,10 +17,10 @@ enum {
 struct patches {
 	const struct convolution *convolution;
 	const struct phase *phase;
-	struct quad quad;
+	struct dot4 dot4;
 	int64_t length;		   /* of a row */
 	int64_t n_outputs, block;  /* of a feature, of a block of it */
-	int64_t n_quads;	   /* output channels of a group in sets of QUAD_WIDTH */
+	int64_t n_quads;	   /* output channels of a group in sets of DOT4_WIDTH */
 	int16_t *weights, *window; /* in scratch */
 	void *sums, *staging;
 };
@@ -32,12 +32,12 @@ static size_t patches_init(struct patches *p, const struct convolution *convolut
 	*p = (struct patches){
 		.convolution = convolution,
 		.phase = phase,
-		.quad = {weighted->accumulator.sum_bytes,
+		.dot4 = {weighted->accumulator.sum_bytes,
 			 weighted->data_bytes == 2 && weighted->weight_bytes == 2},
-		.length = (convolution_taps(convolution, phase) + QUAD_LENGTH_STEP - 1) / QUAD_LENGTH_STEP *
-			  QUAD_LENGTH_STEP,
+		.length = (convolution_taps(convolution, phase) + DOT4_LENGTH_STEP - 1) / DOT4_LENGTH_STEP *
+			  DOT4_LENGTH_STEP,
 		.n_outputs = phase->h.window.out * phase->w.window.out,
-		.n_quads = (convolution->n_outputs + QUAD_WIDTH - 1) / QUAD_WIDTH,
+		.n_quads = (convolution->n_outputs + DOT4_WIDTH - 1) / DOT4_WIDTH,
 	};
 	int64_t block = p->length > 0 ? PATCHES_ELEMENTS / p->length : PATCHES_MAX;
 	block = p->length > PATCHES_LONG ? 1
@@ -46,9 +46,9 @@ static size_t patches_init(struct patches *p, const struct convolution *convolut
 					 : block;
 	p->block = block < p->n_outputs ? block : p->n_outputs;
 
-	int64_t weights = convolution_aligned(p->n_quads * quad_right_rows(&p->quad) * p->length * 2);
+	int64_t weights = convolution_aligned(p->n_quads * dot4_right_rows(&p->dot4) * p->length * 2);
 	int64_t window = convolution_aligned(p->block * p->length * 2);
-	int64_t sums = convolution_aligned(p->block * QUAD_WIDTH * 8);
+	int64_t sums = convolution_aligned(p->block * DOT4_WIDTH * 8);
 	uint8_t *scratch = convolution->call->scratch;
 	if (scratch) {
 		p->weights = (int16_t *)scratch;
@@ -77,7 +77,7 @@ static bool pack_row(const struct patches *p, int64_t o, int16_t *set, int64_t r
 		int64_t at = convolution_weight(c, p->phase, o, i);
 		for (int64_t y = 0; y < h->window.kernel; y++, at += h->tap_step * w->kernel)
 			for (int64_t x = 0; x < w->window.kernel; x++, k++)
-				quad_put_right(&p->quad, set, p->length, r, k,
+				dot4_put_right(&p->dot4, set, p->length, r, k,
 					       (int16_t)weighted_element(c->weights, c->weighted.weight_bytes,
 									 at + x * w->tap_step));
 		if (!kernel_look(c->call, h->window.kernel * w->window.kernel, pending))
@@ -86,16 +86,16 @@ static bool pack_row(const struct patches *p, int64_t o, int16_t *set, int64_t r
 	return true;
 }
 
-/* The weights of a group, in sets of QUAD_WIDTH rows; zeros where there is no such channel, and at the rows' ends.
+/* The weights of a group, in sets of DOT4_WIDTH rows; zeros where there is no such channel, and at the rows' ends.
  */
 static bool pack_weights(const struct patches *p, int64_t group)
 {
-	int64_t set = quad_right_rows(&p->quad) * p->length, n = p->convolution->n_outputs, pending = 0;
+	int64_t set = dot4_right_rows(&p->dot4) * p->length, n = p->convolution->n_outputs, pending = 0;
 	for (int64_t o = 0; o < n; o++) {
-		int16_t *to = p->weights + o / QUAD_WIDTH * set;
-		if (o % QUAD_WIDTH == 0)
+		int16_t *to = p->weights + o / DOT4_WIDTH * set;
+		if (o % DOT4_WIDTH == 0)
 			memset(to, 0, (size_t)set * sizeof(int16_t));
-		if (!pack_row(p, group * n + o, to, o % QUAD_WIDTH, &pending))
+		if (!pack_row(p, group * n + o, to, o % DOT4_WIDTH, &pending))
 			return false;
 	}
 	return true;
@@ -163,13 +163,13 @@ static bool multiply(const struct patches *p, int64_t batch, int64_t group, int6
 {
 	const struct convolution *c = p->convolution;
 	for (int64_t o = 0; o < c->n_outputs; o++) {
-		int64_t lane = o % QUAD_WIDTH;
+		int64_t lane = o % DOT4_WIDTH;
 		if (lane == 0)
-			quad_rows(&p->quad, p->window, n,
-				  p->weights + o / QUAD_WIDTH * quad_right_rows(&p->quad) * p->length, p->length,
+			dot4_rows(&p->dot4, p->window, n,
+				  p->weights + o / DOT4_WIDTH * dot4_right_rows(&p->dot4) * p->length, p->length,
 				  p->sums);
 		if (!convolution_finish(c, p->phase, batch, group * c->n_outputs + o, first, n,
-					(uint8_t *)p->sums + lane * n * p->quad.sum_bytes, p->staging))
+					(uint8_t *)p->sums + lane * n * p->dot4.sum_bytes, p->staging))
 			return false;
 	}
 	return true;

@@ -1,7 +1,7 @@
 /* Convolution by dot products: windows are gathered as rows, and each meets the weights of several output channels
  * in one pass. For any shape; worth the gathering where a group has more than a few output channels. */
-#ifndef DEVICE_KERNEL_SUPPORT_PATCHES_H
-#define DEVICE_KERNEL_SUPPORT_PATCHES_H
+#ifndef DEVICE_PATCHES_H
+#define DEVICE_PATCHES_H
 
 #include "daemon/device/kernel_support/convolution.h"
 

@@ -1,8 +1,8 @@
 /* Convolution by rows: the input is laid out with its padding, once for each phase of the stride, so that every
  * tap is one long row under all outputs of a feature. For depthwise convolutions and others with few output
  * channels in a group, at every size of features. */
-#ifndef DEVICE_KERNEL_SUPPORT_PLANES_H
-#define DEVICE_KERNEL_SUPPORT_PLANES_H
+#ifndef DEVICE_PLANES_H
+#define DEVICE_PLANES_H
 
 #include "daemon/device/kernel_support/convolution.h"
 

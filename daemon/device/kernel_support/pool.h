@@ -1,9 +1,9 @@
 /* Pooling: windows of kernel=, stride= and padding= over each feature by itself.
  * Roles in [N,C,H,W] and out [N,C,Ho,Wo], of one type (fx8 or fx16); their formats are the kernel's business. */
-#ifndef DEVICE_KERNEL_SUPPORT_POOL_H
-#define DEVICE_KERNEL_SUPPORT_POOL_H
+#ifndef DEVICE_POOL_H
+#define DEVICE_POOL_H
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 #include "daemon/device/kernel_support/window.h"
 
 enum { POOL_IN, POOL_OUT };

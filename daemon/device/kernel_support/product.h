@@ -1,6 +1,6 @@
 /* Products of dense matrices: data R x K, weights K x M, a bias of M or none, out R x M, each row-major. */
-#ifndef DEVICE_KERNEL_SUPPORT_PRODUCT_H
-#define DEVICE_KERNEL_SUPPORT_PRODUCT_H
+#ifndef DEVICE_PRODUCT_H
+#define DEVICE_PRODUCT_H
 
 #include "daemon/device/kernel_support/weighted.h"
 

@@ -1,9 +1,9 @@
 /* Reductions along axes=, all four where it is not given: roles in and out, of one type (fx8 or fx16); out has
  * extent 1 along the axes and that of in along the others. */
-#ifndef DEVICE_KERNEL_SUPPORT_REDUCE_H
-#define DEVICE_KERNEL_SUPPORT_REDUCE_H
+#ifndef DEVICE_REDUCE_H
+#define DEVICE_REDUCE_H
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 enum { REDUCE_IN, REDUCE_OUT };
 

@@ -1,10 +1,10 @@
 /* ReLUs with a slope: what is negative is multiplied by one, exactly, and rounded once; the rest stays as it is.
  * Roles in, slope, out, of one type (fx8 or fx16); in and out have one format, the slope any. A slope may be above
  * one, or negative. */
-#ifndef DEVICE_KERNEL_SUPPORT_SLOPE_H
-#define DEVICE_KERNEL_SUPPORT_SLOPE_H
+#ifndef DEVICE_SLOPE_H
+#define DEVICE_SLOPE_H
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 enum { SLOPE_IN, SLOPE_SLOPE, SLOPE_OUT };
 

@@ -1,11 +1,11 @@
 /* Kernels that multiply data with weights and add a bias: their types, formats, accumulator and result.
  * Types: fx8; fx16; fx16 data with fx8 weights. The bias has the weights' type, out the data's. */
-#ifndef DEVICE_KERNEL_SUPPORT_WEIGHTED_H
-#define DEVICE_KERNEL_SUPPORT_WEIGHTED_H
+#ifndef DEVICE_WEIGHTED_H
+#define DEVICE_WEIGHTED_H
 
 #include "daemon/device/fixed/accumulator.h"
 #include "daemon/device/fixed/mac.h"
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 /* The places of the roles in the kernel's row. */
 struct weighted_roles {

@@ -1,10 +1,10 @@
 /* Windows that slide over H and W: stride, padding, dilation, and which taps of them meet the input.
  * The two axes are independent, so everything is said for one of them. Padded taps do not exist here: a tap is
  * either on the input or left out. */
-#ifndef DEVICE_KERNEL_SUPPORT_WINDOW_H
-#define DEVICE_KERNEL_SUPPORT_WINDOW_H
+#ifndef DEVICE_WINDOW_H
+#define DEVICE_WINDOW_H
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 
 /* Parameters and kernels stay below this, so that no sum or product of two of them leaves 64 bits. */
 #define WINDOW_LIMIT INT64_C(0x7fffffff)

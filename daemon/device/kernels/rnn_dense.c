@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/device/fixed/partial.h"
+#include "daemon/device/fixed/multi_sum.h"
 #include "daemon/device/kernel_support/container.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/weighted.h"
@@ -12,7 +12,7 @@
 enum { IN, WEIGHTS, BIAS, OUT, N_ROLES };
 enum { BLOCK = 512 };
 
-_Static_assert(PARTIAL_MAX >= NPUMEM_OPERANDS_MAX / 2, "a call may have more inputs than one result adds up");
+_Static_assert(MULTI_SUM_MAX >= NPUMEM_OPERANDS_MAX / 2, "a call may have more inputs than one result adds up");
 
 /* One input with its weights, as a call of its own: the shared checks then name them "in1" and "weights1". */
 struct member {
@@ -82,10 +82,10 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	return (size_t)(call->roles[IN].n * block_of(call)) * sizeof(int64_t);
 }
 
-static void partial_of(struct partial *partial, const struct kernel_call *call)
+static void multi_sum_of(struct multi_sum *multi, const struct kernel_call *call)
 {
 	const struct kernel_operand *out = operands_get(call, OUT), *bias = operands_get(call, BIAS);
-	int64_t shifts[PARTIAL_MAX], first = 0;
+	int64_t shifts[MULTI_SUM_MAX], first = 0;
 	for (unsigned i = 0; i < call->roles[IN].n; i++) {
 		int64_t frac_bits =
 			call->roles[IN].operands[i].frac_bits + call->roles[WEIGHTS].operands[i].frac_bits;
@@ -94,8 +94,8 @@ static void partial_of(struct partial *partial, const struct kernel_call *call)
 	}
 	struct requantize result;
 	requantize_init(&result, out->dtype, 0, call->rounding);
-	partial_init(partial, result.bytes, shifts, call->roles[IN].n, bias ? first - bias->frac_bits : 0,
-		     &result);
+	multi_sum_init(multi, result.bytes, shifts, call->roles[IN].n, bias ? first - bias->frac_bits : 0,
+		       &result);
 }
 
 /* The sums of outputs m to m + count of batch n, those of input i at i * count, of `terms` products each in all.
@@ -126,8 +126,8 @@ static void run(struct kernel_call *call)
 	unsigned bytes = npumem_dtype_bytes(out->dtype), bias_bytes = bias ? npumem_dtype_bytes(bias->dtype) : 0;
 	int64_t outputs = out->shape.c, block = block_of(call), inputs = 0;
 	struct kernel_counts counts = {.macs = 0};
-	struct partial partial;
-	partial_of(&partial, call);
+	struct multi_sum multi;
+	multi_sum_of(&multi, call);
 	for (unsigned i = 0; i < call->roles[IN].n; i++)
 		inputs += call->roles[IN].operands[i].shape.c;
 	for (int64_t n = 0; n < out->shape.n; n++) {
@@ -139,8 +139,8 @@ static void run(struct kernel_call *call)
 			for (int64_t j = 0; j < count; j++) {
 				int64_t b = bias ? container_get(bias->data, bias_bytes, m + j) : 0;
 				container_put(out->data, bytes, n * outputs + m + j,
-					      partial_join(&partial, sums + j, count, b, &counts.saturated,
-							   &counts.wrapped));
+					      multi_sum_join(&multi, sums + j, count, b, &counts.saturated,
+							     &counts.wrapped));
 			}
 			counts.macs += count * inputs;
 			call->counts = counts;

@@ -100,20 +100,20 @@ START_TEST(all_or_none)
 					     rig_request(NPUMEM_INT8, 3, 4, 1, 128)};
 	struct device_counts before = counts_of(&rig);
 	npumem_error_clear(&rig.error);
-	ck_assert_int_eq(device_alloc(rig.device, requests, 3, tensors, &rig.asker), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(device_alloc(rig.device, requests, 3, tensors, &rig.context), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_int_eq(rig_field(&rig, "tensor_index"), 2);
 	ck_assert_int_eq(rig_field(&rig, "largest_n"), 2);
 	same_counts(&rig, &before);
 	/* Two at one address: the second one finds the first, and both are gone. */
 	requests[0].spec.address = requests[1].spec.address = 128;
 	npumem_error_clear(&rig.error);
-	ck_assert_int_eq(device_alloc(rig.device, requests, 2, tensors, &rig.asker), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(device_alloc(rig.device, requests, 2, tensors, &rig.context), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_int_eq(rig_field(&rig, "tensor_index"), 1);
 	same_counts(&rig, &before);
 	requests[0].spec.address = requests[1].spec.address = NPUMEM_ANY;
 	requests[2].spec.shape.n = 2;
 	npumem_error_clear(&rig.error);
-	ck_assert_int_eq(device_alloc(rig.device, requests, 3, tensors, &rig.asker), 0);
+	ck_assert_int_eq(device_alloc(rig.device, requests, 3, tensors, &rig.context), 0);
 	ck_assert_int_eq(counts_of(&rig).free, 0);
 	rig_close(&rig);
 }
@@ -178,7 +178,7 @@ START_TEST(freed_memory_is_never_written)
 	ck_assert_int_eq(rig_fill(&rig, secret, 0x5e), 0);
 	struct device_slice slice = {.to = secret->place.shape};
 	for (unsigned i = 0; i < 2; i++)
-		ck_assert_int_eq(device_view_slice(rig.device, secret, &slice, &views[i], &rig.asker), 0);
+		ck_assert_int_eq(device_view_slice(rig.device, secret, &slice, &views[i], &rig.context), 0);
 	device_release(rig.device, secret, note_gone, &gone);
 	ck_assert_uint_eq(gone.n, 3);
 	ck_assert_ptr_eq(gone.tensors[2], secret);
@@ -209,24 +209,24 @@ START_TEST(sealing)
 	tensor->owner = "weights";
 	ck_assert_int_eq(rig_write_some(&rig, tensor, 0, 7, "1234567"), 0);
 	npumem_error_clear(&rig.error);
-	ck_assert_int_eq(device_seal(rig.device, tensor, &rig.asker), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(device_seal(rig.device, tensor, &rig.context), NPUMEM_FAILED_PRECONDITION);
 	rig_said(&rig, NPUMEM_FAILED_PRECONDITION,
 		 "weights has bytes that were never written: 5 of 12, the first at offset 1 of NPU 1");
 	ck_assert(!tensor->sealed);
 	struct device_slice slice = {.to = tensor->place.shape};
-	ck_assert_int_eq(device_view_slice(rig.device, tensor, &slice, &view, &rig.asker), 0);
+	ck_assert_int_eq(device_view_slice(rig.device, tensor, &slice, &view, &rig.context), 0);
 	npumem_error_clear(&rig.error);
-	ck_assert_int_eq(device_seal(rig.device, view, &rig.asker), NPUMEM_INVALID);
+	ck_assert_int_eq(device_seal(rig.device, view, &rig.context), NPUMEM_INVALID);
 	rig_said(&rig, NPUMEM_INVALID, "is a view: seal its base, weights");
 	ck_assert_int_eq(rig_fill(&rig, tensor, 3), 0);
-	ck_assert_int_eq(device_seal(rig.device, tensor, &rig.asker), 0);
-	ck_assert_int_eq(device_seal(rig.device, tensor, &rig.asker), 0);
+	ck_assert_int_eq(device_seal(rig.device, tensor, &rig.context), 0);
+	ck_assert_int_eq(device_seal(rig.device, tensor, &rig.context), 0);
 	ck_assert_int_eq(rig_fill(&rig, view, 3), NPUMEM_FAILED_PRECONDITION);
 	rig_said(&rig, NPUMEM_FAILED_PRECONDITION, "is sealed: it is read-only for good");
 	rig_close(&rig);
 	/* Where unwritten bytes are no reason to refuse, they are none here. */
 	rig_open_with(&rig, 2, 1024, (struct device_options){.uninitialized = NPUMEM_WARN});
-	ck_assert_int_eq(device_seal(rig.device, rig_place(&rig, &request), &rig.asker), 0);
+	ck_assert_int_eq(device_seal(rig.device, rig_place(&rig, &request), &rig.context), 0);
 	rig_close(&rig);
 }
 END_TEST

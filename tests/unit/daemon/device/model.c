@@ -122,7 +122,7 @@ static void step_alloc_several(struct model *model)
 	for (unsigned i = 0; i < 4; i++)
 		choose_request(model, &requests[i]);
 	npumem_error_clear(&model->rig.error);
-	if (device_alloc(model->rig.device, requests, 4, tensors, &model->rig.asker)) {
+	if (device_alloc(model->rig.device, requests, 4, tensors, &model->rig.context)) {
 		ck_assert_int_ge(npumem_error_find(&model->rig.error, "tensor_index", -1), 0);
 		return;
 	}

@@ -195,7 +195,7 @@ static inline void step_seal(struct model *model, struct tensor *tensor, struct 
 {
 	int64_t missing = bytemap_count(&model->map, t, model->map.written, false, 0, t->n_elements);
 	npumem_error_clear(&model->rig.error);
-	int status = device_seal(model->rig.device, tensor, &model->rig.asker);
+	int status = device_seal(model->rig.device, tensor, &model->rig.context);
 	expect(model, status, t->base ? NPUMEM_INVALID : missing ? NPUMEM_FAILED_PRECONDITION : 0, "seal");
 	if (!status)
 		t->sealed = true;

@@ -48,7 +48,7 @@ static inline void step_slice(struct model *model, struct tensor *base, struct b
 	bool past_tail = s.to.c == p.shape.c && !whole && s.to.w > p.last_w;
 	struct tensor *view;
 	npumem_error_clear(&model->rig.error);
-	int status = device_view_slice(model->rig.device, base, &s, &view, &model->rig.asker);
+	int status = device_view_slice(model->rig.device, base, &s, &view, &model->rig.context);
 	ck_assert_int_eq(status, cuts || past_tail ? NPUMEM_INVALID : 0);
 	if (status)
 		return;
@@ -107,7 +107,7 @@ static inline void step_reshape(struct model *model, struct tensor *base, struct
 		words.n = 1;
 	struct tensor *view;
 	npumem_error_clear(&model->rig.error);
-	int status = device_view_reshape(model->rig.device, base, &shape, &view, &model->rig.asker);
+	int status = device_view_reshape(model->rig.device, base, &shape, &view, &model->rig.context);
 	fits = fits && strides_exist(model, &first, &words);
 	if ((status == 0) != fits)
 		ck_abort_msg("%ld,%ld,%ld,%ld as %ld,%ld,%ld,%ld: %d %s", (long)p.shape.n, (long)p.shape.c,

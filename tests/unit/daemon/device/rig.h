@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/device/op.h"
+#include "daemon/device/operations/op.h"
 #include "tests/unit/daemon/device/scarce.h"
 
 struct rig {
@@ -16,7 +16,7 @@ struct rig {
 	struct device *device;
 	void *memory;
 	struct npumem_error error;
-	struct asker asker;
+	struct error_context context;
 	struct op op; /* the last one, with its results */
 	struct op_operand operands[4];
 };
@@ -48,7 +48,7 @@ static inline void rig_open_with(struct rig *rig, int64_t n_npus, int64_t npu_by
 	scarce_init(&rig->scarce);
 	rig->options = options;
 	rig->memory = rig_memory(&options.geometry);
-	rig->asker = (struct asker){&rig->error, rig_name, NULL};
+	rig->context = (struct error_context){&rig->error, rig_name, NULL};
 	ck_assert_int_eq(device_new(&options, &rig->scarce.heap, rig->memory, &rig->device), 0);
 }
 
@@ -98,8 +98,8 @@ static inline const char *rig_text(const struct rig *rig, const char *key)
 static inline void rig_blames(const struct rig *rig, const struct tensor *tensor, int64_t npu, int64_t offset,
 			      int64_t bytes)
 {
-	char name[ASKER_NAME_BYTES];
-	ck_assert_str_eq(rig_text(rig, "tensor"), asker_name(&rig->asker, tensor, name));
+	char name[ERROR_CONTEXT_NAME_BYTES];
+	ck_assert_str_eq(rig_text(rig, "tensor"), error_context_name(&rig->context, tensor, name));
 	ck_assert_int_eq(rig_field(rig, "npu"), npu);
 	ck_assert_int_eq(rig_field(rig, "offset"), offset);
 	ck_assert_int_eq(rig_field(rig, "bytes"), bytes);
@@ -131,7 +131,7 @@ static inline struct device_request rig_matrix(int dtype, int64_t rows, int64_t 
 static inline int rig_try(struct rig *rig, const struct device_request *request, struct tensor **tensor)
 {
 	npumem_error_clear(&rig->error);
-	return device_alloc(rig->device, request, 1, tensor, &rig->asker);
+	return device_alloc(rig->device, request, 1, tensor, &rig->context);
 }
 
 static inline struct tensor *rig_place(struct rig *rig, const struct device_request *request)
@@ -171,9 +171,9 @@ static inline void rig_release(struct rig *rig, struct tensor *tensor)
 static inline int rig_op(struct rig *rig)
 {
 	npumem_error_clear(&rig->error);
-	int status = op_check(rig->device, &rig->op, &rig->asker);
+	int status = op_check(rig->device, &rig->op, &rig->context);
 	if (!status)
-		status = op_run(rig->device, &rig->op, &rig->asker);
+		status = op_run(rig->device, &rig->op, &rig->context);
 	op_deinit(rig->device, &rig->op);
 	return status;
 }

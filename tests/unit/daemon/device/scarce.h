@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/device/heap.h"
+#include "daemon/device/memory/heap.h"
 
 struct scarce {
 	struct heap heap;

@@ -118,10 +118,10 @@ END_TEST
 
 static void hears(struct session *session, const struct tensor *tensor, const char *expected)
 {
-	char buffer[ASKER_NAME_BYTES];
-	struct asker asker = access_asker(session, NULL);
+	char buffer[ERROR_CONTEXT_NAME_BYTES];
+	struct error_context context = access_asker(session, NULL);
 
-	ck_assert_str_eq(asker_name(&asker, tensor, buffer), expected);
+	ck_assert_str_eq(error_context_name(&context, tensor, buffer), expected);
 }
 
 START_TEST(how_tensors_are_spoken_of)

@@ -4,7 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "daemon/device/meet.h"
+#include "daemon/device/geometry/meet.h"
 
 enum { N_ENTRIES = 40, N_ROUNDS = 300, N_BYTES = 24 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/device/kernel.h"
+#include "daemon/device/operations/kernel.h"
 #include "tests/support/oracle.h"
 
 enum { CALLS_ROLES_MAX = 12, CALLS_FAMILY_MAX = 6 };

@@ -1,4 +1,5 @@
-/* matmul against plain loops, within blocks of columns and past them, at the ends of its accumulators; its refusals. */
+/* matmul against plain loops, within blocks of columns and past them, at the ends of its accumulators; its
+ * refusals. */
 #include "tests/unit/daemon/device/kernels/calls.h"
 
 enum { LEFT, RIGHT, BIAS, OUT };

@@ -1,0 +1,84 @@
+/* Level 0 has a bit for each member; a bit of level k + 1 says that a word of level k is not 0.
+ * Words are only written when a bit changes, so that an arena's hot path stays in one cache line a level. */
+#include "daemon/device/arena/block_bitmap.h"
+
+#include <assert.h>
+#include <errno.h>
+
+int block_bitmap_init(struct block_bitmap *bitmap, const struct heap *heap, uint64_t limit)
+{
+	uint64_t n_words[BLOCK_BITMAP_LEVELS_MAX], total = 0, n = limit;
+	assert(limit > 0 && limit <= UINT64_C(1) << 32);
+	memset(bitmap, 0, sizeof(*bitmap));
+	bitmap->heap = heap;
+	do {
+		n = (n + 63) / 64;
+		n_words[bitmap->n_levels++] = n;
+		total += n;
+	} while (n > 1);
+	bitmap->words = heap_zalloc(heap, total, sizeof(uint64_t));
+	if (!bitmap->words)
+		return -ENOMEM;
+	uint64_t *next = bitmap->words;
+	for (unsigned k = 0; k < bitmap->n_levels; k++) {
+		bitmap->level[k] = next;
+		next += n_words[k];
+	}
+	return 0;
+}
+
+void block_bitmap_deinit(struct block_bitmap *bitmap)
+{
+	heap_free(bitmap->heap, bitmap->words);
+}
+
+void block_bitmap_add(struct block_bitmap *bitmap, uint64_t member)
+{
+	for (unsigned k = 0; k < bitmap->n_levels; k++) {
+		uint64_t *word = &bitmap->level[k][member / 64];
+		bool was_empty = *word == 0;
+		*word |= UINT64_C(1) << member % 64;
+		if (!was_empty)
+			return;
+		member /= 64;
+	}
+}
+
+void block_bitmap_remove(struct block_bitmap *bitmap, uint64_t member)
+{
+	for (unsigned k = 0; k < bitmap->n_levels; k++) {
+		uint64_t *word = &bitmap->level[k][member / 64];
+		*word &= ~(UINT64_C(1) << member % 64);
+		if (*word)
+			return;
+		member /= 64;
+	}
+}
+
+bool block_bitmap_has(const struct block_bitmap *bitmap, uint64_t member)
+{
+	return bitmap->level[0][member / 64] >> member % 64 & 1;
+}
+
+static uint64_t highest_bit(uint64_t word)
+{
+	return 63 - (uint64_t)__builtin_clzll(word);
+}
+
+uint64_t block_bitmap_floor(const struct block_bitmap *bitmap, uint64_t x)
+{
+	for (unsigned k = 0; k < bitmap->n_levels; k++) {
+		uint64_t word = bitmap->level[k][x / 64] & (UINT64_MAX >> (63 - x % 64));
+		if (word) {
+			x = x / 64 * 64 + highest_bit(word);
+			while (k-- > 0)
+				x = x * 64 + highest_bit(bitmap->level[k][x]);
+			return x;
+		}
+		if (x / 64 == 0)
+			break;
+		x = x / 64 - 1;
+	}
+	assert(!"block_bitmap_floor: no member below");
+	return 0;
+}

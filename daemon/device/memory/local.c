@@ -1,0 +1,80 @@
+#include "daemon/device/memory/local.h"
+
+#include <string.h>
+
+static uint64_t word_pitch(const struct npumem_geometry *geometry)
+{
+	/* One cache line more than the bits need, for the same reason as the gap between the lanes. */
+	return (uint64_t)geometry->npu_bytes / 64 + 8;
+}
+
+static uint64_t lanes_bytes(const struct npumem_geometry *geometry)
+{
+	return (uint64_t)geometry->n_npus * (uint64_t)(geometry->npu_bytes + LOCAL_LANE_GAP_BYTES);
+}
+
+uint64_t local_bytes(const struct npumem_geometry *geometry)
+{
+	return lanes_bytes(geometry) + 2 * sizeof(uint64_t) * (uint64_t)geometry->n_npus * word_pitch(geometry);
+}
+
+void local_init(struct local *local, const struct npumem_geometry *geometry, void *memory)
+{
+	*local = (struct local){
+		.geometry = *geometry,
+		.lanes = memory,
+		.lane_pitch = (uint64_t)(geometry->npu_bytes + LOCAL_LANE_GAP_BYTES),
+		.word_pitch = word_pitch(geometry),
+	};
+	local->written = (uint64_t *)(local->lanes + lanes_bytes(geometry));
+	local->damaged = local->written + (uint64_t)geometry->n_npus * local->word_pitch;
+}
+
+static void damaged_clear(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
+{
+	if (!local->n_damaged)
+		return;
+	uint64_t *damaged = local_damaged(local, npu);
+	local->n_damaged -= bits_count(damaged, (uint64_t)offset, (uint64_t)bytes);
+	bits_clear(damaged, (uint64_t)offset, (uint64_t)bytes);
+}
+
+void local_mark(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
+{
+	bits_set(local_written(local, npu), (uint64_t)offset, (uint64_t)bytes);
+	damaged_clear(local, npu, offset, bytes);
+}
+
+void local_poison(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
+{
+	uint64_t *damaged = local_damaged(local, npu);
+	memset(local_at(local, npu, offset), LOCAL_POISON, (size_t)bytes);
+	bits_set(local_written(local, npu), (uint64_t)offset, (uint64_t)bytes);
+	local->n_damaged += (uint64_t)bytes - bits_count(damaged, (uint64_t)offset, (uint64_t)bytes);
+	bits_set(damaged, (uint64_t)offset, (uint64_t)bytes);
+}
+
+void local_unmark(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
+{
+	bits_clear(local_written(local, npu), (uint64_t)offset, (uint64_t)bytes);
+	damaged_clear(local, npu, offset, bytes);
+}
+
+void local_forget(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
+{
+	memset(local_at(local, npu, offset), 0, (size_t)bytes);
+	local_unmark(local, npu, offset, bytes);
+}
+
+void local_move_down(struct local *local, int64_t npu, int64_t to, int64_t from, int64_t bytes)
+{
+	int64_t left = from > to + bytes ? from : to + bytes;
+	memmove(local_at(local, npu, to), local_at(local, npu, from), (size_t)bytes);
+	bits_move_down(local_written(local, npu), (uint64_t)to, (uint64_t)from, (uint64_t)bytes);
+	if (local->n_damaged) {
+		/* The target was free, so this moves the count as it is; what is left is cleared below. */
+		bits_move_down(local_damaged(local, npu), (uint64_t)to, (uint64_t)from, (uint64_t)bytes);
+		bits_clear(local_damaged(local, npu), (uint64_t)left, (uint64_t)(from + bytes - left));
+	}
+	local_forget(local, npu, left, from + bytes - left);
+}

@@ -1,0 +1,55 @@
+/* Local memory: the bytes of every NPU, and for each byte whether it was ever written and whether it is damaged.
+ *
+ * Everything reaches the bytes through local_at(), the one function that maps (NPU, offset) to a host address.
+ * Lanes stand S + 128 bytes apart and not S: at a power of two the same offset of all NPUs falls into one cache
+ * set, which costs 2.3x on features of a few bytes. Lives in one stretch of zeroed memory that is handed in, so
+ * that a store can map it from a file. */
+#ifndef DEVICE_LOCAL_H
+#define DEVICE_LOCAL_H
+
+#include <npumem/layout.h>
+
+#include "daemon/device/memory/bits.h"
+
+enum { LOCAL_LANE_GAP_BYTES = 128, LOCAL_POISON = 0xDB };
+
+struct local {
+	struct npumem_geometry geometry;
+	uint8_t *lanes;
+	uint64_t *written, *damaged;
+	uint64_t lane_pitch;	    /* bytes from one NPU's first byte to the next one's */
+	uint64_t word_pitch;	    /* 64-bit words between the bits of two NPUs */
+	_Atomic uint64_t n_damaged; /* bits set in `damaged`: mostly 0, so that nothing need be looked up */
+};
+
+uint64_t local_bytes(const struct npumem_geometry *geometry);
+/* `memory`: local_bytes(), 64-byte aligned, zero. */
+void local_init(struct local *local, const struct npumem_geometry *geometry, void *memory);
+
+static inline uint8_t *local_at(const struct local *local, int64_t npu, int64_t offset)
+{
+	return local->lanes + (uint64_t)npu * local->lane_pitch + (uint64_t)offset;
+}
+
+static inline uint64_t *local_written(const struct local *local, int64_t npu)
+{
+	return local->written + (uint64_t)npu * local->word_pitch;
+}
+
+static inline uint64_t *local_damaged(const struct local *local, int64_t npu)
+{
+	return local->damaged + (uint64_t)npu * local->word_pitch;
+}
+
+/* [offset, offset + bytes) of one NPU now holds what somebody meant it to: written, not damaged. */
+void local_mark(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
+/* Poisons a range: what lockstep does to bytes that are another's. */
+void local_poison(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
+/* What is in a range is no longer what anybody meant: it counts as never written. */
+void local_unmark(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
+/* Zeroes a range that was marked or poisoned, and makes it never written. */
+void local_forget(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
+/* Moves a range to a lower offset of the same NPU with its bits, and forgets what is left of it. */
+void local_move_down(struct local *local, int64_t npu, int64_t to, int64_t from, int64_t bytes);
+
+#endif

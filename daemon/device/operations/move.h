@@ -1,0 +1,51 @@
+/* Moving elements between local memory and dense or strided arrays, and within local memory, layout to layout.
+ * These are the only loops over elements that know both a layout and a host array. */
+#ifndef DEVICE_MOVE_H
+#define DEVICE_MOVE_H
+
+#include "daemon/device/operations/kernel.h"
+#include "daemon/device/memory/local.h"
+
+/* A host array as element (n, c, h, w) of a logical shape at base + (n*n_stride + ...) elements; a matrix has its
+ * row in n and its column in w. */
+struct move_host {
+	uint8_t *base; /* of element 0 */
+	struct npumem_dims stride;
+};
+
+/* The dense row-major array of a place, whose element `first` is at `base`. */
+struct move_host move_dense(const struct npumem_place *place, void *base, int64_t first);
+
+/* Who sees how far a move is, and may stop it. */
+struct move_watch {
+	struct kernel_progress *progress; /* NULL: nobody */
+	bool tells;			  /* progress counts the elements; else it is only asked */
+	int64_t pending;		  /* 0 at first */
+};
+
+/* The moves below return false where they were stopped (`watch` NULL: never). What a stopped one has written by
+ * then counts as never written, so that nobody takes a part for the whole; the rest is as it was. */
+
+/* Elements [first, first + count), local memory to host and back. move_in marks what it writes and puts 0 into the
+ * dummies beside it. */
+bool move_out(const struct local *local, const struct npumem_place *from, int64_t first, int64_t count,
+	      const struct move_host *to, struct move_watch *watch);
+bool move_in(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
+	     const struct move_host *from, struct move_watch *watch);
+/* As move_in, but leaves the dummies alone, and is never stopped: how kernels write. */
+void move_in_kernel(struct local *local, const struct npumem_place *to, const struct move_host *from);
+
+/* All elements from one place to another of the same logical shape and element size, on other bytes. */
+bool move_within(struct local *local, const struct npumem_place *from, const struct npumem_place *to,
+		 struct move_watch *watch);
+
+/* Sets every element to the `element` bytes at `value`; dummies become 0. */
+bool move_fill(struct local *local, const struct npumem_place *to, const void *value, struct move_watch *watch);
+
+/* The byte size of one element. */
+static inline int64_t move_element_bytes(const struct npumem_place *place)
+{
+	return place->word_bytes / place->lanes;
+}
+
+#endif

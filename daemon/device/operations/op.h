@@ -1,0 +1,112 @@
+/* Operations on tensors: write, read, fill, copy (DMA) and run (a kernel).
+ *
+ * op_check() decides all that can be told without looking at bytes, so it is short; it is called when the
+ * operation is about to start, after every conflicting one before it has run. op_run() first looks at what it
+ * would read (bytes never written, damage, a NaN that a kernel cannot convert), and refuses that before anything
+ * is written. op_conflict() tells which operations may not overlap, so that a group can be refused as a whole and
+ * a scheduler can keep an order. A checked op holds host memory until op_deinit(). */
+#ifndef DEVICE_OP_H
+#define DEVICE_OP_H
+
+#include "daemon/device/device.h"
+#include "daemon/device/operations/kernel.h"
+
+enum op_kind { OP_WRITE, OP_READ, OP_FILL, OP_COPY, OP_RUN };
+
+/* The two lanes of a parallel group. */
+enum op_queue { OP_DMA, OP_COMPUTE };
+
+enum { OP_DESTROYED_MAX = 16, OP_WARNING_BYTES = 256, OP_DESCRIPTION_BYTES = 192 };
+
+/* System memory: elements of the tensor's type at base + (n*n_stride + c*c_stride + ...) elements, in logical
+ * N,C,H,W order (a matrix: n is the row, w the column). */
+struct op_system {
+	uint8_t *base; /* of the whole buffer */
+	uint64_t bytes;
+	uint64_t off; /* of element 0 */
+	bool strided; /* else continuous */
+	bool shared;  /* the client's own memory, so that a read answers without data */
+	struct npumem_dims stride;
+};
+
+struct op_operand {
+	char role[NPUMEM_FIELD_KEY_BYTES];
+	struct tensor *tensor;
+};
+
+/* Bytes of another tensor that a kernel's lockstep destroyed. */
+struct op_destroyed {
+	struct tensor *tensor;
+	int64_t npu, offset, bytes; /* the first range of it */
+	int64_t total_bytes;
+};
+
+struct op {
+	enum op_kind kind;
+	struct tensor *tensor; /* written, read or filled; the destination of a copy */
+	struct tensor *source; /* of a copy */
+	/* write and read: elements [first, first + count) in row-major order; count < 0: all from `first`. */
+	int64_t first, count;
+	struct op_system system; /* write: source; read: destination */
+	bool value_is_float;	 /* fill */
+	int64_t value;
+	double float_value;
+	int kernel; /* run: enum npumem_kernel_number */
+	struct op_operand *operands;
+	unsigned n_operands;
+	struct npumem_param *params;
+	unsigned n_params;
+	struct kernel_progress *progress; /* where it tells how far it is, and is cancelled; NULL: nowhere */
+
+	/* Set by op_check and op_run. */
+	struct kernel_counts counts;
+	struct op_destroyed destroyed[OP_DESTROYED_MAX];
+	unsigned n_destroyed;
+	char warning[OP_WARNING_BYTES]; /* empty where there is none */
+	bool torn;			/* stopped while it wrote */
+	struct op_work *work;
+};
+
+/* 0; INVALID, FAILED_PRECONDITION (sealed, dma_only, unsafe), RESOURCE_EXHAUSTED (host memory). Changes nothing
+ * but op's own results. On the thread that owns the device. */
+int op_check(struct device *device, struct op *op, const struct error_context *context);
+/* 0; FAILED_PRECONDITION (never written), DATA_LOST (a damaged input), INVALID (a kernel's data), CANCELLED:
+ * nothing was written, but for a write, fill or copy that was cancelled on its way: what it had written counts as
+ * never written. May run on any thread, beside operations that do not conflict: it touches local memory, the op
+ * and what is known to be written of its tensors, and no table of the device. `context` names no tensor but the
+ * op's own. */
+int op_run(struct device *device, struct op *op, const struct error_context *context);
+/* Gives back what op_check took; after a failed op_check too. Leaves the results. On the thread that owns the
+ * device, before anything that conflicts begins. */
+void op_deinit(struct device *device, struct op *op);
+
+enum op_queue op_queue(const struct op *op);
+
+/* About how many element steps an operation takes, the look at its inputs included, to tell short ones from long
+ * ones; for a run without knowing its kernel, an upper bound by its operands. Needs no op_check before it. */
+int64_t op_cost(const struct device *device, const struct op *op);
+/* Of these, what it takes to reach n elements of a place: those that lie side by side one step each. */
+int64_t op_reach_cost(const struct npumem_place *place, int64_t n);
+
+/* Where two operations may not run at once, because one writes what the other reads or writes (a kernel's outputs
+ * by their footprints, everything else by data). */
+struct op_where {
+	struct tensor *a, *b;
+	int64_t npu, offset, bytes; /* the first range */
+};
+/* Needs no op_check before it. */
+bool op_conflict(struct device *device, const struct op *a, const struct op *b, struct op_where *where);
+
+/* Checks that no operation of one queue conflicts with one of the other. `base` is the index of ops[0] in the
+ * caller's list, for the message. 0 or ABORTED, naming both operations (fields: first, second, npu, offset,
+ * bytes); also, without a range, where several pairs have strides so irregular that it cannot be told in bounded
+ * time. On any thread, while the tensors stay; `context` as in op_run. */
+int op_group_check(struct device *device, struct op *const *ops, unsigned n, unsigned base,
+		   const struct error_context *context);
+/* About how long that takes where it finds nothing, in the measure of op_cost. */
+int64_t op_group_cost(struct op *const *ops, unsigned n);
+
+/* "write x", "run conv2d out=y": how refusals speak of an operation. */
+const char *op_describe(const struct op *op, const struct error_context *context, char *buffer, size_t bytes);
+
+#endif

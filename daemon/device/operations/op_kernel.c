@@ -1,0 +1,397 @@
+/* Running a kernel: roles and parameters are matched to the row, the rules between tensors are applied, inputs are
+ * gathered into dense arrays, and outputs scattered back. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "daemon/device/operations/lockstep.h"
+#include "daemon/device/geometry/meet.h"
+#include "daemon/device/operations/move.h"
+#include "daemon/device/operations/op_rule.h"
+#include "daemon/device/operations/roles.h"
+#include "daemon/device/tensors/written.h"
+
+enum { ARRAY_ALIGN = 64 };
+
+/* What op_check prepares for op_run. Operands are in the order of roles, families by number. */
+struct op_work {
+	const struct kernel *kernel;
+	struct kernel_call call;
+	struct role role_rows[ROLES_MAX];
+	struct kernel_role roles[ROLES_MAX];
+	struct kernel_operand operands[NPUMEM_OPERANDS_MAX];
+	struct tensor *tensors[NPUMEM_OPERANDS_MAX];
+	char names[NPUMEM_OPERANDS_MAX][NPUMEM_FIELD_KEY_BYTES];
+	bool output[NPUMEM_OPERANDS_MAX];
+	unsigned n;
+	struct lockstep_victims victims;
+	void *memory; /* all arrays and the scratch */
+};
+
+static int invalid(const struct error_context *context, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static int invalid(const struct error_context *context, const char *format, ...)
+{
+	char text[NPUMEM_MESSAGE_BYTES];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	return npumem_error_set(context->error, NPUMEM_INVALID, "%s", text);
+}
+
+/* ---- roles and parameters ---- */
+
+static struct npumem_dims kernel_shape(const struct npumem_place *place)
+{
+	if (place->layout == NPUMEM_MATRIX)
+		return (struct npumem_dims){place->rows, place->cols, 1, 1};
+	return place->shape;
+}
+
+static void add_operand(struct op_work *work, const struct op_operand *operand, unsigned role)
+{
+	const struct npumem_place *place = &operand->tensor->place;
+	work->operands[work->n] = (struct kernel_operand){
+		.dtype = place->dtype,
+		.frac_bits = place->frac_bits == NPUMEM_ANY ? 0 : place->frac_bits,
+		.shape = kernel_shape(place),
+	};
+	work->tensors[work->n] = operand->tensor;
+	memcpy(work->names[work->n], operand->role, sizeof(operand->role));
+	work->output[work->n] = work->role_rows[role].output;
+	work->n++;
+	work->roles[role].n++;
+}
+
+/* Takes the operands of one role, in the order of their numbers. */
+static int take_role(const struct op *op, struct op_work *work, unsigned role, const struct error_context *context)
+{
+	const struct role *row = &work->role_rows[role];
+	work->roles[role] = (struct kernel_role){row->name, 0, &work->operands[work->n]};
+	for (unsigned wanted = 0; wanted < NPUMEM_OPERANDS_MAX; wanted++) {
+		unsigned number, found = 0;
+		for (unsigned i = 0; i < op->n_operands; i++) {
+			int at = roles_find(work->role_rows, work->call.n_roles, op->operands[i].role, &number);
+			if (at != (int)role || number != wanted)
+				continue;
+			if (found++)
+				return invalid(context, "kernel %s: role %s is given twice", work->call.row->name,
+					       op->operands[i].role);
+			if (work->roles[role].n != wanted)
+				return invalid(context, "kernel %s: role %s%u is missing before %s",
+					       work->call.row->name, row->name, work->roles[role].n,
+					       op->operands[i].role);
+			add_operand(work, &op->operands[i], role);
+		}
+		if (!row->numbered)
+			break;
+	}
+	if (work->roles[role].n == 0 && !row->optional)
+		return invalid(context, "kernel %s: role %s%s is missing (its roles: %s)", work->call.row->name,
+			       row->name, row->numbered ? "0" : "", work->call.row->roles);
+	return 0;
+}
+
+static int take_roles(const struct op *op, struct op_work *work, const struct error_context *context)
+{
+	unsigned number;
+	if (op->n_operands > NPUMEM_OPERANDS_MAX)
+		return invalid(context, "%u operands are more than the %d of one call", op->n_operands,
+			       NPUMEM_OPERANDS_MAX);
+	work->call.n_roles = roles_parse(work->call.row->roles, work->role_rows);
+	work->call.roles = work->roles;
+	for (unsigned i = 0; i < op->n_operands; i++)
+		if (roles_find(work->role_rows, work->call.n_roles, op->operands[i].role, &number) < 0)
+			return invalid(context, "kernel %s has no role %s (its roles: %s)", work->call.row->name,
+				       op->operands[i].role, work->call.row->roles);
+	for (unsigned role = 0; role < work->call.n_roles; role++) {
+		int status = take_role(op, work, role, context);
+		if (status)
+			return status;
+	}
+	return 0;
+}
+
+static bool row_takes(const struct npumem_kernel_row *row, const struct npumem_param_row *param)
+{
+	size_t length = strlen(param->name);
+	if (param->number == NPUMEM_PARAM_ROUNDING)
+		return true;
+	for (const char *at = row->parameters; (at = strstr(at, param->name)); at += length)
+		if ((at == row->parameters || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
+			return true;
+	return false;
+}
+
+static unsigned count_choices(const char *choices)
+{
+	unsigned n = *choices != '\0';
+	for (; *choices; choices++)
+		n += *choices == ' ';
+	return n;
+}
+
+static int take_param(struct op_work *work, const struct npumem_param *param, const struct error_context *context)
+{
+	const struct npumem_kernel_row *kernel = work->call.row;
+	const struct npumem_param_row *row = npumem_param_by_number(param->number);
+	if (!row)
+		return invalid(context, "parameter number %d is not known", param->number);
+	if (!row_takes(kernel, row))
+		return invalid(context, "kernel %s takes no parameter %s (it takes: %s%srounding)", kernel->name,
+			       row->name, kernel->parameters, *kernel->parameters ? " " : "");
+	if (work->call.params.given[param->number].n_values)
+		return invalid(context, "kernel %s: parameter %s is given twice", kernel->name, row->name);
+	if (param->n_values < row->least || param->n_values > row->most)
+		return invalid(context, "kernel %s: parameter %s has %u values, not %u to %u", kernel->name,
+			       row->name, param->n_values, row->least, row->most);
+	for (unsigned i = 0; i < param->n_values && *row->choices; i++)
+		if (param->values[i] < 1 || param->values[i] > (int64_t)count_choices(row->choices))
+			return invalid(context, "kernel %s: parameter %s is %" PRId64 ", not one of 1 to %u (%s)",
+				       kernel->name, row->name, param->values[i], count_choices(row->choices),
+				       row->choices);
+	work->call.params.given[param->number] = *param;
+	return 0;
+}
+
+static int take_params(const struct device *device, const struct op *op, struct op_work *work,
+		       const struct error_context *context)
+{
+	for (unsigned i = 0; i < op->n_params; i++) {
+		int status = take_param(work, &op->params[i], context);
+		if (status)
+			return status;
+	}
+	work->call.rounding = (enum npumem_rounding)kernel_param(&work->call, NPUMEM_PARAM_ROUNDING, 0,
+								 device->options.rounding);
+	return 0;
+}
+
+/* ---- the rules between tensors ---- */
+
+static int look_input(const struct device *device, struct op *op, struct tensor *tensor, const char *role,
+		      const struct error_context *context)
+{
+	char name[ERROR_CONTEXT_NAME_BYTES];
+	int64_t elements = npumem_place_elements(&tensor->place);
+	int64_t damaged = written_damaged(device, tensor, 0, elements);
+	if (!damaged)
+		return op_look_readable(device, op, tensor, 0, elements, context);
+	error_context_name(context, tensor, name);
+	npumem_error_set(context->error, NPUMEM_DATA_LOST,
+			 "%s (role %s) is damaged: %" PRId64
+			 " bytes were destroyed by a kernel; write it again first",
+			 name, role, damaged);
+	npumem_error_text(context->error, "tensor", name);
+	npumem_error_number(context->error, "damaged_bytes", damaged);
+	return NPUMEM_DATA_LOST;
+}
+
+static int check_output(struct tensor *tensor, const char *role, const struct error_context *context)
+{
+	char name[ERROR_CONTEXT_NAME_BYTES];
+	int status = op_check_writable(tensor, context);
+	if (status || !tensor_root(tensor)->dma_only)
+		return status;
+	error_context_name(context, tensor, name);
+	npumem_error_set(context->error, NPUMEM_FAILED_PRECONDITION,
+			 "%s (role %s) is dma_only: no kernel may write it", name, role);
+	npumem_error_text(context->error, "tensor", name);
+	return NPUMEM_FAILED_PRECONDITION;
+}
+
+/* An output may be the very tensor of an input where elements map one to one; sharing bytes otherwise is refused.
+ */
+static int look_aliases(const struct device *device, const struct op_work *work, unsigned out,
+			const struct error_context *context)
+{
+	struct meet_range range;
+	const struct npumem_place *a = &work->tensors[out]->place;
+	for (unsigned i = 0; i < work->n; i++) {
+		const struct npumem_place *b = &work->tensors[i]->place;
+		if (i == out || (work->output[i] && i > out))
+			continue;
+		if (!work->output[i] && work->kernel->in_place && meet_same(a, b) && a->dtype == b->dtype)
+			continue;
+		if (!meet_first(&device->options.geometry, a, MEET_DATA, b, MEET_DATA, &range))
+			continue;
+		if (!work->output[i] && meet_same(a, b))
+			return invalid(context, "kernel %s cannot work in place: %s and %s are one tensor",
+				       work->call.row->name, work->names[out], work->names[i]);
+		return invalid(context,
+			       "kernel %s: %s and %s share bytes without being one tensor (NPU %" PRId64
+			       ", bytes %" PRId64 " to %" PRId64 ")",
+			       work->call.row->name, work->names[out], work->names[i], range.npu, range.offset,
+			       range.offset + range.bytes - 1);
+	}
+	return 0;
+}
+
+/* ---- arrays ---- */
+
+static bool round_up_add(size_t *total, uint64_t bytes)
+{
+	uint64_t rounded;
+	return !__builtin_add_overflow(bytes, (uint64_t)ARRAY_ALIGN - 1, &rounded) &&
+	       !__builtin_add_overflow(*total, rounded / ARRAY_ALIGN * ARRAY_ALIGN, total);
+}
+
+static uint64_t array_bytes(const struct op_work *work, unsigned i)
+{
+	const struct npumem_place *place = &work->tensors[i]->place;
+	return (uint64_t)(npumem_place_elements(place) * move_element_bytes(place));
+}
+
+static int take_memory(struct device *device, struct op_work *work, const struct error_context *context)
+{
+	size_t total = ARRAY_ALIGN;
+	bool fits = true;
+	for (unsigned i = 0; i < work->n; i++)
+		fits = fits && round_up_add(&total, array_bytes(work, i));
+	size_t scratch = work->kernel->scratch_bytes ? work->kernel->scratch_bytes(&work->call) : 0;
+	fits = fits && round_up_add(&total, scratch);
+	work->memory = fits ? heap_alloc(device->heap, total) : NULL;
+	if (!work->memory)
+		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon has no %zu bytes of host memory for this kernel", total);
+	uint8_t *at = (uint8_t *)(((uintptr_t)work->memory + ARRAY_ALIGN - 1) / ARRAY_ALIGN * ARRAY_ALIGN);
+	for (unsigned i = 0; i < work->n; i++) {
+		work->operands[i].data = at;
+		at += (array_bytes(work, i) + ARRAY_ALIGN - 1) / ARRAY_ALIGN * ARRAY_ALIGN;
+	}
+	work->call.scratch = scratch ? at : NULL;
+	return 0;
+}
+
+static int check_outputs(struct device *device, struct op_work *work, const struct error_context *context)
+{
+	int status = 0;
+	for (unsigned i = 0; i < work->n && !status; i++) {
+		if (!work->output[i])
+			continue;
+		status = check_output(work->tensors[i], work->names[i], context);
+		if (!status)
+			status = lockstep_check(device, work->tensors[i], &work->victims, context);
+	}
+	return status;
+}
+
+static int look_run(const struct device *device, struct op *op, const struct error_context *context)
+{
+	const struct op_work *work = op->work;
+	int status = 0;
+	for (unsigned i = 0; i < work->n && !status; i++)
+		status = work->output[i] ? look_aliases(device, work, i, context)
+					 : look_input(device, op, work->tensors[i], work->names[i], context);
+	return status;
+}
+
+static int check_run(struct device *device, struct op *op, const struct error_context *context)
+{
+	const struct npumem_kernel_row *row = npumem_kernel_by_number(op->kernel);
+	op->work = NULL;
+	if (!row || !kernel_by_number(op->kernel))
+		return invalid(context, "kernel number %d is not known", op->kernel);
+	struct op_work *work = heap_zalloc(device->heap, 1, sizeof(*work));
+	if (!work)
+		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
+	op->work = work;
+	work->kernel = kernel_by_number(op->kernel);
+	work->call.row = row;
+	int status = take_roles(op, work, context);
+	if (!status)
+		status = take_params(device, op, work, context);
+	if (!status)
+		status = work->kernel->check(&work->call, context->error);
+	if (!status)
+		status = check_outputs(device, work, context);
+	if (!status)
+		status = take_memory(device, work, context);
+	if (!status)
+		lockstep_touch(&work->victims);
+	return status;
+}
+
+static void write_output(struct device *device, struct op *op, unsigned i)
+{
+	struct op_work *work = op->work;
+	struct tensor *tensor = work->tensors[i];
+	struct move_host host = move_dense(&tensor->place, work->operands[i].data, 0);
+	move_in_kernel(&device->local, &tensor->place, &host);
+}
+
+static void begin_progress(const struct op_work *work)
+{
+	int64_t elements = 0;
+	for (unsigned i = 0; i < work->n; i++)
+		elements += work->output[i] ? npumem_place_elements(&work->tensors[i]->place) : 0;
+	if (work->call.progress)
+		kernel_begin(work->call.progress, elements);
+}
+
+static int cancelled(const struct error_context *context)
+{
+	return npumem_error_set(context->error, NPUMEM_CANCELLED, "the run was cancelled; nothing was written");
+}
+
+static int run_kernel(struct device *device, struct op *op, const struct error_context *context)
+{
+	struct op_work *work = op->work;
+	work->call.progress = op->progress;
+	begin_progress(work);
+	struct move_watch watch = {.progress = op->progress};
+	for (unsigned i = 0; i < work->n; i++) {
+		const struct npumem_place *place = &work->tensors[i]->place;
+		struct move_host host = move_dense(place, work->operands[i].data, 0);
+		/* Where it is stopped the kernel stops at once. */
+		if (!work->output[i] &&
+		    !move_out(&device->local, place, 0, npumem_place_elements(place), &host, &watch))
+			return cancelled(context);
+	}
+	if (work->kernel->check_data) {
+		int status = work->kernel->check_data(&work->call, context->error);
+		if (status)
+			return status;
+	}
+	work->kernel->run(&work->call);
+	/* The last look: from here on all is written, however long that takes. */
+	if (!kernel_wanted(op->progress))
+		return cancelled(context);
+	op->counts = work->call.counts;
+	for (unsigned i = 0; i < work->n; i++)
+		if (work->output[i])
+			write_output(device, op, i);
+	lockstep_damage(device, op, &work->victims);
+	return 0;
+}
+
+static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
+{
+	struct role roles[ROLES_MAX];
+	const struct npumem_kernel_row *row = npumem_kernel_by_number(op->kernel);
+	unsigned n = 0, number, n_roles = row ? roles_parse(row->roles, roles) : 0;
+	for (unsigned i = 0; i < op->n_operands && i < NPUMEM_OPERANDS_MAX; i++) {
+		int role = roles_find(roles, n_roles, op->operands[i].role, &number);
+		if (role < 0)
+			continue;
+		bool output = roles[role].output;
+		accesses[n++] =
+			(struct op_access){op->operands[i].tensor, output, output ? MEET_FOOTPRINT : MEET_DATA};
+	}
+	return n;
+}
+
+static void deinit_run(struct device *device, struct op *op)
+{
+	if (op->work) {
+		lockstep_deinit(device, &op->work->victims);
+		heap_free(device->heap, op->work->memory);
+	}
+	heap_free(device->heap, op->work);
+	op->work = NULL;
+}
+
+const struct op_rule op_rule_run = {"run",	OP_COMPUTE,	 check_run, look_run,
+				    run_kernel, kernel_accesses, deinit_run};

@@ -1,0 +1,41 @@
+/* What each kind of operation is made of: one row a kind, in op.c. */
+#ifndef DEVICE_OP_RULE_H
+#define DEVICE_OP_RULE_H
+
+#include "daemon/device/internal.h"
+#include "daemon/device/operations/op.h"
+
+/* Bytes that an operation touches of one tensor: `kinds` of its place (meet.h). */
+struct op_access {
+	struct tensor *tensor;
+	bool writes;
+	unsigned kinds;
+};
+
+enum { OP_ACCESSES_MAX = NPUMEM_OPERANDS_MAX };
+
+struct op_rule {
+	const char *name;
+	enum op_queue queue; /* of a parallel group */
+	int (*check)(struct device *device, struct op *op, const struct error_context *context);
+	/* What takes time in proportion to its tensors, at the start of op_run: what was written of the bytes that
+	 * it reads, and whether its tensors share bytes. NULL: it reads none. */
+	int (*look)(const struct device *device, struct op *op, const struct error_context *context);
+	int (*run)(struct device *device, struct op *op, const struct error_context *context);
+	unsigned (*accesses)(const struct op *op, struct op_access *accesses);
+	void (*deinit)(struct device *device, struct op *op); /* NULL: nothing to do */
+};
+
+extern const struct op_rule op_rule_write, op_rule_read, op_rule_fill, op_rule_copy, op_rule_run;
+
+const char *op_name(const struct op *op);
+unsigned op_accesses(const struct op *op, struct op_access *accesses);
+
+/* Checks that many kinds share. */
+int op_check_writable(const struct tensor *tensor, const struct error_context *context);
+/* Damage and unwritten bytes of what DMA reads: the policy decides; sets op->warning where it only warns. */
+int op_look_readable(const struct device *device, struct op *op, struct tensor *tensor, int64_t first,
+		     int64_t count, const struct error_context *context);
+void op_warn(struct op *op, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

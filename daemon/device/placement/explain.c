@@ -1,0 +1,200 @@
+/* Only runs on a refusal, but whoever is refused may ask again at once: so it looks at every tensor only where
+ * they are few. Nobody sees what it changes. What it promises is what the same request, changed in that one thing,
+ * would get. */
+#include "daemon/device/placement/explain.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "daemon/device/placement/compact.h"
+#include "daemon/device/reuse/overlap.h"
+#include "daemon/device/reuse/reuse.h"
+
+/* A refused request, and what could be done about it. */
+struct refusal {
+	struct device *device;
+	const struct device_request *request;
+	const struct npumem_place *place;
+	bool fixed;	/* at an address of the caller's */
+	int64_t room;	/* for the request as it is: at its address, or the most anywhere */
+	bool asked_all; /* the two that follow are known: it took a look at all tensors */
+	bool compact, if_safe;
+	int64_t w, start_npu; /* that would fit; 0 and NPUMEM_ANY where none does */
+	struct tensor *in_the_way;
+};
+
+/* ---- how much room there is ---- */
+
+static int64_t room_of(const struct refusal *refusal)
+{
+	const struct device *device = refusal->device;
+	if (!refusal->fixed)
+		return (int64_t)arena_largest_fit(device->arena, (uint64_t)arena_align(refusal->place));
+	struct npumem_place rest = *refusal->place;
+	rest.bytes_per_npu = device->options.geometry.npu_bytes - rest.offset;
+	const struct tensor *next = overlap_first(device, &rest);
+	if (!next)
+		return rest.bytes_per_npu;
+	return next->place.offset > rest.offset ? next->place.offset - rest.offset : 0;
+}
+
+static void note_gap(void *ctx, int64_t from, int64_t to)
+{
+	struct refusal *refusal = ctx;
+	const struct npumem_place *place = refusal->place;
+	int64_t align = arena_align(place), at = (from + align - 1) / align * align;
+	if (refusal->fixed)
+		at = (int64_t)arena_from(place) < from ? to : place->offset;
+	refusal->compact |= to - at >= place->bytes_per_npu;
+}
+
+/* ---- what else would fit ---- */
+
+/* Bytes per NPU with `words` words along N; they grow by one N stride each. */
+static int64_t bytes_of(const struct npumem_place *place, int64_t words)
+{
+	const struct npumem_dims *stride = &place->stride;
+	int64_t n = words * stride->n;
+	if (place->layout == NPUMEM_STRIDED)
+		n += 1 - stride->n + (place->channels_per_npu - 1) * stride->c + (place->shape.h - 1) * stride->h +
+		     (place->shape.w - 1) * stride->w;
+	return (n * place->word_bytes + 3) / 4 * 4;
+}
+
+/* The largest N of this shape that fits into the room; 0 where not even 1 does. */
+static int64_t largest_n(const struct refusal *refusal)
+{
+	const struct npumem_place *place = refusal->place;
+	int64_t fits = 0, too_many = place->words_n;
+	while (too_many - fits > 1) {
+		int64_t words = fits + (too_many - fits) / 2;
+		if (bytes_of(place, words) <= refusal->room)
+			fits = words;
+		else
+			too_many = words;
+	}
+	return fits * place->lanes;
+}
+
+/* Another width, or another start NPU at the same offset. */
+static void find_better(struct refusal *refusal)
+{
+	const struct npumem_geometry *geometry = &refusal->device->options.geometry;
+	struct npumem_spec spec = refusal->request->spec;
+	struct npumem_place place;
+	struct npumem_plan plan;
+	spec.address = NPUMEM_ANY;
+	spec.start_npu = refusal->place->start_npu;
+	refusal->w = 0;
+	refusal->start_npu = NPUMEM_ANY;
+	if (npumem_plan(geometry, &spec, &plan, NULL))
+		return;
+	if (plan.n_widths && plan.widths[0].bytes_per_npu <= refusal->room)
+		refusal->w = plan.widths[0].w;
+	spec.start_npu = plan.best_start_npu;
+	if (plan.best_start_saves > 0 && npumem_place_resolve(geometry, &spec, &place, NULL) == 0 &&
+	    place.bytes_per_npu <= refusal->room)
+		refusal->start_npu = plan.best_start_npu;
+}
+
+static bool would_fit_if_safe(const struct refusal *refusal)
+{
+	int64_t offset;
+	struct reuse_wish wish = {.reuse = NPUMEM_IF_SAFE, .dma_only = refusal->request->dma_only};
+	struct error_context quiet = {.error = NULL};
+	if (refusal->request->reuse == NPUMEM_IF_SAFE)
+		return false;
+	if (refusal->fixed)
+		return reuse_verdict(refusal->device, refusal->place, &wish, &quiet) == 0;
+	return reuse_search(refusal->device, refusal->place, &wish, &offset) == 0;
+}
+
+/* What takes a look at every tensor. */
+static void ask_all(struct refusal *refusal, int64_t free_bytes)
+{
+	refusal->asked_all = refusal->device->n_tensors <= EXPLAIN_TENSORS_MAX;
+	if (!refusal->asked_all)
+		return;
+	/* Where there is too little anyway, as in a device that is full, no compaction helps. */
+	if (free_bytes >= refusal->place->bytes_per_npu)
+		compact_each_gap(refusal->device, note_gap, refusal);
+	refusal->if_safe = would_fit_if_safe(refusal);
+}
+
+/* ---- in words and fields ---- */
+
+static void say(char *text, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void say(char *text, size_t bytes, const char *format, ...)
+{
+	size_t used = strlen(text);
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text + used, bytes - used, format, arguments);
+	va_end(arguments);
+}
+
+static int set_message(const struct refusal *refusal, int64_t free_bytes, int64_t largest,
+		       const struct error_context *context)
+{
+	char more[NPUMEM_MESSAGE_BYTES] = "", name[ERROR_CONTEXT_NAME_BYTES];
+	const struct npumem_place *place = refusal->place;
+	if (!refusal->fixed && refusal->room < largest)
+		say(more, sizeof(more), " (%" PRId64 " at a multiple of %" PRId64 ")", refusal->room,
+		    arena_align(place));
+	if (refusal->in_the_way) {
+		const struct npumem_place *other = &refusal->in_the_way->place;
+		say(more, sizeof(more), "; in the way: %s, offsets %" PRId64 " to %" PRId64,
+		    error_context_name(context, refusal->in_the_way, name), other->offset, place_end(other) - 1);
+	}
+	if (refusal->compact)
+		say(more, sizeof(more), "; compact would make room");
+	if (refusal->if_safe)
+		say(more, sizeof(more), "; reuse if-safe would find room");
+	if (refusal->w)
+		say(more, sizeof(more), "; another width would fit");
+	if (refusal->start_npu != NPUMEM_ANY)
+		say(more, sizeof(more), "; another start NPU would fit");
+	return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
+				"no room for %" PRId64 " bytes on each NPU%s: %" PRId64
+				" free in all, the largest free extent is %" PRId64 "%s",
+				place->bytes_per_npu, refusal->fixed ? " at this address" : "", free_bytes,
+				largest, more);
+}
+
+int explain_no_room(struct device *device, const struct device_request *request, const struct npumem_place *place,
+		    const struct error_context *context)
+{
+	struct refusal refusal = {.device = device, .request = request, .place = place};
+	struct npumem_error *error = context->error;
+	if (!error)
+		return NPUMEM_RESOURCE_EXHAUSTED;
+	int64_t free_bytes = (int64_t)arena_free_bytes(device->arena);
+	int64_t largest = (int64_t)arena_largest_free(device->arena);
+	refusal.fixed = request->spec.address != NPUMEM_ANY;
+	refusal.room = room_of(&refusal);
+	if (refusal.fixed)
+		refusal.in_the_way = overlap_first(device, place);
+	find_better(&refusal);
+	ask_all(&refusal, free_bytes);
+	set_message(&refusal, free_bytes, largest, context);
+	npumem_error_number(error, "asked_bytes_per_npu", place->bytes_per_npu);
+	npumem_error_number(error, "free_bytes", free_bytes);
+	npumem_error_number(error, "largest_free_bytes", largest);
+	npumem_error_number(error, "largest_n", largest_n(&refusal));
+	if (refusal.asked_all) {
+		npumem_error_number(error, "fits_after_compact", refusal.compact);
+		npumem_error_number(error, "fits_if_safe", refusal.if_safe);
+	}
+	if (refusal.w)
+		npumem_error_number(error, "better_w", refusal.w);
+	if (refusal.start_npu != NPUMEM_ANY)
+		npumem_error_number(error, "better_start_npu", refusal.start_npu);
+	if (refusal.in_the_way) {
+		char name[ERROR_CONTEXT_NAME_BYTES];
+		npumem_error_text(error, "in_the_way", error_context_name(context, refusal.in_the_way, name));
+		npumem_error_number(error, "offset", refusal.in_the_way->place.offset);
+		npumem_error_number(error, "bytes", refusal.in_the_way->place.bytes_per_npu);
+	}
+	return NPUMEM_RESOURCE_EXHAUSTED;
+}

@@ -1,0 +1,262 @@
+/* A host has exactly one block of the arena, tagged with it, until it goes; then the parts that guests still hold
+ * stay taken without a tag, like those that guests took themselves. Two hosts never meet. */
+#include "daemon/device/reuse/overlap.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+
+#include "daemon/device/reuse/overlap_count.h"
+
+/* The next guest of a walk, in order of offset; NULL: there is none. */
+static struct tensor *next_guest(struct intervals_walk *walk)
+{
+	struct interval *visit = intervals_next(walk);
+	return visit ? (struct tensor *)((char *)visit - offsetof(struct tensor, visit)) : NULL;
+}
+
+bool overlap_each(const struct device *device, int64_t offset, int64_t bytes, const struct tensor *except,
+		  bool (*visit)(void *ctx, struct tensor *tensor), void *ctx)
+{
+	uint64_t from = (uint64_t)offset, to = (uint64_t)(offset + bytes);
+	struct arena_extent extent = {.offset = from};
+	struct intervals_walk walk;
+	struct tensor *guest;
+	for (; extent.offset < to; extent.offset += extent.bytes) {
+		if (!arena_at(device->arena, extent.offset, &extent))
+			break;
+		struct tensor *tensor = extent.tag;
+		if (tensor && tensor != except && !visit(ctx, tensor))
+			return false;
+	}
+	intervals_begin(&device->guests, from, to, &walk);
+	while ((guest = next_guest(&walk)))
+		if (guest != except && !visit(ctx, guest))
+			return false;
+	return true;
+}
+
+struct meeting {
+	struct device *device;
+	const struct tensor *tensor;
+	uint32_t n;
+	int64_t from, to; /* bytes of others that are not marked yet */
+};
+
+/* Guests come in order of offset, and so do hosts, so that ranges grow into each other. */
+static bool meet_one(void *ctx, struct tensor *tensor)
+{
+	struct meeting *meeting = ctx;
+	const struct npumem_place *a = &meeting->tensor->place, *b = &tensor->place;
+	int64_t from = a->offset > b->offset ? a->offset : b->offset;
+	int64_t to = place_end(a) < place_end(b) ? place_end(a) : place_end(b);
+	meeting->n++;
+	if (from > meeting->to || to < meeting->from) {
+		overlap_count_again(meeting->device, meeting->from, meeting->to);
+		meeting->from = from;
+		meeting->to = to;
+		return true;
+	}
+	meeting->from = from < meeting->from ? from : meeting->from;
+	meeting->to = to > meeting->to ? to : meeting->to;
+	return true;
+}
+
+/* Takes the free parts of [from, to); gives them back again up to where it failed. */
+static int take_gaps(struct device *device, uint64_t from, uint64_t to, struct tensor *guest)
+{
+	struct arena_extent extent;
+	for (uint64_t at = from; at < to; at = extent.offset + extent.bytes) {
+		arena_at(device->arena, at, &extent);
+		if (extent.taken)
+			continue;
+		uint64_t start = extent.offset > at ? extent.offset : at;
+		uint64_t end = extent.offset + extent.bytes < to ? extent.offset + extent.bytes : to;
+		extent = (struct arena_extent){.offset = start, .bytes = end - start};
+		if (arena_reserve(device->arena, start, end - start, guest) == 0)
+			continue;
+		for (uint64_t back = from; back < start; back = extent.offset + extent.bytes) {
+			arena_at(device->arena, back, &extent);
+			if (extent.taken && extent.tag == guest)
+				arena_release(device->arena, extent.offset, extent.bytes);
+		}
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* Takes the tag off every block in [from, to) that has this one. */
+static void untag(struct device *device, uint64_t from, uint64_t to, const struct tensor *tag)
+{
+	struct arena_extent extent;
+	for (uint64_t at = from; at < to; at = extent.offset + extent.bytes) {
+		arena_at(device->arena, at, &extent);
+		if (extent.taken && extent.tag == tag)
+			arena_retag(device->arena, extent.offset, NULL);
+	}
+}
+
+/* Has the bytes counted again that a coming or going tensor shares with others; the number of those. */
+static uint32_t meet_all(struct device *device, const struct tensor *tensor)
+{
+	const struct npumem_place *place = &tensor->place;
+	struct meeting meeting = {.device = device, .tensor = tensor};
+	overlap_each(device, place->offset, place->bytes_per_npu, tensor, meet_one, &meeting);
+	overlap_count_again(device, meeting.from, meeting.to);
+	return meeting.n;
+}
+
+/* What is kept for guests goes with the last one. */
+static void clear_up(struct device *device)
+{
+	if (!device->guests.root)
+		overlap_count_end(device);
+}
+
+void overlap_deinit(struct device *device)
+{
+	overlap_count_end(device);
+}
+
+int overlap_enter(struct device *device, struct tensor *guest)
+{
+	uint64_t from = arena_from(&guest->place), to = arena_to(&guest->place);
+	if (overlap_count_begin(device))
+		return -ENOMEM;
+	/* Each pair of tensors cuts at most two blocks when the first of them goes. */
+	uint32_t n = meet_all(device, guest), entries = 2 * n + 2;
+	if (arena_prepare(device->arena, entries)) {
+		clear_up(device);
+		return -ENOMEM;
+	}
+	if (take_gaps(device, from, to, guest)) {
+		arena_unprepare(device->arena, entries);
+		clear_up(device);
+		return -ENOMEM;
+	}
+	untag(device, from, to, guest);
+	guest->prepared = entries;
+	guest->guest = true;
+	guest->visit = (struct interval){.from = from, .to = to, .id = guest->handle};
+	intervals_add(&device->guests, &guest->visit);
+	device->has_stale_guests |= n == 0;
+	return 0;
+}
+
+static void end_visit(struct device *device, struct tensor *guest)
+{
+	arena_unprepare(device->arena, guest->prepared);
+	guest->guest = false;
+	intervals_remove(&device->guests, &guest->visit);
+	clear_up(device);
+}
+
+/* Gives back what hosts do not hold of [from, to), which a leaving tensor has and no guest. */
+static void release_gap(struct device *device, uint64_t from, uint64_t to, const struct tensor *leaving)
+{
+	struct arena_extent extent;
+	for (uint64_t at = from, end; at < to; at = end) {
+		arena_at(device->arena, at, &extent);
+		end = extent.offset + extent.bytes < to ? extent.offset + extent.bytes : to;
+		if (!extent.tag || extent.tag == leaving)
+			arena_release(device->arena, at, end - at);
+	}
+}
+
+/* Gives back [from, to) of a tensor's range but for what others hold. */
+static void release_gaps(struct device *device, uint64_t from, uint64_t to, const struct tensor *leaving)
+{
+	struct intervals_walk walk;
+	uint64_t at = from;
+	intervals_begin(&device->guests, from, to, &walk);
+	for (struct tensor *guest; (guest = next_guest(&walk));) {
+		if (guest == leaving)
+			continue;
+		if (at < guest->visit.from)
+			release_gap(device, at, guest->visit.from, leaving);
+		at = guest->visit.to > at ? guest->visit.to : at;
+	}
+	if (at < to)
+		release_gap(device, at, to, leaving);
+}
+
+void overlap_leave(struct device *device, struct tensor *tensor)
+{
+	uint64_t from = arena_from(&tensor->place), to = arena_to(&tensor->place);
+	if (!device->guests.root) {
+		arena_release(device->arena, from, to - from);
+		return;
+	}
+	device->has_stale_guests |= meet_all(device, tensor) > 0;
+	release_gaps(device, from, to, tensor);
+	untag(device, from, to, tensor);
+	if (tensor->guest)
+		end_visit(device, tensor);
+}
+
+static bool stop(void *ctx, struct tensor *tensor)
+{
+	(void)ctx;
+	(void)tensor;
+	return false;
+}
+
+bool overlap_any(const struct device *device, const struct tensor *tensor)
+{
+	const struct npumem_place *place = &tensor->place;
+	struct intervals_walk walk;
+	if (tensor->guest)
+		return !overlap_each(device, place->offset, place->bytes_per_npu, tensor, stop, NULL);
+	/* Two hosts never meet. */
+	intervals_begin(&device->guests, arena_from(place), arena_to(place), &walk);
+	return intervals_next(&walk);
+}
+
+static bool meets(const struct npumem_place *a, const struct npumem_place *b)
+{
+	return a->offset < place_end(b) && b->offset < place_end(a);
+}
+
+struct tensor *overlap_first(const struct device *device, const struct npumem_place *place)
+{
+	uint64_t to = (uint64_t)place_end(place);
+	struct arena_extent extent = {.offset = (uint64_t)place->offset};
+	struct tensor *first = NULL, *guest;
+	struct intervals_walk walk;
+	for (; !first && extent.offset < to && arena_at(device->arena, extent.offset, &extent);
+	     extent.offset += extent.bytes)
+		if (extent.tag && meets(&((struct tensor *)extent.tag)->place, place))
+			first = extent.tag;
+	/* Several may start in the same quantum, in any order. */
+	intervals_begin(&device->guests, (uint64_t)place->offset, to, &walk);
+	while ((guest = next_guest(&walk)) && !(first && (int64_t)guest->visit.from >= first->place.offset))
+		if (meets(&guest->place, place) && (!first || guest->place.offset < first->place.offset))
+			first = guest;
+	return first;
+}
+
+int overlap_settle(struct device *device)
+{
+	/* Giving back may cut two blocks, taking again needs two entries. */
+	enum { ENTRIES = 4 };
+	struct intervals_walk walk;
+	if (!device->has_stale_guests)
+		return 0;
+	intervals_begin(&device->guests, 0, UINT64_MAX, &walk);
+	for (struct tensor *guest; (guest = next_guest(&walk));) {
+		uint64_t from = arena_from(&guest->place), to = arena_to(&guest->place);
+		if (overlap_any(device, guest))
+			continue;
+		if (arena_prepare(device->arena, ENTRIES))
+			return -ENOMEM;
+		arena_release(device->arena, from, to - from);
+		arena_unprepare(device->arena, ENTRIES);
+		end_visit(device, guest);
+		if (arena_reserve(device->arena, from, to - from, guest))
+			assert(!"overlap_settle: entries were set aside");
+		/* It met nobody, so that all others lie before it or behind. */
+		intervals_begin(&device->guests, to, UINT64_MAX, &walk);
+	}
+	device->has_stale_guests = false;
+	return 0;
+}

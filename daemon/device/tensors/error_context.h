@@ -1,0 +1,22 @@
+/* Who asks, as far as the device cares: where a refusal goes, and how to speak of a tensor to this context.
+ * What may be named to whom is the service's business; the device only asks. */
+#ifndef DEVICE_ERROR_CONTEXT_H
+#define DEVICE_ERROR_CONTEXT_H
+
+#include <npumem/types.h>
+
+struct tensor;
+
+struct error_context {
+	struct npumem_error *error;
+	/* Writes a name for `tensor` that this context may see. NULL: "tensor #<handle>". */
+	void (*name)(void *ctx, const struct tensor *tensor, char *buffer, size_t bytes);
+	void *ctx;
+};
+
+enum { ERROR_CONTEXT_NAME_BYTES = NPUMEM_FIELD_TEXT_BYTES };
+
+/* The name of `tensor` for this context, written to `buffer` (ERROR_CONTEXT_NAME_BYTES), which is returned. */
+const char *error_context_name(const struct error_context *context, const struct tensor *tensor, char *buffer);
+
+#endif

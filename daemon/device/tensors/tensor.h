@@ -1,0 +1,45 @@
+/* A tensor of the device, or a view of one.
+ * A view has no storage of its own: it shares its base's bytes, flags and life. */
+#ifndef DEVICE_TENSOR_H
+#define DEVICE_TENSOR_H
+
+#include <stdatomic.h>
+
+#include <npumem/layout.h>
+
+#include "daemon/device/tensors/intervals.h"
+
+struct tensor {
+	uint64_t handle; /* never 0; not given again while the daemon lives */
+	struct npumem_place place;
+	struct tensor *base;  /* of a view: the tensor that has the storage, itself no view; else NULL */
+	struct tensor *views; /* of a base: its views */
+	struct tensor *next_view, *prev_view;
+	int reuse; /* how it was placed: enum npumem_reuse */
+	bool sealed, dma_only, pinned;
+	bool guest; /* overlaps other footprints: see overlap.h */
+	/* No byte of its data is unwritten. Set by whichever thread looked; goes back only after DMA was stopped
+	 * while it wrote, in op_deinit. See tensor_all_written. */
+	_Atomic bool all_written;
+	uint32_t prepared; /* arena entries set aside for a guest */
+	/* Some byte of it was written or poisoned: there is something to forget. Set and cleared by the threads
+	 * that do so, while others may look. */
+	_Atomic bool touched;
+	struct interval visit; /* of a guest: its quanta, in the device's set of them */
+	void *owner;	       /* the service's record; the device never looks into it */
+};
+
+/* The tensor that has the storage. */
+static inline struct tensor *tensor_root(const struct tensor *tensor)
+{
+	return (struct tensor *)(tensor->base ? tensor->base : tensor);
+}
+
+/* True where it is known that all was written, its own bytes or its base's. */
+static inline bool tensor_all_written(const struct tensor *tensor)
+{
+	return atomic_load_explicit(&tensor->all_written, memory_order_relaxed) ||
+	       atomic_load_explicit(&tensor_root(tensor)->all_written, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* Whether a tensor's data was ever written, and whether it is damaged. Looking takes time in proportion to the
+ * tensor, so it is for worker threads, wherever that is long; all of this may run on any thread. */
+#ifndef DEVICE_WRITTEN_H
+#define DEVICE_WRITTEN_H
+
+#include "daemon/device/internal.h"
+
+/* Bytes of a place's data (without dummies) that were never written, or that are damaged, at this moment. Needs no
+ * tensor: `place` may be a copy, and what lay there may be gone. Either may be NULL: not looked for. */
+void written_scan(const struct device *device, const struct npumem_place *place, int64_t *unwritten,
+		  int64_t *damaged);
+/* About how long that takes, in the measure of op_cost. */
+int64_t written_scan_cost(const struct npumem_place *place);
+
+/* Elements [first, first + count) of a tensor: 0, or FAILED_PRECONDITION saying how many bytes of them were never
+ * written and where the first is, whatever the policy. The tensor must stay until it returns. */
+int written_check(const struct device *device, struct tensor *tensor, int64_t first, int64_t count,
+		  const struct error_context *context);
+/* Bytes of these elements that are damaged. */
+int64_t written_damaged(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count);
+
+#endif

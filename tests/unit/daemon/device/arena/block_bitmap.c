@@ -1,0 +1,68 @@
+/* The set of block starts against an array of bools. */
+#include "daemon/device/arena/block_bitmap.h"
+
+#include <check.h>
+#include <errno.h>
+
+#include "tests/support/oracle.h"
+#include "tests/unit/daemon/device/scarce.h"
+
+static const int64_t limits[] = {1, 2, 63, 64, 65, 4096, 4097, 64 * 64 * 64 + 1};
+
+START_TEST(against_an_array)
+{
+	struct block_bitmap starts;
+	int64_t limit = limits[_i], n = 0;
+	uint64_t random = 3;
+	bool *is_member = calloc((size_t)limit, sizeof(*is_member));
+	ck_assert_ptr_nonnull(is_member);
+	ck_assert_int_eq(block_bitmap_init(&starts, &heap_libc, (uint64_t)limit), 0);
+	for (int i = 0; i < 4000; i++) {
+		/* Near some places again and again, so that words fill up and become empty. */
+		int64_t x = oracle_random(&random) % 4 ? oracle_between(&random, 0, 200) * 131 % limit
+						       : oracle_between(&random, 0, limit - 1);
+		if (is_member[x])
+			block_bitmap_remove(&starts, (uint64_t)x);
+		else
+			block_bitmap_add(&starts, (uint64_t)x);
+		is_member[x] = !is_member[x];
+		n += is_member[x] ? 1 : -1;
+		int64_t ask = oracle_between(&random, 0, limit - 1), floor = ask;
+		while (floor >= 0 && !is_member[floor])
+			floor--;
+		if (block_bitmap_has(&starts, (uint64_t)ask) != is_member[ask])
+			ck_abort_msg("member %ld is wrong", (long)ask);
+		if (floor >= 0 && block_bitmap_floor(&starts, (uint64_t)ask) != (uint64_t)floor)
+			ck_abort_msg("floor of %ld is not %ld", (long)ask, (long)floor);
+	}
+	/* Emptied, it starts again. */
+	for (int64_t x = 0; x < limit; x++)
+		if (is_member[x])
+			block_bitmap_remove(&starts, (uint64_t)x);
+	block_bitmap_add(&starts, 0);
+	ck_assert_uint_eq(block_bitmap_floor(&starts, (uint64_t)limit - 1), 0);
+	block_bitmap_deinit(&starts);
+	free(is_member);
+}
+END_TEST
+
+START_TEST(no_memory)
+{
+	struct block_bitmap starts;
+	struct scarce scarce;
+	scarce_init(&scarce);
+	scarce_arm(&scarce, 0);
+	ck_assert_int_eq(block_bitmap_init(&starts, &scarce.heap, 100), -ENOMEM);
+	ck_assert_int_eq(scarce.n_live, 0);
+}
+END_TEST
+
+Suite *suite_block_bitmap(void)
+{
+	Suite *suite = suite_create("device/starts");
+	TCase *tcase = tcase_create("block_bitmap");
+	tcase_add_loop_test(tcase, against_an_array, 0, sizeof(limits) / sizeof(limits[0]));
+	tcase_add_test(tcase, no_memory);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

@@ -1,0 +1,326 @@
+/* The safety rule when a kernel runs: what may not start, and what the hardware would destroy of what may. */
+#include "daemon/device/operations/lockstep.h"
+
+#include "tests/unit/daemon/device/rig.h"
+
+/* Four NPUs. `in` is written. `out` has 100 bytes of data on NPUs 0 to 2, its block on NPU 3 is empty; `guest` has
+ * data in that block, bytes 20 to 79. */
+struct stage {
+	struct rig rig;
+	struct tensor *in, *out, *guest;
+};
+
+static struct device_request guest_request(int64_t npu, int64_t offset, int64_t bytes)
+{
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, bytes);
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){1, 1, 1, 1};
+	request.spec.address = npu * 1024 + offset;
+	request.reuse = NPUMEM_UNCHECKED;
+	return request;
+}
+
+static void stage_open(struct stage *stage)
+{
+	rig_open(&stage->rig, 4, 1024);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 1, 100);
+	request.spec.address = 0;
+	stage->out = rig_place(&stage->rig, &request);
+	stage->out->owner = "out";
+	request.spec.address = 512;
+	stage->in = rig_place(&stage->rig, &request);
+	ck_assert_int_eq(rig_fill(&stage->rig, stage->in, 7), 0);
+	request = guest_request(3, 20, 60);
+	stage->guest = rig_place(&stage->rig, &request);
+	stage->guest->owner = "guest";
+	ck_assert_int_eq(rig_fill(&stage->rig, stage->guest, 9), 0);
+}
+
+static void stage_close(struct stage *stage)
+{
+	rig_close(&stage->rig);
+}
+
+/* Bytes [from, to) of one NPU are `inside`, and those around them up to 128 are not poison. */
+static void poisoned(struct stage *stage, int64_t npu, int from, int to)
+{
+	uint8_t lane[128];
+	device_peek(stage->rig.device, npu, 0, sizeof(lane), lane);
+	for (int i = 0; i < (int)sizeof(lane); i++)
+		if ((lane[i] == 0xdb) != (i >= from && i < to))
+			ck_abort_msg("NPU %ld, byte %d is %02x", (long)npu, i, lane[i]);
+}
+
+START_TEST(destroys_what_lies_in_the_footprint)
+{
+	struct stage stage;
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
+	ck_assert_uint_eq(rig->op.n_destroyed, 1);
+	const struct op_destroyed *destroyed = &rig->op.destroyed[0];
+	ck_assert_ptr_eq(destroyed->tensor, stage.guest);
+	ck_assert_int_eq(destroyed->npu, 3);
+	ck_assert_int_eq(destroyed->offset, 20);
+	ck_assert_int_eq(destroyed->bytes, 60);
+	ck_assert_int_eq(destroyed->total_bytes, 60);
+	for (int npu = 0; npu < 3; npu++)
+		poisoned(&stage, npu, 0, 0);
+	poisoned(&stage, 3, 20, 80);
+	struct device_state state;
+	device_state(rig->device, stage.guest, &state);
+	ck_assert_int_eq(state.damaged_bytes, 60);
+	ck_assert_int_eq(state.unwritten_bytes, 0);
+	device_state(rig->device, stage.out, &state);
+	ck_assert_int_eq(state.damaged_bytes, 0);
+	rig_sound(rig);
+	stage_close(&stage);
+}
+END_TEST
+
+/* The other way round: the guest's own footprint covers the host's data on NPUs 0 to 2. */
+START_TEST(a_guest_destroys_its_host)
+{
+	struct stage stage;
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 60);
+	struct tensor *in = rig_place(rig, &request);
+	ck_assert_int_eq(rig_fill(rig, in, 5), 0);
+	ck_assert_int_eq(rig_relu(rig, in, stage.guest), 0);
+	ck_assert_uint_eq(rig->op.n_destroyed, 1);
+	ck_assert_ptr_eq(rig->op.destroyed[0].tensor, stage.out);
+	ck_assert_int_eq(rig->op.destroyed[0].npu, 0);
+	ck_assert_int_eq(rig->op.destroyed[0].bytes, 60);
+	ck_assert_int_eq(rig->op.destroyed[0].total_bytes, 180);
+	for (int npu = 0; npu < 3; npu++)
+		poisoned(&stage, npu, 20, 80);
+	poisoned(&stage, 3, 0, 0);
+	stage_close(&stage);
+}
+END_TEST
+
+START_TEST(a_damaged_tensor_until_it_is_rewritten)
+{
+	struct stage stage;
+	struct device_state state;
+	uint8_t bytes[60];
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
+	/* Read with a warning, */
+	ck_assert_int_eq(rig_read(rig, stage.guest, bytes), 0);
+	ck_assert_ptr_nonnull(strstr(rig->op.warning, "guest is damaged: 60 bytes were destroyed by a kernel"));
+	for (int i = 0; i < 60; i++)
+		ck_assert_int_eq(bytes[i], 0xdb);
+	/* no input of a kernel, */
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 60);
+	struct tensor *other = rig_place(rig, &request);
+	ck_assert_int_eq(rig_relu(rig, stage.guest, other), NPUMEM_DATA_LOST);
+	rig_said(rig, NPUMEM_DATA_LOST, "guest (role in) is damaged: 60 bytes were destroyed by a kernel");
+	ck_assert_int_eq(rig_field(rig, "damaged_bytes"), 60);
+	ck_assert_str_eq(rig_text(rig, "tensor"), "guest");
+	/* its copy with a warning, too, */
+	ck_assert_int_eq(rig_copy(rig, other, stage.guest), 0);
+	ck_assert_ptr_nonnull(strstr(rig->op.warning, "guest is damaged"));
+	/* and each byte is well as soon as it is written. */
+	ck_assert_int_eq(rig_write_some(rig, stage.guest, 10, 20, bytes), 0);
+	device_state(rig->device, stage.guest, &state);
+	ck_assert_int_eq(state.damaged_bytes, 40);
+	ck_assert_int_eq(rig_relu(rig, stage.guest, other), NPUMEM_DATA_LOST);
+	struct device_slice slice = {{0, 0, 0, 10}, {1, 1, 1, 30}};
+	struct tensor *healthy;
+	ck_assert_int_eq(device_view_slice(rig->device, stage.guest, &slice, &healthy, &rig->context), 0);
+	request.spec.shape.w = 20;
+	ck_assert_int_eq(rig_relu(rig, healthy, rig_place(rig, &request)), 0);
+	ck_assert_int_eq(rig_fill(rig, stage.guest, 1), 0);
+	device_state(rig->device, stage.guest, &state);
+	ck_assert_int_eq(state.damaged_bytes, 0);
+	ck_assert_int_eq(rig_relu(rig, stage.guest, other), 0);
+	ck_assert_str_eq(rig->op.warning, "");
+	rig_sound(rig);
+	stage_close(&stage);
+}
+END_TEST
+
+/* Damage goes with its tensor. */
+START_TEST(freed_damage_is_gone)
+{
+	struct stage stage;
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
+	rig_release(rig, stage.guest);
+	rig_sound(rig);
+	poisoned(&stage, 3, 0, 0);
+	struct device_request request = guest_request(3, 20, 60);
+	struct tensor *guest = rig_place(rig, &request);
+	struct device_state state;
+	device_state(rig->device, guest, &state);
+	ck_assert_int_eq(state.damaged_bytes, 0);
+	ck_assert_int_eq(state.unwritten_bytes, 60);
+	stage_close(&stage);
+}
+END_TEST
+
+/* Each victim once, with all its bytes, however many there are; those beyond the list are counted in the warning.
+ */
+START_TEST(many_victims)
+{
+	struct stage stage;
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	for (int64_t i = 0; i < 18; i++) {
+		struct device_request request = guest_request(3, i < 10 ? i * 2 : 80 + (i - 10) * 2, 2);
+		struct tensor *victim = rig_place(rig, &request);
+		ck_assert_int_eq(rig_fill(rig, victim, 1), 0);
+	}
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
+	ck_assert_uint_eq(rig->op.n_destroyed, OP_DESTROYED_MAX);
+	ck_assert_ptr_nonnull(strstr(rig->op.warning, "3 more tensors were destroyed"));
+	for (unsigned i = 0; i < OP_DESTROYED_MAX; i++)
+		for (unsigned k = i + 1; k < OP_DESTROYED_MAX; k++)
+			ck_assert_ptr_ne(rig->op.destroyed[i].tensor, rig->op.destroyed[k].tensor);
+	poisoned(&stage, 3, 0, 96);
+	rig_sound(rig);
+	stage_close(&stage);
+}
+END_TEST
+
+/* Without host memory for the list of victims nothing runs. */
+START_TEST(victims_need_memory)
+{
+	struct stage stage;
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	/* The work, the victims, the arrays. */
+	scarce_arm(&rig->scarce, 1);
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert(scarce_fired(&rig->scarce));
+	poisoned(&stage, 3, 0, 0);
+	ck_assert(!stage.out->touched);
+	scarce_arm(&rig->scarce, 3);
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), 0);
+	ck_assert(!scarce_fired(&rig->scarce));
+	poisoned(&stage, 3, 20, 80);
+	stage_close(&stage);
+}
+END_TEST
+
+/* DMA touches data and nothing else. */
+START_TEST(dma_destroys_nothing)
+{
+	struct stage stage;
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	ck_assert_int_eq(rig_fill(rig, stage.out, 3), 0);
+	ck_assert_int_eq(rig_copy(rig, stage.out, stage.in), 0);
+	ck_assert_uint_eq(rig->op.n_destroyed, 0);
+	uint8_t bytes[60];
+	ck_assert_int_eq(rig_read(rig, stage.guest, bytes), 0);
+	for (int i = 0; i < 60; i++)
+		ck_assert_int_eq(bytes[i], 9);
+	stage_close(&stage);
+}
+END_TEST
+
+/* A view drives only its own block rows, and never counts its base as another tensor. */
+START_TEST(a_view_as_output)
+{
+	struct stage stage;
+	struct tensor *view;
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	struct device_slice slice = {{0, 1, 0, 40}, {1, 2, 1, 50}};
+	ck_assert_int_eq(device_view_slice(rig->device, stage.out, &slice, &view, &rig->context), 0);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 10);
+	struct tensor *in = rig_place(rig, &request);
+	ck_assert_int_eq(rig_fill(rig, in, 5), 0);
+	ck_assert_int_eq(rig_fill(rig, stage.out, 4), 0);
+	ck_assert_int_eq(rig_relu(rig, in, view), 0);
+	ck_assert_uint_eq(rig->op.n_destroyed, 1);
+	ck_assert_ptr_eq(rig->op.destroyed[0].tensor, stage.guest);
+	ck_assert_int_eq(rig->op.destroyed[0].total_bytes, 10);
+	poisoned(&stage, 3, 40, 50);
+	for (int npu = 0; npu < 3; npu++)
+		poisoned(&stage, npu, 0, 0);
+	stage_close(&stage);
+}
+END_TEST
+
+/* The state that the check at allocation never lets come about, made by hand: the check at the kernel's start does
+ * not rely on it. */
+START_TEST(the_second_check)
+{
+	struct stage stage;
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	stage.guest->reuse = NPUMEM_IF_SAFE;
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION);
+	rig_said(rig, NPUMEM_FAILED_PRECONDITION,
+		 "a kernel that writes out may destroy data of guest on NPU 3, bytes 20 to 79");
+	rig_blames(rig, stage.guest, 3, 20, 60);
+	/* Nothing ran. */
+	struct device_state state;
+	device_state(rig->device, stage.out, &state);
+	ck_assert_int_eq(state.unwritten_bytes, 300);
+	device_state(rig->device, stage.guest, &state);
+	ck_assert_int_eq(state.damaged_bytes, 0);
+	stage.guest->reuse = NPUMEM_NEVER;
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION);
+	/* In the other direction the guest is the output. */
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 60);
+	struct tensor *in = rig_place(rig, &request);
+	ck_assert_int_eq(rig_fill(rig, in, 5), 0);
+	ck_assert_int_eq(rig_relu(rig, in, stage.guest), NPUMEM_FAILED_PRECONDITION);
+	rig_blames(rig, stage.out, 0, 20, 60);
+	stage.out->reuse = NPUMEM_UNCHECKED;
+	ck_assert_int_eq(rig_relu(rig, in, stage.guest), 0);
+	stage_close(&stage);
+}
+END_TEST
+
+START_TEST(no_output_of_a_kernel)
+{
+	struct stage stage;
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	stage.out->dma_only = true;
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION);
+	rig_said(rig, NPUMEM_FAILED_PRECONDITION, "out (role out) is dma_only: no kernel may write it");
+	struct device_slice slice = {.to = stage.out->place.shape};
+	struct tensor *view;
+	ck_assert_int_eq(device_view_slice(rig->device, stage.out, &slice, &view, &rig->context), 0);
+	ck_assert_int_eq(rig_relu(rig, stage.in, view), NPUMEM_FAILED_PRECONDITION);
+	rig_said(rig, NPUMEM_FAILED_PRECONDITION, "is dma_only");
+	stage.out->dma_only = false;
+	ck_assert_int_eq(rig_fill(rig, stage.out, 1), 0);
+	ck_assert_int_eq(device_seal(rig->device, stage.out, &rig->context), 0);
+	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION);
+	rig_said(rig, NPUMEM_FAILED_PRECONDITION, "out is sealed");
+	ck_assert_int_eq(rig_relu(rig, stage.in, view), NPUMEM_FAILED_PRECONDITION);
+	/* As an input it is fine. */
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 1, 100);
+	ck_assert_int_eq(rig_relu(rig, stage.out, rig_place(rig, &request)), 0);
+	stage_close(&stage);
+}
+END_TEST
+
+Suite *suite_lockstep(void)
+{
+	Suite *suite = suite_create("device/lockstep");
+	TCase *tcase = tcase_create("lockstep");
+	tcase_add_test(tcase, destroys_what_lies_in_the_footprint);
+	tcase_add_test(tcase, a_guest_destroys_its_host);
+	tcase_add_test(tcase, a_damaged_tensor_until_it_is_rewritten);
+	tcase_add_test(tcase, freed_damage_is_gone);
+	tcase_add_test(tcase, many_victims);
+	tcase_add_test(tcase, victims_need_memory);
+	tcase_add_test(tcase, dma_destroys_nothing);
+	tcase_add_test(tcase, a_view_as_output);
+	tcase_add_test(tcase, the_second_check);
+	tcase_add_test(tcase, no_output_of_a_kernel);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

@@ -1,0 +1,444 @@
+/* Which operations may run at once: against the bytes that each of them reads and writes, drawn one by one. */
+#include "daemon/device/internal.h"
+#include "daemon/device/tensors/written.h"
+#include "daemon/device/operations/op.h"
+
+#include "tests/support/bytemap.h"
+#include "tests/support/oracle.h"
+#include "tests/unit/daemon/device/rig.h"
+
+/* ---- against sets of bytes ---- */
+
+enum { READS = 1, WRITES = 2, BYTES_MAX = 5 * 1024 };
+
+struct bytes {
+	uint8_t what[BYTES_MAX]; /* [npu][offset] */
+};
+
+static void touch(struct bytes *bytes, const struct bytemap *map, const struct tensor *tensor, bool footprint,
+		  uint8_t what)
+{
+	struct bytemap_tensor *t = bytemap_draw(map, &tensor->place);
+	for (int64_t i = 0; i < map->n_npus * t->place.bytes_per_npu; i++)
+		if (footprint || bytemap_is_data(t->kind[i]))
+			bytes->what[bytemap_place_of(map, t, i)] |= what;
+	bytemap_forget_drawing(t);
+}
+
+static void touched(struct bytes *bytes, const struct bytemap *map, const struct op *op)
+{
+	memset(bytes, 0, sizeof(*bytes));
+	if (op->kind == OP_RUN) {
+		touch(bytes, map, op->operands[0].tensor, false, READS);
+		touch(bytes, map, op->operands[1].tensor, true, WRITES);
+	} else {
+		touch(bytes, map, op->tensor, false, op->kind == OP_READ ? READS : WRITES);
+	}
+	if (op->kind == OP_COPY)
+		touch(bytes, map, op->source, false, READS);
+}
+
+static bool clash(const struct bytes *a, const struct bytes *b, int64_t i)
+{
+	return (a->what[i] & WRITES && b->what[i]) || (b->what[i] & WRITES && a->what[i]);
+}
+
+static void compare(struct rig *rig, const struct bytemap *map, const struct op *a, const struct op *b,
+		    unsigned *n_conflicts)
+{
+	static struct bytes a_bytes, b_bytes;
+	struct op_where where;
+	bool expected = false, conflict = op_conflict(rig->device, a, b, &where);
+	touched(&a_bytes, map, a);
+	touched(&b_bytes, map, b);
+	for (int64_t i = 0; i < map->n_npus * map->npu_bytes; i++)
+		expected = expected || clash(&a_bytes, &b_bytes, i);
+	if (conflict != expected)
+		ck_abort_msg("kinds %d and %d: %d, not %d", a->kind, b->kind, conflict, expected);
+	*n_conflicts += conflict;
+	for (int64_t i = 0; conflict && i < where.bytes; i++)
+		if (!clash(&a_bytes, &b_bytes, where.npu * map->npu_bytes + where.offset + i))
+			ck_abort_msg("NPU %ld, byte %ld is no conflict", (long)where.npu,
+				     (long)(where.offset + i));
+}
+
+static struct tensor *random_tensor(struct rig *rig, uint64_t *random)
+{
+	struct tensor *tensor = NULL;
+	while (!tensor) {
+		struct device_request request =
+			rig_request(NPUMEM_FX8, oracle_between(random, 1, 5), oracle_between(random, 1, 8),
+				    oracle_between(random, 1, 2), oracle_between(random, 1, 6));
+		request.reuse = NPUMEM_UNCHECKED;
+		request.spec.layout = oracle_random(random) % 2 ? NPUMEM_ALIGNED : NPUMEM_COMPACT;
+		request.spec.mode = oracle_random(random) % 2 ? NPUMEM_MODE_PLAIN : NPUMEM_MODE_4N;
+		request.spec.start_npu = oracle_between(random, 0, rig->options.geometry.n_npus - 1);
+		rig_try(rig, &request, &tensor);
+	}
+	const struct npumem_dims shape = tensor->place.shape;
+	struct device_slice slice = {{0, oracle_between(random, 0, shape.c - 1), 0, 0}, shape};
+	struct tensor *view = tensor;
+	if (oracle_random(random) % 2)
+		ck_assert_int_eq(device_view_slice(rig->device, tensor, &slice, &view, &rig->context), 0);
+	return view;
+}
+
+START_TEST(against_sets_of_bytes)
+{
+	unsigned n_conflicts = 0;
+	for (uint64_t seed = 1; seed <= 25; seed++) {
+		struct rig rig;
+		struct bytemap map;
+		struct tensor *tensors[8];
+		uint64_t random = seed;
+		rig_open(&rig, oracle_between(&random, 1, 5), 1024);
+		bytemap_init(&map, &rig.options.geometry);
+		for (unsigned i = 0; i < 6; i++)
+			tensors[i] = random_tensor(&rig, &random);
+		/* The bases of views, too. */
+		for (unsigned i = 6; i < 8; i++)
+			tensors[i] = tensor_root(tensors[i - 6]);
+		for (int i = 0; i < 30; i++) {
+			struct op ops[2];
+			struct op_operand operands[2][2] = {{{.role = "in"}, {.role = "out"}},
+							    {{.role = "in"}, {.role = "out"}}};
+			for (unsigned k = 0; k < 2; k++) {
+				ops[k] = (struct op){
+					.kind = (enum op_kind)oracle_between(&random, OP_WRITE, OP_RUN),
+					.tensor = tensors[oracle_random(&random) % 8],
+					.source = tensors[oracle_random(&random) % 8],
+					.kernel = NPUMEM_KERNEL_RELU,
+					.operands = operands[k],
+					.n_operands = 2};
+				operands[k][0].tensor = ops[k].source;
+				operands[k][1].tensor = ops[k].tensor;
+			}
+			compare(&rig, &map, &ops[0], &ops[1], &n_conflicts);
+		}
+		bytemap_deinit(&map);
+		rig_close(&rig);
+	}
+	ck_assert_uint_ge(n_conflicts, 100);
+	ck_assert_uint_le(n_conflicts, 650);
+}
+END_TEST
+
+/* ---- groups ---- */
+
+/* Strides of which it takes long to tell that their elements lie between each other: a few such pairs are looked
+ * at byte by byte, and more of them refused. */
+START_TEST(irregular_strides_are_bounded)
+{
+	enum { FILLS = 5 };
+	struct rig rig;
+	struct op_operand operands[2];
+	struct op fill = {.kind = OP_FILL}, *ops[FILLS + 1];
+	rig_open(&rig, 1, 524288);
+	struct device_request request = rig_request(NPUMEM_FX8, 7, 8, 4, 3);
+	request.reuse = NPUMEM_UNCHECKED;
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){35661, 16224, 11372, 4113};
+	request.spec.address = 41489;
+	struct tensor *in = rig_place(&rig, &request);
+	request.spec.shape = (struct npumem_dims){3, 4, 2, 10};
+	request.spec.stride = (struct npumem_dims){2628, 37254, 8920, 1726};
+	request.spec.address = 49221;
+	fill.tensor = rig_place(&rig, &request);
+	request = rig_request(NPUMEM_FX8, 7, 8, 4, 3);
+	operands[0] = (struct op_operand){"in", in};
+	operands[1] = (struct op_operand){"out", rig_place(&rig, &request)};
+	struct op run = {.kind = OP_RUN, .kernel = NPUMEM_KERNEL_RELU, .operands = operands, .n_operands = 2};
+	for (unsigned i = 0; i < FILLS; i++)
+		ops[i] = &fill;
+	ops[FILLS] = &run;
+	ck_assert_int_eq(op_group_check(rig.device, ops + 1, FILLS, 0, &rig.context), 0);
+	ck_assert_int_eq(op_group_check(rig.device, ops, FILLS + 1, 0, &rig.context), NPUMEM_ABORTED);
+	rig_said(&rig, NPUMEM_ABORTED, "operations 4 (fill #2) and 5 (run relu out=#3) of one group may conflict");
+	ck_assert_int_eq(op_group_cost(ops, FILLS + 1), 2 * op_group_cost(ops + 3, 3) + 2 * 400);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Four NPUs, three tensors of 4 channels with 2 batches, each batch a block row, and views of `x`: of its batches,
+ * and of the first two and the last two channels of batch 0. */
+struct stage {
+	struct rig rig;
+	struct tensor *x, *y, *z, *first, *second, *left, *right;
+};
+
+static void stage_open(struct stage *stage)
+{
+	struct rig *rig = &stage->rig;
+	rig_open(rig, 4, 1024);
+	struct device_request request = rig_request(NPUMEM_FX8, 2, 4, 1, 8);
+	struct tensor **tensors[] = {&stage->x, &stage->y, &stage->z};
+	static const char *const names[] = {"x", "y", "z"};
+	for (unsigned i = 0; i < 3; i++) {
+		*tensors[i] = rig_place(rig, &request);
+		(*tensors[i])->owner = (void *)(uintptr_t)names[i];
+	}
+	const struct device_slice slices[] = {{{0, 0, 0, 0}, {1, 4, 1, 8}},
+					      {{1, 0, 0, 0}, {2, 4, 1, 8}},
+					      {{0, 0, 0, 0}, {1, 2, 1, 8}},
+					      {{0, 2, 0, 0}, {1, 4, 1, 8}}};
+	struct tensor **views[] = {&stage->first, &stage->second, &stage->left, &stage->right};
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_int_eq(device_view_slice(rig->device, stage->x, &slices[i], views[i], &rig->context), 0);
+}
+
+static struct op dma(enum op_kind kind, struct tensor *tensor, struct tensor *source)
+{
+	return (struct op){.kind = kind, .tensor = tensor, .source = source};
+}
+
+static struct op relu(struct op_operand operands[2], struct tensor *in, struct tensor *out)
+{
+	operands[0] = (struct op_operand){"in", in};
+	operands[1] = (struct op_operand){"out", out};
+	return (struct op){.kind = OP_RUN, .kernel = NPUMEM_KERNEL_RELU, .operands = operands, .n_operands = 2};
+}
+
+static int group(struct stage *stage, struct op *a, struct op *b)
+{
+	struct op *ops[] = {a, b};
+	npumem_error_clear(&stage->rig.error);
+	return op_group_check(stage->rig.device, ops, 2, 0, &stage->rig.context);
+}
+
+START_TEST(lanes)
+{
+	struct stage stage;
+	struct op_operand operands[2][2];
+	stage_open(&stage);
+	struct op write_x = dma(OP_WRITE, stage.x, NULL), read_x = dma(OP_READ, stage.x, NULL);
+	struct op copy_xy = dma(OP_COPY, stage.x, stage.y), fill_z = dma(OP_FILL, stage.z, NULL);
+	struct op run_xy = relu(operands[0], stage.x, stage.y), run_yx = relu(operands[1], stage.y, stage.x);
+	ck_assert_int_eq(op_queue(&write_x), OP_DMA);
+	ck_assert_int_eq(op_queue(&read_x), OP_DMA);
+	ck_assert_int_eq(op_queue(&copy_xy), OP_DMA);
+	ck_assert_int_eq(op_queue(&fill_z), OP_DMA);
+	ck_assert_int_eq(op_queue(&run_xy), OP_COMPUTE);
+	/* Operations of one lane keep their order, whatever they share. */
+	ck_assert_int_eq(group(&stage, &write_x, &read_x), 0);
+	ck_assert_int_eq(group(&stage, &write_x, &copy_xy), 0);
+	ck_assert_int_eq(group(&stage, &run_xy, &run_yx), 0);
+	/* Reading beside reading is fine, as is what has nothing to do with it. */
+	ck_assert_int_eq(group(&stage, &read_x, &run_xy), 0);
+	ck_assert_int_eq(group(&stage, &fill_z, &run_xy), 0);
+	/* Writing what is read, reading what is written, writing what is written. */
+	ck_assert_int_eq(group(&stage, &write_x, &run_xy), NPUMEM_ABORTED);
+	ck_assert_int_eq(group(&stage, &run_yx, &read_x), NPUMEM_ABORTED);
+	ck_assert_int_eq(group(&stage, &copy_xy, &run_xy), NPUMEM_ABORTED);
+	ck_assert_int_eq(group(&stage, &run_yx, &write_x), NPUMEM_ABORTED);
+	rig_close(&stage.rig);
+}
+END_TEST
+
+START_TEST(who_and_where)
+{
+	struct stage stage;
+	struct op_operand operands[2];
+	stage_open(&stage);
+	struct op fill_z = dma(OP_FILL, stage.z, NULL), read_x = dma(OP_READ, stage.x, NULL);
+	struct op run = relu(operands, stage.y, stage.x);
+	struct op *ops[] = {&fill_z, &run, &fill_z, &read_x};
+	npumem_error_clear(&stage.rig.error);
+	ck_assert_int_eq(op_group_check(stage.rig.device, ops, 4, 20, &stage.rig.context), NPUMEM_ABORTED);
+	rig_said(&stage.rig, NPUMEM_ABORTED,
+		 "operations 21 (run relu out=x) and 23 (read x) of one group conflict on NPU 0, bytes 0 to 7; "
+		 "nothing "
+		 "of the group ran");
+	ck_assert_int_eq(rig_field(&stage.rig, "first"), 21);
+	ck_assert_int_eq(rig_field(&stage.rig, "second"), 23);
+	ck_assert_int_eq(rig_field(&stage.rig, "npu"), 0);
+	ck_assert_int_eq(rig_field(&stage.rig, "offset"), 0);
+	ck_assert_int_eq(rig_field(&stage.rig, "bytes"), 8);
+	ck_assert_str_eq(rig_text(&stage.rig, "first_tensor"), "x");
+	ck_assert_str_eq(rig_text(&stage.rig, "second_tensor"), "x");
+	rig_close(&stage.rig);
+}
+END_TEST
+
+/* Views of one base: those of other block rows are apart; in one row a kernel takes what the other's NPUs have
+ * there. */
+START_TEST(views_of_one_base)
+{
+	struct stage stage;
+	struct op_operand operands[2];
+	stage_open(&stage);
+	struct op write_first = dma(OP_WRITE, stage.first, NULL), write_left = dma(OP_WRITE, stage.left, NULL);
+	struct op write_right = dma(OP_WRITE, stage.right, NULL), read_y = dma(OP_READ, stage.y, NULL);
+	struct op run = relu(operands, stage.z, stage.second);
+	ck_assert_int_eq(group(&stage, &write_first, &run), 0);
+	ck_assert_int_eq(group(&stage, &read_y, &run), 0);
+	run = relu(operands, stage.second, stage.z);
+	ck_assert_int_eq(group(&stage, &write_first, &run), 0);
+	/* As an input it is its data alone, */
+	run = relu(operands, stage.left, stage.z);
+	ck_assert_int_eq(group(&stage, &write_right, &run), 0);
+	ck_assert_int_eq(group(&stage, &write_left, &run), NPUMEM_ABORTED);
+	/* as an output its whole row. */
+	run = relu(operands, stage.z, stage.left);
+	ck_assert_int_eq(group(&stage, &write_right, &run), NPUMEM_ABORTED);
+	ck_assert_int_eq(rig_field(&stage.rig, "npu"), 2);
+	ck_assert_int_eq(rig_field(&stage.rig, "offset"), 0);
+	ck_assert_int_eq(rig_field(&stage.rig, "bytes"), 8);
+	struct op_where where;
+	ck_assert(!op_conflict(stage.rig.device, &write_left, &write_right, &where));
+	rig_close(&stage.rig);
+}
+END_TEST
+
+/* What lies in an empty block of an output conflicts with the kernel, not with a DMA. */
+START_TEST(empty_blocks)
+{
+	struct rig rig;
+	struct op_operand operands[2];
+	struct op_where where;
+	rig_open(&rig, 4, 1024);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 1, 64);
+	request.spec.address = 0;
+	struct tensor *host = rig_place(&rig, &request), *in;
+	request.spec.address = 512;
+	in = rig_place(&rig, &request);
+	request = rig_request(NPUMEM_FX8, 1, 1, 1, 64);
+	request.spec.address = 3 * 1024;
+	request.reuse = NPUMEM_UNCHECKED;
+	struct tensor *guest = rig_place(&rig, &request);
+	struct op run = relu(operands, in, host), write_host = dma(OP_WRITE, host, NULL);
+	struct op write_guest = dma(OP_WRITE, guest, NULL), read_guest = dma(OP_READ, guest, NULL);
+	ck_assert(!op_conflict(rig.device, &write_host, &write_guest, &where));
+	ck_assert(op_conflict(rig.device, &run, &read_guest, &where));
+	ck_assert_int_eq(where.npu, 3);
+	ck_assert_int_eq(where.offset, 0);
+	ck_assert_int_eq(where.bytes, 64);
+	ck_assert_ptr_eq(where.a, host);
+	ck_assert_ptr_eq(where.b, guest);
+	rig_close(&rig);
+}
+END_TEST
+
+START_TEST(descriptions)
+{
+	struct stage stage;
+	char text[OP_DESCRIPTION_BYTES], small[12];
+	struct op_operand operands[2];
+	stage_open(&stage);
+	struct error_context *context = &stage.rig.context;
+	struct op op = dma(OP_WRITE, stage.x, NULL);
+	ck_assert_str_eq(op_describe(&op, context, text, sizeof(text)), "write x");
+	op.kind = OP_FILL;
+	ck_assert_str_eq(op_describe(&op, context, text, sizeof(text)), "fill x");
+	op.kind = OP_READ;
+	ck_assert_str_eq(op_describe(&op, context, text, sizeof(text)), "read x");
+	op = dma(OP_COPY, stage.x, stage.y);
+	ck_assert_str_eq(op_describe(&op, context, text, sizeof(text)), "copy x");
+	op = relu(operands, stage.y, stage.z);
+	ck_assert_str_eq(op_describe(&op, context, text, sizeof(text)), "run relu out=z");
+	ck_assert_str_eq(op_describe(&op, context, small, sizeof(small)), "run relu ou");
+	op.kernel = 9999;
+	ck_assert_str_eq(op_describe(&op, context, text, sizeof(text)), "run ? out=z");
+	rig_close(&stage.rig);
+}
+END_TEST
+
+/* An upper bound is enough, but a convolution must not look like a copy. */
+START_TEST(costs)
+{
+	struct rig rig;
+	rig_open(&rig, 4, 4096);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 4, 8, 8);
+	struct tensor *in = rig_place(&rig, &request), *out = rig_place(&rig, &request);
+	request = rig_request(NPUMEM_FX8, 4, 4, 3, 3);
+	struct tensor *weights = rig_place(&rig, &request);
+	struct op op = dma(OP_WRITE, in, NULL);
+	op.count = 17;
+	ck_assert_int_eq(op_cost(rig.device, &op), 17);
+	op.count = -1;
+	/* Four features, found one by one. */
+	ck_assert_int_ge(op_cost(rig.device, &op), 256);
+	ck_assert_int_lt(op_cost(rig.device, &op), 1000);
+	op.kind = OP_FILL;
+	ck_assert_int_ge(op_cost(rig.device, &op), 256);
+	ck_assert_int_lt(op_cost(rig.device, &op), 1000);
+	struct op_operand operands[3];
+	op = relu(operands, in, out);
+	ck_assert_int_ge(op_cost(rig.device, &op), 512);
+	ck_assert_int_lt(op_cost(rig.device, &op), 2000);
+	operands[2] = (struct op_operand){"weights", weights};
+	op.kernel = NPUMEM_KERNEL_CONV2D;
+	op.n_operands = 3;
+	/* 256 outputs of 4 * 3 * 3 taps. */
+	ck_assert_int_ge(op_cost(rig.device, &op), 256 * 36);
+	ck_assert_int_le(op_cost(rig.device, &op), 256 * 36 + 10000);
+	/* The same number of elements in more features is dearer. */
+	request = rig_request(NPUMEM_FX8, 1, 32, 8, 1);
+	op = dma(OP_FILL, rig_place(&rig, &request), NULL);
+	ck_assert_int_gt(op_cost(rig.device, &op), 256 + 31 * 64);
+	/* No more than there is, whatever is asked for. */
+	op = dma(OP_READ, in, NULL);
+	op.count = -1;
+	int64_t all = op_cost(rig.device, &op);
+	op.count = INT64_MAX;
+	ck_assert_int_eq(op_cost(rig.device, &op), all);
+	rig_close(&rig);
+}
+END_TEST
+
+/* What is read may have to be looked at first. */
+START_TEST(costs_of_looking)
+{
+	struct rig rig;
+	rig_open(&rig, 4, 4096);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 4, 1, 500);
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){2, 2, 2, 2};
+	struct tensor *from = rig_place(&rig, &request);
+	request = rig_request(NPUMEM_FX8, 1, 4, 1, 500);
+	struct tensor *to = rig_place(&rig, &request);
+	int64_t look = written_scan_cost(&from->place);
+	ck_assert_int_ge(look, 2000);
+	struct op read = dma(OP_READ, from, NULL), copy = dma(OP_COPY, to, from);
+	struct op_operand operands[2];
+	struct op run = relu(operands, from, to);
+	read.count = -1;
+	struct op *const ops[] = {&read, &copy, &run};
+	for (unsigned i = 0; i < 3; i++) {
+		from->all_written = true;
+		int64_t known = op_cost(rig.device, ops[i]);
+		ck_assert_int_ge(known, op_reach_cost(&from->place, 2000) + (i ? 2000 : 0));
+		from->all_written = false;
+		ck_assert_int_eq(op_cost(rig.device, ops[i]), known + look);
+		rig.device->local.n_damaged++;
+		ck_assert_int_ge(op_cost(rig.device, ops[i]), known + 2 * look);
+		rig.device->local.n_damaged--;
+	}
+	/* Of a part its share; of what is written nothing. */
+	read.count = 500;
+	from->all_written = true;
+	int64_t known = op_cost(rig.device, &read);
+	from->all_written = false;
+	ck_assert_int_eq(op_cost(rig.device, &read), known + look / 4);
+	struct op fill = dma(OP_FILL, from, NULL);
+	ck_assert_int_eq(op_cost(rig.device, &fill), op_reach_cost(&from->place, 2000));
+	rig_close(&rig);
+}
+END_TEST
+
+Suite *suite_op(void)
+{
+	Suite *suite = suite_create("device/op");
+	TCase *tcase = tcase_create("op");
+	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, against_sets_of_bytes);
+	tcase_add_test(tcase, irregular_strides_are_bounded);
+	tcase_add_test(tcase, lanes);
+	tcase_add_test(tcase, who_and_where);
+	tcase_add_test(tcase, views_of_one_base);
+	tcase_add_test(tcase, empty_blocks);
+	tcase_add_test(tcase, descriptions);
+	tcase_add_test(tcase, costs);
+	tcase_add_test(tcase, costs_of_looking);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

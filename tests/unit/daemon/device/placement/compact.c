@@ -1,0 +1,199 @@
+/* Compaction: who moves where, and that nobody notices. The model's traces compact, too; here are the cases by
+ * hand. */
+#include "daemon/device/internal.h"
+#include "tests/unit/daemon/device/rig.h"
+
+struct moves {
+	struct device_move list[8];
+	unsigned n;
+};
+
+static void note(void *ctx, const struct device_move *move)
+{
+	struct moves *moves = ctx;
+	moves->list[moves->n++] = *move;
+}
+
+static struct moves compact(struct rig *rig, bool dry_run)
+{
+	struct moves moves = {.n = 0};
+	ck_assert_int_eq(device_compact(rig->device, dry_run, note, &moves), 0);
+	rig_sound(rig);
+	return moves;
+}
+
+/* `bytes` of every NPU, which may be moved. */
+static struct tensor *block(struct rig *rig, int64_t bytes, int layout)
+{
+	struct device_request request = rig_request(NPUMEM_FX8, 1, rig->options.geometry.n_npus, 1, bytes);
+	request.spec.layout = layout;
+	return rig_place(rig, &request);
+}
+
+START_TEST(nobody_notices)
+{
+	struct rig rig;
+	uint8_t bytes[512], ramp[512];
+	rig_open(&rig, 2, 1024);
+	struct tensor *first = block(&rig, 100, NPUMEM_COMPACT), *a = block(&rig, 128, NPUMEM_ALIGNED), *view;
+	struct tensor *second = block(&rig, 4, NPUMEM_COMPACT), *b = block(&rig, 256, NPUMEM_ALIGNED);
+	for (int i = 0; i < 512; i++)
+		ramp[i] = (uint8_t)(i * 7);
+	ck_assert_int_eq(rig_write(&rig, a, ramp), 0);
+	ck_assert_int_eq(rig_write_some(&rig, b, 0, 300, ramp), 0);
+	ck_assert_int_eq(device_seal(rig.device, a, &rig.context), 0);
+	struct device_slice slice = {{0, 1, 0, 100}, {1, 2, 1, 120}};
+	ck_assert_int_eq(device_view_slice(rig.device, a, &slice, &view, &rig.context), 0);
+	uint64_t handle = a->handle;
+	int64_t a_from = a->place.offset, b_from = b->place.offset;
+	rig_release(&rig, first);
+	rig_release(&rig, second);
+	struct moves dry = compact(&rig, true);
+	ck_assert_int_eq(a->place.offset, a_from);
+	struct moves wet = compact(&rig, false);
+	ck_assert_uint_eq(wet.n, 2);
+	ck_assert_int_eq(memcmp(&dry, &wet, sizeof(wet)), 0);
+	ck_assert_ptr_eq(wet.list[0].tensor, a);
+	ck_assert_int_eq(wet.list[0].from_offset, a_from);
+	ck_assert_int_eq(wet.list[0].to_offset, 0);
+	ck_assert_int_eq(wet.list[0].bytes_per_npu, 128);
+	ck_assert_ptr_eq(wet.list[1].tensor, b);
+	ck_assert_int_eq(wet.list[1].from_offset, b_from);
+	ck_assert_int_eq(wet.list[1].to_offset, 128);
+	ck_assert_ptr_eq(device_find(rig.device, handle), a);
+	ck_assert_int_eq(a->place.address, 0);
+	ck_assert(a->sealed);
+	ck_assert_int_eq(rig_read(&rig, a, bytes), 0);
+	ck_assert_int_eq(memcmp(bytes, ramp, 256), 0);
+	ck_assert_int_eq(view->place.offset, 100);
+	ck_assert_int_eq(rig_read(&rig, view, bytes), 0);
+	ck_assert_int_eq(memcmp(bytes, ramp + 128 + 100, 20), 0);
+	/* What was never written is still not, and what it left is zero and never written. */
+	struct device_state state;
+	device_state(rig.device, b, &state);
+	ck_assert_int_eq(state.unwritten_bytes, 512 - 300);
+	ck_assert_int_eq(rig_read_some(&rig, b, 0, 300, bytes), 0);
+	ck_assert_int_eq(memcmp(bytes, ramp, 300), 0);
+	device_peek(rig.device, 0, 384, 512, bytes);
+	for (int i = 0; i < 512; i++)
+		ck_assert_int_eq(bytes[i], 0);
+	ck_assert_uint_eq(compact(&rig, false).n, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Around one that is pinned, and to its own alignment. */
+START_TEST(pinned_ones_stay)
+{
+	struct rig rig;
+	rig_open(&rig, 2, 1024);
+	struct tensor *gap = block(&rig, 8, NPUMEM_COMPACT), *small = block(&rig, 4, NPUMEM_COMPACT);
+	struct tensor *pinned = rig_block(&rig, 200, 40);
+	struct tensor *after = block(&rig, 300, NPUMEM_ALIGNED);
+	ck_assert_int_ge(after->place.offset, 240);
+	rig_release(&rig, gap);
+	struct tensor *hole = rig_block(&rig, 240, 4);
+	rig_release(&rig, hole);
+	struct moves moves = compact(&rig, false);
+	ck_assert_uint_ge(moves.n, 1);
+	ck_assert_int_eq(small->place.offset, 0);
+	ck_assert_int_eq(pinned->place.offset, 200);
+	ck_assert_int_eq(after->place.offset, 256);
+	/* There is room before the pinned one for a small one, but nobody overtakes. */
+	struct tensor *last = block(&rig, 4, NPUMEM_COMPACT);
+	ck_assert_int_eq(last->place.offset, 240);
+	ck_assert_uint_eq(compact(&rig, false).n, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A tensor whose bytes another has stays, as that other one does; alone again, both move. */
+START_TEST(lent_ones_stay)
+{
+	struct rig rig;
+	rig_open(&rig, 2, 1024);
+	struct tensor *gap = block(&rig, 128, NPUMEM_COMPACT);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 128);
+	request.dma_only = true;
+	struct tensor *host = rig_place(&rig, &request);
+	ck_assert_int_eq(host->place.offset, 128);
+	struct tensor *rest = rig_block(&rig, 256, 768);
+	rig_release(&rig, gap);
+	rig_block(&rig, 64, 4);
+	request.spec.start_npu = 1;
+	request.reuse = NPUMEM_IF_SAFE;
+	struct tensor *guest = rig_place(&rig, &request);
+	ck_assert(guest->guest && !guest->pinned);
+	ck_assert_int_eq(rig_fill(&rig, guest, 6), 0);
+	ck_assert_int_eq(rig_fill(&rig, host, 5), 0);
+	ck_assert_uint_eq(compact(&rig, false).n, 0);
+	rig_release(&rig, rest);
+	rig_release(&rig, host);
+	ck_assert_uint_eq(compact(&rig, true).n, 0);
+	for (struct tensor *t = device_next(rig.device, NULL), *next; t; t = next) {
+		next = device_next(rig.device, t);
+		if (t != guest)
+			rig_release(&rig, t);
+	}
+	struct moves moves = compact(&rig, false);
+	ck_assert_uint_eq(moves.n, 1);
+	ck_assert_int_eq(guest->place.offset, 0);
+	ck_assert(!guest->guest);
+	uint8_t bytes[128];
+	ck_assert_int_eq(rig_read(&rig, guest, bytes), 0);
+	for (int i = 0; i < 128; i++)
+		ck_assert_int_eq(bytes[i], 6);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Damage moves with its bytes, also where the new place overlaps the old one. */
+START_TEST(damage_moves)
+{
+	struct rig rig;
+	rig_open(&rig, 4, 1024);
+	struct tensor *gap = block(&rig, 32, NPUMEM_COMPACT);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 1, 100);
+	request.spec.layout = NPUMEM_COMPACT;
+	struct tensor *host = rig_place(&rig, &request);
+	request = rig_request(NPUMEM_FX8, 1, 1, 1, 52);
+	request.spec.start_npu = 3;
+	request.spec.layout = NPUMEM_COMPACT;
+	request.spec.address = 3 * 1024 + host->place.offset + 40;
+	request.reuse = NPUMEM_UNCHECKED;
+	struct tensor *guest = rig_place(&rig, &request);
+	ck_assert_int_eq(rig_fill(&rig, host, 1), 0);
+	ck_assert_int_eq(rig_fill(&rig, guest, 2), 0);
+	request = rig_request(NPUMEM_FX8, 1, 1, 1, 52);
+	struct tensor *in = rig_place(&rig, &request);
+	ck_assert_int_eq(rig_fill(&rig, in, 3), 0);
+	ck_assert_int_eq(rig_relu(&rig, in, guest), 0);
+	ck_assert_ptr_eq(rig.op.destroyed[0].tensor, host);
+	rig_release(&rig, guest);
+	rig_release(&rig, gap);
+	ck_assert_uint_ge(compact(&rig, false).n, 1);
+	ck_assert_int_eq(host->place.offset, 0);
+	struct device_state state;
+	device_state(rig.device, host, &state);
+	ck_assert_int_eq(state.damaged_bytes, 156);
+	uint8_t bytes[300];
+	ck_assert_int_eq(rig_read(&rig, host, bytes), 0);
+	for (int i = 0; i < 300; i++)
+		ck_assert_int_eq(bytes[i], i % 100 >= 40 && i % 100 < 92 ? 0xdb : 1);
+	ck_assert_int_eq(rig_fill(&rig, host, 9), 0);
+	ck_assert_uint_eq(rig.device->local.n_damaged, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+Suite *suite_compact(void)
+{
+	Suite *suite = suite_create("device/compact");
+	TCase *tcase = tcase_create("compact");
+	tcase_add_test(tcase, nobody_notices);
+	tcase_add_test(tcase, pinned_ones_stay);
+	tcase_add_test(tcase, lent_ones_stay);
+	tcase_add_test(tcase, damage_moves);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

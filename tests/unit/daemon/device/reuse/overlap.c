@@ -1,0 +1,99 @@
+/* Footprints over footprints, as the arena sees them: freeing cuts blocks, and must never need host memory for it.
+ * What is lent, counted and kept is the model's and the other files'. */
+#include "daemon/device/reuse/overlap.h"
+
+#include "daemon/device/arena/arena_bins.h"
+#include "tests/support/oracle.h"
+#include "tests/unit/daemon/device/rig.h"
+
+/* Frees a tensor of an arena that has no entry but those set aside; returns with the others back. */
+static void release_with_what_was_set_aside(struct rig *rig, struct tensor *tensor)
+{
+	struct arena *arena = rig->device->arena;
+	uint32_t n_hidden = arena->n_unused > arena->spare ? arena->n_unused - arena->spare : 0;
+	uint32_t hidden = arena->unused, last = 0;
+	for (uint32_t i = 0, at = hidden; i < n_hidden; i++, at = arena->blocks[at].next)
+		last = at;
+	if (n_hidden) {
+		arena->unused = arena->blocks[last].next;
+		arena->n_unused -= n_hidden;
+	}
+	scarce_arm(&rig->scarce, 0);
+	rig_release(rig, tensor);
+	ck_assert(!scarce_fired(&rig->scarce));
+	scarce_arm(&rig->scarce, -1);
+	if (n_hidden) {
+		arena->blocks[last].next = arena->unused;
+		arena->unused = hidden;
+		arena->n_unused += n_hidden;
+	}
+}
+
+/* However guests lie over each other, what each of them set aside is enough for every cut that freeing will make.
+ */
+START_TEST(freeing_takes_none)
+{
+	uint64_t random = 21;
+	for (int round = 0; round < 30; round++) {
+		struct rig rig;
+		struct tensor *tensors[40], *tensor;
+		unsigned n = 0;
+		rig_open(&rig, 4, 512);
+		for (int i = 0; i < 200; i++) {
+			struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 1);
+			request.spec.layout = NPUMEM_COMPACT;
+			request.spec.start_npu = oracle_between(&random, 0, 3);
+			request.spec.shape.w = oracle_between(&random, 1, 120);
+			request.spec.address = request.spec.start_npu * 512 + oracle_between(&random, 0, 98) * 4;
+			request.reuse = NPUMEM_UNCHECKED;
+			if (n < 40 && oracle_random(&random) % 5 < 3 && !rig_try(&rig, &request, &tensor)) {
+				tensors[n++] = tensor;
+			} else if (n) {
+				unsigned k = oracle_random(&random) % n;
+				release_with_what_was_set_aside(&rig, tensors[k]);
+				tensors[k] = tensors[--n];
+			}
+			rig_sound(&rig);
+		}
+		rig_close(&rig);
+	}
+}
+END_TEST
+
+/* Of several that a range meets, the one that starts first, guests included; sharing a quantum is not meeting. */
+START_TEST(the_first_one)
+{
+	struct rig rig;
+	rig_open(&rig, 2, 512);
+	struct tensor *host = rig_block(&rig, 128, 128);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 4);
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){1, 1, 1, 1};
+	request.spec.address = 101;
+	struct tensor *odd = rig_place(&rig, &request);
+	struct npumem_place place = odd->place;
+	ck_assert_ptr_eq(overlap_first(rig.device, &place), odd);
+	place.offset = 105;
+	ck_assert_ptr_null(overlap_first(rig.device, &place));
+	place.offset = 97;
+	ck_assert_ptr_null(overlap_first(rig.device, &place));
+	place.bytes_per_npu = 5;
+	ck_assert_ptr_eq(overlap_first(rig.device, &place), odd);
+	place.bytes_per_npu = 200;
+	ck_assert_ptr_eq(overlap_first(rig.device, &place), odd);
+	place.offset = 110;
+	ck_assert_ptr_eq(overlap_first(rig.device, &place), host);
+	ck_assert(!overlap_any(rig.device, host));
+	rig_close(&rig);
+}
+END_TEST
+
+Suite *suite_overlap(void)
+{
+	Suite *suite = suite_create("device/overlap");
+	TCase *tcase = tcase_create("overlap");
+	tcase_add_test(tcase, freeing_takes_none);
+	tcase_add_test(tcase, the_first_one);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
