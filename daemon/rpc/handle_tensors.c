@@ -168,7 +168,7 @@ static void check_seal(void *arg)
 {
 	struct sealing *sealing = arg;
 	struct call *call = sealing->call;
-	struct error_context context = access_asker_of_own(call->session, call->error);
+	struct error_context context = access_context_of_own(call->session, call->error);
 
 	sealing->status = device_seal_check(call->rpc->service->device, sealing->tensor, &context);
 }

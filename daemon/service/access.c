@@ -96,7 +96,7 @@ int access_find(const struct session *session, const struct access_ref *ref, enu
 
 	if (ref->handle) {
 		tensor = device_find(session->service->device, ref->handle);
-		if (!tensor || !right_of(session, record_of(tensor)))
+		if (!tensor || record_of(tensor)->is_going || !right_of(session, record_of(tensor)))
 			return npumem_error_set(error, NPUMEM_NOT_FOUND, "there is no tensor with handle %" PRIu64,
 						ref->handle);
 	} else if (ref->name[0]) {
@@ -143,14 +143,14 @@ void access_name(const struct session *session, const struct tensor *tensor, cha
 		name_in_full(session, tensor, buffer, bytes);
 }
 
-static void name_for_asker(void *ctx, const struct tensor *tensor, char *buffer, size_t bytes)
+static void name_for_session(void *ctx, const struct tensor *tensor, char *buffer, size_t bytes)
 {
 	access_name(ctx, tensor, buffer, bytes);
 }
 
-struct error_context access_asker(const struct session *session, struct npumem_error *error)
+struct error_context access_context(const struct session *session, struct npumem_error *error)
 {
-	return (struct error_context){.error = error, .name = name_for_asker, .ctx = (void *)session};
+	return (struct error_context){.error = error, .name = name_for_session, .ctx = (void *)session};
 }
 
 static void name_own(void *ctx, const struct tensor *tensor, char *buffer, size_t bytes)
@@ -158,7 +158,7 @@ static void name_own(void *ctx, const struct tensor *tensor, char *buffer, size_
 	name_in_full(ctx, tensor, buffer, bytes);
 }
 
-struct error_context access_asker_of_own(const struct session *session, struct npumem_error *error)
+struct error_context access_context_of_own(const struct session *session, struct npumem_error *error)
 {
 	return (struct error_context){.error = error, .name = name_own, .ctx = (void *)session};
 }

@@ -34,8 +34,8 @@ bool access_sees(const struct session *session, const struct tensor *tensor);
 void access_name(const struct session *session, const struct tensor *tensor, char *buffer, size_t bytes);
 
 /* The context that stands for this session in calls of the device. */
-struct error_context access_asker(const struct session *session, struct npumem_error *error);
+struct error_context access_context(const struct session *session, struct npumem_error *error);
 /* The same for a worker thread: of tensors that the session was found to see and that stay meanwhile. */
-struct error_context access_asker_of_own(const struct session *session, struct npumem_error *error);
+struct error_context access_context_of_own(const struct session *session, struct npumem_error *error);
 
 #endif

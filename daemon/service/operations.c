@@ -3,7 +3,7 @@
 
 int operations_check(struct session *session, struct op *op, struct npumem_error *error)
 {
-	struct error_context context = access_asker(session, error);
+	struct error_context context = access_context(session, error);
 
 	return op_check(session->service->device, op, &context);
 }
@@ -11,14 +11,14 @@ int operations_check(struct session *session, struct op *op, struct npumem_error
 int operations_check_group(struct session *session, struct op *const *ops, unsigned n, unsigned base,
 			   struct npumem_error *error)
 {
-	struct error_context context = access_asker_of_own(session, error);
+	struct error_context context = access_context_of_own(session, error);
 
 	return op_group_check(session->service->device, ops, n, base, &context);
 }
 
 int operations_run(struct session *session, struct op *op, struct npumem_error *error)
 {
-	struct error_context context = access_asker_of_own(session, error);
+	struct error_context context = access_context_of_own(session, error);
 
 	return op_run(session->service->device, op, &context);
 }
@@ -38,7 +38,7 @@ void operations_end(struct session *session, struct op *op)
 
 const char *operations_describe(struct session *session, const struct op *op, char *buffer, size_t bytes)
 {
-	struct error_context context = access_asker(session, NULL);
+	struct error_context context = access_context(session, NULL);
 
 	return op_describe(op, &context, buffer, bytes);
 }

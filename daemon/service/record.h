@@ -7,6 +7,7 @@
 
 #include "daemon/device/memory/heap.h"
 #include "daemon/device/tensors/tensor.h"
+#include "daemon/service/scheduler.h"
 
 struct session;
 struct limits_user;
@@ -31,6 +32,9 @@ struct record {
 	struct limits_user *user;     /* whom it is charged to */
 	uint64_t charge;	      /* device bytes */
 	bool marked;		      /* during one request: already met */
+	bool is_going;		      /* somebody frees it: nobody finds it any more */
+	struct scheduler_queue queue; /* of a root: who accesses it */
+	const void *claim;	      /* of a root: during one claim, the access to it */
 	struct record *next, *prev;   /* of the same session */
 	struct record *next_name;     /* in the same bucket of names */
 	struct record *next_spare;    /* in a pool or a caller's chain; while marked: the one marked before */

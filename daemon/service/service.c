@@ -18,7 +18,7 @@ int service_init(struct service *service, struct device *device, const struct he
 	record_pool_init(&service->records, heap);
 	metrics_init(&service->metrics, heap);
 	recorder_init(&service->recorder, heap);
-	order_init(&service->order, &device_options(device)->geometry);
+	scheduler_init(&service->scheduler);
 	return names_init(&service->names, heap, seed);
 }
 
@@ -27,7 +27,7 @@ void service_deinit(struct service *service)
 	struct tensor *tensor;
 
 	assert(!service->sessions && !service->waiting.first);
-	order_deinit(&service->order);
+	scheduler_deinit(&service->scheduler);
 	while ((tensor = device_next(service->device, NULL)))
 		service_release(service, tensor);
 	assert(!service->names.n);
@@ -43,7 +43,6 @@ void service_adopt(struct service *service, struct session *session, struct reco
 	record->tensor = tensor;
 	record->next_spare = NULL;
 	tensor->owner = record;
-	order_tensors_changed(&service->order);
 	if (record->name[0]) {
 		names_add(&service->names, record);
 		return;
@@ -58,6 +57,30 @@ void service_adopt(struct service *service, struct session *session, struct reco
 	session->held.tensors++;
 }
 
+static void hide_one(struct service *service, struct record *record)
+{
+	if (record->is_going)
+		return;
+	record->is_going = true;
+	if (!record->session) {
+		names_remove(&service->names, record);
+		return;
+	}
+	if (record->prev)
+		record->prev->next = record->next;
+	else
+		record->session->anonymous = record->next;
+	if (record->next)
+		record->next->prev = record->prev;
+}
+
+void service_hide(struct service *service, struct tensor *tensor)
+{
+	hide_one(service, record_of(tensor));
+	for (struct tensor *view = tensor->base ? NULL : tensor->views; view; view = view->next_view)
+		hide_one(service, record_of(view));
+}
+
 struct release {
 	struct service *service;
 	unsigned n;
@@ -68,24 +91,16 @@ static void forget(void *ctx, struct tensor *tensor)
 	struct release *release = ctx;
 	struct record *record = record_of(tensor);
 
+	assert(!record->queue.first);
 	events_tensor(release->service, EVENTS_FREED, tensor, release->service->events.actor, -1);
 	if (record->session) {
-		if (record->prev)
-			record->prev->next = record->next;
-		else
-			record->session->anonymous = record->next;
-		if (record->next)
-			record->next->prev = record->prev;
 		record->session->held.device_bytes -= (int64_t)record->charge;
 		record->session->held.tensors--;
-	} else {
-		names_remove(&release->service->names, record);
 	}
 	tensor->owner = NULL;
 	limits_give_back(&release->service->limits, record->user, LIMITS_TENSORS, 1);
 	limits_give_back(&release->service->limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
 	limits_drop(&release->service->limits, record->user);
-	order_tensors_changed(&release->service->order);
 	release->service->waiting.room = true;
 	record->next_spare = NULL; /* its caller may have it in a chain of live ones */
 	record_give(&release->service->records, record);
@@ -96,6 +111,7 @@ unsigned service_release(struct service *service, struct tensor *tensor)
 {
 	struct release release = {service, 0};
 
+	service_hide(service, tensor);
 	device_release(service->device, tensor, forget, &release);
 	events_room(service);
 	return release.n;

@@ -8,9 +8,9 @@
 #include "daemon/service/limits.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/names.h"
-#include "daemon/service/order.h"
 #include "daemon/service/record.h"
 #include "daemon/service/recorder.h"
+#include "daemon/service/scheduler.h"
 #include "daemon/service/waiting.h"
 
 struct service {
@@ -19,7 +19,7 @@ struct service {
 	uint32_t uid; /* the daemon's own: it and root may administer everything */
 	struct limits_table limits;
 	struct names names;
-	struct order order;	/* of everything that does not happen at once */
+	struct scheduler scheduler; /* of what is under way */
 	struct waiting waiting; /* for room */
 	struct events events;
 	struct record_pool records;
@@ -37,7 +37,10 @@ void service_deinit(struct service *service);
 
 /* Ties a record (uid and name set) to a new tensor: names it, or gives it to `session` where it has no name. */
 void service_adopt(struct service *service, struct session *session, struct record *record, struct tensor *tensor);
-/* Frees a tensor and its views, whoever owns them; returns how many went. */
+/* Nobody finds a tensor any more, nor its views; what is under way still has them. Its space and its charge go with
+ * service_release. */
+void service_hide(struct service *service, struct tensor *tensor);
+/* Frees a tensor and its views, whoever owns them; returns how many went. Nothing is under way with them. */
 unsigned service_release(struct service *service, struct tensor *tensor);
 
 #endif

@@ -32,18 +32,15 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 	return 0;
 }
 
-void session_release(struct session *session, const uint64_t *handles, size_t n)
+size_t session_hide(struct session *session, struct tensor **tensors, size_t most)
 {
-	struct service *service = session->service;
+	size_t n = 0;
 
-	service->events.actor = session;
-	for (size_t i = 0; i < n; i++) {
-		struct tensor *tensor = device_find(service->device, handles[i]);
-
-		if (tensor)
-			service_release(service, tensor);
+	for (; session->anonymous && n < most; n++) {
+		tensors[n] = session->anonymous->tensor;
+		service_hide(session->service, tensors[n]);
 	}
-	service->events.actor = NULL;
+	return n;
 }
 
 void session_deinit(struct session *session)

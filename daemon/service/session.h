@@ -49,8 +49,8 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 /* Frees the session's anonymous tensors at once, with their views, also those that have names. */
 void session_deinit(struct session *session);
 
-/* Frees those of the tensors with these handles that are still there, as the session's end does. */
-void session_release(struct session *session, const uint64_t *handles, size_t n);
+/* Hides at most `most` of the session's anonymous tensors, and their views: for tensors_free. Returns how many. */
+size_t session_hide(struct session *session, struct tensor **tensors, size_t most);
 
 /* True for root and the daemon's own uid. */
 static inline bool session_is_admin(const struct session *session)

@@ -133,7 +133,7 @@ int tensors_alloc_in_turn(struct session *session, const struct device_request *
 {
 	int64_t free_bytes, largest;
 	struct service *service = session->service;
-	struct error_context context = access_asker(session, error);
+	struct error_context context = access_context(session, error);
 	struct record *records;
 	int status;
 
@@ -172,7 +172,7 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 		 const struct npumem_dims *shape, struct tensor **view, struct npumem_error *error)
 {
 	struct service *service = session->service;
-	struct error_context context = access_asker(session, error);
+	struct error_context context = access_context(session, error);
 	struct record *record;
 	int status = check_free_name(session, name, error);
 
@@ -195,86 +195,56 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 	return 0;
 }
 
-/* Finds and marks all tensors of a list, the last one first in the chain. */
-static int mark_all(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
-		    size_t n, struct record **chain, struct npumem_error *error)
+int tensors_free_check(struct session *session, struct tensor *const *tensors, size_t n,
+		       struct npumem_error *error)
 {
+	char name[ERROR_CONTEXT_NAME_BYTES];
+	size_t i = 0;
+
 	if (n > TENSORS_FREE_MAX)
 		return npumem_error_set(error, NPUMEM_INVALID, "%zu tensors to free, and at most %d are possible",
 					n, TENSORS_FREE_MAX);
+	for (; i < n && !record_of(tensors[i])->marked; i++)
+		record_of(tensors[i])->marked = true;
+	for (size_t j = 0; j < i; j++)
+		record_of(tensors[j])->marked = false;
+	if (i == n)
+		return 0;
+	access_name(session, tensors[i], name, sizeof(name));
+	npumem_error_set(error, NPUMEM_INVALID, "%s is to be freed twice", name);
+	npumem_error_number(error, "tensor_index", (int64_t)i);
+	return NPUMEM_INVALID;
+}
+
+void tensors_hide(struct session *session, struct tensor **tensors, size_t n)
+{
+	size_t n_views = 0;
+
 	for (size_t i = 0; i < n; i++) {
-		struct tensor *tensor;
-		struct record *record;
-		int status = access_find(session, ref(ctx, i), ACCESS_OWN, &tensor, error);
+		struct tensor *tensor = tensors[i];
 
-		record = status ? NULL : record_of(tensor);
-		if (record && record->marked) {
-			char name[ERROR_CONTEXT_NAME_BYTES];
-
-			access_name(session, tensor, name, sizeof(name));
-			status = npumem_error_set(error, NPUMEM_INVALID, "%s is to be freed twice", name);
-		}
-		if (status) {
-			if (n > 1)
-				npumem_error_number(error, "tensor_index", (int64_t)i);
-			return status;
-		}
-		record->marked = true;
-		record->next_spare = *chain;
-		*chain = record;
-	}
-	return 0;
-}
-
-int tensors_free_check(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
-		       size_t n, struct tensor **tensors, struct npumem_error *error)
-{
-	struct record *chain = NULL;
-	int status = mark_all(session, ref, ctx, n, &chain, error);
-
-	for (size_t i = 0; chain; chain = chain->next_spare) {
-		chain->marked = false;
-		tensors[i++] = chain->tensor;
-	}
-	return status;
-}
-
-int tensors_free(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
-		 size_t n, uint64_t *n_freed, struct npumem_error *error)
-{
-	struct record *chain = NULL, *bases = NULL;
-	int status = mark_all(session, ref, ctx, n, &chain, error);
-
-	*n_freed = 0;
-	session->service->events.actor = session;
-	/* A base takes its views with it, so views that were asked for go first. */
-	while (chain) {
-		struct record *record = chain;
-
-		chain = record->next_spare;
-		record->marked = false;
-		if (status)
+		service_hide(session->service, tensor);
+		if (!tensor->base)
 			continue;
-		if (record->tensor->base) {
-			*n_freed += service_release(session->service, record->tensor);
-		} else {
-			record->next_spare = bases;
-			bases = record;
-		}
+		tensors[i] = tensors[n_views];
+		tensors[n_views++] = tensor;
 	}
-	while (bases) {
-		struct record *record = bases;
+}
 
-		bases = record->next_spare;
-		*n_freed += service_release(session->service, record->tensor);
-	}
+uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n)
+{
+	uint64_t n_freed = 0;
+
+	session->service->events.actor = session;
+	for (size_t i = 0; i < n; i++)
+		n_freed += service_release(session->service, tensors[i]);
 	session->service->events.actor = NULL;
-	return status;
+	return n_freed;
 }
 
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error)
 {
-	struct error_context context = access_asker(session, error);
+	struct error_context context = access_context(session, error);
 	int status = device_seal(session->service->device, tensor, &context);
 
 	if (!status)
@@ -328,7 +298,7 @@ struct tensor *tensors_after(const struct session *session, uint64_t *at, unsign
 
 	do
 		tensor = device_after(session->service->device, at, looks);
-	while (tensor && !access_sees(session, tensor));
+	while (tensor && (record_of(tensor)->is_going || !access_sees(session, tensor)));
 	return tensor;
 }
 

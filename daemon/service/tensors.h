@@ -32,14 +32,14 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 
 enum { TENSORS_FREE_MAX = 256 }; /* of one request */
 
-/* Frees all n <= TENSORS_FREE_MAX that are named, with their views. `n_freed`: how many went. 0; INVALID where one
- * is named twice, NOT_FOUND; the field `tensor_index` tells which. */
-int tensors_free(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
-		 size_t n, uint64_t *n_freed, struct npumem_error *error);
-
-/* What tensors_free would say, and do: in `tensors` the n that would go. */
-int tensors_free_check(struct session *session, const struct access_ref *(*ref)(void *ctx, size_t i), void *ctx,
-		       size_t n, struct tensor **tensors, struct npumem_error *error);
+/* Whether the session may free all of these: 0; INVALID where one is there twice, or they are more than
+ * TENSORS_FREE_MAX (the field `tensor_index` tells which). */
+int tensors_free_check(struct session *session, struct tensor *const *tensors, size_t n,
+		       struct npumem_error *error);
+/* Nobody finds them any more; puts views first, as a base takes its own with it. */
+void tensors_hide(struct session *session, struct tensor **tensors, size_t n);
+/* Frees what was hidden so, with its views; returns how many went. Nothing is under way with them. */
+uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n);
 
 /* Makes a tensor read-only for good. 0, or what device_seal says. */
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error);

@@ -9,12 +9,20 @@
 
 #include "daemon/device/tensors/intervals.h"
 
+/* Elements of a root tensor: [from, to) of each dimension, n in words (packed elements together). */
+struct tensor_range {
+	struct npumem_dims from, to;
+};
+
 struct tensor {
 	uint64_t handle; /* never 0; not given again while the daemon lives */
 	struct npumem_place place;
 	struct tensor *base;  /* of a view: the tensor that has the storage, itself no view; else NULL */
 	struct tensor *views; /* of a base: its views */
 	struct tensor *next_view, *prev_view;
+	/* Of a view: what it can reach of its base; of one with another shape, all that it was made from. */
+	struct tensor_range range;
+	bool is_reshaped; /* it, or what it was made from */
 	int reuse; /* how it was placed: enum npumem_reuse */
 	bool sealed, dma_only, pinned;
 	bool guest; /* overlaps other footprints: see overlap.h */
@@ -33,6 +41,18 @@ struct tensor {
 static inline struct tensor *tensor_root(const struct tensor *tensor)
 {
 	return (struct tensor *)(tensor->base ? tensor->base : tensor);
+}
+
+static inline struct tensor_range tensor_range_whole(const struct npumem_place *place)
+{
+	return (struct tensor_range){{0, 0, 0, 0},
+				     {place->words_n, place->shape.c, place->shape.h, place->shape.w}};
+}
+
+/* What a tensor, or a view, reaches of its root. */
+static inline struct tensor_range tensor_range(const struct tensor *tensor)
+{
+	return tensor->base ? tensor->range : tensor_range_whole(&tensor->place);
 }
 
 /* True where it is known that all was written, its own bytes or its base's. */

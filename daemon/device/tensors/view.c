@@ -47,7 +47,7 @@ static void settle(const struct npumem_geometry *geometry, struct npumem_place *
 }
 
 static int add_view(struct device *device, struct tensor *of, const struct npumem_place *place,
-		    struct tensor **out, const struct error_context *context)
+		    const struct tensor_range *range, struct tensor **out, const struct error_context *context)
 {
 	struct tensor *root = tensor_root(of), *view = table_add(device);
 	if (!view)
@@ -55,6 +55,8 @@ static int add_view(struct device *device, struct tensor *of, const struct npume
 					"the daemon is out of host memory");
 	view->place = *place;
 	view->base = root;
+	view->range = *range;
+	view->is_reshaped = of->is_reshaped;
 	view->reuse = root->reuse;
 	view->next_view = root->views;
 	if (root->views)
@@ -100,6 +102,23 @@ static int check_slice(const struct npumem_place *place, const struct device_sli
 	return 0;
 }
 
+/* A slice's own part of what its base reaches. */
+static struct tensor_range range_of_slice(const struct tensor *base, const struct device_slice *slice)
+{
+	struct tensor_range whole = tensor_range(base), range = whole;
+	const struct npumem_dims *from = &slice->from, *to = &slice->to;
+	int64_t packed = base->place.lanes;
+	if (base->is_reshaped)
+		return whole;
+	range.from.n += from->n / packed;
+	range.from.c += from->c;
+	range.from.h += from->h;
+	range.from.w += from->w;
+	range.to = (struct npumem_dims){whole.from.n + (to->n + packed - 1) / packed, whole.from.c + to->c,
+					whole.from.h + to->h, whole.from.w + to->w};
+	return range;
+}
+
 int device_view_slice(struct device *device, struct tensor *base, const struct device_slice *slice,
 		      struct tensor **view, const struct error_context *context)
 {
@@ -128,7 +147,8 @@ int device_view_slice(struct device *device, struct tensor *base, const struct d
 		place.rows = place.cols = place.w = 0;
 	}
 	settle(geometry, &place);
-	return add_view(device, base, &place, view, context);
+	struct tensor_range range = range_of_slice(base, slice);
+	return add_view(device, base, &place, &range, view, context);
 }
 
 /* ---- another shape ---- */
@@ -248,5 +268,9 @@ int device_view_reshape(struct device *device, struct tensor *base, const struct
 	place.layout = NPUMEM_STRIDED;
 	place.rows = place.cols = place.w = 0;
 	settle(&device->options.geometry, &place);
-	return add_view(device, base, &place, view, context);
+	struct tensor_range range = tensor_range(base);
+	status = add_view(device, base, &place, &range, view, context);
+	if (!status)
+		(*view)->is_reshaped = true;
+	return status;
 }

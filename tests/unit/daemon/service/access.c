@@ -119,7 +119,7 @@ END_TEST
 static void hears(struct session *session, const struct tensor *tensor, const char *expected)
 {
 	char buffer[ERROR_CONTEXT_NAME_BYTES];
-	struct error_context context = access_asker(session, NULL);
+	struct error_context context = access_context(session, NULL);
 
 	ck_assert_str_eq(error_context_name(&context, tensor, buffer), expected);
 }

@@ -1,0 +1,268 @@
+/* Queues sorted by arrival; what has started stays in front of what is put in late.
+ * Invariant: entry->n_ready counts its accesses with is_ready; an access that is ready conflicts with no earlier
+ * one. That one which is not ready does conflict may be wrong for a while, where a queue is long: it is looked at
+ * again whenever something before it goes, and the first of a queue is always looked at to its end. */
+#include "daemon/service/scheduler.h"
+
+#include <assert.h>
+
+#include "daemon/service/record.h"
+
+enum {
+	LOOKS_BACK = 256, /* accesses that one is compared with before it counts as not ready */
+	LOOKS_ON = 64,	  /* accesses that are not ready and looked at when one goes */
+};
+
+void scheduler_init(struct scheduler *scheduler)
+{
+	*scheduler = (struct scheduler){.arrivals = 0};
+}
+
+void scheduler_deinit(struct scheduler *scheduler)
+{
+	assert(!scheduler->first && !scheduler->first_exclusive);
+	(void)scheduler;
+}
+
+static struct scheduler_queue *queue_of(const struct tensor *root)
+{
+	return &record_of(root)->queue;
+}
+
+/* ---- entries ---- */
+
+/* Whether it has the device with the others, or for itself. */
+static bool has_device(const struct scheduler *scheduler, const struct scheduler_entry *entry)
+{
+	if (entry->is_exclusive)
+		return scheduler->first == entry;
+	return !scheduler->first_exclusive || entry->arrival < scheduler->first_exclusive->arrival;
+}
+
+static void start_if_ready(const struct scheduler *scheduler, struct scheduler_entry *entry)
+{
+	if (entry->is_held || entry->is_started || entry->n_ready < entry->n_accesses ||
+	    !has_device(scheduler, entry))
+		return;
+	entry->is_started = true;
+	entry->ready(entry);
+}
+
+void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry)
+{
+	entry->arrival = ++scheduler->arrivals;
+	entry->accesses = NULL;
+	entry->n_accesses = entry->n_ready = 0;
+	entry->is_held = true;
+	entry->is_started = false;
+	entry->next = NULL;
+	entry->prev = scheduler->last;
+	*(entry->prev ? &entry->prev->next : &scheduler->first) = entry;
+	scheduler->last = entry;
+	if (!entry->is_exclusive)
+		return;
+	entry->next_exclusive = NULL;
+	entry->prev_exclusive = scheduler->last_exclusive;
+	*(entry->prev_exclusive ? &entry->prev_exclusive->next_exclusive : &scheduler->first_exclusive) = entry;
+	scheduler->last_exclusive = entry;
+}
+
+void scheduler_let_go(struct scheduler *scheduler, struct scheduler_entry *entry)
+{
+	entry->is_held = false;
+	start_if_ready(scheduler, entry);
+}
+
+/* ---- accesses ---- */
+
+static bool ranges_meet(const struct tensor_range *a, const struct tensor_range *b)
+{
+	return a->from.n < b->to.n && b->from.n < a->to.n && a->from.c < b->to.c && b->from.c < a->to.c &&
+	       a->from.h < b->to.h && b->from.h < a->to.h && a->from.w < b->to.w && b->from.w < a->to.w;
+}
+
+static bool conflict(const struct scheduler_access *a, const struct scheduler_access *b)
+{
+	return a->entry != b->entry && (a->writes || b->writes) && ranges_meet(&a->range, &b->range);
+}
+
+static bool is_whole(const struct scheduler_access *access)
+{
+	const struct tensor_range whole = tensor_range_whole(&access->root->place);
+
+	return !memcmp(&whole, &access->range, sizeof(whole));
+}
+
+/* Whether what is before it in its queue lets it go. */
+static bool is_free_in_queue(const struct scheduler_access *access)
+{
+	unsigned looks = 0;
+
+	for (const struct scheduler_access *before = access->prev; before; before = before->prev) {
+		if (conflict(before, access))
+			return false;
+		/* Whatever conflicts with this one conflicts with that one, too. */
+		if (before->entry != access->entry && is_whole(before))
+			return before->is_ready;
+		if (++looks == LOOKS_BACK)
+			return false;
+	}
+	return true;
+}
+
+/* Of two roots that meet, a kernel that writes the one's footprint and whatever uses the other's data. */
+static bool is_free_of(const struct scheduler_access *access, const struct tensor *other)
+{
+	for (const struct scheduler_access *before = queue_of(other)->first; before; before = before->next)
+		if (before->entry != access->entry && (before->footprint || access->footprint) &&
+		    (before->entry->arrival < access->entry->arrival || before->entry->is_started))
+			return false;
+	return true;
+}
+
+static bool is_free(const struct scheduler_access *access)
+{
+	const struct tensor_meeting *meeting;
+
+	if (!is_free_in_queue(access))
+		return false;
+	for (meeting = tensor_meetings(access->root); meeting; meeting = meeting->next)
+		if (!is_free_of(access, meeting->other))
+			return false;
+	return true;
+}
+
+static void look(const struct scheduler *scheduler, struct scheduler_access *access)
+{
+	if (access->is_ready || !is_free(access))
+		return;
+	access->is_ready = true;
+	access->entry->n_ready++;
+	queue_of(access->root)->n_waiting--;
+	start_if_ready(scheduler, access->entry);
+}
+
+/* Some of a queue's accesses may have become ready. Behind a whole one that is not, none can be. */
+static void look_at_queue(const struct scheduler *scheduler, const struct tensor *root)
+{
+	const struct scheduler_queue *queue = queue_of(root);
+	unsigned looks = 0;
+
+	for (struct scheduler_access *access = queue->n_waiting ? queue->first : NULL; access && looks < LOOKS_ON;
+	     access = access->next) {
+		if (access->is_ready) {
+			if (access->writes && is_whole(access))
+				return;
+			continue;
+		}
+		looks++;
+		look(scheduler, access);
+		if (!access->is_ready && is_whole(access))
+			return;
+	}
+}
+
+static void enqueue(struct scheduler_access *access)
+{
+	struct scheduler_queue *queue = queue_of(access->root);
+	struct scheduler_access *before = queue->last;
+
+	while (before && !before->entry->is_started && before->entry->arrival > access->entry->arrival)
+		before = before->prev;
+	access->prev = before;
+	access->next = before ? before->next : queue->first;
+	*(access->prev ? &access->prev->next : &queue->first) = access;
+	*(access->next ? &access->next->prev : &queue->last) = access;
+	queue->n_waiting++;
+}
+
+static void dequeue(const struct scheduler *scheduler, struct scheduler_access *access)
+{
+	struct scheduler_queue *queue = queue_of(access->root);
+
+	*(access->prev ? &access->prev->next : &queue->first) = access->next;
+	*(access->next ? &access->next->prev : &queue->last) = access->prev;
+	queue->n_waiting -= !access->is_ready;
+	look_at_queue(scheduler, access->root);
+	for (const struct tensor_meeting *meeting = tensor_meetings(access->root); meeting;
+	     meeting = meeting->next)
+		look_at_queue(scheduler, meeting->other);
+}
+
+static void hold_back(struct scheduler_access *access)
+{
+	if (!access->is_ready || access->entry->is_started)
+		return;
+	access->is_ready = false;
+	access->entry->n_ready--;
+	queue_of(access->root)->n_waiting++;
+}
+
+/* What arrived later and has not started waits for what is put in front of it. */
+static void hold_back_later(const struct scheduler_access *access)
+{
+	const struct tensor_meeting *meeting;
+
+	for (struct scheduler_access *later = access->next; later; later = later->next)
+		if (conflict(access, later))
+			hold_back(later);
+	for (meeting = tensor_meetings(access->root); meeting; meeting = meeting->next)
+		for (struct scheduler_access *later = queue_of(meeting->other)->first; later; later = later->next)
+			if ((later->footprint || access->footprint) &&
+			    later->entry->arrival > access->entry->arrival)
+				hold_back(later);
+}
+
+void scheduler_claim(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_access *accesses,
+		     size_t n)
+{
+	struct scheduler_access *old = entry->accesses;
+	size_t n_old = entry->n_accesses;
+
+	assert(!entry->is_started);
+	entry->accesses = accesses;
+	entry->n_accesses = n;
+	entry->n_ready = 0;
+	for (size_t i = 0; i < n; i++) {
+		accesses[i].entry = entry;
+		accesses[i].is_ready = false;
+		enqueue(&accesses[i]);
+		hold_back_later(&accesses[i]);
+	}
+	/* Only then, so that nobody slips in between. */
+	for (size_t i = 0; i < n_old; i++)
+		dequeue(scheduler, &old[i]);
+	for (size_t i = 0; i < n; i++)
+		look(scheduler, &accesses[i]);
+}
+
+/* An exclusive one may have the device, or those behind one that had it. */
+static void pass_device_on(const struct scheduler *scheduler, bool was_exclusive)
+{
+	struct scheduler_entry *entry = scheduler->first;
+
+	if (entry && entry->is_exclusive)
+		start_if_ready(scheduler, entry);
+	for (; was_exclusive && entry && !entry->is_exclusive; entry = entry->next)
+		start_if_ready(scheduler, entry);
+}
+
+void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
+{
+	struct scheduler_access *accesses = entry->accesses;
+	size_t n = entry->n_accesses;
+	bool was_exclusive = entry->is_exclusive;
+
+	*(entry->prev ? &entry->prev->next : &scheduler->first) = entry->next;
+	*(entry->next ? &entry->next->prev : &scheduler->last) = entry->prev;
+	if (was_exclusive) {
+		struct scheduler_entry *before = entry->prev_exclusive, *after = entry->next_exclusive;
+
+		*(before ? &before->next_exclusive : &scheduler->first_exclusive) = after;
+		*(after ? &after->prev_exclusive : &scheduler->last_exclusive) = before;
+	}
+	entry->n_accesses = 0;
+	for (size_t i = 0; i < n; i++)
+		dequeue(scheduler, &accesses[i]);
+	pass_device_on(scheduler, was_exclusive);
+}
