@@ -43,9 +43,9 @@ struct device_request {
  * request may have depends on how many tensors there are, and is one at least. 0; INVALID; RESOURCE_EXHAUSTED
  * (fields: asked_bytes_per_npu, free_bytes, largest_free_bytes, largest_n, fits_after_compact, fits_if_safe,
  * better_w, better_start_npu; at a fixed address in_the_way with the offset and bytes of its footprint; beyond
- * 16,384 tensors neither of the two fits_, which would have to look at all of them); FAILED_PRECONDITION (reuse is
- * unsafe: tensor, npu, offset, bytes); PERMISSION_DENIED (unchecked reuse is off). The field tensor_index tells
- * which of several. */
+ * 16,384 tensors neither of the two fits_, which would have to look at all of them; without these fields where a
+ * tensor would have more meetings than MEETINGS_MAX); FAILED_PRECONDITION (reuse is unsafe: tensor, npu, offset,
+ * bytes); PERMISSION_DENIED (unchecked reuse is off). The field tensor_index tells which of several. */
 int device_alloc(struct device *device, const struct device_request *requests, unsigned n, struct tensor **tensors,
 		 const struct error_context *context);
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "daemon/device/reuse/overlap_count.h"
+#include "daemon/device/tensors/meetings.h"
 
 /* The next guest of a walk, in order of offset; NULL: there is none. */
 static struct tensor *next_guest(struct intervals_walk *walk)
@@ -36,7 +37,7 @@ bool overlap_each(const struct device *device, int64_t offset, int64_t bytes, co
 	return true;
 }
 
-struct meeting {
+struct recount {
 	struct device *device;
 	const struct tensor *tensor;
 	uint32_t n;
@@ -44,21 +45,21 @@ struct meeting {
 };
 
 /* Guests come in order of offset, and so do hosts, so that ranges grow into each other. */
-static bool meet_one(void *ctx, struct tensor *tensor)
+static bool recount_one(void *ctx, struct tensor *tensor)
 {
-	struct meeting *meeting = ctx;
-	const struct npumem_place *a = &meeting->tensor->place, *b = &tensor->place;
+	struct recount *recount = ctx;
+	const struct npumem_place *a = &recount->tensor->place, *b = &tensor->place;
 	int64_t from = a->offset > b->offset ? a->offset : b->offset;
 	int64_t to = place_end(a) < place_end(b) ? place_end(a) : place_end(b);
-	meeting->n++;
-	if (from > meeting->to || to < meeting->from) {
-		overlap_count_again(meeting->device, meeting->from, meeting->to);
-		meeting->from = from;
-		meeting->to = to;
+	recount->n++;
+	if (from > recount->to || to < recount->from) {
+		overlap_count_again(recount->device, recount->from, recount->to);
+		recount->from = from;
+		recount->to = to;
 		return true;
 	}
-	meeting->from = from < meeting->from ? from : meeting->from;
-	meeting->to = to > meeting->to ? to : meeting->to;
+	recount->from = from < recount->from ? from : recount->from;
+	recount->to = to > recount->to ? to : recount->to;
 	return true;
 }
 
@@ -97,13 +98,40 @@ static void untag(struct device *device, uint64_t from, uint64_t to, const struc
 }
 
 /* Has the bytes counted again that a coming or going tensor shares with others; the number of those. */
-static uint32_t meet_all(struct device *device, const struct tensor *tensor)
+static uint32_t recount_all(struct device *device, const struct tensor *tensor)
 {
 	const struct npumem_place *place = &tensor->place;
-	struct meeting meeting = {.device = device, .tensor = tensor};
-	overlap_each(device, place->offset, place->bytes_per_npu, tensor, meet_one, &meeting);
-	overlap_count_again(device, meeting.from, meeting.to);
-	return meeting.n;
+	struct recount recount = {.device = device, .tensor = tensor};
+	overlap_each(device, place->offset, place->bytes_per_npu, tensor, recount_one, &recount);
+	overlap_count_again(device, recount.from, recount.to);
+	return recount.n;
+}
+
+static bool share_offsets(const struct npumem_place *a, const struct npumem_place *b)
+{
+	return a->offset < place_end(b) && b->offset < place_end(a);
+}
+
+struct joining {
+	struct device *device;
+	struct tensor *guest;
+};
+
+static bool join_one(void *ctx, struct tensor *other)
+{
+	const struct joining *joining = ctx;
+	return !share_offsets(&joining->guest->place, &other->place) ||
+	       meetings_add(joining->device->heap, joining->guest, other) == 0;
+}
+
+/* Links a new guest with all that it meets. 0 or -ENOMEM. */
+static int join_all(struct device *device, struct tensor *guest)
+{
+	struct joining joining = {device, guest};
+	if (overlap_each(device, guest->place.offset, guest->place.bytes_per_npu, guest, join_one, &joining))
+		return 0;
+	meetings_end(device->heap, guest);
+	return -ENOMEM;
 }
 
 /* What is kept for guests goes with the last one. */
@@ -124,16 +152,13 @@ int overlap_enter(struct device *device, struct tensor *guest)
 	if (overlap_count_begin(device))
 		return -ENOMEM;
 	/* Each pair of tensors cuts at most two blocks when the first of them goes. */
-	uint32_t n = meet_all(device, guest), entries = 2 * n + 2;
-	if (arena_prepare(device->arena, entries)) {
-		clear_up(device);
-		return -ENOMEM;
-	}
-	if (take_gaps(device, from, to, guest)) {
-		arena_unprepare(device->arena, entries);
-		clear_up(device);
-		return -ENOMEM;
-	}
+	uint32_t n = recount_all(device, guest), entries = 2 * n + 2;
+	if (arena_prepare(device->arena, entries))
+		goto no_entries;
+	if (join_all(device, guest))
+		goto no_links;
+	if (take_gaps(device, from, to, guest))
+		goto no_gaps;
 	untag(device, from, to, guest);
 	guest->prepared = entries;
 	guest->guest = true;
@@ -141,6 +166,13 @@ int overlap_enter(struct device *device, struct tensor *guest)
 	intervals_add(&device->guests, &guest->visit);
 	device->has_stale_guests |= n == 0;
 	return 0;
+no_gaps:
+	meetings_end(device->heap, guest);
+no_links:
+	arena_unprepare(device->arena, entries);
+no_entries:
+	clear_up(device);
+	return -ENOMEM;
 }
 
 static void end_visit(struct device *device, struct tensor *guest)
@@ -187,7 +219,8 @@ void overlap_leave(struct device *device, struct tensor *tensor)
 		arena_release(device->arena, from, to - from);
 		return;
 	}
-	device->has_stale_guests |= meet_all(device, tensor) > 0;
+	device->has_stale_guests |= recount_all(device, tensor) > 0;
+	meetings_end(device->heap, tensor);
 	release_gaps(device, from, to, tensor);
 	untag(device, from, to, tensor);
 	if (tensor->guest)
@@ -212,11 +245,6 @@ bool overlap_any(const struct device *device, const struct tensor *tensor)
 	return intervals_next(&walk);
 }
 
-static bool meets(const struct npumem_place *a, const struct npumem_place *b)
-{
-	return a->offset < place_end(b) && b->offset < place_end(a);
-}
-
 struct tensor *overlap_first(const struct device *device, const struct npumem_place *place)
 {
 	uint64_t to = (uint64_t)place_end(place);
@@ -225,12 +253,12 @@ struct tensor *overlap_first(const struct device *device, const struct npumem_pl
 	struct intervals_walk walk;
 	for (; !first && extent.offset < to && arena_at(device->arena, extent.offset, &extent);
 	     extent.offset += extent.bytes)
-		if (extent.tag && meets(&((struct tensor *)extent.tag)->place, place))
+		if (extent.tag && share_offsets(&((struct tensor *)extent.tag)->place, place))
 			first = extent.tag;
 	/* Several may start in the same quantum, in any order. */
 	intervals_begin(&device->guests, (uint64_t)place->offset, to, &walk);
 	while ((guest = next_guest(&walk)) && !(first && (int64_t)guest->visit.from >= first->place.offset))
-		if (meets(&guest->place, place) && (!first || guest->place.offset < first->place.offset))
+		if (share_offsets(&guest->place, place) && (!first || guest->place.offset < first->place.offset))
 			first = guest;
 	return first;
 }

@@ -6,6 +6,7 @@
 #include "daemon/device/geometry/bands_meet.h"
 #include "daemon/device/geometry/meet.h"
 #include "daemon/device/reuse/overlap.h"
+#include "daemon/device/tensors/meetings.h"
 
 struct verdict {
 	const struct device *device;
@@ -81,10 +82,50 @@ static bool judge(void *ctx, struct tensor *tensor)
 	return true;
 }
 
+struct crowd {
+	const struct npumem_place *place;
+	unsigned n;
+	const struct tensor *full; /* one that has all the meetings that it may have */
+};
+
+static bool count_meeting(void *ctx, struct tensor *tensor)
+{
+	struct crowd *crowd = ctx;
+	if (tensor->place.offset >= place_end(crowd->place) || crowd->place->offset >= place_end(&tensor->place))
+		return true;
+	if (tensor->n_meetings == MEETINGS_MAX)
+		crowd->full = tensor;
+	return !crowd->full && ++crowd->n <= MEETINGS_MAX;
+}
+
+/* 0, or RESOURCE_EXHAUSTED where the new tensor or another would have too many meetings. */
+static int check_crowd(const struct device *device, const struct npumem_place *place,
+		       const struct error_context *context)
+{
+	char name[ERROR_CONTEXT_NAME_BYTES];
+	struct crowd crowd = {.place = place};
+	if (overlap_each(device, place->offset, place->bytes_per_npu, NULL, count_meeting, &crowd))
+		return 0;
+	if (!crowd.full)
+		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the new tensor would lie over more than %d others: choose another "
+					"address, or make it smaller",
+					MEETINGS_MAX);
+	error_context_name(context, crowd.full, name);
+	npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
+			 "%s shares its footprint with %d tensors, and no more may: choose another address", name,
+			 MEETINGS_MAX);
+	npumem_error_text(context->error, "tensor", name);
+	return NPUMEM_RESOURCE_EXHAUSTED;
+}
+
 int reuse_verdict(const struct device *device, const struct npumem_place *place, const struct reuse_wish *wish,
 		  const struct error_context *context)
 {
 	struct verdict verdict = {.device = device, .place = place, .wish = wish, .context = context};
+	int status = check_crowd(device, place, context);
+	if (status)
+		return status;
 	overlap_each(device, place->offset, place->bytes_per_npu, NULL, judge, &verdict);
 	return verdict.status;
 }

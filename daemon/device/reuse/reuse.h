@@ -14,7 +14,8 @@ struct reuse_wish {
 };
 
 /* Whether a placed new tensor may share bytes with the footprints it meets. 0, or FAILED_PRECONDITION naming the
- * tensor in the way, the NPU and the bytes, and what would make it safe. */
+ * tensor in the way, the NPU and the bytes, and what would make it safe; or RESOURCE_EXHAUSTED where it or one of
+ * them would have more meetings than MEETINGS_MAX. */
 int reuse_verdict(const struct device *device, const struct npumem_place *place, const struct reuse_wish *wish,
 		  const struct error_context *context);
 

@@ -12,6 +12,7 @@
 #include "daemon/device/geometry/classes.h"
 #include "daemon/device/reuse/overlap.h"
 #include "daemon/device/reuse/reuse.h"
+#include "daemon/device/tensors/meetings.h"
 
 enum { WINDOW_OFFSETS = 1 << 17 };
 
@@ -160,7 +161,9 @@ static bool paint_tensor(void *ctx, struct tensor *tensor)
 	int64_t to = search->end < place_end(place) ? search->end - place->offset : place->bytes_per_npu;
 	if (from >= to)
 		return true;
-	if (search->wish->reuse == NPUMEM_IF_SAFE && !search->wish->any_writer && !tensor_is_dma_only(tensor)) {
+	bool writer =
+		search->wish->reuse == NPUMEM_IF_SAFE && !search->wish->any_writer && !tensor_is_dma_only(tensor);
+	if (writer || tensor->n_meetings == MEETINGS_MAX) {
 		map_set(search, search->hard, place->offset, place_end(place));
 		return true;
 	}

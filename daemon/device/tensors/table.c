@@ -2,6 +2,8 @@
  * began, a handle must still not be given twice. */
 #include "daemon/device/tensors/table.h"
 
+#include "daemon/device/tensors/meetings.h"
+
 static uint32_t index_of(uint64_t handle)
 {
 	return (uint32_t)handle - 1;
@@ -55,6 +57,9 @@ void table_remove(struct device *device, struct tensor *tensor)
 
 void table_deinit(struct device *device)
 {
+	for (uint32_t i = 0; i < device->n_slots; i++)
+		if (device->slots[i].live)
+			meetings_end(device->heap, device->slots[i].tensor);
 	for (uint32_t i = 0; i < device->n_slots; i++)
 		heap_free(device->heap, device->slots[i].tensor);
 	heap_free(device->heap, device->slots);

@@ -33,6 +33,8 @@ struct tensor {
 	/* Some byte of it was written or poisoned: there is something to forget. Set and cleared by the threads
 	 * that do so, while others may look. */
 	_Atomic bool touched;
+	struct meeting *meetings; /* of a root: see meetings.h */
+	unsigned n_meetings;
 	struct interval visit; /* of a guest: its quanta, in the device's set of them */
 	void *owner;	       /* the service's record; the device never looks into it */
 };

@@ -157,7 +157,7 @@ END_TEST
 /* All lie over all and share nothing; with too few steps for them that is not known. */
 START_TEST(lending_among_many)
 {
-	enum { MANY = 300 };
+	enum { MANY = 200 };
 	struct rig rig;
 	struct device_state state;
 	struct tensor *middle = NULL;

@@ -1,0 +1,66 @@
+/* A pair is one piece of memory with a link for each of the two.
+ * Invariant: a link of one tensor's list has its twin in the other's, and n_meetings is the list's length. */
+#include "daemon/device/tensors/meetings.h"
+
+#include <assert.h>
+#include <errno.h>
+
+struct pair {
+	struct meeting ends[2]; /* ends[i] is in the list of ends[!i].other */
+};
+
+bool meetings_have(const struct tensor *a, const struct tensor *b)
+{
+	const struct tensor *from = tensor_root(a), *to = tensor_root(b);
+	if (from->n_meetings > to->n_meetings) {
+		from = tensor_root(b);
+		to = tensor_root(a);
+	}
+	for (const struct meeting *meeting = from->meetings; meeting; meeting = meeting->next)
+		if (meeting->other == to)
+			return true;
+	return false;
+}
+
+static void link_in(struct pair *pair, unsigned end, struct tensor *tensor, struct tensor *other)
+{
+	struct meeting *meeting = &pair->ends[end];
+	*meeting = (struct meeting){.other = other, .next = tensor->meetings, .end = end};
+	if (tensor->meetings)
+		tensor->meetings->prev = meeting;
+	tensor->meetings = meeting;
+	tensor->n_meetings++;
+}
+
+static void link_out(struct tensor *tensor, struct meeting *meeting)
+{
+	if (meeting->prev)
+		meeting->prev->next = meeting->next;
+	else
+		tensor->meetings = meeting->next;
+	if (meeting->next)
+		meeting->next->prev = meeting->prev;
+	tensor->n_meetings--;
+}
+
+int meetings_add(const struct heap *heap, struct tensor *a, struct tensor *b)
+{
+	assert(a->n_meetings < MEETINGS_MAX && b->n_meetings < MEETINGS_MAX);
+	struct pair *pair = heap_alloc(heap, sizeof(*pair));
+	if (!pair)
+		return -ENOMEM;
+	link_in(pair, 0, a, b);
+	link_in(pair, 1, b, a);
+	return 0;
+}
+
+void meetings_end(const struct heap *heap, struct tensor *tensor)
+{
+	while (tensor->meetings) {
+		struct meeting *meeting = tensor->meetings;
+		struct pair *pair = (struct pair *)(meeting - meeting->end);
+		link_out(tensor, meeting);
+		link_out(meeting->other, &pair->ends[!meeting->end]);
+		heap_free(heap, pair);
+	}
+}
