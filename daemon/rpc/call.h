@@ -1,15 +1,43 @@
-/* One request on its way to its reply, as the handlers see it. */
+/* One request, from its first byte to its reply: the same object whether it is short or long, alone or a list, and
+ * however it waits.
+ *
+ *   held -> queued -> ready -> running -> answered
+ *                                \-> in line for room -> running
+ *
+ * held: what its session sent before it may still change what it will find. It is resolved once, when that is
+ * over: its tensors are found and its accesses claimed, and nothing looks a name up later. queued: others go
+ * before it (service/scheduler.h). ready: its turn has come, and the loop will come to it. running: on a thread,
+ * or in steps.
+ */
 #ifndef RPC_CALL_H
 #define RPC_CALL_H
 
+#include "daemon/rpc/binding.h"
+#include "daemon/rpc/claim.h"
+#include "daemon/rpc/operate.h"
+#include "daemon/rpc/prepare.h"
 #include "daemon/rpc/recording.h"
 #include "daemon/rpc/reply.h"
 #include "daemon/rpc/rpc.h"
+#include "daemon/service/scheduler.h"
+#include "daemon/service/tensors.h"
+#include "proto/budget.h"
 
 struct call;
-struct job;
+struct submission;
 
-/* What is left of a call that returned LATER in a job (later.h); work NULL: it wants to become a job. */
+/* What a call waits for of what its own session sent before it, so that all takes effect as if one after the
+ * other. Those behind one that has to wait are held, too. */
+enum call_order {
+	CALL_AT_ONCE,	    /* nothing, and nothing waits for it: it depends on no tensor */
+	CALL_IN_ORDER,	    /* what makes tensors, which it may name */
+	CALL_MAKES_TENSORS, /* that, and what gives room or changes what may lie where */
+	CALL_AFTER_ALL,	    /* everything */
+};
+
+enum call_state { CALL_HELD, CALL_QUEUED, CALL_READY, CALL_RUNNING, CALL_IN_LINE };
+
+/* What is left of a call whose handler returned CALL_LATER. */
 struct call_step {
 	void (*work)(void *arg);
 	int (*finish)(struct call *call, void *arg);
@@ -17,60 +45,126 @@ struct call_step {
 	bool is_long;
 };
 
+/* What a handler returns that has not ended: it goes on by call->step, or ends the call itself. */
+enum { CALL_LATER = -1, CALL_ELSEWHERE = -2 };
+
+enum {
+	/* About a tenth of a millisecond of work (in op_cost's unit) is done at once, in the loop: less than what
+	 * a thread would cost. */
+	CALL_INLINE_COST = 200000,
+	/* What an operation costs beyond its elements: finding, checking, answering. */
+	CALL_OP_COST = 4000,
+};
+
 struct call {
+	struct scheduler_entry entry; /* first, so that the one is the other */
 	struct rpc *rpc;
+	struct rpc_peer *peer;
 	struct session *session;
-	struct npumem_error *error;
-	struct prepare_op *prepared; /* room for one op */
-	struct reply reply;
-	size_t pending;		/* bytes of the reply that later operations of the same request need at least */
-	bool keep_result;	/* the result counts although the status is not OK */
-	enum tensors_turn turn; /* of an allocation */
-	struct rpc_peer *peer;	/* whose other requests this one may speak of; NULL: there are none */
-	unsigned method;	/* enum call_method */
-	const uint8_t *message; /* the request; NULL: it never was a call */
+	enum call_state state;
+	bool is_started, is_paused; /* its handler was called; its next step waits for another turn */
+	unsigned method;	    /* enum call_method */
+	uint64_t id;
+	const Npumem__V1__Request *request; /* unpacked into `budget`; NULL: it could not be */
+	struct budget budget;
+	uint8_t *message; /* its bytes, where somebody needs them; owned where `owns_message` */
 	size_t bytes;
+	bool owns_message;
+	size_t charge; /* what it holds, in the limits' books; 0: it is not in them yet */
+
+	/* What resolving found. */
+	struct binding binding;
+	struct claim claim, hint;   /* what it accesses; and while it is held, what it may */
+	bool is_hint;		    /* it is being looked at what it may access */
+	struct prepare_op prepared; /* of a single operation */
+	int64_t cost;
+	size_t reply_bytes;		   /* that its reads will answer with */
+	bool is_committed;		   /* part of its effect is there: it can no longer be dropped */
+	bool changes_room;		   /* what is allocated after it waits for its end */
+	bool makes_tensors;		   /* what its session sends after it is held until its end */
+	bool is_in_scheduler, is_in_order; /* counted in the peer's n_in_order */
+
+	/* Its answer. */
+	struct buffer out;
+	struct reply reply;
+	size_t pending;	  /* bytes of the reply that later operations of the same request need at least */
+	bool keep_result; /* the result counts although the status is not OK */
+	struct npumem_error *error, own_error;
 	uint64_t start_ns; /* when it came; 0 where there is no clock */
-	bool may_become_job;
-	struct job *job; /* whose call it is; NULL: it ends where it came in */
-	struct call_step step;
 	struct recording recording;
+
+	/* While it runs. */
+	struct operate operate; /* of a single operation */
+	int status;
+	struct call_step step;
+	struct kernel_progress progress;
+	uint64_t look_ns; /* when its progress is told next; 0: never */
+	struct submission *submission;
+
+	struct waiter waiter;	/* of an allocation: its place in the line for room */
+	enum tensors_turn turn; /* of an allocation */
+
+	struct call *next, *prev;	      /* of the peer, the latest first */
+	struct call *next_held, *prev_held;   /* of the peer, in the order sent */
+	struct call *next_ready, *prev_ready; /* of all */
 };
 
 /* The calls by row, and what is none of them. */
 enum call_method {
-#define METHOD(name, CALL, Message, handler) CALL_METHOD_##CALL,
+#define METHOD(name, CALL, Message, handler, resolver, order) CALL_METHOD_##CALL,
 #include "daemon/rpc/methods.def"
 #undef METHOD
 	CALL_METHOD_NONE,
 	CALL_METHODS
 };
 const char *call_method_name(unsigned method);
+enum call_order call_order_of(const struct call *call);
 
-/* Begins the books of a request that came just now; `request` NULL: one that could not be unpacked. */
-void call_begin(struct call *call, const Npumem__V1__Request *request, const uint8_t *message, size_t bytes);
+/* ---- its life ---- */
 
-/* rpc_receive of a message that is unpacked here, however long that takes. */
-int call_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out);
+/* A call of a peer for a message that came just now; NULL without memory. */
+struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes);
+/* Answers a call and ends it. `status` is what call->error says, or 0. */
+void call_end(struct call *call, int status);
+/* Ends it without an answer. */
+void call_drop(struct call *call);
+/* Gives the spare ones back to the heap. */
+void call_pool_deinit(struct rpc *rpc);
 
-/* Why a message that budget was to unpack into is no request; `has_many_fields`: it was not tried. A status. */
-int call_refuse_message(struct call *call, size_t bytes, const struct budget *budget, bool has_many_fields);
-/* The id of a message that cannot be unpacked, where it comes first, as every protobuf runtime writes it; or 0. */
-uint64_t call_salvage_id(const uint8_t *message, size_t bytes);
+/* Reads it: sets request, method and id. 0, or a status that call->error explains. */
+int call_decode(struct call *call);
+/* Puts what it holds into its uid's books, as it does not end at once, and keeps its message where that is needed.
+ * 0, or RESOURCE_EXHAUSTED. */
+int call_charge(struct call *call);
 
-/* A request that is refused before it is a call, with what rpc->error says; NULL: it was not read. No record has
- * it: it is the load of the moment that refused it, which nobody replays. 0 or -ENOMEM. */
-int call_refuse(struct rpc *rpc, struct session *session, const Npumem__V1__Request *request,
-		const uint8_t *message, size_t bytes, struct buffer *out);
+/* For resolvers: a tensor of the request is accessed. 0; RESOURCE_EXHAUSTED. */
+int call_claim(struct call *call, struct tensor *tensor, bool writes);
+int call_claim_op(struct call *call, const struct op *op);
 
-/* Runs the handler of a request; returns its status, or LATER. Where there is no job it does all steps at once. */
-int call_dispatch(struct call *call, const Npumem__V1__Request *request);
-/* Ends the reply of a call that was begun. */
-void call_end(struct call *call, int status, uint64_t id);
+/* ---- while it runs ---- */
 
-/* A handler per row: appends the result to call->reply. 0, a status that call->error explains, or LATER. */
-#define METHOD(name, CALL, Message, handler) int handler(struct call *call, const Npumem__V1__##Message *request);
-#include "daemon/rpc/methods.def"
-#undef METHOD
+/* The next step: work(arg), on a thread where it is long, then finish(call, arg) on the loop's thread. What finish
+ * returns is what the call returns, and it may begin another step. To be returned from the handler as it is;
+ * always ends in finish. */
+int call_later(struct call *call, int64_t cost, void (*work)(void *arg),
+	       int (*finish)(struct call *call, void *arg), void *arg);
+/* The next step is finish(call, arg), after others had a turn. */
+int call_pause(struct call *call, int (*finish)(struct call *call, void *arg), void *arg);
+/* Whether the client does not want the answer any more: asked between steps. */
+bool call_is_cancelled(const struct call *call);
+/* work(arg) on another thread, then done(arg) on the loop's; false: neither, as there is no thread. */
+bool call_submit_work(const struct call *call, void (*work)(void *arg), void (*done)(void *arg), void *arg);
+/* Whether it can only be told to end, as it is under way. */
+static inline bool call_is_started(const struct call *call)
+{
+	return call->is_started && call->state != CALL_IN_LINE;
+}
+static inline bool call_is_long(int64_t cost)
+{
+	return cost > CALL_INLINE_COST;
+}
+
+/* An unfinished request of a peer by its id, or NULL. */
+struct call *call_find(const struct rpc_peer *peer, uint64_t id);
 
 #endif

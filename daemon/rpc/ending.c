@@ -1,159 +1,101 @@
-/* A part stands in the order of operations like a write of all its tensors' bytes. It keeps handles, as a view may
- * go with its base, which can be another's, while the part waits. Invariant: peer->drained is called exactly once,
- * when no part is left. */
+/* A part of the session's tensors stands in the order of operations like a write of all their bytes. Invariant:
+ * peer->drained is called exactly once, when no part is left. */
 #include "daemon/rpc/ending.h"
 
-#include <stddef.h>
+#include "daemon/rpc/advance.h"
 
-#include "daemon/rpc/job.h"
-#include "daemon/rpc/later.h"
-#include "daemon/rpc/touch.h"
+static void begin_part(struct ending *ending);
 
-enum { PART_TENSORS = 256 };
-
-struct ending_part {
-	size_t n;
-	uint64_t handles[PART_TENSORS];
-	struct tensor *tensors[PART_TENSORS];
-	size_t n_tensors; /* of those that are there, but for views */
-	struct touch touch;
-};
-
-static void end_part(struct rpc_peer *peer);
-
-static struct rpc_peer *peer_of(struct order_entry *entry)
+static void end(struct rpc *rpc, struct rpc_peer *peer)
 {
-	return (struct rpc_peer *)((char *)entry - offsetof(struct rpc_peer, ending));
-}
-
-static void drained(struct rpc_peer *peer)
-{
-	struct rpc *rpc = peer->rpc;
-
-	heap_free(rpc->heap, peer->part);
-	peer->part = NULL;
+	advance_forget(rpc, peer);
 	peer->drained(peer->ctx);
-	rpc_settle(rpc);
-}
-
-/* Without memory to do it in parts: after everything, at once. */
-static void start_whole(struct order_entry *entry)
-{
-	struct rpc_peer *peer = peer_of(entry);
-
-	struct rpc *rpc = peer->rpc;
-
-	peer->drained(peer->ctx);
-	order_finish(&rpc->service->order, entry);
-	rpc_settle(rpc);
-}
-
-static void look(struct order_entry *entry)
-{
-	struct rpc_peer *peer = peer_of(entry);
-	struct ending_part *part = peer->part;
-
-	touch_begin(&part->touch);
-	part->n_tensors = 0;
-	for (size_t i = 0; i < part->n; i++) {
-		struct tensor *tensor = device_find(peer->rpc->service->device, part->handles[i]);
-
-		if (!tensor)
-			continue;
-		touch_whole(tensor, &part->touch);
-		if (!tensor->base)
-			part->tensors[part->n_tensors++] = tensor;
-	}
-	entry->accesses = part->touch.accesses;
-	entry->n_accesses = part->touch.n_accesses;
 }
 
 static void forget(void *arg)
 {
-	struct rpc_peer *peer = arg;
+	struct ending *ending = arg;
 
-	for (size_t i = 0; i < peer->part->n_tensors; i++)
-		device_forget(peer->rpc->service->device, peer->part->tensors[i]);
+	for (size_t i = 0; i < ending->n; i++)
+		device_forget(ending->rpc->service->device, ending->tensors[i]);
+}
+
+static void free_part(struct ending *ending)
+{
+	scheduler_leave(&ending->rpc->service->scheduler, &ending->entry);
+	claim_deinit(&ending->claim);
+	tensors_free(ending->peer->session, ending->tensors, ending->n);
+	begin_part(ending);
 }
 
 static void on_forgotten(void *arg)
 {
-	struct rpc_peer *peer = arg;
+	struct ending *ending = arg;
+	struct rpc *rpc = ending->rpc;
 
-	session_release(peer->session, peer->part->handles, peer->part->n);
-	order_finish(&peer->rpc->service->order, &peer->ending);
-	end_part(peer);
+	free_part(ending);
+	advance_settle(rpc);
 }
 
-static void start_part(struct order_entry *entry)
+/* Called from the midst of others: it is done when the lists are come to. */
+static void on_ready(struct scheduler_entry *entry)
 {
-	struct rpc_peer *peer = peer_of(entry);
-	struct ending_part *part = peer->part;
+	struct ending *ending = (struct ending *)entry;
+
+	ending->is_ready = true;
+	advance_loosen(ending->rpc, ending->peer);
+}
+
+static void run_part(struct ending *ending)
+{
+	const struct executor *executor = &ending->rpc->executor;
 	int64_t cost = 0;
 
-	for (size_t i = 0; i < part->n_tensors; i++)
-		cost += device_forget_cost(part->tensors[i]);
+	ending->is_ready = false;
+	for (size_t i = 0; i < ending->n; i++)
+		cost += device_forget_cost(ending->tensors[i]);
 	/* Between full parts, too, the loop sees to others. */
-	if ((later_is_long(cost) || part->n == PART_TENSORS) &&
-	    job_submit_work(peer->rpc, peer->session->uid, forget, on_forgotten, peer))
+	if ((call_is_long(cost) || ending->n == ENDING_PART) && executor->submit &&
+	    !executor->submit(executor->ctx, ending->peer->session->uid, forget, on_forgotten, ending))
 		return;
-	forget(peer);
-	on_forgotten(peer);
+	forget(ending);
+	free_part(ending);
 }
 
-/* The next part, or the end. */
-static void end_part(struct rpc_peer *peer)
+/* The next part, or the end. Without memory to claim it all at once, it is claimed in smaller parts. */
+static void begin_part(struct ending *ending)
 {
-	struct ending_part *part = peer->part;
-	const struct record *record = peer->session->anonymous;
+	struct scheduler *scheduler = &ending->rpc->service->scheduler;
+	struct session *session = ending->peer->session;
 
-	if (!record) {
-		drained(peer);
+	if (!session->anonymous) {
+		end(ending->rpc, ending->peer);
 		return;
 	}
-	for (part->n = 0; record && part->n < PART_TENSORS; record = record->next)
-		part->handles[part->n++] = record->tensor->handle;
-	peer->ending = (struct order_entry){.start = start_part, .refresh = look};
-	look(&peer->ending);
-	order_add(&peer->rpc->service->order, &peer->ending);
+	claim_init(&ending->claim, ending->rpc->heap);
+	for (ending->n = 0; session->anonymous && ending->n < ENDING_PART;) {
+		struct tensor *tensor = session->anonymous->tensor;
+
+		if (claim_tensor(&ending->claim, tensor, true))
+			break;
+		ending->n += session_hide(session, ending->tensors + ending->n, 1);
+	}
+	ending->entry.ready = on_ready;
+	scheduler_enter(scheduler, &ending->entry);
+	scheduler_claim(scheduler, &ending->entry, ending->claim.accesses, ending->claim.n);
+	scheduler_let_go(scheduler, &ending->entry);
 }
 
-void ending_begin(struct rpc *rpc, struct rpc_peer *peer)
+void ending_go_on(struct rpc *rpc, struct rpc_peer *peer)
 {
-	if (peer->is_drained)
-		return;
-	peer->is_drained = true;
-	peer->rpc = rpc;
-	if (peer->session->anonymous)
-		peer->part = heap_alloc(rpc->heap, sizeof(*peer->part));
-	if (peer->part || !peer->session->anonymous) {
-		end_part(peer);
-		return;
-	}
-	peer->ending = (struct order_entry){.start = start_whole, .barrier = true};
-	order_add(&rpc->service->order, &peer->ending);
-}
+	struct ending *ending = &peer->ending;
 
-void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer)
-{
-	struct job *job = peer->jobs;
-
-	peer->is_closing = true;
-	if (peer->subscriber)
-		events_unsubscribe(rpc->service, peer->subscriber);
-	peer->subscriber = NULL;
-	/* Held while jobs are dropped, so that the last of them does not end the session under this loop; one that
-	 * is dropped may take others with it, so it begins anew. */
-	peer->n_jobs++;
-	while (job) {
-		if (job->entry.started && !job->is_waiting) {
-			atomic_store(&job->progress.cancelled, true);
-			job = job->next;
-		} else {
-			job_drop(job);
-			job = peer->jobs;
-		}
+	if (!ending->has_begun) {
+		ending->has_begun = true;
+		ending->rpc = rpc;
+		ending->peer = peer;
+		begin_part(ending);
+	} else if (ending->is_ready) {
+		run_part(ending);
 	}
-	if (!--peer->n_jobs)
-		ending_begin(rpc, peer);
 }

@@ -1,11 +1,32 @@
-/* Cancelling another request of the same connection: this only tells whether it is there; it ends when this reply
- * is written. */
-#include "daemon/rpc/job.h"
+/* Cancelling another request of the same connection: what waits ends, what runs is told. */
+#include <inttypes.h>
+
+#include "daemon/rpc/handler.h"
+
+static void cancel(struct call *call)
+{
+	if (call_is_started(call)) {
+		atomic_store(&call->progress.cancelled, true);
+		return;
+	}
+	/* Part of it is there already, so it goes on. */
+	if (call->is_committed)
+		return;
+	npumem_error_clear(call->error);
+	call_end(call,
+		 npumem_error_set(call->error, NPUMEM_CANCELLED, "request %" PRIu64 " was cancelled", call->id));
+}
 
 int handle_cancel(struct call *call, const Npumem__V1__CancelRequest *request)
 {
 	Npumem__V1__Cancelled message = NPUMEM__V1__CANCELLED__INIT;
+	struct call *other = call_find(call->peer, request->request_id);
+	int status;
 
-	message.found = call->peer && job_find(call->peer, request->request_id);
-	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_CANCELLED, &message.base, call->error);
+	other = other == call ? NULL : other;
+	message.found = other != NULL;
+	status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_CANCELLED, &message.base, call->error);
+	if (!status && other)
+		cancel(other);
+	return status;
 }

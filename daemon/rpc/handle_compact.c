@@ -1,6 +1,6 @@
 /* A compaction: some moves are decided and made at a time, so that the loop sees to others in between. Invariant:
  * at the end of each step all tensors are whole, so that it may end there. */
-#include "daemon/rpc/later.h"
+#include "daemon/rpc/handler.h"
 #include "daemon/service/inspect.h"
 #include "proto/frame.h"
 
@@ -32,6 +32,12 @@ static int64_t largest_free(const struct call *call)
 	return largest;
 }
 
+/* Where another uid's tensors lie is not told. */
+static bool is_told(const struct session *session, const struct tensor *tensor)
+{
+	return access_sees(session, tensor) || record_of(tensor)->uid == session->uid;
+}
+
 static void append_move(struct compacting *compacting, const struct device_move *move)
 {
 	struct call *call = compacting->call;
@@ -59,7 +65,8 @@ static void tell(struct compacting *compacting)
 		compacting->is_full = reply_used(&call->reply) + bytes + 2 * REPLY_REST_BYTES > FRAME_BYTES_MAX ||
 				      reply_make_room(&call->reply, bytes, NULL);
 	for (unsigned i = 0; i < compacting->n && !compacting->is_full; i++)
-		append_move(compacting, &compacting->moves[i]);
+		if (is_told(call->session, compacting->moves[i].tensor))
+			append_move(compacting, &compacting->moves[i]);
 	if (!compacting->dry_run)
 		inspect_compact_tell(call->session, compacting->moves, compacting->n);
 }
@@ -82,18 +89,18 @@ static void move_bytes(void *arg)
 {
 	struct compacting *compacting = arg;
 
-	if (!compacting->dry_run)
-		device_compact_bytes(compacting->call->rpc->service->device, compacting->moves, compacting->n);
+	device_compact_bytes(compacting->call->rpc->service->device, compacting->moves, compacting->n);
 }
 
 static int on_moved(struct call *call, void *arg)
 {
 	struct compacting *compacting = arg;
 
-	tell(compacting);
+	if (!compacting->dry_run)
+		tell(compacting);
 	if (compacting->at.done)
 		return end(compacting, 0);
-	if (!later_is_cancelled(call))
+	if (!call_is_cancelled(call))
 		return step(compacting);
 	call->keep_result = true;
 	return end(compacting, npumem_error_set(call->error, NPUMEM_CANCELLED,
@@ -112,8 +119,20 @@ static int step(struct compacting *compacting)
 	if (status)
 		return end(compacting, 0);
 	compacting->moved |= compacting->n && !compacting->dry_run;
+	/* Nothing else holds back a dry run, so what it found is told before others change it. */
+	if (compacting->dry_run) {
+		tell(compacting);
+		return call_pause(call, on_moved, compacting);
+	}
 	/* Elsewhere even where there is nothing to move, as the step itself took its time. */
-	return later_work(call, INT64_MAX, move_bytes, on_moved, compacting);
+	return call_later(call, INT64_MAX, move_bytes, on_moved, compacting);
+}
+
+/* A real one has the device for itself; a dry one looks at it a part at a time, as others change it. */
+int resolve_compact(struct call *call, const Npumem__V1__CompactRequest *request)
+{
+	call->entry.is_exclusive = !request->dry_run;
+	return 0;
 }
 
 int handle_compact(struct call *call, const Npumem__V1__CompactRequest *request)
@@ -121,8 +140,6 @@ int handle_compact(struct call *call, const Npumem__V1__CompactRequest *request)
 	struct compacting *compacting;
 	int status;
 
-	if (later_is_needed(call, INT64_MAX))
-		return LATER;
 	compacting = heap_zalloc(call->rpc->heap, 1, sizeof(*compacting));
 	if (!compacting)
 		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,

@@ -1,7 +1,7 @@
 /* Calls about the device as a whole. */
 #include <unistd.h>
 
-#include "daemon/rpc/call.h"
+#include "daemon/rpc/handler.h"
 #include "daemon/rpc/wire.h"
 #include "daemon/service/inspect.h"
 #include "proto/convert.h"
@@ -9,7 +9,8 @@
 
 enum {
 	FEATURES = NPUMEM__V1__FEATURE__FEATURE_SUBMIT,
-	DUMP_DATA = 1, /* Dump.data */
+	DUMP_DATA = 1,	       /* Dump.data */
+	DUMP_ROOTS_MAX = 1024, /* that are claimed one by one */
 };
 
 int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request)
@@ -32,6 +33,35 @@ int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request
 	info.session = call->session->id;
 	info.pid = (uint32_t)getpid();
 	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_INFO, &info.base, call->error);
+}
+
+struct dumping {
+	struct call *call;
+	int status;
+};
+
+static bool claim_root(void *ctx, struct tensor *tensor)
+{
+	struct dumping *dumping = ctx;
+
+	if (dumping->call->claim.n == DUMP_ROOTS_MAX)
+		return false;
+	dumping->status = call_claim(dumping->call, tensor, false);
+	return !dumping->status;
+}
+
+/* Reads these bytes of all that lies there; of very many tensors, as if of everything. */
+int resolve_dump(struct call *call, const Npumem__V1__DumpRequest *request)
+{
+	struct dumping dumping = {call, 0};
+	int status = inspect_dump_check(call->session, request->npu, request->offset, request->bytes, call->error);
+
+	if (status || call->is_hint)
+		return status;
+	if (device_each_at(call->rpc->service->device, request->offset, request->bytes, claim_root, &dumping))
+		return 0;
+	call->entry.is_exclusive = !dumping.status;
+	return dumping.status;
 }
 
 int handle_device_dump(struct call *call, const Npumem__V1__DumpRequest *request)

@@ -1,9 +1,11 @@
 /* Subscribing, and the way of events from a ring into a connection.
- * Invariant: events are written only where no reply of the same connection is being written (rpc_settle). */
+ * Invariant: events are written only where no reply of the same connection is being written (advance_settle). */
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "daemon/rpc/handler.h"
 #include "daemon/rpc/progress.h"
+#include "daemon/rpc/submit.h"
 
 enum {
 	PROGRESS_NS = 100000000,
@@ -56,7 +58,7 @@ int handle_events_subscribe(struct call *call, const Npumem__V1__SubscribeReques
 						"the daemon is out of host memory");
 	}
 	/* It may have been running for long. */
-	if (wants_progress(peer) && peer->jobs)
+	if (wants_progress(peer) && peer->n_calls > 1)
 		call->rpc->look_ns = 0;
 	return 0;
 }
@@ -120,14 +122,11 @@ void progress_send(struct rpc *rpc)
 	struct events_subscriber *subscriber;
 	int budget = SEND_EVENTS;
 
-	/* What is delivered may end a connection, which settles. */
-	if (rpc->is_sending || (rpc->send_ns && rpc->now_ns && rpc->now_ns() < rpc->send_ns))
+	if (!events->ready || (rpc->send_ns && rpc->now_ns && rpc->now_ns() < rpc->send_ns))
 		return;
-	rpc->is_sending = true;
 	/* Where nothing would go on after a pause there is none. */
 	while ((budget > 0 || !rpc->now_ns || !rpc->set_alarm) && (subscriber = events_next_ready(events)))
 		budget -= send_to(rpc, subscriber);
-	rpc->is_sending = false;
 	rpc->send_ns = events->ready && rpc->now_ns ? rpc->now_ns() + SEND_PAUSE_NS : 0;
 }
 
@@ -140,33 +139,33 @@ void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer)
 /* ---- progress ---- */
 
 /* False where there is nothing to tell yet, or ever. */
-static bool how_far(const struct job *job, uint64_t *done, uint64_t *total)
+static bool how_far(const struct call *call, uint64_t *done, uint64_t *total)
 {
-	if (job->submission) {
-		job_submit_progress(job, done, total);
+	if (call->submission) {
+		submit_progress(call, done, total);
 	} else {
 		/* In this order, as the run sets the total last. */
-		*total = (uint64_t)atomic_load(&job->progress.total);
-		*done = (uint64_t)atomic_load(&job->progress.done);
+		*total = (uint64_t)atomic_load(&call->progress.total);
+		*done = (uint64_t)atomic_load(&call->progress.done);
 	}
 	return *total > 0;
 }
 
 /* From when on its progress is told; never while it waits. */
-static bool is_watched(const struct job *job)
+static bool is_watched(const struct call *call)
 {
-	return job->entry.started && !job->is_waiting && job->look_ns;
+	return call_is_started(call) && call->look_ns;
 }
 
-void progress_follow(struct job *job)
+void progress_follow(struct call *call)
 {
-	struct rpc *rpc = job->rpc;
+	struct rpc *rpc = call->rpc;
 
 	if (!rpc->now_ns)
 		return;
-	job->look_ns = rpc->now_ns() + PROGRESS_NS;
-	if (wants_progress(job->peer) && job->look_ns < rpc->look_ns)
-		rpc->look_ns = job->look_ns;
+	call->look_ns = rpc->now_ns() + PROGRESS_NS;
+	if (wants_progress(call->peer) && call->look_ns < rpc->look_ns)
+		rpc->look_ns = call->look_ns;
 }
 
 void progress_look(struct rpc *rpc)
@@ -180,21 +179,21 @@ void progress_look(struct rpc *rpc)
 
 		if (!wants_progress(peer))
 			continue;
-		for (struct job *job = peer->jobs; job; job = job->next) {
+		for (struct call *call = peer->calls; call; call = call->next) {
 			struct event event = {.kind = EVENTS_PROGRESS};
-			bool is_due = is_watched(job) && job->look_ns <= now;
+			bool is_due = is_watched(call) && call->look_ns <= now;
 
 			if (is_due)
-				job->look_ns = now + PROGRESS_NS;
-			if (is_watched(job) && job->look_ns < next)
-				next = job->look_ns;
+				call->look_ns = now + PROGRESS_NS;
+			if (is_watched(call) && call->look_ns < next)
+				next = call->look_ns;
 			if (!is_due)
 				continue;
 			event.uid = peer->session->uid;
 			event.pid = (uint32_t)peer->session->pid;
 			event.session = peer->session->id;
-			event.request_id = job->id;
-			if (how_far(job, &event.done, &event.total))
+			event.request_id = call->id;
+			if (how_far(call, &event.done, &event.total))
 				events_put(to, &event);
 		}
 	}

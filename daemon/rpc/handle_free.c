@@ -1,86 +1,72 @@
-/* Freeing: the bytes of what goes are zeroed first, which may take long, and then all of it goes at once.
- * Meanwhile nobody can use it, as a free stands in the order of operations like a write of all its bytes. */
-#include "daemon/rpc/later.h"
-#include "daemon/rpc/wire.h"
-#include "daemon/service/tensors.h"
+/* Freeing. Nobody finds what is to go from the moment that this is resolved; its bytes are zeroed, which may take
+ * long, when nothing uses them any more, and then all of it goes at once. */
+#include "daemon/rpc/advance.h"
+#include "daemon/rpc/handler.h"
 
-struct freeing {
-	struct call *call;
-	const Npumem__V1__FreeRequest *request;
-	struct access_ref ref;
-	size_t n;
-	struct tensor *tensors[TENSORS_FREE_MAX];
-};
-
-static const struct access_ref *ref_at(void *ctx, size_t i)
+static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)
 {
-	struct freeing *freeing = ctx;
-	const Npumem__V1__Ref *message = freeing->request->tensors[i];
+	for (size_t i = 0; i < request->n_tensors; i++) {
+		struct tensor *tensor;
+		int status = binding_find(&call->binding, request->tensors[i], "a tensor to free", ACCESS_OWN,
+					  &tensor, call->error);
 
-	freeing->ref = (struct access_ref){message->handle, message->name};
-	return &freeing->ref;
+		if (status && request->n_tensors > 1)
+			npumem_error_number(call->error, "tensor_index", (int64_t)i);
+		if (!status)
+			status = call_claim(call, tensor, true);
+		if (status && !call->is_hint)
+			return status;
+	}
+	return 0;
 }
 
-static int release(struct call *call, struct freeing *freeing)
+int resolve_free(struct call *call, const Npumem__V1__FreeRequest *request)
 {
-	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
-	uint64_t n_freed;
-	int status = tensors_free(call->session, ref_at, freeing, freeing->n, &n_freed, call->error);
+	int status = 0;
 
+	if (!request->n_tensors)
+		return npumem_error_set(call->error, NPUMEM_INVALID, "0 tensors to free");
+	if (request->n_tensors > TENSORS_FREE_MAX)
+		status = tensors_free_check(call->session, NULL, request->n_tensors, call->error);
+	if (!status)
+		status = find_all(call, request);
+	if (status || call->is_hint)
+		return status;
+	status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
+	if (!status)
+		status = tensors_free_check(call->session, call->binding.tensors, call->binding.n, call->error);
 	if (status)
 		return status;
-	message.tensors = (int64_t)n_freed;
-	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base);
+	tensors_hide(call->session, call->binding.tensors, call->binding.n);
+	call->is_committed = call->changes_room = true;
 	return 0;
 }
 
 static void forget(void *arg)
 {
-	struct freeing *freeing = arg;
+	struct call *call = arg;
 
-	for (size_t i = 0; i < freeing->n; i++)
-		device_forget(freeing->call->rpc->service->device, freeing->tensors[i]);
+	for (size_t i = 0; i < call->binding.n; i++)
+		device_forget(call->rpc->service->device, call->binding.tensors[i]);
 }
 
 static int on_forgotten(struct call *call, void *arg)
 {
-	int status = release(call, arg);
+	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
 
-	heap_free(call->rpc->heap, arg);
-	return status;
-}
-
-/* In steps, with storage that lives as long as they do. Without memory for it all is done here. */
-static int free_later(struct call *call, const struct freeing *checked, int64_t cost)
-{
-	struct freeing *freeing = heap_alloc(call->rpc->heap, sizeof(*freeing));
-
-	if (!freeing)
-		return release(call, (struct freeing *)checked);
-	*freeing = *checked;
-	return later_work(call, cost, forget, on_forgotten, freeing);
+	(void)arg;
+	advance_leave(call);
+	message.tensors = (int64_t)tensors_free(call->session, call->binding.tensors, call->binding.n);
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base);
+	return 0;
 }
 
 int handle_free(struct call *call, const Npumem__V1__FreeRequest *request)
 {
-	struct freeing freeing;
 	int64_t cost = 0;
-	int status;
 
-	freeing.call = call;
-	freeing.request = request;
-	freeing.n = request->n_tensors;
-	if (!freeing.n)
-		return npumem_error_set(call->error, NPUMEM_INVALID, "0 tensors to free");
-	status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
-	if (!status)
-		status = tensors_free_check(call->session, ref_at, &freeing, freeing.n, freeing.tensors,
-					    call->error);
-	if (status)
-		return status;
-	for (size_t i = 0; i < freeing.n; i++)
-		cost += device_forget_cost(freeing.tensors[i]);
-	if (later_is_needed(call, cost))
-		return LATER;
-	return later_is_long(cost) ? free_later(call, &freeing, cost) : release(call, &freeing);
+	(void)request;
+	for (size_t i = 0; i < call->binding.n; i++)
+		cost += device_forget_cost(call->binding.tensors[i]);
+	return call_later(call, cost, forget, on_forgotten, call);
 }

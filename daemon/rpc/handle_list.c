@@ -2,7 +2,7 @@
  * Invariant: the work of a page has a bound, whatever the device holds and whoever owns it, and where it is to
  * count the bytes of large tensors it does so on another thread: one client that lists must not keep the others
  * waiting. */
-#include "daemon/rpc/later.h"
+#include "daemon/rpc/handler.h"
 #include "daemon/rpc/tensor_message.h"
 
 enum {
@@ -133,7 +133,7 @@ static int count_later(struct call *call, const struct page *page)
 		counting->tensors[i].scan = device_scan_of(page->tensors[i]);
 		counting->tensors[i].state = page->states[i];
 	}
-	return later_work(call, page->cost, count, on_counted, counting);
+	return call_later(call, page->cost, count, on_counted, counting);
 }
 
 int handle_list(struct call *call, const Npumem__V1__ListRequest *request)
@@ -143,13 +143,11 @@ int handle_list(struct call *call, const Npumem__V1__ListRequest *request)
 	int status;
 
 	collect(call, request, &page);
-	if (later_is_needed(call, page.cost))
-		return LATER;
 	status = reply_reserve(&call->reply, page.n * (size_t)TENSOR_MESSAGE_BYTES_MAX + 4 * REPLY_TAG_BYTES,
 			       call->error);
 	if (status)
 		return status;
-	if (later_is_long(page.cost))
+	if (call_is_long(page.cost))
 		return count_later(call, &page);
 	mark = page_open(call, page.n);
 	for (unsigned i = 0; i < page.n; i++) {

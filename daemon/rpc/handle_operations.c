@@ -1,35 +1,55 @@
 /* One operation per request: write, read, fill, copy, run. */
-#include "daemon/rpc/call.h"
-#include "daemon/rpc/operate.h"
+#include "daemon/rpc/handler.h"
+#include "daemon/rpc/progress.h"
 
-static int answer(struct call *call, int prepared)
+#define OPERATION(name, Message)                                                                                  \
+	int resolve_##name(struct call *call, const Npumem__V1__##Message *request)                               \
+	{                                                                                                         \
+		int status = prepare_##name(&call->binding, request, &call->prepared, call->error);               \
+		return status ? status : call_claim_op(call, &call->prepared.op);                                 \
+	}                                                                                                         \
+	int handle_operations_##name(struct call *call, const Npumem__V1__##Message *request)                     \
+	{                                                                                                         \
+		(void)request;                                                                                    \
+		return run(call);                                                                                 \
+	}
+
+static void work(void *arg)
 {
-	if (prepared)
-		return prepared;
-	return operate(call, NPUMEM__V1__RESPONSE__RESULT_DONE, &call->prepared->op, 0);
+	struct call *call = arg;
+
+	call->status = operate_run(&call->operate);
 }
 
-int handle_operations_write(struct call *call, const Npumem__V1__WriteRequest *request)
+static int on_worked(struct call *call, void *arg)
 {
-	return answer(call, prepare_write(call->session, request, call->prepared, call->error));
+	(void)arg;
+	operate_end(&call->operate, call->status, 0);
+	if (!call->status)
+		operate_record(&call->operate, &call->recording);
+	return call->status;
 }
 
-int handle_operations_read(struct call *call, const Npumem__V1__ReadRequest *request)
+static int run(struct call *call)
 {
-	return answer(call, prepare_read(call->session, request, call->prepared, call->error));
+	struct op *op = &call->prepared.op;
+	int status;
+
+	op->progress = &call->progress;
+	call->operate = (struct operate){.session = call->session,
+					 .op = op,
+					 .reply = &call->reply,
+					 .error = call->error,
+					 .now_ns = call->rpc->now_ns};
+	status = operate_begin(&call->operate, NPUMEM__V1__RESPONSE__RESULT_DONE);
+	if (status)
+		return status;
+	progress_follow(call);
+	return call_later(call, op_cost(call->rpc->service->device, op), work, on_worked, call);
 }
 
-int handle_operations_fill(struct call *call, const Npumem__V1__FillRequest *request)
-{
-	return answer(call, prepare_fill(call->session, request, call->prepared, call->error));
-}
-
-int handle_operations_copy(struct call *call, const Npumem__V1__CopyRequest *request)
-{
-	return answer(call, prepare_copy(call->session, request, call->prepared, call->error));
-}
-
-int handle_operations_run(struct call *call, const Npumem__V1__RunRequest *request)
-{
-	return answer(call, prepare_run(call->session, request, call->prepared, call->error));
-}
+OPERATION(write, WriteRequest)
+OPERATION(read, ReadRequest)
+OPERATION(fill, FillRequest)
+OPERATION(copy, CopyRequest)
+OPERATION(run, RunRequest)

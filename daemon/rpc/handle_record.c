@@ -1,5 +1,5 @@
 /* The record of what is answered: starting it, taking it, ending it. */
-#include "daemon/rpc/later.h"
+#include "daemon/rpc/handler.h"
 #include "daemon/service/checksum.h"
 #include "daemon/service/transfer.h"
 #include "proto/convert.h"
@@ -126,27 +126,31 @@ static int answer_checksum(struct call *call, void *arg)
 	return status;
 }
 
-/* As a barrier: nothing else runs until it is answered. */
 static int sum_up(struct call *call, bool is_stop)
 {
 	int64_t cost = checksum_cost(call->rpc->service);
 	struct checksum *checksum;
 	int status;
 
-	if (later_is_needed(call, cost))
-		return LATER;
 	status = checksum_new(call->session, &checksum, call->error);
 	if (status)
 		return status;
 	/* Before it is made: what it does not count any more must not be in the record. */
 	if (is_stop)
 		recorder_stop(&call->rpc->service->recorder);
-	return later_work(call, cost, work_checksum, answer_checksum, checksum);
+	return call_later(call, cost, work_checksum, answer_checksum, checksum);
 }
 
 static int refuse(struct call *call)
 {
 	return npumem_error_set(call->error, NPUMEM_FAILED_PRECONDITION, "this session does not record");
+}
+
+/* What looks at all that is there, or begins between requests, has the device for itself. */
+int resolve_record(struct call *call, const Npumem__V1__RecordRequest *request)
+{
+	call->entry.is_exclusive = request->action != NPUMEM__V1__RECORD_ACTION__RECORD_TAKE;
+	return 0;
 }
 
 int handle_record(struct call *call, const Npumem__V1__RecordRequest *request)

@@ -1,5 +1,5 @@
 /* How the device is used, and by whom. Rows are appended one by one: the room for all is reserved before. */
-#include "daemon/rpc/later.h"
+#include "daemon/rpc/handler.h"
 #include "daemon/service/inspect.h"
 #include "daemon/service/usage.h"
 
@@ -188,18 +188,13 @@ struct counting {
 	unsigned steps;
 };
 
-static void rest(void *arg)
-{
-	(void)arg;
-}
-
 static int count(struct call *call, void *arg)
 {
 	struct counting *counting = arg;
 	int status;
 
 	if (counting->steps-- && !device_stat_count(call->rpc->service->device, STEP_TENSORS))
-		return later_work(call, INT64_MAX, rest, count, counting);
+		return call_pause(call, count, counting);
 	status = answer(call, counting->request);
 	heap_free(call->rpc->heap, counting);
 	return status;
@@ -215,8 +210,6 @@ int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request
 					(unsigned)call->session->uid);
 	if (device_stat_count(call->rpc->service->device, STEP_TENSORS))
 		return answer(call, request);
-	if (later_is_needed(call, INT64_MAX))
-		return LATER;
 	counting = heap_alloc(call->rpc->heap, sizeof(*counting));
 	if (!counting)
 		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,

@@ -1,13 +1,69 @@
-/* Many operations in one request, in order, with parallel groups.
- * Invariant: what ran is in the answer, and what is not in the answer did not run. */
+/* A submit runs step by step; a step is one operation, or one parallel group with its two queues at once. Each
+ * operation of a group has a reply of its own, as the two queues end in any order, and they are put into the
+ * answer in the order of the list. Invariant: what ran is in the answer, and what is not in the answer did not
+ * run. */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/rpc/operate.h"
+#include "daemon/rpc/advance.h"
+#include "daemon/rpc/handler.h"
+#include "daemon/rpc/progress.h"
 #include "daemon/rpc/submit.h"
 #include "daemon/service/operations.h"
 
-int submit_refuse(struct call *call, size_t index, const struct op *op)
+enum {
+	N_QUEUES = 2,
+	PAIR_COST = 400, /* of comparing two operations of a group, in op_cost's unit */
+};
+
+struct part {
+	struct submission *submission;
+	struct prepare_op prepared;
+	struct npumem_error error;
+	struct buffer out;
+	struct reply own, *reply; /* of a group's; else the call's */
+	struct operate operate;
+	struct kernel_progress progress;
+	int status;
+	bool is_prepared, ran;
+};
+
+struct queue {
+	size_t next;
+	struct part *busy;
+	bool is_refused;
+};
+
+struct submission {
+	struct call *call;
+	const Npumem__V1__SubmitRequest *request;
+	size_t mark, expected; /* of the answer */
+	size_t index;	       /* of the step's first operation */
+	size_t n;	       /* operations of the step; 0: none has begun */
+	struct queue queues[N_QUEUES];
+	int64_t spent;	   /* cost of what was done in the loop since it gave others a turn */
+	size_t refused;	   /* the first operation that was refused; SIZE_MAX: none */
+	bool is_comparing; /* the queues of the step, elsewhere */
+	size_t n_parts;
+	struct part parts[];
+};
+
+/* How many operations from `index` on run as one. */
+static size_t group_at(const Npumem__V1__SubmitRequest *request, size_t index)
+{
+	Npumem__V1__Operation *const *operations = request->operations + index;
+	size_t n = 1;
+
+	if (operations[0]->group)
+		while (index + n < request->n_operations && operations[n]->group == operations[0]->group)
+			n++;
+	return n;
+}
+
+/* ---- resolving ---- */
+
+/* Puts in front of a refusal which operation it is about. `op`: NULL where it could not even be prepared. */
+static int refuse(struct call *call, size_t index, const struct op *op)
 {
 	struct npumem_error *error = call->error;
 	char message[NPUMEM_MESSAGE_BYTES], description[OP_DESCRIPTION_BYTES];
@@ -22,124 +78,425 @@ int submit_refuse(struct call *call, size_t index, const struct op *op)
 	return error->status;
 }
 
-static int run_one(struct call *call, size_t index, struct prepare_op *prepared)
+static int resolve_operation(struct call *call, size_t index, const Npumem__V1__Operation *operation)
 {
-	int status;
+	int status = prepare_operation(&call->binding, operation, &call->prepared, call->error);
 
-	/* Its own share of what was set aside for all is used up now. */
-	call->pending -= OPERATE_DONE_BYTES + operate_payload_bytes(&prepared->op);
-	status = operate(call, SUBMITTED_DONE, &prepared->op, index);
-	return status ? submit_refuse(call, index, &prepared->op) : 0;
+	if (!status) {
+		call->pending += OPERATE_DONE_BYTES + operate_payload_bytes(&call->prepared.op);
+		status = call_claim_op(call, &call->prepared.op);
+	}
+	if (!status || call->is_hint)
+		return 0;
+	return refuse(call, index, NULL);
 }
 
-static int run_single(struct call *call, size_t index, const Npumem__V1__Operation *operation)
+int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 {
-	struct prepare_op *prepared = call->prepared;
-
-	if (prepare_operation(call->session, operation, prepared, call->error))
-		return submit_refuse(call, index, NULL);
-	return run_one(call, index, prepared);
-}
-
-/* The whole group is prepared and its lanes compared before any of it runs; then each operation is checked as it
- * starts, since it may need what an earlier one of its own lane wrote. */
-static int run_group(struct call *call, size_t index, Npumem__V1__Operation *const *operations, unsigned n)
-{
-	struct op *ops[OPERATIONS_GROUP_MAX];
-	struct prepare_op *prepared;
 	int status = 0;
-
-	if (n > OPERATIONS_GROUP_MAX) {
-		npumem_error_set(call->error, NPUMEM_INVALID,
-				 "group %" PRIu32 " has %u operations, and at most %d are possible",
-				 operations[0]->group, n, OPERATIONS_GROUP_MAX);
-		return submit_refuse(call, index, NULL);
-	}
-	prepared = heap_zalloc(call->rpc->heap, n, sizeof(*prepared));
-	if (!prepared)
-		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
-	for (unsigned i = 0; i < n && !status; i++) {
-		ops[i] = &prepared[i].op;
-		if (prepare_operation(call->session, operations[i], &prepared[i], call->error))
-			status = submit_refuse(call, index + i, NULL);
-	}
-	if (!status)
-		status = operations_check_group(call->session, ops, n, (unsigned)index, call->error);
-	for (unsigned i = 0; i < n && !status; i++)
-		status = run_one(call, index + i, &prepared[i]);
-	heap_free(call->rpc->heap, prepared);
-	return status;
-}
-
-/* What the whole answer needs at least; tensors that are not found are refused in their turn. */
-static int reserve(struct call *call, const Npumem__V1__SubmitRequest *request)
-{
-	struct prepare_op *prepared = call->prepared;
-	size_t total = 0;
-
-	for (size_t i = 0; i < request->n_operations; i++) {
-		const Npumem__V1__Operation *operation = request->operations[i];
-		uint64_t payload = 0;
-
-		if (operation->kind_case == NPUMEM__V1__OPERATION__KIND_READ &&
-		    !prepare_read(call->session, operation->read, prepared, NULL))
-			payload = operate_payload_bytes(&prepared->op);
-		/* At most 2^10 times a tensor's 2^40: it cannot wrap. */
-		total += payload + OPERATE_DONE_BYTES;
-	}
-	call->pending = total;
-	return reply_reserve(&call->reply, total + REPLY_TAG_BYTES + REPLY_REST_BYTES, call->error);
-}
-
-int submit_open(struct call *call, const Npumem__V1__SubmitRequest *request, struct submit_mark *mark)
-{
-	int status;
 
 	if (request->n_operations > OPERATIONS_MAX)
 		return npumem_error_set(call->error, NPUMEM_INVALID, "%zu operations, and at most %d are possible",
 					request->n_operations, OPERATIONS_MAX);
-	status = reserve(call, request);
-	if (status)
-		return status;
-	mark->expected = call->pending;
-	reply_expect(&call->reply, mark->expected);
-	mark->mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, mark->expected);
+	for (size_t i = 0, n; i < request->n_operations; i += n) {
+		n = group_at(request, i);
+		if (n > OPERATIONS_GROUP_MAX) {
+			npumem_error_set(call->error, NPUMEM_INVALID,
+					 "its group has %zu operations, and at most %d are possible", n,
+					 OPERATIONS_GROUP_MAX);
+			return refuse(call, i, NULL);
+		}
+		if (n > 1 && __builtin_add_overflow(call->cost, (int64_t)(n * n / 4) * PAIR_COST, &call->cost))
+			call->cost = INT64_MAX;
+	}
+	for (size_t i = 0; i < request->n_operations && !status; i++)
+		status = resolve_operation(call, i, request->operations[i]);
+	if (!status && !call->is_hint)
+		status = reply_reserve(&call->reply, call->pending + REPLY_TAG_BYTES + REPLY_REST_BYTES,
+				       call->error);
+	return status;
+}
+
+/* ---- the end ---- */
+
+/* The first refusal in the list is the submit's, whichever came first. */
+static void refuse_part(struct submission *submission, struct part *part)
+{
+	struct call *call = submission->call;
+	size_t index = submission->index + (size_t)(part - submission->parts);
+
+	if (index >= submission->refused)
+		return;
+	submission->refused = index;
+	*call->error = part->error;
+	refuse(call, index, part->is_prepared ? &part->prepared.op : NULL);
+}
+
+static bool is_refused(const struct submission *submission)
+{
+	return submission->call->error->status != 0;
+}
+
+static void end(struct submission *submission)
+{
+	struct call *call = submission->call;
+
+	reply_close(&call->reply, submission->mark, submission->expected);
+	call->keep_result = true;
+	for (size_t i = 0; submission->n_parts > 1 && i < submission->n_parts; i++)
+		buffer_deinit(&submission->parts[i].out);
+	heap_free(call->rpc->heap, submission);
+	call->submission = NULL;
+	call_end(call, call->error->status);
+}
+
+/* ---- one operation ---- */
+
+static size_t share(const struct part *part)
+{
+	return OPERATE_DONE_BYTES + operate_payload_bytes(&part->prepared.op);
+}
+
+/* What the rest of the answer takes, however this part's reply turns out. */
+static size_t bytes_elsewhere(const struct submission *submission, const struct part *part)
+{
+	const struct call *call = submission->call;
+	size_t bytes = call->pending - share(part);
+
+	if (submission->n == 1)
+		return bytes;
+	bytes += reply_used(&call->reply);
+	for (size_t i = 0; i < submission->n; i++)
+		if (submission->parts[i].ran)
+			bytes += reply_used(submission->parts[i].reply) - share(&submission->parts[i]);
+	return bytes;
+}
+
+static struct queue *queue_of(struct submission *submission, const struct part *part)
+{
+	return &submission->queues[submission->n > 1 ? op_queue(&part->prepared.op) : OP_DMA];
+}
+
+static void part_end(struct part *part)
+{
+	struct submission *submission = part->submission;
+	struct queue *queue = queue_of(submission, part);
+
+	operate_end(&part->operate, part->status, bytes_elsewhere(submission, part));
+	part->ran = part->status == 0;
+	queue->busy = NULL;
+	if (part->ran)
+		return;
+	queue->is_refused = true;
+	refuse_part(submission, part);
+}
+
+static void work_part(void *arg)
+{
+	struct part *part = arg;
+
+	part->status = operate_run(&part->operate);
+}
+
+static void go_on(struct submission *submission);
+
+static void part_done(void *arg)
+{
+	struct part *part = arg;
+	struct submission *submission = part->submission;
+	struct rpc *rpc = submission->call->rpc;
+
+	part_end(part);
+	submission->spent = 0;
+	go_on(submission);
+	advance_settle(rpc);
+}
+
+static void part_start(struct submission *submission, struct part *part)
+{
+	struct call *call = submission->call;
+	struct op *op = &part->prepared.op;
+	int64_t cost = op_cost(call->rpc->service->device, op);
+
+	part->progress.whole = &call->progress;
+	op->progress = &part->progress;
+	part->operate = (struct operate){.session = call->session,
+					 .op = op,
+					 .reply = part->reply,
+					 .error = &part->error,
+					 .now_ns = call->rpc->now_ns,
+					 .index = submission->index + (size_t)(part - submission->parts)};
+	part->status = operate_begin(&part->operate, SUBMITTED_DONE);
+	if (part->status) {
+		queue_of(submission, part)->is_refused = true;
+		refuse_part(submission, part);
+		return;
+	}
+	queue_of(submission, part)->busy = part;
+	if (call_is_long(cost) && call_submit_work(call, work_part, part_done, part))
+		return;
+	submission->spent += cost + CALL_OP_COST;
+	work_part(part);
+	part_end(part);
+}
+
+/* ---- one step ---- */
+
+static int part_init(struct submission *submission, struct part *part)
+{
+	struct call *call = submission->call;
+
+	part->submission = submission;
+	part->status = 0;
+	memset(&part->progress, 0, sizeof(part->progress));
+	npumem_error_clear(&part->error);
+	part->reply = &call->reply;
+	if (submission->n == 1)
+		return 0;
+	part->out.used = 0;
+	part->reply = &part->own;
+	if (reply_begin(&part->own, &part->out))
+		return npumem_error_set(&part->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
 	return 0;
 }
 
-void submit_close(struct call *call, const struct submit_mark *mark)
+/* Room in the answer for all that a group may say, so that what ran can be told. */
+static int reserve(struct submission *submission)
 {
-	reply_close(&call->reply, mark->mark, mark->expected);
-	call->keep_result = true;
+	struct call *call = submission->call;
+	size_t total = 0;
+	int status;
+
+	for (size_t i = 0; i < submission->n; i++)
+		total += share(&submission->parts[i]);
+	status = reply_check_cap(&call->reply, total, call->error);
+	if (!status)
+		status = reply_make_room(&call->reply, total + submission->n * OPERATE_DETAILS_BYTES, call->error);
+	return status;
 }
 
-size_t submit_group(const Npumem__V1__SubmitRequest *request, size_t index)
+static void gather(struct submission *submission, struct op *ops[OPERATIONS_GROUP_MAX])
 {
-	Npumem__V1__Operation *const *operations = request->operations + index;
-	size_t n = 1;
+	for (size_t i = 0; i < submission->n; i++)
+		ops[i] = &submission->parts[i].prepared.op;
+}
 
-	if (operations[0]->group)
-		while (index + n < request->n_operations && operations[n]->group == operations[0]->group)
-			n++;
-	return n;
+static void compare(void *arg)
+{
+	struct submission *submission = arg;
+	struct call *call = submission->call;
+	struct op *ops[OPERATIONS_GROUP_MAX];
+
+	gather(submission, ops);
+	operations_check_group(call->session, ops, (unsigned)submission->n, (unsigned)submission->index,
+			       call->error);
+}
+
+static void compared(void *arg)
+{
+	struct submission *submission = arg;
+	struct rpc *rpc = submission->call->rpc;
+
+	submission->is_comparing = false;
+	if (!is_refused(submission))
+		reserve(submission);
+	go_on(submission);
+	advance_settle(rpc);
+}
+
+/* Prepares the operations of the next step and has its queues compared. */
+static void step_begin(struct submission *submission)
+{
+	struct call *call = submission->call;
+	struct op *ops[OPERATIONS_GROUP_MAX];
+
+	submission->n = group_at(submission->request, submission->index);
+	submission->queues[OP_DMA] = submission->queues[OP_COMPUTE] = (struct queue){.next = 0};
+	for (size_t i = 0; i < submission->n; i++)
+		submission->parts[i].is_prepared = submission->parts[i].ran = false;
+	for (size_t i = 0; i < submission->n && !is_refused(submission); i++) {
+		struct part *part = &submission->parts[i];
+		int status = part_init(submission, part);
+
+		if (!status)
+			status = prepare_operation(&call->binding,
+						   submission->request->operations[submission->index + i],
+						   &part->prepared, &part->error);
+		if (status)
+			refuse_part(submission, part);
+		part->is_prepared = !status;
+	}
+	if (is_refused(submission) || submission->n == 1)
+		return;
+	gather(submission, ops);
+	submission->is_comparing = call_is_long(op_group_cost(ops, (unsigned)submission->n)) &&
+				   call_submit_work(call, compare, compared, submission);
+	if (submission->is_comparing)
+		return;
+	compare(submission);
+	if (!is_refused(submission))
+		reserve(submission);
+}
+
+/* Puts what ran into the answer, in the order of the list. */
+static void step_end(struct submission *submission)
+{
+	struct call *call = submission->call;
+
+	for (size_t i = 0; i < submission->n; i++) {
+		struct part *part = &submission->parts[i];
+
+		if (!part->is_prepared || !part->ran)
+			continue;
+		call->pending -= share(part);
+		if (submission->n > 1)
+			reply_append(&call->reply, part->reply);
+		operate_record(&part->operate, &call->recording);
+	}
+	submission->index += submission->n;
+	submission->n = 0;
+}
+
+/* The queue's next operation. What was refused ends its own queue: whether the other one runs must not depend on
+ * which of the two is faster. */
+static struct part *next_of(struct submission *submission, unsigned number)
+{
+	struct queue *queue = &submission->queues[number];
+
+	if (queue->is_refused)
+		return NULL;
+	while (queue->next < submission->n) {
+		struct part *part = &submission->parts[queue->next++];
+
+		if (queue_of(submission, part) == queue)
+			return part;
+	}
+	return NULL;
+}
+
+static bool is_given_up(struct submission *submission)
+{
+	struct call *call = submission->call;
+
+	if (!atomic_load(&call->progress.cancelled) && !call->peer->is_closing)
+		return false;
+	if (!is_refused(submission))
+		npumem_error_set(call->error, NPUMEM_CANCELLED,
+				 "the submit was cancelled; what is told of has run");
+	return true;
+}
+
+/* Starts what the queues have next. True while something of the step runs elsewhere, or waits for another turn. */
+static bool queues_go_on(struct submission *submission)
+{
+	for (unsigned number = 0; number < N_QUEUES; number++) {
+		struct queue *queue = &submission->queues[number];
+		struct part *part;
+
+		while (!queue->busy && !is_given_up(submission) && (part = next_of(submission, number)))
+			part_start(submission, part);
+	}
+	return submission->queues[OP_DMA].busy || submission->queues[OP_COMPUTE].busy;
+}
+
+/* Goes on until something runs elsewhere, others are to have a turn, or all is done. */
+static void go_on(struct submission *submission)
+{
+	struct call *call = submission->call;
+
+	if (submission->is_comparing)
+		return;
+	for (;;) {
+		bool is_broken = submission->n && is_refused(submission) && !submission->queues[OP_DMA].next &&
+				 !submission->queues[OP_COMPUTE].next;
+
+		if (submission->n && !is_broken && queues_go_on(submission))
+			return;
+		step_end(submission);
+		if (is_refused(submission) || is_given_up(submission) ||
+		    submission->index >= submission->request->n_operations) {
+			end(submission);
+			return;
+		}
+		if (submission->spent > CALL_INLINE_COST && call->rpc->wake) {
+			submission->spent = 0;
+			advance_yield(call);
+			return;
+		}
+		step_begin(submission);
+		if (submission->is_comparing)
+			return;
+	}
+}
+
+void submit_go_on(struct call *call)
+{
+	go_on(call->submission);
+}
+
+static struct submission *submission_new(struct call *call, const Npumem__V1__SubmitRequest *request)
+{
+	struct submission *submission;
+	size_t n_parts = 1;
+
+	for (size_t i = 0, n; i < request->n_operations; i += n) {
+		n = group_at(request, i);
+		n_parts = n > n_parts ? n : n_parts;
+	}
+	/* Megabytes, most of which is never used. */
+	submission = heap_alloc(call->rpc->heap, sizeof(*submission) + n_parts * sizeof(struct part));
+	if (!submission)
+		return NULL;
+	memset(submission, 0, sizeof(*submission));
+	submission->call = call;
+	submission->request = request;
+	submission->refused = SIZE_MAX;
+	submission->n_parts = n_parts;
+	for (size_t i = 0; n_parts > 1 && i < n_parts; i++)
+		buffer_init(&submission->parts[i].out, call->rpc->heap);
+	return submission;
 }
 
 int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 {
-	struct submit_mark mark;
-	int status = submit_open(call, request, &mark);
+	struct submission *submission = submission_new(call, request);
 
-	if (status)
-		return status;
-	for (size_t i = 0; i < request->n_operations && !status;) {
-		Npumem__V1__Operation *const *operations = request->operations + i;
-		size_t n = submit_group(request, i);
-
-		status = operations[0]->group ? run_group(call, i, operations, (unsigned)n)
-					      : run_single(call, i, operations[0]);
-		i += n;
+	if (!submission)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
+	if (call_is_long(call->cost) && call_charge(call)) {
+		heap_free(call->rpc->heap, submission);
+		return call->error->status;
 	}
-	submit_close(call, &mark);
-	return status;
+	call->submission = submission;
+	submission->expected = call->pending;
+	reply_expect(&call->reply, submission->expected);
+	submission->mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, submission->expected);
+	progress_follow(call);
+	go_on(submission);
+	return CALL_ELSEWHERE;
+}
+
+/* ---- progress ---- */
+
+static uint64_t parts_done(const struct part *part)
+{
+	double done = (double)atomic_load(&part->progress.done),
+	       total = (double)atomic_load(&part->progress.total);
+
+	if (part->ran)
+		return KERNEL_PARTS;
+	/* All parts are done before its reply is. */
+	return total > 0 ? (uint64_t)(done / total * (KERNEL_PARTS - 1)) : 0;
+}
+
+void submit_progress(const struct call *call, uint64_t *done, uint64_t *total)
+{
+	const struct submission *submission = call->submission;
+
+	*total = submission->request->n_operations * KERNEL_PARTS;
+	*done = submission->index * KERNEL_PARTS;
+	for (size_t i = 0; i < submission->n && submission->parts[i].is_prepared; i++)
+		*done += parts_done(&submission->parts[i]);
 }

@@ -1,5 +1,5 @@
 /* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
-#include "daemon/rpc/later.h"
+#include "daemon/rpc/handler.h"
 #include "daemon/rpc/tensor_message.h"
 #include "daemon/rpc/wire.h"
 #include "proto/convert.h"
@@ -8,7 +8,7 @@ enum { TENSORS_FIELD = 1 }; /* Allocated.tensors */
 
 struct scanning {
 	struct call *call;
-	uint64_t handle;
+	const struct tensor *tensor;
 	struct device_scan scan;
 	struct device_state state;
 };
@@ -31,20 +31,12 @@ static void append_tensor(struct call *call, const struct tensor *tensor, const 
 static int on_scanned(struct call *call, void *arg)
 {
 	struct scanning *scanning = arg;
-	struct device *device = call->rpc->service->device;
-	const struct tensor *tensor = device_find(device, scanning->handle);
 	int64_t steps = DEVICE_LENDING_STEPS;
-	int status = 0;
 
-	if (tensor) {
-		device_state_lending(device, tensor, &steps, &scanning->state);
-		append_tensor(call, tensor, &scanning->state);
-	} else {
-		status = npumem_error_set(call->error, NPUMEM_NOT_FOUND,
-					  "the tensor was freed while its bytes were counted");
-	}
+	device_state_lending(call->rpc->service->device, scanning->tensor, &steps, &scanning->state);
+	append_tensor(call, scanning->tensor, &scanning->state);
 	heap_free(call->rpc->heap, scanning);
-	return status;
+	return 0;
 }
 
 static int64_t scan_cost(const struct call *call, const struct tensor *tensor)
@@ -52,20 +44,20 @@ static int64_t scan_cost(const struct call *call, const struct tensor *tensor)
 	return device_scan_cost(call->rpc->service->device, tensor);
 }
 
-/* The last thing a handler does. What takes long it does elsewhere, so that by then the call is a job's. */
+/* The last thing a handler does: what takes long it does elsewhere. */
 static int answer_tensor(struct call *call, const struct tensor *tensor)
 {
 	int64_t cost = scan_cost(call, tensor);
 	struct scanning *scanning = NULL;
 
-	if (later_is_long(cost))
+	if (call_is_long(cost))
 		scanning = heap_alloc(call->rpc->heap, sizeof(*scanning));
 	if (!scanning) {
 		append_tensor(call, tensor, NULL);
 		return 0;
 	}
-	*scanning = (struct scanning){.call = call, .handle = tensor->handle, .scan = device_scan_of(tensor)};
-	return later_work(call, cost, scan, on_scanned, scanning);
+	*scanning = (struct scanning){.call = call, .tensor = tensor, .scan = device_scan_of(tensor)};
+	return call_later(call, cost, scan, on_scanned, scanning);
 }
 
 static int read_allocation(struct call *call, size_t i, const Npumem__V1__Allocation *message)
@@ -83,6 +75,12 @@ static int read_allocation(struct call *call, size_t i, const Npumem__V1__Alloca
 	request->dma_only = message->dma_only;
 	request->pinned = message->pinned;
 	call->rpc->names[i] = message->name;
+	return 0;
+}
+
+int resolve_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
+{
+	call->turn = request->wait_ms ? TENSORS_LAST : TENSORS_AT_ONCE;
 	return 0;
 }
 
@@ -120,109 +118,126 @@ int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *requ
 	return 0;
 }
 
-int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *request)
+/* ---- of one tensor, whose state is told at last ---- */
+
+static int answer_bound(struct call *call)
+{
+	return answer_tensor(call, call->binding.tensors[0]);
+}
+
+static int resolve_one(struct call *call, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
+		       bool writes)
+{
+	struct tensor *tensor;
+	int status = binding_find(&call->binding, ref, what, need, &tensor, call->error);
+
+	if (!status)
+		status = call_claim(call, tensor, writes);
+	if (!status && !call->is_hint)
+		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
+	if (!status)
+		call->cost = scan_cost(call, tensor);
+	return status;
+}
+
+static int check_view(struct call *call, const Npumem__V1__ViewRequest *request)
+{
+	if (!request->to != !request->shape && (!request->from || request->to))
+		return 0;
+	return npumem_error_set(call->error, NPUMEM_INVALID,
+				"a view is a slice with `to`, and maybe `from`, or a reshape with `shape`");
+}
+
+/* It is there as soon as it is resolved. */
+int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
 {
 	struct device_slice slice;
 	struct npumem_dims shape;
-	struct tensor *base, *view;
-	int status;
+	int status = check_view(call, request);
 
-	if (!request->to == !request->shape || (request->from && !request->to))
-		return npumem_error_set(
-			call->error, NPUMEM_INVALID,
-			"a view is a slice with `to`, and maybe `from`, or a reshape with `shape`");
+	if (!status)
+		status = resolve_one(call, request->tensor, "the base of a view", ACCESS_READ, false);
+	if (status || call->is_hint)
+		return status;
 	convert_dims_from(request->from, &slice.from);
 	convert_dims_from(request->to, &slice.to);
 	convert_dims_from(request->shape, &shape);
-	status = wire_find(call->session, request->tensor, "the base of a view", ACCESS_READ, &base, call->error);
-	if (!status && later_is_needed(call, scan_cost(call, base)))
-		return LATER;
-	if (!status)
-		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
-	if (!status)
-		status = tensors_view(call->session, base, request->name, &slice, request->shape ? &shape : NULL,
-				      &view, call->error);
-	return status ? status : answer_tensor(call, view);
+	status = tensors_view(call->session, call->binding.tensors[0], request->name, &slice,
+			      request->shape ? &shape : NULL, &call->binding.tensors[0], call->error);
+	call->is_committed = !status;
+	return status;
+}
+
+int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *request)
+{
+	(void)request;
+	return answer_bound(call);
+}
+
+int resolve_open(struct call *call, const Npumem__V1__OpenRequest *request)
+{
+	return resolve_one(call, request->tensor, "the tensor to open", ACCESS_READ, false);
 }
 
 int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *request)
 {
-	struct tensor *tensor;
-	int status =
-		wire_find(call->session, request->tensor, "the tensor to open", ACCESS_READ, &tensor, call->error);
-
-	if (!status && later_is_needed(call, scan_cost(call, tensor)))
-		return LATER;
-	if (!status)
-		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
-	return status ? status : answer_tensor(call, tensor);
+	(void)request;
+	return answer_bound(call);
 }
 
-struct sealing {
-	struct call *call;
-	struct tensor *tensor;
-	int status;
-};
-
-static void check_seal(void *arg)
+/* In time for what follows. */
+int resolve_grant(struct call *call, const Npumem__V1__GrantRequest *request)
 {
-	struct sealing *sealing = arg;
-	struct call *call = sealing->call;
-	struct error_context context = access_context_of_own(call->session, call->error);
-
-	sealing->status = device_seal_check(call->rpc->service->device, sealing->tensor, &context);
-}
-
-static int on_seal_checked(struct call *call, void *arg)
-{
-	struct sealing sealing = *(struct sealing *)arg;
-	int status = sealing.status;
-
-	heap_free(call->rpc->heap, arg);
-	/* Nothing could be written since, so that this need not look again. */
-	if (!status)
-		status = tensors_seal(call->session, sealing.tensor, call->error);
-	return status ? status : answer_tensor(call, sealing.tensor);
-}
-
-int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *request)
-{
-	struct tensor *tensor;
-	struct sealing *sealing;
-	int status =
-		wire_find(call->session, request->tensor, "the tensor to seal", ACCESS_OWN, &tensor, call->error);
-
-	if (!status && later_is_needed(call, scan_cost(call, tensor)))
-		return LATER;
-	if (!status)
-		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
-	if (status)
-		return status;
-	sealing = heap_alloc(call->rpc->heap, sizeof(*sealing));
-	if (!sealing)
-		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
-	*sealing = (struct sealing){.call = call, .tensor = tensor};
-	return later_work(call, scan_cost(call, tensor), check_seal, on_seal_checked, sealing);
-}
-
-int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *request)
-{
-	struct tensor *tensor;
 	int status = wire_check_enum(&npumem__v1__access__descriptor, "access", (int)request->access, call->error);
 
 	if (!status && !request->access)
 		status = npumem_error_set(call->error, NPUMEM_INVALID, "a grant says none, read or write");
 	if (!status)
-		status = wire_find(call->session, request->tensor, "the tensor to grant", ACCESS_OWN, &tensor,
-				   call->error);
-	if (!status && later_is_needed(call, scan_cost(call, tensor)))
-		return LATER;
+		status = resolve_one(call, request->tensor, "the tensor to grant", ACCESS_OWN, false);
+	if (status || call->is_hint)
+		return status;
+	status = tensors_grant(call->session, call->binding.tensors[0], request->uid,
+			       (enum record_access)(request->access - NPUMEM__V1__ACCESS__ACCESS_NONE),
+			       call->error);
+	call->is_committed = !status;
+	return status;
+}
+
+int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *request)
+{
+	(void)request;
+	return answer_bound(call);
+}
+
+/* ---- sealing ---- */
+
+int resolve_seal(struct call *call, const Npumem__V1__SealRequest *request)
+{
+	call->changes_room = true;
+	return resolve_one(call, request->tensor, "the tensor to seal", ACCESS_OWN, true);
+}
+
+static void check_seal(void *arg)
+{
+	struct call *call = arg;
+	struct error_context context = access_context_of_own(call->session, call->error);
+
+	call->status = device_seal_check(call->rpc->service->device, call->binding.tensors[0], &context);
+}
+
+static int on_seal_checked(struct call *call, void *arg)
+{
+	int status = call->status;
+
+	(void)arg;
+	/* Nothing could be written since, so that this need not look again. */
 	if (!status)
-		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
-	if (!status)
-		status = tensors_grant(call->session, tensor, request->uid,
-				       (enum record_access)(request->access - NPUMEM__V1__ACCESS__ACCESS_NONE),
-				       call->error);
-	return status ? status : answer_tensor(call, tensor);
+		status = tensors_seal(call->session, call->binding.tensors[0], call->error);
+	return status ? status : answer_bound(call);
+}
+
+int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *request)
+{
+	(void)request;
+	return call_later(call, scan_cost(call, call->binding.tensors[0]), check_seal, on_seal_checked, call);
 }

@@ -31,8 +31,10 @@ struct details {
 	char names[OP_DESTROYED_MAX][ERROR_CONTEXT_NAME_BYTES];
 };
 
-static void add_details(const struct call *call, struct op *op, struct details *details, Npumem__V1__Done *done)
+static void add_details(const struct operate *operate, struct details *details, Npumem__V1__Done *done)
 {
+	struct op *op = operate->op;
+
 	done->warning = op->warning;
 	done->n_destroyed = op->n_destroyed;
 	done->destroyed = details->pointers;
@@ -42,9 +44,9 @@ static void add_details(const struct call *call, struct op *op, struct details *
 
 		npumem__v1__destroyed__init(to);
 		details->pointers[i] = to;
-		access_name(call->session, from->tensor, details->names[i], sizeof(details->names[i]));
+		access_name(operate->session, from->tensor, details->names[i], sizeof(details->names[i]));
 		to->name = details->names[i];
-		to->handle = access_sees(call->session, from->tensor) ? from->tensor->handle : 0;
+		to->handle = access_sees(operate->session, from->tensor) ? from->tensor->handle : 0;
 		to->npu = from->npu;
 		to->offset = from->offset;
 		to->bytes = from->bytes;
@@ -53,9 +55,8 @@ static void add_details(const struct call *call, struct op *op, struct details *
 }
 
 /* Everything of Done but the data. Details give way where the rest of a long reply needs the frame. */
-static void append_done(struct operate *operate)
+static void append_done(struct operate *operate, size_t pending)
 {
-	struct call *call = operate->call;
 	struct op *op = operate->op;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	struct details details;
@@ -69,30 +70,32 @@ static void append_done(struct operate *operate)
 		operate->digest = digest_done(&done, operate->data_crc);
 		done.data.len = 0;
 	}
+	done.operation = operate->index;
 	done.start_ns = operate->start_ns;
 	done.end_ns = operate->end_ns;
 	if ((op->warning[0] || op->n_destroyed) &&
-	    reply_used(&call->reply) + OPERATE_DETAILS_BYTES + call->pending + 2 * REPLY_REST_BYTES <=
-		    FRAME_BYTES_MAX)
-		add_details(call, op, &details, &done);
-	reply_fields(&call->reply, &done.base);
+	    reply_used(operate->reply) + OPERATE_DETAILS_BYTES + pending + 2 * REPLY_REST_BYTES <= FRAME_BYTES_MAX)
+		add_details(operate, &details, &done);
+	reply_fields(operate->reply, &done.base);
 }
 
-int operate_begin(struct operate *operate, struct call *call, unsigned field, struct op *op)
+int operate_begin(struct operate *operate, unsigned field)
 {
-	struct reply *reply = &call->reply;
-	int status = operations_check(call->session, op, call->error);
+	struct reply *reply = operate->reply;
+	struct op *op = operate->op;
+	int status = operations_check(operate->session, op, operate->error);
 	uint64_t payload = status ? 0 : operate_payload_bytes(op);
 
 	if (!status)
-		status = reply_check_cap(reply, payload + OPERATE_DONE_BYTES, call->error);
+		status = reply_check_cap(reply, payload + OPERATE_DONE_BYTES, operate->error);
 	if (!status)
-		status = reply_make_room(reply, payload + OPERATE_DONE_BYTES + OPERATE_DETAILS_BYTES, call->error);
+		status = reply_make_room(reply, payload + OPERATE_DONE_BYTES + OPERATE_DETAILS_BYTES,
+					 operate->error);
 	if (status) {
-		operations_end(call->session, op);
+		operations_end(operate->session, op);
 		return status;
 	}
-	*operate = (struct operate){.call = call, .op = op, .expected = payload + LENGTH_BYTES};
+	operate->expected = payload + LENGTH_BYTES;
 	reply_expect(reply, operate->expected + LENGTH_BYTES);
 	operate->used = reply_used(reply);
 	operate->mark = reply_open(reply, field, operate->expected);
@@ -100,16 +103,17 @@ int operate_begin(struct operate *operate, struct call *call, unsigned field, st
 		op->system.base = reply_bytes(reply, DONE_DATA, payload);
 		op->system.bytes = payload;
 	}
-	operate->is_recorded = recorder_is_on(&call->session->service->recorder);
-	operate->transfer = transfer_new(call->session, op);
+	operate->data_crc = 0;
+	operate->is_recorded = recorder_is_on(&operate->session->service->recorder);
+	operate->transfer = transfer_new(operate->session, op);
 	return 0;
 }
 
-static int run(struct operate *operate, struct npumem_error *error)
+static int run(struct operate *operate)
 {
-	struct session *session = operate->call->session;
+	struct session *session = operate->session;
 	const struct op *op = operate->op;
-	int status = operations_run(session, operate->op, error);
+	int status = operations_run(session, operate->op, operate->error);
 
 	if (!status && operate->transfer)
 		transfer_take(session, op, operate->transfer);
@@ -118,53 +122,37 @@ static int run(struct operate *operate, struct npumem_error *error)
 	return status;
 }
 
-int operate_run(struct operate *operate, struct npumem_error *error)
+int operate_run(struct operate *operate)
 {
-	uint64_t (*now_ns)(void) = operate->call->rpc->now_ns;
 	int status;
 
-	if (!now_ns)
-		return run(operate, error);
-	operate->start_ns = now_ns();
-	status = run(operate, error);
-	operate->end_ns = now_ns();
+	operate->start_ns = operate->end_ns = 0;
+	if (!operate->now_ns)
+		return run(operate);
+	operate->start_ns = operate->now_ns();
+	status = run(operate);
+	operate->end_ns = operate->now_ns();
 	return status;
 }
 
-void operate_end(struct operate *operate, int status)
+void operate_end(struct operate *operate, int status, size_t pending)
 {
-	struct call *call = operate->call;
-
 	if (status) {
-		reply_rewind(&call->reply, operate->used);
-		transfer_free(&call->session->service->recorder, operate->transfer);
+		reply_rewind(operate->reply, operate->used);
+		transfer_free(&operate->session->service->recorder, operate->transfer);
 	} else {
-		operations_finish(call->session, operate->op);
-		append_done(operate);
-		reply_close(&call->reply, operate->mark, operate->expected);
+		operations_finish(operate->session, operate->op);
+		append_done(operate, pending);
+		reply_close(operate->reply, operate->mark, operate->expected);
 	}
-	operations_end(call->session, operate->op);
+	operations_end(operate->session, operate->op);
 }
 
-void operate_record(struct operate *operate, struct call *call, size_t index)
+void operate_record(struct operate *operate, struct recording *recording)
 {
 	if (!operate->is_recorded)
 		return;
 	if (operate->transfer)
-		operate->transfer->operation = (unsigned)index;
-	recording_op(&call->recording, operate->digest, operate->transfer);
-}
-
-int operate(struct call *call, unsigned field, struct op *op, size_t index)
-{
-	struct operate operate;
-	int status = operate_begin(&operate, call, field, op);
-
-	if (status)
-		return status;
-	status = operate_run(&operate, call->error);
-	operate_end(&operate, status);
-	if (!status)
-		operate_record(&operate, call, index);
-	return status;
+		operate->transfer->operation = (unsigned)operate->index;
+	recording_op(recording, operate->digest, operate->transfer);
 }

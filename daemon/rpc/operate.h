@@ -1,13 +1,17 @@
-/* Runs one prepared op and appends its Done to the reply: in one go, or in three steps of which the middle one may
- * be on another thread. */
+/* Runs one prepared op and appends its Done to the reply, in three steps of which the middle one may be on another
+ * thread. */
 #ifndef RPC_OPERATE_H
 #define RPC_OPERATE_H
 
-#include "daemon/rpc/call.h"
+#include "daemon/device/operations/op.h"
+#include "daemon/device/tensors/error_context.h"
+#include "daemon/rpc/recording.h"
+#include "daemon/rpc/reply.h"
+#include "daemon/service/session.h"
 
 enum {
 	/* A bound for a Done without warning, destroyed and data, with its own tag and length. */
-	OPERATE_DONE_BYTES = 88,
+	OPERATE_DONE_BYTES = 96,
 	/* A bound for the warning, and the names of destroyed tensors with their numbers. */
 	OPERATE_DETAILS_BYTES = OP_DESTROYED_MAX * (ERROR_CONTEXT_NAME_BYTES + 80) + OP_WARNING_BYTES + 8,
 };
@@ -18,29 +22,30 @@ uint64_t operate_payload_bytes(const struct op *op);
 
 /* An op between its check and its Done. */
 struct operate {
-	struct call *call;
+	struct session *session;
 	struct op *op;
+	struct reply *reply;
+	struct npumem_error *error;
+	uint64_t (*now_ns)(void);
 	size_t expected, used, mark; /* of the reply */
 	uint64_t start_ns, end_ns;   /* of the run */
+	uint64_t index;		     /* among the operations of its request */
 	bool is_recorded;
 	struct recorder_transfer *transfer; /* what it moves to or from shared memory, where that is recorded */
 	uint32_t data_crc;		    /* of what a read answers */
 	uint64_t digest;
 };
 
-/* Checks and makes room, so that what follows cannot fail for want of it; opens Done as field `field`. 0, or a
- * status with nothing changed and nothing appended; then the operation is over. */
-int operate_begin(struct operate *operate, struct call *call, unsigned field, struct op *op);
+/* Checks and makes room, so that what follows cannot fail for want of it; opens Done as field `field`. session,
+ * op, reply, error, now_ns and index are set. 0, or a status with nothing changed and nothing appended; then the
+ * operation is over. */
+int operate_begin(struct operate *operate, unsigned field);
 /* Runs, on any thread; touches the op, its local memory and its place in the reply only. 0, or what operations_run
  * says. */
-int operate_run(struct operate *operate, struct npumem_error *error);
-/* Closes Done, or where `status` is not 0 takes it back. */
-void operate_end(struct operate *operate, int status);
-/* After an end without a refusal: tells the call whose answer has this Done what is recorded of it; `index` among
- * its operations. */
-void operate_record(struct operate *operate, struct call *call, size_t index);
-
-/* All four: 0, or a status with nothing changed and nothing appended. */
-int operate(struct call *call, unsigned field, struct op *op, size_t index);
+int operate_run(struct operate *operate);
+/* Closes Done, or where `status` is not 0 takes it back. `pending`: bytes of the reply that are spoken for. */
+void operate_end(struct operate *operate, int status, size_t pending);
+/* After an end without a refusal: what is recorded of it. */
+void operate_record(struct operate *operate, struct recording *recording);
 
 #endif

@@ -20,12 +20,11 @@ static void begin(struct prepare_op *to, enum op_kind kind)
 }
 
 /* The client's own memory instead of the message's bytes. Bounds are the device's to check. */
-static int prepare_segment(const struct session *session, uint64_t id, uint64_t offset,
-			   const Npumem__V1__Dims *stride, int64_t count, struct op *op,
-			   struct npumem_error *error)
+static int prepare_segment(struct binding *binding, uint64_t id, uint64_t offset, const Npumem__V1__Dims *stride,
+			   int64_t count, struct op *op, struct npumem_error *error)
 {
 	struct segment *segment;
-	int status = segments_find(session, id, &segment, error);
+	int status = segments_find(binding->session, id, &segment, error);
 
 	if (status)
 		return status;
@@ -43,7 +42,7 @@ static int prepare_segment(const struct session *session, uint64_t id, uint64_t 
 	return 0;
 }
 
-int prepare_write(const struct session *session, const Npumem__V1__WriteRequest *message, struct prepare_op *to,
+int prepare_write(struct binding *binding, const Npumem__V1__WriteRequest *message, struct prepare_op *to,
 		  struct npumem_error *error)
 {
 	struct op *op = &to->op;
@@ -51,7 +50,7 @@ int prepare_write(const struct session *session, const Npumem__V1__WriteRequest 
 	int status;
 
 	begin(to, OP_WRITE);
-	status = wire_find(session, message->tensor, "the tensor to write", ACCESS_WRITE, &op->tensor, error);
+	status = binding_find(binding, message->tensor, "the tensor to write", ACCESS_WRITE, &op->tensor, error);
 	if (status)
 		return status;
 	if (message->count < 0)
@@ -60,7 +59,7 @@ int prepare_write(const struct session *session, const Npumem__V1__WriteRequest 
 	if (message->segment && bytes)
 		return npumem_error_set(error, NPUMEM_INVALID, "a write has data or a segment, not both");
 	if (message->segment)
-		return prepare_segment(session, message->segment, message->segment_offset, message->segment_stride,
+		return prepare_segment(binding, message->segment, message->segment_offset, message->segment_stride,
 				       message->count, op, error);
 	element = npumem_dtype_bytes(op->tensor->place.dtype);
 	if (bytes % element)
@@ -72,28 +71,28 @@ int prepare_write(const struct session *session, const Npumem__V1__WriteRequest 
 	return 0;
 }
 
-int prepare_read(const struct session *session, const Npumem__V1__ReadRequest *message, struct prepare_op *to,
+int prepare_read(struct binding *binding, const Npumem__V1__ReadRequest *message, struct prepare_op *to,
 		 struct npumem_error *error)
 {
 	struct op *op = &to->op;
 	int status;
 
 	begin(to, OP_READ);
-	status = wire_find(session, message->tensor, "the tensor to read", ACCESS_READ, &op->tensor, error);
+	status = binding_find(binding, message->tensor, "the tensor to read", ACCESS_READ, &op->tensor, error);
 	if (status)
 		return status;
 	if (message->count < 0)
 		return npumem_error_set(error, NPUMEM_INVALID, "%" PRId64 " elements to read", message->count);
 	op->first = message->first;
 	if (message->segment)
-		return prepare_segment(session, message->segment, message->segment_offset, message->segment_stride,
+		return prepare_segment(binding, message->segment, message->segment_offset, message->segment_stride,
 				       message->count, op, error);
 	op->count = message->count ? message->count : -1;
 	op->system.bytes = UINT64_MAX; /* as much as it takes: the reply's room is checked in its turn */
 	return 0;
 }
 
-int prepare_fill(const struct session *session, const Npumem__V1__FillRequest *message, struct prepare_op *to,
+int prepare_fill(struct binding *binding, const Npumem__V1__FillRequest *message, struct prepare_op *to,
 		 struct npumem_error *error)
 {
 	struct op *op = &to->op;
@@ -110,19 +109,20 @@ int prepare_fill(const struct session *session, const Npumem__V1__FillRequest *m
 	default:
 		return npumem_error_set(error, NPUMEM_INVALID, "a fill without a value");
 	}
-	return wire_find(session, message->tensor, "the tensor to fill", ACCESS_WRITE, &op->tensor, error);
+	return binding_find(binding, message->tensor, "the tensor to fill", ACCESS_WRITE, &op->tensor, error);
 }
 
-int prepare_copy(const struct session *session, const Npumem__V1__CopyRequest *message, struct prepare_op *to,
+int prepare_copy(struct binding *binding, const Npumem__V1__CopyRequest *message, struct prepare_op *to,
 		 struct npumem_error *error)
 {
 	int status;
 
 	begin(to, OP_COPY);
-	status = wire_find(session, message->destination, "the destination", ACCESS_WRITE, &to->op.tensor, error);
+	status = binding_find(binding, message->destination, "the destination", ACCESS_WRITE, &to->op.tensor,
+			      error);
 	if (status)
 		return status;
-	return wire_find(session, message->source, "the source", ACCESS_READ, &to->op.source, error);
+	return binding_find(binding, message->source, "the source", ACCESS_READ, &to->op.source, error);
 }
 
 /* Whether a role of the kernel is written; one that it has not is refused later. */
@@ -136,7 +136,7 @@ static enum access_need need_of(const struct op *op, const char *operand)
 	return role >= 0 && roles[role].output ? ACCESS_WRITE : ACCESS_READ;
 }
 
-static int add_operand(const struct session *session, const Npumem__V1__Operand *message, struct op *op,
+static int add_operand(struct binding *binding, const Npumem__V1__Operand *message, struct op *op,
 		       struct npumem_error *error)
 {
 	struct op_operand *operand = &op->operands[op->n_operands];
@@ -146,8 +146,8 @@ static int add_operand(const struct session *session, const Npumem__V1__Operand 
 	if (length >= sizeof(operand->role))
 		return npumem_error_set(error, NPUMEM_INVALID, "role %.16s... is longer than %zu bytes",
 					message->role, sizeof(operand->role) - 1);
-	status = wire_find(session, message->tensor, message->role, need_of(op, message->role), &operand->tensor,
-			   error);
+	status = binding_find(binding, message->tensor, message->role, need_of(op, message->role),
+			      &operand->tensor, error);
 	if (status)
 		return status;
 	memcpy(operand->role, message->role, length + 1);
@@ -177,7 +177,7 @@ static int add_param(const Npumem__V1__Param *message, struct op *op, struct npu
 	return 0;
 }
 
-int prepare_run(const struct session *session, const Npumem__V1__RunRequest *message, struct prepare_op *to,
+int prepare_run(struct binding *binding, const Npumem__V1__RunRequest *message, struct prepare_op *to,
 		struct npumem_error *error)
 {
 	struct op *op = &to->op;
@@ -195,26 +195,26 @@ int prepare_run(const struct session *session, const Npumem__V1__RunRequest *mes
 		return npumem_error_set(error, NPUMEM_INVALID, "%zu parameters, and at most %d are possible",
 					message->n_params, NPUMEM_PARAMS_MAX);
 	for (size_t i = 0; i < message->n_operands && !status; i++)
-		status = add_operand(session, message->operands[i], op, error);
+		status = add_operand(binding, message->operands[i], op, error);
 	for (size_t i = 0; i < message->n_params && !status; i++)
 		status = add_param(message->params[i], op, error);
 	return status;
 }
 
-int prepare_operation(const struct session *session, const Npumem__V1__Operation *message, struct prepare_op *to,
+int prepare_operation(struct binding *binding, const Npumem__V1__Operation *message, struct prepare_op *to,
 		      struct npumem_error *error)
 {
 	switch (message->kind_case) {
 	case NPUMEM__V1__OPERATION__KIND_WRITE:
-		return prepare_write(session, message->write, to, error);
+		return prepare_write(binding, message->write, to, error);
 	case NPUMEM__V1__OPERATION__KIND_READ:
-		return prepare_read(session, message->read, to, error);
+		return prepare_read(binding, message->read, to, error);
 	case NPUMEM__V1__OPERATION__KIND_FILL:
-		return prepare_fill(session, message->fill, to, error);
+		return prepare_fill(binding, message->fill, to, error);
 	case NPUMEM__V1__OPERATION__KIND_COPY:
-		return prepare_copy(session, message->copy, to, error);
+		return prepare_copy(binding, message->copy, to, error);
 	case NPUMEM__V1__OPERATION__KIND_RUN:
-		return prepare_run(session, message->run, to, error);
+		return prepare_run(binding, message->run, to, error);
 	default:
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"an operation of a kind that this daemon does not know");

@@ -1,10 +1,10 @@
-/* From a message to a struct op, with the tensors looked up and nothing checked beyond what the wire can get
+/* From a message to a struct op, with its tensors (binding.h) and nothing checked beyond what the wire can get
  * wrong. */
 #ifndef RPC_PREPARE_H
 #define RPC_PREPARE_H
 
 #include "daemon/device/operations/op.h"
-#include "daemon/service/session.h"
+#include "daemon/rpc/binding.h"
 #include "proto/npumem.pb-c.h"
 
 /* An op and what it points to; the payload of a write stays in the message. */
@@ -15,20 +15,20 @@ struct prepare_op {
 };
 
 /* Each: 0; INVALID, NOT_FOUND. `to` is then undefined, but its kind is set. */
-int prepare_write(const struct session *session, const Npumem__V1__WriteRequest *message, struct prepare_op *to,
+int prepare_write(struct binding *binding, const Npumem__V1__WriteRequest *message, struct prepare_op *to,
 		  struct npumem_error *error);
 /* The destination is not set: it is where the reply has room by then. */
-int prepare_read(const struct session *session, const Npumem__V1__ReadRequest *message, struct prepare_op *to,
+int prepare_read(struct binding *binding, const Npumem__V1__ReadRequest *message, struct prepare_op *to,
 		 struct npumem_error *error);
-int prepare_fill(const struct session *session, const Npumem__V1__FillRequest *message, struct prepare_op *to,
+int prepare_fill(struct binding *binding, const Npumem__V1__FillRequest *message, struct prepare_op *to,
 		 struct npumem_error *error);
-int prepare_copy(const struct session *session, const Npumem__V1__CopyRequest *message, struct prepare_op *to,
+int prepare_copy(struct binding *binding, const Npumem__V1__CopyRequest *message, struct prepare_op *to,
 		 struct npumem_error *error);
-int prepare_run(const struct session *session, const Npumem__V1__RunRequest *message, struct prepare_op *to,
+int prepare_run(struct binding *binding, const Npumem__V1__RunRequest *message, struct prepare_op *to,
 		struct npumem_error *error);
 
 /* Any of them. INVALID also where the operation has no kind, or one that this daemon does not know. */
-int prepare_operation(const struct session *session, const Npumem__V1__Operation *message, struct prepare_op *to,
+int prepare_operation(struct binding *binding, const Npumem__V1__Operation *message, struct prepare_op *to,
 		      struct npumem_error *error);
 
 #endif

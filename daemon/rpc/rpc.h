@@ -4,11 +4,12 @@
 #define RPC_RPC_H
 
 #include "daemon/rpc/buffer.h"
+#include "daemon/rpc/ending.h"
 #include "daemon/rpc/executor.h"
-#include "daemon/rpc/prepare.h"
 #include "daemon/service/session.h"
 #include "daemon/service/tensors.h"
-#include "proto/budget.h"
+
+struct call;
 
 /* An answered request, for whoever looks on. */
 struct rpc_answer {
@@ -29,26 +30,29 @@ struct rpc {
 	/* Asks for rpc_tick at that time, instead of what was asked for before; UINT64_MAX: never. NULL: no
 	 * deadlines. */
 	void (*set_alarm)(void *ctx, uint64_t at_ns);
-	void *alarm_ctx;
-	uint64_t alarm_ns; /* that was asked for */
-	uint64_t send_ns;  /* no more events before then; 0: there are none that wait */
-	uint64_t look_ns;  /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
-	bool is_sending;   /* events */
-	uint64_t serve_ns; /* nobody in line is tried before then; 0: there is nobody left over */
-	struct budget budget;
-	bool has_many_fields; /* the latest message had, and was not unpacked */
-	struct npumem_error error;
-	struct prepare_op prepared;
+	/* Asks for rpc_turn, soon but after others had their turn. NULL: nothing is left for another turn. */
+	void (*wake)(void *ctx);
+	void *ctx; /* of both */
+
+	/* rpc's own. */
+	uint64_t alarm_ns;  /* that was asked for */
+	uint64_t send_ns;   /* no more events before then; 0: there are none that wait */
+	uint64_t look_ns;   /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
+	uint64_t serve_ns;  /* nobody in line is tried before then; 0: there is nobody left over */
+	struct call *spare; /* a pool */
+	unsigned n_spare;
+	struct call *first_ready, *last_ready; /* their turn has come */
+	struct rpc_peer *first_loose;	       /* whose held calls may be let go */
+	bool is_awake;			       /* rpc_turn was asked for */
 	struct device_request requests[TENSORS_ALLOC_MAX];
 	const char *names[TENSORS_ALLOC_MAX];
 	struct tensor *tensors[TENSORS_ALLOC_MAX];
 };
 
-/* The other end of a connection: whose requests may be answered later. The caller owns the storage. */
+/* The other end of a connection. The caller owns the storage. None of its functions may call rpc back. */
 struct rpc_peer {
 	struct session *session;
-	/* One delimited Response that was not ready when its request came; takes the buffer's bytes, or leaves
-	 * them. */
+	/* Some delimited Responses; takes the buffer's bytes, or leaves them. */
 	void (*deliver)(void *ctx, struct buffer *reply);
 	/* Whether events have to wait, as the client does not read; then rpc_peer_ready when it has. NULL: never.
 	 */
@@ -56,39 +60,35 @@ struct rpc_peer {
 	/* After rpc_peer_close: nothing runs for the session any more, and it must end now. The storage of the
 	 * peer stays until the call that led here has returned. */
 	void (*drained)(void *ctx);
-	/* The long message that was received has been read. NULL: none is received. */
-	void (*read)(void *ctx);
 	void *ctx;
 
 	/* rpc's own; zero at first. */
-	bool is_reading;
-	struct rpc *rpc;
-	struct job *jobs;		      /* unfinished requests */
+	struct call *calls; /* unfinished, the latest first */
+	struct call *first_held, *last_held;
+	unsigned n_calls;
+	unsigned n_in_order;		      /* of them: resolved, and not in line for room */
+	unsigned n_making;		      /* of those: what is sent after them is held until their end */
+	unsigned n_room;		      /* of those: what is allocated after them is held until their end */
+	size_t call_bytes;		      /* that they hold */
 	struct events_subscriber *subscriber; /* NULL: wants no events */
-	unsigned n_jobs;
-	size_t job_bytes; /* of their messages and replies */
-	bool is_closing, is_drained;
-	struct order_entry ending; /* of the session, in the order of operations */
-	struct ending_part *part;
+	bool is_closing, is_loose;
+	struct rpc_peer *next_loose;
+	struct ending ending;
 };
 
 /* `service` and `heap` outlive it. Large: not for the stack. */
 void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap);
 void rpc_deinit(struct rpc *rpc);
 
-/* Answers one message (without its length), appending one delimited Response to `out`. Whatever the message is,
- * the connection can go on. 0; -ENOMEM: not even an error could be written, and nothing was done. */
-int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message, size_t bytes, struct buffer *out);
+/* Takes one message (without its length), which is the caller's: answered by peer->deliver, before this returns or
+ * later. Whatever the message is, the connection can go on. 0; -ENOMEM: not even an error could be written, and
+ * nothing was done. */
+int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes);
+/* The same for a message from rpc->heap, which is rpc's from now on. */
+int rpc_receive_owned(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes);
 
-/* The same for a peer whose requests may be long or have to wait for others: those are answered by peer->deliver.
- */
-int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, size_t bytes, struct buffer *out);
-
-/* The same for a message that takes long to unpack, which is done elsewhere. `message` is from rpc->heap, and
- * rpc's from now on. Until peer->is_reading is false again nothing more may be received from this peer; then
- * peer->read is called.
- */
-int rpc_receive_long(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes, struct buffer *out);
+/* Goes on with what had to wait for another turn: after rpc->wake. */
+void rpc_turn(struct rpc *rpc);
 
 /* The client is gone: what waits is dropped, what runs is stopped where it can be; nothing is delivered any more.
  * peer->drained is called once, at once or later. */
@@ -102,11 +102,6 @@ void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer);
 
 /* What is due by the clock. */
 void rpc_tick(struct rpc *rpc);
-
-/* What follows from anything that happened: gives freed room to those who wait for it, sends
- * events. For rpc's own files, where
- * no reply is being written. */
-void rpc_settle(struct rpc *rpc);
 
 /* Appends a Response with id 0: why a connection ends. 0 or -ENOMEM. */
 int rpc_refuse(struct buffer *out, int status, const char *message);

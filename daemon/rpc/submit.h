@@ -1,5 +1,4 @@
-/* What a submit's two ways to run share: in one go (handle_submit), and step by step beside others (job_submit.c).
- */
+/* Many operations in one request: in order, with parallel groups. */
 #ifndef RPC_SUBMIT_H
 #define RPC_SUBMIT_H
 
@@ -11,20 +10,9 @@ enum {
 	OPERATIONS_MAX = 1024,
 };
 
-struct submit_mark {
-	size_t mark, expected;
-};
-
-/* Makes room for the whole answer and opens it. 0; INVALID, RESOURCE_EXHAUSTED. */
-int submit_open(struct call *call, const Npumem__V1__SubmitRequest *request, struct submit_mark *mark);
-/* Closes it, however far it came: what is in it ran. */
-void submit_close(struct call *call, const struct submit_mark *mark);
-
-/* How many operations from `index` on run as one: a parallel group, or 1. */
-size_t submit_group(const Npumem__V1__SubmitRequest *request, size_t index);
-
-/* Puts in front of a refusal which operation it is about. `op`: NULL where it could not even be prepared. Returns
- * the status. */
-int submit_refuse(struct call *call, size_t index, const struct op *op);
+/* A submit that yielded has its turn again. */
+void submit_go_on(struct call *call);
+/* How far a submit that has started is, in operations, each of KERNEL_PARTS. */
+void submit_progress(const struct call *call, uint64_t *done, uint64_t *total);
 
 #endif

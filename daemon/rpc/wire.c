@@ -42,14 +42,3 @@ int wire_spec(const Npumem__V1__Spec *message, struct npumem_spec *spec, struct 
 		convert_spec_from(message, spec);
 	return status;
 }
-
-int wire_find(const struct session *session, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
-	      struct tensor **tensor, struct npumem_error *error)
-{
-	struct access_ref to;
-
-	if (!ref)
-		return npumem_error_set(error, NPUMEM_INVALID, "%s is not given", what);
-	to = (struct access_ref){ref->handle, ref->name};
-	return access_find(session, &to, need, tensor, error);
-}

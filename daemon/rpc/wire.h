@@ -2,7 +2,8 @@
 #ifndef RPC_WIRE_H
 #define RPC_WIRE_H
 
-#include "daemon/service/access.h"
+#include <npumem/layout.h>
+
 #include "proto/npumem.pb-c.h"
 
 /* 0; INVALID naming `what` and the value, where the enum has no such value. */
@@ -11,10 +12,5 @@ int wire_check_enum(const ProtobufCEnumDescriptor *descriptor, const char *what,
 
 /* A spec with values of its enums, and no number below 0 where NPUMEM_ANY would be read into it. 0 or INVALID. */
 int wire_spec(const Npumem__V1__Spec *message, struct npumem_spec *spec, struct npumem_error *error);
-
-/* The tensor of a Ref that may be missing; `what` is said in that case. 0, INVALID, NOT_FOUND, PERMISSION_DENIED.
- */
-int wire_find(const struct session *session, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
-	      struct tensor **tensor, struct npumem_error *error);
 
 #endif

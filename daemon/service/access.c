@@ -20,8 +20,8 @@ static unsigned right_of_uid(const struct service *service, uint32_t uid, const 
 
 static unsigned right_of(const struct session *session, const struct record *record)
 {
-	if (record->session)
-		return record->session == session ? ACCESS_OWN : RECORD_NONE;
+	if (!record->name[0])
+		return record->session_id == session->id ? ACCESS_OWN : RECORD_NONE;
 	return right_of_uid(session->service, session->uid, record);
 }
 

@@ -61,15 +61,12 @@ int checksum_new(struct session *session, struct checksum **out, struct npumem_e
 		drop(checksum);
 		return out_of_memory(error);
 	}
-	/* The order keeps other requests away, and not those that stand in line for room. */
-	session->service->waiting.held = true;
 	*out = checksum;
 	return 0;
 }
 
 void checksum_free(struct checksum *checksum)
 {
-	checksum->session->service->waiting.held = false;
 	drop(checksum);
 }
 

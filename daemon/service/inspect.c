@@ -83,7 +83,6 @@ int inspect_compact_step(struct session *session, struct device_compaction *comp
 {
 	struct service *service = session->service;
 
-	service->waiting.held = true;
 	if (device_compact_step(service->device, compaction, dry_run, moves, most, n))
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
 	return 0;
@@ -97,6 +96,5 @@ void inspect_compact_tell(struct session *session, const struct device_move *mov
 
 void inspect_compact_end(struct session *session, bool dry_run)
 {
-	session->service->waiting.held = false;
 	session->service->waiting.room |= !dry_run;
 }

@@ -27,14 +27,17 @@ struct record_grants {
 
 struct record {
 	struct tensor *tensor;
-	struct session *session;      /* an anonymous tensor's, whose end is its own; NULL: it has a name */
-	uint32_t uid;		      /* the owner's */
+	struct session
+		*session;    /* an anonymous tensor's, whose end is its own; NULL: it has a name, or is going */
+	uint64_t session_id; /* of that session, for good */
+	uint32_t uid;	     /* the owner's */
 	struct limits_user *user;     /* whom it is charged to */
 	uint64_t charge;	      /* device bytes */
 	bool marked;		      /* during one request: already met */
 	bool is_going;		      /* somebody frees it: nobody finds it any more */
 	struct scheduler_queue queue; /* of a root: who accesses it */
-	const void *claim;	      /* of a root: during one claim, the access to it */
+	uint64_t claim_stamp;	      /* of a root: the claim that had it last (rpc/claim.h), */
+	size_t claim_at;	      /* and its place there */
 	struct record *next, *prev;   /* of the same session */
 	struct record *next_name;     /* in the same bucket of names */
 	struct record *next_spare;    /* in a pool or a caller's chain; while marked: the one marked before */

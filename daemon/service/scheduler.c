@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "daemon/device/tensors/meetings.h"
 #include "daemon/service/record.h"
 
 enum {
@@ -35,16 +36,17 @@ static struct scheduler_queue *queue_of(const struct tensor *root)
 static bool has_device(const struct scheduler *scheduler, const struct scheduler_entry *entry)
 {
 	if (entry->is_exclusive)
-		return scheduler->first == entry;
+		return scheduler->first == entry && !scheduler->n_started;
 	return !scheduler->first_exclusive || entry->arrival < scheduler->first_exclusive->arrival;
 }
 
-static void start_if_ready(const struct scheduler *scheduler, struct scheduler_entry *entry)
+static void start_if_ready(struct scheduler *scheduler, struct scheduler_entry *entry)
 {
 	if (entry->is_held || entry->is_started || entry->n_ready < entry->n_accesses ||
 	    !has_device(scheduler, entry))
 		return;
 	entry->is_started = true;
+	scheduler->n_started++;
 	entry->ready(entry);
 }
 
@@ -54,22 +56,32 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry)
 	entry->accesses = NULL;
 	entry->n_accesses = entry->n_ready = 0;
 	entry->is_held = true;
+	entry->is_exclusive = false;
 	entry->is_started = false;
 	entry->next = NULL;
 	entry->prev = scheduler->last;
 	*(entry->prev ? &entry->prev->next : &scheduler->first) = entry;
 	scheduler->last = entry;
-	if (!entry->is_exclusive)
-		return;
-	entry->next_exclusive = NULL;
-	entry->prev_exclusive = scheduler->last_exclusive;
-	*(entry->prev_exclusive ? &entry->prev_exclusive->next_exclusive : &scheduler->first_exclusive) = entry;
-	scheduler->last_exclusive = entry;
+}
+
+/* By arrival: one may have been held for long. */
+static void enlist_exclusive(struct scheduler *scheduler, struct scheduler_entry *entry)
+{
+	struct scheduler_entry *before = scheduler->last_exclusive;
+
+	while (before && before->arrival > entry->arrival)
+		before = before->prev_exclusive;
+	entry->prev_exclusive = before;
+	entry->next_exclusive = before ? before->next_exclusive : scheduler->first_exclusive;
+	*(before ? &before->next_exclusive : &scheduler->first_exclusive) = entry;
+	*(entry->next_exclusive ? &entry->next_exclusive->prev_exclusive : &scheduler->last_exclusive) = entry;
 }
 
 void scheduler_let_go(struct scheduler *scheduler, struct scheduler_entry *entry)
 {
 	entry->is_held = false;
+	if (entry->is_exclusive)
+		enlist_exclusive(scheduler, entry);
 	start_if_ready(scheduler, entry);
 }
 
@@ -122,17 +134,17 @@ static bool is_free_of(const struct scheduler_access *access, const struct tenso
 
 static bool is_free(const struct scheduler_access *access)
 {
-	const struct tensor_meeting *meeting;
+	const struct meeting *meeting;
 
 	if (!is_free_in_queue(access))
 		return false;
-	for (meeting = tensor_meetings(access->root); meeting; meeting = meeting->next)
+	for (meeting = meetings_first(access->root); meeting; meeting = meeting->next)
 		if (!is_free_of(access, meeting->other))
 			return false;
 	return true;
 }
 
-static void look(const struct scheduler *scheduler, struct scheduler_access *access)
+static void look(struct scheduler *scheduler, struct scheduler_access *access)
 {
 	if (access->is_ready || !is_free(access))
 		return;
@@ -143,7 +155,7 @@ static void look(const struct scheduler *scheduler, struct scheduler_access *acc
 }
 
 /* Some of a queue's accesses may have become ready. Behind a whole one that is not, none can be. */
-static void look_at_queue(const struct scheduler *scheduler, const struct tensor *root)
+static void look_at_queue(struct scheduler *scheduler, const struct tensor *root)
 {
 	const struct scheduler_queue *queue = queue_of(root);
 	unsigned looks = 0;
@@ -176,16 +188,17 @@ static void enqueue(struct scheduler_access *access)
 	queue->n_waiting++;
 }
 
-static void dequeue(const struct scheduler *scheduler, struct scheduler_access *access)
+static void dequeue(struct scheduler *scheduler, struct scheduler_access *access)
 {
-	struct scheduler_queue *queue = queue_of(access->root);
+	struct scheduler_queue *queue = access->root ? queue_of(access->root) : NULL;
 
+	if (!queue)
+		return;
 	*(access->prev ? &access->prev->next : &queue->first) = access->next;
 	*(access->next ? &access->next->prev : &queue->last) = access->prev;
 	queue->n_waiting -= !access->is_ready;
 	look_at_queue(scheduler, access->root);
-	for (const struct tensor_meeting *meeting = tensor_meetings(access->root); meeting;
-	     meeting = meeting->next)
+	for (const struct meeting *meeting = meetings_first(access->root); meeting; meeting = meeting->next)
 		look_at_queue(scheduler, meeting->other);
 }
 
@@ -201,12 +214,12 @@ static void hold_back(struct scheduler_access *access)
 /* What arrived later and has not started waits for what is put in front of it. */
 static void hold_back_later(const struct scheduler_access *access)
 {
-	const struct tensor_meeting *meeting;
+	const struct meeting *meeting;
 
 	for (struct scheduler_access *later = access->next; later; later = later->next)
 		if (conflict(access, later))
 			hold_back(later);
-	for (meeting = tensor_meetings(access->root); meeting; meeting = meeting->next)
+	for (meeting = meetings_first(access->root); meeting; meeting = meeting->next)
 		for (struct scheduler_access *later = queue_of(meeting->other)->first; later; later = later->next)
 			if ((later->footprint || access->footprint) &&
 			    later->entry->arrival > access->entry->arrival)
@@ -237,7 +250,7 @@ void scheduler_claim(struct scheduler *scheduler, struct scheduler_entry *entry,
 }
 
 /* An exclusive one may have the device, or those behind one that had it. */
-static void pass_device_on(const struct scheduler *scheduler, bool was_exclusive)
+static void pass_device_on(struct scheduler *scheduler, bool was_exclusive)
 {
 	struct scheduler_entry *entry = scheduler->first;
 
@@ -251,7 +264,7 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 {
 	struct scheduler_access *accesses = entry->accesses;
 	size_t n = entry->n_accesses;
-	bool was_exclusive = entry->is_exclusive;
+	bool was_exclusive = entry->is_exclusive && !entry->is_held;
 
 	*(entry->prev ? &entry->prev->next : &scheduler->first) = entry->next;
 	*(entry->next ? &entry->next->prev : &scheduler->last) = entry->prev;
@@ -261,8 +274,18 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 		*(before ? &before->next_exclusive : &scheduler->first_exclusive) = after;
 		*(after ? &after->prev_exclusive : &scheduler->last_exclusive) = before;
 	}
+	scheduler->n_started -= entry->is_started;
 	entry->n_accesses = 0;
 	for (size_t i = 0; i < n; i++)
 		dequeue(scheduler, &accesses[i]);
 	pass_device_on(scheduler, was_exclusive);
+}
+
+void scheduler_forget_root(struct scheduler_queue *queue)
+{
+	for (struct scheduler_access *access = queue->first; access; access = access->next) {
+		assert(access->entry->is_held);
+		access->root = NULL;
+	}
+	*queue = (struct scheduler_queue){.first = NULL};
 }

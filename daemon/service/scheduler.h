@@ -1,11 +1,11 @@
 /* What may start now, and what waits for which before it.
  *
  * No byte is data of two tensors, so two operations conflict only on one root tensor, or across a meeting: two
- * roots of which one has data in the other's footprint, where a kernel writes that footprint. Each root has a queue
- * of the accesses to it, in order of arrival; an access is ready when no earlier one in its queue, or in that of a
- * root that it meets, conflicts with it. An entry starts when all its accesses are ready. An exclusive entry has
- * the device for itself: it starts when everything that arrived before it is over, and nothing after it starts
- * before it is.
+ * roots of which one has data in the other's footprint, where a kernel writes that footprint. Each root has a
+ * queue of the accesses to it, in order of arrival; an access is ready when no earlier one in its queue, or in
+ * that of a root that it meets, conflicts with it. An entry starts when all its accesses are ready. An exclusive
+ * entry has the device for itself: it starts when everything that arrived before it is over, and nothing after it
+ * starts before it is.
  *
  * Everybody waits only for what arrived earlier, or has started and waits for nothing: nobody waits in a circle.
  * Owns no entry and no thread; all calls come from the thread that owns the device. */
@@ -31,7 +31,7 @@ struct scheduler_access {
 
 /* One unfinished request; embedded in its owner. */
 struct scheduler_entry {
-	bool is_exclusive;
+	bool is_exclusive; /* set at any time before scheduler_let_go */
 	/* Its turn has come: called once, not from scheduler_enter but maybe from any other call below. */
 	void (*ready)(struct scheduler_entry *entry);
 
@@ -41,7 +41,7 @@ struct scheduler_entry {
 	uint64_t arrival;
 	bool is_held; /* what it will access is not known for good */
 	bool is_started;
-	struct scheduler_entry *next, *prev;		     /* all, in order of arrival */
+	struct scheduler_entry *next, *prev;			 /* all, in order of arrival */
 	struct scheduler_entry *next_exclusive, *prev_exclusive; /* those that are */
 };
 
@@ -53,6 +53,7 @@ struct scheduler_queue {
 
 struct scheduler {
 	uint64_t arrivals;
+	size_t n_started;
 	struct scheduler_entry *first, *last;
 	struct scheduler_entry *first_exclusive, *last_exclusive;
 };
@@ -61,16 +62,19 @@ void scheduler_init(struct scheduler *scheduler);
 /* Nothing is in it. */
 void scheduler_deinit(struct scheduler *scheduler);
 
-/* Takes an entry, held and without accesses: its arrival is now. */
+/* Takes an entry, held, not exclusive and without accesses: its arrival is now. */
 void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry);
-/* What it accesses, instead of what it did so far: the n accesses live until the next claim or scheduler_leave, and
- * are of different roots. Where it is still held, they keep its place for it. It has not started. */
+/* What it accesses, instead of what it did so far: the n accesses live until the next claim or scheduler_leave,
+ * and are of different roots. Where it is still held, they keep its place for it. It has not started. */
 void scheduler_claim(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_access *accesses,
 		     size_t n);
 /* It may start, with what it claimed last. */
 void scheduler_let_go(struct scheduler *scheduler, struct scheduler_entry *entry);
 /* Over, or given up. */
 void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry);
+
+/* A root goes: what is held keeps no place there any more. Nothing else accesses it. */
+void scheduler_forget_root(struct scheduler_queue *queue);
 
 /* True where nothing at all is unfinished. */
 static inline bool scheduler_is_idle(const struct scheduler *scheduler)

@@ -48,6 +48,7 @@ void service_adopt(struct service *service, struct session *session, struct reco
 		return;
 	}
 	record->session = session;
+	record->session_id = session->id;
 	record->prev = NULL;
 	record->next = session->anonymous;
 	if (record->next)
@@ -72,6 +73,10 @@ static void hide_one(struct service *service, struct record *record)
 		record->session->anonymous = record->next;
 	if (record->next)
 		record->next->prev = record->prev;
+	record->session->held.device_bytes -= (int64_t)record->charge;
+	record->session->held.tensors--;
+	/* It may end before a tensor that goes with another's base. */
+	record->session = NULL;
 }
 
 void service_hide(struct service *service, struct tensor *tensor)
@@ -91,12 +96,8 @@ static void forget(void *ctx, struct tensor *tensor)
 	struct release *release = ctx;
 	struct record *record = record_of(tensor);
 
-	assert(!record->queue.first);
+	scheduler_forget_root(&record->queue);
 	events_tensor(release->service, EVENTS_FREED, tensor, release->service->events.actor, -1);
-	if (record->session) {
-		record->session->held.device_bytes -= (int64_t)record->charge;
-		record->session->held.tensors--;
-	}
 	tensor->owner = NULL;
 	limits_give_back(&release->service->limits, record->user, LIMITS_TENSORS, 1);
 	limits_give_back(&release->service->limits, record->user, LIMITS_DEVICE_BYTES, record->charge);

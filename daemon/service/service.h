@@ -20,7 +20,7 @@ struct service {
 	struct limits_table limits;
 	struct names names;
 	struct scheduler scheduler; /* of what is under way */
-	struct waiting waiting; /* for room */
+	struct waiting waiting;	    /* for room */
 	struct events events;
 	struct record_pool records;
 	struct metrics metrics;
@@ -37,8 +37,8 @@ void service_deinit(struct service *service);
 
 /* Ties a record (uid and name set) to a new tensor: names it, or gives it to `session` where it has no name. */
 void service_adopt(struct service *service, struct session *session, struct record *record, struct tensor *tensor);
-/* Nobody finds a tensor any more, nor its views; what is under way still has them. Its space and its charge go with
- * service_release. */
+/* Nobody finds a tensor any more, nor its views; what is under way still has them. Its space and its charge go
+ * with service_release. */
 void service_hide(struct service *service, struct tensor *tensor);
 /* Frees a tensor and its views, whoever owns them; returns how many went. Nothing is under way with them. */
 unsigned service_release(struct service *service, struct tensor *tensor);

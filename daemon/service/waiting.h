@@ -39,8 +39,6 @@ struct waiting {
 	uint64_t deadline_ns; /* none is earlier */
 	uint64_t turn;	      /* of the last one that was served */
 	bool room; /* something was freed or moved since the line was begun to be tried, or it is another */
-	bool serving;
-	bool held; /* what is free is being moved about, or summed up: nobody is served now */
 
 	/* Those before this one were tried since there was room, and yield; NULL: all were. */
 	struct waiter *at;

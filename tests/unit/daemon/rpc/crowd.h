@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "daemon/rpc/job.h"
+#include "daemon/rpc/advance.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 enum { LONG_W = 32768, SHORT_W = 16, PEERS = 3, TASKS_MAX = 64, REPLIES_MAX = 1024 };
@@ -79,7 +79,7 @@ static inline void crowd_drained(void *ctx)
 	struct peer *peer = ctx;
 
 	ck_assert_uint_eq(peer->n_drained++, 0);
-	ck_assert_uint_eq(peer->rpc.job_bytes, 0);
+	ck_assert_uint_eq(peer->rpc.call_bytes, 0);
 	session_deinit(&peer->session);
 }
 
@@ -119,7 +119,7 @@ static inline void crowd_finish_all(struct crowd *crowd)
 {
 	while (crowd->n_tasks)
 		crowd_finish(crowd, 0);
-	ck_assert(order_is_idle(&crowd->world.service.order));
+	ck_assert(scheduler_is_idle(&crowd->world.service.scheduler));
 }
 
 static inline void crowd_init(struct crowd *crowd)
@@ -171,7 +171,6 @@ static inline void crowd_deinit(struct crowd *crowd)
 static inline uint64_t crowd_send(struct crowd *crowd, unsigned from, Npumem__V1__Request *request)
 {
 	struct peer *peer = &crowd->peers[from];
-	struct buffer out;
 	uint8_t *message;
 	size_t bytes;
 
@@ -179,11 +178,8 @@ static inline uint64_t crowd_send(struct crowd *crowd, unsigned from, Npumem__V1
 	bytes = npumem__v1__request__get_packed_size(request);
 	message = malloc(bytes);
 	npumem__v1__request__pack(request, message);
-	buffer_init(&out, &crowd->world.heap);
-	if (rpc_receive(crowd->rpc, &peer->rpc, message, bytes, &out))
+	if (rpc_receive(crowd->rpc, &peer->rpc, message, bytes))
 		peer->is_broken = true;
-	crowd_take(peer, &out);
-	buffer_deinit(&out);
 	free(message);
 	return request->id;
 }

@@ -11,7 +11,7 @@ static void alloc_many(struct crowd *crowd, unsigned from, unsigned n)
 
 START_TEST(many_go_in_parts)
 {
-	enum { N = 300, PART = 256 };
+	enum { N = ENDING_PART + 44, PART = ENDING_PART };
 	struct crowd crowd;
 
 	crowd_init(&crowd);
@@ -51,9 +51,10 @@ START_TEST(what_went_meanwhile_is_not_missed)
 	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_alloc(&crowd, 1, "", SHORT_W)), 0);
 	crowd_fill(&crowd, 0, "B", 1);
 	freed = crowd_free(&crowd, 0, "B");
+	/* The view went with its base, when that was hidden. */
 	crowd_close(&crowd, 1);
-	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
-	crowd_finish(&crowd, 0); /* the fill: the free begins, and the view goes with its base */
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	crowd_finish(&crowd, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, freed), -1);
 	crowd_finish(&crowd, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, freed), 0);
@@ -81,24 +82,17 @@ START_TEST(views_go_and_their_bases_stay)
 }
 END_TEST
 
-START_TEST(without_memory_all_goes_at_once_after_everything)
+START_TEST(without_memory_it_goes_in_smaller_parts)
 {
 	struct crowd crowd;
-	uint64_t fill;
 
 	crowd_init(&crowd);
-	crowd_alloc(&crowd, 0, "A", LONG_W);
-	fill = crowd_fill(&crowd, 0, "A", 1);
-	alloc_many(&crowd, 1, 5);
+	alloc_many(&crowd, 1, 20);
 	crowd.world.fail_at = crowd.world.n_allocs + 1;
 	crowd_close(&crowd, 1);
-	ck_assert_uint_eq(crowd.world.n_allocs, crowd.world.fail_at);
-	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
-	ck_assert_int_eq(world_n_tensors(&crowd.world), 6);
-	crowd_finish(&crowd, 0);
-	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
+	ck_assert_uint_ge(crowd.world.n_allocs, crowd.world.fail_at);
 	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
-	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
 	crowd_deinit(&crowd);
 }
 END_TEST
@@ -111,7 +105,7 @@ Suite *suite_ending(void)
 	tcase_add_test(tcase, many_go_in_parts);
 	tcase_add_test(tcase, what_went_meanwhile_is_not_missed);
 	tcase_add_test(tcase, views_go_and_their_bases_stay);
-	tcase_add_test(tcase, without_memory_all_goes_at_once_after_everything);
+	tcase_add_test(tcase, without_memory_it_goes_in_smaller_parts);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -163,14 +163,12 @@ START_TEST(compact_moves_and_tells)
 	request.dry_run = true;
 	for (unsigned dry = 0; dry < 2; dry++) {
 		ck_assert_int_eq(TALK(&talk, compact, COMPACT, &request), 0);
-		ck_assert_uint_eq(talk.response->compacted->n_moves, 2);
-		ck_assert_uint_eq(talk.response->compacted->moves[0]->handle, 0);
-		ck_assert_str_eq(talk.response->compacted->moves[0]->name,
-				 "a tensor of uid 1002 (128 bytes per NPU)");
-		ck_assert_uint_eq(talk.response->compacted->moves[1]->handle, moved);
-		ck_assert_str_eq(talk.response->compacted->moves[1]->name, "mine");
-		ck_assert_int_eq(talk.response->compacted->moves[1]->from_address, 256);
-		ck_assert_int_eq(talk.response->compacted->moves[1]->to_address, 128);
+		/* Where others' lie is not told. */
+		ck_assert_uint_eq(talk.response->compacted->n_moves, 1);
+		ck_assert_uint_eq(talk.response->compacted->moves[0]->handle, moved);
+		ck_assert_str_eq(talk.response->compacted->moves[0]->name, "mine");
+		ck_assert_int_eq(talk.response->compacted->moves[0]->from_address, 256);
+		ck_assert_int_eq(talk.response->compacted->moves[0]->to_address, 128);
 		ck_assert_int_eq(talk.response->compacted->largest_free_before, 8192 - 384);
 		request.dry_run = false;
 	}

@@ -2,6 +2,7 @@
 #include "daemon/rpc/rpc.h"
 
 #include "proto/fields.h"
+#include "daemon/rpc/call.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 START_TEST(every_call_of_the_wire_has_a_handler)
@@ -238,10 +239,10 @@ static void starve(size_t (*pack)(uint8_t *), int64_t made)
 			ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "", 8, 4), 0);
 		before = world_n_tensors(&talk.world);
 		/* Nothing is left over from earlier requests. */
-		budget_deinit(&talk.rpc->budget);
+		call_pool_deinit(talk.rpc);
 		buffer_init(&out, &talk.world.heap);
 		talk.world.fail_at = talk.world.n_allocs + i;
-		result = rpc_handle(talk.rpc, &talk.session, message, bytes, &out);
+		result = talk_handle(talk.rpc, &talk.session, message, bytes, &out);
 		hit = talk.world.n_allocs >= talk.world.fail_at;
 		if (!result) {
 			size_t header, body;

@@ -88,14 +88,10 @@ START_TEST(counts_have_limits)
 }
 END_TEST
 
-/* Handles by index, for tensors_free. */
-struct handles {
-	struct access_ref refs[4];
-};
-
-static const struct access_ref *handle_at(void *ctx, size_t i)
+static uint64_t free_all(struct session *session, struct tensor **tensors, size_t n)
 {
-	return &((struct handles *)ctx)->refs[i];
+	tensors_hide(session, tensors, n);
+	return tensors_free(session, tensors, n);
 }
 
 START_TEST(free_takes_all_or_none)
@@ -104,32 +100,38 @@ START_TEST(free_takes_all_or_none)
 	struct tensor *tensors[3], *view;
 	const char *names[] = {"a", "b", ""};
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 10}};
-	uint64_t n;
+	struct access_ref a = {0, "a"}, v = {0, "v"};
+	struct tensor *found;
 
 	bench_init(&bench);
 	ck_assert_int_eq(alloc(&bench, names, 3, tensors), 0);
 	ck_assert_int_eq(tensors_view(&bench.session, tensors[0], "v", &slice, NULL, &view, &bench.world.error),
 			 0);
-	struct handles missing = {{{0, "a"}, {0, "b"}, {0, "nobody"}}};
-	ck_assert_int_eq(tensors_free(&bench.session, handle_at, &missing, 3, &n, &bench.world.error),
-			 NPUMEM_NOT_FOUND);
+	struct tensor *twice[] = {tensors[0], tensors[1], tensors[1]};
+	ck_assert_int_eq(tensors_free_check(&bench.session, twice, 3, &bench.world.error), NPUMEM_INVALID);
 	ck_assert_int_eq(npumem_error_find(&bench.world.error, "tensor_index", -1), 2);
-	struct handles twice = {{{0, "a"}, {tensors[1]->handle, ""}, {0, "b"}}};
 	npumem_error_clear(&bench.world.error);
-	ck_assert_int_eq(tensors_free(&bench.session, handle_at, &twice, 3, &n, &bench.world.error),
+	ck_assert_int_eq(tensors_free_check(&bench.session, twice, TENSORS_FREE_MAX + 1, &bench.world.error),
 			 NPUMEM_INVALID);
 	ck_assert_int_eq(world_n_tensors(&bench.world), 4);
-	/* A base and its view at once, base first. */
-	struct handles both = {{{0, "a"}, {0, "v"}}};
+	/* A base and its view at once, base first: hidden from the first moment, and gone at last. */
+	struct tensor *both[] = {tensors[0], view};
 	npumem_error_clear(&bench.world.error);
-	ck_assert_int_eq(tensors_free(&bench.session, handle_at, &both, 2, &n, &bench.world.error), 0);
-	ck_assert_uint_eq(n, 2);
-	struct handles rest = {{{0, "b"}, {tensors[2]->handle, ""}}};
-	ck_assert_int_eq(tensors_free(&bench.session, handle_at, &rest, 2, &n, &bench.world.error), 0);
-	ck_assert_uint_eq(n, 2);
-	ck_assert_int_eq(world_n_tensors(&bench.world), 0);
-	ck_assert_int_eq(tensors_free(&bench.session, handle_at, &rest, 1, &n, &bench.world.error),
+	ck_assert_int_eq(tensors_free_check(&bench.session, both, 2, &bench.world.error), 0);
+	tensors_hide(&bench.session, both, 2);
+	ck_assert_ptr_eq(both[0], view);
+	ck_assert_int_eq(access_find(&bench.session, &a, ACCESS_READ, &found, &bench.world.error),
 			 NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(access_find(&bench.session, &v, ACCESS_READ, &found, &bench.world.error),
+			 NPUMEM_NOT_FOUND);
+	a = (struct access_ref){tensors[0]->handle, ""};
+	ck_assert_int_eq(access_find(&bench.session, &a, ACCESS_READ, &found, &bench.world.error),
+			 NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(world_n_tensors(&bench.world), 4);
+	ck_assert_uint_eq(tensors_free(&bench.session, both, 2), 2);
+	struct tensor *rest[] = {tensors[1], tensors[2]};
+	ck_assert_uint_eq(free_all(&bench.session, rest, 2), 2);
+	ck_assert_int_eq(world_n_tensors(&bench.world), 0);
 	bench_deinit(&bench);
 }
 END_TEST
@@ -139,7 +141,6 @@ START_TEST(a_view_counts_with_its_base)
 	struct bench bench;
 	struct tensor *base, *view, *again;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 100}};
-	uint64_t n;
 
 	bench_init(&bench);
 	base = world_tensor(&bench.world, &bench.session, "base");
@@ -151,9 +152,7 @@ START_TEST(a_view_counts_with_its_base)
 	slice.to.c = 9;
 	ck_assert_int_eq(tensors_view(&bench.session, base, "w", &slice, NULL, &again, &bench.world.error),
 			 NPUMEM_INVALID);
-	struct handles handles = {{{0, "base"}}};
-	ck_assert_int_eq(tensors_free(&bench.session, handle_at, &handles, 1, &n, &bench.world.error), 0);
-	ck_assert_uint_eq(n, 3);
+	ck_assert_uint_eq(free_all(&bench.session, &base, 1), 3);
 	ck_assert_ptr_null(bench.session.anonymous);
 	bench_deinit(&bench);
 }

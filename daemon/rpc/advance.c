@@ -1,0 +1,415 @@
+/* The states of a call (call.h). What a session sends is resolved in the order sent: a call that must wait for one
+ * before it is held, and so are all behind it but those that depend on nothing. */
+#include "daemon/rpc/advance.h"
+
+#include "daemon/rpc/handler.h"
+#include "daemon/rpc/line.h"
+#include "daemon/rpc/progress.h"
+#include "daemon/rpc/submit.h"
+
+/* Of calls that became ready while others ran: about 0.2 ms of work in one turn. */
+enum { TURN_COST = 2 * CALL_INLINE_COST };
+
+static struct call *call_of(struct scheduler_entry *entry)
+{
+	return (struct call *)entry;
+}
+
+static struct scheduler *scheduler_of(const struct call *call)
+{
+	return &call->rpc->service->scheduler;
+}
+
+/* ---- lists ---- */
+
+static void add_held(struct call *call)
+{
+	struct rpc_peer *peer = call->peer;
+
+	call->next_held = NULL;
+	call->prev_held = peer->last_held;
+	*(call->prev_held ? &call->prev_held->next_held : &peer->first_held) = call;
+	peer->last_held = call;
+}
+
+static void remove_held(struct call *call)
+{
+	struct rpc_peer *peer = call->peer;
+
+	*(call->prev_held ? &call->prev_held->next_held : &peer->first_held) = call->next_held;
+	*(call->next_held ? &call->next_held->prev_held : &peer->last_held) = call->prev_held;
+}
+
+static void add_ready(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+
+	call->state = CALL_READY;
+	call->next_ready = NULL;
+	call->prev_ready = rpc->last_ready;
+	*(call->prev_ready ? &call->prev_ready->next_ready : &rpc->first_ready) = call;
+	rpc->last_ready = call;
+}
+
+static void remove_ready(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+
+	*(call->prev_ready ? &call->prev_ready->next_ready : &rpc->first_ready) = call->next_ready;
+	*(call->next_ready ? &call->next_ready->prev_ready : &rpc->last_ready) = call->prev_ready;
+}
+
+void advance_loosen(struct rpc *rpc, struct rpc_peer *peer)
+{
+	if (peer->is_loose)
+		return;
+	peer->is_loose = true;
+	peer->next_loose = rpc->first_loose;
+	rpc->first_loose = peer;
+}
+
+void advance_forget(struct rpc *rpc, struct rpc_peer *peer)
+{
+	struct rpc_peer **at = &rpc->first_loose;
+
+	if (!peer->is_loose)
+		return;
+	while (*at != peer)
+		at = &(*at)->next_loose;
+	*at = peer->next_loose;
+	peer->is_loose = false;
+}
+
+/* ---- resolving ---- */
+
+static int resolve(struct call *call)
+{
+	const Npumem__V1__Request *request = call->request;
+
+	switch (request->call_case) {
+#define METHOD(name, CALL, Message, handler, resolver, order)                                                     \
+	case NPUMEM__V1__REQUEST__CALL_##CALL:                                                                    \
+		return resolver(call, request->name);
+#include "daemon/rpc/methods.def"
+#undef METHOD
+	default:
+		return 0;
+	}
+}
+
+/* What a call that is held may access keeps its place in the queues of what is there. */
+static void look_ahead(struct call *call)
+{
+	call->is_hint = true;
+	resolve(call);
+	call->is_hint = false;
+	npumem_error_clear(call->error);
+	reply_drop(&call->reply);
+	call->cost = 0;
+	call->pending = call->reply_bytes = 0;
+	binding_deinit(&call->binding);
+	binding_init(&call->binding, call->session);
+	claim_all_written(&call->hint);
+	scheduler_claim(scheduler_of(call), &call->entry, call->hint.accesses, call->hint.n);
+}
+
+/* Whether what its session sent before it lets it be resolved. */
+static bool may_resolve(const struct call *call)
+{
+	const struct rpc_peer *peer = call->peer;
+
+	switch (call_order_of(call)) {
+	case CALL_AFTER_ALL:
+		return !peer->n_in_order;
+	case CALL_MAKES_TENSORS:
+		return !peer->n_making && !peer->n_room;
+	default:
+		return !peer->n_making;
+	}
+}
+
+/* In the order; counted until it leaves. */
+static void enter_order(struct call *call)
+{
+	struct rpc_peer *peer = call->peer;
+
+	call->makes_tensors = call_order_of(call) == CALL_MAKES_TENSORS;
+	call->is_in_order = true;
+	peer->n_in_order++;
+	peer->n_making += call->makes_tensors;
+	peer->n_room += call->changes_room;
+}
+
+static void leave_order(struct call *call)
+{
+	struct rpc_peer *peer = call->peer;
+
+	if (!call->is_in_order)
+		return;
+	call->is_in_order = false;
+	peer->n_in_order--;
+	peer->n_making -= call->makes_tensors;
+	peer->n_room -= call->changes_room;
+}
+
+static void on_ready(struct scheduler_entry *entry)
+{
+	add_ready(call_of(entry));
+}
+
+/* What is not done when the loop goes on must be in the books. */
+static void check_charge(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+	int status;
+
+	if (call->state == CALL_READY && rpc->first_ready == call && !rpc->is_awake && !call_is_long(call->cost))
+		return;
+	status = call_charge(call);
+	if (status && !call->is_committed)
+		call_end(call, status);
+}
+
+static void resolve_now(struct call *call)
+{
+	int status;
+
+	call->state = CALL_QUEUED;
+	status = resolve(call);
+	if (status) {
+		call_end(call, status);
+		return;
+	}
+	binding_bind(&call->binding);
+	enter_order(call);
+	scheduler_claim(scheduler_of(call), &call->entry, call->claim.accesses, call->claim.n);
+	scheduler_let_go(scheduler_of(call), &call->entry);
+	check_charge(call);
+}
+
+static void enter_scheduler(struct call *call)
+{
+	call->entry.ready = on_ready;
+	call->is_in_scheduler = true;
+	scheduler_enter(scheduler_of(call), &call->entry);
+}
+
+static void let_go_held(struct rpc_peer *peer)
+{
+	struct call *call;
+
+	while ((call = peer->first_held) && may_resolve(call)) {
+		remove_held(call);
+		resolve_now(call);
+	}
+}
+
+/* ---- leaving ---- */
+
+static void leave_scheduler(struct call *call)
+{
+	if (call->state == CALL_READY)
+		remove_ready(call);
+	else if (call->is_in_scheduler && call->state == CALL_HELD)
+		remove_held(call);
+	if (call->is_in_scheduler)
+		scheduler_leave(scheduler_of(call), &call->entry);
+	call->is_in_scheduler = false;
+}
+
+void advance_leave(struct call *call)
+{
+	leave_scheduler(call);
+	leave_order(call);
+}
+
+void advance_step_aside(struct call *call)
+{
+	advance_leave(call);
+	call->state = CALL_IN_LINE;
+	advance_loosen(call->rpc, call->peer);
+}
+
+/* ---- running ---- */
+
+static int dispatch(struct call *call)
+{
+	const Npumem__V1__Request *request = call->request;
+
+	switch (request->call_case) {
+#define METHOD(name, CALL, Message, handler, resolver, order)                                                     \
+	case NPUMEM__V1__REQUEST__CALL_##CALL:                                                                    \
+		return handler(call, request->name);
+#include "daemon/rpc/methods.def"
+#undef METHOD
+	default:
+		return 0;
+	}
+}
+
+int advance_try_again(struct call *call)
+{
+	npumem_error_clear(call->error);
+	reply_drop(&call->reply);
+	return dispatch(call);
+}
+
+static void work_step(void *arg)
+{
+	struct call *call = arg;
+
+	call->step.work(call->step.arg);
+}
+
+static void step_done(void *arg)
+{
+	struct call *call = arg;
+	struct rpc *rpc = call->rpc;
+
+	advance_go_on(call, call->step.finish(call, call->step.arg));
+	advance_settle(rpc);
+}
+
+/* A call that turns out to be long only now is not refused for it. */
+static bool submit_step(struct call *call)
+{
+	if (call_charge(call))
+		npumem_error_clear(call->error);
+	return call_submit_work(call, work_step, step_done, call);
+}
+
+static bool pause_step(struct call *call)
+{
+	if (!call->rpc->wake)
+		return false;
+	if (call_charge(call))
+		npumem_error_clear(call->error);
+	call->is_paused = true;
+	add_ready(call);
+	return true;
+}
+
+/* From step to step. Those that are done here come one after the other, so that many do not become a deep stack.
+ */
+void advance_go_on(struct call *call, int status)
+{
+	while (status == CALL_LATER) {
+		if (!call->step.work && pause_step(call))
+			return;
+		if (call->step.is_long && submit_step(call))
+			return;
+		if (call->step.work)
+			work_step(call);
+		status = call->step.finish(call, call->step.arg);
+	}
+	if (status == CALL_ELSEWHERE || (status && line_join(call)))
+		return;
+	call_end(call, call->error->status ? call->error->status : status);
+}
+
+void advance_yield(struct call *call)
+{
+	add_ready(call);
+}
+
+void advance_begin(struct call *call)
+{
+	int status;
+
+	if (call_order_of(call) == CALL_AT_ONCE) {
+		call->state = CALL_RUNNING;
+		call->is_started = true;
+		advance_go_on(call, dispatch(call));
+		return;
+	}
+	enter_scheduler(call);
+	if (!call->peer->first_held && may_resolve(call)) {
+		resolve_now(call);
+		return;
+	}
+	add_held(call);
+	status = call_charge(call);
+	if (status)
+		call_end(call, status);
+	else
+		look_ahead(call);
+}
+
+static void start(struct call *call)
+{
+	remove_ready(call);
+	call->state = CALL_RUNNING;
+	if (call->submission) {
+		submit_go_on(call);
+	} else if (call->is_paused) {
+		call->is_paused = false;
+		advance_go_on(call, call->step.finish(call, call->step.arg));
+	} else if (call->peer->is_closing && !call->is_committed) {
+		call_drop(call);
+	} else {
+		call->is_started = true;
+		advance_go_on(call, dispatch(call));
+	}
+}
+
+/* Of the loop. */
+static int64_t turn_cost(const struct call *call)
+{
+	bool is_alone = call->method >= CALL_METHOD_WRITE && call->method <= CALL_METHOD_RUN;
+
+	if (call->is_started)
+		return CALL_INLINE_COST;
+	if (call_is_long(call->cost))
+		return is_alone ? CALL_OP_COST : CALL_INLINE_COST;
+	return call->cost + CALL_OP_COST;
+}
+
+static bool run_ready(struct rpc *rpc, int64_t *spent)
+{
+	struct call *call = rpc->first_ready;
+
+	if (!call || (*spent >= TURN_COST && rpc->wake))
+		return false;
+	*spent += turn_cost(call);
+	start(call);
+	return true;
+}
+
+static void settle_peer(struct rpc *rpc)
+{
+	struct rpc_peer *peer = rpc->first_loose;
+
+	rpc->first_loose = peer->next_loose;
+	peer->is_loose = false;
+	let_go_held(peer);
+	if (peer->is_closing && !peer->n_calls)
+		ending_go_on(rpc, peer);
+}
+
+static void set_alarm(struct rpc *rpc)
+{
+	uint64_t at = line_due(rpc), due = progress_due(rpc);
+
+	at = due < at ? due : at;
+	if (!rpc->set_alarm || at == rpc->alarm_ns)
+		return;
+	rpc->alarm_ns = at;
+	rpc->set_alarm(rpc->ctx, at);
+}
+
+void advance_settle(struct rpc *rpc)
+{
+	int64_t spent = rpc->is_awake ? TURN_COST : 0;
+
+	do {
+		while (rpc->first_loose)
+			settle_peer(rpc);
+		line_serve(rpc);
+	} while (rpc->first_loose || run_ready(rpc, &spent));
+	if (rpc->first_ready && !rpc->is_awake) {
+		rpc->is_awake = true;
+		rpc->wake(rpc->ctx);
+	}
+	progress_send(rpc);
+	set_alarm(rpc);
+}

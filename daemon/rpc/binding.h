@@ -1,0 +1,28 @@
+/* The tensors of one request. They are looked up once, when it is resolved; whoever reads the request again takes
+ * them in the same order. */
+#ifndef RPC_BINDING_H
+#define RPC_BINDING_H
+
+#include "daemon/service/access.h"
+#include "proto/npumem.pb-c.h"
+
+enum { BINDING_FEW = 8 };
+
+struct binding {
+	const struct session *session;
+	struct tensor **tensors; /* `few`, or of the service's heap */
+	size_t n, room, at;
+	bool is_bound; /* nothing is looked up any more */
+	struct tensor *few[BINDING_FEW];
+};
+
+void binding_init(struct binding *binding, const struct session *session);
+void binding_deinit(struct binding *binding);
+/* From here on binding_find gives what it found so far, from the first on. */
+void binding_bind(struct binding *binding);
+
+/* The next tensor. `what` it is, for a refusal. 0, or what access_find says; RESOURCE_EXHAUSTED (host memory). */
+int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
+		 struct tensor **tensor, struct npumem_error *error);
+
+#endif

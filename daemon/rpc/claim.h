@@ -1,0 +1,29 @@
+/* What a request will access, told before it runs: for the scheduler. A claim names each root tensor once, with
+ * all that the request does to it. */
+#ifndef RPC_CLAIM_H
+#define RPC_CLAIM_H
+
+#include "daemon/device/operations/op_rule.h"
+#include "daemon/service/scheduler.h"
+
+enum { CLAIM_FEW = 6 };
+
+struct claim {
+	const struct heap *heap;
+	struct scheduler_access *accesses; /* `few`, or of the heap */
+	size_t n, room;
+	uint64_t stamp; /* no other claim's */
+	struct scheduler_access few[CLAIM_FEW];
+};
+
+/* Claims nothing yet. */
+void claim_init(struct claim *claim, const struct heap *heap);
+void claim_deinit(struct claim *claim);
+
+/* What is accessed of a tensor, or of a view. 0, or -ENOMEM. */
+int claim_tensor(struct claim *claim, struct tensor *tensor, bool writes);
+int claim_op(struct claim *claim, const struct op *op);
+/* Makes all of it a write: what may be done is not known for good. */
+void claim_all_written(struct claim *claim);
+
+#endif

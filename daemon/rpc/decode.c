@@ -1,0 +1,41 @@
+/* Nothing here trusts a length, and nothing is taken beyond what a frame of this size may cost. */
+#include "daemon/rpc/decode.h"
+
+#include "proto/fields.h"
+
+int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
+		   const Npumem__V1__Request **request, struct npumem_error *error)
+{
+	*request = NULL;
+	budget_reset(budget, bytes);
+	if (!bytes)
+		return npumem_error_set(error, NPUMEM_INVALID, "an empty message");
+	if (!fields_within(&npumem__v1__request__descriptor, message, bytes, FIELDS_MAX))
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"a message of %zu bytes with more than %d fields: ask in parts", bytes,
+					FIELDS_MAX);
+	*request = npumem__v1__request__unpack(&budget->allocator, bytes, message);
+	if (*request)
+		return 0;
+	if (budget->exceeded)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"a message of %zu bytes that takes more than %zu unpacked", bytes,
+					budget->limit);
+	if (budget->starved)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+	return npumem_error_set(error, NPUMEM_INVALID, "a malformed message of %zu bytes", bytes);
+}
+
+uint64_t decode_salvage_id(const uint8_t *message, size_t bytes)
+{
+	uint64_t id = 0;
+
+	if (bytes < 2 || message[0] != (1 << 3 | 0))
+		return 0;
+	for (size_t i = 1; i < bytes && i <= 10; i++) {
+		id |= (uint64_t)(message[i] & 0x7f) << (7 * (i - 1));
+		if (!(message[i] & 0x80))
+			return id;
+	}
+	return 0;
+}

@@ -1,0 +1,40 @@
+/* What each row of methods.def is made of. */
+#ifndef RPC_HANDLER_H
+#define RPC_HANDLER_H
+
+#include "daemon/rpc/call.h"
+
+/* A handler per row: appends the result to call->reply. 0, a status that call->error explains, or CALL_LATER or
+ * CALL_ELSEWHERE. Room for the reply is made first, so that nothing is done that cannot be told. */
+#define METHOD(name, CALL, Message, handler, resolver, order)                                                     \
+	int handler(struct call *call, const Npumem__V1__##Message *request);
+#include "daemon/rpc/methods.def"
+#undef METHOD
+
+/* A resolver finds the tensors (call->binding), claims what is accessed of them (call_claim), and says what the
+ * request costs. What needs nothing but the tables takes effect here, and the call is committed then. 0, or a
+ * status with nothing changed. Where the call has to be held (call->is_hint), it is called once before, for what
+ * it may access: nothing takes effect then, and what is not found is passed over. */
+static inline int resolve_nothing(struct call *call, const void *request)
+{
+	(void)call;
+	(void)request;
+	return 0;
+}
+int resolve_dump(struct call *call, const Npumem__V1__DumpRequest *request);
+int resolve_compact(struct call *call, const Npumem__V1__CompactRequest *request);
+int resolve_alloc(struct call *call, const Npumem__V1__AllocRequest *request);
+int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request);
+int resolve_free(struct call *call, const Npumem__V1__FreeRequest *request);
+int resolve_open(struct call *call, const Npumem__V1__OpenRequest *request);
+int resolve_seal(struct call *call, const Npumem__V1__SealRequest *request);
+int resolve_grant(struct call *call, const Npumem__V1__GrantRequest *request);
+int resolve_write(struct call *call, const Npumem__V1__WriteRequest *request);
+int resolve_read(struct call *call, const Npumem__V1__ReadRequest *request);
+int resolve_fill(struct call *call, const Npumem__V1__FillRequest *request);
+int resolve_copy(struct call *call, const Npumem__V1__CopyRequest *request);
+int resolve_run(struct call *call, const Npumem__V1__RunRequest *request);
+int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request);
+int resolve_record(struct call *call, const Npumem__V1__RecordRequest *request);
+
+#endif
