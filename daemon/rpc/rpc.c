@@ -230,6 +230,13 @@ int call_refuse(struct rpc *rpc, struct session *session, const Npumem__V1__Requ
 	return 0;
 }
 
+int rpc_refuse_part(struct rpc *rpc, struct session *session, const struct npumem_error *error,
+		    const uint8_t *head, size_t bytes, struct buffer *out)
+{
+	rpc->error = *error;
+	return call_refuse(rpc, session, NULL, head, bytes, out);
+}
+
 int rpc_handle(struct rpc *rpc, struct session *session, const uint8_t *message, size_t bytes, struct buffer *out)
 {
 	int status = answer(rpc, session, NULL, unpack(rpc, message, bytes), message, bytes, out);

@@ -90,6 +90,11 @@ int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, 
  */
 int rpc_receive_long(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes, struct buffer *out);
 
+/* Answers a message of which only the beginning came, in `head`, and nothing more will: with `error`, and the id
+ * that the beginning tells. 0 or -ENOMEM. */
+int rpc_refuse_part(struct rpc *rpc, struct session *session, const struct npumem_error *error,
+		    const uint8_t *head, size_t bytes, struct buffer *out);
+
 /* The client is gone: what waits is dropped, what runs is stopped where it can be; nothing is delivered any more.
  * peer->drained is called once, at once or later. */
 void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer);
