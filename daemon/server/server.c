@@ -261,14 +261,36 @@ static void close_device(struct server *server)
 		munmap(server->memory, server->memory_bytes);
 }
 
-/* The daemon of one client dies with it, even if that one forgets to close. */
+static void on_orphan(uv_signal_t *signal, int number)
+{
+	struct server *server = signal->data;
+
+	(void)number;
+	if (getppid() != server->parent)
+		server_stop(server);
+}
+
+/* The daemon of one client dies with it, even if that one forgets to close. The kernel tells the end of the thread
+ * that started this process, and then of the one that took its place, so it is asked whether it is another process. */
+static int watch_parent(struct server *server)
+{
+	int status = uv_signal_init(&server->loop, &server->orphan);
+
+	server->orphan.data = server;
+	server->parent = getppid();
+	if (!status)
+		status = uv_signal_start(&server->orphan, on_orphan, SIGUSR1);
+	uv_unref((uv_handle_t *)&server->orphan);
+	return status ? status : prctl(PR_SET_PDEATHSIG, SIGUSR1) ? -errno : 0;
+}
+
 static int open_one(struct server *server, char *error)
 {
 	const struct device_options *device = &server->options->device;
-	int status;
+	int status = watch_parent(server);
 
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM))
-		return fail(error, "no signal at the parent's end", -errno);
+	if (status)
+		return fail(error, "no signal at the parent's end", status);
 	status = connections_open(&server->connections, server->options->fd);
 	if (status) {
 		snprintf(error, ADDRESS_ERROR_BYTES, "fd %d is no connected socket: %s", server->options->fd,
@@ -353,6 +375,8 @@ static int run(struct server *server, char *error)
 		return status;
 	spin_run(&server->loop, &server->turns, (unsigned)server->options->spin_us);
 	turns_close(&server->turns);
+	if (server->options->fd >= 0)
+		uv_close((uv_handle_t *)&server->orphan, NULL);
 	log_line(LOG_LEVEL_INFO, "stopped");
 	return 0;
 }

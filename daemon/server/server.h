@@ -29,6 +29,8 @@ struct server {
 	struct notify notify;
 	struct stopwatch stopwatch;
 	uv_signal_t terminate, interrupt;
+	uv_signal_t orphan; /* of a daemon with one client: its parent may be gone */
+	pid_t parent;
 	uv_timer_t deadline; /* of what still runs, while the daemon is going down */
 	uv_timer_t sweep;    /* looks for clients that take too long */
 	uv_timer_t alarm;    /* for what is due by the clock: rpc_tick */

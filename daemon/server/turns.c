@@ -20,8 +20,6 @@ static bool is_empty(const struct turns_entry *head)
 
 static void append(struct turns_entry *head, struct turns_entry *entry)
 {
-	if (entry->next)
-		return;
 	entry->prev = head->prev;
 	entry->next = head;
 	head->prev->next = entry;
@@ -70,12 +68,6 @@ static void finish(struct turns *turns)
 	turns_remove(&mark);
 }
 
-static void on_more(uv_idle_t *idle)
-{
-	/* That it is there keeps the loop from waiting. */
-	(void)idle;
-}
-
 static void on_prepare(uv_prepare_t *prepare)
 {
 	struct turns *turns = prepare->data;
@@ -84,8 +76,6 @@ static void on_prepare(uv_prepare_t *prepare)
 	finish(turns);
 	if (is_empty(&turns->ready) && is_empty(&turns->last))
 		uv_idle_stop(&turns->more);
-	else
-		uv_idle_start(&turns->more, on_more);
 }
 
 void turns_open(struct turns *turns, uv_loop_t *loop)
@@ -108,12 +98,26 @@ void turns_close(struct turns *turns)
 	uv_close((uv_handle_t *)&turns->more, NULL);
 }
 
+static void on_more(uv_idle_t *idle)
+{
+	/* That it is there keeps the loop from waiting. */
+	(void)idle;
+}
+
+static void add(struct turns *turns, struct turns_entry *head, struct turns_entry *entry)
+{
+	if (entry->next)
+		return;
+	append(head, entry);
+	uv_idle_start(&turns->more, on_more);
+}
+
 void turns_add(struct turns *turns, struct turns_entry *entry)
 {
-	append(&turns->ready, entry);
+	add(turns, &turns->ready, entry);
 }
 
 void turns_add_last(struct turns *turns, struct turns_entry *entry)
 {
-	append(&turns->last, entry);
+	add(turns, &turns->last, entry);
 }

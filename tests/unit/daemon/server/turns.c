@@ -2,7 +2,7 @@
 #include "daemon/server/turns.h"
 
 #include <check.h>
-#include <stddef.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum { ENTRIES = 3 };
