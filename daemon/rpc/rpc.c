@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "daemon/rpc/advance.h"
+#include "daemon/rpc/decode.h"
 #include "daemon/rpc/line.h"
 #include "daemon/rpc/progress.h"
 
@@ -50,6 +51,20 @@ int rpc_receive_owned(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 	if (status)
 		heap_free(rpc->heap, message);
 	return status;
+}
+
+int rpc_refuse_part(struct rpc *rpc, struct rpc_peer *peer, const struct npumem_error *error, const uint8_t *head,
+		    size_t bytes)
+{
+	struct call *call = call_new(rpc, peer, NULL, bytes);
+
+	if (!call)
+		return -ENOMEM;
+	call->id = decode_salvage_id(head, bytes);
+	*call->error = *error;
+	call_end(call, error->status);
+	advance_settle(rpc);
+	return 0;
 }
 
 void rpc_turn(struct rpc *rpc)

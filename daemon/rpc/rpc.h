@@ -90,6 +90,14 @@ int rpc_receive_owned(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 /* Goes on with what had to wait for another turn: after rpc->wake. */
 void rpc_turn(struct rpc *rpc);
 
+/* Answers a message of which only the beginning came, in `head`, and nothing more will: with `error`, and the id
+ * that the beginning tells. 0 or -ENOMEM. */
+int rpc_refuse_part(struct rpc *rpc, struct rpc_peer *peer, const struct npumem_error *error, const uint8_t *head,
+		    size_t bytes);
+
+/* Goes on with what had to wait for another turn: after rpc->wake. */
+void rpc_turn(struct rpc *rpc);
+
 /* The client is gone: what waits is dropped, what runs is stopped where it can be; nothing is delivered any more.
  * peer->drained is called once, at once or later. */
 void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer);

@@ -13,7 +13,7 @@
 #include "daemon/server/log.h"
 
 enum {
-	AT_ONCE = 64, /* connections taken before others get their turn */
+	AT_ONCE = 16, /* connections taken before others get their turn */
 	BACKOFF_MS = 100,
 };
 
@@ -26,12 +26,12 @@ static void on_backoff_over(uv_timer_t *timer)
 	uv_poll_start(&accept->poll, UV_READABLE, on_readable);
 }
 
-void accept_turn_away(int fd, const char *reason)
+void accept_turn_away(int fd, int status, const char *reason)
 {
 	struct buffer out;
 
 	buffer_init(&out, &heap_libc);
-	if (rpc_refuse(&out, NPUMEM_RESOURCE_EXHAUSTED, reason) == 0 &&
+	if (rpc_refuse(&out, status, reason) == 0 &&
 	    send(fd, out.bytes, out.used, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		log_line(LOG_LEVEL_DEBUG, "a client did not wait to be turned away");
 	buffer_deinit(&out);
@@ -53,7 +53,8 @@ static int use_reserve(struct accept *accept)
 	close(accept->reserve_fd);
 	fd = accept4(accept->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		accept_turn_away(fd, "the daemon has no file descriptor left for this connection");
+		accept_turn_away(fd, NPUMEM_RESOURCE_EXHAUSTED,
+				 "the daemon has no file descriptor left for this connection");
 	else
 		status = errno;
 	accept->reserve_fd = open_reserve();

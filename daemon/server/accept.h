@@ -24,6 +24,6 @@ void accept_stop(struct accept *accept);
 
 /* Sends a reason to a client that is not served, if its socket takes that much without waiting, and closes `fd`.
  */
-void accept_turn_away(int fd, const char *reason);
+void accept_turn_away(int fd, int status, const char *reason);
 
 #endif

@@ -31,6 +31,7 @@ int channel_open(struct channel *channel, uv_loop_t *loop, int fd,
 	channel->events = -1;
 	channel->ready = ready;
 	channel->n_fds = 0;
+	channel->has_lost_fds = false;
 	return 0;
 }
 
@@ -85,17 +86,20 @@ static void keep_fds(struct channel *channel, struct msghdr *message)
 			int fd;
 
 			memcpy(&fd, CMSG_DATA(control) + i * sizeof(fd), sizeof(fd));
-			if (channel->n_fds < CHANNEL_FDS_MAX)
+			if (channel->n_fds < CHANNEL_FDS_MAX) {
 				channel->fds[channel->n_fds++] = fd;
-			else
+			} else {
 				close(fd);
+				channel->has_lost_fds = true;
+			}
 		}
 	}
 }
 
 ssize_t channel_receive(struct channel *channel, void *to, size_t bytes)
 {
-	/* Room for as many as are kept: the kernel closes what does not fit. */
+	/* Room for as many as are kept: the kernel closes what does not fit, and what this process has no room
+	 * for. */
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(CHANNEL_FDS_MAX * sizeof(int))];
@@ -113,6 +117,8 @@ ssize_t channel_receive(struct channel *channel, void *to, size_t bytes)
 		return -errno;
 	if (message.msg_controllen)
 		keep_fds(channel, &message);
+	if (message.msg_flags & MSG_CTRUNC)
+		channel->has_lost_fds = true;
 	return n;
 }
 

@@ -8,7 +8,8 @@
 #include <sys/types.h>
 #include <uv.h>
 
-enum { CHANNEL_FDS_MAX = 16 }; /* that wait for their frame; more than that are closed */
+/* That wait for their frame: one of a frame that has not all come, and one of the next. */
+enum { CHANNEL_FDS_MAX = 2 };
 
 struct channel {
 	uv_poll_t poll;
@@ -18,6 +19,7 @@ struct channel {
 	void (*closed)(struct channel *channel);
 	int fds[CHANNEL_FDS_MAX];
 	unsigned n_fds;
+	bool has_lost_fds; /* more came, or more than this process may have; they are closed */
 };
 
 /* Takes `fd`, which is closed with the channel, or here where it fails. Nothing is watched yet. 0 or -errno. */

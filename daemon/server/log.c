@@ -15,9 +15,10 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "daemon/server/flood.h"
 #include "daemon/service/session.h"
 
-enum { LINES_BYTES = 128 << 10, LINE_BYTES = 1024, CLIENT_LINES_MAX = 50 };
+enum { LINES_BYTES = 128 << 10, LINE_BYTES = 1024 };
 #define CLOSE_NS UINT64_C(1000000000)
 
 struct lines {
@@ -248,23 +249,21 @@ void log_line(enum log_level level, const char *format, ...)
 	va_end(arguments);
 }
 
-/* Clients can cause lines as often as they like, and must not be able to bury the others: of those that were not
- * asked for (debug) so many a second are said, and how many there were beyond. */
-static bool is_flood(enum log_level level)
+/* Whether a line about a client is one too many. What was asked for (debug) is said in any case. */
+static bool is_flood(enum log_level level, uint32_t uid)
 {
-	static uint64_t since_ns, n;
-	uint64_t now = uv_hrtime(), left_out;
+	static struct flood flood;
+	struct flood_loss loss;
+	bool is_admitted;
 
 	if (level == LOG_LEVEL_DEBUG)
 		return false;
-	if (now - since_ns < 1000000000)
-		return n++ >= CLIENT_LINES_MAX;
-	left_out = n > CLIENT_LINES_MAX ? n - CLIENT_LINES_MAX : 0;
-	since_ns = now;
-	n = 1;
-	if (left_out)
-		log_line(LOG_LEVEL_WARNING, "%" PRIu64 " more lines about clients were left out", left_out);
-	return false;
+	is_admitted = flood_admit(&flood, uid, uv_hrtime(), &loss);
+	if (loss.n)
+		log_line(LOG_LEVEL_WARNING,
+			 "%" PRIu64 " more lines about clients were left out, most of them of uid %" PRIu32,
+			 loss.n, loss.uid);
+	return !is_admitted;
 }
 
 void log_session(enum log_level level, const struct session *session, const char *format, ...)
@@ -272,7 +271,7 @@ void log_session(enum log_level level, const struct session *session, const char
 	char who[80];
 	va_list arguments;
 
-	if (!log_is_on(level) || is_flood(level))
+	if (!log_is_on(level) || is_flood(level, session->uid))
 		return;
 	snprintf(who, sizeof(who), "session %" PRIu64 " (uid %" PRIu32 ", pid %lld): ", session->id, session->uid,
 		 (long long)session->pid);
@@ -286,7 +285,7 @@ void log_peer(enum log_level level, uint32_t uid, pid_t pid, const char *format,
 	char who[80];
 	va_list arguments;
 
-	if (!log_is_on(level) || is_flood(level))
+	if (!log_is_on(level) || is_flood(level, uid))
 		return;
 	snprintf(who, sizeof(who), "no session (uid %" PRIu32 ", pid %lld): ", uid, (long long)pid);
 	va_start(arguments, format);

@@ -26,7 +26,7 @@ bool log_is_on(enum log_level level);
 /* Says "npumemd: ..."; printf style, at most 1,000 characters. What is not printable ASCII is told as \xNN, so
  * that nothing that a client has made up ends a line or reaches a terminal. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Says "npumemd: session 5 (uid 1000, pid 4711): ..."; above debug, at most 50 lines a second about all clients.
+/* Says "npumemd: session 5 (uid 1000, pid 4711): ..."; above debug, at most 25 lines a second about one uid.
  * From the loop's thread only. */
 void log_session(enum log_level level, const struct session *session, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -1,21 +1,32 @@
 /* An access behind the end of a file is a SIGBUS, and the end of a file is its owner's to move: so only what can
- * no longer shrink is mapped. */
+ * no longer shrink is mapped. So is one to a page that cannot be had: a hole is filled from ordinary memory, whose
+ * lack is the whole machine's, but on huge pages from a pool that may be empty. */
 #include "daemon/server/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#include "daemon/server/fault.h"
 
 static int check(int fd, uint64_t *bytes, bool *writable, struct npumem_error *error)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs files;
 	struct stat stat;
 
 	if (seals < 0)
 		return npumem_error_set(error, NPUMEM_INVALID, "the fd that came is no memfd that can be sealed");
+	if (fstatfs(fd, &files) || files.f_type != TMPFS_MAGIC)
+		return npumem_error_set(
+			error, NPUMEM_INVALID,
+			"the memfd is not on ordinary pages (on huge pages, perhaps): a hole in it could "
+			"not be filled where there are none left");
 	if (!(seals & F_SEAL_SHRINK))
 		return npumem_error_set(
 			error, NPUMEM_INVALID,
@@ -39,6 +50,11 @@ static int map(int fd, struct segments_memory *memory, struct npumem_error *erro
 	if (base == MAP_FAILED)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "%llu bytes cannot be mapped: %s",
 					(unsigned long long)memory->bytes, strerror(errno));
+	if (!fault_add(base, memory->bytes)) {
+		munmap(base, memory->bytes);
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon shares %d segments, the most it can", FAULT_RANGES_MAX);
+	}
 	memory->base = base;
 	return 0;
 }
@@ -58,10 +74,17 @@ static int take(void *ctx, struct segments_memory *memory, struct npumem_error *
 static void release(void *ctx, const struct segments_memory *memory)
 {
 	(void)ctx;
+	fault_remove(memory->base);
 	munmap(memory->base, memory->bytes);
+}
+
+static bool is_broken(void *ctx, const struct segments_memory *memory)
+{
+	(void)ctx;
+	return fault_is_broken(memory->base);
 }
 
 struct segments_source memory_source(struct channel *channel)
 {
-	return (struct segments_source){take, release, channel};
+	return (struct segments_source){take, release, is_broken, channel};
 }

@@ -123,12 +123,33 @@ static bool set_log(struct parse *parse)
 	return true;
 }
 
-static bool set_reply_timeout(struct parse *parse)
+static bool set_seconds(struct parse *parse, int64_t *seconds)
 {
-	int64_t *seconds = &parse->options->reply_timeout_seconds;
-
 	return (parse_number(parse->value, 10, seconds) && *seconds >= 1 && *seconds <= 86400) ||
 	       refuse(parse, "1 to 86400 seconds");
+}
+
+static bool set_frame_seconds(struct parse *parse)
+{
+	return set_seconds(parse, &parse->options->frame_seconds);
+}
+
+static bool set_drain_seconds(struct parse *parse)
+{
+	return set_seconds(parse, &parse->options->drain_seconds);
+}
+
+static bool set_stop_seconds(struct parse *parse)
+{
+	return set_seconds(parse, &parse->options->stop_seconds);
+}
+
+static bool set_spin(struct parse *parse)
+{
+	int64_t *us = &parse->options->spin_us;
+
+	return (parse_number(parse->value, 10, us) && *us >= 0 && *us <= 1000) ||
+	       refuse(parse, "0 to 1000 microseconds");
 }
 
 /* KEY=VALUE, from `text` on. */
@@ -145,7 +166,7 @@ static bool parse_limit(struct parse *parse, const char *text, int *key, uint64_
 		return refuse(
 			parse,
 			"KEY=VALUE, with KEY one of sessions, tensors, device_bytes, requests, request_bytes, "
-			"waiting, followers, segment_bytes");
+			"waiting, followers, segment_bytes, descriptors");
 	if (!parse_number(value + 1, 10, &number) || number < 1)
 		return refuse(parse, "a limit is a number above 0");
 	*most = (uint64_t)number;
@@ -209,12 +230,17 @@ static const struct row {
 	{"allow-unchecked-reuse", NULL, set_allow_unchecked, "tensors may be placed with --reuse unchecked"},
 	{"limit", "KEY=VALUE", set_limit,
 	 "what a uid may have: sessions, tensors, device_bytes, requests, request_bytes, waiting, followers, "
-	 "segment_bytes"},
+	 "segment_bytes, descriptors"},
 	{"limit-uid", "UID:KEY=VALUE", set_limit_uid, "the same for one uid"},
 	{"share-device", NULL, set_share_device,
 	 "no uid gets more than half of the device bytes that the others have left"},
-	{"reply-timeout", "SECONDS", set_reply_timeout,
-	 "after which a client that does not read its replies is dropped (30)"},
+	{"frame-seconds", "SECONDS", set_frame_seconds,
+	 "after which a client is dropped whose request has not come whole, unless it comes at 256 KiB/s (30)"},
+	{"drain-seconds", "SECONDS", set_drain_seconds,
+	 "after which a client is dropped that does not read its replies, unless at 256 KiB/s (30)"},
+	{"reply-timeout", "SECONDS", set_drain_seconds, "the same as --drain-seconds"},
+	{"stop-seconds", "SECONDS", set_stop_seconds, "that what runs at a SIGTERM may take to end (60)"},
+	{"spin-us", "N", set_spin, "ask the socket again for so long, where it pays, before sleeping (0)"},
 	{"log", "LEVEL", set_log, "error, warning, info, debug"},
 	{"version", NULL, NULL, NULL},
 	{"help", NULL, NULL, NULL},
@@ -279,7 +305,12 @@ enum options_result options_parse(int argc, char **argv, struct options *options
 	struct parse parse = {.options = options, .error = error};
 	int index, found;
 
-	*options = (struct options){.fd = -1, .mode = 0666, .log = LOG_LEVEL_INFO, .reply_timeout_seconds = 30};
+	*options = (struct options){.fd = -1,
+				    .mode = 0666,
+				    .log = LOG_LEVEL_INFO,
+				    .frame_seconds = 30,
+				    .drain_seconds = 30,
+				    .stop_seconds = 60};
 	npumem_geometry_default(&options->device.geometry);
 	for (unsigned i = 0; i < N_ROWS; i++)
 		table[i] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument, NULL, 0};

@@ -23,7 +23,9 @@ struct options {
 	mode_t mode;			 /* of the socket file */
 	struct device_options device;
 	enum log_level log;
-	int64_t reply_timeout_seconds;
+	/* What a client may take for a frame and for its replies, and what runs when the daemon is to stop. */
+	int64_t frame_seconds, drain_seconds, stop_seconds;
+	int64_t spin_us;	   /* the loop asks again so long before it sleeps; 0: not at all */
 	uint64_t limits[LIMITS_N]; /* of every uid; 0: as limits_init has it */
 	bool share_device;	   /* a uid gets no more than half of the device that the others have left */
 	struct options_own_limit own_limits[OPTIONS_OWN_LIMITS_MAX];

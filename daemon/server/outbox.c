@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
-enum { COPIED_BYTES_MAX = 64 << 10 };
+enum {
+	COPIED_BYTES_MAX = 64 << 10,
+	SPARE_BYTES_MAX = 2 << 20, /* a larger buffer is not kept for other replies */
+};
 
 struct outbox_part {
 	struct buffer bytes;
@@ -41,6 +44,36 @@ void outbox_deinit(struct outbox *outbox)
 	}
 	buffer_deinit(&outbox->sending);
 	buffer_deinit(&outbox->tail);
+}
+
+void outbox_pool_deinit(struct outbox_pool *pool)
+{
+	while (pool->n)
+		buffer_deinit(&pool->spare[--pool->n]);
+}
+
+void outbox_borrow(struct outbox *outbox, struct outbox_pool *pool)
+{
+	if (!outbox->tail.room && pool->n)
+		outbox->tail = pool->spare[--pool->n];
+}
+
+static void return_one(struct buffer *buffer, struct outbox_pool *pool)
+{
+	if (buffer->used || !buffer->room)
+		return;
+	if (pool->n == OUTBOX_SPARES || buffer->room > SPARE_BYTES_MAX) {
+		buffer_deinit(buffer);
+		return;
+	}
+	pool->spare[pool->n++] = *buffer;
+	buffer_init(buffer, buffer->heap);
+}
+
+void outbox_return(struct outbox *outbox, struct outbox_pool *pool)
+{
+	return_one(&outbox->tail, pool);
+	return_one(&outbox->sending, pool);
 }
 
 static void swap(struct buffer *a, struct buffer *b)
@@ -81,8 +114,12 @@ static int cut(struct outbox *outbox)
 
 int outbox_put(struct outbox *outbox, struct buffer *reply)
 {
-	if (outbox->tail.used && (reply->used <= COPIED_BYTES_MAX || cut(outbox)))
-		return copy(&outbox->tail, reply);
+	struct buffer *tail = &outbox->tail;
+	bool is_short = reply->used <= COPIED_BYTES_MAX;
+
+	/* A lent buffer stays, where there is room in it. */
+	if (tail->used ? is_short || cut(outbox) : is_short && reply->used <= tail->room)
+		return copy(tail, reply);
 	swap(&outbox->tail, reply);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,86 +17,54 @@
 #include <unistd.h>
 
 #include "daemon/server/activate.h"
+#include "daemon/server/fault.h"
 #include "daemon/server/log.h"
+#include "daemon/server/spin.h"
 
-enum { STOP_DEADLINE_MS = 2000, SESSIONS_MAX = 16384, FDS_APART = 64 };
+enum {
+	MS_PER_SECOND = 1000,
+	SWEEP_MS = 1000,
+	STOP_SWEEP_MS = 200,
+	STOP_DRAIN_MS = 2000, /* for clients to read their last replies */
+	SESSIONS_MAX = 16384,
+	FDS_APART = 64,
+};
 
 /* ---- connections ---- */
 
 static void on_taken(void *ctx, int fd)
 {
-	int status = connection_open(ctx, fd);
+	int status = connections_open(&((struct server *)ctx)->connections, fd);
 
 	if (status)
 		log_line(LOG_LEVEL_WARNING, "cannot serve a connection: %s", uv_strerror(status));
 }
 
-static void close_timers(struct server *server)
+/* The last that keeps the loop alive. */
+static void close_rest(struct server *server)
 {
+	uv_close((uv_handle_t *)&server->terminate, NULL);
+	uv_close((uv_handle_t *)&server->interrupt, NULL);
 	uv_close((uv_handle_t *)&server->deadline, NULL);
 	uv_close((uv_handle_t *)&server->sweep, NULL);
-	uv_close((uv_handle_t *)&server->turns, NULL);
 }
 
-void server_closed_one(struct server *server)
+static void on_gone(void *ctx)
 {
-	if (server->connections)
+	struct server *server = ctx;
+
+	if (server->connections.connections)
 		return;
 	/* A daemon of one connection has nothing left to do; one that goes down was waiting for this. */
 	if (server->is_stopping)
-		close_timers(server);
+		close_rest(server);
 	else if (server->options->fd >= 0)
 		server_stop(server);
 }
 
-/* ---- turns ---- */
-
-static void on_turn(uv_idle_t *idle)
-{
-	struct server *server = idle->data;
-	struct connection *connection = server->ready;
-
-	/* One of them, then whoever has become readable: what it leaves over goes to the end of the line. */
-	if (connection) {
-		server_remove_ready(server, connection);
-		connection_turn(connection);
-	}
-	if (!server->ready)
-		uv_idle_stop(idle);
-}
-
-void server_add_ready(struct server *server, struct connection *connection)
-{
-	struct connection **at = &server->ready;
-
-	while (*at && *at != connection)
-		at = &(*at)->next_ready;
-	if (*at)
-		return;
-	*at = connection;
-	connection->next_ready = NULL;
-	uv_idle_start(&server->turns, on_turn);
-}
-
-void server_remove_ready(struct server *server, struct connection *connection)
-{
-	struct connection **at = &server->ready;
-
-	while (*at && *at != connection)
-		at = &(*at)->next_ready;
-	if (*at)
-		*at = connection->next_ready;
-}
-
 static void on_sweep(uv_timer_t *timer)
 {
-	struct server *server = timer->data;
-	uint64_t timeout_ms = (uint64_t)server->options->reply_timeout_seconds * 1000;
-
-	for (struct connection *connection = server->connections, *next; connection; connection = next) {
-		next = connection->next;
-		connection_sweep(connection, uv_now(&server->loop), timeout_ms);
-	}
+	connections_sweep(&((struct server *)timer->data)->connections);
 }
 
 static void on_answered(const struct rpc_answer *answer)
@@ -111,12 +80,11 @@ static void on_answered(const struct rpc_answer *answer)
 static void on_deadline(uv_timer_t *timer)
 {
 	struct server *server = timer->data;
+	unsigned n_requests, n = connections_busy(&server->connections, &n_requests);
 
-	log_line(LOG_LEVEL_WARNING, "clients that do not read their replies are cut off");
-	for (struct connection *connection = server->connections, *next; connection; connection = next) {
-		next = connection->next;
-		connection_close(connection);
-	}
+	log_line(LOG_LEVEL_WARNING, "%u requests of %u clients have not ended within %lld s: they are cut off",
+		 n_requests, n, (long long)server->options->stop_seconds);
+	connections_close(&server->connections, "the daemon ends");
 }
 
 void server_stop(struct server *server)
@@ -129,18 +97,16 @@ void server_stop(struct server *server)
 		accept_stop(&server->accept);
 		address_close(&server->address);
 	}
-	uv_close((uv_handle_t *)&server->terminate, NULL);
-	uv_close((uv_handle_t *)&server->interrupt, NULL);
 	uv_close((uv_handle_t *)&server->alarm, NULL);
-	if (!server->connections) {
-		close_timers(server);
+	if (!server->connections.connections) {
+		close_rest(server);
 		return;
 	}
-	uv_timer_start(&server->deadline, on_deadline, STOP_DEADLINE_MS, 0);
-	for (struct connection *connection = server->connections, *next; connection; connection = next) {
-		next = connection->next;
-		connection_end(connection);
-	}
+	uv_timer_start(&server->deadline, on_deadline, (uint64_t)server->options->stop_seconds * MS_PER_SECOND, 0);
+	uv_timer_start(&server->sweep, on_sweep, STOP_SWEEP_MS, STOP_SWEEP_MS);
+	if (server->connections.drain_ms > STOP_DRAIN_MS)
+		server->connections.drain_ms = STOP_DRAIN_MS;
+	connections_end(&server->connections);
 }
 
 /* ---- the clock ---- */
@@ -167,11 +133,34 @@ static void set_alarm(void *ctx, uint64_t at_ns)
 	uv_timer_start(&server->alarm, on_alarm, at_ns > now ? (at_ns - now) / NS_PER_MS + 1 : 0, 0);
 }
 
+static void run_again(struct turns_entry *entry)
+{
+	rpc_turn(&((struct server *)((char *)entry - offsetof(struct server, again)))->rpc);
+}
+
+static void wake(void *ctx)
+{
+	struct server *server = ctx;
+
+	turns_add(&server->turns, &server->again);
+}
+
 static void on_signal(uv_signal_t *signal, int number)
 {
 	struct server *server = signal->data;
+	const char *what = number == SIGTERM ? "terminated" : "interrupted";
+	unsigned n_requests, n = connections_busy(&server->connections, &n_requests);
 
-	log_line(LOG_LEVEL_INFO, "%s: finishing what runs", number == SIGTERM ? "terminated" : "interrupted");
+	if (server->is_stopping) {
+		log_line(LOG_LEVEL_WARNING, "%s again: %u requests of %u clients are cut off", what, n_requests,
+			 n);
+		connections_close(&server->connections, "the daemon ends");
+		return;
+	}
+	if (n_requests)
+		log_line(LOG_LEVEL_INFO, "%s: finishing %u requests of %u clients", what, n_requests, n);
+	else
+		log_line(LOG_LEVEL_INFO, "%s: finishing what runs", what);
 	server_stop(server);
 }
 
@@ -222,6 +211,25 @@ static int set_limits(struct server *server)
 	return 0;
 }
 
+static void open_connections(struct server *server)
+{
+	struct connection_host *host = &server->connections;
+
+	host->loop = &server->loop;
+	host->heap = server->heap;
+	host->service = &server->service;
+	host->rpc = &server->rpc;
+	host->turns = &server->turns;
+	host->frame_ms = (uint64_t)server->options->frame_seconds * MS_PER_SECOND;
+	host->drain_ms = (uint64_t)server->options->drain_seconds * MS_PER_SECOND;
+	host->gone = on_gone;
+	host->ctx = server;
+	if (server->options->fd < 0) {
+		identity_init(&server->identity);
+		host->identity = &server->identity;
+	}
+}
+
 static int open_device(struct server *server, char *error)
 {
 	const struct device_options *options = &server->options->device;
@@ -249,13 +257,16 @@ static int open_device(struct server *server, char *error)
 	server->service.events.now_ns = uv_hrtime;
 	server->rpc.set_alarm = set_alarm;
 	server->rpc.answered = log_is_on(LOG_LEVEL_DEBUG) ? on_answered : NULL;
-	server->rpc.alarm_ctx = server;
+	server->again.run = run_again;
+	server->rpc.wake = wake;
+	server->rpc.ctx = server;
+	open_connections(server);
 	return 0;
 }
 
 static void close_device(struct server *server)
 {
-	buffer_deinit(&server->spare);
+	outbox_pool_deinit(&server->connections.pool);
 	if (server->service.device) {
 		rpc_deinit(&server->rpc);
 		service_deinit(&server->service);
@@ -265,15 +276,38 @@ static void close_device(struct server *server)
 		munmap(server->memory, server->memory_bytes);
 }
 
-/* The daemon of one client dies with it, even if that one forgets to close. */
+static void on_orphan(uv_signal_t *signal, int number)
+{
+	struct server *server = signal->data;
+
+	(void)number;
+	if (getppid() != server->parent)
+		server_stop(server);
+}
+
+/* The daemon of one client dies with it, even if that one forgets to close. The kernel tells the end of the thread
+ * that started this process, and then of the one that took its place, so it is asked whether it is another
+ * process. */
+static int watch_parent(struct server *server)
+{
+	int status = uv_signal_init(&server->loop, &server->orphan);
+
+	server->orphan.data = server;
+	server->parent = getppid();
+	if (!status)
+		status = uv_signal_start(&server->orphan, on_orphan, SIGUSR1);
+	uv_unref((uv_handle_t *)&server->orphan);
+	return status ? status : prctl(PR_SET_PDEATHSIG, SIGUSR1) ? -errno : 0;
+}
+
 static int open_one(struct server *server, char *error)
 {
 	const struct device_options *device = &server->options->device;
-	int status;
+	int status = watch_parent(server);
 
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM))
-		return fail(error, "no signal at the parent's end", -errno);
-	status = connection_open(server, server->options->fd);
+	if (status)
+		return fail(error, "no signal at the parent's end", status);
+	status = connections_open(&server->connections, server->options->fd);
 	if (status) {
 		snprintf(error, ADDRESS_ERROR_BYTES, "fd %d is no connected socket: %s", server->options->fd,
 			 uv_strerror(status));
@@ -325,17 +359,15 @@ static int open_loop(struct server *server, char *error)
 	if (!status)
 		status = uv_timer_init(&server->loop, &server->sweep);
 	if (!status)
-		status = uv_idle_init(&server->loop, &server->turns);
-	if (!status)
 		status = uv_timer_init(&server->loop, &server->alarm);
 	if (!status)
 		status = uv_signal_init(&server->loop, &server->terminate);
 	if (!status)
 		status = uv_signal_init(&server->loop, &server->interrupt);
 	server->terminate.data = server->interrupt.data = server->deadline.data = server;
-	server->alarm.data = server->sweep.data = server->turns.data = server;
+	server->alarm.data = server->sweep.data = server;
 	if (!status)
-		status = uv_timer_start(&server->sweep, on_sweep, 1000, 1000);
+		status = uv_timer_start(&server->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 	if (!status)
 		status = uv_signal_start(&server->terminate, on_signal, SIGTERM);
 	if (!status)
@@ -349,12 +381,18 @@ static int run(struct server *server, char *error)
 
 	if (!status)
 		status = open_device(server, error);
-	if (!status)
-		status = server->options->fd >= 0 ? open_one(server, error) : open_socket(server, error);
 	if (status)
 		return status;
 	stopwatch_open(&server->stopwatch, &server->loop, &server->service.metrics);
-	uv_run(&server->loop, UV_RUN_DEFAULT);
+	/* The turn's work is done before the stopwatch looks: of two of libuv's handles the later one is first. */
+	turns_open(&server->turns, &server->loop);
+	status = server->options->fd >= 0 ? open_one(server, error) : open_socket(server, error);
+	if (status)
+		return status;
+	spin_run(&server->loop, &server->turns, (unsigned)server->options->spin_us);
+	turns_close(&server->turns);
+	if (server->options->fd >= 0)
+		uv_close((uv_handle_t *)&server->orphan, NULL);
 	log_line(LOG_LEVEL_INFO, "stopped");
 	return 0;
 }
@@ -388,7 +426,7 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	server.options = options;
 	server.heap = &heap_libc;
 	server.address.fd = server.notify.fd = -1;
-	buffer_init(&server.spare, server.heap);
+	fault_open();
 	status = uv_loop_init(&server.loop);
 	if (!status)
 		status = uv_loop_configure(&server.loop, UV_METRICS_IDLE_TIME);

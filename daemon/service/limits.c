@@ -10,6 +10,7 @@ static const char *const names[LIMITS_N] = {
 	[LIMITS_DEVICE_BYTES] = "device_bytes",	  [LIMITS_REQUESTS] = "requests",
 	[LIMITS_REQUEST_BYTES] = "request_bytes", [LIMITS_WAITING] = "waiting",
 	[LIMITS_FOLLOWERS] = "followers",	  [LIMITS_SEGMENT_BYTES] = "segment_bytes",
+	[LIMITS_DESCRIPTORS] = "descriptors",
 };
 
 int limits_parse_key(const char *name)
@@ -30,10 +31,12 @@ void limits_init(struct limits_table *table, const struct heap *heap, uint32_t a
 	/* Each request may look through the line, and each event through the followers, which have 100 KiB each.
 	 */
 	*table = (struct limits_table){
-		.heap = heap, .admin = admin, .all = {[LIMITS_WAITING] = 1024, [LIMITS_FOLLOWERS] = 64}};
+		.heap = heap,
+		.admin = admin,
+		.all = {[LIMITS_WAITING] = 1024, [LIMITS_FOLLOWERS] = 64, [LIMITS_DESCRIPTORS] = 32}};
 	/* The device is the first come's unless the daemon is told otherwise; the daemon's own memory is not. */
 	table->ordinary = (struct limits){.most = {
-						  [LIMITS_SESSIONS] = UINT64_MAX,
+						  [LIMITS_SESSIONS] = 256,
 						  [LIMITS_TENSORS] = 1 << 20,
 						  [LIMITS_DEVICE_BYTES] = UINT64_MAX,
 						  [LIMITS_REQUESTS] = 4096,
@@ -41,6 +44,7 @@ void limits_init(struct limits_table *table, const struct heap *heap, uint32_t a
 						  [LIMITS_WAITING] = 256,
 						  [LIMITS_FOLLOWERS] = 16,
 						  [LIMITS_SEGMENT_BYTES] = (uint64_t)8 << 30,
+						  [LIMITS_DESCRIPTORS] = 16,
 					  }};
 	table->all[LIMITS_REQUEST_BYTES] = (uint64_t)1 << 30;
 	table->all[LIMITS_SEGMENT_BYTES] = (uint64_t)64 << 30;
@@ -131,7 +135,7 @@ static uint64_t share_of_all(const struct limits_table *table, const struct limi
 	return key == LIMITS_SESSIONS ? UINT64_MAX : left;
 }
 
-static uint64_t most_of(const struct limits_table *table, const struct limits_user *user, enum limits_key key)
+uint64_t limits_most(const struct limits_table *table, const struct limits_user *user, enum limits_key key)
 {
 	uint64_t most = user->has_own ? user->own.most[key] : table->ordinary.most[key];
 	uint64_t share = share_of_all(table, user, key);
@@ -142,7 +146,7 @@ static uint64_t most_of(const struct limits_table *table, const struct limits_us
 int limits_check(const struct limits_table *table, const struct limits_user *user, enum limits_key key,
 		 uint64_t more, struct npumem_error *error)
 {
-	uint64_t most = most_of(table, user, key), now = user->now[key];
+	uint64_t most = limits_most(table, user, key), now = user->now[key];
 
 	if (now <= most && more <= most - now)
 		return 0;

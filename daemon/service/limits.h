@@ -12,10 +12,11 @@ enum limits_key {
 	LIMITS_TENSORS,
 	LIMITS_DEVICE_BYTES,  /* of footprints, on all NPUs */
 	LIMITS_REQUESTS,      /* that wait or run */
-	LIMITS_REQUEST_BYTES, /* of their messages and replies */
+	LIMITS_REQUEST_BYTES, /* of messages and replies, from the first byte received to the last one sent */
 	LIMITS_WAITING,	      /* allocations in line for room */
 	LIMITS_FOLLOWERS,     /* sessions that follow events */
-	LIMITS_SEGMENT_BYTES, /* of shared system memory, with its fds' count bounded per session */
+	LIMITS_SEGMENT_BYTES, /* of shared system memory */
+	LIMITS_DESCRIPTORS,   /* that came and wait for the rest of their frame */
 	LIMITS_N,
 };
 
@@ -65,6 +66,9 @@ void limits_drop(struct limits_table *table, struct limits_user *user);
  * left, so that newcomers always find some. */
 int limits_check(const struct limits_table *table, const struct limits_user *user, enum limits_key key,
 		 uint64_t more, struct npumem_error *error);
+
+/* What limits_check holds `now` and `more` against. */
+uint64_t limits_most(const struct limits_table *table, const struct limits_user *user, enum limits_key key);
 
 void limits_charge(struct limits_table *table, struct limits_user *user, enum limits_key key, uint64_t n);
 void limits_give_back(struct limits_table *table, struct limits_user *user, enum limits_key key, uint64_t n);

@@ -63,10 +63,16 @@ static struct segment **find(const struct session *session, uint64_t id)
 
 int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
 {
+	const struct segments_source *source = session->segments_source;
+
 	*out = *find(session, id);
-	if (*out)
-		return 0;
-	return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
+	if (!*out)
+		return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
+	if (source->is_broken && source->is_broken(source->ctx, &(*out)->memory))
+		return npumem_error_set(error, NPUMEM_DATA_LOST,
+					"the memory of segment %" PRIu64 " has faulted and is not shared any more",
+					id);
+	return 0;
 }
 
 static void drop(struct session *session, struct segment **at)
@@ -81,12 +87,12 @@ static void drop(struct session *session, struct segment **at)
 
 int segments_unshare(struct session *session, uint64_t id, struct npumem_error *error)
 {
-	struct segment *segment;
-	int status = segments_find(session, id, &segment, error);
+	struct segment **at = find(session, id);
 
-	if (!status)
-		drop(session, find(session, id));
-	return status;
+	if (!*at)
+		return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
+	drop(session, at);
+	return 0;
 }
 
 void segments_deinit(struct session *session)

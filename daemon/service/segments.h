@@ -19,7 +19,7 @@ struct segment {
  * RESOURCE_EXHAUSTED (too much of it). */
 int segments_share(struct session *session, struct segment **out, struct npumem_error *error);
 
-/* 0; NOT_FOUND. */
+/* 0; NOT_FOUND, DATA_LOST (its memory has faulted). */
 int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);
 
 /* Unmaps; nothing uses it any more. 0; NOT_FOUND. */

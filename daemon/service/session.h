@@ -18,6 +18,8 @@ struct segments_source {
 	/* Takes the memory that came with the request under way. 0; INVALID, RESOURCE_EXHAUSTED. */
 	int (*take)(void *ctx, struct segments_memory *memory, struct npumem_error *error);
 	void (*release)(void *ctx, const struct segments_memory *memory);
+	/* Whether it has faulted: it is zeros since then, and the client's no more. */
+	bool (*is_broken)(void *ctx, const struct segments_memory *memory);
 	void *ctx;
 };
 

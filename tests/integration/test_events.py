@@ -15,7 +15,7 @@ KINDS = ["allocated", "freed", "sealed", "moved", "damaged", "refused", "low-spa
 
 class Events(TestCase):
     options = (
-        "--npus", "4", "--npu-bytes", "8192", "--banks", "8", "--allow-unchecked-reuse", "--limit", "followers=300",
+        "--npus", "4", "--npu-bytes", "8192", "--banks", "8", "--allow-unchecked-reuse", "--limit", "followers=300", "--limit", "sessions=400",
     )
 
     def subscriber(self, *kinds):

@@ -55,6 +55,51 @@ START_TEST(replies_come_out_in_order)
 }
 END_TEST
 
+START_TEST(empty_buffers_go_round)
+{
+	struct outbox_pool pool = {.n = 0};
+	struct outbox outbox;
+	struct buffer reply;
+	const uint8_t *lent;
+	size_t n;
+
+	outbox_init(&outbox, &heap_libc);
+	outbox_borrow(&outbox, &pool);
+	ck_assert_uint_eq(outbox.tail.room, 0);
+	ck_assert_int_eq(buffer_reserve(&outbox.tail, 100), 0);
+	lent = outbox.tail.bytes;
+	outbox_return(&outbox, &pool);
+	ck_assert_uint_eq(pool.n, 1);
+	outbox_borrow(&outbox, &pool);
+	ck_assert_ptr_eq(outbox.tail.bytes, lent);
+	/* A short reply is copied into it, and it comes back when that is sent. */
+	reply = reply_of(50, 3);
+	ck_assert_int_eq(outbox_put(&outbox, &reply), 0);
+	buffer_deinit(&reply);
+	outbox_return(&outbox, &pool);
+	ck_assert_uint_eq(pool.n, 0);
+	ck_assert_uint_eq(outbox_held(&outbox), 50);
+	ck_assert_ptr_eq(outbox_front(&outbox, &n), lent);
+	outbox_take(&outbox, 20);
+	ck_assert_uint_eq(outbox_unsent(&outbox), 30);
+	ck_assert_uint_eq(outbox_held(&outbox), 50);
+	outbox_take(&outbox, 30);
+	ck_assert_uint_eq(outbox_held(&outbox), 0);
+	outbox_return(&outbox, &pool);
+	ck_assert_uint_eq(pool.n, 1);
+	/* No more than there are places for, and none that is large. */
+	for (unsigned i = 0; i < 2 * OUTBOX_SPARES; i++) {
+		ck_assert_int_eq(buffer_reserve(&outbox.tail, i % 2 ? 8 << 20 : 100), 0);
+		outbox_return(&outbox, &pool);
+	}
+	ck_assert_uint_eq(pool.n, OUTBOX_SPARES);
+	for (unsigned i = 0; i < pool.n; i++)
+		ck_assert_uint_lt(pool.spare[i].room, 8 << 20);
+	outbox_deinit(&outbox);
+	outbox_pool_deinit(&pool);
+}
+END_TEST
+
 static size_t n_left;
 
 static void *few(void *ctx, size_t bytes)
@@ -98,6 +143,7 @@ Suite *suite_outbox(void)
 	TCase *tests = tcase_create("outbox");
 
 	tcase_add_loop_test(tests, replies_come_out_in_order, 0, 4);
+	tcase_add_test(tests, empty_buffers_go_round);
 	tcase_add_test(tests, without_memory_nothing_changes);
 	suite_add_tcase(suite, tests);
 	return suite;

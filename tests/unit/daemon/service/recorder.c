@@ -204,7 +204,7 @@ static void release_memory(void *ctx, const struct segments_memory *memory)
 	(void)ctx, (void)memory;
 }
 
-static const struct segments_source source = {take_memory, release_memory, NULL};
+static const struct segments_source source = {take_memory, release_memory, NULL, NULL};
 
 START_TEST(sessions_begin_with_what_they_share_and_end)
 {

@@ -1,0 +1,37 @@
+/* How long the other side may take: a time that what it moves gives back, at a least rate, up to all of it. So one
+ * byte now and then is as good as none, and who moves fast saves nothing up. */
+#ifndef SERVER_PACE_H
+#define SERVER_PACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PACE_BYTES_PER_SECOND = 256 << 10 };
+
+struct pace {
+	uint64_t due_ns;
+};
+
+/* From now on it has `allowed_ms`. */
+static inline void pace_begin(struct pace *pace, uint64_t now_ms, uint64_t allowed_ms)
+{
+	pace->due_ns = (now_ms + allowed_ms) * 1000000;
+}
+
+/* It has moved so many bytes, of which there are less than 2^34. */
+static inline void pace_moved(struct pace *pace, size_t bytes, uint64_t now_ms, uint64_t allowed_ms)
+{
+	uint64_t most_ns = (now_ms + allowed_ms) * 1000000;
+
+	pace->due_ns += (uint64_t)bytes * 1000000000 / PACE_BYTES_PER_SECOND;
+	if (pace->due_ns > most_ns)
+		pace->due_ns = most_ns;
+}
+
+static inline bool pace_is_over(const struct pace *pace, uint64_t now_ms)
+{
+	return now_ms * 1000000 >= pace->due_ns;
+}
+
+#endif

@@ -1,0 +1,76 @@
+/* Whether it pays is learned: what comes while it is asked for adds to a credit, what does not takes from it, and
+ * a yield that takes long says that somebody else had the processor. Without credit it rests for some sleeps. */
+#include "daemon/server/spin.h"
+
+#include <sched.h>
+#include <stdbool.h>
+
+enum {
+	CREDIT_MAX = 8,
+	MISS_COST = 2,
+	RESTS = 64,	  /* sleeps without a try, after the credit is used up */
+	YIELD_NS = 30000, /* a longer one was another's time */
+};
+
+struct spin {
+	uint64_t most_ns;
+	int credit;
+	unsigned n_rests;
+};
+
+enum result { CAME, NOTHING, BUSY };
+
+static enum result wait_awake(const struct spin *spin, uv_loop_t *loop, const struct turns *turns)
+{
+	uint64_t now_ns = uv_hrtime(), end_ns = now_ns + spin->most_ns, before_ns;
+	unsigned long n_before;
+
+	for (;;) {
+		n_before = turns->n_run;
+		uv_run(loop, UV_RUN_NOWAIT);
+		before_ns = uv_hrtime();
+		if (turns->n_run != n_before)
+			return CAME;
+		if (before_ns >= end_ns)
+			return NOTHING;
+		sched_yield();
+		now_ns = uv_hrtime();
+		if (now_ns - before_ns > YIELD_NS)
+			return BUSY;
+	}
+}
+
+static void learn(struct spin *spin, enum result result)
+{
+	if (result == CAME && spin->credit < CREDIT_MAX)
+		spin->credit++;
+	else if (result == NOTHING)
+		spin->credit -= MISS_COST;
+	else if (result == BUSY)
+		spin->credit = 0;
+	if (spin->credit > 0)
+		return;
+	spin->credit = MISS_COST;
+	spin->n_rests = RESTS;
+}
+
+void spin_run(uv_loop_t *loop, const struct turns *turns, unsigned us)
+{
+	struct spin spin = {.most_ns = (uint64_t)us * 1000, .credit = CREDIT_MAX};
+	enum result result;
+
+	if (!us || uv_available_parallelism() < 2) {
+		uv_run(loop, UV_RUN_DEFAULT);
+		return;
+	}
+	while (uv_run(loop, UV_RUN_ONCE)) {
+		if (spin.n_rests) {
+			spin.n_rests--;
+			continue;
+		}
+		do {
+			result = wait_awake(&spin, loop, turns);
+			learn(&spin, result);
+		} while (result == CAME && !spin.n_rests);
+	}
+}

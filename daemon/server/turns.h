@@ -1,0 +1,35 @@
+/* Who gets the loop next. What is ready only stands in line when the kernel tells of it; before the loop waits
+ * again, the line is served for as long as a turn may take, and then what a turn ends with is done once for each:
+ * a connection's replies go out together, however many requests were answered. */
+#ifndef SERVER_TURNS_H
+#define SERVER_TURNS_H
+
+#include <stdint.h>
+#include <uv.h>
+
+/* Something that may stand in one line at a time. */
+struct turns_entry {
+	void (*run)(struct turns_entry *entry); /* when its turn has come; it is in no line then */
+	struct turns_entry *next, *prev;	/* NULL: in no line */
+};
+
+struct turns {
+	uv_prepare_t prepare;
+	uv_idle_t more; /* runs while somebody is left over for another turn */
+	struct turns_entry ready, last;
+	unsigned long n_run; /* entries that had their turn */
+};
+
+/* Keeps no loop alive but while somebody is ready. */
+void turns_open(struct turns *turns, uv_loop_t *loop);
+/* Nobody is in line any more. The loop must run once more before the struct may go. */
+void turns_close(struct turns *turns);
+
+/* To the end of the line of those that want a part of the turn; nothing where it is in a line. */
+void turns_add(struct turns *turns, struct turns_entry *entry);
+/* To be run once, when the turn ends; nothing where it is in a line. */
+void turns_add_last(struct turns *turns, struct turns_entry *entry);
+/* Nothing where it is in no line. */
+void turns_remove(struct turns_entry *entry);
+
+#endif
