@@ -111,7 +111,7 @@ class ForeignClient(TestCase):
         submit.operations[1].run.operands[0].tensor.name = "nobody"
         refused = client.ask(submit=submit)
         self.assertEqual(refused.status, pb.NOT_FOUND)
-        self.assertEqual(len(refused.submitted.done), 1)
+        self.assertEqual(len(refused.submitted.done), 0)
         self.assertIn("operation 1", refused.message)
         del x, y
 
