@@ -19,12 +19,19 @@ static int blocks_ensure(struct arena *arena, uint32_t n)
 	struct block *blocks = heap_alloc(arena->heap, (size_t)capacity * sizeof(*blocks));
 	if (!blocks)
 		return -ENOMEM;
+	if (arena_fits_grow(&arena->fits, arena->heap, capacity)) {
+		heap_free(arena->heap, blocks);
+		return -ENOMEM;
+	}
 	if (arena->capacity)
 		memcpy(blocks, arena->blocks, (size_t)arena->capacity * sizeof(*blocks));
+	else
+		blocks[NONE].taken = true;
 	heap_free(arena->heap, arena->blocks);
 	arena->blocks = blocks;
 	uint32_t from = arena->capacity ? arena->capacity : 1;
 	for (uint32_t i = capacity; i-- > from;) {
+		blocks[i].taken = true;
 		blocks[i].next = arena->unused;
 		arena->unused = i;
 		arena->n_unused++;
@@ -92,45 +99,34 @@ static void block_carve(struct arena *arena, uint32_t index, uint32_t start, uin
 	arena->blocks[index].tag = tag;
 }
 
-/* An alignment in quanta. Beyond the largest arena only offset 0 is aligned, whatever it is. */
-static uint32_t align_of(uint64_t align)
+static unsigned align_log_of(uint64_t align)
 {
-	return align / ARENA_QUANTUM < QUANTA_MAX ? (uint32_t)(align / ARENA_QUANTUM) : QUANTA_MAX;
+	assert(align >= ARENA_QUANTUM && align <= ARENA_ALIGN_MAX && (align & (align - 1)) == 0);
+	return arena_bins_log2((uint32_t)align / ARENA_QUANTUM);
 }
 
-static uint32_t align_up(uint32_t x, uint32_t align)
+static uint32_t align_up(uint32_t x, unsigned align_log)
 {
+	uint32_t align = UINT32_C(1) << align_log;
 	return (x + align - 1) & ~(align - 1);
 }
 
-static bool block_fits(const struct block *block, uint32_t size, uint32_t align)
-{
-	uint32_t front = align_up(block->offset, align) - block->offset;
-	return front <= block->size && block->size - front >= size;
-}
-
-/* A free block that holds `size` quanta at `align`, or NONE. First the head of the lowest bin that must be large
- * enough, as blocks are mostly aligned; then one that is large enough wherever it starts; only then block by block
- * what lies between, so that a refusal means that there really is no place. */
-static uint32_t block_find(const struct arena *arena, uint32_t size, uint32_t align)
+/* A free block that holds `size` quanta at the alignment, or NONE. First the head of the lowest bin that must be
+ * large enough, as blocks are mostly aligned; then one that is large enough wherever it starts; only then any, so
+ * that a refusal means that there really is no place. */
+static uint32_t block_find(const struct arena *arena, uint32_t size, unsigned align_log)
 {
 	struct bin bin = arena_bins_above(size);
 	if (arena_bins_find(arena, &bin)) {
 		uint32_t head = arena->bins[bin.class][bin.sub];
-		if (block_fits(&arena->blocks[head], size, align))
+		const struct block *block = &arena->blocks[head];
+		if (align_up(block->offset, align_log) + size <= block->offset + block->size)
 			return head;
 	}
-	struct bin sure = arena_bins_above(size + align - 1);
+	struct bin sure = arena_bins_above(size + (UINT32_C(1) << align_log) - 1);
 	if (arena_bins_find(arena, &sure))
 		return arena->bins[sure.class][sure.sub];
-	for (bin = arena_bins_of(size); arena_bins_find(arena, &bin); bin.sub++) {
-		for (uint32_t i = arena->bins[bin.class][bin.sub]; i; i = arena->blocks[i].next)
-			if (block_fits(&arena->blocks[i], size, align))
-				return i;
-		if (bin.sub == N_SUB - 1)
-			bin = (struct bin){bin.class + 1, (unsigned)-1};
-	}
-	return NONE;
+	return arena_fits_find(arena, size, align_log);
 }
 
 int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
@@ -166,22 +162,23 @@ void arena_free(struct arena *arena)
 	block_bitmap_deinit(&arena->starts);
 	heap_free(arena->heap, arena->at);
 	heap_free(arena->heap, arena->blocks);
+	arena_fits_deinit(&arena->fits, arena->heap);
 	heap_free(arena->heap, arena);
 }
 
 int arena_alloc(struct arena *arena, uint64_t bytes, uint64_t align, void *tag, uint64_t *offset)
 {
-	assert(bytes > 0 && align >= ARENA_QUANTUM && (align & (align - 1)) == 0);
+	assert(bytes > 0);
+	unsigned align_log = align_log_of(align);
 	uint64_t size = (bytes + ARENA_QUANTUM - 1) / ARENA_QUANTUM;
 	if (size > arena->size)
 		return 1;
-	uint32_t align_q = align_of(align);
-	uint32_t found = block_find(arena, (uint32_t)size, align_q);
+	uint32_t found = block_find(arena, (uint32_t)size, align_log);
 	if (!found)
 		return 1;
 	if (blocks_ensure(arena, 2))
 		return -ENOMEM;
-	uint32_t start = align_up(arena->blocks[found].offset, align_q);
+	uint32_t start = align_up(arena->blocks[found].offset, align_log);
 	block_carve(arena, found, start, (uint32_t)size, tag);
 	*offset = (uint64_t)start * ARENA_QUANTUM;
 	return 0;
@@ -286,28 +283,7 @@ uint64_t arena_free_bytes(const struct arena *arena)
 
 uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
 {
-	uint32_t best = 0, align_q = align_of(align);
-	for (uint32_t classes = arena->classes; classes;) {
-		unsigned class = arena_bins_log2(classes);
-		classes &= ~(UINT32_C(1) << class);
-		for (uint32_t subs = arena->subs[class]; subs;) {
-			unsigned sub = arena_bins_log2(subs);
-			subs &= ~(UINT32_C(1) << sub);
-			/* All of one size, or almost: what cannot be beaten ends the walk. */
-			uint32_t most = arena_bins_most(class, sub);
-			for (uint32_t i = arena->bins[class][sub]; i && best < most; i = arena->blocks[i].next) {
-				const struct block *block = &arena->blocks[i];
-				uint32_t front = align_up(block->offset, align_q) - block->offset;
-				if (front < block->size && block->size - front > best)
-					best = block->size - front;
-			}
-			/* Every block of a lower bin is smaller than all of this one's. */
-			struct bin of_best = arena_bins_of(best ? best : 1);
-			if (of_best.class > class || (of_best.class == class && of_best.sub >= sub))
-				return (uint64_t)best * ARENA_QUANTUM;
-		}
-	}
-	return (uint64_t)best * ARENA_QUANTUM;
+	return (uint64_t)arena_fits_most(&arena->fits, align_log_of(align)) * ARENA_QUANTUM;
 }
 
 uint64_t arena_largest_free(const struct arena *arena)

@@ -6,6 +6,7 @@
 #define DEVICE_ARENA_BINS_H
 
 #include "daemon/device/arena/arena.h"
+#include "daemon/device/arena/arena_fits.h"
 #include "daemon/device/arena/block_bitmap.h"
 
 enum {
@@ -21,7 +22,7 @@ struct block {
 	uint32_t offset, size;
 	uint32_t before, after; /* neighbours in order of offset */
 	uint32_t prev, next;	/* in the bin of a free block; `next` also chains unused entries */
-	bool taken;
+	bool taken;		/* so is an entry without a block, and one that is between two bins */
 	void *tag;
 };
 
@@ -37,6 +38,7 @@ struct arena {
 	uint32_t classes;
 	uint32_t subs[N_CLASSES];
 	uint32_t bins[N_CLASSES][N_SUB];
+	struct arena_fits fits;
 };
 
 struct bin {
@@ -55,12 +57,6 @@ static inline struct bin arena_bins_of(uint32_t size)
 		return (struct bin){0, size};
 	unsigned log = arena_bins_log2(size);
 	return (struct bin){log - SUB_BITS + 1, (size >> (log - SUB_BITS)) - N_SUB};
-}
-
-/* The largest size that belongs to a bin. */
-static inline uint32_t arena_bins_most(unsigned class, unsigned sub)
-{
-	return class ? ((N_SUB + sub + 1) << (class - 1)) - 1 : sub;
 }
 
 /* The lowest bin whose every block has at least `size`. */
@@ -103,6 +99,7 @@ static inline void arena_bins_push(struct arena *arena, uint32_t index)
 	arena->subs[bin.class] |= UINT32_C(1) << bin.sub;
 	arena->classes |= UINT32_C(1) << bin.class;
 	arena->free += block->size;
+	arena_fits_add(arena, index);
 }
 
 static inline void arena_bins_remove(struct arena *arena, uint32_t index)
@@ -121,6 +118,8 @@ static inline void arena_bins_remove(struct arena *arena, uint32_t index)
 			arena->classes &= ~(UINT32_C(1) << bin.class);
 	}
 	arena->free -= block->size;
+	block->taken = true;
+	arena_fits_remove(arena, index);
 }
 
 #endif

@@ -53,5 +53,6 @@ const char *arena_check(const struct arena *arena)
 		return "the free count is wrong";
 	if (n_blocks + arena->n_unused + 1 != arena->capacity)
 		return "block entries are lost";
-	return check_bins(arena, n_free);
+	const char *wrong = check_bins(arena, n_free);
+	return wrong ? wrong : arena_fits_check(arena);
 }
