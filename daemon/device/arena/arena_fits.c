@@ -79,7 +79,7 @@ static struct arena_fit node_of(const struct arena *arena, unsigned level, uint3
 {
 	struct arena_fit node = {{0}};
 	for (uint32_t i = index * ARENA_FITS_WIDTH; i < (index + 1) * ARENA_FITS_WIDTH; i++) {
-		struct arena_fit fit = level ? arena->fits.level[level - 1][i] : fit_of(&arena->blocks[i]);
+		struct arena_fit fit = level ? arena->fits.level[level - 1][i] : fit_of(block_at(arena, i));
 		raise(&node, &fit);
 	}
 	return node;
@@ -87,7 +87,7 @@ static struct arena_fit node_of(const struct arena *arena, unsigned level, uint3
 
 void arena_fits_add(struct arena *arena, uint32_t index)
 {
-	const struct arena_fit fit = fit_of(&arena->blocks[index]);
+	const struct arena_fit fit = fit_of(block_at(arena, index));
 	for (unsigned level = 0; level < arena->fits.n_levels; level++) {
 		index /= ARENA_FITS_WIDTH;
 		if (!raise(&arena->fits.level[level][index], &fit))
@@ -97,7 +97,7 @@ void arena_fits_add(struct arena *arena, uint32_t index)
 
 void arena_fits_remove(struct arena *arena, uint32_t index)
 {
-	struct block was = arena->blocks[index];
+	struct block was = *block_at(arena, index);
 	was.taken = false;
 	const struct arena_fit gone = fit_of(&was);
 	for (unsigned level = 0; level < arena->fits.n_levels; level++) {
@@ -133,21 +133,21 @@ uint32_t arena_fits_find(const struct arena *arena, uint32_t size, unsigned alig
 			index++;
 	}
 	index *= ARENA_FITS_WIDTH;
-	while (fit_of(&arena->blocks[index]).most[align_log] < size)
+	while (fit_of(block_at(arena, index)).most[align_log] < size)
 		index++;
 	return index;
 }
 
 const char *arena_fits_check(const struct arena *arena)
 {
-	uint32_t n = arena->capacity;
-	for (unsigned level = 0; level < arena->fits.n_levels; level++) {
-		n = parents_of(n);
+	const struct arena_fits *fits = &arena->fits;
+	for (unsigned level = 0; level < fits->n_levels; level++) {
+		uint32_t n = level ? fits->n_nodes[level] : arena->n_chunks * CHUNK_BLOCKS / ARENA_FITS_WIDTH;
 		for (uint32_t i = 0; i < n; i++) {
 			struct arena_fit node = node_of(arena, level, i);
-			if (memcmp(&node, &arena->fits.level[level][i], sizeof(node)))
+			if (memcmp(&node, &fits->level[level][i], sizeof(node)))
 				return "a node has not the maxima of what is below it";
 		}
 	}
-	return n == 1 ? NULL : "the tree has no root";
+	return NULL;
 }
