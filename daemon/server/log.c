@@ -1,7 +1,9 @@
 /* The daemon's only voice. A pipe that nobody empties, a stopped terminal, a busy journal: writing may take
  * forever, and stderr cannot be made non-blocking, as that would be so for all who share it. So a thread of its
- * own writes, and what finds no room meanwhile is counted, and told as soon as there is some. Invariant: `filling`
- * is the callers', under the mutex, and `writing` the thread's; both hold whole lines. */
+ * own writes, and what finds no room meanwhile is counted, and told as soon as there is some. Clients can cause
+ * lines as they like, so a uid gets no more than half of the room that the others left: there is some for a
+ * newcomer. Invariant: `filling` is the callers', under the mutex, and `writing` the thread's; both hold whole
+ * lines. */
 #include "daemon/server/log.h"
 
 #include <errno.h>
@@ -21,10 +23,21 @@
 enum { LINES_BYTES = 128 << 10, LINE_BYTES = 1024 };
 #define CLOSE_NS UINT64_C(1000000000)
 
+/* What the lines about one uid take. */
+struct share {
+	uint32_t uid;
+	size_t used;
+	uint64_t lost; /* that came after its last one */
+};
+
+enum { OWN_SHARE, OTHERS_SHARE, FIRST_SHARE, SHARES_MAX = 64 };
+
 struct lines {
 	char bytes[LINES_BYTES];
 	size_t used;
-	uint64_t lost; /* that came after the last one */
+	/* The daemon's own, those of uids that found no share any more, and of one uid each. */
+	struct share shares[SHARES_MAX];
+	unsigned n_uids;
 };
 
 static struct lines buffers[2];
@@ -92,16 +105,33 @@ static uint64_t write_lines(const struct lines *lines)
 	return lost;
 }
 
-static uint64_t say_lost(uint64_t lost)
+/* Returns how many are still to be told. */
+static uint64_t say_lost(uint64_t lost, const char *of)
 {
-	char line[80];
+	char line[96];
 	int n;
 
 	if (!lost)
 		return 0;
-	n = snprintf(line, sizeof(line), "%snpumemd: %" PRIu64 " %s lost\n", priority(LOG_LEVEL_WARNING), lost,
-		     lost == 1 ? "line was" : "lines were");
+	n = snprintf(line, sizeof(line), "%snpumemd: %" PRIu64 " line%s%s %s lost\n", priority(LOG_LEVEL_WARNING),
+		     lost, lost == 1 ? "" : "s", of, lost == 1 ? "was" : "were");
 	return write_all(line, (size_t)n) ? 0 : lost;
+}
+
+/* `lost`: beside those that found no room. */
+static uint64_t say_losses(const struct lines *lines, uint64_t lost)
+{
+	char of[32];
+
+	lost = say_lost(lost + lines->shares[OWN_SHARE].lost, "");
+	lost += say_lost(lines->shares[OTHERS_SHARE].lost, " of other uids");
+	for (unsigned i = 0; i < lines->n_uids; i++) {
+		const struct share *share = &lines->shares[FIRST_SHARE + i];
+
+		snprintf(of, sizeof(of), " of uid %" PRIu32, share->uid);
+		lost += say_lost(share->lost, of);
+	}
+	return lost;
 }
 
 static void run(void *arg)
@@ -121,9 +151,10 @@ static void run(void *arg)
 		writing = filled;
 		uv_mutex_unlock(&mutex);
 		lost += write_lines(writing);
-		lost = say_lost(lost + writing->lost);
+		lost = say_losses(writing, lost);
 		writing->used = 0;
-		writing->lost = 0;
+		writing->n_uids = 0;
+		memset(writing->shares, 0, sizeof(writing->shares));
 		uv_mutex_lock(&mutex);
 	}
 	is_done = true;
@@ -216,8 +247,49 @@ static size_t escape(const char *text, char *to, size_t room)
 	return used;
 }
 
-__attribute__((format(printf, 3, 0))) static void say(enum log_level level, const char *who, const char *format,
-						      va_list arguments)
+static struct share *share_of(struct lines *lines, const uint32_t *uid)
+{
+	struct share *share = &lines->shares[FIRST_SHARE], *end = share + lines->n_uids;
+
+	if (!uid)
+		return &lines->shares[OWN_SHARE];
+	while (share < end && share->uid != *uid)
+		share++;
+	if (share == lines->shares + SHARES_MAX)
+		return &lines->shares[OTHERS_SHARE];
+	if (share == end) {
+		share->uid = *uid;
+		lines->n_uids++;
+	}
+	return share;
+}
+
+static bool has_room(const struct lines *lines, const struct share *share, size_t n)
+{
+	size_t room = LINES_BYTES - lines->used;
+
+	if (share == &lines->shares[OWN_SHARE])
+		return n <= room;
+	return share->used + n <= (room + share->used) / 2;
+}
+
+/* Once one is lost all about its uid are until the thread has told so: where they are missing is then known. */
+static void add(struct lines *lines, const uint32_t *uid, const char *line, size_t n)
+{
+	struct share *share = share_of(lines, uid);
+
+	if (share->lost || !has_room(lines, share, n)) {
+		share->lost++;
+		return;
+	}
+	memcpy(lines->bytes + lines->used, line, n);
+	lines->used += n;
+	share->used += n;
+}
+
+/* `uid`: whom it is about; NULL: the daemon itself. */
+__attribute__((format(printf, 4, 0))) static void say(enum log_level level, const uint32_t *uid, const char *who,
+						      const char *format, va_list arguments)
 {
 	char text[LINE_BYTES], line[LINE_BYTES];
 	size_t used;
@@ -227,13 +299,7 @@ __attribute__((format(printf, 3, 0))) static void say(enum log_level level, cons
 	used += escape(text, line + used, sizeof(line) - 1 - used);
 	line[used++] = '\n';
 	uv_mutex_lock(&mutex);
-	/* Once one is lost all are until the thread has told so: where they are missing is then known. */
-	if (filling->lost || used > LINES_BYTES - filling->used) {
-		filling->lost++;
-	} else {
-		memcpy(filling->bytes + filling->used, line, used);
-		filling->used += used;
-	}
+	add(filling, uid, line, used);
 	uv_cond_signal(&changed);
 	uv_mutex_unlock(&mutex);
 }
@@ -245,7 +311,7 @@ void log_line(enum log_level level, const char *format, ...)
 	if (!log_is_on(level))
 		return;
 	va_start(arguments, format);
-	say(level, "", format, arguments);
+	say(level, NULL, "", format, arguments);
 	va_end(arguments);
 }
 
@@ -276,7 +342,7 @@ void log_session(enum log_level level, const struct session *session, const char
 	snprintf(who, sizeof(who), "session %" PRIu64 " (uid %" PRIu32 ", pid %lld): ", session->id, session->uid,
 		 (long long)session->pid);
 	va_start(arguments, format);
-	say(level, who, format, arguments);
+	say(level, &session->uid, who, format, arguments);
 	va_end(arguments);
 }
 
@@ -289,6 +355,6 @@ void log_peer(enum log_level level, uint32_t uid, pid_t pid, const char *format,
 		return;
 	snprintf(who, sizeof(who), "no session (uid %" PRIu32 ", pid %lld): ", uid, (long long)pid);
 	va_start(arguments, format);
-	say(level, who, format, arguments);
+	say(level, &uid, who, format, arguments);
 	va_end(arguments);
 }

@@ -44,7 +44,9 @@ struct npumem_spec {
 	struct npumem_dims shape;  /* logical N,C,H,W; unused for a matrix */
 	int64_t rows, cols;        /* matrix only */
 	int64_t w;                 /* matrix: columns per channel; 0: the width with the least storage */
-	struct npumem_dims stride; /* strided only, in words */
+	/* Strided only, in words; may be 0 where it makes no sense: n of one word, h or w of extent 1, c where an NPU
+	 * has one channel. */
+	struct npumem_dims stride;
 	int64_t start_npu;         /* NPUMEM_ANY: that of the address, or 0 */
 	int64_t address;           /* NPUMEM_ANY: anywhere */
 };

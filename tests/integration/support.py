@@ -1,7 +1,9 @@
 """A daemon of its own for each test, and a client that has nothing but the .proto file and a socket."""
 
+import atexit
 import contextlib
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -12,7 +14,26 @@ import unittest
 
 import npumem_pb2 as pb
 
-NPUMEMD = os.environ["NPUMEMD"]
+
+def is_for_all_uids(path):
+    path = pathlib.Path(path).resolve()
+    return path.stat().st_mode & 5 == 5 and all(folder.stat().st_mode & 1 for folder in path.parents)
+
+
+def for_all_uids(*paths):
+    """A folder with a program that every uid can start, and what it loads: copies where a folder above is its owner's
+    alone, as /root is."""
+    if os.geteuid() or all(map(is_for_all_uids, paths)):
+        return os.path.dirname(paths[0])
+    owner, directory = os.getpid(), tempfile.mkdtemp(prefix="npumem-test-")
+    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(directory))
+    os.chmod(directory, 0o755)
+    for path in paths:
+        os.chmod(shutil.copy(path, directory), 0o755)
+    return directory
+
+
+NPUMEMD = os.path.join(for_all_uids(os.environ["NPUMEMD"]), "npumemd")
 SECONDS = 60  # after which something hangs: long, as a sanitizer on a busy machine is slow
 
 

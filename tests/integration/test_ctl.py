@@ -55,6 +55,11 @@ class Plan(unittest.TestCase):
     def test_strides(self):
         self.check("--shape 2,5,3,4 --dtype fp32 --layout strided --stride 120,56,16,2", [120, 56, 16, 2], 2)
         self.check("--shape 2,3,1,10 --dtype fp32 --layout strided --stride 120,1,1,2 --start-npu 1", [120, 1, 1, 2], 1)
+        for stride in ("120,0,0,2", "120,1,7777,2"):  # "H stride and C stride both make no sense"
+            plan = self.plan(*f"--shape 2,3,1,10 --dtype fp32 --layout strided --start-npu 1 --stride {stride}".split())
+            self.assertEqual(plan["bytes_per_npu"], (1 + 120 + 9 * 2) * 4)
+            self.assertEqual(plan["blocks"], {"data": 240, "dummy": 0, "empty": 80, "padding": 4 * 556 - 320})
+        self.assertEqual(self.plan(*"--shape 1,4,1,1 --dtype fp32 --layout strided".split())["bytes_per_npu"], 4)
 
     def test_aligned_and_compact(self):
         self.check("--shape 2,3,4,5 --dtype fp32", [32, 32, 5, 1], 1, align_bytes=128, bytes_per_npu=256)
@@ -179,6 +184,9 @@ class Device(TestCase):
             ("alloc y --shape 1,2,2,2 --dtype int8 --address 4096", 1, "4096"),
             ("alloc y --shape 1,2,2,2 --dtype int8 --address 64", 1, "multiple of 128"),
             ("alloc y --shape 1,1,2,2 --dtype int8 --layout strided --stride 1,1,1,1", 1, "one place"),
+            ("alloc y --shape 2,3,1,10 --dtype int8 --layout strided --stride 0,1,1,2", 1, "stride N is 0"),
+            ("alloc y --shape 2,3,1,10 --dtype int8 --layout strided --stride 120,0,0,2 --start-npu 2", 1, "stride C is 0"),
+            ("alloc y --shape 2,3,1,10 --dtype int8 --layout strided", 1, "stride N is 0"),
             ("alloc y --shape 1,2,2,2 --dtype fx8", 1, "frac_bits"),
             ("alloc y --shape 1,2,2,2 --dtype int8 --frac-bits 3", 1, "frac_bits"),
             ("alloc y --shape 1,2,2,2 --dtype fx8 --frac-bits 128", 1, "128"),

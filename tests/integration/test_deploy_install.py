@@ -97,6 +97,7 @@ class Files(Case):
             "lib/systemd/system/npumemd@.socket",
             "lib/sysusers.d/npumem.conf",
             "lib/tmpfiles.d/npumem.conf",
+            "share/doc/npumem/README.md",
             "share/doc/npumem/copyright",
             "share/npumem/npumem.proto",
         } | {f"include/npumem/{name}" for name in os.listdir(headers) if name.endswith((".h", ".def"))}
@@ -224,6 +225,27 @@ class Systemd(Case):
             settings = [line for line in self.unit(unit).split("\n") if line[:1].isalpha()]
             self.assertNotIn("PrivateUsers", "\n".join(settings))
             self.assertNotIn("DynamicUser", "\n".join(settings))
+
+    def test_what_it_may_use(self):
+        """Each is there once, as systemd takes it; the reasons are in the unit."""
+        for unit in ("npumemd.service", "npumemd@.service"):
+            lines = [line.split("=", 1) for line in self.unit(unit).split("\n") if line[:1].isalpha()]
+            settings = dict(lines)
+            self.assertEqual(settings["LimitCORE"], "0")
+            self.assertRegex(settings["MemoryMax"], r"^\d+%$")
+            self.assertLess(1024, int(settings["TasksMax"]))  # libuv's most
+            # Never so often that systemd gives the daemon, and with it the socket, up: 5 starts in 10 s.
+            self.assertLess(10, 5 * int(settings["RestartSec"].removesuffix("s")))
+            # The daemon takes a minute for what runs, and 2 s for replies.
+            self.assertLess(62, int(settings["TimeoutStopSec"].removesuffix("s")))
+            documentation = settings["Documentation"].removeprefix("file:")
+            self.assertTrue(os.path.isfile(self.root + documentation), documentation)
+            for name in ("LimitCORE", "MemoryMax", "TasksMax", "RestartSec", "TimeoutStopSec", "Documentation"):
+                self.assertEqual([one[0] for one in lines].count(name), 1, name)
+        for old, name in (("75%", "MemoryMax"), ("1100", "TasksMax"), ("3s", "RestartSec"), ("90s", "TimeoutStopSec")):
+            self.change("npumemd.service", f"\n{name}={old}\n", f"\n{name}=x\n")
+            self.assertIn(", ignoring: ", self.verify("npumemd.service")[2], name)
+            self.change("npumemd.service", f"\n{name}=x\n", f"\n{name}={old}\n")
 
     def test_each_device_has_its_own(self):
         """All that tells the two services apart is the name of the device."""

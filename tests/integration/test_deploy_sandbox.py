@@ -225,8 +225,10 @@ class Confined(unittest.TestCase):
             self.assertEqual(settings(name), ["yes"])
         self.assertEqual(settings("RestrictAddressFamilies"), ["AF_UNIX"])
 
+        confine = Filter(settings("SystemCallFilter"))
+
         def refused():
-            Filter(settings("SystemCallFilter")).apply()
+            confine.apply()
             errors = []
             for attempt in (
                 lambda: socket.socket(socket.AF_INET),

@@ -7,9 +7,9 @@ import os
 import subprocess
 import unittest
 
-from support import Client, TestCase, dims, pb, run_as
+from support import Client, TestCase, dims, for_all_uids, pb, run_as
 
-NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
+CLIENT = os.path.join(os.environ["NPUMEM_BUILD"], "client")
 ALICE, BOB = 12001, 12002
 SECRET, HIDDEN = "quetzalcoatl", "tlaloc"  # a named tensor; a view of it
 DATA = bytes(range(101, 117)) * 8  # its 128 bytes
@@ -199,6 +199,7 @@ class Invisible(TestCase):
         self.assertLessEqual({"allocated", "freed", "sealed", "refused", "client-gone"}, set(kinds))
 
     def test_what_npumemctl_shows(self):
+        directory = for_all_uids(*(os.path.join(CLIENT, name) for name in ("ctl/npumemctl", "lib/libnpumem.so.0")))
         svg = os.path.join("/tmp", f"npumem-invisible-{os.getpid()}.svg")
         commands = [["ls"], ["map"], ["map", "--svg", svg], ["stat"], ["stat", "--prometheus"], ["show", f"{ALICE}:{SECRET}"],
                     ["map", f"{ALICE}:{SECRET}"], ["dump", "0", "0", "64"], ["info"], ["compact", "--dry-run"]]  # fmt: skip
@@ -206,8 +207,9 @@ class Invisible(TestCase):
         for command in commands:
             for json_flag in ([], ["--json"])[: 1 if "--prometheus" in command else 2]:
                 result = subprocess.run(
-                    [NPUMEMCTL, "--socket", self.daemon.path, *json_flag, *command],
+                    [os.path.join(directory, "npumemctl"), "--socket", self.daemon.path, *json_flag, *command],
                     user=BOB, group=BOB, extra_groups=[], capture_output=True, check=False, cwd="/",
+                    env=dict(os.environ, LD_LIBRARY_PATH=directory),
                 )  # fmt: skip
                 said = (result.stdout + result.stderr).replace(f"there is no tensor {ALICE}:{SECRET}".encode(), b"")
                 self.assertEqual(self.leaks(said), [], (command, said))

@@ -9,9 +9,11 @@ import subprocess
 import time
 import unittest
 
-from support import NPUMEMD, SECONDS, Client, HungUp, TestCase, dims, encode_length, pb, wait_for
+from support import NPUMEMD, SECONDS, Client, HungUp, TestCase, dims, encode_length, pb, run_as, wait_for
 
 F_SETPIPE_SZ = 1031
+LOST = re.compile(rb"npumemd: (\d+) lines?(?: of uid (\d+))? w\w+ lost")
+LOUD, QUIET = 2001, 2002
 REQUESTS = 3000  # a line of about 90 bytes each: more than the daemon keeps
 
 
@@ -66,7 +68,7 @@ class Deaf(TestCase):
         lines = [re.sub(rb"^<\d>", b"", line) for line in out.split(b"\n")[:-1]]
         for line in lines:
             self.assertTrue(line.startswith(b"npumemd: "), line)
-        lost = [int(m[1]) for m in (re.fullmatch(rb"npumemd: (\d+) lines? w\w+ lost", line) for line in lines) if m]
+        lost = [int(m[1]) for m in (LOST.fullmatch(line) for line in lines) if m]
         self.assertGreater(len(lost), 0)
         answers = sum(b" info: OK, " in line for line in lines)
         self.assertLess(answers, REQUESTS)
@@ -109,6 +111,33 @@ class Deaf(TestCase):
         with ours, theirs:
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
             self.deaf(ours.fileno(), theirs.fileno(), environment)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
+    def test_one_uid_does_not_hide_another(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        self.addCleanup(os.close, writer)
+        fcntl.fcntl(writer, F_SETPIPE_SZ, 4096)
+        process, path = self.start(writer)
+
+        def ask_little():
+            with Client(path) as client:
+                for _ in range(20):
+                    client.call(info=pb.InfoRequest())
+
+        run_as(LOUD, lambda: self.ask_much(path))
+        run_as(QUIET, ask_little)
+        process.terminate()  # which is told, too
+        out = drain(reader)
+        self.assertEqual(process.wait(SECONDS), 0)
+        lines = out.decode().splitlines()
+        self.assertEqual(sum(f"(uid {QUIET}, " in line and " info: OK, " in line for line in lines), 20)
+        self.assertTrue(any("terminated" in line for line in lines), lines[-5:])
+        lost = {int(m[2]): int(m[1]) for m in map(LOST.fullmatch, out.splitlines()) if m}
+        said = sum(f"(uid {LOUD}, " in line and " info: OK, " in line for line in lines)
+        self.assertEqual(list(lost), [LOUD])
+        self.assertGreater(said, 0)
+        self.assertLessEqual(abs(said + lost[LOUD] - REQUESTS), 100)
 
     def test_its_end_does_not_wait_for_long(self):
         reader, writer = os.pipe()

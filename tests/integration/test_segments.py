@@ -65,6 +65,31 @@ class Segments(TestCase):
         self.addCleanup(memory.close)
         return fd, memory
 
+    def test_strides_that_make_no_sense(self):
+        """The figure whose "H stride and C stride both make no sense", with and without them."""
+        client = self.client()
+        fd, memory = self.memory(4096)
+        segment = client.share(fd)
+        values = struct.pack("<60I", *range(1000, 1060))
+        memory[:240] = values
+        for c, h in ((0, 0), (5, 999)):
+            tensor = client.alloc(
+                shape=(2, 3, 1, 10), dtype=pb.INT32, layout=pb.STRIDED, stride=dims(120, c, h, 2), start_npu=1
+            )
+            self.assertEqual(tensor.place.bytes_per_npu, 556)
+            ref = pb.Ref(handle=tensor.handle)
+            for system in (-1, 0, 1, (1 << 62) - 1):
+                stride = pb.Dims(n=30, c=10, h=system, w=1)
+                client.call(write=pb.WriteRequest(tensor=ref, segment=segment, segment_stride=stride))
+                self.assertEqual(client.read(tensor.handle), values)
+                dump = pb.DumpRequest(npu=3, offset=tensor.place.offset + 480, bytes=4)
+                self.assertEqual(client.call(dump=dump).dump.data, struct.pack("<I", 1000 + 50))
+                memory[1024:1264] = bytes(240)
+                client.call(
+                    read=pb.ReadRequest(tensor=ref, segment=segment, segment_offset=1024, segment_stride=stride)
+                )
+                self.assertEqual(memory[1024:1264], values)
+
     def test_both_ways_with_strides_on_both_sides(self):
         client = self.client()
         fd, memory = self.memory(4096)

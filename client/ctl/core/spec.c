@@ -56,7 +56,5 @@ int spec_parse(const struct args *args, struct npumem_spec *spec, struct npumem_
 		return npumem_error_set(error, NPUMEM_INVALID, "--rows, --cols and --w are for --layout matrix");
 	if (!matrix && !shape)
 		return npumem_error_set(error, NPUMEM_INVALID, "--shape is missing");
-	if (spec->layout == NPUMEM_STRIDED && !stride)
-		return npumem_error_set(error, NPUMEM_INVALID, "--layout strided needs --stride");
 	return 0;
 }

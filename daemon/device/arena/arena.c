@@ -1,5 +1,5 @@
-/* Blocks are cut and merged so that they always tile the arena, free neighbours as one. Blocks live in one growing
- * array and name each other by index, so that growing it moves nothing that is pointed to. */
+/* Blocks are cut and merged so that they always tile the arena, free neighbours as one. Blocks live in
+ * chunks and name each other by index: no allocation has to move those that there are. */
 #include "daemon/device/arena/arena.h"
 
 #include <assert.h>
@@ -7,29 +7,51 @@
 
 #include "daemon/device/arena/arena_bins.h"
 
+/* Room for one more in the table of chunks, which doubles: eight bytes for 64 blocks. */
+static int chunks_ensure(struct arena *arena)
+{
+	if (arena->n_chunks < arena->chunks_room)
+		return 0;
+	uint32_t room = arena->chunks_room ? 2 * arena->chunks_room : 16;
+	if (arena_fits_grow(&arena->fits, arena->heap, room * CHUNK_BLOCKS))
+		return -ENOMEM;
+	struct block **chunks = heap_alloc(arena->heap, room * sizeof(struct block *));
+	if (!chunks)
+		return -ENOMEM;
+	if (arena->n_chunks)
+		memcpy(chunks, arena->chunks, arena->n_chunks * sizeof(struct block *));
+	heap_free(arena->heap, arena->chunks);
+	arena->chunks = chunks;
+	arena->chunks_room = room;
+	return 0;
+}
+
+/* CHUNK_BLOCKS more unused entries, the first of which are used first. */
+static int chunk_add(struct arena *arena)
+{
+	if (chunks_ensure(arena))
+		return -ENOMEM;
+	struct block *chunk = heap_alloc(arena->heap, CHUNK_BLOCKS * sizeof(*chunk));
+	if (!chunk)
+		return -ENOMEM;
+	uint32_t first = arena->n_chunks * CHUNK_BLOCKS;
+	arena->chunks[arena->n_chunks++] = chunk;
+	for (uint32_t i = CHUNK_BLOCKS; i-- > 0;) {
+		chunk[i] = (struct block){.taken = true, .next = arena->unused};
+		if (first + i == NONE)
+			continue;
+		arena->unused = first + i;
+		arena->n_unused++;
+	}
+	return 0;
+}
+
 /* Makes `n` unused entries available beside the spare ones, so that what follows cannot fail. */
 static int blocks_ensure(struct arena *arena, uint32_t n)
 {
-	uint32_t wanted = n + arena->spare;
-	if (arena->n_unused >= wanted)
-		return 0;
-	uint32_t capacity = arena->capacity ? arena->capacity * 2 : FIRST_CAPACITY;
-	while (capacity - arena->capacity < wanted)
-		capacity *= 2;
-	struct block *blocks = heap_alloc(arena->heap, (size_t)capacity * sizeof(*blocks));
-	if (!blocks)
-		return -ENOMEM;
-	if (arena->capacity)
-		memcpy(blocks, arena->blocks, (size_t)arena->capacity * sizeof(*blocks));
-	heap_free(arena->heap, arena->blocks);
-	arena->blocks = blocks;
-	uint32_t from = arena->capacity ? arena->capacity : 1;
-	for (uint32_t i = capacity; i-- > from;) {
-		blocks[i].next = arena->unused;
-		arena->unused = i;
-		arena->n_unused++;
-	}
-	arena->capacity = capacity;
+	while (arena->n_unused < n + arena->spare)
+		if (chunk_add(arena))
+			return -ENOMEM;
 	return 0;
 }
 
@@ -37,7 +59,7 @@ static uint32_t block_take_entry(struct arena *arena)
 {
 	uint32_t index = arena->unused;
 	assert(index);
-	arena->unused = arena->blocks[index].next;
+	arena->unused = block_at(arena, index)->next;
 	arena->n_unused--;
 	return index;
 }
@@ -45,11 +67,11 @@ static uint32_t block_take_entry(struct arena *arena)
 /* Forgets a block whose bytes its left neighbour has taken over. */
 static void block_drop(struct arena *arena, uint32_t index)
 {
-	struct block *block = &arena->blocks[index];
+	struct block *block = block_at(arena, index);
 	block_bitmap_remove(&arena->starts, block->offset);
-	arena->blocks[block->before].after = block->after;
+	block_at(arena, block->before)->after = block->after;
 	if (block->after)
-		arena->blocks[block->after].before = block->before;
+		block_at(arena, block->after)->before = block->before;
 	block->next = arena->unused;
 	arena->unused = index;
 	arena->n_unused++;
@@ -60,7 +82,7 @@ static void block_drop(struct arena *arena, uint32_t index)
 static uint32_t block_split(struct arena *arena, uint32_t index, uint32_t size)
 {
 	uint32_t rest = block_take_entry(arena);
-	struct block *a = &arena->blocks[index], *b = &arena->blocks[rest];
+	struct block *a = block_at(arena, index), *b = block_at(arena, rest);
 	*b = (struct block){.offset = a->offset + size,
 			    .size = a->size - size,
 			    .before = index,
@@ -70,7 +92,7 @@ static uint32_t block_split(struct arena *arena, uint32_t index, uint32_t size)
 	a->size = size;
 	a->after = rest;
 	if (b->after)
-		arena->blocks[b->after].before = rest;
+		block_at(arena, b->after)->before = rest;
 	block_bitmap_add(&arena->starts, b->offset);
 	arena->at[b->offset] = rest;
 	return rest;
@@ -80,57 +102,46 @@ static uint32_t block_split(struct arena *arena, uint32_t index, uint32_t size)
 static void block_carve(struct arena *arena, uint32_t index, uint32_t start, uint32_t size, void *tag)
 {
 	arena_bins_remove(arena, index);
-	uint32_t front = start - arena->blocks[index].offset;
+	uint32_t front = start - block_at(arena, index)->offset;
 	if (front) {
 		uint32_t rest = block_split(arena, index, front);
 		arena_bins_push(arena, index);
 		index = rest;
 	}
-	if (arena->blocks[index].size > size)
+	if (block_at(arena, index)->size > size)
 		arena_bins_push(arena, block_split(arena, index, size));
-	arena->blocks[index].taken = true;
-	arena->blocks[index].tag = tag;
+	block_at(arena, index)->taken = true;
+	block_at(arena, index)->tag = tag;
 }
 
-/* An alignment in quanta. Beyond the largest arena only offset 0 is aligned, whatever it is. */
-static uint32_t align_of(uint64_t align)
+static unsigned align_log_of(uint64_t align)
 {
-	return align / ARENA_QUANTUM < QUANTA_MAX ? (uint32_t)(align / ARENA_QUANTUM) : QUANTA_MAX;
+	assert(align >= ARENA_QUANTUM && align <= ARENA_ALIGN_MAX && (align & (align - 1)) == 0);
+	return arena_bins_log2((uint32_t)align / ARENA_QUANTUM);
 }
 
-static uint32_t align_up(uint32_t x, uint32_t align)
+static uint32_t align_up(uint32_t x, unsigned align_log)
 {
+	uint32_t align = UINT32_C(1) << align_log;
 	return (x + align - 1) & ~(align - 1);
 }
 
-static bool block_fits(const struct block *block, uint32_t size, uint32_t align)
-{
-	uint32_t front = align_up(block->offset, align) - block->offset;
-	return front <= block->size && block->size - front >= size;
-}
-
-/* A free block that holds `size` quanta at `align`, or NONE. First the head of the lowest bin that must be large
- * enough, as blocks are mostly aligned; then one that is large enough wherever it starts; only then block by block
- * what lies between, so that a refusal means that there really is no place. */
-static uint32_t block_find(const struct arena *arena, uint32_t size, uint32_t align)
+/* A free block that holds `size` quanta at the alignment, or NONE. First the head of the lowest bin that must be
+ * large enough, as blocks are mostly aligned; then one that is large enough wherever it starts; only then any, so
+ * that a refusal means that there really is no place. */
+static uint32_t block_find(const struct arena *arena, uint32_t size, unsigned align_log)
 {
 	struct bin bin = arena_bins_above(size);
 	if (arena_bins_find(arena, &bin)) {
 		uint32_t head = arena->bins[bin.class][bin.sub];
-		if (block_fits(&arena->blocks[head], size, align))
+		const struct block *block = block_at(arena, head);
+		if (align_up(block->offset, align_log) + size <= block->offset + block->size)
 			return head;
 	}
-	struct bin sure = arena_bins_above(size + align - 1);
+	struct bin sure = arena_bins_above(size + (UINT32_C(1) << align_log) - 1);
 	if (arena_bins_find(arena, &sure))
 		return arena->bins[sure.class][sure.sub];
-	for (bin = arena_bins_of(size); arena_bins_find(arena, &bin); bin.sub++) {
-		for (uint32_t i = arena->bins[bin.class][bin.sub]; i; i = arena->blocks[i].next)
-			if (block_fits(&arena->blocks[i], size, align))
-				return i;
-		if (bin.sub == N_SUB - 1)
-			bin = (struct bin){bin.class + 1, (unsigned)-1};
-	}
-	return NONE;
+	return arena_fits_find(arena, size, align_log);
 }
 
 int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
@@ -151,7 +162,7 @@ int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
 		return -ENOMEM;
 	}
 	uint32_t all = block_take_entry(arena);
-	arena->blocks[all] = (struct block){.size = arena->size};
+	*block_at(arena, all) = (struct block){.size = arena->size};
 	block_bitmap_add(&arena->starts, 0);
 	arena->at[0] = all;
 	arena_bins_push(arena, all);
@@ -165,23 +176,26 @@ void arena_free(struct arena *arena)
 		return;
 	block_bitmap_deinit(&arena->starts);
 	heap_free(arena->heap, arena->at);
-	heap_free(arena->heap, arena->blocks);
+	for (uint32_t i = 0; i < arena->n_chunks; i++)
+		heap_free(arena->heap, arena->chunks[i]);
+	heap_free(arena->heap, arena->chunks);
+	arena_fits_deinit(&arena->fits, arena->heap);
 	heap_free(arena->heap, arena);
 }
 
 int arena_alloc(struct arena *arena, uint64_t bytes, uint64_t align, void *tag, uint64_t *offset)
 {
-	assert(bytes > 0 && align >= ARENA_QUANTUM && (align & (align - 1)) == 0);
+	assert(bytes > 0);
+	unsigned align_log = align_log_of(align);
 	uint64_t size = (bytes + ARENA_QUANTUM - 1) / ARENA_QUANTUM;
 	if (size > arena->size)
 		return 1;
-	uint32_t align_q = align_of(align);
-	uint32_t found = block_find(arena, (uint32_t)size, align_q);
+	uint32_t found = block_find(arena, (uint32_t)size, align_log);
 	if (!found)
 		return 1;
 	if (blocks_ensure(arena, 2))
 		return -ENOMEM;
-	uint32_t start = align_up(arena->blocks[found].offset, align_q);
+	uint32_t start = align_up(block_at(arena, found)->offset, align_log);
 	block_carve(arena, found, start, (uint32_t)size, tag);
 	*offset = (uint64_t)start * ARENA_QUANTUM;
 	return 0;
@@ -199,7 +213,7 @@ int arena_reserve(struct arena *arena, uint64_t offset, uint64_t bytes, void *ta
 	if (start >= arena->size || size > arena->size - start)
 		return 1;
 	uint32_t index = block_holding(arena, (uint32_t)start);
-	const struct block *block = &arena->blocks[index];
+	const struct block *block = block_at(arena, index);
 	if (block->taken || start + size > (uint64_t)block->offset + block->size)
 		return 1;
 	if (blocks_ensure(arena, 2))
@@ -211,17 +225,17 @@ int arena_reserve(struct arena *arena, uint64_t offset, uint64_t bytes, void *ta
 /* Frees one whole block and merges it with free neighbours. Returns the block it is part of then. */
 static uint32_t block_release(struct arena *arena, uint32_t index)
 {
-	struct block *block = &arena->blocks[index];
+	struct block *block = block_at(arena, index);
 	assert(block->taken);
 	uint32_t after = block->after, before = block->before;
-	if (after && !arena->blocks[after].taken) {
+	if (after && !block_at(arena, after)->taken) {
 		arena_bins_remove(arena, after);
-		block->size += arena->blocks[after].size;
+		block->size += block_at(arena, after)->size;
 		block_drop(arena, after);
 	}
-	if (before && !arena->blocks[before].taken) {
+	if (before && !block_at(arena, before)->taken) {
 		arena_bins_remove(arena, before);
-		arena->blocks[before].size += block->size;
+		block_at(arena, before)->size += block->size;
 		block_drop(arena, index);
 		index = before;
 	}
@@ -248,30 +262,30 @@ void arena_release(struct arena *arena, uint64_t offset, uint64_t bytes)
 	assert(bytes > 0 && offset % ARENA_QUANTUM == 0 && bytes % ARENA_QUANTUM == 0);
 	uint32_t start = (uint32_t)(offset / ARENA_QUANTUM), end = start + (uint32_t)(bytes / ARENA_QUANTUM);
 	uint32_t index = block_bitmap_has(&arena->starts, start) ? arena->at[start] : block_holding(arena, start);
-	if (arena->blocks[index].offset < start)
-		index = block_split(arena, index, start - arena->blocks[index].offset);
+	if (block_at(arena, index)->offset < start)
+		index = block_split(arena, index, start - block_at(arena, index)->offset);
 	for (;;) {
-		if (arena->blocks[index].offset + arena->blocks[index].size > end)
-			block_split(arena, index, end - arena->blocks[index].offset);
+		if (block_at(arena, index)->offset + block_at(arena, index)->size > end)
+			block_split(arena, index, end - block_at(arena, index)->offset);
 		index = block_release(arena, index);
-		if (arena->blocks[index].offset + arena->blocks[index].size >= end)
+		if (block_at(arena, index)->offset + block_at(arena, index)->size >= end)
 			return;
-		index = arena->blocks[index].after;
+		index = block_at(arena, index)->after;
 	}
 }
 
 void arena_retag(struct arena *arena, uint64_t offset, void *tag)
 {
 	uint32_t start = (uint32_t)(offset / ARENA_QUANTUM);
-	assert(block_bitmap_has(&arena->starts, start) && arena->blocks[arena->at[start]].taken);
-	arena->blocks[arena->at[start]].tag = tag;
+	assert(block_bitmap_has(&arena->starts, start) && block_at(arena, arena->at[start])->taken);
+	block_at(arena, arena->at[start])->tag = tag;
 }
 
 bool arena_at(const struct arena *arena, uint64_t offset, struct arena_extent *extent)
 {
 	if (offset / ARENA_QUANTUM >= arena->size)
 		return false;
-	const struct block *block = &arena->blocks[block_holding(arena, (uint32_t)(offset / ARENA_QUANTUM))];
+	const struct block *block = block_at(arena, block_holding(arena, (uint32_t)(offset / ARENA_QUANTUM)));
 	*extent = (struct arena_extent){.offset = (uint64_t)block->offset * ARENA_QUANTUM,
 					.bytes = (uint64_t)block->size * ARENA_QUANTUM,
 					.taken = block->taken,
@@ -286,28 +300,7 @@ uint64_t arena_free_bytes(const struct arena *arena)
 
 uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
 {
-	uint32_t best = 0, align_q = align_of(align);
-	for (uint32_t classes = arena->classes; classes;) {
-		unsigned class = arena_bins_log2(classes);
-		classes &= ~(UINT32_C(1) << class);
-		for (uint32_t subs = arena->subs[class]; subs;) {
-			unsigned sub = arena_bins_log2(subs);
-			subs &= ~(UINT32_C(1) << sub);
-			/* All of one size, or almost: what cannot be beaten ends the walk. */
-			uint32_t most = arena_bins_most(class, sub);
-			for (uint32_t i = arena->bins[class][sub]; i && best < most; i = arena->blocks[i].next) {
-				const struct block *block = &arena->blocks[i];
-				uint32_t front = align_up(block->offset, align_q) - block->offset;
-				if (front < block->size && block->size - front > best)
-					best = block->size - front;
-			}
-			/* Every block of a lower bin is smaller than all of this one's. */
-			struct bin of_best = arena_bins_of(best ? best : 1);
-			if (of_best.class > class || (of_best.class == class && of_best.sub >= sub))
-				return (uint64_t)best * ARENA_QUANTUM;
-		}
-	}
-	return (uint64_t)best * ARENA_QUANTUM;
+	return (uint64_t)arena_fits_most(&arena->fits, align_log_of(align)) * ARENA_QUANTUM;
 }
 
 uint64_t arena_largest_free(const struct arena *arena)

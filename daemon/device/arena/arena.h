@@ -2,8 +2,9 @@
  *
  * Two-level segregated fit with all bookkeeping out of band (Masmano et al., "TLSF: a new dynamic memory
  * allocator for real-time systems", 2004), plus an index of block starts, so that any range can be taken or
- * given back by its address. alloc, reserve and release cost O(1) bin and index steps for each block they touch.
- * Offsets and sizes are multiples of ARENA_QUANTUM. Touches none of the memory it hands out. */
+ * given back by its address, and a tree of what fits where. alloc, reserve and release cost O(1) bin and index
+ * steps for each block they touch, and O(log n) of the tree; the largest fit is known at all times. Offsets and
+ * sizes are multiples of ARENA_QUANTUM. Touches none of the memory it hands out. */
 #ifndef DEVICE_ARENA_H
 #define DEVICE_ARENA_H
 
@@ -12,7 +13,7 @@
 
 #include "daemon/device/memory/heap.h"
 
-enum { ARENA_QUANTUM = 4 };
+enum { ARENA_QUANTUM = 4, ARENA_ALIGN_MAX = 128 };
 
 struct arena;
 
@@ -20,8 +21,9 @@ struct arena;
 int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out);
 void arena_free(struct arena *arena);
 
-/* Takes `bytes` (> 0) at a multiple of `align` (a power of two >= ARENA_QUANTUM). Finds a place whenever
- * there is one. `tag` is kept for arena_next. 0; 1 where no free extent fits; -ENOMEM (nothing changed). */
+/* Takes `bytes` (> 0) at a multiple of `align` (a power of two, ARENA_QUANTUM to ARENA_ALIGN_MAX). Finds a place
+ * whenever there is one. `tag` is kept for arena_next. 0; 1 where no free extent fits; -ENOMEM (nothing changed).
+ */
 int arena_alloc(struct arena *arena, uint64_t bytes, uint64_t align, void *tag, uint64_t *offset);
 
 /* Takes exactly [offset, offset + bytes): 0; 1 where some of it is taken or outside; -ENOMEM. */
@@ -48,7 +50,7 @@ struct arena_extent {
 bool arena_at(const struct arena *arena, uint64_t offset, struct arena_extent *extent);
 
 uint64_t arena_free_bytes(const struct arena *arena);
-/* The largest free extent; 0 when full. Costs one walk of its size class. */
+/* The largest free extent; 0 when full. */
 uint64_t arena_largest_free(const struct arena *arena);
 /* The largest size that arena_alloc could take now at `align`. */
 uint64_t arena_largest_fit(const struct arena *arena, uint64_t align);

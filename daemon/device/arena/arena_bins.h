@@ -6,6 +6,7 @@
 #define DEVICE_ARENA_BINS_H
 
 #include "daemon/device/arena/arena.h"
+#include "daemon/device/arena/arena_fits.h"
 #include "daemon/device/arena/block_bitmap.h"
 
 enum {
@@ -13,7 +14,7 @@ enum {
 	N_SUB = 1 << SUB_BITS,
 	N_CLASSES = 25, /* sizes below 2^29 quanta */
 	NONE = 0,	/* block 0 is never used, so that zeroed links point nowhere */
-	FIRST_CAPACITY = 64,
+	CHUNK_BLOCKS = 64,
 	QUANTA_MAX = 1 << 28,
 };
 
@@ -21,23 +22,30 @@ struct block {
 	uint32_t offset, size;
 	uint32_t before, after; /* neighbours in order of offset */
 	uint32_t prev, next;	/* in the bin of a free block; `next` also chains unused entries */
-	bool taken;
+	bool taken;		/* so is an entry without a block, and one that is between two bins */
 	void *tag;
 };
 
 struct arena {
 	const struct heap *heap;
-	uint32_t size; /* in quanta */
-	uint64_t free; /* in quanta */
-	struct block *blocks;
-	uint32_t capacity, unused, n_unused;
+	uint32_t size;	       /* in quanta */
+	uint64_t free;	       /* in quanta */
+	struct block **chunks; /* of CHUNK_BLOCKS entries each */
+	uint32_t n_chunks, chunks_room;
+	uint32_t unused, n_unused;
 	uint32_t spare; /* unused entries that only arena_release may take */
 	struct block_bitmap starts;
 	uint32_t *at; /* the block that starts at a quantum; read only where `starts` has it */
 	uint32_t classes;
 	uint32_t subs[N_CLASSES];
 	uint32_t bins[N_CLASSES][N_SUB];
+	struct arena_fits fits;
 };
+
+static inline struct block *block_at(const struct arena *arena, uint32_t index)
+{
+	return &arena->chunks[index / CHUNK_BLOCKS][index % CHUNK_BLOCKS];
+}
 
 struct bin {
 	unsigned class, sub;
@@ -55,12 +63,6 @@ static inline struct bin arena_bins_of(uint32_t size)
 		return (struct bin){0, size};
 	unsigned log = arena_bins_log2(size);
 	return (struct bin){log - SUB_BITS + 1, (size >> (log - SUB_BITS)) - N_SUB};
-}
-
-/* The largest size that belongs to a bin. */
-static inline uint32_t arena_bins_most(unsigned class, unsigned sub)
-{
-	return class ? ((N_SUB + sub + 1) << (class - 1)) - 1 : sub;
 }
 
 /* The lowest bin whose every block has at least `size`. */
@@ -90,7 +92,7 @@ static inline bool arena_bins_find(const struct arena *arena, struct bin *bin)
 
 static inline void arena_bins_push(struct arena *arena, uint32_t index)
 {
-	struct block *block = &arena->blocks[index];
+	struct block *block = block_at(arena, index);
 	struct bin bin = arena_bins_of(block->size);
 	uint32_t *head = &arena->bins[bin.class][bin.sub];
 	block->taken = false;
@@ -98,29 +100,32 @@ static inline void arena_bins_push(struct arena *arena, uint32_t index)
 	block->prev = NONE;
 	block->next = *head;
 	if (*head)
-		arena->blocks[*head].prev = index;
+		block_at(arena, *head)->prev = index;
 	*head = index;
 	arena->subs[bin.class] |= UINT32_C(1) << bin.sub;
 	arena->classes |= UINT32_C(1) << bin.class;
 	arena->free += block->size;
+	arena_fits_add(arena, index);
 }
 
 static inline void arena_bins_remove(struct arena *arena, uint32_t index)
 {
-	struct block *block = &arena->blocks[index];
+	struct block *block = block_at(arena, index);
 	struct bin bin = arena_bins_of(block->size);
 	if (block->prev)
-		arena->blocks[block->prev].next = block->next;
+		block_at(arena, block->prev)->next = block->next;
 	else
 		arena->bins[bin.class][bin.sub] = block->next;
 	if (block->next)
-		arena->blocks[block->next].prev = block->prev;
+		block_at(arena, block->next)->prev = block->prev;
 	if (!arena->bins[bin.class][bin.sub]) {
 		arena->subs[bin.class] &= ~(UINT32_C(1) << bin.sub);
 		if (!arena->subs[bin.class])
 			arena->classes &= ~(UINT32_C(1) << bin.class);
 	}
 	arena->free -= block->size;
+	block->taken = true;
+	arena_fits_remove(arena, index);
 }
 
 #endif

@@ -11,11 +11,11 @@ static const char *check_bins(const struct arena *arena, uint32_t n_free)
 			uint32_t head = arena->bins[octave][sub], before = NONE;
 			if (!!head != (arena->subs[octave] >> sub & 1))
 				return "a bin bit differs from its list";
-			for (uint32_t i = head; i; before = i, i = arena->blocks[i].next) {
-				struct bin bin = arena_bins_of(arena->blocks[i].size);
-				if (arena->blocks[i].taken || bin.class != octave || bin.sub != sub)
+			for (uint32_t i = head; i; before = i, i = block_at(arena, i)->next) {
+				struct bin bin = arena_bins_of(block_at(arena, i)->size);
+				if (block_at(arena, i)->taken || bin.class != octave || bin.sub != sub)
 					return "a block is in a bin it does not belong to";
-				if (arena->blocks[i].prev != before || ++seen > n_free)
+				if (block_at(arena, i)->prev != before || ++seen > n_free)
 					return "a bin's list is broken";
 			}
 		}
@@ -27,8 +27,8 @@ const char *arena_check(const struct arena *arena)
 {
 	uint64_t offset = 0, n_free_quanta = 0;
 	uint32_t n_blocks = 0, n_free = 0, before = NONE;
-	for (uint32_t i = arena->at[0]; i; before = i, i = arena->blocks[i].after) {
-		const struct block *block = &arena->blocks[i];
+	for (uint32_t i = arena->at[0]; i; before = i, i = block_at(arena, i)->after) {
+		const struct block *block = block_at(arena, i);
 		if (block->offset != offset || block->size == 0)
 			return "blocks do not tile the arena";
 		if (block->before != before)
@@ -38,7 +38,7 @@ const char *arena_check(const struct arena *arena)
 		if (block_bitmap_floor(&arena->starts, block->offset + block->size - 1) != block->offset)
 			return "the index has a start inside a block";
 		if (!block->taken) {
-			if (before && !arena->blocks[before].taken)
+			if (before && !block_at(arena, before)->taken)
 				return "two free neighbours are not merged";
 			n_free++;
 			n_free_quanta += block->size;
@@ -51,7 +51,8 @@ const char *arena_check(const struct arena *arena)
 		return "blocks do not reach the end";
 	if (n_free_quanta != arena->free)
 		return "the free count is wrong";
-	if (n_blocks + arena->n_unused + 1 != arena->capacity)
+	if (n_blocks + arena->n_unused + 1 != arena->n_chunks * CHUNK_BLOCKS)
 		return "block entries are lost";
-	return check_bins(arena, n_free);
+	const char *wrong = check_bins(arena, n_free);
+	return wrong ? wrong : arena_fits_check(arena);
 }

@@ -41,12 +41,28 @@ static int refuse_range(const struct op *op, int64_t elements, const struct erro
 				op->first, op->count, elements, error_context_name(context, op->tensor, name));
 }
 
+static struct npumem_dims extents_of(const struct npumem_place *place)
+{
+	struct npumem_dims extents = place->shape;
+	if (place->layout == NPUMEM_MATRIX)
+		extents = (struct npumem_dims){place->rows, 1, 1, place->cols};
+	return extents;
+}
+
+/* The stride of an extent of 1 makes no sense, and may be anything. */
+static void drop_senseless(const struct npumem_dims *extents, struct npumem_dims *stride)
+{
+	stride->n = extents->n > 1 ? stride->n : 1;
+	stride->c = extents->c > 1 ? stride->c : 1;
+	stride->h = extents->h > 1 ? stride->h : 1;
+	stride->w = extents->w > 1 ? stride->w : 1;
+}
+
 /* Bytes that an array with these strides spans, or -1 on overflow and negative strides. */
 static int64_t span_bytes(const struct npumem_place *place, const struct npumem_dims *stride)
 {
-	bool matrix = place->layout == NPUMEM_MATRIX;
-	int64_t extents[] = {place->shape.n, matrix ? 1 : place->shape.c, place->shape.h,
-			     matrix ? place->cols : place->shape.w};
+	const struct npumem_dims dims = extents_of(place);
+	int64_t extents[] = {dims.n, dims.c, dims.h, dims.w};
 	int64_t strides[] = {stride->n, stride->c, stride->h, stride->w}, span = 1, step;
 	for (unsigned i = 0; i < 4; i++)
 		if (strides[i] < 0 || __builtin_mul_overflow(extents[i] - 1, strides[i], &step) ||
@@ -87,6 +103,8 @@ static int check_transfer(struct op *op, const struct error_context *context)
 			"a strided transfer moves all %" PRId64 " elements of %s, not %" PRId64 " from %" PRId64,
 			elements, error_context_name(context, op->tensor, name), op->count, op->first);
 	}
+	struct npumem_dims extents = extents_of(place);
+	drop_senseless(&extents, &op->system.stride);
 	return check_system(op, span_bytes(place, &op->system.stride), context);
 }
 
@@ -141,12 +159,8 @@ static int run_write(struct device *device, struct op *op, const struct error_co
 /* A read must not write two elements to one place. */
 static int check_distinct(const struct op *op, const struct error_context *context)
 {
-	const struct npumem_place *place = &op->tensor->place;
 	const struct npumem_dims *stride = &op->system.stride;
-	bool matrix = place->layout == NPUMEM_MATRIX;
-	if (op->system.strided &&
-	    ((place->shape.n > 1 && !stride->n) || (!matrix && place->shape.c > 1 && !stride->c) ||
-	     (place->shape.h > 1 && !stride->h) || ((matrix ? place->cols : place->shape.w) > 1 && !stride->w)))
+	if (op->system.strided && (!stride->n || !stride->c || !stride->h || !stride->w))
 		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"a system memory stride of 0 would put several elements in one place");
 	return 0;

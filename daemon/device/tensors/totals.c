@@ -32,6 +32,11 @@ void totals_add(struct totals *totals, const struct npumem_geometry *geometry, c
 		end -= n_npus;
 	}
 	totals->differences[end] -= bytes;
+	/* The last channel of a matrix may be narrower. */
+	int64_t last = (place->start_npu + place->shape.c - 1) % n_npus;
+	bytes = bytes / place->shape.w * (place->shape.w - place->last_w);
+	totals->differences[last] -= bytes;
+	totals->differences[last + 1] += bytes;
 }
 
 void totals_of_npus(const struct totals *totals, const struct npumem_geometry *geometry, int64_t *npus)

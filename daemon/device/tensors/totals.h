@@ -9,8 +9,9 @@
 struct totals {
 	struct npumem_blocks blocks; /* views not counted; bytes of several tensors once for each */
 	int64_t everywhere;	     /* bytes of data and dummies that each NPU holds */
-	/* n_npus + 1: by how much more an NPU holds than the one before it, so that a tensor changes two or three
-	 * of them. */
+	/* n_npus + 1: by how much more an NPU holds than the one before it, so that a tensor changes a few of
+	 * them.
+	 */
 	int64_t *differences;
 };
 

@@ -8,20 +8,29 @@
 #include "include/formulas/layout_row.h"
 #include "include/formulas/sizes.h"
 
+/* The caller's own; where it leads nowhere, as the extent is 1, it may be left out. */
+static int take_stride(const char *what, int64_t given, int64_t extent, int64_t *stride,
+		       struct npumem_error *error)
+{
+	*stride = given == 0 && extent == 1 ? 1 : given;
+	return layout_row_check_dim(what, *stride, error);
+}
+
 static int strided_stride(const struct npumem_geometry *geometry, const struct npumem_spec *spec,
 			  struct npumem_place *place, struct npumem_error *error)
 {
 	(void)geometry;
-	int status = layout_row_check_dim("stride N", spec->stride.n, error);
+	const struct npumem_dims *given = &spec->stride;
+	struct npumem_dims *stride = &place->stride;
+	int status = take_stride("stride N", given->n, place->words_n, &stride->n, error);
 	if (!status)
-		status = layout_row_check_dim("stride C", spec->stride.c, error);
+		status = take_stride("stride C", given->c, place->channels_per_npu, &stride->c, error);
 	if (!status)
-		status = layout_row_check_dim("stride H", spec->stride.h, error);
+		status = take_stride("stride H", given->h, place->shape.h, &stride->h, error);
 	if (!status)
-		status = layout_row_check_dim("stride W", spec->stride.w, error);
+		status = take_stride("stride W", given->w, place->shape.w, &stride->w, error);
 	if (status)
 		return status;
-	place->stride = spec->stride;
 	place->align_bytes = place->word_bytes;
 	return 0;
 }

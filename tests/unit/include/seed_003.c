@@ -120,16 +120,17 @@ END_TEST
 /* (2, 3, 1, 10) fp32 from NPU 1, W stride 2, N stride 120: "H stride and C stride both make no sense" */
 START_TEST(stride_local_1)
 {
-	static const int64_t senseless[] = {1, 2, 999, INT32_MAX};
-	for (unsigned i = 0; i < 4; i++) {
+	static const int64_t senseless[] = {0, 1, 2, 999, INT32_MAX, 0};
+	for (unsigned i = 0; i < 6; i++) {
+		int64_t c = senseless[i], h = senseless[5 - i];
 		struct npumem_spec spec = specs_tensor(NPUMEM_FP32, 2, 3, 1, 10);
 		spec.layout = NPUMEM_STRIDED;
 		spec.start_npu = 1;
-		spec.stride = (struct npumem_dims){.n = 120, .c = senseless[i], .h = senseless[3 - i], .w = 2};
+		spec.stride = (struct npumem_dims){.n = 120, .c = c, .h = h, .w = 2};
 		struct npumem_place place = specs_resolve(&specs_seed, &spec);
 		ck_assert_int_eq(place.channels_per_npu, 1);
 		ck_assert_int_eq(place.bytes_per_npu, (1 + 120 + 9 * 2) * 4);
-		specs_stride_eq(&place.stride, 120, senseless[i], senseless[3 - i], 2);
+		specs_stride_eq(&place.stride, 120, c ? c : 1, h ? h : 1, 2);
 		element_at(&place, 0, 0, 0, 9, 1, 18 * 4);
 		element_at(&place, 1, 2, 0, 0, 3, 120 * 4);
 		map_check(&specs_seed, &place, false);

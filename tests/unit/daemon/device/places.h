@@ -24,6 +24,10 @@ static inline struct device_request places_request(uint64_t *random, int64_t n_n
 		spec->stride = (struct npumem_dims){0, 0, 11, 2};
 		spec->stride.c = 3 * 11 + oracle_between(random, 0, 9);
 		spec->stride.n = 5 * spec->stride.c;
+		if (spec->shape.w == 1)
+			spec->stride.w = 0;
+		if (spec->shape.h == 1)
+			spec->stride.h = 0;
 	}
 	if (spec->layout == NPUMEM_MATRIX) {
 		spec->rows = spec->shape.n;

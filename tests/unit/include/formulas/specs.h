@@ -79,14 +79,28 @@ static inline int64_t specs_draw(uint64_t *state, int64_t least, int64_t most)
 	return least + (int64_t)(specs_random(state) % (uint64_t)(most - least + 1));
 }
 
+/* Leaves out strides that make no sense, now and then. */
+static inline void specs_drop_strides(uint64_t *state, const struct npumem_geometry *geometry,
+				      struct npumem_spec *spec, int64_t lanes)
+{
+	if (spec->shape.n <= lanes && specs_draw(state, 0, 1))
+		spec->stride.n = 0;
+	if (spec->start_npu + spec->shape.c <= geometry->n_npus && specs_draw(state, 0, 1))
+		spec->stride.c = 0;
+	if (spec->shape.h == 1 && specs_draw(state, 0, 1))
+		spec->stride.h = 0;
+	if (spec->shape.w == 1 && specs_draw(state, 0, 1))
+		spec->stride.w = 0;
+}
+
 /* Any spec that may come along, small enough to be drawn; sizes shrink as the NPUs grow. */
 static inline struct npumem_spec specs_any(uint64_t *state, const struct npumem_geometry *geometry)
 {
 	static const struct {
-		int mode, dtype;
+		int mode, dtype, lanes;
 	} types[] = {
-		{1, NPUMEM_INT8}, {1, NPUMEM_UINT16}, {1, NPUMEM_FP32},	 {1, NPUMEM_FX16},
-		{2, NPUMEM_FX8},  {2, NPUMEM_UINT8},  {3, NPUMEM_INT16}, {4, NPUMEM_FP32},
+		{1, NPUMEM_INT8, 1}, {1, NPUMEM_UINT16, 1}, {1, NPUMEM_FP32, 1},  {1, NPUMEM_FX16, 1},
+		{2, NPUMEM_FX8, 4},  {2, NPUMEM_UINT8, 4},  {3, NPUMEM_INT16, 2}, {4, NPUMEM_FP32, 2},
 	};
 	unsigned type = (unsigned)specs_draw(state, 0, 7);
 	int64_t c_most = specs_draw(state, 0, 1) ? 3 * geometry->n_npus : geometry->n_npus + 2;
@@ -109,6 +123,7 @@ static inline struct npumem_spec specs_any(uint64_t *state, const struct npumem_
 		spec.stride.c = specs_draw(state, 1, far);
 		spec.stride.h = specs_draw(state, 1, 20);
 		spec.stride.w = specs_draw(state, 1, 4);
+		specs_drop_strides(state, geometry, &spec, types[type].lanes);
 	}
 	return spec;
 }

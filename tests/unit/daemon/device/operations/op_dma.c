@@ -160,6 +160,37 @@ START_TEST(strides_on_the_systems_side)
 }
 END_TEST
 
+/* The stride of an extent of 1 is left out, or is anything. */
+START_TEST(strides_that_make_no_sense)
+{
+	static const int64_t senseless[] = {0, 1, 7777, -1, INT64_MAX, INT64_MIN};
+	struct rig rig;
+	uint16_t buffer[20], back[20];
+	rig_open(&rig, 2, 4096);
+	struct device_request request = rig_request(NPUMEM_INT16, 1, 1, 3, 1);
+	struct tensor *tensor = rig_place(&rig, &request);
+	for (unsigned i = 0; i < sizeof(senseless) / sizeof(senseless[0]); i++) {
+		int64_t any = senseless[i];
+		for (unsigned k = 0; k < 20; k++)
+			buffer[k] = (uint16_t)(1000 * i + k);
+		struct op_system system = {.base = (uint8_t *)buffer, .bytes = 30, .strided = true};
+		system.stride = (struct npumem_dims){any, any, 7, any};
+		rig.op = (struct op){.kind = OP_WRITE, .tensor = tensor, .count = -1, .system = system};
+		ck_assert_int_eq(rig_op(&rig), 0);
+		memset(back, 0xee, sizeof(back));
+		system.base = (uint8_t *)back;
+		rig.op = (struct op){.kind = OP_READ, .tensor = tensor, .count = -1, .system = system};
+		ck_assert_int_eq(rig_op(&rig), 0);
+		for (unsigned k = 0; k < 20; k++)
+			ck_assert_int_eq(back[k], k < 15 && k % 7 == 0 ? buffer[k] : 0xeeee);
+		rig.op.system.stride.h = 0;
+		ck_assert_int_eq(rig_op(&rig), NPUMEM_INVALID);
+		rig_said(&rig, NPUMEM_INVALID, "stride of 0");
+	}
+	rig_close(&rig);
+}
+END_TEST
+
 /* A matrix has its rows in n and its columns in w. */
 START_TEST(strides_of_a_matrix)
 {
@@ -214,7 +245,7 @@ START_TEST(bad_transfers)
 	rig.op.system.off = UINT64_MAX;
 	ck_assert_int_eq(rig_op(&rig), NPUMEM_INVALID);
 	static const struct npumem_dims strides[] = {{-6, 2, 1, 1},
-						     {6, 2, 1, -1},
+						     {6, 2, -1, 1},
 						     {INT64_MAX, 2, 1, 1},
 						     {1, INT64_MAX / 2, 1, 1},
 						     {INT64_MAX / 2, INT64_MAX / 4, 1, 1}};
@@ -357,6 +388,7 @@ Suite *suite_op_dma(void)
 	tcase_add_test(tcase, copies_between_all_layouts);
 	tcase_add_test(tcase, pieces);
 	tcase_add_test(tcase, strides_on_the_systems_side);
+	tcase_add_test(tcase, strides_that_make_no_sense);
 	tcase_add_test(tcase, strides_of_a_matrix);
 	tcase_add_test(tcase, bad_transfers);
 	tcase_add_test(tcase, fills);

@@ -12,10 +12,10 @@ static void release_with_what_was_set_aside(struct rig *rig, struct tensor *tens
 	struct arena *arena = rig->device->arena;
 	uint32_t n_hidden = arena->n_unused > arena->spare ? arena->n_unused - arena->spare : 0;
 	uint32_t hidden = arena->unused, last = 0;
-	for (uint32_t i = 0, at = hidden; i < n_hidden; i++, at = arena->blocks[at].next)
+	for (uint32_t i = 0, at = hidden; i < n_hidden; i++, at = block_at(arena, at)->next)
 		last = at;
 	if (n_hidden) {
-		arena->unused = arena->blocks[last].next;
+		arena->unused = block_at(arena, last)->next;
 		arena->n_unused -= n_hidden;
 	}
 	scarce_arm(&rig->scarce, 0);
@@ -23,7 +23,7 @@ static void release_with_what_was_set_aside(struct rig *rig, struct tensor *tens
 	ck_assert(!scarce_fired(&rig->scarce));
 	scarce_arm(&rig->scarce, -1);
 	if (n_hidden) {
-		arena->blocks[last].next = arena->unused;
+		block_at(arena, last)->next = arena->unused;
 		arena->unused = hidden;
 		arena->n_unused += n_hidden;
 	}

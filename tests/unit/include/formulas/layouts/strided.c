@@ -48,7 +48,8 @@ static bool map_collides(const struct npumem_geometry *geometry, const struct np
 		.lanes = lanes,
 		.element_bytes = element_bytes,
 		.stride = *stride,
-		.bytes = (shape->n * stride->n + rows * stride->c + shape->h * stride->h + shape->w * stride->w) *
+		.bytes = (shape->n * stride->n + rows * stride->c + shape->h * stride->h + shape->w * stride->w +
+			  1) *
 			 lanes * element_bytes,
 	};
 	struct map map = map_draw(geometry, &tensor);
@@ -92,9 +93,9 @@ START_TEST(strides)
 	static const char *const names[] = {"stride N is ", "stride C is ", "stride H is ", "stride W is "};
 	for (unsigned d = 0; d < 4; d++) {
 		for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-			struct npumem_spec spec = specs_tensor(NPUMEM_INT8, 1, 1, 1, 1);
+			struct npumem_spec spec = specs_tensor(NPUMEM_INT8, 2, 5, 2, 2);
 			spec.layout = NPUMEM_STRIDED;
-			spec.stride = (struct npumem_dims){1, 1, 1, 1};
+			spec.stride = (struct npumem_dims){100, 50, 10, 1};
 			int64_t *values[] = {&spec.stride.n, &spec.stride.c, &spec.stride.h, &spec.stride.w};
 			*values[d] = bad[i];
 			char part[96];
@@ -103,6 +104,30 @@ START_TEST(strides)
 			specs_refused(&specs_seed, &spec, part);
 		}
 	}
+}
+END_TEST
+
+/* One that leads nowhere may be left out, but makes as little sense negative or huge as any other. */
+START_TEST(left_out)
+{
+	struct npumem_spec spec = specs_tensor(NPUMEM_UINT8, 4, 4, 1, 1);
+	spec.layout = NPUMEM_STRIDED;
+	spec.mode = NPUMEM_MODE_4N;
+	struct npumem_place place = specs_resolve(&specs_seed, &spec);
+	specs_stride_eq(&place.stride, 1, 1, 1, 1);
+	ck_assert_int_eq(place.bytes_per_npu, 4);
+	ck_assert_int_eq(place.blocks.data, 16);
+	static const int64_t bad[] = {-1, INT64_C(1) << 31, INT64_MIN};
+	for (unsigned i = 0; i < 3; i++) {
+		spec.stride.h = bad[i];
+		specs_refused(&specs_seed, &spec, "stride H is ");
+	}
+	spec.stride.h = 0;
+	spec.start_npu = 1; /* two block rows: channel 3 is one C stride after nothing, but on another NPU */
+	specs_refused(&specs_seed, &spec, "stride C is 0");
+	spec.start_npu = 0;
+	spec.shape.n = 5;
+	specs_refused(&specs_seed, &spec, "stride N is 0");
 }
 END_TEST
 
@@ -163,6 +188,7 @@ Suite *suite_strided(void)
 	TCase *tcase = tcase_create("strided");
 	tcase_add_loop_test(tcase, collisions, 0, sizeof(n_npus) / sizeof(n_npus[0]));
 	tcase_add_test(tcase, strides);
+	tcase_add_test(tcase, left_out);
 	tcase_add_test(tcase, named);
 	tcase_add_test(tcase, extent);
 	tcase_add_test(tcase, large);
