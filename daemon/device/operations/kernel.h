@@ -56,6 +56,9 @@ struct kernel_progress {
 	_Atomic bool cancelled; /* the outputs are no longer wanted */
 	/* The progress of what this is a part of, or NULL: what cancels that cancels this. */
 	const struct kernel_progress *whole;
+	/* At each look: whoever waits for this thread's place may go on first. NULL: nobody does. */
+	void (*give_way)(void *ctx);
+	void *give_way_ctx;
 
 	/* For tests. */
 	int64_t piece;					  /* instead of KERNEL_PIECE; 0: that */
@@ -112,6 +115,8 @@ static inline bool kernel_wanted(struct kernel_progress *progress)
 		return true;
 	if (progress->looked)
 		progress->looked(progress);
+	if (progress->give_way)
+		progress->give_way(progress->give_way_ctx);
 	return !atomic_load_explicit(&progress->cancelled, memory_order_relaxed) &&
 	       (!progress->whole || !atomic_load_explicit(&progress->whole->cancelled, memory_order_relaxed));
 }
