@@ -8,9 +8,9 @@
 enum {
 	NS_PER_US = 1000,
 	NS_PER_MS = 1000000,
-	RUN_NS = NS_PER_MS,	     /* that a task runs, where others wait, before it gives way */
-	MOMENT_NS = 100 * NS_PER_MS, /* that a slot stays free for who had work */
-	TURN_NS = 200 * NS_PER_US,   /* of ends that are told in one turn of the loop */
+	RUN_NS = NS_PER_MS, /* that a task runs, where others wait, before it gives way */
+	MOMENT_NS = 100 * NS_PER_MS,
+	TURN_NS = 200 * NS_PER_US, /* of ends that are told in one turn of the loop */
 };
 
 struct workers_task {
@@ -49,7 +49,7 @@ static bool has_company(const struct workers *workers, const struct workers_line
 	const struct workers_activity *other =
 		workers->latest.uid == line->uid ? &workers->before : &workers->latest;
 
-	return workers->lines->next || (other->ns && uv_hrtime() - other->ns < MOMENT_NS);
+	return workers->lines->next || (other->ns && uv_hrtime() - other->ns < workers->moment_ns);
 }
 
 static void run_thread(void *arg);
@@ -347,6 +347,7 @@ int workers_open(struct workers *workers, uv_loop_t *loop, const struct heap *he
 	if (workers->n_slots > MOST)
 		workers->n_slots = MOST;
 	workers->threads_max = 2 * workers->n_slots + WORKERS_SPARE;
+	workers->moment_ns = MOMENT_NS;
 	workers->done_end = &workers->done;
 	status = uv_mutex_init(&workers->lock);
 	if (status)

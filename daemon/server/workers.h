@@ -43,6 +43,7 @@ struct workers {
 	struct workers_task *done, **done_end;	/* have run; the loop is to be told */
 	struct workers_activity latest, before; /* of the two uids that were active last */
 	unsigned n_running, n_idle, n_threads;
+	uint64_t moment_ns; /* that a slot stays free for who had work */
 	bool is_closing;
 	uv_thread_t threads[WORKERS_THREADS_MAX];
 	atomic_uint n_waiting; /* tasks without a slot; for a look without the lock */

@@ -108,6 +108,12 @@ static inline void kernel_begin(struct kernel_progress *progress, int64_t elemen
 	atomic_store_explicit(&progress->total, elements * KERNEL_PARTS, memory_order_release);
 }
 
+static inline void kernel_give_way(struct kernel_progress *progress)
+{
+	if (progress->give_way)
+		progress->give_way(progress->give_way_ctx);
+}
+
 /* False where the rest is no longer wanted. `progress`: NULL where nobody looks. */
 static inline bool kernel_wanted(struct kernel_progress *progress)
 {
@@ -115,8 +121,7 @@ static inline bool kernel_wanted(struct kernel_progress *progress)
 		return true;
 	if (progress->looked)
 		progress->looked(progress);
-	if (progress->give_way)
-		progress->give_way(progress->give_way_ctx);
+	kernel_give_way(progress);
 	return !atomic_load_explicit(&progress->cancelled, memory_order_relaxed) &&
 	       (!progress->whole || !atomic_load_explicit(&progress->whole->cancelled, memory_order_relaxed));
 }
