@@ -8,9 +8,6 @@ struct executor {
 	/* Runs work(arg) on another thread, then done(arg) on the thread that called; uids take turns where there
 	 * is more work than threads. 0; -ENOMEM, -EAGAIN: neither will be called. */
 	int (*submit)(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)(void *arg), void *arg);
-	/* Called by work, between its parts: lets another uid's task go on first where one waits; returns when it
-	 * is this one's turn again. Cheap where nobody waits, and nothing outside of work. */
-	void (*give_way)(void *ctx);
 	void *ctx;
 };
 

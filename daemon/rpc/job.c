@@ -202,8 +202,6 @@ static void start_op(struct job *job)
 	struct op *op = &job->prepared.op;
 	int status = prepare(job);
 
-	job->progress.give_way = job->rpc->executor.give_way;
-	job->progress.give_way_ctx = job->rpc->executor.ctx;
 	op->progress = &job->progress;
 	if (!status)
 		progress_follow(job);

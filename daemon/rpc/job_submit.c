@@ -146,8 +146,6 @@ static void part_start(struct submission *submission, struct part *part)
 	int status;
 
 	part->progress.whole = &submission->job->progress;
-	part->progress.give_way = submission->job->rpc->executor.give_way;
-	part->progress.give_way_ctx = submission->job->rpc->executor.ctx;
 	op->progress = &part->progress;
 	status = operate_begin(&part->operate, &part->call, SUBMITTED_DONE, op);
 	if (status) {

@@ -246,6 +246,7 @@ static int open_device(struct server *server, char *error)
 	if (workers_open(&server->workers, &server->loop, server->heap, 0))
 		return fail(error, "cannot make worker threads", UV_ENOMEM);
 	server->rpc.executor = workers_executor(&server->workers);
+	device_give_way_by(server->device, workers_give_way, &server->workers);
 	server->rpc.now_ns = uv_hrtime;
 	server->service.events.now_ns = uv_hrtime;
 	server->rpc.set_alarm = set_alarm;

@@ -169,7 +169,7 @@ static void pause_task(struct workers *workers, struct workers_task *task, struc
 	uv_cond_destroy(&resume);
 }
 
-static void give_way(void *ctx)
+void workers_give_way(void *ctx)
 {
 	struct workers *workers = ctx;
 	struct workers_task *task = running;
@@ -332,7 +332,7 @@ static int submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)
 
 struct executor workers_executor(struct workers *workers)
 {
-	return (struct executor){submit, give_way, workers};
+	return (struct executor){submit, workers};
 }
 
 int workers_open(struct workers *workers, uv_loop_t *loop, const struct heap *heap, unsigned n_slots)

@@ -56,5 +56,8 @@ int workers_open(struct workers *workers, uv_loop_t *loop, const struct heap *he
  * where it is not open: nothing. */
 void workers_close(struct workers *workers);
 struct executor workers_executor(struct workers *workers);
+/* `workers`, called by work between its parts: lets another uid's task go on first where one waits, and returns
+ * when it is this one's turn again. Cheap where nobody waits; nothing where what calls it is no task. */
+void workers_give_way(void *workers);
 
 #endif

@@ -45,8 +45,8 @@ enum {
 	 * while it is made. */
 	KERNEL_PARTS = 1024,
 	/* Elements of any operand, or products, between two looks at whether the rest is wanted: far less than
-	 * 10 ms. */
-	KERNEL_PIECE = 65536,
+	 * a millisecond. */
+	KERNEL_PIECE = 16384,
 };
 
 /* What another thread may see and say while an operation runs. */

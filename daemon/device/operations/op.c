@@ -34,6 +34,10 @@ int op_check(struct device *device, struct op *op, const struct error_context *c
 int op_run(struct device *device, struct op *op, const struct error_context *context)
 {
 	const struct op_rule *rule = rules[op->kind];
+	if (op->progress) {
+		op->progress->give_way = device->give_way;
+		op->progress->give_way_ctx = device->give_way_ctx;
+	}
 	if (!kernel_wanted(op->progress))
 		return npumem_error_set(context->error, NPUMEM_CANCELLED,
 					"the %s was cancelled before it began; nothing was written", rule->name);

@@ -60,7 +60,7 @@ static void look(struct task *task)
 		return;
 	}
 	atomic_fetch_sub(&desk->n_active, 1);
-	desk->executor.give_way(desk->executor.ctx);
+	workers_give_way(&desk->workers);
 	raise_to(&desk->most_active, atomic_fetch_add(&desk->n_active, 1) + 1);
 	atomic_fetch_add(&task->looks, 1);
 }
