@@ -291,7 +291,7 @@ int device_seal_check(struct device *device, struct tensor *tensor, const struct
 					error_context_name(context, tensor->base, base));
 	if (device->options.uninitialized != NPUMEM_REFUSE)
 		return 0;
-	return written_check(device, tensor, 0, npumem_place_elements(&tensor->place), context);
+	return written_check(device, tensor, 0, npumem_place_elements(&tensor->place), NULL, context);
 }
 
 int device_seal(struct device *device, struct tensor *tensor, const struct error_context *context)

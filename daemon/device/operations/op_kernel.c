@@ -177,7 +177,8 @@ static int look_input(const struct device *device, struct op *op, struct tensor 
 {
 	char name[ERROR_CONTEXT_NAME_BYTES];
 	int64_t elements = npumem_place_elements(&tensor->place);
-	int64_t damaged = written_damaged(device, tensor, 0, elements);
+	const struct written_watch watch = op_watch(op);
+	int64_t damaged = written_damaged(device, tensor, 0, elements, &watch);
 	if (!damaged)
 		return op_look_readable(device, op, tensor, 0, elements, context);
 	error_context_name(context, tensor, name);
