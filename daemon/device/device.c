@@ -219,8 +219,19 @@ int device_alloc(struct device *device, const struct device_request *requests, u
 
 static bool forget(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 {
-	local_forget(ctx, npu, offset, bytes);
+	enum { PART_BYTES = 1 << 20 };
+	struct device *device = ctx;
+	for (int64_t at = 0; at < bytes; at += PART_BYTES) {
+		local_forget(&device->local, npu, offset + at, bytes - at < PART_BYTES ? bytes - at : PART_BYTES);
+		device_give_way(device);
+	}
 	return true;
+}
+
+void device_give_way_by(struct device *device, void (*give_way)(void *ctx), void *ctx)
+{
+	device->give_way = give_way;
+	device->give_way_ctx = ctx;
 }
 
 static void release_view(struct device *device, struct tensor *view)
@@ -238,7 +249,7 @@ static void release_view(struct device *device, struct tensor *view)
 void device_forget(struct device *device, struct tensor *tensor)
 {
 	if (tensor->touched)
-		runs_each(&device->options.geometry, &tensor->place, true, forget, &device->local);
+		runs_each(&device->options.geometry, &tensor->place, true, forget, device);
 	tensor->touched = false;
 }
 
@@ -280,7 +291,7 @@ int device_seal_check(struct device *device, struct tensor *tensor, const struct
 					error_context_name(context, tensor->base, base));
 	if (device->options.uninitialized != NPUMEM_REFUSE)
 		return 0;
-	return written_check(device, tensor, 0, npumem_place_elements(&tensor->place), context);
+	return written_check(device, tensor, 0, npumem_place_elements(&tensor->place), NULL, context);
 }
 
 int device_seal(struct device *device, struct tensor *tensor, const struct error_context *context)

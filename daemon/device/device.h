@@ -38,6 +38,10 @@ struct device_request {
 	bool dma_only, pinned;
 };
 
+/* What long work calls between its parts, on the thread that does it: whoever waits for that thread's place may go
+ * on before it returns. At first nothing is called. Before any work. */
+void device_give_way_by(struct device *device, void (*give_way)(void *ctx), void *ctx);
+
 /* Allocates all n tensors, or none. tensors[i] belongs to the device until device_release. Of tensors that have no
  * address, find no free extent and are to lie over others, each takes a search of all offsets: how many one
  * request may have depends on how many tensors there are, and is one at least. 0; INVALID; RESOURCE_EXHAUSTED

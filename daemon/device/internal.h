@@ -28,7 +28,16 @@ struct device {
 	struct intervals guests;	 /* those placed over other footprints */
 	bool has_stale_guests;		 /* some guest may meet nobody any more */
 	struct overlap_windows *windows; /* counts of the bytes where guests lie; NULL without guests */
+	void (*give_way)(void *ctx);	 /* NULL: nobody waits */
+	void *give_way_ctx;
 };
+
+/* At least once in a millisecond of work on another thread. */
+static inline void device_give_way(const struct device *device)
+{
+	if (device->give_way)
+		device->give_way(device->give_way_ctx);
+}
 
 static inline int64_t place_end(const struct npumem_place *place)
 {

@@ -251,8 +251,10 @@ static int open_device(struct server *server, char *error)
 	if (set_limits(server))
 		return fail(error, "cannot set the limits", UV_ENOMEM);
 	rpc_init(&server->rpc, &server->service, server->heap);
-	workers_init(&server->workers, &server->loop, server->heap);
+	if (workers_open(&server->workers, &server->loop, server->heap, 0))
+		return fail(error, "cannot make worker threads", UV_ENOMEM);
 	server->rpc.executor = workers_executor(&server->workers);
+	device_give_way_by(server->device, workers_give_way, &server->workers);
 	server->rpc.now_ns = uv_hrtime;
 	server->service.events.now_ns = uv_hrtime;
 	server->rpc.set_alarm = set_alarm;
@@ -435,6 +437,7 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	status = run(&server, error);
 	notify_close(&server.notify);
 	stopwatch_close(&server.stopwatch);
+	workers_close(&server.workers);
 	if (status) {
 		/* It never ran: what was opened goes without being told. */
 		address_close(&server.address);

@@ -45,8 +45,8 @@ enum {
 	 * while it is made. */
 	KERNEL_PARTS = 1024,
 	/* Elements of any operand, or products, between two looks at whether the rest is wanted: far less than
-	 * 10 ms. */
-	KERNEL_PIECE = 65536,
+	 * a millisecond. */
+	KERNEL_PIECE = 16384,
 };
 
 /* What another thread may see and say while an operation runs. */
@@ -56,6 +56,9 @@ struct kernel_progress {
 	_Atomic bool cancelled; /* the outputs are no longer wanted */
 	/* The progress of what this is a part of, or NULL: what cancels that cancels this. */
 	const struct kernel_progress *whole;
+	/* At each look: whoever waits for this thread's place may go on first. NULL: nobody does. */
+	void (*give_way)(void *ctx);
+	void *give_way_ctx;
 
 	/* For tests. */
 	int64_t piece;					  /* instead of KERNEL_PIECE; 0: that */
@@ -105,6 +108,12 @@ static inline void kernel_begin(struct kernel_progress *progress, int64_t elemen
 	atomic_store_explicit(&progress->total, elements * KERNEL_PARTS, memory_order_release);
 }
 
+static inline void kernel_give_way(struct kernel_progress *progress)
+{
+	if (progress->give_way)
+		progress->give_way(progress->give_way_ctx);
+}
+
 /* False where the rest is no longer wanted. `progress`: NULL where nobody looks. */
 static inline bool kernel_wanted(struct kernel_progress *progress)
 {
@@ -112,6 +121,7 @@ static inline bool kernel_wanted(struct kernel_progress *progress)
 		return true;
 	if (progress->looked)
 		progress->looked(progress);
+	kernel_give_way(progress);
 	return !atomic_load_explicit(&progress->cancelled, memory_order_relaxed) &&
 	       (!progress->whole || !atomic_load_explicit(&progress->whole->cancelled, memory_order_relaxed));
 }

@@ -21,6 +21,11 @@ struct lockstep_victims {
 	unsigned n, room;
 };
 void lockstep_deinit(struct device *device, struct lockstep_victims *victims);
+/* Host memory that they hold. */
+static inline size_t lockstep_bytes(const struct lockstep_victims *victims)
+{
+	return victims->room * sizeof(*victims->all);
+}
 
 /* Whether a kernel may write `out`: 0, or FAILED_PRECONDITION where the data of a tensor lies in its footprint,
  * unless one of the two was placed unchecked; such tensors are added to `victims`. RESOURCE_EXHAUSTED without host

@@ -61,7 +61,10 @@ static bool watch_look(struct move_watch *watch, int64_t elements)
 	if (watch->pending < piece_of(watch))
 		return true;
 	watch_tell(watch);
-	return kernel_wanted(watch->progress);
+	if (!watch->goes_on)
+		return kernel_wanted(watch->progress);
+	kernel_give_way(watch->progress);
+	return true;
 }
 
 static bool watch_end(struct move_watch *watch)
@@ -129,22 +132,34 @@ bool move_out(const struct local *local, const struct npumem_place *from, int64_
 	return watch_end(watch);
 }
 
-static bool mark_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+/* Marking what was moved, or taking marks back: never stopped. */
+struct marking {
+	struct local *local;
+	void (*mark)(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
+	struct move_watch watch;
+};
+
+static struct marking marking_of(struct local *local, bool set, const struct move_watch *watch)
 {
-	local_mark(ctx, npu, offset, bytes);
-	return true;
+	return (struct marking){local,
+				set ? local_mark : local_unmark,
+				{.progress = watch ? watch->progress : NULL, .goes_on = true}};
 }
 
-static bool unmark_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+static bool mark_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 {
-	local_unmark(ctx, npu, offset, bytes);
-	return true;
+	enum { BYTES_PER_STEP = 64 };
+	struct marking *marking = ctx;
+	marking->mark(marking->local, npu, offset, bytes);
+	return watch_look(&marking->watch, 1 + bytes / BYTES_PER_STEP);
 }
 
 /* Elements that a stopped move has written. */
-static bool take_back(struct local *local, const struct npumem_place *to, int64_t first, int64_t count)
+static bool take_back(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
+		      const struct move_watch *watch)
 {
-	runs_each_of(&local->geometry, to, first, count, unmark_stretch, local);
+	struct marking marking = marking_of(local, false, watch);
+	runs_each_of(&local->geometry, to, first, count, mark_stretch, &marking);
 	return false;
 }
 
@@ -189,14 +204,16 @@ static bool move_in_range(struct local *local, const struct npumem_place *to, in
 	while (runs_walk_next(&walk, &row)) {
 		if (!move_row(local_at(local, row.npu, row.offset), pitch, host_at(from, &row, size),
 			      from->stride.w * size, row.n_w, size, watch, &moved))
-			return take_back(local, &place, first, moved);
+			return take_back(local, &place, first, moved, watch);
 		if (!whole)
 			mark_row(local, &row, pitch, size);
 		if (dummies)
 			zero_dummies(local, &place, &row);
 	}
-	if (whole)
-		runs_each(&local->geometry, &place, false, mark_stretch, local);
+	if (whole) {
+		struct marking marking = marking_of(local, true, watch);
+		runs_each(&local->geometry, &place, false, mark_stretch, &marking);
+	}
 	return watch_end(watch);
 }
 
@@ -206,9 +223,11 @@ bool move_in(struct local *local, const struct npumem_place *to, int64_t first, 
 	return move_in_range(local, to, first, count, from, true, watch);
 }
 
-void move_in_kernel(struct local *local, const struct npumem_place *to, const struct move_host *from)
+void move_in_kernel(struct local *local, const struct npumem_place *to, const struct move_host *from,
+		    struct kernel_progress *progress)
 {
-	move_in_range(local, to, 0, npumem_place_elements(to), from, false, NULL);
+	struct move_watch watch = {.progress = progress, .goes_on = true};
+	move_in_range(local, to, 0, npumem_place_elements(to), from, false, &watch);
 }
 
 bool move_within(struct local *local, const struct npumem_place *from, const struct npumem_place *to,
@@ -229,7 +248,7 @@ bool move_within(struct local *local, const struct npumem_place *from, const str
 			dst.n_w = src.n_w;
 		if (!move_row(local_at(local, dst.npu, dst.offset), to_pitch, local_at(local, src.npu, src.offset),
 			      from_pitch, dst.n_w, size, watch, &moved))
-			return take_back(local, to, 0, moved);
+			return take_back(local, to, 0, moved, watch);
 		mark_row(local, &dst, to_pitch, size);
 		zero_dummies(local, to, &dst);
 		first += dst.n_w;
@@ -241,9 +260,8 @@ bool move_within(struct local *local, const struct npumem_place *from, const str
 struct fill {
 	struct local *local;
 	struct move_watch *watch;
-	int64_t size;	      /* of an element */
-	int64_t filled, left; /* bytes: that were visited; that are still to be taken back */
-	bool counts;	      /* false where what is filled is filled again */
+	int64_t size;	/* of an element */
+	int64_t filled; /* bytes that were visited */
 	uint8_t values[4096];
 };
 
@@ -256,39 +274,48 @@ static bool fill_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 		size_t n = bytes < (int64_t)sizeof(fill->values) ? (size_t)bytes : sizeof(fill->values);
 		memcpy(to, fill->values, n);
 		bytes -= (int64_t)n;
-		if (fill->counts && !watch_look(fill->watch, (int64_t)n / fill->size))
+		if (!watch_look(fill->watch, (int64_t)n / fill->size))
 			return false;
 	}
 	return true;
 }
 
+struct unfill {
+	struct marking marking;
+	int64_t left; /* bytes that are still to be taken back */
+};
+
 static bool unfill_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 {
-	struct fill *fill = ctx;
-	local_unmark(fill->local, npu, offset, bytes);
-	fill->left -= bytes;
-	return fill->left > 0;
+	struct unfill *unfill = ctx;
+	unfill->left -= bytes;
+	return mark_stretch(&unfill->marking, npu, offset, bytes) && unfill->left > 0;
+}
+
+static bool take_back_fill(const struct fill *fill, const struct npumem_place *to, bool with_dummies)
+{
+	struct unfill unfill = {marking_of(fill->local, false, fill->watch), fill->filled};
+	runs_each(&fill->local->geometry, to, with_dummies, unfill_stretch, &unfill);
+	return false;
 }
 
 bool move_fill(struct local *local, const struct npumem_place *to, const void *value, struct move_watch *watch)
 {
-	struct fill fill = {.local = local, .watch = watch, .size = move_element_bytes(to)};
+	struct move_watch untold = {.progress = watch ? watch->progress : NULL};
+	struct fill fill = {.local = local, .watch = &untold, .size = move_element_bytes(to)};
 	size_t size = (size_t)fill.size;
 	/* Dummies first, with the elements beside them. */
-	if (has_dummies(to))
-		runs_each(&local->geometry, to, true, fill_stretch, &fill);
+	if (has_dummies(to) && !runs_each(&local->geometry, to, true, fill_stretch, &fill))
+		return take_back_fill(&fill, to, true);
 	/* By doubling, as element by element it takes longer than a small tensor's fill itself. */
 	memcpy(fill.values, value, size);
 	for (size_t n = size; n < sizeof(fill.values); n *= 2)
 		memcpy(fill.values + n, fill.values, n);
-	fill.left = fill.filled;
-	fill.filled = 0;
-	fill.counts = true;
+	fill.watch = watch;
+	/* Where there were dummies no element is what it was, though it is not filled again. */
+	if (!has_dummies(to))
+		fill.filled = 0;
 	if (runs_each(&local->geometry, to, false, fill_stretch, &fill))
 		return watch_end(watch);
-	/* With dummies no element is what it was. */
-	if (!fill.left)
-		fill.left = fill.filled;
-	runs_each(&local->geometry, to, false, unfill_stretch, &fill);
-	return false;
+	return take_back_fill(&fill, to, false);
 }

@@ -20,6 +20,7 @@ struct move_host move_dense(const struct npumem_place *place, void *base, int64_
 struct move_watch {
 	struct kernel_progress *progress; /* NULL: nobody */
 	bool tells;			  /* progress counts the elements; else it is only asked */
+	bool goes_on;			  /* whether or not it is wanted: it gives way only */
 	int64_t pending;		  /* 0 at first */
 };
 
@@ -33,7 +34,8 @@ bool move_out(const struct local *local, const struct npumem_place *from, int64_
 bool move_in(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
 	     const struct move_host *from, struct move_watch *watch);
 /* As move_in, but leaves the dummies alone, and is never stopped: how kernels write. */
-void move_in_kernel(struct local *local, const struct npumem_place *to, const struct move_host *from);
+void move_in_kernel(struct local *local, const struct npumem_place *to, const struct move_host *from,
+		    struct kernel_progress *progress);
 
 /* All elements from one place to another of the same logical shape and element size, on other bytes. */
 bool move_within(struct local *local, const struct npumem_place *from, const struct npumem_place *to,

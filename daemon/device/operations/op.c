@@ -34,10 +34,16 @@ int op_check(struct device *device, struct op *op, const struct error_context *c
 int op_run(struct device *device, struct op *op, const struct error_context *context)
 {
 	const struct op_rule *rule = rules[op->kind];
-	if (!kernel_wanted(op->progress))
+	if (op->progress) {
+		op->progress->give_way = device->give_way;
+		op->progress->give_way_ctx = device->give_way_ctx;
+	}
+	int status = kernel_wanted(op->progress) ? 0 : NPUMEM_CANCELLED;
+	if (!status && rule->look)
+		status = rule->look(device, op, context);
+	if (status == NPUMEM_CANCELLED)
 		return npumem_error_set(context->error, NPUMEM_CANCELLED,
 					"the %s was cancelled before it began; nothing was written", rule->name);
-	int status = rule->look ? rule->look(device, op, context) : 0;
 	return status ? status : rule->run(device, op, context);
 }
 
@@ -170,21 +176,35 @@ int op_check_writable(const struct tensor *tensor, const struct error_context *c
 	return NPUMEM_FAILED_PRECONDITION;
 }
 
+static bool wanted(void *ctx)
+{
+	return kernel_wanted(ctx);
+}
+
+struct written_watch op_watch(const struct op *op)
+{
+	return (struct written_watch){wanted, op->progress};
+}
+
 int op_look_readable(const struct device *device, struct op *op, struct tensor *tensor, int64_t first,
 		     int64_t count, const struct error_context *context)
 {
 	char name[ERROR_CONTEXT_NAME_BYTES];
-	int64_t damaged = written_damaged(device, tensor, first, count);
+	const struct written_watch watch = op_watch(op);
+	int64_t damaged = written_damaged(device, tensor, first, count, &watch);
 	if (damaged)
 		op_warn(op, "%s is damaged: %" PRId64 " bytes were destroyed by a kernel and not written since",
 			error_context_name(context, tensor, name), damaged);
 	if (device->options.uninitialized == NPUMEM_ALLOW)
 		return 0;
 	if (device->options.uninitialized == NPUMEM_REFUSE)
-		return written_check(device, tensor, first, count, context);
+		return written_check(device, tensor, first, count, &watch, context);
 	struct npumem_error ignored = {.status = 0};
 	struct error_context quiet = {&ignored, context->name, context->ctx};
-	if (written_check(device, tensor, first, count, &quiet))
+	int status = written_check(device, tensor, first, count, &watch, &quiet);
+	if (status == NPUMEM_CANCELLED)
+		return status;
+	if (status)
 		op_warn(op, "%.*s", (int)sizeof(op->warning) - 1, ignored.message);
 	return 0;
 }

@@ -4,7 +4,8 @@
  * operation is about to start, after every conflicting one before it has run. op_run() first looks at what it
  * would read (bytes never written, damage, a NaN that a kernel cannot convert), and refuses that before anything
  * is written. op_conflict() tells which operations may not overlap, so that a group can be refused as a whole and
- * a scheduler can keep an order. A checked op holds host memory until op_deinit(). */
+ * a scheduler can keep an order. A checked op holds a little host memory until op_deinit(), and what its kernel
+ * works on only during op_run(): the device's heap serves several threads. */
 #ifndef DEVICE_OP_H
 #define DEVICE_OP_H
 
@@ -70,15 +71,19 @@ struct op {
 /* 0; INVALID, FAILED_PRECONDITION (sealed, dma_only, unsafe), RESOURCE_EXHAUSTED (host memory). Changes nothing
  * but op's own results. On the thread that owns the device. */
 int op_check(struct device *device, struct op *op, const struct error_context *context);
-/* 0; FAILED_PRECONDITION (never written), DATA_LOST (a damaged input), INVALID (a kernel's data), CANCELLED:
- * nothing was written, but for a write, fill or copy that was cancelled on its way: what it had written counts as
- * never written. May run on any thread, beside operations that do not conflict: it touches local memory, the op
- * and what is known to be written of its tensors, and no table of the device. `context` names no tensor but the
- * op's own. */
+/* 0; FAILED_PRECONDITION (never written), DATA_LOST (a damaged input), INVALID (a kernel's data),
+ * RESOURCE_EXHAUSTED (host memory), CANCELLED: nothing was written, but for a write, fill or copy that was
+ * cancelled on its way: what it had written counts as never written. May run on any thread, beside operations that
+ * do not conflict: it touches local memory, the op and what is known to be written of its tensors, and no table of
+ * the device. `context` names no tensor but the op's own. */
 int op_run(struct device *device, struct op *op, const struct error_context *context);
 /* Gives back what op_check took; after a failed op_check too. Leaves the results. On the thread that owns the
  * device, before anything that conflicts begins. */
 void op_deinit(struct device *device, struct op *op);
+
+/* Host memory that a checked operation has and op_run takes: of a kernel its operands, each tensor once, and its
+ * scratch. Exact, and none of it is taken before op_run. */
+uint64_t op_scratch_bytes(const struct op *op);
 
 enum op_queue op_queue(const struct op *op);
 

@@ -24,8 +24,10 @@ struct op_work {
 	char names[NPUMEM_OPERANDS_MAX][NPUMEM_FIELD_KEY_BYTES];
 	bool output[NPUMEM_OPERANDS_MAX];
 	unsigned n;
+	/* Input i is gathered as this one, which has the same bytes: i itself, or one before it. */
+	unsigned gathered_as[NPUMEM_OPERANDS_MAX];
 	struct lockstep_victims victims;
-	void *memory; /* all arrays and the scratch */
+	size_t scratch_bytes, memory_bytes; /* the kernel's; with all arrays */
 };
 
 static int invalid(const struct error_context *context, const char *format, ...)
@@ -175,7 +177,8 @@ static int look_input(const struct device *device, struct op *op, struct tensor 
 {
 	char name[ERROR_CONTEXT_NAME_BYTES];
 	int64_t elements = npumem_place_elements(&tensor->place);
-	int64_t damaged = written_damaged(device, tensor, 0, elements);
+	const struct written_watch watch = op_watch(op);
+	int64_t damaged = written_damaged(device, tensor, 0, elements, &watch);
 	if (!damaged)
 		return op_look_readable(device, op, tensor, 0, elements, context);
 	error_context_name(context, tensor, name);
@@ -230,38 +233,72 @@ static int look_aliases(const struct device *device, const struct op_work *work,
 
 /* ---- arrays ---- */
 
-static bool round_up_add(size_t *total, uint64_t bytes)
-{
-	uint64_t rounded;
-	return !__builtin_add_overflow(bytes, (uint64_t)ARRAY_ALIGN - 1, &rounded) &&
-	       !__builtin_add_overflow(*total, rounded / ARRAY_ALIGN * ARRAY_ALIGN, total);
-}
-
 static uint64_t array_bytes(const struct op_work *work, unsigned i)
 {
 	const struct npumem_place *place = &work->tensors[i]->place;
+	if (work->gathered_as[i] != i)
+		return 0;
 	return (uint64_t)(npumem_place_elements(place) * move_element_bytes(place));
 }
 
-static int take_memory(struct device *device, struct op_work *work, const struct error_context *context)
+static bool round_up(uint64_t bytes, size_t *rounded)
+{
+	if (__builtin_add_overflow(bytes, (uint64_t)ARRAY_ALIGN - 1, rounded))
+		return false;
+	*rounded -= *rounded % ARRAY_ALIGN;
+	return true;
+}
+
+static bool add_bytes(size_t *total, uint64_t bytes)
+{
+	size_t rounded;
+	return round_up(bytes, &rounded) && !__builtin_add_overflow(*total, rounded, total);
+}
+
+static void share_inputs(struct op_work *work)
+{
+	for (unsigned i = 0; i < work->n; i++) {
+		unsigned as = 0;
+		while (as < i && (work->output[i] || work->output[as] ||
+				  !meet_same(&work->tensors[i]->place, &work->tensors[as]->place)))
+			as++;
+		work->gathered_as[i] = as;
+	}
+}
+
+/* Decides what run_kernel takes, and takes nothing. */
+static int plan_memory(struct op_work *work, const struct error_context *context)
 {
 	size_t total = ARRAY_ALIGN;
 	bool fits = true;
+	share_inputs(work);
 	for (unsigned i = 0; i < work->n; i++)
-		fits = fits && round_up_add(&total, array_bytes(work, i));
-	size_t scratch = work->kernel->scratch_bytes ? work->kernel->scratch_bytes(&work->call) : 0;
-	fits = fits && round_up_add(&total, scratch);
-	work->memory = fits ? heap_alloc(device->heap, total) : NULL;
-	if (!work->memory)
+		fits = fits && add_bytes(&total, array_bytes(work, i));
+	work->scratch_bytes = work->kernel->scratch_bytes ? work->kernel->scratch_bytes(&work->call) : 0;
+	if (!fits || !add_bytes(&total, work->scratch_bytes))
 		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon has no %zu bytes of host memory for this kernel", total);
-	uint8_t *at = (uint8_t *)(((uintptr_t)work->memory + ARRAY_ALIGN - 1) / ARRAY_ALIGN * ARRAY_ALIGN);
-	for (unsigned i = 0; i < work->n; i++) {
-		work->operands[i].data = at;
-		at += (array_bytes(work, i) + ARRAY_ALIGN - 1) / ARRAY_ALIGN * ARRAY_ALIGN;
-	}
-	work->call.scratch = scratch ? at : NULL;
+					"no host has the memory for this kernel");
+	work->memory_bytes = total;
 	return 0;
+}
+
+static void spread_memory(struct op_work *work, void *memory)
+{
+	uint8_t *at = (uint8_t *)(((uintptr_t)memory + ARRAY_ALIGN - 1) / ARRAY_ALIGN * ARRAY_ALIGN);
+	for (unsigned i = 0; i < work->n; i++) {
+		size_t bytes = 0;
+		round_up(array_bytes(work, i), &bytes);
+		work->operands[i].data = bytes ? at : work->operands[work->gathered_as[i]].data;
+		at += bytes;
+	}
+	work->call.scratch = work->scratch_bytes ? at : NULL;
+}
+
+uint64_t op_scratch_bytes(const struct op *op)
+{
+	if (op->kind != OP_RUN || !op->work)
+		return 0;
+	return sizeof(*op->work) + lockstep_bytes(&op->work->victims) + op->work->memory_bytes;
 }
 
 static int check_outputs(struct device *device, struct op_work *work, const struct error_context *context)
@@ -282,8 +319,10 @@ static int look_run(const struct device *device, struct op *op, const struct err
 	const struct op_work *work = op->work;
 	int status = 0;
 	for (unsigned i = 0; i < work->n && !status; i++)
-		status = work->output[i] ? look_aliases(device, work, i, context)
-					 : look_input(device, op, work->tensors[i], work->names[i], context);
+		if (work->output[i])
+			status = look_aliases(device, work, i, context);
+		else if (work->gathered_as[i] == i)
+			status = look_input(device, op, work->tensors[i], work->names[i], context);
 	return status;
 }
 
@@ -308,7 +347,7 @@ static int check_run(struct device *device, struct op *op, const struct error_co
 	if (!status)
 		status = check_outputs(device, work, context);
 	if (!status)
-		status = take_memory(device, work, context);
+		status = plan_memory(work, context);
 	if (!status)
 		lockstep_touch(&work->victims);
 	return status;
@@ -319,7 +358,7 @@ static void write_output(struct device *device, struct op *op, unsigned i)
 	struct op_work *work = op->work;
 	struct tensor *tensor = work->tensors[i];
 	struct move_host host = move_dense(&tensor->place, work->operands[i].data, 0);
-	move_in_kernel(&device->local, &tensor->place, &host);
+	move_in_kernel(&device->local, &tensor->place, &host, op->progress);
 }
 
 static void begin_progress(const struct op_work *work)
@@ -336,20 +375,26 @@ static int cancelled(const struct error_context *context)
 	return npumem_error_set(context->error, NPUMEM_CANCELLED, "the run was cancelled; nothing was written");
 }
 
-static int run_kernel(struct device *device, struct op *op, const struct error_context *context)
+/* False where it was stopped. */
+static bool gather_inputs(struct device *device, const struct op_work *work)
 {
-	struct op_work *work = op->work;
-	work->call.progress = op->progress;
-	begin_progress(work);
-	struct move_watch watch = {.progress = op->progress};
+	struct move_watch watch = {.progress = work->call.progress};
 	for (unsigned i = 0; i < work->n; i++) {
 		const struct npumem_place *place = &work->tensors[i]->place;
 		struct move_host host = move_dense(place, work->operands[i].data, 0);
-		/* Where it is stopped the kernel stops at once. */
-		if (!work->output[i] &&
+		if (!work->output[i] && work->gathered_as[i] == i &&
 		    !move_out(&device->local, place, 0, npumem_place_elements(place), &host, &watch))
-			return cancelled(context);
+			return false;
 	}
+	return true;
+}
+
+static int run_gathered(struct device *device, struct op *op, const struct error_context *context)
+{
+	struct op_work *work = op->work;
+	/* Where it is stopped the kernel stops at once. */
+	if (!gather_inputs(device, work))
+		return cancelled(context);
 	if (work->kernel->check_data) {
 		int status = work->kernel->check_data(&work->call, context->error);
 		if (status)
@@ -365,6 +410,22 @@ static int run_kernel(struct device *device, struct op *op, const struct error_c
 			write_output(device, op, i);
 	lockstep_damage(device, op, &work->victims);
 	return 0;
+}
+
+static int run_kernel(struct device *device, struct op *op, const struct error_context *context)
+{
+	struct op_work *work = op->work;
+	void *memory = heap_alloc(device->heap, work->memory_bytes);
+	if (!memory)
+		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon has no %zu bytes of host memory for this kernel",
+					work->memory_bytes);
+	spread_memory(work, memory);
+	work->call.progress = op->progress;
+	begin_progress(work);
+	int status = run_gathered(device, op, context);
+	heap_free(device->heap, memory);
+	return status;
 }
 
 static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
@@ -385,10 +446,8 @@ static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
 
 static void deinit_run(struct device *device, struct op *op)
 {
-	if (op->work) {
+	if (op->work)
 		lockstep_deinit(device, &op->work->victims);
-		heap_free(device->heap, op->work->memory);
-	}
 	heap_free(device->heap, op->work);
 	op->work = NULL;
 }

@@ -4,6 +4,7 @@
 
 #include "daemon/device/internal.h"
 #include "daemon/device/operations/op.h"
+#include "daemon/device/tensors/written.h"
 
 /* Bytes that an operation touches of one tensor: `kinds` of its place (meet.h). */
 struct op_access {
@@ -30,6 +31,9 @@ extern const struct op_rule op_rule_write, op_rule_read, op_rule_fill, op_rule_c
 
 const char *op_name(const struct op *op);
 unsigned op_accesses(const struct op *op, struct op_access *accesses);
+
+/* Whether the operation is still wanted, for the looks at what it reads. */
+struct written_watch op_watch(const struct op *op);
 
 /* Checks that many kinds share. */
 int op_check_writable(const struct tensor *tensor, const struct error_context *context);

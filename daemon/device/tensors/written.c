@@ -11,7 +11,27 @@ struct part {
 	const struct npumem_geometry *geometry;
 	const struct npumem_place *place;
 	int64_t first, count;
+	const struct written_watch *watch;
 };
+
+/* A look at them on its way. */
+struct look {
+	const struct written_watch *watch;
+	int64_t pending; /* steps since the watch was asked */
+	bool stopped;
+};
+
+/* After a stretch. False where the rest is not wanted. */
+static bool look_on(struct look *look, int64_t bytes)
+{
+	enum { STEPS = 16384, BYTES_PER_STEP = 64 };
+	look->pending += 1 + bytes / BYTES_PER_STEP;
+	if (!look->watch || look->pending < STEPS)
+		return true;
+	look->pending = 0;
+	look->stopped = !look->watch->wanted(look->watch->ctx);
+	return !look->stopped;
+}
 
 static bool part_is_all(const struct part *part)
 {
@@ -33,32 +53,35 @@ static int64_t part_bytes(const struct part *part)
 struct tally {
 	const struct local *local;
 	int64_t written, damaged;
+	struct look look;
 };
 
 static bool tally_written(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 {
 	struct tally *tally = ctx;
 	tally->written += (int64_t)bits_count(local_written(tally->local, npu), (uint64_t)offset, (uint64_t)bytes);
-	return true;
+	return look_on(&tally->look, bytes);
 }
 
 static bool tally_damaged(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 {
 	struct tally *tally = ctx;
 	tally->damaged += (int64_t)bits_count(local_damaged(tally->local, npu), (uint64_t)offset, (uint64_t)bytes);
-	return true;
+	return look_on(&tally->look, bytes);
 }
 
+/* -1 where the rest was not wanted. */
 static int64_t unwritten_of(const struct device *device, const struct part *part)
 {
-	struct tally tally = {.local = &device->local};
-	part_each(part, tally_written, &tally);
+	struct tally tally = {.local = &device->local, .look.watch = part->watch};
+	if (!part_each(part, tally_written, &tally))
+		return -1;
 	return part_bytes(part) - tally.written;
 }
 
 static int64_t damaged_of(const struct device *device, const struct part *part)
 {
-	struct tally tally = {.local = &device->local};
+	struct tally tally = {.local = &device->local, .look.watch = part->watch};
 	if (device->local.n_damaged)
 		part_each(part, tally_damaged, &tally);
 	return tally.damaged;
@@ -67,7 +90,7 @@ static int64_t damaged_of(const struct device *device, const struct part *part)
 void written_scan(const struct device *device, const struct npumem_place *place, int64_t *unwritten,
 		  int64_t *damaged)
 {
-	const struct part all = {&device->options.geometry, place, 0, npumem_place_elements(place)};
+	const struct part all = {&device->options.geometry, place, 0, npumem_place_elements(place), NULL};
 	if (unwritten)
 		*unwritten = unwritten_of(device, &all);
 	if (damaged)
@@ -90,6 +113,7 @@ int64_t written_scan_cost(const struct npumem_place *place)
 struct hole {
 	const struct local *local;
 	int64_t npu, offset;
+	struct look look;
 };
 
 static bool find_hole(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
@@ -97,7 +121,7 @@ static bool find_hole(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 	struct hole *hole = ctx;
 	uint64_t first = bits_first_not(local_written(hole->local, npu), true, (uint64_t)offset, (uint64_t)bytes);
 	if ((int64_t)first == offset + bytes)
-		return true;
+		return look_on(&hole->look, bytes);
 	hole->npu = npu;
 	hole->offset = (int64_t)first;
 	return false;
@@ -107,7 +131,9 @@ static int refuse(const struct device *device, const struct tensor *tensor, cons
 		  const struct hole *hole, const struct error_context *context)
 {
 	char name[ERROR_CONTEXT_NAME_BYTES];
-	int64_t missing = unwritten_of(device, part);
+	int64_t missing = hole->look.stopped ? -1 : unwritten_of(device, part);
+	if (missing < 0)
+		return NPUMEM_CANCELLED;
 	error_context_name(context, tensor, name);
 	npumem_error_set(context->error, NPUMEM_FAILED_PRECONDITION,
 			 "%s has bytes that were never written: %" PRId64 " of %" PRId64
@@ -121,10 +147,10 @@ static int refuse(const struct device *device, const struct tensor *tensor, cons
 }
 
 int written_check(const struct device *device, struct tensor *tensor, int64_t first, int64_t count,
-		  const struct error_context *context)
+		  const struct written_watch *watch, const struct error_context *context)
 {
-	const struct part part = {&device->options.geometry, &tensor->place, first, count};
-	struct hole hole = {.local = &device->local};
+	const struct part part = {&device->options.geometry, &tensor->place, first, count, watch};
+	struct hole hole = {.local = &device->local, .look.watch = watch};
 	if (tensor_all_written(tensor))
 		return 0;
 	if (!part_each(&part, find_hole, &hole))
@@ -134,8 +160,9 @@ int written_check(const struct device *device, struct tensor *tensor, int64_t fi
 	return 0;
 }
 
-int64_t written_damaged(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count)
+int64_t written_damaged(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count,
+			const struct written_watch *watch)
 {
-	const struct part part = {&device->options.geometry, &tensor->place, first, count};
+	const struct part part = {&device->options.geometry, &tensor->place, first, count, watch};
 	return damaged_of(device, &part);
 }

@@ -12,11 +12,19 @@ void written_scan(const struct device *device, const struct npumem_place *place,
 /* About how long that takes, in the measure of op_cost. */
 int64_t written_scan_cost(const struct npumem_place *place);
 
+/* Asked now and then while it looks. */
+struct written_watch {
+	bool (*wanted)(void *ctx); /* false: the rest is not */
+	void *ctx;
+};
+
 /* Elements [first, first + count) of a tensor: 0, or FAILED_PRECONDITION saying how many bytes of them were never
- * written and where the first is, whatever the policy. The tensor must stay until it returns. */
+ * written and where the first is, whatever the policy; CANCELLED, and no error, where the watch (NULL: none) wants
+ * no more. The tensor must stay until it returns. */
 int written_check(const struct device *device, struct tensor *tensor, int64_t first, int64_t count,
-		  const struct error_context *context);
-/* Bytes of these elements that are damaged. */
-int64_t written_damaged(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count);
+		  const struct written_watch *watch, const struct error_context *context);
+/* Bytes of these elements that are damaged; as many as were found where the watch wanted no more. */
+int64_t written_damaged(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count,
+			const struct written_watch *watch);
 
 #endif

@@ -168,13 +168,28 @@ static inline void rig_release(struct rig *rig, struct tensor *tensor)
 /* ---- operations ---- */
 
 /* Runs rig->op from its check to its end. */
+/* No more host memory than was said before. */
+static inline int rig_run_checked(struct rig *rig, uint64_t before_bytes)
+{
+	struct scarce *scarce = &rig->scarce;
+	uint64_t bytes = op_scratch_bytes(&rig->op);
+	ck_assert_uint_le(scarce_measure(scarce) - before_bytes, bytes);
+	int status = op_run(rig->device, &rig->op, &rig->context);
+	ck_assert_uint_le(scarce->most_bytes - before_bytes, bytes);
+	if (!status)
+		ck_assert_uint_eq(scarce->most_bytes - before_bytes, bytes);
+	return status;
+}
+
 static inline int rig_op(struct rig *rig)
 {
+	uint64_t before_bytes = rig->scarce.live_bytes;
 	npumem_error_clear(&rig->error);
 	int status = op_check(rig->device, &rig->op, &rig->context);
 	if (!status)
-		status = op_run(rig->device, &rig->op, &rig->context);
+		status = rig_run_checked(rig, before_bytes);
 	op_deinit(rig->device, &rig->op);
+	ck_assert_uint_eq(rig->scarce.live_bytes, before_bytes);
 	return status;
 }
 

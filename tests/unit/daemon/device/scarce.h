@@ -12,26 +12,47 @@ struct scarce {
 	int64_t n_calls; /* since scarce_arm */
 	int64_t fail_at; /* the call that fails, counted from 0; -1: none */
 	int64_t n_live;
+	uint64_t live_bytes, most_bytes; /* most: since scarce_measure */
 };
+
+enum { SCARCE_HEADER_BYTES = 16 }; /* in front of each: its size */
 
 static inline void *scarce_alloc(void *ctx, size_t bytes)
 {
 	struct scarce *scarce = ctx;
 	if (scarce->n_calls++ == scarce->fail_at)
 		return NULL;
-	void *memory = malloc(bytes);
+	uint8_t *memory = malloc(SCARCE_HEADER_BYTES + bytes);
+	if (!memory)
+		return NULL;
+	memcpy(memory, &bytes, sizeof(bytes));
+	memory += SCARCE_HEADER_BYTES;
 	/* The device may not rely on zeroed memory. Not all of a large one: that would touch its pages. */
-	if (memory)
-		memset(memory, 0xa5, bytes < 65536 ? bytes : 65536);
-	scarce->n_live += memory != NULL;
+	memset(memory, 0xa5, bytes < 65536 ? bytes : 65536);
+	scarce->n_live++;
+	scarce->live_bytes += bytes;
+	if (scarce->live_bytes > scarce->most_bytes)
+		scarce->most_bytes = scarce->live_bytes;
 	return memory;
 }
 
 static inline void scarce_free(void *ctx, void *memory)
 {
 	struct scarce *scarce = ctx;
-	scarce->n_live -= memory != NULL;
-	free(memory);
+	size_t bytes;
+	if (!memory)
+		return;
+	memcpy(&bytes, (uint8_t *)memory - SCARCE_HEADER_BYTES, sizeof(bytes));
+	scarce->n_live--;
+	scarce->live_bytes -= bytes;
+	free((uint8_t *)memory - SCARCE_HEADER_BYTES);
+}
+
+/* From now on the most that is taken at once is measured. Returns what is taken now. */
+static inline uint64_t scarce_measure(struct scarce *scarce)
+{
+	scarce->most_bytes = scarce->live_bytes;
+	return scarce->live_bytes;
 }
 
 static inline void scarce_init(struct scarce *scarce)

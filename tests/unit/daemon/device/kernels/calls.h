@@ -76,6 +76,17 @@ static inline void calls_param(struct calls *c, int number, unsigned n, int64_t 
 	c->call.params.given[number] = (struct npumem_param){number, n, {a, b, d, e}};
 }
 
+/* Of all inputs: one array may be that of several roles, so that no kernel may change one. */
+static inline uint64_t calls_inputs_hash(const struct calls *c)
+{
+	uint64_t hash = 0;
+	for (unsigned i = 0; i < c->call.n_roles; i++)
+		for (unsigned k = 0; !c->is_output[i] && k < c->roles[i].n; k++)
+			for (size_t b = 0, n = calls_bytes(&c->operands[i][k]); b < n; b++)
+				hash = hash * 31 + ((const uint8_t *)c->operands[i][k].data)[b];
+	return hash;
+}
+
 /* The check passes; then the run. */
 static inline void calls_run(struct calls *c)
 {
@@ -90,7 +101,9 @@ static inline void calls_run(struct calls *c)
 	ck_assert_int_eq(posix_memalign(&c->call.scratch, 64, bytes + !bytes), 0);
 	memset(c->call.scratch, 0xa5, bytes);
 	memset(&c->call.counts, 0xa5, sizeof(c->call.counts));
+	uint64_t hash = calls_inputs_hash(c);
 	c->kernel->run(&c->call);
+	ck_assert_msg(calls_inputs_hash(c) == hash, "%s changed an input", c->call.row->name);
 	free(c->call.scratch);
 	c->call.scratch = NULL;
 }

@@ -240,11 +240,8 @@ static int views(struct stage *stage)
 static int run(struct stage *stage)
 {
 	struct rig *rig = &stage->rig;
-	int status;
 	rig_relu_op(rig, stage->in, stage->out);
-	status = op_check(rig->device, &rig->op, &rig->context);
-	op_deinit(rig->device, &rig->op);
-	return status;
+	return rig_op(rig);
 }
 
 static int compact(struct stage *stage)

@@ -137,6 +137,90 @@ START_TEST(a_read_or_one_that_has_not_begun_changes_nothing)
 }
 END_TEST
 
+/* Many elements that stand apart, so that it takes several looks to see whether they were written. */
+static struct tensor *place_apart(struct rig *rig)
+{
+	struct device_request request = rig_request(NPUMEM_UINT8, 1, 4, 100, 100);
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){30000, 30000, 300, 3};
+	return rig_place(rig, &request);
+}
+
+START_TEST(stopped_while_it_looks_what_was_written)
+{
+	enum { APART = 4 * 100 * 100, LOOKS = 5 };
+	static uint8_t bytes[APART];
+	/* All of it, all but the last element, whose absence is found, and then all that is absent is counted. */
+	for (int64_t count = APART - 1; count <= APART; count++)
+		for (int64_t at = 2; at < LOOKS - (count == APART); at++) {
+			struct rig rig;
+			struct watch watch = {.progress = {.looked = looked}, .cancel_at = at};
+			rig_open(&rig, 4, 65536);
+			struct tensor *from = place_apart(&rig);
+			ck_assert_int_eq(rig_write_some(&rig, from, 0, count, bytes), 0);
+			memset(bytes, NEW, sizeof(bytes));
+			rig.op = (struct op){
+				.kind = OP_READ, .tensor = from, .count = -1, .progress = &watch.progress};
+			rig.op.system = (struct op_system){.base = bytes, .bytes = sizeof(bytes)};
+			ck_assert_int_eq(rig_op(&rig), NPUMEM_CANCELLED);
+			rig_said(&rig, NPUMEM_CANCELLED, "the read was cancelled before it began");
+			ck_assert_int_eq(watch.n_looks, at);
+			for (unsigned i = 0; i < sizeof(bytes); i++)
+				ck_assert_int_eq(bytes[i], NEW);
+			rig_close(&rig);
+		}
+}
+END_TEST
+
+static void count_ways(void *ctx)
+{
+	++*(int64_t *)ctx;
+}
+
+/* At each look, and where none is taken any more: what is marked, taken back, scattered and forgotten. */
+START_TEST(gives_way)
+{
+	for (int layout = 0; layout < LAYOUTS; layout++)
+		for (int kind = OP_WRITE; kind <= OP_COPY; kind++) {
+			struct rig rig;
+			struct watch watch;
+			uint8_t bytes[ELEMENTS] = {0};
+			int64_t n_ways = 0;
+			rig_open(&rig, 4, 8192);
+			struct tensor *to = place(&rig, layout), *from = place(&rig, 0);
+			ck_assert_int_eq(rig_fill(&rig, to, OLD), 0);
+			ck_assert_int_eq(rig_fill(&rig, from, NEW), 0);
+			device_give_way_by(rig.device, count_ways, &n_ways);
+			ck_assert_int_eq(move(&rig, (enum op_kind)kind, to, from, bytes, 0, &watch), 0);
+			ck_assert_int_ge(n_ways, watch.n_looks);
+			if (kind == OP_WRITE && layout == 2)
+				ck_assert_int_ge(n_ways, watch.n_looks + ELEMENTS / PIECE);
+			n_ways = 0;
+			device_release(rig.device, to, NULL, NULL);
+			ck_assert_int_gt(n_ways, 0);
+			rig_close(&rig);
+		}
+}
+END_TEST
+
+START_TEST(a_run_gives_way_while_it_scatters)
+{
+	struct rig rig;
+	struct watch watch = {.progress = {.piece = PIECE, .looked = looked}};
+	struct device_request request = rig_request(NPUMEM_FX8, N, C, H, W);
+	int64_t n_ways = 0;
+	rig_open(&rig, 4, 8192);
+	struct tensor *in = rig_place(&rig, &request), *out = rig_place(&rig, &request);
+	ck_assert_int_eq(rig_fill(&rig, in, OLD), 0);
+	device_give_way_by(rig.device, count_ways, &n_ways);
+	rig_relu_op(&rig, in, out);
+	rig.op.progress = &watch.progress;
+	ck_assert_int_eq(rig_op(&rig), 0);
+	ck_assert_int_ge(n_ways, watch.n_looks + ELEMENTS / PIECE / 2);
+	rig_close(&rig);
+}
+END_TEST
+
 Suite *suite_move(void)
 {
 	Suite *suite = suite_create("device/move");
@@ -144,6 +228,9 @@ Suite *suite_move(void)
 	tcase_add_test(tcase, tells_all);
 	tcase_add_test(tcase, stopped_anywhere);
 	tcase_add_test(tcase, a_read_or_one_that_has_not_begun_changes_nothing);
+	tcase_add_test(tcase, stopped_while_it_looks_what_was_written);
+	tcase_add_test(tcase, gives_way);
+	tcase_add_test(tcase, a_run_gives_way_while_it_scatters);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

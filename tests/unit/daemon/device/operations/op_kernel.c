@@ -280,6 +280,75 @@ START_TEST(in_place)
 END_TEST
 
 /* A run that is cancelled writes nothing, however far it was. */
+/* Host memory beside the op's own. */
+static uint64_t run_bytes(struct stage *stage, uint64_t own_bytes)
+{
+	struct rig *rig = &stage->rig;
+	npumem_error_clear(&rig->error);
+	ck_assert_int_eq(op_check(rig->device, &rig->op, &rig->context), 0);
+	uint64_t bytes = op_scratch_bytes(&rig->op);
+	op_deinit(rig->device, &rig->op);
+	ck_assert_int_eq(rig_op(rig), 0); /* takes just as much */
+	return bytes - own_bytes;
+}
+
+static void add_pair(struct stage *stage, struct tensor *one, struct tensor *other)
+{
+	stage->x = one;
+	stage->y = other;
+	add(stage);
+}
+
+/* What has several roles is gathered once. */
+START_TEST(gathered_once)
+{
+	struct stage stage;
+	int8_t bytes[24];
+	stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	relu(&stage);
+	/* 24 elements of each, in lines of 64 bytes, and a line to begin with. */
+	uint64_t own = run_bytes(&stage, 0) - 3 * 64;
+	add(&stage);
+	ck_assert_uint_eq(run_bytes(&stage, own), 4 * 64);
+	add_pair(&stage, stage.x, stage.x);
+	ck_assert_uint_eq(run_bytes(&stage, own), 3 * 64);
+	ck_assert_int_eq(rig_read(rig, stage.out, bytes), 0);
+	for (int i = 0; i < 24; i++)
+		ck_assert_int_eq(bytes[i], 6);
+	/* Another view of the same elements is no other tensor; a view of others is. */
+	struct tensor *view, *host = stage.x, *halves[2];
+	ck_assert_int_eq(device_view_reshape(rig->device, host, &host->place.shape, &view, &rig->context), 0);
+	add_pair(&stage, host, view);
+	ck_assert_uint_eq(run_bytes(&stage, own), 3 * 64);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 2, 2);
+	stage.out = rig_place(rig, &request);
+	for (int i = 0; i < 2; i++) {
+		struct device_slice slice = {.from = {.n = i}, .to = host->place.shape};
+		slice.to.n = i + 1;
+		ck_assert_int_eq(device_view_slice(rig->device, host, &slice, &halves[i], &rig->context), 0);
+		ck_assert_int_eq(rig_fill(rig, halves[i], 5 + i), 0);
+	}
+	add_pair(&stage, halves[0], halves[1]);
+	ck_assert_uint_eq(run_bytes(&stage, own), 4 * 64);
+	ck_assert_int_eq(rig_read(rig, stage.out, bytes), 0);
+	for (int i = 0; i < 12; i++)
+		ck_assert_int_eq(bytes[i], 11);
+	/* A family. */
+	call(&stage, NPUMEM_KERNEL_CONCAT);
+	for (int i = 0; i < 3; i++) {
+		char role[] = {'i', 'n', (char)('0' + i), '\0'};
+		operand(&stage, role, host);
+	}
+	request = rig_request(NPUMEM_FX8, 2, 9, 2, 2);
+	operand(&stage, "out", rig_place(rig, &request));
+	stage.rig.op.n_params = 1;
+	stage.params[0] = (struct npumem_param){.number = NPUMEM_PARAM_AXIS, .n_values = 1, .values = {3}};
+	ck_assert_uint_eq(run_bytes(&stage, own), 64 + 64 + 128);
+	rig_close(rig);
+}
+END_TEST
+
 START_TEST(cancelled)
 {
 	struct stage stage;
@@ -359,6 +428,7 @@ Suite *suite_op_kernel(void)
 	tcase_add_test(tcase, rounding);
 	tcase_add_test(tcase, what_the_kernel_refuses);
 	tcase_add_test(tcase, in_place);
+	tcase_add_test(tcase, gathered_once);
 	tcase_add_test(tcase, cancelled);
 	tcase_add_test(tcase, any_layout);
 	suite_add_tcase(suite, tcase);
