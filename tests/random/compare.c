@@ -4,6 +4,7 @@
  * it was answered, nobody knows what is in its tensors, and nothing is said of them until all is written anew.
  *
  * A root is a tensor with storage, by the request that made it; views have their base's. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,34 +179,48 @@ static void note(struct replay *replay, const struct run_record *record, unsigne
 	replay->is_view[record->peer][slot] = true;
 }
 
-static enum message_detail detail_of(const struct run *run, const struct run_record *record)
+static unsigned detail_of(const struct run *run, const struct run_record *record)
 {
 	enum trace_verb verb = record->request.verb;
+	unsigned detail = run->trace->mode == TRACE_ALONE ? MESSAGE_PLACES : 0;
 
-	if (run->trace->mode == TRACE_ALONE)
-		return MESSAGE_EXACT;
-	/* They do not wait for what is being written. */
-	if ((verb == TRACE_OPEN || verb == TRACE_LIST || verb == TRACE_GRANT) && !record->alone)
-		return MESSAGE_SEEN;
-	return MESSAGE_EFFECT;
+	/* Those that only look do not wait for what is being written. */
+	if ((verb == TRACE_OPEN || verb == TRACE_LIST || verb == TRACE_GRANT) && !record->alone &&
+	    !run->trace->strict_looks)
+		return detail;
+	return detail | MESSAGE_BYTES;
+}
+
+/* Both texts, from a little before they differ. */
+static void fail_texts(struct run *run, const char *what, const char *was, const char *expected)
+{
+	size_t at = 0, from;
+
+	while (was[at] && was[at] == expected[at])
+		at++;
+	from = at > 60 ? at - 60 : 0;
+	run_fail(run, "%s\n  is          %s%.600s\n  in sequence %s%.600s", what, from ? "… " : "", was + from,
+		 from ? "… " : "", expected + from);
 }
 
 static void compare_answers(struct replay *replay, unsigned index)
 {
 	struct run *run = replay->run;
 	const struct run_record *record = &run->records[index];
-	enum message_detail detail = detail_of(run, record);
-	char prefix[TRACE_NAME_BYTES], request[1024], *was, *expected;
+	unsigned detail = detail_of(run, record);
+	char prefix[TRACE_NAME_BYTES], request[1024], what[2048], *was, *expected;
 
 	trace_name(run->trace, record->peer, 0, prefix);
 	prefix[strlen(prefix) - 1] = 0;
 	was = message_text(record->response, detail, prefix);
 	expected = message_text(replay->talk.response, detail, prefix);
 	trace_print_request(run->trace, record->peer, &record->request, request, sizeof(request));
-	if (strcmp(was, expected))
-		run_fail(run, "request %u, peer %u:%s\n  is answered   %s\n  in sequence   %s\n  it says       %s %s",
-			 index + 1, record->peer, request, was, expected, record->response->message,
-			 replay->talk.response->message);
+	snprintf(what, sizeof(what), "the answer to request %u, peer %u:%s\n  says        %.300s\n  in sequence %.300s",
+		 index + 1, record->peer, request, record->response->message, replay->talk.response->message);
+	if (strcmp(was, expected)) {
+		run->about = record->request.verb;
+		fail_texts(run, what, was, expected);
+	}
 	free(was);
 	free(expected);
 }
@@ -285,25 +300,31 @@ static unsigned plan(const struct run *run, struct step *steps)
 	return n;
 }
 
-static void compare_text(struct run *run, const char *what, unsigned i, unsigned k, const char *was,
-			 const char *expected)
+static void compare_end(struct run *run, const char *name, const char *was, const char *expected)
 {
+	char what[2 * TRACE_NAME_BYTES];
+
+	snprintf(what, sizeof(what), "what there is in the end of %s", name);
 	if (strcmp(was, expected))
-		run_fail(run, "%s %u %u in the end\n  is            %s\n  in sequence   %s", what, i, k, was, expected);
+		fail_texts(run, what, was, expected);
 }
 
 static void compare_ends(const struct replay *replay, const struct run_end *end)
 {
 	struct run *run = replay->run;
+	char name[TRACE_NAME_BYTES];
 
 	for (unsigned peer = 0; peer < run->trace->n_peers; peer++)
-		for (unsigned slot = 0; slot < TRACE_SLOTS; slot++)
+		for (unsigned slot = 0; slot < TRACE_SLOTS; slot++) {
+			trace_name(run->trace, peer, slot, name);
 			if (!run->closed[peer] && !replay->unknown[replay->roots[peer][slot]])
-				compare_text(run, "tensor of peer", peer, slot, run->end.slots[peer][slot],
-					     end->slots[peer][slot]);
-	for (unsigned i = 0; i < TRACE_N_SHARED; i++)
+				compare_end(run, name, run->end.slots[peer][slot], end->slots[peer][slot]);
+		}
+	for (unsigned i = 0; i < TRACE_N_SHARED; i++) {
+		trace_name(run->trace, 0, TRACE_SHARED + i, name);
 		if (!replay->unknown[i < 2 ? ROOT_SHARED + i : ROOT_LYING_OVER])
-			compare_text(run, "shared tensor", 0, i, run->end.shared[i], end->shared[i]);
+			compare_end(run, name, run->end.shared[i], end->shared[i]);
+	}
 }
 
 static void begin(struct replay *replay, struct run *run, const struct daemon_options *options)

@@ -132,11 +132,11 @@ static char *look_at(struct run_talk *talk, char *name)
 	request.call_case = NPUMEM__V1__REQUEST__CALL_OPEN;
 	request.open = &open;
 	run_talk(talk, RUN_ADMIN, &request);
-	what = message_text(talk->response, MESSAGE_EFFECT, "");
+	what = message_text(talk->response, MESSAGE_BYTES, "");
 	request.call_case = NPUMEM__V1__REQUEST__CALL_READ;
 	request.read = &read;
 	run_talk(talk, RUN_ADMIN, &request);
-	bytes = message_text(talk->response, MESSAGE_EFFECT, "");
+	bytes = message_text(talk->response, MESSAGE_BYTES, "");
 	text = both(what, bytes);
 	free(what);
 	free(bytes);

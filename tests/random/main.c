@@ -1,10 +1,11 @@
 /* Random traces for about a second, or NPUMEM_RANDOM_SECONDS; each in a process of its own children, so that a crash
  * is a failure like any other. What fails is made shorter and printed, with the seed that gives it again:
- * NPUMEM_RANDOM_SEED.
+ * NPUMEM_RANDOM_SEED. NPUMEM_RANDOM_SHRINK: for how many seconds.
  *
  * To look for something else than what is known: NPUMEM_RANDOM_MODE=alone, only this mode; NPUMEM_RANDOM_WITHOUT=
  * "group seal", without these requests, groups, waits, cancels and closes; NPUMEM_RANDOM_SEQUENTIAL=1, each request
- * ends before the next is sent, which leaves what this test itself gets wrong. */
+ * ends before the next is sent, which leaves what this test itself gets wrong. NPUMEM_RANDOM_STRICT_LOOKS=1: also
+ * what open, list and grant tell of a tensor's bytes beside operations must be as in sequence. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -24,7 +25,7 @@ enum { GROUPS = TRACE_MODES, MODES, HANG_SECONDS = 20, SHRINK_SECONDS = 20 };
 /* What a child tells, however it ends. */
 struct told {
 	uint64_t seed, n_traces, n_requests;
-	unsigned mode;
+	unsigned mode, about;
 	char wrong[RUN_WRONG_BYTES];
 };
 
@@ -36,6 +37,7 @@ static void draw(uint64_t seed, unsigned mode, struct trace *trace)
 	const char *without = getenv("NPUMEM_RANDOM_WITHOUT");
 
 	trace_draw(seed, (enum trace_mode)mode, without ? without : "", trace);
+	trace->strict_looks = getenv("NPUMEM_RANDOM_STRICT_LOOKS") != NULL;
 	trace->sequential = getenv("NPUMEM_RANDOM_SEQUENTIAL") != NULL;
 }
 
@@ -57,6 +59,7 @@ static bool run_one(const struct trace *trace)
 	else if (!run_has_failed(&run))
 		run_compare(&run);
 	told->n_requests += run.n;
+	told->about = run.about;
 	snprintf(told->wrong, sizeof(told->wrong), "%s", run.wrong);
 	if (!run_has_failed(&run))
 		run_free(&run);
@@ -84,6 +87,7 @@ static bool try_trace(const struct trace *trace)
 
 	fflush(NULL);
 	told->wrong[0] = 0;
+	told->about = TRACE_VERBS;
 	child = fork();
 	if (child < 0)
 		abort();
@@ -111,26 +115,26 @@ static void cut_op(struct trace_request *request, unsigned at)
 	request->n_ops--;
 }
 
-/* Keeps what is shorter where something is still wrong with it. */
-static bool keep(struct trace *trace, const struct trace *shorter)
+/* Keeps what is shorter where the same is still wrong with it. */
+static void keep(struct trace *trace, const struct trace *shorter, unsigned about)
 {
-	if (try_trace(shorter))
-		return false;
-	*trace = *shorter;
-	return true;
+	if (!try_trace(shorter) && told->about == about)
+		*trace = *shorter;
 }
 
 /* Leaves out ever smaller parts, then operations of submits. */
 static void shrink(struct trace *trace)
 {
 	static struct trace shorter;
-	double until = now() + SHRINK_SECONDS;
+	const char *seconds = getenv("NPUMEM_RANDOM_SHRINK");
+	double until = now() + (seconds ? strtod(seconds, NULL) : SHRINK_SECONDS);
+	unsigned about = told->about;
 
 	for (unsigned n = trace->n / 2; n && now() < until; n /= 2)
 		for (unsigned at = trace->n; at >= n && now() < until; at -= at > n ? n : at) {
 			shorter = *trace;
 			cut(&shorter, at - n, n);
-			keep(trace, &shorter);
+			keep(trace, &shorter, about);
 			at = at > trace->n ? trace->n : at;
 		}
 	for (unsigned i = 0; i < trace->n; i++)
@@ -139,12 +143,12 @@ static void shrink(struct trace *trace)
 				break;
 			shorter = *trace;
 			cut_op(&shorter.events[i].request, k);
-			keep(trace, &shorter);
+			keep(trace, &shorter, about);
 		}
 	for (unsigned i = trace->n; i-- > 0 && now() < until;) {
 		shorter = *trace;
 		cut(&shorter, i, 1);
-		keep(trace, &shorter);
+		keep(trace, &shorter, about);
 	}
 }
 

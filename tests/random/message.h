@@ -16,15 +16,14 @@ uint8_t *message_pack(const struct trace *trace, unsigned peer, const struct tra
 /* Any request. */
 uint8_t *message_pack_any(Npumem__V1__Request *request, size_t *bytes);
 
-/* How much of an answer two runs must have in common. */
+/* What of an answer is told beside the rest of it. Times are not. */
 enum message_detail {
-	MESSAGE_EXACT,	/* all but times */
-	MESSAGE_EFFECT, /* not where tensors lie, their handles, and the words of a refusal */
-	MESSAGE_SEEN,	/* nor what bytes are like that others may be writing */
+	MESSAGE_PLACES = 1, /* where tensors lie, their handles, what the device has, and the words of a refusal */
+	MESSAGE_BYTES = 2,  /* what of a tensor was written, or is damaged */
 };
 
-/* The answer in one line; the caller frees it. Of a list only tensors with names that begin with `prefix`, or
- * without a name, sorted. */
-char *message_text(const Npumem__V1__Response *response, enum message_detail detail, const char *prefix);
+/* The answer in one line; the caller frees it. Without MESSAGE_PLACES, of a list only tensors with names that
+ * begin with `prefix`, or without a name, sorted. */
+char *message_text(const Npumem__V1__Response *response, unsigned detail, const char *prefix);
 
 #endif

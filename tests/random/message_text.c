@@ -10,7 +10,7 @@
 struct text {
 	char *bytes;
 	size_t used, room;
-	enum message_detail detail;
+	unsigned detail;
 	const char *prefix;
 };
 
@@ -50,8 +50,8 @@ static bool is_told(const struct text *text, const char *name)
 					     "dump",	"compacted",   NULL};
 	static const char *const bytes[] = {"state", "unwritten_bytes", "damaged_bytes", NULL};
 
-	return !is_one_of(name, never) && (text->detail < MESSAGE_EFFECT || !is_one_of(name, places)) &&
-	       (text->detail < MESSAGE_SEEN || !is_one_of(name, bytes));
+	return !is_one_of(name, never) && (text->detail & MESSAGE_PLACES || !is_one_of(name, places)) &&
+	       (text->detail & MESSAGE_BYTES || !is_one_of(name, bytes));
 }
 
 static void say_message(struct text *text, const ProtobufCMessage *message);
@@ -202,7 +202,7 @@ static void say_list(struct text *text, const Npumem__V1__List *list)
 static void say_message(struct text *text, const ProtobufCMessage *message)
 {
 	say(text, "{");
-	if (message->descriptor == &npumem__v1__list__descriptor && text->detail >= MESSAGE_EFFECT)
+	if (message->descriptor == &npumem__v1__list__descriptor && !(text->detail & MESSAGE_PLACES))
 		say_list(text, (const Npumem__V1__List *)message);
 	else
 		for (unsigned i = 0; i < message->descriptor->n_fields; i++)
@@ -211,7 +211,7 @@ static void say_message(struct text *text, const ProtobufCMessage *message)
 	say(text, " }");
 }
 
-char *message_text(const Npumem__V1__Response *response, enum message_detail detail, const char *prefix)
+char *message_text(const Npumem__V1__Response *response, unsigned detail, const char *prefix)
 {
 	struct text text = {.detail = detail, .prefix = prefix};
 

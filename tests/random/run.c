@@ -388,6 +388,7 @@ void run_trace(const struct trace *trace, struct run *run)
 	memset(&driver, 0, sizeof(driver));
 	memset(run, 0, sizeof(*run));
 	run->trace = trace;
+	run->about = TRACE_VERBS;
 	driver.run = run;
 	driver.talk.daemon = daemon_new(&options);
 	for (unsigned peer = 0; peer < TRACE_PEERS; peer++)

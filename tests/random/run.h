@@ -46,6 +46,7 @@ struct run {
 	uint64_t closed[TRACE_PEERS]; /* when; 0: never */
 	struct run_end end;
 	char wrong[RUN_WRONG_BYTES]; /* empty: nothing yet */
+	unsigned about;		     /* enum trace_verb of the request that it is about; TRACE_VERBS: of none */
 };
 
 /* The first thing that is wrong stays. */

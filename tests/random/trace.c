@@ -245,33 +245,26 @@ static enum trace_kind draw_kind(struct draw *draw, unsigned percent_done)
 	return TRACE_SEND;
 }
 
-static bool leaves_out(const char *without, const char *word)
+static bool leaves_out(const char *without, const struct trace_event *event)
 {
-	const char *at = strstr(without, word);
+	static const char *const kinds[] = {"", "", "", "", "cancel", "close"};
+	const char *word = event->kind == TRACE_SEND ? verbs[event->request.verb] : kinds[event->kind];
 
-	return at && *word;
+	return *word && strstr(without, word);
 }
 
-/* What is left out becomes a list, so that the rest stays the same. */
-static void leave_out(const char *without, struct trace_event *event)
+static void trim(const char *without, struct trace_request *request)
 {
-	struct trace_request *request = &event->request;
-
-	for (unsigned i = 0; i < request->n_ops && leaves_out(without, "group"); i++)
+	for (unsigned i = 0; i < request->n_ops && strstr(without, "group"); i++)
 		request->ops[i].group = 0;
-	if (leaves_out(without, "wait"))
+	if (strstr(without, "wait"))
 		request->wait_ms = 0;
-	if ((event->kind == TRACE_CANCEL && leaves_out(without, "cancel")) ||
-	    (event->kind == TRACE_CLOSE && leaves_out(without, "close")))
-		event->kind = TRACE_CLOCK;
-	if (event->kind == TRACE_SEND && leaves_out(without, verbs[request->verb]))
-		*request = (struct trace_request){.verb = TRACE_LIST};
 }
 
 void trace_draw(uint64_t seed, enum trace_mode mode, const char *without, struct trace *trace)
 {
 	struct draw draw = {.trace = trace, .state = seed * TRACE_MODES + mode};
-	unsigned percent_done;
+	unsigned percent_done, n = 0;
 
 	memset(trace, 0, sizeof(*trace));
 	trace->seed = seed;
@@ -282,17 +275,20 @@ void trace_draw(uint64_t seed, enum trace_mode mode, const char *without, struct
 	draw.one_in_handle = 2 + below(&draw, 8);
 	draw.n_slots = 3 + below(&draw, TRACE_SLOTS - 2);
 	for (unsigned i = 0; i < trace->n; i++) {
-		struct trace_event *event = &trace->events[i];
+		struct trace_event *event = &trace->events[n];
 
 		draw.peer = event->peer = below(&draw, trace->n_peers);
 		event->kind = draw_kind(&draw, percent_done);
 		if (mode >= TRACE_TIGHT && i > trace->n / 2 && one_in(&draw, 200))
 			event->kind = TRACE_CLOSE;
 		event->pick = trace_random(&draw.state);
+		event->request = (struct trace_request){0};
 		if (event->kind == TRACE_SEND)
 			draw_request(&draw, &event->request);
-		leave_out(without, event);
+		trim(without, &event->request);
+		n += !leaves_out(without, event);
 	}
+	trace->n = n;
 }
 
 /* ---- for people ---- */

@@ -101,6 +101,7 @@ struct trace {
 	enum trace_mode mode;
 	unsigned n_peers;
 	bool sequential; /* each request ends before the next is sent: what this test says of itself */
+	bool strict_looks; /* what is told of a tensor's bytes is as in sequence, too */
 	unsigned n;
 	struct trace_event events[TRACE_EVENTS];
 };
