@@ -36,23 +36,6 @@ struct replay {
 	bool any_unknown;
 };
 
-static void on_answered(void *ctx, unsigned peer, const uint8_t *message, size_t bytes)
-{
-	struct run_talk *talk = ctx;
-	Npumem__V1__Response *response = npumem__v1__response__unpack(NULL, bytes, message);
-
-	(void)peer;
-	if (!response)
-		abort();
-	if (!response->id) {
-		npumem__v1__response__free_unpacked(response, NULL);
-		return;
-	}
-	if (talk->response)
-		npumem__v1__response__free_unpacked(talk->response, NULL);
-	talk->response = response;
-}
-
 /* ---- what is unknown ---- */
 
 static unsigned root_of(const struct replay *replay, const struct run_record *record, unsigned op, unsigned ref)
@@ -343,7 +326,7 @@ void run_compare(struct run *run)
 	struct daemon_options options = {.n_npus = RUN_NPUS,
 					 .npu_bytes = run->trace->mode == TRACE_ALONE ? RUN_TIGHT_BYTES
 										      : RUN_ROOMY_BYTES,
-					 .answered = on_answered,
+					 .answered = run_talk_answered,
 					 .ctx = &replay};
 	struct step steps[TRACE_EVENTS + TRACE_PEERS];
 	struct run_end end = {0};

@@ -9,6 +9,23 @@
 
 enum { HOST_UIDS = TRACE_PEERS, GUEST_NPU = TRACE_C_NARROW };
 
+void run_talk_answered(void *ctx, unsigned client, const uint8_t *message, size_t bytes)
+{
+	struct run_talk *talk = ctx;
+	Npumem__V1__Response *response = npumem__v1__response__unpack(NULL, bytes, message);
+
+	(void)client;
+	if (!response)
+		abort();
+	if (!response->id) {
+		npumem__v1__response__free_unpacked(response, NULL);
+		return;
+	}
+	if (talk->response)
+		npumem__v1__response__free_unpacked(talk->response, NULL);
+	talk->response = response;
+}
+
 void run_talk(struct run_talk *talk, unsigned client, Npumem__V1__Request *request)
 {
 	uint8_t *message;
@@ -189,6 +206,10 @@ void run_sweep(struct run_talk *talk)
 	uint64_t handles[256];
 	size_t n;
 
+	/* What has no name is its session's alone. */
+	daemon_close(talk->daemon, RUN_HOST);
+	while (daemon_tasks(talk->daemon))
+		daemon_done(talk->daemon, 0);
 	do {
 		Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 		Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
@@ -202,6 +223,5 @@ void run_sweep(struct run_talk *talk)
 		for (size_t i = 0; i < n; i++)
 			free_tensor(talk, handles[i]);
 	} while (n);
-	daemon_close(talk->daemon, RUN_HOST);
 	daemon_close(talk->daemon, RUN_ADMIN);
 }

@@ -70,6 +70,8 @@ struct run_talk {
 	Npumem__V1__Response *response; /* the last answer of any client; owned */
 };
 void run_talk(struct run_talk *talk, unsigned client, Npumem__V1__Request *request);
+/* Where a talk is all there is: daemon_options.answered, with the talk as ctx. Events are passed over. */
+void run_talk_answered(void *ctx, unsigned client, const uint8_t *message, size_t bytes);
 /* Allocates what all share; their handles. */
 void run_host(struct run_talk *talk, const struct trace *trace, int64_t npu_bytes,
 	      uint64_t handles[TRACE_N_SHARED]);
