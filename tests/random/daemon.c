@@ -1,0 +1,307 @@
+/* Owns a device, a service and an rpc over them. Invariant: a task in the list was submitted and is not yet done. */
+#include "tests/random/daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/rpc/rpc.h"
+#include "proto/frame.h"
+
+enum { PEERS_MAX = 8, TASKS_MAX = 1024 };
+
+struct task {
+	void (*work)(void *arg);
+	void (*done)(void *arg);
+	void *arg;
+	bool worked;
+};
+
+struct peer {
+	struct daemon *daemon;
+	unsigned number;
+	bool is_open, is_drained;
+	struct session session;
+	struct rpc_peer rpc;
+};
+
+struct daemon {
+	struct daemon_options options;
+	struct heap heap;
+	size_t n_alive;
+	void *memory;
+	struct device *device;
+	struct service service;
+	struct rpc rpc;
+	struct peer peers[PEERS_MAX];
+	struct task tasks[TASKS_MAX];
+	unsigned n_tasks, n_asked;
+	uint64_t alarm_ns;
+	char wrong[256];
+};
+
+static uint64_t clock_ns;
+
+static uint64_t now_ns(void)
+{
+	return clock_ns;
+}
+
+static void *count_alloc(void *ctx, size_t bytes)
+{
+	void *memory = malloc(bytes);
+
+	if (!memory)
+		abort();
+	((struct daemon *)ctx)->n_alive++;
+	return memory;
+}
+
+static void count_release(void *ctx, void *memory)
+{
+	((struct daemon *)ctx)->n_alive -= memory != NULL;
+	free(memory);
+}
+
+static void set_alarm(void *ctx, uint64_t at_ns)
+{
+	((struct daemon *)ctx)->alarm_ns = at_ns;
+}
+
+static int submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+	struct daemon *daemon = ctx;
+
+	(void)uid;
+	daemon->n_asked++;
+	if (daemon->n_tasks == TASKS_MAX)
+		return -EAGAIN;
+	if (daemon->options.one_in_refused && daemon->n_asked % daemon->options.one_in_refused == 0)
+		return -ENOMEM;
+	daemon->tasks[daemon->n_tasks++] = (struct task){work, done, arg, false};
+	return 0;
+}
+
+struct daemon *daemon_new(const struct daemon_options *options)
+{
+	struct daemon *daemon = calloc(1, sizeof(*daemon));
+	struct device_options device = {
+		.geometry = {.n_npus = options->n_npus, .npu_bytes = options->npu_bytes, .n_banks = 8, .eu_bytes = 128},
+		.allow_unchecked = true,
+	};
+	size_t bytes = (device_memory_bytes(&device.geometry) + 63) & ~(size_t)63;
+
+	if (!daemon)
+		abort();
+	daemon->options = *options;
+	clock_ns = UINT64_C(1000000000);
+	daemon->alarm_ns = UINT64_MAX;
+	daemon->heap = (struct heap){count_alloc, count_release, daemon};
+	daemon->memory = aligned_alloc(64, bytes);
+	if (!daemon->memory)
+		abort();
+	memset(daemon->memory, 0, bytes);
+	if (device_new(&device, &daemon->heap, daemon->memory, &daemon->device) ||
+	    service_init(&daemon->service, daemon->device, &daemon->heap, 500, 4711))
+		abort();
+	rpc_init(&daemon->rpc, &daemon->service, &daemon->heap);
+	daemon->rpc.now_ns = daemon->service.events.now_ns = now_ns;
+	daemon->rpc.set_alarm = set_alarm;
+	daemon->rpc.alarm_ctx = daemon;
+	if (options->threads)
+		daemon->rpc.executor = (struct executor){submit, daemon};
+	return daemon;
+}
+
+/* ---- clients ---- */
+
+static void take(struct peer *peer, struct buffer *buffer)
+{
+	struct daemon *daemon = peer->daemon;
+	size_t at = 0, header, body;
+
+	while (at < buffer->used) {
+		if (frame_parse(buffer->bytes + at, buffer->used - at, FRAME_BYTES_MAX, &header, &body) !=
+		    FRAME_COMPLETE) {
+			snprintf(daemon->wrong, sizeof(daemon->wrong), "a reply that is no frame");
+			break;
+		}
+		daemon->options.answered(daemon->options.ctx, peer->number, buffer->bytes + at + header, body);
+		at += header + body;
+	}
+	buffer->used = 0;
+}
+
+static void deliver(void *ctx, struct buffer *reply)
+{
+	struct peer *peer = ctx;
+
+	if (peer->rpc.is_closing)
+		snprintf(peer->daemon->wrong, sizeof(peer->daemon->wrong), "a reply to who is gone");
+	take(peer, reply);
+}
+
+static void drained(void *ctx)
+{
+	struct peer *peer = ctx;
+
+	if (peer->is_drained || !peer->rpc.is_closing)
+		snprintf(peer->daemon->wrong, sizeof(peer->daemon->wrong), "drained twice, or not at the end");
+	peer->is_drained = true;
+	session_deinit(&peer->session);
+}
+
+void daemon_open(struct daemon *daemon, unsigned peer, uint32_t uid)
+{
+	struct peer *to = &daemon->peers[peer];
+
+	*to = (struct peer){.daemon = daemon, .number = peer, .is_open = true};
+	if (session_init(&to->session, &daemon->service, uid, 0, NULL))
+		abort();
+	to->rpc = (struct rpc_peer){
+		.session = &to->session, .deliver = deliver, .drained = drained, .ctx = to};
+}
+
+void daemon_send(struct daemon *daemon, unsigned peer, const uint8_t *message, size_t bytes)
+{
+	struct buffer out;
+
+	buffer_init(&out, &daemon->heap);
+	if (rpc_receive(&daemon->rpc, &daemon->peers[peer].rpc, message, bytes, &out))
+		snprintf(daemon->wrong, sizeof(daemon->wrong), "rpc_receive failed");
+	take(&daemon->peers[peer], &out);
+	buffer_deinit(&out);
+}
+
+void daemon_close(struct daemon *daemon, unsigned peer)
+{
+	daemon->peers[peer].is_open = false;
+	rpc_peer_close(&daemon->rpc, &daemon->peers[peer].rpc);
+}
+
+bool daemon_is_drained(const struct daemon *daemon, unsigned peer)
+{
+	return daemon->peers[peer].is_drained;
+}
+
+/* ---- threads and time ---- */
+
+unsigned daemon_tasks(const struct daemon *daemon)
+{
+	return daemon->n_tasks;
+}
+
+void daemon_work(struct daemon *daemon, unsigned i)
+{
+	if (!daemon->tasks[i].worked)
+		daemon->tasks[i].work(daemon->tasks[i].arg);
+	daemon->tasks[i].worked = true;
+}
+
+void daemon_done(struct daemon *daemon, unsigned i)
+{
+	struct task task;
+
+	daemon_work(daemon, i);
+	task = daemon->tasks[i];
+	daemon->n_tasks--;
+	memmove(&daemon->tasks[i], &daemon->tasks[i + 1], (daemon->n_tasks - i) * sizeof(task));
+	task.done(task.arg);
+}
+
+uint64_t daemon_now_ns(const struct daemon *daemon)
+{
+	(void)daemon;
+	return clock_ns;
+}
+
+void daemon_clock(struct daemon *daemon, uint64_t at_ns)
+{
+	/* An alarm for nothing may come again at once. */
+	enum { TICKS_MAX = 10000 };
+
+	for (unsigned i = 0; i < TICKS_MAX && daemon->alarm_ns <= at_ns; i++) {
+		if (daemon->alarm_ns > clock_ns)
+			clock_ns = daemon->alarm_ns;
+		daemon->alarm_ns = UINT64_MAX;
+		rpc_tick(&daemon->rpc);
+	}
+	if (daemon->alarm_ns <= at_ns)
+		snprintf(daemon->wrong, sizeof(daemon->wrong), "an alarm that never ends");
+	clock_ns = at_ns;
+}
+
+/* ---- what must hold ---- */
+
+static const char *check_charges(struct daemon *daemon)
+{
+	struct limits_table *limits = &daemon->service.limits;
+	uint64_t sums[LIMITS_N] = {0}, n_open = 0;
+
+	for (const struct limits_user *user = limits->users; user; user = user->next)
+		for (unsigned key = 0; key < LIMITS_N; key++)
+			sums[key] += user->now[key];
+	for (unsigned i = 0; i < PEERS_MAX; i++)
+		n_open += daemon->peers[i].is_open;
+	for (unsigned key = 0; key < LIMITS_N; key++) {
+		uint64_t due = key == LIMITS_SESSIONS ? n_open : 0;
+
+		if (sums[key] != limits->now[key])
+			snprintf(daemon->wrong, sizeof(daemon->wrong), "%s: %llu of all uids, %llu in all",
+				 limits_name(key), (unsigned long long)sums[key],
+				 (unsigned long long)limits->now[key]);
+		if (key != LIMITS_TENSORS && key != LIMITS_DEVICE_BYTES && key != LIMITS_FOLLOWERS && sums[key] != due)
+			snprintf(daemon->wrong, sizeof(daemon->wrong), "%s: %llu are charged, not %llu",
+				 limits_name(key), (unsigned long long)sums[key], (unsigned long long)due);
+	}
+	return daemon->wrong[0] ? daemon->wrong : NULL;
+}
+
+/* What is charged for tensors is what they take. */
+static const char *check_tensors(struct daemon *daemon)
+{
+	uint64_t n = 0, bytes = 0;
+
+	for (struct tensor *tensor = device_next(daemon->device, NULL); tensor;
+	     tensor = device_next(daemon->device, tensor)) {
+		n++;
+		if (!tensor->base)
+			bytes += (uint64_t)(tensor->place.bytes_per_npu * daemon->options.n_npus);
+	}
+	if (n != daemon->service.limits.now[LIMITS_TENSORS] ||
+	    bytes != daemon->service.limits.now[LIMITS_DEVICE_BYTES])
+		return "tensors are not charged as what there is";
+	return NULL;
+}
+
+const char *daemon_check(struct daemon *daemon)
+{
+	const char *wrong = device_check(daemon->device);
+
+	if (!wrong && daemon->wrong[0])
+		wrong = daemon->wrong;
+	if (!wrong && !order_is_idle(&daemon->service.order))
+		wrong = "something is still in the order of operations";
+	if (!wrong)
+		wrong = check_charges(daemon);
+	return wrong ? wrong : check_tensors(daemon);
+}
+
+const char *daemon_free(struct daemon *daemon)
+{
+	static char text[256];
+	const char *wrong = daemon_check(daemon);
+
+	snprintf(text, sizeof(text), "%s", wrong ? wrong : "");
+	if (!wrong && device_next(daemon->device, NULL))
+		snprintf(text, sizeof(text), "tensors are left at the end");
+	rpc_deinit(&daemon->rpc);
+	service_deinit(&daemon->service);
+	device_free(daemon->device);
+	free(daemon->memory);
+	if (!text[0] && daemon->n_alive)
+		snprintf(text, sizeof(text), "%zu pieces of host memory are left", daemon->n_alive);
+	free(daemon);
+	return text[0] ? text : NULL;
+}

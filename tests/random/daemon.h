@@ -1,0 +1,45 @@
+/* The daemon under test without sockets, threads or time: clients send bytes, tasks for threads are a list that the
+ * test works off in any order, and the clock stands until it is told. The only file here that knows daemon/rpc. */
+#ifndef TESTS_RANDOM_DAEMON_H
+#define TESTS_RANDOM_DAEMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct daemon;
+
+struct daemon_options {
+	int64_t n_npus, npu_bytes;
+	bool threads;	    /* else everything runs at once */
+	unsigned one_in_refused; /* one task of so many finds no thread; 0: none */
+	/* One Response, without its length. */
+	void (*answered)(void *ctx, unsigned peer, const uint8_t *message, size_t bytes);
+	void *ctx;
+};
+
+/* One at a time in a process that uses a clock; aborts without memory. */
+struct daemon *daemon_new(const struct daemon_options *options);
+/* NULL, or what is left that should not be: all clients are closed, no task is left, all tensors are freed. */
+const char *daemon_free(struct daemon *daemon);
+
+void daemon_open(struct daemon *daemon, unsigned peer, uint32_t uid);
+void daemon_send(struct daemon *daemon, unsigned peer, const uint8_t *message, size_t bytes);
+void daemon_close(struct daemon *daemon, unsigned peer);
+/* Of a client that was closed: nothing of it is left. */
+bool daemon_is_drained(const struct daemon *daemon, unsigned peer);
+
+unsigned daemon_tasks(const struct daemon *daemon);
+/* Does the work of task i, as a thread would; once. */
+void daemon_work(struct daemon *daemon, unsigned i);
+/* Tells the loop that it is done, which may add tasks. */
+void daemon_done(struct daemon *daemon, unsigned i);
+
+uint64_t daemon_now_ns(const struct daemon *daemon);
+/* What is due by then happens on the way. */
+void daemon_clock(struct daemon *daemon, uint64_t at_ns);
+
+/* With no task left: NULL, or which invariant does not hold, or which charge was not given back. */
+const char *daemon_check(struct daemon *daemon);
+
+#endif

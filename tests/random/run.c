@@ -1,0 +1,415 @@
+/* A trace, event by event. Which handle a ref stands for, and whether a request may be sent at all, depends on what
+ * was answered by then; it is kept in the record, so that the comparison sends the same. */
+#include "tests/random/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/random/daemon.h"
+
+enum { CANCEL_ID = 1000000 };
+
+#define RUN_MS UINT64_C(1000000)
+
+struct driver {
+	struct run_talk talk; /* first: the answers of host and admin go there */
+	struct run *run;
+	uint64_t turn;
+	uint64_t shared[TRACE_N_SHARED];
+	/* What each client was told last of its slots. */
+	struct run_source known[TRACE_PEERS][TRACE_SLOTS];
+	bool is_open[TRACE_PEERS];
+};
+
+void run_fail(struct run *run, const char *format, ...)
+{
+	va_list arguments;
+
+	if (run->wrong[0])
+		return;
+	va_start(arguments, format);
+	vsnprintf(run->wrong, sizeof(run->wrong), format, arguments);
+	va_end(arguments);
+}
+
+bool run_has_failed(const struct run *run)
+{
+	return run->wrong[0];
+}
+
+void run_free(struct run *run)
+{
+	for (unsigned i = 0; i < run->n; i++)
+		if (run->records[i].response)
+			npumem__v1__response__free_unpacked(run->records[i].response, NULL);
+	run_end_free(&run->end);
+}
+
+int64_t run_npu_bytes(const struct trace *trace)
+{
+	return trace->mode == TRACE_ROOMY ? RUN_ROOMY_BYTES : RUN_TIGHT_BYTES;
+}
+
+/* ---- answers ---- */
+
+static void learn(struct driver *driver, struct run_record *record, unsigned index, unsigned slot, unsigned tensor,
+		  const Npumem__V1__Tensor *from)
+{
+	record->handles[tensor] = from->handle;
+	if (slot < TRACE_SLOTS)
+		driver->known[record->peer][slot] = (struct run_source){(int)index, tensor};
+}
+
+static void learn_handles(struct driver *driver, struct run_record *record, unsigned index)
+{
+	const Npumem__V1__Response *response = record->response;
+	const struct trace_request *request = &record->request;
+
+	if (request->verb == TRACE_ALLOC && response->allocated)
+		for (unsigned i = 0; i < response->allocated->n_tensors && i < TRACE_TENSORS; i++)
+			learn(driver, record, index, request->tensors[i].slot, i, response->allocated->tensors[i]);
+	if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_TENSOR)
+		learn(driver, record, index, request->ops[0].refs[0].slot, 0, response->tensor);
+}
+
+static void on_client(struct driver *driver, unsigned peer, Npumem__V1__Response *response)
+{
+	struct run *run = driver->run;
+	struct run_record *record = &run->records[response->id - 1];
+
+	if (response->id > run->n || record->peer != peer || record->answered) {
+		run_fail(run, "peer %u: request %u is not one, or answered twice", peer, (unsigned)response->id);
+		npumem__v1__response__free_unpacked(response, NULL);
+		return;
+	}
+	record->answered = ++driver->turn;
+	record->answered_ns = daemon_now_ns(driver->talk.daemon);
+	record->status = (int)response->status;
+	record->response = response;
+	if (!response->status)
+		learn_handles(driver, record, (unsigned)response->id - 1);
+	if (response->status == NPUMEM__V1__STATUS__INTERNAL)
+		run_fail(run, "request %u: %s", (unsigned)response->id, response->message);
+}
+
+static void on_answered(void *ctx, unsigned peer, const uint8_t *message, size_t bytes)
+{
+	struct driver *driver = ctx;
+	Npumem__V1__Response *response = npumem__v1__response__unpack(NULL, bytes, message);
+
+	if (!response) {
+		run_fail(driver->run, "peer %u: an answer that cannot be read", peer);
+	} else if (peer >= RUN_HOST) {
+		if (driver->talk.response)
+			npumem__v1__response__free_unpacked(driver->talk.response, NULL);
+		driver->talk.response = response;
+	} else if (response->id && response->id < CANCEL_ID) {
+		on_client(driver, peer, response);
+	} else {
+		/* An event, or a cancel's. */
+		if (response->id && (response->status || !response->cancelled || !response->cancelled->found))
+			run_fail(driver->run, "a cancel of a request under way is answered %d, or found none",
+				 (int)response->status);
+		npumem__v1__response__free_unpacked(response, NULL);
+	}
+}
+
+/* ---- requests ---- */
+
+static bool mentions(const struct trace_request *request, unsigned slot)
+{
+	for (unsigned i = 0; i < request->n_ops; i++)
+		for (unsigned k = 0; k < request->ops[i].n_refs; k++)
+			if (request->ops[i].refs[k].slot == slot)
+				return true;
+	for (unsigned i = 0; i < request->n_tensors; i++)
+		if (request->tensors[i].slot == slot)
+			return true;
+	return false;
+}
+
+/* Whether a request of the client that is not answered has to do with the slot; `waiting`: as an allocation that may
+ * stand in line. */
+static bool is_under_way(const struct run *run, unsigned peer, unsigned slot, bool waiting)
+{
+	for (unsigned i = 0; i < run->n; i++) {
+		const struct run_record *record = &run->records[i];
+
+		if (record->peer == peer && !record->answered && (!waiting || record->request.wait_ms) &&
+		    mentions(&record->request, slot))
+			return true;
+	}
+	return false;
+}
+
+static bool has_waiters(const struct run *run, unsigned peer)
+{
+	for (unsigned slot = 0; slot < TRACE_SLOTS; slot++)
+		if (is_under_way(run, peer, slot, true))
+			return true;
+	return false;
+}
+
+/* When an allocation that waits takes effect is not for its client to say: nothing that it sends after it names its
+ * tensors until it is answered. False: the request would make one of that name. */
+static bool avoid_waiters(const struct run *run, unsigned peer, struct trace_request *request)
+{
+	for (unsigned i = 0; i < request->n_ops; i++)
+		for (unsigned k = 0; k < request->ops[i].n_refs; k++) {
+			struct trace_ref *ref = &request->ops[i].refs[k];
+
+			if (ref->slot >= TRACE_SLOTS || !is_under_way(run, peer, ref->slot, true))
+				continue;
+			if (request->verb == TRACE_VIEW && !k)
+				return false;
+			*ref = (struct trace_ref){TRACE_NOBODY, false};
+		}
+	for (unsigned i = 0; i < request->n_tensors; i++) {
+		if (is_under_way(run, peer, request->tensors[i].slot, true))
+			return false;
+		if (is_under_way(run, peer, request->tensors[i].slot, false))
+			request->wait_ms = 0;
+	}
+	return true;
+}
+
+static uint64_t handle_of(const struct driver *driver, const struct run_source *source, unsigned slot)
+{
+	if (source->record == -2)
+		return driver->shared[slot - TRACE_SHARED];
+	return source->record < 0 ? 0 : driver->run->records[source->record].handles[source->tensor];
+}
+
+static void set_sources(struct driver *driver, struct run_record *record, struct message_handles *handles)
+{
+	for (unsigned i = 0; i < record->request.n_ops; i++)
+		for (unsigned k = 0; k < record->request.ops[i].n_refs; k++) {
+			const struct trace_ref *ref = &record->request.ops[i].refs[k];
+			struct run_source *source = &record->sources[i][k];
+
+			*source = (struct run_source){-1, 0};
+			if (ref->by_handle && ref->slot < TRACE_SLOTS)
+				*source = driver->known[record->peer][ref->slot];
+			else if (ref->by_handle && ref->slot < TRACE_NOBODY)
+				source->record = -2;
+			handles->of[i][k] = handle_of(driver, source, ref->slot);
+		}
+}
+
+static bool is_quiet(const struct run *run)
+{
+	for (unsigned i = 0; i < run->n; i++)
+		if (!run->records[i].answered && !run->closed[run->records[i].peer])
+			return false;
+	return true;
+}
+
+static void send_event(struct driver *driver, const struct trace_event *event)
+{
+	struct run *run = driver->run;
+	struct run_record *record = &run->records[run->n];
+	struct message_handles handles = {0};
+	bool quiet = is_quiet(run);
+	uint8_t *message;
+	size_t bytes;
+
+	*record = (struct run_record){.peer = event->peer, .request = event->request, .status = RUN_NOT_ANSWERED};
+	if (run->trace->mode == TRACE_TIGHT && !avoid_waiters(run, event->peer, &record->request))
+		return;
+	set_sources(driver, record, &handles);
+	record->among_waiters = has_waiters(run, event->peer);
+	record->sent = ++driver->turn;
+	record->sent_ns = daemon_now_ns(driver->talk.daemon);
+	message = message_pack(run->trace, event->peer, &record->request, &handles, ++run->n, &bytes);
+	daemon_send(driver->talk.daemon, event->peer, message, bytes);
+	free(message);
+	record->alone = quiet && record->answered;
+}
+
+static void cancel_one(struct driver *driver, const struct trace_event *event)
+{
+	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
+	struct run *run = driver->run;
+	unsigned under_way[RUN_RECORDS], n = 0;
+	uint8_t *message;
+	size_t bytes;
+
+	for (unsigned i = 0; i < run->n; i++)
+		if (run->records[i].peer == event->peer && !run->records[i].answered)
+			under_way[n++] = i;
+	if (!n)
+		return;
+	cancel.request_id = under_way[event->pick % n] + 1;
+	run->records[cancel.request_id - 1].cancelled = true;
+	request.id = CANCEL_ID + cancel.request_id;
+	request.call_case = NPUMEM__V1__REQUEST__CALL_CANCEL;
+	request.cancel = &cancel;
+	message = message_pack_any(&request, &bytes);
+	daemon_send(driver->talk.daemon, event->peer, message, bytes);
+	free(message);
+}
+
+/* ---- events ---- */
+
+static void close_peer(struct driver *driver, unsigned peer)
+{
+	if (!driver->is_open[peer])
+		return;
+	driver->is_open[peer] = false;
+	driver->run->closed[peer] = ++driver->turn;
+	daemon_close(driver->talk.daemon, peer);
+}
+
+static void drain(struct driver *driver)
+{
+	enum { DONE_MAX = 100000 };
+	struct daemon *daemon = driver->talk.daemon;
+
+	for (unsigned i = 0; daemon_tasks(daemon); i++) {
+		if (i == DONE_MAX) {
+			run_fail(driver->run, "tasks that never end");
+			return;
+		}
+		daemon_done(daemon, 0);
+	}
+}
+
+static void happen(struct driver *driver, const struct trace_event *event)
+{
+	struct daemon *daemon = driver->talk.daemon;
+	unsigned n = daemon_tasks(daemon);
+
+	switch (event->kind) {
+	case TRACE_WORK:
+		if (n)
+			daemon_work(daemon, (unsigned)(event->pick % n));
+		break;
+	case TRACE_DONE:
+		if (n)
+			daemon_done(daemon, (unsigned)(event->pick % n));
+		break;
+	case TRACE_CLOCK:
+		daemon_clock(daemon, daemon_now_ns(daemon) + event->pick % (2000 * RUN_MS));
+		break;
+	case TRACE_CLOSE:
+		close_peer(driver, event->peer);
+		break;
+	case TRACE_CANCEL:
+		if (driver->is_open[event->peer])
+			cancel_one(driver, event);
+		break;
+	default:
+		if (driver->is_open[event->peer])
+			send_event(driver, event);
+		break;
+	}
+	if (driver->run->trace->sequential)
+		drain(driver);
+}
+
+/* Everything that was sent is answered in the end, and what waits for room when its time is over. */
+static void check_answered(struct run *run)
+{
+	for (unsigned i = 0; i < run->n; i++) {
+		const struct run_record *record = &run->records[i];
+		bool in_time = record->answered_ns >= record->sent_ns + record->request.wait_ms * RUN_MS;
+
+		if (!record->answered && !run->closed[record->peer])
+			run_fail(run, "request %u is never answered", i + 1);
+		if (record->status == NPUMEM__V1__STATUS__DEADLINE_EXCEEDED && (!record->request.wait_ms || !in_time))
+			run_fail(run, "request %u: DEADLINE_EXCEEDED before its deadline", i + 1);
+		if (record->status == NPUMEM__V1__STATUS__CANCELLED && !record->cancelled)
+			run_fail(run, "request %u is cancelled, and nobody asked for that", i + 1);
+	}
+}
+
+static void check_daemon(struct driver *driver, const char *when)
+{
+	const char *wrong = run_has_failed(driver->run) ? NULL : daemon_check(driver->talk.daemon);
+
+	if (wrong)
+		run_fail(driver->run, "%s: %s", when, wrong);
+}
+
+/* What is in everybody's tensors. */
+static void read_all(struct driver *driver)
+{
+	struct trace_event event = {.request = {.verb = TRACE_READ, .n_ops = 1}};
+
+	for (event.peer = 0; event.peer < driver->run->trace->n_peers; event.peer++)
+		for (unsigned slot = 0; slot < TRACE_SLOTS && driver->is_open[event.peer]; slot++) {
+			event.request.ops[0] =
+				(struct trace_op){.verb = TRACE_READ, .n_refs = 1, .refs = {{slot, false}}};
+			send_event(driver, &event);
+			drain(driver);
+		}
+}
+
+static void end(struct driver *driver)
+{
+	struct daemon *daemon = driver->talk.daemon;
+	struct run *run = driver->run;
+
+	for (unsigned i = 0; i < 8; i++) {
+		drain(driver);
+		daemon_clock(daemon, daemon_now_ns(daemon) + 3000 * RUN_MS);
+	}
+	drain(driver);
+	if (run->trace->mode == TRACE_CHURN)
+		read_all(driver);
+	check_answered(run);
+	check_daemon(driver, "after all was answered");
+	if (!run_has_failed(run))
+		run_look(&driver->talk, run, &run->end);
+	for (unsigned peer = 0; peer < run->trace->n_peers; peer++) {
+		if (driver->is_open[peer])
+			daemon_close(daemon, peer);
+		drain(driver);
+		if (!daemon_is_drained(daemon, peer))
+			run_fail(run, "peer %u is never drained", peer);
+	}
+	check_daemon(driver, "after all clients left");
+}
+
+void run_trace(const struct trace *trace, struct run *run)
+{
+	static struct driver driver;
+	struct daemon_options options = {.n_npus = RUN_NPUS,
+					 .npu_bytes = run_npu_bytes(trace),
+					 .threads = true,
+					 .one_in_refused = trace->seed % 4 ? 0 : 16,
+					 .answered = on_answered,
+					 .ctx = &driver};
+	const char *wrong;
+
+	memset(&driver, 0, sizeof(driver));
+	memset(run, 0, sizeof(*run));
+	run->trace = trace;
+	run->about = TRACE_VERBS;
+	driver.run = run;
+	driver.talk.daemon = daemon_new(&options);
+	for (unsigned peer = 0; peer < TRACE_PEERS; peer++)
+		for (unsigned slot = 0; slot < TRACE_SLOTS; slot++)
+			driver.known[peer][slot].record = -1;
+	run_host(&driver.talk, trace, options.npu_bytes, driver.shared);
+	for (unsigned peer = 0; peer < trace->n_peers; peer++) {
+		daemon_open(driver.talk.daemon, peer, trace_uid(trace, peer));
+		driver.is_open[peer] = true;
+	}
+	for (unsigned i = 0; i < trace->n && !run_has_failed(run); i++)
+		happen(&driver, &trace->events[i]);
+	/* What is wrong by then ends the process: the daemon need not be able to end. */
+	if (run_has_failed(run))
+		return;
+	end(&driver);
+	if (run_has_failed(run))
+		return;
+	run_sweep(&driver.talk);
+	wrong = daemon_free(driver.talk.daemon);
+	if (wrong)
+		run_fail(run, "at the end: %s", wrong);
+	npumem__v1__response__free_unpacked(driver.talk.response, NULL);
+}
