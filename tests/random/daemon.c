@@ -75,12 +75,32 @@ static int submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)
 
 	(void)uid;
 	daemon->n_asked++;
-	if (daemon->n_tasks == TASKS_MAX)
+	if (daemon->n_tasks == TASKS_MAX - 1)
 		return -EAGAIN;
 	if (daemon->options.one_in_refused && daemon->n_asked % daemon->options.one_in_refused == 0)
 		return -ENOMEM;
 	daemon->tasks[daemon->n_tasks++] = (struct task){work, done, arg, false};
 	return 0;
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+static void turn(void *arg)
+{
+	rpc_turn(&((struct daemon *)arg)->rpc);
+}
+
+/* Another turn comes at random, like the end of a task. */
+static void wake(void *ctx)
+{
+	struct daemon *daemon = ctx;
+
+	if (daemon->n_tasks == TASKS_MAX)
+		abort();
+	daemon->tasks[daemon->n_tasks++] = (struct task){nothing, turn, daemon, false};
 }
 
 struct daemon *daemon_new(const struct daemon_options *options)
@@ -108,9 +128,11 @@ struct daemon *daemon_new(const struct daemon_options *options)
 	rpc_init(&daemon->rpc, &daemon->service, &daemon->heap);
 	daemon->rpc.now_ns = daemon->service.events.now_ns = now_ns;
 	daemon->rpc.set_alarm = set_alarm;
-	daemon->rpc.alarm_ctx = daemon;
-	if (options->threads)
+	daemon->rpc.ctx = daemon;
+	if (options->threads) {
 		daemon->rpc.executor = (struct executor){submit, daemon};
+		daemon->rpc.wake = wake;
+	}
 	return daemon;
 }
 
@@ -165,13 +187,8 @@ void daemon_open(struct daemon *daemon, unsigned peer, uint32_t uid)
 
 void daemon_send(struct daemon *daemon, unsigned peer, const uint8_t *message, size_t bytes)
 {
-	struct buffer out;
-
-	buffer_init(&out, &daemon->heap);
-	if (rpc_receive(&daemon->rpc, &daemon->peers[peer].rpc, message, bytes, &out))
+	if (rpc_receive(&daemon->rpc, &daemon->peers[peer].rpc, message, bytes))
 		snprintf(daemon->wrong, sizeof(daemon->wrong), "rpc_receive failed");
-	take(&daemon->peers[peer], &out);
-	buffer_deinit(&out);
 }
 
 void daemon_close(struct daemon *daemon, unsigned peer)
@@ -281,7 +298,7 @@ const char *daemon_check(struct daemon *daemon)
 
 	if (!wrong && daemon->wrong[0])
 		wrong = daemon->wrong;
-	if (!wrong && !order_is_idle(&daemon->service.order))
+	if (!wrong && !scheduler_is_idle(&daemon->service.scheduler))
 		wrong = "something is still in the order of operations";
 	if (!wrong)
 		wrong = check_charges(daemon);
