@@ -1,4 +1,5 @@
-/* Owns a device, a service and an rpc over them. Invariant: a task in the list was submitted and is not yet done. */
+/* Owns a device, a service and an rpc over them. Invariant: a task in the list was submitted and is not yet done.
+ */
 #include "tests/random/daemon.h"
 
 #include <errno.h>
@@ -107,7 +108,10 @@ struct daemon *daemon_new(const struct daemon_options *options)
 {
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
 	struct device_options device = {
-		.geometry = {.n_npus = options->n_npus, .npu_bytes = options->npu_bytes, .n_banks = 8, .eu_bytes = 128},
+		.geometry = {.n_npus = options->n_npus,
+			     .npu_bytes = options->npu_bytes,
+			     .n_banks = 8,
+			     .eu_bytes = 128},
 		.allow_unchecked = true,
 	};
 	size_t bytes = (device_memory_bytes(&device.geometry) + 63) & ~(size_t)63;
@@ -181,8 +185,7 @@ void daemon_open(struct daemon *daemon, unsigned peer, uint32_t uid)
 	*to = (struct peer){.daemon = daemon, .number = peer, .is_open = true};
 	if (session_init(&to->session, &daemon->service, uid, 0, NULL))
 		abort();
-	to->rpc = (struct rpc_peer){
-		.session = &to->session, .deliver = deliver, .drained = drained, .ctx = to};
+	to->rpc = (struct rpc_peer){.session = &to->session, .deliver = deliver, .drained = drained, .ctx = to};
 }
 
 void daemon_send(struct daemon *daemon, unsigned peer, const uint8_t *message, size_t bytes)
@@ -268,7 +271,8 @@ static const char *check_charges(struct daemon *daemon)
 			snprintf(daemon->wrong, sizeof(daemon->wrong), "%s: %llu of all uids, %llu in all",
 				 limits_name(key), (unsigned long long)sums[key],
 				 (unsigned long long)limits->now[key]);
-		if (key != LIMITS_TENSORS && key != LIMITS_DEVICE_BYTES && key != LIMITS_FOLLOWERS && sums[key] != due)
+		if (key != LIMITS_TENSORS && key != LIMITS_DEVICE_BYTES && key != LIMITS_FOLLOWERS &&
+		    sums[key] != due)
 			snprintf(daemon->wrong, sizeof(daemon->wrong), "%s: %llu are charged, not %llu",
 				 limits_name(key), (unsigned long long)sums[key], (unsigned long long)due);
 	}
@@ -313,6 +317,8 @@ const char *daemon_free(struct daemon *daemon)
 	snprintf(text, sizeof(text), "%s", wrong ? wrong : "");
 	if (!wrong && device_next(daemon->device, NULL))
 		snprintf(text, sizeof(text), "tensors are left at the end");
+	if (!text[0] && daemon->service.limits.now[LIMITS_FOLLOWERS])
+		snprintf(text, sizeof(text), "a follower of events is charged who is gone");
 	rpc_deinit(&daemon->rpc);
 	service_deinit(&daemon->service);
 	device_free(daemon->device);

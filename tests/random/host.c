@@ -1,5 +1,5 @@
-/* Requests of those who are no clients of the trace: the host, whose tensors all share, and the admin, who looks at
- * what there is in the end. */
+/* Requests of those who are no clients of the trace: the host, whose tensors all share, and the admin, who looks
+ * at what there is in the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +106,8 @@ static uint64_t place(struct run_talk *talk, unsigned i, int64_t npu_bytes, char
 	return talk->response->allocated->tensors[0]->handle;
 }
 
-void run_host(struct run_talk *talk, const struct trace *trace, int64_t npu_bytes, uint64_t handles[TRACE_N_SHARED])
+void run_host(struct run_talk *talk, const struct trace *trace, int64_t npu_bytes,
+	      uint64_t handles[TRACE_N_SHARED])
 {
 	/* Those with an address first. */
 	static const unsigned order[TRACE_N_SHARED] = {2, 3, 0, 1};

@@ -68,6 +68,14 @@ static void say_bytes(struct text *text, const ProtobufCBinaryData *data)
 	say(text, " … %016" PRIx64, hash);
 }
 
+/* A tensor without a name is called by its handle: "tensor #4711". */
+static void say_string(struct text *text, const char *string)
+{
+	const char *handle = text->detail & MESSAGE_PLACES ? NULL : strchr(string, '#');
+
+	say(text, "\"%.*s\"", handle ? (int)(handle - string) : (int)strlen(string), string);
+}
+
 static void say_value(struct text *text, ProtobufCType type, const void *value)
 {
 	switch (type) {
@@ -75,7 +83,7 @@ static void say_value(struct text *text, ProtobufCType type, const void *value)
 		say_message(text, *(const ProtobufCMessage *const *)value);
 		break;
 	case PROTOBUF_C_TYPE_STRING:
-		say(text, "\"%s\"", *(const char *const *)value);
+		say_string(text, *(const char *const *)value);
 		break;
 	case PROTOBUF_C_TYPE_BYTES:
 		say_bytes(text, value);

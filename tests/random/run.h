@@ -26,8 +26,8 @@ struct run_record {
 	struct run_source sources[TRACE_OPS][TRACE_REFS];
 	uint64_t sent, answered; /* in turns of the whole run; answered 0: not yet */
 	uint64_t sent_ns, answered_ns;
-	bool cancelled;	   /* somebody asked for that */
-	bool alone;	   /* nothing else was under way until it was answered */
+	bool cancelled;	    /* somebody asked for that */
+	bool disturbed;	    /* what it tells of bytes may be of before or after something under way beside it */
 	bool among_waiters; /* while an allocation of its client stood in line */
 	int status;
 	Npumem__V1__Response *response;
