@@ -152,6 +152,7 @@ static bool may_resolve(const struct call *call)
 	switch (call_order_of(call)) {
 	case CALL_AFTER_ALL:
 		return !peer->n_in_order;
+	case CALL_GIVES_ROOM:
 	case CALL_MAKES_TENSORS:
 		return !peer->n_holding && !peer->n_room;
 	default:

@@ -30,7 +30,8 @@ struct submission;
  * other. Those behind one that has to wait are held, too. */
 enum call_order {
 	CALL_AT_ONCE,	    /* nothing, and nothing waits for it: it depends on no tensor */
-	CALL_IN_ORDER,	    /* the two below, until they have ended */
+	CALL_IN_ORDER,	    /* the last two of these, until they have ended */
+	CALL_GIVES_ROOM,    /* that, and others that do: what lies where must not depend on which ends first */
 	CALL_MAKES_TENSORS, /* that, and what gives room or changes what may lie where */
 	CALL_AFTER_ALL,	    /* everything: what comes after it must not change what it is to see */
 };

@@ -187,6 +187,21 @@ static void fail_texts(struct run *run, const char *what, const char *was, const
 		 from ? "… " : "", expected + from);
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const Npumem__V1__Tensor *x = *(Npumem__V1__Tensor *const *)a, *y = *(Npumem__V1__Tensor *const *)b;
+	int order = strcmp(x->name, y->name);
+
+	return order ? order : (x->place->address > y->place->address) - (x->place->address < y->place->address);
+}
+
+/* Whose handle is given again first, and with it the order of a list, follows the order in which tensors went. */
+static void sort_list(const Npumem__V1__Response *response)
+{
+	if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_LIST)
+		qsort(response->list->tensors, response->list->n_tensors, sizeof(*response->list->tensors), by_name);
+}
+
 static void compare_answers(struct replay *replay, unsigned index)
 {
 	struct run *run = replay->run;
@@ -196,6 +211,8 @@ static void compare_answers(struct replay *replay, unsigned index)
 
 	trace_name(run->trace, record->peer, 0, prefix);
 	prefix[strlen(prefix) - 1] = 0;
+	sort_list(record->response);
+	sort_list(replay->talk.response);
 	was = message_text(record->response, detail, prefix);
 	expected = message_text(replay->talk.response, detail, prefix);
 	trace_print_request(run->trace, record->peer, &record->request, request, sizeof(request));
