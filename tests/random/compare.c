@@ -114,16 +114,11 @@ static void send(struct replay *replay, const struct run_record *record)
 	uint8_t *message;
 	size_t bytes;
 
-	if (replay->talk.response)
-		npumem__v1__response__free_unpacked(replay->talk.response, NULL);
-	replay->talk.response = NULL;
 	request.wait_ms = 0;
 	set_handles(replay, record, &handles);
 	message = message_pack(replay->run->trace, record->peer, &request, &handles, 1, &bytes);
-	daemon_send(replay->talk.daemon, record->peer, message, bytes);
+	run_talk_bytes(&replay->talk, record->peer, message, bytes);
 	free(message);
-	if (!replay->talk.response)
-		abort();
 }
 
 static void note_alloc(struct replay *replay, const struct run_record *record, unsigned index)

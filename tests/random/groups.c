@@ -229,79 +229,26 @@ static bool clashes(const struct scene *scene, const struct operation *a, const 
 
 /* ---- one group ---- */
 
-struct packed {
-	Npumem__V1__Operation operations[OPS], *list[OPS];
-	Npumem__V1__ReadRequest reads[OPS];
-	Npumem__V1__FillRequest fills[OPS];
-	Npumem__V1__CopyRequest copies[OPS];
-	Npumem__V1__RunRequest runs[OPS];
-	Npumem__V1__Operand operands[OPS][2], *operand_list[OPS][2];
-	Npumem__V1__Ref refs[OPS][2];
-};
-
-static void pack_run(struct packed *packed, unsigned i)
-{
-	for (unsigned k = 0; k < 2; k++) {
-		npumem__v1__operand__init(&packed->operands[i][k]);
-		packed->operands[i][k].role = k ? (char *)"in" : (char *)"out";
-		packed->operands[i][k].tensor = &packed->refs[i][k];
-		packed->operand_list[i][k] = &packed->operands[i][k];
-	}
-	packed->runs[i].kernel = NPUMEM__V1__KERNEL__RELU;
-	packed->runs[i].n_operands = 2;
-	packed->runs[i].operands = packed->operand_list[i];
-	packed->operations[i].kind_case = NPUMEM__V1__OPERATION__KIND_RUN;
-	packed->operations[i].run = &packed->runs[i];
-}
-
-static void pack_dma(const struct operation *from, struct packed *packed, unsigned i)
-{
-	Npumem__V1__Operation *operation = &packed->operations[i];
-
-	packed->reads[i].tensor = packed->fills[i].tensor = packed->copies[i].destination = &packed->refs[i][0];
-	packed->copies[i].source = &packed->refs[i][1];
-	packed->fills[i].value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
-	packed->fills[i].integer = 7;
-	if (from->verb == TRACE_READ) {
-		operation->kind_case = NPUMEM__V1__OPERATION__KIND_READ;
-		operation->read = &packed->reads[i];
-	} else if (from->verb == TRACE_FILL) {
-		operation->kind_case = NPUMEM__V1__OPERATION__KIND_FILL;
-		operation->fill = &packed->fills[i];
-	} else {
-		operation->kind_case = NPUMEM__V1__OPERATION__KIND_COPY;
-		operation->copy = &packed->copies[i];
-	}
-}
-
 static void submit_group(struct scene *scene, const struct operation *operations, unsigned n)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__SubmitRequest submit = NPUMEM__V1__SUBMIT_REQUEST__INIT;
-	struct packed packed;
+	static const struct trace nameless;
+	struct trace_request request = {.verb = TRACE_SUBMIT, .n_ops = n};
+	struct message_handles handles = {0};
+	uint8_t *message;
+	size_t bytes;
 
 	for (unsigned i = 0; i < n; i++) {
-		npumem__v1__operation__init(&packed.operations[i]);
-		npumem__v1__read_request__init(&packed.reads[i]);
-		npumem__v1__fill_request__init(&packed.fills[i]);
-		npumem__v1__copy_request__init(&packed.copies[i]);
-		npumem__v1__run_request__init(&packed.runs[i]);
-		for (unsigned k = 0; k < 2; k++) {
-			npumem__v1__ref__init(&packed.refs[i][k]);
-			packed.refs[i][k].handle = (k ? operations[i].source : operations[i].to)->handle;
-		}
-		if (is_kernel(&operations[i]))
-			pack_run(&packed, i);
-		else
-			pack_dma(&operations[i], &packed, i);
-		packed.operations[i].group = 3;
-		packed.list[i] = &packed.operations[i];
+		request.ops[i] = (struct trace_op){.verb = operations[i].verb,
+						   .group = 3,
+						   .n_refs = operations[i].verb < TRACE_COPY ? 1 : 2,
+						   .kernel = NPUMEM__V1__KERNEL__RELU,
+						   .value = 7};
+		handles.of[i][0] = operations[i].to->handle;
+		handles.of[i][1] = operations[i].source->handle;
 	}
-	submit.n_operations = n;
-	submit.operations = packed.list;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
-	request.submit = &submit;
-	run_talk(&scene->talk, RUN_HOST, &request);
+	message = message_pack(&nameless, 0, &request, &handles, 1, &bytes);
+	run_talk_bytes(&scene->talk, RUN_HOST, message, bytes);
+	free(message);
 }
 
 /* ---- what it says ---- */

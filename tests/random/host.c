@@ -26,22 +26,27 @@ void run_talk_answered(void *ctx, unsigned client, const uint8_t *message, size_
 	talk->response = response;
 }
 
+void run_talk_bytes(struct run_talk *talk, unsigned client, const uint8_t *message, size_t bytes)
+{
+	if (talk->response)
+		npumem__v1__response__free_unpacked(talk->response, NULL);
+	talk->response = NULL;
+	daemon_send(talk->daemon, client, message, bytes);
+	while (!talk->response && daemon_tasks(talk->daemon))
+		daemon_done(talk->daemon, 0);
+	if (!talk->response)
+		abort();
+}
+
 void run_talk(struct run_talk *talk, unsigned client, Npumem__V1__Request *request)
 {
 	uint8_t *message;
 	size_t bytes;
 
-	if (talk->response)
-		npumem__v1__response__free_unpacked(talk->response, NULL);
-	talk->response = NULL;
 	request->id = 1;
 	message = message_pack_any(request, &bytes);
-	daemon_send(talk->daemon, client, message, bytes);
+	run_talk_bytes(talk, client, message, bytes);
 	free(message);
-	while (!talk->response && daemon_tasks(talk->daemon))
-		daemon_done(talk->daemon, 0);
-	if (!talk->response)
-		abort();
 }
 
 /* ---- the host ---- */

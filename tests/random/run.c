@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tests/random/daemon.h"
+#include "tests/random/under_way.h"
 
 enum { CANCEL_ID = 1000000 };
 
@@ -118,63 +119,6 @@ static void on_answered(void *ctx, unsigned peer, const uint8_t *message, size_t
 
 /* ---- requests ---- */
 
-static bool mentions(const struct trace_request *request, unsigned slot)
-{
-	for (unsigned i = 0; i < request->n_ops; i++)
-		for (unsigned k = 0; k < request->ops[i].n_refs; k++)
-			if (request->ops[i].refs[k].slot == slot)
-				return true;
-	for (unsigned i = 0; i < request->n_tensors; i++)
-		if (request->tensors[i].slot == slot)
-			return true;
-	return false;
-}
-
-/* Whether a request of the client that is not answered has to do with the slot; `waiting`: as an allocation that
- * may stand in line. */
-static bool is_under_way(const struct run *run, unsigned peer, unsigned slot, bool waiting)
-{
-	for (unsigned i = 0; i < run->n; i++) {
-		const struct run_record *record = &run->records[i];
-
-		if (record->peer == peer && !record->answered && (!waiting || record->request.wait_ms) &&
-		    mentions(&record->request, slot))
-			return true;
-	}
-	return false;
-}
-
-static bool has_waiters(const struct run *run, unsigned peer)
-{
-	for (unsigned slot = 0; slot < TRACE_SLOTS; slot++)
-		if (is_under_way(run, peer, slot, true))
-			return true;
-	return false;
-}
-
-/* When an allocation that waits takes effect is not for its client to say: nothing that it sends after it names
- * its tensors until it is answered. False: the request would make one of that name. */
-static bool avoid_waiters(const struct run *run, unsigned peer, struct trace_request *request)
-{
-	for (unsigned i = 0; i < request->n_ops; i++)
-		for (unsigned k = 0; k < request->ops[i].n_refs; k++) {
-			struct trace_ref *ref = &request->ops[i].refs[k];
-
-			if (ref->slot >= TRACE_SLOTS || !is_under_way(run, peer, ref->slot, true))
-				continue;
-			if (request->verb == TRACE_VIEW && !k)
-				return false;
-			*ref = (struct trace_ref){TRACE_NOBODY, false};
-		}
-	for (unsigned i = 0; i < request->n_tensors; i++) {
-		if (is_under_way(run, peer, request->tensors[i].slot, true))
-			return false;
-		if (is_under_way(run, peer, request->tensors[i].slot, false))
-			request->wait_ms = 0;
-	}
-	return true;
-}
-
 static uint64_t handle_of(const struct driver *driver, const struct run_source *source, unsigned slot)
 {
 	if (source->record == -2)
@@ -198,33 +142,6 @@ static void set_sources(struct driver *driver, struct run_record *record, struct
 		}
 }
 
-static bool writes(const struct trace_request *request)
-{
-	return request->verb != TRACE_READ && (request->verb <= TRACE_ALLOC || request->verb == TRACE_FREE);
-}
-
-static bool is_of_shared(const struct trace_request *request)
-{
-	for (unsigned slot = TRACE_SHARED; slot < TRACE_NOBODY; slot++)
-		if (mentions(request, slot))
-			return true;
-	return false;
-}
-
-/* Whether one under way and a new one may be about the same bytes, and one writes them. */
-static bool disturbs(const struct run_record *a, const struct run_record *b)
-{
-	return (writes(&a->request) || writes(&b->request)) &&
-	       (a->peer == b->peer || (is_of_shared(&a->request) && is_of_shared(&b->request)));
-}
-
-static void note_disturbed(struct run *run, struct run_record *record)
-{
-	for (struct run_record *other = run->records; other < record; other++)
-		if (!other->answered && disturbs(other, record))
-			other->disturbed = record->disturbed = true;
-}
-
 static void send_event(struct driver *driver, const struct trace_event *event)
 {
 	struct run *run = driver->run;
@@ -234,11 +151,11 @@ static void send_event(struct driver *driver, const struct trace_event *event)
 	size_t bytes;
 
 	*record = (struct run_record){.peer = event->peer, .request = event->request, .status = RUN_NOT_ANSWERED};
-	if (run->trace->mode == TRACE_TIGHT && !avoid_waiters(run, event->peer, &record->request))
+	if (run->trace->mode == TRACE_TIGHT && !under_way_avoid_waiters(run, event->peer, &record->request))
 		return;
 	set_sources(driver, record, &handles);
-	note_disturbed(run, record);
-	record->among_waiters = has_waiters(run, event->peer);
+	under_way_note_disturbed(run, record);
+	record->among_waiters = under_way_has_waiters(run, event->peer);
 	record->sent = ++driver->turn;
 	record->sent_ns = daemon_now_ns(driver->talk.daemon);
 	message = message_pack(run->trace, event->peer, &record->request, &handles, ++run->n, &bytes);

@@ -43,6 +43,7 @@ struct run {
 	const struct trace *trace;
 	struct run_record records[RUN_RECORDS];
 	unsigned n;
+	bool views_shared;	      /* a slot may be a view of a shared tensor: what writes it writes that */
 	uint64_t closed[TRACE_PEERS]; /* when; 0: never */
 	struct run_end end;
 	char wrong[RUN_WRONG_BYTES]; /* empty: nothing yet */
@@ -70,6 +71,8 @@ struct run_talk {
 	Npumem__V1__Response *response; /* the last answer of any client; owned */
 };
 void run_talk(struct run_talk *talk, unsigned client, Npumem__V1__Request *request);
+/* The same, packed; its id is 1. */
+void run_talk_bytes(struct run_talk *talk, unsigned client, const uint8_t *message, size_t bytes);
 /* Where a talk is all there is: daemon_options.answered, with the talk as ctx. Events are passed over. */
 void run_talk_answered(void *ctx, unsigned client, const uint8_t *message, size_t bytes);
 /* Allocates what all share; their handles. */
