@@ -3,6 +3,7 @@
 #include "daemon/rpc/advance.h"
 
 #include "daemon/rpc/handler.h"
+#include "daemon/rpc/hint.h"
 #include "daemon/rpc/line.h"
 #include "daemon/rpc/progress.h"
 #include "daemon/rpc/submit.h"
@@ -115,11 +116,7 @@ static void unresolve(struct call *call)
 /* What a call that is held may access keeps its place in the queues of what is there. */
 static void look_ahead(struct call *call)
 {
-	call->is_hint = call->binding.is_hint = true;
-	resolve(call);
-	call->is_hint = false;
-	unresolve(call);
-	claim_all_written(&call->hint);
+	hint_claim(call);
 	scheduler_claim(scheduler_of(call), &call->entry, call->hint.accesses, call->hint.n);
 }
 
@@ -202,15 +199,50 @@ static void check_charge(struct call *call)
 		call_end(call, status);
 }
 
-/* Its tensors are found and claimed, or it is refused; false where it has to be held. */
-static bool resolve_now(struct call *call)
+static void enter_scheduler(struct call *call)
+{
+	call->entry.ready = on_ready;
+	call->is_in_scheduler = true;
+	scheduler_enter(scheduler_of(call), &call->entry);
+}
+
+/* All that the peer has held arrives once more, after everybody else: one of them is to free what came into being
+ * while it was held, and somebody has claimed it meanwhile. So everybody still waits only for what arrived before.
+ */
+static void arrive_again(struct rpc_peer *peer)
+{
+	for (struct call *call = peer->first_held; call; call = call->next_held) {
+		scheduler_leave(scheduler_of(call), &call->entry);
+		claim_deinit(&call->hint);
+		claim_init(&call->hint, call->rpc->heap);
+		enter_scheduler(call);
+		look_ahead(call);
+	}
+}
+
+static int try_to_resolve(struct call *call)
 {
 	int status = resolve(call);
 
+	if (status != BINDING_BLOCKED && status != BINDING_LATE)
+		return status;
+	unresolve(call);
+	claim_deinit(&call->claim);
+	claim_init(&call->claim, call->rpc->heap);
+	return status;
+}
+
+/* Its tensors are found and claimed, or it is refused; false where it has to be held. */
+static bool resolve_now(struct call *call)
+{
+	int status = try_to_resolve(call);
+
+	if (status == BINDING_LATE) {
+		arrive_again(call->peer);
+		unblock_all(call->rpc);
+		status = try_to_resolve(call);
+	}
 	if (status == BINDING_BLOCKED) {
-		unresolve(call);
-		claim_deinit(&call->claim);
-		claim_init(&call->claim, call->rpc->heap);
 		block(call->rpc, call->peer);
 		return false;
 	}
@@ -229,13 +261,6 @@ static bool resolve_now(struct call *call)
 		unblock_all(call->rpc);
 	check_charge(call);
 	return true;
-}
-
-static void enter_scheduler(struct call *call)
-{
-	call->entry.ready = on_ready;
-	call->is_in_scheduler = true;
-	scheduler_enter(scheduler_of(call), &call->entry);
 }
 
 static void let_go_held(struct rpc_peer *peer)

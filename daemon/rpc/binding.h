@@ -9,6 +9,7 @@
 enum {
 	BINDING_FEW = 8,
 	BINDING_BLOCKED = -3, /* what is found may go by a request before this one, which is not resolved yet */
+	BINDING_LATE = -4,    /* what is to go is used by a request after this one */
 };
 
 struct binding {
@@ -17,7 +18,6 @@ struct binding {
 	struct tensor **tensors;	     /* `few`, or of the service's heap */
 	size_t n, room, at;
 	bool is_bound; /* nothing is looked up any more */
-	bool is_hint;  /* what is blocked is found all the same */
 	struct tensor *few[BINDING_FEW];
 };
 

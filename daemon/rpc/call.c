@@ -127,7 +127,7 @@ static void init(struct call *call)
 	call->charge = 0;
 	call->cost = 0;
 	call->reply_bytes = 0;
-	call->is_committed = call->changes_room = call->holds_others = call->is_hint = false;
+	call->is_committed = call->changes_room = call->holds_others = false;
 	call->is_in_scheduler = call->is_in_order = call->is_started = call->is_paused = false;
 	call->pending = 0;
 	call->keep_result = false;
@@ -359,22 +359,19 @@ static int out_of_memory(struct call *call)
 	return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
 }
 
-static struct claim *claim_of(struct call *call)
-{
-	return call->is_hint ? &call->hint : &call->claim;
-}
-
 int call_claim(struct call *call, struct tensor *tensor, bool writes)
 {
-	return claim_tensor(claim_of(call), tensor, writes) ? out_of_memory(call) : 0;
+	return claim_tensor(&call->claim, tensor, writes) ? out_of_memory(call) : 0;
 }
 
 /* Whoever may use it and came before must find it, too. */
 int call_claim_free(struct call *call, struct tensor *tensor)
 {
-	if (!call->is_hint && scheduler_may_be_used(&record_of(tensor_root(tensor))->queue, &call->entry))
+	if (scheduler_may_be_used(&record_of(tensor_root(tensor))->queue, &call->entry))
 		return BINDING_BLOCKED;
-	return claim_free(claim_of(call), tensor) ? out_of_memory(call) : 0;
+	if (scheduler_is_used_later(&record_of(tensor_root(tensor))->queue, &call->entry))
+		return BINDING_LATE;
+	return claim_free(&call->claim, tensor) ? out_of_memory(call) : 0;
 }
 
 int call_claim_op(struct call *call, const struct op *op)
@@ -383,7 +380,7 @@ int call_claim_op(struct call *call, const struct op *op)
 	    __builtin_add_overflow(call->cost, CALL_OP_COST, &call->cost))
 		call->cost = INT64_MAX;
 	call->reply_bytes += operate_payload_bytes(op);
-	return claim_op(claim_of(call), op) ? out_of_memory(call) : 0;
+	return claim_op(&call->claim, op) ? out_of_memory(call) : 0;
 }
 
 int call_later(struct call *call, int64_t cost, void (*work)(void *arg),

@@ -76,7 +76,6 @@ struct call {
 	/* What resolving found. */
 	struct binding binding;
 	struct claim claim, hint;   /* what it accesses; and while it is held, what it may */
-	bool is_hint;		    /* it is being looked at what it may access */
 	struct prepare_op prepared; /* of a single operation */
 	int64_t cost;
 	size_t reply_bytes;		   /* that its reads will answer with */

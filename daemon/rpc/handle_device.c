@@ -56,7 +56,7 @@ int resolve_dump(struct call *call, const Npumem__V1__DumpRequest *request)
 	struct dumping dumping = {call, 0};
 	int status = inspect_dump_check(call->session, request->npu, request->offset, request->bytes, call->error);
 
-	if (status || call->is_hint)
+	if (status)
 		return status;
 	if (device_each_at(call->rpc->service->device, request->offset, request->bytes, claim_root, &dumping))
 		return 0;

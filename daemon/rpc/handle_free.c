@@ -14,7 +14,7 @@ static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)
 			npumem_error_number(call->error, "tensor_index", (int64_t)i);
 		if (!status)
 			status = call_claim_free(call, tensor);
-		if (status && !call->is_hint)
+		if (status)
 			return status;
 	}
 	return 0;
@@ -30,7 +30,7 @@ int resolve_free(struct call *call, const Npumem__V1__FreeRequest *request)
 		status = tensors_free_check(call->session, NULL, request->n_tensors, call->error);
 	if (!status)
 		status = find_all(call, request);
-	if (status || call->is_hint)
+	if (status)
 		return status;
 	status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
 	if (!status)

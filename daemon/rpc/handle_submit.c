@@ -86,7 +86,7 @@ static int resolve_operation(struct call *call, size_t index, const Npumem__V1__
 		call->pending += OPERATE_DONE_BYTES + operate_payload_bytes(&call->prepared.op);
 		status = call_claim_op(call, &call->prepared.op);
 	}
-	if (!status || call->is_hint)
+	if (!status)
 		return 0;
 	return status < 0 ? status : refuse(call, index, NULL);
 }
@@ -111,7 +111,7 @@ int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	}
 	for (size_t i = 0; i < request->n_operations && !status; i++)
 		status = resolve_operation(call, i, request->operations[i]);
-	if (!status && !call->is_hint)
+	if (!status)
 		status = reply_reserve(&call->reply, call->pending + REPLY_TAG_BYTES + REPLY_REST_BYTES,
 				       call->error);
 	return status;

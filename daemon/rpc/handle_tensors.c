@@ -133,7 +133,7 @@ static int resolve_one(struct call *call, const Npumem__V1__Ref *ref, const char
 
 	if (!status)
 		status = call_claim(call, tensor, writes);
-	if (!status && !call->is_hint)
+	if (!status)
 		status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
 	if (!status)
 		call->cost = scan_cost(call, tensor);
@@ -157,7 +157,7 @@ int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
 
 	if (!status)
 		status = resolve_one(call, request->tensor, "the base of a view", ACCESS_READ, false);
-	if (status || call->is_hint)
+	if (status)
 		return status;
 	convert_dims_from(request->from, &slice.from);
 	convert_dims_from(request->to, &slice.to);

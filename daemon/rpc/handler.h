@@ -12,9 +12,8 @@
 #undef METHOD
 
 /* A resolver finds the tensors (call->binding), claims what is accessed of them (call_claim), and says what the
- * request costs. What needs nothing but the tables takes effect here, and the call is committed then. 0, or a
- * status with nothing changed. Where the call has to be held (call->is_hint), it is called once before, for what
- * it may access: nothing takes effect then, and what is not found is passed over. */
+ * request costs. What needs nothing but the tables takes effect here, and the call is committed then. 0;
+ * BINDING_BLOCKED, BINDING_LATE; or a status: then nothing has changed. */
 static inline int resolve_nothing(struct call *call, const void *request)
 {
 	(void)call;

@@ -309,3 +309,14 @@ bool scheduler_may_be_used(const struct scheduler_queue *queue, const struct sch
 			return true;
 	return false;
 }
+
+bool scheduler_is_used_later(const struct scheduler_queue *queue, const struct scheduler_entry *entry)
+{
+	for (const struct scheduler_access *access = queue->first; access; access = access->next) {
+		const struct scheduler_entry *other = access->entry;
+
+		if (!other->is_held && !other->is_started && other->arrival > entry->arrival)
+			return true;
+	}
+	return false;
+}

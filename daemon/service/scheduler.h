@@ -84,6 +84,9 @@ bool scheduler_may_go(const struct scheduler_queue *queue, const struct schedule
 /* Whether something that arrived before the entry is held that may use the root: it must find it. */
 bool scheduler_may_be_used(const struct scheduler_queue *queue, const struct scheduler_entry *entry);
 
+/* Whether something that arrived after the entry has claimed the root for good, and not started. */
+bool scheduler_is_used_later(const struct scheduler_queue *queue, const struct scheduler_entry *entry);
+
 /* True where nothing at all is unfinished. */
 static inline bool scheduler_is_idle(const struct scheduler *scheduler)
 {

@@ -68,11 +68,13 @@ static void say_bytes(struct text *text, const ProtobufCBinaryData *data)
 	say(text, " … %016" PRIx64, hash);
 }
 
-/* A tensor without a name is called by its handle: "tensor #4711". */
+/* A tensor without a name is called by its handle: "tensor #4711", "handle 4711". */
 static void say_string(struct text *text, const char *string)
 {
 	const char *handle = strchr(string, '#');
 
+	if (!handle)
+		handle = strstr(string, "with handle ");
 	say(text, "\"%.*s\"", handle ? (int)(handle - string) : (int)strlen(string), string);
 }
 
