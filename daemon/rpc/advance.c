@@ -9,7 +9,10 @@
 #include "daemon/rpc/submit.h"
 
 /* Of calls that became ready while others ran: about 0.2 ms of work in one turn. */
-enum { TURN_COST = 2 * CALL_INLINE_COST };
+enum {
+	TURN_COST = 2 * CALL_INLINE_COST,
+	LOOKS_AHEAD = 64, /* held calls that are looked at once more */
+};
 
 static struct call *call_of(struct scheduler_entry *entry)
 {
@@ -113,11 +116,17 @@ static void unresolve(struct call *call)
 	binding_init(&call->binding, call->session, &call->entry);
 }
 
-/* What a call that is held may access keeps its place in the queues of what is there. */
+/* What a call that is held may access keeps its place in the queues of what is there. What it kept before is given
+ * up only then. */
 static void look_ahead(struct call *call)
 {
-	hint_claim(call);
-	scheduler_claim(scheduler_of(call), &call->entry, call->hint.accesses, call->hint.n);
+	struct claim *hint = &call->hints[call->which_hint ^= 1];
+
+	call->is_hinted = true;
+	claim_init(hint, call->rpc->heap);
+	hint_claim(call, hint);
+	scheduler_claim(scheduler_of(call), &call->entry, hint->accesses, hint->n);
+	claim_deinit(&call->hints[call->which_hint ^ 1]);
 }
 
 /* Its first call waits until some held one is resolved, or gone. */
@@ -213,8 +222,6 @@ static void arrive_again(struct rpc_peer *peer)
 {
 	for (struct call *call = peer->first_held; call; call = call->next_held) {
 		scheduler_leave(scheduler_of(call), &call->entry);
-		claim_deinit(&call->hint);
-		claim_init(&call->hint, call->rpc->heap);
 		enter_scheduler(call);
 		look_ahead(call);
 	}
@@ -257,16 +264,33 @@ static bool resolve_now(struct call *call)
 	enter_order(call);
 	scheduler_claim(scheduler_of(call), &call->entry, call->claim.accesses, call->claim.n);
 	scheduler_let_go(scheduler_of(call), &call->entry);
-	if (call->hint.n)
+	if (call->is_hinted)
 		unblock_all(call->rpc);
 	check_charge(call);
 	return true;
 }
 
+/* Those that are held still may be to use the bytes behind a view that was made just now. The nearest of them: the
+ * others are looked at when they come nearer. */
+static void look_ahead_again(struct rpc_peer *peer)
+{
+	struct call *call = peer->first_held;
+
+	for (unsigned n = 0; call && n < LOOKS_AHEAD; call = call->next_held, n++)
+		look_ahead(call);
+}
+
 static void let_go_held(struct rpc_peer *peer)
 {
-	while (peer->first_held && may_resolve(peer->first_held) && resolve_now(peer->first_held))
-		;
+	bool has_view = false;
+
+	while (peer->first_held && may_resolve(peer->first_held)) {
+		has_view |= peer->first_held->method == CALL_METHOD_VIEW;
+		if (!resolve_now(peer->first_held))
+			break;
+	}
+	if (has_view)
+		look_ahead_again(peer);
 }
 
 /* ---- leaving ---- */
@@ -280,7 +304,7 @@ static void leave_scheduler(struct call *call)
 	if (!call->is_in_scheduler)
 		return;
 	scheduler_leave(scheduler_of(call), &call->entry);
-	if (call->hint.n)
+	if (call->is_hinted)
 		unblock_all(call->rpc);
 	call->is_in_scheduler = false;
 }

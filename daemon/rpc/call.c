@@ -76,7 +76,8 @@ static void give(struct rpc *rpc, struct call *call)
 		heap_free(rpc->heap, call->message);
 	binding_deinit(&call->binding);
 	claim_deinit(&call->claim);
-	claim_deinit(&call->hint);
+	claim_deinit(&call->hints[0]);
+	claim_deinit(&call->hints[1]);
 	if (rpc->n_spare >= SPARE_MAX) {
 		release(rpc, call);
 		return;
@@ -139,7 +140,10 @@ static void init(struct call *call)
 	recording_begin(&call->recording);
 	binding_init(&call->binding, call->session, &call->entry);
 	claim_init(&call->claim, call->rpc->heap);
-	claim_init(&call->hint, call->rpc->heap);
+	claim_init(&call->hints[0], call->rpc->heap);
+	claim_init(&call->hints[1], call->rpc->heap);
+	call->which_hint = 0;
+	call->is_hinted = false;
 }
 
 struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes)

@@ -75,7 +75,10 @@ struct call {
 
 	/* What resolving found. */
 	struct binding binding;
-	struct claim claim, hint;   /* what it accesses; and while it is held, what it may */
+	struct claim claim;    /* what it accesses */
+	struct claim hints[2]; /* one of them: what it may access, while it is held */
+	unsigned which_hint;
+	bool is_hinted;
 	struct prepare_op prepared; /* of a single operation */
 	int64_t cost;
 	size_t reply_bytes;		   /* that its reads will answer with */

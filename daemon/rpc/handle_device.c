@@ -47,6 +47,8 @@ static bool claim_root(void *ctx, struct tensor *tensor)
 	if (dumping->call->claim.n == DUMP_ROOTS_MAX)
 		return false;
 	dumping->status = call_claim(dumping->call, tensor, false);
+	if (!dumping->status)
+		dumping->call->claim.accesses[dumping->call->claim.n - 1].survives = true;
 	return !dumping->status;
 }
 

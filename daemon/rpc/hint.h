@@ -6,6 +6,6 @@
 
 /* Claims, as a write of all of it, each tensor that the request names and that is there now, so that it keeps its
  * place before what comes later. Without memory for all, as many as there is room for. */
-void hint_claim(struct call *call);
+void hint_claim(struct call *call, struct claim *hint);
 
 #endif

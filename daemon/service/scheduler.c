@@ -283,13 +283,20 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 	pass_device_on(scheduler, was_exclusive);
 }
 
-void scheduler_forget_root(struct scheduler_queue *queue)
+void scheduler_forget_root(struct scheduler *scheduler, struct scheduler_queue *queue)
 {
-	for (struct scheduler_access *access = queue->first; access; access = access->next) {
-		assert(access->entry->is_held);
-		access->root = NULL;
-	}
+	struct scheduler_access *access = queue->first, *next;
+
 	*queue = (struct scheduler_queue){.first = NULL};
+	for (; access; access = next) {
+		next = access->next;
+		access->root = NULL;
+		if (access->is_ready)
+			continue;
+		access->is_ready = true;
+		access->entry->n_ready++;
+		start_if_ready(scheduler, access->entry);
+	}
 }
 
 bool scheduler_may_go(const struct scheduler_queue *queue, const struct scheduler_entry *entry)
@@ -315,7 +322,7 @@ bool scheduler_is_used_later(const struct scheduler_queue *queue, const struct s
 	for (const struct scheduler_access *access = queue->first; access; access = access->next) {
 		const struct scheduler_entry *other = access->entry;
 
-		if (!other->is_held && !other->is_started && other->arrival > entry->arrival)
+		if (!other->is_held && !other->is_started && other->arrival > entry->arrival && !access->survives)
 			return true;
 	}
 	return false;

@@ -23,6 +23,7 @@ struct scheduler_access {
 	bool writes;
 	bool footprint; /* a kernel writes it, and with it all of its footprint */
 	bool frees;	/* it, or a view of it */
+	bool survives;	/* the root may go before it starts: it is looked up again then */
 
 	/* The scheduler's own. */
 	struct scheduler_entry *entry;
@@ -75,8 +76,8 @@ void scheduler_let_go(struct scheduler *scheduler, struct scheduler_entry *entry
 /* Over, or given up. */
 void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry);
 
-/* A root goes: what is held keeps no place there any more. Nothing else accesses it. */
-void scheduler_forget_root(struct scheduler_queue *queue);
+/* A root goes: what is held keeps no place there any more, and who waited for it to go need not wait. */
+void scheduler_forget_root(struct scheduler *scheduler, struct scheduler_queue *queue);
 
 /* Whether something that arrived before the entry is held that may free the root, or a view of it: what the entry
  * finds now it may not find then. */

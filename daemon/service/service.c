@@ -96,7 +96,7 @@ static void forget(void *ctx, struct tensor *tensor)
 	struct release *release = ctx;
 	struct record *record = record_of(tensor);
 
-	scheduler_forget_root(&record->queue);
+	scheduler_forget_root(&release->service->scheduler, &record->queue);
 	events_tensor(release->service, EVENTS_FREED, tensor, release->service->events.actor, -1);
 	tensor->owner = NULL;
 	limits_give_back(&release->service->limits, record->user, LIMITS_TENSORS, 1);

@@ -35,6 +35,7 @@ struct replay {
 	bool is_view[TRACE_PEERS][TRACE_SLOTS];
 	bool unknown[ROOTS]; /* what is in it */
 	bool any_unknown;
+	bool is_vague[TRACE_PEERS]; /* which tensors a client that hung up had at its end */
 };
 
 /* ---- what is unknown ---- */
@@ -75,6 +76,8 @@ static void forget_written(struct replay *replay, const struct run_record *recor
 			replay->any_unknown = true;
 		}
 	replay->unknown[ROOT_NONE] = false;
+	if (record->request.verb == TRACE_FREE || record->request.verb == TRACE_VIEW)
+		replay->is_vague[record->peer] = true;
 }
 
 /* All of it was written anew, in both worlds. */
@@ -246,7 +249,7 @@ static void replay_record(struct replay *replay, unsigned index)
 {
 	struct run *run = replay->run;
 	const struct run_record *record = &run->records[index];
-	bool unknown = is_unknown(replay, record);
+	bool unknown = is_unknown(replay, record) || replay->is_vague[record->peer];
 
 	if (record->request.wait_ms && record->status == NPUMEM__V1__STATUS__RESOURCE_EXHAUSTED)
 		run_fail(run, "request %u: was to wait, and is refused: %s", index + 1, record->response->message);
