@@ -46,6 +46,7 @@ class Client:
         self.sock = sock
         self.buffer = b""
         self.id = 0
+        self.early = {}  # answers that came before they were asked for
 
     def close(self):
         self.sock.close()
@@ -97,6 +98,29 @@ class Client:
         assert response.status == pb.OK, response
         return response
 
+    def post(self, *calls):
+        """All of them in one write; their ids. A call is {"alloc": request}, with "id" where that is to be chosen."""
+        ids, frames = [], []
+        for call in calls:
+            self.id += 1
+            ids.append(call.get("id", self.id))
+            frames.append(frame(pb.Request(**{"id": self.id, **call})))
+        self.sock.sendall(b"".join(frames))
+        return ids
+
+    def answers(self, ids):
+        """The answers with these ids, in their order; events are left out."""
+        while set(ids) - set(self.early):
+            response = self.receive()
+            if response.id:
+                self.early[response.id] = response
+            else:
+                assert response.HasField("event"), response
+        return [self.early.pop(i) for i in ids]
+
+    def pipeline(self, *calls):
+        return self.answers(self.post(*calls))
+
     # What most tests need.
 
     def alloc(self, name="", shape=(1, 8, 1, 16), dtype=pb.INT8, frac_bits=None, **members):
@@ -136,6 +160,65 @@ def dims(n, c, h, w):
     return pb.Dims(n=n, c=c, h=h, w=w)
 
 
+# Calls, for Client.post and as members of pb.Operation.
+
+
+def ref(tensor):
+    """Of a name, a handle or a pb.Tensor."""
+    return pb.Ref(name=tensor) if isinstance(tensor, str) else pb.Ref(handle=getattr(tensor, "handle", tensor))
+
+
+def alloc(name, shape=(1, 8, 1, 16), dtype=pb.INT8, wait_ms=0, **spec):
+    allocation = pb.Allocation(name=name, spec=pb.Spec(dtype=dtype, shape=dims(*shape), **spec))
+    return {"alloc": pb.AllocRequest(tensors=[allocation], wait_ms=wait_ms)}
+
+
+def free(*tensors):
+    return {"free": pb.FreeRequest(tensors=[ref(tensor) for tensor in tensors])}
+
+
+def fill(tensor, integer):
+    return {"fill": pb.FillRequest(tensor=ref(tensor), integer=integer)}
+
+
+def copy(destination, source):
+    return {"copy": pb.CopyRequest(destination=ref(destination), source=ref(source))}
+
+
+def read(tensor, first=0, count=0):
+    return {"read": pb.ReadRequest(tensor=ref(tensor), first=first, count=count)}
+
+
+def run(kernel, params=(), **operands):
+    """The roles' tensors, with `in` as `in_`."""
+    request = pb.RunRequest(kernel=kernel, params=params)
+    for role, tensor in operands.items():
+        request.operands.add(role=role.rstrip("_"), tensor=ref(tensor))
+    return {"run": request}
+
+
+def submit(*calls, group=0):
+    return {"submit": pb.SubmitRequest(operations=[pb.Operation(group=group, **call) for call in calls])}
+
+
+class Convolution:
+    """Operands of a conv2d that takes long; each output channel is 19 million products."""
+
+    def __init__(self, client, prefix="", out="out", channels=64):
+        self.out_shape = (1, channels, 128, 128)
+        self.names = {"in_": prefix + "in", "weights": prefix + "weights"}
+        for name, shape in zip(self.names.values(), ((1, 128, 128, 128), (128, channels, 3, 3))):
+            client.alloc(name, shape, pb.FX8, 4, start_npu=0)
+            client.call(**fill(name, 1))
+        if out:
+            client.alloc(out, self.out_shape, pb.FX8, 4, start_npu=0)
+        self.out = out
+
+    def call(self, out=None):
+        padding = pb.Param(key=pb.PARAM_PADDING, values=[1, 1, 1, 1])
+        return run(pb.CONV2D, [padding], **self.names, out=out or self.out)
+
+
 class Daemon:
     """A running npumemd. Ends by SIGTERM, cleanly, or the test fails."""
 
@@ -156,8 +239,15 @@ class Daemon:
         with open(self.log_path, "rb") as log:
             return log.read()
 
-    def client(self):
-        return Client(self.path)
+    def client(self, uid=None):
+        """Of this process, or of another uid: the kernel names to the daemon who connects."""
+        if uid is None:
+            return Client(self.path)
+        os.seteuid(uid)
+        try:
+            return Client(self.path)
+        finally:
+            os.seteuid(0)
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
@@ -202,8 +292,8 @@ class TestCase(unittest.TestCase):
         self.addCleanup(self.stack.close)
         self.daemon = self.stack.enter_context(Daemon(*self.options, preexec=self.preexec))
 
-    def client(self):
-        return self.stack.enter_context(self.daemon.client())
+    def client(self, uid=None):
+        return self.stack.enter_context(self.daemon.client(uid))
 
     def assert_alive(self):
         with self.daemon.client() as client:
