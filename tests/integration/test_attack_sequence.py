@@ -3,14 +3,9 @@
 import random
 import unittest
 
-from support import TestCase, alloc, copy, dims, fill, free, pb, read, ref, run, submit
+from support import TestCase, alloc, copy, fill, free, long_alloc, pb, read, ref, run, submit
 
 ALICE, BOB = 12001, 12002
-
-
-def long_alloc(name, w):
-    """Elements that stand apart, so that filling them takes a thread w / 3 us."""
-    return alloc(name, (1, 64, 1, w), layout=pb.STRIDED, stride=dims(3 * w, 3 * w, 3 * w, 3))
 
 
 def look(name):
