@@ -224,6 +224,26 @@ class Convolution:
         return run(pb.CONV2D, [padding], **self.names, out=out or self.out)
 
 
+class Sharer(Client):
+    """Sends fds along with its requests."""
+
+    def send_fds(self, fds, **call):
+        self.id += 1
+        socket.send_fds(self.sock, [frame(pb.Request(id=self.id, **call))], fds)
+        return self.id
+
+    def ask_share(self, *fds):
+        self.send_fds(fds, share=pb.ShareRequest())
+        response = self.receive()
+        assert response.id == self.id
+        return response
+
+    def share(self, fd):
+        response = self.ask_share(fd)
+        assert response.status == pb.OK, response
+        return response.shared.segment
+
+
 class Daemon:
     """A running npumemd. Ends by SIGTERM, cleanly, or the test fails."""
 
