@@ -247,7 +247,7 @@ class Sharer(Client):
 class Daemon:
     """A running npumemd. Ends by SIGTERM, cleanly, or the test fails."""
 
-    def __init__(self, *options, directory=None, preexec=None):
+    def __init__(self, *options, directory=None, preexec=None, program=(NPUMEMD,)):
         self.directory = directory or tempfile.mkdtemp(prefix="npumem-test-")
         os.chmod(self.directory, 0o755)
         self.own_directory = directory is None
@@ -255,7 +255,7 @@ class Daemon:
         self.log_path = os.path.join(self.directory, "log")
         self.log = open(self.log_path, "wb")
         self.process = subprocess.Popen(
-            [NPUMEMD, "--socket", self.path, *options], stderr=self.log, preexec_fn=preexec
+            [*program, "--socket", self.path, *options], stderr=self.log, preexec_fn=preexec
         )
         wait_for(lambda: b" NPUs x " in self.output() or self.process.poll() is not None)
         assert self.process.poll() is None, self.output()
@@ -311,11 +311,12 @@ class TestCase(unittest.TestCase):
 
     options = ()
     preexec = None  # called in the daemon's process before it is one
+    program = (NPUMEMD,)
 
     def setUp(self):
         self.stack = contextlib.ExitStack()
         self.addCleanup(self.stack.close)
-        self.daemon = self.stack.enter_context(Daemon(*self.options, preexec=self.preexec))
+        self.daemon = self.stack.enter_context(Daemon(*self.options, preexec=self.preexec, program=self.program))
 
     def client(self, uid=None):
         return self.stack.enter_context(self.daemon.client(uid))
