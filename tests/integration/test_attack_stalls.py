@@ -74,6 +74,34 @@ class Kernels(TestCase):
         alice.close()
 
 
+class Searches(TestCase):
+    """For a place over others' empty blocks, on large NPUs."""
+
+    options = ("--npu-bytes", str(64 * MIB))
+
+    def strided(self, name, c, w, period, start_npu=0):
+        stride = dims(2 * period * w, 2 * period * w, period * w, period)
+        spec = pb.Spec(dtype=pb.INT8, layout=pb.STRIDED, shape=dims(1, c, 1, w), stride=stride, start_npu=start_npu)
+        return pb.Allocation(name=name, spec=spec, dma_only=True, reuse=pb.IF_SAFE)
+
+    def test_one_does_not_hold_up_the_loop(self):
+        client = self.client()
+        host = self.strided("host", 65, 64 * MIB // 12, 3)
+        client.call(alloc=pb.AllocRequest(tensors=[host]))
+        room = client.stat().largest_free
+        if room:
+            client.alloc("rest", (1, 64, 1, room), layout=pb.COMPACT)
+        client.call(stat=pb.StatRequest(reset=True))
+        for w, period in ((1000, 7), (MIB, 7), (MIB // 2, 5)):
+            guest = self.strided("guest", 3, w, period, 1)
+            answer = client.ask(alloc=pb.AllocRequest(tensors=[guest]))
+            self.assertIn(answer.status, (pb.OK, pb.RESOURCE_EXHAUSTED), answer.message)
+            if answer.status == pb.OK:
+                client.call(**free("guest"))
+        loop = client.call(stat=pb.StatRequest(details=True)).stat.loop
+        self.assertLess(loop.longest_cpu_ns / 1e6, 20, "ms of processor time")
+
+
 class Turns(TestCase):
     options = ("--npu-bytes", str(2 * MIB))
 
