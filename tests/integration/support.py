@@ -207,21 +207,42 @@ def submit(*calls, group=0):
 
 
 class Convolution:
-    """Operands of a conv2d that takes long: 2 million products for each output channel and each of its weights."""
+    """Operands, and an output, of a conv2d that takes about so many seconds on this machine, or more."""
 
-    def __init__(self, client, prefix="", out="out", channels=64, extent=3):
-        size = 128 - extent + 1
-        self.out_shape = (1, channels, size, size)
-        self.names = {"in_": prefix + "in", "weights": prefix + "weights"}
-        for name, shape in zip(self.names.values(), ((1, 128, 128, 128), (128, channels, extent, extent))):
-            client.alloc(name, shape, pb.FX8, 4, start_npu=0)
-            client.call(**fill(name, 1))
+    EXTENT = 3
+    TRIAL_CHANNELS = 64
+
+    def __init__(self, client, seconds, out="out"):
+        self.client = client
+        client.call(**alloc("in", (1, 128, 128, 128), pb.FX8, frac_bits=4, start_npu=0))
+        client.call(**fill("in", 1))
+        trial = min(self._measure() for _ in range(2))
+        self._weights(max(1, min(16384, int(self.TRIAL_CHANNELS * seconds / trial))))
         if out:
-            client.alloc(out, self.out_shape, pb.FX8, 4, start_npu=0)
-        self.out = out
+            self.alloc(out)
 
-    def call(self, out=None):
-        return run(pb.CONV2D, **self.names, out=out or self.out)
+    def _weights(self, channels):
+        size = 128 - self.EXTENT + 1
+        self.out_shape = (1, channels, size, size)
+        weights = (128, channels, self.EXTENT, self.EXTENT)
+        self.client.call(**alloc("weights", weights, pb.FX8, frac_bits=4, start_npu=0))
+        self.client.call(**fill("weights", 1))
+
+    def _measure(self):
+        self._weights(self.TRIAL_CHANNELS)
+        self.alloc("trial")
+        before = time.monotonic()
+        self.client.call(**self.call("trial"))
+        took = time.monotonic() - before
+        self.client.call(**free("trial", "weights"))
+        return took
+
+    def alloc(self, out, client=None):
+        """One more output."""
+        (client or self.client).call(**alloc(out, self.out_shape, pb.FX8, frac_bits=4, start_npu=0))
+
+    def call(self, out="out"):
+        return run(pb.CONV2D, in_="in", weights="weights", out=out)
 
 
 class Sharer(Client):

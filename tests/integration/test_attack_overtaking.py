@@ -11,13 +11,12 @@ MIB = 1 << 20
 
 
 class Cancel(TestCase):
-    options = ("--npu-bytes", str(8 * MIB))
+    options = ("--npu-bytes", str(16 * MIB))
 
     def test_a_cancel_overtakes_writes_that_wait_for_the_kernel(self):
         client = self.client()
-        convolution = Convolution(client, channels=1024, extent=7)
-        client.call(**fill("out", 7))
-        write = {"write": pb.WriteRequest(tensor=ref("out"), data=b"\5" * MIB)}
+        convolution = Convolution(client, 1)
+        write = {"write": pb.WriteRequest(tensor=ref("in"), data=b"\5" * MIB)}
         runs, *writes, cancel = sent = list(range(100, 108))
         calls = [convolution.call(), *[write] * 6, {"cancel": pb.CancelRequest(request_id=runs)}]
         # The daemon may stop reading before it has come to the end.
@@ -27,12 +26,12 @@ class Cancel(TestCase):
         poster.join()
         self.assertEqual([answer.status for answer in answers], [pb.CANCELLED] + [pb.OK] * 7)
         self.assertTrue(answers[1].cancelled.found)
-        self.assertEqual(client.call(**read("out", MIB - 1, 2)).done.data, b"\5\7")
+        self.assertEqual(client.call(**read("in", MIB - 1, 2)).done.data, b"\5\1")
 
     def test_a_free_overtakes_allocations_that_wait(self):
         other, client = self.client(BOB), self.client(ALICE)
         client.alloc("x")
-        other.alloc("big", (1, 64, 1, 7 * MIB))
+        other.alloc("big", (1, 64, 1, 15 * MIB))
         waiting = client.post(*(alloc(f"w{i}", (1, 64, 1, 2 * MIB), wait_ms=3000) for i in range(256)))
         (freed,) = client.post(free("x"))
         first = client.receive()
@@ -42,7 +41,7 @@ class Cancel(TestCase):
 class Ids(TestCase):
     """An id of 0 is refused before anything is done."""
 
-    options = ("--npu-bytes", str(8 * MIB))
+    options = ("--npu-bytes", str(16 * MIB))
 
     def setUp(self):
         super().setUp()
@@ -82,7 +81,7 @@ class Ids(TestCase):
         self.check()
 
     def test_of_an_allocation_that_waits(self):
-        self.talker.alloc("most", (1, 64, 1, 6 * MIB))
+        self.talker.alloc("most", (1, 64, 1, 14 * MIB))
         self.talker.post({**alloc("new", (1, 64, 1, 4 * MIB), wait_ms=500), "id": 0})
         answer = self.talker.receive()
         self.assertEqual((answer.id, answer.status), (0, pb.INVALID), answer)

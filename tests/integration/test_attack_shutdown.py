@@ -16,18 +16,9 @@ CUT_OFF = 2  # seconds, after which a kernel is not to be cut off
 class Shutdown(TestCase):
     options = ("--npu-bytes", str(16 << 20))
 
-    def long_convolution(self, client, seconds):
-        """Of about that many seconds, or of more."""
-        short, times = Convolution(client, channels=64, extent=7), []
-        for _ in range(3):
-            before = time.monotonic()
-            client.call(**short.call())
-            times.append(time.monotonic() - before)
-        return Convolution(client, "long-", "long-out", min(4096, int(64 * seconds / min(times))), extent=7)
-
     def test_a_kernel_is_finished_however_long_it_takes(self):
         client = self.client()
-        (sent,) = client.post(self.long_convolution(client, 2 * CUT_OFF).call())
+        (sent,) = client.post(Convolution(client, 2 * CUT_OFF).call())
         client.call(info=pb.InfoRequest())  # so that it has begun
         before = time.monotonic()
         self.daemon.process.send_signal(signal.SIGTERM)

@@ -3,25 +3,25 @@ it, and one that it holds is not freed."""
 
 import unittest
 
-from support import Convolution, TestCase, alloc, fill, free, long_alloc, pb, read, submit
+from support import Convolution, TestCase, fill, free, long_alloc, pb, read, submit
 
 ALICE, BOB = 12001, 12002
-CHANNELS = 512
+SECONDS = 0.3  # of an operation; how far it is is told every 0.1 s
 
 
 class StaleNames(TestCase):
-    options = ("--npu-bytes", str(2 << 20))
+    options = ("--npu-bytes", str(16 << 20))
 
     def setUp(self):
         super().setUp()
         # Two sessions of Alice, and Bob, who has nothing to do with them.
         self.one, self.two, self.bob = self.client(ALICE), self.client(ALICE), self.client(BOB)
-        self.convolution = Convolution(self.one, out="z", channels=CHANNELS)
+        self.convolution = Convolution(self.one, SECONDS, "z")
         self.one.call(**fill("z", 1))
         self.one.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
 
     def alloc_y(self, client):
-        client.call(**alloc("y", self.convolution.out_shape, pb.FX8, frac_bits=4, start_npu=0))
+        self.convolution.alloc("y", client)
 
     def wait_until_beyond(self, request_id, n, n_operations):
         """Until so many operations of the submit are done, or all of it is."""
@@ -61,7 +61,7 @@ class StaleNames(TestCase):
     def test_nothing_is_read_where_a_tensor_born_later_was(self):
         self.one.call(**long_alloc("slow", 4096))
         request = submit(self.convolution.call("z"))
-        group = submit(*[fill("slow", 2)] * 200, read("y", 0, 65536), group=1)
+        group = submit(*[fill("slow", 2)] * 200, read("y", 0, 1024), group=1)
         request["submit"].MergeFrom(group["submit"])
         (sent,) = self.one.post(request)
         self.born_and_gone(sent, 1, 202)

@@ -6,7 +6,7 @@ import statistics
 import time
 import unittest
 
-from support import Client, Convolution, TestCase, alloc, beside, dims, fill, free, pb, ref
+from support import Client, Convolution, TestCase, beside, dims, fill, free, pb, ref
 
 ALICE, BOB = 12001, 12002
 MIB = 1 << 20
@@ -48,14 +48,14 @@ class Compactions(TestCase):
         bob.alloc("x")
         dry_run = {"compact": pb.CompactRequest(dry_run=True)}
         one = seconds_of(5, lambda: client.call(**dry_run))
-        with beside(ALICE, lambda: again_and_again(self.daemon.path, 15, 24, dry_run)):
-            time.sleep(0.3)
+        with beside(ALICE, lambda: again_and_again(self.daemon.path, 15, 32, dry_run)):
+            time.sleep(0.5)
             waits = seconds_of(5, lambda: bob.call(**fill("x", 1)))
-        self.assertLess(waits, max(8 * one, 0.05), f"one takes {one}")
+        self.assertLess(waits, max(8 * one, 0.15), f"one takes {one}")
 
 
 class Kernels(TestCase):
-    options = ("--npu-bytes", str(8 * MIB))
+    options = ("--npu-bytes", str(32 * MIB))
 
     def test_long_ones_do_not_hold_up_the_write_of_another_uid(self):
         alice, bob = self.client(ALICE), self.client(BOB)
@@ -63,14 +63,14 @@ class Kernels(TestCase):
         data = bytes(MIB)
         write = {"write": pb.WriteRequest(tensor=ref("x"), data=data)}
         alone = seconds_of(9, lambda: bob.call(**write))
-        convolution = Convolution(alice, out=None, channels=256, extent=7)
+        convolution = Convolution(alice, 1.5, None)
         outs = [f"out{i}" for i in range(32)]
         for out in outs:
-            alice.call(**alloc(out, convolution.out_shape, pb.FX8, frac_bits=4, start_npu=0))
+            convolution.alloc(out)
         alice.post(*(convolution.call(out) for out in outs))
         time.sleep(0.2)
         beside_them = seconds_of(3, lambda: bob.call(**write))
-        self.assertLess(beside_them, max(20 * alone, 0.1), f"alone {alone}")
+        self.assertLess(beside_them, max(20 * alone, 0.25), f"alone {alone}")
         alice.close()
 
 
@@ -103,12 +103,12 @@ class Searches(TestCase):
 
 
 class Turns(TestCase):
-    options = ("--npu-bytes", str(2 * MIB))
+    options = ("--npu-bytes", str(16 * MIB))
 
     def test_what_has_waited_for_one_kernel_is_not_all_run_in_one_turn(self):
         watcher = self.client()
-        convolution = Convolution(watcher, channels=512)
-        view = pb.ViewRequest(name="part", tensor=ref("out"), to=dims(1, 512, 2, 126))
+        convolution = Convolution(watcher, 1)
+        view = pb.ViewRequest(name="part", tensor=ref("in"), to=dims(1, 128, 8, 126))
         watcher.call(view=view)
         watcher.call(**fill("part", 1))
         clients = [self.client() for _ in range(15)]
