@@ -209,27 +209,28 @@ def submit(*calls, group=0):
 class Convolution:
     """Operands, and an output, of a conv2d that takes about so many seconds on this machine, or more."""
 
-    EXTENT = 3
-    TRIAL_CHANNELS = 64
+    CHANNELS = 64  # of a trial
 
     def __init__(self, client, seconds, out="out"):
         self.client = client
         client.call(**alloc("in", (1, 128, 128, 128), pb.FX8, frac_bits=4, start_npu=0))
         client.call(**fill("in", 1))
         trial = min(self._measure() for _ in range(2))
-        self._weights(max(1, min(16384, int(self.TRIAL_CHANNELS * seconds / trial))))
+        channels = max(1, int(self.CHANNELS * seconds / trial))
+        # Rather more products of an output than more outputs.
+        self._weights(*((channels, 3) if channels <= 512 else (channels * 9 // 49, 7)))
         if out:
             self.alloc(out)
 
-    def _weights(self, channels):
-        size = 128 - self.EXTENT + 1
+    def _weights(self, channels, extent):
+        size = 128 - extent + 1
         self.out_shape = (1, channels, size, size)
-        weights = (128, channels, self.EXTENT, self.EXTENT)
+        weights = (128, channels, extent, extent)
         self.client.call(**alloc("weights", weights, pb.FX8, frac_bits=4, start_npu=0))
         self.client.call(**fill("weights", 1))
 
     def _measure(self):
-        self._weights(self.TRIAL_CHANNELS)
+        self._weights(self.CHANNELS, 3)
         self.alloc("trial")
         before = time.monotonic()
         self.client.call(**self.call("trial"))

@@ -6,7 +6,7 @@ import statistics
 import time
 import unittest
 
-from support import Client, Convolution, TestCase, beside, dims, fill, free, pb, ref
+from support import Client, Convolution, TestCase, beside, dims, fill, free, pb, ref, wait_for
 
 ALICE, BOB = 12001, 12002
 MIB = 1 << 20
@@ -107,18 +107,21 @@ class Turns(TestCase):
 
     def test_what_has_waited_for_one_kernel_is_not_all_run_in_one_turn(self):
         watcher = self.client()
-        convolution = Convolution(watcher, 1)
-        view = pb.ViewRequest(name="part", tensor=ref("in"), to=dims(1, 128, 8, 126))
+        convolution = Convolution(watcher, 10)
+        view = pb.ViewRequest(name="part", tensor=ref("in"), to=dims(1, 64, 8, 126))
         watcher.call(view=view)
         watcher.call(**fill("part", 1))
         clients = [self.client() for _ in range(15)]
-        watcher.call(stat=pb.StatRequest(reset=True))
         (runs,) = watcher.post(convolution.call())
         sent = [client.post(*[fill("part", 1)] * 256) for client in clients]
+        details = {"stat": pb.StatRequest(details=True)}
+        wait_for(lambda: watcher.call(**details).stat.all.in_flight > 15 * 256)
+        watcher.call(stat=pb.StatRequest(reset=True))
+        watcher.call(cancel=pb.CancelRequest(request_id=runs))
         for client, ids in zip(clients, sent):
             self.assertEqual({answer.status for answer in client.answers(ids)}, {pb.OK})
-        watcher.answers([runs])
-        loop = watcher.call(stat=pb.StatRequest(details=True)).stat.loop
+        self.assertEqual(watcher.answers([runs])[0].status, pb.CANCELLED)
+        loop = watcher.call(**details).stat.loop
         self.assertLess(loop.longest_cpu_ns / 1e6, 10, "ms of processor time")
 
 
