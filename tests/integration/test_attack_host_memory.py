@@ -68,7 +68,7 @@ class UnfinishedFrames(HostMemory):
         begun = encode_length(15 * MIB) + bytes(15 * MIB - 1)
         clients = [self.client(ALICE) for _ in range(40)]
         for client in clients:
-            client.sock.settimeout(0.2)
+            client.sock.settimeout(0.1)
             with contextlib.suppress(OSError):  # refused, or not read any further
                 client.sock.sendall(begun)
         self.assert_bounded(before, 128 + 64, 0.5)
@@ -90,7 +90,8 @@ class Sessions(TestCase):
             client = self.client(ALICE)
             if n % 50:
                 continue
-            client.post({"info": pb.InfoRequest()})
+            with contextlib.suppress(ConnectionError):  # the reason is there
+                client.post({"info": pb.InfoRequest()})
             answer = client.receive()
             if answer.status != pb.OK:
                 self.assertEqual((answer.id, answer.status), (0, pb.RESOURCE_EXHAUSTED))
@@ -115,7 +116,7 @@ class Gathered(HostMemory):
         (sent,) = client.post(run(pb.RNN_DENSE, **operands, out="out"))
         # Once to read, once to write, and what the kernel needs beside.
         self.assert_bounded(before, 5 * 9, 1.5)
-        client.call(cancel=pb.CancelRequest(request_id=sent))
+        client.answers([sent, *client.post({"cancel": pb.CancelRequest(request_id=sent)})])
 
 
 if __name__ == "__main__":
