@@ -75,8 +75,8 @@ class Ids(TestCase):
         (sent,) = self.talker.post(fill("long", 1))
         self.talker.post({**fill("long", 2), "id": 0})
         self.talker.post({**free("long"), "id": 0})
-        answers = [self.talker.receive() for _ in range(3)]
-        self.assertEqual(sorted((answer.id, answer.status) for answer in answers), [(0, pb.INVALID)] * 2 + [(sent, pb.OK)])
+        answers = sorted((answer.id, answer.status) for answer in (self.talker.receive() for _ in range(3)))
+        self.assertEqual(answers, [(0, pb.INVALID)] * 2 + [(sent, pb.OK)])
         self.check()
 
     def test_of_an_allocation_that_waits(self):
