@@ -71,9 +71,10 @@ class StaleNames(TestCase):
         self.assert_refused(answer, 201)
 
     def test_a_tensor_born_while_the_submit_waits_does_not_exist_for_it(self):
-        runs, submits = self.one.post(self.convolution.call("z"), submit(fill("z", 7), fill("y", 7)))
+        ids = self.one.post(self.convolution.call("z"), submit(fill("z", 7), fill("y", 7)), {"info": pb.InfoRequest()})
+        self.one.answers(ids[2:])  # so that all of it has arrived
         self.alloc_y(self.two)
-        run, answer = self.one.answers([runs, submits])
+        run, answer = self.one.answers(ids[:2])
         self.assertEqual(run.status, pb.OK)
         self.assertEqual(answer.status, pb.NOT_FOUND, answer.message)
         self.assertEqual(len(answer.submitted.done), 0)

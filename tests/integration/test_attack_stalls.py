@@ -106,21 +106,21 @@ class Turns(TestCase):
     options = ("--npu-bytes", str(16 * MIB))
 
     def test_what_has_waited_for_one_kernel_is_not_all_run_in_one_turn(self):
-        watcher = self.client()
-        convolution = Convolution(watcher, 10)
+        owner, watcher = self.client(), self.client()
+        convolution = Convolution(owner, 10)
         view = pb.ViewRequest(name="part", tensor=ref("in"), to=dims(1, 64, 8, 126))
-        watcher.call(view=view)
-        watcher.call(**fill("part", 1))
+        owner.call(view=view)
+        owner.call(**fill("part", 1))
         clients = [self.client() for _ in range(15)]
-        (runs,) = watcher.post(convolution.call())
+        (runs,) = owner.post(convolution.call())
         sent = [client.post(*[fill("part", 1)] * 256) for client in clients]
         details = {"stat": pb.StatRequest(details=True)}
         wait_for(lambda: watcher.call(**details).stat.all.in_flight > 15 * 256)
         watcher.call(stat=pb.StatRequest(reset=True))
-        (cancels,) = watcher.post({"cancel": pb.CancelRequest(request_id=runs)})
+        (cancels,) = owner.post({"cancel": pb.CancelRequest(request_id=runs)})
         for client, ids in zip(clients, sent):
             self.assertEqual({answer.status for answer in client.answers(ids)}, {pb.OK})
-        self.assertEqual([answer.status for answer in watcher.answers([runs, cancels])], [pb.CANCELLED, pb.OK])
+        self.assertEqual([answer.status for answer in owner.answers([runs, cancels])], [pb.CANCELLED, pb.OK])
         loop = watcher.call(**details).stat.loop
         self.assertLess(loop.longest_cpu_ns / 1e6, 10, "ms of processor time")
 
