@@ -18,7 +18,7 @@ class Shutdown(TestCase):
 
     def test_a_kernel_is_finished_however_long_it_takes(self):
         client = self.client()
-        (sent,) = client.post(Convolution(client, 2 * CUT_OFF).call())
+        (sent,) = client.post(Convolution(client, 1.5 * CUT_OFF).call())
         client.call(info=pb.InfoRequest())  # so that it has begun
         before = time.monotonic()
         self.daemon.process.send_signal(signal.SIGTERM)

@@ -37,7 +37,7 @@ class Frames(TestCase):
     def test_who_asks_nothing_stays(self):
         client = self.client()
         client.stat()
-        time.sleep(2.2)
+        time.sleep(1.7)
         client.stat()
 
 
@@ -65,7 +65,7 @@ class Replies(TestCase):
 
     def test_who_reads_all_the_while_is_not(self):
         client = self.reader(2 * MIB)
-        for _ in range(18):
+        for _ in range(12):
             client.buffer += client.sock.recv(100_000)
             time.sleep(0.2)
         self.assertEqual(len(client.receive().done.data), 2 * MIB)
