@@ -67,6 +67,7 @@ class Client:
         self.sock = sock
         self.buffer = b""
         self.id = 0
+        self.early = {}  # answers that came before they were asked for
 
     def close(self):
         self.sock.close()
@@ -118,6 +119,29 @@ class Client:
         assert response.status == pb.OK, response
         return response
 
+    def post(self, *calls):
+        """All of them in one write; their ids. A call is {"alloc": request}, with "id" where that is to be chosen."""
+        ids, frames = [], []
+        for call in calls:
+            self.id += 1
+            ids.append(call.get("id", self.id))
+            frames.append(frame(pb.Request(**{"id": self.id, **call})))
+        self.sock.sendall(b"".join(frames))
+        return ids
+
+    def answers(self, ids):
+        """The answers with these ids, in their order; events are left out."""
+        while set(ids) - set(self.early):
+            response = self.receive()
+            if response.id:
+                self.early[response.id] = response
+            else:
+                assert response.HasField("event"), response
+        return [self.early.pop(i) for i in ids]
+
+    def pipeline(self, *calls):
+        return self.answers(self.post(*calls))
+
     # What most tests need.
 
     def alloc(self, name="", shape=(1, 8, 1, 16), dtype=pb.INT8, frac_bits=None, **members):
@@ -157,10 +181,116 @@ def dims(n, c, h, w):
     return pb.Dims(n=n, c=c, h=h, w=w)
 
 
+# Calls, for Client.post and as members of pb.Operation.
+
+
+def ref(tensor):
+    """Of a name, a handle or a pb.Tensor."""
+    return pb.Ref(name=tensor) if isinstance(tensor, str) else pb.Ref(handle=getattr(tensor, "handle", tensor))
+
+
+def alloc(name, shape=(1, 8, 1, 16), dtype=pb.INT8, wait_ms=0, **spec):
+    allocation = pb.Allocation(name=name, spec=pb.Spec(dtype=dtype, shape=dims(*shape), **spec))
+    return {"alloc": pb.AllocRequest(tensors=[allocation], wait_ms=wait_ms)}
+
+
+def long_alloc(name, w):
+    """Elements that stand apart, so that filling them keeps a thread for w / 3 us."""
+    return alloc(name, (1, 64, 1, w), layout=pb.STRIDED, stride=dims(3 * w, 3 * w, 3 * w, 3))
+
+
+def free(*tensors):
+    return {"free": pb.FreeRequest(tensors=[ref(tensor) for tensor in tensors])}
+
+
+def fill(tensor, integer):
+    return {"fill": pb.FillRequest(tensor=ref(tensor), integer=integer)}
+
+
+def copy(destination, source):
+    return {"copy": pb.CopyRequest(destination=ref(destination), source=ref(source))}
+
+
+def read(tensor, first=0, count=0):
+    return {"read": pb.ReadRequest(tensor=ref(tensor), first=first, count=count)}
+
+
+def run(kernel, params=(), **operands):
+    """The roles' tensors, with `in` as `in_`."""
+    request = pb.RunRequest(kernel=kernel, params=params)
+    for role, tensor in operands.items():
+        request.operands.add(role=role.rstrip("_"), tensor=ref(tensor))
+    return {"run": request}
+
+
+def submit(*calls, group=0):
+    return {"submit": pb.SubmitRequest(operations=[pb.Operation(group=group, **call) for call in calls])}
+
+
+class Convolution:
+    """Operands, and an output, of a conv2d that takes about so many seconds on this machine, or more."""
+
+    CHANNELS = 64  # of a trial
+
+    def __init__(self, client, seconds, out="out"):
+        self.client = client
+        client.call(**alloc("in", (1, 128, 128, 128), pb.FX8, frac_bits=4, start_npu=0))
+        client.call(**fill("in", 1))
+        trial = min(self._measure() for _ in range(2))
+        channels = max(1, int(self.CHANNELS * seconds / trial))
+        # Rather more products of an output than more outputs.
+        self._weights(*((channels, 3) if channels <= 512 else (channels * 9 // 49, 7)))
+        if out:
+            self.alloc(out)
+
+    def _weights(self, channels, extent):
+        size = 128 - extent + 1
+        self.out_shape = (1, channels, size, size)
+        weights = (128, channels, extent, extent)
+        self.client.call(**alloc("weights", weights, pb.FX8, frac_bits=4, start_npu=0))
+        self.client.call(**fill("weights", 1))
+
+    def _measure(self):
+        self._weights(self.CHANNELS, 3)
+        self.alloc("trial")
+        before = time.monotonic()
+        self.client.call(**self.call("trial"))
+        took = time.monotonic() - before
+        self.client.call(**free("trial", "weights"))
+        return took
+
+    def alloc(self, out, client=None):
+        """One more output."""
+        (client or self.client).call(**alloc(out, self.out_shape, pb.FX8, frac_bits=4, start_npu=0))
+
+    def call(self, out="out"):
+        return run(pb.CONV2D, in_="in", weights="weights", out=out)
+
+
+class Sharer(Client):
+    """Sends fds along with its requests."""
+
+    def send_fds(self, fds, **call):
+        self.id += 1
+        socket.send_fds(self.sock, [frame(pb.Request(id=self.id, **call))], fds)
+        return self.id
+
+    def ask_share(self, *fds):
+        self.send_fds(fds, share=pb.ShareRequest())
+        response = self.receive()
+        assert response.id == self.id
+        return response
+
+    def share(self, fd):
+        response = self.ask_share(fd)
+        assert response.status == pb.OK, response
+        return response.shared.segment
+
+
 class Daemon:
     """A running npumemd. Ends by SIGTERM, cleanly, or the test fails."""
 
-    def __init__(self, *options, directory=None, preexec=None):
+    def __init__(self, *options, directory=None, preexec=None, program=(NPUMEMD,)):
         self.directory = directory or tempfile.mkdtemp(prefix="npumem-test-")
         os.chmod(self.directory, 0o755)
         self.own_directory = directory is None
@@ -168,7 +298,7 @@ class Daemon:
         self.log_path = os.path.join(self.directory, "log")
         self.log = open(self.log_path, "wb")
         self.process = subprocess.Popen(
-            [NPUMEMD, "--socket", self.path, *options], stderr=self.log, preexec_fn=preexec
+            [*program, "--socket", self.path, *options], stderr=self.log, preexec_fn=preexec
         )
         wait_for(lambda: b" NPUs x " in self.output() or self.process.poll() is not None)
         assert self.process.poll() is None, self.output()
@@ -177,8 +307,15 @@ class Daemon:
         with open(self.log_path, "rb") as log:
             return log.read()
 
-    def client(self):
-        return Client(self.path)
+    def client(self, uid=None):
+        """Of this process, or of another uid: the kernel names to the daemon who connects."""
+        if uid is None:
+            return Client(self.path)
+        os.seteuid(uid)
+        try:
+            return Client(self.path)
+        finally:
+            os.seteuid(0)
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
@@ -217,14 +354,15 @@ class TestCase(unittest.TestCase):
 
     options = ()
     preexec = None  # called in the daemon's process before it is one
+    program = (NPUMEMD,)
 
     def setUp(self):
         self.stack = contextlib.ExitStack()
         self.addCleanup(self.stack.close)
-        self.daemon = self.stack.enter_context(Daemon(*self.options, preexec=self.preexec))
+        self.daemon = self.stack.enter_context(Daemon(*self.options, preexec=self.preexec, program=self.program))
 
-    def client(self):
-        return self.stack.enter_context(self.daemon.client())
+    def client(self, uid=None):
+        return self.stack.enter_context(self.daemon.client(uid))
 
     def assert_alive(self):
         with self.daemon.client() as client:
@@ -260,3 +398,27 @@ def run_as(uid, function):
     _, status = os.waitpid(child, 0)
     assert status == 0, text
     return text
+
+
+def fork(uid, function):
+    """A child of another uid that runs until it is killed."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setgid(uid)
+        os.setuid(uid)
+        function()
+    finally:
+        os._exit(0)
+
+
+@contextlib.contextmanager
+def beside(uid, function):
+    """function() in a child of another uid, which is killed in the end."""
+    child = fork(uid, function)
+    try:
+        yield
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

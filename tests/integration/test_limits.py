@@ -10,7 +10,7 @@ import statistics
 import time
 import unittest
 
-from support import Client, HungUp, TestCase, dims, frame, pb, run_as, wait_for
+from support import Client, TestCase, dims, fork, frame, pb, run_as, wait_for
 
 ALICE, BOB = 12001, 12002
 
@@ -200,19 +200,6 @@ class Silence(TestCase):
                 client.buffer += client.sock.recv(100000)
                 time.sleep(0.2)
             self.assertEqual(len(client.receive().done.data), 64 * 20000)
-
-
-def fork(uid, function):
-    """A child of another uid that runs until it is killed."""
-    pid = os.fork()
-    if pid:
-        return pid
-    try:
-        os.setgid(uid)
-        os.setuid(uid)
-        function()
-    finally:
-        os._exit(0)
 
 
 def polite(path, uid):

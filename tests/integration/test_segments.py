@@ -1,6 +1,5 @@
 """System memory: a foreign client shares a memfd, and no payload byte crosses the socket."""
 
-import array
 import fcntl
 import mmap
 import os
@@ -9,7 +8,7 @@ import struct
 import tempfile
 import unittest
 
-from support import Client, HungUp, TestCase, dims, frame, pb, wait_for
+from support import Sharer, TestCase, dims, pb, wait_for
 
 SHRINK = fcntl.F_SEAL_SHRINK
 
@@ -20,24 +19,6 @@ def memfd(n, seals=SHRINK):
     if seals:
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
     return fd
-
-
-class Sharer(Client):
-    def send_fds(self, fds, **call):
-        self.id += 1
-        socket.send_fds(self.sock, [frame(pb.Request(id=self.id, **call))], fds)
-        return self.id
-
-    def ask_share(self, *fds):
-        self.send_fds(fds, share=pb.ShareRequest())
-        response = self.receive()
-        assert response.id == self.id
-        return response
-
-    def share(self, fd):
-        response = self.ask_share(fd)
-        assert response.status == pb.OK, response
-        return response.shared.segment
 
 
 class Segments(TestCase):

@@ -1,0 +1,92 @@
+"""What takes something back does not wait behind it, whatever else the connection has asked for in between; and no
+request is without an id."""
+
+import threading
+import unittest
+
+from support import Convolution, TestCase, alloc, fill, free, long_alloc, pb, read, ref, submit
+
+ALICE, BOB = 12001, 12002
+MIB = 1 << 20
+
+
+class Cancel(TestCase):
+    options = ("--npu-bytes", str(16 * MIB))
+
+    def test_a_cancel_overtakes_writes_that_wait_for_the_kernel(self):
+        client = self.client()
+        convolution = Convolution(client, 1)
+        write = {"write": pb.WriteRequest(tensor=ref("in"), data=b"\5" * MIB)}
+        runs, *writes, cancel = sent = list(range(100, 108))
+        calls = [convolution.call(), *[write] * 6, {"cancel": pb.CancelRequest(request_id=runs)}]
+        # The daemon may stop reading before it has come to the end.
+        poster = threading.Thread(target=lambda: client.post(*({**call, "id": i} for call, i in zip(calls, sent))))
+        poster.start()
+        answers = client.answers([runs, cancel, *writes])
+        poster.join()
+        self.assertEqual([answer.status for answer in answers], [pb.CANCELLED] + [pb.OK] * 7)
+        self.assertTrue(answers[1].cancelled.found)
+        self.assertEqual(client.call(**read("in", MIB - 1, 2)).done.data, b"\5\1")
+
+    def test_a_free_overtakes_allocations_that_wait(self):
+        other, client = self.client(BOB), self.client(ALICE)
+        client.alloc("x")
+        other.alloc("big", (1, 64, 1, 15 * MIB))
+        waiting = client.post(*(alloc(f"w{i}", (1, 64, 1, 2 * MIB), wait_ms=3000) for i in range(256)))
+        (freed,) = client.post(free("x"))
+        first = client.receive()
+        self.assertEqual((first.id, first.status), (freed, pb.OK), f"{waiting[0]} to {waiting[-1]} wait")
+
+
+class Ids(TestCase):
+    """An id of 0 is refused before anything is done."""
+
+    options = ("--npu-bytes", str(16 * MIB))
+
+    def setUp(self):
+        super().setUp()
+        self.talker = self.client()
+        self.talker.call(**long_alloc("long", 65536))
+        for name in ("short", "other"):
+            self.talker.alloc(name, dtype=pb.FX8, frac_bits=4)
+        for name in ("long", "short", "other"):
+            self.talker.call(**fill(name, 1))
+
+    def check(self, *calls):
+        for call in calls:
+            self.talker.post({**call, "id": 0})
+            answer = self.talker.receive()
+            self.assertEqual((answer.id, answer.status), (0, pb.INVALID), (call, answer))
+            self.assertIn("id", answer.message)
+        for name in ("long", "short", "other"):
+            self.assertEqual(self.talker.call(**read(name, 0, 128)).done.data, b"\1" * 128)
+        self.assertEqual(self.talker.names(), ["long", "other", "short"])
+
+    def test_of_what_is_short(self):
+        self.check(fill("short", 2), read("short"), submit(fill("short", 2)), free("short"), alloc("new"))
+
+    def test_of_what_is_long(self):
+        self.check(fill("long", 2))
+
+    def test_of_a_submit_that_is_long(self):
+        self.check(submit(fill("short", 2), fill("long", 2)))
+
+    def test_of_what_waits_for_something_long(self):
+        (sent,) = self.talker.post(fill("long", 1))
+        self.talker.post({**fill("long", 2), "id": 0})
+        self.talker.post({**free("long"), "id": 0})
+        answers = sorted((answer.id, answer.status) for answer in (self.talker.receive() for _ in range(3)))
+        self.assertEqual(answers, [(0, pb.INVALID)] * 2 + [(sent, pb.OK)])
+        self.check()
+
+    def test_of_an_allocation_that_waits(self):
+        self.talker.alloc("most", (1, 64, 1, 14 * MIB))
+        self.talker.post({**alloc("new", (1, 64, 1, 4 * MIB), wait_ms=500), "id": 0})
+        answer = self.talker.receive()
+        self.assertEqual((answer.id, answer.status), (0, pb.INVALID), answer)
+        self.talker.call(**free("most"))
+        self.check()
+
+
+if __name__ == "__main__":
+    unittest.main()
