@@ -6,7 +6,7 @@ as another load on the machine only adds: the longest turn of the loop by the cl
 turn, and the latency of a second client that asks all the while, 99.9 % and the worst, and its mean as a multiple of
 what it is alone. What prepares a round and what takes the figures is not in them.
 
---npu-bytes: all scenarios with NPUs of that size. --check: ends with 1 where a scenario fails, or takes more than a
+--npu-bytes: NPUs of that size, but where a scenario is about its own. --check: ends with 1 where a scenario fails, or takes more than a
 millisecond of processor time in one turn, or costs the second client more than it may.
 """
 
@@ -73,7 +73,7 @@ def try_run(scenario, options, rounds):
 def main():
     parser = argparse.ArgumentParser(prog="bench_loop", description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--npu-bytes", help="of all scenarios' devices")
+    parser.add_argument("--npu-bytes", help="of all devices but those that a scenario is about")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("words", nargs="*", help="parts of scenarios' names")
     given = parser.parse_args()
@@ -87,7 +87,9 @@ def main():
     for scenario in scenarios:
         if given.words and not any(word in scenario.name for word in given.words):
             continue
-        options = scenario.options + (("--npu-bytes", given.npu_bytes) if given.npu_bytes else ())
+        options = scenario.options
+        if given.npu_bytes and not scenario.sized:
+            options += ("--npu-bytes", given.npu_bytes)
         fine &= try_run(scenario, options, given.rounds)
     if given.check and not fine:
         sys.exit(1)

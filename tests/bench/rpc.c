@@ -4,6 +4,7 @@
  * All contenders of a row run by turns in short slices with the same client; told are medians over the rounds, and
  * medians of the ratios of neighbouring slices, which another load on the machine disturbs least. The flat floor
  * has the cheapest message of each size; the other unpacks and packs npumem's own messages. */
+#include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -187,8 +188,8 @@ static void run_all(const struct servers *servers, char **words, int n_words)
 
 static const char *path_of(const char *name)
 {
-	static char path[108];
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	static char path[sizeof(directory) + 256];
+	snprintf(path, sizeof(path), "%s/%.255s", directory, name);
 	return path;
 }
 
@@ -204,6 +205,18 @@ static bool knows(const char *npumemd, const char *option)
 	if (help)
 		pclose(help);
 	return found;
+}
+
+/* Also where the bench is ended by peer_die. Killed daemons leave what they would have removed. */
+static void clean_up(void)
+{
+	DIR *files = opendir(directory);
+	for (struct dirent *file; files && (file = readdir(files));)
+		if (file->d_name[0] != '.')
+			unlink(path_of(file->d_name));
+	if (files)
+		closedir(files);
+	rmdir(directory);
 }
 
 static void start_daemon(struct peer *peer, const char *npumemd, const char *name, bool spins)
@@ -268,6 +281,7 @@ int main(int argc, char **argv)
 	}
 	if (!mkdtemp(directory))
 		peer_die("no directory");
+	atexit(clean_up);
 	start(&servers, npumemd);
 	run_all(&servers, argv + at, argc - at);
 	if (wanted("heap", argv + at, argc - at))
@@ -275,6 +289,5 @@ int main(int argc, char **argv)
 	peer_end(&servers.daemon);
 	peer_end(&servers.spinning);
 	peer_end(&servers.floor);
-	rmdir(directory);
 	return 0;
 }

@@ -68,8 +68,9 @@ def refused_full(bench):
     bench.many({"free": pb.FreeRequest(tensors=[ref(handle)])} for handle in handles[::2])
     yield
     for reuse in (pb.NEVER, pb.IF_SAFE):
-        for w in (128, 4096, 65536, 400_000):
+        for share in (4096, 128, 8, 1.25):
             for c in (64, 65):
+                w = int(bench.npu_bytes / share)
                 spec = pb.Spec(dtype=pb.INT8, shape=dims(1, c, 1, w))
                 allocation = pb.Allocation(name="more", spec=spec, reuse=reuse, dma_only=True)
                 bench.refused(alloc=pb.AllocRequest(tensors=[allocation]))
@@ -107,33 +108,33 @@ def full_of(bench, *specs):
 def searches(name, options):
     """Each once: what takes longest may take a minute."""
 
-    @scenario(f"if-safe: no place over blocks, {name}", options)
+    @scenario(f"if-safe: no place over blocks, {name}", options, sized=True)
     def over_blocks(bench):
         full_of(bench, *(compact((1, 1, 1, bench.npu_bytes // 1024)) for _ in range(1000)))
         yield
         try_alloc(bench, compact((5, 1, 1, bench.npu_bytes // 16), 1), pb.IF_SAFE, pb.OK)
         try_alloc(bench, strided(bench.npu_bytes // 3 - 8, 3), pb.IF_SAFE, pb.RESOURCE_EXHAUSTED)
 
-    @scenario(f"if-safe: no place over every other byte, {name}", options)
+    @scenario(f"if-safe: no place over every other byte, {name}", options, sized=True)
     def over_bytes(bench):
         full_of(bench, strided(bench.npu_bytes // 2, 2))
         yield
         try_alloc(bench, strided(bench.npu_bytes // 3 - 8, 3), pb.IF_SAFE, pb.RESOURCE_EXHAUSTED)
 
-    @scenario(f"unchecked: a place among every 194th byte, {name}", options)
+    @scenario(f"unchecked: a place among every 194th byte, {name}", options, sized=True)
     def among_bytes(bench):
         full_of(bench, strided(bench.npu_bytes // 194, 194))
         yield
         try_alloc(bench, strided(bench.npu_bytes // 202 - 8, 202), pb.UNCHECKED, pb.OK)
 
-    @scenario(f"a verdict: bytes 2 apart on all bytes, {name}", options)
+    @scenario(f"a verdict: bytes 2 apart on all bytes, {name}", options, sized=True)
     def verdict_dense(bench):
         full_of(bench)
         yield
         spec = strided(bench.npu_bytes // 2 - 8, 2, address=1)
         try_alloc(bench, spec, pb.IF_SAFE, pb.FAILED_PRECONDITION)
 
-    @scenario(f"a verdict: bytes 194 and 202 apart that never meet, {name}", options)
+    @scenario(f"a verdict: bytes 194 and 202 apart that never meet, {name}", options, sized=True)
     def verdict_apart(bench):
         full_of(bench, strided(bench.npu_bytes // 194, 194))
         yield
@@ -160,7 +161,7 @@ def free_blocks(bench, w, n=100_000):
 
 
 def allocate_among(block_w, options):
-    @scenario(f"512 tensors among 100,000 free blocks of {block_w} bytes", options)
+    @scenario(f"512 tensors among 100,000 free blocks of {block_w} bytes", options, sized=True)
     def allocate(bench):
         free_blocks(bench, block_w)
         spec = pb.Spec(dtype=pb.INT8, layout=pb.COMPACT, shape=dims(1, 64, 1, 4))
@@ -170,7 +171,7 @@ def allocate_among(block_w, options):
         refs = [ref(answer.allocated.tensors[0].handle) for answer in answers]
         bench.burst({"free": pb.FreeRequest(tensors=[each])} for each in refs)
 
-    @scenario(f"16 refused allocations among 100,000 free blocks of {block_w} bytes", options)
+    @scenario(f"16 refused allocations among 100,000 free blocks of {block_w} bytes", options, sized=True)
     def refuse(bench):
         free_blocks(bench, block_w)
         spec = pb.Spec(dtype=pb.INT8, layout=pb.COMPACT, shape=dims(1, 64, 1, 2 * block_w))
