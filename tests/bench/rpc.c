@@ -17,7 +17,7 @@
 #include "tests/bench/rpc/heap.h"
 #include "tests/bench/rpc/rows.h"
 
-enum { ROUNDS_MAX = 1000, NEIGHBOURS_MAX = 64 };
+enum { ROUNDS_MAX = 1000, NEIGHBOURS_MAX = 64, PATH_BYTES = 108 };
 
 static unsigned rounds = 15;
 static double seconds = 30; /* of all slices together */
@@ -186,10 +186,9 @@ static void run_all(const struct servers *servers, char **words, int n_words)
 
 /* ---- servers ---- */
 
-static const char *path_of(const char *name)
+static char *path_of(const char *name, char path[PATH_BYTES])
 {
-	static char path[sizeof(directory) + 256];
-	snprintf(path, sizeof(path), "%s/%.255s", directory, name);
+	snprintf(path, PATH_BYTES, "%s/%.64s", directory, name);
 	return path;
 }
 
@@ -210,10 +209,11 @@ static bool knows(const char *npumemd, const char *option)
 /* Also where the bench is ended by peer_die. Killed daemons leave what they would have removed. */
 static void clean_up(void)
 {
+	char path[PATH_BYTES];
 	DIR *files = opendir(directory);
 	for (struct dirent *file; files && (file = readdir(files));)
 		if (file->d_name[0] != '.')
-			unlink(path_of(file->d_name));
+			unlink(path_of(file->d_name, path));
 	if (files)
 		closedir(files);
 	rmdir(directory);
@@ -221,8 +221,8 @@ static void clean_up(void)
 
 static void start_daemon(struct peer *peer, const char *npumemd, const char *name, bool spins)
 {
-	char path[108];
-	snprintf(path, sizeof(path), "%s", path_of(name));
+	char path[PATH_BYTES];
+	path_of(name, path);
 	const char *arguments[] = {npumemd, "--socket", path, "--log", "warning", spins ? "--spin-us" : NULL,
 				   "50",    NULL};
 	peer_start(peer, arguments, path, NULL, NULL);
@@ -230,7 +230,7 @@ static void start_daemon(struct peer *peer, const char *npumemd, const char *nam
 
 static void start(struct servers *servers, const char *npumemd)
 {
-	char path[108];
+	char path[PATH_BYTES];
 	*servers = (struct servers){0};
 	start_daemon(&servers->daemon, npumemd, "daemon", false);
 	if (!servers->daemon.pid) {
@@ -241,7 +241,7 @@ static void start(struct servers *servers, const char *npumemd)
 		start_daemon(&servers->spinning, npumemd, "spinning", true);
 	else
 		printf(json ? "" : "npumemd has no --spin-us: of spinning rows the client alone spins\n");
-	snprintf(path, sizeof(path), "%s", path_of("floor"));
+	path_of("floor", path);
 	const char *arguments[] = {FLOOR, path, NULL};
 	peer_start(&servers->floor, arguments, path, NULL, NULL);
 	if (!servers->floor.pid)
@@ -250,8 +250,8 @@ static void start(struct servers *servers, const char *npumemd)
 
 static void run_heap(const char *npumemd)
 {
-	char path[108];
-	snprintf(path, sizeof(path), "%s", path_of("heap"));
+	char path[PATH_BYTES];
+	path_of("heap", path);
 	const char *arguments[] = {npumemd, "--socket", path, "--log", "warning", NULL};
 	if (!json)
 		printf("\n%-46s %8s   goal: 0\n", "calls of the heap, a request", "");
