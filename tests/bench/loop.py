@@ -1,12 +1,13 @@
-"""How long heavy requests keep the daemon's loop: bench_loop [--rounds N] [--npu-bytes S] [--check] [part of a
-scenario's name ...].
+"""How long heavy requests keep the daemon's loop: bench_loop [--rounds N] [--npu-bytes S] [--free-blocks] [--check]
+[part of a scenario's name ...].
 
 Every scenario has a daemon of its own, and is run a few times, each on a device made anew. Told of the best round,
 as another load on the machine only adds: the longest turn of the loop by the clock, the most processor time of one
 turn, and the latency of a second client that asks all the while, 99.9 % and the worst, and its mean as a multiple of
 what it is alone. What prepares a round and what takes the figures is not in them.
 
---npu-bytes: NPUs of that size, but where a scenario is about its own. --check: ends with 1 where a scenario fails, or takes more than a
+--npu-bytes: NPUs of that size, but where a scenario is about its own. --free-blocks: there are 100,000 free blocks
+from the beginning; takes NPUs of 64 MiB. --check: ends with 1 where a scenario fails, or takes more than a
 millisecond of processor time in one turn, or costs the second client more than it may.
 """
 
@@ -28,10 +29,12 @@ MOST_CPU_NS = 1_000_000
 ENOUGH_SECONDS = 10  # after which a scenario is not run another time
 
 
-def run_round(scenario, options):
+def run_round(scenario, options, fragmented):
     with Daemon(*options) as daemon:
         bench = Bench(daemon)
         with bench.stack:
+            if fragmented:
+                bench.fragment()
             steps = scenario.function(bench)
             next(steps)
             pinger = Pinger(daemon, scenario.ping)
@@ -43,11 +46,11 @@ def run_round(scenario, options):
             return loop.longest_ns, loop.longest_cpu_ns, times, ratio
 
 
-def run(scenario, options, rounds):
+def run(scenario, rounds, *device):
     """Prints a line. Whether all is as it must be."""
     results, end = [], time.monotonic() + ENOUGH_SECONDS
     while len(results) < rounds and (not results or time.monotonic() < end):
-        results.append(run_round(scenario, options))
+        results.append(run_round(scenario, *device))
     longest = min(result[0] for result in results)
     cpu = min(result[1] for result in results)
     times = min((result[2] for result in results), key=lambda times: times[-1])
@@ -62,9 +65,9 @@ def run(scenario, options, rounds):
     return fine
 
 
-def try_run(scenario, options, rounds):
+def try_run(scenario, rounds, *device):
     try:
-        return run(scenario, options, rounds)
+        return run(scenario, rounds, *device)
     except (AssertionError, HungUp, OSError) as problem:
         print(f"{scenario.name:68} failed: {str(problem)[:200]!r}", flush=True)
         return False
@@ -74,9 +77,12 @@ def main():
     parser = argparse.ArgumentParser(prog="bench_loop", description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--npu-bytes", help="of all devices but those that a scenario is about")
+    parser.add_argument("--free-blocks", action="store_true", help="100,000 from the beginning")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("words", nargs="*", help="parts of scenarios' names")
     given = parser.parse_args()
+    if given.free_blocks and not given.npu_bytes:
+        given.npu_bytes = str(64 << 20)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     print(
@@ -87,10 +93,10 @@ def main():
     for scenario in scenarios:
         if given.words and not any(word in scenario.name for word in given.words):
             continue
-        options = scenario.options
+        options, fragmented = scenario.options, given.free_blocks and not scenario.sized
         if given.npu_bytes and not scenario.sized:
             options += ("--npu-bytes", given.npu_bytes)
-        fine &= try_run(scenario, options, given.rounds)
+        fine &= try_run(scenario, given.rounds, options, fragmented)
     if given.check and not fine:
         sys.exit(1)
 

@@ -42,6 +42,7 @@ class Bench:
         self.one = self.client()
         self.npu_bytes = self.one.call(info=pb.InfoRequest()).info.npu_bytes
         self.watcher = self.client()
+        self.n_before = 0  # tensors that no scenario made
 
     def client(self):
         client = self.stack.enter_context(self.daemon.client())
@@ -90,6 +91,18 @@ class Bench:
         ]
         answers = self.many(({"alloc": request} for request in requests), client)
         return [tensor.handle for answer in answers for tensor in answer.allocated.tensors]
+
+    def free_every_other(self, handles, client=None):
+        client = client or self.one
+        for first in range(0, len(handles), 512):
+            refs = [pb.Ref(handle=handle) for handle in handles[first : first + 512 : 2]]
+            client.call(free=pb.FreeRequest(tensors=refs))
+
+    def fragment(self, n=100_000, w=256):
+        """n free blocks of w bytes on each NPU, below all that comes later."""
+        client = self.client()
+        self.free_every_other(self.small(2 * n, "", client, shape=dims(1, 64, 1, w)), client)
+        self.n_before = n
 
     def fill(self, handles, client=None):
         self.many(({"fill": fill(handle)} for handle in handles), client)

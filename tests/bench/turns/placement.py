@@ -64,7 +64,8 @@ def stat_free_guests(bench):
 
 @scenario("16 refused allocations on a full device of 8,192 tensors")
 def refused_full(bench):
-    handles = bench.small(8192, shape=dims(1, 64, 1, bench.npu_bytes // 8192))
+    each = bench.one.stat().largest_free // 8192 // 4 * 4
+    handles = bench.small(8192, shape=dims(1, 64, 1, each))
     bench.many({"free": pb.FreeRequest(tensors=[ref(handle)])} for handle in handles[::2])
     yield
     for reuse in (pb.NEVER, pb.IF_SAFE):
@@ -149,21 +150,19 @@ searches("1 GiB", VAST)
 # ---- free blocks ----
 
 
-def free_blocks(bench, w, n=100_000):
-    """As many, of w bytes on each NPU, each between two tensors, and nothing else."""
-    handles = bench.small(2 * n, "", shape=dims(1, 64, 1, w))
+def fragmented(bench, block_w):
+    """100,000 free blocks of w bytes on each NPU, and nothing else."""
+    kept = bench.small(200_000, "", shape=dims(1, 64, 1, block_w))
     rest = bench.one.stat().largest_free
     if rest:
         bench.one.alloc(shape=(1, 64, 1, rest), layout=pb.COMPACT)
-    for first in range(0, 2 * n, 512):
-        refs = [ref(handle) for handle in handles[first : first + 512 : 2]]
-        bench.one.call(free=pb.FreeRequest(tensors=refs))
+    bench.free_every_other(kept)
 
 
 def allocate_among(block_w, options):
     @scenario(f"512 tensors among 100,000 free blocks of {block_w} bytes", options, sized=True)
     def allocate(bench):
-        free_blocks(bench, block_w)
+        fragmented(bench, block_w)
         spec = pb.Spec(dtype=pb.INT8, layout=pb.COMPACT, shape=dims(1, 64, 1, 4))
         request = pb.AllocRequest(tensors=[pb.Allocation(spec=spec)])
         yield
@@ -173,7 +172,7 @@ def allocate_among(block_w, options):
 
     @scenario(f"16 refused allocations among 100,000 free blocks of {block_w} bytes", options, sized=True)
     def refuse(bench):
-        free_blocks(bench, block_w)
+        fragmented(bench, block_w)
         spec = pb.Spec(dtype=pb.INT8, layout=pb.COMPACT, shape=dims(1, 64, 1, 2 * block_w))
         request = pb.AllocRequest(tensors=[pb.Allocation(spec=spec)])
         yield
