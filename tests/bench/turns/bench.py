@@ -40,7 +40,8 @@ class Bench:
         self.daemon = daemon
         self.stack = contextlib.ExitStack()
         self.one = self.client()
-        self.npu_bytes = self.one.call(info=pb.InfoRequest()).info.npu_bytes
+        info = self.one.call(info=pb.InfoRequest()).info
+        self.n_npus, self.npu_bytes = info.n_npus, info.npu_bytes
         self.watcher = self.client()
         self.n_before = 0  # tensors that no scenario made
 

@@ -5,6 +5,14 @@ from support import dims, pb
 from turns.bench import LARGE, MIB, alloc_of, compact, ref, scenario
 
 
+def take_rest(bench):
+    """What is left in one piece, for DMA alone."""
+    rest = bench.one.stat().largest_free
+    if rest:
+        spec = compact((1, bench.n_npus, 1, rest))
+        bench.one.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(spec=spec, dma_only=True)]))
+
+
 @scenario("compact of one tensor of 31 MiB")
 def compact_one(bench):
     low = bench.one.alloc("low", shape=(1, 64, 1, 1024), layout=pb.COMPACT).handle
@@ -66,6 +74,7 @@ def stat_free_guests(bench):
 def refused_full(bench):
     each = bench.one.stat().largest_free // 8192 // 4 * 4
     handles = bench.small(8192, shape=dims(1, 64, 1, each))
+    take_rest(bench)
     bench.many({"free": pb.FreeRequest(tensors=[ref(handle)])} for handle in handles[::2])
     yield
     for reuse in (pb.NEVER, pb.IF_SAFE):
@@ -101,9 +110,7 @@ def full_of(bench, *specs):
     """These, and one in all that is left."""
     for spec in specs:
         try_alloc(bench, spec, pb.NEVER, pb.OK)
-    npus, rest = bench.one.call(info=pb.InfoRequest()).info.n_npus, bench.one.stat().largest_free
-    if rest:
-        try_alloc(bench, compact((1, npus, 1, rest)), pb.NEVER, pb.OK)
+    take_rest(bench)
 
 
 def searches(name, options):
@@ -153,9 +160,7 @@ searches("1 GiB", VAST)
 def fragmented(bench, block_w):
     """100,000 free blocks of w bytes on each NPU, and nothing else."""
     kept = bench.small(200_000, "", shape=dims(1, 64, 1, block_w))
-    rest = bench.one.stat().largest_free
-    if rest:
-        bench.one.alloc(shape=(1, 64, 1, rest), layout=pb.COMPACT)
+    take_rest(bench)
     bench.free_every_other(kept)
 
 
