@@ -47,13 +47,13 @@ def guests(bench, n):
     bench.many(alloc_of(held, 1))
 
 
-@scenario("4,096 if-safe guests are allocated")
+@scenario("4,096 if-safe guests are allocated", sized=True)
 def allocate_guests(bench):
     yield
     guests(bench, 4096)
 
 
-@scenario("stat with 4,096 if-safe guests")
+@scenario("stat with 4,096 if-safe guests", sized=True)
 def stat_guests(bench):
     guests(bench, 4096)
     yield
@@ -61,7 +61,7 @@ def stat_guests(bench):
         assert bench.one.call(stat=pb.StatRequest(details=details)).stat.lent
 
 
-@scenario("stat and free by turns with 4,096 if-safe guests")
+@scenario("stat and free by turns with 4,096 if-safe guests", sized=True)
 def stat_free_guests(bench):
     guests(bench, 4096)
     yield
@@ -114,7 +114,7 @@ def full_of(bench, *specs):
 
 
 def searches(name, options):
-    """Each once: what takes longest may take a minute."""
+    """What takes longest may take a minute."""
 
     @scenario(f"if-safe: no place over blocks, {name}", options, sized=True)
     def over_blocks(bench):
@@ -187,6 +187,15 @@ def allocate_among(block_w, options):
 allocate_among(4, LARGE)
 # Almost all of a bin of the allocator, but not the largest that it could hold.
 allocate_among(256, ("--npu-bytes", str(64 * MIB)))
+
+
+@scenario("if-safe: a place over a block beside 100,000 free blocks", ("--npu-bytes", str(64 * MIB)), sized=True)
+def guest_among(bench):
+    bench.fragment()
+    try_alloc(bench, compact((1, 65, 1, 512)), pb.NEVER, pb.OK)
+    take_rest(bench)
+    yield
+    try_alloc(bench, compact((1, 63, 1, 512), 1), pb.IF_SAFE, pb.OK)
 
 
 # ---- barriers ----
