@@ -15,7 +15,11 @@ target_link_libraries(bench_floor PRIVATE bench_floor_messages PkgConfig::UV)
 add_library(bench_count SHARED rpc/count.c)
 target_compile_options(bench_count PRIVATE -fno-builtin)
 # A sanitizer has a heap of its own.
-set(bench_count "$<IF:$<BOOL:${NPUMEM_SANITIZE}>,,$<TARGET_FILE:bench_count>>")
+if(NPUMEM_SANITIZE)
+  set(bench_count "")
+else()
+  set(bench_count $<TARGET_FILE:bench_count>)
+endif()
 
 add_executable(bench_rpc rpc.c rpc/heap.c rpc/load.c rpc/peer.c rpc/requests.c rpc/rows.c)
 target_compile_definitions(bench_rpc PRIVATE _GNU_SOURCE NPUMEMD="$<TARGET_FILE:npumemd>"
