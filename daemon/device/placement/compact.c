@@ -117,9 +117,11 @@ void device_compact_bytes(struct device *device, const struct device_move *moves
 	for (unsigned i = 0; i < n; i++) {
 		const struct device_move *move = &moves[i];
 		/* In order of offset, so that nothing is written over that has yet to move. */
-		for (int64_t npu = 0; move->tensor->touched && npu < device->options.geometry.n_npus; npu++)
+		for (int64_t npu = 0; move->tensor->touched && npu < device->options.geometry.n_npus; npu++) {
 			local_move_down(&device->local, npu, move->to_offset, move->from_offset,
 					move->bytes_per_npu);
+			device_give_way(device);
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ struct part {
 
 /* A look at them on its way. */
 struct look {
+	const struct device *device;
 	const struct written_watch *watch;
 	int64_t pending; /* steps since the watch was asked */
 	bool stopped;
@@ -26,10 +27,12 @@ static bool look_on(struct look *look, int64_t bytes)
 {
 	enum { STEPS = 16384, BYTES_PER_STEP = 64 };
 	look->pending += 1 + bytes / BYTES_PER_STEP;
-	if (!look->watch || look->pending < STEPS)
+	if (look->pending < STEPS)
 		return true;
 	look->pending = 0;
-	look->stopped = !look->watch->wanted(look->watch->ctx);
+	if (!look->watch)
+		device_give_way(look->device);
+	look->stopped = look->watch && !look->watch->wanted(look->watch->ctx);
 	return !look->stopped;
 }
 
@@ -73,7 +76,7 @@ static bool tally_damaged(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 /* -1 where the rest was not wanted. */
 static int64_t unwritten_of(const struct device *device, const struct part *part)
 {
-	struct tally tally = {.local = &device->local, .look.watch = part->watch};
+	struct tally tally = {.local = &device->local, .look = {device, part->watch}};
 	if (!part_each(part, tally_written, &tally))
 		return -1;
 	return part_bytes(part) - tally.written;
@@ -81,7 +84,7 @@ static int64_t unwritten_of(const struct device *device, const struct part *part
 
 static int64_t damaged_of(const struct device *device, const struct part *part)
 {
-	struct tally tally = {.local = &device->local, .look.watch = part->watch};
+	struct tally tally = {.local = &device->local, .look = {device, part->watch}};
 	if (device->local.n_damaged)
 		part_each(part, tally_damaged, &tally);
 	return tally.damaged;
@@ -150,7 +153,7 @@ int written_check(const struct device *device, struct tensor *tensor, int64_t fi
 		  const struct written_watch *watch, const struct error_context *context)
 {
 	const struct part part = {&device->options.geometry, &tensor->place, first, count, watch};
-	struct hole hole = {.local = &device->local, .look.watch = watch};
+	struct hole hole = {.local = &device->local, .look = {device, watch}};
 	if (tensor_all_written(tensor))
 		return 0;
 	if (!part_each(&part, find_hole, &hole))

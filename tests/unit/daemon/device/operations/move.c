@@ -221,6 +221,25 @@ START_TEST(a_run_gives_way_while_it_scatters)
 }
 END_TEST
 
+START_TEST(what_nobody_watches_gives_way)
+{
+	struct rig rig;
+	int64_t n_ways = 0;
+	rig_open(&rig, 4, 65536);
+	struct device_request request = rig_request(NPUMEM_UINT8, 1, 4, 1, 512);
+	struct tensor *first = rig_place(&rig, &request), *tensor = place_apart(&rig);
+	ck_assert_int_eq(rig_fill(&rig, tensor, OLD), 0);
+	device_give_way_by(rig.device, count_ways, &n_ways);
+	ck_assert_int_eq(device_seal_check(rig.device, tensor, &rig.context), 0);
+	ck_assert_int_ge(n_ways, 2);
+	device_release(rig.device, first, NULL, NULL);
+	n_ways = 0;
+	ck_assert_int_eq(device_compact(rig.device, false, NULL, NULL), 0);
+	ck_assert_int_eq(n_ways, 4);
+	rig_close(&rig);
+}
+END_TEST
+
 Suite *suite_move(void)
 {
 	Suite *suite = suite_create("device/move");
@@ -231,6 +250,7 @@ Suite *suite_move(void)
 	tcase_add_test(tcase, stopped_while_it_looks_what_was_written);
 	tcase_add_test(tcase, gives_way);
 	tcase_add_test(tcase, a_run_gives_way_while_it_scatters);
+	tcase_add_test(tcase, what_nobody_watches_gives_way);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
