@@ -285,6 +285,8 @@ void receive_turn(struct connection *connection)
 	else if (connection->is_readable)
 		receive(connection);
 	connection->is_readable = false;
+	if (connection->has_frames && !connection->is_paused)
+		turns_add(connection->host->turns, &connection->turn);
 	turns_add_last(connection->host->turns, &connection->last);
 }
 

@@ -20,7 +20,7 @@ struct spin {
 
 enum result { CAME, NOTHING, BUSY };
 
-static enum result wait_awake(const struct spin *spin, uv_loop_t *loop, const struct turns *turns)
+static enum result wait_awake(const struct spin *spin, uv_loop_t *loop, struct turns *turns)
 {
 	uint64_t now_ns = uv_hrtime(), end_ns = now_ns + spin->most_ns, before_ns;
 	unsigned long n_before;
@@ -54,10 +54,11 @@ static void learn(struct spin *spin, enum result result)
 	spin->n_rests = RESTS;
 }
 
-void spin_run(uv_loop_t *loop, const struct turns *turns, unsigned us)
+void spin_run(uv_loop_t *loop, struct turns *turns, unsigned us)
 {
 	struct spin spin = {.most_ns = (uint64_t)us * 1000, .credit = CREDIT_MAX};
 	enum result result;
+	uint64_t before_ns;
 
 	if (!us || uv_available_parallelism() < 2) {
 		uv_run(loop, UV_RUN_DEFAULT);
@@ -69,7 +70,9 @@ void spin_run(uv_loop_t *loop, const struct turns *turns, unsigned us)
 			continue;
 		}
 		do {
+			before_ns = uv_hrtime();
 			result = wait_awake(&spin, loop, turns);
+			turns->spun_ns += uv_hrtime() - before_ns;
 			learn(&spin, result);
 		} while (result == CAME && !spin.n_rests);
 	}

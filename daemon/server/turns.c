@@ -83,6 +83,7 @@ void turns_open(struct turns *turns, uv_loop_t *loop)
 	init(&turns->ready);
 	init(&turns->last);
 	turns->n_run = 0;
+	turns->woken_ns = turns->spun_ns = 0;
 	turns->prepare.data = turns;
 	/* Neither can fail. */
 	uv_idle_init(loop, &turns->more);
@@ -108,6 +109,7 @@ static void add(struct turns *turns, struct turns_entry *head, struct turns_entr
 {
 	if (entry->next)
 		return;
+	turns_wake(turns);
 	append(head, entry);
 	uv_idle_start(&turns->more, on_more);
 }
