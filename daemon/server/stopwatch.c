@@ -38,10 +38,9 @@ static void on_prepare(uv_prepare_t *prepare)
 	struct stopwatch *stopwatch = prepare->data;
 	uint64_t ns;
 
-	if (!stopwatch->turns->woken_ns)
+	if (!stopwatch->turns->latest_ns)
 		return;
-	ns = uv_hrtime() - stopwatch->turns->woken_ns;
-	stopwatch->turns->woken_ns = 0;
+	ns = uv_hrtime() - stopwatch->turns->latest_ns;
 	metrics_turn(stopwatch->metrics, ns, cpu_of(stopwatch, ns));
 }
 

@@ -19,6 +19,7 @@ struct turns {
 	struct turns_entry ready, last;
 	unsigned long n_run; /* entries that had their turn */
 	uint64_t woken_ns;   /* when the turn began; 0: it has not */
+	uint64_t latest_ns;  /* when the one began that has just ended; 0: there was nothing to do */
 	uint64_t spun_ns;    /* that passed awake between turns, since somebody set it to 0 */
 };
 
