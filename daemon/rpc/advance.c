@@ -70,14 +70,17 @@ void advance_loosen(struct rpc *rpc, struct rpc_peer *peer)
 
 void advance_forget(struct rpc *rpc, struct rpc_peer *peer)
 {
-	struct rpc_peer **at = &rpc->first_loose;
+	struct rpc_peer **at;
 
-	if (!peer->is_loose)
-		return;
-	while (*at != peer)
+	for (at = &rpc->first_loose; peer->is_loose && *at != peer;)
 		at = &(*at)->next_loose;
-	*at = peer->next_loose;
-	peer->is_loose = false;
+	if (peer->is_loose)
+		*at = peer->next_loose;
+	for (at = &rpc->first_blocked; peer->is_blocked && *at != peer;)
+		at = &(*at)->next_blocked;
+	if (peer->is_blocked)
+		*at = peer->next_blocked;
+	peer->is_loose = peer->is_blocked = false;
 }
 
 /* ---- resolving ---- */
@@ -97,20 +100,48 @@ static int resolve(struct call *call)
 	}
 }
 
-/* What a call that is held may access keeps its place in the queues of what is there. */
-static void look_ahead(struct call *call)
+/* As if nobody had looked. */
+static void unresolve(struct call *call)
 {
-	call->is_hint = true;
-	resolve(call);
-	call->is_hint = false;
 	npumem_error_clear(call->error);
 	reply_drop(&call->reply);
 	call->cost = 0;
 	call->pending = call->reply_bytes = 0;
+	call->changes_room = false;
 	binding_deinit(&call->binding);
-	binding_init(&call->binding, call->session);
+	binding_init(&call->binding, call->session, &call->entry);
+}
+
+/* What a call that is held may access keeps its place in the queues of what is there. */
+static void look_ahead(struct call *call)
+{
+	call->is_hint = call->binding.is_hint = true;
+	resolve(call);
+	call->is_hint = false;
+	unresolve(call);
 	claim_all_written(&call->hint);
 	scheduler_claim(scheduler_of(call), &call->entry, call->hint.accesses, call->hint.n);
+}
+
+/* Its first call waits until some held one is resolved, or gone. */
+static void block(struct rpc *rpc, struct rpc_peer *peer)
+{
+	if (peer->is_blocked)
+		return;
+	peer->is_blocked = true;
+	peer->next_blocked = rpc->first_blocked;
+	rpc->first_blocked = peer;
+}
+
+static void unblock_all(struct rpc *rpc)
+{
+	struct rpc_peer *peer;
+
+	while ((peer = rpc->first_blocked)) {
+		rpc->first_blocked = peer->next_blocked;
+		peer->is_blocked = false;
+		advance_loosen(rpc, peer);
+	}
 }
 
 /* Whether what its session sent before it lets it be resolved. */
@@ -121,10 +152,11 @@ static bool may_resolve(const struct call *call)
 	switch (call_order_of(call)) {
 	case CALL_AFTER_ALL:
 		return !peer->n_in_order;
+	case CALL_GIVES_ROOM:
 	case CALL_MAKES_TENSORS:
-		return !peer->n_making && !peer->n_room;
+		return !peer->n_holding && !peer->n_room;
 	default:
-		return !peer->n_making;
+		return !peer->n_holding;
 	}
 }
 
@@ -133,10 +165,10 @@ static void enter_order(struct call *call)
 {
 	struct rpc_peer *peer = call->peer;
 
-	call->makes_tensors = call_order_of(call) == CALL_MAKES_TENSORS;
+	call->holds_others = call_order_of(call) >= CALL_MAKES_TENSORS;
 	call->is_in_order = true;
 	peer->n_in_order++;
-	peer->n_making += call->makes_tensors;
+	peer->n_holding += call->holds_others;
 	peer->n_room += call->changes_room;
 }
 
@@ -148,7 +180,7 @@ static void leave_order(struct call *call)
 		return;
 	call->is_in_order = false;
 	peer->n_in_order--;
-	peer->n_making -= call->makes_tensors;
+	peer->n_holding -= call->holds_others;
 	peer->n_room -= call->changes_room;
 }
 
@@ -170,21 +202,33 @@ static void check_charge(struct call *call)
 		call_end(call, status);
 }
 
-static void resolve_now(struct call *call)
+/* Its tensors are found and claimed, or it is refused; false where it has to be held. */
+static bool resolve_now(struct call *call)
 {
-	int status;
+	int status = resolve(call);
 
+	if (status == BINDING_BLOCKED) {
+		unresolve(call);
+		claim_deinit(&call->claim);
+		claim_init(&call->claim, call->rpc->heap);
+		block(call->rpc, call->peer);
+		return false;
+	}
+	if (call->state == CALL_HELD)
+		remove_held(call);
 	call->state = CALL_QUEUED;
-	status = resolve(call);
 	if (status) {
 		call_end(call, status);
-		return;
+		return true;
 	}
 	binding_bind(&call->binding);
 	enter_order(call);
 	scheduler_claim(scheduler_of(call), &call->entry, call->claim.accesses, call->claim.n);
 	scheduler_let_go(scheduler_of(call), &call->entry);
+	if (call->hint.n)
+		unblock_all(call->rpc);
 	check_charge(call);
+	return true;
 }
 
 static void enter_scheduler(struct call *call)
@@ -196,12 +240,8 @@ static void enter_scheduler(struct call *call)
 
 static void let_go_held(struct rpc_peer *peer)
 {
-	struct call *call;
-
-	while ((call = peer->first_held) && may_resolve(call)) {
-		remove_held(call);
-		resolve_now(call);
-	}
+	while (peer->first_held && may_resolve(peer->first_held) && resolve_now(peer->first_held))
+		;
 }
 
 /* ---- leaving ---- */
@@ -212,8 +252,11 @@ static void leave_scheduler(struct call *call)
 		remove_ready(call);
 	else if (call->is_in_scheduler && call->state == CALL_HELD)
 		remove_held(call);
-	if (call->is_in_scheduler)
-		scheduler_leave(scheduler_of(call), &call->entry);
+	if (!call->is_in_scheduler)
+		return;
+	scheduler_leave(scheduler_of(call), &call->entry);
+	if (call->hint.n)
+		unblock_all(call->rpc);
 	call->is_in_scheduler = false;
 }
 
@@ -323,10 +366,10 @@ void advance_begin(struct call *call)
 		return;
 	}
 	enter_scheduler(call);
-	if (!call->peer->first_held && may_resolve(call)) {
-		resolve_now(call);
+	call->state = CALL_QUEUED;
+	if (!call->peer->first_held && may_resolve(call) && resolve_now(call))
 		return;
-	}
+	call->state = CALL_HELD;
 	add_held(call);
 	status = call_charge(call);
 	if (status)

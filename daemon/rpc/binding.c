@@ -1,9 +1,11 @@
 /* A list of pointers, which stay good as a request that waits has an access to each of its tensors. */
 #include "daemon/rpc/binding.h"
 
-void binding_init(struct binding *binding, const struct session *session)
+void binding_init(struct binding *binding, const struct session *session, const struct scheduler_entry *entry)
 {
 	binding->session = session;
+	binding->entry = entry;
+	binding->is_hint = false;
 	binding->tensors = binding->few;
 	binding->n = binding->at = 0;
 	binding->room = BINDING_FEW;
@@ -55,6 +57,9 @@ int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char
 		return npumem_error_set(error, NPUMEM_INVALID, "%s is not given", what);
 	to = (struct access_ref){ref->handle, ref->name};
 	status = access_find(binding->session, &to, need, tensor, error);
+	if (!status && !binding->is_hint &&
+	    scheduler_may_go(&record_of(tensor_root(*tensor))->queue, binding->entry))
+		return BINDING_BLOCKED;
 	if (!status && add(binding, *tensor))
 		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
 	return status;

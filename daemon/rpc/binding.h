@@ -6,22 +6,28 @@
 #include "daemon/service/access.h"
 #include "proto/npumem.pb-c.h"
 
-enum { BINDING_FEW = 8 };
+enum {
+	BINDING_FEW = 8,
+	BINDING_BLOCKED = -3, /* what is found may go by a request before this one, which is not resolved yet */
+};
 
 struct binding {
 	const struct session *session;
-	struct tensor **tensors; /* `few`, or of the service's heap */
+	const struct scheduler_entry *entry; /* whose request it is; is_held: it looks ahead */
+	struct tensor **tensors;	     /* `few`, or of the service's heap */
 	size_t n, room, at;
 	bool is_bound; /* nothing is looked up any more */
+	bool is_hint;  /* what is blocked is found all the same */
 	struct tensor *few[BINDING_FEW];
 };
 
-void binding_init(struct binding *binding, const struct session *session);
+void binding_init(struct binding *binding, const struct session *session, const struct scheduler_entry *entry);
 void binding_deinit(struct binding *binding);
 /* From here on binding_find gives what it found so far, from the first on. */
 void binding_bind(struct binding *binding);
 
-/* The next tensor. `what` it is, for a refusal. 0, or what access_find says; RESOURCE_EXHAUSTED (host memory). */
+/* The next tensor. `what` it is, for a refusal. 0, or what access_find says; RESOURCE_EXHAUSTED (host
+ * memory); BINDING_BLOCKED. */
 int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
 		 struct tensor **tensor, struct npumem_error *error);
 

@@ -127,7 +127,7 @@ static void init(struct call *call)
 	call->charge = 0;
 	call->cost = 0;
 	call->reply_bytes = 0;
-	call->is_committed = call->changes_room = call->makes_tensors = call->is_hint = false;
+	call->is_committed = call->changes_room = call->holds_others = call->is_hint = false;
 	call->is_in_scheduler = call->is_in_order = call->is_started = call->is_paused = false;
 	call->pending = 0;
 	call->keep_result = false;
@@ -137,7 +137,7 @@ static void init(struct call *call)
 	call->look_ns = 0;
 	call->submission = NULL;
 	recording_begin(&call->recording);
-	binding_init(&call->binding, call->session);
+	binding_init(&call->binding, call->session, &call->entry);
 	claim_init(&call->claim, call->rpc->heap);
 	claim_init(&call->hint, call->rpc->heap);
 }
@@ -367,6 +367,14 @@ static struct claim *claim_of(struct call *call)
 int call_claim(struct call *call, struct tensor *tensor, bool writes)
 {
 	return claim_tensor(claim_of(call), tensor, writes) ? out_of_memory(call) : 0;
+}
+
+/* Whoever may use it and came before must find it, too. */
+int call_claim_free(struct call *call, struct tensor *tensor)
+{
+	if (!call->is_hint && scheduler_may_be_used(&record_of(tensor_root(tensor))->queue, &call->entry))
+		return BINDING_BLOCKED;
+	return claim_free(claim_of(call), tensor) ? out_of_memory(call) : 0;
 }
 
 int call_claim_op(struct call *call, const struct op *op)

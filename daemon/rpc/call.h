@@ -30,9 +30,10 @@ struct submission;
  * other. Those behind one that has to wait are held, too. */
 enum call_order {
 	CALL_AT_ONCE,	    /* nothing, and nothing waits for it: it depends on no tensor */
-	CALL_IN_ORDER,	    /* what makes tensors, which it may name */
+	CALL_IN_ORDER,	    /* the last two of these, until they have ended */
+	CALL_GIVES_ROOM,    /* that, and others that do: what lies where must not depend on which ends first */
 	CALL_MAKES_TENSORS, /* that, and what gives room or changes what may lie where */
-	CALL_AFTER_ALL,	    /* everything */
+	CALL_AFTER_ALL,	    /* everything: what comes after it must not change what it is to see */
 };
 
 enum call_state { CALL_HELD, CALL_QUEUED, CALL_READY, CALL_RUNNING, CALL_IN_LINE };
@@ -81,7 +82,7 @@ struct call {
 	size_t reply_bytes;		   /* that its reads will answer with */
 	bool is_committed;		   /* part of its effect is there: it can no longer be dropped */
 	bool changes_room;		   /* what is allocated after it waits for its end */
-	bool makes_tensors;		   /* what its session sends after it is held until its end */
+	bool holds_others;		   /* what its session sends after it is held until its end */
 	bool is_in_scheduler, is_in_order; /* counted in the peer's n_in_order */
 
 	/* Its answer. */
@@ -140,6 +141,7 @@ int call_charge(struct call *call);
 /* For resolvers: a tensor of the request is accessed. 0; RESOURCE_EXHAUSTED. */
 int call_claim(struct call *call, struct tensor *tensor, bool writes);
 int call_claim_op(struct call *call, const struct op *op);
+int call_claim_free(struct call *call, struct tensor *tensor);
 
 /* ---- while it runs ---- */
 

@@ -86,6 +86,14 @@ int claim_tensor(struct claim *claim, struct tensor *tensor, bool writes)
 	return add(claim, tensor, writes, false);
 }
 
+int claim_free(struct claim *claim, struct tensor *tensor)
+{
+	if (add(claim, tensor, true, false))
+		return -ENOMEM;
+	claim->accesses[record_of(tensor_root(tensor))->claim_at].frees = true;
+	return 0;
+}
+
 int claim_op(struct claim *claim, const struct op *op)
 {
 	struct op_access accesses[OP_ACCESSES_MAX];

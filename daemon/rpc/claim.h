@@ -22,6 +22,8 @@ void claim_deinit(struct claim *claim);
 
 /* What is accessed of a tensor, or of a view. 0, or -ENOMEM. */
 int claim_tensor(struct claim *claim, struct tensor *tensor, bool writes);
+/* The same as a write, of what it frees. */
+int claim_free(struct claim *claim, struct tensor *tensor);
 int claim_op(struct claim *claim, const struct op *op);
 /* Makes all of it a write: what may be done is not known for good. */
 void claim_all_written(struct claim *claim);

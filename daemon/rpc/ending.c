@@ -76,7 +76,7 @@ static void begin_part(struct ending *ending)
 	for (ending->n = 0; session->anonymous && ending->n < ENDING_PART;) {
 		struct tensor *tensor = session->anonymous->tensor;
 
-		if (claim_tensor(&ending->claim, tensor, true))
+		if (claim_free(&ending->claim, tensor))
 			break;
 		ending->n += session_hide(session, ending->tensors + ending->n, 1);
 	}

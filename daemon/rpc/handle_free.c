@@ -10,10 +10,10 @@ static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)
 		int status = binding_find(&call->binding, request->tensors[i], "a tensor to free", ACCESS_OWN,
 					  &tensor, call->error);
 
-		if (status && request->n_tensors > 1)
+		if (status > 0 && request->n_tensors > 1)
 			npumem_error_number(call->error, "tensor_index", (int64_t)i);
 		if (!status)
-			status = call_claim(call, tensor, true);
+			status = call_claim_free(call, tensor);
 		if (status && !call->is_hint)
 			return status;
 	}

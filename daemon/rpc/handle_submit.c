@@ -88,7 +88,7 @@ static int resolve_operation(struct call *call, size_t index, const Npumem__V1__
 	}
 	if (!status || call->is_hint)
 		return 0;
-	return refuse(call, index, NULL);
+	return status < 0 ? status : refuse(call, index, NULL);
 }
 
 int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)

@@ -185,28 +185,23 @@ int handle_tensors_open(struct call *call, const Npumem__V1__OpenRequest *reques
 	return answer_bound(call);
 }
 
-/* In time for what follows. */
+/* A write, so that who looked before it does not see it. */
 int resolve_grant(struct call *call, const Npumem__V1__GrantRequest *request)
 {
 	int status = wire_check_enum(&npumem__v1__access__descriptor, "access", (int)request->access, call->error);
 
 	if (!status && !request->access)
 		status = npumem_error_set(call->error, NPUMEM_INVALID, "a grant says none, read or write");
-	if (!status)
-		status = resolve_one(call, request->tensor, "the tensor to grant", ACCESS_OWN, false);
-	if (status || call->is_hint)
-		return status;
-	status = tensors_grant(call->session, call->binding.tensors[0], request->uid,
-			       (enum record_access)(request->access - NPUMEM__V1__ACCESS__ACCESS_NONE),
-			       call->error);
-	call->is_committed = !status;
-	return status;
+	return status ? status : resolve_one(call, request->tensor, "the tensor to grant", ACCESS_OWN, true);
 }
 
 int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *request)
 {
-	(void)request;
-	return answer_bound(call);
+	int status = tensors_grant(call->session, call->binding.tensors[0], request->uid,
+				   (enum record_access)(request->access - NPUMEM__V1__ACCESS__ACCESS_NONE),
+				   call->error);
+
+	return status ? status : answer_bound(call);
 }
 
 /* ---- sealing ---- */

@@ -3,6 +3,8 @@
  * is made before. */
 #include "daemon/rpc/operate.h"
 
+#include <inttypes.h>
+
 #include "daemon/service/operations.h"
 #include "daemon/service/transfer.h"
 #include "proto/digest.h"
@@ -79,6 +81,31 @@ static void append_done(struct operate *operate, size_t pending)
 	reply_fields(operate->reply, &done.base);
 }
 
+/* Of what others of the uid run in at the same time there is no more than there are threads: so what counts is
+ * what the operation takes by itself, and whether it is refused does not depend on what else there is. */
+static int charge(struct operate *operate)
+{
+	struct session *session = operate->session;
+	struct limits_table *limits = &session->service->limits;
+	uint64_t bytes = op_scratch_bytes(operate->op), most;
+
+	most = limits_most(limits, session->user, LIMITS_SCRATCH_BYTES);
+	if (bytes > most)
+		return npumem_error_set(operate->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the operation runs in %" PRIu64 " bytes of host memory, and uid %" PRIu32
+					" may have %" PRIu64 " (scratch_bytes)",
+					bytes, session->uid, most);
+	operate->scratch_bytes = bytes;
+	limits_charge(limits, session->user, LIMITS_SCRATCH_BYTES, bytes);
+	return 0;
+}
+
+static void give_back(struct operate *operate)
+{
+	limits_give_back(&operate->session->service->limits, operate->session->user, LIMITS_SCRATCH_BYTES,
+			 operate->scratch_bytes);
+}
+
 int operate_begin(struct operate *operate, unsigned field)
 {
 	struct reply *reply = operate->reply;
@@ -86,12 +113,16 @@ int operate_begin(struct operate *operate, unsigned field)
 	int status = operations_check(operate->session, op, operate->error);
 	uint64_t payload = status ? 0 : operate_payload_bytes(op);
 
+	operate->scratch_bytes = 0;
+	if (!status)
+		status = charge(operate);
 	if (!status)
 		status = reply_check_cap(reply, payload + OPERATE_DONE_BYTES, operate->error);
 	if (!status)
 		status = reply_make_room(reply, payload + OPERATE_DONE_BYTES + OPERATE_DETAILS_BYTES,
 					 operate->error);
 	if (status) {
+		give_back(operate);
 		operations_end(operate->session, op);
 		return status;
 	}
@@ -145,6 +176,7 @@ void operate_end(struct operate *operate, int status, size_t pending)
 		append_done(operate, pending);
 		reply_close(operate->reply, operate->mark, operate->expected);
 	}
+	give_back(operate);
 	operations_end(operate->session, operate->op);
 }
 

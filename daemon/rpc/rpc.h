@@ -43,6 +43,7 @@ struct rpc {
 	unsigned n_spare;
 	struct call *first_ready, *last_ready; /* their turn has come */
 	struct rpc_peer *first_loose;	       /* whose held calls may be let go */
+	struct rpc_peer *first_blocked;	       /* whose first held call waits for another's that is held */
 	bool is_awake;			       /* rpc_turn was asked for */
 	struct device_request requests[TENSORS_ALLOC_MAX];
 	const char *names[TENSORS_ALLOC_MAX];
@@ -67,12 +68,12 @@ struct rpc_peer {
 	struct call *first_held, *last_held;
 	unsigned n_calls;
 	unsigned n_in_order;		      /* of them: resolved, and not in line for room */
-	unsigned n_making;		      /* of those: what is sent after them is held until their end */
+	unsigned n_holding;		      /* of those: what is sent after them is held until their end */
 	unsigned n_room;		      /* of those: what is allocated after them is held until their end */
 	size_t call_bytes;		      /* that they hold */
 	struct events_subscriber *subscriber; /* NULL: wants no events */
-	bool is_closing, is_loose;
-	struct rpc_peer *next_loose;
+	bool is_closing, is_loose, is_blocked;
+	struct rpc_peer *next_loose, *next_blocked;
 	struct ending ending;
 };
 

@@ -10,7 +10,7 @@ static const char *const names[LIMITS_N] = {
 	[LIMITS_DEVICE_BYTES] = "device_bytes",	  [LIMITS_REQUESTS] = "requests",
 	[LIMITS_REQUEST_BYTES] = "request_bytes", [LIMITS_WAITING] = "waiting",
 	[LIMITS_FOLLOWERS] = "followers",	  [LIMITS_SEGMENT_BYTES] = "segment_bytes",
-	[LIMITS_DESCRIPTORS] = "descriptors",
+	[LIMITS_DESCRIPTORS] = "descriptors",	  [LIMITS_SCRATCH_BYTES] = "scratch_bytes",
 };
 
 int limits_parse_key(const char *name)
@@ -45,6 +45,7 @@ void limits_init(struct limits_table *table, const struct heap *heap, uint32_t a
 						  [LIMITS_FOLLOWERS] = 16,
 						  [LIMITS_SEGMENT_BYTES] = (uint64_t)8 << 30,
 						  [LIMITS_DESCRIPTORS] = 16,
+						  [LIMITS_SCRATCH_BYTES] = (uint64_t)1 << 30,
 					  }};
 	table->all[LIMITS_REQUEST_BYTES] = (uint64_t)1 << 30;
 	table->all[LIMITS_SEGMENT_BYTES] = (uint64_t)64 << 30;

@@ -17,6 +17,7 @@ enum limits_key {
 	LIMITS_FOLLOWERS,     /* sessions that follow events */
 	LIMITS_SEGMENT_BYTES, /* of shared system memory */
 	LIMITS_DESCRIPTORS,   /* that came and wait for the rest of their frame */
+	LIMITS_SCRATCH_BYTES, /* of host memory that operations run in */
 	LIMITS_N,
 };
 

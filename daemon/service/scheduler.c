@@ -186,6 +186,7 @@ static void enqueue(struct scheduler_access *access)
 	*(access->prev ? &access->prev->next : &queue->first) = access;
 	*(access->next ? &access->next->prev : &queue->last) = access;
 	queue->n_waiting++;
+	queue->n_frees += access->frees;
 }
 
 static void dequeue(struct scheduler *scheduler, struct scheduler_access *access)
@@ -197,6 +198,7 @@ static void dequeue(struct scheduler *scheduler, struct scheduler_access *access
 	*(access->prev ? &access->prev->next : &queue->first) = access->next;
 	*(access->next ? &access->next->prev : &queue->last) = access->prev;
 	queue->n_waiting -= !access->is_ready;
+	queue->n_frees -= access->frees;
 	look_at_queue(scheduler, access->root);
 	for (const struct meeting *meeting = meetings_first(access->root); meeting; meeting = meeting->next)
 		look_at_queue(scheduler, meeting->other);
@@ -288,4 +290,22 @@ void scheduler_forget_root(struct scheduler_queue *queue)
 		access->root = NULL;
 	}
 	*queue = (struct scheduler_queue){.first = NULL};
+}
+
+bool scheduler_may_go(const struct scheduler_queue *queue, const struct scheduler_entry *entry)
+{
+	if (!queue->n_frees)
+		return false;
+	for (const struct scheduler_access *access = queue->first; access; access = access->next)
+		if (access->frees && access->entry->is_held && access->entry->arrival < entry->arrival)
+			return true;
+	return false;
+}
+
+bool scheduler_may_be_used(const struct scheduler_queue *queue, const struct scheduler_entry *entry)
+{
+	for (const struct scheduler_access *access = queue->first; access; access = access->next)
+		if (access->entry->is_held && access->entry->arrival < entry->arrival)
+			return true;
+	return false;
 }

@@ -22,6 +22,7 @@ struct scheduler_access {
 	struct tensor_range range; /* of its words */
 	bool writes;
 	bool footprint; /* a kernel writes it, and with it all of its footprint */
+	bool frees;	/* it, or a view of it */
 
 	/* The scheduler's own. */
 	struct scheduler_entry *entry;
@@ -49,6 +50,7 @@ struct scheduler_entry {
 struct scheduler_queue {
 	struct scheduler_access *first, *last;
 	size_t n_waiting; /* that are not ready */
+	size_t n_frees;
 };
 
 struct scheduler {
@@ -75,6 +77,12 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 
 /* A root goes: what is held keeps no place there any more. Nothing else accesses it. */
 void scheduler_forget_root(struct scheduler_queue *queue);
+
+/* Whether something that arrived before the entry is held that may free the root, or a view of it: what the entry
+ * finds now it may not find then. */
+bool scheduler_may_go(const struct scheduler_queue *queue, const struct scheduler_entry *entry);
+/* Whether something that arrived before the entry is held that may use the root: it must find it. */
+bool scheduler_may_be_used(const struct scheduler_queue *queue, const struct scheduler_entry *entry);
 
 /* True where nothing at all is unfinished. */
 static inline bool scheduler_is_idle(const struct scheduler *scheduler)

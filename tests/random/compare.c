@@ -1,7 +1,8 @@
 /* The sequential world: the same requests to a daemon without threads, one after the other in the order that they
  * came in. An allocation that stood in line has its place where it was granted. What was refused for want of room,
- * or taken back, had no effect and is left out; where a write was stopped on its way, or its client was gone before
- * it was answered, nobody knows what is in its tensors, and nothing is said of them until all is written anew.
+ * or taken back, had no effect and is left out; where a write was stopped on its way, or its client was gone
+ * before it was answered, nobody knows what is in its tensors, and nothing is said of them until all is written
+ * anew.
  *
  * A root is a tensor with storage, by the request that made it; views have their base's. */
 #include <stdio.h>
@@ -113,16 +114,11 @@ static void send(struct replay *replay, const struct run_record *record)
 	uint8_t *message;
 	size_t bytes;
 
-	if (replay->talk.response)
-		npumem__v1__response__free_unpacked(replay->talk.response, NULL);
-	replay->talk.response = NULL;
 	request.wait_ms = 0;
 	set_handles(replay, record, &handles);
 	message = message_pack(replay->run->trace, record->peer, &request, &handles, 1, &bytes);
-	daemon_send(replay->talk.daemon, record->peer, message, bytes);
+	run_talk_bytes(&replay->talk, record->peer, message, bytes);
 	free(message);
-	if (!replay->talk.response)
-		abort();
 }
 
 static void note_alloc(struct replay *replay, const struct run_record *record, unsigned index)
@@ -167,8 +163,8 @@ static unsigned detail_of(const struct run *run, const struct run_record *record
 	enum trace_verb verb = record->request.verb;
 	unsigned detail = run->trace->mode == TRACE_ALONE ? MESSAGE_PLACES : 0;
 
-	/* Those that only look do not wait for what is being written. */
-	if ((verb == TRACE_OPEN || verb == TRACE_LIST || verb == TRACE_GRANT) && !record->alone &&
+	/* Those that only look do not wait for what is being written. A compaction writes nothing. */
+	if ((verb == TRACE_OPEN || verb == TRACE_LIST || verb == TRACE_GRANT) && record->disturbed &&
 	    !run->trace->strict_looks)
 		return detail;
 	return detail | MESSAGE_BYTES;
@@ -186,6 +182,21 @@ static void fail_texts(struct run *run, const char *what, const char *was, const
 		 from ? "… " : "", expected + from);
 }
 
+static int by_name(const void *a, const void *b)
+{
+	const Npumem__V1__Tensor *x = *(Npumem__V1__Tensor *const *)a, *y = *(Npumem__V1__Tensor *const *)b;
+	int order = strcmp(x->name, y->name);
+
+	return order ? order : (x->place->address > y->place->address) - (x->place->address < y->place->address);
+}
+
+/* Whose handle is given again first, and with it the order of a list, follows the order in which tensors went. */
+static void sort_list(const Npumem__V1__Response *response)
+{
+	if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_LIST)
+		qsort(response->list->tensors, response->list->n_tensors, sizeof(*response->list->tensors), by_name);
+}
+
 static void compare_answers(struct replay *replay, unsigned index)
 {
 	struct run *run = replay->run;
@@ -195,11 +206,14 @@ static void compare_answers(struct replay *replay, unsigned index)
 
 	trace_name(run->trace, record->peer, 0, prefix);
 	prefix[strlen(prefix) - 1] = 0;
+	sort_list(record->response);
+	sort_list(replay->talk.response);
 	was = message_text(record->response, detail, prefix);
 	expected = message_text(replay->talk.response, detail, prefix);
 	trace_print_request(run->trace, record->peer, &record->request, request, sizeof(request));
-	snprintf(what, sizeof(what), "the answer to request %u, peer %u:%s\n  says        %.300s\n  in sequence %.300s",
-		 index + 1, record->peer, request, record->response->message, replay->talk.response->message);
+	snprintf(what, sizeof(what),
+		 "the answer to request %u, peer %u:%s\n  says        %.300s\n  in sequence %.300s", index + 1,
+		 record->peer, request, record->response->message, replay->talk.response->message);
 	if (strcmp(was, expected)) {
 		run->about = record->request.verb;
 		fail_texts(run, what, was, expected);
@@ -273,8 +287,8 @@ static unsigned plan(const struct run *run, struct step *steps)
 	for (unsigned i = 0; i < run->n; i++) {
 		const struct run_record *record = &run->records[i];
 
-		steps[n++] = (struct step){record->request.wait_ms && !record->status ? record->answered : record->sent,
-					   i, false};
+		steps[n++] = (struct step){
+			record->request.wait_ms && !record->status ? record->answered : record->sent, i, false};
 	}
 	for (unsigned peer = 0; peer < run->trace->n_peers; peer++)
 		if (run->closed[peer])
@@ -380,8 +394,9 @@ void run_check_owners(struct run *run)
 		}
 		for (size_t k = 0; k < n; k++)
 			if (!is_own(run, record->peer, &done[k]->data, &at))
-				run_fail(run, "request %u, peer %u: operation %zu reads %d at byte %zu, which uid %u "
-					      "never wrote",
+				run_fail(run,
+					 "request %u, peer %u: operation %zu reads %d at byte %zu, which uid %u "
+					 "never wrote",
 					 i + 1, record->peer, k, done[k]->data.data[at], at,
 					 trace_uid(run->trace, record->peer));
 	}

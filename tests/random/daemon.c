@@ -1,4 +1,5 @@
-/* Owns a device, a service and an rpc over them. Invariant: a task in the list was submitted and is not yet done. */
+/* Owns a device, a service and an rpc over them. Invariant: a task in the list was submitted and is not yet done.
+ */
 #include "tests/random/daemon.h"
 
 #include <errno.h>
@@ -75,7 +76,7 @@ static int submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)
 
 	(void)uid;
 	daemon->n_asked++;
-	if (daemon->n_tasks == TASKS_MAX)
+	if (daemon->n_tasks == TASKS_MAX - 1)
 		return -EAGAIN;
 	if (daemon->options.one_in_refused && daemon->n_asked % daemon->options.one_in_refused == 0)
 		return -ENOMEM;
@@ -83,11 +84,34 @@ static int submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)
 	return 0;
 }
 
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+static void turn(void *arg)
+{
+	rpc_turn(&((struct daemon *)arg)->rpc);
+}
+
+/* Another turn comes at random, like the end of a task. */
+static void wake(void *ctx)
+{
+	struct daemon *daemon = ctx;
+
+	if (daemon->n_tasks == TASKS_MAX)
+		abort();
+	daemon->tasks[daemon->n_tasks++] = (struct task){nothing, turn, daemon, false};
+}
+
 struct daemon *daemon_new(const struct daemon_options *options)
 {
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
 	struct device_options device = {
-		.geometry = {.n_npus = options->n_npus, .npu_bytes = options->npu_bytes, .n_banks = 8, .eu_bytes = 128},
+		.geometry = {.n_npus = options->n_npus,
+			     .npu_bytes = options->npu_bytes,
+			     .n_banks = 8,
+			     .eu_bytes = 128},
 		.allow_unchecked = true,
 	};
 	size_t bytes = (device_memory_bytes(&device.geometry) + 63) & ~(size_t)63;
@@ -108,9 +132,11 @@ struct daemon *daemon_new(const struct daemon_options *options)
 	rpc_init(&daemon->rpc, &daemon->service, &daemon->heap);
 	daemon->rpc.now_ns = daemon->service.events.now_ns = now_ns;
 	daemon->rpc.set_alarm = set_alarm;
-	daemon->rpc.alarm_ctx = daemon;
-	if (options->threads)
+	daemon->rpc.ctx = daemon;
+	if (options->threads) {
 		daemon->rpc.executor = (struct executor){submit, daemon};
+		daemon->rpc.wake = wake;
+	}
 	return daemon;
 }
 
@@ -159,19 +185,13 @@ void daemon_open(struct daemon *daemon, unsigned peer, uint32_t uid)
 	*to = (struct peer){.daemon = daemon, .number = peer, .is_open = true};
 	if (session_init(&to->session, &daemon->service, uid, 0, NULL))
 		abort();
-	to->rpc = (struct rpc_peer){
-		.session = &to->session, .deliver = deliver, .drained = drained, .ctx = to};
+	to->rpc = (struct rpc_peer){.session = &to->session, .deliver = deliver, .drained = drained, .ctx = to};
 }
 
 void daemon_send(struct daemon *daemon, unsigned peer, const uint8_t *message, size_t bytes)
 {
-	struct buffer out;
-
-	buffer_init(&out, &daemon->heap);
-	if (rpc_receive(&daemon->rpc, &daemon->peers[peer].rpc, message, bytes, &out))
+	if (rpc_receive(&daemon->rpc, &daemon->peers[peer].rpc, message, bytes))
 		snprintf(daemon->wrong, sizeof(daemon->wrong), "rpc_receive failed");
-	take(&daemon->peers[peer], &out);
-	buffer_deinit(&out);
 }
 
 void daemon_close(struct daemon *daemon, unsigned peer)
@@ -251,7 +271,8 @@ static const char *check_charges(struct daemon *daemon)
 			snprintf(daemon->wrong, sizeof(daemon->wrong), "%s: %llu of all uids, %llu in all",
 				 limits_name(key), (unsigned long long)sums[key],
 				 (unsigned long long)limits->now[key]);
-		if (key != LIMITS_TENSORS && key != LIMITS_DEVICE_BYTES && key != LIMITS_FOLLOWERS && sums[key] != due)
+		if (key != LIMITS_TENSORS && key != LIMITS_DEVICE_BYTES && key != LIMITS_FOLLOWERS &&
+		    sums[key] != due)
 			snprintf(daemon->wrong, sizeof(daemon->wrong), "%s: %llu are charged, not %llu",
 				 limits_name(key), (unsigned long long)sums[key], (unsigned long long)due);
 	}
@@ -281,7 +302,7 @@ const char *daemon_check(struct daemon *daemon)
 
 	if (!wrong && daemon->wrong[0])
 		wrong = daemon->wrong;
-	if (!wrong && !order_is_idle(&daemon->service.order))
+	if (!wrong && !scheduler_is_idle(&daemon->service.scheduler))
 		wrong = "something is still in the order of operations";
 	if (!wrong)
 		wrong = check_charges(daemon);
@@ -296,6 +317,8 @@ const char *daemon_free(struct daemon *daemon)
 	snprintf(text, sizeof(text), "%s", wrong ? wrong : "");
 	if (!wrong && device_next(daemon->device, NULL))
 		snprintf(text, sizeof(text), "tensors are left at the end");
+	if (!text[0] && daemon->service.limits.now[LIMITS_FOLLOWERS])
+		snprintf(text, sizeof(text), "a follower of events is charged who is gone");
 	rpc_deinit(&daemon->rpc);
 	service_deinit(&daemon->service);
 	device_free(daemon->device);

@@ -1,5 +1,6 @@
-/* The daemon under test without sockets, threads or time: clients send bytes, tasks for threads are a list that the
- * test works off in any order, and the clock stands until it is told. The only file here that knows daemon/rpc. */
+/* The daemon under test without sockets, threads or time: clients send bytes, tasks for threads are a list that
+ * the test works off in any order, and the clock stands until it is told. The only file here that knows
+ * daemon/rpc. */
 #ifndef TESTS_RANDOM_DAEMON_H
 #define TESTS_RANDOM_DAEMON_H
 
@@ -11,7 +12,7 @@ struct daemon;
 
 struct daemon_options {
 	int64_t n_npus, npu_bytes;
-	bool threads;	    /* else everything runs at once */
+	bool threads;		 /* else everything runs at once */
 	unsigned one_in_refused; /* one task of so many finds no thread; 0: none */
 	/* One Response, without its length. */
 	void (*answered)(void *ctx, unsigned peer, const uint8_t *message, size_t bytes);

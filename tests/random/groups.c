@@ -1,6 +1,6 @@
-/* Tensors of one type and shape, so that all can be copied into each other and be a kernel's, in every layout, mode
- * and stride, over each other's empty blocks; and slices of them. A group of random operations on them must be
- * refused exactly where a byte, drawn from shapes and strides alone, says so. */
+/* Tensors of one type and shape, so that all can be copied into each other and be a kernel's, in every layout,
+ * mode and stride, over each other's empty blocks; and slices of them. A group of random operations on them must
+ * be refused exactly where a byte, drawn from shapes and strides alone, says so. */
 #include "tests/random/groups.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 enum { TENSORS = 10, OPS = 5, TRIES = 24, ROUNDS = 16, NPUS_MAX = 6, NPU_BYTES = 2048, READS = 1, WRITES = 2 };
 
 struct subject {
-	uint64_t handle;
+	uint64_t handle, root; /* itself, or the base of a view */
 	struct npumem_place place;
 	bool is_view;
 };
@@ -23,8 +23,8 @@ struct scene {
 	struct run_talk talk; /* first: answers come to it */
 	uint64_t random;
 	struct npumem_geometry geometry;
-	struct npumem_spec like;	  /* of all, but for where they lie and how */
-	struct npumem_dims from, to;	  /* of the slices */
+	struct npumem_spec like;     /* of all, but for where they lie and how */
+	struct npumem_dims from, to; /* of the slices */
 	struct bytemap map;
 	struct subject subjects[TENSORS];
 	unsigned n;
@@ -53,11 +53,12 @@ static void draw_like(struct scene *scene)
 	npumem_spec_init(&scene->like);
 	scene->like.dtype = between(scene, 0, 1) ? NPUMEM_FX8 : NPUMEM_FX16;
 	scene->like.frac_bits = 3;
-	scene->like.shape = (struct npumem_dims){
-		between(scene, 1, 6), between(scene, 1, 2 * scene->geometry.n_npus + 1), flat ? 1 : between(scene, 1, 3),
-		flat ? 1 : between(scene, 1, 9)};
+	scene->like.shape =
+		(struct npumem_dims){between(scene, 1, 6), between(scene, 1, 2 * scene->geometry.n_npus + 1),
+				     flat ? 1 : between(scene, 1, 3), flat ? 1 : between(scene, 1, 9)};
 	scene->to = scene->like.shape;
-	scene->from = (struct npumem_dims){0, between(scene, 0, scene->to.c - 1), 0, between(scene, 0, scene->to.w - 1)};
+	scene->from =
+		(struct npumem_dims){0, between(scene, 0, scene->to.c - 1), 0, between(scene, 0, scene->to.w - 1)};
 }
 
 static void draw_strides(struct scene *scene, struct npumem_spec *spec)
@@ -93,12 +94,13 @@ static void draw_spec(struct scene *scene, struct npumem_spec *spec)
 		spec->address = spec->start_npu * NPU_BYTES + 4 * between(scene, 0, NPU_BYTES / 8);
 }
 
-static void learn(struct scene *scene, const Npumem__V1__Tensor *tensor, bool is_view)
+static void learn(struct scene *scene, const Npumem__V1__Tensor *tensor)
 {
 	struct subject *subject = &scene->subjects[scene->n++];
 
 	subject->handle = tensor->handle;
-	subject->is_view = is_view;
+	subject->is_view = tensor->base_handle != 0;
+	subject->root = subject->is_view ? tensor->base_handle : tensor->handle;
 	convert_place_from(tensor->place, &subject->place);
 }
 
@@ -120,7 +122,7 @@ static void place_one(struct scene *scene)
 	request.alloc = &alloc;
 	run_talk(&scene->talk, RUN_HOST, &request);
 	if (!scene->talk.response->status)
-		learn(scene, scene->talk.response->allocated->tensors[0], false);
+		learn(scene, scene->talk.response->allocated->tensors[0]);
 }
 
 static void view_one(struct scene *scene, const struct subject *base)
@@ -142,7 +144,7 @@ static void view_one(struct scene *scene, const struct subject *base)
 	request.view = &view;
 	run_talk(&scene->talk, RUN_HOST, &request);
 	if (!scene->talk.response->status)
-		learn(scene, scene->talk.response->tensor, true);
+		learn(scene, scene->talk.response->tensor);
 }
 
 static void fill_all(struct scene *scene)
@@ -176,6 +178,19 @@ static void touch(const struct scene *scene, const struct subject *subject, bool
 	bytemap_forget_drawing(t);
 }
 
+/* One that a copy may be from, or a kernel's input beside `to`: of another tensor, as parts of one may share
+ * bytes. NULL where none was found. */
+static const struct subject *draw_source(struct scene *scene, const struct subject *to)
+{
+	for (unsigned i = 0; i < TRIES; i++) {
+		const struct subject *source = &scene->subjects[between(scene, 0, scene->n - 1)];
+
+		if (source->is_view == to->is_view && source->root != to->root)
+			return source;
+	}
+	return NULL;
+}
+
 static bool is_kernel(const struct operation *operation)
 {
 	return operation->verb == TRACE_RUN;
@@ -188,9 +203,11 @@ static void draw_operation(struct scene *scene, struct operation *operation)
 	memset(operation, 0, sizeof(*operation));
 	operation->verb = verbs[between(scene, 0, sizeof(verbs) / sizeof(verbs[0]) - 1)];
 	operation->to = &scene->subjects[between(scene, 0, scene->n - 1)];
-	do
-		operation->source = &scene->subjects[between(scene, 0, scene->n - 1)];
-	while (operation->source->is_view != operation->to->is_view);
+	operation->source = draw_source(scene, operation->to);
+	if (operation->verb == TRACE_COPY && !operation->source)
+		operation->verb = TRACE_FILL;
+	if (!operation->source)
+		operation->source = operation->to;
 	touch(scene, operation->to, is_kernel(operation), operation->verb == TRACE_READ ? READS : WRITES,
 	      operation->touched);
 	if (operation->verb >= TRACE_COPY)
@@ -212,79 +229,26 @@ static bool clashes(const struct scene *scene, const struct operation *a, const 
 
 /* ---- one group ---- */
 
-struct packed {
-	Npumem__V1__Operation operations[OPS], *list[OPS];
-	Npumem__V1__ReadRequest reads[OPS];
-	Npumem__V1__FillRequest fills[OPS];
-	Npumem__V1__CopyRequest copies[OPS];
-	Npumem__V1__RunRequest runs[OPS];
-	Npumem__V1__Operand operands[OPS][2], *operand_list[OPS][2];
-	Npumem__V1__Ref refs[OPS][2];
-};
-
-static void pack_run(struct packed *packed, unsigned i)
-{
-	for (unsigned k = 0; k < 2; k++) {
-		npumem__v1__operand__init(&packed->operands[i][k]);
-		packed->operands[i][k].role = k ? (char *)"in" : (char *)"out";
-		packed->operands[i][k].tensor = &packed->refs[i][k];
-		packed->operand_list[i][k] = &packed->operands[i][k];
-	}
-	packed->runs[i].kernel = NPUMEM__V1__KERNEL__RELU;
-	packed->runs[i].n_operands = 2;
-	packed->runs[i].operands = packed->operand_list[i];
-	packed->operations[i].kind_case = NPUMEM__V1__OPERATION__KIND_RUN;
-	packed->operations[i].run = &packed->runs[i];
-}
-
-static void pack_dma(const struct operation *from, struct packed *packed, unsigned i)
-{
-	Npumem__V1__Operation *operation = &packed->operations[i];
-
-	packed->reads[i].tensor = packed->fills[i].tensor = packed->copies[i].destination = &packed->refs[i][0];
-	packed->copies[i].source = &packed->refs[i][1];
-	packed->fills[i].value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
-	packed->fills[i].integer = 7;
-	if (from->verb == TRACE_READ) {
-		operation->kind_case = NPUMEM__V1__OPERATION__KIND_READ;
-		operation->read = &packed->reads[i];
-	} else if (from->verb == TRACE_FILL) {
-		operation->kind_case = NPUMEM__V1__OPERATION__KIND_FILL;
-		operation->fill = &packed->fills[i];
-	} else {
-		operation->kind_case = NPUMEM__V1__OPERATION__KIND_COPY;
-		operation->copy = &packed->copies[i];
-	}
-}
-
 static void submit_group(struct scene *scene, const struct operation *operations, unsigned n)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__SubmitRequest submit = NPUMEM__V1__SUBMIT_REQUEST__INIT;
-	struct packed packed;
+	static const struct trace nameless;
+	struct trace_request request = {.verb = TRACE_SUBMIT, .n_ops = n};
+	struct message_handles handles = {0};
+	uint8_t *message;
+	size_t bytes;
 
 	for (unsigned i = 0; i < n; i++) {
-		npumem__v1__operation__init(&packed.operations[i]);
-		npumem__v1__read_request__init(&packed.reads[i]);
-		npumem__v1__fill_request__init(&packed.fills[i]);
-		npumem__v1__copy_request__init(&packed.copies[i]);
-		npumem__v1__run_request__init(&packed.runs[i]);
-		for (unsigned k = 0; k < 2; k++) {
-			npumem__v1__ref__init(&packed.refs[i][k]);
-			packed.refs[i][k].handle = (k ? operations[i].source : operations[i].to)->handle;
-		}
-		if (is_kernel(&operations[i]))
-			pack_run(&packed, i);
-		else
-			pack_dma(&operations[i], &packed, i);
-		packed.operations[i].group = 3;
-		packed.list[i] = &packed.operations[i];
+		request.ops[i] = (struct trace_op){.verb = operations[i].verb,
+						   .group = 3,
+						   .n_refs = operations[i].verb < TRACE_COPY ? 1 : 2,
+						   .kernel = NPUMEM__V1__KERNEL__RELU,
+						   .value = 7};
+		handles.of[i][0] = operations[i].to->handle;
+		handles.of[i][1] = operations[i].source->handle;
 	}
-	submit.n_operations = n;
-	submit.operations = packed.list;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
-	request.submit = &submit;
-	run_talk(&scene->talk, RUN_HOST, &request);
+	message = message_pack(&nameless, 0, &request, &handles, 1, &bytes);
+	run_talk_bytes(&scene->talk, RUN_HOST, message, bytes);
+	free(message);
 }
 
 /* ---- what it says ---- */
@@ -302,8 +266,8 @@ static int64_t field_of(const struct scene *scene, const char *key)
 
 static bool fail(struct scene *scene, const char *what)
 {
-	snprintf(scene->wrong, scene->wrong_bytes, "%s: status %d, \"%s\"", what, (int)scene->talk.response->status,
-		 scene->talk.response->message);
+	snprintf(scene->wrong, scene->wrong_bytes, "%s: status %d, \"%s\"", what,
+		 (int)scene->talk.response->status, scene->talk.response->message);
 	return false;
 }
 
@@ -311,7 +275,8 @@ static bool fail(struct scene *scene, const char *what)
 static bool check_refusal(struct scene *scene, const struct operation *operations, unsigned n)
 {
 	int64_t first = field_of(scene, "first"), second = field_of(scene, "second"), npu = field_of(scene, "npu");
-	int64_t offset = field_of(scene, "offset"), bytes = field_of(scene, "bytes"), at = npu * NPU_BYTES + offset;
+	int64_t offset = field_of(scene, "offset"), bytes = field_of(scene, "bytes"),
+		at = npu * NPU_BYTES + offset;
 	const struct operation *a, *b;
 
 	if (first < 0 || second <= first || second >= n || npu < 0 || npu >= scene->map.n_npus || offset < 0 ||

@@ -1,5 +1,5 @@
-/* Requests of those who are no clients of the trace: the host, whose tensors all share, and the admin, who looks at
- * what there is in the end. */
+/* Requests of those who are no clients of the trace: the host, whose tensors all share, and the admin, who looks
+ * at what there is in the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,22 +26,27 @@ void run_talk_answered(void *ctx, unsigned client, const uint8_t *message, size_
 	talk->response = response;
 }
 
+void run_talk_bytes(struct run_talk *talk, unsigned client, const uint8_t *message, size_t bytes)
+{
+	if (talk->response)
+		npumem__v1__response__free_unpacked(talk->response, NULL);
+	talk->response = NULL;
+	daemon_send(talk->daemon, client, message, bytes);
+	while (!talk->response && daemon_tasks(talk->daemon))
+		daemon_done(talk->daemon, 0);
+	if (!talk->response)
+		abort();
+}
+
 void run_talk(struct run_talk *talk, unsigned client, Npumem__V1__Request *request)
 {
 	uint8_t *message;
 	size_t bytes;
 
-	if (talk->response)
-		npumem__v1__response__free_unpacked(talk->response, NULL);
-	talk->response = NULL;
 	request->id = 1;
 	message = message_pack_any(request, &bytes);
-	daemon_send(talk->daemon, client, message, bytes);
+	run_talk_bytes(talk, client, message, bytes);
 	free(message);
-	while (!talk->response && daemon_tasks(talk->daemon))
-		daemon_done(talk->daemon, 0);
-	if (!talk->response)
-		abort();
 }
 
 /* ---- the host ---- */
@@ -106,7 +111,8 @@ static uint64_t place(struct run_talk *talk, unsigned i, int64_t npu_bytes, char
 	return talk->response->allocated->tensors[0]->handle;
 }
 
-void run_host(struct run_talk *talk, const struct trace *trace, int64_t npu_bytes, uint64_t handles[TRACE_N_SHARED])
+void run_host(struct run_talk *talk, const struct trace *trace, int64_t npu_bytes,
+	      uint64_t handles[TRACE_N_SHARED])
 {
 	/* Those with an address first. */
 	static const unsigned order[TRACE_N_SHARED] = {2, 3, 0, 1};

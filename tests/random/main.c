@@ -1,11 +1,12 @@
-/* Random traces for about a second, or NPUMEM_RANDOM_SECONDS; each in a process of its own children, so that a crash
- * is a failure like any other. What fails is made shorter and printed, with the seed that gives it again:
+/* Random traces for about a second, or NPUMEM_RANDOM_SECONDS; each in a process of its own children, so that a
+ * crash is a failure like any other. What fails is made shorter and printed, with the seed that gives it again:
  * NPUMEM_RANDOM_SEED. NPUMEM_RANDOM_SHRINK: for how many seconds.
  *
  * To look for something else than what is known: NPUMEM_RANDOM_MODE=alone, only this mode; NPUMEM_RANDOM_WITHOUT=
- * "group seal", without these requests, groups, waits, cancels and closes; NPUMEM_RANDOM_SEQUENTIAL=1, each request
- * ends before the next is sent, which leaves what this test itself gets wrong. NPUMEM_RANDOM_STRICT_LOOKS=1: also
- * what open, list and grant tell of a tensor's bytes beside operations must be as in sequence. */
+ * "group seal", without these requests, groups, waits, cancels and closes; NPUMEM_RANDOM_SEQUENTIAL=1, each
+ * request ends before the next is sent, which leaves what this test itself gets wrong.
+ * NPUMEM_RANDOM_STRICT_LOOKS=1: also what open, list and grant tell of a tensor's bytes beside operations must be
+ * as in sequence. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -75,7 +76,8 @@ static bool child_is_well(pid_t child)
 		if (errno != EINTR)
 			abort();
 	if (WIFSIGNALED(status))
-		snprintf(told->wrong, sizeof(told->wrong), "the daemon's code ended by signal %d", WTERMSIG(status));
+		snprintf(told->wrong, sizeof(told->wrong), "the daemon's code ended by signal %d",
+			 WTERMSIG(status));
 	else if (WEXITSTATUS(status) && !told->wrong[0])
 		snprintf(told->wrong, sizeof(told->wrong), "the daemon's code ended with %d", WEXITSTATUS(status));
 	return !told->wrong[0];
@@ -251,7 +253,9 @@ int main(void)
 {
 	const char *seconds = getenv("NPUMEM_RANDOM_SECONDS"), *seed = getenv("NPUMEM_RANDOM_SEED");
 	double began = now();
-	struct plan plan = {.seed = seed ? strtoull(seed, NULL, 10) : seconds ? (uint64_t)time(NULL) * 1000 : 1,
+	struct plan plan = {.seed = seed      ? strtoull(seed, NULL, 10)
+				    : seconds ? (uint64_t)time(NULL) * 1000
+					      : 1,
 			    .n = seed && !seconds ? 1 : 0,
 			    .until = began + (seconds ? strtod(seconds, NULL) : 1),
 			    .mode = mode_of(getenv("NPUMEM_RANDOM_MODE"))};

@@ -44,10 +44,10 @@ static bool is_one_of(const char *name, const char *const *names)
 
 static bool is_told(const struct text *text, const char *name)
 {
-	static const char *const never[] = {"start_ns", "end_ns", "id", "sessions", NULL};
-	static const char *const places[] = {"handle",	"base_handle", "address", "npu",     "offset",
-					     "message", "fields",      "lends",	  "borrows", "stat",
-					     "dump",	"compacted",   NULL};
+	/* Handles are given again in the order that tensors went, which is nobody's business. */
+	static const char *const never[] = {"start_ns", "end_ns", "id", "sessions", "handle", "base_handle", NULL};
+	static const char *const places[] = {"address", "npu", "offset", "message", "fields", "lends",
+					     "borrows", "stat", "dump", "compacted", NULL};
 	static const char *const bytes[] = {"state", "unwritten_bytes", "damaged_bytes", NULL};
 
 	return !is_one_of(name, never) && (text->detail & MESSAGE_PLACES || !is_one_of(name, places)) &&
@@ -68,6 +68,14 @@ static void say_bytes(struct text *text, const ProtobufCBinaryData *data)
 	say(text, " … %016" PRIx64, hash);
 }
 
+/* A tensor without a name is called by its handle: "tensor #4711". */
+static void say_string(struct text *text, const char *string)
+{
+	const char *handle = strchr(string, '#');
+
+	say(text, "\"%.*s\"", handle ? (int)(handle - string) : (int)strlen(string), string);
+}
+
 static void say_value(struct text *text, ProtobufCType type, const void *value)
 {
 	switch (type) {
@@ -75,7 +83,7 @@ static void say_value(struct text *text, ProtobufCType type, const void *value)
 		say_message(text, *(const ProtobufCMessage *const *)value);
 		break;
 	case PROTOBUF_C_TYPE_STRING:
-		say(text, "\"%s\"", *(const char *const *)value);
+		say_string(text, *(const char *const *)value);
 		break;
 	case PROTOBUF_C_TYPE_BYTES:
 		say_bytes(text, value);

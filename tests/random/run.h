@@ -26,8 +26,8 @@ struct run_record {
 	struct run_source sources[TRACE_OPS][TRACE_REFS];
 	uint64_t sent, answered; /* in turns of the whole run; answered 0: not yet */
 	uint64_t sent_ns, answered_ns;
-	bool cancelled;	   /* somebody asked for that */
-	bool alone;	   /* nothing else was under way until it was answered */
+	bool cancelled;	    /* somebody asked for that */
+	bool disturbed;	    /* what it tells of bytes may be of before or after something under way beside it */
 	bool among_waiters; /* while an allocation of its client stood in line */
 	int status;
 	Npumem__V1__Response *response;
@@ -43,6 +43,7 @@ struct run {
 	const struct trace *trace;
 	struct run_record records[RUN_RECORDS];
 	unsigned n;
+	bool views_shared;	      /* a slot may be a view of a shared tensor: what writes it writes that */
 	uint64_t closed[TRACE_PEERS]; /* when; 0: never */
 	struct run_end end;
 	char wrong[RUN_WRONG_BYTES]; /* empty: nothing yet */
@@ -70,6 +71,8 @@ struct run_talk {
 	Npumem__V1__Response *response; /* the last answer of any client; owned */
 };
 void run_talk(struct run_talk *talk, unsigned client, Npumem__V1__Request *request);
+/* The same, packed; its id is 1. */
+void run_talk_bytes(struct run_talk *talk, unsigned client, const uint8_t *message, size_t bytes);
 /* Where a talk is all there is: daemon_options.answered, with the talk as ctx. Events are passed over. */
 void run_talk_answered(void *ctx, unsigned client, const uint8_t *message, size_t bytes);
 /* Allocates what all share; their handles. */

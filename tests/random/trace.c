@@ -8,8 +8,9 @@
 
 #include "proto/npumem.pb-c.h"
 
-static const char *const verbs[] = {"write", "read", "fill",	"copy", "run",	"submit", "alloc",   "view",	"free",
-				    "open",  "seal", "grant", "list", "stat", "dump",	"compact", "subscribe"};
+static const char *const verbs[] = {"write", "read", "fill", "copy",	"run",	    "submit",
+				    "alloc", "view", "free", "open",	"seal",	    "grant",
+				    "list",  "stat", "dump", "compact", "subscribe"};
 
 const char *trace_mode_name(enum trace_mode mode)
 {
@@ -113,7 +114,7 @@ static void draw_run(struct draw *draw, struct trace_op *op)
 static void draw_op(struct draw *draw, struct trace_op *op)
 {
 	static const enum trace_verb choice[] = {TRACE_WRITE, TRACE_READ, TRACE_READ, TRACE_FILL,
-						TRACE_FILL,  TRACE_COPY, TRACE_COPY, TRACE_RUN};
+						 TRACE_FILL,  TRACE_COPY, TRACE_COPY, TRACE_RUN};
 
 	*op = (struct trace_op){.verb = choice[below(draw, sizeof(choice) / sizeof(choice[0]))], .n_refs = 1};
 	if (op->verb == TRACE_COPY)
@@ -196,6 +197,8 @@ static enum trace_verb draw_verb(struct draw *draw)
 		return TRACE_VIEW;
 	if (pick < 90)
 		return TRACE_OPEN;
+	if (pick < 93)
+		return TRACE_COMPACT;
 	return (enum trace_verb)(TRACE_SEAL + below(draw, TRACE_VERBS - TRACE_SEAL));
 }
 
@@ -323,7 +326,8 @@ static void say_op(struct line *line, const struct trace *trace, unsigned peer, 
 {
 	say(line, " %s", verbs[op->verb]);
 	if (op->verb == TRACE_RUN)
-		say(line, " %s", protobuf_c_enum_descriptor_get_value(&npumem__v1__kernel__descriptor, op->kernel)->name);
+		say(line, " %s",
+		    protobuf_c_enum_descriptor_get_value(&npumem__v1__kernel__descriptor, op->kernel)->name);
 	for (unsigned i = 0; i < op->n_refs; i++)
 		say_ref(line, trace, peer, &op->refs[i]);
 	if (op->verb == TRACE_FILL || op->verb == TRACE_WRITE || op->verb == TRACE_GRANT)

@@ -1,6 +1,6 @@
-/* What a few clients of the daemon send, and what happens meanwhile: drawn from a seed before anything runs, so that
- * a part of it can be left out and the rest still makes sense. A request names tensors by slots: each client has some
- * of its own, and all share a few that are there throughout. */
+/* What a few clients of the daemon send, and what happens meanwhile: drawn from a seed before anything runs, so
+ * that a part of it can be left out and the rest still makes sense. A request names tensors by slots: each client
+ * has some of its own, and all share a few that are there throughout. */
 #ifndef TESTS_RANDOM_TRACE_H
 #define TESTS_RANDOM_TRACE_H
 
@@ -10,9 +10,9 @@
 
 enum {
 	TRACE_PEERS = 4,
-	TRACE_SLOTS = 6,	      /* of each client */
-	TRACE_SHARED = TRACE_SLOTS,   /* the first slot that all share */
-	TRACE_N_SHARED = 4,	      /* the last two lie over one another */
+	TRACE_SLOTS = 6,			      /* of each client */
+	TRACE_SHARED = TRACE_SLOTS,		      /* the first slot that all share */
+	TRACE_N_SHARED = 4,			      /* the last two lie over one another */
 	TRACE_NOBODY = TRACE_SHARED + TRACE_N_SHARED, /* a name that nobody ever has */
 	TRACE_OPS = 6,
 	TRACE_REFS = 3,
@@ -100,7 +100,7 @@ struct trace {
 	uint64_t seed;
 	enum trace_mode mode;
 	unsigned n_peers;
-	bool sequential; /* each request ends before the next is sent: what this test says of itself */
+	bool sequential;   /* each request ends before the next is sent: what this test says of itself */
 	bool strict_looks; /* what is told of a tensor's bytes is as in sequence, too */
 	unsigned n;
 	struct trace_event events[TRACE_EVENTS];
