@@ -181,7 +181,7 @@ void connection_settle(struct connection *connection)
 		pace_begin(&connection->arriving, uv_now(host->loop), host->frame_ms);
 	if (connection->has_frames && !connection->is_paused)
 		turns_add(host->turns, &connection->turn);
-	reads = !connection->is_paused && !connection->is_ending && !connection->has_frames;
+	reads = !connection->is_paused && !connection->is_ending;
 	if (channel_watch(&connection->channel, reads, connection->is_sending)) {
 		connection_close(connection);
 	} else if (!connection->is_sending && connection->is_behind) {

@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
-/* So that all growing copies little of a long message, and a client that only announces one gets little. */
-enum { BODY_GROWTH = 16 };
+enum {
+	/* So that all growing copies little of a long message, and a client that only announces one gets little. */
+	BODY_GROWTH = 16,
+	WHOLE_BYTES_MAX = 2 << 20, /* of a message that is not worth that */
+};
 
 void input_init(struct input *input, const struct heap *heap)
 {
@@ -51,7 +54,7 @@ size_t input_body_room(size_t body, size_t used)
 {
 	size_t share = body / BODY_GROWTH;
 
-	if (used > share || body <= INPUT_SHORT_BYTES * BODY_GROWTH)
+	if (used > share || body <= WHOLE_BYTES_MAX)
 		return body;
 	return used < share / BODY_GROWTH ? BODY_GROWTH * used : share + 1;
 }

@@ -36,11 +36,24 @@ static void check_received(struct connection *connection, int status)
 	connection->is_paused = connection_is_full(connection);
 }
 
+/* Whether a connection's share is used up. One request alone does not ask the clock. */
+static bool is_over(unsigned n_handled, uint64_t *end_ns)
+{
+	uint64_t now_ns;
+
+	if (!n_handled)
+		return false;
+	now_ns = uv_hrtime();
+	if (n_handled == 1)
+		*end_ns = now_ns + SHARE_NS;
+	return now_ns >= *end_ns;
+}
+
 /* Handles the whole frames in `bytes`, up to one's share; returns how many bytes are done with. */
 static size_t handle_frames(struct connection *connection, const uint8_t *bytes, size_t n)
 {
-	uint64_t end_ns = uv_hrtime() + SHARE_NS;
 	unsigned n_handled = 0;
+	uint64_t end_ns = 0;
 	size_t done = 0;
 
 	connection->has_frames = false;
@@ -50,11 +63,11 @@ static size_t handle_frames(struct connection *connection, const uint8_t *bytes,
 
 		if (result == FRAME_MORE)
 			break;
-		if (connection->is_paused || n_handled++ == SHARE_FRAMES ||
-		    (n_handled > 1 && uv_hrtime() > end_ns)) {
+		if (connection->is_paused || n_handled == SHARE_FRAMES || is_over(n_handled, &end_ns)) {
 			connection->has_frames = true;
 			break;
 		}
+		n_handled++;
 		if (result != FRAME_COMPLETE) {
 			refuse_length(connection, result);
 			return n;
@@ -285,6 +298,8 @@ void receive_turn(struct connection *connection)
 	else if (connection->is_readable)
 		receive(connection);
 	connection->is_readable = false;
+	if (connection->has_frames && !connection->is_paused)
+		turns_add(connection->host->turns, &connection->turn);
 	turns_add_last(connection->host->turns, &connection->last);
 }
 

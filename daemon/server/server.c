@@ -34,8 +34,11 @@ enum {
 
 static void on_taken(void *ctx, int fd)
 {
-	int status = connections_open(&((struct server *)ctx)->connections, fd);
+	struct server *server = ctx;
+	int status;
 
+	turns_wake(&server->turns);
+	status = connections_open(&server->connections, fd);
 	if (status)
 		log_line(LOG_LEVEL_WARNING, "cannot serve a connection: %s", uv_strerror(status));
 }
@@ -64,7 +67,11 @@ static void on_gone(void *ctx)
 
 static void on_sweep(uv_timer_t *timer)
 {
-	connections_sweep(&((struct server *)timer->data)->connections);
+	struct server *server = timer->data;
+
+	stopwatch_refresh(&server->stopwatch);
+	turns_wake(&server->turns);
+	connections_sweep(&server->connections);
 }
 
 static void on_answered(const struct rpc_answer *answer)
@@ -113,7 +120,10 @@ void server_stop(struct server *server)
 
 static void on_alarm(uv_timer_t *timer)
 {
-	rpc_tick(&((struct server *)timer->data)->rpc);
+	struct server *server = timer->data;
+
+	turns_wake(&server->turns);
+	rpc_tick(&server->rpc);
 }
 
 static void set_alarm(void *ctx, uint64_t at_ns)
@@ -251,7 +261,7 @@ static int open_device(struct server *server, char *error)
 	if (set_limits(server))
 		return fail(error, "cannot set the limits", UV_ENOMEM);
 	rpc_init(&server->rpc, &server->service, server->heap);
-	if (workers_open(&server->workers, &server->loop, server->heap, 0))
+	if (workers_open(&server->workers, &server->loop, &server->turns, server->heap, 0))
 		return fail(error, "cannot make worker threads", UV_ENOMEM);
 	server->rpc.executor = workers_executor(&server->workers);
 	device_give_way_by(server->device, workers_give_way, &server->workers);
@@ -385,8 +395,7 @@ static int run(struct server *server, char *error)
 		status = open_device(server, error);
 	if (status)
 		return status;
-	stopwatch_open(&server->stopwatch, &server->loop, &server->service.metrics);
-	/* The turn's work is done before the stopwatch looks: of two of libuv's handles the later one is first. */
+	stopwatch_open(&server->stopwatch, &server->turns, &server->loop, &server->service.metrics);
 	turns_open(&server->turns, &server->loop);
 	status = server->options->fd >= 0 ? open_one(server, error) : open_socket(server, error);
 	if (status)
@@ -430,8 +439,6 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	server.address.fd = server.notify.fd = -1;
 	fault_open();
 	status = uv_loop_init(&server.loop);
-	if (!status)
-		status = uv_loop_configure(&server.loop, UV_METRICS_IDLE_TIME);
 	if (status)
 		return fail(error, "cannot make a loop", status);
 	status = run(&server, error);

@@ -8,19 +8,20 @@
 enum {
 	CREDIT_MAX = 8,
 	MISS_COST = 2,
-	RESTS = 64,	  /* sleeps without a try, after the credit is used up */
+	RESTS_LEAST = 64, /* sleeps without a try, after the credit is used up */
+	RESTS_MOST = 1 << 16,
 	YIELD_NS = 30000, /* a longer one was another's time */
 };
 
 struct spin {
 	uint64_t most_ns;
 	int credit;
-	unsigned n_rests;
+	unsigned n_rests, next_rests;
 };
 
 enum result { CAME, NOTHING, BUSY };
 
-static enum result wait_awake(const struct spin *spin, uv_loop_t *loop, const struct turns *turns)
+static enum result wait_awake(const struct spin *spin, uv_loop_t *loop, struct turns *turns)
 {
 	uint64_t now_ns = uv_hrtime(), end_ns = now_ns + spin->most_ns, before_ns;
 	unsigned long n_before;
@@ -42,22 +43,25 @@ static enum result wait_awake(const struct spin *spin, uv_loop_t *loop, const st
 
 static void learn(struct spin *spin, enum result result)
 {
-	if (result == CAME && spin->credit < CREDIT_MAX)
-		spin->credit++;
-	else if (result == NOTHING)
-		spin->credit -= MISS_COST;
-	else if (result == BUSY)
-		spin->credit = 0;
+	if (result == CAME) {
+		if (spin->credit < CREDIT_MAX && ++spin->credit == CREDIT_MAX)
+			spin->next_rests = RESTS_LEAST;
+		return;
+	}
+	spin->credit = result == BUSY ? 0 : spin->credit - MISS_COST;
 	if (spin->credit > 0)
 		return;
 	spin->credit = MISS_COST;
-	spin->n_rests = RESTS;
+	spin->n_rests = spin->next_rests;
+	if (spin->next_rests < RESTS_MOST)
+		spin->next_rests *= 2;
 }
 
-void spin_run(uv_loop_t *loop, const struct turns *turns, unsigned us)
+void spin_run(uv_loop_t *loop, struct turns *turns, unsigned us)
 {
-	struct spin spin = {.most_ns = (uint64_t)us * 1000, .credit = CREDIT_MAX};
+	struct spin spin = {.most_ns = (uint64_t)us * 1000, .credit = CREDIT_MAX, .next_rests = RESTS_LEAST};
 	enum result result;
+	uint64_t before_ns;
 
 	if (!us || uv_available_parallelism() < 2) {
 		uv_run(loop, UV_RUN_DEFAULT);
@@ -69,7 +73,9 @@ void spin_run(uv_loop_t *loop, const struct turns *turns, unsigned us)
 			continue;
 		}
 		do {
+			before_ns = uv_hrtime();
 			result = wait_awake(&spin, loop, turns);
+			turns->spun_ns += uv_hrtime() - before_ns;
 			learn(&spin, result);
 		} while (result == CAME && !spin.n_rests);
 	}

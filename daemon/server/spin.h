@@ -7,6 +7,6 @@
 
 /* Runs the loop until nothing keeps it alive. `us` 0: it always sleeps at once. With less than two processors,
  * beside others that want this one, and where nothing came the last times, it sleeps too. */
-void spin_run(uv_loop_t *loop, const struct turns *turns, unsigned us);
+void spin_run(uv_loop_t *loop, struct turns *turns, unsigned us);
 
 #endif

@@ -1,6 +1,6 @@
-/* libuv calls what is ready from within its wait, so that a check handle would come too late to see the beginning
- * of a turn: it is what of the time between two waits was not spent waiting, which libuv counts. The thread's own
- * time is asked for as well, as a loop that the machine gave no processor is none that blocks. */
+/* The thread's own time is asked for as well, as a loop that the machine gave no processor is none that blocks;
+ * but that is a system call, so it is asked for when a turn was long, or many short ones were. What a long turn
+ * took is then known but for what was spent between the turns since. */
 #include "daemon/server/stopwatch.h"
 
 #include <time.h>
@@ -13,26 +13,40 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-static void look(struct stopwatch *stopwatch)
+enum { SHORT_NS = 50000, SHORT_SUM_NS = 200000 };
+
+void stopwatch_refresh(struct stopwatch *stopwatch)
 {
-	stopwatch->at_ns = uv_hrtime();
 	stopwatch->cpu_ns = cpu_ns();
-	stopwatch->idle_ns = uv_metrics_idle_time(stopwatch->prepare.loop);
+	stopwatch->passed_ns = stopwatch->turns->spun_ns = 0;
+}
+
+static uint64_t cpu_of(struct stopwatch *stopwatch, uint64_t ns)
+{
+	uint64_t before = stopwatch->cpu_ns + stopwatch->passed_ns + stopwatch->turns->spun_ns, now;
+
+	stopwatch->passed_ns += ns;
+	if (ns < SHORT_NS && stopwatch->passed_ns < SHORT_SUM_NS)
+		return ns;
+	stopwatch_refresh(stopwatch);
+	now = stopwatch->cpu_ns > before ? stopwatch->cpu_ns - before : 0;
+	return now < ns ? now : ns;
 }
 
 static void on_prepare(uv_prepare_t *prepare)
 {
-	struct stopwatch *stopwatch = prepare->data, before = *stopwatch;
-	uint64_t passed, waited;
+	struct stopwatch *stopwatch = prepare->data;
+	uint64_t ns;
 
-	look(stopwatch);
-	passed = stopwatch->at_ns - before.at_ns;
-	waited = stopwatch->idle_ns - before.idle_ns;
-	metrics_turn(stopwatch->metrics, passed > waited ? passed - waited : 0, stopwatch->cpu_ns - before.cpu_ns);
+	if (!stopwatch->turns->latest_ns)
+		return;
+	ns = uv_hrtime() - stopwatch->turns->latest_ns;
+	metrics_turn(stopwatch->metrics, ns, cpu_of(stopwatch, ns));
 }
 
-void stopwatch_open(struct stopwatch *stopwatch, uv_loop_t *loop, struct metrics *metrics)
+void stopwatch_open(struct stopwatch *stopwatch, struct turns *turns, uv_loop_t *loop, struct metrics *metrics)
 {
+	stopwatch->turns = turns;
 	stopwatch->metrics = metrics;
 	stopwatch->prepare.data = stopwatch;
 	stopwatch->is_open = true;
@@ -40,7 +54,7 @@ void stopwatch_open(struct stopwatch *stopwatch, uv_loop_t *loop, struct metrics
 	uv_prepare_init(loop, &stopwatch->prepare);
 	uv_prepare_start(&stopwatch->prepare, on_prepare);
 	uv_unref((uv_handle_t *)&stopwatch->prepare);
-	look(stopwatch);
+	stopwatch_refresh(stopwatch);
 }
 
 void stopwatch_close(struct stopwatch *stopwatch)

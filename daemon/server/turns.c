@@ -47,11 +47,10 @@ static void run_first(struct turns *turns, struct turns_entry *head)
 static void serve(struct turns *turns)
 {
 	struct turns_entry *ready = &turns->ready;
-	uint64_t end_ns;
+	uint64_t end_ns = turns->woken_ns + TURN_NS;
 
 	if (is_empty(ready))
 		return;
-	end_ns = uv_hrtime() + TURN_NS;
 	do
 		run_first(turns, ready);
 	while (!is_empty(ready) && uv_hrtime() < end_ns);
@@ -74,8 +73,12 @@ static void on_prepare(uv_prepare_t *prepare)
 
 	serve(turns);
 	finish(turns);
+	turns->latest_ns = turns->woken_ns;
+	turns->woken_ns = 0;
 	if (is_empty(&turns->ready) && is_empty(&turns->last))
 		uv_idle_stop(&turns->more);
+	else
+		turns_wake(turns);
 }
 
 void turns_open(struct turns *turns, uv_loop_t *loop)
@@ -83,6 +86,7 @@ void turns_open(struct turns *turns, uv_loop_t *loop)
 	init(&turns->ready);
 	init(&turns->last);
 	turns->n_run = 0;
+	turns->woken_ns = turns->latest_ns = turns->spun_ns = 0;
 	turns->prepare.data = turns;
 	/* Neither can fail. */
 	uv_idle_init(loop, &turns->more);
@@ -108,6 +112,7 @@ static void add(struct turns *turns, struct turns_entry *head, struct turns_entr
 {
 	if (entry->next)
 		return;
+	turns_wake(turns);
 	append(head, entry);
 	uv_idle_start(&turns->more, on_more);
 }

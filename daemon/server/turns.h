@@ -18,12 +18,22 @@ struct turns {
 	uv_idle_t more; /* runs while somebody is left over for another turn */
 	struct turns_entry ready, last;
 	unsigned long n_run; /* entries that had their turn */
+	uint64_t woken_ns;   /* when the turn began; 0: it has not */
+	uint64_t latest_ns;  /* when the one began that has just ended; 0: there was nothing to do */
+	uint64_t spun_ns;    /* that passed awake between turns, since somebody set it to 0 */
 };
 
 /* Keeps no loop alive but while somebody is ready. */
 void turns_open(struct turns *turns, uv_loop_t *loop);
 /* Nobody is in line any more. The loop must run once more before the struct may go. */
 void turns_close(struct turns *turns);
+
+/* Work begins: it is a turn from here on. Those that stand in line say so; for what is done at once. */
+static inline void turns_wake(struct turns *turns)
+{
+	if (!turns->woken_ns)
+		turns->woken_ns = uv_hrtime();
+}
 
 /* To the end of the line of those that want a part of the turn; nothing where it is in a line. */
 void turns_add(struct turns *turns, struct turns_entry *entry);

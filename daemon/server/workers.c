@@ -4,13 +4,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 
 enum {
 	NS_PER_US = 1000,
 	NS_PER_MS = 1000000,
 	RUN_NS = NS_PER_MS, /* that a task runs, where others wait, before it gives way */
 	MOMENT_NS = 100 * NS_PER_MS,
-	TURN_NS = 200 * NS_PER_US, /* of ends that are told in one turn of the loop */
+	SHARE_NS = 100 * NS_PER_US, /* of ends that are told before others get their turn */
 };
 
 struct workers_task {
@@ -254,25 +255,38 @@ static struct workers_task *take_done(struct workers *workers)
 	return task;
 }
 
-static void on_ended(uv_async_t *async)
+static void tell(struct workers *workers, struct workers_task *task)
 {
-	struct workers *workers = async->data;
-	uint64_t began_ns = uv_hrtime();
+	void (*done)(void *arg) = task->done;
+	void *arg = task->arg;
+
+	heap_free(workers->heap, task);
+	if (!--workers->n_tasks)
+		uv_unref((uv_handle_t *)&workers->ended);
+	done(arg);
+}
+
+/* What does not end in one's share of a turn is told in another. */
+static void run_turn(struct turns_entry *entry)
+{
+	struct workers *workers = (struct workers *)((char *)entry - offsetof(struct workers, turn));
+	uint64_t end_ns = uv_hrtime() + SHARE_NS;
 	struct workers_task *task;
 
 	while ((task = take_done(workers))) {
-		void (*done)(void *arg) = task->done;
-		void *arg = task->arg;
-
-		heap_free(workers->heap, task);
-		if (!--workers->n_tasks)
-			uv_unref((uv_handle_t *)async);
-		done(arg);
-		if (uv_hrtime() - began_ns >= TURN_NS) {
-			uv_async_send(async);
-			return;
-		}
+		tell(workers, task);
+		if (uv_hrtime() < end_ns)
+			continue;
+		turns_add(workers->turns, entry);
+		return;
 	}
+}
+
+static void on_ended(uv_async_t *async)
+{
+	struct workers *workers = async->data;
+
+	turns_add(workers->turns, &workers->turn);
 }
 
 /* The line of a uid, which is made where there is none. */
@@ -335,13 +349,17 @@ struct executor workers_executor(struct workers *workers)
 	return (struct executor){submit, workers};
 }
 
-int workers_open(struct workers *workers, uv_loop_t *loop, const struct heap *heap, unsigned n_slots)
+int workers_open(struct workers *workers, uv_loop_t *loop, struct turns *turns, const struct heap *heap,
+		 unsigned n_slots)
 {
 	enum { LEAST = 2, MOST = (WORKERS_THREADS_MAX - WORKERS_SPARE) / 2 };
 	int status;
 
 	/* Two at least: a kernel must not keep the DMA of its own group from running beside it. */
-	*workers = (struct workers){.heap = heap, .n_slots = n_slots ? n_slots : uv_available_parallelism()};
+	*workers = (struct workers){.heap = heap,
+				    .turns = turns,
+				    .turn = {.run = run_turn},
+				    .n_slots = n_slots ? n_slots : uv_available_parallelism()};
 	if (workers->n_slots < LEAST)
 		workers->n_slots = LEAST;
 	if (workers->n_slots > MOST)

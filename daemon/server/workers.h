@@ -13,6 +13,7 @@
 
 #include "daemon/device/memory/heap.h"
 #include "daemon/rpc/executor.h"
+#include "daemon/server/turns.h"
 
 enum {
 	WORKERS_SPARE = 14, /* threads for tasks that gave way, besides as many as there are slots */
@@ -32,8 +33,10 @@ struct workers {
 	const struct heap *heap;
 	unsigned n_slots, threads_max;
 	/* The loop's. */
-	uv_async_t ended; /* wakes it for what is in `done`; keeps it alive while there are tasks */
-	unsigned n_tasks; /* whose done was not called yet */
+	struct turns *turns;
+	struct turns_entry turn; /* `done` is to be emptied */
+	uv_async_t ended;	 /* wakes it for what is in `done`; keeps it alive while there are tasks */
+	unsigned n_tasks;	 /* whose done was not called yet */
 	bool is_open;
 
 	uv_mutex_t lock;			/* of what follows */
@@ -51,7 +54,8 @@ struct workers {
 
 /* `n_slots` 0: one for each processor, two at least. `workers` outlives what it runs. 0 or -errno: nothing is
  * open. */
-int workers_open(struct workers *workers, uv_loop_t *loop, const struct heap *heap, unsigned n_slots);
+int workers_open(struct workers *workers, uv_loop_t *loop, struct turns *turns, const struct heap *heap,
+		 unsigned n_slots);
 /* When no task is left, which is so where the loop has ended; ends the threads and closes the loop's handle. Also
  * where it is not open: nothing. */
 void workers_close(struct workers *workers);

@@ -157,6 +157,12 @@ class Options(unittest.TestCase):
         self.refused("--uninitialized", "maybe", text="refuse")
         self.refused("--mode", "999", text="octal")
         self.refused("--log", "loud", text="debug")
+        for option in ("--frame-seconds", "--drain-seconds", "--stop-seconds"):
+            for value in ("0", "-1", "86401", "1.5", "soon", ""):
+                self.refused(option, value, text="1 to 86400 seconds")
+        for value in ("-1", "1001", "some"):
+            self.refused("--spin-us", value, text="0 to 1000 microseconds")
+        self.refused("--limit", "descriptors=0", text="descriptors=0")
         self.refused("--fd", "-3")
         self.refused("--fd", "3", "--socket", "x")
         self.refused("--socket", "x" * 108, text="107")

@@ -277,9 +277,14 @@ class Peers(unittest.TestCase):
         self.assertIn(str(ANOTHER_UID), second)
 
     def test_in_a_user_namespace_they_would_be_one(self):
-        first, second = self.what_another_sees(self.enter_user_namespace)
-        self.assertEqual(first, str(OVERFLOW_UID))
-        self.assertEqual(second, str((OVERFLOW_UID, ["secret"])))
+        def refused():
+            with Client(daemon.path) as client:
+                answer = client.receive()
+                return answer.id, answer.status, str(OVERFLOW_UID) in answer.message
+
+        with Daemon(preexec=self.enter_user_namespace) as daemon:
+            for uid in (UID, ANOTHER_UID):
+                self.assertEqual(run_as(uid, refused), str((0, pb.PERMISSION_DENIED, True)))
         self.assertEqual(settings("PrivateUsers"), [])
 
 

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from support import Client, TestCase, pb, run_as
+from support import Client, TestCase, frame, pb, run_as
 
 CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ALICE, BOB = 12001, 12002
@@ -173,10 +173,9 @@ class Stat(TestCase):
         self.assertGreater(metrics["npumem_loop_longest_cpu_seconds"][1]["", ()], 0)
 
     def busy_client(self):
-        """Has asked for much, and does not wait for it."""
+        """Has asked for much at once, and does not wait for it."""
         client = self.daemon.client()
-        for _ in range(500):
-            client.send(list=pb.ListRequest())
+        client.sock.sendall(frame(pb.Request(id=1, list=pb.ListRequest())) * 500)
         return client
 
     @unittest.skipUnless(os.getuid() == 0, "needs other uids")

@@ -16,6 +16,7 @@ struct task {
 
 struct desk {
 	uv_loop_t loop;
+	struct turns turns;
 	struct workers workers;
 	struct executor executor;
 	struct task tasks[TASKS_MAX];
@@ -29,7 +30,8 @@ static void desk_open_with(struct desk *desk, const struct heap *heap, unsigned 
 	memset(desk, 0, sizeof(*desk));
 	desk->thread = uv_thread_self();
 	ck_assert_int_eq(uv_loop_init(&desk->loop), 0);
-	ck_assert_int_eq(workers_open(&desk->workers, &desk->loop, heap, n_slots), 0);
+	turns_open(&desk->turns, &desk->loop);
+	ck_assert_int_eq(workers_open(&desk->workers, &desk->loop, &desk->turns, heap, n_slots), 0);
 	desk->executor = workers_executor(&desk->workers);
 }
 
@@ -44,6 +46,7 @@ static void desk_close(struct desk *desk)
 	uv_run(&desk->loop, UV_RUN_DEFAULT);
 	ck_assert_uint_eq(desk->n_ended, desk->n_tasks);
 	workers_close(&desk->workers);
+	turns_close(&desk->turns);
 	uv_run(&desk->loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&desk->loop), 0);
 }
