@@ -58,6 +58,8 @@ int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char
 	status = access_find(binding->session, &to, need, tensor, error);
 	if (!status && scheduler_may_go(&record_of(tensor_root(*tensor))->queue, binding->entry))
 		return BINDING_BLOCKED;
+	if (!status && record_of(*tensor)->bound < binding->entry->arrival)
+		record_of(*tensor)->bound = binding->entry->arrival;
 	if (!status && add(binding, *tensor))
 		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
 	return status;

@@ -368,12 +368,21 @@ int call_claim(struct call *call, struct tensor *tensor, bool writes)
 	return claim_tensor(&call->claim, tensor, writes) ? out_of_memory(call) : 0;
 }
 
+/* Whether a request that came later has it already, and waits. A view's users are those that found it, a root's
+ * those of its views, too. */
+static bool is_used_later(const struct call *call, const struct tensor *tensor)
+{
+	if (tensor->base)
+		return record_of(tensor)->bound > call->entry.arrival;
+	return scheduler_is_used_later(&record_of(tensor)->queue, &call->entry);
+}
+
 /* Whoever may use it and came before must find it, too. */
 int call_claim_free(struct call *call, struct tensor *tensor)
 {
 	if (scheduler_may_be_used(&record_of(tensor_root(tensor))->queue, &call->entry))
 		return BINDING_BLOCKED;
-	if (scheduler_is_used_later(&record_of(tensor_root(tensor))->queue, &call->entry))
+	if (is_used_later(call, tensor))
 		return BINDING_LATE;
 	return claim_free(&call->claim, tensor) ? out_of_memory(call) : 0;
 }
