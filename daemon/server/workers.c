@@ -125,7 +125,6 @@ static void grant(struct workers *workers, struct workers_line *line)
 	workers->n_running++;
 	move_to_end(workers, line);
 	task->has_slot = true;
-	task->since_ns = uv_hrtime();
 	if (task->resume) {
 		uv_cond_signal(task->resume);
 		return;
@@ -167,6 +166,8 @@ static void pause_task(struct workers *workers, struct workers_task *task, struc
 	while (!task->has_slot)
 		uv_cond_wait(&resume, &workers->lock);
 	task->resume = NULL;
+	/* From here on, not from when it was given the slot: it may have waited for a processor. */
+	task->since_ns = uv_hrtime();
 	uv_cond_destroy(&resume);
 }
 
@@ -217,6 +218,7 @@ static void run_thread(void *arg)
 		running = workers->granted;
 		workers->granted = running->next;
 		uv_mutex_unlock(&workers->lock);
+		running->since_ns = uv_hrtime();
 		running->work(running->arg);
 		uv_mutex_lock(&workers->lock);
 		end_task(workers, running);
@@ -344,9 +346,45 @@ static int submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)
 	return status;
 }
 
+/* The task with this arg out of its line; NULL where none waits to be begun. */
+static struct workers_task *unlink_task(struct workers *workers, struct workers_line *line, const void *arg)
+{
+	struct workers_task **at = &line->first, *task;
+
+	while ((task = *at) && (task->resume || task->arg != arg))
+		at = &task->next;
+	if (!task)
+		return NULL;
+	*at = task->next;
+	if (!*at)
+		line->end = at;
+	atomic_fetch_sub_explicit(&workers->n_waiting, 1, memory_order_relaxed);
+	leave_line(workers, line);
+	return task;
+}
+
+static bool withdraw(void *ctx, uint32_t uid, void *arg)
+{
+	struct workers *workers = ctx;
+	struct workers_line *line;
+	struct workers_task *task;
+
+	uv_mutex_lock(&workers->lock);
+	for (line = workers->lines; line && line->uid != uid;)
+		line = line->next;
+	task = line ? unlink_task(workers, line, arg) : NULL;
+	uv_mutex_unlock(&workers->lock);
+	if (!task)
+		return false;
+	heap_free(workers->heap, task);
+	if (!--workers->n_tasks)
+		uv_unref((uv_handle_t *)&workers->ended);
+	return true;
+}
+
 struct executor workers_executor(struct workers *workers)
 {
-	return (struct executor){submit, workers};
+	return (struct executor){submit, withdraw, workers};
 }
 
 int workers_open(struct workers *workers, uv_loop_t *loop, struct turns *turns, const struct heap *heap,

@@ -133,7 +133,7 @@ static inline void crowd_init(struct crowd *crowd)
 	world_init_as(&crowd->world, &options);
 	crowd->rpc = malloc(sizeof(*crowd->rpc));
 	rpc_init(crowd->rpc, &crowd->world.service, &crowd->world.heap);
-	crowd->rpc->executor = (struct executor){crowd_submit, crowd};
+	crowd->rpc->executor = (struct executor){.submit = crowd_submit, .ctx = crowd};
 	for (unsigned i = 0; i < PEERS; i++) {
 		struct peer *peer = &crowd->peers[i];
 

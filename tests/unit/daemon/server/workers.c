@@ -325,6 +325,35 @@ START_TEST(the_end_comes_after_paused_tasks)
 }
 END_TEST
 
+/* First, last and in the middle of those that wait; not what began, and not another's. */
+START_TEST(what_has_not_begun_can_be_withdrawn)
+{
+	enum { WAITING = 5 };
+	struct desk desk;
+	struct task *tasks[SLOTS + WAITING];
+	const struct executor *executor = &desk.executor;
+
+	desk_open(&desk, &heap_libc);
+	for (unsigned i = 0; i < SLOTS + WAITING; i++)
+		tasks[i] = submit(&desk, ALICE, false);
+	UNTIL(&desk, atomic_load(&tasks[0]->began) && atomic_load(&tasks[1]->began));
+	ck_assert(!executor->withdraw(executor->ctx, ALICE, tasks[0]));
+	ck_assert(!executor->withdraw(executor->ctx, BOB, tasks[SLOTS]));
+	for (unsigned i = 0; i < WAITING; i += 2) {
+		ck_assert(executor->withdraw(executor->ctx, ALICE, tasks[SLOTS + i]));
+		ck_assert(!executor->withdraw(executor->ctx, ALICE, tasks[SLOTS + i]));
+		tasks[SLOTS + i]->ended = true;
+		desk.n_ended++;
+	}
+	tasks[0] = submit(&desk, ALICE, false);
+	let_all_go(&desk);
+	UNTIL(&desk, tasks[0]->ended);
+	desk_close(&desk);
+	for (unsigned i = 0; i < WAITING; i++)
+		ck_assert_int_eq(atomic_load(&tasks[SLOTS + i]->began), i % 2);
+}
+END_TEST
+
 static unsigned n_turns;
 
 static void on_turn(uv_check_t *check)
@@ -406,6 +435,7 @@ Suite *suite_workers(void)
 	tcase_add_test(tcase, a_uid_does_not_give_way_to_itself);
 	tcase_add_test(tcase, threads_are_bounded);
 	tcase_add_test(tcase, the_end_comes_after_paused_tasks);
+	tcase_add_test(tcase, what_has_not_begun_can_be_withdrawn);
 	tcase_add_test(tcase, ends_are_told_in_several_turns);
 	tcase_add_test(tcase, without_memory_nothing_is_called);
 	suite_add_tcase(suite, tcase);

@@ -79,11 +79,17 @@ static inline void calls_param(struct calls *c, int number, unsigned n, int64_t 
 /* Of all inputs: one array may be that of several roles, so that no kernel may change one. */
 static inline uint64_t calls_inputs_hash(const struct calls *c)
 {
-	uint64_t hash = 0;
+	uint64_t hash = 0, word;
 	for (unsigned i = 0; i < c->call.n_roles; i++)
-		for (unsigned k = 0; !c->is_output[i] && k < c->roles[i].n; k++)
-			for (size_t b = 0, n = calls_bytes(&c->operands[i][k]); b < n; b++)
-				hash = hash * 31 + ((const uint8_t *)c->operands[i][k].data)[b];
+		for (unsigned k = 0; !c->is_output[i] && k < c->roles[i].n; k++) {
+			const uint8_t *data = c->operands[i][k].data;
+			size_t n = calls_bytes(&c->operands[i][k]);
+			for (size_t b = 0; b < n; b += sizeof(word)) {
+				word = 0;
+				memcpy(&word, data + b, n - b < sizeof(word) ? n - b : sizeof(word));
+				hash = hash * 31 + word;
+			}
+		}
 	return hash;
 }
 
