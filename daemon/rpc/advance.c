@@ -399,6 +399,27 @@ void advance_go_on(struct call *call, int status)
 	call_end(call, call->error->status ? call->error->status : status);
 }
 
+static bool is_single(const struct call *call)
+{
+	return call->method >= CALL_METHOD_WRITE && call->method <= CALL_METHOD_RUN;
+}
+
+void advance_cancel(struct call *call)
+{
+	const struct executor *executor = &call->rpc->executor;
+
+	atomic_store(&call->progress.cancelled, true);
+	if (!executor->withdraw || call->state != CALL_RUNNING)
+		return;
+	if (call->submission) {
+		submit_hurry(call);
+	} else if (is_single(call) && executor->withdraw(executor->ctx, call->session->uid, call)) {
+		/* Which takes no time, as it is not wanted. */
+		work_step(call);
+		advance_go_on(call, call->step.finish(call, call->step.arg));
+	}
+}
+
 void advance_yield(struct call *call)
 {
 	add_ready(call);
@@ -447,12 +468,10 @@ static void start(struct call *call)
 /* Of the loop. */
 static int64_t turn_cost(const struct call *call)
 {
-	bool is_alone = call->method >= CALL_METHOD_WRITE && call->method <= CALL_METHOD_RUN;
-
 	if (call->is_started)
 		return CALL_INLINE_COST;
 	if (call_is_long(call->cost))
-		return is_alone ? CALL_OP_COST : CALL_INLINE_COST;
+		return is_single(call) ? CALL_OP_COST : CALL_INLINE_COST;
 	return call->cost + CALL_OP_COST;
 }
 

@@ -1,12 +1,13 @@
 /* Cancelling another request of the same connection: what waits ends, what runs is told. */
 #include <inttypes.h>
 
+#include "daemon/rpc/advance.h"
 #include "daemon/rpc/handler.h"
 
 static void cancel(struct call *call)
 {
 	if (call_is_started(call)) {
-		atomic_store(&call->progress.cancelled, true);
+		advance_cancel(call);
 		return;
 	}
 	/* Part of it is there already, so it goes on. */

@@ -381,9 +381,9 @@ static bool is_given_up(struct submission *submission)
 
 	if (!atomic_load(&call->progress.cancelled) && !call->peer->is_closing)
 		return false;
-	if (!is_refused(submission))
-		npumem_error_set(call->error, NPUMEM_CANCELLED,
-				 "the submit was cancelled; what is told of has run");
+	npumem_error_clear(call->error);
+	npumem_error_set(call->error, NPUMEM_CANCELLED, "the submit was cancelled; what is told of has run");
+	submission->refused = 0;
 	return true;
 }
 
@@ -394,7 +394,7 @@ static bool queues_go_on(struct submission *submission)
 		struct queue *queue = &submission->queues[number];
 		struct part *part;
 
-		while (!queue->busy && !is_given_up(submission) && (part = next_of(submission, number)))
+		while (!queue->busy && (part = next_of(submission, number)) && !is_given_up(submission))
 			part_start(submission, part);
 	}
 	return submission->queues[OP_DMA].busy || submission->queues[OP_COMPUTE].busy;
@@ -414,8 +414,8 @@ static void go_on(struct submission *submission)
 		if (submission->n && !is_broken && queues_go_on(submission))
 			return;
 		step_end(submission);
-		if (is_refused(submission) || is_given_up(submission) ||
-		    submission->index >= submission->request->n_operations) {
+		if (is_refused(submission) || submission->index >= submission->request->n_operations ||
+		    is_given_up(submission)) {
 			end(submission);
 			return;
 		}
@@ -428,6 +428,25 @@ static void go_on(struct submission *submission)
 		if (submission->is_comparing)
 			return;
 	}
+}
+
+void submit_hurry(struct call *call)
+{
+	const struct executor *executor = &call->rpc->executor;
+	struct submission *submission = call->submission;
+	bool is_busy = false;
+
+	for (unsigned i = 0; i < N_QUEUES; i++) {
+		struct part *part = submission->queues[i].busy;
+
+		if (part && executor->withdraw(executor->ctx, call->session->uid, part)) {
+			work_part(part);
+			part_end(part);
+		}
+		is_busy |= submission->queues[i].busy != NULL;
+	}
+	if (!is_busy)
+		go_on(submission);
 }
 
 void submit_go_on(struct call *call)

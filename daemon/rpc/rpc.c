@@ -92,7 +92,7 @@ void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer)
 	for (; call; call = next) {
 		next = call->next;
 		if (call_is_started(call))
-			atomic_store(&call->progress.cancelled, true);
+			advance_cancel(call);
 		else if (!call->is_committed)
 			call_drop(call);
 	}

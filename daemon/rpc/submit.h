@@ -12,6 +12,8 @@ enum {
 
 /* A submit that yielded has its turn again. */
 void submit_go_on(struct call *call);
+/* It was cancelled: what of it waits for a thread need not. There is executor.withdraw. It may end. */
+void submit_hurry(struct call *call);
 /* How far a submit that has started is, in operations, each of KERNEL_PARTS. */
 void submit_progress(const struct call *call, uint64_t *done, uint64_t *total);
 

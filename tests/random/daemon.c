@@ -104,6 +104,21 @@ static void wake(void *ctx)
 	daemon->tasks[daemon->n_tasks++] = (struct task){nothing, turn, daemon, false};
 }
 
+static bool withdraw(void *ctx, uint32_t uid, void *arg)
+{
+	struct daemon *daemon = ctx;
+
+	(void)uid;
+	for (unsigned i = 0; i < daemon->n_tasks; i++) {
+		if (daemon->tasks[i].arg != arg || daemon->tasks[i].worked)
+			continue;
+		memmove(&daemon->tasks[i], &daemon->tasks[i + 1],
+			(--daemon->n_tasks - i) * sizeof(daemon->tasks[0]));
+		return true;
+	}
+	return false;
+}
+
 struct daemon *daemon_new(const struct daemon_options *options)
 {
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
@@ -134,7 +149,7 @@ struct daemon *daemon_new(const struct daemon_options *options)
 	daemon->rpc.set_alarm = set_alarm;
 	daemon->rpc.ctx = daemon;
 	if (options->threads) {
-		daemon->rpc.executor = (struct executor){submit, daemon};
+		daemon->rpc.executor = (struct executor){.submit = submit, .withdraw = withdraw, .ctx = daemon};
 		daemon->rpc.wake = wake;
 	}
 	return daemon;
