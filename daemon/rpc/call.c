@@ -157,7 +157,7 @@ struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 	call->session = peer->session;
 	call->message = message;
 	call->bytes = bytes;
-	call->start_ns = rpc->now_ns ? rpc->now_ns() : 0;
+	call->start_ns = call_clock(rpc);
 	init(call);
 	if (reply_begin(&call->reply, &call->out)) {
 		give(rpc, call);
@@ -282,7 +282,7 @@ static void count(const struct call *call)
 				      .status = call->error->status,
 				      .bytes_in = call->bytes,
 				      .bytes_out = call->reply.out->used - call->reply.start,
-				      .ns = call->start_ns ? call->rpc->now_ns() - call->start_ns : 0};
+				      .ns = call_clock(call->rpc) - call->start_ns};
 
 	metrics_count(&session->service->metrics, session->metrics, &session->usage, &event);
 	if (call->rpc->answered)

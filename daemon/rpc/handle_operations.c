@@ -24,6 +24,7 @@ static void work(void *arg)
 static int on_worked(struct call *call, void *arg)
 {
 	(void)arg;
+	call->rpc->clock_ns = call->operate.end_ns;
 	operate_end(&call->operate, call->status, 0);
 	if (!call->status)
 		operate_record(&call->operate, &call->recording);
@@ -33,6 +34,7 @@ static int on_worked(struct call *call, void *arg)
 static int run(struct call *call)
 {
 	struct op *op = &call->prepared.op;
+	int64_t cost;
 	int status;
 
 	op->progress = &call->progress;
@@ -44,8 +46,12 @@ static int run(struct call *call)
 	status = operate_begin(&call->operate, NPUMEM__V1__RESPONSE__RESULT_DONE);
 	if (status)
 		return status;
-	progress_follow(call);
-	return call_later(call, op_cost(call->rpc->service->device, op), work, on_worked, call);
+	cost = op_cost(call->rpc->service->device, op);
+	if (call_is_long(cost))
+		progress_follow(call);
+	else
+		call->operate.start_ns = call_clock(call->rpc);
+	return call_later(call, cost, work, on_worked, call);
 }
 
 OPERATION(write, WriteRequest)

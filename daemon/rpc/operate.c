@@ -157,10 +157,10 @@ int operate_run(struct operate *operate)
 {
 	int status;
 
-	operate->start_ns = operate->end_ns = 0;
 	if (!operate->now_ns)
 		return run(operate);
-	operate->start_ns = operate->now_ns();
+	if (!operate->start_ns)
+		operate->start_ns = operate->now_ns();
 	status = run(operate);
 	operate->end_ns = operate->now_ns();
 	return status;

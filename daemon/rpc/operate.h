@@ -29,7 +29,7 @@ struct operate {
 	uint64_t (*now_ns)(void);
 	size_t expected, used, mark; /* of the reply */
 	uint64_t scratch_bytes;	     /* that its uid is charged for while it runs */
-	uint64_t start_ns, end_ns;   /* of the run */
+	uint64_t start_ns, end_ns;   /* of the run; the former may be set before */
 	uint64_t index;		     /* among the operations of its request */
 	bool is_recorded;
 	struct recorder_transfer *transfer; /* what it moves to or from shared memory, where that is recorded */

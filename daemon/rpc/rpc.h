@@ -35,6 +35,8 @@ struct rpc {
 	void *ctx; /* of both */
 
 	/* rpc's own. */
+	bool keeps_clock;   /* a reading is good until rpc_clock_passed: within a turn of the loop */
+	uint64_t clock_ns;  /* the latest reading; 0: there is none */
 	uint64_t alarm_ns;  /* that was asked for */
 	uint64_t send_ns;   /* no more events before then; 0: there are none that wait */
 	uint64_t look_ns;   /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
@@ -108,6 +110,12 @@ void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer);
 
 /* The daemon goes down: what waits for room is answered UNAVAILABLE. */
 void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer);
+
+/* The loop has waited: what the clock said is no longer good. */
+static inline void rpc_clock_passed(struct rpc *rpc)
+{
+	rpc->clock_ns = 0;
+}
 
 /* What is due by the clock. */
 void rpc_tick(struct rpc *rpc);

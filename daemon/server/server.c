@@ -143,6 +143,20 @@ static void set_alarm(void *ctx, uint64_t at_ns)
 	uv_timer_start(&server->alarm, on_alarm, at_ns > now ? (at_ns - now) / NS_PER_MS + 1 : 0, 0);
 }
 
+static void on_waited(uv_check_t *check)
+{
+	rpc_clock_passed(&((struct server *)check->data)->rpc);
+}
+
+/* Neither can fail. */
+static void open_waited(struct server *server)
+{
+	server->waited.data = server;
+	uv_check_init(&server->loop, &server->waited);
+	uv_check_start(&server->waited, on_waited);
+	uv_unref((uv_handle_t *)&server->waited);
+}
+
 static void run_again(struct turns_entry *entry)
 {
 	rpc_turn(&((struct server *)((char *)entry - offsetof(struct server, again)))->rpc);
@@ -266,6 +280,7 @@ static int open_device(struct server *server, char *error)
 	server->rpc.executor = workers_executor(&server->workers);
 	device_give_way_by(server->device, workers_give_way, &server->workers);
 	server->rpc.now_ns = uv_hrtime;
+	server->rpc.keeps_clock = true;
 	server->service.events.now_ns = uv_hrtime;
 	server->rpc.set_alarm = set_alarm;
 	server->rpc.answered = log_is_on(LOG_LEVEL_DEBUG) ? on_answered : NULL;
@@ -397,11 +412,13 @@ static int run(struct server *server, char *error)
 		return status;
 	stopwatch_open(&server->stopwatch, &server->turns, &server->loop, &server->service.metrics);
 	turns_open(&server->turns, &server->loop);
+	open_waited(server);
 	status = server->options->fd >= 0 ? open_one(server, error) : open_socket(server, error);
 	if (status)
 		return status;
 	spin_run(&server->loop, &server->turns, (unsigned)server->options->spin_us);
 	turns_close(&server->turns);
+	uv_close((uv_handle_t *)&server->waited, NULL);
 	if (server->options->fd >= 0)
 		uv_close((uv_handle_t *)&server->orphan, NULL);
 	log_line(LOG_LEVEL_INFO, "stopped");

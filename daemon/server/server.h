@@ -35,6 +35,7 @@ struct server {
 	uv_timer_t sweep;    /* looks for clients that take too long */
 	uv_timer_t alarm;    /* for what is due by the clock: rpc_tick */
 	struct turns turns;
+	uv_check_t waited;	  /* the loop has */
 	struct turns_entry again; /* rpc has more to do than a turn takes: rpc_turn */
 	struct identity identity;
 	struct connection_host connections;

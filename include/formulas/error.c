@@ -9,7 +9,10 @@
 
 void npumem_error_clear(struct npumem_error *error)
 {
-	memset(error, 0, sizeof(*error));
+	/* What is behind these is read only as far as they say, and it is kilobytes. */
+	error->status = 0;
+	error->message[0] = '\0';
+	error->n_fields = 0;
 }
 
 /* The length of the UTF-8 character at `text`; 0 where there is none, an overlong or a surrogate one included. */
