@@ -33,11 +33,10 @@ static int on_scanned(struct call *call, void *arg)
 	struct scanning *scanning = arg;
 	struct device *device = call->rpc->service->device;
 	const struct tensor *tensor = device_find(device, scanning->handle);
-	int64_t steps = DEVICE_LENDING_STEPS;
 	int status = 0;
 
 	if (tensor) {
-		device_state_lending(device, tensor, &steps, &scanning->state);
+		device_state_lending(tensor, &scanning->state);
 		append_tensor(call, tensor, &scanning->state);
 	} else {
 		status = npumem_error_set(call->error, NPUMEM_NOT_FOUND,
@@ -90,7 +89,6 @@ int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *requ
 {
 	struct rpc *rpc = call->rpc;
 	size_t n = request->n_tensors, expected = n * TENSOR_MESSAGE_EXPECTED_BYTES, mark;
-	int64_t steps = DEVICE_LENDING_STEPS;
 	int status;
 
 	if (n < 1 || n > TENSORS_ALLOC_MAX)
@@ -112,7 +110,7 @@ int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *requ
 		struct tensor_message message;
 		struct device_state state;
 
-		tensors_new_state(call->session, rpc->tensors[i], &steps, &state);
+		tensors_new_state(rpc->tensors[i], &state);
 		reply_message(&call->reply, TENSORS_FIELD,
 			      tensor_message(call, rpc->tensors[i], &state, &message));
 	}

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "daemon/device/geometry/meet.h"
+#include "daemon/device/geometry/intersect.h"
 #include "daemon/rpc/operate.h"
 #include "daemon/rpc/submit.h"
 
@@ -117,7 +117,7 @@ static void touch_free(const struct session *session, const Npumem__V1__FreeRequ
 static void touch_dump(const struct session *session, const Npumem__V1__DumpRequest *request, struct touch *touch)
 {
 	const struct npumem_geometry *geometry = &device_options(session->service->device)->geometry;
-	struct order_access access = {.kinds = MEET_DATA};
+	struct order_access access = {.kinds = KINDS_DATA};
 	struct npumem_spec spec;
 
 	npumem_spec_init(&spec);

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-#include "daemon/device/geometry/meet.h"
+#include "daemon/device/geometry/intersect.h"
 
 void order_init(struct order *order, const struct npumem_geometry *geometry)
 {
@@ -33,11 +33,14 @@ static bool accesses_meet(const struct npumem_geometry *geometry, const struct o
 	/* What cannot be told in so many, waits. */
 	enum { STEPS = 16 };
 	int64_t steps = STEPS;
+	struct intersect walk;
+	struct intersect_range range;
 	--*units;
 	if (!(a->writes || b->writes) || x->offset >= y->offset + y->bytes_per_npu ||
 	    y->offset >= x->offset + x->bytes_per_npu)
 		return false;
-	bool maybe = a->coarse || b->coarse || meet_maybe(geometry, x, a->kinds, y, b->kinds, &steps);
+	intersect_begin(&walk, geometry, x, a->kinds, y, b->kinds);
+	bool maybe = a->coarse || b->coarse || intersect_step(&walk, &steps, &range) != INTERSECT_END;
 	*units -= UNITS_PER_STEP * (STEPS - steps);
 	return maybe || *units < 0;
 }
@@ -274,5 +277,5 @@ unsigned order_accesses(const struct op *op, struct order_access *accesses)
 
 void order_access_whole(const struct tensor *tensor, struct order_access *access)
 {
-	*access = (struct order_access){tensor->place, MEET_FOOTPRINT, true, false};
+	*access = (struct order_access){tensor->place, KINDS_FOOTPRINT, true, false};
 }

@@ -73,9 +73,14 @@ static void add_blocks(struct kind_mask *mask, const struct npumem_place *place,
 		add_box(mask, KIND_MASK_EMPTY, mask->from + row * block, (end - row) * block, &dim, 1);
 }
 
+static bool has_whole_blocks(const struct npumem_place *place)
+{
+	return layout_row_by_number(place->layout)->whole_blocks;
+}
+
 static void add_empty(struct kind_mask *mask, const struct npumem_place *place, const struct rows *rows)
 {
-	if (layout_row_by_number(place->layout)->whole_blocks) {
+	if (has_whole_blocks(place)) {
 		add_blocks(mask, place, 0, rows->first);
 		add_blocks(mask, place, rows->end, rows->all);
 		return;
@@ -101,8 +106,11 @@ void kind_mask_init(struct kind_mask *mask, const struct npumem_geometry *geomet
 	if (kinds == KIND_MASK_ALL)
 		return;
 	const struct rows rows = rows_of(geometry, place, npu);
-	add_own(mask, place, KIND_MASK_WORD, &rows);
-	if (place->shape.n % place->lanes && tells_apart(kinds, NPUMEM_BYTE_DATA, NPUMEM_BYTE_DUMMY))
+	bool dummies = tells_apart(kinds, NPUMEM_BYTE_DATA, NPUMEM_BYTE_DUMMY);
+	/* Words are never in blocks that are empty as a whole. */
+	if (dummies || tells_apart(kinds, NPUMEM_BYTE_DATA, NPUMEM_BYTE_PADDING) || !has_whole_blocks(place))
+		add_own(mask, place, KIND_MASK_WORD, &rows);
+	if (dummies && place->shape.n % place->lanes)
 		add_own(mask, place, KIND_MASK_DUMMY, &rows);
 	if (tells_apart(kinds, NPUMEM_BYTE_EMPTY, NPUMEM_BYTE_PADDING))
 		add_empty(mask, place, &rows);

@@ -5,7 +5,7 @@
 #include "daemon/device/internal.h"
 #include "daemon/device/operations/op.h"
 
-/* Bytes that an operation touches of one tensor: `kinds` of its place (meet.h). */
+/* Bytes that an operation touches of one tensor: `kinds` of its place (intersect.h). */
 struct op_access {
 	struct tensor *tensor;
 	bool writes;

@@ -17,6 +17,9 @@ struct tensor {
 	struct tensor *next_view, *prev_view;
 	int reuse; /* how it was placed: enum npumem_reuse */
 	bool sealed, dma_only, pinned;
+	/* It is still being checked whether it may lie where it does, or others of its request are: it is in the
+	 * table, but for nobody to see. */
+	bool placing;
 	bool guest; /* overlaps other footprints: see overlap.h */
 	/* No byte of its data is unwritten. Set by whichever thread looked; goes back only after DMA was stopped
 	 * while it wrote, in op_deinit. See tensor_all_written. */

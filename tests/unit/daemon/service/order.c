@@ -4,7 +4,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "daemon/device/geometry/meet.h"
+#include "daemon/device/geometry/intersect.h"
 
 enum { N_ENTRIES = 40, N_ROUNDS = 300, N_BYTES = 24 };
 
@@ -74,7 +74,7 @@ static void draw_accesses(struct entry *entry)
 		entry->from[i] = rand() % N_BYTES;
 		entry->to[i] = entry->from[i] + 1 + rand() % 6;
 		entry->writes[i] = rand() % 2;
-		entry->accesses[i] = (struct order_access){place_of(entry->from[i], entry->to[i]), MEET_DATA,
+		entry->accesses[i] = (struct order_access){place_of(entry->from[i], entry->to[i]), KINDS_DATA,
 							   entry->writes[i], false};
 	}
 }
@@ -168,9 +168,9 @@ static bool is_free(struct order_access *access)
 
 START_TEST(order_is_free_tells_who_would_wait)
 {
-	struct order_access access = {place_of(0, 4), MEET_DATA, true, false};
-	struct order_access reading = {place_of(2, 6), MEET_DATA, false, false},
-			    elsewhere = {place_of(8, 9), MEET_DATA, true, false};
+	struct order_access access = {place_of(0, 4), KINDS_DATA, true, false};
+	struct order_access reading = {place_of(2, 6), KINDS_DATA, false, false},
+			    elsewhere = {place_of(8, 9), KINDS_DATA, true, false};
 	entries[0] = (struct entry){.finish_at_once = false};
 	entries[0].order = (struct order_entry){.accesses = &access, .n_accesses = 1, .start = on_start};
 	order_init(&order, &geometry);
@@ -198,10 +198,10 @@ START_TEST(what_takes_too_long_to_compare_waits)
 		many[i] = (struct entry){.finish_at_once = false};
 		for (unsigned k = 0; k < EACH; k++) {
 			int64_t at = (i * 7 + k) % 128;
-			accesses[i][k] = (struct order_access){place_of(at, at + 1), MEET_DATA, false, false};
+			accesses[i][k] = (struct order_access){place_of(at, at + 1), KINDS_DATA, false, false};
 		}
 		/* One byte that nobody else has, written. */
-		accesses[i][EACH - 1] = (struct order_access){place_of(128 + i, 129 + i), MEET_DATA, true, false};
+		accesses[i][EACH - 1] = (struct order_access){place_of(128 + i, 129 + i), KINDS_DATA, true, false};
 		many[i].order = (struct order_entry){
 			.accesses = accesses[i], .n_accesses = EACH, .owner = &many[i], .start = on_start};
 		ck_assert_int_eq(order_is_free(&order, &many[i].order), n_started == i);
