@@ -129,7 +129,7 @@ void device_state_lending(const struct tensor *tensor, struct device_state *stat
 
 struct device_counts {
 	int64_t total, data, dummy, padding, empty, free; /* every byte once, the strongest kind; they add up */
-	int64_t lent;	      /* bytes that are one tensor's empty block and another's data */
+	int64_t lent;	      /* bytes that are one tensor's empty block and another's data, no dummies */
 	int64_t largest_free; /* per NPU */
 	int64_t tensors, views;
 };

@@ -14,7 +14,7 @@
 /* What an entry touches of one tensor; a copy, since the tensor may be gone while later entries still compare. */
 struct order_access {
 	struct npumem_place place;
-	unsigned kinds; /* of bytes: meet.h */
+	unsigned kinds; /* of bytes: intersect.h */
 	bool writes;
 	bool coarse; /* of `place` only the offset and the bytes per NPU are set: all of that, on every NPU */
 };
