@@ -97,7 +97,8 @@ START_TEST(dummies_are_no_loss)
 	struct tensor *packed = rig_place(&rig, &request);
 	struct device_counts counts;
 	device_stat(rig.device, &counts);
-	ck_assert_int_eq(counts.lent, 3 * 4);
+	/* On NPU 3, and 16 bytes of `out` where the packed one has none on NPU 0. */
+	ck_assert_int_eq(counts.lent, 3 * 4 + 16);
 	ck_assert_int_eq(rig_fill(&rig, packed, 1), 0);
 	ck_assert_int_eq(rig_fill(&rig, in, 1), 0);
 	ck_assert_int_eq(rig_relu(&rig, in, out), 0);
