@@ -135,8 +135,6 @@ static int answer(struct reuse_check *check, bool any, const struct intersect_ra
 	bool if_safe = check->wish.reuse == NPUMEM_IF_SAFE;
 	switch (check->question) {
 	case TAKEN:
-		if (any && !if_safe)
-			return refuse_data(check, range, context);
 		if (!any && if_safe && !(check->wish.dma_only && tensor_is_dma_only(check->other)))
 			return refuse_writer(check, context);
 		check->range = *range;

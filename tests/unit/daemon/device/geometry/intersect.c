@@ -179,6 +179,40 @@ START_TEST(apart_on_large_npus)
 }
 END_TEST
 
+static bool in_steps(int64_t at, const struct npumem_place *place)
+{
+	int64_t step = (at - place->offset) / place->stride.w;
+	return at >= place->offset && (at - place->offset) % place->stride.w == 0 && step < place->shape.w;
+}
+
+/* Bytes at two regular distances: the first that both have is found, wherever their periods meet. */
+START_TEST(two_periods)
+{
+	const struct npumem_geometry geometry = {1, 1 << 16, 8, 128};
+	uint64_t random = 11;
+	unsigned n_far = 0;
+	for (unsigned round = 0; round < 600; round++) {
+		struct npumem_place places[2];
+		struct intersect_range range;
+		for (int k = 0; k < 2; k++) {
+			int64_t stride = oracle_between(&random, 65, 400),
+				offset = oracle_between(&random, 0, 800);
+			int64_t most = ((1 << 16) - offset - 4) / stride;
+			places[k] = strided(&geometry, 1, 1, oracle_between(&random, most / 2, most),
+					    (struct npumem_dims){1, 1, 1, stride}, offset);
+		}
+		int64_t at = 0;
+		while (at < 1 << 16 && !(in_steps(at, &places[0]) && in_steps(at, &places[1])))
+			at++;
+		bool any = intersect_first(&geometry, &places[0], KINDS_DATA, &places[1], KINDS_DATA, &range);
+		if (any != (at < 1 << 16) || (any && range.offset != at))
+			ck_abort_msg("round %u: %d at %ld, not %ld", round, any, (long)range.offset, (long)at);
+		n_far += any && at > 1 << 15;
+	}
+	ck_assert_uint_ge(n_far, 5);
+}
+END_TEST
+
 /* Wide gaps are passed by at once, also between words of strides that do not nest. */
 START_TEST(gaps_of_tangled_strides)
 {
@@ -209,6 +243,7 @@ Suite *suite_intersect(void)
 	TCase *tcase = tcase_create("intersect");
 	tcase_add_loop_test(tcase, as_the_bytes_say, 0, sizeof(n_npus) / sizeof(n_npus[0]));
 	tcase_add_test(tcase, apart_on_large_npus);
+	tcase_add_test(tcase, two_periods);
 	tcase_add_test(tcase, gaps_of_tangled_strides);
 	tcase_add_test(tcase, the_same_elements);
 	suite_add_tcase(suite, tcase);

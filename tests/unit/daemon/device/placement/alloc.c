@@ -165,6 +165,64 @@ START_TEST(a_place_that_is_taken_meanwhile)
 }
 END_TEST
 
+/* One that is being checked against a host which goes is checked against the next from the beginning. */
+START_TEST(the_next_one_is_checked_anew)
+{
+	for (unsigned n = 1; n < 6; n++) {
+		struct stage stage;
+		struct device_alloc alloc;
+		struct tensor *tensor;
+		struct rig *rig = &stage.rig;
+		stage_open(&stage);
+		/* Its data lies in the second host's empty block. */
+		struct device_request wanted = stage.request, other = stage.request;
+		wanted.spec.shape.w = 2 << 12;
+		wanted.spec.address = 3 * (3 << 12);
+		other.spec.address = 3 * (3 << 12) + (1 << 12);
+		rig_place(rig, &other)->owner = (char *)"other";
+		device_alloc_begin(&alloc, rig->device, &wanted, 1, &tensor);
+		for (unsigned i = 0; i < n; i++) {
+			int64_t steps = 1;
+			ck_assert_int_eq(device_alloc_step(&alloc, &steps, &rig->context), -EAGAIN);
+		}
+		rig_release(rig, stage.hosts[0]);
+		rig_release(rig, stage.hosts[1]);
+		ck_assert_int_eq(finish(&stage, &alloc), NPUMEM_FAILED_PRECONDITION);
+		rig_said(rig, NPUMEM_FAILED_PRECONDITION, "on data of other");
+		rig_close(rig);
+	}
+}
+END_TEST
+
+/* A tensor of the request that has found free room stays there, as nobody could be told that it has moved. */
+START_TEST(compaction_lets_them_lie)
+{
+	struct stage stage;
+	struct device_alloc alloc;
+	struct tensor *tensors[2];
+	struct rig *rig = &stage.rig;
+	stage_open(&stage);
+	struct device_request requests[2] = {rig_request(NPUMEM_INT8, 1, 1, 1, 128), stage.request};
+	rig_release(rig, stage.hosts[2]);
+	struct tensor *low = rig_place(rig, &requests[0]);
+	requests[1].spec.shape.w = 4096;
+	struct device_request rest = rig_request(NPUMEM_INT8, 1, 4, 1, 4096 - 256);
+	device_alloc_begin(&alloc, rig->device, requests, 2, tensors);
+	rest.spec.address = 2 * 4096 + 256;
+	rest.dma_only = true;
+	rig_place(rig, &rest);
+	step_until_entered(&stage, &alloc);
+	ck_assert_uint_eq(alloc.i, 1);
+	rig_release(rig, low);
+	device_compact(rig->device, false, NULL, NULL);
+	ck_assert_int_eq(finish(&stage, &alloc), 0);
+	ck_assert_int_eq(tensors[0]->place.offset, 2 * 4096 + 128);
+	device_compact(rig->device, false, NULL, NULL);
+	ck_assert_int_eq(tensors[0]->place.offset, 2 * 4096);
+	rig_close(rig);
+}
+END_TEST
+
 START_TEST(cancelled_at_any_step)
 {
 	bool done = false;
@@ -226,6 +284,8 @@ Suite *suite_alloc(void)
 	tcase_add_test(tcase, as_in_one);
 	tcase_add_test(tcase, others_come_and_go);
 	tcase_add_test(tcase, a_place_that_is_taken_meanwhile);
+	tcase_add_test(tcase, the_next_one_is_checked_anew);
+	tcase_add_test(tcase, compaction_lets_them_lie);
 	tcase_add_test(tcase, cancelled_at_any_step);
 	tcase_add_test(tcase, no_data_yet);
 	suite_add_tcase(suite, tcase);

@@ -209,6 +209,43 @@ START_TEST(over_several_windows)
 }
 END_TEST
 
+/* Large tensors of two or three block rows, some of which begin on NPU 0 in the second: what is in the way of a
+ * row may lie behind the window. */
+START_TEST(large_rows)
+{
+	unsigned n_found = 0;
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct rig rig;
+		struct tensor *tensor;
+		uint64_t random = seed;
+		rig_open(&rig, 2, 8192);
+		for (int i = 0; i < 12; i++) {
+			struct device_request request =
+				rig_request(NPUMEM_INT8, 1, 1, 1, oracle_between(&random, 1, 300) * 4);
+			request.spec.layout = NPUMEM_COMPACT;
+			request.spec.start_npu = oracle_between(&random, 0, 1);
+			request.dma_only = true;
+			request.reuse = NPUMEM_IF_SAFE;
+			request.spec.address =
+				request.spec.start_npu * 8192 + oracle_between(&random, 0, 1700) * 4;
+			rig_try(&rig, &request, &tensor);
+		}
+		struct device_request request = rig_request(NPUMEM_INT8, 1, oracle_between(&random, 1, 4), 1,
+							    oracle_between(&random, 1, 1300));
+		struct npumem_place place;
+		struct reuse_wish wish = {.reuse = NPUMEM_UNCHECKED};
+		request.spec.layout = (int)oracle_between(&random, NPUMEM_ALIGNED, NPUMEM_COMPACT);
+		request.spec.start_npu = 1;
+		ck_assert_int_eq(npumem_place_resolve(&rig.options.geometry, &request.spec, &place, NULL), 0);
+		int64_t expected = lowest(&rig, &place, &wish);
+		ck_assert_int_eq(search_for(&rig, &place, &wish, 7), expected);
+		n_found += expected > 1024;
+		rig_close(&rig);
+	}
+	ck_assert_uint_ge(n_found, 5);
+}
+END_TEST
+
 /* The last channel of this matrix has 4 columns where the others have 16: what is taken beside them must not keep
  * it from the empty blocks, and what is taken of them must. */
 START_TEST(a_narrow_last_channel)
@@ -294,6 +331,7 @@ Suite *suite_reuse_search(void)
 	TCase *tcase = tcase_create("reuse_search");
 	tcase_add_test(tcase, the_search_finds_the_lowest);
 	tcase_add_test(tcase, over_several_windows);
+	tcase_add_test(tcase, large_rows);
 	tcase_add_test(tcase, a_narrow_last_channel);
 	tcase_add_test(tcase, many_in_one_request);
 	tcase_add_test(tcase, too_large_to_be_searched_for);
