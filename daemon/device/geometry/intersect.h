@@ -44,7 +44,7 @@ void intersect_begin(struct intersect *walk, const struct npumem_geometry *geome
 enum intersect_answer { INTERSECT_END, INTERSECT_RANGE, INTERSECT_PAUSE };
 
 /* The next stretch, by group of NPUs and offset, none of which touches another of its NPUs: RANGE, or END, or
- * PAUSE when *steps, of which it takes one for 0.1 to 2 us (some 80 where strides do not nest), are used up. */
+ * PAUSE when *steps, of which it takes one for 0.05 to 1 us (up to 40 where strides do not nest), are used up. */
 enum intersect_answer intersect_step(struct intersect *walk, int64_t *steps, struct intersect_range *range);
 /* The next stretch, whatever it takes; false at the end. */
 bool intersect_next(struct intersect *walk, struct intersect_range *range);

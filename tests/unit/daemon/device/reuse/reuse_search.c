@@ -246,6 +246,30 @@ START_TEST(large_rows)
 }
 END_TEST
 
+/* All of the window is taken on the NPU of the second row, which lies behind it, where a gap is too small. */
+START_TEST(a_row_behind_the_window)
+{
+	struct rig rig;
+	struct npumem_place place;
+	const struct reuse_wish wish = {.reuse = NPUMEM_UNCHECKED};
+	rig_open(&rig, 2, 8192);
+	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, 1100);
+	request.spec.layout = NPUMEM_COMPACT;
+	request.spec.address = 0;
+	rig_place(&rig, &request);
+	request.spec.address = 1200;
+	request.spec.shape.w = 8192 - 1200;
+	rig_place(&rig, &request);
+	request = rig_request(NPUMEM_INT8, 1, 2, 1, 1024);
+	request.spec.layout = NPUMEM_COMPACT;
+	request.spec.start_npu = 1;
+	ck_assert_int_eq(npumem_place_resolve(&rig.options.geometry, &request.spec, &place, NULL), 0);
+	ck_assert_int_eq(search_for(&rig, &place, &wish, 1000), -1);
+	ck_assert_int_eq(lowest(&rig, &place, &wish), -1);
+	rig_close(&rig);
+}
+END_TEST
+
 /* The last channel of this matrix has 4 columns where the others have 16: what is taken beside them must not keep
  * it from the empty blocks, and what is taken of them must. */
 START_TEST(a_narrow_last_channel)
@@ -332,6 +356,7 @@ Suite *suite_reuse_search(void)
 	tcase_add_test(tcase, the_search_finds_the_lowest);
 	tcase_add_test(tcase, over_several_windows);
 	tcase_add_test(tcase, large_rows);
+	tcase_add_test(tcase, a_row_behind_the_window);
 	tcase_add_test(tcase, a_narrow_last_channel);
 	tcase_add_test(tcase, many_in_one_request);
 	tcase_add_test(tcase, too_large_to_be_searched_for);
