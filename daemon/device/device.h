@@ -42,16 +42,36 @@ struct device_request {
  * on before it returns. At first nothing is called. Before any work. */
 void device_give_way_by(struct device *device, void (*give_way)(void *ctx), void *ctx);
 
-/* Allocates all n tensors, or none. tensors[i] belongs to the device until device_release. Of tensors that have no
- * address, find no free extent and are to lie over others, each takes a search of all offsets: how many one
- * request may have depends on how many tensors there are, and is one at least. 0; INVALID; RESOURCE_EXHAUSTED
- * (fields: asked_bytes_per_npu, free_bytes, largest_free_bytes, largest_n, fits_after_compact, fits_if_safe,
- * better_w, better_start_npu; at a fixed address in_the_way with the offset and bytes of its footprint; beyond
- * 16,384 tensors neither of the two fits_, which would have to look at all of them; without these fields where a
- * tensor would have more meetings than MEETINGS_MAX); FAILED_PRECONDITION (reuse is unsafe: tensor, npu, offset,
- * bytes); PERMISSION_DENIED (unchecked reuse is off). The field tensor_index tells which of several. */
+/* Allocates all n tensors, or none. tensors[i] belongs to the device until device_release. 0; INVALID;
+ * RESOURCE_EXHAUSTED (fields: asked_bytes_per_npu, free_bytes, largest_free_bytes, largest_n, fits_after_compact,
+ * fits_if_safe, better_w, better_start_npu; at a fixed address in_the_way with the offset and bytes of its
+ * footprint; where they would take too long to find, neither of the two fits_; without these fields where a tensor
+ * would have more meetings than MEETINGS_MAX, or is too large to be searched a place for over others);
+ * FAILED_PRECONDITION (reuse is unsafe: tensor, npu, offset, bytes); PERMISSION_DENIED (unchecked reuse is off).
+ * The field tensor_index tells which of several. */
 int device_alloc(struct device *device, const struct device_request *requests, unsigned n, struct tensor **tensors,
 		 const struct error_context *context);
+
+/* The same in pieces of bounded work, for tensors that lie over others, or are to be searched a place for there:
+ * on a large device that may take long. Between two of them anything may happen to the device but a move of its
+ * own tensors; requests and tensors stay. */
+struct device_alloc {
+	struct device *device;
+	const struct device_request *requests;
+	unsigned n, i; /* the one that is being placed */
+	struct tensor **tensors;
+	struct tensor *tensor;
+	struct device_alloc_over *over;
+};
+/* Takes nothing yet. */
+void device_alloc_begin(struct device_alloc *alloc, struct device *device, const struct device_request *requests,
+			unsigned n, struct tensor **tensors);
+/* As device_alloc; or -EAGAIN when *steps, of which it takes one for some 0.3 us, are used up: then to be called
+ * again, or cancelled. What needs no other's bytes is placed at once. Until all are placed nobody sees any of
+ * them, but they hold their room. */
+int device_alloc_step(struct device_alloc *alloc, int64_t *steps, const struct error_context *context);
+/* Gives up after -EAGAIN: everything is as before. */
+void device_alloc_cancel(struct device_alloc *alloc);
 
 /* A slice of `base`: [n0:n1, c0:c1, h0:h1, w0:w1], all within its shape. */
 struct device_slice {
@@ -108,16 +128,12 @@ struct device_scan device_scan_of(const struct tensor *tensor);
 int64_t device_scan_cost(const struct device *device, const struct tensor *tensor);
 /* Sets the bytes of `state`, and device_state_lending the rest of it. */
 void device_scan(const struct device *device, const struct device_scan *scan, struct device_state *state);
-/* Takes from *steps about three, 0.2 us together, for each tensor whose footprint meets this one's, until it is
- * known to lend and to borrow. Where none are left (thousands over one, or strides that have nothing to do with
- * each other) it counts as doing both: what is told to do neither never does. */
-enum { DEVICE_LENDING_STEPS = 4096 }; /* enough for a thousand of them, in less than a millisecond */
-void device_state_lending(struct device *device, const struct tensor *tensor, int64_t *steps,
-			  struct device_state *state);
+/* O(1) for each tensor that it meets: MEETINGS_MAX at most. */
+void device_state_lending(const struct tensor *tensor, struct device_state *state);
 
 struct device_counts {
 	int64_t total, data, dummy, padding, empty, free; /* every byte once, the strongest kind; they add up */
-	int64_t lent;	      /* bytes that are one tensor's empty block and another's data */
+	int64_t lent;	      /* bytes that are one tensor's empty block and another's data, no dummies */
 	int64_t largest_free; /* per NPU */
 	int64_t tensors, views;
 };

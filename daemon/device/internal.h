@@ -23,7 +23,7 @@ struct device {
 	struct slot *slots;
 	uint32_t n_slots, capacity, unused;
 	int64_t n_tensors, n_views;
-	int64_t searched; /* what the present request's searches have taken */
+	uint64_t n_changes; /* tensors that came or went, ever */
 	struct totals totals;
 	struct intervals guests;	 /* those placed over other footprints */
 	bool has_stale_guests;		 /* some guest may meet nobody any more */

@@ -10,15 +10,13 @@ enum {
 	/* Of what is not there, or not for this session, a look costs some 10 to 50 ns. */
 	PAGE_LOOKS_MAX = 4096,
 	PAGE_COST_MAX = 20000000, /* op_cost's unit: about 10 ms of a thread, where one tensor is not more */
-	PAGE_STEPS_MAX = DEVICE_LENDING_STEPS / 2, /* of the loop; a tensor may take twice as many more */
-	TENSORS_FIELD = 1,			   /* List.tensors */
+	TENSORS_FIELD = 1,	  /* List.tensors */
 };
 
 struct page {
 	unsigned n;
 	uint64_t next;
-	int64_t cost;  /* to count the tensors' bytes */
-	int64_t steps; /* that it took to tell which of them lend and borrow */
+	int64_t cost; /* to count the tensors' bytes */
 	struct tensor *tensors[PAGE_TENSORS_MAX];
 	struct device_state states[PAGE_TENSORS_MAX]; /* but for their bytes */
 };
@@ -39,10 +37,8 @@ struct counting {
 static void add(const struct call *call, struct tensor *tensor, struct page *page)
 {
 	struct device *device = call->rpc->service->device;
-	int64_t steps = DEVICE_LENDING_STEPS;
 
-	device_state_lending(device, tensor, &steps, &page->states[page->n]);
-	page->steps += DEVICE_LENDING_STEPS - steps;
+	device_state_lending(tensor, &page->states[page->n]);
 	page->cost += device_scan_cost(device, tensor);
 	page->tensors[page->n++] = tensor;
 }
@@ -59,9 +55,8 @@ static void collect(const struct call *call, const Npumem__V1__ListRequest *requ
 	page->n = 0;
 	page->next = 0;
 	page->cost = 0;
-	page->steps = 0;
 	while ((tensor = tensors_after(call->session, &at, &looks)) && page->n < most &&
-	       page->cost < PAGE_COST_MAX && page->steps < PAGE_STEPS_MAX) {
+	       page->cost < PAGE_COST_MAX) {
 		add(call, tensor, page);
 		page->next = at;
 	}

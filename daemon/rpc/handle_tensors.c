@@ -31,9 +31,8 @@ static void append_tensor(struct call *call, const struct tensor *tensor, const 
 static int on_scanned(struct call *call, void *arg)
 {
 	struct scanning *scanning = arg;
-	int64_t steps = DEVICE_LENDING_STEPS;
 
-	device_state_lending(call->rpc->service->device, scanning->tensor, &steps, &scanning->state);
+	device_state_lending(scanning->tensor, &scanning->state);
 	append_tensor(call, scanning->tensor, &scanning->state);
 	heap_free(call->rpc->heap, scanning);
 	return 0;
@@ -88,7 +87,6 @@ int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *requ
 {
 	struct rpc *rpc = call->rpc;
 	size_t n = request->n_tensors, expected = n * TENSOR_MESSAGE_EXPECTED_BYTES, mark;
-	int64_t steps = DEVICE_LENDING_STEPS;
 	int status;
 
 	if (n < 1 || n > TENSORS_ALLOC_MAX)
@@ -110,7 +108,7 @@ int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *requ
 		struct tensor_message message;
 		struct device_state state;
 
-		tensors_new_state(call->session, rpc->tensors[i], &steps, &state);
+		tensors_new_state(rpc->tensors[i], &state);
 		reply_message(&call->reply, TENSORS_FIELD,
 			      tensor_message(call, rpc->tensors[i], &state, &message));
 	}

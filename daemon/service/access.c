@@ -132,9 +132,9 @@ void access_name(const struct session *session, const struct tensor *tensor, cha
 {
 	const struct record *record = record_of(tensor);
 
-	/* In the middle of an allocation of several, the earlier ones have no record yet. */
+	/* In the middle of an allocation its tensors have no record yet. */
 	if (!record)
-		snprintf(buffer, bytes, "a tensor of the same request (%" PRId64 " bytes per NPU)",
+		snprintf(buffer, bytes, "a tensor that is being placed (%" PRId64 " bytes per NPU)",
 			 tensor->place.bytes_per_npu);
 	else if (!access_sees(session, tensor))
 		snprintf(buffer, bytes, "a tensor of uid %" PRIu32 " (%" PRId64 " bytes per NPU)", record->uid,

@@ -302,12 +302,10 @@ struct tensor *tensors_after(const struct session *session, uint64_t *at, unsign
 	return tensor;
 }
 
-void tensors_new_state(const struct session *session, const struct tensor *tensor, int64_t *steps,
-		       struct device_state *state)
+void tensors_new_state(const struct tensor *tensor, struct device_state *state)
 {
 	*state = (struct device_state){.unwritten_bytes = tensor->place.blocks.data};
-	if (tensor->guest)
-		device_state_lending(session->service->device, tensor, steps, state);
+	device_state_lending(tensor, state);
 }
 
 void tensors_describe(const struct session *session, const struct tensor *tensor, const struct device_state *state,

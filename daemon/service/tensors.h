@@ -65,9 +65,7 @@ struct tensors_description {
 /* `state`: what device_state says, where that is known. NULL: it is looked at here, which may take long. */
 void tensors_describe(const struct session *session, const struct tensor *tensor, const struct device_state *state,
 		      struct tensors_description *description);
-/* The state of a tensor that was just allocated: of its bytes none need be counted. `steps`: see
- * device_state_lending. */
-void tensors_new_state(const struct session *session, const struct tensor *tensor, int64_t *steps,
-		       struct device_state *state);
+/* The state of a tensor that was just allocated: of its bytes none need be counted. */
+void tensors_new_state(const struct tensor *tensor, struct device_state *state);
 
 #endif

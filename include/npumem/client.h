@@ -64,7 +64,7 @@ struct npumem_info {
 
 struct npumem_stat {
 	int64_t total, data, dummy, padding, empty, free; /* bytes; they add up to total */
-	int64_t lent;
+	int64_t lent;         /* one tensor's empty block and another's data, dummies not counted */
 	int64_t largest_free; /* per NPU */
 	int64_t tensors, views, sessions;
 };
@@ -141,7 +141,7 @@ struct npumem_destroyed {
 	uint64_t handle;
 	char name[NPUMEM_FIELD_TEXT_BYTES];
 	int64_t npu, offset, bytes; /* the first range */
-	int64_t total_bytes;
+	int64_t total_bytes;        /* of data, dummies not counted */
 };
 
 enum { NPUMEM_DESTROYED_MAX = 16 };

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "daemon/device/internal.h"
-#include "daemon/device/reuse/reuse.h"
+#include "daemon/device/reuse/reuse_search.h"
 #include "daemon/device/tensors/meetings.h"
 
 enum { ROUNDS = 9, MOST = 100000, KIB = 1024 };
@@ -256,8 +256,14 @@ static double measure_search(const struct device_request *wanted, int *status)
 	if (npumem_place_resolve(&device_options(device)->geometry, &wanted->spec, &place, NULL))
 		return 0;
 	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct error_context quiet = {.error = NULL};
+		struct reuse_search search;
+		int64_t steps = INT64_MAX;
 		double from = now_ms();
-		*status = reuse_search(device, &place, &wish, &offset);
+		*status = reuse_search_begin(&search, device, &place, &wish, &quiet);
+		if (!*status && reuse_search_step(&search, &steps, &offset) == REUSE_SEARCH_NONE)
+			*status = NPUMEM_RESOURCE_EXHAUSTED;
+		reuse_search_end(&search);
 		times[i] = now_ms() - from;
 	}
 	return median(times, ROUNDS);

@@ -25,7 +25,7 @@ struct bytemap_tensor {
 	int64_t *byte;		     /* of each element, row-major: npu * bytes_per_npu + byte of the footprint */
 	int32_t *of;		     /* of a view's elements: the base's */
 	struct bytemap_tensor *next; /* of the live ones that are no views */
-	int64_t destroyed;	     /* bytes that the last poisoning took from it */
+	int64_t destroyed;	     /* bytes of data that the last poisoning took from it */
 };
 
 struct bytemap {
@@ -304,7 +304,7 @@ static inline void bytemap_poison(struct bytemap *map, const struct bytemap_tens
 				continue;
 			bytemap_put(map, at, BYTEMAP_POISON);
 			map->damaged[at] = true;
-			t->destroyed++;
+			t->destroyed += t->kind[i] == BYTEMAP_DATA;
 		}
 	}
 }
@@ -358,7 +358,7 @@ static inline struct bytemap_counts bytemap_counts(const struct bytemap *map)
 			counts.free++;
 		else
 			counts.kind[kind]++;
-		counts.lent += count[BYTEMAP_EMPTY] && (count[BYTEMAP_DATA] || count[BYTEMAP_DUMMY]);
+		counts.lent += count[BYTEMAP_EMPTY] && count[BYTEMAP_DATA];
 	}
 	return counts;
 }

@@ -21,7 +21,10 @@ ROWS = {
     "include/npumem": [],
     "include/formulas": ["include/formulas/"],
     "proto": ["proto/", "protobuf-c/", "zlib"],
-    "daemon/device": ["daemon/device/"],
+    "daemon/device/memory": ["daemon/device/memory/"],
+    "daemon/device/geometry": ["daemon/device/geometry/", "include/formulas/kind_mask.h"],
+    "daemon/device/arena": ["daemon/device/arena/", "daemon/device/memory/"],
+    "daemon/device": ["daemon/device/", "include/formulas/kind_mask.h"],
     "daemon/store": ["daemon/store/", "daemon/device/", "posix"],
     "daemon/service": ["daemon/service/", "daemon/store/", "daemon/device/", "zlib"],
     "daemon/rpc": ["daemon/rpc/", "daemon/service/", "daemon/store/", "daemon/device/", "proto/", "protobuf-c/", "unistd"],
@@ -45,7 +48,7 @@ def may(row, bracket, name):
     if ".." in name.split("/"):
         return False
     if bracket == '"':
-        return any(a.endswith("/") and a != "protobuf-c/" and name.startswith(a) for a in allowed)
+        return any(name == a or (a.endswith("/") and a != "protobuf-c/" and name.startswith(a)) for a in allowed)
     if name.startswith("npumem/") or stem in PURE or stem in allowed:
         return True
     foreign = next((f for f in FOREIGN if stem == f or name.startswith(f)), None)
@@ -76,6 +79,7 @@ GOOD = {
     "include/formulas/a.c": '#include "include/formulas/a.h"\n#include <math.h>\n',
     "proto/a.c": '#include "proto/frame.h"\n#include <protobuf-c/protobuf-c.h>\n',
     "daemon/device/a.c": '#include "daemon/device/heap.h"\n// #include "daemon/service/x.h"\n',
+    "daemon/device/d.c": '#include "include/formulas/kind_mask.h"\n',
     "daemon/rpc/a.c": '#include "daemon/service/a.h"\n#include "proto/frame.h"\n#include <unistd.h>\n',
     "daemon/server/a.c": "#include <uv.h>\n#include <sys/socket.h>\n",
     "daemon/main.c": '#include "daemon/server/server.h"\n',
@@ -90,6 +94,9 @@ BAD = {
     "proto/c.c": '#include "client/lib/a.h"\n',
     "daemon/device/b.c": '#include "daemon/service/a.h"\n',
     "daemon/device/c.c": "#include <time.h>\n",
+    "daemon/device/geometry/b.c": '#include "daemon/device/internal.h"\n',
+    "daemon/device/arena/b.c": '#include "daemon/device/geometry/intersect.h"\n',
+    "daemon/device/e.c": '#include "include/formulas/layout_row.h"\n',
     "daemon/device/kernels/d.c": "  #  include <pthread.h>\n",
     "daemon/service/b.c": '#include "daemon/rpc/a.h"\n',
     "daemon/service/c.c": "#include <uv.h>\n",

@@ -3,16 +3,15 @@
 
 #include <inttypes.h>
 
-#include "daemon/device/geometry/meet.h"
+#include "daemon/device/geometry/intersect.h"
 #include "daemon/device/operations/op_rule.h"
-#include "daemon/device/reuse/overlap.h"
+#include "daemon/device/tensors/meetings.h"
 
 struct lockstep {
 	struct device *device;
 	const struct tensor *out;
 	struct lockstep_victims *victims;
 	const struct error_context *context;
-	int status;
 };
 
 void lockstep_deinit(struct device *device, struct lockstep_victims *victims)
@@ -43,7 +42,7 @@ static int add_victim(const struct lockstep *lockstep, struct tensor *tensor)
 }
 
 static int refuse_hazard(const struct lockstep *lockstep, const struct tensor *victim,
-			 const struct meet_range *range)
+			 const struct intersect_range *range)
 {
 	char name[ERROR_CONTEXT_NAME_BYTES], out[ERROR_CONTEXT_NAME_BYTES];
 	struct npumem_error *error = lockstep->context->error;
@@ -60,53 +59,29 @@ static int refuse_hazard(const struct lockstep *lockstep, const struct tensor *v
 	return NPUMEM_FAILED_PRECONDITION;
 }
 
-static bool judge_neighbour(void *ctx, struct tensor *victim)
-{
-	struct lockstep *lockstep = ctx;
-	struct meet_range range;
-	if (!meet_first(&lockstep->device->options.geometry, &lockstep->out->place, MEET_FOOTPRINT, &victim->place,
-			MEET_DATA, &range))
-		return true;
-	if (victim->reuse == NPUMEM_UNCHECKED || tensor_root(lockstep->out)->reuse == NPUMEM_UNCHECKED)
-		lockstep->status = add_victim(lockstep, victim);
-	else
-		lockstep->status = refuse_hazard(lockstep, victim, &range);
-	return lockstep->status == 0;
-}
-
 int lockstep_check(struct device *device, const struct tensor *out, struct lockstep_victims *victims,
 		   const struct error_context *context)
 {
-	struct lockstep lockstep = {.device = device, .out = out, .victims = victims, .context = context};
-	overlap_each(device, out->place.offset, out->place.bytes_per_npu, tensor_root(out), judge_neighbour,
-		     &lockstep);
-	return lockstep.status;
+	struct lockstep lockstep = {device, out, victims, context};
+	struct intersect_range range;
+	int status = 0;
+	for (const struct meeting *m = meetings_first(out); m && !status; m = m->next) {
+		/* What is still being placed has no data yet. */
+		if (m->other->placing || !intersect_first(&device->options.geometry, &out->place, KINDS_FOOTPRINT,
+							  &m->other->place, KINDS_DATA, &range))
+			continue;
+		if (m->other->reuse == NPUMEM_UNCHECKED || tensor_root(out)->reuse == NPUMEM_UNCHECKED)
+			status = add_victim(&lockstep, m->other);
+		else
+			status = refuse_hazard(&lockstep, m->other, &range);
+	}
+	return status;
 }
 
 void lockstep_touch(const struct lockstep_victims *victims)
 {
 	for (unsigned i = 0; i < victims->n; i++)
 		victims->all[i].tensor->touched = true;
-}
-
-struct poisoning {
-	struct device *device;
-	struct op_destroyed *destroyed; /* NULL: there are more than can be listed */
-};
-
-static bool poison_range(void *ctx, const struct meet_range *range)
-{
-	struct poisoning *poisoning = ctx;
-	local_poison(&poisoning->device->local, range->npu, range->offset, range->bytes);
-	if (!poisoning->destroyed)
-		return true;
-	if (!poisoning->destroyed->total_bytes) {
-		poisoning->destroyed->npu = range->npu;
-		poisoning->destroyed->offset = range->offset;
-		poisoning->destroyed->bytes = range->bytes;
-	}
-	poisoning->destroyed->total_bytes += range->bytes;
-	return true;
 }
 
 /* The entry of a tensor that an earlier output destroyed too, or a new one. */
@@ -121,15 +96,44 @@ static struct op_destroyed *note_destroyed(struct op *op, struct tensor *victim)
 	return &op->destroyed[op->n_destroyed++];
 }
 
+/* Lists what is data; what dummies are, nobody misses. False where it cannot be listed. */
+static bool list_data(struct device *device, struct op *op, const struct lockstep_victim *victim)
+{
+	struct intersect walk;
+	struct intersect_range range;
+	struct op_destroyed *destroyed = NULL;
+	intersect_begin(&walk, &device->options.geometry, &victim->out->place, KINDS_FOOTPRINT,
+			&victim->tensor->place, NPUMEM_BYTE_DATA);
+	while (intersect_next(&walk, &range)) {
+		if (!destroyed && !(destroyed = note_destroyed(op, victim->tensor)))
+			return false;
+		if (!destroyed->total_bytes) {
+			destroyed->npu = range.npu;
+			destroyed->offset = range.offset;
+			destroyed->bytes = range.bytes;
+		}
+		destroyed->total_bytes += range.bytes * range.n_npus;
+	}
+	return true;
+}
+
+static void poison(struct device *device, const struct lockstep_victim *victim)
+{
+	struct intersect walk;
+	struct intersect_range range;
+	intersect_begin(&walk, &device->options.geometry, &victim->out->place, KINDS_FOOTPRINT,
+			&victim->tensor->place, KINDS_DATA);
+	while (intersect_next(&walk, &range))
+		for (int64_t npu = range.npu; npu < range.npu + range.n_npus; npu++)
+			local_poison(&device->local, npu, range.offset, range.bytes);
+}
+
 void lockstep_damage(struct device *device, struct op *op, const struct lockstep_victims *victims)
 {
 	unsigned n_more = 0;
 	for (unsigned i = 0; i < victims->n; i++) {
-		const struct lockstep_victim *victim = &victims->all[i];
-		struct poisoning poisoning = {device, note_destroyed(op, victim->tensor)};
-		n_more += !poisoning.destroyed;
-		meet_each(&device->options.geometry, &victim->out->place, MEET_FOOTPRINT, &victim->tensor->place,
-			  MEET_DATA, poison_range, &poisoning);
+		n_more += !list_data(device, op, &victims->all[i]);
+		poison(device, &victims->all[i]);
 	}
 	if (n_more)
 		op_warn(op, "%u more tensors were destroyed than are listed", n_more);

@@ -35,8 +35,8 @@ int lockstep_check(struct device *device, const struct tensor *out, struct locks
 /* The kernel will run: there will be something to forget in the victims. */
 void lockstep_touch(const struct lockstep_victims *victims);
 
-/* What the hardware would do: poisons every byte of the footprints that is a victim's data, and lists it in
- * op->destroyed. On any thread. */
+/* What the hardware would do: poisons every byte of the footprints that is a victim's data or dummy, and lists the
+ * data in op->destroyed. On any thread. */
 void lockstep_damage(struct device *device, struct op *op, const struct lockstep_victims *victims);
 
 #endif

@@ -35,7 +35,7 @@ struct op_operand {
 	struct tensor *tensor;
 };
 
-/* Bytes of another tensor that a kernel's lockstep destroyed. */
+/* Data of another tensor that a kernel's lockstep destroyed; dummies are not counted. */
 struct op_destroyed {
 	struct tensor *tensor;
 	int64_t npu, offset, bytes; /* the first range of it */
@@ -103,9 +103,10 @@ struct op_where {
 bool op_conflict(struct device *device, const struct op *a, const struct op *b, struct op_where *where);
 
 /* Checks that no operation of one queue conflicts with one of the other. `base` is the index of ops[0] in the
- * caller's list, for the message. 0 or ABORTED, naming both operations (fields: first, second, npu, offset,
- * bytes); also, without a range, where several pairs have strides so irregular that it cannot be told in bounded
- * time. On any thread, while the tensors stay; `context` as in op_run. */
+ * caller's list, for the message. 0; ABORTED, naming both operations (fields: first, second, npu, offset, bytes);
+ * CANCELLED, as the `progress` of an operation says. Exact, so with many operations, or irregular strides on large
+ * NPUs, it may take long: looks every millisecond. On any thread, while the tensors stay; `context` as in op_run.
+ */
 int op_group_check(struct device *device, struct op *const *ops, unsigned n, unsigned base,
 		   const struct error_context *context);
 /* About how long that takes where it finds nothing, in the measure of op_cost. */

@@ -3,13 +3,13 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "daemon/device/geometry/meet.h"
+#include "daemon/device/geometry/intersect.h"
 #include "daemon/device/operations/move.h"
 #include "daemon/device/operations/op_rule.h"
 
 static unsigned access_one(const struct op *op, struct op_access *accesses, bool writes)
 {
-	accesses[0] = (struct op_access){op->tensor, writes, MEET_DATA};
+	accesses[0] = (struct op_access){op->tensor, writes, KINDS_DATA};
 	return 1;
 }
 
@@ -25,8 +25,8 @@ static unsigned accesses_read(const struct op *op, struct op_access *accesses)
 
 static unsigned accesses_copy(const struct op *op, struct op_access *accesses)
 {
-	accesses[0] = (struct op_access){op->tensor, true, MEET_DATA};
-	accesses[1] = (struct op_access){op->source, false, MEET_DATA};
+	accesses[0] = (struct op_access){op->tensor, true, KINDS_DATA};
+	accesses[1] = (struct op_access){op->source, false, KINDS_DATA};
 	return 2;
 }
 
@@ -278,13 +278,14 @@ static int check_copy(struct device *device, struct op *op, const struct error_c
 
 static int look_copy(const struct device *device, struct op *op, const struct error_context *context)
 {
-	struct meet_range range;
+	struct intersect_range range;
 	int64_t elements = npumem_place_elements(&op->source->place);
 	int status = op_look_readable(device, op, op->source, 0, elements, context);
 	if (status)
 		return status;
-	if (meet_first(&device->options.geometry, &op->tensor->place, MEET_DATA, &op->source->place, MEET_DATA,
-		       &range))
+	if (tensor_root(op->tensor) == tensor_root(op->source) &&
+	    intersect_first(&device->options.geometry, &op->tensor->place, KINDS_DATA, &op->source->place,
+			    KINDS_DATA, &range))
 		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"source and destination of a copy share bytes: NPU %" PRId64
 					", bytes %" PRId64 " to %" PRId64,

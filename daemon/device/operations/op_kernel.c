@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "daemon/device/operations/lockstep.h"
-#include "daemon/device/geometry/meet.h"
+#include "daemon/device/geometry/intersect.h"
 #include "daemon/device/operations/move.h"
 #include "daemon/device/operations/op_rule.h"
 #include "daemon/device/operations/roles.h"
@@ -209,17 +209,18 @@ static int check_output(struct tensor *tensor, const char *role, const struct er
 static int look_aliases(const struct device *device, const struct op_work *work, unsigned out,
 			const struct error_context *context)
 {
-	struct meet_range range;
+	struct intersect_range range;
 	const struct npumem_place *a = &work->tensors[out]->place;
 	for (unsigned i = 0; i < work->n; i++) {
 		const struct npumem_place *b = &work->tensors[i]->place;
 		if (i == out || (work->output[i] && i > out))
 			continue;
-		if (!work->output[i] && work->kernel->in_place && meet_same(a, b) && a->dtype == b->dtype)
+		if (!work->output[i] && work->kernel->in_place && intersect_same(a, b) && a->dtype == b->dtype)
 			continue;
-		if (!meet_first(&device->options.geometry, a, MEET_DATA, b, MEET_DATA, &range))
+		if (tensor_root(work->tensors[out]) != tensor_root(work->tensors[i]) ||
+		    !intersect_first(&device->options.geometry, a, KINDS_DATA, b, KINDS_DATA, &range))
 			continue;
-		if (!work->output[i] && meet_same(a, b))
+		if (!work->output[i] && intersect_same(a, b))
 			return invalid(context, "kernel %s cannot work in place: %s and %s are one tensor",
 				       work->call.row->name, work->names[out], work->names[i]);
 		return invalid(context,
@@ -260,7 +261,7 @@ static void share_inputs(struct op_work *work)
 	for (unsigned i = 0; i < work->n; i++) {
 		unsigned as = 0;
 		while (as < i && (work->output[i] || work->output[as] ||
-				  !meet_same(&work->tensors[i]->place, &work->tensors[as]->place)))
+				  !intersect_same(&work->tensors[i]->place, &work->tensors[as]->place)))
 			as++;
 		work->gathered_as[i] = as;
 	}
@@ -439,7 +440,7 @@ static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
 			continue;
 		bool output = roles[role].output;
 		accesses[n++] =
-			(struct op_access){op->operands[i].tensor, output, output ? MEET_FOOTPRINT : MEET_DATA};
+			(struct op_access){op->operands[i].tensor, output, output ? KINDS_FOOTPRINT : KINDS_DATA};
 	}
 	return n;
 }

@@ -6,7 +6,7 @@
 #include "daemon/device/operations/op.h"
 #include "daemon/device/tensors/written.h"
 
-/* Bytes that an operation touches of one tensor: `kinds` of its place (meet.h). */
+/* Bytes that an operation touches of one tensor: `kinds` of its place (intersect.h). */
 struct op_access {
 	struct tensor *tensor;
 	bool writes;

@@ -15,7 +15,7 @@ struct step {
 
 static bool movable(const struct device *device, const struct tensor *tensor)
 {
-	return tensor && !tensor->pinned && !tensor->guest && !overlap_any(device, tensor);
+	return tensor && !tensor->pinned && !tensor->placing && !tensor->guest && !overlap_any(device, tensor);
 }
 
 /* The next block; false at the end. The block may be moved to where it will lie before the next call. */

@@ -3,13 +3,14 @@
  * would get. */
 #include "daemon/device/placement/explain.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "daemon/device/placement/compact.h"
 #include "daemon/device/reuse/overlap.h"
-#include "daemon/device/reuse/reuse.h"
+#include "daemon/device/reuse/reuse_search.h"
 
 /* A refused request, and what could be done about it. */
 struct refusal {
@@ -98,28 +99,76 @@ static void find_better(struct refusal *refusal)
 		refusal->start_npu = plan.best_start_npu;
 }
 
-static bool would_fit_if_safe(const struct refusal *refusal)
+struct if_safe {
+	const struct refusal *refusal;
+	struct reuse_check check;
+	struct reuse_wish wish;
+	int64_t steps;
+	int status;
+};
+
+static bool check_neighbour(void *ctx, struct tensor *other)
 {
-	int64_t offset;
-	struct reuse_wish wish = {.reuse = NPUMEM_IF_SAFE, .dma_only = refusal->request->dma_only};
+	struct if_safe *if_safe = ctx;
+	const struct npumem_place *place = if_safe->refusal->place;
 	struct error_context quiet = {.error = NULL};
+	if (other->place.offset >= place_end(place) || place->offset >= place_end(&other->place))
+		return true;
+	reuse_check_begin(&if_safe->check, if_safe->refusal->device, place, &if_safe->wish, other);
+	if_safe->status = reuse_check_step(&if_safe->check, &if_safe->steps, &quiet);
+	return !if_safe->status;
+}
+
+static int fits_over(struct if_safe *if_safe)
+{
+	const struct refusal *refusal = if_safe->refusal;
+	const struct npumem_place *place = refusal->place;
+	struct error_context quiet = {.error = NULL};
+	int status = reuse_check_crowd(refusal->device, place, &quiet);
+	if (status)
+		return status;
+	overlap_each(refusal->device, place->offset, place->bytes_per_npu, NULL, check_neighbour, if_safe);
+	return if_safe->status;
+}
+
+static int fits_anywhere(struct if_safe *if_safe)
+{
+	const struct refusal *refusal = if_safe->refusal;
+	struct error_context quiet = {.error = NULL};
+	struct reuse_search search;
+	int64_t offset;
+	enum reuse_search_answer answer = REUSE_SEARCH_NONE;
+	if (reuse_search_begin(&search, refusal->device, refusal->place, &if_safe->wish, &quiet) == 0)
+		answer = reuse_search_step(&search, &if_safe->steps, &offset);
+	reuse_search_end(&search);
+	return answer == REUSE_SEARCH_PAUSE ? -EAGAIN : answer == REUSE_SEARCH_NONE;
+}
+
+/* 0: it would fit; -EAGAIN: that takes too long to say. */
+static int ask_if_safe(const struct refusal *refusal)
+{
+	/* Somewhat more than a search through 512 KiB of small tensors takes: a millisecond or two. */
+	enum { STEPS = 1 << 14 };
+	struct if_safe if_safe = {.refusal = refusal, .steps = STEPS};
+	if_safe.wish = (struct reuse_wish){.reuse = NPUMEM_IF_SAFE, .dma_only = refusal->request->dma_only};
 	if (refusal->request->reuse == NPUMEM_IF_SAFE)
-		return false;
-	if (refusal->fixed)
-		return reuse_verdict(refusal->device, refusal->place, &wish, &quiet) == 0;
-	return reuse_search(refusal->device, refusal->place, &wish, &offset) == 0;
+		return 1;
+	return refusal->fixed ? fits_over(&if_safe) : fits_anywhere(&if_safe);
 }
 
 /* What takes a look at every tensor. */
 static void ask_all(struct refusal *refusal, int64_t free_bytes)
 {
-	refusal->asked_all = refusal->device->n_tensors <= EXPLAIN_TENSORS_MAX;
+	if (refusal->device->n_tensors > EXPLAIN_TENSORS_MAX)
+		return;
+	int if_safe = ask_if_safe(refusal);
+	refusal->asked_all = if_safe != -EAGAIN;
 	if (!refusal->asked_all)
 		return;
+	refusal->if_safe = if_safe == 0;
 	/* Where there is too little anyway, as in a device that is full, no compaction helps. */
 	if (free_bytes >= refusal->place->bytes_per_npu)
 		compact_each_gap(refusal->device, note_gap, refusal);
-	refusal->if_safe = would_fit_if_safe(refusal);
 }
 
 /* ---- in words and fields ---- */

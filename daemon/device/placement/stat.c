@@ -2,10 +2,11 @@
 #include <stdio.h>
 
 #include "daemon/device/internal.h"
-#include "daemon/device/geometry/meet.h"
+#include "daemon/device/geometry/intersect.h"
 #include "daemon/device/reuse/overlap.h"
 #include "daemon/device/reuse/overlap_count.h"
 #include "daemon/device/geometry/runs.h"
+#include "daemon/device/tensors/meetings.h"
 #include "daemon/device/tensors/written.h"
 
 void device_stat(struct device *device, struct device_counts *counts)
@@ -36,29 +37,6 @@ void device_npus(const struct device *device, int64_t *npus)
 	totals_of_npus(&device->totals, &device->options.geometry, npus);
 }
 
-struct lending {
-	const struct npumem_geometry *geometry;
-	const struct npumem_place *place;
-	struct device_state *state;
-	int64_t *steps;
-};
-
-static bool look_at_neighbour(void *ctx, struct tensor *other)
-{
-	struct lending *lending = ctx;
-	const struct npumem_geometry *geometry = lending->geometry;
-	struct device_state *state = lending->state;
-	if (--*lending->steps < 0) {
-		state->lends = state->borrows = true;
-		return false;
-	}
-	if (!state->lends)
-		state->lends = meet_lends(geometry, lending->place, &other->place, lending->steps);
-	if (!state->borrows)
-		state->borrows = meet_lends(geometry, &other->place, lending->place, lending->steps);
-	return !state->lends || !state->borrows;
-}
-
 struct device_scan device_scan_of(const struct tensor *tensor)
 {
 	return (struct device_scan){tensor->place, tensor_all_written(tensor), !tensor_root(tensor)->touched};
@@ -85,20 +63,17 @@ void device_scan(const struct device *device, const struct device_scan *scan, st
 void device_state(struct device *device, const struct tensor *tensor, struct device_state *state)
 {
 	struct device_scan scan = device_scan_of(tensor);
-	int64_t steps = DEVICE_LENDING_STEPS;
 	device_scan(device, &scan, state);
-	device_state_lending(device, tensor, &steps, state);
+	device_state_lending(tensor, state);
 }
 
-void device_state_lending(struct device *device, const struct tensor *tensor, int64_t *steps,
-			  struct device_state *state)
+void device_state_lending(const struct tensor *tensor, struct device_state *state)
 {
 	state->lends = state->borrows = false;
-	if (!device->guests.root)
-		return;
-	const struct tensor *root = tensor_root(tensor);
-	struct lending lending = {&device->options.geometry, &root->place, state, steps};
-	overlap_each(device, root->place.offset, root->place.bytes_per_npu, root, look_at_neighbour, &lending);
+	for (struct meeting *meeting = tensor_root(tensor)->meetings; meeting; meeting = meeting->next) {
+		state->lends |= meeting->lends && !meeting->other->placing;
+		state->borrows |= meetings_twin(meeting)->lends && !meeting->other->placing;
+	}
 }
 
 struct finding {
@@ -113,7 +88,7 @@ static bool find_kind(void *ctx, struct tensor *tensor)
 	struct finding *finding = ctx;
 	uint8_t kind = 0;
 	int64_t at = finding->offset - tensor->place.offset;
-	if (at < 0)
+	if (at < 0 || tensor->placing)
 		return true;
 	npumem_place_paint(finding->geometry, &tensor->place, finding->npu, at, at + 1, &kind);
 	if (kind && finding->n < finding->most)
@@ -138,7 +113,7 @@ struct range {
 static bool visit_exactly(void *ctx, struct tensor *tensor)
 {
 	const struct range *range = ctx;
-	if (tensor->place.offset >= range->to || place_end(&tensor->place) <= range->from)
+	if (tensor->placing || tensor->place.offset >= range->to || place_end(&tensor->place) <= range->from)
 		return true;
 	return range->visit(range->ctx, tensor);
 }
@@ -168,13 +143,15 @@ struct audit {
 static bool audit_neighbour(void *ctx, struct tensor *other)
 {
 	struct audit *audit = ctx;
-	struct meet_range range;
-	if (meet_first(&audit->device->options.geometry, &audit->tensor->place, MEET_DATA, &other->place,
-		       MEET_DATA, &range))
+	struct intersect_range range;
+	if (audit->tensor->placing || other->placing)
+		return true;
+	if (intersect_first(&audit->device->options.geometry, &audit->tensor->place, KINDS_DATA, &other->place,
+			    KINDS_DATA, &range))
 		audit->wrong = "a byte is data of two tensors";
 	else if (!other->guest && !audit->tensor->guest &&
-		 meet_first(&audit->device->options.geometry, &audit->tensor->place, MEET_FOOTPRINT, &other->place,
-			    MEET_FOOTPRINT, &range))
+		 intersect_first(&audit->device->options.geometry, &audit->tensor->place, KINDS_FOOTPRINT,
+				 &other->place, KINDS_FOOTPRINT, &range))
 		audit->wrong = "two footprints meet, and neither is a guest";
 	return !audit->wrong;
 }
@@ -228,8 +205,10 @@ const char *device_check(struct device *device)
 	const char *wrong = arena_check(device->arena);
 	if (!wrong)
 		wrong = intervals_check(&device->guests);
-	for (struct tensor *t = device_next(device, NULL); t && !wrong; t = device_next(device, t))
-		wrong = audit_tensor(&audit, t);
+	/* Hidden ones too. */
+	for (uint32_t i = 0; i < device->n_slots && !wrong; i++)
+		if (device->slots[i].live && device->slots[i].tensor->place.offset != NPUMEM_ANY)
+			wrong = audit_tensor(&audit, device->slots[i].tensor);
 	if (wrong)
 		return wrong;
 	if (memcmp(&audit.sums, &device->totals.blocks, sizeof(audit.sums)) ||

@@ -9,11 +9,16 @@
 #include "daemon/device/reuse/overlap_count.h"
 #include "daemon/device/tensors/meetings.h"
 
+static struct tensor *tensor_of(struct interval *visit)
+{
+	return (struct tensor *)((char *)visit - offsetof(struct tensor, visit));
+}
+
 /* The next guest of a walk, in order of offset; NULL: there is none. */
 static struct tensor *next_guest(struct intervals_walk *walk)
 {
 	struct interval *visit = intervals_next(walk);
-	return visit ? (struct tensor *)((char *)visit - offsetof(struct tensor, visit)) : NULL;
+	return visit ? tensor_of(visit) : NULL;
 }
 
 bool overlap_each(const struct device *device, int64_t offset, int64_t bytes, const struct tensor *except,
@@ -35,6 +40,27 @@ bool overlap_each(const struct device *device, int64_t offset, int64_t bytes, co
 		if (guest != except && !visit(ctx, guest))
 			return false;
 	return true;
+}
+
+struct tensor *overlap_next(const struct device *device, int64_t offset, int64_t bytes,
+			    struct overlap_cursor *cursor)
+{
+	uint64_t from = (uint64_t)offset, to = (uint64_t)(offset + bytes);
+	struct arena_extent extent;
+	if (cursor->offset < from)
+		cursor->offset = from;
+	while (!cursor->guests && cursor->offset < to && arena_at(device->arena, cursor->offset, &extent)) {
+		cursor->offset = extent.offset + extent.bytes;
+		if (extent.tag)
+			return extent.tag;
+	}
+	cursor->guests = true;
+	struct interval *visit = intervals_after(&device->guests, from, to, cursor->guest_from, cursor->guest_id);
+	if (!visit)
+		return NULL;
+	cursor->guest_from = visit->from;
+	cursor->guest_id = visit->id;
+	return tensor_of(visit);
 }
 
 struct recount {

@@ -15,6 +15,16 @@ void overlap_deinit(struct device *device);
 bool overlap_each(const struct device *device, int64_t offset, int64_t bytes, const struct tensor *except,
 		  bool (*visit)(void *ctx, struct tensor *tensor), void *ctx);
 
+/* The same in pieces, between which tensors may come and go: one that stays is found once. Zeroed to begin. */
+struct overlap_cursor {
+	uint64_t offset;	       /* hosts from here on */
+	bool guests;		       /* hosts are done */
+	uint64_t guest_from, guest_id; /* guests behind this one */
+};
+/* The next one; NULL: there is none. */
+struct tensor *overlap_next(const struct device *device, int64_t offset, int64_t bytes,
+			    struct overlap_cursor *cursor);
+
 /* Takes what is still free of a new guest's range, and makes it a guest. 0 or -ENOMEM (nothing changed). */
 int overlap_enter(struct device *device, struct tensor *guest);
 /* Gives back what no other footprint holds of a tensor's range. Cannot fail. */

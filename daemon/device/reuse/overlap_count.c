@@ -1,6 +1,5 @@
-/* A window is counted on all NPUs at once: a plane holds, for one kind of bytes and 64 NPUs, one word for each
- * offset, in which a bit stands for an NPU. A tensor looks the same on the NPUs of one class, so that it goes into
- * the planes with a few stretches for each class; stretches as long as the window do not even need the planes.
+/* A window is counted on all NPUs at once, group by group of those on which all of its tensors look the same:
+ * there are few, as a tensor has a few itself. A group has a plane of bits for each kind.
  *
  * Invariant: `total` is the sum of the windows that are known; a window that is not dirty is known, or no guest
  * lies in it. */
@@ -8,13 +7,13 @@
 
 #include <errno.h>
 
-#include "daemon/device/geometry/bands.h"
+#include "daemon/device/geometry/npu_groups.h"
 #include "daemon/device/memory/bits.h"
-#include "daemon/device/geometry/classes.h"
 #include "daemon/device/reuse/overlap.h"
 
 /* In order of strength, as the flags are. */
 enum { EMPTY, PADDING, DUMMY, DATA, N_KINDS };
+enum { WINDOW_WORDS = OVERLAP_WINDOW_BYTES / 64 };
 
 struct overlap_windows {
 	uint64_t n;
@@ -22,8 +21,10 @@ struct overlap_windows {
 	uint64_t *dirty, *known;	/* a bit for each */
 	struct overlap_excess *windows; /* only set where known: few pages of it may ever be touched */
 	struct overlap_excess total;
-	uint64_t *planes; /* room to count in, zero between counts: kind, 64 NPUs, offset */
-	unsigned n_words;
+	/* Room to count in. */
+	uint64_t *planes;   /* group, kind, offset */
+	uint16_t *group_of; /* of NPUs that a group begins with, and of n_npus */
+	uint16_t *first;    /* NPU of a group, and n_npus */
 };
 
 static size_t words_of(uint64_t n_bits)
@@ -42,12 +43,14 @@ int overlap_count_begin(struct device *device)
 		return -ENOMEM;
 	device->windows = w;
 	w->n = ((uint64_t)geometry->npu_bytes + OVERLAP_WINDOW_BYTES - 1) / OVERLAP_WINDOW_BYTES;
-	w->n_words = (unsigned)((geometry->n_npus + 63) / 64);
 	w->dirty = heap_zalloc(heap, words_of(w->n), sizeof(*w->dirty));
 	w->known = heap_zalloc(heap, words_of(w->n), sizeof(*w->known));
 	w->windows = heap_alloc(heap, (size_t)w->n * sizeof(*w->windows));
-	w->planes = heap_zalloc(heap, (size_t)N_KINDS * w->n_words * OVERLAP_WINDOW_BYTES, sizeof(*w->planes));
-	if (w->dirty && w->known && w->windows && w->planes)
+	size_t n_npus = (size_t)geometry->n_npus;
+	w->planes = heap_alloc(heap, n_npus * N_KINDS * WINDOW_WORDS * sizeof(*w->planes));
+	w->group_of = heap_alloc(heap, 2 * (n_npus + 1) * sizeof(*w->group_of));
+	w->first = w->group_of + n_npus + 1;
+	if (w->dirty && w->known && w->windows && w->planes && w->group_of)
 		return 0;
 	overlap_count_end(device);
 	return -ENOMEM;
@@ -62,6 +65,7 @@ void overlap_count_end(struct device *device)
 	heap_free(device->heap, w->known);
 	heap_free(device->heap, w->windows);
 	heap_free(device->heap, w->planes);
+	heap_free(device->heap, w->group_of);
 	heap_free(device->heap, w);
 	device->windows = NULL;
 }
@@ -79,21 +83,59 @@ void overlap_count_again(struct device *device, int64_t from, int64_t to)
 
 /* ---- one window ---- */
 
+static uint64_t *plane(const struct overlap_windows *w, unsigned group, unsigned kind)
+{
+	return w->planes + ((size_t)group * N_KINDS + kind) * WINDOW_WORDS;
+}
+
 struct window {
 	const struct npumem_geometry *geometry;
 	struct overlap_windows *windows;
-	int64_t at, n;				    /* offsets */
-	int64_t low, high;			    /* of these, from the window's start, what the planes hold */
-	uint64_t whole[N_KINDS][CLASSES_WORDS_MAX]; /* NPUs that are of a kind all over the window */
-	uint64_t all_npus[CLASSES_WORDS_MAX];
+	int64_t at;	   /* offset */
+	unsigned n_groups; /* of NPUs on which all tensors of the window look the same */
 	unsigned n_tensors;
 	struct overlap_excess excess;
-	/* the tensor that is being put in, on one class of NPUs */
-	const struct npumem_place *place;
-	struct classes classes;
-	const uint64_t *npus;
-	int64_t n_npus;
 };
+
+static bool is_in(const struct window *window, const struct tensor *tensor)
+{
+	return tensor->place.offset < window->at + OVERLAP_WINDOW_BYTES && place_end(&tensor->place) > window->at;
+}
+
+static bool cut_groups(void *ctx, struct tensor *tensor)
+{
+	struct window *window = ctx;
+	int64_t cuts[KIND_MASK_CUTS];
+	window->n_tensors++;
+	if (!is_in(window, tensor))
+		return true;
+	for (unsigned i = kind_mask_cuts(window->geometry, &tensor->place, KIND_MASK_EACH, cuts); i-- > 0;)
+		window->windows->group_of[cuts[i]] = 1;
+	return true;
+}
+
+/* Numbers the groups, which begin where group_of is not 0. */
+static void number_groups(struct window *window)
+{
+	struct overlap_windows *w = window->windows;
+	int64_t n_npus = window->geometry->n_npus;
+	for (int64_t npu = 0; npu < n_npus; npu++)
+		if (npu == 0 || w->group_of[npu]) {
+			w->first[window->n_groups] = (uint16_t)npu;
+			w->group_of[npu] = (uint16_t)window->n_groups++;
+		}
+	w->first[window->n_groups] = (uint16_t)n_npus;
+	w->group_of[n_npus] = (uint16_t)window->n_groups;
+	memset(w->planes, 0, window->n_groups * (size_t)N_KINDS * WINDOW_WORDS * sizeof(*w->planes));
+}
+
+static int64_t bits_of(const uint64_t *words)
+{
+	int64_t n = 0;
+	for (unsigned i = 0; i < WINDOW_WORDS; i++)
+		n += __builtin_popcountll(words[i]);
+	return n;
+}
 
 static int64_t *count_of(struct npumem_blocks *blocks, unsigned kind)
 {
@@ -103,119 +145,66 @@ static int64_t *count_of(struct npumem_blocks *blocks, unsigned kind)
 				 : &blocks->empty;
 }
 
-static unsigned kind_of(unsigned flag)
+/* Puts a tensor in, on NPUs [from, to) on which it looks the same. */
+static void put_group(struct window *window, const struct npumem_place *place, int64_t from, int64_t to)
 {
-	return flag == NPUMEM_BYTE_DATA	     ? DATA
-	       : flag == NPUMEM_BYTE_DUMMY   ? DUMMY
-	       : flag == NPUMEM_BYTE_PADDING ? PADDING
-					     : EMPTY;
-}
-
-static uint64_t *plane(const struct overlap_windows *w, unsigned kind, unsigned word)
-{
-	return w->planes + ((size_t)kind * w->n_words + word) * OVERLAP_WINDOW_BYTES;
-}
-
-static void put_band(void *ctx, int64_t from, int64_t to, unsigned flag)
-{
-	struct window *window = ctx;
-	unsigned kind = kind_of(flag);
-	*count_of(&window->excess.over, kind) += (to - from) * window->n_npus;
-	from += window->place->offset - window->at;
-	to += window->place->offset - window->at;
-	bool whole = to - from == window->n;
-	if (!whole) {
-		window->low = from < window->low ? from : window->low;
-		window->high = to > window->high ? to : window->high;
-	}
-	for (unsigned w = 0; w < window->windows->n_words; w++) {
-		uint64_t bits = window->npus[w], *offsets = plane(window->windows, kind, w);
-		window->whole[kind][w] |= whole ? bits : 0;
-		if (whole || !bits)
-			continue;
-		for (int64_t i = from; i < to; i++)
-			offsets[i] |= bits;
+	const struct overlap_windows *w = window->windows;
+	struct kind_mask mask;
+	struct kind_mask_split split;
+	const uint64_t *const kinds[N_KINDS] = {split.empty, split.padding, split.dummy, split.data};
+	kind_mask_init(&mask, window->geometry, place, place->offset, from, KIND_MASK_EACH);
+	kind_mask_split(&mask, window->at, WINDOW_WORDS, &split);
+	for (unsigned kind = 0; kind < N_KINDS; kind++) {
+		int64_t n = bits_of(kinds[kind]);
+		*count_of(&window->excess.over, kind) += n * (to - from);
+		for (unsigned group = w->group_of[from]; n && group < w->group_of[to]; group++)
+			for (unsigned i = 0; i < WINDOW_WORDS; i++)
+				plane(w, group, kind)[i] |= kinds[kind][i];
 	}
 }
 
 static bool put_tensor(void *ctx, struct tensor *tensor)
 {
 	struct window *window = ctx;
-	const struct npumem_place *place = &tensor->place;
-	int64_t from = window->at - place->offset, to = from + window->n;
-	from = from > 0 ? from : 0;
-	to = to < place->bytes_per_npu ? to : place->bytes_per_npu;
-	window->n_tensors++;
-	if (from >= to)
+	struct npu_groups groups;
+	if (!is_in(window, tensor))
 		return true;
-	window->place = place;
-	if (!bands_may_hold(place, from, to)) {
-		window->npus = window->all_npus;
-		window->n_npus = window->geometry->n_npus;
-		put_band(window, from, to, NPUMEM_BYTE_PADDING);
-		return true;
-	}
-	classes_of(window->geometry, place, &window->classes);
-	for (unsigned class = 0; class < MEET_CLASSES; class ++) {
-		if (window->classes.first[class] < 0)
-			continue;
-		window->npus = window->classes.npus[class];
-		window->n_npus = classes_count(&window->classes, class);
-		bands_each(window->geometry, place, window->classes.first[class], from, to, true, put_band,
-			   window);
-	}
+	npu_groups_init(&groups, window->geometry);
+	npu_groups_cut(&groups, window->geometry, &tensor->place, KIND_MASK_EACH);
+	for (unsigned i = 0; i < groups.n; i++)
+		put_group(window, &tensor->place, groups.first[i], groups.first[i + 1]);
 	return true;
 }
 
-/* Takes `n` offsets, on which 64 NPUs are of these kinds, off what the tensors there counted. */
-static void take_off(struct overlap_excess *excess, const uint64_t kinds[N_KINDS], int64_t n)
+/* Counts each byte of a group once, as its strongest kind. */
+static void count_group(struct window *window, unsigned group)
 {
-	uint64_t stronger = 0;
-	for (unsigned kind = N_KINDS; kind-- > 0; stronger |= kinds[kind])
-		*count_of(&excess->over, kind) -= n * __builtin_popcountll(kinds[kind] & ~stronger);
-	excess->lent += n * __builtin_popcountll(kinds[EMPTY] & (kinds[DATA] | kinds[DUMMY]));
-}
-
-/* Counts each byte of 64 NPUs once. Most offsets are like the one before. */
-static void count_word(struct window *window, unsigned w)
-{
-	uint64_t *planes[N_KINDS], kinds[N_KINDS];
-	int64_t start = window->low;
-	for (unsigned k = 0; k < N_KINDS; k++) {
-		planes[k] = plane(window->windows, k, w);
-		kinds[k] = window->whole[k][w];
+	const struct overlap_windows *w = window->windows;
+	int64_t n_npus = w->first[group + 1] - w->first[group];
+	uint64_t left[WINDOW_WORDS], lent[WINDOW_WORDS], only[WINDOW_WORDS];
+	memset(left, 0xff, sizeof(left));
+	for (unsigned i = 0; i < WINDOW_WORDS; i++)
+		lent[i] = plane(w, group, EMPTY)[i] & plane(w, group, DATA)[i];
+	window->excess.lent += bits_of(lent) * n_npus;
+	for (unsigned kind = N_KINDS; kind-- > 0;) {
+		for (unsigned i = 0; i < WINDOW_WORDS; i++) {
+			only[i] = plane(w, group, kind)[i] & left[i];
+			left[i] &= ~only[i];
+		}
+		*count_of(&window->excess.over, kind) -= bits_of(only) * n_npus;
 	}
-	take_off(&window->excess, kinds, window->n - (window->high - window->low));
-	for (int64_t i = window->low; i < window->high; i++) {
-		bool last = i + 1 == window->high;
-		uint64_t differs = 0;
-		for (unsigned k = 0; k < N_KINDS && !last; k++)
-			differs |= planes[k][i] ^ planes[k][i + 1];
-		if (!last && !differs)
-			continue;
-		for (unsigned k = 0; k < N_KINDS; k++)
-			kinds[k] = planes[k][i] | window->whole[k][w];
-		take_off(&window->excess, kinds, i + 1 - start);
-		start = i + 1;
-	}
-	for (unsigned k = 0; k < N_KINDS; k++)
-		memset(planes[k] + window->low, 0, (size_t)(window->high - window->low) * sizeof(uint64_t));
 }
 
 static unsigned count_window(struct device *device, uint64_t number, struct overlap_excess *excess)
 {
 	struct window window = {.geometry = &device->options.geometry, .windows = device->windows};
-	int64_t npu_bytes = device->options.geometry.npu_bytes;
 	window.at = (int64_t)number * OVERLAP_WINDOW_BYTES;
-	window.n = npu_bytes - window.at < OVERLAP_WINDOW_BYTES ? npu_bytes - window.at : OVERLAP_WINDOW_BYTES;
-	window.low = window.n;
-	for (int64_t left = window.geometry->n_npus, w = 0; left > 0; left -= 64)
-		window.all_npus[w++] = left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
-	overlap_each(device, window.at, window.n, NULL, put_tensor, &window);
-	if (window.low > window.high)
-		window.low = window.high = 0;
-	for (unsigned w = 0; w < window.windows->n_words; w++)
-		count_word(&window, w);
+	memset(window.windows->group_of, 0, (size_t)(window.geometry->n_npus + 1) * sizeof(uint16_t));
+	overlap_each(device, window.at, OVERLAP_WINDOW_BYTES, NULL, cut_groups, &window);
+	number_groups(&window);
+	overlap_each(device, window.at, OVERLAP_WINDOW_BYTES, NULL, put_tensor, &window);
+	for (unsigned group = 0; group < window.n_groups; group++)
+		count_group(&window, group);
 	*excess = window.excess;
 	return window.n_tensors;
 }

@@ -1,86 +1,14 @@
-/* The verdict on one place, exact to the byte, and said in words. */
+/* Asked of two tensors at a time, one question after the other, exact to the byte. That the two share offsets is
+ * known: so where a kernel may write one of them, that is a hazard. */
 #include "daemon/device/reuse/reuse.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
-#include "daemon/device/geometry/bands_meet.h"
-#include "daemon/device/geometry/meet.h"
 #include "daemon/device/reuse/overlap.h"
 #include "daemon/device/tensors/meetings.h"
 
-struct verdict {
-	const struct device *device;
-	const struct npumem_place *place;
-	const struct reuse_wish *wish;
-	const struct error_context *context;
-	int status;
-};
-
-static void add_range(const struct error_context *context, const char *name, const struct meet_range *range)
-{
-	npumem_error_text(context->error, "tensor", name);
-	npumem_error_number(context->error, "npu", range->npu);
-	npumem_error_number(context->error, "offset", range->offset);
-	npumem_error_number(context->error, "bytes", range->bytes);
-}
-
-/* The message is "<before><name><after> on NPU ..., bytes ...; <remedy>". */
-static bool refuse(struct verdict *verdict, const struct tensor *tensor, const struct meet_range *range,
-		   const char *before, const char *after, const char *remedy)
-{
-	char name[ERROR_CONTEXT_NAME_BYTES];
-	error_context_name(verdict->context, tensor, name);
-	verdict->status =
-		npumem_error_set(verdict->context->error, NPUMEM_FAILED_PRECONDITION,
-				 "%s%s%s on NPU %" PRId64 ", bytes %" PRId64 " to %" PRId64 "; %s", before, name,
-				 after, range->npu, range->offset, range->offset + range->bytes - 1, remedy);
-	add_range(verdict->context, name, range);
-	return false;
-}
-
-/* Where the one's data lies in the other's footprint: the bytes that lockstep would destroy. There are some, since
- * a tensor has data at its first offset, and of two that meet one starts within the other. */
-static void hazard(const struct npumem_geometry *geometry, const struct npumem_place *a,
-		   const struct npumem_place *b, struct meet_range *range)
-{
-	if (!meet_first(geometry, a, MEET_DATA, b, MEET_FOOTPRINT, range))
-		meet_first(geometry, a, MEET_FOOTPRINT, b, MEET_DATA, range);
-}
-
-static bool judge(void *ctx, struct tensor *tensor)
-{
-	struct verdict *verdict = ctx;
-	const struct npumem_geometry *geometry = &verdict->device->options.geometry;
-	const struct npumem_place *place = verdict->place;
-	struct meet_range range;
-	/* The one question that is asked of every tensor under a guest: there may be thousands. */
-	bool safe = verdict->wish->reuse == NPUMEM_UNCHECKED ||
-		    (verdict->wish->dma_only && tensor_is_dma_only(tensor));
-	unsigned taken = verdict->wish->reuse == NPUMEM_UNCHECKED ? MEET_DATA : MEET_DATA | NPUMEM_BYTE_PADDING;
-	bool meets = taken == MEET_DATA ? meet_first(geometry, place, taken, &tensor->place, taken, &range)
-					: bands_meet(geometry, place, MEET_DATA, &tensor->place, taken);
-	if (!meets &&
-	    (safe || !meet_first(geometry, place, MEET_FOOTPRINT, &tensor->place, MEET_FOOTPRINT, &range)))
-		return true;
-	if (meet_first(geometry, place, MEET_DATA, &tensor->place, MEET_DATA, &range))
-		return refuse(verdict, tensor, &range, "the new tensor's data would lie on data of ", "",
-			      "data over data is always refused: choose another address or start NPU");
-	if (meet_first(geometry, place, MEET_DATA, &tensor->place, taken, &range))
-		return refuse(verdict, tensor, &range, "the new tensor's data would lie in padding of ", "",
-			      "only empty blocks can be reused: choose another address or start NPU");
-	hazard(geometry, place, &tensor->place, &range);
-	if (!tensor_is_dma_only(tensor))
-		return refuse(
-			verdict, tensor, &range, "a kernel may write ", ", whose footprint meets the new tensor's",
-			verdict->wish->dma_only ? "seal it, or allocate it dma_only"
-						: "seal it, or allocate it dma_only; and allocate the new one "
-						  "dma_only");
-	if (!verdict->wish->dma_only)
-		return refuse(verdict, tensor, &range,
-			      "a kernel may write the new tensor, whose footprint meets that of ", "",
-			      "allocate the new one dma_only");
-	return true;
-}
+/* ---- how many ---- */
 
 struct crowd {
 	const struct npumem_place *place;
@@ -98,9 +26,8 @@ static bool count_meeting(void *ctx, struct tensor *tensor)
 	return !crowd->full && ++crowd->n <= MEETINGS_MAX;
 }
 
-/* 0, or RESOURCE_EXHAUSTED where the new tensor or another would have too many meetings. */
-static int check_crowd(const struct device *device, const struct npumem_place *place,
-		       const struct error_context *context)
+int reuse_check_crowd(const struct device *device, const struct npumem_place *place,
+		      const struct error_context *context)
 {
 	char name[ERROR_CONTEXT_NAME_BYTES];
 	struct crowd crowd = {.place = place};
@@ -119,13 +46,122 @@ static int check_crowd(const struct device *device, const struct npumem_place *p
 	return NPUMEM_RESOURCE_EXHAUSTED;
 }
 
-int reuse_verdict(const struct device *device, const struct npumem_place *place, const struct reuse_wish *wish,
+/* ---- refusals ---- */
+
+/* The message is "<before><name><after> on NPU ..., bytes ...; <remedy>". */
+static int refuse(const struct reuse_check *check, const struct intersect_range *range, const char *before,
+		  const char *after, const char *remedy, const struct error_context *context)
+{
+	char name[ERROR_CONTEXT_NAME_BYTES];
+	error_context_name(context, check->other, name);
+	npumem_error_set(context->error, NPUMEM_FAILED_PRECONDITION,
+			 "%s%s%s on NPU %" PRId64 ", bytes %" PRId64 " to %" PRId64 "; %s", before, name, after,
+			 range->npu, range->offset, range->offset + range->bytes - 1, remedy);
+	npumem_error_text(context->error, "tensor", name);
+	npumem_error_number(context->error, "npu", range->npu);
+	npumem_error_number(context->error, "offset", range->offset);
+	npumem_error_number(context->error, "bytes", range->bytes);
+	return NPUMEM_FAILED_PRECONDITION;
+}
+
+static int refuse_data(const struct reuse_check *check, const struct intersect_range *range,
+		       const struct error_context *context)
+{
+	return refuse(check, range, "the new tensor's data would lie on data of ", "",
+		      "data over data is always refused: choose another address or start NPU", context);
+}
+
+static int refuse_padding(const struct reuse_check *check, const struct error_context *context)
+{
+	return refuse(check, &check->range, "the new tensor's data would lie in padding of ", "",
+		      "only empty blocks can be reused: choose another address or start NPU", context);
+}
+
+/* Names the bytes that lockstep would destroy: the one's data in the other's footprint. There are some, since a
+ * tensor has data at its first offset, and of two that meet one starts within the other. */
+static int refuse_writer(const struct reuse_check *check, const struct error_context *context)
+{
+	const struct npumem_geometry *geometry = &check->device->options.geometry;
+	const struct npumem_place *place = check->place, *other = &check->other->place;
+	struct intersect_range range = {.npu = 0};
+	if (!intersect_first(geometry, place, KINDS_DATA, other, KINDS_FOOTPRINT, &range))
+		intersect_first(geometry, place, KINDS_FOOTPRINT, other, KINDS_DATA, &range);
+	if (!tensor_is_dma_only(check->other))
+		return refuse(check, &range, "a kernel may write ", ", whose footprint meets the new tensor's",
+			      check->wish.dma_only ? "seal it, or allocate it dma_only"
+						   : "seal it, or allocate it dma_only; and allocate the new one "
+						     "dma_only",
+			      context);
+	return refuse(check, &range, "a kernel may write the new tensor, whose footprint meets that of ", "",
+		      "allocate the new one dma_only", context);
+}
+
+/* ---- the questions ---- */
+
+enum { TAKEN, DATA_OVER_DATA, LENDS, BORROWS, DONE };
+
+static void ask(struct reuse_check *check, unsigned question)
+{
+	const struct npumem_geometry *geometry = &check->device->options.geometry;
+	const struct npumem_place *place = check->place, *other = &check->other->place;
+	bool if_safe = check->wish.reuse == NPUMEM_IF_SAFE;
+	check->question = question;
+	if (question == TAKEN)
+		intersect_begin(&check->walk, geometry, place, KINDS_DATA, other,
+				if_safe ? KINDS_DATA | NPUMEM_BYTE_PADDING : KINDS_DATA);
+	if (question == DATA_OVER_DATA)
+		intersect_begin(&check->walk, geometry, place, KINDS_DATA, other, KINDS_DATA);
+	if (question == LENDS)
+		intersect_begin(&check->walk, geometry, place, NPUMEM_BYTE_EMPTY, other, NPUMEM_BYTE_DATA);
+	if (question == BORROWS)
+		intersect_begin(&check->walk, geometry, place, NPUMEM_BYTE_DATA, other, NPUMEM_BYTE_EMPTY);
+}
+
+void reuse_check_begin(struct reuse_check *check, const struct device *device, const struct npumem_place *place,
+		       const struct reuse_wish *wish, const struct tensor *other)
+{
+	check->device = device;
+	check->place = place;
+	check->wish = *wish;
+	check->other = other;
+	check->lends = check->borrows = false;
+	ask(check, TAKEN);
+}
+
+/* The answer to a question is whether there is any such byte: asks the next one, or refuses. */
+static int answer(struct reuse_check *check, bool any, const struct intersect_range *range,
 		  const struct error_context *context)
 {
-	struct verdict verdict = {.device = device, .place = place, .wish = wish, .context = context};
-	int status = check_crowd(device, place, context);
-	if (status)
-		return status;
-	overlap_each(device, place->offset, place->bytes_per_npu, NULL, judge, &verdict);
-	return verdict.status;
+	bool if_safe = check->wish.reuse == NPUMEM_IF_SAFE;
+	switch (check->question) {
+	case TAKEN:
+		if (!any && if_safe && !(check->wish.dma_only && tensor_is_dma_only(check->other)))
+			return refuse_writer(check, context);
+		check->range = *range;
+		ask(check, any ? DATA_OVER_DATA : LENDS);
+		return 0;
+	case DATA_OVER_DATA:
+		return any ? refuse_data(check, range, context) : refuse_padding(check, context);
+	case LENDS:
+		check->lends = any;
+		ask(check, BORROWS);
+		return 0;
+	default:
+		check->borrows = any;
+		check->question = DONE;
+		return 0;
+	}
+}
+
+int reuse_check_step(struct reuse_check *check, int64_t *steps, const struct error_context *context)
+{
+	int status = 0;
+	while (check->question != DONE && !status) {
+		struct intersect_range range = {.npu = 0};
+		enum intersect_answer found = intersect_step(&check->walk, steps, &range);
+		if (found == INTERSECT_PAUSE)
+			return -EAGAIN;
+		status = answer(check, found == INTERSECT_RANGE, &range, context);
+	}
+	return status;
 }

@@ -1,10 +1,11 @@
-/* The safety rule of empty blocks: may this tensor lie where other footprints are, and where could it?
+/* The safety rule of empty blocks: may this tensor lie where other footprints are?
  *
  * A kernel drives all NPUs in lockstep and may destroy every byte of its output's footprint, empty blocks
  * included. So data in another's empty block is safe only while no kernel can write either of the two. */
 #ifndef DEVICE_REUSE_H
 #define DEVICE_REUSE_H
 
+#include "daemon/device/geometry/intersect.h"
 #include "daemon/device/internal.h"
 
 struct reuse_wish {
@@ -13,15 +14,30 @@ struct reuse_wish {
 	bool any_writer; /* search only: as if no kernel could write any of the tensors */
 };
 
-/* Whether a placed new tensor may share bytes with the footprints it meets. 0, or FAILED_PRECONDITION naming the
- * tensor in the way, the NPU and the bytes, and what would make it safe; or RESOURCE_EXHAUSTED where it or one of
- * them would have more meetings than MEETINGS_MAX. */
-int reuse_verdict(const struct device *device, const struct npumem_place *place, const struct reuse_wish *wish,
-		  const struct error_context *context);
+/* 0, or RESOURCE_EXHAUSTED, naming the other where it is that, where a new tensor at `place`, or one that it would
+ * meet, would have more meetings than MEETINGS_MAX. */
+int reuse_check_crowd(const struct device *device, const struct npumem_place *place,
+		      const struct error_context *context);
 
-/* The lowest offset where the verdict would be 0. 0; RESOURCE_EXHAUSTED (no such place; `context` is not told);
- * -ENOMEM. */
-int reuse_search(const struct device *device, const struct npumem_place *place, const struct reuse_wish *wish,
-		 int64_t *offset);
+/* What is to be known of a new tensor and one that it meets. Private but for `lends` and `borrows`, which hold
+ * when the answer is 0: whether an empty block of the new one has data of the other, or the other way round. */
+struct reuse_check {
+	const struct device *device;
+	const struct npumem_place *place;
+	const struct tensor *other;
+	struct reuse_wish wish;
+	unsigned question;
+	struct intersect walk;
+	struct intersect_range range; /* of the first question */
+	bool lends, borrows;
+};
+
+/* Begins to check a placed tensor against one whose offsets it meets; both stay until the last step. */
+void reuse_check_begin(struct reuse_check *check, const struct device *device, const struct npumem_place *place,
+		       const struct reuse_wish *wish, const struct tensor *other);
+
+/* Goes on: -EAGAIN when *steps (as of intersect_step) are used up. 0 where the two may share what they share; or
+ * FAILED_PRECONDITION naming the other, the NPU and the bytes, and what would make it safe. */
+int reuse_check_step(struct reuse_check *check, int64_t *steps, const struct error_context *context);
 
 #endif

@@ -1,38 +1,28 @@
-/* The verdict's question asked of many offsets at once. Bytes that may not be entered are bits, in one map for
- * each class of NPUs of the new tensor. Its elements lie in arithmetic progressions (bytes of a word, w, h, block
- * rows, n), so a map that is ored with itself, shifted down by every step of one progression after the other, says
- * which offsets are blocked; doubling makes that a few shifts for each. The cost does not depend on how many
- * elements there are.
+/* Bytes that a part of the tensor may not enter are bits of a map. The part is a strided box, so a map that is
+ * ored with itself, shifted down by every step of one axis after the other, says at which offsets the part would
+ * meet one; doubling makes that a few shifts for each axis. The cost does not depend on how many elements there
+ * are.
  *
- * Offsets are asked in windows, lowest first, so that neither host memory nor time depends on the size of the
- * device where there is room early. */
-#include <errno.h>
+ * A bit is 128 or 64 bytes where runs of the tensor can only begin at multiples of that. Of such a run the last
+ * unit may be used in part: what may be in the way of that is in a map of its own.
+ *
+ * Offsets are asked in windows, lowest first and small ones first, so that neither memory nor time depends on the
+ * size of the device where there is room early. */
+#include "daemon/device/reuse/reuse_search.h"
 
-#include "daemon/device/geometry/bands.h"
-#include "daemon/device/geometry/classes.h"
-#include "daemon/device/reuse/overlap.h"
-#include "daemon/device/reuse/reuse.h"
+#include <errno.h>
+#include <inttypes.h>
+
+#include "daemon/device/geometry/intersect.h"
 #include "daemon/device/tensors/meetings.h"
 
-enum { WINDOW_OFFSETS = 1 << 17 };
-
-struct search {
-	const struct device *device;
-	const struct npumem_place *place;
-	const struct reuse_wish *wish;
-	struct classes classes;	      /* of the new tensor, on NPUs where it has data */
-	int64_t most;		      /* offsets in a window */
-	int64_t at, n;		      /* the window: offsets that are asked about */
-	int64_t end;		      /* of the bytes that they are about */
-	size_t n_words;		      /* of a map, in which bit 0 is byte or offset `at` */
-	uint64_t *maps[MEET_CLASSES]; /* by class of the new tensor: bytes that its data may not enter */
-	uint64_t *hard;		      /* bytes that not even its footprint may enter */
-	uint64_t *blocked;	      /* offsets at which it may not lie */
-	uint64_t *scratch;
-	/* Of the tensor looked at last: most look like the one before. */
-	const struct npumem_place *other;
-	struct classes other_classes;
-	unsigned into[MEET_CLASSES]; /* by its class: classes of the new one that it meets there */
+enum {
+	WINDOW_OFFSETS = 1 << 14, /* where the tensor has fewer units; else as many as it has */
+	FIRST_WINDOW = 1 << 10,
+	GROWTH = 4,
+	MAPS = 4,
+	SLACK_WORDS = KIND_MASK_WORDS + 2,
+	WORDS_PER_STEP = 1024, /* that one step shifts */
 };
 
 /* ---- maps ---- */
@@ -63,23 +53,9 @@ static bool all_set(const uint64_t *map, int64_t n_bits)
 	return !rest || !(~map[words] << (64 - rest));
 }
 
-/* Bit o becomes whether any of the bits o, o + step, … (`count` of them) is set. */
-static void gather(const struct search *search, uint64_t *map, int64_t count, int64_t step)
+/* Nobody else sees the map: no need for bits_set's care. */
+static void set_range(uint64_t *map, int64_t from, int64_t to)
 {
-	int64_t have = 1;
-	/* Most is taken in a device that is searched for empty blocks, so that soon no bit may be left to set. */
-	for (; have < count && !all_set(map, search->end - search->at); have *= 2)
-		or_shifted(map, map, search->n_words,
-			   (uint64_t)((have * 2 <= count ? have : count - have) * step));
-}
-
-/* Sets the bits of bytes [from, to) that the map has. Nobody else sees it: no need for bits_set's care. */
-static void map_set(const struct search *search, uint64_t *map, int64_t from, int64_t to)
-{
-	from = from > search->at ? from - search->at : 0;
-	to = (to < search->end ? to : search->end) - search->at;
-	if (from >= to)
-		return;
 	uint64_t first = UINT64_MAX << from % 64, last = UINT64_MAX >> (63 - (to - 1) % 64);
 	int64_t w = from / 64, end = (to - 1) / 64;
 	if (w == end) {
@@ -92,191 +68,345 @@ static void map_set(const struct search *search, uint64_t *map, int64_t from, in
 	map[end] |= last;
 }
 
-/* Adds to `blocked` the offsets at which features of `width` words in block rows [row, end) would meet the map. */
-static void block_rows(struct search *search, const uint64_t *map, int64_t row, int64_t end, int64_t width)
-{
-	const struct npumem_place *place = search->place;
-	const struct npumem_dims *stride = &place->stride;
-	uint64_t *scratch = search->scratch;
-	size_t n = search->n_words;
-	int64_t word = place->word_bytes;
-	if (row >= end)
-		return;
-	memcpy(scratch, map, n * sizeof(*map));
-	gather(search, scratch, word, 1);
-	gather(search, scratch, width, stride->w * word);
-	gather(search, scratch, place->shape.h, stride->h * word);
-	gather(search, scratch, end - row, stride->c * word);
-	gather(search, scratch, place->words_n, stride->n * word);
-	/* Row 0 begins at the tensor's own offset. */
-	or_shifted(search->blocked, scratch, n, (uint64_t)(row * stride->c * word));
-}
-
 /* ---- what is in the way ---- */
 
-struct painting {
-	const struct search *search;
-	const struct npumem_place *place;
-	unsigned into; /* classes of the new tensor */
-};
-
-static void paint_band(void *ctx, int64_t from, int64_t to, unsigned kind)
+static const struct strided_box *box_of(const struct reuse_search *search)
 {
-	const struct painting *painting = ctx;
-	int64_t offset = painting->place->offset;
-	unsigned blocked =
-		painting->search->wish->reuse == NPUMEM_IF_SAFE ? MEET_DATA | NPUMEM_BYTE_PADDING : MEET_DATA;
-	for (unsigned k = 0; kind & blocked && k < MEET_CLASSES; k++)
-		if (painting->into >> k & 1)
-			map_set(painting->search, painting->search->maps[k], offset + from, offset + to);
+	return &search->parts[search->part].box;
 }
 
-/* Finds out which classes of the new tensor each class of another has NPUs in common with. */
-static void meet_classes(struct search *search, const struct npumem_place *other)
+/* The offset of bit 0, and of the first unit that no offset of the window is about. */
+static int64_t map_from(const struct reuse_search *search)
 {
-	const struct classes *own = &search->classes, *its = &search->other_classes;
-	const struct npumem_place *last = search->other;
-	search->other = other;
-	if (last && last->start_npu == other->start_npu && last->shape.c == other->shape.c &&
-	    (last->last_w == last->shape.w) == (other->last_w == other->shape.w))
+	return search->at * search->unit;
+}
+
+static int64_t map_to(const struct reuse_search *search)
+{
+	return (search->at + search->n - 1 + search->bytes) * search->unit;
+}
+
+/* The bytes of a unit that the last unit of a run uses; all zero where runs end with a unit. */
+static void ahead_bits(const struct reuse_search *search, uint64_t bits[2])
+{
+	const struct strided_box *box = box_of(search);
+	int64_t rest = box->run % search->unit;
+	bits[0] = box->stamp ? box->stamp : rest >= 64 ? UINT64_MAX : ~(UINT64_MAX << rest);
+	bits[1] = !box->stamp && rest > 64 ? ~(UINT64_MAX << (rest - 64)) : 0;
+}
+
+/* Adds bits of the bytes from `from` on, which begins a unit. */
+static void add_bits(struct reuse_search *search, int64_t from, const uint64_t *bits, unsigned n_words)
+{
+	int64_t first = (from - map_from(search)) / search->unit;
+	unsigned each = (unsigned)(search->unit / 64);
+	uint64_t ahead[2];
+	if (search->unit == 1) {
+		for (unsigned w = 0; w < n_words; w++)
+			search->taken[first / 64 + w] |= bits[w];
 		return;
-	classes_of(&search->device->options.geometry, other, &search->other_classes);
-	for (unsigned class = 0; class < MEET_CLASSES; class ++) {
-		search->into[class] = 0;
-		for (unsigned k = 0; k < MEET_CLASSES && its->first[class] >= 0; k++)
-			for (unsigned w = 0; w < own->n_words && own->first[k] >= 0; w++)
-				search->into[class] |= (unsigned)!!(own->npus[k][w] & its->npus[class][w]) << k;
+	}
+	ahead_bits(search, ahead);
+	for (unsigned w = 0; w < n_words; w++) {
+		int64_t unit = first + w / each;
+		if (bits[w])
+			search->taken[unit / 64] |= UINT64_C(1) << unit % 64;
+		if (bits[w] & ahead[w % each])
+			search->taken_ahead[unit / 64] |= UINT64_C(1) << unit % 64;
 	}
 }
 
-/* Sets the bits of every byte of a tensor that the new one's data may not enter, on NPUs of each class of the
- * tensor, in the maps of those classes of the new one that it meets there. */
-static bool paint_tensor(void *ctx, struct tensor *tensor)
+/* Adds whole units. */
+static void add_range(struct reuse_search *search, int64_t from, int64_t to)
 {
-	struct search *search = ctx;
+	int64_t first = (from - map_from(search)) / search->unit, end = (to - map_from(search)) / search->unit;
+	set_range(search->taken, first, end);
+	if (search->unit > 1)
+		set_range(search->taken_ahead, first, end);
+}
+
+/* Adds what a mask has; from one look to the next by whole units, and by words where a unit is a byte. */
+static void add_mask(struct reuse_search *search, const struct kind_mask *mask, int64_t *steps)
+{
+	enum { SOLID_BYTES = 512 };
+	int64_t base = map_from(search), grain = search->unit > 64 ? search->unit : 64;
+	int64_t at = mask->from > base ? base + (mask->from - base) / grain * grain : base;
+	int64_t end = mask->to < map_to(search) ? mask->to : map_to(search);
+	uint64_t bits[KIND_MASK_WORDS];
+	bool in;
+	for (; at < end; --*steps) {
+		int64_t until = kind_mask_until(mask, at > mask->from ? at : mask->from, &in);
+		int64_t whole = base + ((until < end ? until : end) - base) / grain * grain;
+		if (!in && until >= end)
+			return;
+		if (whole > at && (!in || (at >= mask->from && whole - at >= SOLID_BYTES))) {
+			if (in)
+				add_range(search, at, whole);
+			at = whole;
+			continue;
+		}
+		int64_t n = (end - at + grain - 1) / grain * (grain / 64);
+		n = n < KIND_MASK_WORDS ? n : KIND_MASK_WORDS;
+		kind_mask_bits(mask, at, (unsigned)n, bits);
+		add_bits(search, at, bits, (unsigned)n);
+		at += 64 * n;
+	}
+}
+
+/* No byte of its footprint may be entered. */
+static bool is_hard(const struct reuse_search *search, const struct tensor *tensor)
+{
+	const struct reuse_wish *wish = &search->wish;
+	return tensor->n_meetings == MEETINGS_MAX ||
+	       (wish->reuse == NPUMEM_IF_SAFE && !wish->any_writer && !tensor_is_dma_only(tensor));
+}
+
+/* Adds what of a tensor is in the way of the part. */
+static void add_tensor(struct reuse_search *search, const struct tensor *tensor, int64_t *steps)
+{
 	const struct npumem_geometry *geometry = &search->device->options.geometry;
+	const struct reuse_search_part *part = &search->parts[search->part];
 	const struct npumem_place *place = &tensor->place;
-	struct painting painting = {search, place, 0};
-	int64_t from = search->at > place->offset ? search->at - place->offset : 0;
-	int64_t to = search->end < place_end(place) ? search->end - place->offset : place->bytes_per_npu;
-	if (from >= to)
-		return true;
-	bool writer =
-		search->wish->reuse == NPUMEM_IF_SAFE && !search->wish->any_writer && !tensor_is_dma_only(tensor);
-	if (writer || tensor->n_meetings == MEETINGS_MAX) {
-		map_set(search, search->hard, place->offset, place_end(place));
-		return true;
+	bool hard = is_hard(search, tensor);
+	unsigned kinds = hard					? KINDS_FOOTPRINT
+			 : search->wish.reuse == NPUMEM_IF_SAFE ? KINDS_DATA | NPUMEM_BYTE_PADDING
+								: KINDS_DATA;
+	struct npu_groups groups;
+	struct kind_mask mask;
+	--*steps;
+	if (hard != (search->part == 0))
+		return;
+	npu_groups_init(&groups, geometry);
+	npu_groups_cut(&groups, geometry, place, kinds);
+	for (unsigned i = 0; i < groups.n; i++) {
+		if (groups.first[i] >= part->end_npu || groups.first[i + 1] <= part->npu)
+			continue;
+		kind_mask_init(&mask, geometry, place, place->offset, groups.first[i], kinds);
+		add_mask(search, &mask, steps);
 	}
-	meet_classes(search, place);
-	for (unsigned class = 0; class < MEET_CLASSES; class ++) {
-		painting.into = search->into[class];
-		if (painting.into)
-			bands_each(geometry, place, search->other_classes.first[class], from, to, false,
-				   paint_band, &painting);
-	}
-	return true;
 }
 
 /* ---- offsets ---- */
 
-/* The block rows in which an NPU of a class has data; the narrow one's last row is a feature of its own width. */
-static void block_class(struct search *search, unsigned class)
+static void begin_gathering(struct reuse_search *search)
 {
-	const struct npumem_place *place = search->place;
-	int64_t n_npus = search->device->options.geometry.n_npus, npu = search->classes.first[class];
-	int64_t last = place->start_npu + place->shape.c - 1;
-	int64_t first_row = npu < place->start_npu, end = last / n_npus + (npu <= last % n_npus);
-	bool narrow = class == MEET_CLASSES - 1;
-	block_rows(search, search->maps[class], first_row, end - narrow, place->shape.w);
-	if (narrow)
-		block_rows(search, search->maps[class], end - 1, end, place->last_w);
-}
-
-/* Finds the offsets of the window at which the tensor may not lie; first those where a kernel may write what is
- * there, as these may be all. */
-static void block_window(struct search *search)
-{
+	const struct strided_box *box = box_of(search);
 	size_t bytes = search->n_words * sizeof(uint64_t);
-	memset(search->hard, 0, (MEET_CLASSES + 3) * bytes);
-	overlap_each(search->device, search->at, search->end - search->at, NULL, paint_tensor, search);
-	gather(search, search->hard, search->place->bytes_per_npu, 1);
-	memcpy(search->blocked, search->hard, bytes);
-	for (unsigned k = 0; k < MEET_CLASSES && !all_set(search->blocked, search->n); k++)
-		if (search->classes.first[k] >= 0)
-			block_class(search, k);
+	search->gathering = true;
+	search->axis = 0;
+	search->have = 1;
+	if (box->stamp || box->run < search->unit) {
+		memset(search->gathered, 0, bytes);
+		search->have = 0;
+	} else {
+		memcpy(search->gathered, search->taken, bytes);
+	}
 }
 
-/* The first offset of the window, at or after *at, that is not blocked: in *at, or the first one behind it. */
-static bool find_free(const struct search *search, int64_t *at)
+/* Ors the map with itself once more, so that `have` of `count` steps are gathered. False where they are. */
+static bool double_steps(struct reuse_search *search, int64_t count, int64_t step)
 {
-	int64_t align = search->place->align_bytes, end = search->at + search->n;
-	while (*at < end) {
-		uint64_t word = search->blocked[(*at - search->at) / 64], bit = (uint64_t)(*at - search->at) % 64;
-		if (!(word >> bit & 1))
-			return true;
-		int64_t skip = word == UINT64_MAX && align < 64 ? (int64_t)(64 - bit) : 1;
-		*at += (skip + align - 1) / align * align;
-	}
+	int64_t have = search->have, more = have * 2 <= count ? have : count - have;
+	/* Most is taken in a device that is searched for empty blocks, so that soon no bit may be left to set. */
+	if (have >= count || all_set(search->gathered, search->n + box_of(search)->low / search->unit))
+		return false;
+	or_shifted(search->gathered, search->gathered, search->n_words, (uint64_t)(more * step));
+	search->have += more;
+	return true;
+}
+
+/* The next bit of a stamp of single bytes. */
+static bool add_stamp_bit(struct reuse_search *search)
+{
+	uint64_t left = search->have < 64 ? box_of(search)->stamp >> search->have : 0;
+	if (!left)
+		return false;
+	search->have += __builtin_ctzll(left);
+	or_shifted(search->gathered, search->taken, search->n_words, (uint64_t)search->have++);
+	return true;
+}
+
+/* One shift of the run of a box. False at its end. */
+static bool gather_run(struct reuse_search *search)
+{
+	const struct strided_box *box = box_of(search);
+	int64_t units = box->stamp && search->unit > 1 ? 0 : box->run / search->unit;
+	if (box->stamp && search->unit == 1)
+		return add_stamp_bit(search);
+	if (units && double_steps(search, units, 1))
+		return true;
+	if (search->unit > 1 && (box->stamp || box->run % search->unit))
+		or_shifted(search->gathered, search->taken_ahead, search->n_words, (uint64_t)units);
 	return false;
 }
 
-/* The classes of the new tensor, without the NPUs on which it has no data. */
-static void data_classes(struct search *search)
+/* One shift. False when the part is gathered, and added to `blocked`. */
+static bool gather(struct reuse_search *search)
+{
+	const struct strided_box *box = box_of(search);
+	if (search->axis == 0) {
+		if (gather_run(search))
+			return true;
+	} else {
+		const struct strided_box_axis *axis = &box->axes[box->n - search->axis];
+		if (double_steps(search, axis->count, axis->stride / search->unit))
+			return true;
+	}
+	search->have = 1;
+	if (search->axis++ < box->n)
+		return true;
+	or_shifted(search->blocked, search->gathered, search->n_words, (uint64_t)(box->low / search->unit));
+	return false;
+}
+
+/* The first offset of the window that is not blocked, in units; -1: there is none. */
+static int64_t find_free(const struct reuse_search *search)
+{
+	int64_t align = search->place.align_bytes / search->unit;
+	int64_t at = (search->at + align - 1) / align * align, end = search->at + search->n;
+	while (at < end) {
+		uint64_t word = search->blocked[(at - search->at) / 64], bit = (uint64_t)(at - search->at) % 64;
+		if (!(word >> bit & 1))
+			return at;
+		int64_t skip = word == UINT64_MAX && align < 64 ? (int64_t)(64 - bit) : 1;
+		at += (skip + align - 1) / align * align;
+	}
+	return -1;
+}
+
+static void begin_part(struct reuse_search *search)
+{
+	search->gathering = false;
+	search->cursor = (struct overlap_cursor){.offset = 0};
+	memset(search->taken, 0, 2 * (search->n_words + SLACK_WORDS) * sizeof(uint64_t));
+}
+
+static void begin_window(struct reuse_search *search)
+{
+	int64_t left = search->last + 1 - search->at;
+	search->n = search->n < search->most / GROWTH ? search->n * GROWTH : search->most;
+	search->n = search->n < left ? search->n : left;
+	search->n_words = (size_t)(search->n + search->bytes + 63) / 64;
+	search->taken = search->memory;
+	search->taken_ahead = search->taken + search->n_words + SLACK_WORDS;
+	search->gathered = search->taken_ahead + search->n_words + SLACK_WORDS;
+	search->blocked = search->gathered + search->n_words + SLACK_WORDS;
+	memset(search->blocked, 0, search->n_words * sizeof(uint64_t));
+	search->part = 0;
+	begin_part(search);
+}
+
+/* True where the window is done. */
+static bool end_part(struct reuse_search *search)
+{
+	search->part++;
+	if (search->part == search->n_parts || all_set(search->blocked, search->n))
+		return true;
+	begin_part(search);
+	return false;
+}
+
+enum reuse_search_answer reuse_search_step(struct reuse_search *search, int64_t *steps, int64_t *offset)
+{
+	while (search->at <= search->last) {
+		if (*steps <= 0)
+			return REUSE_SEARCH_PAUSE;
+		if (!search->gathering) {
+			const struct tensor *tensor =
+				overlap_next(search->device, map_from(search), map_to(search) - map_from(search),
+					     &search->cursor);
+			if (tensor)
+				add_tensor(search, tensor, steps);
+			else
+				begin_gathering(search);
+			continue;
+		}
+		*steps -= (int64_t)(search->n_words / WORDS_PER_STEP) + 1;
+		if (gather(search) || !end_part(search))
+			continue;
+		int64_t found = find_free(search);
+		if (found >= 0) {
+			*offset = found * search->unit;
+			return REUSE_SEARCH_FOUND;
+		}
+		search->at += search->n;
+		if (search->at <= search->last)
+			begin_window(search);
+	}
+	return REUSE_SEARCH_NONE;
+}
+
+/* ---- beginning ---- */
+
+static void add_parts(struct reuse_search *search)
 {
 	const struct npumem_geometry *geometry = &search->device->options.geometry;
-	struct classes *classes = &search->classes;
-	uint64_t with_data[CLASSES_WORDS_MAX];
-	classes_of(geometry, search->place, classes);
-	classes_with_data(geometry, search->place, with_data);
-	for (unsigned k = 0; k < MEET_CLASSES; k++) {
-		classes->first[k] = -1;
-		for (unsigned w = classes->n_words; w-- > 0;) {
-			uint64_t bits = classes->npus[k][w] &= with_data[w];
-			if (bits)
-				classes->first[k] = (int64_t)w * 64 + __builtin_ctzll(bits);
-		}
+	const struct npumem_place *place = &search->place;
+	struct npu_groups groups;
+	struct kind_mask mask;
+	search->n_parts = 1;
+	search->parts[0] = (struct reuse_search_part){.end_npu = geometry->n_npus};
+	strided_box_init(&search->parts[0].box, 0, place->bytes_per_npu, NULL, 0);
+	npu_groups_init(&groups, geometry);
+	npu_groups_cut(&groups, geometry, place, KINDS_DATA);
+	for (unsigned i = 0; i < groups.n; i++) {
+		kind_mask_init(&mask, geometry, place, 0, groups.first[i], KINDS_DATA);
+		for (unsigned k = 0; k < mask.n[KIND_MASK_WORD]; k++)
+			search->parts[search->n_parts++] = (struct reuse_search_part){
+				groups.first[i], groups.first[i + 1], mask.boxes[KIND_MASK_WORD][k]};
 	}
 }
 
-static int search_begin(struct search *search, int64_t last)
+/* Whether all runs of the tensor begin at multiples of `unit`. */
+static bool lies_in(const struct reuse_search *search, int64_t unit)
 {
-	int64_t bytes = search->place->bytes_per_npu;
-	/* No fewer than the bytes that have to be looked at for the last of them. */
-	search->most = bytes > WINDOW_OFFSETS ? bytes : WINDOW_OFFSETS;
-	search->most = search->most < last + 1 ? search->most : last + 1;
-	data_classes(search);
-	search->n_words = (size_t)(search->most + bytes + 63) / 64;
-	uint64_t *maps = heap_alloc(search->device->heap, (MEET_CLASSES + 3) * search->n_words * sizeof(*maps));
-	if (!maps)
-		return -ENOMEM;
-	search->hard = maps;
-	search->blocked = maps + search->n_words;
-	search->scratch = maps + 2 * search->n_words;
-	for (unsigned k = 0; k < MEET_CLASSES; k++)
-		search->maps[k] = maps + (k + 3) * search->n_words;
-	return 0;
+	int64_t rest = search->place.align_bytes % unit;
+	for (unsigned i = 0; i < search->n_parts; i++) {
+		const struct strided_box *box = &search->parts[i].box;
+		rest |= box->low % unit;
+		for (unsigned k = 0; k < box->n; k++)
+			rest |= box->axes[k].stride % unit;
+	}
+	return rest == 0;
 }
 
-int reuse_search(const struct device *device, const struct npumem_place *place, const struct reuse_wish *wish,
-		 int64_t *offset)
+static int refuse_size(const struct reuse_search *search, const struct error_context *context)
 {
-	struct search search = {.device = device, .place = place, .wish = wish};
-	int64_t last = device->options.geometry.npu_bytes - place->bytes_per_npu;
+	return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
+				"no free room, and no search for a place over others for a tensor of %" PRId64
+				" bytes on each NPU: %" PRId64 " is the most in its layout; choose an address",
+				search->place.bytes_per_npu, search->unit * REUSE_SEARCH_UNITS_MAX);
+}
+
+int reuse_search_begin(struct reuse_search *search, const struct device *device, const struct npumem_place *place,
+		       const struct reuse_wish *wish, const struct error_context *context)
+{
+	int64_t npu_bytes = device->options.geometry.npu_bytes;
+	*search = (struct reuse_search){.device = device, .place = *place, .wish = *wish, .last = -1};
+	/* Nothing can be safe where a kernel may write the new tensor. */
 	if (wish->reuse == NPUMEM_IF_SAFE && !wish->dma_only && !wish->any_writer)
-		return NPUMEM_RESOURCE_EXHAUSTED;
-	if (search_begin(&search, last))
+		return 0;
+	add_parts(search);
+	search->unit = lies_in(search, 128) ? 128 : lies_in(search, 64) ? 64 : 1;
+	search->bytes = (place->bytes_per_npu + search->unit - 1) / search->unit;
+	if (search->bytes > REUSE_SEARCH_UNITS_MAX)
+		return refuse_size(search, context);
+	int64_t last = (npu_bytes - place->bytes_per_npu) / search->unit;
+	search->most = search->bytes > WINDOW_OFFSETS ? search->bytes : WINDOW_OFFSETS;
+	search->most = search->most < last + 1 ? search->most : last + 1;
+	size_t n_words = (size_t)(search->most + search->bytes + 63) / 64 + SLACK_WORDS;
+	search->memory = heap_alloc(device->heap, MAPS * n_words * sizeof(*search->memory));
+	if (!search->memory)
 		return -ENOMEM;
-	int64_t at = 0;
-	bool found = false;
-	for (; !found && search.at <= last; search.at += search.n) {
-		search.n = last + 1 - search.at < search.most ? last + 1 - search.at : search.most;
-		search.end = search.at + search.n - 1 + place->bytes_per_npu;
-		block_window(&search);
-		found = find_free(&search, &at);
-	}
-	heap_free(device->heap, search.hard);
-	if (!found)
-		return NPUMEM_RESOURCE_EXHAUSTED;
-	*offset = at;
+	search->last = last;
+	search->n = search->bytes / GROWTH > FIRST_WINDOW ? search->bytes / GROWTH : FIRST_WINDOW;
+	search->n /= GROWTH;
+	begin_window(search);
 	return 0;
+}
+
+void reuse_search_end(struct reuse_search *search)
+{
+	heap_free(search->device->heap, search->memory);
+	search->memory = NULL;
 }

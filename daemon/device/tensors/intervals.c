@@ -145,6 +145,28 @@ struct interval *intervals_next(struct intervals_walk *walk)
 	return NULL;
 }
 
+static struct interval *first_after(struct interval *node, uint64_t from, uint64_t to,
+				    const struct interval *after)
+{
+	if (!node || node->reach <= from)
+		return NULL;
+	if (before(after, node)) {
+		struct interval *first = first_after(node->left, from, to, after);
+		if (first)
+			return first;
+		if (node->from < to && node->to > from)
+			return node;
+	}
+	return node->from < to ? first_after(node->right, from, to, after) : NULL;
+}
+
+struct interval *intervals_after(const struct intervals *intervals, uint64_t from, uint64_t to,
+				 uint64_t after_from, uint64_t after_id)
+{
+	const struct interval after = {.from = after_from, .id = after_id};
+	return first_after(intervals->root, from, to, &after);
+}
+
 static const char *check(const struct interval *node, const struct interval *low, const struct interval *high)
 {
 	if (!node)

@@ -38,6 +38,11 @@ void intervals_begin(const struct intervals *intervals, uint64_t from, uint64_t 
 /* The next one; NULL: there is none. */
 struct interval *intervals_next(struct intervals_walk *walk);
 
+/* The first that meets [from, to) and comes behind (after_from, after_id) in order; NULL: there is none. For walks
+ * between whose steps others may come and go. */
+struct interval *intervals_after(const struct intervals *intervals, uint64_t from, uint64_t to,
+				 uint64_t after_from, uint64_t after_id);
+
 /* NULL, or what is wrong with order, reach or balance. For tests. */
 const char *intervals_check(const struct intervals *intervals);
 

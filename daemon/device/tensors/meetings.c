@@ -22,7 +22,7 @@ bool meetings_have(const struct tensor *a, const struct tensor *b)
 	return false;
 }
 
-static void link_in(struct pair *pair, unsigned end, struct tensor *tensor, struct tensor *other)
+static void link_in(struct pair *pair, uint8_t end, struct tensor *tensor, struct tensor *other)
 {
 	struct meeting *meeting = &pair->ends[end];
 	*meeting = (struct meeting){.other = other, .next = tensor->meetings, .end = end};
@@ -43,14 +43,14 @@ static void link_out(struct tensor *tensor, struct meeting *meeting)
 	tensor->n_meetings--;
 }
 
-int meetings_add(const struct heap *heap, struct tensor *a, struct tensor *b)
+int meetings_add(const struct heap *heap, struct tensor *later, struct tensor *other)
 {
-	assert(a->n_meetings < MEETINGS_MAX && b->n_meetings < MEETINGS_MAX);
+	assert(later->n_meetings < MEETINGS_MAX && other->n_meetings < MEETINGS_MAX);
 	struct pair *pair = heap_alloc(heap, sizeof(*pair));
 	if (!pair)
 		return -ENOMEM;
-	link_in(pair, 0, a, b);
-	link_in(pair, 1, b, a);
+	link_in(pair, 0, later, other);
+	link_in(pair, 1, other, later);
 	return 0;
 }
 
@@ -60,7 +60,7 @@ void meetings_end(const struct heap *heap, struct tensor *tensor)
 		struct meeting *meeting = tensor->meetings;
 		struct pair *pair = (struct pair *)(meeting - meeting->end);
 		link_out(tensor, meeting);
-		link_out(meeting->other, &pair->ends[!meeting->end]);
+		link_out(meeting->other, meetings_twin(meeting));
 		heap_free(heap, pair);
 	}
 }

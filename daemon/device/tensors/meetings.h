@@ -25,8 +25,16 @@ enum { MEETINGS_MAX = 256 };
 struct meeting {
 	struct tensor *other; /* a root */
 	struct meeting *next, *prev;
-	unsigned end; /* which of its pair it is: meetings.c */
+	uint8_t end;  /* 0: of the one that came later, whose twin is of the other; else 1 */
+	bool checked; /* of end 0: it is known that the two may share what they share, and who lends */
+	bool lends;   /* an empty block of this tensor has data of the other */
 };
+
+/* The other's link of the pair. */
+static inline struct meeting *meetings_twin(struct meeting *meeting)
+{
+	return meeting->end ? meeting - 1 : meeting + 1;
+}
 
 /* The first meeting of a tensor, or of a view's root; go on with ->next. NULL: it meets nobody. In no promised
  * order. O(1). */
@@ -38,8 +46,9 @@ static inline const struct meeting *meetings_first(const struct tensor *tensor)
 /* Whether the roots of two tensors meet; false for two of one root. At most MEETINGS_MAX steps. */
 bool meetings_have(const struct tensor *a, const struct tensor *b);
 
-/* Joins two roots that have no meeting yet, both with fewer than MEETINGS_MAX. 0 or -ENOMEM (nothing changed). */
-int meetings_add(const struct heap *heap, struct tensor *a, struct tensor *b);
+/* Joins a root that came with one that was there; they have no meeting yet, and both fewer than MEETINGS_MAX. 0 or
+ * -ENOMEM (nothing changed). */
+int meetings_add(const struct heap *heap, struct tensor *later, struct tensor *other);
 /* Ends all meetings of a root. */
 void meetings_end(const struct heap *heap, struct tensor *tensor);
 

@@ -74,6 +74,11 @@ struct tensor *device_find(const struct device *device, uint64_t handle)
 	return slot->live && slot->tensor->handle == handle ? slot->tensor : NULL;
 }
 
+static bool is_seen(const struct slot *slot)
+{
+	return slot->live && !slot->tensor->placing;
+}
+
 struct tensor *device_after(const struct device *device, uint64_t *at, unsigned *looks)
 {
 	/* A place is an index + 1, as in the lower half of a handle: what is above it says nothing about places.
@@ -81,7 +86,7 @@ struct tensor *device_after(const struct device *device, uint64_t *at, unsigned 
 	uint32_t i = (uint32_t)*at;
 	for (; i < device->n_slots && *looks; i++) {
 		--*looks;
-		if (device->slots[i].live) {
+		if (is_seen(&device->slots[i])) {
 			*at = i + 1;
 			return device->slots[i].tensor;
 		}
@@ -93,7 +98,7 @@ struct tensor *device_after(const struct device *device, uint64_t *at, unsigned 
 struct tensor *device_next(const struct device *device, const struct tensor *after)
 {
 	for (uint32_t i = after ? index_of(after->handle) + 1 : 0; i < device->n_slots; i++)
-		if (device->slots[i].live)
+		if (is_seen(&device->slots[i]))
 			return device->slots[i].tensor;
 	return NULL;
 }

@@ -25,6 +25,9 @@ struct tensor {
 	bool is_reshaped; /* it, or what it was made from */
 	int reuse; /* how it was placed: enum npumem_reuse */
 	bool sealed, dma_only, pinned;
+	/* It is still being checked whether it may lie where it does, or others of its request are: it is in the
+	 * table, but for nobody to see. */
+	bool placing;
 	bool guest; /* overlaps other footprints: see overlap.h */
 	/* No byte of its data is unwritten. Set by whichever thread looked; goes back only after DMA was stopped
 	 * while it wrote, in op_deinit. See tensor_all_written. */

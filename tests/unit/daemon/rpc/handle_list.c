@@ -216,10 +216,10 @@ START_TEST(no_memory_to_count_elsewhere)
 }
 END_TEST
 
-/* Tensors that all lie over each other: each takes a look at all. */
-START_TEST(a_page_of_nested_tensors_is_short)
+/* Tensors that all lie over each other and share no byte. */
+START_TEST(a_page_of_nested_tensors)
 {
-	enum { NESTED = 200, MOST = 6 };
+	enum { NESTED = 200 };
 	static const struct device_options options = {
 		.geometry = {.n_npus = 2, .npu_bytes = 4096, .n_banks = 1, .eu_bytes = 128},
 		.allow_unchecked = true};
@@ -228,7 +228,7 @@ START_TEST(a_page_of_nested_tensors_is_short)
 	struct talk talk;
 	struct tensor *tensor;
 	uint64_t next = 0;
-	unsigned n = 0, n_pages = 0;
+	unsigned n = 0;
 
 	talk_init_as(&talk, &options);
 	request.spec.layout = NPUMEM_STRIDED;
@@ -241,15 +241,11 @@ START_TEST(a_page_of_nested_tensors_is_short)
 	do {
 		ck_assert_int_eq(page_as(&talk, &talk.session, next, 0), 0);
 		next = talk.response->list->next;
-		n_pages++;
-		/* 2 or 3 steps for each other tensor, of 2048. */
-		ck_assert_uint_le(talk.response->list->n_tensors, MOST);
 		for (size_t i = 0; i < talk.response->list->n_tensors; i++, n++)
 			ck_assert(!talk.response->list->tensors[i]->lends &&
 				  !talk.response->list->tensors[i]->borrows);
 	} while (next);
 	ck_assert_uint_eq(n, NESTED);
-	ck_assert_uint_ge(n_pages, NESTED / MOST);
 	talk_deinit(&talk);
 }
 END_TEST
@@ -263,7 +259,7 @@ Suite *suite_handle_list(void)
 	tcase_add_test(tcase, a_page_holds_what_was_asked_for);
 	tcase_add_test(tcase, a_page_looks_at_so_many);
 	tcase_add_test(tcase, large_tensors_are_counted_elsewhere);
-	tcase_add_test(tcase, a_page_of_nested_tensors_is_short);
+	tcase_add_test(tcase, a_page_of_nested_tensors);
 	tcase_add_test(tcase, no_memory_to_count_elsewhere);
 	suite_add_tcase(suite, tcase);
 	return suite;

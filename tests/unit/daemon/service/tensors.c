@@ -164,11 +164,10 @@ START_TEST(a_new_tensor_is_described_without_counting)
 	struct tensor *tensor;
 	struct tensors_description fresh, counted;
 	struct device_state state;
-	int64_t steps = DEVICE_LENDING_STEPS;
 
 	bench_init(&bench);
 	tensor = world_tensor(&bench.world, &bench.session, "x");
-	tensors_new_state(&bench.session, tensor, &steps, &state);
+	tensors_new_state(tensor, &state);
 	tensors_describe(&bench.session, tensor, &state, &fresh);
 	tensors_describe(&bench.session, tensor, NULL, &counted);
 	ck_assert_str_eq(fresh.state, "unwritten");

@@ -57,6 +57,8 @@ static void compare(const struct list *list, uint64_t from, uint64_t to)
 	intervals_begin(&list->tree, from, to, &walk);
 	do {
 		const struct interval *expected = naive(list, at, from, to);
+		if (at)
+			ck_assert_ptr_eq(intervals_after(&list->tree, from, to, at->from, at->id), expected);
 		at = intervals_next(&walk);
 		ck_assert_ptr_eq(at, expected);
 	} while (at);
