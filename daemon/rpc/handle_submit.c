@@ -119,12 +119,27 @@ int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 
 /* ---- the end ---- */
 
+static bool is_given_up(struct submission *submission)
+{
+	struct call *call = submission->call;
+
+	if (!atomic_load(&call->progress.cancelled) && !call->peer->is_closing)
+		return false;
+	npumem_error_clear(call->error);
+	npumem_error_set(call->error, NPUMEM_CANCELLED, "the submit was cancelled; what is told of has run");
+	submission->refused = 0;
+	return true;
+}
+
 /* The first refusal in the list is the submit's, whichever came first. */
 static void refuse_part(struct submission *submission, struct part *part)
 {
 	struct call *call = submission->call;
 	size_t index = submission->index + (size_t)(part - submission->parts);
 
+	/* That it was cancelled is said in any case: it did not all run. */
+	if (index >= submission->refused && part->error.status == NPUMEM_CANCELLED)
+		is_given_up(submission);
 	if (index >= submission->refused)
 		return;
 	submission->refused = index;
@@ -375,18 +390,6 @@ static struct part *next_of(struct submission *submission, unsigned number)
 			return part;
 	}
 	return NULL;
-}
-
-static bool is_given_up(struct submission *submission)
-{
-	struct call *call = submission->call;
-
-	if (!atomic_load(&call->progress.cancelled) && !call->peer->is_closing)
-		return false;
-	npumem_error_clear(call->error);
-	npumem_error_set(call->error, NPUMEM_CANCELLED, "the submit was cancelled; what is told of has run");
-	submission->refused = 0;
-	return true;
 }
 
 /* Starts what the queues have next. True while something of the step runs elsewhere, or waits for another turn. */

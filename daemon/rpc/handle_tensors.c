@@ -1,10 +1,15 @@
 /* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
+#include <errno.h>
+
 #include "daemon/rpc/handler.h"
 #include "daemon/rpc/tensor_message.h"
 #include "daemon/rpc/wire.h"
 #include "proto/convert.h"
 
-enum { TENSORS_FIELD = 1 }; /* Allocated.tensors */
+enum {
+	TENSORS_FIELD = 1, /* Allocated.tensors */
+	TURN_STEPS = 300,  /* of device_alloc_step: about a tenth of a millisecond */
+};
 
 struct scanning {
 	struct call *call;
@@ -83,37 +88,110 @@ int resolve_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
 	return 0;
 }
 
-int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
+static void append_allocated(struct call *call, struct tensor *const *tensors, size_t n)
 {
-	struct rpc *rpc = call->rpc;
-	size_t n = request->n_tensors, expected = n * TENSOR_MESSAGE_EXPECTED_BYTES, mark;
-	int status;
+	size_t expected = n * TENSOR_MESSAGE_EXPECTED_BYTES;
+	size_t mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, expected);
 
-	if (n < 1 || n > TENSORS_ALLOC_MAX)
-		return npumem_error_set(call->error, NPUMEM_INVALID,
-					"%zu tensors to allocate, which is not 1 to %d", n, TENSORS_ALLOC_MAX);
-	for (size_t i = 0; i < n; i++) {
-		status = read_allocation(call, i, request->tensors[i]);
-		if (status)
-			return status;
-	}
-	status = reply_reserve(&call->reply, (n + 1) * TENSOR_MESSAGE_BYTES_MAX, call->error);
-	if (!status)
-		status = tensors_alloc_in_turn(call->session, rpc->requests, rpc->names, (unsigned)n, call->turn,
-					       rpc->tensors, call->error);
-	if (status)
-		return status;
-	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, expected);
 	for (size_t i = 0; i < n; i++) {
 		struct tensor_message message;
 		struct device_state state;
 
-		tensors_new_state(rpc->tensors[i], &state);
-		reply_message(&call->reply, TENSORS_FIELD,
-			      tensor_message(call, rpc->tensors[i], &state, &message));
+		tensors_new_state(tensors[i], &state);
+		reply_message(&call->reply, TENSORS_FIELD, tensor_message(call, tensors[i], &state, &message));
 	}
 	reply_close(&call->reply, mark, expected);
-	return 0;
+}
+
+/* One that takes more than a turn of the loop: what is to lie over others is searched a place for. */
+struct allocating {
+	struct tensors_alloc alloc;
+	struct device_request requests[TENSORS_ALLOC_MAX];
+	const char *names[TENSORS_ALLOC_MAX];
+	struct tensor *tensors[TENSORS_ALLOC_MAX];
+};
+
+static int allocate_more(struct call *call, void *arg)
+{
+	struct allocating *allocating = arg;
+	int64_t steps = TURN_STEPS;
+	int status = -EAGAIN;
+
+	if (!call_is_cancelled(call))
+		status = tensors_alloc_step(&allocating->alloc, &steps, call->error);
+	else
+		tensors_alloc_cancel(&allocating->alloc);
+	if (status == -EAGAIN && !call_is_cancelled(call))
+		return call_pause(call, allocate_more, allocating);
+	if (!status)
+		append_allocated(call, allocating->tensors, allocating->alloc.n);
+	else if (status == -EAGAIN)
+		status = npumem_error_set(call->error, NPUMEM_CANCELLED, "the allocation was cancelled");
+	/* What a place in line is measured by. */
+	memcpy(call->rpc->requests, allocating->requests, allocating->alloc.n * sizeof(allocating->requests[0]));
+	heap_free(call->rpc->heap, allocating);
+	return status;
+}
+
+static int allocate_in_turns(struct call *call, const struct tensors_alloc *alloc)
+{
+	struct allocating *allocating = heap_alloc(call->rpc->heap, sizeof(*allocating));
+	int status;
+
+	if (!allocating)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
+	memcpy(allocating->requests, alloc->requests, alloc->n * sizeof(*alloc->requests));
+	memcpy(allocating->names, alloc->names, alloc->n * sizeof(*alloc->names));
+	allocating->alloc = *alloc;
+	allocating->alloc.requests = allocating->requests;
+	allocating->alloc.names = allocating->names;
+	allocating->alloc.tensors = allocating->tensors;
+	status = tensors_alloc_begin(&allocating->alloc, call->error);
+	if (!status)
+		return call_pause(call, allocate_more, allocating);
+	heap_free(call->rpc->heap, allocating);
+	return status;
+}
+
+/* One that stood in line is placed in one go: it holds no place in the order, so that nothing may come between. */
+static int allocate(struct call *call, unsigned n)
+{
+	struct rpc *rpc = call->rpc;
+	struct tensors_alloc alloc = {.session = call->session,
+				      .requests = rpc->requests,
+				      .names = rpc->names,
+				      .n = n,
+				      .tensors = rpc->tensors,
+				      .turn = call->turn};
+	int64_t steps = call->state == CALL_IN_LINE ? INT64_MAX : TURN_STEPS;
+	int status = tensors_alloc_begin(&alloc, call->error);
+
+	if (status)
+		return status;
+	status = tensors_alloc_step(&alloc, &steps, call->error);
+	if (status == -EAGAIN) {
+		tensors_alloc_cancel(&alloc);
+		return allocate_in_turns(call, &alloc);
+	}
+	if (!status)
+		append_allocated(call, rpc->tensors, n);
+	return status;
+}
+
+int handle_tensors_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
+{
+	size_t n = request->n_tensors;
+	int status = 0;
+
+	if (n < 1 || n > TENSORS_ALLOC_MAX)
+		return npumem_error_set(call->error, NPUMEM_INVALID,
+					"%zu tensors to allocate, which is not 1 to %d", n, TENSORS_ALLOC_MAX);
+	for (size_t i = 0; i < n && !status; i++)
+		status = read_allocation(call, i, request->tensors[i]);
+	if (!status)
+		status = reply_reserve(&call->reply, (n + 1) * TENSOR_MESSAGE_BYTES_MAX, call->error);
+	return status ? status : allocate(call, (unsigned)n);
 }
 
 /* ---- of one tensor, whose state is told at last ---- */

@@ -38,7 +38,8 @@ static bool is_seen(void *ctx, struct tensor *tensor)
 {
 	struct look *look = ctx;
 
-	if (access_sees(look->session, tensor))
+	/* In one that is being placed there is nothing yet. */
+	if (!record_of(tensor) || access_sees(look->session, tensor))
 		return true;
 	look->hidden = tensor;
 	return false;

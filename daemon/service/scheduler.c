@@ -122,10 +122,16 @@ static bool is_free_in_queue(const struct scheduler_access *access)
 	return true;
 }
 
-/* Of two roots that meet, a kernel that writes the one's footprint and whatever uses the other's data. */
-static bool is_free_of(const struct scheduler_access *access, const struct tensor *other)
+/* The first access to a root that this one's meets. One that is being placed is nobody's yet. */
+static struct scheduler_access *first_of(const struct meeting *meeting)
 {
-	for (const struct scheduler_access *before = queue_of(other)->first; before; before = before->next)
+	return record_of(meeting->other) ? queue_of(meeting->other)->first : NULL;
+}
+
+/* Of two roots that meet, a kernel that writes the one's footprint and whatever uses the other's data. */
+static bool is_free_of(const struct scheduler_access *access, const struct meeting *meeting)
+{
+	for (const struct scheduler_access *before = first_of(meeting); before; before = before->next)
 		if (before->entry != access->entry && (before->footprint || access->footprint) &&
 		    (before->entry->arrival < access->entry->arrival || before->entry->is_started))
 			return false;
@@ -139,7 +145,7 @@ static bool is_free(const struct scheduler_access *access)
 	if (!is_free_in_queue(access))
 		return false;
 	for (meeting = meetings_first(access->root); meeting; meeting = meeting->next)
-		if (!is_free_of(access, meeting->other))
+		if (!is_free_of(access, meeting))
 			return false;
 	return true;
 }
@@ -201,7 +207,8 @@ static void dequeue(struct scheduler *scheduler, struct scheduler_access *access
 	queue->n_frees -= access->frees;
 	look_at_queue(scheduler, access->root);
 	for (const struct meeting *meeting = meetings_first(access->root); meeting; meeting = meeting->next)
-		look_at_queue(scheduler, meeting->other);
+		if (record_of(meeting->other))
+			look_at_queue(scheduler, meeting->other);
 }
 
 static void hold_back(struct scheduler_access *access)
@@ -222,7 +229,7 @@ static void hold_back_later(const struct scheduler_access *access)
 		if (conflict(access, later))
 			hold_back(later);
 	for (meeting = meetings_first(access->root); meeting; meeting = meeting->next)
-		for (struct scheduler_access *later = queue_of(meeting->other)->first; later; later = later->next)
+		for (struct scheduler_access *later = first_of(meeting); later; later = later->next)
 			if ((later->footprint || access->footprint) &&
 			    later->entry->arrival > access->entry->arrival)
 				hold_back(later);

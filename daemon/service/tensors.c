@@ -125,47 +125,91 @@ bool tensors_lacked_room(const struct npumem_error *error)
 int tensors_alloc(struct session *session, const struct device_request *requests, const char *const *names,
 		  unsigned n, struct tensor **tensors, struct npumem_error *error)
 {
-	return tensors_alloc_in_turn(session, requests, names, n, TENSORS_AT_ONCE, tensors, error);
+	struct tensors_alloc alloc = {.session = session,
+				      .requests = requests,
+				      .names = names,
+				      .n = n,
+				      .tensors = tensors,
+				      .turn = TENSORS_AT_ONCE};
+	int64_t steps = INT64_MAX;
+	int status = tensors_alloc_begin(&alloc, error);
+
+	return status ? status : tensors_alloc_step(&alloc, &steps, error);
 }
 
-int tensors_alloc_in_turn(struct session *session, const struct device_request *requests, const char *const *names,
-			  unsigned n, enum tensors_turn turn, struct tensor **tensors, struct npumem_error *error)
+static int check(const struct tensors_alloc *alloc, struct npumem_error *error)
 {
-	int64_t free_bytes, largest;
-	struct service *service = session->service;
-	struct error_context context = access_context(session, error);
-	struct record *records;
+	struct session *session = alloc->session;
+	int status = check_free_names(session, alloc->names, alloc->n, error);
+
+	return status ? status
+		      : limits_check(&session->service->limits, session->user, LIMITS_TENSORS, alloc->n, error);
+}
+
+int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
+{
+	struct service *service = alloc->session->service;
+	int64_t free_bytes;
 	int status;
 
-	if (n < 1 || n > TENSORS_ALLOC_MAX)
-		return npumem_error_set(error, NPUMEM_INVALID, "%u tensors to allocate, which is not 1 to %d", n,
-					TENSORS_ALLOC_MAX);
-	status = check_free_names(session, names, n, error);
-	if (!status)
-		status = limits_check(&service->limits, session->user, LIMITS_TENSORS, n, error);
+	if (alloc->n < 1 || alloc->n > TENSORS_ALLOC_MAX)
+		return npumem_error_set(error, NPUMEM_INVALID, "%u tensors to allocate, which is not 1 to %d",
+					alloc->n, TENSORS_ALLOC_MAX);
+	status = check(alloc, error);
 	if (status)
 		return status;
-	records = record_take(&service->records, n);
-	if (!records)
+	device_room(service->device, &free_bytes, &alloc->largest);
+	device_alloc_begin(&alloc->device, service->device, alloc->requests, alloc->n, alloc->tensors);
+	return 0;
+}
+
+/* What others did meanwhile counts: names, and what the uid may have. */
+static int check_again(struct tensors_alloc *alloc, struct npumem_error *error)
+{
+	struct device *device = alloc->session->service->device;
+	int status = check(alloc, error);
+
+	for (unsigned i = alloc->n; status && i-- > 0;)
+		device_release(device, alloc->tensors[i], NULL, NULL);
+	if (!status)
+		status = check_charges(alloc->session, alloc->tensors, alloc->n, error);
+	if (!status)
+		status = check_turn(alloc->session->service, alloc->tensors, alloc->n, alloc->turn, alloc->largest,
+				    error);
+	return status;
+}
+
+int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npumem_error *error)
+{
+	struct session *session = alloc->session;
+	struct error_context context = access_context(session, error);
+	struct record *records = record_take(&session->service->records, alloc->n);
+	int status;
+
+	if (!records) {
+		device_alloc_cancel(&alloc->device);
 		return out_of_host_memory(error);
-	device_room(service->device, &free_bytes, &largest);
-	status = device_alloc(service->device, requests, n, tensors, &context);
+	}
+	status = device_alloc_step(&alloc->device, steps, &context);
 	if (!status)
-		status = check_charges(session, tensors, n, error);
-	if (!status)
-		status = check_turn(service, tensors, n, turn, largest, error);
+		status = check_again(alloc, error);
 	if (status) {
-		record_give(&service->records, records);
+		record_give(&session->service->records, records);
 		return status;
 	}
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < alloc->n; i++) {
 		struct record *record = records;
 
 		records = record->next_spare;
-		adopt(session, record, names[i], tensors[i]);
+		adopt(session, record, alloc->names[i], alloc->tensors[i]);
 	}
-	events_room(service);
+	events_room(session->service);
 	return 0;
+}
+
+void tensors_alloc_cancel(struct tensors_alloc *alloc)
+{
+	device_alloc_cancel(&alloc->device);
 }
 
 int tensors_view(struct session *session, struct tensor *base, const char *name, const struct device_slice *slice,

@@ -19,9 +19,23 @@ enum tensors_turn {
 	TENSORS_LAST,	 /* about to stand in line: takes nothing while somebody there holds others up */
 	TENSORS_HEAD,	 /* nobody holds it up: takes what it finds */
 };
-/* tensors_alloc, which is at once; RESOURCE_EXHAUSTED also where it is not this one's turn. */
-int tensors_alloc_in_turn(struct session *session, const struct device_request *requests, const char *const *names,
-			  unsigned n, enum tensors_turn turn, struct tensor **tensors, struct npumem_error *error);
+/* tensors_alloc in steps (device_alloc_step), and in turn: RESOURCE_EXHAUSTED also where it is not this one's
+ * turn. */
+struct tensors_alloc {
+	struct session *session;
+	const struct device_request *requests; /* the caller's, as long as it takes */
+	const char *const *names;
+	unsigned n;
+	struct tensor **tensors;
+	enum tensors_turn turn;
+
+	int64_t largest; /* free before */
+	struct device_alloc device;
+};
+int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error);
+/* -EAGAIN: to be called again, or cancelled. */
+int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npumem_error *error);
+void tensors_alloc_cancel(struct tensors_alloc *alloc);
 /* Whether that refusal may be over when something is freed. */
 bool tensors_lacked_room(const struct npumem_error *error);
 

@@ -237,7 +237,16 @@ static int alloc(struct world *world, struct session *session, int64_t w, int64_
 
 	request.spec.address = address;
 	npumem_error_clear(&world->error);
-	return tensors_alloc_in_turn(session, &request, &name, 1, turn, tensor, &world->error);
+	struct tensors_alloc alloc = {.session = session,
+				      .requests = &request,
+				      .names = &name,
+				      .n = 1,
+				      .tensors = tensor,
+				      .turn = turn};
+	int64_t steps = INT64_MAX;
+	int status = tensors_alloc_begin(&alloc, &world->error);
+
+	return status ? status : tensors_alloc_step(&alloc, &steps, &world->error);
 }
 
 /* Free: 2048 bytes at 1024, 1024 at 4096. */
