@@ -8,6 +8,7 @@ packages=(
 	cmake gcc libc6-dev make pkg-config
 	libuv1-dev libprotobuf-c-dev protobuf-c-compiler libjansson-dev zlib1g-dev
 	check                                                  # unit tests
+	abigail-tools binutils                                 # the library's ABI
 	protobuf-compiler python3 python3-protobuf python3-numpy # integration tests and the demo
 	systemd                                                # checks the units
 )

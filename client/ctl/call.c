@@ -37,11 +37,11 @@ int call_open(struct ctl *ctl, const struct args *args, struct call *call)
 	return code ? code : ctl_connect(ctl);
 }
 
-int call_run(struct ctl *ctl, const struct call *call, struct npumem_done *done)
+int call_run(struct ctl *ctl, const struct call *call, const struct npumem_done **done)
 {
 	struct npumem_operand operands[NPUMEM_OPERANDS_MAX];
 	for (unsigned i = 0; i < call->n_tensors; i++)
-		operands[i] = (struct npumem_operand){call->roles[i], call->tensors[i].handle};
+		operands[i] = (struct npumem_operand){call->roles[i], call->tensors[i]->handle};
 	return npumem_run(ctl->npumem, call->row->name, operands, call->n_tensors, call->params, call->n_params,
 			  done, &ctl->error)
 		       ? CTL_FAILED

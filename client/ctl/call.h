@@ -8,7 +8,7 @@
 struct call {
 	const struct npumem_kernel_row *row;
 	char roles[NPUMEM_OPERANDS_MAX][NPUMEM_FIELD_KEY_BYTES];
-	struct npumem_tensor tensors[NPUMEM_OPERANDS_MAX];
+	const struct npumem_tensor *tensors[NPUMEM_OPERANDS_MAX];
 	struct npumem_param params[NPUMEM_PARAMS_MAX];
 	unsigned n_tensors, n_params;
 };
@@ -16,6 +16,6 @@ struct call {
 /* Parses all the words, connects and finds the tensors. CTL_OK, CTL_FAILED or CTL_USAGE. */
 int call_open(struct ctl *ctl, const struct args *args, struct call *call);
 /* CTL_OK or CTL_FAILED. */
-int call_run(struct ctl *ctl, const struct call *call, struct npumem_done *done);
+int call_run(struct ctl *ctl, const struct call *call, const struct npumem_done **done);
 
 #endif

@@ -50,10 +50,10 @@ int ctl_connect(struct ctl *ctl)
 	if (ctl->npumem)
 		return CTL_OK;
 	bool spawn = ctl->address && !strncmp(ctl->address, "spawn:", 6);
-	int status = npumem_open(ctl->address, &ctl->npumem, &error);
+	int status = npumem_open(ctl->address, NULL, &ctl->npumem, &error);
 	while (status == NPUMEM_UNAVAILABLE && !spawn && seconds_now() < until) {
 		nanosleep(&pause, NULL);
-		status = npumem_open(ctl->address, &ctl->npumem, &error);
+		status = npumem_open(ctl->address, NULL, &ctl->npumem, &error);
 	}
 	if (!status)
 		return CTL_OK;
@@ -62,7 +62,7 @@ int ctl_connect(struct ctl *ctl)
 	return ctl_fail(ctl, "%s", error.message);
 }
 
-int ctl_open(struct ctl *ctl, const char *name, struct npumem_tensor *tensor)
+int ctl_open(struct ctl *ctl, const char *name, const struct npumem_tensor **tensor)
 {
 	int code = ctl_connect(ctl);
 	if (code)

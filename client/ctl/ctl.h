@@ -24,8 +24,8 @@ int ctl_connect(struct ctl *ctl);
 int ctl_fail(struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int ctl_usage(struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Connects and finds a tensor by name. */
-int ctl_open(struct ctl *ctl, const char *name, struct npumem_tensor *tensor);
+/* Connects and finds a tensor by name; it is there until the connection closes. */
+int ctl_open(struct ctl *ctl, const char *name, const struct npumem_tensor **tensor);
 
 /* Prints an object as the command's whole output, and gives it up. NULL: there was no memory for it. */
 int ctl_print(struct ctl *ctl, json_t *object);

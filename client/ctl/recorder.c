@@ -23,18 +23,18 @@ static int prepare(struct recorder *recorder)
 {
 	struct ctl *ctl = recorder->ctl;
 	const struct call *call = &recorder->call;
-	struct npumem_info info;
+	const struct npumem_info *info;
 	if (npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
 	recorder->record = (struct record){.row = call->row,
 					   .params = call->params,
 					   .n_params = call->n_params,
-					   .rounding = info.rounding,
+					   .rounding = info->rounding,
 					   .n_tensors = call->n_tensors};
 	for (unsigned i = 0; i < call->n_tensors; i++) {
-		const struct npumem_place *place = &call->tensors[i].place;
+		const struct npumem_place *place = &call->tensors[i]->place;
 		struct array array;
-		if (array_of(&call->tensors[i], &array, &ctl->error))
+		if (array_of(call->tensors[i], &array, &ctl->error))
 			return CTL_FAILED;
 		struct record_tensor *tensor = &recorder->record.tensors[i];
 		*tensor = (struct record_tensor){.role = call->roles[i],
@@ -59,13 +59,13 @@ static int read_all(struct recorder *recorder, bool outputs)
 	struct ctl *ctl = recorder->ctl;
 	const struct call *call = &recorder->call;
 	for (unsigned i = 0; i < call->n_tensors; i++) {
-		struct npumem_done done = {.saturated = 0};
+		const struct npumem_done *done;
 		if (roles_is_output(call->row, call->roles[i]) != outputs)
 			continue;
-		if (npumem_read(ctl->npumem, &call->tensors[i], recorder->data[i], recorder->bytes[i], &done,
+		if (npumem_read(ctl->npumem, call->tensors[i], recorder->data[i], recorder->bytes[i], &done,
 				&ctl->error))
 			return CTL_FAILED;
-		ctl_warn(ctl, done.warning);
+		ctl_warn(ctl, done->warning);
 	}
 	return CTL_OK;
 }
@@ -81,13 +81,13 @@ static int tell(struct ctl *ctl, const struct family *family, const char *name)
 static int run_and_keep(struct recorder *recorder, struct family *family)
 {
 	struct ctl *ctl = recorder->ctl;
-	struct npumem_done done = {.saturated = 0};
+	const struct npumem_done *done;
 	int code = read_all(recorder, false);
 	if (!code)
 		code = call_run(ctl, &recorder->call, &done);
 	if (code)
 		return code;
-	ctl_warn(ctl, done.warning);
+	ctl_warn(ctl, done->warning);
 	code = read_all(recorder, true);
 	if (code)
 		return code;

@@ -12,26 +12,24 @@ struct step {
 	struct trial *trial;
 	const char *what;
 	unsigned tensor;
+	bool is_read;
 };
 
 struct trial {
 	struct npumem *npumem;
 	const struct vectors_case *one;
 	struct mapping mappings[NPUMEM_OPERANDS_MAX];
-	struct npumem_tensor tensors[NPUMEM_OPERANDS_MAX];
+	const struct npumem_tensor *tensors[NPUMEM_OPERANDS_MAX];
+	void *data[NPUMEM_OPERANDS_MAX]; /* written or read */
 	struct step steps[NPUMEM_OPERANDS_MAX + 1];
 	struct npumem_error *error; /* the first thing that went wrong */
 };
 
-static void compare(struct trial *trial, unsigned i, const void *data, size_t bytes)
+static void compare(struct trial *trial, unsigned i)
 {
 	const struct vectors_tensor *tensor = &trial->one->tensors[i];
 	const struct mapping *mapping = &trial->mappings[i];
-	if (bytes != tensor->n * npumem_dtype_bytes(tensor->dtype)) {
-		npumem_error_set(trial->error, NPUMEM_INTERNAL, "%s came back with %zu bytes", tensor->role,
-				 bytes);
-		return;
-	}
+	const void *data = trial->data[i];
 	for (size_t k = 0; k < tensor->n; k++) {
 		int64_t is = mapping_value(tensor->dtype, data, k),
 			expected = mapping_expected(tensor, mapping, k);
@@ -54,8 +52,8 @@ static void step_done(void *context, const struct npumem_answer *answer)
 	struct trial *trial = step->trial;
 	if (answer->status)
 		npumem_error_set(trial->error, answer->status, "%s: %.400s", step->what, answer->error->message);
-	else if (answer->data)
-		compare(trial, step->tensor, answer->data, answer->bytes);
+	else if (step->is_read)
+		compare(trial, step->tensor);
 }
 
 static int trial_alloc(struct trial *trial, const struct npumem_geometry *geometry, const struct variant *variant)
@@ -67,26 +65,29 @@ static int trial_alloc(struct trial *trial, const struct npumem_geometry *geomet
 		int status = mapping_tensor(one, &one->tensors[i], &trial->mappings[i], trial->error);
 		if (status)
 			return status;
-		allocations[i] = (struct npumem_allocation){.name = NULL};
+		allocations[i] = (struct npumem_allocation)NPUMEM_ALLOCATION_INIT;
 		variant_spec(variant, geometry, &one->tensors[i], &trial->mappings[i], &allocations[i].spec);
 	}
 	int status = npumem_alloc(trial->npumem, allocations, one->n_tensors, trial->tensors, &why);
 	return status ? npumem_error_set(trial->error, status, "alloc: %.400s", why.message) : 0;
 }
 
-static int trial_write(struct trial *trial, unsigned i)
+/* The array of a tensor, written or read in one piece; its data stay until all is answered. */
+static int trial_move(struct trial *trial, unsigned i)
 {
 	const struct vectors_tensor *tensor = &trial->one->tensors[i];
 	size_t bytes = tensor->n * npumem_dtype_bytes(tensor->dtype);
-	void *data = malloc(bytes);
+	void *data = trial->data[i] = malloc(bytes);
+	struct step *step = &trial->steps[i];
+	*step = (struct step){trial, tensor->output ? "read" : "write", i, tensor->output};
 	if (!data)
 		return npumem_error_set(trial->error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for %zu bytes", bytes);
+	if (tensor->output)
+		return npumem_read_async(trial->npumem, trial->tensors[i], data, bytes, step_done, step, NULL,
+					 trial->error);
 	mapping_pack(tensor, &trial->mappings[i], data);
-	trial->steps[i] = (struct step){trial, "write", i};
-	int status = npumem_write_send(trial->npumem, trial->tensors[i].handle, 0, data, bytes, step_done,
-				       &trial->steps[i], trial->error);
-	free(data);
-	return status;
+	return npumem_write_async(trial->npumem, trial->tensors[i], data, bytes, step_done, step, NULL,
+				  trial->error);
 }
 
 /* Sends everything; a step that is refused here or by the daemon sets trial->error. */
@@ -98,21 +99,18 @@ static int trial_send(struct trial *trial, const struct npumem_kernel_row *row)
 	unsigned n_params;
 	int status = mapping_params(one, row, params, &n_params, trial->error);
 	for (unsigned i = 0; i < one->n_tensors && !status; i++) {
-		operands[i] = (struct npumem_operand){one->tensors[i].role, trial->tensors[i].handle};
+		operands[i] = (struct npumem_operand){one->tensors[i].role, trial->tensors[i]->handle};
 		if (!one->tensors[i].output)
-			status = trial_write(trial, i);
+			status = trial_move(trial, i);
 	}
 	struct step *run = &trial->steps[one->n_tensors];
-	*run = (struct step){trial, "run", 0};
+	*run = (struct step){trial, "run", 0, false};
 	if (!status)
-		status = npumem_run_send(trial->npumem, one->kernel, operands, one->n_tensors, params, n_params,
-					 step_done, run, trial->error);
-	for (unsigned i = 0; i < one->n_tensors && !status; i++) {
-		trial->steps[i] = one->tensors[i].output ? (struct step){trial, "read", i} : trial->steps[i];
+		status = npumem_run_async(trial->npumem, one->kernel, operands, one->n_tensors, params, n_params,
+					  step_done, run, NULL, trial->error);
+	for (unsigned i = 0; i < one->n_tensors && !status; i++)
 		if (one->tensors[i].output)
-			status = npumem_read_send(trial->npumem, trial->tensors[i].handle, 0, 0, step_done,
-						  &trial->steps[i], trial->error);
-	}
+			status = trial_move(trial, i);
 	return status;
 }
 
@@ -128,12 +126,17 @@ int trial_run(struct npumem *npumem, const struct npumem_geometry *geometry, con
 	int status = trial_alloc(trial, geometry, variant);
 	if (!status) {
 		struct npumem_error why;
+		/* An error that is set already is the one that is told. */
 		trial_send(trial, row);
 		for (unsigned i = 0; i < one->n_tensors; i++)
-			handles[i] = trial->tensors[i].handle;
+			handles[i] = trial->tensors[i]->handle;
 		/* Waits for all that was sent before, too. */
 		if (npumem_free(npumem, handles, one->n_tensors, &why) || npumem_flush(npumem, &why))
 			npumem_error_set(error, why.status, "free: %.400s", why.message);
+	}
+	for (unsigned i = 0; i < one->n_tensors; i++) {
+		npumem_release(trial->tensors[i]);
+		free(trial->data[i]);
 	}
 	free(trial);
 	return error->status;

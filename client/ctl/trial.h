@@ -2,7 +2,7 @@
 #ifndef CTL_TRIAL_H
 #define CTL_TRIAL_H
 
-#include <npumem/client.h>
+#include <npumem/async.h>
 
 #include "client/ctl/core/variant.h"
 

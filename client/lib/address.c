@@ -1,4 +1,5 @@
 /* Address forms, and connecting to a socket's path. Does not start daemons: spawn.c does. */
+#define _GNU_SOURCE /* secure_getenv */
 #include "client/lib/address.h"
 
 #include <errno.h>
@@ -7,7 +8,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/time.h>
 #include <unistd.h>
+
+#include "client/lib/clock.h"
 
 #define ADDRESS_SYSTEM_PATH "/run/npumem/npumem.sock"
 
@@ -30,12 +34,12 @@ int address_parse(const char *text, struct address *address, struct npumem_error
 {
 	*address = (struct address){.spawn = false};
 	if (!text) {
-		text = getenv("NPUMEM_SOCKET");
+		text = secure_getenv("NPUMEM_SOCKET");
 		if (text && !*text)
 			text = NULL;
 	}
 	if (!text) {
-		const char *runtime = getenv("XDG_RUNTIME_DIR");
+		const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
 		if (runtime && *runtime && !address_path(runtime, "/npumem.sock", address, NULL) &&
 		    !access(address->path, F_OK))
 			return 0;
@@ -49,21 +53,34 @@ int address_parse(const char *text, struct address *address, struct npumem_error
 	return address_path("", strncmp(text, "unix:", 5) ? text : text + 5, address, error);
 }
 
-int address_connect(const struct address *address, int *fd, struct npumem_error *error)
+/* Where a daemon's queue of connections is full, connect waits for as long as a send may. */
+static int connect_until(int fd, const struct sockaddr_un *name, int64_t until)
+{
+	for (;;) {
+		int left = clock_left(until);
+		struct timeval timeout = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
+		if (!left)
+			return -ETIMEDOUT;
+		if (left > 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)))
+			return -errno;
+		if (!connect(fd, (const struct sockaddr *)name, sizeof(*name)))
+			return 0;
+		if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+	}
+}
+
+int address_connect(const struct address *address, int64_t until, int *fd, struct npumem_error *error)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	memcpy(name.sun_path, address->path, sizeof(name.sun_path));
 	*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (*fd < 0)
 		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot make a socket: %s", strerror(errno));
-	int result;
-	do
-		result = connect(*fd, (const struct sockaddr *)&name, sizeof(name));
-	while (result < 0 && errno == EINTR);
-	if (!result)
+	int err = connect_until(*fd, &name, until);
+	if (!err)
 		return 0;
-	npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot reach a daemon at %s: %s", address->path,
-			 strerror(errno));
 	close(*fd);
-	return NPUMEM_UNAVAILABLE;
+	return npumem_error_set(error, err == -ETIMEDOUT ? NPUMEM_DEADLINE_EXCEEDED : NPUMEM_UNAVAILABLE,
+				"cannot reach a daemon at %s: %s", address->path, strerror(-err));
 }

@@ -15,7 +15,7 @@ struct address {
 /* `text` NULL: the default of client.h. 0 or INVALID (an empty or too long path). */
 int address_parse(const char *text, struct address *address, struct npumem_error *error);
 
-/* A connected socket, blocking, in *fd. 0 or UNAVAILABLE. */
-int address_connect(const struct address *address, int *fd, struct npumem_error *error);
+/* A connected socket, blocking, in *fd, by `until` (clock.h). 0 or UNAVAILABLE, DEADLINE_EXCEEDED. */
+int address_connect(const struct address *address, int64_t until, int *fd, struct npumem_error *error);
 
 #endif

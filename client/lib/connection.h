@@ -6,7 +6,8 @@
 
 #include "client/lib/memory.h"
 
-/* Takes over `fd` in any case. 0 or UNAVAILABLE. */
-int connection_new(const struct memory *memory, int fd, struct npumem **out, struct npumem_error *error);
+/* Takes over `fd` in any case; `options` may be NULL. 0 or UNAVAILABLE, INVALID. */
+int connection_new(const struct memory *memory, int fd, const struct npumem_options *options, struct npumem **out,
+		   struct npumem_error *error);
 
 #endif

@@ -1,110 +1,110 @@
 /* Calls about the device as a whole: info, dump, compact, plan. */
-#include <string.h>
-
-#include "client/lib/call.h"
+#include "client/lib/engine.h"
 #include "client/lib/reply.h"
 #include "proto/convert.h"
 
 /* What this library knows of; a daemon never refuses over it. */
 #define DEVICE_FEATURES NPUMEM__V1__FEATURE__FEATURE_SUBMIT
 
-static int take_info(struct call *call, const Npumem__V1__Response *response)
+/* ---- info ---- */
+
+static int take_info(struct npumem_request *request, const Npumem__V1__Response *response,
+		     struct npumem_error *error)
 {
-	return reply_info(response->info, call->result);
+	struct npumem_info *info = result_take(request->results, sizeof(*info));
+	if (!info)
+		return request_no_memory(error);
+	request->answer = info;
+	return reply_info(response->info, info);
 }
 
-int npumem_info(struct npumem *npumem, struct npumem_info *info, struct npumem_error *error)
+int npumem_info_async(struct npumem *npumem, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__InfoRequest message = NPUMEM__V1__INFO_REQUEST__INIT;
-	struct call call = {.take = take_info, .result = info};
-	message.features = DEVICE_FEATURES;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
-	request.info = &message;
-	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_INFO, &call, error);
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_INFO, .take = take_info};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__InfoRequest info = NPUMEM__V1__INFO_REQUEST__INIT;
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	info.features = DEVICE_FEATURES;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
+	message.info = &info;
+	return status ? status : request_start(made, &message, NULL, request, error);
 }
 
-static int take_dump(struct call *call, const Npumem__V1__Response *response)
+/* ---- dump ---- */
+
+int npumem_dump_async(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to, NPUMEM_ASYNC)
 {
-	if (response->dump->data.len != call->n)
-		return -1;
-	if (call->n)
-		memcpy(call->result, response->dump->data.data, call->n);
+	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_DUMP};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__DumpRequest dump = NPUMEM__V1__DUMP_REQUEST__INIT;
+	struct request_extra extra = {.to = to, .to_bytes = bytes > 0 ? (size_t)bytes : 0};
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	dump.npu = npu;
+	dump.offset = offset;
+	dump.bytes = bytes;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_DUMP;
+	message.dump = &dump;
+	return status ? status : request_start(made, &message, &extra, request, error);
+}
+
+/* ---- compact ---- */
+
+static int take_compacted(struct npumem_request *request, const Npumem__V1__Response *response,
+			  struct npumem_error *error)
+{
+	const Npumem__V1__Compacted *from = response->compacted;
+	struct npumem_compacted *compacted = result_take(request->results, sizeof(*compacted));
+	struct npumem_move **moves = reply_rows(request->results, from->n_moves, sizeof(**moves));
+	if (!compacted || !moves)
+		return request_no_memory(error);
+	for (size_t i = 0; i < from->n_moves; i++)
+		reply_move(from->moves[i], moves[i]);
+	compacted->largest_free_before = from->largest_free_before;
+	compacted->largest_free_after = from->largest_free_after;
+	compacted->n_moves = (unsigned)from->n_moves;
+	compacted->moves = (const struct npumem_move *const *)moves;
+	request->answer = compacted;
 	return 0;
 }
 
-int npumem_dump(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to,
-		struct npumem_error *error)
+int npumem_compact_async(struct npumem *npumem, bool dry_run, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__DumpRequest message = NPUMEM__V1__DUMP_REQUEST__INIT;
-	struct call call = {.take = take_dump, .result = to, .n = bytes > 0 ? (size_t)bytes : 0};
-	message.npu = npu;
-	message.offset = offset;
-	message.bytes = bytes;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_DUMP;
-	request.dump = &message;
-	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_DUMP, &call, error);
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_COMPACTED, .take = take_compacted};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__CompactRequest compact = NPUMEM__V1__COMPACT_REQUEST__INIT;
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	compact.dry_run = dry_run;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_COMPACT;
+	message.compact = &compact;
+	return status ? status : request_start(made, &message, NULL, request, error);
 }
 
-/* Takes an array whose length only the answer tells. Its memory is the user's to free. */
-struct taken {
-	const struct memory *memory;
-	struct npumem_move *moves;
-	bool no_memory;
-};
+/* ---- plan ---- */
 
-static int take_moves(struct call *call, const Npumem__V1__Response *response)
+static int take_plan(struct npumem_request *request, const Npumem__V1__Response *response,
+		     struct npumem_error *error)
 {
-	struct taken *taken = call->result;
-	call->n = response->compacted->n_moves;
-	if (!call->n)
-		return 0;
-	taken->moves = memory_array(taken->memory, call->n, sizeof(*taken->moves));
-	taken->no_memory = !taken->moves;
-	for (size_t i = 0; i < call->n && taken->moves; i++)
-		reply_move(response->compacted->moves[i], &taken->moves[i]);
-	return 0;
+	struct npumem_plan *plan = result_take(request->results, sizeof(*plan));
+	if (!plan)
+		return request_no_memory(error);
+	request->answer = plan;
+	return reply_plan(response->plan, plan);
 }
 
-int npumem_compact(struct npumem *npumem, bool dry_run, struct npumem_move **moves, unsigned *n_moves,
-		   struct npumem_error *error)
+int npumem_plan_remote_async(struct npumem *npumem, const struct npumem_spec *spec, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__CompactRequest message = NPUMEM__V1__COMPACT_REQUEST__INIT;
-	struct taken taken = {.memory = npumem->memory};
-	struct call call = {.take = take_moves, .result = &taken};
-	message.dry_run = dry_run;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_COMPACT;
-	request.compact = &message;
-	*moves = NULL;
-	*n_moves = 0;
-	int status = call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_COMPACTED, &call, error);
-	if (status)
-		return status;
-	if (taken.no_memory)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-					"no memory in this process for the list of %zu moves", call.n);
-	*moves = taken.moves;
-	*n_moves = (unsigned)call.n;
-	return 0;
-}
-
-static int take_plan(struct call *call, const Npumem__V1__Response *response)
-{
-	return reply_plan(response->plan, call->result);
-}
-
-int npumem_plan_remote(struct npumem *npumem, const struct npumem_spec *spec, struct npumem_plan *plan,
-		       struct npumem_error *error)
-{
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__PlanRequest message = NPUMEM__V1__PLAN_REQUEST__INIT;
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_PLAN, .take = take_plan};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__PlanRequest plan = NPUMEM__V1__PLAN_REQUEST__INIT;
 	struct convert_spec converted;
-	struct call call = {.take = take_plan, .result = plan};
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	convert_spec_to(spec, &converted);
-	message.spec = &converted.message;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_PLAN;
-	request.plan = &message;
-	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_PLAN, &call, error);
+	plan.spec = &converted.message;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_PLAN;
+	message.plan = &plan;
+	return status ? status : request_start(made, &message, NULL, request, error);
 }

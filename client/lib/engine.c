@@ -1,28 +1,29 @@
-/* The engine of a connection: queues, frames, the hand-out of answers. Invariant: see engine.h.
+/* The engine of a connection: what is sent, received and handed out when. Invariant: see engine.h.
  * The peer is a process like any other: whatever it sends, the worst that comes of it is UNAVAILABLE.
  * Does not know what a request means. */
+#define _GNU_SOURCE /* F_DUPFD_CLOEXEC */
 #include "client/lib/engine.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "client/lib/clock.h"
 #include "client/lib/reply.h"
-#include "proto/frame.h"
+#include "client/lib/spawn.h"
 
 enum {
-	ENGINE_READ_BYTES = 64 << 10,	 /* room kept for one recv */
-	ENGINE_QUEUE_BYTES = 64 << 10,	 /* more than this is not left for the next turn */
-	ENGINE_TURN_BYTES = 32 << 20,	 /* read in one turn, so that a flood cannot hold the caller */
-	ENGINE_SPIN_NANOSECONDS = 50000, /* crossing cores through the scheduler costs two thirds of this */
-	ENGINE_SPIN_MOST = 16,
+	ENGINE_QUEUE_BYTES = 64 << 10, /* more than this is not left for the next turn */
+	ENGINE_TURN_BYTES = 32 << 20,  /* read in one turn, so that a flood cannot hold the caller */
+	ENGINE_LEND_LEAST = 4 << 10,   /* of a write's data: less is copied sooner than written from elsewhere */
 };
+
+/* ---- beginning and end ---- */
 
 static void *budget_take(void *ctx, size_t bytes)
 {
@@ -34,43 +35,62 @@ static void budget_release(void *ctx, void *memory)
 	memory_free(((struct npumem *)ctx)->memory, memory);
 }
 
-int engine_new(const struct memory *memory, int fd, struct npumem **out)
+int engine_new(const struct memory *memory, int fd, const struct npumem_options *options, struct npumem **out)
 {
 	struct npumem *npumem = memory_alloc(memory, sizeof(*npumem));
 	if (!npumem) {
 		close(fd);
 		return -ENOMEM;
 	}
-	*npumem = (struct npumem){.memory = memory, .fd = fd, .out_fd = -1, .child_log = -1, .spin = ENGINE_SPIN_MOST};
+	*npumem = (struct npumem){.memory = memory, .fd = fd, .child_log = -1, .next_deadline = CLOCK_NEVER};
+	npumem->call_ms = options->call_ms;
+	spin_init(&npumem->spin, options->spin_us);
 	budget_init(&npumem->budget, budget_take, budget_release, npumem);
 	*out = npumem;
 	return 0;
 }
 
 /* Tells every waiting request why there will be no answer. Callbacks may try to send, and are refused. */
-static void engine_abandon(struct npumem *npumem)
+static void abandon(struct npumem *npumem)
 {
-	unsigned n;
-	struct pending *all = pending_take_all(&npumem->pending, &n);
 	npumem->dispatching = true;
-	for (unsigned i = 0; i < n; i++)
-		all[i].done(&all[i], NULL, &npumem->broken);
+	while (npumem->first_request)
+		request_fail(npumem->first_request, &npumem->broken);
 	npumem->dispatching = false;
-	memory_free(npumem->memory, all);
 }
 
-void engine_free(struct npumem *npumem)
+static void destroy(struct npumem *npumem)
 {
 	const struct memory *memory = npumem->memory;
+	pid_t child = npumem->child;
+	int log = npumem->child_log;
+	npumem->closing = true;
 	if (!npumem->broken.status)
 		npumem_error_set(&npumem->broken, NPUMEM_CANCELLED, "the connection was closed by its user");
-	engine_abandon(npumem);
+	abandon(npumem);
 	close(npumem->fd);
+	result_end_all(&npumem->results);
+	while (npumem->free_requests) {
+		struct npumem_request *request = npumem->free_requests;
+		npumem->free_requests = request->next;
+		memory_free(memory, request);
+	}
 	budget_deinit(&npumem->budget);
 	pending_deinit(&npumem->pending, memory);
-	buffer_deinit(&npumem->out, memory);
-	buffer_deinit(&npumem->in, memory);
+	outbox_deinit(&npumem->out, memory);
+	inbox_deinit(&npumem->in, memory);
 	memory_free(memory, npumem);
+	if (child > 0)
+		spawn_reap(child);
+	if (log >= 0)
+		close(log);
+}
+
+void engine_close(struct npumem *npumem)
+{
+	npumem->closing = true;
+	if (!npumem->dispatching)
+		destroy(npumem);
 }
 
 int engine_break(struct npumem *npumem, const char *format, ...)
@@ -86,7 +106,7 @@ int engine_break(struct npumem *npumem, const char *format, ...)
 }
 
 /* The connection was closed under us: by the daemon's reason if it sent one. */
-static int engine_ended(struct npumem *npumem, int err)
+static int ended(struct npumem *npumem, int err)
 {
 	if (npumem->ending.status)
 		return engine_break(npumem, "the daemon ended the connection: %.200s", npumem->ending.message);
@@ -95,12 +115,12 @@ static int engine_ended(struct npumem *npumem, int err)
 		err = 0;
 	if (err)
 		return engine_break(npumem, "the connection to the daemon broke: %s", strerror(err));
-	if (buffer_used(&npumem->in))
+	if (inbox_is_within(&npumem->in))
 		return engine_break(npumem, "the daemon closed the connection in the middle of an answer");
 	return engine_break(npumem, "the daemon closed the connection");
 }
 
-static int engine_error(const struct npumem *npumem, struct npumem_error *error)
+int engine_error(const struct npumem *npumem, struct npumem_error *error)
 {
 	if (error)
 		*error = npumem->broken;
@@ -109,251 +129,270 @@ static int engine_error(const struct npumem *npumem, struct npumem_error *error)
 
 /* ---- sending ---- */
 
-/* The fd goes with the first byte that the kernel takes. */
-static ssize_t engine_send_fd(struct npumem *npumem)
+static void write_out(struct npumem *npumem)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.bytes = {0}};
-	struct iovec iov = {npumem->out.bytes + npumem->out.begin, buffer_used(&npumem->out)};
-	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-	message.msg_control = control.bytes;
-	message.msg_controllen = sizeof(control.bytes);
-	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-	header->cmsg_level = SOL_SOCKET;
-	header->cmsg_type = SCM_RIGHTS;
-	header->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(header), &npumem->out_fd, sizeof(int));
-	ssize_t n = sendmsg(npumem->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-	if (n > 0)
-		npumem->out_fd = -1;
-	return n;
+	if (!npumem->no_more_writes && outbox_write(&npumem->out, npumem->memory, npumem->fd))
+		npumem->no_more_writes = true;
 }
 
-static void engine_write(struct npumem *npumem)
+/* Room for the message's bytes, its pieces and its answer. */
+static int reserve(struct npumem *npumem, size_t bytes, const struct request_extra *extra)
 {
-	while (buffer_used(&npumem->out) && !npumem->no_more_writes) {
-		ssize_t n = npumem->out_fd >= 0 ? engine_send_fd(npumem)
-						: send(npumem->fd, npumem->out.bytes + npumem->out.begin,
-						       buffer_used(&npumem->out), MSG_NOSIGNAL | MSG_DONTWAIT);
-		if (n > 0)
-			buffer_consume(&npumem->out, (size_t)n);
-		else if (n < 0 && errno == EINTR)
-			continue;
-		else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-			return;
-		else
-			npumem->no_more_writes = true;
-	}
+	unsigned n_pieces = (extra->data != NULL) + extra->has_fd;
+	return pending_reserve(&npumem->pending, npumem->memory) ||
+	       outbox_reserve(&npumem->out, npumem->memory, bytes + FRAME_HEADER_BYTES_MAX + PAYLOAD_HEAD_BYTES,
+			      n_pieces);
 }
 
-int engine_send(struct npumem *npumem, Npumem__V1__Request *request, const struct pending *pending,
-		struct npumem_error *error)
+int engine_send(struct npumem *npumem, struct npumem_request *request, Npumem__V1__Request *message,
+		const struct request_extra *extra, struct npumem_error *error)
 {
+	struct buffer *out = &npumem->out.bytes;
+	bool lends = extra->data_bytes >= ENGINE_LEND_LEAST;
+	int fd = -1;
 	if (npumem->broken.status)
 		return engine_error(npumem, error);
-	struct pending entry = *pending;
-	entry.id = request->id = npumem->last_id + 1;
-	size_t bytes = npumem__v1__request__get_packed_size(request);
+	message->id = npumem->last_id + 1;
+	if (extra->data_bytes && !lends)
+		message->write->data = (ProtobufCBinaryData){extra->data_bytes, (uint8_t *)(uintptr_t)extra->data};
+	size_t here = npumem__v1__request__get_packed_size(message);
+	size_t bytes = lends ? payload_write_size(message, extra->data_bytes) : here;
 	if (bytes > FRAME_BYTES_MAX)
 		return npumem_error_set(error, NPUMEM_INVALID, "a request of %zu bytes is over the %zu of a frame",
 					bytes, FRAME_BYTES_MAX);
-	if (pending_reserve(&npumem->pending, npumem->memory) ||
-	    buffer_reserve(&npumem->out, npumem->memory, FRAME_HEADER_BYTES_MAX + bytes))
+	if (reserve(npumem, here, extra))
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					"no memory in this process for a request of %zu bytes", bytes);
-	npumem->out.end += frame_header(bytes, npumem->out.bytes + npumem->out.end);
-	npumem->out.end += npumem__v1__request__pack(request, npumem->out.bytes + npumem->out.end);
-	npumem->last_id = entry.id;
-	pending_add(&npumem->pending, &entry);
-	if (buffer_used(&npumem->out) >= ENGINE_QUEUE_BYTES)
-		engine_write(npumem);
+	if (extra->has_fd && (fd = fcntl(extra->fd, F_DUPFD_CLOEXEC, 0)) < 0)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "cannot send an fd: %s",
+					strerror(errno));
+	if (fd >= 0)
+		outbox_fd(&npumem->out, fd);
+	out->end += frame_header(bytes, out->bytes + out->end);
+	out->end += lends ? payload_write_head(message, extra->data_bytes, out->bytes + out->end)
+			  : npumem__v1__request__pack(message, out->bytes + out->end);
+	if (lends)
+		outbox_borrow(&npumem->out, extra->data, extra->data_bytes, request);
+	npumem->last_id = message->id;
+	pending_add(&npumem->pending, &(struct pending){message->id, request, extra->to, extra->to_bytes});
+	if (lends || buffer_used(out) >= ENGINE_QUEUE_BYTES)
+		write_out(npumem);
 	return 0;
+}
+
+void engine_cancel(struct npumem *npumem, uint64_t id)
+{
+	static const struct request_extra none;
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
+	cancel.request_id = id;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_CANCEL;
+	message.cancel = &cancel;
+	engine_send(npumem, NULL, &message, &none, NULL);
 }
 
 /* ---- receiving ---- */
 
-static bool engine_fits(const struct pending *pending, const Npumem__V1__Response *response)
+/* An event, or the reason why the connection ends. */
+static void unasked(struct npumem *npumem, const Npumem__V1__Response *response)
 {
-	return response->result_case == pending->result || pending->result == PENDING_ANY;
+	if (response->status && !npumem->ending.status)
+		reply_error(response, &npumem->ending);
+	if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_EVENT && npumem->on_event) {
+		struct npumem_event event;
+		reply_event(response->event, &event);
+		npumem->on_event(npumem->event_context, &event);
+	}
 }
 
-static int engine_answer(struct npumem *npumem, const Npumem__V1__Response *response)
+/* Data go where they belong, if they did not so as they came. */
+static int put_data(const struct pending *pending, const Npumem__V1__Response *response, bool is_direct,
+		    struct npumem_error *error)
 {
-	struct pending pending;
-	struct npumem_error error;
-	if (!response->id) {
-		if (response->status && !npumem->ending.status)
-			reply_error(response, &npumem->ending);
-		if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_EVENT && npumem->on_event) {
-			struct npumem_event event;
-			reply_event(response->event, &event);
-			npumem->on_event(npumem->event_context, &event);
-		}
+	if (!pending->to || response->status)
 		return 0;
-	}
-	if (!pending_take(&npumem->pending, response->id, &pending))
-		return engine_break(npumem, "the daemon answered request %llu, which waits for no answer",
-				    (unsigned long long)response->id);
-	if (!response->status && engine_fits(&pending, response) &&
-	    !pending.done(&pending, response, NULL))
-		return 0;
-	if (!response->status) {
-		engine_break(npumem, "the daemon's answer to request %llu makes no sense",
-			     (unsigned long long)response->id);
-		pending.done(&pending, NULL, &npumem->broken);
-		return NPUMEM_UNAVAILABLE;
-	}
-	reply_error(response, &error);
-	/* A daemon that goes down answers so, and nothing more can come of this connection. */
-	if (error.status == NPUMEM_UNAVAILABLE)
-		engine_break(npumem, "%.250s", error.message);
-	pending.done(&pending, engine_fits(&pending, response) ? response : NULL, &error);
-	return npumem->broken.status;
-}
-
-static int engine_frame(struct npumem *npumem, const uint8_t *bytes, size_t n)
-{
-	budget_reset(&npumem->budget, n);
-	Npumem__V1__Response *response = npumem__v1__response__unpack(&npumem->budget.allocator, n, bytes);
-	if (!response)
-		return engine_break(npumem, "the daemon sent a message of %zu bytes that cannot be read", n);
-	npumem->dispatching = true;
-	int status = engine_answer(npumem, response);
-	npumem->dispatching = false;
-	return status;
-}
-
-/* Hands out the complete frames of the buffer; makes room for the rest of an incomplete one. */
-static int engine_frames(struct npumem *npumem)
-{
-	struct buffer *in = &npumem->in;
-	for (;;) {
-		size_t header, bytes;
-		switch (frame_parse(in->bytes + in->begin, buffer_used(in), FRAME_BYTES_MAX, &header, &bytes)) {
-		case FRAME_COMPLETE:
-			if (engine_frame(npumem, in->bytes + in->begin + header, bytes))
-				return NPUMEM_UNAVAILABLE;
-			buffer_consume(in, header + bytes);
-			break;
-		case FRAME_MORE:
-			bytes = header ? header + bytes - buffer_used(in) : 0;
-			if (buffer_reserve(in, npumem->memory,
-					   bytes > ENGINE_READ_BYTES ? bytes : ENGINE_READ_BYTES))
-				return engine_break(npumem, "no memory in this process for an answer of %zu bytes",
-						    bytes);
-			return 0;
-		case FRAME_TOO_LARGE:
-			return engine_break(npumem, "the daemon announced a message of more than %zu bytes",
-					    FRAME_BYTES_MAX);
-		case FRAME_BAD_LENGTH:
-			return engine_break(npumem, "the daemon sent something that is not a message");
-		}
-	}
-}
-
-/* Reads what is there. 0 or UNAVAILABLE. */
-static int engine_read(struct npumem *npumem, bool *any)
-{
-	for (size_t total = 0; total < ENGINE_TURN_BYTES;) {
-		if (engine_frames(npumem))
-			return NPUMEM_UNAVAILABLE;
-		size_t room = npumem->in.capacity - npumem->in.end;
-		ssize_t n = recv(npumem->fd, npumem->in.bytes + npumem->in.end, room, MSG_DONTWAIT);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-			return npumem->no_more_writes ? engine_ended(npumem, EPIPE) : 0;
-		if (n <= 0)
-			return engine_ended(npumem, n < 0 ? errno : 0);
-		npumem->in.end += (size_t)n;
-		total += (size_t)n;
-		*any = true;
-		/* A short read has emptied the socket; asking again would only cost a system call. */
-		if ((size_t)n < room)
-			return engine_frames(npumem);
-	}
+	const ProtobufCBinaryData *data =
+		response->result_case == NPUMEM__V1__RESPONSE__RESULT_DONE   ? &response->done->data
+		: response->result_case == NPUMEM__V1__RESPONSE__RESULT_DUMP ? &response->dump->data
+									     : NULL;
+	size_t bytes = data ? data->len : 0;
+	if (is_direct)
+		return bytes ? -1 : 0;
+	if (bytes != pending->bytes)
+		return npumem_error_set(error, NPUMEM_INVALID, "%zu bytes came for an array of %zu", bytes,
+					pending->bytes);
+	if (bytes)
+		memcpy(pending->to, data->data, bytes);
 	return 0;
 }
 
-static int engine_step(struct npumem *npumem, bool *any, struct npumem_error *error)
+static void answer(struct npumem *npumem, const Npumem__V1__Response *response, bool is_direct)
 {
+	struct pending pending;
+	struct npumem_error error;
+	request_clear(&error);
+	if (!pending_take(&npumem->pending, response->id, &pending)) {
+		engine_break(npumem, "the daemon answered request %llu, which waits for no answer",
+			     (unsigned long long)response->id);
+		return;
+	}
+	if (response->status)
+		reply_error(response, &error);
+	/* A daemon that goes down answers so, and nothing more can come of this connection. */
+	if (error.status == NPUMEM_UNAVAILABLE)
+		engine_break(npumem, "%.250s", error.message);
+	struct npumem_request *request = pending.request;
+	if (!request)
+		return;
+	request->n_waiting--;
+	int status = put_data(&pending, response, is_direct, &error);
+	if (status >= 0)
+		status = request_answered(request, response, error.status ? &error : NULL);
+	if (!status)
+		return;
+	engine_break(npumem, "the daemon's answer to request %llu makes no sense",
+		     (unsigned long long)response->id);
+}
+
+static void frame(struct npumem *npumem, const uint8_t *bytes, size_t n)
+{
+	bool is_direct = npumem->in.cut != 0;
+	budget_reset(&npumem->budget, n);
+	Npumem__V1__Response *response = npumem__v1__response__unpack(&npumem->budget.allocator, n, bytes);
+	if (!response) {
+		engine_break(npumem, "the daemon sent a message of %zu bytes that cannot be read", n);
+		return;
+	}
+	npumem->dispatching = true;
+	if (response->id)
+		answer(npumem, response, is_direct);
+	else
+		unasked(npumem, response);
+	npumem->dispatching = false;
+}
+
+/* Hands out the complete frames. */
+static void frames(struct npumem *npumem)
+{
+	const uint8_t *message;
+	struct payload payload;
+	size_t n;
+	while (!npumem->broken.status && !npumem->closing) {
+		switch (inbox_next(&npumem->in, npumem->memory, &message, &n, &payload)) {
+		case INBOX_COMPLETE:
+			frame(npumem, message, n);
+			inbox_consume(&npumem->in);
+			break;
+		case INBOX_PAYLOAD: {
+			const struct pending *pending = pending_find(&npumem->pending, payload.id);
+			bool fits = pending && pending->to && pending->bytes == payload.bytes;
+			inbox_direct(&npumem->in, &payload, fits ? pending->to : NULL);
+			break;
+		}
+		case INBOX_MORE:
+			return;
+		case INBOX_TOO_LARGE:
+			engine_break(npumem, "the daemon announced a message of more than %zu bytes",
+				     FRAME_BYTES_MAX);
+			return;
+		case INBOX_BAD_LENGTH:
+			engine_break(npumem, "the daemon sent something that is not a message");
+			return;
+		case INBOX_NO_MEMORY:
+			engine_break(npumem, "no memory in this process for an answer");
+			return;
+		}
+	}
+}
+
+/* Reads what is there. */
+static void read_in(struct npumem *npumem, bool *any)
+{
+	bool is_all = false;
+	frames(npumem);
+	for (size_t total = 0; total < ENGINE_TURN_BYTES && !npumem->broken.status && !npumem->closing;) {
+		ssize_t n = inbox_receive(&npumem->in, npumem->fd, &is_all);
+		if (n == -EINTR)
+			continue;
+		if (n == -EAGAIN || n == -EWOULDBLOCK) {
+			if (npumem->no_more_writes)
+				ended(npumem, EPIPE);
+			return;
+		}
+		if (n <= 0) {
+			ended(npumem, (int)-n);
+			return;
+		}
+		total += (size_t)n;
+		*any = true;
+		frames(npumem);
+		/* A short read has emptied the socket; asking again would only cost a system call. */
+		if (is_all)
+			return;
+	}
+}
+
+/* ---- turns ---- */
+
+static int step(struct npumem *npumem, bool *any, struct npumem_error *error)
+{
+	*any = false;
 	if (npumem->dispatching)
 		return npumem_error_set(error, NPUMEM_INVALID, "a callback may send, but not wait or process");
-	*any = false;
 	if (!npumem->broken.status) {
-		engine_write(npumem);
-		engine_read(npumem, any);
+		write_out(npumem);
+		read_in(npumem, any);
 	}
-	if (!npumem->broken.status)
-		return 0;
-	*any = true;
-	engine_abandon(npumem);
-	return engine_error(npumem, error);
+	if (npumem->next_deadline != CLOCK_NEVER && !npumem->broken.status && !npumem->closing) {
+		npumem->dispatching = true;
+		request_expire(npumem);
+		npumem->dispatching = false;
+	}
+	if (npumem->broken.status && !npumem->closing)
+		abandon(npumem);
+	if (!npumem->closing)
+		return npumem->broken.status ? engine_error(npumem, error) : 0;
+	destroy(npumem);
+	return npumem_error_set(error, NPUMEM_CANCELLED, "a callback has closed the connection");
 }
 
 int engine_turn(struct npumem *npumem, struct npumem_error *error)
 {
 	bool any;
-	return engine_step(npumem, &any, error);
+	return step(npumem, &any, error);
 }
 
-static int64_t engine_now(void)
+/* Looks again and again, giving the core away between looks. */
+static int look(struct npumem *npumem, int64_t most, bool *any, struct npumem_error *error)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-/* Looks again and again for a moment before sleeping: a small answer arrives sooner than a sleeper wakes up. Gives
- * the core away between looks, and stops trying while answers take longer than that. */
-static int engine_spin(struct npumem *npumem, bool *any, struct npumem_error *error)
-{
-	int status = engine_step(npumem, any, error);
-	if (status || *any || npumem->spin == 0)
-		return status;
-	int64_t until = engine_now() + ENGINE_SPIN_NANOSECONDS;
+	int64_t until = clock_now() + most;
+	int status;
 	do {
 		sched_yield();
-		status = engine_step(npumem, any, error);
-	} while (!status && !*any && engine_now() < until);
-	if (*any)
-		npumem->spin = ENGINE_SPIN_MOST;
-	else
-		npumem->spin--;
+		status = step(npumem, any, error);
+	} while (!status && !*any && clock_now() < until);
+	if (!status)
+		spin_end(&npumem->spin, *any);
 	return status;
 }
 
 int engine_wait(struct npumem *npumem, struct npumem_error *error)
 {
 	bool any;
-	int status = engine_spin(npumem, &any, error);
-	if (status || any)
+	unsigned live = npumem->n_requests;
+	int status = step(npumem, &any, error);
+	if (status || any || npumem->n_requests != live)
 		return status;
-	int64_t asleep = engine_now();
+	int64_t most = spin_begin(&npumem->spin);
+	if (most) {
+		status = look(npumem, most, &any, error);
+		if (status || any)
+			return status;
+	}
 	struct pollfd pollfd = {.fd = npumem->fd, .events = POLLIN};
-	if (buffer_used(&npumem->out))
+	if (!outbox_is_empty(&npumem->out) && !npumem->no_more_writes)
 		pollfd.events |= POLLOUT;
-	while (poll(&pollfd, 1, -1) < 0)
-		if (errno != EINTR) {
-			engine_break(npumem, "waiting for the daemon failed: %s", strerror(errno));
-			break;
-		}
-	if (engine_now() - asleep < ENGINE_SPIN_NANOSECONDS)
-		npumem->spin = ENGINE_SPIN_MOST;
+	if (poll(&pollfd, 1, clock_left(npumem->next_deadline)) < 0 && errno != EINTR)
+		engine_break(npumem, "waiting for the daemon failed: %s", strerror(errno));
 	return engine_turn(npumem, error);
-}
-
-void engine_attach(struct npumem *npumem, int fd)
-{
-	npumem->out_fd = fd;
-}
-
-int engine_drain(struct npumem *npumem, struct npumem_error *error)
-{
-	int status = 0;
-	while (!status && buffer_used(&npumem->out))
-		status = engine_wait(npumem, error);
-	return status;
 }

@@ -1,9 +1,7 @@
 /* Numeric planning by the daemon: the same questions and answers as numeric.h, over the wire. */
-#include <npumem/client.h>
-
-#include "client/lib/call.h"
+#include "client/lib/engine.h"
+#include "client/lib/message.h"
 #include "client/lib/reply.h"
-#include "client/lib/request.h"
 #include "proto/convert.h"
 
 /* ---- questions ---- */
@@ -91,7 +89,7 @@ static int ask_advise(const struct npumem_advise *advise, struct asked *asked, s
 	if (status)
 		return status;
 	npumem__v1__numeric_advise__init(message);
-	message->kernel = request_text(advise->kernel);
+	message->kernel = message_text(advise->kernel);
 	message->data_dtype = (Npumem__V1__Dtype)advise->data_dtype;
 	message->weights_dtype = (Npumem__V1__Dtype)advise->weights_dtype;
 	message->n_operands = advise->n_operands;
@@ -103,7 +101,7 @@ static int ask_advise(const struct npumem_advise *advise, struct asked *asked, s
 		Npumem__V1__NumericOperand *to = &asked->operands[i];
 		npumem__v1__numeric_operand__init(to);
 		convert_dims_to(&from->shape, &asked->shapes[i]);
-		to->role = request_text(from->role);
+		to->role = message_text(from->role);
 		to->shape = &asked->shapes[i];
 		to->weights_sum = from->weights_sum;
 		ASK_FRAC_BITS(to, OPERAND, frac_bits, FRAC_BITS, from);
@@ -238,11 +236,15 @@ static int take_advice(const Npumem__V1__NumericAdvice *message, struct npumem_a
 }
 
 /* The answer must be to the question's kind. */
-static int take_answer(struct call *call, const Npumem__V1__Response *response)
+static int take_answer(struct npumem_request *request, const Npumem__V1__Response *response,
+		       struct npumem_error *error)
 {
 	const Npumem__V1__Numeric *message = response->numeric;
-	struct npumem_numeric_answer *answer = call->result;
-	answer->kind = (enum npumem_numeric_kind)call->n;
+	struct npumem_numeric_answer *answer = result_take(request->results, sizeof(*answer));
+	if (!answer)
+		return request_no_memory(error);
+	request->answer = answer;
+	answer->kind = (enum npumem_numeric_kind)request->n;
 	if (answer->kind == NPUMEM_NUMERIC_ADVISE)
 		return message->answer_case == NPUMEM__V1__NUMERIC__ANSWER_ADVICE
 			       ? take_advice(message->advice, &answer->advice)
@@ -257,19 +259,22 @@ static int take_answer(struct call *call, const Npumem__V1__Response *response)
 	return 0;
 }
 
-int npumem_numeric_remote(struct npumem *npumem, const struct npumem_numeric *question,
-			  struct npumem_numeric_answer *answer, struct npumem_error *error)
+int npumem_numeric_remote_async(struct npumem *npumem, const struct npumem_numeric *question, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__NumericRequest message;
-	struct call call = {.take = take_answer, .result = answer, .n = question->kind};
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_NUMERIC, .take = take_answer};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__NumericRequest numeric;
+	struct npumem_request *made;
 	struct asked asked;
-	int status = call_begin(npumem, error);
+	request_clear(error);
+	int status = ask(question, &asked, &numeric, error);
 	if (!status)
-		status = ask(question, &asked, &message, error);
-	request.call_case = NPUMEM__V1__REQUEST__CALL_NUMERIC;
-	request.numeric = &message;
-	if (!status)
-		status = call_send(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_NUMERIC, &call, error);
-	return status ? status : call_wait(npumem, &call);
+		status = request_new(npumem, &kind, result_room(sizeof(struct npumem_numeric_answer)), callback,
+				     context, &made, error);
+	if (status)
+		return status;
+	made->n = question->kind;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_NUMERIC;
+	message.numeric = &numeric;
+	return request_start(made, &message, NULL, request, error);
 }

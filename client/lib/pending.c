@@ -1,9 +1,8 @@
-/* The table of requests in flight. Invariant: no free slot lies between an entry's home (id mod slots) and its
+/* The table of messages in flight. Invariant: no free slot lies between an entry's home (id mod slots) and its
  * place, so that a search may stop at the first free one; at most half of the slots are used. */
 #include "client/lib/pending.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { PENDING_SLOTS_LEAST = 64, PENDING_SLOTS_MOST = 1 << 30 };
@@ -55,35 +54,20 @@ static void pending_remove(struct pending_table *table, struct pending *slot)
 	table->used--;
 }
 
+struct pending *pending_find(const struct pending_table *table, uint64_t id)
+{
+	struct pending *slot = id && table->n_slots ? pending_slot(table, id) : NULL;
+	return slot && slot->id ? slot : NULL;
+}
+
 bool pending_take(struct pending_table *table, uint64_t id, struct pending *pending)
 {
-	if (!id || !table->n_slots)
-		return false;
-	struct pending *slot = pending_slot(table, id);
-	if (!slot->id)
+	struct pending *slot = pending_find(table, id);
+	if (!slot)
 		return false;
 	*pending = *slot;
 	pending_remove(table, slot);
 	return true;
-}
-
-static int pending_order(const void *a, const void *b)
-{
-	uint64_t x = ((const struct pending *)a)->id, y = ((const struct pending *)b)->id;
-	return x < y ? -1 : x > y;
-}
-
-struct pending *pending_take_all(struct pending_table *table, unsigned *n)
-{
-	struct pending *all = table->slots;
-	*n = 0;
-	for (unsigned i = 0; i < table->n_slots; i++)
-		if (all[i].id)
-			all[(*n)++] = all[i];
-	if (*n)
-		qsort(all, *n, sizeof(*all), pending_order);
-	*table = (struct pending_table){0};
-	return all;
 }
 
 void pending_deinit(struct pending_table *table, const struct memory *memory)

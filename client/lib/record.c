@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "client/lib/call.h"
+#include "client/lib/engine.h"
 #include "client/lib/record.h"
 #include "client/lib/reply.h"
 #include "proto/frame.h"
@@ -40,111 +41,168 @@ static int write_entry(const struct memory *memory, struct npumem_record *record
 	return status;
 }
 
-struct taking {
-	const struct memory *memory;
+/* ---- what comes ---- */
+
+/* Of a request about a record. */
+struct recording {
 	struct npumem_record *record;
-	struct npumem_error error;
-	struct record_sums *sums; /* NULL: nobody wants to know */
-	unsigned n;
+	struct record_sums *sums; /* of the end */
 };
 
-static void take_sums(struct taking *taking, const Npumem__V1__Recorded *recorded)
+static int take_sums(struct npumem_request *request, const Npumem__V1__Recorded *recorded,
+		     struct npumem_error *error)
 {
-	struct record_sums *sums = taking->sums;
-	*sums = (struct record_sums){.hash = recorded->hash};
-	sums->local = memory_array(taking->memory, recorded->n_local, sizeof(*sums->local));
-	if (!sums->local) {
-		npumem_error_set(&taking->error, NPUMEM_RESOURCE_EXHAUSTED,
-				 "no memory in this process for checksums");
-		return;
-	}
-	sums->n_local = recorded->n_local;
-	if (sums->n_local)
-		memcpy(sums->local, recorded->local, sums->n_local * sizeof(*sums->local));
-}
-
-static int take_entries(struct call *call, const Npumem__V1__Response *response)
-{
-	struct taking *taking = call->result;
-	const Npumem__V1__Recorded *recorded = response->recorded;
-	taking->n = (unsigned)recorded->n_entries;
-	if (taking->sums)
-		take_sums(taking, recorded);
-	for (size_t i = 0; i < recorded->n_entries && !taking->error.status; i++) {
-		taking->record->entries++;
-		write_entry(taking->memory, taking->record, recorded->entries[i], &taking->error);
-	}
-	if (recorded->lost && !taking->record->lost) {
-		taking->record->lost = true;
-		reply_text(recorded->reason, taking->record->reason, sizeof(taking->record->reason));
-	}
+	struct record_sums *sums = result_take(request->results, sizeof(*sums));
+	uint32_t *local = result_array(request->results, recorded->n_local, sizeof(*local));
+	if (!sums || !local)
+		return request_no_memory(error);
+	if (recorded->n_local)
+		memcpy(local, recorded->local, recorded->n_local * sizeof(*local));
+	*sums = (struct record_sums){recorded->hash, local, recorded->n_local};
+	request->answer = sums;
 	return 0;
 }
 
-static int ask(struct npumem *npumem, int action, struct taking *taking, struct npumem_error *error)
+static int take_entries(struct npumem_request *request, const Npumem__V1__Response *response,
+			struct npumem_error *error)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__RecordRequest message = NPUMEM__V1__RECORD_REQUEST__INIT;
-	struct call call = {.take = take_entries, .result = taking};
-	message.action = (Npumem__V1__RecordAction)action;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_RECORD;
-	request.record = &message;
-	taking->memory = npumem->memory;
-	npumem_error_clear(&taking->error);
-	int status = call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_RECORDED, &call, error);
-	if (!status && taking->error.status && error)
-		*error = taking->error;
-	return status ? status : taking->error.status;
-}
-
-int record_sums(struct npumem *npumem, struct record_sums *sums, struct npumem_error *error)
-{
-	struct npumem_record none = {.fd = -1};
-	struct taking taking = {.record = &none, .sums = sums};
-	*sums = (struct record_sums){.hash = 0};
-	return ask(npumem, NPUMEM__V1__RECORD_ACTION__RECORD_HASH, &taking, error);
-}
-
-static int write_header(struct npumem *npumem, struct npumem_record *record, struct npumem_error *error)
-{
-	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
-	Npumem__V1__Info header = NPUMEM__V1__INFO__INIT;
-	struct npumem_info info;
-	int status = npumem_info(npumem, &info, error);
-	if (status)
-		return status;
-	header.version = info.version;
-	header.n_npus = info.geometry.n_npus;
-	header.npu_bytes = info.geometry.npu_bytes;
-	header.n_banks = info.geometry.n_banks;
-	header.eu_bytes = info.geometry.eu_bytes;
-	header.rounding = (Npumem__V1__Rounding)info.rounding;
-	header.uninitialized = (Npumem__V1__Uninitialized)info.uninitialized;
-	header.unchecked_reuse = info.unchecked_reuse;
-	header.uid = info.uid;
-	entry.header = &header;
-	status = write_all(record, RECORD_MAGIC, RECORD_MAGIC_BYTES, error);
-	return status ? status : write_entry(npumem->memory, record, &entry, error);
-}
-
-int npumem_record_start(struct npumem *npumem, int fd, struct npumem_record *record, struct npumem_error *error)
-{
-	struct taking taking = {.record = record};
-	*record = (struct npumem_record){.fd = fd};
-	int status = write_header(npumem, record, error);
-	return status ? status : ask(npumem, NPUMEM__V1__RECORD_ACTION__RECORD_START, &taking, error);
-}
-
-int npumem_record_take(struct npumem *npumem, struct npumem_record *record, unsigned *n,
-		       struct npumem_error *error)
-{
-	struct taking taking = {.record = record};
-	int status = ask(npumem, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE, &taking, error);
-	*n = taking.n;
+	const Npumem__V1__Recorded *recorded = response->recorded;
+	struct npumem_record *record = ((const struct recording *)request->state)->record;
+	int status = 0;
+	record->taken = (unsigned)recorded->n_entries;
+	for (size_t i = 0; i < recorded->n_entries && !status; i++) {
+		record->entries++;
+		status = write_entry(request->npumem->memory, record, recorded->entries[i], error);
+	}
+	if (recorded->lost && !record->lost) {
+		record->lost = true;
+		reply_text(recorded->reason, record->reason, sizeof(record->reason));
+	}
+	request->answer = record;
 	return status;
 }
 
-static int write_end(struct npumem *npumem, struct npumem_record *record, const struct record_sums *sums,
+/* ---- asking ---- */
+
+static int ask(struct npumem_request *request, int action, struct npumem_error *error)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__RecordRequest record = NPUMEM__V1__RECORD_REQUEST__INIT;
+	record.action = (Npumem__V1__RecordAction)action;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_RECORD;
+	message.record = &record;
+	return request_send(request, &message, NULL, error);
+}
+
+static struct recording *recording_of(struct npumem_request *made, const struct npumem_record *record)
+{
+	struct recording *recording = made->state = result_take(made->results, sizeof(*recording));
+	recording->record = (struct npumem_record *)(uintptr_t)record;
+	return recording;
+}
+
+/* Hands out a request whose first message was sent with this status. */
+static int started(struct npumem_request *made, int status, struct npumem_request **request)
+{
+	if (status)
+		request_end(made);
+	else if (request)
+		*request = made;
+	return status;
+}
+
+static const struct request_kind taking = {.result = NPUMEM__V1__RESPONSE__RESULT_RECORDED, .take = take_entries};
+
+int npumem_record_take_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC)
+{
+	struct npumem_request *made;
+	int status = request_new(npumem, &taking, 0, callback, context, &made, error);
+	if (status)
+		return status;
+	recording_of(made, record);
+	return started(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE, error), request);
+}
+
+/* ---- checksums ---- */
+
+static int take_only_sums(struct npumem_request *request, const Npumem__V1__Response *response,
+			  struct npumem_error *error)
+{
+	return take_sums(request, response->recorded, error);
+}
+
+int record_sums(struct npumem *npumem, const struct record_sums **sums, struct npumem_error *error)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_RECORDED, .take = take_only_sums};
+	struct npumem_request *made;
+	struct call call;
+	int status = call_begin(npumem, &call, error);
+	if (!status)
+		status = request_new(npumem, &kind, 0, call_answered, &call, &made, error);
+	if (!status)
+		status = started(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_HASH, error), NULL);
+	status = call_wait(&call, status);
+	*sums = call.result;
+	return status;
+}
+
+/* ---- the beginning ---- */
+
+static int write_header(const struct memory *memory, struct npumem_record *record, const Npumem__V1__Info *info,
+			struct npumem_error *error)
+{
+	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
+	Npumem__V1__Info header = NPUMEM__V1__INFO__INIT;
+	header.version = info->version;
+	header.n_npus = info->n_npus;
+	header.npu_bytes = info->npu_bytes;
+	header.n_banks = info->n_banks;
+	header.eu_bytes = info->eu_bytes;
+	header.rounding = info->rounding;
+	header.uninitialized = info->uninitialized;
+	header.unchecked_reuse = info->unchecked_reuse;
+	header.uid = info->uid;
+	entry.header = &header;
+	int status = write_all(record, RECORD_MAGIC, RECORD_MAGIC_BYTES, error);
+	return status ? status : write_entry(memory, record, &entry, error);
+}
+
+static int take_header(struct npumem_request *request, const Npumem__V1__Response *response,
+		       struct npumem_error *error)
+{
+	struct npumem_record *record = ((const struct recording *)request->state)->record;
+	struct npumem_info info;
+	return reply_info(response->info, &info)
+		       ? -1
+		       : write_header(request->npumem->memory, record, response->info, error);
+}
+
+static int next_start(struct npumem_request *request, struct npumem_error *error)
+{
+	request->kind = &taking;
+	return ask(request, NPUMEM__V1__RECORD_ACTION__RECORD_START, error);
+}
+
+int npumem_record_start_async(struct npumem *npumem, int fd, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_INFO, take_header, next_start, NULL};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__InfoRequest info = NPUMEM__V1__INFO_REQUEST__INIT;
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	if (status)
+		return status;
+	struct npumem_record *record = result_take(made->results, sizeof(*record));
+	record->fd = fd;
+	recording_of(made, record);
+	message.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
+	message.info = &info;
+	return request_start(made, &message, NULL, request, error);
+}
+
+/* ---- the end ---- */
+
+static int write_end(const struct memory *memory, struct npumem_record *record, const struct record_sums *sums,
 		     struct npumem_error *error)
 {
 	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
@@ -154,19 +212,45 @@ static int write_end(struct npumem *npumem, struct npumem_record *record, const 
 	end.n_local = sums->n_local;
 	end.local = sums->local;
 	entry.end = &end;
-	return write_entry(npumem->memory, record, &entry, error);
+	return write_entry(memory, record, &entry, error);
 }
 
-int npumem_record_stop(struct npumem *npumem, struct npumem_record *record, struct npumem_error *error)
+/* Takes what is left, until nothing is. */
+static int next_rest(struct npumem_request *request, struct npumem_error *error)
 {
-	struct record_sums sums = {.hash = 0};
-	struct taking taking = {.record = record, .sums = &sums};
-	unsigned n = 1;
-	int status = ask(npumem, NPUMEM__V1__RECORD_ACTION__RECORD_STOP, &taking, error);
-	while (!status && n)
-		status = npumem_record_take(npumem, record, &n, error);
-	if (!status && !record->lost)
-		status = write_end(npumem, record, &sums, error);
-	memory_free(npumem->memory, sums.local);
-	return status;
+	const struct recording *recording = request->state;
+	struct npumem_record *record = recording->record;
+	if (record->taken)
+		return ask(request, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE, error);
+	return record->lost ? 0 : write_end(request->npumem->memory, record, recording->sums, error);
+}
+
+static int take_end(struct npumem_request *request, const Npumem__V1__Response *response,
+		    struct npumem_error *error)
+{
+	struct recording *recording = request->state;
+	int status = take_sums(request, response->recorded, error);
+	if (status)
+		return status;
+	recording->sums = (struct record_sums *)(uintptr_t)request->answer;
+	return take_entries(request, response, error);
+}
+
+static int next_stop(struct npumem_request *request, struct npumem_error *error)
+{
+	static const struct request_kind rest = {NPUMEM__V1__RESPONSE__RESULT_RECORDED, take_entries, next_rest,
+						 NULL};
+	request->kind = &rest;
+	return ask(request, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE, error);
+}
+
+int npumem_record_stop_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_RECORDED, take_end, next_stop, NULL};
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	if (status)
+		return status;
+	recording_of(made, record);
+	return started(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_STOP, error), request);
 }

@@ -2,9 +2,7 @@
 #ifndef CLIENT_LIB_RECORD_H
 #define CLIENT_LIB_RECORD_H
 
-#include <npumem/client.h>
-
-#include "client/lib/memory.h"
+#include <npumem/record.h>
 
 #define RECORD_MAGIC "npumem record 2\n"
 enum { RECORD_MAGIC_BYTES = 16 };
@@ -12,11 +10,11 @@ enum { RECORD_MAGIC_BYTES = 16 };
 /* What the device holds, in numbers. */
 struct record_sums {
 	uint64_t hash;	 /* of all tensors' data */
-	uint32_t *local; /* CRC-32 of each NPU's local memory; the caller's to free, by npumem->memory */
+	uint32_t *local; /* CRC-32 of each NPU's local memory */
 	size_t n_local;
 };
 
-/* 0 or a status. */
-int record_sums(struct npumem *npumem, struct record_sums *sums, struct npumem_error *error);
+/* A result, to be released. 0 or a status. */
+int record_sums(struct npumem *npumem, const struct record_sums **sums, struct npumem_error *error);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "client/lib/call.h"
+#include "client/lib/engine.h"
 #include "client/lib/record_file.h"
 #include "client/lib/region.h"
 #include "client/lib/replay_peer.h"
@@ -21,6 +22,7 @@ struct npumem_replay {
 	struct record_file file;
 	struct replay_handles handles;
 	struct replay_peer *peers;
+	struct npumem_replay_result result;
 };
 
 /* What is sent next: an entry with the parts before it. */
@@ -35,12 +37,12 @@ static int no_memory(struct npumem_error *error)
 	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory in this process for the replay");
 }
 
-int replay_new(const struct memory *memory, const char *path, struct npumem_replay **out, struct npumem_info *info,
+int replay_new(const struct memory *memory, const char *path, struct npumem_replay **out,
 	       struct npumem_error *error)
 {
 	struct npumem_replay *replay = memory_alloc(memory, sizeof(*replay));
 	size_t n_handles = 0;
-	call_clear(error);
+	request_clear(error);
 	*out = NULL;
 	if (!replay)
 		return no_memory(error);
@@ -56,15 +58,18 @@ int replay_new(const struct memory *memory, const char *path, struct npumem_repl
 		npumem_replay_close(replay);
 		return no_memory(error);
 	}
-	*info = replay->file.info;
 	*out = replay;
 	return 0;
 }
 
-int npumem_replay_open(const char *path, struct npumem_replay **out, struct npumem_info *info,
-		       struct npumem_error *error)
+int npumem_replay_open(const char *path, struct npumem_replay **out, struct npumem_error *error)
 {
-	return replay_new(&memory_libc, path, out, info, error);
+	return replay_new(&memory_libc, path, out, error);
+}
+
+const struct npumem_info *npumem_replay_info(const struct npumem_replay *replay)
+{
+	return &replay->file.info;
 }
 
 void npumem_replay_close(struct npumem_replay *replay)
@@ -86,9 +91,11 @@ struct answer {
 	size_t n_handles;
 };
 
-static int take_any(struct call *call, const Npumem__V1__Response *response)
+static int take_any(struct npumem_request *request, const Npumem__V1__Response *response,
+		    struct npumem_error *error)
 {
-	struct answer *answer = call->result;
+	struct answer *answer = request->state;
+	(void)error;
 	answer->digest = digest_response(response);
 	answer->n_handles = digest_handles(response, answer->handles, REPLAY_HANDLES_MAX);
 	return 0;
@@ -189,6 +196,23 @@ static void compare_delivered(const struct replay_peer *peer, const struct step 
 
 /* ---- sending ---- */
 
+/* Sends a message and waits for its answer, whatever it is. */
+static int ask(struct npumem *npumem, Npumem__V1__Request *message, struct answer *answer,
+	       struct npumem_error *error)
+{
+	static const struct request_kind kind = {.result = REQUEST_ANY, .take = take_any};
+	struct npumem_request *made;
+	struct call call;
+	int status = call_begin(npumem, &call, error);
+	if (!status)
+		status = request_new(npumem, &kind, 0, call_answered, &call, &made, error);
+	if (!status) {
+		made->state = answer;
+		status = request_start(made, message, NULL, NULL, error);
+	}
+	return call_wait(&call, status);
+}
+
 /* What was cut short changed nothing; what makes no sense alone has nothing to compare. */
 static bool is_skipped(const Npumem__V1__RecordEntry *entry, const Npumem__V1__Request *request)
 {
@@ -245,7 +269,6 @@ static int send_again(struct npumem_replay *replay, struct replay_peer *peer, co
 		      struct npumem_replay_result *result, struct npumem_error *error)
 {
 	struct answer answer = {.n_handles = 0};
-	struct call call = {.take = take_any, .result = &answer};
 	bool starved;
 	if (step->entry->shared)
 		return share_again(replay, peer, step->entry, result, error);
@@ -261,7 +284,7 @@ static int send_again(struct npumem_replay *replay, struct replay_peer *peer, co
 			request->call_case == NPUMEM__V1__REQUEST__CALL_UNSHARE ? request->unshare->segment : 0;
 		put_sources(peer, step);
 		replay_handles_map(&replay->handles, peer, &request->base);
-		status = call_run(peer->npumem, request, PENDING_ANY, &call, error);
+		status = ask(peer->npumem, request, &answer, error);
 		if (status != NPUMEM_UNAVAILABLE) {
 			result->requests++;
 			if (compare(replay, step->entry, status, &answer, error, result))
@@ -282,16 +305,19 @@ static int send_again(struct npumem_replay *replay, struct replay_peer *peer, co
 static void end_peer(struct npumem_replay *replay, uint64_t session, struct npumem *admin)
 {
 	struct replay_peer **at = replay_peer_find(&replay->peers, session);
-	struct npumem_stat before, after;
+	const struct npumem_stat *before, *after;
 	if (!*at)
 		return;
 	int status = npumem_stat(admin, &before, NULL);
 	replay_peer_close(at, replay->file.memory);
 	for (unsigned i = 0; i < 10000 && !status; i++) {
 		status = npumem_stat(admin, &after, NULL);
-		if (!status && after.sessions < before.sessions)
-			return;
+		bool is_gone = !status && after->sessions < before->sessions;
+		npumem_release(after);
+		if (is_gone)
+			break;
 	}
+	npumem_release(before);
 }
 
 typedef int open_function(void *ctx, uint32_t uid, struct npumem **out, struct npumem_error *error);
@@ -338,34 +364,38 @@ static int compare_end(const struct npumem_replay *replay, struct npumem *admin,
 		       struct npumem_replay_result *result, struct npumem_error *error)
 {
 	const struct record_file *file = &replay->file;
-	struct record_sums sums = {.hash = 0};
-	struct npumem_info info;
+	const struct npumem_geometry *recorded = &file->info.geometry;
+	const struct record_sums *sums = NULL;
+	const struct npumem_info *info = NULL;
 	int status = npumem_info(admin, &info, error);
 	if (!status)
 		status = record_sums(admin, &sums, error);
 	if (!status) {
-		result->same_geometry = info.geometry.n_npus == file->info.geometry.n_npus &&
-					info.geometry.npu_bytes == file->info.geometry.npu_bytes &&
-					info.geometry.eu_bytes == file->info.geometry.eu_bytes;
-		if (sums.hash != file->hash)
+		result->same_geometry = info->geometry.n_npus == recorded->n_npus &&
+					info->geometry.npu_bytes == recorded->npu_bytes &&
+					info->geometry.eu_bytes == recorded->eu_bytes;
+		if (sums->hash != file->hash)
 			differ(result, NULL, "the data of the tensors in the end differ");
 		if (result->same_geometry)
-			compare_local(file, &sums, result);
+			compare_local(file, sums, result);
 	}
-	memory_free(admin->memory, sums.local);
+	npumem_release(info);
+	npumem_release(sums);
 	return status;
 }
 
 int npumem_replay_run(struct npumem_replay *replay, uint32_t admin_uid, open_function *open, void *ctx,
-		      struct npumem_replay_result *result, struct npumem_error *error)
+		      const struct npumem_replay_result **out, struct npumem_error *error)
 {
 	const struct record_file *file = &replay->file;
+	struct npumem_replay_result *result = &replay->result;
 	struct npumem *admin = NULL;
 	struct step step = {.n_parts = 0};
 	struct npumem_error own;
 	if (!error)
 		error = &own;
 	*result = (struct npumem_replay_result){.npu = -1};
+	*out = result;
 	int status = open(ctx, admin_uid, &admin, error);
 	for (size_t i = 0; i < file->n_entries && !status; i++) {
 		if (file->entries[i]->part) {

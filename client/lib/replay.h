@@ -3,10 +3,10 @@
 #define CLIENT_LIB_REPLAY_H
 
 #include "client/lib/memory.h"
-#include <npumem/client.h>
+#include <npumem/record.h>
 
 /* As npumem_replay_open; `memory` outlives it. */
-int replay_new(const struct memory *memory, const char *path, struct npumem_replay **out, struct npumem_info *info,
+int replay_new(const struct memory *memory, const char *path, struct npumem_replay **out,
 	       struct npumem_error *error);
 
 #endif

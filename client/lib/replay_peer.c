@@ -2,8 +2,8 @@
 #include "client/lib/replay_peer.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
+#include "client/lib/call.h"
 #include "client/lib/segments.h"
 
 struct replay_peer *replay_peer_new(const struct memory *memory, uint64_t session, struct npumem *npumem)
@@ -27,7 +27,7 @@ static void drop_segment(struct replay_segment **at, const struct memory *memory
 {
 	struct replay_segment *segment = *at;
 	*at = segment->next;
-	munmap(segment->segment.base, segment->segment.bytes);
+	npumem_release(segment->segment);
 	memory_free(memory, segment);
 }
 
@@ -35,9 +35,9 @@ void replay_peer_close(struct replay_peer **at, const struct memory *memory)
 {
 	struct replay_peer *peer = *at;
 	*at = peer->next;
-	npumem_close(peer->npumem);
 	while (peer->segments)
 		drop_segment(&peer->segments, memory);
+	npumem_close(peer->npumem);
 	memory_free(memory, peer);
 }
 
@@ -48,11 +48,17 @@ int replay_peer_share(struct replay_peer *peer, const struct memory *memory, con
 	if (!segment)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					"no memory in this process for a segment");
-	int status = segments_create(peer->npumem, shared->bytes, shared->writable, &segment->segment, error);
+	struct call call;
+	int status = call_begin(peer->npumem, &call, error);
+	if (!status)
+		status = segments_create_async(peer->npumem, shared->bytes, shared->writable, call_answered, &call,
+					       NULL, error);
+	status = call_wait(&call, status);
 	if (status) {
 		memory_free(memory, segment);
 		return status;
 	}
+	segment->segment = call.result;
 	segment->recorded = shared->segment;
 	segment->next = peer->segments;
 	peer->segments = segment;
@@ -70,7 +76,7 @@ static struct replay_segment **find_segment(const struct replay_peer *peer, uint
 const struct npumem_segment *replay_peer_segment(const struct replay_peer *peer, uint64_t recorded)
 {
 	const struct replay_segment *segment = *find_segment(peer, recorded);
-	return segment ? &segment->segment : NULL;
+	return segment ? segment->segment : NULL;
 }
 
 void replay_peer_unshare(struct replay_peer *peer, const struct memory *memory, uint64_t recorded)

@@ -9,7 +9,7 @@
 
 struct replay_segment {
 	uint64_t recorded; /* its number in the record */
-	struct npumem_segment segment;
+	const struct npumem_segment *segment;
 	struct replay_segment *next;
 };
 

@@ -8,6 +8,7 @@
 
 /* No extent, count or stride of a device with at most 2^30 bytes per NPU can be larger. */
 #define REPLY_EXTENT_MAX (INT64_C(1) << 40)
+enum { REPLY_WARNING_BYTES = 512 };
 
 void reply_text(const char *from, char *to, size_t bytes)
 {
@@ -152,7 +153,8 @@ int reply_tensor(const Npumem__V1__Tensor *message, struct npumem_tensor *tensor
 	};
 	tensor->n_grants = message->n_grants < NPUMEM_GRANTS_MAX ? (unsigned)message->n_grants : NPUMEM_GRANTS_MAX;
 	for (unsigned i = 0; i < tensor->n_grants; i++)
-		tensor->grants[i] = (struct npumem_grant){message->grants[i]->uid, (int)message->grants[i]->access};
+		tensor->grants[i] =
+			(struct npumem_grant){message->grants[i]->uid, (int)message->grants[i]->access};
 	reply_text(message->name, tensor->name, sizeof(tensor->name));
 	reply_text(message->base_name, tensor->base_name, sizeof(tensor->base_name));
 	reply_text(message->state, tensor->state, sizeof(tensor->state));
@@ -178,24 +180,52 @@ int reply_plan(const Npumem__V1__Plan *message, struct npumem_plan *plan)
 	return message->place ? reply_place(message->place, &plan->place) : -1;
 }
 
-void reply_done(const Npumem__V1__Done *message, struct npumem_done *done)
+void *reply_rows(struct result *result, size_t n, size_t bytes)
 {
+	void **rows = result_array(result, n, sizeof(*rows));
+	for (size_t i = 0; i < n && rows; i++) {
+		rows[i] = result_take(result, bytes);
+		if (!rows[i])
+			return NULL;
+	}
+	return rows;
+}
+
+static struct npumem_destroyed **reply_destroyed(const Npumem__V1__Done *message, struct result *result)
+{
+	struct npumem_destroyed **rows = reply_rows(result, message->n_destroyed, sizeof(**rows));
+	for (size_t i = 0; i < message->n_destroyed && rows; i++) {
+		const Npumem__V1__Destroyed *from = message->destroyed[i];
+		*rows[i] = (struct npumem_destroyed){.handle = from->handle,
+						     .npu = from->npu,
+						     .offset = from->offset,
+						     .bytes = from->bytes,
+						     .total_bytes = from->total_bytes};
+		reply_text(from->name, rows[i]->name, sizeof(rows[i]->name));
+	}
+	return rows;
+}
+
+struct npumem_done *reply_done(const Npumem__V1__Done *message, struct result *result)
+{
+	struct npumem_done *done = result_take(result, sizeof(*done));
+	char warning[REPLY_WARNING_BYTES];
+	if (!done)
+		return NULL;
 	done->saturated = message->saturated;
 	done->wrapped = message->wrapped;
 	done->divided_by_zero = message->divided_by_zero;
 	done->macs = message->macs;
-	done->n_destroyed = 0;
-	for (size_t i = 0; i < message->n_destroyed && i < NPUMEM_DESTROYED_MAX; i++) {
-		const Npumem__V1__Destroyed *from = message->destroyed[i];
-		struct npumem_destroyed *to = &done->destroyed[done->n_destroyed++];
-		*to = (struct npumem_destroyed){.handle = from->handle,
-						.npu = from->npu,
-						.offset = from->offset,
-						.bytes = from->bytes,
-						.total_bytes = from->total_bytes};
-		reply_text(from->name, to->name, sizeof(to->name));
+	done->warning = "";
+	if (message->n_destroyed) {
+		done->destroyed = (const struct npumem_destroyed *const *)reply_destroyed(message, result);
+		done->n_destroyed = (unsigned)message->n_destroyed;
 	}
-	reply_text(message->warning, done->warning, sizeof(done->warning));
+	if (message->warning[0]) {
+		reply_text(message->warning, warning, sizeof(warning));
+		done->warning = result_text(result, warning);
+	}
+	return done->warning && (done->destroyed || !done->n_destroyed) ? done : NULL;
 }
 
 void reply_move(const Npumem__V1__Move *message, struct npumem_move *move)

@@ -5,6 +5,7 @@
 
 #include <npumem/client.h>
 
+#include "client/lib/result.h"
 #include "proto/npumem.pb-c.h"
 
 /* Sets `error` (wholly; it need not be clear) from a response whose status is not OK. */
@@ -16,9 +17,13 @@ void reply_stat(const Npumem__V1__Stat *message, struct npumem_stat *stat);
 /* A tensor without a place (another's, which this session may not see) has one that is all zero. */
 int reply_tensor(const Npumem__V1__Tensor *message, struct npumem_tensor *tensor);
 int reply_plan(const Npumem__V1__Plan *message, struct npumem_plan *plan);
-void reply_done(const Npumem__V1__Done *message, struct npumem_done *done);
+/* An object in `result`; NULL: no memory. */
+struct npumem_done *reply_done(const Npumem__V1__Done *message, struct result *result);
 void reply_event(const Npumem__V1__Event *message, struct npumem_event *event);
 void reply_move(const Npumem__V1__Move *message, struct npumem_move *move);
+
+/* An array for n objects of so many bytes, and the objects, all in `result`. NULL: no memory. */
+void *reply_rows(struct result *result, size_t n, size_t bytes);
 
 /* Copies a string from a message, cut to fit, without the control characters that a terminal would obey. */
 void reply_text(const char *from, char *to, size_t bytes);

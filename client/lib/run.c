@@ -1,9 +1,9 @@
 /* Running kernels by name. */
-
-#include "client/lib/call.h"
-#include "client/lib/reply.h"
-#include "client/lib/request.h"
 #include "client/lib/run.h"
+
+#include "client/lib/engine.h"
+#include "client/lib/message.h"
+#include "client/lib/operations.h"
 
 void run_message(const char *kernel, const struct npumem_operand *operands, unsigned n_operands,
 		 const struct npumem_param *params, unsigned n_params, const struct run_parts *parts,
@@ -13,8 +13,8 @@ void run_message(const char *kernel, const struct npumem_operand *operands, unsi
 	message->kernel = (Npumem__V1__Kernel)npumem_kernel_by_name(kernel)->number;
 	for (unsigned i = 0; i < n_operands; i++) {
 		npumem__v1__operand__init(&parts->operands[i]);
-		parts->operands[i].role = request_text(operands[i].role);
-		parts->operands[i].tensor = request_ref(operands[i].handle, &parts->refs[i]);
+		parts->operands[i].role = message_text(operands[i].role);
+		parts->operands[i].tensor = message_ref(operands[i].handle, &parts->refs[i]);
 		parts->operand_list[i] = &parts->operands[i];
 	}
 	for (unsigned i = 0; i < n_params; i++) {
@@ -49,50 +49,21 @@ int run_check(const char *kernel, unsigned n_operands, const struct npumem_param
 	return 0;
 }
 
-static int run_send(struct npumem *npumem, const char *kernel, const struct npumem_operand *operands,
-		    unsigned n_operands, const struct npumem_param *params, unsigned n_params, struct call *call,
-		    npumem_callback *callback, void *context, struct npumem_error *error)
+int npumem_run_async(struct npumem *npumem, const char *kernel, const struct npumem_operand *operands,
+		     unsigned n_operands, const struct npumem_param *params, unsigned n_params, NPUMEM_ASYNC)
 {
 	Npumem__V1__Operand operand_messages[NPUMEM_OPERANDS_MAX], *operand_list[NPUMEM_OPERANDS_MAX];
 	Npumem__V1__Ref refs[NPUMEM_OPERANDS_MAX];
 	Npumem__V1__Param param_messages[NPUMEM_PARAMS_MAX], *param_list[NPUMEM_PARAMS_MAX];
 	struct run_parts parts = {operand_messages, operand_list, refs, param_messages, param_list};
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__RunRequest message;
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__RunRequest run;
+	request_clear(error);
 	int status = run_check(kernel, n_operands, params, n_params, error);
 	if (status)
 		return status;
-	run_message(kernel, operands, n_operands, params, n_params, &parts, &message);
-	request.call_case = NPUMEM__V1__REQUEST__CALL_RUN;
-	request.run = &message;
-	if (call)
-		return call_send(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_DONE, call, error);
-	return call_callback(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_DONE, 0, callback, context, error);
-}
-
-static int take_done(struct call *call, const Npumem__V1__Response *response)
-{
-	if (call->result)
-		reply_done(response->done, call->result);
-	return 0;
-}
-
-int npumem_run(struct npumem *npumem, const char *kernel, const struct npumem_operand *operands,
-	       unsigned n_operands, const struct npumem_param *params, unsigned n_params, struct npumem_done *done,
-	       struct npumem_error *error)
-{
-	struct call call = {.take = take_done, .result = done};
-	int status = call_begin(npumem, error);
-	if (!status)
-		status =
-			run_send(npumem, kernel, operands, n_operands, params, n_params, &call, NULL, NULL, error);
-	return status ? status : call_wait(npumem, &call);
-}
-
-int npumem_run_send(struct npumem *npumem, const char *kernel, const struct npumem_operand *operands,
-		    unsigned n_operands, const struct npumem_param *params, unsigned n_params,
-		    npumem_callback *callback, void *context, struct npumem_error *error)
-{
-	call_clear(error);
-	return run_send(npumem, kernel, operands, n_operands, params, n_params, NULL, callback, context, error);
+	run_message(kernel, operands, n_operands, params, n_params, &parts, &run);
+	message.call_case = NPUMEM__V1__REQUEST__CALL_RUN;
+	message.run = &run;
+	return operations_start(npumem, &message, callback, context, request, error);
 }

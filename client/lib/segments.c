@@ -1,5 +1,6 @@
 /* System memory: a memfd that both processes map.
- * It is sealed before it is shared, so that the daemon can trust its size. */
+ * It is sealed before it is shared, so that the daemon can trust its size; it is unmapped with its last reference.
+ */
 #define _GNU_SOURCE /* memfd_create and its seals */
 #include <errno.h>
 #include <fcntl.h>
@@ -7,145 +8,149 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/lib/call.h"
-#include "client/lib/reply.h"
-#include "client/lib/request.h"
+#include "client/lib/engine.h"
+#include "client/lib/message.h"
+#include "client/lib/operations.h"
 #include "client/lib/segments.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-static int take_shared(struct call *call, const Npumem__V1__Response *response)
+#define SEGMENT_BYTES_MOST ((size_t)1 << 40)
+
+/* ---- creating ---- */
+
+static void unmap(void *object)
 {
-	struct npumem_segment *segment = call->result;
+	struct npumem_segment *segment = object;
+	if (segment->base)
+		munmap(segment->base, segment->bytes);
+}
+
+static int take_shared(struct npumem_request *request, const Npumem__V1__Response *response,
+		       struct npumem_error *error)
+{
+	struct npumem_segment *segment = request->state;
+	(void)error;
 	if (response->shared->bytes != segment->bytes || !response->shared->segment)
 		return -1;
 	segment->id = response->shared->segment;
+	request->answer = segment;
 	return 0;
-}
-
-static int share(struct npumem *npumem, int fd, struct npumem_segment *segment, struct npumem_error *error)
-{
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__ShareRequest message = NPUMEM__V1__SHARE_REQUEST__INIT;
-	struct call call = {.take = take_shared, .result = segment};
-	int status = engine_drain(npumem, error);
-	if (status)
-		return status;
-	engine_attach(npumem, fd);
-	request.call_case = NPUMEM__V1__REQUEST__CALL_SHARE;
-	request.share = &message;
-	status = call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_SHARED, &call, error);
-	engine_attach(npumem, -1);
-	return status;
 }
 
 static int map_sealed(int fd, bool writable, struct npumem_segment *segment)
 {
 	if (ftruncate(fd, (off_t)segment->bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		return -errno;
-	segment->base = mmap(NULL, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (segment->base == MAP_FAILED)
+	void *base = mmap(NULL, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED)
 		return -errno;
-	if (writable || !fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE))
-		return 0;
-	int err = -errno;
-	munmap(segment->base, segment->bytes);
-	return err;
+	segment->base = base;
+	return writable || !fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) ? 0 : -errno;
 }
 
-int segments_create(struct npumem *npumem, size_t bytes, bool writable, struct npumem_segment *segment,
-		    struct npumem_error *error)
+/* Makes it, and asks the daemon to map it, too. */
+static int share(struct npumem_request *made, struct npumem_segment *segment, bool writable,
+		 struct npumem_request **request, struct npumem_error *error)
 {
-	int status = call_begin(npumem, error);
-	*segment = (struct npumem_segment){.bytes = bytes};
-	if (status)
-		return status;
-	if (!bytes || bytes > (size_t)1 << 40)
-		return npumem_error_set(error, NPUMEM_INVALID, "a segment of %zu bytes", bytes);
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__ShareRequest share_message = NPUMEM__V1__SHARE_REQUEST__INIT;
 	int fd = memfd_create("npumem", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int err = fd < 0 ? -errno : map_sealed(fd, writable, segment);
-	if (err)
-		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "a segment of %zu bytes: %s", bytes,
-					  strerror(-err));
-	else
-		status = share(npumem, fd, segment, error);
+	struct request_extra extra = {.has_fd = true, .fd = fd};
+	int status;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_SHARE;
+	message.share = &share_message;
+	if (!err) {
+		status = request_start(made, &message, &extra, request, error);
+	} else {
+		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "a segment of %zu bytes: %s",
+					  segment->bytes, strerror(-err));
+		request_end(made);
+	}
 	if (fd >= 0)
 		close(fd);
-	if (status && !err)
-		munmap(segment->base, bytes);
 	return status;
 }
 
-int npumem_segment_create(struct npumem *npumem, size_t bytes, struct npumem_segment *segment,
-			  struct npumem_error *error)
+int segments_create_async(struct npumem *npumem, size_t bytes, bool writable, NPUMEM_ASYNC)
 {
-	return segments_create(npumem, bytes, true, segment, error);
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_SHARED, .take = take_shared};
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	if (status)
+		return status;
+	if (!bytes || bytes > SEGMENT_BYTES_MOST) {
+		request_end(made);
+		return npumem_error_set(error, NPUMEM_INVALID, "a segment of %zu bytes", bytes);
+	}
+	struct npumem_segment *segment = made->state = result_take(made->results, sizeof(*segment));
+	segment->bytes = bytes;
+	made->results->destroy = unmap;
+	return share(made, segment, writable, request, error);
 }
 
-int npumem_segment_close(struct npumem *npumem, struct npumem_segment *segment, struct npumem_error *error)
+int npumem_segment_create_async(struct npumem *npumem, size_t bytes, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__UnshareRequest message = NPUMEM__V1__UNSHARE_REQUEST__INIT;
-	struct call call = {.take = NULL};
-	int status = call_begin(npumem, error);
-	message.segment = segment->id;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_UNSHARE;
-	request.unshare = &message;
+	return segments_create_async(npumem, bytes, true, callback, context, request, error);
+}
+
+/* ---- closing ---- */
+
+int npumem_segment_close_async(struct npumem *npumem, const struct npumem_segment *segment, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_UNSHARED};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__UnshareRequest unshare = NPUMEM__V1__UNSHARE_REQUEST__INIT;
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	unshare.segment = segment->id;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_UNSHARE;
+	message.unshare = &unshare;
 	if (!status)
-		status = call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_UNSHARED, &call, error);
-	if (segment->base)
-		munmap(segment->base, segment->bytes);
-	*segment = (struct npumem_segment){.id = 0};
+		status = request_start(made, &message, NULL, request, error);
+	result_release(segment);
 	return status;
 }
 
-int npumem_write_segment(struct npumem *npumem, uint64_t handle, const struct npumem_segment *segment,
-			 uint64_t offset, const struct npumem_dims *stride, int64_t first, int64_t count,
-			 struct npumem_error *error)
+/* ---- moving data ---- */
+
+int npumem_write_segment_async(struct npumem *npumem, uint64_t handle, const struct npumem_segment *segment,
+			       uint64_t offset, const struct npumem_dims *stride, int64_t first, int64_t count,
+			       NPUMEM_ASYNC)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__WriteRequest message = NPUMEM__V1__WRITE_REQUEST__INIT;
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__WriteRequest write_message = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__Dims dims;
 	Npumem__V1__Ref ref;
-	struct call call = {.take = NULL};
-	int status = call_begin(npumem, error);
-	message.tensor = request_ref(handle, &ref);
-	message.first = first;
-	message.count = count;
-	message.segment = segment->id;
-	message.segment_offset = offset;
-	message.segment_stride = request_stride(stride, &dims);
-	request.call_case = NPUMEM__V1__REQUEST__CALL_WRITE;
-	request.write = &message;
-	return status ? status : call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_DONE, &call, error);
+	write_message.tensor = message_ref(handle, &ref);
+	write_message.first = first;
+	write_message.count = count;
+	write_message.segment = segment->id;
+	write_message.segment_offset = offset;
+	write_message.segment_stride = message_dims(stride, &dims);
+	message.call_case = NPUMEM__V1__REQUEST__CALL_WRITE;
+	message.write = &write_message;
+	return operations_start(npumem, &message, callback, context, request, error);
 }
 
-static int take_done(struct call *call, const Npumem__V1__Response *response)
+int npumem_read_segment_async(struct npumem *npumem, uint64_t handle, const struct npumem_segment *segment,
+			      uint64_t offset, const struct npumem_dims *stride, int64_t first, int64_t count,
+			      NPUMEM_ASYNC)
 {
-	if (call->result)
-		reply_done(response->done, call->result);
-	return 0;
-}
-
-int npumem_read_segment(struct npumem *npumem, uint64_t handle, const struct npumem_segment *segment,
-			uint64_t offset, const struct npumem_dims *stride, int64_t first, int64_t count,
-			struct npumem_done *done, struct npumem_error *error)
-{
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__ReadRequest message = NPUMEM__V1__READ_REQUEST__INIT;
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__ReadRequest read_message = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Dims dims;
 	Npumem__V1__Ref ref;
-	struct call call = {.take = take_done, .result = done};
-	int status = call_begin(npumem, error);
-	message.tensor = request_ref(handle, &ref);
-	message.first = first;
-	message.count = count;
-	message.segment = segment->id;
-	message.segment_offset = offset;
-	message.segment_stride = request_stride(stride, &dims);
-	request.call_case = NPUMEM__V1__REQUEST__CALL_READ;
-	request.read = &message;
-	return status ? status : call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_DONE, &call, error);
+	read_message.tensor = message_ref(handle, &ref);
+	read_message.first = first;
+	read_message.count = count;
+	read_message.segment = segment->id;
+	read_message.segment_offset = offset;
+	read_message.segment_stride = message_dims(stride, &dims);
+	message.call_case = NPUMEM__V1__REQUEST__CALL_READ;
+	message.read = &read_message;
+	return operations_start(npumem, &message, callback, context, request, error);
 }

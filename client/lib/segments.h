@@ -1,11 +1,10 @@
-/* What else is needed of system memory than client.h has. */
+/* What else is needed of system memory than the public headers have. */
 #ifndef CLIENT_LIB_SEGMENTS_H
 #define CLIENT_LIB_SEGMENTS_H
 
-#include <npumem/client.h>
+#include <npumem/async.h>
 
-/* As npumem_segment_create; not `writable`: the daemon can only read it. */
-int segments_create(struct npumem *npumem, size_t bytes, bool writable, struct npumem_segment *segment,
-		    struct npumem_error *error);
+/* As npumem_segment_create_async; not `writable`: the daemon can only read it. */
+int segments_create_async(struct npumem *npumem, size_t bytes, bool writable, NPUMEM_ASYNC);
 
 #endif

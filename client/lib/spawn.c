@@ -1,7 +1,7 @@
 /* Starting and burying a private daemon. The child's stderr goes to a sealed piece of memory of fixed size (writes
  * past it fail, harmlessly), so that a refusal to start can be quoted instead of being printed beside the caller's
  * own message; $NPUMEM_SPAWN_LOG names a file to have it in full. */
-#define _GNU_SOURCE /* memfd_create, seals */
+#define _GNU_SOURCE /* memfd_create, seals, secure_getenv */
 #include "client/lib/spawn.h"
 
 #include <errno.h>
@@ -24,6 +24,10 @@ enum {
 	SPAWN_PATIENCE_MS = 5000,
 };
 
+#ifndef SPAWN_INSTALLED /* where the build installs it */
+#define SPAWN_INSTALLED "/usr/bin/npumemd"
+#endif
+
 extern char **environ;
 
 static int fd_above(int fd)
@@ -36,7 +40,7 @@ static int fd_above(int fd)
 
 static int log_open(void)
 {
-	const char *path = getenv("NPUMEM_SPAWN_LOG");
+	const char *path = secure_getenv("NPUMEM_SPAWN_LOG");
 	int fd;
 	if (path && *path)
 		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -102,11 +106,21 @@ static int child_start(char *const *argv, int fd, int log, pid_t *pid)
 	return err;
 }
 
+/* The environment chooses it, unless it belongs to somebody with fewer rights than this process. */
+static char *program(void)
+{
+	static char by_path[] = "npumemd", installed[] = SPAWN_INSTALLED;
+	char *chosen = secure_getenv("NPUMEMD");
+	if (chosen && *chosen)
+		return chosen;
+	return secure_getenv("PATH") ? by_path : installed;
+}
+
 static int start(char *options, struct spawned *spawned, struct npumem_error *error)
 {
-	char *program = getenv("NPUMEMD"), *argv[SPAWN_ARGUMENTS_MAX + 1];
+	char *argv[SPAWN_ARGUMENTS_MAX + 1];
 	int ends[2];
-	argv[0] = program && *program ? program : (char[]){"npumemd"};
+	argv[0] = program();
 	argv[1] = (char[]){"--fd"};
 	argv[2] = (char[]){"3"};
 	int status = arguments_split(options, argv, 3, error);
@@ -173,6 +187,18 @@ static bool reaped(pid_t pid)
 		got = waitpid(pid, NULL, WNOHANG);
 	while (got < 0 && errno == EINTR);
 	return got != 0; /* an error: it is not ours to wait for any more */
+}
+
+void spawn_kill(const struct spawned *spawned)
+{
+	kill(spawned->pid, SIGKILL);
+}
+
+void spawn_bury(const struct spawned *spawned)
+{
+	spawn_reap(spawned->pid);
+	if (spawned->log >= 0)
+		close(spawned->log);
 }
 
 void spawn_reap(pid_t pid)

@@ -1,39 +1,22 @@
-/* How the device is used, and by whom. The details come as one piece of memory, so that one free() is enough.
+/* How the device is used, and by whom.
  * Invariant: what the daemon counts is copied, never used as a size or an index. */
 #include <string.h>
 
-#include "client/lib/call.h"
+#include "client/lib/engine.h"
 #include "client/lib/reply.h"
 
-static int take_stat(struct call *call, const Npumem__V1__Response *response)
+static int take_stat(struct npumem_request *request, const Npumem__V1__Response *response,
+		     struct npumem_error *error)
 {
-	reply_stat(response->stat, call->result);
+	struct npumem_stat *stat = result_take(request->results, sizeof(*stat));
+	if (!stat)
+		return request_no_memory(error);
+	request->answer = stat;
+	reply_stat(response->stat, stat);
 	return 0;
 }
 
-static int ask(struct npumem *npumem, bool details, bool reset, struct call *call, struct npumem_error *error)
-{
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__StatRequest message = NPUMEM__V1__STAT_REQUEST__INIT;
-	message.details = details;
-	message.reset = reset;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_STAT;
-	request.stat = &message;
-	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_STAT, call, error);
-}
-
-int npumem_stat(struct npumem *npumem, struct npumem_stat *stat, struct npumem_error *error)
-{
-	struct call call = {.take = take_stat, .result = stat};
-	return ask(npumem, false, false, &call, error);
-}
-
 /* ---- details ---- */
-
-struct taken {
-	const struct memory *memory;
-	struct npumem_details *details;
-};
 
 static void take_usage(const Npumem__V1__Usage *from, struct npumem_usage *to)
 {
@@ -67,27 +50,6 @@ static void take_call(const Npumem__V1__CallStat *from, struct npumem_call_stat 
 	to->total_ns = from->total_ns;
 }
 
-/* The numbers of rows are those of a message of at most 16 MiB, so the sizes cannot wrap. */
-static struct npumem_details *details_new(const struct memory *memory, const Npumem__V1__Stat *stat)
-{
-	size_t n_usages = stat->n_uids + stat->n_clients;
-	struct npumem_details *details = memory_alloc(
-		memory, sizeof(*details) + stat->n_npu_data * sizeof(*details->npu_data) +
-				n_usages * sizeof(*details->uids) + stat->n_calls * sizeof(*details->calls));
-	if (!details)
-		return NULL;
-	memset(details, 0, sizeof(*details));
-	details->n_npus = (unsigned)stat->n_npu_data;
-	details->n_uids = (unsigned)stat->n_uids;
-	details->n_clients = (unsigned)stat->n_clients;
-	details->n_calls = (unsigned)stat->n_calls;
-	details->npu_data = (int64_t *)(details + 1);
-	details->uids = (struct npumem_usage *)(details->npu_data + details->n_npus);
-	details->clients = details->uids + details->n_uids;
-	details->calls = (struct npumem_call_stat *)(details->clients + details->n_clients);
-	return details;
-}
-
 static void take_activity(const Npumem__V1__Activity *from, struct npumem_activity *to)
 {
 	if (from)
@@ -106,51 +68,96 @@ static void take_loop(const Npumem__V1__LoopStat *from, struct npumem_loop_stat 
 	take_numbers(from->buckets, from->n_buckets, to->buckets, NPUMEM_BUCKETS);
 }
 
-static int take_details(struct call *call, const Npumem__V1__Response *response)
+/* What the details consist of, to be filled. */
+struct parts {
+	struct npumem_stat *stat;
+	struct npumem_activity *activity;
+	struct npumem_loop_stat *loop;
+	struct npumem_usage *all, **uids, **clients;
+	struct npumem_call_stat **calls;
+	int64_t *npu_data;
+};
+
+static bool take_parts(struct result *result, const Npumem__V1__Stat *stat, struct parts *parts)
+{
+	parts->stat = result_take(result, sizeof(*parts->stat));
+	parts->activity = result_take(result, sizeof(*parts->activity));
+	parts->loop = result_take(result, sizeof(*parts->loop));
+	parts->all = result_take(result, sizeof(*parts->all));
+	parts->uids = reply_rows(result, stat->n_uids, sizeof(**parts->uids));
+	parts->clients = reply_rows(result, stat->n_clients, sizeof(**parts->clients));
+	parts->calls = reply_rows(result, stat->n_calls, sizeof(**parts->calls));
+	parts->npu_data = result_array(result, stat->n_npu_data, sizeof(*parts->npu_data));
+	return parts->stat && parts->activity && parts->loop && parts->all && parts->uids && parts->clients &&
+	       parts->calls && parts->npu_data;
+}
+
+static void fill_parts(const Npumem__V1__Stat *stat, const struct parts *parts)
+{
+	reply_stat(stat, parts->stat);
+	take_activity(stat->activity, parts->activity);
+	take_loop(stat->loop, parts->loop);
+	if (stat->all)
+		take_usage(stat->all, parts->all);
+	for (size_t i = 0; i < stat->n_npu_data; i++)
+		parts->npu_data[i] = stat->npu_data[i];
+	for (size_t i = 0; i < stat->n_uids; i++)
+		take_usage(stat->uids[i], parts->uids[i]);
+	for (size_t i = 0; i < stat->n_clients; i++)
+		take_usage(stat->clients[i], parts->clients[i]);
+	for (size_t i = 0; i < stat->n_calls; i++)
+		take_call(stat->calls[i], parts->calls[i]);
+}
+
+static int take_details(struct npumem_request *request, const Npumem__V1__Response *response,
+			struct npumem_error *error)
 {
 	const Npumem__V1__Stat *stat = response->stat;
-	struct taken *taken = call->result;
-	struct npumem_details *details = taken->details = details_new(taken->memory, stat);
-	if (!details)
-		return 0;
-	reply_stat(stat, &details->stat);
-	take_activity(stat->activity, &details->activity);
-	take_loop(stat->loop, &details->loop);
-	if (stat->all)
-		take_usage(stat->all, &details->all);
+	struct npumem_details *details = result_take(request->results, sizeof(*details));
+	struct parts parts;
+	if (!details || !take_parts(request->results, stat, &parts))
+		return request_no_memory(error);
+	fill_parts(stat, &parts);
+	details->stat = parts.stat;
+	details->activity = parts.activity;
+	details->loop = parts.loop;
+	details->all = parts.all;
 	details->now_ns = stat->now_ns;
-	for (size_t i = 0; i < stat->n_npu_data; i++)
-		details->npu_data[i] = stat->npu_data[i];
-	for (size_t i = 0; i < stat->n_uids; i++)
-		take_usage(stat->uids[i], &details->uids[i]);
-	for (size_t i = 0; i < stat->n_clients; i++)
-		take_usage(stat->clients[i], &details->clients[i]);
-	for (size_t i = 0; i < stat->n_calls; i++)
-		take_call(stat->calls[i], &details->calls[i]);
+	details->n_npus = (unsigned)stat->n_npu_data;
+	details->n_uids = (unsigned)stat->n_uids;
+	details->n_clients = (unsigned)stat->n_clients;
+	details->n_calls = (unsigned)stat->n_calls;
+	details->npu_data = parts.npu_data;
+	details->uids = (const struct npumem_usage *const *)parts.uids;
+	details->clients = (const struct npumem_usage *const *)parts.clients;
+	details->calls = (const struct npumem_call_stat *const *)parts.calls;
+	request->answer = details;
 	return 0;
 }
 
-static int ask_details(struct npumem *npumem, bool reset, struct npumem_details **details,
-		       struct npumem_error *error)
+/* ---- asking ---- */
+
+static int ask(struct npumem *npumem, const struct request_kind *kind, bool details, bool reset, NPUMEM_ASYNC)
 {
-	struct taken taken = {.memory = npumem->memory};
-	struct call call = {.take = take_details, .result = &taken};
-	*details = NULL;
-	int status = ask(npumem, true, reset, &call, error);
-	if (status)
-		return status;
-	*details = taken.details;
-	return taken.details ? 0
-			     : npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-						"no memory in this process for the details");
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__StatRequest stat = NPUMEM__V1__STAT_REQUEST__INIT;
+	struct npumem_request *made;
+	int status = request_new(npumem, kind, 0, callback, context, &made, error);
+	stat.details = details;
+	stat.reset = reset;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_STAT;
+	message.stat = &stat;
+	return status ? status : request_start(made, &message, NULL, request, error);
 }
 
-int npumem_stat_details(struct npumem *npumem, struct npumem_details **details, struct npumem_error *error)
+int npumem_stat_async(struct npumem *npumem, NPUMEM_ASYNC)
 {
-	return ask_details(npumem, false, details, error);
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_STAT, .take = take_stat};
+	return ask(npumem, &kind, false, false, callback, context, request, error);
 }
 
-int npumem_stat_reset(struct npumem *npumem, struct npumem_details **details, struct npumem_error *error)
+int npumem_stat_details_async(struct npumem *npumem, bool reset, NPUMEM_ASYNC)
 {
-	return ask_details(npumem, true, details, error);
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_STAT, .take = take_details};
+	return ask(npumem, &kind, true, reset, callback, context, request, error);
 }

@@ -1,10 +1,13 @@
 /* Many operations in one message. */
 #include <string.h>
 
-#include "client/lib/call.h"
+#include "client/lib/engine.h"
+#include "client/lib/message.h"
 #include "client/lib/reply.h"
-#include "client/lib/request.h"
 #include "client/lib/run.h"
+#include "client/lib/sized.h"
+
+enum { SUBMIT_OPERATION_FIRST = SIZED_UP_TO(struct npumem_operation, n_params) };
 
 /* One operation as a message. */
 struct submitted {
@@ -66,32 +69,32 @@ static void submit_operation(const struct npumem_operation *from, struct submitt
 	switch (from->kind) {
 	case NPUMEM_OP_WRITE:
 		npumem__v1__write_request__init(&to->write);
-		to->write.tensor = request_ref(from->handle, &to->refs[0]);
+		to->write.tensor = message_ref(from->handle, &to->refs[0]);
 		to->write.data.data = from->data;
 		to->write.data.len = from->bytes;
 		if (from->segment) {
 			to->write.data.len = 0;
 			to->write.segment = from->segment->id;
 			to->write.segment_offset = from->segment_offset;
-			to->write.segment_stride = request_stride(from->segment_stride, &to->stride);
+			to->write.segment_stride = message_dims(from->segment_stride, &to->stride);
 		}
 		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_WRITE;
 		to->message.write = &to->write;
 		break;
 	case NPUMEM_OP_READ:
 		npumem__v1__read_request__init(&to->read);
-		to->read.tensor = request_ref(from->handle, &to->refs[0]);
+		to->read.tensor = message_ref(from->handle, &to->refs[0]);
 		if (from->segment) {
 			to->read.segment = from->segment->id;
 			to->read.segment_offset = from->segment_offset;
-			to->read.segment_stride = request_stride(from->segment_stride, &to->stride);
+			to->read.segment_stride = message_dims(from->segment_stride, &to->stride);
 		}
 		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_READ;
 		to->message.read = &to->read;
 		break;
 	case NPUMEM_OP_FILL:
 		npumem__v1__fill_request__init(&to->fill);
-		to->fill.tensor = request_ref(from->handle, &to->refs[0]);
+		to->fill.tensor = message_ref(from->handle, &to->refs[0]);
 		to->fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
 		to->fill.integer = from->value;
 		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_FILL;
@@ -99,8 +102,8 @@ static void submit_operation(const struct npumem_operation *from, struct submitt
 		break;
 	case NPUMEM_OP_COPY:
 		npumem__v1__copy_request__init(&to->copy);
-		to->copy.destination = request_ref(from->handle, &to->refs[0]);
-		to->copy.source = request_ref(from->source, &to->refs[1]);
+		to->copy.destination = message_ref(from->handle, &to->refs[0]);
+		to->copy.source = message_ref(from->source, &to->refs[1]);
 		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_COPY;
 		to->message.copy = &to->copy;
 		break;
@@ -122,81 +125,106 @@ static void submit_operation(const struct npumem_operation *from, struct submitt
 static int submit_check(const struct npumem_operation *operations, unsigned n, struct submit *submit,
 			struct npumem_error *error)
 {
-	for (unsigned i = 0; i < n; i++) {
-		const struct npumem_operation *op = &operations[i];
-		if (op->kind < NPUMEM_OP_WRITE || op->kind > NPUMEM_OP_RUN)
+	int status = sized_check(operations, n, SUBMIT_OPERATION_FIRST, sizeof(*operations), "operation", error);
+	for (unsigned i = 0; i < n && !status; i++) {
+		struct npumem_operation op;
+		sized_get(operations, i, &op, sizeof(op));
+		if (op.kind < NPUMEM_OP_WRITE || op.kind > NPUMEM_OP_RUN)
 			return npumem_error_set(error, NPUMEM_INVALID, "operation %u has no kind (%d)", i,
-						(int)op->kind);
-		if (op->kind != NPUMEM_OP_RUN)
+						(int)op.kind);
+		if (op.kind != NPUMEM_OP_RUN)
 			continue;
-		int status = run_check(op->kernel, op->n_operands, op->params, op->n_params, error);
-		if (status)
-			return status;
-		submit->n_operands += op->n_operands;
-		submit->n_params += op->n_params;
+		status = run_check(op.kernel, op.n_operands, op.params, op.n_params, error);
+		submit->n_operands += op.n_operands;
+		submit->n_params += op.n_params;
 	}
-	return 0;
+	return status;
 }
 
-/* What the answer is taken into. */
-struct submit_answer {
-	const struct npumem_operation *operations;
-	struct npumem_done *done;
-	unsigned n_ran;
+/* ---- the answer ---- */
+
+/* Where an operation's data go, if it reads any. */
+struct reading {
+	bool is_read;
+	void *to;
+	size_t bytes;
 };
 
-static int take_submitted(struct call *call, const Npumem__V1__Response *response)
+static int take_reading(const struct reading *reading, const Npumem__V1__Done *done)
 {
-	struct submit_answer *answer = call->result;
-	const Npumem__V1__Submitted *submitted = response->submitted;
-	if (submitted->n_done > call->n || (!response->status && submitted->n_done != call->n))
+	if (!reading->is_read)
+		return 0;
+	if (done->data.len != reading->bytes)
 		return -1;
-	for (size_t i = 0; i < submitted->n_done; i++) {
-		const Npumem__V1__Done *done = submitted->done[i];
-		const struct npumem_operation *op = &answer->operations[i];
-		if (op->kind == NPUMEM_OP_READ && done->data.len != (op->segment ? 0 : op->bytes))
-			return -1;
-		if (op->kind == NPUMEM_OP_READ && done->data.len)
-			memcpy(op->data, done->data.data, done->data.len);
-		if (answer->done)
-			reply_done(done, &answer->done[i]);
-	}
-	answer->n_ran = (unsigned)submitted->n_done;
+	if (done->data.len)
+		memcpy(reading->to, done->data.data, done->data.len);
 	return 0;
 }
 
-int npumem_submit(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
-		  struct npumem_done *done, unsigned *n_ran, struct npumem_error *error)
+static int take_submitted(struct npumem_request *request, const Npumem__V1__Response *response,
+			  struct npumem_error *error)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__SubmitRequest message = NPUMEM__V1__SUBMIT_REQUEST__INIT;
+	const Npumem__V1__Submitted *from = response->submitted;
+	const struct reading *readings = request->state;
+	if (from->n_done > request->n || (!response->status && from->n_done != request->n))
+		return -1;
+	struct npumem_submitted *submitted = result_take(request->results, sizeof(*submitted));
+	const struct npumem_done **done =
+		result_array(request->results, from->n_done, sizeof(struct npumem_done *));
+	if (!submitted || !done)
+		return request_no_memory(error);
+	for (size_t i = 0; i < from->n_done; i++) {
+		if (take_reading(&readings[i], from->done[i]))
+			return -1;
+		done[i] = reply_done(from->done[i], request->results);
+		if (!done[i])
+			return request_no_memory(error);
+	}
+	submitted->n_ran = (unsigned)from->n_done;
+	submitted->done = done;
+	request->answer = submitted;
+	return 0;
+}
+
+/* ---- asking ---- */
+
+static int submit_start(struct npumem_request *made, const struct npumem_operation *operations, unsigned n,
+			struct submit *submit, struct npumem_request **request, struct npumem_error *error)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__SubmitRequest list = NPUMEM__V1__SUBMIT_REQUEST__INIT;
+	struct reading *readings = made->state = result_array(made->results, n, sizeof(*readings));
+	struct run_parts runs = submit->runs;
+	for (unsigned i = 0; i < n; i++) {
+		struct npumem_operation op;
+		sized_get(operations, i, &op, sizeof(op));
+		submit_operation(&op, &submit->operations[i], &runs);
+		submit->list[i] = &submit->operations[i].message;
+		readings[i] = (struct reading){op.kind == NPUMEM_OP_READ, op.data, op.segment ? 0 : op.bytes};
+	}
+	made->n = n;
+	list.n_operations = n;
+	list.operations = submit->list;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
+	message.submit = &list;
+	return request_start(made, &message, NULL, request, error);
+}
+
+int npumem_submit_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, .take = take_submitted};
 	struct submit submit = {.operations = NULL};
-	struct submit_answer answer = {.operations = operations, .done = done};
-	struct call call = {.take = take_submitted, .result = &answer, .n = n};
-	unsigned ignored;
-	n_ran = n_ran ? n_ran : &ignored;
-	*n_ran = 0;
-	int status = call_begin(npumem, error);
-	if (!status)
-		status = submit_check(operations, n, &submit, error);
+	struct npumem_request *made;
+	request_clear(error);
+	int status = submit_check(operations, n, &submit, error);
 	if (!status)
 		status = submit_alloc(npumem, n, &submit, error);
 	if (status)
 		return status;
-	struct run_parts runs = submit.runs;
-	for (unsigned i = 0; i < n; i++) {
-		submit_operation(&operations[i], &submit.operations[i], &runs);
-		submit.list[i] = &submit.operations[i].message;
-	}
-	message.n_operations = n;
-	message.operations = submit.list;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
-	request.submit = &message;
-	status = call_send(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, &call, error);
+	status = request_new(npumem, &kind, result_room(n * sizeof(struct reading)), callback, context, &made,
+			     error);
+	if (!status)
+		status = submit_start(made, operations, n, &submit, request, error);
 	submit_free(npumem, &submit);
-	if (status)
-		return status;
-	status = call_wait(npumem, &call);
-	*n_ran = answer.n_ran;
 	return status;
 }

@@ -1,29 +1,29 @@
-/* Calls about tensors: alloc, view, free, seal, open, show, list. */
-#include <limits.h>
-#include <string.h>
-
-#include "client/lib/call.h"
+/* Calls about tensors: alloc, view, free, seal, grant, open, show, list. */
+#include "client/lib/engine.h"
+#include "client/lib/message.h"
 #include "client/lib/reply.h"
-#include "client/lib/request.h"
+#include "client/lib/sized.h"
 #include "proto/convert.h"
 
-static int take_tensor(struct call *call, const Npumem__V1__Response *response)
+static int take_tensor(struct npumem_request *request, const Npumem__V1__Response *response,
+		       struct npumem_error *error)
 {
-	return reply_tensor(response->tensor, call->result);
+	struct npumem_tensor *tensor = result_take(request->results, sizeof(*tensor));
+	if (!tensor)
+		return request_no_memory(error);
+	request->answer = tensor;
+	return reply_tensor(response->tensor, tensor);
 }
 
-static int take_tensors(struct call *call, const Npumem__V1__Response *response)
-{
-	struct npumem_tensor *tensors = call->result;
-	if (response->allocated->n_tensors != call->n)
-		return -1;
-	for (size_t i = 0; i < call->n; i++)
-		if (reply_tensor(response->allocated->tensors[i], &tensors[i]))
-			return -1;
-	return 0;
-}
+static const struct request_kind tensor_kind = {NPUMEM__V1__RESPONSE__RESULT_TENSOR, .take = take_tensor};
 
 /* ---- alloc ---- */
+
+enum {
+	ALLOCATION_FIRST = SIZED_UP_TO(struct npumem_allocation, pinned),
+	TENSORS_ON_STACK = 8,
+	TENSORS_MOST = 256, /* of one request, as npumem.proto has it */
+};
 
 /* One allocation as a message. */
 struct asked {
@@ -31,316 +31,206 @@ struct asked {
 	struct convert_spec spec;
 };
 
-enum { TENSORS_ON_STACK = 8 };
-
-/* Builds the request in `asked` and `list`, and sends it the one way or the other. */
-static int alloc_request(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
-			 uint32_t wait_ms, struct asked *asked, Npumem__V1__Allocation **list, struct call *call,
-			 npumem_callback *callback, void *context, struct npumem_error *error)
+/* The memory for its answer was taken when it was sent: the tensors exist by now, and a caller who is told
+ * otherwise would lose them. */
+static int take_tensors(struct npumem_request *request, const Npumem__V1__Response *response,
+			struct npumem_error *error)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__AllocRequest message = NPUMEM__V1__ALLOC_REQUEST__INIT;
-	for (unsigned i = 0; i < n; i++) {
-		npumem__v1__allocation__init(&asked[i].message);
-		convert_spec_to(&allocations[i].spec, &asked[i].spec);
-		asked[i].message.spec = &asked[i].spec.message;
-		asked[i].message.name = request_text(allocations[i].name);
-		asked[i].message.reuse = (Npumem__V1__Reuse)allocations[i].reuse;
-		asked[i].message.dma_only = allocations[i].dma_only;
-		asked[i].message.pinned = allocations[i].pinned;
-		list[i] = &asked[i].message;
-	}
-	message.n_tensors = n;
-	message.tensors = list;
-	message.wait_ms = wait_ms;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_ALLOC;
-	request.alloc = &message;
-	if (call)
-		return call_send(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, call, error);
-	return call_callback(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, n, callback, context,
-			     error);
+	const Npumem__V1__Allocated *allocated = response->allocated;
+	if (allocated->n_tensors != request->n)
+		return -1;
+	struct npumem_tensors *tensors = result_take(request->results, sizeof(*tensors));
+	struct npumem_tensor **list = reply_rows(request->results, request->n, sizeof(**list));
+	if (!tensors || !list)
+		return request_no_memory(error);
+	for (size_t i = 0; i < request->n; i++)
+		if (reply_tensor(allocated->tensors[i], list[i]))
+			return -1;
+	*tensors = (struct npumem_tensors){(unsigned)request->n, (const struct npumem_tensor *const *)list};
+	request->answer = tensors;
+	return 0;
 }
 
-static int alloc_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
-		      uint32_t wait_ms, struct call *call, npumem_callback *callback, void *context,
-		      struct npumem_error *error)
+/* Builds the message in `asked` and `list`, and sends it. */
+static int alloc_start(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+		       uint32_t wait_ms, struct asked *asked, Npumem__V1__Allocation **list, NPUMEM_ASYNC)
 {
-	struct asked asked[TENSORS_ON_STACK];
-	Npumem__V1__Allocation *list[TENSORS_ON_STACK];
-	if (n <= TENSORS_ON_STACK)
-		return alloc_request(npumem, allocations, n, wait_ms, asked, list, call, callback, context, error);
-	struct asked *many = memory_array(npumem->memory, n, sizeof(*many));
-	Npumem__V1__Allocation **many_list = memory_array(npumem->memory, n, sizeof(*many_list));
-	int status;
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, .take = take_tensors};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__AllocRequest alloc = NPUMEM__V1__ALLOC_REQUEST__INIT;
+	struct npumem_request *made;
+	size_t room = result_room(sizeof(struct npumem_tensors)) + result_room(n * sizeof(void *)) +
+		      n * result_room(sizeof(struct npumem_tensor));
+	int status = request_new(npumem, &kind, room, callback, context, &made, error);
+	if (status)
+		return status;
+	for (unsigned i = 0; i < n; i++) {
+		struct npumem_allocation one;
+		sized_get(allocations, i, &one, sizeof(one));
+		npumem__v1__allocation__init(&asked[i].message);
+		convert_spec_to(&one.spec, &asked[i].spec);
+		asked[i].message.spec = &asked[i].spec.message;
+		asked[i].message.name = message_text(one.name);
+		asked[i].message.reuse = (Npumem__V1__Reuse)one.reuse;
+		asked[i].message.dma_only = one.dma_only;
+		asked[i].message.pinned = one.pinned;
+		list[i] = &asked[i].message;
+	}
+	made->n = n;
+	alloc.n_tensors = n;
+	alloc.tensors = list;
+	alloc.wait_ms = wait_ms;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_ALLOC;
+	message.alloc = &alloc;
+	return request_start(made, &message, NULL, request, error);
+}
+
+/* The message is built in arrays that must not grow without bounds. */
+static int check_count(unsigned n, struct npumem_error *error)
+{
+	return n <= TENSORS_MOST ? 0
+				 : npumem_error_set(error, NPUMEM_INVALID,
+						    "a request of %u tensors; %d are the most", n, TENSORS_MOST);
+}
+
+int npumem_alloc_wait_async(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+			    uint32_t wait_ms, NPUMEM_ASYNC)
+{
+	struct asked asked[TENSORS_ON_STACK], *many = asked;
+	Npumem__V1__Allocation *list[TENSORS_ON_STACK], **many_list = list;
+	request_clear(error);
+	int status = check_count(n, error);
+	if (!status)
+		status = sized_check(allocations, n, ALLOCATION_FIRST, sizeof(*allocations), "allocation", error);
+	if (status)
+		return status;
+	if (n > TENSORS_ON_STACK) {
+		many = memory_array(npumem->memory, n, sizeof(*many));
+		many_list = memory_array(npumem->memory, n, sizeof(*many_list));
+	}
 	if (many && many_list)
-		status = alloc_request(npumem, allocations, n, wait_ms, many, many_list, call, callback, context,
-				       error);
+		status = alloc_start(npumem, allocations, n, wait_ms, many, many_list, callback, context, request,
+				     error);
 	else
 		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					  "no memory in this process for a request of %u tensors", n);
-	memory_free(npumem->memory, many_list);
-	memory_free(npumem->memory, many);
+	if (n > TENSORS_ON_STACK) {
+		memory_free(npumem->memory, many_list);
+		memory_free(npumem->memory, many);
+	}
 	return status;
 }
 
-int npumem_alloc_wait(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
-		      uint32_t wait_ms, struct npumem_tensor *tensors, struct npumem_error *error)
+int npumem_alloc_async(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+		       NPUMEM_ASYNC)
 {
-	struct call call = {.take = take_tensors, .result = tensors, .n = n};
-	int status = call_begin(npumem, error);
-	if (!status)
-		status = alloc_send(npumem, allocations, n, wait_ms, &call, NULL, NULL, error);
-	return status ? status : call_wait(npumem, &call);
-}
-
-int npumem_alloc(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
-		 struct npumem_tensor *tensors, struct npumem_error *error)
-{
-	return npumem_alloc_wait(npumem, allocations, n, 0, tensors, error);
-}
-
-int npumem_alloc_wait_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
-			   uint32_t wait_ms, npumem_callback *callback, void *context, struct npumem_error *error)
-{
-	call_clear(error);
-	return alloc_send(npumem, allocations, n, wait_ms, NULL, callback, context, error);
-}
-
-int npumem_alloc_send(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
-		      npumem_callback *callback, void *context, struct npumem_error *error)
-{
-	return npumem_alloc_wait_send(npumem, allocations, n, 0, callback, context, error);
-}
-
-/* ---- views ---- */
-
-static int view_run(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *from,
-		    const struct npumem_dims *to, const struct npumem_dims *shape, struct npumem_tensor *view,
-		    struct npumem_error *error)
-{
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__ViewRequest message = NPUMEM__V1__VIEW_REQUEST__INIT;
-	Npumem__V1__Ref ref;
-	Npumem__V1__Dims dims[3];
-	struct call call = {.take = take_tensor, .result = view};
-	message.name = request_text(name);
-	message.tensor = request_ref(base, &ref);
-	if (from) {
-		convert_dims_to(from, &dims[0]);
-		message.from = &dims[0];
-	}
-	if (to) {
-		convert_dims_to(to, &dims[1]);
-		message.to = &dims[1];
-	}
-	if (shape) {
-		convert_dims_to(shape, &dims[2]);
-		message.shape = &dims[2];
-	}
-	request.call_case = NPUMEM__V1__REQUEST__CALL_VIEW;
-	request.view = &message;
-	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_TENSOR, &call, error);
-}
-
-int npumem_view(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *from,
-		const struct npumem_dims *to, struct npumem_tensor *view, struct npumem_error *error)
-{
-	return view_run(npumem, base, name, from, to, NULL, view, error);
-}
-
-int npumem_reshape(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *shape,
-		   struct npumem_tensor *view, struct npumem_error *error)
-{
-	return view_run(npumem, base, name, NULL, NULL, shape, view, error);
+	return npumem_alloc_wait_async(npumem, allocations, n, 0, callback, context, request, error);
 }
 
 /* ---- free ---- */
 
-static int free_request(struct npumem *npumem, const uint64_t *handles, unsigned n, Npumem__V1__Ref *refs,
-			Npumem__V1__Ref **list, struct call *call, npumem_callback *callback, void *context,
-			struct npumem_error *error)
+int npumem_free_async(struct npumem *npumem, const uint64_t *handles, unsigned n, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__FreeRequest message = NPUMEM__V1__FREE_REQUEST__INIT;
-	for (unsigned i = 0; i < n; i++)
-		list[i] = request_ref(handles[i], &refs[i]);
-	message.n_tensors = n;
-	message.tensors = list;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_FREE;
-	request.free = &message;
-	if (call)
-		return call_send(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_FREED, call, error);
-	return call_callback(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_FREED, 0, callback, context, error);
-}
-
-static int free_send(struct npumem *npumem, const uint64_t *handles, unsigned n, struct call *call,
-		     npumem_callback *callback, void *context, struct npumem_error *error)
-{
-	Npumem__V1__Ref refs[TENSORS_ON_STACK], *list[TENSORS_ON_STACK];
-	if (n <= TENSORS_ON_STACK)
-		return free_request(npumem, handles, n, refs, list, call, callback, context, error);
-	Npumem__V1__Ref *many = memory_array(npumem->memory, n, sizeof(*many));
-	Npumem__V1__Ref **many_list = memory_array(npumem->memory, n, sizeof(*many_list));
-	int status;
-	if (many && many_list)
-		status = free_request(npumem, handles, n, many, many_list, call, callback, context, error);
-	else
-		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-					  "no memory in this process for a request of %u tensors", n);
-	memory_free(npumem->memory, many_list);
-	memory_free(npumem->memory, many);
-	return status;
-}
-
-int npumem_free(struct npumem *npumem, const uint64_t *handles, unsigned n, struct npumem_error *error)
-{
-	struct call call = {.take = NULL};
-	int status = call_begin(npumem, error);
+	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_FREED};
+	Npumem__V1__Ref refs[TENSORS_MOST], *list[TENSORS_MOST];
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__FreeRequest free = NPUMEM__V1__FREE_REQUEST__INIT;
+	struct npumem_request *made;
+	request_clear(error);
+	int status = check_count(n, error);
 	if (!status)
-		status = free_send(npumem, handles, n, &call, NULL, NULL, error);
-	return status ? status : call_wait(npumem, &call);
-}
-
-int npumem_free_send(struct npumem *npumem, const uint64_t *handles, unsigned n, npumem_callback *callback,
-		     void *context, struct npumem_error *error)
-{
-	call_clear(error);
-	return free_send(npumem, handles, n, NULL, callback, context, error);
+		status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	if (status)
+		return status;
+	for (unsigned i = 0; i < n; i++)
+		list[i] = message_ref(handles[i], &refs[i]);
+	free.n_tensors = n;
+	free.tensors = list;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_FREE;
+	message.free = &free;
+	return request_start(made, &message, NULL, request, error);
 }
 
 /* ---- one tensor ---- */
 
-int npumem_seal(struct npumem *npumem, uint64_t handle, struct npumem_error *error)
+static int start(struct npumem *npumem, Npumem__V1__Request *message, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__SealRequest message = NPUMEM__V1__SEAL_REQUEST__INIT;
+	struct npumem_request *made;
+	int status = request_new(npumem, &tensor_kind, 0, callback, context, &made, error);
+	return status ? status : request_start(made, message, NULL, request, error);
+}
+
+static int view(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *from,
+		const struct npumem_dims *to, const struct npumem_dims *shape, NPUMEM_ASYNC)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__ViewRequest view = NPUMEM__V1__VIEW_REQUEST__INIT;
 	Npumem__V1__Ref ref;
-	struct call call = {.take = NULL};
-	message.tensor = request_ref(handle, &ref);
-	request.call_case = NPUMEM__V1__REQUEST__CALL_SEAL;
-	request.seal = &message;
-	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_TENSOR, &call, error);
+	Npumem__V1__Dims dims[3];
+	view.name = message_text(name);
+	view.tensor = message_ref(base, &ref);
+	view.from = message_dims(from, &dims[0]);
+	view.to = message_dims(to, &dims[1]);
+	view.shape = message_dims(shape, &dims[2]);
+	message.call_case = NPUMEM__V1__REQUEST__CALL_VIEW;
+	message.view = &view;
+	return start(npumem, &message, callback, context, request, error);
 }
 
-int npumem_grant(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, struct npumem_error *error)
+int npumem_view_async(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *from,
+		      const struct npumem_dims *to, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__GrantRequest message = NPUMEM__V1__GRANT_REQUEST__INIT;
+	return view(npumem, base, name, from, to, NULL, callback, context, request, error);
+}
+
+int npumem_reshape_async(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *shape,
+			 NPUMEM_ASYNC)
+{
+	return view(npumem, base, name, NULL, NULL, shape, callback, context, request, error);
+}
+
+int npumem_seal_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__SealRequest seal = NPUMEM__V1__SEAL_REQUEST__INIT;
 	Npumem__V1__Ref ref;
-	struct call call = {.take = NULL};
-	message.tensor = request_ref(handle, &ref);
-	message.uid = uid;
-	message.access = (Npumem__V1__Access)access;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_GRANT;
-	request.grant = &message;
-	return call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_TENSOR, &call, error);
+	seal.tensor = message_ref(handle, &ref);
+	message.call_case = NPUMEM__V1__REQUEST__CALL_SEAL;
+	message.seal = &seal;
+	return start(npumem, &message, callback, context, request, error);
 }
 
-static int open_send(struct npumem *npumem, const char *name, uint64_t handle, struct call *call,
-		     npumem_callback *callback, void *context, struct npumem_error *error)
+int npumem_grant_async(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, NPUMEM_ASYNC)
 {
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__OpenRequest message = NPUMEM__V1__OPEN_REQUEST__INIT;
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__GrantRequest grant = NPUMEM__V1__GRANT_REQUEST__INIT;
 	Npumem__V1__Ref ref;
-	message.tensor = request_ref(handle, &ref);
-	ref.name = request_text(name);
-	request.call_case = NPUMEM__V1__REQUEST__CALL_OPEN;
-	request.open = &message;
-	if (call)
-		return call_send(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_TENSOR, call, error);
-	return call_callback(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_TENSOR, 1, callback, context, error);
+	grant.tensor = message_ref(handle, &ref);
+	grant.uid = uid;
+	grant.access = (Npumem__V1__Access)access;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_GRANT;
+	message.grant = &grant;
+	return start(npumem, &message, callback, context, request, error);
 }
 
-int npumem_open_tensor(struct npumem *npumem, const char *name, struct npumem_tensor *tensor,
-		       struct npumem_error *error)
+static int open_named(struct npumem *npumem, const char *name, uint64_t handle, NPUMEM_ASYNC)
 {
-	struct call call = {.take = take_tensor, .result = tensor};
-	int status = call_begin(npumem, error);
-	if (!status)
-		status = open_send(npumem, name, 0, &call, NULL, NULL, error);
-	return status ? status : call_wait(npumem, &call);
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__OpenRequest open = NPUMEM__V1__OPEN_REQUEST__INIT;
+	Npumem__V1__Ref ref;
+	open.tensor = message_ref(handle, &ref);
+	ref.name = message_text(name);
+	message.call_case = NPUMEM__V1__REQUEST__CALL_OPEN;
+	message.open = &open;
+	return start(npumem, &message, callback, context, request, error);
 }
 
-int npumem_open_tensor_send(struct npumem *npumem, const char *name, npumem_callback *callback, void *context,
-			    struct npumem_error *error)
+int npumem_open_tensor_async(struct npumem *npumem, const char *name, NPUMEM_ASYNC)
 {
-	call_clear(error);
-	return open_send(npumem, name, 0, NULL, callback, context, error);
+	return open_named(npumem, name, 0, callback, context, request, error);
 }
 
-int npumem_show(struct npumem *npumem, uint64_t handle, struct npumem_tensor *tensor, struct npumem_error *error)
+int npumem_show_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC)
 {
-	struct call call = {.take = take_tensor, .result = tensor};
-	int status = call_begin(npumem, error);
-	if (!status)
-		status = open_send(npumem, NULL, handle, &call, NULL, NULL, error);
-	return status ? status : call_wait(npumem, &call);
-}
-
-/* ---- list ---- */
-
-struct listed {
-	const struct memory *memory;
-	struct npumem_tensor *tensors;
-	size_t n, room;
-	uint64_t after; /* where the page that is awaited begins; 0 after the last */
-	bool no_memory;
-};
-
-static void listed_grow(struct listed *listed, size_t n)
-{
-	size_t room = listed->room > n / 2 ? 2 * listed->room : n, bytes;
-	void *grown = NULL;
-	if (n <= listed->room)
-		return;
-	if (!__builtin_mul_overflow(room, sizeof(*listed->tensors), &bytes))
-		grown = listed->memory->resize(listed->memory->ctx, listed->tensors, bytes);
-	listed->no_memory = !grown;
-	if (!grown)
-		return;
-	listed->tensors = grown;
-	listed->room = room;
-}
-
-static int take_page(struct call *call, const Npumem__V1__Response *response)
-{
-	struct listed *listed = call->result;
-	const Npumem__V1__List *page = response->list;
-	/* A page that leads back would have no end. */
-	if ((page->next && page->next <= listed->after) || page->n_tensors > UINT_MAX - listed->n)
-		return -1;
-	listed_grow(listed, listed->n + page->n_tensors);
-	for (size_t i = 0; i < page->n_tensors && !listed->no_memory; i++)
-		if (reply_tensor(page->tensors[i], &listed->tensors[listed->n++]))
-			return -1;
-	listed->after = page->next;
-	return 0;
-}
-
-int npumem_list(struct npumem *npumem, struct npumem_tensor **tensors, unsigned *n, struct npumem_error *error)
-{
-	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__ListRequest message = NPUMEM__V1__LIST_REQUEST__INIT;
-	struct listed listed = {.memory = npumem->memory};
-	int status;
-	request.call_case = NPUMEM__V1__REQUEST__CALL_LIST;
-	request.list = &message;
-	*tensors = NULL;
-	*n = 0;
-	do {
-		struct call call = {.take = take_page, .result = &listed};
-		message.after = listed.after;
-		status = call_run(npumem, &request, NPUMEM__V1__RESPONSE__RESULT_LIST, &call, error);
-		if (!status && listed.no_memory)
-			status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-						  "no memory in this process for a list of more than %zu tensors",
-						  listed.n);
-	} while (!status && listed.after);
-	if (status) {
-		memory_free(listed.memory, listed.tensors);
-		return status;
-	}
-	*tensors = listed.tensors;
-	*n = (unsigned)listed.n;
-	return 0;
+	return open_named(npumem, NULL, handle, callback, context, request, error);
 }

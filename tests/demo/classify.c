@@ -19,7 +19,7 @@ struct classify {
 	struct npumem *npumem;
 	struct model model;
 	struct model_digits digits;
-	struct npumem_tensor activations[MODEL_LAYERS_MAX + 1];
+	const struct npumem_tensor *activations[MODEL_LAYERS_MAX + 1];
 	struct npumem_operand operands[MODEL_LAYERS_MAX][OPERANDS];
 	struct npumem_operation operations[MODEL_LAYERS_MAX + 2]; /* write, the layers, read */
 	unsigned n_operations;
@@ -41,11 +41,10 @@ static int activations_alloc(struct classify *classify, struct npumem_error *err
 	const struct model *model = &classify->model;
 	struct npumem_allocation allocations[MODEL_LAYERS_MAX + 1];
 
-	memset(allocations, 0, sizeof(allocations));
 	for (unsigned i = 0; i <= model->n_layers; i++) {
 		struct npumem_spec *spec = &allocations[i].spec;
 
-		npumem_spec_init(spec);
+		allocations[i] = (struct npumem_allocation)NPUMEM_ALLOCATION_INIT;
 		spec->dtype = model->dtype;
 		spec->frac_bits = i == 0 ? model->in_frac_bits : model->layers[i - 1].out_frac_bits;
 		spec->shape = i == 0 ? model->in : model->layers[i - 1].out;
@@ -59,16 +58,16 @@ static int weights_open(struct classify *classify, const struct model_layer *lay
 			struct npumem_operand *operand, struct npumem_error *error)
 {
 	char name[NPUMEM_NAME_BYTES_MAX + 1];
-	struct npumem_tensor tensor;
+	const struct npumem_tensor *tensor;
 	int status;
 
 	model_tensor_name(&classify->model, layer, role, name);
 	status = npumem_open_tensor(classify->npumem, name, &tensor, error);
 	if (status != 0)
 		return status;
-	if (!tensor.sealed)
+	if (!tensor->sealed)
 		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION, "%s is not sealed", name);
-	*operand = (struct npumem_operand){.role = role, .handle = tensor.handle};
+	*operand = (struct npumem_operand){.role = role, .handle = tensor->handle};
 	return 0;
 }
 
@@ -79,7 +78,7 @@ static int layer_prepare(struct classify *classify, unsigned i, struct npumem_er
 	unsigned n = 0;
 	int status;
 
-	operands[n++] = (struct npumem_operand){.role = "in", .handle = classify->activations[i].handle};
+	operands[n++] = (struct npumem_operand){.role = "in", .handle = classify->activations[i]->handle};
 	if (layer->has_weights) {
 		status = weights_open(classify, layer, "weights", &operands[n++], error);
 		if (status == 0)
@@ -87,13 +86,15 @@ static int layer_prepare(struct classify *classify, unsigned i, struct npumem_er
 		if (status != 0)
 			return status;
 	}
-	operands[n++] = (struct npumem_operand){.role = "out", .handle = classify->activations[i + 1].handle};
-	classify->operations[classify->n_operations++] = (struct npumem_operation){.kind = NPUMEM_OP_RUN,
-										   .kernel = layer->kernel,
-										   .operands = operands,
-										   .n_operands = n,
-										   .params = layer->params,
-										   .n_params = layer->n_params};
+	operands[n++] = (struct npumem_operand){.role = "out", .handle = classify->activations[i + 1]->handle};
+	classify->operations[classify->n_operations++] =
+		(struct npumem_operation){.size = sizeof(struct npumem_operation),
+					  .kind = NPUMEM_OP_RUN,
+					  .kernel = layer->kernel,
+					  .operands = operands,
+					  .n_operands = n,
+					  .params = layer->params,
+					  .n_params = layer->n_params};
 	return 0;
 }
 
@@ -106,8 +107,9 @@ static int classify_prepare(struct classify *classify, struct npumem_error *erro
 	if (status != 0)
 		return status;
 	classify->operations[classify->n_operations++] =
-		(struct npumem_operation){.kind = NPUMEM_OP_WRITE,
-					  .handle = classify->activations[0].handle,
+		(struct npumem_operation){.size = sizeof(struct npumem_operation),
+					  .kind = NPUMEM_OP_WRITE,
+					  .handle = classify->activations[0]->handle,
 					  .data = &classify->pixels,
 					  .bytes = BATCH * classify->digits.pixels_each * container};
 	for (unsigned i = 0; i < n_layers; i++) {
@@ -116,8 +118,9 @@ static int classify_prepare(struct classify *classify, struct npumem_error *erro
 			return status;
 	}
 	classify->operations[classify->n_operations++] =
-		(struct npumem_operation){.kind = NPUMEM_OP_READ,
-					  .handle = classify->activations[n_layers].handle,
+		(struct npumem_operation){.size = sizeof(struct npumem_operation),
+					  .kind = NPUMEM_OP_READ,
+					  .handle = classify->activations[n_layers]->handle,
 					  .data = &classify->scores,
 					  .bytes = (size_t)BATCH * MODEL_CLASSES * container};
 	return 0;
@@ -162,22 +165,20 @@ static int batch_run(struct classify *classify, size_t first, size_t step, FILE 
 		     struct npumem_error *error)
 {
 	const uint8_t *pixels = classify->digits.pixels.data;
-	struct npumem_done done[MODEL_LAYERS_MAX + 2];
-	unsigned n_ran;
+	const struct npumem_submitted *ran;
 	int status;
 
 	memset(&classify->pixels, 0, sizeof(classify->pixels));
-	memset(done, 0, sizeof(done));
 	for (unsigned slot = 0; slot < BATCH && first + slot * step < classify->digits.n; slot++)
 		pixels_put(classify, slot, pixels + (first + slot * step) * classify->digits.pixels_each);
-	status =
-		npumem_submit(classify->npumem, classify->operations, classify->n_operations, done, &n_ran, error);
+	status = npumem_submit(classify->npumem, classify->operations, classify->n_operations, &ran, error);
+	for (unsigned i = 0; i < (ran ? ran->n_ran : 0); i++) {
+		classify->saturated += ran->done[i]->saturated;
+		classify->wrapped += ran->done[i]->wrapped;
+	}
+	npumem_release(ran);
 	if (status != 0)
 		return status;
-	for (unsigned i = 0; i < n_ran; i++) {
-		classify->saturated += done[i].saturated;
-		classify->wrapped += done[i].wrapped;
-	}
 	for (unsigned slot = 0; slot < BATCH && first + slot * step < classify->digits.n; slot++)
 		digit_judge(classify, first + slot * step, slot, results);
 	return 0;
@@ -196,7 +197,7 @@ static void start_wait(FILE *results)
 
 static int classify_run(struct classify *classify, size_t k, size_t n, FILE *results, struct npumem_error *error)
 {
-	int status = npumem_open(NULL, &classify->npumem, error);
+	int status = npumem_open(NULL, NULL, &classify->npumem, error);
 
 	if (status != 0)
 		return status;

@@ -14,7 +14,7 @@ struct load {
 	struct npy values[TENSORS_MAX];
 	char names[TENSORS_MAX][NPUMEM_NAME_BYTES_MAX + 1];
 	struct npumem_allocation allocations[TENSORS_MAX];
-	struct npumem_tensor tensors[TENSORS_MAX];
+	const struct npumem_tensor *tensors[TENSORS_MAX];
 	unsigned n;
 };
 
@@ -27,7 +27,7 @@ static int load_add(struct load *load, const char *directory, const struct model
 	if (model_tensor_read(directory, model, layer, role, npy) != 0)
 		return -1;
 	model_tensor_name(model, layer, role, load->names[load->n]);
-	npumem_spec_init(&allocation->spec);
+	*allocation = (struct npumem_allocation)NPUMEM_ALLOCATION_INIT;
 	allocation->spec.dtype = model->dtype;
 	allocation->spec.frac_bits = frac_bits;
 	/* Weights are only read, a row of them at a time: compact wastes less than aligned. */
@@ -65,15 +65,15 @@ static int load_place(struct npumem *npumem, struct load *load, struct npumem_er
 	if (status != 0)
 		return status;
 	for (unsigned i = 0; i < load->n && status == 0; i++) {
-		handles[i] = load->tensors[i].handle;
-		status = npumem_write(npumem, &load->tensors[i], load->values[i].data, load->values[i].bytes,
-				      error);
+		handles[i] = load->tensors[i]->handle;
+		status =
+			npumem_write(npumem, load->tensors[i], load->values[i].data, load->values[i].bytes, error);
 		if (status == 0)
 			status = npumem_seal(npumem, handles[i], error);
 	}
 	if (status != 0) {
 		for (unsigned i = 0; i < load->n; i++)
-			handles[i] = load->tensors[i].handle;
+			handles[i] = load->tensors[i]->handle;
 		npumem_free(npumem, handles, load->n, NULL);
 	}
 	return status;
@@ -83,7 +83,7 @@ static void load_print(const struct load *load)
 {
 	printf("load: %u tensors placed, written and sealed\n", load->n);
 	for (unsigned i = 0; i < load->n; i++) {
-		const struct npumem_place *place = &load->tensors[i].place;
+		const struct npumem_place *place = &load->tensors[i]->place;
 
 		printf("  %-26s %-4s Q.%-3lld shape %lld,%lld,%lld,%lld: %lld bytes per NPU\n", load->names[i],
 		       npumem_dtype_name(place->dtype), (long long)place->frac_bits, (long long)place->shape.n,
@@ -106,14 +106,14 @@ int main(int argc, char **argv)
 	}
 	status = load_read(&load, argv[1], "fx8") != 0 || load_read(&load, argv[1], "fx16") != 0;
 	if (status == 0) {
-		status = npumem_open(NULL, &npumem, &error);
+		status = npumem_open(NULL, NULL, &npumem, &error);
 		if (status == 0) {
 			status = load_place(npumem, &load, &error);
+			if (status == 0)
+				load_print(&load);
 			npumem_close(npumem);
 		}
-		if (status == 0)
-			load_print(&load);
-		else
+		if (status != 0)
 			fprintf(stderr, "demo_load: %s\n", error.message);
 	}
 	for (unsigned i = 0; i < load.n; i++)

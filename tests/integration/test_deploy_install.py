@@ -32,8 +32,8 @@ int main(void)
 	struct npumem_geometry geometry;
 	struct npumem_spec spec;
 	struct npumem_plan plan;
-	struct npumem_allocation allocation = {.name = "x"};
-	struct npumem_tensor tensor;
+	struct npumem_allocation allocation = NPUMEM_ALLOCATION_INIT;
+	const struct npumem_tensor *tensor;
 	struct npumem_error error = {0};
 	struct npumem *npumem;
 	signed char sent[24], got[24] = {0};
@@ -44,13 +44,14 @@ int main(void)
 	spec.dtype = NPUMEM_INT8;
 	if (npumem_plan(&geometry, &spec, &plan, &error) || plan.place.bytes_per_npu != 256)
 		return printf("plan: %s\n", error.message), 1;
-	if (npumem_open("spawn:--chip bm1690", &npumem, &error))
+	if (npumem_open("spawn:--chip bm1690", NULL, &npumem, &error))
 		return printf("open: %s\n", error.message), 1;
 	allocation.spec = spec;
+	allocation.name = "x";
 	memset(sent, -5, sizeof(sent));
 	if (npumem_alloc(npumem, &allocation, 1, &tensor, &error) ||
-	    npumem_write(npumem, &tensor, sent, sizeof(sent), &error) ||
-	    npumem_read(npumem, &tensor, got, sizeof(got), NULL, &error))
+	    npumem_write(npumem, tensor, sent, sizeof(sent), &error) ||
+	    npumem_read(npumem, tensor, got, sizeof(got), NULL, &error))
 		return printf("tensor: %s\n", error.message), 1;
 	npumem_close(npumem);
 	puts(memcmp(sent, got, sizeof(got)) ? "other bytes" : "the same bytes");

@@ -38,11 +38,12 @@ static int alloc_refused(struct ctl *ctl, const struct npumem_error *why)
 
 static int alloc_run(struct ctl *ctl, const struct args *args)
 {
-	struct npumem_allocation allocation = {.name = args->words[0]};
-	struct npumem_tensor tensor;
+	struct npumem_allocation allocation = NPUMEM_ALLOCATION_INIT;
+	const struct npumem_tensor *tensor;
 	struct npumem_error why;
 	const char *reuse = args_value(args, "--reuse"), *wait = args_value(args, "--wait");
 	double seconds = 0;
+	allocation.name = args->words[0];
 	if (spec_parse(args, &allocation.spec, &ctl->error))
 		return CTL_USAGE;
 	if (reuse && !(allocation.reuse = npumem_reuse_parse(reuse)))
@@ -60,16 +61,16 @@ static int alloc_run(struct ctl *ctl, const struct args *args)
 	if (npumem_alloc_wait(ctl->npumem, &allocation, 1, (uint32_t)ceil(seconds * 1000), &tensor, &why))
 		return alloc_refused(ctl, &why);
 	if (ctl->json) {
-		json_t *object = present_place(&tensor.place);
-		if (object && present_tensor(object, &tensor)) {
+		json_t *object = present_place(&tensor->place);
+		if (object && present_tensor(object, tensor)) {
 			json_decref(object);
 			object = NULL;
 		}
 		return ctl_print(ctl, object);
 	}
 	printf("%s at address %" PRId64 " (NPU %" PRId64 ", offset %" PRId64 "), %" PRId64 " bytes per NPU\n",
-	       tensor.name, tensor.place.address, tensor.place.npu, tensor.place.offset,
-	       tensor.place.bytes_per_npu);
+	       tensor->name, tensor->place.address, tensor->place.npu, tensor->place.offset,
+	       tensor->place.bytes_per_npu);
 	return CTL_OK;
 }
 

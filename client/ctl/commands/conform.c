@@ -260,7 +260,7 @@ static int conform_run(struct ctl *ctl, const struct args *args)
 	if (args_has(args, "--record"))
 		return conform_record(ctl, args);
 	struct conform *conform = calloc(1, sizeof(*conform));
-	struct npumem_info info;
+	const struct npumem_info *info;
 	if (!conform)
 		return ctl_fail(ctl, "no memory");
 	conform->ctl = ctl;
@@ -272,7 +272,7 @@ static int conform_run(struct ctl *ctl, const struct args *args)
 	if (!code && npumem_info(ctl->npumem, &info, &ctl->error))
 		code = CTL_FAILED;
 	if (!code) {
-		conform->geometry = info.geometry;
+		conform->geometry = info->geometry;
 		code = starts_check(conform);
 	}
 	for (unsigned i = 0; i < args->n_words && !code && !conform->over; i++)

@@ -1,5 +1,7 @@
 /* events: a line for each thing that happens, until SIGINT or SIGTERM, which is no failure. */
 #define _GNU_SOURCE /* ppoll */
+#include <npumem/async.h>
+
 #include "client/ctl/command.h"
 
 #include <errno.h>

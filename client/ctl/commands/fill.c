@@ -6,7 +6,7 @@
 
 static int fill_run(struct ctl *ctl, const struct args *args)
 {
-	struct npumem_tensor tensor;
+	const struct npumem_tensor *tensor;
 	const char *text = args->words[1];
 	struct bar bar;
 	int64_t integer = 0;
@@ -17,13 +17,13 @@ static int fill_run(struct ctl *ctl, const struct args *args)
 	if (code)
 		return code;
 	bar_follow(ctl, &bar);
-	if (tensor.place.dtype == NPUMEM_FP32) {
+	if (tensor->place.dtype == NPUMEM_FP32) {
 		numbers_real(text, &real);
-		status = npumem_fill_float(ctl->npumem, tensor.handle, real, &ctl->error);
+		status = npumem_fill_float(ctl->npumem, tensor->handle, real, &ctl->error);
 	} else if (numbers_integer(text, &integer)) {
-		status = npumem_fill(ctl->npumem, tensor.handle, integer, &ctl->error);
+		status = npumem_fill(ctl->npumem, tensor->handle, integer, &ctl->error);
 	} else {
-		const char *dtype = npumem_dtype_name(tensor.place.dtype);
+		const char *dtype = npumem_dtype_name(tensor->place.dtype);
 		return ctl_fail(ctl, "%s is %s, which is filled with an integer of its container, not with %.60s",
 				args->words[0], dtype ? dtype : "another's", text);
 	}

@@ -5,12 +5,12 @@
 
 static int free_named(struct ctl *ctl, const struct args *args, uint64_t *handles)
 {
-	struct npumem_tensor tensor;
+	const struct npumem_tensor *tensor;
 	for (unsigned i = 0; i < args->n_words; i++) {
 		int code = ctl_open(ctl, args->words[i], &tensor);
 		if (code)
 			return code;
-		handles[i] = tensor.handle;
+		handles[i] = tensor->handle;
 	}
 	if (npumem_free(ctl->npumem, handles, args->n_words, &ctl->error))
 		return CTL_FAILED;

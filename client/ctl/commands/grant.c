@@ -17,7 +17,7 @@ static int parse_access(const char *text)
 
 static int grant_run(struct ctl *ctl, const struct args *args)
 {
-	struct npumem_tensor tensor;
+	const struct npumem_tensor *tensor;
 	int64_t uid;
 	int access = parse_access(args->words[2]), code;
 	if (!numbers_integer(args->words[1], &uid) || uid < 0 || uid > UINT32_MAX)
@@ -27,10 +27,11 @@ static int grant_run(struct ctl *ctl, const struct args *args)
 	code = ctl_open(ctl, args->words[0], &tensor);
 	if (code)
 		return code;
-	if (npumem_grant(ctl->npumem, tensor.handle, (uint32_t)uid, access, &ctl->error))
+	if (npumem_grant(ctl->npumem, tensor->handle, (uint32_t)uid, access, &ctl->error))
 		return CTL_FAILED;
-	return ctl->json ? ctl_print(ctl, json_pack("{s:I,s:s}", "uid", (json_int_t)uid, "access", accesses[access]))
-			 : CTL_OK;
+	return ctl->json
+		       ? ctl_print(ctl, json_pack("{s:I,s:s}", "uid", (json_int_t)uid, "access", accesses[access]))
+		       : CTL_OK;
 }
 
 const struct command grant_command = {.least = 3, .most = 3, .run = grant_run};

@@ -25,7 +25,7 @@ static json_t *info_object(const struct npumem_info *info)
 
 static int info_run(struct ctl *ctl, const struct args *args)
 {
-	struct npumem_info info;
+	const struct npumem_info *info;
 	(void)args;
 	int code = ctl_connect(ctl);
 	if (code)
@@ -33,17 +33,17 @@ static int info_run(struct ctl *ctl, const struct args *args)
 	if (npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
 	if (ctl->json)
-		return ctl_print(ctl, info_object(&info));
-	const struct npumem_geometry *g = &info.geometry;
-	printf("npumemd %s, process %" PRIu32 "\n", info.version, info.pid);
+		return ctl_print(ctl, info_object(info));
+	const struct npumem_geometry *g = &info->geometry;
+	printf("npumemd %s, process %" PRIu32 "\n", info->version, info->pid);
 	present_line(stdout, "device", "%" PRId64 " NPUs of %" PRId64 " bytes, in %" PRId64 " banks of %" PRId64,
 		     g->n_npus, g->npu_bytes, g->n_banks, g->npu_bytes / g->n_banks);
 	present_line(stdout, "aligned layout", "to %" PRId64 " bytes", g->eu_bytes);
-	present_line(stdout, "rounding", "%s", name_or(npumem_rounding_name(info.rounding)));
-	present_line(stdout, "unwritten bytes", "%s", name_or(npumem_uninitialized_name(info.uninitialized)));
-	present_line(stdout, "unchecked reuse", "%s", info.unchecked_reuse ? "allowed" : "off");
-	present_line(stdout, "largest message", "%" PRId64 " bytes", info.frame_bytes_max);
-	present_line(stdout, "you are", "uid %" PRIu32 ", session %" PRIu64, info.uid, info.session);
+	present_line(stdout, "rounding", "%s", name_or(npumem_rounding_name(info->rounding)));
+	present_line(stdout, "unwritten bytes", "%s", name_or(npumem_uninitialized_name(info->uninitialized)));
+	present_line(stdout, "unchecked reuse", "%s", info->unchecked_reuse ? "allowed" : "off");
+	present_line(stdout, "largest message", "%" PRId64 " bytes", info->frame_bytes_max);
+	present_line(stdout, "you are", "uid %" PRIu32 ", session %" PRIu64, info->uid, info->session);
 	return CTL_OK;
 }
 

@@ -2,17 +2,16 @@
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/table.h"
 
-static int ls_json(struct ctl *ctl, const struct npumem_tensor *tensors, unsigned n)
+static int ls_json(struct ctl *ctl, const struct npumem_tensors *tensors)
 {
 	json_t *array = json_array();
-	for (unsigned i = 0; i < n && array; i++) {
+	for (unsigned i = 0; i < tensors->n && array; i++) {
 		json_t *one = json_object();
-		if (!one || present_tensor(one, &tensors[i]) || json_array_append(array, one)) {
+		if (!one || present_tensor(one, tensors->list[i]) || json_array_append(array, one)) {
 			json_decref(array);
 			array = NULL;
 		}
@@ -31,12 +30,12 @@ static void ls_flags(const struct npumem_tensor *tensor, char *flags)
 	*flags = 0;
 }
 
-static int ls_text(struct ctl *ctl, const struct npumem_tensor *tensors, unsigned n, uint32_t uid)
+static int ls_text(struct ctl *ctl, const struct npumem_tensors *tensors, uint32_t uid)
 {
 	static const bool right[] = {false, false, false, false, false, true, true, true, false, false};
 	struct table table;
 	char text[PRESENT_TEXT_BYTES], flags[8];
-	if (!n) {
+	if (!tensors->n) {
 		printf("no tensors\n");
 		return CTL_OK;
 	}
@@ -45,10 +44,11 @@ static int ls_text(struct ctl *ctl, const struct npumem_tensor *tensors, unsigne
 				"START", "OFFSET", "BYTES/NPU", "FLAGS",  "STATE"};
 	for (unsigned i = 0; i < sizeof(right); i++)
 		table_cell(&table, "%s", titles[i]);
-	for (unsigned i = 0; i < n; i++) {
-		const struct npumem_place *p = &tensors[i].place;
+	for (unsigned i = 0; i < tensors->n; i++) {
+		const struct npumem_tensor *tensor = tensors->list[i];
+		const struct npumem_place *p = &tensor->place;
 		const char *layout = npumem_layout_name(p->layout), *mode = npumem_mode_name(p->mode);
-		table_cell(&table, "%s", present_name(&tensors[i], uid, text));
+		table_cell(&table, "%s", present_name(tensor, uid, text));
 		table_cell(&table, "%s", present_dtype(p, text));
 		table_cell(&table, "%s", present_shape(p, text));
 		table_cell(&table, "%s", layout ? layout : "-");
@@ -56,28 +56,25 @@ static int ls_text(struct ctl *ctl, const struct npumem_tensor *tensors, unsigne
 		table_cell(&table, "%" PRId64, p->start_npu);
 		table_cell(&table, "%" PRId64, p->offset == NPUMEM_ANY ? 0 : p->offset);
 		table_cell(&table, "%" PRId64, p->bytes_per_npu);
-		ls_flags(&tensors[i], flags);
+		ls_flags(tensor, flags);
 		table_cell(&table, "%s", flags);
-		table_cell(&table, tensors[i].base ? "%s, view of %s" : "%s", tensors[i].state,
-			   tensors[i].base_name[0] ? tensors[i].base_name : "a tensor without a name");
+		table_cell(&table, tensor->base ? "%s, view of %s" : "%s", tensor->state,
+			   tensor->base_name[0] ? tensor->base_name : "a tensor without a name");
 	}
 	return table_print(&table, stdout) ? CTL_OK : ctl_fail(ctl, "no memory for the table");
 }
 
 static int ls_run(struct ctl *ctl, const struct args *args)
 {
-	struct npumem_tensor *tensors;
-	struct npumem_info info;
-	unsigned n;
+	const struct npumem_tensors *tensors;
+	const struct npumem_info *info;
 	(void)args;
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
-	if (npumem_info(ctl->npumem, &info, &ctl->error) || npumem_list(ctl->npumem, &tensors, &n, &ctl->error))
+	if (npumem_info(ctl->npumem, &info, &ctl->error) || npumem_list(ctl->npumem, &tensors, &ctl->error))
 		return CTL_FAILED;
-	code = ctl->json ? ls_json(ctl, tensors, n) : ls_text(ctl, tensors, n, info.uid);
-	free(tensors);
-	return code;
+	return ctl->json ? ls_json(ctl, tensors) : ls_text(ctl, tensors, info->uid);
 }
 
 const struct command ls_command = {

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/picture.h"
@@ -18,11 +17,11 @@ static const struct option map_options[] = {
 
 /* What is drawn: one tensor, or all of them. */
 struct subject {
-	struct npumem_info info;
-	struct npumem_tensor *tensors;
+	const struct npumem_info *info;
+	const struct npumem_tensor *const *tensors;
 	unsigned n;
-	bool one;
-	bool hidden; /* the device has tensors that are not among these */
+	const struct npumem_tensor *one; /* or NULL */
+	bool hidden;			 /* the device has tensors that are not among these */
 };
 
 static int map_load(struct ctl *ctl, const struct args *args, struct subject *subject)
@@ -33,34 +32,33 @@ static int map_load(struct ctl *ctl, const struct args *args, struct subject *su
 	if (npumem_info(ctl->npumem, &subject->info, &ctl->error))
 		return CTL_FAILED;
 	if (!args->n_words) {
-		struct npumem_stat stat;
-		if (npumem_list(ctl->npumem, &subject->tensors, &subject->n, &ctl->error) ||
+		const struct npumem_stat *stat;
+		const struct npumem_tensors *tensors;
+		if (npumem_list(ctl->npumem, &tensors, &ctl->error) ||
 		    npumem_stat(ctl->npumem, &stat, &ctl->error))
 			return CTL_FAILED;
-		subject->hidden = stat.tensors + stat.views > subject->n;
+		subject->tensors = tensors->list;
+		subject->n = tensors->n;
+		subject->hidden = stat->tensors + stat->views > subject->n;
 		return CTL_OK;
 	}
-	subject->one = true;
+	code = ctl_open(ctl, args->words[0], &subject->one);
+	subject->tensors = &subject->one;
 	subject->n = 1;
-	subject->tensors = malloc(sizeof(*subject->tensors));
-	if (!subject->tensors)
-		return ctl_fail(ctl, "no memory");
-	code = ctl_open(ctl, args->words[0], subject->tensors);
-	if (!code && !subject->tensors->place.dtype)
+	if (!code && !subject->one->place.dtype)
 		return ctl_fail(ctl, "%s is not this uid's to see", args->words[0]);
 	return code;
 }
 
 static int map_svg(struct ctl *ctl, const struct subject *subject, const char *path)
 {
-	const struct npumem_geometry *geometry = &subject->info.geometry;
+	const struct npumem_geometry *geometry = &subject->info->geometry;
 	FILE *file = fopen(path, "w");
 	if (!file)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	int status = subject->one
-			     ? svg_tensor_draw(file, geometry, subject->tensors, subject->info.uid, &ctl->error)
-			     : svg_device_draw(file, geometry, subject->tensors, subject->n, subject->info.uid,
-					       subject->hidden, &ctl->error);
+	int status = subject->one ? svg_tensor_draw(file, geometry, subject->one, subject->info->uid, &ctl->error)
+				  : svg_device_draw(file, geometry, subject->tensors, subject->n,
+						    subject->info->uid, subject->hidden, &ctl->error);
 	bool bad = ferror(file);
 	if ((fclose(file) || bad) && !status)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
@@ -71,11 +69,11 @@ static int map_svg(struct ctl *ctl, const struct subject *subject, const char *p
 
 static int map_json(struct ctl *ctl, const struct subject *subject)
 {
-	const struct npumem_geometry *g = &subject->info.geometry;
+	const struct npumem_geometry *g = &subject->info->geometry;
 	json_t *array = json_array();
 	for (unsigned i = 0; i < subject->n && array; i++) {
-		json_t *one = present_place(&subject->tensors[i].place);
-		if (!one || present_tensor(one, &subject->tensors[i]) || json_array_append(array, one)) {
+		json_t *one = present_place(&subject->tensors[i]->place);
+		if (!one || present_tensor(one, subject->tensors[i]) || json_array_append(array, one)) {
 			json_decref(array);
 			array = NULL;
 		}
@@ -87,18 +85,17 @@ static int map_json(struct ctl *ctl, const struct subject *subject)
 
 static int map_text(struct ctl *ctl, const struct subject *subject)
 {
-	const struct npumem_geometry *geometry = &subject->info.geometry;
+	const struct npumem_geometry *geometry = &subject->info->geometry;
 	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	if (!subject->one)
-		return picture_device(stdout, geometry, subject->tensors, subject->n, subject->info.uid,
+		return picture_device(stdout, geometry, subject->tensors, subject->n, subject->info->uid,
 				      subject->hidden, &ctl->error)
 			       ? CTL_FAILED
 			       : CTL_OK;
-	const struct npumem_place *place = &subject->tensors->place;
-	printf("%s: %s %s, %s, %s, at offset %" PRId64 "\n",
-	       present_name(subject->tensors, subject->info.uid, name), present_dtype(place, dtype),
-	       present_shape(place, shape), npumem_layout_name(place->layout), npumem_mode_name(place->mode),
-	       place->offset);
+	const struct npumem_place *place = &subject->one->place;
+	printf("%s: %s %s, %s, %s, at offset %" PRId64 "\n", present_name(subject->one, subject->info->uid, name),
+	       present_dtype(place, dtype), present_shape(place, shape), npumem_layout_name(place->layout),
+	       npumem_mode_name(place->mode), place->offset);
 	picture_place(stdout, geometry, place);
 	return CTL_OK;
 }
@@ -112,7 +109,6 @@ static int map_run(struct ctl *ctl, const struct args *args)
 		code = map_svg(ctl, &subject, path);
 	else if (!code)
 		code = ctl->json ? map_json(ctl, &subject) : map_text(ctl, &subject);
-	free(subject.tensors);
 	return code;
 }
 

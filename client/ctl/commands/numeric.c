@@ -204,7 +204,8 @@ static int numeric_print(struct ctl *ctl, const char *operation, const struct np
 static int numeric_run(struct ctl *ctl, const struct args *args)
 {
 	struct question question;
-	struct npumem_numeric_answer answer;
+	struct npumem_numeric_answer own;
+	const struct npumem_numeric_answer *answer = &own;
 	bool remote = args_has(args, "--remote");
 	if (question_parse(args, &question, &ctl->error))
 		return CTL_USAGE;
@@ -212,8 +213,8 @@ static int numeric_run(struct ctl *ctl, const struct args *args)
 	if (code)
 		return code;
 	int status = remote ? npumem_numeric_remote(ctl->npumem, &question.numeric, &answer, &ctl->error)
-			    : npumem_numeric(&question.numeric, &answer, &ctl->error);
-	return status ? CTL_FAILED : numeric_print(ctl, args->words[0], &question.numeric, &answer);
+			    : npumem_numeric(&question.numeric, &own, &ctl->error);
+	return status ? CTL_FAILED : numeric_print(ctl, args->words[0], &question.numeric, answer);
 }
 
 const struct command numeric_command = {

@@ -140,8 +140,9 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 {
 	struct npumem_geometry geometry;
 	struct npumem_spec spec;
-	struct npumem_plan plan;
-	struct npumem_info info;
+	const struct npumem_plan *plan;
+	struct npumem_plan own;
+	const struct npumem_info *info;
 	bool local, alone = address_alone(args);
 	int code = geometry_parse(ctl, args, &geometry, &local);
 	if (!code && !alone && spec_parse(args, &spec, &ctl->error))
@@ -153,15 +154,16 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 	if (!local) {
 		if (npumem_info(ctl->npumem, &info, &ctl->error))
 			return CTL_FAILED;
-		geometry = info.geometry;
+		geometry = info->geometry;
 	}
 	if (alone)
 		return plan_address(ctl, args_value(args, "--address"), &geometry);
-	int status = local ? npumem_plan(&geometry, &spec, &plan, &ctl->error)
+	plan = &own;
+	int status = local ? npumem_plan(&geometry, &spec, &own, &ctl->error)
 			   : npumem_plan_remote(ctl->npumem, &spec, &plan, &ctl->error);
 	if (status)
 		return CTL_FAILED;
-	return ctl->json ? ctl_print(ctl, plan_object(&plan)) : plan_text(ctl, &plan, &geometry);
+	return ctl->json ? ctl_print(ctl, plan_object(plan)) : plan_text(ctl, plan, &geometry);
 }
 
 const struct command plan_command = {

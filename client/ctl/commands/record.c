@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <npumem/record.h>
+
 #include "client/ctl/command.h"
 
 static volatile sig_atomic_t interrupted;
@@ -17,14 +19,13 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
-static int record_until(struct ctl *ctl, struct npumem_record *record)
+static int record_until(struct ctl *ctl, const struct npumem_record *record)
 {
 	const struct timespec pause = {0, 5000000};
-	unsigned n;
 	while (!interrupted && !record->lost) {
-		if (npumem_record_take(ctl->npumem, record, &n, &ctl->error))
+		if (npumem_record_take(ctl->npumem, record, &ctl->error))
 			return CTL_FAILED;
-		if (!n)
+		if (!record->taken)
 			nanosleep(&pause, NULL);
 	}
 	if (npumem_record_stop(ctl->npumem, record, &ctl->error))
@@ -38,7 +39,7 @@ static int record_until(struct ctl *ctl, struct npumem_record *record)
 static int record_run(struct ctl *ctl, const struct args *args)
 {
 	struct sigaction action = {.sa_handler = on_signal};
-	struct npumem_record record;
+	const struct npumem_record *record;
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
@@ -52,14 +53,14 @@ static int record_run(struct ctl *ctl, const struct args *args)
 		return CTL_FAILED;
 	}
 	fprintf(stderr, "npumemctl: recording; interrupt to end it\n");
-	code = record_until(ctl, &record);
+	code = record_until(ctl, record);
 	if (close(fd) && !code)
 		code = ctl_fail(ctl, "cannot write %.200s: %s", args->words[0], strerror(errno));
 	if (code)
 		return code;
 	if (ctl->json)
-		return ctl_print(ctl, json_pack("{s:I}", "entries", (json_int_t)record.entries));
-	printf("%" PRIu64 " entries\n", record.entries);
+		return ctl_print(ctl, json_pack("{s:I}", "entries", (json_int_t)record->entries));
+	printf("%" PRIu64 " entries\n", record->entries);
 	return CTL_OK;
 }
 

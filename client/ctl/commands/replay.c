@@ -2,6 +2,7 @@
  * That daemon has a socket without a name in the file system and a life that ends with ours, so that nothing stays
  * behind, whatever ends this process. */
 
+#define _GNU_SOURCE /* secure_getenv */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,6 +15,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <npumem/record.h>
 
 #include "client/ctl/command.h"
 
@@ -39,7 +42,7 @@ static int connect_own(const struct replaying *replaying, struct npumem **out, s
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && !connect(fd, (const struct sockaddr *)&replaying->name, replaying->name_bytes))
-		return npumem_open_fd(fd, out, error);
+		return npumem_open_fd(fd, NULL, out, error);
 	int err = errno;
 	if (fd >= 0)
 		close(fd);
@@ -49,7 +52,7 @@ static int connect_own(const struct replaying *replaying, struct npumem **out, s
 
 static int open_one(const struct replaying *replaying, struct npumem **out, struct npumem_error *error)
 {
-	return replaying->address ? npumem_open(replaying->address, out, error)
+	return replaying->address ? npumem_open(replaying->address, NULL, out, error)
 				  : connect_own(replaying, out, error);
 }
 
@@ -82,7 +85,7 @@ static int open_admin(void *ctx, uint32_t uid, struct npumem **out, struct npume
 
 static void run_daemon(const struct npumem_info *info, const struct args *args)
 {
-	const char *program = getenv("NPUMEMD"), *chip = args_value(args, "--chip"),
+	const char *program = secure_getenv("NPUMEMD"), *chip = args_value(args, "--chip"),
 		   *npus = args_value(args, "--npus"), *bytes = args_value(args, "--npu-bytes");
 	char n[32], b[32];
 	const char *argv[20] = {program ? program : "npumemd",
@@ -148,7 +151,6 @@ static int start_daemon(struct ctl *ctl, struct replaying *replaying, const stru
 			const struct args *args)
 {
 	struct npumem *npumem = NULL;
-	struct npumem_info own;
 	pid_t parent = getpid();
 	int fd = listen_somewhere(replaying);
 	if (fd < 0)
@@ -165,7 +167,7 @@ static int start_daemon(struct ctl *ctl, struct replaying *replaying, const stru
 	/* The socket is there already; one that nobody serves any more hangs up. */
 	int status = connect_own(replaying, &npumem, NULL);
 	if (!status)
-		status = npumem_info(npumem, &own, NULL);
+		status = npumem_info(npumem, NULL, NULL);
 	npumem_close(npumem);
 	return status ? ctl_fail(ctl, "the daemon to replay on did not start") : CTL_OK;
 }
@@ -204,19 +206,20 @@ static int report(struct ctl *ctl, const struct npumem_replay_result *result)
 static int replay_run(struct ctl *ctl, const struct args *args)
 {
 	struct replaying replaying = {.address = ctl->address};
-	struct npumem_replay_result result;
+	const struct npumem_replay_result *result;
 	struct npumem_replay *replay;
-	struct npumem_info info;
 	int code = CTL_OK;
-	if (npumem_replay_open(args->words[0], &replay, &info, &ctl->error))
+	if (npumem_replay_open(args->words[0], &replay, &ctl->error))
 		return CTL_FAILED;
 	if (!ctl->address)
-		code = start_daemon(ctl, &replaying, &info, args);
+		code = start_daemon(ctl, &replaying, npumem_replay_info(replay), args);
 	if (!code && npumem_replay_run(replay, UINT32_MAX, open_admin, &replaying, &result, &ctl->error))
 		code = CTL_FAILED;
+	if (!code)
+		code = report(ctl, result);
 	npumem_replay_close(replay);
 	stop_daemon(&replaying);
-	return code ? code : report(ctl, &result);
+	return code;
 }
 
 const struct command replay_command = {

@@ -17,13 +17,13 @@ static void run_text(const struct npumem_done *done)
 	for (unsigned i = 0; i < done->n_destroyed; i++)
 		printf("destroyed %" PRId64 " bytes of %s, first at NPU %" PRId64 ", offsets %" PRId64
 		       " to %" PRId64 "\n",
-		       done->destroyed[i].total_bytes, done->destroyed[i].name, done->destroyed[i].npu,
-		       done->destroyed[i].offset, done->destroyed[i].offset + done->destroyed[i].bytes - 1);
+		       done->destroyed[i]->total_bytes, done->destroyed[i]->name, done->destroyed[i]->npu,
+		       done->destroyed[i]->offset, done->destroyed[i]->offset + done->destroyed[i]->bytes - 1);
 }
 
 static int run_run(struct ctl *ctl, const struct args *args)
 {
-	struct npumem_done done;
+	const struct npumem_done *done;
 	struct call call;
 	struct bar bar;
 	int code = call_open(ctl, args, &call);
@@ -34,10 +34,10 @@ static int run_run(struct ctl *ctl, const struct args *args)
 	bar_end(&bar);
 	if (code)
 		return code;
-	ctl_warn(ctl, done.warning);
+	ctl_warn(ctl, done->warning);
 	if (ctl->json)
-		return ctl_print(ctl, present_done(&done));
-	run_text(&done);
+		return ctl_print(ctl, present_done(done));
+	run_text(done);
 	return CTL_OK;
 }
 

@@ -3,11 +3,11 @@
 
 static int seal_run(struct ctl *ctl, const struct args *args)
 {
-	struct npumem_tensor tensor;
+	const struct npumem_tensor *tensor;
 	int code = ctl_open(ctl, args->words[0], &tensor);
 	if (code)
 		return code;
-	if (npumem_seal(ctl->npumem, tensor.handle, &ctl->error))
+	if (npumem_seal(ctl->npumem, tensor->handle, &ctl->error))
 		return CTL_FAILED;
 	return ctl->json ? ctl_print(ctl, json_pack("{s:b}", "sealed", 1)) : CTL_OK;
 }

@@ -1,4 +1,4 @@
-/* show: everything about one tensor. */
+/* show: everything about one tensor-> */
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
@@ -17,10 +17,11 @@ static json_t *show_object(const struct npumem_tensor *tensor)
 			  "view_of", tensor->base_name[0] ? json_string(tensor->base_name) : json_null());
 	json_t *grants = json_array();
 	for (unsigned i = 0; grants && i < tensor->n_grants; i++)
-		json_array_append_new(grants, json_pack("{s:I, s:s}", "uid", (json_int_t)tensor->grants[i].uid, "access",
-							tensor->grants[i].access == NPUMEM_ACCESS_WRITE ? "write"
-													: "read"));
-	if (!object || !more || json_object_set_new(more, "grants", grants) || present_tensor(object, tensor) || json_object_update(object, more)) {
+		json_array_append_new(
+			grants, json_pack("{s:I, s:s}", "uid", (json_int_t)tensor->grants[i].uid, "access",
+					  tensor->grants[i].access == NPUMEM_ACCESS_WRITE ? "write" : "read"));
+	if (!object || !more || json_object_set_new(more, "grants", grants) || present_tensor(object, tensor) ||
+	    json_object_update(object, more)) {
 		json_decref(object);
 		object = NULL;
 	}
@@ -48,8 +49,8 @@ static void show_state(const struct npumem_tensor *tensor)
 
 static int show_run(struct ctl *ctl, const struct args *args)
 {
-	struct npumem_tensor tensor;
-	struct npumem_info info;
+	const struct npumem_tensor *tensor;
+	const struct npumem_info *info;
 	char dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES], name[PRESENT_TEXT_BYTES];
 	int code = ctl_open(ctl, args->words[0], &tensor);
 	if (code)
@@ -57,16 +58,17 @@ static int show_run(struct ctl *ctl, const struct args *args)
 	if (npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
 	if (ctl->json)
-		return ctl_print(ctl, show_object(&tensor));
-	const char *layout = npumem_layout_name(tensor.place.layout), *mode = npumem_mode_name(tensor.place.mode);
-	printf("%s: %s %s, %s, %s\n", present_name(&tensor, info.uid, name), present_dtype(&tensor.place, dtype),
-	       present_shape(&tensor.place, shape), layout ? layout : "-", mode ? mode : "-");
-	if (tensor.base)
+		return ctl_print(ctl, show_object(tensor));
+	const char *layout = npumem_layout_name(tensor->place.layout),
+		   *mode = npumem_mode_name(tensor->place.mode);
+	printf("%s: %s %s, %s, %s\n", present_name(tensor, info->uid, name), present_dtype(&tensor->place, dtype),
+	       present_shape(&tensor->place, shape), layout ? layout : "-", mode ? mode : "-");
+	if (tensor->base)
 		present_line(stdout, "view of", "%s",
-			     tensor.base_name[0] ? tensor.base_name : "a tensor without a name");
-	present_line(stdout, "owner", "uid %" PRIu32 ", handle %" PRIu64, tensor.uid, tensor.handle);
-	present_lines(stdout, &tensor.place, &info.geometry);
-	show_state(&tensor);
+			     tensor->base_name[0] ? tensor->base_name : "a tensor without a name");
+	present_line(stdout, "owner", "uid %" PRIu32 ", handle %" PRIu64, tensor->uid, tensor->handle);
+	present_lines(stdout, &tensor->place, &info->geometry);
+	show_state(tensor);
 	return CTL_OK;
 }
 

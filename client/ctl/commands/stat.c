@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "client/ctl/core/metrics.h"
 #include "client/ctl/core/present.h"
@@ -23,8 +22,8 @@ static void stat_share(const char *label, int64_t bytes, int64_t total)
 
 static void stat_device(const struct npumem_details *details)
 {
-	const struct npumem_stat *stat = &details->stat;
-	const struct npumem_activity *a = &details->activity;
+	const struct npumem_stat *stat = details->stat;
+	const struct npumem_activity *a = details->activity;
 	printf("%" PRId64 " bytes on all NPUs\n", stat->total);
 	stat_share("data", stat->data, stat->total);
 	stat_share("dummy", stat->dummy, stat->total);
@@ -42,7 +41,7 @@ static void stat_device(const struct npumem_details *details)
 	present_line(stdout, "saturated", "%" PRIu64 ", wrapped %" PRIu64, a->saturated, a->wrapped);
 	present_line(stdout, "destroyed", "%" PRIu64 " bytes", a->destroyed_bytes);
 	present_line(stdout, "longest turn", "%.3f ms of the daemon's loop, %.3f ms of processor time",
-		     (double)details->loop.longest_ns / 1e6, (double)details->loop.longest_cpu_ns / 1e6);
+		     (double)details->loop->longest_ns / 1e6, (double)details->loop->longest_cpu_ns / 1e6);
 }
 
 static void stat_time(struct table *table, double us)
@@ -68,11 +67,11 @@ static bool stat_calls(const struct npumem_details *details)
 	table_cell(&table, "MEDIAN");
 	table_cell(&table, "99 %%");
 	for (unsigned i = 0; i < details->n_calls; i++) {
-		table_cell(&table, "%s", details->calls[i].call);
-		table_cell(&table, "%" PRIu64, metrics_answers(&details->calls[i]));
-		table_cell(&table, "%" PRIu64, metrics_refusals(&details->calls[i]));
-		stat_time(&table, metrics_quantile(&details->calls[i], 0.5));
-		stat_time(&table, metrics_quantile(&details->calls[i], 0.99));
+		table_cell(&table, "%s", details->calls[i]->call);
+		table_cell(&table, "%" PRIu64, metrics_answers(details->calls[i]));
+		table_cell(&table, "%" PRIu64, metrics_refusals(details->calls[i]));
+		stat_time(&table, metrics_quantile(details->calls[i], 0.5));
+		stat_time(&table, metrics_quantile(details->calls[i], 0.99));
 	}
 	putchar('\n');
 	return table_print(&table, stdout);
@@ -88,7 +87,7 @@ static bool stat_uids(const struct npumem_details *details)
 	for (unsigned i = 0; i < sizeof(right); i++)
 		table_cell(&table, "%s", titles[i]);
 	for (unsigned i = 0; i < details->n_uids; i++) {
-		const struct npumem_usage *u = &details->uids[i];
+		const struct npumem_usage *u = details->uids[i];
 		table_cell(&table, "%" PRIu32, u->uid);
 		table_cell(&table, "%" PRIu64, u->sessions);
 		table_cell(&table, "%" PRIu64, u->requests);
@@ -104,15 +103,14 @@ static bool stat_uids(const struct npumem_details *details)
 
 static int stat_run(struct ctl *ctl, const struct args *args)
 {
-	struct npumem_details *details;
+	const struct npumem_details *details;
 	bool prometheus = args_has(args, "--prometheus");
 	if (prometheus && ctl->json)
 		return ctl_usage(ctl, "--json and --prometheus exclude each other");
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
-	if (args_has(args, "--reset") ? npumem_stat_reset(ctl->npumem, &details, &ctl->error)
-				      : npumem_stat_details(ctl->npumem, &details, &ctl->error))
+	if (npumem_stat_details(ctl->npumem, args_has(args, "--reset"), &details, &ctl->error))
 		return CTL_FAILED;
 	if (prometheus) {
 		metrics_prometheus(stdout, details);
@@ -123,7 +121,6 @@ static int stat_run(struct ctl *ctl, const struct args *args)
 		if (!stat_calls(details) || !stat_uids(details))
 			code = ctl_fail(ctl, "no memory for the tables");
 	}
-	free(details);
 	return code;
 }
 

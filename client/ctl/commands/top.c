@@ -62,7 +62,7 @@ static void measure(struct screen *screen)
 /* A digit for each NPU: tenths of its bytes that hold data; "." none, "#" all but full. */
 static void draw_npus(struct screen *screen, const struct npumem_details *now)
 {
-	int64_t npu_bytes = now->n_npus ? now->stat.total / now->n_npus : 1;
+	int64_t npu_bytes = now->n_npus ? now->stat->total / now->n_npus : 1;
 	unsigned width = screen->columns > 13 ? screen->columns - 9 : 4, used;
 	char text[1024];
 	if (width > sizeof(text) - 1)
@@ -84,8 +84,8 @@ static double rate(uint64_t now, uint64_t before, double seconds)
 static const struct npumem_usage *find(const struct npumem_details *details, uint64_t session)
 {
 	for (unsigned i = 0; i < details->n_clients; i++)
-		if (details->clients[i].session == session)
-			return &details->clients[i];
+		if (details->clients[i]->session == session)
+			return details->clients[i];
 	return NULL;
 }
 
@@ -96,7 +96,7 @@ static void draw_clients(struct screen *screen, const struct npumem_details *now
 	line(screen, "%8s %8s %10s %10s %12s %12s %6s", "SESSION", "PID", "UID", "REQUESTS/s", "IN B/s", "OUT B/s",
 	     "FLIGHT");
 	for (unsigned i = 0; i < now->n_clients; i++) {
-		const struct npumem_usage *u = &now->clients[i], *old = find(before, u->session);
+		const struct npumem_usage *u = now->clients[i], *old = find(before, u->session);
 		if (!old)
 			old = &none;
 		line(screen, "%8" PRIu64 " %8" PRIu32 " %10" PRIu32 " %10.0f %12.0f %12.0f %6" PRIu64, u->session,
@@ -108,22 +108,22 @@ static void draw_clients(struct screen *screen, const struct npumem_details *now
 
 static void draw(const struct npumem_details *now, const struct npumem_details *before)
 {
-	double seconds = (double)(now->now_ns - before->now_ns) / 1e9, total = (double)now->stat.total;
+	double seconds = (double)(now->now_ns - before->now_ns) / 1e9, total = (double)now->stat->total;
 	struct screen screen;
 	measure(&screen);
 	fputs("\x1b[H", stdout);
 	line(&screen,
 	     "npumem: %.1f %% used, %.1f %% data, fragmentation %.1f %%, %" PRId64 " tensors, %" PRId64
 	     " sessions (q quits)",
-	     total > 0 ? 100 - 100 * (double)now->stat.free / total : 0,
-	     total > 0 ? 100 * (double)now->stat.data / total : 0, 100 * metrics_fragmentation(now),
-	     now->stat.tensors, now->stat.sessions);
+	     total > 0 ? 100 - 100 * (double)now->stat->free / total : 0,
+	     total > 0 ? 100 * (double)now->stat->data / total : 0, 100 * metrics_fragmentation(now),
+	     now->stat->tensors, now->stat->sessions);
 	line(&screen, "%.0f requests/s, %.0f refused/s, %.0f DMA B/s, %.1f kernels/s, %.3g macs/s",
-	     rate(now->all.requests, before->all.requests, seconds),
-	     rate(now->all.errors, before->all.errors, seconds),
-	     rate(now->activity.dma_bytes, before->activity.dma_bytes, seconds),
-	     rate(now->activity.kernels, before->activity.kernels, seconds),
-	     rate(now->activity.macs, before->activity.macs, seconds));
+	     rate(now->all->requests, before->all->requests, seconds),
+	     rate(now->all->errors, before->all->errors, seconds),
+	     rate(now->activity->dma_bytes, before->activity->dma_bytes, seconds),
+	     rate(now->activity->kernels, before->activity->kernels, seconds),
+	     rate(now->activity->macs, before->activity->macs, seconds));
 	draw_npus(&screen, now);
 	draw_clients(&screen, now, before, seconds);
 	fputs("\x1b[J", stdout);
@@ -143,20 +143,20 @@ static bool wait_key(double seconds)
 
 static int top_loop(struct ctl *ctl, double interval)
 {
-	struct npumem_details *before = NULL, *now;
+	const struct npumem_details *before = NULL, *now;
 	bool over = false;
 	int code = CTL_OK;
 	while (!over && !ended) {
-		if (npumem_stat_details(ctl->npumem, &now, &ctl->error)) {
+		if (npumem_stat_details(ctl->npumem, false, &now, &ctl->error)) {
 			code = CTL_FAILED;
 			break;
 		}
 		draw(now, before ? before : now);
-		free(before);
+		npumem_release(before);
 		before = now;
 		over = wait_key(interval);
 	}
-	free(before);
+	npumem_release(before);
 	return code;
 }
 

@@ -33,18 +33,18 @@ static char *words_join(const struct args *args)
 }
 
 static int view_make(struct ctl *ctl, const struct slice *slice, const struct npumem_dims *shape,
-		     struct npumem_tensor *view)
+		     const struct npumem_tensor **view)
 {
-	struct npumem_tensor base;
+	const struct npumem_tensor *base;
 	struct npumem_dims from, to;
 	int code = ctl_open(ctl, slice->base, &base), status;
 	if (code)
 		return code;
 	if (shape) {
-		status = npumem_reshape(ctl->npumem, base.handle, slice->name, shape, view, &ctl->error);
+		status = npumem_reshape(ctl->npumem, base->handle, slice->name, shape, view, &ctl->error);
 	} else {
-		slice_resolve(slice, &base.place.shape, &from, &to);
-		status = npumem_view(ctl->npumem, base.handle, slice->name, &from, &to, view, &ctl->error);
+		slice_resolve(slice, &base->place.shape, &from, &to);
+		status = npumem_view(ctl->npumem, base->handle, slice->name, &from, &to, view, &ctl->error);
 	}
 	return status ? CTL_FAILED : CTL_OK;
 }
@@ -53,7 +53,7 @@ static int view_run(struct ctl *ctl, const struct args *args)
 {
 	const char *shape_text = args_value(args, "--shape");
 	struct npumem_dims shape;
-	struct npumem_tensor view;
+	const struct npumem_tensor *view;
 	struct slice slice;
 	char text[PRESENT_TEXT_BYTES];
 	char *expression = words_join(args);
@@ -71,14 +71,14 @@ static int view_run(struct ctl *ctl, const struct args *args)
 	if (code)
 		return code;
 	if (ctl->json) {
-		json_t *object = present_place(&view.place);
-		if (object && present_tensor(object, &view)) {
+		json_t *object = present_place(&view->place);
+		if (object && present_tensor(object, view)) {
 			json_decref(object);
 			object = NULL;
 		}
 		return ctl_print(ctl, object);
 	}
-	printf("%s is a view of %s with shape %s\n", view.name, slice.base, present_shape(&view.place, text));
+	printf("%s is a view of %s with shape %s\n", view->name, slice.base, present_shape(&view->place, text));
 	return CTL_OK;
 }
 

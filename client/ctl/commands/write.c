@@ -14,11 +14,12 @@ static const struct option write_options[] = {
 static int write_send(struct ctl *ctl, const struct npumem_tensor *tensor, const struct array *array,
 		      const char *path, bool quantize, void *data)
 {
-	struct npumem_info info = {.rounding = 0};
+	const struct npumem_info *info = NULL;
 	int64_t saturated = 0;
 	if (quantize && npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
-	if (array_load(path, &tensor->place, array, quantize, info.rounding, data, &saturated, &ctl->error) ||
+	if (array_load(path, &tensor->place, array, quantize, info ? info->rounding : 0, data, &saturated,
+		       &ctl->error) ||
 	    npumem_write(ctl->npumem, tensor, data, array->bytes, &ctl->error))
 		return CTL_FAILED;
 	if (ctl->json)
@@ -33,21 +34,21 @@ static int write_send(struct ctl *ctl, const struct npumem_tensor *tensor, const
 
 static int write_run(struct ctl *ctl, const struct args *args)
 {
-	struct npumem_tensor tensor;
+	const struct npumem_tensor *tensor;
 	struct array array;
 	bool quantize = args_has(args, "--quantize");
 	int code = ctl_open(ctl, args->words[0], &tensor);
 	if (code)
 		return code;
-	if (array_of(&tensor, &array, &ctl->error))
+	if (array_of(tensor, &array, &ctl->error))
 		return CTL_FAILED;
-	if (quantize && !npumem_dtype_is_fixed(tensor.place.dtype))
+	if (quantize && !npumem_dtype_is_fixed(tensor->place.dtype))
 		return ctl_fail(ctl, "--quantize is for fx8 and fx16; %s is %s", args->words[0],
-				npumem_dtype_name(tensor.place.dtype));
+				npumem_dtype_name(tensor->place.dtype));
 	void *data = malloc(array.bytes);
 	if (!data)
 		return ctl_fail(ctl, "no memory for an array of %zu bytes", array.bytes);
-	code = write_send(ctl, &tensor, &array, args->words[1], quantize, data);
+	code = write_send(ctl, tensor, &array, args->words[1], quantize, data);
 	free(data);
 	return code;
 }

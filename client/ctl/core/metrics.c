@@ -8,11 +8,11 @@
 
 double metrics_fragmentation(const struct npumem_details *details)
 {
-	int64_t free = details->n_npus ? details->stat.free / details->n_npus : 0;
+	int64_t free = details->n_npus ? details->stat->free / details->n_npus : 0;
 	/* Free bytes between footprints of unequal width on the same offsets are not the arena's to give. */
-	if (free <= 0 || details->stat.largest_free >= free)
+	if (free <= 0 || details->stat->largest_free >= free)
 		return 0;
-	return 1 - (double)details->stat.largest_free / (double)free;
+	return 1 - (double)details->stat->largest_free / (double)free;
 }
 
 uint64_t metrics_answers(const struct npumem_call_stat *call)
@@ -147,11 +147,11 @@ static json_t *usage_json(const struct npumem_usage *usage, bool session)
 	return made(&object);
 }
 
-static json_t *usages_json(const struct npumem_usage *usages, unsigned n, bool session)
+static json_t *usages_json(const struct npumem_usage *const *usages, unsigned n, bool session)
 {
 	struct making array = {.json = json_array()};
 	for (unsigned i = 0; i < n; i++)
-		append(&array, usage_json(&usages[i], session));
+		append(&array, usage_json(usages[i], session));
 	return made(&array);
 }
 
@@ -188,7 +188,7 @@ static json_t *calls_json(const struct npumem_details *details)
 {
 	struct making array = {.json = json_array()};
 	for (unsigned i = 0; i < details->n_calls; i++)
-		append(&array, call_json(&details->calls[i]));
+		append(&array, call_json(details->calls[i]));
 	return made(&array);
 }
 
@@ -205,7 +205,7 @@ static json_t *loop_json(const struct npumem_loop_stat *loop)
 
 static json_t *device_json(const struct npumem_details *details)
 {
-	const struct npumem_stat *stat = &details->stat;
+	const struct npumem_stat *stat = details->stat;
 	struct making object = {.json = json_object()};
 	add(&object, "total", (uint64_t)stat->total);
 	for (const struct device_row *row = bytes_rows; row->name; row++)
@@ -234,15 +234,15 @@ static json_t *npus_json(const struct npumem_details *details)
 
 json_t *metrics_json(const struct npumem_details *details)
 {
-	const struct npumem_stat *stat = &details->stat;
+	const struct npumem_stat *stat = details->stat;
 	struct making object = {.json = json_object()};
 	put(&object, "device", device_json(details));
 	add(&object, "tensors", (uint64_t)stat->tensors);
 	add(&object, "views", (uint64_t)stat->views);
 	add(&object, "sessions", (uint64_t)stat->sessions);
-	put(&object, "activity", activity_json(&details->activity));
-	put(&object, "loop", loop_json(&details->loop));
-	put(&object, "all", usage_json(&details->all, false));
+	put(&object, "activity", activity_json(details->activity));
+	put(&object, "loop", loop_json(details->loop));
+	put(&object, "all", usage_json(details->all, false));
 	put(&object, "npu_data", npus_json(details));
 	put(&object, "uids", usages_json(details->uids, details->n_uids, false));
 	put(&object, "clients", usages_json(details->clients, details->n_clients, true));
@@ -271,10 +271,10 @@ static void device_samples(FILE *out, const struct npumem_details *details)
 	head(out, "device_bytes", "", "gauge", "Bytes of local memory by what they are.");
 	for (const struct device_row *row = bytes_rows; row->name; row++)
 		fprintf(out, "npumem_device_bytes{kind=\"%s\"} %" PRIu64 "\n", row->name,
-			number_at(&details->stat, row->at));
+			number_at(details->stat, row->at));
 	for (const struct device_row *row = gauge_rows; row->name; row++) {
 		head(out, row->name, "", "gauge", row->help);
-		fprintf(out, "npumem_%s %" PRIu64 "\n", row->name, number_at(&details->stat, row->at));
+		fprintf(out, "npumem_%s %" PRIu64 "\n", row->name, number_at(details->stat, row->at));
 	}
 	head(out, "device_fragmentation", "", "gauge", "1 - largest free extent / free bytes of an NPU.");
 	fprintf(out, "npumem_device_fragmentation %.9g\n", metrics_fragmentation(details));
@@ -283,14 +283,14 @@ static void device_samples(FILE *out, const struct npumem_details *details)
 		fprintf(out, "npumem_npu_data_bytes{npu=\"%u\"} %" PRId64 "\n", i, details->npu_data[i]);
 	for (const struct counter_row *row = activity_rows; row->name; row++) {
 		head(out, row->name, "_total", "counter", row->help);
-		fprintf(out, "npumem_%s_total %" PRIu64 "\n", row->name, number_at(&details->activity, row->at));
+		fprintf(out, "npumem_%s_total %" PRIu64 "\n", row->name, number_at(details->activity, row->at));
 	}
 }
 
 static void usage_samples(FILE *out, const struct npumem_details *details)
 {
 	head(out, "sessions_opened", "_total", "counter", "Clients that ever connected.");
-	fprintf(out, "npumem_sessions_opened_total %" PRIu64 "\n", details->all.sessions);
+	fprintf(out, "npumem_sessions_opened_total %" PRIu64 "\n", details->all->sessions);
 	for (const struct usage_row *row = usage_rows; row->name; row++) {
 		const char *suffix = row->counter ? "_total" : "", *type = row->counter ? "counter" : "gauge";
 		char name[64];
@@ -298,15 +298,15 @@ static void usage_samples(FILE *out, const struct npumem_details *details)
 		head(out, name, suffix, type, row->help);
 		for (unsigned i = 0; i < details->n_uids; i++)
 			fprintf(out, "npumem_%s%s{uid=\"%" PRIu32 "\"} %" PRIu64 "\n", name, suffix,
-				details->uids[i].uid, number_at(&details->uids[i], row->at));
+				details->uids[i]->uid, number_at(details->uids[i], row->at));
 		snprintf(name, sizeof(name), "session_%s", row->name);
 		head(out, name, suffix, type, row->help);
 		for (unsigned i = 0; i < details->n_clients; i++)
 			fprintf(out,
 				"npumem_%s%s{session=\"%" PRIu64 "\",uid=\"%" PRIu32 "\",pid=\"%" PRIu32
 				"\"} %" PRIu64 "\n",
-				name, suffix, details->clients[i].session, details->clients[i].uid,
-				details->clients[i].pid, number_at(&details->clients[i], row->at));
+				name, suffix, details->clients[i]->session, details->clients[i]->uid,
+				details->clients[i]->pid, number_at(details->clients[i], row->at));
 	}
 }
 
@@ -344,7 +344,7 @@ static void call_samples(FILE *out, const struct npumem_details *details)
 	head(out, "requests", "_total", "counter", "Answers by call and status.");
 	for (unsigned i = 0; i < details->n_calls; i++)
 		for (int status = 0; status < NPUMEM_STATUSES; status++) {
-			const struct npumem_call_stat *call = &details->calls[i];
+			const struct npumem_call_stat *call = details->calls[i];
 			if (!call->statuses[status] || !npumem_status_name(status))
 				continue;
 			fputs("npumem_requests_total{call=\"", out);
@@ -354,8 +354,8 @@ static void call_samples(FILE *out, const struct npumem_details *details)
 		}
 	head(out, "request_seconds", "", "histogram", "From a request to its answer.");
 	for (unsigned i = 0; i < details->n_calls; i++)
-		histogram(out, "request_seconds", details->calls[i].call, details->calls[i].buckets,
-			  details->calls[i].total_ns);
+		histogram(out, "request_seconds", details->calls[i]->call, details->calls[i]->buckets,
+			  details->calls[i]->total_ns);
 }
 
 static void loop_samples(FILE *out, const struct npumem_loop_stat *loop)
@@ -374,5 +374,5 @@ void metrics_prometheus(FILE *out, const struct npumem_details *details)
 	device_samples(out, details);
 	usage_samples(out, details);
 	call_samples(out, details);
-	loop_samples(out, &details->loop);
+	loop_samples(out, details->loop);
 }

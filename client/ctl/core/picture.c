@@ -185,13 +185,14 @@ static int by_offset(const void *a, const void *b)
 	return x->bytes_per_npu > y->bytes_per_npu ? -1 : x->bytes_per_npu < y->bytes_per_npu;
 }
 
-const struct npumem_tensor **picture_sort(const struct npumem_tensor *tensors, unsigned n, unsigned *n_sorted)
+const struct npumem_tensor **picture_sort(const struct npumem_tensor *const *tensors, unsigned n,
+					  unsigned *n_sorted)
 {
 	const struct npumem_tensor **sorted = malloc((n + 1) * sizeof(const struct npumem_tensor *));
 	*n_sorted = 0;
 	for (unsigned i = 0; i < n && sorted; i++)
-		if (!tensors[i].base && tensors[i].place.dtype && tensors[i].place.offset != NPUMEM_ANY)
-			sorted[(*n_sorted)++] = &tensors[i];
+		if (!tensors[i]->base && tensors[i]->place.dtype && tensors[i]->place.offset != NPUMEM_ANY)
+			sorted[(*n_sorted)++] = tensors[i];
 	if (sorted)
 		qsort(sorted, *n_sorted, sizeof(*sorted), by_offset);
 	return sorted;
@@ -247,7 +248,7 @@ const char *picture_gap(bool hidden)
 	return hidden ? "free, or another uid's" : "free";
 }
 
-int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensors,
+int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
 		   unsigned n, uint32_t uid, bool hidden, struct npumem_error *error)
 {
 	struct columns columns = columns_of(geometry);

@@ -12,7 +12,7 @@ const char *picture_gap(bool hidden);
 
 /* The tensors (views and those without a place left out) by offset, with their block rows on the NPUs. `hidden`:
  * the device has more of them. 0 or RESOURCE_EXHAUSTED. */
-int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensors,
+int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
 		   unsigned n, uint32_t uid, bool hidden, struct npumem_error *error);
 
 /* The block rows of a place: which NPU has data, padding or an empty block at which offset. */
@@ -20,7 +20,7 @@ void picture_place(FILE *out, const struct npumem_geometry *geometry, const stru
 
 /* The tensors that have storage and a place, by offset: an array of *n_sorted pointers to free(), NULL without
  * memory. */
-const struct npumem_tensor **picture_sort(const struct npumem_tensor *tensors, unsigned n, unsigned *n_sorted);
+const struct npumem_tensor **picture_sort(const struct npumem_tensor *const *tensors, unsigned n, unsigned *n_sorted);
 
 /* The kinds (enum npumem_byte, or'ed) that bytes [from, to) of a footprint have on one NPU. Of a long range only
  * both ends are looked at. */

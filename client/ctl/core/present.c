@@ -67,7 +67,7 @@ json_t *present_done(const struct npumem_done *done)
 {
 	json_t *destroyed = json_array();
 	for (unsigned i = 0; i < done->n_destroyed; i++) {
-		const struct npumem_destroyed *d = &done->destroyed[i];
+		const struct npumem_destroyed *d = done->destroyed[i];
 		json_t *one = json_pack("{s:s, s:I, s:I, s:I, s:I}", "name", d->name, "npu", (json_int_t)d->npu,
 					"offset", (json_int_t)d->offset, "bytes", (json_int_t)d->bytes,
 					"total_bytes", (json_int_t)d->total_bytes);

@@ -98,7 +98,7 @@ static double cluster_height(const struct npumem_tensor *const *sorted, const st
 	return height > labels ? height : labels;
 }
 
-int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensors,
+int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
 		    unsigned n, uint32_t uid, bool hidden, struct npumem_error *error)
 {
 	struct svg_columns columns = svg_columns_of(geometry->n_npus, 2);

@@ -8,7 +8,7 @@
 
 /* Heights are not to scale, so that a small tensor can be seen. `hidden`: the device has tensors that the list
  * lacks. 0 or RESOURCE_EXHAUSTED. */
-int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensors,
+int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
 		    unsigned n, uint32_t uid, bool hidden, struct npumem_error *error);
 
 #endif

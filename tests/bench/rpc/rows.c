@@ -192,7 +192,7 @@ static void make_library(const struct row *row, const struct servers *servers, s
 	struct contender *daemon = add_daemon(contenders, "daemon", &servers->daemon, SMALL_W);
 	fills(daemon, 1, row->n);
 	add_floors(servers, contenders);
-	if (npumem_open_fd(daemon->fd, &daemon->library, &error))
+	if (npumem_open_fd(daemon->fd, NULL, &daemon->library, &error))
 		peer_die(error.message);
 }
 

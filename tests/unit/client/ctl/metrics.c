@@ -9,34 +9,47 @@
 struct sample {
 	struct npumem_details details;
 	int64_t npu_data[2];
-	struct npumem_usage uid, client;
+	struct npumem_stat stat;
+	struct npumem_activity activity;
+	struct npumem_loop_stat loop;
+	struct npumem_usage all, uid, client;
+	const struct npumem_usage *uids[1], *clients[1];
 	struct npumem_call_stat calls[2];
+	const struct npumem_call_stat *call_list[2];
 };
 
 static void sample_init(struct sample *sample)
 {
 	*sample = (struct sample){.npu_data = {11, 12}};
-	sample->details.stat = (struct npumem_stat){.total = 2048,
-						    .data = 100,
-						    .free = 1000,
-						    .largest_free = 400,
-						    .tensors = 3,
-						    .views = 1,
-						    .sessions = 2};
-	sample->details.activity.macs = 77;
-	sample->details.loop.turns = 5;
-	sample->details.loop.buckets[1] = 5;
-	sample->details.all.requests = 9;
-	sample->details.all.sessions = 4;
+	sample->stat = (struct npumem_stat){.total = 2048,
+					    .data = 100,
+					    .free = 1000,
+					    .largest_free = 400,
+					    .tensors = 3,
+					    .views = 1,
+					    .sessions = 2};
+	sample->activity.macs = 77;
+	sample->loop.turns = 5;
+	sample->loop.buckets[1] = 5;
+	sample->all.requests = 9;
+	sample->all.sessions = 4;
 	sample->details.n_npus = 2;
 	sample->details.npu_data = sample->npu_data;
 	sample->details.n_uids = sample->details.n_clients = 1;
-	sample->details.uids = &sample->uid;
-	sample->details.clients = &sample->client;
+	sample->details.stat = &sample->stat;
+	sample->details.activity = &sample->activity;
+	sample->details.loop = &sample->loop;
+	sample->details.all = &sample->all;
+	sample->uids[0] = &sample->uid;
+	sample->clients[0] = &sample->client;
+	sample->details.uids = sample->uids;
+	sample->details.clients = sample->clients;
 	sample->uid = (struct npumem_usage){.uid = 1001, .requests = 8, .sessions = 2};
 	sample->client = (struct npumem_usage){.uid = 1001, .session = 5, .pid = 6, .bytes_in = 7};
 	sample->details.n_calls = 2;
-	sample->details.calls = sample->calls;
+	sample->call_list[0] = &sample->calls[0];
+	sample->call_list[1] = &sample->calls[1];
+	sample->details.calls = sample->call_list;
 	strcpy(sample->calls[0].call, "write");
 	sample->calls[0].statuses[0] = 90;
 	sample->calls[0].statuses[NPUMEM_NOT_FOUND] = 10;
@@ -63,9 +76,9 @@ START_TEST(figures)
 	ck_assert(isinf(metrics_quantile(&sample.calls[0], 0.999)));
 	/* Of 500 free bytes on each NPU, 400 are in one piece. */
 	ck_assert_double_eq_tol(metrics_fragmentation(&sample.details), 0.2, 1e-12);
-	sample.details.stat.largest_free = 600;
+	sample.stat.largest_free = 600;
 	ck_assert_double_eq(metrics_fragmentation(&sample.details), 0);
-	sample.details.stat.free = 0;
+	sample.stat.free = 0;
 	ck_assert_double_eq(metrics_fragmentation(&sample.details), 0);
 	sample.details.n_npus = 0;
 	ck_assert_double_eq(metrics_fragmentation(&sample.details), 0);

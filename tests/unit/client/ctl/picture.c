@@ -33,19 +33,21 @@ static unsigned count(const char *text, const char *what)
 }
 
 /* What a picture prints; the caller frees. */
-static char *drawn(const struct npumem_tensor *tensors, unsigned n, int what)
+/* Of one tensor or none. */
+static char *drawn(const struct npumem_tensor *tensor, unsigned n, int what)
 {
+	const struct npumem_tensor *const tensors[] = {tensor};
 	char *text = NULL;
 	size_t bytes;
 	int status = 0;
 	FILE *out = open_memstream(&text, &bytes);
 	ck_assert_ptr_nonnull(out);
 	if (what == 't')
-		picture_place(out, &four, &tensors->place);
+		picture_place(out, &four, &tensor->place);
 	else if (what == 'd' || what == 'h')
 		status = picture_device(out, &four, tensors, n, 0, what == 'h', NULL);
 	else if (what == 'T')
-		status = svg_tensor_draw(out, &four, tensors, 0, NULL);
+		status = svg_tensor_draw(out, &four, tensor, 0, NULL);
 	else
 		status = svg_device_draw(out, &four, tensors, n, 0, false, NULL);
 	fclose(out);
@@ -147,7 +149,8 @@ START_TEST(tensors_without_a_place_are_left_out)
 	struct npumem_tensor tensors[2] = {
 		[1] = tensor_of("t", NPUMEM_INT8, (struct npumem_dims){1, 1, 1, 1}, 0, 0)};
 	unsigned n;
-	const struct npumem_tensor **sorted = picture_sort(tensors, 2, &n);
+	const struct npumem_tensor **sorted =
+		picture_sort((const struct npumem_tensor *const[]){&tensors[0], &tensors[1]}, 2, &n);
 	ck_assert_uint_eq(n, 1);
 	ck_assert_ptr_eq(sorted[0], &tensors[1]);
 	free(sorted);

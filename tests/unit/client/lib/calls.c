@@ -26,13 +26,13 @@ static void answer_info(const struct peer *peer, uint64_t id, int64_t n_npus)
 START_TEST(info_is_checked)
 {
 	struct peer peer = peer_open();
-	struct npumem_info info;
+	const struct npumem_info *info;
 	answer_info(&peer, 1, 4);
 	ck_assert_int_eq(npumem_info(peer.npumem, &info, NULL), 0);
-	ck_assert_int_eq(info.geometry.n_npus, 4);
-	ck_assert_int_eq(info.rounding, NPUMEM_UP);
-	ck_assert_uint_eq(info.uid, 77);
-	ck_assert_str_eq(info.version, "1.2?[2J3"); /* nothing that a terminal obeys */
+	ck_assert_int_eq(info->geometry.n_npus, 4);
+	ck_assert_int_eq(info->rounding, NPUMEM_UP);
+	ck_assert_uint_eq(info->uid, 77);
+	ck_assert_str_eq(info->version, "1.2?[2J3"); /* nothing that a terminal obeys */
 	/* A geometry that the formulas could not compute with. */
 	struct npumem_error error;
 	answer_info(&peer, 2, 0);
@@ -60,8 +60,8 @@ START_TEST(refusals_bring_their_fields)
 	response.n_fields = 2;
 	response.fields = list;
 	peer_answer(&peer, &response);
-	struct npumem_allocation allocation = {.name = "x"};
-	struct npumem_tensor tensor;
+	struct npumem_allocation allocation = NPUMEM_ALLOCATION_INIT;
+	const struct npumem_tensor *tensor;
 	memset(&error, 0xaa, sizeof(error));
 	ck_assert_int_eq(npumem_alloc(peer.npumem, &allocation, 1, &tensor, &error), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_str_eq(error.message, "full");
@@ -70,29 +70,37 @@ START_TEST(refusals_bring_their_fields)
 	ck_assert_str_eq(error.fields[1].text, "y");
 	/* The connection is as good as before. */
 	answer_info(&peer, 2, 4);
-	ck_assert_int_eq(npumem_info(peer.npumem, &(struct npumem_info){.uid = 0}, &error), 0);
+	ck_assert_int_eq(npumem_info(peer.npumem, NULL, &error), 0);
 	ck_assert_int_eq(error.status, 0);
 	peer_close(&peer);
 }
 END_TEST
 
+static void allocations_init(struct npumem_allocation *allocations, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		allocations[i] = (struct npumem_allocation)NPUMEM_ALLOCATION_INIT;
+}
+
 START_TEST(alloc_few_and_many)
 {
 	static const unsigned counts[] = {1, 8, 9, 100};
-	struct npumem_tensor tensors[100];
-	struct npumem_allocation allocations[100] = {{.name = NULL}};
+	const struct npumem_tensor *tensors[100];
+	struct npumem_allocation allocations[100];
 	struct peer peer = peer_open();
 	uint64_t id = 0;
+	allocations_init(allocations, 100);
 	for (unsigned i = 0; i < 4; i++) {
 		struct told told = {.times = 0};
 		peer_allocated(&peer, ++id, counts[i]);
 		ck_assert_int_eq(npumem_alloc(peer.npumem, allocations, counts[i], tensors, NULL), 0);
-		ck_assert_uint_eq(tensors[counts[i] - 1].handle, 99 + counts[i]);
-		ck_assert_int_eq(tensors[0].place.frac_bits, 5);
-		ck_assert_int_eq(tensors[0].place.address, NPUMEM_ANY);
+		ck_assert_uint_eq(tensors[counts[i] - 1]->handle, 99 + counts[i]);
+		ck_assert_int_eq(tensors[0]->place.frac_bits, 5);
+		ck_assert_int_eq(tensors[0]->place.address, NPUMEM_ANY);
 		peer_allocated(&peer, ++id, counts[i]);
 		ck_assert_int_eq(
-			npumem_alloc_send(peer.npumem, allocations, counts[i], told_callback, &told, NULL), 0);
+			npumem_alloc_async(peer.npumem, allocations, counts[i], told_tensors, &told, NULL, NULL),
+			0);
 		ck_assert_int_eq(npumem_flush(peer.npumem, NULL), 0);
 		ck_assert_uint_eq(told.n_tensors, counts[i]);
 		ck_assert_uint_eq(told.handle, 100);
@@ -105,7 +113,8 @@ START_TEST(alloc_few_and_many)
 		struct told told = {.times = 0};
 		peer = peer_open();
 		peer_allocated(&peer, 1, 2);
-		ck_assert_int_eq(npumem_alloc_send(peer.npumem, allocations, n, told_callback, &told, NULL), 0);
+		ck_assert_int_eq(npumem_alloc_async(peer.npumem, allocations, n, told_tensors, &told, NULL, NULL),
+				 0);
 		ck_assert_int_eq(npumem_flush(peer.npumem, NULL), NPUMEM_UNAVAILABLE);
 		ck_assert_int_eq(told.times, 1);
 		ck_assert_int_eq(told.status, NPUMEM_UNAVAILABLE);
@@ -119,7 +128,7 @@ START_TEST(places_that_cannot_be)
 	for (unsigned what = 0; what < 12; what++) {
 		struct peer peer = peer_open();
 		struct peer_tensor tensor;
-		struct npumem_tensor got;
+		const struct npumem_tensor *got;
 		Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 		peer_tensor_init(&tensor, 1);
 		int64_t *const values[] = {&tensor.shape.n,
@@ -225,6 +234,10 @@ START_TEST(a_large_tensor_in_chunks)
 	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 0);
 	ck_assert_int_eq(npumem_write(peer.npumem, &tensor, to, bytes - 1, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "an array of 36035999 bytes for a tensor of 36036000");
+	/* Behind what was still in flight of the refused one. */
+	store.refuse_from = 0;
+	ck_assert_int_eq(npumem_read_part(peer.npumem, 1, 7, 1, from, 4, NULL, NULL), 0);
+	ck_assert_mem_eq(from, to + 7, 4);
 	npumem_close(peer.npumem);
 	pthread_join(thread, NULL);
 	close(peer.fd);
@@ -240,8 +253,10 @@ START_TEST(a_short_answer_to_a_read)
 	struct npumem_tensor tensor = {.handle = 1};
 	uint8_t data[24];
 	tensor.place = (struct npumem_place){.dtype = NPUMEM_INT8, .shape = {1, 2, 3, 4}, .last_w = 4};
+	struct npumem_error error;
 	peer_done(&peer, 1, 0);
-	ck_assert_int_eq(npumem_read(peer.npumem, &tensor, data, sizeof(data), NULL, NULL), NPUMEM_UNAVAILABLE);
+	ck_assert_int_eq(npumem_read(peer.npumem, &tensor, data, sizeof(data), NULL, &error), NPUMEM_INVALID);
+	ck_assert_str_eq(error.message, "0 bytes came for an array of 24");
 	peer_close(&peer);
 }
 END_TEST
@@ -258,14 +273,29 @@ START_TEST(submit_tells_what_ran)
 	struct npumem_operand in = {"in", 5};
 	uint8_t data[4] = {0}, read[] = {1, 2, 3, 4};
 	struct npumem_operation operations[] = {
-		{.kind = NPUMEM_OP_RUN, .kernel = "conv2d", .operands = &in, .n_operands = 1},
-		{.kind = NPUMEM_OP_READ, .handle = 1, .data = data, .bytes = 4},
-		{.kind = NPUMEM_OP_FILL, .handle = 2, .value = -3, .group = 1},
-		{.kind = NPUMEM_OP_COPY, .handle = 2, .source = 3, .group = 1},
+		{.size = sizeof(struct npumem_operation),
+		 .kind = NPUMEM_OP_RUN,
+		 .kernel = "conv2d",
+		 .operands = &in,
+		 .n_operands = 1},
+		{.size = sizeof(struct npumem_operation),
+		 .kind = NPUMEM_OP_READ,
+		 .handle = 1,
+		 .data = data,
+		 .bytes = 4},
+		{.size = sizeof(struct npumem_operation),
+		 .kind = NPUMEM_OP_FILL,
+		 .handle = 2,
+		 .value = -3,
+		 .group = 1},
+		{.size = sizeof(struct npumem_operation),
+		 .kind = NPUMEM_OP_COPY,
+		 .handle = 2,
+		 .source = 3,
+		 .group = 1},
 	};
-	struct npumem_done done[4];
+	const struct npumem_submitted *ran;
 	struct npumem_error error;
-	unsigned n_ran;
 	first.macs = 9;
 	second.data.data = read;
 	second.data.len = 4;
@@ -277,9 +307,9 @@ START_TEST(submit_tells_what_ran)
 	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED;
 	response.submitted = &submitted;
 	peer_answer(&peer, &response);
-	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 4, done, &n_ran, &error), NPUMEM_ABORTED);
-	ck_assert_uint_eq(n_ran, 2);
-	ck_assert_int_eq(done[0].macs, 9);
+	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 4, &ran, &error), NPUMEM_ABORTED);
+	ck_assert_uint_eq(ran->n_ran, 2);
+	ck_assert_int_eq(ran->done[0]->macs, 9);
 	ck_assert_int_eq(data[3], 4);
 	Npumem__V1__Request *request = peer_request(&peer);
 	ck_assert_uint_eq(request->submit->n_operations, 4);
@@ -289,7 +319,7 @@ START_TEST(submit_tells_what_ran)
 	ck_assert_uint_eq(request->submit->operations[3]->copy->source->handle, 3);
 	npumem__v1__request__free_unpacked(request, NULL);
 	operations[1].kind = 0;
-	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 4, NULL, NULL, &error), NPUMEM_INVALID);
+	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 4, NULL, &error), NPUMEM_INVALID);
 	peer_close(&peer);
 }
 END_TEST
@@ -354,12 +384,12 @@ static void *book_serve(void *argument)
 }
 
 /* npumem_list, answered from a book. */
-static int list_from(struct book *book, const struct peer *peer, struct npumem_tensor **tensors, unsigned *n,
+static int list_from(struct book *book, const struct peer *peer, const struct npumem_tensors **tensors,
 		     struct npumem_error *error)
 {
 	book->peer = *peer;
 	ck_assert_int_eq(pthread_create(&book->thread, NULL, book_serve, book), 0);
-	int status = npumem_list(peer->npumem, tensors, n, error);
+	int status = npumem_list(peer->npumem, tensors, error);
 	/* Where the client went no further, nobody will ask for the rest. */
 	if (status)
 		shutdown(peer->fd, SHUT_RD);
@@ -372,17 +402,16 @@ START_TEST(a_list_is_all_of_its_pages)
 	struct book book = {.n_pages = 4, .pages = {{10, 7, 2, 0}, {0, 9, 0, 0}, {12, 20, 1, 0}, {13, 0, 4, 0}}};
 	struct book empty = {.n_pages = 1};
 	struct peer peer = peer_open();
-	struct npumem_tensor *tensors;
-	unsigned n;
-	ck_assert_int_eq(list_from(&book, &peer, &tensors, &n, NULL), 0);
-	ck_assert_uint_eq(n, 7);
+	const struct npumem_tensors *tensors;
+	ck_assert_int_eq(list_from(&book, &peer, &tensors, NULL), 0);
+	ck_assert_uint_eq(tensors->n, 7);
 	for (unsigned i = 0; i < 7; i++)
-		ck_assert_uint_eq(tensors[i].handle, 10 + i);
-	free(tensors);
+		ck_assert_uint_eq(tensors->list[i]->handle, 10 + i);
+	npumem_release(tensors);
 	ck_assert_uint_eq(book.n_asked, 4);
 	ck_assert(!book.after[0] && book.after[1] == 7 && book.after[2] == 9 && book.after[3] == 20);
-	ck_assert_int_eq(list_from(&empty, &peer, &tensors, &n, NULL), 0);
-	ck_assert(n == 0 && !tensors && empty.n_asked == 1);
+	ck_assert_int_eq(list_from(&empty, &peer, &tensors, NULL), 0);
+	ck_assert(tensors->n == 0 && empty.n_asked == 1);
 	peer_close(&peer);
 }
 END_TEST
@@ -390,13 +419,12 @@ END_TEST
 static void list_fails(struct book book, int status, unsigned n_asked)
 {
 	struct peer peer = peer_open();
-	struct npumem_tensor *tensors;
+	const struct npumem_tensors *tensors;
 	struct npumem_error error;
-	unsigned n = 99;
-	ck_assert_int_eq(list_from(&book, &peer, &tensors, &n, &error), status);
+	ck_assert_int_eq(list_from(&book, &peer, &tensors, &error), status);
 	ck_assert_int_eq(error.status, status);
 	ck_assert_uint_eq(book.n_asked, n_asked);
-	ck_assert(n == 0 && !tensors);
+	ck_assert_ptr_null(tensors);
 	peer_close(&peer);
 }
 
@@ -437,44 +465,60 @@ static void answer_submitted(const struct peer *peer, uint64_t id)
 	peer_answer(peer, &response);
 }
 
-/* One of everything that takes memory; stops at the first that fails, and returns its status. */
-static int everything(struct peer *peer, struct failing *failing)
+/* A write and a read that are not copied; ids 7 and 8. */
+static int arrays_both_ways(struct peer *peer)
 {
-	struct npumem_allocation allocations[20] = {{.name = NULL}};
-	struct npumem_operation operation = {.kind = NPUMEM_OP_FILL, .handle = 1};
-	struct npumem_tensor tensors[20], *listed = NULL;
-	struct npumem_move *moves = NULL;
+	static uint8_t data[8192];
+	peer_done(peer, 7, 0);
+	int status = npumem_write_part(peer->npumem, 1, 0, data, sizeof(data), NULL);
+	if (status)
+		return status;
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
+	response.id = 8;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_DONE;
+	response.done = &done;
+	done.data = (ProtobufCBinaryData){sizeof(data), data};
+	peer_answer(peer, &response);
+	return npumem_read_part(peer->npumem, 1, 0, sizeof(data), data, sizeof(data), NULL, NULL);
+}
+
+/* One of everything that takes memory; stops at the first that fails, and returns its status. */
+static int everything(struct peer *peer)
+{
+	struct npumem_allocation allocations[20];
+	struct npumem_operation operation = {
+		.size = sizeof(struct npumem_operation), .kind = NPUMEM_OP_FILL, .handle = 1};
+	const struct npumem_tensor *tensors[20];
+	const struct npumem_tensors *listed = NULL;
+	const struct npumem_compacted *compacted = NULL;
 	struct told told = {.times = 0};
 	struct book book = {.n_pages = 2, .pages = {{1, 1, 1, 0}, {2, 0, 4, 0}}};
-	unsigned n;
+	allocations_init(allocations, 20);
 	peer_allocated(peer, 1, 20);
 	int status = npumem_alloc(peer->npumem, allocations, 20, tensors, NULL);
 	if (status)
 		return status;
 	peer_allocated(peer, 2, 20);
-	status = npumem_alloc_send(peer->npumem, allocations, 20, told_callback, &told, NULL);
+	status = npumem_alloc_async(peer->npumem, allocations, 20, told_tensors, &told, NULL, NULL);
 	bool sent = !status;
 	if (sent)
 		status = npumem_flush(peer->npumem, NULL);
 	ck_assert_int_eq(told.times, sent);
-	ck_assert(!sent || told.status == status);
-	if (status)
-		return status;
-	status = list_from(&book, peer, &listed, &n, NULL);
+	if (status || told.status)
+		return status ? status : told.status;
+	status = list_from(&book, peer, &listed, NULL);
 	ck_assert_int_eq(status == 0, listed != NULL);
-	failing->live -= listed != NULL; /* it is the caller's, to free() */
-	free(listed);
 	if (status)
 		return status;
 	answer_compacted(peer, 5);
-	status = npumem_compact(peer->npumem, true, &moves, &n, NULL);
-	ck_assert_int_eq(status == 0, moves != NULL);
-	failing->live -= moves != NULL;
-	free(moves);
+	status = npumem_compact(peer->npumem, true, &compacted, NULL);
+	ck_assert_int_eq(status == 0, compacted != NULL);
 	if (status)
 		return status;
 	answer_submitted(peer, 6);
-	return npumem_submit(peer->npumem, &operation, 1, NULL, &n, NULL);
+	status = npumem_submit(peer->npumem, &operation, 1, NULL, NULL);
+	return status ? status : arrays_both_ways(peer);
 }
 
 START_TEST(every_allocation_may_fail)
@@ -485,7 +529,7 @@ START_TEST(every_allocation_may_fail)
 		const struct memory memory = {failing_resize, &failing};
 		struct peer peer = peer_open_with(&memory);
 		if (peer.npumem)
-			status = everything(&peer, &failing);
+			status = everything(&peer);
 		ck_assert(!status || status == NPUMEM_RESOURCE_EXHAUSTED || status == NPUMEM_UNAVAILABLE);
 		peer_close(&peer);
 		ck_assert_int_eq(failing.live, 0);

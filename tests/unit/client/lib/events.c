@@ -1,4 +1,4 @@
-/* Subscribing, taking back what was sent, and standing in line for room: what comes between other answers. */
+/* Subscribing, and standing in line for room: what comes between other answers. */
 #include "tests/unit/client/lib/failing.h"
 #include "tests/unit/client/lib/script.h"
 
@@ -35,17 +35,6 @@ static void answer_subscribed(const struct peer *peer, uint64_t n)
 	response.id = n;
 	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBSCRIBED;
 	response.subscribed = &subscribed;
-	peer_answer(peer, &response);
-}
-
-static void answer_cancelled(const struct peer *peer, uint64_t n, bool found)
-{
-	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
-	Npumem__V1__Cancelled cancelled = NPUMEM__V1__CANCELLED__INIT;
-	cancelled.found = found;
-	response.id = n;
-	response.result_case = NPUMEM__V1__RESPONSE__RESULT_CANCELLED;
-	response.cancelled = &cancelled;
 	peer_answer(peer, &response);
 }
 
@@ -101,75 +90,6 @@ START_TEST(events_come_with_other_answers)
 }
 END_TEST
 
-/* ---- taking back ---- */
-
-START_TEST(what_is_cancelled_is_told_so)
-{
-	struct peer peer = peer_open();
-	struct told told = {.times = 0};
-	bool found = false;
-	ck_assert_uint_eq(npumem_last_request(peer.npumem), 0);
-	ck_assert_int_eq(npumem_run_send(peer.npumem, "relu", NULL, 0, NULL, 0, told_callback, &told, NULL), 0);
-	ck_assert_uint_eq(npumem_last_request(peer.npumem), 1);
-	answer_cancelled(&peer, 2, true);
-	ck_assert_int_eq(npumem_cancel(peer.npumem, 1, &found, NULL), 0);
-	ck_assert(found);
-	ck_assert_int_eq(told.times, 0);
-	peer_refuse(&peer, 1, NPUMEM_CANCELLED, "was cancelled");
-	ck_assert_int_eq(npumem_flush(peer.npumem, NULL), 0);
-	ck_assert_int_eq(told.times, 1);
-	ck_assert_int_eq(told.status, NPUMEM_CANCELLED);
-	/* One that is over by then. */
-	answer_cancelled(&peer, 3, false);
-	ck_assert_int_eq(npumem_cancel(peer.npumem, 1, &found, NULL), 0);
-	ck_assert(!found);
-	answer_cancelled(&peer, 4, true);
-	ck_assert_int_eq(npumem_cancel(peer.npumem, 1, NULL, NULL), 0);
-	for (unsigned i = 0; i < 4; i++) {
-		Npumem__V1__Request *request = peer_request(&peer);
-		if (i)
-			ck_assert_uint_eq(request->cancel->request_id, 1);
-		npumem__v1__request__free_unpacked(request, NULL);
-	}
-	peer_close(&peer);
-}
-END_TEST
-
-struct chain {
-	struct npumem *npumem;
-	bool found;
-	int status;
-};
-
-static void cancel_in_callback(void *context, const struct npumem_answer *answer)
-{
-	struct chain *chain = context;
-	(void)answer;
-	chain->status = npumem_cancel(chain->npumem, 2, &chain->found, NULL);
-}
-
-START_TEST(from_within_a_callback)
-{
-	struct peer peer = peer_open();
-	struct chain chain = {.npumem = peer.npumem, .found = true, .status = -1};
-	struct told told = {.times = 0};
-	ck_assert_int_eq(npumem_run_send(peer.npumem, "relu", NULL, 0, NULL, 0, cancel_in_callback, &chain, NULL),
-			 0);
-	ck_assert_int_eq(npumem_run_send(peer.npumem, "relu", NULL, 0, NULL, 0, told_callback, &told, NULL), 0);
-	peer_done(&peer, 1, 0);
-	while (chain.status)
-		ck_assert_int_eq(npumem_process(peer.npumem, NULL), 0);
-	/* It sends and does not wait, so nothing is found out. */
-	ck_assert(chain.found);
-	ck_assert_uint_eq(npumem_in_flight(peer.npumem), 2);
-	peer_refuse(&peer, 2, NPUMEM_CANCELLED, "was cancelled");
-	answer_cancelled(&peer, 3, true);
-	ck_assert_int_eq(npumem_flush(peer.npumem, NULL), 0);
-	ck_assert_int_eq(told.status, NPUMEM_CANCELLED);
-	peer_close(&peer);
-}
-END_TEST
-
 /* ---- standing in line ---- */
 
 static void answer_line(const struct peer *peer, uint64_t n, const void *ctx)
@@ -184,19 +104,22 @@ static void answer_line(const struct peer *peer, uint64_t n, const void *ctx)
 START_TEST(waiting_for_room)
 {
 	struct script script;
-	struct npumem_allocation allocations[2] = {{.name = "a"}, {.name = "b"}};
-	struct npumem_tensor tensors[2];
+	struct npumem_allocation allocations[2] = {NPUMEM_ALLOCATION_INIT, NPUMEM_ALLOCATION_INIT};
+	const struct npumem_tensor *tensors[2];
 	struct npumem_error error;
 	struct told told = {.times = 0};
+	allocations[0].name = "a";
+	allocations[1].name = "b";
 	script_open(&script, &memory_libc, answer_line, NULL);
 	ck_assert_int_eq(npumem_alloc_wait(script.peer.npumem, allocations, 2, 250, tensors, &error),
 			 NPUMEM_DEADLINE_EXCEEDED);
 	ck_assert(strstr(error.message, "128 bytes per NPU are missing"));
 	ck_assert_int_eq(npumem_alloc_wait(script.peer.npumem, allocations, 2, UINT32_MAX, tensors, &error), 0);
-	ck_assert_uint_eq(tensors[1].handle, 101);
+	ck_assert_uint_eq(tensors[1]->handle, 101);
 	ck_assert_int_eq(npumem_alloc(script.peer.npumem, allocations, 2, tensors, NULL), 0);
-	ck_assert_int_eq(npumem_alloc_wait_send(script.peer.npumem, allocations, 2, 7, told_callback, &told, NULL),
-			 0);
+	ck_assert_int_eq(
+		npumem_alloc_wait_async(script.peer.npumem, allocations, 2, 7, told_tensors, &told, NULL, NULL),
+		0);
 	ck_assert_int_eq(npumem_flush(script.peer.npumem, NULL), 0);
 	ck_assert_uint_eq(told.n_tensors, 2);
 	script_end(&script);
@@ -217,8 +140,6 @@ static void answer_any(const struct peer *peer, uint64_t n, const void *ctx)
 	if (n == 1) {
 		send_event(peer, "allocated", 7);
 		answer_subscribed(peer, n);
-	} else if (n == 2) {
-		answer_cancelled(peer, n, false);
 	} else {
 		peer_allocated(peer, n, 20);
 	}
@@ -227,11 +148,11 @@ static void answer_any(const struct peer *peer, uint64_t n, const void *ctx)
 static int all_of_them(struct npumem *npumem, struct seen *seen)
 {
 	static const char *const kinds[] = {"allocated"};
-	struct npumem_allocation allocations[20] = {{.name = NULL}};
-	struct npumem_tensor tensors[20];
+	struct npumem_allocation allocations[20];
+	const struct npumem_tensor *tensors[20];
+	for (unsigned i = 0; i < 20; i++)
+		allocations[i] = (struct npumem_allocation)NPUMEM_ALLOCATION_INIT;
 	int status = npumem_subscribe(npumem, kinds, 1, see, seen, NULL);
-	if (!status)
-		status = npumem_cancel(npumem, 1, NULL, NULL);
 	return status ? status : npumem_alloc_wait(npumem, allocations, 20, 10, tensors, NULL);
 }
 
@@ -257,11 +178,9 @@ END_TEST
 
 Suite *suite_events(void)
 {
-	Suite *suite = suite_create("client/lib/events, cancel");
+	Suite *suite = suite_create("client/lib/events");
 	TCase *tcase = tcase_create("events");
 	tcase_add_test(tcase, events_come_with_other_answers);
-	tcase_add_test(tcase, what_is_cancelled_is_told_so);
-	tcase_add_test(tcase, from_within_a_callback);
 	tcase_add_test(tcase, waiting_for_room);
 	tcase_add_test(tcase, every_allocation_may_fail);
 	suite_add_tcase(suite, tcase);

@@ -24,7 +24,7 @@ START_TEST(formats)
 	Npumem__V1__NumericFormat every = {PROTOBUF_C_MESSAGE_INIT(&npumem__v1__numeric_format__descriptor), 10,
 					   10};
 	for (int kind = NPUMEM_NUMERIC_ADD; kind <= NPUMEM_NUMERIC_SUM; kind++) {
-		static struct npumem_numeric_answer got;
+		const struct npumem_numeric_answer *got;
 		Npumem__V1__NumericResult result = NPUMEM__V1__NUMERIC_RESULT__INIT;
 		result.format = &format;
 		result.every = &every;
@@ -33,10 +33,10 @@ START_TEST(formats)
 		question.kind = (enum npumem_numeric_kind)kind;
 		answer(&peer, (uint64_t)kind, NPUMEM__V1__NUMERIC__ANSWER_RESULT, &result);
 		ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, NULL), 0);
-		ck_assert_int_eq(got.kind, kind);
-		ck_assert_int_eq(got.result.format.integer_bits, 9);
-		ck_assert_int_eq(got.result.every.integer_bits, 10);
-		ck_assert_int_eq(got.result.shift_y, 10);
+		ck_assert_int_eq(got->kind, kind);
+		ck_assert_int_eq(got->result.format.integer_bits, 9);
+		ck_assert_int_eq(got->result.every.integer_bits, 10);
+		ck_assert_int_eq(got->result.shift_y, 10);
 		Npumem__V1__Request *request = peer_request(&peer);
 		ck_assert_int_eq(request->numeric->question_case, kind);
 		if (kind == NPUMEM_NUMERIC_SUM) {
@@ -55,7 +55,7 @@ END_TEST
 START_TEST(a_bound)
 {
 	struct peer peer = peer_open();
-	static struct npumem_numeric_answer got;
+	const struct npumem_numeric_answer *got;
 	struct npumem_numeric question = {.kind = NPUMEM_NUMERIC_BOUND};
 	Npumem__V1__NumericBound message = NPUMEM__V1__NUMERIC_BOUND__INIT;
 	npumem_terms_init(&question.terms);
@@ -68,9 +68,9 @@ START_TEST(a_bound)
 	message.breaks = (char *)(uintptr_t) "512 \033[2J";
 	answer(&peer, 1, NPUMEM__V1__NUMERIC__ANSWER_BOUND, &message);
 	ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, NULL), 0);
-	ck_assert_int_eq(got.bound.safe, 511);
-	ck_assert_int_eq(got.bound.least, INT64_MIN);
-	ck_assert_str_eq(got.bound.breaks, "512 ?[2J");
+	ck_assert_int_eq(got->bound.safe, 511);
+	ck_assert_int_eq(got->bound.least, INT64_MIN);
+	ck_assert_str_eq(got->bound.breaks, "512 ?[2J");
 	Npumem__V1__Request *request = peer_request(&peer);
 	const Npumem__V1__NumericTerms *terms = request->numeric->bound;
 	ck_assert_int_eq((int)terms->weights_dtype, NPUMEM_FX8);
@@ -108,7 +108,7 @@ static void advised_init(struct advised *to, unsigned n_sums)
 START_TEST(a_convolution)
 {
 	struct peer peer = peer_open();
-	static struct npumem_numeric_answer got;
+	const struct npumem_numeric_answer *got;
 	const struct npumem_numeric_operand operands[] = {{"in", {1, 64, 32, 32}, 11, 0},
 							  {"weights", {64, 32, 5, 5}, NPUMEM_ANY, 77}};
 	const struct npumem_param params[] = {{NPUMEM_PARAM_STRIDE, 2, {3, 4}}};
@@ -123,11 +123,11 @@ START_TEST(a_convolution)
 	advised_init(&advised, NPUMEM_SUMS_MAX);
 	answer(&peer, 1, NPUMEM__V1__NUMERIC__ANSWER_ADVICE, &advised.message);
 	ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, NULL), 0);
-	ck_assert_uint_eq(got.advice.n_sums, NPUMEM_SUMS_MAX);
-	ck_assert_int_eq(got.advice.sums[NPUMEM_SUMS_MAX - 1].data_frac_bits, 10);
-	ck_assert_int_eq(got.advice.sums[NPUMEM_SUMS_MAX - 1].weights_frac_bits, NPUMEM_ANY);
-	ck_assert_uint_eq(strlen(got.advice.sums[0].data), NPUMEM_FIELD_KEY_BYTES - 1);
-	ck_assert(!got.advice.has_out);
+	ck_assert_uint_eq(got->advice.n_sums, NPUMEM_SUMS_MAX);
+	ck_assert_int_eq(got->advice.sums[NPUMEM_SUMS_MAX - 1].data_frac_bits, 10);
+	ck_assert_int_eq(got->advice.sums[NPUMEM_SUMS_MAX - 1].weights_frac_bits, NPUMEM_ANY);
+	ck_assert_uint_eq(strlen(got->advice.sums[0].data), NPUMEM_FIELD_KEY_BYTES - 1);
+	ck_assert(!got->advice.has_out);
 	Npumem__V1__Request *request = peer_request(&peer);
 	const Npumem__V1__NumericAdvise *advise = request->numeric->advise;
 	ck_assert_str_eq(advise->kernel, "conv2d");
@@ -148,7 +148,7 @@ START_TEST(answers_that_cannot_be)
 {
 	for (unsigned what = 0; what < 6; what++) {
 		struct peer peer = peer_open();
-		static struct npumem_numeric_answer got;
+		const struct npumem_numeric_answer *got;
 		struct npumem_numeric question = {.kind = what == 5   ? NPUMEM_NUMERIC_BOUND
 							  : what == 4 ? NPUMEM_NUMERIC_MUL
 								      : NPUMEM_NUMERIC_ADVISE};
@@ -172,7 +172,7 @@ END_TEST
 START_TEST(questions_that_do_not_fit)
 {
 	struct peer peer = peer_open();
-	static struct npumem_numeric_answer got;
+	const struct npumem_numeric_answer *got;
 	const struct npumem_param params[] = {{NPUMEM_PARAM_STRIDE, NPUMEM_PARAM_VALUES_MAX + 1, {3}}};
 	struct npumem_numeric question = {.kind = NPUMEM_NUMERIC_ADVISE,
 					  .advise = {.kernel = "conv2d", .n_operands = NPUMEM_OPERANDS_MAX + 1}};

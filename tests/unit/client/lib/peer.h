@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <npumem/async.h>
+
 #include "client/lib/connection.h"
 #include "client/lib/memory.h"
 #include "proto/frame.h"
@@ -26,7 +28,7 @@ static inline struct peer peer_open_with(const struct memory *memory)
 	int ends[2];
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 	peer.fd = ends[1];
-	int status = connection_new(memory, ends[0], &peer.npumem, NULL);
+	int status = connection_new(memory, ends[0], NULL, &peer.npumem, NULL);
 	ck_assert(status == 0 || status == NPUMEM_UNAVAILABLE);
 	return peer;
 }
@@ -178,7 +180,6 @@ struct told {
 	int64_t macs;
 	unsigned n_tensors;
 	uint64_t handle;
-	size_t bytes;
 	char message[NPUMEM_MESSAGE_BYTES];
 	int order; /* the how manieth of all */
 };
@@ -191,9 +192,6 @@ static inline void told_callback(void *context, const struct npumem_answer *answ
 	told->times++;
 	told->status = answer->status;
 	told->macs = answer->done ? answer->done->macs : 0;
-	told->n_tensors = answer->n_tensors;
-	told->handle = answer->n_tensors ? answer->tensors[0].handle : 0;
-	told->bytes = answer->bytes;
 	told->order = ++told_count;
 	memcpy(told->message, answer->error->message, sizeof(told->message));
 }
@@ -203,6 +201,16 @@ static inline void peer_close(struct peer *peer)
 	npumem_close(peer->npumem);
 	if (peer->fd >= 0)
 		close(peer->fd);
+}
+
+/* The same of an answer with tensors. */
+static inline void told_tensors(void *context, const struct npumem_answer *answer)
+{
+	struct told *told = context;
+	told->times++;
+	told->status = answer->status;
+	told->n_tensors = answer->tensors ? answer->tensors->n : 0;
+	told->handle = told->n_tensors ? answer->tensors->list[0]->handle : 0;
 }
 
 #endif

@@ -164,15 +164,16 @@ static int run(const struct records *records, const struct memory *memory, struc
 	       struct npumem_replay_result *result, struct npumem_error *error)
 {
 	struct npumem_replay *replay;
-	struct npumem_info info;
 	char path[32];
 	records_file(records, path);
-	int status = replay_new(memory, path, &replay, &info, error);
+	int status = replay_new(memory, path, &replay, error);
 	unlink(path);
 	if (status)
 		return status;
-	ck_assert_int_eq(info.geometry.npu_bytes, 1024);
-	status = npumem_replay_run(replay, ADMIN, open_next, daemons, result, error);
+	ck_assert_int_eq(npumem_replay_info(replay)->geometry.npu_bytes, 1024);
+	const struct npumem_replay_result *got;
+	status = npumem_replay_run(replay, ADMIN, open_next, daemons, &got, error);
+	*result = *got;
 	npumem_replay_close(replay);
 	return status;
 }

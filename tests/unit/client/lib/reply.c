@@ -17,19 +17,22 @@ START_TEST(text_is_cut_and_cleaned)
 }
 END_TEST
 
-START_TEST(more_than_there_is_room_for)
+START_TEST(as_many_as_there_are)
 {
 	Npumem__V1__Done message = NPUMEM__V1__DONE__INIT;
 	Npumem__V1__Destroyed one = NPUMEM__V1__DESTROYED__INIT, *list[100];
-	struct npumem_done done;
+	struct result *results = NULL, *result = result_new(&memory_libc, &results, 64);
 	one.total_bytes = 5;
 	for (unsigned i = 0; i < 100; i++)
 		list[i] = &one;
 	message.n_destroyed = 100;
 	message.destroyed = list;
-	reply_done(&message, &done);
-	ck_assert_uint_eq(done.n_destroyed, NPUMEM_DESTROYED_MAX);
-	ck_assert_int_eq(done.destroyed[NPUMEM_DESTROYED_MAX - 1].total_bytes, 5);
+	const struct npumem_done *done = reply_done(&message, result);
+	ck_assert_uint_eq(done->n_destroyed, 100);
+	ck_assert_int_eq(done->destroyed[99]->total_bytes, 5);
+	ck_assert_str_eq(done->warning, "");
+	result_unref(result);
+	ck_assert_ptr_null(results);
 }
 END_TEST
 
@@ -49,7 +52,7 @@ Suite *suite_reply(void)
 	Suite *suite = suite_create("client/lib/reply");
 	TCase *tcase = tcase_create("reply");
 	tcase_add_test(tcase, text_is_cut_and_cleaned);
-	tcase_add_test(tcase, more_than_there_is_room_for);
+	tcase_add_test(tcase, as_many_as_there_are);
 	tcase_add_test(tcase, a_tensor_that_may_not_be_seen);
 	suite_add_tcase(suite, tcase);
 	return suite;

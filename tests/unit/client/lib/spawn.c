@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <npumem/client.h>
+#include <npumem/async.h>
 
 static char directory[] = "/tmp/npumem-spawn-XXXXXX", program[64];
 
@@ -36,7 +36,7 @@ START_TEST(a_refusal_to_start_is_quoted)
 	struct npumem *npumem;
 	struct npumem_error error;
 	script("echo 'npumemd: starting' >&2\necho \"npumemd: no option $3 here\" >&2\nexit 2");
-	ck_assert_int_eq(npumem_open("spawn:--wrong  --thing", &npumem, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_int_eq(npumem_open("spawn:--wrong  --thing", NULL, &npumem, &error), NPUMEM_UNAVAILABLE);
 	ck_assert_str_eq(error.message, "the private daemon did not start: npumemd: no option --wrong here");
 	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
 	cleanup();
@@ -48,7 +48,7 @@ START_TEST(a_silent_end)
 	struct npumem *npumem;
 	struct npumem_error error;
 	script("exit 0");
-	ck_assert_int_eq(npumem_open("spawn:", &npumem, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_int_eq(npumem_open("spawn:", NULL, &npumem, &error), NPUMEM_UNAVAILABLE);
 	ck_assert_str_eq(error.message, "the private daemon did not start: the daemon closed the connection");
 	cleanup();
 }
@@ -60,7 +60,7 @@ START_TEST(what_the_child_is_given)
 	struct npumem *npumem;
 	struct npumem_error error;
 	script("[ \"$1 $2\" = '--fd 3' ] && [ -S /proc/self/fd/3 ] && ! read line && echo gone && echo right >&2");
-	ck_assert_int_eq(npumem_open("spawn:", &npumem, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_int_eq(npumem_open("spawn:", NULL, &npumem, &error), NPUMEM_UNAVAILABLE);
 	ck_assert_str_eq(error.message, "the private daemon did not start: right");
 	cleanup();
 }
@@ -72,7 +72,7 @@ START_TEST(more_on_stderr_than_is_kept)
 	struct npumem_error error;
 	script("i=0; while [ $i -lt 3000 ]; do echo 'a line of some forty bytes, to fill it up' >&2; i=$((i + "
 	       "1)); done; echo the end >&2");
-	ck_assert_int_eq(npumem_open("spawn:", &npumem, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_int_eq(npumem_open("spawn:", NULL, &npumem, &error), NPUMEM_UNAVAILABLE);
 	ck_assert_ptr_nonnull(strstr(error.message, "did not start: a line"));
 	cleanup();
 }
@@ -83,8 +83,23 @@ START_TEST(no_such_program)
 	struct npumem *npumem;
 	struct npumem_error error;
 	setenv("NPUMEMD", "/nowhere/npumemd", 1);
-	ck_assert_int_eq(npumem_open("spawn:", &npumem, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_int_eq(npumem_open("spawn:", NULL, &npumem, &error), NPUMEM_UNAVAILABLE);
 	ck_assert_ptr_nonnull(strstr(error.message, "/nowhere/npumemd: No such file or directory"));
+}
+END_TEST
+
+/* A program that neither answers nor ends is ended. */
+START_TEST(one_that_never_answers)
+{
+	struct npumem_options options = NPUMEM_OPTIONS_INIT;
+	struct npumem *npumem;
+	struct npumem_error error;
+	script("echo waiting >&2; exec sleep 1000");
+	options.connect_ms = 100;
+	ck_assert_int_eq(npumem_open("spawn:", &options, &npumem, &error), NPUMEM_DEADLINE_EXCEEDED);
+	ck_assert_str_eq(error.message, "the private daemon did not start: waiting");
+	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+	cleanup();
 }
 END_TEST
 
@@ -97,6 +112,7 @@ Suite *suite_spawn(void)
 	tcase_add_test(tcase, what_the_child_is_given);
 	tcase_add_test(tcase, more_on_stderr_than_is_kept);
 	tcase_add_test(tcase, no_such_program);
+	tcase_add_test(tcase, one_that_never_answers);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -1,0 +1,135 @@
+/* The form that does not wait: each call of npumem/client.h, with a callback for its answer.
+ *
+ * npumem_X_async sends, or queues where the socket is full, and returns 0; or a status, and the callback will not
+ * be called. The callback comes once, from npumem_process, npumem_flush or a call that waits, never from within
+ * npumem_X_async. It may be NULL. In it one may send more, cancel, let go and close, but not wait or process.
+ *
+ * `*request`, set where it returns 0 (the pointer may be NULL), can be cancelled or let go until its callback has
+ * returned or it was let go.
+ * All arguments may go when npumem_X_async returns, but for the data that are written or read: they stay until
+ * then. */
+#ifndef NPUMEM_ASYNC_H
+#define NPUMEM_ASYNC_H
+
+#include <npumem/client.h>
+#include <npumem/record.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct npumem_request; /* one under way */
+
+/* One answer. It and all in it belong to the library, and are gone when the callback returns, but for a result
+ * that npumem_keep is called with. */
+struct npumem_answer {
+	int status; /* 0 or what `error` explains */
+	const struct npumem_error *error;
+	union { /* NULL on a refusal (but submitted), and where a call has no result */
+		const void *result;
+		const struct npumem_info *info;
+		const struct npumem_stat *stat;
+		const struct npumem_details *details;
+		const struct npumem_compacted *compacted;
+		const struct npumem_plan *plan;
+		const struct npumem_numeric_answer *numeric;
+		const struct npumem_tensors *tensors; /* alloc, list */
+		const struct npumem_tensor *tensor;   /* view, reshape, seal, grant, open, show */
+		const struct npumem_done *done;	      /* write, read, fill, copy, run */
+		const struct npumem_submitted *submitted;
+		const struct npumem_segment *segment;
+		const struct npumem_record *record;
+	};
+};
+typedef void npumem_callback(void *context, const struct npumem_answer *answer);
+
+/* ---- in any event loop ---- */
+
+/* Wait until this fd is readable (or writable, where npumem_wants_write), for at most npumem_timeout milliseconds
+ * (-1: for ever), then call npumem_process: it reads and writes what it can without blocking, and calls the
+ * callbacks whose answers arrived or whose time is over. What was sent is written by it, too, at the latest. 0;
+ * NPUMEM_UNAVAILABLE; NPUMEM_CANCELLED: a callback has closed the connection, which is gone. */
+int npumem_fd(const struct npumem *npumem);
+bool npumem_wants_write(const struct npumem *npumem);
+int npumem_timeout(const struct npumem *npumem);
+int npumem_process(struct npumem *npumem, struct npumem_error *error);
+
+/* Requests sent, not answered and not let go. */
+unsigned npumem_in_flight(const struct npumem *npumem);
+/* Blocks until all of them are answered. */
+int npumem_flush(struct npumem *npumem, struct npumem_error *error);
+
+/* Takes a request back: what waits is dropped, a running kernel is stopped before it has written anything, and the
+ * callback is told NPUMEM_CANCELLED. What can no longer be stopped is answered as ever. */
+void npumem_cancel(struct npumem_request *request);
+/* The callback will not be called; the data are not looked at any more. What it does it does. */
+void npumem_let_go(struct npumem_request *request);
+/* Its number in npumem_event.request; of its latest part where it has several. */
+uint64_t npumem_request_id(const struct npumem_request *request);
+
+/* ---- the calls ---- */
+
+/* What all of them end with. */
+#define NPUMEM_ASYNC                                                                                              \
+	npumem_callback *callback, void *context, struct npumem_request **request, struct npumem_error *error
+
+int npumem_info_async(struct npumem *npumem, NPUMEM_ASYNC);
+int npumem_stat_async(struct npumem *npumem, NPUMEM_ASYNC);
+int npumem_stat_details_async(struct npumem *npumem, bool reset, NPUMEM_ASYNC);
+int npumem_dump_async(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to, NPUMEM_ASYNC);
+int npumem_compact_async(struct npumem *npumem, bool dry_run, NPUMEM_ASYNC);
+int npumem_plan_remote_async(struct npumem *npumem, const struct npumem_spec *spec, NPUMEM_ASYNC);
+int npumem_numeric_remote_async(struct npumem *npumem, const struct npumem_numeric *question, NPUMEM_ASYNC);
+
+int npumem_alloc_async(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+		       NPUMEM_ASYNC);
+int npumem_alloc_wait_async(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,
+			    uint32_t wait_ms, NPUMEM_ASYNC);
+int npumem_view_async(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *from,
+		      const struct npumem_dims *to, NPUMEM_ASYNC);
+int npumem_reshape_async(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *shape,
+			 NPUMEM_ASYNC);
+int npumem_free_async(struct npumem *npumem, const uint64_t *handles, unsigned n, NPUMEM_ASYNC);
+int npumem_seal_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC);
+int npumem_grant_async(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, NPUMEM_ASYNC);
+int npumem_open_tensor_async(struct npumem *npumem, const char *name, NPUMEM_ASYNC);
+int npumem_show_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC);
+int npumem_list_async(struct npumem *npumem, NPUMEM_ASYNC);
+
+int npumem_write_async(struct npumem *npumem, const struct npumem_tensor *tensor, const void *data, size_t bytes,
+		       NPUMEM_ASYNC);
+int npumem_read_async(struct npumem *npumem, const struct npumem_tensor *tensor, void *data, size_t bytes,
+		      NPUMEM_ASYNC);
+int npumem_write_part_async(struct npumem *npumem, uint64_t handle, int64_t first, const void *data, size_t bytes,
+			    NPUMEM_ASYNC);
+int npumem_read_part_async(struct npumem *npumem, uint64_t handle, int64_t first, int64_t count, void *data,
+			   size_t bytes, NPUMEM_ASYNC);
+int npumem_fill_async(struct npumem *npumem, uint64_t handle, int64_t value, NPUMEM_ASYNC);
+int npumem_fill_float_async(struct npumem *npumem, uint64_t handle, double value, NPUMEM_ASYNC);
+int npumem_copy_async(struct npumem *npumem, uint64_t destination, uint64_t source, NPUMEM_ASYNC);
+int npumem_run_async(struct npumem *npumem, const char *kernel, const struct npumem_operand *operands,
+		     unsigned n_operands, const struct npumem_param *params, unsigned n_params, NPUMEM_ASYNC);
+/* What the operations read goes to where they say, until it is answered. */
+int npumem_submit_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
+			NPUMEM_ASYNC);
+
+int npumem_segment_create_async(struct npumem *npumem, size_t bytes, NPUMEM_ASYNC);
+int npumem_segment_close_async(struct npumem *npumem, const struct npumem_segment *segment, NPUMEM_ASYNC);
+int npumem_write_segment_async(struct npumem *npumem, uint64_t handle, const struct npumem_segment *segment,
+			       uint64_t offset, const struct npumem_dims *stride, int64_t first, int64_t count,
+			       NPUMEM_ASYNC);
+int npumem_read_segment_async(struct npumem *npumem, uint64_t handle, const struct npumem_segment *segment,
+			      uint64_t offset, const struct npumem_dims *stride, int64_t first, int64_t count,
+			      NPUMEM_ASYNC);
+
+int npumem_subscribe_async(struct npumem *npumem, const char *const *kinds, unsigned n,
+			   npumem_event_callback *on_event, void *event_context, NPUMEM_ASYNC);
+
+int npumem_record_start_async(struct npumem *npumem, int fd, NPUMEM_ASYNC);
+int npumem_record_take_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC);
+int npumem_record_stop_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

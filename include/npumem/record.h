@@ -1,0 +1,57 @@
+/* libnpumem: a record of all that a daemon answers to anybody, in a file, and asking it all again. */
+#ifndef NPUMEM_RECORD_H
+#define NPUMEM_RECORD_H
+
+#include <npumem/client.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A record that is being written: for root and the daemon's uid, from a device without tensors on. Each call: 0;
+ * NPUMEM_RESOURCE_EXHAUSTED also where `fd` cannot be written to, which is done without further ado; else what the
+ * daemon says. */
+struct npumem_record {
+	int fd;
+	unsigned taken; /* entries, by the last call */
+	uint64_t entries;
+	bool lost; /* it is not whole, and cannot be replayed: */
+	char reason[128];
+};
+int npumem_record_start(struct npumem *npumem, int fd, const struct npumem_record **record,
+			struct npumem_error *error);
+/* Writes what was answered since. To be called often: the daemon keeps 256 MiB. */
+int npumem_record_take(struct npumem *npumem, const struct npumem_record *record, struct npumem_error *error);
+/* The rest, and the end. */
+int npumem_record_stop(struct npumem *npumem, const struct npumem_record *record, struct npumem_error *error);
+
+/* A file that was read, until npumem_replay_close, with all it hands out. INVALID: it is no whole record, why, and
+ * at which entry; RESOURCE_EXHAUSTED. */
+struct npumem_replay;
+int npumem_replay_open(const char *path, struct npumem_replay **out, struct npumem_error *error);
+void npumem_replay_close(struct npumem_replay *replay);
+/* What it was recorded on. */
+const struct npumem_info *npumem_replay_info(const struct npumem_replay *replay);
+
+struct npumem_replay_result {
+	uint64_t requests, skipped; /* skipped: what was cancelled or malformed, or is no call about tensors */
+	uint64_t differences;
+	uint64_t first;	  /* request of the first difference; 0: none, or only what is there in the end differs */
+	uint64_t session; /* whose request that was */
+	uint32_t uid, pid;
+	bool same_geometry; /* so that local memory was compared, too, each NPU's by its CRC-32 */
+	int64_t npu;	    /* the first whose local memory differs in the end; -1: none, or not compared */
+	char what[256];
+};
+/* Sends all requests again, one after the other, each session's over a connection of its own that `open` makes for
+ * its uid; the device has no tensors at first. Compares statuses, read data and counts, and in the end the data of
+ * all tensors, which `open` is asked for with the uid `admin`. Waits; of `result` there is always one. 0, or why
+ * it could not go on. */
+int npumem_replay_run(struct npumem_replay *replay, uint32_t admin,
+		      int (*open)(void *ctx, uint32_t uid, struct npumem **out, struct npumem_error *error),
+		      void *ctx, const struct npumem_replay_result **result, struct npumem_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
