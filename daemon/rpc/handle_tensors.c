@@ -164,8 +164,12 @@ int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
 	convert_dims_from(request->shape, &shape);
 	status = tensors_view(call->session, call->binding.tensors[0], request->name, &slice,
 			      request->shape ? &shape : NULL, &call->binding.tensors[0], call->error);
-	call->is_committed = !status;
-	return status;
+	if (status)
+		return status;
+	call->is_committed = true;
+	/* A free that came before finds it, too, and must not take it away before it is told of. */
+	record_of(call->binding.tensors[0])->bound = call->entry.arrival;
+	return 0;
 }
 
 int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *request)
