@@ -146,10 +146,12 @@ static int refuse(struct call *call)
 	return npumem_error_set(call->error, NPUMEM_FAILED_PRECONDITION, "this session does not record");
 }
 
-/* What looks at all that is there, or begins between requests, has the device for itself. */
+/* What looks at all that is there, or begins between requests, has the device for itself; who will be refused
+ * holds nobody up. */
 int resolve_record(struct call *call, const Npumem__V1__RecordRequest *request)
 {
-	call->entry.is_exclusive = request->action != NPUMEM__V1__RECORD_ACTION__RECORD_TAKE;
+	call->entry.is_exclusive =
+		session_is_admin(call->session) && request->action != NPUMEM__V1__RECORD_ACTION__RECORD_TAKE;
 	return 0;
 }
 
