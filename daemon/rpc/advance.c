@@ -129,7 +129,7 @@ static void look_ahead(struct call *call)
 	claim_deinit(&call->hints[call->which_hint ^ 1]);
 }
 
-/* Its first call waits until some held one is resolved, or gone. */
+/* Its first call waits until some held one is resolved, or gone, or nobody has the device for itself. */
 static void block(struct rpc *rpc, struct rpc_peer *peer)
 {
 	if (peer->is_blocked)
@@ -304,7 +304,7 @@ static void leave_scheduler(struct call *call)
 	if (!call->is_in_scheduler)
 		return;
 	scheduler_leave(scheduler_of(call), &call->entry);
-	if (call->is_hinted)
+	if (call->is_hinted || call->entry.is_exclusive)
 		unblock_all(call->rpc);
 	call->is_in_scheduler = false;
 }
