@@ -118,6 +118,7 @@ static int answer_checksum(struct call *call, void *arg)
 	Npumem__V1__Recorded message = NPUMEM__V1__RECORDED__INIT;
 	int status;
 
+	call->rpc->is_walked = false;
 	message.hash = checksum->hash;
 	message.n_local = checksum->n_local;
 	message.local = checksum->local;
@@ -138,6 +139,7 @@ static int sum_up(struct call *call, bool is_stop)
 	/* Before it is made: what it does not count any more must not be in the record. */
 	if (is_stop)
 		recorder_stop(&call->rpc->service->recorder);
+	call->rpc->is_walked = true;
 	return call_later(call, cost, work_checksum, answer_checksum, checksum);
 }
 

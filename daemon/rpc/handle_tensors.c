@@ -148,14 +148,14 @@ static int check_view(struct call *call, const Npumem__V1__ViewRequest *request)
 				"a view is a slice with `to`, and maybe `from`, or a reshape with `shape`");
 }
 
-/* It is there as soon as it is resolved, but not before the eyes of who has the device for itself, on a thread. */
+/* It is there as soon as it is resolved, though somebody may have the device for itself. */
 int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
 {
 	struct device_slice slice;
 	struct npumem_dims shape;
 	int status = check_view(call, request);
 
-	if (!status && scheduler_is_exclusive(&call->rpc->service->scheduler))
+	if (!status && call->rpc->is_walked)
 		return BINDING_BLOCKED;
 	if (!status)
 		status = resolve_one(call, request->tensor, "the base of a view", ACCESS_READ, false);

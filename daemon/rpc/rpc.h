@@ -45,6 +45,7 @@ struct rpc {
 	struct rpc_peer *first_loose;	       /* whose held calls may be let go */
 	struct rpc_peer *first_blocked;	       /* whose first held call waits for another peer's */
 	bool is_awake;			       /* rpc_turn was asked for */
+	bool is_walked; /* a thread goes through the table of tensors: none may come into being */
 	struct device_request requests[TENSORS_ALLOC_MAX];
 	const char *names[TENSORS_ALLOC_MAX];
 	struct tensor *tensors[TENSORS_ALLOC_MAX];
