@@ -129,7 +129,7 @@ static void look_ahead(struct call *call)
 	claim_deinit(&call->hints[call->which_hint ^ 1]);
 }
 
-/* Its first call waits until some held one is resolved, or gone. */
+/* Its first call waits until some held one is resolved, or gone, or nobody has the device for itself. */
 static void block(struct rpc *rpc, struct rpc_peer *peer)
 {
 	if (peer->is_blocked)
@@ -239,6 +239,16 @@ static int try_to_resolve(struct call *call)
 	return status;
 }
 
+/* Those that are held still may be to use the bytes behind a view that was made just now. The nearest of them: the
+ * others are looked at when they come nearer. */
+static void look_ahead_again(struct rpc_peer *peer)
+{
+	struct call *call = peer->first_held;
+
+	for (unsigned n = 0; call && n < LOOKS_AHEAD; call = call->next_held, n++)
+		look_ahead(call);
+}
+
 /* Its tensors are found and claimed, or it is refused; false where it has to be held. */
 static bool resolve_now(struct call *call)
 {
@@ -262,6 +272,9 @@ static bool resolve_now(struct call *call)
 	}
 	binding_bind(&call->binding);
 	enter_order(call);
+	/* Before what this one may have accessed is let go. */
+	if (call->method == CALL_METHOD_VIEW)
+		look_ahead_again(call->peer);
 	scheduler_claim(scheduler_of(call), &call->entry, call->claim.accesses, call->claim.n);
 	scheduler_let_go(scheduler_of(call), &call->entry);
 	if (call->is_hinted)
@@ -270,27 +283,10 @@ static bool resolve_now(struct call *call)
 	return true;
 }
 
-/* Those that are held still may be to use the bytes behind a view that was made just now. The nearest of them: the
- * others are looked at when they come nearer. */
-static void look_ahead_again(struct rpc_peer *peer)
-{
-	struct call *call = peer->first_held;
-
-	for (unsigned n = 0; call && n < LOOKS_AHEAD; call = call->next_held, n++)
-		look_ahead(call);
-}
-
 static void let_go_held(struct rpc_peer *peer)
 {
-	bool has_view = false;
-
-	while (peer->first_held && may_resolve(peer->first_held)) {
-		has_view |= peer->first_held->method == CALL_METHOD_VIEW;
-		if (!resolve_now(peer->first_held))
-			break;
-	}
-	if (has_view)
-		look_ahead_again(peer);
+	while (peer->first_held && may_resolve(peer->first_held) && resolve_now(peer->first_held))
+		;
 }
 
 /* ---- leaving ---- */
@@ -304,7 +300,7 @@ static void leave_scheduler(struct call *call)
 	if (!call->is_in_scheduler)
 		return;
 	scheduler_leave(scheduler_of(call), &call->entry);
-	if (call->is_hinted)
+	if (call->is_hinted || call->entry.is_exclusive)
 		unblock_all(call->rpc);
 	call->is_in_scheduler = false;
 }

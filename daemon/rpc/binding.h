@@ -8,7 +8,8 @@
 
 enum {
 	BINDING_FEW = 8,
-	BINDING_BLOCKED = -3, /* what is found may go by a request before this one, which is not resolved yet */
+	BINDING_BLOCKED = -3, /* what is found may go by a request before this one, which is not resolved yet; or
+			       * none may come into being */
 	BINDING_LATE = -4,    /* what is to go is used by a request after this one */
 };
 

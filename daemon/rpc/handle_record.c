@@ -118,6 +118,7 @@ static int answer_checksum(struct call *call, void *arg)
 	Npumem__V1__Recorded message = NPUMEM__V1__RECORDED__INIT;
 	int status;
 
+	call->rpc->is_walked = false;
 	message.hash = checksum->hash;
 	message.n_local = checksum->n_local;
 	message.local = checksum->local;
@@ -138,6 +139,7 @@ static int sum_up(struct call *call, bool is_stop)
 	/* Before it is made: what it does not count any more must not be in the record. */
 	if (is_stop)
 		recorder_stop(&call->rpc->service->recorder);
+	call->rpc->is_walked = true;
 	return call_later(call, cost, work_checksum, answer_checksum, checksum);
 }
 
@@ -146,10 +148,12 @@ static int refuse(struct call *call)
 	return npumem_error_set(call->error, NPUMEM_FAILED_PRECONDITION, "this session does not record");
 }
 
-/* What looks at all that is there, or begins between requests, has the device for itself. */
+/* What looks at all that is there, or begins between requests, has the device for itself; who will be refused
+ * holds nobody up. */
 int resolve_record(struct call *call, const Npumem__V1__RecordRequest *request)
 {
-	call->entry.is_exclusive = request->action != NPUMEM__V1__RECORD_ACTION__RECORD_TAKE;
+	call->entry.is_exclusive =
+		session_is_admin(call->session) && request->action != NPUMEM__V1__RECORD_ACTION__RECORD_TAKE;
 	return 0;
 }
 

@@ -489,7 +489,8 @@ int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	if (!submission)
 		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"the daemon is out of host memory");
-	if (call_is_long(call->cost) && call_charge(call)) {
+	/* Whether a group's queues are compared elsewhere is not known yet. */
+	if ((call_is_long(call->cost) || submission->n_parts > 1) && call_charge(call)) {
 		heap_free(call->rpc->heap, submission);
 		return call->error->status;
 	}

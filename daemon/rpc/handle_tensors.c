@@ -224,13 +224,15 @@ static int check_view(struct call *call, const Npumem__V1__ViewRequest *request)
 				"a view is a slice with `to`, and maybe `from`, or a reshape with `shape`");
 }
 
-/* It is there as soon as it is resolved. */
+/* It is there as soon as it is resolved, though somebody may have the device for itself. */
 int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
 {
 	struct device_slice slice;
 	struct npumem_dims shape;
 	int status = check_view(call, request);
 
+	if (!status && call->rpc->is_walked)
+		return BINDING_BLOCKED;
 	if (!status)
 		status = resolve_one(call, request->tensor, "the base of a view", ACCESS_READ, false);
 	if (status)
@@ -242,8 +244,9 @@ int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
 			      request->shape ? &shape : NULL, &call->binding.tensors[0], call->error);
 	if (status)
 		return status;
-	record_of(call->binding.tensors[0])->bound = call->entry.arrival;
 	call->is_committed = true;
+	/* A free that came before finds it, too, and must not take it away before it is told of. */
+	record_of(call->binding.tensors[0])->bound = call->entry.arrival;
 	return 0;
 }
 

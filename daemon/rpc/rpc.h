@@ -45,8 +45,9 @@ struct rpc {
 	unsigned n_spare;
 	struct call *first_ready, *last_ready; /* their turn has come */
 	struct rpc_peer *first_loose;	       /* whose held calls may be let go */
-	struct rpc_peer *first_blocked;	       /* whose first held call waits for another's that is held */
+	struct rpc_peer *first_blocked;	       /* whose first held call waits for another peer's */
 	bool is_awake;			       /* rpc_turn was asked for */
+	bool is_walked; /* a thread goes through the table of tensors: none may come into being */
 	struct device_request requests[TENSORS_ALLOC_MAX];
 	const char *names[TENSORS_ALLOC_MAX];
 	struct tensor *tensors[TENSORS_ALLOC_MAX];

@@ -1,7 +1,8 @@
-/* Queues sorted by arrival; what has started stays in front of what is put in late.
- * Invariant: entry->n_ready counts its accesses with is_ready; an access that is ready conflicts with no earlier
- * one. That one which is not ready does conflict may be wrong for a while, where a queue is long: it is looked at
- * again whenever something before it goes, and the first of a queue is always looked at to its end. */
+/* Queues sorted by arrival; what starts goes in front, past what it does not conflict with, so that those that
+ * have not are in order whenever one is put in late. Invariant: entry->n_ready counts its accesses with is_ready;
+ * an access that is ready conflicts with no earlier one. That one which is not ready does conflict may be wrong
+ * for a while, where a queue is long: it is looked at again whenever something before it goes, and the first of a
+ * queue is always looked at to its end. */
 #include "daemon/service/scheduler.h"
 
 #include <assert.h>
@@ -40,6 +41,32 @@ static bool has_device(const struct scheduler *scheduler, const struct scheduler
 	return !scheduler->first_exclusive || entry->arrival < scheduler->first_exclusive->arrival;
 }
 
+static void link_behind(struct scheduler_queue *queue, struct scheduler_access *access,
+			struct scheduler_access *before)
+{
+	access->prev = before;
+	access->next = before ? before->next : queue->first;
+	*(access->prev ? &access->prev->next : &queue->first) = access;
+	*(access->next ? &access->next->prev : &queue->last) = access;
+}
+
+static void unlink_access(struct scheduler_queue *queue, struct scheduler_access *access)
+{
+	if (queue->last_started == access)
+		queue->last_started = access->prev;
+	*(access->prev ? &access->prev->next : &queue->first) = access->next;
+	*(access->next ? &access->next->prev : &queue->last) = access->prev;
+}
+
+static void go_in_front(struct scheduler_access *access)
+{
+	struct scheduler_queue *queue = queue_of(access->root);
+
+	unlink_access(queue, access);
+	link_behind(queue, access, queue->last_started);
+	queue->last_started = access;
+}
+
 static void start_if_ready(struct scheduler *scheduler, struct scheduler_entry *entry)
 {
 	if (entry->is_held || entry->is_started || entry->n_ready < entry->n_accesses ||
@@ -47,6 +74,9 @@ static void start_if_ready(struct scheduler *scheduler, struct scheduler_entry *
 		return;
 	entry->is_started = true;
 	scheduler->n_started++;
+	for (size_t i = 0; i < entry->n_accesses; i++)
+		if (entry->accesses[i].root)
+			go_in_front(&entry->accesses[i]);
 	entry->ready(entry);
 }
 
@@ -80,6 +110,14 @@ static void enlist_exclusive(struct scheduler *scheduler, struct scheduler_entry
 void scheduler_let_go(struct scheduler *scheduler, struct scheduler_entry *entry)
 {
 	entry->is_held = false;
+	for (size_t i = 0; i < entry->n_accesses; i++) {
+		struct scheduler_access *access = &entry->accesses[i];
+
+		if (access->root) {
+			queue_of(access->root)->n_held--;
+			queue_of(access->root)->n_held_frees -= access->frees;
+		}
+	}
 	if (entry->is_exclusive)
 		enlist_exclusive(scheduler, entry);
 	start_if_ready(scheduler, entry);
@@ -164,10 +202,11 @@ static void look(struct scheduler *scheduler, struct scheduler_access *access)
 static void look_at_queue(struct scheduler *scheduler, const struct tensor *root)
 {
 	const struct scheduler_queue *queue = queue_of(root);
+	struct scheduler_access *access = queue->n_waiting ? queue->first : NULL, *next;
 	unsigned looks = 0;
 
-	for (struct scheduler_access *access = queue->n_waiting ? queue->first : NULL; access && looks < LOOKS_ON;
-	     access = access->next) {
+	for (; access && looks < LOOKS_ON; access = next) {
+		next = access->next;
 		if (access->is_ready) {
 			if (access->writes && is_whole(access))
 				return;
@@ -185,14 +224,14 @@ static void enqueue(struct scheduler_access *access)
 	struct scheduler_queue *queue = queue_of(access->root);
 	struct scheduler_access *before = queue->last;
 
-	while (before && !before->entry->is_started && before->entry->arrival > access->entry->arrival)
+	while (before != queue->last_started && before->entry->arrival > access->entry->arrival)
 		before = before->prev;
-	access->prev = before;
-	access->next = before ? before->next : queue->first;
-	*(access->prev ? &access->prev->next : &queue->first) = access;
-	*(access->next ? &access->next->prev : &queue->last) = access;
+	link_behind(queue, access, before);
 	queue->n_waiting++;
-	queue->n_frees += access->frees;
+	if (access->entry->is_held) {
+		queue->n_held++;
+		queue->n_held_frees += access->frees;
+	}
 }
 
 static void dequeue(struct scheduler *scheduler, struct scheduler_access *access)
@@ -201,10 +240,12 @@ static void dequeue(struct scheduler *scheduler, struct scheduler_access *access
 
 	if (!queue)
 		return;
-	*(access->prev ? &access->prev->next : &queue->first) = access->next;
-	*(access->next ? &access->next->prev : &queue->last) = access->prev;
+	unlink_access(queue, access);
 	queue->n_waiting -= !access->is_ready;
-	queue->n_frees -= access->frees;
+	if (access->entry->is_held) {
+		queue->n_held--;
+		queue->n_held_frees -= access->frees;
+	}
 	look_at_queue(scheduler, access->root);
 	for (const struct meeting *meeting = meetings_first(access->root); meeting; meeting = meeting->next)
 		if (record_of(meeting->other))
@@ -306,31 +347,38 @@ void scheduler_forget_root(struct scheduler *scheduler, struct scheduler_queue *
 	}
 }
 
+/* The first that has not started. */
+static const struct scheduler_access *first_waiting(const struct scheduler_queue *queue)
+{
+	return queue->last_started ? queue->last_started->next : queue->first;
+}
+
 bool scheduler_may_go(const struct scheduler_queue *queue, const struct scheduler_entry *entry)
 {
-	if (!queue->n_frees)
-		return false;
-	for (const struct scheduler_access *access = queue->first; access; access = access->next)
-		if (access->frees && access->entry->is_held && access->entry->arrival < entry->arrival)
+	const struct scheduler_access *access = queue->n_held_frees ? first_waiting(queue) : NULL;
+
+	for (; access && access->entry->arrival < entry->arrival; access = access->next)
+		if (access->frees && access->entry->is_held)
 			return true;
 	return false;
 }
 
 bool scheduler_may_be_used(const struct scheduler_queue *queue, const struct scheduler_entry *entry)
 {
-	for (const struct scheduler_access *access = queue->first; access; access = access->next)
-		if (access->entry->is_held && access->entry->arrival < entry->arrival)
+	const struct scheduler_access *access = queue->n_held ? first_waiting(queue) : NULL;
+
+	for (; access && access->entry->arrival < entry->arrival; access = access->next)
+		if (access->entry->is_held)
 			return true;
 	return false;
 }
 
 bool scheduler_is_used_later(const struct scheduler_queue *queue, const struct scheduler_entry *entry)
 {
-	for (const struct scheduler_access *access = queue->first; access; access = access->next) {
-		const struct scheduler_entry *other = access->entry;
+	const struct scheduler_access *access = queue->last;
 
-		if (!other->is_held && !other->is_started && other->arrival > entry->arrival && !access->survives)
+	for (; access != queue->last_started && access->entry->arrival > entry->arrival; access = access->prev)
+		if (!access->entry->is_held && !access->survives)
 			return true;
-	}
 	return false;
 }

@@ -47,11 +47,12 @@ struct scheduler_entry {
 	struct scheduler_entry *next_exclusive, *prev_exclusive; /* those that are */
 };
 
-/* The accesses to a root, in order of arrival; in its record. */
+/* The accesses to a root, in its record: those that have started, and behind them the others in order of arrival.
+ */
 struct scheduler_queue {
-	struct scheduler_access *first, *last;
+	struct scheduler_access *first, *last, *last_started;
 	size_t n_waiting; /* that are not ready */
-	size_t n_frees;
+	size_t n_held, n_held_frees;
 };
 
 struct scheduler {

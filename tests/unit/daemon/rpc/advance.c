@@ -561,6 +561,44 @@ START_TEST(host_memory_may_run_out_anywhere)
 }
 END_TEST
 
+static void make_columns(struct crowd *crowd, const char *name, const char *base, int64_t from, int64_t to)
+{
+	struct device_slice slice = {.from = {0, 0, 0, from}, .to = {1, 8, 1, to}};
+	struct tensor *view;
+
+	ck_assert_int_eq(tensors_view(&crowd->peers[0].session,
+				      names_find(&crowd->world.service.names, 1001, base)->tensor, name, &slice,
+				      NULL, &view, &crowd->world.error),
+			 0);
+}
+
+/* What was held and has no place yet where something has started that came later, but a place where others wait
+ * for it. */
+START_TEST(nobody_waits_in_a_circle)
+{
+	struct crowd crowd;
+	uint64_t held, copy, fill;
+	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
+
+	start(&crowd, "ABC");
+	make_columns(&crowd, "few", "A", 0, SHORT_W);
+	make_columns(&crowd, "many", "A", SHORT_W, LONG_W);
+	make_columns(&crowd, "part", "B", 0, SHORT_W);
+	crowd_fill(&crowd, 1, "C", 1);
+	CROWD_SEND(&crowd, 1, list, LIST, &list);
+	held = crowd_copy(&crowd, 1, "part", "v");
+	make_columns(&crowd, "v", "A", 0, SHORT_W);
+	copy = crowd_copy(&crowd, 0, "few", "part");
+	fill = crowd_fill(&crowd, 2, "many", 3);
+	ck_assert_uint_eq(crowd.n_tasks, 2);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 1, held), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, copy), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, fill), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 /* ---- anything, in any order ---- */
 
 /* Requests of three clients against a plain sequence: what is sent takes effect in the order sent. */
@@ -695,6 +733,7 @@ Suite *suite_advance(void)
 	tcase_add_test(tcase, what_runs_for_a_client_that_ends_is_cancelled);
 	tcase_add_test(tcase, what_waits_is_counted_until_it_is_answered);
 	tcase_add_test(tcase, without_threads_it_is_done_at_once);
+	tcase_add_test(tcase, nobody_waits_in_a_circle);
 	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
 	tcase_add_loop_test(tcase, effects_come_in_the_order_sent, 0, 2);
 	suite_add_tcase(suite, tcase);

@@ -1,4 +1,6 @@
 /* Recording through requests: what is told of each answer, and what a recording does to the requests around it. */
+#include <stdio.h>
+
 #include "tests/unit/daemon/rpc/crowd.h"
 
 #include "proto/digest.h"
@@ -225,6 +227,102 @@ START_TEST(the_end_waits_and_holds_up_what_touches)
 }
 END_TEST
 
+/* A thread goes through all tensors then. */
+START_TEST(no_view_comes_into_being_while_the_sums_are_made)
+{
+	struct crowd crowd;
+	uint64_t hash, view, free;
+
+	crowd_init(&crowd);
+	make_admin(&crowd, 2);
+	crowd_alloc(&crowd, 0, "A", LONG_W);
+	crowd_fill(&crowd, 0, "A", 1);
+	crowd_finish_all(&crowd);
+	hash = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_HASH);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	view = crowd_view(&crowd, 1, "v", 0, "A", LONG_W);
+	free = crowd_free(&crowd, 1, "v");
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
+	ck_assert_ptr_null(names_find(&crowd.world.service.names, 1001, "v"));
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 2, hash), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, free), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(who_may_not_record_holds_nobody_up)
+{
+	struct crowd crowd;
+	uint64_t fill, other;
+
+	crowd_init(&crowd);
+	crowd_alloc(&crowd, 0, "A", LONG_W);
+	crowd_alloc(&crowd, 0, "b", SHORT_W);
+	fill = crowd_fill(&crowd, 0, "A", 1);
+	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_record(&crowd, 1, NPUMEM__V1__RECORD_ACTION__RECORD_HASH)),
+			 NPUMEM_PERMISSION_DENIED);
+	other = crowd_fill(&crowd, 2, "b", 1);
+	ck_assert_int_eq(crowd_status(&crowd, 2, other), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, fill), -1);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* Short operations whose group takes long to compare: the request's bytes are needed after its message is gone. */
+START_TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
+{
+	enum { FILLS = 20, ROLES = 27 };
+	Npumem__V1__FillRequest fill = NPUMEM__V1__FILL_REQUEST__INIT;
+	Npumem__V1__RunRequest run = NPUMEM__V1__RUN_REQUEST__INIT;
+	Npumem__V1__SubmitRequest request = NPUMEM__V1__SUBMIT_REQUEST__INIT;
+	Npumem__V1__Operation operations[FILLS + 1], *list[FILLS + 1];
+	Npumem__V1__Operand operands[ROLES], *roles[ROLES];
+	char names[ROLES][8];
+	Npumem__V1__Ref a = talk_ref(0, "a"), b = talk_ref(0, "b");
+	struct crowd crowd;
+	uint64_t id, take;
+
+	crowd_init(&crowd);
+	make_admin(&crowd, 2);
+	crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
+	crowd_alloc(&crowd, 0, "a", SHORT_W);
+	crowd_alloc(&crowd, 0, "b", SHORT_W);
+	fill.tensor = &a;
+	fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
+	run.kernel = NPUMEM__V1__KERNEL__CONCAT;
+	run.n_operands = ROLES;
+	run.operands = roles;
+	for (unsigned i = 0; i < ROLES; i++) {
+		npumem__v1__operand__init(&operands[i]);
+		snprintf(names[i], sizeof(names[i]), i ? "in%u" : "out", i - 1);
+		operands[i].role = names[i];
+		operands[i].tensor = &b;
+		roles[i] = &operands[i];
+	}
+	for (unsigned i = 0; i <= FILLS; i++) {
+		npumem__v1__operation__init(&operations[i]);
+		operations[i].group = 1;
+		operations[i].kind_case = i ? NPUMEM__V1__OPERATION__KIND_FILL : NPUMEM__V1__OPERATION__KIND_RUN;
+		operations[i].fill = &fill;
+		if (!i)
+			operations[i].run = &run;
+		list[i] = &operations[i];
+	}
+	request.n_operations = FILLS + 1;
+	request.operations = list;
+	id = CROWD_SEND(&crowd, 0, submit, SUBMIT, &request);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	ck_assert_uint_gt(crowd.peers[0].rpc.call_bytes, 0);
+	crowd_finish_all(&crowd);
+	ck_assert_int_gt(crowd_status(&crowd, 0, id), 0);
+	take = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE);
+	ck_assert_uint_eq(crowd_reply(&crowd, 2, take)->recorded->n_entries, 3);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 /* The recording session goes while its sums are made, or before. */
 START_TEST(a_recorder_that_goes)
 {
@@ -339,6 +437,9 @@ Suite *suite_handle_record(void)
 	tcase_add_test(tcase, each_answer_is_told);
 	tcase_add_test(tcase, what_is_long_is_told_in_parts);
 	tcase_add_test(tcase, the_end_waits_and_holds_up_what_touches);
+	tcase_add_test(tcase, no_view_comes_into_being_while_the_sums_are_made);
+	tcase_add_test(tcase, who_may_not_record_holds_nobody_up);
+	tcase_add_test(tcase, a_group_that_is_compared_elsewhere_is_recorded_whole);
 	tcase_add_test(tcase, a_recorder_that_goes);
 	tcase_add_test(tcase, a_submit_in_steps);
 	tcase_add_test(tcase, every_allocation_may_fail);
