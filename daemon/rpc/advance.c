@@ -495,7 +495,7 @@ static void settle_peer(struct rpc *rpc)
 
 static void set_alarm(struct rpc *rpc)
 {
-	uint64_t at = line_due(rpc), due = progress_due(rpc);
+	uint64_t at = line_alarm(rpc), due = progress_due(rpc);
 
 	at = due < at ? due : at;
 	if (!rpc->set_alarm || at == rpc->alarm_ns)

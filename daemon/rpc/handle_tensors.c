@@ -127,6 +127,8 @@ static int allocate_more(struct call *call, void *arg)
 		append_allocated(call, allocating->tensors, allocating->alloc.n);
 	else if (status == -EAGAIN)
 		status = npumem_error_set(call->error, NPUMEM_CANCELLED, "the allocation was cancelled");
+	/* What it had taken meanwhile is free again for those in line. */
+	call->rpc->service->waiting.room |= status != 0;
 	/* What a place in line is measured by. */
 	memcpy(call->rpc->requests, allocating->requests, allocating->alloc.n * sizeof(allocating->requests[0]));
 	heap_free(call->rpc->heap, allocating);

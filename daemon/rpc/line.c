@@ -1,5 +1,6 @@
 /* A call in line is tried again from the loop, and in no other way. Invariant: call->state is CALL_IN_LINE exactly
- * while its waiter is in the service's line. */
+ * while its waiter is in the service's line, and call->error says meanwhile what it lacked when it was last tried.
+ */
 #include "daemon/rpc/line.h"
 
 #include <inttypes.h>
@@ -25,9 +26,8 @@ static void say_never(struct call *call)
 bool line_join(struct call *call)
 {
 	struct rpc *rpc = call->rpc;
-	struct waiting *waiting = &rpc->service->waiting;
 	const Npumem__V1__AllocRequest *request;
-	bool was_empty = !waiting->first;
+	struct npumem_error why;
 
 	if (call->method != CALL_METHOD_ALLOC || call->turn != TENSORS_LAST || !tensors_lacked_room(call->error))
 		return false;
@@ -39,130 +39,98 @@ bool line_join(struct call *call)
 	call->waiter.user = call->session->user;
 	call->waiter.deadline_ns =
 		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * request->wait_ms : WAITING_NEVER;
+	why = *call->error;
 	npumem_error_clear(call->error);
-	if (call_charge(call) || waiting_add(waiting, &call->waiter, call->error))
+	if (call_charge(call) || waiting_add(&rpc->service->waiting, &call->waiter, call->error))
 		return false;
-	/* It has just been tried. */
-	if (was_empty)
-		waiting_refused(rpc->service, &call->waiter);
+	*call->error = why;
 	advance_step_aside(call);
 	return true;
 }
 
-/* 0: granted. Else call->error says why not. */
-static int try(struct call *call, enum tensors_turn turn)
+static bool is_closed(const struct rpc *rpc)
 {
-	call->turn = turn;
-	return advance_try_again(call);
+	return !rpc->service->waiting.first || scheduler_is_exclusive(&rpc->service->scheduler);
 }
 
-/* ---- stints ---- */
-
-/* Of trying one after the other, as each may take a good part of a millisecond of the loop. */
-enum { STINT_TRIES = 16, STINT_NS = 250000, STINT_PAUSE_NS = 1000000 };
-
-struct stint {
-	uint64_t began_ns;
-	unsigned n;
-};
-
-/* False: it is a pause. */
-static bool stint_begin(struct rpc *rpc, struct stint *stint)
+uint64_t line_alarm(const struct rpc *rpc)
 {
-	*stint = (struct stint){.began_ns = rpc->now_ns ? rpc->now_ns() : 0};
-	if (stint->began_ns < rpc->serve_ns)
-		return false;
-	rpc->serve_ns = 0;
-	return true;
+	uint64_t deadline, window_end;
+
+	if (is_closed(rpc))
+		return WAITING_NEVER;
+	deadline = rpc->service->waiting.deadline_ns;
+	window_end = waiting_window_end(rpc->service);
+	return deadline < window_end ? deadline : window_end;
 }
 
-/* Where nothing would go on after a pause there is none. */
-static bool stint_is_over(struct rpc *rpc, struct stint *stint)
-{
-	uint64_t now;
+/* ---- what a turn does ---- */
 
-	if (!rpc->now_ns || !rpc->set_alarm)
-		return false;
-	now = rpc->now_ns();
-	if (stint->n++ < STINT_TRIES && now - stint->began_ns < STINT_NS)
-		return false;
-	rpc->serve_ns = now + STINT_PAUSE_NS;
-	return true;
+/* Of trying one after the other, or refusing: each may take a good part of a millisecond of the loop. */
+enum { SPELL_NS = 100000 };
+
+/* Where nothing would be done in another turn everything is done in this one. */
+static uint64_t spell_end(const struct rpc *rpc)
+{
+	return rpc->now_ns && rpc->wake ? rpc->now_ns() + SPELL_NS : UINT64_MAX;
 }
 
-/* ---- serving ---- */
-
-static void end_served(struct call *call, int status)
+static bool is_over(const struct rpc *rpc, uint64_t end_ns)
 {
+	return end_ns != UINT64_MAX && rpc->now_ns() >= end_ns;
+}
+
+static void try(struct call *call)
+{
+	int status;
+
+	call->turn = TENSORS_HEAD;
+	status = advance_try_again(call);
+	if (status && tensors_lacked_room(call->error))
+		return;
 	waiting_served(&call->rpc->service->waiting, &call->waiter);
 	call->state = CALL_RUNNING;
 	call_end(call, status);
 }
 
-uint64_t line_due(const struct rpc *rpc)
-{
-	const struct service *service = rpc->service;
-	uint64_t deadline, window_end;
-
-	if (!service->waiting.first || scheduler_is_exclusive(&service->scheduler))
-		return WAITING_NEVER;
-	if (rpc->serve_ns)
-		return rpc->serve_ns;
-	deadline = waiting_deadline(&service->waiting);
-	window_end = waiting_window_end(service);
-	return deadline < window_end ? deadline : window_end;
-}
-
 void line_serve(struct rpc *rpc)
 {
-	struct waiting *waiting = &rpc->service->waiting;
+	const struct waiting *waiting = &rpc->service->waiting;
 	struct waiter *waiter;
-	struct stint stint;
+	uint64_t end;
 
-	if (!waiting->first || scheduler_is_exclusive(&rpc->service->scheduler) || !stint_begin(rpc, &stint))
+	if (is_closed(rpc) || rpc->is_line_paused || (!waiting->look && !waiting->room))
 		return;
-	while ((waiter = waiting_next(rpc->service)) && !stint_is_over(rpc, &stint)) {
-		struct call *call = call_of(waiter);
-		int status = try(call, TENSORS_HEAD);
-
-		if (!status || !tensors_lacked_room(call->error))
-			end_served(call, status);
-		else
-			waiting_refused(rpc->service, waiter);
-	}
+	end = spell_end(rpc);
+	while (!is_over(rpc, end) && (waiter = waiting_next(rpc->service)))
+		try(call_of(waiter));
+	rpc->is_line_paused = is_over(rpc, end);
+	if (rpc->is_line_paused)
+		rpc->wake(rpc->ctx);
 }
 
-/* What was missing stays in the message and the fields. */
-static void say_deadline(struct call *call)
+static void refuse(struct call *call)
 {
 	struct npumem_error why = *call->error;
 
 	call->error->status = NPUMEM_DEADLINE_EXCEEDED;
 	snprintf(call->error->message, sizeof(call->error->message), "waited %" PRIu32 " ms: %.400s",
 		 call->request->alloc->wait_ms, why.message);
+	call_end(call, NPUMEM_DEADLINE_EXCEEDED);
 }
 
-void line_expire(struct rpc *rpc)
+void line_tick(struct rpc *rpc)
 {
-	struct waiting *waiting = &rpc->service->waiting;
-	uint64_t now = rpc->now_ns ? rpc->now_ns() : 0;
 	struct waiter *waiter;
-	struct stint stint;
+	uint64_t end;
 
-	if (scheduler_is_exclusive(&rpc->service->scheduler) || !stint_begin(rpc, &stint))
+	if (is_closed(rpc) || !rpc->now_ns)
 		return;
-	while ((waiter = waiting_expired(waiting, now)) && !stint_is_over(rpc, &stint)) {
-		struct call *call = call_of(waiter);
-		bool has_turn = waiting_has_turn(rpc->service, waiter);
-		int status = try(call, has_turn ? TENSORS_HEAD : TENSORS_LAST);
-
-		if (!status || !tensors_lacked_room(call->error)) {
-			end_served(call, status);
-			continue;
-		}
-		say_deadline(call);
-		call_end(call, NPUMEM_DEADLINE_EXCEEDED);
-	}
+	rpc->service->waiting.look = true;
+	line_serve(rpc);
+	end = spell_end(rpc);
+	while (!is_over(rpc, end) && (waiter = waiting_expired(&rpc->service->waiting, rpc->now_ns())))
+		refuse(call_of(waiter));
 }
 
 void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer)

@@ -11,9 +11,9 @@
 bool line_join(struct call *call);
 /* Gives room that was freed to those who wait for it, in turn: a part of them where that takes long. */
 void line_serve(struct rpc *rpc);
-/* Ends those whose deadline is over. */
-void line_expire(struct rpc *rpc);
-/* When one of the two is next due by the clock; WAITING_NEVER. */
-uint64_t line_due(const struct rpc *rpc);
+/* What is due by the clock: turns, and deadlines that are over. */
+void line_tick(struct rpc *rpc);
+/* When that is; WAITING_NEVER. */
+uint64_t line_alarm(const struct rpc *rpc);
 
 #endif

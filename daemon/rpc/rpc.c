@@ -69,14 +69,14 @@ int rpc_refuse_part(struct rpc *rpc, struct rpc_peer *peer, const struct npumem_
 
 void rpc_turn(struct rpc *rpc)
 {
-	rpc->is_awake = false;
+	rpc->is_awake = rpc->is_line_paused = false;
 	advance_settle(rpc);
 }
 
 void rpc_tick(struct rpc *rpc)
 {
 	rpc->alarm_ns = UINT64_MAX;
-	line_expire(rpc);
+	line_tick(rpc);
 	progress_look(rpc);
 	advance_settle(rpc);
 }

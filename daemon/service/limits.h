@@ -26,6 +26,8 @@ struct limits {
 	uint64_t most[LIMITS_N];
 };
 
+struct waiter;
+
 /* A uid that has something, or whose limits are its own. */
 struct limits_user {
 	uint32_t uid;
@@ -34,6 +36,10 @@ struct limits_user {
 	bool has_own; /* limits given for this uid */
 	struct limits own;
 	struct limits_user *next;
+
+	/* The line's for room (waiting.h): what it has there, and its neighbours in turn. */
+	struct waiter *first_waiting, *last_waiting;
+	struct limits_user *next_turn, *prev_turn;
 };
 
 struct limits_table {

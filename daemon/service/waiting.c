@@ -1,7 +1,7 @@
-/* The line is kept sorted by turn, then by arrival. A newcomer's turn is one after the last that was served or is
- * waited for by its uid, and never before the head's: so each uid has one request in each turn.
- * Invariant: what is before `at` was tried since there was room last, so that whoever leaves, the line goes on
- * where it stood. Does not know what it takes to serve a waiter. */
+/* A queue for each uid, and a queue of the uids that have one. Nobody is tried twice in a round: it begins when
+ * something was freed or moved, but not before all have been tried in the one before whose turn it was.
+ * Invariant: without `look` and `room` there is nobody to be tried. Does not know what it takes to serve a waiter.
+ */
 #include "daemon/service/waiting.h"
 
 #include "daemon/device/placement/fits_empty.h"
@@ -9,73 +9,57 @@
 
 void waiting_init(struct waiting *waiting, struct limits_table *limits)
 {
-	*waiting = (struct waiting){.limits = limits, .deadline_ns = WAITING_NEVER};
+	*waiting = (struct waiting){.limits = limits, .deadline_ns = WAITING_NEVER, .round = 1};
 }
 
-static uint64_t turn_of(const struct waiting *waiting, const struct limits_user *user)
-{
-	const struct waiter *other = waiting->last;
-	uint64_t turn = waiting->turn + 1;
+/* ---- the queues ---- */
 
-	if (waiting->first && waiting->first->turn > turn)
-		turn = waiting->first->turn;
-	while (other && other->user != user)
-		other = other->prev;
-	return other && other->turn >= turn ? other->turn + 1 : turn;
+static void append_user(struct waiting *waiting, struct limits_user *user)
+{
+	user->next_turn = NULL;
+	user->prev_turn = waiting->last;
+	*(user->prev_turn ? &user->prev_turn->next_turn : &waiting->first) = user;
+	waiting->last = user;
 }
 
-static void set_at(struct waiting *waiting, struct waiter *waiter)
+static void remove_user(struct waiting *waiting, struct limits_user *user)
 {
-	waiting->at = waiter;
-	waiting->stuck = false;
+	*(user->prev_turn ? &user->prev_turn->next_turn : &waiting->first) = user->next_turn;
+	*(user->next_turn ? &user->next_turn->prev_turn : &waiting->last) = user->prev_turn;
 }
 
 int waiting_add(struct waiting *waiting, struct waiter *waiter, struct npumem_error *error)
 {
-	struct waiter *before = waiting->last;
-	int status = limits_check(waiting->limits, waiter->user, LIMITS_WAITING, 1, error);
+	struct limits_user *user = waiter->user;
+	int status = limits_check(waiting->limits, user, LIMITS_WAITING, 1, error);
 
 	if (status)
 		return status;
-	limits_charge(waiting->limits, waiter->user, LIMITS_WAITING, 1);
+	limits_charge(waiting->limits, user, LIMITS_WAITING, 1);
 	if (waiter->deadline_ns < waiting->deadline_ns)
 		waiting->deadline_ns = waiter->deadline_ns;
-	waiter->turn = turn_of(waiting, waiter->user);
-	while (before && before->turn > waiter->turn)
-		before = before->prev;
-	waiter->prev = before;
-	waiter->next = before ? before->next : waiting->first;
-	if (waiter->next)
-		waiter->next->prev = waiter;
-	else
-		waiting->last = waiter;
-	if (before)
-		before->next = waiter;
-	else
-		waiting->first = waiter;
-	waiting->n++;
-	/* It may come before the claimant; or nobody keeps anything from it. */
-	waiting->room |= waiter->next != NULL;
-	if (!waiting->at) {
-		waiting->n_passed = 0;
-		set_at(waiting, waiter);
-	}
+	/* Nothing was kept from it where nobody was in line. */
+	waiter->tried = waiting->n++ ? 0 : waiting->round;
+	waiter->next = NULL;
+	waiter->prev = user->last_waiting;
+	if (!user->first_waiting)
+		append_user(waiting, user);
+	*(waiter->prev ? &waiter->prev->next : &user->first_waiting) = waiter;
+	user->last_waiting = waiter;
+	waiting->look = true;
 	return 0;
 }
 
 void waiting_remove(struct waiting *waiting, struct waiter *waiter)
 {
-	if (waiter->prev)
-		waiter->prev->next = waiter->next;
-	else
-		waiting->first = waiter->next;
-	if (waiter->next)
-		waiter->next->prev = waiter->prev;
-	else
-		waiting->last = waiter->prev;
-	if (waiting->at == waiter)
-		set_at(waiting, waiter->next);
-	limits_give_back(waiting->limits, waiter->user, LIMITS_WAITING, 1);
+	struct limits_user *user = waiter->user;
+
+	*(waiter->prev ? &waiter->prev->next : &user->first_waiting) = waiter->next;
+	*(waiter->next ? &waiter->next->prev : &user->last_waiting) = waiter->prev;
+	if (!user->first_waiting)
+		remove_user(waiting, user);
+	limits_give_back(waiting->limits, user, LIMITS_WAITING, 1);
+	waiting->look = true;
 	/* Else what was the earliest stays: an alarm for nothing costs less than to look for it each time. */
 	if (!--waiting->n)
 		waiting->deadline_ns = WAITING_NEVER;
@@ -83,99 +67,100 @@ void waiting_remove(struct waiting *waiting, struct waiter *waiter)
 
 void waiting_served(struct waiting *waiting, struct waiter *waiter)
 {
-	if (waiter->turn > waiting->turn)
-		waiting->turn = waiter->turn;
+	struct limits_user *user = waiter->user;
+
 	waiting_remove(waiting, waiter);
+	if (!user->first_waiting)
+		return;
+	remove_user(waiting, user);
+	append_user(waiting, user);
+}
+
+static struct waiter *first(const struct waiting *waiting)
+{
+	return waiting->first ? waiting->first->first_waiting : NULL;
+}
+
+static struct waiter *after(const struct waiter *waiter)
+{
+	if (waiter->next)
+		return waiter->next;
+	return waiter->user->next_turn ? waiter->user->next_turn->first_waiting : NULL;
 }
 
 /* ---- whose turn it is ---- */
 
-static uint64_t window_of(const struct service *service)
+static uint64_t share(const struct service *service)
+{
+	const struct npumem_geometry *geometry = &device_options(service->device)->geometry;
+
+	return (uint64_t)(geometry->npu_bytes * geometry->n_npus) / service->limits.n_uids;
+}
+
+static uint64_t window(const struct service *service)
 {
 	return service->events.now_ns ? service->events.now_ns() / WAITING_WINDOW_NS : 0;
 }
 
-static bool passes_share(const struct service *service, const struct waiter *waiter)
+/* Above it one yields. Large requests have every other window for themselves, so that they are not starved; the
+ * others the rest, so that nobody is kept out for longer than one. */
+static uint64_t bound(const struct service *service)
 {
-	const struct npumem_geometry *geometry = &device_options(service->device)->geometry;
-	uint64_t share = (uint64_t)(geometry->npu_bytes * geometry->n_npus) / service->limits.n_uids;
-	uint64_t has = waiter->user->now[LIMITS_DEVICE_BYTES];
-
-	return waiter->bytes > share || has > share - waiter->bytes;
+	return window(service) % 2 ? share(service) : UINT64_MAX;
 }
 
-/* Large requests have every other window for themselves, so that they are not starved; the others the rest, so
- * that nobody is kept out for longer than one. */
-static bool yields(const struct service *service, const struct waiter *waiter, uint64_t window)
+static bool exceeds(const struct waiter *waiter, uint64_t bytes)
 {
-	return window % 2 && passes_share(service, waiter);
+	return waiter->bytes > bytes || waiter->user->now[LIMITS_DEVICE_BYTES] > bytes - waiter->bytes;
+}
+
+const struct waiter *waiting_claimant(const struct service *service)
+{
+	const struct waiter *waiter = first(&service->waiting);
+	uint64_t most = waiter ? bound(service) : 0;
+
+	while (waiter && exceeds(waiter, most))
+		waiter = after(waiter);
+	return waiter;
+}
+
+/* The first that was not tried in this round, of those that nobody holds up. */
+static struct waiter *untried(const struct service *service)
+{
+	struct waiter *waiter = first(&service->waiting);
+	uint64_t most = waiter ? bound(service) : 0;
+
+	while (waiter && waiter->tried == service->waiting.round)
+		waiter = exceeds(waiter, most) ? after(waiter) : NULL;
+	return waiter;
 }
 
 struct waiter *waiting_next(struct service *service)
 {
 	struct waiting *waiting = &service->waiting;
-	uint64_t window = window_of(service);
+	struct waiter *waiter = waiting->look || waiting->room ? untried(service) : NULL;
 
-	/* What was begun is ended first: where something is freed all the time the last come to it, too. */
-	if ((waiting->room || window != waiting->window) &&
-	    (!waiting->at || waiting->stuck || waiting->at == waiting->first)) {
+	/* Where something is freed all the time the last are tried, too. */
+	if (!waiter && waiting->room) {
 		waiting->room = false;
-		waiting->window = window;
-		waiting->n_passed = 0;
-		set_at(waiting, waiting->first);
+		waiting->round++;
+		waiter = untried(service);
 	}
-	return waiting->stuck ? NULL : waiting->at;
-}
-
-void waiting_refused(struct service *service, struct waiter *waiter)
-{
-	struct waiting *waiting = &service->waiting;
-
-	if (waiting->n_passed + 1 < WAITING_LOOKS && yields(service, waiter, window_of(service))) {
-		waiting->n_passed++;
-		set_at(waiting, waiter->next);
-	} else {
-		waiting->at = waiter;
-		waiting->stuck = true;
-	}
-}
-
-const struct waiter *waiting_claimant(const struct service *service)
-{
-	const struct waiter *waiter = service->waiting.first;
-	uint64_t window = waiter ? window_of(service) : 0;
-
-	for (unsigned looks = 0; waiter && looks < WAITING_LOOKS; looks++, waiter = waiter->next)
-		if (!yields(service, waiter, window))
-			return waiter;
-	return NULL;
-}
-
-bool waiting_has_turn(const struct service *service, const struct waiter *waiter)
-{
-	uint64_t window = window_of(service);
-	unsigned looks = 0;
-
-	while ((waiter = waiter->prev) && ++looks < WAITING_LOOKS && yields(service, waiter, window))
-		;
-	return !waiter;
+	waiting->look = waiter != NULL;
+	if (waiter)
+		waiter->tried = waiting->round;
+	return waiter;
 }
 
 uint64_t waiting_window_end(const struct service *service)
 {
-	const struct waiting *waiting = &service->waiting;
-
-	if (waiting->n < 2 || !service->events.now_ns || !passes_share(service, waiting->first))
+	if (service->waiting.n < 2 || !service->events.now_ns ||
+	    !exceeds(first(&service->waiting), share(service)))
 		return WAITING_NEVER;
-	return (window_of(service) + 1) * WAITING_WINDOW_NS;
+	return (window(service) + 1) * WAITING_WINDOW_NS;
 }
 
 /* ---- times ---- */
-
-uint64_t waiting_deadline(const struct waiting *waiting)
-{
-	return waiting->deadline_ns;
-}
 
 struct waiter *waiting_expired(struct waiting *waiting, uint64_t now_ns)
 {
@@ -183,7 +168,7 @@ struct waiter *waiting_expired(struct waiting *waiting, uint64_t now_ns)
 
 	if (now_ns < waiting->deadline_ns)
 		return NULL;
-	for (struct waiter *waiter = waiting->first; waiter; waiter = waiter->next) {
+	for (struct waiter *waiter = first(waiting); waiter; waiter = after(waiter)) {
 		if (waiter->deadline_ns <= now_ns)
 			return waiter;
 		if (waiter->deadline_ns < earliest)

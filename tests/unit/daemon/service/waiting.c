@@ -27,13 +27,18 @@ static struct waiter waiter_of(unsigned uid)
 	return (struct waiter){.user = users[uid], .deadline_ns = WAITING_NEVER};
 }
 
+static struct waiter *first(const struct waiting *waiting)
+{
+	return waiting->first->first_waiting;
+}
+
 /* The uids in the order in which they are served. */
 static void check_order(struct waiting *waiting, const uint32_t *uids, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		ck_assert_ptr_nonnull(waiting->first);
-		ck_assert_uint_eq(waiting->first->user->uid, uids[i]);
-		waiting_served(waiting, waiting->first);
+		ck_assert_uint_eq(waiting->first->uid, uids[i]);
+		waiting_served(waiting, first(waiting));
 	}
 	ck_assert_ptr_null(waiting->first);
 	ck_assert_ptr_null(waiting->last);
@@ -67,9 +72,9 @@ START_TEST(who_was_just_served_does_not_pass_who_waits)
 	waiting_served(&waiting, &patient[0]);
 	waiting_served(&waiting, &greedy);
 	waiting_add(&waiting, &greedy, NULL);
-	ck_assert_ptr_eq(waiting.first, &patient[1]);
+	ck_assert_ptr_eq(first(&waiting), &patient[1]);
 	waiting_remove(&waiting, &patient[1]);
-	ck_assert_ptr_eq(waiting.first, &greedy);
+	ck_assert_ptr_eq(first(&waiting), &greedy);
 	waiting_remove(&waiting, &greedy);
 }
 END_TEST
@@ -85,8 +90,8 @@ START_TEST(nobody_passes_the_head)
 	waiting_remove(&waiting, &mine[0]);
 	waiting_remove(&waiting, &mine[1]);
 	waiting_add(&waiting, &other, NULL);
-	ck_assert_ptr_eq(waiting.first, &mine[2]);
-	ck_assert_ptr_eq(waiting.last, &other);
+	ck_assert_ptr_eq(first(&waiting), &mine[2]);
+	ck_assert_ptr_eq(waiting.last, users[2]);
 	waiting_remove(&waiting, &other);
 	waiting_remove(&waiting, &mine[2]);
 }
@@ -98,34 +103,34 @@ START_TEST(deadlines)
 	struct waiter waiters[4] = {waiter_of(1), waiter_of(1), waiter_of(2), waiter_of(3)};
 
 	waiting_init(&waiting, &limits);
-	ck_assert_uint_eq(waiting_deadline(&waiting), WAITING_NEVER);
+	ck_assert_uint_eq(waiting.deadline_ns, WAITING_NEVER);
 	waiters[1].deadline_ns = 50;
 	waiters[2].deadline_ns = waiters[3].deadline_ns = 40;
 	for (unsigned i = 0; i < 4; i++)
 		waiting_add(&waiting, &waiters[i], NULL);
-	ck_assert_uint_eq(waiting_deadline(&waiting), 40);
+	ck_assert_uint_eq(waiting.deadline_ns, 40);
 	ck_assert_ptr_null(waiting_expired(&waiting, 39));
 	ck_assert_ptr_eq(waiting_expired(&waiting, 40), &waiters[2]);
 	waiting_remove(&waiting, &waiters[2]);
 	ck_assert_ptr_eq(waiting_expired(&waiting, 40), &waiters[3]);
 	waiting_remove(&waiting, &waiters[3]);
 	/* Once it was looked for the next is known. */
-	ck_assert_uint_eq(waiting_deadline(&waiting), 40);
+	ck_assert_uint_eq(waiting.deadline_ns, 40);
 	ck_assert_ptr_null(waiting_expired(&waiting, 40));
-	ck_assert_uint_eq(waiting_deadline(&waiting), 50);
+	ck_assert_uint_eq(waiting.deadline_ns, 50);
 	waiters[2].deadline_ns = 45;
 	waiting_add(&waiting, &waiters[2], NULL);
-	ck_assert_uint_eq(waiting_deadline(&waiting), 45);
+	ck_assert_uint_eq(waiting.deadline_ns, 45);
 	waiting_remove(&waiting, &waiters[2]);
 	ck_assert_ptr_eq(waiting_expired(&waiting, 50), &waiters[1]);
 	waiting_remove(&waiting, &waiters[1]);
 	ck_assert_ptr_null(waiting_expired(&waiting, 50));
-	ck_assert_uint_eq(waiting_deadline(&waiting), WAITING_NEVER);
+	ck_assert_uint_eq(waiting.deadline_ns, WAITING_NEVER);
 	waiters[1].deadline_ns = 60;
 	waiting_add(&waiting, &waiters[1], NULL);
 	waiting_remove(&waiting, &waiters[1]);
 	waiting_remove(&waiting, &waiters[0]);
-	ck_assert_uint_eq(waiting_deadline(&waiting), WAITING_NEVER);
+	ck_assert_uint_eq(waiting.deadline_ns, WAITING_NEVER);
 }
 END_TEST
 
@@ -314,7 +319,7 @@ static void shared_init(struct shared *shared)
 static void shared_deinit(struct shared *shared)
 {
 	while (shared->waiting->first)
-		waiting_remove(shared->waiting, shared->waiting->first);
+		waiting_remove(shared->waiting, first(shared->waiting));
 	session_deinit(&shared->one);
 	session_deinit(&shared->two);
 	world_deinit(&shared->world);
@@ -342,13 +347,10 @@ START_TEST(more_than_a_share_yields_in_every_second_window)
 	ck_assert_uint_eq(waiting_window_end(&shared.world.service), WAITING_NEVER);
 	waiting_add(shared.waiting, &small, NULL);
 	ck_assert_uint_eq(waiting_window_end(&shared.world.service), WAITING_WINDOW_NS);
-	ck_assert(!waiting_has_turn(&shared.world.service, &small));
 	now_ns = WAITING_WINDOW_NS - 1;
 	claims(&shared, &large);
 	now_ns = WAITING_WINDOW_NS;
 	claims(&shared, &small);
-	ck_assert(waiting_has_turn(&shared.world.service, &small));
-	ck_assert(waiting_has_turn(&shared.world.service, &large));
 	ck_assert_uint_eq(waiting_window_end(&shared.world.service), 2 * WAITING_WINDOW_NS);
 	waiting_remove(shared.waiting, &small);
 	claims(&shared, NULL);
@@ -399,78 +401,118 @@ END_TEST
 START_TEST(the_line_is_tried_as_far_as_the_claimant)
 {
 	struct shared shared;
-	struct service *service = &shared.world.service;
-	struct waiter large[2], small[2];
+	struct waiter large[2], small[3];
 
 	shared_init(&shared);
 	now_ns = WAITING_WINDOW_NS;
 	next_is(&shared, NULL);
 	for (unsigned i = 0; i < 2; i++) {
 		large[i] = asking(&shared.one, SHARE + 1);
-		small[i] = asking(&shared.two, 64);
 		waiting_add(shared.waiting, &large[i], NULL);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		small[i] = asking(&shared.two, 64);
 		waiting_add(shared.waiting, &small[i], NULL);
 	}
-	next_is(&shared, &large[0]);
-	waiting_refused(service, &large[0]);
+	shared.waiting->room = true;
+	/* The first was tried before it stood in line, and is tried again as there is room. */
+	next_is(&shared, &large[1]);
 	next_is(&shared, &small[0]);
-	waiting_refused(service, &small[0]);
+	next_is(&shared, &large[0]);
+	next_is(&shared, &large[1]);
+	next_is(&shared, &small[0]);
 	next_is(&shared, NULL);
 	/* Who leaves lets those behind it be tried, and only those. */
 	waiting_remove(shared.waiting, &large[0]);
 	next_is(&shared, NULL);
 	waiting_remove(shared.waiting, &small[0]);
-	next_is(&shared, &large[1]);
-	waiting_refused(service, &large[1]);
 	next_is(&shared, &small[1]);
 	waiting_served(shared.waiting, &small[1]);
+	next_is(&shared, &small[2]);
 	next_is(&shared, NULL);
 	/* A newcomer behind those that yield. */
-	waiting_add(shared.waiting, &small[1], NULL);
-	next_is(&shared, &small[1]);
-	waiting_refused(service, &small[1]);
-	shared.waiting->room = true;
-	next_is(&shared, &large[1]);
-	waiting_refused(service, &large[1]);
-	/* What is freed meanwhile does not keep the last from being tried. */
-	shared.waiting->room = true;
-	next_is(&shared, &small[1]);
-	waiting_refused(service, &small[1]);
-	next_is(&shared, &large[1]);
-	now_ns += WAITING_WINDOW_NS;
-	waiting_refused(service, &large[1]);
-	next_is(&shared, &large[1]);
-	waiting_refused(service, &large[1]);
+	waiting_served(shared.waiting, &small[2]);
 	next_is(&shared, NULL);
-	now_ns += WAITING_WINDOW_NS;
-	next_is(&shared, &large[1]);
+	waiting_add(shared.waiting, &small[2], NULL);
+	next_is(&shared, &small[2]);
+	next_is(&shared, NULL);
 	shared_deinit(&shared);
 }
 END_TEST
 
-START_TEST(the_claimant_is_not_looked_for_far_back)
+START_TEST(what_is_freed_all_the_time_does_not_keep_the_last_from_being_tried)
 {
 	struct shared shared;
-	struct waiter large[WAITING_LOOKS], small;
+	struct waiter large[2], small;
 
 	shared_init(&shared);
 	now_ns = WAITING_WINDOW_NS;
-	for (unsigned i = 0; i < WAITING_LOOKS; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		large[i] = asking(&shared.one, SHARE + 1);
 		waiting_add(shared.waiting, &large[i], NULL);
 	}
+	small = asking(&shared.two, 64);
+	waiting_add(shared.waiting, &small, NULL);
+	shared.waiting->room = true;
+	next_is(&shared, &large[1]);
+	shared.waiting->room = true;
+	next_is(&shared, &small);
+	shared.waiting->room = true;
+	next_is(&shared, &large[0]);
+	shared.waiting->room = true;
+	next_is(&shared, &large[1]);
+	shared.waiting->room = true;
+	next_is(&shared, &small);
+	shared_deinit(&shared);
+}
+END_TEST
+
+START_TEST(in_the_windows_of_the_large_the_first_holds_all_up)
+{
+	struct shared shared;
+	struct waiter large, small;
+
+	shared_init(&shared);
+	large = asking(&shared.one, SHARE + 1);
+	small = asking(&shared.two, 64);
+	waiting_add(shared.waiting, &large, NULL);
+	waiting_add(shared.waiting, &small, NULL);
+	next_is(&shared, NULL);
+	shared.waiting->room = true;
+	next_is(&shared, &large);
+	next_is(&shared, NULL);
+	now_ns = WAITING_WINDOW_NS;
+	shared.waiting->look = true;
+	next_is(&shared, &small);
+	next_is(&shared, NULL);
+	now_ns = 2 * WAITING_WINDOW_NS;
+	shared.waiting->room = true;
+	next_is(&shared, &large);
+	next_is(&shared, NULL);
+	shared_deinit(&shared);
+}
+END_TEST
+
+START_TEST(the_claimant_is_found_behind_all_that_yield)
+{
+	enum { N = 200 };
+	struct shared shared;
+	struct waiter large[N], small;
+
+	shared_init(&shared);
+	now_ns = WAITING_WINDOW_NS;
+	for (unsigned i = 0; i < N; i++) {
+		large[i] = asking(&shared.one, SHARE + 1);
+		waiting_add(shared.waiting, &large[i], NULL);
+	}
+	claims(&shared, NULL);
 	small = asking(&shared.one, 64);
 	waiting_add(shared.waiting, &small, NULL);
-	claims(&shared, NULL);
-	ck_assert(!waiting_has_turn(&shared.world.service, &small));
-	for (unsigned i = 0; i < WAITING_LOOKS; i++) {
-		next_is(&shared, &large[i]);
-		waiting_refused(&shared.world.service, &large[i]);
-	}
-	next_is(&shared, NULL);
-	waiting_remove(shared.waiting, &large[0]);
 	claims(&shared, &small);
-	ck_assert(waiting_has_turn(&shared.world.service, &small));
+	shared.waiting->room = true;
+	for (unsigned i = 1; i < N; i++)
+		next_is(&shared, &large[i]);
+	next_is(&shared, &small);
 	shared_deinit(&shared);
 }
 END_TEST
@@ -514,7 +556,9 @@ Suite *suite_waiting(void)
 	tcase_add_test(tcase, more_than_a_share_yields_in_every_second_window);
 	tcase_add_test(tcase, what_an_equal_share_is);
 	tcase_add_test(tcase, the_line_is_tried_as_far_as_the_claimant);
-	tcase_add_test(tcase, the_claimant_is_not_looked_for_far_back);
+	tcase_add_test(tcase, what_is_freed_all_the_time_does_not_keep_the_last_from_being_tried);
+	tcase_add_test(tcase, in_the_windows_of_the_large_the_first_holds_all_up);
+	tcase_add_test(tcase, the_claimant_is_found_behind_all_that_yield);
 	tcase_add_test(tcase, who_yields_keeps_nothing);
 	suite_add_tcase(suite, tcase);
 	return suite;
