@@ -11,7 +11,8 @@
 /* Of calls that became ready while others ran: about 0.2 ms of work in one turn. */
 enum {
 	TURN_COST = 2 * CALL_INLINE_COST,
-	LOOKS_AHEAD = 64, /* held calls that are looked at once more */
+	LOOKS_AHEAD = 64,	     /* held calls that are looked at once more, */
+	LOOK_AHEAD_BYTES = 32 << 10, /* in messages of so many bytes: about half a millisecond */
 };
 
 static struct call *call_of(struct scheduler_entry *entry)
@@ -243,10 +244,16 @@ static int try_to_resolve(struct call *call)
  * others are looked at when they come nearer. */
 static void look_ahead_again(struct rpc_peer *peer)
 {
-	struct call *call = peer->first_held;
+	size_t bytes = 0;
+	unsigned n = 0;
 
-	for (unsigned n = 0; call && n < LOOKS_AHEAD; call = call->next_held, n++)
+	for (struct call *call = peer->first_held; call; call = call->next_held) {
+		bytes += call->bytes;
+		if (n && (n == LOOKS_AHEAD || bytes > LOOK_AHEAD_BYTES))
+			return;
 		look_ahead(call);
+		n++;
+	}
 }
 
 /* Its tensors are found and claimed, or it is refused; false where it has to be held. */

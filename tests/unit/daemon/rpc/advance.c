@@ -599,6 +599,37 @@ START_TEST(nobody_waits_in_a_circle)
 }
 END_TEST
 
+/* Those that are held are looked at again when a view has come into being, but not megabytes of them in one go. */
+START_TEST(what_is_looked_at_again_has_a_bound)
+{
+	enum { OPS = 1024, LISTS = 20 };
+	static struct crowd_op ops[OPS];
+	struct crowd crowd;
+	struct tensor *base;
+	size_t n_held;
+	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
+
+	start(&crowd, "AB");
+	base = names_find(&crowd.world.service.names, 1001, "B")->tensor;
+	crowd_fill(&crowd, 1, "A", 1);
+	crowd_fill(&crowd, 2, "B", 1);
+	CROWD_SEND(&crowd, 1, list, LIST, &list);
+	crowd_view(&crowd, 1, "v", 0, "B", LONG_W);
+	CROWD_SEND(&crowd, 1, list, LIST, &list);
+	for (unsigned i = 0; i < OPS; i++)
+		ops[i] = (struct crowd_op){0, 'r', "v", NULL, 0};
+	for (unsigned i = 0; i < LISTS; i++)
+		crowd_list(&crowd, 1, ops, OPS);
+	crowd_finish(&crowd, 0);
+	ck_assert_ptr_nonnull(names_find(&crowd.world.service.names, 1001, "v"));
+	n_held = record_of(base)->queue.n_held;
+	ck_assert_uint_ge(n_held, 1);
+	ck_assert_uint_lt(n_held, LISTS / 2);
+	crowd_finish_all(&crowd);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 /* ---- anything, in any order ---- */
 
 /* Requests of three clients against a plain sequence: what is sent takes effect in the order sent. */
@@ -734,6 +765,7 @@ Suite *suite_advance(void)
 	tcase_add_test(tcase, what_waits_is_counted_until_it_is_answered);
 	tcase_add_test(tcase, without_threads_it_is_done_at_once);
 	tcase_add_test(tcase, nobody_waits_in_a_circle);
+	tcase_add_test(tcase, what_is_looked_at_again_has_a_bound);
 	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
 	tcase_add_loop_test(tcase, effects_come_in_the_order_sent, 0, 2);
 	suite_add_tcase(suite, tcase);
