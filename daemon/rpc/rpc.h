@@ -43,6 +43,7 @@ struct rpc {
 	uint64_t serve_ns;  /* nobody in line is tried before then; 0: there is nobody left over */
 	struct call *spare; /* a pool */
 	unsigned n_spare;
+	struct call *arriving;		       /* of the message that is being received; NULL: it has ended */
 	struct call *first_ready, *last_ready; /* their turn has come */
 	struct rpc_peer *first_loose;	       /* whose held calls may be let go */
 	struct rpc_peer *first_blocked;	       /* whose first held call waits for another's that is held */

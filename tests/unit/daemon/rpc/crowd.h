@@ -180,6 +180,8 @@ static inline uint64_t crowd_send(struct crowd *crowd, unsigned from, Npumem__V1
 	npumem__v1__request__pack(request, message);
 	if (rpc_receive(crowd->rpc, &peer->rpc, message, bytes))
 		peer->is_broken = true;
+	/* Nobody may look at it any more. */
+	memset(message, 0xee, bytes);
 	free(message);
 	return request->id;
 }
