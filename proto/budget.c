@@ -53,7 +53,7 @@ static struct budget_chunk *chunk_add(struct budget *budget, size_t bytes)
 	return chunk;
 }
 
-void *budget_take(struct budget *budget, size_t bytes)
+void *budget_alloc(struct budget *budget, size_t bytes)
 {
 	struct budget_chunk *chunk = budget->chunks;
 	void *memory;
@@ -82,7 +82,7 @@ void *budget_take(struct budget *budget, size_t bytes)
 
 static void *allocator_alloc(void *allocator_data, size_t bytes)
 {
-	return budget_take(allocator_data, bytes);
+	return budget_alloc(allocator_data, bytes);
 }
 
 static void allocator_free(void *allocator_data, void *memory)

@@ -28,6 +28,6 @@ void budget_deinit(struct budget *budget);
 void budget_reset(struct budget *budget, size_t frame_bytes);
 size_t budget_limit(size_t frame_bytes);
 /* Memory for any type, until the reset. NULL: `exceeded` or `starved` says why. */
-void *budget_take(struct budget *budget, size_t bytes);
+void *budget_alloc(struct budget *budget, size_t bytes);
 
 #endif

@@ -109,7 +109,7 @@ static bool is_true(const struct value *value)
 
 static void *copy(struct decode *decode, const uint8_t *bytes, size_t n, size_t room)
 {
-	void *to = budget_take(decode->budget, room);
+	void *to = budget_alloc(decode->budget, room);
 
 	return to && n ? memcpy(to, bytes, n) : to;
 }
@@ -127,7 +127,7 @@ static bool put_string(struct decode *decode, const struct value *value, char **
 
 bool decode_note_borrowed(struct decode *decode, ProtobufCBinaryData *payload)
 {
-	struct decode_borrowed *borrowed = budget_take(decode->budget, sizeof(*borrowed));
+	struct decode_borrowed *borrowed = budget_alloc(decode->budget, sizeof(*borrowed));
 
 	if (!borrowed)
 		return false;
@@ -294,7 +294,8 @@ static bool take_value(const uint8_t *at, const uint8_t *end, struct value *valu
 {
 	uint64_t tag, length;
 
-	/* Field 0. protobuf-c takes it for an unknown one where its tag is written with more bytes than it needs. */
+	/* Field 0. protobuf-c takes it for an unknown one where its tag is written with more bytes than it needs.
+	 */
 	if (*at < 1 << 3)
 		return false;
 	at = take_varint(at, end, SHORT_VARINT_BYTES_MAX, &tag);
@@ -344,7 +345,7 @@ ProtobufCMessage *decode_message(struct decode *decode, const ProtobufCMessageDe
 {
 	const uint8_t *at = bytes, *end = bytes + n;
 	const ProtobufCFieldDescriptor *field, *last = NULL;
-	ProtobufCMessage *message = budget_take(decode->budget, type->sizeof_message);
+	ProtobufCMessage *message = budget_alloc(decode->budget, type->sizeof_message);
 
 	if (!message)
 		return NULL;

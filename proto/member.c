@@ -47,7 +47,7 @@ void *member_extend_list(struct budget *budget, void **list, size_t n, size_t mo
 	if (room_of(n) < n + more) {
 		if (__builtin_mul_overflow(room_of(n + more), element_bytes, &bytes))
 			return NULL;
-		longer = budget_take(budget, bytes);
+		longer = budget_alloc(budget, bytes);
 		if (!longer)
 			return NULL;
 		if (n)

@@ -36,12 +36,12 @@ enum call_order call_order_of(const struct call *call)
 
 /* ---- the pool ---- */
 
-static void *chunk_take(void *ctx, size_t bytes)
+static void *budget_take(void *ctx, size_t bytes)
 {
 	return heap_alloc(ctx, bytes);
 }
 
-static void chunk_give(void *ctx, void *memory)
+static void budget_give(void *ctx, void *memory)
 {
 	heap_free(ctx, memory);
 }
@@ -58,7 +58,7 @@ static struct call *take(struct rpc *rpc)
 	call = heap_alloc(rpc->heap, sizeof(*call));
 	if (!call)
 		return NULL;
-	budget_init(&call->budget, chunk_take, chunk_give, (void *)rpc->heap);
+	budget_init(&call->budget, budget_take, budget_give, (void *)rpc->heap);
 	buffer_init(&call->out, rpc->heap);
 	return call;
 }
