@@ -53,9 +53,8 @@ static struct budget_chunk *chunk_add(struct budget *budget, size_t bytes)
 	return chunk;
 }
 
-static void *allocator_alloc(void *allocator_data, size_t bytes)
+void *budget_alloc(struct budget *budget, size_t bytes)
 {
-	struct budget *budget = allocator_data;
 	struct budget_chunk *chunk = budget->chunks;
 	void *memory;
 
@@ -79,6 +78,11 @@ static void *allocator_alloc(void *allocator_data, size_t bytes)
 	chunk->used += bytes;
 	budget->spent += bytes;
 	return memory;
+}
+
+static void *allocator_alloc(void *allocator_data, size_t bytes)
+{
+	return budget_alloc(allocator_data, bytes);
 }
 
 static void allocator_free(void *allocator_data, void *memory)

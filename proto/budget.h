@@ -27,5 +27,7 @@ void budget_deinit(struct budget *budget);
  * budget_limit(frame_bytes). Keeps one chunk. */
 void budget_reset(struct budget *budget, size_t frame_bytes);
 size_t budget_limit(size_t frame_bytes);
+/* Memory for any type, until the reset. NULL: `exceeded` or `starved` says why. */
+void *budget_alloc(struct budget *budget, size_t bytes);
 
 #endif

@@ -365,9 +365,12 @@ static void step_done(void *arg)
 	advance_settle(rpc);
 }
 
-/* A call that turns out to be long only now is not refused for it. */
+/* A call that turns out to be long only now is not refused for it. One whose payload could be gone meanwhile is
+ * done here: its operations point into the message, which can no longer move. */
 static bool submit_step(struct call *call)
 {
+	if (!call_outlives_message(call))
+		return false;
 	if (call_charge(call))
 		npumem_error_clear(call->error);
 	return call_submit_work(call, work_step, step_done, call);
@@ -375,7 +378,7 @@ static bool submit_step(struct call *call)
 
 static bool pause_step(struct call *call)
 {
-	if (!call->rpc->wake)
+	if (!call->rpc->wake || !call_outlives_message(call))
 		return false;
 	if (call_charge(call))
 		npumem_error_clear(call->error);

@@ -74,6 +74,8 @@ static void give(struct rpc *rpc, struct call *call)
 {
 	if (call->owns_message)
 		heap_free(rpc->heap, call->message);
+	if (rpc->arriving == call)
+		rpc->arriving = NULL;
 	binding_deinit(&call->binding);
 	claim_deinit(&call->claim);
 	claim_deinit(&call->hints[0]);
@@ -124,6 +126,7 @@ static void init(struct call *call)
 	call->method = CALL_METHOD_NONE;
 	call->id = 0;
 	call->request = NULL;
+	call->borrowed = NULL;
 	call->owns_message = false;
 	call->charge = 0;
 	call->cost = 0;
@@ -192,7 +195,8 @@ static int refuse_unknown(struct call *call)
 
 int call_decode(struct call *call)
 {
-	int status = decode_request(&call->budget, call->message, call->bytes, &call->request, call->error);
+	int status = decode_request(&call->budget, call->message, call->bytes, &call->request, &call->borrowed,
+				    call->error);
 
 	if (status) {
 		call->id = decode_salvage_id(call->message, call->bytes);
@@ -207,6 +211,11 @@ int call_decode(struct call *call)
 
 /* ---- the books ---- */
 
+static int out_of_memory(struct call *call)
+{
+	return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+}
+
 static void flight(const struct call *call, bool begins)
 {
 	struct session *session = call->session;
@@ -214,21 +223,27 @@ static void flight(const struct call *call, bool begins)
 	metrics_flight(&session->service->metrics, session->metrics, &session->usage, begins);
 }
 
-/* The record has the request itself. */
-static void keep_message(struct call *call)
+/* For its payloads, and for the record, which has the request itself. */
+static int keep_message(struct call *call)
 {
 	struct recorder *recorder = &call->rpc->service->recorder;
+	bool is_recorded = recorder_is_on(recorder);
 	uint8_t *copy;
 
 	if (call->owns_message || !call->message)
-		return;
-	copy = recorder_is_on(recorder) ? heap_alloc(call->rpc->heap, call->bytes) : NULL;
-	if (copy)
+		return 0;
+	copy = call->borrowed || is_recorded ? heap_alloc(call->rpc->heap, call->bytes) : NULL;
+	if (copy) {
 		memcpy(copy, call->message, call->bytes);
-	else if (recorder_is_on(recorder))
+		decode_rebase(call->borrowed, call->message, call->bytes, copy);
+	} else if (call->borrowed) {
+		return out_of_memory(call);
+	} else if (is_recorded) {
 		recorder_lose(recorder, "the daemon is out of host memory");
+	}
 	call->message = copy;
 	call->owns_message = copy != NULL;
+	return 0;
 }
 
 static void charge(struct call *call, size_t bytes)
@@ -251,8 +266,9 @@ int call_charge(struct call *call)
 
 	if (call->charge)
 		return 0;
-	keep_message(call);
-	status = limits_check(limits, call->session->user, LIMITS_REQUESTS, 1, call->error);
+	status = keep_message(call);
+	if (!status)
+		status = limits_check(limits, call->session->user, LIMITS_REQUESTS, 1, call->error);
 	if (!status)
 		status = limits_check(limits, call->session->user, LIMITS_REQUEST_BYTES, bytes, call->error);
 	if (!status)
@@ -358,11 +374,6 @@ struct call *call_find(const struct rpc_peer *peer, uint64_t id)
 
 /* ---- for resolvers and handlers ---- */
 
-static int out_of_memory(struct call *call)
-{
-	return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
-}
-
 int call_claim(struct call *call, struct tensor *tensor, bool writes)
 {
 	return claim_tensor(&call->claim, tensor, writes) ? out_of_memory(call) : 0;
@@ -418,5 +429,6 @@ bool call_submit_work(const struct call *call, void (*work)(void *arg), void (*d
 {
 	const struct executor *executor = &call->rpc->executor;
 
-	return executor->submit && !executor->submit(executor->ctx, call->session->uid, work, done, arg);
+	return call_outlives_message(call) && executor->submit &&
+	       !executor->submit(executor->ctx, call->session->uid, work, done, arg);
 }

@@ -21,7 +21,7 @@
 #include "daemon/rpc/rpc.h"
 #include "daemon/service/scheduler.h"
 #include "daemon/service/tensors.h"
-#include "proto/budget.h"
+#include "proto/decode.h"
 
 struct call;
 struct submission;
@@ -66,8 +66,9 @@ struct call {
 	bool is_started, is_paused; /* its handler was called; its next step waits for another turn */
 	unsigned method;	    /* enum call_method */
 	uint64_t id;
-	const Npumem__V1__Request *request; /* unpacked into `budget`; NULL: it could not be */
+	const Npumem__V1__Request *request; /* read into `budget`; NULL: it could not be */
 	struct budget budget;
+	const struct decode_borrowed *borrowed; /* payloads of the request, which lie in `message` */
 	uint8_t *message; /* its bytes, where somebody needs them; owned where `owns_message` */
 	size_t bytes;
 	bool owns_message;
@@ -136,9 +137,14 @@ void call_pool_deinit(struct rpc *rpc);
 
 /* Reads it: sets request, method and id. 0, or a status that call->error explains. */
 int call_decode(struct call *call);
-/* Puts what it holds into its uid's books, as it does not end at once, and keeps its message where that is needed.
- * 0, or RESOURCE_EXHAUSTED. */
+/* Puts what it holds into its uid's books, as it does not end at once, and takes a copy of its message where that
+ * is needed: payloads move. 0, or RESOURCE_EXHAUSTED. */
 int call_charge(struct call *call);
+/* Whether it may go on when its message's bytes are gone. Else all that is left is done here, at once. */
+static inline bool call_outlives_message(const struct call *call)
+{
+	return call->owns_message || !call->borrowed;
+}
 
 /* For resolvers: a tensor of the request is accessed. 0; RESOURCE_EXHAUSTED. */
 int call_claim(struct call *call, struct tensor *tensor, bool writes);
@@ -164,7 +170,8 @@ int call_later(struct call *call, int64_t cost, void (*work)(void *arg),
 int call_pause(struct call *call, int (*finish)(struct call *call, void *arg), void *arg);
 /* Whether the client does not want the answer any more: asked between steps. */
 bool call_is_cancelled(const struct call *call);
-/* work(arg) on another thread, then done(arg) on the loop's; false: neither, as there is no thread. */
+/* work(arg) on another thread, then done(arg) on the loop's; false: neither, as there is no thread, or the call
+ * does not outlive its message. */
 bool call_submit_work(const struct call *call, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 /* Whether it can only be told to end, as it is under way. */
 static inline bool call_is_started(const struct call *call)

@@ -1,22 +1,26 @@
 /* Nothing here trusts a length, and nothing is taken beyond what a frame of this size may cost. */
 #include "daemon/rpc/decode.h"
 
-#include "proto/fields.h"
-
 int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
-		   const Npumem__V1__Request **request, struct npumem_error *error)
+		   const Npumem__V1__Request **request, const struct decode_borrowed **borrowed,
+		   struct npumem_error *error)
 {
+	struct decode decode = {.budget = budget, .n_fields = DECODE_FIELDS_MAX};
+
+	*borrowed = NULL;
 	*request = NULL;
 	budget_reset(budget, bytes);
 	if (!bytes)
 		return npumem_error_set(error, NPUMEM_INVALID, "an empty message");
-	if (!fields_within(&npumem__v1__request__descriptor, message, bytes, FIELDS_MAX))
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-					"a message of %zu bytes with more than %d fields: ask in parts", bytes,
-					FIELDS_MAX);
-	*request = npumem__v1__request__unpack(&budget->allocator, bytes, message);
+	*request =
+		(Npumem__V1__Request *)decode_message(&decode, &npumem__v1__request__descriptor, message, bytes);
+	*borrowed = *request ? decode.borrowed : NULL;
 	if (*request)
 		return 0;
+	if (decode.has_too_many)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"a message of %zu bytes with more than %d fields: ask in parts", bytes,
+					DECODE_FIELDS_MAX);
 	if (budget->exceeded)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					"a message of %zu bytes that takes more than %zu unpacked", bytes,

@@ -4,13 +4,14 @@
 
 #include <npumem/types.h>
 
-#include "proto/budget.h"
+#include "proto/decode.h"
 #include "proto/npumem.pb-c.h"
 
-/* Reads a message into the budget, which is begun anew. 0; INVALID (empty, or malformed), RESOURCE_EXHAUSTED (more
- * fields or memory than a request may have). */
+/* Reads a message into the budget, which is begun anew; payloads stay where the message is. 0; INVALID (empty, or
+ * malformed), RESOURCE_EXHAUSTED (more fields or memory than a request may have). */
 int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
-		   const Npumem__V1__Request **request, struct npumem_error *error);
+		   const Npumem__V1__Request **request, const struct decode_borrowed **borrowed,
+		   struct npumem_error *error);
 
 /* The id of a message that cannot be read, where it comes first, as every protobuf runtime writes it; or 0. */
 uint64_t decode_salvage_id(const uint8_t *message, size_t bytes);

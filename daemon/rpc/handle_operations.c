@@ -2,6 +2,15 @@
 #include "daemon/rpc/handler.h"
 #include "daemon/rpc/progress.h"
 
+/* The payload may have moved since the request was resolved. */
+static void find_payload(struct call *call)
+{
+	struct op *op = &call->prepared.op;
+
+	if (op->kind == OP_WRITE && !op->system.shared)
+		op->system.base = call->request->write->data.data;
+}
+
 #define OPERATION(name, Message)                                                                                  \
 	int resolve_##name(struct call *call, const Npumem__V1__##Message *request)                               \
 	{                                                                                                         \
@@ -37,6 +46,7 @@ static int run(struct call *call)
 	int64_t cost;
 	int status;
 
+	find_payload(call);
 	op->progress = &call->progress;
 	call->operate = (struct operate){.session = call->session,
 					 .op = op,

@@ -424,7 +424,7 @@ static void go_on(struct submission *submission)
 			end(submission);
 			return;
 		}
-		if (submission->spent > CALL_INLINE_COST && call->rpc->wake) {
+		if (submission->spent > CALL_INLINE_COST && call->rpc->wake && call_outlives_message(call)) {
 			submission->spent = 0;
 			advance_yield(call);
 			return;
@@ -489,7 +489,8 @@ int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	if (!submission)
 		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"the daemon is out of host memory");
-	/* Whether a group's queues are compared elsewhere is not known yet. */
+	/* Whether a group's queues are compared elsewhere is not known yet; and payloads must not move once operations
+	 * point to them. */
 	if ((call_is_long(call->cost) || submission->n_parts > 1) && call_charge(call)) {
 		heap_free(call->rpc->heap, submission);
 		return call->error->status;

@@ -1,9 +1,11 @@
 /* The surface of this folder: messages in, turns, the clock, and the end of a peer. */
 #include "daemon/rpc/rpc.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "daemon/rpc/advance.h"
+#include "daemon/rpc/call.h"
 #include "daemon/rpc/decode.h"
 #include "daemon/rpc/line.h"
 #include "daemon/rpc/progress.h"
@@ -30,12 +32,16 @@ static int receive(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, siz
 	if (!call)
 		return -ENOMEM;
 	call->owns_message = is_owned;
+	rpc->arriving = call;
 	status = call_decode(call);
 	if (status)
 		call_end(call, status);
 	else
 		advance_begin(call);
 	advance_settle(rpc);
+	/* Nothing points into bytes that are the caller's again. */
+	assert(!rpc->arriving || call_outlives_message(rpc->arriving));
+	rpc->arriving = NULL;
 	return 0;
 }
 

@@ -42,6 +42,7 @@ struct rpc {
 	uint64_t look_ns;   /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
 	struct call *spare; /* a pool */
 	unsigned n_spare;
+	struct call *arriving;		       /* of the message that is being received; NULL: it has ended */
 	struct call *first_ready, *last_ready; /* their turn has come */
 	struct rpc_peer *first_loose;	       /* whose held calls may be let go */
 	struct rpc_peer *first_blocked;	       /* whose first held call waits for another peer's */

@@ -390,7 +390,7 @@ static void script(struct crowd *crowd, bool with_others)
 {
 	static const struct crowd_op ops[] = {{1, 'k', "A", "B", 0},
 					      {1, 'f', "C", NULL, 3},
-					      {1, 'f', "c", NULL, 3},
+					      {1, 'w', "c", NULL, 3},
 					      {0, 'f', "B", NULL, 0},
 					      {0, 'r', "c", NULL, 0}};
 
@@ -398,10 +398,10 @@ static void script(struct crowd *crowd, bool with_others)
 	crowd_fill(crowd, 1, "A", 1);
 	crowd_list(crowd, 1, ops, 5);
 	crowd_view(crowd, 1, "w", 0, "B", LONG_W);
-	crowd_fill(crowd, 1, "w", 3);
+	crowd_write(crowd, 1, "w", 1, 3);
 	crowd_free(crowd, 1, "A");
 	crowd_alloc(crowd, 1, "E", LONG_W);
-	crowd_fill(crowd, 1, "E", 3);
+	crowd_write(crowd, 1, "E", 8 * LONG_W, 3);
 	if (with_others) {
 		crowd_compact(crowd, 2);
 		crowd_fill(crowd, 2, "C", 8);
@@ -630,6 +630,47 @@ START_TEST(what_is_looked_at_again_has_a_bound)
 }
 END_TEST
 
+/* However long a write waits, and wherever it runs, it writes what was sent (crowd_send spoils its bytes). */
+START_TEST(payloads_live_as_long_as_their_requests)
+{
+	static const struct crowd_op queued[] = {{0, 'w', "A", NULL, 4}, {0, 'w', "C", NULL, 5}},
+				     group[] = {{1, 'k', "A", "B", 0},
+						{1, 'w', "C", NULL, 6},
+						{1, 'w', "c", NULL, 7}},
+				     brief[] = {{1, 'w', "a", NULL, 8},
+						{1, 'k', "b", "c", 0},
+						{0, 'w', "b", NULL, 9}};
+	static const struct {
+		const char *name;
+		int value;
+	} want[] = {{"A", 4}, {"C", 6}, {"D", 3}, {"E", 2}, {"a", 8}, {"b", 9}, {"c", 0}};
+	struct crowd crowd;
+	uint64_t last;
+
+	start(&crowd, "ABCDEabc");
+	last = crowd.last_id;
+	crowd_fill(&crowd, 0, "A", 1);
+	crowd_write(&crowd, 0, "A", 1, 2);	    /* waits */
+	crowd_write(&crowd, 1, "D", 8 * LONG_W, 3); /* on a thread at once */
+	crowd_list(&crowd, 0, queued, 2);	    /* waits */
+	crowd_list(&crowd, 0, group, 3);	    /* runs in parts */
+	crowd_write(&crowd, 2, "a", 1, 1);	    /* is done at once */
+	crowd_fill(&crowd, 1, "E", 1);
+	crowd_free(&crowd, 1, "E"); /* holds what follows */
+	crowd_alloc(&crowd, 1, "E", SHORT_W);
+	crowd_write(&crowd, 1, "E", 8 * SHORT_W, 2);
+	crowd_finish_all(&crowd);
+	crowd_list(&crowd, 2, brief, 3); /* is done at once */
+	crowd_finish_all(&crowd);
+	for (uint64_t id = last + 1; id <= crowd.last_id; id++)
+		for (unsigned from = 0; from < PEERS; from++)
+			ck_assert_int_le(crowd_status(&crowd, from, id), 0);
+	for (unsigned i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, want[i].name)), want[i].value);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 /* ---- anything, in any order ---- */
 
 /* Requests of three clients against a plain sequence: what is sent takes effect in the order sent. */
@@ -767,6 +808,7 @@ Suite *suite_advance(void)
 	tcase_add_test(tcase, nobody_waits_in_a_circle);
 	tcase_add_test(tcase, what_is_looked_at_again_has_a_bound);
 	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
+	tcase_add_test(tcase, payloads_live_as_long_as_their_requests);
 	tcase_add_loop_test(tcase, effects_come_in_the_order_sent, 0, 2);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -180,6 +180,8 @@ static inline uint64_t crowd_send(struct crowd *crowd, unsigned from, Npumem__V1
 	npumem__v1__request__pack(request, message);
 	if (rpc_receive(crowd->rpc, &peer->rpc, message, bytes))
 		peer->is_broken = true;
+	/* Nobody may look at it any more. */
+	memset(message, 0xee, bytes);
 	free(message);
 	return request->id;
 }
@@ -228,6 +230,21 @@ static inline uint64_t crowd_fill(struct crowd *crowd, unsigned from, const char
 	request.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
 	request.integer = value;
 	return CROWD_SEND(crowd, from, fill, FILL, &request);
+}
+
+/* Its first n elements. */
+static inline uint64_t crowd_write(struct crowd *crowd, unsigned from, const char *name, size_t n, int value)
+{
+	Npumem__V1__WriteRequest request = NPUMEM__V1__WRITE_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, name);
+	uint64_t id;
+
+	request.tensor = &ref;
+	request.data = (ProtobufCBinaryData){n, malloc(n)};
+	memset(request.data.data, value, n);
+	id = CROWD_SEND(crowd, from, write, WRITE, &request);
+	free(request.data.data);
+	return id;
 }
 
 /* Its first element. */
@@ -333,7 +350,7 @@ static inline uint64_t crowd_compact(struct crowd *crowd, unsigned from)
 /* An operation of a submit: kind, and the tensors' names. */
 struct crowd_op {
 	unsigned group;
-	char kind; /* f fill, c copy, r read, k relu */
+	char kind; /* f fill, w write of one element, c copy, r read, k relu */
 	const char *first, *second;
 	int value;
 };
@@ -343,11 +360,13 @@ static inline uint64_t crowd_list(struct crowd *crowd, unsigned from, const stru
 	struct item {
 		Npumem__V1__Operation operation;
 		Npumem__V1__FillRequest fill;
+		Npumem__V1__WriteRequest write;
 		Npumem__V1__CopyRequest copy;
 		Npumem__V1__ReadRequest read;
 		Npumem__V1__RunRequest run;
 		Npumem__V1__Operand operands[2], *list[2];
 		Npumem__V1__Ref refs[2];
+		uint8_t payload;
 	} *items = calloc(n, sizeof(*items));
 	Npumem__V1__Operation **pointers = calloc(n, sizeof(*pointers));
 	Npumem__V1__SubmitRequest request = NPUMEM__V1__SUBMIT_REQUEST__INIT;
@@ -368,6 +387,13 @@ static inline uint64_t crowd_list(struct crowd *crowd, unsigned from, const stru
 			item->fill.integer = ops[i].value;
 			item->operation.kind_case = NPUMEM__V1__OPERATION__KIND_FILL;
 			item->operation.fill = &item->fill;
+		} else if (ops[i].kind == 'w') {
+			npumem__v1__write_request__init(&item->write);
+			item->write.tensor = &item->refs[0];
+			item->write.data = (ProtobufCBinaryData){1, &item->payload};
+			item->payload = (uint8_t)ops[i].value;
+			item->operation.kind_case = NPUMEM__V1__OPERATION__KIND_WRITE;
+			item->operation.write = &item->write;
 		} else if (ops[i].kind == 'c') {
 			npumem__v1__copy_request__init(&item->copy);
 			item->copy.destination = &item->refs[0];

@@ -1,7 +1,7 @@
 /* The envelope: ids, unknown calls, messages that are none, and host memory that runs out. */
 #include "daemon/rpc/rpc.h"
 
-#include "proto/fields.h"
+#include "proto/decode.h"
 #include "daemon/rpc/call.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
@@ -171,16 +171,16 @@ END_TEST
 START_TEST(a_message_has_so_many_fields)
 {
 	struct talk talk;
-	uint8_t *message = malloc(2 * FIELDS_MAX + 2);
+	uint8_t *message = malloc(2 * DECODE_FIELDS_MAX + 2);
 
 	talk_init(&talk);
 	/* list, and the id again and again; the last id counts. */
 	memcpy(message, "\x62", 2);
-	for (size_t i = 1; i <= FIELDS_MAX; i++)
+	for (size_t i = 1; i <= DECODE_FIELDS_MAX; i++)
 		memcpy(message + 2 * i, "\x08\x05", 2);
-	ck_assert_int_eq(talk_bytes(&talk, &talk.session, message, 2 * FIELDS_MAX), 0);
+	ck_assert_int_eq(talk_bytes(&talk, &talk.session, message, 2 * DECODE_FIELDS_MAX), 0);
 	ck_assert_ptr_nonnull(talk.response->list);
-	ck_assert_int_eq(talk_bytes(&talk, &talk.session, message, 2 * FIELDS_MAX + 2), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(talk_bytes(&talk, &talk.session, message, 2 * DECODE_FIELDS_MAX + 2), NPUMEM_RESOURCE_EXHAUSTED);
 	talk_says(&talk, "32770 bytes");
 	talk_says(&talk, "16384 fields");
 	ck_assert_ptr_null(talk.response->list);

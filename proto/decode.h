@@ -1,0 +1,42 @@
+/* A message's bytes to the structs that protoc-c generates, in one pass: what protobuf_c_message_unpack of 1.4
+ * accepts, with the values that it gives. All memory is the budget's, and no more fields are read than allowed: a
+ * frame of fields, of which one is as little as two bytes, takes a hundred times as long as one of payload.
+ * Payloads are not copied: they stay in the message's bytes. */
+#ifndef PROTO_DECODE_H
+#define PROTO_DECODE_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/budget.h"
+
+/* Of one request: at 10 to 30 ns each, half a millisecond at most. */
+enum { DECODE_FIELDS_MAX = 16384 };
+
+struct decode_borrowed {
+	ProtobufCBinaryData *payload;
+	struct decode_borrowed *next;
+};
+
+/* Set the first two, and the rest to 0. */
+struct decode {
+	struct budget *budget;
+	size_t n_fields; /* that may still come; of a packed list each byte counts */
+	bool has_too_many;
+	struct decode_borrowed *borrowed; /* payloads that lie in the message's bytes */
+};
+
+/* NULL: malformed; or has_too_many; or the budget is exceeded or starved. Only types that do not contain
+ * themselves: it goes as deep as they are nested. The message lives until the budget is reset. */
+ProtobufCMessage *decode_message(struct decode *decode, const ProtobufCMessageDescriptor *type,
+				 const uint8_t *bytes, size_t n);
+
+/* The message's n bytes lie at `to` from now on. */
+void decode_rebase(const struct decode_borrowed *borrowed, const uint8_t *from, size_t n, uint8_t *to);
+
+/* For merging: this payload may lie in the message's bytes. False: the budget ends. */
+bool decode_note_borrowed(struct decode *decode, ProtobufCBinaryData *payload);
+
+#endif
