@@ -43,10 +43,10 @@ struct rpc {
 	uint64_t serve_ns;  /* nobody in line is tried before then; 0: there is nobody left over */
 	struct call *spare; /* a pool */
 	unsigned n_spare;
-	struct call *first_ready, *last_ready; /* their turn has come */
-	struct rpc_peer *first_loose;	       /* whose held calls may be let go */
-	struct rpc_peer *first_blocked;	       /* whose first held call waits for another peer's */
-	bool is_awake;			       /* rpc_turn was asked for */
+	struct call *first_ready, *last_ready;	   /* their turn has come */
+	struct rpc_peer *first_loose, *last_loose; /* whose held calls may be let go */
+	struct rpc_peer *first_blocked;		   /* whose first held call waits for another peer's */
+	bool is_awake;				   /* rpc_turn was asked for */
 	bool is_walked; /* a thread goes through the table of tensors: none may come into being */
 	struct device_request requests[TENSORS_ALLOC_MAX];
 	const char *names[TENSORS_ALLOC_MAX];
