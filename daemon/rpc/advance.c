@@ -11,6 +11,7 @@
 /* Of calls that became ready while others ran: about 0.2 ms of work in one turn. */
 enum {
 	TURN_COST = 2 * CALL_INLINE_COST,
+	BYTE_COST = 50,		     /* of a message that is resolved */
 	LOOKS_AHEAD = 64,	     /* held calls that are looked at once more, */
 	LOOK_AHEAD_BYTES = 32 << 10, /* in messages of so many bytes: about half a millisecond */
 };
@@ -23,6 +24,12 @@ static struct call *call_of(struct scheduler_entry *entry)
 static struct scheduler *scheduler_of(const struct call *call)
 {
 	return &call->rpc->service->scheduler;
+}
+
+/* Whether the rest of the turn is for others. */
+static bool is_spent(const struct rpc *rpc, int64_t spent)
+{
+	return spent >= TURN_COST && rpc->wake;
 }
 
 /* ---- lists ---- */
@@ -69,18 +76,21 @@ void advance_loosen(struct rpc *rpc, struct rpc_peer *peer)
 	if (peer->is_loose)
 		return;
 	peer->is_loose = true;
-	peer->next_loose = rpc->first_loose;
-	rpc->first_loose = peer;
+	peer->next_loose = NULL;
+	*(rpc->first_loose ? &rpc->last_loose->next_loose : &rpc->first_loose) = peer;
+	rpc->last_loose = peer;
 }
 
 void advance_forget(struct rpc *rpc, struct rpc_peer *peer)
 {
-	struct rpc_peer **at;
+	struct rpc_peer **at, *before = NULL;
 
-	for (at = &rpc->first_loose; peer->is_loose && *at != peer;)
-		at = &(*at)->next_loose;
+	for (at = &rpc->first_loose; peer->is_loose && *at != peer; at = &before->next_loose)
+		before = *at;
 	if (peer->is_loose)
 		*at = peer->next_loose;
+	if (rpc->last_loose == peer)
+		rpc->last_loose = before;
 	for (at = &rpc->first_blocked; peer->is_blocked && *at != peer;)
 		at = &(*at)->next_blocked;
 	if (peer->is_blocked)
@@ -290,10 +300,21 @@ static bool resolve_now(struct call *call)
 	return true;
 }
 
-static void let_go_held(struct rpc_peer *peer)
+/* What is left for another turn stays loose. */
+static void let_go_held(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
 {
-	while (peer->first_held && may_resolve(peer->first_held) && resolve_now(peer->first_held))
-		;
+	while (peer->first_held && may_resolve(peer->first_held)) {
+		const struct call *call = peer->first_held;
+
+		if (is_spent(rpc, *spent)) {
+			advance_loosen(rpc, peer);
+			return;
+		}
+		*spent += (call->method == CALL_METHOD_VIEW ? LOOKS_AHEAD / 4 : 1) * CALL_OP_COST +
+			  (int64_t)call->bytes * BYTE_COST;
+		if (!resolve_now(peer->first_held))
+			return;
+	}
 }
 
 /* ---- leaving ---- */
@@ -485,20 +506,20 @@ static bool run_ready(struct rpc *rpc, int64_t *spent)
 {
 	struct call *call = rpc->first_ready;
 
-	if (!call || (*spent >= TURN_COST && rpc->wake))
+	if (!call || is_spent(rpc, *spent))
 		return false;
 	*spent += turn_cost(call);
 	start(call);
 	return true;
 }
 
-static void settle_peer(struct rpc *rpc)
+static void settle_peer(struct rpc *rpc, int64_t *spent)
 {
 	struct rpc_peer *peer = rpc->first_loose;
 
 	rpc->first_loose = peer->next_loose;
 	peer->is_loose = false;
-	let_go_held(peer);
+	let_go_held(rpc, peer, spent);
 	if (peer->is_closing && !peer->n_calls)
 		ending_go_on(rpc, peer);
 }
@@ -516,14 +537,14 @@ static void set_alarm(struct rpc *rpc)
 
 void advance_settle(struct rpc *rpc)
 {
-	int64_t spent = rpc->is_awake ? TURN_COST : 0;
+	int64_t spent = rpc->is_awake ? TURN_COST : 0, resolved = 0;
 
 	do {
-		while (rpc->first_loose)
-			settle_peer(rpc);
+		while (rpc->first_loose && !is_spent(rpc, resolved))
+			settle_peer(rpc, &resolved);
 		line_serve(rpc);
-	} while (rpc->first_loose || run_ready(rpc, &spent));
-	if (rpc->first_ready && !rpc->is_awake) {
+	} while ((rpc->first_loose && !is_spent(rpc, resolved)) || run_ready(rpc, &spent));
+	if ((rpc->first_ready || rpc->first_loose) && !rpc->is_awake) {
 		rpc->is_awake = true;
 		rpc->wake(rpc->ctx);
 	}

@@ -42,13 +42,13 @@ struct rpc {
 	uint64_t look_ns;   /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
 	struct call *spare; /* a pool */
 	unsigned n_spare;
-	struct call *arriving;		       /* of the message that is being received; NULL: it has ended */
-	struct call *first_ready, *last_ready; /* their turn has come */
-	struct rpc_peer *first_loose;	       /* whose held calls may be let go */
-	struct rpc_peer *first_blocked;	       /* whose first held call waits for another peer's */
-	bool is_awake;			       /* rpc_turn was asked for */
+	struct call *arriving;			   /* of the message that is being received; NULL: it has ended */
+	struct call *first_ready, *last_ready;	   /* their turn has come */
+	struct rpc_peer *first_loose, *last_loose; /* whose held calls may be let go */
+	struct rpc_peer *first_blocked;		   /* whose first held call waits for another peer's */
+	bool is_awake;				   /* rpc_turn was asked for */
 	bool is_walked;	     /* a thread goes through the table of tensors: none may come into being */
-	bool is_line_paused; /* the same, and those in line are not tried before it */
+	bool is_line_paused; /* rpc_turn was asked for, and those in line are not tried before it */
 	struct device_request requests[TENSORS_ALLOC_MAX];
 	const char *names[TENSORS_ALLOC_MAX];
 	struct tensor *tensors[TENSORS_ALLOC_MAX];

@@ -13,6 +13,7 @@
 enum {
 	LOOKS_BACK = 256, /* accesses that one is compared with before it counts as not ready */
 	LOOKS_ON = 64,	  /* accesses that are not ready and looked at when one goes */
+	LOOKS_OLD = 8,	  /* accesses of one entry that the one it had of a root is looked for among */
 };
 
 void scheduler_init(struct scheduler *scheduler)
@@ -219,10 +220,10 @@ static void look_at_queue(struct scheduler *scheduler, const struct tensor *root
 	}
 }
 
-static void enqueue(struct scheduler_access *access)
+static void enqueue(struct scheduler_access *access, struct scheduler_access *old)
 {
 	struct scheduler_queue *queue = queue_of(access->root);
-	struct scheduler_access *before = queue->last;
+	struct scheduler_access *before = old ? old : queue->last;
 
 	while (before != queue->last_started && before->entry->arrival > access->entry->arrival)
 		before = before->prev;
@@ -276,10 +277,30 @@ static void hold_back_later(const struct scheduler_access *access)
 				hold_back(later);
 }
 
+/* What the entry had of the same root; of many, the first few. */
+static struct scheduler_access *find_old(struct scheduler_access *old, size_t n, const struct tensor *root)
+{
+	for (size_t i = 0; i < n && i < LOOKS_OLD; i++)
+		if (old[i].root == root)
+			return &old[i];
+	return NULL;
+}
+
+/* Whether the old one holds back whatever the other does. */
+static bool includes(const struct scheduler_access *old, const struct scheduler_access *access)
+{
+	const struct npumem_dims *from = &old->range.from, *to = &old->range.to;
+	const struct tensor_range *range = &access->range;
+
+	return old->writes && (old->footprint || !access->footprint) && from->n <= range->from.n &&
+	       from->c <= range->from.c && from->h <= range->from.h && from->w <= range->from.w &&
+	       to->n >= range->to.n && to->c >= range->to.c && to->h >= range->to.h && to->w >= range->to.w;
+}
+
 void scheduler_claim(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_access *accesses,
 		     size_t n)
 {
-	struct scheduler_access *old = entry->accesses;
+	struct scheduler_access *old = entry->accesses, *same;
 	size_t n_old = entry->n_accesses;
 
 	assert(!entry->is_started);
@@ -289,8 +310,10 @@ void scheduler_claim(struct scheduler *scheduler, struct scheduler_entry *entry,
 	for (size_t i = 0; i < n; i++) {
 		accesses[i].entry = entry;
 		accesses[i].is_ready = false;
-		enqueue(&accesses[i]);
-		hold_back_later(&accesses[i]);
+		same = find_old(old, n_old, accesses[i].root);
+		enqueue(&accesses[i], same);
+		if (!same || !includes(same, &accesses[i]))
+			hold_back_later(&accesses[i]);
 	}
 	/* Only then, so that nobody slips in between. */
 	for (size_t i = 0; i < n_old; i++)

@@ -145,7 +145,7 @@ class Progress(Long):
     def test_of_a_submit(self):
         run, tensors = self.run_of(128)
         self.talker.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
-        operations = [pb.Operation(run=run)] * 6
+        operations = [pb.Operation(run=run)] * 40
         submits = self.talker.send(submit=pb.SubmitRequest(operations=operations))
         events = [self.talker.receive().event for _ in range(3)]
         self.assertEqual({(event.kind, event.request_id) for event in events}, {("progress", submits)})

@@ -196,12 +196,12 @@ class Events(TestCase):
 class Progress(TestCase):
     def test_of_a_long_run(self):
         client = self.client()
-        for role, shape in (("in", (2, 128, 128, 128)), ("weights", (128, 512, 3, 3)), ("out", (2, 512, 128, 128))):
+        for role, shape in (("in", (2, 128, 128, 128)), ("weights", (128, 512, 7, 7)), ("out", (2, 512, 128, 128))):
             tensor = client.alloc(role, shape, pb.FX8, 4)
             client.call(fill=pb.FillRequest(tensor=pb.Ref(handle=tensor.handle), integer=1))
         client.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
         operands = [pb.Operand(role=r, tensor=pb.Ref(name=r)) for r in ("in", "weights", "out")]
-        params = [pb.Param(key=pb.PARAM_PADDING, values=[1, 1, 1, 1])]
+        params = [pb.Param(key=pb.PARAM_PADDING, values=[3, 3, 3, 3])]
         sent = client.send(run=pb.RunRequest(kernel=pb.CONV2D, operands=operands, params=params))
         events = [client.receive().event for _ in range(3)]
         self.assertEqual({(event.kind, event.request_id) for event in events}, {("progress", sent)})

@@ -671,6 +671,39 @@ START_TEST(payloads_live_as_long_as_their_requests)
 }
 END_TEST
 
+START_TEST(many_that_were_held_are_let_go_in_turns)
+{
+	enum { READS = 300 };
+	struct crowd crowd;
+	uint64_t reads[READS], list_id;
+	unsigned n_wakes = 0, n_turns = 0;
+	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
+
+	start(&crowd, "AB");
+	crowd_fill(&crowd, 1, "A", 1);
+	crowd_fill(&crowd, 2, "B", 5);
+	list_id = CROWD_SEND(&crowd, 1, list, LIST, &list);
+	for (unsigned i = 0; i < READS; i++)
+		reads[i] = crowd_read(&crowd, 1, "B");
+	crowd.rpc->wake = count_wake;
+	crowd.rpc->ctx = &n_wakes;
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, list_id), 0);
+	ck_assert_ptr_nonnull(crowd.peers[1].rpc.first_held);
+	for (; n_turns < n_wakes; n_turns++)
+		rpc_turn(crowd.rpc);
+	ck_assert_uint_gt(n_turns, 1);
+	ck_assert_ptr_null(crowd.peers[1].rpc.first_held);
+	crowd_finish(&crowd, 0);
+	for (; n_turns < n_wakes; n_turns++)
+		rpc_turn(crowd.rpc);
+	for (unsigned i = 0; i < READS; i++)
+		ck_assert_int_eq(crowd_value(&crowd, 1, reads[i]), 5);
+	crowd.rpc->wake = NULL;
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 /* ---- anything, in any order ---- */
 
 /* Requests of three clients against a plain sequence: what is sent takes effect in the order sent. */
@@ -807,6 +840,7 @@ Suite *suite_advance(void)
 	tcase_add_test(tcase, without_threads_it_is_done_at_once);
 	tcase_add_test(tcase, nobody_waits_in_a_circle);
 	tcase_add_test(tcase, what_is_looked_at_again_has_a_bound);
+	tcase_add_test(tcase, many_that_were_held_are_let_go_in_turns);
 	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
 	tcase_add_test(tcase, payloads_live_as_long_as_their_requests);
 	tcase_add_loop_test(tcase, effects_come_in_the_order_sent, 0, 2);
