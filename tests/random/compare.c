@@ -225,6 +225,19 @@ static void compare_answers(struct replay *replay, unsigned index)
 	free(expected);
 }
 
+/* Whether the handles that it names were given out here, too: a seal of what is unknown may have been refused. */
+static bool has_handles(const struct replay *replay, const struct run_record *record)
+{
+	for (unsigned i = 0; i < record->request.n_ops; i++)
+		for (unsigned k = 0; k < record->request.ops[i].n_refs; k++) {
+			const struct run_source *source = &record->sources[i][k];
+
+			if (source->record >= 0 && !replay->made[source->record].handles[source->tensor])
+				return false;
+		}
+	return true;
+}
+
 /* Nothing came of it. */
 static bool is_without_effect(const struct run *run, const struct run_record *record)
 {
@@ -255,7 +268,7 @@ static void replay_record(struct replay *replay, unsigned index)
 		run_fail(run, "request %u: was to wait, and is refused: %s", index + 1, record->response->message);
 	if (is_without_effect(run, record))
 		return;
-	if (!record->answered || record->status == NPUMEM__V1__STATUS__CANCELLED) {
+	if (!record->answered || record->status == NPUMEM__V1__STATUS__CANCELLED || !has_handles(replay, record)) {
 		forget_written(replay, record);
 		return;
 	}
