@@ -13,7 +13,8 @@ enum {
 	CALL_BYTES = 64 + (METRICS_STATUSES + METRICS_BUCKETS) * NUMBER_BYTES,
 	REST_BYTES = 512 + METRICS_BUCKETS * NUMBER_BYTES,
 	STEP_TENSORS = 256, /* to look at in one turn of the loop */
-	STEPS_MAX = 1000,
+	STEPS_LEAST = 1000,
+	STEP_BYTES = 4096, /* of an NPU that a step counts at least, where nobody changes anything */
 };
 
 static bool sees_uid(const struct session *session, uint32_t uid)
@@ -202,6 +203,7 @@ static int count(struct call *call, void *arg)
 
 int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request)
 {
+	int64_t npu_bytes = device_options(call->rpc->service->device)->geometry.npu_bytes;
 	struct counting *counting;
 
 	if (request->reset && !session_is_admin(call->session))
@@ -214,6 +216,6 @@ int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request
 	if (!counting)
 		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"the daemon is out of host memory");
-	*counting = (struct counting){request, STEPS_MAX};
+	*counting = (struct counting){request, STEPS_LEAST + (unsigned)(npu_bytes / STEP_BYTES)};
 	return count(call, counting);
 }

@@ -392,6 +392,20 @@ static struct part *next_of(struct submission *submission, unsigned number)
 	return NULL;
 }
 
+/* Whether others are to have a turn of the loop first. */
+static bool is_tired(const struct submission *submission)
+{
+	const struct call *call = submission->call;
+
+	return submission->spent > CALL_INLINE_COST && call->rpc->wake && call_outlives_message(call);
+}
+
+static void yield(struct submission *submission)
+{
+	submission->spent = 0;
+	advance_yield(submission->call);
+}
+
 /* Starts what the queues have next. True while something of the step runs elsewhere, or waits for another turn. */
 static bool queues_go_on(struct submission *submission)
 {
@@ -399,8 +413,13 @@ static bool queues_go_on(struct submission *submission)
 		struct queue *queue = &submission->queues[number];
 		struct part *part;
 
-		while (!queue->busy && (part = next_of(submission, number)) && !is_given_up(submission))
+		while (!queue->busy && !is_tired(submission) && (part = next_of(submission, number)) &&
+		       !is_given_up(submission))
 			part_start(submission, part);
+	}
+	if (is_tired(submission)) {
+		yield(submission);
+		return true;
 	}
 	return submission->queues[OP_DMA].busy || submission->queues[OP_COMPUTE].busy;
 }
@@ -410,7 +429,8 @@ static void go_on(struct submission *submission)
 {
 	struct call *call = submission->call;
 
-	if (submission->is_comparing)
+	/* It comes here again when the queues were compared, or its turn has come. */
+	if (submission->is_comparing || call->state == CALL_READY)
 		return;
 	for (;;) {
 		bool is_broken = submission->n && is_refused(submission) && !submission->queues[OP_DMA].next &&
@@ -424,9 +444,8 @@ static void go_on(struct submission *submission)
 			end(submission);
 			return;
 		}
-		if (submission->spent > CALL_INLINE_COST && call->rpc->wake && call_outlives_message(call)) {
-			submission->spent = 0;
-			advance_yield(call);
+		if (is_tired(submission)) {
+			yield(submission);
 			return;
 		}
 		step_begin(submission);

@@ -120,7 +120,9 @@ def searches(name, options):
     def over_blocks(bench):
         full_of(bench, *(compact((1, 1, 1, bench.npu_bytes // 1024)) for _ in range(1000)))
         yield
-        try_alloc(bench, compact((5, 1, 1, bench.npu_bytes // 16), 1), pb.IF_SAFE, pb.OK)
+        # A place for so large a compact tensor is not searched for.
+        try_alloc(bench, compact((5, 1, 1, bench.npu_bytes // 16), 1), pb.IF_SAFE, pb.RESOURCE_EXHAUSTED)
+        try_alloc(bench, compact((1, 1, 1, min(bench.npu_bytes // 16, MIB)), 1), pb.IF_SAFE, pb.OK)
         try_alloc(bench, strided(bench.npu_bytes // 3 - 8, 3), pb.IF_SAFE, pb.RESOURCE_EXHAUSTED)
 
     @scenario(f"if-safe: no place over every other byte, {name}", options, sized=True)
@@ -133,7 +135,8 @@ def searches(name, options):
     def among_bytes(bench):
         full_of(bench, strided(bench.npu_bytes // 194, 194))
         yield
-        try_alloc(bench, strided(bench.npu_bytes // 202 - 8, 202), pb.UNCHECKED, pb.OK)
+        try_alloc(bench, strided(bench.npu_bytes // 202 - 8, 202), pb.UNCHECKED, pb.RESOURCE_EXHAUSTED)
+        try_alloc(bench, strided(min(bench.npu_bytes, 4 * MIB) // 202 - 8, 202), pb.UNCHECKED, pb.OK)
 
     @scenario(f"a verdict: bytes 2 apart on all bytes, {name}", options, sized=True)
     def verdict_dense(bench):

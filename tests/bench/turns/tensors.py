@@ -128,9 +128,9 @@ def crowd(bench):
         client.close()
 
 
-@scenario("snapshot of what 256 clients asked, by stat")
+@scenario("snapshot of what 240 clients asked, by stat")
 def stat_many(bench):
-    clients = [bench.client() for _ in range(256)]
+    clients = [bench.client() for _ in range(240)]
     for client in clients:
         bench.small(16, "", client)
     yield
