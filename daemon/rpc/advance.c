@@ -2,11 +2,11 @@
  * before it is held, and so are all behind it but those that depend on nothing. */
 #include "daemon/rpc/advance.h"
 
-#include "daemon/rpc/handler.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/hint.h"
 #include "daemon/rpc/line.h"
 #include "daemon/rpc/progress.h"
-#include "daemon/rpc/submit.h"
+#include "daemon/rpc/handlers/submit.h"
 
 /* Of calls that became ready while others ran: about 0.2 ms of work in one turn. */
 enum {

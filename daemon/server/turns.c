@@ -47,7 +47,7 @@ static void run_first(struct turns *turns, struct turns_entry *head)
 static void serve(struct turns *turns)
 {
 	struct turns_entry *ready = &turns->ready;
-	uint64_t end_ns = turns->woken_ns + TURN_NS;
+	uint64_t end_ns = turns->woken_ns + turns->most_ns;
 
 	if (is_empty(ready))
 		return;
@@ -86,6 +86,7 @@ void turns_open(struct turns *turns, uv_loop_t *loop)
 	init(&turns->ready);
 	init(&turns->last);
 	turns->n_run = 0;
+	turns->most_ns = TURN_NS;
 	turns->woken_ns = turns->latest_ns = turns->spun_ns = 0;
 	turns->prepare.data = turns;
 	/* Neither can fail. */

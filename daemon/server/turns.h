@@ -17,6 +17,7 @@ struct turns {
 	uv_prepare_t prepare;
 	uv_idle_t more; /* runs while somebody is left over for another turn */
 	struct turns_entry ready, last;
+	uint64_t most_ns;    /* that a turn serves those who are ready */
 	unsigned long n_run; /* entries that had their turn */
 	uint64_t woken_ns;   /* when the turn began; 0: it has not */
 	uint64_t latest_ns;  /* when the one began that has just ended; 0: there was nothing to do */

@@ -1,5 +1,5 @@
 /* The record of what is answered: starting it, taking it, ending it. */
-#include "daemon/rpc/handler.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/checksum.h"
 #include "daemon/service/transfer.h"
 #include "proto/convert.h"

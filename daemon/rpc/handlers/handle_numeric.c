@@ -5,7 +5,7 @@
 
 #include <npumem/numeric.h>
 
-#include "daemon/rpc/handler.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/wire.h"
 #include "proto/convert.h"
 

@@ -2,8 +2,8 @@
  * Invariant: the work of a page has a bound, whatever the device holds and whoever owns it, and where it is to
  * count the bytes of large tensors it does so on another thread: one client that lists must not keep the others
  * waiting. */
-#include "daemon/rpc/handler.h"
-#include "daemon/rpc/tensor_message.h"
+#include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/tensor_message.h"
 
 enum {
 	PAGE_TENSORS_MAX = 256, /* as npumem.proto says */

@@ -1,4 +1,4 @@
-#include "daemon/rpc/tensor_message.h"
+#include "daemon/rpc/handlers/tensor_message.h"
 
 /* To whom it is granted is for its owner to know. */
 static void add_grants(const struct call *call, const struct tensor *tensor, struct tensor_message *to)

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/rpc/handler.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/progress.h"
-#include "daemon/rpc/submit.h"
+#include "daemon/rpc/handlers/submit.h"
 
 enum {
 	PROGRESS_NS = 100000000,

@@ -1,5 +1,5 @@
 /* System memory: shared and taken back. */
-#include "daemon/rpc/handler.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/segments.h"
 
 int handle_segments_share(struct call *call, const Npumem__V1__ShareRequest *request)

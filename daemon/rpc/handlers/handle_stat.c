@@ -1,5 +1,5 @@
 /* How the device is used, and by whom. Rows are appended one by one: the room for all is reserved before. */
-#include "daemon/rpc/handler.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/inspect.h"
 #include "daemon/service/usage.h"
 

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "daemon/rpc/advance.h"
-#include "daemon/rpc/handler.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/progress.h"
-#include "daemon/rpc/submit.h"
+#include "daemon/rpc/handlers/submit.h"
 #include "daemon/service/operations.h"
 
 enum {
@@ -508,8 +508,8 @@ int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	if (!submission)
 		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"the daemon is out of host memory");
-	/* Whether a group's queues are compared elsewhere is not known yet; and payloads must not move once operations
-	 * point to them. */
+	/* Whether a group's queues are compared elsewhere is not known yet; and payloads must not move once
+	 * operations point to them. */
 	if ((call_is_long(call->cost) || submission->n_parts > 1) && call_charge(call)) {
 		heap_free(call->rpc->heap, submission);
 		return call->error->status;

@@ -1,5 +1,5 @@
 /* One operation per request: write, read, fill, copy, run. */
-#include "daemon/rpc/handler.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/progress.h"
 
 /* The payload may have moved since the request was resolved. */

@@ -1,8 +1,8 @@
 /* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
 #include <errno.h>
 
-#include "daemon/rpc/handler.h"
-#include "daemon/rpc/tensor_message.h"
+#include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/tensor_message.h"
 #include "daemon/rpc/wire.h"
 #include "proto/convert.h"
 

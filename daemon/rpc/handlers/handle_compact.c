@@ -1,6 +1,6 @@
 /* A compaction: some moves are decided and made at a time, so that the loop sees to others in between. Invariant:
  * at the end of each step all tensors are whole, so that it may end there. */
-#include "daemon/rpc/handler.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/inspect.h"
 #include "proto/frame.h"
 

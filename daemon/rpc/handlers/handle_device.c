@@ -1,7 +1,7 @@
 /* Calls about the device as a whole. */
 #include <unistd.h>
 
-#include "daemon/rpc/handler.h"
+#include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/wire.h"
 #include "daemon/service/inspect.h"
 #include "proto/convert.h"

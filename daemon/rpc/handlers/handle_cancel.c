@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "daemon/rpc/advance.h"
-#include "daemon/rpc/handler.h"
+#include "daemon/rpc/handlers/handler.h"
 
 static void cancel(struct call *call)
 {
