@@ -227,6 +227,21 @@ static void part_done(void *arg)
 	advance_settle(rpc);
 }
 
+/* Where the operation answers: of a group, in a place of its own. Only now, as those of all together are
+ * megabytes. */
+static int reply_of(const struct submission *submission, struct part *part)
+{
+	part->reply = &submission->call->reply;
+	if (submission->n == 1)
+		return 0;
+	part->out.used = 0;
+	part->reply = &part->own;
+	if (reply_begin(&part->own, &part->out))
+		return npumem_error_set(&part->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the daemon is out of host memory");
+	return 0;
+}
+
 static void part_start(struct submission *submission, struct part *part)
 {
 	struct call *call = submission->call;
@@ -235,13 +250,15 @@ static void part_start(struct submission *submission, struct part *part)
 
 	part->progress.whole = &call->progress;
 	op->progress = &part->progress;
+	part->status = reply_of(submission, part);
 	part->operate = (struct operate){.session = call->session,
 					 .op = op,
 					 .reply = part->reply,
 					 .error = &part->error,
 					 .now_ns = call->rpc->now_ns,
 					 .index = submission->index + (size_t)(part - submission->parts)};
-	part->status = operate_begin(&part->operate, SUBMITTED_DONE);
+	if (!part->status)
+		part->status = operate_begin(&part->operate, SUBMITTED_DONE);
 	if (part->status) {
 		queue_of(submission, part)->is_refused = true;
 		refuse_part(submission, part);
@@ -259,23 +276,12 @@ static void part_start(struct submission *submission, struct part *part)
 
 /* ---- one step ---- */
 
-static int part_init(struct submission *submission, struct part *part)
+static void part_init(struct submission *submission, struct part *part)
 {
-	struct call *call = submission->call;
-
 	part->submission = submission;
 	part->status = 0;
 	memset(&part->progress, 0, sizeof(part->progress));
 	npumem_error_clear(&part->error);
-	part->reply = &call->reply;
-	if (submission->n == 1)
-		return 0;
-	part->out.used = 0;
-	part->reply = &part->own;
-	if (reply_begin(&part->own, &part->out))
-		return npumem_error_set(&part->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
-	return 0;
 }
 
 /* Room in the answer for all that a group may say, so that what ran can be told. */
@@ -334,12 +340,11 @@ static void step_begin(struct submission *submission)
 		submission->parts[i].is_prepared = submission->parts[i].ran = false;
 	for (size_t i = 0; i < submission->n && !is_refused(submission); i++) {
 		struct part *part = &submission->parts[i];
-		int status = part_init(submission, part);
+		int status;
 
-		if (!status)
-			status = prepare_operation(&call->binding,
-						   submission->request->operations[submission->index + i],
-						   &part->prepared, &part->error);
+		part_init(submission, part);
+		status = prepare_operation(&call->binding, submission->request->operations[submission->index + i],
+					   &part->prepared, &part->error);
 		if (status)
 			refuse_part(submission, part);
 		part->is_prepared = !status;
