@@ -5,6 +5,7 @@
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/hint.h"
 #include "daemon/rpc/line.h"
+#include "daemon/rpc/perform.h"
 #include "daemon/rpc/progress.h"
 #include "daemon/rpc/handlers/submit.h"
 
@@ -348,105 +349,6 @@ void advance_step_aside(struct call *call)
 
 /* ---- running ---- */
 
-static int dispatch(struct call *call)
-{
-	const Npumem__V1__Request *request = call->request;
-
-	switch (request->call_case) {
-#define METHOD(name, CALL, Message, handler, resolver, order)                                                     \
-	case NPUMEM__V1__REQUEST__CALL_##CALL:                                                                    \
-		return handler(call, request->name);
-#include "daemon/rpc/methods.def"
-#undef METHOD
-	default:
-		return 0;
-	}
-}
-
-int advance_try_again(struct call *call)
-{
-	npumem_error_clear(call->error);
-	reply_drop(&call->reply);
-	return dispatch(call);
-}
-
-static void work_step(void *arg)
-{
-	struct call *call = arg;
-
-	call->step.work(call->step.arg);
-}
-
-static void step_done(void *arg)
-{
-	struct call *call = arg;
-	struct rpc *rpc = call->rpc;
-
-	advance_go_on(call, call->step.finish(call, call->step.arg));
-	advance_settle(rpc);
-}
-
-/* A call that turns out to be long only now is not refused for it. One whose payload could be gone meanwhile is
- * done here: its operations point into the message, which can no longer move. */
-static bool submit_step(struct call *call)
-{
-	if (!call_outlives_message(call))
-		return false;
-	if (call_charge(call))
-		npumem_error_clear(call->error);
-	return call_submit_work(call, work_step, step_done, call);
-}
-
-static bool pause_step(struct call *call)
-{
-	if (!call->rpc->wake || !call_outlives_message(call))
-		return false;
-	if (call_charge(call))
-		npumem_error_clear(call->error);
-	call->is_paused = true;
-	add_ready(call);
-	return true;
-}
-
-/* From step to step. Those that are done here come one after the other, so that many do not become a deep stack.
- */
-void advance_go_on(struct call *call, int status)
-{
-	while (status == CALL_LATER) {
-		if (!call->step.work && pause_step(call))
-			return;
-		if (call->step.is_long && submit_step(call))
-			return;
-		if (call->step.work)
-			work_step(call);
-		status = call->step.finish(call, call->step.arg);
-	}
-	if (status == CALL_ELSEWHERE || (status && line_join(call)))
-		return;
-	call_end(call, call->error->status ? call->error->status : status);
-}
-
-static bool is_single(const struct call *call)
-{
-	return call->method >= CALL_METHOD_WRITE && call->method <= CALL_METHOD_RUN;
-}
-
-void advance_cancel(struct call *call)
-{
-	const struct executor *executor = &call->rpc->executor;
-
-	atomic_store(&call->progress.cancelled, true);
-	if (!executor->withdraw || call->state != CALL_RUNNING)
-		return;
-	if (call->submission) {
-		submit_hurry(call);
-	} else if (is_single(call) && executor->withdraw(executor->ctx, call->session->uid, call)) {
-		/* Which takes no time, as it is not wanted. */
-		work_step(call);
-		advance_go_on(call, call->step.finish(call, call->step.arg));
-	}
-}
-
 void advance_yield(struct call *call)
 {
 	add_ready(call);
@@ -458,8 +360,7 @@ void advance_begin(struct call *call)
 
 	if (call_order_of(call) == CALL_AT_ONCE) {
 		call->state = CALL_RUNNING;
-		call->is_started = true;
-		advance_go_on(call, dispatch(call));
+		perform_begin(call);
 		return;
 	}
 	enter_scheduler(call);
@@ -483,12 +384,11 @@ static void start(struct call *call)
 		submit_go_on(call);
 	} else if (call->is_paused) {
 		call->is_paused = false;
-		advance_go_on(call, call->step.finish(call, call->step.arg));
+		perform_go_on(call, call->step.finish(call, call->step.arg));
 	} else if (call->peer->is_closing && !call->is_committed) {
 		call_drop(call);
 	} else {
-		call->is_started = true;
-		advance_go_on(call, dispatch(call));
+		perform_begin(call);
 	}
 }
 
@@ -498,7 +398,7 @@ static int64_t turn_cost(const struct call *call)
 	if (call->is_started)
 		return CALL_INLINE_COST;
 	if (call_is_long(call->cost))
-		return is_single(call) ? CALL_OP_COST : CALL_INLINE_COST;
+		return call_is_single(call) ? CALL_OP_COST : CALL_INLINE_COST;
 	return call->cost + CALL_OP_COST;
 }
 

@@ -11,12 +11,6 @@ void advance_begin(struct call *call);
 void advance_leave(struct call *call);
 /* It leaves the order, to stand in line for room: what its session sends after it does not wait for it. */
 void advance_step_aside(struct call *call);
-/* What a handler, or a step, returned. */
-void advance_go_on(struct call *call, int status);
-/* Runs the handler of an allocation in line again. What it returned. */
-int advance_try_again(struct call *call);
-/* Ends a call that is under way as soon as can be. It may end now. */
-void advance_cancel(struct call *call);
 /* A call that runs gives others a turn; it is ready again. */
 void advance_yield(struct call *call);
 

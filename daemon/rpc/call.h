@@ -178,6 +178,11 @@ static inline bool call_is_started(const struct call *call)
 {
 	return call->is_started && call->state != CALL_IN_LINE;
 }
+/* One operation, whose work is that of a thread alone. */
+static inline bool call_is_single(const struct call *call)
+{
+	return call->method >= CALL_METHOD_WRITE && call->method <= CALL_METHOD_RUN;
+}
 static inline bool call_is_long(int64_t cost)
 {
 	return cost > CALL_INLINE_COST;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "daemon/rpc/advance.h"
+#include "daemon/rpc/perform.h"
 
 static struct call *call_of(struct waiter *waiter)
 {
@@ -85,7 +86,7 @@ static void try(struct call *call)
 	int status;
 
 	call->turn = TENSORS_HEAD;
-	status = advance_try_again(call);
+	status = perform_again(call);
 	if (status && tensors_lacked_room(call->error))
 		return;
 	waiting_served(&call->rpc->service->waiting, &call->waiter);

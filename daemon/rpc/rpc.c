@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "daemon/rpc/advance.h"
+#include "daemon/rpc/perform.h"
 #include "daemon/rpc/call.h"
 #include "daemon/rpc/decode.h"
 #include "daemon/rpc/line.h"
@@ -98,7 +99,7 @@ void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer)
 	for (; call; call = next) {
 		next = call->next;
 		if (call_is_started(call))
-			advance_cancel(call);
+			perform_cancel(call);
 		else if (!call->is_committed)
 			call_drop(call);
 	}

@@ -1,13 +1,13 @@
 /* Cancelling another request of the same connection: what waits ends, what runs is told. */
 #include <inttypes.h>
 
-#include "daemon/rpc/advance.h"
+#include "daemon/rpc/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 
 static void cancel(struct call *call)
 {
 	if (call_is_started(call)) {
-		advance_cancel(call);
+		perform_cancel(call);
 		return;
 	}
 	/* Part of it is there already, so it goes on. */

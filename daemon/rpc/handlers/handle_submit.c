@@ -2,19 +2,13 @@
  * operation of a group has a reply of its own, as the two queues end in any order, and they are put into the
  * answer in the order of the list. Invariant: what ran is in the answer, and what is not in the answer did not
  * run. */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "daemon/rpc/advance.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/progress.h"
 #include "daemon/rpc/handlers/submit.h"
 #include "daemon/service/operations.h"
 
-enum {
-	N_QUEUES = 2,
-	PAIR_COST = 400, /* of comparing two operations of a group, in op_cost's unit */
-};
+enum { N_QUEUES = 2 };
 
 struct part {
 	struct submission *submission;
@@ -48,75 +42,6 @@ struct submission {
 	struct part parts[];
 };
 
-/* How many operations from `index` on run as one. */
-static size_t group_at(const Npumem__V1__SubmitRequest *request, size_t index)
-{
-	Npumem__V1__Operation *const *operations = request->operations + index;
-	size_t n = 1;
-
-	if (operations[0]->group)
-		while (index + n < request->n_operations && operations[n]->group == operations[0]->group)
-			n++;
-	return n;
-}
-
-/* ---- resolving ---- */
-
-/* Puts in front of a refusal which operation it is about. `op`: NULL where it could not even be prepared. */
-static int refuse(struct call *call, size_t index, const struct op *op)
-{
-	struct npumem_error *error = call->error;
-	char message[NPUMEM_MESSAGE_BYTES], description[OP_DESCRIPTION_BYTES];
-
-	snprintf(message, sizeof(message), "%s", error->message);
-	if (op)
-		snprintf(error->message, sizeof(error->message), "operation %zu (%s): %.300s", index,
-			 operations_describe(call->session, op, description, sizeof(description)), message);
-	else
-		snprintf(error->message, sizeof(error->message), "operation %zu: %.480s", index, message);
-	npumem_error_number(error, "operation", (int64_t)index);
-	return error->status;
-}
-
-static int resolve_operation(struct call *call, size_t index, const Npumem__V1__Operation *operation)
-{
-	int status = prepare_operation(&call->binding, operation, &call->prepared, call->error);
-
-	if (!status) {
-		call->pending += OPERATE_DONE_BYTES + operate_payload_bytes(&call->prepared.op);
-		status = call_claim_op(call, &call->prepared.op);
-	}
-	if (!status)
-		return 0;
-	return status < 0 ? status : refuse(call, index, NULL);
-}
-
-int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
-{
-	int status = 0;
-
-	if (request->n_operations > OPERATIONS_MAX)
-		return npumem_error_set(call->error, NPUMEM_INVALID, "%zu operations, and at most %d are possible",
-					request->n_operations, OPERATIONS_MAX);
-	for (size_t i = 0, n; i < request->n_operations; i += n) {
-		n = group_at(request, i);
-		if (n > OPERATIONS_GROUP_MAX) {
-			npumem_error_set(call->error, NPUMEM_INVALID,
-					 "its group has %zu operations, and at most %d are possible", n,
-					 OPERATIONS_GROUP_MAX);
-			return refuse(call, i, NULL);
-		}
-		if (n > 1 && __builtin_add_overflow(call->cost, (int64_t)(n * n / 4) * PAIR_COST, &call->cost))
-			call->cost = INT64_MAX;
-	}
-	for (size_t i = 0; i < request->n_operations && !status; i++)
-		status = resolve_operation(call, i, request->operations[i]);
-	if (!status)
-		status = reply_reserve(&call->reply, call->pending + REPLY_TAG_BYTES + REPLY_REST_BYTES,
-				       call->error);
-	return status;
-}
-
 /* ---- the end ---- */
 
 static bool is_given_up(struct submission *submission)
@@ -144,7 +69,7 @@ static void refuse_part(struct submission *submission, struct part *part)
 		return;
 	submission->refused = index;
 	*call->error = part->error;
-	refuse(call, index, part->is_prepared ? &part->prepared.op : NULL);
+	submit_refuse(call, index, part->is_prepared ? &part->prepared.op : NULL);
 }
 
 static bool is_refused(const struct submission *submission)
@@ -334,7 +259,7 @@ static void step_begin(struct submission *submission)
 	struct call *call = submission->call;
 	struct op *ops[OPERATIONS_GROUP_MAX];
 
-	submission->n = group_at(submission->request, submission->index);
+	submission->n = submit_group(submission->request, submission->index);
 	submission->queues[OP_DMA] = submission->queues[OP_COMPUTE] = (struct queue){.next = 0};
 	for (size_t i = 0; i < submission->n; i++)
 		submission->parts[i].is_prepared = submission->parts[i].ran = false;
@@ -489,7 +414,7 @@ static struct submission *submission_new(struct call *call, const Npumem__V1__Su
 	size_t n_parts = 1;
 
 	for (size_t i = 0, n; i < request->n_operations; i += n) {
-		n = group_at(request, i);
+		n = submit_group(request, i);
 		n_parts = n > n_parts ? n : n_parts;
 	}
 	/* Megabytes, most of which is never used. */

@@ -10,6 +10,11 @@ enum {
 	OPERATIONS_MAX = 1024,
 };
 
+/* How many operations from `index` on run as one. */
+size_t submit_group(const Npumem__V1__SubmitRequest *request, size_t index);
+/* Puts in front of a refusal which operation it is about. `op`: NULL where it could not even be prepared. Returns
+ * the status. */
+int submit_refuse(struct call *call, size_t index, const struct op *op);
 /* A submit that yielded has its turn again. */
 void submit_go_on(struct call *call);
 /* It was cancelled: what of it waits for a thread need not. There is executor.withdraw. It may end. */
