@@ -13,7 +13,7 @@ enum { OPERATIONS_GROUP_MAX = 256 }; /* of one parallel group */
  * without looking at bytes. 0, or what op_check says. Call operations_end in either case. */
 int operations_check(struct session *session, struct op *op, struct npumem_error *error);
 
-/* Checks the two lanes of a parallel group against each other, before any of its operations is checked itself.
+/* Checks the two queues of a parallel group against each other, before any of its operations is checked itself.
  * `base`: the index of ops[0] in the request. 0; ABORTED naming two that conflict. */
 int operations_check_group(struct session *session, struct op *const *ops, unsigned n, unsigned base,
 			   struct npumem_error *error);

@@ -16,7 +16,7 @@ struct service;
 
 #define WAITING_NEVER UINT64_MAX
 
-/* Embedded in its owner's job. */
+/* Embedded in its owner's call. */
 struct waiter {
 	struct limits_user *user; /* of a session */
 	uint64_t bytes;		  /* of footprints, on all NPUs */

@@ -3,9 +3,9 @@
  * op_check() decides all that can be told without looking at bytes, so it is short; it is called when the
  * operation is about to start, after every conflicting one before it has run. op_run() first looks at what it
  * would read (bytes never written, damage, a NaN that a kernel cannot convert), and refuses that before anything
- * is written. op_conflict() tells which operations may not overlap, so that a group can be refused as a whole and
- * a scheduler can keep an order. A checked op holds a little host memory until op_deinit(), and what its kernel
- * works on only during op_run(): the device's heap serves several threads. */
+ * is written. op_conflict() tells which two operations may not overlap, byte by byte; op_group_check() asks that
+ * of a whole group, before any of it runs. A checked op holds a little host memory until op_deinit(), and what its
+ * kernel works on only during op_run(): the device's heap serves several threads. */
 #ifndef DEVICE_OP_H
 #define DEVICE_OP_H
 
@@ -14,7 +14,7 @@
 
 enum op_kind { OP_WRITE, OP_READ, OP_FILL, OP_COPY, OP_RUN };
 
-/* The two lanes of a parallel group. */
+/* The two queues of a parallel group. */
 enum op_queue { OP_DMA, OP_COMPUTE };
 
 enum { OP_DESTROYED_MAX = 16, OP_WARNING_BYTES = 256, OP_DESCRIPTION_BYTES = 192 };

@@ -13,7 +13,7 @@ enum {
 	SEND_EVENTS = 512,
 	SEND_FOLLOWER_EVENTS = 8, /* what writing to one more costs */
 	SEND_PAUSE_NS = 1000000,
-	LOOK_PAUSE_NS = 10000000, /* as each look is at all jobs of all who follow */
+	LOOK_PAUSE_NS = 10000000, /* as each look is at all calls of all who follow */
 };
 
 static bool wants_progress(const struct rpc_peer *peer)
