@@ -5,6 +5,7 @@
 
 #include "daemon/server/options.h"
 #include "daemon/server/server.h"
+#include "daemon/server/tiles.h"
 
 int main(int argc, char **argv)
 {
@@ -12,6 +13,7 @@ int main(int argc, char **argv)
 	char error[OPTIONS_ERROR_BYTES];
 	int status;
 
+	tiles_request();
 	switch (options_parse(argc, argv, &options, error)) {
 	case OPTIONS_DONE:
 		return 0;

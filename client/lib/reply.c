@@ -57,6 +57,7 @@ int reply_info(const Npumem__V1__Info *message, struct npumem_info *info)
 		.session = message->session,
 	};
 	reply_text(message->version, info->version, sizeof(info->version));
+	reply_text(message->isa, info->isa, sizeof(info->isa));
 	return npumem_geometry_check(&info->geometry, NULL) ? -1 : 0;
 }
 

@@ -27,6 +27,8 @@ int device_new(const struct device_options *options, const struct heap *heap, vo
 		device->options.rounding = NPUMEM_CONVERGENT;
 	if (!device->options.uninitialized)
 		device->options.uninitialized = NPUMEM_REFUSE;
+	if (!device->options.isa || device->options.isa > isa_best())
+		device->options.isa = isa_best();
 	device->heap = heap;
 	local_init(&device->local, &options->geometry, memory);
 	if (totals_init(&device->totals, heap, &options->geometry))

@@ -7,6 +7,7 @@
 
 #include <npumem/layout.h>
 
+#include "daemon/device/isa.h"
 #include "daemon/device/tensors/error_context.h"
 #include "daemon/device/memory/heap.h"
 #include "daemon/device/tensors/tensor.h"
@@ -18,6 +19,7 @@ struct device_options {
 	int rounding;			 /* enum npumem_rounding, 0: convergent */
 	int uninitialized;		 /* enum npumem_uninitialized, 0: refuse */
 	bool allow_unchecked;
+	enum isa isa; /* ISA_ANY: the best; one beyond the best is taken for it */
 };
 
 /* How much memory a device of this geometry lives in (local memory and its written and damaged bits). */

@@ -113,6 +113,22 @@ static bool set_allow_unchecked(struct parse *parse)
 	return true;
 }
 
+static bool set_isa(struct parse *parse)
+{
+	enum isa isa = isa_parse(parse->value);
+
+	if (isa == ISA_ANY)
+		return refuse(parse, "one of "
+#define ISA(name, NAME, number) #name " "
+#include "daemon/device/isa.def"
+#undef ISA
+				     "is known");
+	if (isa > isa_best())
+		return refuse(parse, "this processor does not have it");
+	parse->options->device.isa = isa;
+	return true;
+}
+
 static bool set_log(struct parse *parse)
 {
 	int level = log_level_parse(parse->value);
@@ -228,6 +244,8 @@ static const struct row {
 	{"uninitialized", "POLICY", set_uninitialized,
 	 "refuse, warn, allow: what uses bytes that were never written"},
 	{"allow-unchecked-reuse", NULL, set_allow_unchecked, "tensors may be placed with --reuse unchecked"},
+	{"isa", "NAME", set_isa,
+	 "kernels use no more than scalar, avx2, avx512vnni, amx_int8 (the best there is)"},
 	{"limit", "KEY=VALUE", set_limit,
 	 "what a uid may have: sessions, tensors, device_bytes, requests, request_bytes, waiting, followers, "
 	 "segment_bytes, descriptors"},

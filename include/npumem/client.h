@@ -85,6 +85,7 @@ struct npumem_info {
 	int64_t frame_bytes_max;
 	uint32_t uid, pid;
 	uint64_t session;
+	char isa[32]; /* the widest instructions that kernels use; empty where the daemon does not say */
 };
 
 struct npumem_stat {

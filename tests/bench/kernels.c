@@ -77,9 +77,9 @@ static void add(struct bench *b, unsigned role, const char *name, int dtype, int
 		int64_t c, int64_t h, int64_t w)
 {
 	struct kernel_operand *operand = &b->operands[role];
-	*operand = (struct kernel_operand){dtype, frac_bits, {n, c, h, w}, NULL};
+	*operand = (struct kernel_operand){dtype, frac_bits, {n, c, h, w}, NULL, {.base = NULL}};
 	size_t bytes = (size_t)(n * c * h * w) * npumem_dtype_bytes(dtype);
-	operand->data = take(bytes);
+	kernel_operand_dense(operand, take(bytes));
 	for (size_t i = 0; i < bytes; i++)
 		((uint8_t *)operand->data)[i] = (uint8_t)rand();
 	b->roles[role] = (struct kernel_role){name, 1, operand};

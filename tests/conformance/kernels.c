@@ -172,7 +172,7 @@ static bool add_tensor(struct run *run, unsigned role, json_t *tensor)
 	json_t *data = json_object_get(tensor, "data");
 	if (operand->dtype == 0 || json_array_size(data) != (size_t)count)
 		return fail(run, "type or number of elements is wrong:", run->names[role]);
-	operand->data = take((size_t)count * npumem_dtype_bytes(operand->dtype));
+	kernel_operand_dense(operand, take((size_t)count * npumem_dtype_bytes(operand->dtype)));
 	int64_t *values = run->expected[role][to->n] = take((size_t)count * sizeof(int64_t));
 	for (int64_t n = 0; n < extents[0]; n++)
 		for (int64_t c = 0; c < extents[1]; c++)

@@ -154,6 +154,7 @@ class Options(unittest.TestCase):
         self.refused("--chip", "z80", text="bm1684")
         self.refused("--chip", "bm1684", "--npus", "4", text="--chip")
         self.refused("--rounding", "down", text="convergent")
+        self.refused("--isa", "mmx", text="one of scalar avx2 avx512vnni amx_int8 is known")
         self.refused("--uninitialized", "maybe", text="refuse")
         self.refused("--mode", "999", text="octal")
         self.refused("--log", "loud", text="debug")
@@ -195,6 +196,7 @@ class Options(unittest.TestCase):
         self.assertEqual((info.n_npus, info.npu_bytes, info.n_banks), (4, 4096, 2))
         self.assertEqual((info.rounding, info.uninitialized), (pb.CONVERGENT, pb.REFUSE))
         self.assertFalse(info.unchecked_reuse)
+        self.assertEqual(self.info("--isa", "scalar").isa, "scalar")
         self.info("--npus", "1024", "--npu-bytes", str(1 << 24))  # 16 GiB that nobody touches
 
     def test_the_default_socket(self):

@@ -13,14 +13,14 @@ static const char *name_or(const char *name)
 static json_t *info_object(const struct npumem_info *info)
 {
 	const struct npumem_geometry *g = &info->geometry;
-	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:I, s:I, s:I}", "version",
+	return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:s}", "version",
 			 info->version, "features", (json_int_t)info->features, "npus", (json_int_t)g->n_npus,
 			 "npu_bytes", (json_int_t)g->npu_bytes, "banks", (json_int_t)g->n_banks, "eu_bytes",
 			 (json_int_t)g->eu_bytes, "rounding", name_or(npumem_rounding_name(info->rounding)),
 			 "uninitialized", name_or(npumem_uninitialized_name(info->uninitialized)),
 			 "unchecked_reuse", info->unchecked_reuse, "frame_bytes_max",
 			 (json_int_t)info->frame_bytes_max, "uid", (json_int_t)info->uid, "pid",
-			 (json_int_t)info->pid, "session", (json_int_t)info->session);
+			 (json_int_t)info->pid, "session", (json_int_t)info->session, "isa", info->isa);
 }
 
 static int info_run(struct ctl *ctl, const struct args *args)
@@ -42,6 +42,7 @@ static int info_run(struct ctl *ctl, const struct args *args)
 	present_line(stdout, "rounding", "%s", name_or(npumem_rounding_name(info->rounding)));
 	present_line(stdout, "unwritten bytes", "%s", name_or(npumem_uninitialized_name(info->uninitialized)));
 	present_line(stdout, "unchecked reuse", "%s", info->unchecked_reuse ? "allowed" : "off");
+	present_line(stdout, "kernels use", "%s", info->isa);
 	present_line(stdout, "largest message", "%" PRId64 " bytes", info->frame_bytes_max);
 	present_line(stdout, "you are", "uid %" PRIu32 ", session %" PRIu64, info->uid, info->session);
 	return CTL_OK;

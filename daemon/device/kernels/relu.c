@@ -25,20 +25,27 @@ static void run(struct kernel_call *call)
 	requantize_init(&requantize, out->dtype, 0, call->rounding);
 	limits_relu(call, out->frac_bits, &requantize);
 	call->counts = (struct kernel_counts){.saturated = 0};
-	int64_t n = operands_elements(in);
-	for (int64_t i = 0; i < n; i += BLOCK) {
-		int64_t count = n - i < BLOCK ? n - i : BLOCK;
-		int32_t values[BLOCK];
-		elements_load32(in->dtype, in->data, i, count, values);
-		requantize_row32(&requantize, values, count, (uint8_t *)out->data + i * requantize.bytes);
-		if (!kernel_step(call, count))
-			return;
-	}
+	int64_t length = in->shape.h * in->shape.w, pending = 0;
+	for (int64_t n = 0; n < in->shape.n; n++)
+		for (int64_t c = 0; c < in->shape.c; c++) {
+			const void *from = kernel_feature(in, n, c);
+			uint8_t *to = kernel_feature(out, n, c);
+			for (int64_t i = 0; i < length; i += BLOCK) {
+				int64_t count = length - i < BLOCK ? length - i : BLOCK;
+				int32_t values[BLOCK];
+				elements_load32(in->dtype, from, i, count, values);
+				requantize_row32(&requantize, values, count, to + i * requantize.bytes);
+				if (!kernel_step_rarely(call, count, &pending))
+					return;
+			}
+		}
+	kernel_step(call, pending);
 }
 
 const struct kernel kernel_relu = {
 	.number = NPUMEM_KERNEL_RELU,
 	.in_place = true,
+	.by_feature = 1 << IN | 1 << OUT,
 	.check = check,
 	.run = run,
 };

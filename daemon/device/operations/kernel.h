@@ -1,9 +1,9 @@
-/* A kernel, as the device sees it: one pure function over dense operands, and the check before it.
+/* A kernel, as the device sees it: one pure function over its operands, and the check before it.
  *
- * The device gathers each input from local memory into a dense row-major array (so a kernel never meets a
- * layout, start NPU or storage mode), calls run() with an unset array for each output, and scatters the outputs
- * back. Inputs are complete before run() starts, so in-place calls are safe for every kernel; whether they make
- * sense is the row's `in_place`. */
+ * A role is reached in one of two ways, as the kernel's row says. By feature: kernel_feature() tells where each
+ * H x W of one n and c begins, which is in local memory itself wherever features lie in one piece there. Dense:
+ * the device gathers an input into a row-major array, hands in an unset one for an output and scatters that. So a
+ * kernel never meets a layout, start NPU or storage mode. */
 #ifndef DEVICE_KERNEL_H
 #define DEVICE_KERNEL_H
 
@@ -12,13 +12,37 @@
 #include <npumem/kernels.h>
 #include <npumem/layout.h>
 
+#include "daemon/device/isa.h"
+
+/* Where features lie: each in one piece, row-major, in the type's container. */
+struct kernel_features {
+	uint8_t *base;	    /* of channel 0 of the array's NPU 0, at n 0, were start_npu 0 */
+	int64_t n_bytes;    /* from n to n + 1 */
+	int64_t row_bytes;  /* from channel c to c + n_npus */
+	int64_t lane_bytes; /* from one NPU to the next */
+	int64_t start_npu, n_npus;
+};
+
 /* One tensor of a call. */
 struct kernel_operand {
 	int dtype;
-	int64_t frac_bits;	  /* 0 where the type has none */
-	struct npumem_dims shape; /* a matrix R x M comes as [R, M, 1, 1] */
-	void *data;		  /* dense, row-major over shape, in the type's container; only during run() */
+	int64_t frac_bits;		 /* 0 where the type has none */
+	struct npumem_dims shape;	 /* a matrix R x M comes as [R, M, 1, 1] */
+	void *data;			 /* dense, row-major over shape; NULL where features are in local memory */
+	struct kernel_features features; /* this and data: only during run() */
 };
+
+/* Where feature (n, c) begins. Bytes around it are others': a kernel may touch those of the feature alone. */
+static inline void *kernel_feature(const struct kernel_operand *operand, int64_t n, int64_t c)
+{
+	const struct kernel_features *features = &operand->features;
+	int64_t at = features->start_npu + c;
+	return features->base + n * features->n_bytes + at / features->n_npus * features->row_bytes +
+	       at % features->n_npus * features->lane_bytes;
+}
+
+/* Makes `data`, dense and row-major over the operand's shape, what it works on. */
+void kernel_operand_dense(struct kernel_operand *operand, void *data);
 
 /* The operands of one role: none where an optional one was left out, one, or a numbered family. */
 struct kernel_role {
@@ -74,6 +98,7 @@ struct kernel_call {
 	unsigned n_roles;
 	struct kernel_params params;
 	enum npumem_rounding rounding; /* already resolved against the device's default */
+	enum isa isa;		       /* the widest instructions that it may use */
 	void *scratch;		       /* scratch_bytes(call) bytes, 64-byte aligned; only during run() */
 	struct kernel_counts counts;
 	struct kernel_progress *progress; /* NULL where nobody looks */
@@ -81,8 +106,11 @@ struct kernel_call {
 
 struct kernel {
 	int number;
-	/* True where out may be the very tensor of an input: elements map one to one. */
+	/* True where out may be the very tensor of an input: elements map one to one. Where both are reached by
+	 * feature an element must be read before it is written. */
 	bool in_place;
+	/* Bit r: role r of the row is reached by kernel_feature() alone; `data` may be NULL. */
+	uint32_t by_feature;
 	/* Shapes, types, formats and parameters: 0, or INVALID naming role and value. Roles that the row requires
 	 * are present; parameters are among the row's and have a permitted number of values. */
 	int (*check)(const struct kernel_call *call, struct npumem_error *error);
@@ -93,7 +121,7 @@ struct kernel {
 	size_t (*scratch_bytes)(const struct kernel_call *call);
 	/* Cannot fail. Writes every element of every output and sets call->counts. Calls kernel_step as outputs
 	 * are done and kernel_part while they are made, at least once in kernel_piece() steps of work, and returns
-	 * when one of them says so; the outputs are then dropped. */
+	 * when one of them says so; the outputs then count as never written. */
 	void (*run)(struct kernel_call *call);
 };
 

@@ -230,6 +230,18 @@ void move_in_kernel(struct local *local, const struct npumem_place *to, const st
 	move_in_range(local, to, 0, npumem_place_elements(to), from, false, &watch);
 }
 
+void move_mark(struct local *local, const struct npumem_place *place, struct kernel_progress *progress)
+{
+	struct marking marking = marking_of(local, true, &(struct move_watch){.progress = progress});
+	runs_each(&local->geometry, place, false, mark_stretch, &marking);
+}
+
+void move_unmark(struct local *local, const struct npumem_place *place, struct kernel_progress *progress)
+{
+	struct marking marking = marking_of(local, false, &(struct move_watch){.progress = progress});
+	runs_each(&local->geometry, place, false, mark_stretch, &marking);
+}
+
 bool move_within(struct local *local, const struct npumem_place *from, const struct npumem_place *to,
 		 struct move_watch *watch)
 {

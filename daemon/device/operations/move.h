@@ -37,6 +37,10 @@ bool move_in(struct local *local, const struct npumem_place *to, int64_t first, 
 void move_in_kernel(struct local *local, const struct npumem_place *to, const struct move_host *from,
 		    struct kernel_progress *progress);
 
+/* All elements of a place were written, or count as never written: for what writes by itself. Never stopped. */
+void move_mark(struct local *local, const struct npumem_place *place, struct kernel_progress *progress);
+void move_unmark(struct local *local, const struct npumem_place *place, struct kernel_progress *progress);
+
 /* All elements from one place to another of the same logical shape and element size, on other bytes. */
 bool move_within(struct local *local, const struct npumem_place *from, const struct npumem_place *to,
 		 struct move_watch *watch);

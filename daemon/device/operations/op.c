@@ -56,8 +56,10 @@ static void forget_written(struct tensor *root)
 
 void op_deinit(struct device *device, struct op *op)
 {
-	if (op->torn)
-		forget_written(tensor_root(op->tensor));
+	struct op_access accesses[OP_ACCESSES_MAX];
+	for (unsigned i = 0, n = op->torn ? op_accesses(op, accesses) : 0; i < n; i++)
+		if (accesses[i].writes)
+			forget_written(tensor_root(accesses[i].tensor));
 	op->torn = false;
 	if (rules[op->kind]->deinit)
 		rules[op->kind]->deinit(device, op);

@@ -72,10 +72,10 @@ struct op {
  * but op's own results. On the thread that owns the device. */
 int op_check(struct device *device, struct op *op, const struct error_context *context);
 /* 0; FAILED_PRECONDITION (never written), DATA_LOST (a damaged input), INVALID (a kernel's data),
- * RESOURCE_EXHAUSTED (host memory), CANCELLED: nothing was written, but for a write, fill or copy that was
- * cancelled on its way: what it had written counts as never written. May run on any thread, beside operations that
- * do not conflict: it touches local memory, the op and what is known to be written of its tensors, and no table of
- * the device. `context` names no tensor but the op's own. */
+ * RESOURCE_EXHAUSTED (host memory), CANCELLED: nothing was written, but where it was cancelled on its way: what a
+ * write, fill or copy had written by then counts as never written, and of a run all of its outputs. May run on any
+ * thread, beside operations that do not conflict: it touches local memory, the op and what is known to be written
+ * of its tensors, and no table of the device. `context` names no tensor but the op's own. */
 int op_run(struct device *device, struct op *op, const struct error_context *context);
 /* Gives back what op_check took; after a failed op_check too. Leaves the results. On the thread that owns the
  * device, before anything that conflicts begins. */

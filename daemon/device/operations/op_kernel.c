@@ -1,34 +1,14 @@
-/* Running a kernel: roles and parameters are matched to the row, the rules between tensors are applied, inputs are
- * gathered into dense arrays, and outputs scattered back. */
+/* Running a kernel: roles and parameters are matched to the row, the rules between tensors are applied, and the
+ * kernel runs on what op_operands.c makes of its tensors. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "daemon/device/operations/lockstep.h"
 #include "daemon/device/geometry/intersect.h"
-#include "daemon/device/operations/move.h"
-#include "daemon/device/operations/op_rule.h"
+#include "daemon/device/operations/op_operands.h"
 #include "daemon/device/operations/roles.h"
 #include "daemon/device/tensors/written.h"
-
-enum { ARRAY_ALIGN = 64 };
-
-/* What op_check prepares for op_run. Operands are in the order of roles, families by number. */
-struct op_work {
-	const struct kernel *kernel;
-	struct kernel_call call;
-	struct role role_rows[ROLES_MAX];
-	struct kernel_role roles[ROLES_MAX];
-	struct kernel_operand operands[NPUMEM_OPERANDS_MAX];
-	struct tensor *tensors[NPUMEM_OPERANDS_MAX];
-	char names[NPUMEM_OPERANDS_MAX][NPUMEM_FIELD_KEY_BYTES];
-	bool output[NPUMEM_OPERANDS_MAX];
-	unsigned n;
-	/* Input i is gathered as this one, which has the same bytes: i itself, or one before it. */
-	unsigned gathered_as[NPUMEM_OPERANDS_MAX];
-	struct lockstep_victims victims;
-	size_t scratch_bytes, memory_bytes; /* the kernel's; with all arrays */
-};
 
 static int invalid(const struct error_context *context, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -232,69 +212,6 @@ static int look_aliases(const struct device *device, const struct op_work *work,
 	return 0;
 }
 
-/* ---- arrays ---- */
-
-static uint64_t array_bytes(const struct op_work *work, unsigned i)
-{
-	const struct npumem_place *place = &work->tensors[i]->place;
-	if (work->gathered_as[i] != i)
-		return 0;
-	return (uint64_t)(npumem_place_elements(place) * move_element_bytes(place));
-}
-
-static bool round_up(uint64_t bytes, size_t *rounded)
-{
-	if (__builtin_add_overflow(bytes, (uint64_t)ARRAY_ALIGN - 1, rounded))
-		return false;
-	*rounded -= *rounded % ARRAY_ALIGN;
-	return true;
-}
-
-static bool add_bytes(size_t *total, uint64_t bytes)
-{
-	size_t rounded;
-	return round_up(bytes, &rounded) && !__builtin_add_overflow(*total, rounded, total);
-}
-
-static void share_inputs(struct op_work *work)
-{
-	for (unsigned i = 0; i < work->n; i++) {
-		unsigned as = 0;
-		while (as < i && (work->output[i] || work->output[as] ||
-				  !intersect_same(&work->tensors[i]->place, &work->tensors[as]->place)))
-			as++;
-		work->gathered_as[i] = as;
-	}
-}
-
-/* Decides what run_kernel takes, and takes nothing. */
-static int plan_memory(struct op_work *work, const struct error_context *context)
-{
-	size_t total = ARRAY_ALIGN;
-	bool fits = true;
-	share_inputs(work);
-	for (unsigned i = 0; i < work->n; i++)
-		fits = fits && add_bytes(&total, array_bytes(work, i));
-	work->scratch_bytes = work->kernel->scratch_bytes ? work->kernel->scratch_bytes(&work->call) : 0;
-	if (!fits || !add_bytes(&total, work->scratch_bytes))
-		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"no host has the memory for this kernel");
-	work->memory_bytes = total;
-	return 0;
-}
-
-static void spread_memory(struct op_work *work, void *memory)
-{
-	uint8_t *at = (uint8_t *)(((uintptr_t)memory + ARRAY_ALIGN - 1) / ARRAY_ALIGN * ARRAY_ALIGN);
-	for (unsigned i = 0; i < work->n; i++) {
-		size_t bytes = 0;
-		round_up(array_bytes(work, i), &bytes);
-		work->operands[i].data = bytes ? at : work->operands[work->gathered_as[i]].data;
-		at += bytes;
-	}
-	work->call.scratch = work->scratch_bytes ? at : NULL;
-}
-
 uint64_t op_scratch_bytes(const struct op *op)
 {
 	if (op->kind != OP_RUN || !op->work)
@@ -340,6 +257,7 @@ static int check_run(struct device *device, struct op *op, const struct error_co
 	op->work = work;
 	work->kernel = kernel_by_number(op->kernel);
 	work->call.row = row;
+	work->call.isa = device->options.isa;
 	int status = take_roles(op, work, context);
 	if (!status)
 		status = take_params(device, op, work, context);
@@ -348,18 +266,10 @@ static int check_run(struct device *device, struct op *op, const struct error_co
 	if (!status)
 		status = check_outputs(device, work, context);
 	if (!status)
-		status = plan_memory(work, context);
+		status = op_operands_plan(work, context);
 	if (!status)
 		lockstep_touch(&work->victims);
 	return status;
-}
-
-static void write_output(struct device *device, struct op *op, unsigned i)
-{
-	struct op_work *work = op->work;
-	struct tensor *tensor = work->tensors[i];
-	struct move_host host = move_dense(&tensor->place, work->operands[i].data, 0);
-	move_in_kernel(&device->local, &tensor->place, &host, op->progress);
 }
 
 static void begin_progress(const struct op_work *work)
@@ -371,31 +281,17 @@ static void begin_progress(const struct op_work *work)
 		kernel_begin(work->call.progress, elements);
 }
 
-static int cancelled(const struct error_context *context)
+static int cancelled(const struct error_context *context, const char *left)
 {
-	return npumem_error_set(context->error, NPUMEM_CANCELLED, "the run was cancelled; nothing was written");
-}
-
-/* False where it was stopped. */
-static bool gather_inputs(struct device *device, const struct op_work *work)
-{
-	struct move_watch watch = {.progress = work->call.progress};
-	for (unsigned i = 0; i < work->n; i++) {
-		const struct npumem_place *place = &work->tensors[i]->place;
-		struct move_host host = move_dense(place, work->operands[i].data, 0);
-		if (!work->output[i] && work->gathered_as[i] == i &&
-		    !move_out(&device->local, place, 0, npumem_place_elements(place), &host, &watch))
-			return false;
-	}
-	return true;
+	return npumem_error_set(context->error, NPUMEM_CANCELLED, "the run was cancelled; %s", left);
 }
 
 static int run_gathered(struct device *device, struct op *op, const struct error_context *context)
 {
 	struct op_work *work = op->work;
 	/* Where it is stopped the kernel stops at once. */
-	if (!gather_inputs(device, work))
-		return cancelled(context);
+	if (!op_operands_gather(device, work))
+		return cancelled(context, "nothing was written");
 	if (work->kernel->check_data) {
 		int status = work->kernel->check_data(&work->call, context->error);
 		if (status)
@@ -403,12 +299,13 @@ static int run_gathered(struct device *device, struct op *op, const struct error
 	}
 	work->kernel->run(&work->call);
 	/* The last look: from here on all is written, however long that takes. */
-	if (!kernel_wanted(op->progress))
-		return cancelled(context);
+	if (!kernel_wanted(op->progress)) {
+		op_operands_tear(device, work);
+		op->torn = true;
+		return cancelled(context, "its outputs count as never written");
+	}
 	op->counts = work->call.counts;
-	for (unsigned i = 0; i < work->n; i++)
-		if (work->output[i])
-			write_output(device, op, i);
+	op_operands_scatter(device, work);
 	lockstep_damage(device, op, &work->victims);
 	return 0;
 }
@@ -421,7 +318,7 @@ static int run_kernel(struct device *device, struct op *op, const struct error_c
 		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"the daemon has no %zu bytes of host memory for this kernel",
 					work->memory_bytes);
-	spread_memory(work, memory);
+	op_operands_spread(device, work, memory);
 	work->call.progress = op->progress;
 	begin_progress(work);
 	int status = run_gathered(device, op, context);

@@ -32,6 +32,7 @@ int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request
 	info.uid = call->session->uid;
 	info.session = call->session->id;
 	info.pid = (uint32_t)getpid();
+	info.isa = (char *)isa_name(options->isa);
 	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_INFO, &info.base, call->error);
 }
 

@@ -65,8 +65,8 @@ static inline void *calls_add(struct calls *c, const char *role, int dtype, int6
 	ck_assert_msg(i < c->call.n_roles, "no role %s", role);
 	ck_assert_uint_lt(c->roles[i].n, CALLS_FAMILY_MAX);
 	struct kernel_operand *operand = &c->operands[i][c->roles[i].n++];
-	*operand = (struct kernel_operand){dtype, frac_bits, {n, ch, h, w}, NULL};
-	operand->data = calloc(1, calls_bytes(operand));
+	*operand = (struct kernel_operand){dtype, frac_bits, {n, ch, h, w}, NULL, {.base = NULL}};
+	kernel_operand_dense(operand, calloc(1, calls_bytes(operand)));
 	ck_assert_ptr_nonnull(operand->data);
 	return operand->data;
 }

@@ -1,0 +1,144 @@
+/* An operand stays where it is if its role is reached by feature and its features lie in one piece each; of every
+ * other an array is made, once for each tensor, in one stretch of memory with the kernel's scratch. */
+#include "daemon/device/operations/op_operands.h"
+
+#include "daemon/device/geometry/intersect.h"
+#include "daemon/device/operations/move.h"
+
+enum {
+	ARRAY_ALIGN = 64,
+	/* Of a feature: of shorter ones a dense array is the faster way. */
+	FEATURE_BYTES_MIN = 32,
+};
+
+static bool in_one_piece(const struct npumem_place *place)
+{
+	const struct npumem_dims *shape = &place->shape;
+	return place->layout != NPUMEM_MATRIX && place->lanes == 1 && (shape->w == 1 || place->stride.w == 1) &&
+	       (shape->h == 1 || place->stride.h == shape->w) &&
+	       shape->h * shape->w * place->word_bytes >= FEATURE_BYTES_MIN;
+}
+
+static void set_in_place(struct op_work *work)
+{
+	unsigned i = 0;
+	for (unsigned role = 0; role < work->call.n_roles; role++)
+		for (unsigned end = i + work->roles[role].n; i < end; i++)
+			work->in_place[i] =
+				(work->kernel->by_feature >> role & 1) && in_one_piece(&work->tensors[i]->place);
+}
+
+static uint64_t array_bytes(const struct op_work *work, unsigned i)
+{
+	const struct npumem_place *place = &work->tensors[i]->place;
+	if (work->in_place[i] || work->gathered_as[i] != i)
+		return 0;
+	return (uint64_t)(npumem_place_elements(place) * move_element_bytes(place));
+}
+
+static bool round_up(uint64_t bytes, size_t *rounded)
+{
+	if (__builtin_add_overflow(bytes, (uint64_t)ARRAY_ALIGN - 1, rounded))
+		return false;
+	*rounded -= *rounded % ARRAY_ALIGN;
+	return true;
+}
+
+static bool add_bytes(size_t *total, uint64_t bytes)
+{
+	size_t rounded;
+	return round_up(bytes, &rounded) && !__builtin_add_overflow(*total, rounded, total);
+}
+
+static void share_inputs(struct op_work *work)
+{
+	for (unsigned i = 0; i < work->n; i++) {
+		unsigned as = 0;
+		while (as < i && (work->output[i] || work->output[as] || work->in_place[i] != work->in_place[as] ||
+				  !intersect_same(&work->tensors[i]->place, &work->tensors[as]->place)))
+			as++;
+		work->gathered_as[i] = as;
+	}
+}
+
+int op_operands_plan(struct op_work *work, const struct error_context *context)
+{
+	size_t total = ARRAY_ALIGN;
+	bool fits = true;
+	set_in_place(work);
+	share_inputs(work);
+	for (unsigned i = 0; i < work->n; i++)
+		fits = fits && add_bytes(&total, array_bytes(work, i));
+	work->scratch_bytes = work->kernel->scratch_bytes ? work->kernel->scratch_bytes(&work->call) : 0;
+	if (!fits || !add_bytes(&total, work->scratch_bytes))
+		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
+					"no host has the memory for this kernel");
+	work->memory_bytes = total;
+	return 0;
+}
+
+static void use_features(const struct device *device, const struct npumem_place *place,
+			 struct kernel_operand *operand)
+{
+	operand->data = NULL;
+	operand->features = (struct kernel_features){
+		.base = local_at(&device->local, 0, place->offset),
+		.n_bytes = place->stride.n * place->word_bytes,
+		.row_bytes = place->stride.c * place->word_bytes,
+		.lane_bytes = (int64_t)device->local.lane_pitch,
+		.start_npu = place->start_npu,
+		.n_npus = device->options.geometry.n_npus,
+	};
+}
+
+void op_operands_spread(const struct device *device, struct op_work *work, void *memory)
+{
+	uint8_t *at = (uint8_t *)(((uintptr_t)memory + ARRAY_ALIGN - 1) / ARRAY_ALIGN * ARRAY_ALIGN);
+	for (unsigned i = 0; i < work->n; i++) {
+		struct kernel_operand *operand = &work->operands[i];
+		size_t bytes = 0;
+		round_up(array_bytes(work, i), &bytes);
+		if (work->in_place[i])
+			use_features(device, &work->tensors[i]->place, operand);
+		else
+			kernel_operand_dense(operand, bytes ? at : work->operands[work->gathered_as[i]].data);
+		at += bytes;
+	}
+	work->call.scratch = work->scratch_bytes ? at : NULL;
+}
+
+bool op_operands_gather(const struct device *device, const struct op_work *work)
+{
+	struct move_watch watch = {.progress = work->call.progress};
+	for (unsigned i = 0; i < work->n; i++) {
+		const struct npumem_place *place = &work->tensors[i]->place;
+		if (work->output[i] || work->in_place[i] || work->gathered_as[i] != i)
+			continue;
+		struct move_host host = move_dense(place, work->operands[i].data, 0);
+		if (!move_out(&device->local, place, 0, npumem_place_elements(place), &host, &watch))
+			return false;
+	}
+	return true;
+}
+
+void op_operands_scatter(struct device *device, const struct op_work *work)
+{
+	for (unsigned i = 0; i < work->n; i++) {
+		const struct npumem_place *place = &work->tensors[i]->place;
+		if (!work->output[i])
+			continue;
+		if (work->in_place[i]) {
+			move_mark(&device->local, place, work->call.progress);
+			continue;
+		}
+		struct move_host host = move_dense(place, work->operands[i].data, 0);
+		move_in_kernel(&device->local, place, &host, work->call.progress);
+	}
+}
+
+void op_operands_tear(struct device *device, const struct op_work *work)
+{
+	for (unsigned i = 0; i < work->n; i++)
+		if (work->output[i])
+			move_unmark(&device->local, &work->tensors[i]->place, work->call.progress);
+}

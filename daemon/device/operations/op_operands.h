@@ -1,0 +1,39 @@
+/* The tensors of a run as its kernel reaches them: where they lie in local memory, or as dense copies. */
+#ifndef DEVICE_OP_OPERANDS_H
+#define DEVICE_OP_OPERANDS_H
+
+#include "daemon/device/operations/lockstep.h"
+#include "daemon/device/operations/op_rule.h"
+#include "daemon/device/operations/roles.h"
+
+/* What op_check prepares for op_run. Operands are in the order of roles, families by number. */
+struct op_work {
+	const struct kernel *kernel;
+	struct kernel_call call;
+	struct role role_rows[ROLES_MAX];
+	struct kernel_role roles[ROLES_MAX];
+	struct kernel_operand operands[NPUMEM_OPERANDS_MAX];
+	struct tensor *tensors[NPUMEM_OPERANDS_MAX];
+	char names[NPUMEM_OPERANDS_MAX][NPUMEM_FIELD_KEY_BYTES];
+	bool output[NPUMEM_OPERANDS_MAX];
+	bool in_place[NPUMEM_OPERANDS_MAX]; /* the kernel reaches it where it lies */
+	unsigned n;
+	/* Input i is gathered as this one, which has the same bytes: i itself, or one before it. */
+	unsigned gathered_as[NPUMEM_OPERANDS_MAX];
+	struct lockstep_victims victims;
+	size_t scratch_bytes, memory_bytes; /* the kernel's; with all arrays */
+};
+
+/* Decides which operands are copied and how much memory a run takes, and takes nothing. 0 or RESOURCE_EXHAUSTED.
+ */
+int op_operands_plan(struct op_work *work, const struct error_context *context);
+/* Makes `memory` (work->memory_bytes) and local memory what the operands and the scratch lie in. */
+void op_operands_spread(const struct device *device, struct op_work *work, void *memory);
+/* Copies the inputs that are copied. False where it was stopped. */
+bool op_operands_gather(const struct device *device, const struct op_work *work);
+/* After the kernel: copies the outputs back that are copied, and marks all of them as written. */
+void op_operands_scatter(struct device *device, const struct op_work *work);
+/* After a kernel that was stopped: its outputs count as never written. */
+void op_operands_tear(struct device *device, const struct op_work *work);
+
+#endif
