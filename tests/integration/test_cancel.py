@@ -76,11 +76,14 @@ class Cancel(Long):
         # The second time it may be answered already.
         self.assertEqual([f.cancelled.found for f in found][:2], [True, True])
         self.assertLess(time.monotonic() - began, 2)
-        self.never_written(tensors["out"])
+        self.old_or_never_written(tensors["out"], 7)
 
-    def never_written(self, tensor):
-        """As a run that was cancelled on its way leaves its outputs."""
+    def old_or_never_written(self, tensor, value):
+        """As a run that was cancelled before its kernel began, or then, leaves its output."""
         answer = self.talker.ask(read=pb.ReadRequest(tensor=ref(tensor), count=5))
+        if answer.status == pb.OK:
+            self.assertEqual(answer.done.data, bytes([value] * 5))
+            return
         self.assertEqual(answer.status, pb.FAILED_PRECONDITION, answer.message)
         self.assertIn("never written", answer.message)
 
@@ -97,8 +100,7 @@ class Cancel(Long):
         self.assertEqual((answer.status, cancelled.cancelled.found), (pb.CANCELLED, True))
         self.assertIn("operation 1", answer.message)
         self.assertEqual(len(answer.submitted.done), 1)  # the first fill
-        self.assertIn("count as never written", answer.message)
-        self.never_written(tensors["out"])
+        self.old_or_never_written(tensors["out"], 7)
 
     def test_between_the_operations_of_a_submit(self):
         tensor = self.talker.alloc("x", (1, 64, 64, 2048))
