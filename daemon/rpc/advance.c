@@ -12,9 +12,8 @@
 /* Of calls that became ready while others ran: about 0.2 ms of work in one turn. */
 enum {
 	TURN_COST = 2 * CALL_INLINE_COST,
-	BYTE_COST = 50,		     /* of a message that is resolved */
-	LOOKS_AHEAD = 64,	     /* held calls that are looked at once more, */
-	LOOK_AHEAD_BYTES = 32 << 10, /* in messages of so many bytes: about half a millisecond */
+	LOOK_COST = CALL_OP_COST / 4,
+	BYTE_COST = 50, /* of a message that is resolved, or looked at */
 };
 
 static struct call *call_of(struct scheduler_entry *entry)
@@ -49,6 +48,8 @@ static void remove_held(struct call *call)
 {
 	struct rpc_peer *peer = call->peer;
 
+	if (peer->next_to_look == call)
+		peer->next_to_look = call->next_held;
 	*(call->prev_held ? &call->prev_held->next_held : &peer->first_held) = call->next_held;
 	*(call->next_held ? &call->next_held->prev_held : &peer->last_held) = call->prev_held;
 }
@@ -251,20 +252,36 @@ static int try_to_resolve(struct call *call)
 	return status;
 }
 
-/* Those that are held still may be to use the bytes behind a view that was made just now. The nearest of them: the
- * others are looked at when they come nearer. */
-static void look_ahead_again(struct rpc_peer *peer)
+/* Its accesses are known for good. */
+static void claim_for_good(struct call *call)
 {
-	size_t bytes = 0;
-	unsigned n = 0;
+	scheduler_claim(scheduler_of(call), &call->entry, call->claim.accesses, call->claim.n);
+	scheduler_let_go(scheduler_of(call), &call->entry);
+	if (call->is_hinted)
+		unblock_all(call->rpc);
+	check_charge(call);
+}
 
-	for (struct call *call = peer->first_held; call; call = call->next_held) {
-		bytes += call->bytes;
-		if (n && (n == LOOKS_AHEAD || bytes > LOOK_AHEAD_BYTES))
-			return;
+/* Those that are held still may be to use the bytes behind a view that was made just now, by its name: each gets
+ * its place in the queue of these bytes before the view's own request, which has one, gives it up. False where
+ * that goes on in another turn. */
+static bool look_again(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
+{
+	struct call *call;
+
+	while ((call = peer->next_to_look)) {
+		if (is_spent(rpc, *spent)) {
+			advance_loosen(rpc, peer);
+			return false;
+		}
+		*spent += LOOK_COST + (int64_t)call->bytes * BYTE_COST;
+		peer->next_to_look = call->next_held;
 		look_ahead(call);
-		n++;
 	}
+	call = peer->naming;
+	peer->naming = NULL;
+	claim_for_good(call);
+	return true;
 }
 
 /* Its tensors are found and claimed, or it is refused; false where it has to be held. */
@@ -290,20 +307,20 @@ static bool resolve_now(struct call *call)
 	}
 	binding_bind(&call->binding);
 	enter_order(call);
-	/* Before what this one may have accessed is let go. */
-	if (call->method == CALL_METHOD_VIEW)
-		look_ahead_again(call->peer);
-	scheduler_claim(scheduler_of(call), &call->entry, call->claim.accesses, call->claim.n);
-	scheduler_let_go(scheduler_of(call), &call->entry);
-	if (call->is_hinted)
-		unblock_all(call->rpc);
-	check_charge(call);
+	if (call->method == CALL_METHOD_VIEW && call->peer->first_held) {
+		call->peer->naming = call;
+		call->peer->next_to_look = call->peer->first_held;
+	} else {
+		claim_for_good(call);
+	}
 	return true;
 }
 
 /* What is left for another turn stays loose. */
 static void let_go_held(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
 {
+	if (peer->naming && !look_again(rpc, peer, spent))
+		return;
 	while (peer->first_held && may_resolve(peer->first_held)) {
 		const struct call *call = peer->first_held;
 
@@ -311,9 +328,8 @@ static void let_go_held(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
 			advance_loosen(rpc, peer);
 			return;
 		}
-		*spent += (call->method == CALL_METHOD_VIEW ? LOOKS_AHEAD / 4 : 1) * CALL_OP_COST +
-			  (int64_t)call->bytes * BYTE_COST;
-		if (!resolve_now(peer->first_held))
+		*spent += CALL_OP_COST + (int64_t)call->bytes * BYTE_COST;
+		if (!resolve_now(peer->first_held) || (peer->naming && !look_again(rpc, peer, spent)))
 			return;
 	}
 }
@@ -336,6 +352,10 @@ static void leave_scheduler(struct call *call)
 
 void advance_leave(struct call *call)
 {
+	struct rpc_peer *peer = call->peer;
+
+	if (peer->naming == call)
+		peer->naming = peer->next_to_look = NULL;
 	leave_scheduler(call);
 	leave_order(call);
 }
@@ -365,7 +385,7 @@ void advance_begin(struct call *call)
 	}
 	enter_scheduler(call);
 	call->state = CALL_QUEUED;
-	if (!call->peer->first_held && may_resolve(call) && resolve_now(call))
+	if (!call->peer->first_held && !call->peer->naming && may_resolve(call) && resolve_now(call))
 		return;
 	call->state = CALL_HELD;
 	add_held(call);

@@ -70,6 +70,8 @@ struct rpc_peer {
 	/* rpc's own; zero at first. */
 	struct call *calls; /* unfinished, the latest first */
 	struct call *first_held, *last_held;
+	struct call *naming;	   /* has made a view, and keeps what it may access until all held are looked at */
+	struct call *next_to_look; /* of those */
 	unsigned n_calls;
 	unsigned n_in_order;		      /* of them: resolved, and not in line for room */
 	unsigned n_holding;		      /* of those: what is sent after them is held until their end */

@@ -599,14 +599,16 @@ START_TEST(nobody_waits_in_a_circle)
 }
 END_TEST
 
-/* Those that are held are looked at again when a view has come into being, but not megabytes of them in one go. */
-START_TEST(what_is_looked_at_again_has_a_bound)
+/* Those that are held are looked at again when a view has come into being, not all of them in one turn: meanwhile
+ * nobody overtakes them at the bytes behind it. */
+START_TEST(what_is_held_is_looked_at_again_in_turns)
 {
 	enum { OPS = 1024, LISTS = 20 };
 	static struct crowd_op ops[OPS];
 	struct crowd crowd;
 	struct tensor *base;
-	size_t n_held;
+	unsigned n_wakes = 0, n_turns = 0;
+	uint64_t last, fill;
 	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
 
 	start(&crowd, "AB");
@@ -615,18 +617,67 @@ START_TEST(what_is_looked_at_again_has_a_bound)
 	crowd_fill(&crowd, 2, "B", 1);
 	CROWD_SEND(&crowd, 1, list, LIST, &list);
 	crowd_view(&crowd, 1, "v", 0, "B", LONG_W);
-	CROWD_SEND(&crowd, 1, list, LIST, &list);
 	for (unsigned i = 0; i < OPS; i++)
 		ops[i] = (struct crowd_op){0, 'r', "v", NULL, 0};
 	for (unsigned i = 0; i < LISTS; i++)
-		crowd_list(&crowd, 1, ops, OPS);
+		last = crowd_list(&crowd, 1, ops, OPS);
+	crowd.rpc->wake = count_wake;
+	crowd.rpc->ctx = &n_wakes;
 	crowd_finish(&crowd, 0);
 	ck_assert_ptr_nonnull(names_find(&crowd.world.service.names, 1001, "v"));
-	n_held = record_of(base)->queue.n_held;
-	ck_assert_uint_ge(n_held, 1);
-	ck_assert_uint_lt(n_held, LISTS / 2);
+	ck_assert_uint_lt(record_of(base)->queue.n_held, LISTS / 2);
+	fill = crowd_fill(&crowd, 2, "B", 2);
+	for (; n_turns < n_wakes; n_turns++)
+		rpc_turn(crowd.rpc);
+	ck_assert_uint_gt(n_turns, 1);
+	crowd.rpc->wake = NULL;
 	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 1, last), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, fill), 0);
+	ck_assert_uint_lt(crowd.peers[1].replies[last].turn, crowd.peers[2].replies[fill].turn);
 	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* What is cancelled meanwhile, or hangs up, is not looked at. */
+START_TEST(what_is_held_may_go_while_it_is_looked_at)
+{
+	enum { OPS = 1024, LISTS = 20 };
+	static struct crowd_op ops[OPS];
+	struct crowd crowd;
+	unsigned n_wakes = 0, n_turns = 0;
+	uint64_t ids[LISTS], fill;
+	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
+	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
+
+	for (int hangs_up = 0; hangs_up < 2; hangs_up++) {
+		start(&crowd, "AB");
+		crowd_fill(&crowd, 1, "A", 1);
+		crowd_fill(&crowd, 2, "B", 1);
+		CROWD_SEND(&crowd, 1, list, LIST, &list);
+		crowd_view(&crowd, 1, "v", 0, "B", LONG_W);
+		for (unsigned i = 0; i < OPS; i++)
+			ops[i] = (struct crowd_op){0, 'r', "v", NULL, 0};
+		for (unsigned i = 0; i < LISTS; i++)
+			ids[i] = crowd_list(&crowd, 1, ops, OPS);
+		crowd.rpc->wake = count_wake;
+		crowd.rpc->ctx = &n_wakes;
+		crowd_finish(&crowd, 0);
+		ck_assert_ptr_nonnull(crowd.peers[1].rpc.naming);
+		fill = crowd_fill(&crowd, 2, "B", 2);
+		for (unsigned i = 0; i < LISTS && !hangs_up; i++) {
+			cancel.request_id = ids[i];
+			CROWD_SEND(&crowd, 1, cancel, CANCEL, &cancel);
+		}
+		if (hangs_up)
+			rpc_peer_close(crowd.rpc, &crowd.peers[1].rpc);
+		for (; n_turns < n_wakes; n_turns++)
+			rpc_turn(crowd.rpc);
+		crowd.rpc->wake = NULL;
+		crowd_finish_all(&crowd);
+		ck_assert_int_eq(crowd_status(&crowd, 2, fill), 0);
+		crowd_deinit(&crowd);
+	}
 }
 END_TEST
 
@@ -839,7 +890,8 @@ Suite *suite_advance(void)
 	tcase_add_test(tcase, what_waits_is_counted_until_it_is_answered);
 	tcase_add_test(tcase, without_threads_it_is_done_at_once);
 	tcase_add_test(tcase, nobody_waits_in_a_circle);
-	tcase_add_test(tcase, what_is_looked_at_again_has_a_bound);
+	tcase_add_test(tcase, what_is_held_is_looked_at_again_in_turns);
+	tcase_add_test(tcase, what_is_held_may_go_while_it_is_looked_at);
 	tcase_add_test(tcase, many_that_were_held_are_let_go_in_turns);
 	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
 	tcase_add_test(tcase, payloads_live_as_long_as_their_requests);
