@@ -77,6 +77,11 @@ static bool forget(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
 	return true;
 }
 
+void device_help_by(struct device *device, const struct kernel_crew *crew)
+{
+	device->crew = *crew;
+}
+
 void device_give_way_by(struct device *device, void (*give_way)(void *ctx), void *ctx)
 {
 	device->give_way = give_way;

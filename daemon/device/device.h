@@ -13,6 +13,7 @@
 #include "daemon/device/tensors/tensor.h"
 
 struct device;
+struct kernel_crew;
 
 struct device_options {
 	struct npumem_geometry geometry; /* checked */
@@ -43,6 +44,9 @@ struct device_request {
 /* What long work calls between its parts, on the thread that does it: whoever waits for that thread's place may go
  * on before it returns. At first nothing is called. Before any work. */
 void device_give_way_by(struct device *device, void (*give_way)(void *ctx), void *ctx);
+
+/* Who helps with kernels; copied. At first nobody. Before any work. */
+void device_help_by(struct device *device, const struct kernel_crew *crew);
 
 /* Allocates all n tensors, or none. tensors[i] belongs to the device until device_release. 0; INVALID;
  * RESOURCE_EXHAUSTED (fields: asked_bytes_per_npu, free_bytes, largest_free_bytes, largest_n, fits_after_compact,

@@ -258,6 +258,7 @@ static int open_device(struct server *server, char *error)
 {
 	const struct device_options *options = &server->options->device;
 	uint64_t seed, bytes = device_memory_bytes(&options->geometry);
+	struct kernel_crew crew;
 
 	server->memory_bytes = bytes;
 	server->memory =
@@ -279,6 +280,9 @@ static int open_device(struct server *server, char *error)
 		return fail(error, "cannot make worker threads", UV_ENOMEM);
 	server->rpc.executor = workers_executor(&server->workers);
 	device_give_way_by(server->device, workers_give_way, &server->workers);
+	share_open(&server->share, &server->workers);
+	crew = share_crew(&server->share);
+	device_help_by(server->device, &crew);
 	server->rpc.now_ns = uv_hrtime;
 	server->rpc.keeps_clock = true;
 	server->service.events.now_ns = uv_hrtime;
@@ -461,6 +465,7 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	status = run(&server, error);
 	notify_close(&server.notify);
 	stopwatch_close(&server.stopwatch);
+	share_close(&server.share);
 	workers_close(&server.workers);
 	if (status) {
 		/* It never ran: what was opened goes without being told. */

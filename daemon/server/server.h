@@ -11,6 +11,7 @@
 #include "daemon/server/identity.h"
 #include "daemon/server/notify.h"
 #include "daemon/server/options.h"
+#include "daemon/server/share.h"
 #include "daemon/server/stopwatch.h"
 #include "daemon/server/workers.h"
 
@@ -24,6 +25,7 @@ struct server {
 	struct service service;
 	struct rpc rpc;
 	struct workers workers;
+	struct share share;
 	struct address address;
 	struct accept accept;
 	struct notify notify;

@@ -193,6 +193,12 @@ void workers_give_way(void *ctx)
 	uv_mutex_unlock(&workers->lock);
 }
 
+bool workers_have_room(const struct workers *workers)
+{
+	return atomic_load_explicit(&workers->n_running, memory_order_relaxed) < workers->n_slots &&
+	       !atomic_load_explicit(&workers->n_waiting, memory_order_relaxed);
+}
+
 static void end_task(struct workers *workers, struct workers_task *task)
 {
 	take_slot(workers, task);

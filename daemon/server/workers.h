@@ -45,11 +45,11 @@ struct workers {
 	struct workers_task *granted;		/* have a slot, and wait for a thread to take them up */
 	struct workers_task *done, **done_end;	/* have run; the loop is to be told */
 	struct workers_activity latest, before; /* of the two uids that were active last */
-	unsigned n_running, n_idle, n_threads;
+	unsigned n_idle, n_threads;
 	uint64_t moment_ns; /* that a slot stays free for who had work */
 	bool is_closing;
 	uv_thread_t threads[WORKERS_THREADS_MAX];
-	atomic_uint n_waiting; /* tasks without a slot; for a look without the lock */
+	atomic_uint n_running, n_waiting; /* tasks with and without a slot; for a look without the lock */
 };
 
 /* `n_slots` 0: one for each processor, two at least. `workers` outlives what it runs. 0 or -errno: nothing is
@@ -63,5 +63,7 @@ struct executor workers_executor(struct workers *workers);
 /* `workers`, called by work between its parts: lets another uid's task go on first where one waits, and returns
  * when it is this one's turn again. Cheap where nobody waits; nothing where what calls it is no task. */
 void workers_give_way(void *workers);
+/* Whether a slot is free and nobody waits for one, at this moment. On any thread. */
+bool workers_have_room(const struct workers *workers);
 
 #endif

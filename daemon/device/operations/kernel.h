@@ -92,6 +92,16 @@ struct kernel_progress {
 	int64_t told; /* parts of the elements that kernel_step counts next */
 };
 
+/* Threads that may help the one that runs a kernel. */
+struct kernel_crew {
+	/* Calls work(arg) on this thread, and at the same time on as many others as are free; returns when all of
+	 * these calls have. */
+	void (*share)(void *ctx, void (*work)(void *arg), void *arg);
+	/* Whether the calling thread only helps, and is wanted elsewhere. */
+	bool (*is_wanted_elsewhere)(void *ctx);
+	void *ctx;
+};
+
 struct kernel_call {
 	const struct npumem_kernel_row *row;
 	struct kernel_role *roles; /* in the order of the row's roles */
@@ -102,6 +112,7 @@ struct kernel_call {
 	void *scratch;		       /* scratch_bytes(call) bytes, 64-byte aligned; only during run() */
 	struct kernel_counts counts;
 	struct kernel_progress *progress; /* NULL where nobody looks */
+	const struct kernel_crew *crew;	  /* NULL: nobody helps */
 };
 
 struct kernel {
@@ -211,6 +222,25 @@ static inline bool kernel_step_rarely(const struct kernel_call *call, int64_t el
 	elements = *pending;
 	*pending = 0;
 	return kernel_step(call, elements);
+}
+
+/* Cuts a kernel's work in parts that several threads take from a counter, each part a millisecond at most:
+ * work(arg) takes parts until there is none, or kernel_part_done says so. */
+static inline void kernel_share(const struct kernel_call *call, void (*work)(void *arg), void *arg)
+{
+	if (call->crew)
+		call->crew->share(call->crew->ctx, work, arg);
+	else
+		work(arg);
+}
+
+/* On any of these threads: tells that `elements` more of the outputs are done. False where this thread is to take
+ * no more parts, as the rest is not wanted, or somebody else wants the thread. */
+static inline bool kernel_part_done(const struct kernel_call *call, int64_t elements)
+{
+	if (call->progress)
+		atomic_fetch_add_explicit(&call->progress->done, elements * KERNEL_PARTS, memory_order_relaxed);
+	return kernel_wanted(call->progress) && !(call->crew && call->crew->is_wanted_elsewhere(call->crew->ctx));
 }
 
 /* Value i of a parameter, or `fallback` where it was not given. */

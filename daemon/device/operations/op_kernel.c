@@ -258,6 +258,7 @@ static int check_run(struct device *device, struct op *op, const struct error_co
 	work->kernel = kernel_by_number(op->kernel);
 	work->call.row = row;
 	work->call.isa = device->options.isa;
+	work->call.crew = device->crew.share ? &device->crew : NULL;
 	int status = take_roles(op, work, context);
 	if (!status)
 		status = take_params(device, op, work, context);
