@@ -401,13 +401,14 @@ def run_as(uid, function):
 
 
 def fork(uid, function):
-    """A child of another uid that runs until it is killed."""
+    """A child of this or another uid that runs until it is killed."""
     pid = os.fork()
     if pid:
         return pid
     try:
-        os.setgid(uid)
-        os.setuid(uid)
+        if uid != os.getuid():
+            os.setgid(uid)
+            os.setuid(uid)
         function()
     finally:
         os._exit(0)
