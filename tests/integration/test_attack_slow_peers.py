@@ -4,10 +4,9 @@ import contextlib
 import time
 import unittest
 
-from support import HungUp, TestCase, encode_length, fill, frame, pb, read
+from support import SECONDS, HungUp, TestCase, encode_length, fill, frame, pb, read
 
 MIB = 1 << 20
-SECONDS = 10  # for what is a matter of one or two
 
 
 class Frames(TestCase):
@@ -18,7 +17,6 @@ class Frames(TestCase):
         clients[0].sock.sendall(encode_length(MIB) + bytes(1000))
         clients[1].sock.sendall(frame(pb.Request(id=1, info=pb.InfoRequest()))[:-1])
         for client in clients:
-            client.sock.settimeout(SECONDS)
             with contextlib.suppress(HungUp, ConnectionError):
                 answer = client.receive()  # why, perhaps
                 self.assertEqual((answer.id, answer.status == pb.OK), (0, False), answer)

@@ -59,7 +59,7 @@ class Log(TestCase):
             self.causes_a_line(ALICE)
         for _ in range(3):
             self.causes_a_line(BOB)
-        wait_for(lambda: self.lines_of(BOB) >= 3, 5)
+        wait_for(lambda: self.lines_of(BOB) >= 3)
         # Nor are there as many as one likes.
         self.assertLess(self.lines_of(ALICE), 400)
 

@@ -9,7 +9,7 @@ import subprocess
 import termios
 import unittest
 
-from support import TestCase, dims, pb
+from support import SECONDS, Convolution, TestCase
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 
@@ -19,12 +19,10 @@ class Bar(TestCase):
 
     def setUp(self):
         super().setUp()
-        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 64, 64, 16384), layout=pb.STRIDED, stride=dims(1, 3145728, 49152, 3))
-        request = pb.AllocRequest(tensors=[pb.Allocation(name="x", spec=spec)])
-        self.client().call(alloc=request)
+        Convolution(self.client(), 0.5)
 
     def command(self):
-        return [NPUMEMCTL, "--socket", self.daemon.path, "fill", "x", "1"]
+        return [NPUMEMCTL, "--socket", self.daemon.path, "run", "conv2d", "in=in", "weights=weights", "out=out"]
 
     def on_terminal(self, columns):
         """What the command writes to a terminal of this width."""
@@ -38,7 +36,7 @@ class Bar(TestCase):
                     written += got
             except OSError:  # its other end is closed
                 pass
-            self.assertEqual(child.wait(10), 0)
+            self.assertEqual(child.wait(SECONDS), 0)
         os.close(master)
         return written.decode()
 
@@ -50,14 +48,17 @@ class Bar(TestCase):
             percents = [int(percent) for _, percent in bars]
             self.assertEqual(percents, sorted(percents))
             self.assertEqual({len(bar) for bar, _ in bars}, {min(40, columns - 8)})
+            *pieces, wiped, result = written.removesuffix("\r\n").split("\r")
             # Nothing is left of it, and it never reaches the last column.
-            self.assertTrue(written.endswith("\r"), repr(written))
-            self.assertTrue(all(len(piece) < columns for piece in re.split("[\r\n]", written)), repr(written))
+            self.assertEqual(wiped.strip(" "), "")
+            self.assertTrue(result.startswith("saturated "), repr(written))
+            self.assertTrue(all(len(piece) < columns for piece in (*pieces, wiped)), repr(written))
 
     def test_where_there_is_no_room_or_no_terminal(self):
-        self.assertEqual(self.on_terminal(5), "")
+        self.assertRegex(self.on_terminal(5), r"\Asaturated [^\r\n]*\r\n\Z")
         result = subprocess.run(self.command(), capture_output=True, check=True)
-        self.assertEqual((result.stdout, result.stderr), (b"", b""))
+        self.assertRegex(result.stdout, rb"\Asaturated [^\r\n]*\n\Z")
+        self.assertEqual(result.stderr, b"")
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
 import contextlib
 import fcntl
 import os
+import select
 import signal
 import socket
 import time
 import unittest
 
-from support import Client, HungUp, TestCase, frame, pb, run_as, wait_for
+from support import Client, Endless, HungUp, TestCase, frame, pb, run_as, wait_for
 
 MIB = 1 << 20
 ALICE, BOB = 12001, 12002
@@ -120,15 +121,15 @@ class Descriptors(TestCase):
         for client in clients:
             socket.send_fds(client.sock, [b"\x08"], [fd])
         refused = 0
+        wait_for(lambda: self.fds() == before + 16 + 16)
         for client in clients:
-            client.sock.settimeout(0.05)
-            with contextlib.suppress(TimeoutError):
-                answer = client.receive()
-                self.assertEqual((answer.id, answer.status), (0, pb.RESOURCE_EXHAUSTED), answer)
-                self.assertIn("descriptors", answer.message)
-                refused += 1
+            if not select.select([client.sock], [], [], 0)[0]:
+                continue
+            answer = client.receive()
+            self.assertEqual((answer.id, answer.status), (0, pb.RESOURCE_EXHAUSTED), answer)
+            self.assertIn("descriptors", answer.message)
+            refused += 1
         self.assertEqual(refused, 4)
-        self.assertEqual(self.fds(), before + 16 + 16)
 
         def bob():
             with Client(self.daemon.path) as client:
@@ -144,27 +145,25 @@ class Descriptors(TestCase):
 
 
 class End(TestCase):
-    options = ("--npus", "64", "--npu-bytes", str(8 * MIB), "--stop-seconds", "1")
+    """Of a daemon with work that would go on for many seconds."""
+
+    options = ("--npu-bytes", str(4 * MIB))
 
     def begin_long(self):
-        """Some seconds of work."""
         client = self.client()
-        for name, shape in (("in", (1, 128, 128, 128)), ("weights", (128, 2048, 7, 7)), ("out", (1, 2048, 122, 122))):
-            client.alloc(name, shape, pb.FX8, 4)
-            client.call(fill=pb.FillRequest(tensor=pb.Ref(name=name), integer=1))
-        operands = [pb.Operand(role=role, tensor=pb.Ref(name=role)) for role in ("in", "weights", "out")]
-        client.send(run=pb.RunRequest(kernel=pb.CONV2D, operands=operands))
-        client.sock.settimeout(0.3)
-        with self.assertRaises(TimeoutError):
-            client.receive()
-        client.sock.settimeout(60)
+        client.post(Endless(client).call())
+        client.answers(client.post({"info": pb.InfoRequest()}))  # so that it has begun
         return client
+
+
+class EndInTime(End):
+    options = (*End.options, "--stop-seconds", "1")
 
     def test_what_takes_longer_is_cut_off_and_the_log_says_what(self):
         client = self.begin_long()
         began = time.monotonic()
         self.daemon.end()
-        self.assertTrue(0.9 < time.monotonic() - began < 10)
+        self.assertGreater(time.monotonic() - began, 0.9)
         with self.assertRaises((HungUp, ConnectionError)):
             client.receive()
         output = self.daemon.output()
@@ -172,13 +171,15 @@ class End(TestCase):
         self.assertIn(b"1 requests of 1 clients have not ended within 1 s", output)
         self.assertNotIn(b"does not read", output)
 
+
+class EndAtOnce(End):
+    options = (*End.options, "--stop-seconds", "3600")
+
     def test_a_second_signal_ends_it_at_once(self):
         self.begin_long()
-        began = time.monotonic()
         self.daemon.process.send_signal(signal.SIGTERM)
         wait_for(lambda: b"terminated: finishing" in self.daemon.output())
         self.daemon.end(signal.SIGINT)
-        self.assertLess(time.monotonic() - began, 0.9)
         self.assertIn(b"interrupted again", self.daemon.output())
         self.assertFalse(os.path.exists(self.daemon.path))
 

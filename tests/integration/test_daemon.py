@@ -65,7 +65,7 @@ class SocketFile(unittest.TestCase):
             client.sock.recv(1, socket.MSG_PEEK)
             started = time.monotonic()
             daemon.end()
-            self.assertLess(time.monotonic() - started, 5)
+            self.assertLess(time.monotonic() - started, 20)  # it has 30 s to read, when nothing ends
         self.assertEqual(self.files(), [])
 
     def test_a_second_daemon_is_refused(self):

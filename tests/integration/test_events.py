@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from support import Client, TestCase, dims, frame, pb, run_as, wait_for
+from support import SECONDS, Client, Endless, TestCase, dims, frame, pb, run_as, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 KINDS = ["allocated", "freed", "sealed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
@@ -165,17 +165,17 @@ class Events(TestCase):
     def test_many_followers_all_hear_and_hold_up_nobody(self):
         client = self.client()
         followers = [self.subscriber("allocated", "freed") for _ in range(300)]
-        slowest = 0
+        took = []
         for _ in range(5):
             began = time.monotonic()
             client.alloc("x", (1, 4, 1, 64))
-            slowest = max(slowest, time.monotonic() - began)
+            took.append(time.monotonic() - began)
             self.free(client, "x")
         for follower in followers:
             kinds = [follower.receive().event.kind for _ in range(10)]
             self.assertEqual(kinds, ["allocated", "freed"] * 5)
-        # All of them at once would take several milliseconds an event; this leaves room for a busy machine.
-        self.assertLess(slowest, 0.5)
+        # A busy machine lets some of them wait, a daemon that tells all of them at once each one.
+        self.assertLess(min(took), 0.1)
 
     def test_npumemctl(self):
         client = self.client()
@@ -187,30 +187,26 @@ class Events(TestCase):
             event = json.loads(child.stdout.readline())
             self.assertEqual((event["kind"], event["name"], event["bytes"]), ("allocated", "x", 128))
             child.send_signal(signal.SIGINT)
-            self.assertEqual(child.wait(5), 0)
+            self.assertEqual(child.wait(SECONDS), 0)
         wrong = subprocess.run([*command, "--kind", "eaten"], stderr=subprocess.PIPE, check=False)
         self.assertEqual(wrong.returncode, 1)
         self.assertIn(b"eaten", wrong.stderr)
 
 
 class Progress(TestCase):
+    options = ("--npu-bytes", "4194304")
+
     def test_of_a_long_run(self):
         client = self.client()
-        for role, shape in (("in", (2, 128, 128, 128)), ("weights", (128, 512, 7, 7)), ("out", (2, 512, 128, 128))):
-            tensor = client.alloc(role, shape, pb.FX8, 4)
-            client.call(fill=pb.FillRequest(tensor=pb.Ref(handle=tensor.handle), integer=1))
+        call = Endless(client).call()
         client.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
-        operands = [pb.Operand(role=r, tensor=pb.Ref(name=r)) for r in ("in", "weights", "out")]
-        params = [pb.Param(key=pb.PARAM_PADDING, values=[3, 3, 3, 3])]
-        sent = client.send(run=pb.RunRequest(kernel=pb.CONV2D, operands=operands, params=params))
+        (sent,) = client.post(call)
         events = [client.receive().event for _ in range(3)]
         self.assertEqual({(event.kind, event.request_id) for event in events}, {("progress", sent)})
         seen = [event.done for event in events]
         self.assertEqual(seen, sorted(set(seen)))
         self.assertEqual(len({event.total for event in events}), 1)
         self.assertLess(seen[-1], events[0].total)
-        # The rest would only take long under a sanitizer.
-        client.send(cancel=pb.CancelRequest(request_id=sent))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import sys
 import time
 import unittest
 
-from support import SECONDS, Client, HungUp, TestCase, dims, pb, run_as, wait_for
+from support import SECONDS, Client, Endless, HungUp, TestCase, dims, fill, pb, read, run_as, submit, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 
@@ -27,6 +27,11 @@ class Waiting(TestCase):
     def free(self, client, name):
         client.call(free=pb.FreeRequest(tensors=[pb.Ref(name=name)]))
 
+    def wait_for_waiters(self, client, n):
+        """Until so many allocations are in the line."""
+        details = {"stat": pb.StatRequest(details=True)}
+        wait_for(lambda: client.call(**details).stat.all.in_flight == n)
+
     def test_waits_until_another_process_frees(self):
         client = self.client()
         client.call(alloc=request("big", 8192))
@@ -36,8 +41,7 @@ class Waiting(TestCase):
             f"print(Client({self.daemon.path!r}).call(alloc=request('w', 4096, 9000)).allocated.tensors[0].name)"
         )
         with subprocess.Popen([sys.executable, "-B", "-c", code], stdout=subprocess.PIPE) as child:
-            wait_for(lambda: client.stat().sessions == 2)
-            time.sleep(0.1)
+            self.wait_for_waiters(client, 1)
             self.assertIsNone(child.poll())
             self.free(client, "big")
             self.assertEqual(child.stdout.read(), b"w\n")
@@ -64,8 +68,7 @@ class Waiting(TestCase):
         if not child:
             os.write(writer, run_as(1001, other).encode())
             os._exit(0)
-        wait_for(lambda: owner.stat().sessions == 3)
-        time.sleep(0.1)
+        self.wait_for_waiters(owner, 3)
         self.free(owner, "all")
         answer = first.receive()
         self.assertEqual((answer.status, answer.allocated.tensors[0].name), (pb.OK, "a"))
@@ -110,9 +113,8 @@ class Waiting(TestCase):
         greedy.call(alloc=request("mine", 1024))
         greedy.send(alloc=request("all", 8192, 2**31))
         greedy.stat()
-        began = time.monotonic()
-        other.call(alloc=request("waits", 128, 9000))
-        self.assertLess(time.monotonic() - began, 4)
+        # Long before its deadline, of which it would be told.
+        other.call(alloc=request("waits", 128, 50000))
 
         def at_once():
             answer = other.ask(alloc=request("now", 128))
@@ -122,7 +124,7 @@ class Waiting(TestCase):
                 self.assertIn("kept for the 1 allocations that wait", answer.message)
             return answer.status
 
-        wait_for(lambda: at_once() == pb.OK, 5)
+        wait_for(lambda: at_once() == pb.OK)
         self.free(other, "waits")
         self.free(greedy, "mine")
         self.assertEqual(greedy.receive().allocated.tensors[0].name, "all")
@@ -136,10 +138,7 @@ class Waiting(TestCase):
         self.assertIn("waited 150 ms: no room for 4096 bytes", answer.message)
         self.assertEqual(field(answer, "asked_bytes_per_npu"), 4096)
         self.assertEqual(field(answer, "largest_free_bytes"), 0)
-        self.assertTrue(0.15 <= time.monotonic() - began < 5)
-        began = time.monotonic()
-        self.assertNotEqual(client.ask(alloc=request("w", 9000, 5000)).status, pb.OK)
-        self.assertLess(time.monotonic() - began, 2)
+        self.assertGreaterEqual(time.monotonic() - began, 0.15)
 
     def test_what_would_not_fit_an_empty_device_does_not_wait(self):
         client = self.client()
@@ -149,11 +148,12 @@ class Waiting(TestCase):
         both.tensors.append(both.tensors[0])
         both.tensors[1].name = "b"
         both.tensors[1].spec.address = 1920
-        began = time.monotonic()
         answer = client.ask(alloc=both)
+        # Rather than after its deadline.
         self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED)
         self.assertIn("not even an empty device", answer.message)
-        self.assertLess(time.monotonic() - began, 5)
+        answer = client.ask(alloc=request("w", 9000, 60000))
+        self.assertEqual(answer.status, pb.INVALID, answer.message)
 
     def wait_half_closed(self):
         waiting = self.daemon.client()
@@ -166,7 +166,7 @@ class Waiting(TestCase):
         client = self.client()
         client.call(alloc=request("big", 8192))
         with self.wait_half_closed() as waiting:
-            time.sleep(0.1)
+            self.wait_for_waiters(client, 1)
             self.assertEqual(client.stat().sessions, 2)
             self.free(client, "big")
             self.assertEqual(waiting.receive().allocated.tensors[0].name, "w")
@@ -178,7 +178,7 @@ class Waiting(TestCase):
         client = self.client()
         client.call(alloc=request("big", 5120))
         waiting = self.wait_half_closed()
-        time.sleep(0.1)
+        self.wait_for_waiters(client, 1)
         self.assertEqual(client.stat().sessions, 2)
         waiting.close()
         wait_for(lambda: client.stat().sessions == 1)
@@ -208,12 +208,11 @@ class Waiting(TestCase):
         client = self.client()
         client.call(alloc=request("big", 8192))
         client.send(alloc=request("w", 8192, 60000))
-        time.sleep(0.05)
-        began = time.monotonic()
+        client.post({"info": pb.InfoRequest()})
+        self.assertTrue(client.receive().HasField("info"))  # it is in the line by now
         self.daemon.process.terminate()
         self.assertEqual(client.receive().status, pb.UNAVAILABLE)
-        self.daemon.process.wait(SECONDS)
-        self.assertLess(time.monotonic() - began, 1.5)
+        self.daemon.process.wait(SECONDS / 2)  # rather than until its deadline
 
     def test_npumemctl(self):
         client = self.client()
@@ -223,57 +222,39 @@ class Waiting(TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn(b"waited 100 ms: no room for 4096 bytes", result.stderr)
         with subprocess.Popen([*command, "--wait", "9"], stdout=subprocess.PIPE) as child:
-            wait_for(lambda: client.stat().sessions == 2)
+            self.wait_for_waiters(client, 1)
             self.free(client, "big")
             self.assertIn(b"x at address", child.stdout.read())
 
 
 class Cancel(TestCase):
-    def long_run(self, client):
-        handles = {}
-        for role, shape in (("in", (1, 128, 128, 128)), ("weights", (128, 512, 3, 3)), ("out", (1, 512, 128, 128))):
-            weights = {"start_npu": 0} if role == "weights" else {}
-            tensor = client.alloc(role, shape, pb.FX8, 4, **weights)
-            handles[role] = tensor.handle
-            fill = pb.FillRequest(tensor=pb.Ref(handle=tensor.handle), integer=1)
-            client.call(fill=fill)
-        run = pb.RunRequest(
-            kernel=pb.CONV2D,
-            operands=[pb.Operand(role=r, tensor=pb.Ref(handle=h)) for r, h in handles.items()],
-            params=[pb.Param(key=pb.PARAM_PADDING, values=[1, 1, 1, 1])],
-        )
-        return run, handles
+    """Of what would go on for longer than the test may."""
 
-    def answers(self, client, n):
-        return {answer.id: answer for answer in (client.receive() for _ in range(n))}
+    options = ("--npu-bytes", "4194304")
 
-    def test_a_long_run_is_stopped_and_writes_nothing(self):
+    def test_a_long_run_is_stopped_and_so_is_what_waits_for_it(self):
         client = self.client()
-        run, handles = self.long_run(client)
-        client.call(fill=pb.FillRequest(tensor=pb.Ref(handle=handles["out"]), integer=7))
-        began = time.monotonic()
-        runs = client.send(run=run)
-        queued = client.send(run=run)  # writes the same: waits for the first
-        reads = client.send(read=pb.ReadRequest(tensor=pb.Ref(handle=handles["out"]), count=5))
-        cancels = [client.send(cancel=pb.CancelRequest(request_id=i)) for i in (queued, runs, 12345)]
-        answers = self.answers(client, 6)
-        took = time.monotonic() - began
-        self.assertEqual([answers[i].cancelled.found for i in cancels], [True, True, False])
-        self.assertEqual(answers[runs].status, pb.CANCELLED)
-        self.assertEqual(answers[queued].status, pb.CANCELLED)
-        self.assertEqual(answers[reads].done.data, b"\7" * 5)
-        self.assertLess(took, 1.5)  # about what the whole run takes on an idle machine, and it was two of them
+        call = Endless(client).call()
+        client.call(**fill("out", 7))
+        cancels = [{"cancel": pb.CancelRequest(request_id=i)} for i in (102, 101, 12345)]
+        calls = {**call, "id": 101}, {**call, "id": 102}, {**read("out", 0, 5), "id": 103}, *cancels
+        runs, queued, reads, *found = client.pipeline(*calls)
+        self.assertEqual([answer.cancelled.found for answer in found], [True, True, False])
+        self.assertEqual((runs.status, queued.status), (pb.CANCELLED, pb.CANCELLED))
+        # Nothing is written, or nothing of it is there to be read.
+        if reads.status == pb.OK:
+            self.assertEqual(reads.done.data, b"\7" * 5)
+        else:
+            self.assertEqual(reads.status, pb.FAILED_PRECONDITION, reads.message)
+            self.assertIn("never written", reads.message)
 
     def test_a_submit_is_stopped_between_its_operations(self):
         client = self.client()
-        run, handles = self.long_run(client)
-        fill = pb.FillRequest(tensor=pb.Ref(handle=handles["out"]), integer=7)
-        operations = [pb.Operation(fill=fill)] + [pb.Operation(run=run)] * 20
-        submits = client.send(submit=pb.SubmitRequest(operations=operations))
-        client.send(cancel=pb.CancelRequest(request_id=submits))
-        answer = self.answers(client, 2)[submits]
+        call = Endless(client).call()
+        cancel = {"cancel": pb.CancelRequest(request_id=101)}
+        answer, _ = client.pipeline({**submit(fill("out", 7), *[call] * 20), "id": 101}, cancel)
         self.assertEqual(answer.status, pb.CANCELLED)
-        self.assertLess(len(answer.submitted.done), 20)
+        self.assertLessEqual(len(answer.submitted.done), 1)
         self.assert_alive()
 
 
