@@ -1,11 +1,11 @@
 /* Blocks are cut and merged so that they always tile the arena, free neighbours as one. Blocks live in
- * chunks and name each other by index: no allocation has to move those that there are. */
+ * chunks: no allocation has to move those that there are. */
 #include "daemon/device/arena/arena.h"
 
 #include <assert.h>
 #include <errno.h>
 
-#include "daemon/device/arena/arena_bins.h"
+#include "daemon/device/arena/arena_sizes.h"
 
 /* Room for one more in the table of chunks, which doubles: eight bytes for 64 blocks. */
 static int chunks_ensure(struct arena *arena)
@@ -26,22 +26,36 @@ static int chunks_ensure(struct arena *arena)
 	return 0;
 }
 
+static void block_give_entry(struct arena *arena, struct block *block)
+{
+	block->taken = true;
+	block->next = arena->unused;
+	arena->unused = block;
+	arena->n_unused++;
+}
+
+static struct block *block_take_entry(struct arena *arena)
+{
+	struct block *block = arena->unused;
+	assert(block);
+	arena->unused = block->next;
+	arena->n_unused--;
+	return block;
+}
+
 /* CHUNK_BLOCKS more unused entries, the first of which are used first. */
 static int chunk_add(struct arena *arena)
 {
 	if (chunks_ensure(arena))
 		return -ENOMEM;
-	struct block *chunk = heap_alloc(arena->heap, CHUNK_BLOCKS * sizeof(*chunk));
+	struct block *chunk = heap_zalloc(arena->heap, CHUNK_BLOCKS, sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;
 	uint32_t first = arena->n_chunks * CHUNK_BLOCKS;
 	arena->chunks[arena->n_chunks++] = chunk;
 	for (uint32_t i = CHUNK_BLOCKS; i-- > 0;) {
-		chunk[i] = (struct block){.taken = true, .next = arena->unused};
-		if (first + i == NONE)
-			continue;
-		arena->unused = first + i;
-		arena->n_unused++;
+		chunk[i].index = first + i;
+		block_give_entry(arena, &chunk[i]);
 	}
 	return 0;
 }
@@ -55,69 +69,58 @@ static int blocks_ensure(struct arena *arena, uint32_t n)
 	return 0;
 }
 
-static uint32_t block_take_entry(struct arena *arena)
-{
-	uint32_t index = arena->unused;
-	assert(index);
-	arena->unused = block_at(arena, index)->next;
-	arena->n_unused--;
-	return index;
-}
-
 /* Forgets a block whose bytes its left neighbour has taken over. */
-static void block_drop(struct arena *arena, uint32_t index)
+static void block_drop(struct arena *arena, struct block *block)
 {
-	struct block *block = block_at(arena, index);
 	block_bitmap_remove(&arena->starts, block->offset);
-	block_at(arena, block->before)->after = block->after;
-	if (block->after)
-		block_at(arena, block->after)->before = block->before;
-	block->next = arena->unused;
-	arena->unused = index;
-	arena->n_unused++;
+	block->before->after = block->after;
+	block->after->before = block->before;
+	block_give_entry(arena, block);
 }
 
-/* Cuts `size` quanta off the front of a block that is in no bin; the rest becomes a block of the same state and
- * tag, in no bin either. Returns the rest. */
-static uint32_t block_split(struct arena *arena, uint32_t index, uint32_t size)
+static void block_index(struct arena *arena, const struct block *block)
 {
-	uint32_t rest = block_take_entry(arena);
-	struct block *a = block_at(arena, index), *b = block_at(arena, rest);
-	*b = (struct block){.offset = a->offset + size,
-			    .size = a->size - size,
-			    .before = index,
-			    .after = a->after,
-			    .taken = a->taken,
-			    .tag = a->tag};
-	a->size = size;
-	a->after = rest;
-	if (b->after)
-		block_at(arena, b->after)->before = rest;
-	block_bitmap_add(&arena->starts, b->offset);
-	arena->at[b->offset] = rest;
+	block_bitmap_add(&arena->starts, block->offset);
+	arena->at[arena_sizes_spread(arena, block->offset)] = block->index;
+}
+
+/* Cuts `size` quanta off the front of a block that is in no ring; the rest becomes a block of the same state and
+ * tag, in no ring either. Returns the rest. */
+static struct block *block_split(struct arena *arena, struct block *block, uint32_t size)
+{
+	struct block *rest = block_take_entry(arena);
+	rest->offset = block->offset + size;
+	rest->size = block->size - size;
+	rest->before = block;
+	rest->after = block->after;
+	rest->taken = block->taken;
+	rest->tag = block->tag;
+	block->size = size;
+	block->after = rest;
+	rest->after->before = rest;
+	block_index(arena, rest);
 	return rest;
 }
 
 /* Takes [start, start + size) out of a free block that holds it. Needs two unused entries. */
-static void block_carve(struct arena *arena, uint32_t index, uint32_t start, uint32_t size, void *tag)
+static void block_carve(struct arena *arena, struct block *block, uint32_t start, uint32_t size, void *tag)
 {
-	arena_bins_remove(arena, index);
-	uint32_t front = start - block_at(arena, index)->offset;
+	arena_sizes_remove(arena, block);
+	uint32_t front = start - block->offset;
 	if (front) {
-		uint32_t rest = block_split(arena, index, front);
-		arena_bins_push(arena, index);
-		index = rest;
+		struct block *rest = block_split(arena, block, front);
+		arena_sizes_add(arena, block);
+		block = rest;
 	}
-	if (block_at(arena, index)->size > size)
-		arena_bins_push(arena, block_split(arena, index, size));
-	block_at(arena, index)->taken = true;
-	block_at(arena, index)->tag = tag;
+	if (block->size > size)
+		arena_sizes_add(arena, block_split(arena, block, size));
+	block->tag = tag;
 }
 
 static unsigned align_log_of(uint64_t align)
 {
 	assert(align >= ARENA_QUANTUM && align <= ARENA_ALIGN_MAX && (align & (align - 1)) == 0);
-	return arena_bins_log2((uint32_t)align / ARENA_QUANTUM);
+	return (unsigned)__builtin_ctzll(align / ARENA_QUANTUM);
 }
 
 static uint32_t align_up(uint32_t x, unsigned align_log)
@@ -126,22 +129,29 @@ static uint32_t align_up(uint32_t x, unsigned align_log)
 	return (x + align - 1) & ~(align - 1);
 }
 
-/* A free block that holds `size` quanta at the alignment, or NONE. First the head of the lowest bin that must be
- * large enough, as blocks are mostly aligned; then one that is large enough wherever it starts; only then any, so
- * that a refusal means that there really is no place. */
-static uint32_t block_find(const struct arena *arena, uint32_t size, unsigned align_log)
+/* The smallest free block that `size` quanta fit into at the alignment, or nearly so; NULL where there is none.
+ * First the first of each size: one that has an alignment more than `size` will do wherever it starts, so that
+ * this looks at few. Then all, so that a refusal means that there really is no place. */
+static struct block *block_find(const struct arena *arena, uint32_t size, unsigned align_log)
 {
-	struct bin bin = arena_bins_above(size);
-	if (arena_bins_find(arena, &bin)) {
-		uint32_t head = arena->bins[bin.class][bin.sub];
-		const struct block *block = block_at(arena, head);
+	for (uint64_t at = size; at <= arena->size && block_bitmap_ceil(&arena->sizes, &at); at++) {
+		struct block *block = arena_sizes_first(arena, (uint32_t)at);
 		if (align_up(block->offset, align_log) + size <= block->offset + block->size)
-			return head;
+			return block;
 	}
-	struct bin sure = arena_bins_above(size + (UINT32_C(1) << align_log) - 1);
-	if (arena_bins_find(arena, &sure))
-		return arena->bins[sure.class][sure.sub];
 	return arena_fits_find(arena, size, align_log);
+}
+
+/* What arena_free takes back, as far as it got. 0 or -ENOMEM. */
+static int arena_take_memory(struct arena *arena)
+{
+	size_t spread = (size_t)arena->n_lines * LINE_QUANTA * sizeof(uint32_t);
+	if (block_bitmap_init(&arena->starts, arena->heap, arena->size) ||
+	    block_bitmap_init(&arena->sizes, arena->heap, (uint64_t)arena->size + 1))
+		return -ENOMEM;
+	arena->at = heap_alloc(arena->heap, spread);
+	arena->first = heap_alloc(arena->heap, spread);
+	return arena->at && arena->first ? blocks_ensure(arena, 1) : -ENOMEM;
 }
 
 int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
@@ -150,22 +160,23 @@ int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
 	struct arena *arena = heap_zalloc(heap, 1, sizeof(*arena));
 	if (!arena)
 		return -ENOMEM;
-	arena->heap = heap;
+	arena->heap = arena->starts.heap = arena->sizes.heap = heap;
 	arena->size = (uint32_t)(bytes / ARENA_QUANTUM);
-	if (block_bitmap_init(&arena->starts, heap, arena->size)) {
-		heap_free(heap, arena);
-		return -ENOMEM;
-	}
-	arena->at = heap_alloc(heap, (size_t)arena->size * sizeof(*arena->at));
-	if (!arena->at || blocks_ensure(arena, 1)) {
+	arena->n_lines = arena->size / LINE_QUANTA + 1;
+	arena->edge.taken = true;
+	if (arena_take_memory(arena)) {
 		arena_free(arena);
 		return -ENOMEM;
 	}
-	uint32_t all = block_take_entry(arena);
-	*block_at(arena, all) = (struct block){.size = arena->size};
-	block_bitmap_add(&arena->starts, 0);
-	arena->at[0] = all;
-	arena_bins_push(arena, all);
+	struct block *all = block_take_entry(arena);
+	all->offset = 0;
+	all->size = arena->size;
+	all->before = all->after = &arena->edge;
+	arena->edge.before = arena->edge.after = all;
+	block_index(arena, all);
+	arena_sizes_add(arena, all);
+	/* No block has it, so that there always is a largest size. */
+	block_bitmap_add(&arena->sizes, 0);
 	*out = arena;
 	return 0;
 }
@@ -175,7 +186,9 @@ void arena_free(struct arena *arena)
 	if (!arena)
 		return;
 	block_bitmap_deinit(&arena->starts);
+	block_bitmap_deinit(&arena->sizes);
 	heap_free(arena->heap, arena->at);
+	heap_free(arena->heap, arena->first);
 	for (uint32_t i = 0; i < arena->n_chunks; i++)
 		heap_free(arena->heap, arena->chunks[i]);
 	heap_free(arena->heap, arena->chunks);
@@ -190,20 +203,27 @@ int arena_alloc(struct arena *arena, uint64_t bytes, uint64_t align, void *tag, 
 	uint64_t size = (bytes + ARENA_QUANTUM - 1) / ARENA_QUANTUM;
 	if (size > arena->size)
 		return 1;
-	uint32_t found = block_find(arena, (uint32_t)size, align_log);
-	if (!found)
+	struct block *block = block_find(arena, (uint32_t)size, align_log);
+	if (!block)
 		return 1;
 	if (blocks_ensure(arena, 2))
 		return -ENOMEM;
-	uint32_t start = align_up(block_at(arena, found)->offset, align_log);
-	block_carve(arena, found, start, (uint32_t)size, tag);
+	uint32_t start = align_up(block->offset, align_log);
+	block_carve(arena, block, start, (uint32_t)size, tag);
 	*offset = (uint64_t)start * ARENA_QUANTUM;
 	return 0;
 }
 
-static uint32_t block_holding(const struct arena *arena, uint32_t quantum)
+static struct block *block_starting(const struct arena *arena, uint32_t quantum)
 {
-	return arena->at[block_bitmap_floor(&arena->starts, quantum)];
+	return block_at(arena, arena->at[arena_sizes_spread(arena, quantum)]);
+}
+
+static struct block *block_holding(const struct arena *arena, uint32_t quantum)
+{
+	if (!block_bitmap_has(&arena->starts, quantum))
+		quantum = (uint32_t)block_bitmap_floor(&arena->starts, quantum);
+	return block_starting(arena, quantum);
 }
 
 int arena_reserve(struct arena *arena, uint64_t offset, uint64_t bytes, void *tag)
@@ -212,35 +232,33 @@ int arena_reserve(struct arena *arena, uint64_t offset, uint64_t bytes, void *ta
 	uint64_t start = offset / ARENA_QUANTUM, size = bytes / ARENA_QUANTUM;
 	if (start >= arena->size || size > arena->size - start)
 		return 1;
-	uint32_t index = block_holding(arena, (uint32_t)start);
-	const struct block *block = block_at(arena, index);
+	struct block *block = block_holding(arena, (uint32_t)start);
 	if (block->taken || start + size > (uint64_t)block->offset + block->size)
 		return 1;
 	if (blocks_ensure(arena, 2))
 		return -ENOMEM;
-	block_carve(arena, index, (uint32_t)start, (uint32_t)size, tag);
+	block_carve(arena, block, (uint32_t)start, (uint32_t)size, tag);
 	return 0;
 }
 
 /* Frees one whole block and merges it with free neighbours. Returns the block it is part of then. */
-static uint32_t block_release(struct arena *arena, uint32_t index)
+static struct block *block_release(struct arena *arena, struct block *block)
 {
-	struct block *block = block_at(arena, index);
 	assert(block->taken);
-	uint32_t after = block->after, before = block->before;
-	if (after && !block_at(arena, after)->taken) {
-		arena_bins_remove(arena, after);
-		block->size += block_at(arena, after)->size;
+	struct block *after = block->after, *before = block->before;
+	if (!after->taken) {
+		arena_sizes_remove(arena, after);
+		block->size += after->size;
 		block_drop(arena, after);
 	}
-	if (before && !block_at(arena, before)->taken) {
-		arena_bins_remove(arena, before);
-		block_at(arena, before)->size += block->size;
-		block_drop(arena, index);
-		index = before;
+	if (!before->taken) {
+		arena_sizes_remove(arena, before);
+		before->size += block->size;
+		block_drop(arena, block);
+		block = before;
 	}
-	arena_bins_push(arena, index);
-	return index;
+	arena_sizes_add(arena, block);
+	return block;
 }
 
 int arena_prepare(struct arena *arena, uint32_t n)
@@ -261,31 +279,31 @@ void arena_release(struct arena *arena, uint64_t offset, uint64_t bytes)
 {
 	assert(bytes > 0 && offset % ARENA_QUANTUM == 0 && bytes % ARENA_QUANTUM == 0);
 	uint32_t start = (uint32_t)(offset / ARENA_QUANTUM), end = start + (uint32_t)(bytes / ARENA_QUANTUM);
-	uint32_t index = block_bitmap_has(&arena->starts, start) ? arena->at[start] : block_holding(arena, start);
-	if (block_at(arena, index)->offset < start)
-		index = block_split(arena, index, start - block_at(arena, index)->offset);
+	struct block *block = block_holding(arena, start);
+	if (block->offset < start)
+		block = block_split(arena, block, start - block->offset);
 	for (;;) {
-		if (block_at(arena, index)->offset + block_at(arena, index)->size > end)
-			block_split(arena, index, end - block_at(arena, index)->offset);
-		index = block_release(arena, index);
-		if (block_at(arena, index)->offset + block_at(arena, index)->size >= end)
+		if (block->offset + block->size > end)
+			block_split(arena, block, end - block->offset);
+		block = block_release(arena, block);
+		if (block->offset + block->size >= end)
 			return;
-		index = block_at(arena, index)->after;
+		block = block->after;
 	}
 }
 
 void arena_retag(struct arena *arena, uint64_t offset, void *tag)
 {
 	uint32_t start = (uint32_t)(offset / ARENA_QUANTUM);
-	assert(block_bitmap_has(&arena->starts, start) && block_at(arena, arena->at[start])->taken);
-	block_at(arena, arena->at[start])->tag = tag;
+	assert(block_bitmap_has(&arena->starts, start) && block_starting(arena, start)->taken);
+	block_starting(arena, start)->tag = tag;
 }
 
 bool arena_at(const struct arena *arena, uint64_t offset, struct arena_extent *extent)
 {
 	if (offset / ARENA_QUANTUM >= arena->size)
 		return false;
-	const struct block *block = block_at(arena, block_holding(arena, (uint32_t)(offset / ARENA_QUANTUM)));
+	const struct block *block = block_holding(arena, (uint32_t)(offset / ARENA_QUANTUM));
 	*extent = (struct arena_extent){.offset = (uint64_t)block->offset * ARENA_QUANTUM,
 					.bytes = (uint64_t)block->size * ARENA_QUANTUM,
 					.taken = block->taken,
@@ -298,12 +316,18 @@ uint64_t arena_free_bytes(const struct arena *arena)
 	return arena->free * ARENA_QUANTUM;
 }
 
-uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
-{
-	return (uint64_t)arena_fits_most(&arena->fits, align_log_of(align)) * ARENA_QUANTUM;
-}
-
 uint64_t arena_largest_free(const struct arena *arena)
 {
-	return arena_largest_fit(arena, ARENA_QUANTUM);
+	return block_bitmap_floor(&arena->sizes, arena->size) * ARENA_QUANTUM;
+}
+
+uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
+{
+	uint32_t most = arena_fits_most(&arena->fits, align_log_of(align));
+	uint64_t size = arena_largest_free(arena) / ARENA_QUANTUM;
+	/* A block that is larger than `most` by an alignment would be counted there, if it were not aligned: this
+	 * looks at few sizes. */
+	while (size > most && !block_is_aligned(arena_sizes_first(arena, (uint32_t)size)))
+		size = block_bitmap_floor(&arena->sizes, size - 1);
+	return (size > most ? size : most) * ARENA_QUANTUM;
 }

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "daemon/device/arena/arena_bins.h"
+#include "daemon/device/arena/arena_sizes.h"
 
 static uint32_t parents_of(uint32_t n)
 {
@@ -50,13 +50,15 @@ void arena_fits_deinit(struct arena_fits *fits, const struct heap *heap)
 	fits->nodes = NULL;
 }
 
-/* Nothing fits into what is taken, or no block at all. */
+/* Nothing fits into what is taken, or no block at all; and what is aligned is not this tree's. */
 static struct arena_fit fit_of(const struct block *block)
 {
-	struct arena_fit fit;
+	struct arena_fit fit = {{0}};
+	if (block->taken || block_is_aligned(block))
+		return fit;
 	for (unsigned i = 0; i < ARENA_FITS_ALIGNS; i++) {
 		uint32_t front = -block->offset & ((UINT32_C(1) << i) - 1);
-		fit.most[i] = !block->taken && front < block->size ? block->size - front : 0;
+		fit.most[i] = front < block->size ? block->size - front : 0;
 	}
 	return fit;
 }
@@ -85,9 +87,10 @@ static struct arena_fit node_of(const struct arena *arena, unsigned level, uint3
 	return node;
 }
 
-void arena_fits_add(struct arena *arena, uint32_t index)
+void arena_fits_add(struct arena *arena, const struct block *block)
 {
-	const struct arena_fit fit = fit_of(block_at(arena, index));
+	const struct arena_fit fit = fit_of(block);
+	uint32_t index = block->index;
 	for (unsigned level = 0; level < arena->fits.n_levels; level++) {
 		index /= ARENA_FITS_WIDTH;
 		if (!raise(&arena->fits.level[level][index], &fit))
@@ -95,11 +98,12 @@ void arena_fits_add(struct arena *arena, uint32_t index)
 	}
 }
 
-void arena_fits_remove(struct arena *arena, uint32_t index)
+void arena_fits_remove(struct arena *arena, const struct block *block)
 {
-	struct block was = *block_at(arena, index);
+	struct block was = *block;
 	was.taken = false;
 	const struct arena_fit gone = fit_of(&was);
+	uint32_t index = block->index;
 	for (unsigned level = 0; level < arena->fits.n_levels; level++) {
 		index /= ARENA_FITS_WIDTH;
 		struct arena_fit *node = &arena->fits.level[level][index];
@@ -120,12 +124,12 @@ uint32_t arena_fits_most(const struct arena_fits *fits, unsigned align_log)
 	return fits->level[fits->n_levels - 1]->most[align_log];
 }
 
-uint32_t arena_fits_find(const struct arena *arena, uint32_t size, unsigned align_log)
+struct block *arena_fits_find(const struct arena *arena, uint32_t size, unsigned align_log)
 {
 	const struct arena_fits *fits = &arena->fits;
 	uint32_t index = 0;
 	if (arena_fits_most(fits, align_log) < size)
-		return NONE;
+		return NULL;
 	/* One child of each has what the node says. */
 	for (unsigned level = fits->n_levels - 1; level > 0; level--) {
 		index *= ARENA_FITS_WIDTH;
@@ -135,7 +139,7 @@ uint32_t arena_fits_find(const struct arena *arena, uint32_t size, unsigned alig
 	index *= ARENA_FITS_WIDTH;
 	while (fit_of(block_at(arena, index)).most[align_log] < size)
 		index++;
-	return index;
+	return block_at(arena, index);
 }
 
 const char *arena_fits_check(const struct arena *arena)

@@ -1,5 +1,6 @@
-/* What fits where, at each alignment: a tree of maxima over the arena's block entries. It answers exactly what the
- * bins cannot, as two blocks of one size differ in what fits into them by where they start. */
+/* What fits where, at each alignment: a tree of maxima over those of the arena's free blocks that do not start at
+ * a multiple of the largest. It answers exactly what their sizes cannot, as two blocks of one size differ in what
+ * fits into them by where they start. */
 #ifndef DEVICE_ARENA_FITS_H
 #define DEVICE_ARENA_FITS_H
 
@@ -26,20 +27,22 @@ struct arena_fits {
 };
 
 struct arena;
+struct block;
 
 /* Makes a tree, all zero at first, that of `n_entries`, a multiple of the width and no fewer than before; the new
  * ones are not free. 0 or -ENOMEM (nothing changed). */
 int arena_fits_grow(struct arena_fits *fits, const struct heap *heap, uint32_t n_entries);
 void arena_fits_deinit(struct arena_fits *fits, const struct heap *heap);
 
-/* Block `index` has become free; or it was, and is not. One node a level, up to where nothing changes. */
-void arena_fits_add(struct arena *arena, uint32_t index);
-void arena_fits_remove(struct arena *arena, uint32_t index);
+/* A block that is not aligned has become free; or it was, and is not. One node a level, up to where nothing
+ * changes. */
+void arena_fits_add(struct arena *arena, const struct block *block);
+void arena_fits_remove(struct arena *arena, const struct block *block);
 
-/* The most quanta that fit anywhere at 2^align_log quanta. */
+/* The most quanta that fit into any of these at 2^align_log quanta. */
 uint32_t arena_fits_most(const struct arena_fits *fits, unsigned align_log);
-/* A free block that `size` quanta fit into, or NONE. */
-uint32_t arena_fits_find(const struct arena *arena, uint32_t size, unsigned align_log);
+/* One of these that `size` quanta fit into, or NULL. */
+struct block *arena_fits_find(const struct arena *arena, uint32_t size, unsigned align_log);
 
 /* Compares every node with what is below it: NULL, or what is wrong. */
 const char *arena_fits_check(const struct arena *arena);

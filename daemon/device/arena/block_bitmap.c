@@ -1,5 +1,5 @@
-/* Level 0 has a bit for each member; a bit of level k + 1 says that a word of level k is not 0.
- * Words are only written when a bit changes, so that an arena's hot path stays in one cache line a level. */
+/* Level 0 has one bit for each integer, every further level one for each word of the level before it that is not
+ * zero. The top level is a single word. */
 #include "daemon/device/arena/block_bitmap.h"
 
 #include <assert.h>
@@ -13,8 +13,8 @@ int block_bitmap_init(struct block_bitmap *bitmap, const struct heap *heap, uint
 	bitmap->heap = heap;
 	do {
 		n = (n + 63) / 64;
-		n_words[bitmap->n_levels++] = n;
-		total += n;
+		n_words[bitmap->n_levels++] = n + 1;
+		total += n + 1;
 	} while (n > 1);
 	bitmap->words = heap_zalloc(heap, total, sizeof(uint64_t));
 	if (!bitmap->words)
@@ -30,34 +30,6 @@ int block_bitmap_init(struct block_bitmap *bitmap, const struct heap *heap, uint
 void block_bitmap_deinit(struct block_bitmap *bitmap)
 {
 	heap_free(bitmap->heap, bitmap->words);
-}
-
-void block_bitmap_add(struct block_bitmap *bitmap, uint64_t member)
-{
-	for (unsigned k = 0; k < bitmap->n_levels; k++) {
-		uint64_t *word = &bitmap->level[k][member / 64];
-		bool was_empty = *word == 0;
-		*word |= UINT64_C(1) << member % 64;
-		if (!was_empty)
-			return;
-		member /= 64;
-	}
-}
-
-void block_bitmap_remove(struct block_bitmap *bitmap, uint64_t member)
-{
-	for (unsigned k = 0; k < bitmap->n_levels; k++) {
-		uint64_t *word = &bitmap->level[k][member / 64];
-		*word &= ~(UINT64_C(1) << member % 64);
-		if (*word)
-			return;
-		member /= 64;
-	}
-}
-
-bool block_bitmap_has(const struct block_bitmap *bitmap, uint64_t member)
-{
-	return bitmap->level[0][member / 64] >> member % 64 & 1;
 }
 
 static uint64_t highest_bit(uint64_t word)

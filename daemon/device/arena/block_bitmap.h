@@ -1,5 +1,8 @@
-/* An ordered set of small integers as a 64-ary tree of bitmaps: which offsets a block of the arena starts at.
- * add, remove and "the largest member not above x" cost one word per level, at most five for 2^30. */
+/* An ordered set of small integers as a 64-ary tree of bitmaps: which offsets a block of the arena starts at, and
+ * which sizes its free blocks have. Every call costs a word or two per level, of which there are five for 2^28.
+ *
+ * add and remove go through all levels without looking: that a branch would save a word costs more than the word,
+ * as it is taken at random. Inline, as these few lines are much of what an allocation costs. */
 #ifndef DEVICE_BLOCK_BITMAP_H
 #define DEVICE_BLOCK_BITMAP_H
 
@@ -21,10 +24,50 @@ struct block_bitmap {
 int block_bitmap_init(struct block_bitmap *bitmap, const struct heap *heap, uint64_t limit);
 void block_bitmap_deinit(struct block_bitmap *bitmap);
 
-void block_bitmap_add(struct block_bitmap *bitmap, uint64_t member);
-void block_bitmap_remove(struct block_bitmap *bitmap, uint64_t member);
-bool block_bitmap_has(const struct block_bitmap *bitmap, uint64_t member);
 /* The largest member <= x. There must be one. */
 uint64_t block_bitmap_floor(const struct block_bitmap *bitmap, uint64_t x);
+
+static inline void block_bitmap_add(struct block_bitmap *bitmap, uint64_t member)
+{
+	for (unsigned k = 0; k < bitmap->n_levels; k++) {
+		bitmap->level[k][member / 64] |= UINT64_C(1) << member % 64;
+		member /= 64;
+	}
+}
+
+static inline void block_bitmap_remove(struct block_bitmap *bitmap, uint64_t member)
+{
+	uint64_t is_gone = 1;
+	for (unsigned k = 0; k < bitmap->n_levels; k++) {
+		uint64_t *word = &bitmap->level[k][member / 64];
+		*word &= ~(is_gone << member % 64);
+		is_gone = *word == 0;
+		member /= 64;
+	}
+}
+
+static inline bool block_bitmap_has(const struct block_bitmap *bitmap, uint64_t member)
+{
+	return bitmap->level[0][member / 64] >> member % 64 & 1;
+}
+
+/* Sets *member to the smallest one that is not below it, which is at most the limit; false where there is none. */
+static inline bool block_bitmap_ceil(const struct block_bitmap *bitmap, uint64_t *member)
+{
+	uint64_t x = *member;
+	for (unsigned k = 0; k < bitmap->n_levels; k++) {
+		/* Each level has a word behind its last: x may be one too far. */
+		uint64_t word = bitmap->level[k][x / 64] >> x % 64;
+		if (word) {
+			x += (uint64_t)__builtin_ctzll(word);
+			while (k-- > 0)
+				x = x * 64 + (uint64_t)__builtin_ctzll(bitmap->level[k][x]);
+			*member = x;
+			return true;
+		}
+		x = x / 64 + 1;
+	}
+	return false;
+}
 
 #endif
