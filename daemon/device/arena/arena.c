@@ -13,8 +13,6 @@ static int chunks_ensure(struct arena *arena)
 	if (arena->n_chunks < arena->chunks_room)
 		return 0;
 	uint32_t room = arena->chunks_room ? 2 * arena->chunks_room : 16;
-	if (arena_fits_grow(&arena->fits, arena->heap, room * CHUNK_BLOCKS))
-		return -ENOMEM;
 	struct block **chunks = heap_alloc(arena->heap, room * sizeof(struct block *));
 	if (!chunks)
 		return -ENOMEM;
@@ -123,25 +121,6 @@ static unsigned align_log_of(uint64_t align)
 	return (unsigned)__builtin_ctzll(align / ARENA_QUANTUM);
 }
 
-static uint32_t align_up(uint32_t x, unsigned align_log)
-{
-	uint32_t align = UINT32_C(1) << align_log;
-	return (x + align - 1) & ~(align - 1);
-}
-
-/* The smallest free block that `size` quanta fit into at the alignment, or nearly so; NULL where there is none.
- * First the first of each size: one that has an alignment more than `size` will do wherever it starts, so that
- * this looks at few. Then all, so that a refusal means that there really is no place. */
-static struct block *block_find(const struct arena *arena, uint32_t size, unsigned align_log)
-{
-	for (uint64_t at = size; at <= arena->size && block_bitmap_ceil(&arena->sizes, &at); at++) {
-		struct block *block = arena_sizes_first(arena, (uint32_t)at);
-		if (align_up(block->offset, align_log) + size <= block->offset + block->size)
-			return block;
-	}
-	return arena_fits_find(arena, size, align_log);
-}
-
 /* What arena_free takes back, as far as it got. 0 or -ENOMEM. */
 static int arena_take_memory(struct arena *arena)
 {
@@ -192,7 +171,6 @@ void arena_free(struct arena *arena)
 	for (uint32_t i = 0; i < arena->n_chunks; i++)
 		heap_free(arena->heap, arena->chunks[i]);
 	heap_free(arena->heap, arena->chunks);
-	arena_fits_deinit(&arena->fits, arena->heap);
 	heap_free(arena->heap, arena);
 }
 
@@ -203,12 +181,12 @@ int arena_alloc(struct arena *arena, uint64_t bytes, uint64_t align, void *tag, 
 	uint64_t size = (bytes + ARENA_QUANTUM - 1) / ARENA_QUANTUM;
 	if (size > arena->size)
 		return 1;
-	struct block *block = block_find(arena, (uint32_t)size, align_log);
+	struct block *block = arena_sizes_find(arena, (uint32_t)size, align_log);
 	if (!block)
 		return 1;
 	if (blocks_ensure(arena, 2))
 		return -ENOMEM;
-	uint32_t start = align_up(block->offset, align_log);
+	uint32_t start = block->offset + arena_sizes_front(block, align_log);
 	block_carve(arena, block, start, (uint32_t)size, tag);
 	*offset = (uint64_t)start * ARENA_QUANTUM;
 	return 0;
@@ -323,11 +301,5 @@ uint64_t arena_largest_free(const struct arena *arena)
 
 uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
 {
-	uint32_t most = arena_fits_most(&arena->fits, align_log_of(align));
-	uint64_t size = arena_largest_free(arena) / ARENA_QUANTUM;
-	/* A block that is larger than `most` by an alignment would be counted there, if it were not aligned: this
-	 * looks at few sizes. */
-	while (size > most && !block_is_aligned(arena_sizes_first(arena, (uint32_t)size)))
-		size = block_bitmap_floor(&arena->sizes, size - 1);
-	return (size > most ? size : most) * ARENA_QUANTUM;
+	return (uint64_t)arena_sizes_most(arena, align_log_of(align)) * ARENA_QUANTUM;
 }

@@ -1,19 +1,36 @@
 /* The invariants of the arena, each looked at by itself. */
 #include "daemon/device/arena/arena_sizes.h"
 
-/* The ring of a size. *n_free: that have been seen. */
+static const char *check_pile(const struct block *leader, uint32_t n_free, uint32_t *n_seen)
+{
+	const struct block *before = leader;
+	for (const struct block *block = leader->pile; block; before = block, block = block->next) {
+		if (block->taken || block->leads || block->size != leader->size ||
+		    (block->offset - leader->offset) % LINE_QUANTA)
+			return "a block is in a pile it does not belong to";
+		if (block->prev != before || ++*n_seen > n_free)
+			return "a pile is broken";
+	}
+	return NULL;
+}
+
+/* The ring of a size. *n_seen: free blocks, of n_free. */
 static const char *check_ring(const struct arena *arena, uint32_t size, uint32_t n_free, uint32_t *n_seen)
 {
 	const struct block *first = arena_sizes_first(arena, size), *block = first;
-	bool aligned = true;
+	uint32_t starts = 0;
 	do {
-		if (block->taken || block->size != size)
+		uint32_t start = UINT32_C(1) << block->offset % LINE_QUANTA;
+		if (block->taken || !block->leads || block->size != size)
 			return "a block is in a ring it does not belong to";
 		if (block->next->prev != block || ++*n_seen > n_free)
 			return "a ring is broken";
-		if (!aligned && block_is_aligned(block))
-			return "an aligned block stands behind one that is not";
-		aligned = block_is_aligned(block);
+		if (starts & start)
+			return "two piles are alike";
+		starts |= start;
+		const char *wrong = check_pile(block, n_free, n_seen);
+		if (wrong)
+			return wrong;
 		block = block->next;
 	} while (block != first);
 	return NULL;
@@ -26,7 +43,7 @@ static const char *check_sizes(const struct arena *arena, uint32_t n_free)
 	uint64_t size = 1;
 	for (; !wrong && size <= arena->size && block_bitmap_ceil(&arena->sizes, &size); size++)
 		wrong = check_ring(arena, (uint32_t)size, n_free, &n_seen);
-	return wrong ? wrong : n_seen == n_free ? NULL : "a free block is in no ring";
+	return wrong ? wrong : n_seen == n_free ? NULL : "a free block is in no pile";
 }
 
 const char *arena_check(const struct arena *arena)
@@ -60,6 +77,5 @@ const char *arena_check(const struct arena *arena)
 		return "the free count is wrong";
 	if (n_blocks + arena->n_unused != arena->n_chunks * CHUNK_BLOCKS)
 		return "block entries are lost";
-	const char *wrong = check_sizes(arena, n_free);
-	return wrong ? wrong : arena_fits_check(arena);
+	return check_sizes(arena, n_free);
 }
