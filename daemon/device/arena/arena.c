@@ -1,5 +1,6 @@
-/* Blocks are cut and merged so that they always tile the arena, free neighbours as one. Blocks live in
- * chunks: no allocation has to move those that there are. */
+/* Blocks are cut and merged so that they always tile the arena, free neighbours as one. Blocks live in chunks: no
+ * allocation has to move those that there are. A line knows the first block that starts in it, and blocks their
+ * neighbours, so that any byte's block is found. */
 #include "daemon/device/arena/arena.h"
 
 #include <assert.h>
@@ -7,22 +8,12 @@
 
 #include "daemon/device/arena/arena_sizes.h"
 
-/* Room for one more in the table of chunks, which doubles: eight bytes for 64 blocks. */
-static int chunks_ensure(struct arena *arena)
-{
-	if (arena->n_chunks < arena->chunks_room)
-		return 0;
-	uint32_t room = arena->chunks_room ? 2 * arena->chunks_room : 16;
-	struct block **chunks = heap_alloc(arena->heap, room * sizeof(struct block *));
-	if (!chunks)
-		return -ENOMEM;
-	if (arena->n_chunks)
-		memcpy(chunks, arena->chunks, arena->n_chunks * sizeof(struct block *));
-	heap_free(arena->heap, arena->chunks);
-	arena->chunks = chunks;
-	arena->chunks_room = room;
-	return 0;
-}
+/* Before its blocks, and what it takes to begin them at a cache line. */
+struct chunk {
+	struct chunk *next;
+};
+
+static_assert(sizeof(struct block) == BLOCK_BYTES, "a block is one cache line");
 
 static void block_give_entry(struct arena *arena, struct block *block)
 {
@@ -44,17 +35,15 @@ static struct block *block_take_entry(struct arena *arena)
 /* CHUNK_BLOCKS more unused entries, the first of which are used first. */
 static int chunk_add(struct arena *arena)
 {
-	if (chunks_ensure(arena))
-		return -ENOMEM;
-	struct block *chunk = heap_zalloc(arena->heap, CHUNK_BLOCKS, sizeof(*chunk));
+	struct chunk *chunk = heap_alloc(arena->heap, (CHUNK_BLOCKS + 1) * BLOCK_BYTES);
 	if (!chunk)
 		return -ENOMEM;
-	uint32_t first = arena->n_chunks * CHUNK_BLOCKS;
-	arena->chunks[arena->n_chunks++] = chunk;
-	for (uint32_t i = CHUNK_BLOCKS; i-- > 0;) {
-		chunk[i].index = first + i;
-		block_give_entry(arena, &chunk[i]);
-	}
+	uintptr_t first = ((uintptr_t)(chunk + 1) + BLOCK_BYTES - 1) & -(uintptr_t)BLOCK_BYTES;
+	for (uintptr_t i = CHUNK_BLOCKS; i-- > 0;)
+		block_give_entry(arena, (struct block *)(first + i * BLOCK_BYTES));
+	chunk->next = arena->chunks;
+	arena->chunks = chunk;
+	arena->n_chunks++;
 	return 0;
 }
 
@@ -70,16 +59,26 @@ static int blocks_ensure(struct arena *arena, uint32_t n)
 /* Forgets a block whose bytes its left neighbour has taken over. */
 static void block_drop(struct arena *arena, struct block *block)
 {
-	block_bitmap_remove(&arena->starts, block->offset);
+	uint32_t line = block->offset / LINE_QUANTA;
+	if (arena->at[line] == block) {
+		if (block->after->offset / LINE_QUANTA == line)
+			arena->at[line] = block->after;
+		else
+			block_bitmap_remove(&arena->starts, line);
+	}
 	block->before->after = block->after;
 	block->after->before = block->before;
 	block_give_entry(arena, block);
 }
 
-static void block_index(struct arena *arena, const struct block *block)
+/* A block is in order from now on, behind the one before it. */
+static void block_index(struct arena *arena, struct block *block)
 {
-	block_bitmap_add(&arena->starts, block->offset);
-	arena->at[arena_sizes_spread(arena, block->offset)] = block->index;
+	uint32_t line = block->offset / LINE_QUANTA;
+	if (block_bitmap_has(&arena->starts, line) && arena->at[line]->offset < block->offset)
+		return;
+	arena->at[line] = block;
+	block_bitmap_add(&arena->starts, line);
 }
 
 /* Cuts `size` quanta off the front of a block that is in no ring; the rest becomes a block of the same state and
@@ -124,13 +123,13 @@ static unsigned align_log_of(uint64_t align)
 /* What arena_free takes back, as far as it got. 0 or -ENOMEM. */
 static int arena_take_memory(struct arena *arena)
 {
-	size_t spread = (size_t)arena->n_lines * LINE_QUANTA * sizeof(uint32_t);
-	if (block_bitmap_init(&arena->starts, arena->heap, arena->size) ||
-	    block_bitmap_init(&arena->sizes, arena->heap, (uint64_t)arena->size + 1))
+	uint32_t n_lines = arena->size / LINE_QUANTA + 1, n_keys = arena_sizes_key(arena->size) + 1;
+	if (block_bitmap_init(&arena->starts, arena->heap, n_lines) ||
+	    block_bitmap_init(&arena->sizes, arena->heap, n_keys))
 		return -ENOMEM;
-	arena->at = heap_alloc(arena->heap, spread);
-	arena->first = heap_alloc(arena->heap, spread);
-	return arena->at && arena->first ? blocks_ensure(arena, 1) : -ENOMEM;
+	arena->at = heap_alloc(arena->heap, n_lines * sizeof(struct block *));
+	arena->rings = heap_alloc(arena->heap, n_keys * sizeof(struct block *));
+	return arena->at && arena->rings ? blocks_ensure(arena, 1) : -ENOMEM;
 }
 
 int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
@@ -141,8 +140,7 @@ int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
 		return -ENOMEM;
 	arena->heap = arena->starts.heap = arena->sizes.heap = heap;
 	arena->size = (uint32_t)(bytes / ARENA_QUANTUM);
-	arena->n_lines = arena->size / LINE_QUANTA + 1;
-	arena->edge.taken = true;
+	arena->edge = (struct block){.offset = UINT32_MAX, .taken = true};
 	if (arena_take_memory(arena)) {
 		arena_free(arena);
 		return -ENOMEM;
@@ -167,10 +165,12 @@ void arena_free(struct arena *arena)
 	block_bitmap_deinit(&arena->starts);
 	block_bitmap_deinit(&arena->sizes);
 	heap_free(arena->heap, arena->at);
-	heap_free(arena->heap, arena->first);
-	for (uint32_t i = 0; i < arena->n_chunks; i++)
-		heap_free(arena->heap, arena->chunks[i]);
-	heap_free(arena->heap, arena->chunks);
+	heap_free(arena->heap, arena->rings);
+	while (arena->chunks) {
+		struct chunk *next = arena->chunks->next;
+		heap_free(arena->heap, arena->chunks);
+		arena->chunks = next;
+	}
 	heap_free(arena->heap, arena);
 }
 
@@ -192,16 +192,17 @@ int arena_alloc(struct arena *arena, uint64_t bytes, uint64_t align, void *tag, 
 	return 0;
 }
 
-static struct block *block_starting(const struct arena *arena, uint32_t quantum)
-{
-	return block_at(arena, arena->at[arena_sizes_spread(arena, quantum)]);
-}
-
 static struct block *block_holding(const struct arena *arena, uint32_t quantum)
 {
-	if (!block_bitmap_has(&arena->starts, quantum))
-		quantum = (uint32_t)block_bitmap_floor(&arena->starts, quantum);
-	return block_starting(arena, quantum);
+	uint64_t line = quantum / LINE_QUANTA;
+	if (!block_bitmap_has(&arena->starts, line))
+		line = block_bitmap_floor(&arena->starts, line);
+	struct block *block = arena->at[line];
+	if (block->offset > quantum)
+		return block->before;
+	while (quantum - block->offset >= block->size)
+		block = block->after;
+	return block;
 }
 
 int arena_reserve(struct arena *arena, uint64_t offset, uint64_t bytes, void *tag)
@@ -272,9 +273,9 @@ void arena_release(struct arena *arena, uint64_t offset, uint64_t bytes)
 
 void arena_retag(struct arena *arena, uint64_t offset, void *tag)
 {
-	uint32_t start = (uint32_t)(offset / ARENA_QUANTUM);
-	assert(block_bitmap_has(&arena->starts, start) && block_starting(arena, start)->taken);
-	block_starting(arena, start)->tag = tag;
+	struct block *block = block_holding(arena, (uint32_t)(offset / ARENA_QUANTUM));
+	assert(block->offset == offset / ARENA_QUANTUM && block->taken);
+	block->tag = tag;
 }
 
 bool arena_at(const struct arena *arena, uint64_t offset, struct arena_extent *extent)
@@ -285,7 +286,7 @@ bool arena_at(const struct arena *arena, uint64_t offset, struct arena_extent *e
 	*extent = (struct arena_extent){.offset = (uint64_t)block->offset * ARENA_QUANTUM,
 					.bytes = (uint64_t)block->size * ARENA_QUANTUM,
 					.taken = block->taken,
-					.tag = block->tag};
+					.tag = block->taken ? block->tag : NULL};
 	return true;
 }
 
@@ -294,12 +295,12 @@ uint64_t arena_free_bytes(const struct arena *arena)
 	return arena->free * ARENA_QUANTUM;
 }
 
-uint64_t arena_largest_free(const struct arena *arena)
-{
-	return block_bitmap_floor(&arena->sizes, arena->size) * ARENA_QUANTUM;
-}
-
 uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
 {
 	return (uint64_t)arena_sizes_most(arena, align_log_of(align)) * ARENA_QUANTUM;
+}
+
+uint64_t arena_largest_free(const struct arena *arena)
+{
+	return arena_largest_fit(arena, ARENA_QUANTUM);
 }

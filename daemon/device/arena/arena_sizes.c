@@ -1,10 +1,10 @@
-/* Rings and piles, and what is asked of them. A block with an alignment's quanta to spare holds a place wherever
- * it starts: so no question goes through more sizes than a line has quanta. */
+/* Rings and piles, and what is asked of them. A block with a line to spare holds a place wherever it starts: so no
+ * question goes through more rings than a line has quanta. */
 #include "daemon/device/arena/arena_sizes.h"
 
 static bool is_alike(const struct block *a, const struct block *b)
 {
-	return a->offset % LINE_QUANTA == b->offset % LINE_QUANTA;
+	return a->size == b->size && a->offset % LINE_QUANTA == b->offset % LINE_QUANTA;
 }
 
 static void join_pile(struct block *leader, struct block *block)
@@ -19,7 +19,7 @@ static void join_pile(struct block *leader, struct block *block)
 
 void arena_sizes_join(struct arena *arena, struct block *block)
 {
-	struct block *first = arena_sizes_first(arena, block->size), *leader = first;
+	struct block *first = arena->rings[arena_sizes_key(block->size)], *leader = first;
 	do {
 		if (is_alike(leader, block)) {
 			join_pile(leader, block);
@@ -61,8 +61,7 @@ static struct block *replace_leader(struct block *leader)
 
 void arena_sizes_leave(struct arena *arena, struct block *block)
 {
-	uint32_t *first = &arena->first[arena_sizes_spread(arena, block->size)];
-	struct block *next = block->next;
+	struct block **ring = &arena->rings[arena_sizes_key(block->size)], *next = block->next;
 	if (!block->leads) {
 		leave_pile(block);
 		return;
@@ -73,36 +72,46 @@ void arena_sizes_leave(struct arena *arena, struct block *block)
 		next->prev = block->prev;
 		block->prev->next = next;
 	}
-	if (*first == block->index)
-		*first = next->index;
+	if (*ring == block)
+		*ring = next;
 }
 
 struct block *arena_sizes_find(const struct arena *arena, uint32_t size, unsigned align_log)
 {
-	for (uint64_t at = size; at <= arena->size && block_bitmap_ceil(&arena->sizes, &at); at++) {
-		struct block *first = arena_sizes_first(arena, (uint32_t)at), *leader = first;
+	for (uint64_t key = arena_sizes_key(size);; key++) {
+		key = block_bitmap_ceil(&arena->sizes, key);
+		if (key == BLOCK_BITMAP_NONE)
+			return NULL;
+		struct block *leader = arena->rings[key];
 		do {
-			/* That no leader has to be replaced. */
-			if (size + arena_sizes_front(leader, align_log) <= at)
+			/* From the pile, that no leader has to be replaced. */
+			if (size + arena_sizes_front(leader, align_log) <= leader->size)
 				return leader->pile ? leader->pile : leader;
 			leader = leader->next;
-		} while (leader != first);
+		} while (leader != arena->rings[key]);
 	}
-	return NULL;
+}
+
+/* The largest size of a key. */
+static uint32_t last_of(uint64_t key)
+{
+	uint64_t line = key - (SMALL_QUANTA - SMALL_QUANTA / LINE_QUANTA);
+	return (uint32_t)(key < SMALL_QUANTA ? key : line * LINE_QUANTA + LINE_QUANTA - 1);
 }
 
 uint32_t arena_sizes_most(const struct arena *arena, unsigned align_log)
 {
-	uint32_t size = (uint32_t)block_bitmap_floor(&arena->sizes, arena->size), most = 0;
-	while (size > most) {
-		struct block *first = arena_sizes_first(arena, size), *leader = first;
+	uint32_t most = 0;
+	uint64_t key = block_bitmap_floor(&arena->sizes, arena_sizes_key(arena->size));
+	while (last_of(key) > most) {
+		const struct block *leader = arena->rings[key];
 		do {
 			uint32_t front = arena_sizes_front(leader, align_log);
-			if (size > front && size - front > most)
-				most = size - front;
+			if (leader->size > front && leader->size - front > most)
+				most = leader->size - front;
 			leader = leader->next;
-		} while (leader != first);
-		size = (uint32_t)block_bitmap_floor(&arena->sizes, size - 1);
+		} while (leader != arena->rings[key]);
+		key = block_bitmap_floor(&arena->sizes, key - 1);
 	}
 	return most;
 }

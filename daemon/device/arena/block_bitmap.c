@@ -1,5 +1,5 @@
 /* Level 0 has one bit for each integer, every further level one for each word of the level before it that is not
- * zero. The top level is a single word. */
+ * zero. The top level is a single word. Behind each level is one more, which stays zero. */
 #include "daemon/device/arena/block_bitmap.h"
 
 #include <assert.h>
@@ -9,8 +9,7 @@ int block_bitmap_init(struct block_bitmap *bitmap, const struct heap *heap, uint
 {
 	uint64_t n_words[BLOCK_BITMAP_LEVELS_MAX], total = 0, n = limit;
 	assert(limit > 0 && limit <= UINT64_C(1) << 32);
-	memset(bitmap, 0, sizeof(*bitmap));
-	bitmap->heap = heap;
+	*bitmap = (struct block_bitmap){.heap = heap};
 	do {
 		n = (n + 63) / 64;
 		n_words[bitmap->n_levels++] = n + 1;
@@ -51,6 +50,5 @@ uint64_t block_bitmap_floor(const struct block_bitmap *bitmap, uint64_t x)
 			break;
 		x = x / 64 - 1;
 	}
-	assert(!"block_bitmap_floor: no member below");
-	return 0;
+	return BLOCK_BITMAP_NONE;
 }
