@@ -1,5 +1,6 @@
 /* Level 0 has one bit for each integer, every further level one for each word of the level before it that is not
- * zero. The top level is a single word. Behind each level is one more, which stays zero. */
+ * zero. The top level is a single word, and not the lowest. Behind each level is one more word, which stays zero.
+ */
 #include "daemon/device/arena/block_bitmap.h"
 
 #include <assert.h>
@@ -14,7 +15,7 @@ int block_bitmap_init(struct block_bitmap *bitmap, const struct heap *heap, uint
 		n = (n + 63) / 64;
 		n_words[bitmap->n_levels++] = n + 1;
 		total += n + 1;
-	} while (n > 1);
+	} while (n > 1 || bitmap->n_levels < 2);
 	bitmap->words = heap_zalloc(heap, total, sizeof(uint64_t));
 	if (!bitmap->words)
 		return -ENOMEM;
@@ -29,6 +30,25 @@ int block_bitmap_init(struct block_bitmap *bitmap, const struct heap *heap, uint
 void block_bitmap_deinit(struct block_bitmap *bitmap)
 {
 	heap_free(bitmap->heap, bitmap->words);
+}
+
+void block_bitmap_climb_add(struct block_bitmap *bitmap, uint64_t member)
+{
+	for (unsigned k = 2; k < bitmap->n_levels; k++) {
+		bitmap->level[k][member / 64] |= UINT64_C(1) << member % 64;
+		member /= 64;
+	}
+}
+
+void block_bitmap_climb_remove(struct block_bitmap *bitmap, uint64_t member)
+{
+	for (unsigned k = 2; k < bitmap->n_levels; k++) {
+		uint64_t *word = &bitmap->level[k][member / 64];
+		*word &= ~(UINT64_C(1) << member % 64);
+		if (*word)
+			return;
+		member /= 64;
+	}
 }
 
 static uint64_t highest_bit(uint64_t word)

@@ -1,8 +1,9 @@
-/* An ordered set of small integers as a 64-ary tree of bitmaps: which offsets a block of the arena starts at, and
- * which sizes its free blocks have. Every call costs a word or two per level, of which there are five for 2^28.
+/* An ordered set of small integers as a 64-ary tree of bitmaps: in which lines a block of the arena starts, and
+ * which sizes its free blocks have. Every call costs a word or two per level, of which there are four for 2^23.
  *
- * add and remove go through all levels without looking: a branch that saves a word is taken at random, and costs
- * more than the word. Inline, as these few lines are much of what an allocation costs. */
+ * add and remove always do the two lowest levels: that a word there is the last of its kind happens at random, and
+ * the branch would cost more than the word. Above it is rare. Inline, as these few lines are much of what an
+ * allocation costs. */
 #ifndef DEVICE_BLOCK_BITMAP_H
 #define DEVICE_BLOCK_BITMAP_H
 
@@ -46,23 +47,27 @@ static inline uint64_t block_bitmap_ceil(const struct block_bitmap *bitmap, uint
 	return BLOCK_BITMAP_NONE;
 }
 
+/* The parts of the two functions below that are for the levels from 2 on. */
+void block_bitmap_climb_add(struct block_bitmap *bitmap, uint64_t member);
+void block_bitmap_climb_remove(struct block_bitmap *bitmap, uint64_t member);
+
 static inline void block_bitmap_add(struct block_bitmap *bitmap, uint64_t member)
 {
-	for (unsigned k = 0; k < bitmap->n_levels; k++) {
-		bitmap->level[k][member / 64] |= UINT64_C(1) << member % 64;
-		member /= 64;
-	}
+	uint64_t *word = &bitmap->level[0][member / 64], *above = &bitmap->level[1][member / 64 / 64];
+	bool was_empty = !*above;
+	*word |= UINT64_C(1) << member % 64;
+	*above |= UINT64_C(1) << member / 64 % 64;
+	if (was_empty)
+		block_bitmap_climb_add(bitmap, member / 64 / 64);
 }
 
 static inline void block_bitmap_remove(struct block_bitmap *bitmap, uint64_t member)
 {
-	uint64_t is_gone = 1;
-	for (unsigned k = 0; k < bitmap->n_levels; k++) {
-		uint64_t *word = &bitmap->level[k][member / 64];
-		*word &= ~(is_gone << member % 64);
-		is_gone = *word == 0;
-		member /= 64;
-	}
+	uint64_t *word = &bitmap->level[0][member / 64], *above = &bitmap->level[1][member / 64 / 64];
+	*word &= ~(UINT64_C(1) << member % 64);
+	*above &= ~((uint64_t) !*word << member / 64 % 64);
+	if (!*above)
+		block_bitmap_climb_remove(bitmap, member / 64 / 64);
 }
 
 static inline bool block_bitmap_has(const struct block_bitmap *bitmap, uint64_t member)
