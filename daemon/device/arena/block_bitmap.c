@@ -51,6 +51,21 @@ void block_bitmap_climb_remove(struct block_bitmap *bitmap, uint64_t member)
 	}
 }
 
+uint64_t block_bitmap_climb_ceil(const struct block_bitmap *bitmap, uint64_t x)
+{
+	for (unsigned k = 1; k < bitmap->n_levels; k++) {
+		uint64_t word = bitmap->level[k][x / 64] >> x % 64;
+		if (word) {
+			x += (uint64_t)__builtin_ctzll(word);
+			while (k-- > 0)
+				x = x * 64 + (uint64_t)__builtin_ctzll(bitmap->level[k][x]);
+			return x;
+		}
+		x = x / 64 + 1;
+	}
+	return BLOCK_BITMAP_NONE;
+}
+
 static uint64_t highest_bit(uint64_t word)
 {
 	return 63 - (uint64_t)__builtin_clzll(word);

@@ -30,21 +30,15 @@ void block_bitmap_deinit(struct block_bitmap *bitmap);
 /* The largest member <= x, or NONE; x is below the limit. */
 uint64_t block_bitmap_floor(const struct block_bitmap *bitmap, uint64_t x);
 
+/* Goes on with block_bitmap_ceil at level 1 and an integer of that. */
+uint64_t block_bitmap_climb_ceil(const struct block_bitmap *bitmap, uint64_t x);
+
 /* The smallest member >= x, or NONE; x is at most the limit. */
 static inline uint64_t block_bitmap_ceil(const struct block_bitmap *bitmap, uint64_t x)
 {
-	for (unsigned k = 0; k < bitmap->n_levels; k++) {
-		/* Each level has a word behind its last: x may be one too far. */
-		uint64_t word = bitmap->level[k][x / 64] >> x % 64;
-		if (word) {
-			x += (uint64_t)__builtin_ctzll(word);
-			while (k-- > 0)
-				x = x * 64 + (uint64_t)__builtin_ctzll(bitmap->level[k][x]);
-			return x;
-		}
-		x = x / 64 + 1;
-	}
-	return BLOCK_BITMAP_NONE;
+	/* Each level has a word behind its last: x may be one too far. */
+	uint64_t word = bitmap->level[0][x / 64] >> x % 64;
+	return word ? x + (uint64_t)__builtin_ctzll(word) : block_bitmap_climb_ceil(bitmap, x / 64 + 1);
 }
 
 /* The parts of the two functions below that are for the levels from 2 on. */
