@@ -1,48 +1,49 @@
-/* Blocks are cut and merged so that they always tile the arena, free neighbours as one. Blocks live in
- * chunks and name each other by index: no allocation has to move those that there are. */
+/* Blocks are cut and merged so that they always tile the arena, free neighbours as one. Blocks live in chunks: no
+ * allocation has to move those that there are. A line knows the first block that starts in it, and blocks their
+ * neighbours, so that any byte's block is found. */
 #include "daemon/device/arena/arena.h"
 
 #include <assert.h>
 #include <errno.h>
 
-#include "daemon/device/arena/arena_bins.h"
+#include "daemon/device/arena/arena_sizes.h"
 
-/* Room for one more in the table of chunks, which doubles: eight bytes for 64 blocks. */
-static int chunks_ensure(struct arena *arena)
+/* Before its blocks, and what it takes to begin them at a cache line. */
+struct chunk {
+	struct chunk *next;
+};
+
+static_assert(sizeof(struct block) == BLOCK_BYTES, "a block is one cache line");
+
+static void block_give_entry(struct arena *arena, struct block *block)
 {
-	if (arena->n_chunks < arena->chunks_room)
-		return 0;
-	uint32_t room = arena->chunks_room ? 2 * arena->chunks_room : 16;
-	if (arena_fits_grow(&arena->fits, arena->heap, room * CHUNK_BLOCKS))
-		return -ENOMEM;
-	struct block **chunks = heap_alloc(arena->heap, room * sizeof(struct block *));
-	if (!chunks)
-		return -ENOMEM;
-	if (arena->n_chunks)
-		memcpy(chunks, arena->chunks, arena->n_chunks * sizeof(struct block *));
-	heap_free(arena->heap, arena->chunks);
-	arena->chunks = chunks;
-	arena->chunks_room = room;
-	return 0;
+	block->taken = true;
+	block->next = arena->unused;
+	arena->unused = block;
+	arena->n_unused++;
+}
+
+static struct block *block_take_entry(struct arena *arena)
+{
+	struct block *block = arena->unused;
+	assert(block);
+	arena->unused = block->next;
+	arena->n_unused--;
+	return block;
 }
 
 /* CHUNK_BLOCKS more unused entries, the first of which are used first. */
 static int chunk_add(struct arena *arena)
 {
-	if (chunks_ensure(arena))
-		return -ENOMEM;
-	struct block *chunk = heap_alloc(arena->heap, CHUNK_BLOCKS * sizeof(*chunk));
+	struct chunk *chunk = heap_alloc(arena->heap, (CHUNK_BLOCKS + 1) * BLOCK_BYTES);
 	if (!chunk)
 		return -ENOMEM;
-	uint32_t first = arena->n_chunks * CHUNK_BLOCKS;
-	arena->chunks[arena->n_chunks++] = chunk;
-	for (uint32_t i = CHUNK_BLOCKS; i-- > 0;) {
-		chunk[i] = (struct block){.taken = true, .next = arena->unused};
-		if (first + i == NONE)
-			continue;
-		arena->unused = first + i;
-		arena->n_unused++;
-	}
+	uintptr_t first = ((uintptr_t)(chunk + 1) + BLOCK_BYTES - 1) & -(uintptr_t)BLOCK_BYTES;
+	for (uintptr_t i = CHUNK_BLOCKS; i-- > 0;)
+		block_give_entry(arena, (struct block *)(first + i * BLOCK_BYTES));
+	chunk->next = arena->chunks;
+	arena->chunks = chunk;
+	arena->n_chunks++;
 	return 0;
 }
 
@@ -55,93 +56,80 @@ static int blocks_ensure(struct arena *arena, uint32_t n)
 	return 0;
 }
 
-static uint32_t block_take_entry(struct arena *arena)
-{
-	uint32_t index = arena->unused;
-	assert(index);
-	arena->unused = block_at(arena, index)->next;
-	arena->n_unused--;
-	return index;
-}
-
 /* Forgets a block whose bytes its left neighbour has taken over. */
-static void block_drop(struct arena *arena, uint32_t index)
+static void block_drop(struct arena *arena, struct block *block)
 {
-	struct block *block = block_at(arena, index);
-	block_bitmap_remove(&arena->starts, block->offset);
-	block_at(arena, block->before)->after = block->after;
-	if (block->after)
-		block_at(arena, block->after)->before = block->before;
-	block->next = arena->unused;
-	arena->unused = index;
-	arena->n_unused++;
+	uint32_t line = block->offset / LINE_QUANTA;
+	if (arena->at[line] == block) {
+		if (block->after->offset / LINE_QUANTA == line)
+			arena->at[line] = block->after;
+		else
+			block_bitmap_remove(&arena->starts, line);
+	}
+	block->before->after = block->after;
+	block->after->before = block->before;
+	block_give_entry(arena, block);
 }
 
-/* Cuts `size` quanta off the front of a block that is in no bin; the rest becomes a block of the same state and
- * tag, in no bin either. Returns the rest. */
-static uint32_t block_split(struct arena *arena, uint32_t index, uint32_t size)
+/* A block is in order from now on, behind the one before it. */
+static void block_index(struct arena *arena, struct block *block)
 {
-	uint32_t rest = block_take_entry(arena);
-	struct block *a = block_at(arena, index), *b = block_at(arena, rest);
-	*b = (struct block){.offset = a->offset + size,
-			    .size = a->size - size,
-			    .before = index,
-			    .after = a->after,
-			    .taken = a->taken,
-			    .tag = a->tag};
-	a->size = size;
-	a->after = rest;
-	if (b->after)
-		block_at(arena, b->after)->before = rest;
-	block_bitmap_add(&arena->starts, b->offset);
-	arena->at[b->offset] = rest;
+	uint32_t line = block->offset / LINE_QUANTA;
+	if (block_bitmap_has(&arena->starts, line) && arena->at[line]->offset < block->offset)
+		return;
+	arena->at[line] = block;
+	block_bitmap_add(&arena->starts, line);
+}
+
+/* Cuts `size` quanta off the front of a block that is in no ring; the rest becomes a block of the same state and
+ * tag, in no ring either. Returns the rest. */
+static struct block *block_split(struct arena *arena, struct block *block, uint32_t size)
+{
+	struct block *rest = block_take_entry(arena);
+	rest->offset = block->offset + size;
+	rest->size = block->size - size;
+	rest->before = block;
+	rest->after = block->after;
+	rest->taken = block->taken;
+	rest->tag = block->tag;
+	block->size = size;
+	block->after = rest;
+	rest->after->before = rest;
+	block_index(arena, rest);
 	return rest;
 }
 
 /* Takes [start, start + size) out of a free block that holds it. Needs two unused entries. */
-static void block_carve(struct arena *arena, uint32_t index, uint32_t start, uint32_t size, void *tag)
+static void block_carve(struct arena *arena, struct block *block, uint32_t start, uint32_t size, void *tag)
 {
-	arena_bins_remove(arena, index);
-	uint32_t front = start - block_at(arena, index)->offset;
+	arena_sizes_remove(arena, block);
+	uint32_t front = start - block->offset;
 	if (front) {
-		uint32_t rest = block_split(arena, index, front);
-		arena_bins_push(arena, index);
-		index = rest;
+		struct block *rest = block_split(arena, block, front);
+		arena_sizes_add(arena, block);
+		block = rest;
 	}
-	if (block_at(arena, index)->size > size)
-		arena_bins_push(arena, block_split(arena, index, size));
-	block_at(arena, index)->taken = true;
-	block_at(arena, index)->tag = tag;
+	if (block->size > size)
+		arena_sizes_add(arena, block_split(arena, block, size));
+	block->tag = tag;
 }
 
 static unsigned align_log_of(uint64_t align)
 {
 	assert(align >= ARENA_QUANTUM && align <= ARENA_ALIGN_MAX && (align & (align - 1)) == 0);
-	return arena_bins_log2((uint32_t)align / ARENA_QUANTUM);
+	return (unsigned)__builtin_ctzll(align / ARENA_QUANTUM);
 }
 
-static uint32_t align_up(uint32_t x, unsigned align_log)
+/* What arena_free takes back, as far as it got. 0 or -ENOMEM. */
+static int arena_take_memory(struct arena *arena)
 {
-	uint32_t align = UINT32_C(1) << align_log;
-	return (x + align - 1) & ~(align - 1);
-}
-
-/* A free block that holds `size` quanta at the alignment, or NONE. First the head of the lowest bin that must be
- * large enough, as blocks are mostly aligned; then one that is large enough wherever it starts; only then any, so
- * that a refusal means that there really is no place. */
-static uint32_t block_find(const struct arena *arena, uint32_t size, unsigned align_log)
-{
-	struct bin bin = arena_bins_above(size);
-	if (arena_bins_find(arena, &bin)) {
-		uint32_t head = arena->bins[bin.class][bin.sub];
-		const struct block *block = block_at(arena, head);
-		if (align_up(block->offset, align_log) + size <= block->offset + block->size)
-			return head;
-	}
-	struct bin sure = arena_bins_above(size + (UINT32_C(1) << align_log) - 1);
-	if (arena_bins_find(arena, &sure))
-		return arena->bins[sure.class][sure.sub];
-	return arena_fits_find(arena, size, align_log);
+	uint32_t n_lines = arena->size / LINE_QUANTA + 1, n_keys = arena_sizes_key(arena->size) + 1;
+	if (block_bitmap_init(&arena->starts, arena->heap, n_lines) ||
+	    block_bitmap_init(&arena->sizes, arena->heap, n_keys))
+		return -ENOMEM;
+	arena->at = heap_alloc(arena->heap, n_lines * sizeof(struct block *));
+	arena->rings = heap_alloc(arena->heap, n_keys * sizeof(struct block *));
+	return arena->at && arena->rings ? blocks_ensure(arena, 1) : -ENOMEM;
 }
 
 int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
@@ -150,22 +138,22 @@ int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
 	struct arena *arena = heap_zalloc(heap, 1, sizeof(*arena));
 	if (!arena)
 		return -ENOMEM;
-	arena->heap = heap;
+	arena->heap = arena->starts.heap = arena->sizes.heap = heap;
 	arena->size = (uint32_t)(bytes / ARENA_QUANTUM);
-	if (block_bitmap_init(&arena->starts, heap, arena->size)) {
-		heap_free(heap, arena);
-		return -ENOMEM;
-	}
-	arena->at = heap_alloc(heap, (size_t)arena->size * sizeof(*arena->at));
-	if (!arena->at || blocks_ensure(arena, 1)) {
+	arena->edge = (struct block){.offset = UINT32_MAX, .taken = true};
+	if (arena_take_memory(arena)) {
 		arena_free(arena);
 		return -ENOMEM;
 	}
-	uint32_t all = block_take_entry(arena);
-	*block_at(arena, all) = (struct block){.size = arena->size};
-	block_bitmap_add(&arena->starts, 0);
-	arena->at[0] = all;
-	arena_bins_push(arena, all);
+	struct block *all = block_take_entry(arena);
+	all->offset = 0;
+	all->size = arena->size;
+	all->before = all->after = &arena->edge;
+	arena->edge.before = arena->edge.after = all;
+	block_index(arena, all);
+	arena_sizes_add(arena, all);
+	/* No block has it, so that there always is a largest size. */
+	block_bitmap_add(&arena->sizes, 0);
 	*out = arena;
 	return 0;
 }
@@ -175,11 +163,14 @@ void arena_free(struct arena *arena)
 	if (!arena)
 		return;
 	block_bitmap_deinit(&arena->starts);
+	block_bitmap_deinit(&arena->sizes);
 	heap_free(arena->heap, arena->at);
-	for (uint32_t i = 0; i < arena->n_chunks; i++)
-		heap_free(arena->heap, arena->chunks[i]);
-	heap_free(arena->heap, arena->chunks);
-	arena_fits_deinit(&arena->fits, arena->heap);
+	heap_free(arena->heap, arena->rings);
+	while (arena->chunks) {
+		struct chunk *next = arena->chunks->next;
+		heap_free(arena->heap, arena->chunks);
+		arena->chunks = next;
+	}
 	heap_free(arena->heap, arena);
 }
 
@@ -190,20 +181,28 @@ int arena_alloc(struct arena *arena, uint64_t bytes, uint64_t align, void *tag, 
 	uint64_t size = (bytes + ARENA_QUANTUM - 1) / ARENA_QUANTUM;
 	if (size > arena->size)
 		return 1;
-	uint32_t found = block_find(arena, (uint32_t)size, align_log);
-	if (!found)
+	struct block *block = arena_sizes_find(arena, (uint32_t)size, align_log);
+	if (!block)
 		return 1;
 	if (blocks_ensure(arena, 2))
 		return -ENOMEM;
-	uint32_t start = align_up(block_at(arena, found)->offset, align_log);
-	block_carve(arena, found, start, (uint32_t)size, tag);
+	uint32_t start = block->offset + arena_sizes_front(block, align_log);
+	block_carve(arena, block, start, (uint32_t)size, tag);
 	*offset = (uint64_t)start * ARENA_QUANTUM;
 	return 0;
 }
 
-static uint32_t block_holding(const struct arena *arena, uint32_t quantum)
+static struct block *block_holding(const struct arena *arena, uint32_t quantum)
 {
-	return arena->at[block_bitmap_floor(&arena->starts, quantum)];
+	uint64_t line = quantum / LINE_QUANTA;
+	if (!block_bitmap_has(&arena->starts, line))
+		line = block_bitmap_floor(&arena->starts, line);
+	struct block *block = arena->at[line];
+	if (block->offset > quantum)
+		return block->before;
+	while (quantum - block->offset >= block->size)
+		block = block->after;
+	return block;
 }
 
 int arena_reserve(struct arena *arena, uint64_t offset, uint64_t bytes, void *tag)
@@ -212,35 +211,33 @@ int arena_reserve(struct arena *arena, uint64_t offset, uint64_t bytes, void *ta
 	uint64_t start = offset / ARENA_QUANTUM, size = bytes / ARENA_QUANTUM;
 	if (start >= arena->size || size > arena->size - start)
 		return 1;
-	uint32_t index = block_holding(arena, (uint32_t)start);
-	const struct block *block = block_at(arena, index);
+	struct block *block = block_holding(arena, (uint32_t)start);
 	if (block->taken || start + size > (uint64_t)block->offset + block->size)
 		return 1;
 	if (blocks_ensure(arena, 2))
 		return -ENOMEM;
-	block_carve(arena, index, (uint32_t)start, (uint32_t)size, tag);
+	block_carve(arena, block, (uint32_t)start, (uint32_t)size, tag);
 	return 0;
 }
 
 /* Frees one whole block and merges it with free neighbours. Returns the block it is part of then. */
-static uint32_t block_release(struct arena *arena, uint32_t index)
+static struct block *block_release(struct arena *arena, struct block *block)
 {
-	struct block *block = block_at(arena, index);
 	assert(block->taken);
-	uint32_t after = block->after, before = block->before;
-	if (after && !block_at(arena, after)->taken) {
-		arena_bins_remove(arena, after);
-		block->size += block_at(arena, after)->size;
+	struct block *after = block->after, *before = block->before;
+	if (!after->taken) {
+		arena_sizes_remove(arena, after);
+		block->size += after->size;
 		block_drop(arena, after);
 	}
-	if (before && !block_at(arena, before)->taken) {
-		arena_bins_remove(arena, before);
-		block_at(arena, before)->size += block->size;
-		block_drop(arena, index);
-		index = before;
+	if (!before->taken) {
+		arena_sizes_remove(arena, before);
+		before->size += block->size;
+		block_drop(arena, block);
+		block = before;
 	}
-	arena_bins_push(arena, index);
-	return index;
+	arena_sizes_add(arena, block);
+	return block;
 }
 
 int arena_prepare(struct arena *arena, uint32_t n)
@@ -261,35 +258,35 @@ void arena_release(struct arena *arena, uint64_t offset, uint64_t bytes)
 {
 	assert(bytes > 0 && offset % ARENA_QUANTUM == 0 && bytes % ARENA_QUANTUM == 0);
 	uint32_t start = (uint32_t)(offset / ARENA_QUANTUM), end = start + (uint32_t)(bytes / ARENA_QUANTUM);
-	uint32_t index = block_bitmap_has(&arena->starts, start) ? arena->at[start] : block_holding(arena, start);
-	if (block_at(arena, index)->offset < start)
-		index = block_split(arena, index, start - block_at(arena, index)->offset);
+	struct block *block = block_holding(arena, start);
+	if (block->offset < start)
+		block = block_split(arena, block, start - block->offset);
 	for (;;) {
-		if (block_at(arena, index)->offset + block_at(arena, index)->size > end)
-			block_split(arena, index, end - block_at(arena, index)->offset);
-		index = block_release(arena, index);
-		if (block_at(arena, index)->offset + block_at(arena, index)->size >= end)
+		if (block->offset + block->size > end)
+			block_split(arena, block, end - block->offset);
+		block = block_release(arena, block);
+		if (block->offset + block->size >= end)
 			return;
-		index = block_at(arena, index)->after;
+		block = block->after;
 	}
 }
 
 void arena_retag(struct arena *arena, uint64_t offset, void *tag)
 {
-	uint32_t start = (uint32_t)(offset / ARENA_QUANTUM);
-	assert(block_bitmap_has(&arena->starts, start) && block_at(arena, arena->at[start])->taken);
-	block_at(arena, arena->at[start])->tag = tag;
+	struct block *block = block_holding(arena, (uint32_t)(offset / ARENA_QUANTUM));
+	assert(block->offset == offset / ARENA_QUANTUM && block->taken);
+	block->tag = tag;
 }
 
 bool arena_at(const struct arena *arena, uint64_t offset, struct arena_extent *extent)
 {
 	if (offset / ARENA_QUANTUM >= arena->size)
 		return false;
-	const struct block *block = block_at(arena, block_holding(arena, (uint32_t)(offset / ARENA_QUANTUM)));
+	const struct block *block = block_holding(arena, (uint32_t)(offset / ARENA_QUANTUM));
 	*extent = (struct arena_extent){.offset = (uint64_t)block->offset * ARENA_QUANTUM,
 					.bytes = (uint64_t)block->size * ARENA_QUANTUM,
 					.taken = block->taken,
-					.tag = block->tag};
+					.tag = block->taken ? block->tag : NULL};
 	return true;
 }
 
@@ -300,7 +297,7 @@ uint64_t arena_free_bytes(const struct arena *arena)
 
 uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
 {
-	return (uint64_t)arena_fits_most(&arena->fits, align_log_of(align)) * ARENA_QUANTUM;
+	return (uint64_t)arena_sizes_most(arena, align_log_of(align)) * ARENA_QUANTUM;
 }
 
 uint64_t arena_largest_free(const struct arena *arena)

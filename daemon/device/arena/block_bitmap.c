@@ -1,5 +1,6 @@
-/* Level 0 has a bit for each member; a bit of level k + 1 says that a word of level k is not 0.
- * Words are only written when a bit changes, so that an arena's hot path stays in one cache line a level. */
+/* Level 0 has one bit for each integer, every further level one for each word of the level before it that is not
+ * zero. The top level is a single word, and not the lowest. Behind each level is one more word, which stays zero.
+ */
 #include "daemon/device/arena/block_bitmap.h"
 
 #include <assert.h>
@@ -9,13 +10,12 @@ int block_bitmap_init(struct block_bitmap *bitmap, const struct heap *heap, uint
 {
 	uint64_t n_words[BLOCK_BITMAP_LEVELS_MAX], total = 0, n = limit;
 	assert(limit > 0 && limit <= UINT64_C(1) << 32);
-	memset(bitmap, 0, sizeof(*bitmap));
-	bitmap->heap = heap;
+	*bitmap = (struct block_bitmap){.heap = heap};
 	do {
 		n = (n + 63) / 64;
-		n_words[bitmap->n_levels++] = n;
-		total += n;
-	} while (n > 1);
+		n_words[bitmap->n_levels++] = n + 1;
+		total += n + 1;
+	} while (n > 1 || bitmap->n_levels < 2);
 	bitmap->words = heap_zalloc(heap, total, sizeof(uint64_t));
 	if (!bitmap->words)
 		return -ENOMEM;
@@ -32,21 +32,17 @@ void block_bitmap_deinit(struct block_bitmap *bitmap)
 	heap_free(bitmap->heap, bitmap->words);
 }
 
-void block_bitmap_add(struct block_bitmap *bitmap, uint64_t member)
+void block_bitmap_climb_add(struct block_bitmap *bitmap, uint64_t member)
 {
-	for (unsigned k = 0; k < bitmap->n_levels; k++) {
-		uint64_t *word = &bitmap->level[k][member / 64];
-		bool was_empty = *word == 0;
-		*word |= UINT64_C(1) << member % 64;
-		if (!was_empty)
-			return;
+	for (unsigned k = 2; k < bitmap->n_levels; k++) {
+		bitmap->level[k][member / 64] |= UINT64_C(1) << member % 64;
 		member /= 64;
 	}
 }
 
-void block_bitmap_remove(struct block_bitmap *bitmap, uint64_t member)
+void block_bitmap_climb_remove(struct block_bitmap *bitmap, uint64_t member)
 {
-	for (unsigned k = 0; k < bitmap->n_levels; k++) {
+	for (unsigned k = 2; k < bitmap->n_levels; k++) {
 		uint64_t *word = &bitmap->level[k][member / 64];
 		*word &= ~(UINT64_C(1) << member % 64);
 		if (*word)
@@ -55,9 +51,19 @@ void block_bitmap_remove(struct block_bitmap *bitmap, uint64_t member)
 	}
 }
 
-bool block_bitmap_has(const struct block_bitmap *bitmap, uint64_t member)
+uint64_t block_bitmap_climb_ceil(const struct block_bitmap *bitmap, uint64_t x)
 {
-	return bitmap->level[0][member / 64] >> member % 64 & 1;
+	for (unsigned k = 1; k < bitmap->n_levels; k++) {
+		uint64_t word = bitmap->level[k][x / 64] >> x % 64;
+		if (word) {
+			x += (uint64_t)__builtin_ctzll(word);
+			while (k-- > 0)
+				x = x * 64 + (uint64_t)__builtin_ctzll(bitmap->level[k][x]);
+			return x;
+		}
+		x = x / 64 + 1;
+	}
+	return BLOCK_BITMAP_NONE;
 }
 
 static uint64_t highest_bit(uint64_t word)
@@ -79,6 +85,5 @@ uint64_t block_bitmap_floor(const struct block_bitmap *bitmap, uint64_t x)
 			break;
 		x = x / 64 - 1;
 	}
-	assert(!"block_bitmap_floor: no member below");
-	return 0;
+	return BLOCK_BITMAP_NONE;
 }

@@ -27,18 +27,27 @@ START_TEST(against_an_array)
 			block_bitmap_add(&starts, (uint64_t)x);
 		is_member[x] = !is_member[x];
 		n += is_member[x] ? 1 : -1;
-		int64_t ask = oracle_between(&random, 0, limit - 1), floor = ask;
+		int64_t ask = oracle_between(&random, 0, limit - 1), floor = ask, ceil = ask;
 		while (floor >= 0 && !is_member[floor])
 			floor--;
+		while (ceil < limit && !is_member[ceil])
+			ceil++;
 		if (block_bitmap_has(&starts, (uint64_t)ask) != is_member[ask])
 			ck_abort_msg("member %ld is wrong", (long)ask);
-		if (floor >= 0 && block_bitmap_floor(&starts, (uint64_t)ask) != (uint64_t)floor)
+		if (block_bitmap_floor(&starts, (uint64_t)ask) !=
+		    (floor < 0 ? BLOCK_BITMAP_NONE : (uint64_t)floor))
 			ck_abort_msg("floor of %ld is not %ld", (long)ask, (long)floor);
+		if (block_bitmap_ceil(&starts, (uint64_t)ask) !=
+		    (ceil == limit ? BLOCK_BITMAP_NONE : (uint64_t)ceil))
+			ck_abort_msg("ceil of %ld is not %ld", (long)ask, (long)ceil);
 	}
 	/* Emptied, it starts again. */
 	for (int64_t x = 0; x < limit; x++)
 		if (is_member[x])
 			block_bitmap_remove(&starts, (uint64_t)x);
+	ck_assert_uint_eq(block_bitmap_floor(&starts, (uint64_t)limit - 1), BLOCK_BITMAP_NONE);
+	ck_assert_uint_eq(block_bitmap_ceil(&starts, 0), BLOCK_BITMAP_NONE);
+	ck_assert_uint_eq(block_bitmap_ceil(&starts, (uint64_t)limit), BLOCK_BITMAP_NONE);
 	block_bitmap_add(&starts, 0);
 	ck_assert_uint_eq(block_bitmap_floor(&starts, (uint64_t)limit - 1), 0);
 	block_bitmap_deinit(&starts);

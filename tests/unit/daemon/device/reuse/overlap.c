@@ -2,7 +2,7 @@
  * What is lent, counted and kept is the model's and the other files'. */
 #include "daemon/device/reuse/overlap.h"
 
-#include "daemon/device/arena/arena_bins.h"
+#include "daemon/device/arena/arena_sizes.h"
 #include "tests/support/oracle.h"
 #include "tests/unit/daemon/device/rig.h"
 
@@ -11,11 +11,11 @@ static void release_with_what_was_set_aside(struct rig *rig, struct tensor *tens
 {
 	struct arena *arena = rig->device->arena;
 	uint32_t n_hidden = arena->n_unused > arena->spare ? arena->n_unused - arena->spare : 0;
-	uint32_t hidden = arena->unused, last = 0;
-	for (uint32_t i = 0, at = hidden; i < n_hidden; i++, at = block_at(arena, at)->next)
-		last = at;
+	struct block *hidden = arena->unused, *last = NULL;
+	for (uint32_t i = 0; i < n_hidden; i++)
+		last = last ? last->next : hidden;
 	if (n_hidden) {
-		arena->unused = block_at(arena, last)->next;
+		arena->unused = last->next;
 		arena->n_unused -= n_hidden;
 	}
 	scarce_arm(&rig->scarce, 0);
@@ -23,7 +23,7 @@ static void release_with_what_was_set_aside(struct rig *rig, struct tensor *tens
 	ck_assert(!scarce_fired(&rig->scarce));
 	scarce_arm(&rig->scarce, -1);
 	if (n_hidden) {
-		block_at(arena, last)->next = arena->unused;
+		last->next = arena->unused;
 		arena->unused = hidden;
 		arena->n_unused += n_hidden;
 	}
