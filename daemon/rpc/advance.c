@@ -225,7 +225,7 @@ static void enter_scheduler(struct call *call)
 {
 	call->entry.ready = on_ready;
 	call->is_in_scheduler = true;
-	scheduler_enter(scheduler_of(call), &call->entry);
+	scheduler_enter(scheduler_of(call), &call->entry, &call->session->user->order);
 }
 
 /* All that the peer has held arrives once more, after everybody else: one of them is to free what came into being

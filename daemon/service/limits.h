@@ -6,6 +6,7 @@
 #include <npumem/types.h>
 
 #include "daemon/device/memory/heap.h"
+#include "daemon/service/scheduler.h"
 
 enum limits_key {
 	LIMITS_SESSIONS,
@@ -36,6 +37,7 @@ struct limits_user {
 	bool has_own; /* limits given for this uid */
 	struct limits own;
 	struct limits_user *next;
+	struct scheduler_user order;
 
 	/* The line's for room (waiting.h): what it has there, and its neighbours in turn. */
 	struct waiter *first_waiting, *last_waiting;
