@@ -18,8 +18,9 @@ struct segments_source {
 	/* Takes the memory that came with the request under way. 0; INVALID, RESOURCE_EXHAUSTED. */
 	int (*take)(void *ctx, struct segments_memory *memory, struct npumem_error *error);
 	void (*release)(void *ctx, const struct segments_memory *memory);
-	/* Whether it has faulted: it is zeros since then, and the client's no more. */
-	bool (*is_broken)(void *ctx, const struct segments_memory *memory);
+	/* Whether the memory at `base` has faulted: it is zeros since then, and the client's no more. On any thread,
+	 * while it is mapped. NULL: it never does. */
+	bool (*is_broken)(void *ctx, const uint8_t *base);
 	void *ctx;
 };
 

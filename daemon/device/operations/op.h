@@ -77,6 +77,9 @@ int op_check(struct device *device, struct op *op, const struct error_context *c
  * thread, beside operations that do not conflict: it touches local memory, the op and what is known to be written
  * of its tensors, and no table of the device. `context` names no tensor but the op's own. */
 int op_run(struct device *device, struct op *op, const struct error_context *context);
+/* After a run that returned 0, on the same thread: what a write has written was not what was meant, and counts as
+ * never written. */
+void op_take_back(struct device *device, struct op *op);
 /* Gives back what op_check took; after a failed op_check too. Leaves the results. On the thread that owns the
  * device, before anything that conflicts begins. */
 void op_deinit(struct device *device, struct op *op);
