@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/wire.h"
+#include "proto/wire.h"
 #include "daemon/service/inspect.h"
 #include "proto/convert.h"
 #include "proto/frame.h"

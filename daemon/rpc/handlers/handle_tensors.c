@@ -3,7 +3,7 @@
 
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/tensor_message.h"
-#include "daemon/rpc/wire.h"
+#include "proto/wire.h"
 #include "proto/convert.h"
 
 enum {
