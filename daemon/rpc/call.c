@@ -214,11 +214,6 @@ int call_decode(struct call *call)
 
 /* ---- the books ---- */
 
-static int out_of_memory(struct call *call)
-{
-	return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
-}
-
 static void flight(const struct call *call, bool begins)
 {
 	struct session *session = call->session;
@@ -240,7 +235,7 @@ static int keep_message(struct call *call)
 		memcpy(copy, call->message, call->bytes);
 		decode_rebase(call->borrowed, call->message, call->bytes, copy);
 	} else if (call->borrowed) {
-		return out_of_memory(call);
+		return heap_exhausted(call->error);
 	} else if (is_recorded) {
 		recorder_lose(recorder, "the daemon is out of host memory");
 	}
@@ -397,7 +392,7 @@ struct call *call_find(const struct rpc_peer *peer, uint64_t id)
 
 int call_claim(struct call *call, struct tensor *tensor, bool writes)
 {
-	return claim_tensor(&call->claim, tensor, writes) ? out_of_memory(call) : 0;
+	return claim_tensor(&call->claim, tensor, writes) ? heap_exhausted(call->error) : 0;
 }
 
 /* Whether a request that came later has it already, and waits. A view's users are those that found it, a root's
@@ -416,7 +411,7 @@ int call_claim_free(struct call *call, struct tensor *tensor)
 		return BINDING_BLOCKED;
 	if (is_used_later(call, tensor))
 		return BINDING_LATE;
-	return claim_free(&call->claim, tensor) ? out_of_memory(call) : 0;
+	return claim_free(&call->claim, tensor) ? heap_exhausted(call->error) : 0;
 }
 
 int call_claim_op(struct call *call, const struct op *op)
@@ -425,7 +420,7 @@ int call_claim_op(struct call *call, const struct op *op)
 	    __builtin_add_overflow(call->cost, CALL_OP_COST, &call->cost))
 		call->cost = INT64_MAX;
 	call->reply_bytes += operate_payload_bytes(op);
-	return claim_op(&call->claim, op) ? out_of_memory(call) : 0;
+	return claim_op(&call->claim, op) ? heap_exhausted(call->error) : 0;
 }
 
 int call_later(struct call *call, int64_t cost, void (*work)(void *arg),

@@ -70,6 +70,9 @@ int limits_set_own(struct limits_table *table, uint32_t uid, enum limits_key key
 struct limits_user *limits_take(struct limits_table *table, uint32_t uid);
 void limits_drop(struct limits_table *table, struct limits_user *user);
 
+/* What a uid has of a key now. */
+uint64_t limits_now(const struct limits_table *table, uint32_t uid, enum limits_key key);
+
 /* Whether `more` of a key would be within the user's limit. 0; RESOURCE_EXHAUSTED naming key, what there is and
  * the limit. Of what is bounded in all no uid but the admins' may take more than half of what the others have
  * left, so that newcomers always find some. */

@@ -32,7 +32,7 @@ int segments_share(struct session *session, struct segment **out, struct npumem_
 					"no system memory can be shared over this connection");
 	segment = heap_zalloc(session->service->heap, 1, sizeof(*segment));
 	if (!segment)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+		return heap_exhausted(error);
 	status = source->take(source->ctx, &segment->memory, error);
 	if (status) {
 		heap_free(session->service->heap, segment);
