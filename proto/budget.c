@@ -8,7 +8,7 @@
 
 enum {
 	ALIGN = 16,
-	CHUNK_BYTES = 64 << 10,	  /* the least that a chunk holds */
+	CHUNK_BYTES = 1 << 10,	  /* the least that a chunk holds */
 	KEPT_BYTES_MAX = 2 << 20, /* a larger chunk is not kept for the next message */
 };
 
@@ -46,6 +46,7 @@ static struct budget_chunk *chunk_add(struct budget *budget, size_t bytes)
 	chunk = budget->alloc(budget->ctx, total);
 	if (!chunk)
 		return NULL;
+	budget->held += total;
 	chunk->room = room;
 	chunk->used = 0;
 	chunk->next = budget->chunks;
@@ -110,6 +111,7 @@ void budget_deinit(struct budget *budget)
 		budget->chunks = chunk->next;
 		budget->free(budget->ctx, chunk);
 	}
+	budget->held = 0;
 }
 
 void budget_reset(struct budget *budget, size_t frame_bytes)
@@ -125,6 +127,7 @@ void budget_reset(struct budget *budget, size_t frame_bytes)
 		else
 			budget->free(budget->ctx, chunk);
 	}
+	budget->held = kept ? sizeof(*kept) + kept->room : 0;
 	if (kept) {
 		kept->next = NULL;
 		kept->used = 0;

@@ -15,6 +15,7 @@ struct budget {
 	void *ctx;
 	struct budget_chunk *chunks;
 	size_t spent, limit;
+	size_t held;   /* by the chunks */
 	bool exceeded; /* an allocation was refused by the limit, not by the heap */
 	bool starved;  /* or the other way round */
 };

@@ -2,6 +2,15 @@
  * A member that a message leaves out becomes the struct's default, and the other way round. */
 #include "proto/convert.h"
 
+void convert_text_from(const char *from, char *to, size_t bytes)
+{
+	size_t n = 0;
+
+	for (; from && *from && n + 1 < bytes; from++)
+		to[n++] = (unsigned char)*from < ' ' || *from == 127 ? '?' : *from;
+	to[n] = 0;
+}
+
 void convert_dims_from(const Npumem__V1__Dims *message, struct npumem_dims *dims)
 {
 	*dims = (struct npumem_dims){0, 0, 0, 0};

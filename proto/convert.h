@@ -6,6 +6,9 @@
 
 #include "proto/npumem.pb-c.h"
 
+/* Copies a string, cut to fit, without the control characters that a terminal would obey. `from` NULL: empty. */
+void convert_text_from(const char *from, char *to, size_t bytes);
+
 /* From a message: NULL members mean their defaults. `spec` is wholly set; values are not checked here. */
 void convert_spec_from(const Npumem__V1__Spec *message, struct npumem_spec *spec);
 void convert_dims_from(const Npumem__V1__Dims *message, struct npumem_dims *dims);

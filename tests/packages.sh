@@ -7,6 +7,7 @@ exec </dev/null
 packages=(
 	cmake gcc libc6-dev make pkg-config
 	libuv1-dev libprotobuf-c-dev protobuf-c-compiler libjansson-dev zlib1g-dev
+	uthash-dev                                             # lists, headers only
 	check                                                  # unit tests
 	abigail-tools binutils                                 # the library's ABI
 	protobuf-compiler python3 python3-protobuf python3-numpy # integration tests and the demo

@@ -1,7 +1,6 @@
 /* Calls about the device as a whole: info, dump, compact, plan. */
 #include "client/lib/engine.h"
 #include "client/lib/reply.h"
-#include "proto/convert.h"
 
 /* What this library knows of; a daemon never refuses over it. */
 #define DEVICE_FEATURES NPUMEM__V1__FEATURE__FEATURE_SUBMIT

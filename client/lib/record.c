@@ -76,7 +76,7 @@ static int take_entries(struct npumem_request *request, const Npumem__V1__Respon
 	}
 	if (recorded->lost && !record->lost) {
 		record->lost = true;
-		reply_text(recorded->reason, record->reason, sizeof(record->reason));
+		convert_text_from(recorded->reason, record->reason, sizeof(record->reason));
 	}
 	request->answer = record;
 	return status;

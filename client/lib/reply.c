@@ -4,37 +4,28 @@
 
 #include <string.h>
 
-#include "proto/convert.h"
 
 /* No extent, count or stride of a device with at most 2^30 bytes per NPU can be larger. */
 #define REPLY_EXTENT_MAX (INT64_C(1) << 40)
 enum { REPLY_WARNING_BYTES = 512 };
-
-void reply_text(const char *from, char *to, size_t bytes)
-{
-	size_t n = 0;
-	for (; from && *from && n + 1 < bytes; from++)
-		to[n++] = (unsigned char)*from < ' ' || *from == 127 ? '?' : *from;
-	to[n] = 0;
-}
 
 void reply_error(const Npumem__V1__Response *response, struct npumem_error *error)
 {
 	char text[NPUMEM_FIELD_TEXT_BYTES], key[NPUMEM_FIELD_KEY_BYTES], message[NPUMEM_MESSAGE_BYTES];
 	int status = npumem_status_name((int)response->status) ? (int)response->status : NPUMEM_INTERNAL;
 	npumem_error_clear(error);
-	reply_text(response->message, message, sizeof(message));
+	convert_text_from(response->message, message, sizeof(message));
 	if (message[0])
 		npumem_error_set(error, status, "%s", message);
 	else
 		npumem_error_set(error, status, "the daemon gave no reason (status %d)", (int)response->status);
 	for (size_t i = 0; i < response->n_fields; i++) {
 		const Npumem__V1__Field *field = response->fields[i];
-		reply_text(field->key, key, sizeof(key));
+		convert_text_from(field->key, key, sizeof(key));
 		if (field->value_case == NPUMEM__V1__FIELD__VALUE_NUMBER) {
 			npumem_error_number(error, key, field->number);
 		} else if (field->value_case == NPUMEM__V1__FIELD__VALUE_TEXT) {
-			reply_text(field->text, text, sizeof(text));
+			convert_text_from(field->text, text, sizeof(text));
 			npumem_error_text(error, key, text);
 		}
 	}
@@ -56,8 +47,8 @@ int reply_info(const Npumem__V1__Info *message, struct npumem_info *info)
 		.pid = message->pid,
 		.session = message->session,
 	};
-	reply_text(message->version, info->version, sizeof(info->version));
-	reply_text(message->isa, info->isa, sizeof(info->isa));
+	convert_text_from(message->version, info->version, sizeof(info->version));
+	convert_text_from(message->isa, info->isa, sizeof(info->isa));
 	return npumem_geometry_check(&info->geometry, NULL) ? -1 : 0;
 }
 
@@ -156,9 +147,9 @@ int reply_tensor(const Npumem__V1__Tensor *message, struct npumem_tensor *tensor
 	for (unsigned i = 0; i < tensor->n_grants; i++)
 		tensor->grants[i] =
 			(struct npumem_grant){message->grants[i]->uid, (int)message->grants[i]->access};
-	reply_text(message->name, tensor->name, sizeof(tensor->name));
-	reply_text(message->base_name, tensor->base_name, sizeof(tensor->base_name));
-	reply_text(message->state, tensor->state, sizeof(tensor->state));
+	convert_text_from(message->name, tensor->name, sizeof(tensor->name));
+	convert_text_from(message->base_name, tensor->base_name, sizeof(tensor->base_name));
+	convert_text_from(message->state, tensor->state, sizeof(tensor->state));
 	return message->place ? reply_place(message->place, &tensor->place) : 0;
 }
 
@@ -202,7 +193,7 @@ static struct npumem_destroyed **reply_destroyed(const Npumem__V1__Done *message
 						     .offset = from->offset,
 						     .bytes = from->bytes,
 						     .total_bytes = from->total_bytes};
-		reply_text(from->name, rows[i]->name, sizeof(rows[i]->name));
+		convert_text_from(from->name, rows[i]->name, sizeof(rows[i]->name));
 	}
 	return rows;
 }
@@ -223,7 +214,7 @@ struct npumem_done *reply_done(const Npumem__V1__Done *message, struct result *r
 		done->n_destroyed = (unsigned)message->n_destroyed;
 	}
 	if (message->warning[0]) {
-		reply_text(message->warning, warning, sizeof(warning));
+		convert_text_from(message->warning, warning, sizeof(warning));
 		done->warning = result_text(result, warning);
 	}
 	return done->warning && (done->destroyed || !done->n_destroyed) ? done : NULL;
@@ -237,7 +228,7 @@ void reply_move(const Npumem__V1__Move *message, struct npumem_move *move)
 		.to_address = message->to_address,
 		.bytes_per_npu = message->bytes_per_npu,
 	};
-	reply_text(message->name, move->name, sizeof(move->name));
+	convert_text_from(message->name, move->name, sizeof(move->name));
 }
 
 void reply_event(const Npumem__V1__Event *message, struct npumem_event *event)
@@ -255,7 +246,7 @@ void reply_event(const Npumem__V1__Event *message, struct npumem_event *event)
 		.total = message->total,
 		.status = (int)message->status,
 	};
-	reply_text(message->kind, event->kind, sizeof(event->kind));
-	reply_text(message->name, event->name, sizeof(event->name));
-	reply_text(message->message, event->message, sizeof(event->message));
+	convert_text_from(message->kind, event->kind, sizeof(event->kind));
+	convert_text_from(message->name, event->name, sizeof(event->name));
+	convert_text_from(message->message, event->message, sizeof(event->message));
 }

@@ -6,7 +6,7 @@
 #include <npumem/client.h>
 
 #include "client/lib/result.h"
-#include "proto/npumem.pb-c.h"
+#include "proto/convert.h"
 
 /* Sets `error` (wholly; it need not be clear) from a response whose status is not OK. */
 void reply_error(const Npumem__V1__Response *response, struct npumem_error *error);
@@ -24,8 +24,5 @@ void reply_move(const Npumem__V1__Move *message, struct npumem_move *move);
 
 /* An array for n objects of so many bytes, and the objects, all in `result`. NULL: no memory. */
 void *reply_rows(struct result *result, size_t n, size_t bytes);
-
-/* Copies a string from a message, cut to fit, without the control characters that a terminal would obey. */
-void reply_text(const char *from, char *to, size_t bytes);
 
 #endif

@@ -44,7 +44,7 @@ static void take_numbers(const uint64_t *from, size_t n, uint64_t *to, size_t mo
 
 static void take_call(const Npumem__V1__CallStat *from, struct npumem_call_stat *to)
 {
-	reply_text(from->call, to->call, sizeof(to->call));
+	convert_text_from(from->call, to->call, sizeof(to->call));
 	take_numbers(from->statuses, from->n_statuses, to->statuses, NPUMEM_STATUSES);
 	take_numbers(from->buckets, from->n_buckets, to->buckets, NPUMEM_BUCKETS);
 	to->total_ns = from->total_ns;

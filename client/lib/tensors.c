@@ -3,7 +3,6 @@
 #include "client/lib/message.h"
 #include "client/lib/reply.h"
 #include "client/lib/sized.h"
-#include "proto/convert.h"
 
 static int take_tensor(struct npumem_request *request, const Npumem__V1__Response *response,
 		       struct npumem_error *error)

@@ -140,6 +140,8 @@ static void look_ahead(struct call *call)
 	hint_claim(call, hint);
 	scheduler_claim(scheduler_of(call), &call->entry, hint->accesses, hint->n);
 	claim_deinit(&call->hints[call->which_hint ^ 1]);
+	if (call->charge)
+		call_charge_more(call);
 }
 
 /* Its first call waits until some held one is resolved, or gone, or nobody has the device for itself. */
@@ -225,7 +227,7 @@ static void enter_scheduler(struct call *call)
 {
 	call->entry.ready = on_ready;
 	call->is_in_scheduler = true;
-	scheduler_enter(scheduler_of(call), &call->entry);
+	scheduler_enter(scheduler_of(call), &call->entry, &call->session->user->order);
 }
 
 /* All that the peer has held arrives once more, after everybody else: one of them is to free what came into being
@@ -256,6 +258,7 @@ static int try_to_resolve(struct call *call)
 static void claim_for_good(struct call *call)
 {
 	scheduler_claim(scheduler_of(call), &call->entry, call->claim.accesses, call->claim.n);
+	claim_deinit(&call->hints[call->which_hint]);
 	scheduler_let_go(scheduler_of(call), &call->entry);
 	if (call->is_hinted)
 		unblock_all(call->rpc);
@@ -389,11 +392,10 @@ void advance_begin(struct call *call)
 		return;
 	call->state = CALL_HELD;
 	add_held(call);
+	look_ahead(call);
 	status = call_charge(call);
 	if (status)
 		call_end(call, status);
-	else
-		look_ahead(call);
 }
 
 static void start(struct call *call)

@@ -61,6 +61,6 @@ int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char
 	if (!status && record_of(*tensor)->bound < binding->entry->arrival)
 		record_of(*tensor)->bound = binding->entry->arrival;
 	if (!status && add(binding, *tensor))
-		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+		status = heap_exhausted(error);
 	return status;
 }

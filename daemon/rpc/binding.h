@@ -24,6 +24,11 @@ struct binding {
 
 void binding_init(struct binding *binding, const struct session *session, const struct scheduler_entry *entry);
 void binding_deinit(struct binding *binding);
+/* What it has of the heap. */
+static inline size_t binding_heap_bytes(const struct binding *binding)
+{
+	return binding->tensors == binding->few ? 0 : binding->room * sizeof(struct tensor *);
+}
 /* From here on binding_find gives what it found so far, from the first on. */
 void binding_bind(struct binding *binding);
 

@@ -9,8 +9,9 @@
 #include "daemon/rpc/decode.h"
 
 enum {
-	SPARE_MAX = 256,	      /* calls that are kept for others */
-	SPARE_REPLY_BYTES = 64 << 10, /* a larger buffer is not kept with them */
+	SPARE_MAX = 256,	       /* calls that are kept for others */
+	SPARE_REPLY_BYTES = 64 << 10,  /* a larger buffer is not kept with them, */
+	SPARE_BUDGET_BYTES = 16 << 10, /* nor more than that to unpack into: whoever has the call is charged */
 };
 
 static const struct {
@@ -88,6 +89,8 @@ static void give(struct rpc *rpc, struct call *call)
 		buffer_deinit(&call->out);
 	call->out.used = 0;
 	budget_reset(&call->budget, 0);
+	if (call->budget.held > SPARE_BUDGET_BYTES)
+		budget_deinit(&call->budget);
 	call->next = rpc->spare;
 	rpc->spare = call;
 	rpc->n_spare++;
@@ -211,11 +214,6 @@ int call_decode(struct call *call)
 
 /* ---- the books ---- */
 
-static int out_of_memory(struct call *call)
-{
-	return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
-}
-
 static void flight(const struct call *call, bool begins)
 {
 	struct session *session = call->session;
@@ -237,7 +235,7 @@ static int keep_message(struct call *call)
 		memcpy(copy, call->message, call->bytes);
 		decode_rebase(call->borrowed, call->message, call->bytes, copy);
 	} else if (call->borrowed) {
-		return out_of_memory(call);
+		return heap_exhausted(call->error);
 	} else if (is_recorded) {
 		recorder_lose(recorder, "the daemon is out of host memory");
 	}
@@ -246,34 +244,52 @@ static int keep_message(struct call *call)
 	return 0;
 }
 
-static void charge(struct call *call, size_t bytes)
+/* Host memory that it holds, and its reply will. */
+static size_t held_bytes(const struct call *call)
 {
-	struct limits_table *limits = &call->rpc->service->limits;
-	struct limits_user *user = call->session->user;
+	size_t reply = call->reply_bytes > call->out.room ? call->reply_bytes : call->out.room;
 
+	return sizeof(*call) + call->bytes + reply + call->budget.held + claim_heap_bytes(&call->claim) +
+	       claim_heap_bytes(&call->hints[0]) + claim_heap_bytes(&call->hints[1]) +
+	       binding_heap_bytes(&call->binding);
+}
+
+void call_charge_more(struct call *call)
+{
+	struct limits_user *user = call->session->user;
+	size_t bytes = held_bytes(call);
+
+	if (bytes <= call->charge)
+		return;
+	call->peer->call_bytes += bytes - call->charge;
+	limits_charge(&call->rpc->service->limits, user, LIMITS_REQUEST_BYTES, bytes - call->charge);
 	call->charge = bytes;
-	call->peer->call_bytes += bytes;
-	limits_charge(limits, user, LIMITS_REQUESTS, 1);
-	limits_charge(limits, user, LIMITS_REQUEST_BYTES, bytes);
-	flight(call, true);
 }
 
 int call_charge(struct call *call)
 {
-	const struct limits_table *limits = &call->rpc->service->limits;
-	size_t bytes = sizeof(*call) + call->bytes + call->reply_bytes;
-	int status;
+	struct limits_table *limits = &call->rpc->service->limits;
+	struct limits_user *user = call->session->user;
+	bool is_first = !call->charge;
+	size_t bytes = held_bytes(call);
+	int status = 0;
 
-	if (call->charge)
+	if (bytes <= call->charge)
 		return 0;
-	status = keep_message(call);
+	if (is_first)
+		status = keep_message(call);
+	if (!status && is_first)
+		status = limits_check(limits, user, LIMITS_REQUESTS, 1, call->error);
 	if (!status)
-		status = limits_check(limits, call->session->user, LIMITS_REQUESTS, 1, call->error);
-	if (!status)
-		status = limits_check(limits, call->session->user, LIMITS_REQUEST_BYTES, bytes, call->error);
-	if (!status)
-		charge(call, bytes);
-	return status;
+		status = limits_check(limits, user, LIMITS_REQUEST_BYTES, bytes - call->charge, call->error);
+	if (status)
+		return status;
+	call_charge_more(call);
+	if (is_first) {
+		limits_charge(limits, user, LIMITS_REQUESTS, 1);
+		flight(call, true);
+	}
+	return 0;
 }
 
 static void give_back(struct call *call)
@@ -376,7 +392,7 @@ struct call *call_find(const struct rpc_peer *peer, uint64_t id)
 
 int call_claim(struct call *call, struct tensor *tensor, bool writes)
 {
-	return claim_tensor(&call->claim, tensor, writes) ? out_of_memory(call) : 0;
+	return claim_tensor(&call->claim, tensor, writes) ? heap_exhausted(call->error) : 0;
 }
 
 /* Whether a request that came later has it already, and waits. A view's users are those that found it, a root's
@@ -395,7 +411,7 @@ int call_claim_free(struct call *call, struct tensor *tensor)
 		return BINDING_BLOCKED;
 	if (is_used_later(call, tensor))
 		return BINDING_LATE;
-	return claim_free(&call->claim, tensor) ? out_of_memory(call) : 0;
+	return claim_free(&call->claim, tensor) ? heap_exhausted(call->error) : 0;
 }
 
 int call_claim_op(struct call *call, const struct op *op)
@@ -404,7 +420,7 @@ int call_claim_op(struct call *call, const struct op *op)
 	    __builtin_add_overflow(call->cost, CALL_OP_COST, &call->cost))
 		call->cost = INT64_MAX;
 	call->reply_bytes += operate_payload_bytes(op);
-	return claim_op(&call->claim, op) ? out_of_memory(call) : 0;
+	return claim_op(&call->claim, op) ? heap_exhausted(call->error) : 0;
 }
 
 int call_later(struct call *call, int64_t cost, void (*work)(void *arg),

@@ -19,6 +19,11 @@ struct claim {
 /* Claims nothing yet. */
 void claim_init(struct claim *claim, const struct heap *heap);
 void claim_deinit(struct claim *claim);
+/* What it has of the heap. */
+static inline size_t claim_heap_bytes(const struct claim *claim)
+{
+	return claim->accesses == claim->few ? 0 : claim->room * sizeof(*claim->accesses);
+}
 
 /* What is accessed of a tensor, or of a view. 0, or -ENOMEM. */
 int claim_tensor(struct claim *claim, struct tensor *tensor, bool writes);

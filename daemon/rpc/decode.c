@@ -1,6 +1,8 @@
 /* Nothing here trusts a length, and nothing is taken beyond what a frame of this size may cost. */
 #include "daemon/rpc/decode.h"
 
+#include "daemon/device/memory/heap.h"
+
 int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
 		   const Npumem__V1__Request **request, const struct decode_borrowed **borrowed,
 		   struct npumem_error *error)
@@ -26,7 +28,7 @@ int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
 					"a message of %zu bytes that takes more than %zu unpacked", bytes,
 					budget->limit);
 	if (budget->starved)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+		return heap_exhausted(error);
 	return npumem_error_set(error, NPUMEM_INVALID, "a malformed message of %zu bytes", bytes);
 }
 

@@ -81,7 +81,7 @@ static void begin_part(struct ending *ending)
 		ending->n += session_hide(session, ending->tensors + ending->n, 1);
 	}
 	ending->entry.ready = on_ready;
-	scheduler_enter(scheduler, &ending->entry);
+	scheduler_enter(scheduler, &ending->entry, &session->user->order);
 	scheduler_claim(scheduler, &ending->entry, ending->claim.accesses, ending->claim.n);
 	scheduler_let_go(scheduler, &ending->entry);
 }

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "daemon/device/operations/roles.h"
-#include "daemon/rpc/wire.h"
+#include "proto/wire.h"
 #include "daemon/service/segments.h"
 #include "proto/convert.h"
 

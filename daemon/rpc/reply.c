@@ -136,7 +136,7 @@ int reply_check_cap(const struct reply *reply, size_t bytes, struct npumem_error
 int reply_make_room(struct reply *reply, size_t bytes, struct npumem_error *error)
 {
 	if (buffer_reserve(reply->out, bytes + REPLY_REST_BYTES))
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+		return heap_exhausted(error);
 	return 0;
 }
 

@@ -104,32 +104,15 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 	}
 }
 
-int accept_start(struct accept *accept, uv_loop_t *loop, int fd, void (*taken)(void *ctx, int fd),
-		 void (*closed)(void *ctx), void *ctx)
+int accept_start(struct accept *accept, uv_loop_t *loop, int fd, void (*taken)(void *ctx, int fd), void *ctx)
 {
 	int status;
 
-	*accept = (struct accept){
-		.fd = fd, .reserve_fd = open_reserve(), .taken = taken, .closed = closed, .ctx = ctx};
-	status = uv_timer_init(loop, &accept->backoff);
-	if (!status) {
-		accept->n_open++;
-		status = uv_poll_init(loop, &accept->poll, fd);
-	}
-	if (!status) {
-		accept->n_open++;
-		status = uv_poll_start(&accept->poll, UV_READABLE, on_readable);
-	}
+	*accept = (struct accept){.fd = fd, .reserve_fd = open_reserve(), .taken = taken, .ctx = ctx};
+	uv_timer_init(loop, &accept->backoff); /* which cannot fail */
+	status = uv_poll_init(loop, &accept->poll, fd);
 	accept->poll.data = accept->backoff.data = accept;
-	return status;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-	struct accept *accept = handle->data;
-
-	if (--accept->n_open == 0 && accept->closed)
-		accept->closed(accept->ctx);
+	return status ? status : uv_poll_start(&accept->poll, UV_READABLE, on_readable);
 }
 
 void accept_stop(struct accept *accept)
@@ -137,6 +120,6 @@ void accept_stop(struct accept *accept)
 	if (accept->reserve_fd >= 0)
 		close(accept->reserve_fd);
 	accept->reserve_fd = -1;
-	uv_close((uv_handle_t *)&accept->poll, on_closed);
-	uv_close((uv_handle_t *)&accept->backoff, on_closed);
+	uv_close((uv_handle_t *)&accept->poll, NULL);
+	uv_close((uv_handle_t *)&accept->backoff, NULL);
 }

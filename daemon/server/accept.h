@@ -13,13 +13,11 @@ struct accept {
 	bool is_short;	/* of fds or memory, and it was said */
 	void (*taken)(void *ctx, int fd);
 	void *ctx;
-	unsigned n_open; /* of the two handles */
-	void (*closed)(void *ctx);
 };
 
-/* `taken` owns each fd it gets. `closed`: after accept_stop, when the struct may go. 0 or -errno. */
-int accept_start(struct accept *accept, uv_loop_t *loop, int fd, void (*taken)(void *ctx, int fd),
-		 void (*closed)(void *ctx), void *ctx);
+/* `taken` owns each fd it gets. 0 or -errno. */
+int accept_start(struct accept *accept, uv_loop_t *loop, int fd, void (*taken)(void *ctx, int fd), void *ctx);
+/* The loop must run once more before the struct may go. */
 void accept_stop(struct accept *accept);
 
 /* Sends a reason to a client that is not served, if its socket takes that much without waiting, and closes `fd`.

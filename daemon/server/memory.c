@@ -78,10 +78,10 @@ static void release(void *ctx, const struct segments_memory *memory)
 	munmap(memory->base, memory->bytes);
 }
 
-static bool is_broken(void *ctx, const struct segments_memory *memory)
+static bool is_broken(void *ctx, const uint8_t *base)
 {
 	(void)ctx;
-	return fault_is_broken(memory->base);
+	return fault_is_broken(base);
 }
 
 struct segments_source memory_source(struct channel *channel)

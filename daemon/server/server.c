@@ -1,5 +1,5 @@
 /* Puts the layers together, and takes them apart in the other order.
- * Invariant: the loop ends when the last handle is closed; only server_stop closes those that would keep it alive.
+ * Invariant: the loop ends when the last handle is closed; only stop() closes those that would keep it alive.
  */
 #include "daemon/server/server.h"
 
@@ -52,19 +52,6 @@ static void close_rest(struct server *server)
 	uv_close((uv_handle_t *)&server->sweep, NULL);
 }
 
-static void on_gone(void *ctx)
-{
-	struct server *server = ctx;
-
-	if (server->connections.connections)
-		return;
-	/* A daemon of one connection has nothing left to do; one that goes down was waiting for this. */
-	if (server->is_stopping)
-		close_rest(server);
-	else if (server->options->fd >= 0)
-		server_stop(server);
-}
-
 static void on_sweep(uv_timer_t *timer)
 {
 	struct server *server = timer->data;
@@ -94,7 +81,8 @@ static void on_deadline(uv_timer_t *timer)
 	connections_close(&server->connections, "the daemon ends");
 }
 
-void server_stop(struct server *server)
+/* Takes no more requests, answers those that there are, lets clients read that, and ends the loop. */
+static void stop(struct server *server)
 {
 	if (server->is_stopping)
 		return;
@@ -114,6 +102,19 @@ void server_stop(struct server *server)
 	if (server->connections.drain_ms > STOP_DRAIN_MS)
 		server->connections.drain_ms = STOP_DRAIN_MS;
 	connections_end(&server->connections);
+}
+
+static void on_gone(void *ctx)
+{
+	struct server *server = ctx;
+
+	if (server->connections.connections)
+		return;
+	/* A daemon of one connection has nothing left to do; one that goes down was waiting for this. */
+	if (server->is_stopping)
+		close_rest(server);
+	else if (server->options->fd >= 0)
+		stop(server);
 }
 
 /* ---- the clock ---- */
@@ -185,7 +186,7 @@ static void on_signal(uv_signal_t *signal, int number)
 		log_line(LOG_LEVEL_INFO, "%s: finishing %u requests of %u clients", what, n_requests, n);
 	else
 		log_line(LOG_LEVEL_INFO, "%s: finishing what runs", what);
-	server_stop(server);
+	stop(server);
 }
 
 /* ---- the beginning ---- */
@@ -313,7 +314,7 @@ static void on_orphan(uv_signal_t *signal, int number)
 
 	(void)number;
 	if (getppid() != server->parent)
-		server_stop(server);
+		stop(server);
 }
 
 /* The daemon of one client dies with it, even if that one forgets to close. The kernel tells the end of the thread
@@ -371,7 +372,7 @@ static int open_socket(struct server *server, char *error)
 
 	if (status)
 		return status;
-	status = accept_start(&server->accept, &server->loop, server->address.fd, on_taken, NULL, server);
+	status = accept_start(&server->accept, &server->loop, server->address.fd, on_taken, server);
 	if (status)
 		return fail(error, "cannot watch the socket", status);
 	snprintf(line, sizeof(line), "%lld NPUs x %lld bytes on %s", (long long)device->geometry.n_npus,

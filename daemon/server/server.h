@@ -47,7 +47,4 @@ struct server {
 /* Runs the daemon until it is told to stop. 0, or -errno with one line in `error` where it cannot start. */
 int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES]);
 
-/* Takes no more requests, answers those that there are, lets clients read that, and ends the loop. */
-void server_stop(struct server *server);
-
 #endif

@@ -20,11 +20,6 @@ int64_t checksum_cost(const struct service *service)
 	return device_bytes(service);
 }
 
-static int out_of_memory(struct npumem_error *error)
-{
-	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
-}
-
 static void drop(struct checksum *checksum)
 {
 	const struct heap *heap = checksum->session->service->heap;
@@ -55,11 +50,11 @@ int checksum_new(struct session *session, struct checksum **out, struct npumem_e
 					(unsigned)session->uid);
 	checksum = heap_zalloc(session->service->heap, 1, sizeof(*checksum));
 	if (!checksum)
-		return out_of_memory(error);
+		return heap_exhausted(error);
 	checksum->session = session;
 	if (take_local(checksum)) {
 		drop(checksum);
-		return out_of_memory(error);
+		return heap_exhausted(error);
 	}
 	*out = checksum;
 	return 0;

@@ -1,13 +1,7 @@
-/* Questions about the device as a whole, cut down to what the session may see. */
+/* A dump shows everybody's bytes as they lie, so it is allowed by offsets and not by tensors. */
 #include "daemon/service/inspect.h"
 
 #include <inttypes.h>
-
-void inspect_stat(const struct session *session, struct inspect_stat *stat)
-{
-	device_stat(session->service->device, &stat->device);
-	stat->sessions = session->service->n_sessions;
-}
 
 static int check_range(const struct session *session, int64_t npu, int64_t offset, int64_t bytes,
 		       struct npumem_error *error)
@@ -66,36 +60,4 @@ int inspect_dump_check(const struct session *session, int64_t npu, int64_t offse
 				  offset, offset + bytes - 1, npu, name, session->uid);
 	npumem_error_text(error, "tensor", name);
 	return status;
-}
-
-void inspect_dump(const struct session *session, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to)
-{
-	device_peek(session->service->device, npu, offset, bytes, to);
-}
-
-int inspect_plan(const struct session *session, const struct npumem_spec *spec, struct npumem_plan *plan,
-		 struct npumem_error *error)
-{
-	return npumem_plan(&device_options(session->service->device)->geometry, spec, plan, error);
-}
-
-int inspect_compact_step(struct session *session, struct device_compaction *compaction, bool dry_run,
-			 struct device_move *moves, unsigned most, unsigned *n, struct npumem_error *error)
-{
-	struct service *service = session->service;
-
-	if (device_compact_step(service->device, compaction, dry_run, moves, most, n))
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
-	return 0;
-}
-
-void inspect_compact_tell(struct session *session, const struct device_move *moves, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		events_tensor(session->service, EVENTS_MOVED, moves[i].tensor, session, -1);
-}
-
-void inspect_compact_end(struct session *session, bool dry_run)
-{
-	session->service->waiting.room |= !dry_run;
 }

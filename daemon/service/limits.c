@@ -72,6 +72,13 @@ static struct limits_user **find(struct limits_table *table, uint32_t uid)
 	return at;
 }
 
+uint64_t limits_now(const struct limits_table *table, uint32_t uid, enum limits_key key)
+{
+	const struct limits_user *user = *find((struct limits_table *)table, uid);
+
+	return user ? user->now[key] : 0;
+}
+
 static struct limits_user *find_or_add(struct limits_table *table, uint32_t uid)
 {
 	struct limits_user **at = find(table, uid);

@@ -6,6 +6,7 @@
 #include <npumem/types.h>
 
 #include "daemon/device/memory/heap.h"
+#include "daemon/service/scheduler.h"
 
 enum limits_key {
 	LIMITS_SESSIONS,
@@ -36,6 +37,7 @@ struct limits_user {
 	bool has_own; /* limits given for this uid */
 	struct limits own;
 	struct limits_user *next;
+	struct scheduler_user order;
 
 	/* The line's for room (waiting.h): what it has there, and its neighbours in turn. */
 	struct waiter *first_waiting, *last_waiting;
@@ -67,6 +69,9 @@ int limits_set_own(struct limits_table *table, uint32_t uid, enum limits_key key
 /* The user of a uid, for one more of whatever holds it; limits_drop gives it back. NULL without memory. */
 struct limits_user *limits_take(struct limits_table *table, uint32_t uid);
 void limits_drop(struct limits_table *table, struct limits_user *user);
+
+/* What a uid has of a key now. */
+uint64_t limits_now(const struct limits_table *table, uint32_t uid, enum limits_key key);
 
 /* Whether `more` of a key would be within the user's limit. 0; RESOURCE_EXHAUSTED naming key, what there is and
  * the limit. Of what is bounded in all no uid but the admins' may take more than half of what the others have

@@ -1,6 +1,8 @@
 /* Operations one after the other, as they come: the device's rules with the session's names in them. */
 #include "daemon/service/operations.h"
 
+#include "daemon/service/segments.h"
+
 int operations_check(struct session *session, struct op *op, struct npumem_error *error)
 {
 	struct error_context context = access_context(session, error);
@@ -20,7 +22,12 @@ int operations_run(struct session *session, struct op *op, struct npumem_error *
 {
 	struct error_context context = access_context_of_own(session, error);
 
-	return op_run(session->service->device, op, &context);
+	int status = op_run(session->service->device, op, &context);
+
+	if (status || !op->system.shared || !segments_is_broken(session, op->system.base))
+		return status;
+	op_take_back(session->service->device, op);
+	return npumem_error_set(error, NPUMEM_DATA_LOST, "the shared memory faulted while the operation ran");
 }
 
 void operations_finish(struct session *session, struct op *op)

@@ -20,7 +20,8 @@ int operations_check_group(struct session *session, struct op *const *ops, unsig
 
 /* Runs a checked operation, on any thread. 0, or what op_run says, having written nothing: FAILED_PRECONDITION or
  * DATA_LOST for what was never written or is damaged, INVALID where tensors share bytes or a kernel refuses the
- * data it found, CANCELLED where it is no longer wanted. */
+ * data it found, CANCELLED where it is no longer wanted. DATA_LOST, too, where the client's memory faulted on the
+ * way: what was written from it counts as never written. */
 int operations_run(struct session *session, struct op *op, struct npumem_error *error);
 /* After a run that returned 0, on the service's thread. */
 void operations_finish(struct session *session, struct op *op);

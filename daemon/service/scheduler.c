@@ -6,6 +6,7 @@
 #include "daemon/service/scheduler.h"
 
 #include <assert.h>
+#include <utlist.h>
 
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/service/record.h"
@@ -23,7 +24,7 @@ void scheduler_init(struct scheduler *scheduler)
 
 void scheduler_deinit(struct scheduler *scheduler)
 {
-	assert(!scheduler->first && !scheduler->first_exclusive);
+	assert(!scheduler->first);
 	(void)scheduler;
 }
 
@@ -34,12 +35,20 @@ static struct scheduler_queue *queue_of(const struct tensor *root)
 
 /* ---- entries ---- */
 
+/* Whether everybody else waits for what is first: by then that is short, as nothing of its own user's runs. */
+static bool closes_device(const struct scheduler_entry *first)
+{
+	return first && first->is_exclusive && !first->is_held && (first->is_started || !first->user->n_started);
+}
+
 /* Whether it has the device with the others, or for itself. */
 static bool has_device(const struct scheduler *scheduler, const struct scheduler_entry *entry)
 {
+	const struct scheduler_entry *exclusive = entry->user->exclusive;
+
 	if (entry->is_exclusive)
 		return scheduler->first == entry && !scheduler->n_started;
-	return !scheduler->first_exclusive || entry->arrival < scheduler->first_exclusive->arrival;
+	return !closes_device(scheduler->first) && (!exclusive || entry->arrival < exclusive->arrival);
 }
 
 static void link_behind(struct scheduler_queue *queue, struct scheduler_access *access,
@@ -75,37 +84,28 @@ static void start_if_ready(struct scheduler *scheduler, struct scheduler_entry *
 		return;
 	entry->is_started = true;
 	scheduler->n_started++;
+	entry->user->n_started++;
 	for (size_t i = 0; i < entry->n_accesses; i++)
 		if (entry->accesses[i].root)
 			go_in_front(&entry->accesses[i]);
 	entry->ready(entry);
 }
 
-void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry)
+void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user)
 {
 	entry->arrival = ++scheduler->arrivals;
+	entry->user = user;
 	entry->accesses = NULL;
 	entry->n_accesses = entry->n_ready = 0;
 	entry->is_held = true;
 	entry->is_exclusive = false;
 	entry->is_started = false;
-	entry->next = NULL;
-	entry->prev = scheduler->last;
-	*(entry->prev ? &entry->prev->next : &scheduler->first) = entry;
-	scheduler->last = entry;
+	DL_APPEND(scheduler->first, entry);
 }
 
-/* By arrival: one may have been held for long. */
-static void enlist_exclusive(struct scheduler *scheduler, struct scheduler_entry *entry)
+static int by_arrival(const struct scheduler_entry *a, const struct scheduler_entry *b)
 {
-	struct scheduler_entry *before = scheduler->last_exclusive;
-
-	while (before && before->arrival > entry->arrival)
-		before = before->prev_exclusive;
-	entry->prev_exclusive = before;
-	entry->next_exclusive = before ? before->next_exclusive : scheduler->first_exclusive;
-	*(before ? &before->next_exclusive : &scheduler->first_exclusive) = entry;
-	*(entry->next_exclusive ? &entry->next_exclusive->prev_exclusive : &scheduler->last_exclusive) = entry;
+	return a->arrival < b->arrival ? -1 : 1;
 }
 
 void scheduler_let_go(struct scheduler *scheduler, struct scheduler_entry *entry)
@@ -119,8 +119,9 @@ void scheduler_let_go(struct scheduler *scheduler, struct scheduler_entry *entry
 			queue_of(access->root)->n_held_frees -= access->frees;
 		}
 	}
+	/* One may have been held for long. */
 	if (entry->is_exclusive)
-		enlist_exclusive(scheduler, entry);
+		DL_INSERT_INORDER2(entry->user->exclusive, entry, by_arrival, prev_exclusive, next_exclusive);
 	start_if_ready(scheduler, entry);
 }
 
@@ -329,7 +330,7 @@ static void pass_device_on(struct scheduler *scheduler, bool was_exclusive)
 
 	if (entry && entry->is_exclusive)
 		start_if_ready(scheduler, entry);
-	for (; was_exclusive && entry && !entry->is_exclusive; entry = entry->next)
+	for (; was_exclusive && entry && !closes_device(scheduler->first); entry = entry->next)
 		start_if_ready(scheduler, entry);
 }
 
@@ -339,15 +340,11 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 	size_t n = entry->n_accesses;
 	bool was_exclusive = entry->is_exclusive && !entry->is_held;
 
-	*(entry->prev ? &entry->prev->next : &scheduler->first) = entry->next;
-	*(entry->next ? &entry->next->prev : &scheduler->last) = entry->prev;
-	if (was_exclusive) {
-		struct scheduler_entry *before = entry->prev_exclusive, *after = entry->next_exclusive;
-
-		*(before ? &before->next_exclusive : &scheduler->first_exclusive) = after;
-		*(after ? &after->prev_exclusive : &scheduler->last_exclusive) = before;
-	}
+	DL_DELETE(scheduler->first, entry);
+	if (was_exclusive)
+		DL_DELETE2(entry->user->exclusive, entry, prev_exclusive, next_exclusive);
 	scheduler->n_started -= entry->is_started;
+	entry->user->n_started -= entry->is_started;
 	entry->n_accesses = 0;
 	for (size_t i = 0; i < n; i++)
 		dequeue(scheduler, &accesses[i]);

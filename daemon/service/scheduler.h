@@ -4,8 +4,9 @@
  * roots of which one has data in the other's footprint, where a kernel writes that footprint. Each root has a
  * queue of the accesses to it, in order of arrival; an access is ready when no earlier one in its queue, or in
  * that of a root that it meets, conflicts with it. An entry starts when all its accesses are ready. An exclusive
- * entry has the device for itself: it starts when everything that arrived before it is over, and nothing after it
- * starts before it is.
+ * entry has the device for itself: it starts when everything that arrived before it is over, and nothing runs.
+ * What arrives after it waits for it: what is its own user's from the beginning, what is others' only when nothing
+ * is before it and nothing of its user's runs. So what a user lets run long keeps nobody else waiting.
  *
  * Everybody waits only for what arrived earlier, or has started and waits for nothing: nobody waits in a circle.
  * Owns no entry and no thread; all calls come from the thread that owns the device. */
@@ -31,6 +32,12 @@ struct scheduler_access {
 	bool is_ready;
 };
 
+/* Whose requests they are; zero at first. */
+struct scheduler_user {
+	size_t n_started;
+	struct scheduler_entry *exclusive; /* that were let go, in order of arrival */
+};
+
 /* One unfinished request; embedded in its owner. */
 struct scheduler_entry {
 	bool is_exclusive; /* set at any time before scheduler_let_go */
@@ -38,13 +45,14 @@ struct scheduler_entry {
 	void (*ready)(struct scheduler_entry *entry);
 
 	/* The scheduler's own. */
+	struct scheduler_user *user;
 	struct scheduler_access *accesses;
 	size_t n_accesses, n_ready;
 	uint64_t arrival;
 	bool is_held; /* what it will access is not known for good */
 	bool is_started;
 	struct scheduler_entry *next, *prev;			 /* all, in order of arrival */
-	struct scheduler_entry *next_exclusive, *prev_exclusive; /* those that are */
+	struct scheduler_entry *next_exclusive, *prev_exclusive; /* of its user's */
 };
 
 /* The accesses to a root, in its record: those that have started, and behind them the others in order of arrival.
@@ -58,16 +66,15 @@ struct scheduler_queue {
 struct scheduler {
 	uint64_t arrivals;
 	size_t n_started;
-	struct scheduler_entry *first, *last;
-	struct scheduler_entry *first_exclusive, *last_exclusive;
+	struct scheduler_entry *first; /* in order of arrival */
 };
 
 void scheduler_init(struct scheduler *scheduler);
 /* Nothing is in it. */
 void scheduler_deinit(struct scheduler *scheduler);
 
-/* Takes an entry, held, not exclusive and without accesses: its arrival is now. */
-void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry);
+/* Takes an entry, held, not exclusive and without accesses: its arrival is now. `user` outlives it. */
+void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user);
 /* What it accesses, instead of what it did so far: the n accesses live until the next claim or scheduler_leave,
  * and are of different roots. Where it is still held, they keep its place for it. It has not started. */
 void scheduler_claim(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_access *accesses,
@@ -98,7 +105,7 @@ static inline bool scheduler_is_idle(const struct scheduler *scheduler)
 /* True while an entry has the device for itself. */
 static inline bool scheduler_is_exclusive(const struct scheduler *scheduler)
 {
-	return scheduler->first_exclusive && scheduler->first_exclusive->is_started;
+	return scheduler->first && scheduler->first->is_exclusive && scheduler->first->is_started;
 }
 
 #endif

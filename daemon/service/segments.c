@@ -32,7 +32,7 @@ int segments_share(struct session *session, struct segment **out, struct npumem_
 					"no system memory can be shared over this connection");
 	segment = heap_zalloc(session->service->heap, 1, sizeof(*segment));
 	if (!segment)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+		return heap_exhausted(error);
 	status = source->take(source->ctx, &segment->memory, error);
 	if (status) {
 		heap_free(session->service->heap, segment);
@@ -61,14 +61,19 @@ static struct segment **find(const struct session *session, uint64_t id)
 	return at;
 }
 
-int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
+bool segments_is_broken(const struct session *session, const uint8_t *base)
 {
 	const struct segments_source *source = session->segments_source;
 
+	return source && source->is_broken && source->is_broken(source->ctx, base);
+}
+
+int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
+{
 	*out = *find(session, id);
 	if (!*out)
 		return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
-	if (source->is_broken && source->is_broken(source->ctx, &(*out)->memory))
+	if (segments_is_broken(session, (*out)->memory.base))
 		return npumem_error_set(error, NPUMEM_DATA_LOST,
 					"the memory of segment %" PRIu64 " has faulted and is not shared any more",
 					id);

@@ -22,6 +22,9 @@ int segments_share(struct session *session, struct segment **out, struct npumem_
 /* 0; NOT_FOUND, DATA_LOST (its memory has faulted). */
 int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);
 
+/* Whether what is mapped at `base` has faulted; on any thread. */
+bool segments_is_broken(const struct session *session, const uint8_t *base);
+
 /* Unmaps; nothing uses it any more. 0; NOT_FOUND. */
 int segments_unshare(struct session *session, uint64_t id, struct npumem_error *error);
 /* All of them. */

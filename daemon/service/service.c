@@ -54,8 +54,8 @@ void service_adopt(struct service *service, struct session *session, struct reco
 	if (record->next)
 		record->next->prev = record;
 	session->anonymous = record;
-	session->held.device_bytes += (int64_t)record->charge;
-	session->held.tensors++;
+	session->device_bytes += record->charge;
+	session->n_tensors++;
 }
 
 static void hide_one(struct service *service, struct record *record)
@@ -73,8 +73,8 @@ static void hide_one(struct service *service, struct record *record)
 		record->session->anonymous = record->next;
 	if (record->next)
 		record->next->prev = record->prev;
-	record->session->held.device_bytes -= (int64_t)record->charge;
-	record->session->held.tensors--;
+	record->session->device_bytes -= record->charge;
+	record->session->n_tensors--;
 	/* It may end before a tensor that goes with another's base. */
 	record->session = NULL;
 }

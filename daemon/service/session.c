@@ -11,7 +11,7 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 	int status;
 
 	if (!user)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+		return heap_exhausted(error);
 	status = limits_check(&service->limits, user, LIMITS_SESSIONS, 1, error);
 	if (status) {
 		limits_drop(&service->limits, user);

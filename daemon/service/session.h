@@ -18,15 +18,10 @@ struct segments_source {
 	/* Takes the memory that came with the request under way. 0; INVALID, RESOURCE_EXHAUSTED. */
 	int (*take)(void *ctx, struct segments_memory *memory, struct npumem_error *error);
 	void (*release)(void *ctx, const struct segments_memory *memory);
-	/* Whether it has faulted: it is zeros since then, and the client's no more. */
-	bool (*is_broken)(void *ctx, const struct segments_memory *memory);
+	/* Whether the memory at `base` has faulted: it is zeros since then, and the client's no more. On any
+	 * thread, while it is mapped. NULL: it never does. */
+	bool (*is_broken)(void *ctx, const uint8_t *base);
 	void *ctx;
-};
-
-/* What somebody holds of the device. */
-struct usage_held {
-	int64_t device_bytes; /* whole footprints, over all NPUs; views have none */
-	int64_t tensors;      /* views included */
 };
 
 struct session {
@@ -36,7 +31,7 @@ struct session {
 	struct limits_user *user;
 	pid_t pid; /* of the client, for people; 0 where it is not known */
 	struct record *anonymous;
-	struct usage_held held; /* by those */
+	uint64_t device_bytes, n_tensors; /* of those: whole footprints, over all NPUs; views included */
 	struct segment *segments;
 	uint64_t last_segment;
 	const struct segments_source *segments_source; /* NULL: none can be shared */

@@ -5,11 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static int out_of_host_memory(struct npumem_error *error)
-{
-	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
-}
-
 static int check_free_name(const struct session *session, const char *name, struct npumem_error *error)
 {
 	int status;
@@ -188,7 +183,7 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 
 	if (!records) {
 		device_alloc_cancel(&alloc->device);
-		return out_of_host_memory(error);
+		return heap_exhausted(error);
 	}
 	status = device_alloc_step(&alloc->device, steps, &context);
 	if (!status)
@@ -226,7 +221,7 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 		return status;
 	record = record_take(&service->records, 1);
 	if (!record)
-		return out_of_host_memory(error);
+		return heap_exhausted(error);
 	if (shape)
 		status = device_view_reshape(service->device, base, shape, view, &context);
 	else
@@ -317,7 +312,7 @@ int tensors_grant(struct session *session, struct tensor *tensor, uint32_t uid, 
 		return npumem_error_set(error, NPUMEM_INVALID, "uid %" PRIu32 " owns %s", uid, record->name);
 	grants = grants_of(session, record);
 	if (!grants)
-		return out_of_host_memory(error);
+		return heap_exhausted(error);
 	while (i < grants->n && grants->to[i].uid != uid)
 		i++;
 	if (access == RECORD_NONE) {

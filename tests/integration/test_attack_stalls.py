@@ -74,6 +74,22 @@ class Kernels(TestCase):
         alice.close()
 
 
+    def test_a_compaction_waits_for_the_kernel_of_its_own_uid_alone(self):
+        alice, compacts, bob = self.client(ALICE), self.client(ALICE), self.client(BOB)
+        bob.alloc("x")
+        convolution = Convolution(alice, 10)
+        (runs,) = alice.post(convolution.call())
+        time.sleep(0.2)
+        (compaction,) = compacts.post({"compact": pb.CompactRequest()})
+        time.sleep(0.2)
+        bob.call(**fill("x", 1))
+        bob.call(stat=pb.StatRequest())
+        compacts.call(info=pb.InfoRequest())
+        alice.post({"cancel": pb.CancelRequest(request_id=runs)})
+        self.assertEqual([answer.status for answer in alice.answers([runs])], [pb.CANCELLED])
+        self.assertEqual([answer.status for answer in compacts.answers([compaction])], [pb.OK])
+
+
 class Searches(TestCase):
     """For a place over others' empty blocks, on large NPUs."""
 

@@ -1,6 +1,11 @@
 /* The ordinary heap. */
 #include "daemon/device/memory/heap.h"
 
+int heap_exhausted(struct npumem_error *error)
+{
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
+}
+
 static void *libc_alloc(void *ctx, size_t bytes)
 {
 	(void)ctx;

@@ -6,11 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <npumem/types.h>
+
 struct heap {
 	void *(*alloc)(void *ctx, size_t bytes); /* NULL when there is none; aligned as malloc aligns */
 	void (*free)(void *ctx, void *memory);	 /* takes NULL */
 	void *ctx;
 };
+
+/* The refusal where there was none. */
+int heap_exhausted(struct npumem_error *error);
 
 /* malloc and free. */
 extern const struct heap heap_libc;

@@ -29,8 +29,7 @@ static int add_victim(const struct lockstep *lockstep, struct tensor *tensor)
 		unsigned room = victims->room ? 2 * victims->room : ROOM_AT_FIRST;
 		struct lockstep_victim *all = heap_zalloc(heap, room, sizeof(*all));
 		if (!all)
-			return npumem_error_set(lockstep->context->error, NPUMEM_RESOURCE_EXHAUSTED,
-						"the daemon is out of host memory");
+			return heap_exhausted(lockstep->context->error);
 		if (victims->n)
 			memcpy(all, victims->all, victims->n * sizeof(*all));
 		heap_free(heap, victims->all);

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "daemon/device/geometry/runs.h"
 #include "daemon/device/operations/op_rule.h"
 #include "daemon/device/tensors/written.h"
 
@@ -44,6 +45,20 @@ int op_run(struct device *device, struct op *op, const struct error_context *con
 		return npumem_error_set(context->error, NPUMEM_CANCELLED,
 					"the %s was cancelled before it began; nothing was written", rule->name);
 	return status ? status : rule->run(device, op, context);
+}
+
+static bool unmark(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+{
+	local_unmark(ctx, npu, offset, bytes);
+	return true;
+}
+
+void op_take_back(struct device *device, struct op *op)
+{
+	if (op->kind != OP_WRITE)
+		return;
+	op->torn = true;
+	runs_each_of(&device->options.geometry, &op->tensor->place, op->first, op->count, unmark, &device->local);
 }
 
 /* What was known to be written may no longer be, of what shares bytes with it. */

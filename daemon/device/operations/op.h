@@ -3,8 +3,8 @@
  * op_check() decides all that can be told without looking at bytes, so it is short; it is called when the
  * operation is about to start, after every conflicting one before it has run. op_run() first looks at what it
  * would read (bytes never written, damage, a NaN that a kernel cannot convert), and refuses that before anything
- * is written. op_conflict() tells which two operations may not overlap, byte by byte; op_group_check() asks that
- * of a whole group, before any of it runs. A checked op holds a little host memory until op_deinit(), and what its
+ * is written. op_group_check() tells which two operations of a group may not overlap, byte by byte, before any of
+ * it runs. A checked op holds a little host memory until op_deinit(), and what its
  * kernel works on only during op_run(): the device's heap serves several threads. */
 #ifndef DEVICE_OP_H
 #define DEVICE_OP_H
@@ -77,6 +77,9 @@ int op_check(struct device *device, struct op *op, const struct error_context *c
  * thread, beside operations that do not conflict: it touches local memory, the op and what is known to be written
  * of its tensors, and no table of the device. `context` names no tensor but the op's own. */
 int op_run(struct device *device, struct op *op, const struct error_context *context);
+/* After a run that returned 0, on the same thread: what a write has written was not what was meant, and counts as
+ * never written. */
+void op_take_back(struct device *device, struct op *op);
 /* Gives back what op_check took; after a failed op_check too. Leaves the results. On the thread that owns the
  * device, before anything that conflicts begins. */
 void op_deinit(struct device *device, struct op *op);
@@ -93,16 +96,8 @@ int64_t op_cost(const struct device *device, const struct op *op);
 /* Of these, what it takes to reach n elements of a place: those that lie side by side one step each. */
 int64_t op_reach_cost(const struct npumem_place *place, int64_t n);
 
-/* Where two operations may not run at once, because one writes what the other reads or writes (a kernel's outputs
- * by their footprints, everything else by data). */
-struct op_where {
-	struct tensor *a, *b;
-	int64_t npu, offset, bytes; /* the first range */
-};
-/* Needs no op_check before it. */
-bool op_conflict(struct device *device, const struct op *a, const struct op *b, struct op_where *where);
-
-/* Checks that no operation of one queue conflicts with one of the other. `base` is the index of ops[0] in the
+/* Checks that no operation of one queue writes what one of the other reads or writes (a kernel's outputs by their
+ * footprints, everything else by data). Needs no op_check before it. `base` is the index of ops[0] in the
  * caller's list, for the message. 0; ABORTED, naming both operations (fields: first, second, npu, offset, bytes);
  * CANCELLED, as the `progress` of an operation says. Exact, so with many operations, or irregular strides on large
  * NPUs, it may take long: looks every millisecond. On any thread, while the tensors stay; `context` as in op_run.

@@ -9,6 +9,12 @@
 /* Work between two looks whether a check is still wanted, less than a millisecond. */
 enum { STEPS_PER_LOOK = 1000 };
 
+/* The first range that two of them share. */
+struct where {
+	struct tensor *a, *b;
+	int64_t npu, offset, bytes;
+};
+
 struct comparison {
 	const struct npumem_geometry *geometry;
 	struct kernel_progress *progress; /* NULL: it cannot be cancelled */
@@ -31,7 +37,7 @@ static bool never_meet(const struct op_access *a, const struct op_access *b)
 }
 
 static bool accesses_meet(struct comparison *comparison, const struct op_access *a, const struct op_access *b,
-			  struct op_where *where)
+			  struct where *where)
 {
 	struct intersect walk;
 	struct intersect_range range;
@@ -44,11 +50,11 @@ static bool accesses_meet(struct comparison *comparison, const struct op_access 
 			return false;
 	if (answer == INTERSECT_END)
 		return false;
-	*where = (struct op_where){a->tensor, b->tensor, range.npu, range.offset, range.bytes};
+	*where = (struct where){a->tensor, b->tensor, range.npu, range.offset, range.bytes};
 	return true;
 }
 
-static bool compare(struct comparison *comparison, const struct op *a, const struct op *b, struct op_where *where)
+static bool compare(struct comparison *comparison, const struct op *a, const struct op *b, struct where *where)
 {
 	struct op_access a_accesses[OP_ACCESSES_MAX], b_accesses[OP_ACCESSES_MAX];
 	unsigned a_n = op_accesses(a, a_accesses), b_n = op_accesses(b, b_accesses);
@@ -59,14 +65,8 @@ static bool compare(struct comparison *comparison, const struct op *a, const str
 	return false;
 }
 
-bool op_conflict(struct device *device, const struct op *a, const struct op *b, struct op_where *where)
-{
-	struct comparison comparison = {.geometry = &device->options.geometry, .steps = INT64_MAX};
-	return compare(&comparison, a, b, where);
-}
-
 static int refuse_group(const struct op *a, const struct op *b, unsigned a_index, unsigned b_index,
-			const struct op_where *where, const struct error_context *context)
+			const struct where *where, const struct error_context *context)
 {
 	char first[OP_DESCRIPTION_BYTES], second[OP_DESCRIPTION_BYTES], name[ERROR_CONTEXT_NAME_BYTES];
 	op_describe(a, context, first, sizeof(first));
@@ -92,7 +92,7 @@ int op_group_check(struct device *device, struct op *const *ops, unsigned n, uns
 	/* Of a pair whose offsets do not meet, some 10 ns for each two accesses. */
 	enum { STEPS_PER_PAIR = 1 };
 	struct comparison comparison = {.geometry = &device->options.geometry, .steps = STEPS_PER_LOOK};
-	struct op_where where;
+	struct where where;
 	for (unsigned j = 1; j < n; j++) {
 		comparison.progress = ops[j]->progress;
 		for (unsigned i = 0; i < j; i++) {

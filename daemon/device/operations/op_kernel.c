@@ -252,8 +252,7 @@ static int check_run(struct device *device, struct op *op, const struct error_co
 		return invalid(context, "kernel number %d is not known", op->kernel);
 	struct op_work *work = heap_zalloc(device->heap, 1, sizeof(*work));
 	if (!work)
-		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
+		return heap_exhausted(context->error);
 	op->work = work;
 	work->kernel = kernel_by_number(op->kernel);
 	work->call.row = row;

@@ -3,8 +3,8 @@
  * it meets, so that nobody can come between the answer and its use. Whoever comes while that takes several steps
  * sees it there, and is checked against it.
  *
- * Invariant: between two steps each tensor made so far is in the table, hidden (`placing`), and in the totals but for
- * one that is nowhere yet. */
+ * Invariant: between two steps each tensor made so far is in the table, hidden (`placing`), and in the totals but
+ * for one that is nowhere yet. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -26,11 +26,6 @@ struct device_alloc_over {
 	uint64_t n_changes; /* the device's when the search began */
 	unsigned n_searches;
 };
-
-static int out_of_host_memory(const struct error_context *context)
-{
-	return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED, "the daemon is out of host memory");
-}
 
 static int check_request(const struct device *device, const struct device_request *request,
 			 const struct error_context *context)
@@ -67,7 +62,7 @@ static int enter(struct device *device, struct tensor *tensor, const struct erro
 	if (status)
 		return status;
 	if (overlap_enter(device, tensor))
-		return out_of_host_memory(context);
+		return heap_exhausted(context->error);
 	count(device, tensor, 1);
 	return 0;
 }
@@ -79,7 +74,7 @@ static int begin_search(struct device_alloc *alloc, const struct error_context *
 	over->n_changes = device->n_changes;
 	over->n_searches++;
 	int status = reuse_search_begin(&over->search, device, &alloc->tensor->place, &over->wish, context);
-	return status < 0 ? out_of_host_memory(context) : status;
+	return status < 0 ? heap_exhausted(context->error) : status;
 }
 
 /* 0 where the tensor has entered a place. */
@@ -180,7 +175,7 @@ static int begin_over(struct device_alloc *alloc, const struct error_context *co
 	const struct device_request *request = &alloc->requests[alloc->i];
 	struct device_alloc_over *over = heap_zalloc(alloc->device->heap, 1, sizeof(*over));
 	if (!over)
-		return out_of_host_memory(context);
+		return heap_exhausted(context->error);
 	over->wish = (struct reuse_wish){.reuse = request->reuse, .dma_only = request->dma_only};
 	alloc->over = over;
 	if (request->spec.address == NPUMEM_ANY)
@@ -223,7 +218,7 @@ static int place_tensor(struct device_alloc *alloc, const struct error_context *
 	struct tensor *tensor = alloc->tensor;
 	int taken = take_free(device, tensor, request);
 	if (taken < 0)
-		return out_of_host_memory(context);
+		return heap_exhausted(context->error);
 	if (taken == 0) {
 		count(device, tensor, 1);
 		return 0;
@@ -248,7 +243,7 @@ static int begin_tensor(struct device_alloc *alloc, const struct error_context *
 		return status;
 	struct tensor *tensor = table_add(device);
 	if (!tensor)
-		return out_of_host_memory(context);
+		return heap_exhausted(context->error);
 	tensor->placing = true;
 	tensor->place = place;
 	tensor->reuse = request->reuse ? request->reuse : NPUMEM_NEVER;

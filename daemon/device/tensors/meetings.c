@@ -9,19 +9,6 @@ struct pair {
 	struct meeting ends[2]; /* ends[i] is in the list of ends[!i].other */
 };
 
-bool meetings_have(const struct tensor *a, const struct tensor *b)
-{
-	const struct tensor *from = tensor_root(a), *to = tensor_root(b);
-	if (from->n_meetings > to->n_meetings) {
-		from = tensor_root(b);
-		to = tensor_root(a);
-	}
-	for (const struct meeting *meeting = from->meetings; meeting; meeting = meeting->next)
-		if (meeting->other == to)
-			return true;
-	return false;
-}
-
 static void link_in(struct pair *pair, uint8_t end, struct tensor *tensor, struct tensor *other)
 {
 	struct meeting *meeting = &pair->ends[end];

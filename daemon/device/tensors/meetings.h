@@ -43,9 +43,6 @@ static inline const struct meeting *meetings_first(const struct tensor *tensor)
 	return tensor_root(tensor)->meetings;
 }
 
-/* Whether the roots of two tensors meet; false for two of one root. At most MEETINGS_MAX steps. */
-bool meetings_have(const struct tensor *a, const struct tensor *b);
-
 /* Joins a root that came with one that was there; they have no meeting yet, and both fewer than MEETINGS_MAX. 0 or
  * -ENOMEM (nothing changed). */
 int meetings_add(const struct heap *heap, struct tensor *later, struct tensor *other);

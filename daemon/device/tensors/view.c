@@ -51,8 +51,7 @@ static int add_view(struct device *device, struct tensor *of, const struct npume
 {
 	struct tensor *root = tensor_root(of), *view = table_add(device);
 	if (!view)
-		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
+		return heap_exhausted(context->error);
 	view->place = *place;
 	view->base = root;
 	view->range = *range;

@@ -1,7 +1,6 @@
 /* A compaction: some moves are decided and made at a time, so that the loop sees to others in between. Invariant:
  * at the end of each step all tensors are whole, so that it may end there. */
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/service/inspect.h"
 #include "proto/frame.h"
 
 enum {
@@ -67,8 +66,8 @@ static void tell(struct compacting *compacting)
 	for (unsigned i = 0; i < compacting->n && !compacting->is_full; i++)
 		if (is_told(call->session, compacting->moves[i].tensor))
 			append_move(compacting, &compacting->moves[i]);
-	if (!compacting->dry_run)
-		inspect_compact_tell(call->session, compacting->moves, compacting->n);
+	for (unsigned i = 0; i < compacting->n && !compacting->dry_run; i++)
+		events_tensor(call->rpc->service, EVENTS_MOVED, compacting->moves[i].tensor, call->session, -1);
 }
 
 static int end(struct compacting *compacting, int status)
@@ -76,7 +75,7 @@ static int end(struct compacting *compacting, int status)
 	struct call *call = compacting->call;
 	Npumem__V1__Compacted message = NPUMEM__V1__COMPACTED__INIT;
 
-	inspect_compact_end(call->session, compacting->dry_run);
+	call->rpc->service->waiting.room |= !compacting->dry_run;
 	message.largest_free_before = compacting->before;
 	message.largest_free_after = largest_free(call);
 	reply_fields(&call->reply, &message.base);
@@ -110,11 +109,11 @@ static int on_moved(struct call *call, void *arg)
 static int step(struct compacting *compacting)
 {
 	struct call *call = compacting->call;
-	int status = inspect_compact_step(call->session, &compacting->at, compacting->dry_run, compacting->moves,
-					  STEP_MOVES, &compacting->n, call->error);
+	int status = device_compact_step(call->rpc->service->device, &compacting->at, compacting->dry_run,
+					 compacting->moves, STEP_MOVES, &compacting->n);
 
 	if (status && !compacting->moved)
-		return end(compacting, status);
+		return end(compacting, heap_exhausted(call->error));
 	/* Without memory for more it has come as far as it can. */
 	if (status)
 		return end(compacting, 0);
@@ -142,8 +141,7 @@ int handle_compact(struct call *call, const Npumem__V1__CompactRequest *request)
 
 	compacting = heap_zalloc(call->rpc->heap, 1, sizeof(*compacting));
 	if (!compacting)
-		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
+		return heap_exhausted(call->error);
 	compacting->call = call;
 	compacting->dry_run = request->dry_run;
 	compacting->before = largest_free(call);

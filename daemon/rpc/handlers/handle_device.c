@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/wire.h"
+#include "proto/wire.h"
 #include "daemon/service/inspect.h"
 #include "proto/convert.h"
 #include "proto/frame.h"
@@ -80,14 +80,15 @@ int handle_device_dump(struct call *call, const Npumem__V1__DumpRequest *request
 		return status;
 	reply_expect(&call->reply, expected);
 	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_DUMP, expected);
-	inspect_dump(call->session, request->npu, request->offset, request->bytes,
-		     reply_bytes(&call->reply, DUMP_DATA, bytes));
+	device_peek(call->rpc->service->device, request->npu, request->offset, request->bytes,
+		    reply_bytes(&call->reply, DUMP_DATA, bytes));
 	reply_close(&call->reply, mark, expected);
 	return 0;
 }
 
 int handle_device_plan(struct call *call, const Npumem__V1__PlanRequest *request)
 {
+	const struct npumem_geometry *geometry = &device_options(call->rpc->service->device)->geometry;
 	Npumem__V1__Plan message = NPUMEM__V1__PLAN__INIT;
 	Npumem__V1__Width widths[NPUMEM_PLAN_WIDTHS_MAX], *pointers[NPUMEM_PLAN_WIDTHS_MAX];
 	struct convert_place place;
@@ -96,7 +97,7 @@ int handle_device_plan(struct call *call, const Npumem__V1__PlanRequest *request
 	int status = wire_spec(request->spec, &spec, call->error);
 
 	if (!status)
-		status = inspect_plan(call->session, &spec, &plan, call->error);
+		status = npumem_plan(geometry, &spec, &plan, call->error);
 	if (status)
 		return status;
 	convert_place_to(&plan.place, &place);

@@ -54,8 +54,7 @@ int handle_events_subscribe(struct call *call, const Npumem__V1__SubscribeReques
 			return status;
 		peer->subscriber = events_subscribe(call->rpc->service, peer->session, peer, kinds);
 		if (!peer->subscriber)
-			return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
-						"the daemon is out of host memory");
+			return heap_exhausted(call->error);
 	}
 	/* It may have been running for long. */
 	if (wants_progress(peer) && peer->n_calls > 1)

@@ -118,8 +118,7 @@ static int count_later(struct call *call, const struct page *page)
 		heap_alloc(call->rpc->heap, sizeof(*counting) + page->n * sizeof(counting->tensors[0]));
 
 	if (!counting)
-		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
+		return heap_exhausted(call->error);
 	counting->device = call->rpc->service->device;
 	counting->next = page->next;
 	counting->n = page->n;

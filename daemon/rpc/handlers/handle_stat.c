@@ -1,7 +1,5 @@
 /* How the device is used, and by whom. Rows are appended one by one: the room for all is reserved before. */
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/service/inspect.h"
-#include "daemon/service/usage.h"
 
 enum {
 	STAT_ALL = 56, /* fields of Stat */
@@ -22,22 +20,22 @@ static bool sees_uid(const struct session *session, uint32_t uid)
 	return session_is_admin(session) || session->uid == uid;
 }
 
-static void fill_device(const struct session *session, Npumem__V1__Stat *message)
+static void fill_device(const struct service *service, Npumem__V1__Stat *message)
 {
-	struct inspect_stat stat;
+	struct device_counts stat;
 
-	inspect_stat(session, &stat);
-	message->total = stat.device.total;
-	message->data = stat.device.data;
-	message->dummy = stat.device.dummy;
-	message->padding = stat.device.padding;
-	message->empty = stat.device.empty;
-	message->free = stat.device.free;
-	message->lent = stat.device.lent;
-	message->largest_free = stat.device.largest_free;
-	message->tensors = stat.device.tensors;
-	message->views = stat.device.views;
-	message->sessions = (int64_t)stat.sessions;
+	device_stat(service->device, &stat);
+	message->total = stat.total;
+	message->data = stat.data;
+	message->dummy = stat.dummy;
+	message->padding = stat.padding;
+	message->empty = stat.empty;
+	message->free = stat.free;
+	message->lent = stat.lent;
+	message->largest_free = stat.largest_free;
+	message->tensors = stat.tensors;
+	message->views = stat.views;
+	message->sessions = (int64_t)service->n_sessions;
 }
 
 static void fill_activity(const struct metrics_activity *from, Npumem__V1__Activity *to)
@@ -51,15 +49,13 @@ static void fill_activity(const struct metrics_activity *from, Npumem__V1__Activ
 }
 
 static void add_usage(struct reply *reply, unsigned field, Npumem__V1__Usage *row,
-		      const struct metrics_usage *usage, const struct usage_held *held)
+		      const struct metrics_usage *usage)
 {
 	row->requests = usage->requests;
 	row->errors = usage->errors;
 	row->bytes_in = usage->bytes_in;
 	row->bytes_out = usage->bytes_out;
 	row->in_flight = usage->in_flight;
-	row->device_bytes = held->device_bytes;
-	row->tensors = held->tensors;
 	reply_message(reply, field, &row->base);
 }
 
@@ -67,32 +63,33 @@ static void add_rows(struct call *call)
 {
 	const struct session *asking = call->session;
 	const struct service *service = asking->service;
-	struct usage_held held;
+	const struct limits_table *limits = &service->limits;
 
-	usage_of_all(service, &held);
 	add_usage(&call->reply, STAT_ALL,
 		  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
-				       .sessions = service->metrics.sessions},
-		  &service->metrics.total, &held);
-	for (const struct metrics_uid *row = service->metrics.uids; row; row = row->next) {
-		if (!sees_uid(asking, row->uid))
-			continue;
-		usage_of_uid(service, row->uid, &held);
-		add_usage(&call->reply, STAT_UIDS,
-			  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
-					       .uid = row->uid, .sessions = row->n_sessions},
-			  &row->usage, &held);
-	}
-	for (const struct session *session = service->sessions; session; session = session->next) {
-		if (!sees_uid(asking, session->uid))
-			continue;
-		usage_of_session(session, &held);
-		add_usage(&call->reply, STAT_CLIENTS,
-			  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
-					       .uid = session->uid, .session = session->id,
-					       .pid = (uint32_t)session->pid},
-			  &session->usage, &held);
-	}
+				       .sessions = service->metrics.sessions,
+				       .device_bytes = (int64_t)limits->now[LIMITS_DEVICE_BYTES],
+				       .tensors = (int64_t)limits->now[LIMITS_TENSORS]},
+		  &service->metrics.total);
+	for (const struct metrics_uid *row = service->metrics.uids; row; row = row->next)
+		if (sees_uid(asking, row->uid))
+			add_usage(
+				&call->reply, STAT_UIDS,
+				&(Npumem__V1__Usage){
+					PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor), .uid = row->uid,
+					.sessions = row->n_sessions,
+					.device_bytes = (int64_t)limits_now(limits, row->uid, LIMITS_DEVICE_BYTES),
+					.tensors = (int64_t)limits_now(limits, row->uid, LIMITS_TENSORS)},
+				&row->usage);
+	for (const struct session *session = service->sessions; session; session = session->next)
+		if (sees_uid(asking, session->uid))
+			add_usage(&call->reply, STAT_CLIENTS,
+				  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
+						       .uid = session->uid, .session = session->id,
+						       .pid = (uint32_t)session->pid,
+						       .device_bytes = (int64_t)session->device_bytes,
+						       .tensors = (int64_t)session->n_tensors},
+				  &session->usage);
 }
 
 static size_t without_zeros(const uint64_t *numbers, size_t n)
@@ -149,7 +146,7 @@ static int answer(struct call *call, const Npumem__V1__StatRequest *request)
 	Npumem__V1__LoopStat loop = NPUMEM__V1__LOOP_STAT__INIT;
 	int status;
 
-	fill_device(call->session, &message);
+	fill_device(service, &message);
 	if (!request->details) {
 		status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, &message.base, call->error);
 		if (!status && request->reset)
@@ -162,8 +159,7 @@ static int answer(struct call *call, const Npumem__V1__StatRequest *request)
 		return status;
 	message.npu_data = heap_zalloc(call->rpc->heap, n_npus, sizeof(*message.npu_data));
 	if (!message.npu_data)
-		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
+		return heap_exhausted(call->error);
 	message.n_npu_data = n_npus;
 	device_npus(service->device, message.npu_data);
 	fill_activity(&service->metrics.activity, &activity);
@@ -214,8 +210,7 @@ int handle_device_stat(struct call *call, const Npumem__V1__StatRequest *request
 		return answer(call, request);
 	counting = heap_alloc(call->rpc->heap, sizeof(*counting));
 	if (!counting)
-		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
+		return heap_exhausted(call->error);
 	*counting = (struct counting){request, STEPS_LEAST + (unsigned)(npu_bytes / STEP_BYTES)};
 	return count(call, counting);
 }

@@ -162,8 +162,7 @@ static int reply_of(const struct submission *submission, struct part *part)
 	part->out.used = 0;
 	part->reply = &part->own;
 	if (reply_begin(&part->own, &part->out))
-		return npumem_error_set(&part->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
+		return heap_exhausted(&part->error);
 	return 0;
 }
 
@@ -436,8 +435,7 @@ int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	struct submission *submission = submission_new(call, request);
 
 	if (!submission)
-		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
+		return heap_exhausted(call->error);
 	/* Whether a group's queues are compared elsewhere is not known yet; and payloads must not move once
 	 * operations point to them. */
 	if ((call_is_long(call->cost) || submission->n_parts > 1) && call_charge(call)) {

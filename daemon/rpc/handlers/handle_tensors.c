@@ -3,7 +3,7 @@
 
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/tensor_message.h"
-#include "daemon/rpc/wire.h"
+#include "proto/wire.h"
 #include "proto/convert.h"
 
 enum {
@@ -141,8 +141,7 @@ static int allocate_in_turns(struct call *call, const struct tensors_alloc *allo
 	int status;
 
 	if (!allocating)
-		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon is out of host memory");
+		return heap_exhausted(call->error);
 	memcpy(allocating->requests, alloc->requests, alloc->n * sizeof(*alloc->requests));
 	memcpy(allocating->names, alloc->names, alloc->n * sizeof(*alloc->names));
 	allocating->alloc = *alloc;

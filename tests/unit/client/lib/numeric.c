@@ -181,7 +181,7 @@ START_TEST(questions_that_do_not_fit)
 	ck_assert_str_eq(error.message, "41 operands and 0 parameters, and at most 40 and 40 are possible");
 	question.advise = (struct npumem_advise){.params = params, .n_params = 1};
 	ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, &error), NPUMEM_INVALID);
-	ck_assert_str_eq(error.message, "parameter 0 has 5 values; 4 are the most");
+	ck_assert_str_eq(error.message, "parameter 1 has 5 values, and at most 4 are possible");
 	question.kind = 0;
 	ck_assert_int_eq(npumem_numeric_remote(peer.npumem, &question, &got, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message, "there is no numeric question 0");

@@ -6,13 +6,13 @@
 START_TEST(text_is_cut_and_cleaned)
 {
 	char to[8];
-	reply_text("short", to, sizeof(to));
+	convert_text_from("short", to, sizeof(to));
 	ck_assert_str_eq(to, "short");
-	reply_text("a\nb\tc\033d", to, sizeof(to));
+	convert_text_from("a\nb\tc\033d", to, sizeof(to));
 	ck_assert_str_eq(to, "a?b?c?d");
-	reply_text("far too long", to, sizeof(to));
+	convert_text_from("far too long", to, sizeof(to));
 	ck_assert_str_eq(to, "far too");
-	reply_text(NULL, to, sizeof(to));
+	convert_text_from(NULL, to, sizeof(to));
 	ck_assert_str_eq(to, "");
 }
 END_TEST

@@ -146,6 +146,13 @@ static inline void crowd_init(struct crowd *crowd)
 	}
 }
 
+/* Another uid's from now on; it has sent nothing yet. */
+static inline void crowd_become(struct crowd *crowd, unsigned i, uint32_t uid)
+{
+	session_deinit(&crowd->peers[i].session);
+	ck_assert_int_eq(session_init(&crowd->peers[i].session, &crowd->world.service, uid, 0, NULL), 0);
+}
+
 static inline void crowd_close(struct crowd *crowd, unsigned i)
 {
 	if (!crowd->peers[i].rpc.is_closing)

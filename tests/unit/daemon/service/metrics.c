@@ -1,7 +1,6 @@
 #include "tests/unit/daemon/service/world.h"
 
 #include "daemon/service/metrics.h"
-#include "daemon/service/usage.h"
 
 START_TEST(buckets_double)
 {
@@ -118,7 +117,6 @@ START_TEST(what_is_held)
 {
 	struct world world;
 	struct session session, other;
-	struct usage_held held;
 	int64_t npus[8] = {0};
 
 	world_init(&world);
@@ -127,14 +125,12 @@ START_TEST(what_is_held)
 	world_tensor(&world, &session, "");
 	world_tensor(&world, &session, "x");
 	world_tensor(&world, &other, "");
-	usage_of_session(&session, &held);
-	ck_assert_int_eq(held.tensors, 1);
-	ck_assert_int_eq(held.device_bytes, 8 * 128);
-	usage_of_uid(&world.service, 1001, &held);
-	ck_assert_int_eq(held.tensors, 2);
-	ck_assert_int_eq(held.device_bytes, 2 * 8 * 128);
-	usage_of_all(&world.service, &held);
-	ck_assert_int_eq(held.tensors, 3);
+	ck_assert_uint_eq(session.n_tensors, 1);
+	ck_assert_uint_eq(session.device_bytes, 8 * 128);
+	ck_assert_uint_eq(limits_now(&world.service.limits, 1001, LIMITS_TENSORS), 2);
+	ck_assert_uint_eq(limits_now(&world.service.limits, 1001, LIMITS_DEVICE_BYTES), 2 * 8 * 128);
+	ck_assert_uint_eq(limits_now(&world.service.limits, 1003, LIMITS_TENSORS), 0);
+	ck_assert_uint_eq(world.service.limits.now[LIMITS_TENSORS], 3);
 	device_npus(world.device, npus);
 	for (unsigned npu = 0; npu < 8; npu++)
 		ck_assert_int_eq(npus[npu], 300);

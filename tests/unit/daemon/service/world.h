@@ -4,6 +4,7 @@
 #define TESTS_WORLD_H
 
 #include <check.h>
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "daemon/service/session.h"
@@ -11,7 +12,7 @@
 
 struct world {
 	struct heap heap;
-	size_t n_alive, n_allocs, fail_at; /* fail_at: 0 never; else the one allocation that fails */
+	size_t n_alive, n_bytes, n_allocs, fail_at; /* fail_at: 0 never; else the one allocation that fails */
 	void *memory;
 	struct device *device;
 	struct service service;
@@ -24,13 +25,16 @@ static inline void *world_alloc(void *ctx, size_t bytes)
 	void *memory = ++world->n_allocs == world->fail_at ? NULL : malloc(bytes);
 
 	world->n_alive += memory != NULL;
+	world->n_bytes += malloc_usable_size(memory);
 	return memory;
 }
 
 static inline void world_release(void *ctx, void *memory)
 {
-	if (memory)
-		((struct world *)ctx)->n_alive--;
+	struct world *world = ctx;
+
+	world->n_alive -= memory != NULL;
+	world->n_bytes -= malloc_usable_size(memory);
 	free(memory);
 }
 

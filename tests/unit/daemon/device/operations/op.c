@@ -43,12 +43,18 @@ static bool clash(const struct bytes *a, const struct bytes *b, int64_t i)
 	return (a->what[i] & WRITES && b->what[i]) || (b->what[i] & WRITES && a->what[i]);
 }
 
-static void compare(struct rig *rig, const struct bytemap *map, const struct op *a, const struct op *b,
-		    unsigned *n_conflicts)
+/* One of each queue. */
+static void compare(struct rig *rig, const struct bytemap *map, struct op *a, struct op *b, unsigned *n_conflicts)
 {
 	static struct bytes a_bytes, b_bytes;
-	struct op_where where;
-	bool expected = false, conflict = op_conflict(rig->device, a, b, &where);
+	struct op *ops[] = {a, b};
+	int64_t npu, offset, bytes;
+	bool expected = false, conflict;
+	npumem_error_clear(&rig->error);
+	conflict = op_group_check(rig->device, ops, 2, 0, &rig->context) == NPUMEM_ABORTED;
+	npu = rig_field(rig, "npu");
+	offset = rig_field(rig, "offset");
+	bytes = rig_field(rig, "bytes");
 	touched(&a_bytes, map, a);
 	touched(&b_bytes, map, b);
 	for (int64_t i = 0; i < map->n_npus * map->npu_bytes; i++)
@@ -56,10 +62,9 @@ static void compare(struct rig *rig, const struct bytemap *map, const struct op 
 	if (conflict != expected)
 		ck_abort_msg("kinds %d and %d: %d, not %d", a->kind, b->kind, conflict, expected);
 	*n_conflicts += conflict;
-	for (int64_t i = 0; conflict && i < where.bytes; i++)
-		if (!clash(&a_bytes, &b_bytes, where.npu * map->npu_bytes + where.offset + i))
-			ck_abort_msg("NPU %ld, byte %ld is no conflict", (long)where.npu,
-				     (long)(where.offset + i));
+	for (int64_t i = 0; conflict && i < bytes; i++)
+		if (!clash(&a_bytes, &b_bytes, npu * map->npu_bytes + offset + i))
+			ck_abort_msg("NPU %ld, byte %ld is no conflict", (long)npu, (long)(offset + i));
 }
 
 static struct tensor *random_tensor(struct rig *rig, uint64_t *random)
@@ -104,7 +109,9 @@ START_TEST(against_sets_of_bytes)
 							    {{.role = "in"}, {.role = "out"}}};
 			for (unsigned k = 0; k < 2; k++) {
 				ops[k] = (struct op){
-					.kind = (enum op_kind)oracle_between(&random, OP_WRITE, OP_RUN),
+					.kind = k == (unsigned)i % 2
+							? OP_RUN
+							: (enum op_kind)oracle_between(&random, OP_WRITE, OP_COPY),
 					.tensor = tensors[oracle_random(&random) % 8],
 					.source = tensors[oracle_random(&random) % 8],
 					.kernel = NPUMEM_KERNEL_RELU,
@@ -296,18 +303,15 @@ START_TEST(views_of_one_base)
 	ck_assert_int_eq(rig_field(&stage.rig, "npu"), 2);
 	ck_assert_int_eq(rig_field(&stage.rig, "offset"), 0);
 	ck_assert_int_eq(rig_field(&stage.rig, "bytes"), 8);
-	struct op_where where;
-	ck_assert(!op_conflict(stage.rig.device, &write_left, &write_right, &where));
 	rig_close(&stage.rig);
 }
 END_TEST
 
-/* What lies in an empty block of an output conflicts with the kernel, not with a DMA. */
+/* What lies in an empty block of an output conflicts with the kernel. */
 START_TEST(empty_blocks)
 {
 	struct rig rig;
 	struct op_operand operands[2];
-	struct op_where where;
 	rig_open(&rig, 4, 1024);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 1, 64);
 	request.spec.address = 0;
@@ -318,15 +322,16 @@ START_TEST(empty_blocks)
 	request.spec.address = 3 * 1024;
 	request.reuse = NPUMEM_UNCHECKED;
 	struct tensor *guest = rig_place(&rig, &request);
-	struct op run = relu(operands, in, host), write_host = dma(OP_WRITE, host, NULL);
-	struct op write_guest = dma(OP_WRITE, guest, NULL), read_guest = dma(OP_READ, guest, NULL);
-	ck_assert(!op_conflict(rig.device, &write_host, &write_guest, &where));
-	ck_assert(op_conflict(rig.device, &run, &read_guest, &where));
-	ck_assert_int_eq(where.npu, 3);
-	ck_assert_int_eq(where.offset, 0);
-	ck_assert_int_eq(where.bytes, 64);
-	ck_assert_ptr_eq(where.a, host);
-	ck_assert_ptr_eq(where.b, guest);
+	struct op run = relu(operands, in, host), read_guest = dma(OP_READ, guest, NULL);
+	struct op *ops[] = {&run, &read_guest};
+	npumem_error_clear(&rig.error);
+	ck_assert_int_eq(op_group_check(rig.device, ops, 2, 0, &rig.context), NPUMEM_ABORTED);
+	ck_assert_int_eq(rig_field(&rig, "npu"), 3);
+	ck_assert_int_eq(rig_field(&rig, "offset"), 0);
+	ck_assert_int_eq(rig_field(&rig, "bytes"), 64);
+	char name[ERROR_CONTEXT_NAME_BYTES];
+	ck_assert_str_eq(rig_text(&rig, "first_tensor"), error_context_name(&rig.context, host, name));
+	ck_assert_str_eq(rig_text(&rig, "second_tensor"), error_context_name(&rig.context, guest, name));
 	rig_close(&rig);
 }
 END_TEST

@@ -176,6 +176,88 @@ START_TEST(host_memory_may_run_out_anywhere)
 }
 END_TEST
 
+/* A kernel and a compaction of one uid: what comes after them of its own waits, what others send does not. */
+START_TEST(what_its_uid_lets_run_holds_nobody_else_back)
+{
+	struct crowd crowd;
+	uint64_t run, compact, own, other;
+
+	crowd_init(&crowd);
+	crowd_become(&crowd, 2, 1002);
+	crowd_alloc(&crowd, 0, "long", LONG_W);
+	crowd_alloc(&crowd, 0, "short", SHORT_W);
+	crowd_alloc(&crowd, 2, "others", SHORT_W);
+	run = crowd_fill(&crowd, 0, "long", 1);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	compact = crowd_compact(&crowd, 1);
+	own = crowd_fill(&crowd, 0, "short", 2);
+	other = crowd_fill(&crowd, 2, "others", 3);
+	ck_assert_int_eq(crowd_status(&crowd, 2, other), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, crowd_alloc(&crowd, 2, "more", SHORT_W)), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, own), -1);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, run), 0);
+	/* It has begun, and the device for itself. */
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	other = crowd_fill(&crowd, 2, "others", 4);
+	ck_assert_int_eq(crowd_status(&crowd, 2, other), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 1, compact), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, own), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, other), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* Others may send as much as they like: what runs by the time that its own is over is the last that it waits for. */
+START_TEST(others_do_not_keep_it_waiting_for_ever)
+{
+	struct crowd crowd;
+	uint64_t first, second, compact;
+
+	crowd_init(&crowd);
+	crowd_become(&crowd, 2, 1002);
+	crowd_alloc(&crowd, 0, "long", LONG_W);
+	crowd_alloc(&crowd, 2, "first", LONG_W);
+	crowd_alloc(&crowd, 2, "second", LONG_W);
+	crowd_fill(&crowd, 0, "long", 1);
+	compact = crowd_compact(&crowd, 1);
+	first = crowd_fill(&crowd, 2, "first", 2);
+	ck_assert_uint_eq(crowd.n_tasks, 2);
+	crowd_finish(&crowd, 0);
+	second = crowd_fill(&crowd, 2, "second", 3);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, first), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, second), -1);
+	while (crowd_status(&crowd, 1, compact) < 0)
+		crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, second), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 2, second), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* Given up while it is held back, it leaves nobody waiting. */
+START_TEST(its_client_may_go_while_it_is_held_back)
+{
+	struct crowd crowd;
+	uint64_t own;
+
+	crowd_init(&crowd);
+	crowd_alloc(&crowd, 0, "long", LONG_W);
+	crowd_alloc(&crowd, 0, "short", SHORT_W);
+	crowd_fill(&crowd, 0, "long", 1);
+	crowd_compact(&crowd, 1);
+	own = crowd_fill(&crowd, 0, "short", 2);
+	ck_assert_int_eq(crowd_status(&crowd, 0, own), -1);
+	crowd_close(&crowd, 1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, own), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 Suite *suite_handle_compact(void)
 {
 	Suite *suite = suite_create("rpc/handle_compact");
@@ -186,6 +268,9 @@ Suite *suite_handle_compact(void)
 	tcase_add_test(tcase, its_client_may_go_between_any_two_steps);
 	tcase_add_test(tcase, who_waits_for_room_is_served_at_its_end);
 	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
+	tcase_add_test(tcase, what_its_uid_lets_run_holds_nobody_else_back);
+	tcase_add_test(tcase, others_do_not_keep_it_waiting_for_ever);
+	tcase_add_test(tcase, its_client_may_go_while_it_is_held_back);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -176,15 +176,6 @@ static uint64_t crowd_record(struct crowd *crowd, unsigned from, int action)
 	return CROWD_SEND(crowd, from, record, RECORD, &request);
 }
 
-/* A peer of the daemon's own uid. */
-static void make_admin(struct crowd *crowd, unsigned i)
-{
-	struct session *session = &crowd->peers[i].session;
-
-	session_deinit(session);
-	ck_assert_int_eq(session_init(session, &crowd->world.service, ADMIN, 0, NULL), 0);
-}
-
 START_TEST(the_end_waits_and_holds_up_what_touches)
 {
 	struct crowd crowd;
@@ -192,7 +183,7 @@ START_TEST(the_end_waits_and_holds_up_what_touches)
 	const Npumem__V1__Recorded *recorded;
 
 	crowd_init(&crowd);
-	make_admin(&crowd, 2);
+	crowd_become(&crowd, 2, ADMIN);
 	ck_assert_int_eq(crowd_status(&crowd, 2, crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START)),
 			 0);
 	crowd_alloc(&crowd, 0, "a", SHORT_W);
@@ -200,13 +191,13 @@ START_TEST(the_end_waits_and_holds_up_what_touches)
 	crowd_fill(&crowd, 0, "a", 4);
 	fill = crowd_fill(&crowd, 0, "A", 1);
 	stop = crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_STOP);
-	read = crowd_read(&crowd, 1, "a");
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	crowd_finish(&crowd, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
 	/* Now the sums are made elsewhere, and what would change them waits. */
 	ck_assert_uint_eq(crowd.n_tasks, 1);
 	ck_assert_int_eq(crowd_status(&crowd, 2, stop), -1);
+	read = crowd_read(&crowd, 1, "a");
 	ck_assert_int_eq(crowd_status(&crowd, 1, read), -1);
 	alloc = crowd_alloc(&crowd, 1, "b", SHORT_W);
 	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), -1);
@@ -234,7 +225,7 @@ START_TEST(no_view_comes_into_being_while_the_sums_are_made)
 	uint64_t hash, view, free;
 
 	crowd_init(&crowd);
-	make_admin(&crowd, 2);
+	crowd_become(&crowd, 2, ADMIN);
 	crowd_alloc(&crowd, 0, "A", LONG_W);
 	crowd_fill(&crowd, 0, "A", 1);
 	crowd_finish_all(&crowd);
@@ -285,7 +276,7 @@ START_TEST(a_group_that_is_compared_elsewhere_is_recorded_whole)
 	uint64_t id, take;
 
 	crowd_init(&crowd);
-	make_admin(&crowd, 2);
+	crowd_become(&crowd, 2, ADMIN);
 	crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 	crowd_alloc(&crowd, 0, "a", SHORT_W);
 	crowd_alloc(&crowd, 0, "b", SHORT_W);
@@ -330,7 +321,7 @@ START_TEST(a_recorder_that_goes)
 		struct crowd crowd;
 
 		crowd_init(&crowd);
-		make_admin(&crowd, 2);
+		crowd_become(&crowd, 2, ADMIN);
 		crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 		crowd_alloc(&crowd, 0, "A", LONG_W);
 		crowd_fill(&crowd, 0, "A", 1);
@@ -359,7 +350,7 @@ START_TEST(a_submit_in_steps)
 	const Npumem__V1__Recorded *recorded;
 
 	crowd_init(&crowd);
-	make_admin(&crowd, 2);
+	crowd_become(&crowd, 2, ADMIN);
 	crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 	crowd_alloc(&crowd, 0, "a", SHORT_W);
 	for (const char *c = "ABC"; *c; c++) {
@@ -396,7 +387,7 @@ START_TEST(every_allocation_may_fail)
 		size_t n = 0;
 
 		crowd_init(&crowd);
-		make_admin(&crowd, 2);
+		crowd_become(&crowd, 2, ADMIN);
 		crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
 		crowd.world.fail_at = crowd.world.n_allocs + i;
 		requests[0] = crowd_alloc(&crowd, 0, "A", LONG_W);

@@ -1,5 +1,5 @@
 /* What protobuf lets through and the layers below take for granted. Changes nothing. */
-#include "daemon/rpc/wire.h"
+#include "proto/wire.h"
 
 #include <inttypes.h>
 

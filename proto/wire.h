@@ -1,6 +1,6 @@
 /* Checks of what only the wire can get wrong, before it becomes a struct of the layers below. */
-#ifndef RPC_WIRE_H
-#define RPC_WIRE_H
+#ifndef PROTO_WIRE_H
+#define PROTO_WIRE_H
 
 #include <npumem/layout.h>
 
