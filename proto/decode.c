@@ -56,27 +56,6 @@ static uint64_t load(const uint8_t *at, unsigned bytes)
 
 /* ---- one value ---- */
 
-/* The wire type that a type's values have, alone. */
-static unsigned wire_type_of(ProtobufCType type)
-{
-	switch (type) {
-	case PROTOBUF_C_TYPE_SFIXED32:
-	case PROTOBUF_C_TYPE_FIXED32:
-	case PROTOBUF_C_TYPE_FLOAT:
-		return PROTOBUF_C_WIRE_TYPE_32BIT;
-	case PROTOBUF_C_TYPE_SFIXED64:
-	case PROTOBUF_C_TYPE_FIXED64:
-	case PROTOBUF_C_TYPE_DOUBLE:
-		return PROTOBUF_C_WIRE_TYPE_64BIT;
-	case PROTOBUF_C_TYPE_STRING:
-	case PROTOBUF_C_TYPE_BYTES:
-	case PROTOBUF_C_TYPE_MESSAGE:
-		return PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
-	default:
-		return PROTOBUF_C_WIRE_TYPE_VARINT;
-	}
-}
-
 static void put_number(ProtobufCType type, uint64_t number, void *to)
 {
 	switch (type) {
@@ -165,7 +144,7 @@ static bool put(struct decode *decode, const ProtobufCFieldDescriptor *field, co
 		*(protobuf_c_boolean *)to = is_true(value);
 		return true;
 	}
-	if (value->wire_type != wire_type_of(field->type))
+	if (value->wire_type != member_wire_type(field->type))
 		return false;
 	switch (field->type) {
 	case PROTOBUF_C_TYPE_STRING:
@@ -223,7 +202,8 @@ static bool spend(struct decode *decode, size_t n_fields)
 /* The next number of a packed list; what comes after it, or NULL. */
 static const uint8_t *take_packed(ProtobufCType type, const uint8_t *at, const uint8_t *end, uint64_t *number)
 {
-	unsigned wire_type = wire_type_of(type), bytes = wire_type == PROTOBUF_C_WIRE_TYPE_64BIT ? 8 : 4;
+	unsigned wire_type = member_wire_type(type);
+	size_t bytes = member_wire_bytes(type);
 
 	if (type == PROTOBUF_C_TYPE_BOOL) {
 		*number = *at;
@@ -231,9 +211,9 @@ static const uint8_t *take_packed(ProtobufCType type, const uint8_t *at, const u
 	}
 	if (wire_type == PROTOBUF_C_WIRE_TYPE_VARINT)
 		return take_varint(at, end, VARINT_BYTES_MAX, number);
-	if (end - at < (ptrdiff_t)bytes)
+	if ((size_t)(end - at) < bytes)
 		return NULL;
-	*number = load(at, bytes);
+	*number = load(at, (unsigned)bytes);
 	return at + bytes;
 }
 
@@ -282,7 +262,7 @@ static bool put_field(struct decode *decode, ProtobufCMessage *message, const Pr
 	if (field->label != PROTOBUF_C_LABEL_REPEATED)
 		return put_single(decode, message, field, value);
 	if (value->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED &&
-	    wire_type_of(field->type) != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED)
+	    member_wire_type(field->type) != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED)
 		return put_packed(decode, message, field, value);
 	return put_element(decode, message, field, value);
 }
