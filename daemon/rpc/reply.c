@@ -91,15 +91,6 @@ static void make_printable(char *text)
 			*text = '?';
 }
 
-/* What every reply has when it went well. */
-static void put_id(struct buffer *out, uint64_t id)
-{
-	if (!id)
-		return;
-	out->bytes[out->used++] = RESPONSE_ID << 3;
-	out->used += frame_header(id, out->bytes + out->used);
-}
-
 static void put_error(struct reply *reply, struct npumem_error *error)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
@@ -129,7 +120,7 @@ static void put_error(struct reply *reply, struct npumem_error *error)
 
 void reply_end(struct reply *reply, uint64_t id, struct npumem_error *error)
 {
-	put_id(reply->out, id);
+	reply_number(reply, RESPONSE_ID, id);
 	if (error->status)
 		put_error(reply, error);
 	close_length(reply->out, reply->frame, reply->expected_bytes);
@@ -186,6 +177,16 @@ void reply_message(struct reply *reply, unsigned field, const ProtobufCMessage *
 
 	reply_fields(reply, message);
 	reply_close(reply, mark, EXPECTED_MESSAGE_BYTES);
+}
+
+void reply_number(struct reply *reply, unsigned field, uint64_t number)
+{
+	struct buffer *out = reply->out;
+
+	if (!number)
+		return;
+	out->bytes[out->used++] = (uint8_t)(field << 3);
+	out->used += frame_header(number, out->bytes + out->used);
 }
 
 uint8_t *reply_bytes(struct reply *reply, unsigned field, size_t bytes)

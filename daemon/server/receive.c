@@ -36,14 +36,14 @@ static void check_received(struct connection *connection, int status)
 	connection->is_paused = connection_is_full(connection);
 }
 
-/* Whether a connection's share is used up. One request alone does not ask the clock. */
-static bool is_over(unsigned n_handled, uint64_t *end_ns)
+/* Whether a connection's share is used up. */
+static bool is_over(struct rpc *rpc, unsigned n_handled, uint64_t *end_ns)
 {
 	uint64_t now_ns;
 
 	if (!n_handled)
 		return false;
-	now_ns = uv_hrtime();
+	now_ns = rpc_clock(rpc);
 	if (n_handled == 1)
 		*end_ns = now_ns + SHARE_NS;
 	return now_ns >= *end_ns;
@@ -63,7 +63,8 @@ static size_t handle_frames(struct connection *connection, const uint8_t *bytes,
 
 		if (result == FRAME_MORE)
 			break;
-		if (connection->is_paused || n_handled == SHARE_FRAMES || is_over(n_handled, &end_ns)) {
+		if (connection->is_paused || n_handled == SHARE_FRAMES ||
+		    is_over(connection->host->rpc, n_handled, &end_ns)) {
 			connection->has_frames = true;
 			break;
 		}

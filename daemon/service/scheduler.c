@@ -87,7 +87,6 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry)
 	entry->accesses = NULL;
 	entry->n_accesses = entry->n_ready = 0;
 	entry->is_held = true;
-	entry->is_exclusive = false;
 	entry->is_started = false;
 	entry->next = NULL;
 	entry->prev = scheduler->last;
@@ -218,6 +217,20 @@ static void look_at_queue(struct scheduler *scheduler, const struct tensor *root
 		if (!access->is_ready && is_whole(access))
 			return;
 	}
+}
+
+bool scheduler_is_clear(const struct scheduler *scheduler, const struct scheduler_access *accesses, size_t n)
+{
+	if (scheduler->first_exclusive)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (queue_of(accesses[i].root)->first)
+			return false;
+		for (const struct meeting *at = meetings_first(accesses[i].root); at; at = at->next)
+			if (first_of(at))
+				return false;
+	}
+	return true;
 }
 
 static void enqueue(struct scheduler_access *access, struct scheduler_access *old)

@@ -66,7 +66,15 @@ void scheduler_init(struct scheduler *scheduler);
 /* Nothing is in it. */
 void scheduler_deinit(struct scheduler *scheduler);
 
-/* Takes an entry, held, not exclusive and without accesses: its arrival is now. */
+/* The arrival of what enters next. */
+static inline uint64_t scheduler_next_arrival(const struct scheduler *scheduler)
+{
+	return scheduler->arrivals + 1;
+}
+/* Whether what accesses this, and comes now, has nothing to wait for. Where it is over before anything else comes
+ * it need not enter. */
+bool scheduler_is_clear(const struct scheduler *scheduler, const struct scheduler_access *accesses, size_t n);
+/* Takes an entry, held and without accesses: its arrival is now. */
 void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry);
 /* What it accesses, instead of what it did so far: the n accesses live until the next claim or scheduler_leave,
  * and are of different roots. Where it is still held, they keep its place for it. It has not started. */
