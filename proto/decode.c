@@ -2,6 +2,7 @@
  * `end`, and whatever a message says of its size, memory is taken only for what is there. */
 #include "proto/decode.h"
 
+#include <endian.h>
 #include <limits.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ struct value {
 };
 
 /* Returns what comes after it; NULL where it is longer than `most` bytes, or cut off. */
-static inline const uint8_t *take_varint(const uint8_t *at, const uint8_t *end, unsigned most, uint64_t *value)
+static const uint8_t *take_long_varint(const uint8_t *at, const uint8_t *end, unsigned most, uint64_t *value)
 {
 	uint64_t number = 0;
 
@@ -40,18 +41,31 @@ static inline const uint8_t *take_varint(const uint8_t *at, const uint8_t *end, 
 	return NULL;
 }
 
+static inline const uint8_t *take_varint(const uint8_t *at, const uint8_t *end, unsigned most, uint64_t *value)
+{
+	if (at == end || *at > 0x7f)
+		return take_long_varint(at, end, most, value);
+	*value = *at;
+	return at + 1;
+}
+
 static int64_t unzigzag(uint64_t number)
 {
 	return (int64_t)(number >> 1 ^ (0 - (number & 1)));
 }
 
-static uint64_t load(const uint8_t *at, unsigned bytes)
+/* 4 or 8 bytes. */
+static uint64_t load(const uint8_t *at, size_t bytes)
 {
 	uint64_t number = 0;
+	uint32_t half;
 
-	for (unsigned i = 0; i < bytes; i++)
-		number |= (uint64_t)at[i] << (8 * i);
-	return number;
+	if (bytes == sizeof(number)) {
+		memcpy(&number, at, sizeof(number));
+		return le64toh(number);
+	}
+	memcpy(&half, at, sizeof(half));
+	return le32toh(half);
 }
 
 /* ---- one value ---- */
@@ -213,7 +227,7 @@ static const uint8_t *take_packed(ProtobufCType type, const uint8_t *at, const u
 		return take_varint(at, end, VARINT_BYTES_MAX, number);
 	if ((size_t)(end - at) < bytes)
 		return NULL;
-	*number = load(at, (unsigned)bytes);
+	*number = load(at, bytes);
 	return at + bytes;
 }
 
@@ -270,7 +284,7 @@ static bool put_field(struct decode *decode, ProtobufCMessage *message, const Pr
 /* ---- the message ---- */
 
 /* A tag and what belongs to it. False: malformed. */
-static bool take_value(const uint8_t *at, const uint8_t *end, struct value *value)
+static inline bool take_value(const uint8_t *at, const uint8_t *end, struct value *value)
 {
 	uint64_t tag, length;
 
@@ -293,7 +307,7 @@ static bool take_value(const uint8_t *at, const uint8_t *end, struct value *valu
 		length = value->wire_type == PROTOBUF_C_WIRE_TYPE_64BIT ? 8 : 4;
 		if (length > (uint64_t)(end - at))
 			return false;
-		value->number = load(at, (unsigned)length);
+		value->number = load(at, length);
 		break;
 	case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED:
 		at = value->at = take_varint(at, end, SHORT_VARINT_BYTES_MAX, &length);
@@ -308,8 +322,8 @@ static bool take_value(const uint8_t *at, const uint8_t *end, struct value *valu
 }
 
 /* Fields come in the order of their numbers mostly, so the one after `last` is looked at first. */
-static const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *type,
-					    const ProtobufCFieldDescriptor *last, uint32_t id)
+static inline const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *type,
+						   const ProtobufCFieldDescriptor *last, uint32_t id)
 {
 	const ProtobufCFieldDescriptor *next = last ? last + 1 : type->fields;
 
