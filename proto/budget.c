@@ -3,19 +3,17 @@
  * nothing, so what protobuf-c 1.4.1 frees twice or forgets on its error paths does no harm. */
 #include "proto/budget.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 
 enum {
-	ALIGN = 16,
 	CHUNK_BYTES = 1 << 10,	  /* the least that a chunk holds */
 	KEPT_BYTES_MAX = 2 << 20, /* a larger chunk is not kept for the next message */
 };
 
 struct budget_chunk {
 	struct budget_chunk *next;
-	size_t room, used;
-	_Alignas(ALIGN) uint8_t bytes[];
+	size_t room; /* in BUDGET_ALIGN */
+	_Alignas(BUDGET_ALIGN) uint8_t bytes[];
 };
 
 size_t budget_limit(size_t frame_bytes)
@@ -33,7 +31,14 @@ size_t budget_limit(size_t frame_bytes)
 	return limit;
 }
 
-static struct budget_chunk *chunk_add(struct budget *budget, size_t bytes)
+static void begin_chunk(struct budget *budget, struct budget_chunk *chunk)
+{
+	budget->chunks = chunk;
+	budget->at = chunk->bytes;
+	budget->end = chunk->bytes + chunk->room;
+}
+
+static bool add_chunk(struct budget *budget, size_t bytes)
 {
 	size_t room = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES, total;
 	struct budget_chunk *chunk;
@@ -42,43 +47,33 @@ static struct budget_chunk *chunk_add(struct budget *budget, size_t bytes)
 	if (budget->chunks && budget->chunks->room < KEPT_BYTES_MAX && room < 2 * budget->chunks->room)
 		room = 2 * budget->chunks->room;
 	if (__builtin_add_overflow(room, sizeof(*chunk), &total))
-		return NULL;
+		return false;
 	chunk = budget->alloc(budget->ctx, total);
 	if (!chunk)
-		return NULL;
+		return false;
 	budget->held += total;
 	chunk->room = room;
-	chunk->used = 0;
 	chunk->next = budget->chunks;
-	budget->chunks = chunk;
-	return chunk;
+	begin_chunk(budget, chunk);
+	return true;
 }
 
-void *budget_alloc(struct budget *budget, size_t bytes)
+/* Also of nothing there is something. */
+void *budget_alloc_slowly(struct budget *budget, size_t bytes)
 {
-	struct budget_chunk *chunk = budget->chunks;
-	void *memory;
+	size_t n = bytes ? (bytes + BUDGET_ALIGN - 1) & ~(size_t)(BUDGET_ALIGN - 1) : BUDGET_ALIGN;
 
-	if (bytes > SIZE_MAX - ALIGN || bytes > budget->limit) {
+	if (bytes > SIZE_MAX - BUDGET_ALIGN || n > budget->limit - budget->spent) {
 		budget->exceeded = true;
 		return NULL;
 	}
-	bytes = bytes ? (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN;
-	if (bytes > budget->limit - budget->spent) {
-		budget->exceeded = true;
+	if (n > (size_t)(budget->end - budget->at) && !add_chunk(budget, n)) {
+		budget->starved = true;
 		return NULL;
 	}
-	if (!chunk || bytes > chunk->room - chunk->used) {
-		chunk = chunk_add(budget, bytes);
-		if (!chunk) {
-			budget->starved = true;
-			return NULL;
-		}
-	}
-	memory = chunk->bytes + chunk->used;
-	chunk->used += bytes;
-	budget->spent += bytes;
-	return memory;
+	budget->at += n;
+	budget->spent += n;
+	return budget->at - n;
 }
 
 static void *allocator_alloc(void *allocator_data, size_t bytes)
@@ -112,27 +107,38 @@ void budget_deinit(struct budget *budget)
 		budget->free(budget->ctx, chunk);
 	}
 	budget->held = 0;
+	budget->at = budget->end = NULL;
 }
 
-void budget_reset(struct budget *budget, size_t frame_bytes)
+/* A larger chunk than that is not kept for the next message. */
+static void keep_one(struct budget *budget)
 {
-	struct budget_chunk *kept = NULL;
+	struct budget_chunk *kept = NULL, *chunk = budget->chunks, *next;
 
-	while (budget->chunks) {
-		struct budget_chunk *chunk = budget->chunks;
-
-		budget->chunks = chunk->next;
+	for (; chunk; chunk = next) {
+		next = chunk->next;
 		if (!kept && chunk->room <= KEPT_BYTES_MAX)
 			kept = chunk;
 		else
 			budget->free(budget->ctx, chunk);
 	}
 	budget->held = kept ? sizeof(*kept) + kept->room : 0;
+	budget->chunks = kept;
+	budget->at = budget->end = NULL;
 	if (kept) {
 		kept->next = NULL;
-		kept->used = 0;
+		begin_chunk(budget, kept);
 	}
-	budget->chunks = kept;
+}
+
+void budget_reset(struct budget *budget, size_t frame_bytes)
+{
+	const struct budget_chunk *chunk = budget->chunks;
+
+	if (chunk && !chunk->next && chunk->room <= KEPT_BYTES_MAX)
+		budget->at = (uint8_t *)(uintptr_t)chunk->bytes;
+	else
+		keep_one(budget);
 	budget->spent = 0;
 	budget->limit = budget_limit(frame_bytes);
 	budget->exceeded = false;

@@ -7,13 +7,17 @@
 #include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+enum { BUDGET_ALIGN = 16 };
 
 struct budget {
 	ProtobufCAllocator allocator; /* pass &budget->allocator to the unpack function */
 	void *(*alloc)(void *ctx, size_t bytes);
 	void (*free)(void *ctx, void *memory);
 	void *ctx;
-	struct budget_chunk *chunks;
+	struct budget_chunk *chunks; /* the one that is cut from first */
+	uint8_t *at, *end;	     /* of that one: what is left */
 	size_t spent, limit;
 	size_t held;   /* by the chunks */
 	bool exceeded; /* an allocation was refused by the limit, not by the heap */
@@ -29,6 +33,17 @@ void budget_deinit(struct budget *budget);
 void budget_reset(struct budget *budget, size_t frame_bytes);
 size_t budget_limit(size_t frame_bytes);
 /* Memory for any type, until the reset. NULL: `exceeded` or `starved` says why. */
-void *budget_alloc(struct budget *budget, size_t bytes);
+void *budget_alloc_slowly(struct budget *budget, size_t bytes);
+static inline void *budget_alloc(struct budget *budget, size_t bytes)
+{
+	size_t n = (bytes + BUDGET_ALIGN - 1) & ~(size_t)(BUDGET_ALIGN - 1);
+	void *memory = budget->at;
+
+	if (bytes - 1 >= (size_t)(budget->end - budget->at) || n > budget->limit - budget->spent)
+		return budget_alloc_slowly(budget, bytes);
+	budget->at += n;
+	budget->spent += n;
+	return memory;
+}
 
 #endif

@@ -2,6 +2,7 @@
  * `end`, and whatever a message says of its size, memory is taken only for what is there. */
 #include "proto/decode.h"
 
+#include <endian.h>
 #include <limits.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ struct value {
 };
 
 /* Returns what comes after it; NULL where it is longer than `most` bytes, or cut off. */
-static inline const uint8_t *take_varint(const uint8_t *at, const uint8_t *end, unsigned most, uint64_t *value)
+static const uint8_t *take_long_varint(const uint8_t *at, const uint8_t *end, unsigned most, uint64_t *value)
 {
 	uint64_t number = 0;
 
@@ -40,42 +41,34 @@ static inline const uint8_t *take_varint(const uint8_t *at, const uint8_t *end, 
 	return NULL;
 }
 
+static inline const uint8_t *take_varint(const uint8_t *at, const uint8_t *end, unsigned most, uint64_t *value)
+{
+	if (at == end || *at > 0x7f)
+		return take_long_varint(at, end, most, value);
+	*value = *at;
+	return at + 1;
+}
+
 static int64_t unzigzag(uint64_t number)
 {
 	return (int64_t)(number >> 1 ^ (0 - (number & 1)));
 }
 
-static uint64_t load(const uint8_t *at, unsigned bytes)
+/* 4 or 8 bytes. */
+static uint64_t load(const uint8_t *at, size_t bytes)
 {
 	uint64_t number = 0;
+	uint32_t half;
 
-	for (unsigned i = 0; i < bytes; i++)
-		number |= (uint64_t)at[i] << (8 * i);
-	return number;
+	if (bytes == sizeof(number)) {
+		memcpy(&number, at, sizeof(number));
+		return le64toh(number);
+	}
+	memcpy(&half, at, sizeof(half));
+	return le32toh(half);
 }
 
 /* ---- one value ---- */
-
-/* The wire type that a type's values have, alone. */
-static unsigned wire_type_of(ProtobufCType type)
-{
-	switch (type) {
-	case PROTOBUF_C_TYPE_SFIXED32:
-	case PROTOBUF_C_TYPE_FIXED32:
-	case PROTOBUF_C_TYPE_FLOAT:
-		return PROTOBUF_C_WIRE_TYPE_32BIT;
-	case PROTOBUF_C_TYPE_SFIXED64:
-	case PROTOBUF_C_TYPE_FIXED64:
-	case PROTOBUF_C_TYPE_DOUBLE:
-		return PROTOBUF_C_WIRE_TYPE_64BIT;
-	case PROTOBUF_C_TYPE_STRING:
-	case PROTOBUF_C_TYPE_BYTES:
-	case PROTOBUF_C_TYPE_MESSAGE:
-		return PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
-	default:
-		return PROTOBUF_C_WIRE_TYPE_VARINT;
-	}
-}
 
 static void put_number(ProtobufCType type, uint64_t number, void *to)
 {
@@ -165,7 +158,7 @@ static bool put(struct decode *decode, const ProtobufCFieldDescriptor *field, co
 		*(protobuf_c_boolean *)to = is_true(value);
 		return true;
 	}
-	if (value->wire_type != wire_type_of(field->type))
+	if (value->wire_type != member_wire_type(field->type))
 		return false;
 	switch (field->type) {
 	case PROTOBUF_C_TYPE_STRING:
@@ -223,7 +216,8 @@ static bool spend(struct decode *decode, size_t n_fields)
 /* The next number of a packed list; what comes after it, or NULL. */
 static const uint8_t *take_packed(ProtobufCType type, const uint8_t *at, const uint8_t *end, uint64_t *number)
 {
-	unsigned wire_type = wire_type_of(type), bytes = wire_type == PROTOBUF_C_WIRE_TYPE_64BIT ? 8 : 4;
+	unsigned wire_type = member_wire_type(type);
+	size_t bytes = member_wire_bytes(type);
 
 	if (type == PROTOBUF_C_TYPE_BOOL) {
 		*number = *at;
@@ -231,7 +225,7 @@ static const uint8_t *take_packed(ProtobufCType type, const uint8_t *at, const u
 	}
 	if (wire_type == PROTOBUF_C_WIRE_TYPE_VARINT)
 		return take_varint(at, end, VARINT_BYTES_MAX, number);
-	if (end - at < (ptrdiff_t)bytes)
+	if ((size_t)(end - at) < bytes)
 		return NULL;
 	*number = load(at, bytes);
 	return at + bytes;
@@ -282,7 +276,7 @@ static bool put_field(struct decode *decode, ProtobufCMessage *message, const Pr
 	if (field->label != PROTOBUF_C_LABEL_REPEATED)
 		return put_single(decode, message, field, value);
 	if (value->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED &&
-	    wire_type_of(field->type) != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED)
+	    member_wire_type(field->type) != PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED)
 		return put_packed(decode, message, field, value);
 	return put_element(decode, message, field, value);
 }
@@ -290,7 +284,7 @@ static bool put_field(struct decode *decode, ProtobufCMessage *message, const Pr
 /* ---- the message ---- */
 
 /* A tag and what belongs to it. False: malformed. */
-static bool take_value(const uint8_t *at, const uint8_t *end, struct value *value)
+static inline bool take_value(const uint8_t *at, const uint8_t *end, struct value *value)
 {
 	uint64_t tag, length;
 
@@ -313,7 +307,7 @@ static bool take_value(const uint8_t *at, const uint8_t *end, struct value *valu
 		length = value->wire_type == PROTOBUF_C_WIRE_TYPE_64BIT ? 8 : 4;
 		if (length > (uint64_t)(end - at))
 			return false;
-		value->number = load(at, (unsigned)length);
+		value->number = load(at, length);
 		break;
 	case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED:
 		at = value->at = take_varint(at, end, SHORT_VARINT_BYTES_MAX, &length);
@@ -328,8 +322,8 @@ static bool take_value(const uint8_t *at, const uint8_t *end, struct value *valu
 }
 
 /* Fields come in the order of their numbers mostly, so the one after `last` is looked at first. */
-static const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *type,
-					    const ProtobufCFieldDescriptor *last, uint32_t id)
+static inline const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *type,
+						   const ProtobufCFieldDescriptor *last, uint32_t id)
 {
 	const ProtobufCFieldDescriptor *next = last ? last + 1 : type->fields;
 

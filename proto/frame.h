@@ -10,8 +10,8 @@ enum { FRAME_HEADER_BYTES_MAX = 10 };
 #define FRAME_BYTES_MAX ((size_t)16 << 20) /* of one message, without its length */
 
 enum frame_result {
-	FRAME_COMPLETE,   /* the buffer holds the whole frame */
-	FRAME_MORE,       /* so far right, more bytes are needed */
+	FRAME_COMPLETE,	  /* the buffer holds the whole frame */
+	FRAME_MORE,	  /* so far right, more bytes are needed */
 	FRAME_TOO_LARGE,  /* the length is over the cap: the connection cannot go on */
 	FRAME_BAD_LENGTH, /* a length of more than 10 bytes, or past 64 bits: likewise */
 };

@@ -36,6 +36,33 @@ static inline size_t *member_count(const ProtobufCMessage *message, const Protob
 	return member_at(message, field->quantifier_offset);
 }
 
+/* The wire type that a type's values have, alone. */
+static inline unsigned member_wire_type(ProtobufCType type)
+{
+	switch (type) {
+	case PROTOBUF_C_TYPE_SFIXED32:
+	case PROTOBUF_C_TYPE_FIXED32:
+	case PROTOBUF_C_TYPE_FLOAT:
+		return PROTOBUF_C_WIRE_TYPE_32BIT;
+	case PROTOBUF_C_TYPE_SFIXED64:
+	case PROTOBUF_C_TYPE_FIXED64:
+	case PROTOBUF_C_TYPE_DOUBLE:
+		return PROTOBUF_C_WIRE_TYPE_64BIT;
+	case PROTOBUF_C_TYPE_STRING:
+	case PROTOBUF_C_TYPE_BYTES:
+	case PROTOBUF_C_TYPE_MESSAGE:
+		return PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
+	default:
+		return PROTOBUF_C_WIRE_TYPE_VARINT;
+	}
+}
+
+/* Of a type whose values all have one size there. */
+static inline size_t member_wire_bytes(ProtobufCType type)
+{
+	return member_wire_type(type) == PROTOBUF_C_WIRE_TYPE_64BIT ? 8 : 4;
+}
+
 /* What one value takes. */
 size_t member_bytes(const ProtobufCFieldDescriptor *field);
 

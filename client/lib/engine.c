@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "client/lib/clock.h"
 #include "client/lib/reply.h"
 #include "client/lib/spawn.h"
+#include "client/lib/spin.h"
 
 enum {
 	ENGINE_QUEUE_BYTES = 64 << 10, /* more than this is not left for the next turn */
@@ -44,7 +44,7 @@ int engine_new(const struct memory *memory, int fd, const struct npumem_options 
 	}
 	*npumem = (struct npumem){.memory = memory, .fd = fd, .child_log = -1, .next_deadline = CLOCK_NEVER};
 	npumem->call_ms = options->call_ms;
-	spin_init(&npumem->spin, options->spin_us);
+	spin_init(&npumem->spin, spin_most_ns(options->spin_us));
 	budget_init(&npumem->budget, budget_take, budget_release, npumem);
 	*out = npumem;
 	return 0;
@@ -362,18 +362,19 @@ int engine_turn(struct npumem *npumem, struct npumem_error *error)
 	return step(npumem, &any, error);
 }
 
-/* Looks again and again, giving the core away between looks. */
-static int look(struct npumem *npumem, int64_t most, bool *any, struct npumem_error *error)
-{
-	int64_t until = clock_now() + most;
+/* One look for an answer. `npumem` may be gone when it has a status. */
+struct look {
+	struct npumem *npumem;
+	struct npumem_error *error;
 	int status;
-	do {
-		sched_yield();
-		status = step(npumem, any, error);
-	} while (!status && !*any && clock_now() < until);
-	if (!status)
-		spin_end(&npumem->spin, *any);
-	return status;
+};
+
+static bool has_come(void *ctx)
+{
+	struct look *look = ctx;
+	bool any;
+	look->status = step(look->npumem, &any, look->error);
+	return look->status || any;
 }
 
 int engine_wait(struct npumem *npumem, struct npumem_error *error)
@@ -383,12 +384,14 @@ int engine_wait(struct npumem *npumem, struct npumem_error *error)
 	int status = step(npumem, &any, error);
 	if (status || any || npumem->n_requests != live)
 		return status;
-	int64_t most = spin_begin(&npumem->spin);
-	if (most) {
-		status = look(npumem, most, &any, error);
-		if (status || any)
-			return status;
-	}
+	struct look look = {npumem, error, 0};
+	struct spin spin = npumem->spin;
+	bool came = spin_look(&spin, has_come, &look);
+	if (look.status)
+		return look.status;
+	npumem->spin = spin;
+	if (came)
+		return 0;
 	struct pollfd pollfd = {.fd = npumem->fd, .events = POLLIN};
 	if (!outbox_is_empty(&npumem->out) && !npumem->no_more_writes)
 		pollfd.events |= POLLOUT;

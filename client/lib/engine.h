@@ -11,8 +11,8 @@
 #include "client/lib/outbox.h"
 #include "client/lib/pending.h"
 #include "client/lib/request.h"
-#include "client/lib/spin.h"
 #include "proto/budget.h"
+#include "proto/spin.h"
 
 struct npumem {
 	const struct memory *memory;

@@ -135,6 +135,8 @@ static void look_ahead(struct call *call)
 {
 	struct claim *hint = &call->hints[call->which_hint ^= 1];
 
+	if (!call->is_hinted)
+		claim_init(&call->hints[call->which_hint ^ 1], call->rpc->heap);
 	call->is_hinted = true;
 	claim_init(hint, call->rpc->heap);
 	hint_claim(call, hint);
@@ -225,6 +227,8 @@ static void check_charge(struct call *call)
 
 static void enter_scheduler(struct call *call)
 {
+	if (call->is_in_scheduler)
+		return;
 	call->entry.ready = on_ready;
 	call->is_in_scheduler = true;
 	scheduler_enter(scheduler_of(call), &call->entry, &call->session->user->order);
@@ -237,7 +241,7 @@ static void arrive_again(struct rpc_peer *peer)
 {
 	for (struct call *call = peer->first_held; call; call = call->next_held) {
 		scheduler_leave(scheduler_of(call), &call->entry);
-		enter_scheduler(call);
+		scheduler_enter(scheduler_of(call), &call->entry, &call->session->user->order);
 		look_ahead(call);
 	}
 }
@@ -287,6 +291,17 @@ static bool look_again(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
 	return true;
 }
 
+/* Whether it is over when its handler returns, and nobody is to go before it: it need not stand in any line. */
+static bool may_run_at_once(const struct call *call)
+{
+	const struct rpc *rpc = call->rpc;
+
+	return call_is_single(call) && !call_is_long(call->cost) && call->state != CALL_HELD &&
+	       !rpc->first_ready && !rpc->is_awake &&
+	       scheduler_is_clear(&rpc->service->scheduler, &call->session->user->order, call->claim.accesses,
+				  call->claim.n);
+}
+
 /* Its tensors are found and claimed, or it is refused; false where it has to be held. */
 static bool resolve_now(struct call *call)
 {
@@ -309,6 +324,12 @@ static bool resolve_now(struct call *call)
 		return true;
 	}
 	binding_bind(&call->binding);
+	if (may_run_at_once(call)) {
+		call->state = CALL_RUNNING;
+		perform_begin(call);
+		return true;
+	}
+	enter_scheduler(call);
 	enter_order(call);
 	if (call->method == CALL_METHOD_VIEW && call->peer->first_held) {
 		call->peer->naming = call;
@@ -386,10 +407,11 @@ void advance_begin(struct call *call)
 		perform_begin(call);
 		return;
 	}
-	enter_scheduler(call);
+	call->entry.arrival = scheduler_next_arrival(scheduler_of(call));
 	call->state = CALL_QUEUED;
 	if (!call->peer->first_held && !call->peer->naming && may_resolve(call) && resolve_now(call))
 		return;
+	enter_scheduler(call);
 	call->state = CALL_HELD;
 	add_held(call);
 	look_ahead(call);
@@ -457,10 +479,19 @@ static void set_alarm(struct rpc *rpc)
 	rpc->set_alarm(rpc->ctx, at);
 }
 
+/* Whether a turn has nothing to do. */
+static bool is_settled(const struct rpc *rpc)
+{
+	return !rpc->first_loose && !rpc->first_ready && !rpc->service->waiting.first &&
+	       !rpc->service->events.ready && rpc->look_ns == UINT64_MAX && rpc->alarm_ns == UINT64_MAX;
+}
+
 void advance_settle(struct rpc *rpc)
 {
 	int64_t spent = rpc->is_awake ? TURN_COST : 0, resolved = 0;
 
+	if (is_settled(rpc))
+		return;
 	do {
 		while (rpc->first_loose && !is_spent(rpc, resolved))
 			settle_peer(rpc, &resolved);

@@ -79,8 +79,8 @@ static void give(struct rpc *rpc, struct call *call)
 		rpc->arriving = NULL;
 	binding_deinit(&call->binding);
 	claim_deinit(&call->claim);
-	claim_deinit(&call->hints[0]);
-	claim_deinit(&call->hints[1]);
+	for (unsigned i = 0; call->is_hinted && i < 2; i++)
+		claim_deinit(&call->hints[i]);
 	if (rpc->n_spare >= SPARE_MAX) {
 		release(rpc, call);
 		return;
@@ -134,6 +134,7 @@ static void init(struct call *call)
 	call->charge = 0;
 	call->cost = 0;
 	call->reply_bytes = 0;
+	call->entry.is_exclusive = false;
 	call->is_committed = call->changes_room = call->holds_others = false;
 	call->is_in_scheduler = call->is_in_order = call->is_started = call->is_paused = false;
 	call->pending = 0;
@@ -146,8 +147,6 @@ static void init(struct call *call)
 	recording_begin(&call->recording);
 	binding_init(&call->binding, call->session, &call->entry);
 	claim_init(&call->claim, call->rpc->heap);
-	claim_init(&call->hints[0], call->rpc->heap);
-	claim_init(&call->hints[1], call->rpc->heap);
 	call->which_hint = 0;
 	call->is_hinted = false;
 }
@@ -163,7 +162,7 @@ struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 	call->session = peer->session;
 	call->message = message;
 	call->bytes = bytes;
-	call->start_ns = call_clock(rpc);
+	call->start_ns = rpc_clock(rpc);
 	init(call);
 	if (reply_begin(&call->reply, &call->out)) {
 		give(rpc, call);
@@ -314,7 +313,7 @@ static void count(const struct call *call)
 				      .status = call->error->status,
 				      .bytes_in = call->bytes,
 				      .bytes_out = call->reply.out->used - call->reply.start,
-				      .ns = call_clock(call->rpc) - call->start_ns};
+				      .ns = rpc_clock(call->rpc) - call->start_ns};
 
 	metrics_count(&session->service->metrics, session->metrics, &session->usage, &event);
 	if (call->rpc->answered)
@@ -366,7 +365,8 @@ void call_drop(struct call *call)
 	give_back(call);
 	unlink_call(call);
 	give(rpc, call);
-	advance_loosen(rpc, peer);
+	if (peer->first_held || peer->is_closing)
+		advance_loosen(rpc, peer);
 }
 
 void call_end(struct call *call, int status)
@@ -374,6 +374,9 @@ void call_end(struct call *call, int status)
 	struct rpc_peer *peer = call->peer;
 
 	answer(call, status);
+	/* An operation has read the clock when it ended. */
+	if (!call_is_single(call))
+		rpc_clock_passed(call->rpc);
 	if (!peer->is_closing)
 		peer->deliver(peer->ctx, &call->out);
 	call_drop(call);

@@ -155,14 +155,6 @@ int call_claim_free(struct call *call, struct tensor *tensor);
 
 /* ---- while it runs ---- */
 
-/* The time, as good as a turn of the loop is long; 0 where there is no clock. On the loop's thread. */
-static inline uint64_t call_clock(struct rpc *rpc)
-{
-	if (rpc->now_ns && !(rpc->keeps_clock && rpc->clock_ns))
-		rpc->clock_ns = rpc->now_ns();
-	return rpc->clock_ns;
-}
-
 /* The next step: work(arg), on a thread where it is long, then finish(call, arg) on the loop's thread. What finish
  * returns is what the call returns, and it may begin another step. To be returned from the handler as it is;
  * always ends in finish. */

@@ -10,8 +10,19 @@
 #include "proto/digest.h"
 #include "proto/frame.h"
 
+/* Members of Done. */
 enum {
-	DONE_DATA = 7,	  /* Done.data */
+	DONE_SATURATED = 1,
+	DONE_WRAPPED = 2,
+	DONE_DIVIDED_BY_ZERO = 3,
+	DONE_MACS = 4,
+	DONE_DATA = 7,
+	DONE_START_NS = 8,
+	DONE_END_NS = 9,
+	DONE_OPERATION = 10,
+};
+
+enum {
 	LENGTH_BYTES = 6, /* of a tag and a length in front of a payload */
 };
 
@@ -33,52 +44,63 @@ struct details {
 	char names[OP_DESTROYED_MAX][ERROR_CONTEXT_NAME_BYTES];
 };
 
-static void add_details(const struct operate *operate, struct details *details, Npumem__V1__Done *done)
+static void append_details(const struct operate *operate)
 {
 	struct op *op = operate->op;
+	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
+	struct details details;
 
-	done->warning = op->warning;
-	done->n_destroyed = op->n_destroyed;
-	done->destroyed = details->pointers;
+	done.warning = op->warning;
+	done.n_destroyed = op->n_destroyed;
+	done.destroyed = details.pointers;
 	for (unsigned i = 0; i < op->n_destroyed; i++) {
 		const struct op_destroyed *from = &op->destroyed[i];
-		Npumem__V1__Destroyed *to = &details->destroyed[i];
+		Npumem__V1__Destroyed *to = &details.destroyed[i];
 
 		npumem__v1__destroyed__init(to);
-		details->pointers[i] = to;
-		access_name(operate->session, from->tensor, details->names[i], sizeof(details->names[i]));
-		to->name = details->names[i];
+		details.pointers[i] = to;
+		access_name(operate->session, from->tensor, details.names[i], sizeof(details.names[i]));
+		to->name = details.names[i];
 		to->handle = access_sees(operate->session, from->tensor) ? from->tensor->handle : 0;
 		to->npu = from->npu;
 		to->offset = from->offset;
 		to->bytes = from->bytes;
 		to->total_bytes = from->total_bytes;
 	}
+	reply_fields(operate->reply, &done.base);
 }
 
-/* Everything of Done but the data. Details give way where the rest of a long reply needs the frame. */
-static void append_done(struct operate *operate, size_t pending)
+static uint64_t digest(const struct operate *operate)
 {
-	struct op *op = operate->op;
+	const struct op *op = operate->op;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
-	struct details details;
 
 	done.saturated = op->counts.saturated;
 	done.wrapped = op->counts.wrapped;
 	done.divided_by_zero = op->counts.divided_by_zero;
 	done.macs = op->counts.macs;
-	if (operate->is_recorded) {
-		done.data.len = op->kind == OP_READ && !op->system.shared ? op->system.bytes : 0;
-		operate->digest = digest_done(&done, operate->data_crc);
-		done.data.len = 0;
-	}
-	done.operation = operate->index;
-	done.start_ns = operate->start_ns;
-	done.end_ns = operate->end_ns;
+	done.data.len = op->kind == OP_READ && !op->system.shared ? op->system.bytes : 0;
+	return digest_done(&done, operate->data_crc);
+}
+
+/* Everything of Done but the data. Details give way where the rest of a long reply needs the frame. */
+static void append_done(struct operate *operate, size_t pending)
+{
+	const struct op *op = operate->op;
+	struct reply *reply = operate->reply;
+
+	if (operate->is_recorded)
+		operate->digest = digest(operate);
+	reply_signed(reply, DONE_SATURATED, op->counts.saturated);
+	reply_signed(reply, DONE_WRAPPED, op->counts.wrapped);
+	reply_signed(reply, DONE_DIVIDED_BY_ZERO, op->counts.divided_by_zero);
+	reply_signed(reply, DONE_MACS, op->counts.macs);
+	reply_number(reply, DONE_START_NS, operate->start_ns);
+	reply_number(reply, DONE_END_NS, operate->end_ns);
+	reply_number(reply, DONE_OPERATION, operate->index);
 	if ((op->warning[0] || op->n_destroyed) &&
-	    reply_used(operate->reply) + OPERATE_DETAILS_BYTES + pending + 2 * REPLY_REST_BYTES <= FRAME_BYTES_MAX)
-		add_details(operate, &details, &done);
-	reply_fields(operate->reply, &done.base);
+	    reply_used(reply) + OPERATE_DETAILS_BYTES + pending + 2 * REPLY_REST_BYTES <= FRAME_BYTES_MAX)
+		append_details(operate);
 }
 
 /* Of what others of the uid run in at the same time there is no more than there are threads: so what counts is

@@ -2,6 +2,7 @@
 #include "daemon/rpc/prepare.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 
 #include "daemon/device/operations/roles.h"
 #include "proto/wire.h"
@@ -16,7 +17,15 @@ _Static_assert(sizeof(((struct prepare_op *)0)->params) / sizeof(struct npumem_p
 
 static void begin(struct prepare_op *to, enum op_kind kind)
 {
-	to->op = (struct op){.kind = kind, .operands = to->operands, .params = to->params};
+	struct op *op = &to->op;
+
+	/* What its check sets is kilobytes. */
+	memset(op, 0, offsetof(struct op, counts));
+	op->kind = kind;
+	op->operands = to->operands;
+	op->params = to->params;
+	op->torn = false;
+	op->work = NULL;
 }
 
 /* The client's own memory instead of the message's bytes. Bounds are the device's to check. */

@@ -74,20 +74,21 @@ void recording_end(struct call *call, int status)
 	struct recording *recording = &call->recording;
 	struct recorder *recorder = &call->rpc->service->recorder;
 	uint64_t handles[TENSORS_ALLOC_MAX];
-	struct recorder_entry entry = {.session = call->session->id,
-				       .uid = call->session->uid,
-				       .pid = (uint32_t)call->session->pid,
-				       .status = status,
-				       .digest = recording->digest,
-				       .handles = handles,
-				       .bytes = call->bytes,
-				       .request = (uint8_t *)(uintptr_t)call->message,
-				       .transfers = recording->first};
+	struct recorder_entry entry;
 
 	/* Where recording has ended meanwhile there may be transfers, which recorder_add is rid of. */
 	if ((!recorder_is_on(recorder) && !recording->first) || !call->message ||
 	    call->method == CALL_METHOD_RECORD)
 		return;
+	entry = (struct recorder_entry){.session = call->session->id,
+					.uid = call->session->uid,
+					.pid = (uint32_t)call->session->pid,
+					.status = status,
+					.digest = recording->digest,
+					.handles = handles,
+					.bytes = call->bytes,
+					.request = (uint8_t *)(uintptr_t)call->message,
+					.transfers = recording->first};
 	recording->first = recording->last = NULL;
 	if (recorder_is_on(recorder) && !status && is_about_tensors(call) && !look_at_answer(call, &entry))
 		recorder_lose(recorder, "the daemon is out of host memory");

@@ -1,15 +1,17 @@
-/* The encoder behind reply.h: tags and lengths by hand, messages by protobuf-c.
+/* The encoder behind reply.h: tags and lengths by hand, messages by proto/encode.
  * Invariant: `out` always has REPLY_REST_BYTES of room beyond what the reply has used, so that it can be ended. */
 #include "daemon/rpc/reply.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
+#include "proto/encode.h"
 #include "proto/frame.h"
 
 enum {
 	WIRE_LENGTH_DELIMITED = 2,
 	OK_REST_BYTES = 16, /* the id of a reply that is OK */
+	RESPONSE_ID = 1,    /* Response.id */
 };
 
 static size_t length_bytes(size_t length)
@@ -89,35 +91,38 @@ static void make_printable(char *text)
 			*text = '?';
 }
 
-void reply_end(struct reply *reply, uint64_t id, struct npumem_error *error)
+static void put_error(struct reply *reply, struct npumem_error *error)
 {
 	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
 	Npumem__V1__Field fields[NPUMEM_FIELDS_MAX], *pointers[NPUMEM_FIELDS_MAX];
 
-	response.id = id;
-	if (error->status) {
-		response.status = (Npumem__V1__Status)error->status;
-		make_printable(error->message);
-		response.message = error->message;
-		response.n_fields = error->n_fields;
-		response.fields = pointers;
-		for (unsigned i = 0; i < error->n_fields; i++) {
-			struct npumem_field *field = &error->fields[i];
+	response.status = (Npumem__V1__Status)error->status;
+	make_printable(error->message);
+	response.message = error->message;
+	response.n_fields = error->n_fields;
+	response.fields = pointers;
+	for (unsigned i = 0; i < error->n_fields; i++) {
+		struct npumem_field *field = &error->fields[i];
 
-			npumem__v1__field__init(&fields[i]);
-			pointers[i] = &fields[i];
-			fields[i].key = field->key;
-			if (field->is_text) {
-				make_printable(field->text);
-				fields[i].value_case = NPUMEM__V1__FIELD__VALUE_TEXT;
-				fields[i].text = field->text;
-			} else {
-				fields[i].value_case = NPUMEM__V1__FIELD__VALUE_NUMBER;
-				fields[i].number = field->number;
-			}
-		}
+		npumem__v1__field__init(&fields[i]);
+		pointers[i] = &fields[i];
+		fields[i].key = field->key;
+		fields[i].value_case =
+			field->is_text ? NPUMEM__V1__FIELD__VALUE_TEXT : NPUMEM__V1__FIELD__VALUE_NUMBER;
+		fields[i].number = field->number;
+		if (!field->is_text)
+			continue;
+		make_printable(field->text);
+		fields[i].text = field->text;
 	}
 	reply_fields(reply, &response.base);
+}
+
+void reply_end(struct reply *reply, uint64_t id, struct npumem_error *error)
+{
+	reply_number(reply, RESPONSE_ID, id);
+	if (error->status)
+		put_error(reply, error);
 	close_length(reply->out, reply->frame, reply->expected_bytes);
 }
 
@@ -160,7 +165,7 @@ void reply_close(struct reply *reply, size_t mark, size_t expected_bytes)
 
 void reply_fields(struct reply *reply, const ProtobufCMessage *message)
 {
-	reply->out->used += protobuf_c_message_pack(message, reply->out->bytes + reply->out->used);
+	reply->out->used += encode_message(message, reply->out->bytes + reply->out->used);
 }
 
 /* A tensor. */
@@ -172,6 +177,16 @@ void reply_message(struct reply *reply, unsigned field, const ProtobufCMessage *
 
 	reply_fields(reply, message);
 	reply_close(reply, mark, EXPECTED_MESSAGE_BYTES);
+}
+
+void reply_number(struct reply *reply, unsigned field, uint64_t number)
+{
+	struct buffer *out = reply->out;
+
+	if (!number)
+		return;
+	out->bytes[out->used++] = (uint8_t)(field << 3);
+	out->used += frame_header(number, out->bytes + out->used);
 }
 
 uint8_t *reply_bytes(struct reply *reply, unsigned field, size_t bytes)

@@ -57,6 +57,12 @@ void reply_close(struct reply *reply, size_t mark, size_t expected_bytes);
 void reply_message(struct reply *reply, unsigned field, const ProtobufCMessage *message);
 /* Appends a message's fields as they are, into the field that is open. */
 void reply_fields(struct reply *reply, const ProtobufCMessage *message);
+/* Appends a number, of a field that is unsigned, or signed (sint64); 0 is left out. Fields are below 16. */
+void reply_number(struct reply *reply, unsigned field, uint64_t number);
+static inline void reply_signed(struct reply *reply, unsigned field, int64_t number)
+{
+	reply_number(reply, field, (uint64_t)number << 1 ^ (uint64_t)(number >> 63));
+}
 /* Appends a bytes field without its bytes and returns where the caller puts them, all of them. */
 uint8_t *reply_bytes(struct reply *reply, unsigned field, size_t bytes);
 

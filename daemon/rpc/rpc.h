@@ -115,10 +115,17 @@ void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer);
 /* The daemon goes down: what waits for room is answered UNAVAILABLE. */
 void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer);
 
-/* The loop has waited: what the clock said is no longer good. */
+/* The loop has waited, or something was done that takes time: what the clock said is no longer good. */
 static inline void rpc_clock_passed(struct rpc *rpc)
 {
 	rpc->clock_ns = 0;
+}
+/* The time, as good as what is done without reading the clock is short; 0 where there is none. */
+static inline uint64_t rpc_clock(struct rpc *rpc)
+{
+	if (rpc->now_ns && !(rpc->keeps_clock && rpc->clock_ns))
+		rpc->clock_ns = rpc->now_ns();
+	return rpc->clock_ns;
 }
 
 /* What is due by the clock. */

@@ -98,7 +98,6 @@ void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry,
 	entry->accesses = NULL;
 	entry->n_accesses = entry->n_ready = 0;
 	entry->is_held = true;
-	entry->is_exclusive = false;
 	entry->is_started = false;
 	DL_APPEND(scheduler->first, entry);
 }
@@ -219,6 +218,21 @@ static void look_at_queue(struct scheduler *scheduler, const struct tensor *root
 		if (!access->is_ready && is_whole(access))
 			return;
 	}
+}
+
+bool scheduler_is_clear(const struct scheduler *scheduler, const struct scheduler_user *user,
+			const struct scheduler_access *accesses, size_t n)
+{
+	if (user->exclusive || closes_device(scheduler->first))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (queue_of(accesses[i].root)->first)
+			return false;
+		for (const struct meeting *at = meetings_first(accesses[i].root); at; at = at->next)
+			if (first_of(at))
+				return false;
+	}
+	return true;
 }
 
 static void enqueue(struct scheduler_access *access, struct scheduler_access *old)

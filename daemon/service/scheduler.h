@@ -73,6 +73,15 @@ void scheduler_init(struct scheduler *scheduler);
 /* Nothing is in it. */
 void scheduler_deinit(struct scheduler *scheduler);
 
+/* The arrival of what enters next. */
+static inline uint64_t scheduler_next_arrival(const struct scheduler *scheduler)
+{
+	return scheduler->arrivals + 1;
+}
+/* Whether what accesses this for `user`, and comes now, has nothing to wait for. Where it is over before anything
+ * else comes it need not enter. */
+bool scheduler_is_clear(const struct scheduler *scheduler, const struct scheduler_user *user,
+			const struct scheduler_access *accesses, size_t n);
 /* Takes an entry, held, not exclusive and without accesses: its arrival is now. `user` outlives it. */
 void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user);
 /* What it accesses, instead of what it did so far: the n accesses live until the next claim or scheduler_leave,

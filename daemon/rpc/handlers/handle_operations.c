@@ -43,7 +43,7 @@ static int on_worked(struct call *call, void *arg)
 static int run(struct call *call)
 {
 	struct op *op = &call->prepared.op;
-	int64_t cost;
+	int64_t cost = call->cost;
 	int status;
 
 	find_payload(call);
@@ -56,11 +56,13 @@ static int run(struct call *call)
 	status = operate_begin(&call->operate, NPUMEM__V1__RESPONSE__RESULT_DONE);
 	if (status)
 		return status;
-	cost = op_cost(call->rpc->service->device, op);
+	/* What went before it may have written what it reads. */
+	if (call->is_in_scheduler)
+		cost = op_cost(call->rpc->service->device, op);
 	if (call_is_long(cost))
 		progress_follow(call);
 	else
-		call->operate.start_ns = call_clock(call->rpc);
+		call->operate.start_ns = rpc_clock(call->rpc);
 	return call_later(call, cost, work, on_worked, call);
 }
 

@@ -3,13 +3,13 @@
 #include "tests/bench/rpc/load.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "proto/frame.h"
+#include "proto/spin.h"
 
 enum { BUFFER_BYTES = 256 * 1024, SHORT = 4096, TAG_STATUS = 0x10, TAG_HANDLE = 0x11, TAG_FIRST_HANDLE = 0x09 };
 
@@ -22,6 +22,7 @@ struct reader {
 };
 
 static uint8_t buffer[BUFFER_BYTES];
+static struct spin spin; /* since load_repeat */
 
 void load_add(struct batch *batch, const uint8_t *message, size_t n_bytes)
 {
@@ -68,18 +69,24 @@ void load_send(int fd, const struct batch *batch)
 	write_all(fd, batch->bytes, batch->n_bytes);
 }
 
-static size_t read_some(int fd, uint8_t *bytes, size_t n_bytes, unsigned spin_us)
+struct some {
+	int fd;
+	uint8_t *bytes;
+	size_t n_bytes;
+	ssize_t n;
+};
+
+static bool try_to_read(void *context)
 {
-	ssize_t n = -1;
-	for (uint64_t end = spin_us ? peer_now_ns() + spin_us * UINT64_C(1000) : 0; end && n < 0;) {
-		n = recv(fd, bytes, n_bytes, MSG_DONTWAIT);
-		if (n < 0 && peer_now_ns() > end)
-			break;
-		if (n < 0)
-			sched_yield();
-	}
-	if (n < 0)
-		n = read(fd, bytes, n_bytes);
+	struct some *some = context;
+	some->n = recv(some->fd, some->bytes, some->n_bytes, MSG_DONTWAIT);
+	return some->n >= 0;
+}
+
+static size_t read_some(int fd, uint8_t *bytes, size_t n_bytes, bool spins)
+{
+	struct some some = {fd, bytes, n_bytes, -1};
+	ssize_t n = spins && spin_look(&spin, try_to_read, &some) ? some.n : read(fd, bytes, n_bytes);
 	if (n <= 0)
 		peer_die("a peer does not answer");
 	return (size_t)n;
@@ -140,11 +147,10 @@ static size_t take(struct reader *reader, const uint8_t *at, size_t n_bytes)
 	return take(reader, at, n_bytes);
 }
 
-static void read_replies(struct reader *reader, int fd, unsigned n, unsigned spin_us)
+static void read_replies(struct reader *reader, int fd, unsigned n, bool spins)
 {
 	while (reader->n_replies < n) {
-		reader->n_bytes +=
-			read_some(fd, buffer + reader->n_bytes, BUFFER_BYTES - reader->n_bytes, spin_us);
+		reader->n_bytes += read_some(fd, buffer + reader->n_bytes, BUFFER_BYTES - reader->n_bytes, spins);
 		size_t at = 0;
 		for (size_t done;
 		     at < reader->n_bytes && (done = take(reader, buffer + at, reader->n_bytes - at));)
@@ -163,7 +169,7 @@ static void run_once(const struct load *load, int fd)
 		if (load->handle_off && i == 0)
 			reader.next = &next;
 		load_send(fd, batch);
-		read_replies(&reader, fd, batch->n_frames, load->spin_us);
+		read_replies(&reader, fd, batch->n_frames, load->spin_us > 0);
 	}
 }
 
@@ -172,6 +178,7 @@ static void run_once(const struct load *load, int fd)
 void load_repeat(const struct load *load, int fd, unsigned n)
 {
 	errno = 0;
+	spin_init(&spin, load->spin_us * UINT64_C(1000));
 	for (unsigned i = 0; i < n; i++)
 		run_once(load, fd);
 }
@@ -198,7 +205,7 @@ uint8_t *load_ask(int fd, const struct batch *frame, size_t *n_bytes)
 		peer_die("no memory");
 	load_send(fd, frame);
 	while (frame_parse(reply, have, FRAME_BYTES_MAX, &header_bytes, n_bytes) == FRAME_MORE)
-		have += read_some(fd, reply + have, FRAME_BYTES_MAX - have, 0);
+		have += read_some(fd, reply + have, FRAME_BYTES_MAX - have, false);
 	memmove(reply, reply + header_bytes, *n_bytes);
 	return reply;
 }

@@ -371,8 +371,15 @@ START_TEST(costs)
 	struct tensor *weights = rig_place(&rig, &request);
 	struct op op = dma(OP_WRITE, in, NULL);
 	op.count = 17;
+	op.system.shared = true;
 	ck_assert_int_eq(op_cost(rig.device, &op), 17);
+	/* What is in the message is cheaper, but for finding where it goes. */
+	op.system.shared = false;
+	ck_assert_int_eq(op_cost(rig.device, &op), 17 / 8);
+	op.count = 128;
+	ck_assert_int_eq(op_cost(rig.device, &op), 128 / 8 + 2 * 100);
 	op.count = -1;
+	op.system.shared = true;
 	/* Four features, found one by one. */
 	ck_assert_int_ge(op_cost(rig.device, &op), 256);
 	ck_assert_int_lt(op_cost(rig.device, &op), 1000);
