@@ -21,7 +21,7 @@ else()
   set(bench_count $<TARGET_FILE:bench_count>)
 endif()
 
-add_executable(bench_rpc rpc.c rpc/heap.c rpc/load.c rpc/peer.c rpc/requests.c rpc/rows.c)
+add_executable(bench_rpc rpc.c rpc/heap.c rpc/load.c support/peer.c support/scratch.c rpc/requests.c rpc/rows.c)
 target_compile_definitions(bench_rpc PRIVATE _GNU_SOURCE NPUMEMD="$<TARGET_FILE:npumemd>"
   FLOOR="$<TARGET_FILE:bench_floor>" COUNT="${bench_count}")
 target_link_libraries(bench_rpc PRIVATE bench_floor_messages npumem_client)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/bench/rpc/peer.h"
+#include "tests/bench/support/peer.h"
 
 enum { LOAD_BATCHES_MAX = 2 };
 
