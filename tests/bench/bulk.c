@@ -64,7 +64,7 @@ static void make_submit(struct transfer *t, bool reads)
 							     .segment = t->segment};
 }
 
-static void tell(const struct bench *bench, const struct shape *shape, const struct measured *m, bool reads)
+static void tell(const struct bench *bench, const struct shape *shape, const struct bench_measured *m, bool reads)
 {
 	enum { THROUGH, SEVERAL, ALONE, COPY };
 	char name[BENCH_NAME_BYTES];
@@ -84,7 +84,7 @@ static void run(const struct bench *bench, struct inside *inside, struct remote 
 	struct inside_op inside_op, alone;
 	struct remote_op remote_op;
 	struct probe_copy copy;
-	struct measured m;
+	struct bench_measured m;
 	struct transfer transfer = {.remote = remote};
 	snprintf(text, sizeof(text), "convert_tensor in=%s", shape->tensor);
 	call_parse(&call, text);
@@ -99,7 +99,7 @@ static void run(const struct bench *bench, struct inside *inside, struct remote 
 		inside_transfer(inside, inside_out(&inside_op, &call), reads ? OP_READ : OP_WRITE,
 				reads ? copy.to : copy.from, bytes, &alone);
 		make_submit(&transfer, reads);
-		const struct contender contenders[] = {
+		const struct bench_contender contenders[] = {
 			{"daemon", reads ? run_read : run_write, &transfer, (double)bytes, false},
 			{"submit", run_submit, &transfer, (double)bytes * SUBMIT, false},
 			{"alone", inside_run, &alone, (double)bytes, false},

@@ -77,16 +77,16 @@ static double start_once(struct daemon *daemon)
 	return seconds;
 }
 
-static void measure(const struct bench *bench, struct daemon *daemons, const struct contender *contenders,
-		    struct measured *measured)
+static void measure(const struct bench *bench, struct daemon *daemons, const struct bench_contender *contenders,
+		    struct bench_measured *measured)
 {
-	*measured = (struct measured){.contenders = contenders, .n = 2, .rounds = bench->rounds};
+	*measured = (struct bench_measured){.contenders = contenders, .n = 2, .rounds = bench->rounds};
 	for (unsigned r = 0; r < bench->rounds; r++)
 		for (unsigned i = 0; i < 2; i++)
 			measured->seconds[i][r] = start_once(&daemons[i]);
 }
 
-static void tell(const struct bench *bench, const struct daemon *daemons, const struct measured *m)
+static void tell(const struct bench *bench, const struct daemon *daemons, const struct bench_measured *m)
 {
 	const char *peer = m->contenders[1].name;
 	const struct bench_row rows[] = {
@@ -105,9 +105,9 @@ int main(int argc, char **argv)
 {
 	struct bench bench = {.name = "startup", .rounds = 41};
 	struct daemon daemons[2];
-	struct measured measured;
-	const struct contender contenders[] = {{"npumemd", NULL, NULL, 1, false},
-					       {"libuv and protobuf-c", NULL, NULL, 1, false}};
+	struct bench_measured measured;
+	const struct bench_contender contenders[] = {{"npumemd", NULL, NULL, 1, false},
+						     {"libuv and protobuf-c", NULL, NULL, 1, false}};
 	bench_options(&bench, argc, argv);
 	daemons[0] = (struct daemon){
 		.arguments = {remote_program(), "--socket", daemons[0].path, "--log", "warning", NULL},

@@ -85,7 +85,7 @@ static const struct {
 };
 
 /* One of the two goals holds: the one that the kernel is nearer to, so that a case has one. */
-static void tell(struct cases *cases, const char *name, const struct measured *m)
+static void tell(struct cases *cases, const char *name, const struct bench_measured *m)
 {
 	enum { KERNEL, COPY, SCALAR };
 	const double copy_goal = 0.5, scalar_goal = 8;
@@ -103,7 +103,7 @@ static void run(struct cases *cases, const char *name, const char *text)
 	struct inside_op inside, scalar;
 	struct remote_op remote;
 	struct probe_copy copy;
-	struct measured m;
+	struct bench_measured m;
 	call_parse(&call, text);
 	double bytes = call_bytes(&call);
 	inside_place(&cases->inside, &call, NULL, &inside);
@@ -111,7 +111,7 @@ static void run(struct cases *cases, const char *name, const char *text)
 	if (cases->has_scalar)
 		inside_place(&cases->scalar, &call, NULL, &scalar);
 	probe_copy_init(&copy, (size_t)(bytes / 2));
-	const struct contender contenders[] = {
+	const struct bench_contender contenders[] = {
 		{"engine", inside_run, &inside, bytes, false},
 		{"memcpy", probe_copy_run, &copy, bytes, false},
 		{"scalar loop", inside_run, &scalar, bytes, false},

@@ -14,7 +14,7 @@ static void run(const struct bench *bench, const char *name, bool busy, double g
 	struct remote one, two;
 	struct remote_op op_one, op_two;
 	struct call call;
-	struct measured m;
+	struct bench_measured m;
 	if (!bench_wanted(bench, name))
 		return;
 	call_parse(&call, conv_a);
@@ -29,7 +29,7 @@ static void run(const struct bench *bench, const char *name, bool busy, double g
 	remote_place(&two, &call, NULL, &op_two);
 	if (busy)
 		neighbours_start(&neighbours);
-	const struct contender contenders[] = {
+	const struct bench_contender contenders[] = {
 		{"two threads", remote_run, &op_two, call_macs(&call), busy},
 		{"one thread", remote_run, &op_one, call_macs(&call), busy},
 	};

@@ -32,7 +32,8 @@ static const struct peer_row peer_rows[] = {
 	 {{0}},
 	 0.85},
 	{"fx8 conv e 3x3 7x7 512->512",
-	 "conv2d in=fx8/7[1,512,7,7] weights=fx8/7[512,512,3,3]:compact bias=fx8/7[1,512,1,1] out=fx8/3[1,512,7,7] "
+	 "conv2d in=fx8/7[1,512,7,7] weights=fx8/7[512,512,3,3]:compact bias=fx8/7[1,512,1,1] "
+	 "out=fx8/3[1,512,7,7] "
 	 "padding=1,1,1,1",
 	 {{0.5, 1.1, 1.05}},
 	 {{0}},
@@ -57,7 +58,7 @@ static const struct peer_row peer_rows[] = {
 	 0},
 };
 
-static void tell_peers(struct cases *cases, const struct peer_row *row, const struct measured *m)
+static void tell_peers(struct cases *cases, const struct peer_row *row, const struct bench_measured *m)
 {
 	const struct bench *bench = cases->bench;
 	char name[BENCH_NAME_BYTES];
@@ -78,13 +79,13 @@ static void run_peers(struct cases *cases, const struct peer_row *row)
 	struct call call;
 	struct inside_op inside;
 	struct remote_op remote;
-	struct measured m;
+	struct bench_measured m;
 	call_parse(&call, row->call);
 	double macs = call_macs(&call);
 	inside_place(&cases->inside, &call, NULL, &inside);
 	remote_place(&cases->remote, &call, NULL, &remote);
 	struct onednn *onednn = cases->has_onednn ? onednn_new(&call) : NULL;
-	const struct contender contenders[] = {
+	const struct bench_contender contenders[] = {
 		{"engine", inside_run, &inside, macs, false},
 		{"daemon", remote_run, &remote, macs, false},
 		{"oneDNN incl. reorders", onednn_full, onednn, macs, false},
@@ -108,7 +109,7 @@ static void run_lines(struct cases *cases, int64_t n)
 	struct call call;
 	struct inside_op inside;
 	struct probe_lines lines, with_weights;
-	struct measured m;
+	struct bench_measured m;
 	snprintf(name, sizeof(name), "fx8 fully connected 1024->1000 batch %d, aligned, engine", (int)n);
 	if (!bench_wanted(bench, name))
 		return;
@@ -121,7 +122,7 @@ static void run_lines(struct cases *cases, int64_t n)
 	probe_lines_init(&lines, (size_t)(n * (K + M)), 0);
 	probe_lines_init(&with_weights, (size_t)(n * (K + M)), WEIGHT_LINES);
 	double macs = call_macs(&call);
-	const struct contender contenders[] = {
+	const struct bench_contender contenders[] = {
 		{"engine", inside_run, &inside, macs, false},
 		{"a loop that loads its lines", probe_lines_run, &lines, macs, false},
 		{"that loop, and packed weights", probe_lines_run, &with_weights, macs, false},
@@ -152,12 +153,12 @@ static void run_peak(struct cases *cases, const struct peak_row *row)
 	char text[256];
 	struct call call;
 	struct inside_op inside;
-	struct measured m;
+	struct bench_measured m;
 	snprintf(text, sizeof(text), "conv2d in=%s[1,64,56,56] weights=%s out=%s[1,64,56,56] padding=1,1,1,1",
 		 row->data, row->weights, "fx16/4");
 	call_parse(&call, text);
 	inside_place(&cases->inside, &call, NULL, &inside);
-	const struct contender contenders[] = {
+	const struct bench_contender contenders[] = {
 		{"engine", inside_run, &inside, call_macs(&call), false},
 		{"peak of vpdpwssd", probe_peak_run, NULL, PROBE_MACS, false},
 	};
@@ -200,14 +201,14 @@ static void run_shape(struct cases *cases, const char *name, const char *text)
 {
 	struct call call, a;
 	struct inside_op inside, inside_a;
-	struct measured m;
+	struct bench_measured m;
 	call_parse(&call, text);
 	call_parse(&a, peer_rows[0].call);
 	inside_place(&cases->inside, &call, NULL, &inside);
 	inside_place(&cases->inside, &a, NULL, &inside_a);
 	struct onednn *onednn = cases->has_onednn ? onednn_new(&call) : NULL;
 	double macs = call_macs(&call);
-	const struct contender contenders[] = {
+	const struct bench_contender contenders[] = {
 		{"engine", inside_run, &inside, macs, false},
 		{"conv a, engine", inside_run, &inside_a, call_macs(&a), false},
 		{"oneDNN incl. reorders", onednn_full, onednn, macs, false},

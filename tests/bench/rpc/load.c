@@ -154,6 +154,13 @@ static void read_replies(struct reader *reader, int fd, unsigned n, unsigned spi
 	}
 }
 
+static void read_plain(int fd, size_t n_bytes, unsigned spin_us)
+{
+	for (size_t have = 0; have < n_bytes;)
+		have += read_some(fd, buffer, n_bytes - have < BUFFER_BYTES ? n_bytes - have : BUFFER_BYTES,
+				  spin_us);
+}
+
 static void run_once(const struct load *load, int fd)
 {
 	for (unsigned i = 0; i < load->n_batches; i++) {
@@ -163,7 +170,10 @@ static void run_once(const struct load *load, int fd)
 		if (load->handle_off && i == 0)
 			reader.next = &next;
 		load_send(fd, batch);
-		read_replies(&reader, fd, batch->n_frames, load->spin_us);
+		if (load->reply_bytes)
+			read_plain(fd, load->reply_bytes * batch->n_frames, load->spin_us);
+		else
+			read_replies(&reader, fd, batch->n_frames, load->spin_us);
 	}
 }
 

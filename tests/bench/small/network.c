@@ -55,7 +55,7 @@ void lists_network(const struct bench *bench, struct inside *inside, struct remo
 	static const char name[] = "a network of 10 fx8 layers in one submit";
 	static struct list list;
 	struct peer_network peer;
-	struct measured m;
+	struct bench_measured m;
 	double macs = 0;
 	if (!bench_wanted(bench, name))
 		return;
@@ -63,7 +63,7 @@ void lists_network(const struct bench *bench, struct inside *inside, struct remo
 	bool has_peer = peer_init(bench, &list, &peer);
 	for (unsigned i = 0; i < LAYERS; i++)
 		macs += call_macs(&list.calls[i]);
-	const struct contender contenders[] = {
+	const struct bench_contender contenders[] = {
 		{"submit", list_submit, &list, macs, false},
 		{"its kernels in this process", list_inside, &list, macs, false},
 		{"oneDNN, reorders between layers", run_peer, &peer, macs, false},

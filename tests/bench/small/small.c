@@ -30,7 +30,7 @@ static const struct {
 	  "eltwise_add in1=fx16/12" STATE " in2=fx16/12" STATE " out=fx16/12" STATE}},
 };
 
-static void tell(const struct bench *bench, const char *name, const struct measured *m)
+static void tell(const struct bench *bench, const char *name, const struct bench_measured *m)
 {
 	enum { SUBMIT, INSIDE };
 	const double goal_us = 3;
@@ -50,7 +50,7 @@ static void tell(const struct bench *bench, const char *name, const struct measu
 void lists_small(const struct bench *bench, struct inside *inside, struct remote *remote)
 {
 	static struct list list;
-	struct measured m;
+	struct bench_measured m;
 	char name[BENCH_NAME_BYTES];
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unsigned n = 0;
@@ -60,7 +60,7 @@ void lists_small(const struct bench *bench, struct inside *inside, struct remote
 		if (!bench_wanted(bench, name))
 			continue;
 		list_init(&list, inside, remote, rows[i].calls, n, OPERATIONS, false);
-		const struct contender contenders[] = {
+		const struct bench_contender contenders[] = {
 			{"submit", list_submit, &list, OPERATIONS, false},
 			{"check and run in this process", list_inside, &list, OPERATIONS, false},
 		};

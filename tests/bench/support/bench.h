@@ -24,7 +24,7 @@ bool bench_wanted(const struct bench *bench, const char *name);
 
 /* ---- measuring ---- */
 
-struct contender {
+struct bench_contender {
 	const char *name;
 	void (*run)(void *context);
 	void *context;
@@ -34,20 +34,22 @@ struct contender {
 	bool mean;
 };
 
-struct measured {
-	const struct contender *contenders;
+struct bench_measured {
+	const struct bench_contender *contenders;
 	unsigned n, rounds;
 	double seconds[BENCH_CONTENDERS_MAX][BENCH_ROUNDS_MAX]; /* of one run */
 };
 
 /* Runs all by turns, `rounds` slices of each, by the clock; every slice begins with a run that is not counted. */
-void bench_measure(const struct bench *bench, const struct contender *contenders, unsigned n,
-		   struct measured *measured);
+void bench_measure(const struct bench *bench, const struct bench_contender *contenders, unsigned n,
+		   struct bench_measured *measured);
+/* Of n <= BENCH_ROUNDS_MAX. */
+double bench_median(const double *values, unsigned n);
 /* The median of seconds, and of work per second. */
-double bench_seconds(const struct measured *measured, unsigned i);
-double bench_speed(const struct measured *measured, unsigned i);
+double bench_seconds(const struct bench_measured *measured, unsigned i);
+double bench_speed(const struct bench_measured *measured, unsigned i);
 /* i's speed as a multiple of j's: the median over the rounds of neighbouring slices. */
-double bench_ratio(const struct measured *measured, unsigned i, unsigned j);
+double bench_ratio(const struct bench_measured *measured, unsigned i, unsigned j);
 
 /* ---- results ---- */
 
@@ -72,7 +74,7 @@ struct bench_row {
 /* Prints a row, the head of the table before the first. */
 void bench_tell(const struct bench *bench, const struct bench_row *row);
 /* The row of contenders i and j, in work per second times `scale`. */
-void bench_compare(const struct bench *bench, const char *name, const struct measured *measured, unsigned i,
+void bench_compare(const struct bench *bench, const char *name, const struct bench_measured *measured, unsigned i,
 		   unsigned j, const char *unit, double scale, double goal);
 /* Remembers that a peer is not there, and what would bring it. */
 void bench_missing(const char *peer, const char *package);

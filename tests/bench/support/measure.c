@@ -21,7 +21,7 @@ static double quantile(const double *values, unsigned n, double share)
 	return sorted[(unsigned)(share * (n - 1) + 0.5)];
 }
 
-static double run_ns(const struct contender *contender, unsigned repeats)
+static double run_ns(const struct bench_contender *contender, unsigned repeats)
 {
 	uint64_t from = peer_now_ns();
 	for (unsigned i = 0; i < repeats; i++)
@@ -29,7 +29,7 @@ static double run_ns(const struct contender *contender, unsigned repeats)
 	return (double)(peer_now_ns() - from) / repeats;
 }
 
-static double slice(const struct bench *bench, const struct contender *contender)
+static double slice(const struct bench *bench, const struct bench_contender *contender)
 {
 	static double times[TIMES_MAX];
 	double warm = run_ns(contender, 1), sum = 0;
@@ -43,29 +43,34 @@ static double slice(const struct bench *bench, const struct contender *contender
 	return (contender->mean ? sum / n : quantile(times, n, 0.25)) / 1e9;
 }
 
-void bench_measure(const struct bench *bench, const struct contender *contenders, unsigned n,
-		   struct measured *measured)
+void bench_measure(const struct bench *bench, const struct bench_contender *contenders, unsigned n,
+		   struct bench_measured *measured)
 {
-	*measured = (struct measured){.contenders = contenders, .n = n, .rounds = bench->rounds};
+	*measured = (struct bench_measured){.contenders = contenders, .n = n, .rounds = bench->rounds};
 	for (unsigned r = 0; r < bench->rounds; r++)
 		for (unsigned i = 0; i < n; i++)
 			measured->seconds[i][r] = slice(bench, &contenders[i]);
 }
 
-double bench_seconds(const struct measured *measured, unsigned i)
+double bench_median(const double *values, unsigned n)
 {
-	return quantile(measured->seconds[i], measured->rounds, 0.5);
+	return quantile(values, n, 0.5);
 }
 
-double bench_speed(const struct measured *measured, unsigned i)
+double bench_seconds(const struct bench_measured *measured, unsigned i)
+{
+	return bench_median(measured->seconds[i], measured->rounds);
+}
+
+double bench_speed(const struct bench_measured *measured, unsigned i)
 {
 	return measured->contenders[i].work / bench_seconds(measured, i);
 }
 
-double bench_ratio(const struct measured *measured, unsigned i, unsigned j)
+double bench_ratio(const struct bench_measured *measured, unsigned i, unsigned j)
 {
 	double ratios[BENCH_ROUNDS_MAX], works = measured->contenders[i].work / measured->contenders[j].work;
 	for (unsigned r = 0; r < measured->rounds; r++)
 		ratios[r] = works * measured->seconds[j][r] / measured->seconds[i][r];
-	return quantile(ratios, measured->rounds, 0.5);
+	return bench_median(ratios, measured->rounds);
 }
