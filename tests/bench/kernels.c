@@ -12,13 +12,13 @@
 
 static enum cases_isa isa_of(const struct bench *bench)
 {
-	if (bench->isa && !strcmp(bench->isa, "avx2"))
-		return CASES_AVX2;
-#ifdef DEVICE_ISA_H
-	if (isa_best() == ISA_AMX_INT8 && (!bench->isa || !strcmp(bench->isa, isa_name(ISA_AMX_INT8))))
-		return CASES_AMX;
-#endif
-	return probe_has_vnni() ? CASES_VNNI : CASES_AVX2;
+	enum isa asked = bench->isa ? isa_parse(bench->isa) : ISA_ANY, isa = isa_best();
+	errno = 0;
+	if (bench->isa && asked == ISA_ANY)
+		peer_die("--isa: no such instructions");
+	if (asked != ISA_ANY && asked < isa)
+		isa = asked;
+	return isa == ISA_AMX_INT8 ? CASES_AMX : isa == ISA_AVX512VNNI ? CASES_VNNI : CASES_AVX2;
 }
 
 void cases_same(struct cases *cases, const struct call *call, const struct inside_op *inside,
@@ -46,11 +46,11 @@ static void open_all(struct cases *cases, const struct bench *bench)
 	cases->has_onednn = onednn_open(bench->isa);
 	if (!cases->has_onednn)
 		bench_missing("oneDNN", "libdnnl-dev, tests/bench/packages.sh");
+	cases->has_xnnpack = xnnpack_open();
+	if (!cases->has_xnnpack)
+		bench_missing("XNNPACK", "libxnnpack-dev, tests/bench/packages.sh");
 	inside_open(&cases->inside, bench->isa);
-#ifdef DEVICE_ISA_H
-	cases->has_scalar = true;
 	inside_open(&cases->scalar, isa_name(ISA_SCALAR));
-#endif
 	remote_open(&cases->remote,
 		    &(struct remote_options){.name = "daemon", .isa = bench->isa, .pin = PEER_SPLIT});
 }
@@ -59,8 +59,7 @@ static void close_all(struct cases *cases)
 {
 	remote_close(&cases->remote);
 	inside_close(&cases->inside);
-	if (cases->has_scalar)
-		inside_close(&cases->scalar);
+	inside_close(&cases->scalar);
 	peer_pin(NULL, PEER_FREE);
 }
 

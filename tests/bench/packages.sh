@@ -4,7 +4,7 @@
 set -euo pipefail
 exec </dev/null
 
-packages=(libdnnl-dev libxnnpack-dev redis-server)
+packages=(libdnnl-dev libxnnpack-dev libpthreadpool-dev redis-server)
 
 missing=()
 for package in "${packages[@]}"; do

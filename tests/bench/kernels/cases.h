@@ -7,6 +7,7 @@
 #include "tests/bench/support/onednn.h"
 #include "tests/bench/support/probe.h"
 #include "tests/bench/support/remote.h"
+#include "tests/bench/support/xnnpack.h"
 
 /* What instructions are at hand, and so which goals hold. */
 enum cases_isa { CASES_AVX2, CASES_VNNI, CASES_AMX, CASES_ISAS };
@@ -17,7 +18,7 @@ struct cases {
 	enum cases_isa isa;
 	struct inside inside, scalar; /* the second with plain loops only */
 	struct remote remote;
-	bool has_scalar, has_onednn;
+	bool has_onednn, has_xnnpack;
 };
 
 /* Kernels with weights: beside oneDNN, beside the machine's peak, beside their own figure for a. */

@@ -90,11 +90,10 @@ static void tell(struct cases *cases, const char *name, const struct bench_measu
 	enum { KERNEL, COPY, SCALAR };
 	const double copy_goal = 0.5, scalar_goal = 8;
 	double of_copy = bench_ratio(m, KERNEL, COPY) / copy_goal;
-	double of_scalar = m->n > SCALAR ? bench_ratio(m, KERNEL, SCALAR) / scalar_goal : 0;
+	double of_scalar = bench_ratio(m, KERNEL, SCALAR) / scalar_goal;
 	bool arithmetic = of_scalar > of_copy;
 	bench_compare(cases->bench, name, m, KERNEL, COPY, "GB/s", 1e-9, arithmetic ? 0 : copy_goal);
-	if (m->n > SCALAR)
-		bench_compare(cases->bench, name, m, KERNEL, SCALAR, "GB/s", 1e-9, arithmetic ? scalar_goal : 0);
+	bench_compare(cases->bench, name, m, KERNEL, SCALAR, "GB/s", 1e-9, arithmetic ? scalar_goal : 0);
 }
 
 static void run(struct cases *cases, const char *name, const char *text)
@@ -108,23 +107,21 @@ static void run(struct cases *cases, const char *name, const char *text)
 	double bytes = call_bytes(&call);
 	inside_place(&cases->inside, &call, NULL, &inside);
 	remote_place(&cases->remote, &call, NULL, &remote);
-	if (cases->has_scalar)
-		inside_place(&cases->scalar, &call, NULL, &scalar);
+	inside_place(&cases->scalar, &call, NULL, &scalar);
 	probe_copy_init(&copy, (size_t)(bytes / 2));
 	const struct bench_contender contenders[] = {
 		{"engine", inside_run, &inside, bytes, false},
 		{"memcpy", probe_copy_run, &copy, bytes, false},
 		{"scalar loop", inside_run, &scalar, bytes, false},
 	};
-	bench_measure(cases->bench, contenders, cases->has_scalar ? 3 : 2, &m);
+	bench_measure(cases->bench, contenders, 3, &m);
 	tell(cases, name, &m);
 	remote_run(&remote);
 	cases_same(cases, &call, &inside, &remote);
 	probe_copy_deinit(&copy);
 	inside_drop(&inside);
 	remote_drop(&remote);
-	if (cases->has_scalar)
-		inside_drop(&scalar);
+	inside_drop(&scalar);
 }
 
 void cases_others(struct cases *cases)

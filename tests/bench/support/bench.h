@@ -26,7 +26,7 @@ bool bench_wanted(const struct bench *bench, const char *name);
 
 struct bench_contender {
 	const char *name;
-	void (*run)(void *context);
+	void (*run)(void *context); /* NULL: not there, and nothing is to be asked of it afterwards */
 	void *context;
 	double work; /* of one run, in the unit that rows tell per second */
 	/* The mean of all runs of a slice counts, what disturbs it included. Else the lower quartile: what another

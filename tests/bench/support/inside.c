@@ -21,10 +21,7 @@ void inside_open(struct inside *inside, const char *isa)
 	*inside = (struct inside){.device = NULL};
 	inside->context.error = &inside->error;
 	npumem_geometry_default(&options.geometry);
-#ifdef DEVICE_ISA_H
 	options.isa = isa ? isa_parse(isa) : ISA_ANY;
-#endif
-	(void)isa;
 	inside->memory_bytes = device_memory_bytes(&options.geometry);
 	inside->memory = mmap(NULL, inside->memory_bytes, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

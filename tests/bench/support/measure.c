@@ -49,7 +49,8 @@ void bench_measure(const struct bench *bench, const struct bench_contender *cont
 	*measured = (struct bench_measured){.contenders = contenders, .n = n, .rounds = bench->rounds};
 	for (unsigned r = 0; r < bench->rounds; r++)
 		for (unsigned i = 0; i < n; i++)
-			measured->seconds[i][r] = slice(bench, &contenders[i]);
+			if (contenders[i].run)
+				measured->seconds[i][r] = slice(bench, &contenders[i]);
 }
 
 double bench_median(const double *values, unsigned n)

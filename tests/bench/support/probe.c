@@ -1,14 +1,13 @@
-/* Lines lie as in local memory: 64 lanes, their pitch that of 512 KiB and a gap, elements 128 bytes apart. */
+/* Buffers are on huge pages where there are any, as local memory is. */
 #include "tests/bench/support/probe.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/device/memory/local.h"
 #include "tests/bench/support/peer.h"
 
-enum { LANES = 64, LANE_BYTES = 512 * 1024, ELEMENT_PITCH = 128, LINE_BYTES = 64 };
+enum { ELEMENT_PITCH = 128, LINE_BYTES = 64 };
 
 static uint8_t *take(size_t bytes)
 {
@@ -41,68 +40,82 @@ void probe_copy_deinit(struct probe_copy *copy)
 
 void probe_lines_init(struct probe_lines *lines, size_t n, size_t dense)
 {
-	size_t pitch = LANE_BYTES + LOCAL_LANE_GAP_BYTES;
-	*lines = (struct probe_lines){take(LANES * pitch + dense * LINE_BYTES), n, pitch, dense};
+	struct npumem_geometry geometry;
+	npumem_geometry_default(&geometry);
+	*lines = (struct probe_lines){.memory = take(local_bytes(&geometry)),
+				      .side_by_side = take(dense * LINE_BYTES + 1),
+				      .n = n,
+				      .dense = dense};
+	local_init(&lines->local, &geometry, lines->memory);
 }
 
 void probe_lines_run(void *context)
 {
 	const struct probe_lines *lines = context;
+	size_t n_npus = (size_t)lines->local.geometry.n_npus;
 	uint64_t sum = 0;
-	for (size_t lane = 0; lane < LANES; lane++) {
-		const uint8_t *at = lines->memory + lane * lines->pitch;
-		for (size_t i = 0; i < lines->n / LANES; i++)
+	for (size_t npu = 0; npu < n_npus; npu++) {
+		const uint8_t *at = local_at(&lines->local, (int64_t)npu, 0);
+		for (size_t i = 0; i < (lines->n + n_npus - 1 - npu) / n_npus; i++)
 			sum += at[i * ELEMENT_PITCH];
 	}
-	const uint8_t *at = lines->memory + LANES * lines->pitch;
 	for (size_t i = 0; i < lines->dense; i++)
-		sum += at[i * LINE_BYTES];
+		sum += lines->side_by_side[i * LINE_BYTES];
 	__asm__ volatile("" : : "r"(sum));
 }
 
 void probe_lines_deinit(struct probe_lines *lines)
 {
 	free(lines->memory);
+	free(lines->side_by_side);
 }
 
 #ifdef __x86_64__
 
-bool probe_has_vnni(void)
+#ifdef __AVX512F__
+#define UPPER , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23"
+#else
+#define UPPER /* the compiler does not use them */
+#endif
+
+#define STEP(name, n) name " %%zmm30, %%zmm31, %%zmm" #n "\n\t"
+#define FOUR(name, a, b, c, d) STEP(name, a) STEP(name, b) STEP(name, c) STEP(name, d)
+
+/* 24 chains, more than the latency needs. */
+#define PEAK(name)                                                                                                \
+	do {                                                                                                      \
+		long turns = PROBE_STEPS / 24;                                                                    \
+		__asm__ volatile("1:\n\t" FOUR(name, 0, 1, 2, 3) FOUR(name, 4, 5, 6, 7) FOUR(name, 8, 9, 10, 11)  \
+					 FOUR(name, 12, 13, 14, 15) FOUR(name, 16, 17, 18, 19)                    \
+						 FOUR(name, 20, 21, 22, 23) "dec %0\n\t"                          \
+									    "jnz 1b\n\t"                          \
+									    "vzeroupper\n\t"                      \
+				 : "+r"(turns)                                                                    \
+				 :                                                                                \
+				 : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",  \
+				   "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15" UPPER);           \
+	} while (0)
+
+void probe_peak_8_run(void *ignored)
 {
-	return __builtin_cpu_supports("avx512vnni");
+	(void)ignored;
+	PEAK("vpdpbusd");
 }
 
-#define STEP(n) "vpdpwssd %%zmm30, %%zmm31, %%zmm" #n "\n\t"
-
-/* 24 chains, more than its latency needs. */
-void probe_peak_run(void *ignored)
+void probe_peak_16_run(void *ignored)
 {
-	long n = PROBE_MACS / (24 * 32);
 	(void)ignored;
-	__asm__ volatile("1:\n\t" STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5) STEP(6) STEP(7) STEP(8) STEP(9)
-				 STEP(10) STEP(11) STEP(12) STEP(13) STEP(14) STEP(15) STEP(16) STEP(17) STEP(18)
-					 STEP(19) STEP(20) STEP(21) STEP(22) STEP(23) "dec %0\n\t"
-										      "jnz 1b\n\t"
-										      "vzeroupper\n\t"
-			 : "+r"(n)
-			 :
-			 : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-			   "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"
-#ifdef __AVX512F__
-			   ,
-			   "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23"
-#endif
-	);
+	PEAK("vpdpwssd");
 }
 
 #else
 
-bool probe_has_vnni(void)
+void probe_peak_8_run(void *ignored)
 {
-	return false;
+	(void)ignored;
 }
 
-void probe_peak_run(void *ignored)
+void probe_peak_16_run(void *ignored)
 {
 	(void)ignored;
 }

@@ -37,7 +37,7 @@ void bench_tell(const struct bench *bench, const struct bench_row *row)
 	if (n_rows == ROWS_MAX)
 		peer_die("too many rows");
 	if (n_rows == 0)
-		printf("%-66s %9s %-7s | %-32s %9s | %7s %s\n", bench->name, "", "", "beside", "", "ratio",
+		printf("%-66s %9s %-7s | %-39s %9s | %7s %s\n", bench->name, "", "", "beside", "", "ratio",
 		       "goal");
 	struct kept *kept = &rows[n_rows++];
 	kept->row = *row;
@@ -48,7 +48,7 @@ void bench_tell(const struct bench *bench, const struct bench_row *row)
 		snprintf(ratio, sizeof(ratio), "%.3f", row->ratio);
 	if (row->peer)
 		snprintf(peer_value, sizeof(peer_value), "%.4g", row->peer_value);
-	printf("%-66s %9.4g %-7s | %-32s %9s | %7s %s\n", kept->name, row->value, kept->unit, kept->peer,
+	printf("%-66s %9.4g %-7s | %-39s %9s | %7s %s\n", kept->name, row->value, kept->unit, kept->peer,
 	       peer_value, ratio, goal_text(row, goal));
 	fflush(stdout);
 }
