@@ -108,6 +108,8 @@ static void run_peers(struct cases *cases, const struct peer_row *row)
 		[CORE] = {peers.core, peers.onednn ? onednn_core : NULL, peers.onednn, macs, false},
 		[XNNPACK] = {"XNNPACK, channels last", peers.xnnpack ? xnnpack_run : NULL, peers.xnnpack, macs,
 			     false},
+		[PEAK] = {"peak of vpdpbusd", cases->isa == CASES_VNNI ? probe_peak_8_run : NULL, NULL,
+			  PROBE_MACS_8, false},
 	};
 	bench_measure(cases->bench, contenders, CONTENDERS, &m);
 	tell_peers(cases, row, &m, &peers);
