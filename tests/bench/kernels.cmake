@@ -1,3 +1,3 @@
-# The kernels with weights, densely, beside plain loops: bench_kernels [part of a case's name [type]].
-add_executable(bench_kernels ${CMAKE_SOURCE_DIR}/tests/bench/kernels.c)
-target_link_libraries(bench_kernels PRIVATE npumem_device)
+# Kernels in this process and through the daemon, beside oneDNN: bench_kernels [options] [part of a case's name ...].
+add_executable(bench_kernels kernels.c kernels/others.c kernels/threads.c kernels/weights.c)
+target_link_libraries(bench_kernels PRIVATE bench_support)

@@ -1,5 +1,5 @@
-# The speed of a request beside a floor of libuv and protobuf-c: bench_rpc [--rounds N] [--seconds S] [--json]
-# [part of a row's name ...]. The floor is a program of its own, and what counts calls of the heap a library.
+# The speed of a request beside a floor of libuv and protobuf-c: bench_rpc [options] [part of a row's name ...].
+# The floor is a program of its own, and what counts calls of the heap a library.
 add_custom_command(
   OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/floor.pb-c.c ${CMAKE_CURRENT_BINARY_DIR}/floor.pb-c.h
   COMMAND protoc-c --c_out=${CMAKE_CURRENT_BINARY_DIR} -I${CMAKE_CURRENT_SOURCE_DIR}/rpc floor.proto
@@ -21,7 +21,8 @@ else()
   set(bench_count $<TARGET_FILE:bench_count>)
 endif()
 
-add_executable(bench_rpc rpc.c rpc/heap.c rpc/load.c rpc/peer.c rpc/requests.c rpc/rows.c)
+add_executable(bench_rpc rpc.c rpc/heap.c rpc/load.c rpc/requests.c rpc/rows.c support/measure.c
+  support/neighbours.c support/options.c support/peer.c support/report.c support/scratch.c)
 target_compile_definitions(bench_rpc PRIVATE _GNU_SOURCE NPUMEMD="$<TARGET_FILE:npumemd>"
   FLOOR="$<TARGET_FILE:bench_floor>" COUNT="${bench_count}")
 target_link_libraries(bench_rpc PRIVATE bench_floor_messages npumem_client)

@@ -2,7 +2,7 @@
 #ifndef BENCH_RPC_HEAP_H
 #define BENCH_RPC_HEAP_H
 
-#include "tests/bench/rpc/peer.h"
+#include "tests/bench/support/peer.h"
 
 /* Calls tell(name, calls of malloc and the like per request) for each kind of request, with a daemon of
  * `arguments` on `path` of its own. False: the program or the library is not there. */

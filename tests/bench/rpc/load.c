@@ -160,6 +160,13 @@ static void read_replies(struct reader *reader, int fd, unsigned n, bool spins)
 	}
 }
 
+static void read_plain(int fd, size_t n_bytes, bool spins)
+{
+	for (size_t have = 0; have < n_bytes;)
+		have += read_some(fd, buffer, n_bytes - have < BUFFER_BYTES ? n_bytes - have : BUFFER_BYTES,
+				  spins);
+}
+
 static void run_once(const struct load *load, int fd)
 {
 	for (unsigned i = 0; i < load->n_batches; i++) {
@@ -169,7 +176,10 @@ static void run_once(const struct load *load, int fd)
 		if (load->handle_off && i == 0)
 			reader.next = &next;
 		load_send(fd, batch);
-		read_replies(&reader, fd, batch->n_frames, load->spin_us > 0);
+		if (load->reply_bytes)
+			read_plain(fd, load->reply_bytes * batch->n_frames, load->spin_us > 0);
+		else
+			read_replies(&reader, fd, batch->n_frames, load->spin_us > 0);
 	}
 }
 

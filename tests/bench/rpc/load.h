@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/bench/rpc/peer.h"
+#include "tests/bench/support/peer.h"
 
 enum { LOAD_BATCHES_MAX = 2 };
 
@@ -21,10 +21,11 @@ struct batch {
 struct load {
 	struct batch batches[LOAD_BATCHES_MAX]; /* by turns: all replies of one, then the next */
 	unsigned n_batches;
-	unsigned counts;   /* as so many requests of a round of all batches */
-	size_t handle_off; /* > 0: the frames of batch 1 are of one size, and each has there the handle that a
-			    * reply to batch 0 told */
-	unsigned spin_us;  /* polls for so long before it sleeps in a read */
+	unsigned counts;    /* as so many requests of a round of all batches */
+	size_t handle_off;  /* > 0: the frames of batch 1 are of one size, and each has there the handle that a
+			     * reply to batch 0 told */
+	size_t reply_bytes; /* > 0: a reply is so many bytes of any content, not a frame */
+	unsigned spin_us;   /* polls for so long before it sleeps in a read */
 };
 
 struct sample {

@@ -56,6 +56,25 @@ static void add_floors(const struct servers *servers, struct contender *contende
 	}
 }
 
+/* What redis answers without doing anything. */
+static void add_redis(const struct servers *servers, struct contender *contenders, unsigned n)
+{
+	static const char ping[] = "PING\r\n", pong[] = "+PONG\r\n";
+	struct contender *redis = add(contenders, "redis PING", &servers->redis);
+	if (!redis)
+		return;
+	redis->fd = peer_connect(redis->peer);
+	redis->load = (struct load){.n_batches = 1, .counts = n, .reply_bytes = sizeof(pong) - 1};
+	struct batch *batch = &redis->load.batches[0];
+	batch->n_frames = n;
+	batch->n_bytes = n * (sizeof(ping) - 1);
+	batch->bytes = malloc(batch->n_bytes);
+	for (unsigned i = 0; batch->bytes && i < n; i++)
+		memcpy(batch->bytes + i * (sizeof(ping) - 1), ping, sizeof(ping) - 1);
+	if (!batch->bytes)
+		peer_die("no memory");
+}
+
 /* Pipelined, of so many tensors by turns. */
 static void fills(struct contender *contender, unsigned n_tensors, unsigned n)
 {
@@ -116,6 +135,7 @@ static void make_fills(const struct row *row, const struct servers *servers, str
 {
 	fills(add_daemon(contenders, "daemon", &servers->daemon, SMALL_W), 1, row->n);
 	add_floors(servers, contenders);
+	add_redis(servers, contenders, row->n);
 }
 
 static void make_allocs(const struct row *row, const struct servers *servers, struct contender *contenders)

@@ -1,7 +1,7 @@
-/* Server processes of bench_rpc: started, pinned, their processor time read, ended. What goes wrong here ends the
+/* Processes of a bench: started, pinned, their processor time read, ended. What goes wrong here ends the
  * bench with a line on stderr, and the processes with it. */
-#ifndef BENCH_RPC_PEER_H
-#define BENCH_RPC_PEER_H
+#ifndef BENCH_PEER_H
+#define BENCH_PEER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ void peer_end(struct peer *peer);
 /* A connection with blocking reads and writes; ends the bench where there is none. */
 int peer_connect(const struct peer *peer);
 
-/* Puts all threads of the peer, and the caller, where `pin` says. */
+/* Puts all threads of the peer (NULL: of none), and the caller, where `pin` says. */
 void peer_pin(const struct peer *peer, enum peer_pin pin);
 /* Processor time of all its threads so far. */
 uint64_t peer_cpu_ns(const struct peer *peer);

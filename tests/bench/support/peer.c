@@ -1,5 +1,5 @@
 /* Owns the list of processes to end with the bench, however it ends. */
-#include "tests/bench/rpc/peer.h"
+#include "tests/bench/support/peer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,8 @@ static pid_t started[PEERS_MAX];
 
 void peer_die(const char *what)
 {
-	fprintf(stderr, "bench_rpc: %s%s%s\n", what, errno ? ": " : "", errno ? strerror(errno) : "");
+	fprintf(stderr, "%s: %s%s%s\n", program_invocation_short_name, what, errno ? ": " : "",
+		errno ? strerror(errno) : "");
 	exit(1);
 }
 
@@ -161,6 +162,8 @@ void peer_pin(const struct peer *peer, enum peer_pin pin)
 			CPU_SET(cpu, &other);
 	}
 	sched_setaffinity(0, sizeof(own), &own);
+	if (!peer)
+		return;
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)peer->pid);
 	DIR *tasks = opendir(path);
