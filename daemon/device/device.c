@@ -66,14 +66,11 @@ void device_room(const struct device *device, int64_t *free_bytes, int64_t *larg
 	*largest_free = (int64_t)arena_largest_free(device->arena);
 }
 
-static bool forget(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+static bool forget(void *ctx, const struct runs_series *series)
 {
-	enum { PART_BYTES = 1 << 20 };
 	struct device *device = ctx;
-	for (int64_t at = 0; at < bytes; at += PART_BYTES) {
-		local_forget(&device->local, npu, offset + at, bytes - at < PART_BYTES ? bytes - at : PART_BYTES);
-		device_give_way(device);
-	}
+	local_forget_series(&device->local, series->npu, series->offset, series->bytes, series->n, series->pitch);
+	device_give_way(device);
 	return true;
 }
 

@@ -4,11 +4,25 @@
 
 #include <npumem/layout.h>
 
-/* A stretch of one NPU; return false to stop. */
-typedef bool runs_visit(void *ctx, int64_t npu, int64_t offset, int64_t bytes);
+/* `n` stretches of `bytes` on one NPU, `pitch` apart, the first at `offset`. */
+struct runs_series {
+	int64_t npu, offset, bytes, n, pitch;
+};
+
+/* Work on a series, where a stretch takes one step and as much as 64 bytes do. A visited one takes about this many
+ * at most, so that a visitor need look about only between them. */
+enum { RUNS_BYTES_PER_STEP = 64, RUNS_STEPS_MAX = 16384 };
+
+static inline int64_t runs_steps(const struct runs_series *series)
+{
+	return series->n * (1 + series->bytes / RUNS_BYTES_PER_STEP);
+}
+
+/* Return false to stop. */
+typedef bool runs_visit(void *ctx, const struct runs_series *series);
 
 /* Visits every stretch of data bytes of a placed tensor, and of dummy bytes with them where `with_dummies`; each
- * byte once, in no promised order. False where the visitor stopped. */
+ * byte once, NPU after NPU, stretches that touch as one. False where the visitor stopped. */
 bool runs_each(const struct npumem_geometry *geometry, const struct npumem_place *place, bool with_dummies,
 	       runs_visit *visit, void *ctx);
 
@@ -16,22 +30,8 @@ bool runs_each(const struct npumem_geometry *geometry, const struct npumem_place
 bool runs_each_of(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t first,
 		  int64_t count, runs_visit *visit, void *ctx);
 
-/* Iterates over the rows (all w of one n, c, h) of a range of elements: the common walk of runs and moves. */
-struct runs_row {
-	int64_t n, c, h;
-	int64_t w, n_w;	     /* the elements of the row that are in the range */
-	int64_t npu, offset; /* of element w: NPU and byte */
-	int64_t index;	     /* row-major index of element w */
-};
-struct runs_walk {
-	const struct npumem_geometry *geometry;
-	const struct npumem_place *place;
-	int64_t n, c, h;
-	int64_t index, end; /* row-major index of the next row's first element in range; end of the range */
-	int64_t skip;	    /* elements of the next row before the range */
-};
-void runs_walk_init(struct runs_walk *walk, const struct npumem_geometry *geometry,
-		    const struct npumem_place *place, int64_t first, int64_t count);
-bool runs_walk_next(struct runs_walk *walk, struct runs_row *row);
+/* As runs_each_of, but in the order of the elements where no word holds several; takes longer. */
+bool runs_each_in_order(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t first,
+			int64_t count, runs_visit *visit, void *ctx);
 
 #endif

@@ -21,6 +21,20 @@ static uint64_t mask_of(uint64_t w, uint64_t from, uint64_t end)
 	return mask;
 }
 
+/* The ranges of a series from the i-th on that lie in one word as a whole; of one that does not, no mask. */
+struct some {
+	uint64_t word, mask;
+};
+
+static inline struct some some_of(uint64_t from, uint64_t bits, uint64_t n, uint64_t pitch, uint64_t *i)
+{
+	uint64_t at = from + *i * pitch, ones = UINT64_MAX >> (64 - (bits < 64 ? bits : 64));
+	struct some some = {at / 64, 0};
+	for (; *i < n && at / 64 == some.word && at % 64 + bits <= 64; ++*i, at += pitch)
+		some.mask |= ones << at % 64;
+	return some;
+}
+
 void bits_set(uint64_t *words, uint64_t from, uint64_t n)
 {
 	for (uint64_t end = from + n, w = from / 64; w * 64 < end; w++) {
@@ -29,6 +43,30 @@ void bits_set(uint64_t *words, uint64_t from, uint64_t n)
 			atomic_store_explicit((_Atomic uint64_t *)&words[w], mask, memory_order_relaxed);
 		else if (~load(&words[w]) & mask)
 			atomic_fetch_or_explicit((_Atomic uint64_t *)&words[w], mask, memory_order_relaxed);
+	}
+}
+
+void bits_set_series(uint64_t *words, uint64_t from, uint64_t bits, uint64_t n, uint64_t pitch)
+{
+	for (uint64_t i = 0; i < n;) {
+		struct some some = some_of(from, bits, n, pitch, &i);
+		if (!some.mask)
+			bits_set(words, from + i++ * pitch, bits);
+		else if (~load(&words[some.word]) & some.mask)
+			atomic_fetch_or_explicit((_Atomic uint64_t *)&words[some.word], some.mask,
+						 memory_order_relaxed);
+	}
+}
+
+void bits_clear_series(uint64_t *words, uint64_t from, uint64_t bits, uint64_t n, uint64_t pitch)
+{
+	for (uint64_t i = 0; i < n;) {
+		struct some some = some_of(from, bits, n, pitch, &i);
+		if (!some.mask)
+			bits_clear(words, from + i++ * pitch, bits);
+		else if (load(&words[some.word]) & some.mask)
+			atomic_fetch_and_explicit((_Atomic uint64_t *)&words[some.word], ~some.mask,
+						  memory_order_relaxed);
 	}
 }
 
@@ -84,6 +122,19 @@ uint64_t bits_count(const uint64_t *words, uint64_t from, uint64_t n)
 		count += count_step(&words[w]);
 	for (; w * 64 < end; w++)
 		count += count_word(load(&words[w]) & mask_of(w, from, end));
+	return count;
+}
+
+uint64_t bits_count_series(const uint64_t *words, uint64_t from, uint64_t bits, uint64_t n, uint64_t pitch)
+{
+	uint64_t count = 0;
+	for (uint64_t i = 0; i < n;) {
+		struct some some = some_of(from, bits, n, pitch, &i);
+		if (!some.mask)
+			count += bits_count(words, from + i++ * pitch, bits);
+		else
+			count += count_word(load(&words[some.word]) & some.mask);
+	}
 	return count;
 }
 

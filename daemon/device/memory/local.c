@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "daemon/device/memory/blocks.h"
+
 static uint64_t word_pitch(const struct npumem_geometry *geometry)
 {
 	/* One cache line more than the bits need, for the same reason as the gap between the lanes. */
@@ -30,19 +32,41 @@ void local_init(struct local *local, const struct npumem_geometry *geometry, voi
 	local->damaged = local->written + (uint64_t)geometry->n_npus * local->word_pitch;
 }
 
-static void damaged_clear(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
+static void damaged_clear(struct local *local, int64_t npu, int64_t offset, int64_t bytes, int64_t n,
+			  int64_t pitch)
 {
 	if (!local->n_damaged)
 		return;
 	uint64_t *damaged = local_damaged(local, npu);
-	local->n_damaged -= bits_count(damaged, (uint64_t)offset, (uint64_t)bytes);
-	bits_clear(damaged, (uint64_t)offset, (uint64_t)bytes);
+	local->n_damaged -=
+		bits_count_series(damaged, (uint64_t)offset, (uint64_t)bytes, (uint64_t)n, (uint64_t)pitch);
+	bits_clear_series(damaged, (uint64_t)offset, (uint64_t)bytes, (uint64_t)n, (uint64_t)pitch);
+}
+
+void local_mark_series(struct local *local, int64_t npu, int64_t offset, int64_t bytes, int64_t n, int64_t pitch)
+{
+	bits_set_series(local_written(local, npu), (uint64_t)offset, (uint64_t)bytes, (uint64_t)n,
+			(uint64_t)pitch);
+	damaged_clear(local, npu, offset, bytes, n, pitch);
+}
+
+void local_unmark_series(struct local *local, int64_t npu, int64_t offset, int64_t bytes, int64_t n, int64_t pitch)
+{
+	bits_clear_series(local_written(local, npu), (uint64_t)offset, (uint64_t)bytes, (uint64_t)n,
+			  (uint64_t)pitch);
+	damaged_clear(local, npu, offset, bytes, n, pitch);
+}
+
+void local_forget_series(struct local *local, int64_t npu, int64_t offset, int64_t bytes, int64_t n, int64_t pitch)
+{
+	static const uint8_t zero[16];
+	blocks_fill(local_at(local, npu, offset), bytes, n, pitch, zero);
+	local_unmark_series(local, npu, offset, bytes, n, pitch);
 }
 
 void local_mark(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
 {
-	bits_set(local_written(local, npu), (uint64_t)offset, (uint64_t)bytes);
-	damaged_clear(local, npu, offset, bytes);
+	local_mark_series(local, npu, offset, bytes, 1, 0);
 }
 
 void local_poison(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
@@ -56,14 +80,12 @@ void local_poison(struct local *local, int64_t npu, int64_t offset, int64_t byte
 
 void local_unmark(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
 {
-	bits_clear(local_written(local, npu), (uint64_t)offset, (uint64_t)bytes);
-	damaged_clear(local, npu, offset, bytes);
+	local_unmark_series(local, npu, offset, bytes, 1, 0);
 }
 
 void local_forget(struct local *local, int64_t npu, int64_t offset, int64_t bytes)
 {
-	memset(local_at(local, npu, offset), 0, (size_t)bytes);
-	local_unmark(local, npu, offset, bytes);
+	local_forget_series(local, npu, offset, bytes, 1, 0);
 }
 
 void local_move_down(struct local *local, int64_t npu, int64_t to, int64_t from, int64_t bytes)
@@ -76,5 +98,6 @@ void local_move_down(struct local *local, int64_t npu, int64_t to, int64_t from,
 		bits_move_down(local_damaged(local, npu), (uint64_t)to, (uint64_t)from, (uint64_t)bytes);
 		bits_clear(local_damaged(local, npu), (uint64_t)left, (uint64_t)(from + bytes - left));
 	}
-	local_forget(local, npu, left, from + bytes - left);
+	if (from + bytes > left)
+		local_forget(local, npu, left, from + bytes - left);
 }

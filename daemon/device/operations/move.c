@@ -1,11 +1,15 @@
-/* A row is the unit: W elements that share n, c and h. Where a row is contiguous on both sides it is one memcpy,
- * and whole features are, where their rows touch. Otherwise elements are moved one by one, with the element size
- * known at compile time so that the loop is loads and stores. */
+/* What is moved is cut into boxes that are regular on both sides, and these into pieces. Stopping one undoes the
+ * marks of the pieces that were done by going through the same pieces again, so that the order of the pieces is
+ * free, but for being always the same. */
 #include "daemon/device/operations/move.h"
 
 #include <string.h>
 
 #include "daemon/device/geometry/runs.h"
+#include "daemon/device/operations/move_box.h"
+#include "daemon/device/operations/move_columns.h"
+#include "daemon/device/operations/move_marks.h"
+#include "daemon/device/operations/move_side.h"
 
 struct move_host move_dense(const struct npumem_place *place, void *base, int64_t first)
 {
@@ -16,318 +20,242 @@ struct move_host move_dense(const struct npumem_place *place, void *base, int64_
 	return host;
 }
 
-/* n elements of a constant size, each side with its own step in bytes. */
-static inline void step(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t n,
-			size_t size)
+/* ---- boxes of elements ---- */
+
+/* A move on its way through its boxes. */
+struct move {
+	struct move_side to, from;
+	const struct npumem_place *place; /* the one whose elements are gone through */
+	int64_t n_lanes, other_start;
+	struct move_pitches to_pitches, from_pitches;
+	move_box_act *act;
+	void *ctx;
+	struct move_watch *watch;
+	int64_t done, most; /* elements */
+};
+
+static struct move move_of(const struct move_side *to, const struct move_side *from)
 {
-	for (int64_t i = 0; i < n; i++)
-		memcpy(to + i * to_step, from + i * from_step, size);
+	struct move move = {.to = *to, .from = *from, .act = move_box_copy, .most = INT64_MAX};
+	move.place = to->place ? to->place : from->place;
+	move.n_lanes = move.place->lanes;
+	move.other_start = NPUMEM_ANY;
+	if (to->place && from->place) {
+		move.other_start = from->place->start_npu;
+		if (from->place->lanes > move.n_lanes)
+			move.n_lanes = from->place->lanes;
+	}
+	move.to_pitches = move_side_pitches(to, move.n_lanes);
+	move.from_pitches = move_side_pitches(from, move.n_lanes);
+	return move;
 }
 
-static void move_elements(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t n,
-			  int64_t size)
+static bool move_part(void *ctx, const struct parts_box *part)
 {
-	if (to_step == size && from_step == size)
-		memcpy(to, from, (size_t)(n * size));
-	else if (size == 1)
-		step(to, to_step, from, from_step, n, 1);
-	else if (size == 2)
-		step(to, to_step, from, from_step, n, 2);
-	else
-		step(to, to_step, from, from_step, n, 4);
+	struct move *move = ctx;
+	const struct move_pitches *to = &move->to_pitches, *from = &move->from_pitches;
+	struct move_box box = move_box_of(move_side_at(&move->to, &part->at), move_side_at(&move->from, &part->at),
+					  move->to.element_bytes);
+	move_box_add(&box, part->n_w, to->w, from->w);
+	move_box_add(&box, part->n_h, to->h, from->h);
+	move_box_add(&box, part->n_npus, to->npu, from->npu);
+	move_box_add(&box, part->n_rows, to->row, from->row);
+	move_box_add(&box, part->n_lanes, to->lane, from->lane);
+	move_box_add(&box, part->n_words, to->word, from->word);
+	return move_box_run(&box, move->act, move->ctx, move->watch, &move->done, move->most);
 }
 
-/* ---- who watches ---- */
-
-static int64_t piece_of(const struct move_watch *watch)
+static bool move_range(struct move *move, const struct parts_range *range)
 {
-	return watch && watch->progress && watch->progress->piece ? watch->progress->piece : KERNEL_PIECE;
+	return parts_each(&move->to.local->geometry, move->place, move->n_lanes, move->other_start, range,
+			  move_part, move);
 }
 
-static void watch_tell(struct move_watch *watch)
+static bool move_ranges(struct move *move, const struct parts_range *ranges, unsigned n)
 {
-	if (watch->tells)
-		atomic_fetch_add_explicit(&watch->progress->done, watch->pending * KERNEL_PARTS,
-					  memory_order_relaxed);
-	watch->pending = 0;
-}
-
-/* After `elements` more. */
-static bool watch_look(struct move_watch *watch, int64_t elements)
-{
-	if (!watch || !watch->progress)
-		return true;
-	watch->pending += elements;
-	if (watch->pending < piece_of(watch))
-		return true;
-	watch_tell(watch);
-	if (!watch->goes_on)
-		return kernel_wanted(watch->progress);
-	kernel_give_way(watch->progress);
-	return true;
-}
-
-static bool watch_end(struct move_watch *watch)
-{
-	if (watch && watch->progress)
-		watch_tell(watch);
-	return true;
-}
-
-/* A row in pieces; adds what was moved to *moved. False where it was stopped. */
-static bool move_row(uint8_t *to, int64_t to_step, const uint8_t *from, int64_t from_step, int64_t n, int64_t size,
-		     struct move_watch *watch, int64_t *moved)
-{
-	int64_t piece = piece_of(watch);
-	for (int64_t i = 0; i < n; i += piece) {
-		int64_t count = n - i < piece ? n - i : piece;
-		move_elements(to + i * to_step, to_step, from + i * from_step, from_step, count, size);
-		*moved += count;
-		if (!watch_look(watch, count))
+	for (unsigned i = 0; i < n; i++)
+		if (!move_range(move, &ranges[i]))
 			return false;
-	}
 	return true;
 }
 
-static uint8_t *host_at(const struct move_host *host, const struct runs_row *row, int64_t size)
+static struct move_side side_of_place(const struct local *local, const struct npumem_place *place)
 {
-	return (uint8_t *)((uintptr_t)host->base +
-			   (uintptr_t)((row->n * host->stride.n + row->c * host->stride.c +
-					row->h * host->stride.h + row->w * host->stride.w) *
-				       size));
+	return (struct move_side){local, place, {NULL, {0, 0, 0, 0}}, move_element_bytes(place)};
 }
 
-/* True where whole features are one stretch on both sides, so that a walk over C and N is enough. */
-static bool features_touch(const struct npumem_place *place, const struct move_host *host)
+static struct move_side side_of_host(const struct local *local, const struct npumem_place *place,
+				     const struct move_host *host)
 {
-	int64_t w = place->shape.w;
-	return place->lanes == 1 && place->last_w == w && place->stride.w == 1 && host->stride.w == 1 &&
-	       (place->shape.h == 1 || (place->stride.h == w && host->stride.h == w));
-}
-
-/* The place with each feature as one row; as it is where features_touch does not hold. */
-static struct npumem_place flatten(const struct npumem_place *place, const struct move_host *host)
-{
-	struct npumem_place flat = *place;
-	if (features_touch(place, host)) {
-		flat.shape.w *= flat.shape.h;
-		flat.shape.h = 1;
-		flat.last_w = flat.shape.w;
-	}
-	return flat;
+	return (struct move_side){local, NULL, *host, move_element_bytes(place)};
 }
 
 bool move_out(const struct local *local, const struct npumem_place *from, int64_t first, int64_t count,
 	      const struct move_host *to, struct move_watch *watch)
 {
-	struct npumem_place place = flatten(from, to);
-	int64_t size = move_element_bytes(&place), pitch = place.stride.w * place.word_bytes, moved = 0;
-	struct runs_walk walk;
-	struct runs_row row;
-	runs_walk_init(&walk, &local->geometry, &place, first, count);
-	while (runs_walk_next(&walk, &row))
-		if (!move_row(host_at(to, &row, size), to->stride.w * size, local_at(local, row.npu, row.offset),
-			      pitch, row.n_w, size, watch, &moved))
-			return false;
-	return watch_end(watch);
+	struct parts_range ranges[PARTS_RANGES_MAX];
+	unsigned n = parts_of(from, first, count, ranges);
+	struct move_side there = side_of_host(local, from, to), here = side_of_place(local, from);
+	struct move move = move_of(&there, &here);
+	move.watch = watch;
+	return move_ranges(&move, ranges, n) && move_watch_end(watch);
 }
 
-/* Marking what was moved, or taking marks back: never stopped. */
-struct marking {
-	struct local *local;
-	void (*mark)(struct local *local, int64_t npu, int64_t offset, int64_t bytes);
-	struct move_watch watch;
-};
+/* ---- what is written ---- */
 
-static struct marking marking_of(struct local *local, bool set, const struct move_watch *watch)
+/* Goes through the pieces again, as far as they were done. */
+static void mark_again(const struct move *done, const struct parts_range *ranges, unsigned n, struct local *local,
+		       bool set)
 {
-	return (struct marking){local,
-				set ? local_mark : local_unmark,
-				{.progress = watch ? watch->progress : NULL, .goes_on = true}};
+	struct move_marks marks = move_marks_of(local, set, done->watch);
+	struct move again = *done;
+	again.act = move_marks_piece;
+	again.ctx = &marks;
+	again.watch = &marks.untold;
+	again.most = done->done;
+	again.done = 0;
+	if (again.most)
+		move_ranges(&again, ranges, n);
 }
 
-static bool mark_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+static bool is_all(const struct npumem_place *place, int64_t count)
 {
-	enum { BYTES_PER_STEP = 64 };
-	struct marking *marking = ctx;
-	marking->mark(marking->local, npu, offset, bytes);
-	return watch_look(&marking->watch, 1 + bytes / BYTES_PER_STEP);
+	return count == npumem_place_elements(place);
 }
 
-/* Elements that a stopped move has written. */
-static bool take_back(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
-		      const struct move_watch *watch)
+/* Puts 0 into the dummies of the words that hold elements of the last n: as if there were more of those. */
+static void zero_dummies(struct local *local, const struct npumem_place *to, const struct parts_range *ranges,
+			 unsigned n, struct move_watch *watch)
 {
-	struct marking marking = marking_of(local, false, watch);
-	runs_each_of(&local->geometry, to, first, count, mark_stretch, &marking);
-	return false;
-}
-
-static void mark_row(struct local *local, const struct runs_row *row, int64_t pitch, int64_t size)
-{
-	if (pitch == size)
-		local_mark(local, row->npu, row->offset, row->n_w * size);
-	else
-		for (int64_t i = 0; i < row->n_w; i++)
-			local_mark(local, row->npu, row->offset + i * pitch, size);
-}
-
-static bool has_dummies(const struct npumem_place *place)
-{
-	return place->shape.n % place->lanes != 0;
-}
-
-/* Puts 0 into the dummies of the words that hold this row of the last n. */
-static void zero_dummies(struct local *local, const struct npumem_place *place, const struct runs_row *row)
-{
-	int64_t used = place->shape.n % place->lanes, size = move_element_bytes(place);
-	if (!has_dummies(place) || row->n != place->shape.n - 1)
+	static uint8_t zero[sizeof(uint64_t)];
+	const struct move_host zeros = {zero, {0, 0, 0, 0}};
+	struct move_watch goes_on = {.progress = watch ? watch->progress : NULL, .goes_on = true};
+	struct move_side there = side_of_place(local, to), here = side_of_host(local, to, &zeros);
+	struct move move = move_of(&there, &here);
+	move.watch = &goes_on;
+	if (to->shape.n % to->lanes == 0)
 		return;
-	int64_t pitch = place->stride.w * place->word_bytes, bytes = (place->lanes - used) * size;
-	for (int64_t i = 0; i < row->n_w; i++) {
-		int64_t offset = row->offset + i * pitch + size;
-		memset(local_at(local, row->npu, offset), 0, (size_t)bytes);
-		local_mark(local, row->npu, offset, bytes);
+	for (unsigned i = 0; i < n; i++) {
+		struct parts_range dummies = ranges[i];
+		if (dummies.to.n != to->shape.n)
+			continue;
+		dummies.from.n = to->shape.n;
+		dummies.to.n = to->words_n * to->lanes;
+		move.done = 0;
+		move_range(&move, &dummies);
+		mark_again(&move, &dummies, 1, local, true);
 	}
-}
-
-static bool move_in_range(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
-			  const struct move_host *from, bool dummies, struct move_watch *watch)
-{
-	struct npumem_place place = flatten(to, from);
-	int64_t size = move_element_bytes(&place), pitch = place.stride.w * place.word_bytes, moved = 0;
-	/* Elements of a packed word are written far apart in time; what is written as a whole is marked as one. */
-	bool whole = count == npumem_place_elements(&place);
-	struct runs_walk walk;
-	struct runs_row row;
-	runs_walk_init(&walk, &local->geometry, &place, first, count);
-	while (runs_walk_next(&walk, &row)) {
-		if (!move_row(local_at(local, row.npu, row.offset), pitch, host_at(from, &row, size),
-			      from->stride.w * size, row.n_w, size, watch, &moved))
-			return take_back(local, &place, first, moved, watch);
-		if (!whole)
-			mark_row(local, &row, pitch, size);
-		if (dummies)
-			zero_dummies(local, &place, &row);
-	}
-	if (whole) {
-		struct marking marking = marking_of(local, true, watch);
-		runs_each(&local->geometry, &place, false, mark_stretch, &marking);
-	}
-	return watch_end(watch);
 }
 
 bool move_in(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
-	     const struct move_host *from, struct move_watch *watch)
+	     const struct move_host *from, bool is_known, struct move_watch *watch)
 {
-	return move_in_range(local, to, first, count, from, true, watch);
+	struct parts_range ranges[PARTS_RANGES_MAX];
+	unsigned n = parts_of(to, first, count, ranges);
+	struct move_side there = side_of_place(local, to), here = side_of_host(local, to, from);
+	struct move move = move_of(&there, &here);
+	move.watch = watch;
+	if (!move_ranges(&move, ranges, n)) {
+		mark_again(&move, ranges, n, local, false);
+		return false;
+	}
+	zero_dummies(local, to, ranges, n, watch);
+	if (!is_known && is_all(to, count))
+		move_marks_all(local, to, true, watch);
+	else if (!is_known)
+		mark_again(&move, ranges, n, local, true);
+	return move_watch_end(watch);
 }
 
 void move_in_kernel(struct local *local, const struct npumem_place *to, const struct move_host *from,
 		    struct kernel_progress *progress)
 {
 	struct move_watch watch = {.progress = progress, .goes_on = true};
-	move_in_range(local, to, 0, npumem_place_elements(to), from, false, &watch);
+	struct parts_range whole = parts_whole(to);
+	struct move_side there = side_of_place(local, to), here = side_of_host(local, to, from);
+	struct move move = move_of(&there, &here);
+	move.watch = &watch;
+	move_range(&move, &whole);
 }
 
-void move_mark(struct local *local, const struct npumem_place *place, struct kernel_progress *progress)
+/* ---- within local memory ---- */
+
+static bool same_channels(const struct npumem_place *a, const struct npumem_place *b)
 {
-	struct marking marking = marking_of(local, true, &(struct move_watch){.progress = progress});
-	runs_each(&local->geometry, place, false, mark_stretch, &marking);
+	return a->shape.c == b->shape.c && a->shape.h == b->shape.h && a->shape.w == b->shape.w &&
+	       a->last_w == b->last_w;
 }
 
-void move_unmark(struct local *local, const struct npumem_place *place, struct kernel_progress *progress)
+static bool copy_channels(struct local *local, const struct npumem_place *from, const struct npumem_place *to,
+			  struct move_watch *watch)
 {
-	struct marking marking = marking_of(local, false, &(struct move_watch){.progress = progress});
-	runs_each(&local->geometry, place, false, mark_stretch, &marking);
-}
-
-bool move_within(struct local *local, const struct npumem_place *from, const struct npumem_place *to,
-		 struct move_watch *watch)
-{
-	int64_t size = move_element_bytes(to), count = npumem_place_elements(to);
-	int64_t from_pitch = from->stride.w * from->word_bytes, to_pitch = to->stride.w * to->word_bytes,
-		moved = 0;
-	for (int64_t first = 0; first < count;) {
-		struct runs_walk a, b;
-		struct runs_row src, dst;
-		runs_walk_init(&a, &local->geometry, from, first, count - first);
-		runs_walk_init(&b, &local->geometry, to, first, count - first);
-		runs_walk_next(&a, &src);
-		runs_walk_next(&b, &dst);
-		/* Two matrices of other widths break their rows at other elements. */
-		if (dst.n_w > src.n_w)
-			dst.n_w = src.n_w;
-		if (!move_row(local_at(local, dst.npu, dst.offset), to_pitch, local_at(local, src.npu, src.offset),
-			      from_pitch, dst.n_w, size, watch, &moved))
-			return take_back(local, to, 0, moved, watch);
-		mark_row(local, &dst, to_pitch, size);
-		zero_dummies(local, to, &dst);
-		first += dst.n_w;
-	}
-	return watch_end(watch);
-}
-
-/* One value, many times over. */
-struct fill {
-	struct local *local;
-	struct move_watch *watch;
-	int64_t size;	/* of an element */
-	int64_t filled; /* bytes that were visited */
-	uint8_t values[4096];
-};
-
-static bool fill_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
-{
-	struct fill *fill = ctx;
-	fill->filled += bytes;
-	local_mark(fill->local, npu, offset, bytes);
-	for (uint8_t *to = local_at(fill->local, npu, offset); bytes > 0; to += sizeof(fill->values)) {
-		size_t n = bytes < (int64_t)sizeof(fill->values) ? (size_t)bytes : sizeof(fill->values);
-		memcpy(to, fill->values, n);
-		bytes -= (int64_t)n;
-		if (!watch_look(fill->watch, (int64_t)n / fill->size))
-			return false;
-	}
-	return true;
-}
-
-struct unfill {
-	struct marking marking;
-	int64_t left; /* bytes that are still to be taken back */
-};
-
-static bool unfill_stretch(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
-{
-	struct unfill *unfill = ctx;
-	unfill->left -= bytes;
-	return mark_stretch(&unfill->marking, npu, offset, bytes) && unfill->left > 0;
-}
-
-static bool take_back_fill(const struct fill *fill, const struct npumem_place *to, bool with_dummies)
-{
-	struct unfill unfill = {marking_of(fill->local, false, fill->watch), fill->filled};
-	runs_each(&fill->local->geometry, to, with_dummies, unfill_stretch, &unfill);
+	struct parts_range whole = parts_whole(to);
+	struct move_side there = side_of_place(local, to), here = side_of_place(local, from);
+	struct move move = move_of(&there, &here);
+	move.watch = watch;
+	if (move_range(&move, &whole))
+		return true;
+	mark_again(&move, &whole, 1, local, false);
 	return false;
 }
 
-bool move_fill(struct local *local, const struct npumem_place *to, const void *value, struct move_watch *watch)
+bool move_within(struct local *local, const struct npumem_place *from, const struct npumem_place *to,
+		 bool is_known, struct move_watch *watch)
 {
-	struct move_watch untold = {.progress = watch ? watch->progress : NULL};
-	struct fill fill = {.local = local, .watch = &untold, .size = move_element_bytes(to)};
-	size_t size = (size_t)fill.size;
-	/* Dummies first, with the elements beside them. */
-	if (has_dummies(to) && !runs_each(&local->geometry, to, true, fill_stretch, &fill))
-		return take_back_fill(&fill, to, true);
-	/* By doubling, as element by element it takes longer than a small tensor's fill itself. */
-	memcpy(fill.values, value, size);
-	for (size_t n = size; n < sizeof(fill.values); n *= 2)
-		memcpy(fill.values + n, fill.values, n);
-	fill.watch = watch;
-	/* Where there were dummies no element is what it was, though it is not filled again. */
-	if (!has_dummies(to))
-		fill.filled = 0;
-	if (runs_each(&local->geometry, to, false, fill_stretch, &fill))
-		return watch_end(watch);
-	return take_back_fill(&fill, to, false);
+	const struct parts_range whole = parts_whole(to);
+	bool all = same_channels(from, to) ? copy_channels(local, from, to, watch)
+					   : move_columns(local, from, to, watch);
+	if (!all)
+		return false;
+	zero_dummies(local, to, &whole, 1, watch);
+	if (!is_known)
+		move_marks_all(local, to, true, watch);
+	return move_watch_end(watch);
+}
+
+/* ---- fill ---- */
+
+enum { PATTERN_BYTES = 16 };
+
+struct fill {
+	struct local *local;
+	struct move_watch *watch;
+	int64_t size, filled; /* of an element; bytes that were visited */
+	uint8_t pattern[PATTERN_BYTES];
+};
+
+/* Stretches are cut where they are long, or many. */
+static bool fill_series(void *ctx, const struct runs_series *series)
+{
+	struct fill *fill = ctx;
+	int64_t piece = move_watch_piece(fill->watch) * fill->size;
+	int64_t bytes = series->bytes < piece ? series->bytes : piece, most = piece / bytes;
+	for (int64_t i = 0; i < series->n; i += most)
+		for (int64_t at = 0; at < series->bytes; at += bytes) {
+			int64_t n = series->n - i < most ? series->n - i : most;
+			int64_t left = series->bytes - at < bytes ? series->bytes - at : bytes;
+			uint8_t *to = local_at(fill->local, series->npu, series->offset + i * series->pitch + at);
+			blocks_fill(to, left, n, series->pitch, fill->pattern);
+			fill->filled += n * left;
+			if (!move_watch_look(fill->watch, n * left / fill->size))
+				return false;
+		}
+	return true;
+}
+
+bool move_fill(struct local *local, const struct npumem_place *to, const void *value, bool is_known,
+	       struct move_watch *watch)
+{
+	struct fill fill = {.local = local, .watch = watch, .size = move_element_bytes(to)};
+	const struct parts_range whole = parts_whole(to);
+	for (int64_t i = 0; i < PATTERN_BYTES; i += fill.size)
+		memcpy(fill.pattern + i, value, (size_t)fill.size);
+	if (!runs_each(&local->geometry, to, false, fill_series, &fill)) {
+		move_marks_take_back(local, to, fill.filled, watch);
+		return false;
+	}
+	zero_dummies(local, to, &whole, 1, watch);
+	if (!is_known)
+		move_marks_all(local, to, true, watch);
+	return move_watch_end(watch);
 }

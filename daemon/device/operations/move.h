@@ -1,10 +1,13 @@
 /* Moving elements between local memory and dense or strided arrays, and within local memory, layout to layout.
- * These are the only loops over elements that know both a layout and a host array. */
+ *
+ * A move returns false where it was stopped (`watch` NULL: never). What a stopped one has written by then counts
+ * as never written, so that nobody takes a part for the whole; the rest is as it was.
+ * `is_known`: all that it writes is known to be written and not damaged, so that no mark need be set for it. */
 #ifndef DEVICE_MOVE_H
 #define DEVICE_MOVE_H
 
-#include "daemon/device/operations/kernel.h"
 #include "daemon/device/memory/local.h"
+#include "daemon/device/operations/move_watch.h"
 
 /* A host array as element (n, c, h, w) of a logical shape at base + (n*n_stride + ...) elements; a matrix has its
  * row in n and its column in w. */
@@ -16,37 +19,23 @@ struct move_host {
 /* The dense row-major array of a place, whose element `first` is at `base`. */
 struct move_host move_dense(const struct npumem_place *place, void *base, int64_t first);
 
-/* Who sees how far a move is, and may stop it. */
-struct move_watch {
-	struct kernel_progress *progress; /* NULL: nobody */
-	bool tells;			  /* progress counts the elements; else it is only asked */
-	bool goes_on;			  /* whether or not it is wanted: it gives way only */
-	int64_t pending;		  /* 0 at first */
-};
-
-/* The moves below return false where they were stopped (`watch` NULL: never). What a stopped one has written by
- * then counts as never written, so that nobody takes a part for the whole; the rest is as it was. */
-
 /* Elements [first, first + count), local memory to host and back. move_in marks what it writes and puts 0 into the
  * dummies beside it. */
 bool move_out(const struct local *local, const struct npumem_place *from, int64_t first, int64_t count,
 	      const struct move_host *to, struct move_watch *watch);
 bool move_in(struct local *local, const struct npumem_place *to, int64_t first, int64_t count,
-	     const struct move_host *from, struct move_watch *watch);
-/* As move_in, but leaves the dummies alone, and is never stopped: how kernels write. */
+	     const struct move_host *from, bool is_known, struct move_watch *watch);
+/* All elements, but neither marks nor dummies, and never stopped: how kernels write. */
 void move_in_kernel(struct local *local, const struct npumem_place *to, const struct move_host *from,
 		    struct kernel_progress *progress);
 
-/* All elements of a place were written, or count as never written: for what writes by itself. Never stopped. */
-void move_mark(struct local *local, const struct npumem_place *place, struct kernel_progress *progress);
-void move_unmark(struct local *local, const struct npumem_place *place, struct kernel_progress *progress);
-
 /* All elements from one place to another of the same logical shape and element size, on other bytes. */
 bool move_within(struct local *local, const struct npumem_place *from, const struct npumem_place *to,
-		 struct move_watch *watch);
+		 bool is_known, struct move_watch *watch);
 
 /* Sets every element to the `element` bytes at `value`; dummies become 0. */
-bool move_fill(struct local *local, const struct npumem_place *to, const void *value, struct move_watch *watch);
+bool move_fill(struct local *local, const struct npumem_place *to, const void *value, bool is_known,
+	       struct move_watch *watch);
 
 /* The byte size of one element. */
 static inline int64_t move_element_bytes(const struct npumem_place *place)

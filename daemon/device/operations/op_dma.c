@@ -6,6 +6,7 @@
 #include "daemon/device/geometry/intersect.h"
 #include "daemon/device/operations/move.h"
 #include "daemon/device/operations/op_rule.h"
+#include "daemon/device/tensors/written.h"
 
 static unsigned access_one(const struct op *op, struct op_access *accesses, bool writes)
 {
@@ -153,7 +154,11 @@ static int run_write(struct device *device, struct op *op, const struct error_co
 {
 	struct move_host host = host_of(op);
 	struct move_watch watch = begin(op, op->count);
-	return end(op, move_in(&device->local, &op->tensor->place, op->first, op->count, &host, &watch), context);
+	bool known = written_is_known(device, op->tensor);
+	bool whole = move_in(&device->local, &op->tensor->place, op->first, op->count, &host, known, &watch);
+	if (whole && op->count == npumem_place_elements(&op->tensor->place))
+		written_note(op->tensor);
+	return end(op, whole, context);
 }
 
 /* A read must not write two elements to one place. */
@@ -238,7 +243,11 @@ static int run_fill(struct device *device, struct op *op, const struct error_con
 	uint32_t bits = (uint32_t)op->value;
 	if (op->tensor->place.dtype == NPUMEM_FP32)
 		memcpy(&bits, &real, sizeof(bits));
-	return end(op, move_fill(&device->local, &op->tensor->place, &bits, &watch), context);
+	bool known = written_is_known(device, op->tensor);
+	bool whole = move_fill(&device->local, &op->tensor->place, &bits, known, &watch);
+	if (whole)
+		written_note(op->tensor);
+	return end(op, whole, context);
 }
 
 static struct npumem_dims logical_shape(const struct npumem_place *place)
@@ -296,7 +305,11 @@ static int look_copy(const struct device *device, struct op *op, const struct er
 static int run_copy(struct device *device, struct op *op, const struct error_context *context)
 {
 	struct move_watch watch = begin(op, npumem_place_elements(&op->tensor->place));
-	return end(op, move_within(&device->local, &op->source->place, &op->tensor->place, &watch), context);
+	bool known = written_is_known(device, op->tensor);
+	bool whole = move_within(&device->local, &op->source->place, &op->tensor->place, known, &watch);
+	if (whole)
+		written_note(op->tensor);
+	return end(op, whole, context);
 }
 
 const struct op_rule op_rule_write = {"write", OP_DMA, check_write, NULL, run_write, accesses_write, NULL};

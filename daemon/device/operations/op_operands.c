@@ -4,6 +4,8 @@
 
 #include "daemon/device/geometry/intersect.h"
 #include "daemon/device/operations/move.h"
+#include "daemon/device/operations/move_marks.h"
+#include "daemon/device/tensors/written.h"
 
 enum {
 	ARRAY_ALIGN = 64,
@@ -123,22 +125,24 @@ bool op_operands_gather(const struct device *device, const struct op_work *work)
 
 void op_operands_scatter(struct device *device, const struct op_work *work)
 {
+	const struct move_watch watch = {.progress = work->call.progress};
 	for (unsigned i = 0; i < work->n; i++) {
 		const struct npumem_place *place = &work->tensors[i]->place;
 		if (!work->output[i])
 			continue;
-		if (work->in_place[i]) {
-			move_mark(&device->local, place, work->call.progress);
-			continue;
-		}
 		struct move_host host = move_dense(place, work->operands[i].data, 0);
-		move_in_kernel(&device->local, place, &host, work->call.progress);
+		if (!work->in_place[i])
+			move_in_kernel(&device->local, place, &host, work->call.progress);
+		if (!written_is_known(device, work->tensors[i]))
+			move_marks_all(&device->local, place, true, &watch);
+		written_note(work->tensors[i]);
 	}
 }
 
 void op_operands_tear(struct device *device, const struct op_work *work)
 {
+	const struct move_watch watch = {.progress = work->call.progress};
 	for (unsigned i = 0; i < work->n; i++)
 		if (work->output[i])
-			move_unmark(&device->local, &work->tensors[i]->place, work->call.progress);
+			move_marks_all(&device->local, &work->tensors[i]->place, false, &watch);
 }

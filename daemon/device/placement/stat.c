@@ -156,11 +156,12 @@ static bool audit_neighbour(void *ctx, struct tensor *other)
 	return !audit->wrong;
 }
 
-static bool audit_written(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+static bool audit_written(void *ctx, const struct runs_series *series)
 {
 	struct audit *audit = ctx;
-	audit->written +=
-		(int64_t)bits_count(local_written(&audit->device->local, npu), (uint64_t)offset, (uint64_t)bytes);
+	audit->written += (int64_t)bits_count_series(local_written(&audit->device->local, series->npu),
+						     (uint64_t)series->offset, (uint64_t)series->bytes,
+						     (uint64_t)series->n, (uint64_t)series->pitch);
 	return true;
 }
 

@@ -23,14 +23,14 @@ struct tensor {
 	/* Of a view: what it can reach of its base; of one with another shape, all that it was made from. */
 	struct tensor_range range;
 	bool is_reshaped; /* it, or what it was made from */
-	int reuse; /* how it was placed: enum npumem_reuse */
+	int reuse;	  /* how it was placed: enum npumem_reuse */
 	bool sealed, dma_only, pinned;
 	/* It is still being checked whether it may lie where it does, or others of its request are: it is in the
 	 * table, but for nobody to see. */
 	bool placing;
 	bool guest; /* overlaps other footprints: see overlap.h */
-	/* No byte of its data is unwritten. Set by whichever thread looked; goes back only after DMA was stopped
-	 * while it wrote, in op_deinit. See tensor_all_written. */
+	/* No byte of its data is unwritten. Set by whichever thread looked, or wrote all of it; goes back only
+	 * after DMA was stopped while it wrote, in op_deinit. See tensor_all_written. */
 	_Atomic bool all_written;
 	uint32_t prepared; /* arena entries set aside for a guest */
 	/* Some byte of it was written or poisoned: there is something to forget. Set and cleared by the threads

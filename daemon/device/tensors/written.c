@@ -1,5 +1,5 @@
-/* The bits of written and damaged bytes, along the stretches of a place. A tensor that was once found written as a
- * whole is not looked at again; that is kept in the tensor, by whichever thread found it. */
+/* The bits of written and damaged bytes, along the stretches of a place. A tensor that was once found or made
+ * written as a whole is not looked at again; that is kept in the tensor, by whichever thread did so. */
 #include "daemon/device/tensors/written.h"
 
 #include <inttypes.h>
@@ -22,12 +22,11 @@ struct look {
 	bool stopped;
 };
 
-/* After a stretch. False where the rest is not wanted. */
-static bool look_on(struct look *look, int64_t bytes)
+/* After a series. False where the rest is not wanted. */
+static bool look_on(struct look *look, const struct runs_series *series)
 {
-	enum { STEPS = 16384, BYTES_PER_STEP = 64 };
-	look->pending += 1 + bytes / BYTES_PER_STEP;
-	if (look->pending < STEPS)
+	look->pending += runs_steps(series);
+	if (look->pending < RUNS_STEPS_MAX)
 		return true;
 	look->pending = 0;
 	if (!look->watch)
@@ -59,18 +58,24 @@ struct tally {
 	struct look look;
 };
 
-static bool tally_written(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+static int64_t count(const uint64_t *words, const struct runs_series *series)
 {
-	struct tally *tally = ctx;
-	tally->written += (int64_t)bits_count(local_written(tally->local, npu), (uint64_t)offset, (uint64_t)bytes);
-	return look_on(&tally->look, bytes);
+	return (int64_t)bits_count_series(words, (uint64_t)series->offset, (uint64_t)series->bytes,
+					  (uint64_t)series->n, (uint64_t)series->pitch);
 }
 
-static bool tally_damaged(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+static bool tally_written(void *ctx, const struct runs_series *series)
 {
 	struct tally *tally = ctx;
-	tally->damaged += (int64_t)bits_count(local_damaged(tally->local, npu), (uint64_t)offset, (uint64_t)bytes);
-	return look_on(&tally->look, bytes);
+	tally->written += count(local_written(tally->local, series->npu), series);
+	return look_on(&tally->look, series);
+}
+
+static bool tally_damaged(void *ctx, const struct runs_series *series)
+{
+	struct tally *tally = ctx;
+	tally->damaged += count(local_damaged(tally->local, series->npu), series);
+	return look_on(&tally->look, series);
 }
 
 /* -1 where the rest was not wanted. */
@@ -119,22 +124,40 @@ struct hole {
 	struct look look;
 };
 
-static bool find_hole(void *ctx, int64_t npu, int64_t offset, int64_t bytes)
+static bool find_hole(void *ctx, const struct runs_series *series)
 {
 	struct hole *hole = ctx;
-	uint64_t first = bits_first_not(local_written(hole->local, npu), true, (uint64_t)offset, (uint64_t)bytes);
-	if ((int64_t)first == offset + bytes)
-		return look_on(&hole->look, bytes);
-	hole->npu = npu;
-	hole->offset = (int64_t)first;
-	return false;
+	const uint64_t *written = local_written(hole->local, series->npu);
+	for (int64_t i = 0; i < series->n; i++) {
+		int64_t offset = series->offset + i * series->pitch;
+		int64_t first = (int64_t)bits_first_not(written, true, (uint64_t)offset, (uint64_t)series->bytes);
+		if (first < offset + series->bytes) {
+			hole->npu = series->npu;
+			hole->offset = first;
+			return false;
+		}
+	}
+	return look_on(&hole->look, series);
 }
 
+static bool has_no_hole(void *ctx, const struct runs_series *series)
+{
+	struct hole *hole = ctx;
+	if (count(local_written(hole->local, series->npu), series) < series->n * series->bytes)
+		return false;
+	return look_on(&hole->look, series);
+}
+
+/* There is a hole: its first byte, in the order of the elements. */
 static int refuse(const struct device *device, const struct tensor *tensor, const struct part *part,
-		  const struct hole *hole, const struct error_context *context)
+		  struct hole *hole, const struct error_context *context)
 {
 	char name[ERROR_CONTEXT_NAME_BYTES];
-	int64_t missing = hole->look.stopped ? -1 : unwritten_of(device, part);
+	bool stopped =
+		hole->look.stopped ||
+		runs_each_in_order(part->geometry, part->place, part->first, part->count, find_hole, hole) ||
+		hole->look.stopped;
+	int64_t missing = stopped ? -1 : unwritten_of(device, part);
 	if (missing < 0)
 		return NPUMEM_CANCELLED;
 	error_context_name(context, tensor, name);
@@ -156,10 +179,10 @@ int written_check(const struct device *device, struct tensor *tensor, int64_t fi
 	struct hole hole = {.local = &device->local, .look = {device, watch}};
 	if (tensor_all_written(tensor))
 		return 0;
-	if (!part_each(&part, find_hole, &hole))
+	if (!part_each(&part, has_no_hole, &hole))
 		return refuse(device, tensor, &part, &hole, context);
 	if (part_is_all(&part))
-		atomic_store_explicit(&tensor->all_written, true, memory_order_relaxed);
+		written_note(tensor);
 	return 0;
 }
 

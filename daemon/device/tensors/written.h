@@ -12,6 +12,18 @@ void written_scan(const struct device *device, const struct npumem_place *place,
 /* About how long that takes, in the measure of op_cost. */
 int64_t written_scan_cost(const struct npumem_place *place);
 
+/* True where the marks of all its data say what a write of it would make them say, so that none need be set. */
+static inline bool written_is_known(const struct device *device, const struct tensor *tensor)
+{
+	return tensor_all_written(tensor) && !device->local.n_damaged;
+}
+
+/* All of its data is marked as written. */
+static inline void written_note(struct tensor *tensor)
+{
+	atomic_store_explicit(&tensor->all_written, true, memory_order_relaxed);
+}
+
 /* Asked now and then while it looks. */
 struct written_watch {
 	bool (*wanted)(void *ctx); /* false: the rest is not */

@@ -1,0 +1,28 @@
+/* Moving blocks of bytes that stand apart, in two nested loops: what every DMA and gather comes down to. */
+#ifndef DEVICE_BLOCKS_H
+#define DEVICE_BLOCKS_H
+
+#include <stdint.h>
+
+/* Block (i, j) is `bytes` long, i * to_pitch[0] + j * to_pitch[1] behind the first one on one side and
+ * i * from_pitch[0] + j * from_pitch[1] on the other, for i < n[0] and j < n[1]. The sides share no byte. */
+struct blocks {
+	int64_t bytes;
+	int64_t n[2], to_pitch[2], from_pitch[2];
+};
+
+/* Any blocks; those of one column, that is of one j, after each other. */
+void blocks_copy(uint8_t *to, const uint8_t *from, const struct blocks *blocks);
+
+/* The largest block that blocks_transpose takes; it takes powers of two. */
+enum { BLOCKS_TRANSPOSE_BYTES_MAX = 8 };
+
+/* The same for blocks that touch along i at `to` (to_pitch[0] == bytes) and along j at `from` (from_pitch[1] ==
+ * bytes): 16 bytes at a time on both sides. */
+void blocks_transpose(uint8_t *to, const uint8_t *from, const struct blocks *blocks);
+
+/* Sets n stretches of `bytes`, `pitch` apart, to repetitions of the 16 bytes at `pattern`, itself a repetition of
+ * an element, of which each stretch has a whole number. */
+void blocks_fill(uint8_t *to, int64_t bytes, int64_t n, int64_t pitch, const uint8_t *pattern);
+
+#endif
