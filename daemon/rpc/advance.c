@@ -262,7 +262,8 @@ static int try_to_resolve(struct call *call)
 static void claim_for_good(struct call *call)
 {
 	scheduler_claim(scheduler_of(call), &call->entry, call->claim.accesses, call->claim.n);
-	claim_deinit(&call->hints[call->which_hint]);
+	if (call->is_hinted)
+		claim_deinit(&call->hints[call->which_hint]);
 	scheduler_let_go(scheduler_of(call), &call->entry);
 	if (call->is_hinted)
 		unblock_all(call->rpc);

@@ -247,9 +247,9 @@ static int keep_message(struct call *call)
 static size_t held_bytes(const struct call *call)
 {
 	size_t reply = call->reply_bytes > call->out.room ? call->reply_bytes : call->out.room;
+	size_t hints = call->is_hinted ? claim_heap_bytes(&call->hints[0]) + claim_heap_bytes(&call->hints[1]) : 0;
 
-	return sizeof(*call) + call->bytes + reply + call->budget.held + claim_heap_bytes(&call->claim) +
-	       claim_heap_bytes(&call->hints[0]) + claim_heap_bytes(&call->hints[1]) +
+	return sizeof(*call) + call->bytes + reply + call->budget.held + claim_heap_bytes(&call->claim) + hints +
 	       binding_heap_bytes(&call->binding);
 }
 

@@ -20,7 +20,8 @@ PURE = set(
 ROWS = {
     "include/npumem": [],
     "include/formulas": ["include/formulas/"],
-    "proto": ["proto/", "protobuf-c/", "zlib"],
+    "proto/spin.c": ["proto/", "sched", "time"],
+    "proto": ["proto/", "protobuf-c/", "zlib", "endian"],
     "daemon/device/memory": ["daemon/device/memory/"],
     "daemon/device/geometry": ["daemon/device/geometry/", "include/formulas/kind_mask.h"],
     "daemon/device/arena": ["daemon/device/arena/", "daemon/device/memory/"],
