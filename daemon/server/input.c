@@ -5,8 +5,7 @@
 #include <string.h>
 
 enum {
-	/* So that all growing copies little of a long message, and a client that only announces one gets little.
-	 */
+	/* So that all growing copies little of a long message, and a client that only announces one gets little. */
 	BODY_GROWTH = 16,
 	WHOLE_BYTES_MAX = 2 << 20, /* of a message that is not worth that */
 };
