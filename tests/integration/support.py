@@ -61,8 +61,7 @@ class Client:
     def __init__(self, path=None, sock=None):
         if sock is None:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            sock.settimeout(SECONDS)
-            sock.connect(path)
+            sock.connect(path)  # which waits for the daemon where many do, but not with a timeout
         sock.settimeout(SECONDS)
         self.sock = sock
         self.buffer = b""
