@@ -107,6 +107,7 @@ static void bench_init(struct bench *b, const struct shape *s, int data, int wei
 	b->call.roles = b->roles;
 	b->call.n_roles = N_ROLES;
 	b->call.rounding = NPUMEM_CONVERGENT;
+	b->call.isa = isa_best();
 	if (s->kernel != NPUMEM_KERNEL_FULLY_CONNECTED) {
 		param(b, NPUMEM_PARAM_STRIDE, 2, s->stride);
 		param(b, NPUMEM_PARAM_PADDING, 4, s->padding);
