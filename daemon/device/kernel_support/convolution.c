@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "daemon/device/engine/conv.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/patches.h"
-#include "daemon/device/kernel_support/planes.h"
 
 const struct weighted_roles convolution_roles = {CONVOLUTION_IN, CONVOLUTION_WEIGHTS, CONVOLUTION_BIAS,
 						 CONVOLUTION_OUT};
@@ -43,17 +43,15 @@ void convolution_init(struct convolution *convolution, struct kernel_call *call,
 					    .groups = groups,
 					    .n_inputs = in->shape.c / groups,
 					    .n_outputs = weights->shape.c / groups,
-					    .in = in->data,
-					    .weights = weights->data,
-					    .out = operands_get(call, CONVOLUTION_OUT)->data};
+					    .weights = weights->data};
 	weighted_init(&convolution->weighted, call, &convolution_roles,
 		      weights->shape.n * weights->shape.h * weights->shape.w);
 }
 
 size_t convolution_scratch_bytes(const struct convolution *convolution, const struct phase *phase)
 {
-	return planes_fit(convolution, phase) ? planes_scratch_bytes(convolution, phase)
-					      : patches_scratch_bytes(convolution, phase);
+	return conv_fits(convolution, phase) ? conv_scratch_bytes(convolution, phase)
+					     : patches_scratch_bytes(convolution, phase);
 }
 
 bool convolution_run(const struct convolution *convolution, const struct phase *phase)
@@ -61,7 +59,7 @@ bool convolution_run(const struct convolution *convolution, const struct phase *
 	convolution->call->counts.macs += convolution->n * convolution->groups * convolution->n_outputs *
 					  convolution->n_inputs * window_pairs(&phase->h.window) *
 					  window_pairs(&phase->w.window);
-	return planes_fit(convolution, phase) ? planes_run(convolution, phase) : patches_run(convolution, phase);
+	return conv_fits(convolution, phase) ? conv_run(convolution, phase) : patches_run(convolution, phase);
 }
 
 int64_t convolution_taps(const struct convolution *convolution, const struct phase *phase)
@@ -69,11 +67,12 @@ int64_t convolution_taps(const struct convolution *convolution, const struct pha
 	return convolution->n_inputs * phase->h.window.kernel * phase->w.window.kernel;
 }
 
-int64_t convolution_row(const struct convolution *convolution, const struct phase *phase, int64_t batch,
-			int64_t group, int64_t i, int64_t y)
+const void *convolution_row(const struct convolution *convolution, const struct phase *phase, int64_t batch,
+			    int64_t group, int64_t i, int64_t y, int64_t x)
 {
-	int64_t feature = (batch * convolution->groups + group) * convolution->n_inputs + i;
-	return (feature * phase->h.window.in + y) * phase->w.window.in;
+	const struct kernel_operand *in = operands_get(convolution->call, CONVOLUTION_IN);
+	const uint8_t *feature = kernel_feature(in, batch, group * convolution->n_inputs + i);
+	return feature + (y * phase->w.window.in + x) * convolution->weighted.data_bytes;
 }
 
 /* From dense results to the places of a phase that has not all outputs. */
@@ -91,8 +90,7 @@ bool convolution_finish(const struct convolution *convolution, const struct phas
 			int64_t first, int64_t n, void *sums, void *staging)
 {
 	const struct weighted *weighted = &convolution->weighted;
-	int64_t features = batch * convolution->groups * convolution->n_outputs + o;
-	uint8_t *feature = convolution->out + features * phase->h.out * phase->w.out * weighted->data_bytes;
+	uint8_t *feature = kernel_feature(operands_get(convolution->call, CONVOLUTION_OUT), batch, o);
 	bool all = phase->h.out_step == 1 && phase->w.out_step == 1;
 	uint8_t *to = all ? feature + first * weighted->data_bytes : staging;
 	weighted_finish_channel(weighted, sums, n, o, to, &convolution->call->counts);

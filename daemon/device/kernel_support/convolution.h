@@ -1,4 +1,4 @@
-/* What every convolution is made of: phases, each run by patches.h or planes.h.
+/* What every convolution is made of: phases, each run by the engine or by patches.h.
  *
  * A phase is a set of outputs that lie regularly and whose windows slide as window.h says: all outputs of an
  * ordinary convolution; of a transposed one those that meet the same taps. Padded taps do not exist: they are
@@ -17,8 +17,7 @@ struct convolution {
 	struct kernel_call *call;
 	int64_t n, groups;
 	int64_t n_inputs, n_outputs; /* channels of one group */
-	const void *in, *weights;
-	uint8_t *out;
+	const void *weights;
 	struct weighted weighted;
 };
 
@@ -46,7 +45,7 @@ size_t convolution_scratch_bytes(const struct convolution *convolution, const st
 /* Writes the outputs of a phase and adds to the call's counts. False where the rest is no longer wanted. */
 bool convolution_run(const struct convolution *convolution, const struct phase *phase);
 
-/* ---- for patches.c and planes.c ---- */
+/* ---- for patches.c and the engine ---- */
 
 /* Scratch memory is shared out in pieces of a multiple of this. */
 enum { CONVOLUTION_ALIGN = 64 };
@@ -65,9 +64,9 @@ static inline int64_t convolution_weight(const struct convolution *convolution, 
 	int64_t feature = i * convolution->groups * convolution->n_outputs + o;
 	return (feature * phase->h.kernel + phase->h.first_tap) * phase->w.kernel + phase->w.first_tap;
 }
-/* The place in `in` of row y of input channel i of a group. */
-int64_t convolution_row(const struct convolution *convolution, const struct phase *phase, int64_t batch,
-			int64_t group, int64_t i, int64_t y);
+/* Element (y, x) of input channel i of a group, after which its row goes on. */
+const void *convolution_row(const struct convolution *convolution, const struct phase *phase, int64_t batch,
+			    int64_t group, int64_t i, int64_t y, int64_t x);
 /* Turns the sums (used up) of outputs [first, first + n) of the phase, counted along its rows, of output channel o
  * into results. `staging` holds n elements of 16 bits. False where the rest is no longer wanted. */
 bool convolution_finish(const struct convolution *convolution, const struct phase *phase, int64_t batch, int64_t o,

@@ -125,14 +125,15 @@ static bool gather_column(const struct patches *p, int64_t batch, int64_t group,
 		return true;
 	window_taps(h, y, &tap, &end_tap);
 	for (int64_t i = 0; i < c->n_inputs; i++) {
-		int64_t in = convolution_row(c, p->phase, batch, group, i, window_at(h, y, tap)) +
-			     window_at(w, from, x);
+		const void *in =
+			convolution_row(c, p->phase, batch, group, i, window_at(h, y, tap), window_at(w, from, x));
 		int16_t *row = to + (from - first) * p->length + (i * h->kernel + tap) * w->kernel + x;
-		for (int64_t t = tap; t < end_tap; t++, in += h->dilation * w->in, row += w->kernel) {
+		for (int64_t t = 0; t < end_tap - tap; t++, row += w->kernel) {
+			int64_t at = t * h->dilation * w->in;
 			if (c->weighted.data_bytes == 1)
-				spread8((const int8_t *)c->in + in, w->stride, row, p->length, past - from);
+				spread8((const int8_t *)in + at, w->stride, row, p->length, past - from);
 			else
-				spread16((const int16_t *)c->in + in, w->stride, row, p->length, past - from);
+				spread16((const int16_t *)in + at, w->stride, row, p->length, past - from);
 		}
 		if (!kernel_look(c->call, (end_tap - tap) * (past - from), pending))
 			return false;

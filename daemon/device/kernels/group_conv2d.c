@@ -26,6 +26,7 @@ static void run(struct kernel_call *call)
 
 const struct kernel kernel_group_conv2d = {
 	.number = NPUMEM_KERNEL_GROUP_CONV2D,
+	.by_feature = 1 << CONVOLUTION_IN | 1 << CONVOLUTION_OUT,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
 	.run = run,

@@ -38,6 +38,7 @@ static inline void calls_init(struct calls *c, int number)
 	ck_assert_int_eq(c->kernel->number, number);
 	c->call.roles = c->roles;
 	c->call.rounding = NPUMEM_CONVERGENT;
+	c->call.isa = isa_best();
 	for (const char *role = c->call.row->roles; *role; role += strcspn(role, " "), role += strspn(role, " ")) {
 		unsigned i = c->call.n_roles++;
 		ck_assert_uint_lt(i, CALLS_ROLES_MAX);

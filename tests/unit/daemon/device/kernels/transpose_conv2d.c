@@ -63,11 +63,13 @@ static int64_t with_rest(int64_t n, int64_t rest, int64_t divisor)
 static struct window_axis phase_axis(int64_t in, int64_t kernel, int64_t stride, int64_t before, int64_t out,
 				     int64_t first)
 {
+	int64_t taps = with_rest(kernel, (first + before) % stride, stride);
 	return (struct window_axis){.in = in,
 				    .out = with_rest(out, first, stride),
-				    .kernel = with_rest(kernel, (first + before) % stride, stride),
+				    .kernel = taps,
 				    .stride = 1,
-				    .dilation = 1};
+				    .dilation = 1,
+				    .before = taps - 1 - (first + before) / stride};
 }
 
 /* What the most demanding of all phases takes. */

@@ -111,9 +111,9 @@ static void case_depthwise_conv2d(struct calls *c)
 
 static void case_group_conv2d(struct calls *c)
 {
-	calls_add(c, "in", NPUMEM_FX8, 3, 1, 4, 8, 8);
+	calls_add(c, "in", NPUMEM_FX8, 3, 1, 4, 16, 16);
 	calls_add(c, "weights", NPUMEM_FX8, 3, 2, 4, 3, 3);
-	calls_add(c, "out", NPUMEM_FX8, 3, 1, 4, 6, 6);
+	calls_add(c, "out", NPUMEM_FX8, 3, 1, 4, 14, 14);
 	calls_param(c, NPUMEM_PARAM_GROUPS, 1, 2, 0, 0, 0);
 }
 

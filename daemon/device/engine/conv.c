@@ -1,0 +1,194 @@
+/* The plan of a phase and the walk over its tiles. A strip of pixels, small enough for the first cache, meets all
+ * weights of its group, which come by once for each strip: 64 products for each byte of them. */
+#include "daemon/device/engine/conv.h"
+
+#include <string.h>
+
+#include "daemon/device/engine/conv_plan.h"
+#include "daemon/device/kernel_support/operands.h"
+
+enum {
+	/* Products that take as long as one step of a plain loop. */
+	CONV_PRODUCTS = 16,
+};
+
+bool conv_look(const struct conv_plan *plan, struct conv_worker *worker, int64_t elements, int64_t work)
+{
+	const struct kernel_call *call = plan->convolution->call;
+	worker->elements += elements;
+	worker->work += work / CONV_PRODUCTS + 1;
+	if (worker->work < kernel_piece(call))
+		return true;
+	elements = worker->elements;
+	worker->elements = worker->work = 0;
+	return kernel_step(call, elements);
+}
+
+/* ---- the plan ---- */
+
+static int type_of(const struct weighted *weighted)
+{
+	return weighted->data_bytes == 1     ? UKERNEL_FX8
+	       : weighted->weight_bytes == 2 ? UKERNEL_FX16
+					     : UKERNEL_FX16W8;
+}
+
+/* Packing a line takes about as long as its products with so many output channels. */
+enum { PACK_CHANNELS = 3 };
+
+/* Steps of one tap each need fewer lines, those of any taps are fewer. */
+static void choose_steps(struct conv_plan *plan)
+{
+	const struct convolution *c = plan->convolution;
+	int64_t n_terms = plan->ukernel->n_terms;
+	int64_t n_taps = plan->phase->h.window.kernel * plan->phase->w.window.kernel;
+	int64_t channels = (c->n_inputs + n_terms - 1) / n_terms;
+	int64_t merged = (c->n_inputs * n_taps + n_terms - 1) / n_terms;
+	int64_t n_planes = flat_n_planes(&plan->flat);
+	plan->shape = (struct conv_weights_shape){
+		.convolution = c,
+		.phase = plan->phase,
+		.ukernel = plan->ukernel,
+		.merged = n_taps > 1 && merged * (c->n_outputs + PACK_CHANNELS) <
+						channels * (n_taps * c->n_outputs + n_planes * PACK_CHANNELS),
+	};
+	plan->shape.n_steps = plan->shape.merged ? merged : channels * n_taps;
+	plan->n_packed = plan->shape.merged ? merged : channels * n_planes;
+	plan->n_lines = (plan->shape.merged ? c->n_inputs : n_terms) * n_planes + 1;
+}
+
+/* The way from one packed line to the next: such that many of them do not fall into the same sets of a cache. */
+static int64_t packed_bytes(int64_t length)
+{
+	int64_t lines = (length * UKERNEL_STEP_BYTES + 63) / 64;
+	lines = lines > 64 ? (lines + 59) / 64 * 64 + 4 : lines | 1;
+	return lines * 64;
+}
+
+static bool plan_init(struct conv_plan *plan, const struct convolution *convolution, const struct phase *phase)
+{
+	*plan = (struct conv_plan){.convolution = convolution, .phase = phase};
+	if (!flat_init(&plan->flat, phase))
+		return false;
+	plan->ukernel = ukernel_choose(type_of(&convolution->weighted), convolution->call->isa);
+	choose_steps(plan);
+	plan->packed_bytes = packed_bytes(plan->flat.length);
+	return plan->packed_bytes <= UINT32_MAX && plan->n_packed <= UINT32_MAX / plan->packed_bytes;
+}
+
+static void *carve(uint8_t **at, size_t *total, int64_t bytes)
+{
+	uint8_t *piece = *at;
+	*total += (size_t)convolution_aligned(bytes);
+	if (piece)
+		*at += convolution_aligned(bytes);
+	return piece;
+}
+
+/* Lays out the scratch memory and returns its size. */
+static size_t lay_out(struct conv_plan *plan, struct conv_worker *worker)
+{
+	const struct convolution *c = plan->convolution;
+	uint8_t *at = c->call->scratch;
+	size_t total = 0;
+	enum { BLOCK = UKERNEL_ROWS * UKERNEL_COLUMNS };
+	worker->sums = carve(&at, &total, BLOCK * sizeof(int32_t));
+	worker->wide = carve(&at, &total, BLOCK * sizeof(int64_t));
+	worker->staging = carve(&at, &total, BLOCK * sizeof(int16_t));
+	plan->offsets = carve(&at, &total, plan->shape.n_steps * (int64_t)sizeof(uint32_t));
+	plan->totals = carve(&at, &total, c->groups * c->n_outputs * (int64_t)sizeof(int64_t));
+	plan->outs = carve(&at, &total, c->n_outputs * (int64_t)sizeof(uint8_t *));
+	plan->lines = carve(&at, &total, plan->n_lines * plan->flat.length * c->weighted.data_bytes);
+	plan->data = carve(&at, &total, plan->n_packed * plan->packed_bytes);
+	return total + conv_weights_init(&plan->weights, &plan->shape, at);
+}
+
+bool conv_fits(const struct convolution *convolution, const struct phase *phase)
+{
+	struct conv_plan plan;
+	return plan_init(&plan, convolution, phase);
+}
+
+size_t conv_scratch_bytes(const struct convolution *convolution, const struct phase *phase)
+{
+	struct conv_plan plan;
+	struct conv_worker worker;
+	plan_init(&plan, convolution, phase);
+	return lay_out(&plan, &worker);
+}
+
+/* ---- tiles ---- */
+
+/* The sums of a block, narrow or wide as the result needs them. */
+static void sum(const struct conv_plan *plan, struct conv_worker *worker, const struct ukernel_strip *strip,
+		const uint8_t *data, int64_t group, int64_t block, unsigned rows)
+{
+	const struct ukernel *u = plan->ukernel;
+	const struct conv_weights *weights = &plan->weights;
+	if (plan->result.narrow) {
+		u->block(plan->offsets, plan->shape.n_steps, data,
+			 conv_weights_at(weights, &plan->shape, 0, group, block, 0), rows, strip->n_columns,
+			 worker->sums);
+		return;
+	}
+	bool first = true;
+	for (int64_t s = 0, start = 0; s < weights->head->n_segments; start = weights->ends[s++])
+		for (int64_t part = 0; part < weights->head->n_parts; part++, first = false) {
+			u->block(plan->offsets + start, weights->ends[s] - start, data,
+				 conv_weights_at(weights, &plan->shape, part, group, block, start), rows,
+				 strip->n_columns, worker->sums);
+			u->widen(worker->sums, rows, strip->n_columns, part + 1 < weights->head->n_parts ? 8 : 0,
+				 first, worker->wide);
+		}
+}
+
+static bool run_strip(const struct conv_plan *plan, struct conv_worker *worker, int64_t group, int64_t pixel)
+{
+	struct ukernel_strip strip;
+	int64_t n = plan->convolution->n_outputs, first = flat_strip(&plan->flat, pixel, &strip);
+	const uint8_t *data = plan->data + pixel * UKERNEL_STEP_BYTES;
+	for (int64_t block = 0; block < conv_weights_n_blocks(n); block++) {
+		int64_t row = conv_weights_first_row(n, block);
+		unsigned rows = (unsigned)(conv_weights_first_row(n, block + 1) - row);
+		sum(plan, worker, &strip, data, group, block, rows);
+		conv_store(plan, worker, &strip, first, group * n + row, row, rows);
+		if (!conv_look(plan, worker, (int64_t)rows * strip.n_real,
+			       plan->shape.n_steps * plan->ukernel->n_terms * rows * strip.n_columns))
+			return false;
+	}
+	return true;
+}
+
+static bool run_group(struct conv_plan *plan, struct conv_worker *worker, int64_t batch, int64_t group)
+{
+	const struct convolution *c = plan->convolution;
+	const struct kernel_operand *out = operands_get(c->call, CONVOLUTION_OUT);
+	if (!conv_pack(plan, worker, batch, group))
+		return false;
+	for (int64_t o = 0; o < c->n_outputs; o++)
+		plan->outs[o] = kernel_feature(out, batch, group * c->n_outputs + o);
+	for (int64_t pixel = 0; pixel < plan->flat.n_pixels; pixel += UKERNEL_COLUMNS)
+		if (!run_strip(plan, worker, group, pixel))
+			return false;
+	return true;
+}
+
+bool conv_run(const struct convolution *convolution, const struct phase *phase)
+{
+	struct conv_plan plan;
+	struct conv_worker worker = {.work = 0};
+	bool wanted = true;
+	plan_init(&plan, convolution, phase);
+	lay_out(&plan, &worker);
+	if (!conv_weights_pack(&plan.weights, &plan.shape))
+		return false;
+	conv_store_init(&plan);
+	conv_pack_offsets(&plan);
+	memset(plan.lines, 0, (size_t)(plan.n_lines * plan.flat.length * convolution->weighted.data_bytes));
+	for (int64_t batch = 0; batch < convolution->n && wanted; batch++)
+		for (int64_t group = 0; group < convolution->groups && wanted; group++)
+			wanted = run_group(&plan, &worker, batch, group);
+	convolution->call->counts.saturated += worker.counts.saturated;
+	convolution->call->counts.wrapped += worker.counts.wrapped;
+	return wanted && kernel_step(convolution->call, worker.elements);
+}

@@ -1,0 +1,125 @@
+/* Which of three ways sums take is decided once, by what the weights and the bias can come to: the micro-kernel's
+ * store, rows of fixed/ that know nothing wraps, or exact totals. */
+#include <string.h>
+
+#include "daemon/device/engine/conv_plan.h"
+
+enum { BIAS_SHIFT_MAX = 40 }; /* of a bias that is added without a second look */
+
+static int32_t bias_of(const struct weighted *weighted, int64_t o)
+{
+	return weighted->bias ? weighted_element(weighted->bias, weighted->weight_bytes, o) : 0;
+}
+
+/* More than any accumulator where a bias is shifted too far. */
+static int64_t largest_bias(const struct convolution *c)
+{
+	int64_t largest = 0, shift = c->weighted.accumulator.bias_shift;
+	for (int64_t o = 0; o < c->groups * c->n_outputs; o++) {
+		int64_t bias = bias_of(&c->weighted, o);
+		bias = bias < 0 ? -bias : bias;
+		largest = bias > largest ? bias : largest;
+	}
+	return largest == 0 ? 0 : shift > BIAS_SHIFT_MAX ? INT64_C(1) << 60 : largest << shift;
+}
+
+/* What packed data has too much. */
+static int64_t excess(const struct conv_plan *plan, int64_t o)
+{
+	return plan->ukernel->unsigned_data ? 128 * plan->weights.sums[o] : 0;
+}
+
+void conv_store_init(struct conv_plan *plan)
+{
+	const struct convolution *c = plan->convolution;
+	const struct weighted *weighted = &c->weighted;
+	struct conv_result *result = &plan->result;
+	*result = (struct conv_result){.accumulator = weighted->accumulator,
+				       .requantize = weighted->accumulator.result};
+	int64_t shift = result->requantize.shift, bias = largest_bias(c);
+	int64_t most = plan->weights.head->most * (weighted->data_bytes == 1 ? 128 : 32768) + bias;
+	result->has_bias = bias != 0;
+	result->accumulator.cannot_wrap = most < (INT64_C(1) << (weighted->accumulator.bits - 1));
+	result->narrow =
+		most <= INT32_MAX && plan->shape.n_steps <= UKERNEL_STEPS_MAX && plan->weights.head->n_parts == 1;
+	result->accumulator.sum_bytes = result->narrow ? 4 : 8;
+	if (result->narrow)
+		result->direct = plan->ukernel->store32 && shift >= 0 && shift <= 30 &&
+				 most + (INT64_C(1) << shift) <= INT32_MAX;
+	else
+		result->direct = plan->ukernel->store64 && weighted->data_bytes == 2 && shift >= 0 &&
+				 shift <= 60 && result->accumulator.cannot_wrap;
+	for (int64_t o = 0; result->direct && o < c->groups * c->n_outputs; o++)
+		plan->totals[o] =
+			(bias ? bias_of(weighted, o) * (INT64_C(1) << weighted->accumulator.bias_shift) : 0) -
+			excess(plan, o);
+}
+
+/* The real columns of a row, less what is too much, side by side. */
+#define SQUEEZE(name, type)                                                                                       \
+	static void name(const struct ukernel_strip *strip, type *sums, type less)                                \
+	{                                                                                                         \
+		type *to = sums;                                                                                  \
+		for (unsigned i = 0; i < strip->n_columns; i++) {                                                 \
+			*to = sums[i] - less;                                                                     \
+			to += strip->real >> i & 1;                                                               \
+		}                                                                                                 \
+	}
+SQUEEZE(squeeze32, uint32_t)
+SQUEEZE(squeeze64, int64_t)
+
+static void store_exact(const struct conv_plan *plan, struct conv_worker *worker,
+			const struct ukernel_strip *strip, int64_t o, unsigned rows, uint8_t *const *to)
+{
+	const struct weighted *weighted = &plan->convolution->weighted;
+	for (unsigned row = 0; row < rows; row++) {
+		int32_t bias = bias_of(weighted, o + row);
+		void *sums;
+		if (plan->result.narrow) {
+			sums = worker->sums + row * UKERNEL_COLUMNS;
+			squeeze32(strip, sums, (uint32_t)excess(plan, o + row));
+		} else {
+			sums = worker->wide + row * UKERNEL_COLUMNS;
+			squeeze64(strip, sums, excess(plan, o + row));
+		}
+		accumulator_finish(&plan->result.accumulator, sums, strip->n_real,
+				   plan->result.has_bias ? &bias : NULL, 0, to[row], &worker->counts.saturated,
+				   &worker->counts.wrapped);
+	}
+}
+
+/* Results [first, first + n) of a phase that has not all outputs of a feature. */
+static void scatter(const struct phase *phase, unsigned bytes, int64_t first, int64_t n, const uint8_t *from,
+		    uint8_t *feature)
+{
+	int64_t y = first / phase->w.window.out, x = first % phase->w.window.out;
+	for (int64_t i = 0; i < n; i++, from += bytes) {
+		int64_t at = (phase->h.first_out + y * phase->h.out_step) * phase->w.out + phase->w.first_out +
+			     x * phase->w.out_step;
+		memcpy(feature + at * bytes, from, bytes);
+		if (++x == phase->w.window.out) {
+			x = 0;
+			y++;
+		}
+	}
+}
+
+void conv_store(const struct conv_plan *plan, struct conv_worker *worker, const struct ukernel_strip *strip,
+		int64_t first, int64_t o, int64_t row, unsigned rows)
+{
+	const struct phase *phase = plan->phase;
+	unsigned bytes = plan->result.requantize.bytes;
+	bool all = phase->h.out_step == 1 && phase->w.out_step == 1;
+	uint8_t *to[UKERNEL_ROWS];
+	for (unsigned i = 0; i < rows; i++)
+		to[i] = all ? plan->outs[row + i] + first * bytes : worker->staging + i * UKERNEL_COLUMNS * bytes;
+	const struct ukernel_result result = {plan->result.requantize, plan->totals + o, to};
+	if (!plan->result.direct)
+		store_exact(plan, worker, strip, o, rows, to);
+	else if (plan->result.narrow)
+		worker->counts.saturated += plan->ukernel->store32(&result, strip, rows, worker->sums);
+	else
+		worker->counts.saturated += plan->ukernel->store64(&result, strip, rows, worker->wide);
+	for (unsigned i = 0; i < rows && !all; i++)
+		scatter(phase, bytes, first, strip->n_real, to[i], plan->outs[row + i]);
+}

@@ -1,0 +1,218 @@
+/* Weights lie [input channel][output channel][tap]; they are read once, in that order, and written where they go.
+ */
+#include "daemon/device/engine/conv_weights.h"
+
+#include <string.h>
+
+enum {
+	/* A segment of fewer steps is not worth widening its sums: twice the products are less. */
+	SEGMENT_MIN = 6,
+};
+
+int64_t conv_weights_first_row(int64_t n_outputs, int64_t block)
+{
+	int64_t n_blocks = conv_weights_n_blocks(n_outputs), rows = n_outputs / n_blocks,
+		more = n_outputs % n_blocks;
+	return block * rows + (block < more ? block : more);
+}
+
+size_t conv_weights_init(struct conv_weights *weights, const struct conv_weights_shape *shape, void *memory)
+{
+	const struct convolution *c = shape->convolution;
+	int64_t rows = c->groups * c->n_outputs;
+	int64_t head = convolution_aligned(sizeof(struct conv_weights_head));
+	int64_t sums = convolution_aligned(rows * 8), ends = convolution_aligned(shape->n_steps * 8);
+	int64_t part = convolution_aligned(rows * shape->n_steps * UKERNEL_STEP_BYTES);
+	uint8_t *at = memory;
+	if (at)
+		*weights = (struct conv_weights){.head = (struct conv_weights_head *)at,
+						 .sums = (int64_t *)(at + head),
+						 .ends = (int64_t *)(at + head + sums),
+						 .steps = at + head + sums + ends,
+						 .part_bytes = part};
+	return (size_t)(head + sums + ends + part * (c->weighted.weight_bytes == 2 ? 2 : 1));
+}
+
+/* One weight and where it goes. */
+struct place {
+	int64_t step;
+	unsigned term;
+};
+
+static struct place find_place(const struct conv_weights_shape *s, int64_t n_taps, int64_t channel, int64_t tap)
+{
+	int64_t n_terms = s->ukernel->n_terms, term = channel * n_taps + tap;
+	if (s->merged)
+		return (struct place){term / n_terms, (unsigned)(term % n_terms)};
+	return (struct place){channel / n_terms * n_taps + tap, (unsigned)(channel % n_terms)};
+}
+
+/* The taps of one input channel for one output channel, whose row is `to` in every step of `stride` bytes. */
+static void put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, uint8_t *to, int64_t stride)
+{
+	const struct convolution *c = s->convolution;
+	const struct phase_axis *h = &s->phase->h, *w = &s->phase->w;
+	int64_t n_taps = h->window.kernel * w->window.kernel, tap = 0;
+	int64_t at = convolution_weight(c, s->phase, o, i);
+	for (int64_t y = 0; y < h->window.kernel; y++, at += h->tap_step * w->kernel)
+		for (int64_t x = 0; x < w->window.kernel; x++, tap++) {
+			int32_t value =
+				weighted_element(c->weights, c->weighted.weight_bytes, at + x * w->tap_step);
+			struct place place = find_place(s, n_taps, i, tap);
+			uint8_t *step = to + place.step * stride;
+			if (s->ukernel->weight_bytes == 1)
+				((int8_t *)step)[place.term] = (int8_t)value;
+			else
+				((int16_t *)step)[place.term] = (int16_t)value;
+		}
+}
+
+static int64_t magnitude(int64_t x)
+{
+	return x < 0 ? -x : x;
+}
+
+/* Of one row of a block: its sum, and the sum of its absolute values. */
+static int64_t add_row(const struct conv_weights_shape *s, const uint8_t *row, int64_t stride, int64_t *sum)
+{
+	int64_t absolute = 0;
+	*sum = 0;
+	for (int64_t k = 0; k < s->n_steps; k++, row += stride)
+		for (unsigned j = 0; j < s->ukernel->n_terms; j++) {
+			int64_t w = weighted_element(row, s->ukernel->weight_bytes, j);
+			*sum += w;
+			absolute += magnitude(w);
+		}
+	return absolute;
+}
+
+static bool put_row(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o, uint8_t *to,
+		    int64_t stride, int64_t *pending)
+{
+	const struct convolution *c = s->convolution;
+	int64_t n_taps = s->phase->h.window.kernel * s->phase->w.window.kernel;
+	for (int64_t i = 0; i < c->n_inputs; i++) {
+		put_taps(s, o, i, to, stride);
+		if (!kernel_look(c->call, n_taps, pending))
+			return false;
+	}
+	int64_t absolute = add_row(s, to, stride, &weights->sums[o]);
+	weights->head->most = absolute > weights->head->most ? absolute : weights->head->most;
+	return true;
+}
+
+static bool put_all(struct conv_weights *weights, const struct conv_weights_shape *s)
+{
+	int64_t n = s->convolution->n_outputs, pending = 0;
+	memset(weights->steps, 0, (size_t)weights->part_bytes);
+	for (int64_t group = 0; group < s->convolution->groups; group++)
+		for (int64_t block = 0; block < conv_weights_n_blocks(n); block++) {
+			int64_t first = conv_weights_first_row(n, block),
+				end = conv_weights_first_row(n, block + 1);
+			uint8_t *to = weights->steps + (group * n + first) * s->n_steps * UKERNEL_STEP_BYTES;
+			for (int64_t row = first; row < end; row++, to += UKERNEL_STEP_BYTES)
+				if (!put_row(weights, s, group * n + row, to, (end - first) * UKERNEL_STEP_BYTES,
+					     &pending))
+					return false;
+		}
+	return true;
+}
+
+/* ---- segments ---- */
+
+/* How far sums are exact: the sum of absolute weights may be this. */
+static int64_t limit(const struct conv_weights_shape *s)
+{
+	int64_t data_most = s->convolution->weighted.data_bytes == 2 ? 32768
+			    : s->ukernel->unsigned_data		     ? 255
+								     : 128;
+	return INT32_MAX / data_most;
+}
+
+/* `*sum` of part p of a step's absolute weights is added to sums[p]. */
+static void add_step(const struct conv_weights *weights, const struct conv_weights_shape *s, const uint8_t *step,
+		     int64_t sums[2])
+{
+	for (int64_t p = 0; p < weights->head->n_parts; p++)
+		for (unsigned j = 0; j < s->ukernel->n_terms; j++)
+			sums[p] += magnitude(
+				weighted_element(step + p * weights->part_bytes, s->ukernel->weight_bytes, j));
+}
+
+/* The end of a segment from `start` on that no row of a block has to end earlier; `end` is what others have. */
+static int64_t block_end(const struct conv_weights *weights, const struct conv_weights_shape *s,
+			 const uint8_t *steps, int64_t rows, int64_t start, int64_t end)
+{
+	for (int64_t row = 0; row < rows; row++) {
+		int64_t sums[2] = {0, 0};
+		for (int64_t k = start; k < end; k++) {
+			add_step(weights, s, steps + (k * rows + row) * UKERNEL_STEP_BYTES, sums);
+			if (sums[0] > limit(s) || sums[1] > limit(s))
+				end = k;
+		}
+	}
+	return end;
+}
+
+static bool segment_end(const struct conv_weights *weights, const struct conv_weights_shape *s, int64_t start,
+			int64_t *pending, int64_t *end)
+{
+	int64_t n = s->convolution->n_outputs, left = s->n_steps - start;
+	*end = start + (left < UKERNEL_STEPS_MAX ? left : UKERNEL_STEPS_MAX);
+	for (int64_t group = 0; group < s->convolution->groups; group++)
+		for (int64_t block = 0; block < conv_weights_n_blocks(n); block++) {
+			int64_t rows = conv_weights_first_row(n, block + 1) - conv_weights_first_row(n, block);
+			*end = block_end(weights, s, conv_weights_at(weights, s, 0, group, block, 0), rows, start,
+					 *end);
+			if (!kernel_look(s->convolution->call, (*end - start + 1) * rows, pending))
+				return false;
+		}
+	return true;
+}
+
+/* Ends of all segments. False where it is no longer wanted; n_segments 0 where they would be too short. */
+static bool find_segments(struct conv_weights *weights, const struct conv_weights_shape *s)
+{
+	struct conv_weights_head *head = weights->head;
+	bool may_split = s->ukernel->weight_bytes == 2 && s->convolution->weighted.weight_bytes == 2;
+	int64_t pending = 0, n = 0, end = 0;
+	for (int64_t start = 0; start < s->n_steps; start = end) {
+		if (!segment_end(weights, s, start, &pending, &end))
+			return false;
+		bool is_short = end == start || (end < s->n_steps && end < (n + 1) * SEGMENT_MIN);
+		if (may_split && head->n_parts == 1 && is_short) {
+			head->n_segments = 0;
+			return true;
+		}
+		weights->ends[n++] = end;
+	}
+	head->n_segments = n;
+	return true;
+}
+
+static bool split(struct conv_weights *weights, const struct conv_weights_shape *s)
+{
+	int16_t *high = (int16_t *)weights->steps, *low = (int16_t *)(weights->steps + weights->part_bytes);
+	int64_t pending = 0, n = weights->part_bytes / 2, piece = kernel_piece(s->convolution->call), end;
+	for (int64_t i = 0; i < n; i = end) {
+		end = n - i < piece ? n : i + piece;
+		for (int64_t j = i; j < end; j++) {
+			low[j] = (int8_t)high[j];
+			high[j] = (int16_t)((high[j] - low[j]) / 256);
+		}
+		if (!kernel_look(s->convolution->call, end - i, &pending))
+			return false;
+	}
+	return true;
+}
+
+bool conv_weights_pack(struct conv_weights *weights, const struct conv_weights_shape *shape)
+{
+	*weights->head = (struct conv_weights_head){.most = 0, .n_parts = 1};
+	if (!put_all(weights, shape) || !find_segments(weights, shape))
+		return false;
+	if (weights->head->n_segments > 0)
+		return true;
+	weights->head->n_parts = 2;
+	return split(weights, shape) && find_segments(weights, shape);
+}

@@ -1,0 +1,77 @@
+/* Micro-kernels: the innermost loops, one set of functions for each instruction set; ukernels.def lists them.
+ *
+ * Features are packed into lines of steps: a step is 4 bytes, the values of one pixel in 4 channels of 8 bits or 2
+ * of 16 bits ("terms"). Pixels of a plane are one flat line over rows that are a little longer than the feature's,
+ * so that a tap of a window is a constant distance. A sum is then, for a row (an output channel) and a column (a
+ * pixel), over all steps k: terms at data + offsets[k] + 4 * column, times weights at 4 * (k * rows + row). */
+#ifndef DEVICE_UKERNEL_H
+#define DEVICE_UKERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/device/fixed/requantize.h"
+#include "daemon/device/isa.h"
+
+enum {
+	UKERNEL_ROWS = 6,
+	UKERNEL_COLUMNS = 64,
+	UKERNEL_VECTOR = 16, /* columns come in multiples of this */
+	UKERNEL_STEP_BYTES = 4,
+	UKERNEL_STEPS_MAX = 8192, /* of one call: some ten microseconds */
+	UKERNEL_TERMS_MAX = 4,
+};
+
+/* Types of data and weights. */
+enum { UKERNEL_FX8 = 1, UKERNEL_FX16 = 2, UKERNEL_FX16W8 = 4 };
+
+/* Up to UKERNEL_COLUMNS pixels of a flat line. */
+struct ukernel_strip {
+	uint64_t real; /* bit j: column j is an output; others lie between rows */
+	unsigned n_columns, n_real;
+};
+
+/* What a store makes of sums: x + total[row], rounded to the right, saturated, limited. */
+struct ukernel_result {
+	struct requantize requantize; /* 0 <= shift <= 30 for sums of 32 bits, <= 62 for those of 64 */
+	const int64_t *totals;	      /* of each row */
+	uint8_t *const *to;	      /* of each row: where the first real column goes, the next ones behind it */
+};
+
+struct ukernel {
+	const char *name;
+	unsigned n_terms;      /* of a step: 4 or 2 */
+	unsigned weight_bytes; /* as packed: 1 or 2 */
+	/* Data is packed with its sign bit turned, as 0 to 255: a sum has 128 times the sum of the weights too
+	 * much. */
+	bool unsigned_data;
+
+	/* to[y * to_row + x] = from[y * from_row + x * step] for y < n_rows, x < n, elements of `bytes` (1, 2),
+	 * rows in elements. Reads no other byte. */
+	void (*spread)(unsigned bytes, const void *from, int64_t from_row, int64_t step, void *to, int64_t to_row,
+		       int64_t n_rows, int64_t n);
+	/* n elements of `bytes` of each of n_terms lines into n steps, and on with zeros to a multiple of
+	 * UKERNEL_COLUMNS. Reads no other byte. */
+	void (*pack)(unsigned bytes, const void *const *lines, int64_t n, uint8_t *to);
+	/* sums[row * UKERNEL_COLUMNS + column] for `rows` and n_columns rounded up to UKERNEL_VECTOR. 1 <= rows <=
+	 * UKERNEL_ROWS; sums are 64-byte aligned. Wraps. */
+	void (*block)(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
+		      unsigned rows, unsigned n_columns, int32_t *sums);
+	/* wide = (first ? 0 : wide) + sums * 2^shift, of as many columns. */
+	void (*widen)(const int32_t *sums, unsigned rows, unsigned n_columns, unsigned shift, bool first,
+		      int64_t *wide);
+	/* Sums of 32 and of 64 bits to elements; how many were saturated. NULL: fixed/ does it, by rows. No sum,
+	 * with half a unit of its result, leaves 32 or 64 bits. */
+	int64_t (*store32)(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
+			   const int32_t *sums);
+	int64_t (*store64)(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
+			   const int64_t *sums);
+};
+
+/* The best for `type` with the instructions of `isa`. */
+const struct ukernel *ukernel_choose(int type, enum isa isa);
+/* For tests and lists: row i, its isa and types; NULL past the last. */
+const struct ukernel *ukernel_row(unsigned i, enum isa *isa, int *types);
+
+#endif
