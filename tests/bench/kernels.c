@@ -104,6 +104,7 @@ static void bench_init(struct bench *b, const struct shape *s, int data, int wei
 	add(b, BIAS, "bias", weights, 7, 1, s->o, 1, 1);
 	add(b, OUT, "out", data, 3, s->n, s->o, b->h_out, b->w_out);
 	b->call.row = npumem_kernel_by_number(s->kernel);
+	b->call.isa = isa_best();
 	b->call.roles = b->roles;
 	b->call.n_roles = N_ROLES;
 	b->call.rounding = NPUMEM_CONVERGENT;

@@ -106,16 +106,10 @@ int64_t row_magnitude(int dtype)
 	return low < 0 ? -low : high;
 }
 
-/* Whether 32 bits hold values of this magnitude with half a unit, and the container is one that rows store. */
-static bool fits(int64_t value, int64_t shift)
-{
-	return shift <= 30 && value <= INT32_MAX - (shift > 0 ? (int64_t)1 << (shift - 1) : 0);
-}
-
 void row_init(struct row *row, enum isa isa, int64_t value)
 {
 	row->drop = 0;
-	row->rows = rows_of(fits(value, row->to.shift) ? isa : ISA_SCALAR);
+	row->rows = rows_of(requantize_fits32(value, row->to.shift) ? isa : ISA_SCALAR);
 }
 
 /* The magnitude of the aligned sum of two terms; that of none where they do not meet. */
@@ -135,7 +129,7 @@ void row_init_mac(struct row *row, enum isa isa, int64_t acc, int64_t product)
 	int64_t value = aligned(&row->align, acc, product);
 	row_init(row, isa, value);
 	/* One bit less, of what lies two places below every bit that decides the rounding. */
-	if (fits(value, row->to.shift) || row->align.left == 0 || row->to.shift < 3 || value == INT64_MAX)
+	if (requantize_fits32(value, row->to.shift) || row->align.left == 0 || row->to.shift < 3 || value == INT64_MAX)
 		return;
 	row_init(row, isa, value / 2 + 1);
 	row->drop = 1;

@@ -8,6 +8,12 @@
 #include <stdint.h>
 
 #define VECTOR static inline __attribute__((always_inline))
+/* Of a loop whose vectors are to be registers. */
+#ifdef __clang__
+#define VECTOR_UNROLL _Pragma("unroll")
+#else
+#define VECTOR_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 enum { VECTOR_N = 16, VECTOR_TAILS = 1 };
 typedef __m512i vector;
