@@ -109,7 +109,20 @@ int64_t row_magnitude(int dtype)
 void row_init(struct row *row, enum isa isa, int64_t value)
 {
 	row->drop = 0;
+	row->scale = 0;
 	row->rows = rows_of(requantize_fits32(value, row->to.shift) ? isa : ISA_SCALAR);
+}
+
+void row_init_product(struct row *row, enum isa isa, int64_t value)
+{
+	enum { DOUBLE_BITS = 52 };
+	int64_t shift = row->to.shift;
+	row_init(row, isa, value);
+	if (requantize_fits32(value, shift) || value > (int64_t)1 << DOUBLE_BITS || shift > DOUBLE_BITS ||
+	    shift < -DOUBLE_BITS)
+		return;
+	row->rows = rows_of(isa);
+	row->scale = shift > 0 ? 1 / (double)((int64_t)1 << shift) : (double)((int64_t)1 << -shift);
 }
 
 /* The magnitude of the aligned sum of two terms; that of none where they do not meet. */
@@ -129,7 +142,8 @@ void row_init_mac(struct row *row, enum isa isa, int64_t acc, int64_t product)
 	int64_t value = aligned(&row->align, acc, product);
 	row_init(row, isa, value);
 	/* One bit less, of what lies two places below every bit that decides the rounding. */
-	if (requantize_fits32(value, row->to.shift) || row->align.left == 0 || row->to.shift < 3 || value == INT64_MAX)
+	if (requantize_fits32(value, row->to.shift) || row->align.left == 0 || row->to.shift < 3 ||
+	    value == INT64_MAX)
 		return;
 	row_init(row, isa, value / 2 + 1);
 	row->drop = 1;

@@ -16,7 +16,7 @@ enum { ROW_GUARD_BITS = 2 };
 /* One operand. */
 struct row_source {
 	const void *data;
-	unsigned bytes; /* of an element: 1 or 2; 0: `value` for all */
+	unsigned bytes; /* of an element: 1, 2 or (without a mask) 4; 0: `value` for all */
 	int32_t mask;	/* what an element sign extended is cut to: -1, or 0xff or 0xffff where it has no sign */
 	int32_t value;
 };
@@ -31,6 +31,7 @@ struct row {
 	int64_t in1_unit, in2_unit;
 	int64_t *zeros;
 	const struct rows *rows; /* set by row_init() */
+	double scale;		 /* likewise: of a product that needs more than 32 bits; else 0 */
 	unsigned drop;		 /* likewise: low bits of mac's value that become one mark */
 };
 
@@ -53,6 +54,8 @@ static inline int64_t row_get(const struct row_source *source, int64_t i)
 {
 	if (source->bytes == 0)
 		return source->value;
+	if (source->bytes == 4)
+		return ((const int32_t *)source->data)[i];
 	int32_t x = source->bytes == 1 ? ((const int8_t *)source->data)[i] : ((const int16_t *)source->data)[i];
 	return x & source->mask;
 }
@@ -60,6 +63,7 @@ static inline int64_t row_get(const struct row_source *source, int64_t i)
 /* Each chooses among the rows of `isa` and before, by `to`, `align` and magnitudes: of the value; of in1 and in2;
  * of acc and the product. */
 void row_init(struct row *row, enum isa isa, int64_t value);
+void row_init_product(struct row *row, enum isa isa, int64_t value);
 void row_init_sum(struct row *row, enum isa isa, int64_t in1, int64_t in2);
 void row_init_mac(struct row *row, enum isa isa, int64_t acc, int64_t product);
 

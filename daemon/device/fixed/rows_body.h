@@ -11,7 +11,8 @@ VECTOR vector source_at(const struct row_source *source, int64_t i, int64_t n)
 	else if (source->bytes == 2)
 		x = vector_load16((const uint16_t *)source->data + i, n);
 	else
-		return vector_set(source->value);
+		return source->bytes ? vector_load32((const int32_t *)source->data + i, n)
+				     : vector_set(source->value);
 	return vector_and(x, vector_set(source->mask));
 }
 
@@ -75,7 +76,21 @@ VECTOR vector product(const struct row *row, int64_t i, int64_t n)
 {
 	return vector_mul(source_at(&row->in1, i, n), source_at(&row->in2, i, n));
 }
-ROW_OF(product)
+
+/* Already rounded. */
+VECTOR vector wide_product(const struct row *row, int64_t i, int64_t n)
+{
+	return vector_scaled(source_at(&row->in1, i, n), source_at(&row->in2, i, n), row->scale, row->to.rounding);
+}
+
+static int64_t run_product(const struct row *row, int64_t n, int64_t *saturated)
+{
+	if (row->scale == 0)
+		return each(row, product, 0, n, saturated);
+	struct row wide = *row;
+	wide.to.shift = 0;
+	return each(&wide, wide_product, 0, n, saturated);
+}
 
 VECTOR vector smaller(const struct row *row, int64_t i, int64_t n)
 {

@@ -6,7 +6,14 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include <npumem/types.h>
+
 #define VECTOR static inline __attribute__((always_inline))
+#ifdef __clang__
+#define VECTOR_UNROLL _Pragma("unroll")
+#else
+#define VECTOR_UNROLL _Pragma("GCC unroll 16")
+#endif
 
 enum { VECTOR_N = 8, VECTOR_TAILS = 0 };
 typedef __m256i vector;
@@ -26,6 +33,33 @@ VECTOR vector vector_load16(const void *from, int64_t n)
 {
 	(void)n;
 	return _mm256_cvtepi16_epi32(_mm_loadu_si128(from));
+}
+
+VECTOR vector vector_load32(const void *from, int64_t n)
+{
+	(void)n;
+	return _mm256_loadu_si256(from);
+}
+
+VECTOR vector vector_load32_every(const int32_t *from, int64_t stride, int64_t n)
+{
+	vector index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+	if (stride == 1)
+		return vector_load32(from, n);
+	index = _mm256_mullo_epi32(index, _mm256_set1_epi32((int32_t)stride));
+	return _mm256_i32gather_epi32(from, index, sizeof(*from));
+}
+
+VECTOR void vector_store32(void *to, vector x, int64_t n)
+{
+	(void)n;
+	_mm256_storeu_si256(to, x);
+}
+
+VECTOR vector vector_first(int64_t n, vector a, vector b)
+{
+	(void)n, (void)b;
+	return a;
 }
 
 /* The low 16 bits of each element: the pack saturates, so what is above them has to be the sign. */
@@ -136,6 +170,30 @@ VECTOR vector vector_quotient16(vector a, vector b, double scale)
 {
 	__m128i low = vector_quotient_half(_mm256_castsi256_si128(a), _mm256_castsi256_si128(b), scale);
 	__m128i high = vector_quotient_half(_mm256_extracti128_si256(a, 1), _mm256_extracti128_si256(b, 1), scale);
+	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+VECTOR __m128i vector_scaled_half(__m128i a, __m128i b, double scale, enum npumem_rounding rounding)
+{
+	enum { EVEN = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
+	__m256d end = _mm256_set1_pd(1 << 20), sign = _mm256_set1_pd(-0.0), half = _mm256_set1_pd(0.5);
+	__m256d x = _mm256_mul_pd(_mm256_cvtepi32_pd(a), _mm256_cvtepi32_pd(b));
+	x = _mm256_mul_pd(x, _mm256_set1_pd(scale));
+	x = _mm256_max_pd(_mm256_min_pd(x, end), _mm256_xor_pd(end, sign));
+	if (rounding == NPUMEM_CONVERGENT)
+		x = _mm256_round_pd(x, EVEN);
+	else if (rounding == NPUMEM_UP)
+		x = _mm256_floor_pd(_mm256_add_pd(x, half));
+	else
+		x = _mm256_add_pd(x, _mm256_or_pd(half, _mm256_and_pd(x, sign)));
+	return _mm256_cvttpd_epi32(x);
+}
+
+VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_rounding rounding)
+{
+	__m128i low = vector_scaled_half(_mm256_castsi256_si128(a), _mm256_castsi256_si128(b), scale, rounding);
+	__m128i high = vector_scaled_half(_mm256_extracti128_si256(a, 1), _mm256_extracti128_si256(b, 1), scale,
+					  rounding);
 	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 

@@ -7,6 +7,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
+#include <npumem/types.h>
+
 #define VECTOR static inline __attribute__((always_inline))
 /* Of a loop whose vectors are to be registers. */
 #ifdef __clang__
@@ -39,6 +41,35 @@ VECTOR vector vector_load16(const void *from, int64_t n)
 {
 	__m256i words = n >= VECTOR_N ? _mm256_loadu_si256(from) : _mm256_maskz_loadu_epi16(vector_lanes(n), from);
 	return _mm512_cvtepi16_epi32(words);
+}
+
+VECTOR vector vector_load32(const void *from, int64_t n)
+{
+	return n >= VECTOR_N ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi32(vector_lanes(n), from);
+}
+
+/* Elements 0, stride, … of an array of 32 bits. */
+VECTOR vector vector_load32_every(const int32_t *from, int64_t stride, int64_t n)
+{
+	vector index = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+	if (stride == 1)
+		return vector_load32(from, n);
+	index = _mm512_mullo_epi32(index, _mm512_set1_epi32((int32_t)stride));
+	if (stride == 2) {
+		int64_t last = 2 * n - 1;
+		vector low = vector_load32(from, last);
+		vector high = vector_load32(from + VECTOR_N, last > VECTOR_N ? last - VECTOR_N : 0);
+		return _mm512_permutex2var_epi32(low, index, high);
+	}
+	return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), vector_lanes(n), index, from, sizeof(*from));
+}
+
+VECTOR void vector_store32(void *to, vector x, int64_t n)
+{
+	if (n >= VECTOR_N)
+		_mm512_storeu_si512(to, x);
+	else
+		_mm512_mask_storeu_epi32(to, vector_lanes(n), x);
 }
 
 /* The low bits of n elements. */
@@ -166,6 +197,39 @@ VECTOR vector vector_count_outside(vector counts, vector x, vector low, vector h
 	__mmask16 outside = _mm512_mask_cmpgt_epu32_mask(vector_lanes(n), _mm512_sub_epi32(x, low),
 							 _mm512_sub_epi32(high, low));
 	return _mm512_mask_add_epi32(counts, outside, counts, _mm512_set1_epi32(1));
+}
+
+VECTOR __m256i vector_scaled_half(__m256i a, __m256i b, double scale, enum npumem_rounding rounding)
+{
+	enum {
+		EVEN = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC,
+		DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC
+	};
+	__m512d end = _mm512_set1_pd(1 << 20), sign = _mm512_set1_pd(-0.0), half = _mm512_set1_pd(0.5);
+	__m512d x = _mm512_mul_pd(_mm512_cvtepi32_pd(a), _mm512_cvtepi32_pd(b));
+	x = _mm512_mul_pd(x, _mm512_set1_pd(scale));
+	x = _mm512_max_pd(_mm512_min_pd(x, end), _mm512_xor_pd(end, sign));
+	if (rounding == NPUMEM_CONVERGENT)
+		return _mm512_cvt_roundpd_epi32(x, EVEN);
+	if (rounding == NPUMEM_UP)
+		return _mm512_cvt_roundpd_epi32(_mm512_add_pd(x, half), DOWN);
+	return _mm512_cvttpd_epi32(_mm512_add_pd(x, _mm512_or_pd(half, _mm512_and_pd(x, sign))));
+}
+
+/* a * b * scale, rounded to an integer; what is past +-2^20 may be anything past it. By doubles, which are exact
+ * for products below 2^52 and a scale of 2^-52 to 2^52. */
+VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_rounding rounding)
+{
+	__m256i low = vector_scaled_half(_mm512_castsi512_si256(a), _mm512_castsi512_si256(b), scale, rounding);
+	__m256i high = vector_scaled_half(_mm512_extracti64x4_epi64(a, 1), _mm512_extracti64x4_epi64(b, 1), scale,
+					  rounding);
+	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+/* a in the first n elements, b in the rest. */
+VECTOR vector vector_first(int64_t n, vector a, vector b)
+{
+	return _mm512_mask_blend_epi32(vector_lanes(n), b, a);
 }
 
 VECTOR int64_t vector_total(vector counts)

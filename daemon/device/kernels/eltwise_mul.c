@@ -7,7 +7,7 @@ static void run(struct kernel_call *call)
 	const struct kernel_operand *in1 = operands_get(call, ELTWISE_IN1), *in2 = operands_get(call, ELTWISE_IN2);
 	struct eltwise e;
 	eltwise_init(&e, call, in1->frac_bits + in2->frac_bits);
-	row_init(&e.row, call->isa, row_magnitude(in1->dtype) * row_magnitude(in2->dtype));
+	row_init_product(&e.row, call->isa, row_magnitude(in1->dtype) * row_magnitude(in2->dtype));
 	for (eltwise_begin(&e); eltwise_next(&e);)
 		row_product(&e.row, e.walk.n, &call->counts.saturated);
 }

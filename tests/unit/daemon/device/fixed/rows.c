@@ -85,7 +85,9 @@ static void choose(const struct op *op, struct row *row, enum isa isa, const int
 		row_init_sum(row, isa, most[0], most[1]);
 	else if (strcmp(op->name, "mac") == 0)
 		row_init_mac(row, isa, most[2], most[0] * most[1]);
-	else if (strcmp(op->name, "product") == 0 || strcmp(op->name, "slope") == 0)
+	else if (strcmp(op->name, "product") == 0)
+		row_init_product(row, isa, most[0] * most[1]);
+	else if (strcmp(op->name, "slope") == 0)
 		row_init(row, isa, most[0] * most[1]);
 	else
 		row_init(row, isa,
