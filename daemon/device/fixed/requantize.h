@@ -16,6 +16,12 @@ struct requantize {
 /* Results of an integer or fixed point `dtype`, without limits. */
 void requantize_init(struct requantize *requantize, int dtype, int64_t shift, enum npumem_rounding rounding);
 
+/* Whether 32 bits hold values of this magnitude with half a unit: vector_rounding.h is for those. */
+static inline bool requantize_fits32(int64_t value, int64_t shift)
+{
+	return shift <= 30 && value <= INT32_MAX - (shift > 0 ? (int64_t)1 << (shift - 1) : 0);
+}
+
 /* Writes n results to `out` (an array of the container's type) and returns how many of them saturation changed.
  * The values are used up: what they hold afterwards means nothing. */
 int64_t requantize_row64(const struct requantize *requantize, int64_t *values, int64_t n, void *out);

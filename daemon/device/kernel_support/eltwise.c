@@ -1,7 +1,6 @@
-/* Blocks of pairs, with scalars spread over them. */
+/* Pieces of rows, with scalars beside them. */
 #include "daemon/device/kernel_support/eltwise.h"
 
-#include "daemon/device/kernel_support/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 
 static bool is_scalar(const struct kernel_operand *operand)
@@ -28,41 +27,44 @@ int eltwise_check(const struct kernel_call *call, struct npumem_error *error)
 					     whole == in1 ? "in1 has" : "in2 has", error);
 }
 
-void eltwise_begin(struct eltwise *e, struct kernel_call *call)
+static struct row_source source(const struct kernel_operand *operand)
 {
-	e->call = call;
-	e->first = e->n = 0;
-	e->end = operands_elements(operands_get(call, ELTWISE_OUT));
-	call->counts = (struct kernel_counts){.saturated = 0};
+	struct row_source source = row_source(operand->dtype);
+	if (!is_scalar(operand))
+		return source;
+	source.data = kernel_feature(operand, 0, 0);
+	source.value = (int32_t)row_get(&source, 0);
+	source.bytes = 0;
+	return source;
 }
 
-static void load(const struct kernel_operand *operand, int64_t first, int64_t n, int32_t *to)
+void eltwise_init(struct eltwise *e, struct kernel_call *call, int64_t frac_bits)
 {
-	if (!is_scalar(operand)) {
-		elements_load32(operand->dtype, operand->data, first, n, to);
-		return;
-	}
-	elements_load32(operand->dtype, operand->data, 0, 1, to);
-	for (int64_t i = 1; i < n; i++)
-		to[i] = to[0];
+	const struct kernel_operand *out = operands_get(call, ELTWISE_OUT);
+	*e = (struct eltwise){.call = call};
+	e->row.in1 = source(operands_get(call, ELTWISE_IN1));
+	e->row.in2 = source(operands_get(call, ELTWISE_IN2));
+	requantize_init(&e->row.to, out->dtype, frac_bits - out->frac_bits, call->rounding);
+}
+
+void eltwise_begin(struct eltwise *e)
+{
+	e->call->counts = (struct kernel_counts){.saturated = 0};
+	walk_begin(&e->walk, e->call, ELTWISE_OUT);
+}
+
+static void at(const struct walk *walk, struct row_source *source, const struct kernel_operand *operand)
+{
+	if (source->bytes)
+		source->data = walk_at(walk, operand);
 }
 
 bool eltwise_next(struct eltwise *e)
 {
-	e->first += e->n;
-	e->n = e->end - e->first < ELTWISE_BLOCK ? e->end - e->first : ELTWISE_BLOCK;
-	if (e->n == 0)
+	if (!walk_next(&e->walk))
 		return false;
-	load(operands_get(e->call, ELTWISE_IN1), e->first, e->n, e->in1);
-	load(operands_get(e->call, ELTWISE_IN2), e->first, e->n, e->in2);
+	at(&e->walk, &e->row.in1, operands_get(e->call, ELTWISE_IN1));
+	at(&e->walk, &e->row.in2, operands_get(e->call, ELTWISE_IN2));
+	e->row.out = walk_at(&e->walk, operands_get(e->call, ELTWISE_OUT));
 	return true;
-}
-
-void eltwise_store(struct eltwise *e, const struct requantize *requantize)
-{
-	uint8_t *out = operands_get(e->call, ELTWISE_OUT)->data;
-	e->call->counts.saturated +=
-		requantize_row32(requantize, e->values, e->n, out + e->first * requantize->bytes);
-	if (!kernel_step(e->call, e->n))
-		e->end = e->first + e->n;
 }

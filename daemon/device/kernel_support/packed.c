@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "daemon/device/kernel_support/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 
 /* The choices of value_dtype=, "default" first. */
@@ -32,44 +31,45 @@ void packed_read(const struct kernel_call *call, struct packed *packed)
 		packed->in2_dtype = packed_value_dtypes[kernel_param(call, NPUMEM_PARAM_VALUE_DTYPE, 0, 1) - 1];
 }
 
-void packed_begin(struct packed_blocks *b, struct kernel_call *call)
-{
-	packed_read(call, &b->packed);
-	const struct kernel_operand *out = operands_get(call, (unsigned)b->packed.out);
-	requantize_init(&b->requantize, out->dtype, kernel_param(call, NPUMEM_PARAM_RSHIFT, 0, 0), NPUMEM_UP);
-	b->call = call;
-	b->first = b->n = 0;
-	b->end = operands_elements(out);
-	call->counts = (struct kernel_counts){.saturated = 0};
-	for (int64_t i = 0; i < PACKED_BLOCK; i++)
-		b->in2[i] = (int32_t)b->packed.value;
-}
-
-static void load(const struct packed_blocks *b, int role, int32_t *to)
+static struct row_source source(const struct kernel_call *call, int role)
 {
 	if (role == PACKED_NONE)
-		return;
-	const struct kernel_operand *operand = operands_get(b->call, (unsigned)role);
-	elements_load32(operand->dtype, operand->data, b->first, b->n, to);
+		return (struct row_source){.bytes = 0};
+	return row_source(operands_get(call, (unsigned)role)->dtype);
 }
 
-bool packed_next(struct packed_blocks *b)
+void packed_begin(struct packed_rows *p, struct kernel_call *call)
 {
-	b->n = b->end - b->first < PACKED_BLOCK ? b->end - b->first : PACKED_BLOCK;
-	if (b->n == 0)
+	*p = (struct packed_rows){.call = call};
+	packed_read(call, &p->packed);
+	const struct packed *packed = &p->packed;
+	const struct kernel_operand *out = operands_get(call, (unsigned)packed->out);
+	requantize_init(&p->row.to, out->dtype, kernel_param(call, NPUMEM_PARAM_RSHIFT, 0, 0), NPUMEM_UP);
+	p->row.in1 = source(call, packed->in1);
+	p->row.in2 = source(call, packed->in2);
+	p->row.in2.value = (int32_t)packed->value;
+	p->row.acc = source(call, packed->acc);
+	p->in1_magnitude = row_magnitude(operands_get(call, (unsigned)packed->in1)->dtype);
+	p->in2_magnitude = packed->value < 0 ? -packed->value : packed->value;
+	if (packed->in2 != PACKED_NONE)
+		p->in2_magnitude = row_magnitude(packed->in2_dtype);
+	call->counts = (struct kernel_counts){.saturated = 0};
+	walk_begin(&p->walk, call, (unsigned)packed->out);
+}
+
+static void at(const struct packed_rows *p, struct row_source *source, int role)
+{
+	if (role != PACKED_NONE)
+		source->data = walk_at(&p->walk, operands_get(p->call, (unsigned)role));
+}
+
+bool packed_next(struct packed_rows *p)
+{
+	if (!walk_next(&p->walk))
 		return false;
-	load(b, b->packed.in1, b->in1);
-	load(b, b->packed.in2, b->in2);
-	load(b, b->packed.acc, b->acc);
+	at(p, &p->row.in1, p->packed.in1);
+	at(p, &p->row.in2, p->packed.in2);
+	at(p, &p->row.acc, p->packed.acc);
+	p->row.out = walk_at(&p->walk, operands_get(p->call, (unsigned)p->packed.out));
 	return true;
-}
-
-void packed_store(struct packed_blocks *b)
-{
-	uint8_t *out = operands_get(b->call, (unsigned)b->packed.out)->data;
-	b->call->counts.saturated +=
-		requantize_row32(&b->requantize, b->values, b->n, out + b->first * b->requantize.bytes);
-	b->first += b->n;
-	if (!kernel_step(b->call, b->n))
-		b->end = b->first;
 }

@@ -3,18 +3,19 @@
  *constant in its place (value=, of the type value_dtype=). All operands have one shape; results are shifted right
  *by rshift=, rounding half toward +infinity whatever the device's default is, and saturated to out's own type.
  *
- * A kernel walks over blocks of widened elements:
+ * A kernel says what becomes of a row:
  *
- *	for (packed_begin(&b, call); packed_next(&b); packed_store(&b))
- *		for (int64_t i = 0; i < b.n; i++)
- *			b.values[i] = b.in1[i] … b.in2[i]; */
+ *	for (packed_begin(&p, call); packed_next(&p);)
+ *		row_larger(&p.row, p.walk.n, &call->counts.saturated); */
 #ifndef DEVICE_PACKED_H
 #define DEVICE_PACKED_H
 
-#include "daemon/device/fixed/requantize.h"
-#include "daemon/device/operations/kernel.h"
+#include "daemon/device/fixed/rows.h"
+#include "daemon/device/kernel_support/walk.h"
 
-enum { PACKED_BLOCK = 256, PACKED_NONE = -1 };
+enum { PACKED_NONE = -1 };
+/* All roles of all of them are reached by feature. */
+#define PACKED_BY_FEATURE UINT32_MAX
 
 /* Where the operands of a call are. */
 struct packed {
@@ -25,20 +26,18 @@ struct packed {
 /* Its choices were checked. */
 void packed_read(const struct kernel_call *call, struct packed *packed);
 
-struct packed_blocks {
+struct packed_rows {
 	struct kernel_call *call;
 	struct packed packed;
-	struct requantize requantize;
-	int64_t first, n, end; /* the block is [first, first + n) of `end` elements */
-	int32_t in1[PACKED_BLOCK], in2[PACKED_BLOCK], acc[PACKED_BLOCK];
-	int32_t values[PACKED_BLOCK];
+	struct walk walk;
+	struct row row;
+	int64_t in1_magnitude, in2_magnitude; /* the largest of any element */
 };
 
-/* Clears the call's counts. */
-void packed_begin(struct packed_blocks *b, struct kernel_call *call);
-/* Loads the next block; false when there is none, or no more is wanted. */
-bool packed_next(struct packed_blocks *b);
-/* Shifts, saturates and writes the block's values (used up), and counts what saturated. */
-void packed_store(struct packed_blocks *b);
+/* Sets what the row reads and how its values become out's; row_init() is the kernel's. Clears the call's counts.
+ */
+void packed_begin(struct packed_rows *p, struct kernel_call *call);
+/* The next piece; false when there is none, or no more is wanted. */
+bool packed_next(struct packed_rows *p);
 
 #endif

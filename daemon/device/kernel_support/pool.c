@@ -1,6 +1,7 @@
-/* What pools share: their check. */
+/* What pools share: their check, and the folding of rows. */
 #include "daemon/device/kernel_support/pool.h"
 
+#include "daemon/device/kernel_support/container.h"
 #include "daemon/device/kernel_support/operands.h"
 
 static int read_window(const struct kernel_call *call, struct window *window, struct npumem_error *error)
@@ -27,30 +28,127 @@ int pool_check(const struct kernel_call *call, struct npumem_error *error)
 	return operands_check_shape(call, POOL_OUT, &want, "in and the window give", error);
 }
 
-void pool_window(const struct kernel_call *call, struct window *window)
+/* Ordinary windows are narrow against their input, and a row of outputs is no more than some pieces of work. */
+static bool is_ordinary(const struct kernel_call *call, const struct window *window)
 {
-	read_window(call, window, NULL);
-}
-
-void pool_row_init(struct pool_row *row, const struct kernel_call *call, const struct window *window)
-{
+	enum { PIECES = 8 };
 	const struct window_axis *h = &window->h, *w = &window->w;
-	int64_t rows = h->kernel < h->in ? h->kernel : h->in, taps = w->kernel < w->in ? w->kernel : w->in;
-	/* Extents are at most 2^30. */
-	*row = (struct pool_row){.call = call, .outputs = w->out, .work = rows * w->in + w->out * taps};
+	if (w->before + w->after > w->in || h->kernel > h->in + h->before + h->after ||
+	    h->kernel * w->kernel > FOLD_TERMS_MAX)
+		return false;
+	return h->kernel * w->in + w->kernel * w->out <= PIECES * kernel_piece(call);
 }
 
-bool pool_row_work(struct pool_row *row, int64_t steps)
+static struct window window_of(const struct kernel_call *call)
 {
-	row->done += steps;
-	if (row->done - row->looked < kernel_piece(row->call))
+	struct window window;
+	read_window(call, &window, NULL);
+	return window;
+}
+
+size_t pool_scratch_bytes(const struct kernel_call *call)
+{
+	const struct window window = window_of(call);
+	const struct window_axis *w = &window.w;
+	if (is_ordinary(call, &window))
+		return (size_t)(w->before + w->in + w->after + w->out) * sizeof(int32_t);
+	return (size_t)(w->in + w->out) * sizeof(int64_t);
+}
+
+void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold)
+{
+	*pool = (struct pool){.call = call, .window = window_of(call), .fold = fold, .y = -1};
+	const struct window_axis *w = &pool->window.w;
+	pool->bytes = npumem_dtype_bytes(operands_get(call, POOL_IN)->dtype);
+	if (!is_ordinary(call, &pool->window)) {
+		pool->columns = call->scratch;
+		pool->values = pool->columns + w->in;
+		return;
+	}
+	pool->columns32 = call->scratch;
+	pool->values32 = pool->columns32 + w->before + w->in + w->after;
+	for (int64_t x = 0; x < w->before + w->in + w->after; x++)
+		pool->columns32[x] = fold_start(fold);
+}
+
+/* Each folds a row of outputs; false where it is no longer wanted. */
+
+static bool fold_row32(struct pool *pool)
+{
+	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
+	int64_t tap, end;
+	window_taps(h, pool->y, &tap, &end);
+	const struct fold_rows rows = {.data = pool->in + window_at(h, pool->y, tap) * w->in * pool->bytes,
+				       .bytes = pool->bytes,
+				       .row = w->in,
+				       .n_rows = end - tap};
+	enum isa isa = pool->call->isa;
+	if (w->out == 1 && w->before + w->in <= w->kernel) {
+		/* Every element of rows that follow each other. */
+		pool->values32[0] = fold_across(pool->fold, isa, &rows, rows.n_rows * w->in);
 		return true;
-	row->looked = row->done;
-	return kernel_part(row->call, row->outputs, row->done < row->work ? row->done : row->work, row->work);
+	}
+	fold_columns(pool->fold, isa, &rows, w->in, pool->columns32 + w->before);
+	fold_windows(pool->fold, isa, pool->columns32, w->stride, w->kernel, w->out, pool->values32);
+	return true;
 }
 
-bool pool_row_end(struct pool_row *row)
+static int64_t of_two(enum fold fold, int64_t a, int64_t b)
 {
-	row->done = row->looked = 0;
-	return kernel_step(row->call, row->outputs);
+	return fold == FOLD_SUM ? a + b : a > b ? a : b;
+}
+
+static bool fold_row(struct pool *pool)
+{
+	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
+	int64_t start = fold_start(pool->fold), tap, end;
+	for (int64_t x = 0; x < w->in; x++)
+		pool->columns[x] = start;
+	window_taps(h, pool->y, &tap, &end);
+	for (; tap < end; tap++) {
+		const uint8_t *row = pool->in + window_at(h, pool->y, tap) * w->in * pool->bytes;
+		for (int64_t x = 0; x < w->in; x++) {
+			pool->columns[x] =
+				of_two(pool->fold, pool->columns[x], container_get(row, pool->bytes, x));
+			if (!kernel_look(pool->call, 1, &pool->looked))
+				return false;
+		}
+	}
+	for (int64_t x = 0; x < w->out; x++) {
+		pool->values[x] = start;
+		window_taps(w, x, &tap, &end);
+		for (; tap < end; tap++) {
+			int64_t value = pool->columns[window_at(w, x, tap)];
+			pool->values[x] = of_two(pool->fold, pool->values[x], value);
+			if (!kernel_look(pool->call, 1, &pool->looked))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool next_row(struct pool *pool, const struct npumem_dims *out)
+{
+	if (++pool->y < out->h)
+		return true;
+	pool->y = 0;
+	if (++pool->c < out->c)
+		return true;
+	pool->c = 0;
+	return ++pool->n < out->n;
+}
+
+bool pool_next(struct pool *pool)
+{
+	const struct kernel_operand *out = operands_get(pool->call, POOL_OUT);
+	if (pool->y >= 0 && !kernel_step_rarely(pool->call, out->shape.w, &pool->pending))
+		return false;
+	if (!next_row(pool, &out->shape)) {
+		kernel_step(pool->call, pool->pending);
+		return false;
+	}
+	pool->in = kernel_feature(operands_get(pool->call, POOL_IN), pool->n, pool->c);
+	pool->out = kernel_feature(out, pool->n, pool->c);
+	pool->out += pool->y * out->shape.w * pool->bytes;
+	return pool->values32 ? fold_row32(pool) : fold_row(pool);
 }

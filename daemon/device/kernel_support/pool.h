@@ -1,35 +1,41 @@
 /* Pooling: windows of kernel=, stride= and padding= over each feature by itself.
- * Roles in [N,C,H,W] and out [N,C,Ho,Wo], of one type (fx8 or fx16); their formats are the kernel's business. */
+ * Roles in [N,C,H,W] and out [N,C,Ho,Wo], of one type (fx8 or fx16); their formats are the kernel's business.
+ *
+ * A row of outputs is folded first down the columns, then along the rows: a window of kh x kw costs kh + kw steps.
+ * Ordinary windows in 32 bits, by vectors, padding being elements that change nothing; any other in 64, tap by
+ *tap.
+ *
+ *	for (pool_begin(&pool, call, FOLD_SUM); pool_next(&pool);)
+ *		… pool.values32 or (where that is NULL) pool.values, of row pool.y, to pool.out … */
 #ifndef DEVICE_POOL_H
 #define DEVICE_POOL_H
 
-#include "daemon/device/operations/kernel.h"
+#include "daemon/device/fixed/folds.h"
 #include "daemon/device/kernel_support/window.h"
 
 enum { POOL_IN, POOL_OUT };
+enum { POOL_BY_FEATURE = 1 << POOL_IN | 1 << POOL_OUT };
 
 /* Types, parameters and shapes: 0 or INVALID. Every window then meets the input. */
 int pool_check(const struct kernel_call *call, struct npumem_error *error);
-/* The windows of a call that passed. */
-void pool_window(const struct kernel_call *call, struct window *window);
+/* For a call that passed. */
+size_t pool_scratch_bytes(const struct kernel_call *call);
 
-/* What was done for the row of outputs that comes next. */
-struct pool_row {
+struct pool {
 	const struct kernel_call *call;
-	int64_t outputs; /* of a row */
-	int64_t work;	 /* for a row: columns to take in, taps of windows */
-	int64_t done, looked;
+	struct window window;
+	enum fold fold;
+	unsigned bytes; /* of an element */
+	int64_t n, c, y;
+	const uint8_t *in; /* the feature */
+	uint8_t *out;	   /* the row */
+	int32_t *columns32, *values32;
+	int64_t *columns, *values;
+	int64_t pending, looked;
 };
-void pool_row_init(struct pool_row *row, const struct kernel_call *call, const struct window *window);
-/* Tells `steps` more of the work; false where the rest is no longer wanted. */
-bool pool_row_work(struct pool_row *row, int64_t steps);
-/* The end of the piece of work that begins at `at`, of what ends at `end`. */
-static inline int64_t pool_row_piece(const struct pool_row *row, int64_t at, int64_t end)
-{
-	int64_t piece = kernel_piece(row->call);
-	return end - at < piece ? end : at + piece;
-}
-/* Tells that the row is there. */
-bool pool_row_end(struct pool_row *row);
+
+void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold);
+/* Folds the next row of outputs. False where there are no more, or no more is wanted. */
+bool pool_next(struct pool *pool);
 
 #endif

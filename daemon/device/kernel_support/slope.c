@@ -1,11 +1,9 @@
-/* Blocks of elements beside the slope of each. */
+/* Rows of elements beside the slope of each. */
 #include "daemon/device/kernel_support/slope.h"
 
-#include "daemon/device/fixed/requantize.h"
-#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/fixed/rows.h"
 #include "daemon/device/kernel_support/operands.h"
-
-enum { SLOPE_BLOCK = 256 };
+#include "daemon/device/kernel_support/walk.h"
 
 int slope_check(const struct kernel_call *call, const struct npumem_dims *slope, struct npumem_error *error)
 {
@@ -25,60 +23,53 @@ int slope_check(const struct kernel_call *call, const struct npumem_dims *slope,
 					     error);
 }
 
-/* Elements that follow each other and share a slope. */
-static int64_t run_length(const struct npumem_dims *in, const struct npumem_dims *slope)
+static int32_t slope_at(const struct kernel_operand *slope, int64_t i)
 {
-	if (slope->w > 1)
-		return 1;
-	if (slope->h > 1)
-		return in->w;
-	return slope->c > 1 ? in->h * in->w : in->c * in->h * in->w;
+	return slope->dtype == NPUMEM_FX8 ? ((const int8_t *)slope->data)[i] : ((const int16_t *)slope->data)[i];
 }
 
-static void load_slopes(const struct kernel_operand *slope, int64_t length, int64_t first, int64_t n, int32_t *to)
+/* The slopes of elements from `at` of a feature of channel `c`: returns how many of the n the row now has. */
+static int64_t find_slopes(const struct kernel_operand *slope, int64_t width, int64_t c, int64_t at, int64_t n,
+			   struct row_source *source)
 {
-	int64_t count = operands_elements(slope), i = 0;
-	while (i < n) {
-		int64_t end = i + length - (first + i) % length;
-		int32_t value;
-		elements_load32(slope->dtype, slope->data, (first + i) / length % count, 1, &value);
-		for (; i < end && i < n; i++)
-			to[i] = value;
+	int64_t left = width - at % width;
+	if (slope->shape.w > 1) {
+		*source = row_source(slope->dtype);
+		source->data = (const uint8_t *)slope->data + at % width * source->bytes;
+		return left < n ? left : n;
 	}
+	source->bytes = 0;
+	if (slope->shape.h > 1) {
+		source->value = slope_at(slope, at / width);
+		return left < n ? left : n;
+	}
+	source->value = slope_at(slope, slope->shape.c > 1 ? c : 0);
+	return n;
 }
 
-/* Puts back what is not negative. */
-static void keep_positive(const int32_t *values, int64_t n, unsigned bytes, void *out)
+static void run_piece(const struct walk *walk, const struct kernel_operand *slope, int64_t width, struct row *row,
+		      int64_t *saturated)
 {
-	int8_t *out8 = out;
-	int16_t *out16 = out;
-	if (bytes == 1)
-		for (int64_t i = 0; i < n; i++)
-			out8[i] = values[i] < 0 ? out8[i] : (int8_t)values[i];
-	else
-		for (int64_t i = 0; i < n; i++)
-			out16[i] = values[i] < 0 ? out16[i] : (int16_t)values[i];
+	for (int64_t i = 0, n; i < walk->n; i += n) {
+		n = find_slopes(slope, width, walk->channel, walk->i + i, walk->n - i, &row->in2);
+		row_slope(row, n, saturated);
+		row->in1.data = (const uint8_t *)row->in1.data + n * row->to.bytes;
+		row->out = (uint8_t *)row->out + n * row->to.bytes;
+	}
 }
 
 void slope_run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, SLOPE_IN), *slope = operands_get(call, SLOPE_SLOPE);
-	uint8_t *out = operands_get(call, SLOPE_OUT)->data;
-	struct requantize requantize;
-	requantize_init(&requantize, in->dtype, slope->frac_bits, call->rounding);
-	int64_t n = operands_elements(in), length = run_length(&in->shape, &slope->shape);
+	const struct kernel_operand *out = operands_get(call, SLOPE_OUT);
+	struct row row = {.in1 = row_source(in->dtype)};
+	struct walk walk;
+	requantize_init(&row.to, in->dtype, slope->frac_bits, call->rounding);
+	row_init(&row, call->isa, row_magnitude(in->dtype) * row_magnitude(slope->dtype));
 	call->counts = (struct kernel_counts){.saturated = 0};
-	for (int64_t i = 0; i < n; i += SLOPE_BLOCK) {
-		int64_t count = n - i < SLOPE_BLOCK ? n - i : SLOPE_BLOCK;
-		int32_t values[SLOPE_BLOCK], products[SLOPE_BLOCK];
-		elements_load32(in->dtype, in->data, i, count, values);
-		load_slopes(slope, length, i, count, products);
-		for (int64_t k = 0; k < count; k++)
-			products[k] *= values[k] < 0 ? values[k] : 0; /* at most 2^30 */
-		call->counts.saturated +=
-			requantize_row32(&requantize, products, count, out + i * requantize.bytes);
-		keep_positive(values, count, requantize.bytes, out + i * requantize.bytes);
-		if (!kernel_step(call, count))
-			return;
+	for (walk_begin_features(&walk, call, SLOPE_OUT); walk_next(&walk);) {
+		row.in1.data = walk_at(&walk, in);
+		row.out = walk_at(&walk, out);
+		run_piece(&walk, slope, in->shape.w, &row, &call->counts.saturated);
 	}
 }

@@ -1,9 +1,10 @@
 /* Mean over the valid points of each window, by the reference's truncated reciprocal or, with exact=1, rounded
- * once. First down the columns, then along the rows. The sum is held by the accumulator; its product with the
- * reciprocal is exact, so that large windows do not overflow as the reference's 32 bits do. */
+ * once. The sum is held by the accumulator; its product with the reciprocal is exact, so that large windows do not
+ * overflow as the reference's 32 bits do. */
 #include "daemon/device/fixed/accumulator.h"
 #include "daemon/device/fixed/mean.h"
-#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/fixed/rows.h"
+#include "daemon/device/kernel_support/container.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/pool.h"
 
@@ -19,34 +20,6 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return status ? status : pool_check(call, error);
 }
 
-/* A row of the input, the sums of columns, the means of windows. */
-static size_t scratch_bytes(const struct kernel_call *call)
-{
-	const struct kernel_operand *in = operands_get(call, POOL_IN), *out = operands_get(call, POOL_OUT);
-	return (size_t)(2 * in->shape.w + out->shape.w) * sizeof(int64_t);
-}
-
-/* Sums of columns over the input rows that output row y sees; `first` is the place of the feature in `in`. Returns
- * how many rows these are; 0: the rest is no longer wanted. */
-static int64_t columns(const struct kernel_operand *in, const struct window_axis *h, int64_t first, int64_t y,
-		       int64_t *row, int64_t *sums, struct pool_row *told)
-{
-	int64_t width = in->shape.w, tap, end;
-	window_taps(h, y, &tap, &end);
-	for (int64_t t = tap; t < end; t++) {
-		int64_t at = first + window_at(h, y, t) * width, past;
-		for (int64_t x = 0; x < width; x = past) {
-			past = pool_row_piece(told, x, width);
-			elements_load64(in->dtype, in->data, at + x, past - x, (t == tap ? sums : row) + x);
-			for (int64_t i = x; t > tap && i < past; i++)
-				sums[i] += row[i];
-			if (!pool_row_work(told, past - x))
-				return 0;
-		}
-	}
-	return end - tap;
-}
-
 /* The mean of n points, in the container of `to`. */
 static int64_t mean_of(struct kernel_call *call, int64_t sum, const struct mean *mean, const struct requantize *to)
 {
@@ -58,58 +31,77 @@ static int64_t mean_of(struct kernel_call *call, int64_t sum, const struct mean 
 	return mean_truncated(mean, sum, in, out, call->rounding, to->low, to->high, &counts->saturated);
 }
 
-/* Means of the windows of one output row, from the sums of columns of `rows` points each. False where they are no
- * longer wanted. */
-static bool windows(struct kernel_call *call, const struct window_axis *w, const int64_t *sums, int64_t rows,
-		    const struct requantize *to, int64_t *means, struct pool_row *told)
+/* Means of outputs [x, end) of a row of windows, each of which has `rows` rows of points. */
+static void means_one_by_one(struct kernel_call *call, const struct pool *pool, int64_t rows, int64_t x,
+			     int64_t end)
 {
+	struct requantize to;
 	struct mean mean = {.n = 0};
-	for (int64_t x = 0; x < w->out; x++) {
-		int64_t tap, end, past, sum = 0;
-		window_taps(w, x, &tap, &end);
-		if (mean.n != rows * (end - tap))
-			mean_init(&mean, rows * (end - tap));
-		for (; tap < end; tap = past) {
-			past = pool_row_piece(told, tap, end);
-			for (int64_t t = tap; t < past; t++)
-				sum += sums[window_at(w, x, t)];
-			if (!pool_row_work(told, past - tap))
-				return false;
-		}
-		means[x] = mean_of(call, sum, &mean, to);
+	requantize_init(&to, operands_get(call, POOL_OUT)->dtype, 0, call->rounding);
+	for (; x < end; x++) {
+		int64_t tap, past, sum = pool->values32 ? pool->values32[x] : pool->values[x];
+		window_taps(&pool->window.w, x, &tap, &past);
+		if (mean.n != rows * (past - tap))
+			mean_init(&mean, rows * (past - tap));
+		container_put(pool->out, pool->bytes, x, mean_of(call, sum, &mean, &to));
 	}
-	return true;
+}
+
+/* Outputs whose windows have no padding to their sides share a reciprocal, with those of other rows too. */
+struct inside {
+	int64_t first, end; /* outputs of a row */
+	int64_t rows;	    /* of points in a window */
+	struct row row;
+};
+
+static void inside_init(struct inside *inside, const struct kernel_call *call, const struct pool *pool)
+{
+	const struct window_axis *w = &pool->window.w;
+	*inside = (struct inside){.rows = 0};
+	inside->first = (w->before + w->stride - 1) / w->stride;
+	inside->end = w->in + w->before < w->kernel ? 0 : (w->in + w->before - w->kernel) / w->stride + 1;
+	if (!pool->values32 || is_exact(call) || inside->first >= inside->end)
+		inside->first = inside->end = 0;
+}
+
+static void set_rows(struct inside *inside, const struct kernel_call *call, const struct pool *pool, int64_t rows)
+{
+	const struct kernel_operand *in = operands_get(call, POOL_IN), *out = operands_get(call, POOL_OUT);
+	int64_t points = rows * pool->window.w.kernel;
+	struct mean mean;
+	mean_init(&mean, points);
+	inside->rows = rows;
+	inside->row = (struct row){.in1 = {.data = pool->values32 + inside->first, .bytes = 4, .mask = -1},
+				   .in2 = {.value = (int32_t)mean.multiplier}};
+	requantize_init(&inside->row.to, out->dtype, mean.shift + in->frac_bits - out->frac_bits, call->rounding);
+	row_init_product(&inside->row, call->isa, points * row_magnitude(in->dtype) * mean.multiplier);
 }
 
 static void run(struct kernel_call *call)
 {
-	const struct kernel_operand *in = operands_get(call, POOL_IN), *out = operands_get(call, POOL_OUT);
-	struct window window;
-	struct pool_row told;
-	pool_window(call, &window);
-	pool_row_init(&told, call, &window);
-	struct requantize store; /* of values that are already in the container */
-	requantize_init(&store, out->dtype, 0, call->rounding);
-	int64_t *row = call->scratch, *sums = row + in->shape.w, *means = sums + in->shape.w;
-	uint8_t *to = out->data;
+	struct pool pool;
+	struct inside inside;
 	call->counts = (struct kernel_counts){.saturated = 0};
-	for (int64_t feature = 0; feature < in->shape.n * in->shape.c; feature++) {
-		for (int64_t y = 0; y < window.h.out; y++) {
-			int64_t first = feature * in->shape.h * in->shape.w;
-			int64_t rows = columns(in, &window.h, first, y, row, sums, &told);
-			if (!rows || !windows(call, &window.w, sums, rows, &store, means, &told))
-				return;
-			requantize_row64(&store, means, window.w.out, to);
-			to += window.w.out * store.bytes;
-			if (!pool_row_end(&told))
-				return;
-		}
+	pool_begin(&pool, call, FOLD_SUM);
+	inside_init(&inside, call, &pool);
+	while (pool_next(&pool)) {
+		int64_t tap, end;
+		window_taps(&pool.window.h, pool.y, &tap, &end);
+		means_one_by_one(call, &pool, end - tap, 0, inside.first);
+		means_one_by_one(call, &pool, end - tap, inside.end, pool.window.w.out);
+		if (inside.first == inside.end)
+			continue;
+		if (inside.rows != end - tap)
+			set_rows(&inside, call, &pool, end - tap);
+		inside.row.out = pool.out + inside.first * pool.bytes;
+		row_product(&inside.row, inside.end - inside.first, &call->counts.saturated);
 	}
 }
 
 const struct kernel kernel_avepool = {
 	.number = NPUMEM_KERNEL_AVEPOOL,
+	.by_feature = POOL_BY_FEATURE,
 	.check = check,
-	.scratch_bytes = scratch_bytes,
+	.scratch_bytes = pool_scratch_bytes,
 	.run = run,
 };

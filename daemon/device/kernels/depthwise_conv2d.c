@@ -1,25 +1,145 @@
-/* Depthwise 2D convolution: a group per input channel. With O = C * m, output channel c * m + j sees channel c. */
-#include "daemon/device/kernel_support/convolve.h"
-#include "daemon/device/kernel_support/operands.h"
+/* Depthwise 2D convolution: a group per input channel. With O = C * m, output channel c * m + j sees channel c.
+ * Each output feature is made from its input feature where they lie: in one pass where depthwise.h can, else row
+ * by row, the sums of a row taking in tap after tap. */
+#include <string.h>
 
-static int64_t groups(const struct kernel_call *call)
-{
-	return operands_get(call, CONVOLUTION_IN)->shape.c;
-}
+#include "daemon/device/fixed/mac.h"
+#include "daemon/device/kernel_support/convolve.h"
+#include "daemon/device/kernel_support/depthwise.h"
+#include "daemon/device/kernel_support/operands.h"
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
-	return convolve_check(call, groups(call), error);
+	return convolve_check(call, operands_get(call, CONVOLUTION_IN)->shape.c, error);
+}
+
+struct work {
+	struct kernel_call *call;
+	struct window window;
+	struct weighted weighted;
+	bool whole; /* in one pass */
+	struct depthwise depthwise;
+	int64_t piece, pending, looked;
+};
+
+/* The largest magnitude of a sum with its bias; past 32 bits where these are not enough. */
+static int64_t largest(const struct work *work)
+{
+	const struct accumulator *accumulator = &work->weighted.accumulator;
+	int64_t taps = work->window.h.kernel * work->window.w.kernel;
+	int64_t bias = work->weighted.bias ? (int64_t)1 << (7 + accumulator->bias_shift) : 0;
+	return taps * (1 << 14) + bias;
+}
+
+static void work_init(struct work *work, struct kernel_call *call)
+{
+	const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape;
+	const struct npumem_dims *weights = &operands_get(call, CONVOLUTION_WEIGHTS)->shape;
+	*work = (struct work){.call = call, .piece = kernel_piece(call)};
+	window_read(call, in, weights->h, weights->w, &work->window, NULL);
+	weighted_init(&work->weighted, call, &convolution_roles, weights->h * weights->w);
+	const struct accumulator *accumulator = &work->weighted.accumulator;
+	work->whole = accumulator->sum_bytes == 4 && accumulator->cannot_wrap &&
+		      depthwise_fits_fx8(call->isa, &work->window, &accumulator->result, largest(work));
+	if (work->whole)
+		depthwise_init(&work->depthwise, &work->window, &accumulator->result);
+}
+
+/* Of a row of outputs, as many as make a piece. */
+static int64_t stretch(const struct kernel_call *call, int64_t width)
+{
+	return width < kernel_piece(call) ? width : kernel_piece(call);
 }
 
 static size_t scratch_bytes(const struct kernel_call *call)
 {
-	return convolve_scratch_bytes(call, groups(call));
+	return (size_t)stretch(call, operands_get(call, CONVOLUTION_OUT)->shape.w) * sizeof(int64_t);
+}
+
+/* Sums of outputs [x, x + n) of row y. False where they are no longer wanted. */
+static bool sum_row(struct work *work, const uint8_t *in, const uint8_t *weights, int64_t y, int64_t x, int64_t n)
+{
+	const struct window_axis *h = &work->window.h, *w = &work->window.w;
+	const struct weighted *weighted = &work->weighted;
+	struct mac mac = {weighted->data_bytes, weighted->accumulator.sum_bytes};
+	int64_t tap, end;
+	memset(work->call->scratch, 0, (size_t)(n * mac.sum_bytes));
+	window_taps(h, y, &tap, &end);
+	for (; tap < end; tap++)
+		for (int64_t k = 0; k < w->kernel; k++) {
+			int64_t first, past, row = window_at(h, y, tap) * w->in;
+			window_outputs(w, k, &first, &past);
+			first = first < x ? x : first;
+			past = past > x + n ? x + n : past;
+			if (first < past)
+				mac_row(&mac, (uint8_t *)work->call->scratch + (first - x) * mac.sum_bytes,
+					in + (row + window_at(w, first, k)) * mac.row_bytes, w->stride,
+					weighted_element(weights, weighted->weight_bytes, tap * w->kernel + k),
+					past - first);
+			if (!kernel_look(work->call, n, &work->looked))
+				return false;
+		}
+	return true;
+}
+
+/* Each makes output channel o of batch item n; false where the rest is no longer wanted. */
+
+static bool run_rows(struct work *work, int64_t o, const uint8_t *in, const uint8_t *weights, uint8_t *out)
+{
+	const struct window_axis *w = &work->window.w;
+	for (int64_t y = 0; y < work->window.h.out; y++)
+		for (int64_t x = 0; x < w->out; x += work->piece) {
+			int64_t n = stretch(work->call, w->out - x);
+			if (!sum_row(work, in, weights, y, x, n))
+				return false;
+			weighted_finish_channel(&work->weighted, work->call->scratch, n, o,
+						out + (y * w->out + x) * work->weighted.data_bytes,
+						&work->call->counts);
+			if (!kernel_step_rarely(work->call, n, &work->pending))
+				return false;
+		}
+	return true;
+}
+
+static bool run_whole(struct work *work, int64_t o, const uint8_t *in, const uint8_t *weights, uint8_t *out)
+{
+	const struct window_axis *h = &work->window.h, *w = &work->window.w;
+	const struct accumulator *accumulator = &work->weighted.accumulator;
+	struct depthwise_channel channel = {in, weights, 0, out};
+	if (work->weighted.bias)
+		channel.bias = ((const int8_t *)work->weighted.bias)[o] * ((int64_t)1 << accumulator->bias_shift);
+	int64_t rows = work->piece / w->out + 1;
+	for (int64_t y = 0; y < h->out; y += rows)
+		for (int64_t x = 0; x < w->out; x += work->piece) {
+			int64_t n = stretch(work->call, w->out - x), count = h->out - y < rows ? h->out - y : rows;
+			struct depthwise_outputs outputs = {y, y + count, x, x + n};
+			work->call->counts.saturated += depthwise_run_fx8(&work->depthwise, &channel, &outputs);
+			if (!kernel_step_rarely(work->call, n * count, &work->pending))
+				return false;
+		}
+	return true;
 }
 
 static void run(struct kernel_call *call)
 {
-	convolve_run(call, groups(call));
+	const struct kernel_operand *in = operands_get(call, CONVOLUTION_IN),
+				    *out = operands_get(call, CONVOLUTION_OUT);
+	const struct kernel_operand *weights = operands_get(call, CONVOLUTION_WEIGHTS);
+	struct work work;
+	work_init(&work, call);
+	int64_t taps = weights->shape.h * weights->shape.w, times = out->shape.c / in->shape.c;
+	call->counts = (struct kernel_counts){.macs = out->shape.n * out->shape.c * window_pairs(&work.window.h) *
+						      window_pairs(&work.window.w)};
+	for (int64_t n = 0; n < out->shape.n; n++)
+		for (int64_t o = 0; o < out->shape.c; o++) {
+			const uint8_t *filter =
+				(const uint8_t *)weights->data + o * taps * work.weighted.weight_bytes;
+			const uint8_t *from = kernel_feature(in, n, o / times);
+			uint8_t *to = kernel_feature(out, n, o);
+			if (!(work.whole ? run_whole : run_rows)(&work, o, from, filter, to))
+				return;
+		}
+	kernel_step(call, work.pending);
 }
 
 const struct kernel kernel_depthwise_conv2d = {

@@ -10,20 +10,18 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 
 static void run(struct kernel_call *call)
 {
-	const struct kernel_operand *in1 = operands_get(call, ELTWISE_IN1), *out = operands_get(call, ELTWISE_OUT);
-	struct requantize requantize;
-	requantize_init(&requantize, out->dtype, in1->frac_bits - out->frac_bits, call->rounding);
+	const struct kernel_operand *in1 = operands_get(call, ELTWISE_IN1);
 	struct eltwise e;
-	for (eltwise_begin(&e, call); eltwise_next(&e);) {
-		for (int64_t i = 0; i < e.n; i++)
-			e.values[i] = e.in1[i] < e.in2[i] ? e.in1[i] : e.in2[i];
-		eltwise_store(&e, &requantize);
-	}
+	eltwise_init(&e, call, in1->frac_bits);
+	row_init(&e.row, call->isa, row_magnitude(in1->dtype));
+	for (eltwise_begin(&e); eltwise_next(&e);)
+		row_smaller(&e.row, e.walk.n, &call->counts.saturated);
 }
 
 const struct kernel kernel_eltwise_min = {
 	.number = NPUMEM_KERNEL_ELTWISE_MIN,
 	.in_place = true,
+	.by_feature = ELTWISE_BY_FEATURE,
 	.check = check,
 	.run = run,
 };

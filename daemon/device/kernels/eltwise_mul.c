@@ -4,22 +4,18 @@
 
 static void run(struct kernel_call *call)
 {
-	const struct kernel_operand *out = operands_get(call, ELTWISE_OUT);
-	int64_t frac_bits =
-		operands_get(call, ELTWISE_IN1)->frac_bits + operands_get(call, ELTWISE_IN2)->frac_bits;
-	struct requantize requantize;
-	requantize_init(&requantize, out->dtype, frac_bits - out->frac_bits, call->rounding);
+	const struct kernel_operand *in1 = operands_get(call, ELTWISE_IN1), *in2 = operands_get(call, ELTWISE_IN2);
 	struct eltwise e;
-	for (eltwise_begin(&e, call); eltwise_next(&e);) {
-		for (int64_t i = 0; i < e.n; i++)
-			e.values[i] = e.in1[i] * e.in2[i]; /* at most 2^30 */
-		eltwise_store(&e, &requantize);
-	}
+	eltwise_init(&e, call, in1->frac_bits + in2->frac_bits);
+	row_init_product(&e.row, call->isa, row_magnitude(in1->dtype) * row_magnitude(in2->dtype));
+	for (eltwise_begin(&e); eltwise_next(&e);)
+		row_product(&e.row, e.walk.n, &call->counts.saturated);
 }
 
 const struct kernel kernel_eltwise_mul = {
 	.number = NPUMEM_KERNEL_ELTWISE_MUL,
 	.in_place = true,
+	.by_feature = ELTWISE_BY_FEATURE,
 	.check = eltwise_check,
 	.run = run,
 };

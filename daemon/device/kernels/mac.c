@@ -1,8 +1,6 @@
 /* out = acc + in1 * in2; acc and out are of one format, into which the exact sum is rounded once. in1 or in2 may
  * be a scalar. acc stands behind out in the row, so that the first three roles are those of the element-wise walk.
  */
-#include "daemon/device/fixed/align.h"
-#include "daemon/device/kernel_support/elements.h"
 #include "daemon/device/kernel_support/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"
 
@@ -35,28 +33,27 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 
 static void run(struct kernel_call *call)
 {
-	const struct kernel_operand *acc = operands_get(call, ACC), *out = operands_get(call, ELTWISE_OUT);
+	const struct kernel_operand *in1 = operands_get(call, ELTWISE_IN1), *in2 = operands_get(call, ELTWISE_IN2);
+	const struct kernel_operand *acc = operands_get(call, ACC);
 	struct align align;
-	align_init(&align, acc->frac_bits,
-		   operands_get(call, ELTWISE_IN1)->frac_bits + operands_get(call, ELTWISE_IN2)->frac_bits);
-	struct requantize requantize, store; /* store: of values that are already in the container */
-	requantize_init(&requantize, out->dtype, align.frac_bits - out->frac_bits, call->rounding);
-	requantize_init(&store, out->dtype, 0, call->rounding);
 	struct eltwise e;
-	for (eltwise_begin(&e, call); eltwise_next(&e);) {
-		int32_t terms[ELTWISE_BLOCK];
-		elements_load32(acc->dtype, acc->data, e.first, e.n, terms);
-		for (int64_t i = 0; i < e.n; i++)
-			e.values[i] = (int32_t)align_sum(&align, terms[i], e.in1[i] * e.in2[i], &requantize,
-							 &call->counts.saturated);
-		eltwise_store(&e, &store);
-		call->counts.macs += e.n;
+	align_init(&align, acc->frac_bits, in1->frac_bits + in2->frac_bits);
+	eltwise_init(&e, call, align.frac_bits);
+	e.row.align = align;
+	e.row.acc = row_source(acc->dtype);
+	row_init_mac(&e.row, call->isa, row_magnitude(acc->dtype),
+		     row_magnitude(in1->dtype) * row_magnitude(in2->dtype));
+	for (eltwise_begin(&e); eltwise_next(&e);) {
+		e.row.acc.data = walk_at(&e.walk, acc);
+		row_mac(&e.row, e.walk.n, &call->counts.saturated);
+		call->counts.macs += e.walk.n;
 	}
 }
 
 const struct kernel kernel_mac = {
 	.number = NPUMEM_KERNEL_MAC,
 	.in_place = true,
+	.by_feature = ELTWISE_BY_FEATURE | 1 << ACC,
 	.check = check,
 	.run = run,
 };

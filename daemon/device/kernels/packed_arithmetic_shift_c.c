@@ -1,10 +1,12 @@
 /* out = in1 shifted left by value, or right where that is negative, its sign kept. */
+#include "daemon/device/kernel_support/packed.h"
 #include "daemon/device/kernel_support/packed_check.h"
 #include "daemon/device/kernel_support/packed_run.h"
 
 const struct kernel kernel_packed_arithmetic_shift_c = {
 	.number = NPUMEM_KERNEL_PACKED_ARITHMETIC_SHIFT_C,
 	.in_place = true,
+	.by_feature = PACKED_BY_FEATURE,
 	.check = packed_check_arithmetic,
 	.run = packed_run_arithmetic_shift,
 };

@@ -1,10 +1,12 @@
 /* out = the bits of in1 shifted left by value, or right where that is negative. */
+#include "daemon/device/kernel_support/packed.h"
 #include "daemon/device/kernel_support/packed_check.h"
 #include "daemon/device/kernel_support/packed_run.h"
 
 const struct kernel kernel_packed_logical_shift_c = {
 	.number = NPUMEM_KERNEL_PACKED_LOGICAL_SHIFT_C,
 	.in_place = true,
+	.by_feature = PACKED_BY_FEATURE,
 	.check = packed_check_logical,
 	.run = packed_run_logical_shift,
 };

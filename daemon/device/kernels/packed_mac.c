@@ -1,10 +1,12 @@
 /* out = (acc * 2^lshift + in1 * in2) / 2^rshift, in 32 bits that wrap; 8-bit sources, 16-bit acc and out. */
+#include "daemon/device/kernel_support/packed.h"
 #include "daemon/device/kernel_support/packed_check.h"
 #include "daemon/device/kernel_support/packed_run.h"
 
 const struct kernel kernel_packed_mac = {
 	.number = NPUMEM_KERNEL_PACKED_MAC,
 	.in_place = true,
+	.by_feature = PACKED_BY_FEATURE,
 	.check = packed_check_mac,
 	.run = packed_run_mac,
 };

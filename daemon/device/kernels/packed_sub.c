@@ -1,10 +1,12 @@
 /* out = (in1 - in2) / 2^rshift. */
+#include "daemon/device/kernel_support/packed.h"
 #include "daemon/device/kernel_support/packed_check.h"
 #include "daemon/device/kernel_support/packed_run.h"
 
 const struct kernel kernel_packed_sub = {
 	.number = NPUMEM_KERNEL_PACKED_SUB,
 	.in_place = true,
+	.by_feature = PACKED_BY_FEATURE,
 	.check = packed_check_sum,
 	.run = packed_run_sub,
 };

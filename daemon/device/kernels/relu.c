@@ -1,10 +1,10 @@
 /* ReLU by itself: every element clipped to the limits of relu=; the format stays. */
-#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/fixed/rows.h"
 #include "daemon/device/kernel_support/limits.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/walk.h"
 
 enum { IN, OUT };
-enum { BLOCK = 256 };
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
@@ -21,25 +21,17 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 static void run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
-	struct requantize requantize;
-	requantize_init(&requantize, out->dtype, 0, call->rounding);
-	limits_relu(call, out->frac_bits, &requantize);
+	struct row row = {.in1 = row_source(in->dtype)};
+	struct walk walk;
+	requantize_init(&row.to, out->dtype, 0, call->rounding);
+	limits_relu(call, out->frac_bits, &row.to);
+	row_init(&row, call->isa, row_magnitude(in->dtype));
 	call->counts = (struct kernel_counts){.saturated = 0};
-	int64_t length = in->shape.h * in->shape.w, pending = 0;
-	for (int64_t n = 0; n < in->shape.n; n++)
-		for (int64_t c = 0; c < in->shape.c; c++) {
-			const void *from = kernel_feature(in, n, c);
-			uint8_t *to = kernel_feature(out, n, c);
-			for (int64_t i = 0; i < length; i += BLOCK) {
-				int64_t count = length - i < BLOCK ? length - i : BLOCK;
-				int32_t values[BLOCK];
-				elements_load32(in->dtype, from, i, count, values);
-				requantize_row32(&requantize, values, count, to + i * requantize.bytes);
-				if (!kernel_step_rarely(call, count, &pending))
-					return;
-			}
-		}
-	kernel_step(call, pending);
+	for (walk_begin(&walk, call, OUT); walk_next(&walk);) {
+		row.in1.data = walk_at(&walk, in);
+		row.out = walk_at(&walk, out);
+		row_requantize(&row, walk.n, &call->counts.saturated);
+	}
 }
 
 const struct kernel kernel_relu = {

@@ -9,6 +9,7 @@
 
 #include "daemon/device/operations/kernel.h"
 #include "tests/support/oracle.h"
+#include "tests/unit/daemon/device/kernels/lanes.h"
 
 enum { CALLS_ROLES_MAX = 12, CALLS_FAMILY_MAX = 6 };
 
@@ -94,25 +95,112 @@ static inline uint64_t calls_inputs_hash(const struct calls *c)
 	return hash;
 }
 
-/* The check passes; then the run. */
-static inline void calls_run(struct calls *c)
+static inline void calls_execute(struct calls *c)
 {
-	npumem_error_clear(&c->error);
-	ck_assert_msg(c->kernel->check(&c->call, &c->error) == 0, "refused: %s", c->error.message);
-	if (c->kernel->check_data)
-		ck_assert_msg(c->kernel->check_data(&c->call, &c->error) == 0, "refused: %s", c->error.message);
-	for (unsigned i = 0; i < c->call.n_roles; i++)
-		for (unsigned k = 0; c->is_output[i] && k < c->roles[i].n; k++)
-			memset(c->operands[i][k].data, 0xa5, calls_bytes(&c->operands[i][k]));
 	size_t bytes = c->kernel->scratch_bytes ? c->kernel->scratch_bytes(&c->call) : 0;
 	ck_assert_int_eq(posix_memalign(&c->call.scratch, 64, bytes + !bytes), 0);
 	memset(c->call.scratch, 0xa5, bytes);
 	memset(&c->call.counts, 0xa5, sizeof(c->call.counts));
-	uint64_t hash = calls_inputs_hash(c);
+	if (c->kernel->check_data)
+		ck_assert_msg(c->kernel->check_data(&c->call, &c->error) == 0, "refused: %s", c->error.message);
 	c->kernel->run(&c->call);
-	ck_assert_msg(calls_inputs_hash(c) == hash, "%s changed an input", c->call.row->name);
 	free(c->call.scratch);
 	c->call.scratch = NULL;
+}
+
+static inline void calls_once(struct calls *c)
+{
+	for (unsigned i = 0; i < c->call.n_roles; i++)
+		for (unsigned k = 0; c->is_output[i] && k < c->roles[i].n; k++)
+			memset(c->operands[i][k].data, 0xa5, calls_bytes(&c->operands[i][k]));
+	uint64_t hash = calls_inputs_hash(c);
+	calls_execute(c);
+	ck_assert_msg(calls_inputs_hash(c) == hash, "%s changed an input", c->call.row->name);
+}
+
+/* The first input that the first output may be, or -1. */
+static inline int calls_in_place(const struct calls *c, unsigned out)
+{
+	const struct kernel_operand *a = &c->operands[out][0];
+	for (unsigned i = 0; i < c->call.n_roles && c->kernel->in_place; i++) {
+		const struct kernel_operand *b = &c->operands[i][0];
+		if (!c->is_output[i] && c->roles[i].n > 0 && (c->kernel->by_feature >> i & 1) &&
+		    a->dtype == b->dtype && !memcmp(&a->shape, &b->shape, sizeof(a->shape)))
+			return (int)i;
+	}
+	return -1;
+}
+
+/* Runs on lanes what was run densely, one of the inputs being the output where `in_place`: the same results, and
+ * nothing else written. */
+static inline void calls_on_lanes(struct calls *c, bool in_place)
+{
+	struct kernel_operand dense[CALLS_ROLES_MAX][CALLS_FAMILY_MAX];
+	uint8_t *memory[CALLS_ROLES_MAX][CALLS_FAMILY_MAX] = {{NULL}};
+	struct kernel_counts counts = c->call.counts;
+	memcpy(dense, c->operands, sizeof(dense));
+	for (unsigned i = 0; i < c->call.n_roles; i++)
+		for (unsigned k = 0; (c->kernel->by_feature >> i & 1) && k < c->roles[i].n; k++)
+			memory[i][k] = lanes_spread(&c->operands[i][k], c->is_output[i] ? NULL : dense[i][k].data);
+	for (unsigned i = 0; i < c->call.n_roles && in_place; i++)
+		if (c->is_output[i] && calls_in_place(c, i) >= 0)
+			c->operands[i][0].features = c->operands[calls_in_place(c, i)][0].features;
+	calls_execute(c);
+	for (unsigned i = 0; i < c->call.n_roles; i++)
+		for (unsigned k = 0; c->is_output[i] && memory[i][k] && k < c->roles[i].n; k++) {
+			struct kernel_operand want = dense[i][k];
+			uint8_t *expected = lanes_spread(&want, dense[i][k].data);
+			const uint8_t *got = c->operands[i][k].features.base - LANES_GAP;
+			ck_assert_msg(!memcmp(expected, got, lanes_bytes(&want)), "%s differs on lanes under %s",
+				      c->call.row->name, isa_name((int)c->call.isa));
+			free(expected);
+		}
+	for (unsigned i = 0; i < c->call.n_roles; i++)
+		for (unsigned k = 0; k < c->roles[i].n; k++)
+			free(memory[i][k]);
+	memcpy(c->operands, dense, sizeof(dense));
+	ck_assert(!memcmp(&counts, &c->call.counts, sizeof(counts)));
+}
+
+/* Runs again under every other instruction set, on lanes too: nothing may differ. */
+static inline void calls_again(struct calls *c)
+{
+	uint8_t *first[CALLS_ROLES_MAX][CALLS_FAMILY_MAX] = {{NULL}};
+	struct kernel_counts counts = c->call.counts;
+	for (unsigned i = 0; i < c->call.n_roles; i++)
+		for (unsigned k = 0; c->is_output[i] && k < c->roles[i].n; k++) {
+			first[i][k] = malloc(calls_bytes(&c->operands[i][k]));
+			memcpy(first[i][k], c->operands[i][k].data, calls_bytes(&c->operands[i][k]));
+		}
+	for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++) {
+		c->call.isa = (enum isa)isa;
+		calls_once(c);
+		ck_assert_msg(!memcmp(&counts, &c->call.counts, sizeof(counts)), "%s counts otherwise under %s",
+			      c->call.row->name, isa_name(isa));
+		for (unsigned i = 0; i < c->call.n_roles; i++)
+			for (unsigned k = 0; c->is_output[i] && k < c->roles[i].n; k++)
+				ck_assert_msg(!memcmp(first[i][k], c->operands[i][k].data,
+						      calls_bytes(&c->operands[i][k])),
+					      "%s differs under %s", c->call.row->name, isa_name(isa));
+		if (c->kernel->by_feature)
+			calls_on_lanes(c, false);
+		if (c->kernel->by_feature && c->kernel->in_place)
+			calls_on_lanes(c, true);
+	}
+	for (unsigned i = 0; i < c->call.n_roles; i++)
+		for (unsigned k = 0; k < c->roles[i].n; k++)
+			free(first[i][k]);
+	c->call.isa = ISA_ANY;
+}
+
+/* The check passes; then the run, and where nobody watches it the same under every instruction set. */
+static inline void calls_run(struct calls *c)
+{
+	npumem_error_clear(&c->error);
+	ck_assert_msg(c->kernel->check(&c->call, &c->error) == 0, "refused: %s", c->error.message);
+	calls_once(c);
+	if (!c->call.progress)
+		calls_again(c);
 }
 
 /* The check refuses, with a message that holds `text`. */
@@ -248,6 +336,7 @@ static inline void calls_progress(struct calls *c)
 	struct kernel_progress progress = {.piece = 1};
 	int64_t elements = 0;
 	c->call.progress = &progress;
+	c->call.isa = isa_best();
 	calls_run(c);
 	for (unsigned i = 0; i < c->call.n_roles; i++)
 		for (unsigned k = 0; c->is_output[i] && k < c->roles[i].n; k++)
@@ -263,6 +352,7 @@ static inline void calls_progress(struct calls *c)
 			ck_assert_int_eq(((uint8_t *)c->operands[i][k].data)[calls_bytes(&c->operands[i][k]) - 1],
 					 0xa5);
 	c->call.progress = NULL;
+	c->call.isa = ISA_ANY;
 }
 
 static inline int64_t calls_get(const struct calls *c, unsigned role, int64_t i)

@@ -1,0 +1,214 @@
+/* What the rows' templates are made of, for AVX2: as vector__avx512vnni.h, but there are no masks: n is always
+ * that of a whole vector, and what is left of a row is another's. */
+#ifndef DEVICE_VECTOR_AVX2_H
+#define DEVICE_VECTOR_AVX2_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include <npumem/types.h>
+
+#define VECTOR static inline __attribute__((always_inline))
+#ifdef __clang__
+#define VECTOR_UNROLL _Pragma("unroll")
+#else
+#define VECTOR_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum { VECTOR_N = 8, VECTOR_TAILS = 0 };
+typedef __m256i vector;
+
+VECTOR vector vector_set(int32_t x)
+{
+	return _mm256_set1_epi32(x);
+}
+
+VECTOR vector vector_load8(const void *from, int64_t n)
+{
+	(void)n;
+	return _mm256_cvtepi8_epi32(_mm_loadl_epi64(from));
+}
+
+VECTOR vector vector_load16(const void *from, int64_t n)
+{
+	(void)n;
+	return _mm256_cvtepi16_epi32(_mm_loadu_si128(from));
+}
+
+VECTOR vector vector_load32(const void *from, int64_t n)
+{
+	(void)n;
+	return _mm256_loadu_si256(from);
+}
+
+VECTOR vector vector_load32_every(const int32_t *from, int64_t stride, int64_t n)
+{
+	vector index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+	if (stride == 1)
+		return vector_load32(from, n);
+	index = _mm256_mullo_epi32(index, _mm256_set1_epi32((int32_t)stride));
+	return _mm256_i32gather_epi32(from, index, sizeof(*from));
+}
+
+VECTOR void vector_store32(void *to, vector x, int64_t n)
+{
+	(void)n;
+	_mm256_storeu_si256(to, x);
+}
+
+VECTOR vector vector_first(int64_t n, vector a, vector b)
+{
+	(void)n, (void)b;
+	return a;
+}
+
+/* The low 16 bits of each element: the pack saturates, so what is above them has to be the sign. */
+VECTOR __m128i vector_words(vector x)
+{
+	vector whole = _mm256_srai_epi32(_mm256_slli_epi32(x, 16), 16);
+	return _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+}
+
+VECTOR void vector_store8(void *to, vector x, int64_t n)
+{
+	(void)n;
+	__m128i low = _mm_and_si128(vector_words(x), _mm_set1_epi16(0xff));
+	_mm_storel_epi64(to, _mm_packus_epi16(low, low));
+}
+
+VECTOR void vector_store16(void *to, vector x, int64_t n)
+{
+	(void)n;
+	_mm_storeu_si128(to, vector_words(x));
+}
+
+VECTOR vector vector_add(vector a, vector b)
+{
+	return _mm256_add_epi32(a, b);
+}
+
+VECTOR vector vector_sub(vector a, vector b)
+{
+	return _mm256_sub_epi32(a, b);
+}
+
+VECTOR vector vector_mul(vector a, vector b)
+{
+	return _mm256_mullo_epi32(a, b);
+}
+
+VECTOR vector vector_and(vector a, vector b)
+{
+	return _mm256_and_si256(a, b);
+}
+
+VECTOR vector vector_or(vector a, vector b)
+{
+	return _mm256_or_si256(a, b);
+}
+
+VECTOR vector vector_min(vector a, vector b)
+{
+	return _mm256_min_epi32(a, b);
+}
+
+VECTOR vector vector_max(vector a, vector b)
+{
+	return _mm256_max_epi32(a, b);
+}
+
+VECTOR vector vector_left(vector a, vector count)
+{
+	return _mm256_sllv_epi32(a, count);
+}
+
+VECTOR vector vector_right(vector a, vector count)
+{
+	return _mm256_srav_epi32(a, count);
+}
+
+VECTOR vector vector_if_negative(vector a, vector b)
+{
+	return _mm256_blendv_epi8(a, b, _mm256_srai_epi32(a, 31));
+}
+
+VECTOR vector vector_if_zero(vector a, vector x, vector b)
+{
+	return _mm256_blendv_epi8(x, b, _mm256_cmpeq_epi32(a, _mm256_setzero_si256()));
+}
+
+VECTOR vector vector_count_zeros(vector counts, vector x, int64_t n)
+{
+	(void)n;
+	return _mm256_sub_epi32(counts, _mm256_cmpeq_epi32(x, _mm256_setzero_si256()));
+}
+
+VECTOR vector vector_quotient8(vector a, vector b, double scale)
+{
+	__m256 end = _mm256_set1_ps(1 << 20);
+	__m256 x = _mm256_div_ps(_mm256_cvtepi32_ps(a), _mm256_cvtepi32_ps(b));
+	x = _mm256_mul_ps(x, _mm256_set1_ps((float)scale));
+	x = _mm256_max_ps(_mm256_min_ps(x, end), _mm256_sub_ps(_mm256_setzero_ps(), end));
+	__m256 floor = _mm256_floor_ps(x);
+	vector inexact = _mm256_castps_si256(_mm256_cmp_ps(x, floor, _CMP_NEQ_UQ));
+	return _mm256_or_si256(_mm256_cvttps_epi32(floor), _mm256_srli_epi32(inexact, 31));
+}
+
+VECTOR __m128i vector_quotient_half(__m128i a, __m128i b, double scale)
+{
+	__m256d end = _mm256_set1_pd(1 << 20);
+	__m256d x = _mm256_div_pd(_mm256_cvtepi32_pd(a), _mm256_cvtepi32_pd(b));
+	x = _mm256_mul_pd(x, _mm256_set1_pd(scale));
+	x = _mm256_max_pd(_mm256_min_pd(x, end), _mm256_sub_pd(_mm256_setzero_pd(), end));
+	__m256d floor = _mm256_floor_pd(x);
+	/* As numbers: 0 or 1. */
+	__m256d inexact = _mm256_and_pd(_mm256_cmp_pd(x, floor, _CMP_NEQ_UQ), _mm256_set1_pd(1));
+	return _mm_or_si128(_mm256_cvttpd_epi32(floor), _mm256_cvttpd_epi32(inexact));
+}
+
+VECTOR vector vector_quotient16(vector a, vector b, double scale)
+{
+	__m128i low = vector_quotient_half(_mm256_castsi256_si128(a), _mm256_castsi256_si128(b), scale);
+	__m128i high = vector_quotient_half(_mm256_extracti128_si256(a, 1), _mm256_extracti128_si256(b, 1), scale);
+	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+VECTOR __m128i vector_scaled_half(__m128i a, __m128i b, double scale, enum npumem_rounding rounding)
+{
+	enum { EVEN = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
+	__m256d end = _mm256_set1_pd(1 << 20), sign = _mm256_set1_pd(-0.0), half = _mm256_set1_pd(0.5);
+	__m256d x = _mm256_mul_pd(_mm256_cvtepi32_pd(a), _mm256_cvtepi32_pd(b));
+	x = _mm256_mul_pd(x, _mm256_set1_pd(scale));
+	x = _mm256_max_pd(_mm256_min_pd(x, end), _mm256_xor_pd(end, sign));
+	if (rounding == NPUMEM_CONVERGENT)
+		x = _mm256_round_pd(x, EVEN);
+	else if (rounding == NPUMEM_UP)
+		x = _mm256_floor_pd(_mm256_add_pd(x, half));
+	else
+		x = _mm256_add_pd(x, _mm256_or_pd(half, _mm256_and_pd(x, sign)));
+	return _mm256_cvttpd_epi32(x);
+}
+
+VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_rounding rounding)
+{
+	__m128i low = vector_scaled_half(_mm256_castsi256_si128(a), _mm256_castsi256_si128(b), scale, rounding);
+	__m128i high = vector_scaled_half(_mm256_extracti128_si256(a, 1), _mm256_extracti128_si256(b, 1), scale,
+					  rounding);
+	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+VECTOR vector vector_count_outside(vector counts, vector x, vector low, vector high, int64_t n)
+{
+	(void)n;
+	vector outside = _mm256_or_si256(_mm256_cmpgt_epi32(low, x), _mm256_cmpgt_epi32(x, high));
+	return _mm256_sub_epi32(counts, outside);
+}
+
+VECTOR int64_t vector_total(vector counts)
+{
+	__m128i x = _mm_add_epi32(_mm256_castsi256_si128(counts), _mm256_extracti128_si256(counts, 1));
+	x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 0x4e));
+	return _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
+}
+
+#endif

@@ -1,0 +1,240 @@
+/* What the rows' templates are made of, for AVX-512: vectors of 32-bit elements that come from and go to
+ * containers of 8 and 16 bits. A tail is a vector with a mask: nothing beyond its n elements is read, written or
+ * counted. */
+#ifndef DEVICE_VECTOR_AVX512VNNI_H
+#define DEVICE_VECTOR_AVX512VNNI_H
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#include <npumem/types.h>
+
+#define VECTOR static inline __attribute__((always_inline))
+/* Of a loop whose vectors are to be registers. */
+#ifdef __clang__
+#define VECTOR_UNROLL _Pragma("unroll")
+#else
+#define VECTOR_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+enum { VECTOR_N = 16, VECTOR_TAILS = 1 };
+typedef __m512i vector;
+
+VECTOR __mmask16 vector_lanes(int64_t n)
+{
+	return n >= VECTOR_N ? 0xffff : (__mmask16)((1u << n) - 1);
+}
+
+VECTOR vector vector_set(int32_t x)
+{
+	return _mm512_set1_epi32(x);
+}
+
+/* n elements, sign extended; zero beyond them. */
+VECTOR vector vector_load8(const void *from, int64_t n)
+{
+	__m128i bytes = n >= VECTOR_N ? _mm_loadu_si128(from) : _mm_maskz_loadu_epi8(vector_lanes(n), from);
+	return _mm512_cvtepi8_epi32(bytes);
+}
+
+VECTOR vector vector_load16(const void *from, int64_t n)
+{
+	__m256i words = n >= VECTOR_N ? _mm256_loadu_si256(from) : _mm256_maskz_loadu_epi16(vector_lanes(n), from);
+	return _mm512_cvtepi16_epi32(words);
+}
+
+VECTOR vector vector_load32(const void *from, int64_t n)
+{
+	return n >= VECTOR_N ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi32(vector_lanes(n), from);
+}
+
+/* Elements 0, stride, … of an array of 32 bits. */
+VECTOR vector vector_load32_every(const int32_t *from, int64_t stride, int64_t n)
+{
+	vector index = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+	if (stride == 1)
+		return vector_load32(from, n);
+	index = _mm512_mullo_epi32(index, _mm512_set1_epi32((int32_t)stride));
+	if (stride == 2) {
+		int64_t last = 2 * n - 1;
+		vector low = vector_load32(from, last);
+		vector high = vector_load32(from + VECTOR_N, last > VECTOR_N ? last - VECTOR_N : 0);
+		return _mm512_permutex2var_epi32(low, index, high);
+	}
+	return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), vector_lanes(n), index, from, sizeof(*from));
+}
+
+VECTOR void vector_store32(void *to, vector x, int64_t n)
+{
+	if (n >= VECTOR_N)
+		_mm512_storeu_si512(to, x);
+	else
+		_mm512_mask_storeu_epi32(to, vector_lanes(n), x);
+}
+
+/* The low bits of n elements. */
+VECTOR void vector_store8(void *to, vector x, int64_t n)
+{
+	__m128i bytes = _mm512_cvtepi32_epi8(x);
+	if (n >= VECTOR_N)
+		_mm_storeu_si128(to, bytes);
+	else
+		_mm_mask_storeu_epi8(to, vector_lanes(n), bytes);
+}
+
+VECTOR void vector_store16(void *to, vector x, int64_t n)
+{
+	__m256i words = _mm512_cvtepi32_epi16(x);
+	if (n >= VECTOR_N)
+		_mm256_storeu_si256(to, words);
+	else
+		_mm256_mask_storeu_epi16(to, vector_lanes(n), words);
+}
+
+VECTOR vector vector_add(vector a, vector b)
+{
+	return _mm512_add_epi32(a, b);
+}
+
+VECTOR vector vector_sub(vector a, vector b)
+{
+	return _mm512_sub_epi32(a, b);
+}
+
+VECTOR vector vector_mul(vector a, vector b)
+{
+	return _mm512_mullo_epi32(a, b);
+}
+
+VECTOR vector vector_and(vector a, vector b)
+{
+	return _mm512_and_si512(a, b);
+}
+
+VECTOR vector vector_or(vector a, vector b)
+{
+	return _mm512_or_si512(a, b);
+}
+
+VECTOR vector vector_min(vector a, vector b)
+{
+	return _mm512_min_epi32(a, b);
+}
+
+VECTOR vector vector_max(vector a, vector b)
+{
+	return _mm512_max_epi32(a, b);
+}
+
+/* By a count for each element; one past 31 gives 0, or the sign. */
+VECTOR vector vector_left(vector a, vector count)
+{
+	return _mm512_sllv_epi32(a, count);
+}
+
+VECTOR vector vector_right(vector a, vector count)
+{
+	return _mm512_srav_epi32(a, count);
+}
+
+/* b where a is negative, else a. */
+VECTOR vector vector_if_negative(vector a, vector b)
+{
+	return _mm512_mask_blend_epi32(_mm512_movepi32_mask(a), a, b);
+}
+
+/* b where a is zero, else x. */
+VECTOR vector vector_if_zero(vector a, vector x, vector b)
+{
+	return _mm512_mask_blend_epi32(_mm512_testn_epi32_mask(a, a), x, b);
+}
+
+/* Adds one to the counts where x, of n elements, is zero. */
+VECTOR vector vector_count_zeros(vector counts, vector x, int64_t n)
+{
+	__mmask16 zero = _mm512_mask_testn_epi32_mask(vector_lanes(n), x, x);
+	return _mm512_mask_add_epi32(counts, zero, counts, _mm512_set1_epi32(1));
+}
+
+enum { VECTOR_DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC };
+
+/* floor(a * scale / b), with its lowest bit set where that is not exact; what is past +-2^20 may be anything past
+ * it. The elements of a and b have 8 bits, so that those of a float decide; `scale` is a power of two. */
+VECTOR vector vector_quotient8(vector a, vector b, double scale)
+{
+	__m512 end = _mm512_set1_ps(1 << 20);
+	__m512 x = _mm512_div_ps(_mm512_cvtepi32_ps(a), _mm512_cvtepi32_ps(b));
+	x = _mm512_mul_ps(x, _mm512_set1_ps((float)scale));
+	x = _mm512_max_ps(_mm512_min_ps(x, end), _mm512_sub_ps(_mm512_setzero_ps(), end));
+	vector floor = _mm512_cvt_roundps_epi32(x, VECTOR_DOWN);
+	__mmask16 inexact = _mm512_cmp_ps_mask(x, _mm512_cvtepi32_ps(floor), _CMP_NEQ_UQ);
+	return _mm512_mask_or_epi32(floor, inexact, floor, _mm512_set1_epi32(1));
+}
+
+VECTOR __m256i vector_quotient_half(__m256i a, __m256i b, double scale)
+{
+	__m512d end = _mm512_set1_pd(1 << 20);
+	__m512d x = _mm512_div_pd(_mm512_cvtepi32_pd(a), _mm512_cvtepi32_pd(b));
+	x = _mm512_mul_pd(x, _mm512_set1_pd(scale));
+	x = _mm512_max_pd(_mm512_min_pd(x, end), _mm512_sub_pd(_mm512_setzero_pd(), end));
+	__m256i floor = _mm512_cvt_roundpd_epi32(x, VECTOR_DOWN);
+	__mmask8 inexact = _mm512_cmp_pd_mask(x, _mm512_cvtepi32_pd(floor), _CMP_NEQ_UQ);
+	return _mm256_mask_or_epi32(floor, inexact, floor, _mm256_set1_epi32(1));
+}
+
+/* The same for elements of 16 bits, by doubles. */
+VECTOR vector vector_quotient16(vector a, vector b, double scale)
+{
+	__m256i low = vector_quotient_half(_mm512_castsi512_si256(a), _mm512_castsi512_si256(b), scale);
+	__m256i high =
+		vector_quotient_half(_mm512_extracti64x4_epi64(a, 1), _mm512_extracti64x4_epi64(b, 1), scale);
+	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+/* Adds one to the counts where x, of n elements, is outside [low, high]. */
+VECTOR vector vector_count_outside(vector counts, vector x, vector low, vector high, int64_t n)
+{
+	__mmask16 outside = _mm512_mask_cmpgt_epu32_mask(vector_lanes(n), _mm512_sub_epi32(x, low),
+							 _mm512_sub_epi32(high, low));
+	return _mm512_mask_add_epi32(counts, outside, counts, _mm512_set1_epi32(1));
+}
+
+VECTOR __m256i vector_scaled_half(__m256i a, __m256i b, double scale, enum npumem_rounding rounding)
+{
+	enum {
+		EVEN = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC,
+		DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC
+	};
+	__m512d end = _mm512_set1_pd(1 << 20), sign = _mm512_set1_pd(-0.0), half = _mm512_set1_pd(0.5);
+	__m512d x = _mm512_mul_pd(_mm512_cvtepi32_pd(a), _mm512_cvtepi32_pd(b));
+	x = _mm512_mul_pd(x, _mm512_set1_pd(scale));
+	x = _mm512_max_pd(_mm512_min_pd(x, end), _mm512_xor_pd(end, sign));
+	if (rounding == NPUMEM_CONVERGENT)
+		return _mm512_cvt_roundpd_epi32(x, EVEN);
+	if (rounding == NPUMEM_UP)
+		return _mm512_cvt_roundpd_epi32(_mm512_add_pd(x, half), DOWN);
+	return _mm512_cvttpd_epi32(_mm512_add_pd(x, _mm512_or_pd(half, _mm512_and_pd(x, sign))));
+}
+
+/* a * b * scale, rounded to an integer; what is past +-2^20 may be anything past it. By doubles, which are exact
+ * for products below 2^52 and a scale of 2^-52 to 2^52. */
+VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_rounding rounding)
+{
+	__m256i low = vector_scaled_half(_mm512_castsi512_si256(a), _mm512_castsi512_si256(b), scale, rounding);
+	__m256i high = vector_scaled_half(_mm512_extracti64x4_epi64(a, 1), _mm512_extracti64x4_epi64(b, 1), scale,
+					  rounding);
+	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+/* a in the first n elements, b in the rest. */
+VECTOR vector vector_first(int64_t n, vector a, vector b)
+{
+	return _mm512_mask_blend_epi32(vector_lanes(n), b, a);
+}
+
+VECTOR int64_t vector_total(vector counts)
+{
+	return _mm512_reduce_add_epi32(counts);
+}
+
+#endif
