@@ -14,6 +14,9 @@
 
 #include "daemon/device/isa.h"
 
+/* Of a feature that is reached in local memory: of shorter ones a dense array is the faster way. */
+enum { KERNEL_FEATURE_BYTES_MIN = 32 };
+
 /* Where features lie: each in one piece, row-major, in the type's container. */
 struct kernel_features {
 	uint8_t *base;	    /* of channel 0 of the array's NPU 0, at n 0, were start_npu 0 */

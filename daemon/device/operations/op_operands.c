@@ -7,18 +7,14 @@
 #include "daemon/device/operations/move_marks.h"
 #include "daemon/device/tensors/written.h"
 
-enum {
-	ARRAY_ALIGN = 64,
-	/* Of a feature: of shorter ones a dense array is the faster way. */
-	FEATURE_BYTES_MIN = 32,
-};
+enum { ARRAY_ALIGN = 64 };
 
 static bool in_one_piece(const struct npumem_place *place)
 {
 	const struct npumem_dims *shape = &place->shape;
 	return place->layout != NPUMEM_MATRIX && place->lanes == 1 && (shape->w == 1 || place->stride.w == 1) &&
 	       (shape->h == 1 || place->stride.h == shape->w) &&
-	       shape->h * shape->w * place->word_bytes >= FEATURE_BYTES_MIN;
+	       shape->h * shape->w * place->word_bytes >= KERNEL_FEATURE_BYTES_MIN;
 }
 
 static void set_in_place(struct op_work *work)

@@ -140,10 +140,12 @@ static inline void calls_on_lanes(struct calls *c, bool in_place)
 	struct kernel_counts counts = c->call.counts;
 	memcpy(dense, c->operands, sizeof(dense));
 	for (unsigned i = 0; i < c->call.n_roles; i++)
-		for (unsigned k = 0; (c->kernel->by_feature >> i & 1) && k < c->roles[i].n; k++)
+		for (unsigned k = 0; (c->kernel->by_feature >> i & 1) && k < c->roles[i].n &&
+				     lanes_feature_bytes(&c->operands[i][k]) >= KERNEL_FEATURE_BYTES_MIN;
+		     k++)
 			memory[i][k] = lanes_spread(&c->operands[i][k], c->is_output[i] ? NULL : dense[i][k].data);
 	for (unsigned i = 0; i < c->call.n_roles && in_place; i++)
-		if (c->is_output[i] && calls_in_place(c, i) >= 0)
+		if (c->is_output[i] && memory[i][0] && calls_in_place(c, i) >= 0)
 			c->operands[i][0].features = c->operands[calls_in_place(c, i)][0].features;
 	calls_execute(c);
 	for (unsigned i = 0; i < c->call.n_roles; i++)
