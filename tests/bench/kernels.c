@@ -61,6 +61,7 @@ struct bench {
 	struct kernel_operand operands[N_ROLES];
 	struct kernel_role roles[N_ROLES];
 	struct kernel_call call;
+	void *pack; /* of the weights, as it is kept between runs */
 	int64_t h_out, w_out;
 	int64_t macs;
 };
@@ -121,6 +122,12 @@ static void bench_init(struct bench *b, const struct shape *s, int data, int wei
 		exit(1);
 	}
 	b->call.scratch = take(b->kernel->scratch_bytes(&b->call));
+	size_t bytes = b->kernel->pack_bytes ? b->kernel->pack_bytes(&b->call) : 0;
+	if (bytes) {
+		b->pack = take(bytes);
+		b->kernel->pack(&b->call, b->pack);
+		b->call.pack = b->pack;
+	}
 }
 
 static void bench_deinit(struct bench *b)
@@ -128,6 +135,7 @@ static void bench_deinit(struct bench *b)
 	for (unsigned role = 0; role < N_ROLES; role++)
 		free(b->operands[role].data);
 	free(b->call.scratch);
+	free(b->pack);
 }
 
 static double now(void)

@@ -38,6 +38,7 @@ static void fill_device(const struct session *session, Npumem__V1__Stat *message
 	message->tensors = stat.device.tensors;
 	message->views = stat.device.views;
 	message->sessions = (int64_t)stat.sessions;
+	message->packs = stat.device.packs;
 }
 
 static void fill_activity(const struct metrics_activity *from, Npumem__V1__Activity *to)

@@ -94,6 +94,19 @@ static inline uint64_t calls_inputs_hash(const struct calls *c)
 	return hash;
 }
 
+/* What the kernel makes of its packed role, if anything. False where it was stopped. */
+static inline bool calls_pack(struct calls *c, void **pack)
+{
+	size_t bytes = c->kernel->pack_bytes ? c->kernel->pack_bytes(&c->call) : 0;
+	*pack = NULL;
+	if (!bytes)
+		return true;
+	ck_assert_int_eq(posix_memalign(pack, 64, bytes), 0);
+	memset(*pack, 0xa5, bytes);
+	c->call.pack = *pack;
+	return c->kernel->pack(&c->call, *pack);
+}
+
 /* The check passes; then the run. */
 static inline void calls_run(struct calls *c)
 {
@@ -109,7 +122,11 @@ static inline void calls_run(struct calls *c)
 	memset(c->call.scratch, 0xa5, bytes);
 	memset(&c->call.counts, 0xa5, sizeof(c->call.counts));
 	uint64_t hash = calls_inputs_hash(c);
-	c->kernel->run(&c->call);
+	void *pack;
+	if (calls_pack(c, &pack))
+		c->kernel->run(&c->call);
+	free(pack);
+	c->call.pack = NULL;
 	ck_assert_msg(calls_inputs_hash(c) == hash, "%s changed an input", c->call.row->name);
 	free(c->call.scratch);
 	c->call.scratch = NULL;
