@@ -3,7 +3,7 @@
  * Every case is measured in turns with a reference, plain loops over every output and tap, and told as GMAC/s and
  * as the ratio of the two, which another load on the machine changes less. MACs are nominal: padded taps count.
  * The first six cases are those that other libraries were measured with; the rest are shapes with short rows, few
- * channels, one point, and transposed ones. */
+ * channels, one point, and transposed ones. Arguments: a part of the cases' name, a type, an instruction set. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static void param(struct bench *b, int number, unsigned n, int64_t value)
 	b->call.params.given[number] = (struct npumem_param){number, n, {value, value, value, value}};
 }
 
-static void bench_init(struct bench *b, const struct shape *s, int data, int weights)
+static void bench_init(struct bench *b, const struct shape *s, int data, int weights, enum isa isa)
 {
 	bool transposed = s->kernel == NPUMEM_KERNEL_TRANSPOSE_CONV2D;
 	*b = (struct bench){.shape = s, .kernel = kernel_by_number(s->kernel)};
@@ -108,7 +108,7 @@ static void bench_init(struct bench *b, const struct shape *s, int data, int wei
 	b->call.roles = b->roles;
 	b->call.n_roles = N_ROLES;
 	b->call.rounding = NPUMEM_CONVERGENT;
-	b->call.isa = isa_best();
+	b->call.isa = isa;
 	if (s->kernel != NPUMEM_KERNEL_FULLY_CONNECTED) {
 		param(b, NPUMEM_PARAM_STRIDE, 2, s->stride);
 		param(b, NPUMEM_PARAM_PADDING, 4, s->padding);
@@ -215,6 +215,7 @@ static void measure(struct bench *b, double *kernel, double *plain)
 
 int main(int argc, char **argv)
 {
+	enum isa isa = argc > 3 ? isa_parse(argv[3]) : isa_best();
 	printf("%-32s %-7s %8s %10s %6s\n", "case", "type", "GMAC/s", "reference", "ratio");
 	for (size_t s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
 		if (argc > 1 && !strstr(shapes[s].name, argv[1]))
@@ -224,7 +225,7 @@ int main(int argc, char **argv)
 			double kernel, plain;
 			if (argc > 2 && strcmp(types[t].name, argv[2]) != 0)
 				continue;
-			bench_init(&b, &shapes[s], types[t].data, types[t].weights);
+			bench_init(&b, &shapes[s], types[t].data, types[t].weights, isa);
 			measure(&b, &kernel, &plain);
 			printf("%-32s %-7s %8.2f %10.2f %6.1f\n", shapes[s].name, types[t].name,
 			       (double)b.macs / kernel * 1e-9, (double)b.macs / plain * 1e-9, plain / kernel);

@@ -12,7 +12,7 @@ def ref(tensor):
 
 
 class Long(TestCase):
-    options = ("--npu-bytes", "4194304")
+    options = ("--npu-bytes", "4194304", "--isa", "scalar")  # long runs are to be long
 
     def setUp(self):
         super().setUp()

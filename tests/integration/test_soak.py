@@ -185,6 +185,7 @@ class Kernels(TestCase):
     def preexec():
         os.environ["UV_THREADPOOL_SIZE"] = str(THREADS)
 
+    options = ("--isa", "scalar")
     channels, size = 64, 32
 
     def conv(self, client, name, batch, shared_out=None):
