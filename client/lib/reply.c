@@ -66,6 +66,7 @@ void reply_stat(const Npumem__V1__Stat *message, struct npumem_stat *stat)
 		.tensors = message->tensors,
 		.views = message->views,
 		.sessions = message->sessions,
+		.packs = message->packs,
 	};
 }
 

@@ -30,6 +30,7 @@ int device_new(const struct device_options *options, const struct heap *heap, vo
 	if (!device->options.isa || device->options.isa > isa_best())
 		device->options.isa = isa_best();
 	device->heap = heap;
+	packs_init(&device->packs, heap, options->pack_bytes);
 	local_init(&device->local, &options->geometry, memory);
 	if (totals_init(&device->totals, heap, &options->geometry))
 		goto no_totals;
@@ -48,6 +49,7 @@ void device_free(struct device *device)
 {
 	if (!device)
 		return;
+	packs_deinit(&device->packs);
 	overlap_deinit(device);
 	table_deinit(device);
 	arena_free(device->arena);

@@ -21,6 +21,7 @@ struct device_options {
 	int uninitialized;		 /* enum npumem_uninitialized, 0: refuse */
 	bool allow_unchecked;
 	enum isa isa; /* ISA_ANY: the best; one beyond the best is taken for it */
+	uint64_t pack_bytes; /* host memory for packs that are kept: see operations/packs.h */
 };
 
 /* How much memory a device of this geometry lives in (local memory and its written and damaged bits). */
@@ -142,6 +143,7 @@ struct device_counts {
 	int64_t lent;	      /* bytes that are one tensor's empty block and another's data, no dummies */
 	int64_t largest_free; /* per NPU */
 	int64_t tensors, views;
+	int64_t packs; /* host memory that kept packs take */
 };
 void device_stat(struct device *device, struct device_counts *counts);
 /* The part of it that may take long, where tensors lie over others: counts until it has looked at about `most` of

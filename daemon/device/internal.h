@@ -5,7 +5,7 @@
 #include "daemon/device/arena/arena.h"
 #include "daemon/device/device.h"
 #include "daemon/device/memory/local.h"
-#include "daemon/device/operations/kernel.h"
+#include "daemon/device/operations/packs.h"
 #include "daemon/device/tensors/totals.h"
 
 /* A place in the tensor table. The struct of a gone tensor stays for the next one. */
@@ -32,6 +32,7 @@ struct device {
 	void (*give_way)(void *ctx);	 /* NULL: nobody waits */
 	void *give_way_ctx;
 	struct kernel_crew crew; /* share NULL: nobody helps */
+	struct packs packs;
 };
 
 /* At least once in a millisecond of work on another thread. */

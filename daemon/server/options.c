@@ -113,6 +113,16 @@ static bool set_allow_unchecked(struct parse *parse)
 	return true;
 }
 
+static bool set_pack_bytes(struct parse *parse)
+{
+	int64_t bytes;
+
+	if (!parse_number(parse->value, 10, &bytes) || bytes < 0)
+		return refuse(parse, "not a number of bytes");
+	parse->options->device.pack_bytes = (uint64_t)bytes;
+	return true;
+}
+
 static bool set_isa(struct parse *parse)
 {
 	enum isa isa = isa_parse(parse->value);
@@ -246,6 +256,8 @@ static const struct row {
 	{"allow-unchecked-reuse", NULL, set_allow_unchecked, "tensors may be placed with --reuse unchecked"},
 	{"isa", "NAME", set_isa,
 	 "kernels use no more than scalar, avx2, avx512vnni, amx_int8 (the best there is)"},
+	{"pack-bytes", "N", set_pack_bytes,
+	 "host memory for packed weights that are kept for the next run (67108864)"},
 	{"limit", "KEY=VALUE", set_limit,
 	 "what a uid may have: sessions, tensors, device_bytes, requests, request_bytes, waiting, followers, "
 	 "segment_bytes, descriptors"},
@@ -328,7 +340,8 @@ enum options_result options_parse(int argc, char **argv, struct options *options
 				    .log = LOG_LEVEL_INFO,
 				    .frame_seconds = 30,
 				    .drain_seconds = 30,
-				    .stop_seconds = 60};
+				    .stop_seconds = 60,
+				    .device.pack_bytes = 64 << 20};
 	npumem_geometry_default(&options->device.geometry);
 	for (unsigned i = 0; i < N_ROWS; i++)
 		table[i] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument, NULL, 0};

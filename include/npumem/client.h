@@ -93,6 +93,7 @@ struct npumem_stat {
 	int64_t lent;
 	int64_t largest_free; /* per NPU */
 	int64_t tensors, views, sessions;
+	int64_t packs; /* bytes of host memory for packed weights that are kept */
 };
 
 /* What a session or a uid asked for and holds. All but in_flight, device_bytes and tensors only rise. */

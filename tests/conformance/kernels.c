@@ -317,8 +317,17 @@ static bool execute(struct run *run, enum npumem_rounding rounding)
 	run->call.scratch = aligned_alloc(64, (bytes / 64 + 1) * 64);
 	if (!run->call.scratch)
 		abort();
+	void *pack = NULL;
+	bytes = run->kernel->pack_bytes ? run->kernel->pack_bytes(&run->call) : 0;
+	if (bytes) {
+		pack = aligned_alloc(64, (bytes / 64 + 1) * 64);
+		if (!pack || !run->kernel->pack(&run->call, pack))
+			abort();
+	}
+	run->call.pack = pack;
 	run->kernel->run(&run->call);
 	free(run->call.scratch);
+	free(pack);
 	for (unsigned role = 0; role < run->call.n_roles; role++)
 		for (unsigned member = 0; run->is_output[role] && member < run->roles[role].n; member++)
 			if (!compare(run, role, member))

@@ -10,7 +10,7 @@ from support import Endless, TestCase, dims, fill, pb, read, ref, submit, wait_f
 
 
 class Long(TestCase):
-    options = ("--npu-bytes", "4194304")
+    options = ("--npu-bytes", "4194304", "--isa", "scalar")  # long runs are to be long
 
     def setUp(self):
         super().setUp()

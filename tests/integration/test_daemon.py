@@ -155,6 +155,8 @@ class Options(unittest.TestCase):
         self.refused("--chip", "bm1684", "--npus", "4", text="--chip")
         self.refused("--rounding", "down", text="convergent")
         self.refused("--isa", "mmx", text="one of scalar avx2 avx512vnni amx_int8 is known")
+        for value in ("-1", "many", "", "9" * 30):
+            self.refused("--pack-bytes", value, text="not a number of bytes")
         self.refused("--uninitialized", "maybe", text="refuse")
         self.refused("--mode", "999", text="octal")
         self.refused("--log", "loud", text="debug")

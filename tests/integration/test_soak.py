@@ -177,7 +177,7 @@ class Soak(TestCase):
 class Kernels(TestCase):
     """Long convolutions, by the daemon's own clock."""
 
-    options = ("--npu-bytes", str(8 << 20))
+    options = ("--npu-bytes", str(8 << 20), "--isa", "scalar")
 
     @staticmethod
     def preexec():

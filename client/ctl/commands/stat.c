@@ -36,6 +36,7 @@ static void stat_device(const struct npumem_details *details)
 	present_line(stdout, "tensors", "%" PRId64, stat->tensors);
 	present_line(stdout, "views", "%" PRId64, stat->views);
 	present_line(stdout, "sessions", "%" PRId64, stat->sessions);
+	present_line(stdout, "packed weights", "%" PRId64 " bytes that are kept", stat->packs);
 	present_line(stdout, "moved by DMA", "%" PRIu64 " bytes", a->dma_bytes);
 	present_line(stdout, "kernels", "%" PRIu64 ", %" PRIu64 " macs", a->kernels, a->macs);
 	present_line(stdout, "saturated", "%" PRIu64 ", wrapped %" PRIu64, a->saturated, a->wrapped);

@@ -59,6 +59,7 @@ static const struct device_row gauge_rows[] = {
 	 offsetof(struct npumem_stat, largest_free)},
 	{"tensors", "Live tensors with storage.", offsetof(struct npumem_stat, tensors)},
 	{"views", "Live views.", offsetof(struct npumem_stat, views)},
+	{"packs_bytes", "Host memory for packed weights that are kept.", offsetof(struct npumem_stat, packs)},
 	{"sessions", "Connected clients.", offsetof(struct npumem_stat, sessions)},
 	{NULL, NULL, 0}};
 
@@ -239,6 +240,7 @@ json_t *metrics_json(const struct npumem_details *details)
 	put(&object, "device", device_json(details));
 	add(&object, "tensors", (uint64_t)stat->tensors);
 	add(&object, "views", (uint64_t)stat->views);
+	add(&object, "packs", (uint64_t)stat->packs);
 	add(&object, "sessions", (uint64_t)stat->sessions);
 	put(&object, "activity", activity_json(details->activity));
 	put(&object, "loop", loop_json(details->loop));

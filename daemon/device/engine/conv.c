@@ -100,13 +100,28 @@ static size_t lay_out(struct conv_plan *plan, struct conv_worker *worker)
 	plan->outs = carve(&at, &total, c->n_outputs * (int64_t)sizeof(uint8_t *));
 	plan->lines = carve(&at, &total, plan->n_lines * plan->flat.length * c->weighted.data_bytes);
 	plan->data = carve(&at, &total, plan->n_packed * plan->packed_bytes);
-	return total + conv_weights_init(&plan->weights, &plan->shape, at);
+	return total;
 }
 
 bool conv_fits(const struct convolution *convolution, const struct phase *phase)
 {
 	struct conv_plan plan;
 	return plan_init(&plan, convolution, phase);
+}
+
+size_t conv_pack_bytes(const struct convolution *convolution, const struct phase *phase)
+{
+	struct conv_plan plan;
+	plan_init(&plan, convolution, phase);
+	return (size_t)convolution_aligned((int64_t)conv_weights_init(&plan.weights, &plan.shape, NULL));
+}
+
+bool conv_pack_weights(const struct convolution *convolution, const struct phase *phase, void *pack)
+{
+	struct conv_plan plan;
+	plan_init(&plan, convolution, phase);
+	conv_weights_init(&plan.weights, &plan.shape, pack);
+	return conv_weights_pack(&plan.weights, &plan.shape);
 }
 
 size_t conv_scratch_bytes(const struct convolution *convolution, const struct phase *phase)
@@ -180,8 +195,7 @@ bool conv_run(const struct convolution *convolution, const struct phase *phase)
 	bool wanted = true;
 	plan_init(&plan, convolution, phase);
 	lay_out(&plan, &worker);
-	if (!conv_weights_pack(&plan.weights, &plan.shape))
-		return false;
+	conv_weights_init(&plan.weights, &plan.shape, (void *)convolution->pack);
 	conv_store_init(&plan);
 	conv_pack_offsets(&plan);
 	memset(plan.lines, 0, (size_t)(plan.n_lines * plan.flat.length * convolution->weighted.data_bytes));

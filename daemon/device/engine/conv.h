@@ -8,9 +8,12 @@
 
 #include "daemon/device/kernel_support/convolution.h"
 
-/* False where another way is to be taken: windows that dwarf the input. */
+/* False where another way is to be taken: windows that dwarf the input, or no taps at all. */
 bool conv_fits(const struct convolution *convolution, const struct phase *phase);
-/* As convolution_scratch_bytes and convolution_run. */
+/* The pack of a phase's weights, of a multiple of 64 bytes; false where it is no longer wanted. */
+size_t conv_pack_bytes(const struct convolution *convolution, const struct phase *phase);
+bool conv_pack_weights(const struct convolution *convolution, const struct phase *phase, void *pack);
+/* As convolution_scratch_bytes and convolution_run; weights are those of convolution->pack. */
 size_t conv_scratch_bytes(const struct convolution *convolution, const struct phase *phase);
 bool conv_run(const struct convolution *convolution, const struct phase *phase);
 

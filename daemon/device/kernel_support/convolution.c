@@ -43,15 +43,31 @@ void convolution_init(struct convolution *convolution, struct kernel_call *call,
 					    .groups = groups,
 					    .n_inputs = in->shape.c / groups,
 					    .n_outputs = weights->shape.c / groups,
-					    .weights = weights->data};
+					    .weights = weights->data,
+					    .pack = call->pack};
 	weighted_init(&convolution->weighted, call, &convolution_roles,
 		      weights->shape.n * weights->shape.h * weights->shape.w);
 }
 
+static bool is_for_engine(const struct convolution *convolution, const struct phase *phase)
+{
+	return convolution->by_engine && phase->h.window.kernel * phase->w.window.kernel > 0;
+}
+
 size_t convolution_scratch_bytes(const struct convolution *convolution, const struct phase *phase)
 {
-	return conv_fits(convolution, phase) ? conv_scratch_bytes(convolution, phase)
-					     : patches_scratch_bytes(convolution, phase);
+	return is_for_engine(convolution, phase) ? conv_scratch_bytes(convolution, phase)
+						 : patches_scratch_bytes(convolution, phase);
+}
+
+size_t convolution_pack_bytes(const struct convolution *convolution, const struct phase *phase)
+{
+	return is_for_engine(convolution, phase) ? conv_pack_bytes(convolution, phase) : 0;
+}
+
+bool convolution_pack(const struct convolution *convolution, const struct phase *phase, void *pack)
+{
+	return !is_for_engine(convolution, phase) || conv_pack_weights(convolution, phase, pack);
 }
 
 bool convolution_run(const struct convolution *convolution, const struct phase *phase)
@@ -59,7 +75,7 @@ bool convolution_run(const struct convolution *convolution, const struct phase *
 	convolution->call->counts.macs += convolution->n * convolution->groups * convolution->n_outputs *
 					  convolution->n_inputs * window_pairs(&phase->h.window) *
 					  window_pairs(&phase->w.window);
-	return conv_fits(convolution, phase) ? conv_run(convolution, phase) : patches_run(convolution, phase);
+	return is_for_engine(convolution, phase) ? conv_run(convolution, phase) : patches_run(convolution, phase);
 }
 
 int64_t convolution_taps(const struct convolution *convolution, const struct phase *phase)

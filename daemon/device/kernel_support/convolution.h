@@ -18,6 +18,9 @@ struct convolution {
 	int64_t n, groups;
 	int64_t n_inputs, n_outputs; /* channels of one group */
 	const void *weights;
+	/* Phases that have taps are run by the engine, with weights of `pack`; else by patches.h. */
+	bool by_engine;
+	const void *pack; /* of the phase that is run */
 	struct weighted weighted;
 };
 
@@ -40,6 +43,9 @@ int convolution_check(const struct kernel_call *call, int64_t groups, struct npu
 /* For a call that passed. */
 void convolution_init(struct convolution *convolution, struct kernel_call *call, int64_t groups);
 
+/* What pack() makes of the weights of a phase, by_engine being set; false where the rest is no longer wanted. */
+size_t convolution_pack_bytes(const struct convolution *convolution, const struct phase *phase);
+bool convolution_pack(const struct convolution *convolution, const struct phase *phase, void *pack);
 /* What run() needs for a phase. */
 size_t convolution_scratch_bytes(const struct convolution *convolution, const struct phase *phase);
 /* Writes the outputs of a phase and adds to the call's counts. False where the rest is no longer wanted. */

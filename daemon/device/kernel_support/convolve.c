@@ -1,6 +1,7 @@
 /* An ordinary convolution has one phase, of all outputs; one that is no more than a matrix product is one. */
 #include "daemon/device/kernel_support/convolve.h"
 
+#include "daemon/device/engine/conv.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/product.h"
 
@@ -45,27 +46,53 @@ static bool is_product(const struct phase *phase, int64_t groups)
 	       phase->h.kernel * phase->w.kernel == 1;
 }
 
+/* What the call is; true where it is a product. */
+static bool load(struct kernel_call *call, int64_t groups, struct convolution *convolution, struct phase *phase)
+{
+	*phase = whole(call);
+	convolution_init(convolution, call, groups);
+	bool product = is_product(phase, groups);
+	convolution->by_engine = !product && conv_fits(convolution, phase);
+	return product;
+}
+
 size_t convolve_scratch_bytes(const struct kernel_call *call, int64_t groups)
 {
 	struct kernel_call copy = *call;
 	struct convolution convolution;
-	struct phase phase = whole(call);
-	if (is_product(&phase, groups))
+	struct phase phase;
+	if (load(&copy, groups, &convolution, &phase))
 		return product_scratch_bytes(operands_get(call, CONVOLUTION_OUT)->shape.c);
-	convolution_init(&convolution, &copy, groups);
 	return convolution_scratch_bytes(&convolution, &phase);
+}
+
+size_t convolve_pack_bytes(const struct kernel_call *call, int64_t groups)
+{
+	struct kernel_call copy = *call;
+	struct convolution convolution;
+	struct phase phase;
+	load(&copy, groups, &convolution, &phase);
+	return convolution_pack_bytes(&convolution, &phase);
+}
+
+bool convolve_pack(const struct kernel_call *call, int64_t groups, void *pack)
+{
+	struct kernel_call copy = *call;
+	struct convolution convolution;
+	struct phase phase;
+	load(&copy, groups, &convolution, &phase);
+	return convolution_pack(&convolution, &phase, pack);
 }
 
 void convolve_run(struct kernel_call *call, int64_t groups)
 {
 	struct convolution convolution;
-	struct phase phase = whole(call);
-	if (is_product(&phase, groups)) {
+	struct phase phase;
+	if (load(call, groups, &convolution, &phase)) {
 		const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape;
 		product_run(call, &convolution_roles, in->n, in->c, operands_get(call, CONVOLUTION_OUT)->shape.c);
 		return;
 	}
-	convolution_init(&convolution, call, groups);
 	call->counts = (struct kernel_counts){.macs = 0};
 	convolution_run(&convolution, &phase);
 }

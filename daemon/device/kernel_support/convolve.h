@@ -9,6 +9,9 @@
 /* `groups` >= 1. */
 int convolve_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error);
 size_t convolve_scratch_bytes(const struct kernel_call *call, int64_t groups);
+/* Of the weights. */
+size_t convolve_pack_bytes(const struct kernel_call *call, int64_t groups);
+bool convolve_pack(const struct kernel_call *call, int64_t groups, void *pack);
 void convolve_run(struct kernel_call *call, int64_t groups);
 
 #endif

@@ -19,6 +19,16 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	return convolve_scratch_bytes(call, groups(call));
 }
 
+static size_t pack_bytes(const struct kernel_call *call)
+{
+	return convolve_pack_bytes(call, groups(call));
+}
+
+static bool pack(const struct kernel_call *call, void *to)
+{
+	return convolve_pack(call, groups(call), to);
+}
+
 static void run(struct kernel_call *call)
 {
 	convolve_run(call, groups(call));
@@ -29,5 +39,8 @@ const struct kernel kernel_group_conv2d = {
 	.by_feature = 1 << CONVOLUTION_IN | 1 << CONVOLUTION_OUT,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.pack_bytes = pack_bytes,
+	.pack = pack,
+	.packed = CONVOLUTION_WEIGHTS,
 	.run = run,
 };

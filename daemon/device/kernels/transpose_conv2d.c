@@ -1,6 +1,7 @@
 /* Transposed 2D convolution: every input is multiplied by the whole kernel and added where it comes to lie;
  * padding crops. Outputs that lie a stride apart meet the same taps, in falling order for rising inputs: they are
  * an ordinary convolution by those taps, reversed. */
+#include "daemon/device/engine/conv.h"
 #include "daemon/device/kernel_support/convolution.h"
 #include "daemon/device/kernel_support/operands.h"
 
@@ -69,39 +70,98 @@ static unsigned find_changes(const struct window_axis *axis, int64_t *firsts)
 	return n;
 }
 
-/* By the kinds of phases, of which there are few: of phases as many as a client says, and this is asked on the
- * thread that answers all of them. */
-static size_t scratch_bytes(const struct kernel_call *call)
+/* What is asked of all phases is asked of their kinds, of which there are few: of phases there are as many as a
+ * client says, and this is asked on the thread that answers all of them. */
+struct kinds {
+	struct window window;
+	struct convolution convolution;
+	struct phase phases[CHANGES * CHANGES];
+	unsigned n;
+};
+
+static bool has_taps(const struct phase *phase)
+{
+	return phase->h.window.kernel * phase->w.window.kernel > 0;
+}
+
+static void kinds_init(struct kinds *kinds, struct kernel_call *call)
+{
+	int64_t ys[CHANGES], xs[CHANGES];
+	read_window(call, &kinds->window, NULL);
+	convolution_init(&kinds->convolution, call, 1);
+	unsigned n_ys = find_changes(&kinds->window.h, ys), n_xs = find_changes(&kinds->window.w, xs);
+	kinds->n = n_ys * n_xs;
+	kinds->convolution.by_engine = true;
+	for (unsigned i = 0; i < kinds->n; i++) {
+		struct phase *phase = &kinds->phases[i];
+		*phase = (struct phase){axis_phase(&kinds->window.h, ys[i / n_xs]),
+					axis_phase(&kinds->window.w, xs[i % n_xs])};
+		if (has_taps(phase) && !conv_fits(&kinds->convolution, phase))
+			kinds->convolution.by_engine = false;
+	}
+}
+
+static size_t most_of(const struct kernel_call *call,
+		      size_t (*bytes)(const struct convolution *convolution, const struct phase *phase))
 {
 	struct kernel_call copy = *call;
-	struct convolution convolution;
-	struct window window;
-	int64_t ys[CHANGES], xs[CHANGES];
+	struct kinds kinds;
 	size_t most = 0;
-	convolution_init(&convolution, &copy, 1);
-	read_window(call, &window, NULL);
-	unsigned n_ys = find_changes(&window.h, ys), n_xs = find_changes(&window.w, xs);
-	for (unsigned i = 0; i < n_ys * n_xs; i++) {
-		struct phase phase = {axis_phase(&window.h, ys[i / n_xs]), axis_phase(&window.w, xs[i % n_xs])};
-		size_t bytes = convolution_scratch_bytes(&convolution, &phase);
-		most = bytes > most ? bytes : most;
+	kinds_init(&kinds, &copy);
+	for (unsigned i = 0; i < kinds.n; i++) {
+		size_t some = bytes(&kinds.convolution, &kinds.phases[i]);
+		most = some > most ? some : most;
 	}
 	return most;
 }
 
+static size_t scratch_bytes(const struct kernel_call *call)
+{
+	return most_of(call, convolution_scratch_bytes);
+}
+
+/* For as many phases as can have taps. */
+static size_t pack_bytes(const struct kernel_call *call)
+{
+	struct window window;
+	read_window(call, &window, NULL);
+	int64_t h = window.h.stride < window.h.kernel ? window.h.stride : window.h.kernel;
+	int64_t w = window.w.stride < window.w.kernel ? window.w.stride : window.w.kernel;
+	return most_of(call, convolution_pack_bytes) * (size_t)(h * w);
+}
+
+/* One after the other; each phase's pack is behind that of the one before. */
+static bool pack(const struct kernel_call *call, void *to)
+{
+	struct kernel_call copy = *call;
+	struct kinds kinds;
+	uint8_t *at = to;
+	int64_t y = 0, x = 0;
+	kinds_init(&kinds, &copy);
+	do {
+		struct phase phase = {axis_phase(&kinds.window.h, y), axis_phase(&kinds.window.w, x)};
+		if (!convolution_pack(&kinds.convolution, &phase, at))
+			return false;
+		at += convolution_pack_bytes(&kinds.convolution, &phase);
+	} while (next_phase(&kinds.window, &y, &x));
+	return true;
+}
+
 static void run(struct kernel_call *call)
 {
-	struct convolution convolution;
-	struct window window;
-	convolution_init(&convolution, call, 1);
-	read_window(call, &window, NULL);
-	call->counts = (struct kernel_counts){.macs = 0};
+	struct kinds kinds;
+	const uint8_t *at = call->pack;
 	int64_t y = 0, x = 0;
+	kinds_init(&kinds, call);
+	call->counts = (struct kernel_counts){.macs = 0};
 	do {
-		struct phase phase = {axis_phase(&window.h, y), axis_phase(&window.w, x)};
-		if (!convolution_run(&convolution, &phase))
+		struct phase phase = {axis_phase(&kinds.window.h, y), axis_phase(&kinds.window.w, x)};
+		kinds.convolution.pack = at;
+		if (!convolution_run(&kinds.convolution, &phase))
 			return;
-	} while (next_phase(&window, &y, &x));
+		size_t bytes = convolution_pack_bytes(&kinds.convolution, &phase);
+		at = bytes ? at + bytes : at;
+	} while (next_phase(&kinds.window, &y, &x));
 }
 
 const struct kernel kernel_transpose_conv2d = {
@@ -109,5 +169,8 @@ const struct kernel kernel_transpose_conv2d = {
 	.by_feature = 1 << CONVOLUTION_IN | 1 << CONVOLUTION_OUT,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.pack_bytes = pack_bytes,
+	.pack = pack,
+	.packed = CONVOLUTION_WEIGHTS,
 	.run = run,
 };

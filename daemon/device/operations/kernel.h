@@ -113,6 +113,7 @@ struct kernel_call {
 	enum npumem_rounding rounding; /* already resolved against the device's default */
 	enum isa isa;		       /* the widest instructions that it may use */
 	void *scratch;		       /* scratch_bytes(call) bytes, 64-byte aligned; only during run() */
+	const void *pack;	       /* what the kernel's pack() made; 64-byte aligned; only during run() */
 	struct kernel_counts counts;
 	struct kernel_progress *progress; /* NULL where nobody looks */
 	const struct kernel_crew *crew;	  /* NULL: nobody helps */
@@ -133,6 +134,14 @@ struct kernel {
 	int (*check_data)(const struct kernel_call *call, struct npumem_error *error);
 	/* NULL where none is needed. May assume that check() passed. */
 	size_t (*scratch_bytes)(const struct kernel_call *call);
+	/* NULL, or how many bytes pack() needs; 0: nothing is packed, run() reads all roles. May assume that check()
+	 * passed. */
+	size_t (*pack_bytes)(const struct kernel_call *call);
+	/* Makes of role `packed`, whose data is set, all that run() then has of it: call->pack, which may be what an
+	 * earlier run made of the same elements for a call of the same types, shapes and parameters. False where
+	 * the rest is no longer wanted. */
+	bool (*pack)(const struct kernel_call *call, void *pack);
+	unsigned packed;
 	/* Cannot fail. Writes every element of every output and sets call->counts. Calls kernel_step as outputs
 	 * are done and kernel_part while they are made, at least once in kernel_piece() steps of work, and returns
 	 * when one of them says so; the outputs then count as never written. */

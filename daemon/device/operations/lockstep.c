@@ -131,6 +131,7 @@ void lockstep_damage(struct device *device, struct op *op, const struct lockstep
 {
 	unsigned n_more = 0;
 	for (unsigned i = 0; i < victims->n; i++) {
+		atomic_fetch_add_explicit(&tensor_root(victims->all[i].tensor)->version, 1, memory_order_relaxed);
 		n_more += !list_data(device, op, &victims->all[i]);
 		poison(device, &victims->all[i]);
 	}

@@ -31,6 +31,17 @@ int op_check(struct device *device, struct op *op, const struct error_context *c
 	return 0;
 }
 
+/* What was packed of a tensor before is not of what it has after. Nobody who would read what this operation writes
+ * runs beside it. */
+static void raise_versions(const struct op *op)
+{
+	struct op_access accesses[OP_ACCESSES_MAX];
+	for (unsigned i = 0, n = op_accesses(op, accesses); i < n; i++)
+		if (accesses[i].writes)
+			atomic_fetch_add_explicit(&tensor_root(accesses[i].tensor)->version, 1,
+						  memory_order_relaxed);
+}
+
 int op_run(struct device *device, struct op *op, const struct error_context *context)
 {
 	const struct op_rule *rule = rules[op->kind];
@@ -44,7 +55,10 @@ int op_run(struct device *device, struct op *op, const struct error_context *con
 	if (status == NPUMEM_CANCELLED)
 		return npumem_error_set(context->error, NPUMEM_CANCELLED,
 					"the %s was cancelled before it began; nothing was written", rule->name);
-	return status ? status : rule->run(device, op, context);
+	if (status)
+		return status;
+	raise_versions(op);
+	return rule->run(device, op, context);
 }
 
 static bool unmark(void *ctx, const struct runs_series *series)

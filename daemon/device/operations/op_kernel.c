@@ -216,7 +216,8 @@ uint64_t op_scratch_bytes(const struct op *op)
 {
 	if (op->kind != OP_RUN || !op->work)
 		return 0;
-	return sizeof(*op->work) + lockstep_bytes(&op->work->victims) + op->work->memory_bytes;
+	return sizeof(*op->work) + lockstep_bytes(&op->work->victims) + op->work->memory_bytes +
+	       (op->work->pack_bytes ? packs_bytes(op->work->pack_bytes) : 0);
 }
 
 static int check_outputs(struct device *device, struct op_work *work, const struct error_context *context)
@@ -286,11 +287,24 @@ static int cancelled(const struct error_context *context, const char *left)
 	return npumem_error_set(context->error, NPUMEM_CANCELLED, "the run was cancelled; %s", left);
 }
 
-static int run_gathered(struct device *device, struct op *op, const struct error_context *context)
+/* After the inputs were gathered. False where it was stopped. */
+static bool make_pack(struct device *device, struct op_work *work, struct pack *pack)
+{
+	if (!pack || work->call.pack)
+		return true;
+	if (!work->kernel->pack(&work->call, pack_data(pack)))
+		return false;
+	work->call.pack = pack_data(pack);
+	packs_keep(&device->packs, pack);
+	return true;
+}
+
+static int run_gathered(struct device *device, struct op *op, struct pack *pack,
+			const struct error_context *context)
 {
 	struct op_work *work = op->work;
 	/* Where it is stopped the kernel stops at once. */
-	if (!op_operands_gather(device, work))
+	if (!op_operands_gather(device, work) || !make_pack(device, work, pack))
 		return cancelled(context, "nothing was written");
 	if (work->kernel->check_data) {
 		int status = work->kernel->check_data(&work->call, context->error);
@@ -310,18 +324,46 @@ static int run_gathered(struct device *device, struct op *op, const struct error
 	return 0;
 }
 
+static int no_memory(const struct error_context *context, size_t bytes)
+{
+	return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
+				"the daemon has no %zu bytes of host memory for this kernel", bytes);
+}
+
+/* The pack that was kept, which the call then has, or a new one; NULL where the kernel has none. 0 or
+ * RESOURCE_EXHAUSTED. */
+static int take_pack(struct device *device, struct op_work *work, struct pack **pack,
+		     const struct error_context *context)
+{
+	struct pack_key key;
+	*pack = NULL;
+	if (!work->pack_bytes)
+		return 0;
+	packs_key(&key, &work->call, work->tensors[work->roles[work->kernel->packed].operands - work->operands]);
+	*pack = packs_find(&device->packs, &key);
+	if (*pack) {
+		work->call.pack = pack_data(*pack);
+		return 0;
+	}
+	*pack = packs_new(&device->packs, &key, work->pack_bytes);
+	return *pack ? 0 : no_memory(context, work->pack_bytes);
+}
+
 static int run_kernel(struct device *device, struct op *op, const struct error_context *context)
 {
 	struct op_work *work = op->work;
+	struct pack *pack;
 	void *memory = heap_alloc(device->heap, work->memory_bytes);
 	if (!memory)
-		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon has no %zu bytes of host memory for this kernel",
-					work->memory_bytes);
-	op_operands_spread(device, work, memory);
-	work->call.progress = op->progress;
-	begin_progress(work);
-	int status = run_gathered(device, op, context);
+		return no_memory(context, work->memory_bytes);
+	int status = take_pack(device, work, &pack, context);
+	if (!status) {
+		op_operands_spread(device, work, memory);
+		work->call.progress = op->progress;
+		begin_progress(work);
+		status = run_gathered(device, op, pack, context);
+		packs_done(&device->packs, pack);
+	}
 	heap_free(device->heap, memory);
 	return status;
 }

@@ -72,6 +72,7 @@ int op_operands_plan(struct op_work *work, const struct error_context *context)
 		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"no host has the memory for this kernel");
 	work->memory_bytes = total;
+	work->pack_bytes = work->kernel->pack_bytes ? work->kernel->pack_bytes(&work->call) : 0;
 	return 0;
 }
 
@@ -105,12 +106,23 @@ void op_operands_spread(const struct device *device, struct op_work *work, void 
 	work->call.scratch = work->scratch_bytes ? at : NULL;
 }
 
+/* Of these elements nothing is needed but the pack that is there. */
+static bool is_packed(const struct op_work *work, unsigned i)
+{
+	if (!work->call.pack || &work->operands[i] != work->roles[work->kernel->packed].operands)
+		return false;
+	for (unsigned k = 0; k < work->n; k++)
+		if (k != i && work->gathered_as[k] == i)
+			return false;
+	return true;
+}
+
 bool op_operands_gather(const struct device *device, const struct op_work *work)
 {
 	struct move_watch watch = {.progress = work->call.progress};
 	for (unsigned i = 0; i < work->n; i++) {
 		const struct npumem_place *place = &work->tensors[i]->place;
-		if (work->output[i] || work->in_place[i] || work->gathered_as[i] != i)
+		if (work->output[i] || work->in_place[i] || work->gathered_as[i] != i || is_packed(work, i))
 			continue;
 		struct move_host host = move_dense(place, work->operands[i].data, 0);
 		if (!move_out(&device->local, place, 0, npumem_place_elements(place), &host, &watch))

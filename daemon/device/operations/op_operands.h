@@ -22,6 +22,7 @@ struct op_work {
 	unsigned gathered_as[NPUMEM_OPERANDS_MAX];
 	struct lockstep_victims victims;
 	size_t scratch_bytes, memory_bytes; /* the kernel's; with all arrays */
+	size_t pack_bytes;		    /* what the kernel makes of its packed role; 0: nothing */
 };
 
 /* Decides which operands are copied and how much memory a run takes, and takes nothing. 0 or RESOURCE_EXHAUSTED.
@@ -29,7 +30,8 @@ struct op_work {
 int op_operands_plan(struct op_work *work, const struct error_context *context);
 /* Makes `memory` (work->memory_bytes) and local memory what the operands and the scratch lie in. */
 void op_operands_spread(const struct device *device, struct op_work *work, void *memory);
-/* Copies the inputs that are copied. False where it was stopped. */
+/* Copies the inputs that are copied; not that which only a pack is made of, where there is one. False where it was
+ * stopped. */
 bool op_operands_gather(const struct device *device, const struct op_work *work);
 /* After the kernel: copies the outputs back that are copied, and marks all of them as written. */
 void op_operands_scatter(struct device *device, const struct op_work *work);

@@ -36,6 +36,8 @@ struct tensor {
 	/* Some byte of it was written or poisoned: there is something to forget. Set and cleared by the threads
 	 * that do so, while others may look. */
 	_Atomic bool touched;
+	/* Of a root: raised by each operation that may write some of it, before it does. */
+	_Atomic uint64_t version;
 	struct meeting *meetings; /* of a root: see meetings.h */
 	unsigned n_meetings;
 	struct interval visit; /* of a guest: its quanta, in the device's set of them */

@@ -36,6 +36,7 @@ static void fill_device(const struct service *service, Npumem__V1__Stat *message
 	message->tensors = stat.tensors;
 	message->views = stat.views;
 	message->sessions = (int64_t)service->n_sessions;
+	message->packs = stat.packs;
 }
 
 static void fill_activity(const struct metrics_activity *from, Npumem__V1__Activity *to)

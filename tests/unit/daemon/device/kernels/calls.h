@@ -95,15 +95,32 @@ static inline uint64_t calls_inputs_hash(const struct calls *c)
 	return hash;
 }
 
+/* What the kernel makes of its packed role, if anything. False where it was stopped. */
+static inline bool calls_pack(struct calls *c, void **pack)
+{
+	size_t bytes = c->kernel->pack_bytes ? c->kernel->pack_bytes(&c->call) : 0;
+	*pack = NULL;
+	if (!bytes)
+		return true;
+	ck_assert_int_eq(posix_memalign(pack, 64, bytes), 0);
+	memset(*pack, 0xa5, bytes);
+	c->call.pack = *pack;
+	return c->kernel->pack(&c->call, *pack);
+}
+
 static inline void calls_execute(struct calls *c)
 {
 	size_t bytes = c->kernel->scratch_bytes ? c->kernel->scratch_bytes(&c->call) : 0;
 	ck_assert_int_eq(posix_memalign(&c->call.scratch, 64, bytes + !bytes), 0);
 	memset(c->call.scratch, 0xa5, bytes);
 	memset(&c->call.counts, 0xa5, sizeof(c->call.counts));
+	void *pack;
 	if (c->kernel->check_data)
 		ck_assert_msg(c->kernel->check_data(&c->call, &c->error) == 0, "refused: %s", c->error.message);
-	c->kernel->run(&c->call);
+	if (calls_pack(c, &pack))
+		c->kernel->run(&c->call);
+	free(pack);
+	c->call.pack = NULL;
 	free(c->call.scratch);
 	c->call.scratch = NULL;
 }

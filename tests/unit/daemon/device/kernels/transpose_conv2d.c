@@ -95,6 +95,7 @@ START_TEST(scratch_of_all_phases)
 		       false);
 		ck_assert_int_eq(c.kernel->check(&c.call, &c.error), 0);
 		convolution_init(&convolution, &c.call, 1);
+		convolution.by_engine = c.kernel->pack_bytes(&c.call) > 0;
 		const struct npumem_dims *out = &c.operands[OUT][0].shape;
 		for (int64_t y = 0; y < s.stride_h && y < out->h; y++)
 			for (int64_t x = 0; x < s.stride_w && x < out->w; x++) {

@@ -1,0 +1,61 @@
+/* Packs: what a kernel makes of a tensor before it multiplies by it, kept for the next run.
+ *
+ * A pack is of the elements that a tensor had at one version: every operation that may write a tensor raises its
+ * root's version before it does, and a pack of another version is never found. Runs on several threads find, make
+ * and give back packs at once. The table has a bound in bytes and in packs; what was not used for longest goes
+ * first. */
+#ifndef DEVICE_PACKS_H
+#define DEVICE_PACKS_H
+
+#include "daemon/device/memory/heap.h"
+#include "daemon/device/operations/kernel.h"
+
+struct tensor;
+
+enum { PACKS_SETS = 256, PACKS_WAYS = 8, PACKS_ROLES = 8, PACKS_ALIGN = 64 };
+
+/* All that a pack may depend on beside the elements. */
+struct pack_key {
+	uint64_t handle, version; /* of the root: no handle is given again */
+	struct npumem_place place;
+	int kernel;
+	enum isa isa;
+	struct {
+		int dtype;
+		struct npumem_dims shape;
+	} roles[PACKS_ROLES];
+	struct kernel_params params;
+};
+
+struct pack;
+
+struct packs {
+	const struct heap *heap;
+	atomic_flag lock;
+	uint64_t budget_bytes;
+	_Atomic uint64_t bytes; /* of all that are kept */
+	uint64_t clock;
+	struct pack *sets[PACKS_SETS][PACKS_WAYS];
+};
+
+/* `budget_bytes` 0: none is kept. */
+void packs_init(struct packs *packs, const struct heap *heap, uint64_t budget_bytes);
+/* When no operation runs. */
+void packs_deinit(struct packs *packs);
+
+/* Of the call's packed role, which is `tensor`, as it is now. */
+void packs_key(struct pack_key *key, const struct kernel_call *call, const struct tensor *tensor);
+/* A pack not yet made. NULL without host memory. The caller uses it. */
+struct pack *packs_new(struct packs *packs, const struct pack_key *key, size_t bytes);
+/* Host memory of a pack. */
+size_t packs_bytes(size_t bytes);
+void *pack_data(struct pack *pack);
+
+/* A kept one, or NULL; the caller uses it. */
+struct pack *packs_find(struct packs *packs, const struct pack_key *key);
+/* Keeps a pack that has been made, where there is room for it. The caller goes on using it. */
+void packs_keep(struct packs *packs, struct pack *pack);
+/* The caller is done with it. NULL: nothing. */
+void packs_done(struct packs *packs, struct pack *pack);
+
+#endif

@@ -1,0 +1,204 @@
+/* Packs of weights are kept between runs, and never used after a write. That one was used shows where the bytes of
+ * the weights are changed behind the device's back. */
+#include "daemon/device/internal.h"
+#include "tests/unit/daemon/device/rig.h"
+
+enum { CHANNELS = 4, SIDE = 8 };
+
+struct stage {
+	struct rig rig;
+	struct tensor *in, *weights, *out;
+};
+
+static struct tensor *fx8(struct rig *rig, int64_t n, int64_t c, int64_t h, int64_t w)
+{
+	struct device_request request = rig_request(NPUMEM_FX8, n, c, h, w);
+	request.spec.frac_bits = 0;
+	return rig_place(rig, &request);
+}
+
+static void stage_open(struct stage *stage, uint64_t pack_bytes)
+{
+	rig_open_with(&stage->rig, 4, 8192,
+		      (struct device_options){.allow_unchecked = true, .pack_bytes = pack_bytes});
+	stage->in = fx8(&stage->rig, 1, CHANNELS, SIDE, SIDE);
+	stage->weights = fx8(&stage->rig, CHANNELS, CHANNELS, 1, 1);
+	stage->out = fx8(&stage->rig, 1, CHANNELS, SIDE, SIDE);
+	ck_assert_int_eq(rig_fill(&stage->rig, stage->in, 2), 0);
+	ck_assert_int_eq(rig_fill(&stage->rig, stage->weights, 3), 0);
+}
+
+/* Without the rig's look at what memory an operation leaves. */
+static int run(struct stage *stage, int kernel, struct tensor *const tensors[3], const char *const roles[3])
+{
+	struct rig *rig = &stage->rig;
+	rig->op = (struct op){.kind = OP_RUN, .kernel = kernel, .operands = rig->operands, .n_operands = 3};
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(rig->operands[i].role, sizeof(rig->operands[i].role), "%s", roles[i]);
+		rig->operands[i].tensor = tensors[i];
+	}
+	npumem_error_clear(&rig->error);
+	int status = op_check(rig->device, &rig->op, &rig->context);
+	status = status ? status : op_run(rig->device, &rig->op, &rig->context);
+	op_deinit(rig->device, &rig->op);
+	return status;
+}
+
+/* What all outputs are: 2 * weight * CHANNELS. */
+static int convolved(struct stage *stage, struct tensor *weights)
+{
+	static const char *const roles[] = {"in", "weights", "out"};
+	struct tensor *const tensors[] = {stage->in, weights, stage->out};
+	ck_assert_msg(run(stage, NPUMEM_KERNEL_CONV2D, tensors, roles) == 0, "%s", stage->rig.error.message);
+	const int8_t *out = (const int8_t *)local_at(&stage->rig.device->local, 0, stage->out->place.offset);
+	return out[0];
+}
+
+static uint64_t kept(const struct stage *stage)
+{
+	return stage->rig.device->packs.bytes;
+}
+
+/* Of all weights, without an operation. */
+static void tamper(struct stage *stage, const struct tensor *weights, int8_t value)
+{
+	const struct npumem_place *place = &weights->place;
+	for (int64_t npu = 0; npu < 4; npu++)
+		memset(local_at(&stage->rig.device->local, npu, place->offset), value,
+		       (size_t)place->bytes_per_npu);
+}
+
+START_TEST(kept_until_written)
+{
+	struct stage stage;
+	stage_open(&stage, 1 << 20);
+	ck_assert_int_eq(convolved(&stage, stage.weights), 24);
+	uint64_t bytes = kept(&stage);
+	ck_assert_uint_gt(bytes, 0);
+	tamper(&stage, stage.weights, 5);
+	ck_assert_int_eq(convolved(&stage, stage.weights), 24); /* by the pack */
+	ck_assert_uint_eq(kept(&stage), bytes);
+	ck_assert_int_eq(rig_fill(&stage.rig, stage.in, 4), 0); /* not of the weights */
+	ck_assert_int_eq(convolved(&stage, stage.weights), 48);
+	ck_assert_int_eq(rig_fill(&stage.rig, stage.in, 2), 0);
+	ck_assert_int_eq(rig_fill(&stage.rig, stage.weights, 4), 0);
+	ck_assert_int_eq(convolved(&stage, stage.weights), 32);
+	rig_close(&stage.rig);
+}
+END_TEST
+
+/* Copies, kernels, and through a view. */
+START_TEST(every_write)
+{
+	static const char *const roles[] = {"in1", "in2", "out"};
+	struct stage stage;
+	stage_open(&stage, 1 << 20);
+	struct tensor *other = fx8(&stage.rig, CHANNELS, CHANNELS, 1, 1), *view;
+	ck_assert_int_eq(rig_fill(&stage.rig, other, 5), 0);
+	ck_assert_int_eq(convolved(&stage, stage.weights), 24);
+	ck_assert_int_eq(rig_copy(&stage.rig, stage.weights, other), 0);
+	ck_assert_int_eq(convolved(&stage, stage.weights), 40);
+	struct tensor *const tensors[] = {other, other, stage.weights};
+	ck_assert_int_eq(run(&stage, NPUMEM_KERNEL_ELTWISE_ADD, tensors, roles), 0);
+	ck_assert_int_eq(convolved(&stage, stage.weights), 80);
+	const struct device_slice slice = {{0, 0, 0, 0}, {CHANNELS, 1, 1, 1}};
+	ck_assert_int_eq(device_view_slice(stage.rig.device, stage.weights, &slice, &view, &stage.rig.context), 0);
+	ck_assert_int_eq(rig_fill(&stage.rig, view, 1), 0); /* of output channel 0, which is looked at */
+	ck_assert_int_eq(convolved(&stage, stage.weights), 8);
+	rig_close(&stage.rig);
+}
+END_TEST
+
+/* Another tensor where one was: its handle is another. */
+START_TEST(after_a_free)
+{
+	struct stage stage;
+	stage_open(&stage, 1 << 20);
+	ck_assert_int_eq(convolved(&stage, stage.weights), 24);
+	int64_t offset = stage.weights->place.offset;
+	rig_release(&stage.rig, stage.weights);
+	struct tensor *again = fx8(&stage.rig, CHANNELS, CHANNELS, 1, 1);
+	ck_assert_int_eq(again->place.offset, offset);
+	ck_assert_int_eq(rig_fill(&stage.rig, again, 1), 0);
+	ck_assert_int_eq(convolved(&stage, again), 8);
+	rig_close(&stage.rig);
+}
+END_TEST
+
+/* Of another shape of the input, another pack. */
+START_TEST(other_calls)
+{
+	struct stage stage;
+	stage_open(&stage, 1 << 20);
+	ck_assert_int_eq(convolved(&stage, stage.weights), 24);
+	uint64_t bytes = kept(&stage);
+	stage.in = fx8(&stage.rig, 1, CHANNELS, SIDE, 2 * SIDE);
+	stage.out = fx8(&stage.rig, 1, CHANNELS, SIDE, 2 * SIDE);
+	ck_assert_int_eq(rig_fill(&stage.rig, stage.in, 3), 0);
+	ck_assert_int_eq(convolved(&stage, stage.weights), 36);
+	ck_assert_uint_eq(kept(&stage), 2 * bytes);
+	rig_close(&stage.rig);
+}
+END_TEST
+
+START_TEST(within_the_budget)
+{
+	struct stage stage;
+	struct tensor *weights[6];
+	stage_open(&stage, 1 << 20);
+	convolved(&stage, stage.weights);
+	uint64_t bytes = kept(&stage), budgets[] = {0, bytes - 1, bytes, 3 * bytes + 1};
+	rig_close(&stage.rig);
+	for (unsigned b = 0; b < 4; b++) {
+		stage_open(&stage, budgets[b]);
+		for (unsigned i = 0; i < 6; i++) {
+			weights[i] = fx8(&stage.rig, CHANNELS, CHANNELS, 1, 1);
+			ck_assert_int_eq(rig_fill(&stage.rig, weights[i], (int64_t)i), 0);
+		}
+		for (unsigned i = 0; i < 60; i++) {
+			unsigned which = i * i % 6;
+			ck_assert_int_eq(convolved(&stage, weights[which]), 8 * (int)which);
+			ck_assert_uint_le(kept(&stage), budgets[b]);
+		}
+		/* The one that was used last is there. */
+		convolved(&stage, weights[1]);
+		tamper(&stage, weights[1], 7);
+		ck_assert_int_eq(convolved(&stage, weights[1]), budgets[b] >= bytes ? 8 : 56);
+		rig_close(&stage.rig);
+	}
+}
+END_TEST
+
+/* A run that fails for want of memory leaves nothing behind, and the next one is right. */
+START_TEST(scarce_memory)
+{
+	static const char *const roles[] = {"in", "weights", "out"};
+	struct stage stage;
+	int status = NPUMEM_RESOURCE_EXHAUSTED;
+	for (int64_t fails = 0; status == NPUMEM_RESOURCE_EXHAUSTED; fails++) {
+		stage_open(&stage, 1 << 20);
+		struct tensor *const tensors[] = {stage.in, stage.weights, stage.out};
+		scarce_arm(&stage.rig.scarce, fails);
+		status = run(&stage, NPUMEM_KERNEL_CONV2D, tensors, roles);
+		scarce_arm(&stage.rig.scarce, -1);
+		ck_assert_int_eq(convolved(&stage, stage.weights), 24);
+		rig_close(&stage.rig);
+		ck_assert_int_lt(fails, 100);
+	}
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+Suite *suite_packs(void)
+{
+	Suite *suite = suite_create("device/operations/packs");
+	TCase *tcase = tcase_create("packs");
+	tcase_add_test(tcase, kept_until_written);
+	tcase_add_test(tcase, every_write);
+	tcase_add_test(tcase, after_a_free);
+	tcase_add_test(tcase, other_calls);
+	tcase_add_test(tcase, within_the_budget);
+	tcase_add_test(tcase, scarce_memory);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
