@@ -120,16 +120,6 @@ static bool run_whole(struct work *work, int64_t o, const uint8_t *in, const uin
 	return true;
 }
 
-static size_t pack_bytes(const struct kernel_call *call)
-{
-	return convolve_pack_bytes(call, groups(call));
-}
-
-static bool pack(const struct kernel_call *call, void *to)
-{
-	return convolve_pack(call, groups(call), to);
-}
-
 static void run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, CONVOLUTION_IN),
@@ -157,8 +147,5 @@ const struct kernel kernel_depthwise_conv2d = {
 	.by_feature = 1 << CONVOLUTION_IN | 1 << CONVOLUTION_OUT,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
-	.pack_bytes = pack_bytes,
-	.pack = pack,
-	.packed = CONVOLUTION_WEIGHTS,
 	.run = run,
 };
