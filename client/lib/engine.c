@@ -366,6 +366,7 @@ int engine_turn(struct npumem *npumem, struct npumem_error *error)
 struct look {
 	struct npumem *npumem;
 	struct npumem_error *error;
+	unsigned live; /* requests before: one whose time is over ends the look as an answer does */
 	int status;
 };
 
@@ -374,7 +375,7 @@ static bool has_come(void *ctx)
 	struct look *look = ctx;
 	bool any;
 	look->status = step(look->npumem, &any, look->error);
-	return look->status || any;
+	return look->status || any || look->npumem->n_requests != look->live;
 }
 
 int engine_wait(struct npumem *npumem, struct npumem_error *error)
@@ -384,7 +385,7 @@ int engine_wait(struct npumem *npumem, struct npumem_error *error)
 	int status = step(npumem, &any, error);
 	if (status || any || npumem->n_requests != live)
 		return status;
-	struct look look = {npumem, error, 0};
+	struct look look = {npumem, error, live, 0};
 	struct spin spin = npumem->spin;
 	bool came = spin_look(&spin, has_come, &look);
 	if (look.status)

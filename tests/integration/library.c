@@ -174,8 +174,9 @@ START_TEST(arrays_of_many_chunks)
 }
 END_TEST
 
-/* A kernel of 2 * 10^11 multiplications, whose end nobody waits for, and tensors for it. */
-static void run_long(struct counts *counts, struct npumem_request **request)
+/* A kernel of 2 * 10^11 multiplications, whose end nobody waits for, and tensors for it. The run may take so long,
+ * 0: any time. */
+static void run_long(unsigned timeout_ms, struct counts *counts, struct npumem_request **request)
 {
 	const struct npumem_tensor *in = tensor_of(NPUMEM_FX8, 4, 1, 128, 200, 200),
 				   *weights = tensor_of(NPUMEM_FX8, 4, 128, 64, 31, 31),
@@ -184,6 +185,7 @@ static void run_long(struct counts *counts, struct npumem_request **request)
 		{"in", in->handle}, {"weights", weights->handle}, {"out", out->handle}};
 	ok(npumem_fill(npumem, in->handle, 1, &error));
 	ok(npumem_fill(npumem, weights->handle, 1, &error));
+	npumem_set_timeout(npumem, timeout_ms);
 	ok(npumem_run_async(npumem, "conv2d", operands, 3, NULL, 0, count, counts, request, &error));
 }
 
@@ -191,7 +193,7 @@ START_TEST(a_kernel_is_taken_back)
 {
 	struct counts counts = {0, 0, 0};
 	struct npumem_request *request;
-	run_long(&counts, &request);
+	run_long(0, &counts, &request);
 	npumem_cancel(request);
 	ok(npumem_flush(npumem, &error));
 	ck_assert_uint_eq(counts.answered, 1);
@@ -203,7 +205,7 @@ START_TEST(a_kernel_is_let_go)
 {
 	struct counts counts = {0, 0, 0};
 	struct npumem_request *request;
-	run_long(&counts, &request);
+	run_long(0, &counts, &request);
 	npumem_let_go(request);
 	ck_assert_uint_eq(npumem_in_flight(npumem), 0);
 	ok(npumem_info(npumem, NULL, &error));
@@ -217,8 +219,7 @@ START_TEST(a_call_takes_too_long)
 	struct npumem_request *request;
 	npumem_set_timeout(npumem, 60000);
 	ok(npumem_info(npumem, NULL, &error));
-	npumem_set_timeout(npumem, 50);
-	run_long(&counts, &request);
+	run_long(50, &counts, &request);
 	ok(npumem_flush(npumem, &error));
 	ck_assert_int_eq(counts.status, NPUMEM_DEADLINE_EXCEEDED);
 	/* It was taken back, and the connection is as good as before. */
@@ -260,7 +261,7 @@ START_TEST(a_daemon_ends_with_its_client)
 	pid_t pid = fork();
 	if (!pid) {
 		begin();
-		run_long(&counts, NULL);
+		run_long(0, &counts, NULL);
 		npumem_process(npumem, NULL);
 		raise(SIGKILL);
 	}

@@ -262,7 +262,7 @@ class Abuse(TestCase):
     and who has the processors besides, is for the machine to say."""
 
     ABUSERS = (floods, floods, floods, never_reads, never_reads, drips, opens_many)
-    REQUESTS, ROUNDS = 200, 5
+    REQUESTS, ROUNDS = 100, 4
     SHARE = 16  # requests of a connection, until it is another's turn
     LONGEST_MS = 20  # of processor time; the next turn is another's who has waited
 

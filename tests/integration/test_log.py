@@ -17,20 +17,28 @@ LOUD, QUIET = 2001, 2002
 REQUESTS = 3000  # a line of about 90 bytes each: more than the daemon keeps
 
 
-def drain(fd, seconds=1.0):
-    """What comes until nothing has for a while."""
+def drain(fd, is_all):
+    """What comes until that is all, and what is there then."""
     os.set_blocking(fd, False)
-    out, end = b"", time.monotonic() + seconds
+    out, last, end = b"", False, time.monotonic() + SECONDS
     while time.monotonic() < end:
         try:
             got = os.read(fd, 1 << 20)
         except BlockingIOError:
-            time.sleep(0.01)
+            if last:
+                break
+            last = is_all(out)  # nothing comes after what is there by now
+            time.sleep(0 if last else 0.01)
             continue
         if not got:
             break
-        out, end = out + got, time.monotonic() + seconds
+        out, last = out + got, False
     return out
+
+
+def accounted(out):
+    """How many requests it tells of, said or lost."""
+    return out.count(b" info: OK, ") + sum(int(lost[1]) for lost in LOST.finditer(out))
 
 
 class Deaf(TestCase):
@@ -53,14 +61,12 @@ class Deaf(TestCase):
         return False
 
     def ask_much(self, path):
-        started = time.monotonic()
         with Client(path) as client:
             for _ in range(REQUESTS // 100):
                 for _ in range(100):
                     client.send(info=pb.InfoRequest())
                 for _ in range(100):
                     client.receive()
-        self.assertLess(time.monotonic() - started, SECONDS)
 
     def check(self, out, least):
         """Whole lines, and every one of them or the number of those that are missing."""
@@ -78,14 +84,14 @@ class Deaf(TestCase):
     def deaf(self, reader, writer, environment=None):
         process, path = self.start(writer, environment=environment)
         self.ask_much(path)
-        self.check(drain(reader), REQUESTS)
+        self.check(drain(reader, lambda out: out.endswith(b"\n") and accounted(out) >= REQUESTS), REQUESTS)
         # And from then on all is told again.
         with Client(path) as client:
             client.call(info=pb.InfoRequest())
-        self.assertIn(b" info: OK, ", drain(reader, 0.3))
+        self.assertIn(b" info: OK, ", drain(reader, lambda out: b" info: OK, " in out))
         process.terminate()
         self.assertEqual(process.wait(SECONDS), 0)
-        self.assertTrue(drain(reader, 0.3).endswith(b"npumemd: stopped\n"))
+        self.assertTrue(drain(reader, lambda _: True).endswith(b"npumemd: stopped\n"))
 
     def test_a_pipe(self):
         reader, writer = os.pipe()
@@ -128,7 +134,7 @@ class Deaf(TestCase):
         run_as(LOUD, lambda: self.ask_much(path))
         run_as(QUIET, ask_little)
         process.terminate()  # which is told, too
-        out = drain(reader)
+        out = drain(reader, lambda _: process.poll() is not None)
         self.assertEqual(process.wait(SECONDS), 0)
         lines = out.decode().splitlines()
         self.assertEqual(sum(f"(uid {QUIET}, " in line and " info: OK, " in line for line in lines), 20)
@@ -146,10 +152,8 @@ class Deaf(TestCase):
         fcntl.fcntl(writer, F_SETPIPE_SZ, 4096)
         process, path = self.start(writer)
         self.ask_much(path)
-        started = time.monotonic()
         process.terminate()
-        self.assertEqual(process.wait(SECONDS), 0)
-        self.assertLess(time.monotonic() - started, 4)
+        self.assertEqual(process.wait(SECONDS / 2), 0)
 
     def test_who_has_gone(self):
         reader, writer = os.pipe()

@@ -10,15 +10,20 @@
 void __wrap__mark_point(const char *file, int line);
 void __real__mark_point(const char *file, int line);
 
+enum { MARKED = 64 }; /* of a test that hangs it is said where it was, unless it is in such a loop */
+
 static struct {
 	const char *file;
 	int line;
+	unsigned n;
 } last;
 
 void __wrap__mark_point(const char *file, int line)
 {
 	last.file = file;
 	last.line = line;
+	if (last.n++ < MARKED)
+		__real__mark_point(file, line);
 }
 
 static void on_crash(int number)
