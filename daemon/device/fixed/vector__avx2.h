@@ -197,6 +197,21 @@ VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_roundi
 	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
+enum { VECTOR_TABLE = 384 };
+struct vector_table {
+	const int16_t *words;
+};
+
+VECTOR struct vector_table vector_table_load(const int16_t *words)
+{
+	return (struct vector_table){words};
+}
+
+VECTOR vector vector_table_pairs(const struct vector_table *table, vector at)
+{
+	return _mm256_i32gather_epi32((const int *)(const void *)table->words, at, sizeof(*table->words));
+}
+
 VECTOR vector vector_count_outside(vector counts, vector x, vector low, vector high, int64_t n)
 {
 	(void)n;

@@ -226,6 +226,35 @@ VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_roundi
 	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
+/* Up to 384 words, in registers. */
+enum { VECTOR_TABLE = 384 };
+struct vector_table {
+	__m512i words[VECTOR_TABLE / 32];
+};
+
+VECTOR struct vector_table vector_table_load(const int16_t *words)
+{
+	struct vector_table table;
+	VECTOR_UNROLL
+	for (int i = 0; i < VECTOR_TABLE / 32; i++)
+		table.words[i] = _mm512_loadu_si512(words + 32 * i);
+	return table;
+}
+
+/* Words `at` and at + 1 of the table, in the low and the high half of each element. */
+VECTOR vector vector_table_pairs(const struct vector_table *table, vector at)
+{
+	__m512i index = _mm512_or_si512(at, _mm512_slli_epi32(_mm512_add_epi32(at, _mm512_set1_epi32(1)), 16));
+	__m512i pairs = _mm512_permutex2var_epi16(table->words[0], index, table->words[1]);
+	VECTOR_UNROLL
+	for (int i = 2; i < VECTOR_TABLE / 32; i += 2) {
+		__m512i words = _mm512_permutex2var_epi16(table->words[i], index, table->words[i + 1]);
+		__mmask32 there = _mm512_cmpge_epu16_mask(index, _mm512_set1_epi16((short)(32 * i)));
+		pairs = _mm512_mask_mov_epi16(pairs, there, words);
+	}
+	return pairs;
+}
+
 /* a in the first n elements, b in the rest. */
 VECTOR vector vector_first(int64_t n, vector a, vector b)
 {
