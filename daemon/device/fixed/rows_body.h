@@ -35,8 +35,10 @@ VECTOR vector element(const struct row *row, const struct rounding *r, value_fun
 	return vector_count_outside(counts, x, r->low, r->high, n);
 }
 
-VECTOR int64_t each(const struct row *row, value_function *value, unsigned drop, int64_t n, int64_t *saturated)
+/* The row is copied: stores through a pointer to bytes could change it. */
+VECTOR int64_t each(const struct row *from, value_function *value, unsigned drop, int64_t n, int64_t *saturated)
 {
+	const struct row copy = *from, *row = &copy;
 	struct rounding r = rounding_of(&row->to, drop);
 	vector counts = vector_set(0);
 	int64_t i = 0;
@@ -216,6 +218,34 @@ static int64_t run_logical_shift(const struct row *row, int64_t n, int64_t *satu
 {
 	(void)saturated;
 	return shift_row(row, 0xffff, n);
+}
+
+VECTOR vector from_real(const struct row *row, int64_t i, int64_t n)
+{
+	return vector_of_reals((const float *)row->in1.data + i, row->scale, row->to.rounding, n);
+}
+
+static int64_t run_from_real(const struct row *row, int64_t n, int64_t *saturated)
+{
+	struct row rounded_row = *row;
+	rounded_row.to.shift = 0;
+	return each(&rounded_row, from_real, 0, n, saturated);
+}
+
+static int64_t run_to_real(const struct row *row, int64_t n, int64_t *saturated)
+{
+	const struct row copy = *row;
+	int64_t i = 0;
+	(void)saturated;
+	for (; i + VECTOR_N <= n; i += VECTOR_N)
+		vector_store_reals((float *)row->out + i, source_at(&copy.in1, i, VECTOR_N), (float)row->scale,
+				   VECTOR_N);
+	if (VECTOR_TAILS && i < n) {
+		vector_store_reals((float *)row->out + i, source_at(&copy.in1, i, n - i), (float)row->scale,
+				   n - i);
+		i = n;
+	}
+	return i;
 }
 
 const struct rows ROWS = {

@@ -173,12 +173,10 @@ VECTOR vector vector_quotient16(vector a, vector b, double scale)
 	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
-VECTOR __m128i vector_scaled_half(__m128i a, __m128i b, double scale, enum npumem_rounding rounding)
+VECTOR __m128i vector_of_doubles(__m256d x, enum npumem_rounding rounding)
 {
 	enum { EVEN = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
 	__m256d end = _mm256_set1_pd(1 << 20), sign = _mm256_set1_pd(-0.0), half = _mm256_set1_pd(0.5);
-	__m256d x = _mm256_mul_pd(_mm256_cvtepi32_pd(a), _mm256_cvtepi32_pd(b));
-	x = _mm256_mul_pd(x, _mm256_set1_pd(scale));
 	x = _mm256_max_pd(_mm256_min_pd(x, end), _mm256_xor_pd(end, sign));
 	if (rounding == NPUMEM_CONVERGENT)
 		x = _mm256_round_pd(x, EVEN);
@@ -187,6 +185,28 @@ VECTOR __m128i vector_scaled_half(__m128i a, __m128i b, double scale, enum npume
 	else
 		x = _mm256_add_pd(x, _mm256_or_pd(half, _mm256_and_pd(x, sign)));
 	return _mm256_cvttpd_epi32(x);
+}
+
+VECTOR __m128i vector_scaled_half(__m128i a, __m128i b, double scale, enum npumem_rounding rounding)
+{
+	__m256d x = _mm256_mul_pd(_mm256_cvtepi32_pd(a), _mm256_cvtepi32_pd(b));
+	return vector_of_doubles(_mm256_mul_pd(x, _mm256_set1_pd(scale)), rounding);
+}
+
+VECTOR vector vector_of_reals(const float *from, double scale, enum npumem_rounding rounding, int64_t n)
+{
+	(void)n;
+	__m256d unit = _mm256_set1_pd(scale);
+	__m256d low = _mm256_cvtps_pd(_mm_loadu_ps(from)), high = _mm256_cvtps_pd(_mm_loadu_ps(from + 4));
+	return _mm256_inserti128_si256(
+		_mm256_castsi128_si256(vector_of_doubles(_mm256_mul_pd(low, unit), rounding)),
+		vector_of_doubles(_mm256_mul_pd(high, unit), rounding), 1);
+}
+
+VECTOR void vector_store_reals(float *to, vector x, float scale, int64_t n)
+{
+	(void)n;
+	_mm256_storeu_ps(to, _mm256_mul_ps(_mm256_cvtepi32_ps(x), _mm256_set1_ps(scale)));
 }
 
 VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_rounding rounding)
