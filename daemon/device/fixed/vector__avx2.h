@@ -41,6 +41,35 @@ VECTOR vector vector_load32(const void *from, int64_t n)
 	return _mm256_loadu_si256(from);
 }
 
+enum { VECTOR_BYTES = 32 };
+
+VECTOR vector vector_load_raw(const void *from, int64_t n)
+{
+	(void)n;
+	return _mm256_loadu_si256(from);
+}
+
+VECTOR void vector_store_raw(void *to, vector x, int64_t n)
+{
+	(void)n;
+	_mm256_storeu_si256(to, x);
+}
+
+VECTOR vector vector_set_raw(int32_t x, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_set1_epi8((char)x) : _mm256_set1_epi16((short)x);
+}
+
+VECTOR vector vector_min_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_min_epi8(a, b) : _mm256_min_epi16(a, b);
+}
+
+VECTOR vector vector_max_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_max_epi8(a, b) : _mm256_max_epi16(a, b);
+}
+
 VECTOR vector vector_load32_every(const int32_t *from, int64_t stride, int64_t n)
 {
 	vector index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);

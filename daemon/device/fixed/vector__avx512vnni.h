@@ -48,6 +48,39 @@ VECTOR vector vector_load32(const void *from, int64_t n)
 	return n >= VECTOR_N ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi32(vector_lanes(n), from);
 }
 
+/* As they lie in memory: n bytes of elements of 1 or 2, `bytes`, signed. */
+enum { VECTOR_BYTES = 64 };
+
+VECTOR __mmask64 vector_byte_lanes(int64_t n)
+{
+	return n >= VECTOR_BYTES ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
+}
+
+VECTOR vector vector_load_raw(const void *from, int64_t n)
+{
+	return _mm512_maskz_loadu_epi8(vector_byte_lanes(n), from);
+}
+
+VECTOR void vector_store_raw(void *to, vector x, int64_t n)
+{
+	_mm512_mask_storeu_epi8(to, vector_byte_lanes(n), x);
+}
+
+VECTOR vector vector_set_raw(int32_t x, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_set1_epi8((char)x) : _mm512_set1_epi16((short)x);
+}
+
+VECTOR vector vector_min_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_min_epi8(a, b) : _mm512_min_epi16(a, b);
+}
+
+VECTOR vector vector_max_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_max_epi8(a, b) : _mm512_max_epi16(a, b);
+}
+
 /* Elements 0, stride, … of an array of 32 bits. */
 VECTOR vector vector_load32_every(const int32_t *from, int64_t stride, int64_t n)
 {
