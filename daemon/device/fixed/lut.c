@@ -2,6 +2,7 @@
 #include "daemon/device/fixed/lut.h"
 
 #include <assert.h>
+#include <string.h>
 
 enum {
 	LUT_WITHIN_MAX = 15, /* bits within a step: those of the libraries' 16-bit registers */
@@ -32,4 +33,39 @@ void lut_reader_init(struct lut_reader *reader, const struct lut *lut, int64_t f
 						  : (unsigned)finer,
 		.rounding = rounding,
 	};
+	assert(lut->size <= LUT_SIZE_MAX);
+	memcpy(reader->padded, lut->entries, (size_t)lut->size * sizeof(*lut->entries));
 }
+
+static void scalar(const struct lut_row *row, int64_t first, int64_t n, int64_t *saturated)
+{
+	for (int64_t i = first; i < n; i++) {
+		int64_t x = row->bytes == 1 ? ((const int8_t *)row->in)[i] : ((const int16_t *)row->in)[i];
+		int64_t y = lut_result(row->reader, (x >> row->halved) - row->minus, row->bytes, saturated);
+		if (row->bytes == 1)
+			((int8_t *)row->out)[i] = (int8_t)y;
+		else
+			((int16_t *)row->out)[i] = (int16_t)y;
+	}
+}
+
+#ifdef __x86_64__
+int64_t lut_row__avx2(const struct lut_row *row, int64_t n, int64_t *saturated);
+int64_t lut_row__avx512vnni(const struct lut_row *row, int64_t n, int64_t *saturated);
+
+void lut_row(enum isa isa, const struct lut_row *row, int64_t n, int64_t *saturated)
+{
+	int64_t done = 0;
+	if (isa >= ISA_AVX512VNNI)
+		done = lut_row__avx512vnni(row, n, saturated);
+	else if (isa == ISA_AVX2)
+		done = lut_row__avx2(row, n, saturated);
+	scalar(row, done, n, saturated);
+}
+#else
+void lut_row(enum isa isa, const struct lut_row *row, int64_t n, int64_t *saturated)
+{
+	(void)isa;
+	scalar(row, 0, n, saturated);
+}
+#endif

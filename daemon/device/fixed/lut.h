@@ -6,6 +6,7 @@
 #define DEVICE_LUT_H
 
 #include "daemon/device/fixed/round.h"
+#include "daemon/device/isa.h"
 
 enum lut_function { LUT_SIGMOID, LUT_TANH, LUT_EXP, LUT_INVSQRT, LUT_FUNCTIONS };
 /* By the numbers of lut='s choices. */
@@ -21,6 +22,8 @@ extern const struct lut lut_tables[LUT_FUNCTIONS][LUT_LIBRARIES];
 /* The table, which exists: only mli 1.1 lacks one, 1/sqrt. */
 const struct lut *lut_find(enum lut_function function, enum lut_library library);
 
+enum { LUT_SIZE_MAX = 383 };
+
 /* A table read with inputs of one format. */
 struct lut_reader {
 	const int16_t *entries;
@@ -28,6 +31,7 @@ struct lut_reader {
 	unsigned left;	      /* inputs coarser than the steps: shifted to them */
 	unsigned drop, right; /* finer ones: bits that are not looked at, then those within a step */
 	enum npumem_rounding rounding;
+	int16_t padded[LUT_SIZE_MAX + 1]; /* the entries again, for vectors */
 };
 
 /* Inputs have `frac_bits`, -1 to NPUMEM_FRAC_BITS_MAX. */
@@ -55,5 +59,18 @@ static inline int64_t lut_result(const struct lut_reader *reader, int64_t x, uns
 	int64_t y = lut_read(reader, x);
 	return bytes == 2 ? y : round_clamp(y, 8, reader->rounding, INT8_MIN, INT8_MAX, saturated);
 }
+
+/* out[i] = lut_result(in[i] / 2^halved, rounded down, less `minus`), in rows. */
+struct lut_row {
+	const struct lut_reader *reader;
+	const void *in;
+	void *out;
+	unsigned bytes;	 /* of an element of in and out: 1 or 2, signed */
+	unsigned halved; /* 0 or 1 */
+	int32_t minus;
+};
+
+/* n elements. Adds to *saturated. */
+void lut_row(enum isa isa, const struct lut_row *row, int64_t n, int64_t *saturated);
 
 #endif

@@ -1,6 +1,8 @@
 /* The scalar rows, which define what the others compute, and the choice among them. */
 #include "daemon/device/fixed/rows.h"
 
+#include "daemon/device/fixed/real.h"
+
 #include <assert.h>
 #include <stddef.h>
 
@@ -68,6 +70,25 @@ SCALAR(quotient, quotient(row, a, b, saturated))
 SCALAR(arithmetic_shift, shifted(a, b))
 SCALAR(logical_shift, shifted((uint16_t)a, b))
 
+static int64_t scalar_from_real(const struct row *row, int64_t n, int64_t *saturated)
+{
+	for (int64_t i = 0; i < n; i++) {
+		struct real real = real_from_fp32(((const float *)row->in1.data)[i]);
+		int64_t x = round_clamp(real.mantissa, row->to.shift - real.exponent, row->to.rounding,
+					row->to.low, row->to.high, saturated);
+		store_at(row, i, limited(row, x));
+	}
+	return n;
+}
+
+static int64_t scalar_to_real(const struct row *row, int64_t n, int64_t *saturated)
+{
+	(void)saturated;
+	for (int64_t i = 0; i < n; i++)
+		((float *)row->out)[i] = real_to_fp32(row_get(&row->in1, i), row->to.shift, row->to.rounding);
+	return n;
+}
+
 static const struct rows rows_scalar = {
 #define ROW(name, value) .name = scalar_##name,
 #include "daemon/device/fixed/rows.def"
@@ -123,6 +144,19 @@ void row_init_product(struct row *row, enum isa isa, int64_t value)
 		return;
 	row->rows = rows_of(isa);
 	row->scale = shift > 0 ? 1 / (double)((int64_t)1 << shift) : (double)((int64_t)1 << -shift);
+}
+
+/* Doubles hold every power of two that there are frac_bits for; floats those that are no subnormals. */
+void row_init_real(struct row *row, enum isa isa)
+{
+	int64_t shift = row->to.shift;
+	row->drop = 0;
+	row->rows = rows_of(shift <= 126 ? isa : ISA_SCALAR);
+	row->scale = 1;
+	for (; shift > 0; shift--)
+		row->scale /= 2;
+	for (; shift < 0; shift++)
+		row->scale *= 2;
 }
 
 /* The magnitude of the aligned sum of two terms; that of none where they do not meet. */

@@ -63,6 +63,7 @@ static inline int64_t row_get(const struct row_source *source, int64_t i)
 /* Each chooses among the rows of `isa` and before, by `to`, `align` and magnitudes: of the value; of in1 and in2;
  * of acc and the product. */
 void row_init(struct row *row, enum isa isa, int64_t value);
+void row_init_real(struct row *row, enum isa isa);
 void row_init_product(struct row *row, enum isa isa, int64_t value);
 void row_init_sum(struct row *row, enum isa isa, int64_t in1, int64_t in2);
 void row_init_mac(struct row *row, enum isa isa, int64_t acc, int64_t product);

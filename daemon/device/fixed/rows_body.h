@@ -35,8 +35,10 @@ VECTOR vector element(const struct row *row, const struct rounding *r, value_fun
 	return vector_count_outside(counts, x, r->low, r->high, n);
 }
 
-VECTOR int64_t each(const struct row *row, value_function *value, unsigned drop, int64_t n, int64_t *saturated)
+/* The row is copied: stores through a pointer to bytes could change it. */
+VECTOR int64_t each(const struct row *from, value_function *value, unsigned drop, int64_t n, int64_t *saturated)
 {
+	const struct row copy = *from, *row = &copy;
 	struct rounding r = rounding_of(&row->to, drop);
 	vector counts = vector_set(0);
 	int64_t i = 0;
@@ -56,11 +58,58 @@ VECTOR int64_t each(const struct row *row, value_function *value, unsigned drop,
 		return each(row, name, 0, n, saturated);                                                          \
 	}
 
+/* Whether elements can be compared as they lie in memory, and nothing is left to round or to saturate. */
+VECTOR bool is_raw(const struct row *row, const struct row_source *other)
+{
+	bool in = row->in1.bytes == row->to.bytes && row->in1.mask == -1;
+	bool same = other->bytes == 0 || (other->bytes == row->to.bytes && other->mask == -1);
+	bool held = other->bytes != 0 || (other->value >= row->to.low && other->value <= row->to.high);
+	return in && same && held && row->to.shift == 0 && row->to.low < 0;
+}
+
+typedef vector raw_function(vector a, vector b, unsigned bytes);
+
+/* With a constant `of_two` of in1 and in2, in the limits. */
+VECTOR int64_t raw_row(const struct row *from, raw_function *of_two, const unsigned bytes, int64_t n)
+{
+	const struct row row = *from;
+	vector low = vector_set_raw((int32_t)row.to.limit_low, bytes);
+	vector high = vector_set_raw((int32_t)row.to.limit_high, bytes);
+	vector constant = vector_set_raw(row.in2.value, bytes);
+	int64_t end = n * bytes, i = 0;
+	for (; VECTOR_TAILS ? i < end : i + VECTOR_BYTES <= end; i += VECTOR_BYTES) {
+		vector x = vector_load_raw((const uint8_t *)row.in1.data + i, end - i);
+		vector y = row.in2.bytes ? vector_load_raw((const uint8_t *)row.in2.data + i, end - i) : constant;
+		x = vector_min_raw(vector_max_raw(of_two(x, y, bytes), low, bytes), high, bytes);
+		vector_store_raw((uint8_t *)row.out + i, x, end - i);
+	}
+	return i < end ? i / bytes : n;
+}
+
+VECTOR int64_t raw(const struct row *row, raw_function *of_two, int64_t n)
+{
+	return row->to.bytes == 1 ? raw_row(row, of_two, 1, n) : raw_row(row, of_two, 2, n);
+}
+
+VECTOR vector first_raw(vector a, vector b, unsigned bytes)
+{
+	(void)b, (void)bytes;
+	return a;
+}
+
 VECTOR vector requantize(const struct row *row, int64_t i, int64_t n)
 {
 	return source_at(&row->in1, i, n);
 }
-ROW_OF(requantize)
+
+static int64_t run_requantize(const struct row *row, int64_t n, int64_t *saturated)
+{
+	struct row one = *row;
+	one.in2 = (struct row_source){.value = 0};
+	if (is_raw(&one, &one.in2))
+		return raw(&one, first_raw, n);
+	return each(row, requantize, 0, n, saturated);
+}
 
 VECTOR vector sum(const struct row *row, int64_t i, int64_t n)
 {
@@ -96,13 +145,25 @@ VECTOR vector smaller(const struct row *row, int64_t i, int64_t n)
 {
 	return vector_min(source_at(&row->in1, i, n), source_at(&row->in2, i, n));
 }
-ROW_OF(smaller)
+
+static int64_t run_smaller(const struct row *row, int64_t n, int64_t *saturated)
+{
+	if (is_raw(row, &row->in2))
+		return raw(row, vector_min_raw, n);
+	return each(row, smaller, 0, n, saturated);
+}
 
 VECTOR vector larger(const struct row *row, int64_t i, int64_t n)
 {
 	return vector_max(source_at(&row->in1, i, n), source_at(&row->in2, i, n));
 }
-ROW_OF(larger)
+
+static int64_t run_larger(const struct row *row, int64_t n, int64_t *saturated)
+{
+	if (is_raw(row, &row->in2))
+		return raw(row, vector_max_raw, n);
+	return each(row, larger, 0, n, saturated);
+}
 
 VECTOR vector mac(const struct row *row, int64_t i, int64_t n)
 {
@@ -216,6 +277,34 @@ static int64_t run_logical_shift(const struct row *row, int64_t n, int64_t *satu
 {
 	(void)saturated;
 	return shift_row(row, 0xffff, n);
+}
+
+VECTOR vector from_real(const struct row *row, int64_t i, int64_t n)
+{
+	return vector_of_reals((const float *)row->in1.data + i, row->scale, row->to.rounding, n);
+}
+
+static int64_t run_from_real(const struct row *row, int64_t n, int64_t *saturated)
+{
+	struct row rounded_row = *row;
+	rounded_row.to.shift = 0;
+	return each(&rounded_row, from_real, 0, n, saturated);
+}
+
+static int64_t run_to_real(const struct row *row, int64_t n, int64_t *saturated)
+{
+	const struct row copy = *row;
+	int64_t i = 0;
+	(void)saturated;
+	for (; i + VECTOR_N <= n; i += VECTOR_N)
+		vector_store_reals((float *)row->out + i, source_at(&copy.in1, i, VECTOR_N), (float)row->scale,
+				   VECTOR_N);
+	if (VECTOR_TAILS && i < n) {
+		vector_store_reals((float *)row->out + i, source_at(&copy.in1, i, n - i), (float)row->scale,
+				   n - i);
+		i = n;
+	}
+	return i;
 }
 
 const struct rows ROWS = {

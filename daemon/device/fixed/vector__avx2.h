@@ -41,6 +41,35 @@ VECTOR vector vector_load32(const void *from, int64_t n)
 	return _mm256_loadu_si256(from);
 }
 
+enum { VECTOR_BYTES = 32 };
+
+VECTOR vector vector_load_raw(const void *from, int64_t n)
+{
+	(void)n;
+	return _mm256_loadu_si256(from);
+}
+
+VECTOR void vector_store_raw(void *to, vector x, int64_t n)
+{
+	(void)n;
+	_mm256_storeu_si256(to, x);
+}
+
+VECTOR vector vector_set_raw(int32_t x, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_set1_epi8((char)x) : _mm256_set1_epi16((short)x);
+}
+
+VECTOR vector vector_min_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_min_epi8(a, b) : _mm256_min_epi16(a, b);
+}
+
+VECTOR vector vector_max_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_max_epi8(a, b) : _mm256_max_epi16(a, b);
+}
+
 VECTOR vector vector_load32_every(const int32_t *from, int64_t stride, int64_t n)
 {
 	vector index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -173,12 +202,10 @@ VECTOR vector vector_quotient16(vector a, vector b, double scale)
 	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
-VECTOR __m128i vector_scaled_half(__m128i a, __m128i b, double scale, enum npumem_rounding rounding)
+VECTOR __m128i vector_of_doubles(__m256d x, enum npumem_rounding rounding)
 {
 	enum { EVEN = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
 	__m256d end = _mm256_set1_pd(1 << 20), sign = _mm256_set1_pd(-0.0), half = _mm256_set1_pd(0.5);
-	__m256d x = _mm256_mul_pd(_mm256_cvtepi32_pd(a), _mm256_cvtepi32_pd(b));
-	x = _mm256_mul_pd(x, _mm256_set1_pd(scale));
 	x = _mm256_max_pd(_mm256_min_pd(x, end), _mm256_xor_pd(end, sign));
 	if (rounding == NPUMEM_CONVERGENT)
 		x = _mm256_round_pd(x, EVEN);
@@ -189,12 +216,49 @@ VECTOR __m128i vector_scaled_half(__m128i a, __m128i b, double scale, enum npume
 	return _mm256_cvttpd_epi32(x);
 }
 
+VECTOR __m128i vector_scaled_half(__m128i a, __m128i b, double scale, enum npumem_rounding rounding)
+{
+	__m256d x = _mm256_mul_pd(_mm256_cvtepi32_pd(a), _mm256_cvtepi32_pd(b));
+	return vector_of_doubles(_mm256_mul_pd(x, _mm256_set1_pd(scale)), rounding);
+}
+
+VECTOR vector vector_of_reals(const float *from, double scale, enum npumem_rounding rounding, int64_t n)
+{
+	(void)n;
+	__m256d unit = _mm256_set1_pd(scale);
+	__m256d low = _mm256_cvtps_pd(_mm_loadu_ps(from)), high = _mm256_cvtps_pd(_mm_loadu_ps(from + 4));
+	return _mm256_inserti128_si256(
+		_mm256_castsi128_si256(vector_of_doubles(_mm256_mul_pd(low, unit), rounding)),
+		vector_of_doubles(_mm256_mul_pd(high, unit), rounding), 1);
+}
+
+VECTOR void vector_store_reals(float *to, vector x, float scale, int64_t n)
+{
+	(void)n;
+	_mm256_storeu_ps(to, _mm256_mul_ps(_mm256_cvtepi32_ps(x), _mm256_set1_ps(scale)));
+}
+
 VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_rounding rounding)
 {
 	__m128i low = vector_scaled_half(_mm256_castsi256_si128(a), _mm256_castsi256_si128(b), scale, rounding);
 	__m128i high = vector_scaled_half(_mm256_extracti128_si256(a, 1), _mm256_extracti128_si256(b, 1), scale,
 					  rounding);
 	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+enum { VECTOR_TABLE = 384 };
+struct vector_table {
+	const int16_t *words;
+};
+
+VECTOR struct vector_table vector_table_load(const int16_t *words)
+{
+	return (struct vector_table){words};
+}
+
+VECTOR vector vector_table_pairs(const struct vector_table *table, vector at)
+{
+	return _mm256_i32gather_epi32((const int *)(const void *)table->words, at, sizeof(*table->words));
 }
 
 VECTOR vector vector_count_outside(vector counts, vector x, vector low, vector high, int64_t n)

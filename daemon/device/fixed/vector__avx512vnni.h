@@ -48,6 +48,39 @@ VECTOR vector vector_load32(const void *from, int64_t n)
 	return n >= VECTOR_N ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi32(vector_lanes(n), from);
 }
 
+/* As they lie in memory: n bytes of elements of 1 or 2, `bytes`, signed. */
+enum { VECTOR_BYTES = 64 };
+
+VECTOR __mmask64 vector_byte_lanes(int64_t n)
+{
+	return n >= VECTOR_BYTES ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
+}
+
+VECTOR vector vector_load_raw(const void *from, int64_t n)
+{
+	return _mm512_maskz_loadu_epi8(vector_byte_lanes(n), from);
+}
+
+VECTOR void vector_store_raw(void *to, vector x, int64_t n)
+{
+	_mm512_mask_storeu_epi8(to, vector_byte_lanes(n), x);
+}
+
+VECTOR vector vector_set_raw(int32_t x, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_set1_epi8((char)x) : _mm512_set1_epi16((short)x);
+}
+
+VECTOR vector vector_min_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_min_epi8(a, b) : _mm512_min_epi16(a, b);
+}
+
+VECTOR vector vector_max_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_max_epi8(a, b) : _mm512_max_epi16(a, b);
+}
+
 /* Elements 0, stride, … of an array of 32 bits. */
 VECTOR vector vector_load32_every(const int32_t *from, int64_t stride, int64_t n)
 {
@@ -199,21 +232,23 @@ VECTOR vector vector_count_outside(vector counts, vector x, vector low, vector h
 	return _mm512_mask_add_epi32(counts, outside, counts, _mm512_set1_epi32(1));
 }
 
-VECTOR __m256i vector_scaled_half(__m256i a, __m256i b, double scale, enum npumem_rounding rounding)
+/* What is past +-2^20 may be anything past it. */
+VECTOR __m256i vector_of_doubles(__m512d x, enum npumem_rounding rounding)
 {
-	enum {
-		EVEN = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC,
-		DOWN = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC
-	};
+	enum { EVEN = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC };
 	__m512d end = _mm512_set1_pd(1 << 20), sign = _mm512_set1_pd(-0.0), half = _mm512_set1_pd(0.5);
-	__m512d x = _mm512_mul_pd(_mm512_cvtepi32_pd(a), _mm512_cvtepi32_pd(b));
-	x = _mm512_mul_pd(x, _mm512_set1_pd(scale));
 	x = _mm512_max_pd(_mm512_min_pd(x, end), _mm512_xor_pd(end, sign));
 	if (rounding == NPUMEM_CONVERGENT)
 		return _mm512_cvt_roundpd_epi32(x, EVEN);
 	if (rounding == NPUMEM_UP)
-		return _mm512_cvt_roundpd_epi32(_mm512_add_pd(x, half), DOWN);
+		return _mm512_cvt_roundpd_epi32(_mm512_add_pd(x, half), VECTOR_DOWN);
 	return _mm512_cvttpd_epi32(_mm512_add_pd(x, _mm512_or_pd(half, _mm512_and_pd(x, sign))));
+}
+
+VECTOR __m256i vector_scaled_half(__m256i a, __m256i b, double scale, enum npumem_rounding rounding)
+{
+	__m512d x = _mm512_mul_pd(_mm512_cvtepi32_pd(a), _mm512_cvtepi32_pd(b));
+	return vector_of_doubles(_mm512_mul_pd(x, _mm512_set1_pd(scale)), rounding);
 }
 
 /* a * b * scale, rounded to an integer; what is past +-2^20 may be anything past it. By doubles, which are exact
@@ -224,6 +259,56 @@ VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_roundi
 	__m256i high = vector_scaled_half(_mm512_extracti64x4_epi64(a, 1), _mm512_extracti64x4_epi64(b, 1), scale,
 					  rounding);
 	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+/* n reals times a power of two, rounded likewise. */
+VECTOR vector vector_of_reals(const float *from, double scale, enum npumem_rounding rounding, int64_t n)
+{
+	__m512 reals = n >= VECTOR_N ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(vector_lanes(n), from);
+	__m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(reals));
+	__m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(reals, 1));
+	__m512d unit = _mm512_set1_pd(scale);
+	return _mm512_inserti64x4(_mm512_castsi256_si512(vector_of_doubles(_mm512_mul_pd(low, unit), rounding)),
+				  vector_of_doubles(_mm512_mul_pd(high, unit), rounding), 1);
+}
+
+/* Elements of 16 bits times a power of two. */
+VECTOR void vector_store_reals(float *to, vector x, float scale, int64_t n)
+{
+	__m512 reals = _mm512_mul_ps(_mm512_cvtepi32_ps(x), _mm512_set1_ps(scale));
+	if (n >= VECTOR_N)
+		_mm512_storeu_ps(to, reals);
+	else
+		_mm512_mask_storeu_ps(to, vector_lanes(n), reals);
+}
+
+/* Up to 384 words, in registers. */
+enum { VECTOR_TABLE = 384 };
+struct vector_table {
+	__m512i words[VECTOR_TABLE / 32];
+};
+
+VECTOR struct vector_table vector_table_load(const int16_t *words)
+{
+	struct vector_table table;
+	VECTOR_UNROLL
+	for (int i = 0; i < VECTOR_TABLE / 32; i++)
+		table.words[i] = _mm512_loadu_si512(words + 32 * i);
+	return table;
+}
+
+/* Words `at` and at + 1 of the table, in the low and the high half of each element. */
+VECTOR vector vector_table_pairs(const struct vector_table *table, vector at)
+{
+	__m512i index = _mm512_or_si512(at, _mm512_slli_epi32(_mm512_add_epi32(at, _mm512_set1_epi32(1)), 16));
+	__m512i pairs = _mm512_permutex2var_epi16(table->words[0], index, table->words[1]);
+	VECTOR_UNROLL
+	for (int i = 2; i < VECTOR_TABLE / 32; i += 2) {
+		__m512i words = _mm512_permutex2var_epi16(table->words[i], index, table->words[i + 1]);
+		__mmask32 there = _mm512_cmpge_epu16_mask(index, _mm512_set1_epi16((short)(32 * i)));
+		pairs = _mm512_mask_mov_epi16(pairs, there, words);
+	}
+	return pairs;
 }
 
 /* a in the first n elements, b in the rest. */

@@ -1,11 +1,14 @@
-/* Which elements belong together. */
+/* Which elements belong together. Where they do not follow each other, groups that lie abreast are copied, a cache
+ * line of each row at a time. */
 #include "daemon/device/kernel_support/lut_groups.h"
 
+#include "daemon/device/fixed/transpose.h"
 #include "daemon/device/kernel_support/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 
 /* In the order of axis='s choices. */
 enum { LUT_GROUPS_NONE = 1, LUT_GROUPS_N, LUT_GROUPS_C, LUT_GROUPS_H, LUT_GROUPS_W };
+enum { ABREAST = 64 };
 
 int lut_groups_check(const struct kernel_call *call, struct npumem_error *error)
 {
@@ -26,7 +29,7 @@ int lut_groups_check(const struct kernel_call *call, struct npumem_error *error)
 	return status ? status : operands_check_shape(call, LUT_GROUPS_OUT, shape, "in has", error);
 }
 
-void lut_groups_begin(struct lut_groups *groups, const struct kernel_call *call, unsigned passes)
+static void init(struct lut_groups *groups, const struct kernel_call *call, unsigned passes)
 {
 	const struct kernel_operand *in = operands_get(call, LUT_GROUPS_IN);
 	const struct npumem_dims *s = &in->shape;
@@ -51,18 +54,70 @@ void lut_groups_begin(struct lut_groups *groups, const struct kernel_call *call,
 	groups->n = operands_elements(in) / groups->size;
 }
 
+size_t lut_groups_scratch_bytes(const struct kernel_call *call)
+{
+	struct lut_groups groups;
+	init(&groups, call, 1);
+	int64_t width = groups.step < ABREAST ? groups.step : ABREAST;
+	return groups.step == 1 ? 0 : (size_t)(width * groups.size) * groups.bytes;
+}
+
+void lut_groups_begin(struct lut_groups *groups, const struct kernel_call *call, unsigned passes)
+{
+	init(groups, call, passes);
+}
+
+/* Groups that lie abreast, from `at` on, become copies, or the other way round. False where they are no longer
+ * wanted. */
+static bool move_block(struct lut_groups *g, const struct kernel_call *call, int64_t at, bool back)
+{
+	int64_t inner = at % g->step, width = g->step - inner < ABREAST ? g->step - inner : ABREAST;
+	int64_t first = at / g->step * g->size * g->step + inner, piece = kernel_piece(call) / width + 1;
+	uint8_t *copies = call->scratch;
+	const uint8_t *in = (const uint8_t *)operands_get(call, LUT_GROUPS_IN)->data + first * g->bytes;
+	uint8_t *out = (uint8_t *)operands_get(call, LUT_GROUPS_OUT)->data + first * g->bytes;
+	for (int64_t i = 0; i < g->size; i += piece) {
+		int64_t count = g->size - i < piece ? g->size - i : piece, row = i * g->step * g->bytes;
+		if (back)
+			transpose(g->bytes, copies + i * g->bytes, g->size, width, count, out + row, g->step);
+		else
+			transpose(g->bytes, in + row, g->step, count, width, copies + i * g->bytes, g->size);
+		if (!kernel_look(call, count * width, &g->moved))
+			return false;
+	}
+	return true;
+}
+
+/* Sets in and out of group `at`. */
+static bool find_group(struct lut_groups *g, const struct kernel_call *call)
+{
+	int64_t place = g->at % g->step % ABREAST * g->size * g->bytes;
+	if (g->step > 1) {
+		g->in = g->out = (uint8_t *)call->scratch + place;
+		return place > 0 || move_block(g, call, g->at, false);
+	}
+	g->in = (const uint8_t *)operands_get(call, LUT_GROUPS_IN)->data + g->at * g->size * g->bytes;
+	g->out = (uint8_t *)operands_get(call, LUT_GROUPS_OUT)->data + g->at * g->size * g->bytes;
+	return true;
+}
+
+/* The last of those abreast is done. */
+static bool finish_group(struct lut_groups *g, const struct kernel_call *call)
+{
+	int64_t inner = g->at % g->step;
+	if (g->step == 1 || (inner + 1 < g->step && (inner + 1) % ABREAST != 0))
+		return true;
+	return move_block(g, call, g->at - inner % ABREAST, true);
+}
+
 bool lut_groups_next(struct lut_groups *groups, const struct kernel_call *call)
 {
-	if (groups->stopped || (groups->at >= 0 && !kernel_step(call, groups->size)))
+	if (groups->stopped)
+		return false;
+	if (groups->at >= 0 && (!finish_group(groups, call) || !kernel_step(call, groups->size)))
 		return false;
 	groups->run = groups->looked = 0;
-	if (++groups->at == groups->n)
-		return false;
-	int64_t outer = groups->at / groups->step, inner = groups->at % groups->step;
-	int64_t first = (outer * groups->size * groups->step + inner) * groups->bytes;
-	groups->in = (const uint8_t *)operands_get(call, LUT_GROUPS_IN)->data + first;
-	groups->out = (uint8_t *)operands_get(call, LUT_GROUPS_OUT)->data + first;
-	return true;
+	return ++groups->at < groups->n && find_group(groups, call);
 }
 
 bool lut_groups_piece(struct lut_groups *groups, const struct kernel_call *call, int64_t *end)

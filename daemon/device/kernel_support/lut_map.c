@@ -1,11 +1,8 @@
-/* One loop per container, over blocks after which progress is told. */
 #include "daemon/device/kernel_support/lut_map.h"
 
 #include "daemon/device/kernel_support/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
-
-enum { LUT_MAP_IN, LUT_MAP_OUT };
-enum { LUT_MAP_BLOCK = 4096 };
+#include "daemon/device/kernel_support/walk.h"
 
 int lut_map_check(const struct kernel_call *call, struct npumem_error *error)
 {
@@ -23,22 +20,14 @@ int lut_map_check(const struct kernel_call *call, struct npumem_error *error)
 void lut_map_run(struct kernel_call *call, enum lut_function function)
 {
 	const struct kernel_operand *in = operands_get(call, LUT_MAP_IN), *out = operands_get(call, LUT_MAP_OUT);
-	unsigned bytes = npumem_dtype_bytes(in->dtype);
 	struct lut_reader reader;
+	struct lut_row row = {.reader = &reader, .bytes = npumem_dtype_bytes(in->dtype)};
+	struct walk walk;
 	lut_reader_init(&reader, lut_find(function, lut_choice(call, LUT_MLI2_0)), in->frac_bits, call->rounding);
-	int64_t n = operands_elements(in), saturated = 0;
-	for (int64_t first = 0; first < n; first += LUT_MAP_BLOCK) {
-		int64_t end = n - first < LUT_MAP_BLOCK ? n : first + LUT_MAP_BLOCK;
-		if (bytes == 1)
-			for (int64_t i = first; i < end; i++)
-				((int8_t *)out->data)[i] =
-					(int8_t)lut_result(&reader, ((const int8_t *)in->data)[i], 1, &saturated);
-		else
-			for (int64_t i = first; i < end; i++)
-				((int16_t *)out->data)[i] = (int16_t)lut_result(
-					&reader, ((const int16_t *)in->data)[i], 2, &saturated);
-		if (!kernel_step(call, end - first))
-			break;
+	call->counts = (struct kernel_counts){.saturated = 0};
+	for (walk_begin(&walk, call, LUT_MAP_OUT); walk_next(&walk);) {
+		row.in = walk_at(&walk, in);
+		row.out = walk_at(&walk, out);
+		lut_row(call->isa, &row, walk.n, &call->counts.saturated);
 	}
-	call->counts = (struct kernel_counts){.saturated = saturated};
 }

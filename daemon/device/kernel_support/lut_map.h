@@ -6,6 +6,9 @@
 #include "daemon/device/fixed/lut.h"
 #include "daemon/device/operations/kernel.h"
 
+enum { LUT_MAP_IN, LUT_MAP_OUT };
+enum { LUT_MAP_BY_FEATURE = 1 << LUT_MAP_IN | 1 << LUT_MAP_OUT };
+
 int lut_map_check(const struct kernel_call *call, struct npumem_error *error);
 void lut_map_run(struct kernel_call *call, enum lut_function function);
 

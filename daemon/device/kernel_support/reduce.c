@@ -1,13 +1,12 @@
 /* Neighbouring dimensions that are both reduced, or both kept, are one to a dense array: what is left is a few
- * long rows. Each block of outputs is folded over all its rows while its accumulators are in the first cache. */
+ * long rows. Each block of outputs is folded over all its rows while its results are in the first cache. */
 #include "daemon/device/kernel_support/reduce.h"
 
 #include "daemon/device/fixed/requantize.h"
-#include "daemon/device/kernel_support/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_dims.h"
 
-enum { REDUCE_BLOCK = 256 };
+enum { REDUCE_BLOCK = 1024 };
 enum { REDUCE_ROW = ORDER_DIMS - 1 }; /* the innermost dimension */
 
 static void read_axes(const struct kernel_call *call, bool along[ORDER_DIMS])
@@ -58,7 +57,6 @@ int reduce_check(const struct kernel_call *call, struct npumem_error *error)
 
 struct reduce {
 	const struct reduce_rule *rule;
-	int dtype;
 	const void *in;
 	int64_t extents[ORDER_DIMS];
 	bool along[ORDER_DIMS];
@@ -72,12 +70,7 @@ static void reduce_init(struct reduce *r, const struct kernel_call *call, const 
 	const struct kernel_operand *in = operands_get(call, REDUCE_IN), *out = operands_get(call, REDUCE_OUT);
 	int64_t extents[ORDER_DIMS];
 	bool along[ORDER_DIMS];
-	*r = (struct reduce){.rule = rule,
-			     .dtype = in->dtype,
-			     .in = in->data,
-			     .extents = {1, 1, 1, 1},
-			     .n_kept = 1,
-			     .n_folded = 1};
+	*r = (struct reduce){.rule = rule, .in = in->data, .extents = {1, 1, 1, 1}, .n_kept = 1, .n_folded = 1};
 	order_dims_split(&in->shape, extents);
 	read_axes(call, along);
 	int to = REDUCE_ROW;
@@ -110,26 +103,73 @@ static int64_t row_at(const struct reduce *r, int64_t kept, int64_t folded)
 
 /* A block of outputs on its way. */
 struct reduce_block {
-	int64_t n, accumulators[REDUCE_BLOCK];
+	int64_t n, results[REDUCE_BLOCK];
 	int64_t folded, looked; /* elements of in, and those of them that were told */
 };
 
-/* Elements [at, at + n) of in: into one accumulator where step is 0, else (n fits a block) one into each. False
- * where the rest is no longer wanted. */
-static bool fold_elements(const struct kernel_call *call, const struct reduce *r, struct reduce_block *block,
-			  int64_t step, int64_t at, int64_t n)
+static int64_t of_two(enum fold fold, int64_t a, int64_t b)
 {
-	int32_t values[REDUCE_BLOCK];
-	int64_t piece = kernel_piece(call);
-	for (int64_t i = 0; i < n; i += REDUCE_BLOCK) {
-		int64_t count = n - i < REDUCE_BLOCK ? n - i : REDUCE_BLOCK;
-		elements_load32(r->dtype, r->in, at + i, count, values);
-		r->rule->fold(block->accumulators, step, values, count);
-		block->folded += count;
-		if (block->folded - block->looked < piece)
-			continue;
-		block->looked = block->folded;
-		if (!kernel_part(call, block->n, block->folded, block->n * r->terms))
+	return fold == FOLD_SUM ? a + b : a > b ? a : b;
+}
+
+/* `elements` more are folded. False where the rest is no longer wanted. */
+static bool look(const struct kernel_call *call, const struct reduce *r, struct reduce_block *block,
+		 int64_t elements)
+{
+	block->folded += elements;
+	if (block->folded - block->looked < kernel_piece(call))
+		return true;
+	block->looked = block->folded;
+	return kernel_part(call, block->n, block->folded, block->n * r->terms);
+}
+
+static struct fold_rows rows_at(const struct reduce *r, int64_t at, int64_t n_rows)
+{
+	return (struct fold_rows){.data = (const uint8_t *)r->in + at * r->requantize.bytes,
+				  .bytes = r->requantize.bytes,
+				  .row = r->extents[REDUCE_ROW],
+				  .n_rows = n_rows};
+}
+
+/* Each folds what the block's outputs see, the first of which is output `first` of all; false where it is no
+ * longer wanted. */
+
+/* A row of in, and maybe others, make one output. */
+static bool fold_across_rows(const struct kernel_call *call, const struct reduce *r, struct reduce_block *block,
+			     int64_t first)
+{
+	enum fold fold = r->rule->fold;
+	int64_t width = r->extents[REDUCE_ROW], piece = kernel_piece(call);
+	for (int64_t i = 0; i < block->n; i++)
+		for (int64_t folded = 0; folded < r->n_folded; folded++) {
+			int64_t at = row_at(r, first + i, folded);
+			for (int64_t x = 0; x < width; x += piece) {
+				int64_t count = width - x < piece ? width - x : piece;
+				const struct fold_rows row = rows_at(r, at + x, 1);
+				block->results[i] =
+					of_two(fold, block->results[i], fold_across(fold, call->isa, &row, count));
+				if (!look(call, r, block, count))
+					return false;
+			}
+		}
+	return true;
+}
+
+/* Outputs are columns: of rows that lie behind each other, as many at a time as make a piece. */
+static bool fold_down_columns(const struct kernel_call *call, const struct reduce *r, struct reduce_block *block,
+			      int64_t first)
+{
+	int64_t width = r->extents[REDUCE_ROW], most = kernel_piece(call) / block->n + 1, step;
+	int64_t run = r->along[REDUCE_ROW - 1] ? r->extents[REDUCE_ROW - 1] : 1;
+	for (int64_t folded = 0; folded < r->n_folded; folded += step) {
+		int32_t part[REDUCE_BLOCK];
+		step = run - folded % run;
+		step = step < most ? step : most;
+		const struct fold_rows rows = rows_at(r, row_at(r, first / width, folded) + first % width, step);
+		fold_columns(r->rule->fold, call->isa, &rows, block->n, part);
+		for (int64_t i = 0; i < block->n; i++)
+			block->results[i] = of_two(r->rule->fold, block->results[i], part[i]);
+		if (!look(call, r, block, step * block->n))
 			return false;
 	}
 	return true;
@@ -141,26 +181,22 @@ void reduce_run(struct kernel_call *call, const struct reduce_rule *rule)
 	reduce_init(&r, call, rule);
 	call->counts = (struct kernel_counts){.saturated = 0};
 	bool one = r.along[REDUCE_ROW]; /* a row of in gives one element of out */
-	int64_t width = one ? 1 : r.extents[REDUCE_ROW];
+	int64_t width = one ? r.n_kept : r.extents[REDUCE_ROW], outputs = one ? r.n_kept : r.n_kept * width;
 	uint8_t *out = operands_get(call, REDUCE_OUT)->data;
-	for (int64_t kept = 0; kept < r.n_kept; kept++) {
-		for (int64_t w = 0; w < width; w += REDUCE_BLOCK) {
-			int64_t n = width - w < REDUCE_BLOCK ? width - w : REDUCE_BLOCK;
-			struct reduce_block block;
-			block.n = n;
-			block.folded = block.looked = 0;
-			for (int64_t i = 0; i < n; i++)
-				block.accumulators[i] = rule->start;
-			for (int64_t folded = 0; folded < r.n_folded; folded++)
-				if (!fold_elements(call, &r, &block, one ? 0 : 1, row_at(&r, kept, folded) + w,
-						   one ? r.extents[REDUCE_ROW] : n))
-					return;
-			if (rule->close)
-				rule->close(call, block.accumulators, n, r.terms);
-			call->counts.saturated += requantize_row64(&r.requantize, block.accumulators, n, out);
-			out += n * r.requantize.bytes;
-			if (!kernel_step(call, n))
-				return;
-		}
+	struct reduce_block block;
+	for (int64_t first = 0; first < outputs; first += block.n) {
+		int64_t left = width - first % width;
+		block.n = left < REDUCE_BLOCK ? left : REDUCE_BLOCK;
+		block.folded = block.looked = 0;
+		for (int64_t i = 0; i < block.n; i++)
+			block.results[i] = fold_start(rule->fold);
+		if (!(one ? fold_across_rows : fold_down_columns)(call, &r, &block, first))
+			return;
+		if (rule->close)
+			rule->close(call, block.results, block.n, r.terms);
+		call->counts.saturated +=
+			requantize_row64(&r.requantize, block.results, block.n, out + first * r.requantize.bytes);
+		if (!kernel_step(call, block.n))
+			return;
 	}
 }

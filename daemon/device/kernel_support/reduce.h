@@ -3,20 +3,19 @@
 #ifndef DEVICE_REDUCE_H
 #define DEVICE_REDUCE_H
 
+#include "daemon/device/fixed/folds.h"
 #include "daemon/device/operations/kernel.h"
 
 enum { REDUCE_IN, REDUCE_OUT };
 
 struct reduce_rule {
-	int64_t start; /* of an accumulator that has seen nothing */
-	/* accumulators[i * step] takes in values[i]; step is 1, or 0: all of them into one. */
-	void (*fold)(int64_t *accumulators, int64_t step, const int32_t *values, int64_t n);
-	/* NULL, or what becomes of n accumulators of `terms` elements each before they are rounded. */
-	void (*close)(struct kernel_call *call, int64_t *accumulators, int64_t n, int64_t terms);
+	enum fold fold;
+	/* NULL, or what becomes of n results of `terms` elements each before they are rounded. */
+	void (*close)(struct kernel_call *call, int64_t *results, int64_t n, int64_t terms);
 };
 
 int reduce_check(const struct kernel_call *call, struct npumem_error *error);
-/* Rounds and saturates each accumulator once, to out's format. */
+/* Rounds and saturates each result once, to out's format. */
 void reduce_run(struct kernel_call *call, const struct reduce_rule *rule);
 
 #endif

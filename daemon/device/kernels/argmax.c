@@ -1,5 +1,6 @@
 /* Where the topk largest elements are: of the whole tensor, out [1,K,1,1], or of each index along axis, out
  * [1,axis size,1,K]. Indices are flat N,C,H,W ones of in; best first, the lower index first where values tie. */
+#include "daemon/device/fixed/folds.h"
 #include "daemon/device/kernel_support/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_best.h"
@@ -74,15 +75,32 @@ static bool look(struct contest *contest, int64_t sorted)
 	return kernel_part(contest->call, contest->topk, contest->offered + sorted, contest->n + contest->topk);
 }
 
+/* Whether any of n elements from `first` on could be among the best: a look at the largest of all is cheap. */
+static bool is_worth(const struct contest *contest, int64_t first, int64_t n)
+{
+	const struct kernel_operand *in = operands_get(contest->call, IN);
+	unsigned bytes = npumem_dtype_bytes(in->dtype);
+	int64_t low, high;
+	npumem_dtype_range(in->dtype, &low, &high);
+	if (contest->best.n < contest->best.k || bytes > 2 || low == 0)
+		return true;
+	const struct fold_rows row = {
+		.data = (const uint8_t *)in->data + first * bytes, .bytes = bytes, .n_rows = 1};
+	/* Later ones of the same value come after. */
+	return fold_across(FOLD_LARGER, contest->call->isa, &row, n) > contest->best.entries[0].value;
+}
+
 static bool offer_run(struct contest *contest, int64_t first, int64_t n)
 {
 	const struct kernel_operand *in = operands_get(contest->call, IN);
 	int64_t values[BLOCK], piece = kernel_piece(contest->call);
 	for (int64_t i = 0; i < n; i += BLOCK) {
 		int64_t count = n - i < BLOCK ? n - i : BLOCK;
-		elements_load64(in->dtype, in->data, first + i, count, values);
-		for (int64_t k = 0; k < count; k++)
-			order_best_offer(&contest->best, values[k], first + i + k);
+		if (is_worth(contest, first + i, count)) {
+			elements_load64(in->dtype, in->data, first + i, count, values);
+			for (int64_t k = 0; k < count; k++)
+				order_best_offer(&contest->best, values[k], first + i + k);
+		}
 		contest->offered += count;
 		if (contest->offered - contest->looked >= piece && !look(contest, 0))
 			return false;

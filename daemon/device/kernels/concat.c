@@ -6,6 +6,7 @@
 #include "daemon/device/kernel_support/order_dims.h"
 
 enum { IN, OUT };
+enum { AXIS_N, AXIS_C, AXIS_H, AXIS_W };
 
 static int check_axis(const struct kernel_call *call, struct npumem_error *error)
 {
@@ -55,28 +56,82 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 		      : check_operand(call, "out", call->roles[OUT].operands, sum, "its inputs give", error);
 }
 
-static void run(struct kernel_call *call)
+/* Each false where the rest is no longer wanted. */
+
+/* Where all operands are dense: an operand is as many runs as there are indices before the axis. */
+static bool run_dense(const struct kernel_call *call, unsigned bytes, int64_t *pending)
 {
 	const struct kernel_role *in = &call->roles[IN];
-	unsigned bytes = npumem_dtype_bytes(operands_get(call, OUT)->dtype);
 	int axis = order_dims_axis(call);
 	uint8_t *to = operands_get(call, OUT)->data;
-	call->counts = (struct kernel_counts){.saturated = 0};
-	int64_t pending = 0, outer = order_dims_span(&in->operands[0].shape, axis).outer;
+	int64_t outer = order_dims_span(&in->operands[0].shape, axis).outer;
 	for (int64_t o = 0; o < outer; o++)
 		for (unsigned i = 0; i < in->n; i++) {
 			struct order_span span = order_dims_span(&in->operands[i].shape, axis);
 			int64_t n = span.extent * span.inner;
 			const uint8_t *from = (const uint8_t *)in->operands[i].data + o * n * bytes;
-			if (!elements_copy(call, to, from, n, bytes, &pending))
-				return;
+			if (!elements_copy(call, to, from, n, bytes, pending))
+				return false;
 			to += n * bytes;
 		}
-	kernel_step(call, pending);
+	return true;
+}
+
+/* One input, whose first index along the axis is `first` of out: feature by feature and, along W, row by row. */
+static bool copy_features(const struct kernel_call *call, const struct kernel_operand *in, int64_t first,
+			  unsigned bytes, int64_t *pending)
+{
+	const struct kernel_operand *out = operands_get(call, OUT);
+	const struct npumem_dims *shape = &in->shape;
+	int axis = order_dims_axis(call);
+	int64_t rows = axis == AXIS_W ? shape->h : 1, length = shape->h * shape->w / rows;
+	int64_t skip = axis == AXIS_W ? first : axis == AXIS_H ? first * shape->w : 0;
+	for (int64_t n = 0; n < shape->n; n++)
+		for (int64_t c = 0; c < shape->c; c++) {
+			const uint8_t *from = kernel_feature(in, n, c);
+			uint8_t *to = kernel_feature(out, n + (axis == AXIS_N ? first : 0),
+						     c + (axis == AXIS_C ? first : 0));
+			to += skip * bytes;
+			for (int64_t r = 0; r < rows; r++, from += length * bytes, to += out->shape.w * bytes)
+				if (!elements_copy(call, to, from, length, bytes, pending))
+					return false;
+		}
+	return true;
+}
+
+static bool is_dense(const struct kernel_call *call)
+{
+	const struct kernel_role *in = &call->roles[IN];
+	bool dense = operands_get(call, OUT)->data != NULL;
+	for (unsigned i = 0; i < in->n; i++)
+		dense = dense && in->operands[i].data != NULL;
+	return dense;
+}
+
+static bool run_features(const struct kernel_call *call, unsigned bytes, int64_t *pending)
+{
+	const struct kernel_role *in = &call->roles[IN];
+	int64_t first = 0;
+	for (unsigned i = 0; i < in->n; i++) {
+		if (!copy_features(call, &in->operands[i], first, bytes, pending))
+			return false;
+		first += order_dims_span(&in->operands[i].shape, order_dims_axis(call)).extent;
+	}
+	return true;
+}
+
+static void run(struct kernel_call *call)
+{
+	unsigned bytes = npumem_dtype_bytes(operands_get(call, OUT)->dtype);
+	int64_t pending = 0;
+	call->counts = (struct kernel_counts){.saturated = 0};
+	if ((is_dense(call) ? run_dense : run_features)(call, bytes, &pending))
+		kernel_step(call, pending);
 }
 
 const struct kernel kernel_concat = {
 	.number = NPUMEM_KERNEL_CONCAT,
+	.by_feature = 1 << IN | 1 << OUT,
 	.check = check,
 	.run = run,
 };

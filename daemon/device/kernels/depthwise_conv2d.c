@@ -6,6 +6,7 @@
 #include "daemon/device/fixed/mac.h"
 #include "daemon/device/kernel_support/convolve.h"
 #include "daemon/device/kernel_support/depthwise.h"
+#include "daemon/device/kernel_support/depthwise_plane.h"
 #include "daemon/device/kernel_support/operands.h"
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
@@ -17,8 +18,9 @@ struct work {
 	struct kernel_call *call;
 	struct window window;
 	struct weighted weighted;
-	bool whole; /* in one pass */
+	bool whole, plane; /* in one pass; by a plane */
 	struct depthwise depthwise;
+	struct depthwise_plane padded;
 	int64_t piece, pending, looked;
 };
 
@@ -41,8 +43,11 @@ static void work_init(struct work *work, struct kernel_call *call)
 	const struct accumulator *accumulator = &work->weighted.accumulator;
 	work->whole = accumulator->sum_bytes == 4 && accumulator->cannot_wrap &&
 		      depthwise_fits_fx8(call->isa, &work->window, &accumulator->result, largest(work));
+	work->plane = !work->whole && depthwise_plane_fits(&work->window);
 	if (work->whole)
 		depthwise_init(&work->depthwise, &work->window, &accumulator->result);
+	if (work->plane)
+		depthwise_plane_init(&work->padded, call, &work->window, &work->weighted);
 }
 
 /* Of a row of outputs, as many as make a piece. */
@@ -53,7 +58,15 @@ static int64_t stretch(const struct kernel_call *call, int64_t width)
 
 static size_t scratch_bytes(const struct kernel_call *call)
 {
-	return (size_t)stretch(call, operands_get(call, CONVOLUTION_OUT)->shape.w) * sizeof(int64_t);
+	struct kernel_call copy = *call;
+	struct work work;
+	copy.scratch = NULL;
+	work_init(&work, &copy);
+	if (work.whole)
+		return 0;
+	if (work.plane)
+		return depthwise_plane_scratch_bytes(call, &work.window, work.weighted.data_bytes);
+	return (size_t)stretch(call, work.window.w.out) * sizeof(int64_t);
 }
 
 /* Sums of outputs [x, x + n) of row y. False where they are no longer wanted. */
@@ -120,6 +133,11 @@ static bool run_whole(struct work *work, int64_t o, const uint8_t *in, const uin
 	return true;
 }
 
+static bool run_plane(struct work *work, int64_t o, const uint8_t *in, const uint8_t *weights, uint8_t *out)
+{
+	return depthwise_plane_run(&work->padded, o, in, weights, out, &work->pending);
+}
+
 static void run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, CONVOLUTION_IN),
@@ -136,7 +154,9 @@ static void run(struct kernel_call *call)
 				(const uint8_t *)weights->data + o * taps * work.weighted.weight_bytes;
 			const uint8_t *from = kernel_feature(in, n, o / times);
 			uint8_t *to = kernel_feature(out, n, o);
-			if (!(work.whole ? run_whole : run_rows)(&work, o, from, filter, to))
+			if (!(work.whole   ? run_whole
+			      : work.plane ? run_plane
+					   : run_rows)(&work, o, from, filter, to))
 				return;
 		}
 	kernel_step(call, work.pending);

@@ -1,7 +1,8 @@
 /* l2_normalize: each element of a group times 1/sqrt of the sum of their squares, which is brought to 15 bits by
  * an even shift and looked up as Q.8. The input's format does not matter; no epsilon is added. */
 #include "daemon/device/fixed/accumulator.h"
-#include "daemon/device/kernel_support/container.h"
+#include "daemon/device/fixed/dot.h"
+#include "daemon/device/fixed/rows.h"
 #include "daemon/device/kernel_support/lut_choice.h"
 #include "daemon/device/kernel_support/lut_groups.h"
 #include "daemon/device/kernel_support/operands.h"
@@ -31,11 +32,8 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 static int64_t sum_of_squares(const struct kernel_call *call, struct lut_groups *g)
 {
 	int64_t sum = 0;
-	for (int64_t i = 0, end = 0; lut_groups_piece(g, call, &end);)
-		for (; i < end; i++) {
-			int64_t x = container_get(g->in, g->bytes, i * g->step);
-			sum += x * x;
-		}
+	for (int64_t i = 0, end = 0; lut_groups_piece(g, call, &end); i = end)
+		sum += dot(g->in + i * g->bytes, g->bytes, g->in + i * g->bytes, g->bytes, end - i);
 	return sum;
 }
 
@@ -55,26 +53,30 @@ static void run(struct kernel_call *call)
 	struct lut_reader reader;
 	lut_reader_init(&reader, lut, MANTISSA_FRAC_BITS, call->rounding);
 	struct lut_groups g;
-	int64_t saturated = 0, ignored = 0;
+	struct row row = {.in1 = row_source(NPUMEM_FX16)};
+	int64_t ignored = 0;
+	requantize_init(&row.to, NPUMEM_FX16, 0, call->rounding);
 	call->counts = (struct kernel_counts){.macs = operands_elements(operands_get(call, LUT_GROUPS_IN))};
 	for (lut_groups_begin(&g, call, PASSES); lut_groups_next(&g, call);) {
 		int64_t sum = sum_of_squares(call, &g), shift = shift_of(sum);
 		int64_t mantissa = round_clamp(sum, shift, call->rounding, 0, INT16_MAX, &ignored);
 		int64_t factor = lut_read(&reader, mantissa);
 		int64_t back = lut->out_frac_bits + (shift + MANTISSA_FRAC_BITS) / 2 - OUT_FRAC_BITS;
-		for (int64_t i = 0, end = 0; lut_groups_piece(&g, call, &end);)
-			for (; i < end; i++) {
-				int64_t y = container_get(g.in, g.bytes, i * g.step) * factor;
-				y = round_clamp(y, back, call->rounding, INT16_MIN, INT16_MAX, &saturated);
-				container_put(g.out, g.bytes, i * g.step, y);
-			}
+		row.in2.value = (int32_t)factor;
+		row.to.shift = back;
+		row_init_product(&row, call->isa, row_magnitude(NPUMEM_FX16) << MANTISSA_BITS);
+		for (int64_t i = 0, end = 0; lut_groups_piece(&g, call, &end); i = end) {
+			row.in1.data = g.in + i * g.bytes;
+			row.out = g.out + i * g.bytes;
+			row_product(&row, end - i, &call->counts.saturated);
+		}
 	}
-	call->counts.saturated = saturated;
 }
 
 const struct kernel kernel_l2_normalize = {
 	.number = NPUMEM_KERNEL_L2_NORMALIZE,
 	.in_place = true,
 	.check = check,
+	.scratch_bytes = lut_groups_scratch_bytes,
 	.run = run,
 };

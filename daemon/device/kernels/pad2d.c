@@ -108,21 +108,20 @@ static void run(struct kernel_call *call)
 	struct growth growth = {.call = call,
 				.dtype = in->dtype,
 				.bytes = npumem_dtype_bytes(in->dtype),
-				.value = kernel_param(call, NPUMEM_PARAM_VALUE, 0, 0),
-				.to = out->data};
+				.value = kernel_param(call, NPUMEM_PARAM_VALUE, 0, 0)};
 	int64_t sides[SIDES];
 	for (unsigned i = 0; i < SIDES; i++)
 		sides[i] = kernel_param(call, NPUMEM_PARAM_PADDING, i, 0);
-	const uint8_t *from = in->data;
 	call->counts = (struct kernel_counts){.saturated = 0};
 	for (int64_t feature = 0; feature < shape->n * shape->c; feature++) {
-		if (!pad(&growth, sides[TOP] * out->shape.w))
-			return;
+		const uint8_t *from = kernel_feature(in, feature / shape->c, feature % shape->c);
+		growth.to = kernel_feature(out, feature / shape->c, feature % shape->c);
+		/* What pads the end of a row and the beginning of the next is one piece. */
+		int64_t before = sides[TOP] * out->shape.w + sides[LEFT], between = sides[RIGHT] + sides[LEFT];
 		for (int64_t h = 0; h < shape->h; h++, from += shape->w * growth.bytes)
-			if (!pad(&growth, sides[LEFT]) || !copy_row(&growth, from, shape->w) ||
-			    !pad(&growth, sides[RIGHT]))
+			if (!pad(&growth, h == 0 ? before : between) || !copy_row(&growth, from, shape->w))
 				return;
-		if (!pad(&growth, sides[BOTTOM] * out->shape.w))
+		if (!pad(&growth, sides[RIGHT] + sides[BOTTOM] * out->shape.w))
 			return;
 	}
 	kernel_step(call, growth.pending);
@@ -130,6 +129,7 @@ static void run(struct kernel_call *call)
 
 const struct kernel kernel_pad2d = {
 	.number = NPUMEM_KERNEL_PAD2D,
+	.by_feature = 1 << IN | 1 << OUT,
 	.check = check,
 	.run = run,
 };

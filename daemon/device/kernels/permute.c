@@ -1,10 +1,11 @@
 /* Dimensions in another order: out dim i = in dim perm[i]; of any type. Three numbers permute C,H,W, 0 being C. */
-#include <string.h>
-
+#include "daemon/device/fixed/transpose.h"
+#include "daemon/device/kernel_support/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_dims.h"
 
 enum { IN, OUT };
+enum { W = ORDER_DIMS - 1 }; /* the dimension that lies in one piece */
 
 static int refuse(const struct kernel_call *call, const char *text, struct npumem_error *error)
 {
@@ -60,53 +61,92 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return operands_check_shape(call, OUT, &want, "in and perm give", error);
 }
 
-#define COPY(type)                                                                                                \
-	do {                                                                                                      \
-		const type *source = (const type *)in + at;                                                       \
-		for (int64_t i = 0; i < n; i++)                                                                   \
-			((type *)to)[i] = source[i * step];                                                       \
-	} while (0)
+/* Of out, in its order: extents, and how far apart elements lie in in and in out. */
+struct walk {
+	struct kernel_call *call;
+	unsigned bytes;
+	int64_t extent[ORDER_DIMS], in_step[ORDER_DIMS], out_step[ORDER_DIMS];
+	int64_t pending;
+};
 
-/* Elements at, at + step, … (n of them) of `in`. */
-static void copy_row(void *to, const void *in, int64_t at, int64_t step, int64_t n, unsigned bytes)
+static void walk_init(struct walk *walk, struct kernel_call *call)
 {
-	if (step == 1)
-		memcpy(to, (const uint8_t *)in + at * bytes, (size_t)n * bytes);
-	else if (bytes == 1)
-		COPY(uint8_t);
-	else if (bytes == 2)
-		COPY(uint16_t);
-	else
-		COPY(uint32_t);
+	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
+	int64_t from[ORDER_DIMS], step[ORDER_DIMS];
+	struct npumem_dims stride;
+	*walk = (struct walk){.call = call, .bytes = npumem_dtype_bytes(in->dtype)};
+	npumem_continuous_stride(&in->shape, &stride);
+	order_dims_split(&stride, step);
+	read_perm(call, from);
+	for (int i = 0; i < ORDER_DIMS; i++)
+		walk->in_step[i] = step[from[i]];
+	npumem_continuous_stride(&out->shape, &stride);
+	order_dims_split(&stride, walk->out_step);
+	order_dims_split(&out->shape, walk->extent);
+}
+
+/* The dimension beside W in whose order in lies; W itself where in lies in W's order. */
+static int innermost(const struct walk *walk)
+{
+	for (int i = 0; i < W && walk->extent[W] > 1; i++)
+		if (walk->extent[i] > 1 && walk->in_step[i] == 1)
+			return i;
+	return W;
+}
+
+/* Each copies all elements of out along `inner` and W that begin at `from` and `to`; false where the rest is no
+ * longer wanted. */
+
+static bool copy_row(struct walk *walk, const uint8_t *from, uint8_t *to)
+{
+	/* What is not in one piece has one element along W. */
+	return elements_copy(walk->call, to, from, walk->extent[W], walk->bytes, &walk->pending);
+}
+
+static bool copy_plane(struct walk *walk, int inner, const uint8_t *from, uint8_t *to)
+{
+	/* Squares of some cache lines to a side, as many as make a piece. */
+	enum { SIDE = 128 };
+	int64_t n_rows = walk->extent[W], n_columns = walk->extent[inner];
+	int64_t row = walk->in_step[W], column = walk->out_step[inner];
+	int64_t side = SIDE;
+	while (side > 1 && side * side > kernel_piece(walk->call))
+		side /= 2;
+	for (int64_t c = 0; c < n_columns; c += side)
+		for (int64_t r = 0; r < n_rows; r += side) {
+			int64_t high = n_rows - r < side ? n_rows - r : side;
+			int64_t wide = n_columns - c < side ? n_columns - c : side;
+			transpose(walk->bytes, from + (r * row + c) * walk->bytes, row, high, wide,
+				  to + (c * column + r) * walk->bytes, column);
+			if (!kernel_step_rarely(walk->call, high * wide, &walk->pending))
+				return false;
+		}
+	return true;
 }
 
 static void run(struct kernel_call *call)
 {
-	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
-	const struct npumem_dims *shape = &out->shape;
-	unsigned bytes = npumem_dtype_bytes(in->dtype);
-	int64_t from[ORDER_DIMS], step[ORDER_DIMS];
-	struct npumem_dims stride;
-	npumem_continuous_stride(&in->shape, &stride);
-	order_dims_split(&stride, step);
-	read_perm(call, from);
+	struct walk walk;
+	walk_init(&walk, call);
 	call->counts = (struct kernel_counts){.saturated = 0};
-	uint8_t *to = out->data;
-	int64_t pending = 0, piece = kernel_piece(call);
-	for (int64_t n = 0; n < shape->n; n++)
-		for (int64_t c = 0; c < shape->c; c++)
-			for (int64_t h = 0; h < shape->h; h++) {
-				int64_t at = n * step[from[0]] + c * step[from[1]] + h * step[from[2]];
-				for (int64_t w = 0; w < shape->w; w += piece) {
-					int64_t count = shape->w - w < piece ? shape->w - w : piece;
-					copy_row(to, in->data, at + w * step[from[3]], step[from[3]], count,
-						 bytes);
-					to += count * bytes;
-					if (!kernel_step_rarely(call, count, &pending))
-						return;
-				}
+	int inner = innermost(&walk);
+	int64_t ends[W];
+	for (int d = 0; d < W; d++)
+		ends[d] = d == inner ? 1 : walk.extent[d];
+	for (int64_t n = 0; n < ends[0]; n++)
+		for (int64_t c = 0; c < ends[1]; c++) {
+			int64_t in_at = n * walk.in_step[0] + c * walk.in_step[1];
+			int64_t out_at = n * walk.out_step[0] + c * walk.out_step[1];
+			const uint8_t *from = (const uint8_t *)operands_get(call, IN)->data + in_at * walk.bytes;
+			uint8_t *to = (uint8_t *)operands_get(call, OUT)->data + out_at * walk.bytes;
+			for (int64_t h = 0; h < ends[2]; h++) {
+				if (!(inner == W ? copy_row(&walk, from, to) : copy_plane(&walk, inner, from, to)))
+					return;
+				from += walk.in_step[2] * walk.bytes;
+				to += walk.out_step[2] * walk.bytes;
 			}
-	kernel_step(call, pending);
+		}
+	kernel_step(call, walk.pending);
 }
 
 const struct kernel kernel_permute = {

@@ -7,19 +7,6 @@
  */
 static const int64_t safe_terms = INT64_C(1) << 24;
 
-static void fold(int64_t *accumulators, int64_t step, const int32_t *values, int64_t n)
-{
-	if (step == 0) {
-		int64_t sum = 0;
-		for (int64_t i = 0; i < n; i++)
-			sum += values[i];
-		accumulators[0] += sum;
-	} else {
-		for (int64_t i = 0; i < n; i++)
-			accumulators[i] += values[i];
-	}
-}
-
 static void wrap(struct kernel_call *call, int64_t *accumulators, int64_t n, int64_t terms)
 {
 	unsigned bits = operands_get(call, REDUCE_IN)->dtype == NPUMEM_FX8 ? 32 : 40;
@@ -29,7 +16,7 @@ static void wrap(struct kernel_call *call, int64_t *accumulators, int64_t n, int
 		accumulators[i] = accumulator_total(accumulators[i], 0, 0, bits, &call->counts.wrapped);
 }
 
-static const struct reduce_rule sum = {.start = 0, .fold = fold, .close = wrap};
+static const struct reduce_rule sum = {.fold = FOLD_SUM, .close = wrap};
 
 static void run(struct kernel_call *call)
 {

@@ -9,6 +9,7 @@ static void run(struct kernel_call *call)
 const struct kernel kernel_sigmoid = {
 	.number = NPUMEM_KERNEL_SIGMOID,
 	.in_place = true,
+	.by_feature = LUT_MAP_BY_FEATURE,
 	.check = lut_map_check,
 	.run = run,
 };

@@ -1,7 +1,8 @@
 /* softmax: e^(x - max) by table, divided by their sum through a reciprocal of 15 bits. fx16 takes the difference
  * as it is; fx8 follows the rule of mli 1.1, whose register has the container's width: where the smallest
  * difference does not fit, inputs and maximum are halved first. */
-#include "daemon/device/kernel_support/container.h"
+#include "daemon/device/fixed/folds.h"
+#include "daemon/device/fixed/rows.h"
 #include "daemon/device/kernel_support/lut_choice.h"
 #include "daemon/device/kernel_support/lut_groups.h"
 #include "daemon/device/kernel_support/operands.h"
@@ -24,56 +25,79 @@ static struct scale scale_of(int64_t sum, unsigned bytes, enum npumem_rounding r
 	return (struct scale){reciprocal < INT16_MAX ? reciprocal : INT16_MAX, (bytes == 1 ? 7 : -1) + bits};
 }
 
+/* The tables for inputs as they are, and for halved ones. */
+struct readers {
+	struct lut_reader of[2];
+};
+
+/* Elements from i on. */
+static struct fold_rows elements(const struct lut_groups *g, const uint8_t *data, int64_t i)
+{
+	return (struct fold_rows){.data = data + i * g->bytes, .bytes = g->bytes, .n_rows = 1};
+}
+
 /* Leaves e^(x - max) in `out`, and returns their sum, which is at least that of the maximum itself. */
-static int64_t exponentials(const struct kernel_call *call, struct lut_groups *g, int64_t frac_bits)
+static int64_t exponentials(const struct kernel_call *call, struct lut_groups *g, const struct readers *readers)
 {
 	int64_t least = INT16_MAX, most = INT16_MIN, sum = 0, ignored = 0;
-	for (int64_t i = 0, end = 0; lut_groups_piece(g, call, &end);)
-		for (; i < end; i++) {
-			int64_t x = container_get(g->in, g->bytes, i * g->step);
-			least = x < least ? x : least;
-			most = x > most ? x : most;
-		}
+	for (int64_t i = 0, end = 0; lut_groups_piece(g, call, &end); i = end) {
+		const struct fold_rows in = elements(g, g->in, i);
+		int64_t larger = fold_across(FOLD_LARGER, call->isa, &in, end - i);
+		int64_t smaller = g->bytes == 1 ? fold_across(FOLD_SMALLER, call->isa, &in, end - i) : most;
+		most = larger > most ? larger : most;
+		least = smaller < least ? smaller : least;
+	}
 	unsigned halved = g->bytes == 1 && least - most < INT8_MIN;
-	struct lut_reader reader;
-	lut_reader_init(&reader, lut_find(LUT_EXP, lut_choice(call, LUT_MLI2_0)), frac_bits - halved,
-			call->rounding);
-	for (int64_t i = 0, end = 0; lut_groups_piece(g, call, &end);)
-		for (; i < end; i++) {
-			int64_t x = (container_get(g->in, g->bytes, i * g->step) >> halved) - (most >> halved);
-			int64_t e = lut_result(&reader, x, g->bytes, &ignored);
-			container_put(g->out, g->bytes, i * g->step, e);
-			sum += e;
-		}
+	struct lut_row row = {.reader = &readers->of[halved],
+			      .bytes = g->bytes,
+			      .halved = halved,
+			      .minus = (int32_t)(most >> halved)};
+	for (int64_t i = 0, end = 0; lut_groups_piece(g, call, &end); i = end) {
+		const struct fold_rows out = elements(g, g->out, i);
+		row.in = g->in + i * g->bytes;
+		row.out = g->out + i * g->bytes;
+		lut_row(call->isa, &row, end - i, &ignored);
+		sum += fold_across(FOLD_SUM, call->isa, &out, end - i);
+	}
 	return sum;
+}
+
+static void scale_group(struct kernel_call *call, struct lut_groups *g, const struct scale *scale, struct row *row)
+{
+	row->in2.value = (int32_t)scale->reciprocal;
+	row->to.shift = scale->shift;
+	row_init_product(row, call->isa, (int64_t)1 << (8 * g->bytes - 1 + MANTISSA_BITS));
+	for (int64_t i = 0, end = 0; lut_groups_piece(g, call, &end); i = end) {
+		row->in1.data = row->out = g->out + i * g->bytes;
+		row_product(row, end - i, &call->counts.saturated);
+	}
 }
 
 static void run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, LUT_GROUPS_IN);
-	int64_t low, high, saturated = 0;
-	npumem_dtype_range(in->dtype, &low, &high);
+	const struct lut *exp = lut_find(LUT_EXP, lut_choice(call, LUT_MLI2_0));
+	struct row row = {.in1 = row_source(in->dtype)};
+	struct readers readers;
 	struct lut_groups g;
+	for (int64_t halved = 0; halved <= (in->dtype == NPUMEM_FX8); halved++)
+		lut_reader_init(&readers.of[halved], exp, in->frac_bits - halved, call->rounding);
+	requantize_init(&row.to, in->dtype, 0, call->rounding);
 	call->counts = (struct kernel_counts){.saturated = 0};
 	for (lut_groups_begin(&g, call, PASSES); lut_groups_next(&g, call);) {
-		int64_t sum = exponentials(call, &g, in->frac_bits);
+		int64_t sum = exponentials(call, &g, &readers);
 		/* Of a part of the group the sum may be 0. */
 		if (g.stopped)
 			return;
 		struct scale scale = scale_of(sum, g.bytes, call->rounding);
-		for (int64_t i = 0, end = 0; lut_groups_piece(&g, call, &end);)
-			for (; i < end; i++) {
-				int64_t y = scale.reciprocal * container_get(g.out, g.bytes, i * g.step);
-				y = round_clamp(y, scale.shift, call->rounding, low, high, &saturated);
-				container_put(g.out, g.bytes, i * g.step, y);
-			}
+		scale_group(call, &g, &scale, &row);
 	}
-	call->counts.saturated = saturated;
 }
 
 const struct kernel kernel_softmax = {
 	.number = NPUMEM_KERNEL_SOFTMAX,
 	.in_place = true,
 	.check = lut_groups_check,
+	.scratch_bytes = lut_groups_scratch_bytes,
 	.run = run,
 };

@@ -2,6 +2,7 @@
  * constants, shifts past every width, limits; and nothing written past a row. The scalar rows are held against the
  * oracle by the tests of the kernels. */
 #include <check.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,6 +62,22 @@ static void some_result(uint64_t *state, struct requantize *to)
 	}
 }
 
+/* fp32 of every size, and infinities. */
+static void some_reals(uint64_t *state, int64_t n, struct row_source *source)
+{
+	float *reals = malloc((size_t)n * sizeof(*reals));
+	ck_assert_ptr_nonnull(reals);
+	for (int64_t i = 0; i < n; i++) {
+		uint32_t bits = (uint32_t)oracle_random(state);
+		if (pick(state, 0, 3)) /* around 1 */
+			bits = (bits & 0x807fffff) | (uint32_t)pick(state, 90, 150) << 23;
+		memcpy(&reals[i], &bits, sizeof(bits));
+		if (isnan(reals[i]))
+			reals[i] = INFINITY;
+	}
+	*source = (struct row_source){.data = reals, .bytes = sizeof(*reals), .mask = -1};
+}
+
 static void some_row(uint64_t *state, const struct op *op, int64_t n, struct row *row, int64_t most[3])
 {
 	*row = (struct row){.sign = pick(state, 0, 1) ? 1 : -1};
@@ -68,6 +85,14 @@ static void some_row(uint64_t *state, const struct op *op, int64_t n, struct row
 	row->in2 = some_source(state, n, &most[1]);
 	row->acc = some_source(state, n, &most[2]);
 	some_result(state, &row->to);
+	if (strcmp(op->name, "from_real") == 0) {
+		free((void *)row->in1.data);
+		some_reals(state, n, &row->in1);
+	}
+	if (strcmp(op->name, "to_real") == 0) {
+		row->to.shift = pick(state, 0, NPUMEM_FRAC_BITS_MAX);
+		row->to.bytes = sizeof(float);
+	}
 	bool product = strcmp(op->name, "mac") == 0;
 	align_init(&row->align, pick(state, 0, 20), pick(state, 0, 20) + (product ? pick(state, 0, 15) : 0));
 	if (pick(state, 0, 9) == 0)
@@ -81,7 +106,9 @@ static void some_row(uint64_t *state, const struct op *op, int64_t n, struct row
 
 static void choose(const struct op *op, struct row *row, enum isa isa, const int64_t most[3])
 {
-	if (strcmp(op->name, "sum") == 0)
+	if (strcmp(op->name, "from_real") == 0 || strcmp(op->name, "to_real") == 0)
+		row_init_real(row, isa);
+	else if (strcmp(op->name, "sum") == 0)
 		row_init_sum(row, isa, most[0], most[1]);
 	else if (strcmp(op->name, "mac") == 0)
 		row_init_mac(row, isa, most[2], most[0] * most[1]);
@@ -107,7 +134,7 @@ static bool defined(const struct op *op, const struct row *row, const int64_t mo
 }
 
 struct result {
-	uint8_t out[LENGTH_MAX * 2 + GUARD];
+	uint8_t out[LENGTH_MAX * 4 + GUARD];
 	int64_t saturated, zeros;
 };
 

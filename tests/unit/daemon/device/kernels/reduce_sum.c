@@ -43,7 +43,7 @@ START_TEST(progress)
 	calls_add(&c, "in", NPUMEM_FX8, 7, 2, 3, 4, 300);
 	calls_add(&c, "out", NPUMEM_FX8, 7, 2, 1, 4, 300);
 	calls_param(&c, NPUMEM_PARAM_AXES, 1, 2, 0, 0, 0);
-	progress_check(&c, REDUCE_ORACLE_OUT, 86); /* one of three rows of 256 */
+	progress_check(&c, REDUCE_ORACLE_OUT, 342); /* one of three rows of 1,024 */
 	calls_free(&c);
 }
 END_TEST
