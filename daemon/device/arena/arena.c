@@ -6,14 +6,14 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "daemon/device/arena/arena_sizes.h"
+#include "daemon/device/arena/free_blocks.h"
 
 /* Before its blocks, and what it takes to begin them at a cache line. */
 struct chunk {
 	struct chunk *next;
 };
 
-static_assert(sizeof(struct block) == BLOCK_BYTES, "a block is one cache line");
+static_assert(sizeof(struct block) <= BLOCK_BYTES, "a block is in one cache line");
 
 static void block_give_entry(struct arena *arena, struct block *block)
 {
@@ -64,7 +64,7 @@ static void block_drop(struct arena *arena, struct block *block)
 		if (block->after->offset / LINE_QUANTA == line)
 			arena->at[line] = block->after;
 		else
-			block_bitmap_remove(&arena->starts, line);
+			block_bitmap_remove(&arena->starts, line, true);
 	}
 	block->before->after = block->after;
 	block->after->before = block->before;
@@ -81,8 +81,8 @@ static void block_index(struct arena *arena, struct block *block)
 	block_bitmap_add(&arena->starts, line);
 }
 
-/* Cuts `size` quanta off the front of a block that is in no ring; the rest becomes a block of the same state and
- * tag, in no ring either. Returns the rest. */
+/* Cuts `size` quanta off the front of a block that is in no list; the rest becomes a block of the same state and
+ * tag, in no list either. Returns the rest. */
 static struct block *block_split(struct arena *arena, struct block *block, uint32_t size)
 {
 	struct block *rest = block_take_entry(arena);
@@ -90,10 +90,13 @@ static struct block *block_split(struct arena *arena, struct block *block, uint3
 	rest->size = block->size - size;
 	rest->before = block;
 	rest->after = block->after;
-	rest->taken = block->taken;
+	rest->taken = true;
+	rest->has_free_before = false;
+	rest->has_free_after = block->has_free_after;
 	rest->tag = block->tag;
 	block->size = size;
 	block->after = rest;
+	block->has_free_after = false;
 	rest->after->before = rest;
 	block_index(arena, rest);
 	return rest;
@@ -102,15 +105,17 @@ static struct block *block_split(struct arena *arena, struct block *block, uint3
 /* Takes [start, start + size) out of a free block that holds it. Needs two unused entries. */
 static void block_carve(struct arena *arena, struct block *block, uint32_t start, uint32_t size, void *tag)
 {
-	arena_sizes_remove(arena, block);
+	free_blocks_remove(arena, block);
+	arena->free -= size;
+	block->has_free_before = block->has_free_after = false;
 	uint32_t front = start - block->offset;
 	if (front) {
 		struct block *rest = block_split(arena, block, front);
-		arena_sizes_add(arena, block);
+		free_blocks_add(arena, block);
 		block = rest;
 	}
 	if (block->size > size)
-		arena_sizes_add(arena, block_split(arena, block, size));
+		free_blocks_add(arena, block_split(arena, block, size));
 	block->tag = tag;
 }
 
@@ -123,13 +128,14 @@ static unsigned align_log_of(uint64_t align)
 /* What arena_free takes back, as far as it got. 0 or -ENOMEM. */
 static int arena_take_memory(struct arena *arena)
 {
-	uint32_t n_lines = arena->size / LINE_QUANTA + 1, n_keys = arena_sizes_key(arena->size) + 1;
-	if (block_bitmap_init(&arena->starts, arena->heap, n_lines) ||
-	    block_bitmap_init(&arena->sizes, arena->heap, n_keys))
+	const struct heap *heap = arena->heap;
+	uint32_t n_lines = arena->size / LINE_QUANTA + 1;
+	if (block_bitmap_init(&arena->starts, heap, n_lines) || block_bitmap_init(&arena->sizes, heap, n_lines) ||
+	    odd_blocks_init(&arena->odd, heap, arena->size))
 		return -ENOMEM;
-	arena->at = heap_alloc(arena->heap, n_lines * sizeof(struct block *));
-	arena->rings = heap_alloc(arena->heap, n_keys * sizeof(struct block *));
-	return arena->at && arena->rings ? blocks_ensure(arena, 1) : -ENOMEM;
+	arena->at = heap_alloc(heap, n_lines * sizeof(struct block *));
+	arena->lists = heap_alloc(heap, n_lines * sizeof(struct block *));
+	return arena->at && arena->lists ? blocks_ensure(arena, 1) : -ENOMEM;
 }
 
 int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
@@ -138,7 +144,7 @@ int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
 	struct arena *arena = heap_zalloc(heap, 1, sizeof(*arena));
 	if (!arena)
 		return -ENOMEM;
-	arena->heap = arena->starts.heap = arena->sizes.heap = heap;
+	arena->heap = heap;
 	arena->size = (uint32_t)(bytes / ARENA_QUANTUM);
 	arena->edge = (struct block){.offset = UINT32_MAX, .taken = true};
 	if (arena_take_memory(arena)) {
@@ -148,12 +154,11 @@ int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
 	struct block *all = block_take_entry(arena);
 	all->offset = 0;
 	all->size = arena->size;
+	arena->free = arena->size;
 	all->before = all->after = &arena->edge;
 	arena->edge.before = arena->edge.after = all;
 	block_index(arena, all);
-	arena_sizes_add(arena, all);
-	/* No block has it, so that there always is a largest size. */
-	block_bitmap_add(&arena->sizes, 0);
+	free_blocks_add(arena, all);
 	*out = arena;
 	return 0;
 }
@@ -162,10 +167,11 @@ void arena_free(struct arena *arena)
 {
 	if (!arena)
 		return;
-	block_bitmap_deinit(&arena->starts);
-	block_bitmap_deinit(&arena->sizes);
+	block_bitmap_deinit(&arena->starts, arena->heap);
+	block_bitmap_deinit(&arena->sizes, arena->heap);
+	odd_blocks_deinit(&arena->odd, arena->heap);
 	heap_free(arena->heap, arena->at);
-	heap_free(arena->heap, arena->rings);
+	heap_free(arena->heap, arena->lists);
 	while (arena->chunks) {
 		struct chunk *next = arena->chunks->next;
 		heap_free(arena->heap, arena->chunks);
@@ -181,12 +187,12 @@ int arena_alloc(struct arena *arena, uint64_t bytes, uint64_t align, void *tag, 
 	uint64_t size = (bytes + ARENA_QUANTUM - 1) / ARENA_QUANTUM;
 	if (size > arena->size)
 		return 1;
-	struct block *block = arena_sizes_find(arena, (uint32_t)size, align_log);
+	struct block *block = free_blocks_find(arena, (uint32_t)size, align_log);
 	if (!block)
 		return 1;
 	if (blocks_ensure(arena, 2))
 		return -ENOMEM;
-	uint32_t start = block->offset + arena_sizes_front(block, align_log);
+	uint32_t start = block->offset + block_front(block, align_log);
 	block_carve(arena, block, start, (uint32_t)size, tag);
 	*offset = (uint64_t)start * ARENA_QUANTUM;
 	return 0;
@@ -224,19 +230,21 @@ int arena_reserve(struct arena *arena, uint64_t offset, uint64_t bytes, void *ta
 static struct block *block_release(struct arena *arena, struct block *block)
 {
 	assert(block->taken);
-	struct block *after = block->after, *before = block->before;
-	if (!after->taken) {
-		arena_sizes_remove(arena, after);
+	arena->free += block->size;
+	if (block->has_free_after) {
+		struct block *after = block->after;
+		free_blocks_remove(arena, after);
 		block->size += after->size;
 		block_drop(arena, after);
 	}
-	if (!before->taken) {
-		arena_sizes_remove(arena, before);
+	if (block->has_free_before) {
+		struct block *before = block->before;
+		free_blocks_remove(arena, before);
 		before->size += block->size;
 		block_drop(arena, block);
 		block = before;
 	}
-	arena_sizes_add(arena, block);
+	free_blocks_add(arena, block);
 	return block;
 }
 
@@ -297,7 +305,7 @@ uint64_t arena_free_bytes(const struct arena *arena)
 
 uint64_t arena_largest_fit(const struct arena *arena, uint64_t align)
 {
-	return (uint64_t)arena_sizes_most(arena, align_log_of(align)) * ARENA_QUANTUM;
+	return (uint64_t)free_blocks_most(arena, align_log_of(align)) * ARENA_QUANTUM;
 }
 
 uint64_t arena_largest_free(const struct arena *arena)

@@ -1,47 +1,41 @@
 /* The invariants of the arena, each looked at by itself. */
-#include "daemon/device/arena/arena_sizes.h"
+#include "daemon/device/arena/free_blocks.h"
 
-static const char *check_pile(const struct block *leader, uint32_t n_free, uint32_t *n_seen)
+/* *n_seen: whole free blocks, of n_whole. */
+static const char *check_list(const struct arena *arena, uint64_t lines, uint32_t n_whole, uint32_t *n_seen)
 {
-	const struct block *before = leader;
-	for (const struct block *block = leader->pile; block; before = block, block = block->next) {
-		if (block->taken || block->leads || block->size != leader->size ||
-		    (block->offset - leader->offset) % LINE_QUANTA)
-			return "a block is in a pile it does not belong to";
-		if (block->prev != before || ++*n_seen > n_free)
-			return "a pile is broken";
+	struct block *const *link = &arena->lists[lines];
+	if (*link == &arena->edge)
+		return "a list is empty";
+	for (const struct block *block = *link; block != &arena->edge; link = &block->next, block = *link) {
+		if (block->taken || !block_is_whole(block) || block->size != lines * LINE_QUANTA)
+			return "a block is in a list it does not belong to";
+		if (block->link != link || ++*n_seen > n_whole)
+			return "a list is broken";
 	}
 	return NULL;
 }
 
-/* The ring of a key. *n_seen: free blocks, of n_free. */
-static const char *check_ring(const struct arena *arena, uint64_t key, uint32_t n_free, uint32_t *n_seen)
+static const char *check_lists(const struct arena *arena, uint32_t n_free)
 {
-	const struct block *first = arena->rings[key], *block = first;
-	do {
-		if (block->taken || !block->leads || arena_sizes_key(block->size) != key)
-			return "a block is in a ring it does not belong to";
-		if (block->next->prev != block || ++*n_seen > n_free)
-			return "a ring is broken";
-		for (const struct block *other = first; other != block; other = other->next)
-			if (other->size == block->size && (other->offset - block->offset) % LINE_QUANTA == 0)
-				return "two piles are alike";
-		const char *wrong = check_pile(block, n_free, n_seen);
-		if (wrong)
-			return wrong;
-		block = block->next;
-	} while (block != first);
-	return NULL;
+	const char *wrong = odd_blocks_check(&arena->odd);
+	uint32_t n_seen = 0, n_whole = n_free - arena->odd.n;
+	for (uint64_t lines = 0; !wrong && lines <= arena->size / LINE_QUANTA; lines++) {
+		lines = block_bitmap_ceil(&arena->sizes, lines);
+		if (lines == BLOCK_BITMAP_NONE)
+			break;
+		wrong = check_list(arena, lines, n_whole, &n_seen);
+	}
+	return wrong ? wrong : n_seen == n_whole ? NULL : "a free block is in no list";
 }
 
-static const char *check_sizes(const struct arena *arena, uint32_t n_free)
+static const char *check_neighbours(const struct block *block)
 {
-	const char *wrong = NULL;
-	uint32_t n_seen = 0;
-	uint64_t key = block_bitmap_ceil(&arena->sizes, 1);
-	for (; !wrong && key != BLOCK_BITMAP_NONE; key = block_bitmap_ceil(&arena->sizes, key + 1))
-		wrong = check_ring(arena, key, n_free, &n_seen);
-	return wrong ? wrong : n_seen == n_free ? NULL : "a free block is in no pile";
+	if (!block->taken)
+		return block->before->taken && block->after->taken ? NULL : "two free neighbours are not merged";
+	if (block->has_free_before == block->before->taken || block->has_free_after == block->after->taken)
+		return "a block is wrong about its neighbours";
+	return NULL;
 }
 
 /* What a line knows of the blocks that start in it, and lines in which none does. */
@@ -69,11 +63,10 @@ const char *arena_check(const struct arena *arena)
 		if (block->before != before)
 			return "a neighbour link is broken";
 		const char *wrong = check_start(arena, block);
+		wrong = wrong ? wrong : check_neighbours(block);
 		if (wrong)
 			return wrong;
 		if (!block->taken) {
-			if (!before->taken)
-				return "two free neighbours are not merged";
 			n_free++;
 			n_free_quanta += block->size;
 		}
@@ -87,5 +80,5 @@ const char *arena_check(const struct arena *arena)
 		return "the free count is wrong";
 	if (n_blocks + arena->n_unused != arena->n_chunks * CHUNK_BLOCKS)
 		return "block entries are lost";
-	return check_sizes(arena, n_free);
+	return check_lists(arena, n_free);
 }

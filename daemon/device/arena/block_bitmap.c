@@ -10,7 +10,7 @@ int block_bitmap_init(struct block_bitmap *bitmap, const struct heap *heap, uint
 {
 	uint64_t n_words[BLOCK_BITMAP_LEVELS_MAX], total = 0, n = limit;
 	assert(limit > 0 && limit <= UINT64_C(1) << 32);
-	*bitmap = (struct block_bitmap){.heap = heap};
+	*bitmap = (struct block_bitmap){.n_levels = 0};
 	do {
 		n = (n + 63) / 64;
 		n_words[bitmap->n_levels++] = n + 1;
@@ -27,9 +27,9 @@ int block_bitmap_init(struct block_bitmap *bitmap, const struct heap *heap, uint
 	return 0;
 }
 
-void block_bitmap_deinit(struct block_bitmap *bitmap)
+void block_bitmap_deinit(struct block_bitmap *bitmap, const struct heap *heap)
 {
-	heap_free(bitmap->heap, bitmap->words);
+	heap_free(heap, bitmap->words);
 }
 
 void block_bitmap_climb_add(struct block_bitmap *bitmap, uint64_t member)

@@ -17,7 +17,6 @@ enum { BLOCK_BITMAP_LEVELS_MAX = 6 };
 #define BLOCK_BITMAP_NONE UINT64_MAX
 
 struct block_bitmap {
-	const struct heap *heap;
 	uint64_t *words; /* all levels, the widest first */
 	uint64_t *level[BLOCK_BITMAP_LEVELS_MAX];
 	unsigned n_levels;
@@ -25,7 +24,7 @@ struct block_bitmap {
 
 /* Members will be below `limit` (> 0, up to 2^32). Empty. 0 or -ENOMEM. */
 int block_bitmap_init(struct block_bitmap *bitmap, const struct heap *heap, uint64_t limit);
-void block_bitmap_deinit(struct block_bitmap *bitmap);
+void block_bitmap_deinit(struct block_bitmap *bitmap, const struct heap *heap);
 
 /* The largest member <= x, or NONE; x is below the limit. */
 uint64_t block_bitmap_floor(const struct block_bitmap *bitmap, uint64_t x);
@@ -55,10 +54,11 @@ static inline void block_bitmap_add(struct block_bitmap *bitmap, uint64_t member
 		block_bitmap_climb_add(bitmap, member / 64 / 64);
 }
 
-static inline void block_bitmap_remove(struct block_bitmap *bitmap, uint64_t member)
+/* Only where `is_gone`: to the caller that is not worth a branch either. */
+static inline void block_bitmap_remove(struct block_bitmap *bitmap, uint64_t member, bool is_gone)
 {
 	uint64_t *word = &bitmap->level[0][member / 64], *above = &bitmap->level[1][member / 64 / 64];
-	*word &= ~(UINT64_C(1) << member % 64);
+	*word &= ~((uint64_t)is_gone << member % 64);
 	*above &= ~((uint64_t) !*word << member / 64 % 64);
 	if (!*above)
 		block_bitmap_climb_remove(bitmap, member / 64 / 64);

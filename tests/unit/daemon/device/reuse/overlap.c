@@ -2,7 +2,7 @@
  * What is lent, counted and kept is the model's and the other files'. */
 #include "daemon/device/reuse/overlap.h"
 
-#include "daemon/device/arena/arena_sizes.h"
+#include "daemon/device/arena/free_blocks.h"
 #include "tests/support/oracle.h"
 #include "tests/unit/daemon/device/rig.h"
 
