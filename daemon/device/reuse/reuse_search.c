@@ -20,9 +20,9 @@ enum {
 	WINDOW_OFFSETS = 1 << 14, /* where the tensor has fewer units; else as many as it has */
 	FIRST_WINDOW = 1 << 10,
 	GROWTH = 4,
-	MAPS = 4,
 	SLACK_WORDS = KIND_MASK_WORDS + 2,
 	WORDS_PER_STEP = 1024, /* that one step shifts */
+	PIECE_WORDS = 256, /* that one step clears or copies: half a page, which the host may have to find first */
 };
 
 /* ---- maps ---- */
@@ -188,19 +188,52 @@ static void add_tensor(struct reuse_search *search, const struct tensor *tensor,
 
 /* ---- offsets ---- */
 
+static void begin_pieces(struct reuse_search *search, int phase, uint64_t *from, uint64_t *to)
+{
+	search->phase = phase;
+	search->piece = from;
+	search->pieces_end = to;
+}
+
+/* The words of the next piece, or 0 at the end. */
+static size_t next_piece(const struct reuse_search *search)
+{
+	size_t left = (size_t)(search->pieces_end - search->piece);
+	return left < PIECE_WORDS ? left : PIECE_WORDS;
+}
+
+/* False at the end. */
+static bool clear_piece(struct reuse_search *search)
+{
+	size_t n = next_piece(search);
+	memset(search->piece, 0, n * sizeof(uint64_t));
+	search->piece += n;
+	return n;
+}
+
+/* No run has a whole unit that begins where it does. */
+static bool begins_empty(const struct reuse_search *search)
+{
+	return box_of(search)->stamp || box_of(search)->run < search->unit;
+}
+
+/* Begins a map of gathered offsets as one of what is taken. False at the end. */
+static bool copy_piece(struct reuse_search *search)
+{
+	size_t n = next_piece(search);
+	if (begins_empty(search))
+		memset(search->piece, 0, n * sizeof(uint64_t));
+	else
+		memcpy(search->piece, search->taken + (search->piece - search->gathered), n * sizeof(uint64_t));
+	search->piece += n;
+	return n;
+}
+
 static void begin_gathering(struct reuse_search *search)
 {
-	const struct strided_box *box = box_of(search);
-	size_t bytes = search->n_words * sizeof(uint64_t);
-	search->gathering = true;
 	search->axis = 0;
-	search->have = 1;
-	if (box->stamp || box->run < search->unit) {
-		memset(search->gathered, 0, bytes);
-		search->have = 0;
-	} else {
-		memcpy(search->gathered, search->taken, bytes);
-	}
+	search->have = begins_empty(search) ? 0 : 1;
+	begin_pieces(search, REUSE_SEARCH_COPY, search->gathered, search->gathered + search->n_words);
 }
 
 /* Ors the map with itself once more, so that `have` of `count` steps are gathered. False where they are. */
@@ -276,9 +309,8 @@ static int64_t find_free(const struct reuse_search *search)
 
 static void begin_part(struct reuse_search *search)
 {
-	search->gathering = false;
 	search->cursor = (struct overlap_cursor){.offset = 0};
-	memset(search->taken, 0, 2 * (search->n_words + SLACK_WORDS) * sizeof(uint64_t));
+	begin_pieces(search, REUSE_SEARCH_CLEAR, search->taken, search->gathered);
 }
 
 static void begin_window(struct reuse_search *search)
@@ -287,13 +319,14 @@ static void begin_window(struct reuse_search *search)
 	search->n = search->n < search->most / GROWTH ? search->n * GROWTH : search->most;
 	search->n = search->n < left ? search->n : left;
 	search->n_words = (size_t)(search->n + search->bytes + 63) / 64;
-	search->taken = search->memory;
+	search->blocked = search->memory;
+	search->taken = search->blocked + search->n_words + SLACK_WORDS;
 	search->taken_ahead = search->taken + search->n_words + SLACK_WORDS;
-	search->gathered = search->taken_ahead + search->n_words + SLACK_WORDS;
-	search->blocked = search->gathered + search->n_words + SLACK_WORDS;
-	memset(search->blocked, 0, search->n_words * sizeof(uint64_t));
+	search->gathered =
+		search->unit == 1 ? search->taken_ahead : search->taken_ahead + search->n_words + SLACK_WORDS;
 	search->part = 0;
 	begin_part(search);
+	search->piece = search->blocked;
 }
 
 /* True where the window is done. */
@@ -306,19 +339,37 @@ static bool end_part(struct reuse_search *search)
 	return false;
 }
 
+/* One tensor that is in the way, if there is one more. */
+static void collect(struct reuse_search *search, int64_t *steps)
+{
+	const struct tensor *tensor =
+		overlap_next(search->device, map_from(search), map_to(search) - map_from(search), &search->cursor);
+	if (tensor)
+		add_tensor(search, tensor, steps);
+	else
+		begin_gathering(search);
+}
+
+/* The phases but the last, which may end the window. */
+static void prepare(struct reuse_search *search, int64_t *steps)
+{
+	if (search->phase == REUSE_SEARCH_COLLECT) {
+		collect(search, steps);
+		return;
+	}
+	--*steps;
+	if (search->phase == REUSE_SEARCH_CLEAR ? clear_piece(search) : copy_piece(search))
+		return;
+	search->phase = search->phase == REUSE_SEARCH_CLEAR ? REUSE_SEARCH_COLLECT : REUSE_SEARCH_GATHER;
+}
+
 enum reuse_search_answer reuse_search_step(struct reuse_search *search, int64_t *steps, int64_t *offset)
 {
 	while (search->at <= search->last) {
 		if (*steps <= 0)
 			return REUSE_SEARCH_PAUSE;
-		if (!search->gathering) {
-			const struct tensor *tensor =
-				overlap_next(search->device, map_from(search), map_to(search) - map_from(search),
-					     &search->cursor);
-			if (tensor)
-				add_tensor(search, tensor, steps);
-			else
-				begin_gathering(search);
+		if (search->phase != REUSE_SEARCH_GATHER) {
+			prepare(search, steps);
 			continue;
 		}
 		*steps -= (int64_t)(search->n_words / WORDS_PER_STEP) + 1;
@@ -395,7 +446,8 @@ int reuse_search_begin(struct reuse_search *search, const struct device *device,
 	search->most = search->bytes > WINDOW_OFFSETS ? search->bytes : WINDOW_OFFSETS;
 	search->most = search->most < last + 1 ? search->most : last + 1;
 	size_t n_words = (size_t)(search->most + search->bytes + 63) / 64 + SLACK_WORDS;
-	search->memory = heap_alloc(device->heap, MAPS * n_words * sizeof(*search->memory));
+	search->memory_bytes = (search->unit == 1 ? 3 : 4) * n_words * sizeof(*search->memory);
+	search->memory = heap_alloc(device->heap, search->memory_bytes);
 	if (!search->memory)
 		return -ENOMEM;
 	search->last = last;
@@ -409,4 +461,5 @@ void reuse_search_end(struct reuse_search *search)
 {
 	heap_free(search->device->heap, search->memory);
 	search->memory = NULL;
+	search->memory_bytes = 0;
 }

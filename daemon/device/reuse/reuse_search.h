@@ -31,21 +31,24 @@ struct reuse_search {
 	int64_t most, at, n; /* the window: how large it may be, offsets [at, at + n): in units */
 	size_t n_words;	     /* of a map, in which bit 0 is unit or offset `at` */
 	uint64_t *memory;
-	uint64_t *taken;       /* units that a full unit of this part may not enter, */
-	uint64_t *taken_ahead; /* and those that the last, partly used unit of a run may not */
-	uint64_t *gathered;    /* in the making: offsets at which the part would meet them */
+	size_t memory_bytes;
 	uint64_t *blocked;     /* offsets at which the tensor may not lie */
+	uint64_t *taken;       /* units that a full unit of this part may not enter, */
+	uint64_t *taken_ahead; /* and those that the last, partly used unit of a run may not; not where a unit is 1
+				*/
+	uint64_t *gathered;    /* in the making: offsets at which the part would meet them */
 	unsigned n_parts, part;
 	struct reuse_search_part parts[REUSE_SEARCH_PARTS_MAX];
+	enum { REUSE_SEARCH_CLEAR, REUSE_SEARCH_COLLECT, REUSE_SEARCH_COPY, REUSE_SEARCH_GATHER } phase;
+	uint64_t *piece, *pieces_end; /* what is left to be cleared, or to be copied to */
 	struct overlap_cursor cursor; /* over what is in the way */
-	bool gathering;
-	unsigned axis; /* being gathered: 0 is the run, the last axis of the box is 1 */
-	int64_t have;  /* steps of it that are */
-	int64_t found; /* bytes */
+	unsigned axis;		      /* being gathered: 0 is the run, the last axis of the box is 1 */
+	int64_t have;		      /* steps of it that are */
+	int64_t found;		      /* bytes */
 };
 
 /* Looks for a place; `place` need not be anywhere. 0; RESOURCE_EXHAUSTED, saying so: the tensor is too large to be
- * searched for; -ENOMEM. Takes up to 4 MiB of host memory, until reuse_search_end. */
+ * searched for; -ENOMEM. Takes up to 4 MiB of host memory (memory_bytes), until reuse_search_end. */
 int reuse_search_begin(struct reuse_search *search, const struct device *device, const struct npumem_place *place,
 		       const struct reuse_wish *wish, const struct error_context *context);
 
