@@ -77,6 +77,8 @@ void device_alloc_begin(struct device_alloc *alloc, struct device *device, const
  * again, or cancelled. What needs no other's bytes is placed at once. Until all are placed nobody sees any of
  * them, but they hold their room. */
 int device_alloc_step(struct device_alloc *alloc, int64_t *steps, const struct error_context *context);
+/* Host memory that it holds until then: the maps of a search. */
+size_t device_alloc_host_bytes(const struct device_alloc *alloc);
 /* Gives up after -EAGAIN: everything is as before. */
 void device_alloc_cancel(struct device_alloc *alloc);
 

@@ -2,6 +2,7 @@
  * Does not know where anything lies, nor who may use what. */
 #include "daemon/service/tensors.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -174,6 +175,29 @@ static int check_again(struct tensors_alloc *alloc, struct npumem_error *error)
 	return status;
 }
 
+static void give_back_search(struct tensors_alloc *alloc)
+{
+	limits_give_back(&alloc->session->service->limits, alloc->session->user, LIMITS_REQUEST_BYTES,
+			 alloc->search_bytes);
+	alloc->search_bytes = 0;
+}
+
+/* -EAGAIN; or it may not hold what it holds, and gives up. */
+static int charge_search(struct tensors_alloc *alloc, struct npumem_error *error)
+{
+	struct limits_table *limits = &alloc->session->service->limits;
+	size_t bytes = device_alloc_host_bytes(&alloc->device);
+	int status = limits_check(limits, alloc->session->user, LIMITS_REQUEST_BYTES, bytes, error);
+
+	if (status) {
+		device_alloc_cancel(&alloc->device);
+		return status;
+	}
+	limits_charge(limits, alloc->session->user, LIMITS_REQUEST_BYTES, bytes);
+	alloc->search_bytes = bytes;
+	return -EAGAIN;
+}
+
 int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npumem_error *error)
 {
 	struct session *session = alloc->session;
@@ -181,11 +205,14 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	struct record *records = record_take(&session->service->records, alloc->n);
 	int status;
 
+	give_back_search(alloc);
 	if (!records) {
 		device_alloc_cancel(&alloc->device);
 		return heap_exhausted(error);
 	}
 	status = device_alloc_step(&alloc->device, steps, &context);
+	if (status == -EAGAIN)
+		status = charge_search(alloc, error);
 	if (!status)
 		status = check_again(alloc, error);
 	if (status) {
@@ -204,6 +231,7 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 
 void tensors_alloc_cancel(struct tensors_alloc *alloc)
 {
+	give_back_search(alloc);
 	device_alloc_cancel(&alloc->device);
 }
 

@@ -29,11 +29,13 @@ struct tensors_alloc {
 	struct tensor **tensors;
 	enum tensors_turn turn;
 
-	int64_t largest; /* free before */
+	int64_t largest;     /* free before */
+	size_t search_bytes; /* that its uid is charged for between two steps */
 	struct device_alloc device;
 };
 int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error);
-/* -EAGAIN: to be called again, or cancelled. */
+/* -EAGAIN: to be called again, or cancelled; until then the host memory of a search counts as the request's
+ * (LIMITS_REQUEST_BYTES), and where it may not RESOURCE_EXHAUSTED is the answer. */
 int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npumem_error *error);
 void tensors_alloc_cancel(struct tensors_alloc *alloc);
 /* Whether that refusal may be over when something is freed. */

@@ -277,6 +277,11 @@ void device_alloc_begin(struct device_alloc *alloc, struct device *device, const
 	*alloc = (struct device_alloc){.device = device, .requests = requests, .n = n, .tensors = tensors};
 }
 
+size_t device_alloc_host_bytes(const struct device_alloc *alloc)
+{
+	return alloc->over ? alloc->over->search.memory_bytes : 0;
+}
+
 void device_alloc_cancel(struct device_alloc *alloc)
 {
 	struct tensor *tensor = alloc->tensor;

@@ -1,5 +1,6 @@
 #include "daemon/service/tensors.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "tests/unit/daemon/service/world.h"
@@ -239,6 +240,45 @@ START_TEST(a_view_without_host_memory_leaves_nothing)
 }
 END_TEST
 
+/* What a search for a place over others holds between two of its steps is charged to its uid, and given back at
+ * its end, when it is cancelled, and where it may not be held. */
+START_TEST(a_search_is_charged_between_steps)
+{
+	struct bench bench;
+	struct tensor *tensors[1];
+	const char *names[] = {""};
+	struct device_request all = world_request(8, 8192), more = world_request(1, 4000);
+	struct tensors_alloc alloc = {
+		.session = &bench.session, .requests = &more, .names = names, .n = 1, .tensors = tensors};
+	const uint64_t *now;
+	int64_t steps = 1;
+
+	bench_init(&bench);
+	now = &bench.session.user->now[LIMITS_REQUEST_BYTES];
+	ck_assert_int_eq(tensors_alloc(&bench.session, &all, names, 1, tensors, &bench.world.error), 0);
+	more.reuse = NPUMEM_UNCHECKED;
+	ck_assert_int_eq(tensors_alloc_begin(&alloc, &bench.world.error), 0);
+	ck_assert_int_eq(tensors_alloc_step(&alloc, &steps, &bench.world.error), -EAGAIN);
+	ck_assert_uint_ge(*now, 3 * 4000 / 8 / 128);
+	tensors_alloc_cancel(&alloc);
+	ck_assert_uint_eq(*now, 0);
+	ck_assert_int_eq(tensors_alloc_begin(&alloc, &bench.world.error), 0);
+	for (int status = -EAGAIN; status == -EAGAIN; steps = 1)
+		status = tensors_alloc_step(&alloc, &steps, &bench.world.error);
+	ck_assert_int_eq(bench.world.error.status, NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_ptr_nonnull(strstr(bench.world.error.message, "no room"));
+	ck_assert_uint_eq(*now, 0);
+	bench.world.service.limits.ordinary.most[LIMITS_REQUEST_BYTES] = 16;
+	npumem_error_clear(&bench.world.error);
+	ck_assert_int_eq(tensors_alloc_begin(&alloc, &bench.world.error), 0);
+	ck_assert_int_eq(tensors_alloc_step(&alloc, &steps, &bench.world.error), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_ptr_nonnull(strstr(bench.world.error.message, "request_bytes"));
+	ck_assert_uint_eq(*now, 0);
+	ck_assert_int_eq(world_n_tensors(&bench.world), 1);
+	bench_deinit(&bench);
+}
+END_TEST
+
 Suite *suite_tensors(void)
 {
 	Suite *suite = suite_create("service/tensors");
@@ -252,6 +292,7 @@ Suite *suite_tensors(void)
 	tcase_add_test(tcase, a_new_tensor_is_described_without_counting);
 	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
 	tcase_add_test(tcase, a_view_without_host_memory_leaves_nothing);
+	tcase_add_test(tcase, a_search_is_charged_between_steps);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
