@@ -91,6 +91,22 @@ struct events_subscriber *events_next_ready(struct events *events)
 	return first;
 }
 
+/* Takes the oldest out of a ring that has one, to drop it. */
+static struct events_shared *take_out(struct events_subscriber *subscriber)
+{
+	struct events_shared *shared = subscriber->ring[subscriber->first];
+
+	subscriber->first = (subscriber->first + 1) % EVENTS_RING;
+	subscriber->n--;
+	return shared;
+}
+
+static void drop(struct events *events, struct events_shared *shared)
+{
+	if (--shared->n_rings == 0)
+		heap_free(events->heap, shared);
+}
+
 void events_unsubscribe(struct service *service, struct events_subscriber *subscriber)
 {
 	struct events *events = &service->events;
@@ -103,37 +119,63 @@ void events_unsubscribe(struct service *service, struct events_subscriber *subsc
 		events->subscribers = subscriber->next;
 	if (subscriber->next)
 		subscriber->next->prev = subscriber->prev;
+	while (subscriber->n)
+		drop(events, take_out(subscriber));
 	heap_free(events->heap, subscriber);
 }
 
 bool events_take(struct events_subscriber *subscriber, struct event *event)
 {
+	struct events_shared *shared;
+
 	if (!subscriber->n)
 		return false;
-	*event = subscriber->ring[subscriber->first];
+	shared = take_out(subscriber);
+	*event = shared->event;
 	event->lost = subscriber->lost;
 	subscriber->lost = 0;
-	subscriber->first = (subscriber->first + 1) % EVENTS_RING;
-	subscriber->n--;
+	drop(&subscriber->session->service->events, shared);
 	return true;
+}
+
+static bool wants(const struct events_subscriber *subscriber, enum events_kind kind)
+{
+	return subscriber->kinds >> kind & 1;
+}
+
+/* An event that has happened now and is in no ring yet; NULL without memory. */
+static struct events_shared *share(struct events *events, const struct event *event)
+{
+	struct events_shared *shared = heap_alloc(events->heap, sizeof(*shared));
+
+	if (!shared)
+		return NULL;
+	shared->n_rings = 0;
+	shared->event = *event;
+	shared->event.time_ns = events->now_ns ? events->now_ns() : 0;
+	return shared;
+}
+
+/* `shared`: NULL where there was no memory for it. */
+static void put(struct events *events, struct events_subscriber *to, struct events_shared *shared)
+{
+	if (!shared || to->n == EVENTS_RING)
+		to->lost++;
+	if (!shared)
+		return;
+	if (to->n == EVENTS_RING)
+		drop(events, take_out(to));
+	shared->n_rings++;
+	to->ring[(to->first + to->n++) % EVENTS_RING] = shared;
+	line_up(events, to);
 }
 
 void events_put(struct events_subscriber *subscriber, const struct event *event)
 {
 	struct events *events = &subscriber->session->service->events;
-	struct event *slot;
 
-	if (!(subscriber->kinds >> event->kind & 1))
-		return;
-	if (subscriber->n == EVENTS_RING) {
-		subscriber->first = (subscriber->first + 1) % EVENTS_RING;
-		subscriber->n--;
-		subscriber->lost++;
-	}
-	slot = &subscriber->ring[(subscriber->first + subscriber->n++) % EVENTS_RING];
-	*slot = *event;
-	slot->time_ns = events->now_ns ? events->now_ns() : 0;
-	line_up(events, subscriber);
+	if (wants(subscriber, event->kind))
+		put(events, subscriber, share(events, event));
 }
 
 /* ---- events ---- */
@@ -144,19 +186,44 @@ static void set_actor(struct event *event, const struct session *actor)
 	event->session = actor ? actor->id : 0;
 }
 
+/* As who does not see the tensor is told of it, its owner, and who else sees it, to whom its name is another. */
+enum { AS_STRANGER, AS_OWNER, AS_OTHER, N_VIEWS };
+
+static struct events_shared *share_of_tensor(struct events *events, const struct event *common, unsigned as,
+					     const struct session *to, const struct tensor *tensor,
+					     const struct session *actor)
+{
+	struct event event = *common;
+
+	if (as != AS_STRANGER) {
+		event.handle = tensor->handle;
+		set_actor(&event, actor);
+		access_name(to, tensor, event.name, sizeof(event.name));
+	}
+	return share(events, &event);
+}
+
 void events_tensor(struct service *service, enum events_kind kind, const struct tensor *tensor,
 		   const struct session *actor, int64_t bytes)
 {
-	for (struct events_subscriber *to = service->events.subscribers; to; to = to->next) {
-		struct event event = {.kind = kind, .uid = record_of(tensor)->uid};
+	struct events *events = &service->events;
+	struct events_shared *views[N_VIEWS] = {NULL};
+	struct event common;
 
-		event.bytes = (uint64_t)(bytes < 0 ? tensor->place.bytes_per_npu : bytes);
-		if (access_sees(to->session, tensor)) {
-			event.handle = tensor->handle;
-			access_name(to->session, tensor, event.name, sizeof(event.name));
-			set_actor(&event, actor);
-		}
-		events_put(to, &event);
+	if (!events->subscribers)
+		return;
+	common = (struct event){.kind = kind, .uid = record_of(tensor)->uid};
+	common.bytes = (uint64_t)(bytes < 0 ? tensor->place.bytes_per_npu : bytes);
+	for (struct events_subscriber *to = events->subscribers; to; to = to->next) {
+		unsigned as = !access_sees(to->session, tensor) ? AS_STRANGER
+			      : to->session->uid == common.uid	? AS_OWNER
+								: AS_OTHER;
+
+		if (!wants(to, kind))
+			continue;
+		if (!views[as])
+			views[as] = share_of_tensor(events, &common, as, to->session, tensor, actor);
+		put(events, to, views[as]);
 	}
 }
 
@@ -168,10 +235,18 @@ static bool knows(const struct events_subscriber *to, const struct session *sess
 
 static void emit_of_session(const struct session *session, const struct event *known)
 {
-	for (struct events_subscriber *to = session->service->events.subscribers; to; to = to->next) {
-		struct event unknown = {.kind = known->kind, .uid = known->uid};
+	struct events *events = &session->service->events;
+	const struct event unknown = {.kind = known->kind, .uid = known->uid};
+	struct events_shared *views[2] = {NULL};
 
-		events_put(to, knows(to, session) ? known : &unknown);
+	for (struct events_subscriber *to = events->subscribers; to; to = to->next) {
+		bool as = knows(to, session);
+
+		if (!wants(to, known->kind))
+			continue;
+		if (!views[as])
+			views[as] = share(events, as ? known : &unknown);
+		put(events, to, views[as]);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* What happened, for those who want to know: one place that each kind goes through, and a bounded ring per
- * subscriber.
+ * subscriber of events that they share.
  *
  * A subscriber hears of what it may use; of anything else kind, uid and bytes. One that does not keep up loses the
  * oldest, and is told how many with the next. Where nobody subscribes an event costs a comparison. */
@@ -42,6 +42,12 @@ struct event {
 	char name[ERROR_CONTEXT_NAME_BYTES], message[EVENTS_MESSAGE_BYTES];
 };
 
+/* An event as all are told of it who are told the same; owned by the rings that it is in. */
+struct events_shared {
+	unsigned n_rings;
+	struct event event;
+};
+
 struct events_subscriber {
 	const struct session *session;
 	void *owner;
@@ -51,7 +57,7 @@ struct events_subscriber {
 	bool is_ready; /* something was put into its ring since it was last taken from the line */
 	uint64_t lost;
 	unsigned first, n;
-	struct event ring[EVENTS_RING];
+	struct events_shared *ring[EVENTS_RING];
 };
 
 struct events {

@@ -186,6 +186,63 @@ START_TEST(the_line)
 }
 END_TEST
 
+/* Of one event there is one for all who are told the same, as long as one of them has it in its ring. */
+START_TEST(what_is_told_alike_is_held_once)
+{
+	struct hall hall;
+	struct events_subscriber *to[4];
+	struct event event;
+	size_t n_alive;
+
+	hall_init(&hall);
+	for (unsigned i = 0; i < 3; i++)
+		to[i] = events_subscribe(&hall.world.service, &hall.stranger, NULL, ALL);
+	to[3] = events_subscribe(&hall.world.service, &hall.mine, NULL, 1 << EVENTS_SEALED);
+	n_alive = hall.world.n_alive;
+	events_client_gone(&hall.mine);
+	ck_assert_uint_eq(hall.world.n_alive, n_alive + 1);
+	ck_assert(events_take(to[0], &event));
+	ck_assert_uint_eq(event.uid, 1001);
+	ck_assert_uint_eq(event.pid, 0);
+	events_unsubscribe(&hall.world.service, to[1]);
+	ck_assert_uint_eq(hall.world.n_alive, n_alive);
+	ck_assert(events_take(to[2], &event));
+	ck_assert_uint_eq(event.uid, 1001);
+	ck_assert_uint_eq(hall.world.n_alive, n_alive - 1);
+	/* Rings that overflow drop what they share, in whatever order they are read. */
+	for (unsigned i = 0; i < EVENTS_RING + 9; i++) {
+		events_client_gone(&hall.mine);
+		if (i % 3 == 0)
+			ck_assert(events_take(to[2], &event));
+	}
+	ck_assert(events_take(to[0], &event));
+	ck_assert_uint_eq(event.lost, 9);
+	while (events_take(to[0], &event) || events_take(to[2], &event))
+		;
+	ck_assert_uint_eq(hall.world.n_alive, n_alive - 1);
+	hall_deinit(&hall);
+}
+END_TEST
+
+START_TEST(one_without_host_memory_is_lost)
+{
+	struct hall hall;
+	struct events_subscriber *to;
+	struct event event;
+
+	hall_init(&hall);
+	to = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
+	hall.world.fail_at = hall.world.n_allocs + 1;
+	events_client_gone(&hall.stranger);
+	ck_assert(!events_take(to, &event));
+	events_client_gone(&hall.stranger);
+	ck_assert(events_take(to, &event));
+	ck_assert_uint_eq(event.lost, 1);
+	ck_assert_uint_eq(event.uid, 1002);
+	hall_deinit(&hall);
+}
+END_TEST
+
 Suite *suite_events(void)
 {
 	Suite *suite = suite_create("service/events");
@@ -197,6 +254,8 @@ Suite *suite_events(void)
 	tcase_add_test(tcase, only_the_kinds_that_were_asked_for);
 	tcase_add_test(tcase, the_oldest_are_lost_and_counted_once);
 	tcase_add_test(tcase, low_space_is_told_once_until_there_was_enough);
+	tcase_add_test(tcase, what_is_told_alike_is_held_once);
+	tcase_add_test(tcase, one_without_host_memory_is_lost);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
