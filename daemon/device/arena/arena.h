@@ -1,10 +1,10 @@
 /* The offset allocator: which bytes [offset, offset + bytes) of one NPU, and so of every NPU, are taken.
  *
- * Two-level segregated fit with all bookkeeping out of band (Masmano et al., "TLSF: a new dynamic memory
- * allocator for real-time systems", 2004), plus an index of block starts, so that any range can be taken or
- * given back by its address, and a tree of what fits where. alloc, reserve and release cost O(1) bin and index
- * steps for each block they touch, and O(log n) of the tree; the largest fit is known at all times. Offsets and
- * sizes are multiples of ARENA_QUANTUM. Touches none of the memory it hands out. */
+ * Best fit with all bookkeeping out of band: a bitmap of the sizes that free blocks have finds the smallest one
+ * that is large enough and the largest of all, and a bitmap of block starts finds the block at any address, so
+ * that any range can be taken or given back. What alloc, reserve, release and a question cost does not depend on
+ * how many blocks there are, but for a word of the bitmaps at each 64-fold size of the arena. Offsets and sizes
+ * are multiples of ARENA_QUANTUM. Touches none of the memory it hands out. */
 #ifndef DEVICE_ARENA_H
 #define DEVICE_ARENA_H
 

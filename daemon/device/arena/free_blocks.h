@@ -98,7 +98,7 @@ static inline void free_blocks_remove(struct arena *arena, struct block *block)
 }
 
 /* A free block that `size` quanta fit into at 2^align_log: the smallest, or one larger by less than a line. NULL
- * where there is none. */
+ * where there is none. A whole one that is large enough has its place at its start. */
 static inline struct block *free_blocks_find(const struct arena *arena, uint32_t size, unsigned align_log)
 {
 	uint64_t lines = block_bitmap_ceil(&arena->sizes, (size + LINE_QUANTA - 1) / LINE_QUANTA);

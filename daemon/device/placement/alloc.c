@@ -40,10 +40,12 @@ static int check_request(const struct device *device, const struct device_reques
 	return 0;
 }
 
+/* As npumem_place_at, of an offset that the arena or a search has found: nothing is left to check. */
 static void put_at(const struct device *device, struct npumem_place *place, int64_t offset)
 {
-	const struct npumem_geometry *geometry = &device->options.geometry;
-	npumem_place_at(geometry, place, place->start_npu * geometry->npu_bytes + offset, NULL);
+	place->address = place->start_npu * device->options.geometry.npu_bytes + offset;
+	place->npu = place->start_npu;
+	place->offset = offset;
 }
 
 /* A tensor that has its place is counted from now on, or (-1) no more. */

@@ -32,6 +32,8 @@ void totals_add(struct totals *totals, const struct npumem_geometry *geometry, c
 		end -= n_npus;
 	}
 	totals->differences[end] -= bytes;
+	if (place->last_w == place->shape.w)
+		return;
 	/* The last channel of a matrix may be narrower. */
 	int64_t last = (place->start_npu + place->shape.c - 1) % n_npus;
 	bytes = bytes / place->shape.w * (place->shape.w - place->last_w);
