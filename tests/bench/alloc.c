@@ -1,10 +1,11 @@
 /* What an allocation costs, in the arena alone and with all that the device does for one, beside an own TLSF
- * (alloc_tlsf.h) that replays the same trace in the same rounds: bench_alloc [--quick] [--seed N].
+ * (alloc_tlsf.h) that replays the same trace in the same rounds: bench_alloc [options]; ALLOC_SEED in the
+ * environment makes other traces.
  *
  * The trace: sizes log-uniform from 128 bytes to 256 KiB in multiples of 128, an arena of 16 MiB about 70 % full,
  * 500,000 pairs of alloc and free. Processor time of each operation, the median of rounds in which all take turns.
- * Behind gaps: the same trace where as many free blocks of 128 to 512 bytes lie below. Fill: how full the arena is
- * at the first refusal, after a trace and then nothing but allocations, mean of several seeds. */
+ * Behind gaps: the same trace where as many free blocks of 128 to 512 bytes lie below. Left: what is free at
+ * the first refusal, after a trace and then nothing but allocations, mean of several seeds. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +16,11 @@
 #include "daemon/device/arena/arena.h"
 #include "daemon/device/device.h"
 #include "tests/bench/alloc_tlsf.h"
+#include "tests/bench/support/bench.h"
+#include "tests/bench/support/peer.h"
 
 enum {
 	UNIT = 128,
-	ROUNDS_MAX = 15,
 	SLOTS_MAX = 1 << 17,
 	GAPS_FEW = 100,
 	GAPS_MANY = 100000,
@@ -27,8 +29,8 @@ enum {
 
 static const uint64_t trace_bytes = 16 << 20, below_bytes = 48 << 20;
 
-struct options {
-	unsigned n_rounds, n_ops, n_seeds;
+struct sizes {
+	unsigned n_ops, n_seeds;
 	uint64_t seed;
 };
 
@@ -42,17 +44,11 @@ struct trace {
 	unsigned n, n_slots;
 };
 
-static _Noreturn void die(const char *why)
-{
-	fprintf(stderr, "bench_alloc: %s\n", why);
-	exit(1);
-}
-
 static void *take(size_t n, size_t bytes)
 {
 	void *memory = calloc(n, bytes);
 	if (!memory)
-		die("no memory");
+		peer_die("no memory");
 	return memory;
 }
 
@@ -100,7 +96,7 @@ static struct trace make_trace(unsigned n, uint64_t seed, uint32_t grain)
 		if (!n_live || (used + size <= most && more)) {
 			uint32_t slot = n_unused ? unused[--n_unused] : trace.n_slots++;
 			if (slot == SLOTS_MAX)
-				die("a trace of too many slots");
+				peer_die("a trace of too many slots");
 			trace.ops[i] = (struct op){slot, bytes[slot] = size};
 			live[n_live++] = slot;
 			used += size;
@@ -138,7 +134,7 @@ static void *peer_open(uint64_t bytes)
 {
 	struct tlsf *tlsf = take(1, sizeof(*tlsf));
 	if (!tlsf_open(tlsf, bytes))
-		die("no memory");
+		peer_die("no memory");
 	return tlsf;
 }
 
@@ -163,7 +159,7 @@ static void *bench_arena_open(uint64_t bytes)
 {
 	struct arena *arena;
 	if (arena_new(&heap_libc, bytes, &arena))
-		die("no memory");
+		peer_die("no memory");
 	return arena;
 }
 
@@ -171,7 +167,7 @@ static void bench_arena_close(void *state)
 {
 	const char *wrong = arena_check(state);
 	if (wrong)
-		die(wrong);
+		peer_die(wrong);
 	arena_free(state);
 }
 
@@ -200,7 +196,7 @@ static void *bench_device_open(uint64_t bytes)
 	bench->memory = mmap(NULL, bench->bytes, PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bench->memory == MAP_FAILED || device_new(&options, &heap_libc, bench->memory, &bench->device))
-		die("no memory for a device");
+		peer_die("no memory for a device");
 	return bench;
 }
 
@@ -283,7 +279,7 @@ static struct held take_or_die(const struct allocator *allocator, void *state, u
 {
 	struct held held;
 	if (!allocator->alloc(state, bytes, &held))
-		die("no room to begin with");
+		peer_die("no room to begin with");
 	return held;
 }
 
@@ -298,7 +294,7 @@ static void make_gaps(const struct allocator *allocator, void *state, unsigned n
 		used += gaps[i].bytes + UNIT;
 	}
 	if (used > below_bytes)
-		die("too many gaps");
+		peer_die("too many gaps");
 	for (; used < below_bytes; used += UNIT * 1024)
 		take_or_die(allocator, state, UNIT * 1024);
 	for (unsigned i = n; i-- > 0;) {
@@ -311,13 +307,13 @@ static void make_gaps(const struct allocator *allocator, void *state, unsigned n
 }
 
 /* Nanoseconds of an operation, once. */
-static double time_once(unsigned which, const struct trace *trace, unsigned n_gaps, const struct options *options)
+static double time_once(unsigned which, const struct trace *trace, unsigned n_gaps, const struct sizes *sizes)
 {
 	const struct allocator *allocator = allocators[which];
 	void *state = allocator->open(trace_bytes + (n_gaps ? below_bytes : 0));
 	struct held *held = take(trace->n_slots, sizeof(*held));
 	if (n_gaps)
-		make_gaps(allocator, state, n_gaps, options->seed);
+		make_gaps(allocator, state, n_gaps, sizes->seed);
 	double from = cpu_ns();
 	unsigned n_refused = replay_with(which, state, trace, held);
 	double ns = (cpu_ns() - from) / trace->n;
@@ -346,18 +342,6 @@ static double fill(unsigned which, uint64_t seed, uint32_t grain)
 	return (double)used / (double)trace_bytes;
 }
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double median(double *values, unsigned n)
-{
-	qsort(values, n, sizeof(*values), compare);
-	return values[n / 2];
-}
-
 /* ---- cases ---- */
 
 enum { TRACE, MIXED, FEW, MANY, N_KINDS };
@@ -367,127 +351,84 @@ static const struct {
 	unsigned n_gaps;
 } kinds[N_KINDS] = {{UNIT, 0}, {ARENA_QUANTUM, 0}, {UNIT, GAPS_FEW}, {UNIT, GAPS_MANY}};
 
-struct figures {
-	double ns[N_KINDS][N_ALLOCATORS];
-	double full[N_ALLOCATORS];
-};
+static double ns[N_KINDS][N_ALLOCATORS][BENCH_ROUNDS_MAX];
 
-static void measure_times(const struct options *options, struct figures *figures)
+static void measure_times(const struct bench *bench, const struct sizes *sizes)
 {
-	static double ns[N_KINDS][N_ALLOCATORS][ROUNDS_MAX];
 	struct trace traces[N_KINDS];
 	for (unsigned k = 0; k < N_KINDS; k++)
-		traces[k] = make_trace(options->n_ops, options->seed, kinds[k].grain);
-	for (unsigned round = 0; round < options->n_rounds; round++)
+		traces[k] = make_trace(sizes->n_ops, sizes->seed, kinds[k].grain);
+	for (unsigned round = 0; round < bench->rounds; round++)
 		for (unsigned k = 0; k < N_KINDS; k++)
 			for (unsigned which = 0; which < N_ALLOCATORS; which++)
-				ns[k][which][round] = time_once(which, &traces[k], kinds[k].n_gaps, options);
-	for (unsigned k = 0; k < N_KINDS; k++) {
-		for (unsigned which = 0; which < N_ALLOCATORS; which++)
-			figures->ns[k][which] = median(ns[k][which], options->n_rounds);
+				ns[k][which][round] = time_once(which, &traces[k], kinds[k].n_gaps, sizes);
+	for (unsigned k = 0; k < N_KINDS; k++)
 		free(traces[k].ops);
-	}
 }
 
-static void measure_fill(const struct options *options, struct figures *figures)
+/* Allocator i in case k beside j in case l; `goal`: the most of the ratio, or 0. */
+static void tell_time(const struct bench *bench, const char *name, unsigned k, unsigned i, const char *peer_name,
+		      unsigned l, unsigned j, double goal)
 {
-	for (unsigned which = 0; which < N_ALLOCATORS; which++) {
-		figures->full[which] = 0;
-		for (unsigned seed = 1; seed <= options->n_seeds; seed++)
-			figures->full[which] += fill(which, options->seed + seed, UNIT) / options->n_seeds;
-	}
+	double ratios[BENCH_ROUNDS_MAX];
+	for (unsigned round = 0; round < bench->rounds; round++)
+		ratios[round] = ns[k][i][round] / ns[l][j][round];
+	const struct bench_row row = {.name = name,
+				      .value = bench_median(ns[k][i], bench->rounds),
+				      .unit = "ns/op",
+				      .peer = peer_name,
+				      .peer_value = bench_median(ns[l][j], bench->rounds),
+				      .ratio = bench_median(ratios, bench->rounds),
+				      .kind = goal > 0 ? BENCH_RATIO_AT_MOST : BENCH_NO_GOAL,
+				      .goal = goal};
+	bench_tell(bench, &row);
 }
 
-struct row {
-	const char *name, *unit;
-	double value;
-	const char *peer;
-	double peer_value;
-	double goal;	/* of the ratio; 0: none */
-	bool at_least;	/* the goal is the least ratio; else the most */
-	bool of_itself; /* the goal is one of the value, not of the ratio */
-};
-
-static bool is_met(const struct row *row)
+static double left(unsigned which, const struct sizes *sizes)
 {
-	double value = row->of_itself ? row->value : row->value / row->peer_value;
-	return row->at_least ? value >= row->goal : value <= row->goal;
+	double sum = 0;
+	for (unsigned seed = 1; seed <= sizes->n_seeds; seed++)
+		sum += 1 - fill(which, sizes->seed + seed, UNIT);
+	return 100 * sum / sizes->n_seeds;
 }
 
-static void print_table(const struct row *rows, unsigned n)
+static void tell_left(const struct bench *bench, const struct sizes *sizes, const char *name, unsigned which)
 {
-	printf("%-52s %9s %9s %7s %9s\n", "processor time", "value", "peer", "ratio", "goal");
-	for (unsigned i = 0; i < n; i++) {
-		const struct row *row = &rows[i];
-		char goal[32] = "-";
-		if (row->goal)
-			snprintf(goal, sizeof(goal), "%s %.3f", row->at_least ? ">=" : "<=", row->goal);
-		printf("%-52s %9.3f %9.3f %7.3f %9s%s\n", row->name, row->value, row->peer_value,
-		       row->value / row->peer_value, goal, row->goal && !is_met(row) ? " !" : "");
-	}
-}
-
-static void print_json(const struct row *row)
-{
-	printf("{\"bench\":\"alloc\",\"case\":\"%s\",\"value\":%.4f,\"unit\":\"%s\",\"peer\":\"%s\","
-	       "\"peer_value\":%.4f,\"ratio\":%.4f,\"goal\":",
-	       row->name, row->value, row->unit, row->peer, row->peer_value, row->value / row->peer_value);
-	if (row->goal)
-		printf("%.3f,\"met\":%s}\n", row->goal, is_met(row) ? "true" : "false");
-	else
-		printf("null}\n");
-}
-
-static void report(const struct figures *f)
-{
-	const double(*ns)[N_ALLOCATORS] = f->ns;
-	const struct row rows[] = {
-		{"arena, ns/op", "ns", ns[TRACE][ARENA], "TLSF", ns[TRACE][PEER], 1, false, false},
-		{"arena, sizes in multiples of 4, ns/op", "ns", ns[MIXED][ARENA], "TLSF", ns[MIXED][PEER], 0,
-		 false, false},
-		{"arena beside 100 free blocks, ns/op", "ns", ns[FEW][ARENA], "TLSF", ns[FEW][PEER], 1, false,
-		 false},
-		{"arena beside 100,000 free blocks, ns/op", "ns", ns[MANY][ARENA], "TLSF", ns[MANY][PEER], 1,
-		 false, false},
-		{"arena, 100,000 free blocks against 100, ns/op", "ns", ns[MANY][ARENA], "arena, 100",
-		 ns[FEW][ARENA], 1.5, false, false},
-		{"TLSF, 100,000 free blocks against 100, ns/op", "ns", ns[MANY][PEER], "TLSF, 100", ns[FEW][PEER],
-		 0, false, false},
-		{"arena, full at the first refusal after churn", "of all", f->full[ARENA], "TLSF", f->full[PEER],
-		 0.975, true, true},
-		{"device: alloc and free of a tensor, ns/op", "ns", ns[TRACE][DEVICE], "TLSF", ns[TRACE][PEER], 0,
-		 false, false},
-		{"device, sizes in multiples of 4, ns/op", "ns", ns[MIXED][DEVICE], "TLSF", ns[MIXED][PEER], 0,
-		 false, false},
-		{"device, 100,000 free blocks against 100, ns/op", "ns", ns[MANY][DEVICE], "device, 100",
-		 ns[FEW][DEVICE], 1.5, false, false},
-		{"device, full at the first refusal after churn", "of all", f->full[DEVICE], "TLSF", f->full[PEER],
-		 0.975, true, true},
-	};
-	enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
-	print_table(rows, N_ROWS);
-	for (unsigned i = 0; i < N_ROWS; i++)
-		print_json(&rows[i]);
+	const struct bench_row row = {.name = name,
+				      .value = left(which, sizes),
+				      .unit = "%",
+				      .peer = "TLSF",
+				      .peer_value = left(PEER, sizes),
+				      .kind = BENCH_VALUE_AT_MOST,
+				      .goal = 2.5};
+	bench_tell(bench, &row);
 }
 
 int main(int argc, char **argv)
 {
-	struct options options = {.n_rounds = 9, .n_ops = 1000000, .n_seeds = 20, .seed = 1};
-	struct figures figures;
-	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--quick")) {
-			options.n_rounds = 3;
-			options.n_ops = 100000;
-			options.n_seeds = 3;
-		} else if (!strcmp(argv[i], "--seed") && i + 1 < argc) {
-			options.seed = strtoull(argv[++i], NULL, 0);
-		} else {
-			fprintf(stderr, "usage: bench_alloc [--quick] [--seed N]\n");
-			return 2;
-		}
+	struct bench bench = {.name = "alloc", .rounds = 9};
+	bench_options(&bench, argc, argv);
+	struct sizes sizes = {.n_ops = 1000000, .n_seeds = 20, .seed = 1};
+	if (getenv("ALLOC_SEED"))
+		sizes.seed = strtoull(getenv("ALLOC_SEED"), NULL, 0);
+	if (bench.quick) {
+		bench.rounds = 3;
+		sizes.n_ops = 100000;
+		sizes.n_seeds = 3;
 	}
-	measure_times(&options, &figures);
-	measure_fill(&options, &figures);
-	report(&figures);
+	measure_times(&bench, &sizes);
+	tell_time(&bench, "arena: alloc or free", TRACE, ARENA, "TLSF", TRACE, PEER, 1);
+	tell_time(&bench, "arena, sizes in multiples of 4", MIXED, ARENA, "TLSF", MIXED, PEER, 0);
+	tell_time(&bench, "arena beside 100 free blocks", FEW, ARENA, "TLSF", FEW, PEER, 1);
+	tell_time(&bench, "arena beside 100,000 free blocks", MANY, ARENA, "TLSF", MANY, PEER, 1);
+	tell_time(&bench, "arena beside 100,000 free blocks and 100", MANY, ARENA, "arena, 100", FEW, ARENA, 1.5);
+	tell_time(&bench, "TLSF beside 100,000 free blocks and 100", MANY, PEER, "TLSF, 100", FEW, PEER, 0);
+	tell_time(&bench, "device: alloc or free of a tensor", TRACE, DEVICE, "TLSF", TRACE, PEER, 0);
+	tell_time(&bench, "device, sizes in multiples of 4", MIXED, DEVICE, "TLSF", MIXED, PEER, 0);
+	tell_time(&bench, "device beside 100,000 free blocks and 100", MANY, DEVICE, "device, 100", FEW, DEVICE,
+		  1.5);
+	tell_left(&bench, &sizes, "arena: free at the first refusal, after churn", ARENA);
+	tell_left(&bench, &sizes, "device: free at the first refusal, after churn", DEVICE);
+	bench_end(&bench);
 	return 0;
 }
