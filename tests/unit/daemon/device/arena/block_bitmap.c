@@ -12,7 +12,7 @@ static const int64_t limits[] = {1, 2, 63, 64, 65, 4096, 4097, 64 * 64 * 64 + 1}
 START_TEST(against_an_array)
 {
 	struct block_bitmap starts;
-	int64_t limit = limits[_i], n = 0;
+	int64_t limit = limits[_i];
 	uint64_t random = 3;
 	bool *is_member = calloc((size_t)limit, sizeof(*is_member));
 	ck_assert_ptr_nonnull(is_member);
@@ -28,7 +28,6 @@ START_TEST(against_an_array)
 		is_member[x] = !is_member[x];
 		if (is_member[x])
 			block_bitmap_remove(&starts, (uint64_t)x, false);
-		n += is_member[x] ? 1 : -1;
 		int64_t ask = oracle_between(&random, 0, limit - 1), floor = ask, ceil = ask;
 		while (floor >= 0 && !is_member[floor])
 			floor--;
