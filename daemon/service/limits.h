@@ -40,7 +40,7 @@ struct limits_user {
 	struct scheduler_user order;
 
 	/* The line's for room (waiting.h): what it has there, and its neighbours in turn. */
-	struct waiter *first_waiting, *last_waiting;
+	struct waiter *waiters;
 	struct limits_user *next_turn, *prev_turn;
 };
 

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <utlist.h>
 
 #include "daemon/service/session.h"
 
@@ -49,11 +50,7 @@ void service_adopt(struct service *service, struct session *session, struct reco
 	}
 	record->session = session;
 	record->session_id = session->id;
-	record->prev = NULL;
-	record->next = session->anonymous;
-	if (record->next)
-		record->next->prev = record;
-	session->anonymous = record;
+	DL_PREPEND(session->anonymous, record);
 	session->device_bytes += record->charge;
 	session->n_tensors++;
 }
@@ -67,12 +64,7 @@ static void hide_one(struct service *service, struct record *record)
 		names_remove(&service->names, record);
 		return;
 	}
-	if (record->prev)
-		record->prev->next = record->next;
-	else
-		record->session->anonymous = record->next;
-	if (record->next)
-		record->next->prev = record->prev;
+	DL_DELETE(record->session->anonymous, record);
 	record->session->device_bytes -= record->charge;
 	record->session->n_tensors--;
 	/* It may end before a tensor that goes with another's base. */
