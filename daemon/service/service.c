@@ -16,7 +16,7 @@ int service_init(struct service *service, struct device *device, const struct he
 	limits_init(&service->limits, heap, uid);
 	service->events.heap = heap;
 	waiting_init(&service->waiting, &service->limits);
-	record_pool_init(&service->records, heap);
+	device_keep_for_owner(device, sizeof(struct record));
 	metrics_init(&service->metrics, heap);
 	recorder_init(&service->recorder, heap);
 	scheduler_init(&service->scheduler);
@@ -33,16 +33,16 @@ void service_deinit(struct service *service)
 		service_release(service, tensor);
 	assert(!service->names.n);
 	names_deinit(&service->names);
-	record_pool_deinit(&service->records);
 	limits_deinit(&service->limits);
 	metrics_deinit(&service->metrics);
 	recorder_deinit(&service->recorder);
 }
 
-void service_adopt(struct service *service, struct session *session, struct record *record, struct tensor *tensor)
+void service_adopt(struct service *service, struct session *session, struct tensor *tensor)
 {
+	struct record *record = tensor_owner_room(tensor);
+
 	record->tensor = tensor;
-	record->next_spare = NULL;
 	tensor->owner = record;
 	if (record->name[0]) {
 		names_add(&service->names, record);
@@ -95,8 +95,7 @@ static void forget(void *ctx, struct tensor *tensor)
 	limits_give_back(&release->service->limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
 	limits_drop(&release->service->limits, record->user);
 	release->service->waiting.room = true;
-	record->next_spare = NULL; /* its caller may have it in a chain of live ones */
-	record_give(&release->service->records, record);
+	heap_free(release->service->heap, record->grants);
 	release->n++;
 }
 
