@@ -1,4 +1,4 @@
-/* A list of the uids that have something: there are few of them, and a session looks its own up once. */
+/* A list of uids: there are few of them, and a session looks its own up once. */
 #include "daemon/service/limits.h"
 
 #include <assert.h>
@@ -64,14 +64,6 @@ void limits_deinit(struct limits_table *table)
 	table->users = NULL;
 }
 
-uint64_t limits_now(const struct limits_table *table, uint32_t uid, enum limits_key key)
-{
-	const struct limits_user *user;
-
-	LL_SEARCH_SCALAR(table->users, user, uid, uid);
-	return user ? user->now[key] : 0;
-}
-
 static struct limits_user *find_or_add(struct limits_table *table, uint32_t uid)
 {
 	struct limits_user *user;
@@ -104,9 +96,25 @@ struct limits_user *limits_take(struct limits_table *table, uint32_t uid)
 {
 	struct limits_user *user = find_or_add(table, uid);
 
-	if (user && !user->n_refs++)
-		table->n_uids++;
+	if (!user || user->n_refs++)
+		return user;
+	table->n_uids++;
+	table->n_idle -= user->is_idle;
+	user->is_idle = false;
+	LL_DELETE(table->users, user);
+	LL_PREPEND(table->users, user);
 	return user;
+}
+
+static void forget_oldest(struct limits_table *table)
+{
+	struct limits_user *oldest = NULL;
+
+	for (struct limits_user *user = table->users; user; user = user->next)
+		oldest = user->is_idle ? user : oldest;
+	LL_DELETE(table->users, oldest);
+	heap_free(table->heap, oldest);
+	table->n_idle--;
 }
 
 void limits_drop(struct limits_table *table, struct limits_user *user)
@@ -119,8 +127,9 @@ void limits_drop(struct limits_table *table, struct limits_user *user)
 		return;
 	for (int key = 0; key < LIMITS_N; key++)
 		assert(!user->now[key]);
-	LL_DELETE(table->users, user);
-	heap_free(table->heap, user);
+	user->is_idle = true;
+	if (++table->n_idle > LIMITS_IDLE_MAX)
+		forget_oldest(table);
 }
 
 static uint64_t share_of_all(const struct limits_table *table, const struct limits_user *user, enum limits_key key)

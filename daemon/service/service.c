@@ -17,7 +17,6 @@ int service_init(struct service *service, struct device *device, const struct he
 	service->events.heap = heap;
 	waiting_init(&service->waiting, &service->limits);
 	device_keep_for_owner(device, sizeof(struct record));
-	metrics_init(&service->metrics, heap);
 	recorder_init(&service->recorder, heap);
 	scheduler_init(&service->scheduler);
 	return names_init(&service->names, heap, seed);
@@ -34,7 +33,6 @@ void service_deinit(struct service *service)
 	assert(!service->names.n);
 	names_deinit(&service->names);
 	limits_deinit(&service->limits);
-	metrics_deinit(&service->metrics);
 	recorder_deinit(&service->recorder);
 }
 

@@ -20,14 +20,11 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 		return status;
 	}
 	limits_charge(&service->limits, user, LIMITS_SESSIONS, 1);
-	*session = (struct session){.service = service,
-				    .id = ++service->last_session,
-				    .uid = uid,
-				    .user = user,
-				    .pid = pid,
-				    .metrics = metrics_enter(&service->metrics, uid)};
+	*session = (struct session){
+		.service = service, .id = ++service->last_session, .uid = uid, .user = user, .pid = pid};
 	DL_PREPEND(service->sessions, session);
 	service->n_sessions++;
+	service->metrics.sessions++;
 	return 0;
 }
 
@@ -54,7 +51,6 @@ void session_deinit(struct session *session)
 	events_client_gone(session);
 	segments_deinit(session);
 	recorder_session_end(&service->recorder, session);
-	metrics_leave(&service->metrics, session->metrics);
 	DL_DELETE(service->sessions, session);
 	service->n_sessions--;
 	limits_give_back(&service->limits, session->user, LIMITS_SESSIONS, 1);
