@@ -384,22 +384,19 @@ static int open_socket(struct server *server, char *error)
 	return 0;
 }
 
+/* Timers cannot fail. */
 static int open_loop(struct server *server, char *error)
 {
-	int status = uv_timer_init(&server->loop, &server->deadline);
+	int status = uv_signal_init(&server->loop, &server->terminate);
 
-	if (!status)
-		status = uv_timer_init(&server->loop, &server->sweep);
-	if (!status)
-		status = uv_timer_init(&server->loop, &server->alarm);
-	if (!status)
-		status = uv_signal_init(&server->loop, &server->terminate);
-	if (!status)
-		status = uv_signal_init(&server->loop, &server->interrupt);
+	uv_timer_init(&server->loop, &server->deadline);
+	uv_timer_init(&server->loop, &server->sweep);
+	uv_timer_init(&server->loop, &server->alarm);
 	server->terminate.data = server->interrupt.data = server->deadline.data = server;
 	server->alarm.data = server->sweep.data = server;
+	uv_timer_start(&server->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 	if (!status)
-		status = uv_timer_start(&server->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+		status = uv_signal_init(&server->loop, &server->interrupt);
 	if (!status)
 		status = uv_signal_start(&server->terminate, on_signal, SIGTERM);
 	if (!status)
