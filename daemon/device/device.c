@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <utlist.h>
 
 #include "daemon/device/internal.h"
 #include "daemon/device/operations/op.h"
@@ -89,12 +90,7 @@ void device_give_way_by(struct device *device, void (*give_way)(void *ctx), void
 
 static void release_view(struct device *device, struct tensor *view)
 {
-	if (view->prev_view)
-		view->prev_view->next_view = view->next_view;
-	else
-		view->base->views = view->next_view;
-	if (view->next_view)
-		view->next_view->prev_view = view->prev_view;
+	DL_DELETE2(view->base->views, view, prev_view, next_view);
 	device->n_views--;
 	table_remove(device, view);
 }

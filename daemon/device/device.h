@@ -32,6 +32,8 @@ uint64_t device_memory_bytes(const struct npumem_geometry *geometry);
 int device_new(const struct device_options *options, const struct heap *heap, void *memory, struct device **out);
 /* Frees the device and all its tensors. */
 void device_free(struct device *device);
+/* Each tensor comes with so much room for its owner, aligned as a tensor is: before the first one. */
+void device_keep_for_owner(struct device *device, size_t bytes);
 
 const struct device_options *device_options(const struct device *device);
 

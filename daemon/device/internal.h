@@ -23,6 +23,7 @@ struct device {
 	struct arena *arena;
 	struct slot *slots;
 	uint32_t n_slots, capacity, unused;
+	size_t owner_bytes; /* behind each tensor */
 	int64_t n_tensors, n_views;
 	uint64_t n_changes; /* tensors that came or went, ever */
 	struct totals totals;

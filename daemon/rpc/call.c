@@ -217,7 +217,7 @@ static void flight(const struct call *call, bool begins)
 {
 	struct session *session = call->session;
 
-	metrics_flight(&session->service->metrics, session->metrics, &session->usage, begins);
+	metrics_flight(&session->service->metrics, &session->user->usage, &session->usage, begins);
 }
 
 /* For its payloads, and for the record, which has the request itself. */
@@ -315,7 +315,7 @@ static void count(const struct call *call)
 				      .bytes_out = call->reply.out->used - call->reply.start,
 				      .ns = rpc_clock(call->rpc) - call->start_ns};
 
-	metrics_count(&session->service->metrics, session->metrics, &session->usage, &event);
+	metrics_count(&session->service->metrics, &session->user->usage, &session->usage, &event);
 	if (call->rpc->answered)
 		call->rpc->answered(&(struct rpc_answer){.session = session,
 							 .call = call_method_name(call->method),

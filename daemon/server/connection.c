@@ -6,6 +6,7 @@
 #include "daemon/server/connection.h"
 
 #include <stddef.h>
+#include <utlist.h>
 
 #include "daemon/server/log.h"
 
@@ -45,12 +46,7 @@ static void on_drained(void *ctx)
 	turns_remove(&connection->turn);
 	turns_remove(&connection->last);
 	channel_close(&connection->channel, on_closed);
-	if (connection->prev)
-		connection->prev->next = connection->next;
-	else
-		host->connections = connection->next;
-	if (connection->next)
-		connection->next->prev = connection->prev;
+	DL_DELETE(host->connections, connection);
 	host->gone(host->ctx);
 }
 
@@ -228,8 +224,5 @@ void connection_init(struct connection *connection)
 					     .is_behind = is_behind,
 					     .drained = on_drained,
 					     .ctx = connection};
-	connection->next = host->connections;
-	if (connection->next)
-		connection->next->prev = connection;
-	host->connections = connection;
+	DL_PREPEND(host->connections, connection);
 }

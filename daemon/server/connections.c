@@ -34,7 +34,8 @@ static void run_turn(struct turns_entry *entry)
 static int turn_away(struct connection *connection, const struct ucred *peer, int fd,
 		     const struct npumem_error *error)
 {
-	log_peer(LOG_LEVEL_WARNING, peer->uid, peer->pid, "turned away: %s", error->message);
+	log_session(LOG_LEVEL_WARNING, &(struct session){.uid = peer->uid, .pid = peer->pid}, "turned away: %s",
+		    error->message);
 	accept_turn_away(fd, error->status, error->message);
 	heap_free(connection->host->heap, connection);
 	return 0;

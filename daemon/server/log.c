@@ -74,20 +74,15 @@ static bool write_all(const char *bytes, size_t n)
 	return true;
 }
 
+/* Levels are syslog's. */
 static const char *priority(enum log_level level)
 {
-	switch (is_journal ? level : 0) {
-	case LOG_LEVEL_ERROR:
-		return "<3>";
-	case LOG_LEVEL_WARNING:
-		return "<4>";
-	case LOG_LEVEL_INFO:
-		return "<6>";
-	case LOG_LEVEL_DEBUG:
-		return "<7>";
-	default:
-		return "";
-	}
+	static const char prefixes[][4] = {[LOG_LEVEL_ERROR] = "<3>",
+					   [LOG_LEVEL_WARNING] = "<4>",
+					   [LOG_LEVEL_INFO] = "<6>",
+					   [LOG_LEVEL_DEBUG] = "<7>"};
+
+	return is_journal ? prefixes[level] : "";
 }
 
 /* Line by line, so that those of several processes do not mix. */
@@ -207,17 +202,14 @@ void log_close(void)
 
 int log_level_parse(const char *name)
 {
-	static const struct {
-		const char *name;
-		enum log_level level;
-	} levels[] = {{"error", LOG_LEVEL_ERROR},
-		      {"warning", LOG_LEVEL_WARNING},
-		      {"info", LOG_LEVEL_INFO},
-		      {"debug", LOG_LEVEL_DEBUG}};
+	static const char *const names[] = {[LOG_LEVEL_ERROR] = "error",
+					    [LOG_LEVEL_WARNING] = "warning",
+					    [LOG_LEVEL_INFO] = "info",
+					    [LOG_LEVEL_DEBUG] = "debug"};
 
-	for (unsigned i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
-		if (strcmp(levels[i].name, name) == 0)
-			return levels[i].level;
+	for (int level = LOG_LEVEL_DEBUG; level; level--)
+		if (names[level] && strcmp(names[level], name) == 0)
+			return level;
 	return 0;
 }
 
@@ -334,27 +326,15 @@ static bool is_flood(enum log_level level, uint32_t uid)
 
 void log_session(enum log_level level, const struct session *session, const char *format, ...)
 {
-	char who[80];
+	char who[80], id[32] = "no session";
 	va_list arguments;
 
 	if (!log_is_on(level) || is_flood(level, session->uid))
 		return;
-	snprintf(who, sizeof(who), "session %" PRIu64 " (uid %" PRIu32 ", pid %lld): ", session->id, session->uid,
-		 (long long)session->pid);
+	if (session->id)
+		snprintf(id, sizeof(id), "session %" PRIu64, session->id);
+	snprintf(who, sizeof(who), "%s (uid %" PRIu32 ", pid %lld): ", id, session->uid, (long long)session->pid);
 	va_start(arguments, format);
 	say(level, &session->uid, who, format, arguments);
-	va_end(arguments);
-}
-
-void log_peer(enum log_level level, uint32_t uid, pid_t pid, const char *format, ...)
-{
-	char who[80];
-	va_list arguments;
-
-	if (!log_is_on(level) || is_flood(level, uid))
-		return;
-	snprintf(who, sizeof(who), "no session (uid %" PRIu32 ", pid %lld): ", uid, (long long)pid);
-	va_start(arguments, format);
-	say(level, &uid, who, format, arguments);
 	va_end(arguments);
 }

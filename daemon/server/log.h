@@ -27,11 +27,8 @@ bool log_is_on(enum log_level level);
  * that nothing that a client has made up ends a line or reaches a terminal. */
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Says "npumemd: session 5 (uid 1000, pid 4711): ..."; above debug, at most 25 lines a second about one uid.
- * From the loop's thread only. */
+ * One with id 0 is none: "npumemd: no session (uid 1000, pid 4711): ...". From the loop's thread only. */
 void log_session(enum log_level level, const struct session *session, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Says "npumemd: no session (uid 1000, pid 4711): ...", of who has none. */
-void log_peer(enum log_level level, uint32_t uid, pid_t pid, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
 
 #endif

@@ -5,21 +5,35 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+struct parse;
+
+struct row {
+	const char *name, *value, *help;
+	bool (*set)(struct parse *parse);
+	size_t at; /* of its member; of an int64_t, an int or a bool, as `set` takes it */
+	int base;
+	int64_t low, high;
+	int (*choose)(const char *name); /* 0: there is no such name */
+	const char *expected;
+};
+
 struct parse {
 	struct options *options;
-	const char *option, *value;
+	const struct row *row;
+	const char *value;
 	char *error;
 	bool chip, size; /* which of the two ways to describe the device was used */
 };
 
 static bool refuse(struct parse *parse, const char *expected)
 {
-	snprintf(parse->error, OPTIONS_ERROR_BYTES, "--%s %.64s: %s", parse->option, parse->value, expected);
+	snprintf(parse->error, OPTIONS_ERROR_BYTES, "--%s %.64s: %s", parse->row->name, parse->value, expected);
 	return false;
 }
 
@@ -42,24 +56,39 @@ static bool set_socket(struct parse *parse)
 	return true;
 }
 
-static bool set_fd(struct parse *parse)
+static void *member(const struct parse *parse)
 {
-	int64_t fd;
+	return (char *)parse->options + parse->row->at;
+}
 
-	if (!parse_number(parse->value, 10, &fd) || fd < 0 || fd > INT32_MAX)
-		return refuse(parse, "not a file descriptor");
-	parse->options->fd = (int)fd;
+static bool set_flag(struct parse *parse)
+{
+	*(bool *)member(parse) = true;
 	return true;
 }
 
-static bool set_mode(struct parse *parse)
+static bool set_number(struct parse *parse)
 {
-	int64_t mode;
+	const struct row *row = parse->row;
+	int64_t *number = member(parse);
 
-	if (!parse_number(parse->value, 8, &mode) || mode < 0 || mode > 0777)
-		return refuse(parse, "a mode is 0 to 0777, in octal");
-	parse->options->mode = (mode_t)mode;
-	return true;
+	return (parse_number(parse->value, row->base, number) && *number >= row->low && *number <= row->high) ||
+	       refuse(parse, row->expected);
+}
+
+/* Of the device, and checked with all that there is of it. */
+static bool set_size(struct parse *parse)
+{
+	parse->size = true;
+	return set_number(parse);
+}
+
+static bool set_choice(struct parse *parse)
+{
+	int *choice = member(parse);
+
+	*choice = parse->row->choose(parse->value);
+	return *choice || refuse(parse, parse->row->expected);
 }
 
 static bool set_chip(struct parse *parse)
@@ -72,55 +101,6 @@ static bool set_chip(struct parse *parse)
 #include <npumem/chips.def>
 #undef CHIP
 			     "is known");
-}
-
-static bool set_size(struct parse *parse, int64_t *member)
-{
-	parse->size = true;
-	return parse_number(parse->value, 10, member) || refuse(parse, "not a number");
-}
-
-static bool set_npus(struct parse *parse)
-{
-	return set_size(parse, &parse->options->device.geometry.n_npus);
-}
-
-static bool set_npu_bytes(struct parse *parse)
-{
-	return set_size(parse, &parse->options->device.geometry.npu_bytes);
-}
-
-static bool set_banks(struct parse *parse)
-{
-	return set_size(parse, &parse->options->device.geometry.n_banks);
-}
-
-static bool set_rounding(struct parse *parse)
-{
-	parse->options->device.rounding = npumem_rounding_parse(parse->value);
-	return parse->options->device.rounding || refuse(parse, "one of convergent, up, nearest");
-}
-
-static bool set_uninitialized(struct parse *parse)
-{
-	parse->options->device.uninitialized = npumem_uninitialized_parse(parse->value);
-	return parse->options->device.uninitialized || refuse(parse, "one of refuse, warn, allow");
-}
-
-static bool set_allow_unchecked(struct parse *parse)
-{
-	parse->options->device.allow_unchecked = true;
-	return true;
-}
-
-static bool set_pack_bytes(struct parse *parse)
-{
-	int64_t bytes;
-
-	if (!parse_number(parse->value, 10, &bytes) || bytes < 0)
-		return refuse(parse, "not a number of bytes");
-	parse->options->device.pack_bytes = (uint64_t)bytes;
-	return true;
 }
 
 static bool set_isa(struct parse *parse)
@@ -139,44 +119,9 @@ static bool set_isa(struct parse *parse)
 	return true;
 }
 
-static bool set_log(struct parse *parse)
-{
-	int level = log_level_parse(parse->value);
-
-	if (!level)
-		return refuse(parse, "one of error, warning, info, debug");
-	parse->options->log = (enum log_level)level;
-	return true;
-}
-
-static bool set_seconds(struct parse *parse, int64_t *seconds)
-{
-	return (parse_number(parse->value, 10, seconds) && *seconds >= 1 && *seconds <= 86400) ||
-	       refuse(parse, "1 to 86400 seconds");
-}
-
-static bool set_frame_seconds(struct parse *parse)
-{
-	return set_seconds(parse, &parse->options->frame_seconds);
-}
-
-static bool set_drain_seconds(struct parse *parse)
-{
-	return set_seconds(parse, &parse->options->drain_seconds);
-}
-
-static bool set_stop_seconds(struct parse *parse)
-{
-	return set_seconds(parse, &parse->options->stop_seconds);
-}
-
-static bool set_spin(struct parse *parse)
-{
-	int64_t *us = &parse->options->spin_us;
-
-	return (parse_number(parse->value, 10, us) && *us >= 0 && *us <= 1000) ||
-	       refuse(parse, "0 to 1000 microseconds");
-}
+#define LIMIT_KEYS                                                                                                \
+	"sessions, tensors, device_bytes, requests, request_bytes, waiting, followers, segment_bytes, "           \
+	"descriptors, scratch_bytes"
 
 /* KEY=VALUE, from `text` on. */
 static bool parse_limit(struct parse *parse, const char *text, int *key, uint64_t *most)
@@ -189,10 +134,7 @@ static bool parse_limit(struct parse *parse, const char *text, int *key, uint64_
 		memcpy(name, text, (size_t)(value - text));
 	*key = limits_parse_key(name);
 	if (*key < 0)
-		return refuse(
-			parse,
-			"KEY=VALUE, with KEY one of sessions, tensors, device_bytes, requests, request_bytes, "
-			"waiting, followers, segment_bytes, descriptors");
+		return refuse(parse, "KEY=VALUE, with KEY one of " LIMIT_KEYS);
 	if (!parse_number(value + 1, 10, &number) || number < 1)
 		return refuse(parse, "a limit is a number above 0");
 	*most = (uint64_t)number;
@@ -231,49 +173,57 @@ static bool set_limit_uid(struct parse *parse)
 	return true;
 }
 
-static bool set_share_device(struct parse *parse)
-{
-	parse->options->share_device = true;
-	return true;
-}
+#define AT(member) .at = offsetof(struct options, member)
+#define NUMBER(member, least, most, what)                                                                         \
+	.set = set_number, AT(member), .base = 10, .low = least, .high = most, .expected = what
+#define SECONDS(member) NUMBER(member, 1, 86400, "1 to 86400 seconds")
+#define SIZE(member)                                                                                              \
+	.set = set_size, AT(device.geometry.member), .base = 10, .low = INT64_MIN, .high = INT64_MAX,             \
+	.expected = "not a number"
+#define CHOICE(member, function, what)                                                                            \
+	.set = set_choice, AT(member), .choose = function, .expected = "one of " what
+#define FLAG(member) .set = set_flag, AT(member)
 
-static const struct row {
-	const char *name, *value;
-	bool (*set)(struct parse *parse);
-	const char *help;
-} rows[] = {
-	{"socket", "PATH", set_socket,
-	 "listen here ($XDG_RUNTIME_DIR/npumem.sock, for root /run/npumem/npumem.sock)"},
-	{"mode", "OCTAL", set_mode, "of the socket file (0666: peers are told apart by their uid)"},
-	{"fd", "N", set_fd, "serve this connected socket instead, and exit when it closes"},
-	{"chip", "NAME", set_chip, "a real part: bm1684 (64 NPUs of 512 KiB), bm1684x, bm1690, sg2260, sg2380"},
-	{"npus", "X", set_npus, "1 to 1024"},
-	{"npu-bytes", "S", set_npu_bytes, "of each NPU, a multiple of 128 up to 2^30"},
-	{"banks", "B", set_banks, "of each NPU"},
-	{"rounding", "MODE", set_rounding, "convergent, up, nearest"},
-	{"uninitialized", "POLICY", set_uninitialized,
-	 "refuse, warn, allow: what uses bytes that were never written"},
-	{"allow-unchecked-reuse", NULL, set_allow_unchecked, "tensors may be placed with --reuse unchecked"},
-	{"isa", "NAME", set_isa,
-	 "kernels use no more than scalar, avx2, avx512vnni, amx_int8 (the best there is)"},
-	{"pack-bytes", "N", set_pack_bytes,
-	 "host memory for packed weights that are kept for the next run (67108864)"},
-	{"limit", "KEY=VALUE", set_limit,
-	 "what a uid may have: sessions, tensors, device_bytes, requests, request_bytes, waiting, followers, "
-	 "segment_bytes, descriptors"},
-	{"limit-uid", "UID:KEY=VALUE", set_limit_uid, "the same for one uid"},
-	{"share-device", NULL, set_share_device,
-	 "no uid gets more than half of the device bytes that the others have left"},
-	{"frame-seconds", "SECONDS", set_frame_seconds,
-	 "after which a client is dropped whose request has not come whole, unless it comes at 256 KiB/s (30)"},
-	{"drain-seconds", "SECONDS", set_drain_seconds,
-	 "after which a client is dropped that does not read its replies, unless at 256 KiB/s (30)"},
-	{"reply-timeout", "SECONDS", set_drain_seconds, "the same as --drain-seconds"},
-	{"stop-seconds", "SECONDS", set_stop_seconds, "that what runs at a SIGTERM may take to end (60)"},
-	{"spin-us", "N", set_spin, "ask the socket again for so long, where it pays, before sleeping (0)"},
-	{"log", "LEVEL", set_log, "error, warning, info, debug"},
-	{"version", NULL, NULL, NULL},
-	{"help", NULL, NULL, NULL},
+static const struct row rows[] = {
+	{"socket", "PATH", "listen here ($XDG_RUNTIME_DIR/npumem.sock, for root /run/npumem/npumem.sock)",
+	 .set = set_socket},
+	{"mode", "OCTAL", "of the socket file (0666: peers are told apart by their uid)", .set = set_number,
+	 AT(mode), .base = 8, .low = 0, .high = 0777, .expected = "a mode is 0 to 0777, in octal"},
+	{"fd", "N", "serve this connected socket instead, and exit when it closes",
+	 NUMBER(fd, 0, INT32_MAX, "not a file descriptor")},
+	{"chip", "NAME", "a real part: bm1684 (64 NPUs of 512 KiB), bm1684x, bm1690, sg2260, sg2380",
+	 .set = set_chip},
+	{"npus", "X", "1 to 1024", SIZE(n_npus)},
+	{"npu-bytes", "S", "of each NPU, a multiple of 128 up to 2^30", SIZE(npu_bytes)},
+	{"banks", "B", "of each NPU", SIZE(n_banks)},
+	{"rounding", "MODE", "convergent, up, nearest",
+	 CHOICE(device.rounding, npumem_rounding_parse, "convergent, up, nearest")},
+	{"uninitialized", "POLICY", "refuse, warn, allow: what uses bytes that were never written",
+	 CHOICE(device.uninitialized, npumem_uninitialized_parse, "refuse, warn, allow")},
+	{"allow-unchecked-reuse", NULL, "tensors may be placed with --reuse unchecked",
+	 FLAG(device.allow_unchecked)},
+	{"isa", "NAME", "kernels use no more than scalar, avx2, avx512vnni, amx_int8 (the best there is)",
+	 .set = set_isa},
+	{"pack-bytes", "N", "host memory for packed weights that are kept for the next run (67108864)",
+	 NUMBER(device.pack_bytes, 0, INT64_MAX, "not a number of bytes")},
+	{"limit", "KEY=VALUE", "what a uid may have: " LIMIT_KEYS, .set = set_limit},
+	{"limit-uid", "UID:KEY=VALUE", "the same for one uid", .set = set_limit_uid},
+	{"share-device", NULL, "no uid gets more than half of the device bytes that the others have left",
+	 FLAG(share_device)},
+	{"frame-seconds", "SECONDS",
+	 "after which a client is dropped whose request has not come whole, unless it comes at 256 KiB/s (30)",
+	 SECONDS(frame_seconds)},
+	{"drain-seconds", "SECONDS",
+	 "after which a client is dropped that does not read its replies, unless at 256 KiB/s (30)",
+	 SECONDS(drain_seconds)},
+	{"reply-timeout", "SECONDS", "the same as --drain-seconds", SECONDS(drain_seconds)},
+	{"stop-seconds", "SECONDS", "that what runs at a SIGTERM may take to end (60)", SECONDS(stop_seconds)},
+	{"spin-us", "N", "ask the socket again for so long, where it pays, before sleeping (0)",
+	 NUMBER(spin_us, 0, 1000, "0 to 1000 microseconds")},
+	{"log", "LEVEL", "error, warning, info, debug",
+	 CHOICE(log, log_level_parse, "error, warning, info, debug")},
+	{.name = "version"},
+	{.name = "help"},
 };
 
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -352,15 +302,15 @@ enum options_result options_parse(int argc, char **argv, struct options *options
 				 found == ':' ? "needs a value" : "no such option");
 			return OPTIONS_BAD;
 		}
-		parse.option = rows[index].name;
+		parse.row = &rows[index];
 		parse.value = optarg;
-		if (strcmp(parse.option, "help") == 0)
+		if (strcmp(parse.row->name, "help") == 0)
 			return print_help();
-		if (strcmp(parse.option, "version") == 0) {
+		if (strcmp(parse.row->name, "version") == 0) {
 			printf("npumemd %s\n", NPUMEM_VERSION);
 			return OPTIONS_DONE;
 		}
-		if (!rows[index].set(&parse))
+		if (!parse.row->set(&parse))
 			return OPTIONS_BAD;
 	}
 	if (optind < argc) {

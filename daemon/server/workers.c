@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
+#include <utlist.h>
 
 enum {
 	NS_PER_US = 1000,
@@ -89,19 +90,6 @@ static struct workers_line *next_line(struct workers *workers)
 	return next;
 }
 
-static void move_to_end(struct workers *workers, struct workers_line *line)
-{
-	struct workers_line **at = &workers->lines;
-
-	while (*at != line)
-		at = &(*at)->next;
-	*at = line->next;
-	while (*at)
-		at = &(*at)->next;
-	*at = line;
-	line->next = NULL;
-}
-
 static void push(struct workers_line *line, struct workers_task *task, bool in_front)
 {
 	struct workers_task **at = in_front ? &line->first : line->end;
@@ -123,7 +111,8 @@ static void grant(struct workers *workers, struct workers_line *line)
 	atomic_fetch_sub_explicit(&workers->n_waiting, 1, memory_order_relaxed);
 	line->n_running++;
 	workers->n_running++;
-	move_to_end(workers, line);
+	LL_DELETE(workers->lines, line);
+	LL_APPEND(workers->lines, line);
 	task->has_slot = true;
 	if (task->resume) {
 		uv_cond_signal(task->resume);
@@ -237,13 +226,9 @@ static void run_thread(void *arg)
 
 static void leave_line(struct workers *workers, struct workers_line *line)
 {
-	struct workers_line **at = &workers->lines;
-
 	if (--line->n_tasks)
 		return;
-	while (*at != line)
-		at = &(*at)->next;
-	*at = line->next;
+	LL_DELETE(workers->lines, line);
 	heap_free(workers->heap, line);
 }
 
@@ -300,18 +285,18 @@ static void on_ended(uv_async_t *async)
 /* The line of a uid, which is made where there is none. */
 static struct workers_line *line_of(struct workers *workers, uint32_t uid)
 {
-	struct workers_line **at = &workers->lines;
+	struct workers_line *line;
 
-	while (*at && (*at)->uid != uid)
-		at = &(*at)->next;
-	if (!*at) {
-		*at = heap_zalloc(workers->heap, 1, sizeof(**at));
-		if (*at) {
-			(*at)->uid = uid;
-			(*at)->end = &(*at)->first;
-		}
-	}
-	return *at;
+	LL_SEARCH_SCALAR(workers->lines, line, uid, uid);
+	if (line)
+		return line;
+	line = heap_zalloc(workers->heap, 1, sizeof(*line));
+	if (!line)
+		return NULL;
+	line->uid = uid;
+	line->end = &line->first;
+	LL_APPEND(workers->lines, line);
+	return line;
 }
 
 static int enlist(struct workers *workers, uint32_t uid, struct workers_task *task)
@@ -376,8 +361,7 @@ static bool withdraw(void *ctx, uint32_t uid, void *arg)
 	struct workers_task *task;
 
 	uv_mutex_lock(&workers->lock);
-	for (line = workers->lines; line && line->uid != uid;)
-		line = line->next;
+	LL_SEARCH_SCALAR(workers->lines, line, uid, uid);
 	task = line ? unlink_task(workers, line, arg) : NULL;
 	uv_mutex_unlock(&workers->lock);
 	if (!task)

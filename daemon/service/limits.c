@@ -1,9 +1,10 @@
-/* A list of the uids that have something: there are few of them, and a session looks its own up once. */
+/* A list of uids: there are few of them, and a session looks its own up once. */
 #include "daemon/service/limits.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <utlist.h>
 
 static const char *const names[LIMITS_N] = {
 	[LIMITS_SESSIONS] = "sessions",		  [LIMITS_TENSORS] = "tensors",
@@ -53,42 +54,29 @@ void limits_init(struct limits_table *table, const struct heap *heap, uint32_t a
 
 void limits_deinit(struct limits_table *table)
 {
-	struct limits_user *user = table->users, *next;
+	struct limits_user *user, *next;
 
-	for (; user; user = next) {
-		next = user->next;
+	LL_FOREACH_SAFE(table->users, user, next)
+	{
 		assert(!user->n_refs);
 		heap_free(table->heap, user);
 	}
 	table->users = NULL;
 }
 
-static struct limits_user **find(struct limits_table *table, uint32_t uid)
-{
-	struct limits_user **at = &table->users;
-
-	while (*at && (*at)->uid != uid)
-		at = &(*at)->next;
-	return at;
-}
-
-uint64_t limits_now(const struct limits_table *table, uint32_t uid, enum limits_key key)
-{
-	const struct limits_user *user = *find((struct limits_table *)table, uid);
-
-	return user ? user->now[key] : 0;
-}
-
 static struct limits_user *find_or_add(struct limits_table *table, uint32_t uid)
 {
-	struct limits_user **at = find(table, uid);
+	struct limits_user *user;
 
-	if (!*at) {
-		*at = heap_zalloc(table->heap, 1, sizeof(**at));
-		if (*at)
-			(*at)->uid = uid;
-	}
-	return *at;
+	LL_SEARCH_SCALAR(table->users, user, uid, uid);
+	if (user)
+		return user;
+	user = heap_zalloc(table->heap, 1, sizeof(*user));
+	if (!user)
+		return NULL;
+	user->uid = uid;
+	LL_PREPEND(table->users, user);
+	return user;
 }
 
 int limits_set_own(struct limits_table *table, uint32_t uid, enum limits_key key, uint64_t most)
@@ -108,15 +96,29 @@ struct limits_user *limits_take(struct limits_table *table, uint32_t uid)
 {
 	struct limits_user *user = find_or_add(table, uid);
 
-	if (user && !user->n_refs++)
-		table->n_uids++;
+	if (!user || user->n_refs++)
+		return user;
+	table->n_uids++;
+	table->n_idle -= user->is_idle;
+	user->is_idle = false;
+	LL_DELETE(table->users, user);
+	LL_PREPEND(table->users, user);
 	return user;
+}
+
+static void forget_oldest(struct limits_table *table)
+{
+	struct limits_user *oldest = NULL;
+
+	for (struct limits_user *user = table->users; user; user = user->next)
+		oldest = user->is_idle ? user : oldest;
+	LL_DELETE(table->users, oldest);
+	heap_free(table->heap, oldest);
+	table->n_idle--;
 }
 
 void limits_drop(struct limits_table *table, struct limits_user *user)
 {
-	struct limits_user **at;
-
 	assert(user->n_refs);
 	if (--user->n_refs)
 		return;
@@ -125,9 +127,9 @@ void limits_drop(struct limits_table *table, struct limits_user *user)
 		return;
 	for (int key = 0; key < LIMITS_N; key++)
 		assert(!user->now[key]);
-	at = find(table, user->uid);
-	*at = user->next;
-	heap_free(table->heap, user);
+	user->is_idle = true;
+	if (++table->n_idle > LIMITS_IDLE_MAX)
+		forget_oldest(table);
 }
 
 static uint64_t share_of_all(const struct limits_table *table, const struct limits_user *user, enum limits_key key)

@@ -6,6 +6,7 @@
 #include <npumem/types.h>
 
 #include "daemon/device/memory/heap.h"
+#include "daemon/service/metrics.h"
 #include "daemon/service/scheduler.h"
 
 enum limits_key {
@@ -29,29 +30,35 @@ struct limits {
 
 struct waiter;
 
-/* A uid that has something, or whose limits are its own. */
+enum { LIMITS_IDLE_MAX = 256 };
+
+/* A uid that has something, or whose limits are its own, or one of the LIMITS_IDLE_MAX latest that had something.
+ */
 struct limits_user {
 	uint32_t uid;
 	uint64_t now[LIMITS_N];
+	struct metrics_usage usage; /* of all its sessions, ever */
 	unsigned n_refs;
+	bool is_idle; /* counted in n_idle */
 	bool has_own; /* limits given for this uid */
 	struct limits own;
 	struct limits_user *next;
 	struct scheduler_user order;
 
 	/* The line's for room (waiting.h): what it has there, and its neighbours in turn. */
-	struct waiter *first_waiting, *last_waiting;
+	struct waiter *waiters;
 	struct limits_user *next_turn, *prev_turn;
 };
 
 struct limits_table {
 	const struct heap *heap;
-	struct limits ordinary; /* of uids without own ones */
-	uint32_t admin;		/* the daemon's uid: it and root share out sessions with nobody */
-	uint64_t all[LIMITS_N]; /* that the daemon can have of each; 0: not known, or not bounded */
-	uint64_t now[LIMITS_N]; /* that it has */
-	uint64_t n_uids;	/* that have something now */
-	struct limits_user *users;
+	struct limits ordinary;	   /* of uids without own ones */
+	uint32_t admin;		   /* the daemon's uid: it and root share out sessions with nobody */
+	uint64_t all[LIMITS_N];	   /* that the daemon can have of each; 0: not known, or not bounded */
+	uint64_t now[LIMITS_N];	   /* that it has */
+	uint64_t n_uids;	   /* that have something now */
+	unsigned n_idle;	   /* that are kept for what they have asked for alone */
+	struct limits_user *users; /* the latest first */
 };
 
 /* "sessions", "device_bytes", …; -1 for none. */
@@ -69,9 +76,6 @@ int limits_set_own(struct limits_table *table, uint32_t uid, enum limits_key key
 /* The user of a uid, for one more of whatever holds it; limits_drop gives it back. NULL without memory. */
 struct limits_user *limits_take(struct limits_table *table, uint32_t uid);
 void limits_drop(struct limits_table *table, struct limits_user *user);
-
-/* What a uid has of a key now. */
-uint64_t limits_now(const struct limits_table *table, uint32_t uid, enum limits_key key);
 
 /* Whether `more` of a key would be within the user's limit. 0; RESOURCE_EXHAUSTED naming key, what there is and
  * the limit. Of what is bounded in all no uid but the admins' may take more than half of what the others have

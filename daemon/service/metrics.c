@@ -1,66 +1,7 @@
-/* Rows and increments. Invariant: a row in the list has sessions, or is one of the METRICS_UIDS_IDLE_MAX latest
- * that have none. Decides nothing, and is never asked by what decides. */
+/* Increments: decides nothing, and is never asked by what decides. */
 #include "daemon/service/metrics.h"
 
 #include <assert.h>
-
-void metrics_init(struct metrics *metrics, const struct heap *heap)
-{
-	*metrics = (struct metrics){.heap = heap};
-}
-
-void metrics_deinit(struct metrics *metrics)
-{
-	while (metrics->uids) {
-		struct metrics_uid *row = metrics->uids;
-
-		assert(!row->n_sessions);
-		metrics->uids = row->next;
-		heap_free(metrics->heap, row);
-	}
-}
-
-struct metrics_uid *metrics_enter(struct metrics *metrics, uint32_t uid)
-{
-	struct metrics_uid *row = NULL;
-
-	metrics->sessions++;
-	for (struct metrics_uid **at = &metrics->uids; *at && !row; at = row ? at : &(*at)->next)
-		if ((*at)->uid == uid) {
-			row = *at;
-			*at = row->next;
-		}
-	if (!row)
-		row = heap_zalloc(metrics->heap, 1, sizeof(*row));
-	if (!row) {
-		metrics->other.n_sessions++;
-		return &metrics->other;
-	}
-	row->uid = uid;
-	row->n_sessions++;
-	row->next = metrics->uids;
-	metrics->uids = row;
-	return row;
-}
-
-void metrics_leave(struct metrics *metrics, struct metrics_uid *row)
-{
-	struct metrics_uid **oldest = NULL;
-	unsigned n = 0;
-
-	if (--row->n_sessions)
-		return;
-	for (struct metrics_uid **at = &metrics->uids; *at; at = &(*at)->next)
-		if (!(*at)->n_sessions) {
-			oldest = at;
-			n++;
-		}
-	if (n <= METRICS_UIDS_IDLE_MAX)
-		return;
-	row = *oldest;
-	*oldest = row->next;
-	heap_free(metrics->heap, row);
-}
 
 unsigned metrics_bucket(uint64_t ns)
 {
@@ -78,7 +19,7 @@ static void count(struct metrics_usage *usage, const struct metrics_event *event
 	usage->bytes_out += event->bytes_out;
 }
 
-void metrics_count(struct metrics *metrics, struct metrics_uid *row, struct metrics_usage *session,
+void metrics_count(struct metrics *metrics, struct metrics_usage *uid, struct metrics_usage *session,
 		   const struct metrics_event *event)
 {
 	struct metrics_call *call = &metrics->calls[event->call];
@@ -88,16 +29,16 @@ void metrics_count(struct metrics *metrics, struct metrics_uid *row, struct metr
 	call->buckets[metrics_bucket(event->ns)]++;
 	call->total_ns += event->ns;
 	count(&metrics->total, event);
-	count(&row->usage, event);
+	count(uid, event);
 	count(session, event);
 }
 
-void metrics_flight(struct metrics *metrics, struct metrics_uid *row, struct metrics_usage *session, bool begins)
+void metrics_flight(struct metrics *metrics, struct metrics_usage *uid, struct metrics_usage *session, bool begins)
 {
 	uint64_t change = begins ? 1 : UINT64_MAX;
 
 	metrics->total.in_flight += change;
-	row->usage.in_flight += change;
+	uid->in_flight += change;
 	session->in_flight += change;
 }
 

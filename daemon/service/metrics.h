@@ -1,21 +1,17 @@
 /* What was asked and done, counted: per call, per session, per uid, and by the device.
- *
- * All counters only rise. A session's row lives in the session; a uid's row outlives its sessions, until it is the
- * oldest of METRICS_UIDS_IDLE_MAX without one: the totals keep what it had. Knows calls by number, has no clock.
- */
+ * All counters only rise. A session's own are in the session, a uid's with its limits. Knows calls by number, has
+ * no clock. */
 #ifndef SERVICE_METRICS_H
 #define SERVICE_METRICS_H
 
 #include <npumem/types.h>
 
-#include "daemon/device/memory/heap.h"
 #include "daemon/device/operations/op.h"
 
 enum {
-	METRICS_CALLS_MAX = 64,	     /* kinds of requests */
-	METRICS_STATUSES = 16,	     /* above every enum npumem_status */
-	METRICS_BUCKETS = 26,	     /* below 2^0 us, 2^1, ... 2^24 us (16.8 s), and the rest */
-	METRICS_UIDS_IDLE_MAX = 256, /* rows of uids without a session */
+	METRICS_CALLS_MAX = 64, /* kinds of requests */
+	METRICS_STATUSES = 16,	/* above every enum npumem_status */
+	METRICS_BUCKETS = 26,	/* below 2^0 us, 2^1, ... 2^24 us (16.8 s), and the rest */
 };
 
 struct metrics_usage {
@@ -28,13 +24,6 @@ struct metrics_call {
 	uint64_t statuses[METRICS_STATUSES];
 	uint64_t buckets[METRICS_BUCKETS]; /* of the time from request to reply; each counts only its own range */
 	uint64_t total_ns;
-};
-
-struct metrics_uid {
-	uint32_t uid;
-	unsigned n_sessions;
-	struct metrics_usage usage;
-	struct metrics_uid *next;
 };
 
 struct metrics_activity {
@@ -51,22 +40,12 @@ struct metrics_loop {
 };
 
 struct metrics {
-	const struct heap *heap;
 	struct metrics_call calls[METRICS_CALLS_MAX];
 	struct metrics_activity activity;
 	struct metrics_loop loop;
 	struct metrics_usage total;
-	struct metrics_uid *uids; /* the latest first */
-	struct metrics_uid other; /* of sessions that came when there was no memory for a row */
-	uint64_t sessions;	  /* ever */
+	uint64_t sessions; /* ever */
 };
-
-void metrics_init(struct metrics *metrics, const struct heap *heap);
-void metrics_deinit(struct metrics *metrics);
-
-/* The row of a session that begins; never NULL. metrics_leave at its end. */
-struct metrics_uid *metrics_enter(struct metrics *metrics, uint32_t uid);
-void metrics_leave(struct metrics *metrics, struct metrics_uid *row);
 
 /* One answered request. */
 struct metrics_event {
@@ -74,10 +53,11 @@ struct metrics_event {
 	int status;
 	uint64_t bytes_in, bytes_out, ns;
 };
-void metrics_count(struct metrics *metrics, struct metrics_uid *row, struct metrics_usage *session,
+void metrics_count(struct metrics *metrics, struct metrics_usage *uid, struct metrics_usage *session,
 		   const struct metrics_event *event);
 /* A request that waits or runs, and that no longer does. */
-void metrics_flight(struct metrics *metrics, struct metrics_uid *row, struct metrics_usage *session, bool begins);
+void metrics_flight(struct metrics *metrics, struct metrics_usage *uid, struct metrics_usage *session,
+		    bool begins);
 
 /* What an operation that has finished did. */
 void metrics_op(struct metrics *metrics, const struct op *op);

@@ -1,5 +1,5 @@
 /* What the service knows of a tensor beyond the device: whose it is, and by what name.
- * A record hangs on tensor->owner from the tensor's first moment to its last. */
+ * A record is tensor->owner from the tensor's first moment to its last, and lies in the tensor's own memory. */
 #ifndef SERVICE_RECORD_H
 #define SERVICE_RECORD_H
 
@@ -31,18 +31,17 @@ struct record {
 		*session;    /* an anonymous tensor's, whose end is its own; NULL: it has a name, or is going */
 	uint64_t session_id; /* of that session, for good */
 	uint32_t uid;	     /* the owner's */
-	struct limits_user *user;     /* whom it is charged to */
-	uint64_t charge;	      /* device bytes */
-	bool marked;		      /* during one request: already met */
-	bool is_going;		      /* somebody frees it: nobody finds it any more */
-	struct scheduler_queue queue; /* of a root: who accesses it */
-	uint64_t bound;		      /* the latest arrival of a request that found this very tensor */
-	uint64_t claim_stamp;	      /* of a root: the claim that had it last (rpc/claim.h), */
-	size_t claim_at;	      /* and its place there */
-	struct record *next, *prev;   /* of the same session */
-	struct record *next_name;     /* in the same bucket of names */
-	struct record *next_spare;    /* in a pool or a caller's chain; while marked: the one marked before */
-	struct record_grants *grants; /* NULL where nothing was ever granted */
+	struct limits_user *user;	      /* whom it is charged to */
+	uint64_t charge;		      /* device bytes */
+	bool marked;			      /* during one request: already met */
+	bool is_going;			      /* somebody frees it: nobody finds it any more */
+	struct scheduler_queue queue;	      /* of a root: who accesses it */
+	uint64_t bound;			      /* the latest arrival of a request that found this very tensor */
+	uint64_t claim_stamp;		      /* of a root: the claim that had it last (rpc/claim.h), */
+	size_t claim_at;		      /* and its place there */
+	struct record *next, *prev;	      /* of the same session */
+	struct record *next_name;	      /* in the same bucket of names */
+	struct record_grants *grants;	      /* NULL where nothing was ever granted */
 	char name[NPUMEM_NAME_BYTES_MAX + 1]; /* filled up with zeros; empty: anonymous */
 };
 
@@ -50,21 +49,5 @@ static inline struct record *record_of(const struct tensor *tensor)
 {
 	return tensor->owner;
 }
-
-/* A pool, so that an allocation in a daemon that has seen as many tensors before takes no host memory. */
-struct record_pool {
-	const struct heap *heap;
-	struct record_chunk *chunks;
-	struct record *spare;
-};
-
-void record_pool_init(struct record_pool *pool, const struct heap *heap);
-/* All records must be back. */
-void record_pool_deinit(struct record_pool *pool);
-
-/* Takes n zeroed records, linked by next_spare. NULL without memory; nothing is taken then. */
-struct record *record_take(struct record_pool *pool, unsigned n);
-/* Gives back a chain of records. */
-void record_give(struct record_pool *pool, struct record *chain);
 
 #endif

@@ -2,6 +2,7 @@
 #include "daemon/service/segments.h"
 
 #include <inttypes.h>
+#include <utlist.h>
 
 static int check_limits(const struct session *session, uint64_t bytes, struct npumem_error *error)
 {
@@ -46,19 +47,9 @@ int segments_share(struct session *session, struct segment **out, struct npumem_
 	}
 	limits_charge(&session->service->limits, session->user, LIMITS_SEGMENT_BYTES, segment->memory.bytes);
 	segment->id = ++session->last_segment;
-	segment->next = session->segments;
-	session->segments = segment;
+	LL_PREPEND(session->segments, segment);
 	*out = segment;
 	return 0;
-}
-
-static struct segment **find(const struct session *session, uint64_t id)
-{
-	struct segment **at = (struct segment **)&session->segments;
-
-	while (*at && (*at)->id != id)
-		at = &(*at)->next;
-	return at;
 }
 
 bool segments_is_broken(const struct session *session, const uint8_t *base)
@@ -70,7 +61,7 @@ bool segments_is_broken(const struct session *session, const uint8_t *base)
 
 int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
 {
-	*out = *find(session, id);
+	LL_SEARCH_SCALAR(session->segments, *out, id, id);
 	if (!*out)
 		return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
 	if (segments_is_broken(session, (*out)->memory.base))
@@ -80,11 +71,9 @@ int segments_find(const struct session *session, uint64_t id, struct segment **o
 	return 0;
 }
 
-static void drop(struct session *session, struct segment **at)
+static void drop(struct session *session, struct segment *segment)
 {
-	struct segment *segment = *at;
-
-	*at = segment->next;
+	LL_DELETE(session->segments, segment);
 	limits_give_back(&session->service->limits, session->user, LIMITS_SEGMENT_BYTES, segment->memory.bytes);
 	session->segments_source->release(session->segments_source->ctx, &segment->memory);
 	heap_free(session->service->heap, segment);
@@ -92,16 +81,17 @@ static void drop(struct session *session, struct segment **at)
 
 int segments_unshare(struct session *session, uint64_t id, struct npumem_error *error)
 {
-	struct segment **at = find(session, id);
+	struct segment *segment;
 
-	if (!*at)
+	LL_SEARCH_SCALAR(session->segments, segment, id, id);
+	if (!segment)
 		return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
-	drop(session, at);
+	drop(session, segment);
 	return 0;
 }
 
 void segments_deinit(struct session *session)
 {
 	while (session->segments)
-		drop(session, &session->segments);
+		drop(session, session->segments);
 }

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <utlist.h>
 
 #include "daemon/service/session.h"
 
@@ -15,8 +16,7 @@ int service_init(struct service *service, struct device *device, const struct he
 	limits_init(&service->limits, heap, uid);
 	service->events.heap = heap;
 	waiting_init(&service->waiting, &service->limits);
-	record_pool_init(&service->records, heap);
-	metrics_init(&service->metrics, heap);
+	device_keep_for_owner(device, sizeof(struct record));
 	recorder_init(&service->recorder, heap);
 	scheduler_init(&service->scheduler);
 	return names_init(&service->names, heap, seed);
@@ -32,16 +32,15 @@ void service_deinit(struct service *service)
 		service_release(service, tensor);
 	assert(!service->names.n);
 	names_deinit(&service->names);
-	record_pool_deinit(&service->records);
 	limits_deinit(&service->limits);
-	metrics_deinit(&service->metrics);
 	recorder_deinit(&service->recorder);
 }
 
-void service_adopt(struct service *service, struct session *session, struct record *record, struct tensor *tensor)
+void service_adopt(struct service *service, struct session *session, struct tensor *tensor)
 {
+	struct record *record = tensor_owner_room(tensor);
+
 	record->tensor = tensor;
-	record->next_spare = NULL;
 	tensor->owner = record;
 	if (record->name[0]) {
 		names_add(&service->names, record);
@@ -49,11 +48,7 @@ void service_adopt(struct service *service, struct session *session, struct reco
 	}
 	record->session = session;
 	record->session_id = session->id;
-	record->prev = NULL;
-	record->next = session->anonymous;
-	if (record->next)
-		record->next->prev = record;
-	session->anonymous = record;
+	DL_PREPEND(session->anonymous, record);
 	session->device_bytes += record->charge;
 	session->n_tensors++;
 }
@@ -67,12 +62,7 @@ static void hide_one(struct service *service, struct record *record)
 		names_remove(&service->names, record);
 		return;
 	}
-	if (record->prev)
-		record->prev->next = record->next;
-	else
-		record->session->anonymous = record->next;
-	if (record->next)
-		record->next->prev = record->prev;
+	DL_DELETE(record->session->anonymous, record);
 	record->session->device_bytes -= record->charge;
 	record->session->n_tensors--;
 	/* It may end before a tensor that goes with another's base. */
@@ -103,8 +93,7 @@ static void forget(void *ctx, struct tensor *tensor)
 	limits_give_back(&release->service->limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
 	limits_drop(&release->service->limits, record->user);
 	release->service->waiting.room = true;
-	record->next_spare = NULL; /* its caller may have it in a chain of live ones */
-	record_give(&release->service->records, record);
+	heap_free(release->service->heap, record->grants);
 	release->n++;
 }
 

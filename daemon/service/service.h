@@ -22,7 +22,6 @@ struct service {
 	struct scheduler scheduler; /* of what is under way */
 	struct waiting waiting;	    /* for room */
 	struct events events;
-	struct record_pool records;
 	struct metrics metrics;
 	struct recorder recorder;
 	struct session *sessions;
@@ -35,8 +34,9 @@ int service_init(struct service *service, struct device *device, const struct he
 /* No session is left; the tensors that have names are freed. */
 void service_deinit(struct service *service);
 
-/* Ties a record (uid and name set) to a new tensor: names it, or gives it to `session` where it has no name. */
-void service_adopt(struct service *service, struct session *session, struct record *record, struct tensor *tensor);
+/* Makes a new tensor's record (uid and name are set) its owner: names it, or gives it to `session` where it has no
+ * name. */
+void service_adopt(struct service *service, struct session *session, struct tensor *tensor);
 /* Nobody finds a tensor any more, nor its views; what is under way still has them. Its space and its charge go
  * with service_release. */
 void service_hide(struct service *service, struct tensor *tensor);

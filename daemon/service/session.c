@@ -2,6 +2,8 @@
  * Invariant: the list `anonymous` holds exactly the unnamed tensors that were made in this session. */
 #include "daemon/service/session.h"
 
+#include <utlist.h>
+
 #include "daemon/service/segments.h"
 
 int session_init(struct session *session, struct service *service, uint32_t uid, pid_t pid,
@@ -18,17 +20,11 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 		return status;
 	}
 	limits_charge(&service->limits, user, LIMITS_SESSIONS, 1);
-	*session = (struct session){.service = service,
-				    .id = ++service->last_session,
-				    .uid = uid,
-				    .user = user,
-				    .pid = pid,
-				    .metrics = metrics_enter(&service->metrics, uid),
-				    .next = service->sessions};
-	if (session->next)
-		session->next->prev = session;
-	service->sessions = session;
+	*session = (struct session){
+		.service = service, .id = ++service->last_session, .uid = uid, .user = user, .pid = pid};
+	DL_PREPEND(service->sessions, session);
 	service->n_sessions++;
+	service->metrics.sessions++;
 	return 0;
 }
 
@@ -55,13 +51,7 @@ void session_deinit(struct session *session)
 	events_client_gone(session);
 	segments_deinit(session);
 	recorder_session_end(&service->recorder, session);
-	metrics_leave(&service->metrics, session->metrics);
-	if (session->prev)
-		session->prev->next = session->next;
-	else
-		service->sessions = session->next;
-	if (session->next)
-		session->next->prev = session->prev;
+	DL_DELETE(service->sessions, session);
 	service->n_sessions--;
 	limits_give_back(&service->limits, session->user, LIMITS_SESSIONS, 1);
 	limits_drop(&service->limits, session->user);

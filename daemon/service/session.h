@@ -35,7 +35,6 @@ struct session {
 	struct segment *segments;
 	uint64_t last_segment;
 	const struct segments_source *segments_source; /* NULL: none can be shared */
-	struct metrics_uid *metrics;		       /* of its uid */
 	struct metrics_usage usage;
 	struct session *next, *prev;
 };

@@ -1,4 +1,4 @@
-/* Names and records first, so that what the device did last need not be undone.
+/* Names first, so that what the device did last need not be undone.
  * Does not know where anything lies, nor who may use what. */
 #include "daemon/service/tensors.h"
 
@@ -63,9 +63,10 @@ static int check_charges(struct session *session, struct tensor *const *tensors,
 	return status;
 }
 
-static void adopt(struct session *session, struct record *record, const char *name, struct tensor *tensor)
+static void adopt(struct session *session, const char *name, struct tensor *tensor)
 {
 	struct limits_table *limits = &session->service->limits;
+	struct record *record = tensor_owner_room(tensor);
 
 	record->uid = session->uid;
 	/* Its session has the user, so this takes no memory. */
@@ -74,7 +75,7 @@ static void adopt(struct session *session, struct record *record, const char *na
 	limits_charge(limits, record->user, LIMITS_TENSORS, 1);
 	limits_charge(limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
 	memcpy(record->name, name, strlen(name)); /* checked: it fits, and the rest is zero */
-	service_adopt(session->service, session, record, tensor);
+	service_adopt(session->service, session, tensor);
 	events_tensor(session->service, EVENTS_ALLOCATED, tensor, session, -1);
 }
 
@@ -202,29 +203,18 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 {
 	struct session *session = alloc->session;
 	struct error_context context = access_context(session, error);
-	struct record *records = record_take(&session->service->records, alloc->n);
 	int status;
 
 	give_back_search(alloc);
-	if (!records) {
-		device_alloc_cancel(&alloc->device);
-		return heap_exhausted(error);
-	}
 	status = device_alloc_step(&alloc->device, steps, &context);
 	if (status == -EAGAIN)
 		status = charge_search(alloc, error);
 	if (!status)
 		status = check_again(alloc, error);
-	if (status) {
-		record_give(&session->service->records, records);
+	if (status)
 		return status;
-	}
-	for (unsigned i = 0; i < alloc->n; i++) {
-		struct record *record = records;
-
-		records = record->next_spare;
-		adopt(session, record, alloc->names[i], alloc->tensors[i]);
-	}
+	for (unsigned i = 0; i < alloc->n; i++)
+		adopt(session, alloc->names[i], alloc->tensors[i]);
 	events_room(session->service);
 	return 0;
 }
@@ -240,26 +230,16 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 {
 	struct service *service = session->service;
 	struct error_context context = access_context(session, error);
-	struct record *record;
 	int status = check_free_name(session, name, error);
 
 	if (!status)
 		status = limits_check(&service->limits, session->user, LIMITS_TENSORS, 1, error);
-	if (status)
-		return status;
-	record = record_take(&service->records, 1);
-	if (!record)
-		return heap_exhausted(error);
-	if (shape)
-		status = device_view_reshape(service->device, base, shape, view, &context);
-	else
-		status = device_view_slice(service->device, base, slice, view, &context);
-	if (status) {
-		record_give(&service->records, record);
-		return status;
-	}
-	adopt(session, record, name, *view);
-	return 0;
+	if (!status)
+		status = shape ? device_view_reshape(service->device, base, shape, view, &context)
+			       : device_view_slice(service->device, base, slice, view, &context);
+	if (!status)
+		adopt(session, name, *view);
+	return status;
 }
 
 int tensors_free_check(struct session *session, struct tensor *const *tensors, size_t n,

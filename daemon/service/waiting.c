@@ -4,6 +4,8 @@
  */
 #include "daemon/service/waiting.h"
 
+#include <utlist.h>
+
 #include "daemon/device/placement/fits_empty.h"
 #include "daemon/service/service.h"
 
@@ -13,20 +15,6 @@ void waiting_init(struct waiting *waiting, struct limits_table *limits)
 }
 
 /* ---- the queues ---- */
-
-static void append_user(struct waiting *waiting, struct limits_user *user)
-{
-	user->next_turn = NULL;
-	user->prev_turn = waiting->last;
-	*(user->prev_turn ? &user->prev_turn->next_turn : &waiting->first) = user;
-	waiting->last = user;
-}
-
-static void remove_user(struct waiting *waiting, struct limits_user *user)
-{
-	*(user->prev_turn ? &user->prev_turn->next_turn : &waiting->first) = user->next_turn;
-	*(user->next_turn ? &user->next_turn->prev_turn : &waiting->last) = user->prev_turn;
-}
 
 int waiting_add(struct waiting *waiting, struct waiter *waiter, struct npumem_error *error)
 {
@@ -40,12 +28,9 @@ int waiting_add(struct waiting *waiting, struct waiter *waiter, struct npumem_er
 		waiting->deadline_ns = waiter->deadline_ns;
 	/* Nothing was kept from it where nobody was in line. */
 	waiter->tried = waiting->n++ ? 0 : waiting->round;
-	waiter->next = NULL;
-	waiter->prev = user->last_waiting;
-	if (!user->first_waiting)
-		append_user(waiting, user);
-	*(waiter->prev ? &waiter->prev->next : &user->first_waiting) = waiter;
-	user->last_waiting = waiter;
+	if (!user->waiters)
+		DL_APPEND2(waiting->first, user, prev_turn, next_turn);
+	DL_APPEND(user->waiters, waiter);
 	waiting->look = true;
 	return 0;
 }
@@ -54,10 +39,9 @@ void waiting_remove(struct waiting *waiting, struct waiter *waiter)
 {
 	struct limits_user *user = waiter->user;
 
-	*(waiter->prev ? &waiter->prev->next : &user->first_waiting) = waiter->next;
-	*(waiter->next ? &waiter->next->prev : &user->last_waiting) = waiter->prev;
-	if (!user->first_waiting)
-		remove_user(waiting, user);
+	DL_DELETE(user->waiters, waiter);
+	if (!user->waiters)
+		DL_DELETE2(waiting->first, user, prev_turn, next_turn);
 	limits_give_back(waiting->limits, user, LIMITS_WAITING, 1);
 	waiting->look = true;
 	/* Else what was the earliest stays: an alarm for nothing costs less than to look for it each time. */
@@ -70,22 +54,22 @@ void waiting_served(struct waiting *waiting, struct waiter *waiter)
 	struct limits_user *user = waiter->user;
 
 	waiting_remove(waiting, waiter);
-	if (!user->first_waiting)
+	if (!user->waiters)
 		return;
-	remove_user(waiting, user);
-	append_user(waiting, user);
+	DL_DELETE2(waiting->first, user, prev_turn, next_turn);
+	DL_APPEND2(waiting->first, user, prev_turn, next_turn);
 }
 
 static struct waiter *first(const struct waiting *waiting)
 {
-	return waiting->first ? waiting->first->first_waiting : NULL;
+	return waiting->first ? waiting->first->waiters : NULL;
 }
 
 static struct waiter *after(const struct waiter *waiter)
 {
 	if (waiter->next)
 		return waiter->next;
-	return waiter->user->next_turn ? waiter->user->next_turn->first_waiting : NULL;
+	return waiter->user->next_turn ? waiter->user->next_turn->waiters : NULL;
 }
 
 /* ---- whose turn it is ---- */

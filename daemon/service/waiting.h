@@ -30,9 +30,9 @@ struct waiter {
 
 struct waiting {
 	struct limits_table *limits;
-	struct limits_user *first, *last; /* who have somebody in line; whose turn is next is the first */
-	unsigned n;			  /* in line */
-	uint64_t deadline_ns;		  /* none is earlier, and waiting_expired looks for the next */
+	struct limits_user *first; /* who have somebody in line, whose turn is next first */
+	unsigned n;		   /* in line */
+	uint64_t deadline_ns;	   /* none is earlier, and waiting_expired looks for the next */
 	uint64_t round;
 	bool room; /* something was freed or moved since the round began */
 	bool look; /* somebody came or left, or a window began, since there was nobody to be tried */

@@ -18,44 +18,37 @@ static bool before(const struct interval *a, const struct interval *b)
 /* Sets what follows from a node's subtrees. */
 static struct interval *settle(struct interval *node)
 {
-	unsigned left = height(node->left), right = height(node->right);
-	node->height = 1 + (left > right ? left : right);
+	node->height = 0;
 	node->reach = node->to;
-	if (node->left && node->left->reach > node->reach)
-		node->reach = node->left->reach;
-	if (node->right && node->right->reach > node->reach)
-		node->reach = node->right->reach;
+	for (unsigned i = 0; i < 2; i++) {
+		if (height(node->sub[i]) > node->height)
+			node->height = height(node->sub[i]);
+		if (node->sub[i] && node->sub[i]->reach > node->reach)
+			node->reach = node->sub[i]->reach;
+	}
+	node->height++;
 	return node;
 }
 
-static struct interval *rotate_right(struct interval *node)
+/* Brings up the subtree of one side. */
+static struct interval *rotate(struct interval *node, unsigned side)
 {
-	struct interval *top = node->left;
-	node->left = top->right;
-	top->right = settle(node);
-	return settle(top);
-}
-
-static struct interval *rotate_left(struct interval *node)
-{
-	struct interval *top = node->right;
-	node->right = top->left;
-	top->left = settle(node);
+	struct interval *top = node->sub[side];
+	node->sub[side] = top->sub[!side];
+	top->sub[!side] = settle(node);
 	return settle(top);
 }
 
 /* The root of a subtree, one of whose sides has grown or shrunk by one. */
 static struct interval *balance(struct interval *node)
 {
-	if (height(node->left) > height(node->right) + 1) {
-		if (height(node->left->left) < height(node->left->right))
-			node->left = rotate_left(node->left);
-		return rotate_right(node);
-	}
-	if (height(node->right) > height(node->left) + 1) {
-		if (height(node->right->right) < height(node->right->left))
-			node->right = rotate_right(node->right);
-		return rotate_left(node);
+	for (unsigned side = 0; side < 2; side++) {
+		struct interval *high = node->sub[side];
+		if (height(high) <= height(node->sub[!side]) + 1)
+			continue;
+		if (height(high->sub[side]) < height(high->sub[!side]))
+			node->sub[side] = rotate(high, !side);
+		return rotate(node, side);
 	}
 	return settle(node);
 }
@@ -64,49 +57,41 @@ static struct interval *add(struct interval *node, struct interval *interval)
 {
 	if (!node)
 		return settle(interval);
-	if (before(interval, node))
-		node->left = add(node->left, interval);
-	else
-		node->right = add(node->right, interval);
+	struct interval **at = &node->sub[before(node, interval)];
+	*at = add(*at, interval);
 	return balance(node);
 }
 
 void intervals_add(struct intervals *intervals, struct interval *interval)
 {
-	interval->left = interval->right = NULL;
+	interval->sub[0] = interval->sub[1] = NULL;
 	intervals->root = add(intervals->root, interval);
 }
 
 static struct interval *take_first(struct interval *node, struct interval **first)
 {
-	if (!node->left) {
+	if (!node->sub[0]) {
 		*first = node;
-		return node->right;
+		return node->sub[1];
 	}
-	node->left = take_first(node->left, first);
+	node->sub[0] = take_first(node->sub[0], first);
 	return balance(node);
-}
-
-static struct interval *join(struct interval *left, struct interval *right)
-{
-	struct interval *first;
-	if (!right)
-		return left;
-	right = take_first(right, &first);
-	first->left = left;
-	first->right = right;
-	return balance(first);
 }
 
 static struct interval *take(struct interval *node, const struct interval *interval)
 {
-	if (node == interval)
-		return join(node->left, node->right);
-	if (before(interval, node))
-		node->left = take(node->left, interval);
-	else
-		node->right = take(node->right, interval);
-	return balance(node);
+	struct interval *first;
+	if (node != interval) {
+		struct interval **at = &node->sub[before(node, interval)];
+		*at = take(*at, interval);
+		return balance(node);
+	}
+	if (!node->sub[1])
+		return node->sub[0];
+	node->sub[1] = take_first(node->sub[1], &first);
+	first->sub[0] = node->sub[0];
+	first->sub[1] = node->sub[1];
+	return balance(first);
 }
 
 void intervals_remove(struct intervals *intervals, struct interval *interval)
@@ -117,7 +102,7 @@ void intervals_remove(struct intervals *intervals, struct interval *interval)
 /* What does not reach `from` is left out with all below it. */
 static void go_left(struct intervals_walk *walk, struct interval *node)
 {
-	for (; node && node->reach > walk->from; node = node->left) {
+	for (; node && node->reach > walk->from; node = node->sub[0]) {
 		assert(walk->n < INTERVALS_HEIGHT_MAX);
 		walk->path[walk->n++] = node;
 	}
@@ -137,7 +122,7 @@ struct interval *intervals_next(struct intervals_walk *walk)
 		struct interval *node = walk->path[--walk->n];
 		if (node->from >= walk->to)
 			break;
-		go_left(walk, node->right);
+		go_left(walk, node->sub[1]);
 		if (node->to > walk->from)
 			return node;
 	}
@@ -151,13 +136,13 @@ static struct interval *first_after(struct interval *node, uint64_t from, uint64
 	if (!node || node->reach <= from)
 		return NULL;
 	if (before(after, node)) {
-		struct interval *first = first_after(node->left, from, to, after);
+		struct interval *first = first_after(node->sub[0], from, to, after);
 		if (first)
 			return first;
 		if (node->from < to && node->to > from)
 			return node;
 	}
-	return node->from < to ? first_after(node->right, from, to, after) : NULL;
+	return node->from < to ? first_after(node->sub[1], from, to, after) : NULL;
 }
 
 struct interval *intervals_after(const struct intervals *intervals, uint64_t from, uint64_t to,
@@ -172,7 +157,7 @@ static const char *check(const struct interval *node, const struct interval *low
 	if (!node)
 		return NULL;
 	struct interval fresh = *node;
-	unsigned left = height(node->left), right = height(node->right);
+	unsigned left = height(node->sub[0]), right = height(node->sub[1]);
 	settle(&fresh);
 	if ((low && !before(low, node)) || (high && !before(node, high)))
 		return "an interval is out of order";
@@ -180,8 +165,8 @@ static const char *check(const struct interval *node, const struct interval *low
 		return "an interval's reach or height is wrong";
 	if (left > right + 1 || right > left + 1)
 		return "the tree of intervals is out of balance";
-	const char *wrong = check(node->left, low, node);
-	return wrong ? wrong : check(node->right, node, high);
+	const char *wrong = check(node->sub[0], low, node);
+	return wrong ? wrong : check(node->sub[1], node, high);
 }
 
 const char *intervals_check(const struct intervals *intervals)

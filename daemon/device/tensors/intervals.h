@@ -12,7 +12,7 @@ struct interval {
 	uint64_t from, to,
 		id;	/* [from, to), not empty; of equal `from` the lower id comes first, and no two are equal */
 	uint64_t reach; /* the largest `to` of its subtree */
-	struct interval *left, *right;
+	struct interval *sub[2]; /* before it, and behind it */
 	unsigned height;
 };
 

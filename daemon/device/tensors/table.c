@@ -2,6 +2,8 @@
  * began, a handle must still not be given twice. */
 #include "daemon/device/tensors/table.h"
 
+#include <assert.h>
+
 #include "daemon/device/tensors/meetings.h"
 
 static uint32_t index_of(uint64_t handle)
@@ -30,7 +32,7 @@ struct tensor *table_add(struct device *device)
 		return NULL;
 	struct slot *slot = &device->slots[index];
 	if (!slot->tensor) {
-		slot->tensor = heap_alloc(device->heap, sizeof(*slot->tensor));
+		slot->tensor = heap_alloc(device->heap, sizeof(*slot->tensor) + device->owner_bytes);
 		if (!slot->tensor)
 			return NULL;
 	}
@@ -39,7 +41,7 @@ struct tensor *table_add(struct device *device)
 	else
 		device->n_slots++;
 	slot->live = true;
-	memset(slot->tensor, 0, sizeof(*slot->tensor));
+	memset(slot->tensor, 0, sizeof(*slot->tensor) + device->owner_bytes);
 	slot->tensor->handle = (uint64_t)slot->generation << 32 | (index + 1);
 	return slot->tensor;
 }
@@ -63,6 +65,12 @@ void table_deinit(struct device *device)
 	for (uint32_t i = 0; i < device->n_slots; i++)
 		heap_free(device->heap, device->slots[i].tensor);
 	heap_free(device->heap, device->slots);
+}
+
+void device_keep_for_owner(struct device *device, size_t bytes)
+{
+	assert(!device->n_slots);
+	device->owner_bytes = bytes;
 }
 
 struct tensor *device_find(const struct device *device, uint64_t handle)

@@ -44,6 +44,12 @@ struct tensor {
 	void *owner;	       /* the service's record; the device never looks into it */
 };
 
+/* What device_keep_for_owner asked for: zero at first, and gone with the tensor. */
+static inline void *tensor_owner_room(struct tensor *tensor)
+{
+	return tensor + 1;
+}
+
 /* The tensor that has the storage. */
 static inline struct tensor *tensor_root(const struct tensor *tensor)
 {

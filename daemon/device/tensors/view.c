@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <utlist.h>
 
 #include "daemon/device/device.h"
 #include "daemon/device/internal.h"
@@ -57,10 +58,7 @@ static int add_view(struct device *device, struct tensor *of, const struct npume
 	view->range = *range;
 	view->is_reshaped = of->is_reshaped;
 	view->reuse = root->reuse;
-	view->next_view = root->views;
-	if (root->views)
-		root->views->prev_view = view;
-	root->views = view;
+	DL_PREPEND2(root->views, view, prev_view, next_view);
 	device->n_views++;
 	*out = view;
 	return 0;

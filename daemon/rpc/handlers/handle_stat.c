@@ -72,16 +72,14 @@ static void add_rows(struct call *call)
 				       .device_bytes = (int64_t)limits->now[LIMITS_DEVICE_BYTES],
 				       .tensors = (int64_t)limits->now[LIMITS_TENSORS]},
 		  &service->metrics.total);
-	for (const struct metrics_uid *row = service->metrics.uids; row; row = row->next)
-		if (sees_uid(asking, row->uid))
-			add_usage(
-				&call->reply, STAT_UIDS,
-				&(Npumem__V1__Usage){
-					PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor), .uid = row->uid,
-					.sessions = row->n_sessions,
-					.device_bytes = (int64_t)limits_now(limits, row->uid, LIMITS_DEVICE_BYTES),
-					.tensors = (int64_t)limits_now(limits, row->uid, LIMITS_TENSORS)},
-				&row->usage);
+	for (const struct limits_user *user = limits->users; user; user = user->next)
+		if (sees_uid(asking, user->uid) && (user->now[LIMITS_SESSIONS] || user->usage.requests))
+			add_usage(&call->reply, STAT_UIDS,
+				  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
+						       .uid = user->uid, .sessions = user->now[LIMITS_SESSIONS],
+						       .device_bytes = (int64_t)user->now[LIMITS_DEVICE_BYTES],
+						       .tensors = (int64_t)user->now[LIMITS_TENSORS]},
+				  &user->usage);
 	for (const struct session *session = service->sessions; session; session = session->next)
 		if (sees_uid(asking, session->uid))
 			add_usage(&call->reply, STAT_CLIENTS,
@@ -133,7 +131,7 @@ static size_t bound(const struct service *service, size_t n_npus)
 {
 	size_t rows = 1 + service->n_sessions;
 
-	for (const struct metrics_uid *row = service->metrics.uids; row; row = row->next)
+	for (const struct limits_user *user = service->limits.users; user; user = user->next)
 		rows++;
 	return rows * USAGE_BYTES + CALL_METHODS * CALL_BYTES + n_npus * NUMBER_BYTES + REST_BYTES;
 }

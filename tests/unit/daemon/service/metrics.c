@@ -26,10 +26,10 @@ START_TEST(answers_are_counted_thrice)
 	metrics = &world.service.metrics;
 	ck_assert_int_eq(session_init(&a, &world.service, 1001, 0, &world.error), 0);
 	ck_assert_int_eq(session_init(&b, &world.service, 1001, 0, &world.error), 0);
-	ck_assert_ptr_eq(a.metrics, b.metrics);
-	metrics_count(metrics, a.metrics, &a.usage, &event);
+	ck_assert_ptr_eq(a.user, b.user);
+	metrics_count(metrics, &a.user->usage, &a.usage, &event);
 	event.status = NPUMEM_NOT_FOUND;
-	metrics_count(metrics, b.metrics, &b.usage, &event);
+	metrics_count(metrics, &b.user->usage, &b.usage, &event);
 	ck_assert_uint_eq(metrics->calls[3].statuses[0], 1);
 	ck_assert_uint_eq(metrics->calls[3].statuses[NPUMEM_NOT_FOUND], 1);
 	ck_assert_uint_eq(metrics->calls[3].buckets[1], 2);
@@ -37,16 +37,16 @@ START_TEST(answers_are_counted_thrice)
 	ck_assert_uint_eq(a.usage.requests, 1);
 	ck_assert_uint_eq(a.usage.errors, 0);
 	ck_assert_uint_eq(b.usage.errors, 1);
-	ck_assert_uint_eq(a.metrics->usage.requests, 2);
-	ck_assert_uint_eq(a.metrics->usage.bytes_in, 10);
+	ck_assert_uint_eq(a.user->usage.requests, 2);
+	ck_assert_uint_eq(a.user->usage.bytes_in, 10);
 	ck_assert_uint_eq(metrics->total.bytes_out, 14);
-	metrics_flight(metrics, a.metrics, &a.usage, true);
-	ck_assert_uint_eq(a.metrics->usage.in_flight, 1);
-	metrics_flight(metrics, a.metrics, &a.usage, false);
+	metrics_flight(metrics, &a.user->usage, &a.usage, true);
+	ck_assert_uint_eq(a.user->usage.in_flight, 1);
+	metrics_flight(metrics, &a.user->usage, &a.usage, false);
 	ck_assert_uint_eq(metrics->total.in_flight, 0);
 	session_deinit(&a);
 	session_deinit(&b);
-	ck_assert_uint_eq(metrics->uids->usage.requests, 2);
+	ck_assert_uint_eq(world.service.limits.users->usage.requests, 2);
 	world_deinit(&world);
 }
 END_TEST
@@ -85,30 +85,15 @@ START_TEST(idle_uids_are_forgotten_oldest_first)
 
 	world_init(&world);
 	ck_assert_int_eq(session_init(&kept, &world.service, 7, 0, &world.error), 0);
-	for (uint32_t uid = 1000; uid < 1000 + 2 * METRICS_UIDS_IDLE_MAX; uid++) {
+	for (uint32_t uid = 1000; uid < 1000 + 2 * LIMITS_IDLE_MAX; uid++) {
 		ck_assert_int_eq(session_init(&passing, &world.service, uid, 0, &world.error), 0);
 		session_deinit(&passing);
 	}
-	for (struct metrics_uid *row = world.service.metrics.uids; row; row = row->next, n++)
-		ck_assert(row->uid == 7 || row->uid >= 1000 + METRICS_UIDS_IDLE_MAX);
-	ck_assert_uint_eq(n, METRICS_UIDS_IDLE_MAX + 1);
-	ck_assert_uint_eq(world.service.metrics.sessions, 1 + 2 * METRICS_UIDS_IDLE_MAX);
+	for (struct limits_user *row = world.service.limits.users; row; row = row->next, n++)
+		ck_assert(row->uid == 7 || row->uid >= 1000 + LIMITS_IDLE_MAX);
+	ck_assert_uint_eq(n, LIMITS_IDLE_MAX + 1);
+	ck_assert_uint_eq(world.service.metrics.sessions, 1 + 2 * LIMITS_IDLE_MAX);
 	session_deinit(&kept);
-	world_deinit(&world);
-}
-END_TEST
-
-START_TEST(a_session_without_memory_for_a_row_is_counted_elsewhere)
-{
-	struct world world;
-	struct session session;
-
-	world_init(&world);
-	world.fail_at = world.n_allocs + 2;
-	ck_assert_int_eq(session_init(&session, &world.service, 1001, 0, &world.error), 0);
-	ck_assert_ptr_eq(session.metrics, &world.service.metrics.other);
-	session_deinit(&session);
-	ck_assert_ptr_null(world.service.metrics.uids);
 	world_deinit(&world);
 }
 END_TEST
@@ -127,9 +112,8 @@ START_TEST(what_is_held)
 	world_tensor(&world, &other, "");
 	ck_assert_uint_eq(session.n_tensors, 1);
 	ck_assert_uint_eq(session.device_bytes, 8 * 128);
-	ck_assert_uint_eq(limits_now(&world.service.limits, 1001, LIMITS_TENSORS), 2);
-	ck_assert_uint_eq(limits_now(&world.service.limits, 1001, LIMITS_DEVICE_BYTES), 2 * 8 * 128);
-	ck_assert_uint_eq(limits_now(&world.service.limits, 1003, LIMITS_TENSORS), 0);
+	ck_assert_uint_eq(session.user->now[LIMITS_TENSORS], 2);
+	ck_assert_uint_eq(session.user->now[LIMITS_DEVICE_BYTES], 2 * 8 * 128);
 	ck_assert_uint_eq(world.service.limits.now[LIMITS_TENSORS], 3);
 	device_npus(world.device, npus);
 	for (unsigned npu = 0; npu < 8; npu++)
@@ -149,7 +133,6 @@ Suite *suite_metrics(void)
 	tcase_add_test(tests, answers_are_counted_thrice);
 	tcase_add_test(tests, the_longest_turn_is_forgotten_with_the_turn_that_asks);
 	tcase_add_test(tests, idle_uids_are_forgotten_oldest_first);
-	tcase_add_test(tests, a_session_without_memory_for_a_row_is_counted_elsewhere);
 	tcase_add_test(tests, what_is_held);
 	suite_add_tcase(suite, tests);
 	return suite;

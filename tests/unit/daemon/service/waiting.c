@@ -29,7 +29,7 @@ static struct waiter waiter_of(unsigned uid)
 
 static struct waiter *first(const struct waiting *waiting)
 {
-	return waiting->first->first_waiting;
+	return waiting->first->waiters;
 }
 
 /* The uids in the order in which they are served. */
@@ -41,7 +41,6 @@ static void check_order(struct waiting *waiting, const uint32_t *uids, unsigned 
 		waiting_served(waiting, first(waiting));
 	}
 	ck_assert_ptr_null(waiting->first);
-	ck_assert_ptr_null(waiting->last);
 	ck_assert_uint_eq(waiting->n, 0);
 }
 
@@ -91,7 +90,7 @@ START_TEST(nobody_passes_the_head)
 	waiting_remove(&waiting, &mine[1]);
 	waiting_add(&waiting, &other, NULL);
 	ck_assert_ptr_eq(first(&waiting), &mine[2]);
-	ck_assert_ptr_eq(waiting.last, users[2]);
+	ck_assert_ptr_eq(waiting.first->prev_turn, users[2]);
 	waiting_remove(&waiting, &other);
 	waiting_remove(&waiting, &mine[2]);
 }

@@ -119,7 +119,7 @@ START_TEST(the_check_can_fail)
 	list.all[3].from = 5;
 	ck_assert_str_eq(intervals_check(&list.tree), "an interval is out of order");
 	list.all[3].from = 3;
-	list.all[3].right = NULL;
+	list.all[3].sub[1] = NULL;
 	list.all[3].height = 3;
 	list.all[3].reach = 5;
 	ck_assert_str_eq(intervals_check(&list.tree), "the tree of intervals is out of balance");
