@@ -1,26 +1,48 @@
-/* The command line to struct options: a row per option, and a function that takes its value.
+/* The command line to struct options: a row per option, which says where its value goes and what it may be.
  * Touches no file and no memory but what it is given. */
 #include "daemon/server/options.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#define LIMIT_KEYS                                                                                                \
+	"sessions, tensors, device_bytes, requests, request_bytes, waiting, followers, segment_bytes, "           \
+	"descriptors"
+
 struct parse {
 	struct options *options;
-	const char *option, *value;
+	const struct row *row;
+	const char *value;
 	char *error;
 	bool chip, size; /* which of the two ways to describe the device was used */
 };
 
+/* An option: a number of a range, one of some names, a flag, or what `set` makes of it. */
+struct row {
+	const char *name, *value;
+	bool (*set)(struct parse *parse);
+	size_t off; /* where it goes in struct options: an int64_t, an int or a bool */
+	int64_t least, most;
+	const char *expected;
+	int (*choose)(const char *name); /* 0: there is none of that name */
+	const char *help;
+};
+
 static bool refuse(struct parse *parse, const char *expected)
 {
-	snprintf(parse->error, OPTIONS_ERROR_BYTES, "--%s %.64s: %s", parse->option, parse->value, expected);
+	snprintf(parse->error, OPTIONS_ERROR_BYTES, "--%s %.64s: %s", parse->row->name, parse->value, expected);
 	return false;
+}
+
+static void *member(struct parse *parse)
+{
+	return (char *)parse->options + parse->row->off;
 }
 
 static bool parse_number(const char *text, int base, int64_t *number)
@@ -32,6 +54,45 @@ static bool parse_number(const char *text, int base, int64_t *number)
 	return !errno && end != text && !*end && *text != ' ';
 }
 
+static bool set_number_of(struct parse *parse, int base)
+{
+	int64_t *number = member(parse);
+
+	return (parse_number(parse->value, base, number) && *number >= parse->row->least &&
+		*number <= parse->row->most) ||
+	       refuse(parse, parse->row->expected);
+}
+
+static bool set_number(struct parse *parse)
+{
+	return set_number_of(parse, 10);
+}
+
+static bool set_mode(struct parse *parse)
+{
+	return set_number_of(parse, 8);
+}
+
+static bool set_size(struct parse *parse)
+{
+	parse->size = true;
+	return set_number_of(parse, 10);
+}
+
+static bool set_choice(struct parse *parse)
+{
+	int *choice = member(parse);
+
+	*choice = parse->row->choose(parse->value);
+	return *choice || refuse(parse, parse->row->expected);
+}
+
+static bool set_flag(struct parse *parse)
+{
+	*(bool *)member(parse) = true;
+	return true;
+}
+
 static bool set_socket(struct parse *parse)
 {
 	size_t length = strlen(parse->value);
@@ -39,26 +100,6 @@ static bool set_socket(struct parse *parse)
 	if (length < 1 || length >= OPTIONS_PATH_BYTES)
 		return refuse(parse, "a socket path has 1 to 107 bytes");
 	memcpy(parse->options->socket, parse->value, length + 1);
-	return true;
-}
-
-static bool set_fd(struct parse *parse)
-{
-	int64_t fd;
-
-	if (!parse_number(parse->value, 10, &fd) || fd < 0 || fd > INT32_MAX)
-		return refuse(parse, "not a file descriptor");
-	parse->options->fd = (int)fd;
-	return true;
-}
-
-static bool set_mode(struct parse *parse)
-{
-	int64_t mode;
-
-	if (!parse_number(parse->value, 8, &mode) || mode < 0 || mode > 0777)
-		return refuse(parse, "a mode is 0 to 0777, in octal");
-	parse->options->mode = (mode_t)mode;
 	return true;
 }
 
@@ -72,45 +113,6 @@ static bool set_chip(struct parse *parse)
 #include <npumem/chips.def>
 #undef CHIP
 			     "is known");
-}
-
-static bool set_size(struct parse *parse, int64_t *member)
-{
-	parse->size = true;
-	return parse_number(parse->value, 10, member) || refuse(parse, "not a number");
-}
-
-static bool set_npus(struct parse *parse)
-{
-	return set_size(parse, &parse->options->device.geometry.n_npus);
-}
-
-static bool set_npu_bytes(struct parse *parse)
-{
-	return set_size(parse, &parse->options->device.geometry.npu_bytes);
-}
-
-static bool set_banks(struct parse *parse)
-{
-	return set_size(parse, &parse->options->device.geometry.n_banks);
-}
-
-static bool set_rounding(struct parse *parse)
-{
-	parse->options->device.rounding = npumem_rounding_parse(parse->value);
-	return parse->options->device.rounding || refuse(parse, "one of convergent, up, nearest");
-}
-
-static bool set_uninitialized(struct parse *parse)
-{
-	parse->options->device.uninitialized = npumem_uninitialized_parse(parse->value);
-	return parse->options->device.uninitialized || refuse(parse, "one of refuse, warn, allow");
-}
-
-static bool set_allow_unchecked(struct parse *parse)
-{
-	parse->options->device.allow_unchecked = true;
-	return true;
 }
 
 static bool set_isa(struct parse *parse)
@@ -129,45 +131,6 @@ static bool set_isa(struct parse *parse)
 	return true;
 }
 
-static bool set_log(struct parse *parse)
-{
-	int level = log_level_parse(parse->value);
-
-	if (!level)
-		return refuse(parse, "one of error, warning, info, debug");
-	parse->options->log = (enum log_level)level;
-	return true;
-}
-
-static bool set_seconds(struct parse *parse, int64_t *seconds)
-{
-	return (parse_number(parse->value, 10, seconds) && *seconds >= 1 && *seconds <= 86400) ||
-	       refuse(parse, "1 to 86400 seconds");
-}
-
-static bool set_frame_seconds(struct parse *parse)
-{
-	return set_seconds(parse, &parse->options->frame_seconds);
-}
-
-static bool set_drain_seconds(struct parse *parse)
-{
-	return set_seconds(parse, &parse->options->drain_seconds);
-}
-
-static bool set_stop_seconds(struct parse *parse)
-{
-	return set_seconds(parse, &parse->options->stop_seconds);
-}
-
-static bool set_spin(struct parse *parse)
-{
-	int64_t *us = &parse->options->spin_us;
-
-	return (parse_number(parse->value, 10, us) && *us >= 0 && *us <= 1000) ||
-	       refuse(parse, "0 to 1000 microseconds");
-}
-
 /* KEY=VALUE, from `text` on. */
 static bool parse_limit(struct parse *parse, const char *text, int *key, uint64_t *most)
 {
@@ -179,10 +142,7 @@ static bool parse_limit(struct parse *parse, const char *text, int *key, uint64_
 		memcpy(name, text, (size_t)(value - text));
 	*key = limits_parse_key(name);
 	if (*key < 0)
-		return refuse(
-			parse,
-			"KEY=VALUE, with KEY one of sessions, tensors, device_bytes, requests, request_bytes, "
-			"waiting, followers, segment_bytes, descriptors");
+		return refuse(parse, "KEY=VALUE, with KEY one of " LIMIT_KEYS);
 	if (!parse_number(value + 1, 10, &number) || number < 1)
 		return refuse(parse, "a limit is a number above 0");
 	*most = (uint64_t)number;
@@ -221,47 +181,59 @@ static bool set_limit_uid(struct parse *parse)
 	return true;
 }
 
-static bool set_share_device(struct parse *parse)
-{
-	parse->options->share_device = true;
-	return true;
-}
+#define NUMBER(name, value, set, member, least, most, expected, text)                                             \
+	{                                                                                                         \
+		name, value, set, offsetof(struct options, member), least, most, expected, NULL, text             \
+	}
+#define SIZE(name, value, member, text)                                                                           \
+	NUMBER(name, value, set_size, device.geometry.member, INT64_MIN, INT64_MAX, "not a number", text)
+#define SECONDS(name, member, text)                                                                               \
+	NUMBER(name, "SECONDS", set_number, member, 1, 86400, "1 to 86400 seconds", text)
+#define CHOICE(name, value, member, choose, names, text)                                                          \
+	{                                                                                                         \
+		name, value, set_choice, offsetof(struct options, member), 0, 0, "one of " names, choose,         \
+			names text                                                                                \
+	}
+#define FLAG(name, member, text) NUMBER(name, NULL, set_flag, member, 0, 0, NULL, text)
+#define OTHER(name, value, set, text)                                                                             \
+	{                                                                                                         \
+		name, value, set, 0, 0, 0, NULL, NULL, text                                                       \
+	}
 
-static const struct row {
-	const char *name, *value;
-	bool (*set)(struct parse *parse);
-	const char *help;
-} rows[] = {
-	{"socket", "PATH", set_socket,
-	 "listen here ($XDG_RUNTIME_DIR/npumem.sock, for root /run/npumem/npumem.sock)"},
-	{"mode", "OCTAL", set_mode, "of the socket file (0666: peers are told apart by their uid)"},
-	{"fd", "N", set_fd, "serve this connected socket instead, and exit when it closes"},
-	{"chip", "NAME", set_chip, "a real part: bm1684 (64 NPUs of 512 KiB), bm1684x, bm1690, sg2260, sg2380"},
-	{"npus", "X", set_npus, "1 to 1024"},
-	{"npu-bytes", "S", set_npu_bytes, "of each NPU, a multiple of 128 up to 2^30"},
-	{"banks", "B", set_banks, "of each NPU"},
-	{"rounding", "MODE", set_rounding, "convergent, up, nearest"},
-	{"uninitialized", "POLICY", set_uninitialized,
-	 "refuse, warn, allow: what uses bytes that were never written"},
-	{"allow-unchecked-reuse", NULL, set_allow_unchecked, "tensors may be placed with --reuse unchecked"},
-	{"isa", "NAME", set_isa,
-	 "kernels use no more than scalar, avx2, avx512vnni, amx_int8 (the best there is)"},
-	{"limit", "KEY=VALUE", set_limit,
-	 "what a uid may have: sessions, tensors, device_bytes, requests, request_bytes, waiting, followers, "
-	 "segment_bytes, descriptors"},
-	{"limit-uid", "UID:KEY=VALUE", set_limit_uid, "the same for one uid"},
-	{"share-device", NULL, set_share_device,
-	 "no uid gets more than half of the device bytes that the others have left"},
-	{"frame-seconds", "SECONDS", set_frame_seconds,
-	 "after which a client is dropped whose request has not come whole, unless it comes at 256 KiB/s (30)"},
-	{"drain-seconds", "SECONDS", set_drain_seconds,
-	 "after which a client is dropped that does not read its replies, unless at 256 KiB/s (30)"},
-	{"reply-timeout", "SECONDS", set_drain_seconds, "the same as --drain-seconds"},
-	{"stop-seconds", "SECONDS", set_stop_seconds, "that what runs at a SIGTERM may take to end (60)"},
-	{"spin-us", "N", set_spin, "ask the socket again for so long, where it pays, before sleeping (0)"},
-	{"log", "LEVEL", set_log, "error, warning, info, debug"},
-	{"version", NULL, NULL, NULL},
-	{"help", NULL, NULL, NULL},
+static const struct row rows[] = {
+	OTHER("socket", "PATH", set_socket,
+	      "listen here ($XDG_RUNTIME_DIR/npumem.sock, for root /run/npumem/npumem.sock)"),
+	NUMBER("mode", "OCTAL", set_mode, mode, 0, 0777, "a mode is 0 to 0777, in octal",
+	       "of the socket file (0666: peers are told apart by their uid)"),
+	NUMBER("fd", "N", set_number, fd, 0, INT32_MAX, "not a file descriptor",
+	       "serve this connected socket instead, and exit when it closes"),
+	OTHER("chip", "NAME", set_chip,
+	      "a real part: bm1684 (64 NPUs of 512 KiB), bm1684x, bm1690, sg2260, sg2380"),
+	SIZE("npus", "X", n_npus, "1 to 1024"),
+	SIZE("npu-bytes", "S", npu_bytes, "of each NPU, a multiple of 128 up to 2^30"),
+	SIZE("banks", "B", n_banks, "of each NPU"),
+	CHOICE("rounding", "MODE", device.rounding, npumem_rounding_parse, "convergent, up, nearest", ""),
+	CHOICE("uninitialized", "POLICY", device.uninitialized, npumem_uninitialized_parse, "refuse, warn, allow",
+	       ": what uses bytes that were never written"),
+	FLAG("allow-unchecked-reuse", device.allow_unchecked, "tensors may be placed with --reuse unchecked"),
+	OTHER("isa", "NAME", set_isa,
+	      "kernels use no more than scalar, avx2, avx512vnni, amx_int8 (the best there is)"),
+	OTHER("limit", "KEY=VALUE", set_limit, "what a uid may have: " LIMIT_KEYS),
+	OTHER("limit-uid", "UID:KEY=VALUE", set_limit_uid, "the same for one uid"),
+	FLAG("share-device", share_device,
+	     "no uid gets more than half of the device bytes that the others have left"),
+	SECONDS("frame-seconds", frame_seconds,
+		"after which a client is dropped whose request has not come whole, unless it comes at 256 KiB/s "
+		"(30)"),
+	SECONDS("drain-seconds", drain_seconds,
+		"after which a client is dropped that does not read its replies, unless at 256 KiB/s (30)"),
+	SECONDS("reply-timeout", drain_seconds, "the same as --drain-seconds"),
+	SECONDS("stop-seconds", stop_seconds, "that what runs at a SIGTERM may take to end (60)"),
+	NUMBER("spin-us", "N", set_number, spin_us, 0, 1000, "0 to 1000 microseconds",
+	       "ask the socket again for so long, where it pays, before sleeping (0)"),
+	CHOICE("log", "LEVEL", log, log_level_parse, "error, warning, info, debug", ""),
+	OTHER("version", NULL, NULL, NULL),
+	OTHER("help", NULL, NULL, NULL),
 };
 
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -339,15 +311,15 @@ enum options_result options_parse(int argc, char **argv, struct options *options
 				 found == ':' ? "needs a value" : "no such option");
 			return OPTIONS_BAD;
 		}
-		parse.option = rows[index].name;
+		parse.row = &rows[index];
 		parse.value = optarg;
-		if (strcmp(parse.option, "help") == 0)
+		if (strcmp(parse.row->name, "help") == 0)
 			return print_help();
-		if (strcmp(parse.option, "version") == 0) {
+		if (strcmp(parse.row->name, "version") == 0) {
 			printf("npumemd %s\n", NPUMEM_VERSION);
 			return OPTIONS_DONE;
 		}
-		if (!rows[index].set(&parse))
+		if (!parse.row->set(&parse))
 			return OPTIONS_BAD;
 	}
 	if (optind < argc) {

@@ -19,10 +19,10 @@ struct options_own_limit {
 
 struct options {
 	char socket[OPTIONS_PATH_BYTES]; /* empty with `fd` */
-	int fd;				 /* a connected socket to serve; -1: listen on `socket` */
-	mode_t mode;			 /* of the socket file */
+	int64_t fd;			 /* a connected socket to serve; -1: listen on `socket` */
+	int64_t mode;			 /* of the socket file */
 	struct device_options device;
-	enum log_level log;
+	int log; /* enum log_level */
 	/* What a client may take for a frame and for its replies, and what runs when the daemon is to stop. */
 	int64_t frame_seconds, drain_seconds, stop_seconds;
 	int64_t spin_us;	   /* the loop asks again so long before it sleeps; 0: not at all */

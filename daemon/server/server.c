@@ -339,14 +339,14 @@ static int open_one(struct server *server, char *error)
 
 	if (status)
 		return fail(error, "no signal at the parent's end", status);
-	status = connections_open(&server->connections, server->options->fd);
+	status = connections_open(&server->connections, (int)server->options->fd);
 	if (status) {
-		snprintf(error, ADDRESS_ERROR_BYTES, "fd %d is no connected socket: %s", server->options->fd,
+		snprintf(error, ADDRESS_ERROR_BYTES, "fd %d is no connected socket: %s", (int)server->options->fd,
 			 uv_strerror(status));
 		return status;
 	}
 	log_line(LOG_LEVEL_INFO, "%lld NPUs x %lld bytes on fd %d", (long long)device->geometry.n_npus,
-		 (long long)device->geometry.npu_bytes, server->options->fd);
+		 (long long)device->geometry.npu_bytes, (int)server->options->fd);
 	return 0;
 }
 
@@ -359,7 +359,7 @@ static int open_address(struct server *server, char *error)
 	if (status)
 		return status;
 	if (fd < 0)
-		return address_open(&server->address, options->socket, options->mode, error);
+		return address_open(&server->address, options->socket, (mode_t)options->mode, error);
 	address_adopt(&server->address, fd);
 	return 0;
 }
