@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 	case OPTIONS_RUN:
 		break;
 	}
-	status = log_open(options.log);
+	status = log_open((enum log_level)options.log);
 	if (status) {
 		fprintf(stderr, "npumemd: no thread for the log: %s\n", strerror(-status));
 		return 1;

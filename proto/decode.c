@@ -321,16 +321,11 @@ static inline bool take_value(const uint8_t *at, const uint8_t *end, struct valu
 	return true;
 }
 
-/* Fields come in the order of their numbers mostly, so the one after `last` is looked at first. */
-static inline const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *type,
-						   const ProtobufCFieldDescriptor *last, uint32_t id)
+/* Most types have all numbers from 1 on. */
+static inline const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *type, uint32_t id)
 {
-	const ProtobufCFieldDescriptor *next = last ? last + 1 : type->fields;
-
-	if (last && last->id == id)
-		return last;
-	if (next < type->fields + type->n_fields && next->id == id)
-		return next;
+	if (id - 1 < type->n_fields && type->fields[id - 1].id == id)
+		return &type->fields[id - 1];
 	return protobuf_c_message_descriptor_get_field(type, id);
 }
 
@@ -338,7 +333,6 @@ ProtobufCMessage *decode_message(struct decode *decode, const ProtobufCMessageDe
 				 const uint8_t *bytes, size_t n)
 {
 	const uint8_t *at = bytes, *end = bytes + n;
-	const ProtobufCFieldDescriptor *field, *last = NULL;
 	ProtobufCMessage *message = budget_alloc(decode->budget, type->sizeof_message);
 
 	if (!message)
@@ -349,10 +343,8 @@ ProtobufCMessage *decode_message(struct decode *decode, const ProtobufCMessageDe
 
 		if (!spend(decode, 1) || !take_value(at, end, &value))
 			return NULL;
-		field = find(type, last, value.id);
-		if (!put_field(decode, message, field, &value))
+		if (!put_field(decode, message, find(type, value.id), &value))
 			return NULL;
-		last = field ? field : last;
 		at = value.end;
 	}
 	return message;

@@ -10,10 +10,10 @@
 #include "daemon/server/log.h"
 
 enum {
-	/* Requests handled before other connections get their turn: a client that floods costs the others no more
-	 * than this many short requests. */
+	/* Requests handled before other connections that wait get their turn: a client that floods costs them no
+	 * more than this many short requests. */
 	SHARE_FRAMES = 16,
-	SHARE_NS = 200000,	     /* nor than this, where they are not so short */
+	SHARE_NS = 25000,	     /* nor more time; and after that the kernel is asked who else waits */
 	BODY_READ_BYTES = 256 << 10, /* who sends as fast as it is read from is read from without end */
 };
 
@@ -37,13 +37,15 @@ static void check_received(struct connection *connection, int status)
 }
 
 /* Whether a connection's share is used up. */
-static bool is_over(struct rpc *rpc, unsigned n_handled, uint64_t *end_ns)
+static bool is_over(const struct connection_host *host, unsigned n_handled, uint64_t *end_ns)
 {
 	uint64_t now_ns;
 
 	if (!n_handled)
 		return false;
-	now_ns = rpc_clock(rpc);
+	if (n_handled >= SHARE_FRAMES && turns_is_wanted(host->turns))
+		return true;
+	now_ns = rpc_clock(host->rpc);
 	if (n_handled == 1)
 		*end_ns = now_ns + SHARE_NS;
 	return now_ns >= *end_ns;
@@ -63,8 +65,7 @@ static size_t handle_frames(struct connection *connection, const uint8_t *bytes,
 
 		if (result == FRAME_MORE)
 			break;
-		if (connection->is_paused || n_handled == SHARE_FRAMES ||
-		    is_over(connection->host->rpc, n_handled, &end_ns)) {
+		if (connection->is_paused || is_over(connection->host, n_handled, &end_ns)) {
 			connection->has_frames = true;
 			break;
 		}

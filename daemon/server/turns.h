@@ -4,6 +4,7 @@
 #ifndef SERVER_TURNS_H
 #define SERVER_TURNS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -40,6 +41,11 @@ static inline void turns_wake(struct turns *turns)
 void turns_add(struct turns *turns, struct turns_entry *entry);
 /* To be run once, when the turn ends; nothing where it is in a line. */
 void turns_add_last(struct turns *turns, struct turns_entry *entry);
+/* Whether somebody else waits for a part of the turn. */
+static inline bool turns_is_wanted(const struct turns *turns)
+{
+	return turns->ready.next != &turns->ready;
+}
 /* Nothing where it is in no line. */
 void turns_remove(struct turns_entry *entry);
 

@@ -216,6 +216,37 @@ START_TEST(after_a_compaction_places_are_compared_anew)
 }
 END_TEST
 
+/* A short one that nobody goes before is over when its message has been read, and only then. */
+START_TEST(a_short_one_passes_nobody_it_has_to_wait_for)
+{
+	struct crowd crowd;
+	uint64_t at_once, of_view, compact, behind;
+
+	start(&crowd, "ABc");
+	crowd_view(&crowd, 1, "v", 0, "B", SHORT_W);
+	at_once = crowd_fill(&crowd, 0, "c", 3);
+	ck_assert_int_eq(crowd_status(&crowd, 0, at_once), 0);
+	ck_assert(scheduler_is_idle(&crowd.world.service.scheduler));
+	/* Of the view's base. */
+	crowd_fill(&crowd, 0, "B", 1);
+	of_view = crowd_fill(&crowd, 1, "v", 2);
+	ck_assert_int_eq(crowd_status(&crowd, 1, of_view), -1);
+	at_once = crowd_read(&crowd, 2, "c");
+	ck_assert_int_eq(crowd_value(&crowd, 2, at_once), 3);
+	/* Of whoever is to have the device for itself. */
+	compact = crowd_compact(&crowd, 2);
+	behind = crowd_fill(&crowd, 0, "c", 4);
+	ck_assert_int_eq(crowd_status(&crowd, 0, behind), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 2, compact), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, of_view), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, behind), 0);
+	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "v")), 2);
+	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "c")), 4);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 START_TEST(a_dump_waits_for_its_own_bytes)
 {
 	struct crowd crowd;
@@ -878,6 +909,7 @@ Suite *suite_advance(void)
 	tcase_add_test(tcase, what_is_born_after_a_request_does_not_exist_for_it);
 	tcase_add_test(tcase, views_and_seals_take_their_turn);
 	tcase_add_test(tcase, after_a_compaction_places_are_compared_anew);
+	tcase_add_test(tcase, a_short_one_passes_nobody_it_has_to_wait_for);
 	tcase_add_test(tcase, a_dump_waits_for_its_own_bytes);
 	tcase_add_test(tcase, both_lanes_of_a_group_run_at_once);
 	tcase_add_test(tcase, a_refusal_in_one_queue_lets_the_other_run_to_its_end);
