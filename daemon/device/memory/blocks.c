@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "daemon/device/memory/blocks__avx512vnni.h"
+#include "daemon/device/memory/transpose.h"
+
 static inline __attribute__((always_inline)) void copy_piece(uint8_t *to, const uint8_t *from, size_t piece)
 {
 	memcpy(to, from, piece);
@@ -104,4 +107,16 @@ void blocks_fill(uint8_t *to, int64_t bytes, int64_t n, int64_t pitch, const uin
 	else
 		for (int64_t i = 0; i < n; i++, to += pitch)
 			fill_short(to, bytes, pattern);
+}
+
+const struct blocks_paths *blocks_paths(enum isa isa)
+{
+	static const struct blocks_paths any = {blocks_copy, transpose_blocks};
+#ifdef __x86_64__
+	static const struct blocks_paths avx512vnni = {blocks_copy__avx512vnni, transpose_blocks};
+	if (isa >= ISA_AVX512VNNI)
+		return &avx512vnni;
+#endif
+	(void)isa;
+	return &any;
 }

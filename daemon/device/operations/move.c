@@ -37,6 +37,7 @@ struct move {
 static struct move move_of(const struct move_side *to, const struct move_side *from)
 {
 	struct move move = {.to = *to, .from = *from, .act = move_box_copy, .most = INT64_MAX};
+	move.ctx = (void *)(uintptr_t)to->local->blocks;
 	move.place = to->place ? to->place : from->place;
 	move.n_lanes = move.place->lanes;
 	move.other_start = NPUMEM_ANY;

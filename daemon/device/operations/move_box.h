@@ -26,7 +26,7 @@ void move_box_add(struct move_box *box, int64_t n, int64_t to_pitch, int64_t fro
 typedef void move_box_act(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks,
 			  bool is_transpose);
 
-/* The act of moving the bytes; `ctx` is not used. */
+/* The act of moving the bytes; `ctx` is a struct blocks_paths. */
 void move_box_copy(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks, bool is_transpose);
 
 /* Does all pieces, always in the same order, and adds the elements of those that were done to *done. Stops where

@@ -80,6 +80,7 @@ bool move_columns(struct local *local, const struct npumem_place *from, const st
 		columns.n_lanes = from->lanes;
 	columns.watch = watch;
 	columns.most = INT64_MAX;
+	columns.ctx = (void *)(uintptr_t)local->blocks;
 	if (move_all(&columns))
 		return true;
 	columns.most = columns.done;
