@@ -31,8 +31,8 @@ const struct blocks_paths *blocks_paths(enum isa isa);
 /* The path that every processor has. */
 void blocks_copy(uint8_t *to, const uint8_t *from, const struct blocks *blocks);
 
-/* Sets n stretches of `bytes`, `pitch` apart, to repetitions of the 16 bytes at `pattern`, itself a repetition of
- * an element, of which each stretch has a whole number. */
-void blocks_fill(uint8_t *to, int64_t bytes, int64_t n, int64_t pitch, const uint8_t *pattern);
+/* Sets all blocks to repetitions of the 16 bytes at `pattern`, itself repetitions of an element, of which each
+ * block has a whole number. */
+void blocks_fill(uint8_t *to, const struct blocks *blocks, const uint8_t *pattern);
 
 #endif

@@ -40,6 +40,43 @@ static void copy_short(uint8_t *to, const uint8_t *from, int64_t bytes, int64_t 
 		_mm512_mask_storeu_epi8(to, mask, _mm512_maskz_loadu_epi8(mask, from));
 }
 
+/* Blocks of up to 8 bytes that touch on one side: as many as span a line on the other one are expanded into their
+ * places, and stored there under a mask; compressed from there the other way. */
+static inline int64_t span_blocks(int64_t pitch)
+{
+	return LINE / pitch;
+}
+
+static inline __mmask64 span_mask(int64_t bytes, int64_t pitch, int64_t n)
+{
+	__mmask64 mask = 0;
+	for (int64_t i = 0; i < n; i++)
+		mask |= (UINT64_MAX >> (LINE - bytes)) << i * pitch;
+	return mask;
+}
+
+static void copy_apart(uint8_t *to, const uint8_t *from, int64_t bytes, int64_t n, int64_t pitch)
+{
+	const int64_t step = span_blocks(pitch);
+	const __mmask64 spread = span_mask(bytes, pitch, step), dense = UINT64_MAX >> (LINE - step * bytes);
+	for (; n >= step; n -= step, to += step * pitch, from += step * bytes)
+		_mm512_mask_storeu_epi8(to, spread,
+					_mm512_maskz_expand_epi8(spread, _mm512_maskz_loadu_epi8(dense, from)));
+	if (n > 0)
+		copy_short(to, from, bytes, n, pitch, bytes);
+}
+
+static void copy_together(uint8_t *to, const uint8_t *from, int64_t bytes, int64_t n, int64_t pitch)
+{
+	const int64_t step = span_blocks(pitch);
+	const __mmask64 spread = span_mask(bytes, pitch, step), dense = UINT64_MAX >> (LINE - step * bytes);
+	for (; n >= step; n -= step, to += step * bytes, from += step * pitch)
+		_mm512_mask_storeu_epi8(to, dense,
+					_mm512_maskz_compress_epi8(spread, _mm512_maskz_loadu_epi8(spread, from)));
+	if (n > 0)
+		copy_short(to, from, bytes, n, bytes, pitch);
+}
+
 /* Of more than a line: the last one overlaps the one before it. */
 static inline void copy_lines(uint8_t *to, const uint8_t *from, int64_t bytes)
 {
@@ -66,8 +103,13 @@ static inline void copy_string(uint8_t *to, const uint8_t *from, int64_t bytes)
 static void copy_row(uint8_t *to, const uint8_t *from, int64_t bytes, int64_t n, int64_t to_pitch,
 		     int64_t from_pitch)
 {
-	enum { STRING_BYTES_MIN = 2048 };
-	if (bytes <= LINE)
+	enum { APART_BYTES_MAX = 8, APART_PITCH_MAX = LINE / 4, STRING_BYTES_MIN = 2048 };
+	if (bytes <= APART_BYTES_MAX && from_pitch == bytes && to_pitch > bytes && to_pitch <= APART_PITCH_MAX)
+		copy_apart(to, from, bytes, n, to_pitch);
+	else if (bytes <= APART_BYTES_MAX && to_pitch == bytes && from_pitch > bytes &&
+		 from_pitch <= APART_PITCH_MAX)
+		copy_together(to, from, bytes, n, from_pitch);
+	else if (bytes <= LINE)
 		copy_short(to, from, bytes, n, to_pitch, from_pitch);
 	else if (bytes < STRING_BYTES_MIN)
 		for (; n > 0; n--, to += to_pitch, from += from_pitch)

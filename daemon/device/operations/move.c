@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "daemon/device/geometry/runs.h"
 #include "daemon/device/operations/move_box.h"
 #include "daemon/device/operations/move_columns.h"
 #include "daemon/device/operations/move_marks.h"
@@ -91,11 +90,25 @@ static struct move_side side_of_host(const struct local *local, const struct npu
 	return (struct move_side){local, NULL, *host, move_element_bytes(place)};
 }
 
+static bool is_all(const struct npumem_place *place, int64_t count)
+{
+	return count == npumem_place_elements(place);
+}
+
+static unsigned ranges_of(const struct npumem_place *place, int64_t first, int64_t count,
+			  struct parts_range *ranges)
+{
+	if (!is_all(place, count))
+		return parts_of(place, first, count, ranges);
+	ranges[0] = parts_whole(place);
+	return 1;
+}
+
 bool move_out(const struct local *local, const struct npumem_place *from, int64_t first, int64_t count,
 	      const struct move_host *to, struct move_watch *watch)
 {
 	struct parts_range ranges[PARTS_RANGES_MAX];
-	unsigned n = parts_of(from, first, count, ranges);
+	unsigned n = ranges_of(from, first, count, ranges);
 	struct move_side there = side_of_host(local, from, to), here = side_of_place(local, from);
 	struct move move = move_of(&there, &here);
 	move.watch = watch;
@@ -117,11 +130,6 @@ static void mark_again(const struct move *done, const struct parts_range *ranges
 	again.done = 0;
 	if (again.most)
 		move_ranges(&again, ranges, n);
-}
-
-static bool is_all(const struct npumem_place *place, int64_t count)
-{
-	return count == npumem_place_elements(place);
 }
 
 /* Puts 0 into the dummies of the words that hold elements of the last n: as if there were more of those. */
@@ -152,7 +160,7 @@ bool move_in(struct local *local, const struct npumem_place *to, int64_t first, 
 	     const struct move_host *from, bool is_known, struct move_watch *watch)
 {
 	struct parts_range ranges[PARTS_RANGES_MAX];
-	unsigned n = parts_of(to, first, count, ranges);
+	unsigned n = ranges_of(to, first, count, ranges);
 	struct move_side there = side_of_place(local, to), here = side_of_host(local, to, from);
 	struct move move = move_of(&there, &here);
 	move.watch = watch;
@@ -216,43 +224,22 @@ bool move_within(struct local *local, const struct npumem_place *from, const str
 
 /* ---- fill ---- */
 
-enum { PATTERN_BYTES = 16 };
-
-struct fill {
-	struct local *local;
-	struct move_watch *watch;
-	int64_t size, filled; /* of an element; bytes that were visited */
-	uint8_t pattern[PATTERN_BYTES];
-};
-
-/* Stretches are cut where they are long, or many. */
-static bool fill_series(void *ctx, const struct runs_series *series)
-{
-	struct fill *fill = ctx;
-	int64_t piece = move_watch_piece(fill->watch) * fill->size;
-	int64_t bytes = series->bytes < piece ? series->bytes : piece, most = piece / bytes;
-	for (int64_t i = 0; i < series->n; i += most)
-		for (int64_t at = 0; at < series->bytes; at += bytes) {
-			int64_t n = series->n - i < most ? series->n - i : most;
-			int64_t left = series->bytes - at < bytes ? series->bytes - at : bytes;
-			uint8_t *to = local_at(fill->local, series->npu, series->offset + i * series->pitch + at);
-			blocks_fill(to, left, n, series->pitch, fill->pattern);
-			fill->filled += n * left;
-			if (!move_watch_look(fill->watch, n * left / fill->size))
-				return false;
-		}
-	return true;
-}
-
 bool move_fill(struct local *local, const struct npumem_place *to, const void *value, bool is_known,
 	       struct move_watch *watch)
 {
-	struct fill fill = {.local = local, .watch = watch, .size = move_element_bytes(to)};
+	enum { PATTERN_BYTES = 16 };
+	uint8_t pattern[PATTERN_BYTES];
 	const struct parts_range whole = parts_whole(to);
-	for (int64_t i = 0; i < PATTERN_BYTES; i += fill.size)
-		memcpy(fill.pattern + i, value, (size_t)fill.size);
-	if (!runs_each(&local->geometry, to, false, fill_series, &fill)) {
-		move_marks_take_back(local, to, fill.filled, watch);
+	struct move_side there = side_of_place(local, to);
+	struct move move = move_of(&there, &there);
+	int64_t size = there.element_bytes;
+	for (int64_t i = 0; i < PATTERN_BYTES; i += size)
+		memcpy(pattern + i, value, (size_t)size);
+	move.act = move_box_fill;
+	move.ctx = pattern;
+	move.watch = watch;
+	if (!move_range(&move, &whole)) {
+		mark_again(&move, &whole, 1, local, false);
 		return false;
 	}
 	zero_dummies(local, to, &whole, 1, watch);

@@ -143,7 +143,7 @@ static bool run_plane(const struct run *run, uint8_t *to, const uint8_t *from, c
 	if (run->is_transpose && most)
 		n_1 = least(least(all->n[1], TRANSPOSE_COLUMNS), most);
 	n_0 = least(all->n[0], most / n_1);
-	if (!run->is_transpose && n_0)
+	if (n_0 == all->n[0])
 		n_1 = least(all->n[1], most / n_0);
 	for (int64_t j = 0; j < all->n[1]; j += n_1)
 		for (int64_t i = 0; i < all->n[0]; i += n_0 ? n_0 : 1) {
@@ -178,6 +178,15 @@ static bool run_outer(const struct run *run, const struct move_box *box, const s
 	return true;
 }
 
+/* Of blocks that are long a line takes about as long as an element of others. */
+static int64_t piece_bytes(const struct move_box *box, const struct move_watch *watch)
+{
+	enum { LINE_BYTES = 64, PIECE_BYTES = 256 << 10 };
+	if (box->bytes >= LINE_BYTES && !move_watch_is_own(watch))
+		return PIECE_BYTES;
+	return move_watch_piece(watch) * box->element_bytes;
+}
+
 bool move_box_run(struct move_box *box, move_box_act *act, void *ctx, struct move_watch *watch, int64_t *done,
 		  int64_t most)
 {
@@ -187,7 +196,7 @@ bool move_box_run(struct move_box *box, move_box_act *act, void *ctx, struct mov
 		;
 	run.is_transpose = find_transpose(box);
 	sort_loops(box, run.is_transpose ? 2 : 0);
-	run.piece = move_watch_piece(watch) * box->element_bytes;
+	run.piece = piece_bytes(box, watch);
 	struct blocks plane = {box->bytes, {1, 1}, {0, 0}, {0, 0}};
 	for (unsigned i = 0; i < box->n_loops && i < 2; i++) {
 		plane.n[i] = box->n[i];
@@ -195,6 +204,13 @@ bool move_box_run(struct move_box *box, move_box_act *act, void *ctx, struct mov
 		plane.from_pitch[i] = box->from_pitch[i];
 	}
 	return run_outer(&run, box, &plane);
+}
+
+void move_box_fill(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks, bool is_transpose)
+{
+	(void)from;
+	(void)is_transpose;
+	blocks_fill(to, blocks, ctx);
 }
 
 void move_box_copy(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks, bool is_transpose)

@@ -29,6 +29,10 @@ typedef void move_box_act(void *ctx, uint8_t *to, const uint8_t *from, const str
 /* The act of moving the bytes; `ctx` is a struct blocks_paths. */
 void move_box_copy(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks, bool is_transpose);
 
+/* The act of setting the bytes of `to` to repetitions of the 16 bytes at `ctx` (see blocks_fill). `from` is not
+ * used: its pitches shall be those of `to`, so that blocks are what touches there. */
+void move_box_fill(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks, bool is_transpose);
+
 /* Does all pieces, always in the same order, and adds the elements of those that were done to *done. Stops where
  * the watch says so, or *done reaches `most`; false then. */
 bool move_box_run(struct move_box *box, move_box_act *act, void *ctx, struct move_watch *watch, int64_t *done,

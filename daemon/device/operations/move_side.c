@@ -15,11 +15,14 @@ uint8_t *move_side_at(const struct move_side *side, const struct npumem_dims *at
 	const struct npumem_place *place = side->place;
 	if (!place)
 		return host_at(side, at);
-	int64_t channel = place->start_npu + at->c, n_npus = side->local->geometry.n_npus;
-	int64_t words = at->n / place->lanes * place->stride.n + channel / n_npus * place->stride.c +
-			at->h * place->stride.h + at->w * place->stride.w;
-	return local_at(side->local, channel % n_npus,
-			place->offset + words * place->word_bytes + at->n % place->lanes * side->element_bytes);
+	const struct npumem_geometry *geometry = &side->local->geometry;
+	int64_t channel = place->start_npu + at->c;
+	int64_t words = (uint32_t)at->n / (uint32_t)place->lanes * place->stride.n +
+			parts_row(geometry, channel) * place->stride.c + at->h * place->stride.h +
+			at->w * place->stride.w;
+	return local_at(side->local, parts_npu(geometry, channel),
+			place->offset + words * place->word_bytes +
+				(at->n & (place->lanes - 1)) * side->element_bytes);
 }
 
 static int64_t product(int64_t a, int64_t b, int64_t c)
