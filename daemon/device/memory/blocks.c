@@ -117,9 +117,10 @@ void blocks_fill(uint8_t *to, const struct blocks *blocks, const uint8_t *patter
 
 const struct blocks_paths *blocks_paths(enum isa isa)
 {
-	static const struct blocks_paths any = {blocks_copy, transpose_blocks};
+	static const struct blocks_paths any = {blocks_copy, transpose_blocks, blocks_fill};
 #ifdef __x86_64__
-	static const struct blocks_paths avx512vnni = {blocks_copy__avx512vnni, transpose_blocks};
+	static const struct blocks_paths avx512vnni = {blocks_copy__avx512vnni, transpose_blocks,
+						       blocks_fill__avx512vnni};
 	if (isa >= ISA_AVX512VNNI)
 		return &avx512vnni;
 #endif

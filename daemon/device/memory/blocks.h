@@ -23,16 +23,16 @@ struct blocks_paths {
 	/* Of a power of two up to BLOCKS_TRANSPOSE_BYTES_MAX that touch along i at `to` (to_pitch[0] == bytes) and
 	 * along j at `from` (from_pitch[1] == bytes): whole vectors on both sides. */
 	blocks_move *transpose;
+	/* Sets all blocks to repetitions of the 16 bytes at `pattern`, itself repetitions of an element, of which
+	 * each block has a whole number. */
+	void (*fill)(uint8_t *to, const struct blocks *blocks, const uint8_t *pattern);
 };
 
 /* `isa`: not ISA_ANY, nor beyond what there is. */
 const struct blocks_paths *blocks_paths(enum isa isa);
 
-/* The path that every processor has. */
+/* The paths that every processor has. */
 void blocks_copy(uint8_t *to, const uint8_t *from, const struct blocks *blocks);
-
-/* Sets all blocks to repetitions of the 16 bytes at `pattern`, itself repetitions of an element, of which each
- * block has a whole number. */
 void blocks_fill(uint8_t *to, const struct blocks *blocks, const uint8_t *pattern);
 
 #endif

@@ -5,5 +5,6 @@
 #include "daemon/device/memory/blocks.h"
 
 void blocks_copy__avx512vnni(uint8_t *to, const uint8_t *from, const struct blocks *blocks);
+void blocks_fill__avx512vnni(uint8_t *to, const struct blocks *blocks, const uint8_t *pattern);
 
 #endif

@@ -59,7 +59,8 @@ void local_unmark_series(struct local *local, int64_t npu, int64_t offset, int64
 void local_forget_series(struct local *local, int64_t npu, int64_t offset, int64_t bytes, int64_t n, int64_t pitch)
 {
 	static const uint8_t zero[16];
-	blocks_fill(local_at(local, npu, offset), &(struct blocks){bytes, {n, 1}, {pitch, 0}, {0, 0}}, zero);
+	local->blocks->fill(local_at(local, npu, offset), &(struct blocks){bytes, {n, 1}, {pitch, 0}, {0, 0}},
+			    zero);
 	local_unmark_series(local, npu, offset, bytes, n, pitch);
 }
 

@@ -5,9 +5,13 @@
  */
 #include "daemon/device/operations/move_box.h"
 
-struct move_box move_box_of(uint8_t *to, const uint8_t *from, int64_t element_bytes)
+void move_box_init(struct move_box *box, uint8_t *to, const uint8_t *from, int64_t element_bytes)
 {
-	return (struct move_box){.to = to, .from = from, .bytes = element_bytes, .element_bytes = element_bytes};
+	box->to = to;
+	box->from = from;
+	box->bytes = element_bytes;
+	box->element_bytes = element_bytes;
+	box->n_loops = 0;
 }
 
 void move_box_add(struct move_box *box, int64_t n, int64_t to_pitch, int64_t from_pitch)
@@ -208,9 +212,10 @@ bool move_box_run(struct move_box *box, move_box_act *act, void *ctx, struct mov
 
 void move_box_fill(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks, bool is_transpose)
 {
+	const struct move_box_fill *fill = ctx;
 	(void)from;
 	(void)is_transpose;
-	blocks_fill(to, blocks, ctx);
+	fill->paths->fill(to, blocks, fill->pattern);
 }
 
 void move_box_copy(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks, bool is_transpose)
