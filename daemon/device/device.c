@@ -32,7 +32,7 @@ int device_new(const struct device_options *options, const struct heap *heap, vo
 		device->options.isa = isa_best();
 	device->heap = heap;
 	packs_init(&device->packs, heap, options->pack_bytes);
-	local_init(&device->local, &options->geometry, memory);
+	local_init(&device->local, &options->geometry, device->options.isa, memory);
 	if (totals_init(&device->totals, heap, &options->geometry))
 		goto no_totals;
 	if (arena_new(heap, (uint64_t)options->geometry.npu_bytes, &device->arena))

@@ -63,7 +63,7 @@ static void *map(size_t bytes)
 		exit(1);
 	}
 	memory += (HUGE_BYTES - (uintptr_t)memory % HUGE_BYTES) % HUGE_BYTES;
-	if (!getenv("SMALL_PAGES"))
+	if (getenv("HUGE_PAGES"))
 		madvise(memory, bytes, MADV_HUGEPAGE);
 	return memory;
 }

@@ -21,7 +21,7 @@ enum {
 	TRACE_NAME_BYTES = 32,
 	TRACE_HOST_UID = 900, /* whose the shared ones are */
 	TRACE_VALUES = 30,    /* that a uid writes: no other writes one of them */
-	/* Of a tensor: what is packed is long by JOB_INLINE_COST, what is not is short. */
+	/* Of a tensor: what is packed is long, as costs.c says, what is not is short. */
 	TRACE_N = 4,
 	TRACE_C = 8,
 	TRACE_C_NARROW = 5,

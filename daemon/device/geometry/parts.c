@@ -77,11 +77,12 @@ struct cutting {
 
 static bool cut_at_wraps(const struct cutting *cutting, struct parts_box *box, int64_t c_end)
 {
-	int64_t n_npus = cutting->geometry->n_npus;
+	const struct npumem_geometry *geometry = cutting->geometry;
 	box->n_rows = 1;
 	while (box->at.c < c_end) {
-		int64_t room = n_npus - (cutting->start + box->at.c) % n_npus;
-		room = least(room, n_npus - (cutting->other_start + box->at.c) % n_npus);
+		int64_t npu = parts_npu(geometry, cutting->start + box->at.c);
+		int64_t other = parts_npu(geometry, cutting->other_start + box->at.c);
+		int64_t room = geometry->n_npus - (npu > other ? npu : other);
 		box->n_npus = least(room, c_end - box->at.c);
 		if (!cutting->visit(cutting->ctx, box))
 			return false;
@@ -90,32 +91,39 @@ static bool cut_at_wraps(const struct cutting *cutting, struct parts_box *box, i
 	return true;
 }
 
-/* NPUs [npu, npu_end), which have the same block rows of channels [first, end), counted from NPU 0. */
-static bool visit_npus(const struct cutting *cutting, struct parts_box *box, int64_t npu, int64_t npu_end,
-		       int64_t first, int64_t end)
+/* A channel as its block row and NPU. */
+struct spot {
+	int64_t row, npu;
+};
+
+static struct spot spot_of(const struct npumem_geometry *geometry, int64_t channel)
 {
-	int64_t n_npus = cutting->geometry->n_npus;
-	int64_t row = first / n_npus + (npu < first % n_npus), row_end = end / n_npus + (npu < end % n_npus);
-	box->at.c = row * n_npus + npu - cutting->start;
+	return (struct spot){parts_row(geometry, channel), parts_npu(geometry, channel)};
+}
+
+/* NPUs [npu, npu_end), which have the same block rows of the channels from `first` on and before `end`. */
+static bool visit_npus(const struct cutting *cutting, struct parts_box *box, int64_t npu, int64_t npu_end,
+		       struct spot first, struct spot end)
+{
+	int64_t row = first.row + (npu < first.npu);
+	box->at.c = row * cutting->geometry->n_npus + npu - cutting->start;
 	box->n_npus = npu_end - npu;
-	box->n_rows = row_end - row;
+	box->n_rows = end.row + (npu < end.npu) - row;
 	return box->n_npus <= 0 || box->n_rows <= 0 || cutting->visit(cutting->ctx, box);
 }
 
 static bool cut_channels(const struct cutting *cutting, struct parts_box *box, int64_t c_end)
 {
-	int64_t n_npus = cutting->geometry->n_npus, first = cutting->start + box->at.c;
-	int64_t end = cutting->start + c_end, low = first % n_npus, high = end % n_npus, swap = low;
+	const struct npumem_geometry *geometry = cutting->geometry;
 	if (box->at.c >= c_end)
 		return true;
 	if (cutting->other_start >= 0)
 		return cut_at_wraps(cutting, box, c_end);
-	if (low > high) {
-		low = high;
-		high = swap;
-	}
+	struct spot first = spot_of(geometry, cutting->start + box->at.c);
+	struct spot end = spot_of(geometry, cutting->start + c_end);
+	int64_t low = least(first.npu, end.npu), high = first.npu + end.npu - low;
 	return visit_npus(cutting, box, 0, low, first, end) && visit_npus(cutting, box, low, high, first, end) &&
-	       visit_npus(cutting, box, high, n_npus, first, end);
+	       visit_npus(cutting, box, high, geometry->n_npus, first, end);
 }
 
 static bool cut_widths(const struct cutting *cutting, const struct npumem_place *place,
@@ -139,11 +147,11 @@ bool parts_each(const struct npumem_geometry *geometry, const struct npumem_plac
 	const struct cutting cutting = {geometry, place->start_npu,
 					other_start == place->start_npu ? NPUMEM_ANY : other_start, visit, ctx};
 	for (int64_t n = range->from.n; n < range->to.n;) {
-		int64_t lane = n % n_lanes, left = range->to.n - n;
+		int64_t lane = n & (n_lanes - 1), left = range->to.n - n;
 		struct parts_box box = {.at = range->from, .n_h = range->to.h - range->from.h};
 		bool words = !lane && left >= n_lanes;
 		box.at.n = n;
-		box.n_words = words ? left / n_lanes : 1;
+		box.n_words = words ? (uint32_t)left / (uint32_t)n_lanes : 1;
 		box.n_lanes = words ? n_lanes : least(left, n_lanes - lane);
 		if (!cut_widths(&cutting, place, range, &box))
 			return false;

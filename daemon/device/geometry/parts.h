@@ -9,6 +9,18 @@ struct parts_range {
 	struct npumem_dims from, to;
 };
 
+/* Block row and NPU of a channel that is counted from NPU 0 on. They are far below 2^32, and so narrow a division
+ * takes half the time. */
+static inline int64_t parts_row(const struct npumem_geometry *geometry, int64_t channel)
+{
+	return (uint32_t)channel / (uint32_t)geometry->n_npus;
+}
+
+static inline int64_t parts_npu(const struct npumem_geometry *geometry, int64_t channel)
+{
+	return (uint32_t)channel % (uint32_t)geometry->n_npus;
+}
+
 /* A run of elements in row-major order takes no more ranges than this. */
 enum { PARTS_RANGES_MAX = 7 };
 

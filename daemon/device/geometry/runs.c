@@ -123,7 +123,7 @@ static bool visit_box(void *ctx, const struct parts_box *box)
 	const struct runs *runs = ctx;
 	const struct npumem_place *place = runs->place;
 	int64_t word = place->word_bytes, element = word / place->lanes, channel = place->start_npu + box->at.c;
-	int64_t n_npus = runs->geometry->n_npus, npu = channel % n_npus, lane = box->at.n % place->lanes;
+	int64_t npu = parts_npu(runs->geometry, channel), lane = box->at.n % place->lanes;
 	struct loops loops = {.bytes = box->n_lanes * element};
 	if (runs->with_dummies && box->at.n + box->n_lanes == place->shape.n)
 		loops.bytes = word - lane * element;
@@ -134,8 +134,9 @@ static bool visit_box(void *ctx, const struct parts_box *box)
 	loops_touch(&loops);
 	loops_join(&loops);
 	int64_t offset = place->offset + lane * element +
-			 (box->at.n / place->lanes * place->stride.n + channel / n_npus * place->stride.c +
-			  box->at.h * place->stride.h + box->at.w * place->stride.w) *
+			 (box->at.n / place->lanes * place->stride.n +
+			  parts_row(runs->geometry, channel) * place->stride.c + box->at.h * place->stride.h +
+			  box->at.w * place->stride.w) *
 				 word;
 	for (int64_t i = 0; i < box->n_npus; i++)
 		if (!visit_loops(runs, &loops, npu + i, offset))

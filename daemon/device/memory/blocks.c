@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#include "daemon/device/memory/blocks__avx512vnni.h"
+#include "daemon/device/memory/transpose.h"
+
 static inline __attribute__((always_inline)) void copy_piece(uint8_t *to, const uint8_t *from, size_t piece)
 {
 	memcpy(to, from, piece);
@@ -89,19 +92,38 @@ static void fill_long(uint8_t *to, int64_t bytes, const uint8_t *pattern)
 	memcpy(to + bytes - 16, pattern, 16);
 }
 
-void blocks_fill(uint8_t *to, int64_t bytes, int64_t n, int64_t pitch, const uint8_t *pattern)
+static void fill_row(uint8_t *to, int64_t bytes, int64_t n, int64_t pitch, const uint8_t *pattern)
 {
 	enum { CALL_BYTES = 256 };
 	if (bytes >= CALL_BYTES && !memcmp(pattern, pattern + 1, 15))
-		for (int64_t i = 0; i < n; i++, to += pitch)
+		for (; n > 0; n--, to += pitch)
 			memset(to, pattern[0], (size_t)bytes);
 	else if (bytes >= 16)
-		for (int64_t i = 0; i < n; i++, to += pitch)
+		for (; n > 0; n--, to += pitch)
 			fill_long(to, bytes, pattern);
 	else if (bytes == 1)
-		for (int64_t i = 0; i < n; i++, to += pitch)
+		for (; n > 0; n--, to += pitch)
 			*to = *pattern;
 	else
-		for (int64_t i = 0; i < n; i++, to += pitch)
+		for (; n > 0; n--, to += pitch)
 			fill_short(to, bytes, pattern);
+}
+
+void blocks_fill(uint8_t *to, const struct blocks *blocks, const uint8_t *pattern)
+{
+	for (int64_t j = 0; j < blocks->n[1]; j++)
+		fill_row(to + j * blocks->to_pitch[1], blocks->bytes, blocks->n[0], blocks->to_pitch[0], pattern);
+}
+
+const struct blocks_paths *blocks_paths(enum isa isa)
+{
+	static const struct blocks_paths any = {blocks_copy, transpose_blocks, blocks_fill};
+#ifdef __x86_64__
+	static const struct blocks_paths avx512vnni = {blocks_copy__avx512vnni, transpose_blocks,
+						       blocks_fill__avx512vnni};
+	if (isa >= ISA_AVX512VNNI)
+		return &avx512vnni;
+#endif
+	(void)isa;
+	return &any;
 }

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "daemon/device/memory/blocks.h"
-
 static uint64_t word_pitch(const struct npumem_geometry *geometry)
 {
 	/* One cache line more than the bits need, for the same reason as the gap between the lanes. */
@@ -20,13 +18,14 @@ uint64_t local_bytes(const struct npumem_geometry *geometry)
 	return lanes_bytes(geometry) + 2 * sizeof(uint64_t) * (uint64_t)geometry->n_npus * word_pitch(geometry);
 }
 
-void local_init(struct local *local, const struct npumem_geometry *geometry, void *memory)
+void local_init(struct local *local, const struct npumem_geometry *geometry, enum isa isa, void *memory)
 {
 	*local = (struct local){
 		.geometry = *geometry,
 		.lanes = memory,
 		.lane_pitch = (uint64_t)(geometry->npu_bytes + LOCAL_LANE_GAP_BYTES),
 		.word_pitch = word_pitch(geometry),
+		.blocks = blocks_paths(isa),
 	};
 	local->written = (uint64_t *)(local->lanes + lanes_bytes(geometry));
 	local->damaged = local->written + (uint64_t)geometry->n_npus * local->word_pitch;
@@ -60,7 +59,8 @@ void local_unmark_series(struct local *local, int64_t npu, int64_t offset, int64
 void local_forget_series(struct local *local, int64_t npu, int64_t offset, int64_t bytes, int64_t n, int64_t pitch)
 {
 	static const uint8_t zero[16];
-	blocks_fill(local_at(local, npu, offset), bytes, n, pitch, zero);
+	local->blocks->fill(local_at(local, npu, offset), &(struct blocks){bytes, {n, 1}, {pitch, 0}, {0, 0}},
+			    zero);
 	local_unmark_series(local, npu, offset, bytes, n, pitch);
 }
 

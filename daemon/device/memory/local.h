@@ -10,6 +10,7 @@
 #include <npumem/layout.h>
 
 #include "daemon/device/memory/bits.h"
+#include "daemon/device/memory/blocks.h"
 
 enum { LOCAL_LANE_GAP_BYTES = 2048 + 128, LOCAL_POISON = 0xDB };
 
@@ -17,14 +18,15 @@ struct local {
 	struct npumem_geometry geometry;
 	uint8_t *lanes;
 	uint64_t *written, *damaged;
-	uint64_t lane_pitch;	    /* bytes from one NPU's first byte to the next one's */
-	uint64_t word_pitch;	    /* 64-bit words between the bits of two NPUs */
-	_Atomic uint64_t n_damaged; /* bits set in `damaged`: mostly 0, so that nothing need be looked up */
+	uint64_t lane_pitch;		   /* bytes from one NPU's first byte to the next one's */
+	uint64_t word_pitch;		   /* 64-bit words between the bits of two NPUs */
+	const struct blocks_paths *blocks; /* how its bytes are moved */
+	_Atomic uint64_t n_damaged;	   /* bits set in `damaged`: mostly 0, so that nothing need be looked up */
 };
 
 uint64_t local_bytes(const struct npumem_geometry *geometry);
 /* `memory`: local_bytes(), 64-byte aligned, zero. */
-void local_init(struct local *local, const struct npumem_geometry *geometry, void *memory);
+void local_init(struct local *local, const struct npumem_geometry *geometry, enum isa isa, void *memory);
 
 static inline uint8_t *local_at(const struct local *local, int64_t npu, int64_t offset)
 {

@@ -5,7 +5,7 @@
  * Nothing is read or written beyond the blocks: at the edges vectors are loaded and stored in part. */
 #include <string.h>
 
-#include "daemon/device/memory/blocks.h"
+#include "daemon/device/memory/transpose.h"
 
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 typedef uint16_t halves8 __attribute__((vector_size(16)));
@@ -129,7 +129,9 @@ static inline __attribute__((always_inline)) void words_of(uint8_t *to, const ui
 		for (int i = 0; i < n; i++)
 			memcpy(&v[i], from + i * from_pitch + at * size, VECTOR_BYTES);
 		interleave(v, n, log2_of(n), size);
-		memcpy(to + at * n * size, v, (size_t)n * VECTOR_BYTES);
+#pragma GCC unroll 4
+		for (int i = 0; i < n; i++)
+			memcpy(to + at * n * size + i * VECTOR_BYTES, &v[i], VECTOR_BYTES);
 	}
 	for (; at < count; at++)
 		for (int i = 0; i < n; i++)
@@ -143,7 +145,9 @@ static inline __attribute__((always_inline)) void arrays_of(uint8_t *to, int64_t
 	int64_t at = 0, step = VECTOR_BYTES / size;
 	bytes16 v[4];
 	for (; at + step <= count; at += step) {
-		memcpy(v, from + at * n * size, (size_t)n * VECTOR_BYTES);
+#pragma GCC unroll 4
+		for (int i = 0; i < n; i++)
+			memcpy(&v[i], from + at * n * size + i * VECTOR_BYTES, VECTOR_BYTES);
 		interleave(v, n, log2_of(VECTOR_BYTES / size), size);
 #pragma GCC unroll 4
 		for (int i = 0; i < n; i++)
@@ -206,7 +210,7 @@ static inline __attribute__((always_inline)) void transpose(uint8_t *to, const u
 		squares(to, from, blocks, size);
 }
 
-void blocks_transpose(uint8_t *to, const uint8_t *from, const struct blocks *blocks)
+void transpose_blocks(uint8_t *to, const uint8_t *from, const struct blocks *blocks)
 {
 	if (blocks->bytes == 1)
 		transpose(to, from, blocks, 1);

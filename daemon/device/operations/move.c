@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "daemon/device/geometry/runs.h"
 #include "daemon/device/operations/move_box.h"
 #include "daemon/device/operations/move_columns.h"
 #include "daemon/device/operations/move_marks.h"
@@ -24,7 +23,7 @@ struct move_host move_dense(const struct npumem_place *place, void *base, int64_
 
 /* A move on its way through its boxes. */
 struct move {
-	struct move_side to, from;
+	const struct move_side *to, *from;
 	const struct npumem_place *place; /* the one whose elements are gone through */
 	int64_t n_lanes, other_start;
 	struct move_pitches to_pitches, from_pitches;
@@ -34,28 +33,37 @@ struct move {
 	int64_t done, most; /* elements */
 };
 
-static struct move move_of(const struct move_side *to, const struct move_side *from)
+/* The sides must stay. Member by member: a small move takes no longer than making and copying structs of this size
+ * would. */
+static void move_init(struct move *move, const struct move_side *to, const struct move_side *from,
+		      struct move_watch *watch)
 {
-	struct move move = {.to = *to, .from = *from, .act = move_box_copy, .most = INT64_MAX};
-	move.place = to->place ? to->place : from->place;
-	move.n_lanes = move.place->lanes;
-	move.other_start = NPUMEM_ANY;
+	move->to = to;
+	move->from = from;
+	move->place = to->place ? to->place : from->place;
+	move->n_lanes = move->place->lanes;
+	move->other_start = NPUMEM_ANY;
 	if (to->place && from->place) {
-		move.other_start = from->place->start_npu;
-		if (from->place->lanes > move.n_lanes)
-			move.n_lanes = from->place->lanes;
+		move->other_start = from->place->start_npu;
+		if (from->place->lanes > move->n_lanes)
+			move->n_lanes = from->place->lanes;
 	}
-	move.to_pitches = move_side_pitches(to, move.n_lanes);
-	move.from_pitches = move_side_pitches(from, move.n_lanes);
-	return move;
+	move_side_pitches(to, move->n_lanes, &move->to_pitches);
+	move_side_pitches(from, move->n_lanes, &move->from_pitches);
+	move->act = move_box_copy;
+	move->ctx = (void *)(uintptr_t)to->local->blocks;
+	move->watch = watch;
+	move->done = 0;
+	move->most = INT64_MAX;
 }
 
 static bool move_part(void *ctx, const struct parts_box *part)
 {
 	struct move *move = ctx;
 	const struct move_pitches *to = &move->to_pitches, *from = &move->from_pitches;
-	struct move_box box = move_box_of(move_side_at(&move->to, &part->at), move_side_at(&move->from, &part->at),
-					  move->to.element_bytes);
+	struct move_box box;
+	move_box_init(&box, move_side_at(move->to, &part->at), move_side_at(move->from, &part->at),
+		      move->to->element_bytes);
 	move_box_add(&box, part->n_w, to->w, from->w);
 	move_box_add(&box, part->n_h, to->h, from->h);
 	move_box_add(&box, part->n_npus, to->npu, from->npu);
@@ -67,7 +75,7 @@ static bool move_part(void *ctx, const struct parts_box *part)
 
 static bool move_range(struct move *move, const struct parts_range *range)
 {
-	return parts_each(&move->to.local->geometry, move->place, move->n_lanes, move->other_start, range,
+	return parts_each(&move->to->local->geometry, move->place, move->n_lanes, move->other_start, range,
 			  move_part, move);
 }
 
@@ -90,14 +98,28 @@ static struct move_side side_of_host(const struct local *local, const struct npu
 	return (struct move_side){local, NULL, *host, move_element_bytes(place)};
 }
 
+static bool is_all(const struct npumem_place *place, int64_t count)
+{
+	return count == npumem_place_elements(place);
+}
+
+static unsigned ranges_of(const struct npumem_place *place, int64_t first, int64_t count,
+			  struct parts_range *ranges)
+{
+	if (!is_all(place, count))
+		return parts_of(place, first, count, ranges);
+	ranges[0] = parts_whole(place);
+	return 1;
+}
+
 bool move_out(const struct local *local, const struct npumem_place *from, int64_t first, int64_t count,
 	      const struct move_host *to, struct move_watch *watch)
 {
 	struct parts_range ranges[PARTS_RANGES_MAX];
-	unsigned n = parts_of(from, first, count, ranges);
+	unsigned n = ranges_of(from, first, count, ranges);
 	struct move_side there = side_of_host(local, from, to), here = side_of_place(local, from);
-	struct move move = move_of(&there, &here);
-	move.watch = watch;
+	struct move move;
+	move_init(&move, &there, &here, watch);
 	return move_ranges(&move, ranges, n) && move_watch_end(watch);
 }
 
@@ -118,11 +140,6 @@ static void mark_again(const struct move *done, const struct parts_range *ranges
 		move_ranges(&again, ranges, n);
 }
 
-static bool is_all(const struct npumem_place *place, int64_t count)
-{
-	return count == npumem_place_elements(place);
-}
-
 /* Puts 0 into the dummies of the words that hold elements of the last n: as if there were more of those. */
 static void zero_dummies(struct local *local, const struct npumem_place *to, const struct parts_range *ranges,
 			 unsigned n, struct move_watch *watch)
@@ -131,8 +148,8 @@ static void zero_dummies(struct local *local, const struct npumem_place *to, con
 	const struct move_host zeros = {zero, {0, 0, 0, 0}};
 	struct move_watch goes_on = {.progress = watch ? watch->progress : NULL, .goes_on = true};
 	struct move_side there = side_of_place(local, to), here = side_of_host(local, to, &zeros);
-	struct move move = move_of(&there, &here);
-	move.watch = &goes_on;
+	struct move move;
+	move_init(&move, &there, &here, &goes_on);
 	if (to->shape.n % to->lanes == 0)
 		return;
 	for (unsigned i = 0; i < n; i++) {
@@ -151,10 +168,10 @@ bool move_in(struct local *local, const struct npumem_place *to, int64_t first, 
 	     const struct move_host *from, bool is_known, struct move_watch *watch)
 {
 	struct parts_range ranges[PARTS_RANGES_MAX];
-	unsigned n = parts_of(to, first, count, ranges);
+	unsigned n = ranges_of(to, first, count, ranges);
 	struct move_side there = side_of_place(local, to), here = side_of_host(local, to, from);
-	struct move move = move_of(&there, &here);
-	move.watch = watch;
+	struct move move;
+	move_init(&move, &there, &here, watch);
 	if (!move_ranges(&move, ranges, n)) {
 		mark_again(&move, ranges, n, local, false);
 		return false;
@@ -173,8 +190,8 @@ void move_in_kernel(struct local *local, const struct npumem_place *to, const st
 	struct move_watch watch = {.progress = progress, .goes_on = true};
 	struct parts_range whole = parts_whole(to);
 	struct move_side there = side_of_place(local, to), here = side_of_host(local, to, from);
-	struct move move = move_of(&there, &here);
-	move.watch = &watch;
+	struct move move;
+	move_init(&move, &there, &here, &watch);
 	move_range(&move, &whole);
 }
 
@@ -191,8 +208,8 @@ static bool copy_channels(struct local *local, const struct npumem_place *from, 
 {
 	struct parts_range whole = parts_whole(to);
 	struct move_side there = side_of_place(local, to), here = side_of_place(local, from);
-	struct move move = move_of(&there, &here);
-	move.watch = watch;
+	struct move move;
+	move_init(&move, &there, &here, watch);
 	if (move_range(&move, &whole))
 		return true;
 	mark_again(&move, &whole, 1, local, false);
@@ -215,43 +232,21 @@ bool move_within(struct local *local, const struct npumem_place *from, const str
 
 /* ---- fill ---- */
 
-enum { PATTERN_BYTES = 16 };
-
-struct fill {
-	struct local *local;
-	struct move_watch *watch;
-	int64_t size, filled; /* of an element; bytes that were visited */
-	uint8_t pattern[PATTERN_BYTES];
-};
-
-/* Stretches are cut where they are long, or many. */
-static bool fill_series(void *ctx, const struct runs_series *series)
-{
-	struct fill *fill = ctx;
-	int64_t piece = move_watch_piece(fill->watch) * fill->size;
-	int64_t bytes = series->bytes < piece ? series->bytes : piece, most = piece / bytes;
-	for (int64_t i = 0; i < series->n; i += most)
-		for (int64_t at = 0; at < series->bytes; at += bytes) {
-			int64_t n = series->n - i < most ? series->n - i : most;
-			int64_t left = series->bytes - at < bytes ? series->bytes - at : bytes;
-			uint8_t *to = local_at(fill->local, series->npu, series->offset + i * series->pitch + at);
-			blocks_fill(to, left, n, series->pitch, fill->pattern);
-			fill->filled += n * left;
-			if (!move_watch_look(fill->watch, n * left / fill->size))
-				return false;
-		}
-	return true;
-}
-
 bool move_fill(struct local *local, const struct npumem_place *to, const void *value, bool is_known,
 	       struct move_watch *watch)
 {
-	struct fill fill = {.local = local, .watch = watch, .size = move_element_bytes(to)};
+	struct move_box_fill fill = {.paths = local->blocks};
 	const struct parts_range whole = parts_whole(to);
-	for (int64_t i = 0; i < PATTERN_BYTES; i += fill.size)
-		memcpy(fill.pattern + i, value, (size_t)fill.size);
-	if (!runs_each(&local->geometry, to, false, fill_series, &fill)) {
-		move_marks_take_back(local, to, fill.filled, watch);
+	struct move_side there = side_of_place(local, to);
+	struct move move;
+	int64_t size = there.element_bytes;
+	for (size_t i = 0; i < sizeof(fill.pattern); i += (size_t)size)
+		memcpy(fill.pattern + i, value, (size_t)size);
+	move_init(&move, &there, &there, watch);
+	move.act = move_box_fill;
+	move.ctx = &fill;
+	if (!move_range(&move, &whole)) {
+		mark_again(&move, &whole, 1, local, false);
 		return false;
 	}
 	zero_dummies(local, to, &whole, 1, watch);

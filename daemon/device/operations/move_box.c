@@ -1,12 +1,17 @@
 /* First the loops are made as few as possible: what touches on both sides is one block, what goes on evenly one
  * loop. Small blocks that touch along one loop here and along another there are transposed; all others are copied,
- * the loop with the smallest pitches innermost, so that a lane is finished before the next one is begun: its lines
- * and its page stay where they are needed. */
+ * the loop innermost that has the smallest pitch on either side. Mostly that is the host's next feature, on the
+ * next lane: features of a few bytes, whose lines there are shared, move up to 1.5 times as fast as lane by lane.
+ */
 #include "daemon/device/operations/move_box.h"
 
-struct move_box move_box_of(uint8_t *to, const uint8_t *from, int64_t element_bytes)
+void move_box_init(struct move_box *box, uint8_t *to, const uint8_t *from, int64_t element_bytes)
 {
-	return (struct move_box){.to = to, .from = from, .bytes = element_bytes, .element_bytes = element_bytes};
+	box->to = to;
+	box->from = from;
+	box->bytes = element_bytes;
+	box->element_bytes = element_bytes;
+	box->n_loops = 0;
 }
 
 void move_box_add(struct move_box *box, int64_t n, int64_t to_pitch, int64_t from_pitch)
@@ -69,7 +74,7 @@ static bool join_one(struct move_box *box)
 
 static int64_t pitch_of(const struct move_box *box, unsigned i)
 {
-	return box->to_pitch[i] > box->from_pitch[i] ? box->to_pitch[i] : box->from_pitch[i];
+	return box->to_pitch[i] < box->from_pitch[i] ? box->to_pitch[i] : box->from_pitch[i];
 }
 
 static void sort_loops(struct move_box *box, unsigned first)
@@ -142,7 +147,7 @@ static bool run_plane(const struct run *run, uint8_t *to, const uint8_t *from, c
 	if (run->is_transpose && most)
 		n_1 = least(least(all->n[1], TRANSPOSE_COLUMNS), most);
 	n_0 = least(all->n[0], most / n_1);
-	if (!run->is_transpose && n_0)
+	if (n_0 == all->n[0])
 		n_1 = least(all->n[1], most / n_0);
 	for (int64_t j = 0; j < all->n[1]; j += n_1)
 		for (int64_t i = 0; i < all->n[0]; i += n_0 ? n_0 : 1) {
@@ -177,6 +182,15 @@ static bool run_outer(const struct run *run, const struct move_box *box, const s
 	return true;
 }
 
+/* Of blocks that are long a line takes about as long as an element of others. */
+static int64_t piece_bytes(const struct move_box *box, const struct move_watch *watch)
+{
+	enum { LINE_BYTES = 64, PIECE_BYTES = 256 << 10 };
+	if (box->bytes >= LINE_BYTES && !move_watch_is_own(watch))
+		return PIECE_BYTES;
+	return move_watch_piece(watch) * box->element_bytes;
+}
+
 bool move_box_run(struct move_box *box, move_box_act *act, void *ctx, struct move_watch *watch, int64_t *done,
 		  int64_t most)
 {
@@ -186,7 +200,7 @@ bool move_box_run(struct move_box *box, move_box_act *act, void *ctx, struct mov
 		;
 	run.is_transpose = find_transpose(box);
 	sort_loops(box, run.is_transpose ? 2 : 0);
-	run.piece = move_watch_piece(watch) * box->element_bytes;
+	run.piece = piece_bytes(box, watch);
 	struct blocks plane = {box->bytes, {1, 1}, {0, 0}, {0, 0}};
 	for (unsigned i = 0; i < box->n_loops && i < 2; i++) {
 		plane.n[i] = box->n[i];
@@ -196,11 +210,16 @@ bool move_box_run(struct move_box *box, move_box_act *act, void *ctx, struct mov
 	return run_outer(&run, box, &plane);
 }
 
+void move_box_fill(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks, bool is_transpose)
+{
+	const struct move_box_fill *fill = ctx;
+	(void)from;
+	(void)is_transpose;
+	fill->paths->fill(to, blocks, fill->pattern);
+}
+
 void move_box_copy(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks, bool is_transpose)
 {
-	(void)ctx;
-	if (is_transpose)
-		blocks_transpose(to, from, blocks);
-	else
-		blocks_copy(to, from, blocks);
+	const struct blocks_paths *paths = ctx;
+	(is_transpose ? paths->transpose : paths->copy)(to, from, blocks);
 }

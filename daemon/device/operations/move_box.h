@@ -17,8 +17,8 @@ struct move_box {
 	int64_t n[MOVE_BOX_LOOPS_MAX], to_pitch[MOVE_BOX_LOOPS_MAX], from_pitch[MOVE_BOX_LOOPS_MAX];
 };
 
-/* One element. */
-struct move_box move_box_of(uint8_t *to, const uint8_t *from, int64_t element_bytes);
+/* One element. Loops that are not there are left as they are. */
+void move_box_init(struct move_box *box, uint8_t *to, const uint8_t *from, int64_t element_bytes);
 /* n of what is in the box, in bytes apart; in any order. */
 void move_box_add(struct move_box *box, int64_t n, int64_t to_pitch, int64_t from_pitch);
 
@@ -26,8 +26,16 @@ void move_box_add(struct move_box *box, int64_t n, int64_t to_pitch, int64_t fro
 typedef void move_box_act(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks,
 			  bool is_transpose);
 
-/* The act of moving the bytes; `ctx` is not used. */
+/* The act of moving the bytes; `ctx` is a struct blocks_paths. */
 void move_box_copy(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks, bool is_transpose);
+
+/* The act of setting the bytes of `to`; `ctx` is a struct move_box_fill. `from` is not used: its pitches shall be
+ * those of `to`, so that blocks are what touches there. */
+struct move_box_fill {
+	const struct blocks_paths *paths;
+	uint8_t pattern[16]; /* repetitions of the element */
+};
+void move_box_fill(void *ctx, uint8_t *to, const uint8_t *from, const struct blocks *blocks, bool is_transpose);
 
 /* Does all pieces, always in the same order, and adds the elements of those that were done to *done. Stops where
  * the watch says so, or *done reaches `most`; false then. */

@@ -37,14 +37,16 @@ static int64_t column_pitch(const struct move_side *side, const struct move_pitc
 static bool move_some(struct columns *columns, int64_t column, int64_t n)
 {
 	const struct move_side *to = columns->to, *from = columns->from;
-	struct move_pitches here = move_side_pitches(to, columns->n_lanes);
-	struct move_pitches there = move_side_pitches(from, columns->n_lanes);
+	struct move_pitches here, there;
 	int64_t rows = to->place->shape.n, lanes = columns->n_lanes;
+	move_side_pitches(to, lanes, &here);
+	move_side_pitches(from, lanes, &there);
 	for (int64_t row = 0; row < rows;) {
 		struct npumem_dims a = element_at(to, row, column), b = element_at(from, row, column);
-		struct move_box box = move_box_of(move_side_at(to, &a), move_side_at(from, &b), to->element_bytes);
+		struct move_box box;
 		int64_t words = (rows - row) / lanes, n_lanes = words ? lanes : rows - row;
 		words += !words;
+		move_box_init(&box, move_side_at(to, &a), move_side_at(from, &b), to->element_bytes);
 		move_box_add(&box, n, column_pitch(to, &here), column_pitch(from, &there));
 		move_box_add(&box, n_lanes, here.lane, there.lane);
 		move_box_add(&box, words, here.word, there.word);
@@ -80,6 +82,7 @@ bool move_columns(struct local *local, const struct npumem_place *from, const st
 		columns.n_lanes = from->lanes;
 	columns.watch = watch;
 	columns.most = INT64_MAX;
+	columns.ctx = (void *)(uintptr_t)local->blocks;
 	if (move_all(&columns))
 		return true;
 	columns.most = columns.done;

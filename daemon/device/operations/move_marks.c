@@ -7,7 +7,7 @@
 struct move_marks move_marks_of(struct local *local, bool set, const struct move_watch *watch)
 {
 	struct move_watch goes_on = {.progress = watch ? watch->progress : NULL, .goes_on = true};
-	return (struct move_marks){local, set, goes_on, {.progress = NULL}, 0};
+	return (struct move_marks){local, set, goes_on, {.progress = NULL}};
 }
 
 /* In pieces: of a stretch, 64 bytes are a step. */
@@ -73,34 +73,4 @@ void move_marks_all(struct local *local, const struct npumem_place *place, bool 
 {
 	struct move_marks marks = move_marks_of(local, set, watch);
 	runs_each(&local->geometry, place, false, mark_all, &marks);
-}
-
-static bool take_back(void *ctx, const struct runs_series *series)
-{
-	struct move_marks *marks = ctx;
-	struct runs_series some = *series;
-	int64_t bytes = series->n * series->bytes;
-	if (marks->left >= bytes) {
-		marks->left -= bytes;
-		mark_series(marks, series);
-		return marks->left > 0;
-	}
-	some.n = marks->left / series->bytes;
-	if (some.n)
-		mark_series(marks, &some);
-	some.offset += some.n * series->pitch;
-	some.n = 1;
-	some.bytes = marks->left % series->bytes;
-	if (some.bytes)
-		mark_series(marks, &some);
-	return false;
-}
-
-void move_marks_take_back(struct local *local, const struct npumem_place *place, int64_t bytes,
-			  const struct move_watch *watch)
-{
-	struct move_marks marks = move_marks_of(local, false, watch);
-	marks.left = bytes;
-	if (bytes)
-		runs_each(&local->geometry, place, false, take_back, &marks);
 }

@@ -10,7 +10,6 @@ struct move_marks {
 	struct local *local;
 	bool set; /* else they are taken back */
 	struct move_watch watch, untold;
-	int64_t left; /* bytes, where it ends before the last */
 };
 
 /* `watch`: that of the move, or NULL. */
@@ -22,8 +21,5 @@ void move_marks_piece(void *ctx, uint8_t *to, const uint8_t *from, const struct 
 /* All data of a place. `set` as above. */
 void move_marks_all(struct local *local, const struct npumem_place *place, bool set,
 		    const struct move_watch *watch);
-/* Takes back those of the first `bytes` that runs_each visits. */
-void move_marks_take_back(struct local *local, const struct npumem_place *place, int64_t bytes,
-			  const struct move_watch *watch);
 
 #endif

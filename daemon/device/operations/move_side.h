@@ -19,6 +19,6 @@ struct move_pitches {
 };
 
 uint8_t *move_side_at(const struct move_side *side, const struct npumem_dims *at);
-struct move_pitches move_side_pitches(const struct move_side *side, int64_t n_lanes);
+void move_side_pitches(const struct move_side *side, int64_t n_lanes, struct move_pitches *pitches);
 
 #endif

@@ -11,10 +11,16 @@ struct move_watch {
 	int64_t pending;		  /* 0 at first */
 };
 
+/* True where a test says how many elements lie between two looks. */
+static inline bool move_watch_is_own(const struct move_watch *watch)
+{
+	return watch && watch->progress && watch->progress->piece;
+}
+
 /* Elements between two looks. `watch` may be NULL here and below. */
 static inline int64_t move_watch_piece(const struct move_watch *watch)
 {
-	return watch && watch->progress && watch->progress->piece ? watch->progress->piece : KERNEL_PIECE;
+	return move_watch_is_own(watch) ? watch->progress->piece : KERNEL_PIECE;
 }
 
 static inline void move_watch_tell(struct move_watch *watch)

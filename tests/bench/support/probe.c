@@ -46,7 +46,7 @@ void probe_lines_init(struct probe_lines *lines, size_t n, size_t dense)
 				      .side_by_side = take(dense * LINE_BYTES + 1),
 				      .n = n,
 				      .dense = dense};
-	local_init(&lines->local, &geometry, lines->memory);
+	local_init(&lines->local, &geometry, isa_best(), lines->memory);
 }
 
 void probe_lines_run(void *context)

@@ -8,7 +8,7 @@
 #include "daemon/rpc/advance.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
-enum { LONG_W = 32768, SHORT_W = 16, PEERS = 3, TASKS_MAX = 64, REPLIES_MAX = 1024 };
+enum { LONG_W = 131072, SHORT_W = 16, PEERS = 3, TASKS_MAX = 64, REPLIES_MAX = 1024, CROWD_NPU_BYTES = 8 * LONG_W };
 
 struct task {
 	void (*work)(void *arg);
@@ -125,7 +125,7 @@ static inline void crowd_finish_all(struct crowd *crowd)
 static inline void crowd_init(struct crowd *crowd)
 {
 	struct device_options options = {
-		.geometry = {.n_npus = 8, .npu_bytes = 262144, .n_banks = 8, .eu_bytes = 128},
+		.geometry = {.n_npus = 8, .npu_bytes = CROWD_NPU_BYTES, .n_banks = 8, .eu_bytes = 128},
 		.allow_unchecked = true,
 	};
 

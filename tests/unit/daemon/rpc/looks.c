@@ -3,7 +3,7 @@
 
 #include "tests/unit/daemon/rpc/crowd.h"
 
-enum { GAPPED_W = 16384 };
+enum { GAPPED_W = 65536 };
 
 /* int8 [1, 8, 1, GAPPED_W], each element on its own, of which the first half is written. */
 static uint64_t alloc_gapped(struct crowd *crowd, const char *name)
@@ -143,7 +143,7 @@ static void add_pair(struct crowd *crowd, unsigned i)
 		struct device_request request = world_request(1, 64);
 		struct tensor *tensor;
 
-		request.spec.address = npu * 262144 + 128 * (int64_t)i;
+		request.spec.address = npu * CROWD_NPU_BYTES + 128 * (int64_t)i;
 		request.reuse = NPUMEM_UNCHECKED;
 		ck_assert_int_eq(
 			tensors_alloc(&crowd->peers[0].session, &request, &name, 1, &tensor, &crowd->world.error),
@@ -183,7 +183,7 @@ START_TEST(what_overlaps_is_counted_a_part_at_a_time)
 	stat = crowd_reply(&crowd, 0, id)->stat;
 	ck_assert_int_eq(stat->tensors, 2 * PAIRS + turns);
 	ck_assert_int_eq(stat->data, 2 * PAIRS * 64 + turns * 8 * SHORT_W);
-	ck_assert_int_eq(stat->data + stat->dummy + stat->padding + stat->empty + stat->free, 8 * 262144);
+	ck_assert_int_eq(stat->data + stat->dummy + stat->padding + stat->empty + stat->free, 8 * CROWD_NPU_BYTES);
 	/* What is counted is not counted again. */
 	id = CROWD_SEND(&crowd, 0, stat, STAT, &request);
 	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);

@@ -126,7 +126,7 @@ END_TEST
 /* The room between two steps may still be in use. */
 START_TEST(who_waits_for_room_is_served_at_its_end)
 {
-	enum { ALL_W = 262144 };
+	enum { ALL_W = CROWD_NPU_BYTES };
 	struct crowd crowd;
 	uint64_t most, waits, compact;
 

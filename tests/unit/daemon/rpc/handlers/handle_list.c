@@ -112,14 +112,16 @@ START_TEST(a_page_looks_at_so_many)
 }
 END_TEST
 
-/* A tensor whose bytes take long to count, as none lies beside another. */
+enum { SLOW_W = 350000 };
+
+/* A tensor whose bytes take long to count, as none lies beside another: two are a page. */
 static struct tensor *add_slow(struct crowd *crowd, const char *name)
 {
-	struct device_request request = world_request(8, 65536);
+	struct device_request request = world_request(8, SLOW_W);
 	struct tensor *tensor;
 
 	request.spec.layout = NPUMEM_STRIDED;
-	request.spec.stride = (struct npumem_dims){131072, 131072, 131072, 2};
+	request.spec.stride = (struct npumem_dims){2 * SLOW_W, 2 * SLOW_W, 2 * SLOW_W, 2};
 	ck_assert_int_eq(tensors_alloc(&crowd->peers[0].session, &request, &name, 1, &tensor, &crowd->world.error),
 			 0);
 	/* Else nobody would look. */
@@ -144,7 +146,7 @@ static const Npumem__V1__List *listed(const struct crowd *crowd, unsigned from, 
 /* What takes long to count is counted on a thread, and no more of it than a page may. */
 START_TEST(large_tensors_are_counted_elsewhere)
 {
-	struct device_slice slice = {.to = {1, 8, 1, 65535}};
+	struct device_slice slice = {.to = {1, 8, 1, SLOW_W - 1}};
 	struct crowd crowd;
 	struct tensor *base, *view;
 	const Npumem__V1__List *list;
@@ -169,7 +171,7 @@ START_TEST(large_tensors_are_counted_elsewhere)
 	ck_assert_uint_eq(list->n_tensors, 2);
 	ck_assert_str_eq(list->tensors[0]->name, "slow");
 	ck_assert_str_eq(list->tensors[0]->state, "unwritten");
-	ck_assert_int_eq(list->tensors[0]->unwritten_bytes, INT64_C(8) * 65536);
+	ck_assert_int_eq(list->tensors[0]->unwritten_bytes, INT64_C(8) * SLOW_W);
 	ck_assert_str_eq(list->tensors[1]->name, "b");
 	ck_assert_uint_eq(list->next, 3);
 	id = send_list(&crowd, 0, list->next);
