@@ -7,23 +7,6 @@
 #include "daemon/device/engine/conv_plan.h"
 #include "daemon/device/kernel_support/operands.h"
 
-enum {
-	/* Products that take as long as one step of a plain loop. */
-	CONV_PRODUCTS = 16,
-};
-
-bool conv_look(const struct conv_plan *plan, struct conv_worker *worker, int64_t elements, int64_t work)
-{
-	const struct kernel_call *call = plan->convolution->call;
-	worker->elements += elements;
-	worker->work += work / CONV_PRODUCTS + 1;
-	if (worker->work < kernel_piece(call))
-		return true;
-	elements = worker->elements;
-	worker->elements = worker->work = 0;
-	return kernel_step(call, elements);
-}
-
 /* ---- the plan ---- */
 
 static int type_of(const struct weighted *weighted)
@@ -54,7 +37,8 @@ static void choose_steps(struct conv_plan *plan)
 	};
 	plan->shape.n_steps = plan->shape.merged ? merged : channels * n_taps;
 	plan->n_packed = plan->shape.merged ? merged : channels * n_planes;
-	plan->n_lines = (plan->shape.merged ? c->n_inputs : n_terms) * n_planes + 1;
+	plan->n_lines = plan->shape.merged || plan->flat.as_it_lies ? 0 : n_terms * n_planes;
+	plan->n_workers = CONV_WORKERS_MAX;
 }
 
 /* The way from one packed line to the next: such that many of them do not fall into the same sets of a cache. */
@@ -85,21 +69,27 @@ static void *carve(uint8_t **at, size_t *total, int64_t bytes)
 	return piece;
 }
 
+/* Lines of all workers, or where steps are merged of all channels. */
+static int64_t lines_bytes(const struct conv_plan *plan)
+{
+	const struct convolution *c = plan->convolution;
+	int64_t n = plan->shape.merged ? c->groups * c->n_inputs * flat_n_planes(&plan->flat)
+				       : plan->n_workers * plan->n_lines;
+	return n * plan->flat.length * c->weighted.data_bytes;
+}
+
 /* Lays out the scratch memory and returns its size. */
-static size_t lay_out(struct conv_plan *plan, struct conv_worker *worker)
+static size_t lay_out(struct conv_plan *plan)
 {
 	const struct convolution *c = plan->convolution;
 	uint8_t *at = c->call->scratch;
 	size_t total = 0;
-	enum { BLOCK = UKERNEL_ROWS * UKERNEL_COLUMNS };
-	worker->sums = carve(&at, &total, BLOCK * sizeof(int32_t));
-	worker->wide = carve(&at, &total, BLOCK * sizeof(int64_t));
-	worker->staging = carve(&at, &total, BLOCK * sizeof(int16_t));
 	plan->offsets = carve(&at, &total, plan->shape.n_steps * (int64_t)sizeof(uint32_t));
 	plan->totals = carve(&at, &total, c->groups * c->n_outputs * (int64_t)sizeof(int64_t));
-	plan->outs = carve(&at, &total, c->n_outputs * (int64_t)sizeof(uint8_t *));
-	plan->lines = carve(&at, &total, plan->n_lines * plan->flat.length * c->weighted.data_bytes);
-	plan->data = carve(&at, &total, plan->n_packed * plan->packed_bytes);
+	plan->outs = carve(&at, &total, c->groups * c->n_outputs * (int64_t)sizeof(uint8_t *));
+	plan->zeros = carve(&at, &total, plan->flat.length * c->weighted.data_bytes);
+	plan->lines = carve(&at, &total, lines_bytes(plan));
+	plan->data = carve(&at, &total, c->groups * plan->n_packed * plan->packed_bytes);
 	return total;
 }
 
@@ -127,17 +117,17 @@ bool conv_pack_weights(const struct convolution *convolution, const struct phase
 size_t conv_scratch_bytes(const struct convolution *convolution, const struct phase *phase)
 {
 	struct conv_plan plan;
-	struct conv_worker worker;
 	plan_init(&plan, convolution, phase);
-	return lay_out(&plan, &worker);
+	return lay_out(&plan);
 }
 
 /* ---- tiles ---- */
 
 /* The sums of a block, narrow or wide as the result needs them. */
-static void sum(const struct conv_plan *plan, struct conv_worker *worker, const struct ukernel_strip *strip,
-		const uint8_t *data, int64_t group, int64_t block, unsigned rows)
+static void sum(struct conv_worker *worker, const struct ukernel_strip *strip, const uint8_t *data, int64_t group,
+		int64_t block, unsigned rows)
 {
+	const struct conv_plan *plan = worker->plan;
 	const struct ukernel *u = plan->ukernel;
 	const struct conv_weights *weights = &plan->weights;
 	if (plan->result.narrow) {
@@ -157,52 +147,74 @@ static void sum(const struct conv_plan *plan, struct conv_worker *worker, const 
 		}
 }
 
-static bool run_strip(const struct conv_plan *plan, struct conv_worker *worker, int64_t group, int64_t pixel)
+/* Blocks of a tile: as many as make about so many products, which take some ten microseconds. */
+static int64_t blocks_of_tile(const struct conv_plan *plan)
 {
-	struct ukernel_strip strip;
-	int64_t n = plan->convolution->n_outputs, first = flat_strip(&plan->flat, pixel, &strip);
-	const uint8_t *data = plan->data + pixel * UKERNEL_STEP_BYTES;
-	for (int64_t block = 0; block < conv_weights_n_blocks(n); block++) {
-		int64_t row = conv_weights_first_row(n, block);
-		unsigned rows = (unsigned)(conv_weights_first_row(n, block + 1) - row);
-		sum(plan, worker, &strip, data, group, block, rows);
-		conv_store(plan, worker, &strip, first, group * n + row, row, rows);
-		if (!conv_look(plan, worker, (int64_t)rows * strip.n_real,
-			       plan->shape.n_steps * plan->ukernel->n_terms * rows * strip.n_columns))
-			return false;
-	}
-	return true;
+	enum { TILE_PIECES = 256 };
+	int64_t block = plan->shape.n_steps * plan->ukernel->n_terms * UKERNEL_ROWS * UKERNEL_COLUMNS;
+	int64_t blocks = kernel_piece(plan->convolution->call) * TILE_PIECES / block;
+	int64_t all = conv_weights_n_blocks(plan->convolution->n_outputs);
+	return blocks < 1 ? 1 : blocks < all ? blocks : all;
 }
 
-static bool run_group(struct conv_plan *plan, struct conv_worker *worker, int64_t batch, int64_t group)
+static int64_t tiles_of_strip(const struct conv_plan *plan)
+{
+	int64_t blocks = blocks_of_tile(plan);
+	return (conv_weights_n_blocks(plan->convolution->n_outputs) + blocks - 1) / blocks;
+}
+
+static int64_t strips_of_group(const struct conv_plan *plan)
+{
+	return (plan->flat.n_pixels + UKERNEL_COLUMNS - 1) / UKERNEL_COLUMNS;
+}
+
+/* A part: a strip of a group, and some blocks of its output channels. */
+static int64_t run_tile(struct conv_worker *worker, int64_t part)
+{
+	const struct conv_plan *plan = worker->plan;
+	int64_t blocks = blocks_of_tile(plan), tiles = tiles_of_strip(plan), strips = strips_of_group(plan);
+	int64_t n = plan->convolution->n_outputs, block = part % tiles * blocks, end = block + blocks;
+	int64_t group = part / tiles / strips, pixel = part / tiles % strips * UKERNEL_COLUMNS, elements = 0;
+	struct ukernel_strip strip;
+	int64_t first = flat_strip(&plan->flat, pixel, &strip);
+	const uint8_t *data =
+		plan->data + group * plan->n_packed * plan->packed_bytes + pixel * UKERNEL_STEP_BYTES;
+	for (; block < end && block < conv_weights_n_blocks(n); block++) {
+		int64_t row = conv_weights_first_row(n, block);
+		unsigned rows = (unsigned)(conv_weights_first_row(n, block + 1) - row);
+		sum(worker, &strip, data, group, block, rows);
+		conv_store(worker, &strip, first, group * n + row, rows);
+		elements += (int64_t)rows * strip.n_real;
+	}
+	return elements;
+}
+
+static bool run_batch(struct conv_plan *plan)
 {
 	const struct convolution *c = plan->convolution;
 	const struct kernel_operand *out = operands_get(c->call, CONVOLUTION_OUT);
-	if (!conv_pack(plan, worker, batch, group))
+	int64_t n_tiles = c->groups * strips_of_group(plan) * tiles_of_strip(plan);
+	int64_t products = plan->shape.n_steps * plan->ukernel->n_terms * c->n_outputs * plan->flat.n_pixels;
+	if (!conv_pack(plan))
 		return false;
-	for (int64_t o = 0; o < c->n_outputs; o++)
-		plan->outs[o] = kernel_feature(out, batch, group * c->n_outputs + o);
-	for (int64_t pixel = 0; pixel < plan->flat.n_pixels; pixel += UKERNEL_COLUMNS)
-		if (!run_strip(plan, worker, group, pixel))
-			return false;
-	return true;
+	for (int64_t o = 0; o < c->groups * c->n_outputs; o++)
+		plan->outs[o] = kernel_feature(out, plan->batch, o);
+	return conv_team_run(plan, run_tile, n_tiles, products * c->groups);
 }
 
 bool conv_run(const struct convolution *convolution, const struct phase *phase)
 {
 	struct conv_plan plan;
-	struct conv_worker worker = {.work = 0};
-	bool wanted = true;
 	plan_init(&plan, convolution, phase);
-	lay_out(&plan, &worker);
+	lay_out(&plan);
 	conv_weights_init(&plan.weights, &plan.shape, (void *)convolution->pack);
 	conv_store_init(&plan);
 	conv_pack_offsets(&plan);
-	memset(plan.lines, 0, (size_t)(plan.n_lines * plan.flat.length * convolution->weighted.data_bytes));
-	for (int64_t batch = 0; batch < convolution->n && wanted; batch++)
-		for (int64_t group = 0; group < convolution->groups && wanted; group++)
-			wanted = run_group(&plan, &worker, batch, group);
-	convolution->call->counts.saturated += worker.counts.saturated;
-	convolution->call->counts.wrapped += worker.counts.wrapped;
-	return wanted && kernel_step(convolution->call, worker.elements);
+	memset(plan.zeros, 0, (size_t)(plan.flat.length * convolution->weighted.data_bytes));
+	if (plan.shape.merged)
+		memset(plan.lines, 0, (size_t)lines_bytes(&plan));
+	for (; plan.batch < convolution->n; plan.batch++)
+		if (!run_batch(&plan))
+			return false;
+	return true;
 }

@@ -5,6 +5,11 @@
 #include "daemon/device/engine/conv_plan.h"
 #include "daemon/device/kernel_support/operands.h"
 
+enum {
+	STRETCH = 16384, /* pixels that are packed between two looks */
+	MOVES = 8,	 /* packing is worth so many products */
+};
+
 static int64_t n_taps_w(const struct conv_plan *plan)
 {
 	return plan->phase->w.window.kernel;
@@ -32,88 +37,122 @@ static unsigned bytes(const struct conv_plan *plan)
 	return plan->convolution->weighted.data_bytes;
 }
 
-static uint8_t *line(const struct conv_plan *plan, int64_t i)
+static uint8_t *line(const struct conv_plan *plan, uint8_t *lines, int64_t i)
 {
-	return plan->lines + i * plan->flat.length * bytes(plan);
+	return lines + i * plan->flat.length * bytes(plan);
 }
 
-static const void *feature(const struct conv_plan *plan, int64_t batch, int64_t group, int64_t i)
+/* `channel` of all. */
+static const void *feature(const struct conv_plan *plan, int64_t channel)
 {
-	const struct convolution *c = plan->convolution;
-	return kernel_feature(operands_get(c->call, CONVOLUTION_IN), batch, group * c->n_inputs + i);
+	return kernel_feature(operands_get(plan->convolution->call, CONVOLUTION_IN), plan->batch, channel);
 }
 
-/* One step's channels [first, first + n_terms), plane by plane. */
-static void pack_channels(const struct conv_plan *plan, int64_t batch, int64_t group, int64_t first)
+static uint8_t *group_data(const struct conv_plan *plan, int64_t group)
 {
-	const struct flat *flat = &plan->flat;
-	const struct ukernel *u = plan->ukernel;
-	int64_t n_planes = flat_n_planes(flat), left = plan->convolution->n_inputs - first;
-	unsigned n = left < u->n_terms ? (unsigned)left : u->n_terms;
-	const void *features[UKERNEL_TERMS_MAX];
-	for (unsigned j = 0; j < n; j++) {
-		features[j] = feature(plan, batch, group, first + j);
-		if (!flat->as_it_lies)
-			flat_spread(flat, u, bytes(plan), features[j], line(plan, j * n_planes));
-	}
-	for (int64_t i = 0; i < n_planes; i++) {
-		const void *lines[UKERNEL_TERMS_MAX];
-		for (unsigned j = 0; j < u->n_terms; j++)
-			lines[j] = j >= n	      ? line(plan, plan->n_lines - 1)
-				   : flat->as_it_lies ? features[j]
-						      : line(plan, j * n_planes + i);
-		u->pack(bytes(plan), lines, flat->as_it_lies ? flat->n_pixels : flat->length,
-			plan->data + (first / u->n_terms * n_planes + i) * plan->packed_bytes);
-	}
+	return plan->data + group * plan->n_packed * plan->packed_bytes;
 }
 
-static bool pack_all_channels(const struct conv_plan *plan, struct conv_worker *worker, int64_t batch,
-			      int64_t group)
+/* `n` pixels of lines into a packed one. */
+static bool pack(struct conv_worker *worker, const void *const *lines, int64_t n, uint8_t *to)
 {
-	int64_t step = plan->ukernel->n_terms;
-	for (int64_t i = 0; i < plan->convolution->n_inputs; i += step) {
-		pack_channels(plan, batch, group, i);
-		if (!conv_look(plan, worker, 0, flat_n_planes(&plan->flat) * plan->flat.length * step * 8))
+	const struct conv_plan *plan = worker->plan;
+	const uint8_t *at[UKERNEL_TERMS_MAX];
+	unsigned n_terms = plan->ukernel->n_terms;
+	for (int64_t i = 0; i < n; i += STRETCH) {
+		int64_t some = n - i < STRETCH ? n - i : STRETCH;
+		for (unsigned j = 0; j < n_terms; j++)
+			at[j] = (const uint8_t *)lines[j] + i * bytes(plan);
+		plan->ukernel->pack(bytes(plan), (const void *const *)at, some, to + i * UKERNEL_STEP_BYTES);
+		if (!conv_team_look(worker, some * n_terms))
 			return false;
 	}
 	return true;
 }
 
+static bool look(void *ctx, int64_t elements)
+{
+	return conv_team_look(ctx, elements);
+}
+
+static bool spread(struct conv_worker *worker, const void *from, uint8_t *to)
+{
+	const struct conv_plan *plan = worker->plan;
+	return flat_spread(&plan->flat, plan->ukernel, bytes(plan), from, to, look, worker);
+}
+
+static int64_t n_channel_steps(const struct conv_plan *plan)
+{
+	return (plan->convolution->n_inputs + plan->ukernel->n_terms - 1) / plan->ukernel->n_terms;
+}
+
+/* A part: the channels of one step of a group, plane by plane. */
+static int64_t pack_channels(struct conv_worker *worker, int64_t part)
+{
+	const struct conv_plan *plan = worker->plan;
+	const struct flat *flat = &plan->flat;
+	int64_t group = part / n_channel_steps(plan), step = part % n_channel_steps(plan);
+	int64_t n_terms = plan->ukernel->n_terms, n_planes = flat_n_planes(flat);
+	int64_t first = step * n_terms, n = plan->convolution->n_inputs - first;
+	const void *features[UKERNEL_TERMS_MAX], *lines[UKERNEL_TERMS_MAX];
+	if (!worker->has_lines)
+		memset(worker->lines, 0, (size_t)(plan->n_lines * flat->length * bytes(plan)));
+	worker->has_lines = true;
+	for (int64_t j = 0; j < n_terms && j < n; j++) {
+		features[j] = feature(plan, group * plan->convolution->n_inputs + first + j);
+		if (!flat->as_it_lies && !spread(worker, features[j], line(plan, worker->lines, j * n_planes)))
+			return -1;
+	}
+	uint8_t *to = group_data(plan, group) + step * n_planes * plan->packed_bytes;
+	for (int64_t i = 0; i < n_planes; i++, to += plan->packed_bytes) {
+		for (int64_t j = 0; j < n_terms; j++)
+			lines[j] = j >= n	      ? plan->zeros
+				   : flat->as_it_lies ? features[j]
+						      : line(plan, worker->lines, j * n_planes + i);
+		if (!pack(worker, lines, flat->as_it_lies ? flat->n_pixels : flat->length, to))
+			return -1;
+	}
+	return 0;
+}
+
+/* A part: a channel's planes. */
+static int64_t spread_channel(struct conv_worker *worker, int64_t part)
+{
+	const struct conv_plan *plan = worker->plan;
+	uint8_t *to = line(plan, plan->lines, part * flat_n_planes(&plan->flat));
+	return spread(worker, feature(plan, part), to) ? 0 : -1;
+}
+
 /* Term t of a group: a tap of one of its channels. */
-static const void *term(const struct conv_plan *plan, int64_t t)
+static const void *term(const struct conv_plan *plan, int64_t group, int64_t t)
 {
 	const struct flat *flat = &plan->flat;
 	int64_t w = n_taps_w(plan), n_taps = w * plan->phase->h.window.kernel;
 	if (t >= plan->convolution->n_inputs * n_taps)
-		return line(plan, plan->n_lines - 1);
-	int64_t y = t % n_taps / w, x = t % w;
-	return line(plan, t / n_taps * flat_n_planes(flat) + flat_plane(flat, y, x)) +
+		return plan->zeros;
+	int64_t y = t % n_taps / w, x = t % w, channel = group * plan->convolution->n_inputs + t / n_taps;
+	return line(plan, plan->lines, channel * flat_n_planes(flat) + flat_plane(flat, y, x)) +
 	       flat_offset(flat, y, x) * bytes(plan);
 }
 
-static bool pack_terms(const struct conv_plan *plan, struct conv_worker *worker, int64_t batch, int64_t group)
+/* A part: one step of a group. */
+static int64_t pack_terms(struct conv_worker *worker, int64_t part)
 {
-	const struct flat *flat = &plan->flat;
-	int64_t n_planes = flat_n_planes(flat), step = plan->ukernel->n_terms;
-	for (int64_t i = 0; i < plan->convolution->n_inputs; i++) {
-		flat_spread(flat, plan->ukernel, bytes(plan), feature(plan, batch, group, i),
-			    line(plan, i * n_planes));
-		if (!conv_look(plan, worker, 0, n_planes * flat->length * 8))
-			return false;
-	}
-	for (int64_t k = 0; k < plan->shape.n_steps; k++) {
-		const void *lines[UKERNEL_TERMS_MAX];
-		for (int64_t j = 0; j < step; j++)
-			lines[j] = term(plan, k * step + j);
-		plan->ukernel->pack(bytes(plan), lines, flat->n_pixels, plan->data + k * plan->packed_bytes);
-		if (!conv_look(plan, worker, 0, flat->n_pixels * step * 8))
-			return false;
-	}
-	return true;
+	const struct conv_plan *plan = worker->plan;
+	int64_t group = part / plan->shape.n_steps, k = part % plan->shape.n_steps, n = plan->ukernel->n_terms;
+	const void *lines[UKERNEL_TERMS_MAX];
+	for (int64_t j = 0; j < n; j++)
+		lines[j] = term(plan, group, k * n + j);
+	uint8_t *to = group_data(plan, group) + k * plan->packed_bytes;
+	return pack(worker, lines, plan->flat.n_pixels, to) ? 0 : -1;
 }
 
-bool conv_pack(const struct conv_plan *plan, struct conv_worker *worker, int64_t batch, int64_t group)
+bool conv_pack(const struct conv_plan *plan)
 {
-	return plan->shape.merged ? pack_terms(plan, worker, batch, group)
-				  : pack_all_channels(plan, worker, batch, group);
+	const struct convolution *c = plan->convolution;
+	int64_t moves = c->groups * plan->n_packed * plan->flat.length * MOVES;
+	if (!plan->shape.merged)
+		return conv_team_run(plan, pack_channels, c->groups * n_channel_steps(plan), moves);
+	return conv_team_run(plan, spread_channel, c->groups * c->n_inputs, moves) &&
+	       conv_team_run(plan, pack_terms, c->groups * plan->shape.n_steps, moves);
 }

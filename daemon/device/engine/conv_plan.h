@@ -21,43 +21,59 @@ struct conv_plan {
 	struct flat flat;
 	struct conv_weights_shape shape;
 	int64_t n_packed, packed_bytes; /* packed lines of a group, and the way from one to the next */
-	int64_t n_lines;		/* planes that are spread before they are packed */
+	int64_t n_lines;		/* of a worker: planes that are spread before they are packed */
+	int64_t n_workers;
 
 	/* In scratch. */
 	struct conv_weights weights;
 	struct conv_result result;
-	uint32_t *offsets; /* of each step in `data` */
+	uint32_t *offsets; /* of each step in a group's data */
 	int64_t *totals;   /* what is added to the sums of each output channel */
-	uint8_t **outs;	   /* features of a group's output channels */
-	uint8_t *lines;	   /* the last one is zeros */
-	uint8_t *data;
+	uint8_t **outs;	   /* features of all output channels */
+	uint8_t *zeros;	   /* a line */
+	uint8_t *lines;	   /* of all workers; where steps are merged of all channels */
+	uint8_t *data;	   /* of all groups, one after the other */
+	int64_t batch;	   /* which is run */
 };
 
 /* What a thread has by itself. */
 struct conv_worker {
-	int32_t *sums;
-	int64_t *wide;
-	uint8_t *staging;	/* results on their way to places that do not follow each other */
-	int64_t elements, work; /* since it was told and looked */
+	const struct conv_plan *plan;
+	int32_t sums[UKERNEL_ROWS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	int64_t wide[UKERNEL_ROWS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	/* Results on their way to places that do not follow each other. */
+	int16_t staging[UKERNEL_ROWS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	uint8_t *lines;
+	bool has_lines;	 /* they were zeroed */
+	int64_t pending; /* work since it looked */
 	struct kernel_counts counts;
 };
 
-/* Adds up work (products) and outputs; tells and looks where it is time. False: no longer wanted. */
-bool conv_look(const struct conv_plan *plan, struct conv_worker *worker, int64_t elements, int64_t work);
+/* ---- conv_team.c ---- */
+
+enum { CONV_WORKERS_MAX = 8 };
+
+/* One part of the work; how many outputs are done with it, or less than 0 where it was stopped. */
+typedef int64_t conv_part(struct conv_worker *worker, int64_t part);
+/* Runs parts 0 to n_parts - 1 in any order, each on one of several threads where `products` are worth it. False:
+ * no longer wanted. */
+bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_parts, int64_t products);
+/* Inside a part, where it may be long: false where it is to stop. `elements`: what was moved since. */
+bool conv_team_look(struct conv_worker *worker, int64_t elements);
 
 /* ---- conv_pack.c ---- */
 
 void conv_pack_offsets(const struct conv_plan *plan);
-/* The data of one group. False: no longer wanted. */
-bool conv_pack(const struct conv_plan *plan, struct conv_worker *worker, int64_t batch, int64_t group);
+/* The data of one n. False: no longer wanted. */
+bool conv_pack(const struct conv_plan *plan);
 
 /* ---- conv_store.c ---- */
 
 /* After the weights are packed. */
 void conv_store_init(struct conv_plan *plan);
 /* Turns a block's sums into results. `first`: which output of the feature the strip's first real column is; row 0
- * is output channel `o` of all, `row` of its group. */
-void conv_store(const struct conv_plan *plan, struct conv_worker *worker, const struct ukernel_strip *strip,
-		int64_t first, int64_t o, int64_t row, unsigned rows);
+ * is output channel `o`. */
+void conv_store(struct conv_worker *worker, const struct ukernel_strip *strip, int64_t first, int64_t o,
+		unsigned rows);
 
 #endif

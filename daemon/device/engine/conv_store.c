@@ -68,9 +68,10 @@ void conv_store_init(struct conv_plan *plan)
 SQUEEZE(squeeze32, uint32_t)
 SQUEEZE(squeeze64, int64_t)
 
-static void store_exact(const struct conv_plan *plan, struct conv_worker *worker,
-			const struct ukernel_strip *strip, int64_t o, unsigned rows, uint8_t *const *to)
+static void store_exact(struct conv_worker *worker, const struct ukernel_strip *strip, int64_t o, unsigned rows,
+			uint8_t *const *to)
 {
+	const struct conv_plan *plan = worker->plan;
 	const struct weighted *weighted = &plan->convolution->weighted;
 	for (unsigned row = 0; row < rows; row++) {
 		int32_t bias = bias_of(weighted, o + row);
@@ -104,22 +105,24 @@ static void scatter(const struct phase *phase, unsigned bytes, int64_t first, in
 	}
 }
 
-void conv_store(const struct conv_plan *plan, struct conv_worker *worker, const struct ukernel_strip *strip,
-		int64_t first, int64_t o, int64_t row, unsigned rows)
+void conv_store(struct conv_worker *worker, const struct ukernel_strip *strip, int64_t first, int64_t o,
+		unsigned rows)
 {
+	const struct conv_plan *plan = worker->plan;
 	const struct phase *phase = plan->phase;
 	unsigned bytes = plan->result.requantize.bytes;
 	bool all = phase->h.out_step == 1 && phase->w.out_step == 1;
 	uint8_t *to[UKERNEL_ROWS];
 	for (unsigned i = 0; i < rows; i++)
-		to[i] = all ? plan->outs[row + i] + first * bytes : worker->staging + i * UKERNEL_COLUMNS * bytes;
+		to[i] = all ? plan->outs[o + i] + first * bytes
+			    : (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);
 	const struct ukernel_result result = {plan->result.requantize, plan->totals + o, to};
 	if (!plan->result.direct)
-		store_exact(plan, worker, strip, o, rows, to);
+		store_exact(worker, strip, o, rows, to);
 	else if (plan->result.narrow)
 		worker->counts.saturated += plan->ukernel->store32(&result, strip, rows, worker->sums);
 	else
 		worker->counts.saturated += plan->ukernel->store64(&result, strip, rows, worker->wide);
 	for (unsigned i = 0; i < rows && !all; i++)
-		scatter(phase, bytes, first, strip->n_real, to[i], plan->outs[row + i]);
+		scatter(phase, bytes, first, strip->n_real, to[i], plan->outs[o + i]);
 }

@@ -89,22 +89,28 @@ int64_t flat_offset(const struct flat *flat, int64_t y, int64_t x)
 	return y * h->dilation / h->stride * flat->pitch + x * w->dilation / w->stride;
 }
 
-void flat_spread(const struct flat *flat, const struct ukernel *ukernel, unsigned bytes, const void *feature,
-		 void *planes)
+bool flat_spread(const struct flat *flat, const struct ukernel *ukernel, unsigned bytes, const void *feature,
+		 void *planes, bool (*look)(void *ctx, int64_t elements), void *ctx)
 {
+	enum { STRETCH = 16384 }; /* elements between two looks, unless a row has more */
 	const struct window_axis *h = &flat->phase->h.window, *w = &flat->phase->w.window;
-	uint8_t *plane = planes;
-	for (int64_t r_y = 0; r_y < flat->h.n_residues; r_y++)
-		for (int64_t r_x = 0; r_x < flat->w.n_residues; r_x++, plane += flat->length * bytes) {
-			int64_t y, in_y, rows, x, in_x, columns;
-			find_inputs(h, &flat->h, r_y, &y, &in_y, &rows);
-			find_inputs(w, &flat->w, r_x, &x, &in_x, &columns);
-			if (rows == 0 || columns == 0)
-				continue;
-			ukernel->spread(bytes, (const uint8_t *)feature + (in_y * w->in + in_x) * bytes,
-					h->stride * w->in, w->stride, plane + (y * flat->pitch + x) * bytes,
-					flat->pitch, rows, columns);
+	for (int64_t plane = 0; plane < flat_n_planes(flat); plane++) {
+		int64_t y, in_y, rows, x, in_x, columns, some;
+		uint8_t *to = (uint8_t *)planes + plane * flat->length * bytes;
+		find_inputs(h, &flat->h, plane / flat->w.n_residues, &y, &in_y, &rows);
+		find_inputs(w, &flat->w, plane % flat->w.n_residues, &x, &in_x, &columns);
+		int64_t most_rows = columns < STRETCH ? STRETCH / most(columns, 1) : 1;
+		for (int64_t row = 0; row < rows && columns > 0; row += some) {
+			some = rows - row < most_rows ? rows - row : most_rows;
+			const uint8_t *from =
+				(const uint8_t *)feature + ((in_y + row * h->stride) * w->in + in_x) * bytes;
+			ukernel->spread(bytes, from, h->stride * w->in, w->stride,
+					to + ((y + row) * flat->pitch + x) * bytes, flat->pitch, some, columns);
+			if (!look(ctx, some * columns))
+				return false;
 		}
+	}
+	return true;
 }
 
 static uint64_t bits(int64_t n)

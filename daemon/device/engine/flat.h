@@ -38,9 +38,9 @@ int64_t flat_plane(const struct flat *flat, int64_t y, int64_t x);
 int64_t flat_offset(const struct flat *flat, int64_t y, int64_t x);
 
 /* Writes the elements of a feature into all planes, `length` elements apart, the rest of which is zeros already.
- */
-void flat_spread(const struct flat *flat, const struct ukernel *ukernel, unsigned bytes, const void *feature,
-		 void *planes);
+ * `look` is asked between rows, with the elements written since; false where that was. */
+bool flat_spread(const struct flat *flat, const struct ukernel *ukernel, unsigned bytes, const void *feature,
+		 void *planes, bool (*look)(void *ctx, int64_t elements), void *ctx);
 
 /* Flat pixels from `pixel` on, a multiple of UKERNEL_COLUMNS; returns which output the first real one is. */
 int64_t flat_strip(const struct flat *flat, int64_t pixel, struct ukernel_strip *strip);

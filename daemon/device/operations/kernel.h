@@ -165,6 +165,14 @@ static inline void kernel_give_way(struct kernel_progress *progress)
 		progress->give_way(progress->give_way_ctx);
 }
 
+/* What the last look of any thread said, without another one. */
+static inline bool kernel_cancelled(const struct kernel_progress *progress)
+{
+	return progress &&
+	       (atomic_load_explicit(&progress->cancelled, memory_order_relaxed) ||
+		(progress->whole && atomic_load_explicit(&progress->whole->cancelled, memory_order_relaxed)));
+}
+
 /* False where the rest is no longer wanted. `progress`: NULL where nobody looks. */
 static inline bool kernel_wanted(struct kernel_progress *progress)
 {
@@ -173,8 +181,7 @@ static inline bool kernel_wanted(struct kernel_progress *progress)
 	if (progress->looked)
 		progress->looked(progress);
 	kernel_give_way(progress);
-	return !atomic_load_explicit(&progress->cancelled, memory_order_relaxed) &&
-	       (!progress->whole || !atomic_load_explicit(&progress->whole->cancelled, memory_order_relaxed));
+	return !kernel_cancelled(progress);
 }
 
 /* Elements of any operand, or products, between two looks. */

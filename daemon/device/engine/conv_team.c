@@ -1,0 +1,62 @@
+/* The threads of a run take parts from a counter. A part that was begun is finished, but where nobody wants the
+ * rest; who helps may leave after any, and the others go on. */
+#include "daemon/device/engine/conv_plan.h"
+
+enum {
+	/* Fewer products are done before a helper has woken up. */
+	SHARED_PRODUCTS = 1 << 25,
+};
+
+struct team {
+	const struct conv_plan *plan;
+	conv_part *part;
+	int64_t n_parts;
+	_Atomic int64_t next, n_workers, saturated, wrapped;
+	_Atomic bool stopped;
+};
+
+bool conv_team_look(struct conv_worker *worker, int64_t elements)
+{
+	return kernel_look(worker->plan->convolution->call, elements, &worker->pending);
+}
+
+static void work(void *arg)
+{
+	struct team *team = arg;
+	const struct conv_plan *plan = team->plan;
+	struct conv_worker worker;
+	int64_t number = atomic_fetch_add(&team->n_workers, 1), i;
+	if (number >= plan->n_workers)
+		return;
+	worker.plan = plan;
+	worker.lines =
+		plan->lines + number * plan->n_lines * plan->flat.length * plan->convolution->weighted.data_bytes;
+	worker.has_lines = false;
+	worker.pending = 0;
+	worker.counts = (struct kernel_counts){.saturated = 0};
+	while (!team->stopped && (i = atomic_fetch_add(&team->next, 1)) < team->n_parts) {
+		int64_t elements = team->part(&worker, i);
+		if (elements < 0)
+			team->stopped = true;
+		else if (!kernel_part_done(plan->convolution->call, elements))
+			break;
+	}
+	atomic_fetch_add(&team->saturated, worker.counts.saturated);
+	atomic_fetch_add(&team->wrapped, worker.counts.wrapped);
+}
+
+bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_parts, int64_t products)
+{
+	struct kernel_counts *counts = &plan->convolution->call->counts;
+	struct team team = {.plan = plan, .part = part, .n_parts = n_parts};
+	if (products < SHARED_PRODUCTS || n_parts == 1)
+		work(&team);
+	else
+		kernel_share(plan->convolution->call, work, &team);
+	/* Helpers may have left what this thread found nothing to do of, as they were too many. */
+	team.n_workers = 0;
+	work(&team);
+	counts->saturated += team.saturated;
+	counts->wrapped += team.wrapped;
+	return !team.stopped && !kernel_cancelled(plan->convolution->call->progress);
+}

@@ -1,0 +1,223 @@
+/* Every row of ukernels.def against the scalar one, through whole convolutions: shapes with every tail, operands
+ * of the whole range and mostly the most negative ones, every rounding; and parts shared by threads. That the
+ * scalar one is right the kernels' own tests say, by plain loops. */
+#include <pthread.h>
+
+#include "tests/unit/daemon/device/kernels/convolutions.h"
+
+enum { KINDS = 4 };
+static const int kinds[KINDS] = {NPUMEM_KERNEL_CONV2D, NPUMEM_KERNEL_GROUP_CONV2D, NPUMEM_KERNEL_TRANSPOSE_CONV2D,
+				 NPUMEM_KERNEL_DEPTHWISE_CONV2D};
+
+static int64_t few(uint64_t *state, int64_t most)
+{
+	return oracle_random(state) % 2 ? oracle_between(state, 1, most < 5 ? most : 5)
+					: oracle_between(state, 1, most);
+}
+
+/* One extent is up to 70, the others are small, so that all of them pass by without taking long. */
+static struct shape random_shape(uint64_t *state, int number)
+{
+	struct shape s = {.n = few(state, 2), .groups = 1, .dilation_h = 1, .dilation_w = 1};
+	int64_t large = (int64_t)(oracle_random(state) % 4);
+	s.i = few(state, large == 0 ? 70 : 9);
+	s.o = few(state, large == 1 ? 70 : 9);
+	s.h = few(state, large == 2 ? 70 : 9);
+	s.w = few(state, large == 3 ? 70 : 20);
+	s.kh = oracle_between(state, 1, s.h < 5 ? s.h : 5);
+	s.kw = oracle_between(state, 1, s.w < 5 ? s.w : 5);
+	s.stride_h = few(state, 3);
+	s.stride_w = few(state, 3);
+	if (number == NPUMEM_KERNEL_GROUP_CONV2D) {
+		s.groups = oracle_between(state, 1, 5);
+		s.i *= s.groups;
+		s.o *= s.groups;
+	} else if (number == NPUMEM_KERNEL_DEPTHWISE_CONV2D) {
+		s.o = s.i * oracle_between(state, 1, 3);
+		s.groups = s.i;
+	}
+	if (number == NPUMEM_KERNEL_TRANSPOSE_CONV2D)
+		return s;
+	if (s.kh > 1 && (s.kh - 1) * 2 < s.h)
+		s.dilation_h = oracle_between(state, 1, 2);
+	if (s.kw > 1 && (s.kw - 1) * 3 < s.w)
+		s.dilation_w = oracle_between(state, 1, 3);
+	s.top = oracle_between(state, 0, (s.kh - 1) * s.dilation_h);
+	s.bottom = oracle_between(state, 0, (s.kh - 1) * s.dilation_h);
+	s.left = oracle_between(state, 0, (s.kw - 1) * s.dilation_w);
+	s.right = oracle_between(state, 0, (s.kw - 1) * s.dilation_w);
+	return s;
+}
+
+/* Samples of the whole range, small ones, or mostly the most negative one. */
+static void fill(struct calls *c, unsigned role, uint64_t *state)
+{
+	struct kernel_operand *operand = &c->operands[role][0];
+	int64_t n = (int64_t)(calls_bytes(operand) / npumem_dtype_bytes(operand->dtype)), low, high;
+	ck_assert(npumem_dtype_range(operand->dtype, &low, &high));
+	uint64_t how = oracle_random(state) % 3;
+	for (int64_t i = 0; i < n; i++)
+		calls_put(c, role, i,
+			  how == 0		      ? oracle_between(state, low, high)
+			  : how == 1		      ? oracle_between(state, low / 8, high / 8)
+			  : oracle_random(state) % 16 ? low
+						      : high);
+}
+
+static void set_up_random(struct calls *c, uint64_t *state)
+{
+	int number = kinds[oracle_random(state) % KINDS];
+	const struct shape shape = random_shape(state, number);
+	int64_t data = oracle_between(state, 0, 12), weights = oracle_between(state, 0, 12);
+	int64_t out = oracle_between(state, 0, data + weights + 2);
+	const int64_t frac_bits[4] = {data, weights, oracle_between(state, 0, data + weights), out};
+	set_up(c, number, &shape, &calls_fxn[oracle_random(state) % 3], frac_bits, oracle_random(state) % 2);
+	c->call.rounding = (enum npumem_rounding)oracle_between(state, NPUMEM_CONVERGENT, NPUMEM_NEAREST);
+	calls_param(c, NPUMEM_PARAM_RELU, 1, oracle_between(state, 1, 4), 0, 0, 0);
+	for (unsigned role = 0; role < OUT; role++)
+		if (c->roles[role].n)
+			fill(c, role, state);
+}
+
+/* As `isa` has it the outputs and counts are what they are without. */
+static void check_isa(struct calls *c, enum isa isa, const void *want, const struct kernel_counts *counts)
+{
+	const struct npumem_dims *s = &c->operands[IN][0].shape, *w = &c->operands[WEIGHTS][0].shape;
+	size_t bytes = calls_bytes(&c->operands[OUT][0]);
+	c->call.isa = isa;
+	calls_run(c);
+	ck_assert_msg(!memcmp(c->operands[OUT][0].data, want, bytes),
+		      "%s: %s differs for [%d,%d,%d,%d] x %d of %dx%d", isa_name(isa), c->call.row->name,
+		      (int)s->n, (int)s->c, (int)s->h, (int)s->w, (int)w->c, (int)w->h, (int)w->w);
+	ck_assert_int_eq(c->call.counts.saturated, counts->saturated);
+	ck_assert_int_eq(c->call.counts.wrapped, counts->wrapped);
+	ck_assert_int_eq(c->call.counts.macs, counts->macs);
+}
+
+static void check_all(struct calls *c)
+{
+	size_t bytes = calls_bytes(&c->operands[OUT][0]);
+	void *want = malloc(bytes);
+	c->call.isa = ISA_SCALAR;
+	calls_run(c);
+	memcpy(want, c->operands[OUT][0].data, bytes);
+	const struct kernel_counts counts = c->call.counts;
+	for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++)
+		check_isa(c, (enum isa)isa, want, &counts);
+	free(want);
+}
+
+START_TEST(every_isa)
+{
+	const char *many = getenv("NPUMEM_RANDOM_CONVOLUTIONS");
+	int n = many ? atoi(many) : 1000;
+	uint64_t state = 20261122;
+	for (int i = 0; i < n; i++) {
+		struct calls c;
+		set_up_random(&c, &state);
+		check_all(&c);
+		calls_free(&c);
+	}
+}
+END_TEST
+
+/* Long sums: several segments of 32 bits, what wraps at 40 bits and what nearly does, split weights and not. */
+START_TEST(long_sums)
+{
+	uint64_t state = 77;
+	for (unsigned t = 0; t < 3; t++)
+		for (int64_t inputs = 480; inputs < 1100; inputs += 157) {
+			const struct shape shape = {1, inputs, 3, 7, 8, 2, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1};
+			struct calls c;
+			set_up(&c, NPUMEM_KERNEL_CONV2D, &shape, &calls_fxn[t], (const int64_t[4]){7, 7, 0, 0},
+			       true);
+			for (int how = 0; how < 3; how++) {
+				fill(&c, IN, &state);
+				fill(&c, WEIGHTS, &state);
+				fill(&c, BIAS, &state);
+				check_all(&c);
+			}
+			calls_free(&c);
+		}
+}
+END_TEST
+
+/* ---- threads ---- */
+
+enum { HELPERS = 11 };
+
+struct crew {
+	void (*work)(void *arg);
+	void *arg;
+	bool leave; /* helpers are wanted elsewhere after each part */
+};
+
+static _Thread_local bool helps;
+
+static void *help(void *ctx)
+{
+	struct crew *crew = ctx;
+	helps = true;
+	crew->work(crew->arg);
+	return NULL;
+}
+
+static void share(void *ctx, void (*work)(void *arg), void *arg)
+{
+	struct crew *crew = ctx;
+	pthread_t threads[HELPERS];
+	crew->work = work;
+	crew->arg = arg;
+	for (unsigned i = 0; i < HELPERS; i++)
+		ck_assert_int_eq(pthread_create(&threads[i], NULL, help, crew), 0);
+	work(arg);
+	for (unsigned i = 0; i < HELPERS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+static bool is_wanted_elsewhere(void *ctx)
+{
+	return helps && ((struct crew *)ctx)->leave;
+}
+
+START_TEST(shared)
+{
+	static const struct shape shapes[] = {
+		{2, 32, 40, 40, 64, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1},
+		{1, 64, 40, 41, 96, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 4},
+		{1, 3, 90, 90, 80, 5, 5, 2, 1, 1, 1, 1, 1, 1, 1, 1},
+		{1, 300, 33, 33, 99, 1, 1, 1, 1, 0, 0, 0, 0, 1, 1, 1},
+	};
+	uint64_t state = 5;
+	for (unsigned i = 0; i < 8; i++) {
+		struct crew crew = {.leave = i / 4};
+		const struct kernel_crew threads = {share, is_wanted_elsewhere, &crew};
+		struct calls c;
+		set_up(&c, NPUMEM_KERNEL_GROUP_CONV2D, &shapes[i % 4], &calls_fxn[i % 3],
+		       (const int64_t[4]){7, 7, 0, 7}, true);
+		for (unsigned role = 0; role < OUT; role++)
+			fill(&c, role, &state);
+		size_t bytes = calls_bytes(&c.operands[OUT][0]);
+		void *want = malloc(bytes);
+		calls_run(&c);
+		memcpy(want, c.operands[OUT][0].data, bytes);
+		const struct kernel_counts counts = c.call.counts;
+		c.call.crew = &threads;
+		check_isa(&c, isa_best(), want, &counts);
+		free(want);
+		calls_free(&c);
+	}
+}
+END_TEST
+
+Suite *suite_conv(void)
+{
+	Suite *suite = suite_create("device/engine/conv");
+	TCase *tcase = tcase_create("conv");
+	tcase_set_timeout(tcase, 0);
+	tcase_add_test(tcase, every_isa);
+	tcase_add_test(tcase, long_sums);
+	tcase_add_test(tcase, shared);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
