@@ -152,7 +152,7 @@ static const struct bench_case cases[] = {
 	 0},
 	{"avepool 7x7",
 	 NPUMEM_KERNEL_AVEPOOL,
-	 {{"in", FXN, 7, 1, 4096, 14, 7}, {"out", FXN, 7, 1, 4096, 2, 1}},
+	 {{"in", FXN, 7, 1, 16384, 7, 7}, {"out", FXN, 7, 1, 16384, 1, 1}},
 	 {P2(KERNEL, 7, 7), P2(STRIDE, 7, 7), P4(PADDING, 0, 0, 0, 0)},
 	 0},
 	{"convert fx to fx", NPUMEM_KERNEL_CONVERT_TENSOR, {IMAGE("in", 7), IMAGE("out", 5)}, {P1(RELU, 0)}, 0},

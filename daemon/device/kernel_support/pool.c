@@ -28,6 +28,8 @@ int pool_check(const struct kernel_call *call, struct npumem_error *error)
 	return operands_check_shape(call, POOL_OUT, &want, "in and the window give", error);
 }
 
+enum { GLOBAL_BLOCK = 256 };
+
 /* Ordinary windows are narrow against their input, and a row of outputs is no more than some pieces of work. */
 static bool is_ordinary(const struct kernel_call *call, const struct window *window)
 {
@@ -37,6 +39,14 @@ static bool is_ordinary(const struct kernel_call *call, const struct window *win
 	    h->kernel * w->kernel > FOLD_TERMS_MAX)
 		return false;
 	return h->kernel * w->in + w->kernel * w->out <= PIECES * kernel_piece(call);
+}
+
+/* Windows that are whole features, whose single outputs lie one behind the other. */
+static bool is_global(const struct kernel_call *call, const struct window *window)
+{
+	const struct window_axis *h = &window->h, *w = &window->w;
+	return operands_get(call, POOL_OUT)->data && h->out * w->out == 1 && h->kernel == h->in &&
+	       w->kernel == w->in && h->before + w->before == 0;
 }
 
 static struct window window_of(const struct kernel_call *call)
@@ -51,7 +61,7 @@ size_t pool_scratch_bytes(const struct kernel_call *call)
 	const struct window window = window_of(call);
 	const struct window_axis *w = &window.w;
 	if (is_ordinary(call, &window))
-		return (size_t)(w->before + w->in + w->after + w->out) * sizeof(int32_t);
+		return (size_t)(w->before + w->in + w->after + w->out + GLOBAL_BLOCK) * sizeof(int32_t);
 	return (size_t)(w->in + w->out) * sizeof(int64_t);
 }
 
@@ -65,6 +75,7 @@ void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fol
 		pool->values = pool->columns + w->in;
 		return;
 	}
+	pool->global = is_global(call, &pool->window);
 	pool->columns32 = call->scratch;
 	pool->values32 = pool->columns32 + w->before + w->in + w->after;
 	for (int64_t x = 0; x < w->before + w->in + w->after; x++)
@@ -83,11 +94,6 @@ static bool fold_row32(struct pool *pool)
 				       .row = w->in,
 				       .n_rows = end - tap};
 	enum isa isa = pool->call->isa;
-	if (w->out == 1 && w->before + w->in <= w->kernel) {
-		/* Every element of rows that follow each other. */
-		pool->values32[0] = fold_across(pool->fold, isa, &rows, rows.n_rows * w->in);
-		return true;
-	}
 	fold_columns(pool->fold, isa, &rows, w->in, pool->columns32 + w->before);
 	fold_windows(pool->fold, isa, pool->columns32, w->stride, w->kernel, w->out, pool->values32);
 	return true;
@@ -138,12 +144,37 @@ static bool next_row(struct pool *pool, const struct npumem_dims *out)
 	return ++pool->n < out->n;
 }
 
+static bool fold_features(struct pool *pool)
+{
+	const struct kernel_operand *in = operands_get(pool->call, POOL_IN),
+				    *out = operands_get(pool->call, POOL_OUT);
+	int64_t length = in->shape.h * in->shape.w, left = in->shape.n * in->shape.c - pool->feature;
+	int64_t most = kernel_piece(pool->call) / length + 1;
+	most = most < GLOBAL_BLOCK ? most : GLOBAL_BLOCK;
+	pool->n_values = left < most ? left : most;
+	pool->out = (uint8_t *)out->data + pool->feature * pool->bytes;
+	for (int64_t i = 0; i < pool->n_values; i++) {
+		int64_t feature = pool->feature + i;
+		const struct fold_rows all = {
+			.data = kernel_feature(in, feature / in->shape.c, feature % in->shape.c),
+			.bytes = pool->bytes,
+			.n_rows = 1};
+		pool->values32[i] = fold_across(pool->fold, pool->call->isa, &all, length);
+	}
+	pool->y = 0;
+	return pool->n_values > 0;
+}
+
 bool pool_next(struct pool *pool)
 {
 	const struct kernel_operand *out = operands_get(pool->call, POOL_OUT);
-	if (pool->y >= 0 && !kernel_step_rarely(pool->call, out->shape.w, &pool->pending))
+	if (pool->y >= 0 && !kernel_step_rarely(pool->call, pool->n_values, &pool->pending))
 		return false;
-	if (!next_row(pool, &out->shape)) {
+	pool->feature += pool->n_values;
+	if (pool->global && fold_features(pool))
+		return true;
+	pool->n_values = out->shape.w;
+	if (pool->global || !next_row(pool, &out->shape)) {
 		kernel_step(pool->call, pool->pending);
 		return false;
 	}

@@ -6,7 +6,9 @@
  *tap.
  *
  *	for (pool_begin(&pool, call, FOLD_SUM); pool_next(&pool);)
- *		… pool.values32 or (where that is NULL) pool.values, of row pool.y, to pool.out … */
+ *		… pool.n_values of pool.values32 or (where that is NULL) pool.values, of row pool.y, to pool.out …
+ *
+ * Where windows are whole features the outputs of many features are a row. */
 #ifndef DEVICE_POOL_H
 #define DEVICE_POOL_H
 
@@ -26,7 +28,9 @@ struct pool {
 	struct window window;
 	enum fold fold;
 	unsigned bytes; /* of an element */
+	bool global;	/* windows are whole features, and out is dense */
 	int64_t n, c, y;
+	int64_t feature, n_values;
 	const uint8_t *in; /* the feature */
 	uint8_t *out;	   /* the row */
 	int32_t *columns32, *values32;

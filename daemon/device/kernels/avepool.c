@@ -40,7 +40,7 @@ static void means_one_by_one(struct kernel_call *call, const struct pool *pool, 
 	requantize_init(&to, operands_get(call, POOL_OUT)->dtype, 0, call->rounding);
 	for (; x < end; x++) {
 		int64_t tap, past, sum = pool->values32 ? pool->values32[x] : pool->values[x];
-		window_taps(&pool->window.w, x, &tap, &past);
+		window_taps(&pool->window.w, pool->global ? 0 : x, &tap, &past);
 		if (mean.n != rows * (past - tap))
 			mean_init(&mean, rows * (past - tap));
 		container_put(pool->out, pool->bytes, x, mean_of(call, sum, &mean, &to));
@@ -87,14 +87,19 @@ static void run(struct kernel_call *call)
 	while (pool_next(&pool)) {
 		int64_t tap, end;
 		window_taps(&pool.window.h, pool.y, &tap, &end);
-		means_one_by_one(call, &pool, end - tap, 0, inside.first);
-		means_one_by_one(call, &pool, end - tap, inside.end, pool.window.w.out);
-		if (inside.first == inside.end)
+		int64_t n = inside.end - inside.first;
+		if (pool.global && n > 0)
+			n = pool.n_values;
+		if (inside.first > 0)
+			means_one_by_one(call, &pool, end - tap, 0, inside.first);
+		if (inside.first + n < pool.n_values)
+			means_one_by_one(call, &pool, end - tap, inside.first + n, pool.n_values);
+		if (n == 0)
 			continue;
 		if (inside.rows != end - tap)
 			set_rows(&inside, call, &pool, end - tap);
 		inside.row.out = pool.out + inside.first * pool.bytes;
-		row_product(&inside.row, inside.end - inside.first, &call->counts.saturated);
+		row_product(&inside.row, n, &call->counts.saturated);
 	}
 }
 

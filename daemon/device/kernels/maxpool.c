@@ -15,9 +15,9 @@ static void run(struct kernel_call *call)
 		row.in1.data = pool.values32;
 		row.out = pool.out;
 		if (pool.values32)
-			row_requantize(&row, out->shape.w, &call->counts.saturated);
+			row_requantize(&row, pool.n_values, &call->counts.saturated);
 		else
-			call->counts.saturated += requantize_row64(&row.to, pool.values, out->shape.w, pool.out);
+			call->counts.saturated += requantize_row64(&row.to, pool.values, pool.n_values, pool.out);
 	}
 }
 

@@ -16,9 +16,7 @@ struct scale {
 
 static struct scale scale_of(int64_t sum, unsigned bytes, enum npumem_rounding rounding)
 {
-	int64_t bits = 0, ignored = 0;
-	while (sum >> bits != 0)
-		bits++;
+	int64_t bits = 64 - __builtin_clzll((unsigned long long)sum), ignored = 0; /* sum > 0 */
 	int64_t mantissa = round_clamp(sum, bits - MANTISSA_BITS, rounding, 0, INT16_MAX, &ignored);
 	int64_t reciprocal = (INT64_C(1) << 29) / mantissa;
 	/* The library counts its shifts from the redundant sign bits of 32: 31 - bits. */
