@@ -8,6 +8,8 @@
 
 #define MAP8 "[1,64,56,56]"
 #define MAP16 "[1,64,28,56]"
+#define PACKED8 "int8/-1[4,64,28,28]:4n"
+#define PACKED16 "int16/-1[2,64,28,28]:2n"
 
 static const struct {
 	const char *name, *call;
@@ -71,17 +73,28 @@ static const struct {
 	{"fx16 basic_rnn_cell 64, 8 steps",
 	 "basic_rnn_cell in=fx16/12[8,64,1,1] prev_out=fx16/12[1,64,1,1] weights=fx16/12[1,64,1,128] "
 	 "bias=fx16/12[1,64,1,1] out=fx16/12[8,64,1,1]"},
-	{"packed_add int8 4n",
-	 "packed_add in1=int8/-1[4,64,28,28]:4n in2=int8/-1[4,64,28,28]:4n out=int8/-1[4,64,28,28]:4n"},
-	{"packed_mul int8 4n",
-	 "packed_mul in1=int8/-1[4,64,28,28]:4n in2=int8/-1[4,64,28,28]:4n out=int8/-1[4,64,28,28]:4n rshift=4"},
-	{"packed_max int16 2n",
-	 "packed_max in1=int16/-1[2,64,28,28]:2n in2=int16/-1[2,64,28,28]:2n out=int16/-1[2,64,28,28]:2n"},
-	{"packed_mac int8 4n",
-	 "packed_mac in1=int8/-1[4,64,28,28]:4n in2=int8/-1[4,64,28,28]:4n acc=int16/-1[4,64,28,28]:2n "
-	 "out=int16/-1[4,64,28,28]:2n rshift=2"},
+	{"packed_add int8 4n", "packed_add in1=" PACKED8 " in2=" PACKED8 " out=" PACKED8},
+	{"packed_sub int8 4n", "packed_sub in1=" PACKED8 " in2=" PACKED8 " out=" PACKED8},
+	{"packed_mul int8 4n", "packed_mul in1=" PACKED8 " in2=" PACKED8 " out=" PACKED8 " rshift=4"},
+	{"packed_mac int8 4n", "packed_mac in1=" PACKED8 " in2=" PACKED8
+			       " acc=int16/-1[4,64,28,28]:2n out=int16/-1[4,64,28,28]:2n rshift=2"},
+	{"packed_min int16 2n", "packed_min in1=" PACKED16 " in2=" PACKED16 " out=" PACKED16},
+	{"packed_max int16 2n", "packed_max in1=" PACKED16 " in2=" PACKED16 " out=" PACKED16},
+	{"packed_arithmetic_shift int16 2n",
+	 "packed_arithmetic_shift in1=" PACKED16 " in2=int16/-1[2,64,28,28]~8:2n out=" PACKED16},
+	{"packed_logical_shift int16 2n",
+	 "packed_logical_shift in1=" PACKED16 " in2=int16/-1[2,64,28,28]~8:2n out=" PACKED16},
+	{"packed_add_c int8 4n", "packed_add_c in1=" PACKED8 " out=" PACKED8 " value=3"},
+	{"packed_sub_c int8 4n", "packed_sub_c in1=" PACKED8 " out=" PACKED8 " value=3"},
+	{"packed_c_sub int8 4n", "packed_c_sub in1=" PACKED8 " out=" PACKED8 " value=3"},
+	{"packed_mul_c int8 4n", "packed_mul_c in1=" PACKED8 " out=" PACKED8 " value=3"},
+	{"packed_mac_c int8 4n",
+	 "packed_mac_c in1=" PACKED8 " acc=int16/-1[4,64,28,28]:2n out=int16/-1[4,64,28,28]:2n value=3"},
+	{"packed_min_c int8 4n", "packed_min_c in1=" PACKED8 " out=" PACKED8 " value=3"},
+	{"packed_max_c int8 4n", "packed_max_c in1=" PACKED8 " out=" PACKED8 " value=3"},
 	{"packed_arithmetic_shift_c int16 2n",
-	 "packed_arithmetic_shift_c in1=int16/-1[2,64,28,28]:2n out=int16/-1[2,64,28,28]:2n value=-3"},
+	 "packed_arithmetic_shift_c in1=" PACKED16 " out=" PACKED16 " value=-3"},
+	{"packed_logical_shift_c int16 2n", "packed_logical_shift_c in1=" PACKED16 " out=" PACKED16 " value=-3"},
 };
 
 /* One of the two goals holds: the one that the kernel is nearer to, so that a case has one. */
