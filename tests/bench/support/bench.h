@@ -29,9 +29,10 @@ struct bench_contender {
 	void (*run)(void *context); /* NULL: not there, and nothing is to be asked of it afterwards */
 	void *context;
 	double work; /* of one run, in the unit that rows tell per second */
-	/* The mean of all runs of a slice counts, what disturbs it included. Else the lower quartile: what another
-	 * load on the machine does to a run, it does to few. */
-	bool mean;
+	/* What disturbs it counts: the mean of the runs of a slice, and the median of the slices. Else what
+	 * another load on the machine does to it is left out: the lower quartile of a slice's runs, and the best
+	 * slice. */
+	bool typical;
 };
 
 struct bench_measured {
@@ -45,10 +46,10 @@ void bench_measure(const struct bench *bench, const struct bench_contender *cont
 		   struct bench_measured *measured);
 /* Of n <= BENCH_ROUNDS_MAX. */
 double bench_median(const double *values, unsigned n);
-/* The median of seconds, and of work per second. */
+/* Of one run: seconds, and work per second. */
 double bench_seconds(const struct bench_measured *measured, unsigned i);
 double bench_speed(const struct bench_measured *measured, unsigned i);
-/* i's speed as a multiple of j's: the median over the rounds of neighbouring slices. */
+/* i's speed as a multiple of j's. */
 double bench_ratio(const struct bench_measured *measured, unsigned i, unsigned j);
 
 /* ---- results ---- */

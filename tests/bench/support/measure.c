@@ -40,7 +40,7 @@ static double slice(const struct bench *bench, const struct bench_contender *con
 		times[n] = run_ns(contender, repeats);
 		sum += times[n++];
 	} while (n < TIMES_MAX && (n < least || peer_now_ns() < end));
-	return (contender->mean ? sum / n : quantile(times, n, 0.25)) / 1e9;
+	return (contender->typical ? sum / n : quantile(times, n, 0.25)) / 1e9;
 }
 
 void bench_measure(const struct bench *bench, const struct bench_contender *contenders, unsigned n,
@@ -60,7 +60,7 @@ double bench_median(const double *values, unsigned n)
 
 double bench_seconds(const struct bench_measured *measured, unsigned i)
 {
-	return bench_median(measured->seconds[i], measured->rounds);
+	return quantile(measured->seconds[i], measured->rounds, measured->contenders[i].typical ? 0.5 : 0);
 }
 
 double bench_speed(const struct bench_measured *measured, unsigned i)
@@ -70,8 +70,5 @@ double bench_speed(const struct bench_measured *measured, unsigned i)
 
 double bench_ratio(const struct bench_measured *measured, unsigned i, unsigned j)
 {
-	double ratios[BENCH_ROUNDS_MAX], works = measured->contenders[i].work / measured->contenders[j].work;
-	for (unsigned r = 0; r < measured->rounds; r++)
-		ratios[r] = works * measured->seconds[j][r] / measured->seconds[i][r];
-	return bench_median(ratios, measured->rounds);
+	return bench_speed(measured, i) / bench_speed(measured, j);
 }
