@@ -100,10 +100,10 @@ static void run(const struct bench *bench, struct inside *inside, struct remote 
 				reads ? copy.to : copy.from, bytes, &alone);
 		make_submit(&transfer, reads);
 		const struct bench_contender contenders[] = {
-			{"daemon", reads ? run_read : run_write, &transfer, (double)bytes, false},
-			{"submit", run_submit, &transfer, (double)bytes * SUBMIT, false},
-			{"alone", inside_run, &alone, (double)bytes, false},
-			{"memcpy", probe_copy_run, &copy, (double)bytes, false},
+			{"daemon", reads ? run_read : run_write, &transfer, (double)bytes, BENCH_CLOCK},
+			{"submit", run_submit, &transfer, (double)bytes * SUBMIT, BENCH_CLOCK},
+			{"alone", inside_run, &alone, (double)bytes, BENCH_OWN},
+			{"memcpy", probe_copy_run, &copy, (double)bytes, BENCH_OWN},
 		};
 		bench_measure(bench, contenders, 4, &m);
 		tell(bench, shape, &m, reads);

@@ -133,9 +133,9 @@ static void run(struct cases *cases, const char *name, const char *text, bool ar
 	inside_place(&cases->scalar, &call, NULL, &scalar);
 	probe_copy_init(&copy, (size_t)(bytes / 2));
 	const struct bench_contender contenders[] = {
-		{"engine", inside_run, &inside, bytes, false},
-		{"memcpy", probe_copy_run, &copy, bytes, false},
-		{"scalar loop", inside_run, &scalar, bytes, false},
+		{"engine", inside_run, &inside, bytes, BENCH_OWN},
+		{"memcpy", probe_copy_run, &copy, bytes, BENCH_OWN},
+		{"scalar loop", inside_run, &scalar, bytes, BENCH_OWN},
 	};
 	bench_measure(cases->bench, contenders, 3, &m);
 	tell(cases, name, arithmetic, &m);

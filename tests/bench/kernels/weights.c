@@ -102,14 +102,15 @@ static void run_peers(struct cases *cases, const struct peer_row *row)
 	snprintf(peers.core, sizeof(peers.core), "oneDNN core, %s",
 		 peers.onednn ? onednn_choice(peers.onednn) : "");
 	const struct bench_contender contenders[CONTENDERS] = {
-		[ENGINE] = {"engine", inside_run, &inside, macs, false},
-		[DAEMON] = {"daemon", remote_run, &remote, macs, false},
-		[FULL] = {"oneDNN incl. reorders", peers.onednn ? onednn_full : NULL, peers.onednn, macs, false},
-		[CORE] = {peers.core, peers.onednn ? onednn_core : NULL, peers.onednn, macs, false},
+		[ENGINE] = {"engine", inside_run, &inside, macs, BENCH_OWN},
+		[DAEMON] = {"daemon", remote_run, &remote, macs, BENCH_CLOCK},
+		[FULL] = {"oneDNN incl. reorders", peers.onednn ? onednn_full : NULL, peers.onednn, macs,
+			  BENCH_OWN},
+		[CORE] = {peers.core, peers.onednn ? onednn_core : NULL, peers.onednn, macs, BENCH_OWN},
 		[XNNPACK] = {"XNNPACK, channels last", peers.xnnpack ? xnnpack_run : NULL, peers.xnnpack, macs,
-			     false},
+			     BENCH_OWN},
 		[PEAK] = {"peak of vpdpbusd", cases->isa == CASES_VNNI ? probe_peak_8_run : NULL, NULL,
-			  PROBE_MACS_8, false},
+			  PROBE_MACS_8, BENCH_OWN},
 	};
 	bench_measure(cases->bench, contenders, CONTENDERS, &m);
 	tell_peers(cases, row, &m, &peers);
@@ -144,9 +145,9 @@ static void run_lines(struct cases *cases, int64_t n)
 	probe_lines_init(&with_weights, (size_t)(n * (K + M)), WEIGHT_LINES);
 	double macs = call_macs(&call);
 	const struct bench_contender contenders[] = {
-		{"engine", inside_run, &inside, macs, false},
-		{"a loop that loads its data's lines", probe_lines_run, &lines, macs, false},
-		{"a loop that loads all its lines", probe_lines_run, &with_weights, macs, false},
+		{"engine", inside_run, &inside, macs, BENCH_OWN},
+		{"a loop that loads its data's lines", probe_lines_run, &lines, macs, BENCH_OWN},
+		{"a loop that loads all its lines", probe_lines_run, &with_weights, macs, BENCH_OWN},
 	};
 	bench_measure(bench, contenders, 3, &m);
 	bench_compare(bench, name, &m, 0, 1, "GMAC/s", 1e-9, 0);
@@ -180,8 +181,8 @@ static void run_peak(struct cases *cases, const struct peak_row *row)
 	call_parse(&call, text);
 	inside_place(&cases->inside, &call, NULL, &inside);
 	const struct bench_contender contenders[] = {
-		{"engine", inside_run, &inside, call_macs(&call), false},
-		{"peak of vpdpwssd", probe_peak_16_run, NULL, PROBE_MACS_16, false},
+		{"engine", inside_run, &inside, call_macs(&call), BENCH_OWN},
+		{"peak of vpdpwssd", probe_peak_16_run, NULL, PROBE_MACS_16, BENCH_OWN},
 	};
 	bench_measure(cases->bench, contenders, 2, &m);
 	bench_compare(cases->bench, row->name, &m, 0, 1, "GMAC/s", 1e-9, row->goals.of[cases->isa]);
@@ -230,9 +231,9 @@ static void run_shape(struct cases *cases, const char *name, const char *text)
 	struct onednn *onednn = cases->has_onednn ? onednn_new(&call) : NULL;
 	double macs = call_macs(&call);
 	const struct bench_contender contenders[] = {
-		{"engine", inside_run, &inside, macs, false},
-		{"conv a, engine", inside_run, &inside_a, call_macs(&a), false},
-		{"oneDNN incl. reorders", onednn_full, onednn, macs, false},
+		{"engine", inside_run, &inside, macs, BENCH_OWN},
+		{"conv a, engine", inside_run, &inside_a, call_macs(&a), BENCH_OWN},
+		{"oneDNN incl. reorders", onednn_full, onednn, macs, BENCH_OWN},
 	};
 	bench_measure(cases->bench, contenders, onednn ? 3 : 2, &m);
 	bench_compare(cases->bench, name, &m, 0, 1, "GMAC/s", 1e-9, cases->isa == CASES_AVX2 ? 0 : 0.5);

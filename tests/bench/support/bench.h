@@ -24,15 +24,20 @@ bool bench_wanted(const struct bench *bench, const char *name);
 
 /* ---- measuring ---- */
 
+/* What counts as the time of a run. Of the first two what another load on the machine does to it is left out: the
+ * lower quartile of a slice's runs counts, and the best slice. */
+enum bench_time {
+	BENCH_OWN,     /* processor time of this thread, which does all of it */
+	BENCH_CLOCK,   /* as others work for it */
+	BENCH_TYPICAL, /* the clock, with all that disturbs it: the mean of a slice, the median of the slices */
+};
+
 struct bench_contender {
 	const char *name;
 	void (*run)(void *context); /* NULL: not there, and nothing is to be asked of it afterwards */
 	void *context;
 	double work; /* of one run, in the unit that rows tell per second */
-	/* What disturbs it counts: the mean of the runs of a slice, and the median of the slices. Else what
-	 * another load on the machine does to it is left out: the lower quartile of a slice's runs, and the best
-	 * slice. */
-	bool typical;
+	enum bench_time time;
 };
 
 struct bench_measured {
@@ -41,7 +46,7 @@ struct bench_measured {
 	double seconds[BENCH_CONTENDERS_MAX][BENCH_ROUNDS_MAX]; /* of one run */
 };
 
-/* Runs all by turns, `rounds` slices of each, by the clock; every slice begins with a run that is not counted. */
+/* Runs all by turns, `rounds` slices of each; every slice begins with a run that is not counted. */
 void bench_measure(const struct bench *bench, const struct bench_contender *contenders, unsigned n,
 		   struct bench_measured *measured);
 /* Of n <= BENCH_ROUNDS_MAX. */
