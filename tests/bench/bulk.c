@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 	struct call call;
 	bench_options(&bench, argc, argv);
 	inside_open(&inside, bench.isa);
-	remote_open(&remote, &(struct remote_options){.name = "daemon", .isa = bench.isa, .pin = PEER_SPLIT});
+	remote_open(&remote, &(struct remote_options){.name = "daemon", .isa = bench.isa, .pin = PEER_FREE});
 	call_parse(&call, "convert_tensor in=fx8/4[1,1,1,1]");
 	remote_place(&remote, &call, NULL, &point);
 	for (unsigned i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
