@@ -29,6 +29,7 @@ struct transfer {
 	struct remote *remote;
 	const struct npumem_segment *segment;
 	uint64_t handle;
+	uint64_t point; /* a tensor of one byte */
 	struct npumem_operation operations[SUBMIT];
 };
 
@@ -44,6 +45,13 @@ static void run_read(void *context)
 	const struct transfer *t = context;
 	remote_expect(t->remote, npumem_read_segment(t->remote->npumem, t->handle, t->segment, 0, NULL, 0, 0, NULL,
 						     &t->remote->error));
+}
+
+/* Next to no bytes: what is left is the way there and back. */
+static void run_point(void *context)
+{
+	const struct transfer *t = context;
+	remote_expect(t->remote, npumem_fill(t->remote->npumem, t->point, 1, &t->remote->error));
 }
 
 static void run_submit(void *context)
@@ -66,10 +74,12 @@ static void make_submit(struct transfer *t, bool reads)
 
 static void tell(const struct bench *bench, const struct shape *shape, const struct bench_measured *m, bool reads)
 {
-	enum { THROUGH, SEVERAL, ALONE, COPY };
+	enum { THROUGH, SEVERAL, ALONE, COPY, POINT };
 	char name[BENCH_NAME_BYTES];
 	snprintf(name, sizeof(name), "%s of %s", reads ? "read" : "write", shape->name);
 	bench_compare(bench, name, m, THROUGH, COPY, "GB/s", 1e-9, shape->through);
+	if (shape->through > 0)
+		bench_compare(bench, name, m, THROUGH, POINT, "GB/s", 1e-9, 0);
 	snprintf(name, sizeof(name), "%s of %s, %d in a submit", reads ? "read" : "write", shape->name, SUBMIT);
 	bench_compare(bench, name, m, SEVERAL, COPY, "GB/s", 1e-9, 0);
 	snprintf(name, sizeof(name), "%s of %s, alone", reads ? "gather" : "scatter", shape->name);
@@ -77,7 +87,8 @@ static void tell(const struct bench *bench, const struct shape *shape, const str
 }
 
 /* A kernel that any type of tensor can be an operand of gives the tensor its words. */
-static void run(const struct bench *bench, struct inside *inside, struct remote *remote, const struct shape *shape)
+static void run(const struct bench *bench, struct inside *inside, struct remote *remote, const struct shape *shape,
+		uint64_t point)
 {
 	char text[128];
 	struct call call;
@@ -85,7 +96,7 @@ static void run(const struct bench *bench, struct inside *inside, struct remote 
 	struct remote_op remote_op;
 	struct probe_copy copy;
 	struct bench_measured m;
-	struct transfer transfer = {.remote = remote};
+	struct transfer transfer = {.remote = remote, .point = point};
 	snprintf(text, sizeof(text), "convert_tensor in=%s", shape->tensor);
 	call_parse(&call, text);
 	size_t bytes = call.tensors[0].bytes;
@@ -100,12 +111,13 @@ static void run(const struct bench *bench, struct inside *inside, struct remote 
 				reads ? copy.to : copy.from, bytes, &alone);
 		make_submit(&transfer, reads);
 		const struct bench_contender contenders[] = {
-			{"daemon", reads ? run_read : run_write, &transfer, (double)bytes, false},
-			{"submit", run_submit, &transfer, (double)bytes * SUBMIT, false},
-			{"alone", inside_run, &alone, (double)bytes, false},
-			{"memcpy", probe_copy_run, &copy, (double)bytes, false},
+			{"daemon", reads ? run_read : run_write, &transfer, (double)bytes, BENCH_CLOCK},
+			{"submit", run_submit, &transfer, (double)bytes * SUBMIT, BENCH_CLOCK},
+			{"alone", inside_run, &alone, (double)bytes, BENCH_OWN},
+			{"memcpy", probe_copy_run, &copy, (double)bytes, BENCH_OWN},
+			{"the way there and back alone", run_point, &transfer, (double)bytes, BENCH_CLOCK},
 		};
-		bench_measure(bench, contenders, 4, &m);
+		bench_measure(bench, contenders, 5, &m);
 		tell(bench, shape, &m, reads);
 	}
 	remote_expect(remote, npumem_segment_close(remote->npumem, transfer.segment, &remote->error));
@@ -119,12 +131,16 @@ int main(int argc, char **argv)
 	struct bench bench = {.name = "bulk", .rounds = 11, .seconds = 0.03};
 	struct inside inside;
 	struct remote remote;
+	struct remote_op point;
+	struct call call;
 	bench_options(&bench, argc, argv);
 	inside_open(&inside, bench.isa);
-	remote_open(&remote, &(struct remote_options){.name = "daemon", .isa = bench.isa, .pin = PEER_SPLIT});
+	remote_open(&remote, &(struct remote_options){.name = "daemon", .isa = bench.isa, .pin = PEER_FREE});
+	call_parse(&call, "convert_tensor in=fx8/4[1,1,1,1]");
+	remote_place(&remote, &call, NULL, &point);
 	for (unsigned i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 		if (bench_wanted(&bench, shapes[i].name))
-			run(&bench, &inside, &remote, &shapes[i]);
+			run(&bench, &inside, &remote, &shapes[i], point.operands[0].handle);
 	remote_close(&remote);
 	inside_close(&inside);
 	bench_end(&bench);

@@ -67,7 +67,7 @@ int main(int argc, char **argv)
 {
 	static const char *const names[] = {
 		[CASES_AVX2] = "AVX2", [CASES_VNNI] = "AVX-512 VNNI", [CASES_AMX] = "AMX-INT8"};
-	struct bench bench = {.name = "kernels", .rounds = 7, .seconds = 0.02};
+	struct bench bench = {.name = "kernels", .rounds = 9, .seconds = 0.03};
 	struct cases cases;
 	bench_options(&bench, argc, argv);
 	open_all(&cases, &bench);

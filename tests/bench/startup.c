@@ -106,8 +106,8 @@ int main(int argc, char **argv)
 	struct bench bench = {.name = "startup", .rounds = 41};
 	struct daemon daemons[2];
 	struct bench_measured measured;
-	const struct bench_contender contenders[] = {{"npumemd", NULL, NULL, 1, false},
-						     {"libuv and protobuf-c", NULL, NULL, 1, false}};
+	const struct bench_contender contenders[] = {{"npumemd", NULL, NULL, 1, BENCH_TYPICAL},
+						     {"libuv and protobuf-c", NULL, NULL, 1, BENCH_TYPICAL}};
 	bench_options(&bench, argc, argv);
 	daemons[0] = (struct daemon){
 		.arguments = {remote_program(), "--socket", daemons[0].path, "--log", "warning", NULL},

@@ -64,9 +64,9 @@ void lists_network(const struct bench *bench, struct inside *inside, struct remo
 	for (unsigned i = 0; i < LAYERS; i++)
 		macs += call_macs(&list.calls[i]);
 	const struct bench_contender contenders[] = {
-		{"submit", list_submit, &list, macs, false},
-		{"its kernels in this process", list_inside, &list, macs, false},
-		{"oneDNN, reorders between layers", run_peer, &peer, macs, false},
+		{"submit", list_submit, &list, macs, BENCH_CLOCK},
+		{"its kernels in this process", list_inside, &list, macs, BENCH_OWN},
+		{"oneDNN, reorders between layers", run_peer, &peer, macs, BENCH_OWN},
 	};
 	bench_measure(bench, contenders, has_peer ? 3 : 2, &m);
 	bench_compare(bench, name, &m, 0, 1, "GMAC/s", 1e-9, 0.95);

@@ -61,8 +61,8 @@ void lists_small(const struct bench *bench, struct inside *inside, struct remote
 			continue;
 		list_init(&list, inside, remote, rows[i].calls, n, OPERATIONS, false);
 		const struct bench_contender contenders[] = {
-			{"submit", list_submit, &list, OPERATIONS, false},
-			{"check and run in this process", list_inside, &list, OPERATIONS, false},
+			{"submit", list_submit, &list, OPERATIONS, BENCH_CLOCK},
+			{"check and run in this process", list_inside, &list, OPERATIONS, BENCH_OWN},
 		};
 		bench_measure(bench, contenders, 2, &m);
 		tell(bench, name, &m);

@@ -24,14 +24,20 @@ bool bench_wanted(const struct bench *bench, const char *name);
 
 /* ---- measuring ---- */
 
+/* What counts as the time of a run. Of the first two what another load on the machine does to it is left out: the
+ * lower quartile of a slice's runs counts, and the best slice. */
+enum bench_time {
+	BENCH_OWN,     /* processor time of this thread, which does all of it */
+	BENCH_CLOCK,   /* as others work for it */
+	BENCH_TYPICAL, /* the clock, with all that disturbs it: the mean of a slice, the median of the slices */
+};
+
 struct bench_contender {
 	const char *name;
 	void (*run)(void *context); /* NULL: not there, and nothing is to be asked of it afterwards */
 	void *context;
 	double work; /* of one run, in the unit that rows tell per second */
-	/* The mean of all runs of a slice counts, what disturbs it included. Else the lower quartile: what another
-	 * load on the machine does to a run, it does to few. */
-	bool mean;
+	enum bench_time time;
 };
 
 struct bench_measured {
@@ -40,15 +46,15 @@ struct bench_measured {
 	double seconds[BENCH_CONTENDERS_MAX][BENCH_ROUNDS_MAX]; /* of one run */
 };
 
-/* Runs all by turns, `rounds` slices of each, by the clock; every slice begins with a run that is not counted. */
+/* Runs all by turns, `rounds` slices of each; every slice begins with a run that is not counted. */
 void bench_measure(const struct bench *bench, const struct bench_contender *contenders, unsigned n,
 		   struct bench_measured *measured);
 /* Of n <= BENCH_ROUNDS_MAX. */
 double bench_median(const double *values, unsigned n);
-/* The median of seconds, and of work per second. */
+/* Of one run: seconds, and work per second. */
 double bench_seconds(const struct bench_measured *measured, unsigned i);
 double bench_speed(const struct bench_measured *measured, unsigned i);
-/* i's speed as a multiple of j's: the median over the rounds of neighbouring slices. */
+/* i's speed as a multiple of j's. */
 double bench_ratio(const struct bench_measured *measured, unsigned i, unsigned j);
 
 /* ---- results ---- */

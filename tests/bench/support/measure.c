@@ -1,11 +1,12 @@
 /* Contenders by turns. Short runs are timed several at once, so that the clock itself does not count. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/bench/support/bench.h"
 #include "tests/bench/support/peer.h"
 
-enum { TIMES_MAX = 4096, LEAST_RUNS = 5, LEAST_NS = 4000 };
+enum { TIMES_MAX = 4096, LEAST_RUNS = 5, LEAST_NS = 20000 };
 
 static int compare(const void *a, const void *b)
 {
@@ -21,12 +22,19 @@ static double quantile(const double *values, unsigned n, double share)
 	return sorted[(unsigned)(share * (n - 1) + 0.5)];
 }
 
+static double now_ns(const struct bench_contender *contender)
+{
+	struct timespec t;
+	clock_gettime(contender->time == BENCH_OWN ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
 static double run_ns(const struct bench_contender *contender, unsigned repeats)
 {
-	uint64_t from = peer_now_ns();
+	double from = now_ns(contender);
 	for (unsigned i = 0; i < repeats; i++)
 		contender->run(contender->context);
-	return (double)(peer_now_ns() - from) / repeats;
+	return (now_ns(contender) - from) / repeats;
 }
 
 static double slice(const struct bench *bench, const struct bench_contender *contender)
@@ -40,7 +48,7 @@ static double slice(const struct bench *bench, const struct bench_contender *con
 		times[n] = run_ns(contender, repeats);
 		sum += times[n++];
 	} while (n < TIMES_MAX && (n < least || peer_now_ns() < end));
-	return (contender->mean ? sum / n : quantile(times, n, 0.25)) / 1e9;
+	return (contender->time == BENCH_TYPICAL ? sum / n : quantile(times, n, 0.25)) / 1e9;
 }
 
 void bench_measure(const struct bench *bench, const struct bench_contender *contenders, unsigned n,
@@ -60,7 +68,8 @@ double bench_median(const double *values, unsigned n)
 
 double bench_seconds(const struct bench_measured *measured, unsigned i)
 {
-	return bench_median(measured->seconds[i], measured->rounds);
+	return quantile(measured->seconds[i], measured->rounds,
+			measured->contenders[i].time == BENCH_TYPICAL ? 0.5 : 0);
 }
 
 double bench_speed(const struct bench_measured *measured, unsigned i)
@@ -70,8 +79,5 @@ double bench_speed(const struct bench_measured *measured, unsigned i)
 
 double bench_ratio(const struct bench_measured *measured, unsigned i, unsigned j)
 {
-	double ratios[BENCH_ROUNDS_MAX], works = measured->contenders[i].work / measured->contenders[j].work;
-	for (unsigned r = 0; r < measured->rounds; r++)
-		ratios[r] = works * measured->seconds[j][r] / measured->seconds[i][r];
-	return bench_median(ratios, measured->rounds);
+	return bench_speed(measured, i) / bench_speed(measured, j);
 }
