@@ -36,10 +36,13 @@ static void work(void *arg)
 	worker.counts = (struct kernel_counts){.saturated = 0};
 	while (!team->stopped && (i = atomic_fetch_add(&team->next, 1)) < team->n_parts) {
 		int64_t elements = team->part(&worker, i);
-		if (elements < 0)
+		if (elements < 0) {
 			team->stopped = true;
-		else if (!kernel_part_done(plan->convolution->call, elements))
+		} else if (!kernel_part_done(plan->convolution->call, elements)) {
+			if (kernel_cancelled(plan->convolution->call->progress))
+				team->stopped = true;
 			break;
+		}
 	}
 	atomic_fetch_add(&team->saturated, worker.counts.saturated);
 	atomic_fetch_add(&team->wrapped, worker.counts.wrapped);
@@ -58,5 +61,5 @@ bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_part
 	work(&team);
 	counts->saturated += team.saturated;
 	counts->wrapped += team.wrapped;
-	return !team.stopped && !kernel_cancelled(plan->convolution->call->progress);
+	return !team.stopped;
 }
