@@ -374,7 +374,7 @@ void call_end(struct call *call, int status)
 	struct rpc_peer *peer = call->peer;
 
 	answer(call, status);
-	/* Of an operation it is known how long it took. */
+	/* An operation has read the clock when it ended. */
 	if (!call_is_single(call))
 		rpc_clock_passed(call->rpc);
 	if (!peer->is_closing)

@@ -11,9 +11,6 @@
 
 struct call;
 
-/* A reading of the clock costs a twentieth of a short request, so it is good for about ten of them. */
-enum { RPC_CLOCK_COST = 40000 };
-
 /* An answered request, for whoever looks on. */
 struct rpc_answer {
 	const struct session *session;
@@ -40,7 +37,6 @@ struct rpc {
 	/* rpc's own. */
 	bool keeps_clock;   /* a reading is good until rpc_clock_passed: within a turn of the loop */
 	uint64_t clock_ns;  /* the latest reading; 0: there is none */
-	int64_t clock_cost; /* that may be spent before the next, in op_cost's unit */
 	uint64_t alarm_ns;  /* that was asked for */
 	uint64_t send_ns;   /* no more events before then; 0: there are none that wait */
 	uint64_t look_ns;   /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
@@ -124,20 +120,12 @@ static inline void rpc_clock_passed(struct rpc *rpc)
 {
 	rpc->clock_ns = 0;
 }
-/* The time, as good as RPC_CLOCK_COST is short; 0 where there is none. */
+/* The time, as good as what is done without reading the clock is short; 0 where there is none. */
 static inline uint64_t rpc_clock(struct rpc *rpc)
 {
-	if (!rpc->now_ns || (rpc->keeps_clock && rpc->clock_ns))
-		return rpc->clock_ns;
-	rpc->clock_cost = RPC_CLOCK_COST;
-	return rpc->clock_ns = rpc->now_ns();
-}
-/* So much was done since. */
-static inline void rpc_spend(struct rpc *rpc, int64_t cost)
-{
-	rpc->clock_cost -= cost;
-	if (rpc->clock_cost < 0)
-		rpc_clock_passed(rpc);
+	if (rpc->now_ns && !(rpc->keeps_clock && rpc->clock_ns))
+		rpc->clock_ns = rpc->now_ns();
+	return rpc->clock_ns;
 }
 
 /* What is due by the clock. */

@@ -33,12 +33,7 @@ static void work(void *arg)
 static int on_worked(struct call *call, void *arg)
 {
 	(void)arg;
-	if (call->step.is_long) {
-		rpc_clock_passed(call->rpc);
-	} else {
-		rpc_spend(call->rpc, call->cost);
-		call->operate.end_ns = rpc_clock(call->rpc);
-	}
+	call->rpc->clock_ns = call->operate.end_ns;
 	operate_end(&call->operate, call->status, 0);
 	if (!call->status)
 		operate_record(&call->operate, &call->recording);
@@ -64,12 +59,10 @@ static int run(struct call *call)
 	/* What went before it may have written what it reads. */
 	if (call->is_in_scheduler)
 		cost = op_cost(call->rpc->service->device, op);
-	if (call_is_long(cost)) {
+	if (call_is_long(cost))
 		progress_follow(call);
-	} else {
-		call->operate.now_ns = NULL;
+	else
 		call->operate.start_ns = rpc_clock(call->rpc);
-	}
 	return call_later(call, cost, work, on_worked, call);
 }
 
