@@ -19,6 +19,7 @@ struct parts {
 	struct kernel_call call;
 	atomic_int next, n_done, n_threads, n_inside;
 	int wanted_threads; /* the first part waits until so many are there */
+	uv_thread_t owner;  /* who shares */
 	uint8_t took[PARTS];
 };
 
@@ -60,9 +61,16 @@ static void take_parts(void *arg)
 	atomic_fetch_sub(&parts->n_inside, 1);
 }
 
+static bool is_owner(const struct parts *parts)
+{
+	uv_thread_t self = uv_thread_self();
+
+	return uv_thread_equal(&self, &parts->owner);
+}
+
 static void parts_init(struct parts *parts, struct bench *bench, int wanted_threads)
 {
-	*parts = (struct parts){.bench = bench, .wanted_threads = wanted_threads};
+	*parts = (struct parts){.bench = bench, .wanted_threads = wanted_threads, .owner = uv_thread_self()};
 	parts->call.crew = &bench->crew;
 }
 
@@ -109,10 +117,9 @@ END_TEST
 static void take_parts_until_wanted(void *arg)
 {
 	struct parts *parts = arg;
-	bool is_first = !atomic_fetch_add(&parts->n_threads, 1);
 
 	atomic_fetch_add(&parts->n_inside, 1);
-	if (is_first) {
+	if (is_owner(parts)) {
 		while (atomic_load(&parts->n_inside) < 2)
 			usleep(100);
 		/* Somebody comes: the helper leaves, and this thread stays. */
@@ -145,13 +152,12 @@ END_TEST
 static void be_late(void *arg)
 {
 	struct parts *parts = arg;
-	bool is_first = !atomic_fetch_add(&parts->n_threads, 1);
 
 	atomic_fetch_add(&parts->n_inside, 1);
-	while (is_first && atomic_load(&parts->n_inside) < parts->wanted_threads)
+	while (is_owner(parts) && atomic_load(&parts->n_inside) < parts->wanted_threads)
 		usleep(100);
-	if (!is_first)
-		usleep(2000);
+	if (!is_owner(parts))
+		usleep(20000);
 }
 
 /* Who waits longer for a helper than that helps works alone for a while. */
