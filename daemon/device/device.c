@@ -8,6 +8,7 @@
 
 #include "daemon/device/internal.h"
 #include "daemon/device/operations/op.h"
+#include "daemon/device/operations/roles.h"
 #include "daemon/device/reuse/overlap.h"
 #include "daemon/device/geometry/runs.h"
 #include "daemon/device/tensors/table.h"
@@ -31,6 +32,7 @@ int device_new(const struct device_options *options, const struct heap *heap, vo
 	if (!device->options.isa || device->options.isa > isa_best())
 		device->options.isa = isa_best();
 	device->heap = heap;
+	roles_prepare();
 	packs_init(&device->packs, heap, options->pack_bytes);
 	local_init(&device->local, &options->geometry, device->options.isa, memory);
 	if (totals_init(&device->totals, heap, &options->geometry))

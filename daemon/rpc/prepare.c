@@ -137,12 +137,11 @@ int prepare_copy(struct binding *binding, const Npumem__V1__CopyRequest *message
 /* Whether a role of the kernel is written; one that it has not is refused later. */
 static enum access_need need_of(const struct op *op, const char *operand)
 {
-	struct role roles[ROLES_MAX];
-	const struct npumem_kernel_row *row = npumem_kernel_by_number(op->kernel);
-	unsigned number, n = row ? roles_parse(row->roles, roles) : 0;
-	int role = roles_find(roles, n, operand, &number);
+	const struct roles *roles = roles_of(op->kernel);
+	unsigned number;
+	int role = roles_find(roles, operand, &number);
 
-	return role >= 0 && roles[role].output ? ACCESS_WRITE : ACCESS_READ;
+	return role >= 0 && roles->all[role].output ? ACCESS_WRITE : ACCESS_READ;
 }
 
 static int add_operand(struct binding *binding, const Npumem__V1__Operand *message, struct op *op,

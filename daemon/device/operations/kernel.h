@@ -134,12 +134,12 @@ struct kernel {
 	int (*check_data)(const struct kernel_call *call, struct npumem_error *error);
 	/* NULL where none is needed. May assume that check() passed. */
 	size_t (*scratch_bytes)(const struct kernel_call *call);
-	/* NULL, or how many bytes pack() needs; 0: nothing is packed, run() reads all roles. May assume that check()
-	 * passed. */
+	/* NULL, or how many bytes pack() needs; 0: nothing is packed, run() reads all roles. May assume that
+	 * check() passed. */
 	size_t (*pack_bytes)(const struct kernel_call *call);
-	/* Makes of role `packed`, whose data is set, all that run() then has of it: call->pack, which may be what an
-	 * earlier run made of the same elements for a call of the same types, shapes and parameters. False where
-	 * the rest is no longer wanted. */
+	/* Makes of role `packed`, whose data is set, all that run() then has of it: call->pack, which may be what
+	 * an earlier run made of the same elements for a call of the same types, shapes and parameters. False
+	 * where the rest is no longer wanted. */
 	bool (*pack)(const struct kernel_call *call, void *pack);
 	unsigned packed;
 	/* Cannot fail. Writes every element of every output and sets call->counts. Calls kernel_step as outputs

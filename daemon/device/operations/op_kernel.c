@@ -41,7 +41,7 @@ static void add_operand(struct op_work *work, const struct op_operand *operand, 
 	};
 	work->tensors[work->n] = operand->tensor;
 	memcpy(work->names[work->n], operand->role, sizeof(operand->role));
-	work->output[work->n] = work->role_rows[role].output;
+	work->output[work->n] = work->rows->all[role].output;
 	work->n++;
 	work->roles[role].n++;
 }
@@ -49,12 +49,12 @@ static void add_operand(struct op_work *work, const struct op_operand *operand, 
 /* Takes the operands of one role, in the order of their numbers. */
 static int take_role(const struct op *op, struct op_work *work, unsigned role, const struct error_context *context)
 {
-	const struct role *row = &work->role_rows[role];
+	const struct role *row = &work->rows->all[role];
 	work->roles[role] = (struct kernel_role){row->name, 0, &work->operands[work->n]};
 	for (unsigned wanted = 0; wanted < NPUMEM_OPERANDS_MAX; wanted++) {
 		unsigned number, found = 0;
 		for (unsigned i = 0; i < op->n_operands; i++) {
-			int at = roles_find(work->role_rows, work->call.n_roles, op->operands[i].role, &number);
+			int at = roles_find(work->rows, op->operands[i].role, &number);
 			if (at != (int)role || number != wanted)
 				continue;
 			if (found++)
@@ -81,10 +81,11 @@ static int take_roles(const struct op *op, struct op_work *work, const struct er
 	if (op->n_operands > NPUMEM_OPERANDS_MAX)
 		return invalid(context, "%u operands are more than the %d of one call", op->n_operands,
 			       NPUMEM_OPERANDS_MAX);
-	work->call.n_roles = roles_parse(work->call.row->roles, work->role_rows);
+	work->rows = roles_of(op->kernel);
+	work->call.n_roles = work->rows->n;
 	work->call.roles = work->roles;
 	for (unsigned i = 0; i < op->n_operands; i++)
-		if (roles_find(work->role_rows, work->call.n_roles, op->operands[i].role, &number) < 0)
+		if (roles_find(work->rows, op->operands[i].role, &number) < 0)
 			return invalid(context, "kernel %s has no role %s (its roles: %s)", work->call.row->name,
 				       op->operands[i].role, work->call.row->roles);
 	for (unsigned role = 0; role < work->call.n_roles; role++) {
@@ -370,14 +371,13 @@ static int run_kernel(struct device *device, struct op *op, const struct error_c
 
 static unsigned kernel_accesses(const struct op *op, struct op_access *accesses)
 {
-	struct role roles[ROLES_MAX];
-	const struct npumem_kernel_row *row = npumem_kernel_by_number(op->kernel);
-	unsigned n = 0, number, n_roles = row ? roles_parse(row->roles, roles) : 0;
+	const struct roles *roles = roles_of(op->kernel);
+	unsigned n = 0, number;
 	for (unsigned i = 0; i < op->n_operands && i < NPUMEM_OPERANDS_MAX; i++) {
-		int role = roles_find(roles, n_roles, op->operands[i].role, &number);
+		int role = roles_find(roles, op->operands[i].role, &number);
 		if (role < 0)
 			continue;
-		bool output = roles[role].output;
+		bool output = roles->all[role].output;
 		accesses[n++] =
 			(struct op_access){op->operands[i].tensor, output, output ? KINDS_FOOTPRINT : KINDS_DATA};
 	}

@@ -10,7 +10,7 @@
 struct op_work {
 	const struct kernel *kernel;
 	struct kernel_call call;
-	struct role role_rows[ROLES_MAX];
+	const struct roles *rows;
 	struct kernel_role roles[ROLES_MAX];
 	struct kernel_operand operands[NPUMEM_OPERANDS_MAX];
 	struct tensor *tensors[NPUMEM_OPERANDS_MAX];

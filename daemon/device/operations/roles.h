@@ -1,4 +1,4 @@
-/* The roles of a kernel row ("in weights bias? >out"), parsed. */
+/* The roles of the kernels' rows ("in weights bias? >out"), parsed once. */
 #ifndef DEVICE_ROLES_H
 #define DEVICE_ROLES_H
 
@@ -8,13 +8,22 @@ enum { ROLES_MAX = 16 };
 
 struct role {
 	char name[NPUMEM_FIELD_KEY_BYTES];
+	unsigned name_bytes;
 	bool output, optional, numbered;
 };
 
-/* Returns how many. The rows are ours, so a row that does not parse is a defect (asserted). */
-unsigned roles_parse(const char *text, struct role roles[ROLES_MAX]);
+struct roles {
+	unsigned n;
+	struct role all[ROLES_MAX];
+};
+
+/* Parses all rows, unless that was done: before roles_of. The rows are ours, so one that does not parse is a
+ * defect (asserted). On any thread. */
+void roles_prepare(void);
+/* None for a number that is no kernel's. */
+const struct roles *roles_of(int kernel);
 
 /* The role that an operand's name is of ("in1" is number 1 of "in*"); -1 where there is none. */
-int roles_find(const struct role *roles, unsigned n, const char *operand, unsigned *number);
+int roles_find(const struct roles *roles, const char *operand, unsigned *number);
 
 #endif
