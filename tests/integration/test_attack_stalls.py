@@ -6,7 +6,7 @@ import statistics
 import time
 import unittest
 
-from support import Client, Convolution, TestCase, beside, dims, fill, free, pb, ref, wait_for
+from support import Client, Convolution, Endless, TestCase, beside, dims, fill, free, pb, ref, wait_for
 
 ALICE, BOB = 12001, 12002
 MIB = 1 << 20
@@ -77,7 +77,7 @@ class Kernels(TestCase):
     def test_a_compaction_waits_for_the_kernel_of_its_own_uid_alone(self):
         alice, compacts, bob = self.client(ALICE), self.client(ALICE), self.client(BOB)
         bob.alloc("x")
-        convolution = Convolution(alice, 10)
+        convolution = Endless(alice)
         (runs,) = alice.post(convolution.call())
         time.sleep(0.2)
         (compaction,) = compacts.post({"compact": pb.CompactRequest()})
@@ -123,7 +123,7 @@ class Turns(TestCase):
 
     def test_what_has_waited_for_one_kernel_is_not_all_run_in_one_turn(self):
         owner, watcher = self.client(), self.client()
-        convolution = Convolution(owner, 10)
+        convolution = Endless(owner)
         view = pb.ViewRequest(name="part", tensor=ref("in"), to=dims(1, 64, 8, 126))
         owner.call(view=view)
         owner.call(**fill("part", 1))
