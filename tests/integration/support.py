@@ -194,7 +194,7 @@ def alloc(name, shape=(1, 8, 1, 16), dtype=pb.INT8, wait_ms=0, **spec):
 
 
 def long_alloc(name, w):
-    """Elements that stand apart, so that filling them keeps a thread for w / 3 us."""
+    """Elements that stand apart, so that filling them keeps a thread for about w / 15 us."""
     return alloc(name, (1, 64, 1, w), layout=pb.STRIDED, stride=dims(3 * w, 3 * w, 3 * w, 3))
 
 

@@ -174,11 +174,11 @@ void blocks_fill__avx512vnni(uint8_t *to, const struct blocks *blocks, const uin
 {
 	const struct blocks b = *blocks;
 	const __m512i bytes = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)pattern));
-	const __mmask64 mask = UINT64_MAX >> (LINE - b.bytes);
 	if (b.bytes > LINE) {
 		blocks_fill(to, blocks, pattern);
 		return;
 	}
+	const __mmask64 mask = UINT64_MAX >> (LINE - b.bytes);
 	for (int64_t j = 0; j < b.n[1]; j++, to += b.to_pitch[1]) {
 		uint8_t *t = to;
 		for (int64_t i = 0; i < b.n[0]; i++, t += b.to_pitch[0])
