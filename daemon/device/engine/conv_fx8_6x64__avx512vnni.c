@@ -62,12 +62,18 @@ static int64_t store32(const struct ukernel_result *result, const struct ukernel
 	return saturated;
 }
 
+static void scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
+{
+	ukernel_avx512_scatter(bytes, from, to, step, n);
+}
+
 const struct ukernel conv_fx8_6x64__avx512vnni = {
 	.name = "conv_fx8_6x64__avx512vnni",
 	.n_terms = 4,
 	.weight_bytes = 1,
 	.unsigned_data = true,
 	.spread = spread,
+	.scatter = scatter,
 	.pack = pack,
 	.block = block,
 	.widen = widen,
