@@ -36,6 +36,7 @@ static void choose_steps(struct conv_plan *plan)
 						channels * (n_taps * c->n_outputs + n_planes * PACK_CHANNELS),
 	};
 	plan->shape.n_steps = plan->shape.merged ? merged : channels * n_taps;
+	conv_weights_cut(&plan->shape);
 	plan->n_packed = plan->shape.merged ? merged : channels * n_planes;
 	plan->n_lines = plan->shape.merged || plan->flat.as_it_lies ? 0 : n_terms * n_planes;
 	plan->n_workers = CONV_WORKERS_MAX;
@@ -147,41 +148,18 @@ static void sum(struct conv_worker *worker, const struct ukernel_strip *strip, c
 		}
 }
 
-/* Blocks of a tile: as many as make about so many products, which take some ten microseconds. */
-static int64_t blocks_of_tile(const struct conv_plan *plan)
-{
-	enum { TILE_PIECES = 256 };
-	int64_t block = plan->shape.n_steps * plan->ukernel->n_terms * UKERNEL_ROWS * UKERNEL_COLUMNS;
-	int64_t blocks = kernel_piece(plan->convolution->call) * TILE_PIECES / block;
-	int64_t all = conv_weights_n_blocks(plan->convolution->n_outputs);
-	return blocks < 1 ? 1 : blocks < all ? blocks : all;
-}
-
-static int64_t tiles_of_strip(const struct conv_plan *plan)
-{
-	int64_t blocks = blocks_of_tile(plan);
-	return (conv_weights_n_blocks(plan->convolution->n_outputs) + blocks - 1) / blocks;
-}
-
-static int64_t strips_of_group(const struct conv_plan *plan)
-{
-	return (plan->flat.n_pixels + UKERNEL_COLUMNS - 1) / UKERNEL_COLUMNS;
-}
-
-/* A part: a strip of a group, and some blocks of its output channels. */
-static int64_t run_tile(struct conv_worker *worker, int64_t part)
+/* Results of a strip from `pixel` on, for some blocks of its output channels; how many. */
+static int64_t run_strip(struct conv_worker *worker, int64_t group, int64_t pixel, int64_t block, int64_t end)
 {
 	const struct conv_plan *plan = worker->plan;
-	int64_t blocks = blocks_of_tile(plan), tiles = tiles_of_strip(plan), strips = strips_of_group(plan);
-	int64_t n = plan->convolution->n_outputs, block = part % tiles * blocks, end = block + blocks;
-	int64_t group = part / tiles / strips, pixel = part / tiles % strips * UKERNEL_COLUMNS, elements = 0;
+	int64_t n = plan->convolution->n_outputs, elements = 0;
 	struct ukernel_strip strip;
 	int64_t first = flat_strip(&plan->flat, pixel, &strip);
 	const uint8_t *data =
 		plan->data + group * plan->n_packed * plan->packed_bytes + pixel * UKERNEL_STEP_BYTES;
-	for (; block < end && block < conv_weights_n_blocks(n); block++) {
-		int64_t row = conv_weights_first_row(n, block);
-		unsigned rows = (unsigned)(conv_weights_first_row(n, block + 1) - row);
+	for (; block < end; block++) {
+		int64_t row = conv_weights_first_row(&plan->shape, block);
+		unsigned rows = (unsigned)(conv_weights_first_row(&plan->shape, block + 1) - row);
 		sum(worker, &strip, data, group, block, rows);
 		conv_store(worker, &strip, first, group * n + row, rows);
 		elements += (int64_t)rows * strip.n_real;
@@ -189,17 +167,44 @@ static int64_t run_tile(struct conv_worker *worker, int64_t part)
 	return elements;
 }
 
+/* A part: a tile. */
+static int64_t run_tile(struct conv_worker *worker, int64_t part)
+{
+	const struct conv_plan *plan = worker->plan;
+	int64_t group = part / plan->group_tiles, tile = part % plan->group_tiles, elements = 0;
+	int64_t pixel = tile / plan->strip_tiles * plan->tile_strips * UKERNEL_COLUMNS;
+	int64_t block = tile % plan->strip_tiles * plan->tile_blocks, end = block + plan->tile_blocks;
+	end = end < plan->shape.n_blocks ? end : plan->shape.n_blocks;
+	for (int64_t i = 0; i < plan->tile_strips && pixel < plan->flat.n_pixels; i++, pixel += UKERNEL_COLUMNS)
+		elements += run_strip(worker, group, pixel, block, end);
+	return elements;
+}
+
+/* Tiles of about so many products, which take some ten microseconds. */
+static void cut_tiles(struct conv_plan *plan)
+{
+	enum { TILE_PIECES = 256 };
+	int64_t n_blocks = plan->shape.n_blocks;
+	int64_t products = plan->shape.n_steps * plan->ukernel->n_terms * UKERNEL_ROWS * UKERNEL_COLUMNS;
+	int64_t blocks = kernel_piece(plan->convolution->call) * TILE_PIECES / products;
+	int64_t strips = (plan->flat.n_pixels + UKERNEL_COLUMNS - 1) / UKERNEL_COLUMNS;
+	blocks = blocks < 1 ? 1 : blocks;
+	plan->tile_blocks = blocks < n_blocks ? blocks : n_blocks;
+	plan->tile_strips = blocks < n_blocks ? 1 : blocks / n_blocks;
+	plan->strip_tiles = (n_blocks + plan->tile_blocks - 1) / plan->tile_blocks;
+	plan->group_tiles = (strips + plan->tile_strips - 1) / plan->tile_strips * plan->strip_tiles;
+}
+
 static bool run_batch(struct conv_plan *plan)
 {
 	const struct convolution *c = plan->convolution;
 	const struct kernel_operand *out = operands_get(c->call, CONVOLUTION_OUT);
-	int64_t n_tiles = c->groups * strips_of_group(plan) * tiles_of_strip(plan);
 	int64_t products = plan->shape.n_steps * plan->ukernel->n_terms * c->n_outputs * plan->flat.n_pixels;
 	if (!conv_pack(plan))
 		return false;
 	for (int64_t o = 0; o < c->groups * c->n_outputs; o++)
 		plan->outs[o] = kernel_feature(out, plan->batch, o);
-	return conv_team_run(plan, run_tile, n_tiles, products * c->groups);
+	return conv_team_run(plan, run_tile, c->groups * plan->group_tiles, products * c->groups);
 }
 
 bool conv_run(const struct convolution *convolution, const struct phase *phase)
@@ -210,6 +215,7 @@ bool conv_run(const struct convolution *convolution, const struct phase *phase)
 	conv_weights_init(&plan.weights, &plan.shape, (void *)convolution->pack);
 	conv_store_init(&plan);
 	conv_pack_offsets(&plan);
+	cut_tiles(&plan);
 	memset(plan.zeros, 0, (size_t)(plan.flat.length * convolution->weighted.data_bytes));
 	if (plan.shape.merged)
 		memset(plan.lines, 0, (size_t)lines_bytes(&plan));

@@ -23,6 +23,8 @@ struct conv_plan {
 	int64_t n_packed, packed_bytes; /* packed lines of a group, and the way from one to the next */
 	int64_t n_lines;		/* of a worker: planes that are spread before they are packed */
 	int64_t n_workers;
+	/* A tile is of some strips and all blocks of their output channels, or of one strip and some blocks. */
+	int64_t tile_strips, tile_blocks, strip_tiles, group_tiles;
 
 	/* In scratch. */
 	struct conv_weights weights;

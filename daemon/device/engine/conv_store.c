@@ -89,19 +89,16 @@ static void store_exact(struct conv_worker *worker, const struct ukernel_strip *
 	}
 }
 
-/* Results [first, first + n) of a phase that has not all outputs of a feature. */
-static void scatter(const struct phase *phase, unsigned bytes, int64_t first, int64_t n, const uint8_t *from,
-		    uint8_t *feature)
+/* Results [first, first + n) of a phase that has not all outputs of a feature, row by row. */
+static void scatter(const struct conv_plan *plan, int64_t first, int64_t n, const uint8_t *from, uint8_t *feature)
 {
-	int64_t y = first / phase->w.window.out, x = first % phase->w.window.out;
-	for (int64_t i = 0; i < n; i++, from += bytes) {
-		int64_t at = (phase->h.first_out + y * phase->h.out_step) * phase->w.out + phase->w.first_out +
-			     x * phase->w.out_step;
-		memcpy(feature + at * bytes, from, bytes);
-		if (++x == phase->w.window.out) {
-			x = 0;
-			y++;
-		}
+	const struct phase_axis *h = &plan->phase->h, *w = &plan->phase->w;
+	unsigned bytes = plan->result.requantize.bytes;
+	int64_t y = first / w->window.out, x = first % w->window.out, some;
+	for (int64_t i = 0; i < n; i += some, y++, x = 0) {
+		some = w->window.out - x < n - i ? w->window.out - x : n - i;
+		int64_t at = (h->first_out + y * h->out_step) * w->out + w->first_out + x * w->out_step;
+		plan->ukernel->scatter(bytes, from + i * bytes, feature + at * bytes, w->out_step, some);
 	}
 }
 
@@ -124,5 +121,5 @@ void conv_store(struct conv_worker *worker, const struct ukernel_strip *strip, i
 	else
 		worker->counts.saturated += plan->ukernel->store64(&result, strip, rows, worker->wide);
 	for (unsigned i = 0; i < rows && !all; i++)
-		scatter(phase, bytes, first, strip->n_real, to[i], plan->outs[o + i]);
+		scatter(plan, first, strip->n_real, to[i], plan->outs[o + i]);
 }

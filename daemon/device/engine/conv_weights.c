@@ -9,11 +9,12 @@ enum {
 	SEGMENT_MIN = 6,
 };
 
-int64_t conv_weights_first_row(int64_t n_outputs, int64_t block)
+void conv_weights_cut(struct conv_weights_shape *shape)
 {
-	int64_t n_blocks = conv_weights_n_blocks(n_outputs), rows = n_outputs / n_blocks,
-		more = n_outputs % n_blocks;
-	return block * rows + (block < more ? block : more);
+	int64_t n = shape->convolution->n_outputs;
+	shape->n_blocks = conv_weights_n_blocks(n);
+	shape->block_rows = n / shape->n_blocks;
+	shape->n_larger = n % shape->n_blocks;
 }
 
 size_t conv_weights_init(struct conv_weights *weights, const struct conv_weights_shape *shape, void *memory)
@@ -106,9 +107,9 @@ static bool put_all(struct conv_weights *weights, const struct conv_weights_shap
 	int64_t n = s->convolution->n_outputs, pending = 0;
 	memset(weights->steps, 0, (size_t)weights->part_bytes);
 	for (int64_t group = 0; group < s->convolution->groups; group++)
-		for (int64_t block = 0; block < conv_weights_n_blocks(n); block++) {
-			int64_t first = conv_weights_first_row(n, block),
-				end = conv_weights_first_row(n, block + 1);
+		for (int64_t block = 0; block < s->n_blocks; block++) {
+			int64_t first = conv_weights_first_row(s, block),
+				end = conv_weights_first_row(s, block + 1);
 			uint8_t *to = weights->steps + (group * n + first) * s->n_steps * UKERNEL_STEP_BYTES;
 			for (int64_t row = first; row < end; row++, to += UKERNEL_STEP_BYTES)
 				if (!put_row(weights, s, group * n + row, to, (end - first) * UKERNEL_STEP_BYTES,
@@ -157,11 +158,11 @@ static int64_t block_end(const struct conv_weights *weights, const struct conv_w
 static bool segment_end(const struct conv_weights *weights, const struct conv_weights_shape *s, int64_t start,
 			int64_t *pending, int64_t *end)
 {
-	int64_t n = s->convolution->n_outputs, left = s->n_steps - start;
+	int64_t left = s->n_steps - start;
 	*end = start + (left < UKERNEL_STEPS_MAX ? left : UKERNEL_STEPS_MAX);
 	for (int64_t group = 0; group < s->convolution->groups; group++)
-		for (int64_t block = 0; block < conv_weights_n_blocks(n); block++) {
-			int64_t rows = conv_weights_first_row(n, block + 1) - conv_weights_first_row(n, block);
+		for (int64_t block = 0; block < s->n_blocks; block++) {
+			int64_t rows = conv_weights_first_row(s, block + 1) - conv_weights_first_row(s, block);
 			*end = block_end(weights, s, conv_weights_at(weights, s, 0, group, block, 0), rows, start,
 					 *end);
 			if (!kernel_look(s->convolution->call, (*end - start + 1) * rows, pending))

@@ -16,6 +16,7 @@ struct conv_weights_shape {
 	const struct ukernel *ukernel;
 	bool merged; /* a step has terms of any channels and taps, in order; else channels of one tap */
 	int64_t n_steps;
+	int64_t n_blocks, block_rows, n_larger; /* the first n_larger blocks have a row more */
 };
 
 struct conv_weights_head {
@@ -37,22 +38,28 @@ size_t conv_weights_init(struct conv_weights *weights, const struct conv_weights
 /* False where it is no longer wanted. */
 bool conv_weights_pack(struct conv_weights *weights, const struct conv_weights_shape *shape);
 
-/* Rows of a group before block b; that of the last but one is the group's number of output channels. */
-int64_t conv_weights_first_row(int64_t n_outputs, int64_t block);
+/* Blocks of a group, and its rows before block b (and, for b their number, all of them). */
 static inline int64_t conv_weights_n_blocks(int64_t n_outputs)
 {
 	return (n_outputs + UKERNEL_ROWS - 1) / UKERNEL_ROWS;
 }
+static inline int64_t conv_weights_first_row(const struct conv_weights_shape *shape, int64_t block)
+{
+	return block * shape->block_rows + (block < shape->n_larger ? block : shape->n_larger);
+}
+/* Sets these numbers. */
+void conv_weights_cut(struct conv_weights_shape *shape);
 
 /* Steps [first, ...) of a block, of a part. */
 static inline const uint8_t *conv_weights_at(const struct conv_weights *weights,
 					     const struct conv_weights_shape *shape, int64_t part, int64_t group,
 					     int64_t block, int64_t first)
 {
-	int64_t n = shape->convolution->n_outputs, row = conv_weights_first_row(n, block);
-	int64_t rows = conv_weights_first_row(n, block + 1) - row;
+	int64_t row = conv_weights_first_row(shape, block);
+	int64_t rows = conv_weights_first_row(shape, block + 1) - row;
 	return weights->steps + part * weights->part_bytes +
-	       ((group * n + row) * shape->n_steps + first * rows) * UKERNEL_STEP_BYTES;
+	       ((group * shape->convolution->n_outputs + row) * shape->n_steps + first * rows) *
+		       UKERNEL_STEP_BYTES;
 }
 
 #endif

@@ -51,6 +51,8 @@ struct ukernel {
 	 * rows in elements. Reads no other byte. */
 	void (*spread)(unsigned bytes, const void *from, int64_t from_row, int64_t step, void *to, int64_t to_row,
 		       int64_t n_rows, int64_t n);
+	/* to[x * step] = from[x] for x < n. Writes no other byte. */
+	void (*scatter)(unsigned bytes, const void *from, void *to, int64_t step, int64_t n);
 	/* n elements of `bytes` of each of n_terms lines into n steps, and on with zeros to a multiple of
 	 * UKERNEL_COLUMNS. Reads no other byte. */
 	void (*pack)(unsigned bytes, const void *const *lines, int64_t n, uint8_t *to);

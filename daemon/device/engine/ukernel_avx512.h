@@ -62,6 +62,29 @@ UKERNEL_INLINE void ukernel_avx512_spread(unsigned bytes, const void *from, int6
 	}
 }
 
+/* Every second element, under a mask: those between belong to others, or come another time. */
+UKERNEL_INLINE void ukernel_avx512_scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
+{
+	if (step != 2) {
+		ukernel_plain_scatter(bytes, from, to, step, n);
+		return;
+	}
+	const uint8_t *source = from;
+	uint8_t *target = to;
+	for (int64_t i = 0; i < n * bytes; i += 32) {
+		int64_t left = (n * bytes - i) / bytes;
+		__m256i x = _mm256_maskz_loadu_epi8((__mmask32)ukernel_low_bits(n * bytes - i), source + i);
+		if (bytes == 1)
+			_mm512_mask_storeu_epi8(target + 2 * i,
+						UINT64_C(0x5555555555555555) & ukernel_low_bits(2 * left),
+						_mm512_cvtepu8_epi16(x));
+		else
+			_mm512_mask_storeu_epi16(target + 2 * i,
+						 (__mmask32)(0x55555555 & ukernel_low_bits(2 * left)),
+						 _mm512_cvtepu16_epi32(x));
+	}
+}
+
 /* ---- block ---- */
 
 /* UKERNEL_ROWS x UKERNEL_AVX512_VECTORS sums, a row of vectors and one weight: 29 registers. DP is vpdpbusd or

@@ -43,6 +43,16 @@ UKERNEL_INLINE void ukernel_plain_spread(unsigned bytes, const void *from, int64
 	}
 }
 
+UKERNEL_INLINE void ukernel_plain_scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
+{
+	if (bytes == 1)
+		for (int64_t x = 0; x < n; x++)
+			((uint8_t *)to)[x * step] = ((const uint8_t *)from)[x];
+	else
+		for (int64_t x = 0; x < n; x++)
+			((uint16_t *)to)[x * step] = ((const uint16_t *)from)[x];
+}
+
 /* Two lines into pairs of 16 bits, from element `first` on. */
 UKERNEL_INLINE void ukernel_plain_pairs(unsigned bytes, const void *const *lines, int64_t first, int64_t n,
 					uint8_t *to)

@@ -95,11 +95,17 @@ static void widen(const int32_t *sums, unsigned rows, unsigned n_columns, unsign
 	ukernel_plain_widen(sums, rows, n_columns, shift, first, wide);
 }
 
+static void scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
+{
+	ukernel_plain_scatter(bytes, from, to, step, n);
+}
+
 const struct ukernel conv_pairs_6x16__avx2 = {
 	.name = "conv_pairs_6x16__avx2",
 	.n_terms = 2,
 	.weight_bytes = 2,
 	.spread = spread,
+	.scatter = scatter,
 	.pack = pack,
 	.block = block,
 	.widen = widen,

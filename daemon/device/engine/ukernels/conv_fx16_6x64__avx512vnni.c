@@ -114,11 +114,17 @@ static int64_t store64(const struct ukernel_result *result, const struct ukernel
 	return saturated;
 }
 
+static void scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
+{
+	ukernel_avx512_scatter(bytes, from, to, step, n);
+}
+
 const struct ukernel conv_fx16_6x64__avx512vnni = {
 	.name = "conv_fx16_6x64__avx512vnni",
 	.n_terms = 2,
 	.weight_bytes = 2,
 	.spread = spread,
+	.scatter = scatter,
 	.pack = pack,
 	.block = block,
 	.widen = widen,
