@@ -30,10 +30,26 @@ static int64_t dot_16_16(const int16_t *a, const int16_t *b, int64_t n)
 	return sum;
 }
 
-int64_t dot(const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n)
+static int64_t scalar(const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n)
 {
-	assert(b_bytes <= a_bytes);
 	if (a_bytes == 1)
 		return dot_8_8(a, b, n);
 	return b_bytes == 1 ? dot_16_8(a, b, n) : dot_16_16(a, b, n);
 }
+
+#ifdef __x86_64__
+int64_t dot__avx512vnni(const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n);
+
+int64_t dot(enum isa isa, const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n)
+{
+	assert(b_bytes <= a_bytes);
+	return (isa >= ISA_AVX512VNNI ? dot__avx512vnni : scalar)(a, a_bytes, b, b_bytes, n);
+}
+#else
+int64_t dot(enum isa isa, const void *a, unsigned a_bytes, const void *b, unsigned b_bytes, int64_t n)
+{
+	(void)isa;
+	assert(b_bytes <= a_bytes);
+	return scalar(a, a_bytes, b, b_bytes, n);
+}
+#endif

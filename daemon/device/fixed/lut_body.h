@@ -12,10 +12,12 @@ struct lut_vectors {
 VECTOR struct lut_vectors lut_vectors_of(const struct lut_row *row)
 {
 	const struct lut_reader *reader = row->reader;
-	struct requantize within, result;
-	requantize_init(&within, NPUMEM_FX16, reader->right, reader->rounding);
-	requantize_init(&result, row->bytes == 1 ? NPUMEM_FX8 : NPUMEM_FX16, row->bytes == 1 ? 8 : 0,
-			reader->rounding);
+	bool bytes = row->bytes == 1;
+	const struct requantize within = {.shift = reader->right, .rounding = reader->rounding};
+	const struct requantize result = {.shift = bytes ? 8 : 0,
+					  .rounding = reader->rounding,
+					  .low = bytes ? INT8_MIN : INT16_MIN,
+					  .high = bytes ? INT8_MAX : INT16_MAX};
 	return (struct lut_vectors){
 		.table = vector_table_load(reader->padded),
 		.within = rounding_of(&within, 0),

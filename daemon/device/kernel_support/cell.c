@@ -189,8 +189,8 @@ static bool add_products(struct cell *cell, const uint8_t *a, const uint8_t *b, 
 	*sum = 0;
 	for (int64_t i = 0; i < n && !cell->stopped; i += piece) {
 		int64_t count = n - i < piece ? n - i : piece;
-		*sum += dot(a + i * cell->bytes, cell->bytes, b + i * cell->weight_bytes, cell->weight_bytes,
-			    count);
+		*sum += dot(cell->call->isa, a + i * cell->bytes, cell->bytes, b + i * cell->weight_bytes,
+			    cell->weight_bytes, count);
 		cell->products += count;
 		if (cell->products - cell->looked >= piece)
 			cell->stopped = !look(cell);

@@ -1,5 +1,6 @@
 #include "daemon/device/kernel_support/lut_map.h"
 
+#include "daemon/device/fixed/lut_bytes.h"
 #include "daemon/device/kernel_support/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/walk.h"
@@ -22,12 +23,19 @@ void lut_map_run(struct kernel_call *call, enum lut_function function)
 	const struct kernel_operand *in = operands_get(call, LUT_MAP_IN), *out = operands_get(call, LUT_MAP_OUT);
 	struct lut_reader reader;
 	struct lut_row row = {.reader = &reader, .bytes = npumem_dtype_bytes(in->dtype)};
+	struct lut_bytes bytes;
 	struct walk walk;
+	bool table = row.bytes == 1 && operands_elements(in) >= LUT_BYTES_WORTH;
 	lut_reader_init(&reader, lut_find(function, lut_choice(call, LUT_MLI2_0)), in->frac_bits, call->rounding);
+	if (table)
+		lut_bytes_init(&bytes, &reader);
 	call->counts = (struct kernel_counts){.saturated = 0};
 	for (walk_begin(&walk, call, LUT_MAP_OUT); walk_next(&walk);) {
 		row.in = walk_at(&walk, in);
 		row.out = walk_at(&walk, out);
-		lut_row(call->isa, &row, walk.n, &call->counts.saturated);
+		if (table)
+			lut_bytes_row(call->isa, &bytes, row.in, walk.n, row.out, &call->counts.saturated);
+		else
+			lut_row(call->isa, &row, walk.n, &call->counts.saturated);
 	}
 }

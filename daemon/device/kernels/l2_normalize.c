@@ -33,16 +33,14 @@ static int64_t sum_of_squares(const struct kernel_call *call, struct lut_groups 
 {
 	int64_t sum = 0;
 	for (int64_t i = 0, end = 0; lut_groups_piece(g, call, &end); i = end)
-		sum += dot(g->in + i * g->bytes, g->bytes, g->in + i * g->bytes, g->bytes, end - i);
+		sum += dot(call->isa, g->in + i * g->bytes, g->bytes, g->in + i * g->bytes, g->bytes, end - i);
 	return sum;
 }
 
 /* The even shift that leaves 14 or 15 bits. */
 static int64_t shift_of(int64_t sum)
 {
-	int64_t bits = 0;
-	while (sum >> bits != 0)
-		bits++;
+	int64_t bits = sum > 0 ? 64 - __builtin_clzll((unsigned long long)sum) : 0;
 	int64_t shift = bits - MANTISSA_BITS;
 	return shift % 2 == 0 ? shift : shift + 1;
 }

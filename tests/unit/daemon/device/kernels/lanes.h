@@ -8,7 +8,7 @@
 
 #include "daemon/device/operations/kernel.h"
 
-enum { LANES_NPUS = 3, LANES_START = 2, LANES_GAP = 67, LANES_OTHERS = 0x5a };
+enum { LANES_NPUS = 3, LANES_START = 2, LANES_GAP = 68, LANES_OTHERS = 0x5a };
 
 static inline int64_t lanes_feature_bytes(const struct kernel_operand *operand)
 {

@@ -42,6 +42,26 @@ static inline void maps_every_value(int number, enum tables_function function, i
 	calls_free(&c);
 }
 
+/* So many bytes that each is looked up in a table of all. */
+static inline void maps_many(int number, enum tables_function function)
+{
+	enum { FEATURES = 256, LENGTH = 64 };
+	struct tables t = tables_of(function, 1);
+	int64_t clamped = 0;
+	struct calls c;
+	calls_init(&c, number);
+	calls_add(&c, "in", NPUMEM_FX8, 5, 2, FEATURES / 2, 8, LENGTH / 8);
+	calls_add(&c, "out", NPUMEM_FX8, 7, 2, FEATURES / 2, 8, LENGTH / 8);
+	for (int64_t i = 0; i < FEATURES * LENGTH; i++)
+		calls_put(&c, MAPS_IN, i, (int8_t)(i * 7));
+	calls_run(&c);
+	for (int64_t i = 0; i < FEATURES * LENGTH; i++)
+		ck_assert_int_eq(calls_get(&c, MAPS_OUT, i),
+				 tables_result(&t, (int8_t)(i * 7), 5, 1, c.call.rounding, &clamped));
+	ck_assert_int_eq(c.call.counts.saturated, clamped);
+	calls_free(&c);
+}
+
 /* The real function, as near as a table of mli 1.1 and a rounding to 8 bits come. */
 static inline void maps_near_the_real_function(int number, enum tables_function function)
 {

@@ -20,6 +20,12 @@ START_TEST(every_value_of_fx16)
 }
 END_TEST
 
+START_TEST(many_of_fx8)
+{
+	maps_many(NPUMEM_KERNEL_SIGMOID, TABLES_SIGMOID);
+}
+END_TEST
+
 START_TEST(near_the_real_function)
 {
 	maps_near_the_real_function(NPUMEM_KERNEL_SIGMOID, TABLES_SIGMOID);
@@ -38,6 +44,7 @@ Suite *suite_sigmoid(void)
 	TCase *tcase = tcase_create("sigmoid");
 	tcase_add_test(tcase, every_value_of_fx8);
 	tcase_add_test(tcase, every_value_of_fx16);
+	tcase_add_test(tcase, many_of_fx8);
 	tcase_add_test(tcase, near_the_real_function);
 	tcase_add_test(tcase, refusals);
 	suite_add_tcase(suite, tcase);
