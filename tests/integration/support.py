@@ -230,13 +230,15 @@ class Convolution:
     """Operands, and an output, of a conv2d that takes about so many seconds on this machine, or more."""
 
     SIDE = 128
-    CHANNELS = 64  # of a trial
+    CHANNELS = 64  # of the shortest trial
 
     def __init__(self, client, seconds, out="out"):
         self.client = client
         self._input()
-        trial = min(self._measure() for _ in range(2))
-        channels = max(1, int(self.CHANNELS * seconds / trial))
+        channels = self.CHANNELS
+        while (trial := min(self._measure(channels) for _ in range(2))) < seconds / 16 and channels < 512:
+            channels *= 2
+        channels = max(1, int(channels * seconds / trial))
         # Rather more products of an output than more outputs.
         self._weights(*((channels, 3) if channels <= 512 else (channels * 9 // 49, 7)))
         if out:
@@ -253,8 +255,8 @@ class Convolution:
         self.client.call(**alloc("weights", weights, pb.FX8, frac_bits=4, start_npu=0))
         self.client.call(**fill("weights", 1))
 
-    def _measure(self):
-        self._weights(self.CHANNELS, 3)
+    def _measure(self, channels):
+        self._weights(channels, 3)
         self.alloc("trial")
         before = time.monotonic()
         self.client.call(**self.call("trial"))
@@ -271,15 +273,15 @@ class Convolution:
 
 
 class Endless(Convolution):
-    """Operands, and an output, of a conv2d that nobody sees the end of: 2 * 10^12 multiplications, which are many
-    seconds on any machine. They take a MiB of each of 64 NPUs, another output a quarter of one."""
+    """Operands, and an output, of a conv2d that nobody sees the end of: 6 * 10^12 multiplications, which are many
+    seconds on any machine. They take a MiB and a half of each of 64 NPUs, another output half of one."""
 
-    SIDE = 384
+    SIDE = 512
 
     def __init__(self, client, out="out"):  # pylint: disable=super-init-not-called
         self.client = client
         self._input()
-        self._weights(128, 31)
+        self._weights(128, 43)
         if out:
             self.alloc(out)
 

@@ -4,7 +4,7 @@ request is without an id."""
 import threading
 import unittest
 
-from support import Convolution, TestCase, alloc, fill, free, long_alloc, pb, read, ref, submit
+from support import Endless, TestCase, alloc, fill, free, long_alloc, pb, read, ref, submit
 
 ALICE, BOB = 12001, 12002
 MIB = 1 << 20
@@ -15,7 +15,7 @@ class Cancel(TestCase):
 
     def test_a_cancel_overtakes_writes_that_wait_for_the_kernel(self):
         client = self.client()
-        convolution = Convolution(client, 1)
+        convolution = Endless(client)
         write = {"write": pb.WriteRequest(tensor=ref("in"), data=b"\5" * MIB)}
         runs, *writes, cancel = sent = list(range(100, 108))
         calls = [convolution.call(), *[write] * 6, {"cancel": pb.CancelRequest(request_id=runs)}]

@@ -8,27 +8,34 @@ import threading
 import time
 import unittest
 
-from support import NPUMEMD, Client, Convolution, TestCase, alloc, fill, pb, read, wait_for
+from support import NPUMEMD, SECONDS, Client, Convolution, Daemon, TestCase, alloc, fill, pb, read, wait_for
 
 CUT_OFF = 2  # seconds, after which a kernel is not to be cut off
 
 
 class Shutdown(TestCase):
-    options = ("--npu-bytes", str(16 << 20))
+    # Nobody is dropped for what it would be dropped for at any other time.
+    options = ("--npu-bytes", str(16 << 20), "--drain-seconds", "3600", "--stop-seconds", "3600")
 
     def test_a_kernel_is_finished_however_long_it_takes(self):
-        client = self.client()
-        (sent,) = client.post(Convolution(client, 1.5 * CUT_OFF).call())
-        client.call(info=pb.InfoRequest())  # so that it has begun
-        before = time.monotonic()
-        self.daemon.process.send_signal(signal.SIGTERM)
-        answer = client.answers([sent])[0]
-        took = time.monotonic() - before
-        self.assertEqual((answer.status, answer.HasField("done")), (pb.OK, True), answer.message)
-        self.assertEqual(self.daemon.process.wait(10), 0)
-        self.assertNotIn(b"do not read", self.daemon.output())
-        if took < CUT_OFF:
-            self.skipTest(f"it was over after {took:.1f} s, which tells nothing")
+        seconds, took = CUT_OFF, 0
+        while took < CUT_OFF:  # it was rather shorter than it was to be
+            seconds *= 1.5
+            took = self.finished_after(seconds)
+
+    def finished_after(self, seconds):
+        """How long a daemon went on with a kernel of about so many seconds."""
+        with Daemon(*self.options) as daemon, daemon.client() as client:
+            (sent,) = client.post(Convolution(client, seconds).call())
+            client.call(info=pb.InfoRequest())  # so that it has begun
+            before = time.monotonic()
+            daemon.process.send_signal(signal.SIGTERM)
+            (answer,) = client.answers([sent])
+            took = time.monotonic() - before
+            self.assertEqual((answer.status, answer.HasField("done")), (pb.OK, True), answer.message)
+            self.assertEqual(daemon.process.wait(SECONDS), 0)
+            self.assertNotIn(b"do not read", daemon.output())
+            return took
 
     def test_who_does_not_read_is_not_waited_for(self):
         client = self.client()
@@ -36,21 +43,17 @@ class Shutdown(TestCase):
         client.call(**fill("x", 1))
         client.post(read("x"))
         client.sock.recv(1, socket.MSG_PEEK)
-        before = time.monotonic()
         self.daemon.process.send_signal(signal.SIGTERM)
-        self.daemon.process.wait(20)
-        self.assertLess(time.monotonic() - before, 10)
+        self.daemon.process.wait(SECONDS)
 
     def test_what_waits_for_room_is_answered(self):
         client = self.client()
         client.alloc("x", (1, 64, 1, 16 << 20))
         ids = client.post(alloc("y", wait_ms=60000))
         client.answers(client.post({"info": pb.InfoRequest()}))
-        before = time.monotonic()
         self.daemon.process.send_signal(signal.SIGTERM)
         self.assertNotEqual(client.answers(ids)[0].status, pb.OK)
-        self.daemon.process.wait(20)
-        self.assertLess(time.monotonic() - before, 10)
+        self.daemon.process.wait(SECONDS / 2)  # rather than until its deadline
 
 
 class Private(unittest.TestCase):

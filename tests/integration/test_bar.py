@@ -19,7 +19,7 @@ class Bar(TestCase):
 
     def setUp(self):
         super().setUp()
-        Convolution(self.client(), 0.5)
+        Convolution(self.client(), 1)
 
     def command(self):
         return [NPUMEMCTL, "--socket", self.daemon.path, "run", "conv2d", "in=in", "weights=weights", "out=out"]

@@ -300,14 +300,27 @@ static double microseconds(void)
 	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
+static void slice(struct arena *arena, uint64_t largest, uint32_t n_rounds)
+{
+	uint64_t offset;
+
+	for (uint32_t i = 0; i < n_rounds; i++) {
+		ck_assert_uint_eq(arena_largest_free(arena), largest);
+		ck_assert_int_eq(arena_alloc(arena, 644, 128, NULL, &offset), 1);
+		ck_assert_int_eq(arena_alloc(arena, 512, 128, tag_of(2), &offset), 0);
+		arena_release(arena, offset, 512);
+	}
+}
+
 /* Of one round beside blocks of much the same size, in none of which there is a place for what is refused at its
- * alignment. */
+ * alignment: of the best slice, as one may be disturbed. */
 static double time_of(uint32_t n_blocks)
 {
-	enum { PITCH = 1024, ROUNDS = 20000 };
+	enum { PITCH = 1024, SLICES = 40, ROUNDS = 500 };
 	struct scarce scarce;
 	struct arena *arena;
-	uint64_t offset, largest = 0, random = 3;
+	uint64_t largest = 0, random = 3;
+	double best = 0;
 	scarce_init(&scarce);
 	ck_assert_int_eq(arena_new(&scarce.heap, (uint64_t)n_blocks * PITCH, &arena), 0);
 	for (uint32_t i = 0; i < n_blocks; i++) {
@@ -317,18 +330,16 @@ static double time_of(uint32_t n_blocks)
 				 0);
 		largest = size > largest ? size : largest;
 	}
-	double started = microseconds();
-	for (uint32_t i = 0; i < ROUNDS; i++) {
-		ck_assert_uint_eq(arena_largest_free(arena), largest);
-		ck_assert_int_eq(arena_alloc(arena, 644, 128, NULL, &offset), 1);
-		ck_assert_int_eq(arena_alloc(arena, 512, 128, tag_of(2), &offset), 0);
-		arena_release(arena, offset, 512);
+	for (uint32_t i = 0; i < SLICES; i++) {
+		double started = microseconds();
+		slice(arena, largest, ROUNDS);
+		double took = (microseconds() - started) / ROUNDS;
+		best = i == 0 || took < best ? took : best;
 	}
-	double took = (microseconds() - started) / ROUNDS;
 	ck_assert_ptr_null(arena_check(arena));
 	arena_free(arena);
 	ck_assert_int_eq(scarce.n_live, 0);
-	return took;
+	return best;
 }
 
 START_TEST(many_free_blocks)
