@@ -17,7 +17,7 @@ static void expect(const struct inside *inside, int status)
 
 void inside_open(struct inside *inside, const char *isa)
 {
-	struct device_options options = {.rounding = NPUMEM_CONVERGENT};
+	struct device_options options = {.rounding = NPUMEM_CONVERGENT, .pack_bytes = 64 << 20}; /* npumemd's */
 	*inside = (struct inside){.device = NULL};
 	inside->context.error = &inside->error;
 	npumem_geometry_default(&options.geometry);
