@@ -5,7 +5,7 @@ import select
 import time
 import unittest
 
-from support import Client, Convolution, Endless, TestCase, beside, dims, fill, free, pb, ref, wait_for
+from support import Client, Endless, TestCase, beside, dims, fill, free, pb, ref, wait_for
 
 ALICE, BOB = 12001, 12002
 MIB = 1 << 20
