@@ -81,7 +81,7 @@ static bool tally_damaged(void *ctx, const struct runs_series *series)
 /* -1 where the rest was not wanted. */
 static int64_t unwritten_of(const struct device *device, const struct part *part)
 {
-	struct tally tally = {.local = &device->local, .look = {device, part->watch}};
+	struct tally tally = {.local = &device->local, .look = {.device = device, .watch = part->watch}};
 	if (!part_each(part, tally_written, &tally))
 		return -1;
 	return part_bytes(part) - tally.written;
@@ -89,7 +89,7 @@ static int64_t unwritten_of(const struct device *device, const struct part *part
 
 static int64_t damaged_of(const struct device *device, const struct part *part)
 {
-	struct tally tally = {.local = &device->local, .look = {device, part->watch}};
+	struct tally tally = {.local = &device->local, .look = {.device = device, .watch = part->watch}};
 	if (device->local.n_damaged)
 		part_each(part, tally_damaged, &tally);
 	return tally.damaged;
@@ -177,7 +177,7 @@ int written_check(const struct device *device, struct tensor *tensor, int64_t fi
 		  const struct written_watch *watch, const struct error_context *context)
 {
 	const struct part part = {&device->options.geometry, &tensor->place, first, count, watch};
-	struct hole hole = {.local = &device->local, .look = {device, watch}};
+	struct hole hole = {.local = &device->local, .look = {.device = device, .watch = watch}};
 	if (tensor_all_written(tensor))
 		return 0;
 	if (!part_each(&part, has_no_hole, &hole))
