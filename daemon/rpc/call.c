@@ -398,13 +398,13 @@ int call_claim(struct call *call, struct tensor *tensor, bool writes)
 	return claim_tensor(&call->claim, tensor, writes) ? heap_exhausted(call->error) : 0;
 }
 
-/* Whether a request that came later has it already, and waits. A view's users are those that found it, a root's
- * those of its views, too. */
+/* Whether a request that came later has it already. A view's users are those that found it, a root's those of its
+ * views, too, and who found it and has not claimed it for good yet (advance.c, look_again). */
 static bool is_used_later(const struct call *call, const struct tensor *tensor)
 {
-	if (tensor->base)
-		return record_of(tensor)->bound > call->entry.arrival;
-	return scheduler_is_used_later(&record_of(tensor)->queue, &call->entry);
+	if (record_of(tensor)->bound > call->entry.arrival)
+		return true;
+	return !tensor->base && scheduler_is_used_later(&record_of(tensor)->queue, &call->entry);
 }
 
 /* Whoever may use it and came before must find it, too. */

@@ -246,8 +246,9 @@ int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
 	if (status)
 		return status;
 	call->is_committed = true;
-	/* A free that came before finds it, too, and must not take it away before it is told of. */
+	/* A free that came before finds it, too, or its root, and must not take it away before it is told of. */
 	record_of(call->binding.tensors[0])->bound = call->entry.arrival;
+	record_of(tensor_root(call->binding.tensors[0]))->bound = call->entry.arrival;
 	return 0;
 }
 
