@@ -1,0 +1,261 @@
+/* The walk over panels of rows and, in each, over tiles: strips of columns by a few blocks of rows, that threads
+ * share. A strip comes from the second cache once for each block, of which it multiplies every row. */
+#include "daemon/device/engine/product.h"
+
+#include "daemon/device/engine/product_data.h"
+#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/kernel_support/operands.h"
+
+enum {
+	PANEL_BYTES = 1 << 18, /* of a panel's steps, where a block is no more than that */
+	TILE_BLOCKS = 16,
+	SHARED_PRODUCTS = 1 << 25, /* fewer are done before a helper has woken up */
+	BIAS_SHIFT_MAX = 40,	   /* of a bias that is added without a second look */
+};
+
+struct panel {
+	const struct product *product;
+	const struct kernel_call *call;
+	struct product_weights weights;
+	struct product_data data;
+	struct weighted weighted;
+	uint8_t *out;
+	int64_t most_bias; /* as the accumulator has it; more than any where it is shifted too far */
+	bool narrow;	   /* sums of 32 bits hold everything */
+	bool direct;	   /* the micro-kernel's store does it, else fixed/ */
+	int64_t n_tiles;
+	_Atomic int64_t next, done, saturated, wrapped;
+};
+
+/* What a thread has by itself. */
+struct worker {
+	_Alignas(64) int32_t sums[PRODUCT_BLOCK];
+	_Alignas(64) int64_t wide[PRODUCT_BLOCK];
+	int64_t bias[UKERNEL_COLUMNS]; /* of the strip's columns, shifted; only where stores are direct */
+	int64_t pending;
+	struct kernel_counts counts;
+};
+
+static void weights_of(const struct kernel_call *call, const struct product *product, void *pack,
+		       struct product_weights *weights)
+{
+	product_weights_init(weights, call->isa,
+			     npumem_dtype_bytes(operands_get(call, product->roles->data)->dtype),
+			     npumem_dtype_bytes(operands_get(call, product->roles->weights)->dtype),
+			     product->terms, product->columns, pack);
+}
+
+static int64_t panel_rows(const struct product *product, const struct product_weights *weights)
+{
+	int64_t blocks = PANEL_BYTES / (UKERNEL_ROWS * UKERNEL_STEP_BYTES * weights->n_steps);
+	int64_t rows = (blocks ? blocks : 1) * UKERNEL_ROWS;
+	return rows < product->rows ? rows : product->rows;
+}
+
+size_t product_scratch_bytes(const struct kernel_call *call, const struct product *product)
+{
+	struct product_weights weights;
+	struct product_data data;
+	weights_of(call, product, NULL, &weights);
+	return product_data_init(&data, &weights, panel_rows(product, &weights), NULL);
+}
+
+size_t product_pack_bytes(const struct kernel_call *call, const struct product *product)
+{
+	struct product_weights weights;
+	weights_of(call, product, NULL, &weights);
+	return product_weights_bytes(&weights);
+}
+
+bool product_pack(const struct kernel_call *call, const struct product *product, void *pack)
+{
+	struct product_weights weights;
+	weights_of(call, product, pack, &weights);
+	return product_weights_pack(&weights, call, operands_get(call, product->roles->weights)->data);
+}
+
+/* ---- results ---- */
+
+static int64_t most_bias(const struct weighted *weighted, int64_t columns)
+{
+	int64_t most = 0, shift = weighted->accumulator.bias_shift;
+	for (int64_t m = 0; m < columns && weighted->bias; m++) {
+		int64_t bias = weighted_element(weighted->bias, weighted->weight_bytes, m);
+		bias = bias < 0 ? -bias : bias;
+		most = bias > most ? bias : most;
+	}
+	return most == 0 ? 0 : shift > BIAS_SHIFT_MAX ? INT64_C(1) << 60 : most << shift;
+}
+
+/* Which way the sums of a panel take. */
+static void choose_store(struct panel *panel)
+{
+	struct accumulator *a = &panel->weighted.accumulator;
+	const struct ukernel *u = panel->weights.ukernel;
+	int64_t most = panel->data.bound + panel->most_bias, shift = a->result.shift;
+	panel->narrow = product_data_is_narrow(&panel->data, panel->most_bias);
+	a->cannot_wrap = most < INT64_C(1) << (a->bits - 1);
+	a->sum_bytes = panel->narrow ? 4 : 8;
+	if (panel->narrow)
+		panel->direct =
+			u->store32 && shift >= 0 && shift <= 30 && most + (INT64_C(1) << shift) <= INT32_MAX;
+	else
+		panel->direct = u->store64 && panel->weighted.data_bytes == 2 && shift >= 0 && shift <= 60 &&
+				a->cannot_wrap;
+}
+
+static void load_bias(const struct panel *panel, struct worker *worker, int64_t first, unsigned n)
+{
+	const struct weighted *weighted = &panel->weighted;
+	int32_t bias[UKERNEL_COLUMNS] = {0};
+	if (weighted->bias)
+		elements_load32(weighted->bias_dtype, weighted->bias, first, n, bias);
+	int64_t unit = panel->most_bias ? INT64_C(1) << weighted->accumulator.bias_shift : 0;
+	for (unsigned i = 0; i < UKERNEL_COLUMNS; i++)
+		worker->bias[i] = bias[i] * unit;
+}
+
+static void add_bias(const struct panel *panel, struct worker *worker, unsigned rows, unsigned width)
+{
+	if (!panel->most_bias)
+		return;
+	for (unsigned row = 0; row < rows; row++)
+		if (panel->narrow)
+			for (unsigned i = 0; i < width; i++)
+				((uint32_t *)worker->sums)[row * UKERNEL_COLUMNS + i] += (uint32_t)worker->bias[i];
+		else
+			for (unsigned i = 0; i < width; i++)
+				worker->wide[row * UKERNEL_COLUMNS + i] += worker->bias[i];
+}
+
+static void store_direct(const struct panel *panel, struct worker *worker, int64_t strip, unsigned rows,
+			 const int64_t *excess, uint8_t *const *to)
+{
+	const struct ukernel *u = panel->weights.ukernel;
+	unsigned n = product_weights_real(&panel->weights, strip),
+		 width = product_weights_width(&panel->weights, strip);
+	const struct ukernel_strip columns = {~UINT64_C(0) >> (UKERNEL_COLUMNS - n), width, n};
+	int64_t totals[UKERNEL_ROWS];
+	for (unsigned row = 0; row < rows; row++)
+		totals[row] = -excess[row];
+	const struct ukernel_result result = {panel->weighted.accumulator.result, totals, to};
+	add_bias(panel, worker, rows, width);
+	worker->counts.saturated += panel->narrow ? u->store32(&result, &columns, rows, worker->sums)
+						  : u->store64(&result, &columns, rows, worker->wide);
+}
+
+static void store_exact(const struct panel *panel, struct worker *worker, int64_t strip, unsigned rows,
+			const int64_t *excess, uint8_t *const *to)
+{
+	unsigned n = product_weights_real(&panel->weights, strip);
+	for (unsigned row = 0; row < rows; row++) {
+		int32_t *sums = worker->sums + row * UKERNEL_COLUMNS;
+		int64_t *wide = worker->wide + row * UKERNEL_COLUMNS;
+		for (unsigned i = 0; i < n && excess[row]; i++)
+			if (panel->narrow)
+				sums[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)excess[row]);
+			else
+				wide[i] -= excess[row];
+		weighted_finish_channels(&panel->weighted, panel->narrow ? (void *)sums : wide, n,
+					 strip * UKERNEL_COLUMNS, to[row], &worker->counts);
+	}
+}
+
+/* ---- tiles ---- */
+
+/* False where the rest is no longer wanted. */
+static bool run_block(const struct panel *panel, struct worker *worker, int64_t strip, int64_t block)
+{
+	const struct product_data *data = &panel->data;
+	int64_t first = product_data_first_row(data, block);
+	unsigned rows = (unsigned)(product_data_first_row(data, block + 1) - first);
+	uint8_t *to[UKERNEL_ROWS];
+	for (unsigned row = 0; row < rows; row++)
+		to[row] = panel->out + ((first + row) * panel->product->columns + strip * UKERNEL_COLUMNS) *
+					       panel->weighted.data_bytes;
+	if (panel->narrow)
+		product_data_sums32(data, strip, block, worker->sums);
+	else if (!product_data_sums64(data, panel->call, strip, block, worker->sums, worker->wide,
+				      &worker->pending))
+		return false;
+	(panel->direct ? store_direct : store_exact)(panel, worker, strip, rows, data->excess + first, to);
+	return kernel_look(panel->call,
+			   product_data_work(rows, product_weights_width(&panel->weights, strip),
+					     panel->narrow ? panel->weights.n_steps : 1),
+			   &worker->pending);
+}
+
+/* Elements that were made, or -1 where the rest is no longer wanted. */
+static int64_t run_tile(const struct panel *panel, struct worker *worker, int64_t tile)
+{
+	int64_t n_strips = product_weights_n_strips(&panel->weights), strip = tile % n_strips;
+	int64_t n_blocks = product_data_n_blocks(&panel->data), first = tile / n_strips * TILE_BLOCKS;
+	int64_t end = first + TILE_BLOCKS < n_blocks ? first + TILE_BLOCKS : n_blocks;
+	unsigned n = product_weights_real(&panel->weights, strip);
+	if (panel->direct)
+		load_bias(panel, worker, strip * UKERNEL_COLUMNS, n);
+	for (int64_t block = first; block < end; block++)
+		if (!run_block(panel, worker, strip, block))
+			return -1;
+	return n * (product_data_first_row(&panel->data, end) - product_data_first_row(&panel->data, first));
+}
+
+static void work(void *arg)
+{
+	struct panel *panel = arg;
+	struct worker worker;
+	int64_t tile;
+	worker.pending = 0;
+	worker.counts = (struct kernel_counts){.saturated = 0};
+	while ((tile = atomic_fetch_add(&panel->next, 1)) < panel->n_tiles) {
+		int64_t elements = run_tile(panel, &worker, tile);
+		if (elements < 0)
+			break;
+		atomic_fetch_add(&panel->done, 1);
+		if (!kernel_part_done(panel->call, elements))
+			break;
+	}
+	atomic_fetch_add(&panel->saturated, worker.counts.saturated);
+	atomic_fetch_add(&panel->wrapped, worker.counts.wrapped);
+}
+
+/* ---- panels ---- */
+
+static bool run_panel(struct panel *panel, const uint8_t *rows, int64_t n_rows)
+{
+	if (!product_data_pack(&panel->data, panel->call, rows, n_rows))
+		return false;
+	choose_store(panel);
+	int64_t n_groups = (product_data_n_blocks(&panel->data) + TILE_BLOCKS - 1) / TILE_BLOCKS;
+	panel->n_tiles = product_weights_n_strips(&panel->weights) * n_groups;
+	panel->next = panel->done = 0;
+	/* In floating point: there may be any number of them. */
+	double products = (double)n_rows * (double)panel->product->terms * (double)panel->product->columns;
+	if (panel->n_tiles == 1 || products < SHARED_PRODUCTS)
+		work(panel);
+	else
+		kernel_share(panel->call, work, panel);
+	return panel->done == panel->n_tiles;
+}
+
+void product_run(struct kernel_call *call, const struct product *product)
+{
+	struct panel panel = {.product = product, .call = call};
+	weights_of(call, product, (void *)call->pack, &panel.weights);
+	int64_t step = panel_rows(product, &panel.weights);
+	product_data_init(&panel.data, &panel.weights, step, call->scratch);
+	weighted_init(&panel.weighted, call, product->roles, product->terms);
+	panel.most_bias = most_bias(&panel.weighted, product->columns);
+	uint8_t *out = operands_get(call, product->roles->out)->data;
+	const uint8_t *rows = operands_get(call, product->roles->data)->data;
+	unsigned bytes = panel.weighted.data_bytes;
+	for (int64_t row = 0; row < product->rows; row += step) {
+		panel.out = out + row * product->columns * bytes;
+		int64_t n = product->rows - row < step ? product->rows - row : step;
+		if (!run_panel(&panel, rows + row * product->terms * bytes, n))
+			return;
+	}
+	call->counts = (struct kernel_counts){.saturated = panel.saturated,
+					      .wrapped = panel.wrapped,
+					      .macs = product->rows * product->terms * product->columns};
+}
