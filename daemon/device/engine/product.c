@@ -7,7 +7,8 @@
 #include "daemon/device/kernel_support/operands.h"
 
 enum {
-	PANEL_BYTES = 1 << 18, /* of a panel's steps, where a block is no more than that */
+	PIECE_PRODUCTS = 8,    /* that take as long as one step of a plain loop */
+	PANEL_BYTES = 1 << 20, /* of a panel's steps, where a block is no more than that */
 	TILE_BLOCKS = 16,
 	SHARED_PRODUCTS = 1 << 25, /* fewer are done before a helper has woken up */
 	BIAS_SHIFT_MAX = 40,	   /* of a bias that is added without a second look */
@@ -24,7 +25,9 @@ struct panel {
 	bool narrow;	   /* sums of 32 bits hold everything */
 	bool direct;	   /* the micro-kernel's store does it, else fixed/ */
 	int64_t n_tiles;
-	_Atomic int64_t next, done, saturated, wrapped;
+	bool shared; /* several threads may run tiles */
+	_Atomic int64_t next, saturated, wrapped;
+	_Atomic bool stopped;
 };
 
 /* What a thread has by itself. */
@@ -32,7 +35,8 @@ struct worker {
 	_Alignas(64) int32_t sums[PRODUCT_BLOCK];
 	_Alignas(64) int64_t wide[PRODUCT_BLOCK];
 	int64_t bias[UKERNEL_COLUMNS]; /* of the strip's columns, shifted; only where stores are direct */
-	int64_t pending;
+	/* Of the tile: outputs and products, those that are done, and those that were when it was told. */
+	int64_t elements, products, done, told;
 	struct kernel_counts counts;
 };
 
@@ -163,7 +167,35 @@ static void store_exact(const struct panel *panel, struct worker *worker, int64_
 
 /* ---- tiles ---- */
 
-/* False where the rest is no longer wanted. */
+/* After n more products of a tile. False where the rest is no longer wanted. */
+static bool look(const struct panel *panel, struct worker *worker, int64_t n)
+{
+	worker->done += n;
+	if ((worker->done - worker->told) / PIECE_PRODUCTS < kernel_piece(panel->call))
+		return true;
+	worker->told = worker->done;
+	return panel->shared ? kernel_wanted(panel->call->progress)
+			     : kernel_part(panel->call, worker->elements, worker->done, worker->products);
+}
+
+static bool sum_block(const struct panel *panel, struct worker *worker, int64_t strip, int64_t block,
+		      int64_t products)
+{
+	const struct product_data *data = &panel->data;
+	int64_t left = panel->weights.n_steps;
+	if (panel->narrow) {
+		product_data_sums32(data, strip, block, worker->sums);
+		return look(panel, worker, products * left);
+	}
+	for (int64_t step = 0, n; left > 0; step += n, left -= n) {
+		n = left < data->segment ? left : data->segment;
+		product_data_add64(data, strip, block, step, n, worker->sums, worker->wide);
+		if (!look(panel, worker, products * n))
+			return false;
+	}
+	return true;
+}
+
 static bool run_block(const struct panel *panel, struct worker *worker, int64_t strip, int64_t block)
 {
 	const struct product_data *data = &panel->data;
@@ -173,31 +205,37 @@ static bool run_block(const struct panel *panel, struct worker *worker, int64_t 
 	for (unsigned row = 0; row < rows; row++)
 		to[row] = panel->out + ((first + row) * panel->product->columns + strip * UKERNEL_COLUMNS) *
 					       panel->weighted.data_bytes;
-	if (panel->narrow)
-		product_data_sums32(data, strip, block, worker->sums);
-	else if (!product_data_sums64(data, panel->call, strip, block, worker->sums, worker->wide,
-				      &worker->pending))
+	if (!sum_block(panel, worker, strip, block, (int64_t)rows * product_weights_width(&panel->weights, strip)))
 		return false;
 	(panel->direct ? store_direct : store_exact)(panel, worker, strip, rows, data->excess + first, to);
-	return kernel_look(panel->call,
-			   product_data_work(rows, product_weights_width(&panel->weights, strip),
-					     panel->narrow ? panel->weights.n_steps : 1),
-			   &worker->pending);
+	return true;
 }
 
-/* Elements that were made, or -1 where the rest is no longer wanted. */
-static int64_t run_tile(const struct panel *panel, struct worker *worker, int64_t tile)
+/* False where the rest is no longer wanted. */
+static bool run_tile(const struct panel *panel, struct worker *worker, int64_t tile)
 {
+	const struct product_data *data = &panel->data;
 	int64_t n_strips = product_weights_n_strips(&panel->weights), strip = tile % n_strips;
-	int64_t n_blocks = product_data_n_blocks(&panel->data), first = tile / n_strips * TILE_BLOCKS;
+	int64_t n_blocks = product_data_n_blocks(data), first = tile / n_strips * TILE_BLOCKS;
 	int64_t end = first + TILE_BLOCKS < n_blocks ? first + TILE_BLOCKS : n_blocks;
+	int64_t rows = product_data_first_row(data, end) - product_data_first_row(data, first);
 	unsigned n = product_weights_real(&panel->weights, strip);
+	worker->elements = n * rows;
+	worker->products = rows * product_weights_width(&panel->weights, strip) * panel->weights.n_steps;
+	worker->done = worker->told = 0;
 	if (panel->direct)
 		load_bias(panel, worker, strip * UKERNEL_COLUMNS, n);
 	for (int64_t block = first; block < end; block++)
 		if (!run_block(panel, worker, strip, block))
-			return -1;
-	return n * (product_data_first_row(&panel->data, end) - product_data_first_row(&panel->data, first));
+			return false;
+	return true;
+}
+
+/* As kernel_part_done. */
+static bool tell(const struct panel *panel, const struct worker *worker)
+{
+	return panel->shared ? kernel_part_done(panel->call, worker->elements)
+			     : kernel_step(panel->call, worker->elements);
 }
 
 static void work(void *arg)
@@ -205,15 +243,15 @@ static void work(void *arg)
 	struct panel *panel = arg;
 	struct worker worker;
 	int64_t tile;
-	worker.pending = 0;
 	worker.counts = (struct kernel_counts){.saturated = 0};
-	while ((tile = atomic_fetch_add(&panel->next, 1)) < panel->n_tiles) {
-		int64_t elements = run_tile(panel, &worker, tile);
-		if (elements < 0)
+	while (!panel->stopped && (tile = atomic_fetch_add(&panel->next, 1)) < panel->n_tiles) {
+		if (!run_tile(panel, &worker, tile)) {
+			panel->stopped = true;
+		} else if (!tell(panel, &worker)) {
+			if (kernel_cancelled(panel->call->progress))
+				panel->stopped = true;
 			break;
-		atomic_fetch_add(&panel->done, 1);
-		if (!kernel_part_done(panel->call, elements))
-			break;
+		}
 	}
 	atomic_fetch_add(&panel->saturated, worker.counts.saturated);
 	atomic_fetch_add(&panel->wrapped, worker.counts.wrapped);
@@ -228,19 +266,21 @@ static bool run_panel(struct panel *panel, const uint8_t *rows, int64_t n_rows)
 	choose_store(panel);
 	int64_t n_groups = (product_data_n_blocks(&panel->data) + TILE_BLOCKS - 1) / TILE_BLOCKS;
 	panel->n_tiles = product_weights_n_strips(&panel->weights) * n_groups;
-	panel->next = panel->done = 0;
+	panel->next = 0;
 	/* In floating point: there may be any number of them. */
 	double products = (double)n_rows * (double)panel->product->terms * (double)panel->product->columns;
-	if (panel->n_tiles == 1 || products < SHARED_PRODUCTS)
-		work(panel);
-	else
+	panel->shared = panel->call->crew && panel->n_tiles > 1 && products >= SHARED_PRODUCTS;
+	if (panel->shared)
 		kernel_share(panel->call, work, panel);
-	return panel->done == panel->n_tiles;
+	else
+		work(panel);
+	return !panel->stopped;
 }
 
 void product_run(struct kernel_call *call, const struct product *product)
 {
 	struct panel panel = {.product = product, .call = call};
+	call->counts = (struct kernel_counts){.macs = 0};
 	weights_of(call, product, (void *)call->pack, &panel.weights);
 	int64_t step = panel_rows(product, &panel.weights);
 	product_data_init(&panel.data, &panel.weights, step, call->scratch);

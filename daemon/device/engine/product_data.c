@@ -6,8 +6,9 @@
 #include "daemon/device/fixed/folds.h"
 
 enum {
-	SEGMENT_MIN = 8,     /* steps: widening shorter segments takes longer than two parts */
-	DATA_PIECE = 1 << 14 /* elements between two looks, a multiple of any step's */
+	SEGMENT_MIN = 8,      /* steps: widening shorter segments takes longer than two parts */
+	DATA_PIECE = 1 << 14, /* elements between two looks, a multiple of any step's */
+	STEPS_MAX = 2048,     /* of a block between two looks: half a millisecond without vectors */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -30,7 +31,7 @@ size_t product_data_init(struct product_data *data, const struct product_weights
 {
 	uint8_t *at = scratch;
 	size_t total = 0;
-	int64_t n_offsets = least(weights->n_steps, UKERNEL_STEPS_MAX);
+	int64_t n_offsets = least(weights->n_steps, STEPS_MAX);
 	int64_t last = product_weights_n_strips(weights) - 1;
 	*data = (struct product_data){.weights = weights,
 				      .part_bytes = rows_max * weights->n_steps * UKERNEL_STEP_BYTES};
@@ -119,7 +120,7 @@ static int64_t segment_of(const struct product_data *data, int64_t most)
 	const struct ukernel *u = data->weights->ukernel;
 	int64_t weight = u->unsigned_data ? 255 : data->weights->head->most;
 	int64_t step = most * weight * u->n_terms;
-	return least(step ? INT32_MAX / step : UKERNEL_STEPS_MAX, UKERNEL_STEPS_MAX);
+	return step ? least(INT32_MAX / step, data->steps_max) : data->steps_max;
 }
 
 bool product_data_pack(struct product_data *data, const struct kernel_call *call, const void *rows, int64_t n_rows)
@@ -128,6 +129,8 @@ bool product_data_pack(struct product_data *data, const struct kernel_call *call
 	int64_t row_bytes = weights->terms * weights->data_bytes, pending = 0,
 		most = weights->data_bytes == 1 ? 128 : 0;
 	data->n_rows = n_rows;
+	data->steps_max =
+		kernel_piece(call) < KERNEL_PIECE ? STEPS_MAX * kernel_piece(call) / KERNEL_PIECE + 1 : STEPS_MAX;
 	for (int64_t block = 0; block < product_data_n_blocks(data); block++) {
 		int64_t first = product_data_first_row(data, block), end = product_data_first_row(data, block + 1);
 		uint8_t *to = data->steps + first * weights->n_steps * UKERNEL_STEP_BYTES;
@@ -139,7 +142,8 @@ bool product_data_pack(struct product_data *data, const struct kernel_call *call
 	data->bound = most * weights->head->most * weights->terms;
 	data->segment = segment_of(data, most);
 	data->n_parts = 1;
-	if (weights->data_bytes == 1 || data->segment >= SEGMENT_MIN || data->segment >= weights->n_steps)
+	if (weights->data_bytes == 1 ||
+	    data->segment >= least(least(SEGMENT_MIN, data->steps_max), weights->n_steps))
 		return true;
 	data->n_parts = 2;
 	data->segment = segment_of(data, 128);
@@ -171,20 +175,13 @@ void product_data_sums32(const struct product_data *data, int64_t strip, int64_t
 	sum(data, strip, block, 0, 0, data->weights->n_steps, sums);
 }
 
-bool product_data_sums64(const struct product_data *data, const struct kernel_call *call, int64_t strip,
-			 int64_t block, int32_t *sums, int64_t *wide, int64_t *pending)
+void product_data_add64(const struct product_data *data, int64_t strip, int64_t block, int64_t step,
+			int64_t n_steps, int32_t *sums, int64_t *wide)
 {
 	const struct product_weights *weights = data->weights;
-	unsigned rows = rows_of(data, block), width = product_weights_width(weights, strip);
-	for (int64_t k = 0, n; k < weights->n_steps; k += n) {
-		n = least(weights->n_steps - k, data->segment);
-		for (int64_t part = 0; part < data->n_parts; part++) {
-			sum(data, strip, block, part, k, n, sums);
-			weights->ukernel->widen(sums, rows, width, part + 1 < data->n_parts ? 8 : 0, k + part == 0,
-						wide);
-		}
-		if (!kernel_look(call, product_data_work(rows, width, n * data->n_parts), pending))
-			return false;
+	for (int64_t part = 0; part < data->n_parts; part++) {
+		sum(data, strip, block, part, step, n_steps, sums);
+		weights->ukernel->widen(sums, rows_of(data, block), product_weights_width(weights, strip),
+					part + 1 < data->n_parts ? 8 : 0, step + part == 0, wide);
 	}
-	return true;
 }

@@ -13,9 +13,10 @@ enum { PRODUCT_BLOCK = UKERNEL_ROWS * UKERNEL_COLUMNS };
 struct product_data {
 	const struct product_weights *weights;
 	int64_t n_rows;
-	int64_t bound;	 /* no sum is more than this, either way */
-	int64_t n_parts; /* 2 where data is split */
-	int64_t segment; /* steps, UKERNEL_STEPS_MAX at most */
+	int64_t bound;	   /* no sum is more than this, either way */
+	int64_t n_parts;   /* 2 where data is split */
+	int64_t steps_max; /* between two looks */
+	int64_t segment;   /* steps, steps_max at most */
 
 	/* In scratch. */
 	uint32_t *offsets[2]; /* of steps in a whole strip, and in the last one */
@@ -46,20 +47,14 @@ static inline int64_t product_data_first_row(const struct product_data *data, in
 /* Whether 32 bits hold all sums, and `more`. */
 static inline bool product_data_is_narrow(const struct product_data *data, int64_t more)
 {
-	return data->bound <= INT32_MAX - more && data->n_parts == 1 &&
-	       data->weights->n_steps <= UKERNEL_STEPS_MAX;
+	return data->bound <= INT32_MAX - more && data->n_parts == 1 && data->weights->n_steps <= data->steps_max;
 }
 
 /* Sums of a block and a strip as ukernel.h has them, with the excess of their rows: where they are narrow. */
 void product_data_sums32(const struct product_data *data, int64_t strip, int64_t block, int32_t *sums);
-/* Always; `sums` is workspace. False where they are no longer wanted: kernel_look is asked with *pending. */
-bool product_data_sums64(const struct product_data *data, const struct kernel_call *call, int64_t strip,
-			 int64_t block, int32_t *sums, int64_t *wide, int64_t *pending);
-
-/* Steps of products that are as much work as one step of a plain loop. */
-static inline int64_t product_data_work(unsigned rows, unsigned columns, int64_t n_steps)
-{
-	return n_steps * rows * columns / 8 + 1;
-}
+/* Of `n_steps` from `step` on, no more than a segment, added to what `wide` has of the steps before; `sums` is
+ * workspace. */
+void product_data_add64(const struct product_data *data, int64_t strip, int64_t block, int64_t step,
+			int64_t n_steps, int32_t *sums, int64_t *wide);
 
 #endif
