@@ -2,7 +2,10 @@
  * share. A strip comes from the second cache once for each block, of which it multiplies every row. */
 #include "daemon/device/engine/product.h"
 
+#include <string.h>
+
 #include "daemon/device/engine/product_data.h"
+#include "daemon/device/fixed/folds.h"
 #include "daemon/device/kernel_support/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 
@@ -34,7 +37,7 @@ struct panel {
 struct worker {
 	_Alignas(64) int32_t sums[PRODUCT_BLOCK];
 	_Alignas(64) int64_t wide[PRODUCT_BLOCK];
-	int64_t bias[UKERNEL_COLUMNS]; /* of the strip's columns, shifted; only where stores are direct */
+	int32_t bias[UKERNEL_COLUMNS]; /* of the strip's columns; only where stores are direct */
 	/* Of the tile: outputs and products, those that are done, and those that were when it was told. */
 	int64_t elements, products, done, told;
 	struct kernel_counts counts;
@@ -80,14 +83,15 @@ bool product_pack(const struct kernel_call *call, const struct product *product,
 
 /* ---- results ---- */
 
-static int64_t most_bias(const struct weighted *weighted, int64_t columns)
+static int64_t most_bias(const struct kernel_call *call, const struct weighted *weighted, int64_t columns)
 {
-	int64_t most = 0, shift = weighted->accumulator.bias_shift;
-	for (int64_t m = 0; m < columns && weighted->bias; m++) {
-		int64_t bias = weighted_element(weighted->bias, weighted->weight_bytes, m);
-		bias = bias < 0 ? -bias : bias;
-		most = bias > most ? bias : most;
-	}
+	const struct fold_rows bias = {weighted->bias, weighted->weight_bytes, columns, 1};
+	int64_t shift = weighted->accumulator.bias_shift;
+	if (!weighted->bias)
+		return 0;
+	int64_t high = fold_across(FOLD_LARGER, call->isa, &bias, columns);
+	int64_t low = fold_across(FOLD_SMALLER, call->isa, &bias, columns);
+	int64_t most = -low > high ? -low : high;
 	return most == 0 ? 0 : shift > BIAS_SHIFT_MAX ? INT64_C(1) << 60 : most << shift;
 }
 
@@ -111,25 +115,26 @@ static void choose_store(struct panel *panel)
 static void load_bias(const struct panel *panel, struct worker *worker, int64_t first, unsigned n)
 {
 	const struct weighted *weighted = &panel->weighted;
-	int32_t bias[UKERNEL_COLUMNS] = {0};
-	if (weighted->bias)
-		elements_load32(weighted->bias_dtype, weighted->bias, first, n, bias);
-	int64_t unit = panel->most_bias ? INT64_C(1) << weighted->accumulator.bias_shift : 0;
-	for (unsigned i = 0; i < UKERNEL_COLUMNS; i++)
-		worker->bias[i] = bias[i] * unit;
+	memset(worker->bias, 0, sizeof(worker->bias));
+	if (panel->most_bias)
+		elements_load32(weighted->bias_dtype, weighted->bias, first, n, worker->bias);
 }
 
 static void add_bias(const struct panel *panel, struct worker *worker, unsigned rows, unsigned width)
 {
+	unsigned shift = (unsigned)panel->weighted.accumulator.bias_shift;
 	if (!panel->most_bias)
 		return;
-	for (unsigned row = 0; row < rows; row++)
+	for (unsigned row = 0; row < rows; row++) {
+		uint32_t *sums = (uint32_t *)worker->sums + row * UKERNEL_COLUMNS;
+		int64_t *wide = worker->wide + row * UKERNEL_COLUMNS;
 		if (panel->narrow)
 			for (unsigned i = 0; i < width; i++)
-				((uint32_t *)worker->sums)[row * UKERNEL_COLUMNS + i] += (uint32_t)worker->bias[i];
+				sums[i] += (uint32_t)worker->bias[i] << shift;
 		else
 			for (unsigned i = 0; i < width; i++)
-				worker->wide[row * UKERNEL_COLUMNS + i] += worker->bias[i];
+				wide[i] += (int64_t)((uint64_t)(int64_t)worker->bias[i] << shift);
+	}
 }
 
 static void store_direct(const struct panel *panel, struct worker *worker, int64_t strip, unsigned rows,
@@ -285,7 +290,7 @@ void product_run(struct kernel_call *call, const struct product *product)
 	int64_t step = panel_rows(product, &panel.weights);
 	product_data_init(&panel.data, &panel.weights, step, call->scratch);
 	weighted_init(&panel.weighted, call, product->roles, product->terms);
-	panel.most_bias = most_bias(&panel.weighted, product->columns);
+	panel.most_bias = most_bias(call, &panel.weighted, product->columns);
 	uint8_t *out = operands_get(call, product->roles->out)->data;
 	const uint8_t *rows = operands_get(call, product->roles->data)->data;
 	unsigned bytes = panel.weighted.data_bytes;
