@@ -2,8 +2,8 @@
 #include "daemon/device/kernel_support/convolve.h"
 
 #include "daemon/device/engine/conv.h"
+#include "daemon/device/engine/product.h"
 #include "daemon/device/kernel_support/operands.h"
-#include "daemon/device/kernel_support/product.h"
 
 int convolve_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error)
 {
@@ -46,6 +46,12 @@ static bool is_product(const struct phase *phase, int64_t groups)
 	       phase->h.kernel * phase->w.kernel == 1;
 }
 
+static struct product product_of(const struct kernel_call *call)
+{
+	const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape;
+	return (struct product){&convolution_roles, in->n, in->c, operands_get(call, CONVOLUTION_OUT)->shape.c};
+}
+
 /* What the call is; true where it is a product. */
 static bool load(struct kernel_call *call, int64_t groups, struct convolution *convolution, struct phase *phase)
 {
@@ -61,8 +67,9 @@ size_t convolve_scratch_bytes(const struct kernel_call *call, int64_t groups)
 	struct kernel_call copy = *call;
 	struct convolution convolution;
 	struct phase phase;
+	const struct product product = product_of(call);
 	if (load(&copy, groups, &convolution, &phase))
-		return product_scratch_bytes(operands_get(call, CONVOLUTION_OUT)->shape.c);
+		return product_scratch_bytes(call, &product);
 	return convolution_scratch_bytes(&convolution, &phase);
 }
 
@@ -71,7 +78,9 @@ size_t convolve_pack_bytes(const struct kernel_call *call, int64_t groups)
 	struct kernel_call copy = *call;
 	struct convolution convolution;
 	struct phase phase;
-	load(&copy, groups, &convolution, &phase);
+	const struct product product = product_of(call);
+	if (load(&copy, groups, &convolution, &phase))
+		return product_pack_bytes(call, &product);
 	return convolution_pack_bytes(&convolution, &phase);
 }
 
@@ -80,7 +89,9 @@ bool convolve_pack(const struct kernel_call *call, int64_t groups, void *pack)
 	struct kernel_call copy = *call;
 	struct convolution convolution;
 	struct phase phase;
-	load(&copy, groups, &convolution, &phase);
+	const struct product product = product_of(call);
+	if (load(&copy, groups, &convolution, &phase))
+		return product_pack(call, &product, pack);
 	return convolution_pack(&convolution, &phase, pack);
 }
 
@@ -88,9 +99,9 @@ void convolve_run(struct kernel_call *call, int64_t groups)
 {
 	struct convolution convolution;
 	struct phase phase;
+	const struct product product = product_of(call);
 	if (load(call, groups, &convolution, &phase)) {
-		const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape;
-		product_run(call, &convolution_roles, in->n, in->c, operands_get(call, CONVOLUTION_OUT)->shape.c);
+		product_run(call, &product);
 		return;
 	}
 	call->counts = (struct kernel_counts){.macs = 0};

@@ -1,6 +1,6 @@
 /* Fully connected: out[n,m] = sum over k of in[n,k] * weights[k,m] + bias[m], in flattened C,H,W to k. */
+#include "daemon/device/engine/product.h"
 #include "daemon/device/kernel_support/operands.h"
-#include "daemon/device/kernel_support/product.h"
 
 enum { IN, WEIGHTS, BIAS, OUT };
 
@@ -23,20 +23,42 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return status ? status : operands_check_shape(call, OUT, &want, "in and weights give", error);
 }
 
+static struct product product_of(const struct kernel_call *call)
+{
+	const struct npumem_dims *in = &operands_get(call, IN)->shape;
+	return (struct product){&roles, in->n, in->c * in->h * in->w, operands_get(call, OUT)->shape.c};
+}
+
 static size_t scratch_bytes(const struct kernel_call *call)
 {
-	return product_scratch_bytes(operands_get(call, OUT)->shape.c);
+	const struct product product = product_of(call);
+	return product_scratch_bytes(call, &product);
+}
+
+static size_t pack_bytes(const struct kernel_call *call)
+{
+	const struct product product = product_of(call);
+	return product_pack_bytes(call, &product);
+}
+
+static bool pack(const struct kernel_call *call, void *to)
+{
+	const struct product product = product_of(call);
+	return product_pack(call, &product, to);
 }
 
 static void run(struct kernel_call *call)
 {
-	const struct npumem_dims *in = &operands_get(call, IN)->shape, *out = &operands_get(call, OUT)->shape;
-	product_run(call, &roles, in->n, in->c * in->h * in->w, out->c);
+	const struct product product = product_of(call);
+	product_run(call, &product);
 }
 
 const struct kernel kernel_fully_connected = {
 	.number = NPUMEM_KERNEL_FULLY_CONNECTED,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.pack_bytes = pack_bytes,
+	.pack = pack,
+	.packed = WEIGHTS,
 	.run = run,
 };

@@ -1,6 +1,6 @@
 /* Matrix product: out[r,m] = sum over k of left[r,k] * right[k,m] + bias[m]. */
+#include "daemon/device/engine/product.h"
 #include "daemon/device/kernel_support/operands.h"
-#include "daemon/device/kernel_support/product.h"
 
 enum { LEFT, RIGHT, BIAS, OUT };
 
@@ -26,20 +26,42 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return status ? status : operands_check_shape(call, OUT, &want, "left and right give", error);
 }
 
+static struct product product_of(const struct kernel_call *call)
+{
+	const struct npumem_dims *left = &operands_get(call, LEFT)->shape;
+	return (struct product){&roles, left->n, left->c, operands_get(call, OUT)->shape.c};
+}
+
 static size_t scratch_bytes(const struct kernel_call *call)
 {
-	return product_scratch_bytes(operands_get(call, OUT)->shape.c);
+	const struct product product = product_of(call);
+	return product_scratch_bytes(call, &product);
+}
+
+static size_t pack_bytes(const struct kernel_call *call)
+{
+	const struct product product = product_of(call);
+	return product_pack_bytes(call, &product);
+}
+
+static bool pack(const struct kernel_call *call, void *to)
+{
+	const struct product product = product_of(call);
+	return product_pack(call, &product, to);
 }
 
 static void run(struct kernel_call *call)
 {
-	const struct npumem_dims *left = &operands_get(call, LEFT)->shape, *out = &operands_get(call, OUT)->shape;
-	product_run(call, &roles, out->n, left->c, out->c);
+	const struct product product = product_of(call);
+	product_run(call, &product);
 }
 
 const struct kernel kernel_matmul = {
 	.number = NPUMEM_KERNEL_MATMUL,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.pack_bytes = pack_bytes,
+	.pack = pack,
+	.packed = RIGHT,
 	.run = run,
 };

@@ -1,0 +1,306 @@
+/* The walk over panels of rows and, in each, over tiles: strips of columns by a few blocks of rows, that threads
+ * share. A strip comes from the second cache once for each block, of which it multiplies every row. */
+#include "daemon/device/engine/product.h"
+
+#include <string.h>
+
+#include "daemon/device/engine/product_data.h"
+#include "daemon/device/fixed/folds.h"
+#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/kernel_support/operands.h"
+
+enum {
+	PIECE_PRODUCTS = 8,    /* that take as long as one step of a plain loop */
+	PANEL_BYTES = 1 << 20, /* of a panel's steps, where a block is no more than that */
+	TILE_BLOCKS = 16,
+	SHARED_PRODUCTS = 1 << 25, /* fewer are done before a helper has woken up */
+	BIAS_SHIFT_MAX = 40,	   /* of a bias that is added without a second look */
+};
+
+struct panel {
+	const struct product *product;
+	const struct kernel_call *call;
+	struct product_weights weights;
+	struct product_data data;
+	struct weighted weighted;
+	uint8_t *out;
+	int64_t most_bias; /* as the accumulator has it; more than any where it is shifted too far */
+	bool narrow;	   /* sums of 32 bits hold everything */
+	bool direct;	   /* the micro-kernel's store does it, else fixed/ */
+	int64_t n_tiles;
+	bool shared; /* several threads may run tiles */
+	_Atomic int64_t next, saturated, wrapped;
+	_Atomic bool stopped;
+};
+
+/* What a thread has by itself. */
+struct worker {
+	_Alignas(64) int32_t sums[PRODUCT_BLOCK];
+	_Alignas(64) int64_t wide[PRODUCT_BLOCK];
+	int32_t bias[UKERNEL_COLUMNS]; /* of the strip's columns; only where stores are direct */
+	/* Of the tile: outputs and products, those that are done, and those that were when it was told. */
+	int64_t elements, products, done, told;
+	struct kernel_counts counts;
+};
+
+static void weights_of(const struct kernel_call *call, const struct product *product, void *pack,
+		       struct product_weights *weights)
+{
+	product_weights_init(weights, call->isa,
+			     npumem_dtype_bytes(operands_get(call, product->roles->data)->dtype),
+			     npumem_dtype_bytes(operands_get(call, product->roles->weights)->dtype),
+			     product->terms, product->columns, pack);
+}
+
+static int64_t panel_rows(const struct product *product, const struct product_weights *weights)
+{
+	int64_t blocks = PANEL_BYTES / (UKERNEL_ROWS * UKERNEL_STEP_BYTES * weights->n_steps);
+	int64_t rows = (blocks ? blocks : 1) * UKERNEL_ROWS;
+	return rows < product->rows ? rows : product->rows;
+}
+
+size_t product_scratch_bytes(const struct kernel_call *call, const struct product *product)
+{
+	struct product_weights weights;
+	struct product_data data;
+	weights_of(call, product, NULL, &weights);
+	return product_data_init(&data, &weights, panel_rows(product, &weights), NULL);
+}
+
+size_t product_pack_bytes(const struct kernel_call *call, const struct product *product)
+{
+	struct product_weights weights;
+	weights_of(call, product, NULL, &weights);
+	return product_weights_bytes(&weights);
+}
+
+bool product_pack(const struct kernel_call *call, const struct product *product, void *pack)
+{
+	struct product_weights weights;
+	weights_of(call, product, pack, &weights);
+	return product_weights_pack(&weights, call, operands_get(call, product->roles->weights)->data);
+}
+
+/* ---- results ---- */
+
+static int64_t most_bias(const struct kernel_call *call, const struct weighted *weighted, int64_t columns)
+{
+	const struct fold_rows bias = {weighted->bias, weighted->weight_bytes, columns, 1};
+	int64_t shift = weighted->accumulator.bias_shift;
+	if (!weighted->bias)
+		return 0;
+	int64_t high = fold_across(FOLD_LARGER, call->isa, &bias, columns);
+	int64_t low = fold_across(FOLD_SMALLER, call->isa, &bias, columns);
+	int64_t most = -low > high ? -low : high;
+	return most == 0 ? 0 : shift > BIAS_SHIFT_MAX ? INT64_C(1) << 60 : most << shift;
+}
+
+/* Which way the sums of a panel take. */
+static void choose_store(struct panel *panel)
+{
+	struct accumulator *a = &panel->weighted.accumulator;
+	const struct ukernel *u = panel->weights.ukernel;
+	int64_t most = panel->data.bound + panel->most_bias, shift = a->result.shift;
+	panel->narrow = product_data_is_narrow(&panel->data, panel->most_bias);
+	a->cannot_wrap = most < INT64_C(1) << (a->bits - 1);
+	a->sum_bytes = panel->narrow ? 4 : 8;
+	if (panel->narrow)
+		panel->direct =
+			u->store32 && shift >= 0 && shift <= 30 && most + (INT64_C(1) << shift) <= INT32_MAX;
+	else
+		panel->direct = u->store64 && panel->weighted.data_bytes == 2 && shift >= 0 && shift <= 60 &&
+				a->cannot_wrap;
+}
+
+static void load_bias(const struct panel *panel, struct worker *worker, int64_t first, unsigned n)
+{
+	const struct weighted *weighted = &panel->weighted;
+	memset(worker->bias, 0, sizeof(worker->bias));
+	if (panel->most_bias)
+		elements_load32(weighted->bias_dtype, weighted->bias, first, n, worker->bias);
+}
+
+static void add_bias(const struct panel *panel, struct worker *worker, unsigned rows, unsigned width)
+{
+	unsigned shift = (unsigned)panel->weighted.accumulator.bias_shift;
+	if (!panel->most_bias)
+		return;
+	for (unsigned row = 0; row < rows; row++) {
+		uint32_t *sums = (uint32_t *)worker->sums + row * UKERNEL_COLUMNS;
+		int64_t *wide = worker->wide + row * UKERNEL_COLUMNS;
+		if (panel->narrow)
+			for (unsigned i = 0; i < width; i++)
+				sums[i] += (uint32_t)worker->bias[i] << shift;
+		else
+			for (unsigned i = 0; i < width; i++)
+				wide[i] += (int64_t)((uint64_t)(int64_t)worker->bias[i] << shift);
+	}
+}
+
+static void store_direct(const struct panel *panel, struct worker *worker, int64_t strip, unsigned rows,
+			 const int64_t *excess, uint8_t *const *to)
+{
+	const struct ukernel *u = panel->weights.ukernel;
+	unsigned n = product_weights_real(&panel->weights, strip),
+		 width = product_weights_width(&panel->weights, strip);
+	const struct ukernel_strip columns = {~UINT64_C(0) >> (UKERNEL_COLUMNS - n), width, n};
+	int64_t totals[UKERNEL_ROWS];
+	for (unsigned row = 0; row < rows; row++)
+		totals[row] = -excess[row];
+	const struct ukernel_result result = {panel->weighted.accumulator.result, totals, to};
+	add_bias(panel, worker, rows, width);
+	worker->counts.saturated += panel->narrow ? u->store32(&result, &columns, rows, worker->sums)
+						  : u->store64(&result, &columns, rows, worker->wide);
+}
+
+static void store_exact(const struct panel *panel, struct worker *worker, int64_t strip, unsigned rows,
+			const int64_t *excess, uint8_t *const *to)
+{
+	unsigned n = product_weights_real(&panel->weights, strip);
+	for (unsigned row = 0; row < rows; row++) {
+		int32_t *sums = worker->sums + row * UKERNEL_COLUMNS;
+		int64_t *wide = worker->wide + row * UKERNEL_COLUMNS;
+		for (unsigned i = 0; i < n && excess[row]; i++)
+			if (panel->narrow)
+				sums[i] = (int32_t)((uint32_t)sums[i] - (uint32_t)excess[row]);
+			else
+				wide[i] -= excess[row];
+		weighted_finish_channels(&panel->weighted, panel->narrow ? (void *)sums : wide, n,
+					 strip * UKERNEL_COLUMNS, to[row], &worker->counts);
+	}
+}
+
+/* ---- tiles ---- */
+
+/* After n more products of a tile. False where the rest is no longer wanted. */
+static bool look(const struct panel *panel, struct worker *worker, int64_t n)
+{
+	worker->done += n;
+	if ((worker->done - worker->told) / PIECE_PRODUCTS < kernel_piece(panel->call))
+		return true;
+	worker->told = worker->done;
+	return panel->shared ? kernel_wanted(panel->call->progress)
+			     : kernel_part(panel->call, worker->elements, worker->done, worker->products);
+}
+
+static bool sum_block(const struct panel *panel, struct worker *worker, int64_t strip, int64_t block,
+		      int64_t products)
+{
+	const struct product_data *data = &panel->data;
+	int64_t left = panel->weights.n_steps;
+	if (panel->narrow) {
+		product_data_sums32(data, strip, block, worker->sums);
+		return look(panel, worker, products * left);
+	}
+	for (int64_t step = 0, n; left > 0; step += n, left -= n) {
+		n = left < data->segment ? left : data->segment;
+		product_data_add64(data, strip, block, step, n, worker->sums, worker->wide);
+		if (!look(panel, worker, products * n))
+			return false;
+	}
+	return true;
+}
+
+static bool run_block(const struct panel *panel, struct worker *worker, int64_t strip, int64_t block)
+{
+	const struct product_data *data = &panel->data;
+	int64_t first = product_data_first_row(data, block);
+	unsigned rows = (unsigned)(product_data_first_row(data, block + 1) - first);
+	uint8_t *to[UKERNEL_ROWS];
+	for (unsigned row = 0; row < rows; row++)
+		to[row] = panel->out + ((first + row) * panel->product->columns + strip * UKERNEL_COLUMNS) *
+					       panel->weighted.data_bytes;
+	if (!sum_block(panel, worker, strip, block, (int64_t)rows * product_weights_width(&panel->weights, strip)))
+		return false;
+	(panel->direct ? store_direct : store_exact)(panel, worker, strip, rows, data->excess + first, to);
+	return true;
+}
+
+/* False where the rest is no longer wanted. */
+static bool run_tile(const struct panel *panel, struct worker *worker, int64_t tile)
+{
+	const struct product_data *data = &panel->data;
+	int64_t n_strips = product_weights_n_strips(&panel->weights), strip = tile % n_strips;
+	int64_t n_blocks = product_data_n_blocks(data), first = tile / n_strips * TILE_BLOCKS;
+	int64_t end = first + TILE_BLOCKS < n_blocks ? first + TILE_BLOCKS : n_blocks;
+	int64_t rows = product_data_first_row(data, end) - product_data_first_row(data, first);
+	unsigned n = product_weights_real(&panel->weights, strip);
+	worker->elements = n * rows;
+	worker->products = rows * product_weights_width(&panel->weights, strip) * panel->weights.n_steps;
+	worker->done = worker->told = 0;
+	if (panel->direct)
+		load_bias(panel, worker, strip * UKERNEL_COLUMNS, n);
+	for (int64_t block = first; block < end; block++)
+		if (!run_block(panel, worker, strip, block))
+			return false;
+	return true;
+}
+
+/* As kernel_part_done. */
+static bool tell(const struct panel *panel, const struct worker *worker)
+{
+	return panel->shared ? kernel_part_done(panel->call, worker->elements)
+			     : kernel_step(panel->call, worker->elements);
+}
+
+static void work(void *arg)
+{
+	struct panel *panel = arg;
+	struct worker worker;
+	int64_t tile;
+	worker.counts = (struct kernel_counts){.saturated = 0};
+	while (!panel->stopped && (tile = atomic_fetch_add(&panel->next, 1)) < panel->n_tiles) {
+		if (!run_tile(panel, &worker, tile)) {
+			panel->stopped = true;
+		} else if (!tell(panel, &worker)) {
+			if (kernel_cancelled(panel->call->progress))
+				panel->stopped = true;
+			break;
+		}
+	}
+	atomic_fetch_add(&panel->saturated, worker.counts.saturated);
+	atomic_fetch_add(&panel->wrapped, worker.counts.wrapped);
+}
+
+/* ---- panels ---- */
+
+static bool run_panel(struct panel *panel, const uint8_t *rows, int64_t n_rows)
+{
+	if (!product_data_pack(&panel->data, panel->call, rows, n_rows))
+		return false;
+	choose_store(panel);
+	int64_t n_groups = (product_data_n_blocks(&panel->data) + TILE_BLOCKS - 1) / TILE_BLOCKS;
+	panel->n_tiles = product_weights_n_strips(&panel->weights) * n_groups;
+	panel->next = 0;
+	/* In floating point: there may be any number of them. */
+	double products = (double)n_rows * (double)panel->product->terms * (double)panel->product->columns;
+	panel->shared = panel->call->crew && panel->n_tiles > 1 && products >= SHARED_PRODUCTS;
+	if (panel->shared)
+		kernel_share(panel->call, work, panel);
+	else
+		work(panel);
+	return !panel->stopped;
+}
+
+void product_run(struct kernel_call *call, const struct product *product)
+{
+	struct panel panel = {.product = product, .call = call};
+	call->counts = (struct kernel_counts){.macs = 0};
+	weights_of(call, product, (void *)call->pack, &panel.weights);
+	int64_t step = panel_rows(product, &panel.weights);
+	product_data_init(&panel.data, &panel.weights, step, call->scratch);
+	weighted_init(&panel.weighted, call, product->roles, product->terms);
+	panel.most_bias = most_bias(call, &panel.weighted, product->columns);
+	uint8_t *out = operands_get(call, product->roles->out)->data;
+	const uint8_t *rows = operands_get(call, product->roles->data)->data;
+	unsigned bytes = panel.weighted.data_bytes;
+	for (int64_t row = 0; row < product->rows; row += step) {
+		panel.out = out + row * product->columns * bytes;
+		int64_t n = product->rows - row < step ? product->rows - row : step;
+		if (!run_panel(&panel, rows + row * product->terms * bytes, n))
+			return;
+	}
+	call->counts = (struct kernel_counts){.saturated = panel.saturated,
+					      .wrapped = panel.wrapped,
+					      .macs = product->rows * product->terms * product->columns};
+}
