@@ -17,12 +17,4 @@ struct mac {
  * bytes within the 8-bit one; the caller's bound on the number of products keeps the sums exact. */
 void mac_row(const struct mac *mac, void *sums, const void *row, int64_t step, int32_t scalar, int64_t n);
 
-/* Rows of a multiple of this many sums leave no rest to the vectors of any machine. */
-enum { MAC_STEP = 16 };
-
-/* sums[j] += scalars[r] * rows[offsets[r] + j] for 0 <= j < n and each r below n_rows: several rows at once, whose
- * elements lie at `offsets` from `rows`. Scalars and bounds as above. */
-void mac_rows(const struct mac *mac, void *sums, const void *rows, const int64_t *offsets, const int16_t *scalars,
-	      int64_t n_rows, int64_t n);
-
 #endif

@@ -86,11 +86,6 @@ void weighted_init(struct weighted *weighted, const struct kernel_call *call, co
 			 bias ? frac_bits - bias->frac_bits : 0, &result);
 }
 
-struct mac weighted_weight_rows(const struct weighted *weighted)
-{
-	return (struct mac){weighted->weight_bytes, weighted->accumulator.sum_bytes};
-}
-
 void weighted_finish_channel(const struct weighted *weighted, void *sums, int64_t n, int64_t channel, void *out,
 			     struct kernel_counts *counts)
 {

@@ -4,7 +4,6 @@
 #define DEVICE_WEIGHTED_H
 
 #include "daemon/device/fixed/accumulator.h"
-#include "daemon/device/fixed/mac.h"
 #include "daemon/device/operations/kernel.h"
 
 /* The places of the roles in the kernel's row. */
@@ -26,9 +25,6 @@ struct weighted {
 /* Reads relu= as well. */
 void weighted_init(struct weighted *weighted, const struct kernel_call *call, const struct weighted_roles *roles,
 		   int64_t n_products);
-
-/* The widths of mac_row and mac_rows where their rows are weights. */
-struct mac weighted_weight_rows(const struct weighted *weighted);
 
 /* Element i of data or weights, of `bytes` each. */
 static inline int32_t weighted_element(const void *elements, unsigned bytes, int64_t i)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/device/fixed/mac.h"
 #include "daemon/device/fixed/multi_sum.h"
 #include "daemon/device/kernel_support/container.h"
 #include "daemon/device/kernel_support/operands.h"
