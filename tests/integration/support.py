@@ -238,9 +238,13 @@ class Convolution:
         channels = self.CHANNELS
         while (trial := min(self._measure(channels) for _ in range(2))) < seconds / 16 and channels < 512:
             channels *= 2
-        channels = max(1, int(channels * seconds / trial))
-        # Rather more products of an output than more outputs.
-        self._weights(*((channels, 3) if channels <= 512 else (channels * 9 // 49, 7)))
+        n_products = self._products(channels, 3) * seconds / trial
+        # Rather more products of an output than more outputs: these are to be read in one frame.
+        for extent in (3, 7, 15, 31):
+            channels = max(1, round(n_products / self._products(1, extent)))
+            if channels <= 512:
+                break
+        self._weights(channels, extent)
         if out:
             self.alloc(out)
 
@@ -254,6 +258,9 @@ class Convolution:
         weights = (128, channels, extent, extent)
         self.client.call(**alloc("weights", weights, pb.FX8, frac_bits=4, start_npu=0))
         self.client.call(**fill("weights", 1))
+
+    def _products(self, channels, extent):
+        return channels * 128 * extent**2 * (self.SIDE - extent + 1) ** 2
 
     def _measure(self, channels):
         self._weights(channels, 3)
