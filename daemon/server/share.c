@@ -2,13 +2,17 @@
  * use, and sleep between. */
 #include "daemon/server/share.h"
 
+#include <time.h>
+
 enum {
 	NS_PER_US = 1000,
 	NS_PER_MS = 1000000,
-	LATE_NS = 200 * NS_PER_US, /* that one may wait for helpers at the end */
-	ALONE_LEAST_NS = 50 * NS_PER_MS,
+	NS_PER_S = 1000000000,
+	LATE_NS = 20 * NS_PER_US, /* that one may be kept waiting, */
+	LATE_PART = 4,		  /* or such a part of the time that it worked itself */
+	ALONE_LEAST_NS = 500 * NS_PER_MS,
 };
-#define ALONE_MOST_NS (UINT64_C(2000) * NS_PER_MS)
+#define ALONE_MOST_NS (UINT64_C(16000) * NS_PER_MS)
 
 static _Thread_local bool helps;
 
@@ -68,15 +72,31 @@ static bool offer(struct share *share, struct share_work *now)
 	return is_offered;
 }
 
+/* Processor time of this thread. */
+static uint64_t worked_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
 static void wait_for_helpers(struct share *share, struct share_work *now)
 {
-	uint64_t began = uv_hrtime();
-
 	uv_mutex_lock(&share->lock);
 	share->now = NULL;
 	while (now->n_inside)
 		uv_cond_wait(&share->left, &share->lock);
-	if (uv_hrtime() - began > LATE_NS) {
+	uv_mutex_unlock(&share->lock);
+}
+
+/* What somebody was kept from a processor for, who shared: this thread, or a helper that it waited for. */
+static void learn(struct share *share, uint64_t took_ns, uint64_t worked)
+{
+	uint64_t late_ns = worked / LATE_PART;
+
+	uv_mutex_lock(&share->lock);
+	if (took_ns > worked + (late_ns > LATE_NS ? late_ns : LATE_NS)) {
 		share->alone_ns = share->alone_ns ? 2 * share->alone_ns : ALONE_LEAST_NS;
 		if (share->alone_ns > ALONE_MOST_NS)
 			share->alone_ns = ALONE_MOST_NS;
@@ -91,11 +111,18 @@ static void share_out(void *ctx, void (*work)(void *arg), void *arg)
 {
 	struct share *share = ctx;
 	struct share_work now = {.work = work, .arg = arg};
-	bool is_offered = offer(share, &now);
+	uint64_t began, worked;
 
+	if (!offer(share, &now)) {
+		work(arg);
+		return;
+	}
+	began = uv_hrtime();
+	worked = worked_ns();
 	work(arg);
-	if (is_offered)
-		wait_for_helpers(share, &now);
+	worked = worked_ns() - worked;
+	wait_for_helpers(share, &now);
+	learn(share, uv_hrtime() - began, worked);
 }
 
 static bool is_wanted_elsewhere(void *ctx)
