@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing need and this machine lacks, from Debian's own packages; nothing where all is
-# there. As root, or with sudo. Usage: tests/packages.sh
+# there. As root, or with sudo. Usage: tests/packages.sh, or tests/packages.sh PACKAGE... for these instead
 set -euo pipefail
 exec </dev/null
 
@@ -13,6 +13,7 @@ packages=(
 	protobuf-compiler python3 python3-protobuf python3-numpy # integration tests and the demo
 	systemd                                                # checks the units
 )
+[ $# -eq 0 ] || packages=("$@")
 
 missing=()
 for package in "${packages[@]}"; do
