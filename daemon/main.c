@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/server/options.h"
+#include "daemon/server/process/options.h"
 #include "daemon/server/server.h"
-#include "daemon/server/tiles.h"
+#include "daemon/server/process/tiles.h"
 
 int main(int argc, char **argv)
 {

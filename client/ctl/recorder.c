@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "client/ctl/call.h"
-#include "client/ctl/core/array.h"
-#include "client/ctl/core/family.h"
+#include "client/ctl/core/arrays/array.h"
+#include "client/ctl/core/arrays/family.h"
 #include "client/ctl/core/record.h"
 #include "client/ctl/core/roles.h"
 

@@ -4,7 +4,7 @@
 
 #include <npumem/async.h>
 
-#include "client/ctl/core/variant.h"
+#include "client/ctl/core/arrays/variant.h"
 
 /* 0 where every integer was right; else why not. UNAVAILABLE: the connection is over. */
 int trial_run(struct npumem *npumem, const struct npumem_geometry *geometry, const struct vectors_case *one,

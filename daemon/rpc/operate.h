@@ -5,7 +5,7 @@
 
 #include "daemon/device/operations/op.h"
 #include "daemon/device/tensors/error_context.h"
-#include "daemon/rpc/recording.h"
+#include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/reply.h"
 #include "daemon/service/session.h"
 

@@ -9,7 +9,7 @@
 
 #include <npumem/types.h>
 
-#include "daemon/rpc/buffer.h"
+#include "daemon/rpc/calls/buffer.h"
 #include "proto/npumem.pb-c.h"
 
 struct reply {

@@ -4,12 +4,12 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "daemon/rpc/advance.h"
-#include "daemon/rpc/perform.h"
-#include "daemon/rpc/call.h"
+#include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/calls/call.h"
 #include "daemon/rpc/decode.h"
-#include "daemon/rpc/line.h"
-#include "daemon/rpc/progress.h"
+#include "daemon/rpc/calls/line.h"
+#include "daemon/rpc/calls/progress.h"
 
 void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 {

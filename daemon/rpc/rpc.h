@@ -3,9 +3,9 @@
 #ifndef RPC_RPC_H
 #define RPC_RPC_H
 
-#include "daemon/rpc/buffer.h"
-#include "daemon/rpc/ending.h"
-#include "daemon/rpc/executor.h"
+#include "daemon/rpc/calls/buffer.h"
+#include "daemon/rpc/calls/ending.h"
+#include "daemon/rpc/calls/executor.h"
 #include "daemon/service/session.h"
 #include "daemon/service/tensors.h"
 

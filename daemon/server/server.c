@@ -16,10 +16,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/server/activate.h"
-#include "daemon/server/fault.h"
-#include "daemon/server/log.h"
-#include "daemon/server/spin.h"
+#include "daemon/server/connections/activate.h"
+#include "daemon/server/process/fault.h"
+#include "daemon/server/process/log.h"
+#include "daemon/server/loop/spin.h"
 
 enum {
 	MS_PER_SECOND = 1000,

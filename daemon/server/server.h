@@ -5,15 +5,15 @@
 #include <uv.h>
 
 #include "daemon/rpc/rpc.h"
-#include "daemon/server/accept.h"
-#include "daemon/server/address.h"
-#include "daemon/server/connections.h"
-#include "daemon/server/identity.h"
-#include "daemon/server/notify.h"
-#include "daemon/server/options.h"
-#include "daemon/server/share.h"
-#include "daemon/server/stopwatch.h"
-#include "daemon/server/workers.h"
+#include "daemon/server/connections/accept.h"
+#include "daemon/server/connections/address.h"
+#include "daemon/server/connections/connections.h"
+#include "daemon/server/connections/identity.h"
+#include "daemon/server/process/notify.h"
+#include "daemon/server/process/options.h"
+#include "daemon/server/loop/share.h"
+#include "daemon/server/loop/stopwatch.h"
+#include "daemon/server/loop/workers.h"
 
 struct server {
 	uv_loop_t loop;

@@ -1,7 +1,7 @@
-"""Writes daemon/device/fixed/lut_tables.c: entry i = round(f((i - offset) / 2^q) * 2^out), half away from zero, kept
+"""Writes daemon/device/fixed/rows/lut_tables.c: entry i = round(f((i - offset) / 2^q) * 2^out), half away from zero, kept
 in 16 bits. In decimal arithmetic of 60 digits, so that it writes the same on every machine.
 
-usage: lut_tables.py > daemon/device/fixed/lut_tables.c
+usage: lut_tables.py > daemon/device/fixed/rows/lut_tables.c
 """
 
 from decimal import ROUND_HALF_UP, Decimal, getcontext
@@ -56,7 +56,7 @@ def lines(values):
 
 print("/* The tables of lut.h. Written by tests/support/lut_tables.py; data, so that no mathematics library of a host")
 print(" * decides on a bit. The unit test holds them against their formulas and the reference's own tables. */")
-print('#include "daemon/device/fixed/lut.h"')
+print('#include "daemon/device/fixed/rows/lut.h"')
 print("\n/* clang-format off */")
 for name, function, size, q, offset, out in TABLES:
     print(f"\nstatic const int16_t {name}[] = {{")

@@ -102,7 +102,7 @@ BAD = {
     "daemon/service/b.c": '#include "daemon/rpc/a.h"\n',
     "daemon/service/c.c": "#include <uv.h>\n",
     "daemon/service/d.c": '#include "proto/convert.h"\n',
-    "daemon/rpc/b.c": '#include "daemon/server/log.h"\n',
+    "daemon/rpc/b.c": '#include "daemon/server/process/log.h"\n',
     "daemon/rpc/c.c": "#include <fcntl.h>\n",
     "daemon/rpc/d.h": "#include <uv.h>\n",
     "daemon/server/b.c": '#include "../rpc/a.h"\n',

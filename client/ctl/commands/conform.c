@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "client/ctl/core/numbers.h"
-#include "client/ctl/core/vectors.h"
+#include "client/ctl/core/arrays/vectors.h"
 #include "client/ctl/recorder.h"
 #include "client/ctl/trial.h"
 

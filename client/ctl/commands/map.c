@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/ctl/core/picture.h"
+#include "client/ctl/core/pictures/picture.h"
 #include "client/ctl/core/present.h"
-#include "client/ctl/core/svg_device.h"
-#include "client/ctl/core/svg_tensor.h"
+#include "client/ctl/core/pictures/svg_device.h"
+#include "client/ctl/core/pictures/svg_tensor.h"
 
 static const struct option map_options[] = {
 	{"--svg", "FILE", "writes the picture to FILE as SVG", false},

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "client/ctl/core/array.h"
+#include "client/ctl/core/arrays/array.h"
 
 static const struct option read_options[] = {
 	{"--dequantize", NULL, "as float32: real = fx / 2^frac_bits", false},

@@ -6,7 +6,7 @@
 
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/core/present.h"
-#include "client/ctl/core/slice.h"
+#include "client/ctl/core/arrays/slice.h"
 
 static const struct option view_options[] = {
 	{"--shape", "N,C,H,W", "the same elements in another shape, instead of ranges", false},

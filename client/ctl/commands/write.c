@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "client/ctl/core/array.h"
+#include "client/ctl/core/arrays/array.h"
 
 static const struct option write_options[] = {
 	{"--quantize", NULL, "takes float32 or float64: fx = Round(real * 2^frac_bits), saturated", false},

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/mapping.h"
+#include "client/ctl/core/arrays/mapping.h"
 #include "client/ctl/core/roles.h"
 
 enum { RECORD_TEXT_BYTES = 128 };

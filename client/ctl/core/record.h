@@ -2,7 +2,7 @@
 #ifndef CTL_CORE_RECORD_H
 #define CTL_CORE_RECORD_H
 
-#include "client/ctl/core/vectors.h"
+#include "client/ctl/core/arrays/vectors.h"
 
 struct record_tensor {
 	const char *role;

@@ -6,7 +6,7 @@
 #ifndef DEVICE_CONV_H
 #define DEVICE_CONV_H
 
-#include "daemon/device/kernel_support/convolution.h"
+#include "daemon/device/kernel_support/windows/convolution.h"
 
 /* False where another way is to be taken: windows that dwarf the input, or no taps at all. */
 bool conv_fits(const struct convolution *convolution, const struct phase *phase);

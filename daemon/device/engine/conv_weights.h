@@ -7,7 +7,7 @@
 #define DEVICE_CONV_WEIGHTS_H
 
 #include "daemon/device/engine/ukernel.h"
-#include "daemon/device/kernel_support/convolution.h"
+#include "daemon/device/kernel_support/windows/convolution.h"
 
 /* What a pack is made for. */
 struct conv_weights_shape {

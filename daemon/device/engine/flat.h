@@ -8,7 +8,7 @@
 #define DEVICE_FLAT_H
 
 #include "daemon/device/engine/ukernel.h"
-#include "daemon/device/kernel_support/convolution.h"
+#include "daemon/device/kernel_support/windows/convolution.h"
 
 struct flat_axis {
 	int64_t extent;	    /* rows, or columns of a row, that windows meet */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "daemon/device/engine/product_data.h"
-#include "daemon/device/fixed/folds.h"
-#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/fixed/rows/folds.h"
+#include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 
 enum {

@@ -3,7 +3,7 @@
 #ifndef DEVICE_PRODUCT_H
 #define DEVICE_PRODUCT_H
 
-#include "daemon/device/kernel_support/weighted.h"
+#include "daemon/device/kernel_support/windows/weighted.h"
 
 /* For a call whose check has called weighted_check for `terms`, which is K. */
 struct product {

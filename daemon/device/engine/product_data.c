@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "daemon/device/fixed/folds.h"
+#include "daemon/device/fixed/rows/folds.h"
 
 enum {
 	SEGMENT_MIN = 8,      /* steps: widening shorter segments takes longer than two parts */

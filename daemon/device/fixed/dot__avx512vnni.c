@@ -3,7 +3,7 @@
  * in 64. */
 #include "daemon/device/fixed/dot.h"
 
-#include "daemon/device/fixed/vector__avx512vnni.h"
+#include "daemon/device/fixed/rows/vector__avx512vnni.h"
 
 enum { WORDS = 32 };
 

@@ -2,9 +2,9 @@
 #include "daemon/device/kernel_support/cell.h"
 
 #include "daemon/device/fixed/dot.h"
-#include "daemon/device/kernel_support/lut_choice.h"
+#include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
-#include "daemon/device/kernel_support/weighted.h"
+#include "daemon/device/kernel_support/windows/weighted.h"
 
 /* In the order of the parameters' choices. */
 enum { CELL_FORWARD = 1, CELL_BACKWARD };

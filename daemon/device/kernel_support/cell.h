@@ -14,7 +14,7 @@
 #include "daemon/device/fixed/multi_sum.h"
 #include "daemon/device/fixed/round.h"
 #include "daemon/device/operations/kernel.h"
-#include "daemon/device/kernel_support/container.h"
+#include "daemon/device/kernel_support/elementwise/container.h"
 
 /* Numbers of act='s choices. */
 enum cell_act { CELL_ACT_NONE = 1, CELL_ACT_TANH, CELL_ACT_SIGM };

@@ -3,7 +3,7 @@
 #ifndef DEVICE_REDUCE_H
 #define DEVICE_REDUCE_H
 
-#include "daemon/device/fixed/folds.h"
+#include "daemon/device/fixed/rows/folds.h"
 #include "daemon/device/operations/kernel.h"
 
 enum { REDUCE_IN, REDUCE_OUT };

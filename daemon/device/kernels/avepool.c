@@ -3,10 +3,10 @@
  * overflow as the reference's 32 bits do. */
 #include "daemon/device/fixed/accumulator.h"
 #include "daemon/device/fixed/mean.h"
-#include "daemon/device/fixed/rows.h"
-#include "daemon/device/kernel_support/container.h"
+#include "daemon/device/fixed/rows/rows.h"
+#include "daemon/device/kernel_support/elementwise/container.h"
 #include "daemon/device/kernel_support/operands.h"
-#include "daemon/device/kernel_support/pool.h"
+#include "daemon/device/kernel_support/windows/pool.h"
 
 static bool is_exact(const struct kernel_call *call)
 {

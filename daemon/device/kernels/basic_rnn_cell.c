@@ -1,7 +1,7 @@
 /* The plain recurrent cell by the rules of mli 1.1: h = act(bias + W x + U h). Without an activation the sum is
  * rounded to out's format at once; with one out has the tables' format. */
 #include "daemon/device/kernel_support/cell.h"
-#include "daemon/device/kernel_support/lut_choice.h"
+#include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 
 enum { IN, PREV_OUT, WEIGHTS, BIAS, OUT };

@@ -1,7 +1,7 @@
 /* in0, in1, … one behind the other along axis; of any type, all in one format. */
 #include <stdio.h>
 
-#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_dims.h"
 

@@ -1,5 +1,5 @@
 /* 2D convolution: every output channel sees every input channel. */
-#include "daemon/device/kernel_support/convolve.h"
+#include "daemon/device/kernel_support/windows/convolve.h"
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "daemon/device/fixed/real.h"
-#include "daemon/device/fixed/rows.h"
-#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/fixed/rows/rows.h"
+#include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/walk.h"
 

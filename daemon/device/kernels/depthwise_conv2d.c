@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "daemon/device/fixed/mac.h"
-#include "daemon/device/kernel_support/convolve.h"
-#include "daemon/device/kernel_support/depthwise.h"
-#include "daemon/device/kernel_support/depthwise_plane.h"
+#include "daemon/device/kernel_support/windows/convolve.h"
+#include "daemon/device/kernel_support/windows/depthwise.h"
+#include "daemon/device/kernel_support/windows/depthwise_plane.h"
 #include "daemon/device/kernel_support/operands.h"
 
 static int check(const struct kernel_call *call, struct npumem_error *error)

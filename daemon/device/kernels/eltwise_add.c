@@ -1,6 +1,6 @@
 /* out = in1 + in2, either of which may be a scalar. */
-#include "daemon/device/kernel_support/eltwise.h"
-#include "daemon/device/kernel_support/eltwise_sum.h"
+#include "daemon/device/kernel_support/elementwise/eltwise.h"
+#include "daemon/device/kernel_support/elementwise/eltwise_sum.h"
 
 static void run(struct kernel_call *call)
 {

@@ -1,5 +1,5 @@
 /* out = the larger of in1 and in2, which have one format; either may be a scalar. */
-#include "daemon/device/kernel_support/eltwise.h"
+#include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"
 
 static int check(const struct kernel_call *call, struct npumem_error *error)

@@ -1,5 +1,5 @@
 /* out = in1 * in2 in any formats, either of which may be a scalar: the exact product, rounded once. */
-#include "daemon/device/kernel_support/eltwise.h"
+#include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"
 
 static void run(struct kernel_call *call)

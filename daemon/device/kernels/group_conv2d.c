@@ -1,7 +1,7 @@
 /* Grouped 2D convolution: output channel o sees the input channels of group o / (O / groups). */
-#include "daemon/device/kernel_support/convolve.h"
+#include "daemon/device/kernel_support/windows/convolve.h"
 #include "daemon/device/kernel_support/operands.h"
-#include "daemon/device/kernel_support/window.h"
+#include "daemon/device/kernel_support/windows/window.h"
 
 static int64_t groups(const struct kernel_call *call)
 {

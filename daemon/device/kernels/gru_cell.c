@@ -2,7 +2,7 @@
  * fx16, and each product and sum rounds: r*h and h*z to h's format, n*(1 - z) and the end to out's. */
 #include "daemon/device/fixed/align.h"
 #include "daemon/device/kernel_support/cell.h"
-#include "daemon/device/kernel_support/lut_choice.h"
+#include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 
 enum { IN, PREV_OUT, WEIGHTS_IN, WEIGHTS_OUT, BIAS, OUT };

@@ -2,9 +2,9 @@
  * an even shift and looked up as Q.8. The input's format does not matter; no epsilon is added. */
 #include "daemon/device/fixed/accumulator.h"
 #include "daemon/device/fixed/dot.h"
-#include "daemon/device/fixed/rows.h"
-#include "daemon/device/kernel_support/lut_choice.h"
-#include "daemon/device/kernel_support/lut_groups.h"
+#include "daemon/device/fixed/rows/rows.h"
+#include "daemon/device/kernel_support/elementwise/lut_choice.h"
+#include "daemon/device/kernel_support/elementwise/lut_groups.h"
 #include "daemon/device/kernel_support/operands.h"
 
 enum { MANTISSA_BITS = 15, MANTISSA_FRAC_BITS = 8, OUT_FRAC_BITS = 15, PASSES = 2 };

@@ -1,5 +1,5 @@
 /* Leaky ReLU: one slope for all that is negative. */
-#include "daemon/device/kernel_support/slope.h"
+#include "daemon/device/kernel_support/elementwise/slope.h"
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {

@@ -5,7 +5,7 @@
 
 #include "daemon/device/fixed/align.h"
 #include "daemon/device/kernel_support/cell.h"
-#include "daemon/device/kernel_support/lut_choice.h"
+#include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 
 enum { IN, PREV_OUT, WEIGHTS_IN, WEIGHTS_OUT, WEIGHTS, BIAS, CELL_IN, OUT, CELL_OUT };

@@ -1,7 +1,7 @@
 /* out = acc + in1 * in2; acc and out are of one format, into which the exact sum is rounded once. in1 or in2 may
  * be a scalar. acc stands behind out in the row, so that the first three roles are those of the element-wise walk.
  */
-#include "daemon/device/kernel_support/eltwise.h"
+#include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"
 
 enum { ACC = ELTWISE_OUT + 1 };

@@ -1,7 +1,7 @@
 /* Maximum over the valid points of each window. */
-#include "daemon/device/fixed/rows.h"
+#include "daemon/device/fixed/rows/rows.h"
 #include "daemon/device/kernel_support/operands.h"
-#include "daemon/device/kernel_support/pool.h"
+#include "daemon/device/kernel_support/windows/pool.h"
 
 static void run(struct kernel_call *call)
 {

@@ -1,7 +1,7 @@
 /* out = the bits of in1 shifted left by value, or right where that is negative. */
-#include "daemon/device/kernel_support/packed.h"
-#include "daemon/device/kernel_support/packed_check.h"
-#include "daemon/device/kernel_support/packed_run.h"
+#include "daemon/device/kernel_support/elementwise/packed.h"
+#include "daemon/device/kernel_support/elementwise/packed_check.h"
+#include "daemon/device/kernel_support/elementwise/packed_run.h"
 
 const struct kernel kernel_packed_logical_shift_c = {
 	.number = NPUMEM_KERNEL_PACKED_LOGICAL_SHIFT_C,

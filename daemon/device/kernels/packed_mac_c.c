@@ -1,7 +1,7 @@
 /* out = (acc * 2^lshift + in1 * value) / 2^rshift, in 32 bits that wrap; 8-bit sources, 16-bit acc and out. */
-#include "daemon/device/kernel_support/packed.h"
-#include "daemon/device/kernel_support/packed_check.h"
-#include "daemon/device/kernel_support/packed_run.h"
+#include "daemon/device/kernel_support/elementwise/packed.h"
+#include "daemon/device/kernel_support/elementwise/packed_check.h"
+#include "daemon/device/kernel_support/elementwise/packed_run.h"
 
 const struct kernel kernel_packed_mac_c = {
 	.number = NPUMEM_KERNEL_PACKED_MAC_C,

@@ -1,7 +1,7 @@
 /* out = the larger of in1 and in2. */
-#include "daemon/device/kernel_support/packed.h"
-#include "daemon/device/kernel_support/packed_check.h"
-#include "daemon/device/kernel_support/packed_run.h"
+#include "daemon/device/kernel_support/elementwise/packed.h"
+#include "daemon/device/kernel_support/elementwise/packed_check.h"
+#include "daemon/device/kernel_support/elementwise/packed_run.h"
 
 const struct kernel kernel_packed_max = {
 	.number = NPUMEM_KERNEL_PACKED_MAX,

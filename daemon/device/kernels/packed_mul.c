@@ -1,7 +1,7 @@
 /* out = in1 * in2 / 2^rshift, of 8-bit sources. */
-#include "daemon/device/kernel_support/packed.h"
-#include "daemon/device/kernel_support/packed_check.h"
-#include "daemon/device/kernel_support/packed_run.h"
+#include "daemon/device/kernel_support/elementwise/packed.h"
+#include "daemon/device/kernel_support/elementwise/packed_check.h"
+#include "daemon/device/kernel_support/elementwise/packed_run.h"
 
 const struct kernel kernel_packed_mul = {
 	.number = NPUMEM_KERNEL_PACKED_MUL,

@@ -2,7 +2,7 @@
  * the container's integer; for fp32 the number itself. */
 #include <string.h>
 
-#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 
 enum { IN, OUT };

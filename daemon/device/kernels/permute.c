@@ -1,6 +1,6 @@
 /* Dimensions in another order: out dim i = in dim perm[i]; of any type. Three numbers permute C,H,W, 0 being C. */
-#include "daemon/device/fixed/transpose.h"
-#include "daemon/device/kernel_support/elements.h"
+#include "daemon/device/fixed/rows/transpose.h"
+#include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_dims.h"
 

@@ -1,6 +1,6 @@
 /* PReLU: what is negative is multiplied by the slope of its index along axis=, which is c, h or w. */
 #include "daemon/device/kernel_support/operands.h"
-#include "daemon/device/kernel_support/slope.h"
+#include "daemon/device/kernel_support/elementwise/slope.h"
 
 /* In the order of the parameter's choices. */
 enum { AXIS_NONE = 1, AXIS_N, AXIS_C, AXIS_H, AXIS_W };

@@ -1,5 +1,5 @@
 /* ReLU by itself: every element clipped to the limits of relu=; the format stays. */
-#include "daemon/device/fixed/rows.h"
+#include "daemon/device/fixed/rows/rows.h"
 #include "daemon/device/kernel_support/limits.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/walk.h"

@@ -6,9 +6,9 @@
 
 #include "daemon/device/fixed/mac.h"
 #include "daemon/device/fixed/multi_sum.h"
-#include "daemon/device/kernel_support/container.h"
+#include "daemon/device/kernel_support/elementwise/container.h"
 #include "daemon/device/kernel_support/operands.h"
-#include "daemon/device/kernel_support/weighted.h"
+#include "daemon/device/kernel_support/windows/weighted.h"
 
 enum { IN, WEIGHTS, BIAS, OUT, N_ROLES };
 enum { BLOCK = 512 };

@@ -1,5 +1,5 @@
 /* 1 / (1 + e^-x), by table. */
-#include "daemon/device/kernel_support/lut_map.h"
+#include "daemon/device/kernel_support/elementwise/lut_map.h"
 
 static void run(struct kernel_call *call)
 {

@@ -1,10 +1,10 @@
 /* softmax: e^(x - max) by table, divided by their sum through a reciprocal of 15 bits. fx16 takes the difference
  * as it is; fx8 follows the rule of mli 1.1, whose register has the container's width: where the smallest
  * difference does not fit, inputs and maximum are halved first. */
-#include "daemon/device/fixed/folds.h"
-#include "daemon/device/fixed/rows.h"
-#include "daemon/device/kernel_support/lut_choice.h"
-#include "daemon/device/kernel_support/lut_groups.h"
+#include "daemon/device/fixed/rows/folds.h"
+#include "daemon/device/fixed/rows/rows.h"
+#include "daemon/device/kernel_support/elementwise/lut_choice.h"
+#include "daemon/device/kernel_support/elementwise/lut_groups.h"
 #include "daemon/device/kernel_support/operands.h"
 
 enum { MANTISSA_BITS = 15, PASSES = 3 };

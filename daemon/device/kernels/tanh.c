@@ -1,5 +1,5 @@
 /* The hyperbolic tangent, by table. */
-#include "daemon/device/kernel_support/lut_map.h"
+#include "daemon/device/kernel_support/elementwise/lut_map.h"
 
 static void run(struct kernel_call *call)
 {

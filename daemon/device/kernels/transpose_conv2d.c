@@ -2,7 +2,7 @@
  * padding crops. Outputs that lie a stride apart meet the same taps, in falling order for rising inputs: they are
  * an ordinary convolution by those taps, reversed. */
 #include "daemon/device/engine/conv.h"
-#include "daemon/device/kernel_support/convolution.h"
+#include "daemon/device/kernel_support/windows/convolution.h"
 #include "daemon/device/kernel_support/operands.h"
 
 static int read_window(const struct kernel_call *call, struct window *window, struct npumem_error *error)

@@ -1,7 +1,7 @@
 /* Cancelling another request of the same connection: what waits ends, what runs is told. */
 #include <inttypes.h>
 
-#include "daemon/rpc/perform.h"
+#include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
 
 static void cancel(struct call *call)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/progress.h"
+#include "daemon/rpc/calls/progress.h"
 #include "daemon/rpc/handlers/submit.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* Freeing. Nobody finds what is to go from the moment that this is resolved; its bytes are zeroed, which may take
  * long, when nothing uses them any more, and then all of it goes at once. */
-#include "daemon/rpc/advance.h"
+#include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/handlers/handler.h"
 
 static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)

@@ -1,6 +1,6 @@
 /* One operation per request: write, read, fill, copy, run. */
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/progress.h"
+#include "daemon/rpc/calls/progress.h"
 
 /* The payload may have moved since the request was resolved. */
 static void find_payload(struct call *call)

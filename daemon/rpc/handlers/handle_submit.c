@@ -2,9 +2,9 @@
  * operation of a group has a reply of its own, as the two queues end in any order, and they are put into the
  * answer in the order of the list. Invariant: what ran is in the answer, and what is not in the answer did not
  * run. */
-#include "daemon/rpc/advance.h"
+#include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/progress.h"
+#include "daemon/rpc/calls/progress.h"
 #include "daemon/rpc/handlers/submit.h"
 #include "daemon/service/operations.h"
 

@@ -2,7 +2,7 @@
 #ifndef RPC_SUBMIT_H
 #define RPC_SUBMIT_H
 
-#include "daemon/rpc/call.h"
+#include "daemon/rpc/calls/call.h"
 
 enum {
 	SUBMITTED_DONE = 1, /* Submitted.done */

@@ -3,7 +3,7 @@
 #ifndef RPC_TENSOR_MESSAGE_H
 #define RPC_TENSOR_MESSAGE_H
 
-#include "daemon/rpc/call.h"
+#include "daemon/rpc/calls/call.h"
 #include "proto/convert.h"
 
 enum {

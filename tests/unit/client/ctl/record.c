@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/mapping.h"
+#include "client/ctl/core/arrays/mapping.h"
 #include "client/ctl/core/record.h"
 
 #define VECTORS "tests/conformance/vectors"

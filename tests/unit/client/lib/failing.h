@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "client/lib/memory.h"
+#include "client/lib/connection/memory.h"
 
 struct failing {
 	unsigned calls, fail_at; /* counted from 1; 0: none */

@@ -11,8 +11,8 @@
 
 #include <npumem/async.h>
 
-#include "client/lib/connection.h"
-#include "client/lib/memory.h"
+#include "client/lib/connection/connection.h"
+#include "client/lib/connection/memory.h"
 #include "proto/frame.h"
 #include "proto/npumem.pb-c.h"
 

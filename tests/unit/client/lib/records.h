@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/lib/record.h"
+#include "client/lib/record/record.h"
 #include "proto/frame.h"
 #include "proto/npumem.pb-c.h"
 

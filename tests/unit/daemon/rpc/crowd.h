@@ -5,10 +5,17 @@
 
 #include <errno.h>
 
-#include "daemon/rpc/advance.h"
+#include "daemon/rpc/calls/advance.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
-enum { LONG_W = 131072, SHORT_W = 16, PEERS = 3, TASKS_MAX = 64, REPLIES_MAX = 1024, CROWD_NPU_BYTES = 8 * LONG_W };
+enum {
+	LONG_W = 131072,
+	SHORT_W = 16,
+	PEERS = 3,
+	TASKS_MAX = 64,
+	REPLIES_MAX = 1024,
+	CROWD_NPU_BYTES = 8 * LONG_W
+};
 
 struct task {
 	void (*work)(void *arg);

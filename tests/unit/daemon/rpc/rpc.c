@@ -2,7 +2,7 @@
 #include "daemon/rpc/rpc.h"
 
 #include "proto/decode.h"
-#include "daemon/rpc/call.h"
+#include "daemon/rpc/calls/call.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 START_TEST(every_call_of_the_wire_has_a_handler)

@@ -1,5 +1,5 @@
 /* transpose_conv2d against a plain scatter, every small window, and its refusals. */
-#include "daemon/device/kernel_support/convolution.h"
+#include "daemon/device/kernel_support/windows/convolution.h"
 #include "tests/unit/daemon/device/kernels/convolutions.h"
 
 static const struct shape shapes[] = {

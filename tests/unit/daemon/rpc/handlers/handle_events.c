@@ -1,5 +1,5 @@
 /* Who may follow, and when progress is looked for: not at each request, and not where nobody follows. */
-#include "daemon/rpc/progress.h"
+#include "daemon/rpc/calls/progress.h"
 
 #include "tests/unit/daemon/rpc/crowd.h"
 

@@ -1,0 +1,31 @@
+/* Pictures in text, for a terminal of 80 columns: the device with its tensors, and one tensor's blocks. */
+#ifndef CTL_CORE_PICTURE_H
+#define CTL_CORE_PICTURE_H
+
+#include <stdio.h>
+
+#include <npumem/client.h>
+
+/* What lies between the tensors of a list: free bytes, or, where the list lacks other uids' tensors, perhaps not.
+ */
+const char *picture_gap(bool hidden);
+
+/* The tensors (views and those without a place left out) by offset, with their block rows on the NPUs. `hidden`:
+ * the device has more of them. 0 or RESOURCE_EXHAUSTED. */
+int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
+		   unsigned n, uint32_t uid, bool hidden, struct npumem_error *error);
+
+/* The block rows of a place: which NPU has data, padding or an empty block at which offset. */
+void picture_place(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *place);
+
+/* The tensors that have storage and a place, by offset: an array of *n_sorted pointers to free(), NULL without
+ * memory. */
+const struct npumem_tensor **picture_sort(const struct npumem_tensor *const *tensors, unsigned n,
+					  unsigned *n_sorted);
+
+/* The kinds (enum npumem_byte, or'ed) that bytes [from, to) of a footprint have on one NPU. Of a long range only
+ * both ends are looked at. */
+unsigned picture_kinds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu,
+		       int64_t from, int64_t to);
+
+#endif

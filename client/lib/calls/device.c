@@ -1,0 +1,109 @@
+/* Calls about the device as a whole: info, dump, compact, plan. */
+#include "client/lib/connection/engine.h"
+#include "client/lib/connection/reply.h"
+
+/* What this library knows of; a daemon never refuses over it. */
+#define DEVICE_FEATURES NPUMEM__V1__FEATURE__FEATURE_SUBMIT
+
+/* ---- info ---- */
+
+static int take_info(struct npumem_request *request, const Npumem__V1__Response *response,
+		     struct npumem_error *error)
+{
+	struct npumem_info *info = result_take(request->results, sizeof(*info));
+	if (!info)
+		return request_no_memory(error);
+	request->answer = info;
+	return reply_info(response->info, info);
+}
+
+int npumem_info_async(struct npumem *npumem, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_INFO, .take = take_info};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__InfoRequest info = NPUMEM__V1__INFO_REQUEST__INIT;
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	info.features = DEVICE_FEATURES;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
+	message.info = &info;
+	return status ? status : request_start(made, &message, NULL, request, error);
+}
+
+/* ---- dump ---- */
+
+int npumem_dump_async(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_DUMP};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__DumpRequest dump = NPUMEM__V1__DUMP_REQUEST__INIT;
+	struct request_extra extra = {.to = to, .to_bytes = bytes > 0 ? (size_t)bytes : 0};
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	dump.npu = npu;
+	dump.offset = offset;
+	dump.bytes = bytes;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_DUMP;
+	message.dump = &dump;
+	return status ? status : request_start(made, &message, &extra, request, error);
+}
+
+/* ---- compact ---- */
+
+static int take_compacted(struct npumem_request *request, const Npumem__V1__Response *response,
+			  struct npumem_error *error)
+{
+	const Npumem__V1__Compacted *from = response->compacted;
+	struct npumem_compacted *compacted = result_take(request->results, sizeof(*compacted));
+	struct npumem_move **moves = reply_rows(request->results, from->n_moves, sizeof(**moves));
+	if (!compacted || !moves)
+		return request_no_memory(error);
+	for (size_t i = 0; i < from->n_moves; i++)
+		reply_move(from->moves[i], moves[i]);
+	compacted->largest_free_before = from->largest_free_before;
+	compacted->largest_free_after = from->largest_free_after;
+	compacted->n_moves = (unsigned)from->n_moves;
+	compacted->moves = (const struct npumem_move *const *)moves;
+	request->answer = compacted;
+	return 0;
+}
+
+int npumem_compact_async(struct npumem *npumem, bool dry_run, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_COMPACTED, .take = take_compacted};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__CompactRequest compact = NPUMEM__V1__COMPACT_REQUEST__INIT;
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	compact.dry_run = dry_run;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_COMPACT;
+	message.compact = &compact;
+	return status ? status : request_start(made, &message, NULL, request, error);
+}
+
+/* ---- plan ---- */
+
+static int take_plan(struct npumem_request *request, const Npumem__V1__Response *response,
+		     struct npumem_error *error)
+{
+	struct npumem_plan *plan = result_take(request->results, sizeof(*plan));
+	if (!plan)
+		return request_no_memory(error);
+	request->answer = plan;
+	return reply_plan(response->plan, plan);
+}
+
+int npumem_plan_remote_async(struct npumem *npumem, const struct npumem_spec *spec, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_PLAN, .take = take_plan};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__PlanRequest plan = NPUMEM__V1__PLAN_REQUEST__INIT;
+	struct convert_spec converted;
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	convert_spec_to(spec, &converted);
+	plan.spec = &converted.message;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_PLAN;
+	message.plan = &plan;
+	return status ? status : request_start(made, &message, NULL, request, error);
+}

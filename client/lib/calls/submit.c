@@ -1,0 +1,230 @@
+/* Many operations in one message. */
+#include <string.h>
+
+#include "client/lib/connection/engine.h"
+#include "client/lib/connection/message.h"
+#include "client/lib/connection/reply.h"
+#include "client/lib/record/run.h"
+#include "client/lib/connection/sized.h"
+
+enum { SUBMIT_OPERATION_FIRST = SIZED_UP_TO(struct npumem_operation, n_params) };
+
+/* One operation as a message. */
+struct submitted {
+	Npumem__V1__Operation message;
+	union {
+		Npumem__V1__WriteRequest write;
+		Npumem__V1__ReadRequest read;
+		Npumem__V1__FillRequest fill;
+		Npumem__V1__CopyRequest copy;
+		Npumem__V1__RunRequest run;
+	};
+	Npumem__V1__Ref refs[2];
+	Npumem__V1__Dims stride;
+};
+
+/* The memory of a list's messages. */
+struct submit {
+	struct submitted *operations;
+	Npumem__V1__Operation **list;
+	struct run_parts runs;
+	size_t n_operands, n_params;
+};
+
+static void submit_free(struct npumem *npumem, struct submit *submit)
+{
+	memory_free(npumem->memory, submit->operations);
+	memory_free(npumem->memory, submit->list);
+	memory_free(npumem->memory, submit->runs.operands);
+	memory_free(npumem->memory, submit->runs.operand_list);
+	memory_free(npumem->memory, submit->runs.refs);
+	memory_free(npumem->memory, submit->runs.params);
+	memory_free(npumem->memory, submit->runs.param_list);
+}
+
+static int submit_alloc(struct npumem *npumem, unsigned n, struct submit *submit, struct npumem_error *error)
+{
+	const struct memory *memory = npumem->memory;
+	struct run_parts *runs = &submit->runs;
+	submit->operations = memory_array(memory, n, sizeof(*submit->operations));
+	submit->list = memory_array(memory, n, sizeof(*submit->list));
+	runs->operands = memory_array(memory, submit->n_operands, sizeof(*runs->operands));
+	runs->operand_list = memory_array(memory, submit->n_operands, sizeof(*runs->operand_list));
+	runs->refs = memory_array(memory, submit->n_operands, sizeof(*runs->refs));
+	runs->params = memory_array(memory, submit->n_params, sizeof(*runs->params));
+	runs->param_list = memory_array(memory, submit->n_params, sizeof(*runs->param_list));
+	if (submit->operations && submit->list && runs->operands && runs->operand_list && runs->refs &&
+	    runs->params && runs->param_list)
+		return 0;
+	submit_free(npumem, submit);
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+				"no memory in this process for a list of %u operations", n);
+}
+
+/* Fills one operation; a run takes its parts from `runs` and moves it on. */
+static void submit_operation(const struct npumem_operation *from, struct submitted *to, struct run_parts *runs)
+{
+	npumem__v1__operation__init(&to->message);
+	to->message.group = from->group;
+	switch (from->kind) {
+	case NPUMEM_OP_WRITE:
+		npumem__v1__write_request__init(&to->write);
+		to->write.tensor = message_ref(from->handle, &to->refs[0]);
+		to->write.data.data = from->data;
+		to->write.data.len = from->bytes;
+		if (from->segment) {
+			to->write.data.len = 0;
+			to->write.segment = from->segment->id;
+			to->write.segment_offset = from->segment_offset;
+			to->write.segment_stride = message_dims(from->segment_stride, &to->stride);
+		}
+		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_WRITE;
+		to->message.write = &to->write;
+		break;
+	case NPUMEM_OP_READ:
+		npumem__v1__read_request__init(&to->read);
+		to->read.tensor = message_ref(from->handle, &to->refs[0]);
+		if (from->segment) {
+			to->read.segment = from->segment->id;
+			to->read.segment_offset = from->segment_offset;
+			to->read.segment_stride = message_dims(from->segment_stride, &to->stride);
+		}
+		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_READ;
+		to->message.read = &to->read;
+		break;
+	case NPUMEM_OP_FILL:
+		npumem__v1__fill_request__init(&to->fill);
+		to->fill.tensor = message_ref(from->handle, &to->refs[0]);
+		to->fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
+		to->fill.integer = from->value;
+		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_FILL;
+		to->message.fill = &to->fill;
+		break;
+	case NPUMEM_OP_COPY:
+		npumem__v1__copy_request__init(&to->copy);
+		to->copy.destination = message_ref(from->handle, &to->refs[0]);
+		to->copy.source = message_ref(from->source, &to->refs[1]);
+		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_COPY;
+		to->message.copy = &to->copy;
+		break;
+	case NPUMEM_OP_RUN:
+		run_message(from->kernel, from->operands, from->n_operands, from->params, from->n_params, runs,
+			    &to->run);
+		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_RUN;
+		to->message.run = &to->run;
+		runs->operands += from->n_operands;
+		runs->operand_list += from->n_operands;
+		runs->refs += from->n_operands;
+		runs->params += from->n_params;
+		runs->param_list += from->n_params;
+		break;
+	}
+}
+
+/* Counts what the messages need, and checks what the daemon cannot. */
+static int submit_check(const struct npumem_operation *operations, unsigned n, struct submit *submit,
+			struct npumem_error *error)
+{
+	int status = sized_check(operations, n, SUBMIT_OPERATION_FIRST, sizeof(*operations), "operation", error);
+	for (unsigned i = 0; i < n && !status; i++) {
+		struct npumem_operation op;
+		sized_get(operations, i, &op, sizeof(op));
+		if (op.kind < NPUMEM_OP_WRITE || op.kind > NPUMEM_OP_RUN)
+			return npumem_error_set(error, NPUMEM_INVALID, "operation %u has no kind (%d)", i,
+						(int)op.kind);
+		if (op.kind != NPUMEM_OP_RUN)
+			continue;
+		status = run_check(op.kernel, op.n_operands, op.params, op.n_params, error);
+		submit->n_operands += op.n_operands;
+		submit->n_params += op.n_params;
+	}
+	return status;
+}
+
+/* ---- the answer ---- */
+
+/* Where an operation's data go, if it reads any. */
+struct reading {
+	bool is_read;
+	void *to;
+	size_t bytes;
+};
+
+static int take_reading(const struct reading *reading, const Npumem__V1__Done *done)
+{
+	if (!reading->is_read)
+		return 0;
+	if (done->data.len != reading->bytes)
+		return -1;
+	if (done->data.len)
+		memcpy(reading->to, done->data.data, done->data.len);
+	return 0;
+}
+
+static int take_submitted(struct npumem_request *request, const Npumem__V1__Response *response,
+			  struct npumem_error *error)
+{
+	const Npumem__V1__Submitted *from = response->submitted;
+	const struct reading *readings = request->state;
+	if (from->n_done > request->n || (!response->status && from->n_done != request->n))
+		return -1;
+	struct npumem_submitted *submitted = result_take(request->results, sizeof(*submitted));
+	const struct npumem_done **done =
+		result_array(request->results, from->n_done, sizeof(struct npumem_done *));
+	if (!submitted || !done)
+		return request_no_memory(error);
+	for (size_t i = 0; i < from->n_done; i++) {
+		if (take_reading(&readings[i], from->done[i]))
+			return -1;
+		done[i] = reply_done(from->done[i], request->results);
+		if (!done[i])
+			return request_no_memory(error);
+	}
+	submitted->n_ran = (unsigned)from->n_done;
+	submitted->done = done;
+	request->answer = submitted;
+	return 0;
+}
+
+/* ---- asking ---- */
+
+static int submit_start(struct npumem_request *made, const struct npumem_operation *operations, unsigned n,
+			struct submit *submit, struct npumem_request **request, struct npumem_error *error)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__SubmitRequest list = NPUMEM__V1__SUBMIT_REQUEST__INIT;
+	struct reading *readings = made->state = result_array(made->results, n, sizeof(*readings));
+	struct run_parts runs = submit->runs;
+	for (unsigned i = 0; i < n; i++) {
+		struct npumem_operation op;
+		sized_get(operations, i, &op, sizeof(op));
+		submit_operation(&op, &submit->operations[i], &runs);
+		submit->list[i] = &submit->operations[i].message;
+		readings[i] = (struct reading){op.kind == NPUMEM_OP_READ, op.data, op.segment ? 0 : op.bytes};
+	}
+	made->n = n;
+	list.n_operations = n;
+	list.operations = submit->list;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
+	message.submit = &list;
+	return request_start(made, &message, NULL, request, error);
+}
+
+int npumem_submit_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, .take = take_submitted};
+	struct submit submit = {.operations = NULL};
+	struct npumem_request *made;
+	request_clear(error);
+	int status = submit_check(operations, n, &submit, error);
+	if (!status)
+		status = submit_alloc(npumem, n, &submit, error);
+	if (status)
+		return status;
+	status = request_new(npumem, &kind, result_room(n * sizeof(struct reading)), callback, context, &made,
+			     error);
+	if (!status)
+		status = submit_start(made, operations, n, &submit, request, error);
+	submit_free(npumem, &submit);
+	return status;
+}

@@ -1,0 +1,86 @@
+/* Address forms, and connecting to a socket's path. Does not start daemons: spawn.c does. */
+#define _GNU_SOURCE /* secure_getenv */
+#include "client/lib/connection/address.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "client/lib/connection/clock.h"
+
+#define ADDRESS_SYSTEM_PATH "/run/npumem/npumem.sock"
+
+_Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == ADDRESS_PATH_BYTES, "as the kernel has it");
+
+static int address_path(const char *directory, const char *name, struct address *address,
+			struct npumem_error *error)
+{
+	int n = snprintf(address->path, sizeof(address->path), "%s%s", directory, name);
+	if (n == 0)
+		return npumem_error_set(error, NPUMEM_INVALID, "the address of the daemon is empty");
+	if (n < 0 || (size_t)n >= sizeof(address->path))
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"a socket path of %d bytes is longer than the %d that a socket can have",
+					n, ADDRESS_PATH_BYTES - 1);
+	return 0;
+}
+
+int address_parse(const char *text, struct address *address, struct npumem_error *error)
+{
+	*address = (struct address){.spawn = false};
+	if (!text) {
+		text = secure_getenv("NPUMEM_SOCKET");
+		if (text && !*text)
+			text = NULL;
+	}
+	if (!text) {
+		const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+		if (runtime && *runtime && !address_path(runtime, "/npumem.sock", address, NULL) &&
+		    !access(address->path, F_OK))
+			return 0;
+		return address_path("", ADDRESS_SYSTEM_PATH, address, error);
+	}
+	if (!strncmp(text, "spawn:", 6)) {
+		address->spawn = true;
+		address->options = text + 6;
+		return 0;
+	}
+	return address_path("", strncmp(text, "unix:", 5) ? text : text + 5, address, error);
+}
+
+/* Where a daemon's queue of connections is full, connect waits for as long as a send may. */
+static int connect_until(int fd, const struct sockaddr_un *name, int64_t until)
+{
+	for (;;) {
+		int left = clock_left(until);
+		struct timeval timeout = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
+		if (!left)
+			return -ETIMEDOUT;
+		if (left > 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)))
+			return -errno;
+		if (!connect(fd, (const struct sockaddr *)name, sizeof(*name)))
+			return 0;
+		if (errno != EINTR && errno != EAGAIN)
+			return -errno;
+	}
+}
+
+int address_connect(const struct address *address, int64_t until, int *fd, struct npumem_error *error)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	memcpy(name.sun_path, address->path, sizeof(name.sun_path));
+	*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (*fd < 0)
+		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot make a socket: %s", strerror(errno));
+	int err = connect_until(*fd, &name, until);
+	if (!err)
+		return 0;
+	close(*fd);
+	return npumem_error_set(error, err == -ETIMEDOUT ? NPUMEM_DEADLINE_EXCEEDED : NPUMEM_UNAVAILABLE,
+				"cannot reach a daemon at %s: %s", address->path, strerror(-err));
+}

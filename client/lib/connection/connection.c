@@ -1,0 +1,158 @@
+/* Opening and closing connections, and the calls that fit them into an event loop. */
+#include "client/lib/connection/connection.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "client/lib/connection/address.h"
+#include "client/lib/connection/call.h"
+#include "client/lib/connection/clock.h"
+#include "client/lib/connection/engine.h"
+#include "client/lib/connection/sized.h"
+#include "client/lib/connection/spawn.h"
+
+enum {
+	OPTIONS_FIRST = SIZED_UP_TO(struct npumem_options, spin_us),
+	CONNECT_MS = 30000,
+};
+
+static int complete(const struct npumem_options *given, struct npumem_options *options, struct npumem_error *error)
+{
+	*options = (struct npumem_options)NPUMEM_OPTIONS_INIT;
+	if (given) {
+		int status = sized_check(given, 1, OPTIONS_FIRST, sizeof(*options), "options", error);
+		if (status)
+			return status;
+		sized_get(given, 0, options, sizeof(*options));
+	}
+	if (!options->connect_ms)
+		options->connect_ms = CONNECT_MS;
+	else if (options->connect_ms == NPUMEM_FOREVER)
+		options->connect_ms = 0;
+	return 0;
+}
+
+int connection_new(const struct memory *memory, int fd, const struct npumem_options *given, struct npumem **out,
+		   struct npumem_error *error)
+{
+	struct npumem_options options;
+	int status = complete(given, &options, error);
+	*out = NULL;
+	if (status) {
+		close(fd);
+		return status;
+	}
+	if (engine_new(memory, fd, &options, out))
+		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "no memory in this process for a connection");
+	return 0;
+}
+
+/* A private daemon is asked once before anybody relies on it: it may have refused its options. */
+static int open_spawn(const char *words, const struct npumem_options *options, struct npumem **out,
+		      struct npumem_error *error)
+{
+	struct spawned spawned;
+	struct npumem *npumem;
+	struct npumem_error why;
+	char last[256];
+	int status = spawn_start(&memory_libc, words, &spawned, error);
+	if (status)
+		return status == NPUMEM_INVALID ? status : NPUMEM_UNAVAILABLE;
+	if (engine_new(&memory_libc, spawned.fd, options, &npumem)) {
+		spawn_bury(&spawned);
+		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "no memory in this process for a connection");
+	}
+	npumem->call_ms = options->connect_ms;
+	status = npumem_info(npumem, NULL, &why);
+	npumem->call_ms = options->call_ms;
+	if (!status) {
+		npumem->child = spawned.pid;
+		npumem->child_log = spawned.log;
+		*out = npumem;
+		return 0;
+	}
+	/* Once it is gone it has said all it had to say. */
+	engine_close(npumem);
+	if (status == NPUMEM_DEADLINE_EXCEEDED)
+		spawn_kill(&spawned);
+	spawn_reap(spawned.pid);
+	spawn_last_words(spawned.log, last, sizeof(last));
+	if (spawned.log >= 0)
+		close(spawned.log);
+	status = status == NPUMEM_DEADLINE_EXCEEDED ? status : NPUMEM_UNAVAILABLE;
+	return npumem_error_set(error, status, "the private daemon did not start: %s",
+				last[0] ? last : why.message);
+}
+
+int npumem_open(const char *address, const struct npumem_options *given, struct npumem **out,
+		struct npumem_error *error)
+{
+	struct npumem_options options;
+	struct address parsed;
+	int fd;
+	request_clear(error);
+	*out = NULL;
+	int status = complete(given, &options, error);
+	if (!status)
+		status = address_parse(address, &parsed, error);
+	if (status)
+		return status;
+	if (parsed.spawn)
+		return open_spawn(parsed.options, &options, out, error);
+	status = address_connect(&parsed, clock_after(options.connect_ms), &fd, error);
+	return status ? status : connection_new(&memory_libc, fd, &options, out, error);
+}
+
+int npumem_open_fd(int fd, const struct npumem_options *options, struct npumem **out, struct npumem_error *error)
+{
+	request_clear(error);
+	return connection_new(&memory_libc, fd, options, out, error);
+}
+
+void npumem_close(struct npumem *npumem)
+{
+	if (npumem && !npumem->closing)
+		engine_close(npumem);
+}
+
+void npumem_set_timeout(struct npumem *npumem, uint32_t call_ms)
+{
+	npumem->call_ms = call_ms;
+}
+
+/* ---- event loops ---- */
+
+int npumem_fd(const struct npumem *npumem)
+{
+	return npumem->fd;
+}
+
+bool npumem_wants_write(const struct npumem *npumem)
+{
+	return !outbox_is_empty(&npumem->out) && !npumem->no_more_writes;
+}
+
+int npumem_timeout(const struct npumem *npumem)
+{
+	return npumem->broken.status && npumem->n_requests ? 0 : clock_left(npumem->next_deadline);
+}
+
+int npumem_process(struct npumem *npumem, struct npumem_error *error)
+{
+	request_clear(error);
+	return engine_turn(npumem, error);
+}
+
+unsigned npumem_in_flight(const struct npumem *npumem)
+{
+	return npumem->n_requests;
+}
+
+int npumem_flush(struct npumem *npumem, struct npumem_error *error)
+{
+	int status = 0;
+	request_clear(error);
+	while (!status && npumem->n_requests)
+		status = engine_wait(npumem, error);
+	return status;
+}

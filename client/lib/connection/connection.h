@@ -1,0 +1,13 @@
+/* A connection over an open socket with a heap of the caller's choice: for the tests. */
+#ifndef CLIENT_LIB_CONNECTION_H
+#define CLIENT_LIB_CONNECTION_H
+
+#include <npumem/client.h>
+
+#include "client/lib/connection/memory.h"
+
+/* Takes over `fd` in any case; `options` may be NULL. 0 or UNAVAILABLE, INVALID. */
+int connection_new(const struct memory *memory, int fd, const struct npumem_options *options, struct npumem **out,
+		   struct npumem_error *error);
+
+#endif

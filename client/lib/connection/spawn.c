@@ -1,0 +1,214 @@
+/* Starting and burying a private daemon. The child's stderr goes to a sealed piece of memory of fixed size (writes
+ * past it fail, harmlessly), so that a refusal to start can be quoted instead of being printed beside the caller's
+ * own message; $NPUMEM_SPAWN_LOG names a file to have it in full. */
+#define _GNU_SOURCE /* memfd_create, seals, secure_getenv */
+#include "client/lib/connection/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+	SPAWN_LOG_BYTES = 64 << 10,
+	SPAWN_ARGUMENTS_MAX = 128,
+	SPAWN_CHILD_FD = 3,
+	SPAWN_FD_LEAST = 10, /* ours stay clear of those that the child's are moved to */
+	SPAWN_PATIENCE_MS = 5000,
+};
+
+#ifndef SPAWN_INSTALLED /* where the build installs it */
+#define SPAWN_INSTALLED "/usr/bin/npumemd"
+#endif
+
+extern char **environ;
+
+static int fd_above(int fd)
+{
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_FD_LEAST), err = errno;
+	close(fd);
+	errno = err;
+	return moved;
+}
+
+static int log_open(void)
+{
+	const char *path = secure_getenv("NPUMEM_SPAWN_LOG");
+	int fd;
+	if (path && *path)
+		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	else
+		fd = memfd_create("npumemd-stderr", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -1;
+	if (!path && (ftruncate(fd, SPAWN_LOG_BYTES) || fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK))) {
+		close(fd);
+		return -1;
+	}
+	return fd_above(fd);
+}
+
+/* Splits `options` in place. */
+static int arguments_split(char *options, char **argv, int n, struct npumem_error *error)
+{
+	char *rest;
+	for (char *word = strtok_r(options, " \t\n", &rest); word; word = strtok_r(NULL, " \t\n", &rest)) {
+		if (n >= SPAWN_ARGUMENTS_MAX)
+			return npumem_error_set(error, NPUMEM_INVALID, "more than %d options for a private daemon",
+						SPAWN_ARGUMENTS_MAX);
+		argv[n++] = word;
+	}
+	argv[n] = NULL;
+	return 0;
+}
+
+static int child_start(char *const *argv, int fd, int log, pid_t *pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none, restored;
+	sigemptyset(&none);
+	sigemptyset(&restored);
+	sigaddset(&restored, SIGPIPE);
+	sigaddset(&restored, SIGCHLD);
+	int err = posix_spawn_file_actions_init(&actions);
+	if (err)
+		return err;
+	err = posix_spawnattr_init(&attributes);
+	if (err) {
+		posix_spawn_file_actions_destroy(&actions);
+		return err;
+	}
+	/* In a process group of its own: a ^C is for the client, and the daemon goes when the client does. */
+	posix_spawnattr_setflags(&attributes,
+				 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setsigmask(&attributes, &none);
+	posix_spawnattr_setsigdefault(&attributes, &restored);
+	posix_spawnattr_setpgroup(&attributes, 0);
+	err = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&actions, 0, 1);
+	if (!err && log >= 0)
+		err = posix_spawn_file_actions_adddup2(&actions, log, 2);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&actions, fd, SPAWN_CHILD_FD);
+	if (!err)
+		err = posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	return err;
+}
+
+/* The environment chooses it, unless it belongs to somebody with fewer rights than this process. */
+static char *program(void)
+{
+	static char by_path[] = "npumemd", installed[] = SPAWN_INSTALLED;
+	char *chosen = secure_getenv("NPUMEMD");
+	if (chosen && *chosen)
+		return chosen;
+	return secure_getenv("PATH") ? by_path : installed;
+}
+
+static int start(char *options, struct spawned *spawned, struct npumem_error *error)
+{
+	char *argv[SPAWN_ARGUMENTS_MAX + 1];
+	int ends[2];
+	argv[0] = program();
+	argv[1] = (char[]){"--fd"};
+	argv[2] = (char[]){"3"};
+	int status = arguments_split(options, argv, 3, error);
+	if (status)
+		return status;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot make a socket: %s", strerror(errno));
+	ends[1] = fd_above(ends[1]);
+	spawned->log = log_open();
+	int err = ends[1] < 0 ? errno : child_start(argv, ends[1], spawned->log, &spawned->pid);
+	if (ends[1] >= 0)
+		close(ends[1]);
+	if (!err) {
+		spawned->fd = ends[0];
+		return 0;
+	}
+	close(ends[0]);
+	if (spawned->log >= 0)
+		close(spawned->log);
+	return npumem_error_set(error, NPUMEM_UNAVAILABLE,
+				"cannot start a private daemon: %s: %s (it is looked for in $NPUMEMD and $PATH)",
+				argv[0], strerror(err));
+}
+
+int spawn_start(const struct memory *memory, const char *options, struct spawned *spawned,
+		struct npumem_error *error)
+{
+	size_t bytes = strlen(options) + 1;
+	char *copy = memory_alloc(memory, bytes);
+	if (!copy)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory in this process");
+	memcpy(copy, options, bytes);
+	int status = start(copy, spawned, error);
+	memory_free(memory, copy);
+	return status;
+}
+
+void spawn_last_words(int log, char *line, size_t bytes)
+{
+	char text[1024], *last = text, *end;
+	off_t size = log < 0 ? 0 : lseek(log, 0, SEEK_CUR);
+	line[0] = 0;
+	if (size <= 0)
+		return;
+	off_t from = size > (off_t)sizeof(text) - 1 ? size - (off_t)sizeof(text) + 1 : 0;
+	ssize_t n = pread(log, text, sizeof(text) - 1, from);
+	if (n <= 0)
+		return;
+	for (end = text + n; end > text && (end[-1] == '\n' || end[-1] == 0); end--)
+		;
+	*end = 0;
+	for (char *p = text; p < end; p++)
+		if (*p == '\n')
+			last = p + 1;
+	size_t length = (size_t)(end - last) < bytes - 1 ? (size_t)(end - last) : bytes - 1;
+	memcpy(line, last, length);
+	line[length] = 0;
+}
+
+static bool reaped(pid_t pid)
+{
+	pid_t got;
+	do
+		got = waitpid(pid, NULL, WNOHANG);
+	while (got < 0 && errno == EINTR);
+	return got != 0; /* an error: it is not ours to wait for any more */
+}
+
+void spawn_kill(const struct spawned *spawned)
+{
+	kill(spawned->pid, SIGKILL);
+}
+
+void spawn_bury(const struct spawned *spawned)
+{
+	spawn_reap(spawned->pid);
+	if (spawned->log >= 0)
+		close(spawned->log);
+}
+
+void spawn_reap(pid_t pid)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	for (int waited = 0; !reaped(pid); waited++) {
+		if (waited == SPAWN_PATIENCE_MS)
+			kill(pid, SIGTERM);
+		if (waited == 2 * SPAWN_PATIENCE_MS)
+			kill(pid, SIGKILL);
+		nanosleep(&pause, NULL);
+	}
+}

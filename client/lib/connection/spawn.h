@@ -1,0 +1,33 @@
+/* A private daemon: a child that serves one connection, and ends with it. */
+#ifndef CLIENT_LIB_SPAWN_H
+#define CLIENT_LIB_SPAWN_H
+
+#include <sys/types.h>
+
+#include <npumem/types.h>
+
+#include "client/lib/connection/memory.h"
+
+struct spawned {
+	pid_t pid;
+	int fd;	 /* our end of its connection */
+	int log; /* what it writes to stderr, or -1: see spawn_last_words */
+};
+
+/* Starts $NPUMEMD, or npumemd in $PATH, with `options` split at spaces; the environment is not trusted where
+ * secure_getenv does not. 0; UNAVAILABLE (it cannot be started),
+ * RESOURCE_EXHAUSTED. */
+int spawn_start(const struct memory *memory, const char *options, struct spawned *spawned,
+		struct npumem_error *error);
+
+/* The last line that the child wrote to stderr; empty where there is none. */
+void spawn_last_words(int log, char *line, size_t bytes);
+
+/* The child does not answer: it ends at once. */
+void spawn_kill(const struct spawned *spawned);
+/* Waits for the child whose connection is closed, and forgets its log. */
+void spawn_bury(const struct spawned *spawned);
+/* Waits for the child, whose connection is closed by now; ends it by force if it does not go by itself. */
+void spawn_reap(pid_t pid);
+
+#endif

@@ -1,0 +1,256 @@
+/* Writing a record to a file. Invariant: a file has its end only where nothing of it is missing; without one it is
+ * refused by npumem_replay_open. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/lib/connection/call.h"
+#include "client/lib/connection/engine.h"
+#include "client/lib/record/record.h"
+#include "client/lib/connection/reply.h"
+#include "proto/frame.h"
+
+static int write_all(struct npumem_record *record, const void *bytes, size_t n, struct npumem_error *error)
+{
+	const char *at = bytes;
+	while (n) {
+		ssize_t written = write(record->fd, at, n);
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "cannot write the record: %s",
+						strerror(written ? errno : ENOSPC));
+		at += written;
+		n -= (size_t)written;
+	}
+	return 0;
+}
+
+static int write_entry(const struct memory *memory, struct npumem_record *record,
+		       const Npumem__V1__RecordEntry *entry, struct npumem_error *error)
+{
+	size_t bytes = npumem__v1__record_entry__get_packed_size(entry);
+	uint8_t *room = memory_alloc(memory, FRAME_HEADER_BYTES_MAX + bytes);
+	if (!room)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"no memory in this process for an entry");
+	size_t header = frame_header(bytes, room);
+	npumem__v1__record_entry__pack(entry, room + header);
+	int status = write_all(record, room, header + bytes, error);
+	memory_free(memory, room);
+	return status;
+}
+
+/* ---- what comes ---- */
+
+/* Of a request about a record. */
+struct recording {
+	struct npumem_record *record;
+	struct record_sums *sums; /* of the end */
+};
+
+static int take_sums(struct npumem_request *request, const Npumem__V1__Recorded *recorded,
+		     struct npumem_error *error)
+{
+	struct record_sums *sums = result_take(request->results, sizeof(*sums));
+	uint32_t *local = result_array(request->results, recorded->n_local, sizeof(*local));
+	if (!sums || !local)
+		return request_no_memory(error);
+	if (recorded->n_local)
+		memcpy(local, recorded->local, recorded->n_local * sizeof(*local));
+	*sums = (struct record_sums){recorded->hash, local, recorded->n_local};
+	request->answer = sums;
+	return 0;
+}
+
+static int take_entries(struct npumem_request *request, const Npumem__V1__Response *response,
+			struct npumem_error *error)
+{
+	const Npumem__V1__Recorded *recorded = response->recorded;
+	struct npumem_record *record = ((const struct recording *)request->state)->record;
+	int status = 0;
+	record->taken = (unsigned)recorded->n_entries;
+	for (size_t i = 0; i < recorded->n_entries && !status; i++) {
+		record->entries++;
+		status = write_entry(request->npumem->memory, record, recorded->entries[i], error);
+	}
+	if (recorded->lost && !record->lost) {
+		record->lost = true;
+		convert_text_from(recorded->reason, record->reason, sizeof(record->reason));
+	}
+	request->answer = record;
+	return status;
+}
+
+/* ---- asking ---- */
+
+static int ask(struct npumem_request *request, int action, struct npumem_error *error)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__RecordRequest record = NPUMEM__V1__RECORD_REQUEST__INIT;
+	record.action = (Npumem__V1__RecordAction)action;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_RECORD;
+	message.record = &record;
+	return request_send(request, &message, NULL, error);
+}
+
+static struct recording *recording_of(struct npumem_request *made, const struct npumem_record *record)
+{
+	struct recording *recording = made->state = result_take(made->results, sizeof(*recording));
+	recording->record = (struct npumem_record *)(uintptr_t)record;
+	return recording;
+}
+
+/* Hands out a request whose first message was sent with this status. */
+static int started(struct npumem_request *made, int status, struct npumem_request **request)
+{
+	if (status)
+		request_end(made);
+	else if (request)
+		*request = made;
+	return status;
+}
+
+static const struct request_kind taking = {.result = NPUMEM__V1__RESPONSE__RESULT_RECORDED, .take = take_entries};
+
+int npumem_record_take_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC)
+{
+	struct npumem_request *made;
+	int status = request_new(npumem, &taking, 0, callback, context, &made, error);
+	if (status)
+		return status;
+	recording_of(made, record);
+	return started(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE, error), request);
+}
+
+/* ---- checksums ---- */
+
+static int take_only_sums(struct npumem_request *request, const Npumem__V1__Response *response,
+			  struct npumem_error *error)
+{
+	return take_sums(request, response->recorded, error);
+}
+
+int record_sums(struct npumem *npumem, const struct record_sums **sums, struct npumem_error *error)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_RECORDED, .take = take_only_sums};
+	struct npumem_request *made;
+	struct call call;
+	int status = call_begin(npumem, &call, error);
+	if (!status)
+		status = request_new(npumem, &kind, 0, call_answered, &call, &made, error);
+	if (!status)
+		status = started(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_HASH, error), NULL);
+	status = call_wait(&call, status);
+	*sums = call.result;
+	return status;
+}
+
+/* ---- the beginning ---- */
+
+static int write_header(const struct memory *memory, struct npumem_record *record, const Npumem__V1__Info *info,
+			struct npumem_error *error)
+{
+	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
+	Npumem__V1__Info header = NPUMEM__V1__INFO__INIT;
+	header.version = info->version;
+	header.n_npus = info->n_npus;
+	header.npu_bytes = info->npu_bytes;
+	header.n_banks = info->n_banks;
+	header.eu_bytes = info->eu_bytes;
+	header.rounding = info->rounding;
+	header.uninitialized = info->uninitialized;
+	header.unchecked_reuse = info->unchecked_reuse;
+	header.uid = info->uid;
+	entry.header = &header;
+	int status = write_all(record, RECORD_MAGIC, RECORD_MAGIC_BYTES, error);
+	return status ? status : write_entry(memory, record, &entry, error);
+}
+
+static int take_header(struct npumem_request *request, const Npumem__V1__Response *response,
+		       struct npumem_error *error)
+{
+	struct npumem_record *record = ((const struct recording *)request->state)->record;
+	struct npumem_info info;
+	return reply_info(response->info, &info)
+		       ? -1
+		       : write_header(request->npumem->memory, record, response->info, error);
+}
+
+static int next_start(struct npumem_request *request, struct npumem_error *error)
+{
+	request->kind = &taking;
+	return ask(request, NPUMEM__V1__RECORD_ACTION__RECORD_START, error);
+}
+
+int npumem_record_start_async(struct npumem *npumem, int fd, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_INFO, take_header, next_start, NULL};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__InfoRequest info = NPUMEM__V1__INFO_REQUEST__INIT;
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	if (status)
+		return status;
+	struct npumem_record *record = result_take(made->results, sizeof(*record));
+	record->fd = fd;
+	recording_of(made, record);
+	message.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
+	message.info = &info;
+	return request_start(made, &message, NULL, request, error);
+}
+
+/* ---- the end ---- */
+
+static int write_end(const struct memory *memory, struct npumem_record *record, const struct record_sums *sums,
+		     struct npumem_error *error)
+{
+	Npumem__V1__RecordEntry entry = NPUMEM__V1__RECORD_ENTRY__INIT;
+	Npumem__V1__RecordEnd end = NPUMEM__V1__RECORD_END__INIT;
+	end.entries = record->entries;
+	end.hash = sums->hash;
+	end.n_local = sums->n_local;
+	end.local = sums->local;
+	entry.end = &end;
+	return write_entry(memory, record, &entry, error);
+}
+
+/* Takes what is left, until nothing is. */
+static int next_rest(struct npumem_request *request, struct npumem_error *error)
+{
+	const struct recording *recording = request->state;
+	struct npumem_record *record = recording->record;
+	if (record->taken)
+		return ask(request, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE, error);
+	return record->lost ? 0 : write_end(request->npumem->memory, record, recording->sums, error);
+}
+
+static int take_end(struct npumem_request *request, const Npumem__V1__Response *response,
+		    struct npumem_error *error)
+{
+	struct recording *recording = request->state;
+	int status = take_sums(request, response->recorded, error);
+	if (status)
+		return status;
+	recording->sums = (struct record_sums *)(uintptr_t)request->answer;
+	return take_entries(request, response, error);
+}
+
+static int next_stop(struct npumem_request *request, struct npumem_error *error)
+{
+	static const struct request_kind rest = {NPUMEM__V1__RESPONSE__RESULT_RECORDED, take_entries, next_rest,
+						 NULL};
+	request->kind = &rest;
+	return ask(request, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE, error);
+}
+
+int npumem_record_stop_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_RECORDED, take_end, next_stop, NULL};
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	if (status)
+		return status;
+	recording_of(made, record);
+	return started(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_STOP, error), request);
+}

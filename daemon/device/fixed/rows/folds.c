@@ -1,0 +1,118 @@
+/* The scalar folds, which define what the others compute, and the choice among them. */
+#include "daemon/device/fixed/rows/folds.h"
+
+static int32_t row_at(const struct fold_rows *rows, int64_t row, int64_t i)
+{
+	i += row * rows->row;
+	return rows->bytes == 1 ? ((const int8_t *)rows->data)[i] : ((const int16_t *)rows->data)[i];
+}
+
+#define FOLD(name, NAME, start, of_vectors, of_two)                                                               \
+	static int32_t name##_of_two(int32_t a, int32_t b)                                                        \
+	{                                                                                                         \
+		return of_two;                                                                                    \
+	}                                                                                                         \
+	static int64_t name##_columns(const struct fold_rows *rows, int64_t n, int32_t *to)                       \
+	{                                                                                                         \
+		for (int64_t i = 0; i < n; i++) {                                                                 \
+			to[i] = row_at(rows, 0, i);                                                               \
+			for (int64_t r = 1; r < rows->n_rows; r++)                                                \
+				to[i] = name##_of_two(to[i], row_at(rows, r, i));                                 \
+		}                                                                                                 \
+		return n;                                                                                         \
+	}                                                                                                         \
+	static int64_t name##_windows(const int32_t *columns, int64_t stride, int64_t taps, int64_t n,            \
+				      int32_t *to)                                                                \
+	{                                                                                                         \
+		for (int64_t i = 0; i < n; i++) {                                                                 \
+			to[i] = columns[i * stride];                                                              \
+			for (int64_t t = 1; t < taps; t++)                                                        \
+				to[i] = name##_of_two(to[i], columns[i * stride + t]);                            \
+		}                                                                                                 \
+		return n;                                                                                         \
+	}                                                                                                         \
+	static int64_t name##_across(const struct fold_rows *rows, int64_t n, int32_t *to)                        \
+	{                                                                                                         \
+		*to = row_at(rows, 0, 0);                                                                         \
+		for (int64_t i = 1; i < n; i++)                                                                   \
+			*to = name##_of_two(*to, row_at(rows, 0, i));                                             \
+		return n;                                                                                         \
+	}
+#include "daemon/device/fixed/rows/folds.def"
+#undef FOLD
+
+static const struct folds folds_scalar[FOLD_N] = {
+#define FOLD(name, NAME, start, of_vectors, of_two) {name##_columns, name##_windows, name##_across},
+#include "daemon/device/fixed/rows/folds.def"
+#undef FOLD
+};
+
+static int32_t (*const of_two[FOLD_N])(int32_t, int32_t) = {
+#define FOLD(name, NAME, start, of_vectors, of_two) name##_of_two,
+#include "daemon/device/fixed/rows/folds.def"
+#undef FOLD
+};
+
+#ifdef __x86_64__
+extern const struct folds folds__avx2[FOLD_N], folds__avx512vnni[FOLD_N];
+
+static const struct folds *folds_of(enum isa isa, enum fold fold)
+{
+	const struct folds *folds = isa >= ISA_AVX512VNNI ? folds__avx512vnni
+				    : isa == ISA_AVX2	  ? folds__avx2
+							  : folds_scalar;
+	return &folds[fold];
+}
+#else
+static const struct folds *folds_of(enum isa isa, enum fold fold)
+{
+	(void)isa;
+	return &folds_scalar[fold];
+}
+#endif
+
+int32_t fold_start(enum fold fold)
+{
+	static const int32_t starts[FOLD_N] = {
+#define FOLD(name, NAME, start, of_vectors, of_two) start,
+#include "daemon/device/fixed/rows/folds.def"
+#undef FOLD
+	};
+	return starts[fold];
+}
+
+static struct fold_rows after(const struct fold_rows *rows, int64_t n)
+{
+	struct fold_rows rest = *rows;
+	rest.data = (const uint8_t *)rows->data + n * rows->bytes;
+	return rest;
+}
+
+/* What the function of an instruction set leaves is done by the scalar one. */
+
+void fold_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n, int32_t *to)
+{
+	int64_t done = folds_of(isa, fold)->columns(rows, n, to);
+	struct fold_rows rest = after(rows, done);
+	if (done < n)
+		folds_scalar[fold].columns(&rest, n - done, to + done);
+}
+
+void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, int64_t stride, int64_t taps, int64_t n,
+		  int32_t *to)
+{
+	int64_t done = folds_of(isa, fold)->windows(columns, stride, taps, n, to);
+	if (done < n)
+		folds_scalar[fold].windows(columns + done * stride, stride, taps, n - done, to + done);
+}
+
+int32_t fold_across(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n)
+{
+	int32_t folded, last;
+	int64_t done = folds_of(isa, fold)->across(rows, n, &folded);
+	if (done == n)
+		return folded;
+	struct fold_rows rest = after(rows, done);
+	folds_scalar[fold].across(&rest, n - done, &last);
+	return of_two[fold](folded, last);
+}

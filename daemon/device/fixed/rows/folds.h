@@ -1,0 +1,48 @@
+/* Maxima and sums of elements of 8 and 16 bits, in 32: down columns, along windows of those, and of a whole row.
+ * The caller's bound on the number of elements keeps sums exact: FOLD_TERMS_MAX of them in all.
+ *
+ * As for rows.h, the scalar functions are the definition; those of other instruction sets are written once, in
+ * folds_body.h. A new fold is a row of folds.def. */
+#ifndef DEVICE_FOLDS_H
+#define DEVICE_FOLDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/device/isa.h"
+
+enum { FOLD_TERMS_MAX = 1 << 16 }; /* of 16 bits */
+
+enum fold {
+#define FOLD(name, NAME, start, of_vectors, of_two) FOLD_##NAME,
+#include "daemon/device/fixed/rows/folds.def"
+#undef FOLD
+	FOLD_N
+};
+
+/* Elements of a signed type of 1 or 2 bytes, in rows. */
+struct fold_rows {
+	const void *data;
+	unsigned bytes;
+	int64_t row; /* from one row to the next, in elements */
+	int64_t n_rows;
+};
+
+/* Each returns how many of n it made: as many as it can, all where it has masks. */
+struct folds {
+	int64_t (*columns)(const struct fold_rows *rows, int64_t n, int32_t *to);
+	int64_t (*windows)(const int32_t *columns, int64_t stride, int64_t taps, int64_t n, int32_t *to);
+	int64_t (*across)(const struct fold_rows *rows, int64_t n, int32_t *to);
+};
+
+/* What nothing is: a sum of no elements is 0, and every element is larger than the largest of none. */
+int32_t fold_start(enum fold fold);
+/* to[i], i below n, is column i folded, n_rows >= 1. */
+void fold_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n, int32_t *to);
+/* to[i] is columns[i * stride] and the taps - 1 after it. */
+void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, int64_t stride, int64_t taps, int64_t n,
+		  int32_t *to);
+/* The first n elements of the first row, n >= 1. */
+int32_t fold_across(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n);
+
+#endif

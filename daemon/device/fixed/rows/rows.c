@@ -1,0 +1,211 @@
+/* The scalar rows, which define what the others compute, and the choice among them. */
+#include "daemon/device/fixed/rows/rows.h"
+
+#include "daemon/device/fixed/real.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+/* Limits are within the container. */
+static int64_t limited(const struct row *row, int64_t x)
+{
+	int64_t low = row->to.limit_low, high = row->to.limit_high;
+	return x < low ? low : x > high ? high : x;
+}
+
+static void store_at(const struct row *row, int64_t i, int64_t x)
+{
+	if (row->to.bytes == 1)
+		((uint8_t *)row->out)[i] = (uint8_t)x;
+	else
+		((uint16_t *)row->out)[i] = (uint16_t)x;
+}
+
+static int64_t rounded(const struct row *row, int64_t x, int64_t *saturated)
+{
+	const struct requantize *to = &row->to;
+	return limited(row, round_clamp(x, to->shift, to->rounding, to->low, to->high, saturated));
+}
+
+#define SCALAR(name, value)                                                                                       \
+	static int64_t scalar_##name(const struct row *row, int64_t n, int64_t *saturated)                        \
+	{                                                                                                         \
+		(void)saturated;                                                                                  \
+		for (int64_t i = 0; i < n; i++) {                                                                 \
+			int64_t a = row_get(&row->in1, i), b = row_get(&row->in2, i);                             \
+			store_at(row, i, value);                                                                  \
+		}                                                                                                 \
+		return n;                                                                                         \
+	}
+
+/* The container's bits of x * 2^amount, the amount being the low 8 bits of `by`, signed. */
+static int64_t shifted(int64_t x, int64_t by)
+{
+	int amount = (int8_t)by;
+	if (amount >= 0)
+		return amount < 16 ? x * ((int64_t)1 << amount) : 0;
+	return x >> (amount < -31 ? 31 : -amount);
+}
+
+static int64_t quotient(const struct row *row, int64_t a, int64_t b, int64_t *saturated)
+{
+	if (b == 0) {
+		++*row->zeros;
+		return limited(row, a < 0 ? row->to.low : a > 0 ? row->to.high : 0);
+	}
+	int64_t dividend = a * row->in1_unit, divisor = b * row->in2_unit;
+	int64_t floor = dividend / divisor, rest = dividend % divisor;
+	floor -= rest != 0 && (rest < 0) != (divisor < 0);
+	return rounded(row, floor | (rest != 0), saturated);
+}
+
+SCALAR(requantize, ((void)b, rounded(row, a, saturated)))
+SCALAR(sum, limited(row, align_sum(&row->align, a, row->sign *b, &row->to, saturated)))
+SCALAR(product, rounded(row, a *b, saturated))
+SCALAR(smaller, rounded(row, a < b ? a : b, saturated))
+SCALAR(larger, rounded(row, a > b ? a : b, saturated))
+SCALAR(mac, limited(row, align_sum(&row->align, row_get(&row->acc, i), a *b, &row->to, saturated)))
+SCALAR(slope, a < 0 ? rounded(row, a *b, saturated) : a)
+SCALAR(quotient, quotient(row, a, b, saturated))
+SCALAR(arithmetic_shift, shifted(a, b))
+SCALAR(logical_shift, shifted((uint16_t)a, b))
+
+static int64_t scalar_from_real(const struct row *row, int64_t n, int64_t *saturated)
+{
+	for (int64_t i = 0; i < n; i++) {
+		struct real real = real_from_fp32(((const float *)row->in1.data)[i]);
+		int64_t x = round_clamp(real.mantissa, row->to.shift - real.exponent, row->to.rounding,
+					row->to.low, row->to.high, saturated);
+		store_at(row, i, limited(row, x));
+	}
+	return n;
+}
+
+static int64_t scalar_to_real(const struct row *row, int64_t n, int64_t *saturated)
+{
+	(void)saturated;
+	for (int64_t i = 0; i < n; i++)
+		((float *)row->out)[i] = real_to_fp32(row_get(&row->in1, i), row->to.shift, row->to.rounding);
+	return n;
+}
+
+static const struct rows rows_scalar = {
+#define ROW(name, value) .name = scalar_##name,
+#include "daemon/device/fixed/rows/rows.def"
+#undef ROW
+};
+
+#ifdef __x86_64__
+extern const struct rows rows__avx2, rows__avx512vnni;
+
+static const struct rows *rows_of(enum isa isa)
+{
+	return isa >= ISA_AVX512VNNI ? &rows__avx512vnni : isa == ISA_AVX2 ? &rows__avx2 : &rows_scalar;
+}
+#else
+static const struct rows *rows_of(enum isa isa)
+{
+	(void)isa;
+	return &rows_scalar;
+}
+#endif
+
+struct row_source row_source(int dtype)
+{
+	unsigned bytes = npumem_dtype_bytes(dtype);
+	int64_t low, high;
+	bool has_range = npumem_dtype_range(dtype, &low, &high);
+	assert(has_range && bytes <= 2);
+	(void)has_range;
+	return (struct row_source){.bytes = bytes, .mask = low < 0 ? -1 : (int32_t)high};
+}
+
+int64_t row_magnitude(int dtype)
+{
+	int64_t low = 0, high = 0;
+	npumem_dtype_range(dtype, &low, &high);
+	return low < 0 ? -low : high;
+}
+
+void row_init(struct row *row, enum isa isa, int64_t value)
+{
+	row->drop = 0;
+	row->scale = 0;
+	row->rows = rows_of(requantize_fits32(value, row->to.shift) ? isa : ISA_SCALAR);
+}
+
+void row_init_product(struct row *row, enum isa isa, int64_t value)
+{
+	enum { DOUBLE_BITS = 52 };
+	int64_t shift = row->to.shift;
+	row_init(row, isa, value);
+	if (requantize_fits32(value, shift) || value > (int64_t)1 << DOUBLE_BITS || shift > DOUBLE_BITS ||
+	    shift < -DOUBLE_BITS)
+		return;
+	row->rows = rows_of(isa);
+	row->scale = shift > 0 ? 1 / (double)((int64_t)1 << shift) : (double)((int64_t)1 << -shift);
+}
+
+/* Doubles hold every power of two that there are frac_bits for; floats those that are no subnormals. */
+void row_init_real(struct row *row, enum isa isa)
+{
+	int64_t shift = row->to.shift;
+	row->drop = 0;
+	row->rows = rows_of(shift <= 126 ? isa : ISA_SCALAR);
+	row->scale = 1;
+	for (; shift > 0; shift--)
+		row->scale /= 2;
+	for (; shift < 0; shift++)
+		row->scale *= 2;
+}
+
+/* The magnitude of the aligned sum of two terms; that of none where they do not meet. */
+static int64_t aligned(const struct align *align, int64_t first, int64_t second)
+{
+	int64_t coarse = align->first_is_coarse ? first : second, fine = align->first_is_coarse ? second : first;
+	return align->beyond > 0 ? INT64_MAX : (coarse << align->left) + fine;
+}
+
+void row_init_sum(struct row *row, enum isa isa, int64_t in1, int64_t in2)
+{
+	row_init(row, isa, aligned(&row->align, in1, in2));
+}
+
+void row_init_mac(struct row *row, enum isa isa, int64_t acc, int64_t product)
+{
+	int64_t value = aligned(&row->align, acc, product);
+	row_init(row, isa, value);
+	/* One bit less, of what lies two places below every bit that decides the rounding. */
+	if (requantize_fits32(value, row->to.shift) || row->align.left == 0 || row->to.shift < 3 ||
+	    value == INT64_MAX)
+		return;
+	row_init(row, isa, value / 2 + 1);
+	row->drop = 1;
+}
+
+static void advance(struct row_source *source, int64_t n)
+{
+	if (source->bytes)
+		source->data = (const uint8_t *)source->data + n * source->bytes;
+}
+
+/* What the row of an instruction set leaves is done by the scalar one. */
+static void finish(const struct row *row, row_function *scalar, int64_t done, int64_t n, int64_t *saturated)
+{
+	if (done == n)
+		return;
+	struct row rest = *row;
+	advance(&rest.in1, done);
+	advance(&rest.in2, done);
+	advance(&rest.acc, done);
+	rest.out = (uint8_t *)row->out + done * row->to.bytes;
+	scalar(&rest, n - done, saturated);
+}
+
+#define ROW(name, value)                                                                                          \
+	void row_##name(const struct row *row, int64_t n, int64_t *saturated)                                     \
+	{                                                                                                         \
+		finish(row, rows_scalar.name, row->rows->name(row, n, saturated), n, saturated);                  \
+	}
+#include "daemon/device/fixed/rows/rows.def"
+#undef ROW

@@ -1,0 +1,314 @@
+/* The rows of one instruction set: a template over the vectors that were included before it. ROWS names the table.
+ */
+#include "daemon/device/fixed/rows/rows.h"
+#include "daemon/device/fixed/rows/vector_rounding.h"
+
+VECTOR vector source_at(const struct row_source *source, int64_t i, int64_t n)
+{
+	vector x;
+	if (source->bytes == 1)
+		x = vector_load8((const uint8_t *)source->data + i, n);
+	else if (source->bytes == 2)
+		x = vector_load16((const uint16_t *)source->data + i, n);
+	else
+		return source->bytes ? vector_load32((const int32_t *)source->data + i, n)
+				     : vector_set(source->value);
+	return vector_and(x, vector_set(source->mask));
+}
+
+VECTOR void store_at(void *out, unsigned bytes, int64_t i, vector x, int64_t n)
+{
+	if (bytes == 1)
+		vector_store8((uint8_t *)out + i, x, n);
+	else
+		vector_store16((uint16_t *)out + i, x, n);
+}
+
+/* The values of n elements from i on. */
+typedef vector value_function(const struct row *row, int64_t i, int64_t n);
+
+VECTOR vector element(const struct row *row, const struct rounding *r, value_function *value, int64_t i, int64_t n,
+		      vector counts)
+{
+	vector x = rounded(r, value(row, i, n));
+	store_at(row->out, r->bytes, i, limited(r, x), n);
+	return vector_count_outside(counts, x, r->low, r->high, n);
+}
+
+/* The row is copied: stores through a pointer to bytes could change it. */
+VECTOR int64_t each(const struct row *from, value_function *value, unsigned drop, int64_t n, int64_t *saturated)
+{
+	const struct row copy = *from, *row = &copy;
+	struct rounding r = rounding_of(&row->to, drop);
+	vector counts = vector_set(0);
+	int64_t i = 0;
+	for (; i + VECTOR_N <= n; i += VECTOR_N)
+		counts = element(row, &r, value, i, VECTOR_N, counts);
+	if (VECTOR_TAILS && i < n) {
+		counts = element(row, &r, value, i, n - i, counts);
+		i = n;
+	}
+	*saturated += vector_total(counts);
+	return i;
+}
+
+#define ROW_OF(name)                                                                                              \
+	static int64_t run_##name(const struct row *row, int64_t n, int64_t *saturated)                           \
+	{                                                                                                         \
+		return each(row, name, 0, n, saturated);                                                          \
+	}
+
+/* Whether elements can be compared as they lie in memory, and nothing is left to round or to saturate. */
+VECTOR bool is_raw(const struct row *row, const struct row_source *other)
+{
+	bool in = row->in1.bytes == row->to.bytes && row->in1.mask == -1;
+	bool same = other->bytes == 0 || (other->bytes == row->to.bytes && other->mask == -1);
+	bool held = other->bytes != 0 || (other->value >= row->to.low && other->value <= row->to.high);
+	return in && same && held && row->to.shift == 0 && row->to.low < 0;
+}
+
+typedef vector raw_function(vector a, vector b, unsigned bytes);
+
+/* With a constant `of_two` of in1 and in2, in the limits. */
+VECTOR int64_t raw_row(const struct row *from, raw_function *of_two, const unsigned bytes, int64_t n)
+{
+	const struct row row = *from;
+	vector low = vector_set_raw((int32_t)row.to.limit_low, bytes);
+	vector high = vector_set_raw((int32_t)row.to.limit_high, bytes);
+	vector constant = vector_set_raw(row.in2.value, bytes);
+	int64_t end = n * bytes, i = 0;
+	for (; VECTOR_TAILS ? i < end : i + VECTOR_BYTES <= end; i += VECTOR_BYTES) {
+		vector x = vector_load_raw((const uint8_t *)row.in1.data + i, end - i);
+		vector y = row.in2.bytes ? vector_load_raw((const uint8_t *)row.in2.data + i, end - i) : constant;
+		x = vector_min_raw(vector_max_raw(of_two(x, y, bytes), low, bytes), high, bytes);
+		vector_store_raw((uint8_t *)row.out + i, x, end - i);
+	}
+	return i < end ? i / bytes : n;
+}
+
+VECTOR int64_t raw(const struct row *row, raw_function *of_two, int64_t n)
+{
+	return row->to.bytes == 1 ? raw_row(row, of_two, 1, n) : raw_row(row, of_two, 2, n);
+}
+
+VECTOR vector first_raw(vector a, vector b, unsigned bytes)
+{
+	(void)b, (void)bytes;
+	return a;
+}
+
+VECTOR vector requantize(const struct row *row, int64_t i, int64_t n)
+{
+	return source_at(&row->in1, i, n);
+}
+
+static int64_t run_requantize(const struct row *row, int64_t n, int64_t *saturated)
+{
+	struct row one = *row;
+	one.in2 = (struct row_source){.value = 0};
+	if (is_raw(&one, &one.in2))
+		return raw(&one, first_raw, n);
+	return each(row, requantize, 0, n, saturated);
+}
+
+VECTOR vector sum(const struct row *row, int64_t i, int64_t n)
+{
+	vector left = vector_set((int32_t)row->align.left), zero = vector_set(0);
+	vector a = source_at(&row->in1, i, n), b = source_at(&row->in2, i, n);
+	a = vector_left(a, row->align.first_is_coarse ? left : zero);
+	b = vector_left(b, row->align.first_is_coarse ? zero : left);
+	return row->sign > 0 ? vector_add(a, b) : vector_sub(a, b);
+}
+ROW_OF(sum)
+
+VECTOR vector product(const struct row *row, int64_t i, int64_t n)
+{
+	return vector_mul(source_at(&row->in1, i, n), source_at(&row->in2, i, n));
+}
+
+/* Already rounded. */
+VECTOR vector wide_product(const struct row *row, int64_t i, int64_t n)
+{
+	return vector_scaled(source_at(&row->in1, i, n), source_at(&row->in2, i, n), row->scale, row->to.rounding);
+}
+
+static int64_t run_product(const struct row *row, int64_t n, int64_t *saturated)
+{
+	if (row->scale == 0)
+		return each(row, product, 0, n, saturated);
+	struct row wide = *row;
+	wide.to.shift = 0;
+	return each(&wide, wide_product, 0, n, saturated);
+}
+
+VECTOR vector smaller(const struct row *row, int64_t i, int64_t n)
+{
+	return vector_min(source_at(&row->in1, i, n), source_at(&row->in2, i, n));
+}
+
+static int64_t run_smaller(const struct row *row, int64_t n, int64_t *saturated)
+{
+	if (is_raw(row, &row->in2))
+		return raw(row, vector_min_raw, n);
+	return each(row, smaller, 0, n, saturated);
+}
+
+VECTOR vector larger(const struct row *row, int64_t i, int64_t n)
+{
+	return vector_max(source_at(&row->in1, i, n), source_at(&row->in2, i, n));
+}
+
+static int64_t run_larger(const struct row *row, int64_t n, int64_t *saturated)
+{
+	if (is_raw(row, &row->in2))
+		return raw(row, vector_max_raw, n);
+	return each(row, larger, 0, n, saturated);
+}
+
+VECTOR vector mac(const struct row *row, int64_t i, int64_t n)
+{
+	vector acc = source_at(&row->acc, i, n), p = product(row, i, n), drop = vector_set((int32_t)row->drop);
+	vector coarse = row->align.first_is_coarse ? acc : p, fine = row->align.first_is_coarse ? p : acc;
+	vector mark = vector_and(fine, drop); /* `drop` is 0 or 1, and so its own mask */
+	coarse = vector_left(coarse, vector_set((int32_t)(row->align.left - row->drop)));
+	return vector_or(vector_add(coarse, vector_right(fine, drop)), mark);
+}
+
+static int64_t run_mac(const struct row *row, int64_t n, int64_t *saturated)
+{
+	return each(row, mac, row->drop, n, saturated);
+}
+
+/* Zero where in1 is not negative, so that only the rest can be counted. */
+VECTOR vector slope_element(const struct row *row, const struct rounding *r, int64_t i, int64_t n, vector counts)
+{
+	vector in = source_at(&row->in1, i, n), zero = vector_set(0);
+	vector x = rounded(r, vector_mul(vector_min(in, zero), source_at(&row->in2, i, n)));
+	store_at(row->out, r->bytes, i, vector_if_negative(in, limited(r, x)), n);
+	return vector_count_outside(counts, x, r->low, r->high, n);
+}
+
+static int64_t run_slope(const struct row *row, int64_t n, int64_t *saturated)
+{
+	struct rounding r = rounding_of(&row->to, 0);
+	vector counts = vector_set(0);
+	int64_t i = 0;
+	for (; i + VECTOR_N <= n; i += VECTOR_N)
+		counts = slope_element(row, &r, i, VECTOR_N, counts);
+	if (VECTOR_TAILS && i < n) {
+		counts = slope_element(row, &r, i, n - i, counts);
+		i = n;
+	}
+	*saturated += vector_total(counts);
+	return i;
+}
+
+VECTOR bool is_narrow(const struct row_source *source)
+{
+	return source->bytes == 1 || (source->bytes == 0 && source->value == (int8_t)source->value);
+}
+
+struct quotient_counts {
+	vector saturated, zeros;
+};
+
+/* What is divided by zero has the container's end of its sign for a value, which nothing has to saturate. */
+VECTOR void quotient_element(const struct row *row, const struct rounding *r, int64_t i, int64_t n,
+			     struct quotient_counts *counts)
+{
+	vector a = source_at(&row->in1, i, n), b = source_at(&row->in2, i, n);
+	vector past = vector_left(a, vector_set(15)), guard = vector_set(ROW_GUARD_BITS);
+	vector end = vector_left(vector_min(vector_max(past, r->low), r->high), guard);
+	double scale = (double)row->in1_unit / (double)row->in2_unit;
+	bool bytes = is_narrow(&row->in1) && is_narrow(&row->in2) && r->bytes == 1;
+	vector x = bytes ? vector_quotient8(a, b, scale) : vector_quotient16(a, b, scale);
+	x = rounded(r, vector_if_zero(b, x, end));
+	store_at(row->out, r->bytes, i, limited(r, x), n);
+	counts->saturated = vector_count_outside(counts->saturated, x, r->low, r->high, n);
+	counts->zeros = vector_count_zeros(counts->zeros, b, n);
+}
+
+static int64_t run_quotient(const struct row *row, int64_t n, int64_t *saturated)
+{
+	struct rounding r = rounding_of(&row->to, 0);
+	struct quotient_counts counts = {vector_set(0), vector_set(0)};
+	int64_t i = 0;
+	for (; i + VECTOR_N <= n; i += VECTOR_N)
+		quotient_element(row, &r, i, VECTOR_N, &counts);
+	if (VECTOR_TAILS && i < n) {
+		quotient_element(row, &r, i, n - i, &counts);
+		i = n;
+	}
+	*saturated += vector_total(counts.saturated);
+	*row->zeros += vector_total(counts.zeros);
+	return i;
+}
+
+VECTOR void shift_element(const struct row *row, vector mask, int64_t i, int64_t n)
+{
+	vector x = vector_and(source_at(&row->in1, i, n), mask), zero = vector_set(0);
+	/* The amount is the low 8 bits, signed. */
+	vector amount = vector_left(source_at(&row->in2, i, n), vector_set(24));
+	amount = vector_right(amount, vector_set(24));
+	x = vector_left(x, vector_max(amount, zero));
+	x = vector_right(x, vector_sub(zero, vector_min(amount, zero)));
+	store_at(row->out, row->to.bytes, i, x, n);
+}
+
+VECTOR int64_t shift_row(const struct row *row, int32_t mask, int64_t n)
+{
+	int64_t i = 0;
+	for (; i + VECTOR_N <= n; i += VECTOR_N)
+		shift_element(row, vector_set(mask), i, VECTOR_N);
+	if (VECTOR_TAILS && i < n) {
+		shift_element(row, vector_set(mask), i, n - i);
+		i = n;
+	}
+	return i;
+}
+
+static int64_t run_arithmetic_shift(const struct row *row, int64_t n, int64_t *saturated)
+{
+	(void)saturated;
+	return shift_row(row, -1, n);
+}
+
+static int64_t run_logical_shift(const struct row *row, int64_t n, int64_t *saturated)
+{
+	(void)saturated;
+	return shift_row(row, 0xffff, n);
+}
+
+VECTOR vector from_real(const struct row *row, int64_t i, int64_t n)
+{
+	return vector_of_reals((const float *)row->in1.data + i, row->scale, row->to.rounding, n);
+}
+
+static int64_t run_from_real(const struct row *row, int64_t n, int64_t *saturated)
+{
+	struct row rounded_row = *row;
+	rounded_row.to.shift = 0;
+	return each(&rounded_row, from_real, 0, n, saturated);
+}
+
+static int64_t run_to_real(const struct row *row, int64_t n, int64_t *saturated)
+{
+	const struct row copy = *row;
+	int64_t i = 0;
+	(void)saturated;
+	for (; i + VECTOR_N <= n; i += VECTOR_N)
+		vector_store_reals((float *)row->out + i, source_at(&copy.in1, i, VECTOR_N), (float)row->scale,
+				   VECTOR_N);
+	if (VECTOR_TAILS && i < n) {
+		vector_store_reals((float *)row->out + i, source_at(&copy.in1, i, n - i), (float)row->scale,
+				   n - i);
+		i = n;
+	}
+	return i;
+}
+
+const struct rows ROWS = {
+#define ROW(name, value) .name = run_##name,
+#include "daemon/device/fixed/rows/rows.def"
+#undef ROW
+};

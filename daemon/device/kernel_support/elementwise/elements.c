@@ -1,0 +1,75 @@
+/* Widening loads, one plain loop per container. */
+#include "daemon/device/kernel_support/elementwise/elements.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define LOAD(from_type)                                                                                           \
+	do {                                                                                                      \
+		const from_type *from = (const from_type *)data + first;                                          \
+		for (int64_t i = 0; i < n; i++)                                                                   \
+			to[i] = from[i];                                                                          \
+	} while (0)
+
+void elements_load64(int dtype, const void *data, int64_t first, int64_t n, int64_t *to)
+{
+	switch (dtype) {
+	case NPUMEM_INT8:
+	case NPUMEM_FX8:
+		LOAD(int8_t);
+		break;
+	case NPUMEM_UINT8:
+		LOAD(uint8_t);
+		break;
+	case NPUMEM_INT16:
+	case NPUMEM_FX16:
+		LOAD(int16_t);
+		break;
+	case NPUMEM_UINT16:
+		LOAD(uint16_t);
+		break;
+	case NPUMEM_INT32:
+		LOAD(int32_t);
+		break;
+	case NPUMEM_UINT32:
+		LOAD(uint32_t);
+		break;
+	default:
+		assert(!"an integer type");
+	}
+}
+
+void elements_load32(int dtype, const void *data, int64_t first, int64_t n, int32_t *to)
+{
+	switch (dtype) {
+	case NPUMEM_INT8:
+	case NPUMEM_FX8:
+		LOAD(int8_t);
+		break;
+	case NPUMEM_UINT8:
+		LOAD(uint8_t);
+		break;
+	case NPUMEM_INT16:
+	case NPUMEM_FX16:
+		LOAD(int16_t);
+		break;
+	case NPUMEM_UINT16:
+		LOAD(uint16_t);
+		break;
+	default:
+		assert(!"an integer type of 8 or 16 bits");
+	}
+}
+
+bool elements_copy(const struct kernel_call *call, void *to, const void *from, int64_t n, unsigned bytes,
+		   int64_t *pending)
+{
+	int64_t piece = kernel_piece(call);
+	for (int64_t i = 0; i < n; i += piece) {
+		int64_t count = n - i < piece ? n - i : piece;
+		memcpy((uint8_t *)to + i * bytes, (const uint8_t *)from + i * bytes, (size_t)(count * bytes));
+		if (!kernel_step_rarely(call, count, pending))
+			return false;
+	}
+	return true;
+}

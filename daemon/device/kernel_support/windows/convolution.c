@@ -1,0 +1,116 @@
+/* The check that convolutions share, and what the two ways to run a phase have in common. */
+#include "daemon/device/kernel_support/windows/convolution.h"
+
+#include <string.h>
+
+#include "daemon/device/engine/conv.h"
+#include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/windows/patches.h"
+
+const struct weighted_roles convolution_roles = {CONVOLUTION_IN, CONVOLUTION_WEIGHTS, CONVOLUTION_BIAS,
+						 CONVOLUTION_OUT};
+
+int convolution_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error)
+{
+	const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape;
+	const struct npumem_dims *weights = &operands_get(call, CONVOLUTION_WEIGHTS)->shape;
+	int status = operands_check_choices(call, error);
+	if (!status)
+		status = weighted_check(call, &convolution_roles, weights->n * weights->h * weights->w, error);
+	if (status)
+		return status;
+	if (in->c % groups != 0 || weights->c % groups != 0)
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"%s: %lld input and %lld output channels do not divide into %lld groups",
+					call->row->name, (long long)in->c, (long long)weights->c,
+					(long long)groups);
+	struct npumem_dims want = {in->c / groups, weights->c, weights->h, weights->w};
+	status =
+		operands_check_shape(call, CONVOLUTION_WEIGHTS, &want, "the input channels of a group are", error);
+	want.n = 1;
+	want.h = want.w = 1;
+	if (!status && operands_get(call, CONVOLUTION_BIAS))
+		status = operands_check_shape(call, CONVOLUTION_BIAS, &want, "weights need", error);
+	return status;
+}
+
+void convolution_init(struct convolution *convolution, struct kernel_call *call, int64_t groups)
+{
+	const struct kernel_operand *in = operands_get(call, CONVOLUTION_IN);
+	const struct kernel_operand *weights = operands_get(call, CONVOLUTION_WEIGHTS);
+	*convolution = (struct convolution){.call = call,
+					    .n = in->shape.n,
+					    .groups = groups,
+					    .n_inputs = in->shape.c / groups,
+					    .n_outputs = weights->shape.c / groups,
+					    .weights = weights->data,
+					    .pack = call->pack};
+	weighted_init(&convolution->weighted, call, &convolution_roles,
+		      weights->shape.n * weights->shape.h * weights->shape.w);
+}
+
+static bool is_for_engine(const struct convolution *convolution, const struct phase *phase)
+{
+	return convolution->by_engine && phase->h.window.kernel * phase->w.window.kernel > 0;
+}
+
+size_t convolution_scratch_bytes(const struct convolution *convolution, const struct phase *phase)
+{
+	return is_for_engine(convolution, phase) ? conv_scratch_bytes(convolution, phase)
+						 : patches_scratch_bytes(convolution, phase);
+}
+
+size_t convolution_pack_bytes(const struct convolution *convolution, const struct phase *phase)
+{
+	return is_for_engine(convolution, phase) ? conv_pack_bytes(convolution, phase) : 0;
+}
+
+bool convolution_pack(const struct convolution *convolution, const struct phase *phase, void *pack)
+{
+	return !is_for_engine(convolution, phase) || conv_pack_weights(convolution, phase, pack);
+}
+
+bool convolution_run(const struct convolution *convolution, const struct phase *phase)
+{
+	convolution->call->counts.macs += convolution->n * convolution->groups * convolution->n_outputs *
+					  convolution->n_inputs * window_pairs(&phase->h.window) *
+					  window_pairs(&phase->w.window);
+	return is_for_engine(convolution, phase) ? conv_run(convolution, phase) : patches_run(convolution, phase);
+}
+
+int64_t convolution_taps(const struct convolution *convolution, const struct phase *phase)
+{
+	return convolution->n_inputs * phase->h.window.kernel * phase->w.window.kernel;
+}
+
+const void *convolution_row(const struct convolution *convolution, const struct phase *phase, int64_t batch,
+			    int64_t group, int64_t i, int64_t y, int64_t x)
+{
+	const struct kernel_operand *in = operands_get(convolution->call, CONVOLUTION_IN);
+	const uint8_t *feature = kernel_feature(in, batch, group * convolution->n_inputs + i);
+	return feature + (y * phase->w.window.in + x) * convolution->weighted.data_bytes;
+}
+
+/* From dense results to the places of a phase that has not all outputs. */
+static void scatter(const struct phase *phase, int64_t first, int64_t n, unsigned bytes, const uint8_t *from,
+		    uint8_t *feature)
+{
+	for (int64_t j = first; j < first + n; j++, from += bytes) {
+		int64_t y = phase->h.first_out + j / phase->w.window.out * phase->h.out_step;
+		int64_t x = phase->w.first_out + j % phase->w.window.out * phase->w.out_step;
+		memcpy(feature + (y * phase->w.out + x) * bytes, from, bytes);
+	}
+}
+
+bool convolution_finish(const struct convolution *convolution, const struct phase *phase, int64_t batch, int64_t o,
+			int64_t first, int64_t n, void *sums, void *staging)
+{
+	const struct weighted *weighted = &convolution->weighted;
+	uint8_t *feature = kernel_feature(operands_get(convolution->call, CONVOLUTION_OUT), batch, o);
+	bool all = phase->h.out_step == 1 && phase->w.out_step == 1;
+	uint8_t *to = all ? feature + first * weighted->data_bytes : staging;
+	weighted_finish_channel(weighted, sums, n, o, to, &convolution->call->counts);
+	if (!all)
+		scatter(phase, first, n, weighted->data_bytes, staging, feature);
+	return kernel_step(convolution->call, n);
+}

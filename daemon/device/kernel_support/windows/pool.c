@@ -1,0 +1,185 @@
+/* What pools share: their check, and the folding of rows. */
+#include "daemon/device/kernel_support/windows/pool.h"
+
+#include "daemon/device/kernel_support/elementwise/container.h"
+#include "daemon/device/kernel_support/operands.h"
+
+static int read_window(const struct kernel_call *call, struct window *window, struct npumem_error *error)
+{
+	int64_t kernel_h = kernel_param(call, NPUMEM_PARAM_KERNEL, 0, 1);
+	int64_t kernel_w = kernel_param(call, NPUMEM_PARAM_KERNEL, 1, 1);
+	return window_read(call, &operands_get(call, POOL_IN)->shape, kernel_h, kernel_w, window, error);
+}
+
+int pool_check(const struct kernel_call *call, struct npumem_error *error)
+{
+	const struct npumem_dims *in = &operands_get(call, POOL_IN)->shape;
+	struct window window;
+	int status = operands_check_choices(call, error);
+	if (!status)
+		status = operands_check_fixed(call, POOL_IN, error);
+	if (!status)
+		status = operands_check_same_dtype(call, POOL_OUT, POOL_IN, error);
+	if (!status)
+		status = read_window(call, &window, error);
+	if (status)
+		return status;
+	struct npumem_dims want = {in->n, in->c, window.h.out, window.w.out};
+	return operands_check_shape(call, POOL_OUT, &want, "in and the window give", error);
+}
+
+enum { GLOBAL_BLOCK = 256 };
+
+/* Ordinary windows are narrow against their input, and a row of outputs is no more than some pieces of work. */
+static bool is_ordinary(const struct kernel_call *call, const struct window *window)
+{
+	enum { PIECES = 8 };
+	const struct window_axis *h = &window->h, *w = &window->w;
+	if (w->before + w->after > w->in || h->kernel > h->in + h->before + h->after ||
+	    h->kernel * w->kernel > FOLD_TERMS_MAX)
+		return false;
+	return h->kernel * w->in + w->kernel * w->out <= PIECES * kernel_piece(call);
+}
+
+/* Windows that are whole features, whose single outputs lie one behind the other. */
+static bool is_global(const struct kernel_call *call, const struct window *window)
+{
+	const struct window_axis *h = &window->h, *w = &window->w;
+	return operands_get(call, POOL_OUT)->data && h->out * w->out == 1 && h->kernel == h->in &&
+	       w->kernel == w->in && h->before + w->before == 0;
+}
+
+static struct window window_of(const struct kernel_call *call)
+{
+	struct window window;
+	read_window(call, &window, NULL);
+	return window;
+}
+
+size_t pool_scratch_bytes(const struct kernel_call *call)
+{
+	const struct window window = window_of(call);
+	const struct window_axis *w = &window.w;
+	if (is_ordinary(call, &window))
+		return (size_t)(w->before + w->in + w->after + w->out + GLOBAL_BLOCK) * sizeof(int32_t);
+	return (size_t)(w->in + w->out) * sizeof(int64_t);
+}
+
+void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold)
+{
+	*pool = (struct pool){.call = call, .window = window_of(call), .fold = fold, .y = -1};
+	const struct window_axis *w = &pool->window.w;
+	pool->bytes = npumem_dtype_bytes(operands_get(call, POOL_IN)->dtype);
+	if (!is_ordinary(call, &pool->window)) {
+		pool->columns = call->scratch;
+		pool->values = pool->columns + w->in;
+		return;
+	}
+	pool->global = is_global(call, &pool->window);
+	pool->columns32 = call->scratch;
+	pool->values32 = pool->columns32 + w->before + w->in + w->after;
+	for (int64_t x = 0; x < w->before + w->in + w->after; x++)
+		pool->columns32[x] = fold_start(fold);
+}
+
+/* Each folds a row of outputs; false where it is no longer wanted. */
+
+static bool fold_row32(struct pool *pool)
+{
+	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
+	int64_t tap, end;
+	window_taps(h, pool->y, &tap, &end);
+	const struct fold_rows rows = {.data = pool->in + window_at(h, pool->y, tap) * w->in * pool->bytes,
+				       .bytes = pool->bytes,
+				       .row = w->in,
+				       .n_rows = end - tap};
+	enum isa isa = pool->call->isa;
+	fold_columns(pool->fold, isa, &rows, w->in, pool->columns32 + w->before);
+	fold_windows(pool->fold, isa, pool->columns32, w->stride, w->kernel, w->out, pool->values32);
+	return true;
+}
+
+static int64_t of_two(enum fold fold, int64_t a, int64_t b)
+{
+	return fold == FOLD_SUM ? a + b : a > b ? a : b;
+}
+
+static bool fold_row(struct pool *pool)
+{
+	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
+	int64_t start = fold_start(pool->fold), tap, end;
+	for (int64_t x = 0; x < w->in; x++)
+		pool->columns[x] = start;
+	window_taps(h, pool->y, &tap, &end);
+	for (; tap < end; tap++) {
+		const uint8_t *row = pool->in + window_at(h, pool->y, tap) * w->in * pool->bytes;
+		for (int64_t x = 0; x < w->in; x++) {
+			pool->columns[x] =
+				of_two(pool->fold, pool->columns[x], container_get(row, pool->bytes, x));
+			if (!kernel_look(pool->call, 1, &pool->looked))
+				return false;
+		}
+	}
+	for (int64_t x = 0; x < w->out; x++) {
+		pool->values[x] = start;
+		window_taps(w, x, &tap, &end);
+		for (; tap < end; tap++) {
+			int64_t value = pool->columns[window_at(w, x, tap)];
+			pool->values[x] = of_two(pool->fold, pool->values[x], value);
+			if (!kernel_look(pool->call, 1, &pool->looked))
+				return false;
+		}
+	}
+	return true;
+}
+
+static bool next_row(struct pool *pool, const struct npumem_dims *out)
+{
+	if (++pool->y < out->h)
+		return true;
+	pool->y = 0;
+	if (++pool->c < out->c)
+		return true;
+	pool->c = 0;
+	return ++pool->n < out->n;
+}
+
+static bool fold_features(struct pool *pool)
+{
+	const struct kernel_operand *in = operands_get(pool->call, POOL_IN),
+				    *out = operands_get(pool->call, POOL_OUT);
+	int64_t length = in->shape.h * in->shape.w, left = in->shape.n * in->shape.c - pool->feature;
+	int64_t most = kernel_piece(pool->call) / length + 1;
+	most = most < GLOBAL_BLOCK ? most : GLOBAL_BLOCK;
+	pool->n_values = left < most ? left : most;
+	pool->out = (uint8_t *)out->data + pool->feature * pool->bytes;
+	for (int64_t i = 0; i < pool->n_values; i++) {
+		int64_t feature = pool->feature + i;
+		const struct fold_rows all = {
+			.data = kernel_feature(in, feature / in->shape.c, feature % in->shape.c),
+			.bytes = pool->bytes,
+			.n_rows = 1};
+		pool->values32[i] = fold_across(pool->fold, pool->call->isa, &all, length);
+	}
+	pool->y = 0;
+	return pool->n_values > 0;
+}
+
+bool pool_next(struct pool *pool)
+{
+	const struct kernel_operand *out = operands_get(pool->call, POOL_OUT);
+	if (pool->y >= 0 && !kernel_step_rarely(pool->call, pool->n_values, &pool->pending))
+		return false;
+	pool->feature += pool->n_values;
+	if (pool->global && fold_features(pool))
+		return true;
+	pool->n_values = out->shape.w;
+	if (pool->global || !next_row(pool, &out->shape)) {
+		kernel_step(pool->call, pool->pending);
+		return false;
+	}
+	pool->in = kernel_feature(operands_get(pool->call, POOL_IN), pool->n, pool->c);
+	pool->out = kernel_feature(out, pool->n, pool->c);
+	pool->out += pool->y * out->shape.w * pool->bytes;
+	return pool->values32 ? fold_row32(pool) : fold_row(pool);
+}

@@ -1,0 +1,45 @@
+/* Pooling: windows of kernel=, stride= and padding= over each feature by itself.
+ * Roles in [N,C,H,W] and out [N,C,Ho,Wo], of one type (fx8 or fx16); their formats are the kernel's business.
+ *
+ * A row of outputs is folded first down the columns, then along the rows: a window of kh x kw costs kh + kw steps.
+ * Ordinary windows in 32 bits, by vectors, padding being elements that change nothing; any other in 64, tap by
+ *tap.
+ *
+ *	for (pool_begin(&pool, call, FOLD_SUM); pool_next(&pool);)
+ *		… pool.n_values of pool.values32 or (where that is NULL) pool.values, of row pool.y, to pool.out …
+ *
+ * Where windows are whole features the outputs of many features are a row. */
+#ifndef DEVICE_POOL_H
+#define DEVICE_POOL_H
+
+#include "daemon/device/fixed/rows/folds.h"
+#include "daemon/device/kernel_support/windows/window.h"
+
+enum { POOL_IN, POOL_OUT };
+enum { POOL_BY_FEATURE = 1 << POOL_IN | 1 << POOL_OUT };
+
+/* Types, parameters and shapes: 0 or INVALID. Every window then meets the input. */
+int pool_check(const struct kernel_call *call, struct npumem_error *error);
+/* For a call that passed. */
+size_t pool_scratch_bytes(const struct kernel_call *call);
+
+struct pool {
+	const struct kernel_call *call;
+	struct window window;
+	enum fold fold;
+	unsigned bytes; /* of an element */
+	bool global;	/* windows are whole features, and out is dense */
+	int64_t n, c, y;
+	int64_t feature, n_values;
+	const uint8_t *in; /* the feature */
+	uint8_t *out;	   /* the row */
+	int32_t *columns32, *values32;
+	int64_t *columns, *values;
+	int64_t pending, looked;
+};
+
+void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold);
+/* Folds the next row of outputs. False where there are no more, or no more is wanted. */
+bool pool_next(struct pool *pool);
+
+#endif

@@ -1,0 +1,66 @@
+/* A list of pointers, which stay good as a request that waits has an access to each of its tensors. */
+#include "daemon/rpc/calls/binding.h"
+
+void binding_init(struct binding *binding, const struct session *session, const struct scheduler_entry *entry)
+{
+	binding->session = session;
+	binding->entry = entry;
+	binding->tensors = binding->few;
+	binding->n = binding->at = 0;
+	binding->room = BINDING_FEW;
+	binding->is_bound = false;
+}
+
+void binding_deinit(struct binding *binding)
+{
+	if (binding->tensors != binding->few)
+		heap_free(binding->session->service->heap, binding->tensors);
+	binding->tensors = binding->few;
+}
+
+void binding_bind(struct binding *binding)
+{
+	binding->is_bound = true;
+	binding->at = 0;
+}
+
+static int add(struct binding *binding, struct tensor *tensor)
+{
+	const struct heap *heap = binding->session->service->heap;
+	struct tensor **grown;
+
+	if (binding->n == binding->room) {
+		grown = heap_alloc(heap, 2 * binding->room * sizeof(*grown));
+		if (!grown)
+			return -1;
+		memcpy(grown, binding->tensors, binding->n * sizeof(*grown));
+		binding_deinit(binding);
+		binding->tensors = grown;
+		binding->room *= 2;
+	}
+	binding->tensors[binding->n++] = tensor;
+	return 0;
+}
+
+int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
+		 struct tensor **tensor, struct npumem_error *error)
+{
+	struct access_ref to;
+	int status;
+
+	if (binding->is_bound) {
+		*tensor = binding->tensors[binding->at++];
+		return 0;
+	}
+	if (!ref)
+		return npumem_error_set(error, NPUMEM_INVALID, "%s is not given", what);
+	to = (struct access_ref){ref->handle, ref->name};
+	status = access_find(binding->session, &to, need, tensor, error);
+	if (!status && scheduler_may_go(&record_of(tensor_root(*tensor))->queue, binding->entry))
+		return BINDING_BLOCKED;
+	if (!status && record_of(*tensor)->bound < binding->entry->arrival)
+		record_of(*tensor)->bound = binding->entry->arrival;
+	if (!status && add(binding, *tensor))
+		status = heap_exhausted(error);
+	return status;
+}

@@ -1,0 +1,101 @@
+/* A part of the session's tensors stands in the order of operations like a write of all their bytes. Invariant:
+ * peer->drained is called exactly once, when no part is left. */
+#include "daemon/rpc/calls/ending.h"
+
+#include "daemon/rpc/calls/advance.h"
+
+static void begin_part(struct ending *ending);
+
+static void end(struct rpc *rpc, struct rpc_peer *peer)
+{
+	advance_forget(rpc, peer);
+	peer->drained(peer->ctx);
+}
+
+static void forget(void *arg)
+{
+	struct ending *ending = arg;
+
+	for (size_t i = 0; i < ending->n; i++)
+		device_forget(ending->rpc->service->device, ending->tensors[i]);
+}
+
+static void free_part(struct ending *ending)
+{
+	scheduler_leave(&ending->rpc->service->scheduler, &ending->entry);
+	claim_deinit(&ending->claim);
+	tensors_free(ending->peer->session, ending->tensors, ending->n);
+	begin_part(ending);
+}
+
+static void on_forgotten(void *arg)
+{
+	struct ending *ending = arg;
+	struct rpc *rpc = ending->rpc;
+
+	free_part(ending);
+	advance_settle(rpc);
+}
+
+/* Called from the midst of others: it is done when the lists are come to. */
+static void on_ready(struct scheduler_entry *entry)
+{
+	struct ending *ending = (struct ending *)entry;
+
+	ending->is_ready = true;
+	advance_loosen(ending->rpc, ending->peer);
+}
+
+static void run_part(struct ending *ending)
+{
+	const struct executor *executor = &ending->rpc->executor;
+	int64_t cost = 0;
+
+	ending->is_ready = false;
+	for (size_t i = 0; i < ending->n; i++)
+		cost += device_forget_cost(ending->tensors[i]);
+	/* Between full parts, too, the loop sees to others. */
+	if ((call_is_long(cost) || ending->n == ENDING_PART) && executor->submit &&
+	    !executor->submit(executor->ctx, ending->peer->session->uid, forget, on_forgotten, ending))
+		return;
+	forget(ending);
+	free_part(ending);
+}
+
+/* The next part, or the end. Without memory to claim it all at once, it is claimed in smaller parts. */
+static void begin_part(struct ending *ending)
+{
+	struct scheduler *scheduler = &ending->rpc->service->scheduler;
+	struct session *session = ending->peer->session;
+
+	if (!session->anonymous) {
+		end(ending->rpc, ending->peer);
+		return;
+	}
+	claim_init(&ending->claim, ending->rpc->heap);
+	for (ending->n = 0; session->anonymous && ending->n < ENDING_PART;) {
+		struct tensor *tensor = session->anonymous->tensor;
+
+		if (claim_free(&ending->claim, tensor))
+			break;
+		ending->n += session_hide(session, ending->tensors + ending->n, 1);
+	}
+	ending->entry.ready = on_ready;
+	scheduler_enter(scheduler, &ending->entry, &session->user->order);
+	scheduler_claim(scheduler, &ending->entry, ending->claim.accesses, ending->claim.n);
+	scheduler_let_go(scheduler, &ending->entry);
+}
+
+void ending_go_on(struct rpc *rpc, struct rpc_peer *peer)
+{
+	struct ending *ending = &peer->ending;
+
+	if (!ending->has_begun) {
+		ending->has_begun = true;
+		ending->rpc = rpc;
+		ending->peer = peer;
+		begin_part(ending);
+	} else if (ending->is_ready) {
+		run_part(ending);
+	}
+}

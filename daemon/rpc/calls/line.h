@@ -1,0 +1,19 @@
+/* Allocations that stand in line for room (service/waiting.h). A call in line is out of the order: what its client
+ * sends after it does not wait for it, so that a client can free what it waits for. */
+#ifndef RPC_LINE_H
+#define RPC_LINE_H
+
+#include "daemon/rpc/calls/call.h"
+
+/* Puts a refused allocation in line that lacked nothing but room; false where it does not want to wait, or must
+ * not.
+ */
+bool line_join(struct call *call);
+/* Gives room that was freed to those who wait for it, in turn: a part of them where that takes long. */
+void line_serve(struct rpc *rpc);
+/* What is due by the clock: turns, and deadlines that are over. */
+void line_tick(struct rpc *rpc);
+/* When that is; WAITING_NEVER. */
+uint64_t line_alarm(const struct rpc *rpc);
+
+#endif

@@ -1,0 +1,25 @@
+/* The socket file: whose it is, and that it goes when the daemon goes. */
+#ifndef SERVER_ADDRESS_H
+#define SERVER_ADDRESS_H
+
+#include <sys/types.h>
+
+#include "daemon/server/process/options.h"
+
+struct address {
+	int fd;	     /* listening, non-blocking; -1: closed */
+	int lock_fd; /* holds PATH.lock; -1: the socket file is somebody else's */
+	char path[OPTIONS_PATH_BYTES];
+};
+
+enum { ADDRESS_ERROR_BYTES = 256 };
+
+/* Locks, removes a stale socket file, binds and listens; makes the directory if it is missing. 0; -errno, with one
+ * line in `error`: -EADDRINUSE where another daemon has it. */
+int address_open(struct address *address, const char *path, mode_t mode, char error[ADDRESS_ERROR_BYTES]);
+/* Takes over a listening socket whose file is somebody else's, systemd's: it has no lock, and it stays. */
+void address_adopt(struct address *address, int fd);
+/* Removes the socket file and gives the lock back. */
+void address_close(struct address *address);
+
+#endif

@@ -1,0 +1,152 @@
+#include "daemon/server/connections/channel.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+	struct channel *channel = poll->data;
+
+	/* An error of the socket is told by the next call that uses it. */
+	if (status < 0)
+		events = channel->events;
+	channel->ready(channel, events & UV_READABLE, events & UV_WRITABLE);
+}
+
+int channel_open(struct channel *channel, uv_loop_t *loop, int fd,
+		 void (*ready)(struct channel *channel, bool readable, bool writable))
+{
+	/* Also makes it non-blocking. */
+	int status = uv_poll_init(loop, &channel->poll, fd);
+
+	if (status) {
+		close(fd);
+		return status;
+	}
+	channel->poll.data = channel;
+	channel->fd = fd;
+	channel->events = -1;
+	channel->ready = ready;
+	channel->n_fds = 0;
+	channel->has_lost_fds = false;
+	return 0;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+	struct channel *channel = handle->data;
+
+	close(channel->fd);
+	channel->closed(channel);
+}
+
+void channel_close(struct channel *channel, void (*closed)(struct channel *channel))
+{
+	channel_drop_fds(channel);
+	channel->closed = closed;
+	uv_close((uv_handle_t *)&channel->poll, on_closed);
+}
+
+int channel_watch(struct channel *channel, bool readable, bool writable)
+{
+	int events = (readable ? UV_READABLE : 0) | (writable ? UV_WRITABLE : 0);
+
+	if (events == channel->events)
+		return 0;
+	channel->events = events;
+	/* epoll tells a hang-up whatever else is asked, libuv only along with something that was: out-of-band data
+	 * is what no client of ours sends. */
+	return uv_poll_start(&channel->poll, events | UV_PRIORITIZED, on_poll);
+}
+
+void channel_ignore(struct channel *channel)
+{
+	channel->events = -1;
+	uv_poll_stop(&channel->poll);
+}
+
+bool channel_is_gone(const struct channel *channel)
+{
+	struct pollfd poll_fd = {.fd = channel->fd, .events = POLLPRI};
+
+	return poll(&poll_fd, 1, 0) > 0;
+}
+
+static void keep_fds(struct channel *channel, struct msghdr *message)
+{
+	for (struct cmsghdr *control = CMSG_FIRSTHDR(message); control; control = CMSG_NXTHDR(message, control)) {
+		size_t n = (control->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(control) + i * sizeof(fd), sizeof(fd));
+			if (channel->n_fds < CHANNEL_FDS_MAX) {
+				channel->fds[channel->n_fds++] = fd;
+			} else {
+				close(fd);
+				channel->has_lost_fds = true;
+			}
+		}
+	}
+}
+
+ssize_t channel_receive(struct channel *channel, void *to, size_t bytes)
+{
+	/* Room for as many as are kept: the kernel closes what does not fit, and what this process has no room
+	 * for. */
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(CHANNEL_FDS_MAX * sizeof(int))];
+	} control;
+	struct iovec iov = {to, bytes};
+	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	message.msg_control = control.bytes;
+	message.msg_controllen = sizeof(control.bytes);
+	do
+		n = recvmsg(channel->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if (message.msg_controllen)
+		keep_fds(channel, &message);
+	if (message.msg_flags & MSG_CTRUNC)
+		channel->has_lost_fds = true;
+	return n;
+}
+
+ssize_t channel_send(struct channel *channel, const void *from, size_t bytes)
+{
+	ssize_t n;
+
+	do
+		n = send(channel->fd, from, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+	return n;
+}
+
+int channel_take_fd(struct channel *channel)
+{
+	int fd;
+
+	if (!channel->n_fds)
+		return -1;
+	fd = channel->fds[0];
+	memmove(channel->fds, channel->fds + 1, --channel->n_fds * sizeof(fd));
+	return fd;
+}
+
+void channel_drop_fds(struct channel *channel)
+{
+	while (channel->n_fds)
+		close(channel->fds[--channel->n_fds]);
+}

@@ -1,0 +1,228 @@
+/* A connection's replies, its charges and its end.
+ *
+ * What is answered is only put together here; it goes out when the turn ends. A client that does not read its
+ * replies is not read from either. Invariant: reading is on unless paused, ending, closed or in line with frames.
+ */
+#include "daemon/server/connections/connection.h"
+
+#include <stddef.h>
+#include <utlist.h>
+
+#include "daemon/server/process/log.h"
+
+enum {
+	/* That are not sent, before nothing more is taken from who does not read them, and from one whose uid has
+	 * all that it may hold. */
+	UNSENT_BYTES_MAX = 1 << 20,
+	UNSENT_BYTES_LEAST = 64 << 10,
+	/* Requests under way, and bytes of their messages and replies, that a connection may have in any case:
+	 * enough to keep every thread busy. It may have more, so that what it sends later, and a cancel is, comes
+	 * through; but not where its uid has half of what it may. */
+	JOBS_LEAST = 256,
+	JOB_BYTES_LEAST = 4 << 20,
+};
+
+/* ---- closing ---- */
+
+static void on_closed(struct channel *channel)
+{
+	struct connection *connection = (struct connection *)channel;
+
+	heap_free(connection->host->heap, connection);
+}
+
+/* Nothing runs for the client any more. */
+static void on_drained(void *ctx)
+{
+	struct connection *connection = ctx;
+	struct connection_host *host = connection->host;
+
+	log_session(LOG_LEVEL_DEBUG, &connection->session, "ends");
+	input_deinit(&connection->input);
+	outbox_deinit(&connection->outbox);
+	channel_drop_fds(&connection->channel);
+	connection_charge(connection);
+	session_deinit(&connection->session);
+	turns_remove(&connection->turn);
+	turns_remove(&connection->last);
+	channel_close(&connection->channel, on_closed);
+	DL_DELETE(host->connections, connection);
+	host->gone(host->ctx);
+}
+
+void connection_close(struct connection *connection)
+{
+	if (connection->is_closed)
+		return;
+	connection->is_closed = true;
+	channel_ignore(&connection->channel);
+	rpc_peer_close(connection->host->rpc, &connection->peer);
+}
+
+void connection_break(struct connection *connection, const char *reason)
+{
+	if (connection->is_broken || connection->is_closed)
+		return;
+	log_session(LOG_LEVEL_WARNING, &connection->session, "dropped: %s", reason);
+	connection->is_broken = true;
+	turns_add_last(connection->host->turns, &connection->last);
+}
+
+void connection_refuse(struct connection *connection, int status, const char *reason)
+{
+	log_session(LOG_LEVEL_WARNING, &connection->session, "%s", reason);
+	rpc_refuse(&connection->outbox.tail, status, reason);
+	connection->is_ending = true;
+	connection->has_frames = false;
+	input_deinit(&connection->input);
+	turns_add_last(connection->host->turns, &connection->last);
+}
+
+/* ---- charges ---- */
+
+void connection_charge(struct connection *connection)
+{
+	struct limits_table *table = &connection->host->service->limits;
+	struct limits_user *user = connection->session.user;
+	uint64_t bytes = connection->input.room + outbox_held(&connection->outbox);
+	unsigned n_fds = connection->channel.n_fds;
+
+	limits_charge(table, user, LIMITS_REQUEST_BYTES, bytes);
+	limits_give_back(table, user, LIMITS_REQUEST_BYTES, connection->charged_bytes);
+	limits_charge(table, user, LIMITS_DESCRIPTORS, n_fds);
+	limits_give_back(table, user, LIMITS_DESCRIPTORS, connection->charged_fds);
+	connection->charged_bytes = bytes;
+	connection->charged_fds = n_fds;
+}
+
+/* Of what it may have, its uid has at least one part in so many. */
+static bool has_part(const struct connection *connection, enum limits_key key, unsigned parts)
+{
+	const struct limits_user *user = connection->session.user;
+
+	return user->now[key] >= limits_most(&connection->host->service->limits, user, key) / parts;
+}
+
+bool connection_is_full(const struct connection *connection)
+{
+	const struct rpc_peer *peer = &connection->peer;
+	size_t unsent = connection_unsent(connection);
+
+	if (unsent > UNSENT_BYTES_MAX)
+		return true;
+	if (unsent > UNSENT_BYTES_LEAST && has_part(connection, LIMITS_REQUEST_BYTES, 1))
+		return true;
+	if (peer->n_calls >= JOBS_LEAST && has_part(connection, LIMITS_REQUESTS, 2))
+		return true;
+	return peer->call_bytes > JOB_BYTES_LEAST && has_part(connection, LIMITS_REQUEST_BYTES, 2);
+}
+
+/* ---- replies ---- */
+
+/* Offers all that is queued to the kernel, as far as it takes it; false where there is nobody any more. */
+static bool send_queued(struct connection *connection)
+{
+	struct connection_host *host = connection->host;
+	const uint8_t *bytes;
+	size_t most;
+
+	while ((bytes = outbox_front(&connection->outbox, &most))) {
+		ssize_t n = channel_send(&connection->channel, bytes, most);
+
+		if (n < 0)
+			return false;
+		outbox_take(&connection->outbox, (size_t)n);
+		pace_moved(&connection->leaving, (size_t)n, uv_now(host->loop), host->drain_ms);
+		if ((size_t)n < most)
+			break;
+	}
+	return true;
+}
+
+static bool flush(struct connection *connection)
+{
+	struct connection_host *host = connection->host;
+
+	if (!connection->is_sending)
+		pace_begin(&connection->leaving, uv_now(host->loop), host->drain_ms);
+	if (!send_queued(connection))
+		return false;
+	connection->is_sending = connection_unsent(connection) > 0;
+	outbox_return(&connection->outbox, &host->pool);
+	return true;
+}
+
+/* Nothing is to come for the client, and nothing to be sent. */
+static bool is_over(const struct connection *connection)
+{
+	return connection->is_ending && !connection->is_sending && !connection->peer.n_calls &&
+	       !connection->has_frames;
+}
+
+void connection_settle(struct connection *connection)
+{
+	struct connection_host *host = connection->host;
+	bool reads, was_paused;
+
+	if (connection->is_closed)
+		return;
+	if (connection->is_broken || !flush(connection) || is_over(connection)) {
+		connection_close(connection);
+		return;
+	}
+	connection_charge(connection);
+	was_paused = connection->is_paused;
+	connection->is_paused = connection_is_full(connection);
+	if (was_paused && !connection->is_paused)
+		pace_begin(&connection->arriving, uv_now(host->loop), host->frame_ms);
+	if (connection->has_frames && !connection->is_paused)
+		turns_add(host->turns, &connection->turn);
+	reads = !connection->is_paused && !connection->is_ending;
+	if (channel_watch(&connection->channel, reads, connection->is_sending)) {
+		connection_close(connection);
+	} else if (!connection->is_sending && connection->is_behind) {
+		connection->is_behind = false;
+		rpc_peer_ready(host->rpc, &connection->peer);
+	}
+}
+
+static void run_last(struct turns_entry *entry)
+{
+	connection_settle((struct connection *)((char *)entry - offsetof(struct connection, last)));
+}
+
+/* ---- what rpc asks ---- */
+
+/* Events are lost before much is kept for who does not read. */
+static bool is_behind(void *ctx)
+{
+	struct connection *connection = ctx;
+
+	connection->is_behind = connection_unsent(connection) > UNSENT_BYTES_LEAST;
+	return connection->is_behind;
+}
+
+/* Goes out when the turn ends. */
+static void on_delivered(void *ctx, struct buffer *reply)
+{
+	struct connection *connection = ctx;
+
+	if (outbox_put(&connection->outbox, reply))
+		connection_break(connection, "no memory for a reply");
+	turns_add_last(connection->host->turns, &connection->last);
+}
+
+void connection_init(struct connection *connection)
+{
+	struct connection_host *host = connection->host;
+
+	input_init(&connection->input, host->heap);
+	outbox_init(&connection->outbox, host->heap);
+	connection->last.run = run_last;
+	connection->peer = (struct rpc_peer){.session = &connection->session,
+					     .deliver = on_delivered,
+					     .is_behind = is_behind,
+					     .drained = on_drained,
+					     .ctx = connection};
+	DL_PREPEND(host->connections, connection);
+}

@@ -1,0 +1,139 @@
+/* The list of connections. It is walked by the second, and when the daemon ends. */
+#include "daemon/server/connections/connections.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/server/connections/accept.h"
+#include "daemon/server/process/log.h"
+#include "daemon/server/process/memory.h"
+#include "daemon/server/connections/receive.h"
+
+static void on_ready(struct channel *channel, bool readable, bool writable)
+{
+	struct connection *connection = (struct connection *)channel;
+
+	if (readable) {
+		connection->is_readable = true;
+		turns_add(connection->host->turns, &connection->turn);
+	} else if (channel_is_gone(channel)) {
+		connection->is_broken = true;
+	}
+	if (writable || connection->is_broken)
+		turns_add_last(connection->host->turns, &connection->last);
+}
+
+static void run_turn(struct turns_entry *entry)
+{
+	receive_turn((struct connection *)((char *)entry - offsetof(struct connection, turn)));
+}
+
+static int turn_away(struct connection *connection, const struct ucred *peer, int fd,
+		     const struct npumem_error *error)
+{
+	log_session(LOG_LEVEL_WARNING, &(struct session){.uid = peer->uid, .pid = peer->pid}, "turned away: %s",
+		    error->message);
+	accept_turn_away(fd, error->status, error->message);
+	heap_free(connection->host->heap, connection);
+	return 0;
+}
+
+static int check_identity(const struct connection_host *host, uint32_t uid, struct npumem_error *error)
+{
+	if (!host->identity || identity_is_known(host->identity, uid))
+		return 0;
+	return npumem_error_set(
+		error, NPUMEM_PERMISSION_DENIED,
+		"the daemon lives in a user namespace that has no name for this process's uid: it comes "
+		"as uid %u, like every other that has none, and cannot be told from them",
+		uid);
+}
+
+static int open_channel(struct connection *connection, int fd)
+{
+	struct connection_host *host = connection->host;
+	int status = channel_open(&connection->channel, host->loop, fd, on_ready);
+
+	if (status) {
+		session_deinit(&connection->session);
+		heap_free(host->heap, connection);
+		return status;
+	}
+	connection->memory = memory_source(&connection->channel);
+	connection->session.segments_source = &connection->memory;
+	connection->turn.run = run_turn;
+	connection_init(connection);
+	log_session(LOG_LEVEL_DEBUG, &connection->session, "begins");
+	connection_settle(connection);
+	return 0;
+}
+
+int connections_open(struct connection_host *host, int fd)
+{
+	struct npumem_error error = {.status = 0};
+	struct connection *connection;
+	struct ucred peer;
+	socklen_t peer_bytes = sizeof(peer);
+	int status = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) ? -errno : 0;
+
+	connection = status ? NULL : heap_zalloc(host->heap, 1, sizeof(*connection));
+	if (!connection) {
+		close(fd);
+		return status ? status : -ENOMEM;
+	}
+	connection->host = host;
+	if (check_identity(host, peer.uid, &error) ||
+	    session_init(&connection->session, host->service, peer.uid, peer.pid, &error))
+		return turn_away(connection, &peer, fd, &error);
+	return open_channel(connection, fd);
+}
+
+void connections_sweep(struct connection_host *host)
+{
+	uint64_t now_ms = uv_now(host->loop);
+
+	for (struct connection *connection = host->connections; connection; connection = connection->next) {
+		if (connection->is_closed)
+			continue;
+		if (connection->is_sending && pace_is_over(&connection->leaving, now_ms))
+			connection_break(connection, "it does not read its replies");
+		else if (!connection->is_ending && !receive_is_in_time(connection, now_ms))
+			connection_refuse(connection, NPUMEM_DEADLINE_EXCEEDED,
+					  "a frame that did not come in time: the connection ends");
+	}
+}
+
+void connections_end(struct connection_host *host)
+{
+	for (struct connection *connection = host->connections; connection; connection = connection->next) {
+		if (connection->is_closed)
+			continue;
+		connection->is_ending = true;
+		connection->has_frames = false;
+		input_deinit(&connection->input);
+		pace_begin(&connection->leaving, uv_now(host->loop), host->drain_ms);
+		rpc_peer_end_waiting(host->rpc, &connection->peer);
+		turns_add_last(host->turns, &connection->last);
+	}
+}
+
+void connections_close(struct connection_host *host, const char *reason)
+{
+	for (struct connection *connection = host->connections; connection; connection = connection->next)
+		connection_break(connection, reason);
+}
+
+unsigned connections_busy(const struct connection_host *host, unsigned *n_requests)
+{
+	unsigned n = 0;
+
+	*n_requests = 0;
+	for (const struct connection *connection = host->connections; connection; connection = connection->next) {
+		n += connection->peer.n_calls > 0;
+		*n_requests += connection->peer.n_calls;
+	}
+	return n;
+}

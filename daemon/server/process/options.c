@@ -1,0 +1,321 @@
+/* The command line to struct options: a row per option, and a function that takes its value.
+ * Touches no file and no memory but what it is given. */
+#include "daemon/server/process/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct parse;
+
+struct row {
+	const char *name, *value, *help;
+	bool (*set)(struct parse *parse);
+	size_t at; /* of its member; of an int64_t, an int or a bool, as `set` takes it */
+	int base;
+	int64_t low, high;
+	int (*choose)(const char *name); /* 0: there is no such name */
+	const char *expected;
+};
+
+struct parse {
+	struct options *options;
+	const struct row *row;
+	const char *value;
+	char *error;
+	bool chip, size; /* which of the two ways to describe the device was used */
+};
+
+static bool refuse(struct parse *parse, const char *expected)
+{
+	snprintf(parse->error, OPTIONS_ERROR_BYTES, "--%s %.64s: %s", parse->row->name, parse->value, expected);
+	return false;
+}
+
+static bool parse_number(const char *text, int base, int64_t *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoll(text, &end, base);
+	return !errno && end != text && !*end && *text != ' ';
+}
+
+static bool set_socket(struct parse *parse)
+{
+	size_t length = strlen(parse->value);
+
+	if (length < 1 || length >= OPTIONS_PATH_BYTES)
+		return refuse(parse, "a socket path has 1 to 107 bytes");
+	memcpy(parse->options->socket, parse->value, length + 1);
+	return true;
+}
+
+static void *member(const struct parse *parse)
+{
+	return (char *)parse->options + parse->row->at;
+}
+
+static bool set_flag(struct parse *parse)
+{
+	*(bool *)member(parse) = true;
+	return true;
+}
+
+static bool set_number(struct parse *parse)
+{
+	const struct row *row = parse->row;
+	int64_t *number = member(parse);
+
+	return (parse_number(parse->value, row->base, number) && *number >= row->low && *number <= row->high) ||
+	       refuse(parse, row->expected);
+}
+
+/* Of the device, and checked with all that there is of it. */
+static bool set_size(struct parse *parse)
+{
+	parse->size = true;
+	return set_number(parse);
+}
+
+static bool set_choice(struct parse *parse)
+{
+	int *choice = member(parse);
+
+	*choice = parse->row->choose(parse->value);
+	return *choice || refuse(parse, parse->row->expected);
+}
+
+static bool set_chip(struct parse *parse)
+{
+	parse->chip = true;
+	if (npumem_geometry_chip(parse->value, &parse->options->device.geometry))
+		return true;
+	return refuse(parse, "one of "
+#define CHIP(name, npus, bytes, banks, eu) name " "
+#include <npumem/chips.def>
+#undef CHIP
+			     "is known");
+}
+
+static bool set_isa(struct parse *parse)
+{
+	enum isa isa = isa_parse(parse->value);
+
+	if (isa == ISA_ANY)
+		return refuse(parse, "one of "
+#define ISA(name, NAME, number) #name " "
+#include "daemon/device/isa.def"
+#undef ISA
+				     "is known");
+	if (isa > isa_best())
+		return refuse(parse, "this processor does not have it");
+	parse->options->device.isa = isa;
+	return true;
+}
+
+#define LIMIT_KEYS                                                                                                \
+	"sessions, tensors, device_bytes, requests, request_bytes, waiting, followers, segment_bytes, "           \
+	"descriptors, scratch_bytes"
+
+/* KEY=VALUE, from `text` on. */
+static bool parse_limit(struct parse *parse, const char *text, int *key, uint64_t *most)
+{
+	const char *value = strchr(text, '=');
+	char name[32] = "";
+	int64_t number;
+
+	if (value && (size_t)(value - text) < sizeof(name))
+		memcpy(name, text, (size_t)(value - text));
+	*key = limits_parse_key(name);
+	if (*key < 0)
+		return refuse(parse, "KEY=VALUE, with KEY one of " LIMIT_KEYS);
+	if (!parse_number(value + 1, 10, &number) || number < 1)
+		return refuse(parse, "a limit is a number above 0");
+	*most = (uint64_t)number;
+	return true;
+}
+
+static bool set_limit(struct parse *parse)
+{
+	uint64_t most;
+	int key;
+
+	if (!parse_limit(parse, parse->value, &key, &most))
+		return false;
+	parse->options->limits[key] = most;
+	return true;
+}
+
+static bool set_limit_uid(struct parse *parse)
+{
+	struct options *options = parse->options;
+	struct options_own_limit *own = &options->own_limits[options->n_own_limits];
+	const char *limit = strchr(parse->value, ':');
+	char uid[16] = "";
+	int64_t number;
+
+	if (limit && (size_t)(limit - parse->value) < sizeof(uid))
+		memcpy(uid, parse->value, (size_t)(limit - parse->value));
+	if (!parse_number(uid, 10, &number) || number < 0 || number > UINT32_MAX)
+		return refuse(parse, "UID:KEY=VALUE");
+	if (options->n_own_limits == OPTIONS_OWN_LIMITS_MAX)
+		return refuse(parse, "no more than 64 of these are possible");
+	if (!parse_limit(parse, limit + 1, &own->key, &own->most))
+		return false;
+	own->uid = (uint32_t)number;
+	options->n_own_limits++;
+	return true;
+}
+
+#define AT(member) .at = offsetof(struct options, member)
+#define NUMBER(member, least, most, what)                                                                         \
+	.set = set_number, AT(member), .base = 10, .low = least, .high = most, .expected = what
+#define SECONDS(member) NUMBER(member, 1, 86400, "1 to 86400 seconds")
+#define SIZE(member)                                                                                              \
+	.set = set_size, AT(device.geometry.member), .base = 10, .low = INT64_MIN, .high = INT64_MAX,             \
+	.expected = "not a number"
+#define CHOICE(member, function, what)                                                                            \
+	.set = set_choice, AT(member), .choose = function, .expected = "one of " what
+#define FLAG(member) .set = set_flag, AT(member)
+
+static const struct row rows[] = {
+	{"socket", "PATH", "listen here ($XDG_RUNTIME_DIR/npumem.sock, for root /run/npumem/npumem.sock)",
+	 .set = set_socket},
+	{"mode", "OCTAL", "of the socket file (0666: peers are told apart by their uid)", .set = set_number,
+	 AT(mode), .base = 8, .low = 0, .high = 0777, .expected = "a mode is 0 to 0777, in octal"},
+	{"fd", "N", "serve this connected socket instead, and exit when it closes",
+	 NUMBER(fd, 0, INT32_MAX, "not a file descriptor")},
+	{"chip", "NAME", "a real part: bm1684 (64 NPUs of 512 KiB), bm1684x, bm1690, sg2260, sg2380",
+	 .set = set_chip},
+	{"npus", "X", "1 to 1024", SIZE(n_npus)},
+	{"npu-bytes", "S", "of each NPU, a multiple of 128 up to 2^30", SIZE(npu_bytes)},
+	{"banks", "B", "of each NPU", SIZE(n_banks)},
+	{"rounding", "MODE", "convergent, up, nearest",
+	 CHOICE(device.rounding, npumem_rounding_parse, "convergent, up, nearest")},
+	{"uninitialized", "POLICY", "refuse, warn, allow: what uses bytes that were never written",
+	 CHOICE(device.uninitialized, npumem_uninitialized_parse, "refuse, warn, allow")},
+	{"allow-unchecked-reuse", NULL, "tensors may be placed with --reuse unchecked",
+	 FLAG(device.allow_unchecked)},
+	{"isa", "NAME", "kernels use no more than scalar, avx2, avx512vnni, amx_int8 (the best there is)",
+	 .set = set_isa},
+	{"pack-bytes", "N", "host memory for packed weights that are kept for the next run (67108864)",
+	 NUMBER(device.pack_bytes, 0, INT64_MAX, "not a number of bytes")},
+	{"limit", "KEY=VALUE", "what a uid may have: " LIMIT_KEYS, .set = set_limit},
+	{"limit-uid", "UID:KEY=VALUE", "the same for one uid", .set = set_limit_uid},
+	{"share-device", NULL, "no uid gets more than half of the device bytes that the others have left",
+	 FLAG(share_device)},
+	{"frame-seconds", "SECONDS",
+	 "after which a client is dropped whose request has not come whole, unless it comes at 256 KiB/s (30)",
+	 SECONDS(frame_seconds)},
+	{"drain-seconds", "SECONDS",
+	 "after which a client is dropped that does not read its replies, unless at 256 KiB/s (30)",
+	 SECONDS(drain_seconds)},
+	{"reply-timeout", "SECONDS", "the same as --drain-seconds", SECONDS(drain_seconds)},
+	{"stop-seconds", "SECONDS", "that what runs at a SIGTERM may take to end (60)", SECONDS(stop_seconds)},
+	{"spin-us", "N", "ask the socket again for so long, where it pays, before sleeping (0)",
+	 NUMBER(spin_us, 0, 1000, "0 to 1000 microseconds")},
+	{"log", "LEVEL", "error, warning, info, debug",
+	 CHOICE(log, log_level_parse, "error, warning, info, debug")},
+	{.name = "version"},
+	{.name = "help"},
+};
+
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+static enum options_result print_help(void)
+{
+	printf("usage: npumemd [OPTION]...\n"
+	       "Owns the simulated local memory of an NPU array and serves it on a Unix socket.\n\n");
+	for (unsigned i = 0; i < N_ROWS; i++) {
+		char option[40];
+
+		snprintf(option, sizeof(option), "--%s%s%s", rows[i].name, rows[i].value ? " " : "",
+			 rows[i].value ? rows[i].value : "");
+		printf("  %-24s%s%s\n", option, rows[i].help ? " " : "", rows[i].help ? rows[i].help : "");
+	}
+	return OPTIONS_DONE;
+}
+
+static bool default_socket(struct options *options, char *error)
+{
+	const char *directory = getenv("XDG_RUNTIME_DIR");
+	int length;
+
+	if (geteuid() == 0 || !directory || directory[0] != '/')
+		directory = "/run/npumem";
+	length = snprintf(options->socket, sizeof(options->socket), "%s/npumem.sock", directory);
+	if (length < (int)sizeof(options->socket))
+		return true;
+	snprintf(error, OPTIONS_ERROR_BYTES, "XDG_RUNTIME_DIR is too long for a socket path: use --socket");
+	return false;
+}
+
+static enum options_result finish(struct parse *parse)
+{
+	struct options *options = parse->options;
+	struct npumem_error error;
+
+	if (parse->chip && parse->size) {
+		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--chip goes without --npus, --npu-bytes and --banks");
+		return OPTIONS_BAD;
+	}
+	npumem_error_clear(&error);
+	if (npumem_geometry_check(&options->device.geometry, &error)) {
+		snprintf(parse->error, OPTIONS_ERROR_BYTES, "%.240s", error.message);
+		return OPTIONS_BAD;
+	}
+	if (options->fd >= 0 && options->socket[0]) {
+		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--fd goes without --socket");
+		return OPTIONS_BAD;
+	}
+	if (options->fd < 0 && !options->socket[0] && !default_socket(options, parse->error))
+		return OPTIONS_BAD;
+	return OPTIONS_RUN;
+}
+
+enum options_result options_parse(int argc, char **argv, struct options *options, char error[OPTIONS_ERROR_BYTES])
+{
+	struct option table[N_ROWS + 1] = {{0}};
+	struct parse parse = {.options = options, .error = error};
+	int index, found;
+
+	*options = (struct options){.fd = -1,
+				    .mode = 0666,
+				    .log = LOG_LEVEL_INFO,
+				    .frame_seconds = 30,
+				    .drain_seconds = 30,
+				    .stop_seconds = 60,
+				    .device.pack_bytes = 64 << 20};
+	npumem_geometry_default(&options->device.geometry);
+	for (unsigned i = 0; i < N_ROWS; i++)
+		table[i] = (struct option){rows[i].name, rows[i].value ? required_argument : no_argument, NULL, 0};
+	opterr = 0;
+	while ((found = getopt_long(argc, argv, ":", table, &index)) != -1) {
+		if (found == ':' || found == '?') {
+			snprintf(error, OPTIONS_ERROR_BYTES, "%.64s: %s", argv[optind - 1],
+				 found == ':' ? "needs a value" : "no such option");
+			return OPTIONS_BAD;
+		}
+		parse.row = &rows[index];
+		parse.value = optarg;
+		if (strcmp(parse.row->name, "help") == 0)
+			return print_help();
+		if (strcmp(parse.row->name, "version") == 0) {
+			printf("npumemd %s\n", NPUMEM_VERSION);
+			return OPTIONS_DONE;
+		}
+		if (!parse.row->set(&parse))
+			return OPTIONS_BAD;
+	}
+	if (optind < argc) {
+		snprintf(error, OPTIONS_ERROR_BYTES, "%.64s: no such argument", argv[optind]);
+		return OPTIONS_BAD;
+	}
+	return finish(&parse);
+}

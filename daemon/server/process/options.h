@@ -1,0 +1,40 @@
+/* npumemd's command line. */
+#ifndef SERVER_OPTIONS_H
+#define SERVER_OPTIONS_H
+
+#include <sys/types.h>
+
+#include "daemon/device/device.h"
+#include "daemon/server/process/log.h"
+#include "daemon/service/limits.h"
+
+enum { OPTIONS_PATH_BYTES = 108, OPTIONS_ERROR_BYTES = 256, OPTIONS_OWN_LIMITS_MAX = 64 };
+
+/* A limit of one uid. */
+struct options_own_limit {
+	uint32_t uid;
+	int key;
+	uint64_t most;
+};
+
+struct options {
+	char socket[OPTIONS_PATH_BYTES]; /* empty with `fd` */
+	int64_t fd;			 /* a connected socket to serve; -1: listen on `socket` */
+	int64_t mode;			 /* of the socket file */
+	struct device_options device;
+	int log; /* enum log_level */
+	/* What a client may take for a frame and for its replies, and what runs when the daemon is to stop. */
+	int64_t frame_seconds, drain_seconds, stop_seconds;
+	int64_t spin_us;	   /* the loop asks again so long before it sleeps; 0: not at all */
+	uint64_t limits[LIMITS_N]; /* of every uid; 0: as limits_init has it */
+	bool share_device;	   /* a uid gets no more than half of the device that the others have left */
+	struct options_own_limit own_limits[OPTIONS_OWN_LIMITS_MAX];
+	unsigned n_own_limits;
+};
+
+enum options_result { OPTIONS_RUN, OPTIONS_DONE, OPTIONS_BAD };
+
+/* Parses the command line. DONE: --help or --version was printed; BAD: `error` has one line. */
+enum options_result options_parse(int argc, char **argv, struct options *options, char error[OPTIONS_ERROR_BYTES]);
+
+#endif

@@ -1,0 +1,39 @@
+#include <check.h>
+#include <stdlib.h>
+
+#include <npumem/client.h>
+
+#include "client/lib/connection/spin.h"
+
+/* On one core 0, whatever is asked for. */
+START_TEST(how_long)
+{
+	unsetenv("NPUMEM_SPIN_US");
+	uint64_t cores = spin_most_ns(0) ? 1 : 0;
+	ck_assert_uint_eq(spin_most_ns(0), cores * 50000);
+	ck_assert_uint_eq(spin_most_ns(7), cores * 7000);
+	ck_assert_uint_eq(spin_most_ns(5000), cores * 1000000);
+	ck_assert_uint_eq(spin_most_ns(NPUMEM_NO_SPIN), 0);
+	setenv("NPUMEM_SPIN_US", "20", 1);
+	ck_assert_uint_eq(spin_most_ns(0), cores * 20000);
+	ck_assert_uint_eq(spin_most_ns(7), cores * 7000);
+	setenv("NPUMEM_SPIN_US", "99999999999999999999", 1);
+	ck_assert_uint_eq(spin_most_ns(0), cores * 1000000);
+	setenv("NPUMEM_SPIN_US", "0", 1);
+	ck_assert_uint_eq(spin_most_ns(0), 0);
+	setenv("NPUMEM_SPIN_US", "many", 1);
+	ck_assert_uint_eq(spin_most_ns(0), 0);
+	setenv("NPUMEM_SPIN_US", "", 1);
+	ck_assert_uint_eq(spin_most_ns(0), cores * 50000);
+	unsetenv("NPUMEM_SPIN_US");
+}
+END_TEST
+
+Suite *suite_spin(void)
+{
+	Suite *suite = suite_create("client/lib/spin");
+	TCase *tcase = tcase_create("spin");
+	tcase_add_test(tcase, how_long);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

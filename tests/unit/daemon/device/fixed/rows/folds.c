@@ -1,0 +1,89 @@
+/* Folds of every instruction set against plain loops: every tail, strides, numbers of rows and taps. */
+#include "daemon/device/fixed/rows/folds.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/oracle.h"
+
+enum { LENGTH_MAX = 70, ROWS_MAX = 5, TAPS_MAX = 6, STRIDE_MAX = 4 };
+
+static int32_t of_two(int fold, int32_t a, int32_t b)
+{
+	return fold == FOLD_SUM ? a + b : fold == FOLD_LARGER ? (a > b ? a : b) : a < b ? a : b;
+}
+
+static int32_t element(const struct fold_rows *rows, int64_t row, int64_t i)
+{
+	const uint8_t *at = (const uint8_t *)rows->data + (row * rows->row + i) * rows->bytes;
+	int16_t word;
+	if (rows->bytes == 1)
+		return (int8_t)*at;
+	memcpy(&word, at, sizeof(word));
+	return word;
+}
+
+static void check_rows(int fold, enum isa isa, unsigned bytes, int64_t n, uint64_t *state)
+{
+	int64_t n_rows = 1 + (int64_t)(oracle_random(state) % ROWS_MAX);
+	uint8_t *data = malloc((size_t)(n_rows * n * bytes));
+	int32_t *columns = malloc((size_t)n * sizeof(*columns));
+	for (int64_t i = 0; i < n_rows * n * bytes; i++)
+		data[i] = (uint8_t)oracle_random(state);
+	if (n % 7 == 0)
+		memset(data, 0x80, (size_t)(n_rows * n * bytes));
+	const struct fold_rows rows = {data, bytes, n, n_rows};
+	int32_t across = fold_start((enum fold)fold);
+	fold_columns((enum fold)fold, isa, &rows, n, columns);
+	for (int64_t i = 0; i < n; i++) {
+		int32_t want = fold_start((enum fold)fold);
+		for (int64_t r = 0; r < n_rows; r++)
+			want = of_two(fold, want, element(&rows, r, i));
+		ck_assert_int_eq(columns[i], want);
+		across = of_two(fold, across, element(&rows, 0, i));
+	}
+	ck_assert_int_eq(fold_across((enum fold)fold, isa, &rows, n), across);
+	free(data);
+	free(columns);
+}
+
+static void check_windows(int fold, enum isa isa, int64_t n, uint64_t *state)
+{
+	int64_t stride = 1 + (int64_t)(oracle_random(state) % STRIDE_MAX);
+	int64_t taps = 1 + (int64_t)(oracle_random(state) % TAPS_MAX), length = (n - 1) * stride + taps;
+	int32_t *columns = malloc((size_t)length * sizeof(*columns)), *to = malloc((size_t)n * sizeof(*to));
+	for (int64_t i = 0; i < length; i++)
+		columns[i] = (int32_t)oracle_random(state) / 8;
+	fold_windows((enum fold)fold, isa, columns, stride, taps, n, to);
+	for (int64_t i = 0; i < n; i++) {
+		int32_t want = fold_start((enum fold)fold);
+		for (int64_t t = 0; t < taps; t++)
+			want = of_two(fold, want, columns[i * stride + t]);
+		ck_assert_int_eq(to[i], want);
+	}
+	free(columns);
+	free(to);
+}
+
+START_TEST(every_tail)
+{
+	uint64_t state = 11;
+	for (int fold = 0; fold < FOLD_N; fold++)
+		for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++)
+			for (int64_t n = 1; n <= LENGTH_MAX; n++)
+				for (int round = 0; round < 8; round++) {
+					check_rows(fold, (enum isa)isa, 1 + round % 2, n, &state);
+					check_windows(fold, (enum isa)isa, n, &state);
+				}
+}
+END_TEST
+
+Suite *suite_folds(void)
+{
+	Suite *suite = suite_create("device/fixed/folds");
+	TCase *tcase = tcase_create("folds");
+	tcase_add_test(tcase, every_tail);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

@@ -1,0 +1,143 @@
+/* The tables against their formulas and the reference's own, and reading them at every kind of place. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/device/fixed/rows/lut.h"
+#include "tests/unit/daemon/device/kernels/tables.h"
+
+static const char *const names[] = {"sigmoid", "tanh", "expneg", "invsqrt"};
+static const char *const libraries[] = {"", "mli2_0", "mli1_1"};
+
+static bool exists(int function, int library)
+{
+	return !(function == LUT_INVSQRT && library == LUT_MLI1_1);
+}
+
+START_TEST(entries_are_their_formula)
+{
+	for (int function = 0; function < LUT_FUNCTIONS; function++)
+		for (int library = 1; library <= LUT_LIBRARIES; library++) {
+			if (!exists(function, library)) {
+				ck_assert_ptr_null(lut_tables[function][library - 1].entries);
+				continue;
+			}
+			const struct lut *lut = lut_find((enum lut_function)function, (enum lut_library)library);
+			struct tables t = tables_of((enum tables_function)function, library);
+			ck_assert_int_eq(lut->size, t.size);
+			ck_assert_int_eq(lut->frac_bits, t.frac_bits);
+			ck_assert_int_eq(lut->offset, t.offset);
+			ck_assert_int_eq(lut->out_frac_bits, t.out_frac_bits);
+			for (int64_t i = 0; i < t.size; i++)
+				ck_assert_msg(lut->entries[i] == t.entries[i], "%s_%s[%d] is %d, not %d",
+					      names[function], libraries[library], (int)i, lut->entries[i],
+					      (int)t.entries[i]);
+		}
+}
+END_TEST
+
+static char *read_all(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	ck_assert_msg(file != NULL, "%s cannot be opened", path);
+	enum { BYTES = 1 << 16 };
+	char *text = malloc(BYTES);
+	ck_assert_ptr_nonnull(text);
+	size_t n = fread(text, 1, BYTES - 1, file);
+	ck_assert_uint_lt(n, BYTES - 1);
+	text[n] = 0;
+	fclose(file);
+	return text;
+}
+
+/* The number after "key": in what follows `at`. */
+static long number_of(const char *at, const char *key)
+{
+	at = strstr(at, key);
+	ck_assert_ptr_nonnull(at);
+	at += strcspn(at, ":") + 1;
+	return strtol(at, NULL, 10);
+}
+
+START_TEST(entries_are_the_references)
+{
+	char *text = read_all("tests/conformance/vectors/luts.json");
+	for (int function = 0; function < LUT_FUNCTIONS; function++)
+		for (int library = 1; library <= LUT_LIBRARIES; library++) {
+			char name[40];
+			if (!exists(function, library))
+				continue;
+			const struct lut *lut = lut_find((enum lut_function)function, (enum lut_library)library);
+			snprintf(name, sizeof(name), "\"%s_%s\"", names[function], libraries[library]);
+			const char *at = strstr(text, name);
+			ck_assert_msg(at != NULL, "no table %s", name);
+			ck_assert_int_eq(number_of(at, "\"size\""), lut->size);
+			ck_assert_int_eq(number_of(at, "\"in_frac_bits\""), lut->frac_bits);
+			ck_assert_int_eq(number_of(at, "\"out_frac_bits\""), lut->out_frac_bits);
+			ck_assert_int_eq(number_of(at, "\"input_offset\""), lut->offset);
+			at = strchr(strstr(at, "\"data\""), '[') + 1;
+			for (int64_t i = 0; i < lut->size; i++) {
+				char *end;
+				ck_assert_int_eq(strtol(at, &end, 10), lut->entries[i]);
+				ck_assert_ptr_ne(end, at);
+				at = end + strspn(end, " \r\n\t,");
+			}
+			ck_assert_int_eq(*at, ']');
+		}
+	free(text);
+}
+END_TEST
+
+/* Around every entry, and far past both ends, in a format coarser or finer than the table's. */
+static void check_places(int function, int library, const struct tables *t, int64_t frac_bits, int mode)
+{
+	const struct lut *lut = lut_find((enum lut_function)function, (enum lut_library)library);
+	struct lut_reader reader;
+	lut_reader_init(&reader, lut, frac_bits, (enum npumem_rounding)mode);
+	for (int64_t x = -65536; x <= 65536; x += x > -200 && x < 200 ? 1 : 211) {
+		int64_t got = lut_read(&reader, x), want = tables_read(t, x, frac_bits, mode);
+		ck_assert_msg(got == want, "%s_%s(%d in Q.%d) is %d, not %d", names[function], libraries[library],
+			      (int)x, (int)frac_bits, (int)got, (int)want);
+	}
+}
+
+START_TEST(every_kind_of_place)
+{
+	static const int64_t formats[] = {-1, 0, 2, 3, 4, 5, 6, 9, 15, 18, 19, 20, 21, 26, 35, 50, 127};
+	for (int function = 0; function < LUT_FUNCTIONS; function++)
+		for (int library = 1; library <= LUT_LIBRARIES; library++) {
+			if (!exists(function, library))
+				continue;
+			struct tables t = tables_of((enum tables_function)function, library);
+			for (unsigned f = 0; f < sizeof(formats) / sizeof(formats[0]); f++)
+				check_places(function, library, &t, formats[f], (int)f % 3 + 1);
+		}
+}
+END_TEST
+
+START_TEST(narrow_results)
+{
+	struct lut_reader reader;
+	int64_t saturated = 0;
+	lut_reader_init(&reader, lut_find(LUT_TANH, LUT_MLI2_0), 4, NPUMEM_UP);
+	ck_assert_int_eq(lut_result(&reader, 127, 1, &saturated), 127); /* 32767 is 127.996 in Q.7 */
+	ck_assert_int_eq(saturated, 1);
+	ck_assert_int_eq(lut_result(&reader, -128, 1, &saturated), -128);
+	ck_assert_int_eq(lut_result(&reader, 0, 1, &saturated), 0);
+	ck_assert_int_eq(lut_result(&reader, 127, 2, &saturated), 32767);
+	ck_assert_int_eq(saturated, 1);
+}
+END_TEST
+
+Suite *suite_lut(void)
+{
+	Suite *suite = suite_create("device/fixed/lut");
+	TCase *tcase = tcase_create("lut");
+	tcase_add_test(tcase, entries_are_their_formula);
+	tcase_add_test(tcase, entries_are_the_references);
+	tcase_add_test(tcase, every_kind_of_place);
+	tcase_add_test(tcase, narrow_results);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

@@ -1,0 +1,933 @@
+/* Requests that wait and run elsewhere, step by step: every order of their ends that matters, and every end of a
+ * client in between. */
+#include "daemon/rpc/calls/advance.h"
+
+#include <stdio.h>
+
+#include "tests/unit/daemon/rpc/crowd.h"
+
+static void start(struct crowd *crowd, const char *names)
+{
+	crowd_init(crowd);
+	for (const char *c = names; *c; c++) {
+		char name[2] = {*c, 0};
+
+		/* Capitals take long. */
+		ck_assert_int_eq(crowd_status(crowd, 0, crowd_alloc(crowd, 0, name, *c < 'a' ? LONG_W : SHORT_W)),
+				 0);
+		ck_assert_int_lt(crowd_status(crowd, 0, crowd_fill(crowd, 0, name, 0)), 1);
+		crowd_finish_all(crowd);
+	}
+}
+
+START_TEST(conflicting_ones_run_in_the_order_sent)
+{
+	struct crowd crowd;
+	uint64_t first, second, read;
+
+	start(&crowd, "A");
+	first = crowd_fill(&crowd, 0, "A", 1);
+	second = crowd_fill(&crowd, 1, "A", 2);
+	read = crowd_read(&crowd, 0, "A");
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, first), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, second), -1);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, second), 0);
+	ck_assert_int_eq(crowd_value(&crowd, 0, read), 2);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(independent_ones_run_side_by_side)
+{
+	struct crowd crowd;
+	uint64_t a, b, c, reads[2];
+
+	start(&crowd, "ABc");
+	a = crowd_fill(&crowd, 0, "A", 1);
+	b = crowd_fill(&crowd, 1, "B", 2);
+	ck_assert_uint_eq(crowd.n_tasks, 2);
+	/* A short one passes them. */
+	c = crowd_fill(&crowd, 0, "c", 3);
+	ck_assert_int_eq(crowd_status(&crowd, 0, c), 0);
+	crowd_finish(&crowd, 1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, a), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 1, b), 0);
+	/* Reads of one tensor do not wait for each other. */
+	crowd_finish_all(&crowd);
+	crowd_copy(&crowd, 0, "B", "A");
+	reads[0] = crowd_read(&crowd, 1, "A");
+	reads[1] = crowd_read(&crowd, 1, "B");
+	ck_assert_int_eq(crowd_value(&crowd, 1, reads[0]), 1);
+	ck_assert_int_eq(crowd_status(&crowd, 1, reads[1]), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_value(&crowd, 1, reads[1]), 1);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(what_follows_a_change_waits_for_it_and_others_do_not)
+{
+	struct crowd crowd;
+	uint64_t freed, alloc, fill, read, open, stat;
+	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
+	int64_t before;
+
+	start(&crowd, "AB");
+	stat = CROWD_SEND(&crowd, 0, stat, STAT, &request);
+	before = crowd_reply(&crowd, 0, stat)->stat->free;
+	crowd_fill(&crowd, 0, "A", 1);
+	freed = crowd_free(&crowd, 0, "A");
+	alloc = crowd_alloc(&crowd, 0, "A", SHORT_W);
+	fill = crowd_fill(&crowd, 0, "A", 7);
+	read = crowd_read(&crowd, 0, "A");
+	open = crowd_open(&crowd, 0, "A");
+	stat = CROWD_SEND(&crowd, 0, stat, STAT, &request);
+	ck_assert_int_eq(crowd_status(&crowd, 0, freed), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, alloc), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, fill), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, open), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, stat), -1);
+	/* Nobody else is held up. */
+	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_alloc(&crowd, 1, "x", SHORT_W)), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_fill(&crowd, 1, "x", 1)), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_free(&crowd, 1, "x")), 0);
+	crowd_fill(&crowd, 1, "B", 1);
+	ck_assert_uint_eq(crowd.n_tasks, 2);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, freed), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, alloc), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
+	ck_assert_int_eq(crowd_value(&crowd, 0, read), 7);
+	ck_assert_int_eq(crowd_reply(&crowd, 0, open)->tensor->place->shape->w, SHORT_W);
+	ck_assert_int_gt(crowd_reply(&crowd, 0, stat)->stat->free, before);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(what_comes_into_being_is_protected_at_once)
+{
+	struct crowd crowd;
+	uint64_t fill, freed, read;
+
+	start(&crowd, "A");
+	crowd_fill(&crowd, 0, "A", 1);
+	crowd_free(&crowd, 0, "A");
+	crowd_alloc(&crowd, 0, "N", LONG_W);
+	fill = crowd_fill(&crowd, 0, "N", 5);
+	read = crowd_read(&crowd, 0, "N");
+	crowd_finish(&crowd, 0);
+	crowd_finish(&crowd, 0); /* what A held is forgotten */
+	/* The fill of the new tensor is at work: neither its reader nor who frees it may pass. */
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, read), -1);
+	freed = crowd_free(&crowd, 1, "N");
+	ck_assert_int_eq(crowd_status(&crowd, 1, freed), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
+	ck_assert_int_eq(crowd_value(&crowd, 0, read), 5);
+	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* While a list waits for one tensor, the name of another comes to mean a new one. */
+START_TEST(what_is_born_after_a_request_does_not_exist_for_it)
+{
+	static const struct crowd_op ops[] = {{0, 'f', "B", NULL, 1}, {0, 'f', "A", NULL, 9}};
+	struct crowd crowd;
+	uint64_t list, late, freed, again;
+
+	start(&crowd, "AB");
+	crowd_fill(&crowd, 0, "B", 1);
+	list = crowd_list(&crowd, 0, ops, 2);
+	freed = crowd_free(&crowd, 1, "A");
+	/* Nobody finds it from now on, and the list still has it. */
+	late = crowd_list(&crowd, 2, ops, 2);
+	ck_assert_int_eq(crowd_status(&crowd, 2, late), NPUMEM_NOT_FOUND);
+	again = crowd_alloc(&crowd, 2, "A", LONG_W);
+	ck_assert_int_eq(crowd_status(&crowd, 2, again), 0);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, crowd_read(&crowd, 2, "A")), NPUMEM_FAILED_PRECONDITION);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(views_and_seals_take_their_turn)
+{
+	struct crowd crowd;
+	uint64_t view, fill, seal, late;
+
+	start(&crowd, "A");
+	crowd_fill(&crowd, 0, "A", 1);
+	view = crowd_view(&crowd, 0, "v", 0, "A", LONG_W);
+	fill = crowd_fill(&crowd, 0, "v", 4);
+	seal = crowd_seal(&crowd, 0, "A");
+	late = crowd_fill(&crowd, 1, "A", 5);
+	ck_assert_int_eq(crowd_status(&crowd, 0, view), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, view), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, seal), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, late), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "A")), 4);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(after_a_compaction_places_are_compared_anew)
+{
+	struct crowd crowd;
+	uint64_t compact, fill, read, other, open;
+
+	start(&crowd, "ABC");
+	crowd_fill(&crowd, 0, "B", 1);
+	crowd_free(&crowd, 0, "A");
+	compact = crowd_compact(&crowd, 0);
+	fill = crowd_fill(&crowd, 0, "C", 6);
+	ck_assert_int_eq(crowd_status(&crowd, 0, compact), -1);
+	ck_assert_uint_eq(crowd.n_tasks, 2);
+	crowd_finish(&crowd, 1);
+	crowd_finish(&crowd, 0);
+	/* Under way it has the device for itself: nobody sees a place whose bytes are not there yet. */
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	open = crowd_open(&crowd, 1, "B");
+	other = crowd_alloc(&crowd, 1, "Y", SHORT_W);
+	ck_assert_int_eq(crowd_status(&crowd, 1, open), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 1, other), -1);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, open), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, other), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, compact), 0);
+	ck_assert_uint_ge(crowd_reply(&crowd, 0, compact)->compacted->n_moves, 2);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	read = crowd_read(&crowd, 1, "C");
+	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "B")), 1);
+	ck_assert_int_eq(crowd_status(&crowd, 1, read), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
+	ck_assert_int_eq(crowd_value(&crowd, 1, read), 6);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* A short one that nobody goes before is over when its message has been read, and only then. */
+START_TEST(a_short_one_passes_nobody_it_has_to_wait_for)
+{
+	struct crowd crowd;
+	uint64_t at_once, of_view, compact, behind;
+
+	start(&crowd, "ABc");
+	crowd_view(&crowd, 1, "v", 0, "B", SHORT_W);
+	at_once = crowd_fill(&crowd, 0, "c", 3);
+	ck_assert_int_eq(crowd_status(&crowd, 0, at_once), 0);
+	ck_assert(scheduler_is_idle(&crowd.world.service.scheduler));
+	/* Of the view's base. */
+	crowd_fill(&crowd, 0, "B", 1);
+	of_view = crowd_fill(&crowd, 1, "v", 2);
+	ck_assert_int_eq(crowd_status(&crowd, 1, of_view), -1);
+	at_once = crowd_read(&crowd, 2, "c");
+	ck_assert_int_eq(crowd_value(&crowd, 2, at_once), 3);
+	/* Of whoever is to have the device for itself. */
+	compact = crowd_compact(&crowd, 2);
+	behind = crowd_fill(&crowd, 0, "c", 4);
+	ck_assert_int_eq(crowd_status(&crowd, 0, behind), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 2, compact), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, of_view), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, behind), 0);
+	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "v")), 2);
+	ck_assert_int_eq(crowd_value(&crowd, 1, crowd_read(&crowd, 1, "c")), 4);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(a_dump_waits_for_its_own_bytes)
+{
+	struct crowd crowd;
+	Npumem__V1__DumpRequest request = NPUMEM__V1__DUMP_REQUEST__INIT;
+	uint64_t waits, passes;
+
+	start(&crowd, "AB");
+	crowd.peers[1].session.uid = crowd.peers[2].session.uid = 500;
+	crowd_fill(&crowd, 0, "A", 1);
+	request.bytes = 4;
+	waits = CROWD_SEND(&crowd, 2, dump, DUMP, &request);
+	request.offset = LONG_W;
+	passes = CROWD_SEND(&crowd, 1, dump, DUMP, &request);
+	ck_assert_int_eq(crowd_status(&crowd, 2, waits), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 1, passes), 0);
+	crowd_finish_all(&crowd);
+	ck_assert_uint_eq(crowd_reply(&crowd, 2, waits)->dump->data.data[3], 1);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* ---- submits ---- */
+
+START_TEST(both_lanes_of_a_group_run_at_once)
+{
+	static const struct crowd_op ops[] = {
+		{1, 'k', "A", "B", 0}, {1, 'f', "C", NULL, 3}, {1, 'k', "A", "D", 0}, {0, 'r', "C", NULL, 0}};
+	struct crowd crowd;
+	const Npumem__V1__Response *response;
+	uint64_t list;
+
+	for (unsigned first = 0; first < 2; first++) {
+		start(&crowd, "ABCD");
+		list = crowd_list(&crowd, 0, ops, 4);
+		ck_assert_uint_eq(crowd.n_tasks, 2);
+		crowd_work(&crowd, 1 - first);
+		crowd_finish(&crowd, first);
+		crowd_finish_all(&crowd);
+		response = crowd_reply(&crowd, 0, list);
+		ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
+		ck_assert_uint_eq(response->submitted->n_done, 4);
+		/* In the order of the list, whatever ended first. */
+		ck_assert_int_eq(response->submitted->done[3]->data.data[0], 3);
+		for (unsigned i = 0; i < 3; i++)
+			ck_assert_uint_eq(response->submitted->done[i]->data.len, 0);
+		crowd_deinit(&crowd);
+	}
+}
+END_TEST
+
+START_TEST(a_refusal_in_one_queue_lets_the_other_run_to_its_end)
+{
+	static const struct crowd_op ops[] = {
+		{1, 'f', "C", NULL, 3}, {1, 'k', "A", "s", 0}, {1, 'f', "D", NULL, 3}, {0, 'f', "A", NULL, 3}};
+	struct crowd crowd;
+	const Npumem__V1__Response *response;
+	uint64_t list;
+
+	start(&crowd, "ABCDs");
+	list = crowd_list(&crowd, 0, ops, 4);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, list), -1);
+	crowd_finish(&crowd, 0);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	crowd_finish(&crowd, 0);
+	ck_assert_uint_eq(crowd.n_tasks, 0);
+	response = crowd_reply(&crowd, 0, list);
+	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_INVALID);
+	ck_assert_ptr_nonnull(strstr(response->message, "operation 1 "));
+	ck_assert_uint_eq(response->submitted->n_done, 2);
+	ck_assert_uint_eq(response->submitted->done[1]->operation, 2);
+	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "D")), 3);
+	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "A")), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* Looking at what was written takes as long as reading it, so it is done where that is. */
+START_TEST(what_was_never_written_is_found_elsewhere)
+{
+	static const struct crowd_op ops[] = {
+		{1, 'f', "A", NULL, 3}, {1, 'k', "N", "B", 0}, {1, 'f', "A", NULL, 4}, {0, 'f', "B", NULL, 5}};
+	static const char said[] = "N has bytes that were never written";
+	struct crowd crowd;
+	const Npumem__V1__Response *response;
+	uint64_t copy, fill, list;
+
+	start(&crowd, "AB");
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, "N", LONG_W)), 0);
+	copy = crowd_copy(&crowd, 0, "A", "N");
+	fill = crowd_fill(&crowd, 0, "A", 7);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, copy), -1);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, copy), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_ptr_nonnull(strstr(crowd_reply(&crowd, 0, copy)->message, said));
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
+	/* In a group it refuses its operation and ends the list when the other queue is done. */
+	list = crowd_list(&crowd, 0, ops, 4);
+	ck_assert_uint_eq(crowd.n_tasks, 2);
+	crowd_finish(&crowd, 1);
+	crowd_finish_all(&crowd);
+	response = crowd_reply(&crowd, 0, list);
+	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_ptr_nonnull(strstr(response->message, "operation 1 "));
+	ck_assert_ptr_nonnull(strstr(response->message, said));
+	ck_assert_uint_eq(response->submitted->n_done, 2);
+	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "A")), 4);
+	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "B")), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(a_group_that_cannot_be_prepared_or_conflicts_does_not_run)
+{
+	static const struct crowd_op missing[] = {{1, 'f', "none", NULL, 3},
+						  {1, 'f', "A", NULL, 3},
+						  {1, 'f', "B", NULL, 3}},
+				     conflict[] = {{0, 'f', "C", NULL, 2},
+						   {1, 'f', "A", NULL, 3},
+						   {1, 'k', "A", "B", 3}};
+	struct crowd crowd;
+	uint64_t list;
+
+	start(&crowd, "ABC");
+	list = crowd_list(&crowd, 0, missing, 3);
+	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
+	ck_assert_ptr_null(crowd_reply(&crowd, 0, list)->submitted);
+	list = crowd_list(&crowd, 0, conflict, 3);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_ABORTED);
+	ck_assert_uint_eq(crowd_reply(&crowd, 0, list)->submitted->n_done, 1);
+	ck_assert_ptr_nonnull(strstr(crowd_reply(&crowd, 0, list)->message, "operations 1"));
+	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "A")), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* A list of many short operations lets the loop go now and then. */
+static void count_wake(void *ctx)
+{
+	++*(unsigned *)ctx;
+}
+
+START_TEST(a_long_list_of_short_ones_is_not_done_in_one_go)
+{
+	struct crowd_op ops[500];
+	struct crowd crowd;
+	uint64_t list;
+	unsigned n_wakes = 0, n_turns = 0;
+
+	start(&crowd, "a");
+	crowd.rpc->wake = count_wake;
+	crowd.rpc->ctx = &n_wakes;
+	for (unsigned i = 0; i < 500; i++)
+		ops[i] = (struct crowd_op){0, 'f', "a", NULL, (int)(i % 100)};
+	list = crowd_list(&crowd, 0, ops, 500);
+	for (; n_wakes > n_turns; n_turns++)
+		rpc_turn(crowd.rpc);
+	ck_assert_uint_ge(n_turns, 4);
+	ck_assert_uint_eq(crowd_reply(&crowd, 0, list)->submitted->n_done, 500);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* ---- ends ---- */
+
+/* All kinds of what may be under way. */
+static void script(struct crowd *crowd, bool with_others)
+{
+	static const struct crowd_op ops[] = {{1, 'k', "A", "B", 0},
+					      {1, 'f', "C", NULL, 3},
+					      {1, 'w', "c", NULL, 3},
+					      {0, 'f', "B", NULL, 0},
+					      {0, 'r', "c", NULL, 0}};
+
+	crowd_alloc(crowd, 1, "", SHORT_W);
+	crowd_fill(crowd, 1, "A", 1);
+	crowd_list(crowd, 1, ops, 5);
+	crowd_view(crowd, 1, "w", 0, "B", LONG_W);
+	crowd_write(crowd, 1, "w", 1, 3);
+	crowd_free(crowd, 1, "A");
+	crowd_alloc(crowd, 1, "E", LONG_W);
+	crowd_write(crowd, 1, "E", 8 * LONG_W, 3);
+	if (with_others) {
+		crowd_compact(crowd, 2);
+		crowd_fill(crowd, 2, "C", 8);
+		crowd_alloc(crowd, 2, "", SHORT_W);
+	}
+	crowd_seal(crowd, 1, "E");
+	crowd_open(crowd, 1, "E");
+}
+
+START_TEST(a_client_may_end_at_every_moment)
+{
+	for (unsigned steps = 0; steps < 14; steps++) {
+		for (unsigned worked = 0; worked < 3; worked++) {
+			struct crowd crowd;
+			int64_t before;
+
+			start(&crowd, "ABCc");
+			before = world_n_tensors(&crowd.world);
+			ck_assert_int_eq(before, 4);
+			script(&crowd, true);
+			for (unsigned i = 0; i < steps && crowd.n_tasks; i++)
+				crowd_finish(&crowd, i % crowd.n_tasks);
+			/* The threads have done their work, or one has, and the loop does not know it. */
+			for (unsigned i = 0; i < crowd.n_tasks && i < worked; i++)
+				crowd_work(&crowd, i);
+			crowd_close(&crowd, 1);
+			ck_assert(!crowd.peers[1].n_drained || !crowd.peers[1].rpc.n_calls);
+			crowd_finish_all(&crowd);
+			ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+			ck_assert_ptr_null(crowd.peers[1].session.anonymous);
+			world_check(&crowd.world);
+			crowd_deinit(&crowd);
+		}
+	}
+}
+END_TEST
+
+/* Another session runs on a view, by name, of a tensor that dies with its client. */
+START_TEST(what_dies_with_a_client_is_not_taken_from_under_others)
+{
+	struct crowd crowd;
+	uint64_t alloc, fill, late;
+	struct device_counts counts;
+
+	start(&crowd, "");
+	alloc = crowd_alloc(&crowd, 1, "", LONG_W);
+	crowd_view(&crowd, 1, "v", crowd_reply(&crowd, 1, alloc)->allocated->tensors[0]->handle, "", 2 * LONG_W);
+	fill = crowd_fill(&crowd, 0, "v", 3);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	crowd_close(&crowd, 1);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 2);
+	/* A tensor that comes meanwhile makes the end look again at what it takes, not wait for everything. */
+	crowd_alloc(&crowd, 2, "X", LONG_W);
+	crowd_fill(&crowd, 2, "X", 1);
+	late = crowd_fill(&crowd, 0, "v", 4);
+	ck_assert_uint_eq(crowd.n_tasks, 2);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, fill), 0);
+	/* What it held is forgotten elsewhere before it goes. */
+	ck_assert_uint_eq(crowd.n_tasks, 2);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
+	crowd_finish(&crowd, 1);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, late), NPUMEM_NOT_FOUND);
+	device_stat(crowd.world.device, &counts);
+	ck_assert_int_eq(counts.tensors, 1);
+	ck_assert_int_eq(counts.views, 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(what_runs_for_a_client_that_ends_is_cancelled)
+{
+	struct crowd crowd;
+	struct tensor *out;
+	struct device_state state;
+
+	start(&crowd, "A");
+	crowd_alloc(&crowd, 0, "B", LONG_W);
+	crowd_relu(&crowd, 1, "A", "B");
+	crowd_close(&crowd, 1);
+	crowd_finish_all(&crowd);
+	out = names_find(&crowd.world.service.names, 1001, "B")->tensor;
+	device_state(crowd.world.device, out, &state);
+	ck_assert_int_eq(state.unwritten_bytes, out->place.blocks.data);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(what_waits_is_counted_until_it_is_answered)
+{
+	struct crowd crowd;
+	size_t one;
+
+	start(&crowd, "A");
+	crowd_fill(&crowd, 1, "A", 1);
+	one = crowd.peers[1].rpc.call_bytes;
+	ck_assert_uint_gt(one, 0);
+	crowd_fill(&crowd, 1, "A", 1);
+	ck_assert_uint_eq(crowd.peers[1].rpc.call_bytes, 2 * one);
+	crowd_read(&crowd, 1, "A");
+	ck_assert_uint_gt(crowd.peers[1].rpc.call_bytes, 2 * one);
+	ck_assert_uint_eq(crowd.peers[1].rpc.n_calls, 3);
+	crowd_finish_all(&crowd);
+	ck_assert_uint_eq(crowd.peers[1].rpc.call_bytes, 0);
+	ck_assert_uint_eq(crowd.peers[1].rpc.n_calls, 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(without_threads_it_is_done_at_once)
+{
+	struct crowd crowd;
+	uint64_t fill;
+
+	start(&crowd, "A");
+	crowd.no_threads = true;
+	fill = crowd_fill(&crowd, 1, "A", 1);
+	ck_assert_int_eq(crowd_status(&crowd, 1, fill), 0);
+	script(&crowd, false);
+	ck_assert(scheduler_is_idle(&crowd.world.service.scheduler));
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(host_memory_may_run_out_anywhere)
+{
+	bool hit = true;
+
+	for (size_t i = 1; hit; i++) {
+		struct crowd crowd;
+		uint64_t first;
+
+		start(&crowd, "ABCc");
+		call_pool_deinit(crowd.rpc);
+		first = crowd.last_id + 1;
+		crowd.world.fail_at = crowd.world.n_allocs + i;
+		script(&crowd, true);
+		crowd_finish_all(&crowd);
+		hit = crowd.world.n_allocs >= crowd.world.fail_at;
+		for (uint64_t id = first; id <= crowd.last_id; id++) {
+			int status = crowd_status(&crowd, 1, id) >= 0 ? crowd_status(&crowd, 1, id)
+								      : crowd_status(&crowd, 2, id);
+
+			ck_assert(status >= 0 || crowd.peers[1].is_broken || crowd.peers[2].is_broken);
+			ck_assert_msg(status < 1 || status == NPUMEM_RESOURCE_EXHAUSTED ||
+					      status == NPUMEM_NOT_FOUND || status == NPUMEM_FAILED_PRECONDITION ||
+					      status == NPUMEM_ALREADY_EXISTS,
+				      "request %d of failure %zu: status %d", (int)id, i, status);
+			ck_assert(hit || status == 0);
+		}
+		world_check(&crowd.world);
+		crowd.world.fail_at = 0;
+		crowd_deinit(&crowd);
+	}
+}
+END_TEST
+
+static void make_columns(struct crowd *crowd, const char *name, const char *base, int64_t from, int64_t to)
+{
+	struct device_slice slice = {.from = {0, 0, 0, from}, .to = {1, 8, 1, to}};
+	struct tensor *view;
+
+	ck_assert_int_eq(tensors_view(&crowd->peers[0].session,
+				      names_find(&crowd->world.service.names, 1001, base)->tensor, name, &slice,
+				      NULL, &view, &crowd->world.error),
+			 0);
+}
+
+/* What was held and has no place yet where something has started that came later, but a place where others wait
+ * for it. */
+START_TEST(nobody_waits_in_a_circle)
+{
+	struct crowd crowd;
+	uint64_t held, copy, fill;
+	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
+
+	start(&crowd, "ABC");
+	make_columns(&crowd, "few", "A", 0, SHORT_W);
+	make_columns(&crowd, "many", "A", SHORT_W, LONG_W);
+	make_columns(&crowd, "part", "B", 0, SHORT_W);
+	crowd_fill(&crowd, 1, "C", 1);
+	CROWD_SEND(&crowd, 1, list, LIST, &list);
+	held = crowd_copy(&crowd, 1, "part", "v");
+	make_columns(&crowd, "v", "A", 0, SHORT_W);
+	copy = crowd_copy(&crowd, 0, "few", "part");
+	fill = crowd_fill(&crowd, 2, "many", 3);
+	ck_assert_uint_eq(crowd.n_tasks, 2);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 1, held), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, copy), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, fill), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* Those that are held are looked at again when a view has come into being, not all of them in one turn: meanwhile
+ * nobody overtakes them at the bytes behind it. */
+START_TEST(what_is_held_is_looked_at_again_in_turns)
+{
+	enum { OPS = 1024, LISTS = 20 };
+	static struct crowd_op ops[OPS];
+	struct crowd crowd;
+	struct tensor *base;
+	unsigned n_wakes = 0, n_turns = 0;
+	uint64_t last, fill;
+	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
+
+	start(&crowd, "AB");
+	base = names_find(&crowd.world.service.names, 1001, "B")->tensor;
+	crowd_fill(&crowd, 1, "A", 1);
+	crowd_fill(&crowd, 2, "B", 1);
+	CROWD_SEND(&crowd, 1, list, LIST, &list);
+	crowd_view(&crowd, 1, "v", 0, "B", LONG_W);
+	for (unsigned i = 0; i < OPS; i++)
+		ops[i] = (struct crowd_op){0, 'r', "v", NULL, 0};
+	for (unsigned i = 0; i < LISTS; i++)
+		last = crowd_list(&crowd, 1, ops, OPS);
+	crowd.rpc->wake = count_wake;
+	crowd.rpc->ctx = &n_wakes;
+	crowd_finish(&crowd, 0);
+	ck_assert_ptr_nonnull(names_find(&crowd.world.service.names, 1001, "v"));
+	ck_assert_uint_lt(record_of(base)->queue.n_held, LISTS / 2);
+	fill = crowd_fill(&crowd, 2, "B", 2);
+	for (; n_turns < n_wakes; n_turns++)
+		rpc_turn(crowd.rpc);
+	ck_assert_uint_gt(n_turns, 1);
+	crowd.rpc->wake = NULL;
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 1, last), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 2, fill), 0);
+	ck_assert_uint_lt(crowd.peers[1].replies[last].turn, crowd.peers[2].replies[fill].turn);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* What is cancelled meanwhile, or hangs up, is not looked at. */
+START_TEST(what_is_held_may_go_while_it_is_looked_at)
+{
+	enum { OPS = 1024, LISTS = 20 };
+	static struct crowd_op ops[OPS];
+	struct crowd crowd;
+	unsigned n_wakes = 0, n_turns = 0;
+	uint64_t ids[LISTS], fill;
+	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
+	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
+
+	for (int hangs_up = 0; hangs_up < 2; hangs_up++) {
+		start(&crowd, "AB");
+		crowd_fill(&crowd, 1, "A", 1);
+		crowd_fill(&crowd, 2, "B", 1);
+		CROWD_SEND(&crowd, 1, list, LIST, &list);
+		crowd_view(&crowd, 1, "v", 0, "B", LONG_W);
+		for (unsigned i = 0; i < OPS; i++)
+			ops[i] = (struct crowd_op){0, 'r', "v", NULL, 0};
+		for (unsigned i = 0; i < LISTS; i++)
+			ids[i] = crowd_list(&crowd, 1, ops, OPS);
+		crowd.rpc->wake = count_wake;
+		crowd.rpc->ctx = &n_wakes;
+		crowd_finish(&crowd, 0);
+		ck_assert_ptr_nonnull(crowd.peers[1].rpc.naming);
+		fill = crowd_fill(&crowd, 2, "B", 2);
+		for (unsigned i = 0; i < LISTS && !hangs_up; i++) {
+			cancel.request_id = ids[i];
+			CROWD_SEND(&crowd, 1, cancel, CANCEL, &cancel);
+		}
+		if (hangs_up)
+			rpc_peer_close(crowd.rpc, &crowd.peers[1].rpc);
+		for (; n_turns < n_wakes; n_turns++)
+			rpc_turn(crowd.rpc);
+		crowd.rpc->wake = NULL;
+		crowd_finish_all(&crowd);
+		ck_assert_int_eq(crowd_status(&crowd, 2, fill), 0);
+		crowd_deinit(&crowd);
+	}
+}
+END_TEST
+
+/* However long a write waits, and wherever it runs, it writes what was sent (crowd_send spoils its bytes). */
+START_TEST(payloads_live_as_long_as_their_requests)
+{
+	static const struct crowd_op queued[] = {{0, 'w', "A", NULL, 4}, {0, 'w', "C", NULL, 5}},
+				     group[] = {{1, 'k', "A", "B", 0},
+						{1, 'w', "C", NULL, 6},
+						{1, 'w', "c", NULL, 7}},
+				     brief[] = {{1, 'w', "a", NULL, 8},
+						{1, 'k', "b", "c", 0},
+						{0, 'w', "b", NULL, 9}};
+	static const struct {
+		const char *name;
+		int value;
+	} want[] = {{"A", 4}, {"C", 6}, {"D", 3}, {"E", 2}, {"a", 8}, {"b", 9}, {"c", 0}};
+	struct crowd crowd;
+	uint64_t last;
+
+	start(&crowd, "ABCDEabc");
+	last = crowd.last_id;
+	crowd_fill(&crowd, 0, "A", 1);
+	crowd_write(&crowd, 0, "A", 1, 2);	    /* waits */
+	crowd_write(&crowd, 1, "D", 8 * LONG_W, 3); /* on a thread at once */
+	crowd_list(&crowd, 0, queued, 2);	    /* waits */
+	crowd_list(&crowd, 0, group, 3);	    /* runs in parts */
+	crowd_write(&crowd, 2, "a", 1, 1);	    /* is done at once */
+	crowd_fill(&crowd, 1, "E", 1);
+	crowd_free(&crowd, 1, "E"); /* holds what follows */
+	crowd_alloc(&crowd, 1, "E", SHORT_W);
+	crowd_write(&crowd, 1, "E", 8 * SHORT_W, 2);
+	crowd_finish_all(&crowd);
+	crowd_list(&crowd, 2, brief, 3); /* is done at once */
+	crowd_finish_all(&crowd);
+	for (uint64_t id = last + 1; id <= crowd.last_id; id++)
+		for (unsigned from = 0; from < PEERS; from++)
+			ck_assert_int_le(crowd_status(&crowd, from, id), 0);
+	for (unsigned i = 0; i < sizeof(want) / sizeof(want[0]); i++)
+		ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, want[i].name)), want[i].value);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(many_that_were_held_are_let_go_in_turns)
+{
+	enum { READS = 300 };
+	struct crowd crowd;
+	uint64_t reads[READS], list_id;
+	unsigned n_wakes = 0, n_turns = 0;
+	Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
+
+	start(&crowd, "AB");
+	crowd_fill(&crowd, 1, "A", 1);
+	crowd_fill(&crowd, 2, "B", 5);
+	list_id = CROWD_SEND(&crowd, 1, list, LIST, &list);
+	for (unsigned i = 0; i < READS; i++)
+		reads[i] = crowd_read(&crowd, 1, "B");
+	crowd.rpc->wake = count_wake;
+	crowd.rpc->ctx = &n_wakes;
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, list_id), 0);
+	ck_assert_ptr_nonnull(crowd.peers[1].rpc.first_held);
+	for (; n_turns < n_wakes; n_turns++)
+		rpc_turn(crowd.rpc);
+	ck_assert_uint_gt(n_turns, 1);
+	ck_assert_ptr_null(crowd.peers[1].rpc.first_held);
+	crowd_finish(&crowd, 0);
+	for (; n_turns < n_wakes; n_turns++)
+		rpc_turn(crowd.rpc);
+	for (unsigned i = 0; i < READS; i++)
+		ck_assert_int_eq(crowd_value(&crowd, 1, reads[i]), 5);
+	crowd.rpc->wake = NULL;
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* ---- anything, in any order ---- */
+
+/* Requests of three clients against a plain sequence: what is sent takes effect in the order sent. */
+enum { SHARED = 3, OWN = 2 };
+
+struct model {
+	bool exists;
+	bool written;
+	int value;
+};
+
+struct expected {
+	unsigned from;
+	uint64_t id;
+	int status, value; /* value -1: none */
+};
+
+static void random_request(struct crowd *crowd, struct model shared[SHARED], struct model own[PEERS][OWN],
+			   struct expected *expected)
+{
+	unsigned from = (unsigned)rand() % PEERS, s = (unsigned)rand() % SHARED, o = (unsigned)rand() % OWN;
+	bool is_own = rand() % 2;
+	char name[16], other[16];
+	struct model *model = is_own ? &own[from][o] : &shared[s];
+	struct model *source = &shared[(s + 1) % SHARED];
+	int value = rand() % 100;
+
+	if (is_own)
+		snprintf(name, sizeof(name), "p%uo%u", from, o);
+	else
+		snprintf(name, sizeof(name), "s%u", s);
+	snprintf(other, sizeof(other), "s%u", (s + 1) % SHARED);
+	*expected = (struct expected){.from = from, .value = -1};
+	expected->status = model->exists ? 0 : NPUMEM_NOT_FOUND;
+	switch (rand() % (is_own ? 6 : 4)) {
+	case 0:
+		expected->id = crowd_fill(crowd, from, name, value);
+		model->written |= model->exists;
+		model->value = value;
+		break;
+	case 1:
+	case 2:
+		if (model->exists && !model->written)
+			expected->status = NPUMEM_FAILED_PRECONDITION;
+		else
+			expected->value = model->exists ? model->value : -1;
+		expected->id = crowd_read(crowd, from, name);
+		break;
+	case 3:
+		if (is_own) {
+			expected->id = crowd_open(crowd, from, name);
+			break;
+		}
+		expected->id = crowd_copy(crowd, from, name, other);
+		model->value = source->value;
+		break;
+	case 4:
+		expected->id = crowd_free(crowd, from, name);
+		model->exists = model->written = false;
+		break;
+	default:
+		expected->status = model->exists ? NPUMEM_ALREADY_EXISTS : 0;
+		expected->id = crowd_alloc(crowd, from, name, o ? LONG_W : SHORT_W);
+		model->exists = true;
+	}
+}
+
+START_TEST(effects_come_in_the_order_sent)
+{
+	enum { ROUNDS = 12, REQUESTS = 120 };
+
+	srand((unsigned)_i);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		struct crowd crowd;
+		struct model shared[SHARED], own[PEERS][OWN] = {{{false, false, 0}}};
+		struct expected expected[REQUESTS];
+
+		start(&crowd, "");
+		for (unsigned i = 0; i < SHARED; i++) {
+			char name[8];
+
+			snprintf(name, sizeof(name), "s%u", i);
+			crowd_alloc(&crowd, 0, name, LONG_W);
+			crowd_fill(&crowd, 0, name, 0);
+			shared[i] = (struct model){true, true, 0};
+		}
+		for (unsigned i = 0; i < REQUESTS; i++) {
+			random_request(&crowd, shared, own, &expected[i]);
+			if (rand() % 16 == 0)
+				crowd_compact(&crowd, (unsigned)rand() % PEERS);
+			while (crowd.n_tasks && rand() % 2)
+				crowd_finish(&crowd, (unsigned)rand() % crowd.n_tasks);
+		}
+		crowd_finish_all(&crowd);
+		for (unsigned i = 0; i < REQUESTS; i++) {
+			const struct expected *e = &expected[i];
+
+			ck_assert_msg(crowd_status(&crowd, e->from, e->id) == e->status,
+				      "round %u, request %u: status %d, not %d: %s", round, i,
+				      crowd_status(&crowd, e->from, e->id), e->status,
+				      crowd_reply(&crowd, e->from, e->id)->message);
+			if (e->value >= 0)
+				ck_assert_int_eq(crowd_value(&crowd, e->from, e->id), e->value);
+		}
+		world_check(&crowd.world);
+		crowd_deinit(&crowd);
+	}
+}
+END_TEST
+
+Suite *suite_advance(void)
+{
+	Suite *suite = suite_create("rpc/advance");
+	TCase *tcase = tcase_create("all");
+
+	tcase_set_timeout(tcase, 60); /* under a sanitizer, on a busy machine */
+	tcase_add_test(tcase, conflicting_ones_run_in_the_order_sent);
+	tcase_add_test(tcase, independent_ones_run_side_by_side);
+	tcase_add_test(tcase, what_follows_a_change_waits_for_it_and_others_do_not);
+	tcase_add_test(tcase, what_comes_into_being_is_protected_at_once);
+	tcase_add_test(tcase, what_is_born_after_a_request_does_not_exist_for_it);
+	tcase_add_test(tcase, views_and_seals_take_their_turn);
+	tcase_add_test(tcase, after_a_compaction_places_are_compared_anew);
+	tcase_add_test(tcase, a_short_one_passes_nobody_it_has_to_wait_for);
+	tcase_add_test(tcase, a_dump_waits_for_its_own_bytes);
+	tcase_add_test(tcase, both_lanes_of_a_group_run_at_once);
+	tcase_add_test(tcase, a_refusal_in_one_queue_lets_the_other_run_to_its_end);
+	tcase_add_test(tcase, what_was_never_written_is_found_elsewhere);
+	tcase_add_test(tcase, a_group_that_cannot_be_prepared_or_conflicts_does_not_run);
+	tcase_add_test(tcase, a_long_list_of_short_ones_is_not_done_in_one_go);
+	tcase_add_test(tcase, a_client_may_end_at_every_moment);
+	tcase_add_test(tcase, what_dies_with_a_client_is_not_taken_from_under_others);
+	tcase_add_test(tcase, what_runs_for_a_client_that_ends_is_cancelled);
+	tcase_add_test(tcase, what_waits_is_counted_until_it_is_answered);
+	tcase_add_test(tcase, without_threads_it_is_done_at_once);
+	tcase_add_test(tcase, nobody_waits_in_a_circle);
+	tcase_add_test(tcase, what_is_held_is_looked_at_again_in_turns);
+	tcase_add_test(tcase, what_is_held_may_go_while_it_is_looked_at);
+	tcase_add_test(tcase, many_that_were_held_are_let_go_in_turns);
+	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
+	tcase_add_test(tcase, payloads_live_as_long_as_their_requests);
+	tcase_add_loop_test(tcase, effects_come_in_the_order_sent, 0, 2);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

@@ -1,0 +1,111 @@
+/* What a session leaves behind goes in parts, each in its turn. */
+#include "daemon/rpc/calls/ending.h"
+
+#include "tests/unit/daemon/rpc/crowd.h"
+
+static void alloc_many(struct crowd *crowd, unsigned from, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		ck_assert_int_eq(crowd_status(crowd, from, crowd_alloc(crowd, from, "", SHORT_W)), 0);
+}
+
+START_TEST(many_go_in_parts)
+{
+	enum { N = ENDING_PART + 44, PART = ENDING_PART };
+	struct crowd crowd;
+
+	crowd_init(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_alloc(&crowd, 0, "x", SHORT_W)), 0);
+	alloc_many(&crowd, 1, N);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), N + 1);
+	crowd_close(&crowd, 1);
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_fill(&crowd, 0, "x", 1)), 0);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), N + 1);
+	crowd_finish(&crowd, 0);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
+	alloc_many(&crowd, 2, 2 * PART);
+	crowd_close(&crowd, 2);
+	for (unsigned left = 2; left; left--) {
+		ck_assert_uint_eq(crowd.n_tasks, 1);
+		ck_assert_int_eq(world_n_tensors(&crowd.world), left * PART + 1);
+		crowd_finish(&crowd, 0);
+	}
+	ck_assert_uint_eq(crowd.peers[2].n_drained, 1);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(what_went_meanwhile_is_not_missed)
+{
+	struct crowd crowd;
+	uint64_t view, freed;
+
+	crowd_init(&crowd);
+	crowd_alloc(&crowd, 0, "B", LONG_W);
+	view = crowd_view(&crowd, 1, "", 0, "B", LONG_W);
+	ck_assert_int_eq(crowd_status(&crowd, 1, view), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_alloc(&crowd, 1, "", SHORT_W)), 0);
+	crowd_fill(&crowd, 0, "B", 1);
+	freed = crowd_free(&crowd, 0, "B");
+	/* The view went with its base, when that was hidden. */
+	crowd_close(&crowd, 1);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, freed), -1);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, freed), 0);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* A view of somebody else's tensor dies with the session, and the tensor does not. */
+START_TEST(views_go_and_their_bases_stay)
+{
+	struct crowd crowd;
+
+	crowd_init(&crowd);
+	crowd_alloc(&crowd, 0, "B", LONG_W);
+	crowd_fill(&crowd, 0, "B", 7);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 1, crowd_view(&crowd, 1, "", 0, "B", LONG_W)), 0);
+	crowd_close(&crowd, 1);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
+	ck_assert_int_eq(crowd_value(&crowd, 0, crowd_read(&crowd, 0, "B")), 7);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(without_memory_it_goes_in_smaller_parts)
+{
+	struct crowd crowd;
+
+	crowd_init(&crowd);
+	alloc_many(&crowd, 1, 20);
+	crowd.world.fail_at = crowd.world.n_allocs + 1;
+	crowd_close(&crowd, 1);
+	ck_assert_uint_ge(crowd.world.n_allocs, crowd.world.fail_at);
+	ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+Suite *suite_ending(void)
+{
+	Suite *suite = suite_create("rpc/ending");
+	TCase *tcase = tcase_create("all");
+
+	tcase_add_test(tcase, many_go_in_parts);
+	tcase_add_test(tcase, what_went_meanwhile_is_not_missed);
+	tcase_add_test(tcase, views_go_and_their_bases_stay);
+	tcase_add_test(tcase, without_memory_it_goes_in_smaller_parts);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

@@ -1,0 +1,463 @@
+/* Allocations that wait, with two peers and a clock of the test's: who is served when, and every other way to end.
+ */
+#include "daemon/rpc/calls/advance.h"
+
+#include <stdio.h>
+
+#include "tests/unit/daemon/rpc/talk.h"
+
+enum { ANSWERS_MAX = 16 };
+
+static uint64_t now_ns;
+static uint64_t step_ns; /* that passes with each reading of the clock */
+
+static uint64_t test_clock(void)
+{
+	return now_ns += step_ns;
+}
+
+struct line {
+	struct talk talk;
+	struct rpc_peer peers[2]; /* of the uids 1001 and 1002 */
+	struct {
+		uint64_t id;
+		int status;
+		char message[256];
+	} answers[ANSWERS_MAX];
+	unsigned n;
+	uint64_t alarm_ns;
+	unsigned n_woken;
+};
+
+static void take_frames(struct line *line, const uint8_t *bytes, size_t n)
+{
+	for (size_t at = 0; at < n;) {
+		size_t header, body;
+		Npumem__V1__Response *response;
+
+		ck_assert_int_eq(frame_parse(bytes + at, n - at, FRAME_BYTES_MAX, &header, &body), FRAME_COMPLETE);
+		response = npumem__v1__response__unpack(NULL, body, bytes + at + header);
+		ck_assert_ptr_nonnull(response);
+		ck_assert_uint_lt(line->n, ANSWERS_MAX);
+		line->answers[line->n].id = response->id;
+		snprintf(line->answers[line->n].message, sizeof(line->answers[0].message), "%s",
+			 response->message);
+		line->answers[line->n++].status = (int)response->status;
+		npumem__v1__response__free_unpacked(response, NULL);
+		at += header + body;
+	}
+}
+
+static void deliver(void *ctx, struct buffer *reply)
+{
+	take_frames(ctx, reply->bytes, reply->used);
+}
+
+static void drained(void *ctx)
+{
+	(void)ctx;
+}
+
+static void set_alarm(void *ctx, uint64_t at_ns)
+{
+	((struct line *)ctx)->alarm_ns = at_ns;
+}
+
+static void wake(void *ctx)
+{
+	((struct line *)ctx)->n_woken++;
+}
+
+/* From here on, what takes long goes on in another turn: after about five that are tried. */
+static void begin_turns(struct line *line)
+{
+	line->talk.rpc->wake = wake;
+	line->n_woken = 0;
+	step_ns = 20000;
+}
+
+static unsigned end_turns(struct line *line)
+{
+	unsigned n = 0;
+
+	for (; line->n_woken; n++) {
+		line->n_woken = 0;
+		rpc_turn(line->talk.rpc);
+	}
+	step_ns = 0;
+	return n;
+}
+
+static void line_init(struct line *line)
+{
+	talk_init(&line->talk);
+	now_ns = 1000000000;
+	step_ns = 0;
+	line->n = line->n_woken = 0;
+	line->alarm_ns = UINT64_MAX;
+	line->talk.rpc->now_ns = test_clock;
+	line->talk.world.service.events.now_ns = test_clock;
+	line->talk.rpc->set_alarm = set_alarm;
+	line->talk.rpc->ctx = line;
+	for (unsigned i = 0; i < 2; i++)
+		line->peers[i] = (struct rpc_peer){.session = i ? &line->talk.stranger : &line->talk.session,
+						   .deliver = deliver,
+						   .drained = drained,
+						   .ctx = line};
+}
+
+static void line_deinit(struct line *line)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (!line->peers[i].is_closing)
+			rpc_peer_close(line->talk.rpc, &line->peers[i]);
+	ck_assert_ptr_null(line->talk.world.service.waiting.first);
+	ck_assert_uint_eq(line->alarm_ns, UINT64_MAX);
+	talk_deinit(&line->talk);
+}
+
+static void send(struct line *line, unsigned peer, uint64_t id, Npumem__V1__Request *request)
+{
+	uint8_t message[512];
+	int status;
+
+	request->id = id;
+	ck_assert_uint_le(npumem__v1__request__get_packed_size(request), sizeof(message));
+	status = rpc_receive(line->talk.rpc, &line->peers[peer], message,
+			     npumem__v1__request__pack(request, message));
+	ck_assert(!status || line->talk.world.fail_at);
+}
+
+/* `w` bytes on each NPU. */
+static void alloc(struct line *line, unsigned peer, uint64_t id, int64_t w, uint32_t wait_ms)
+{
+	struct talk_spec spec;
+	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
+	Npumem__V1__AllocRequest message = NPUMEM__V1__ALLOC_REQUEST__INIT;
+	char name[32];
+
+	snprintf(name, sizeof(name), "t%u", (unsigned)id);
+	allocation.spec = talk_spec(&spec, 8, w);
+	allocation.name = name;
+	message.n_tensors = 1;
+	message.tensors = &list;
+	message.wait_ms = wait_ms;
+	request.call_case = NPUMEM__V1__REQUEST__CALL_ALLOC;
+	request.alloc = &message;
+	send(line, peer, id, &request);
+}
+
+static void free_tensor(struct line *line, unsigned peer, uint64_t id, const char *name)
+{
+	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__FreeRequest message = NPUMEM__V1__FREE_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, name), *list = &ref;
+
+	message.n_tensors = 1;
+	message.tensors = &list;
+	request.call_case = NPUMEM__V1__REQUEST__CALL_FREE;
+	request.free = &message;
+	send(line, peer, id, &request);
+}
+
+static void cancel(struct line *line, unsigned peer, uint64_t id, uint64_t other)
+{
+	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__CancelRequest message = NPUMEM__V1__CANCEL_REQUEST__INIT;
+
+	message.request_id = other;
+	request.call_case = NPUMEM__V1__REQUEST__CALL_CANCEL;
+	request.cancel = &message;
+	send(line, peer, id, &request);
+}
+
+/* The alarm rings `ns` later. */
+static void ring(struct line *line, uint64_t ns)
+{
+	now_ns += ns;
+	line->alarm_ns = UINT64_MAX;
+	rpc_tick(line->talk.rpc);
+}
+
+/* The next answer. */
+#define answered(line, i, ID, STATUS)                                                                             \
+	do {                                                                                                      \
+		ck_assert_uint_gt((line)->n, i);                                                                  \
+		ck_assert_uint_eq((line)->answers[i].id, ID);                                                     \
+		ck_assert_msg((line)->answers[i].status == (STATUS), "%d: %s", (line)->answers[i].status,         \
+			      (line)->answers[i].message);                                                        \
+	} while (0)
+
+START_TEST(a_waiter_is_served_when_something_is_freed)
+{
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 8192, 1000);
+	answered(&line, 0, 1, 0);
+	alloc(&line, 1, 2, 4096, 1000);
+	ck_assert_uint_eq(line.n, 1);
+	ck_assert_uint_eq(line.alarm_ns, now_ns + 1000000000);
+	free_tensor(&line, 0, 3, "t1");
+	ck_assert_uint_eq(line.n, 3);
+	answered(&line, 0, 1, 0);
+	answered(&line, 1, 3, 0);
+	answered(&line, 2, 2, 0);
+	ck_assert_uint_eq(line.alarm_ns, UINT64_MAX);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(a_small_one_waits_behind_a_large_one)
+{
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 4096, 0);
+	alloc(&line, 0, 2, 2048, 0);
+	alloc(&line, 0, 3, 6000, 1000);
+	alloc(&line, 1, 4, 64, 1000);
+	ck_assert_uint_eq(line.n, 2);
+	/* An immediate one does not get it either. */
+	alloc(&line, 1, 5, 64, 0);
+	answered(&line, 2, 5, NPUMEM_RESOURCE_EXHAUSTED);
+	free_tensor(&line, 0, 6, "t2");
+	answered(&line, 3, 6, 0);
+	ck_assert_uint_eq(line.n, 4);
+	free_tensor(&line, 0, 7, "t1");
+	answered(&line, 4, 7, 0);
+	answered(&line, 5, 3, 0);
+	answered(&line, 6, 4, 0);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(the_deadline_tells_what_was_missing)
+{
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 8192, 0);
+	alloc(&line, 0, 2, 4096, 500);
+	alloc(&line, 1, 3, 4096, 250);
+	ring(&line, 250 * UINT64_C(1000000) - 1);
+	ck_assert_uint_eq(line.n, 1);
+	ring(&line, 1);
+	answered(&line, 1, 3, NPUMEM_DEADLINE_EXCEEDED);
+	ring(&line, 250 * UINT64_C(1000000));
+	answered(&line, 2, 2, NPUMEM_DEADLINE_EXCEEDED);
+	ck_assert_ptr_nonnull(
+		strstr(line.answers[2].message, "waited 500 ms: no room for 4096 bytes on each NPU"));
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(what_can_never_be_is_refused_at_once)
+{
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 100, 1000);
+	alloc(&line, 0, 2, 8200, 1000);
+	ck_assert_uint_eq(line.n, 2);
+	ck_assert_int_ne(line.answers[1].status, 0);
+	alloc(&line, 0, 1, 100, 1000);
+	answered(&line, 2, 1, NPUMEM_ALREADY_EXISTS);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(waiting_ends_by_cancel_and_with_its_peer)
+{
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 8192, 0);
+	alloc(&line, 1, 2, 4096, 500);
+	alloc(&line, 1, 3, 4096, 500);
+	cancel(&line, 0, 4, 2);
+	answered(&line, 1, 4, 0); /* not found: it is another peer's */
+	ck_assert_uint_eq(line.n, 2);
+	cancel(&line, 1, 5, 2);
+	/* In the test's order: what is delivered first. */
+	answered(&line, 2, 2, NPUMEM_CANCELLED);
+	answered(&line, 3, 5, 0);
+	rpc_peer_close(line.talk.rpc, &line.peers[1]);
+	ck_assert_uint_eq(line.n, 4);
+	ck_assert_uint_eq(line.alarm_ns, UINT64_MAX);
+	free_tensor(&line, 0, 6, "t1");
+	ck_assert_int_eq(world_n_tensors(&line.talk.world), 0);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(going_down_ends_the_line)
+{
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 8192, 0);
+	alloc(&line, 1, 2, 4096, 500);
+	rpc_peer_end_waiting(line.talk.rpc, &line.peers[1]);
+	answered(&line, 1, 2, NPUMEM_UNAVAILABLE);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(host_memory_may_run_out_in_line)
+{
+	struct line line;
+
+	for (size_t i = 1; i < 40; i++) {
+		line_init(&line);
+		alloc(&line, 0, 1, 8192, 0);
+		line.talk.world.fail_at = line.talk.world.n_allocs + i;
+		alloc(&line, 1, 2, 4096, 500);
+		free_tensor(&line, 0, 3, "t1");
+		/* Where the answer to `free` had no memory nothing was freed, and the other waits on. */
+		ck_assert_uint_ge(line.n, 1);
+		line.talk.world.fail_at = 0;
+		line_deinit(&line);
+	}
+}
+END_TEST
+
+/* The clock begins in the middle of a window in which all may hold room back. */
+START_TEST(who_asks_for_more_than_its_share_keeps_nobody_out_for_long)
+{
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 1024, 0);
+	alloc(&line, 0, 2, 8192, 60000);
+	alloc(&line, 1, 3, 128, 0);
+	answered(&line, 1, 3, NPUMEM_RESOURCE_EXHAUSTED);
+	alloc(&line, 1, 4, 128, 60000);
+	ck_assert_uint_eq(line.n, 2);
+	ck_assert_uint_eq(line.alarm_ns, WAITING_WINDOW_NS);
+	ring(&line, WAITING_WINDOW_NS - now_ns);
+	answered(&line, 2, 4, 0);
+	alloc(&line, 1, 5, 128, 0);
+	answered(&line, 3, 5, 0);
+	alloc(&line, 1, 6, 128, 60000);
+	answered(&line, 4, 6, 0);
+	ring(&line, WAITING_WINDOW_NS);
+	alloc(&line, 1, 7, 128, 0);
+	answered(&line, 5, 7, NPUMEM_RESOURCE_EXHAUSTED);
+	line_deinit(&line);
+}
+END_TEST
+
+/* Small ones that live for half a second come again and again. */
+START_TEST(a_large_one_has_its_turn_beside_small_ones)
+{
+	struct line line;
+	unsigned held[5] = {0}, n_granted = 0, n_refused = 0;
+	char name[32];
+
+	line_init(&line);
+	alloc(&line, 1, 900, 128, 0);
+	alloc(&line, 0, 901, 8192, 60000);
+	now_ns = WAITING_WINDOW_NS;
+	for (unsigned id = 1; id <= 40; id++) { /* two windows */
+		unsigned *slot = &held[id % 5];
+
+		line.n = 0;
+		if (id == 5)
+			free_tensor(&line, 1, 902, "t900");
+		snprintf(name, sizeof(name), "t%u", *slot);
+		if (*slot)
+			free_tensor(&line, 1, 903, name);
+		*slot = 0;
+		if (line.n && line.answers[line.n - 1].id == 901)
+			break;
+		line.n = 0;
+		alloc(&line, 1, id, 128, 0);
+		if (line.answers[0].status)
+			n_refused++;
+		else
+			n_granted++;
+		*slot = line.answers[0].status ? 0 : id;
+		ring(&line, 100000000);
+	}
+	ck_assert_uint_eq(line.answers[line.n - 1].id, 901);
+	ck_assert_int_eq(line.answers[line.n - 1].status, 0);
+	ck_assert_uint_ge(n_granted, 20);
+	ck_assert_uint_gt(n_refused, 0);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(a_long_line_is_tried_in_parts)
+{
+	enum { N = 20 };
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 1024, 0);
+	for (unsigned id = 2; id < 2 + N; id++)
+		alloc(&line, 0, id, id < 1 + N ? 8192 : 4096, 60000);
+	ck_assert_uint_eq(line.n, 1);
+	begin_turns(&line);
+	ring(&line, WAITING_WINDOW_NS - now_ns);
+	ck_assert_uint_eq(line.n, 1);
+	ck_assert_uint_eq(line.n_woken, 1);
+	/* What else happens does not hasten it. */
+	for (unsigned id = 100; id < 110; id++)
+		alloc(&line, 1, id, 64, 0);
+	ck_assert_uint_eq(line.n, 11);
+	ck_assert_uint_eq(line.n_woken, 1);
+	ck_assert_uint_gt(end_turns(&line), 2);
+	answered(&line, 11, 1 + N, 0);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(many_deadlines_at_once_are_seen_to_in_parts)
+{
+	enum { N = 20 };
+	struct line line;
+	unsigned n_refused = 0;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 8192, 0);
+	for (unsigned id = 2; id < 2 + N; id++)
+		alloc(&line, 0, id, 8192, 10);
+	begin_turns(&line);
+	now_ns += 10000000;
+	while (n_refused < N) {
+		line.n = 0;
+		ring(&line, 0);
+		ck_assert_uint_ge(line.n, 1);
+		ck_assert_uint_lt(line.n, N / 2);
+		for (unsigned i = 0; i < line.n; i++)
+			ck_assert_int_eq(line.answers[i].status, NPUMEM_DEADLINE_EXCEEDED);
+		n_refused += line.n;
+		/* The rest is due at once. */
+		ck_assert(n_refused == N || line.alarm_ns <= now_ns);
+	}
+	end_turns(&line);
+	line_deinit(&line);
+}
+END_TEST
+
+Suite *suite_line(void)
+{
+	Suite *suite = suite_create("rpc/line");
+	TCase *tcase = tcase_create("all");
+
+	tcase_add_test(tcase, a_waiter_is_served_when_something_is_freed);
+	tcase_add_test(tcase, a_small_one_waits_behind_a_large_one);
+	tcase_add_test(tcase, the_deadline_tells_what_was_missing);
+	tcase_add_test(tcase, what_can_never_be_is_refused_at_once);
+	tcase_add_test(tcase, waiting_ends_by_cancel_and_with_its_peer);
+	tcase_add_test(tcase, going_down_ends_the_line);
+	tcase_add_test(tcase, host_memory_may_run_out_in_line);
+	tcase_add_test(tcase, who_asks_for_more_than_its_share_keeps_nobody_out_for_long);
+	tcase_add_test(tcase, a_large_one_has_its_turn_beside_small_ones);
+	tcase_add_test(tcase, a_long_line_is_tried_in_parts);
+	tcase_add_test(tcase, many_deadlines_at_once_are_seen_to_in_parts);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

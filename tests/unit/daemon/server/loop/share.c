@@ -1,0 +1,194 @@
+/* Helpers take parts beside the one who shares, leave when they are wanted elsewhere, and are waited for. */
+#include "daemon/server/loop/share.h"
+
+#include <check.h>
+#include <unistd.h>
+
+enum { SLOTS = 3, PARTS = 100000 };
+
+struct bench {
+	uv_loop_t loop;
+	struct turns turns;
+	struct workers workers;
+	struct share share;
+	struct kernel_crew crew;
+};
+
+struct parts {
+	struct bench *bench;
+	struct kernel_call call;
+	atomic_int next, n_done, n_threads, n_inside;
+	int wanted_threads; /* the first part waits until so many are there */
+	uv_thread_t owner;  /* who shares */
+	uint8_t took[PARTS];
+};
+
+static void bench_open(struct bench *bench)
+{
+	ck_assert_int_eq(uv_loop_init(&bench->loop), 0);
+	turns_open(&bench->turns, &bench->loop);
+	ck_assert_int_eq(workers_open(&bench->workers, &bench->loop, &bench->turns, &heap_libc, SLOTS), 0);
+	share_open(&bench->share, &bench->workers);
+	/* Also on a machine with one processor. */
+	bench->share.threads_max = SLOTS - 1;
+	bench->crew = share_crew(&bench->share);
+}
+
+static void bench_close(struct bench *bench)
+{
+	share_close(&bench->share);
+	workers_close(&bench->workers);
+	turns_close(&bench->turns);
+	uv_run(&bench->loop, UV_RUN_DEFAULT);
+	ck_assert_int_eq(uv_loop_close(&bench->loop), 0);
+}
+
+static void take_parts(void *arg)
+{
+	struct parts *parts = arg;
+	int at;
+
+	atomic_fetch_add(&parts->n_threads, 1);
+	atomic_fetch_add(&parts->n_inside, 1);
+	while (atomic_load(&parts->n_threads) < parts->wanted_threads)
+		usleep(100);
+	while ((at = atomic_fetch_add(&parts->next, 1)) < PARTS) {
+		parts->took[at]++;
+		atomic_fetch_add(&parts->n_done, 1);
+		if (!kernel_part_done(&parts->call, 1))
+			break;
+	}
+	atomic_fetch_sub(&parts->n_inside, 1);
+}
+
+static bool is_owner(const struct parts *parts)
+{
+	uv_thread_t self = uv_thread_self();
+
+	return uv_thread_equal(&self, &parts->owner);
+}
+
+static void parts_init(struct parts *parts, struct bench *bench, int wanted_threads)
+{
+	*parts = (struct parts){.bench = bench, .wanted_threads = wanted_threads, .owner = uv_thread_self()};
+	parts->call.crew = &bench->crew;
+}
+
+START_TEST(each_part_once)
+{
+	static struct bench bench;
+	static struct parts parts;
+
+	bench_open(&bench);
+	for (int wanted = 1; wanted <= SLOTS; wanted++) {
+		bench.share.alone_until_ns = 0;
+		parts_init(&parts, &bench, wanted);
+		kernel_share(&parts.call, take_parts, &parts);
+		ck_assert_int_eq(parts.n_inside, 0);
+		ck_assert_int_eq(parts.n_done, PARTS);
+		for (int i = 0; i < PARTS; i++)
+			ck_assert_int_eq(parts.took[i], 1);
+		ck_assert_int_ge(parts.n_threads, wanted);
+	}
+	bench_close(&bench);
+}
+END_TEST
+
+/* Where all slots are taken, and where somebody waits for one. */
+START_TEST(nobody_helps_where_others_wait)
+{
+	static struct bench bench;
+	static struct parts parts;
+
+	bench_open(&bench);
+	for (int i = 0; i < 2; i++) {
+		atomic_store(&bench.workers.n_running, i ? SLOTS : 1);
+		atomic_store(&bench.workers.n_waiting, !i);
+		parts_init(&parts, &bench, 1);
+		kernel_share(&parts.call, take_parts, &parts);
+		ck_assert_int_eq(parts.n_done, PARTS);
+		ck_assert_int_eq(parts.n_threads, 1);
+	}
+	atomic_store(&bench.workers.n_running, 0);
+	bench_close(&bench);
+}
+END_TEST
+
+static void take_parts_until_wanted(void *arg)
+{
+	struct parts *parts = arg;
+
+	atomic_fetch_add(&parts->n_inside, 1);
+	if (is_owner(parts)) {
+		while (atomic_load(&parts->n_inside) < 2)
+			usleep(100);
+		/* Somebody comes: the helper leaves, and this thread stays. */
+		atomic_store(&parts->bench->workers.n_waiting, 1);
+		while (atomic_load(&parts->n_inside) > 1)
+			usleep(100);
+		ck_assert(kernel_part_done(&parts->call, 1));
+	} else {
+		while (kernel_part_done(&parts->call, 1))
+			usleep(100);
+	}
+	atomic_fetch_sub(&parts->n_inside, 1);
+}
+
+START_TEST(helpers_leave_for_others)
+{
+	static struct bench bench;
+	static struct parts parts;
+
+	bench_open(&bench);
+	bench.share.threads_max = 1;
+	parts_init(&parts, &bench, 0);
+	kernel_share(&parts.call, take_parts_until_wanted, &parts);
+	ck_assert_int_eq(parts.n_inside, 0);
+	atomic_store(&bench.workers.n_waiting, 0);
+	bench_close(&bench);
+}
+END_TEST
+
+static void be_late(void *arg)
+{
+	struct parts *parts = arg;
+
+	atomic_fetch_add(&parts->n_inside, 1);
+	while (is_owner(parts) && atomic_load(&parts->n_inside) < parts->wanted_threads)
+		usleep(100);
+	if (!is_owner(parts))
+		usleep(20000);
+}
+
+/* Who waits longer for a helper than that helps works alone for a while. */
+START_TEST(a_late_helper_is_not_asked_again_soon)
+{
+	static struct bench bench;
+	static struct parts parts;
+
+	bench_open(&bench);
+	parts_init(&parts, &bench, 2);
+	kernel_share(&parts.call, be_late, &parts);
+	ck_assert_uint_gt(bench.share.alone_until_ns, 0);
+	bench.share.alone_until_ns = UINT64_MAX;
+	parts_init(&parts, &bench, 1);
+	kernel_share(&parts.call, take_parts, &parts);
+	ck_assert_int_eq(parts.n_threads, 1);
+	bench_close(&bench);
+}
+END_TEST
+
+Suite *suite_share(void);
+Suite *suite_share(void)
+{
+	Suite *suite = suite_create("share");
+	TCase *tcase = tcase_create("share");
+
+	tcase_set_timeout(tcase, 0);
+	tcase_add_test(tcase, each_part_once);
+	tcase_add_test(tcase, nobody_helps_where_others_wait);
+	tcase_add_test(tcase, helpers_leave_for_others);
+	tcase_add_test(tcase, a_late_helper_is_not_asked_again_soon);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}

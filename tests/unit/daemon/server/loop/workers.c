@@ -1,0 +1,443 @@
+/* Slots and turns, by tasks that run until they are let go. */
+#include "daemon/server/loop/workers.h"
+
+#include <check.h>
+#include <errno.h>
+
+enum { ALICE = 1, BOB = 2, CAROL = 3, UIDS = 4, TASKS_MAX = 64, SLOTS = 2, HANGS_MS = 60000 };
+
+struct task {
+	struct desk *desk;
+	atomic_bool began, let_go;
+	atomic_int looks; /* at whether somebody waits */
+	bool gives_way, ended;
+	uint64_t done_ns; /* that the loop takes for its end */
+};
+
+struct desk {
+	uv_loop_t loop;
+	struct turns turns;
+	struct workers workers;
+	struct executor executor;
+	struct task tasks[TASKS_MAX];
+	unsigned n_tasks, n_ended;
+	atomic_int n_active, most_active, n_begun, most_begun;
+	uv_thread_t thread;
+};
+
+static void desk_open_with(struct desk *desk, const struct heap *heap, unsigned n_slots)
+{
+	memset(desk, 0, sizeof(*desk));
+	desk->thread = uv_thread_self();
+	ck_assert_int_eq(uv_loop_init(&desk->loop), 0);
+	turns_open(&desk->turns, &desk->loop);
+	ck_assert_int_eq(workers_open(&desk->workers, &desk->loop, &desk->turns, heap, n_slots), 0);
+	desk->executor = workers_executor(&desk->workers);
+}
+
+static void desk_open(struct desk *desk, const struct heap *heap)
+{
+	desk_open_with(desk, heap, SLOTS);
+}
+
+/* The loop ends by itself when nothing is left to do. */
+static void desk_close(struct desk *desk)
+{
+	uv_run(&desk->loop, UV_RUN_DEFAULT);
+	ck_assert_uint_eq(desk->n_ended, desk->n_tasks);
+	workers_close(&desk->workers);
+	turns_close(&desk->turns);
+	uv_run(&desk->loop, UV_RUN_DEFAULT);
+	ck_assert_int_eq(uv_loop_close(&desk->loop), 0);
+}
+
+static void raise_to(atomic_int *most, int n)
+{
+	int was = atomic_load(most);
+
+	while (was < n && !atomic_compare_exchange_weak(most, &was, n))
+		;
+}
+
+static void look(struct task *task)
+{
+	struct desk *desk = task->desk;
+
+	if (!task->gives_way) {
+		uv_sleep(0);
+		return;
+	}
+	atomic_fetch_sub(&desk->n_active, 1);
+	workers_give_way(&desk->workers);
+	raise_to(&desk->most_active, atomic_fetch_add(&desk->n_active, 1) + 1);
+	atomic_fetch_add(&task->looks, 1);
+}
+
+static void work(void *arg)
+{
+	struct task *task = arg;
+	struct desk *desk = task->desk;
+
+	raise_to(&desk->most_active, atomic_fetch_add(&desk->n_active, 1) + 1);
+	raise_to(&desk->most_begun, atomic_fetch_add(&desk->n_begun, 1) + 1);
+	atomic_store(&task->began, true);
+	while (!atomic_load(&task->let_go))
+		look(task);
+	atomic_fetch_sub(&desk->n_begun, 1);
+	atomic_fetch_sub(&desk->n_active, 1);
+}
+
+static void spin(uint64_t ns)
+{
+	for (uint64_t until = uv_hrtime() + ns; uv_hrtime() < until;)
+		;
+}
+
+static void done(void *arg)
+{
+	struct task *task = arg;
+	uv_thread_t self = uv_thread_self();
+
+	ck_assert(uv_thread_equal(&self, &task->desk->thread));
+	ck_assert(!task->ended);
+	task->ended = true;
+	task->desk->n_ended++;
+	spin(task->done_ns);
+}
+
+static struct task *submit(struct desk *desk, uint32_t uid, bool gives_way)
+{
+	struct task *task = &desk->tasks[desk->n_tasks++];
+
+	task->desk = desk;
+	task->gives_way = gives_way;
+	ck_assert_int_eq(desk->executor.submit(desk->executor.ctx, uid, work, done, task), 0);
+	return task;
+}
+
+static void let_go(struct task *task)
+{
+	atomic_store(&task->let_go, true);
+}
+
+static void let_all_go(struct desk *desk)
+{
+	for (unsigned i = 0; i < desk->n_tasks; i++)
+		let_go(&desk->tasks[i]);
+}
+
+/* Turns the loop until it is so. */
+#define UNTIL(desk, condition)                                                                                    \
+	do {                                                                                                      \
+		uint64_t until_ns_ = uv_hrtime() + HANGS_MS * UINT64_C(1000000);                                  \
+		while (!(condition)) {                                                                            \
+			ck_assert_msg(uv_hrtime() < until_ns_, "waited in vain for %s", #condition);              \
+			uv_run(&(desk)->loop, UV_RUN_NOWAIT);                                                     \
+			uv_sleep(0);                                                                              \
+		}                                                                                                 \
+	} while (0)
+
+START_TEST(a_uid_alone_has_all_slots)
+{
+	struct desk desk;
+	struct task *tasks[SLOTS + 1];
+
+	desk_open(&desk, &heap_libc);
+	for (unsigned i = 0; i <= SLOTS; i++)
+		tasks[i] = submit(&desk, ALICE, false);
+	UNTIL(&desk, atomic_load(&tasks[0]->began) && atomic_load(&tasks[1]->began));
+	ck_assert(!atomic_load(&tasks[SLOTS]->began));
+	let_go(tasks[1]);
+	UNTIL(&desk, atomic_load(&tasks[SLOTS]->began));
+	let_all_go(&desk);
+	desk_close(&desk);
+	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
+}
+END_TEST
+
+START_TEST(uids_take_turns)
+{
+	struct desk desk;
+	struct task *alice[4], *bob;
+
+	desk_open(&desk, &heap_libc);
+	for (unsigned i = 0; i < 4; i++)
+		alice[i] = submit(&desk, ALICE, false);
+	bob = submit(&desk, BOB, false);
+	UNTIL(&desk, atomic_load(&alice[1]->began));
+	let_go(alice[0]);
+	UNTIL(&desk, atomic_load(&bob->began));
+	ck_assert(!atomic_load(&alice[2]->began));
+	let_all_go(&desk);
+	desk_close(&desk);
+}
+END_TEST
+
+START_TEST(beside_others_never_the_last_slot)
+{
+	struct desk desk;
+	struct task *bob, *alice[4], *carol;
+
+	desk_open(&desk, &heap_libc);
+	desk.workers.moment_ns = UINT64_MAX;
+	bob = submit(&desk, BOB, false);
+	UNTIL(&desk, atomic_load(&bob->began));
+	for (unsigned i = 0; i < 4; i++)
+		alice[i] = submit(&desk, ALICE, true);
+	UNTIL(&desk, atomic_load(&alice[0]->began));
+	let_go(bob);
+	/* Nothing of Alice's takes Bob's slot while his moment lasts, so that Carol finds it free. */
+	UNTIL(&desk, bob->ended);
+	carol = submit(&desk, CAROL, false);
+	ck_assert(!atomic_load(&alice[1]->began));
+	UNTIL(&desk, atomic_load(&carol->began));
+	ck_assert(!atomic_load(&alice[1]->began));
+	let_go(carol);
+	UNTIL(&desk, carol->ended);
+	uv_mutex_lock(&desk.workers.lock);
+	desk.workers.moment_ns = 0;
+	uv_mutex_unlock(&desk.workers.lock);
+	/* Nobody else comes: what runs sees to it that the other slot is used again. */
+	UNTIL(&desk, atomic_load(&alice[1]->began));
+	ck_assert(!atomic_load(&alice[0]->let_go));
+	let_all_go(&desk);
+	desk_close(&desk);
+}
+END_TEST
+
+START_TEST(what_is_long_gives_way)
+{
+	struct desk desk;
+	struct task *alice[SLOTS], *another, *bob;
+	int looks;
+
+	desk_open(&desk, &heap_libc);
+	for (unsigned i = 0; i < SLOTS; i++)
+		alice[i] = submit(&desk, ALICE, true);
+	another = submit(&desk, ALICE, true);
+	UNTIL(&desk, atomic_load(&alice[0]->began) && atomic_load(&alice[1]->began));
+	bob = submit(&desk, BOB, false);
+	UNTIL(&desk, atomic_load(&bob->began));
+	/* One goes on beside him, and the other one after him. */
+	looks = atomic_load(&alice[0]->looks) + atomic_load(&alice[1]->looks);
+	UNTIL(&desk, atomic_load(&alice[0]->looks) + atomic_load(&alice[1]->looks) > looks);
+	let_go(bob);
+	UNTIL(&desk, bob->ended);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		looks = atomic_load(&alice[i]->looks);
+		UNTIL(&desk, atomic_load(&alice[i]->looks) > looks);
+	}
+	/* What began goes on before another is begun. */
+	ck_assert(!atomic_load(&another->began));
+	let_all_go(&desk);
+	desk_close(&desk);
+	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
+}
+END_TEST
+
+START_TEST(four_uids_share_two_slots)
+{
+	struct desk desk;
+	struct task *tasks[UIDS];
+
+	desk_open(&desk, &heap_libc);
+	for (unsigned i = 0; i < UIDS; i++)
+		tasks[i] = submit(&desk, ALICE + i, true);
+	for (unsigned i = 0; i < 10 * UIDS; i++) {
+		int looks = atomic_load(&tasks[i % UIDS]->looks);
+
+		UNTIL(&desk, atomic_load(&tasks[i % UIDS]->looks) > looks);
+	}
+	let_all_go(&desk);
+	desk_close(&desk);
+	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
+}
+END_TEST
+
+/* Where others wait too, but have slots. */
+START_TEST(who_has_none_goes_first)
+{
+	enum { FOUR = 4 };
+	struct desk desk;
+	struct task *carol;
+
+	desk_open_with(&desk, &heap_libc, FOUR);
+	for (unsigned i = 0; i < 2 * FOUR; i++)
+		submit(&desk, i % 2 ? BOB : ALICE, true);
+	UNTIL(&desk, atomic_load(&desk.n_begun) == FOUR);
+	carol = submit(&desk, CAROL, true);
+	UNTIL(&desk, atomic_load(&carol->began));
+	let_all_go(&desk);
+	desk_close(&desk);
+	ck_assert_int_le(atomic_load(&desk.most_active), FOUR);
+}
+END_TEST
+
+/* A uid's own tasks stand behind each other: one that began is ended before the next is begun. */
+START_TEST(a_uid_does_not_give_way_to_itself)
+{
+	struct desk desk;
+	struct task *tasks[SLOTS + 1];
+
+	desk_open(&desk, &heap_libc);
+	for (unsigned i = 0; i <= SLOTS; i++)
+		tasks[i] = submit(&desk, ALICE, true);
+	UNTIL(&desk, atomic_load(&tasks[0]->began) && atomic_load(&tasks[1]->began));
+	spin(5 * 1000000);
+	ck_assert(!atomic_load(&tasks[SLOTS]->began));
+	let_all_go(&desk);
+	desk_close(&desk);
+}
+END_TEST
+
+/* More uids than threads: those for which there is none wait until one is free. */
+START_TEST(threads_are_bounded)
+{
+	struct desk desk;
+	int most = 2 * SLOTS + WORKERS_SPARE;
+
+	desk_open(&desk, &heap_libc);
+	for (unsigned i = 0; i < 40; i++)
+		submit(&desk, ALICE + i, true);
+	UNTIL(&desk, atomic_load(&desk.n_begun) == most);
+	spin(5 * 1000000);
+	ck_assert_int_eq(atomic_load(&desk.n_begun), most);
+	let_all_go(&desk);
+	desk_close(&desk);
+	ck_assert_int_eq(atomic_load(&desk.most_begun), most);
+	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
+}
+END_TEST
+
+/* The loop ends with the last task, paused ones among them, and then the threads can. */
+START_TEST(the_end_comes_after_paused_tasks)
+{
+	struct desk desk;
+	struct task *tasks[6];
+
+	desk_open(&desk, &heap_libc);
+	for (unsigned i = 0; i < 6; i++)
+		tasks[i] = submit(&desk, ALICE + i, true);
+	for (unsigned i = 0; i < 6; i++)
+		UNTIL(&desk, atomic_load(&tasks[i]->began));
+	let_all_go(&desk);
+	desk_close(&desk);
+}
+END_TEST
+
+/* First, last and in the middle of those that wait; not what began, and not another's. */
+START_TEST(what_has_not_begun_can_be_withdrawn)
+{
+	enum { WAITING = 5 };
+	struct desk desk;
+	struct task *tasks[SLOTS + WAITING];
+	const struct executor *executor = &desk.executor;
+
+	desk_open(&desk, &heap_libc);
+	for (unsigned i = 0; i < SLOTS + WAITING; i++)
+		tasks[i] = submit(&desk, ALICE, false);
+	UNTIL(&desk, atomic_load(&tasks[0]->began) && atomic_load(&tasks[1]->began));
+	ck_assert(!executor->withdraw(executor->ctx, ALICE, tasks[0]));
+	ck_assert(!executor->withdraw(executor->ctx, BOB, tasks[SLOTS]));
+	for (unsigned i = 0; i < WAITING; i += 2) {
+		ck_assert(executor->withdraw(executor->ctx, ALICE, tasks[SLOTS + i]));
+		ck_assert(!executor->withdraw(executor->ctx, ALICE, tasks[SLOTS + i]));
+		tasks[SLOTS + i]->ended = true;
+		desk.n_ended++;
+	}
+	tasks[0] = submit(&desk, ALICE, false);
+	let_all_go(&desk);
+	UNTIL(&desk, tasks[0]->ended);
+	desk_close(&desk);
+	for (unsigned i = 0; i < WAITING; i++)
+		ck_assert_int_eq(atomic_load(&tasks[SLOTS + i]->began), i % 2);
+}
+END_TEST
+
+static unsigned n_turns;
+
+static void on_turn(uv_check_t *check)
+{
+	(void)check;
+	n_turns++;
+}
+
+/* What follows many ends does not keep the loop from others. */
+START_TEST(ends_are_told_in_several_turns)
+{
+	enum { ENDS = 10 };
+	struct desk desk;
+	uv_check_t check;
+
+	desk_open(&desk, &heap_libc);
+	n_turns = 0;
+	uv_check_init(&desk.loop, &check);
+	uv_check_start(&check, on_turn);
+	for (unsigned i = 0; i < ENDS; i++)
+		submit(&desk, ALICE, false)->done_ns = 1000000;
+	let_all_go(&desk);
+	/* All have run before the first is told. */
+	while (atomic_load(&desk.n_begun) || !atomic_load(&desk.tasks[ENDS - 1].began))
+		uv_sleep(0);
+	UNTIL(&desk, desk.n_ended == ENDS);
+	ck_assert_uint_ge(n_turns, ENDS);
+	uv_close((uv_handle_t *)&check, NULL);
+	desk_close(&desk);
+}
+END_TEST
+
+static void *nothing(void *ctx, size_t bytes)
+{
+	int *left = ctx;
+
+	return (*left)-- > 0 ? malloc(bytes) : NULL;
+}
+
+static void give_back(void *ctx, void *memory)
+{
+	(void)ctx;
+	free(memory);
+}
+
+START_TEST(without_memory_nothing_is_called)
+{
+	struct desk desk;
+	struct task task = {.desk = &desk};
+	int left;
+	const struct heap heap = {nothing, give_back, &left};
+
+	desk_open(&desk, &heap);
+	for (left = 0; left < 2;) {
+		int was = left;
+
+		ck_assert_int_eq(desk.executor.submit(desk.executor.ctx, ALICE, work, done, &task), -ENOMEM);
+		left = was + 1;
+	}
+	ck_assert(!atomic_load(&task.began));
+	let_go(submit(&desk, ALICE, false));
+	desk_close(&desk);
+}
+END_TEST
+
+Suite *suite_workers(void);
+Suite *suite_workers(void)
+{
+	Suite *suite = suite_create("workers");
+	TCase *tcase = tcase_create("workers");
+
+	tcase_set_timeout(tcase, 0);
+	tcase_add_test(tcase, a_uid_alone_has_all_slots);
+	tcase_add_test(tcase, uids_take_turns);
+	tcase_add_test(tcase, beside_others_never_the_last_slot);
+	tcase_add_test(tcase, what_is_long_gives_way);
+	tcase_add_test(tcase, four_uids_share_two_slots);
+	tcase_add_test(tcase, who_has_none_goes_first);
+	tcase_add_test(tcase, a_uid_does_not_give_way_to_itself);
+	tcase_add_test(tcase, threads_are_bounded);
+	tcase_add_test(tcase, the_end_comes_after_paused_tasks);
+	tcase_add_test(tcase, what_has_not_begun_can_be_withdrawn);
+	tcase_add_test(tcase, ends_are_told_in_several_turns);
+	tcase_add_test(tcase, without_memory_nothing_is_called);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
