@@ -37,7 +37,7 @@ struct record {
 	bool is_going;			      /* somebody frees it: nobody finds it any more */
 	struct scheduler_queue queue;	      /* of a root: who accesses it */
 	uint64_t bound;			      /* the latest arrival of a request that found this very tensor */
-	uint64_t claim_stamp;		      /* of a root: the claim that had it last (rpc/claim.h), */
+	uint64_t claim_stamp;		      /* of a root: the claim that had it last (rpc/calls/claim.h), */
 	size_t claim_at;		      /* and its place there */
 	struct record *next, *prev;	      /* of the same session */
 	struct record *next_name;	      /* in the same bucket of names */
