@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/server/process/background.h"
 #include "daemon/server/process/options.h"
 #include "daemon/server/server.h"
 #include "daemon/server/process/tiles.h"
@@ -22,6 +23,11 @@ int main(int argc, char **argv)
 		return 2;
 	case OPTIONS_RUN:
 		break;
+	}
+	status = options.background ? background_begin() : 0;
+	if (status) {
+		fprintf(stderr, "npumemd: cannot go to the background: %s\n", strerror(-status));
+		return 1;
 	}
 	status = log_open((enum log_level)options.log);
 	if (status) {

@@ -8,6 +8,7 @@
 struct command {
 	const struct option *options; /* its own; NULL: none */
 	unsigned least, most;	      /* words after its name */
+	bool runs_another;	      /* its first word is a program's, and all that follows that one's */
 	const char *notes;	      /* lines for its help, or NULL */
 	/* CTL_OK, CTL_FAILED or CTL_USAGE, with ctl->error set. */
 	int (*run)(struct ctl *ctl, const struct args *args);

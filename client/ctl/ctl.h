@@ -11,6 +11,7 @@ enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
 
 struct ctl {
 	bool json;
+	bool quiet;	     /* the exit code is a command's that it ran, which has said all */
 	const char *address; /* NULL: the library's default */
 	double reconnect;    /* seconds to try for */
 	struct npumem *npumem;

@@ -141,10 +141,22 @@ static int parse_and_run(struct ctl *ctl, int argc, char **argv, struct args *ar
 			return ctl_usage(ctl, "there is no command \"%.60s\"", args->words[0]);
 		args->n_words = 0;
 		args->tables[1] = (*row)->command->options;
-		if (args_parse(args, argc, argv, at, false, is_foreign, &ctl->error) < 0)
+		bool runs = (*row)->command->runs_another;
+		at = args_parse(args, argc, argv, at, runs, is_foreign, &ctl->error);
+		if (at < 0)
 			return CTL_USAGE;
+		while (at < argc)
+			args->words[args->n_words++] = argv[at++];
 	}
 	return command_run(ctl, *row, args);
+}
+
+static void complain(const struct ctl *ctl, int code, const struct row *row)
+{
+	fprintf(stderr, "npumemctl: %s", ctl->error.message);
+	if (code == CTL_USAGE)
+		fprintf(stderr, " (see npumemctl %s%s--help)", row ? row->name : "", row ? " " : "");
+	fputc('\n', stderr);
 }
 
 int main(int argc, char **argv)
@@ -160,12 +172,8 @@ int main(int argc, char **argv)
 		ctl_fail(&ctl, "no memory");
 	if (fflush(stdout) && !code)
 		code = ctl_fail(&ctl, "cannot write the result: %s", strerror(errno));
-	if (code)
-		fprintf(stderr, "npumemctl: %s", ctl.error.message);
-	if (code == CTL_USAGE)
-		fprintf(stderr, " (see npumemctl %s%s--help)", row ? row->name : "", row ? " " : "");
-	if (code)
-		fputc('\n', stderr);
+	if (code && !ctl.quiet)
+		complain(&ctl, code, row);
 	free(args.words);
 	return code;
 }

@@ -32,7 +32,9 @@ struct rpc {
 	void (*set_alarm)(void *ctx, uint64_t at_ns);
 	/* Asks for rpc_turn, soon but after others had their turn. NULL: nothing is left for another turn. */
 	void (*wake)(void *ctx);
-	void *ctx; /* of both */
+	/* The daemon is to end, after what is answered at the moment. NULL: it is not rpc's to ask. */
+	void (*shut_down)(void *ctx, const struct session *session);
+	void *ctx; /* of these three */
 
 	/* rpc's own. */
 	bool keeps_clock;   /* a reading is good until rpc_clock_passed: within a turn of the loop */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "daemon/server/connections/activate.h"
+#include "daemon/server/process/background.h"
 #include "daemon/server/process/fault.h"
 #include "daemon/server/process/log.h"
 #include "daemon/server/loop/spin.h"
@@ -113,7 +114,7 @@ static void on_gone(void *ctx)
 	/* A daemon of one connection has nothing left to do; one that goes down was waiting for this. */
 	if (server->is_stopping)
 		close_rest(server);
-	else if (server->options->fd >= 0)
+	else if (server->is_private)
 		stop(server);
 }
 
@@ -168,6 +169,19 @@ static void wake(void *ctx)
 	struct server *server = ctx;
 
 	turns_add(&server->turns, &server->again);
+}
+
+static void run_shutdown(struct turns_entry *entry)
+{
+	stop((struct server *)((char *)entry - offsetof(struct server, shutdown)));
+}
+
+static void shut_down(void *ctx, const struct session *session)
+{
+	struct server *server = ctx;
+
+	log_session(LOG_LEVEL_INFO, session, "shuts the daemon down");
+	turns_add_last(&server->turns, &server->shutdown);
 }
 
 static void on_signal(uv_signal_t *signal, int number)
@@ -249,7 +263,7 @@ static void open_connections(struct server *server)
 	host->drain_ms = (uint64_t)server->options->drain_seconds * MS_PER_SECOND;
 	host->gone = on_gone;
 	host->ctx = server;
-	if (server->options->fd < 0) {
+	if (!server->is_private) {
 		identity_init(&server->identity);
 		host->identity = &server->identity;
 	}
@@ -289,7 +303,9 @@ static int open_device(struct server *server, char *error)
 	server->service.events.now_ns = uv_hrtime;
 	server->rpc.set_alarm = set_alarm;
 	server->rpc.answered = log_is_on(LOG_LEVEL_DEBUG) ? on_answered : NULL;
+	server->rpc.shut_down = shut_down;
 	server->again.run = run_again;
+	server->shutdown.run = run_shutdown;
 	server->rpc.wake = wake;
 	server->rpc.ctx = server;
 	open_connections(server);
@@ -335,11 +351,7 @@ static int watch_parent(struct server *server)
 static int open_one(struct server *server, char *error)
 {
 	const struct device_options *device = &server->options->device;
-	int status = watch_parent(server);
-
-	if (status)
-		return fail(error, "no signal at the parent's end", status);
-	status = connections_open(&server->connections, (int)server->options->fd);
+	int status = connections_open(&server->connections, (int)server->options->fd);
 	if (status) {
 		snprintf(error, ADDRESS_ERROR_BYTES, "fd %d is no connected socket: %s", (int)server->options->fd,
 			 uv_strerror(status));
@@ -354,8 +366,9 @@ static int open_one(struct server *server, char *error)
 static int open_address(struct server *server, char *error)
 {
 	const struct options *options = server->options;
-	int fd, status = activate_take(&fd, error);
+	int fd = (int)options->fd, status;
 
+	status = fd >= 0 ? activate_prepare(fd, error) : activate_take(&fd, error);
 	if (status)
 		return status;
 	if (fd < 0)
@@ -366,7 +379,8 @@ static int open_address(struct server *server, char *error)
 
 static int open_socket(struct server *server, char *error)
 {
-	const struct device_options *device = &server->options->device;
+	const struct options *options = server->options;
+	const struct device_options *device = &options->device;
 	char line[160];
 	int status = open_address(server, error);
 
@@ -377,10 +391,13 @@ static int open_socket(struct server *server, char *error)
 		return fail(error, "cannot watch the socket", status);
 	snprintf(line, sizeof(line), "%lld NPUs x %lld bytes on %s", (long long)device->geometry.n_npus,
 		 (long long)device->geometry.npu_bytes, server->address.path);
+	background_ready(line, server->address.path);
 	log_line(LOG_LEVEL_INFO, "%s", line);
 	/* Not from a private daemon: the environment it has inherited is its client's. */
-	notify_open(&server->notify, &server->loop);
-	notify_ready(&server->notify, line);
+	if (options->fd < 0) {
+		notify_open(&server->notify, &server->loop);
+		notify_ready(&server->notify, line);
+	}
 	return 0;
 }
 
@@ -404,6 +421,16 @@ static int open_loop(struct server *server, char *error)
 	return status ? fail(error, "cannot watch for signals", status) : 0;
 }
 
+/* A connection, or what connections come from. */
+static int open_what_is_served(struct server *server, char *error)
+{
+	int status = server->options->fd >= 0 ? watch_parent(server) : 0;
+
+	if (status)
+		return fail(error, "no signal at the parent's end", status);
+	return server->is_private ? open_one(server, error) : open_socket(server, error);
+}
+
 static int run(struct server *server, char *error)
 {
 	int status = open_loop(server, error);
@@ -415,7 +442,7 @@ static int run(struct server *server, char *error)
 	stopwatch_open(&server->stopwatch, &server->turns, &server->loop, &server->service.metrics);
 	turns_open(&server->turns, &server->loop);
 	open_waited(server);
-	status = server->options->fd >= 0 ? open_one(server, error) : open_socket(server, error);
+	status = open_what_is_served(server, error);
 	if (status)
 		return status;
 	spin_run(&server->loop, &server->turns, (unsigned)server->options->spin_us);
@@ -456,6 +483,7 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	server.options = options;
 	server.heap = &heap_libc;
 	server.address.fd = server.notify.fd = -1;
+	server.is_private = options->fd >= 0 && !activate_listens((int)options->fd);
 	fault_open();
 	status = uv_loop_init(&server.loop);
 	if (status)

@@ -37,11 +37,13 @@ struct server {
 	uv_timer_t sweep;    /* looks for clients that take too long */
 	uv_timer_t alarm;    /* for what is due by the clock: rpc_tick */
 	struct turns turns;
-	uv_check_t waited;	  /* the loop has */
-	struct turns_entry again; /* rpc has more to do than a turn takes: rpc_turn */
+	uv_check_t waited;	     /* the loop has */
+	struct turns_entry again;    /* rpc has more to do than a turn takes: rpc_turn */
+	struct turns_entry shutdown; /* was asked for by a request */
 	struct identity identity;
 	struct connection_host connections;
 	bool is_stopping;
+	bool is_private; /* serves one connection, and ends with it */
 };
 
 /* Runs the daemon until it is told to stop. 0, or -errno with one line in `error` where it cannot start. */

@@ -79,6 +79,7 @@ int npumem_stat_details_async(struct npumem *npumem, bool reset, NPUMEM_ASYNC);
 int npumem_dump_async(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to, NPUMEM_ASYNC);
 int npumem_compact_async(struct npumem *npumem, bool dry_run, NPUMEM_ASYNC);
 int npumem_plan_remote_async(struct npumem *npumem, const struct npumem_spec *spec, NPUMEM_ASYNC);
+int npumem_shutdown_async(struct npumem *npumem, NPUMEM_ASYNC);
 int npumem_numeric_remote_async(struct npumem *npumem, const struct npumem_numeric *question, NPUMEM_ASYNC);
 
 int npumem_alloc_async(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,

@@ -61,6 +61,15 @@ int npumem_open(const char *address, const struct npumem_options *options, struc
 /* The same over a connected socket, which it takes over in any case. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID. */
 int npumem_open_fd(int fd, const struct npumem_options *options, struct npumem **out, struct npumem_error *error);
 
+/* Starts a daemon at the socket `path`, where nothing may be, with npumemd's `words` (NULL: none), for this
+ * process and those that it tells. It answers when this returns, and ends by npumem_spawn_end, which waits for it
+ * and removes the socket, or with the thread's process. *pid is its process. `options`: how long the start may
+ * take. 0 or NPUMEM_UNAVAILABLE (with what the daemon said), NPUMEM_INVALID, NPUMEM_DEADLINE_EXCEEDED,
+ * NPUMEM_RESOURCE_EXHAUSTED. */
+int npumem_spawn(const char *path, const char *words, const struct npumem_options *options, int *pid,
+		 struct npumem_error *error);
+void npumem_spawn_end(const char *path, int pid);
+
 /* Closes. The session's unnamed tensors are freed by the daemon, all that was handed out is released. Callbacks
  * still waiting are called with NPUMEM_CANCELLED. From within a callback that and the end come when it has
  * returned, and the call that it was called from returns NPUMEM_CANCELLED. NULL is allowed. */
@@ -165,6 +174,9 @@ int npumem_compact(struct npumem *npumem, bool dry_run, const struct npumem_comp
 /* Layout questions without allocating, on the daemon's geometry. */
 int npumem_plan_remote(struct npumem *npumem, const struct npumem_spec *spec, const struct npumem_plan **plan,
 		       struct npumem_error *error);
+/* For root and the daemon's uid: the daemon answers what it was asked, and ends; this connection ends when it
+ * does. 0 or NPUMEM_PERMISSION_DENIED. */
+int npumem_shutdown(struct npumem *npumem, struct npumem_error *error);
 /* Numeric questions answered by the daemon instead of npumem_numeric. */
 int npumem_numeric_remote(struct npumem *npumem, const struct npumem_numeric *question,
 			  const struct npumem_numeric_answer **answer, struct npumem_error *error);
@@ -252,7 +264,7 @@ struct npumem_destroyed {
 	uint64_t handle;
 	char name[NPUMEM_FIELD_TEXT_BYTES];
 	int64_t npu, offset, bytes; /* the first range */
-	int64_t total_bytes;        /* of data, dummies not counted */
+	int64_t total_bytes;	    /* of data, dummies not counted */
 };
 
 /* What an operation did. */

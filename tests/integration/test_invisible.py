@@ -79,6 +79,7 @@ QUESTIONS = {
     "unshare": lambda t: [pb.UnshareRequest(segment=i) for i in range(4)],
     "numeric": lambda t: [pb.NumericRequest()],
     "record": lambda t: [pb.RecordRequest(action=a) for a in range(5)],
+    "shutdown": lambda t: [pb.ShutdownRequest()],
 }
 
 

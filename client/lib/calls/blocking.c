@@ -59,6 +59,11 @@ int npumem_plan_remote(struct npumem *npumem, const struct npumem_spec *spec, co
 	WAIT(plan, npumem_plan_remote_async(npumem, spec, ASYNC));
 }
 
+int npumem_shutdown(struct npumem *npumem, struct npumem_error *error)
+{
+	WAIT_ONLY(npumem_shutdown_async(npumem, ASYNC));
+}
+
 int npumem_numeric_remote(struct npumem *npumem, const struct npumem_numeric *question,
 			  const struct npumem_numeric_answer **answer, struct npumem_error *error)
 {

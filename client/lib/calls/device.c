@@ -1,4 +1,4 @@
-/* Calls about the device as a whole: info, dump, compact, plan. */
+/* Calls about the device as a whole: info, dump, compact, plan, shutdown. */
 #include "client/lib/connection/engine.h"
 #include "client/lib/connection/reply.h"
 
@@ -105,5 +105,19 @@ int npumem_plan_remote_async(struct npumem *npumem, const struct npumem_spec *sp
 	plan.spec = &converted.message;
 	message.call_case = NPUMEM__V1__REQUEST__CALL_PLAN;
 	message.plan = &plan;
+	return status ? status : request_start(made, &message, NULL, request, error);
+}
+
+/* ---- shutdown ---- */
+
+int npumem_shutdown_async(struct npumem *npumem, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_SHUTTING_DOWN};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__ShutdownRequest shutdown = NPUMEM__V1__SHUTDOWN_REQUEST__INIT;
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	message.call_case = NPUMEM__V1__REQUEST__CALL_SHUTDOWN;
+	message.shutdown = &shutdown;
 	return status ? status : request_start(made, &message, NULL, request, error);
 }

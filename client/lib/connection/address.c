@@ -70,6 +70,20 @@ static int connect_until(int fd, const struct sockaddr_un *name, int64_t until)
 	}
 }
 
+int address_listen(const struct address *address, int *fd, struct npumem_error *error)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	memcpy(name.sun_path, address->path, sizeof(name.sun_path));
+	*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (*fd >= 0 && !bind(*fd, (const struct sockaddr *)&name, sizeof(name)) && !listen(*fd, SOMAXCONN))
+		return 0;
+	int err = errno;
+	if (*fd >= 0)
+		close(*fd);
+	return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot listen at %s: %s", address->path,
+				strerror(err));
+}
+
 int address_connect(const struct address *address, int64_t until, int *fd, struct npumem_error *error)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};

@@ -15,6 +15,9 @@ struct address {
 /* `text` NULL: the default of client.h. 0 or INVALID (an empty or too long path). */
 int address_parse(const char *text, struct address *address, struct npumem_error *error);
 
+/* A socket in *fd that listens at the address. 0 or UNAVAILABLE (something is there). */
+int address_listen(const struct address *address, int *fd, struct npumem_error *error);
+
 /* A connected socket, blocking, in *fd, by `until` (clock.h). 0 or UNAVAILABLE, DEADLINE_EXCEEDED. */
 int address_connect(const struct address *address, int64_t until, int *fd, struct npumem_error *error);
 

@@ -9,14 +9,15 @@
 #include "client/lib/connection/clock.h"
 #include "client/lib/connection/engine.h"
 #include "client/lib/connection/sized.h"
-#include "client/lib/connection/spawn.h"
+#include "client/lib/connection/private.h"
 
 enum {
 	OPTIONS_FIRST = SIZED_UP_TO(struct npumem_options, spin_us),
 	CONNECT_MS = 30000,
 };
 
-static int complete(const struct npumem_options *given, struct npumem_options *options, struct npumem_error *error)
+int connection_options(const struct npumem_options *given, struct npumem_options *options,
+		       struct npumem_error *error)
 {
 	*options = (struct npumem_options)NPUMEM_OPTIONS_INIT;
 	if (given) {
@@ -36,7 +37,7 @@ int connection_new(const struct memory *memory, int fd, const struct npumem_opti
 		   struct npumem_error *error)
 {
 	struct npumem_options options;
-	int status = complete(given, &options, error);
+	int status = connection_options(given, &options, error);
 	*out = NULL;
 	if (status) {
 		close(fd);
@@ -47,43 +48,6 @@ int connection_new(const struct memory *memory, int fd, const struct npumem_opti
 	return 0;
 }
 
-/* A private daemon is asked once before anybody relies on it: it may have refused its options. */
-static int open_spawn(const char *words, const struct npumem_options *options, struct npumem **out,
-		      struct npumem_error *error)
-{
-	struct spawned spawned;
-	struct npumem *npumem;
-	struct npumem_error why;
-	char last[256];
-	int status = spawn_start(&memory_libc, words, &spawned, error);
-	if (status)
-		return status == NPUMEM_INVALID ? status : NPUMEM_UNAVAILABLE;
-	if (engine_new(&memory_libc, spawned.fd, options, &npumem)) {
-		spawn_bury(&spawned);
-		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "no memory in this process for a connection");
-	}
-	npumem->call_ms = options->connect_ms;
-	status = npumem_info(npumem, NULL, &why);
-	npumem->call_ms = options->call_ms;
-	if (!status) {
-		npumem->child = spawned.pid;
-		npumem->child_log = spawned.log;
-		*out = npumem;
-		return 0;
-	}
-	/* Once it is gone it has said all it had to say. */
-	engine_close(npumem);
-	if (status == NPUMEM_DEADLINE_EXCEEDED)
-		spawn_kill(&spawned);
-	spawn_reap(spawned.pid);
-	spawn_last_words(spawned.log, last, sizeof(last));
-	if (spawned.log >= 0)
-		close(spawned.log);
-	status = status == NPUMEM_DEADLINE_EXCEEDED ? status : NPUMEM_UNAVAILABLE;
-	return npumem_error_set(error, status, "the private daemon did not start: %s",
-				last[0] ? last : why.message);
-}
-
 int npumem_open(const char *address, const struct npumem_options *given, struct npumem **out,
 		struct npumem_error *error)
 {
@@ -92,13 +56,13 @@ int npumem_open(const char *address, const struct npumem_options *given, struct 
 	int fd;
 	request_clear(error);
 	*out = NULL;
-	int status = complete(given, &options, error);
+	int status = connection_options(given, &options, error);
 	if (!status)
 		status = address_parse(address, &parsed, error);
 	if (status)
 		return status;
 	if (parsed.spawn)
-		return open_spawn(parsed.options, &options, out, error);
+		return private_open(parsed.options, &options, out, error);
 	status = address_connect(&parsed, clock_after(options.connect_ms), &fd, error);
 	return status ? status : connection_new(&memory_libc, fd, &options, out, error);
 }

@@ -10,4 +10,8 @@
 int connection_new(const struct memory *memory, int fd, const struct npumem_options *options, struct npumem **out,
 		   struct npumem_error *error);
 
+/* What the caller gave, and the defaults for the rest; a time of 0 has no end. 0 or INVALID. */
+int connection_options(const struct npumem_options *given, struct npumem_options *options,
+		       struct npumem_error *error);
+
 #endif

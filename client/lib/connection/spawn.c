@@ -116,28 +116,19 @@ static char *program(void)
 	return secure_getenv("PATH") ? by_path : installed;
 }
 
-static int start(char *options, struct spawned *spawned, struct npumem_error *error)
+static int start(char *options, int fd, struct spawned *spawned, struct npumem_error *error)
 {
 	char *argv[SPAWN_ARGUMENTS_MAX + 1];
-	int ends[2];
 	argv[0] = program();
 	argv[1] = (char[]){"--fd"};
 	argv[2] = (char[]){"3"};
 	int status = arguments_split(options, argv, 3, error);
 	if (status)
 		return status;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot make a socket: %s", strerror(errno));
-	ends[1] = fd_above(ends[1]);
 	spawned->log = log_open();
-	int err = ends[1] < 0 ? errno : child_start(argv, ends[1], spawned->log, &spawned->pid);
-	if (ends[1] >= 0)
-		close(ends[1]);
-	if (!err) {
-		spawned->fd = ends[0];
+	int err = child_start(argv, fd, spawned->log, &spawned->pid);
+	if (!err)
 		return 0;
-	}
-	close(ends[0]);
 	if (spawned->log >= 0)
 		close(spawned->log);
 	return npumem_error_set(error, NPUMEM_UNAVAILABLE,
@@ -145,15 +136,21 @@ static int start(char *options, struct spawned *spawned, struct npumem_error *er
 				argv[0], strerror(err));
 }
 
-int spawn_start(const struct memory *memory, const char *options, struct spawned *spawned,
+int spawn_start(const struct memory *memory, const char *options, int fd, struct spawned *spawned,
 		struct npumem_error *error)
 {
 	size_t bytes = strlen(options) + 1;
 	char *copy = memory_alloc(memory, bytes);
-	if (!copy)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory in this process");
-	memcpy(copy, options, bytes);
-	int status = start(copy, spawned, error);
+	int status;
+	fd = fd_above(fd);
+	if (fd < 0)
+		status = npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot make a socket: %s", strerror(errno));
+	else if (!copy)
+		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory in this process");
+	else
+		status = start(memcpy(copy, options, bytes), fd, spawned, error);
+	if (fd >= 0)
+		close(fd);
 	memory_free(memory, copy);
 	return status;
 }
@@ -189,9 +186,19 @@ static bool reaped(pid_t pid)
 	return got != 0; /* an error: it is not ours to wait for any more */
 }
 
-void spawn_kill(const struct spawned *spawned)
+int spawn_failed(const struct spawned *spawned, const struct npumem_error *why, struct npumem_error *error)
 {
-	kill(spawned->pid, SIGKILL);
+	int status = why->status == NPUMEM_DEADLINE_EXCEEDED ? why->status : NPUMEM_UNAVAILABLE;
+	char last[256];
+	if (status == NPUMEM_DEADLINE_EXCEEDED)
+		kill(spawned->pid, SIGKILL);
+	/* Once it is gone it has said all it had to say. */
+	spawn_reap(spawned->pid);
+	spawn_last_words(spawned->log, last, sizeof(last));
+	if (spawned->log >= 0)
+		close(spawned->log);
+	return npumem_error_set(error, status, "the private daemon did not start: %s",
+				last[0] ? last : why->message);
 }
 
 void spawn_bury(const struct spawned *spawned)

@@ -1,4 +1,4 @@
-/* A private daemon: a child that serves one connection, and ends with it. */
+/* A private daemon: a child that serves one socket, and ends with it or with this process. */
 #ifndef CLIENT_LIB_SPAWN_H
 #define CLIENT_LIB_SPAWN_H
 
@@ -10,21 +10,21 @@
 
 struct spawned {
 	pid_t pid;
-	int fd;	 /* our end of its connection */
 	int log; /* what it writes to stderr, or -1: see spawn_last_words */
 };
 
 /* Starts $NPUMEMD, or npumemd in $PATH, with `options` split at spaces; the environment is not trusted where
- * secure_getenv does not. 0; UNAVAILABLE (it cannot be started),
- * RESOURCE_EXHAUSTED. */
-int spawn_start(const struct memory *memory, const char *options, struct spawned *spawned,
+ * secure_getenv does not. It serves `fd`, one end of a connection or a listening socket, which is closed here in
+ * any case. 0; INVALID (too many options); UNAVAILABLE (it cannot be started), RESOURCE_EXHAUSTED. */
+int spawn_start(const struct memory *memory, const char *options, int fd, struct spawned *spawned,
 		struct npumem_error *error);
 
 /* The last line that the child wrote to stderr; empty where there is none. */
 void spawn_last_words(int log, char *line, size_t bytes);
 
-/* The child does not answer: it ends at once. */
-void spawn_kill(const struct spawned *spawned);
+/* The first request failed with `why`, and its connection is closed: ends the child and says what it has said.
+ * UNAVAILABLE or DEADLINE_EXCEEDED. */
+int spawn_failed(const struct spawned *spawned, const struct npumem_error *why, struct npumem_error *error);
 /* Waits for the child whose connection is closed, and forgets its log. */
 void spawn_bury(const struct spawned *spawned);
 /* Waits for the child, whose connection is closed by now; ends it by force if it does not go by itself. */

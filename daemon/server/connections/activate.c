@@ -34,16 +34,26 @@ static bool option_is(int fd, int option, int expected)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &bytes) == 0 && value == expected;
 }
 
-static bool is_listening_stream(int fd)
+bool activate_listens(int fd)
 {
 	return option_is(fd, SO_DOMAIN, AF_UNIX) && option_is(fd, SO_TYPE, SOCK_STREAM) &&
 	       option_is(fd, SO_ACCEPTCONN, 1);
 }
 
+int activate_prepare(int fd, char error[ADDRESS_ERROR_BYTES])
+{
+	int flags = fcntl(fd, F_GETFL), status;
+
+	if (flags >= 0 && !fcntl(fd, F_SETFL, flags | O_NONBLOCK) && !fcntl(fd, F_SETFD, FD_CLOEXEC))
+		return 0;
+	status = -errno;
+	snprintf(error, ADDRESS_ERROR_BYTES, "cannot use the socket that was passed: %s", strerror(-status));
+	return status;
+}
+
 int activate_take(int *fd, char error[ADDRESS_ERROR_BYTES])
 {
 	long n = number_of("LISTEN_FDS");
-	int flags;
 
 	*fd = -1;
 	/* The variables may have been meant for a parent. */
@@ -53,20 +63,12 @@ int activate_take(int *fd, char error[ADDRESS_ERROR_BYTES])
 		snprintf(error, ADDRESS_ERROR_BYTES, "%ld sockets were passed (LISTEN_FDS): one can be served", n);
 		return -EINVAL;
 	}
-	if (!is_listening_stream(FIRST_FD)) {
+	if (!activate_listens(FIRST_FD)) {
 		snprintf(error, ADDRESS_ERROR_BYTES,
 			 "the socket that was passed (LISTEN_FDS) is not a listening "
 			 "Unix stream socket");
 		return -EINVAL;
 	}
-	flags = fcntl(FIRST_FD, F_GETFL);
-	if (flags < 0 || fcntl(FIRST_FD, F_SETFL, flags | O_NONBLOCK) || fcntl(FIRST_FD, F_SETFD, FD_CLOEXEC)) {
-		int status = -errno;
-
-		snprintf(error, ADDRESS_ERROR_BYTES, "cannot use the socket that was passed: %s",
-			 strerror(-status));
-		return status;
-	}
 	*fd = FIRST_FD;
-	return 0;
+	return activate_prepare(FIRST_FD, error);
 }

@@ -1,8 +1,15 @@
-/* The socket that systemd has opened for the daemon (sd_listen_fds(3)). */
+/* The socket that systemd (sd_listen_fds(3)), or whoever started the daemon, has opened for it. */
 #ifndef SERVER_ACTIVATE_H
 #define SERVER_ACTIVATE_H
 
+#include <stdbool.h>
+
 #include "daemon/server/connections/address.h"
+
+/* Whether `fd` is a Unix stream socket to accept from. */
+bool activate_listens(int fd);
+/* Makes it non-blocking, and not for children. 0, or -errno with one line in `error`. */
+int activate_prepare(int fd, char error[ADDRESS_ERROR_BYTES]);
 
 /* In `fd` the listening socket, non-blocking and not for children; the caller's. -1: none was passed to this
  * process. 0; -errno with one line in `error` where more than one was passed, or something else. */

@@ -189,8 +189,13 @@ static const struct row rows[] = {
 	 .set = set_socket},
 	{"mode", "OCTAL", "of the socket file (0666: peers are told apart by their uid)", .set = set_number,
 	 AT(mode), .base = 8, .low = 0, .high = 0777, .expected = "a mode is 0 to 0777, in octal"},
-	{"fd", "N", "serve this connected socket instead, and exit when it closes",
+	{"fd", "N",
+	 "serve this socket instead: a connected one until it closes, or one that listens; or until the parent "
+	 "ends",
 	 NUMBER(fd, 0, INT32_MAX, "not a file descriptor")},
+	{"background", NULL,
+	 "return once the socket listens, and go on in the background; npumemctl shutdown ends it",
+	 FLAG(background)},
 	{"chip", "NAME", "a real part: bm1684 (64 NPUs of 512 KiB), bm1684x, bm1690, sg2260, sg2380",
 	 .set = set_chip},
 	{"npus", "X", "1 to 1024", SIZE(n_npus)},
@@ -272,6 +277,10 @@ static enum options_result finish(struct parse *parse)
 	}
 	if (options->fd >= 0 && options->socket[0]) {
 		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--fd goes without --socket");
+		return OPTIONS_BAD;
+	}
+	if (options->fd >= 0 && options->background) {
+		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--fd goes without --background");
 		return OPTIONS_BAD;
 	}
 	if (options->fd < 0 && !options->socket[0] && !default_socket(options, parse->error))

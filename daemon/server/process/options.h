@@ -21,6 +21,7 @@ struct options {
 	char socket[OPTIONS_PATH_BYTES]; /* empty with `fd` */
 	int64_t fd;			 /* a connected socket to serve; -1: listen on `socket` */
 	int64_t mode;			 /* of the socket file */
+	bool background;		 /* go there once the socket listens */
 	struct device_options device;
 	int log; /* enum log_level */
 	/* What a client may take for a frame and for its replies, and what runs when the daemon is to stop. */

@@ -103,6 +103,27 @@ START_TEST(one_that_never_answers)
 }
 END_TEST
 
+/* A daemon at a path: what is there stays, and nothing stays of one that did not start. */
+START_TEST(at_a_path)
+{
+	struct npumem_error error;
+	char path[96];
+	int pid;
+	script("[ -S /proc/self/fd/3 ] && echo \"npumemd: no option $3\" >&2");
+	ck_assert_int_eq(npumem_spawn(program, NULL, NULL, &pid, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_ptr_nonnull(strstr(error.message, "Address already in use"));
+	ck_assert_int_eq(access(program, X_OK), 0);
+	snprintf(path, sizeof(path), "%s/sock", directory);
+	ck_assert_int_eq(npumem_spawn(path, "--wrong", NULL, &pid, &error), NPUMEM_UNAVAILABLE);
+	ck_assert_str_eq(error.message, "the private daemon did not start: npumemd: no option --wrong");
+	ck_assert_int_eq(pid, -1);
+	ck_assert_int_eq(access(path, F_OK), -1);
+	ck_assert_int_eq(npumem_spawn("spawn:", NULL, NULL, &pid, &error), NPUMEM_INVALID);
+	ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+	cleanup();
+}
+END_TEST
+
 Suite *suite_spawn(void)
 {
 	Suite *suite = suite_create("client/lib/spawn");
@@ -113,6 +134,7 @@ Suite *suite_spawn(void)
 	tcase_add_test(tcase, more_on_stderr_than_is_kept);
 	tcase_add_test(tcase, no_such_program);
 	tcase_add_test(tcase, one_that_never_answers);
+	tcase_add_test(tcase, at_a_path);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -25,6 +25,34 @@ START_TEST(info_tells_device_and_caller)
 }
 END_TEST
 
+static void count_shutdowns(void *ctx, const struct session *session)
+{
+	(void)session;
+	++*(unsigned *)ctx;
+}
+
+START_TEST(shutdown_is_for_administrators)
+{
+	struct talk talk;
+	struct session admin;
+	Npumem__V1__ShutdownRequest request = NPUMEM__V1__SHUTDOWN_REQUEST__INIT;
+	unsigned n = 0;
+
+	talk_init(&talk);
+	ck_assert_int_eq(session_init(&admin, &talk.world.service, 500, 0, NULL), 0);
+	talk.rpc->shut_down = count_shutdowns;
+	talk.rpc->ctx = &n;
+	ck_assert_int_eq(TALK(&talk, shutdown, SHUTDOWN, &request), NPUMEM_PERMISSION_DENIED);
+	talk_says(&talk, "only root and uid 500, as whom the daemon runs, may shut it down");
+	ck_assert_uint_eq(n, 0);
+	ck_assert_int_eq(TALK_AS(&talk, &admin, shutdown, SHUTDOWN, &request), 0);
+	ck_assert_uint_eq(n, 1);
+	talk.rpc->shut_down = NULL;
+	session_deinit(&admin);
+	talk_deinit(&talk);
+}
+END_TEST
+
 START_TEST(stat_adds_up)
 {
 	struct talk talk;
@@ -184,6 +212,7 @@ Suite *suite_handle_device(void)
 	Suite *suite = suite_create("rpc/handle_device");
 	TCase *tcase = tcase_create("all");
 
+	tcase_add_test(tcase, shutdown_is_for_administrators);
 	tcase_add_test(tcase, info_tells_device_and_caller);
 	tcase_add_test(tcase, stat_adds_up);
 	tcase_add_test(tcase, dump_gives_raw_bytes_to_whom_they_belong);

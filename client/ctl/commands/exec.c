@@ -1,0 +1,100 @@
+/* exec: a command with a daemon of its own, which lives as long as the command does. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/ctl/command.h"
+
+#define EXEC_SOCKET "/npumem.sock"
+
+enum { EXEC_PATH_BYTES = 96, EXEC_NOT_FOUND = 127, EXEC_NOT_RUN = 126, EXEC_SIGNAL = 128 };
+
+/* A folder of this user's alone, so that only its own programs, and root's, find the daemon. */
+static int directory_make(struct ctl *ctl, char *path)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	if (!runtime || *runtime != '/' || strlen(runtime) > EXEC_PATH_BYTES - sizeof("/npumem-XXXXXX"))
+		runtime = "/tmp";
+	snprintf(path, EXEC_PATH_BYTES, "%s/npumem-XXXXXX", runtime);
+	return mkdtemp(path) ? CTL_OK : ctl_fail(ctl, "cannot make %s: %s", path, strerror(errno));
+}
+
+/* Those from the keyboard go to the command, too, which says what becomes of them. */
+static void signals_ignore(struct sigaction old[2])
+{
+	struct sigaction ignore = {.sa_handler = SIG_IGN};
+	sigaction(SIGINT, &ignore, &old[0]);
+	sigaction(SIGQUIT, &ignore, &old[1]);
+}
+
+static int command_wait(struct ctl *ctl, pid_t pid)
+{
+	int status;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return ctl_fail(ctl, "cannot wait for the command: %s", strerror(errno));
+	ctl->quiet = true;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXEC_SIGNAL + WTERMSIG(status);
+}
+
+static int command_start(struct ctl *ctl, const char *socket, const char **words, unsigned n)
+{
+	char **argv = calloc(n + 1, sizeof(*argv));
+	struct sigaction old[2];
+	int code;
+	if (!argv)
+		return ctl_fail(ctl, "no memory");
+	for (unsigned i = 0; i < n; i++)
+		argv[i] = (char *)(uintptr_t)words[i];
+	signals_ignore(old);
+	pid_t pid = fork();
+	if (!pid) {
+		sigaction(SIGINT, &old[0], NULL);
+		sigaction(SIGQUIT, &old[1], NULL);
+		if (!setenv("NPUMEM_SOCKET", socket, 1))
+			execvp(argv[0], argv);
+		fprintf(stderr, "npumemctl: cannot run %s: %s\n", argv[0], strerror(errno));
+		_exit(errno == ENOENT ? EXEC_NOT_FOUND : EXEC_NOT_RUN);
+	}
+	code = pid < 0 ? ctl_fail(ctl, "cannot start a process: %s", strerror(errno)) : command_wait(ctl, pid);
+	free(argv);
+	return code;
+}
+
+static int exec_run(struct ctl *ctl, const struct args *args)
+{
+	static const char prefix[] = "spawn:";
+	char directory[EXEC_PATH_BYTES], socket[EXEC_PATH_BYTES + sizeof(EXEC_SOCKET)];
+	const char *options = NULL;
+	int pid, code;
+	if (ctl->address && strncmp(ctl->address, prefix, sizeof(prefix) - 1))
+		return ctl_usage(ctl, "exec has a daemon of its own: --spawn='OPTIONS', not --socket");
+	if (ctl->address)
+		options = ctl->address + sizeof(prefix) - 1;
+	code = directory_make(ctl, directory);
+	if (code)
+		return code;
+	snprintf(socket, sizeof(socket), "%s%s", directory, EXEC_SOCKET);
+	code = CTL_FAILED;
+	if (!npumem_spawn(socket, options, NULL, &pid, &ctl->error)) {
+		code = command_start(ctl, socket, args->words, args->n_words);
+		npumem_spawn_end(socket, pid);
+	}
+	rmdir(directory);
+	return code;
+}
+
+const struct command exec_command = {
+	.least = 1,
+	.most = COMMAND_WORDS_ANY,
+	.runs_another = true,
+	.run = exec_run,
+	.notes = "the command finds the daemon by $NPUMEM_SOCKET, as does what it starts; its exit code is this "
+		 "one's, 128\n"
+		 "and the signal that ended it, 127 where it is not found. Options of npumemctl stand before "
+		 "exec:\n"
+		 "  npumemctl --spawn='--npus 4' exec sh -c 'npumemctl fill x 1 && npumemctl read x x.npy'",
+};
