@@ -30,7 +30,7 @@
 #include <npumem/kernels.def>
 #undef KERNEL
 
-#define PARAM(NAME, name, number, least, most, choices)                                                           \
+#define PARAM(NAME, name, number, least, most, choices, fallback)                                                 \
 	SAME(NPUMEM_PARAM_##NAME, NPUMEM__V1__PARAM_KEY__PARAM_##NAME);
 #include <npumem/params.def>
 #undef PARAM

@@ -26,7 +26,7 @@ static void describe(const struct session *session, const struct op *op, struct 
 	transfer->stride = op->system.stride;
 	transfer->extent = place->shape;
 	if (place->layout == NPUMEM_MATRIX)
-		transfer->extent = (struct npumem_dims){place->rows, 1, 1, place->cols};
+		transfer->extent = (struct npumem_dims){place->rows, place->cols, 1, 1};
 }
 
 struct recorder_transfer *transfer_new(struct session *session, const struct op *op)

@@ -16,13 +16,13 @@ const struct npumem_kernel_row npumem_kernel_rows[] = {
 const unsigned npumem_n_kernel_rows = sizeof(npumem_kernel_rows) / sizeof(npumem_kernel_rows[0]);
 
 const struct npumem_param_row npumem_param_rows[] = {
-#define PARAM(NAME, name, number, least, most, choices) {name, number, least, most, choices},
+#define PARAM(NAME, name, number, least, most, choices, fallback) {name, number, least, most, choices, fallback},
 #include <npumem/params.def>
 #undef PARAM
 };
 const unsigned npumem_n_param_rows = sizeof(npumem_param_rows) / sizeof(npumem_param_rows[0]);
 
-#define PARAM(NAME, name, number, least, most, choices)                                                           \
+#define PARAM(NAME, name, number, least, most, choices, fallback)                                                 \
 	_Static_assert((number) > 0 && (number) < NPUMEM_PARAMS_MAX, name ": the number does not fit the table"); \
 	_Static_assert((least) <= (most) && (most) <= NPUMEM_PARAM_VALUES_MAX, name ": too many values");
 #include <npumem/params.def>

@@ -15,14 +15,14 @@ enum npumem_kernel_number {
 };
 
 enum npumem_param_number {
-#define PARAM(NAME, name, number, least, most, choices) NPUMEM_PARAM_##NAME = number,
+#define PARAM(NAME, name, number, least, most, choices, fallback) NPUMEM_PARAM_##NAME = number,
 #include <npumem/params.def>
 #undef PARAM
 };
 
 enum {
 	NPUMEM_OPERANDS_MAX = 40,    /* operands of one call */
-	NPUMEM_PARAMS_MAX = 40,      /* parameter numbers are below this */
+	NPUMEM_PARAMS_MAX = 40,	     /* parameter numbers are below this */
 	NPUMEM_PARAM_VALUES_MAX = 4, /* values of one parameter */
 };
 
@@ -37,6 +37,7 @@ struct npumem_param_row {
 	int number;
 	unsigned least, most;
 	const char *choices;
+	const char *fallback; /* what holds where it is not given; empty: it must be given */
 };
 
 /* Rows in the order of kernels.def and params.def. */

@@ -87,6 +87,10 @@ class Plan(unittest.TestCase):
                 self.assertEqual(plan["channels_per_npu"], -(-(start + 70) // npus))
                 self.assertEqual(sum(plan["blocks"].values()), npus * plan["bytes_per_npu"])
 
+    def test_fixed_point_needs_no_format(self):
+        self.assertEqual(self.plan(*"--shape 1,8,4,4 --dtype fx16".split()),
+                         self.plan(*"--shape 1,8,4,4 --dtype fx16 --frac-bits 9".split()))
+
     def test_field_names(self):
         plan = self.plan("--shape", "1,2,3,4", "--dtype", "fx8", "--frac-bits", "3")
         for key in ("address", "npu", "offset", "start_npu", "w", "channels_per_npu", "stride", "bytes_per_npu", "align_bytes", "blocks"):

@@ -159,11 +159,17 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 	if (alone)
 		return plan_address(ctl, args_value(args, "--address"), &geometry);
 	plan = &own;
+	/* Where a tensor lies does not depend on its format. */
+	int64_t frac_bits = spec.frac_bits;
+	if (npumem_dtype_is_fixed(spec.dtype) && frac_bits == NPUMEM_ANY)
+		spec.frac_bits = 0;
 	int status = local ? npumem_plan(&geometry, &spec, &own, &ctl->error)
 			   : npumem_plan_remote(ctl->npumem, &spec, &plan, &ctl->error);
 	if (status)
 		return CTL_FAILED;
-	return ctl->json ? ctl_print(ctl, plan_object(plan)) : plan_text(ctl, plan, &geometry);
+	own = *plan;
+	own.place.frac_bits = frac_bits;
+	return ctl->json ? ctl_print(ctl, plan_object(&own)) : plan_text(ctl, &own, &geometry);
 }
 
 const struct command plan_command = {

@@ -18,8 +18,6 @@ static int check_perm(const struct kernel_call *call, struct npumem_error *error
 {
 	const struct npumem_param *perm = &call->params.given[NPUMEM_PARAM_PERM];
 	bool seen[ORDER_DIMS] = {false};
-	if (perm->n_values < ORDER_DIMS - 1)
-		return refuse(call, "is missing: a permutation of 0 to 3, or of 0 to 2 for C,H,W", error);
 	for (unsigned i = 0; i < perm->n_values; i++) {
 		int status = operands_check_param(call, NPUMEM_PARAM_PERM, "", perm->values[i], 0,
 						  (int64_t)perm->n_values - 1, error);

@@ -46,7 +46,7 @@ static struct npumem_dims extents_of(const struct npumem_place *place)
 {
 	struct npumem_dims extents = place->shape;
 	if (place->layout == NPUMEM_MATRIX)
-		extents = (struct npumem_dims){place->rows, 1, 1, place->cols};
+		extents = (struct npumem_dims){place->rows, place->cols, 1, 1};
 	return extents;
 }
 
@@ -104,6 +104,10 @@ static int check_transfer(struct op *op, const struct error_context *context)
 			"a strided transfer moves all %" PRId64 " elements of %s, not %" PRId64 " from %" PRId64,
 			elements, error_context_name(context, op->tensor, name), op->count, op->first);
 	}
+	if (place->layout == NPUMEM_MATRIX && ((op->system.stride.h | op->system.stride.w) & ~INT64_C(1)))
+		return npumem_error_set(
+			context->error, NPUMEM_INVALID,
+			"a matrix's rows are n and its columns c: its strides of h and w are 0 or 1");
 	struct npumem_dims extents = extents_of(place);
 	drop_senseless(&extents, &op->system.stride);
 	return check_system(op, span_bytes(place, &op->system.stride), context);
@@ -117,8 +121,10 @@ static struct move_host host_of(const struct op *op)
 		return move_dense(place, base, op->first);
 	struct move_host host = {base, op->system.stride};
 	/* A matrix's channel is its next W columns. */
-	if (place->layout == NPUMEM_MATRIX)
+	if (place->layout == NPUMEM_MATRIX) {
+		host.stride.w = op->system.stride.c;
 		host.stride.c = place->w * host.stride.w;
+	}
 	return host;
 }
 

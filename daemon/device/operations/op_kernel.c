@@ -138,6 +138,23 @@ static int take_param(struct op_work *work, const struct npumem_param *param, co
 	return 0;
 }
 
+/* What has no neutral value is not guessed. */
+static int check_given(const struct op_work *work, const struct error_context *context)
+{
+	const struct npumem_kernel_row *kernel = work->call.row;
+	for (unsigned i = 0; i < npumem_n_param_rows; i++) {
+		const struct npumem_param_row *row = &npumem_param_rows[i];
+		if (*row->fallback || work->call.params.given[row->number].n_values || !row_takes(kernel, row))
+			continue;
+		npumem_error_text(context->error, "parameter", row->name);
+		return *row->choices
+			       ? invalid(context, "kernel %s: parameter %s is missing, one of: %s", kernel->name,
+					 row->name, row->choices)
+			       : invalid(context, "kernel %s: parameter %s is missing", kernel->name, row->name);
+	}
+	return 0;
+}
+
 static int take_params(const struct device *device, const struct op *op, struct op_work *work,
 		       const struct error_context *context)
 {
@@ -148,7 +165,7 @@ static int take_params(const struct device *device, const struct op *op, struct 
 	}
 	work->call.rounding = (enum npumem_rounding)kernel_param(&work->call, NPUMEM_PARAM_ROUNDING, 0,
 								 device->options.rounding);
-	return 0;
+	return check_given(work, context);
 }
 
 /* ---- the rules between tensors ---- */

@@ -74,15 +74,15 @@ static const struct {
 	{"fx16 lstm_cell 64, 8 steps",
 	 "lstm_cell in=fx16/12[8,64,1,1] prev_out=fx16/15[1,64,1,1] weights_in=fx16/12[4,64,1,64] "
 	 "weights_out=fx16/12[4,64,1,64] bias=fx16/12[4,64,1,1] cell_in=fx16/12[1,64,1,1] out=fx16/15[8,64,1,1] "
-	 "cell_out=fx16/12[1,64,1,1]",
+	 "cell_out=fx16/12[1,64,1,1] act=tanh",
 	 true},
 	{"fx16 gru_cell 64, 8 steps",
 	 "gru_cell in=fx16/12[8,64,1,1] prev_out=fx16/15[1,64,1,1] weights_in=fx16/12[3,64,1,64] "
-	 "weights_out=fx16/12[3,64,1,64] bias=fx16/12[3,64,1,1] out=fx16/15[8,64,1,1]",
+	 "weights_out=fx16/12[3,64,1,64] bias=fx16/12[3,64,1,1] out=fx16/15[8,64,1,1] act=tanh",
 	 true},
 	{"fx16 basic_rnn_cell 64, 8 steps",
 	 "basic_rnn_cell in=fx16/12[8,64,1,1] prev_out=fx16/12[1,64,1,1] weights=fx16/12[1,64,1,128] "
-	 "bias=fx16/12[1,64,1,1] out=fx16/12[8,64,1,1]",
+	 "bias=fx16/12[1,64,1,1] out=fx16/12[8,64,1,1] act=none",
 	 true},
 	{"packed_add int8 4n", "packed_add in1=" PACKED8 " in2=" PACKED8 " out=" PACKED8, false},
 	{"packed_sub int8 4n", "packed_sub in1=" PACKED8 " in2=" PACKED8 " out=" PACKED8, false},

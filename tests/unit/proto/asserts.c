@@ -52,7 +52,7 @@ END_TEST
 
 START_TEST(numbers_are_where_the_tables_expect_them)
 {
-#define PARAM(NAME, name, number, least, most, choices)                                                           \
+#define PARAM(NAME, name, number, least, most, choices, fallback)                                                 \
 	ck_assert_int_gt(number, 0);                                                                              \
 	ck_assert_int_lt(number, NPUMEM_PARAMS_MAX);                                                              \
 	ck_assert_int_le(least, most);                                                                            \

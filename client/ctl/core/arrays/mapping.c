@@ -299,6 +299,18 @@ bool mapping_implies(const char *kernel, const char *role, const char *param)
 	return false;
 }
 
+/* A vector that says nothing of its activation has none; the device wants to be told. */
+static int act_add(const struct npumem_kernel_row *row, struct npumem_param *params, unsigned *n_params,
+		   struct npumem_error *error)
+{
+	if (!roles_has_param(row, "act"))
+		return 0;
+	for (unsigned i = 0; i < *n_params; i++)
+		if (params[i].number == NPUMEM_PARAM_ACT)
+			return 0;
+	return param_add("act", "none", params, n_params, error);
+}
+
 int mapping_params(const struct vectors_case *one, const struct npumem_kernel_row *row,
 		   struct npumem_param *params, unsigned *n_params, struct npumem_error *error)
 {
@@ -314,6 +326,8 @@ int mapping_params(const struct vectors_case *one, const struct npumem_kernel_ro
 			    !strcmp(role_rows[i].role, one->tensors[k].role))
 				status =
 					param_add(role_rows[i].param, role_rows[i].value, params, n_params, error);
+	if (!status)
+		status = act_add(row, params, n_params, error);
 	/* "any": the case has no tie, so that every rounding gives the same. */
 	if (!status && one->rounding && strcmp(one->rounding, "any"))
 		status = param_add("rounding", one->rounding, params, n_params, error);

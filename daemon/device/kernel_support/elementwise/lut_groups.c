@@ -2,6 +2,8 @@
  * line of each row at a time. */
 #include "daemon/device/kernel_support/elementwise/lut_groups.h"
 
+#include <inttypes.h>
+
 #include "daemon/device/fixed/rows/transpose.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
@@ -26,6 +28,15 @@ int lut_groups_check(const struct kernel_call *call, struct npumem_error *error)
 	if (!status)
 		status = lut_choice_check(call, LUT_GROUPS_OUT, error);
 	const struct npumem_dims *shape = &operands_get(call, LUT_GROUPS_IN)->shape;
+	/* Over everything is what the reference does, and of a batch hardly what is meant. */
+	if (!status && shape->n > 1 && !call->params.given[NPUMEM_PARAM_AXIS].n_values) {
+		npumem_error_set(error, NPUMEM_INVALID,
+				 "%s: parameter axis is missing: of n=%" PRId64
+				 ", none is over the whole batch; or c, h, w",
+				 call->row->name, shape->n);
+		npumem_error_text(error, "parameter", "axis");
+		return NPUMEM_INVALID;
+	}
 	return status ? status : operands_check_shape(call, LUT_GROUPS_OUT, shape, "in has", error);
 }
 

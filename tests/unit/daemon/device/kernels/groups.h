@@ -19,7 +19,7 @@ static inline void groups_set_up(struct calls *c, int number, int dtype, int64_t
 	calls_init(c, number);
 	calls_add(c, "in", dtype, frac_bits, s->n, s->c, s->h, s->w);
 	calls_add(c, "out", dtype, dtype == NPUMEM_FX8 ? 7 : 15, s->n, s->c, s->h, s->w);
-	calls_param(c, NPUMEM_PARAM_AXIS, axis > 0, axis, 0, 0, 0);
+	calls_param(c, NPUMEM_PARAM_AXIS, axis > 0 || s->n > 1, axis ? axis : GROUPS_NONE, 0, 0, 0);
 }
 
 /* Flat indices of the elements in the group of element `of`; returns how many. */

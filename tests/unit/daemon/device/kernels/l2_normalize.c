@@ -101,6 +101,9 @@ START_TEST(refusals)
 	calls_param(&c, NPUMEM_PARAM_AXIS, 1, GROUPS_N, 0, 0, 0);
 	calls_refused(&c, "l2_normalize: axis is n, but must be none, c, h or w");
 	calls_param(&c, NPUMEM_PARAM_AXIS, 0, 0, 0, 0, 0);
+	calls_refused(&c,
+		      "l2_normalize: parameter axis is missing: of n=2, none is over the whole batch; or c, h, w");
+	calls_param(&c, NPUMEM_PARAM_AXIS, 1, GROUPS_NONE, 0, 0, 0);
 	c.operands[GROUPS_OUT][0].shape.n = 1;
 	calls_refused(&c, "l2_normalize: out has N 1, but in has 2");
 	c.operands[GROUPS_IN][0].shape.c = c.operands[GROUPS_OUT][0].shape.c = INT64_C(1) << 33;

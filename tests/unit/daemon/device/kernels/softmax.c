@@ -156,6 +156,8 @@ START_TEST(refusals)
 	calls_param(&c, NPUMEM_PARAM_AXIS, 1, 6, 0, 0, 0);
 	calls_refused(&c, "softmax: axis is number 6, but its choices are 1 to 5: none n c h w");
 	calls_param(&c, NPUMEM_PARAM_AXIS, 0, 0, 0, 0, 0);
+	calls_refused(&c, "softmax: parameter axis is missing: of n=2, none is over the whole batch; or c, h, w");
+	calls_param(&c, NPUMEM_PARAM_AXIS, 1, GROUPS_NONE, 0, 0, 0);
 	c.operands[GROUPS_OUT][0].frac_bits = 14;
 	calls_refused(&c, "softmax: out has 14 frac_bits, but must have the 15 of fx16 results in [-1, 1)");
 	c.operands[GROUPS_OUT][0].frac_bits = 15;

@@ -191,7 +191,7 @@ START_TEST(strides_that_make_no_sense)
 }
 END_TEST
 
-/* A matrix has its rows in n and its columns in w. */
+/* A matrix has its rows in n and its columns in c. */
 START_TEST(strides_of_a_matrix)
 {
 	struct rig rig;
@@ -202,7 +202,7 @@ START_TEST(strides_of_a_matrix)
 	for (int i = 0; i < 100; i++)
 		buffer[i] = (uint8_t)i;
 	struct op_system system = {.base = buffer, .bytes = 1 + 40 + 10 * 3 + 1, .off = 1, .strided = true};
-	system.stride = (struct npumem_dims){40, INT64_MAX, INT64_MAX, 3};
+	system.stride = (struct npumem_dims){40, 3, 0, 1};
 	rig.op = (struct op){.kind = OP_WRITE, .tensor = tensor, .count = -1, .system = system};
 	ck_assert_int_eq(rig_op(&rig), 0);
 	ck_assert_int_eq(rig_read(&rig, tensor, back), 0);
@@ -211,6 +211,12 @@ START_TEST(strides_of_a_matrix)
 	rig.op = (struct op){.kind = OP_WRITE, .tensor = tensor, .count = -1, .system = system};
 	rig.op.system.bytes--;
 	ck_assert_int_eq(rig_op(&rig), NPUMEM_INVALID);
+	for (int i = 0; i < 2; i++) {
+		rig.op.system = system;
+		*(i ? &rig.op.system.stride.h : &rig.op.system.stride.w) = i ? -1 : 3;
+		ck_assert_int_eq(rig_op(&rig), NPUMEM_INVALID);
+		rig_said(&rig, NPUMEM_INVALID, "its strides of h and w are 0 or 1");
+	}
 	rig_close(&rig);
 }
 END_TEST

@@ -144,6 +144,37 @@ static void relu(struct stage *stage)
 	operand(stage, "out", stage->out);
 }
 
+/* Nothing is guessed, before anything else of the kernel is looked at. */
+START_TEST(parameters_without_a_default)
+{
+	static const struct {
+		int kernel;
+		const char *roles, *said;
+	} cases[] = {
+		{NPUMEM_KERNEL_GRU_CELL, "in prev_out weights_in weights_out out",
+		 "kernel gru_cell: parameter act is missing, one of: none tanh sigm"},
+		{NPUMEM_KERNEL_BASIC_RNN_CELL, "in prev_out weights out",
+		 "kernel basic_rnn_cell: parameter act is missing, one of: none tanh sigm"},
+		{NPUMEM_KERNEL_LSTM_CELL, "in prev_out cell_in out cell_out",
+		 "kernel lstm_cell: parameter act is missing, one of: none tanh sigm"},
+		{NPUMEM_KERNEL_MAXPOOL, "in out", "kernel maxpool: parameter kernel is missing"},
+		{NPUMEM_KERNEL_AVEPOOL, "in out", "kernel avepool: parameter kernel is missing"},
+		{NPUMEM_KERNEL_PERMUTE, "in out", "kernel permute: parameter perm is missing"},
+	};
+	struct stage stage;
+	stage_open(&stage);
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char names[64], *rest;
+		strcpy(names, cases[i].roles);
+		call(&stage, cases[i].kernel);
+		for (char *role = strtok_r(names, " ", &rest); role; role = strtok_r(NULL, " ", &rest))
+			operand(&stage, role, strstr(role, "out") == role ? stage.out : stage.x);
+		refused(&stage.rig, NPUMEM_INVALID, cases[i].said);
+	}
+	rig_close(&stage.rig);
+}
+END_TEST
+
 START_TEST(parameters)
 {
 	struct stage stage;
@@ -425,6 +456,7 @@ Suite *suite_op_kernel(void)
 	tcase_add_test(tcase, roles);
 	tcase_add_test(tcase, families);
 	tcase_add_test(tcase, parameters);
+	tcase_add_test(tcase, parameters_without_a_default);
 	tcase_add_test(tcase, rounding);
 	tcase_add_test(tcase, what_the_kernel_refuses);
 	tcase_add_test(tcase, in_place);
