@@ -16,12 +16,6 @@ static const struct cell_form form = {N_GATES, IN, PREV_OUT, WEIGHTS_IN, WEIGHTS
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
 	int status = cell_check(call, &form, error);
-	if (!status && kernel_param(call, NPUMEM_PARAM_ACT, 0, CELL_ACT_NONE) != CELL_ACT_NONE) {
-		npumem_error_set(error, NPUMEM_INVALID, "%s: act must be none: the state itself has no activation",
-				 call->row->name);
-		npumem_error_text(error, "parameter", "act");
-		return NPUMEM_INVALID;
-	}
 	return status ? status : cell_check_fx16(call, IN, error);
 }
 

@@ -78,7 +78,7 @@ static const struct {
 	 true},
 	{"fx16 gru_cell 64, 8 steps",
 	 "gru_cell in=fx16/12[8,64,1,1] prev_out=fx16/15[1,64,1,1] weights_in=fx16/12[3,64,1,64] "
-	 "weights_out=fx16/12[3,64,1,64] bias=fx16/12[3,64,1,1] out=fx16/15[8,64,1,1] act=tanh",
+	 "weights_out=fx16/12[3,64,1,64] bias=fx16/12[3,64,1,1] out=fx16/15[8,64,1,1]",
 	 true},
 	{"fx16 basic_rnn_cell 64, 8 steps",
 	 "basic_rnn_cell in=fx16/12[8,64,1,1] prev_out=fx16/12[1,64,1,1] weights=fx16/12[1,64,1,128] "

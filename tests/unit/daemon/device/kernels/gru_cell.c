@@ -225,11 +225,6 @@ START_TEST(refusals)
 	c.operands[BIAS][0].frac_bits = 30;
 	calls_refused(&c, "gru_cell: bias has 30 frac_bits, more than the 29 of in (15) and weights_in (14)");
 	c.operands[BIAS][0].frac_bits = 20;
-	calls_param(&c, NPUMEM_PARAM_ACT, 1, 1, 0, 0, 0);
-	ck_assert_int_eq(c.kernel->check(&c.call, &c.error), 0);
-	calls_param(&c, NPUMEM_PARAM_ACT, 1, 2, 0, 0, 0);
-	calls_refused(&c, "gru_cell: act must be none: the state itself has no activation");
-	calls_param(&c, NPUMEM_PARAM_ACT, 0, 0, 0, 0, 0);
 	calls_param(&c, NPUMEM_PARAM_DIRECTION, 1, 3, 0, 0, 0);
 	calls_refused(&c, "gru_cell: direction is number 3, but its choices are 1 to 2: forward backward");
 	calls_free(&c);

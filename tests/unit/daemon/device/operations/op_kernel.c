@@ -151,8 +151,6 @@ START_TEST(parameters_without_a_default)
 		int kernel;
 		const char *roles, *said;
 	} cases[] = {
-		{NPUMEM_KERNEL_GRU_CELL, "in prev_out weights_in weights_out out",
-		 "kernel gru_cell: parameter act is missing, one of: none tanh sigm"},
 		{NPUMEM_KERNEL_BASIC_RNN_CELL, "in prev_out weights out",
 		 "kernel basic_rnn_cell: parameter act is missing, one of: none tanh sigm"},
 		{NPUMEM_KERNEL_LSTM_CELL, "in prev_out cell_in out cell_out",
