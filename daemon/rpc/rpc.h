@@ -27,6 +27,8 @@ struct rpc {
 	void (*answered)(const struct rpc_answer *answer); /* told of each; NULL: nobody looks on */
 	struct executor executor; /* submit NULL: there are no threads, and everything runs at once */
 	uint64_t (*now_ns)(void); /* a monotonic clock, for any thread; NULL: no times are told */
+	uint64_t began_ns;	  /* when the daemon did, by it */
+	const char *socket;	  /* where it listens; NULL: nowhere */
 	/* Asks for rpc_tick at that time, instead of what was asked for before; UINT64_MAX: never. NULL: no
 	 * deadlines. */
 	void (*set_alarm)(void *ctx, uint64_t at_ns);

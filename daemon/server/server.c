@@ -299,6 +299,7 @@ static int open_device(struct server *server, char *error)
 	crew = share_crew(&server->share);
 	device_help_by(server->device, &crew);
 	server->rpc.now_ns = uv_hrtime;
+	server->rpc.began_ns = uv_hrtime();
 	server->rpc.keeps_clock = true;
 	server->service.events.now_ns = uv_hrtime;
 	server->rpc.set_alarm = set_alarm;
@@ -391,6 +392,7 @@ static int open_socket(struct server *server, char *error)
 		return fail(error, "cannot watch the socket", status);
 	snprintf(line, sizeof(line), "%lld NPUs x %lld bytes on %s", (long long)device->geometry.n_npus,
 		 (long long)device->geometry.npu_bytes, server->address.path);
+	server->rpc.socket = server->address.path;
 	background_ready(line, server->address.path);
 	log_line(LOG_LEVEL_INFO, "%s", line);
 	/* Not from a private daemon: the environment it has inherited is its client's. */

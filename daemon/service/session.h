@@ -36,6 +36,7 @@ struct session {
 	uint64_t last_segment;
 	const struct segments_source *segments_source; /* NULL: none can be shared */
 	struct metrics_usage usage;
+	void *peer; /* rpc's: whose requests they are; NULL: it has not asked yet */
 	struct session *next, *prev;
 };
 

@@ -85,6 +85,14 @@ void npumem_release(const void *result);
 
 /* ---- the device ---- */
 
+/* What this uid may have, and has. */
+struct npumem_limit {
+	char key[24]; /* as npumemd --limit has it */
+	uint64_t most, now;
+};
+
+enum { NPUMEM_LIMITS_MAX = 16 };
+
 struct npumem_info {
 	char version[32];
 	uint64_t features;
@@ -95,6 +103,10 @@ struct npumem_info {
 	uint32_t uid, pid;
 	uint64_t session;
 	char isa[32]; /* the widest instructions that kernels use; empty where the daemon does not say */
+	uint64_t uptime_ns;
+	char socket[112]; /* where the daemon listens; empty of a private one */
+	unsigned n_limits;
+	struct npumem_limit limits[NPUMEM_LIMITS_MAX];
 };
 
 struct npumem_stat {
@@ -134,8 +146,19 @@ struct npumem_loop_stat {
 	uint64_t longest_ns, longest_cpu_ns; /* of one turn since the last reset; of processor time */
 };
 
-/* Of uids and clients there are the rows that the caller may see: all for root and the daemon's uid, else those of
- * its own uid. */
+/* A request that is under way, and has begun. */
+struct npumem_running {
+	uint64_t session, request;
+	uint32_t uid, pid;
+	char call[24];
+	char what[448];	      /* of an operation, for people: "conv2d in=x weights=w out=y" */
+	uint64_t since_ns;    /* when it came, by now_ns */
+	uint64_t done, total; /* how far it is; total 0: not known */
+	bool waits;	      /* for room */
+};
+
+/* Of uids, clients and requests there are the rows that the caller may see: all for root and the daemon's uid,
+ * else those of its own uid. */
 struct npumem_details {
 	const struct npumem_stat *stat;
 	const struct npumem_activity *activity;
@@ -146,6 +169,8 @@ struct npumem_details {
 	const int64_t *npu_data; /* bytes of data and dummies, for each NPU */
 	const struct npumem_usage *const *uids, *const *clients;
 	const struct npumem_call_stat *const *calls;
+	unsigned n_running; /* the first 64 requests under way, this one left out */
+	const struct npumem_running *const *running;
 };
 
 struct npumem_move {

@@ -9,10 +9,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 static const char *const events_kinds[] = {"allocated", "freed",     "sealed",	    "moved",   "damaged",
 					   "refused",	"low-space", "client-gone", "progress"};
 
+enum { EVENTS_TIME_BYTES = 32 };
 enum { EVENTS_KINDS = sizeof(events_kinds) / sizeof(events_kinds[0]) };
 
 static const struct option events_options[] = {
@@ -42,12 +44,28 @@ static void events_json(const struct npumem_event *event)
 	json_decref(object);
 }
 
+/* An event tells the monotonic clock, which a daemon on this machine shares with this process. */
+static void events_time(uint64_t time_ns, char text[EVENTS_TIME_BYTES])
+{
+	struct timespec wall, monotonic;
+	struct tm local;
+	clock_gettime(CLOCK_REALTIME, &wall);
+	clock_gettime(CLOCK_MONOTONIC, &monotonic);
+	int64_t ns = (int64_t)(wall.tv_sec - monotonic.tv_sec) * 1000000000 + wall.tv_nsec - monotonic.tv_nsec +
+		     (int64_t)time_ns;
+	time_t seconds = (time_t)(ns / 1000000000);
+	localtime_r(&seconds, &local);
+	size_t n = strftime(text, EVENTS_TIME_BYTES, "%H:%M:%S", &local);
+	snprintf(text + n, EVENTS_TIME_BYTES - n, ".%06d", (int)(ns / 1000 % 1000000));
+}
+
 static void events_text(const struct npumem_event *event)
 {
 	if (event->lost)
 		printf("(%" PRIu64 " events lost)\n", event->lost);
-	printf("%" PRIu64 ".%06" PRIu64 " %-11s uid %" PRIu32, event->time_ns / 1000000000,
-	       event->time_ns / 1000 % 1000000, event->kind, event->uid);
+	char time[EVENTS_TIME_BYTES];
+	events_time(event->time_ns, time);
+	printf("%s %-11s uid %" PRIu32, time, event->kind, event->uid);
 	if (event->pid)
 		printf(" pid %" PRIu32, event->pid);
 	if (event->name[0])

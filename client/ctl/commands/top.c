@@ -2,12 +2,15 @@
  * Invariant: the terminal is as it was when the command ends, also by a signal. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/ctl/command.h"
@@ -16,6 +19,8 @@
 
 static const struct option top_options[] = {
 	{"--interval", "SECONDS", "between two looks (1)", false},
+	{"--batch", NULL, "prints each look as lines, without a terminal; with --json as an object a line", false},
+	{"-n", "LOOKS", "then ends (until it is interrupted)", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -35,6 +40,7 @@ static void on_resize(int number)
 
 struct screen {
 	unsigned rows, columns, row;
+	bool is_plain; /* lines for a file or a pipe, as long as they are */
 };
 
 /* One line, cut to the width; nothing below the last row. */
@@ -47,16 +53,19 @@ __attribute__((format(printf, 2, 3))) static void line(struct screen *screen, co
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	printf("%s%.*s\x1b[K", screen->row ? "\r\n" : "", (int)screen->columns, text);
+	if (screen->is_plain)
+		printf("%s\n", text);
+	else
+		printf("%s%.*s\x1b[K", screen->row ? "\r\n" : "", (int)screen->columns, text);
 	screen->row++;
 }
 
-static void measure(struct screen *screen)
+static void measure(struct screen *screen, bool is_plain)
 {
 	struct winsize size;
-	*screen = (struct screen){24, 80, 0};
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
-		*screen = (struct screen){size.ws_row, size.ws_col, 0};
+	*screen = (struct screen){is_plain ? UINT_MAX : 24, 80, 0, is_plain};
+	if (!is_plain && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row && size.ws_col)
+		*screen = (struct screen){size.ws_row, size.ws_col, 0, false};
 }
 
 /* A digit for each NPU: tenths of its bytes that hold data; "." none, "#" all but full. */
@@ -106,18 +115,38 @@ static void draw_clients(struct screen *screen, const struct npumem_details *now
 	}
 }
 
-static void draw(const struct npumem_details *now, const struct npumem_details *before)
+/* What runs, the longest first as it came first. */
+static void draw_running(struct screen *screen, const struct npumem_details *now)
+{
+	if (!now->n_running)
+		return;
+	line(screen, "%8s %10s %6s %9s %s", "SESSION", "UID", "DONE", "SECONDS", "RUNNING");
+	for (unsigned i = 0; i < now->n_running; i++) {
+		const struct npumem_running *r = now->running[i];
+		char done[16] = "-";
+		if (r->waits)
+			snprintf(done, sizeof(done), "room?");
+		else if (r->total)
+			snprintf(done, sizeof(done), "%.0f %%", 100 * (double)r->done / (double)r->total);
+		line(screen, "%8" PRIu64 " %10" PRIu32 " %6s %9.2f %s%s%s", r->session, r->uid, done,
+		     now->now_ns > r->since_ns ? (double)(now->now_ns - r->since_ns) / 1e9 : 0, r->call,
+		     *r->what ? " " : "", r->what);
+	}
+}
+
+static void draw(const struct npumem_details *now, const struct npumem_details *before, bool is_plain)
 {
 	double seconds = (double)(now->now_ns - before->now_ns) / 1e9, total = (double)now->stat->total;
 	struct screen screen;
-	measure(&screen);
-	fputs("\x1b[H", stdout);
+	measure(&screen, is_plain);
+	if (!is_plain)
+		fputs("\x1b[H", stdout);
 	line(&screen,
 	     "npumem: %.1f %% used, %.1f %% data, fragmentation %.1f %%, %" PRId64 " tensors, %" PRId64
-	     " sessions (q quits)",
+	     " sessions%s",
 	     total > 0 ? 100 - 100 * (double)now->stat->free / total : 0,
 	     total > 0 ? 100 * (double)now->stat->data / total : 0, 100 * metrics_fragmentation(now),
-	     now->stat->tensors, now->stat->sessions);
+	     now->stat->tensors, now->stat->sessions, is_plain ? "" : " (q quits)");
 	line(&screen, "%.0f requests/s, %.0f refused/s, %.0f DMA B/s, %.1f kernels/s, %.3g macs/s",
 	     rate(now->all->requests, before->all->requests, seconds),
 	     rate(now->all->errors, before->all->errors, seconds),
@@ -125,8 +154,9 @@ static void draw(const struct npumem_details *now, const struct npumem_details *
 	     rate(now->activity->kernels, before->activity->kernels, seconds),
 	     rate(now->activity->macs, before->activity->macs, seconds));
 	draw_npus(&screen, now);
+	draw_running(&screen, now);
 	draw_clients(&screen, now, before, seconds);
-	fputs("\x1b[J", stdout);
+	fputs(is_plain ? "\n" : "\x1b[J", stdout);
 	fflush(stdout);
 }
 
@@ -141,54 +171,90 @@ static bool wait_key(double seconds)
 	return read(STDIN_FILENO, &key, 1) <= 0 || key == 'q' || key == 'Q' || ended;
 }
 
-static int top_loop(struct ctl *ctl, double interval)
+static int print_line(struct ctl *ctl, json_t *object)
+{
+	if (!object)
+		return ctl_fail(ctl, "no memory for the result");
+	int result = json_dumpf(object, stdout, JSON_COMPACT);
+	json_decref(object);
+	if (result || putchar('\n') == EOF || fflush(stdout))
+		return ctl_fail(ctl, "cannot write the result: %s", strerror(errno));
+	return CTL_OK;
+}
+
+static bool pause_for(double seconds)
+{
+	struct timespec pause = {.tv_sec = (time_t)seconds};
+	pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
+	nanosleep(&pause, NULL);
+	return ended;
+}
+
+static int top_loop(struct ctl *ctl, double interval, bool batch, int64_t looks)
 {
 	const struct npumem_details *before = NULL, *now;
 	bool over = false;
 	int code = CTL_OK;
-	while (!over && !ended) {
+	while (!code && !over && !ended) {
 		if (npumem_stat_details(ctl->npumem, false, &now, &ctl->error)) {
 			code = CTL_FAILED;
 			break;
 		}
-		draw(now, before ? before : now);
+		if (ctl->json)
+			code = print_line(ctl, metrics_json(now));
+		else
+			draw(now, before ? before : now, batch);
 		npumem_release(before);
 		before = now;
-		over = wait_key(interval);
+		over = --looks == 0 || (batch ? pause_for(interval) : wait_key(interval));
 	}
 	npumem_release(before);
 	return code;
 }
 
-static int top_run(struct ctl *ctl, const struct args *args)
+static int on_terminal(struct ctl *ctl, double interval, int64_t looks)
 {
-	struct sigaction end = {.sa_handler = on_end}, resize = {.sa_handler = on_resize};
-	const char *given = args_value(args, "--interval");
+	struct sigaction resize = {.sa_handler = on_resize};
 	struct termios saved, raw;
-	double interval = 1;
-	if (given && (!numbers_real(given, &interval) || !(interval >= 0.1 && interval <= 3600)))
-		return ctl_usage(ctl, "--interval \"%.40s\" is no number of seconds from 0.1 to 3600", given);
-	if (!isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &saved))
-		return ctl_fail(ctl, "top needs a terminal; stat does not");
-	int code = ctl_connect(ctl);
-	if (code)
-		return code;
-	sigaction(SIGINT, &end, NULL);
-	sigaction(SIGTERM, &end, NULL);
+	tcgetattr(STDIN_FILENO, &saved);
 	sigaction(SIGWINCH, &resize, NULL);
 	raw = saved;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	fputs("\x1b[?1049h\x1b[?25l", stdout);
-	code = top_loop(ctl, interval);
+	int code = top_loop(ctl, interval, false, looks);
 	fputs("\x1b[?25h\x1b[?1049l", stdout);
 	fflush(stdout);
 	tcsetattr(STDIN_FILENO, TCSANOW, &saved);
 	return code;
 }
 
+static int top_run(struct ctl *ctl, const struct args *args)
+{
+	struct sigaction end = {.sa_handler = on_end};
+	const char *given = args_value(args, "--interval"), *n = args_value(args, "-n");
+	bool batch = args_has(args, "--batch") || ctl->json;
+	struct termios terminal;
+	double interval = 1;
+	int64_t looks = 0;
+	if (given && (!numbers_real(given, &interval) || !(interval >= 0.1 && interval <= 3600)))
+		return ctl_usage(ctl, "--interval \"%.40s\" is no number of seconds from 0.1 to 3600", given);
+	if (n && (!numbers_integer(n, &looks) || looks < 1))
+		return ctl_usage(ctl, "-n \"%.40s\" is no number of looks", n);
+	if (!batch && (!isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &terminal)))
+		return ctl_fail(ctl, "top needs a terminal; top --batch does not");
+	int code = ctl_connect(ctl);
+	if (code)
+		return code;
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	return batch ? top_loop(ctl, interval, true, looks) : on_terminal(ctl, interval, looks);
+}
+
 const struct command top_command = {
 	.options = top_options,
 	.run = top_run,
-	.notes = "a digit for each NPU: tenths of its bytes that hold data; . none, # all",
+	.notes = "a digit for each NPU: tenths of its bytes that hold data; . none, # all. RUNNING: what has "
+		 "begun, how far\n"
+		 "it is and for how long it has been there; room? waits for room.",
 };

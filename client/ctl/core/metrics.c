@@ -233,6 +233,25 @@ static json_t *npus_json(const struct npumem_details *details)
 	return made(&array);
 }
 
+static json_t *running_json(const struct npumem_details *details)
+{
+	json_t *array = json_array();
+	for (unsigned i = 0; i < details->n_running; i++) {
+		const struct npumem_running *r = details->running[i];
+		json_t *row = json_pack(
+			"{s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:I, s:I, s:b}", "session", (json_int_t)r->session,
+			"uid", (json_int_t)r->uid, "pid", (json_int_t)r->pid, "request", (json_int_t)r->request,
+			"call", r->call, "what", r->what, "seconds",
+			details->now_ns > r->since_ns ? (double)(details->now_ns - r->since_ns) / 1e9 : 0.0,
+			"done", (json_int_t)r->done, "total", (json_int_t)r->total, "waits", r->waits);
+		if (!row || json_array_append_new(array, row)) {
+			json_decref(array);
+			return NULL;
+		}
+	}
+	return array;
+}
+
 json_t *metrics_json(const struct npumem_details *details)
 {
 	const struct npumem_stat *stat = details->stat;
@@ -249,6 +268,7 @@ json_t *metrics_json(const struct npumem_details *details)
 	put(&object, "uids", usages_json(details->uids, details->n_uids, false));
 	put(&object, "clients", usages_json(details->clients, details->n_clients, true));
 	put(&object, "calls", calls_json(details));
+	put(&object, "running", running_json(details));
 	return made(&object);
 }
 

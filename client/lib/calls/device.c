@@ -25,6 +25,7 @@ int npumem_info_async(struct npumem *npumem, NPUMEM_ASYNC)
 	struct npumem_request *made;
 	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	info.features = DEVICE_FEATURES;
+	info.details = true;
 	message.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
 	message.info = &info;
 	return status ? status : request_start(made, &message, NULL, request, error);

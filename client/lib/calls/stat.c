@@ -68,6 +68,22 @@ static void take_loop(const Npumem__V1__LoopStat *from, struct npumem_loop_stat 
 	take_numbers(from->buckets, from->n_buckets, to->buckets, NPUMEM_BUCKETS);
 }
 
+static void take_running(const Npumem__V1__Running *from, struct npumem_running *to)
+{
+	*to = (struct npumem_running){
+		.session = from->session,
+		.request = from->request_id,
+		.uid = from->uid,
+		.pid = from->pid,
+		.since_ns = from->since_ns,
+		.done = from->done,
+		.total = from->total,
+		.waits = from->waits,
+	};
+	convert_text_from(from->call, to->call, sizeof(to->call));
+	convert_text_from(from->what, to->what, sizeof(to->what));
+}
+
 /* What the details consist of, to be filled. */
 struct parts {
 	struct npumem_stat *stat;
@@ -75,6 +91,7 @@ struct parts {
 	struct npumem_loop_stat *loop;
 	struct npumem_usage *all, **uids, **clients;
 	struct npumem_call_stat **calls;
+	struct npumem_running **running;
 	int64_t *npu_data;
 };
 
@@ -87,9 +104,10 @@ static bool take_parts(struct result *result, const Npumem__V1__Stat *stat, stru
 	parts->uids = reply_rows(result, stat->n_uids, sizeof(**parts->uids));
 	parts->clients = reply_rows(result, stat->n_clients, sizeof(**parts->clients));
 	parts->calls = reply_rows(result, stat->n_calls, sizeof(**parts->calls));
+	parts->running = reply_rows(result, stat->n_running, sizeof(**parts->running));
 	parts->npu_data = result_array(result, stat->n_npu_data, sizeof(*parts->npu_data));
 	return parts->stat && parts->activity && parts->loop && parts->all && parts->uids && parts->clients &&
-	       parts->calls && parts->npu_data;
+	       parts->calls && parts->running && parts->npu_data;
 }
 
 static void fill_parts(const Npumem__V1__Stat *stat, const struct parts *parts)
@@ -107,6 +125,8 @@ static void fill_parts(const Npumem__V1__Stat *stat, const struct parts *parts)
 		take_usage(stat->clients[i], parts->clients[i]);
 	for (size_t i = 0; i < stat->n_calls; i++)
 		take_call(stat->calls[i], parts->calls[i]);
+	for (size_t i = 0; i < stat->n_running; i++)
+		take_running(stat->running[i], parts->running[i]);
 }
 
 static int take_details(struct npumem_request *request, const Npumem__V1__Response *response,
@@ -131,6 +151,8 @@ static int take_details(struct npumem_request *request, const Npumem__V1__Respon
 	details->uids = (const struct npumem_usage *const *)parts.uids;
 	details->clients = (const struct npumem_usage *const *)parts.clients;
 	details->calls = (const struct npumem_call_stat *const *)parts.calls;
+	details->n_running = (unsigned)stat->n_running;
+	details->running = (const struct npumem_running *const *)parts.running;
 	request->answer = details;
 	return 0;
 }

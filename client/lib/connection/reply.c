@@ -48,6 +48,14 @@ int reply_info(const Npumem__V1__Info *message, struct npumem_info *info)
 	};
 	convert_text_from(message->version, info->version, sizeof(info->version));
 	convert_text_from(message->isa, info->isa, sizeof(info->isa));
+	info->uptime_ns = message->uptime_ns;
+	convert_text_from(message->socket, info->socket, sizeof(info->socket));
+	for (size_t i = 0; i < message->n_limits && i < NPUMEM_LIMITS_MAX; i++) {
+		struct npumem_limit *limit = &info->limits[info->n_limits++];
+		convert_text_from(message->limits[i]->key, limit->key, sizeof(limit->key));
+		limit->most = message->limits[i]->most;
+		limit->now = message->limits[i]->now;
+	}
 	return npumem_geometry_check(&info->geometry, NULL) ? -1 : 0;
 }
 

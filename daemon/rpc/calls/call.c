@@ -160,6 +160,7 @@ struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 	call->rpc = rpc;
 	call->peer = peer;
 	call->session = peer->session;
+	call->session->peer = peer;
 	call->message = message;
 	call->bytes = bytes;
 	call->start_ns = rpc_clock(rpc);

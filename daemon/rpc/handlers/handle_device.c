@@ -13,12 +13,24 @@ enum {
 	DUMP_ROOTS_MAX = 1024, /* that are claimed one by one */
 };
 
+static void fill_limits(const struct session *session, Npumem__V1__Limit rows[LIMITS_N],
+			Npumem__V1__Limit *pointers[LIMITS_N])
+{
+	for (int key = 0; key < LIMITS_N; key++) {
+		npumem__v1__limit__init(&rows[key]);
+		rows[key].key = (char *)(uintptr_t)limits_name((enum limits_key)key);
+		rows[key].most = limits_most(&session->service->limits, session->user, (enum limits_key)key);
+		rows[key].now = session->user->now[key];
+		pointers[key] = &rows[key];
+	}
+}
+
 int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request)
 {
+	Npumem__V1__Limit limits[LIMITS_N], *pointers[LIMITS_N];
 	const struct device_options *options = device_options(call->rpc->service->device);
 	Npumem__V1__Info info = NPUMEM__V1__INFO__INIT;
 
-	(void)request;
 	info.version = (char *)NPUMEM_VERSION;
 	info.features = FEATURES;
 	info.n_npus = options->geometry.n_npus;
@@ -33,6 +45,13 @@ int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request
 	info.session = call->session->id;
 	info.pid = (uint32_t)getpid();
 	info.isa = (char *)isa_name(options->isa);
+	if (request->details) {
+		fill_limits(call->session, limits, pointers);
+		info.socket = (char *)(uintptr_t)(call->rpc->socket ? call->rpc->socket : "");
+		info.n_limits = LIMITS_N;
+		info.limits = pointers;
+		info.uptime_ns = call->rpc->now_ns ? call->rpc->now_ns() - call->rpc->began_ns : 0;
+	}
 	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_INFO, &info.base, call->error);
 }
 

@@ -5,6 +5,7 @@
 
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/calls/progress.h"
+#include "daemon/rpc/handlers/running.h"
 #include "daemon/rpc/handlers/submit.h"
 
 enum {
@@ -137,19 +138,6 @@ void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer)
 
 /* ---- progress ---- */
 
-/* False where there is nothing to tell yet, or ever. */
-static bool how_far(const struct call *call, uint64_t *done, uint64_t *total)
-{
-	if (call->submission) {
-		submit_progress(call, done, total);
-	} else {
-		/* In this order, as the run sets the total last. */
-		*total = (uint64_t)atomic_load(&call->progress.total);
-		*done = (uint64_t)atomic_load(&call->progress.done);
-	}
-	return *total > 0;
-}
-
 /* From when on its progress is told; never while it waits. */
 static bool is_watched(const struct call *call)
 {
@@ -192,7 +180,7 @@ void progress_look(struct rpc *rpc)
 			event.pid = (uint32_t)peer->session->pid;
 			event.session = peer->session->id;
 			event.request_id = call->id;
-			if (how_far(call, &event.done, &event.total))
+			if (running_progress(call, &event.done, &event.total))
 				events_put(to, &event);
 		}
 	}

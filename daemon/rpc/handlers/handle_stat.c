@@ -1,11 +1,13 @@
 /* How the device is used, and by whom. Rows are appended one by one: the room for all is reserved before. */
 #include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/running.h"
 
 enum {
 	STAT_ALL = 56, /* fields of Stat */
 	STAT_UIDS = 57,
 	STAT_CLIENTS = 58,
 	STAT_CALLS = 59,
+	STAT_RUNNING = 63,
 	USAGE_BYTES = 160, /* bounds, with tag and length */
 	NUMBER_BYTES = 10,
 	CALL_BYTES = 64 + (METRICS_STATUSES + METRICS_BUCKETS) * NUMBER_BYTES,
@@ -133,7 +135,8 @@ static size_t bound(const struct service *service, size_t n_npus)
 
 	for (const struct limits_user *user = service->limits.users; user; user = user->next)
 		rows++;
-	return rows * USAGE_BYTES + CALL_METHODS * CALL_BYTES + n_npus * NUMBER_BYTES + REST_BYTES;
+	return rows * USAGE_BYTES + RUNNING_MOST * RUNNING_BYTES + CALL_METHODS * CALL_BYTES +
+	       n_npus * NUMBER_BYTES + REST_BYTES;
 }
 
 static int answer(struct call *call, const Npumem__V1__StatRequest *request)
@@ -170,6 +173,7 @@ static int answer(struct call *call, const Npumem__V1__StatRequest *request)
 	reply_fields(&call->reply, &message.base);
 	add_rows(call);
 	add_calls(call);
+	running_tell(call, STAT_RUNNING);
 	reply_close(&call->reply, mark, bytes);
 	heap_free(call->rpc->heap, message.npu_data);
 	if (request->reset)

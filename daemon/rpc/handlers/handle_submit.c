@@ -453,6 +453,16 @@ int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 
 /* ---- progress ---- */
 
+const struct op *submit_running(const struct call *call)
+{
+	const struct submission *submission = call->submission;
+	const struct part *part = submission->queues[OP_COMPUTE].busy;
+
+	if (!part)
+		part = submission->queues[OP_DMA].busy;
+	return part ? &part->prepared.op : NULL;
+}
+
 static uint64_t parts_done(const struct part *part)
 {
 	double done = (double)atomic_load(&part->progress.done),
