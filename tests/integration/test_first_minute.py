@@ -150,6 +150,17 @@ class Exec(Temporary):
         self.assertEqual(both.returncode, 2)
         self.assertEqual(os.listdir(self.directory), [])
 
+    def test_a_signal_goes_to_the_command_and_leaves_nothing(self):
+        script = "trap 'echo told; exit 5' TERM; echo ready; while :; do sleep 0.01; done"
+        process = subprocess.Popen([NPUMEMCTL, "exec", "sh", "-c", script], stdout=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, XDG_RUNTIME_DIR=self.directory))
+        with process:
+            self.assertEqual(process.stdout.readline(), "ready\n")
+            process.terminate()
+            self.assertEqual(process.stdout.read(), "told\n")
+            self.assertEqual(process.wait(SECONDS), 5)
+        self.assertEqual(os.listdir(self.directory), [])
+
     def test_the_daemon_goes_with_a_killed_npumemctl(self):
         process = subprocess.Popen([NPUMEMCTL, "exec", "sh", "-c", "echo $NPUMEM_SOCKET; exec sleep 600"],
                                    stdout=subprocess.PIPE, text=True, env=dict(os.environ, XDG_RUNTIME_DIR=self.directory))

@@ -22,12 +22,33 @@ static int directory_make(struct ctl *ctl, char *path)
 	return mkdtemp(path) ? CTL_OK : ctl_fail(ctl, "cannot make %s: %s", path, strerror(errno));
 }
 
-/* Those from the keyboard go to the command, too, which says what becomes of them. */
-static void signals_ignore(struct sigaction old[2])
+static volatile sig_atomic_t exec_child;
+
+static void exec_pass_on(int number)
 {
-	struct sigaction ignore = {.sa_handler = SIG_IGN};
-	sigaction(SIGINT, &ignore, &old[0]);
-	sigaction(SIGQUIT, &ignore, &old[1]);
+	if (exec_child)
+		kill((pid_t)exec_child, number);
+}
+
+static const struct {
+	int number;
+	void (*handler)(int number);
+} exec_signals[] = {
+	/* From the keyboard: these go to the command, too, which says what becomes of them. */
+	{SIGINT, SIG_IGN},
+	{SIGQUIT, SIG_IGN},
+	{SIGTERM, exec_pass_on},
+	{SIGHUP, exec_pass_on},
+};
+
+enum { EXEC_SIGNALS = sizeof(exec_signals) / sizeof(exec_signals[0]) };
+
+static void signals_take(struct sigaction old[EXEC_SIGNALS])
+{
+	for (unsigned i = 0; i < EXEC_SIGNALS; i++) {
+		struct sigaction action = {.sa_handler = exec_signals[i].handler};
+		sigaction(exec_signals[i].number, &action, &old[i]);
+	}
 }
 
 static int command_wait(struct ctl *ctl, pid_t pid)
@@ -43,22 +64,23 @@ static int command_wait(struct ctl *ctl, pid_t pid)
 static int command_start(struct ctl *ctl, const char *socket, const char **words, unsigned n)
 {
 	char **argv = calloc(n + 1, sizeof(*argv));
-	struct sigaction old[2];
+	struct sigaction old[EXEC_SIGNALS];
 	int code;
 	if (!argv)
 		return ctl_fail(ctl, "no memory");
 	for (unsigned i = 0; i < n; i++)
 		argv[i] = (char *)(uintptr_t)words[i];
-	signals_ignore(old);
+	signals_take(old);
 	pid_t pid = fork();
 	if (!pid) {
-		sigaction(SIGINT, &old[0], NULL);
-		sigaction(SIGQUIT, &old[1], NULL);
+		for (unsigned i = 0; i < EXEC_SIGNALS; i++)
+			sigaction(exec_signals[i].number, &old[i], NULL);
 		if (!setenv("NPUMEM_SOCKET", socket, 1))
 			execvp(argv[0], argv);
 		fprintf(stderr, "npumemctl: cannot run %s: %s\n", argv[0], strerror(errno));
 		_exit(errno == ENOENT ? EXEC_NOT_FOUND : EXEC_NOT_RUN);
 	}
+	exec_child = pid > 0 ? pid : 0;
 	code = pid < 0 ? ctl_fail(ctl, "cannot start a process: %s", strerror(errno)) : command_wait(ctl, pid);
 	free(argv);
 	return code;
