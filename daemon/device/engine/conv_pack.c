@@ -15,11 +15,27 @@ static int64_t n_taps_w(const struct conv_plan *plan)
 	return plan->phase->w.window.kernel;
 }
 
+/* Where the step of tap (y, x) begins whose planes are `first` and the next ones. */
+static uint32_t offset(const struct conv_plan *plan, int64_t first, int64_t y, int64_t x)
+{
+	return (uint32_t)((first + flat_plane(&plan->flat, y, x)) * plan->packed_bytes +
+			  flat_offset(&plan->flat, y, x) * UKERNEL_STEP_BYTES);
+}
+
 void conv_pack_offsets(const struct conv_plan *plan)
 {
 	const struct window_axis *h = &plan->phase->h.window;
 	int64_t n_planes = flat_n_planes(&plan->flat), k = 0;
-	if (plan->shape.merged) {
+	const struct conv_weights_shape *shape = &plan->shape;
+	if (shape->by_pixels) {
+		int64_t channels = shape->n_steps / (h->kernel * n_taps_w(plan));
+		for (int64_t y = 0; y < h->kernel; y++)
+			for (int64_t i = 0; i < channels; i++)
+				for (int64_t x = 0; x < n_taps_w(plan); x++)
+					plan->offsets[k++] = offset(plan, i * n_planes, y, x);
+		return;
+	}
+	if (shape->merged) {
 		for (; k < plan->shape.n_steps; k++)
 			plan->offsets[k] = (uint32_t)(k * plan->packed_bytes);
 		return;
@@ -27,9 +43,7 @@ void conv_pack_offsets(const struct conv_plan *plan)
 	for (int64_t first = 0; k < plan->shape.n_steps; first += n_planes)
 		for (int64_t y = 0; y < h->kernel; y++)
 			for (int64_t x = 0; x < n_taps_w(plan); x++)
-				plan->offsets[k++] =
-					(uint32_t)((first + flat_plane(&plan->flat, y, x)) * plan->packed_bytes +
-						   flat_offset(&plan->flat, y, x) * UKERNEL_STEP_BYTES);
+				plan->offsets[k++] = offset(plan, first, y, x);
 }
 
 static unsigned bytes(const struct conv_plan *plan)

@@ -69,7 +69,7 @@ SQUEEZE(squeeze32, uint32_t)
 SQUEEZE(squeeze64, int64_t)
 
 static void store_exact(struct conv_worker *worker, const struct ukernel_strip *strip, int64_t o, unsigned rows,
-			uint8_t *const *to)
+			int32_t *narrow, uint8_t *const *to)
 {
 	const struct conv_plan *plan = worker->plan;
 	const struct weighted *weighted = &plan->convolution->weighted;
@@ -77,7 +77,7 @@ static void store_exact(struct conv_worker *worker, const struct ukernel_strip *
 		int32_t bias = bias_of(weighted, o + row);
 		void *sums;
 		if (plan->result.narrow) {
-			sums = worker->sums + row * UKERNEL_COLUMNS;
+			sums = narrow + row * UKERNEL_COLUMNS;
 			squeeze32(strip, sums, (uint32_t)excess(plan, o + row));
 		} else {
 			sums = worker->wide + row * UKERNEL_COLUMNS;
@@ -102,8 +102,8 @@ static void scatter(const struct conv_plan *plan, int64_t first, int64_t n, cons
 	}
 }
 
-void conv_store(struct conv_worker *worker, const struct ukernel_strip *strip, int64_t first, int64_t o,
-		unsigned rows)
+void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int64_t o, unsigned rows,
+		int32_t *sums)
 {
 	const struct conv_plan *plan = worker->plan;
 	const struct phase *phase = plan->phase;
@@ -111,15 +111,15 @@ void conv_store(struct conv_worker *worker, const struct ukernel_strip *strip, i
 	bool all = phase->h.out_step == 1 && phase->w.out_step == 1;
 	uint8_t *to[UKERNEL_ROWS];
 	for (unsigned i = 0; i < rows; i++)
-		to[i] = all ? plan->outs[o + i] + first * bytes
+		to[i] = all ? plan->outs[o + i] + strip->first * bytes
 			    : (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);
 	const struct ukernel_result result = {plan->result.requantize, plan->totals + o, to};
 	if (!plan->result.direct)
-		store_exact(worker, strip, o, rows, to);
+		store_exact(worker, &strip->columns, o, rows, sums, to);
 	else if (plan->result.narrow)
-		worker->counts.saturated += plan->ukernel->store32(&result, strip, rows, worker->sums);
+		worker->counts.saturated += plan->ukernel->store32(&result, &strip->columns, rows, sums);
 	else
-		worker->counts.saturated += plan->ukernel->store64(&result, strip, rows, worker->wide);
+		worker->counts.saturated += plan->ukernel->store64(&result, &strip->columns, rows, worker->wide);
 	for (unsigned i = 0; i < rows && !all; i++)
-		scatter(plan, first, strip->n_real, to[i], plan->outs[o + i]);
+		scatter(plan, strip->first, strip->columns.n_real, to[i], plan->outs[o + i]);
 }

@@ -11,27 +11,32 @@ enum {
 
 void conv_weights_cut(struct conv_weights_shape *shape)
 {
-	int64_t n = shape->convolution->n_outputs;
-	shape->n_blocks = conv_weights_n_blocks(n);
-	shape->block_rows = n / shape->n_blocks;
-	shape->n_larger = n % shape->n_blocks;
+	int64_t most = shape->by_pixels ? UKERNEL_OUTPUTS / UKERNEL_VECTOR : UKERNEL_ROWS;
+	shape->unit = shape->by_pixels ? UKERNEL_VECTOR : 1;
+	int64_t units = (shape->convolution->n_outputs + shape->unit - 1) / shape->unit;
+	shape->n_slots = units * shape->unit;
+	shape->n_blocks = (units + most - 1) / most;
+	shape->block_units = units / shape->n_blocks;
+	shape->n_larger = units % shape->n_blocks;
 }
 
 size_t conv_weights_init(struct conv_weights *weights, const struct conv_weights_shape *shape, void *memory)
 {
 	const struct convolution *c = shape->convolution;
-	int64_t rows = c->groups * c->n_outputs;
+	int64_t rows = c->groups * c->n_outputs, slots = c->groups * shape->n_slots;
 	int64_t head = convolution_aligned(sizeof(struct conv_weights_head));
 	int64_t sums = convolution_aligned(rows * 8), ends = convolution_aligned(shape->n_steps * 8);
-	int64_t part = convolution_aligned(rows * shape->n_steps * UKERNEL_STEP_BYTES);
+	int64_t taps = convolution_aligned(shape->by_pixels ? slots * shape->phase->h.window.kernel * 4 : 0);
+	int64_t part = convolution_aligned(slots * shape->n_steps * UKERNEL_STEP_BYTES);
 	uint8_t *at = memory;
 	if (at)
 		*weights = (struct conv_weights){.head = (struct conv_weights_head *)at,
 						 .sums = (int64_t *)(at + head),
 						 .ends = (int64_t *)(at + head + sums),
-						 .steps = at + head + sums + ends,
+						 .taps = (int32_t *)(at + head + sums + ends),
+						 .steps = at + head + sums + ends + taps,
 						 .part_bytes = part};
-	return (size_t)(head + sums + ends + part * (c->weighted.weight_bytes == 2 ? 2 : 1));
+	return (size_t)(head + sums + ends + taps + part * (c->weighted.weight_bytes == 2 ? 2 : 1));
 }
 
 /* One weight and where it goes. */
@@ -45,6 +50,12 @@ static struct place find_place(const struct conv_weights_shape *s, int64_t n_tap
 	int64_t n_terms = s->ukernel->n_terms, term = channel * n_taps + tap;
 	if (s->merged)
 		return (struct place){term / n_terms, (unsigned)(term % n_terms)};
+	if (s->by_pixels) {
+		int64_t channels = (s->convolution->n_inputs + n_terms - 1) / n_terms;
+		int64_t w = s->phase->w.window.kernel;
+		return (struct place){(tap / w * channels + channel / n_terms) * w + tap % w,
+				      (unsigned)(channel % n_terms)};
+	}
 	return (struct place){channel / n_terms * n_taps + tap, (unsigned)(channel % n_terms)};
 }
 
@@ -73,18 +84,36 @@ static int64_t magnitude(int64_t x)
 	return x < 0 ? -x : x;
 }
 
-/* Of one row of a block: its sum, and the sum of its absolute values. */
-static int64_t add_row(const struct conv_weights_shape *s, const uint8_t *row, int64_t stride, int64_t *sum)
+/* Of n steps of one slot: their sum, and the sum of absolute values. */
+static int64_t add_steps(const struct conv_weights_shape *s, const uint8_t *row, int64_t stride, int64_t n,
+			 int64_t *sum)
 {
 	int64_t absolute = 0;
 	*sum = 0;
-	for (int64_t k = 0; k < s->n_steps; k++, row += stride)
+	for (int64_t k = 0; k < n; k++, row += stride)
 		for (unsigned j = 0; j < s->ukernel->n_terms; j++) {
 			int64_t w = weighted_element(row, s->ukernel->weight_bytes, j);
 			*sum += w;
 			absolute += magnitude(w);
 		}
 	return absolute;
+}
+
+/* What is known of output channel o of all, `row` being its slot of the first step. */
+static void sum_up(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o, const uint8_t *row,
+		   int64_t stride)
+{
+	int64_t n = s->convolution->n_outputs, slot = o / n * s->n_slots + o % n;
+	int64_t n_parts = s->by_pixels ? s->phase->h.window.kernel : 1, steps = s->n_steps / n_parts;
+	int64_t absolute = 0, sum;
+	weights->sums[o] = 0;
+	for (int64_t i = 0; i < n_parts; i++) {
+		absolute += add_steps(s, row + i * steps * stride, stride, steps, &sum);
+		weights->sums[o] += sum;
+		if (s->by_pixels)
+			weights->taps[i * s->convolution->groups * s->n_slots + slot] = (int32_t)sum;
+	}
+	weights->head->most = absolute > weights->head->most ? absolute : weights->head->most;
 }
 
 static bool put_row(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o, uint8_t *to,
@@ -97,23 +126,22 @@ static bool put_row(struct conv_weights *weights, const struct conv_weights_shap
 		if (!kernel_look(c->call, n_taps, pending))
 			return false;
 	}
-	int64_t absolute = add_row(s, to, stride, &weights->sums[o]);
-	weights->head->most = absolute > weights->head->most ? absolute : weights->head->most;
+	sum_up(weights, s, o, to, stride);
 	return true;
 }
 
 static bool put_all(struct conv_weights *weights, const struct conv_weights_shape *s)
 {
 	int64_t n = s->convolution->n_outputs, pending = 0;
-	memset(weights->steps, 0, (size_t)weights->part_bytes);
+	memset(weights->taps, 0, (size_t)(weights->steps - (uint8_t *)weights->taps + weights->part_bytes));
 	for (int64_t group = 0; group < s->convolution->groups; group++)
 		for (int64_t block = 0; block < s->n_blocks; block++) {
-			int64_t first = conv_weights_first_row(s, block),
-				end = conv_weights_first_row(s, block + 1);
-			uint8_t *to = weights->steps + (group * n + first) * s->n_steps * UKERNEL_STEP_BYTES;
-			for (int64_t row = first; row < end; row++, to += UKERNEL_STEP_BYTES)
-				if (!put_row(weights, s, group * n + row, to, (end - first) * UKERNEL_STEP_BYTES,
-					     &pending))
+			int64_t stride = conv_weights_n_slots(s, block) * UKERNEL_STEP_BYTES;
+			int64_t o = conv_weights_first(s, block), end = conv_weights_first(s, block + 1);
+			int64_t slot = group * s->n_slots + o;
+			uint8_t *to = weights->steps + slot * s->n_steps * UKERNEL_STEP_BYTES;
+			for (; o < end; o++, to += UKERNEL_STEP_BYTES)
+				if (!put_row(weights, s, group * n + o, to, stride, &pending))
 					return false;
 		}
 	return true;
@@ -162,7 +190,7 @@ static bool segment_end(const struct conv_weights *weights, const struct conv_we
 	*end = start + (left < UKERNEL_STEPS_MAX ? left : UKERNEL_STEPS_MAX);
 	for (int64_t group = 0; group < s->convolution->groups; group++)
 		for (int64_t block = 0; block < s->n_blocks; block++) {
-			int64_t rows = conv_weights_first_row(s, block + 1) - conv_weights_first_row(s, block);
+			int64_t rows = conv_weights_n_slots(s, block);
 			*end = block_end(weights, s, conv_weights_at(weights, s, 0, group, block, 0), rows, start,
 					 *end);
 			if (!kernel_look(s->convolution->call, (*end - start + 1) * rows, pending))

@@ -21,10 +21,13 @@ enum {
 	UKERNEL_STEP_BYTES = 4,
 	UKERNEL_STEPS_MAX = 8192, /* of one call: some ten microseconds */
 	UKERNEL_TERMS_MAX = 4,
+	/* Of a block whose rows are pixels. */
+	UKERNEL_PIXELS = 9,
+	UKERNEL_OUTPUTS = 48, /* in multiples of UKERNEL_VECTOR */
 };
 
-/* Types of data and weights. */
-enum { UKERNEL_FX8 = 1, UKERNEL_FX16 = 2, UKERNEL_FX16W8 = 4 };
+/* Types of data and weights; the last is of rows that have nothing but `pixels`, and go with those of FX8. */
+enum { UKERNEL_FX8 = 1, UKERNEL_FX16 = 2, UKERNEL_FX16W8 = 4, UKERNEL_FX8_PIXELS = 8 };
 
 /* Up to UKERNEL_COLUMNS pixels of a flat line. */
 struct ukernel_strip {
@@ -60,6 +63,13 @@ struct ukernel {
 	 * UKERNEL_ROWS; sums are 64-byte aligned. Wraps. */
 	void (*block)(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
 		      unsigned rows, unsigned n_columns, int32_t *sums);
+	/* The other way round: a row is a pixel, whose terms are broadcast, and weights are vectors. The sum of
+	 * column c (an output channel) and row r is start[c] + over all steps k: terms at data + offsets[k] + 4 *
+	 * r, times weights at 4 * (k * n_columns + c); it goes to sums[c * UKERNEL_COLUMNS + r]. 1 <= rows <=
+	 * UKERNEL_PIXELS; n_columns is a multiple of UKERNEL_VECTOR up to UKERNEL_OUTPUTS; start is 64-byte
+	 * aligned. Wraps. */
+	void (*pixels)(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
+		       const int32_t *start, unsigned rows, unsigned n_columns, int32_t *sums);
 	/* wide = (first ? 0 : wide) + sums * 2^shift, of as many columns. */
 	void (*widen)(const int32_t *sums, unsigned rows, unsigned n_columns, unsigned shift, bool first,
 		      int64_t *wide);
@@ -71,7 +81,8 @@ struct ukernel {
 			   const int64_t *sums);
 };
 
-/* The best for `type` with the instructions of `isa`. */
+/* The best for `type` with the instructions of `isa`; NULL: none, which there is of every type with a scalar row.
+ */
 const struct ukernel *ukernel_choose(int type, enum isa isa);
 /* For tests and lists: row i, its isa and types; NULL past the last. */
 const struct ukernel *ukernel_row(unsigned i, enum isa *isa, int *types);
