@@ -4,43 +4,19 @@
 
 extern const struct ukernel conv_fx8_9x48__avx512vnni;
 
-enum { GROUP = 4, VECTORS = UKERNEL_OUTPUTS / UKERNEL_VECTOR };
+enum { VECTORS = UKERNEL_OUTPUTS / UKERNEL_VECTOR };
 
-/* Up to 4 rows of 16 columns to columns of rows: unpacking leaves, in quarter q of register c, column 4 * q + c.
- */
-UKERNEL_INLINE void put_group(__m512i a, __m512i b, __m512i c, __m512i d, unsigned rows, int32_t *to)
-{
-	__mmask8 mask = (__mmask8)ukernel_low_bits(rows);
-	__m512i ab = _mm512_unpacklo_epi32(a, b), ab_high = _mm512_unpackhi_epi32(a, b);
-	__m512i cd = _mm512_unpacklo_epi32(c, d), cd_high = _mm512_unpackhi_epi32(c, d);
-	const __m512i columns[4] = {_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd),
-				    _mm512_unpacklo_epi64(ab_high, cd_high),
-				    _mm512_unpackhi_epi64(ab_high, cd_high)};
-	UKERNEL_UNROLL
-	for (unsigned i = 0; i < 4; i++) {
-		int32_t *at = to + i * UKERNEL_COLUMNS;
-		_mm_mask_storeu_epi32(at, mask, _mm512_castsi512_si128(columns[i]));
-		at += 4 * UKERNEL_COLUMNS;
-		_mm_mask_storeu_epi32(at, mask, _mm512_extracti32x4_epi32(columns[i], 1));
-		at += 4 * UKERNEL_COLUMNS;
-		_mm_mask_storeu_epi32(at, mask, _mm512_extracti32x4_epi32(columns[i], 2));
-		at += 4 * UKERNEL_COLUMNS;
-		_mm_mask_storeu_epi32(at, mask, _mm512_extracti32x4_epi32(columns[i], 3));
-	}
-}
-
+/* Sums are left as they lie in registers: with more in this function GCC 12 keeps them in memory. */
 #define SUM(rows, vectors)                                                                                        \
 	static void sum_##rows##_##vectors(const uint32_t *offsets, int64_t n_steps, const uint8_t *data,         \
-					   const uint8_t *weights, const int32_t *start, int32_t *sums)           \
+					   const uint8_t *weights, __m512i(*to)[VECTORS])                         \
 	{                                                                                                         \
-		/* Rows that are missing in the last group are never stored. */                                   \
-		__m512i acc[(rows + GROUP - 1) / GROUP * GROUP][vectors], w[vectors];                             \
+		__m512i acc[rows][vectors], w[vectors];                                                           \
 		UKERNEL_UNROLL                                                                                    \
-		for (unsigned v = 0; v < vectors; v++) {                                                          \
-			__m512i first = _mm512_load_si512(start + UKERNEL_VECTOR * v);                            \
+		for (unsigned r = 0; r < rows; r++) {                                                             \
 			UKERNEL_UNROLL                                                                            \
-			for (unsigned r = 0; r < (rows + GROUP - 1) / GROUP * GROUP; r++)                         \
-				acc[r][v] = first;                                                                \
+			for (unsigned v = 0; v < vectors; v++)                                                    \
+				acc[r][v] = _mm512_setzero_si512();                                               \
 		}                                                                                                 \
 		for (int64_t k = 0; k < n_steps; k++, weights += 64 * vectors) {                                  \
 			const uint8_t *at = data + offsets[k];                                                    \
@@ -58,12 +34,10 @@ UKERNEL_INLINE void put_group(__m512i a, __m512i b, __m512i c, __m512i d, unsign
 			}                                                                                         \
 		}                                                                                                 \
 		UKERNEL_UNROLL                                                                                    \
-		for (unsigned v = 0; v < vectors; v++) {                                                          \
+		for (unsigned r = 0; r < rows; r++) {                                                             \
 			UKERNEL_UNROLL                                                                            \
-			for (unsigned r = 0; r < rows; r += GROUP)                                                \
-				put_group(acc[r][v], acc[r + 1][v], acc[r + 2][v], acc[r + 3][v],                 \
-					  rows - r < GROUP ? rows - r : GROUP,                                    \
-					  sums + UKERNEL_VECTOR * v * UKERNEL_COLUMNS + r);                       \
+			for (unsigned v = 0; v < vectors; v++)                                                    \
+				to[r][v] = acc[r][v];                                                             \
 		}                                                                                                 \
 	}
 #define SUMS(rows)                                                                                                \
@@ -80,17 +54,56 @@ SUMS(7)
 SUMS(8)
 SUMS(9)
 
+enum { GROUP = 4 }; /* rows that are turned at a time */
+
+/* 4 rows of 16 columns, of which `mask` are stored, to columns of rows: unpacking leaves, in quarter q of register
+ * c, column 4 * q + c. */
+UKERNEL_INLINE void turn(const __m512i rows[GROUP], __mmask8 mask, int32_t *to)
+{
+	__m512i a = _mm512_unpacklo_epi32(rows[0], rows[1]), b = _mm512_unpackhi_epi32(rows[0], rows[1]);
+	__m512i c = _mm512_unpacklo_epi32(rows[2], rows[3]), d = _mm512_unpackhi_epi32(rows[2], rows[3]);
+	const __m512i columns[4] = {_mm512_unpacklo_epi64(a, c), _mm512_unpackhi_epi64(a, c),
+				    _mm512_unpacklo_epi64(b, d), _mm512_unpackhi_epi64(b, d)};
+	UKERNEL_UNROLL
+	for (unsigned i = 0; i < 4; i++, to += UKERNEL_COLUMNS) {
+		enum { QUARTER = 4 * UKERNEL_COLUMNS };
+		_mm_mask_storeu_epi32(to, mask, _mm512_castsi512_si128(columns[i]));
+		_mm_mask_storeu_epi32(to + QUARTER, mask, _mm512_extracti32x4_epi32(columns[i], 1));
+		_mm_mask_storeu_epi32(to + 2 * QUARTER, mask, _mm512_extracti32x4_epi32(columns[i], 2));
+		_mm_mask_storeu_epi32(to + 3 * QUARTER, mask, _mm512_extracti32x4_epi32(columns[i], 3));
+	}
+}
+
+static void put(const __m512i (*from)[VECTORS], const int32_t *start, unsigned rows, unsigned n_columns,
+		int32_t *sums)
+{
+	for (unsigned v = 0; v < n_columns / UKERNEL_VECTOR; v++) {
+		__m512i first = _mm512_load_si512(start + UKERNEL_VECTOR * v);
+		for (unsigned r = 0; r < rows; r += GROUP) {
+			__m512i group[GROUP];
+			UKERNEL_UNROLL
+			for (unsigned i = 0; i < GROUP; i++)
+				group[i] = _mm512_add_epi32(from[r + i][v], first);
+			turn(group, (__mmask8)ukernel_low_bits(rows - r < GROUP ? rows - r : GROUP),
+			     sums + UKERNEL_VECTOR * v * UKERNEL_COLUMNS + r);
+		}
+	}
+}
+
 static void pixels(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
 		   const int32_t *start, unsigned rows, unsigned n_columns, int32_t *sums)
 {
-	typedef void sum_function(const uint32_t *, int64_t, const uint8_t *, const uint8_t *, const int32_t *,
-				  int32_t *);
+	typedef void sum_function(const uint32_t *, int64_t, const uint8_t *, const uint8_t *,
+				  __m512i(*)[VECTORS]);
 	static sum_function *const all[UKERNEL_PIXELS][VECTORS] = {
 		{sum_1_1, sum_1_2, sum_1_3}, {sum_2_1, sum_2_2, sum_2_3}, {sum_3_1, sum_3_2, sum_3_3},
 		{sum_4_1, sum_4_2, sum_4_3}, {sum_5_1, sum_5_2, sum_5_3}, {sum_6_1, sum_6_2, sum_6_3},
 		{sum_7_1, sum_7_2, sum_7_3}, {sum_8_1, sum_8_2, sum_8_3}, {sum_9_1, sum_9_2, sum_9_3},
 	};
-	all[rows - 1][n_columns / UKERNEL_VECTOR - 1](offsets, n_steps, data, weights, start, sums);
+	/* Rows behind the last are turned with it and never stored. */
+	__m512i block[(UKERNEL_PIXELS + GROUP - 1) / GROUP * GROUP][VECTORS];
+	all[rows - 1][n_columns / UKERNEL_VECTOR - 1](offsets, n_steps, data, weights, block);
+	put((const __m512i(*)[VECTORS])block, start, rows, n_columns, sums);
 }
 
 const struct ukernel conv_fx8_9x48__avx512vnni = {
