@@ -15,35 +15,26 @@ static int64_t n_taps_w(const struct conv_plan *plan)
 	return plan->phase->w.window.kernel;
 }
 
-/* Where the step of tap (y, x) begins whose planes are `first` and the next ones. */
-static uint32_t offset(const struct conv_plan *plan, int64_t first, int64_t y, int64_t x)
+/* Of tap (y, x) of all channels: their planes follow each other. */
+static void tap_offsets(const struct conv_plan *plan, int64_t y, int64_t x)
 {
-	return (uint32_t)((first + flat_plane(&plan->flat, y, x)) * plan->packed_bytes +
-			  flat_offset(&plan->flat, y, x) * UKERNEL_STEP_BYTES);
+	const struct conv_weights_shape *shape = &plan->shape;
+	int64_t w = n_taps_w(plan), n_taps = w * plan->phase->h.window.kernel, channels = shape->n_steps / n_taps;
+	int64_t way = flat_n_planes(&plan->flat) * plan->packed_bytes;
+	int64_t at = flat_plane(&plan->flat, y, x) * plan->packed_bytes +
+		     flat_offset(&plan->flat, y, x) * UKERNEL_STEP_BYTES;
+	uint32_t *to = plan->offsets + (shape->by_pixels ? y * channels * w : y * w) + x;
+	for (int64_t i = 0; i < channels; i++, at += way, to += shape->by_pixels ? w : n_taps)
+		*to = (uint32_t)at;
 }
 
 void conv_pack_offsets(const struct conv_plan *plan)
 {
-	const struct window_axis *h = &plan->phase->h.window;
-	int64_t n_planes = flat_n_planes(&plan->flat), k = 0;
-	const struct conv_weights_shape *shape = &plan->shape;
-	if (shape->by_pixels) {
-		int64_t channels = shape->n_steps / (h->kernel * n_taps_w(plan));
-		for (int64_t y = 0; y < h->kernel; y++)
-			for (int64_t i = 0; i < channels; i++)
-				for (int64_t x = 0; x < n_taps_w(plan); x++)
-					plan->offsets[k++] = offset(plan, i * n_planes, y, x);
-		return;
-	}
-	if (shape->merged) {
-		for (; k < plan->shape.n_steps; k++)
-			plan->offsets[k] = (uint32_t)(k * plan->packed_bytes);
-		return;
-	}
-	for (int64_t first = 0; k < plan->shape.n_steps; first += n_planes)
-		for (int64_t y = 0; y < h->kernel; y++)
-			for (int64_t x = 0; x < n_taps_w(plan); x++)
-				plan->offsets[k++] = offset(plan, first, y, x);
+	for (int64_t k = 0; plan->shape.merged && k < plan->shape.n_steps; k++)
+		plan->offsets[k] = (uint32_t)(k * plan->packed_bytes);
+	for (int64_t y = 0; !plan->shape.merged && y < plan->phase->h.window.kernel; y++)
+		for (int64_t x = 0; x < n_taps_w(plan); x++)
+			tap_offsets(plan, y, x);
 }
 
 static unsigned bytes(const struct conv_plan *plan)

@@ -10,19 +10,25 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* The first tap that meets input row `row` or a later one from output row y. */
-static int64_t first_tap(const struct window_axis *axis, int64_t y, int64_t row)
+/* Taps [first, first + n) of an axis. */
+struct taps {
+	int64_t first, n;
+};
+
+/* The first tap that meets input `in` or a later one from output `out`. */
+static int64_t first_tap(const struct window_axis *axis, int64_t out, int64_t in)
 {
-	int64_t way = row + axis->before - y * axis->stride;
-	return way <= 0 ? 0 : least((way + axis->dilation - 1) / axis->dilation, axis->kernel);
+	int64_t way = in + axis->before - out * axis->stride;
+	if (way <= 0)
+		return 0;
+	return least(axis->dilation == 1 ? way : (way + axis->dilation - 1) / axis->dilation, axis->kernel);
 }
 
-/* Rows of taps that output row y has; *first is the first of them. */
-static int64_t n_tap_rows(const struct conv_plan *plan, int64_t y, int64_t *first)
+/* Those of an output that do not lie in the padding. */
+static struct taps taps_of(const struct window_axis *axis, int64_t out)
 {
-	const struct window_axis *axis = &plan->phase->h.window;
-	*first = first_tap(axis, y, 0);
-	return first_tap(axis, y, axis->in) - *first;
+	int64_t first = first_tap(axis, out, 0);
+	return (struct taps){first, first_tap(axis, out, axis->in) - first};
 }
 
 void conv_pixels_choose(struct conv_plan *plan)
@@ -39,12 +45,12 @@ void conv_pixels_choose(struct conv_plan *plan)
 	const struct ukernel *pixels = is_fx8 ? ukernel_choose(UKERNEL_FX8_PIXELS, c->call->isa) : NULL;
 	int64_t columns = (plan->flat.n_pixels + UKERNEL_VECTOR - 1) / UKERNEL_VECTOR * UKERNEL_VECTOR;
 	int64_t outputs = (c->n_outputs + UKERNEL_VECTOR - 1) / UKERNEL_VECTOR * UKERNEL_VECTOR;
-	int64_t rows = 0, first;
+	int64_t rows = 0;
 	/* A segment is all that 32 bits hold of fx8 without a look at the weights. */
 	if (!pixels || plan->shape.merged || plan->shape.n_steps > UKERNEL_STEPS_MAX || h->out > SMALL_ROWS)
 		return;
 	for (int64_t y = 0; y < h->out; y++)
-		rows += n_tap_rows(plan, y, &first);
+		rows += taps_of(h, y).n;
 	if (outputs * rows * w->out * MORE < c->n_outputs * columns * h->kernel * LESS)
 		plan->pixels = pixels;
 }
@@ -78,41 +84,114 @@ struct conv_strip conv_pixels_strip(const struct conv_plan *plan, int64_t i)
 	};
 }
 
-/* What sums of a block start from, where only `n` rows of taps from `first` on are summed. */
-static void start_from(const struct conv_plan *plan, int64_t group, int64_t block, int64_t first, int64_t n,
-		       int32_t *start)
+/* ---- sums ---- */
+
+/* A strip and a block. */
+struct work {
+	struct conv_worker *worker;
+	const struct conv_strip *strip;
+	int64_t group, block;
+};
+
+/* Pixels side by side, or below each other, and the taps that all of them have. */
+struct pixels {
+	int64_t y, x, n;
+	bool down;
+	struct taps rows, columns;
+};
+
+/* What sums start from: the taps that are left out. */
+static void start_from(const struct work *work, const struct pixels *pixels, int32_t *start)
 {
+	const struct conv_plan *plan = work->worker->plan;
 	const struct conv_weights_shape *shape = &plan->shape;
-	int64_t slots = conv_weights_n_slots(shape, block);
-	const int32_t *taps = plan->weights.taps + group * shape->n_slots + conv_weights_first_slot(shape, block);
+	int64_t slots = conv_weights_n_slots(shape, work->block);
+	const int32_t *taps =
+		plan->weights.taps + work->group * shape->n_slots + conv_weights_first_slot(shape, work->block);
 	memset(start, 0, (size_t)slots * sizeof(*start));
-	for (int64_t y = 0; y < plan->phase->h.window.kernel;
-	     y++, taps += plan->convolution->groups * shape->n_slots)
-		for (int64_t i = 0; i < slots && (y < first || y >= first + n); i++)
-			start[i] += 128 * taps[i];
+	for (int64_t y = 0; y < plan->phase->h.window.kernel; y++)
+		for (int64_t x = 0; x < plan->phase->w.window.kernel;
+		     x++, taps += plan->convolution->groups * shape->n_slots) {
+			bool is_left_out = y < pixels->rows.first || y >= pixels->rows.first + pixels->rows.n ||
+					   x < pixels->columns.first ||
+					   x >= pixels->columns.first + pixels->columns.n;
+			for (int64_t i = 0; i < slots && is_left_out; i++)
+				start[i] += 128 * taps[i];
+		}
+}
+
+/* Any number of pixels, in blocks. */
+static void sum_pixels(const struct work *work, const struct pixels *pixels)
+{
+	const struct conv_plan *plan = work->worker->plan;
+	int64_t out = plan->phase->w.window.out, w = plan->phase->w.window.kernel;
+	int64_t row_steps = plan->shape.n_steps / plan->phase->h.window.kernel;
+	int64_t first = pixels->rows.first * row_steps + pixels->columns.first;
+	int64_t pitch = plan->flat.pitch, at = pixels->y * pitch + pixels->x;
+	int64_t n_blocks = (pixels->n + UKERNEL_PIXELS - 1) / UKERNEL_PIXELS;
+	const uint8_t *data = plan->data + work->group * plan->n_packed * plan->packed_bytes;
+	int32_t start[UKERNEL_OUTPUTS] __attribute__((aligned(64)));
+	int32_t *sums = work->worker->sums + pixels->y * out + pixels->x - work->strip->first;
+	struct ukernel_pixels block = {
+		.offsets = plan->offsets + first,
+		.weights = conv_weights_at(&plan->weights, &plan->shape, 0, work->group, work->block, first),
+		.start = start,
+		.n_runs = pixels->rows.n * row_steps / w,
+		.n_steps = pixels->columns.n,
+		.way = w,
+		.pixel_bytes = (pixels->down ? pitch : 1) * UKERNEL_STEP_BYTES,
+		.pixel_sums = pixels->down ? out : 1,
+		.n_columns = (unsigned)conv_weights_n_slots(&plan->shape, work->block),
+	};
+	if (pixels->columns.n == w) {
+		block.n_steps = block.way = block.n_runs * w;
+		block.n_runs = 1;
+	}
+	start_from(work, pixels, start);
+	for (int64_t i = 0, done = 0; i < n_blocks; i++, done += block.rows) {
+		block.rows = (unsigned)(pixels->n * (i + 1) / n_blocks - done);
+		block.data = data + at * UKERNEL_STEP_BYTES + done * block.pixel_bytes;
+		plan->pixels->pixels(&block, sums + done * block.pixel_sums);
+	}
+}
+
+/* Rows [*first, *end) of a strip that have all rows of taps, and columns [*left, *right) that have all columns.
+ * False where it is not worth while to sum other columns by themselves. */
+static bool find_middle(const struct conv_plan *plan, int64_t *first, int64_t *end, int64_t *left, int64_t *right)
+{
+	enum { ROWS_MIN = 4 }; /* a block of fewer rows waits for its products */
+	const struct window_axis *h = &plan->phase->h.window, *w = &plan->phase->w.window;
+	while (*first < *end && taps_of(h, *first).n < h->kernel)
+		++*first;
+	while (*first < *end && taps_of(h, *end - 1).n < h->kernel)
+		--*end;
+	while (*left < *right && taps_of(w, *left).n < w->kernel)
+		++*left;
+	while (*left < *right && taps_of(w, *right - 1).n < w->kernel)
+		--*right;
+	return *end - *first >= ROWS_MIN && *right > *left;
 }
 
 void conv_pixels_sum(struct conv_worker *worker, const struct conv_strip *strip, int64_t group, int64_t block)
 {
 	const struct conv_plan *plan = worker->plan;
-	int32_t start[UKERNEL_OUTPUTS] __attribute__((aligned(64)));
-	int64_t w = plan->phase->w.window.out, y = strip->first / w, n = strip->columns.n_real, run = least(w, n);
-	int64_t steps = plan->shape.n_steps / plan->phase->h.window.kernel;
-	int64_t n_blocks = (run + UKERNEL_PIXELS - 1) / UKERNEL_PIXELS, first;
-	unsigned slots = (unsigned)conv_weights_n_slots(&plan->shape, block);
-	const uint8_t *row = plan->data + group * plan->n_packed * plan->packed_bytes +
-			     (y * plan->flat.pitch + strip->first % w) * UKERNEL_STEP_BYTES;
-	for (int64_t done = 0; done < n; done += run, y++, row += plan->flat.pitch * UKERNEL_STEP_BYTES) {
-		int64_t n_rows = n_tap_rows(plan, y, &first);
-		const uint8_t *weights =
-			conv_weights_at(&plan->weights, &plan->shape, 0, group, block, first * steps);
-		start_from(plan, group, block, first, n_rows, start);
-		for (int64_t i = 0; i < n_blocks; i++) {
-			int64_t x = run * i / n_blocks;
-			plan->pixels->pixels(plan->offsets + first * steps, n_rows * steps,
-					     row + x * UKERNEL_STEP_BYTES, weights, start,
-					     (unsigned)(run * (i + 1) / n_blocks - x), slots,
-					     worker->sums + done + x);
+	const struct window_axis *h = &plan->phase->h.window, *w = &plan->phase->w.window;
+	const struct work work = {worker, strip, group, block};
+	int64_t n = least(w->out, strip->columns.n_real), y = strip->first / w->out, x = strip->first % w->out;
+	int64_t end = y + strip->columns.n_real / n, first = y, last = end, left = x, right = x + n;
+	bool has_middle = n == w->out && find_middle(plan, &first, &last, &left, &right);
+	for (; y < end; y++) {
+		bool short_row = has_middle && y >= first && y < last;
+		struct pixels across = {.y = y, .x = x, .n = n, .rows = taps_of(h, y), .columns = {0, w->kernel}};
+		if (short_row) {
+			across.x = left;
+			across.n = right - left;
 		}
+		sum_pixels(&work, &across);
+	}
+	for (; has_middle && x < n; x = x + 1 == left ? right : x + 1) {
+		struct pixels down = {first, x, last - first, true, {0, h->kernel}, taps_of(w, x)};
+		if (x < left || x >= right)
+			sum_pixels(&work, &down);
 	}
 }

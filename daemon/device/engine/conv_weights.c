@@ -20,13 +20,18 @@ void conv_weights_cut(struct conv_weights_shape *shape)
 	shape->n_larger = units % shape->n_blocks;
 }
 
+static int64_t n_taps(const struct conv_weights_shape *shape)
+{
+	return shape->phase->h.window.kernel * shape->phase->w.window.kernel;
+}
+
 size_t conv_weights_init(struct conv_weights *weights, const struct conv_weights_shape *shape, void *memory)
 {
 	const struct convolution *c = shape->convolution;
 	int64_t rows = c->groups * c->n_outputs, slots = c->groups * shape->n_slots;
 	int64_t head = convolution_aligned(sizeof(struct conv_weights_head));
 	int64_t sums = convolution_aligned(rows * 8), ends = convolution_aligned(shape->n_steps * 8);
-	int64_t taps = convolution_aligned(shape->by_pixels ? slots * shape->phase->h.window.kernel * 4 : 0);
+	int64_t taps = convolution_aligned(shape->by_pixels ? slots * n_taps(shape) * 4 : 0);
 	int64_t part = convolution_aligned(slots * shape->n_steps * UKERNEL_STEP_BYTES);
 	uint8_t *at = memory;
 	if (at)
@@ -45,9 +50,9 @@ struct place {
 	unsigned term;
 };
 
-static struct place find_place(const struct conv_weights_shape *s, int64_t n_taps, int64_t channel, int64_t tap)
+static struct place find_place(const struct conv_weights_shape *s, int64_t channel, int64_t tap)
 {
-	int64_t n_terms = s->ukernel->n_terms, term = channel * n_taps + tap;
+	int64_t n_terms = s->ukernel->n_terms, term = channel * n_taps(s) + tap;
 	if (s->merged)
 		return (struct place){term / n_terms, (unsigned)(term % n_terms)};
 	if (s->by_pixels) {
@@ -56,7 +61,7 @@ static struct place find_place(const struct conv_weights_shape *s, int64_t n_tap
 		return (struct place){(tap / w * channels + channel / n_terms) * w + tap % w,
 				      (unsigned)(channel % n_terms)};
 	}
-	return (struct place){channel / n_terms * n_taps + tap, (unsigned)(channel % n_terms)};
+	return (struct place){channel / n_terms * n_taps(s) + tap, (unsigned)(channel % n_terms)};
 }
 
 /* The taps of one input channel for one output channel, whose row is `to` in every step of `stride` bytes. */
@@ -64,13 +69,12 @@ static void put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, u
 {
 	const struct convolution *c = s->convolution;
 	const struct phase_axis *h = &s->phase->h, *w = &s->phase->w;
-	int64_t n_taps = h->window.kernel * w->window.kernel, tap = 0;
-	int64_t at = convolution_weight(c, s->phase, o, i);
+	int64_t at = convolution_weight(c, s->phase, o, i), tap = 0;
 	for (int64_t y = 0; y < h->window.kernel; y++, at += h->tap_step * w->kernel)
 		for (int64_t x = 0; x < w->window.kernel; x++, tap++) {
 			int32_t value =
 				weighted_element(c->weights, c->weighted.weight_bytes, at + x * w->tap_step);
-			struct place place = find_place(s, n_taps, i, tap);
+			struct place place = find_place(s, i, tap);
 			uint8_t *step = to + place.step * stride;
 			if (s->ukernel->weight_bytes == 1)
 				((int8_t *)step)[place.term] = (int8_t)value;
@@ -84,34 +88,32 @@ static int64_t magnitude(int64_t x)
 	return x < 0 ? -x : x;
 }
 
-/* Of n steps of one slot: their sum, and the sum of absolute values. */
-static int64_t add_steps(const struct conv_weights_shape *s, const uint8_t *row, int64_t stride, int64_t n,
-			 int64_t *sum)
+/* Of a step of one slot: the sum, and that of absolute values. */
+static int64_t add_terms(const struct conv_weights_shape *s, const uint8_t *step, int64_t *absolute)
 {
-	int64_t absolute = 0;
-	*sum = 0;
-	for (int64_t k = 0; k < n; k++, row += stride)
-		for (unsigned j = 0; j < s->ukernel->n_terms; j++) {
-			int64_t w = weighted_element(row, s->ukernel->weight_bytes, j);
-			*sum += w;
-			absolute += magnitude(w);
-		}
-	return absolute;
+	int64_t sum = 0;
+	for (unsigned j = 0; j < s->ukernel->n_terms; j++) {
+		int64_t w = weighted_element(step, s->ukernel->weight_bytes, j);
+		sum += w;
+		*absolute += magnitude(w);
+	}
+	return sum;
 }
 
 /* What is known of output channel o of all, `row` being its slot of the first step. */
 static void sum_up(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o, const uint8_t *row,
 		   int64_t stride)
 {
-	int64_t n = s->convolution->n_outputs, slot = o / n * s->n_slots + o % n;
-	int64_t n_parts = s->by_pixels ? s->phase->h.window.kernel : 1, steps = s->n_steps / n_parts;
-	int64_t absolute = 0, sum;
+	const struct convolution *c = s->convolution;
+	int64_t slot = o / c->n_outputs * s->n_slots + o % c->n_outputs, slots = c->groups * s->n_slots;
+	int64_t w = s->phase->w.window.kernel, row_steps = s->n_steps / s->phase->h.window.kernel;
+	int64_t absolute = 0;
 	weights->sums[o] = 0;
-	for (int64_t i = 0; i < n_parts; i++) {
-		absolute += add_steps(s, row + i * steps * stride, stride, steps, &sum);
+	for (int64_t k = 0; k < s->n_steps; k++, row += stride) {
+		int64_t sum = add_terms(s, row, &absolute);
 		weights->sums[o] += sum;
 		if (s->by_pixels)
-			weights->taps[i * s->convolution->groups * s->n_slots + slot] = (int32_t)sum;
+			weights->taps[(k / row_steps * w + k % w) * slots + slot] += (int32_t)sum;
 	}
 	weights->head->most = absolute > weights->head->most ? absolute : weights->head->most;
 }
@@ -120,10 +122,9 @@ static bool put_row(struct conv_weights *weights, const struct conv_weights_shap
 		    int64_t stride, int64_t *pending)
 {
 	const struct convolution *c = s->convolution;
-	int64_t n_taps = s->phase->h.window.kernel * s->phase->w.window.kernel;
 	for (int64_t i = 0; i < c->n_inputs; i++) {
 		put_taps(s, o, i, to, stride);
-		if (!kernel_look(c->call, n_taps, pending))
+		if (!kernel_look(c->call, n_taps(s), pending))
 			return false;
 	}
 	sum_up(weights, s, o, to, stride);

@@ -42,6 +42,19 @@ struct ukernel_result {
 	uint8_t *const *to;	      /* of each row: where the first real column goes, the next ones behind it */
 };
 
+/* A block whose rows are pixels. The sum of column c (an output channel) and row r is start[c] + over steps k:
+ * terms at data + offsets[k] + r * pixel_bytes, times weights at 4 * (k * n_columns + c); it goes to
+ * sums[c * UKERNEL_COLUMNS + r * pixel_sums]. Steps come in runs. */
+struct ukernel_pixels {
+	const uint32_t *offsets;
+	const uint8_t *data, *weights;
+	const int32_t *start;		 /* 64-byte aligned */
+	int64_t n_runs, n_steps, way;	 /* steps of a run, and from one run's first to the next one's */
+	int64_t pixel_bytes, pixel_sums; /* from one row to the next */
+	unsigned rows;			 /* 1 to UKERNEL_PIXELS */
+	unsigned n_columns;		 /* a multiple of UKERNEL_VECTOR up to UKERNEL_OUTPUTS */
+};
+
 struct ukernel {
 	const char *name;
 	unsigned n_terms;      /* of a step: 4 or 2 */
@@ -51,7 +64,7 @@ struct ukernel {
 	bool unsigned_data;
 
 	/* to[y * to_row + x] = from[y * from_row + x * step] for y < n_rows, x < n, elements of `bytes` (1, 2),
-	 * rows in elements. Reads no other byte. */
+	 * rows in elements. Reads no other byte; writes no other but, between two rows, zeros. */
 	void (*spread)(unsigned bytes, const void *from, int64_t from_row, int64_t step, void *to, int64_t to_row,
 		       int64_t n_rows, int64_t n);
 	/* to[x * step] = from[x] for x < n. Writes no other byte. */
@@ -63,13 +76,9 @@ struct ukernel {
 	 * UKERNEL_ROWS; sums are 64-byte aligned. Wraps. */
 	void (*block)(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
 		      unsigned rows, unsigned n_columns, int32_t *sums);
-	/* The other way round: a row is a pixel, whose terms are broadcast, and weights are vectors. The sum of
-	 * column c (an output channel) and row r is start[c] + over all steps k: terms at data + offsets[k] + 4 *
-	 * r, times weights at 4 * (k * n_columns + c); it goes to sums[c * UKERNEL_COLUMNS + r]. 1 <= rows <=
-	 * UKERNEL_PIXELS; n_columns is a multiple of UKERNEL_VECTOR up to UKERNEL_OUTPUTS; start is 64-byte
-	 * aligned. Wraps. */
-	void (*pixels)(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
-		       const int32_t *start, unsigned rows, unsigned n_columns, int32_t *sums);
+	/* The other way round: a row is a pixel, whose terms are broadcast, and weights are vectors of output
+	 * channels. Wraps. */
+	void (*pixels)(const struct ukernel_pixels *block, int32_t *sums);
 	/* wide = (first ? 0 : wide) + sums * 2^shift, of as many columns. */
 	void (*widen)(const int32_t *sums, unsigned rows, unsigned n_columns, unsigned shift, bool first,
 		      int64_t *wide);
