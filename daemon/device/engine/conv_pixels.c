@@ -93,10 +93,9 @@ struct work {
 	int64_t group, block;
 };
 
-/* Pixels side by side, or below each other, and the taps that all of them have. */
+/* Some rows and columns of pixels, and the taps that all of them have. */
 struct pixels {
-	int64_t y, x, n;
-	bool down;
+	int64_t y, end_y, x, end_x;
 	struct taps rows, columns;
 };
 
@@ -105,42 +104,48 @@ static void start_from(const struct work *work, const struct pixels *pixels, int
 {
 	const struct conv_plan *plan = work->worker->plan;
 	const struct conv_weights_shape *shape = &plan->shape;
-	int64_t slots = conv_weights_n_slots(shape, work->block);
+	const struct taps *rows = &pixels->rows, *columns = &pixels->columns;
+	int64_t slots = conv_weights_n_slots(shape, work->block), way = plan->convolution->groups * shape->n_slots;
 	const int32_t *taps =
 		plan->weights.taps + work->group * shape->n_slots + conv_weights_first_slot(shape, work->block);
 	memset(start, 0, (size_t)slots * sizeof(*start));
 	for (int64_t y = 0; y < plan->phase->h.window.kernel; y++)
-		for (int64_t x = 0; x < plan->phase->w.window.kernel;
-		     x++, taps += plan->convolution->groups * shape->n_slots) {
-			bool is_left_out = y < pixels->rows.first || y >= pixels->rows.first + pixels->rows.n ||
-					   x < pixels->columns.first ||
-					   x >= pixels->columns.first + pixels->columns.n;
+		for (int64_t x = 0; x < plan->phase->w.window.kernel; x++, taps += way) {
+			bool is_left_out = y < rows->first || y >= rows->first + rows->n || x < columns->first ||
+					   x >= columns->first + columns->n;
 			for (int64_t i = 0; i < slots && is_left_out; i++)
 				start[i] += 128 * taps[i];
 		}
 }
 
-/* Any number of pixels, in blocks. */
+/* Where they lie in a line of data and in the strip; how many there are. */
+static unsigned list(const struct work *work, const struct pixels *pixels, uint32_t *at, uint32_t *to)
+{
+	const struct conv_plan *plan = work->worker->plan;
+	unsigned n = 0;
+	for (int64_t y = pixels->y; y < pixels->end_y; y++)
+		for (int64_t x = pixels->x; x < pixels->end_x; x++, n++) {
+			at[n] = (uint32_t)(y * plan->flat.pitch + x) * UKERNEL_STEP_BYTES;
+			to[n] = (uint32_t)(y * plan->phase->w.window.out + x - work->strip->first);
+		}
+	return n;
+}
+
 static void sum_pixels(const struct work *work, const struct pixels *pixels)
 {
 	const struct conv_plan *plan = work->worker->plan;
-	int64_t out = plan->phase->w.window.out, w = plan->phase->w.window.kernel;
-	int64_t row_steps = plan->shape.n_steps / plan->phase->h.window.kernel;
+	int64_t w = plan->phase->w.window.kernel, row_steps = plan->shape.n_steps / plan->phase->h.window.kernel;
 	int64_t first = pixels->rows.first * row_steps + pixels->columns.first;
-	int64_t pitch = plan->flat.pitch, at = pixels->y * pitch + pixels->x;
-	int64_t n_blocks = (pixels->n + UKERNEL_PIXELS - 1) / UKERNEL_PIXELS;
-	const uint8_t *data = plan->data + work->group * plan->n_packed * plan->packed_bytes;
 	int32_t start[UKERNEL_OUTPUTS] __attribute__((aligned(64)));
-	int32_t *sums = work->worker->sums + pixels->y * out + pixels->x - work->strip->first;
+	uint32_t at[UKERNEL_COLUMNS], to[UKERNEL_COLUMNS];
 	struct ukernel_pixels block = {
 		.offsets = plan->offsets + first,
+		.data = plan->data + work->group * plan->n_packed * plan->packed_bytes,
 		.weights = conv_weights_at(&plan->weights, &plan->shape, 0, work->group, work->block, first),
 		.start = start,
 		.n_runs = pixels->rows.n * row_steps / w,
 		.n_steps = pixels->columns.n,
 		.way = w,
-		.pixel_bytes = (pixels->down ? pitch : 1) * UKERNEL_STEP_BYTES,
-		.pixel_sums = pixels->down ? out : 1,
 		.n_columns = (unsigned)conv_weights_n_slots(&plan->shape, work->block),
 	};
 	if (pixels->columns.n == w) {
@@ -148,50 +153,48 @@ static void sum_pixels(const struct work *work, const struct pixels *pixels)
 		block.n_runs = 1;
 	}
 	start_from(work, pixels, start);
-	for (int64_t i = 0, done = 0; i < n_blocks; i++, done += block.rows) {
-		block.rows = (unsigned)(pixels->n * (i + 1) / n_blocks - done);
-		block.data = data + at * UKERNEL_STEP_BYTES + done * block.pixel_bytes;
-		plan->pixels->pixels(&block, sums + done * block.pixel_sums);
+	unsigned n = list(work, pixels, at, to), n_blocks = (n + UKERNEL_PIXELS - 1) / UKERNEL_PIXELS;
+	for (unsigned i = 0, done = 0; i < n_blocks; i++, done += block.rows) {
+		block.rows = n * (i + 1) / n_blocks - done;
+		block.at = at + done;
+		block.to = to + done;
+		plan->pixels->pixels(&block, work->worker->pixels);
 	}
 }
 
-/* Rows [*first, *end) of a strip that have all rows of taps, and columns [*left, *right) that have all columns.
- * False where it is not worth while to sum other columns by themselves. */
-static bool find_middle(const struct conv_plan *plan, int64_t *first, int64_t *end, int64_t *left, int64_t *right)
+/* Takes away what has not all taps in the end, row by row or column by column. */
+static void trim(const struct window_axis *axis, int64_t *first, int64_t *end)
 {
-	enum { ROWS_MIN = 4 }; /* a block of fewer rows waits for its products */
-	const struct window_axis *h = &plan->phase->h.window, *w = &plan->phase->w.window;
-	while (*first < *end && taps_of(h, *first).n < h->kernel)
+	while (*first < *end && taps_of(axis, *first).n < axis->kernel)
 		++*first;
-	while (*first < *end && taps_of(h, *end - 1).n < h->kernel)
+	while (*first < *end && taps_of(axis, *end - 1).n < axis->kernel)
 		--*end;
-	while (*left < *right && taps_of(w, *left).n < w->kernel)
-		++*left;
-	while (*left < *right && taps_of(w, *right - 1).n < w->kernel)
-		--*right;
-	return *end - *first >= ROWS_MIN && *right > *left;
 }
 
 void conv_pixels_sum(struct conv_worker *worker, const struct conv_strip *strip, int64_t group, int64_t block)
 {
+	enum { ROWS_MIN = 4 }; /* a block of fewer pixels waits for its products */
 	const struct conv_plan *plan = worker->plan;
 	const struct window_axis *h = &plan->phase->h.window, *w = &plan->phase->w.window;
 	const struct work work = {worker, strip, group, block};
-	int64_t n = least(w->out, strip->columns.n_real), y = strip->first / w->out, x = strip->first % w->out;
-	int64_t end = y + strip->columns.n_real / n, first = y, last = end, left = x, right = x + n;
-	bool has_middle = n == w->out && find_middle(plan, &first, &last, &left, &right);
-	for (; y < end; y++) {
-		bool short_row = has_middle && y >= first && y < last;
-		struct pixels across = {.y = y, .x = x, .n = n, .rows = taps_of(h, y), .columns = {0, w->kernel}};
-		if (short_row) {
-			across.x = left;
-			across.n = right - left;
-		}
-		sum_pixels(&work, &across);
+	int64_t n = least(w->out, strip->columns.n_real), x = strip->first % w->out, y = strip->first / w->out;
+	const struct pixels all = {y, y + strip->columns.n_real / n, x, x + n, {0, h->kernel}, {0, w->kernel}};
+	struct pixels middle = all;
+	trim(h, &middle.y, &middle.end_y);
+	if (middle.end_y - middle.y >= ROWS_MIN)
+		trim(w, &middle.x, &middle.end_x);
+	if (middle.y < middle.end_y && middle.x < middle.end_x)
+		sum_pixels(&work, &middle);
+	for (y = all.y; y < all.end_y; y++) {
+		const struct pixels row = {y, y + 1, all.x, all.end_x, taps_of(h, y), all.columns};
+		if (y < middle.y || y >= middle.end_y)
+			sum_pixels(&work, &row);
 	}
-	for (; has_middle && x < n; x = x + 1 == left ? right : x + 1) {
-		struct pixels down = {first, x, last - first, true, {0, h->kernel}, taps_of(w, x)};
-		if (x < left || x >= right)
-			sum_pixels(&work, &down);
+	for (x = all.x; x < all.end_x; x++) {
+		const struct pixels column = {middle.y, middle.end_y, x, x + 1, all.rows, taps_of(w, x)};
+		if (x < middle.x || x >= middle.end_x)
+			sum_pixels(&work, &column);
 	}
+	plan->pixels->turn(worker->pixels, strip->columns.n_columns,
+			   (unsigned)conv_weights_n_slots(&plan->shape, block), worker->sums);
 }

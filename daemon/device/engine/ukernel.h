@@ -42,17 +42,17 @@ struct ukernel_result {
 	uint8_t *const *to;	      /* of each row: where the first real column goes, the next ones behind it */
 };
 
-/* A block whose rows are pixels. The sum of column c (an output channel) and row r is start[c] + over steps k:
- * terms at data + offsets[k] + r * pixel_bytes, times weights at 4 * (k * n_columns + c); it goes to
- * sums[c * UKERNEL_COLUMNS + r * pixel_sums]. Steps come in runs. */
+/* A block whose rows are pixels, any of a plane. The sum of row r and column c (an output channel) is start[c] +
+ * over steps k: terms at data + offsets[k] + at[r], times weights at 4 * (k * n_columns + c); it goes to
+ * sums[to[r] * UKERNEL_OUTPUTS + c]. Steps come in runs. */
 struct ukernel_pixels {
 	const uint32_t *offsets;
 	const uint8_t *data, *weights;
-	const int32_t *start;		 /* 64-byte aligned */
-	int64_t n_runs, n_steps, way;	 /* steps of a run, and from one run's first to the next one's */
-	int64_t pixel_bytes, pixel_sums; /* from one row to the next */
-	unsigned rows;			 /* 1 to UKERNEL_PIXELS */
-	unsigned n_columns;		 /* a multiple of UKERNEL_VECTOR up to UKERNEL_OUTPUTS */
+	const int32_t *start;	      /* 64-byte aligned */
+	int64_t n_runs, n_steps, way; /* steps of a run, and from one run's first to the next one's */
+	const uint32_t *at, *to;
+	unsigned rows;	    /* 1 to UKERNEL_PIXELS */
+	unsigned n_columns; /* a multiple of UKERNEL_VECTOR up to UKERNEL_OUTPUTS */
 };
 
 struct ukernel {
@@ -77,8 +77,11 @@ struct ukernel {
 	void (*block)(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
 		      unsigned rows, unsigned n_columns, int32_t *sums);
 	/* The other way round: a row is a pixel, whose terms are broadcast, and weights are vectors of output
-	 * channels. Wraps. */
+	 * channels. Wraps. All sums are 64-byte aligned. */
 	void (*pixels)(const struct ukernel_pixels *block, int32_t *sums);
+	/* to[column * UKERNEL_COLUMNS + i] = sums[i * UKERNEL_OUTPUTS + column] for i < n <= UKERNEL_COLUMNS. Both
+	 * have room for UKERNEL_COLUMNS * UKERNEL_OUTPUTS, of which what is behind n may be read and written. */
+	void (*turn)(const int32_t *sums, unsigned n, unsigned n_columns, int32_t *to);
 	/* wide = (first ? 0 : wide) + sums * 2^shift, of as many columns. */
 	void (*widen)(const int32_t *sums, unsigned rows, unsigned n_columns, unsigned shift, bool first,
 		      int64_t *wide);
