@@ -33,20 +33,23 @@ static void choose_steps(struct conv_plan *plan)
 	int64_t channels = (c->n_inputs + n_terms - 1) / n_terms;
 	int64_t merged = (c->n_inputs * n_taps + n_terms - 1) / n_terms;
 	int64_t n_planes = flat_n_planes(&plan->flat);
+	int64_t all_channels = ukernel_whole(plan->ukernel, channels),
+		all_merged = ukernel_whole(plan->ukernel, merged);
 	plan->shape = (struct conv_weights_shape){
 		.convolution = c,
 		.phase = plan->phase,
 		.ukernel = plan->ukernel,
-		.merged = n_taps > 1 && merged * (c->n_outputs + PACK_CHANNELS) <
-						channels * (n_taps * c->n_outputs + n_planes * PACK_CHANNELS),
+		.merged = n_taps > 1 &&
+			  all_merged * c->n_outputs + merged * PACK_CHANNELS <
+				  all_channels * n_taps * c->n_outputs + channels * n_planes * PACK_CHANNELS,
 	};
-	plan->shape.n_steps = plan->shape.merged ? merged : channels * n_taps;
+	plan->shape.n_steps = plan->shape.merged ? all_merged : all_channels * n_taps;
 	conv_pixels_choose(plan);
 	plan->shape.by_pixels = plan->pixels != NULL;
 	conv_weights_cut(&plan->shape);
 	plan->n_strips = plan->pixels ? conv_pixels_n_strips(plan)
 				      : (plan->flat.n_pixels + UKERNEL_COLUMNS - 1) / UKERNEL_COLUMNS;
-	plan->n_packed = plan->shape.merged ? merged : channels * n_planes;
+	plan->n_packed = plan->shape.merged ? all_merged : all_channels * n_planes;
 	plan->n_lines = plan->shape.merged || plan->flat.as_it_lies ? 0 : n_terms * n_planes;
 	plan->n_workers = CONV_WORKERS_MAX;
 }
@@ -209,7 +212,7 @@ static void cut_tiles(struct conv_plan *plan)
 {
 	enum { TILE_PIECES = 256 };
 	int64_t n_blocks = plan->shape.n_blocks;
-	int64_t rows = plan->pixels ? UKERNEL_OUTPUTS : UKERNEL_ROWS;
+	int64_t rows = plan->pixels ? UKERNEL_OUTPUTS : plan->ukernel->rows;
 	int64_t products = plan->shape.n_steps * plan->ukernel->n_terms * rows * UKERNEL_COLUMNS;
 	int64_t blocks = kernel_piece(plan->convolution->call) * TILE_PIECES / products;
 	blocks = blocks < 1 ? 1 : blocks;

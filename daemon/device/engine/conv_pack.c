@@ -23,9 +23,11 @@ static void tap_offsets(const struct conv_plan *plan, int64_t y, int64_t x)
 	int64_t way = flat_n_planes(&plan->flat) * plan->packed_bytes;
 	int64_t at = flat_plane(&plan->flat, y, x) * plan->packed_bytes +
 		     flat_offset(&plan->flat, y, x) * UKERNEL_STEP_BYTES;
-	uint32_t *to = plan->offsets + (shape->by_pixels ? y * channels * w : y * w) + x;
-	for (int64_t i = 0; i < channels; i++, at += way, to += shape->by_pixels ? w : n_taps)
-		*to = (uint32_t)at;
+	int64_t depth = shape->by_pixels ? 1 : plan->ukernel->depth;
+	uint32_t *to = plan->offsets + (shape->by_pixels ? y * channels * w + x : (y * w + x) * depth);
+	for (int64_t i = 0; i < channels; i += depth, to += shape->by_pixels ? w : n_taps * depth)
+		for (int64_t j = 0; j < depth; j++, at += way)
+			to[j] = (uint32_t)at;
 }
 
 void conv_pack_offsets(const struct conv_plan *plan)
@@ -140,12 +142,14 @@ static const void *term(const struct conv_plan *plan, int64_t group, int64_t t)
 	       flat_offset(flat, y, x) * bytes(plan);
 }
 
-/* A part: one step of a group. */
+/* A part: one step of a group. Those that only fill up are left as they are. */
 static int64_t pack_terms(struct conv_worker *worker, int64_t part)
 {
 	const struct conv_plan *plan = worker->plan;
 	int64_t group = part / plan->shape.n_steps, k = part % plan->shape.n_steps, n = plan->ukernel->n_terms;
 	const void *lines[UKERNEL_TERMS_MAX];
+	if (k * n >= plan->convolution->n_inputs * n_taps_w(plan) * plan->phase->h.window.kernel)
+		return 0;
 	for (int64_t j = 0; j < n; j++)
 		lines[j] = term(plan, group, k * n + j);
 	uint8_t *to = group_data(plan, group) + k * plan->packed_bytes;

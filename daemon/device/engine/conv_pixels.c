@@ -41,8 +41,8 @@ void conv_pixels_choose(struct conv_plan *plan)
 	};
 	const struct convolution *c = plan->convolution;
 	const struct window_axis *h = &plan->phase->h.window, *w = &plan->phase->w.window;
-	bool is_fx8 = c->weighted.data_bytes == 1;
-	const struct ukernel *pixels = is_fx8 ? ukernel_choose(UKERNEL_FX8_PIXELS, c->call->isa) : NULL;
+	bool is_packed = c->weighted.data_bytes == 1 && plan->ukernel->unsigned_data && plan->ukernel->depth == 1;
+	const struct ukernel *pixels = is_packed ? ukernel_choose(UKERNEL_FX8_PIXELS, c->call->isa) : NULL;
 	int64_t columns = (plan->flat.n_pixels + UKERNEL_VECTOR - 1) / UKERNEL_VECTOR * UKERNEL_VECTOR;
 	int64_t outputs = (c->n_outputs + UKERNEL_VECTOR - 1) / UKERNEL_VECTOR * UKERNEL_VECTOR;
 	int64_t rows = 0;

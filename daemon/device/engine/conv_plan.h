@@ -54,9 +54,9 @@ struct conv_worker {
 	int32_t sums[UKERNEL_OUTPUTS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
 	/* Where pixels are rows: UKERNEL_OUTPUTS for each pixel, before they are turned. */
 	int32_t pixels[UKERNEL_OUTPUTS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
-	int64_t wide[UKERNEL_ROWS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	int64_t wide[UKERNEL_ROWS_MAX * UKERNEL_COLUMNS] __attribute__((aligned(64)));
 	/* Results on their way to places that do not follow each other. */
-	int16_t staging[UKERNEL_ROWS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	int16_t staging[UKERNEL_ROWS_MAX * UKERNEL_COLUMNS] __attribute__((aligned(64)));
 	uint8_t *lines;
 	bool has_lines;	 /* they were zeroed */
 	int64_t pending; /* work since it looked */

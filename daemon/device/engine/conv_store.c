@@ -109,7 +109,7 @@ void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int6
 	const struct phase *phase = plan->phase;
 	unsigned bytes = plan->result.requantize.bytes;
 	bool all = phase->h.out_step == 1 && phase->w.out_step == 1;
-	uint8_t *to[UKERNEL_ROWS];
+	uint8_t *to[UKERNEL_ROWS_MAX];
 	for (unsigned i = 0; i < rows; i++)
 		to[i] = all ? plan->outs[o + i] + strip->first * bytes
 			    : (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);

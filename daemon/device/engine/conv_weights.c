@@ -11,7 +11,7 @@ enum {
 
 void conv_weights_cut(struct conv_weights_shape *shape)
 {
-	int64_t most = shape->by_pixels ? UKERNEL_OUTPUTS / UKERNEL_VECTOR : UKERNEL_ROWS;
+	int64_t most = shape->by_pixels ? UKERNEL_OUTPUTS / UKERNEL_VECTOR : shape->ukernel->rows;
 	shape->unit = shape->by_pixels ? UKERNEL_VECTOR : 1;
 	int64_t units = (shape->convolution->n_outputs + shape->unit - 1) / shape->unit;
 	shape->n_slots = units * shape->unit;
@@ -52,20 +52,28 @@ struct place {
 
 static struct place find_place(const struct conv_weights_shape *s, int64_t channel, int64_t tap)
 {
-	int64_t n_terms = s->ukernel->n_terms, term = channel * n_taps(s) + tap;
-	if (s->merged)
-		return (struct place){term / n_terms, (unsigned)(term % n_terms)};
-	if (s->by_pixels) {
-		int64_t channels = (s->convolution->n_inputs + n_terms - 1) / n_terms;
-		int64_t w = s->phase->w.window.kernel;
-		return (struct place){(tap / w * channels + channel / n_terms) * w + tap % w,
-				      (unsigned)(channel % n_terms)};
-	}
-	return (struct place){channel / n_terms * n_taps(s) + tap, (unsigned)(channel % n_terms)};
+	int64_t n_terms = s->ukernel->n_terms, depth = s->ukernel->depth, w = s->phase->w.window.kernel;
+	int64_t term = s->merged ? channel * n_taps(s) + tap : channel, step = term / n_terms;
+	if (s->by_pixels)
+		step = (tap / w * ((s->convolution->n_inputs + n_terms - 1) / n_terms) + step) * w + tap % w;
+	else if (!s->merged)
+		step = (step / depth * n_taps(s) + tap) * depth + step % depth;
+	return (struct place){step, (unsigned)(term % n_terms)};
 }
 
-/* The taps of one input channel for one output channel, whose row is `to` in every step of `stride` bytes. */
-static void put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, uint8_t *to, int64_t stride)
+/* A row of a block. */
+struct row {
+	uint8_t *block;
+	int64_t rows, row;
+};
+
+static uint8_t *row_step(const struct conv_weights_shape *s, const struct row *row, int64_t k)
+{
+	return row->block + ukernel_weight(s->ukernel, k, row->rows, row->row);
+}
+
+/* The taps of one input channel for one output channel. */
+static void put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, const struct row *row)
 {
 	const struct convolution *c = s->convolution;
 	const struct phase_axis *h = &s->phase->h, *w = &s->phase->w;
@@ -75,7 +83,7 @@ static void put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, u
 			int32_t value =
 				weighted_element(c->weights, c->weighted.weight_bytes, at + x * w->tap_step);
 			struct place place = find_place(s, i, tap);
-			uint8_t *step = to + place.step * stride;
+			uint8_t *step = row_step(s, row, place.step);
 			if (s->ukernel->weight_bytes == 1)
 				((int8_t *)step)[place.term] = (int8_t)value;
 			else
@@ -100,17 +108,17 @@ static int64_t add_terms(const struct conv_weights_shape *s, const uint8_t *step
 	return sum;
 }
 
-/* What is known of output channel o of all, `row` being its slot of the first step. */
-static void sum_up(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o, const uint8_t *row,
-		   int64_t stride)
+/* What is known of output channel o of all. */
+static void sum_up(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o,
+		   const struct row *row)
 {
 	const struct convolution *c = s->convolution;
 	int64_t slot = o / c->n_outputs * s->n_slots + o % c->n_outputs, slots = c->groups * s->n_slots;
 	int64_t w = s->phase->w.window.kernel, row_steps = s->n_steps / s->phase->h.window.kernel;
 	int64_t absolute = 0;
 	weights->sums[o] = 0;
-	for (int64_t k = 0; k < s->n_steps; k++, row += stride) {
-		int64_t sum = add_terms(s, row, &absolute);
+	for (int64_t k = 0; k < s->n_steps; k++) {
+		int64_t sum = add_terms(s, row_step(s, row, k), &absolute);
 		weights->sums[o] += sum;
 		if (s->by_pixels)
 			weights->taps[(k / row_steps * w + k % w) * slots + slot] += (int32_t)sum;
@@ -118,16 +126,16 @@ static void sum_up(struct conv_weights *weights, const struct conv_weights_shape
 	weights->head->most = absolute > weights->head->most ? absolute : weights->head->most;
 }
 
-static bool put_row(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o, uint8_t *to,
-		    int64_t stride, int64_t *pending)
+static bool put_row(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o,
+		    const struct row *row, int64_t *pending)
 {
 	const struct convolution *c = s->convolution;
 	for (int64_t i = 0; i < c->n_inputs; i++) {
-		put_taps(s, o, i, to, stride);
+		put_taps(s, o, i, row);
 		if (!kernel_look(c->call, n_taps(s), pending))
 			return false;
 	}
-	sum_up(weights, s, o, to, stride);
+	sum_up(weights, s, o, row);
 	return true;
 }
 
@@ -137,12 +145,12 @@ static bool put_all(struct conv_weights *weights, const struct conv_weights_shap
 	memset(weights->taps, 0, (size_t)(weights->steps - (uint8_t *)weights->taps + weights->part_bytes));
 	for (int64_t group = 0; group < s->convolution->groups; group++)
 		for (int64_t block = 0; block < s->n_blocks; block++) {
-			int64_t stride = conv_weights_n_slots(s, block) * UKERNEL_STEP_BYTES;
-			int64_t o = conv_weights_first(s, block), end = conv_weights_first(s, block + 1);
-			int64_t slot = group * s->n_slots + o;
-			uint8_t *to = weights->steps + slot * s->n_steps * UKERNEL_STEP_BYTES;
-			for (; o < end; o++, to += UKERNEL_STEP_BYTES)
-				if (!put_row(weights, s, group * n + o, to, stride, &pending))
+			int64_t o = conv_weights_first(s, block), n_outputs = conv_weights_first(s, block + 1) - o;
+			struct row row = {weights->steps +
+						  (group * s->n_slots + o) * s->n_steps * UKERNEL_STEP_BYTES,
+					  conv_weights_n_slots(s, block), 0};
+			for (; row.row < n_outputs; row.row++)
+				if (!put_row(weights, s, group * n + o + row.row, &row, &pending))
 					return false;
 		}
 	return true;
@@ -176,9 +184,9 @@ static int64_t block_end(const struct conv_weights *weights, const struct conv_w
 	for (int64_t row = 0; row < rows; row++) {
 		int64_t sums[2] = {0, 0};
 		for (int64_t k = start; k < end; k++) {
-			add_step(weights, s, steps + (k * rows + row) * UKERNEL_STEP_BYTES, sums);
+			add_step(weights, s, steps + ukernel_weight(s->ukernel, k, rows, row), sums);
 			if (sums[0] > limit(s) || sums[1] > limit(s))
-				end = k;
+				end = k / s->ukernel->depth * s->ukernel->depth;
 		}
 	}
 	return end;

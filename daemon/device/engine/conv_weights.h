@@ -1,8 +1,8 @@
 /* Weights as micro-kernels read them, and what is known of them beforehand.
  *
- * Output channels of a group come in blocks of nearly equal size: of UKERNEL_ROWS or fewer, or, where pixels are
- * the rows, of UKERNEL_OUTPUTS or fewer, in whole vectors, whose end may be nobody's. Sums of 32
- * bits are exact for as many steps as the weights' absolute sums allow: those are a segment, at whose end they are
+ * Output channels of a group come in blocks of nearly equal size: of the micro-kernel's rows or fewer, or, where
+ * pixels are the rows, of UKERNEL_OUTPUTS or fewer, in whole vectors, whose end may be nobody's. Sums of 32 bits
+ * are exact for as many steps as the weights' absolute sums allow: those are a segment, at whose end they are
  * widened. Where segments would be too short for that, weights of 16 bits are split: high * 256 + low. */
 #ifndef DEVICE_CONV_WEIGHTS_H
 #define DEVICE_CONV_WEIGHTS_H
@@ -34,7 +34,7 @@ struct conv_weights {
 	int64_t *sums;	/* of the weights of each output channel */
 	int64_t *ends;	/* of the segments, in steps */
 	int32_t *taps;	/* by_pixels: [tap][group][slot], the sum of its weights */
-	uint8_t *steps; /* [part][group][block][step][slot] */
+	uint8_t *steps; /* [part][group][block], slots being the rows of ukernel_weight() */
 	int64_t part_bytes;
 };
 
@@ -62,7 +62,7 @@ static inline int64_t conv_weights_n_slots(const struct conv_weights_shape *shap
 	return conv_weights_first_slot(shape, block + 1) - conv_weights_first_slot(shape, block);
 }
 
-/* Steps [first, ...) of a block, of a part. */
+/* Steps [first, ...) of a block, of a part; `first` begins a group of steps. */
 static inline const uint8_t *conv_weights_at(const struct conv_weights *weights,
 					     const struct conv_weights_shape *shape, int64_t part, int64_t group,
 					     int64_t block, int64_t first)

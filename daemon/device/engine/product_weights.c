@@ -21,7 +21,7 @@ void product_weights_init(struct product_weights *weights, enum isa isa, unsigne
 		.weight_bytes = weight_bytes,
 		.terms = terms,
 		.columns = columns,
-		.n_steps = (terms + ukernel->n_terms - 1) / ukernel->n_terms,
+		.n_steps = ukernel_whole(ukernel, (terms + ukernel->n_terms - 1) / ukernel->n_terms),
 		.head = pack,
 		.steps = pack ? (uint8_t *)pack + HEAD_BYTES : NULL,
 	};

@@ -3,7 +3,7 @@
  * Features are packed into lines of steps: a step is 4 bytes, the values of one pixel in 4 channels of 8 bits or 2
  * of 16 bits ("terms"). Pixels of a plane are one flat line over rows that are a little longer than the feature's,
  * so that a tap of a window is a constant distance. A sum is then, for a row (an output channel) and a column (a
- * pixel), over all steps k: terms at data + offsets[k] + 4 * column, times weights at 4 * (k * rows + row). */
+ * pixel), over all steps k: terms at data + offsets[k] + 4 * column, times weights at ukernel_weight(). */
 #ifndef DEVICE_UKERNEL_H
 #define DEVICE_UKERNEL_H
 
@@ -15,7 +15,8 @@
 #include "daemon/device/isa.h"
 
 enum {
-	UKERNEL_ROWS = 6,
+	UKERNEL_ROWS = 6, /* of micro-kernels that keep their sums in vectors */
+	UKERNEL_ROWS_MAX = 32,
 	UKERNEL_COLUMNS = 64,
 	UKERNEL_VECTOR = 16, /* columns come in multiples of this */
 	UKERNEL_STEP_BYTES = 4,
@@ -59,6 +60,10 @@ struct ukernel {
 	const char *name;
 	unsigned n_terms;      /* of a step: 4 or 2 */
 	unsigned weight_bytes; /* as packed: 1 or 2 */
+	unsigned rows;	       /* most rows of a block */
+	/* Steps come in whole groups of so many, a power of two, whose data lies at one distance from each other
+	 * and a row's weights side by side. Steps that fill up the last one have weights of 0 and any data. */
+	unsigned depth;
 	/* Data is packed with its sign bit turned, as 0 to 255: a sum has 128 times the sum of the weights too
 	 * much. */
 	bool unsigned_data;
@@ -72,8 +77,8 @@ struct ukernel {
 	/* n elements of `bytes` of each of n_terms lines into n steps, and on with zeros to a multiple of
 	 * UKERNEL_COLUMNS. Reads no other byte. */
 	void (*pack)(unsigned bytes, const void *const *lines, int64_t n, uint8_t *to);
-	/* sums[row * UKERNEL_COLUMNS + column] for `rows` and n_columns rounded up to UKERNEL_VECTOR. 1 <= rows <=
-	 * UKERNEL_ROWS; sums are 64-byte aligned. Wraps. */
+	/* sums[row * UKERNEL_COLUMNS + column] for `rows`, 1 to the most, and n_columns rounded up to
+	 * UKERNEL_VECTOR; sums and, where steps come in groups, weights are 64-byte aligned. Wraps. */
 	void (*block)(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
 		      unsigned rows, unsigned n_columns, int32_t *sums);
 	/* The other way round: a row is a pixel, whose terms are broadcast, and weights are vectors of output
@@ -92,6 +97,20 @@ struct ukernel {
 	int64_t (*store64)(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
 			   const int64_t *sums);
 };
+
+/* Where a row's weights of step k lie, in bytes from those of row 0 of step 0, in a block of `rows`. */
+static inline int64_t ukernel_weight(const struct ukernel *ukernel, int64_t k, int64_t rows, int64_t row)
+{
+	int64_t depth = ukernel->depth;
+	int shift = __builtin_ctz(ukernel->depth);
+	return ((((k >> shift) * rows + row) << shift) + (k & (depth - 1))) * UKERNEL_STEP_BYTES;
+}
+
+/* So many steps, with those that fill up a group. */
+static inline int64_t ukernel_whole(const struct ukernel *ukernel, int64_t n_steps)
+{
+	return (n_steps + ukernel->depth - 1) & -(int64_t)ukernel->depth;
+}
 
 /* The best for `type` with the instructions of `isa`; NULL: none, which there is of every type with a scalar row.
  */
