@@ -155,9 +155,15 @@ static void sum(struct conv_worker *worker, int64_t number, int64_t group, int64
 	bool first = true;
 	for (int64_t s = 0, start = 0; s < weights->head->n_segments; start = weights->ends[s++])
 		for (int64_t part = 0; part < weights->head->n_parts; part++, first = false) {
-			u->block(plan->offsets + start, weights->ends[s] - start, data,
-				 conv_weights_at(weights, &plan->shape, part, group, block, start), rows,
-				 strip->n_columns, worker->sums);
+			const uint8_t *at = conv_weights_at(weights, &plan->shape, part, group, block, start);
+			const uint32_t *offsets = plan->offsets + start;
+			int64_t n_steps = weights->ends[s] - start;
+			if (u->block64) {
+				u->block64(offsets, n_steps, data, at, rows, strip->n_columns, first,
+					   worker->wide);
+				continue;
+			}
+			u->block(offsets, n_steps, data, at, rows, strip->n_columns, worker->sums);
 			u->widen(worker->sums, rows, strip->n_columns, part + 1 < weights->head->n_parts ? 8 : 0,
 				 first, worker->wide);
 		}

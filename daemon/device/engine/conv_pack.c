@@ -61,7 +61,7 @@ static uint8_t *group_data(const struct conv_plan *plan, int64_t group)
 }
 
 /* `n` pixels of lines into a packed one. */
-static bool pack(struct conv_worker *worker, const void *const *lines, int64_t n, uint8_t *to)
+static bool pack(struct conv_worker *worker, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
 {
 	const struct conv_plan *plan = worker->plan;
 	const uint8_t *at[UKERNEL_TERMS_MAX];
@@ -70,7 +70,8 @@ static bool pack(struct conv_worker *worker, const void *const *lines, int64_t n
 		int64_t some = n - i < STRETCH ? n - i : STRETCH;
 		for (unsigned j = 0; j < n_terms; j++)
 			at[j] = (const uint8_t *)lines[j] + i * bytes(plan);
-		plan->ukernel->pack(bytes(plan), (const void *const *)at, some, to + i * UKERNEL_STEP_BYTES);
+		plan->ukernel->pack(bytes(plan), (const void *const *)at, some, high_off,
+				    to + i * UKERNEL_STEP_BYTES);
 		if (!conv_team_look(worker, some * n_terms))
 			return false;
 	}
@@ -110,13 +111,15 @@ static int64_t pack_channels(struct conv_worker *worker, int64_t part)
 		if (!flat->as_it_lies && !spread(worker, features[j], line(plan, worker->lines, j * n_planes)))
 			return -1;
 	}
-	uint8_t *to = group_data(plan, group) + step * n_planes * plan->packed_bytes;
+	int64_t way = n_planes * plan->packed_bytes;
+	uint8_t *to = group_data(plan, group) + ukernel_step(plan->ukernel, step) * way;
 	for (int64_t i = 0; i < n_planes; i++, to += plan->packed_bytes) {
 		for (int64_t j = 0; j < n_terms; j++)
 			lines[j] = j >= n	      ? plan->zeros
 				   : flat->as_it_lies ? features[j]
 						      : line(plan, worker->lines, j * n_planes + i);
-		if (!pack(worker, lines, flat->as_it_lies ? flat->n_pixels : flat->length, to))
+		if (!pack(worker, lines, flat->as_it_lies ? flat->n_pixels : flat->length,
+			  ukernel_high(plan->ukernel) * way, to))
 			return -1;
 	}
 	return 0;
@@ -152,8 +155,9 @@ static int64_t pack_terms(struct conv_worker *worker, int64_t part)
 		return 0;
 	for (int64_t j = 0; j < n; j++)
 		lines[j] = term(plan, group, k * n + j);
-	uint8_t *to = group_data(plan, group) + k * plan->packed_bytes;
-	return pack(worker, lines, plan->flat.n_pixels, to) ? 0 : -1;
+	uint8_t *to = group_data(plan, group) + ukernel_step(plan->ukernel, k) * plan->packed_bytes;
+	return pack(worker, lines, plan->flat.n_pixels, ukernel_high(plan->ukernel) * plan->packed_bytes, to) ? 0
+													      : -1;
 }
 
 bool conv_pack(const struct conv_plan *plan)

@@ -40,8 +40,8 @@ void conv_store_init(struct conv_plan *plan)
 	int64_t most = plan->weights.head->most * (weighted->data_bytes == 1 ? 128 : 32768) + bias;
 	result->has_bias = bias != 0;
 	result->accumulator.cannot_wrap = most < (INT64_C(1) << (weighted->accumulator.bits - 1));
-	result->narrow =
-		most <= INT32_MAX && plan->shape.n_steps <= UKERNEL_STEPS_MAX && plan->weights.head->n_parts == 1;
+	result->narrow = plan->ukernel->block && most <= INT32_MAX && plan->shape.n_steps <= UKERNEL_STEPS_MAX &&
+			 plan->weights.head->n_parts == 1;
 	result->accumulator.sum_bytes = result->narrow ? 4 : 8;
 	if (result->narrow)
 		result->direct = plan->ukernel->store32 && shift >= 0 && shift <= 30 &&

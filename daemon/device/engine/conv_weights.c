@@ -25,6 +25,11 @@ static int64_t n_taps(const struct conv_weights_shape *shape)
 	return shape->phase->h.window.kernel * shape->phase->w.window.kernel;
 }
 
+static bool may_split(const struct conv_weights_shape *s)
+{
+	return s->ukernel->weight_bytes == 2 && s->convolution->weighted.weight_bytes == 2;
+}
+
 size_t conv_weights_init(struct conv_weights *weights, const struct conv_weights_shape *shape, void *memory)
 {
 	const struct convolution *c = shape->convolution;
@@ -41,7 +46,7 @@ size_t conv_weights_init(struct conv_weights *weights, const struct conv_weights
 						 .taps = (int32_t *)(at + head + sums + ends),
 						 .steps = at + head + sums + ends + taps,
 						 .part_bytes = part};
-	return (size_t)(head + sums + ends + taps + part * (c->weighted.weight_bytes == 2 ? 2 : 1));
+	return (size_t)(head + sums + ends + taps + part * (may_split(shape) ? 2 : 1));
 }
 
 /* One weight and where it goes. */
@@ -53,7 +58,8 @@ struct place {
 static struct place find_place(const struct conv_weights_shape *s, int64_t channel, int64_t tap)
 {
 	int64_t n_terms = s->ukernel->n_terms, depth = s->ukernel->depth, w = s->phase->w.window.kernel;
-	int64_t term = s->merged ? channel * n_taps(s) + tap : channel, step = term / n_terms;
+	int64_t term = s->merged ? channel * n_taps(s) + tap : channel;
+	int64_t step = ukernel_step(s->ukernel, term / n_terms);
 	if (s->by_pixels)
 		step = (tap / w * ((s->convolution->n_inputs + n_terms - 1) / n_terms) + step) * w + tap % w;
 	else if (!s->merged)
@@ -84,8 +90,11 @@ static void put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, c
 				weighted_element(c->weights, c->weighted.weight_bytes, at + x * w->tap_step);
 			struct place place = find_place(s, i, tap);
 			uint8_t *step = row_step(s, row, place.step);
+			if (s->ukernel->by_bytes)
+				row_step(s, row, place.step + ukernel_high(s->ukernel))[place.term] =
+					(uint8_t)(value >> 8);
 			if (s->ukernel->weight_bytes == 1)
-				((int8_t *)step)[place.term] = (int8_t)value;
+				step[place.term] = (uint8_t)value;
 			else
 				((int16_t *)step)[place.term] = (int16_t)value;
 		}
@@ -102,6 +111,8 @@ static int64_t add_terms(const struct conv_weights_shape *s, const uint8_t *step
 	int64_t sum = 0;
 	for (unsigned j = 0; j < s->ukernel->n_terms; j++) {
 		int64_t w = weighted_element(step, s->ukernel->weight_bytes, j);
+		if (s->ukernel->by_bytes)
+			w = step[j] + 256 * (int8_t)step[ukernel_high(s->ukernel) * UKERNEL_STEP_BYTES + j];
 		sum += w;
 		*absolute += magnitude(w);
 	}
@@ -117,8 +128,8 @@ static void sum_up(struct conv_weights *weights, const struct conv_weights_shape
 	int64_t w = s->phase->w.window.kernel, row_steps = s->n_steps / s->phase->h.window.kernel;
 	int64_t absolute = 0;
 	weights->sums[o] = 0;
-	for (int64_t k = 0; k < s->n_steps; k++) {
-		int64_t sum = add_terms(s, row_step(s, row, k), &absolute);
+	for (int64_t k = 0; k < s->n_steps >> s->ukernel->by_bytes; k++) {
+		int64_t sum = add_terms(s, row_step(s, row, ukernel_step(s->ukernel, k)), &absolute);
 		weights->sums[o] += sum;
 		if (s->by_pixels)
 			weights->taps[(k / row_steps * w + k % w) * slots + slot] += (int32_t)sum;
@@ -197,6 +208,8 @@ static bool segment_end(const struct conv_weights *weights, const struct conv_we
 {
 	int64_t left = s->n_steps - start;
 	*end = start + (left < UKERNEL_STEPS_MAX ? left : UKERNEL_STEPS_MAX);
+	if (s->ukernel->block64)
+		return true;
 	for (int64_t group = 0; group < s->convolution->groups; group++)
 		for (int64_t block = 0; block < s->n_blocks; block++) {
 			int64_t rows = conv_weights_n_slots(s, block);
@@ -212,13 +225,12 @@ static bool segment_end(const struct conv_weights *weights, const struct conv_we
 static bool find_segments(struct conv_weights *weights, const struct conv_weights_shape *s)
 {
 	struct conv_weights_head *head = weights->head;
-	bool may_split = s->ukernel->weight_bytes == 2 && s->convolution->weighted.weight_bytes == 2;
 	int64_t pending = 0, n = 0, end = 0;
 	for (int64_t start = 0; start < s->n_steps; start = end) {
 		if (!segment_end(weights, s, start, &pending, &end))
 			return false;
 		bool is_short = end == start || (end < s->n_steps && end < (n + 1) * SEGMENT_MIN);
-		if (may_split && head->n_parts == 1 && is_short) {
+		if (may_split(s) && head->n_parts == 1 && is_short) {
 			head->n_segments = 0;
 			return true;
 		}

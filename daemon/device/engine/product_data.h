@@ -48,7 +48,8 @@ static inline int64_t product_data_first_row(const struct product_data *data, in
 /* Whether 32 bits hold all sums, and `more`. */
 static inline bool product_data_is_narrow(const struct product_data *data, int64_t more)
 {
-	return data->bound <= INT32_MAX - more && data->n_parts == 1 && data->weights->n_steps <= data->steps_max;
+	return data->weights->ukernel->block && data->bound <= INT32_MAX - more && data->n_parts == 1 &&
+	       data->weights->n_steps <= data->steps_max;
 }
 
 /* Sums of a block and a strip as ukernel.h has them, with the excess of their rows: where they are narrow. */

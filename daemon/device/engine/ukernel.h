@@ -59,11 +59,14 @@ struct ukernel_pixels {
 struct ukernel {
 	const char *name;
 	unsigned n_terms;      /* of a step: 4 or 2 */
-	unsigned weight_bytes; /* as packed: 1 or 2 */
+	unsigned weight_bytes; /* as packed: 1 or 2; by bytes 1 */
 	unsigned rows;	       /* most rows of a block */
 	/* Steps come in whole groups of so many, a power of two, whose data lies at one distance from each other
 	 * and a row's weights side by side. Steps that fill up the last one have weights of 0 and any data. */
 	unsigned depth;
+	/* 16-bit terms come apart: the first half of a group of steps has their low bytes, as 0 to 255, the other
+	 * the high ones, of data and of weights. */
+	bool by_bytes;
 	/* Data is packed with its sign bit turned, as 0 to 255: a sum has 128 times the sum of the weights too
 	 * much. */
 	bool unsigned_data;
@@ -75,10 +78,12 @@ struct ukernel {
 	/* to[x * step] = from[x] for x < n. Writes no other byte. */
 	void (*scatter)(unsigned bytes, const void *from, void *to, int64_t step, int64_t n);
 	/* n elements of `bytes` of each of n_terms lines into n steps, and on with zeros to a multiple of
-	 * UKERNEL_COLUMNS. Reads no other byte. */
-	void (*pack)(unsigned bytes, const void *const *lines, int64_t n, uint8_t *to);
+	 * UKERNEL_COLUMNS; by bytes to one of UKERNEL_VECTOR, and the high ones `high_off` bytes behind the low
+	 * ones. Reads no other byte. */
+	void (*pack)(unsigned bytes, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to);
 	/* sums[row * UKERNEL_COLUMNS + column] for `rows`, 1 to the most, and n_columns rounded up to
-	 * UKERNEL_VECTOR; sums and, where steps come in groups, weights are 64-byte aligned. Wraps. */
+	 * UKERNEL_VECTOR; sums and, where steps come in groups, weights are 64-byte aligned. Wraps. NULL: there is
+	 * block64, and nothing that is made of sums of 32 bits. */
 	void (*block)(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
 		      unsigned rows, unsigned n_columns, int32_t *sums);
 	/* The other way round: a row is a pixel, whose terms are broadcast, and weights are vectors of output
@@ -87,6 +92,9 @@ struct ukernel {
 	/* to[column * UKERNEL_COLUMNS + i] = sums[i * UKERNEL_OUTPUTS + column] for i < n <= UKERNEL_COLUMNS. Both
 	 * have room for UKERNEL_COLUMNS * UKERNEL_OUTPUTS, of which what is behind n may be read and written. */
 	void (*turn)(const int32_t *sums, unsigned n, unsigned n_columns, int32_t *to);
+	/* wide = (first ? 0 : wide) + sums, exactly, for up to UKERNEL_STEPS_MAX steps of any data and weights. */
+	void (*block64)(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
+			unsigned rows, unsigned n_columns, bool first, int64_t *wide);
 	/* wide = (first ? 0 : wide) + sums * 2^shift, of as many columns. */
 	void (*widen)(const int32_t *sums, unsigned rows, unsigned n_columns, unsigned shift, bool first,
 		      int64_t *wide);
@@ -106,10 +114,20 @@ static inline int64_t ukernel_weight(const struct ukernel *ukernel, int64_t k, i
 	return ((((k >> shift) * rows + row) << shift) + (k & (depth - 1))) * UKERNEL_STEP_BYTES;
 }
 
-/* So many steps, with those that fill up a group. */
-static inline int64_t ukernel_whole(const struct ukernel *ukernel, int64_t n_steps)
+/* Steps of n packed lines, each of n_terms, with those that fill up a group. */
+static inline int64_t ukernel_whole(const struct ukernel *ukernel, int64_t n)
 {
-	return (n_steps + ukernel->depth - 1) & -(int64_t)ukernel->depth;
+	return ((n << ukernel->by_bytes) + ukernel->depth - 1) & -(int64_t)ukernel->depth;
+}
+
+/* The step of packed line i; of its low bytes, where those of the high ones are ukernel_high() steps on. */
+static inline int64_t ukernel_step(const struct ukernel *ukernel, int64_t i)
+{
+	return ukernel->by_bytes ? 2 * i - (i & (ukernel->depth / 2 - 1)) : i;
+}
+static inline int64_t ukernel_high(const struct ukernel *ukernel)
+{
+	return ukernel->depth / 2;
 }
 
 /* The best for `type` with the instructions of `isa`; NULL: none, which there is of every type with a scalar row.

@@ -9,8 +9,9 @@ static void spread(unsigned bytes, const void *from, int64_t from_row, int64_t s
 	ukernel_avx512_spread(bytes, from, from_row, step, to, to_row, n_rows, n);
 }
 
-static void pack(unsigned bytes, const void *const *lines, int64_t n, uint8_t *to)
+static void pack(unsigned bytes, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
 {
+	(void)high_off;
 	(void)bytes;
 	ukernel_avx512_pack8(lines, n, 0x80, to);
 }

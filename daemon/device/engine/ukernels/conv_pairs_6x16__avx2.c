@@ -34,8 +34,9 @@ UKERNEL_INLINE int64_t pack_pairs(unsigned bytes, const void *const *lines, int6
 	return i;
 }
 
-static void pack(unsigned bytes, const void *const *lines, int64_t n, uint8_t *to)
+static void pack(unsigned bytes, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
 {
+	(void)high_off;
 	int64_t i = bytes == 1 ? pack_pairs(1, lines, n, to) : pack_pairs(2, lines, n, to);
 	ukernel_plain_pairs(bytes, lines, i, n, to);
 }
