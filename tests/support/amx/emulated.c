@@ -76,20 +76,48 @@ void amx_tilestored(unsigned tile, void *to, int64_t stride)
 		memcpy((uint8_t *)to + row * stride, t->bytes[row], t->row_bytes);
 }
 
-/* Groups of 4 bytes of A by those of B's row. */
-static void multiply(struct tile *c, const struct tile *a, const struct tile *b, bool signed_a, bool signed_b)
+typedef uint32_t elements __attribute__((vector_size(AMX_ROW_BYTES)));
+
+/* Byte i of every group of a row. */
+static inline __attribute__((always_inline)) void take(const uint8_t *row, unsigned i, bool is_signed,
+						       uint32_t of[AMX_ROWS])
 {
-	for (unsigned row = 0; row < c->rows; row++)
-		for (unsigned k = 0; k < b->rows; k++)
-			for (unsigned column = 0; column < c->row_bytes / 4; column++) {
-				uint32_t sum;
-				memcpy(&sum, &c->bytes[row][4 * column], sizeof(sum));
-				for (unsigned i = 0; i < 4; i++) {
-					uint8_t x = a->bytes[row][4 * k + i], y = b->bytes[k][4 * column + i];
-					sum += (uint32_t)((signed_a ? (int8_t)x : x) * (signed_b ? (int8_t)y : y));
-				}
-				memcpy(&c->bytes[row][4 * column], &sum, sizeof(sum));
-			}
+	for (unsigned k = 0; k < AMX_ROWS; k++)
+		of[k] = is_signed ? (uint32_t)(int8_t)row[4 * k + i] : row[4 * k + i];
+}
+
+/* Groups of 4 bytes of A by those of B's row. What lies outside of a tile is zeros. */
+static inline __attribute__((always_inline)) void multiply(struct tile *c, const struct tile *a,
+							   const struct tile *b, bool signed_a, bool signed_b)
+{
+	elements sums[AMX_ROWS];
+	memcpy(sums, c->bytes, sizeof(sums));
+	for (unsigned i = 0; i < 4; i++) {
+		uint32_t left[AMX_ROWS][AMX_ROWS], right[AMX_ROWS];
+		for (unsigned row = 0; row < AMX_ROWS; row++)
+			take(a->bytes[row], i, signed_a, left[row]);
+		for (unsigned k = 0; k < b->rows; k++) {
+			elements of_b;
+			take(b->bytes[k], i, signed_b, right);
+			memcpy(&of_b, right, sizeof(of_b));
+			for (unsigned row = 0; row < AMX_ROWS; row++)
+				sums[row] += left[row][k] * of_b;
+		}
+	}
+	memcpy(c->bytes, sums, sizeof(sums));
+}
+
+/* Where there is AVX-512 it takes a tenth of the time. */
+__attribute__((target("avx512f"))) static void multiply_avx512(struct tile *c, const struct tile *a,
+							       const struct tile *b, bool signed_a, bool signed_b)
+{
+	multiply(c, a, b, signed_a, signed_b);
+}
+
+static void multiply_plain(struct tile *c, const struct tile *a, const struct tile *b, bool signed_a,
+			   bool signed_b)
+{
+	multiply(c, a, b, signed_a, signed_b);
 }
 
 void amx_product(unsigned c, unsigned a, unsigned b, bool signed_a, bool signed_b)
@@ -100,7 +128,8 @@ void amx_product(unsigned c, unsigned a, unsigned b, bool signed_a, bool signed_
 	require(of_c->rows == of_a->rows, "rows of A are not those of C");
 	require(of_c->row_bytes == of_b->row_bytes, "columns of B are not those of C");
 	require(of_a->row_bytes / 4 == of_b->rows, "columns of A are not rows of B");
-	multiply(of_c, of_a, of_b, signed_a, signed_b);
+	(__builtin_cpu_supports("avx512f") ? multiply_avx512 : multiply_plain)(of_c, of_a, of_b, signed_a,
+									       signed_b);
 }
 
 /* Micro-kernels for AMX use AVX-512 VNNI too, which is not emulated. */
