@@ -89,30 +89,34 @@ static void store_exact(struct conv_worker *worker, const struct ukernel_strip *
 	}
 }
 
-/* Results [first, first + n) of a phase that has not all outputs of a feature, row by row. */
-static void scatter(const struct conv_plan *plan, int64_t first, int64_t n, const uint8_t *from, uint8_t *feature)
+/* Results of a strip of a phase that has not all outputs of a feature: from worker->staging to their places. */
+static void scatter(const struct conv_worker *worker, const struct conv_strip *strip, int64_t o, unsigned n)
 {
+	const struct conv_plan *plan = worker->plan;
 	const struct phase_axis *h = &plan->phase->h, *w = &plan->phase->w;
 	unsigned bytes = plan->result.requantize.bytes;
-	int64_t y = first / w->window.out, x = first % w->window.out, some;
-	for (int64_t i = 0; i < n; i += some, y++, x = 0) {
-		some = w->window.out - x < n - i ? w->window.out - x : n - i;
-		int64_t at = (h->first_out + y * h->out_step) * w->out + w->first_out + x * w->out_step;
-		plan->ukernel->scatter(bytes, from + i * bytes, feature + at * bytes, w->out_step, some);
-	}
+	int64_t y = strip->first / w->window.out;
+	int64_t at = (h->first_out + y * h->out_step) * w->out + w->first_out;
+	const struct ukernel_rows rows = {
+		.width = w->window.out,
+		.first = strip->first % w->window.out,
+		.step = w->out_step,
+		.way = h->out_step * w->out,
+	};
+	for (unsigned i = 0; i < n; i++)
+		plan->ukernel->scatter(bytes, worker->staging + i * UKERNEL_COLUMNS, strip->columns.n_real, &rows,
+				       plan->outs[o + i] + at * bytes);
 }
 
 void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int64_t o, unsigned rows,
 		int32_t *sums)
 {
 	const struct conv_plan *plan = worker->plan;
-	const struct phase *phase = plan->phase;
-	unsigned bytes = plan->result.requantize.bytes;
-	bool all = phase->h.out_step == 1 && phase->w.out_step == 1;
+	int64_t first = strip->first * plan->result.requantize.bytes;
+	bool all = plan->phase->h.out_step == 1 && plan->phase->w.out_step == 1;
 	uint8_t *to[UKERNEL_ROWS_MAX];
 	for (unsigned i = 0; i < rows; i++)
-		to[i] = all ? plan->outs[o + i] + strip->first * bytes
-			    : (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);
+		to[i] = all ? plan->outs[o + i] + first : (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);
 	const struct ukernel_result result = {plan->result.requantize, plan->totals + o, to};
 	if (!plan->result.direct)
 		store_exact(worker, &strip->columns, o, rows, sums, to);
@@ -120,6 +124,6 @@ void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int6
 		worker->counts.saturated += plan->ukernel->store32(&result, &strip->columns, rows, sums);
 	else
 		worker->counts.saturated += plan->ukernel->store64(&result, &strip->columns, rows, worker->wide);
-	for (unsigned i = 0; i < rows && !all; i++)
-		scatter(plan, strip->first, strip->columns.n_real, to[i], plan->outs[o + i]);
+	if (!all)
+		scatter(worker, strip, o, rows);
 }

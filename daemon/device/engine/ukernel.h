@@ -43,6 +43,12 @@ struct ukernel_result {
 	uint8_t *const *to;	      /* of each row: where the first real column goes, the next ones behind it */
 };
 
+/* Rows, one after the other, of which the first begins with its element `first`; in elements. */
+struct ukernel_rows {
+	int64_t width, first;
+	int64_t step, way; /* from one element to the next, from one row to the next */
+};
+
 /* A block whose rows are pixels, any of a plane. The sum of row r and column c (an output channel) is start[c] +
  * over steps k: terms at data + offsets[k] + at[r], times weights at 4 * (k * n_columns + c); it goes to
  * sums[to[r] * UKERNEL_OUTPUTS + c]. Steps come in runs. */
@@ -75,8 +81,8 @@ struct ukernel {
 	 * rows in elements. Reads no other byte; writes no other but, between two rows, zeros. */
 	void (*spread)(unsigned bytes, const void *from, int64_t from_row, int64_t step, void *to, int64_t to_row,
 		       int64_t n_rows, int64_t n);
-	/* to[x * step] = from[x] for x < n. Writes no other byte. */
-	void (*scatter)(unsigned bytes, const void *from, void *to, int64_t step, int64_t n);
+	/* n elements that lie side by side into rows that begin at `to`. Writes no other byte. */
+	void (*scatter)(unsigned bytes, const void *from, int64_t n, const struct ukernel_rows *rows, void *to);
 	/* n elements of `bytes` of each of n_terms lines into n steps, and on with zeros to a multiple of
 	 * UKERNEL_COLUMNS; by bytes to one of UKERNEL_VECTOR, and the high ones `high_off` bytes behind the low
 	 * ones. Reads no other byte. */

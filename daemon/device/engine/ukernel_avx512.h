@@ -95,28 +95,40 @@ UKERNEL_INLINE void ukernel_avx512_spread(unsigned bytes, const void *from, int6
 	}
 }
 
-/* Every second element, under a mask: those between belong to others, or come another time. */
-UKERNEL_INLINE void ukernel_avx512_scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
+/* To every second element, under a mask: those between belong to others, or come another time. */
+UKERNEL_INLINE void ukernel_double_row(unsigned bytes, const uint8_t *from, int64_t n, uint8_t *to)
 {
-	if (step != 2) {
-		ukernel_plain_scatter(bytes, from, to, step, n);
-		return;
-	}
-	const uint8_t *source = from;
-	uint8_t *target = to;
 	for (int64_t i = 0; i < n * bytes; i += 32) {
-		int64_t left = (n * bytes - i) / bytes;
-		__m256i x = _mm256_maskz_loadu_epi8((__mmask32)ukernel_low_bits(n * bytes - i), source + i);
+		uint64_t doubled = ukernel_low_bits(2 * (n * bytes - i));
+		__m256i x = _mm256_maskz_loadu_epi8((__mmask32)ukernel_low_bits(n * bytes - i), from + i);
 		if (bytes == 1)
-			_mm512_mask_storeu_epi8(target + 2 * i,
-						UINT64_C(0x5555555555555555) & ukernel_low_bits(2 * left),
+			_mm512_mask_storeu_epi8(to + 2 * i, UINT64_C(0x5555555555555555) & doubled,
 						_mm512_cvtepu8_epi16(x));
 		else
-			_mm512_mask_storeu_epi16(target + 2 * i,
-						 (__mmask32)(0x55555555 & ukernel_low_bits(2 * left)),
-						 _mm512_cvtepu16_epi32(x));
+			_mm512_mask_storeu_epi8(to + 2 * i, UINT64_C(0x3333333333333333) & doubled,
+						_mm512_cvtepu16_epi32(x));
 	}
 }
+
+UKERNEL_INLINE void ukernel_avx512_scatter(unsigned bytes, const void *from, int64_t n,
+					   const struct ukernel_rows *rows, void *to)
+{
+	const uint8_t *source = from;
+	uint8_t *row = to;
+	if (rows->step != 2) {
+		ukernel_plain_scatter(bytes, from, n, rows, to);
+		return;
+	}
+	for (int64_t x = rows->first; n > 0; x = 0, row += rows->way * bytes) {
+		int64_t some = rows->width - x < n ? rows->width - x : n;
+		ukernel_double_row(bytes, source, some, row + 2 * x * bytes);
+		source += some * bytes;
+		n -= some;
+	}
+}
+
+/* Of a struct ukernel: what this file has of moving elements. */
+#define UKERNEL_AVX512_MOVES .spread = ukernel_avx512_spread, .scatter = ukernel_avx512_scatter
 
 /* ---- block ---- */
 

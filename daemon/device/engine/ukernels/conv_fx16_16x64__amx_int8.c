@@ -13,12 +13,6 @@ enum {
 	TILE = AMX_ROWS * AMX_ROWS,
 };
 
-static void spread(unsigned bytes, const void *from, int64_t from_row, int64_t step, void *to, int64_t to_row,
-		   int64_t n_rows, int64_t n)
-{
-	ukernel_avx512_spread(bytes, from, from_row, step, to, to_row, n_rows, n);
-}
-
 /* Elements of two lines side by side, 16 of each. */
 UKERNEL_INLINE __m512i load_pairs(const void *const *lines, int64_t i, __mmask16 mask)
 {
@@ -112,17 +106,6 @@ static void block64(const uint32_t *offsets, int64_t n_steps, const uint8_t *dat
 	amx_tilerelease();
 }
 
-static int64_t store64(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
-		       const int64_t *sums)
-{
-	return ukernel_avx512_store64(result, strip, rows, sums);
-}
-
-static void scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
-{
-	ukernel_avx512_scatter(bytes, from, to, step, n);
-}
-
 const struct ukernel conv_fx16_16x64__amx_int8 = {
 	.name = "conv_fx16_16x64__amx_int8",
 	.n_terms = 4,
@@ -130,9 +113,8 @@ const struct ukernel conv_fx16_16x64__amx_int8 = {
 	.rows = AMX_ROWS,
 	.depth = DEPTH,
 	.by_bytes = true,
-	.spread = spread,
-	.scatter = scatter,
+	UKERNEL_AVX512_MOVES,
 	.pack = pack,
 	.block64 = block64,
-	.store64 = store64,
+	.store64 = ukernel_avx512_store64,
 };

@@ -3,12 +3,6 @@
 
 extern const struct ukernel conv_fx16_6x64__avx512vnni;
 
-static void spread(unsigned bytes, const void *from, int64_t from_row, int64_t step, void *to, int64_t to_row,
-		   int64_t n_rows, int64_t n)
-{
-	ukernel_avx512_spread(bytes, from, from_row, step, to, to_row, n_rows, n);
-}
-
 /* 2 x 64 elements to 64 steps, as for 8 bits. */
 static void pack(unsigned bytes, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
 {
@@ -57,28 +51,16 @@ static int64_t store32(const struct ukernel_result *result, const struct ukernel
 	return saturated;
 }
 
-static int64_t store64(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
-		       const int64_t *sums)
-{
-	return ukernel_avx512_store64(result, strip, rows, sums);
-}
-
-static void scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
-{
-	ukernel_avx512_scatter(bytes, from, to, step, n);
-}
-
 const struct ukernel conv_fx16_6x64__avx512vnni = {
 	.name = "conv_fx16_6x64__avx512vnni",
 	.n_terms = 2,
 	.weight_bytes = 2,
 	.rows = UKERNEL_ROWS,
 	.depth = 1,
-	.spread = spread,
-	.scatter = scatter,
+	UKERNEL_AVX512_MOVES,
 	.pack = pack,
 	.block = block,
 	.widen = widen,
 	.store32 = store32,
-	.store64 = store64,
+	.store64 = ukernel_avx512_store64,
 };
