@@ -95,36 +95,40 @@ UKERNEL_INLINE void ukernel_avx512_spread(unsigned bytes, const void *from, int6
 	}
 }
 
-/* To every second element, under a mask: those between belong to others, or come another time. */
-UKERNEL_INLINE void ukernel_double_row(unsigned bytes, const uint8_t *from, int64_t n, uint8_t *to)
+/* Up to 32 bytes of elements to every second element, under a mask: those between belong to others, or come
+ * another time. */
+UKERNEL_INLINE void ukernel_double(unsigned bytes, const uint8_t *from, int64_t n_bytes, uint8_t *to)
 {
-	for (int64_t i = 0; i < n * bytes; i += 32) {
-		uint64_t doubled = ukernel_low_bits(2 * (n * bytes - i));
-		__m256i x = _mm256_maskz_loadu_epi8((__mmask32)ukernel_low_bits(n * bytes - i), from + i);
-		if (bytes == 1)
-			_mm512_mask_storeu_epi8(to + 2 * i, UINT64_C(0x5555555555555555) & doubled,
-						_mm512_cvtepu8_epi16(x));
-		else
-			_mm512_mask_storeu_epi8(to + 2 * i, UINT64_C(0x3333333333333333) & doubled,
-						_mm512_cvtepu16_epi32(x));
+	__m256i x = _mm256_maskz_loadu_epi8((__mmask32)ukernel_low_bits(n_bytes), from);
+	uint64_t every_second = bytes == 1 ? UINT64_C(0x5555555555555555) : UINT64_C(0x3333333333333333);
+	_mm512_mask_storeu_epi8(to, every_second & ukernel_low_bits(2 * n_bytes),
+				bytes == 1 ? _mm512_cvtepu8_epi16(x) : _mm512_cvtepu16_epi32(x));
+}
+
+UKERNEL_INLINE void ukernel_double_rows(const unsigned bytes, const uint8_t *from, int64_t n_bytes,
+					const struct ukernel_rows *rows, uint8_t *to)
+{
+	int64_t x = rows->first * bytes, way = rows->way * bytes, left;
+	for (; n_bytes > 0; x = 0, to += way) {
+		for (left = rows->width * bytes - x; left > 0 && n_bytes > 0; left -= 32, x += 32) {
+			int64_t some = left < 32 ? left : 32;
+			some = some < n_bytes ? some : n_bytes;
+			ukernel_double(bytes, from, some, to + 2 * x);
+			from += some;
+			n_bytes -= some;
+		}
 	}
 }
 
 UKERNEL_INLINE void ukernel_avx512_scatter(unsigned bytes, const void *from, int64_t n,
 					   const struct ukernel_rows *rows, void *to)
 {
-	const uint8_t *source = from;
-	uint8_t *row = to;
-	if (rows->step != 2) {
+	if (rows->step != 2)
 		ukernel_plain_scatter(bytes, from, n, rows, to);
-		return;
-	}
-	for (int64_t x = rows->first; n > 0; x = 0, row += rows->way * bytes) {
-		int64_t some = rows->width - x < n ? rows->width - x : n;
-		ukernel_double_row(bytes, source, some, row + 2 * x * bytes);
-		source += some * bytes;
-		n -= some;
-	}
+	else if (bytes == 1)
+		ukernel_double_rows(1, from, n, rows, to);
+	else
+		ukernel_double_rows(2, from, 2 * n, rows, to);
 }
 
 /* Of a struct ukernel: what this file has of moving elements. */
