@@ -6,6 +6,7 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
+#include "daemon/device/memory/blocks__avx2.h"
 #include "daemon/device/memory/blocks__avx512vnni.h"
 
 enum { LINE = 64 };
@@ -146,6 +147,9 @@ static bool stands_apart(int64_t bytes, int64_t pitch, int64_t other_pitch)
 
 void blocks_copy__avx512vnni(uint8_t *to, const uint8_t *from, const struct blocks *blocks)
 {
+	/* Of few lines nearly each vector lies across two, of halves every second one: 1.1 to 1.8 times as fast.
+	 */
+	enum { HALVES_BYTES_MAX = 255 };
 	const struct blocks b = *blocks;
 	if (stands_apart(b.bytes, b.to_pitch[0], b.from_pitch[0])) {
 		move_apart(to, from, &b, true);
@@ -153,6 +157,10 @@ void blocks_copy__avx512vnni(uint8_t *to, const uint8_t *from, const struct bloc
 	}
 	if (stands_apart(b.bytes, b.from_pitch[0], b.to_pitch[0])) {
 		move_apart(to, from, &b, false);
+		return;
+	}
+	if (b.bytes > LINE && b.bytes <= HALVES_BYTES_MAX) {
+		blocks_copy__avx2(to, from, &b);
 		return;
 	}
 	for (int64_t j = 0; j < b.n[1]; j++, to += b.to_pitch[1], from += b.from_pitch[1])
