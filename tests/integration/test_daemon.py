@@ -1,5 +1,6 @@
 """The process: its socket file, its options, its signals, and what it does without fds."""
 
+import ctypes
 import fcntl
 import os
 import resource
@@ -7,6 +8,7 @@ import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import tempfile
 import time
@@ -19,6 +21,31 @@ def run(*options, environment=None):
     return subprocess.run(
         [NPUMEMD, *options], capture_output=True, timeout=SECONDS, env=environment, text=True, check=False
     )
+
+
+def deny_tiles():
+    """In the child: arch_prctl(ARCH_REQ_XCOMP_PERM) ends with EPERM, as a unit's seccomp filter may have it."""
+
+    def instruction(code, true, false, value):
+        return struct.pack("=HBBI", code, true, false, value)
+
+    load, equal, end = 0x20, 0x15, 0x06
+    program = b"".join(
+        (
+            instruction(load, 0, 0, 0),  # the system call's number
+            instruction(equal, 0, 3, 158),
+            instruction(load, 0, 0, 16),  # its first argument's lower half
+            instruction(equal, 0, 1, 0x1023),
+            instruction(end, 0, 0, 0x00050000 | 1),  # SECCOMP_RET_ERRNO, EPERM
+            instruction(end, 0, 0, 0x7FFF0000),  # SECCOMP_RET_ALLOW
+        )
+    )
+    buffer = ctypes.create_string_buffer(program, len(program))
+    filters = ctypes.create_string_buffer(struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    no_new_privileges, seccomp, filter_mode = 38, 22, 2
+    if libc.prctl(no_new_privileges, 1, 0, 0, 0) or libc.prctl(seccomp, filter_mode, filters, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
 
 
 class SocketFile(unittest.TestCase):
@@ -200,6 +227,25 @@ class Options(unittest.TestCase):
         self.assertFalse(info.unchecked_reuse)
         self.assertEqual(self.info("--isa", "scalar").isa, "scalar")
         self.info("--npus", "1024", "--npu-bytes", str(1 << 24))  # 16 GiB that nobody touches
+
+    def test_instructions_that_are_not_here(self):
+        names = ["scalar", "avx2", "avx512vnni", "amx_int8"]
+        best = self.info().isa
+        for name in names[: names.index(best) + 1]:
+            self.assertEqual(self.info("--isa", name).isa, name)
+        for name in names[names.index(best) + 1 :]:
+            self.refused("--isa", name, text=f"--isa {name}: the best that there is here is {best}")
+
+    @unittest.skipUnless(os.uname().machine == "x86_64", "tiles are of x86-64")
+    def test_tiles_that_the_system_denies(self):
+        with Daemon(preexec=deny_tiles) as daemon, daemon.client() as client:
+            best = client.call(info=pb.InfoRequest()).info.isa
+            self.assertIn(best, ("scalar", "avx2", "avx512vnni"))
+        result = subprocess.run(
+            [NPUMEMD, "--isa", "amx_int8"], capture_output=True, timeout=SECONDS, preexec_fn=deny_tiles, check=False
+        )
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(f"the best that there is here is {best}", result.stderr.decode())
 
     def test_the_default_socket(self):
         # Root's would be /run/npumem/npumem.sock, which is not a test's to take.

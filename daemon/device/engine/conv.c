@@ -7,6 +7,11 @@
 #include "daemon/device/engine/conv_plan.h"
 #include "daemon/device/kernel_support/operands.h"
 
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* ---- the plan ---- */
 
 static int type_of(const struct weighted *weighted)
@@ -28,16 +33,23 @@ static void choose_steps(struct conv_plan *plan)
 	int64_t channels = (c->n_inputs + n_terms - 1) / n_terms;
 	int64_t merged = (c->n_inputs * n_taps + n_terms - 1) / n_terms;
 	int64_t n_planes = flat_n_planes(&plan->flat);
+	int64_t all_channels = ukernel_whole(plan->ukernel, channels),
+		all_merged = ukernel_whole(plan->ukernel, merged);
 	plan->shape = (struct conv_weights_shape){
 		.convolution = c,
 		.phase = plan->phase,
 		.ukernel = plan->ukernel,
-		.merged = n_taps > 1 && merged * (c->n_outputs + PACK_CHANNELS) <
-						channels * (n_taps * c->n_outputs + n_planes * PACK_CHANNELS),
+		.merged = n_taps > 1 &&
+			  all_merged * c->n_outputs + merged * PACK_CHANNELS <
+				  all_channels * n_taps * c->n_outputs + channels * n_planes * PACK_CHANNELS,
 	};
-	plan->shape.n_steps = plan->shape.merged ? merged : channels * n_taps;
+	plan->shape.n_steps = plan->shape.merged ? all_merged : all_channels * n_taps;
+	conv_pixels_choose(plan);
+	plan->shape.by_pixels = plan->pixels != NULL;
 	conv_weights_cut(&plan->shape);
-	plan->n_packed = plan->shape.merged ? merged : channels * n_planes;
+	plan->n_strips = plan->pixels ? conv_pixels_n_strips(plan)
+				      : (plan->flat.n_pixels + UKERNEL_COLUMNS - 1) / UKERNEL_COLUMNS;
+	plan->n_packed = plan->shape.merged ? all_merged : all_channels * n_planes;
 	plan->n_lines = plan->shape.merged || plan->flat.as_it_lies ? 0 : n_terms * n_planes;
 	plan->n_workers = CONV_WORKERS_MAX;
 }
@@ -85,6 +97,7 @@ static size_t lay_out(struct conv_plan *plan)
 	const struct convolution *c = plan->convolution;
 	uint8_t *at = c->call->scratch;
 	size_t total = 0;
+	plan->strips = carve(&at, &total, plan->n_strips * (int64_t)sizeof(*plan->strips));
 	plan->offsets = carve(&at, &total, plan->shape.n_steps * (int64_t)sizeof(uint32_t));
 	plan->totals = carve(&at, &total, c->groups * c->n_outputs * (int64_t)sizeof(int64_t));
 	plan->outs = carve(&at, &total, c->groups * c->n_outputs * (int64_t)sizeof(uint8_t *));
@@ -125,12 +138,14 @@ size_t conv_scratch_bytes(const struct convolution *convolution, const struct ph
 /* ---- tiles ---- */
 
 /* The sums of a block, narrow or wide as the result needs them. */
-static void sum(struct conv_worker *worker, const struct ukernel_strip *strip, const uint8_t *data, int64_t group,
-		int64_t block, unsigned rows)
+static void sum(struct conv_worker *worker, int64_t number, int64_t group, int64_t block, unsigned rows)
 {
 	const struct conv_plan *plan = worker->plan;
 	const struct ukernel *u = plan->ukernel;
 	const struct conv_weights *weights = &plan->weights;
+	const struct ukernel_strip *strip = &plan->strips[number].columns;
+	const uint8_t *data = plan->data + group * plan->n_packed * plan->packed_bytes +
+			      number * UKERNEL_COLUMNS * UKERNEL_STEP_BYTES;
 	if (plan->result.narrow) {
 		u->block(plan->offsets, plan->shape.n_steps, data,
 			 conv_weights_at(weights, &plan->shape, 0, group, block, 0), rows, strip->n_columns,
@@ -140,43 +155,61 @@ static void sum(struct conv_worker *worker, const struct ukernel_strip *strip, c
 	bool first = true;
 	for (int64_t s = 0, start = 0; s < weights->head->n_segments; start = weights->ends[s++])
 		for (int64_t part = 0; part < weights->head->n_parts; part++, first = false) {
-			u->block(plan->offsets + start, weights->ends[s] - start, data,
-				 conv_weights_at(weights, &plan->shape, part, group, block, start), rows,
-				 strip->n_columns, worker->sums);
+			const uint8_t *at = conv_weights_at(weights, &plan->shape, part, group, block, start);
+			const uint32_t *offsets = plan->offsets + start;
+			int64_t n_steps = weights->ends[s] - start;
+			if (u->block64) {
+				u->block64(offsets, n_steps, data, at, rows, strip->n_columns, first,
+					   worker->wide);
+				continue;
+			}
+			u->block(offsets, n_steps, data, at, rows, strip->n_columns, worker->sums);
 			u->widen(worker->sums, rows, strip->n_columns, part + 1 < weights->head->n_parts ? 8 : 0,
 				 first, worker->wide);
 		}
 }
 
-/* Results of a strip from `pixel` on, for some blocks of its output channels; how many. */
-static int64_t run_strip(struct conv_worker *worker, int64_t group, int64_t pixel, int64_t block, int64_t end)
+/* Results of a strip for a block of output channels. */
+static void run_rows(struct conv_worker *worker, int64_t number, int64_t group, int64_t block)
 {
 	const struct conv_plan *plan = worker->plan;
-	int64_t n = plan->convolution->n_outputs, elements = 0;
-	struct ukernel_strip strip;
-	int64_t first = flat_strip(&plan->flat, pixel, &strip);
-	const uint8_t *data =
-		plan->data + group * plan->n_packed * plan->packed_bytes + pixel * UKERNEL_STEP_BYTES;
-	for (; block < end; block++) {
-		int64_t row = conv_weights_first_row(&plan->shape, block);
-		unsigned rows = (unsigned)(conv_weights_first_row(&plan->shape, block + 1) - row);
-		sum(worker, &strip, data, group, block, rows);
-		conv_store(worker, &strip, first, group * n + row, rows);
-		elements += (int64_t)rows * strip.n_real;
-	}
-	return elements;
+	int64_t row = conv_weights_first(&plan->shape, block), o = group * plan->convolution->n_outputs + row;
+	unsigned rows = (unsigned)(conv_weights_first(&plan->shape, block + 1) - row);
+	sum(worker, number, group, block, rows);
+	conv_store(worker, &plan->strips[number], o, rows, worker->sums);
 }
 
-/* A part: a tile. */
+/* The same where pixels are the rows. */
+static void run_pixels(struct conv_worker *worker, int64_t number, int64_t group, int64_t block)
+{
+	const struct conv_plan *plan = worker->plan;
+	const struct conv_strip *strip = &plan->strips[number];
+	int64_t first = conv_weights_first(&plan->shape, block), end = conv_weights_first(&plan->shape, block + 1);
+	int32_t *sums = worker->sums;
+	conv_pixels_sum(worker, strip, group, block);
+	for (int64_t i = first; i < end; i += UKERNEL_ROWS, sums += UKERNEL_ROWS * UKERNEL_COLUMNS) {
+		unsigned rows = (unsigned)(end - i < UKERNEL_ROWS ? end - i : UKERNEL_ROWS);
+		if (!plan->result.narrow)
+			plan->ukernel->widen(sums, rows, strip->columns.n_columns, 0, true, worker->wide);
+		conv_store(worker, strip, group * plan->convolution->n_outputs + i, rows, sums);
+	}
+}
+
+/* A part: a tile. Returns how many outputs it has. */
 static int64_t run_tile(struct conv_worker *worker, int64_t part)
 {
 	const struct conv_plan *plan = worker->plan;
 	int64_t group = part / plan->group_tiles, tile = part % plan->group_tiles, elements = 0;
-	int64_t pixel = tile / plan->strip_tiles * plan->tile_strips * UKERNEL_COLUMNS;
-	int64_t block = tile % plan->strip_tiles * plan->tile_blocks, end = block + plan->tile_blocks;
-	end = end < plan->shape.n_blocks ? end : plan->shape.n_blocks;
-	for (int64_t i = 0; i < plan->tile_strips && pixel < plan->flat.n_pixels; i++, pixel += UKERNEL_COLUMNS)
-		elements += run_strip(worker, group, pixel, block, end);
+	int64_t number = tile / plan->strip_tiles * plan->tile_strips;
+	int64_t end_strip = least(number + plan->tile_strips, plan->n_strips);
+	int64_t first = tile % plan->strip_tiles * plan->tile_blocks;
+	int64_t end = least(first + plan->tile_blocks, plan->shape.n_blocks);
+	int64_t n = conv_weights_first(&plan->shape, end) - conv_weights_first(&plan->shape, first);
+	for (; number < end_strip; number++) {
+		for (int64_t block = first; block < end; block++)
+			(plan->pixels ? run_pixels : run_rows)(worker, number, group, block);
+		elements += n * plan->strips[number].columns.n_real;
+	}
 	return elements;
 }
 
@@ -185,14 +218,25 @@ static void cut_tiles(struct conv_plan *plan)
 {
 	enum { TILE_PIECES = 256 };
 	int64_t n_blocks = plan->shape.n_blocks;
-	int64_t products = plan->shape.n_steps * plan->ukernel->n_terms * UKERNEL_ROWS * UKERNEL_COLUMNS;
+	int64_t rows = plan->pixels ? UKERNEL_OUTPUTS : plan->ukernel->rows;
+	int64_t products = plan->shape.n_steps * plan->ukernel->n_terms * rows * UKERNEL_COLUMNS;
 	int64_t blocks = kernel_piece(plan->convolution->call) * TILE_PIECES / products;
-	int64_t strips = (plan->flat.n_pixels + UKERNEL_COLUMNS - 1) / UKERNEL_COLUMNS;
 	blocks = blocks < 1 ? 1 : blocks;
-	plan->tile_blocks = blocks < n_blocks ? blocks : n_blocks;
+	plan->tile_blocks = least(blocks, n_blocks);
 	plan->tile_strips = blocks < n_blocks ? 1 : blocks / n_blocks;
 	plan->strip_tiles = (n_blocks + plan->tile_blocks - 1) / plan->tile_blocks;
-	plan->group_tiles = (strips + plan->tile_strips - 1) / plan->tile_strips * plan->strip_tiles;
+	plan->group_tiles = (plan->n_strips + plan->tile_strips - 1) / plan->tile_strips * plan->strip_tiles;
+}
+
+static void find_strips(struct conv_plan *plan)
+{
+	for (int64_t i = 0; i < plan->n_strips; i++) {
+		struct conv_strip *strip = &plan->strips[i];
+		if (plan->pixels)
+			*strip = conv_pixels_strip(plan, i);
+		else
+			strip->first = flat_strip(&plan->flat, i * UKERNEL_COLUMNS, &strip->columns);
+	}
 }
 
 static bool run_batch(struct conv_plan *plan)
@@ -216,6 +260,7 @@ bool conv_run(const struct convolution *convolution, const struct phase *phase)
 	conv_store_init(&plan);
 	conv_pack_offsets(&plan);
 	cut_tiles(&plan);
+	find_strips(&plan);
 	memset(plan.zeros, 0, (size_t)(plan.flat.length * convolution->weighted.data_bytes));
 	if (plan.shape.merged)
 		memset(plan.lines, 0, (size_t)lines_bytes(&plan));

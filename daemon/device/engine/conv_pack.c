@@ -15,21 +15,28 @@ static int64_t n_taps_w(const struct conv_plan *plan)
 	return plan->phase->w.window.kernel;
 }
 
+/* Of tap (y, x) of all channels: their planes follow each other. */
+static void tap_offsets(const struct conv_plan *plan, int64_t y, int64_t x)
+{
+	const struct conv_weights_shape *shape = &plan->shape;
+	int64_t w = n_taps_w(plan), n_taps = w * plan->phase->h.window.kernel, channels = shape->n_steps / n_taps;
+	int64_t way = flat_n_planes(&plan->flat) * plan->packed_bytes;
+	int64_t at = flat_plane(&plan->flat, y, x) * plan->packed_bytes +
+		     flat_offset(&plan->flat, y, x) * UKERNEL_STEP_BYTES;
+	int64_t depth = shape->by_pixels ? 1 : plan->ukernel->depth;
+	uint32_t *to = plan->offsets + (shape->by_pixels ? y * channels * w + x : (y * w + x) * depth);
+	for (int64_t i = 0; i < channels; i += depth, to += shape->by_pixels ? w : n_taps * depth)
+		for (int64_t j = 0; j < depth; j++, at += way)
+			to[j] = (uint32_t)at;
+}
+
 void conv_pack_offsets(const struct conv_plan *plan)
 {
-	const struct window_axis *h = &plan->phase->h.window;
-	int64_t n_planes = flat_n_planes(&plan->flat), k = 0;
-	if (plan->shape.merged) {
-		for (; k < plan->shape.n_steps; k++)
-			plan->offsets[k] = (uint32_t)(k * plan->packed_bytes);
-		return;
-	}
-	for (int64_t first = 0; k < plan->shape.n_steps; first += n_planes)
-		for (int64_t y = 0; y < h->kernel; y++)
-			for (int64_t x = 0; x < n_taps_w(plan); x++)
-				plan->offsets[k++] =
-					(uint32_t)((first + flat_plane(&plan->flat, y, x)) * plan->packed_bytes +
-						   flat_offset(&plan->flat, y, x) * UKERNEL_STEP_BYTES);
+	for (int64_t k = 0; plan->shape.merged && k < plan->shape.n_steps; k++)
+		plan->offsets[k] = (uint32_t)(k * plan->packed_bytes);
+	for (int64_t y = 0; !plan->shape.merged && y < plan->phase->h.window.kernel; y++)
+		for (int64_t x = 0; x < n_taps_w(plan); x++)
+			tap_offsets(plan, y, x);
 }
 
 static unsigned bytes(const struct conv_plan *plan)
@@ -54,7 +61,7 @@ static uint8_t *group_data(const struct conv_plan *plan, int64_t group)
 }
 
 /* `n` pixels of lines into a packed one. */
-static bool pack(struct conv_worker *worker, const void *const *lines, int64_t n, uint8_t *to)
+static bool pack(struct conv_worker *worker, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
 {
 	const struct conv_plan *plan = worker->plan;
 	const uint8_t *at[UKERNEL_TERMS_MAX];
@@ -63,7 +70,8 @@ static bool pack(struct conv_worker *worker, const void *const *lines, int64_t n
 		int64_t some = n - i < STRETCH ? n - i : STRETCH;
 		for (unsigned j = 0; j < n_terms; j++)
 			at[j] = (const uint8_t *)lines[j] + i * bytes(plan);
-		plan->ukernel->pack(bytes(plan), (const void *const *)at, some, to + i * UKERNEL_STEP_BYTES);
+		plan->ukernel->pack(bytes(plan), (const void *const *)at, some, high_off,
+				    to + i * UKERNEL_STEP_BYTES);
 		if (!conv_team_look(worker, some * n_terms))
 			return false;
 	}
@@ -103,13 +111,15 @@ static int64_t pack_channels(struct conv_worker *worker, int64_t part)
 		if (!flat->as_it_lies && !spread(worker, features[j], line(plan, worker->lines, j * n_planes)))
 			return -1;
 	}
-	uint8_t *to = group_data(plan, group) + step * n_planes * plan->packed_bytes;
+	int64_t way = n_planes * plan->packed_bytes;
+	uint8_t *to = group_data(plan, group) + ukernel_step(plan->ukernel, step) * way;
 	for (int64_t i = 0; i < n_planes; i++, to += plan->packed_bytes) {
 		for (int64_t j = 0; j < n_terms; j++)
 			lines[j] = j >= n	      ? plan->zeros
 				   : flat->as_it_lies ? features[j]
 						      : line(plan, worker->lines, j * n_planes + i);
-		if (!pack(worker, lines, flat->as_it_lies ? flat->n_pixels : flat->length, to))
+		if (!pack(worker, lines, flat->as_it_lies ? flat->n_pixels : flat->length,
+			  ukernel_high(plan->ukernel) * way, to))
 			return -1;
 	}
 	return 0;
@@ -135,16 +145,19 @@ static const void *term(const struct conv_plan *plan, int64_t group, int64_t t)
 	       flat_offset(flat, y, x) * bytes(plan);
 }
 
-/* A part: one step of a group. */
+/* A part: one step of a group. Those that only fill up are left as they are. */
 static int64_t pack_terms(struct conv_worker *worker, int64_t part)
 {
 	const struct conv_plan *plan = worker->plan;
 	int64_t group = part / plan->shape.n_steps, k = part % plan->shape.n_steps, n = plan->ukernel->n_terms;
 	const void *lines[UKERNEL_TERMS_MAX];
+	if (k * n >= plan->convolution->n_inputs * n_taps_w(plan) * plan->phase->h.window.kernel)
+		return 0;
 	for (int64_t j = 0; j < n; j++)
 		lines[j] = term(plan, group, k * n + j);
-	uint8_t *to = group_data(plan, group) + k * plan->packed_bytes;
-	return pack(worker, lines, plan->flat.n_pixels, to) ? 0 : -1;
+	uint8_t *to = group_data(plan, group) + ukernel_step(plan->ukernel, k) * plan->packed_bytes;
+	return pack(worker, lines, plan->flat.n_pixels, ukernel_high(plan->ukernel) * plan->packed_bytes, to) ? 0
+													      : -1;
 }
 
 bool conv_pack(const struct conv_plan *plan)

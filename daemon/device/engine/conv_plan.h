@@ -14,21 +14,30 @@ struct conv_result {
 	struct requantize requantize;
 };
 
+/* Outputs that are summed together, and which of a feature's the first one is. */
+struct conv_strip {
+	struct ukernel_strip columns;
+	int64_t first;
+};
+
 struct conv_plan {
 	const struct convolution *convolution;
 	const struct phase *phase;
 	const struct ukernel *ukernel;
+	const struct ukernel *pixels; /* of blocks whose rows are pixels; NULL: they are not */
 	struct flat flat;
 	struct conv_weights_shape shape;
 	int64_t n_packed, packed_bytes; /* packed lines of a group, and the way from one to the next */
 	int64_t n_lines;		/* of a worker: planes that are spread before they are packed */
 	int64_t n_workers;
+	int64_t n_strips;
 	/* A tile is of some strips and all blocks of their output channels, or of one strip and some blocks. */
 	int64_t tile_strips, tile_blocks, strip_tiles, group_tiles;
 
 	/* In scratch. */
 	struct conv_weights weights;
 	struct conv_result result;
+	struct conv_strip *strips;
 	uint32_t *offsets; /* of each step in a group's data */
 	int64_t *totals;   /* what is added to the sums of each output channel */
 	uint8_t **outs;	   /* features of all output channels */
@@ -41,10 +50,13 @@ struct conv_plan {
 /* What a thread has by itself. */
 struct conv_worker {
 	const struct conv_plan *plan;
-	int32_t sums[UKERNEL_ROWS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
-	int64_t wide[UKERNEL_ROWS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	/* Of a block: UKERNEL_COLUMNS for each output channel. */
+	int32_t sums[UKERNEL_OUTPUTS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	/* Where pixels are rows: UKERNEL_OUTPUTS for each pixel, before they are turned. */
+	int32_t pixels[UKERNEL_OUTPUTS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	int64_t wide[UKERNEL_ROWS_MAX * UKERNEL_COLUMNS] __attribute__((aligned(64)));
 	/* Results on their way to places that do not follow each other. */
-	int16_t staging[UKERNEL_ROWS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	int16_t staging[UKERNEL_ROWS_MAX * UKERNEL_COLUMNS] __attribute__((aligned(64)));
 	uint8_t *lines;
 	bool has_lines;	 /* they were zeroed */
 	int64_t pending; /* work since it looked */
@@ -69,13 +81,23 @@ void conv_pack_offsets(const struct conv_plan *plan);
 /* The data of one n. False: no longer wanted. */
 bool conv_pack(const struct conv_plan *plan);
 
+/* ---- conv_pixels.c: blocks whose rows are pixels ---- */
+
+/* Sets plan->pixels where such blocks have less to do, the plan's other numbers being known. */
+void conv_pixels_choose(struct conv_plan *plan);
+int64_t conv_pixels_n_strips(const struct conv_plan *plan);
+/* Strip i: whole rows of outputs, or a piece of a longer one. */
+struct conv_strip conv_pixels_strip(const struct conv_plan *plan, int64_t i);
+/* The sums of a strip and a block. */
+void conv_pixels_sum(struct conv_worker *worker, const struct conv_strip *strip, int64_t group, int64_t block);
+
 /* ---- conv_store.c ---- */
 
 /* After the weights are packed. */
 void conv_store_init(struct conv_plan *plan);
-/* Turns a block's sums into results. `first`: which output of the feature the strip's first real column is; row 0
- * is output channel `o`. */
-void conv_store(struct conv_worker *worker, const struct ukernel_strip *strip, int64_t first, int64_t o,
-		unsigned rows);
+/* Turns sums into results, as the plan has it those of 32 bits at `sums`, which are used up, or worker->wide. Row
+ * 0 is output channel `o`. */
+void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int64_t o, unsigned rows,
+		int32_t *sums);
 
 #endif

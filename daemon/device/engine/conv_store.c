@@ -40,8 +40,8 @@ void conv_store_init(struct conv_plan *plan)
 	int64_t most = plan->weights.head->most * (weighted->data_bytes == 1 ? 128 : 32768) + bias;
 	result->has_bias = bias != 0;
 	result->accumulator.cannot_wrap = most < (INT64_C(1) << (weighted->accumulator.bits - 1));
-	result->narrow =
-		most <= INT32_MAX && plan->shape.n_steps <= UKERNEL_STEPS_MAX && plan->weights.head->n_parts == 1;
+	result->narrow = plan->ukernel->block && most <= INT32_MAX && plan->shape.n_steps <= UKERNEL_STEPS_MAX &&
+			 plan->weights.head->n_parts == 1;
 	result->accumulator.sum_bytes = result->narrow ? 4 : 8;
 	if (result->narrow)
 		result->direct = plan->ukernel->store32 && shift >= 0 && shift <= 30 &&
@@ -69,7 +69,7 @@ SQUEEZE(squeeze32, uint32_t)
 SQUEEZE(squeeze64, int64_t)
 
 static void store_exact(struct conv_worker *worker, const struct ukernel_strip *strip, int64_t o, unsigned rows,
-			uint8_t *const *to)
+			int32_t *narrow, uint8_t *const *to)
 {
 	const struct conv_plan *plan = worker->plan;
 	const struct weighted *weighted = &plan->convolution->weighted;
@@ -77,7 +77,7 @@ static void store_exact(struct conv_worker *worker, const struct ukernel_strip *
 		int32_t bias = bias_of(weighted, o + row);
 		void *sums;
 		if (plan->result.narrow) {
-			sums = worker->sums + row * UKERNEL_COLUMNS;
+			sums = narrow + row * UKERNEL_COLUMNS;
 			squeeze32(strip, sums, (uint32_t)excess(plan, o + row));
 		} else {
 			sums = worker->wide + row * UKERNEL_COLUMNS;
@@ -89,37 +89,41 @@ static void store_exact(struct conv_worker *worker, const struct ukernel_strip *
 	}
 }
 
-/* Results [first, first + n) of a phase that has not all outputs of a feature, row by row. */
-static void scatter(const struct conv_plan *plan, int64_t first, int64_t n, const uint8_t *from, uint8_t *feature)
-{
-	const struct phase_axis *h = &plan->phase->h, *w = &plan->phase->w;
-	unsigned bytes = plan->result.requantize.bytes;
-	int64_t y = first / w->window.out, x = first % w->window.out, some;
-	for (int64_t i = 0; i < n; i += some, y++, x = 0) {
-		some = w->window.out - x < n - i ? w->window.out - x : n - i;
-		int64_t at = (h->first_out + y * h->out_step) * w->out + w->first_out + x * w->out_step;
-		plan->ukernel->scatter(bytes, from + i * bytes, feature + at * bytes, w->out_step, some);
-	}
-}
-
-void conv_store(struct conv_worker *worker, const struct ukernel_strip *strip, int64_t first, int64_t o,
-		unsigned rows)
+/* Results of a strip of a phase that has not all outputs of a feature: from worker->staging to their places. */
+static void scatter(const struct conv_worker *worker, const struct conv_strip *strip, int64_t o, unsigned n)
 {
 	const struct conv_plan *plan = worker->plan;
-	const struct phase *phase = plan->phase;
+	const struct phase_axis *h = &plan->phase->h, *w = &plan->phase->w;
 	unsigned bytes = plan->result.requantize.bytes;
-	bool all = phase->h.out_step == 1 && phase->w.out_step == 1;
-	uint8_t *to[UKERNEL_ROWS];
+	int64_t y = strip->first / w->window.out;
+	int64_t at = (h->first_out + y * h->out_step) * w->out + w->first_out;
+	const struct ukernel_rows rows = {
+		.width = w->window.out,
+		.first = strip->first % w->window.out,
+		.step = w->out_step,
+		.way = h->out_step * w->out,
+	};
+	for (unsigned i = 0; i < n; i++)
+		plan->ukernel->scatter(bytes, worker->staging + i * UKERNEL_COLUMNS, strip->columns.n_real, &rows,
+				       plan->outs[o + i] + at * bytes);
+}
+
+void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int64_t o, unsigned rows,
+		int32_t *sums)
+{
+	const struct conv_plan *plan = worker->plan;
+	int64_t first = strip->first * plan->result.requantize.bytes;
+	bool all = plan->phase->h.out_step == 1 && plan->phase->w.out_step == 1;
+	uint8_t *to[UKERNEL_ROWS_MAX];
 	for (unsigned i = 0; i < rows; i++)
-		to[i] = all ? plan->outs[o + i] + first * bytes
-			    : (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);
+		to[i] = all ? plan->outs[o + i] + first : (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);
 	const struct ukernel_result result = {plan->result.requantize, plan->totals + o, to};
 	if (!plan->result.direct)
-		store_exact(worker, strip, o, rows, to);
+		store_exact(worker, &strip->columns, o, rows, sums, to);
 	else if (plan->result.narrow)
-		worker->counts.saturated += plan->ukernel->store32(&result, strip, rows, worker->sums);
+		worker->counts.saturated += plan->ukernel->store32(&result, &strip->columns, rows, sums);
 	else
-		worker->counts.saturated += plan->ukernel->store64(&result, strip, rows, worker->wide);
-	for (unsigned i = 0; i < rows && !all; i++)
-		scatter(plan, first, strip->n_real, to[i], plan->outs[o + i]);
+		worker->counts.saturated += plan->ukernel->store64(&result, &strip->columns, rows, worker->wide);
+	if (!all)
+		scatter(worker, strip, o, rows);
 }

@@ -11,27 +11,42 @@ enum {
 
 void conv_weights_cut(struct conv_weights_shape *shape)
 {
-	int64_t n = shape->convolution->n_outputs;
-	shape->n_blocks = conv_weights_n_blocks(n);
-	shape->block_rows = n / shape->n_blocks;
-	shape->n_larger = n % shape->n_blocks;
+	int64_t most = shape->by_pixels ? UKERNEL_OUTPUTS / UKERNEL_VECTOR : shape->ukernel->rows;
+	shape->unit = shape->by_pixels ? UKERNEL_VECTOR : 1;
+	int64_t units = (shape->convolution->n_outputs + shape->unit - 1) / shape->unit;
+	shape->n_slots = units * shape->unit;
+	shape->n_blocks = (units + most - 1) / most;
+	shape->block_units = units / shape->n_blocks;
+	shape->n_larger = units % shape->n_blocks;
+}
+
+static int64_t n_taps(const struct conv_weights_shape *shape)
+{
+	return shape->phase->h.window.kernel * shape->phase->w.window.kernel;
+}
+
+static bool may_split(const struct conv_weights_shape *s)
+{
+	return s->ukernel->weight_bytes == 2 && s->convolution->weighted.weight_bytes == 2;
 }
 
 size_t conv_weights_init(struct conv_weights *weights, const struct conv_weights_shape *shape, void *memory)
 {
 	const struct convolution *c = shape->convolution;
-	int64_t rows = c->groups * c->n_outputs;
+	int64_t rows = c->groups * c->n_outputs, slots = c->groups * shape->n_slots;
 	int64_t head = convolution_aligned(sizeof(struct conv_weights_head));
 	int64_t sums = convolution_aligned(rows * 8), ends = convolution_aligned(shape->n_steps * 8);
-	int64_t part = convolution_aligned(rows * shape->n_steps * UKERNEL_STEP_BYTES);
+	int64_t taps = convolution_aligned(shape->by_pixels ? slots * n_taps(shape) * 4 : 0);
+	int64_t part = convolution_aligned(slots * shape->n_steps * UKERNEL_STEP_BYTES);
 	uint8_t *at = memory;
 	if (at)
 		*weights = (struct conv_weights){.head = (struct conv_weights_head *)at,
 						 .sums = (int64_t *)(at + head),
 						 .ends = (int64_t *)(at + head + sums),
-						 .steps = at + head + sums + ends,
+						 .taps = (int32_t *)(at + head + sums + ends),
+						 .steps = at + head + sums + ends + taps,
 						 .part_bytes = part};
-	return (size_t)(head + sums + ends + part * (c->weighted.weight_bytes == 2 ? 2 : 1));
+	return (size_t)(head + sums + ends + taps + part * (may_split(shape) ? 2 : 1));
 }
 
 /* One weight and where it goes. */
@@ -40,29 +55,46 @@ struct place {
 	unsigned term;
 };
 
-static struct place find_place(const struct conv_weights_shape *s, int64_t n_taps, int64_t channel, int64_t tap)
+static struct place find_place(const struct conv_weights_shape *s, int64_t channel, int64_t tap)
 {
-	int64_t n_terms = s->ukernel->n_terms, term = channel * n_taps + tap;
-	if (s->merged)
-		return (struct place){term / n_terms, (unsigned)(term % n_terms)};
-	return (struct place){channel / n_terms * n_taps + tap, (unsigned)(channel % n_terms)};
+	int64_t n_terms = s->ukernel->n_terms, depth = s->ukernel->depth, w = s->phase->w.window.kernel;
+	int64_t term = s->merged ? channel * n_taps(s) + tap : channel;
+	int64_t step = ukernel_step(s->ukernel, term / n_terms);
+	if (s->by_pixels)
+		step = (tap / w * ((s->convolution->n_inputs + n_terms - 1) / n_terms) + step) * w + tap % w;
+	else if (!s->merged)
+		step = (step / depth * n_taps(s) + tap) * depth + step % depth;
+	return (struct place){step, (unsigned)(term % n_terms)};
 }
 
-/* The taps of one input channel for one output channel, whose row is `to` in every step of `stride` bytes. */
-static void put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, uint8_t *to, int64_t stride)
+/* A row of a block. */
+struct row {
+	uint8_t *block;
+	int64_t rows, row;
+};
+
+static uint8_t *row_step(const struct conv_weights_shape *s, const struct row *row, int64_t k)
+{
+	return row->block + ukernel_weight(s->ukernel, k, row->rows, row->row);
+}
+
+/* The taps of one input channel for one output channel. */
+static void put_taps(const struct conv_weights_shape *s, int64_t o, int64_t i, const struct row *row)
 {
 	const struct convolution *c = s->convolution;
 	const struct phase_axis *h = &s->phase->h, *w = &s->phase->w;
-	int64_t n_taps = h->window.kernel * w->window.kernel, tap = 0;
-	int64_t at = convolution_weight(c, s->phase, o, i);
+	int64_t at = convolution_weight(c, s->phase, o, i), tap = 0;
 	for (int64_t y = 0; y < h->window.kernel; y++, at += h->tap_step * w->kernel)
 		for (int64_t x = 0; x < w->window.kernel; x++, tap++) {
 			int32_t value =
 				weighted_element(c->weights, c->weighted.weight_bytes, at + x * w->tap_step);
-			struct place place = find_place(s, n_taps, i, tap);
-			uint8_t *step = to + place.step * stride;
+			struct place place = find_place(s, i, tap);
+			uint8_t *step = row_step(s, row, place.step);
+			if (s->ukernel->by_bytes)
+				row_step(s, row, place.step + ukernel_high(s->ukernel))[place.term] =
+					(uint8_t)(value >> 8);
 			if (s->ukernel->weight_bytes == 1)
-				((int8_t *)step)[place.term] = (int8_t)value;
+				step[place.term] = (uint8_t)value;
 			else
 				((int16_t *)step)[place.term] = (int16_t)value;
 		}
@@ -73,47 +105,63 @@ static int64_t magnitude(int64_t x)
 	return x < 0 ? -x : x;
 }
 
-/* Of one row of a block: its sum, and the sum of its absolute values. */
-static int64_t add_row(const struct conv_weights_shape *s, const uint8_t *row, int64_t stride, int64_t *sum)
+/* Of a step of one slot: the sum, and that of absolute values. */
+static int64_t add_terms(const struct conv_weights_shape *s, const uint8_t *step, int64_t *absolute)
 {
-	int64_t absolute = 0;
-	*sum = 0;
-	for (int64_t k = 0; k < s->n_steps; k++, row += stride)
-		for (unsigned j = 0; j < s->ukernel->n_terms; j++) {
-			int64_t w = weighted_element(row, s->ukernel->weight_bytes, j);
-			*sum += w;
-			absolute += magnitude(w);
-		}
-	return absolute;
+	int64_t sum = 0;
+	for (unsigned j = 0; j < s->ukernel->n_terms; j++) {
+		int64_t w = weighted_element(step, s->ukernel->weight_bytes, j);
+		if (s->ukernel->by_bytes)
+			w = step[j] + 256 * (int8_t)step[ukernel_high(s->ukernel) * UKERNEL_STEP_BYTES + j];
+		sum += w;
+		*absolute += magnitude(w);
+	}
+	return sum;
 }
 
-static bool put_row(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o, uint8_t *to,
-		    int64_t stride, int64_t *pending)
+/* What is known of output channel o of all. */
+static void sum_up(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o,
+		   const struct row *row)
 {
 	const struct convolution *c = s->convolution;
-	int64_t n_taps = s->phase->h.window.kernel * s->phase->w.window.kernel;
+	int64_t slot = o / c->n_outputs * s->n_slots + o % c->n_outputs, slots = c->groups * s->n_slots;
+	int64_t w = s->phase->w.window.kernel, row_steps = s->n_steps / s->phase->h.window.kernel;
+	int64_t absolute = 0;
+	weights->sums[o] = 0;
+	for (int64_t k = 0; k < s->n_steps >> s->ukernel->by_bytes; k++) {
+		int64_t sum = add_terms(s, row_step(s, row, ukernel_step(s->ukernel, k)), &absolute);
+		weights->sums[o] += sum;
+		if (s->by_pixels)
+			weights->taps[(k / row_steps * w + k % w) * slots + slot] += (int32_t)sum;
+	}
+	weights->head->most = absolute > weights->head->most ? absolute : weights->head->most;
+}
+
+static bool put_row(struct conv_weights *weights, const struct conv_weights_shape *s, int64_t o,
+		    const struct row *row, int64_t *pending)
+{
+	const struct convolution *c = s->convolution;
 	for (int64_t i = 0; i < c->n_inputs; i++) {
-		put_taps(s, o, i, to, stride);
-		if (!kernel_look(c->call, n_taps, pending))
+		put_taps(s, o, i, row);
+		if (!kernel_look(c->call, n_taps(s), pending))
 			return false;
 	}
-	int64_t absolute = add_row(s, to, stride, &weights->sums[o]);
-	weights->head->most = absolute > weights->head->most ? absolute : weights->head->most;
+	sum_up(weights, s, o, row);
 	return true;
 }
 
 static bool put_all(struct conv_weights *weights, const struct conv_weights_shape *s)
 {
 	int64_t n = s->convolution->n_outputs, pending = 0;
-	memset(weights->steps, 0, (size_t)weights->part_bytes);
+	memset(weights->taps, 0, (size_t)(weights->steps - (uint8_t *)weights->taps + weights->part_bytes));
 	for (int64_t group = 0; group < s->convolution->groups; group++)
 		for (int64_t block = 0; block < s->n_blocks; block++) {
-			int64_t first = conv_weights_first_row(s, block),
-				end = conv_weights_first_row(s, block + 1);
-			uint8_t *to = weights->steps + (group * n + first) * s->n_steps * UKERNEL_STEP_BYTES;
-			for (int64_t row = first; row < end; row++, to += UKERNEL_STEP_BYTES)
-				if (!put_row(weights, s, group * n + row, to, (end - first) * UKERNEL_STEP_BYTES,
-					     &pending))
+			int64_t o = conv_weights_first(s, block), n_outputs = conv_weights_first(s, block + 1) - o;
+			struct row row = {weights->steps +
+						  (group * s->n_slots + o) * s->n_steps * UKERNEL_STEP_BYTES,
+					  conv_weights_n_slots(s, block), 0};
+			for (; row.row < n_outputs; row.row++)
+				if (!put_row(weights, s, group * n + o + row.row, &row, &pending))
 					return false;
 		}
 	return true;
@@ -147,9 +195,9 @@ static int64_t block_end(const struct conv_weights *weights, const struct conv_w
 	for (int64_t row = 0; row < rows; row++) {
 		int64_t sums[2] = {0, 0};
 		for (int64_t k = start; k < end; k++) {
-			add_step(weights, s, steps + (k * rows + row) * UKERNEL_STEP_BYTES, sums);
+			add_step(weights, s, steps + ukernel_weight(s->ukernel, k, rows, row), sums);
 			if (sums[0] > limit(s) || sums[1] > limit(s))
-				end = k;
+				end = k / s->ukernel->depth * s->ukernel->depth;
 		}
 	}
 	return end;
@@ -160,9 +208,11 @@ static bool segment_end(const struct conv_weights *weights, const struct conv_we
 {
 	int64_t left = s->n_steps - start;
 	*end = start + (left < UKERNEL_STEPS_MAX ? left : UKERNEL_STEPS_MAX);
+	if (s->ukernel->block64)
+		return true;
 	for (int64_t group = 0; group < s->convolution->groups; group++)
 		for (int64_t block = 0; block < s->n_blocks; block++) {
-			int64_t rows = conv_weights_first_row(s, block + 1) - conv_weights_first_row(s, block);
+			int64_t rows = conv_weights_n_slots(s, block);
 			*end = block_end(weights, s, conv_weights_at(weights, s, 0, group, block, 0), rows, start,
 					 *end);
 			if (!kernel_look(s->convolution->call, (*end - start + 1) * rows, pending))
@@ -175,13 +225,12 @@ static bool segment_end(const struct conv_weights *weights, const struct conv_we
 static bool find_segments(struct conv_weights *weights, const struct conv_weights_shape *s)
 {
 	struct conv_weights_head *head = weights->head;
-	bool may_split = s->ukernel->weight_bytes == 2 && s->convolution->weighted.weight_bytes == 2;
 	int64_t pending = 0, n = 0, end = 0;
 	for (int64_t start = 0; start < s->n_steps; start = end) {
 		if (!segment_end(weights, s, start, &pending, &end))
 			return false;
 		bool is_short = end == start || (end < s->n_steps && end < (n + 1) * SEGMENT_MIN);
-		if (may_split && head->n_parts == 1 && is_short) {
+		if (may_split(s) && head->n_parts == 1 && is_short) {
 			head->n_segments = 0;
 			return true;
 		}

@@ -33,14 +33,22 @@ static bool is_ordinary(const struct window_axis *axis)
 	       axis->stride * (axis->out + (axis->kernel - 1) * axis->dilation / axis->stride) <= 2 * axis->in + 8;
 }
 
-/* Of residue number r: [*first, *first + *n) are inputs, the first of them *in. */
+/* Of residue number r: [*first, *first + *n) are inputs, the first of them *in. Asked for each channel, of which
+ * there may be many small ones: a stride of 1 needs no division. */
 static void find_inputs(const struct window_axis *axis, const struct flat_axis *flat, int64_t r, int64_t *first,
 			int64_t *in, int64_t *n)
 {
-	int64_t residue = r * axis->dilation % axis->stride;
-	*first = axis->before > residue ? (axis->before - residue + axis->stride - 1) / axis->stride : 0;
-	*in = *first * axis->stride + residue - axis->before;
-	int64_t inputs = *in < axis->in ? (axis->in - *in - 1) / axis->stride + 1 : 0;
+	int64_t stride = axis->stride, inputs;
+	if (stride == 1) {
+		*first = most(axis->before, 0);
+		*in = *first - axis->before;
+		inputs = most(axis->in - *in, 0);
+	} else {
+		int64_t residue = r * axis->dilation % stride;
+		*first = axis->before > residue ? (axis->before - residue + stride - 1) / stride : 0;
+		*in = *first * stride + residue - axis->before;
+		inputs = *in < axis->in ? (axis->in - *in - 1) / stride + 1 : 0;
+	}
 	int64_t room = most(flat->extent - *first, 0);
 	*n = inputs < room ? inputs : room;
 }
@@ -99,7 +107,7 @@ bool flat_spread(const struct flat *flat, const struct ukernel *ukernel, unsigne
 		uint8_t *to = (uint8_t *)planes + plane * flat->length * bytes;
 		find_inputs(h, &flat->h, plane / flat->w.n_residues, &y, &in_y, &rows);
 		find_inputs(w, &flat->w, plane % flat->w.n_residues, &x, &in_x, &columns);
-		int64_t most_rows = columns < STRETCH ? STRETCH / most(columns, 1) : 1;
+		int64_t most_rows = rows * columns <= STRETCH ? rows : columns < STRETCH ? STRETCH / columns : 1;
 		for (int64_t row = 0; row < rows && columns > 0; row += some) {
 			some = rows - row < most_rows ? rows - row : most_rows;
 			const uint8_t *from =

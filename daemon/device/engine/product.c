@@ -54,8 +54,8 @@ static void weights_of(const struct kernel_call *call, const struct product *pro
 
 static int64_t panel_rows(const struct product *product, const struct product_weights *weights)
 {
-	int64_t blocks = PANEL_BYTES / (UKERNEL_ROWS * UKERNEL_STEP_BYTES * weights->n_steps);
-	int64_t rows = (blocks ? blocks : 1) * UKERNEL_ROWS;
+	int64_t blocks = PANEL_BYTES / (weights->ukernel->rows * UKERNEL_STEP_BYTES * weights->n_steps);
+	int64_t rows = (blocks ? blocks : 1) * weights->ukernel->rows;
 	return rows < product->rows ? rows : product->rows;
 }
 
@@ -144,7 +144,7 @@ static void store_direct(const struct panel *panel, struct worker *worker, int64
 	unsigned n = product_weights_real(&panel->weights, strip),
 		 width = product_weights_width(&panel->weights, strip);
 	const struct ukernel_strip columns = {~UINT64_C(0) >> (UKERNEL_COLUMNS - n), width, n};
-	int64_t totals[UKERNEL_ROWS];
+	int64_t totals[UKERNEL_ROWS_MAX];
 	for (unsigned row = 0; row < rows; row++)
 		totals[row] = -excess[row];
 	const struct ukernel_result result = {panel->weighted.accumulator.result, totals, to};
@@ -206,7 +206,7 @@ static bool run_block(const struct panel *panel, struct worker *worker, int64_t 
 	const struct product_data *data = &panel->data;
 	int64_t first = product_data_first_row(data, block);
 	unsigned rows = (unsigned)(product_data_first_row(data, block + 1) - first);
-	uint8_t *to[UKERNEL_ROWS];
+	uint8_t *to[UKERNEL_ROWS_MAX];
 	for (unsigned row = 0; row < rows; row++)
 		to[row] = panel->out + ((first + row) * panel->product->columns + strip * UKERNEL_COLUMNS) *
 					       panel->weighted.data_bytes;

@@ -50,7 +50,7 @@ size_t product_data_init(struct product_data *data, const struct product_weights
 
 /* ---- rows ---- */
 
-/* n elements of a row into steps that lie `way` bytes apart. A term that is missing in the end is zero. */
+/* n elements of a row into steps that lie `way` bytes apart. What is missing in the end is zero already. */
 static void put(const struct product_weights *weights, const uint8_t *from, int64_t n, uint8_t *to, int64_t way)
 {
 	uint64_t n_terms = weights->ukernel->n_terms;
@@ -69,30 +69,56 @@ static void put(const struct product_weights *weights, const uint8_t *from, int6
 	else
 		for (int64_t k = 0; k < whole; k++)
 			memcpy(to + k * way, from + k * UKERNEL_STEP_BYTES, UKERNEL_STEP_BYTES);
-	if (rest) {
-		memset(to + whole * way, 0, UKERNEL_STEP_BYTES);
-		memcpy(to + whole * way, from + whole * UKERNEL_STEP_BYTES, (size_t)rest);
+	memcpy(to + whole * way, from + whole * UKERNEL_STEP_BYTES, (size_t)rest);
+}
+
+/* A group of steps of a row, or less, whose bytes come apart. */
+static void put_bytes(const int16_t *from, int64_t n, int64_t high_off, uint8_t *to)
+{
+	for (int64_t i = 0; i < n; i++) {
+		to[i] = (uint8_t)from[i];
+		to[high_off + i] = (uint8_t)(from[i] >> 8);
 	}
 }
 
-/* Row `row` and what is known of it: *most grows to its largest absolute element. */
+/* n elements of a row from step k on, a group of steps after the other where there are groups. */
+static void put_groups(const struct product_weights *weights, const uint8_t *from, int64_t n, uint8_t *block,
+		       int64_t rows, int64_t row, int64_t k)
+{
+	const struct ukernel *u = weights->ukernel;
+	bool is_single = u->depth == 1;
+	int64_t some = is_single ? n : (u->depth >> u->by_bytes) * u->n_terms, way = is_single ? rows : 1;
+	for (int64_t i = 0; i < n; i += some, k += u->depth)
+		if (u->by_bytes)
+			put_bytes((const int16_t *)from + i, least(n - i, some),
+				  ukernel_high(u) * UKERNEL_STEP_BYTES, block + ukernel_weight(u, k, rows, row));
+		else
+			put(weights, from + i * weights->data_bytes, least(n - i, some),
+			    block + ukernel_weight(u, k, rows, row), way * UKERNEL_STEP_BYTES);
+}
+
+/* Row `row` of `rows` of a block and what is known of it: its excess, and *most grows to its largest absolute
+ * element. */
 static bool put_row(const struct product_data *data, const struct kernel_call *call, const uint8_t *from,
-		    int64_t row, uint8_t *to, int64_t way, int64_t *most, int64_t *pending)
+		    uint8_t *block, int64_t rows, int64_t row, int64_t *excess, int64_t *most, int64_t *pending)
 {
 	const struct product_weights *weights = data->weights;
+	const struct ukernel *u = weights->ukernel;
 	int64_t sum = 0;
+	memset(block + ukernel_weight(u, weights->n_steps - u->depth, rows, row), 0,
+	       u->depth * UKERNEL_STEP_BYTES);
 	for (int64_t k = 0; k < weights->terms; k += DATA_PIECE) {
 		const uint8_t *at = from + k * weights->data_bytes;
 		int64_t n = least(weights->terms - k, DATA_PIECE);
-		put(weights, at, n, to + k / weights->ukernel->n_terms * way, way);
+		put_groups(weights, at, n, block, rows, row, k / u->n_terms << u->by_bytes);
 		if (weights->data_bytes == 2)
 			*most = product_weights_larger(*most, (const int16_t *)at, n);
-		if (weights->ukernel->unsigned_data)
+		if (u->unsigned_data)
 			sum += fold_across(FOLD_SUM, call->isa, &(struct fold_rows){at, 1, n, 1}, n);
 		if (!kernel_look(call, n, pending))
 			return false;
 	}
-	data->excess[row] = 128 * sum;
+	*excess = 128 * sum;
 	return true;
 }
 
@@ -120,7 +146,7 @@ static int64_t segment_of(const struct product_data *data, int64_t most)
 	const struct ukernel *u = data->weights->ukernel;
 	int64_t weight = u->unsigned_data ? 255 : data->weights->head->most;
 	int64_t step = most * weight * u->n_terms;
-	return step ? least(INT32_MAX / step, data->steps_max) : data->steps_max;
+	return step ? least(INT32_MAX / step / u->depth * u->depth, data->steps_max) : data->steps_max;
 }
 
 bool product_data_pack(struct product_data *data, const struct kernel_call *call, const void *rows, int64_t n_rows)
@@ -131,17 +157,22 @@ bool product_data_pack(struct product_data *data, const struct kernel_call *call
 	data->n_rows = n_rows;
 	data->steps_max =
 		kernel_piece(call) < KERNEL_PIECE ? STEPS_MAX * kernel_piece(call) / KERNEL_PIECE + 1 : STEPS_MAX;
+	data->steps_max += -data->steps_max & (weights->ukernel->depth - 1);
 	for (int64_t block = 0; block < product_data_n_blocks(data); block++) {
 		int64_t first = product_data_first_row(data, block), end = product_data_first_row(data, block + 1);
 		uint8_t *to = data->steps + first * weights->n_steps * UKERNEL_STEP_BYTES;
-		for (int64_t row = first; row < end; row++, to += UKERNEL_STEP_BYTES)
-			if (!put_row(data, call, (const uint8_t *)rows + row * row_bytes, row, to,
-				     (end - first) * UKERNEL_STEP_BYTES, &most, &pending))
+		for (int64_t row = first; row < end; row++)
+			if (!put_row(data, call, (const uint8_t *)rows + row * row_bytes, to, end - first,
+				     row - first, &data->excess[row], &most, &pending))
 				return false;
 	}
 	data->bound = most * weights->head->most * weights->terms;
 	data->segment = segment_of(data, most);
 	data->n_parts = 1;
+	if (weights->ukernel->block64) {
+		data->segment = data->steps_max;
+		return true;
+	}
 	if (weights->data_bytes == 1 ||
 	    data->segment >= least(least(SEGMENT_MIN, data->steps_max), weights->n_steps))
 		return true;
@@ -157,16 +188,24 @@ static unsigned rows_of(const struct product_data *data, int64_t block)
 	return (unsigned)(product_data_first_row(data, block + 1) - product_data_first_row(data, block));
 }
 
+static const uint8_t *rows_at(const struct product_data *data, int64_t block, int64_t part, int64_t step)
+{
+	return data->steps + part * data->part_bytes +
+	       (product_data_first_row(data, block) * data->weights->n_steps + step * rows_of(data, block)) *
+		       UKERNEL_STEP_BYTES;
+}
+
+static const uint32_t *offsets_of(const struct product_data *data, int64_t strip)
+{
+	return data->offsets[strip + 1 == product_weights_n_strips(data->weights)];
+}
+
 static void sum(const struct product_data *data, int64_t strip, int64_t block, int64_t part, int64_t step,
 		int64_t n_steps, int32_t *sums)
 {
 	const struct product_weights *weights = data->weights;
-	unsigned rows = rows_of(data, block);
-	const uint8_t *broadcast =
-		data->steps + part * data->part_bytes +
-		(product_data_first_row(data, block) * weights->n_steps + step * rows) * UKERNEL_STEP_BYTES;
-	weights->ukernel->block(data->offsets[strip + 1 == product_weights_n_strips(weights)], n_steps,
-				product_weights_at(weights, strip, step), broadcast, rows,
+	weights->ukernel->block(offsets_of(data, strip), n_steps, product_weights_at(weights, strip, step),
+				rows_at(data, block, part, step), rows_of(data, block),
 				product_weights_width(weights, strip), sums);
 }
 
@@ -179,9 +218,15 @@ void product_data_add64(const struct product_data *data, int64_t strip, int64_t 
 			int64_t n_steps, int32_t *sums, int64_t *wide)
 {
 	const struct product_weights *weights = data->weights;
+	const struct ukernel *u = weights->ukernel;
+	unsigned rows = rows_of(data, block), width = product_weights_width(weights, strip);
+	if (u->block64) {
+		u->block64(offsets_of(data, strip), n_steps, product_weights_at(weights, strip, step),
+			   rows_at(data, block, 0, step), rows, width, step == 0, wide);
+		return;
+	}
 	for (int64_t part = 0; part < data->n_parts; part++) {
 		sum(data, strip, block, part, step, n_steps, sums);
-		weights->ukernel->widen(sums, rows_of(data, block), product_weights_width(weights, strip),
-					part + 1 < data->n_parts ? 8 : 0, step + part == 0, wide);
+		u->widen(sums, rows, width, part + 1 < data->n_parts ? 8 : 0, step + part == 0, wide);
 	}
 }

@@ -1,14 +1,14 @@
 /* The broadcast side of a product, made in each run, and the sums of both.
  *
- * Rows come in blocks of nearly equal numbers, UKERNEL_ROWS or fewer. Sums of 32 bits are exact for as many steps
- * as the largest data and the largest weight allow: a segment, at whose end they are widened. Where segments would
- * be too short for that, data of 16 bits is split: high * 256 + low. */
+ * Rows come in blocks of nearly equal numbers, the micro-kernel's or fewer. Sums of 32 bits are exact for as many
+ * steps as the largest data and the largest weight allow: a segment, at whose end they are widened. Where segments
+ * would be too short for that, data of 16 bits is split: high * 256 + low. */
 #ifndef DEVICE_PRODUCT_DATA_H
 #define DEVICE_PRODUCT_DATA_H
 
 #include "daemon/device/engine/product_weights.h"
 
-enum { PRODUCT_BLOCK = UKERNEL_ROWS * UKERNEL_COLUMNS };
+enum { PRODUCT_BLOCK = UKERNEL_ROWS_MAX * UKERNEL_COLUMNS };
 
 struct product_data {
 	const struct product_weights *weights;
@@ -21,7 +21,7 @@ struct product_data {
 	/* In scratch. */
 	uint32_t *offsets[2]; /* of steps in a whole strip, and in the last one */
 	int64_t *excess;      /* of each row: what its sums have too much */
-	uint8_t *steps;	      /* [part][block][step][row] */
+	uint8_t *steps;	      /* [part][block], each as ukernel_weight() has it */
 	int64_t part_bytes;
 };
 
@@ -35,7 +35,8 @@ bool product_data_pack(struct product_data *data, const struct kernel_call *call
 
 static inline int64_t product_data_n_blocks(const struct product_data *data)
 {
-	return (data->n_rows + UKERNEL_ROWS - 1) / UKERNEL_ROWS;
+	int64_t rows = data->weights->ukernel->rows;
+	return (data->n_rows + rows - 1) / rows;
 }
 
 /* Rows before a block; that of the last but one is n_rows. */
@@ -47,7 +48,8 @@ static inline int64_t product_data_first_row(const struct product_data *data, in
 /* Whether 32 bits hold all sums, and `more`. */
 static inline bool product_data_is_narrow(const struct product_data *data, int64_t more)
 {
-	return data->bound <= INT32_MAX - more && data->n_parts == 1 && data->weights->n_steps <= data->steps_max;
+	return data->weights->ukernel->block && data->bound <= INT32_MAX - more && data->n_parts == 1 &&
+	       data->weights->n_steps <= data->steps_max;
 }
 
 /* Sums of a block and a strip as ukernel.h has them, with the excess of their rows: where they are narrow. */

@@ -21,7 +21,7 @@ void product_weights_init(struct product_weights *weights, enum isa isa, unsigne
 		.weight_bytes = weight_bytes,
 		.terms = terms,
 		.columns = columns,
-		.n_steps = (terms + ukernel->n_terms - 1) / ukernel->n_terms,
+		.n_steps = ukernel_whole(ukernel, (terms + ukernel->n_terms - 1) / ukernel->n_terms),
 		.head = pack,
 		.steps = pack ? (uint8_t *)pack + HEAD_BYTES : NULL,
 	};
@@ -47,7 +47,8 @@ int64_t product_weights_larger(int64_t most, const int16_t *line, int64_t n)
 }
 
 /* One step of a strip, whose lines begin at these places. */
-static void pack_step(const struct product_weights *weights, const uint8_t *const *lines, unsigned n, uint8_t *to)
+static void pack_step(const struct product_weights *weights, const uint8_t *const *lines, unsigned n,
+		      int64_t high_off, uint8_t *to)
 {
 	const struct ukernel *u = weights->ukernel;
 	const void *from[UKERNEL_TERMS_MAX];
@@ -60,7 +61,7 @@ static void pack_step(const struct product_weights *weights, const uint8_t *cons
 			wide[j][i] = ((const int8_t *)lines[j])[i];
 		from[j] = wide[j];
 	}
-	u->pack(weights->data_bytes, from, n, to);
+	u->pack(weights->data_bytes, from, n, high_off, to);
 	for (unsigned j = 0; j < u->n_terms && weights->weight_bytes == 2; j++)
 		weights->head->most = product_weights_larger(weights->head->most, from[j], n);
 }
@@ -68,9 +69,10 @@ static void pack_step(const struct product_weights *weights, const uint8_t *cons
 bool product_weights_pack(const struct product_weights *weights, const struct kernel_call *call,
 			  const void *matrix)
 {
-	int64_t n_terms = weights->ukernel->n_terms, last = weights->terms - 1, pending = 0;
+	const struct ukernel *u = weights->ukernel;
+	int64_t n_terms = u->n_terms, last = weights->terms - 1, pending = 0;
 	weights->head->most = weights->weight_bytes == 1 ? MOST_8 : 0;
-	for (int64_t step = 0; step < weights->n_steps; step++)
+	for (int64_t step = 0; step < weights->n_steps >> u->by_bytes; step++)
 		for (int64_t strip = 0; strip < product_weights_n_strips(weights); strip++) {
 			const uint8_t *lines[UKERNEL_TERMS_MAX];
 			unsigned n = product_weights_real(weights, strip);
@@ -81,7 +83,9 @@ bool product_weights_pack(const struct product_weights *weights, const struct ke
 					(const uint8_t *)matrix +
 					(k * weights->columns + strip * UKERNEL_COLUMNS) * weights->weight_bytes;
 			}
-			pack_step(weights, lines, n, product_weights_at(weights, strip, step));
+			pack_step(weights, lines, n,
+				  ukernel_high(u) * product_weights_width(weights, strip) * UKERNEL_STEP_BYTES,
+				  product_weights_at(weights, strip, ukernel_step(u, step)));
 			if (!kernel_look(call, n * n_terms, &pending))
 				return false;
 		}

@@ -28,7 +28,7 @@ const struct ukernel *ukernel_row(unsigned i, enum isa *isa, int *types)
 
 const struct ukernel *ukernel_choose(int type, enum isa isa)
 {
-	const struct ukernel *best = rows[0].ukernel;
+	const struct ukernel *best = NULL;
 	for (unsigned i = 0; i < N_ROWS; i++)
 		if (rows[i].isa <= isa && (rows[i].types & type))
 			best = rows[i].ukernel;

@@ -3,7 +3,7 @@
  * Features are packed into lines of steps: a step is 4 bytes, the values of one pixel in 4 channels of 8 bits or 2
  * of 16 bits ("terms"). Pixels of a plane are one flat line over rows that are a little longer than the feature's,
  * so that a tap of a window is a constant distance. A sum is then, for a row (an output channel) and a column (a
- * pixel), over all steps k: terms at data + offsets[k] + 4 * column, times weights at 4 * (k * rows + row). */
+ * pixel), over all steps k: terms at data + offsets[k] + 4 * column, times weights at ukernel_weight(). */
 #ifndef DEVICE_UKERNEL_H
 #define DEVICE_UKERNEL_H
 
@@ -15,16 +15,20 @@
 #include "daemon/device/isa.h"
 
 enum {
-	UKERNEL_ROWS = 6,
+	UKERNEL_ROWS = 6, /* of micro-kernels that keep their sums in vectors */
+	UKERNEL_ROWS_MAX = 32,
 	UKERNEL_COLUMNS = 64,
 	UKERNEL_VECTOR = 16, /* columns come in multiples of this */
 	UKERNEL_STEP_BYTES = 4,
 	UKERNEL_STEPS_MAX = 8192, /* of one call: some ten microseconds */
 	UKERNEL_TERMS_MAX = 4,
+	/* Of a block whose rows are pixels. */
+	UKERNEL_PIXELS = 9,
+	UKERNEL_OUTPUTS = 48, /* in multiples of UKERNEL_VECTOR */
 };
 
-/* Types of data and weights. */
-enum { UKERNEL_FX8 = 1, UKERNEL_FX16 = 2, UKERNEL_FX16W8 = 4 };
+/* Types of data and weights; the last is of rows that have nothing but `pixels`, and go with those of FX8. */
+enum { UKERNEL_FX8 = 1, UKERNEL_FX16 = 2, UKERNEL_FX16W8 = 4, UKERNEL_FX8_PIXELS = 8 };
 
 /* Up to UKERNEL_COLUMNS pixels of a flat line. */
 struct ukernel_strip {
@@ -39,27 +43,64 @@ struct ukernel_result {
 	uint8_t *const *to;	      /* of each row: where the first real column goes, the next ones behind it */
 };
 
+/* Rows, one after the other, of which the first begins with its element `first`; in elements. */
+struct ukernel_rows {
+	int64_t width, first;
+	int64_t step, way; /* from one element to the next, from one row to the next */
+};
+
+/* A block whose rows are pixels, any of a plane. The sum of row r and column c (an output channel) is start[c] +
+ * over steps k: terms at data + offsets[k] + at[r], times weights at 4 * (k * n_columns + c); it goes to
+ * sums[to[r] * UKERNEL_OUTPUTS + c]. Steps come in runs. */
+struct ukernel_pixels {
+	const uint32_t *offsets;
+	const uint8_t *data, *weights;
+	const int32_t *start;	      /* 64-byte aligned */
+	int64_t n_runs, n_steps, way; /* steps of a run, and from one run's first to the next one's */
+	const uint32_t *at, *to;
+	unsigned rows;	    /* 1 to UKERNEL_PIXELS */
+	unsigned n_columns; /* a multiple of UKERNEL_VECTOR up to UKERNEL_OUTPUTS */
+};
+
 struct ukernel {
 	const char *name;
 	unsigned n_terms;      /* of a step: 4 or 2 */
-	unsigned weight_bytes; /* as packed: 1 or 2 */
+	unsigned weight_bytes; /* as packed: 1 or 2; by bytes 1 */
+	unsigned rows;	       /* most rows of a block */
+	/* Steps come in whole groups of so many, a power of two, whose data lies at one distance from each other
+	 * and a row's weights side by side. Steps that fill up the last one have weights of 0 and any data. */
+	unsigned depth;
+	/* 16-bit terms come apart: the first half of a group of steps has their low bytes, as 0 to 255, the other
+	 * the high ones, of data and of weights. */
+	bool by_bytes;
 	/* Data is packed with its sign bit turned, as 0 to 255: a sum has 128 times the sum of the weights too
 	 * much. */
 	bool unsigned_data;
 
 	/* to[y * to_row + x] = from[y * from_row + x * step] for y < n_rows, x < n, elements of `bytes` (1, 2),
-	 * rows in elements. Reads no other byte. */
+	 * rows in elements. Reads no other byte; writes no other but, between two rows, zeros. */
 	void (*spread)(unsigned bytes, const void *from, int64_t from_row, int64_t step, void *to, int64_t to_row,
 		       int64_t n_rows, int64_t n);
-	/* to[x * step] = from[x] for x < n. Writes no other byte. */
-	void (*scatter)(unsigned bytes, const void *from, void *to, int64_t step, int64_t n);
+	/* n elements that lie side by side into rows that begin at `to`. Writes no other byte. */
+	void (*scatter)(unsigned bytes, const void *from, int64_t n, const struct ukernel_rows *rows, void *to);
 	/* n elements of `bytes` of each of n_terms lines into n steps, and on with zeros to a multiple of
-	 * UKERNEL_COLUMNS. Reads no other byte. */
-	void (*pack)(unsigned bytes, const void *const *lines, int64_t n, uint8_t *to);
-	/* sums[row * UKERNEL_COLUMNS + column] for `rows` and n_columns rounded up to UKERNEL_VECTOR. 1 <= rows <=
-	 * UKERNEL_ROWS; sums are 64-byte aligned. Wraps. */
+	 * UKERNEL_COLUMNS; by bytes to one of UKERNEL_VECTOR, and the high ones `high_off` bytes behind the low
+	 * ones. Reads no other byte. */
+	void (*pack)(unsigned bytes, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to);
+	/* sums[row * UKERNEL_COLUMNS + column] for `rows`, 1 to the most, and n_columns rounded up to
+	 * UKERNEL_VECTOR; sums and, where steps come in groups, weights are 64-byte aligned. Wraps. NULL: there is
+	 * block64, and nothing that is made of sums of 32 bits. */
 	void (*block)(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
 		      unsigned rows, unsigned n_columns, int32_t *sums);
+	/* The other way round: a row is a pixel, whose terms are broadcast, and weights are vectors of output
+	 * channels. Wraps. All sums are 64-byte aligned. */
+	void (*pixels)(const struct ukernel_pixels *block, int32_t *sums);
+	/* to[column * UKERNEL_COLUMNS + i] = sums[i * UKERNEL_OUTPUTS + column] for i < n <= UKERNEL_COLUMNS. Both
+	 * have room for UKERNEL_COLUMNS * UKERNEL_OUTPUTS, of which what is behind n may be read and written. */
+	void (*turn)(const int32_t *sums, unsigned n, unsigned n_columns, int32_t *to);
+	/* wide = (first ? 0 : wide) + sums, exactly, for up to UKERNEL_STEPS_MAX steps of any data and weights. */
+	void (*block64)(const uint32_t *offsets, int64_t n_steps, const uint8_t *data, const uint8_t *weights,
+			unsigned rows, unsigned n_columns, bool first, int64_t *wide);
 	/* wide = (first ? 0 : wide) + sums * 2^shift, of as many columns. */
 	void (*widen)(const int32_t *sums, unsigned rows, unsigned n_columns, unsigned shift, bool first,
 		      int64_t *wide);
@@ -71,7 +112,32 @@ struct ukernel {
 			   const int64_t *sums);
 };
 
-/* The best for `type` with the instructions of `isa`. */
+/* Where a row's weights of step k lie, in bytes from those of row 0 of step 0, in a block of `rows`. */
+static inline int64_t ukernel_weight(const struct ukernel *ukernel, int64_t k, int64_t rows, int64_t row)
+{
+	int64_t depth = ukernel->depth;
+	int shift = __builtin_ctz(ukernel->depth);
+	return ((((k >> shift) * rows + row) << shift) + (k & (depth - 1))) * UKERNEL_STEP_BYTES;
+}
+
+/* Steps of n packed lines, each of n_terms, with those that fill up a group. */
+static inline int64_t ukernel_whole(const struct ukernel *ukernel, int64_t n)
+{
+	return ((n << ukernel->by_bytes) + ukernel->depth - 1) & -(int64_t)ukernel->depth;
+}
+
+/* The step of packed line i; of its low bytes, where those of the high ones are ukernel_high() steps on. */
+static inline int64_t ukernel_step(const struct ukernel *ukernel, int64_t i)
+{
+	return ukernel->by_bytes ? 2 * i - (i & (ukernel->depth / 2 - 1)) : i;
+}
+static inline int64_t ukernel_high(const struct ukernel *ukernel)
+{
+	return ukernel->depth / 2;
+}
+
+/* The best for `type` with the instructions of `isa`; NULL: none, which there is of every type with a scalar row.
+ */
 const struct ukernel *ukernel_choose(int type, enum isa isa);
 /* For tests and lists: row i, its isa and types; NULL past the last. */
 const struct ukernel *ukernel_row(unsigned i, enum isa *isa, int *types);

@@ -18,12 +18,43 @@ UKERNEL_INLINE uint64_t ukernel_low_bits(int64_t n)
 
 /* ---- spread ---- */
 
-UKERNEL_INLINE void ukernel_copy_row(const uint8_t *from, uint8_t *to, int64_t bytes)
-{
-	for (int64_t i = 0; i < bytes; i += 64) {
-		__mmask64 mask = ukernel_low_bits(bytes - i);
-		_mm512_mask_storeu_epi8(to + i, mask, _mm512_maskz_loadu_epi8(mask, from + i));
+/* As ukernel_copy_rows, of rows that one vector of WIDTH bytes holds. Stores under a mask take about ten cycles:
+ * all rows but the last ones are stored whole, with zeros behind them that the next row then covers. */
+#define UKERNEL_COPY_SHORT(name, vector, width, mask_type, LOAD, STORE, MASKED)                                   \
+	UKERNEL_INLINE void name(const uint8_t *from, int64_t from_row, uint8_t *to, int64_t to_row,              \
+				 int64_t n_rows, int64_t n)                                                       \
+	{                                                                                                         \
+		mask_type mask = (mask_type)ukernel_low_bits(n);                                                  \
+		const uint8_t *last = to + (n_rows - 1) * to_row + n - width;                                     \
+		for (int64_t y = 0; y < n_rows; y++, from += from_row, to += to_row) {                            \
+			vector x = LOAD(mask, from);                                                              \
+			if (to <= last)                                                                           \
+				STORE((void *)to, x);                                                             \
+			else                                                                                      \
+				MASKED(to, mask, x);                                                              \
+		}                                                                                                 \
 	}
+UKERNEL_COPY_SHORT(ukernel_copy16, __m128i, 16, __mmask16, _mm_maskz_loadu_epi8, _mm_storeu_si128,
+		   _mm_mask_storeu_epi8)
+UKERNEL_COPY_SHORT(ukernel_copy32, __m256i, 32, __mmask32, _mm256_maskz_loadu_epi8, _mm256_storeu_si256,
+		   _mm256_mask_storeu_epi8)
+UKERNEL_COPY_SHORT(ukernel_copy64, __m512i, 64, __mmask64, _mm512_maskz_loadu_epi8, _mm512_storeu_si512,
+		   _mm512_mask_storeu_epi8)
+#undef UKERNEL_COPY_SHORT
+
+/* Rows of n bytes; between them lie zeros. */
+UKERNEL_INLINE void ukernel_copy_rows(const uint8_t *from, int64_t from_row, uint8_t *to, int64_t to_row,
+				      int64_t n_rows, int64_t n)
+{
+	if (n <= 16)
+		ukernel_copy16(from, from_row, to, to_row, n_rows, n);
+	else if (n <= 32)
+		ukernel_copy32(from, from_row, to, to_row, n_rows, n);
+	else if (n <= 64)
+		ukernel_copy64(from, from_row, to, to_row, n_rows, n);
+	else
+		for (int64_t y = 0; y < n_rows; y++)
+			memcpy(to + y * to_row, from + y * from_row, (size_t)n);
 }
 
 /* Every second element of 2 * n - 1. */
@@ -52,38 +83,56 @@ UKERNEL_INLINE void ukernel_avx512_spread(unsigned bytes, const void *from, int6
 		ukernel_plain_spread(bytes, from, from_row, step, to, to_row, n_rows, n);
 		return;
 	}
+	if (step == 1) {
+		ukernel_copy_rows(source, from_row * bytes, target, to_row * bytes, n_rows, n * bytes);
+		return;
+	}
 	for (int64_t y = 0; y < n_rows; y++, source += from_row * bytes, target += to_row * bytes) {
-		if (step == 1)
-			ukernel_copy_row(source, target, n * bytes);
-		else if (bytes == 1)
+		if (bytes == 1)
 			ukernel_halve_row8(source, target, n);
 		else
 			ukernel_halve_row16((const uint16_t *)source, (uint16_t *)target, n);
 	}
 }
 
-/* Every second element, under a mask: those between belong to others, or come another time. */
-UKERNEL_INLINE void ukernel_avx512_scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
+/* Up to 32 bytes of elements to every second element, under a mask: those between belong to others, or come
+ * another time. */
+UKERNEL_INLINE void ukernel_double(unsigned bytes, const uint8_t *from, int64_t n_bytes, uint8_t *to)
 {
-	if (step != 2) {
-		ukernel_plain_scatter(bytes, from, to, step, n);
-		return;
-	}
-	const uint8_t *source = from;
-	uint8_t *target = to;
-	for (int64_t i = 0; i < n * bytes; i += 32) {
-		int64_t left = (n * bytes - i) / bytes;
-		__m256i x = _mm256_maskz_loadu_epi8((__mmask32)ukernel_low_bits(n * bytes - i), source + i);
-		if (bytes == 1)
-			_mm512_mask_storeu_epi8(target + 2 * i,
-						UINT64_C(0x5555555555555555) & ukernel_low_bits(2 * left),
-						_mm512_cvtepu8_epi16(x));
-		else
-			_mm512_mask_storeu_epi16(target + 2 * i,
-						 (__mmask32)(0x55555555 & ukernel_low_bits(2 * left)),
-						 _mm512_cvtepu16_epi32(x));
+	__m256i x = _mm256_maskz_loadu_epi8((__mmask32)ukernel_low_bits(n_bytes), from);
+	uint64_t every_second = bytes == 1 ? UINT64_C(0x5555555555555555) : UINT64_C(0x3333333333333333);
+	_mm512_mask_storeu_epi8(to, every_second & ukernel_low_bits(2 * n_bytes),
+				bytes == 1 ? _mm512_cvtepu8_epi16(x) : _mm512_cvtepu16_epi32(x));
+}
+
+UKERNEL_INLINE void ukernel_double_rows(const unsigned bytes, const uint8_t *from, int64_t n_bytes,
+					const struct ukernel_rows *rows, uint8_t *to)
+{
+	int64_t x = rows->first * bytes, way = rows->way * bytes, left;
+	for (; n_bytes > 0; x = 0, to += way) {
+		for (left = rows->width * bytes - x; left > 0 && n_bytes > 0; left -= 32, x += 32) {
+			int64_t some = left < 32 ? left : 32;
+			some = some < n_bytes ? some : n_bytes;
+			ukernel_double(bytes, from, some, to + 2 * x);
+			from += some;
+			n_bytes -= some;
+		}
 	}
 }
+
+UKERNEL_INLINE void ukernel_avx512_scatter(unsigned bytes, const void *from, int64_t n,
+					   const struct ukernel_rows *rows, void *to)
+{
+	if (rows->step != 2)
+		ukernel_plain_scatter(bytes, from, n, rows, to);
+	else if (bytes == 1)
+		ukernel_double_rows(1, from, n, rows, to);
+	else
+		ukernel_double_rows(2, from, 2 * n, rows, to);
+}
+
+/* Of a struct ukernel: what this file has of moving elements. */
+#define UKERNEL_AVX512_MOVES .spread = ukernel_avx512_spread, .scatter = ukernel_avx512_scatter
 
 /* ---- block ---- */
 

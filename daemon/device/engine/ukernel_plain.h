@@ -43,15 +43,26 @@ UKERNEL_INLINE void ukernel_plain_spread(unsigned bytes, const void *from, int64
 	}
 }
 
-UKERNEL_INLINE void ukernel_plain_scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
+UKERNEL_INLINE void ukernel_plain_scatter(unsigned bytes, const void *from, int64_t n,
+					  const struct ukernel_rows *rows, void *to)
 {
-	if (bytes == 1)
-		for (int64_t x = 0; x < n; x++)
-			((uint8_t *)to)[x * step] = ((const uint8_t *)from)[x];
-	else
-		for (int64_t x = 0; x < n; x++)
-			((uint16_t *)to)[x * step] = ((const uint16_t *)from)[x];
+	const uint8_t *bytes_from = from;
+	const uint16_t *words_from = from;
+	int64_t x = rows->first;
+	for (int64_t i = 0, row = 0; i < n; i++) {
+		if (bytes == 1)
+			((uint8_t *)to)[row + x * rows->step] = bytes_from[i];
+		else
+			((uint16_t *)to)[row + x * rows->step] = words_from[i];
+		if (++x == rows->width) {
+			x = 0;
+			row += rows->way;
+		}
+	}
 }
+
+/* Of a struct ukernel: what this file has of moving elements. */
+#define UKERNEL_PLAIN_MOVES .spread = ukernel_plain_spread, .scatter = ukernel_plain_scatter
 
 /* Two lines into pairs of 16 bits, from element `first` on. */
 UKERNEL_INLINE void ukernel_plain_pairs(unsigned bytes, const void *const *lines, int64_t first, int64_t n,

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "daemon/device/memory/blocks__avx2.h"
 #include "daemon/device/memory/blocks__avx512vnni.h"
 #include "daemon/device/memory/transpose.h"
 
@@ -121,8 +122,11 @@ const struct blocks_paths *blocks_paths(enum isa isa)
 #ifdef __x86_64__
 	static const struct blocks_paths avx512vnni = {blocks_copy__avx512vnni, transpose_blocks,
 						       blocks_fill__avx512vnni};
+	static const struct blocks_paths avx2 = {blocks_copy__avx2, transpose_blocks, blocks_fill};
 	if (isa >= ISA_AVX512VNNI)
 		return &avx512vnni;
+	if (isa >= ISA_AVX2)
+		return &avx2;
 #endif
 	(void)isa;
 	return &any;

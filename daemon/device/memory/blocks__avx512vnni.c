@@ -6,6 +6,7 @@
 #include <immintrin.h>
 #include <stdbool.h>
 
+#include "daemon/device/memory/blocks__avx2.h"
 #include "daemon/device/memory/blocks__avx512vnni.h"
 
 enum { LINE = 64 };
@@ -78,35 +79,25 @@ static inline void compress(uint8_t *to, const uint8_t *from, const struct apart
 	_mm512_mask_storeu_epi8(to, apart->dense, _mm512_maskz_compress_epi8(apart->spread, bytes));
 }
 
-static void expand_all(uint8_t *to, const uint8_t *from, const struct blocks *b)
+/* All blocks, by expand() or compress(). */
+static inline __attribute__((always_inline)) void move_apart(uint8_t *to, const uint8_t *from,
+							     const struct blocks *b, const bool expands)
 {
-	const struct apart apart = apart_of(b->bytes, b->to_pitch[0], b->n[0]);
+	void (*const move)(uint8_t *, const uint8_t *, const struct apart *) = expands ? expand : compress;
+	const struct apart apart = apart_of(b->bytes, (expands ? b->to_pitch : b->from_pitch)[0], b->n[0]);
 	const int64_t rest = b->n[0] % apart.step, there = apart.step * apart.pitch,
 		      here = apart.step * apart.bytes;
 	const struct apart last = apart_some(&apart, rest ? rest : 1);
 	for (int64_t j = 0; j < b->n[1]; j++, to += b->to_pitch[1], from += b->from_pitch[1]) {
 		uint8_t *t = to;
 		const uint8_t *f = from;
-		for (int64_t n = b->n[0] / apart.step; n > 0; n--, t += there, f += here)
-			expand(t, f, &apart);
+		for (int64_t n = b->n[0] / apart.step; n > 0; n--) {
+			move(t, f, &apart);
+			t += expands ? there : here;
+			f += expands ? here : there;
+		}
 		if (rest)
-			expand(t, f, &last);
-	}
-}
-
-static void compress_all(uint8_t *to, const uint8_t *from, const struct blocks *b)
-{
-	const struct apart apart = apart_of(b->bytes, b->from_pitch[0], b->n[0]);
-	const int64_t rest = b->n[0] % apart.step, there = apart.step * apart.pitch,
-		      here = apart.step * apart.bytes;
-	const struct apart last = apart_some(&apart, rest ? rest : 1);
-	for (int64_t j = 0; j < b->n[1]; j++, to += b->to_pitch[1], from += b->from_pitch[1]) {
-		uint8_t *t = to;
-		const uint8_t *f = from;
-		for (int64_t n = b->n[0] / apart.step; n > 0; n--, t += here, f += there)
-			compress(t, f, &apart);
-		if (rest)
-			compress(t, f, &last);
+			move(t, f, &last);
 	}
 }
 
@@ -156,13 +147,20 @@ static bool stands_apart(int64_t bytes, int64_t pitch, int64_t other_pitch)
 
 void blocks_copy__avx512vnni(uint8_t *to, const uint8_t *from, const struct blocks *blocks)
 {
+	/* Of few lines nearly each vector lies across two, of halves every second one: 1.1 to 1.8 times as fast.
+	 */
+	enum { HALVES_BYTES_MAX = 255 };
 	const struct blocks b = *blocks;
 	if (stands_apart(b.bytes, b.to_pitch[0], b.from_pitch[0])) {
-		expand_all(to, from, &b);
+		move_apart(to, from, &b, true);
 		return;
 	}
 	if (stands_apart(b.bytes, b.from_pitch[0], b.to_pitch[0])) {
-		compress_all(to, from, &b);
+		move_apart(to, from, &b, false);
+		return;
+	}
+	if (b.bytes > LINE && b.bytes <= HALVES_BYTES_MAX) {
+		blocks_copy__avx2(to, from, &b);
 		return;
 	}
 	for (int64_t j = 0; j < b.n[1]; j++, to += b.to_pitch[1], from += b.from_pitch[1])

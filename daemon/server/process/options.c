@@ -113,8 +113,12 @@ static bool set_isa(struct parse *parse)
 #include "daemon/device/isa.def"
 #undef ISA
 				     "is known");
-	if (isa > isa_best())
-		return refuse(parse, "this processor does not have it");
+	if (isa > isa_best()) {
+		char best[64];
+
+		snprintf(best, sizeof(best), "the best that there is here is %s", isa_name(isa_best()));
+		return refuse(parse, best);
+	}
 	parse->options->device.isa = isa;
 	return true;
 }

@@ -1,17 +1,12 @@
 /* 16-bit data with weights of 16 or 8 bits by vpdpwssd. */
-#include "daemon/device/engine/ukernel_avx512.h"
+#include "daemon/device/engine/ukernel_avx512_fx16.h"
 
 extern const struct ukernel conv_fx16_6x64__avx512vnni;
 
-static void spread(unsigned bytes, const void *from, int64_t from_row, int64_t step, void *to, int64_t to_row,
-		   int64_t n_rows, int64_t n)
-{
-	ukernel_avx512_spread(bytes, from, from_row, step, to, to_row, n_rows, n);
-}
-
 /* 2 x 64 elements to 64 steps, as for 8 bits. */
-static void pack(unsigned bytes, const void *const *lines, int64_t n, uint8_t *to)
+static void pack(unsigned bytes, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
 {
+	(void)high_off;
 	const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
 	const int16_t *first = lines[0], *second = lines[1];
 	int64_t end = (n + UKERNEL_COLUMNS - 1) / UKERNEL_COLUMNS * UKERNEL_COLUMNS;
@@ -41,20 +36,6 @@ static void widen(const int32_t *sums, unsigned rows, unsigned n_columns, unsign
 		}
 }
 
-/* Limits, the count and the store of 64 values. */
-UKERNEL_INLINE int64_t finish(const struct requantize *r, const struct ukernel_strip *strip, const __m512i y[4],
-			      uint8_t *to)
-{
-	const __m512i low = _mm512_set1_epi16((short)r->limit_low), high = _mm512_set1_epi16((short)r->limit_high);
-	UKERNEL_UNROLL
-	for (unsigned v = 0; v < 4; v += 2) {
-		__m512i words = ukernel_narrow16(y[v], y[v + 1]);
-		words = _mm512_min_epi16(_mm512_max_epi16(words, low), high);
-		to = ukernel_put16(words, strip, 16 * v, to);
-	}
-	return __builtin_popcountll(ukernel_beyond(y, 32768) & strip->real);
-}
-
 static int64_t store32(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
 		       const int32_t *sums)
 {
@@ -65,69 +46,21 @@ static int64_t store32(const struct ukernel_result *result, const struct ukernel
 		UKERNEL_UNROLL
 		for (unsigned v = 0; v < 4; v++)
 			y[v] = ukernel_round32(_mm512_add_epi32(total, _mm512_load_si512(sums + 16 * v)), &round);
-		saturated += finish(&result->requantize, strip, y, result->to[row]);
+		saturated += ukernel_finish16(&result->requantize, strip, y, result->to[row]);
 	}
 	return saturated;
-}
-
-/* As ukernel_round32. */
-struct round64 {
-	__m512i half, away, below, even, shift;
-};
-
-static struct round64 round64_of(const struct requantize *r)
-{
-	return (struct round64){
-		.half = _mm512_set1_epi64(r->shift > 0 ? INT64_C(1) << (r->shift - 1) : 0),
-		.away = _mm512_set1_epi64(r->rounding == NPUMEM_NEAREST && r->shift > 0 ? -1 : 0),
-		.below = _mm512_set1_epi64((INT64_C(1) << r->shift) - 1),
-		.even = _mm512_set1_epi64(r->rounding == NPUMEM_CONVERGENT && r->shift > 0 ? -2 : -1),
-		.shift = _mm512_set1_epi64(r->shift),
-	};
-}
-
-/* 8 sums to results of 32 bits, saturated to those. */
-UKERNEL_INLINE __m256i round64(__m512i x, const struct round64 *r)
-{
-	__m512i away = _mm512_and_si512(_mm512_srai_epi64(x, 63), r->away);
-	__m512i t = _mm512_add_epi64(_mm512_add_epi64(x, r->half), away);
-	__m512i y = _mm512_srav_epi64(t, r->shift);
-	return _mm512_cvtsepi64_epi32(_mm512_mask_and_epi64(y, _mm512_testn_epi64_mask(t, r->below), y, r->even));
-}
-
-static int64_t store64(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
-		       const int64_t *sums)
-{
-	const struct round64 round = round64_of(&result->requantize);
-	int64_t saturated = 0;
-	for (unsigned row = 0; row < rows; row++, sums += UKERNEL_COLUMNS) {
-		__m512i total = _mm512_set1_epi64(result->totals[row]), y[4];
-		UKERNEL_UNROLL
-		for (unsigned v = 0; v < 4; v++) {
-			__m512i a = _mm512_add_epi64(total, _mm512_load_si512(sums + 16 * v));
-			__m512i b = _mm512_add_epi64(total, _mm512_load_si512(sums + 16 * v + 8));
-			y[v] = _mm512_inserti64x4(_mm512_castsi256_si512(round64(a, &round)), round64(b, &round),
-						  1);
-		}
-		saturated += finish(&result->requantize, strip, y, result->to[row]);
-	}
-	return saturated;
-}
-
-static void scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
-{
-	ukernel_avx512_scatter(bytes, from, to, step, n);
 }
 
 const struct ukernel conv_fx16_6x64__avx512vnni = {
 	.name = "conv_fx16_6x64__avx512vnni",
 	.n_terms = 2,
 	.weight_bytes = 2,
-	.spread = spread,
-	.scatter = scatter,
+	.rows = UKERNEL_ROWS,
+	.depth = 1,
+	UKERNEL_AVX512_MOVES,
 	.pack = pack,
 	.block = block,
 	.widen = widen,
 	.store32 = store32,
-	.store64 = store64,
+	.store64 = ukernel_avx512_store64,
 };

@@ -8,12 +8,6 @@ extern const struct ukernel conv_pairs_6x16__avx2;
 
 enum { COLUMNS = 16, VECTORS = 2 };
 
-static void spread(unsigned bytes, const void *from, int64_t from_row, int64_t step, void *to, int64_t to_row,
-		   int64_t n_rows, int64_t n)
-{
-	ukernel_plain_spread(bytes, from, from_row, step, to, to_row, n_rows, n);
-}
-
 UKERNEL_INLINE __m256i load(unsigned bytes, const void *line, int64_t i)
 {
 	if (bytes == 1)
@@ -34,8 +28,9 @@ UKERNEL_INLINE int64_t pack_pairs(unsigned bytes, const void *const *lines, int6
 	return i;
 }
 
-static void pack(unsigned bytes, const void *const *lines, int64_t n, uint8_t *to)
+static void pack(unsigned bytes, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
 {
+	(void)high_off;
 	int64_t i = bytes == 1 ? pack_pairs(1, lines, n, to) : pack_pairs(2, lines, n, to);
 	ukernel_plain_pairs(bytes, lines, i, n, to);
 }
@@ -89,24 +84,14 @@ static void block(const uint32_t *offsets, int64_t n_steps, const uint8_t *data,
 		by_rows[rows - 1](offsets, n_steps, data + UKERNEL_STEP_BYTES * i, weights, sums + i);
 }
 
-static void widen(const int32_t *sums, unsigned rows, unsigned n_columns, unsigned shift, bool first,
-		  int64_t *wide)
-{
-	ukernel_plain_widen(sums, rows, n_columns, shift, first, wide);
-}
-
-static void scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
-{
-	ukernel_plain_scatter(bytes, from, to, step, n);
-}
-
 const struct ukernel conv_pairs_6x16__avx2 = {
 	.name = "conv_pairs_6x16__avx2",
 	.n_terms = 2,
 	.weight_bytes = 2,
-	.spread = spread,
-	.scatter = scatter,
+	.rows = UKERNEL_ROWS,
+	.depth = 1,
+	UKERNEL_PLAIN_MOVES,
 	.pack = pack,
 	.block = block,
-	.widen = widen,
+	.widen = ukernel_plain_widen,
 };

@@ -3,14 +3,9 @@
 
 extern const struct ukernel conv_pairs_6x64__scalar;
 
-static void spread(unsigned bytes, const void *from, int64_t from_row, int64_t step, void *to, int64_t to_row,
-		   int64_t n_rows, int64_t n)
+static void pack(unsigned bytes, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
 {
-	ukernel_plain_spread(bytes, from, from_row, step, to, to_row, n_rows, n);
-}
-
-static void pack(unsigned bytes, const void *const *lines, int64_t n, uint8_t *to)
-{
+	(void)high_off;
 	ukernel_plain_pairs(bytes, lines, 0, n, to);
 }
 
@@ -30,24 +25,14 @@ static void block(const uint32_t *offsets, int64_t n_steps, const uint8_t *data,
 	}
 }
 
-static void widen(const int32_t *sums, unsigned rows, unsigned n_columns, unsigned shift, bool first,
-		  int64_t *wide)
-{
-	ukernel_plain_widen(sums, rows, n_columns, shift, first, wide);
-}
-
-static void scatter(unsigned bytes, const void *from, void *to, int64_t step, int64_t n)
-{
-	ukernel_plain_scatter(bytes, from, to, step, n);
-}
-
 const struct ukernel conv_pairs_6x64__scalar = {
 	.name = "conv_pairs_6x64__scalar",
 	.n_terms = 2,
 	.weight_bytes = 2,
-	.spread = spread,
-	.scatter = scatter,
+	.rows = UKERNEL_ROWS,
+	.depth = 1,
+	UKERNEL_PLAIN_MOVES,
 	.pack = pack,
 	.block = block,
-	.widen = widen,
+	.widen = ukernel_plain_widen,
 };

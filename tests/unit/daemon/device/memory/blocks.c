@@ -105,11 +105,13 @@ START_TEST(elements_apart)
 				b.to_pitch[1] = n * pitch + 3;
 				b.from_pitch[0] = bytes;
 				b.from_pitch[1] = n * bytes;
-				check(&random, &b, COPY, 1, isa_best());
+				for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++)
+					check(&random, &b, COPY, 1, (enum isa)isa);
 				struct blocks back = {.bytes = bytes, .n = {n, 2}};
 				memcpy(back.to_pitch, b.from_pitch, sizeof(back.to_pitch));
 				memcpy(back.from_pitch, b.to_pitch, sizeof(back.from_pitch));
-				check(&random, &back, COPY, 1, isa_best());
+				for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++)
+					check(&random, &back, COPY, 1, (enum isa)isa);
 			}
 }
 END_TEST
