@@ -85,6 +85,83 @@ VECTOR void vector_store32(void *to, vector x, int64_t n)
 	_mm256_storeu_si256(to, x);
 }
 
+enum { VECTOR_WORDS = 2 * VECTOR_N };
+
+VECTOR vector vector_load_words8(const void *from, int64_t n)
+{
+	(void)n;
+	return _mm256_cvtepi8_epi16(_mm_loadu_si128(from));
+}
+
+VECTOR vector vector_load_words16(const void *from, int64_t n)
+{
+	(void)n;
+	return _mm256_loadu_si256(from);
+}
+
+VECTOR vector vector_words_low(vector words)
+{
+	return _mm256_and_si256(words, _mm256_set1_epi16(0xff));
+}
+
+VECTOR vector vector_words_high(vector words)
+{
+	return _mm256_srai_epi16(words, 8);
+}
+
+VECTOR vector vector_add_pairs(vector sums, vector a, vector b)
+{
+	return _mm256_add_epi32(sums, _mm256_madd_epi16(a, b));
+}
+
+VECTOR vector vector_words_lower(vector a, vector b)
+{
+	return _mm256_unpacklo_epi16(a, b);
+}
+
+VECTOR vector vector_words_upper(vector a, vector b)
+{
+	return _mm256_unpackhi_epi16(a, b);
+}
+
+VECTOR vector vector_words_first(vector lower, vector upper)
+{
+	return _mm256_permute2x128_si256(lower, upper, 0x20);
+}
+
+VECTOR vector vector_words_second(vector lower, vector upper)
+{
+	return _mm256_permute2x128_si256(lower, upper, 0x31);
+}
+
+VECTOR vector vector_sum_each(const vector *x)
+{
+	vector a = _mm256_hadd_epi32(_mm256_hadd_epi32(x[0], x[1]), _mm256_hadd_epi32(x[2], x[3]));
+	vector b = _mm256_hadd_epi32(_mm256_hadd_epi32(x[4], x[5]), _mm256_hadd_epi32(x[6], x[7]));
+	return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
+}
+
+VECTOR vector vector_upper_half(vector x)
+{
+	return _mm256_permute2x128_si256(x, x, 0x11);
+}
+
+VECTOR void vector_add_wide_half(int64_t *sums, __m128i low, __m128i high)
+{
+	__m256i x = _mm256_slli_epi64(_mm256_cvtepi32_epi64(high), 8);
+	x = _mm256_add_epi64(x, _mm256_cvtepi32_epi64(low));
+	_mm256_storeu_si256((void *)sums, _mm256_add_epi64(x, _mm256_loadu_si256((const void *)sums)));
+}
+
+/* n is VECTOR_N / 2 or VECTOR_N at least. */
+VECTOR void vector_add_wide(int64_t *sums, vector low, vector high, int64_t n)
+{
+	vector_add_wide_half(sums, _mm256_castsi256_si128(low), _mm256_castsi256_si128(high));
+	if (n > VECTOR_N / 2)
+		vector_add_wide_half(sums + VECTOR_N / 2, _mm256_extracti128_si256(low, 1),
+				     _mm256_extracti128_si256(high, 1));
+}
+
 VECTOR vector vector_first(int64_t n, vector a, vector b)
 {
 	(void)n, (void)b;

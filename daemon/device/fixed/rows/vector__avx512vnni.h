@@ -311,6 +311,108 @@ VECTOR vector vector_table_pairs(const struct vector_table *table, vector at)
 	return pairs;
 }
 
+/* Words of 16 bits, two to each element. */
+enum { VECTOR_WORDS = 2 * VECTOR_N };
+
+/* n elements, sign extended; zero beyond them, where n may be less than 0. */
+VECTOR __mmask32 vector_word_lanes(int64_t n)
+{
+	return n >= VECTOR_WORDS ? ~UINT32_C(0) : n <= 0 ? 0 : (UINT32_C(1) << n) - 1;
+}
+
+VECTOR vector vector_load_words8(const void *from, int64_t n)
+{
+	return _mm512_cvtepi8_epi16(_mm256_maskz_loadu_epi8(vector_word_lanes(n), from));
+}
+
+VECTOR vector vector_load_words16(const void *from, int64_t n)
+{
+	return _mm512_maskz_loadu_epi16(vector_word_lanes(n), from);
+}
+
+/* The low bytes, without a sign, and the high ones with it. */
+VECTOR vector vector_words_low(vector words)
+{
+	return _mm512_and_si512(words, _mm512_set1_epi16(0xff));
+}
+
+VECTOR vector vector_words_high(vector words)
+{
+	return _mm512_srai_epi16(words, 8);
+}
+
+/* sums + the products of the words of a and b, those of an element together. */
+VECTOR vector vector_add_pairs(vector sums, vector a, vector b)
+{
+	return _mm512_dpwssd_epi32(sums, a, b);
+}
+
+/* Words i of a and of b together in an element: in an order that vector_words_first and _second undo, for words
+ * [0, VECTOR_N) and those after them. */
+VECTOR vector vector_words_lower(vector a, vector b)
+{
+	return _mm512_unpacklo_epi16(a, b);
+}
+
+VECTOR vector vector_words_upper(vector a, vector b)
+{
+	return _mm512_unpackhi_epi16(a, b);
+}
+
+VECTOR vector vector_words_first(vector lower, vector upper)
+{
+	vector order = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+	return _mm512_permutex2var_epi32(lower, order, upper);
+}
+
+VECTOR vector vector_words_second(vector lower, vector upper)
+{
+	vector order = _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
+	return _mm512_permutex2var_epi32(lower, order, upper);
+}
+
+/* Element i is the sum of all of x[i]: each step halves what is left of a vector, and puts two into one. */
+VECTOR vector vector_sum_each(const vector *x)
+{
+	vector fours[4], halves[2];
+	VECTOR_UNROLL
+	for (int i = 0; i < 4; i++) {
+		const vector *y = x + 4 * i;
+		vector a = _mm512_add_epi32(_mm512_unpacklo_epi32(y[0], y[1]), _mm512_unpackhi_epi32(y[0], y[1]));
+		vector b = _mm512_add_epi32(_mm512_unpacklo_epi32(y[2], y[3]), _mm512_unpackhi_epi32(y[2], y[3]));
+		fours[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+	}
+	VECTOR_UNROLL
+	for (int i = 0; i < 2; i++)
+		halves[i] = _mm512_add_epi32(_mm512_shuffle_i32x4(fours[2 * i], fours[2 * i + 1], 0x88),
+					     _mm512_shuffle_i32x4(fours[2 * i], fours[2 * i + 1], 0xdd));
+	return _mm512_add_epi32(_mm512_shuffle_i32x4(halves[0], halves[1], 0x88),
+				_mm512_shuffle_i32x4(halves[0], halves[1], 0xdd));
+}
+
+/* The upper half in the lower. */
+VECTOR vector vector_upper_half(vector x)
+{
+	return _mm512_shuffle_i32x4(x, x, 0xee);
+}
+
+VECTOR void vector_add_wide_half(int64_t *sums, __m256i low, __m256i high, int64_t n)
+{
+	__mmask8 lanes = n >= 8 ? 0xff : (__mmask8)((1u << n) - 1);
+	__m512i x = _mm512_slli_epi64(_mm512_cvtepi32_epi64(high), 8);
+	x = _mm512_add_epi64(x, _mm512_cvtepi32_epi64(low));
+	_mm512_mask_storeu_epi64(sums, lanes, _mm512_add_epi64(x, _mm512_maskz_loadu_epi64(lanes, sums)));
+}
+
+/* sums[i] += low[i] + 256 * high[i] for the first n elements. */
+VECTOR void vector_add_wide(int64_t *sums, vector low, vector high, int64_t n)
+{
+	vector_add_wide_half(sums, _mm512_castsi512_si256(low), _mm512_castsi512_si256(high), n);
+	if (n > VECTOR_N / 2)
+		vector_add_wide_half(sums + VECTOR_N / 2, _mm512_extracti64x4_epi64(low, 1),
+				     _mm512_extracti64x4_epi64(high, 1), n - VECTOR_N / 2);
+}
+
 /* a in the first n elements, b in the rest. */
 VECTOR vector vector_first(int64_t n, vector a, vector b)
 {
