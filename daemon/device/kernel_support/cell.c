@@ -195,12 +195,8 @@ static bool add_products(struct cell *cell, const uint8_t *vector, const uint8_t
 	int64_t piece = kernel_piece(cell->call), step = piece / n_rows + 1;
 	for (int64_t k = 0; k < n && !cell->stopped; k += step) {
 		int64_t count = n - k < step ? n - k : step;
-		const struct gemv gemv = {vector + k * cell->bytes,
-					  cell->bytes,
-					  weights + k * cell->weight_bytes,
-					  cell->weight_bytes,
-					  count,
-					  row};
+		const struct gemv gemv = {vector + k * cell->bytes, cell->bytes, weights + k * cell->weight_bytes,
+					  cell->weight_bytes,	    count,	 row};
 		gemv_rows(cell->call->isa, &gemv, n_rows, sums);
 		cell->products += count * n_rows;
 		if (cell->products - cell->looked >= piece)
@@ -259,8 +255,10 @@ int64_t cell_sums(struct cell *cell, unsigned first, unsigned n, const void *sta
 void cell_lookup(const struct cell *cell, const struct lut_reader *reader, unsigned first, unsigned n,
 		 int64_t *saturated)
 {
-	const struct lut_row row = {
-		.reader = reader, .in = cell_gate(cell, first), .out = cell_gate(cell, first), .bytes = cell->bytes};
+	const struct lut_row row = {.reader = reader,
+				    .in = cell_gate(cell, first),
+				    .out = cell_gate(cell, first),
+				    .bytes = cell->bytes};
 	lut_row(cell->call->isa, &row, n * cell->n_outputs, saturated);
 }
 

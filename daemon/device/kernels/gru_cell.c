@@ -49,8 +49,7 @@ static void gru_init(struct gru *g, struct kernel_call *call)
 	g->reset = (uint8_t *)call->scratch + cell_scratch_bytes(call, &form);
 	cell_begin(&g->cell, call, &form, gate);
 	cell_product_init(&g->cell, g->cell.unit_frac_bits, &g->product);
-	g->rest = (struct row){
-		.in1 = {.value = (int32_t)g->cell.high}, .in2 = row_source(dtype), .sign = -1};
+	g->rest = (struct row){.in1 = {.value = (int32_t)g->cell.high}, .in2 = row_source(dtype), .sign = -1};
 	align_init(&g->rest.align, 0, 0);
 	requantize_init(&g->rest.to, dtype, 0, call->rounding);
 	row_init_sum(&g->rest, call->isa, row_magnitude(dtype), row_magnitude(dtype));

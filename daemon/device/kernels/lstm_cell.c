@@ -159,10 +159,8 @@ static void store(struct lstm *l, int64_t *saturated)
 	const void *cells = l->cells;
 	int64_t ignored = 0;
 	if (l->act != CELL_ACT_NONE) {
-		const struct lut_row row = {.reader = &l->output,
-					    .in = cells,
-					    .out = cell_gate(cell, GATE_G),
-					    .bytes = cell->bytes};
+		const struct lut_row row = {
+			.reader = &l->output, .in = cells, .out = cell_gate(cell, GATE_G), .bytes = cell->bytes};
 		lut_row(cell->call->isa, &row, cell->n_outputs, &ignored);
 		cells = row.out;
 	}

@@ -112,7 +112,8 @@ static bool add_products(const struct kernel_call *call, int64_t n, int64_t m, i
 			step = in->shape.c - k < most ? in->shape.c - k : most;
 			const struct gemv gemv = {(const uint8_t *)in->data + (n * in->shape.c + k) * bytes,
 						  bytes,
-						  (const uint8_t *)weights->data + (k * outputs + m) * weight_bytes,
+						  (const uint8_t *)weights->data +
+							  (k * outputs + m) * weight_bytes,
 						  weight_bytes,
 						  step,
 						  outputs};

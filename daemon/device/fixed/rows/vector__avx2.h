@@ -162,6 +162,96 @@ VECTOR void vector_add_wide(int64_t *sums, vector low, vector high, int64_t n)
 				     _mm256_extracti128_si256(high, 1));
 }
 
+struct vector_pair {
+	vector low, high;
+};
+
+VECTOR struct vector_pair vector_pair_load8(const void *from, bool is_unsigned)
+{
+	vector x = _mm256_loadu_si256(from), zero = _mm256_setzero_si256();
+	if (is_unsigned)
+		return (struct vector_pair){_mm256_unpacklo_epi8(x, zero), _mm256_unpackhi_epi8(x, zero)};
+	return (struct vector_pair){_mm256_srai_epi16(_mm256_unpacklo_epi8(x, x), 8),
+				    _mm256_srai_epi16(_mm256_unpackhi_epi8(x, x), 8)};
+}
+
+VECTOR struct vector_pair vector_pair_load16(const int16_t *from)
+{
+	vector a = _mm256_loadu_si256((const void *)from);
+	vector b = _mm256_loadu_si256((const void *)(from + VECTOR_WORDS));
+	return (struct vector_pair){_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31)};
+}
+
+VECTOR void vector_pair_store16(int16_t *to, struct vector_pair x)
+{
+	_mm256_storeu_si256((void *)to, _mm256_permute2x128_si256(x.low, x.high, 0x20));
+	_mm256_storeu_si256((void *)(to + VECTOR_WORDS), _mm256_permute2x128_si256(x.low, x.high, 0x31));
+}
+
+VECTOR vector vector_pair_pack(struct vector_pair x)
+{
+	return _mm256_packs_epi16(x.low, x.high);
+}
+
+VECTOR vector vector_pair_pack_unsigned(struct vector_pair x)
+{
+	return _mm256_packus_epi16(x.low, x.high);
+}
+
+VECTOR vector vector_words_outside(vector x, vector low, vector high)
+{
+	return _mm256_or_si256(_mm256_cmpgt_epi16(low, x), _mm256_cmpgt_epi16(x, high));
+}
+
+VECTOR int64_t vector_pair_outside(struct vector_pair x, int32_t low, int32_t high)
+{
+	vector from = _mm256_set1_epi16((short)low), to = _mm256_set1_epi16((short)high);
+	vector bytes =
+		_mm256_packs_epi16(vector_words_outside(x.low, from, to), vector_words_outside(x.high, from, to));
+	return __builtin_popcount((unsigned)_mm256_movemask_epi8(bytes));
+}
+
+VECTOR struct vector_pair vector_pair_left(struct vector_pair x, unsigned count)
+{
+	__m128i by = _mm_cvtsi32_si128((int)count);
+	return (struct vector_pair){_mm256_sll_epi16(x.low, by), _mm256_sll_epi16(x.high, by)};
+}
+
+VECTOR struct vector_pair vector_pair_add(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm256_add_epi16(a.low, b.low), _mm256_add_epi16(a.high, b.high)};
+}
+
+VECTOR struct vector_pair vector_pair_sub(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm256_sub_epi16(a.low, b.low), _mm256_sub_epi16(a.high, b.high)};
+}
+
+VECTOR struct vector_pair vector_pair_mul(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm256_mullo_epi16(a.low, b.low), _mm256_mullo_epi16(a.high, b.high)};
+}
+
+VECTOR vector vector_words_scale(vector x, vector factor)
+{
+	return _mm256_mulhrs_epi16(x, factor);
+}
+
+VECTOR vector vector_words_sub(vector a, vector b)
+{
+	return _mm256_sub_epi16(a, b);
+}
+
+VECTOR vector vector_words_right(vector a, unsigned count)
+{
+	return _mm256_srai_epi16(a, (int)count);
+}
+
+VECTOR vector vector_words_if_same(vector a, vector b, vector x)
+{
+	return _mm256_and_si256(_mm256_cmpeq_epi16(a, b), x);
+}
+
 VECTOR vector vector_first(int64_t n, vector a, vector b)
 {
 	(void)n, (void)b;

@@ -413,6 +413,100 @@ VECTOR void vector_add_wide(int64_t *sums, vector low, vector high, int64_t n)
 				     _mm512_extracti64x4_epi64(high, 1), n - VECTOR_N / 2);
 }
 
+/* 2 * VECTOR_WORDS elements of 16 bits: eight of them in turn are in `low` and in `high`, as unpacking bytes
+ * leaves them, so that a pack brings them back in order. */
+struct vector_pair {
+	vector low, high;
+};
+
+VECTOR struct vector_pair vector_pair_load8(const void *from, bool is_unsigned)
+{
+	vector x = _mm512_loadu_si512(from), zero = _mm512_setzero_si512();
+	if (is_unsigned)
+		return (struct vector_pair){_mm512_unpacklo_epi8(x, zero), _mm512_unpackhi_epi8(x, zero)};
+	return (struct vector_pair){_mm512_srai_epi16(_mm512_unpacklo_epi8(x, x), 8),
+				    _mm512_srai_epi16(_mm512_unpackhi_epi8(x, x), 8)};
+}
+
+VECTOR struct vector_pair vector_pair_load16(const int16_t *from)
+{
+	vector a = _mm512_loadu_si512(from), b = _mm512_loadu_si512(from + VECTOR_WORDS);
+	vector low = _mm512_setr_epi64(0, 1, 4, 5, 8, 9, 12, 13),
+	       high = _mm512_setr_epi64(2, 3, 6, 7, 10, 11, 14, 15);
+	return (struct vector_pair){_mm512_permutex2var_epi64(a, low, b), _mm512_permutex2var_epi64(a, high, b)};
+}
+
+VECTOR void vector_pair_store16(int16_t *to, struct vector_pair x)
+{
+	vector first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+	       second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+	_mm512_storeu_si512(to, _mm512_permutex2var_epi64(x.low, first, x.high));
+	_mm512_storeu_si512(to + VECTOR_WORDS, _mm512_permutex2var_epi64(x.low, second, x.high));
+}
+
+/* Saturated to bytes. */
+VECTOR vector vector_pair_pack(struct vector_pair x)
+{
+	return _mm512_packs_epi16(x.low, x.high);
+}
+
+VECTOR vector vector_pair_pack_unsigned(struct vector_pair x)
+{
+	return _mm512_packus_epi16(x.low, x.high);
+}
+
+/* How many are outside [low, high]. */
+VECTOR int64_t vector_pair_outside(struct vector_pair x, int32_t low, int32_t high)
+{
+	vector from = _mm512_set1_epi16((short)low), width = _mm512_set1_epi16((short)(high - low));
+	__mmask32 a = _mm512_cmpgt_epu16_mask(_mm512_sub_epi16(x.low, from), width);
+	__mmask32 b = _mm512_cmpgt_epu16_mask(_mm512_sub_epi16(x.high, from), width);
+	return __builtin_popcountll((uint64_t)b << 32 | a);
+}
+
+VECTOR struct vector_pair vector_pair_left(struct vector_pair x, unsigned count)
+{
+	__m128i by = _mm_cvtsi32_si128((int)count);
+	return (struct vector_pair){_mm512_sll_epi16(x.low, by), _mm512_sll_epi16(x.high, by)};
+}
+
+VECTOR struct vector_pair vector_pair_add(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm512_add_epi16(a.low, b.low), _mm512_add_epi16(a.high, b.high)};
+}
+
+VECTOR struct vector_pair vector_pair_sub(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm512_sub_epi16(a.low, b.low), _mm512_sub_epi16(a.high, b.high)};
+}
+
+VECTOR struct vector_pair vector_pair_mul(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm512_mullo_epi16(a.low, b.low), _mm512_mullo_epi16(a.high, b.high)};
+}
+
+/* Of words, each: x * factor / 2^15, halves rounded up. */
+VECTOR vector vector_words_scale(vector x, vector factor)
+{
+	return _mm512_mulhrs_epi16(x, factor);
+}
+
+VECTOR vector vector_words_sub(vector a, vector b)
+{
+	return _mm512_sub_epi16(a, b);
+}
+
+VECTOR vector vector_words_right(vector a, unsigned count)
+{
+	return _mm512_srai_epi16(a, count);
+}
+
+/* x where a is b, else zero. */
+VECTOR vector vector_words_if_same(vector a, vector b, vector x)
+{
+	return _mm512_maskz_mov_epi16(_mm512_cmpeq_epi16_mask(a, b), x);
+}
+
 /* a in the first n elements, b in the rest. */
 VECTOR vector vector_first(int64_t n, vector a, vector b)
 {

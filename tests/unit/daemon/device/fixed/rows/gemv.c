@@ -40,10 +40,8 @@ static void check_sums(unsigned w, int64_t n, int64_t terms, int64_t gap, bool c
 		       uint64_t *state)
 {
 	int64_t row = (columns ? n : terms) + gap, rows = columns ? terms : n;
-	struct gemv gemv = {.vector_bytes = widths[w].vector,
-			    .weight_bytes = widths[w].weights,
-			    .n_terms = terms,
-			    .row = row};
+	struct gemv gemv = {
+		.vector_bytes = widths[w].vector, .weight_bytes = widths[w].weights, .n_terms = terms, .row = row};
 	void *vector = take(gemv.vector_bytes, terms, fill, state);
 	void *weights = take(gemv.weight_bytes, rows ? rows * row - gap : 0, fill == ANY ? ANY : LOWEST, state);
 	int64_t *want = malloc((size_t)n * sizeof(*want)), *got = malloc((size_t)n * sizeof(*got));
