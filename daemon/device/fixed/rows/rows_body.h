@@ -424,7 +424,7 @@ static int64_t run_logical_shift(const struct row *row, int64_t n, int64_t *satu
 
 VECTOR vector from_real(const struct row *row, int64_t i, int64_t n)
 {
-	return vector_of_reals((const float *)row->in1.data + i, row->scale, row->to.rounding, n);
+	return vector_of_reals((const float *)row->in1.data + i, (float)row->scale, row->to.rounding, n);
 }
 
 static int64_t run_from_real(const struct row *row, int64_t n, int64_t *saturated)

@@ -389,14 +389,20 @@ VECTOR __m128i vector_scaled_half(__m128i a, __m128i b, double scale, enum npume
 	return vector_of_doubles(_mm256_mul_pd(x, _mm256_set1_pd(scale)), rounding);
 }
 
-VECTOR vector vector_of_reals(const float *from, double scale, enum npumem_rounding rounding, int64_t n)
+VECTOR vector vector_of_reals(const float *from, float scale, enum npumem_rounding rounding, int64_t n)
 {
 	(void)n;
-	__m256d unit = _mm256_set1_pd(scale);
-	__m256d low = _mm256_cvtps_pd(_mm_loadu_ps(from)), high = _mm256_cvtps_pd(_mm_loadu_ps(from + 4));
-	return _mm256_inserti128_si256(
-		_mm256_castsi128_si256(vector_of_doubles(_mm256_mul_pd(low, unit), rounding)),
-		vector_of_doubles(_mm256_mul_pd(high, unit), rounding), 1);
+	__m256 end = _mm256_set1_ps(1 << 20), zero = _mm256_setzero_ps(), half = _mm256_set1_ps(0.5F);
+	__m256 x = _mm256_mul_ps(_mm256_loadu_ps(from), _mm256_set1_ps(scale));
+	x = _mm256_max_ps(_mm256_min_ps(x, end), _mm256_sub_ps(zero, end));
+	if (rounding == NPUMEM_CONVERGENT)
+		return _mm256_cvttps_epi32(_mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+	__m256 floor = _mm256_floor_ps(x), rest = _mm256_sub_ps(x, floor);
+	__m256 up = _mm256_cmp_ps(rest, half, _CMP_GE_OQ);
+	if (rounding == NPUMEM_NEAREST)
+		up = _mm256_and_ps(up, _mm256_or_ps(_mm256_cmp_ps(rest, half, _CMP_GT_OQ),
+						    _mm256_cmp_ps(x, zero, _CMP_GE_OQ)));
+	return _mm256_sub_epi32(_mm256_cvttps_epi32(floor), _mm256_castps_si256(up));
 }
 
 VECTOR void vector_store_reals(float *to, vector x, float scale, int64_t n)

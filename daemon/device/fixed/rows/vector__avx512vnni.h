@@ -261,15 +261,23 @@ VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_roundi
 	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-/* n reals times a power of two, rounded likewise. */
-VECTOR vector vector_of_reals(const float *from, double scale, enum npumem_rounding rounding, int64_t n)
+/* n reals times a power of two, rounded to integers; what is past +-2^20 may be anything past it. The product is
+ * exact, or so small that it is none; a sum with a half would not be. */
+VECTOR vector vector_of_reals(const float *from, float scale, enum npumem_rounding rounding, int64_t n)
 {
-	__m512 reals = n >= VECTOR_N ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(vector_lanes(n), from);
-	__m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(reals));
-	__m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(reals, 1));
-	__m512d unit = _mm512_set1_pd(scale);
-	return _mm512_inserti64x4(_mm512_castsi256_si512(vector_of_doubles(_mm512_mul_pd(low, unit), rounding)),
-				  vector_of_doubles(_mm512_mul_pd(high, unit), rounding), 1);
+	__m512 x = n >= VECTOR_N ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(vector_lanes(n), from);
+	__m512 end = _mm512_set1_ps(1 << 20), zero = _mm512_setzero_ps(), half = _mm512_set1_ps(0.5F);
+	x = _mm512_mul_ps(x, _mm512_set1_ps(scale));
+	x = _mm512_max_ps(_mm512_min_ps(x, end), _mm512_sub_ps(zero, end));
+	if (rounding == NPUMEM_CONVERGENT)
+		return _mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+	vector floor = _mm512_cvt_roundps_epi32(x, VECTOR_DOWN);
+	__m512 rest = _mm512_sub_ps(x, _mm512_cvtepi32_ps(floor));
+	__mmask16 up = _mm512_cmp_ps_mask(rest, half, _CMP_GE_OQ);
+	if (rounding == NPUMEM_NEAREST)
+		up &= (__mmask16)(_mm512_cmp_ps_mask(rest, half, _CMP_GT_OQ) |
+				  _mm512_cmp_ps_mask(x, zero, _CMP_GE_OQ));
+	return _mm512_mask_add_epi32(floor, up, floor, _mm512_set1_epi32(1));
 }
 
 /* Elements of 16 bits times a power of two. */
