@@ -58,13 +58,18 @@ VECTOR void skip(struct row_source *source, int64_t n)
 		source->data = (const uint8_t *)source->data + n * source->bytes;
 }
 
+VECTOR bool is_raw_source(const struct row *row, const struct row_source *source)
+{
+	if (source->bytes == 0)
+		return source->value >= row->to.low && source->value <= row->to.high;
+	return source->bytes == row->to.bytes && source->mask == -1;
+}
+
 /* Whether elements can be compared as they lie in memory, and nothing is left to round or to saturate. */
 VECTOR bool is_raw(const struct row *row, const struct row_source *other)
 {
-	bool in = row->in1.bytes == row->to.bytes && row->in1.mask == -1;
-	bool same = other->bytes == 0 || (other->bytes == row->to.bytes && other->mask == -1);
-	bool held = other->bytes != 0 || (other->value >= row->to.low && other->value <= row->to.high);
-	return in && same && held && row->to.shift == 0 && row->to.low < 0;
+	return row->in1.bytes && is_raw_source(row, &row->in1) && is_raw_source(row, other) &&
+	       row->to.shift == 0 && row->to.low < 0;
 }
 
 typedef vector raw_function(vector a, vector b, unsigned bytes);
@@ -238,8 +243,41 @@ VECTOR struct vector_pair words_sum(const struct row *row, int64_t i)
 	return row->sign > 0 ? vector_pair_add(a, b) : vector_pair_sub(a, b);
 }
 
+/* Containers as they lie, with saturation: it happened where the sum is not what wrapping gives. */
+VECTOR int64_t raw_sum(const struct row *from, const bool add, const unsigned bytes, int64_t n, int64_t *saturated)
+{
+	const struct row row = *from;
+	vector low = vector_set_raw((int32_t)row.to.limit_low, bytes);
+	vector high = vector_set_raw((int32_t)row.to.limit_high, bytes);
+	vector first = vector_set_raw(row.in1.value, bytes), second = vector_set_raw(row.in2.value, bytes);
+	int64_t end = n * bytes, i = 0, outside = 0;
+	for (; VECTOR_TAILS ? i < end : i + VECTOR_BYTES <= end; i += VECTOR_BYTES) {
+		vector x = row.in1.bytes ? vector_load_raw((const uint8_t *)row.in1.data + i, end - i) : first;
+		vector y = row.in2.bytes ? vector_load_raw((const uint8_t *)row.in2.data + i, end - i) : second;
+		vector kept = add ? vector_add_raw(x, y, bytes) : vector_sub_raw(x, y, bytes);
+		outside += vector_count_other_raw(
+			kept, add ? vector_wrapped_add_raw(x, y, bytes) : vector_wrapped_sub_raw(x, y, bytes),
+			bytes, end - i);
+		kept = vector_min_raw(vector_max_raw(kept, low, bytes), high, bytes);
+		vector_store_raw((uint8_t *)row.out + i, kept, end - i);
+	}
+	*saturated += outside;
+	return i < end ? i / bytes : n;
+}
+
+static int64_t run_raw_sum(const struct row *row, int64_t n, int64_t *saturated)
+{
+	if (row->sign > 0)
+		return row->to.bytes == 1 ? raw_sum(row, true, 1, n, saturated)
+					  : raw_sum(row, true, 2, n, saturated);
+	return row->to.bytes == 1 ? raw_sum(row, false, 1, n, saturated) : raw_sum(row, false, 2, n, saturated);
+}
+
 static int64_t run_sum(const struct row *row, int64_t n, int64_t *saturated)
 {
+	if (row->align.left == 0 && row->to.shift == 0 && row->to.low < 0 && is_raw_source(row, &row->in1) &&
+	    is_raw_source(row, &row->in2))
+		return run_raw_sum(row, n, saturated);
 	if (is_byte(&row->in1) && is_byte(&row->in2) && is_words(row, false))
 		return words(row, words_sum, sum, n, saturated);
 	return each(row, sum, 0, n, saturated);
@@ -398,6 +436,28 @@ VECTOR void shift_element(const struct row *row, vector mask, int64_t i, int64_t
 	store_at(row->out, row->to.bytes, i, x, n);
 }
 
+/* Words by a constant. */
+VECTOR int64_t shift_words(const struct row *from, const bool logical, int64_t n)
+{
+	const struct row row = *from;
+	int amount = (int8_t)row.in2.value;
+	unsigned left = amount > 0 ? (unsigned)amount : 0, right = amount < 0 ? (unsigned)-amount : 0;
+	int64_t end = n * 2, i = 0;
+	for (; VECTOR_TAILS ? i < end : i + VECTOR_BYTES <= end; i += VECTOR_BYTES) {
+		vector x = vector_load_raw((const uint8_t *)row.in1.data + i, end - i);
+		x = amount > 0 ? vector_words_left(x, left)
+		    : logical  ? vector_words_logical_right(x, right)
+			       : vector_words_right(x, right);
+		vector_store_raw((uint8_t *)row.out + i, x, end - i);
+	}
+	return i < end ? i / 2 : n;
+}
+
+VECTOR bool is_words_shift(const struct row *row)
+{
+	return row->in1.bytes == 2 && row->to.bytes == 2 && row->in2.bytes == 0;
+}
+
 VECTOR int64_t shift_row(const struct row *row, int32_t mask, int64_t n)
 {
 	int64_t i = 0;
@@ -413,12 +473,16 @@ VECTOR int64_t shift_row(const struct row *row, int32_t mask, int64_t n)
 static int64_t run_arithmetic_shift(const struct row *row, int64_t n, int64_t *saturated)
 {
 	(void)saturated;
+	if (is_words_shift(row) && row->in1.mask == -1)
+		return shift_words(row, false, n);
 	return shift_row(row, -1, n);
 }
 
 static int64_t run_logical_shift(const struct row *row, int64_t n, int64_t *saturated)
 {
 	(void)saturated;
+	if (is_words_shift(row))
+		return shift_words(row, true, n);
 	return shift_row(row, 0xffff, n);
 }
 

@@ -244,12 +244,49 @@ VECTOR vector vector_words_sub(vector a, vector b)
 
 VECTOR vector vector_words_right(vector a, unsigned count)
 {
-	return _mm256_srai_epi16(a, (int)count);
+	return _mm256_sra_epi16(a, _mm_cvtsi32_si128((int)count));
 }
 
 VECTOR vector vector_words_if_same(vector a, vector b, vector x)
 {
 	return _mm256_and_si256(_mm256_cmpeq_epi16(a, b), x);
+}
+
+VECTOR vector vector_add_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_adds_epi8(a, b) : _mm256_adds_epi16(a, b);
+}
+
+VECTOR vector vector_sub_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_subs_epi8(a, b) : _mm256_subs_epi16(a, b);
+}
+
+VECTOR vector vector_wrapped_add_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_add_epi8(a, b) : _mm256_add_epi16(a, b);
+}
+
+VECTOR vector vector_wrapped_sub_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_sub_epi8(a, b) : _mm256_sub_epi16(a, b);
+}
+
+VECTOR int64_t vector_count_other_raw(vector a, vector b, unsigned bytes, int64_t n)
+{
+	(void)n;
+	vector same = bytes == 1 ? _mm256_cmpeq_epi8(a, b) : _mm256_cmpeq_epi16(a, b);
+	return (VECTOR_BYTES - __builtin_popcount((unsigned)_mm256_movemask_epi8(same))) / (int)bytes;
+}
+
+VECTOR vector vector_words_left(vector a, unsigned count)
+{
+	return _mm256_sll_epi16(a, _mm_cvtsi32_si128((int)count));
+}
+
+VECTOR vector vector_words_logical_right(vector a, unsigned count)
+{
+	return _mm256_srl_epi16(a, _mm_cvtsi32_si128((int)count));
 }
 
 VECTOR vector vector_first(int64_t n, vector a, vector b)

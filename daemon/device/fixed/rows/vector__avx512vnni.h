@@ -506,13 +506,52 @@ VECTOR vector vector_words_sub(vector a, vector b)
 
 VECTOR vector vector_words_right(vector a, unsigned count)
 {
-	return _mm512_srai_epi16(a, count);
+	return _mm512_sra_epi16(a, _mm_cvtsi32_si128((int)count));
 }
 
 /* x where a is b, else zero. */
 VECTOR vector vector_words_if_same(vector a, vector b, vector x)
 {
 	return _mm512_maskz_mov_epi16(_mm512_cmpeq_epi16_mask(a, b), x);
+}
+
+/* With saturation, and as it wraps. */
+VECTOR vector vector_add_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_adds_epi8(a, b) : _mm512_adds_epi16(a, b);
+}
+
+VECTOR vector vector_sub_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_subs_epi8(a, b) : _mm512_subs_epi16(a, b);
+}
+
+VECTOR vector vector_wrapped_add_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_add_epi8(a, b) : _mm512_add_epi16(a, b);
+}
+
+VECTOR vector vector_wrapped_sub_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_sub_epi8(a, b) : _mm512_sub_epi16(a, b);
+}
+
+/* How many of the elements of n bytes differ. */
+VECTOR int64_t vector_count_other_raw(vector a, vector b, unsigned bytes, int64_t n)
+{
+	if (bytes == 1)
+		return __builtin_popcountll(_mm512_mask_cmpneq_epi8_mask(vector_byte_lanes(n), a, b));
+	return __builtin_popcount(_mm512_mask_cmpneq_epi16_mask(vector_word_lanes(n / 2), a, b));
+}
+
+VECTOR vector vector_words_left(vector a, unsigned count)
+{
+	return _mm512_sll_epi16(a, _mm_cvtsi32_si128((int)count));
+}
+
+VECTOR vector vector_words_logical_right(vector a, unsigned count)
+{
+	return _mm512_srl_epi16(a, _mm_cvtsi32_si128((int)count));
 }
 
 /* a in the first n elements, b in the rest. */
