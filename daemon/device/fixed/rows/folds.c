@@ -7,7 +7,7 @@ static int32_t row_at(const struct fold_rows *rows, int64_t row, int64_t i)
 	return rows->bytes == 1 ? ((const int8_t *)rows->data)[i] : ((const int16_t *)rows->data)[i];
 }
 
-#define FOLD(name, NAME, start, of_vectors, of_two)                                                               \
+#define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
 	static int32_t name##_of_two(int32_t a, int32_t b)                                                        \
 	{                                                                                                         \
 		return of_two;                                                                                    \
@@ -42,13 +42,13 @@ static int32_t row_at(const struct fold_rows *rows, int64_t row, int64_t i)
 #undef FOLD
 
 static const struct folds folds_scalar[FOLD_N] = {
-#define FOLD(name, NAME, start, of_vectors, of_two) {name##_columns, name##_windows, name##_across},
+#define FOLD(name, NAME, start, of_vectors, of_raw, of_two) {name##_columns, name##_windows, name##_across},
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 };
 
 static int32_t (*const of_two[FOLD_N])(int32_t, int32_t) = {
-#define FOLD(name, NAME, start, of_vectors, of_two) name##_of_two,
+#define FOLD(name, NAME, start, of_vectors, of_raw, of_two) name##_of_two,
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 };
@@ -74,7 +74,7 @@ static const struct folds *folds_of(enum isa isa, enum fold fold)
 int32_t fold_start(enum fold fold)
 {
 	static const int32_t starts[FOLD_N] = {
-#define FOLD(name, NAME, start, of_vectors, of_two) start,
+#define FOLD(name, NAME, start, of_vectors, of_raw, of_two) start,
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 	};

@@ -14,7 +14,7 @@
 enum { FOLD_TERMS_MAX = 1 << 16 }; /* of 16 bits */
 
 enum fold {
-#define FOLD(name, NAME, start, of_vectors, of_two) FOLD_##NAME,
+#define FOLD(name, NAME, start, of_vectors, of_raw, of_two) FOLD_##NAME,
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 	FOLD_N

@@ -289,6 +289,24 @@ VECTOR vector vector_words_logical_right(vector a, unsigned count)
 	return _mm256_srl_epi16(a, _mm_cvtsi32_si128((int)count));
 }
 
+VECTOR vector vector_sum_raw(vector to, vector x, unsigned bytes)
+{
+	if (bytes == 1)
+		x = _mm256_maddubs_epi16(_mm256_set1_epi8(1), x);
+	return _mm256_add_epi32(to, _mm256_madd_epi16(_mm256_set1_epi16(1), x));
+}
+
+VECTOR vector vector_rotate(vector x, int by)
+{
+	vector index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+	return _mm256_permutevar8x32_epi32(x, _mm256_add_epi32(index, _mm256_set1_epi32(by)));
+}
+
+VECTOR int32_t vector_element0(vector x)
+{
+	return _mm_cvtsi128_si32(_mm256_castsi256_si128(x));
+}
+
 VECTOR vector vector_first(int64_t n, vector a, vector b)
 {
 	(void)n, (void)b;

@@ -554,6 +554,25 @@ VECTOR vector vector_words_logical_right(vector a, unsigned count)
 	return _mm512_srl_epi16(a, _mm_cvtsi32_si128((int)count));
 }
 
+/* to + the elements of x, some to each element. */
+VECTOR vector vector_sum_raw(vector to, vector x, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_dpbusd_epi32(to, _mm512_set1_epi8(1), x)
+			  : _mm512_dpwssd_epi32(to, _mm512_set1_epi16(1), x);
+}
+
+/* Element i + by in element i, from the last one on with the first. */
+VECTOR vector vector_rotate(vector x, int by)
+{
+	vector index = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+	return _mm512_permutexvar_epi32(_mm512_add_epi32(index, _mm512_set1_epi32(by)), x);
+}
+
+VECTOR int32_t vector_element0(vector x)
+{
+	return _mm_cvtsi128_si32(_mm512_castsi512_si128(x));
+}
+
 /* a in the first n elements, b in the rest. */
 VECTOR vector vector_first(int64_t n, vector a, vector b)
 {
