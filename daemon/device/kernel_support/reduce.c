@@ -189,19 +189,30 @@ static bool fold_down_columns(const struct kernel_call *call, const struct reduc
 {
 	int64_t width = r->extents[REDUCE_ROW], most = kernel_piece(call) / block->n + 1, step;
 	unsigned bytes = r->requantize.bytes;
+	enum fold fold = r->rule->fold;
 	for (int64_t folded = 0; folded < r->n_folded; folded += step) {
 		int32_t part[REDUCE_BLOCK];
 		int64_t apart, run = run_at(r, folded, &apart);
 		step = run < most ? run : most;
 		const struct fold_rows rows = {row_at(r, first / width, folded) + first % width * bytes, bytes,
 					       apart, step};
-		fold_columns(r->rule->fold, call->isa, &rows, block->n, part);
+		fold_columns(fold, call->isa, &rows, block->n, part);
 		for (int64_t i = 0; i < block->n; i++)
-			block->results[i] = of_two(r->rule->fold, block->results[i], part[i]);
+			block->results[i] = folded ? of_two(fold, block->results[i], part[i]) : part[i];
 		if (!look(call, r, block, step * block->n))
 			return false;
 	}
 	return true;
+}
+
+/* Outputs at a time: where they are columns, not more than have all their rows in one piece. */
+static int64_t block_of(const struct kernel_call *call, const struct reduce *r)
+{
+	enum { COLUMNS_MIN = 256 };
+	int64_t most = kernel_piece(call) / r->n_folded;
+	if (r->along[REDUCE_ROW] || most > REDUCE_BLOCK)
+		return REDUCE_BLOCK;
+	return most > COLUMNS_MIN ? most : COLUMNS_MIN;
 }
 
 void reduce_run(struct kernel_call *call, const struct reduce_rule *rule)
@@ -212,13 +223,14 @@ void reduce_run(struct kernel_call *call, const struct reduce_rule *rule)
 	bool one = r.along[REDUCE_ROW]; /* a row of in gives one element of out */
 	int64_t width = one ? r.n_kept : r.extents[REDUCE_ROW], outputs = one ? r.n_kept : r.n_kept * width;
 	uint8_t *out = operands_get(call, REDUCE_OUT)->data;
+	int64_t most = block_of(call, &r), start = fold_start(rule->fold);
 	struct reduce_block block;
 	for (int64_t first = 0; first < outputs; first += block.n) {
 		int64_t left = width - first % width;
-		block.n = left < REDUCE_BLOCK ? left : REDUCE_BLOCK;
+		block.n = left < most ? left : most;
 		block.folded = block.looked = 0;
 		for (int64_t i = 0; i < block.n; i++)
-			block.results[i] = fold_start(rule->fold);
+			block.results[i] = start;
 		if (!(one ? fold_across_rows : fold_down_columns)(call, &r, &block, first))
 			return;
 		if (rule->close)
