@@ -8,8 +8,8 @@
 
 enum { IN, OUT };
 enum {
-	BLOCK = 256,
-	STRETCH = 4096,	 /* elements that one look may do away with */
+	BLOCK = 128,
+	STRETCH = 8192,	 /* elements that one look may do away with */
 	SORT_STEPS = 32, /* of element steps, to put one more of the best in its place */
 };
 
@@ -76,17 +76,59 @@ static bool look(struct contest *contest, int64_t sorted)
 	return kernel_part(contest->call, contest->topk, contest->offered + sorted, contest->n + contest->topk);
 }
 
+/* Types whose elements are looked at many at a time. */
+static bool is_narrow(const struct contest *contest)
+{
+	int64_t low = 0, high;
+	int dtype = operands_get(contest->call, IN)->dtype;
+	npumem_dtype_range(dtype, &low, &high);
+	return low < 0 && npumem_dtype_bytes(dtype) <= 2;
+}
+
+/* Of a narrow type. */
+static int32_t largest(const struct contest *contest, const uint8_t *from, int64_t n)
+{
+	unsigned bytes = npumem_dtype_bytes(operands_get(contest->call, IN)->dtype);
+	const struct fold_rows row = {.data = from, .bytes = bytes, .n_rows = 1};
+	return fold_across(FOLD_LARGER, contest->call->isa, &row, n);
+}
+
 /* Whether any of n elements could be among the best: a look at the largest of all is cheap. */
 static bool is_worth(const struct contest *contest, const uint8_t *from, int64_t n)
 {
-	int dtype = operands_get(contest->call, IN)->dtype;
-	const struct fold_rows row = {.data = from, .bytes = npumem_dtype_bytes(dtype), .n_rows = 1};
-	int64_t low, high;
-	npumem_dtype_range(dtype, &low, &high);
-	if (contest->best.n < contest->best.k || row.bytes > 2 || low == 0)
+	if (contest->best.n < contest->best.k || !is_narrow(contest))
 		return true;
 	/* Later ones of the same value come after. */
-	return fold_across(FOLD_LARGER, contest->call->isa, &row, n) > contest->best.entries[0].value;
+	return largest(contest, from, n) > contest->best.entries[0].value;
+}
+
+/* Where the first of n elements with the largest value of them is. */
+static int64_t first_of(const struct contest *contest, const uint8_t *from, int64_t n, int32_t value)
+{
+	int dtype = operands_get(contest->call, IN)->dtype;
+	unsigned bytes = npumem_dtype_bytes(dtype);
+	int64_t first = 0, values[BLOCK];
+	while (n > BLOCK) {
+		int64_t half = n / 2;
+		if (largest(contest, from + first * bytes, half) == value) {
+			n = half;
+		} else {
+			first += half;
+			n -= half;
+		}
+	}
+	elements_load64(dtype, from, first, n, values);
+	for (n = 0; values[n] != value; n++)
+		;
+	return first + n;
+}
+
+/* Where only one wins: n elements in one go. */
+static void offer_largest(struct contest *contest, const uint8_t *from, int64_t n, int64_t first)
+{
+	int32_t value = largest(contest, from, n);
+	if (contest->best.n == 0 || value > contest->best.entries[0].value)
+		order_best_offer(&contest->best, value, first + first_of(contest, from, n, value));
 }
 
 /* n elements of one piece, the first of which has index `first`. */
@@ -106,11 +148,14 @@ static bool offer_piece(struct contest *contest, const uint8_t *from, int64_t n,
 {
 	unsigned bytes = npumem_dtype_bytes(operands_get(contest->call, IN)->dtype);
 	int64_t piece = kernel_piece(contest->call);
+	bool one = contest->best.k == 1 && is_narrow(contest);
 	for (int64_t i = 0, count; i < n; i += count) {
 		count = n - i < STRETCH ? n - i : STRETCH;
-		bool worth = is_worth(contest, from + i * bytes, count);
+		bool worth = !one && is_worth(contest, from + i * bytes, count);
 		count = worth && count > BLOCK ? BLOCK : count;
-		if (worth)
+		if (one)
+			offer_largest(contest, from + i * bytes, count, first + i);
+		else if (worth)
 			offer_block(contest, from + i * bytes, count, first + i);
 		contest->offered += count;
 		if (contest->offered - contest->looked >= piece && !look(contest, 0))

@@ -186,6 +186,41 @@ VECTOR int64_t across(const struct fold_rows *rows, fold_function *fold, raw_fun
 	return i;
 }
 
+/* Sums of VECTOR_N pieces side by side; past the last one that again. */
+VECTOR int64_t pieces_sum(const struct fold_pieces *pieces, const unsigned bytes, int64_t n, int32_t *to)
+{
+	int64_t size = VECTOR_TAILS ? n * bytes : n * bytes / VECTOR_BYTES * VECTOR_BYTES,
+		last = pieces->n_pieces - 1;
+	for (int64_t i = 0; i <= last; i += VECTOR_N) {
+		vector sums[VECTOR_N];
+		int32_t totals[VECTOR_N];
+		VECTOR_UNROLL
+		for (int v = 0; v < VECTOR_N; v++) {
+			const uint8_t *from = pieces->data[i + v < last ? i + v : last];
+			sums[v] = vector_set(0);
+			for (int64_t at = 0; at < size; at += VECTOR_BYTES)
+				sums[v] = vector_sum_raw(sums[v], vector_load_raw(from + at, size - at), bytes);
+		}
+		vector_store32(totals, vector_sum_each(sums), VECTOR_N);
+		for (int64_t v = 0; v < VECTOR_N && i + v <= last; v++)
+			to[i + v] = totals[v];
+	}
+	return size / bytes;
+}
+
+VECTOR int64_t across_each(const struct fold_pieces *pieces, fold_function *fold, raw_function *raw, int32_t start,
+			   int64_t n, int32_t *to)
+{
+	int64_t done = n;
+	if (start == 0)
+		return pieces->bytes == 1 ? pieces_sum(pieces, 1, n, to) : pieces_sum(pieces, 2, n, to);
+	for (int64_t i = 0; i < pieces->n_pieces; i++) {
+		const struct fold_rows row = {pieces->data[i], pieces->bytes, 0, 1};
+		done = across(&row, fold, raw, start, n, to + i);
+	}
+	return done;
+}
+
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
 	static int64_t name##_columns(const struct fold_rows *rows, int64_t n, int32_t *to)                       \
 	{                                                                                                         \
@@ -209,12 +244,17 @@ VECTOR int64_t across(const struct fold_rows *rows, fold_function *fold, raw_fun
 	static int64_t name##_across(const struct fold_rows *rows, int64_t n, int32_t *to)                        \
 	{                                                                                                         \
 		return across(rows, of_vectors, of_raw, start, n, to);                                            \
+	}                                                                                                         \
+	static int64_t name##_each(const struct fold_pieces *pieces, int64_t n, int32_t *to)                      \
+	{                                                                                                         \
+		return across_each(pieces, of_vectors, of_raw, start, n, to);                                     \
 	}
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 
 const struct folds FOLDS[FOLD_N] = {
-#define FOLD(name, NAME, start, of_vectors, of_raw, of_two) {name##_columns, name##_windows, name##_across},
+#define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
+	{name##_columns, name##_windows, name##_across, name##_each},
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 };
