@@ -31,7 +31,7 @@ struct lut_reader {
 	unsigned left;	      /* inputs coarser than the steps: shifted to them */
 	unsigned drop, right; /* finer ones: bits that are not looked at, then those within a step */
 	enum npumem_rounding rounding;
-	int16_t padded[LUT_SIZE_MAX + 1]; /* the entries again, for vectors */
+	int16_t padded[LUT_SIZE_MAX + 2]; /* the entries again, for vectors */
 };
 
 /* Inputs have `frac_bits`, -1 to NPUMEM_FRAC_BITS_MAX. */
