@@ -58,7 +58,7 @@ void lut_words__avx512vnni(const struct lut_row *row, int64_t n);
 static bool is_words(const struct lut_row *row)
 {
 	const struct lut_reader *reader = row->reader;
-	return row->bytes == 2 && row->halved == 0 && row->minus == 0 && reader->drop == 0 && reader->right > 0;
+	return row->bytes == 2 && row->halved == 0 && reader->drop == 0 && reader->right > 0;
 }
 
 void lut_row(enum isa isa, const struct lut_row *row, int64_t n, int64_t *saturated)

@@ -67,7 +67,7 @@ struct lut_row {
 	void *out;
 	unsigned bytes;	 /* of an element of in and out: 1 or 2, signed */
 	unsigned halved; /* 0 or 1 */
-	int32_t minus;
+	int32_t minus;	 /* 0, or no less than any in[i] / 2^halved */
 };
 
 /* n elements. Adds to *saturated. */

@@ -131,11 +131,12 @@ START_TEST(narrow_results)
 END_TEST
 
 /* All words in one row, and shorter rows at its end, under each instruction set as the scalar one has them. */
-static void check_words(const struct lut_reader *reader, const int16_t *in, int16_t *want, int16_t *got)
+static void check_words(const struct lut_reader *reader, const int16_t *in, int32_t minus, int16_t *want,
+			int16_t *got)
 {
 	enum { WORDS = 65536 };
 	int64_t saturated = 0, length = 1 + reader->right + 3 * reader->rounding;
-	struct lut_row row = {.reader = reader, .in = in, .out = want, .bytes = 2};
+	struct lut_row row = {.reader = reader, .in = in, .out = want, .bytes = 2, .minus = minus};
 	lut_row(ISA_SCALAR, &row, WORDS, &saturated);
 	for (int isa = ISA_SCALAR + 1; isa <= (int)isa_best(); isa++) {
 		row.in = in;
@@ -166,7 +167,8 @@ START_TEST(every_word)
 				lut_reader_init(
 					&reader, lut_find((enum lut_function)function, (enum lut_library)library),
 					formats[f], (enum npumem_rounding)(1 + (f + (unsigned)function) % 3));
-				check_words(&reader, in, want, got);
+				check_words(&reader, in, 0, want, got);
+				check_words(&reader, in, INT16_MAX, want, got);
 			}
 }
 END_TEST
