@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "daemon/device/fixed/multiversion.h"
 #include "daemon/device/fixed/round.h"
 
 enum {
@@ -20,9 +21,31 @@ static uint32_t bits_of(float real)
 	return bits;
 }
 
-bool real_is_nan(float real)
+/* By the bits, past those of an infinity of either sign. */
+MULTIVERSION_PART bool is_nan(uint32_t bits)
 {
-	return (bits_of(real) & 0x7fffffff) > (uint32_t)REAL_EXPONENT_MAX << REAL_MANTISSA_BITS;
+	return (int32_t)(bits & 0x7fffffff) > REAL_EXPONENT_MAX << REAL_MANTISSA_BITS;
+}
+
+MULTIVERSION static bool any_nan(const float *reals, int64_t n)
+{
+	uint32_t any = 0;
+	for (int64_t i = 0; i < n; i++) {
+		uint32_t bits;
+		memcpy(&bits, &reals[i], sizeof(bits));
+		any |= is_nan(bits);
+	}
+	return any;
+}
+
+int64_t real_find_nan(const float *reals, int64_t n)
+{
+	int64_t i = 0;
+	if (!any_nan(reals, n))
+		return n;
+	while (!is_nan(bits_of(reals[i])))
+		i++;
+	return i;
 }
 
 struct real real_from_fp32(float real)

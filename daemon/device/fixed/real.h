@@ -11,7 +11,9 @@ struct real {
 	int64_t exponent;
 };
 struct real real_from_fp32(float real);
-bool real_is_nan(float real);
+
+/* Where the first NaN of n reals is; n where there is none. */
+int64_t real_find_nan(const float *reals, int64_t n);
 
 /* x * 2^-frac_bits, |x| < 2^32, 0 <= frac_bits <= NPUMEM_FRAC_BITS_MAX; rounded where x has more than 24
  * significant bits. */

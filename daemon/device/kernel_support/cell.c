@@ -1,7 +1,9 @@
 /* Checks of cells, steps, and the sums of their gates. */
 #include "daemon/device/kernel_support/cell.h"
 
-#include "daemon/device/fixed/dot.h"
+#include <string.h>
+
+#include "daemon/device/fixed/rows/gemv.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/windows/weighted.h"
@@ -10,6 +12,7 @@
 enum { CELL_FORWARD = 1, CELL_BACKWARD };
 enum { CELL_ALL = 1, CELL_LAST };
 enum { CELL_BATCH_TO_BATCH = 1, CELL_BATCH_TO_LAST, CELL_ONE_TO_ONE };
+enum { CELL_BLOCK = 256 }; /* rows of weights at a time, at most */
 
 static bool keeps_all(const struct kernel_call *call, const struct cell_form *form)
 {
@@ -94,7 +97,8 @@ int cell_check_fx16(const struct kernel_call *call, unsigned role, struct npumem
 
 size_t cell_scratch_bytes(const struct kernel_call *call, const struct cell_form *form)
 {
-	return (size_t)(form->gates * operands_get(call, form->prev_out)->shape.c) * sizeof(int32_t);
+	return (size_t)(form->gates * operands_get(call, form->prev_out)->shape.c) *
+	       npumem_dtype_bytes(operands_get(call, form->in)->dtype);
 }
 
 void cell_begin(struct cell *cell, struct kernel_call *call, const struct cell_form *form, int64_t gate_frac_bits)
@@ -113,10 +117,11 @@ void cell_begin(struct cell *cell, struct kernel_call *call, const struct cell_f
 		.all = keeps_all(call, form),
 		.gate_frac_bits = gate_frac_bits,
 		.unit_frac_bits = lut_choice_frac_bits(in->dtype),
-		.sums = call->scratch,
+		.gates = call->scratch,
 		.step = -1,
 	};
-	npumem_dtype_range(in->dtype, &cell->low, &cell->high);
+	int64_t low;
+	npumem_dtype_range(in->dtype, &low, &cell->high);
 	call->counts = (struct kernel_counts){.macs = 0};
 }
 
@@ -182,48 +187,94 @@ static bool look(struct cell *cell)
 	return kernel_part(cell->call, cell->n_outputs, (int64_t)(done * KERNEL_PARTS), steps * KERNEL_PARTS);
 }
 
-/* The products of two rows of n; false where they are no longer wanted. */
-static bool add_products(struct cell *cell, const uint8_t *a, const uint8_t *b, int64_t n, int64_t *sum)
+/* Adds the products of a vector of n elements with `n_rows` rows of weights, which are `row` elements apart; false
+ * where they are no longer wanted. */
+static bool add_products(struct cell *cell, const uint8_t *vector, const uint8_t *weights, int64_t row, int64_t n,
+			 int64_t n_rows, int64_t *sums)
 {
-	int64_t piece = kernel_piece(cell->call);
-	*sum = 0;
-	for (int64_t i = 0; i < n && !cell->stopped; i += piece) {
-		int64_t count = n - i < piece ? n - i : piece;
-		*sum += dot(cell->call->isa, a + i * cell->bytes, cell->bytes, b + i * cell->weight_bytes,
-			    cell->weight_bytes, count);
-		cell->products += count;
+	int64_t piece = kernel_piece(cell->call), step = piece / n_rows + 1;
+	for (int64_t k = 0; k < n && !cell->stopped; k += step) {
+		int64_t count = n - k < step ? n - k : step;
+		const struct gemv gemv = {vector + k * cell->bytes, cell->bytes, weights + k * cell->weight_bytes,
+					  cell->weight_bytes,	    count,	 row};
+		gemv_rows(cell->call->isa, &gemv, n_rows, sums);
+		cell->products += count * n_rows;
 		if (cell->products - cell->looked >= piece)
 			cell->stopped = !look(cell);
 	}
 	return !cell->stopped;
 }
 
-int64_t cell_sums(struct cell *cell, unsigned first, unsigned n, const void *state)
+/* The sums of gates' rows [row, row + n): those of the input, and from sums[n] on those of the state. */
+static bool sum_rows(struct cell *cell, const void *state, int64_t row, int64_t n, int64_t *sums)
 {
 	const struct cell_form *form = cell->form;
-	struct kernel_counts *counts = &cell->call->counts;
-	const struct kernel_operand *bias = operands_get(cell->call, form->bias);
-	const uint8_t *weights[] = {operands_get(cell->call, form->weights_in)->data,
-				    operands_get(cell->call, form->weights_out)->data};
-	int64_t length[] = {cell->n_inputs, cell->n_outputs}, clamped = 0;
+	const struct kernel_call *call = cell->call;
+	const uint8_t *in = operands_get(call, form->weights_in)->data,
+		      *out = operands_get(call, form->weights_out)->data;
+	int64_t in_row = cell->n_inputs, out_row = cell->n_outputs, bytes = cell->weight_bytes;
 	if (form->joint) {
-		weights[1] += length[0] * cell->weight_bytes;
-		length[0] = length[1] = cell->n_inputs + cell->n_outputs;
+		out += in_row * bytes;
+		in_row = out_row = cell->n_inputs + cell->n_outputs;
 	}
-	int64_t end = (first + n) * cell->n_outputs;
-	for (int64_t row = first * cell->n_outputs; row < end; row++) {
-		int64_t b = bias ? container_get(bias->data, cell->weight_bytes, row) : 0;
-		const uint8_t *rows[] = {weights[0] + row * length[0] * cell->weight_bytes,
-					 weights[1] + row * length[1] * cell->weight_bytes};
-		int64_t sums[2];
-		if (!add_products(cell, cell->in, rows[0], cell->n_inputs, &sums[0]) ||
-		    !add_products(cell, state, rows[1], cell->n_outputs, &sums[1]))
+	memset(sums, 0, (size_t)(2 * n) * sizeof(*sums));
+	return add_products(cell, cell->in, in + row * in_row * bytes, in_row, cell->n_inputs, n, sums) &&
+	       add_products(cell, state, out + row * out_row * bytes, out_row, cell->n_outputs, n, sums + n);
+}
+
+static int64_t rows_at_a_time(const struct cell *cell)
+{
+	int64_t rows = kernel_piece(cell->call) / (cell->n_inputs + cell->n_outputs);
+	return rows < 1 ? 1 : rows < CELL_BLOCK ? rows : CELL_BLOCK;
+}
+
+int64_t cell_sums(struct cell *cell, unsigned first, unsigned n, const void *state)
+{
+	const struct kernel_call *call = cell->call;
+	const struct kernel_operand *operand = operands_get(call, cell->form->bias);
+	struct sums_counts counts = {0, 0};
+	int64_t end = (first + n) * cell->n_outputs, most = rows_at_a_time(cell), sums[2 * CELL_BLOCK];
+	for (int64_t row = first * cell->n_outputs, count; row < end; row += count) {
+		count = end - row < most ? end - row : most;
+		if (!sum_rows(cell, state, row, count, sums))
 			break;
-		int64_t sum = form->joint ? rescaled_sum_join(&cell->rescaled, sums[0], sums[1], b, &clamped,
-							      &counts->wrapped)
-					  : multi_sum_join(&cell->multi, sums, 1, b, &clamped, &counts->wrapped);
-		cell->sums[row] = (int32_t)sum;
+		struct sums_bias bias = {NULL, cell->weight_bytes};
+		if (operand)
+			bias.data = (const uint8_t *)operand->data + row * cell->weight_bytes;
+		uint8_t *to = cell->gates + row * cell->bytes;
+		if (cell->form->joint)
+			sums_rescaled(call->isa, &cell->rescaled, sums, count, &bias, count, to, &counts);
+		else
+			sums_multi(call->isa, &cell->multi, sums, count, &bias, count, to, &counts);
 	}
-	counts->macs += n * cell->n_outputs * (cell->n_inputs + cell->n_outputs);
-	return clamped;
+	cell->call->counts.wrapped += counts.wrapped;
+	cell->call->counts.macs += n * cell->n_outputs * (cell->n_inputs + cell->n_outputs);
+	return counts.saturated;
+}
+
+void cell_lookup(const struct cell *cell, const struct lut_reader *reader, unsigned first, unsigned n,
+		 int64_t *saturated)
+{
+	const struct lut_row row = {.reader = reader,
+				    .in = cell_gate(cell, first),
+				    .out = cell_gate(cell, first),
+				    .bytes = cell->bytes};
+	lut_row(cell->call->isa, &row, n * cell->n_outputs, saturated);
+}
+
+void cell_product_init(const struct cell *cell, int64_t shift, struct row *row)
+{
+	int dtype = operands_get(cell->call, cell->form->in)->dtype;
+	*row = (struct row){.in1 = row_source(dtype), .in2 = row_source(dtype)};
+	requantize_init(&row->to, dtype, shift, cell->call->rounding);
+	row_init_product(row, cell->call->isa, row_magnitude(dtype) * row_magnitude(dtype));
+}
+
+void cell_product(const struct cell *cell, struct row *row, const void *a, const void *b, void *out,
+		  int64_t *saturated)
+{
+	row->in1.data = a;
+	row->in2.data = b;
+	row->out = out;
+	row_product(row, cell->n_outputs, saturated);
 }

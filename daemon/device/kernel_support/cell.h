@@ -10,11 +10,10 @@
 #ifndef DEVICE_CELL_H
 #define DEVICE_CELL_H
 
-#include "daemon/device/fixed/rescaled_sum.h"
-#include "daemon/device/fixed/multi_sum.h"
-#include "daemon/device/fixed/round.h"
+#include "daemon/device/fixed/rows/lut.h"
+#include "daemon/device/fixed/rows/rows.h"
+#include "daemon/device/fixed/rows/sums.h"
 #include "daemon/device/operations/kernel.h"
-#include "daemon/device/kernel_support/elementwise/container.h"
 
 /* Numbers of act='s choices. */
 enum cell_act { CELL_ACT_NONE = 1, CELL_ACT_TANH, CELL_ACT_SIGM };
@@ -45,8 +44,8 @@ struct cell {
 	bool backward, all;
 	int64_t gate_frac_bits; /* of the gates' sums */
 	int64_t unit_frac_bits; /* of what tables give: 7 or 15 */
-	int64_t low, high;	/* the container */
-	int32_t *sums;		/* of the gates: [G,M] */
+	int64_t high;		/* of the container */
+	uint8_t *gates;		/* their sums: [G,M], in the container */
 	/* of the step under way */
 	int64_t step;
 	const uint8_t *in, *state;
@@ -58,33 +57,37 @@ struct cell {
 	bool stopped;
 };
 
-/* int32_t [G,M] for the sums; a kernel's own needs come behind it. */
+/* The gates' sums; a kernel's own needs come behind them. */
 size_t cell_scratch_bytes(const struct kernel_call *call, const struct cell_form *form);
 
 /* Steps in order:
  *
  *	for (cell_begin(&cell, call, &form, frac_bits); cell_next(&cell);)
  *		… cell_sums(&cell, 0, form.gates, cell.state) …
- *		… container_put(cell.out, cell.bytes, m, …)
+ *		… M elements to cell.out
  *
  * Where only the last state is wanted, cell.out is cell.state from the second step on. */
 void cell_begin(struct cell *cell, struct kernel_call *call, const struct cell_form *form, int64_t gate_frac_bits);
 bool cell_next(struct cell *cell);
 
-/* cell->sums of `n` gates from gate `first` on, of the step's input and of a state with state_frac_bits. Returns
+/* cell->gates of `n` gates from gate `first` on, of the step's input and of a state with state_frac_bits. Returns
  * how many of them were clamped. Where cell->stopped is set after it the step is no longer wanted. */
 int64_t cell_sums(struct cell *cell, unsigned first, unsigned n, const void *state);
 
-static inline int64_t cell_sum(const struct cell *cell, unsigned gate, int64_t m)
+static inline uint8_t *cell_gate(const struct cell *cell, unsigned gate)
 {
-	return cell->sums[gate * cell->n_outputs + m];
+	return cell->gates + gate * cell->n_outputs * cell->bytes;
 }
 
-/* a * b, rounded by `shift` into the container. */
-static inline int64_t cell_product(const struct cell *cell, int64_t a, int64_t b, int64_t shift,
-				   int64_t *saturated)
-{
-	return round_clamp(a * b, shift, cell->call->rounding, cell->low, cell->high, saturated);
-}
+/* cell_gate of `n` gates from gate `first` on through a table that the reader reads. Adds to *saturated. */
+void cell_lookup(const struct cell *cell, const struct lut_reader *reader, unsigned first, unsigned n,
+		 int64_t *saturated);
+
+/* A product of two rows of M elements of the container, to be rounded by `shift` into it; its sources come later.
+ */
+void cell_product_init(const struct cell *cell, int64_t shift, struct row *row);
+/* out = a * b, so rounded. Adds to *saturated. */
+void cell_product(const struct cell *cell, struct row *row, const void *a, const void *b, void *out,
+		  int64_t *saturated);
 
 #endif

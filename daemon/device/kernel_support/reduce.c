@@ -1,5 +1,6 @@
-/* Neighbouring dimensions that are both reduced, or both kept, are one to a dense array: what is left is a few
- * long rows. Each block of outputs is folded over all its rows while its results are in the first cache. */
+/* Neighbouring dimensions that are both reduced, or both kept, are one to a dense array, as H and W are to a
+ * feature: what is left is a few long rows. Each block of outputs is folded over all its rows while its results
+ * are in the first cache. */
 #include "daemon/device/kernel_support/reduce.h"
 
 #include "daemon/device/fixed/requantize.h"
@@ -7,7 +8,7 @@
 #include "daemon/device/kernel_support/order_dims.h"
 
 enum { REDUCE_BLOCK = 1024 };
-enum { REDUCE_ROW = ORDER_DIMS - 1 }; /* the innermost dimension */
+enum { REDUCE_N, REDUCE_C, REDUCE_ROW = ORDER_DIMS - 1 }; /* the last: the innermost dimension */
 
 static void read_axes(const struct kernel_call *call, bool along[ORDER_DIMS])
 {
@@ -57,7 +58,8 @@ int reduce_check(const struct kernel_call *call, struct npumem_error *error)
 
 struct reduce {
 	const struct reduce_rule *rule;
-	const void *in;
+	const struct kernel_operand *in;
+	bool dense; /* else the first two dimensions are features */
 	int64_t extents[ORDER_DIMS];
 	bool along[ORDER_DIMS];
 	int64_t n_kept, n_folded; /* rows of out; rows of in that one of them sees */
@@ -70,13 +72,20 @@ static void reduce_init(struct reduce *r, const struct kernel_call *call, const 
 	const struct kernel_operand *in = operands_get(call, REDUCE_IN), *out = operands_get(call, REDUCE_OUT);
 	int64_t extents[ORDER_DIMS];
 	bool along[ORDER_DIMS];
-	*r = (struct reduce){.rule = rule, .in = in->data, .extents = {1, 1, 1, 1}, .n_kept = 1, .n_folded = 1};
+	*r = (struct reduce){.rule = rule,
+			     .in = in,
+			     .dense = in->data != NULL,
+			     .extents = {1, 1, 1, 1},
+			     .n_kept = 1,
+			     .n_folded = 1};
 	order_dims_split(&in->shape, extents);
 	read_axes(call, along);
 	int to = REDUCE_ROW;
 	r->along[to] = along[REDUCE_ROW];
 	for (int i = REDUCE_ROW; i >= 0; i--) {
-		if (extents[i] > 1 && r->extents[to] > 1 && along[i] != r->along[to])
+		if (!r->dense && i <= REDUCE_C)
+			to = i;
+		else if (extents[i] > 1 && r->extents[to] > 1 && along[i] != r->along[to])
 			to--;
 		if (extents[i] > 1)
 			r->along[to] = along[i];
@@ -89,16 +98,42 @@ static void reduce_init(struct reduce *r, const struct kernel_call *call, const 
 }
 
 /* Where the row lies that is number `folded` of those that row `kept` of out sees. */
-static int64_t row_at(const struct reduce *r, int64_t kept, int64_t folded)
+static const uint8_t *row_at(const struct reduce *r, int64_t kept, int64_t folded)
 {
-	int64_t at = 0, stride = r->extents[REDUCE_ROW];
+	int64_t at = 0, stride = r->extents[REDUCE_ROW], index[ORDER_DIMS];
 	for (int i = REDUCE_ROW - 1; i >= 0; i--) {
 		int64_t *number = r->along[i] ? &folded : &kept;
-		at += *number % r->extents[i] * stride;
+		index[i] = *number % r->extents[i];
 		*number /= r->extents[i];
+		if (r->dense || i > REDUCE_C)
+			at += index[i] * stride;
 		stride *= r->extents[i];
 	}
-	return at;
+	const uint8_t *base = r->dense ? r->in->data : kernel_feature(r->in, index[REDUCE_N], index[REDUCE_C]);
+	return base + at * r->requantize.bytes;
+}
+
+/* Of the rows that are folded into one: as many from number `folded` on as lie equally far apart, and how far, in
+ * elements. */
+static int64_t run_at(const struct reduce *r, int64_t folded, int64_t *apart)
+{
+	const struct kernel_features *f = &r->in->features;
+	int64_t stride = r->extents[REDUCE_ROW];
+	int i = REDUCE_ROW - 1;
+	for (; i > 0 && r->extents[i] == 1; i--)
+		;
+	*apart = stride;
+	if (!r->along[i])
+		return 1;
+	int64_t index = folded % r->extents[i], left = r->extents[i] - index;
+	if (r->dense || i > REDUCE_C)
+		return left;
+	*apart = (i == REDUCE_C ? f->lane_bytes : f->n_bytes) / r->requantize.bytes;
+	if (i == REDUCE_N || *apart * r->requantize.bytes != f->lane_bytes)
+		return i == REDUCE_N ? left : 1;
+	/* Up to where the channels come round to the first NPU again. */
+	int64_t end = f->n_npus - (f->start_npu + index) % f->n_npus;
+	return left < end ? left : end;
 }
 
 /* A block of outputs on its way. */
@@ -123,14 +158,6 @@ static bool look(const struct kernel_call *call, const struct reduce *r, struct 
 	return kernel_part(call, block->n, block->folded, block->n * r->terms);
 }
 
-static struct fold_rows rows_at(const struct reduce *r, int64_t at, int64_t n_rows)
-{
-	return (struct fold_rows){.data = (const uint8_t *)r->in + at * r->requantize.bytes,
-				  .bytes = r->requantize.bytes,
-				  .row = r->extents[REDUCE_ROW],
-				  .n_rows = n_rows};
-}
-
 /* Each folds what the block's outputs see, the first of which is output `first` of all; false where it is no
  * longer wanted. */
 
@@ -142,10 +169,11 @@ static bool fold_across_rows(const struct kernel_call *call, const struct reduce
 	int64_t width = r->extents[REDUCE_ROW], piece = kernel_piece(call);
 	for (int64_t i = 0; i < block->n; i++)
 		for (int64_t folded = 0; folded < r->n_folded; folded++) {
-			int64_t at = row_at(r, first + i, folded);
+			const uint8_t *at = row_at(r, first + i, folded);
 			for (int64_t x = 0; x < width; x += piece) {
 				int64_t count = width - x < piece ? width - x : piece;
-				const struct fold_rows row = rows_at(r, at + x, 1);
+				const struct fold_rows row = {at + x * r->requantize.bytes, r->requantize.bytes,
+							      width, 1};
 				block->results[i] =
 					of_two(fold, block->results[i], fold_across(fold, call->isa, &row, count));
 				if (!look(call, r, block, count))
@@ -160,19 +188,31 @@ static bool fold_down_columns(const struct kernel_call *call, const struct reduc
 			      int64_t first)
 {
 	int64_t width = r->extents[REDUCE_ROW], most = kernel_piece(call) / block->n + 1, step;
-	int64_t run = r->along[REDUCE_ROW - 1] ? r->extents[REDUCE_ROW - 1] : 1;
+	unsigned bytes = r->requantize.bytes;
+	enum fold fold = r->rule->fold;
 	for (int64_t folded = 0; folded < r->n_folded; folded += step) {
 		int32_t part[REDUCE_BLOCK];
-		step = run - folded % run;
-		step = step < most ? step : most;
-		const struct fold_rows rows = rows_at(r, row_at(r, first / width, folded) + first % width, step);
-		fold_columns(r->rule->fold, call->isa, &rows, block->n, part);
+		int64_t apart, run = run_at(r, folded, &apart);
+		step = run < most ? run : most;
+		const struct fold_rows rows = {row_at(r, first / width, folded) + first % width * bytes, bytes,
+					       apart, step};
+		fold_columns(fold, call->isa, &rows, block->n, part);
 		for (int64_t i = 0; i < block->n; i++)
-			block->results[i] = of_two(r->rule->fold, block->results[i], part[i]);
+			block->results[i] = folded ? of_two(fold, block->results[i], part[i]) : part[i];
 		if (!look(call, r, block, step * block->n))
 			return false;
 	}
 	return true;
+}
+
+/* Outputs at a time: where they are columns, not more than have all their rows in one piece. */
+static int64_t block_of(const struct kernel_call *call, const struct reduce *r)
+{
+	enum { COLUMNS_MIN = 256 };
+	int64_t most = kernel_piece(call) / r->n_folded;
+	if (r->along[REDUCE_ROW] || most > REDUCE_BLOCK)
+		return REDUCE_BLOCK;
+	return most > COLUMNS_MIN ? most : COLUMNS_MIN;
 }
 
 void reduce_run(struct kernel_call *call, const struct reduce_rule *rule)
@@ -183,13 +223,14 @@ void reduce_run(struct kernel_call *call, const struct reduce_rule *rule)
 	bool one = r.along[REDUCE_ROW]; /* a row of in gives one element of out */
 	int64_t width = one ? r.n_kept : r.extents[REDUCE_ROW], outputs = one ? r.n_kept : r.n_kept * width;
 	uint8_t *out = operands_get(call, REDUCE_OUT)->data;
+	int64_t most = block_of(call, &r), start = fold_start(rule->fold);
 	struct reduce_block block;
 	for (int64_t first = 0; first < outputs; first += block.n) {
 		int64_t left = width - first % width;
-		block.n = left < REDUCE_BLOCK ? left : REDUCE_BLOCK;
+		block.n = left < most ? left : most;
 		block.folded = block.looked = 0;
 		for (int64_t i = 0; i < block.n; i++)
-			block.results[i] = fold_start(rule->fold);
+			block.results[i] = start;
 		if (!(one ? fold_across_rows : fold_down_columns)(call, &r, &block, first))
 			return;
 		if (rule->close)

@@ -8,7 +8,8 @@
 
 enum { IN, OUT };
 enum {
-	BLOCK = 256,
+	BLOCK = 128,
+	STRETCH = 8192,	 /* elements that one look may do away with */
 	SORT_STEPS = 32, /* of element steps, to put one more of the best in its place */
 };
 
@@ -75,34 +76,104 @@ static bool look(struct contest *contest, int64_t sorted)
 	return kernel_part(contest->call, contest->topk, contest->offered + sorted, contest->n + contest->topk);
 }
 
-/* Whether any of n elements from `first` on could be among the best: a look at the largest of all is cheap. */
-static bool is_worth(const struct contest *contest, int64_t first, int64_t n)
+/* Types whose elements are looked at many at a time. */
+static bool is_narrow(const struct contest *contest)
 {
-	const struct kernel_operand *in = operands_get(contest->call, IN);
-	unsigned bytes = npumem_dtype_bytes(in->dtype);
-	int64_t low, high;
-	npumem_dtype_range(in->dtype, &low, &high);
-	if (contest->best.n < contest->best.k || bytes > 2 || low == 0)
-		return true;
-	const struct fold_rows row = {
-		.data = (const uint8_t *)in->data + first * bytes, .bytes = bytes, .n_rows = 1};
-	/* Later ones of the same value come after. */
-	return fold_across(FOLD_LARGER, contest->call->isa, &row, n) > contest->best.entries[0].value;
+	int64_t low = 0, high;
+	int dtype = operands_get(contest->call, IN)->dtype;
+	npumem_dtype_range(dtype, &low, &high);
+	return low < 0 && npumem_dtype_bytes(dtype) <= 2;
 }
 
+/* Of a narrow type. */
+static int32_t largest(const struct contest *contest, const uint8_t *from, int64_t n)
+{
+	unsigned bytes = npumem_dtype_bytes(operands_get(contest->call, IN)->dtype);
+	const struct fold_rows row = {.data = from, .bytes = bytes, .n_rows = 1};
+	return fold_across(FOLD_LARGER, contest->call->isa, &row, n);
+}
+
+/* Whether any of n elements could be among the best: a look at the largest of all is cheap. */
+static bool is_worth(const struct contest *contest, const uint8_t *from, int64_t n)
+{
+	if (contest->best.n < contest->best.k || !is_narrow(contest))
+		return true;
+	/* Later ones of the same value come after. */
+	return largest(contest, from, n) > contest->best.entries[0].value;
+}
+
+/* Where the first of n elements with the largest value of them is. */
+static int64_t first_of(const struct contest *contest, const uint8_t *from, int64_t n, int32_t value)
+{
+	int dtype = operands_get(contest->call, IN)->dtype;
+	unsigned bytes = npumem_dtype_bytes(dtype);
+	int64_t first = 0, values[BLOCK];
+	while (n > BLOCK) {
+		int64_t half = n / 2;
+		if (largest(contest, from + first * bytes, half) == value) {
+			n = half;
+		} else {
+			first += half;
+			n -= half;
+		}
+	}
+	elements_load64(dtype, from, first, n, values);
+	for (n = 0; values[n] != value; n++)
+		;
+	return first + n;
+}
+
+/* Where only one wins: n elements in one go. */
+static void offer_largest(struct contest *contest, const uint8_t *from, int64_t n, int64_t first)
+{
+	int32_t value = largest(contest, from, n);
+	if (contest->best.n == 0 || value > contest->best.entries[0].value)
+		order_best_offer(&contest->best, value, first + first_of(contest, from, n, value));
+}
+
+/* n elements of one piece, the first of which has index `first`. */
+static void offer_block(struct contest *contest, const uint8_t *from, int64_t n, int64_t first)
+{
+	int dtype = operands_get(contest->call, IN)->dtype;
+	int64_t values[BLOCK];
+	if (!is_worth(contest, from, n))
+		return;
+	elements_load64(dtype, from, 0, n, values);
+	for (int64_t k = 0; k < n; k++)
+		order_best_offer(&contest->best, values[k], first + k);
+}
+
+/* Likewise, of any number; false where the rest is no longer wanted. */
+static bool offer_piece(struct contest *contest, const uint8_t *from, int64_t n, int64_t first)
+{
+	unsigned bytes = npumem_dtype_bytes(operands_get(contest->call, IN)->dtype);
+	int64_t piece = kernel_piece(contest->call);
+	bool one = contest->best.k == 1 && is_narrow(contest);
+	for (int64_t i = 0, count; i < n; i += count) {
+		count = n - i < STRETCH ? n - i : STRETCH;
+		bool worth = !one && is_worth(contest, from + i * bytes, count);
+		count = worth && count > BLOCK ? BLOCK : count;
+		if (one)
+			offer_largest(contest, from + i * bytes, count, first + i);
+		else if (worth)
+			offer_block(contest, from + i * bytes, count, first + i);
+		contest->offered += count;
+		if (contest->offered - contest->looked >= piece && !look(contest, 0))
+			return false;
+	}
+	return true;
+}
+
+/* Elements whose flat indices follow each other, in as many pieces as there are features that have them. */
 static bool offer_run(struct contest *contest, int64_t first, int64_t n)
 {
 	const struct kernel_operand *in = operands_get(contest->call, IN);
-	int64_t values[BLOCK], piece = kernel_piece(contest->call);
-	for (int64_t i = 0; i < n; i += BLOCK) {
-		int64_t count = n - i < BLOCK ? n - i : BLOCK;
-		if (is_worth(contest, first + i, count)) {
-			elements_load64(in->dtype, in->data, first + i, count, values);
-			for (int64_t k = 0; k < count; k++)
-				order_best_offer(&contest->best, values[k], first + i + k);
-		}
-		contest->offered += count;
-		if (contest->offered - contest->looked >= piece && !look(contest, 0))
+	int64_t length = in->data ? operands_elements(in) : in->shape.h * in->shape.w;
+	for (int64_t count; n > 0; first += count, n -= count) {
+		int64_t feature = first / length, at = first % length;
+		count = length - at < n ? length - at : n;
+		const uint8_t *from = kernel_feature(in, feature / in->shape.c, feature % in->shape.c);
+		if (!offer_piece(contest, from + at * npumem_dtype_bytes(in->dtype), count, first))
 			return false;
 	}
 	return true;
@@ -140,6 +211,7 @@ static void run(struct kernel_call *call)
 
 const struct kernel kernel_argmax = {
 	.number = NPUMEM_KERNEL_ARGMAX,
+	.by_feature = 1 << IN,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
 	.run = run,

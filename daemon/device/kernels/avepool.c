@@ -31,19 +31,19 @@ static int64_t mean_of(struct kernel_call *call, int64_t sum, const struct mean 
 	return mean_truncated(mean, sum, in, out, call->rounding, to->low, to->high, &counts->saturated);
 }
 
-/* Means of outputs [x, end) of a row of windows, each of which has `rows` rows of points. */
+/* Means of outputs [x, end) of a row of windows, each of which has `rows` rows of points. *mean is that of the
+ * last one. */
 static void means_one_by_one(struct kernel_call *call, const struct pool *pool, int64_t rows, int64_t x,
-			     int64_t end)
+			     int64_t end, struct mean *mean)
 {
 	struct requantize to;
-	struct mean mean = {.n = 0};
 	requantize_init(&to, operands_get(call, POOL_OUT)->dtype, 0, call->rounding);
 	for (; x < end; x++) {
 		int64_t tap, past, sum = pool->values32 ? pool->values32[x] : pool->values[x];
 		window_taps(&pool->window.w, pool->global ? 0 : x, &tap, &past);
-		if (mean.n != rows * (past - tap))
-			mean_init(&mean, rows * (past - tap));
-		container_put(pool->out, pool->bytes, x, mean_of(call, sum, &mean, &to));
+		if (mean->n != rows * (past - tap))
+			mean_init(mean, rows * (past - tap));
+		container_put(pool->out, pool->bytes, x, mean_of(call, sum, mean, &to));
 	}
 }
 
@@ -81,6 +81,7 @@ static void run(struct kernel_call *call)
 {
 	struct pool pool;
 	struct inside inside;
+	struct mean mean = {.n = 0};
 	call->counts = (struct kernel_counts){.saturated = 0};
 	pool_begin(&pool, call, FOLD_SUM);
 	inside_init(&inside, call, &pool);
@@ -91,9 +92,9 @@ static void run(struct kernel_call *call)
 		if (pool.global && n > 0)
 			n = pool.n_values;
 		if (inside.first > 0)
-			means_one_by_one(call, &pool, end - tap, 0, inside.first);
+			means_one_by_one(call, &pool, end - tap, 0, inside.first, &mean);
 		if (inside.first + n < pool.n_values)
-			means_one_by_one(call, &pool, end - tap, inside.first + n, pool.n_values);
+			means_one_by_one(call, &pool, end - tap, inside.first + n, pool.n_values, &mean);
 		if (n == 0)
 			continue;
 		if (inside.rows != end - tap)

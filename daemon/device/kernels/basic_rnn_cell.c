@@ -1,5 +1,7 @@
 /* The plain recurrent cell by the rules of mli 1.1: h = act(bias + W x + U h). Without an activation the sum is
  * rounded to out's format at once; with one out has the tables' format. */
+#include <string.h>
+
 #include "daemon/device/kernel_support/cell.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
@@ -38,18 +40,15 @@ static void run(struct kernel_call *call)
 			lut_find(act == CELL_ACT_SIGM ? LUT_SIGMOID : LUT_TANH, lut_choice(call, LUT_MLI1_1)),
 			gate, call->rounding);
 	struct cell cell;
-	int64_t saturated = 0;
+	int64_t saturated = 0, ignored = 0;
 	for (cell_begin(&cell, call, &form, gate); cell_next(&cell);) {
-		int64_t clamped = cell_sums(&cell, 0, 1, cell.state);
+		int64_t *clamped = act == CELL_ACT_NONE ? &saturated : &ignored;
+		*clamped += cell_sums(&cell, 0, 1, cell.state);
 		if (cell.stopped)
 			return;
-		saturated += act == CELL_ACT_NONE ? clamped : 0;
-		for (int64_t m = 0; m < cell.n_outputs; m++) {
-			int64_t h = cell_sum(&cell, 0, m);
-			if (act != CELL_ACT_NONE)
-				h = lut_result(&reader, h, cell.bytes, &saturated);
-			container_put(cell.out, cell.bytes, m, h);
-		}
+		if (act != CELL_ACT_NONE)
+			cell_lookup(&cell, &reader, 0, 1, &saturated);
+		memcpy(cell.out, cell.gates, (size_t)(cell.n_outputs * cell.bytes));
 	}
 	call->counts.saturated = saturated;
 }

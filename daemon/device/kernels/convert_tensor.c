@@ -20,15 +20,13 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 /* Where the first NaN of a feature is, or `length`. What is no longer wanted need not be refused. */
 static int64_t find_nan(const struct kernel_call *call, const float *reals, int64_t length, int64_t *pending)
 {
-	for (int64_t i = 0; i < length; i += BLOCK) {
-		int64_t end = length - i < BLOCK ? length : i + BLOCK;
-		bool any = false;
-		for (int64_t k = i; k < end; k++)
-			any |= real_is_nan(reals[k]);
-		for (int64_t k = i; k < end && any; k++)
-			if (real_is_nan(reals[k]))
-				return k;
-		if (!kernel_look(call, end - i, pending))
+	int64_t piece = kernel_piece(call);
+	for (int64_t i = 0, count; i < length; i += count) {
+		count = length - i < piece ? length - i : piece;
+		int64_t at = real_find_nan(reals + i, count);
+		if (at < count)
+			return i + at;
+		if (!kernel_look(call, count, pending))
 			return length;
 	}
 	return length;

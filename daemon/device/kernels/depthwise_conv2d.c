@@ -3,7 +3,6 @@
  * by row, the sums of a row taking in tap after tap. */
 #include <string.h>
 
-#include "daemon/device/fixed/mac.h"
 #include "daemon/device/kernel_support/windows/convolve.h"
 #include "daemon/device/kernel_support/windows/depthwise.h"
 #include "daemon/device/kernel_support/windows/depthwise_plane.h"
@@ -44,6 +43,8 @@ static void work_init(struct work *work, struct kernel_call *call)
 	work->whole = accumulator->sum_bytes == 4 && accumulator->cannot_wrap &&
 		      depthwise_fits_fx8(call->isa, &work->window, &accumulator->result, largest(work));
 	work->plane = !work->whole && depthwise_plane_fits(&work->window);
+	if (!work->whole && !work->plane)
+		work->weighted.accumulator.sum_bytes = sizeof(int64_t);
 	if (work->whole)
 		depthwise_init(&work->depthwise, &work->window, &accumulator->result);
 	if (work->plane)
@@ -74,9 +75,8 @@ static bool sum_row(struct work *work, const uint8_t *in, const uint8_t *weights
 {
 	const struct window_axis *h = &work->window.h, *w = &work->window.w;
 	const struct weighted *weighted = &work->weighted;
-	struct mac mac = {weighted->data_bytes, weighted->accumulator.sum_bytes};
-	int64_t tap, end;
-	memset(work->call->scratch, 0, (size_t)(n * mac.sum_bytes));
+	int64_t tap, end, *sums = work->call->scratch;
+	memset(sums, 0, (size_t)n * sizeof(*sums));
 	window_taps(h, y, &tap, &end);
 	for (; tap < end; tap++)
 		for (int64_t k = 0; k < w->kernel; k++) {
@@ -84,11 +84,10 @@ static bool sum_row(struct work *work, const uint8_t *in, const uint8_t *weights
 			window_outputs(w, k, &first, &past);
 			first = first < x ? x : first;
 			past = past > x + n ? x + n : past;
-			if (first < past)
-				mac_row(&mac, (uint8_t *)work->call->scratch + (first - x) * mac.sum_bytes,
-					in + (row + window_at(w, first, k)) * mac.row_bytes, w->stride,
-					weighted_element(weights, weighted->weight_bytes, tap * w->kernel + k),
-					past - first);
+			int64_t weight = weighted_element(weights, weighted->weight_bytes, tap * w->kernel + k);
+			for (; first < past; first++)
+				sums[first - x] += weight * weighted_element(in, weighted->data_bytes,
+									     row + window_at(w, first, k));
 			if (!kernel_look(work->call, n, &work->looked))
 				return false;
 		}

@@ -28,7 +28,8 @@ static size_t scratch_bytes(const struct kernel_call *call)
 struct gru {
 	struct cell cell;
 	struct lut_reader sigmoid, tanh;
-	int16_t *reset; /* r*h */
+	uint8_t *reset;		  /* r*h */
+	struct row product, rest; /* by the tables' unit; 1 - z */
 };
 
 static void gru_init(struct gru *g, struct kernel_call *call)
@@ -36,59 +37,84 @@ static void gru_init(struct gru *g, struct kernel_call *call)
 	int64_t exact = operands_get(call, IN)->frac_bits + operands_get(call, WEIGHTS_IN)->frac_bits;
 	int64_t gate = exact < GATE_FRAC_BITS ? exact : GATE_FRAC_BITS;
 	enum lut_library library = lut_choice(call, LUT_MLI2_0);
+	int dtype = operands_get(call, IN)->dtype;
 	lut_reader_init(&g->sigmoid, lut_find(LUT_SIGMOID, library), gate, call->rounding);
 	lut_reader_init(&g->tanh, lut_find(LUT_TANH, library), gate, call->rounding);
-	g->reset = (int16_t *)((uint8_t *)call->scratch + cell_scratch_bytes(call, &form));
+	g->reset = (uint8_t *)call->scratch + cell_scratch_bytes(call, &form);
 	cell_begin(&g->cell, call, &form, gate);
+	cell_product_init(&g->cell, g->cell.unit_frac_bits, &g->product);
+	g->rest = (struct row){.in1 = {.value = (int32_t)g->cell.high}, .in2 = row_source(dtype), .sign = -1};
+	align_init(&g->rest.align, 0, 0);
+	requantize_init(&g->rest.to, dtype, 0, call->rounding);
+	row_init_sum(&g->rest, call->isa, row_magnitude(dtype), row_magnitude(dtype));
 }
 
-static void reset(const struct gru *g)
-{
-	const struct cell *cell = &g->cell;
-	int64_t ignored = 0;
-	for (int64_t m = 0; m < cell->n_outputs; m++) {
-		int64_t h = container_get(cell->state, cell->bytes, m);
-		int64_t r = lut_read(&g->sigmoid, cell_sum(cell, GATE_R, m));
-		g->reset[m] = (int16_t)cell_product(cell, r, h, cell->unit_frac_bits, &ignored);
-	}
-}
-
-/* h of this step. An element counts as saturated once, whether n*(1 - z) or the sum was clamped. */
-static void update(const struct gru *g, int64_t *saturated)
+/* n*(1 - z) into gate N, and then the state. */
+static void rows_of_state(const struct gru *g, struct row *fresh, struct row *sum)
 {
 	const struct cell *cell = &g->cell;
 	const struct kernel_operand *out = operands_get(cell->call, OUT);
-	struct align align;
-	align_init(&align, out->frac_bits, cell->state_frac_bits);
-	struct requantize result;
-	requantize_init(&result, out->dtype, align.frac_bits - out->frac_bits, cell->call->rounding);
-	for (int64_t m = 0; m < cell->n_outputs; m++) {
-		int64_t clamped = 0, unit = cell->unit_frac_bits;
-		int64_t z = lut_read(&g->sigmoid, cell_sum(cell, GATE_Z, m));
-		int64_t n = lut_read(&g->tanh, cell_sum(cell, GATE_N, m));
-		int64_t h = container_get(cell->state, cell->bytes, m);
-		int64_t keep = cell_product(cell, h, z, unit, &clamped);
-		int64_t fresh = cell_product(cell, n, cell->high - z, 2 * unit - out->frac_bits, &clamped);
-		h = align_sum(&align, fresh, keep, &result, &clamped);
-		container_put(cell->out, cell->bytes, m, h);
-		*saturated += clamped > 0;
+	int64_t most = row_magnitude(out->dtype);
+	cell_product_init(cell, 2 * cell->unit_frac_bits - out->frac_bits, fresh);
+	*sum = (struct row){.in1 = row_source(out->dtype), .in2 = row_source(out->dtype), .sign = 1};
+	align_init(&sum->align, out->frac_bits, cell->state_frac_bits);
+	requantize_init(&sum->to, out->dtype, sum->align.frac_bits - out->frac_bits, cell->call->rounding);
+	row_init_sum(sum, cell->call->isa, most, most);
+}
+
+/* h of this step, of elements [m, m + n), in place: gate Z has h*z, gate R 1 - z. Returns how often an element was
+ * clamped: once in n*(1 - z), once in the sum. */
+static int64_t update(const struct gru *g, struct row *fresh, struct row *sum, int64_t m, int64_t n)
+{
+	const struct cell *cell = &g->cell;
+	int64_t clamped = 0;
+	fresh->in1.data = fresh->out = cell_gate(cell, GATE_N) + m * cell->bytes;
+	fresh->in2.data = cell_gate(cell, GATE_R) + m * cell->bytes;
+	row_product(fresh, n, &clamped);
+	sum->in1.data = fresh->out;
+	sum->in2.data = cell_gate(cell, GATE_Z) + m * cell->bytes;
+	sum->out = cell->out + m * cell->bytes;
+	row_sum(sum, n, &clamped);
+	return clamped;
+}
+
+/* h of this step. An element counts as saturated once, whether n*(1 - z) or the sum was clamped: where the first
+ * can be, it is made by itself. */
+static void next_state(struct gru *g, int64_t *saturated)
+{
+	const struct cell *cell = &g->cell;
+	uint8_t *z = cell_gate(cell, GATE_Z);
+	struct row fresh, sum;
+	int64_t ignored = 0;
+	rows_of_state(g, &fresh, &sum);
+	g->rest.in2.data = z;
+	g->rest.out = cell_gate(cell, GATE_R);
+	row_sum(&g->rest, cell->n_outputs, &ignored);
+	cell_product(cell, &g->product, cell->state, z, z, &ignored);
+	int64_t at_once = fresh.to.shift >= cell->unit_frac_bits ? cell->n_outputs : 1;
+	for (int64_t m = 0; m < cell->n_outputs; m += at_once) {
+		int64_t clamped = update(g, &fresh, &sum, m, at_once);
+		*saturated += at_once > 1 ? clamped : clamped > 0;
 	}
 }
 
 static void run(struct kernel_call *call)
 {
 	struct gru g;
-	int64_t saturated = 0;
+	struct cell *cell = &g.cell;
+	int64_t saturated = 0, ignored = 0;
 	gru_init(&g, call);
-	while (cell_next(&g.cell)) {
-		cell_sums(&g.cell, GATE_Z, 2, g.cell.state);
-		if (g.cell.stopped)
+	while (cell_next(cell)) {
+		cell_sums(cell, GATE_Z, 2, cell->state);
+		if (cell->stopped)
 			return;
-		reset(&g);
-		cell_sums(&g.cell, GATE_N, 1, g.reset);
-		if (g.cell.stopped)
+		cell_lookup(cell, &g.sigmoid, GATE_Z, 2, &ignored);
+		cell_product(cell, &g.product, cell->state, cell_gate(cell, GATE_R), g.reset, &ignored);
+		cell_sums(cell, GATE_N, 1, g.reset);
+		if (cell->stopped)
 			return;
-		update(&g, &saturated);
+		cell_lookup(cell, &g.tanh, GATE_N, 1, &ignored);
+		next_state(&g, &saturated);
 	}
 	call->counts.saturated = saturated;
 }

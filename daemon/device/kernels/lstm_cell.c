@@ -5,6 +5,7 @@
 
 #include "daemon/device/fixed/align.h"
 #include "daemon/device/kernel_support/cell.h"
+#include "daemon/device/kernel_support/elementwise/container.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 
@@ -78,11 +79,23 @@ struct lstm {
 	int64_t rules;
 	enum cell_act act;
 	struct lut_reader sigmoid, tanh, output; /* output: of the cell, where act says one */
-	int64_t cell_frac_bits, out_frac_bits;
-	void *cells; /* cell_out: c of the step before, then of this one */
-	struct align sum;
-	struct requantize sum_result;
+	int64_t cell_frac_bits;
+	void *cells;		    /* cell_out: c of the step before, then of this one */
+	struct row product, sum, h; /* by the tables' unit; f*c + i*g; the state */
 };
+
+static void rows_init(struct lstm *l, const struct kernel_call *call)
+{
+	const struct kernel_operand *in = operands_get(call, IN);
+	int64_t unit = l->cell.unit_frac_bits;
+	int64_t last = l->act == CELL_ACT_NONE ? l->cell_frac_bits : unit;
+	cell_product_init(&l->cell, unit, &l->product);
+	cell_product_init(&l->cell, last + unit - operands_get(call, OUT)->frac_bits, &l->h);
+	l->sum = (struct row){.in1 = row_source(in->dtype), .in2 = row_source(in->dtype), .sign = 1};
+	align_init(&l->sum.align, l->cell_frac_bits, unit);
+	requantize_init(&l->sum.to, in->dtype, l->sum.align.frac_bits - l->cell_frac_bits, call->rounding);
+	row_init_sum(&l->sum, call->isa, row_magnitude(in->dtype), row_magnitude(in->dtype));
+}
 
 static void lstm_init(struct lstm *l, struct kernel_call *call)
 {
@@ -90,7 +103,7 @@ static void lstm_init(struct lstm *l, struct kernel_call *call)
 	bool old = rules_of(call) == RULES_MLI1_1;
 	unsigned bytes = npumem_dtype_bytes(in->dtype);
 	enum lut_library library = lut_choice(call, old ? LUT_MLI1_1 : LUT_MLI2_0);
-	int64_t unit = lut_choice_frac_bits(in->dtype), gate = unit - GATE_INTEGER_BITS_1_1;
+	int64_t gate = lut_choice_frac_bits(in->dtype) - GATE_INTEGER_BITS_1_1;
 	if (!old) {
 		int64_t exact = in->frac_bits + operands_get(call, WEIGHTS_IN)->frac_bits;
 		gate = exact < GATE_FRAC_BITS_2_0 ? exact : GATE_FRAC_BITS_2_0;
@@ -98,28 +111,60 @@ static void lstm_init(struct lstm *l, struct kernel_call *call)
 	l->rules = rules_of(call);
 	l->act = (enum cell_act)kernel_param(call, NPUMEM_PARAM_ACT, 0, CELL_ACT_NONE);
 	l->cell_frac_bits = cell_in->frac_bits;
-	l->out_frac_bits = operands_get(call, OUT)->frac_bits;
 	lut_reader_init(&l->sigmoid, lut_find(LUT_SIGMOID, library), gate, call->rounding);
 	lut_reader_init(&l->tanh, lut_find(LUT_TANH, library), gate, call->rounding);
 	lut_reader_init(&l->output, lut_find(l->act == CELL_ACT_SIGM ? LUT_SIGMOID : LUT_TANH, library),
 			l->cell_frac_bits, call->rounding);
 	l->cells = operands_get(call, CELL_OUT)->data;
 	memcpy(l->cells, cell_in->data, (size_t)cell_in->shape.c * bytes);
-	align_init(&l->sum, l->cell_frac_bits, unit);
-	requantize_init(&l->sum_result, in->dtype, l->sum.frac_bits - l->cell_frac_bits, call->rounding);
 	cell_begin(&l->cell, call, &forms[l->rules], gate);
+	rows_init(l, call);
 }
 
-/* c of this step: the sum of c*f and i*g. */
-static int64_t next_cell(const struct lstm *l, int64_t c, int64_t f, int64_t i, int64_t g, int64_t *saturated)
+/* Each makes c of this step, the sum of c*f and i*g, of gates that went through their tables. */
+
+static void next_cells(struct lstm *l, int64_t *saturated)
 {
 	const struct cell *cell = &l->cell;
+	uint8_t *i = cell_gate(cell, GATE_I), *f = cell_gate(cell, GATE_F);
+	int64_t ignored = 0;
+	cell_product(cell, &l->product, l->cells, f, f, &ignored);
+	cell_product(cell, &l->product, cell_gate(cell, GATE_G), i, i, &ignored);
+	l->sum.in1.data = f;
+	l->sum.in2.data = i;
+	l->sum.out = l->cells;
+	row_sum(&l->sum, cell->n_outputs, saturated);
+}
+
+static void next_cells_1_1(const struct lstm *l, int64_t *saturated)
+{
+	const struct cell *cell = &l->cell;
+	const struct requantize *to = &l->product.to;
 	int64_t unit = cell->unit_frac_bits, ignored = 0;
-	if (l->rules == RULES_MLI2_0)
-		return align_sum(&l->sum, cell_product(cell, c, f, unit, &ignored),
-				 cell_product(cell, g, i, unit, &ignored), &l->sum_result, saturated);
-	int64_t fresh = round_clamp(i * g, unit - l->cell_frac_bits, cell->call->rounding, -FAR, FAR, &ignored);
-	return round_clamp(fresh + f * c, unit, cell->call->rounding, cell->low, cell->high, saturated);
+	for (int64_t m = 0; m < cell->n_outputs; m++) {
+		int64_t i = container_get(cell_gate(cell, GATE_I), cell->bytes, m);
+		int64_t g = container_get(cell_gate(cell, GATE_G), cell->bytes, m);
+		int64_t f = container_get(cell_gate(cell, GATE_F), cell->bytes, m);
+		int64_t c = container_get(l->cells, cell->bytes, m);
+		int64_t fresh = round_clamp(i * g, unit - l->cell_frac_bits, to->rounding, -FAR, FAR, &ignored);
+		c = round_clamp(fresh + f * c, unit, to->rounding, to->low, to->high, saturated);
+		container_put(l->cells, cell->bytes, m, c);
+	}
+}
+
+/* The state: the cells, through their activation, by the output gate. */
+static void store(struct lstm *l, int64_t *saturated)
+{
+	const struct cell *cell = &l->cell;
+	const void *cells = l->cells;
+	int64_t ignored = 0;
+	if (l->act != CELL_ACT_NONE) {
+		const struct lut_row row = {
+			.reader = &l->output, .in = cells, .out = cell_gate(cell, GATE_G), .bytes = cell->bytes};
+		lut_row(cell->call->isa, &row, cell->n_outputs, &ignored);
+		cells = row.out;
+	}
+	cell_product(cell, &l->h, cells, cell_gate(cell, GATE_O), cell->out, saturated);
 }
 
 static void run(struct kernel_call *call)
@@ -132,21 +177,14 @@ static void run(struct kernel_call *call)
 		cell_sums(cell, 0, N_GATES, cell->state);
 		if (cell->stopped)
 			return;
-		for (int64_t m = 0; m < cell->n_outputs; m++) {
-			int64_t i = lut_result(&l.sigmoid, cell_sum(cell, GATE_I, m), cell->bytes, &ignored);
-			int64_t g = lut_result(&l.tanh, cell_sum(cell, GATE_G, m), cell->bytes, &ignored);
-			int64_t f = lut_result(&l.sigmoid, cell_sum(cell, GATE_F, m), cell->bytes, &ignored);
-			int64_t o = lut_result(&l.sigmoid, cell_sum(cell, GATE_O, m), cell->bytes, &ignored);
-			int64_t c = next_cell(&l, container_get(l.cells, cell->bytes, m), f, i, g, &saturated);
-			container_put(l.cells, cell->bytes, m, c);
-			int64_t frac_bits = l.cell_frac_bits;
-			if (l.act != CELL_ACT_NONE) {
-				c = lut_result(&l.output, c, cell->bytes, &ignored);
-				frac_bits = cell->unit_frac_bits;
-			}
-			int64_t shift = frac_bits + cell->unit_frac_bits - l.out_frac_bits;
-			container_put(cell->out, cell->bytes, m, cell_product(cell, c, o, shift, &saturated));
-		}
+		cell_lookup(cell, &l.sigmoid, GATE_I, 1, &ignored);
+		cell_lookup(cell, &l.tanh, GATE_G, 1, &ignored);
+		cell_lookup(cell, &l.sigmoid, GATE_F, 2, &ignored);
+		if (l.rules == RULES_MLI2_0)
+			next_cells(&l, &saturated);
+		else
+			next_cells_1_1(&l, &saturated);
+		store(&l, &saturated);
 	}
 	call->counts.saturated = saturated;
 	/* cell_out, which was there with the last state. */

@@ -10,6 +10,7 @@ static void run(struct kernel_call *call)
 
 const struct kernel kernel_reduce_max = {
 	.number = NPUMEM_KERNEL_REDUCE_MAX,
+	.by_feature = 1 << REDUCE_IN,
 	.check = reduce_check,
 	.run = run,
 };

@@ -25,6 +25,7 @@ static void run(struct kernel_call *call)
 
 const struct kernel kernel_reduce_sum = {
 	.number = NPUMEM_KERNEL_REDUCE_SUM,
+	.by_feature = 1 << REDUCE_IN,
 	.check = reduce_check,
 	.run = run,
 };

@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/device/fixed/mac.h"
-#include "daemon/device/fixed/multi_sum.h"
-#include "daemon/device/kernel_support/elementwise/container.h"
+#include "daemon/device/fixed/rows/gemv.h"
+#include "daemon/device/fixed/rows/sums.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/windows/weighted.h"
 
@@ -103,30 +102,49 @@ static void multi_sum_of(struct multi_sum *multi, const struct kernel_call *call
  * False where they are no longer wanted. */
 static bool add_products(const struct kernel_call *call, int64_t n, int64_t m, int64_t count, int64_t terms)
 {
-	int64_t step = kernel_piece(call) / count + 1, done = 0, outputs = operands_get(call, OUT)->shape.c;
+	int64_t most = kernel_piece(call) / count + 1, done = 0, outputs = operands_get(call, OUT)->shape.c;
 	memset(call->scratch, 0, (size_t)(call->roles[IN].n * count) * sizeof(int64_t));
 	for (unsigned i = 0; i < call->roles[IN].n; i++) {
 		const struct kernel_operand *in = &call->roles[IN].operands[i];
 		const struct kernel_operand *weights = &call->roles[WEIGHTS].operands[i];
-		unsigned in_bytes = npumem_dtype_bytes(in->dtype);
-		struct mac mac = {npumem_dtype_bytes(weights->dtype), sizeof(int64_t)};
-		int64_t *sums = (int64_t *)call->scratch + i * count;
-		for (int64_t k = 0; k < in->shape.c; k++) {
-			mac_row(&mac, sums, (const uint8_t *)weights->data + (k * outputs + m) * mac.row_bytes, 1,
-				(int32_t)container_get(in->data, in_bytes, n * in->shape.c + k), count);
-			if (++done % step == 0 && !kernel_part(call, count, done, terms))
+		unsigned bytes = npumem_dtype_bytes(in->dtype), weight_bytes = npumem_dtype_bytes(weights->dtype);
+		for (int64_t k = 0, step; k < in->shape.c; k += step) {
+			step = in->shape.c - k < most ? in->shape.c - k : most;
+			const struct gemv gemv = {(const uint8_t *)in->data + (n * in->shape.c + k) * bytes,
+						  bytes,
+						  (const uint8_t *)weights->data +
+							  (k * outputs + m) * weight_bytes,
+						  weight_bytes,
+						  step,
+						  outputs};
+			gemv_columns(call->isa, &gemv, count, (int64_t *)call->scratch + i * count);
+			done += step;
+			if (!kernel_part(call, count, done, terms))
 				return false;
 		}
 	}
 	return true;
 }
 
-static void run(struct kernel_call *call)
+/* Outputs [m, m + count) of batch n, of their sums. */
+static void join(const struct kernel_call *call, const struct multi_sum *multi, int64_t n, int64_t m,
+		 int64_t count, struct sums_counts *counts)
 {
 	const struct kernel_operand *out = operands_get(call, OUT), *bias = operands_get(call, BIAS);
-	unsigned bytes = npumem_dtype_bytes(out->dtype), bias_bytes = bias ? npumem_dtype_bytes(bias->dtype) : 0;
-	int64_t outputs = out->shape.c, block = block_of(call), inputs = 0;
-	struct kernel_counts counts = {.macs = 0};
+	struct sums_bias from = {NULL, 1};
+	if (bias) {
+		from.bytes = npumem_dtype_bytes(bias->dtype);
+		from.data = (const uint8_t *)bias->data + m * from.bytes;
+	}
+	sums_multi(call->isa, multi, call->scratch, count, &from, count,
+		   (uint8_t *)out->data + (n * out->shape.c + m) * npumem_dtype_bytes(out->dtype), counts);
+}
+
+static void run(struct kernel_call *call)
+{
+	const struct kernel_operand *out = operands_get(call, OUT);
+	int64_t outputs = out->shape.c, block = block_of(call), inputs = 0, macs = 0;
+	struct sums_counts counts = {0, 0};
 	struct multi_sum multi;
 	multi_sum_of(&multi, call);
 	for (unsigned i = 0; i < call->roles[IN].n; i++)
@@ -136,15 +154,10 @@ static void run(struct kernel_call *call)
 			int64_t count = outputs - m < block ? outputs - m : block;
 			if (!add_products(call, n, m, count, inputs))
 				return;
-			const int64_t *sums = call->scratch;
-			for (int64_t j = 0; j < count; j++) {
-				int64_t b = bias ? container_get(bias->data, bias_bytes, m + j) : 0;
-				container_put(out->data, bytes, n * outputs + m + j,
-					      multi_sum_join(&multi, sums + j, count, b, &counts.saturated,
-							     &counts.wrapped));
-			}
-			counts.macs += count * inputs;
-			call->counts = counts;
+			join(call, &multi, n, m, count, &counts);
+			macs += count * inputs;
+			call->counts = (struct kernel_counts){
+				.saturated = counts.saturated, .wrapped = counts.wrapped, .macs = macs};
 			if (!kernel_step(call, count))
 				return;
 		}

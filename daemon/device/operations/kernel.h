@@ -122,7 +122,8 @@ struct kernel_call {
 struct kernel {
 	int number;
 	/* True where out may be the very tensor of an input: elements map one to one. Where both are reached by
-	 * feature an element must be read before it is written. */
+	 * feature an element must be read before it is written. Where all roles are, and all operands have one
+	 * shape, elements may come in another order: what is packed in a word lies side by side along W. */
 	bool in_place;
 	/* Bit r: role r of the row is reached by kernel_feature() alone; `data` may be NULL. */
 	uint32_t by_feature;

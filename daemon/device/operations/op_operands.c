@@ -2,6 +2,8 @@
  * other an array is made, once for each tensor, in one stretch of memory with the kernel's scratch. */
 #include "daemon/device/operations/op_operands.h"
 
+#include <string.h>
+
 #include "daemon/device/geometry/intersect.h"
 #include "daemon/device/operations/move.h"
 #include "daemon/device/operations/move_marks.h"
@@ -9,21 +11,53 @@
 
 enum { ARRAY_ALIGN = 64 };
 
+/* Of a packed place: each with the elements that are packed with it. */
 static bool in_one_piece(const struct npumem_place *place)
 {
 	const struct npumem_dims *shape = &place->shape;
-	return place->layout != NPUMEM_MATRIX && place->lanes == 1 && (shape->w == 1 || place->stride.w == 1) &&
+	return place->layout != NPUMEM_MATRIX && (shape->w == 1 || place->stride.w == 1) &&
 	       (shape->h == 1 || place->stride.h == shape->w) &&
 	       shape->h * shape->w * place->word_bytes >= KERNEL_FEATURE_BYTES_MIN;
+}
+
+static bool by_feature(const struct op_work *work, unsigned role)
+{
+	return work->kernel->by_feature >> role & 1;
+}
+
+/* Whether all operands are packed in one way, without dummies, and a kernel whose elements map one to one may take
+ * packed elements for neighbours. */
+static bool packed_alike(const struct op_work *work)
+{
+	const struct npumem_place *first = &work->tensors[0]->place;
+	bool alike = work->kernel->in_place && first->lanes > 1 && first->shape.n % first->lanes == 0;
+	for (unsigned role = 0; role < work->call.n_roles; role++)
+		alike = alike && by_feature(work, role);
+	for (unsigned i = 0; i < work->n && alike; i++) {
+		const struct npumem_place *place = &work->tensors[i]->place;
+		alike = in_one_piece(place) && place->lanes == first->lanes &&
+			place->word_bytes == first->word_bytes &&
+			!memcmp(&place->shape, &first->shape, sizeof(place->shape));
+	}
+	return alike;
 }
 
 static void set_in_place(struct op_work *work)
 {
 	unsigned i = 0;
+	if (packed_alike(work)) {
+		for (; i < work->n; i++) {
+			int64_t lanes = work->tensors[i]->place.lanes;
+			work->in_place[i] = true;
+			work->operands[i].shape.n /= lanes;
+			work->operands[i].shape.w *= lanes;
+		}
+		return;
+	}
 	for (unsigned role = 0; role < work->call.n_roles; role++)
 		for (unsigned end = i + work->roles[role].n; i < end; i++)
-			work->in_place[i] =
-				(work->kernel->by_feature >> role & 1) && in_one_piece(&work->tensors[i]->place);
+			work->in_place[i] = by_feature(work, role) && work->tensors[i]->place.lanes == 1 &&
+					    in_one_piece(&work->tensors[i]->place);
 }
 
 static uint64_t array_bytes(const struct op_work *work, unsigned i)

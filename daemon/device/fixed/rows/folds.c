@@ -7,7 +7,7 @@ static int32_t row_at(const struct fold_rows *rows, int64_t row, int64_t i)
 	return rows->bytes == 1 ? ((const int8_t *)rows->data)[i] : ((const int16_t *)rows->data)[i];
 }
 
-#define FOLD(name, NAME, start, of_vectors, of_two)                                                               \
+#define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
 	static int32_t name##_of_two(int32_t a, int32_t b)                                                        \
 	{                                                                                                         \
 		return of_two;                                                                                    \
@@ -37,18 +37,27 @@ static int32_t row_at(const struct fold_rows *rows, int64_t row, int64_t i)
 		for (int64_t i = 1; i < n; i++)                                                                   \
 			*to = name##_of_two(*to, row_at(rows, 0, i));                                             \
 		return n;                                                                                         \
+	}                                                                                                         \
+	static int64_t name##_each(const struct fold_pieces *pieces, int64_t n, int32_t *to)                      \
+	{                                                                                                         \
+		for (int64_t i = 0; i < pieces->n_pieces; i++) {                                                  \
+			const struct fold_rows row = {pieces->data[i], pieces->bytes, 0, 1};                      \
+			name##_across(&row, n, to + i);                                                           \
+		}                                                                                                 \
+		return n;                                                                                         \
 	}
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 
 static const struct folds folds_scalar[FOLD_N] = {
-#define FOLD(name, NAME, start, of_vectors, of_two) {name##_columns, name##_windows, name##_across},
+#define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
+	{name##_columns, name##_windows, name##_across, name##_each},
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 };
 
 static int32_t (*const of_two[FOLD_N])(int32_t, int32_t) = {
-#define FOLD(name, NAME, start, of_vectors, of_two) name##_of_two,
+#define FOLD(name, NAME, start, of_vectors, of_raw, of_two) name##_of_two,
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 };
@@ -74,7 +83,7 @@ static const struct folds *folds_of(enum isa isa, enum fold fold)
 int32_t fold_start(enum fold fold)
 {
 	static const int32_t starts[FOLD_N] = {
-#define FOLD(name, NAME, start, of_vectors, of_two) start,
+#define FOLD(name, NAME, start, of_vectors, of_raw, of_two) start,
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 	};
@@ -115,4 +124,15 @@ int32_t fold_across(enum fold fold, enum isa isa, const struct fold_rows *rows, 
 	struct fold_rows rest = after(rows, done);
 	folds_scalar[fold].across(&rest, n - done, &last);
 	return of_two[fold](folded, last);
+}
+
+void fold_each(enum fold fold, enum isa isa, const struct fold_pieces *pieces, int64_t n, int32_t *to)
+{
+	int64_t done = folds_of(isa, fold)->each(pieces, n, to);
+	for (int64_t i = 0; i < pieces->n_pieces && done < n; i++) {
+		const struct fold_rows row = {pieces->data[i], pieces->bytes, 0, 1}, rest = after(&row, done);
+		int32_t last;
+		folds_scalar[fold].across(&rest, n - done, &last);
+		to[i] = of_two[fold](to[i], last);
+	}
 }

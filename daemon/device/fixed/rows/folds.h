@@ -14,7 +14,7 @@
 enum { FOLD_TERMS_MAX = 1 << 16 }; /* of 16 bits */
 
 enum fold {
-#define FOLD(name, NAME, start, of_vectors, of_two) FOLD_##NAME,
+#define FOLD(name, NAME, start, of_vectors, of_raw, of_two) FOLD_##NAME,
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 	FOLD_N
@@ -28,11 +28,20 @@ struct fold_rows {
 	int64_t n_rows;
 };
 
+/* The same in pieces of n elements that lie anywhere. */
+struct fold_pieces {
+	const void *const *data;
+	unsigned bytes;
+	int64_t n_pieces;
+};
+
 /* Each returns how many of n it made: as many as it can, all where it has masks. */
 struct folds {
 	int64_t (*columns)(const struct fold_rows *rows, int64_t n, int32_t *to);
 	int64_t (*windows)(const int32_t *columns, int64_t stride, int64_t taps, int64_t n, int32_t *to);
 	int64_t (*across)(const struct fold_rows *rows, int64_t n, int32_t *to);
+	/* Of n elements of each piece, those up to the one that it returns. */
+	int64_t (*each)(const struct fold_pieces *pieces, int64_t n, int32_t *to);
 };
 
 /* What nothing is: a sum of no elements is 0, and every element is larger than the largest of none. */
@@ -44,5 +53,8 @@ void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, int64_t 
 		  int32_t *to);
 /* The first n elements of the first row, n >= 1. */
 int32_t fold_across(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n);
+
+/* to[i] is the first n elements of piece i, n >= 1. */
+void fold_each(enum fold fold, enum isa isa, const struct fold_pieces *pieces, int64_t n, int32_t *to);
 
 #endif

@@ -52,11 +52,22 @@ static void scalar(const struct lut_row *row, int64_t first, int64_t n, int64_t 
 #ifdef __x86_64__
 int64_t lut_row__avx2(const struct lut_row *row, int64_t n, int64_t *saturated);
 int64_t lut_row__avx512vnni(const struct lut_row *row, int64_t n, int64_t *saturated);
+void lut_words__avx512vnni(const struct lut_row *row, int64_t n);
+
+/* Words as they are, between two entries each, whose differences have 16 bits. */
+static bool is_words(const struct lut_row *row)
+{
+	const struct lut_reader *reader = row->reader;
+	return row->bytes == 2 && row->halved == 0 && reader->drop == 0 && reader->right > 0;
+}
 
 void lut_row(enum isa isa, const struct lut_row *row, int64_t n, int64_t *saturated)
 {
 	int64_t done = 0;
-	if (isa >= ISA_AVX512VNNI)
+	if (isa >= ISA_AVX512VNNI && is_words(row)) {
+		lut_words__avx512vnni(row, n);
+		done = n;
+	} else if (isa >= ISA_AVX512VNNI)
 		done = lut_row__avx512vnni(row, n, saturated);
 	else if (isa == ISA_AVX2)
 		done = lut_row__avx2(row, n, saturated);

@@ -31,7 +31,7 @@ struct lut_reader {
 	unsigned left;	      /* inputs coarser than the steps: shifted to them */
 	unsigned drop, right; /* finer ones: bits that are not looked at, then those within a step */
 	enum npumem_rounding rounding;
-	int16_t padded[LUT_SIZE_MAX + 1]; /* the entries again, for vectors */
+	int16_t padded[LUT_SIZE_MAX + 2]; /* the entries again, for vectors */
 };
 
 /* Inputs have `frac_bits`, -1 to NPUMEM_FRAC_BITS_MAX. */
@@ -67,7 +67,7 @@ struct lut_row {
 	void *out;
 	unsigned bytes;	 /* of an element of in and out: 1 or 2, signed */
 	unsigned halved; /* 0 or 1 */
-	int32_t minus;
+	int32_t minus;	 /* 0, or no less than any in[i] / 2^halved */
 };
 
 /* n elements. Adds to *saturated. */

@@ -131,6 +131,7 @@ void row_init(struct row *row, enum isa isa, int64_t value)
 {
 	row->drop = 0;
 	row->scale = 0;
+	row->most = value;
 	row->rows = rows_of(requantize_fits32(value, row->to.shift) ? isa : ISA_SCALAR);
 }
 
@@ -143,6 +144,7 @@ void row_init_product(struct row *row, enum isa isa, int64_t value)
 	    shift < -DOUBLE_BITS)
 		return;
 	row->rows = rows_of(isa);
+	row->most = INT64_MAX;
 	row->scale = shift > 0 ? 1 / (double)((int64_t)1 << shift) : (double)((int64_t)1 << -shift);
 }
 
@@ -151,6 +153,7 @@ void row_init_real(struct row *row, enum isa isa)
 {
 	int64_t shift = row->to.shift;
 	row->drop = 0;
+	row->most = INT64_MAX;
 	row->rows = rows_of(shift <= 126 ? isa : ISA_SCALAR);
 	row->scale = 1;
 	for (; shift > 0; shift--)
@@ -180,6 +183,7 @@ void row_init_mac(struct row *row, enum isa isa, int64_t acc, int64_t product)
 	    value == INT64_MAX)
 		return;
 	row_init(row, isa, value / 2 + 1);
+	row->most = INT64_MAX;
 	row->drop = 1;
 }
 

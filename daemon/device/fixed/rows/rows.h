@@ -33,6 +33,7 @@ struct row {
 	const struct rows *rows; /* set by row_init() */
 	double scale;		 /* likewise: of a product that needs more than 32 bits; else 0 */
 	unsigned drop;		 /* likewise: low bits of mac's value that become one mark */
+	int64_t most;		 /* likewise: the largest magnitude of a value; INT64_MAX: any */
 };
 
 /* How to do a row in one instruction set: the first elements of n, as many as it can, all where it has masks.

@@ -52,19 +52,24 @@ VECTOR int64_t each(const struct row *from, value_function *value, unsigned drop
 	return i;
 }
 
-#define ROW_OF(name)                                                                                              \
-	static int64_t run_##name(const struct row *row, int64_t n, int64_t *saturated)                           \
-	{                                                                                                         \
-		return each(row, name, 0, n, saturated);                                                          \
-	}
+VECTOR void skip(struct row_source *source, int64_t n)
+{
+	if (source->bytes)
+		source->data = (const uint8_t *)source->data + n * source->bytes;
+}
+
+VECTOR bool is_raw_source(const struct row *row, const struct row_source *source)
+{
+	if (source->bytes == 0)
+		return source->value >= row->to.low && source->value <= row->to.high;
+	return source->bytes == row->to.bytes && source->mask == -1;
+}
 
 /* Whether elements can be compared as they lie in memory, and nothing is left to round or to saturate. */
 VECTOR bool is_raw(const struct row *row, const struct row_source *other)
 {
-	bool in = row->in1.bytes == row->to.bytes && row->in1.mask == -1;
-	bool same = other->bytes == 0 || (other->bytes == row->to.bytes && other->mask == -1);
-	bool held = other->bytes != 0 || (other->value >= row->to.low && other->value <= row->to.high);
-	return in && same && held && row->to.shift == 0 && row->to.low < 0;
+	return row->in1.bytes && is_raw_source(row, &row->in1) && is_raw_source(row, other) &&
+	       row->to.shift == 0 && row->to.low < 0;
 }
 
 typedef vector raw_function(vector a, vector b, unsigned bytes);
@@ -97,9 +102,115 @@ VECTOR vector first_raw(vector a, vector b, unsigned bytes)
 	return a;
 }
 
+/* ---- values of 16 bits: 2 * VECTOR_WORDS of them at a time ---- */
+
+enum { WORDS_N = 2 * VECTOR_WORDS };
+
+typedef struct vector_pair words_function(const struct row *row, int64_t i);
+
+/* Whether sources and values have 16 bits at most, and so have results before they are saturated. The largest
+ * magnitude of `signed_most` only negative ones have. */
+VECTOR bool is_words(const struct row *row, bool signed_most)
+{
+	int64_t shift = row->to.shift, left = shift < 0 ? -shift : 0;
+	return shift <= 15 && left <= 8 && row->most <= INT16_MAX + signed_most &&
+	       row->most << left <= INT16_MAX + signed_most && (row->to.bytes == 1 || row->to.low < 0);
+}
+
+VECTOR bool is_byte(const struct row_source *source)
+{
+	return source->bytes == 1 || (source->bytes == 0 && source->value == (int16_t)source->value);
+}
+
+VECTOR struct vector_pair words_at(const struct row_source *source, int64_t i)
+{
+	if (source->bytes == 0)
+		return (struct vector_pair){vector_set_raw(source->value, 2), vector_set_raw(source->value, 2)};
+	if (source->bytes == 2)
+		return vector_pair_load16((const int16_t *)source->data + i);
+	return vector_pair_load8((const int8_t *)source->data + i, source->mask >= 0);
+}
+
+/* Rounding to the right is a product of 2^(15 - shift), whose high half rounds halves up; what another mode does
+ * to a tie is taken back. */
+VECTOR vector words_rounded(vector x, vector factor, vector below, vector half, enum npumem_rounding rounding)
+{
+	vector up = vector_words_scale(x, factor);
+	if (rounding == NPUMEM_UP)
+		return up;
+	/* Of ties the odd ones, or the negative ones. */
+	vector tie = vector_words_if_same(vector_and(x, below), half, vector_set_raw(1, 2));
+	vector down = rounding == NPUMEM_CONVERGENT ? up : vector_words_right(x, 15);
+	return vector_words_sub(up, vector_and(tie, down));
+}
+
+VECTOR void words_store(const struct row *row, int64_t i, struct vector_pair x, int64_t *saturated)
+{
+	int32_t low = (int32_t)row->to.limit_low, high = (int32_t)row->to.limit_high;
+	if (row->to.bytes == 1)
+		*saturated += vector_pair_outside(x, (int32_t)row->to.low, (int32_t)row->to.high);
+	if (row->to.bytes == 1 && row->to.low < 0) {
+		vector bytes = vector_max_raw(vector_pair_pack(x), vector_set_raw(low, 1), 1);
+		bytes = vector_min_raw(bytes, vector_set_raw(high, 1), 1);
+		vector_store_raw((uint8_t *)row->out + i, bytes, VECTOR_BYTES);
+		return;
+	}
+	x.low = vector_min_raw(vector_max_raw(x.low, vector_set_raw(low, 2), 2), vector_set_raw(high, 2), 2);
+	x.high = vector_min_raw(vector_max_raw(x.high, vector_set_raw(low, 2), 2), vector_set_raw(high, 2), 2);
+	if (row->to.bytes == 2)
+		vector_pair_store16((int16_t *)row->out + i, x);
+	else
+		vector_store_raw((uint8_t *)row->out + i, vector_pair_pack_unsigned(x), VECTOR_BYTES);
+}
+
+VECTOR int64_t words_in_mode(const struct row *from, words_function *value, enum npumem_rounding rounding,
+			     int64_t n, int64_t *saturated)
+{
+	const struct row copy = *from, *row = &copy;
+	int64_t i = 0, outside = 0, shift = row->to.shift;
+	unsigned left = shift < 0 ? (unsigned)-shift : 0, right = shift > 0 ? (unsigned)shift : 0;
+	vector factor = vector_set_raw(right ? 1 << (15 - right) : 0, 2);
+	vector below = vector_set_raw((1 << right) - 1, 2), half = vector_set_raw(right ? 1 << (right - 1) : 0, 2);
+	for (; i + WORDS_N <= n; i += WORDS_N) {
+		struct vector_pair x = value(row, i);
+		if (right) {
+			x.low = words_rounded(x.low, factor, below, half, rounding);
+			x.high = words_rounded(x.high, factor, below, half, rounding);
+		} else if (left) {
+			x = vector_pair_left(x, left);
+		}
+		words_store(row, i, x, &outside);
+	}
+	*saturated += outside;
+	return i;
+}
+
+/* As many whole vectors of words as there are, and the rest as `narrow` does it. */
+VECTOR int64_t words(const struct row *row, words_function *value, value_function *narrow, int64_t n,
+		     int64_t *saturated)
+{
+	enum npumem_rounding rounding = row->to.shift > 0 ? row->to.rounding : NPUMEM_UP;
+	int64_t done = rounding == NPUMEM_UP	       ? words_in_mode(row, value, NPUMEM_UP, n, saturated)
+		       : rounding == NPUMEM_CONVERGENT ? words_in_mode(row, value, NPUMEM_CONVERGENT, n, saturated)
+						       : words_in_mode(row, value, NPUMEM_NEAREST, n, saturated);
+	struct row rest = *row;
+	if (done == n)
+		return n;
+	skip(&rest.in1, done);
+	skip(&rest.in2, done);
+	skip(&rest.acc, done);
+	rest.out = (uint8_t *)row->out + done * row->to.bytes;
+	return done + each(&rest, narrow, 0, n - done, saturated);
+}
+
 VECTOR vector requantize(const struct row *row, int64_t i, int64_t n)
 {
 	return source_at(&row->in1, i, n);
+}
+
+VECTOR struct vector_pair words_requantize(const struct row *row, int64_t i)
+{
+	return words_at(&row->in1, i);
 }
 
 static int64_t run_requantize(const struct row *row, int64_t n, int64_t *saturated)
@@ -108,6 +219,8 @@ static int64_t run_requantize(const struct row *row, int64_t n, int64_t *saturat
 	one.in2 = (struct row_source){.value = 0};
 	if (is_raw(&one, &one.in2))
 		return raw(&one, first_raw, n);
+	if (row->in1.mask == -1 && row->in1.bytes + row->to.bytes <= 3 && is_words(row, true))
+		return words(row, words_requantize, requantize, n, saturated);
 	return each(row, requantize, 0, n, saturated);
 }
 
@@ -119,7 +232,56 @@ VECTOR vector sum(const struct row *row, int64_t i, int64_t n)
 	b = vector_left(b, row->align.first_is_coarse ? zero : left);
 	return row->sign > 0 ? vector_add(a, b) : vector_sub(a, b);
 }
-ROW_OF(sum)
+
+VECTOR struct vector_pair words_sum(const struct row *row, int64_t i)
+{
+	struct vector_pair a = words_at(&row->in1, i), b = words_at(&row->in2, i);
+	if (row->align.left && row->align.first_is_coarse)
+		a = vector_pair_left(a, row->align.left);
+	else if (row->align.left)
+		b = vector_pair_left(b, row->align.left);
+	return row->sign > 0 ? vector_pair_add(a, b) : vector_pair_sub(a, b);
+}
+
+/* Containers as they lie, with saturation: it happened where the sum is not what wrapping gives. */
+VECTOR int64_t raw_sum(const struct row *from, const bool add, const unsigned bytes, int64_t n, int64_t *saturated)
+{
+	const struct row row = *from;
+	vector low = vector_set_raw((int32_t)row.to.limit_low, bytes);
+	vector high = vector_set_raw((int32_t)row.to.limit_high, bytes);
+	vector first = vector_set_raw(row.in1.value, bytes), second = vector_set_raw(row.in2.value, bytes);
+	int64_t end = n * bytes, i = 0, outside = 0;
+	for (; VECTOR_TAILS ? i < end : i + VECTOR_BYTES <= end; i += VECTOR_BYTES) {
+		vector x = row.in1.bytes ? vector_load_raw((const uint8_t *)row.in1.data + i, end - i) : first;
+		vector y = row.in2.bytes ? vector_load_raw((const uint8_t *)row.in2.data + i, end - i) : second;
+		vector kept = add ? vector_add_raw(x, y, bytes) : vector_sub_raw(x, y, bytes);
+		outside += vector_count_other_raw(
+			kept, add ? vector_wrapped_add_raw(x, y, bytes) : vector_wrapped_sub_raw(x, y, bytes),
+			bytes, end - i);
+		kept = vector_min_raw(vector_max_raw(kept, low, bytes), high, bytes);
+		vector_store_raw((uint8_t *)row.out + i, kept, end - i);
+	}
+	*saturated += outside;
+	return i < end ? i / bytes : n;
+}
+
+static int64_t run_raw_sum(const struct row *row, int64_t n, int64_t *saturated)
+{
+	if (row->sign > 0)
+		return row->to.bytes == 1 ? raw_sum(row, true, 1, n, saturated)
+					  : raw_sum(row, true, 2, n, saturated);
+	return row->to.bytes == 1 ? raw_sum(row, false, 1, n, saturated) : raw_sum(row, false, 2, n, saturated);
+}
+
+static int64_t run_sum(const struct row *row, int64_t n, int64_t *saturated)
+{
+	if (row->align.left == 0 && row->to.shift == 0 && row->to.low < 0 && is_raw_source(row, &row->in1) &&
+	    is_raw_source(row, &row->in2))
+		return run_raw_sum(row, n, saturated);
+	if (is_byte(&row->in1) && is_byte(&row->in2) && is_words(row, false))
+		return words(row, words_sum, sum, n, saturated);
+	return each(row, sum, 0, n, saturated);
+}
 
 VECTOR vector product(const struct row *row, int64_t i, int64_t n)
 {
@@ -132,8 +294,15 @@ VECTOR vector wide_product(const struct row *row, int64_t i, int64_t n)
 	return vector_scaled(source_at(&row->in1, i, n), source_at(&row->in2, i, n), row->scale, row->to.rounding);
 }
 
+VECTOR struct vector_pair words_product(const struct row *row, int64_t i)
+{
+	return vector_pair_mul(words_at(&row->in1, i), words_at(&row->in2, i));
+}
+
 static int64_t run_product(const struct row *row, int64_t n, int64_t *saturated)
 {
+	if (is_byte(&row->in1) && is_byte(&row->in2) && is_words(row, false))
+		return words(row, words_product, product, n, saturated);
 	if (row->scale == 0)
 		return each(row, product, 0, n, saturated);
 	struct row wide = *row;
@@ -174,8 +343,20 @@ VECTOR vector mac(const struct row *row, int64_t i, int64_t n)
 	return vector_or(vector_add(coarse, vector_right(fine, drop)), mark);
 }
 
+VECTOR struct vector_pair words_mac(const struct row *row, int64_t i)
+{
+	struct vector_pair acc = words_at(&row->acc, i), p = words_product(row, i);
+	if (row->align.left && row->align.first_is_coarse)
+		acc = vector_pair_left(acc, row->align.left);
+	else if (row->align.left)
+		p = vector_pair_left(p, row->align.left);
+	return vector_pair_add(acc, p);
+}
+
 static int64_t run_mac(const struct row *row, int64_t n, int64_t *saturated)
 {
+	if (is_byte(&row->in1) && is_byte(&row->in2) && is_byte(&row->acc) && is_words(row, false))
+		return words(row, words_mac, mac, n, saturated);
 	return each(row, mac, row->drop, n, saturated);
 }
 
@@ -255,6 +436,28 @@ VECTOR void shift_element(const struct row *row, vector mask, int64_t i, int64_t
 	store_at(row->out, row->to.bytes, i, x, n);
 }
 
+/* Words by a constant. */
+VECTOR int64_t shift_words(const struct row *from, const bool logical, int64_t n)
+{
+	const struct row row = *from;
+	int amount = (int8_t)row.in2.value;
+	unsigned left = amount > 0 ? (unsigned)amount : 0, right = amount < 0 ? (unsigned)-amount : 0;
+	int64_t end = n * 2, i = 0;
+	for (; VECTOR_TAILS ? i < end : i + VECTOR_BYTES <= end; i += VECTOR_BYTES) {
+		vector x = vector_load_raw((const uint8_t *)row.in1.data + i, end - i);
+		x = amount > 0 ? vector_words_left(x, left)
+		    : logical  ? vector_words_logical_right(x, right)
+			       : vector_words_right(x, right);
+		vector_store_raw((uint8_t *)row.out + i, x, end - i);
+	}
+	return i < end ? i / 2 : n;
+}
+
+VECTOR bool is_words_shift(const struct row *row)
+{
+	return row->in1.bytes == 2 && row->to.bytes == 2 && row->in2.bytes == 0;
+}
+
 VECTOR int64_t shift_row(const struct row *row, int32_t mask, int64_t n)
 {
 	int64_t i = 0;
@@ -270,18 +473,22 @@ VECTOR int64_t shift_row(const struct row *row, int32_t mask, int64_t n)
 static int64_t run_arithmetic_shift(const struct row *row, int64_t n, int64_t *saturated)
 {
 	(void)saturated;
+	if (is_words_shift(row) && row->in1.mask == -1)
+		return shift_words(row, false, n);
 	return shift_row(row, -1, n);
 }
 
 static int64_t run_logical_shift(const struct row *row, int64_t n, int64_t *saturated)
 {
 	(void)saturated;
+	if (is_words_shift(row))
+		return shift_words(row, true, n);
 	return shift_row(row, 0xffff, n);
 }
 
 VECTOR vector from_real(const struct row *row, int64_t i, int64_t n)
 {
-	return vector_of_reals((const float *)row->in1.data + i, row->scale, row->to.rounding, n);
+	return vector_of_reals((const float *)row->in1.data + i, (float)row->scale, row->to.rounding, n);
 }
 
 static int64_t run_from_real(const struct row *row, int64_t n, int64_t *saturated)

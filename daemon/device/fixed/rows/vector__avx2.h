@@ -85,6 +85,228 @@ VECTOR void vector_store32(void *to, vector x, int64_t n)
 	_mm256_storeu_si256(to, x);
 }
 
+enum { VECTOR_WORDS = 2 * VECTOR_N };
+
+VECTOR vector vector_load_words8(const void *from, int64_t n)
+{
+	(void)n;
+	return _mm256_cvtepi8_epi16(_mm_loadu_si128(from));
+}
+
+VECTOR vector vector_load_words16(const void *from, int64_t n)
+{
+	(void)n;
+	return _mm256_loadu_si256(from);
+}
+
+VECTOR vector vector_words_low(vector words)
+{
+	return _mm256_and_si256(words, _mm256_set1_epi16(0xff));
+}
+
+VECTOR vector vector_words_high(vector words)
+{
+	return _mm256_srai_epi16(words, 8);
+}
+
+VECTOR vector vector_add_pairs(vector sums, vector a, vector b)
+{
+	return _mm256_add_epi32(sums, _mm256_madd_epi16(a, b));
+}
+
+VECTOR vector vector_words_lower(vector a, vector b)
+{
+	return _mm256_unpacklo_epi16(a, b);
+}
+
+VECTOR vector vector_words_upper(vector a, vector b)
+{
+	return _mm256_unpackhi_epi16(a, b);
+}
+
+VECTOR vector vector_words_first(vector lower, vector upper)
+{
+	return _mm256_permute2x128_si256(lower, upper, 0x20);
+}
+
+VECTOR vector vector_words_second(vector lower, vector upper)
+{
+	return _mm256_permute2x128_si256(lower, upper, 0x31);
+}
+
+VECTOR vector vector_sum_each(const vector *x)
+{
+	vector a = _mm256_hadd_epi32(_mm256_hadd_epi32(x[0], x[1]), _mm256_hadd_epi32(x[2], x[3]));
+	vector b = _mm256_hadd_epi32(_mm256_hadd_epi32(x[4], x[5]), _mm256_hadd_epi32(x[6], x[7]));
+	return _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
+}
+
+VECTOR vector vector_upper_half(vector x)
+{
+	return _mm256_permute2x128_si256(x, x, 0x11);
+}
+
+VECTOR void vector_add_wide_half(int64_t *sums, __m128i low, __m128i high)
+{
+	__m256i x = _mm256_slli_epi64(_mm256_cvtepi32_epi64(high), 8);
+	x = _mm256_add_epi64(x, _mm256_cvtepi32_epi64(low));
+	_mm256_storeu_si256((void *)sums, _mm256_add_epi64(x, _mm256_loadu_si256((const void *)sums)));
+}
+
+/* n is VECTOR_N / 2 or VECTOR_N at least. */
+VECTOR void vector_add_wide(int64_t *sums, vector low, vector high, int64_t n)
+{
+	vector_add_wide_half(sums, _mm256_castsi256_si128(low), _mm256_castsi256_si128(high));
+	if (n > VECTOR_N / 2)
+		vector_add_wide_half(sums + VECTOR_N / 2, _mm256_extracti128_si256(low, 1),
+				     _mm256_extracti128_si256(high, 1));
+}
+
+struct vector_pair {
+	vector low, high;
+};
+
+VECTOR struct vector_pair vector_pair_load8(const void *from, bool is_unsigned)
+{
+	vector x = _mm256_loadu_si256(from), zero = _mm256_setzero_si256();
+	if (is_unsigned)
+		return (struct vector_pair){_mm256_unpacklo_epi8(x, zero), _mm256_unpackhi_epi8(x, zero)};
+	return (struct vector_pair){_mm256_srai_epi16(_mm256_unpacklo_epi8(x, x), 8),
+				    _mm256_srai_epi16(_mm256_unpackhi_epi8(x, x), 8)};
+}
+
+VECTOR struct vector_pair vector_pair_load16(const int16_t *from)
+{
+	vector a = _mm256_loadu_si256((const void *)from);
+	vector b = _mm256_loadu_si256((const void *)(from + VECTOR_WORDS));
+	return (struct vector_pair){_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31)};
+}
+
+VECTOR void vector_pair_store16(int16_t *to, struct vector_pair x)
+{
+	_mm256_storeu_si256((void *)to, _mm256_permute2x128_si256(x.low, x.high, 0x20));
+	_mm256_storeu_si256((void *)(to + VECTOR_WORDS), _mm256_permute2x128_si256(x.low, x.high, 0x31));
+}
+
+VECTOR vector vector_pair_pack(struct vector_pair x)
+{
+	return _mm256_packs_epi16(x.low, x.high);
+}
+
+VECTOR vector vector_pair_pack_unsigned(struct vector_pair x)
+{
+	return _mm256_packus_epi16(x.low, x.high);
+}
+
+VECTOR vector vector_words_outside(vector x, vector low, vector high)
+{
+	return _mm256_or_si256(_mm256_cmpgt_epi16(low, x), _mm256_cmpgt_epi16(x, high));
+}
+
+VECTOR int64_t vector_pair_outside(struct vector_pair x, int32_t low, int32_t high)
+{
+	vector from = _mm256_set1_epi16((short)low), to = _mm256_set1_epi16((short)high);
+	vector bytes =
+		_mm256_packs_epi16(vector_words_outside(x.low, from, to), vector_words_outside(x.high, from, to));
+	return __builtin_popcount((unsigned)_mm256_movemask_epi8(bytes));
+}
+
+VECTOR struct vector_pair vector_pair_left(struct vector_pair x, unsigned count)
+{
+	__m128i by = _mm_cvtsi32_si128((int)count);
+	return (struct vector_pair){_mm256_sll_epi16(x.low, by), _mm256_sll_epi16(x.high, by)};
+}
+
+VECTOR struct vector_pair vector_pair_add(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm256_add_epi16(a.low, b.low), _mm256_add_epi16(a.high, b.high)};
+}
+
+VECTOR struct vector_pair vector_pair_sub(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm256_sub_epi16(a.low, b.low), _mm256_sub_epi16(a.high, b.high)};
+}
+
+VECTOR struct vector_pair vector_pair_mul(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm256_mullo_epi16(a.low, b.low), _mm256_mullo_epi16(a.high, b.high)};
+}
+
+VECTOR vector vector_words_scale(vector x, vector factor)
+{
+	return _mm256_mulhrs_epi16(x, factor);
+}
+
+VECTOR vector vector_words_sub(vector a, vector b)
+{
+	return _mm256_sub_epi16(a, b);
+}
+
+VECTOR vector vector_words_right(vector a, unsigned count)
+{
+	return _mm256_sra_epi16(a, _mm_cvtsi32_si128((int)count));
+}
+
+VECTOR vector vector_words_if_same(vector a, vector b, vector x)
+{
+	return _mm256_and_si256(_mm256_cmpeq_epi16(a, b), x);
+}
+
+VECTOR vector vector_add_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_adds_epi8(a, b) : _mm256_adds_epi16(a, b);
+}
+
+VECTOR vector vector_sub_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_subs_epi8(a, b) : _mm256_subs_epi16(a, b);
+}
+
+VECTOR vector vector_wrapped_add_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_add_epi8(a, b) : _mm256_add_epi16(a, b);
+}
+
+VECTOR vector vector_wrapped_sub_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm256_sub_epi8(a, b) : _mm256_sub_epi16(a, b);
+}
+
+VECTOR int64_t vector_count_other_raw(vector a, vector b, unsigned bytes, int64_t n)
+{
+	(void)n;
+	vector same = bytes == 1 ? _mm256_cmpeq_epi8(a, b) : _mm256_cmpeq_epi16(a, b);
+	return (VECTOR_BYTES - __builtin_popcount((unsigned)_mm256_movemask_epi8(same))) / (int)bytes;
+}
+
+VECTOR vector vector_words_left(vector a, unsigned count)
+{
+	return _mm256_sll_epi16(a, _mm_cvtsi32_si128((int)count));
+}
+
+VECTOR vector vector_words_logical_right(vector a, unsigned count)
+{
+	return _mm256_srl_epi16(a, _mm_cvtsi32_si128((int)count));
+}
+
+VECTOR vector vector_sum_raw(vector to, vector x, unsigned bytes)
+{
+	if (bytes == 1)
+		x = _mm256_maddubs_epi16(_mm256_set1_epi8(1), x);
+	return _mm256_add_epi32(to, _mm256_madd_epi16(_mm256_set1_epi16(1), x));
+}
+
+VECTOR vector vector_rotate(vector x, int by)
+{
+	vector index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+	return _mm256_permutevar8x32_epi32(x, _mm256_add_epi32(index, _mm256_set1_epi32(by)));
+}
+
+VECTOR int32_t vector_element0(vector x)
+{
+	return _mm_cvtsi128_si32(_mm256_castsi256_si128(x));
+}
+
 VECTOR vector vector_first(int64_t n, vector a, vector b)
 {
 	(void)n, (void)b;
@@ -222,14 +444,20 @@ VECTOR __m128i vector_scaled_half(__m128i a, __m128i b, double scale, enum npume
 	return vector_of_doubles(_mm256_mul_pd(x, _mm256_set1_pd(scale)), rounding);
 }
 
-VECTOR vector vector_of_reals(const float *from, double scale, enum npumem_rounding rounding, int64_t n)
+VECTOR vector vector_of_reals(const float *from, float scale, enum npumem_rounding rounding, int64_t n)
 {
 	(void)n;
-	__m256d unit = _mm256_set1_pd(scale);
-	__m256d low = _mm256_cvtps_pd(_mm_loadu_ps(from)), high = _mm256_cvtps_pd(_mm_loadu_ps(from + 4));
-	return _mm256_inserti128_si256(
-		_mm256_castsi128_si256(vector_of_doubles(_mm256_mul_pd(low, unit), rounding)),
-		vector_of_doubles(_mm256_mul_pd(high, unit), rounding), 1);
+	__m256 end = _mm256_set1_ps(1 << 20), zero = _mm256_setzero_ps(), half = _mm256_set1_ps(0.5F);
+	__m256 x = _mm256_mul_ps(_mm256_loadu_ps(from), _mm256_set1_ps(scale));
+	x = _mm256_max_ps(_mm256_min_ps(x, end), _mm256_sub_ps(zero, end));
+	if (rounding == NPUMEM_CONVERGENT)
+		return _mm256_cvttps_epi32(_mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+	__m256 floor = _mm256_floor_ps(x), rest = _mm256_sub_ps(x, floor);
+	__m256 up = _mm256_cmp_ps(rest, half, _CMP_GE_OQ);
+	if (rounding == NPUMEM_NEAREST)
+		up = _mm256_and_ps(up, _mm256_or_ps(_mm256_cmp_ps(rest, half, _CMP_GT_OQ),
+						    _mm256_cmp_ps(x, zero, _CMP_GE_OQ)));
+	return _mm256_sub_epi32(_mm256_cvttps_epi32(floor), _mm256_castps_si256(up));
 }
 
 VECTOR void vector_store_reals(float *to, vector x, float scale, int64_t n)

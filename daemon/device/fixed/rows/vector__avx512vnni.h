@@ -261,15 +261,23 @@ VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_roundi
 	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-/* n reals times a power of two, rounded likewise. */
-VECTOR vector vector_of_reals(const float *from, double scale, enum npumem_rounding rounding, int64_t n)
+/* n reals times a power of two, rounded to integers; what is past +-2^20 may be anything past it. The product is
+ * exact, or so small that it is none; a sum with a half would not be. */
+VECTOR vector vector_of_reals(const float *from, float scale, enum npumem_rounding rounding, int64_t n)
 {
-	__m512 reals = n >= VECTOR_N ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(vector_lanes(n), from);
-	__m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(reals));
-	__m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(reals, 1));
-	__m512d unit = _mm512_set1_pd(scale);
-	return _mm512_inserti64x4(_mm512_castsi256_si512(vector_of_doubles(_mm512_mul_pd(low, unit), rounding)),
-				  vector_of_doubles(_mm512_mul_pd(high, unit), rounding), 1);
+	__m512 x = n >= VECTOR_N ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(vector_lanes(n), from);
+	__m512 end = _mm512_set1_ps(1 << 20), zero = _mm512_setzero_ps(), half = _mm512_set1_ps(0.5F);
+	x = _mm512_mul_ps(x, _mm512_set1_ps(scale));
+	x = _mm512_max_ps(_mm512_min_ps(x, end), _mm512_sub_ps(zero, end));
+	if (rounding == NPUMEM_CONVERGENT)
+		return _mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+	vector floor = _mm512_cvt_roundps_epi32(x, VECTOR_DOWN);
+	__m512 rest = _mm512_sub_ps(x, _mm512_cvtepi32_ps(floor));
+	__mmask16 up = _mm512_cmp_ps_mask(rest, half, _CMP_GE_OQ);
+	if (rounding == NPUMEM_NEAREST)
+		up &= (__mmask16)(_mm512_cmp_ps_mask(rest, half, _CMP_GT_OQ) |
+				  _mm512_cmp_ps_mask(x, zero, _CMP_GE_OQ));
+	return _mm512_mask_add_epi32(floor, up, floor, _mm512_set1_epi32(1));
 }
 
 /* Elements of 16 bits times a power of two. */
@@ -309,6 +317,260 @@ VECTOR vector vector_table_pairs(const struct vector_table *table, vector at)
 		pairs = _mm512_mask_mov_epi16(pairs, there, words);
 	}
 	return pairs;
+}
+
+/* Words of 16 bits, two to each element. */
+enum { VECTOR_WORDS = 2 * VECTOR_N };
+
+/* n elements, sign extended; zero beyond them, where n may be less than 0. */
+VECTOR __mmask32 vector_word_lanes(int64_t n)
+{
+	return n >= VECTOR_WORDS ? ~UINT32_C(0) : n <= 0 ? 0 : (UINT32_C(1) << n) - 1;
+}
+
+VECTOR vector vector_load_words8(const void *from, int64_t n)
+{
+	return _mm512_cvtepi8_epi16(_mm256_maskz_loadu_epi8(vector_word_lanes(n), from));
+}
+
+VECTOR vector vector_load_words16(const void *from, int64_t n)
+{
+	return _mm512_maskz_loadu_epi16(vector_word_lanes(n), from);
+}
+
+/* The low bytes, without a sign, and the high ones with it. */
+VECTOR vector vector_words_low(vector words)
+{
+	return _mm512_and_si512(words, _mm512_set1_epi16(0xff));
+}
+
+VECTOR vector vector_words_high(vector words)
+{
+	return _mm512_srai_epi16(words, 8);
+}
+
+/* sums + the products of the words of a and b, those of an element together. */
+VECTOR vector vector_add_pairs(vector sums, vector a, vector b)
+{
+	return _mm512_dpwssd_epi32(sums, a, b);
+}
+
+/* Words i of a and of b together in an element: in an order that vector_words_first and _second undo, for words
+ * [0, VECTOR_N) and those after them. */
+VECTOR vector vector_words_lower(vector a, vector b)
+{
+	return _mm512_unpacklo_epi16(a, b);
+}
+
+VECTOR vector vector_words_upper(vector a, vector b)
+{
+	return _mm512_unpackhi_epi16(a, b);
+}
+
+VECTOR vector vector_words_first(vector lower, vector upper)
+{
+	vector order = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+	return _mm512_permutex2var_epi32(lower, order, upper);
+}
+
+VECTOR vector vector_words_second(vector lower, vector upper)
+{
+	vector order = _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
+	return _mm512_permutex2var_epi32(lower, order, upper);
+}
+
+/* Element i is the sum of all of x[i]: each step halves what is left of a vector, and puts two into one. */
+VECTOR vector vector_sum_each(const vector *x)
+{
+	vector fours[4], halves[2];
+	VECTOR_UNROLL
+	for (int i = 0; i < 4; i++) {
+		const vector *y = x + 4 * i;
+		vector a = _mm512_add_epi32(_mm512_unpacklo_epi32(y[0], y[1]), _mm512_unpackhi_epi32(y[0], y[1]));
+		vector b = _mm512_add_epi32(_mm512_unpacklo_epi32(y[2], y[3]), _mm512_unpackhi_epi32(y[2], y[3]));
+		fours[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+	}
+	VECTOR_UNROLL
+	for (int i = 0; i < 2; i++)
+		halves[i] = _mm512_add_epi32(_mm512_shuffle_i32x4(fours[2 * i], fours[2 * i + 1], 0x88),
+					     _mm512_shuffle_i32x4(fours[2 * i], fours[2 * i + 1], 0xdd));
+	return _mm512_add_epi32(_mm512_shuffle_i32x4(halves[0], halves[1], 0x88),
+				_mm512_shuffle_i32x4(halves[0], halves[1], 0xdd));
+}
+
+/* The upper half in the lower. */
+VECTOR vector vector_upper_half(vector x)
+{
+	return _mm512_shuffle_i32x4(x, x, 0xee);
+}
+
+VECTOR void vector_add_wide_half(int64_t *sums, __m256i low, __m256i high, int64_t n)
+{
+	__mmask8 lanes = n >= 8 ? 0xff : (__mmask8)((1u << n) - 1);
+	__m512i x = _mm512_slli_epi64(_mm512_cvtepi32_epi64(high), 8);
+	x = _mm512_add_epi64(x, _mm512_cvtepi32_epi64(low));
+	_mm512_mask_storeu_epi64(sums, lanes, _mm512_add_epi64(x, _mm512_maskz_loadu_epi64(lanes, sums)));
+}
+
+/* sums[i] += low[i] + 256 * high[i] for the first n elements. */
+VECTOR void vector_add_wide(int64_t *sums, vector low, vector high, int64_t n)
+{
+	vector_add_wide_half(sums, _mm512_castsi512_si256(low), _mm512_castsi512_si256(high), n);
+	if (n > VECTOR_N / 2)
+		vector_add_wide_half(sums + VECTOR_N / 2, _mm512_extracti64x4_epi64(low, 1),
+				     _mm512_extracti64x4_epi64(high, 1), n - VECTOR_N / 2);
+}
+
+/* 2 * VECTOR_WORDS elements of 16 bits: eight of them in turn are in `low` and in `high`, as unpacking bytes
+ * leaves them, so that a pack brings them back in order. */
+struct vector_pair {
+	vector low, high;
+};
+
+VECTOR struct vector_pair vector_pair_load8(const void *from, bool is_unsigned)
+{
+	vector x = _mm512_loadu_si512(from), zero = _mm512_setzero_si512();
+	if (is_unsigned)
+		return (struct vector_pair){_mm512_unpacklo_epi8(x, zero), _mm512_unpackhi_epi8(x, zero)};
+	return (struct vector_pair){_mm512_srai_epi16(_mm512_unpacklo_epi8(x, x), 8),
+				    _mm512_srai_epi16(_mm512_unpackhi_epi8(x, x), 8)};
+}
+
+VECTOR struct vector_pair vector_pair_load16(const int16_t *from)
+{
+	vector a = _mm512_loadu_si512(from), b = _mm512_loadu_si512(from + VECTOR_WORDS);
+	vector low = _mm512_setr_epi64(0, 1, 4, 5, 8, 9, 12, 13),
+	       high = _mm512_setr_epi64(2, 3, 6, 7, 10, 11, 14, 15);
+	return (struct vector_pair){_mm512_permutex2var_epi64(a, low, b), _mm512_permutex2var_epi64(a, high, b)};
+}
+
+VECTOR void vector_pair_store16(int16_t *to, struct vector_pair x)
+{
+	vector first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+	       second = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+	_mm512_storeu_si512(to, _mm512_permutex2var_epi64(x.low, first, x.high));
+	_mm512_storeu_si512(to + VECTOR_WORDS, _mm512_permutex2var_epi64(x.low, second, x.high));
+}
+
+/* Saturated to bytes. */
+VECTOR vector vector_pair_pack(struct vector_pair x)
+{
+	return _mm512_packs_epi16(x.low, x.high);
+}
+
+VECTOR vector vector_pair_pack_unsigned(struct vector_pair x)
+{
+	return _mm512_packus_epi16(x.low, x.high);
+}
+
+/* How many are outside [low, high]. */
+VECTOR int64_t vector_pair_outside(struct vector_pair x, int32_t low, int32_t high)
+{
+	vector from = _mm512_set1_epi16((short)low), width = _mm512_set1_epi16((short)(high - low));
+	__mmask32 a = _mm512_cmpgt_epu16_mask(_mm512_sub_epi16(x.low, from), width);
+	__mmask32 b = _mm512_cmpgt_epu16_mask(_mm512_sub_epi16(x.high, from), width);
+	return __builtin_popcountll((uint64_t)b << 32 | a);
+}
+
+VECTOR struct vector_pair vector_pair_left(struct vector_pair x, unsigned count)
+{
+	__m128i by = _mm_cvtsi32_si128((int)count);
+	return (struct vector_pair){_mm512_sll_epi16(x.low, by), _mm512_sll_epi16(x.high, by)};
+}
+
+VECTOR struct vector_pair vector_pair_add(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm512_add_epi16(a.low, b.low), _mm512_add_epi16(a.high, b.high)};
+}
+
+VECTOR struct vector_pair vector_pair_sub(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm512_sub_epi16(a.low, b.low), _mm512_sub_epi16(a.high, b.high)};
+}
+
+VECTOR struct vector_pair vector_pair_mul(struct vector_pair a, struct vector_pair b)
+{
+	return (struct vector_pair){_mm512_mullo_epi16(a.low, b.low), _mm512_mullo_epi16(a.high, b.high)};
+}
+
+/* Of words, each: x * factor / 2^15, halves rounded up. */
+VECTOR vector vector_words_scale(vector x, vector factor)
+{
+	return _mm512_mulhrs_epi16(x, factor);
+}
+
+VECTOR vector vector_words_sub(vector a, vector b)
+{
+	return _mm512_sub_epi16(a, b);
+}
+
+VECTOR vector vector_words_right(vector a, unsigned count)
+{
+	return _mm512_sra_epi16(a, _mm_cvtsi32_si128((int)count));
+}
+
+/* x where a is b, else zero. */
+VECTOR vector vector_words_if_same(vector a, vector b, vector x)
+{
+	return _mm512_maskz_mov_epi16(_mm512_cmpeq_epi16_mask(a, b), x);
+}
+
+/* With saturation, and as it wraps. */
+VECTOR vector vector_add_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_adds_epi8(a, b) : _mm512_adds_epi16(a, b);
+}
+
+VECTOR vector vector_sub_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_subs_epi8(a, b) : _mm512_subs_epi16(a, b);
+}
+
+VECTOR vector vector_wrapped_add_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_add_epi8(a, b) : _mm512_add_epi16(a, b);
+}
+
+VECTOR vector vector_wrapped_sub_raw(vector a, vector b, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_sub_epi8(a, b) : _mm512_sub_epi16(a, b);
+}
+
+/* How many of the elements of n bytes differ. */
+VECTOR int64_t vector_count_other_raw(vector a, vector b, unsigned bytes, int64_t n)
+{
+	if (bytes == 1)
+		return __builtin_popcountll(_mm512_mask_cmpneq_epi8_mask(vector_byte_lanes(n), a, b));
+	return __builtin_popcount(_mm512_mask_cmpneq_epi16_mask(vector_word_lanes(n / 2), a, b));
+}
+
+VECTOR vector vector_words_left(vector a, unsigned count)
+{
+	return _mm512_sll_epi16(a, _mm_cvtsi32_si128((int)count));
+}
+
+VECTOR vector vector_words_logical_right(vector a, unsigned count)
+{
+	return _mm512_srl_epi16(a, _mm_cvtsi32_si128((int)count));
+}
+
+/* to + the elements of x, some to each element. */
+VECTOR vector vector_sum_raw(vector to, vector x, unsigned bytes)
+{
+	return bytes == 1 ? _mm512_dpbusd_epi32(to, _mm512_set1_epi8(1), x)
+			  : _mm512_dpwssd_epi32(to, _mm512_set1_epi16(1), x);
+}
+
+/* Element i + by in element i, from the last one on with the first. */
+VECTOR vector vector_rotate(vector x, int by)
+{
+	vector index = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+	return _mm512_permutexvar_epi32(_mm512_add_epi32(index, _mm512_set1_epi32(by)), x);
+}
+
+VECTOR int32_t vector_element0(vector x)
+{
+	return _mm_cvtsi128_si32(_mm512_castsi512_si128(x));
 }
 
 /* a in the first n elements, b in the rest. */

@@ -12,7 +12,7 @@
 enum { ROUNDING_LEFT_MAX = 30 };
 
 struct rounding {
-	bool left;
+	bool left, right; /* neither: values are results */
 	unsigned bytes;
 	vector tie_shift, tie_mask, add, shift;
 	vector left_shift, left_low, left_high;
@@ -28,6 +28,7 @@ VECTOR struct rounding rounding_of(const struct requantize *to, unsigned drop)
 	int32_t half = shift > 0 ? (int32_t)1 << (shift - 1) : 0, past = (int32_t)1 << (ROUNDING_LEFT_MAX - left);
 	return (struct rounding){
 		.left = left > 0,
+		.right = shift > 0,
 		.bytes = to->bytes,
 		.tie_shift = vector_set(even ? (int32_t)shift : 31),
 		.tie_mask = vector_set(even   ? 1
@@ -55,7 +56,7 @@ VECTOR vector rounded(const struct rounding *r, vector x)
 {
 	if (r->left)
 		return vector_left(vector_min(vector_max(x, r->left_low), r->left_high), r->left_shift);
-	return rounded_right(r, x);
+	return r->right ? rounded_right(r, x) : x;
 }
 
 VECTOR vector limited(const struct rounding *r, vector x)

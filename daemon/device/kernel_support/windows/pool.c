@@ -153,14 +153,16 @@ static bool fold_features(struct pool *pool)
 	most = most < GLOBAL_BLOCK ? most : GLOBAL_BLOCK;
 	pool->n_values = left < most ? left : most;
 	pool->out = (uint8_t *)out->data + pool->feature * pool->bytes;
+	const void *features[GLOBAL_BLOCK];
 	for (int64_t i = 0; i < pool->n_values; i++) {
-		int64_t feature = pool->feature + i;
-		const struct fold_rows all = {
-			.data = kernel_feature(in, feature / in->shape.c, feature % in->shape.c),
-			.bytes = pool->bytes,
-			.n_rows = 1};
-		pool->values32[i] = fold_across(pool->fold, pool->call->isa, &all, length);
+		features[i] = kernel_feature(in, pool->n, pool->c);
+		if (++pool->c == in->shape.c) {
+			pool->c = 0;
+			pool->n++;
+		}
 	}
+	const struct fold_pieces pieces = {features, pool->bytes, pool->n_values};
+	fold_each(pool->fold, pool->call->isa, &pieces, length, pool->values32);
 	pool->y = 0;
 	return pool->n_values > 0;
 }

@@ -45,8 +45,16 @@ START_TEST(infinities_saturate)
 	ck_assert_int_eq(quantize(-INFINITY, 127, NPUMEM_UP, INT16_MIN, INT16_MAX, &saturated), INT16_MIN);
 	ck_assert_int_eq(quantize(-INFINITY, 0, NPUMEM_UP, 0, UINT32_MAX, &saturated), 0);
 	ck_assert_int_eq(saturated, 3);
-	ck_assert(real_is_nan(NAN) && real_is_nan(-NAN));
-	ck_assert(!real_is_nan(INFINITY) && !real_is_nan(-INFINITY) && !real_is_nan(0.0f) && !real_is_nan(3e38f));
+	float reals[70];
+	for (int64_t n = 0; n <= 70; n++) {
+		for (int64_t i = 0; i < n; i++)
+			reals[i] = i % 4 == 0 ? INFINITY : i % 4 == 1 ? -INFINITY : i % 4 == 2 ? 0.0f : 3e38f;
+		ck_assert_int_eq(real_find_nan(reals, n), n);
+		for (int64_t i = n - 1; i >= 0; i--) {
+			reals[i] = i % 2 ? NAN : -NAN;
+			ck_assert_int_eq(real_find_nan(reals, n), i);
+		}
+	}
 }
 END_TEST
 

@@ -125,7 +125,7 @@ START_TEST(refusals)
 }
 END_TEST
 
-Suite *suite_kernels_mac(void)
+Suite *suite_mac(void)
 {
 	Suite *suite = suite_create("device/kernels/mac");
 	TCase *tcase = tcase_create("mac");

@@ -130,6 +130,49 @@ START_TEST(narrow_results)
 }
 END_TEST
 
+/* All words in one row, and shorter rows at its end, under each instruction set as the scalar one has them. */
+static void check_words(const struct lut_reader *reader, const int16_t *in, int32_t minus, int16_t *want,
+			int16_t *got)
+{
+	enum { WORDS = 65536 };
+	int64_t saturated = 0, length = 1 + reader->right + 3 * reader->rounding;
+	struct lut_row row = {.reader = reader, .in = in, .out = want, .bytes = 2, .minus = minus};
+	lut_row(ISA_SCALAR, &row, WORDS, &saturated);
+	for (int isa = ISA_SCALAR + 1; isa <= (int)isa_best(); isa++) {
+		row.in = in;
+		row.out = got;
+		lut_row((enum isa)isa, &row, WORDS, &saturated);
+		ck_assert_msg(!memcmp(got, want, WORDS * sizeof(*got)), "differs under %s", isa_name(isa));
+		memset(got, 0x55, WORDS * sizeof(*got));
+		row.in = in + WORDS - length;
+		lut_row((enum isa)isa, &row, length, &saturated);
+		ck_assert_mem_eq(got, want + WORDS - length, (size_t)length * sizeof(*got));
+		ck_assert_int_eq(got[length], 0x5555);
+	}
+	ck_assert_int_eq(saturated, 0);
+}
+
+START_TEST(every_word)
+{
+	static int16_t in[65536], want[65536], got[65536];
+	static const int64_t formats[] = {2, 5, 6, 8, 10, 12, 15, 18, 19, 21};
+	for (int i = 0; i < 65536; i++)
+		in[i] = (int16_t)(i - 32768);
+	for (int function = 0; function < LUT_FUNCTIONS; function++)
+		for (int library = 1; library <= LUT_LIBRARIES; library++)
+			for (unsigned f = 0; f < sizeof(formats) / sizeof(formats[0]); f++) {
+				struct lut_reader reader;
+				if (!exists(function, library))
+					continue;
+				lut_reader_init(
+					&reader, lut_find((enum lut_function)function, (enum lut_library)library),
+					formats[f], (enum npumem_rounding)(1 + (f + (unsigned)function) % 3));
+				check_words(&reader, in, 0, want, got);
+				check_words(&reader, in, INT16_MAX, want, got);
+			}
+}
+END_TEST
+
 Suite *suite_lut(void)
 {
 	Suite *suite = suite_create("device/fixed/lut");
@@ -138,6 +181,7 @@ Suite *suite_lut(void)
 	tcase_add_test(tcase, entries_are_the_references);
 	tcase_add_test(tcase, every_kind_of_place);
 	tcase_add_test(tcase, narrow_results);
+	tcase_add_test(tcase, every_word);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -9,7 +9,7 @@
 #include "daemon/device/fixed/rows/rows.h"
 #include "tests/support/oracle.h"
 
-enum { LENGTH_MAX = 70, GUARD = 8, FILLER = 0x5a };
+enum { LENGTH_MAX = 150, GUARD = 8, FILLER = 0x5a };
 
 typedef void row_run(const struct row *row, int64_t n, int64_t *saturated);
 struct op {
@@ -172,7 +172,7 @@ START_TEST(every_tail)
 	uint64_t state = 7;
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
 		for (int64_t n = 1; n <= LENGTH_MAX; n++)
-			for (int round = 0; round < 60; round++)
+			for (int round = 0; round < 40; round++)
 				compare(&ops[i], n, &state);
 }
 END_TEST

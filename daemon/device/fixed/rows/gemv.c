@@ -1,0 +1,64 @@
+/* The scalar functions, which define what the others compute, and the choice among them. */
+#include "daemon/device/fixed/rows/gemv.h"
+
+static int64_t get(const void *data, unsigned bytes, int64_t i)
+{
+	return bytes == 1 ? ((const int8_t *)data)[i] : ((const int16_t *)data)[i];
+}
+
+static int64_t scalar_rows(const struct gemv *g, int64_t n, int64_t *sums)
+{
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t k = 0; k < g->n_terms; k++)
+			sums[i] += get(g->vector, g->vector_bytes, k) *
+				   get(g->weights, g->weight_bytes, i * g->row + k);
+	return g->n_terms;
+}
+
+static int64_t scalar_columns(const struct gemv *g, int64_t n, int64_t *sums)
+{
+	for (int64_t k = 0; k < g->n_terms; k++)
+		for (int64_t j = 0; j < n; j++)
+			sums[j] += get(g->vector, g->vector_bytes, k) *
+				   get(g->weights, g->weight_bytes, k * g->row + j);
+	return n;
+}
+
+static const struct gemv_functions gemv_scalar = {scalar_rows, scalar_columns};
+
+#ifdef __x86_64__
+extern const struct gemv_functions gemv__avx2, gemv__avx512vnni;
+
+static const struct gemv_functions *functions_of(enum isa isa)
+{
+	return isa >= ISA_AVX512VNNI ? &gemv__avx512vnni : isa == ISA_AVX2 ? &gemv__avx2 : &gemv_scalar;
+}
+#else
+static const struct gemv_functions *functions_of(enum isa isa)
+{
+	(void)isa;
+	return &gemv_scalar;
+}
+#endif
+
+void gemv_rows(enum isa isa, const struct gemv *gemv, int64_t n, int64_t *sums)
+{
+	int64_t done = functions_of(isa)->rows(gemv, n, sums);
+	struct gemv rest = *gemv;
+	if (done == gemv->n_terms)
+		return;
+	rest.vector = (const uint8_t *)gemv->vector + done * gemv->vector_bytes;
+	rest.weights = (const uint8_t *)gemv->weights + done * gemv->weight_bytes;
+	rest.n_terms -= done;
+	scalar_rows(&rest, n, sums);
+}
+
+void gemv_columns(enum isa isa, const struct gemv *gemv, int64_t n, int64_t *sums)
+{
+	int64_t done = functions_of(isa)->columns(gemv, n, sums);
+	struct gemv rest = *gemv;
+	if (done == n)
+		return;
+	rest.weights = (const uint8_t *)gemv->weights + done * gemv->weight_bytes;
+	scalar_columns(&rest, n - done, sums + done);
+}

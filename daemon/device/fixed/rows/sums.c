@@ -1,0 +1,94 @@
+/* The joins one by one, and which formats the instruction sets' loops are for: those whose shifts keep everything
+ * in 64 bits. */
+#include "daemon/device/fixed/rows/sums.h"
+
+enum { SUMS_SHIFT_MAX = 62, SUMS_BIAS_SHIFT_MAX = 45, SUMS_LEFT_MAX = 20 };
+
+static int64_t get(const void *data, unsigned bytes, int64_t i)
+{
+	return bytes == 1 ? ((const int8_t *)data)[i] : ((const int16_t *)data)[i];
+}
+
+static void put(void *data, unsigned bytes, int64_t i, int64_t x)
+{
+	if (bytes == 1)
+		((int8_t *)data)[i] = (int8_t)x;
+	else
+		((int16_t *)data)[i] = (int16_t)x;
+}
+
+static void multi_one_by_one(const struct multi_sum *multi, const int64_t *sums, int64_t step,
+			     const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
+{
+	for (int64_t j = 0; j < n; j++)
+		put(out, multi->bits == 32 ? 1 : 2, j,
+		    multi_sum_join(multi, sums + j, step, bias->data ? get(bias->data, bias->bytes, j) : 0,
+				   &counts->saturated, &counts->wrapped));
+}
+
+static void rescaled_one_by_one(const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
+				const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
+{
+	for (int64_t j = 0; j < n; j++)
+		put(out, rescaled->result.bytes, j,
+		    rescaled_sum_join(rescaled, sums[j], sums[step + j],
+				      bias->data ? get(bias->data, bias->bytes, j) : 0, &counts->saturated,
+				      &counts->wrapped));
+}
+
+static bool is_ordinary(int64_t shift)
+{
+	return shift >= 0 && shift <= SUMS_SHIFT_MAX;
+}
+
+static bool multi_fits(const struct multi_sum *multi)
+{
+	for (unsigned i = 0; i < multi->n; i++)
+		if (!is_ordinary(multi->shifts[i]))
+			return false;
+	return multi->bias_shift <= SUMS_BIAS_SHIFT_MAX;
+}
+
+static bool rescaled_fits(const struct rescaled_sum *rescaled)
+{
+	return is_ordinary(rescaled->result.shift) && rescaled->between <= SUMS_SHIFT_MAX &&
+	       rescaled->between >= -SUMS_LEFT_MAX && rescaled->bias_shift <= SUMS_BIAS_SHIFT_MAX;
+}
+
+#ifdef __x86_64__
+typedef void multi_function(const struct multi_sum *multi, const int64_t *sums, int64_t step,
+			    const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts);
+typedef void rescaled_function(const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
+			       const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts);
+multi_function sums_multi__avx2, sums_multi__avx512vnni;
+rescaled_function sums_rescaled__avx2, sums_rescaled__avx512vnni;
+
+static multi_function *multi_of(enum isa isa, bool fits)
+{
+	if (!fits || isa < ISA_AVX2)
+		return multi_one_by_one;
+	return isa >= ISA_AVX512VNNI ? sums_multi__avx512vnni : sums_multi__avx2;
+}
+
+static rescaled_function *rescaled_of(enum isa isa, bool fits)
+{
+	if (!fits || isa < ISA_AVX2)
+		return rescaled_one_by_one;
+	return isa >= ISA_AVX512VNNI ? sums_rescaled__avx512vnni : sums_rescaled__avx2;
+}
+#else
+#define multi_of(isa, fits) ((void)(isa), (void)(fits), multi_one_by_one)
+#define rescaled_of(isa, fits) ((void)(isa), (void)(fits), rescaled_one_by_one)
+#endif
+
+void sums_multi(enum isa isa, const struct multi_sum *multi, const int64_t *sums, int64_t step,
+		const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
+{
+	multi_of(isa, multi_fits(multi))(multi, sums, step, bias, n, out, counts);
+}
+
+void sums_rescaled(enum isa isa, const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
+		   const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
+{
+	rescaled_of(isa, rescaled_fits(rescaled))(rescaled, sums, step, bias, n, out, counts);
+}

@@ -1,0 +1,133 @@
+/* Joins of sums in loops that compilers make vectors of, 64 bits for each: a template that every instruction set
+ * compiles with its own. SUMS_MULTI and SUMS_RESCALED name the functions; sums.c says which formats they take. */
+#include "daemon/device/fixed/rows/sums.h"
+
+#include "daemon/device/fixed/round.h"
+
+#define SUMS_PART static inline __attribute__((always_inline))
+
+enum { SUMS_BLOCK = 64 };
+
+/* In the sums' format. */
+SUMS_PART void sums_load_bias(const struct sums_bias *bias, int64_t first, int64_t n, int64_t shift, int64_t *to)
+{
+	for (int64_t j = 0; j < n; j++)
+		to[j] = 0;
+	if (bias->data && bias->bytes == 1)
+		for (int64_t j = 0; j < n; j++)
+			to[j] = ((const int8_t *)bias->data)[first + j] * ((int64_t)1 << shift);
+	else if (bias->data)
+		for (int64_t j = 0; j < n; j++)
+			to[j] = ((const int16_t *)bias->data)[first + j] * ((int64_t)1 << shift);
+}
+
+/* Whether x leaves an accumulator of `bits`, which holds *held. */
+SUMS_PART int64_t sums_hold(int64_t x, unsigned bits, int64_t *held)
+{
+	*held = (int64_t)((uint64_t)x << (64 - bits)) >> (64 - bits);
+	return *held != x;
+}
+
+/* The modes as constants, so that a loop has one of them. */
+#define SUMS_BY_MODE(function, rounding, ...)                                                                     \
+	do {                                                                                                      \
+		if ((rounding) == NPUMEM_CONVERGENT)                                                              \
+			function(NPUMEM_CONVERGENT, __VA_ARGS__);                                                 \
+		else if ((rounding) == NPUMEM_UP)                                                                 \
+			function(NPUMEM_UP, __VA_ARGS__);                                                         \
+		else                                                                                              \
+			function(NPUMEM_NEAREST, __VA_ARGS__);                                                    \
+	} while (0)
+
+SUMS_PART int64_t sums_right(int64_t x, int64_t shift, enum npumem_rounding rounding)
+{
+	return shift > 0 ? round_right(x, shift, rounding) : x;
+}
+
+/* totals[j] += x[j] + bias[j], as the accumulator holds it, rounded. */
+SUMS_PART void sums_add(enum npumem_rounding rounding, const int64_t *x, const int64_t *bias, int64_t n,
+			unsigned bits, int64_t shift, int64_t *totals, int64_t *wrapped)
+{
+	int64_t outside = 0;
+	if (shift == 0) {
+		for (int64_t j = 0; j < n; j++) {
+			int64_t held;
+			outside += sums_hold(x[j] + bias[j], bits, &held);
+			totals[j] += held;
+		}
+	} else {
+		for (int64_t j = 0; j < n; j++) {
+			int64_t held;
+			outside += sums_hold(x[j] + bias[j], bits, &held);
+			totals[j] += round_right(held, shift, rounding);
+		}
+	}
+	*wrapped += outside;
+}
+
+SUMS_PART void sums_store(const int64_t *x, int64_t n, int64_t low, int64_t high, unsigned bytes, void *out,
+			  int64_t first, int64_t *saturated)
+{
+	int64_t outside = 0;
+	for (int64_t j = 0; j < n; j++)
+		outside += (x[j] < low) | (x[j] > high);
+	*saturated += outside;
+	for (int64_t j = 0; j < n; j++) {
+		int64_t y = x[j] < low ? low : x[j] > high ? high : x[j];
+		if (bytes == 1)
+			((int8_t *)out)[first + j] = (int8_t)y;
+		else
+			((int16_t *)out)[first + j] = (int16_t)y;
+	}
+}
+
+void SUMS_MULTI(const struct multi_sum *multi, const int64_t *sums, int64_t step, const struct sums_bias *bias,
+		int64_t n, void *out, struct sums_counts *counts);
+void SUMS_MULTI(const struct multi_sum *multi, const int64_t *sums, int64_t step, const struct sums_bias *bias,
+		int64_t n, void *out, struct sums_counts *counts)
+{
+	static const int64_t none[SUMS_BLOCK];
+	for (int64_t j = 0; j < n; j += SUMS_BLOCK) {
+		int64_t count = n - j < SUMS_BLOCK ? n - j : SUMS_BLOCK;
+		int64_t first[SUMS_BLOCK], totals[SUMS_BLOCK] = {0};
+		sums_load_bias(bias, j, count, multi->bias_shift, first);
+		for (unsigned i = 0; i < multi->n; i++)
+			SUMS_BY_MODE(sums_add, multi->rounding, sums + i * step + j, i == 0 ? first : none, count,
+				     multi->bits, multi->shifts[i], totals, &counts->wrapped);
+		sums_store(totals, count, multi->low, multi->high, multi->bits == 32 ? 1 : 2, out, j,
+			   &counts->saturated);
+	}
+}
+
+/* Of each output: whether a step left the accumulator, as 1 in wrapped[j]. */
+SUMS_PART void sums_rescale(enum npumem_rounding rounding, const struct rescaled_sum *r, const int64_t *first,
+			    const int64_t *second, const int64_t *bias, int64_t n, int64_t *to, int64_t *wrapped)
+{
+	int64_t outside = 0, between = r->between, shift = r->result.shift, left = between < 0 ? -between : 0;
+	bool rounds = r->bits == 32;
+	for (int64_t j = 0; j < n; j++) {
+		int64_t held, out = sums_hold(first[j] + bias[j], r->bits, &held);
+		if (between > 0)
+			held = rounds ? round_right(held, between, rounding) : held >> between;
+		out |= sums_hold(held * ((int64_t)1 << left) + second[j], r->bits, &held);
+		outside += out;
+		to[j] = sums_right(held, shift, rounding);
+	}
+	*wrapped += outside;
+}
+
+void SUMS_RESCALED(const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
+		   const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts);
+void SUMS_RESCALED(const struct rescaled_sum *rescaled, const int64_t *sums, int64_t step,
+		   const struct sums_bias *bias, int64_t n, void *out, struct sums_counts *counts)
+{
+	const struct requantize *result = &rescaled->result;
+	for (int64_t j = 0; j < n; j += SUMS_BLOCK) {
+		int64_t count = n - j < SUMS_BLOCK ? n - j : SUMS_BLOCK;
+		int64_t first[SUMS_BLOCK], values[SUMS_BLOCK];
+		sums_load_bias(bias, j, count, rescaled->bias_shift, first);
+		SUMS_BY_MODE(sums_rescale, result->rounding, rescaled, sums + j, sums + step + j, first, count,
+			     values, &counts->wrapped);
+		sums_store(values, count, result->low, result->high, result->bytes, out, j, &counts->saturated);
+	}
+}
