@@ -43,8 +43,9 @@ void suggest_offer(struct suggest *suggest, const char *known)
 	if (!suggest->distance || !length || length >= SUGGEST_WORD_BYTES)
 		return;
 	unsigned far = distance(suggest->word, known);
+	size_t longer = strlen(suggest->word) > length ? strlen(suggest->word) : length;
 	/* A word of which nothing is right is no slip. */
-	if (far >= suggest->distance || far >= length)
+	if (far >= suggest->distance || far >= longer)
 		return;
 	suggest->distance = far;
 	memcpy(suggest->best, known, length + 1);
