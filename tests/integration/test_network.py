@@ -18,7 +18,8 @@ import xml.etree.ElementTree
 
 import numpy as np
 
-from support import SECONDS, TestCase
+import npumem_pb2 as pb
+from support import SECONDS, TestCase, fill, run, submit
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "networks")
@@ -324,6 +325,22 @@ class Submit(Network):
             os.close(master)
             lines = written.decode().split("\r\n")
             self.assertLessEqual(max(map(len, lines)), columns, lines)
+
+
+class Messages(TestCase):
+    def test_how_many_operations_fit(self):
+        client = self.client()
+        x = client.alloc("x", (1, 4, 1, 1), dtype=pb.FX8, frac_bits=2)
+        params = [pb.Param(key=pb.PARAM_ROUNDING, values=[1])]
+        client.call(**fill("x", 1))
+        operation = run(pb.CONCAT, params, **{f"in{i}": x for i in range(20)})
+        refused = client.ask(**submit(*[operation] * 1000))
+        self.assertEqual(refused.status, pb.RESOURCE_EXHAUSTED)
+        [fits] = [field.number for field in refused.fields if field.key == "fits"]
+        self.assertIn(f"more than 16384 fields, which the first {fits} of its list fit", refused.message)
+        # Those are refused for what they are, not for their fields: concat has no out.
+        self.assertEqual(client.ask(**submit(*[operation] * fits)).status, pb.INVALID)
+        self.assertEqual(client.ask(**submit(*[operation] * (fits + 1))).status, pb.RESOURCE_EXHAUSTED)
 
 
 class Large(Network):
