@@ -196,11 +196,14 @@ static bool put_element(struct decode *decode, ProtobufCMessage *message, const 
 			const struct value *value)
 {
 	void *to = member_extend(decode->budget, message, field, 1);
+	bool good = to && put(decode, field, value, to, NULL);
 
-	if (!to || !put(decode, field, value, to, NULL))
-		return false;
-	++*member_count(message, field);
-	return true;
+	if (good)
+		++*member_count(message, field);
+	/* A list within this message has told of itself before. */
+	if (field->type == PROTOBUF_C_TYPE_MESSAGE)
+		decode->n_whole = *member_count(message, field);
+	return good;
 }
 
 static bool spend(struct decode *decode, size_t n_fields)

@@ -25,6 +25,7 @@ struct decode {
 	struct budget *budget;
 	size_t n_fields; /* that may still come; of a packed list each byte counts */
 	bool has_too_many;
+	size_t n_whole; /* where it has too many: messages of its outermost list that were read as a whole */
 	struct decode_borrowed *borrowed; /* payloads that lie in the message's bytes */
 };
 

@@ -3,8 +3,10 @@
 #include "client/ctl/bar.h"
 
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
+enum { BAR_PAUSE_NS = 100000000 };
 enum { BAR_WIDTH = 40, BAR_BESIDE = 7 /* "[" "] 100%" */, BAR_COLUMNS = 80 };
 
 static unsigned bar_columns(void)
@@ -23,14 +25,9 @@ static void bar_wipe(struct bar *bar, unsigned columns)
 	bar->width = 0;
 }
 
-/* Told every tenth of a second, where the request takes longer than that. */
-static void bar_draw(void *context, const struct npumem_event *event)
+static void bar_draw(struct bar *bar, double part)
 {
-	struct bar *bar = context;
 	unsigned columns = bar_columns(), width = columns > BAR_BESIDE + 1 ? columns - BAR_BESIDE - 1 : 0;
-	if (!event->total || bar->over)
-		return;
-	double part = (double)event->done / (double)event->total;
 	width = width < BAR_WIDTH ? width : BAR_WIDTH;
 	int full = (int)(part * width), percent = (int)(part * 100);
 	bar_wipe(bar, columns);
@@ -42,12 +39,43 @@ static void bar_draw(void *context, const struct npumem_event *event)
 	bar->width = width + BAR_BESIDE;
 }
 
+/* Told every tenth of a second, where the request takes longer than that. */
+static void bar_told(void *context, const struct npumem_event *event)
+{
+	struct bar *bar = context;
+	if (!event->total || bar->over)
+		return;
+	double part = (double)event->done / (double)event->total;
+	if (bar->total)
+		part = ((double)bar->done + part * (double)bar->share) / (double)bar->total;
+	bar_draw(bar, part);
+}
+
+static uint64_t bar_now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The daemon tells of long requests only; of many short ones the bar is drawn here, and as seldom. */
+void bar_part(struct bar *bar, size_t done, size_t share)
+{
+	uint64_t now = bar_now_ns();
+	bar->done = done;
+	bar->share = share;
+	if (!bar->shown || !bar->total || now - bar->drawn_ns < BAR_PAUSE_NS)
+		return;
+	bar->drawn_ns = now;
+	bar_draw(bar, (double)done / (double)bar->total);
+}
+
 void bar_follow(struct ctl *ctl, struct bar *bar)
 {
 	static const char *const kinds[] = {"progress"};
-	*bar = (struct bar){.width = 0};
-	if (isatty(STDERR_FILENO))
-		npumem_subscribe(ctl->npumem, kinds, 1, bar_draw, bar, NULL);
+	*bar = (struct bar){.shown = isatty(STDERR_FILENO), .drawn_ns = bar_now_ns()};
+	if (bar->shown)
+		npumem_subscribe(ctl->npumem, kinds, 1, bar_told, bar, NULL);
 }
 
 void bar_end(struct bar *bar)

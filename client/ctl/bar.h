@@ -6,13 +6,17 @@
 
 /* It must stay until the connection is closed. */
 struct bar {
-	unsigned width; /* columns that it takes now; 0: it is not shown */
-	bool over;
+	unsigned width;	  /* columns that it takes now; 0: it is not shown */
+	bool over, shown; /* shown: where there is a terminal */
+	uint64_t drawn_ns;
+	size_t total, done, share; /* of several requests; total 0: it is one */
 };
 
 /* Before the request is sent, on an open connection. Does nothing where stderr is no terminal, or the daemon knows
  * no progress. */
 void bar_follow(struct ctl *ctl, struct bar *bar);
+/* Of several requests with bar->total parts in all: the next has `share` of them, and `done` are over. */
+void bar_part(struct bar *bar, size_t done, size_t share);
 /* When it is answered, before anything else is printed. */
 void bar_end(struct bar *bar);
 

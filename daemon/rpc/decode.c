@@ -3,6 +3,21 @@
 
 #include "daemon/device/memory/heap.h"
 
+/* Of a list it says how much of it can be asked for at once. */
+static int refuse_fields(const struct decode *decode, size_t bytes, struct npumem_error *error)
+{
+	if (!decode->n_whole)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"a message of %zu bytes with more than %d fields: ask in parts", bytes,
+					DECODE_FIELDS_MAX);
+	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+			 "a message of %zu bytes with more than %d fields, which the first %zu of its list fit: ask in "
+			 "parts",
+			 bytes, DECODE_FIELDS_MAX, decode->n_whole);
+	npumem_error_number(error, "fits", (int64_t)decode->n_whole);
+	return NPUMEM_RESOURCE_EXHAUSTED;
+}
+
 int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
 		   const Npumem__V1__Request **request, const struct decode_borrowed **borrowed,
 		   struct npumem_error *error)
@@ -20,9 +35,7 @@ int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
 	if (*request)
 		return 0;
 	if (decode.has_too_many)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-					"a message of %zu bytes with more than %d fields: ask in parts", bytes,
-					DECODE_FIELDS_MAX);
+		return refuse_fields(&decode, bytes, error);
 	if (budget->exceeded)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					"a message of %zu bytes that takes more than %zu unpacked", bytes,

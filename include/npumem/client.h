@@ -298,6 +298,8 @@ struct npumem_done {
 	unsigned n_destroyed;
 	const struct npumem_destroyed *const *destroyed;
 	const char *warning; /* "": none */
+	uint64_t start_ns, end_ns; /* when it ran, by the daemon's monotonic clock */
+	unsigned operation;	   /* of a list: its place in that */
 };
 
 /* Host arrays are dense, row-major over N,C,H,W (a matrix: rows, cols), in the tensor's container type, `bytes`
@@ -347,6 +349,8 @@ struct npumem_operation {
 	unsigned n_operands;
 	const struct npumem_param *params;
 	unsigned n_params;
+	bool is_real; /* fill: with `real`, for fp32 */
+	double real;
 };
 
 struct npumem_submitted {

@@ -9,17 +9,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/ctl/core/numbers.h"
 #include "client/ctl/core/arrays/vectors.h"
 #include "client/ctl/recorder.h"
 #include "client/ctl/trial.h"
+#include "client/ctl/variants.h"
 
-enum { CONFORM_STARTS_MAX = 64, CONFORM_VARIANTS_MAX = 4 * 4 * CONFORM_STARTS_MAX, CONFORM_DEPTH_MAX = 16 };
+enum { CONFORM_DEPTH_MAX = 16 };
 
 static const struct option conform_options[] = {
-	{"--layouts", "L,L...", "aligned (the default), compact, strided, matrix, or all", false},
-	{"--start-npu", "Q,Q...", "start NPUs, 0 if left out", false},
-	{"--mode", "M,M...", "storage modes: plain (the default), 4n, 2n", false},
+	VARIANTS_OPTIONS,
 	{"--only-known", NULL, "skips cases of kernels that this version does not have", false},
 	{"--record", "DIR", "runs KERNEL as run does and adds what came of it to DIR/KERNEL.json", false},
 	{NULL, NULL, NULL, false},
@@ -28,67 +26,12 @@ static const struct option conform_options[] = {
 struct conform {
 	struct ctl *ctl;
 	struct npumem_geometry geometry;
-	struct variant variants[CONFORM_VARIANTS_MAX];
-	unsigned n_variants;
+	struct variants variants;
 	bool only_known;
 	json_t *cases; /* with --json: those that failed or were skipped */
 	unsigned passed, failed, skipped;
 	bool over; /* the connection is */
 };
-
-/* ---- what is tried ---- */
-
-/* A list of names by `parse`. */
-static int names_parse(struct ctl *ctl, const char *what, const char *text, int (*parse)(const char *),
-		       int *values, unsigned most, unsigned *n)
-{
-	for (*n = 0;; text++) {
-		char name[24];
-		size_t length = strcspn(text, ",");
-		snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name)), text);
-		if (*n == most || !(values[(*n)++] = parse(name)))
-			return ctl_usage(ctl, "there is no %s \"%s\"", what, name);
-		text += length;
-		if (!*text)
-			return CTL_OK;
-	}
-}
-
-static int variants_parse(struct conform *conform, const struct args *args)
-{
-	struct ctl *ctl = conform->ctl;
-	int layouts[8] = {NPUMEM_ALIGNED}, modes[8] = {NPUMEM_MODE_PLAIN};
-	int64_t starts[CONFORM_STARTS_MAX] = {0};
-	unsigned n_layouts = 1, n_modes = 1, n_starts = 1;
-	const char *layout = args_value(args, "--layouts"), *mode = args_value(args, "--mode");
-	const char *start = args_value(args, "--start-npu");
-	int code = CTL_OK;
-	if (layout && !strcmp(layout, "all"))
-		layout = "aligned,compact,strided,matrix";
-	if (layout)
-		code = names_parse(ctl, "layout", layout, npumem_layout_parse, layouts, 4, &n_layouts);
-	if (!code && mode)
-		code = names_parse(ctl, "storage mode", mode, npumem_mode_parse, modes, 4, &n_modes);
-	if (!code && start &&
-	    numbers_list("--start-npu", start, starts, CONFORM_STARTS_MAX, &n_starts, &ctl->error))
-		code = CTL_USAGE;
-	for (unsigned l = 0; l < n_layouts && !code; l++)
-		for (unsigned m = 0; m < n_modes; m++)
-			for (unsigned s = 0; s < n_starts; s++)
-				conform->variants[conform->n_variants++] =
-					(struct variant){layouts[l], modes[m], starts[s]};
-	return code;
-}
-
-static int starts_check(const struct conform *conform)
-{
-	for (unsigned i = 0; i < conform->n_variants; i++)
-		if (conform->variants[i].start_npu >= conform->geometry.n_npus)
-			return ctl_fail(conform->ctl,
-					"start NPU %" PRId64 " is not below the %" PRId64 " NPUs of this device",
-					conform->variants[i].start_npu, conform->geometry.n_npus);
-	return CTL_OK;
-}
 
 /* ---- what came of it ---- */
 
@@ -111,15 +54,15 @@ static int run_variants(struct conform *conform, const struct vectors_case *one,
 	const struct variant *where = NULL;
 	unsigned n_bad = 0;
 	char placed[96], why[NPUMEM_MESSAGE_BYTES + 64];
-	for (unsigned i = 0; i < conform->n_variants && !conform->over; i++) {
-		int status = trial_run(conform->ctl->npumem, &conform->geometry, one, row, &conform->variants[i],
-				       &error);
+	for (unsigned i = 0; i < conform->variants.n && !conform->over; i++) {
+		int status = trial_run(conform->ctl->npumem, &conform->geometry, one, row,
+				       &conform->variants.list[i], &error);
 		conform->over = status == NPUMEM_UNAVAILABLE;
 		if (!status)
 			continue;
 		if (!n_bad++) {
 			first = error;
-			where = &conform->variants[i];
+			where = &conform->variants.list[i];
 		}
 	}
 	if (!n_bad) {
@@ -235,7 +178,7 @@ static int report(struct conform *conform)
 		code = ctl_print(ctl, json_pack("{s:I, s:I, s:I, s:I, s:O}", "passed", (json_int_t)conform->passed,
 						"failed", (json_int_t)conform->failed, "skipped",
 						(json_int_t)conform->skipped, "placements",
-						(json_int_t)conform->n_variants, "cases", conform->cases));
+						(json_int_t)conform->variants.n, "cases", conform->cases));
 	} else {
 		printf("%u passed, %u failed", conform->passed, conform->failed);
 		if (conform->skipped)
@@ -266,14 +209,14 @@ static int conform_run(struct ctl *ctl, const struct args *args)
 	conform->ctl = ctl;
 	conform->only_known = args_has(args, "--only-known");
 	conform->cases = ctl->json ? json_array() : NULL;
-	int code = variants_parse(conform, args);
+	int code = variants_parse(ctl, args, &conform->variants);
 	if (!code)
 		code = ctl_connect(ctl);
 	if (!code && npumem_info(ctl->npumem, &info, &ctl->error))
 		code = CTL_FAILED;
 	if (!code) {
 		conform->geometry = info->geometry;
-		code = starts_check(conform);
+		code = variants_check(ctl, &conform->variants, &conform->geometry);
 	}
 	for (unsigned i = 0; i < args->n_words && !code && !conform->over; i++)
 		code = run_path(conform, args->words[i], 0);

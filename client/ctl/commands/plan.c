@@ -9,6 +9,7 @@
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/spec.h"
 #include "client/ctl/core/table.h"
+#include "client/ctl/network/lifetimes.h"
 
 static const struct option plan_options[] = {
 	SPEC_OPTIONS,
@@ -136,6 +137,44 @@ static bool address_alone(const struct args *args)
 	return args_has(args, "--address");
 }
 
+/* The geometry of the daemon, where one answers; else of the default device, but not where a daemon is asked for.
+ */
+static int geometry_ask(struct ctl *ctl, struct npumem_geometry *geometry)
+{
+	const struct npumem_info *info;
+	int code = ctl_connect(ctl);
+	if (!code && npumem_info(ctl->npumem, &info, &ctl->error))
+		return CTL_FAILED;
+	if (!code)
+		*geometry = info->geometry;
+	if (!code || ctl->address)
+		return code;
+	npumem_error_clear(&ctl->error);
+	return CTL_OK;
+}
+
+static int plan_network(struct ctl *ctl, const struct args *args)
+{
+	struct npumem_geometry geometry;
+	struct network network;
+	bool local;
+	int code = geometry_parse(ctl, args, &geometry, &local);
+	for (const struct option *option = plan_options; option->name && !code; option++)
+		if (args_has(args, option->name) && strcmp(option->name, "--npus") &&
+		    strcmp(option->name, "--npu-bytes") && strcmp(option->name, "--chip"))
+			code = ctl_usage(ctl, "%s is for one tensor, not for a network", option->name);
+	if (code)
+		return code;
+	if (network_load(args->words[0], &network, &ctl->error))
+		return CTL_FAILED;
+	if (!local)
+		code = geometry_ask(ctl, &geometry);
+	if (!code)
+		code = lifetimes_print(ctl, &network, &geometry);
+	network_deinit(&network);
+	return code;
+}
+
 static int plan_run(struct ctl *ctl, const struct args *args)
 {
 	struct npumem_geometry geometry;
@@ -144,6 +183,8 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 	struct npumem_plan own;
 	const struct npumem_info *info;
 	bool local, alone = address_alone(args);
+	if (args->n_words)
+		return plan_network(ctl, args);
 	int code = geometry_parse(ctl, args, &geometry, &local);
 	if (!code && !alone && spec_parse(args, &spec, &ctl->error))
 		code = CTL_USAGE;
@@ -174,7 +215,11 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 
 const struct command plan_command = {
 	.options = plan_options,
+	.most = 1,
 	.run = plan_run,
 	.notes = "  npumemctl plan --layout matrix --rows R --cols M [--w W]   plans a matrix\n"
-		 "  npumemctl plan --address A                               tells its NPU and offset",
+		 "  npumemctl plan --address A                               tells its NPU and offset\n"
+		 "  npumemctl plan NET.json                                  a network, in the form of submit: "
+		 "which\n"
+		 "tensors live when, the peak, and whether it fits; without a daemon on the default device.",
 };

@@ -97,6 +97,10 @@ static void submit_operation(const struct npumem_operation *from, struct submitt
 		to->fill.tensor = message_ref(from->handle, &to->refs[0]);
 		to->fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
 		to->fill.integer = from->value;
+		if (from->is_real) {
+			to->fill.value_case = NPUMEM__V1__FILL_REQUEST__VALUE_REAL;
+			to->fill.real = from->real;
+		}
 		to->message.kind_case = NPUMEM__V1__OPERATION__KIND_FILL;
 		to->message.fill = &to->fill;
 		break;

@@ -235,6 +235,29 @@ START_TEST(each_field_counts)
 }
 END_TEST
 
+/* Of submit { operations { fill { tensor { handle } integer } } … }, what of the list fits so many fields. */
+START_TEST(how_much_of_a_list_fits)
+{
+	static const char operation[] = "\x0a\x0f\x22\x0d\x0a\x09\x09hhhhhhhh\x10\x02";
+	uint8_t bytes[3 + 3 * (sizeof(operation) - 1)] = {0x92, 0x01, sizeof(bytes) - 3};
+	struct budget budget;
+
+	for (unsigned i = 0; i < 3; i++)
+		memcpy(bytes + 3 + i * (sizeof(operation) - 1), operation, sizeof(operation) - 1);
+	budget_init(&budget, take, give, NULL);
+	/* submit is one, an operation five. */
+	for (size_t n_fields = 0; n_fields <= 16; n_fields++) {
+		struct decode decode = {.budget = &budget, .n_fields = n_fields};
+
+		budget_reset(&budget, sizeof(bytes));
+		ck_assert_int_eq(decode_message(&decode, REQUEST, bytes, sizeof(bytes)) != NULL, n_fields == 16);
+		ck_assert_int_eq(decode.has_too_many, n_fields < 16);
+		ck_assert_uint_eq(decode.n_whole, n_fields ? (n_fields - 1) / 5 : 0);
+	}
+	budget_deinit(&budget);
+}
+END_TEST
+
 START_TEST(a_packed_list_counts_by_its_bytes)
 {
 	/* run { params { key values } }, packed and one by one. */
@@ -327,6 +350,7 @@ Suite *suite_decode(void)
 
 	tcase_add_test(tcase, what_protobuf_c_accepts_has_the_same_values);
 	tcase_add_test(tcase, each_field_counts);
+	tcase_add_test(tcase, how_much_of_a_list_fits);
 	tcase_add_test(tcase, a_packed_list_counts_by_its_bytes);
 	tcase_add_test(tcase, payloads_stay_where_they_are);
 	tcase_add_test(tcase, the_budget_may_end_anywhere);

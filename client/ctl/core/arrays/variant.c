@@ -21,30 +21,40 @@ static void set_strides(const struct npumem_geometry *geometry, struct npumem_sp
 	stride->n = stride->c * npumem_channels_per_npu(geometry->n_npus, spec->start_npu, shape->c) + 5;
 }
 
-void variant_spec(const struct variant *variant, const struct npumem_geometry *geometry,
-		  const struct vectors_tensor *tensor, const struct mapping *mapping, struct npumem_spec *spec)
+void variant_place(const struct variant *variant, const struct npumem_geometry *geometry,
+		   const struct npumem_spec *plain, struct npumem_spec *spec)
 {
 	npumem_spec_init(spec);
-	spec->dtype = tensor->dtype;
-	spec->frac_bits = tensor->frac_bits;
-	spec->shape = mapping->shape;
+	spec->dtype = plain->dtype;
+	spec->frac_bits = plain->frac_bits;
+	spec->shape = plain->shape;
 	spec->start_npu = variant->start_npu;
-	spec->mode = tensor->mode ? tensor->mode : variant->mode;
+	spec->mode = plain->mode ? plain->mode : variant->mode;
 	if (!fits(geometry, spec))
-		spec->mode = tensor->mode;
-	struct npumem_spec plain = *spec;
+		spec->mode = plain->mode;
+	struct npumem_spec aligned = *spec;
 	spec->layout = variant->layout;
 	if (variant->layout == NPUMEM_MATRIX) {
 		spec->rows = spec->shape.n;
 		spec->cols = spec->shape.c;
 		spec->shape = (struct npumem_dims){0, 0, 0, 0};
-		if (mapping->shape.h > 1 || mapping->shape.w > 1)
-			*spec = plain;
+		if (plain->shape.h > 1 || plain->shape.w > 1)
+			*spec = aligned;
 	} else if (variant->layout == NPUMEM_STRIDED) {
 		set_strides(geometry, spec);
 	}
 	if (!fits(geometry, spec))
-		*spec = plain;
+		*spec = aligned;
+}
+
+void variant_spec(const struct variant *variant, const struct npumem_geometry *geometry,
+		  const struct vectors_tensor *tensor, const struct mapping *mapping, struct npumem_spec *spec)
+{
+	const struct npumem_spec plain = {.dtype = tensor->dtype,
+					  .frac_bits = tensor->frac_bits,
+					  .shape = mapping->shape,
+					  .mode = tensor->mode};
+	variant_place(variant, geometry, &plain, spec);
 }
 
 const char *variant_text(const struct variant *variant, char *text, size_t bytes)

@@ -14,6 +14,10 @@ struct variant {
 void variant_spec(const struct variant *variant, const struct npumem_geometry *geometry,
 		  const struct vectors_tensor *tensor, const struct mapping *mapping, struct npumem_spec *spec);
 
+/* The same for any tensor: `plain` has type, frac_bits, shape, and the mode that it keeps, or 0. */
+void variant_place(const struct variant *variant, const struct npumem_geometry *geometry,
+		   const struct npumem_spec *plain, struct npumem_spec *spec);
+
 /* "[compact, start NPU 3, 4n]". */
 const char *variant_text(const struct variant *variant, char *text, size_t bytes);
 

@@ -1,0 +1,186 @@
+/* submit: a network's operations from JSON, in order, in as few messages as they fit. */
+#include "client/ctl/command.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "client/ctl/core/network/files.h"
+#include "client/ctl/network/execute.h"
+#include "client/ctl/network/lifetimes.h"
+
+enum { SUBMIT_WHAT_MIN = 10, SUBMIT_WHAT_MAX = 48, SUBMIT_BESIDE = 32 /* the other columns */ };
+
+static const struct option submit_options[] = {
+	{"--out", "DIR", "where what is read is written, instead of the current folder", false},
+	{"--dry-run", NULL, "says what is wrong with it and what it takes; runs nothing", false},
+	{NULL, NULL, NULL, false},
+};
+
+/* What a row is about; allocations and the like have none. */
+static bool is_told(const struct network_operation *operation)
+{
+	return operation->kind >= NETWORK_WRITE && operation->kind != NETWORK_EXPECT;
+}
+
+static const char *what(const struct network *network, const struct network_operation *operation, char *text)
+{
+	char plain[NETWORK_TEXT_BYTES];
+	network_what(network, operation, plain);
+	snprintf(text, NETWORK_TEXT_BYTES, "%.80s%s%.63s", plain,
+		 operation->name && !operation->is_implied ? " " : "",
+		 operation->name && !operation->is_implied ? operation->name : "");
+	return text;
+}
+
+/* ---- text ---- */
+
+/* Columns for what an operation is: what the terminal leaves, or what the longest needs. */
+static int what_width(const struct network *network)
+{
+	struct winsize size;
+	size_t width = SUBMIT_WHAT_MIN, most = SUBMIT_WHAT_MAX;
+	char text[NETWORK_TEXT_BYTES];
+	for (size_t i = 0; i < network->n_operations; i++)
+		if (is_told(&network->operations[i])) {
+			size_t length = strlen(what(network, &network->operations[i], text));
+			width = length > width ? length : width;
+		}
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col > SUBMIT_BESIDE + SUBMIT_WHAT_MIN &&
+	    size.ws_col - SUBMIT_BESIDE < (int)most)
+		most = size.ws_col - SUBMIT_BESIDE;
+	else if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col <= SUBMIT_BESIDE + SUBMIT_WHAT_MIN)
+		most = SUBMIT_WHAT_MIN;
+	return (int)(width < most ? width : most);
+}
+
+static void print_remarks(const struct execute *execute, size_t i)
+{
+	const struct execute_result *result = &execute->results[i];
+	char where[NETWORK_TEXT_BYTES];
+	network_where(execute->network, &execute->network->operations[i], where);
+	if (result->quantized)
+		printf("%s: %" PRId64 " numbers saturated when they were quantized\n", where, result->quantized);
+	if (result->wrapped)
+		printf("%s: %" PRId64 " accumulators wrapped\n", where, result->wrapped);
+	if (result->divided_by_zero)
+		printf("%s: %" PRId64 " divisions by zero\n", where, result->divided_by_zero);
+	if (result->destroyed)
+		printf("%s: %" PRId64 " bytes of other tensors destroyed\n", where, result->destroyed);
+}
+
+static void print_text(const struct execute *execute)
+{
+	const struct network *network = execute->network;
+	int width = what_width(network);
+	int64_t saturated = 0;
+	double ms = 0;
+	printf("%5s  %-*s  %9s  %9s\n", "", width, "operation", "ms", "saturated");
+	for (size_t i = 0; i < network->n_operations; i++) {
+		const struct execute_result *result = &execute->results[i];
+		char text[NETWORK_TEXT_BYTES], number[24];
+		if (!is_told(&network->operations[i]))
+			continue;
+		ms += (double)result->ns / 1e6;
+		saturated += result->saturated;
+		printf("%5s  %-*.*s  %9.3f  %9" PRId64 "\n", network_number(&network->operations[i], number),
+		       width, width, what(network, &network->operations[i], text), (double)result->ns / 1e6,
+		       result->saturated);
+	}
+	printf("%5s  %-*s  %9.3f  %9" PRId64 "\n", "", width, "all", ms, saturated);
+	for (size_t i = 0; i < network->n_operations; i++)
+		print_remarks(execute, i);
+}
+
+/* ---- JSON ---- */
+
+static json_t *operation_object(const struct execute *execute, size_t i)
+{
+	const struct network_operation *operation = &execute->network->operations[i];
+	const struct execute_result *result = &execute->results[i];
+	char number[24], text[NETWORK_TEXT_BYTES];
+	network_number(operation, number);
+	network_what(execute->network, operation, text);
+	return json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "operation", number, "what", text,
+			 "name", operation->name ? json_string(operation->name) : json_null(), "ms",
+			 (double)result->ns / 1e6, "saturated", (json_int_t)result->saturated, "wrapped",
+			 (json_int_t)result->wrapped, "divided_by_zero", (json_int_t)result->divided_by_zero,
+			 "macs", (json_int_t)result->macs, "destroyed_bytes", (json_int_t)result->destroyed,
+			 "quantized", (json_int_t)result->quantized);
+}
+
+static json_t *object(const struct execute *execute)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < execute->network->n_operations && list; i++)
+		if (is_told(&execute->network->operations[i]) &&
+		    json_array_append_new(list, operation_object(execute, i))) {
+			json_decref(list);
+			list = NULL;
+		}
+	return json_pack("{s:o}", "operations", list);
+}
+
+/* ---- running ---- */
+
+static int run(struct ctl *ctl, const struct network *network, const char *out)
+{
+	struct execute execute;
+	int code = execute_init(&execute, ctl, network);
+	if (code)
+		return code;
+	execute.out = out ? out : ".";
+	code = execute_run(&execute);
+	if (!code && ctl->json)
+		code = ctl_print(ctl, object(&execute));
+	else if (!code)
+		print_text(&execute);
+	execute_deinit(&execute);
+	return code;
+}
+
+static int dry_run(struct ctl *ctl, const struct network *network)
+{
+	const struct npumem_info *info;
+	if (files_check(network, &ctl->error) || npumem_info(ctl->npumem, &info, &ctl->error))
+		return CTL_FAILED;
+	return lifetimes_print(ctl, network, &info->geometry);
+}
+
+static int submit_run(struct ctl *ctl, const struct args *args)
+{
+	struct network network;
+	if (network_load(args->words[0], &network, &ctl->error))
+		return CTL_FAILED;
+	int code = ctl_connect(ctl);
+	if (!code)
+		code = args_has(args, "--dry-run") ? dry_run(ctl, &network)
+						   : run(ctl, &network, args_value(args, "--out"));
+	network_deinit(&network);
+	return code;
+}
+
+const struct command submit_command = {
+	.options = submit_options,
+	.least = 1,
+	.most = 1,
+	.run = submit_run,
+	.notes = "FILE has operations as JSON, one a line or a list; - is stdin:\n"
+		 "  {\"alloc\": \"x\", \"shape\": [1,8,16,16], \"dtype\": \"fx8\", \"frac_bits\": 4}\n"
+		 "  {\"write\": \"x\", \"file\": \"x.npy\"}      \"quantize\": true takes floats\n"
+		 "  {\"fill\": \"y\", \"value\": 0}\n"
+		 "  {\"copy\": \"y\", \"from\": \"x\"}\n"
+		 "  {\"run\": \"maxpool\", \"in\": \"x\", \"out\": \"y\", \"kernel\": [2,2], \"stride\": [2,2]}\n"
+		 "  {\"read\": \"y\", \"file\": \"y.npy\"}       \"dequantize\": true gives floats\n"
+		 "  {\"parallel\": [{\"run\": …}, {\"write\": …}]}\n"
+		 "  {\"view\": \"v\", \"of\": \"x\", \"from\": [0,0,0,0], \"to\": [1,4,16,16]}, or \"shape\"\n"
+		 "  {\"open\": \"w\"}  {\"seal\": \"x\"}  {\"free\": [\"x\", \"y\"]}\n"
+		 "Names are of this network; \"keep\": true of an alloc leaves the tensor on the device under\n"
+		 "its name, all others go in the end. The other form is an object, as check and plan take it:\n"
+		 "  {\"tensors\": {\"x\": {\"shape\": …, \"dtype\": …, \"file\": \"x.npy\"}, …}, \"operations\": "
+		 "[…]}\n"
+		 "whose tensors come before their first use and go after their last. Files are found beside\n"
+		 "FILE. The README has a whole network.",
+};

@@ -1,0 +1,194 @@
+/* Pieces of .npy files. Invariant: at <= n; real numbers pass through a buffer of fixed size. Whole arrays are
+ * array.h's. */
+#include "client/ctl/core/arrays/stream.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "client/ctl/core/arrays/npy.h"
+#include "client/ctl/core/arrays/quantize.h"
+
+enum { STREAM_REALS = 4096 };
+
+static int about(const struct stream *stream, const struct npumem_error *why, struct npumem_error *error)
+{
+	return npumem_error_set(error, why->status, "%.200s: %.280s", stream->path, why->message);
+}
+
+unsigned stream_shape(const struct npumem_place *place, int64_t shape[4])
+{
+	const struct npumem_dims *s = &place->shape;
+	if (place->layout == NPUMEM_MATRIX) {
+		shape[0] = place->rows;
+		shape[1] = place->cols;
+		return 2;
+	}
+	shape[0] = s->n;
+	shape[1] = s->c;
+	shape[2] = s->h;
+	shape[3] = s->w;
+	return 4;
+}
+
+static void init(struct stream *stream, const char *path, const struct npumem_place *place, bool converts)
+{
+	int64_t shape[4];
+	*stream = (struct stream){.dtype = place->dtype, .frac_bits = place->frac_bits, .converts = converts};
+	snprintf(stream->path, sizeof(stream->path), "%s", path);
+	stream->element_bytes = npumem_dtype_bytes(place->dtype);
+	stream->n = 1;
+	for (unsigned i = 0, n_dims = stream_shape(place, shape); i < n_dims; i++)
+		stream->n *= (size_t)shape[i];
+}
+
+/* The extents above 1, which alone say where an element lies in a dense array. */
+static unsigned squeeze(const int64_t *shape, unsigned n_dims, int64_t *to)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < n_dims; i++)
+		if (shape[i] != 1)
+			to[n++] = shape[i];
+	return n;
+}
+
+static int check_shape(const struct npy *npy, const struct npumem_place *place, struct npumem_error *error)
+{
+	int64_t shape[4], has[NPY_DIMS_MAX], expected[4];
+	unsigned n_dims = stream_shape(place, shape), n = squeeze(shape, n_dims, expected);
+	if (squeeze(npy->shape, npy->n_dims, has) == n && !memcmp(has, expected, n * sizeof(*has)))
+		return 0;
+	return npy_check_shape(npy, shape, n_dims, error);
+}
+
+static int check_type(struct stream *stream, const struct npy *npy, struct npumem_error *error)
+{
+	bool is_real = !strcmp(npy->descr, "<f4") || !strcmp(npy->descr, "<f8");
+	if (!stream->converts && is_real && npumem_dtype_is_fixed(stream->dtype))
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"the array has real numbers (%s); \"quantize\": true takes them",
+					npy->descr);
+	if (!stream->converts)
+		return npy_check_type(npy, npy_descr(stream->dtype), error);
+	if (!npumem_dtype_is_fixed(stream->dtype))
+		return npumem_error_set(error, NPUMEM_INVALID, "only fx8 and fx16 are quantized");
+	stream->is_double = !strcmp(npy->descr, "<f8");
+	if (is_real)
+		return 0;
+	return npumem_error_set(error, NPUMEM_INVALID, "the array has element type %s; <f4 or <f8 is quantized",
+				npy->descr);
+}
+
+int stream_open(struct stream *stream, const char *path, const struct npumem_place *place, bool quantize,
+		int rounding, struct npumem_error *error)
+{
+	struct npumem_error why = {.status = 0};
+	struct npy npy;
+	init(stream, path, place, quantize);
+	stream->rounding = rounding;
+	stream->file = fopen(path, "rb");
+	if (!stream->file)
+		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
+	int status = npy_read_header(stream->file, &npy, &why);
+	if (!status)
+		status = check_type(stream, &npy, &why);
+	if (!status)
+		status = check_shape(&npy, place, &why);
+	if (!status)
+		return 0;
+	fclose(stream->file);
+	return about(stream, &why, error);
+}
+
+/* `data` of the file, after which it ends with the last element. */
+static int take(struct stream *stream, void *data, size_t n, size_t bytes, struct npumem_error *error)
+{
+	struct npumem_error why = {.status = 0};
+	stream->at += n;
+	if (stream->at == stream->n)
+		return npy_read_data(stream->file, data, bytes, &why) ? about(stream, &why, error) : 0;
+	if (fread(data, 1, bytes, stream->file) == bytes)
+		return 0;
+	return npumem_error_set(error, NPUMEM_INVALID,
+				"%.200s: the file ends in its data, before element %zu of %zu", stream->path,
+				stream->at, stream->n);
+}
+
+static int take_reals(struct stream *stream, void *data, size_t n, struct npumem_error *error)
+{
+	double reals[STREAM_REALS]; /* or twice as many floats' room */
+	size_t each = stream->is_double ? sizeof(double) : sizeof(float), nan_at = 0;
+	int status = take(stream, reals, n, n * each, error);
+	if (!status && quantize_array(reals, stream->is_double, n, stream->dtype, stream->frac_bits,
+				      stream->rounding, data, &stream->saturated, &nan_at))
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"%.200s: element %zu is NaN, which has no fixed-point value", stream->path,
+					stream->at - n + nan_at);
+	return status;
+}
+
+int stream_read(struct stream *stream, void *data, size_t n, struct npumem_error *error)
+{
+	char *to = data;
+	int status = 0;
+	if (!stream->converts)
+		return take(stream, data, n, n * stream->element_bytes, error);
+	for (size_t part; n && !status; n -= part) {
+		part = n < STREAM_REALS ? n : STREAM_REALS;
+		status = take_reals(stream, to, part, error);
+		to += part * stream->element_bytes;
+	}
+	return status;
+}
+
+int stream_create(struct stream *stream, const char *path, const struct npumem_place *place, bool dequantize,
+		  struct npumem_error *error)
+{
+	struct npumem_error why = {.status = 0};
+	int64_t shape[4];
+	unsigned n_dims = stream_shape(place, shape);
+	init(stream, path, place, dequantize);
+	if (dequantize && !npumem_dtype_is_fixed(place->dtype))
+		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: only fx8 and fx16 are dequantized", path);
+	stream->file = fopen(path, "wb");
+	if (!stream->file)
+		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
+	int status =
+		npy_write(stream->file, dequantize ? "<f4" : npy_descr(place->dtype), shape, n_dims, "", 0, &why);
+	if (!status)
+		return 0;
+	fclose(stream->file);
+	return about(stream, &why, error);
+}
+
+static int put(struct stream *stream, const void *data, size_t n, size_t bytes, struct npumem_error *error)
+{
+	stream->at += n;
+	if (fwrite(data, 1, bytes, stream->file) == bytes)
+		return 0;
+	return npumem_error_set(error, NPUMEM_INTERNAL, "%.200s: writing failed: %s", stream->path,
+				strerror(errno));
+}
+
+int stream_write(struct stream *stream, const void *data, size_t n, struct npumem_error *error)
+{
+	const char *from = data;
+	float reals[STREAM_REALS];
+	int status = 0;
+	if (!stream->converts)
+		return put(stream, data, n, n * stream->element_bytes, error);
+	for (size_t part; n && !status; n -= part) {
+		part = n < STREAM_REALS ? n : STREAM_REALS;
+		quantize_back(from, part, stream->dtype, stream->frac_bits, reals);
+		status = put(stream, reals, part, part * sizeof(*reals), error);
+		from += part * stream->element_bytes;
+	}
+	return status;
+}
+
+int stream_close(struct stream *stream, struct npumem_error *error)
+{
+	if (!fclose(stream->file))
+		return 0;
+	return npumem_error_set(error, NPUMEM_INTERNAL, "%.200s: writing failed: %s", stream->path,
+				strerror(errno));
+}

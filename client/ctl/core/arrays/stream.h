@@ -1,0 +1,41 @@
+/* An .npy file read or written a piece at a time, in the container of a tensor: files larger than memory. */
+#ifndef CTL_CORE_STREAM_H
+#define CTL_CORE_STREAM_H
+
+#include <stdio.h>
+
+#include <npumem/layout.h>
+
+struct stream {
+	FILE *file;
+	char path[256]; /* for messages; cut where it is longer */
+	int dtype;
+	int64_t frac_bits;
+	int rounding;
+	bool converts;	/* the file has real numbers */
+	bool is_double; /* float64 */
+	size_t n, at;	/* elements in all, and those that went by */
+	size_t element_bytes;
+	int64_t saturated;
+};
+
+/* Opens an array of the place's type and shape; extents of 1 in it may be more or fewer, as (8,) for [1,8,1,1].
+ * `quantize`: real numbers, rounded by `rounding`. 0 or INVALID, naming the file; then nothing is to be closed. */
+int stream_open(struct stream *stream, const char *path, const struct npumem_place *place, bool quantize,
+		int rounding, struct npumem_error *error);
+/* The next n elements, in the tensor's container; after the last the file must end. 0, INVALID,
+ * RESOURCE_EXHAUSTED. */
+int stream_read(struct stream *stream, void *data, size_t n, struct npumem_error *error);
+
+/* Makes a file for the place's array, float32 with `dequantize`. As stream_open. */
+int stream_create(struct stream *stream, const char *path, const struct npumem_place *place, bool dequantize,
+		  struct npumem_error *error);
+int stream_write(struct stream *stream, const void *data, size_t n, struct npumem_error *error);
+
+/* Of both; a file that was written is told good only here. 0 or INTERNAL. */
+int stream_close(struct stream *stream, struct npumem_error *error);
+
+/* N,C,H,W of a place's array, or rows, cols; how many. */
+unsigned stream_shape(const struct npumem_place *place, int64_t shape[4]);
+
+#endif

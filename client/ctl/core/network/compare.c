@@ -1,0 +1,64 @@
+/* Differences of two arrays. Compares numbers, exactly: a NaN equals a NaN. */
+#include "client/ctl/core/network/compare.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/ctl/core/arrays/mapping.h"
+
+static double value(int dtype, const void *data, size_t i)
+{
+	float real;
+	if (dtype != NPUMEM_FP32)
+		return (double)mapping_value(dtype, data, i);
+	memcpy(&real, (const char *)data + i * sizeof(real), sizeof(real));
+	return (double)real;
+}
+
+static void differ(struct compare *compare, double is, double expected)
+{
+	double by = fabs(is - expected);
+	if (!compare->n_differ++) {
+		compare->first = compare->n;
+		compare->is = is;
+		compare->expected = expected;
+	}
+	/* A NaN or an infinity is as far off as can be. */
+	by = isfinite(by) ? by : INFINITY;
+	compare->largest = by > compare->largest ? by : compare->largest;
+	compare->noise += by * by;
+}
+
+void compare_add(struct compare *compare, int dtype, const void *is, const void *expected, size_t n)
+{
+	for (size_t i = 0; i < n; i++, compare->n++) {
+		double a = value(dtype, is, i), b = value(dtype, expected, i);
+		if (isfinite(b))
+			compare->signal += b * b;
+		if (a != b && !(isnan(a) && isnan(b)))
+			differ(compare, a, b);
+	}
+}
+
+double compare_snr(const struct compare *compare)
+{
+	return compare->noise > 0 ? 10 * log10(compare->signal / compare->noise) : INFINITY;
+}
+
+const char *compare_text(const struct compare *compare, const int64_t *shape, unsigned n_dims, char *text,
+			 size_t bytes)
+{
+	int64_t index[4] = {0}, rest = (int64_t)compare->first;
+	size_t at = 0;
+	for (unsigned i = n_dims; i-- > 0; rest /= shape[i])
+		index[i] = rest % shape[i];
+	for (unsigned i = 0; i < n_dims && at < bytes; i++)
+		at += (size_t)snprintf(text + at, bytes - at, "%s%" PRId64, i ? "," : "[", index[i]);
+	if (at < bytes)
+		snprintf(text + at, bytes - at,
+			 "] is %.9g, %.9g is expected; %zu of %zu differ, by up to %.9g; SNR %.1f dB", compare->is,
+			 compare->expected, compare->n_differ, compare->n, compare->largest, compare_snr(compare));
+	return text;
+}

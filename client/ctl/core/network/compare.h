@@ -1,0 +1,22 @@
+/* An array against the one that is expected, a piece at a time: the first element that differs, and how much. */
+#ifndef CTL_CORE_NETWORK_COMPARE_H
+#define CTL_CORE_NETWORK_COMPARE_H
+
+#include <npumem/types.h>
+
+struct compare {
+	size_t n, n_differ, first; /* elements looked at; that differ; the index of the first of these */
+	double is, expected;	   /* of the first, as numbers of the container */
+	double largest;		   /* difference */
+	double signal, noise;	   /* sums of squares */
+};
+
+/* The next n elements of both, of one element type. Starts with a zeroed struct. */
+void compare_add(struct compare *compare, int dtype, const void *is, const void *expected, size_t n);
+/* Signal-to-noise ratio in dB; infinite where nothing differs. */
+double compare_snr(const struct compare *compare);
+/* "[0,3,2,1] is 5, 7 is expected; 12 of 1600 differ, by up to 9; SNR 31.2 dB". Returns `text`. */
+const char *compare_text(const struct compare *compare, const int64_t *shape, unsigned n_dims, char *text,
+			 size_t bytes);
+
+#endif

@@ -1,0 +1,106 @@
+/* A network as a list of operations on named tensors: what submit runs, check compares and plan counts. */
+#ifndef CTL_CORE_NETWORK_NETWORK_H
+#define CTL_CORE_NETWORK_NETWORK_H
+
+#include <npumem/kernels.h>
+#include <npumem/layout.h>
+
+#include "client/ctl/core/network/document.h"
+
+enum network_kind {
+	NETWORK_ALLOC = 1,
+	NETWORK_OPEN,
+	NETWORK_VIEW,
+	NETWORK_FREE,
+	NETWORK_SEAL,
+	NETWORK_WRITE,
+	NETWORK_FILL,
+	NETWORK_COPY,
+	NETWORK_RUN,
+	NETWORK_READ,
+	NETWORK_EXPECT,
+};
+
+enum { NETWORK_NONE = -1, NETWORK_TEXT_BYTES = 160 };
+
+/* Strings are the document's. */
+struct network_tensor {
+	const char *name;
+	const json_t *json;	 /* what it was made of */
+	struct npumem_spec spec; /* of an allocation */
+	int reuse;
+	bool dma_only, pinned;
+	bool keep;		 /* stays on the device under its name */
+	bool is_declared;	 /* of "tensors": it comes before its first use and goes after its last */
+	bool is_opened;		 /* the device's: nothing is known of it here */
+	const char *daemon_name; /* of one that is opened */
+	int base;		 /* of a view, else NETWORK_NONE */
+	bool is_slice, has_views;
+	struct npumem_dims shape, from, to; /* of a view: a reshape's shape, or a slice */
+	int born;			    /* index of its operation; NETWORK_NONE before */
+	const char *expect;		    /* file of what it is to hold after the last that writes it */
+};
+
+struct network_operand {
+	char role[NPUMEM_FIELD_KEY_BYTES];
+	int tensor;
+};
+
+struct network_operation {
+	enum network_kind kind;
+	unsigned place, part; /* in the file, from 1 on; in a parallel group, from 1 on; 0: in none */
+	int line;	      /* 0: unknown */
+	bool is_implied;      /* made for what a tensor asks for */
+	const char *name;     /* its own; NULL: none */
+	int tensor;	      /* that it is about; of a run NETWORK_NONE */
+	int source;	      /* of a copy */
+	const char *file;
+	bool converts; /* between real numbers and fixed point */
+	int rounding;  /* of that; 0: the device's */
+	bool is_real;
+	int64_t integer; /* fill */
+	double real;
+	const struct npumem_kernel_row *kernel;
+	size_t operand, param; /* the first, in network.operands and .params */
+	unsigned n_operands, n_params;
+};
+
+struct network {
+	struct document document;
+	const char *name; /* its own; NULL: none */
+	char *folder;	  /* of its file, with a final '/'; "": the current one */
+	struct network_tensor *tensors;
+	struct network_operation *operations;
+	struct network_operand *operands;
+	struct npumem_param *params;
+	size_t n_tensors, n_operations, n_operands, n_params;
+	size_t tensors_room, operations_room, operands_room, params_room;
+	struct npumem_param rounding; /* of runs that say none; number 0: the device's */
+};
+
+/* Reads a network from `path`, or from stdin: "-". 0; INVALID, naming file, operation and key; RESOURCE_EXHAUSTED;
+ * then nothing is to be freed. Looks at no .npy file. */
+int network_load(const char *path, struct network *network, struct npumem_error *error);
+void network_deinit(struct network *network);
+
+/* "operation 3, run conv2d" and the like. Returns `text`, NETWORK_TEXT_BYTES long. */
+const char *network_where(const struct network *network, const struct network_operation *operation, char *text);
+/* "run conv2d", "alloc x". */
+const char *network_what(const struct network *network, const struct network_operation *operation, char *text);
+/* "3", or "3.2" in a group. */
+const char *network_number(const struct network_operation *operation, char text[24]);
+const char *network_kind_name(enum network_kind kind);
+/* Puts where before what went wrong. Returns its status. */
+int network_about(const struct network *network, const struct network_operation *operation,
+		  const struct npumem_error *why, struct npumem_error *error);
+
+/* True where the operation writes the tensor that operand i (of a run), or `tensor` (i 0 of others), is. */
+bool network_writes(const struct network_operation *operation, const struct network_operand *operand);
+/* The tensor whose storage a view shows; any other is its own. */
+int network_root(const struct network *network, int tensor);
+/* The path of a file that the network names. To be freed; NULL: no memory. */
+char *network_path(const struct network *network, const char *file);
+/* Type, frac_bits and shape (of a matrix rows, cols: *n_dims 2). False where only the device knows. */
+bool network_array(const struct network *network, int tensor, struct npumem_place *place);
+
+#endif

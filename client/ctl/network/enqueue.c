@@ -1,0 +1,324 @@
+/* Operations that the daemon runs in one message: put into the batch, sent when something else is to come.
+ * Invariant: an operation that cannot be put there has changed nothing; a parallel group is in one message. How an
+ * array that is too large for that moves is transfer.c's. */
+#include "client/ctl/network/execute.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/ctl/core/arrays/stream.h"
+
+/* ---- sending ---- */
+
+/* What was read, into its files. */
+static int save_read(struct execute *execute, unsigned from)
+{
+	const struct network *network = execute->network;
+	const struct npumem_operation *one = &execute->batch->operations[from];
+	size_t i = execute->batch->sources[from];
+	const struct network_operation *operation = &network->operations[i];
+	struct npumem_error why = {.status = 0};
+	struct stream stream;
+	if (one->kind != NPUMEM_OP_READ)
+		return CTL_OK;
+	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
+	char *path = transfer_out_path(execute, operation->file);
+	if (!path)
+		return ctl_fail(execute->ctl, "no memory for a path");
+	int status = stream_create(&stream, path, place, operation->converts, &why);
+	free(path);
+	if (!status) {
+		status = stream_write(&stream, (char *)one->segment->base + one->segment_offset, stream.n, &why);
+		int end = stream_close(&stream, &why);
+		status = status ? status : end;
+	}
+	return status ? execute_failed(execute, i, &why) : CTL_OK;
+}
+
+/* The daemon's message about a list without its own count: "operation 3 (run relu …): why". */
+static const char *without_prefix(const char *message, long long index)
+{
+	char prefix[48];
+	int length = snprintf(prefix, sizeof(prefix), "operation %lld", index);
+	if (strncmp(message, prefix, (size_t)length))
+		return message;
+	const char *rest = message + length, *end = strstr(rest, "): ");
+	if (!strncmp(rest, ": ", 2))
+		return rest + 2;
+	return !strncmp(rest, " (", 2) && end ? end + 3 : message;
+}
+
+/* "operations 3 (…) and 5 (…) of one group conflict …" with the numbers of the file. False where it is no such. */
+static bool group_message(const struct execute *execute, const char *message, char *text, size_t bytes,
+			  size_t *source)
+{
+	const struct batch *batch = execute->batch;
+	char first[24], second[24];
+	unsigned a, b;
+	int after_a = 0, after_b = 0;
+	if (sscanf(message, "operations %u%n", &a, &after_a) != 1)
+		return false;
+	const char *rest = message + after_a, *and = strstr(rest, ") and ");
+	if (!and || sscanf(and, ") and %u%n", &b, &after_b) != 1 || a >= batch->n || b >= batch->n)
+		return false;
+	*source = batch->sources[a];
+	network_number(&execute->network->operations[*source], first);
+	network_number(&execute->network->operations[batch->sources[b]], second);
+	snprintf(text, bytes, "operations %s%.*s) and %s%s", first, (int)(and-rest), rest, second, and+after_b);
+	return true;
+}
+
+static int batch_failed(struct execute *execute, const struct npumem_error *error)
+{
+	int64_t index = npumem_error_find(error, "operation", -1);
+	struct npumem_error why = *error;
+	size_t source = execute->batch->sources[0];
+	if (group_message(execute, error->message, why.message, sizeof(why.message), &source))
+		return execute_failed(execute, source, &why);
+	if (index >= 0 && index < (int64_t)execute->batch->n) {
+		source = execute->batch->sources[index];
+		snprintf(why.message, sizeof(why.message), "%s", without_prefix(error->message, index));
+	}
+	return execute_failed(execute, source, &why);
+}
+
+static void note_done(struct execute *execute, size_t i, const struct npumem_done *done)
+{
+	struct execute_result *result = &execute->results[i];
+	char where[NETWORK_TEXT_BYTES];
+	*result = (struct execute_result){.ran = true,
+					  .quantized = result->quantized,
+					  .ns = done->end_ns - done->start_ns,
+					  .saturated = done->saturated,
+					  .wrapped = done->wrapped,
+					  .divided_by_zero = done->divided_by_zero,
+					  .macs = done->macs};
+	for (unsigned k = 0; k < done->n_destroyed; k++)
+		result->destroyed += done->destroyed[k]->total_bytes;
+	if (done->warning[0] && !execute->ctl->json)
+		fprintf(stderr, "npumemctl: warning: %s: %s\n",
+			network_where(execute->network, &execute->network->operations[i], where), done->warning);
+}
+
+static int flush_batch(struct execute *execute)
+{
+	struct batch *batch = execute->batch;
+	const struct npumem_submitted *submitted;
+	struct npumem_error why;
+	int code = CTL_OK;
+	if (!batch->n)
+		return CTL_OK;
+	bar_part(&execute->bar, batch->sources[0], batch->n);
+	int status = npumem_submit(execute->ctl->npumem, batch->operations, batch->n, &submitted, &why);
+	for (unsigned i = 0; submitted && i < submitted->n_ran; i++) {
+		const struct npumem_done *done = submitted->done[i];
+		note_done(execute, batch->sources[done->operation], done);
+		if (!code)
+			code = save_read(execute, done->operation);
+	}
+	npumem_release(submitted);
+	if (status)
+		code = batch_failed(execute, &why);
+	batch_empty(batch);
+	return code;
+}
+
+/* Of tensors that no operation uses any more. Where it fails they are still there. */
+static int flush_frees(struct execute *execute)
+{
+	uint64_t handles[EXECUTE_FREES];
+	struct npumem_error why;
+	unsigned n = execute->n_frees;
+	execute->n_frees = 0;
+	for (unsigned i = 0; i < n; i++)
+		handles[i] = execute->tensors[execute->frees[i]]->handle;
+	if (n && npumem_free(execute->ctl->npumem, handles, n, &why)) {
+		npumem_error_set(&execute->ctl->error, why.status, "free: %.400s", why.message);
+		return CTL_FAILED;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		npumem_release(execute->tensors[execute->frees[i]]);
+		execute->tensors[execute->frees[i]] = NULL;
+	}
+	return CTL_OK;
+}
+
+int enqueue_flush(struct execute *execute)
+{
+	int code = flush_batch(execute);
+	if (!code)
+		code = flush_frees(execute);
+	return code;
+}
+
+/* Bytes of the array that an operation moves; 0: none. */
+static size_t array_bytes(const struct execute *execute, const struct network_operation *operation)
+{
+	if (operation->kind != NETWORK_WRITE && operation->kind != NETWORK_READ)
+		return 0;
+	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
+	return (size_t)npumem_place_elements(place) * npumem_dtype_bytes(place->dtype);
+}
+
+static unsigned fields(const struct execute *execute, const struct network_operation *operation)
+{
+	return batch_run_fields(operation->n_operands, &execute->network->params[operation->param],
+				operation->n_params);
+}
+
+/* Room for operations [i, end), which go in one message. */
+static int make_room(struct execute *execute, size_t i, size_t end)
+{
+	struct npumem_error why = {.status = 0};
+	size_t bytes = 0, n_operands = 0;
+	unsigned n_fields = 0;
+	for (size_t k = i; k < end; k++) {
+		const struct network_operation *operation = &execute->network->operations[k];
+		if (operation->kind == NETWORK_READ && !execute->out)
+			continue;
+		bytes += batch_array_bytes(array_bytes(execute, operation));
+		n_fields += fields(execute, operation);
+		n_operands += operation->n_operands;
+	}
+	if (batch_fits(execute->batch, (unsigned)(end - i), n_fields, n_operands, bytes))
+		return CTL_OK;
+	int code = enqueue_flush(execute);
+	if (!code && bytes && batch_reserve(execute->batch, bytes, &why))
+		return execute_failed(execute, i, &why);
+	if (!code && !batch_fits(execute->batch, (unsigned)(end - i), n_fields, n_operands, bytes)) {
+		npumem_error_set(&why, NPUMEM_INVALID,
+				 "the group has %zu operations with %zu tensors, too many for one message",
+				 end - i, n_operands);
+		return execute_failed(execute, i, &why);
+	}
+	return code;
+}
+
+/* ---- operations of the batch ---- */
+
+static int fill_segment(struct execute *execute, size_t i, struct npumem_operation *one)
+{
+	const struct network *network = execute->network;
+	const struct network_operation *operation = &network->operations[i];
+	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
+	struct npumem_error why = {.status = 0};
+	struct stream stream;
+	char *path = network_path(network, operation->file);
+	int status = path ? stream_open(&stream, path, place, operation->converts,
+					operation->rounding ? operation->rounding : execute->info->rounding, &why)
+			  : npumem_error_set(&why, NPUMEM_RESOURCE_EXHAUSTED, "no memory");
+	free(path);
+	if (!status) {
+		status = stream_read(&stream, (char *)one->segment->base + one->segment_offset, stream.n, &why);
+		execute->results[i].quantized = stream.saturated;
+		int end = stream_close(&stream, &why);
+		status = status ? status : end;
+	}
+	return status ? execute_failed(execute, i, &why) : CTL_OK;
+}
+
+static void add_run(struct execute *execute, const struct network_operation *operation,
+		    struct npumem_operation *one)
+{
+	const struct network *network = execute->network;
+	struct batch *batch = execute->batch;
+	one->kind = NPUMEM_OP_RUN;
+	one->kernel = operation->kernel->name;
+	one->operands = &batch->operands[batch->n_operands];
+	one->n_operands = operation->n_operands;
+	one->params = &network->params[operation->param];
+	one->n_params = operation->n_params;
+	for (unsigned k = 0; k < operation->n_operands; k++) {
+		const struct network_operand *operand = &network->operands[operation->operand + k];
+		batch->operands[batch->n_operands++] =
+			(struct npumem_operand){operand->role, execute->tensors[operand->tensor]->handle};
+	}
+}
+
+static int check_fill(struct execute *execute, size_t i)
+{
+	const struct network_operation *operation = &execute->network->operations[i];
+	int dtype = execute->tensors[operation->tensor]->place.dtype;
+	struct npumem_error why = {.status = 0};
+	if (!operation->is_real || dtype == NPUMEM_FP32)
+		return CTL_OK;
+	npumem_error_set(&why, NPUMEM_INVALID, "%s is filled with an integer of its container, not with %g",
+			 npumem_dtype_name(dtype), operation->real);
+	return execute_failed(execute, i, &why);
+}
+
+/* An array's place in the segment is taken before it is filled, so that nothing is added where that fails. */
+static int add(struct execute *execute, size_t i)
+{
+	const struct network_operation *operation = &execute->network->operations[i];
+	struct batch *batch = execute->batch;
+	struct npumem_operation one = {.size = sizeof(one)};
+	int code = CTL_OK;
+	if (operation->kind == NETWORK_RUN) {
+		add_run(execute, operation, &one);
+	} else {
+		one.handle = execute->tensors[operation->tensor]->handle;
+		one.kind = operation->kind == NETWORK_FILL   ? NPUMEM_OP_FILL
+			   : operation->kind == NETWORK_COPY ? NPUMEM_OP_COPY
+			   : operation->kind == NETWORK_READ ? NPUMEM_OP_READ
+							     : NPUMEM_OP_WRITE;
+	}
+	if (operation->kind == NETWORK_COPY)
+		one.source = execute->tensors[operation->source]->handle;
+	if (operation->kind == NETWORK_FILL) {
+		code = check_fill(execute, i);
+		one.is_real = execute->tensors[operation->tensor]->place.dtype == NPUMEM_FP32;
+		one.value = operation->integer;
+		one.real = operation->real;
+	}
+	if (operation->kind == NETWORK_WRITE || operation->kind == NETWORK_READ) {
+		one.segment = batch->segment;
+		one.segment_offset = batch_take(batch, array_bytes(execute, operation));
+	}
+	if (operation->kind == NETWORK_WRITE)
+		code = fill_segment(execute, i, &one);
+	if (code)
+		return code;
+	one.group = operation->part ? operation->place : 0;
+	*batch_add(batch, i, fields(execute, operation)) = one;
+	return CTL_OK;
+}
+
+/* Half a group is none. */
+static void drop_group(struct execute *execute, unsigned place)
+{
+	struct batch *batch = execute->batch;
+	while (batch->n && batch->operations[batch->n - 1].group == place)
+		batch->n--;
+}
+
+/* Operations of a group go in one message, whatever their arrays take; another's large array goes by itself. */
+int enqueue(struct execute *execute, size_t i)
+{
+	const struct network *network = execute->network;
+	const struct network_operation *operation = &network->operations[i];
+	size_t end = i + 1;
+	int code;
+	if (operation->kind == NETWORK_READ && !execute->out) {
+		execute->results[i].ran = true;
+		return CTL_OK;
+	}
+	if (operation->part) {
+		while (end < network->n_operations && network->operations[end].part &&
+		       network->operations[end].place == operation->place)
+			end++;
+	} else if (array_bytes(execute, operation) > BATCH_SEGMENT_BYTES) {
+		code = enqueue_flush(execute);
+		if (!code)
+			code = transfer(execute, i);
+		return code;
+	}
+	code = i < execute->group_end ? CTL_OK : make_room(execute, i, end);
+	execute->group_end = operation->part ? end : 0;
+	if (!code)
+		code = add(execute, i);
+	if (code && operation->part)
+		drop_group(execute, operation->place);
+	return code;
+}

@@ -1,0 +1,183 @@
+/* Executes a network. Invariant: operations take effect in the order of the network, so an error names the first
+ * that is wrong, and those before it have run. What goes in one message is enqueue.c's. */
+#include "client/ctl/network/execute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int execute_failed(struct execute *execute, size_t i, const struct npumem_error *why)
+{
+	const struct network *network = execute->network;
+	if (execute->failed == EXECUTE_NONE)
+		execute->failed = i;
+	network_about(network, &network->operations[i], why, &execute->ctl->error);
+	return CTL_FAILED;
+}
+
+int execute_init(struct execute *execute, struct ctl *ctl, const struct network *network)
+{
+	*execute = (struct execute){.ctl = ctl, .network = network, .failed = EXECUTE_NONE};
+	if (npumem_info(ctl->npumem, &execute->info, &ctl->error))
+		return CTL_FAILED;
+	execute->tensors = calloc(network->n_tensors + 1, sizeof(*execute->tensors));
+	execute->results = calloc(network->n_operations + 1, sizeof(*execute->results));
+	execute->batch = calloc(1, sizeof(*execute->batch));
+	if (!execute->tensors || !execute->results || !execute->batch) {
+		execute_deinit(execute);
+		return ctl_fail(ctl, "no memory to run the network");
+	}
+	execute->batch->npumem = ctl->npumem;
+	return CTL_OK;
+}
+
+void execute_deinit(struct execute *execute)
+{
+	free(execute->tensors);
+	free(execute->results);
+	free(execute->batch);
+}
+
+/* ---- tensors that come and go ---- */
+
+/* How a tensor is placed: as the network says, or in another way. One with views, and a matrix, keep their layout:
+ * what is a slice of it depends on that. */
+static void spec_of(const struct execute *execute, const struct network_tensor *tensor, struct npumem_spec *spec)
+{
+	*spec = tensor->spec;
+	if (!execute->variant)
+		return;
+	spec->address = NPUMEM_ANY;
+	spec->start_npu = execute->variant->start_npu;
+	if (tensor->has_views || spec->layout == NPUMEM_MATRIX || spec->rows)
+		return;
+	variant_place(execute->variant, &execute->info->geometry, &tensor->spec, spec);
+}
+
+static int alloc(struct execute *execute, size_t i)
+{
+	const struct network_operation *operation = &execute->network->operations[i];
+	const struct network_tensor *tensor = &execute->network->tensors[operation->tensor];
+	struct npumem_allocation allocation = NPUMEM_ALLOCATION_INIT;
+	struct npumem_error why;
+	int code = execute->n_frees ? enqueue_flush(execute) : CTL_OK;
+	if (code)
+		return code;
+	spec_of(execute, tensor, &allocation.spec);
+	/* Placed elsewhere than it says it is another network's, which leaves nothing behind. */
+	allocation.name = tensor->keep && !execute->variant ? tensor->name : NULL;
+	allocation.reuse = tensor->reuse;
+	allocation.dma_only = tensor->dma_only;
+	allocation.pinned = tensor->pinned;
+	if (npumem_alloc(execute->ctl->npumem, &allocation, 1, &execute->tensors[operation->tensor], &why))
+		return execute_failed(execute, i, &why);
+	return CTL_OK;
+}
+
+static int open_or_view(struct execute *execute, size_t i)
+{
+	const struct network_operation *operation = &execute->network->operations[i];
+	const struct network_tensor *tensor = &execute->network->tensors[operation->tensor];
+	const struct npumem_tensor **out = &execute->tensors[operation->tensor];
+	struct npumem *npumem = execute->ctl->npumem;
+	struct npumem_error why;
+	int status;
+	if (operation->kind == NETWORK_OPEN) {
+		status = npumem_open_tensor(npumem, tensor->daemon_name, out, &why);
+	} else {
+		uint64_t base = execute->tensors[tensor->base]->handle;
+		status = tensor->is_slice ? npumem_view(npumem, base, NULL, &tensor->from, &tensor->to, out, &why)
+					  : npumem_reshape(npumem, base, NULL, &tensor->shape, out, &why);
+	}
+	return status ? execute_failed(execute, i, &why) : CTL_OK;
+}
+
+/* Frees go together; nothing uses the tensor any more. Views go with their base. */
+static int free_later(struct execute *execute, size_t i)
+{
+	const struct network *network = execute->network;
+	int tensor = network->operations[i].tensor;
+	if (execute->n_frees == EXECUTE_FREES) {
+		int code = enqueue_flush(execute);
+		if (code)
+			return code;
+	}
+	execute->frees[execute->n_frees++] = tensor;
+	return CTL_OK;
+}
+
+static int seal(struct execute *execute, size_t i)
+{
+	const struct network_operation *operation = &execute->network->operations[i];
+	struct npumem_error why;
+	int code = enqueue_flush(execute);
+	if (!code && npumem_seal(execute->ctl->npumem, execute->tensors[operation->tensor]->handle, &why))
+		return execute_failed(execute, i, &why);
+	return code;
+}
+
+static int expect(struct execute *execute, size_t i)
+{
+	if (!execute->expect)
+		return CTL_OK;
+	int code = enqueue_flush(execute);
+	return code ? code : execute->expect(execute->context, i);
+}
+
+/* ---- all of it ---- */
+
+static int step(struct execute *execute, size_t i)
+{
+	switch (execute->network->operations[i].kind) {
+	case NETWORK_ALLOC:
+		return alloc(execute, i);
+	case NETWORK_OPEN:
+	case NETWORK_VIEW:
+		return open_or_view(execute, i);
+	case NETWORK_FREE:
+		return free_later(execute, i);
+	case NETWORK_SEAL:
+		return seal(execute, i);
+	case NETWORK_EXPECT:
+		return expect(execute, i);
+	default:
+		return enqueue(execute, i);
+	}
+}
+
+int execute_run(struct execute *execute)
+{
+	const struct network *network = execute->network;
+	int code = CTL_OK;
+	bar_follow(execute->ctl, &execute->bar);
+	execute->bar.total = network->n_operations;
+	execute->group_end = 0;
+	for (size_t i = 0; i < network->n_operations && !code; i++)
+		code = step(execute, i);
+	/* Also where an operation failed: those before it are to take effect. */
+	int end = enqueue_flush(execute);
+	bar_end(&execute->bar);
+	return code ? code : end;
+}
+
+int execute_reset(struct execute *execute)
+{
+	const struct network *network = execute->network;
+	struct npumem_error why;
+	int code = CTL_OK;
+	batch_empty(execute->batch);
+	execute->n_frees = 0;
+	execute->failed = EXECUTE_NONE;
+	for (size_t i = 0; i < network->n_tensors; i++) {
+		const struct npumem_tensor *tensor = execute->tensors[i];
+		if (!tensor)
+			continue;
+		bool ours = network->tensors[i].base == NETWORK_NONE && !network->tensors[i].is_opened;
+		/* Its views are gone with it, wherever they are in the list. */
+		if (ours && npumem_free(execute->ctl->npumem, &tensor->handle, 1, &why))
+			code = ctl_fail(execute->ctl, "free: %.400s", why.message);
+		npumem_release(tensor);
+		execute->tensors[i] = NULL;
+	}
+	memset(execute->results, 0, network->n_operations * sizeof(*execute->results));
+	return code;
+}

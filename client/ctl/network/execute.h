@@ -1,0 +1,61 @@
+/* A network on a device: its operations in order, in as few messages as they fit. */
+#ifndef CTL_NETWORK_EXECUTE_H
+#define CTL_NETWORK_EXECUTE_H
+
+#include "client/ctl/bar.h"
+#include "client/ctl/core/arrays/variant.h"
+#include "client/ctl/core/network/network.h"
+#include "client/ctl/network/batch.h"
+
+#define EXECUTE_NONE SIZE_MAX /* no operation */
+enum { EXECUTE_FREES = 256 };
+
+/* What one operation did. */
+struct execute_result {
+	bool ran;
+	uint64_t ns; /* that it took on the device; of a bulk array, here */
+	int64_t saturated, wrapped, divided_by_zero, macs, destroyed;
+	int64_t quantized; /* real numbers that were saturated on their way in */
+};
+
+struct execute {
+	struct ctl *ctl;
+	const struct network *network;
+	const struct npumem_info *info;
+	const char *out;	       /* folder for what is read; NULL: nothing is read */
+	const struct variant *variant; /* how the tensors are placed; NULL: as the network says */
+	/* What to do where a tensor is expected to hold something; NULL: nothing. 0, or an error of `ctl`. */
+	int (*expect)(void *context, size_t operation);
+	void *context;
+	const struct npumem_tensor **tensors; /* by their index; NULL: not there */
+	struct execute_result *results;	      /* by operation */
+	size_t failed;			      /* the operation that an error is about */
+	struct batch *batch;
+	int frees[EXECUTE_FREES]; /* tensors that go when the batch is sent */
+	unsigned n_frees;
+	size_t group_end; /* of the parallel group that room was made for */
+	struct bar bar;
+};
+
+/* 0 or an error of ctl->error, with nothing to be freed. The connection is open. */
+int execute_init(struct execute *execute, struct ctl *ctl, const struct network *network);
+/* Runs all. CTL_OK, or CTL_FAILED with ctl->error set, naming the operation, and execute->failed. */
+int execute_run(struct execute *execute);
+/* Frees what the network has left on the device, but what is kept, and forgets its results, for another run. */
+int execute_reset(struct execute *execute);
+void execute_deinit(struct execute *execute);
+
+/* ---- between the files of this room ---- */
+
+/* Sets ctl->error to what is wrong with operation i; of several errors the first counts. CTL_FAILED. */
+int execute_failed(struct execute *execute, size_t i, const struct npumem_error *why);
+/* enqueue.c: puts operation i into the batch, or executes it where it does not fit one. */
+int enqueue(struct execute *execute, size_t i);
+/* Sends the batch, then what is to be freed. */
+int enqueue_flush(struct execute *execute);
+/* transfer.c: the array of operation i (write, read), a segment's size at a time. Nothing waits in the batch. */
+int transfer(struct execute *execute, size_t i);
+/* Where a file that is read goes; to be freed, NULL: no memory. */
+char *transfer_out_path(const struct execute *execute, const char *file);
+
+#endif

@@ -1,0 +1,230 @@
+/* Comparisons. Where an array is not what is expected, the expected one is put in its place, so that each layer is
+ * judged by itself; one placement after another, each with tensors of its own. */
+#include "client/ctl/network/layers.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/ctl/core/arrays/stream.h"
+#include "client/ctl/core/pictures/svg_tensor.h"
+
+static struct layers_case *add_case(struct layers *layers, size_t operation)
+{
+	if (layers->n == layers->room) {
+		size_t room = layers->room ? 2 * layers->room : 64;
+		struct layers_case *more = realloc(layers->cases, room * sizeof(*more));
+		if (!more)
+			return NULL;
+		layers->cases = more;
+		layers->room = room;
+	}
+	struct layers_case *one = &layers->cases[layers->n++];
+	*one = (struct layers_case){.operation = operation};
+	if (layers->variant)
+		variant_text(layers->variant, one->placed, sizeof(one->placed));
+	else
+		snprintf(one->placed, sizeof(one->placed), "[as written]");
+	return one;
+}
+
+static int refuse(struct layers *layers, struct layers_case *one, const char *reason)
+{
+	layers->n_failed++;
+	one->reason = strdup(reason);
+	return one->reason ? CTL_OK : ctl_fail(layers->ctl, "no memory for the outcome");
+}
+
+/* What the operations of the file that i stands for took. */
+static uint64_t time_of(const struct execute *execute, size_t i)
+{
+	const struct network_operation *operations = execute->network->operations;
+	uint64_t ns = 0;
+	for (size_t k = i; k-- > 0 && operations[k].place == operations[i].place;)
+		if (operations[k].kind == NETWORK_RUN)
+			ns += execute->results[k].ns;
+	return ns;
+}
+
+/* ---- one array ---- */
+
+static int open_expected(struct layers *layers, size_t i, struct stream *stream, struct npumem_error *why)
+{
+	const struct execute *execute = &layers->execute;
+	const struct network_operation *operation = &execute->network->operations[i];
+	char *path = network_path(execute->network, operation->file);
+	int status =
+		path ? stream_open(stream, path, &execute->tensors[operation->tensor]->place, operation->converts,
+				   operation->rounding ? operation->rounding : execute->info->rounding, why)
+		     : npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory");
+	free(path);
+	return status;
+}
+
+/* Half of the segment is for what is expected, half for what is there; `writes`: the other way. */
+static int walk(struct layers *layers, size_t i, struct compare *compare, bool writes, struct npumem_error *why)
+{
+	struct execute *execute = &layers->execute;
+	const struct network_operation *operation = &execute->network->operations[i];
+	uint64_t handle = execute->tensors[operation->tensor]->handle;
+	struct stream stream;
+	int status = batch_reserve(execute->batch, BATCH_SEGMENT_BYTES, why);
+	if (!status)
+		status = open_expected(layers, i, &stream, why);
+	if (status)
+		return status;
+	const struct npumem_segment *segment = execute->batch->segment;
+	size_t half = segment->bytes / 2 / 64 * 64;
+	char *expected = (char *)segment->base + half;
+	while (stream.at < stream.n && !status) {
+		size_t first = stream.at, left = stream.n - first, most = half / stream.element_bytes;
+		int64_t n = (int64_t)(left < most ? left : most);
+		status = stream_read(&stream, expected, (size_t)n, why);
+		if (status)
+			break;
+		if (writes)
+			status = npumem_write_segment(execute->ctl->npumem, handle, segment, half, NULL,
+						      (int64_t)first, n, why);
+		else
+			status = npumem_read_segment(execute->ctl->npumem, handle, segment, 0, NULL,
+						     (int64_t)first, n, NULL, why);
+		if (!status && !writes)
+			compare_add(compare, stream.dtype, segment->base, expected, (size_t)n);
+	}
+	int end = stream_close(&stream, why);
+	return status ? status : end;
+}
+
+/* The placement of the tensor as a file of its own. */
+static int draw(struct layers *layers, struct layers_case *one, struct npumem_error *why)
+{
+	const struct execute *execute = &layers->execute;
+	const struct network_operation *operation = &execute->network->operations[one->operation];
+	const struct npumem_tensor *tensor = execute->tensors[operation->tensor], *now;
+	size_t bytes = strlen(layers->pictures) + 64;
+	char *path = malloc(bytes);
+	if (!path)
+		return npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
+	snprintf(path, bytes, "%s/failure-%zu.svg", layers->pictures, layers->n);
+	FILE *file = fopen(path, "w");
+	int status = file ? npumem_show(execute->ctl->npumem, tensor->handle, &now, why)
+			  : npumem_error_set(why, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
+	if (!status) {
+		status = svg_tensor_draw(file, &execute->info->geometry, now, execute->info->uid, why);
+		npumem_release(now);
+	}
+	if (file && fclose(file) && !status)
+		status = npumem_error_set(why, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
+	if (status)
+		free(path);
+	else
+		one->picture = path;
+	return status;
+}
+
+/* What differs, told; then what is expected takes its place. */
+static int differs(struct layers *layers, struct layers_case *one)
+{
+	const struct execute *execute = &layers->execute;
+	const struct network_operation *operation = &execute->network->operations[one->operation];
+	char text[LAYERS_REASON_BYTES], reason[LAYERS_REASON_BYTES + 128];
+	struct npumem_error why = {.status = 0};
+	int64_t shape[4];
+	unsigned n_dims = stream_shape(&execute->tensors[operation->tensor]->place, shape);
+	snprintf(reason, sizeof(reason), "%.63s%s", execute->network->tensors[operation->tensor].name,
+		 compare_text(&one->compare, shape, n_dims, text, sizeof(text)));
+	if (refuse(layers, one, reason))
+		return CTL_FAILED;
+	if ((layers->pictures && draw(layers, one, &why)) || walk(layers, one->operation, NULL, true, &why))
+		return execute_failed(&layers->execute, one->operation, &why);
+	return CTL_OK;
+}
+
+static int compare_expected(void *context, size_t i)
+{
+	struct layers *layers = context;
+	struct layers_case *one = add_case(layers, i);
+	struct npumem_error why = {.status = 0};
+	if (!one)
+		return ctl_fail(layers->ctl, "no memory for the outcomes");
+	one->ns = time_of(&layers->execute, i);
+	if (walk(layers, i, &one->compare, false, &why)) {
+		/* Told of the placement as a whole. */
+		layers->n--;
+		return execute_failed(&layers->execute, i, &why);
+	}
+	one->compared = true;
+	one->passed = !one->compare.n_differ || compare_snr(&one->compare) >= layers->least_snr;
+	return one->passed ? CTL_OK : differs(layers, one);
+}
+
+/* ---- placements ---- */
+
+/* An operation was refused: that is the outcome of what it belongs to, and what comes after it was not reached. */
+static int broken_off(struct layers *layers, const struct npumem_error *error)
+{
+	const struct network *network = layers->execute.network;
+	size_t failed = layers->execute.failed == EXECUTE_NONE ? 0 : layers->execute.failed;
+	char reason[LAYERS_REASON_BYTES], number[24];
+	network_number(&network->operations[failed], number);
+	bool told = false;
+	for (size_t i = failed; i < network->n_operations; i++) {
+		if (network->operations[i].kind != NETWORK_EXPECT)
+			continue;
+		struct layers_case *one = add_case(layers, i);
+		if (!one)
+			return ctl_fail(layers->ctl, "no memory for the outcomes");
+		if (told)
+			snprintf(reason, sizeof(reason), "not reached, as operation %s failed", number);
+		else
+			snprintf(reason, sizeof(reason), "%s", error->message);
+		told = true;
+		if (refuse(layers, one, reason))
+			return CTL_FAILED;
+	}
+	if (told)
+		return CTL_OK;
+	struct layers_case *one = add_case(layers, failed);
+	return one ? refuse(layers, one, error->message) : ctl_fail(layers->ctl, "no memory for the outcomes");
+}
+
+static int run_placement(struct layers *layers)
+{
+	struct ctl *ctl = layers->ctl;
+	layers->execute.variant = layers->variant;
+	int code = execute_run(&layers->execute);
+	struct npumem_error error = ctl->error;
+	if (code && error.status != NPUMEM_UNAVAILABLE) {
+		npumem_error_clear(&ctl->error);
+		code = broken_off(layers, &error);
+	}
+	return code ? code : execute_reset(&layers->execute);
+}
+
+int layers_run(struct layers *layers, struct ctl *ctl, const struct network *network,
+	       const struct variants *variants)
+{
+	layers->ctl = ctl;
+	int code = execute_init(&layers->execute, ctl, network);
+	if (code)
+		return code;
+	layers->execute.expect = compare_expected;
+	layers->execute.context = layers;
+	for (unsigned i = 0; i < (variants ? variants->n : 1) && !code; i++) {
+		layers->variant = variants ? &variants->list[i] : NULL;
+		code = run_placement(layers);
+	}
+	execute_deinit(&layers->execute);
+	return code;
+}
+
+void layers_deinit(struct layers *layers)
+{
+	for (size_t i = 0; i < layers->n; i++) {
+		free(layers->cases[i].reason);
+		free(layers->cases[i].picture);
+	}
+	free(layers->cases);
+}

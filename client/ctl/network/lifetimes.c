@@ -1,0 +1,141 @@
+/* Tensors and their lives as text and as JSON. Operations are counted as in the file. */
+#include "client/ctl/network/lifetimes.h"
+
+#include <inttypes.h>
+
+#include "client/ctl/core/present.h"
+#include "client/ctl/core/table.h"
+
+/* The operation of the file that i is, or was made for. */
+static unsigned number(const struct network *network, size_t i)
+{
+	return i < network->n_operations ? network->operations[i].place
+					 : network->operations[network->n_operations - 1].place;
+}
+
+/* Up to which operation it is there. */
+static unsigned until(const struct network *network, const struct lives_tensor *one)
+{
+	return number(network, one->to);
+}
+
+static json_t *tensor_object(const struct network *network, const struct lives_tensor *one)
+{
+	const struct network_tensor *tensor = &network->tensors[one->tensor];
+	json_t *object = present_place(&one->place);
+	json_t *more =
+		json_pack("{s:s, s:s, s:I, s:I, s:I, s:b, s:o}", "name", tensor->name, "dtype",
+			  npumem_dtype_name(one->place.dtype), "from", (json_int_t)number(network, one->from),
+			  "last_use", (json_int_t)number(network, one->last), "until",
+			  (json_int_t)until(network, one), "keep", (int)tensor->keep, "planned_offset",
+			  one->offset == NPUMEM_ANY ? json_null() : json_integer(one->offset));
+	if (object && (!more || json_object_update(object, more))) {
+		json_decref(object);
+		object = NULL;
+	}
+	json_decref(more);
+	return object;
+}
+
+static json_t *lives_object(const struct network *network, const struct lives *lives,
+			    const struct npumem_geometry *geometry)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; i < lives->n && list; i++)
+		if (json_array_append_new(list, tensor_object(network, &lives->list[i]))) {
+			json_decref(list);
+			list = NULL;
+		}
+	return json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:I}", "npus", (json_int_t)geometry->n_npus,
+			 "npu_bytes", (json_int_t)geometry->npu_bytes, "tensors", list, "peak",
+			 (json_int_t)lives->peak, "peak_operation",
+			 (json_int_t)(lives->n ? number(network, lives->peak_at) : 0), "least_peak",
+			 (json_int_t)lives->least, "reach", (json_int_t)lives->reach, "fits",
+			 lives->crowded == lives->n, "opened", (json_int_t)lives->n_opened);
+}
+
+static bool print_table(const struct network *network, const struct lives *lives)
+{
+	static const bool right[] = {false, false, false, true, true, false, true};
+	static const char *const heads[] = {"tensor", "shape",	    "type",    "bytes/NPU",
+					    "offset", "operations", "last use"};
+	struct table table;
+	table_init(&table, sizeof(right), right);
+	for (unsigned i = 0; i < sizeof(right); i++)
+		table_cell(&table, "%s", heads[i]);
+	for (size_t i = 0; i < lives->n; i++) {
+		const struct lives_tensor *one = &lives->list[i];
+		char shape[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES];
+		table_cell(&table, "%.40s", network->tensors[one->tensor].name);
+		table_cell(&table, "%s", present_shape(&one->place, shape));
+		table_cell(&table, "%s", present_dtype(&one->place, dtype));
+		table_cell(&table, "%" PRId64, one->place.bytes_per_npu);
+		if (one->offset == NPUMEM_ANY)
+			table_cell(&table, "no room");
+		else
+			table_cell(&table, "%" PRId64, one->offset);
+		if (network->tensors[one->tensor].keep)
+			table_cell(&table, "%u on, kept", number(network, one->from));
+		else
+			table_cell(&table, "%u to %u", number(network, one->from), until(network, one));
+		table_cell(&table, "%u", number(network, one->last));
+	}
+	return table_print(&table, stdout);
+}
+
+static void print_sums(const struct network *network, const struct lives *lives,
+		       const struct npumem_geometry *geometry)
+{
+	printf("\npeak %" PRId64 " of %" PRId64 " bytes per NPU (%.1f %%)", lives->peak, geometry->npu_bytes,
+	       100.0 * (double)lives->peak / (double)geometry->npu_bytes);
+	if (lives->n)
+		printf(", at operation %u", number(network, lives->peak_at));
+	putchar('\n');
+	if (lives->least < lives->peak)
+		printf("freed right after their last use, they would take %" PRId64 "\n", lives->least);
+	if (lives->n_opened)
+		printf("%u tensors of the device are not counted\n", lives->n_opened);
+	if (lives->crowded == lives->n)
+		printf("it fits: placed from low offsets on, up to %" PRId64 "\n", lives->reach);
+}
+
+static int crowded(struct ctl *ctl, const struct network *network, const struct lives *lives,
+		   const struct npumem_geometry *geometry)
+{
+	const struct lives_tensor *one = &lives->list[lives->crowded];
+	const char *name = network->tensors[one->tensor].name;
+	unsigned at = number(network, one->from);
+	if (lives->peak <= geometry->npu_bytes)
+		return ctl_fail(ctl,
+				"\"%.63s\" finds no room at operation %u, though no more than %" PRId64
+				" of %" PRId64
+				" bytes per NPU are taken at once: compact, or another order, may help",
+				name, at, lives->peak, geometry->npu_bytes);
+	return ctl_fail(ctl,
+			"it does not fit: %" PRId64 " bytes per NPU at once, of %" PRId64
+			"; \"%.63s\" is the first without room, at operation %u",
+			lives->peak, geometry->npu_bytes, name, at);
+}
+
+int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry)
+{
+	struct lives lives;
+	if (lives_compute(network, geometry, &lives, &ctl->error))
+		return CTL_FAILED;
+	int code = CTL_OK;
+	if (ctl->json) {
+		code = ctl_print(ctl, lives_object(network, &lives, geometry));
+	} else {
+		printf("%s%s%zu tensors, %zu operations, on %" PRId64 " NPUs of %" PRId64 " bytes\n\n",
+		       network->name ? network->name : "", network->name ? ": " : "", lives.n,
+		       json_array_size(network->document.operations), geometry->n_npus, geometry->npu_bytes);
+		if (print_table(network, &lives))
+			print_sums(network, &lives, geometry);
+		else
+			code = ctl_fail(ctl, "no memory for the table");
+	}
+	if (!code && lives.crowded < lives.n)
+		code = crowded(ctl, network, &lives, geometry);
+	lives_deinit(&lives);
+	return code;
+}

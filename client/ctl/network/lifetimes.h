@@ -1,0 +1,12 @@
+/* What a network takes, told: for plan and for submit --dry-run. */
+#ifndef CTL_NETWORK_LIFETIMES_H
+#define CTL_NETWORK_LIFETIMES_H
+
+#include "client/ctl/core/network/lives.h"
+#include "client/ctl/ctl.h"
+
+/* Prints the tensors with their lives, the peak, and whether it fits. CTL_OK; CTL_FAILED where it does not fit,
+ * after all of that, or could not be told. */
+int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry);
+
+#endif

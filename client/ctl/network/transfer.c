@@ -1,0 +1,86 @@
+/* Arrays larger than a batch: a piece at a time through the segment, so that memory does not grow with them. A
+ * failure between two pieces leaves a part written. */
+#include "client/ctl/network/execute.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/ctl/core/arrays/stream.h"
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+char *transfer_out_path(const struct execute *execute, const char *file)
+{
+	size_t bytes = strlen(execute->out) + strlen(file) + 2;
+	char *path = malloc(bytes);
+	if (path && *file == '/')
+		snprintf(path, bytes, "%s", file);
+	else if (path)
+		snprintf(path, bytes, "%s/%s", execute->out, file);
+	return path;
+}
+
+static int open_stream(const struct execute *execute, const struct network_operation *operation,
+		       const struct npumem_place *place, struct stream *stream, struct npumem_error *why)
+{
+	bool is_read = operation->kind == NETWORK_READ;
+	int rounding = operation->rounding ? operation->rounding : execute->info->rounding, status;
+	char *path = is_read ? transfer_out_path(execute, operation->file)
+			     : network_path(execute->network, operation->file);
+	if (!path)
+		return npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory");
+	status = is_read ? stream_create(stream, path, place, operation->converts, why)
+			 : stream_open(stream, path, place, operation->converts, rounding, why);
+	free(path);
+	return status;
+}
+
+/* Elements [stream->at, + n), through the start of the segment. */
+static int move(struct execute *execute, const struct network_operation *operation, struct stream *stream,
+		size_t n, struct npumem_error *why)
+{
+	const struct npumem_segment *segment = execute->batch->segment;
+	uint64_t handle = execute->tensors[operation->tensor]->handle;
+	struct npumem *npumem = execute->ctl->npumem;
+	int64_t first = (int64_t)stream->at;
+	int status;
+	if (operation->kind == NETWORK_WRITE) {
+		status = stream_read(stream, segment->base, n, why);
+		return status ? status
+			      : npumem_write_segment(npumem, handle, segment, 0, NULL, first, (int64_t)n, why);
+	}
+	status = npumem_read_segment(npumem, handle, segment, 0, NULL, first, (int64_t)n, NULL, why);
+	return status ? status : stream_write(stream, segment->base, n, why);
+}
+
+int transfer(struct execute *execute, size_t i)
+{
+	const struct network_operation *operation = &execute->network->operations[i];
+	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
+	struct npumem_error why = {.status = 0};
+	uint64_t start = now_ns();
+	struct stream stream;
+	int status = batch_reserve(execute->batch, BATCH_SEGMENT_BYTES, &why);
+	if (!status)
+		status = open_stream(execute, operation, place, &stream, &why);
+	if (status)
+		return execute_failed(execute, i, &why);
+	bar_part(&execute->bar, i, 1);
+	size_t most = BATCH_SEGMENT_BYTES / stream.element_bytes;
+	while (stream.at < stream.n && !status) {
+		size_t n = stream.n - stream.at < most ? stream.n - stream.at : most;
+		status = move(execute, operation, &stream, n, &why);
+	}
+	int end = stream_close(&stream, &why);
+	if (status || end)
+		return execute_failed(execute, i, &why);
+	execute->results[i] =
+		(struct execute_result){.ran = true, .ns = now_ns() - start, .quantized = stream.saturated};
+	return CTL_OK;
+}

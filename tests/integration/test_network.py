@@ -1,0 +1,381 @@
+"""Networks from the command line: submit, check and plan, on the examples and on what is wrong with them."""
+
+import filecmp
+import fcntl
+import json
+import os
+import pty
+import re
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import unittest
+import xml.etree.ElementTree
+
+import numpy as np
+
+import npumem_pb2 as pb
+from support import SECONDS, TestCase, fill, run, submit
+
+NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "networks")
+NAMES = ("digits_fx8", "digits_fx16", "picture", "motion")
+
+
+class Network(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.daemon.directory
+
+    def ctl(self, *words, code=0, says="", text=None):
+        result = subprocess.run([NPUMEMCTL, *words], capture_output=True, text=True, input=text, cwd=self.folder,
+                                timeout=240, env=dict(os.environ, NPUMEM_SOCKET=self.daemon.path))
+        self.assertEqual(result.returncode, code, (words, result.stdout, result.stderr))
+        self.assertIn(says, result.stderr if code else result.stdout + result.stderr)
+        if code == 1:
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        return result.stdout
+
+    def submit(self, *operations, code=0, says="", options=()):
+        text = "\n".join(json.dumps(operation) for operation in operations)
+        return self.ctl("submit", "-", *options, code=code, says=says, text=text)
+
+    def save(self, name, array):
+        np.save(os.path.join(self.folder, name), array)
+
+    def load(self, name):
+        return np.load(os.path.join(self.folder, name))
+
+    def assert_empty(self):
+        self.assertEqual(self.client().names(), [])
+        self.assertEqual(self.assert_alive().data, 0)
+
+
+def tensor(name, shape, dtype="int8", **members):
+    return {"alloc": name, "shape": list(shape), "dtype": dtype, **members}
+
+
+class Examples(Network):
+    def test_they_are_what_their_script_makes(self):
+        with tempfile.TemporaryDirectory() as made:
+            subprocess.run([sys.executable, "-B", os.path.join(EXAMPLES, "make.py"), made], check=True, timeout=SECONDS)
+            for folder, _, files in os.walk(made):
+                for file in files:
+                    path = os.path.join(folder, file)
+                    stored = os.path.join(EXAMPLES, os.path.relpath(path, made))
+                    self.assertTrue(filecmp.cmp(path, stored, shallow=False), stored)
+
+    def test_check_in_many_placements(self):
+        for name in NAMES:
+            path = os.path.join(EXAMPLES, name + ".json")
+            self.ctl("check", path, says=" 0 failed")
+            checked = json.loads(self.ctl("check", path, "--json", "--layouts", "all", "--start-npu", "0,5,63", "--mode",
+                                          "plain,4n,2n"))
+            self.assertEqual(checked["failed"], 0, name)
+            self.assertEqual(checked["placements"], 36)
+            with open(path, encoding="ascii") as file:
+                expected = sum("expect" in one for one in json.load(file)["tensors"].values())
+            self.assertEqual(checked["passed"], 36 * expected)
+            # All in it was moved: a comparison with another's expectation cannot have passed.
+            self.assertTrue(all(one["elements"] > 0 for one in checked["cases"]))
+        self.assert_empty()
+
+    def test_submit_reads_what_is_expected(self):
+        for name, last in zip(NAMES, ("fc", "fc", "probabilities", "probabilities")):
+            path = os.path.join(EXAMPLES, name + ".json")
+            result = json.loads(self.ctl("submit", path, "--json"))
+            runs = [one for one in result["operations"] if one["what"].startswith("run ")]
+            self.assertTrue(all(one["ms"] > 0 for one in runs), runs)
+            self.assertTrue(any(one["macs"] > 0 for one in runs), runs)
+            is_, expected = self.load(f"{name}.{last}.npy"), np.load(os.path.join(EXAMPLES, name, f"{last}.npy"))
+            self.assertTrue((is_ == expected).all())
+        self.assert_empty()
+
+    def test_plan(self):
+        path = os.path.join(EXAMPLES, "picture.json")
+        plan = json.loads(self.ctl("plan", path, "--chip", "bm1684x", "--json"))
+        self.assertTrue(plan["fits"])
+        self.assertEqual(plan["npu_bytes"], 262144)
+        lives = {one["name"]: (one["from"], one["last_use"], one["until"]) for one in plan["tensors"]}
+        self.assertEqual(lives["conv1"], (1, 2, 2))
+        self.assertEqual(lives["probabilities"], (6, 7, 7))
+        at_once = [one["bytes_per_npu"] for one in plan["tensors"] if one["from"] <= 5 <= one["until"]]
+        self.assertEqual(plan["peak"], sum(at_once))
+        self.assertEqual(plan["peak_operation"], 5)
+        self.ctl("plan", path, "--npus", "64", "--npu-bytes", "16384", code=1, says="fc.weights")
+        self.ctl("plan", path, "--npus", "4", "--npu-bytes", "65536", code=1, says="98304")
+        self.ctl("plan", path, "--shape", "1,1,1,1", code=2, says="--shape is for one tensor, not for a network")
+
+    def test_plan_without_a_daemon(self):
+        path = os.path.join(EXAMPLES, "motion.json")
+        environment = dict(os.environ, NPUMEM_SOCKET="/nonexistent/npumem.sock")
+        result = subprocess.run([NPUMEMCTL, "plan", path], capture_output=True, text=True, env=environment, timeout=SECONDS)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("on 64 NPUs of 524288 bytes", result.stdout)
+        result = subprocess.run([NPUMEMCTL, "--socket", "/nonexistent/s", "plan", path], capture_output=True, text=True,
+                                timeout=SECONDS)
+        self.assertEqual(result.returncode, 1)
+
+
+class Check(Network):
+    def setUp(self):
+        super().setUp()
+        for name in ("picture", "picture.json"):
+            path = os.path.join(EXAMPLES, name)
+            (shutil.copytree if os.path.isdir(path) else shutil.copy)(path, os.path.join(self.folder, name))
+
+    def spoil(self):
+        conv2 = self.load("picture/conv2.npy")
+        conv2[1, 3, 2, 1] += 5
+        self.save("picture/conv2.npy", conv2)
+
+    def test_what_differs(self):
+        conv2 = self.load("picture/conv2.npy")
+        is_ = conv2[1, 3, 2, 1]
+        self.spoil()
+        why = f"conv2[1,3,2,1] is {is_}, {is_ + 5} is expected; 1 of 2048 differ, by up to 5; SNR "
+        out = self.ctl("check", "picture.json", "--start-npu", "0,7", "--layouts", "aligned,compact", "--svg", "pictures",
+                       "--junit", "junit.xml", code=1, says="comparisons failed")
+        self.assertIn(f"FAIL conv2 [aligned, start NPU 0, plain]: {why}", out)
+        self.assertIn("(and in 3 other placements)", out)
+        self.assertIn("ok   conv1, 4 placements\n", out)
+        # The layer after it is judged by itself, on what was expected of this one.
+        self.assertIn("ok   fc, 4 placements\n", out)
+        picture = re.search(r"its placement: (\S+)", out)[1]
+        svg = xml.etree.ElementTree.parse(os.path.join(self.folder, picture))
+        self.assertTrue(svg.getroot().tag.endswith("svg"))
+        suites = xml.etree.ElementTree.parse(os.path.join(self.folder, "junit.xml")).getroot()
+        self.assertEqual(len(suites), 4)
+        failures = [case.get("name") for case in suites[0] if case.find("failure") is not None]
+        self.assertIn("conv2", failures)
+        self.assertIn(why, suites[0].find("testcase[@name='conv2']/failure").get("message"))
+
+    def test_json(self):
+        self.spoil()
+        result = subprocess.run([NPUMEMCTL, "check", "picture.json", "--json"], capture_output=True, text=True, cwd=self.folder,
+                                env=dict(os.environ, NPUMEM_SOCKET=self.daemon.path), timeout=SECONDS)
+        self.assertEqual(result.returncode, 1)
+        checked = json.loads(result.stdout)
+        [bad] = [one for one in checked["cases"] if one["tensor"] == "conv2"]
+        self.assertEqual((bad["outcome"], bad["placed"], bad["differ"]), ("failed", "[as written]", 1))
+        self.assertEqual(bad["first"], 1 * 16 * 64 + 3 * 64 + 2 * 8 + 1)
+        self.assertEqual(bad["expected"] - bad["is"], 5)
+        self.assertGreater(bad["snr_db"], 40)
+        self.assertEqual(checked["failed"], sum(one["outcome"] == "failed" for one in checked["cases"]))
+
+    def test_near_enough(self):
+        self.spoil()
+        self.ctl("check", "picture.json", "--min-snr", "40", says="ok   conv2, SNR ")
+        self.ctl("check", "picture.json", "--min-snr", "200", code=1, says="failed")
+        self.ctl("check", "picture.json", "--min-snr", "x", code=2, says="is no number")
+
+    def edit(self, change):
+        path = os.path.join(self.folder, "picture.json")
+        with open(path, encoding="ascii") as file:
+            network = json.load(file)
+        change(network)
+        with open(path, "w", encoding="ascii") as file:
+            json.dump(network, file)
+
+    def test_a_layer_that_is_refused(self):
+        self.edit(lambda network: network["operations"][2].update(stride=[3, 3]))
+        out = self.ctl("check", "picture.json", "--layouts", "aligned,compact", code=1, says="8 of 12 comparisons failed")
+        self.assertIn("ok   conv1", out)
+        self.assertRegex(out, r"FAIL conv2 \[aligned.*\]: operation 3, run conv2d: .*\(and in 1 other placement\)")
+        self.assertRegex(out, r"FAIL fc \[aligned.*\]: not reached, as operation 3 failed")
+        self.assert_empty()
+
+    def test_nothing_to_check(self):
+        self.edit(lambda network: [one.pop("expect", None) for one in network["tensors"].values()])
+        self.ctl("check", "picture.json", code=1, says="nothing is expected in it")
+
+    def test_files_are_looked_at_first(self):
+        self.save("picture/fc.npy", np.zeros((3, 3), np.int16))
+        self.ctl("check", "picture.json", code=1, says='tensor "fc": picture/fc.npy: the array has shape (3, 3)')
+        os.remove(os.path.join(self.folder, "picture/fc.npy"))
+        self.ctl("check", "picture.json", code=1, says="No such file")
+        self.ctl("submit", "--dry-run", "picture.json", code=1, says="No such file")
+
+    def test_places_that_are_wrong(self):
+        for words, code, says in (
+            (("--start-npu", "64"), 1, "start NPU 64 is not below the 64 NPUs"),
+            (("--layouts", "algined"), 2, "algined"),
+            (("--junit", "/nonexistent/j.xml"), 1, "/nonexistent/j.xml"),
+            (("--svg", "/nonexistent/svg"), 1, "/nonexistent/svg"),
+        ):
+            self.ctl("check", "picture.json", *words, code=code, says=says)
+
+
+class Submit(Network):
+    def test_operations_one_a_line(self):
+        self.save("x.npy", np.arange(24, dtype=np.int8).reshape(1, 2, 3, 4))
+        fx8 = {"dtype": "fx8", "frac_bits": 4}
+        out = self.submit(
+            tensor("x", (1, 2, 3, 4), **fx8), tensor("y", (1, 2, 3, 4), **fx8),
+            {"write": "x", "file": "x.npy"},
+            {"fill": "y", "value": 7},
+            {"run": "eltwise_add", "in1": "x", "in2": "y", "out": "y", "name": "sum"},
+            {"view": "v", "of": "y", "from": [0, 1, 0, 0], "to": [1, 2, 3, 4]},
+            {"copy": "x", "from": "y"},
+            {"read": "v", "file": "v.npy"},
+            {"read": "x", "file": "real.npy", "dequantize": True},
+            {"free": ["x", "y"]},
+        )
+        self.assertRegex(out, r"\n +5  run eltwise_add sum +\d+\.\d+ +0\n")
+        self.assertEqual(self.load("v.npy").shape, (1, 1, 3, 4))
+        self.assertTrue((self.load("v.npy").ravel() == np.arange(12, 24) + 7).all())
+        self.assertTrue((self.load("real.npy").ravel() == (np.arange(24) + 7) / 16).all())
+        self.assert_empty()
+
+    def test_what_is_kept_and_opened(self):
+        self.submit(tensor("w", (1, 4, 1, 1), keep=True, fill=3), tensor("gone", (1, 1, 1, 1)), {"seal": "w"})
+        self.assertEqual(self.client().names(), ["w"])
+        self.submit({"open": "w"}, tensor("y", (1, 4, 1, 1)), {"copy": "y", "from": "w"}, {"read": "y", "file": "y.npy"})
+        self.assertEqual(list(self.load("y.npy").ravel()), [3] * 4)
+        self.submit({"open": "weights", "from": "w"}, {"fill": "weights", "value": 1}, code=1,
+                    says="operation 2 (line 2), fill weights: ")
+        self.submit({"open": "v"}, code=1, says="operation 1 (line 1), open v: ")
+        self.submit(tensor("w", (1, 4, 1, 1), keep=True), code=1, says="operation 1 (line 1), alloc w: ")
+
+    def test_quantized_as_asked(self):
+        self.save("x.npy", np.array([0.03125, 0.09375, -0.03125, 100], np.float32))
+        x = tensor("x", (1, 4, 1, 1), "fx8", frac_bits=4)
+        for rounding, expected in (("convergent", [0, 2, 0, 127]), ("up", [1, 2, 0, 127]), ("nearest", [1, 2, -1, 127])):
+            out = self.submit(x, {"write": "x", "file": "x.npy", "quantize": True, "rounding": rounding},
+                              {"read": "x", "file": "y.npy"})
+            self.assertEqual(list(self.load("y.npy").ravel()), expected)
+            self.assertIn("operation 2 (line 2), write x: 1 numbers saturated when they were quantized", out)
+        self.submit(x, {"write": "x", "file": "x.npy"}, code=1, says='"quantize": true takes them')
+
+    def test_fp32(self):
+        self.submit(tensor("x", (1, 2, 1, 1), "fp32", fill=1.5), {"read": "x", "file": "x.npy"})
+        self.assertEqual(list(self.load("x.npy").ravel()), [1.5, 1.5])
+        self.submit(tensor("x", (1, 2, 1, 1), "int8", fill=1.5), code=1, says="an integer of its container, not with 1.5")
+
+    def test_parallel_groups(self):
+        fx8 = {"dtype": "fx8", "frac_bits": 4}
+        x, y, z = (tensor(name, (1, 8, 4, 4), **fx8) for name in "xyz")
+        self.submit({**x, "fill": 16}, y, z, {"parallel": [{"run": "relu", "in": "x", "out": "y", "relu": 1},
+                                                           {"fill": "z", "value": 3}, {"read": "x", "file": "x.npy"}]},
+                    {"parallel": [{"read": "y", "file": "y.npy"}, {"read": "z", "file": "z.npy"}]})
+        self.assertTrue((self.load("y.npy") == 16).all() and (self.load("z.npy") == 3).all())
+        self.submit({**x, "fill": 16}, y, {"parallel": [{"run": "relu", "in": "x", "out": "y"}, {"fill": "y", "value": 3}]},
+                    code=1, says="operation 3.1 (line 3), run relu: operations 3.1 (run relu")
+        # Half a group does not run where the other half cannot be sent.
+        self.submit({**x, "keep": True, "fill": 1}, y, {"parallel": [{"fill": "x", "value": 2}, {"write": "y", "file": "no.npy"}]},
+                    code=1, says="operation 3.2 (line 3), write y: no.npy: No such file")
+        self.submit({"open": "x"}, {"read": "x", "file": "x.npy"})
+        self.assertTrue((self.load("x.npy") == 1).all())
+
+    def test_those_before_an_error_have_run(self):
+        x = tensor("x", (1, 4, 1, 1), keep=True, fill=1)
+        self.submit(x, {"fill": "x", "value": 2}, {"read": "x", "file": "x.npy"}, {"write": "x", "file": "no.npy"}, code=1,
+                    says="operation 4 (line 4), write x: no.npy: No such file")
+        self.assertTrue((self.load("x.npy") == 2).all())
+        self.submit({"open": "x"}, {"fill": "x", "value": 3}, {"fill": "x", "value": 1000}, {"fill": "x", "value": 4}, code=1,
+                    says="operation 3 (line 3), fill x: fill value 1000")
+        self.submit({"open": "x"}, {"read": "x", "file": "x.npy"})
+        self.assertTrue((self.load("x.npy") == 3).all())
+
+    def test_more_than_a_message_holds(self):
+        fx8 = {"dtype": "fx8", "frac_bits": 4}
+        many = [{"run": "eltwise_add", "in1": "x", "in2": "one", "out": "x", "rounding": "up"} for _ in range(1500)]
+        for i in range(0, 3000, 2):  # groups among them, which must not be torn
+            many.insert(i, {"parallel": [{"fill": "y", "value": 1}, {"run": "relu", "in": "x", "out": "z"}]})
+        self.submit(tensor("x", (1, 1, 1, 1), "fx16", frac_bits=0, fill=0), tensor("one", (1, 1, 1, 1), "fx16", frac_bits=0, fill=1),
+                    tensor("y", (1, 1, 1, 1), **fx8), tensor("z", (1, 1, 1, 1), "fx16", frac_bits=0), *many,
+                    {"read": "x", "file": "x.npy"})
+        self.assertEqual(self.load("x.npy").ravel()[0], 1500)
+
+    def test_a_dry_run_changes_nothing(self):
+        out = self.submit(tensor("x", (1, 4, 1, 1), keep=True, fill=1), {"read": "x", "file": "x.npy"}, options=("--dry-run",))
+        self.assertIn("it fits", out)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "x.npy")))
+        self.assert_empty()
+        self.submit(tensor("x", (1, 64, 1024, 1024)), options=("--dry-run",), code=1, says="operation 1 (line 1), alloc x: ")
+
+    def test_where_files_go(self):
+        os.mkdir(os.path.join(self.folder, "in"))
+        os.mkdir(os.path.join(self.folder, "out"))
+        self.save("in/x.npy", np.array([5], np.int8))
+        with open(os.path.join(self.folder, "in/net.json"), "w", encoding="ascii") as file:
+            json.dump([tensor("x", (1, 1, 1, 1), file="x.npy"), {"read": "x", "file": "y.npy"}], file)
+        self.ctl("submit", "in/net.json", "--out", "out")
+        self.assertEqual(self.load("out/y.npy").ravel()[0], 5)
+        self.ctl("submit", "in/net.json", "--out", "nowhere", code=1, says="operation 2, read x: nowhere/y.npy: No such file")
+
+    def test_terminals(self):
+        for columns in (40, 80):
+            master, slave = pty.openpty()
+            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            with subprocess.Popen([NPUMEMCTL, "--socket", self.daemon.path, "submit", os.path.join(EXAMPLES, "motion.json"),
+                                   "--out", self.folder], stdin=slave, stdout=slave, stderr=slave) as child:
+                os.close(slave)
+                written = b""
+                try:
+                    while got := os.read(master, 4096):
+                        written += got
+                except OSError:  # its other end is closed
+                    pass
+                self.assertEqual(child.wait(SECONDS), 0)
+            os.close(master)
+            lines = written.decode().split("\r\n")
+            self.assertLessEqual(max(map(len, lines)), columns, lines)
+
+
+class Messages(TestCase):
+    def test_how_many_operations_fit(self):
+        client = self.client()
+        x = client.alloc("x", (1, 4, 1, 1), dtype=pb.FX8, frac_bits=2)
+        params = [pb.Param(key=pb.PARAM_ROUNDING, values=[1])]
+        client.call(**fill("x", 1))
+        operation = run(pb.CONCAT, params, **{f"in{i}": x for i in range(20)})
+        refused = client.ask(**submit(*[operation] * 1000))
+        self.assertEqual(refused.status, pb.RESOURCE_EXHAUSTED)
+        [fits] = [field.number for field in refused.fields if field.key == "fits"]
+        self.assertIn(f"more than 16384 fields, which the first {fits} of its list fit", refused.message)
+        # Those are refused for what they are, not for their fields: concat has no out.
+        self.assertEqual(client.ask(**submit(*[operation] * fits)).status, pb.INVALID)
+        self.assertEqual(client.ask(**submit(*[operation] * (fits + 1))).status, pb.RESOURCE_EXHAUSTED)
+
+
+class Large(Network):
+    options = ("--npu-bytes", str(4 << 20))
+
+    def test_arrays_of_any_size(self):
+        shape = (1, 64, 1024, 1024)  # 64 MiB
+        data = np.random.RandomState(1).randint(-128, 128, shape).astype(np.int8)
+        self.save("x.npy", data)
+        operations = [tensor("x", shape, file="x.npy"), {"read": "x", "file": "y.npy"}]
+        # What npumemctl takes does not grow with the array; the sanitizers' own memory does not fit this.
+        limited = None if os.environ.get("NPUMEM_SANITIZE") else (
+            lambda: resource.setrlimit(resource.RLIMIT_DATA, (32 << 20, 32 << 20)))
+        result = subprocess.run([NPUMEMCTL, "--socket", self.daemon.path, "submit", "-"], input=json.dumps(operations),
+                                capture_output=True, text=True, cwd=self.folder, preexec_fn=limited, timeout=SECONDS)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(filecmp.cmp(*(os.path.join(self.folder, name) for name in ("x.npy", "y.npy")), shallow=False))
+
+    def test_large_arrays_in_a_group_and_compared(self):
+        shape = (1, 64, 256, 512)  # 8 MiB
+        data = np.random.RandomState(1).randint(-128, 128, shape).astype(np.int8)
+        self.save("x.npy", data)
+        group = {"parallel": [{"write": "x", "file": "x.npy"}, {"write": "y", "file": "x.npy"}]}
+        self.submit(tensor("x", shape), tensor("y", shape), group,
+                    {"parallel": [{"read": "x", "file": "a.npy"}, {"read": "y", "file": "b.npy"}]})
+        self.assertTrue((self.load("a.npy") == data).all() and (self.load("b.npy") == data).all())
+        spoilt = data.copy()
+        spoilt[0, 63, 255, 511] ^= 1
+        self.save("spoilt.npy", spoilt)
+        with open(os.path.join(self.folder, "net.json"), "w", encoding="ascii") as file:
+            json.dump([tensor("x", shape, file="x.npy"), {"expect": "x", "file": "x.npy"}, {"expect": "x", "file": "spoilt.npy"},
+                       {"expect": "x", "file": "spoilt.npy"}], file)
+        out = self.ctl("check", "net.json", code=1, says="1 of 3 comparisons failed")
+        self.assertIn("x[0,63,255,511] is ", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
