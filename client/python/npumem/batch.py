@@ -134,7 +134,7 @@ class Batch:
         """As Device.copy."""
         self._add(copy=pb.CopyRequest(destination=reference(destination), source=reference(source)))
 
-    def run(self, kernel: str, **given: Any) -> None:
+    def run(self, kernel: str, /, **given: Any) -> None:
         """As Device.run."""
         self._add(run=run_request(kernel, given))
 

@@ -204,14 +204,14 @@ class Device:
 
     # ---- operations ----
 
-    def run(self, kernel: str, **given: Any) -> Done:
+    def run(self, kernel: str, /, **given: Any) -> Done:
         """Runs a kernel: its tensors by role and its parameters by name, as print(npumem.kernels["conv2d"]) tells;
         `in` is written `in_`, and any number of them is a list.
 
             dev.run("conv2d", in_=x, weights=w, bias=b, out=y, stride=(1, 1), padding=(1, 1, 1, 1), relu="gen")"""
         return self.finish(self.run_async(kernel, **given))
 
-    def run_async(self, kernel: str, **given: Any) -> Pending[Done]:
+    def run_async(self, kernel: str, /, **given: Any) -> Pending[Done]:
         """Does not wait; the Pending's result() does."""
         return self.send("run", run_request(kernel, given), lambda answer: done_of(answer.done))
 

@@ -52,9 +52,12 @@ def warn(text: str) -> None:
 
 
 def done_of(message: pb.Done) -> Done:
-    """Its warning, if it has one, is given, too."""
+    """Gives a warning of what it warns of and what it destroyed."""
     if message.warning:
         warn(message.warning)
+    for one in message.destroyed:
+        whose = one.name or (f"tensor {one.handle}" if one.handle else "another user's tensor")
+        warn(f"destroyed {one.total_bytes} bytes of {whose}, first at NPU {one.npu}, offset {one.offset}")
     return Done(
         message.saturated,
         message.wrapped,

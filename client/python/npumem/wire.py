@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, Optional, TypeVar
 
+from google.protobuf.message import DecodeError
+
 from . import npumem_pb2 as pb
 from .errors import DeadlineExceeded, Status, Unavailable, refusal
 
@@ -191,7 +193,7 @@ class Wire:
         try:
             self._flush()
             self._receive()
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError, DecodeError) as problem:
             self.close(f"the connection to the daemon broke: {problem}")
 
     def _flush(self) -> None:
