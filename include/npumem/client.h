@@ -50,7 +50,7 @@ struct npumem_options {
 
 /* Connects to `address`: a socket's path, "unix:PATH", "spawn:" or "spawn:OPTIONS" (starts a private daemon that
  * ends with this connection, whichever thread opened it; OPTIONS are npumemd's, separated by spaces; the program
- * is $NPUMEMD, or npumemd in $PATH; its stderr is kept, to be quoted where it does not start, or goes to the file
+ * is $NPUMEMD, else npumemd where it is installed with this library, else in $PATH; its stderr is kept, to be quoted where it does not start, or goes to the file
  * $NPUMEM_SPAWN_LOG), or NULL: $NPUMEM_SOCKET, else $XDG_RUNTIME_DIR/npumem.sock if it exists, else
  * /run/npumem/npumem.sock. A program that runs with more rights than its caller's (secure_getenv) does not look at
  * the environment, and starts the npumemd that was installed with the library. `options` NULL: the defaults.
