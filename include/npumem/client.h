@@ -70,6 +70,13 @@ int npumem_spawn(const char *path, const char *words, const struct npumem_option
 		 struct npumem_error *error);
 void npumem_spawn_end(const char *path, int pid);
 
+/* Which program is started as a private daemon, for who starts one in another way: a file, or a name to be looked for
+ * in $PATH. Returns what its argv[0] has to be, which lives as long as `program`. */
+struct npumem_program {
+	char path[4096];
+};
+const char *npumem_program(struct npumem_program *program);
+
 /* Closes. The session's unnamed tensors are freed by the daemon, all that was handed out is released. Callbacks
  * still waiting are called with NPUMEM_CANCELLED. From within a callback that and the end come when it has
  * returned, and the call that it was called from returns NPUMEM_CANCELLED. NULL is allowed. */

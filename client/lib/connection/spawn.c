@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/lib/connection/program.h"
+#include <npumem/client.h>
 
 enum {
 	SPAWN_LOG_BYTES = 64 << 10,
@@ -107,9 +107,8 @@ static int child_start(const char *path, char *const *argv, int fd, int log, pid
 static int start(char *options, int fd, struct spawned *spawned, struct npumem_error *error)
 {
 	char *argv[SPAWN_ARGUMENTS_MAX + 1];
-	struct program program;
-	program_find(&program);
-	argv[0] = (char *)program.name;
+	struct npumem_program program;
+	argv[0] = (char *)(uintptr_t)npumem_program(&program);
 	argv[1] = (char[]){"--fd"};
 	argv[2] = (char[]){"3"};
 	int status = arguments_split(options, argv, 3, error);

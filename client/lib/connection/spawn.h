@@ -13,7 +13,7 @@ struct spawned {
 	int log; /* what it writes to stderr, or -1: see spawn_last_words */
 };
 
-/* Starts what program_find finds, with `options` split at spaces. It serves `fd`, one end of a connection or a
+/* Starts what npumem_program finds, with `options` split at spaces. It serves `fd`, one end of a connection or a
  * listening socket, which is closed here in any case. 0; INVALID (too many options); UNAVAILABLE (it cannot be
  * started), RESOURCE_EXHAUSTED. */
 int spawn_start(const struct memory *memory, const char *options, int fd, struct spawned *spawned,
