@@ -11,6 +11,9 @@ packages=(
 	check                                                  # unit tests
 	abigail-tools binutils                                 # the library's ABI
 	protobuf-compiler python3 python3-protobuf python3-numpy # integration tests and the demo
+	mypy                                                   # the Python package's types
+	lintian dpkg-dev                                       # Debian packages
+	zsh                                                    # its completion
 	systemd                                                # checks the units
 )
 [ $# -eq 0 ] || packages=("$@")

@@ -50,7 +50,7 @@ struct npumem_options {
 
 /* Connects to `address`: a socket's path, "unix:PATH", "spawn:" or "spawn:OPTIONS" (starts a private daemon that
  * ends with this connection, whichever thread opened it; OPTIONS are npumemd's, separated by spaces; the program
- * is $NPUMEMD, or npumemd in $PATH; its stderr is kept, to be quoted where it does not start, or goes to the file
+ * is $NPUMEMD, else npumemd where it is installed with this library, else in $PATH; its stderr is kept, to be quoted where it does not start, or goes to the file
  * $NPUMEM_SPAWN_LOG), or NULL: $NPUMEM_SOCKET, else $XDG_RUNTIME_DIR/npumem.sock if it exists, else
  * /run/npumem/npumem.sock. A program that runs with more rights than its caller's (secure_getenv) does not look at
  * the environment, and starts the npumemd that was installed with the library. `options` NULL: the defaults.
@@ -69,6 +69,13 @@ int npumem_open_fd(int fd, const struct npumem_options *options, struct npumem *
 int npumem_spawn(const char *path, const char *words, const struct npumem_options *options, int *pid,
 		 struct npumem_error *error);
 void npumem_spawn_end(const char *path, int pid);
+
+/* Which program is started as a private daemon, for who starts one in another way: a file, or a name to be looked for
+ * in $PATH. Returns what its argv[0] has to be, which lives as long as `program`. */
+struct npumem_program {
+	char path[4096];
+};
+const char *npumem_program(struct npumem_program *program);
 
 /* Closes. The session's unnamed tensors are freed by the daemon, all that was handed out is released. Callbacks
  * still waiting are called with NPUMEM_CANCELLED. From within a callback that and the end come when it has

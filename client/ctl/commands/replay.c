@@ -2,7 +2,6 @@
  * That daemon has a socket without a name in the file system and a life that ends with ours, so that nothing stays
  * behind, whatever ends this process. */
 
-#define _GNU_SOURCE /* secure_getenv */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -85,10 +84,11 @@ static int open_admin(void *ctx, uint32_t uid, struct npumem **out, struct npume
 
 static void run_daemon(const struct npumem_info *info, const struct args *args)
 {
-	const char *program = secure_getenv("NPUMEMD"), *chip = args_value(args, "--chip"),
-		   *npus = args_value(args, "--npus"), *bytes = args_value(args, "--npu-bytes");
+	struct npumem_program program;
+	const char *chip = args_value(args, "--chip"), *npus = args_value(args, "--npus"),
+		   *bytes = args_value(args, "--npu-bytes");
 	char n[32], b[32];
-	const char *argv[20] = {program ? program : "npumemd",
+	const char *argv[20] = {npumem_program(&program),
 				"--log",
 				"error",
 				"--rounding",
@@ -109,8 +109,8 @@ static void run_daemon(const struct npumem_info *info, const struct args *args)
 		argv[i++] = "--npu-bytes";
 		argv[i++] = bytes ? bytes : b;
 	}
-	execvp(argv[0], (char *const *)(uintptr_t)argv);
-	fprintf(stderr, "npumemctl: cannot run %s: %s\n", argv[0], strerror(errno));
+	execvp(program.path, (char *const *)(uintptr_t)argv);
+	fprintf(stderr, "npumemctl: cannot run %s: %s\n", program.path, strerror(errno));
 	_exit(127);
 }
 

@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <npumem/client.h>
+
 enum {
 	SPAWN_LOG_BYTES = 64 << 10,
 	SPAWN_ARGUMENTS_MAX = 128,
@@ -23,10 +25,6 @@ enum {
 	SPAWN_FD_LEAST = 10, /* ours stay clear of those that the child's are moved to */
 	SPAWN_PATIENCE_MS = 5000,
 };
-
-#ifndef SPAWN_INSTALLED /* where the build installs it */
-#define SPAWN_INSTALLED "/usr/bin/npumemd"
-#endif
 
 extern char **environ;
 
@@ -69,7 +67,7 @@ static int arguments_split(char *options, char **argv, int n, struct npumem_erro
 	return 0;
 }
 
-static int child_start(char *const *argv, int fd, int log, pid_t *pid)
+static int child_start(const char *path, char *const *argv, int fd, int log, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -100,40 +98,33 @@ static int child_start(char *const *argv, int fd, int log, pid_t *pid)
 	if (!err)
 		err = posix_spawn_file_actions_adddup2(&actions, fd, SPAWN_CHILD_FD);
 	if (!err)
-		err = posix_spawnp(pid, argv[0], &actions, &attributes, argv, environ);
+		err = posix_spawnp(pid, path, &actions, &attributes, argv, environ);
 	posix_spawnattr_destroy(&attributes);
 	posix_spawn_file_actions_destroy(&actions);
 	return err;
 }
 
-/* The environment chooses it, unless it belongs to somebody with fewer rights than this process. */
-static char *program(void)
-{
-	static char by_path[] = "npumemd", installed[] = SPAWN_INSTALLED;
-	char *chosen = secure_getenv("NPUMEMD");
-	if (chosen && *chosen)
-		return chosen;
-	return secure_getenv("PATH") ? by_path : installed;
-}
-
 static int start(char *options, int fd, struct spawned *spawned, struct npumem_error *error)
 {
 	char *argv[SPAWN_ARGUMENTS_MAX + 1];
-	argv[0] = program();
+	struct npumem_program program;
+	argv[0] = (char *)(uintptr_t)npumem_program(&program);
 	argv[1] = (char[]){"--fd"};
 	argv[2] = (char[]){"3"};
 	int status = arguments_split(options, argv, 3, error);
 	if (status)
 		return status;
 	spawned->log = log_open();
-	int err = child_start(argv, fd, spawned->log, &spawned->pid);
+	int err = child_start(program.path, argv, fd, spawned->log, &spawned->pid);
 	if (!err)
 		return 0;
 	if (spawned->log >= 0)
 		close(spawned->log);
-	return npumem_error_set(error, NPUMEM_UNAVAILABLE,
-				"cannot start a private daemon: %s: %s (it is looked for in $NPUMEMD and $PATH)",
-				argv[0], strerror(err));
+	return npumem_error_set(
+		error, NPUMEM_UNAVAILABLE,
+		"cannot start a private daemon: %.200s: %s (it is looked for in $NPUMEMD, with the "
+		"library and in $PATH)",
+		program.path, strerror(err));
 }
 
 int spawn_start(const struct memory *memory, const char *options, int fd, struct spawned *spawned,

@@ -13,9 +13,9 @@ struct spawned {
 	int log; /* what it writes to stderr, or -1: see spawn_last_words */
 };
 
-/* Starts $NPUMEMD, or npumemd in $PATH, with `options` split at spaces; the environment is not trusted where
- * secure_getenv does not. It serves `fd`, one end of a connection or a listening socket, which is closed here in
- * any case. 0; INVALID (too many options); UNAVAILABLE (it cannot be started), RESOURCE_EXHAUSTED. */
+/* Starts what npumem_program finds, with `options` split at spaces. It serves `fd`, one end of a connection or a
+ * listening socket, which is closed here in any case. 0; INVALID (too many options); UNAVAILABLE (it cannot be
+ * started), RESOURCE_EXHAUSTED. */
 int spawn_start(const struct memory *memory, const char *options, int fd, struct spawned *spawned,
 		struct npumem_error *error);
 

@@ -1,0 +1,51 @@
+"""The local memory of an NPU array, as a client of npumemd.
+
+    import npumem, numpy as np
+
+    with npumem.spawn() as dev:                       # or npumem.connect()
+        x = dev.alloc("x", np.random.randn(1, 8, 16, 16), dtype="fx8", frac_bits=4)
+        y = dev.alloc("y", shape=x.shape, dtype="fx8", frac_bits=4)
+        done = dev.run("relu", in_=x, out=y, relu="gen")
+        y.read(real=True)                             # float32, [1, 8, 16, 16]
+
+Arrays have the shape (N, C, H, W), or (rows, cols) of a matrix. What the daemon refuses is an npumem.Refused, with
+`status`, `message` and `fields`; what is wrong with a call itself is a ValueError or TypeError, and was not sent.
+npumem.kernels has the kernels; dev.ask sends any other request of the protocol (npumem.pb)."""
+
+from . import npumem_pb2 as pb
+from ._build import VERSION as __version__
+from .batch import Batch, Read
+from .connect import connect, spawn
+from .device import Device, Region
+from .errors import DeadlineExceeded, DeviceWarning, Refused, Status, Unavailable
+from .formats import dequantize, quantize, quantize_counted
+from .kernels import Kernel, kernels
+from .operations import Destroyed, Done, spec
+from .tensor import Tensor
+from .wire import Pending
+
+__all__ = [
+    "Batch",
+    "DeadlineExceeded",
+    "Destroyed",
+    "Device",
+    "DeviceWarning",
+    "Done",
+    "Kernel",
+    "Pending",
+    "Read",
+    "Refused",
+    "Region",
+    "Status",
+    "Tensor",
+    "Unavailable",
+    "__version__",
+    "connect",
+    "dequantize",
+    "kernels",
+    "pb",
+    "quantize",
+    "quantize_counted",
+    "spawn",
+    "spec",
+]

@@ -1,0 +1,126 @@
+"""Finding a daemon, or starting one."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shlex
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+from typing import IO, Optional
+
+from ._build import SBINDIR, SBINDIR_FROM_HERE
+from .device import Device, bury
+from .errors import DeadlineExceeded, Status, Unavailable
+from .wire import Wire
+
+SYSTEM_PATH = "/run/npumem/npumem.sock"
+
+
+def default_address() -> str:
+    """$NPUMEM_SOCKET, else $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock."""
+    given, runtime = os.environ.get("NPUMEM_SOCKET"), os.environ.get("XDG_RUNTIME_DIR")
+    if given:
+        return given
+    own = f"{runtime}/npumem.sock" if runtime else ""
+    return own if own and os.path.exists(own) else SYSTEM_PATH
+
+
+def connect(
+    address: Optional[str] = None, *, timeout: Optional[float] = None, connect_timeout: Optional[float] = 30.0
+) -> Device:
+    """Connects to a daemon.
+
+    address          a socket's path, "unix:PATH", "spawn:OPTIONS" as npumem.spawn, or None: $NPUMEM_SOCKET, else
+                     $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock
+    timeout          Device.timeout
+    connect_timeout  seconds, for this call
+
+    Unavailable where there is no daemon, DeadlineExceeded where it does not answer."""
+    address = address or default_address()
+    if address.startswith("spawn:"):
+        return spawn(*shlex.split(address.removeprefix("spawn:")), timeout=timeout, connect_timeout=connect_timeout)
+    path = address.removeprefix("unix:")
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        # A blocking socket waits in a full queue of connections, for as long as a send may.
+        if connect_timeout is not None:
+            limit = struct.pack("ll", int(connect_timeout), int(connect_timeout % 1 * 1e6) or 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        sock.connect(path)
+        return greet(sock, timeout, connect_timeout)
+    except BlockingIOError:
+        sock.close()
+        raise DeadlineExceeded(Status.DEADLINE_EXCEEDED, f"no daemon answers at {path}") from None
+    except OSError as problem:
+        sock.close()
+        if isinstance(problem, (Unavailable, DeadlineExceeded)):
+            raise
+        raise Unavailable(Status.UNAVAILABLE, f"cannot reach a daemon at {path}: {problem.strerror or problem}") from None
+
+
+def greet(sock: socket.socket, timeout: Optional[float], connect_timeout: Optional[float]) -> Device:
+    """The first question and its answer."""
+    wire = Wire(sock)
+    try:
+        device = Device(wire, connect_timeout)
+    except BaseException:
+        wire.close()
+        raise
+    device.timeout = timeout
+    return device
+
+
+def daemon_program() -> str:
+    """$NPUMEMD, else where it is installed beside this package, else in $PATH, else where the build installs it."""
+    given = os.environ.get("NPUMEMD")
+    if given:
+        return given
+    beside = (pathlib.Path(__file__).parent / SBINDIR_FROM_HERE / "npumemd").resolve()
+    if os.access(beside, os.X_OK):
+        return str(beside)
+    return shutil.which("npumemd") or f"{SBINDIR}/npumemd"
+
+
+def spawn(
+    *options: str,
+    program: Optional[str] = None,
+    timeout: Optional[float] = None,
+    connect_timeout: Optional[float] = 30.0,
+) -> Device:
+    """Starts a private daemon with these options of npumemd, which ends with the connection:
+    `with npumem.spawn("--npus", "4") as dev`. The program is $NPUMEMD, npumemd beside this package, or in $PATH."""
+    program = program or daemon_program()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    with theirs, tempfile.TemporaryFile() as log:
+        try:
+            process = subprocess.Popen(
+                [program, "--fd", str(theirs.fileno()), *options],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log, pass_fds=[theirs.fileno()],
+                process_group=0,  # an interrupt is for the caller
+            )  # fmt: skip
+        except OSError as problem:
+            ours.close()
+            text = f"cannot start a private daemon: {program}: {problem.strerror}"
+            raise Unavailable(Status.UNAVAILABLE, text) from None
+        theirs.close()
+        try:
+            device = greet(ours, timeout, connect_timeout)
+        except BaseException as problem:
+            ours.close()
+            bury(process)
+            if not isinstance(problem, Unavailable):
+                raise
+            text = last_line(log) or problem.message
+            raise Unavailable(Status.UNAVAILABLE, f"the private daemon did not start: {text}") from None
+    device._process = process
+    return device
+
+
+def last_line(log: IO[bytes]) -> str:
+    log.seek(0)
+    lines = log.read(1 << 16).decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""

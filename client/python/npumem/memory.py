@@ -1,0 +1,91 @@
+"""System memory that the daemon maps, too: NumPy arrays in a sealed memfd, of which no byte crosses the socket."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import weakref
+from typing import Any, NamedTuple, Optional
+
+import numpy as np
+
+from . import npumem_pb2 as pb
+from .formats import Array
+from .wire import Wire, answered
+
+
+class Part(NamedTuple):
+    """Where an array lies in a segment."""
+
+    segment: int
+    offset: int  # bytes
+    stride: tuple[int, ...]  # elements
+
+
+class _Segment(NamedTuple):
+    number: int
+    address: int
+    n_bytes: int
+
+
+class Memory:
+    """The segments of a connection. Each lives as long as an array in it."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._segments: dict[int, _Segment] = {}
+        self._unused: list[int] = []  # told to the daemon with the next call: this may be any moment
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Array:
+        """A zeroed array in a segment of its own."""
+        self.tidy()
+        n_bytes = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
+        if n_bytes <= 0:
+            raise ValueError(f"an array of shape {list(shape)} has no bytes")
+        fd = os.memfd_create("npumem", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            os.ftruncate(fd, n_bytes)
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+            mapped = mmap.mmap(fd, n_bytes)
+            pending = self._wire.send("share", pb.ShareRequest(), answered, fds=[fd])
+        finally:
+            os.close(fd)
+        number = pending.result(self._wire.timeout).shared.segment
+        array = np.frombuffer(mapped, dtype).reshape(shape)
+        self._segments[number] = _Segment(number, address(array), n_bytes)
+        weakref.finalize(mapped, self._unused.append, number)
+        return array
+
+    def tidy(self) -> None:
+        """Gives back the segments that no array is in any more."""
+        while self._unused:
+            number = self._unused.pop()
+            del self._segments[number]
+            self._wire.send("unshare", pb.UnshareRequest(segment=number), lambda response: None)
+
+    def find(self, array: Array) -> Optional[Part]:
+        """Where an array lies; None where DMA cannot reach all of it, or would meet an element twice."""
+        if not array.size or any(step < 0 or step % array.itemsize for step in array.strides):
+            return None
+        first = address(array)
+        bytes_spanned = sum((n - 1) * step for n, step in zip(array.shape, array.strides)) + array.itemsize
+        if any(n > 1 and step == 0 for n, step in zip(array.shape, array.strides)):
+            return None  # the same element many times
+        for segment in self._segments.values():
+            if segment.address <= first and first + bytes_spanned <= segment.address + segment.n_bytes:
+                stride = tuple(step // array.itemsize for step in array.strides)
+                return Part(segment.number, first - segment.address, stride)
+        return None
+
+
+def address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def request_part(request: Any, part: Part, dense: bool) -> None:
+    """Into a WriteRequest or ReadRequest."""
+    request.segment, request.segment_offset = part.segment, part.offset
+    if not dense:
+        n, c, h, w = part.stride
+        request.segment_stride.CopyFrom(pb.Dims(n=n, c=c, h=h, w=w))

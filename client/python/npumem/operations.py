@@ -1,0 +1,222 @@
+"""What a device is asked to do with tensors, as requests, and what it did."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass
+from typing import Any, Callable, Optional, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import npumem_pb2 as pb
+from .errors import DeviceWarning
+from .formats import CONTAINERS, Array, contained, dequantize, dtype_name, dtype_number, shape4
+from .memory import Memory, request_part
+
+PART_BYTES = 4 << 20  # of one frame, where an array takes several
+
+
+@dataclass(frozen=True)
+class Destroyed:
+    """Data of another tensor that a kernel's lockstep destroyed, where the daemon allows that."""
+
+    name: str
+    handle: int
+    npu: int  # the first range
+    offset: int
+    n_bytes: int
+    total_bytes: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """What an operation did. Zero in saturated and wrapped tells that the formats are right."""
+
+    saturated: int = 0
+    wrapped: int = 0
+    divided_by_zero: int = 0
+    macs: int = 0  # multiplications
+    destroyed: tuple[Destroyed, ...] = ()
+    warning: str = ""
+    seconds: float = 0.0  # that it ran
+
+
+def warn(text: str) -> None:
+    """A DeviceWarning, at the caller's line."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(__package__):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, DeviceWarning, stacklevel=level)
+
+
+def done_of(message: pb.Done) -> Done:
+    """Gives a warning of what it warns of and what it destroyed."""
+    if message.warning:
+        warn(message.warning)
+    for one in message.destroyed:
+        whose = one.name or (f"tensor {one.handle}" if one.handle else "another user's tensor")
+        warn(f"destroyed {one.total_bytes} bytes of {whose}, first at NPU {one.npu}, offset {one.offset}")
+    return Done(
+        message.saturated,
+        message.wrapped,
+        message.divided_by_zero,
+        message.macs,
+        tuple(Destroyed(d.name, d.handle, d.npu, d.offset, d.bytes, d.total_bytes) for d in message.destroyed),
+        message.warning,
+        (message.end_ns - message.start_ns) / 1e9,
+    )
+
+
+# ---- tensors ----
+
+
+def dims(values: tuple[int, ...], what: str) -> pb.Dims:
+    if len(values) != 4:
+        raise ValueError(f"{what} is N,C,H,W, not {list(values)}")
+    n, c, h, w = (int(value) for value in values)
+    return pb.Dims(n=n, c=c, h=h, w=w)
+
+
+def choice(enum: Any, value: str, prefix: str = "") -> Any:
+    """A name of one of the protocol's enumerations, as its number."""
+    name = value.upper().replace("-", "_")
+    names = [key for key in enum.keys() if not key.endswith("UNSPECIFIED")]
+    for key in (name, prefix + name):
+        if key in names:
+            return enum.Value(key)
+    words = ", ".join(key.removeprefix(prefix).lower() for key in names)
+    raise ValueError(f"{value!r} is none of {words}")
+
+
+def spec(
+    shape: tuple[int, ...],
+    dtype: str,
+    frac_bits: Optional[int] = None,
+    *,
+    layout: str = "aligned",
+    mode: str = "plain",
+    w: int = 0,
+    stride: Optional[tuple[int, int, int, int]] = None,
+    start_npu: Optional[int] = None,
+    address: Optional[int] = None,
+) -> pb.Spec:
+    """What a tensor is to be.
+
+    shape      (N, C, H, W); of layout "matrix" (rows, cols)
+    dtype      int8 uint8 int16 uint16 int32 uint32 fp32 fx8 fx16
+    frac_bits  of fx8 and fx16, and required there: real = integer / 2**frac_bits
+    layout     aligned compact matrix strided
+    mode       plain 4n 2n 2ic
+    w          matrix: columns per channel; 0: the width with the least storage
+    stride     strided: (N, C, H, W) in words; 0 where one makes no sense
+    start_npu  the NPU of channel 0
+    address    bytes, of the first element"""
+    made = pb.Spec(
+        dtype=dtype_number(dtype),  # type: ignore[arg-type]
+        layout=choice(pb.Layout, layout),
+        mode=choice(pb.Mode, mode, "MODE_"),
+        w=w,
+    )
+    if layout == "matrix":
+        if len(shape) != 2:
+            raise ValueError(f"a matrix has the shape (rows, cols), not {list(shape)}")
+        made.rows, made.cols = (int(n) for n in shape)
+    else:
+        made.shape.CopyFrom(dims(shape, "a shape"))
+    if stride is not None:
+        made.stride.CopyFrom(dims(stride, "a stride"))
+    for member, value in (("frac_bits", frac_bits), ("start_npu", start_npu), ("address", address)):
+        if value is not None:
+            setattr(made, member, value)
+    return made
+
+
+@dataclass(frozen=True)
+class Format:
+    """What an array must be to go into a tensor."""
+
+    shape: tuple[int, ...]  # (N, C, H, W), or (rows, cols)
+    dtype: str
+    frac_bits: Optional[int]
+
+    @property
+    def container(self) -> np.dtype[Any]:
+        return CONTAINERS[self.dtype]
+
+    def taken(self, array: npt.ArrayLike, rounding: str) -> Array:
+        """The array in the tensor's shape and container, in its own memory where it is so already."""
+        values = np.asarray(array)
+        if values.shape != self.shape and shape4(values.shape) != self.shape:
+            raise ValueError(f"an array of shape {list(values.shape)} for a tensor of {list(self.shape)}")
+        values, n_saturated = contained(values, self.dtype, self.frac_bits, rounding)
+        if n_saturated:
+            warn(f"{n_saturated} of {values.size} values were saturated to {self.dtype}, frac_bits {self.frac_bits}")
+        return values.reshape(self.shape)
+
+    def given(self, values: Array, real: bool) -> Array:
+        if not real or self.dtype == "fp32":
+            return values
+        return dequantize(values, self.frac_bits or 0) if self.frac_bits is not None else values.astype(np.float32)
+
+
+def format_of(place: Union[pb.Spec, pb.Place]) -> Format:
+    matrix = place.layout == pb.MATRIX
+    extents = place.shape
+    shape = (place.rows, place.cols) if matrix else (extents.n, extents.c, extents.h, extents.w)
+    frac_bits = place.frac_bits if place.HasField("frac_bits") else None
+    return Format(shape, dtype_name(place.dtype), frac_bits)
+
+
+# ---- requests ----
+
+
+def parts(array: Array) -> list[tuple[int, int]]:
+    """Elements [from, to), each as many as one frame takes."""
+    step = PART_BYTES // array.itemsize
+    return [(at, min(at + step, array.size)) for at in range(0, max(array.size, 1), step)]
+
+
+def is_dense(array: Array) -> bool:
+    return array.flags.c_contiguous
+
+
+def shared_request(kind: Any, ref: pb.Ref, array: Optional[Array], memory: Memory) -> Any:
+    """A WriteRequest or ReadRequest of the array's memory, None where the daemon does not map it."""
+    if array is None:
+        return None
+    part = memory.find(array)
+    if part is None or (array.ndim != 4 and not is_dense(array)):
+        return None
+    request = kind(tensor=ref)
+    request_part(request, part, dense=is_dense(array))
+    return request
+
+
+def write_request(ref: pb.Ref, array: Array, first: int, end: int) -> pb.WriteRequest:
+    return pb.WriteRequest(tensor=ref, first=first, data=array.reshape(-1)[first:end].tobytes())
+
+
+def read_request(ref: pb.Ref, first: int = 0, end: int = 0) -> pb.ReadRequest:
+    return pb.ReadRequest(tensor=ref, first=first, count=end - first)
+
+
+def fill_request(ref: pb.Ref, value: Union[int, float], form: Optional[Format], rounding: str) -> pb.FillRequest:
+    """Of fx8 and fx16 a float is quantized."""
+    if isinstance(value, (int, np.integer)) and (form is None or form.dtype != "fp32"):
+        return pb.FillRequest(tensor=ref, integer=int(value))
+    if form is not None and form.dtype != "fp32":
+        return pb.FillRequest(tensor=ref, integer=int(contained(value, form.dtype, form.frac_bits, rounding)[0]))
+    return pb.FillRequest(tensor=ref, real=float(value))
+
+
+def into(out: Array, first: int, end: int) -> Callable[[bytes], None]:
+    """Puts what was read into elements [first, end) of a dense array."""
+
+    def put(data: bytes) -> None:
+        if len(data) != (end - first) * out.itemsize:
+            raise ValueError(f"{len(data)} bytes came of {(end - first) * out.itemsize}")
+        out.reshape(-1)[first:end] = np.frombuffer(data, out.dtype)
+
+    return put

@@ -1,0 +1,179 @@
+"""The Debian packages: what is in them, what lintian says, and a machine that installs, upgrades and purges them: this one,
+with a layer over its root that goes in the end (an overlay in a mount namespace; needs root)."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import textwrap
+import unittest
+
+from support import SECONDS
+from test_deploy_install import BUILD, run
+
+NAMES = ("libnpumem-dev", "libnpumem0", "npumemctl", "npumemd", "python3-npumem")
+
+# What the machine is: $1 is a folder for its changes, $2 the packages, $3 a script.
+LAYER = r"""
+set -e
+mount -t tmpfs none "$1"
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+cd "$1/root"
+for folder in proc dev; do mount --rbind "/$folder" "$folder"; done
+mount -t tmpfs none run
+mount -t tmpfs none tmp
+mkdir tmp/packages
+mount --bind "$2" tmp/packages
+unset NPUMEMD NPUMEM_SOCKET PYTHONPATH PYTHONDONTWRITEBYTECODE
+PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive exec chroot . bash -ec "$3"
+"""
+
+
+@unittest.skipIf(os.environ.get("NPUMEM_SANITIZE"), "packages are made of the plain build")
+class Packages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="npumem-test-")
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
+        for release in (1, 2):
+            code, out, complaint = run(
+                "cpack", "-G", "DEB", "-D", f"CPACK_DEBIAN_PACKAGE_RELEASE={release}", "-B",
+                os.path.join(cls.directory, str(release)), cwd=BUILD,
+            )  # fmt: skip
+            assert code == 0, out + complaint
+
+    def packages(self, release=1):
+        return sorted(glob.glob(os.path.join(self.directory, str(release), "*.deb")))
+
+    def field(self, package, name):
+        path = next(one for one in self.packages() if os.path.basename(one).startswith(package + "_"))
+        return run("dpkg-deb", "-f", path, name)[1].strip()
+
+    def files(self, package):
+        path = next(one for one in self.packages() if os.path.basename(one).startswith(package + "_"))
+        lines = run("dpkg-deb", "-c", path)[1].splitlines()
+        return {line.split()[5].removeprefix(".") for line in lines if not line.startswith("d")}
+
+    def test_their_names_and_what_they_need(self):
+        self.assertEqual([os.path.basename(path).split("_")[0] for path in self.packages()], sorted(NAMES))
+        self.assertRegex(self.field("npumemctl", "Depends"), r"libnpumem0 \(= .*libjansson4")
+        self.assertRegex(self.field("npumemd", "Depends"), r"libuv1")
+        self.assertNotIn("libnpumem0", self.field("npumemd", "Depends"))
+        self.assertIn("libnpumem0 (= 0.1.0-1)", self.field("libnpumem-dev", "Depends"))
+        self.assertIn("python3-protobuf", self.field("python3-npumem", "Depends"))
+        self.assertEqual(self.field("python3-npumem", "Architecture"), "all")
+
+    def test_they_have_all_that_is_installed(self):
+        root = os.path.join(self.directory, "root")
+        self.assertEqual(run("cmake", "--install", BUILD, env={**os.environ, "DESTDIR": root})[0], 0)
+        installed = {
+            os.path.join(directory, name).removeprefix(root) for directory, _, names in os.walk(root) for name in names
+        }
+        packed = [self.files(name) for name in NAMES]
+        whole = set().union(*packed)
+        self.assertEqual(sum(map(len, packed)), len(whole), "two packages have one file")
+        self.assertEqual({name for name in installed - whole if "__pycache__" not in name}, set())
+        self.assertEqual(
+            {name for name in whole - installed if not re.search(r"/(copyright|changelog\.Debian\.gz)$", name)}, set()
+        )
+
+    def test_symbols(self):
+        path = next(one for one in self.packages() if "libnpumem0" in one)
+        control = os.path.join(self.directory, "control")
+        self.assertEqual(run("dpkg-deb", "-e", path, control)[0], 0)
+        with open(os.path.join(control, "symbols"), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        self.assertEqual(lines[0], "libnpumem.so.0 libnpumem0 #MINVER#")
+        self.assertIn(" npumem_open@NPUMEM_0 0.1.0", lines)
+        exported = run("nm", "-D", "--defined-only", os.path.join(BUILD, "client/lib/libnpumem.so.0"))[1].split()
+        self.assertEqual(
+            {line.split()[0] for line in lines[1:]}, {name.replace("@@", "@") for name in exported if "@@" in name} | {"NPUMEM_0@NPUMEM_0"}
+        )
+
+    @unittest.skipUnless(shutil.which("lintian"), "lintian is not installed: tests/packages.sh installs it")
+    def test_lintian(self):
+        code, out, complaint = run("lintian", "--allow-root", "--fail-on", "error", *self.packages())
+        self.assertEqual(code, 0, out + complaint)
+        self.assertNotRegex(out, "(?m)^E:")
+
+    def machine(self, script):
+        layer = tempfile.mkdtemp(dir=self.directory)
+        done = subprocess.run(
+            ["unshare", "-m", "bash", "-c", LAYER, "-", layer, self.directory, textwrap.dedent(script)],
+            capture_output=True, text=True, timeout=4 * SECONDS, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.rmdir(layer)
+        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-4000:])
+        return done.stdout
+
+    def layer_or_skip(self):
+        if os.geteuid():
+            self.skipTest("needs root: the packages were NOT installed")
+        layer = tempfile.mkdtemp(dir=self.directory)
+        code, _, complaint = run("unshare", "-m", "bash", "-c", LAYER, "-", layer, self.directory, "true")
+        os.rmdir(layer)
+        if code:
+            self.skipTest(f"no layer over the root, so the packages were NOT installed: {complaint.strip()}")
+
+    def test_a_machine(self):
+        """Installed, used, upgraded under a daemon that runs, removed, purged."""
+        self.layer_or_skip()
+        out = self.machine(
+            r"""
+            ! command -v npumemd npumemctl
+            before=$(find / -xdev -not -path '/proc/*' -not -path '/tmp/*' -path '*npumem*' -not -path '/root/*' \
+                -not -path '/work/*' -not -path '/home/*' | sort)
+            dpkg -i /tmp/packages/1/*.deb
+            test "$(dpkg-query -W -f '${Status}\n' npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem | sort -u)" \
+                = 'install ok installed'
+            getent passwd npumem
+            test -d /run/npumem
+            cd /
+            npumemctl --spawn info | head -n 1
+            python3 -c 'import npumem; dev = npumem.spawn("--npus", "4"); print("python", dev.info.n_npus)'
+            printf '#include <npumem/client.h>\nint main(void) { struct npumem *n; return npumem_open("spawn:", 0, &n, 0); }' \
+                >/tmp/program.c
+            gcc /tmp/program.c -o /tmp/program $(pkg-config --cflags --libs npumem)
+            /tmp/program && echo program
+
+            # As its unit starts it: with the options of its file, its user, and a socket that it is handed.
+            echo 'NPUMEMD_OPTIONS=--npus 8 --npu-bytes 4096' >>/etc/npumem/npumem.conf
+            . <(sed -n 's/^NPUMEMD_OPTIONS=\(.*\)/NPUMEMD_OPTIONS="\1"/p' /etc/npumem/npumem.conf)
+            systemd-socket-activate -l /run/npumem/npumem.sock setpriv --reuid npumem --regid npumem --clear-groups \
+                /usr/sbin/npumemd --socket /run/npumem/npumem.sock $NPUMEMD_OPTIONS 2>/tmp/log &
+            daemon=$!
+            npumemctl --reconnect 30 alloc x --shape 1,8,1,4 --dtype int8
+            npumemctl fill x 7
+            grep -q '^Uid:.*'"$(id -u npumem)" /proc/$daemon/status
+
+            dpkg -i /tmp/packages/2/*.deb
+            dpkg-query -W -f '${Package} ${Version}\n' npumemd libnpumem0
+            grep '^NPUMEMD_OPTIONS=--npus 8' /etc/npumem/npumem.conf
+            npumemctl info | head -n 2
+            npumemctl read x /tmp/x.npy && python3 -c 'import numpy; print("kept", numpy.load("/tmp/x.npy").sum())'
+
+            npumemctl shutdown
+            wait $daemon || { cat /tmp/log; exit 1; }
+            dpkg -r npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem
+            ! command -v npumemd npumemctl
+            test -f /etc/npumem/npumem.conf && echo removed
+            dpkg -P npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem
+            rm -rf /tmp/program* /tmp/x.npy
+            after=$(find / -xdev -not -path '/proc/*' -not -path '/tmp/*' -path '*npumem*' -not -path '/root/*' \
+                -not -path '/work/*' -not -path '/home/*' | sort)
+            test "$before" = "$after" || { diff <(echo "$before") <(echo "$after"); exit 1; }
+            echo purged
+            """
+        )
+        for said in (
+            r"(?m)^npumem:x:\d+:", "npumemd 0.1.0, process", "python 4", "(?m)^program$", "npumemd 0.1.0-2", "libnpumem0 0.1.0-2",
+            "NPUMEMD_OPTIONS=--npus 8", "8 NPUs of 4096 bytes", "kept 224", "(?m)^removed$", r"purged\s*$",
+        ):  # fmt: skip
+            self.assertRegex(out, said)
+
+
+if __name__ == "__main__":
+    unittest.main()
