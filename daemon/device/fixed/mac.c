@@ -19,8 +19,8 @@ MAC_ROW(row_16_32, int32_t, int16_t)
 MAC_ROW(row_8_64, int64_t, int8_t)
 MAC_ROW(row_16_64, int64_t, int16_t)
 
-MULTIVERSION void mac_row(const struct mac *mac, void *sums, const void *row, int64_t step, int32_t scalar,
-			  int64_t n)
+MULTIVERSION_PART void any_row(const struct mac *mac, void *sums, const void *row, int64_t step, int32_t scalar,
+			       int64_t n)
 {
 	if (mac->sum_bytes == 4 && mac->row_bytes == 1)
 		row_8_32(sums, row, step, (int16_t)scalar, n);
@@ -31,3 +31,6 @@ MULTIVERSION void mac_row(const struct mac *mac, void *sums, const void *row, in
 	else
 		row_16_64(sums, row, step, (int16_t)scalar, n);
 }
+MULTIVERSION(void, mac_row,
+	     (const struct mac *mac, void *sums, const void *row, int64_t step, int32_t scalar, int64_t n),
+	     any_row, (mac, sums, row, step, scalar, n))

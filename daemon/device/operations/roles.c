@@ -12,23 +12,42 @@ static const char *const rows[] = {
 };
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
+enum {
+	TEXT_BYTES = 0
+#define KERNEL(name, NAME, number, roles, parameters, types, summary) +sizeof(roles)
+#include <npumem/kernels.def>
+#undef KERNEL
+};
+
+/* Side by side, to be on few pages and in few cache lines. A role takes two characters of a text at least. */
+static char names[TEXT_BYTES];
+static struct role all[TEXT_BYTES / 2];
 static struct roles parsed[N_ROWS];
 enum { UNTOUCHED, BEGUN, DONE };
 static _Atomic int state;
 
-static void parse(const char *text, struct roles *roles)
+/* Where the next role and the next name go. */
+struct ends {
+	struct role *role;
+	char *name;
+};
+
+static void parse(const char *text, struct roles *roles, struct ends *ends)
 {
+	roles->all = ends->role;
 	while (*text) {
-		struct role *role = &roles->all[roles->n++];
+		struct role *role = ends->role++;
+		roles->n++;
 		assert(roles->n <= ROLES_MAX);
 		if (*text == '>') {
 			role->output = true;
 			text++;
 		}
 		size_t length = strcspn(text, "?* ");
-		assert(length > 0 && length < sizeof(role->name));
-		memcpy(role->name, text, length);
-		role->name_bytes = (unsigned)length;
+		assert(length > 0 && length < NPUMEM_FIELD_KEY_BYTES);
+		role->name = memcpy(ends->name, text, length);
+		role->name_bytes = (uint8_t)length;
+		ends->name += length + 1;
 		for (text += length; *text == '?' || *text == '*'; text++) {
 			role->optional |= *text == '?';
 			role->numbered |= *text == '*';
@@ -41,9 +60,10 @@ void roles_prepare(void)
 {
 	int before = UNTOUCHED;
 	if (atomic_compare_exchange_strong(&state, &before, BEGUN)) {
+		struct ends ends = {all, names};
 		for (int i = 0; i < N_ROWS; i++)
 			if (rows[i])
-				parse(rows[i], &parsed[i]);
+				parse(rows[i], &parsed[i], &ends);
 		state = DONE;
 	}
 	while (state != DONE)

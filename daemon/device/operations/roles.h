@@ -7,14 +7,14 @@
 enum { ROLES_MAX = 16 };
 
 struct role {
-	char name[NPUMEM_FIELD_KEY_BYTES];
-	unsigned name_bytes;
+	const char *name;
+	uint8_t name_bytes;
 	bool output, optional, numbered;
 };
 
 struct roles {
+	const struct role *all;
 	unsigned n;
-	struct role all[ROLES_MAX];
 };
 
 /* Parses all rows, unless that was done: before roles_of. The rows are ours, so one that does not parse is a
