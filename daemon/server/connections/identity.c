@@ -55,9 +55,11 @@ static const char *read_text(const char *path, char text[TEXT_BYTES])
 
 void identity_init(struct identity *identity)
 {
-	char map[TEXT_BYTES], uid[TEXT_BYTES];
+	char map_text[TEXT_BYTES], uid_text[TEXT_BYTES];
+	const char *map = read_text("/proc/self/uid_map", map_text);
 
-	/* The second is hidden from a unit with ProcSubset=pid. */
-	identity_parse(identity, read_text("/proc/self/uid_map", map),
-		       read_text("/proc/sys/kernel/overflowuid", uid));
+	identity_parse(identity, map, NULL);
+	/* Hidden from a unit with ProcSubset=pid. */
+	if (identity->is_partial)
+		identity_parse(identity, map, read_text("/proc/sys/kernel/overflowuid", uid_text));
 }
