@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 	}
 	status = log_open((enum log_level)options.log);
 	if (status) {
-		fprintf(stderr, "npumemd: no thread for the log: %s\n", strerror(-status));
+		fprintf(stderr, "npumemd: no log: %s\n", strerror(-status));
 		return 1;
 	}
 	status = server_run(&options, error);

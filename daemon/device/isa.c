@@ -1,6 +1,7 @@
 /* What the processor and the kernel of the operating system offer, asked once. */
 #include "daemon/device/isa.h"
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@ static const char *const names[ISA_N] = {
 #undef ISA
 };
 
-static bool tiles; /* written before any thread */
+static bool tiles;	/* written before any thread */
+static atomic_int best; /* 0: not looked for */
 
 const char *isa_name(int isa)
 {
@@ -26,32 +28,40 @@ enum isa isa_parse(const char *name)
 }
 
 #if defined(__x86_64__) && defined(__linux__)
+/* CPUID costs a virtual machine tens of microseconds, and there are some twenty of them in libgcc's look. The C
+ * library has had one of its own. */
+#if __has_include(<sys/platform/x86.h>)
+#include <sys/platform/x86.h>
+#define HAS(libgcc, libc) CPU_FEATURE_ACTIVE(libc)
+#define HAS_TILES() (CPU_FEATURE_ACTIVE(AMX_TILE) && CPU_FEATURE_ACTIVE(AMX_INT8))
+#else
 #include <cpuid.h>
+#define HAS(libgcc, libc) __builtin_cpu_supports(libgcc)
+#define HAS_TILES() has_tiles()
+
+static bool has_tiles(void)
+{
+	enum { TILE = 1 << 24, INT8 = 1 << 25 };
+	unsigned a, b, c, d;
+	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & TILE) && (d & INT8);
+}
+#endif
 
 static bool has_avx2(void)
 {
-	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma");
+	return HAS("avx2", AVX2) && HAS("bmi2", BMI2) && HAS("fma", FMA);
 }
 
 static bool has_avx512vnni(void)
 {
-	return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-	       __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
-	       __builtin_cpu_supports("avx512vnni");
-}
-
-static bool has_amx_int8(void)
-{
-	enum { TILE = 1 << 24, INT8 = 1 << 25 };
-	unsigned a, b, c, d;
-	return tiles && has_avx512vnni() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & TILE) && (d & INT8);
+	return has_avx2() && HAS("avx512f", AVX512F) && HAS("avx512bw", AVX512BW) && HAS("avx512dq", AVX512DQ) &&
+	       HAS("avx512vl", AVX512VL) && HAS("avx512vbmi", AVX512_VBMI) && HAS("avx512vbmi2", AVX512_VBMI2) &&
+	       HAS("avx512vnni", AVX512_VNNI);
 }
 
 static enum isa look(void)
 {
-	__builtin_cpu_init();
-	if (has_amx_int8())
+	if (tiles && has_avx512vnni() && HAS_TILES())
 		return ISA_AMX_INT8;
 	if (has_avx512vnni())
 		return ISA_AVX512VNNI;
@@ -66,10 +76,16 @@ static enum isa look(void)
 
 enum isa isa_best(void)
 {
-	return look();
+	int known = atomic_load_explicit(&best, memory_order_relaxed);
+	if (!known) {
+		known = look();
+		atomic_store_explicit(&best, known, memory_order_relaxed);
+	}
+	return (enum isa)known;
 }
 
 void isa_permit_tiles(void)
 {
 	tiles = true;
+	best = 0;
 }

@@ -12,7 +12,9 @@
 int service_init(struct service *service, struct device *device, const struct heap *heap, uint32_t uid,
 		 uint64_t seed)
 {
-	*service = (struct service){.device = device, .heap = heap, .uid = uid};
+	service->device = device;
+	service->heap = heap;
+	service->uid = uid;
 	limits_init(&service->limits, heap, uid);
 	service->events.heap = heap;
 	waiting_init(&service->waiting, &service->limits);

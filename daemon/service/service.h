@@ -28,7 +28,7 @@ struct service {
 	uint64_t n_sessions, last_session;
 };
 
-/* `device` and `heap` outlive the service. `seed`: a number that no client can know. 0 or -ENOMEM. */
+/* `service` is zero; `device` and `heap` outlive it. `seed`: a number that no client can know. 0 or -ENOMEM. */
 int service_init(struct service *service, struct device *device, const struct heap *heap, uint32_t uid,
 		 uint64_t seed);
 /* No session is left; the tensors that have names are freed. */

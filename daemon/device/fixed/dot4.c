@@ -41,7 +41,7 @@ MULTIVERSION_PART void wide(const struct dot4 *dot4, const int16_t *left, const 
 	}
 }
 
-MULTIVERSION void dot4_rows(const struct dot4 *dot4, const int16_t *left, int64_t n, const int16_t *right,
+MULTIVERSION_PART void rows(const struct dot4 *dot4, const int16_t *left, int64_t n, const int16_t *right,
 			    int64_t length, void *sums)
 {
 	int32_t *sums32 = sums;
@@ -60,3 +60,7 @@ MULTIVERSION void dot4_rows(const struct dot4 *dot4, const int16_t *left, int64_
 		}
 	}
 }
+MULTIVERSION(void, dot4_rows,
+	     (const struct dot4 *dot4, const int16_t *left, int64_t n, const int16_t *right, int64_t length,
+	      void *sums),
+	     rows, (dot4, left, n, right, length, sums))

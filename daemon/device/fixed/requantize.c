@@ -99,7 +99,7 @@ STORE(store64_32, int64_t, uint32_t)
 STORE(store32_8, int32_t, uint8_t)
 STORE(store32_16, int32_t, uint16_t)
 
-MULTIVERSION int64_t requantize_row64(const struct requantize *requantize, int64_t *values, int64_t n, void *out)
+MULTIVERSION_PART int64_t row64(const struct requantize *requantize, int64_t *values, int64_t n, void *out)
 {
 	int64_t saturated = 0;
 	for (int64_t i = 0; i < n; i += REQUANTIZE_BLOCK) {
@@ -114,8 +114,11 @@ MULTIVERSION int64_t requantize_row64(const struct requantize *requantize, int64
 	}
 	return saturated;
 }
+MULTIVERSION(int64_t, requantize_row64,
+	     (const struct requantize *requantize, int64_t *values, int64_t n, void *out), row64,
+	     (requantize, values, n, out))
 
-MULTIVERSION int64_t requantize_row32(const struct requantize *requantize, int32_t *values, int64_t n, void *out)
+MULTIVERSION_PART int64_t row32(const struct requantize *requantize, int32_t *values, int64_t n, void *out)
 {
 	assert(requantize->bytes <= 2);
 	int64_t saturated = 0;
@@ -129,3 +132,6 @@ MULTIVERSION int64_t requantize_row32(const struct requantize *requantize, int32
 	}
 	return saturated;
 }
+MULTIVERSION(int64_t, requantize_row32,
+	     (const struct requantize *requantize, int32_t *values, int64_t n, void *out), row32,
+	     (requantize, values, n, out))

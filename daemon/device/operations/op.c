@@ -169,13 +169,13 @@ int64_t op_cost(const struct device *device, const struct op *op)
 		const struct tensor *tensor = op->operands[i].tensor;
 		const struct npumem_place *place = &tensor->place;
 		int64_t n = npumem_place_elements(place);
-		if (!strncmp(op->operands[i].role, "out", 3)) {
+		if (!memcmp(op->operands[i].role, "out", 3)) {
 			out = n;
 			out_channels = place->layout == NPUMEM_MATRIX ? place->cols : place->shape.c;
 			elements += op_reach_cost(place, n);
 			continue;
 		}
-		if (!strncmp(op->operands[i].role, "weights", 7) || !strncmp(op->operands[i].role, "right", 5))
+		if (!memcmp(op->operands[i].role, "weights", 7) || !memcmp(op->operands[i].role, "right", 5))
 			weights += n;
 		elements += read_cost(device, tensor, n);
 	}

@@ -2,6 +2,7 @@
  * kernel runs on what op_operands.c makes of its tensors. */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "daemon/device/operations/lockstep.h"
@@ -46,16 +47,22 @@ static void add_operand(struct op_work *work, const struct op_operand *operand, 
 	work->roles[role].n++;
 }
 
+/* What an operand's name says: a role, and which of its family. */
+struct position {
+	int role;
+	unsigned number;
+};
+
 /* Takes the operands of one role, in the order of their numbers. */
-static int take_role(const struct op *op, struct op_work *work, unsigned role, const struct error_context *context)
+static int take_role(const struct op *op, struct op_work *work, const struct position *positions, unsigned role,
+		     const struct error_context *context)
 {
 	const struct role *row = &work->rows->all[role];
 	work->roles[role] = (struct kernel_role){row->name, 0, &work->operands[work->n]};
 	for (unsigned wanted = 0; wanted < NPUMEM_OPERANDS_MAX; wanted++) {
-		unsigned number, found = 0;
+		unsigned found = 0;
 		for (unsigned i = 0; i < op->n_operands; i++) {
-			int at = roles_find(work->rows, op->operands[i].role, &number);
-			if (at != (int)role || number != wanted)
+			if (positions[i].role != (int)role || positions[i].number != wanted)
 				continue;
 			if (found++)
 				return invalid(context, "kernel %s: role %s is given twice", work->call.row->name,
@@ -77,34 +84,24 @@ static int take_role(const struct op *op, struct op_work *work, unsigned role, c
 
 static int take_roles(const struct op *op, struct op_work *work, const struct error_context *context)
 {
-	unsigned number;
+	struct position positions[NPUMEM_OPERANDS_MAX];
 	if (op->n_operands > NPUMEM_OPERANDS_MAX)
 		return invalid(context, "%u operands are more than the %d of one call", op->n_operands,
 			       NPUMEM_OPERANDS_MAX);
-	work->rows = roles_of(op->kernel);
 	work->call.n_roles = work->rows->n;
 	work->call.roles = work->roles;
-	for (unsigned i = 0; i < op->n_operands; i++)
-		if (roles_find(work->rows, op->operands[i].role, &number) < 0)
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		positions[i].role = roles_find(work->rows, op->operands[i].role, &positions[i].number);
+		if (positions[i].role < 0)
 			return invalid(context, "kernel %s has no role %s (its roles: %s)", work->call.row->name,
 				       op->operands[i].role, work->call.row->roles);
+	}
 	for (unsigned role = 0; role < work->call.n_roles; role++) {
-		int status = take_role(op, work, role, context);
+		int status = take_role(op, work, positions, role, context);
 		if (status)
 			return status;
 	}
 	return 0;
-}
-
-static bool row_takes(const struct npumem_kernel_row *row, const struct npumem_param_row *param)
-{
-	size_t length = strlen(param->name);
-	if (param->number == NPUMEM_PARAM_ROUNDING)
-		return true;
-	for (const char *at = row->parameters; (at = strstr(at, param->name)); at += length)
-		if ((at == row->parameters || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
-			return true;
-	return false;
 }
 
 static unsigned count_choices(const char *choices)
@@ -121,7 +118,7 @@ static int take_param(struct op_work *work, const struct npumem_param *param, co
 	const struct npumem_param_row *row = npumem_param_by_number(param->number);
 	if (!row)
 		return invalid(context, "parameter number %d is not known", param->number);
-	if (!row_takes(kernel, row))
+	if (!(work->rows->params >> param->number & 1))
 		return invalid(context, "kernel %s takes no parameter %s (it takes: %s%srounding)", kernel->name,
 			       row->name, kernel->parameters, *kernel->parameters ? " " : "");
 	if (work->call.params.given[param->number].n_values)
@@ -142,9 +139,9 @@ static int take_param(struct op_work *work, const struct npumem_param *param, co
 static int check_given(const struct op_work *work, const struct error_context *context)
 {
 	const struct npumem_kernel_row *kernel = work->call.row;
-	for (unsigned i = 0; i < npumem_n_param_rows; i++) {
-		const struct npumem_param_row *row = &npumem_param_rows[i];
-		if (*row->fallback || work->call.params.given[row->number].n_values || !row_takes(kernel, row))
+	for (uint64_t left = work->rows->needed_params; left; left &= left - 1) {
+		const struct npumem_param_row *row = npumem_param_by_number(__builtin_ctzll(left));
+		if (work->call.params.given[row->number].n_values)
 			continue;
 		npumem_error_text(context->error, "parameter", row->name);
 		return *row->choices
@@ -265,16 +262,19 @@ static int look_run(const struct device *device, struct op *op, const struct err
 
 static int check_run(struct device *device, struct op *op, const struct error_context *context)
 {
-	const struct npumem_kernel_row *row = npumem_kernel_by_number(op->kernel);
+	const struct roles *rows = roles_of(op->kernel);
 	op->work = NULL;
-	if (!row || !kernel_by_number(op->kernel))
+	if (!rows->row || !kernel_by_number(op->kernel))
 		return invalid(context, "kernel number %d is not known", op->kernel);
-	struct op_work *work = heap_zalloc(device->heap, 1, sizeof(*work));
+	struct op_work *work = heap_alloc(device->heap, sizeof(*work));
 	if (!work)
 		return heap_exhausted(context->error);
+	/* The lists behind are written as far as they are long. */
+	memset(work, 0, offsetof(struct op_work, roles));
 	op->work = work;
+	work->rows = rows;
 	work->kernel = kernel_by_number(op->kernel);
-	work->call.row = row;
+	work->call.row = rows->row;
 	work->call.isa = device->options.isa;
 	work->call.crew = device->crew.share ? &device->crew : NULL;
 	int status = take_roles(op, work, context);

@@ -11,18 +11,19 @@ struct op_work {
 	const struct kernel *kernel;
 	struct kernel_call call;
 	const struct roles *rows;
+	unsigned n;
+	struct lockstep_victims victims;
+	size_t scratch_bytes, memory_bytes; /* the kernel's; with all arrays */
+	size_t pack_bytes;		    /* what the kernel makes of its packed role; 0: nothing */
+
 	struct kernel_role roles[ROLES_MAX];
 	struct kernel_operand operands[NPUMEM_OPERANDS_MAX];
 	struct tensor *tensors[NPUMEM_OPERANDS_MAX];
 	char names[NPUMEM_OPERANDS_MAX][NPUMEM_FIELD_KEY_BYTES];
 	bool output[NPUMEM_OPERANDS_MAX];
 	bool in_place[NPUMEM_OPERANDS_MAX]; /* the kernel reaches it where it lies */
-	unsigned n;
 	/* Input i is gathered as this one, which has the same bytes: i itself, or one before it. */
 	unsigned gathered_as[NPUMEM_OPERANDS_MAX];
-	struct lockstep_victims victims;
-	size_t scratch_bytes, memory_bytes; /* the kernel's; with all arrays */
-	size_t pack_bytes;		    /* what the kernel makes of its packed role; 0: nothing */
 };
 
 /* Decides which operands are copied and how much memory a run takes, and takes nothing. 0 or RESOURCE_EXHAUSTED.

@@ -1,4 +1,4 @@
-/* The roles of the kernels' rows ("in weights bias? >out"), parsed once. */
+/* The roles and parameters of the kernels' rows ("in weights bias? >out", "stride padding"), parsed once. */
 #ifndef DEVICE_ROLES_H
 #define DEVICE_ROLES_H
 
@@ -7,20 +7,22 @@
 enum { ROLES_MAX = 16 };
 
 struct role {
-	char name[NPUMEM_FIELD_KEY_BYTES];
-	unsigned name_bytes;
+	const char *name;
+	uint8_t name_bytes;
 	bool output, optional, numbered;
 };
 
 struct roles {
+	const struct npumem_kernel_row *row; /* NULL: there is no such kernel */
+	const struct role *all;
 	unsigned n;
-	struct role all[ROLES_MAX];
+	uint64_t params, needed_params; /* bits by number: that it takes; those of them that must be given */
 };
 
 /* Parses all rows, unless that was done: before roles_of. The rows are ours, so one that does not parse is a
  * defect (asserted). On any thread. */
 void roles_prepare(void);
-/* None for a number that is no kernel's. */
+/* Without any for a number that is no kernel's. */
 const struct roles *roles_of(int kernel);
 
 /* The role that an operand's name is of ("in1" is number 1 of "in*"); -1 where there is none. */

@@ -3,23 +3,30 @@
 #include "daemon/server/connections/identity.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { DEFAULT_OVERFLOW_UID = 65534, TEXT_BYTES = 4096 };
 
+/* False where there is none. */
+static bool next_number(const char **at, uint64_t *number)
+{
+	char *end;
+
+	*number = strtoull(*at, &end, 10);
+	if (end == *at)
+		return false;
+	*at = end;
+	return true;
+}
+
 static uint64_t covered(const char *map)
 {
 	uint64_t sum = 0, inside, outside, count;
-	int used;
 
-	while (sscanf(map, "%" SCNu64 "%" SCNu64 "%" SCNu64 "%n", &inside, &outside, &count, &used) == 3) {
+	while (next_number(&map, &inside) && next_number(&map, &outside) && next_number(&map, &count))
 		sum += count;
-		map += used;
-	}
 	return sum;
 }
 
@@ -48,9 +55,11 @@ static const char *read_text(const char *path, char text[TEXT_BYTES])
 
 void identity_init(struct identity *identity)
 {
-	char map[TEXT_BYTES], uid[TEXT_BYTES];
+	char map_text[TEXT_BYTES], uid_text[TEXT_BYTES];
+	const char *map = read_text("/proc/self/uid_map", map_text);
 
-	/* The second is hidden from a unit with ProcSubset=pid. */
-	identity_parse(identity, read_text("/proc/self/uid_map", map),
-		       read_text("/proc/sys/kernel/overflowuid", uid));
+	identity_parse(identity, map, NULL);
+	/* Hidden from a unit with ProcSubset=pid. */
+	if (identity->is_partial)
+		identity_parse(identity, map, read_text("/proc/sys/kernel/overflowuid", uid_text));
 }

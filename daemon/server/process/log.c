@@ -46,7 +46,7 @@ static uv_mutex_t mutex;
 static uv_cond_t changed;
 static uv_thread_t thread;
 static enum log_level least = LOG_LEVEL_INFO;
-static bool is_journal, is_closing, is_done;
+static bool is_journal, is_running, is_closing, is_done;
 
 /* ---- the thread's ---- */
 
@@ -171,6 +171,14 @@ static bool find_journal(void)
 	       status.st_dev == device && status.st_ino == inode;
 }
 
+/* With the first line, as most daemons that are asked for warnings alone never say any. Where there is no thread
+ * now, the next line tries again, and this one waits for it. */
+static void start_thread(void)
+{
+	if (!is_running && filling->used)
+		is_running = !uv_thread_create(&thread, run, NULL);
+}
+
 int log_open(enum log_level level)
 {
 	int status;
@@ -178,9 +186,7 @@ int log_open(enum log_level level)
 	least = level;
 	is_journal = find_journal();
 	status = uv_mutex_init(&mutex);
-	if (!status)
-		status = uv_cond_init(&changed);
-	return status ? status : uv_thread_create(&thread, run, NULL);
+	return status ? status : uv_cond_init(&changed);
 }
 
 void log_close(void)
@@ -190,8 +196,9 @@ void log_close(void)
 
 	uv_mutex_lock(&mutex);
 	is_closing = true;
+	start_thread();
 	uv_cond_broadcast(&changed);
-	while (!is_done && (now = uv_hrtime()) < end)
+	while (is_running && !is_done && (now = uv_hrtime()) < end)
 		uv_cond_timedwait(&changed, &mutex, end - now);
 	done = is_done;
 	uv_mutex_unlock(&mutex);
@@ -292,6 +299,7 @@ __attribute__((format(printf, 4, 0))) static void say(enum log_level level, cons
 	line[used++] = '\n';
 	uv_mutex_lock(&mutex);
 	add(filling, uid, line, used);
+	start_thread();
 	uv_cond_signal(&changed);
 	uv_mutex_unlock(&mutex);
 }

@@ -12,8 +12,8 @@ struct session;
 /* Syslog's priorities, those that are used. */
 enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING = 4, LOG_LEVEL_INFO = 6, LOG_LEVEL_DEBUG = 7 };
 
-/* Begins, once in a process; lines below `level` in importance are not written. 0, or -errno: there is no thread
- * for it, and nothing can be said. */
+/* Begins, once in a process; lines below `level` in importance are not written. 0, or -errno: nothing can be
+ * said. */
 int log_open(enum log_level level);
 /* Waits for what was said to be written, at most a second. */
 void log_close(void);

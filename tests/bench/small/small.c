@@ -22,6 +22,8 @@ static const struct {
 	{"fx16 fully_connected 64->64",
 	 {"fully_connected in=fx16/12" STATE " weights=fx16/12[64,64,1,1]:compact bias=fx16/12" STATE
 	  " out=fx16/12" STATE}},
+	{"fx8 conv2d 1x1, 64->64 on 16 points",
+	 {"conv2d in=fx8/4[1,64,4,4] weights=fx8/7[64,64,1,1] bias=fx8/7[1,64,1,1] out=fx8/4[1,64,4,4]"}},
 	{"an LSTM's mixture: rnn_dense, sigmoid, tanh, eltwise",
 	 {"rnn_dense in0=fx16/12" STATE " weights0=fx16/12[64,64,1,1]:compact in1=fx16/12" STATE
 	  " weights1=fx16/12[64,64,1,1]:compact bias=fx16/12" STATE " out=fx16/12" STATE,
