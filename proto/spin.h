@@ -3,7 +3,7 @@
  * Whether it pays is learned from what comes of it, on either side of the socket alike: the mean time from one
  * wait to the next, of waits that were looked through and of those that were slept through. Both ends must look
  * for much to be won, so all processes of the machine try it at the same time: in the first half millisecond of
- * each 32 all look, in the second all sleep, and for the rest each does what was quicker. */
+ * each 64 all look, in the second all sleep, and for the rest each does what was quicker. */
 #ifndef PROTO_SPIN_H
 #define PROTO_SPIN_H
 
