@@ -1,50 +1,46 @@
-/* A core that comes back late has been somebody else's: where that was the other side, which came to send, it
- * would have done so as soon for a sleeper, and where it was a third party that will go on for milliseconds, each
- * look costs as many. Invariant: of many waits that looking does not shorten few are looked for, and ever fewer.
- */
+/* Where looking does not pay it costs the trials, a 128th of the time, and where it does, sleeping in them costs
+ * as much. The core is not given away between looks: whoever is let in may keep it for milliseconds, and where
+ * that was to be the other side, sleeping is the quicker way. */
 #include "proto/spin.h"
 
-#include <sched.h>
 #include <time.h>
 
 enum {
-	CREDIT_MAX = 8,
-	MISS_COST = 2,
-	RESTS_LEAST = 64,
-	RESTS_MOST = 1 << 16,
-	SHARED_NS = 3000, /* away for longer: a process of some microseconds was there */
-	LOST_NS = 30000,  /* one that does not give way */
+	TRIAL_SHIFT = 19, /* half a millisecond */
+	TRIALS = 128,	  /* in a round: one of each kind */
+	WEIGHT = 8,	  /* of what is known beside the latest */
+	LONG = 4, /* times most_ns: longer waits are all the same, as looking makes nothing of them shorter */
 };
 
 void spin_init(struct spin *spin, uint64_t most_ns)
 {
-	*spin = (struct spin){.most_ns = most_ns, .credit = CREDIT_MAX, .next_rests = RESTS_LEAST};
+	*spin = (struct spin){.most_ns = most_ns, .mean_ns = {most_ns, 0}};
 }
 
-bool spin_begin(struct spin *spin)
+/* A quarter at least is to be won, as a core is given for it. */
+static bool pays(const struct spin *spin)
 {
+	return spin->mean_ns[true] + spin->mean_ns[true] / 3 < spin->mean_ns[false];
+}
+
+static void learn(struct spin *spin, uint64_t ns)
+{
+	uint64_t *mean = &spin->mean_ns[spin->looks], most = LONG * spin->most_ns;
+
+	*mean = (*mean * (WEIGHT - 1) + (ns < most ? ns : most)) / WEIGHT;
+}
+
+bool spin_begin(struct spin *spin, uint64_t now_ns)
+{
+	uint64_t trial = (now_ns >> TRIAL_SHIFT) % TRIALS;
+
 	if (!spin->most_ns)
 		return false;
-	if (!spin->rests)
-		return true;
-	spin->rests--;
-	return false;
-}
-
-void spin_end(struct spin *spin, bool came, uint64_t away_ns)
-{
-	if (came && away_ns < SHARED_NS) {
-		if (spin->credit < CREDIT_MAX && ++spin->credit == CREDIT_MAX)
-			spin->next_rests = RESTS_LEAST;
-		return;
-	}
-	spin->credit = away_ns > LOST_NS ? 0 : spin->credit - MISS_COST;
-	if (spin->credit > 0)
-		return;
-	spin->credit = MISS_COST;
-	spin->rests = spin->next_rests;
-	if (spin->next_rests < RESTS_MOST)
-		spin->next_rests *= 2;
+	if (spin->previous_ns)
+		learn(spin, now_ns - spin->previous_ns);
+	spin->previous_ns = now_ns;
+	spin->looks = trial > 1 ? pays(spin) : !trial;
+	return spin->looks;
 }
 
 static uint64_t clock_ns(void)
@@ -57,21 +53,17 @@ static uint64_t clock_ns(void)
 
 bool spin_look(struct spin *spin, bool (*came)(void *ctx), void *ctx)
 {
-	uint64_t before, now, end, away = 0;
-	bool has_come;
+	uint64_t end;
 
-	if (!spin_begin(spin))
+	if (!spin->most_ns)
 		return false;
-	now = clock_ns();
-	end = now + spin->most_ns;
-	do {
-		before = now;
-		sched_yield();
-		now = clock_ns();
-		away = now - before > away ? now - before : away;
-		has_come = came(ctx);
-		now = clock_ns();
-	} while (!has_come && now < end && away <= LOST_NS);
-	spin_end(spin, has_come, away);
-	return has_come;
+	end = clock_ns();
+	if (!spin_begin(spin, end))
+		return false;
+	end += spin->most_ns;
+	do
+		if (came(ctx))
+			return true;
+	while (clock_ns() < end);
+	return false;
 }

@@ -1,5 +1,9 @@
 /* Looking again for a moment before sleeping: what another core sends comes sooner than a sleeper wakes up.
- * Whether it pays is learned, on either side of the socket; where it does not it is left off for a while. */
+ *
+ * Whether it pays is learned from what comes of it, on either side of the socket alike: the mean time from one
+ * wait to the next, of waits that were looked through and of those that were slept through. Both ends must look
+ * for much to be won, so all processes of the machine try it at the same time: in the first half millisecond of
+ * each 64 all look, in the second all sleep, and for the rest each does what was quicker. */
 #ifndef PROTO_SPIN_H
 #define PROTO_SPIN_H
 
@@ -7,21 +11,18 @@
 #include <stdint.h>
 
 struct spin {
-	uint64_t most_ns;    /* to look; 0: never */
-	int credit;	     /* what is left of what paid before */
-	unsigned rests;	     /* waits that are to be slept through */
-	unsigned next_rests; /* when the credit is used up again */
+	uint64_t most_ns;     /* to look; 0: never */
+	uint64_t mean_ns[2];  /* from wait to wait: slept, looked */
+	uint64_t previous_ns; /* when the one before began; 0: there was none */
+	bool looks;	      /* in that */
 };
 
 void spin_init(struct spin *spin, uint64_t most_ns);
 
-/* Asks came(ctx) again and again, giving the core away in between: whether it said yes. False also where it did
- * not look. */
-bool spin_look(struct spin *spin, bool (*came)(void *ctx), void *ctx);
+/* A wait begins, by CLOCK_MONOTONIC: whether to look for up to most_ns, or to sleep at once. */
+bool spin_begin(struct spin *spin, uint64_t now_ns);
 
-/* What spin_look is made of. Whether to look this time; and what came of it, the longest that the core was away
- * included. */
-bool spin_begin(struct spin *spin);
-void spin_end(struct spin *spin, bool came, uint64_t away_ns);
+/* Asks came(ctx) again and again, if that is to be done: whether it said yes. */
+bool spin_look(struct spin *spin, bool (*came)(void *ctx), void *ctx);
 
 #endif

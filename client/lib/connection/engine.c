@@ -386,13 +386,10 @@ int engine_wait(struct npumem *npumem, struct npumem_error *error)
 	if (status || any || npumem->n_requests != live)
 		return status;
 	struct look look = {npumem, error, live, 0};
-	struct spin spin = npumem->spin;
-	bool came = spin_look(&spin, has_come, &look);
-	if (look.status)
-		return look.status;
-	npumem->spin = spin;
+	/* What is learned is known before the first look, after which there may be no connection. */
+	bool came = spin_look(&npumem->spin, has_come, &look);
 	if (came)
-		return 0;
+		return look.status;
 	struct pollfd pollfd = {.fd = npumem->fd, .events = POLLIN};
 	if (!outbox_is_empty(&npumem->out) && !npumem->no_more_writes)
 		pollfd.events |= POLLOUT;

@@ -3,32 +3,37 @@
 
 #include "proto/spin.h"
 
-struct looker {
-	uv_loop_t *loop;
-	const struct turns *turns;
-};
-
-static bool has_run(void *ctx)
+/* Whether the loop goes on. */
+static bool look(uv_loop_t *loop, struct turns *turns, uint64_t most_ns)
 {
-	const struct looker *looker = ctx;
-	unsigned long n_before = looker->turns->n_run;
+	uint64_t from = uv_hrtime(), now = from;
+	bool is_alive = true;
 
-	uv_run(looker->loop, UV_RUN_NOWAIT);
-	return looker->turns->n_run != n_before;
+	while (is_alive && !turns->woken_ns && now - from < most_ns) {
+		is_alive = uv_run(loop, UV_RUN_NOWAIT);
+		now = uv_hrtime();
+	}
+	turns->spun_ns += now - from;
+	return is_alive;
 }
 
 void spin_run(uv_loop_t *loop, struct turns *turns, unsigned us)
 {
-	struct looker looker = {loop, turns};
 	struct spin spin;
-	uint64_t before_ns;
-	bool goes_on;
+	bool is_alive = true;
 
-	spin_init(&spin, uv_available_parallelism() > 1 ? (uint64_t)us * 1000 : 0);
-	while (uv_run(loop, spin.most_ns ? UV_RUN_ONCE : UV_RUN_DEFAULT))
-		do {
-			before_ns = uv_hrtime();
-			goes_on = spin_look(&spin, has_run, &looker);
-			turns->spun_ns += uv_hrtime() - before_ns;
-		} while (goes_on);
+	if (!us || uv_available_parallelism() < 2) {
+		uv_run(loop, UV_RUN_DEFAULT);
+		return;
+	}
+	spin_init(&spin, (uint64_t)us * 1000);
+	while (is_alive) {
+		if (spin_begin(&spin, uv_hrtime())) {
+			/* The turn, and no waiting. */
+			is_alive = uv_run(loop, UV_RUN_NOWAIT) && look(loop, turns, spin.most_ns);
+			if (!is_alive || turns->woken_ns)
+				continue;
+		}
+		is_alive = uv_run(loop, UV_RUN_ONCE);
+	}
 }

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "proto/frame.h"
-#include "proto/spin.h"
 
 enum { BUFFER_BYTES = 256 * 1024, SHORT = 4096, TAG_STATUS = 0x10, TAG_HANDLE = 0x11, TAG_FIRST_HANDLE = 0x09 };
 
@@ -22,7 +21,6 @@ struct reader {
 };
 
 static uint8_t buffer[BUFFER_BYTES];
-static struct spin spin; /* since load_repeat */
 
 void load_add(struct batch *batch, const uint8_t *message, size_t n_bytes)
 {
@@ -83,10 +81,11 @@ static bool try_to_read(void *context)
 	return some->n >= 0;
 }
 
-static size_t read_some(int fd, uint8_t *bytes, size_t n_bytes, bool spins)
+/* `spin` NULL: sleeps at once. */
+static size_t read_some(int fd, uint8_t *bytes, size_t n_bytes, struct spin *spin)
 {
 	struct some some = {fd, bytes, n_bytes, -1};
-	ssize_t n = spins && spin_look(&spin, try_to_read, &some) ? some.n : read(fd, bytes, n_bytes);
+	ssize_t n = spin && spin_look(spin, try_to_read, &some) ? some.n : read(fd, bytes, n_bytes);
 	if (n <= 0)
 		peer_die("a peer does not answer");
 	return (size_t)n;
@@ -147,10 +146,10 @@ static size_t take(struct reader *reader, const uint8_t *at, size_t n_bytes)
 	return take(reader, at, n_bytes);
 }
 
-static void read_replies(struct reader *reader, int fd, unsigned n, bool spins)
+static void read_replies(struct reader *reader, int fd, unsigned n, struct spin *spin)
 {
 	while (reader->n_replies < n) {
-		reader->n_bytes += read_some(fd, buffer + reader->n_bytes, BUFFER_BYTES - reader->n_bytes, spins);
+		reader->n_bytes += read_some(fd, buffer + reader->n_bytes, BUFFER_BYTES - reader->n_bytes, spin);
 		size_t at = 0;
 		for (size_t done;
 		     at < reader->n_bytes && (done = take(reader, buffer + at, reader->n_bytes - at));)
@@ -160,14 +159,13 @@ static void read_replies(struct reader *reader, int fd, unsigned n, bool spins)
 	}
 }
 
-static void read_plain(int fd, size_t n_bytes, bool spins)
+static void read_plain(int fd, size_t n_bytes, struct spin *spin)
 {
 	for (size_t have = 0; have < n_bytes;)
-		have += read_some(fd, buffer, n_bytes - have < BUFFER_BYTES ? n_bytes - have : BUFFER_BYTES,
-				  spins);
+		have += read_some(fd, buffer, n_bytes - have < BUFFER_BYTES ? n_bytes - have : BUFFER_BYTES, spin);
 }
 
-static void run_once(const struct load *load, int fd)
+static void run_once(struct load *load, int fd)
 {
 	for (unsigned i = 0; i < load->n_batches; i++) {
 		const struct batch *batch = &load->batches[i];
@@ -177,23 +175,22 @@ static void run_once(const struct load *load, int fd)
 			reader.next = &next;
 		load_send(fd, batch);
 		if (load->reply_bytes)
-			read_plain(fd, load->reply_bytes * batch->n_frames, load->spin_us > 0);
+			read_plain(fd, load->reply_bytes * batch->n_frames, &load->spin);
 		else
-			read_replies(&reader, fd, batch->n_frames, load->spin_us > 0);
+			read_replies(&reader, fd, batch->n_frames, &load->spin);
 	}
 }
 
 /* ---- runs ---- */
 
-void load_repeat(const struct load *load, int fd, unsigned n)
+void load_repeat(struct load *load, int fd, unsigned n)
 {
 	errno = 0;
-	spin_init(&spin, load->spin_us * UINT64_C(1000));
 	for (unsigned i = 0; i < n; i++)
 		run_once(load, fd);
 }
 
-void load_run(const struct load *load, int fd, const struct peer *peer, double seconds, struct sample *sample)
+void load_run(struct load *load, int fd, const struct peer *peer, double seconds, struct sample *sample)
 {
 	uint64_t cpu = peer_cpu_ns(peer), from = peer_now_ns(), end = from + (uint64_t)(seconds * 1e9), now;
 	uint64_t n = 0;
@@ -215,7 +212,7 @@ uint8_t *load_ask(int fd, const struct batch *frame, size_t *n_bytes)
 		peer_die("no memory");
 	load_send(fd, frame);
 	while (frame_parse(reply, have, FRAME_BYTES_MAX, &header_bytes, n_bytes) == FRAME_MORE)
-		have += read_some(fd, reply + have, FRAME_BYTES_MAX - have, false);
+		have += read_some(fd, reply + have, FRAME_BYTES_MAX - have, NULL);
 	memmove(reply, reply + header_bytes, *n_bytes);
 	return reply;
 }

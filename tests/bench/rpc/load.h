@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/spin.h"
 #include "tests/bench/support/peer.h"
 
 enum { LOAD_BATCHES_MAX = 2 };
@@ -25,7 +26,7 @@ struct load {
 	size_t handle_off;  /* > 0: the frames of batch 1 are of one size, and each has there the handle that a
 			     * reply to batch 0 told */
 	size_t reply_bytes; /* > 0: a reply is so many bytes of any content, not a frame */
-	unsigned spin_us;   /* polls for so long before it sleeps in a read */
+	struct spin spin;   /* looks for a reply before it sleeps; zero: never */
 };
 
 struct sample {
@@ -38,9 +39,9 @@ void load_copy(const struct batch *from, struct batch *to);
 void load_free(struct load *load);
 
 /* Runs `load` over `fd` for about so long, at least once. A reply that tells a failure ends the bench. */
-void load_run(const struct load *load, int fd, const struct peer *peer, double seconds, struct sample *sample);
+void load_run(struct load *load, int fd, const struct peer *peer, double seconds, struct sample *sample);
 /* The same n times, unmeasured. */
-void load_repeat(const struct load *load, int fd, unsigned n);
+void load_repeat(struct load *load, int fd, unsigned n);
 
 /* Writes frames, and reads nothing. */
 void load_send(int fd, const struct batch *batch);

@@ -13,7 +13,7 @@ enum {
 	SMALL_W = 16,
 	BULK_BYTES = 1 << 20,
 	CHANNELS = 8,
-	SPIN_US = 50,
+	SPIN_NS = 50000,
 	WARM_UP = 20,
 	LIBRARY_BATCH = 16,
 	TENSORS_MAX = 128
@@ -52,7 +52,7 @@ static void add_floors(const struct servers *servers, struct contender *contende
 			return;
 		floor->fd = peer_connect(floor->peer);
 		requests_floor(&contenders->load, contenders->fd, flat, &floor->load, floor->fd);
-		floor->load.spin_us = 0;
+		spin_init(&floor->load.spin, 0);
 	}
 }
 
@@ -202,8 +202,9 @@ static void make_spinning(const struct row *row, const struct servers *servers, 
 	const struct peer *peer = servers->spinning.pid ? &servers->spinning : &servers->daemon;
 	struct contender *daemon = add_daemon(contenders, "daemon", peer, SMALL_W);
 	fills(daemon, 1, row->n);
-	daemon->load.spin_us = SPIN_US;
+	spin_init(&daemon->load.spin, SPIN_NS);
 	add_floors(servers, contenders);
+	fills(add_daemon(contenders, "sleeping", &servers->daemon, SMALL_W), 1, row->n);
 }
 
 static void make_library(const struct row *row, const struct servers *servers, struct contender *contenders)

@@ -2,63 +2,115 @@
 
 #include <check.h>
 
-/* How many of n waits were looked for. */
-static unsigned looks(struct spin *spin, unsigned n, bool came, uint64_t away_ns)
-{
-	unsigned tried = 0;
+enum { MOST_NS = 50000, ROUND_NS = 128 << 19 };
 
-	for (unsigned i = 0; i < n; i++)
-		if (spin_begin(spin)) {
-			spin_end(spin, came, away_ns);
-			tried++;
-		}
-	return tried;
+/* What waits cost, in a world that begins behind the trials of a round. */
+struct world {
+	uint64_t now_ns, slept_ns, looked_ns;
+};
+
+/* How many of n waits were looked through. */
+static unsigned looks(struct spin *spin, struct world *world, unsigned n)
+{
+	unsigned looked = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		bool did = spin_begin(spin, world->now_ns);
+
+		world->now_ns += did ? world->looked_ns : world->slept_ns;
+		looked += did;
+	}
+	return looked;
 }
 
-START_TEST(it_goes_on_where_it_pays)
+/* The part of n rounds that was spent looking. */
+static double share(struct spin *spin, struct world *world, unsigned n)
 {
+	uint64_t begin = world->now_ns, end = begin + (uint64_t)n * ROUND_NS, looked = 0;
+
+	while (world->now_ns < end)
+		if (looks(spin, world, 1))
+			looked += world->looked_ns < MOST_NS ? world->looked_ns : MOST_NS;
+	return (double)looked / (double)(world->now_ns - begin);
+}
+
+START_TEST(it_looks_while_it_pays)
+{
+	struct world world = {ROUND_NS / 2, 100000, 7000};
 	struct spin spin;
 
-	spin_init(&spin, 50000);
-	ck_assert_uint_eq(looks(&spin, 1000, true, 500), 1000);
+	spin_init(&spin, MOST_NS);
+	ck_assert_uint_eq(looks(&spin, &world, 1000), 1000);
+	/* But for the trials. */
+	ck_assert_double_gt(share(&spin, &world, 20), 0.98);
+	ck_assert_double_lt(share(&spin, &world, 20), 0.995);
 	/* One in vain now and then does no harm. */
 	for (unsigned i = 0; i < 100; i++) {
-		ck_assert_uint_eq(looks(&spin, 1, false, 500), 1);
-		ck_assert_uint_eq(looks(&spin, 9, true, 500), 9);
+		world.looked_ns = 10000000;
+		looks(&spin, &world, 1);
+		world.looked_ns = 7000;
+		looks(&spin, &world, 15);
+	}
+	ck_assert_double_gt(share(&spin, &world, 20), 0.97);
+}
+END_TEST
+
+START_TEST(it_sleeps_where_it_does_not_pay)
+{
+	static const struct world worlds[] = {
+		{ROUND_NS / 2, 10000, 60000},	   /* the other side waits for this core */
+		{ROUND_NS / 2, 10000, 3000000},	   /* or somebody else had it */
+		{ROUND_NS / 2, 10000, 9000},	   /* not worth a core */
+		{ROUND_NS / 2, 1000000, 1000000},  /* what it waits for takes its time */
+		{ROUND_NS / 2, 10000000, 5000000}, /* and nothing is known of that */
+	};
+	struct spin spin;
+
+	for (unsigned i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
+		struct world world = worlds[i];
+
+		spin_init(&spin, MOST_NS);
+		share(&spin, &world, 1);
+		ck_assert_double_lt(share(&spin, &world, 4), 0.05);
 	}
 }
 END_TEST
 
-START_TEST(it_stops_where_it_does_not_pay)
+START_TEST(it_notices_that_things_have_changed)
 {
+	struct world world = {ROUND_NS / 2, 10000, 60000};
 	struct spin spin;
 
-	spin_init(&spin, 50000);
-	ck_assert_uint_lt(looks(&spin, 10000, false, 500), 20);
-	/* And ever more, the longer that lasts. */
-	ck_assert_uint_lt(looks(&spin, 100000, false, 500), 8);
-	while (!spin_begin(&spin))
-		;
-	/* Until it pays for a while. */
-	spin_end(&spin, true, 500);
-	ck_assert_uint_eq(looks(&spin, 1000, true, 500), 1000);
-	ck_assert_uint_eq(looks(&spin, 4, false, 500), 4);
-	ck_assert_uint_eq(looks(&spin, 64, false, 500), 0);
-	ck_assert_uint_eq(looks(&spin, 1, false, 500), 1);
+	spin_init(&spin, MOST_NS);
+	share(&spin, &world, 1);
+	ck_assert_double_lt(share(&spin, &world, 4), 0.05);
+	world.slept_ns = 100000;
+	world.looked_ns = 7000;
+	share(&spin, &world, 4);
+	ck_assert_double_gt(share(&spin, &world, 4), 0.97);
+	world.slept_ns = 10000;
+	world.looked_ns = 60000;
+	share(&spin, &world, 4);
+	ck_assert_double_lt(share(&spin, &world, 4), 0.05);
 }
 END_TEST
 
-START_TEST(a_core_that_is_not_alone_is_given_up)
+/* Each of two looks in vain while the other sleeps. */
+START_TEST(both_ends_find_out_together)
 {
-	struct spin spin;
+	struct spin spins[2];
+	uint64_t now_ns = ROUND_NS / 2, end_ns = now_ns + 8 * (uint64_t)ROUND_NS;
+	bool a = false, b = false;
 
-	/* The other side had it, and it came. */
-	spin_init(&spin, 50000);
-	ck_assert_uint_lt(looks(&spin, 10000, true, 6000), 20);
-	/* Somebody had it for long. */
-	spin_init(&spin, 50000);
-	ck_assert_uint_eq(looks(&spin, 65, true, 3000000), 1);
-	ck_assert_uint_eq(looks(&spin, 129, false, 3000000), 1);
+	spin_init(&spins[0], MOST_NS);
+	spin_init(&spins[1], MOST_NS);
+	spins[0].mean_ns[true] = spins[1].mean_ns[true] = 4 * MOST_NS;
+	while (now_ns < end_ns) {
+		a = spin_begin(&spins[0], now_ns);
+		b = spin_begin(&spins[1], now_ns);
+		now_ns += a && b ? 7000 : 110000;
+	}
+	ck_assert(a && b);
 }
 END_TEST
 
@@ -81,16 +133,17 @@ START_TEST(it_asks_until_it_has_come)
 	spin_init(&spin, 0);
 	ck_assert(!spin_look(&spin, third_time, &n));
 	ck_assert_uint_eq(n, 0);
-	/* A busy machine may have the core meanwhile: then it is not asked again, and rests. */
-	for (unsigned tries = 0; n != 3 && tries < 2000; tries++) {
+	/* Of the trials half are to be slept through. */
+	for (unsigned tries = 0; n != 3 && tries < 10000000; tries++) {
 		spin_init(&spin, UINT64_C(1) << 40);
 		n = 0;
-		ck_assert(spin_look(&spin, third_time, &n) || spin.rests);
+		ck_assert(spin_look(&spin, third_time, &n) || !n);
 	}
 	ck_assert_uint_eq(n, 3);
-	n = 0;
-	spin_init(&spin, 1);
-	ck_assert(!spin_look(&spin, never, &n));
+	for (n = 0; !n;) {
+		spin_init(&spin, 1);
+		ck_assert(!spin_look(&spin, never, &n));
+	}
 	ck_assert_uint_eq(n, 1);
 }
 END_TEST
@@ -100,9 +153,10 @@ Suite *suite_spin(void)
 	Suite *suite = suite_create("proto/spin");
 	TCase *tcase = tcase_create("all");
 
-	tcase_add_test(tcase, it_goes_on_where_it_pays);
-	tcase_add_test(tcase, it_stops_where_it_does_not_pay);
-	tcase_add_test(tcase, a_core_that_is_not_alone_is_given_up);
+	tcase_add_test(tcase, it_looks_while_it_pays);
+	tcase_add_test(tcase, it_sleeps_where_it_does_not_pay);
+	tcase_add_test(tcase, it_notices_that_things_have_changed);
+	tcase_add_test(tcase, both_ends_find_out_together);
 	tcase_add_test(tcase, it_asks_until_it_has_come);
 	suite_add_tcase(suite, tcase);
 	return suite;
