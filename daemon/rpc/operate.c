@@ -7,7 +7,6 @@
 
 #include "daemon/service/operations.h"
 #include "daemon/service/transfer.h"
-#include "include/formulas/crc32.h"
 #include "proto/digest.h"
 #include "proto/frame.h"
 
@@ -172,7 +171,7 @@ static int run(struct operate *operate)
 	if (!status && operate->transfer)
 		transfer_take(session, op, operate->transfer);
 	else if (!status && operate->is_recorded && op->kind == OP_READ)
-		operate->data_crc = crc32_add(0, op->system.base, op->system.bytes);
+		operate->data_crc = digest_crc(0, op->system.base, op->system.bytes);
 	return status;
 }
 

@@ -2,8 +2,9 @@
  * checksum_run only, as walking through many takes long. */
 #include "daemon/service/checksum.h"
 
+#include <zlib.h>
+
 #include "daemon/service/operations.h"
-#include "include/formulas/crc32.h"
 
 enum { CHUNK_ELEMENTS = 4096, CHUNK_BYTES = 4 * CHUNK_ELEMENTS /* on a thread's stack */ };
 
@@ -78,7 +79,8 @@ static uint32_t chunk_crc(struct session *session, struct tensor *tensor, int64_
 	if (!status)
 		status = operations_run(session, &op, NULL);
 	operations_end(session, &op);
-	return status ? crc32_add(crc, "unwritten", 9) : crc32_add(crc, room, op.system.bytes);
+	return status ? (uint32_t)crc32_z(crc, (const uint8_t *)"unwritten", 9)
+		      : (uint32_t)crc32_z(crc, room, op.system.bytes);
 }
 
 static uint64_t tensor_hash(struct session *session, struct tensor *tensor)
@@ -90,10 +92,10 @@ static uint64_t tensor_hash(struct session *session, struct tensor *tensor)
 	struct npumem_dims shape = matrix ? (struct npumem_dims){place->rows, place->cols, 0, 0} : place->shape;
 	int64_t facts[] = {place->dtype, place->frac_bits, matrix, shape.n, shape.c, shape.h, shape.w};
 	int64_t n = npumem_place_elements(place);
-	uint32_t crc = crc32_add(0, facts, sizeof(facts));
+	uint32_t crc = (uint32_t)crc32_z(0, (const uint8_t *)facts, sizeof(facts));
 	uint64_t hash;
 
-	crc = crc32_add(crc, name, strlen(name));
+	crc = (uint32_t)crc32_z(crc, (const uint8_t *)name, strlen(name));
 	for (int64_t at = 0; at < n; at += CHUNK_ELEMENTS)
 		crc = chunk_crc(session, tensor, at, n - at < CHUNK_ELEMENTS ? n - at : CHUNK_ELEMENTS, crc);
 	/* A sum of CRCs would let two differences cancel each other. */
@@ -111,7 +113,7 @@ static uint32_t npu_crc(const struct device *device, int64_t npu)
 		int64_t n = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
 
 		device_peek(device, npu, at, n, room);
-		crc = crc32_add(crc, room, (size_t)n);
+		crc = (uint32_t)crc32_z(crc, room, (size_t)n);
 	}
 	return crc;
 }

@@ -10,7 +10,7 @@
 struct checksum {
 	/* Of the data of all tensors, by name, type and shape: the same wherever they lie. */
 	uint64_t hash;
-	/* CRC-32 of each NPU's local memory, as `dump` has it. */
+	/* zlib's CRC-32 of each NPU's local memory, as `dump` has it. */
 	uint32_t *local;
 	size_t n_local;
 

@@ -2,9 +2,10 @@
  * moment to its last, so that what operations under way hold for the record is bounded, too. */
 #include "daemon/service/transfer.h"
 
+#include <zlib.h>
+
 #include "daemon/service/operations.h"
 #include "daemon/service/segments.h"
-#include "include/formulas/crc32.h"
 
 enum { CHUNK_BYTES = 16 << 10 }; /* on a thread's stack */
 
@@ -76,6 +77,6 @@ void transfer_take(struct session *session, const struct op *op, struct recorder
 		int64_t n = op->count - at < chunk ? op->count - at : chunk;
 
 		read_back(session, op, op->first + at, n, room);
-		transfer->crc32 = crc32_add(transfer->crc32, room, (size_t)n * transfer->element_bytes);
+		transfer->crc32 = (uint32_t)crc32_z(transfer->crc32, room, (size_t)n * transfer->element_bytes);
 	}
 }

@@ -14,30 +14,27 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 # Headers that know no fd, clock or thread: of the C library, and the lists of uthash-dev.
 PURE = set(
     "assert ctype errno float inttypes limits math setjmp stdalign stdarg stdatomic stdbool stddef stdint stdio "
-    "stdlib stdnoreturn string strings cpuid emmintrin immintrin x86intrin arm_neon sys/types sys/platform/x86 utlist".split()
+    "stdlib stdnoreturn string strings cpuid emmintrin immintrin x86intrin arm_neon sys/types utlist".split()
 )
 # Who may use whose headers, beside <npumem/...> and PURE. "posix" stands for the rest of the system's.
 ROWS = {
     "include/npumem": [],
     "include/formulas": ["include/formulas/"],
     "proto/spin.c": ["proto/", "sched", "time"],
-    "proto": ["proto/", "protobuf-c/", "include/formulas/crc32.h", "endian"],
+    "proto": ["proto/", "protobuf-c/", "zlib", "endian"],
     "daemon/device/memory": ["daemon/device/memory/", "daemon/device/isa.h"],
     "daemon/device/geometry": ["daemon/device/geometry/", "include/formulas/kind_mask.h"],
     "daemon/device/arena": ["daemon/device/arena/", "daemon/device/memory/"],
     "daemon/device": ["daemon/device/", "include/formulas/kind_mask.h"],
     "daemon/store": ["daemon/store/", "daemon/device/", "posix"],
-    "daemon/service": ["daemon/service/", "daemon/store/", "daemon/device/", "include/formulas/crc32.h"],
-    "daemon/rpc": [
-        "daemon/rpc/", "daemon/service/", "daemon/store/", "daemon/device/", "proto/", "protobuf-c/", "unistd",
-        "include/formulas/crc32.h",
-    ],
+    "daemon/service": ["daemon/service/", "daemon/store/", "daemon/device/", "zlib"],
+    "daemon/rpc": ["daemon/rpc/", "daemon/service/", "daemon/store/", "daemon/device/", "proto/", "protobuf-c/", "unistd"],
     "daemon/server": [
         "daemon/server/", "daemon/rpc/", "daemon/service/", "daemon/store/", "daemon/device/", "proto/", "uv", "posix",
     ],
     "daemon/main.c": ["daemon/server/"],
-    "client/lib": ["client/lib/", "proto/", "protobuf-c/", "include/formulas/crc32.h", "posix"],
-    "client/ctl": ["client/ctl/", "jansson", "posix"],
+    "client/lib": ["client/lib/", "proto/", "protobuf-c/", "posix"],
+    "client/ctl": ["client/ctl/", "jansson", "zlib", "posix"],
 }
 FOREIGN = ("uv", "protobuf-c/", "google/", "jansson", "zlib", "check")
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "include/formulas/crc32.h"
+#include "proto/digest.h"
 
 static bool take(int64_t from, int64_t least, uint64_t *to)
 {
@@ -65,7 +65,7 @@ uint32_t region_crc(const struct region *region, const uint8_t *base)
 	uint32_t crc = 0;
 	for (uint64_t first = 0; first < region->bytes;) {
 		uint64_t count, at = locate(region, first / region->element_bytes, &count);
-		crc = crc32_add(crc, base + at, count * region->element_bytes);
+		crc = digest_crc(crc, base + at, count * region->element_bytes);
 		first += count * region->element_bytes;
 	}
 	return crc;

@@ -22,7 +22,7 @@ bool region_of(const Npumem__V1__RecordTransfer *transfer, struct region *region
 /* `base` is the segment's, which has at least region->end bytes. `first` and `n` are whole elements within
  * region->bytes. */
 void region_put(const struct region *region, uint8_t *base, uint64_t first, const uint8_t *from, uint64_t n);
-/* CRC-32 of all elements, dense. */
+/* zlib's CRC-32 of all elements, dense. */
 uint32_t region_crc(const struct region *region, const uint8_t *base);
 
 #endif

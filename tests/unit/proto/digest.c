@@ -53,6 +53,9 @@ START_TEST(put_together_from_its_parts)
 	uint8_t data[] = "123456789";
 	uint64_t digest;
 
+	ck_assert_uint_eq(digest_crc(0, data, 9), 0xcbf43926);
+	ck_assert_uint_eq(digest_crc(digest_crc(0, data, 4), data + 4, 5), 0xcbf43926);
+	ck_assert_uint_eq(digest_crc(7, NULL, 0), 7);
 	done[0].macs = 8;
 	done[1].data = (ProtobufCBinaryData){9, data};
 	submitted.n_done = 2;
