@@ -309,6 +309,7 @@ static bool execute(struct run *run, enum npumem_rounding rounding)
 	struct npumem_error error;
 	npumem_error_clear(&error);
 	run->call.rounding = rounding;
+	run->call.isa = isa_best();
 	if (run->kernel->check(&run->call, &error) != 0)
 		return fail(run, "refused:", error.message);
 	if (run->kernel->check_data && run->kernel->check_data(&run->call, &error) != 0)

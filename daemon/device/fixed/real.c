@@ -27,7 +27,7 @@ MULTIVERSION_PART bool is_nan(uint32_t bits)
 	return (int32_t)(bits & 0x7fffffff) > REAL_EXPONENT_MAX << REAL_MANTISSA_BITS;
 }
 
-MULTIVERSION static bool any_nan(const float *reals, int64_t n)
+MULTIVERSION_PART bool any_nan(const float *reals, int64_t n)
 {
 	uint32_t any = 0;
 	for (int64_t i = 0; i < n; i++) {
@@ -38,7 +38,7 @@ MULTIVERSION static bool any_nan(const float *reals, int64_t n)
 	return any;
 }
 
-int64_t real_find_nan(const float *reals, int64_t n)
+MULTIVERSION_PART int64_t find_nan(const float *reals, int64_t n)
 {
 	int64_t i = 0;
 	if (!any_nan(reals, n))
@@ -47,6 +47,7 @@ int64_t real_find_nan(const float *reals, int64_t n)
 		i++;
 	return i;
 }
+MULTIVERSION(int64_t, real_find_nan, (const float *reals, int64_t n), find_nan, (reals, n))
 
 struct real real_from_fp32(float real)
 {
