@@ -63,7 +63,8 @@ static void refuse_part(struct submission *submission, struct part *part)
 	size_t index = submission->index + (size_t)(part - submission->parts);
 
 	/* That it was cancelled is said in any case: it did not all run. */
-	if (part->error.status == NPUMEM_CANCELLED && is_given_up(submission))
+	if (part->error.status == NPUMEM_CANCELLED ? index >= submission->refused && is_given_up(submission)
+						   : call->error->status == NPUMEM_CANCELLED)
 		return;
 	if (index >= submission->refused)
 		return;
