@@ -49,21 +49,6 @@ static struct shape random_shape(uint64_t *state, int number)
 	return s;
 }
 
-/* Samples of the whole range, small ones, or mostly the most negative one. */
-static void fill(struct calls *c, unsigned role, uint64_t *state)
-{
-	struct kernel_operand *operand = &c->operands[role][0];
-	int64_t n = (int64_t)(calls_bytes(operand) / npumem_dtype_bytes(operand->dtype)), low, high;
-	ck_assert(npumem_dtype_range(operand->dtype, &low, &high));
-	uint64_t how = oracle_random(state) % 3;
-	for (int64_t i = 0; i < n; i++)
-		calls_put(c, role, i,
-			  how == 0		      ? oracle_between(state, low, high)
-			  : how == 1		      ? oracle_between(state, low / 8, high / 8)
-			  : oracle_random(state) % 16 ? low
-						      : high);
-}
-
 static void set_up_random(struct calls *c, uint64_t *state)
 {
 	int number = kinds[oracle_random(state) % KINDS];
@@ -76,7 +61,7 @@ static void set_up_random(struct calls *c, uint64_t *state)
 	calls_param(c, NPUMEM_PARAM_RELU, 1, oracle_between(state, 1, 4), 0, 0, 0);
 	for (unsigned role = 0; role < OUT; role++)
 		if (c->roles[role].n)
-			fill(c, role, state);
+			calls_fill(c, role, state);
 }
 
 /* As `isa` has it the outputs and counts are what they are without. */
@@ -132,9 +117,9 @@ START_TEST(long_sums)
 			set_up(&c, NPUMEM_KERNEL_CONV2D, &shape, &calls_fxn[t], (const int64_t[4]){7, 7, 0, 0},
 			       true);
 			for (int how = 0; how < 3; how++) {
-				fill(&c, IN, &state);
-				fill(&c, WEIGHTS, &state);
-				fill(&c, BIAS, &state);
+				calls_fill(&c, IN, &state);
+				calls_fill(&c, WEIGHTS, &state);
+				calls_fill(&c, BIAS, &state);
 				check_all(&c);
 			}
 			calls_free(&c);
@@ -196,7 +181,7 @@ START_TEST(shared)
 		set_up(&c, NPUMEM_KERNEL_GROUP_CONV2D, &shapes[i % 4], &calls_fxn[i % 3],
 		       (const int64_t[4]){7, 7, 0, 7}, true);
 		for (unsigned role = 0; role < OUT; role++)
-			fill(&c, role, &state);
+			calls_fill(&c, role, &state);
 		size_t bytes = calls_bytes(&c.operands[OUT][0]);
 		void *want = malloc(bytes);
 		calls_run(&c);

@@ -11,22 +11,6 @@ struct shape {
 	int64_t rows, terms, columns;
 };
 
-/* Samples of the whole range, small ones, mostly the most negative one, or nothing but zeros. */
-static void fill(struct calls *c, unsigned role, uint64_t *state)
-{
-	struct kernel_operand *operand = &c->operands[role][0];
-	int64_t n = (int64_t)(calls_bytes(operand) / npumem_dtype_bytes(operand->dtype)), low, high;
-	ck_assert(npumem_dtype_range(operand->dtype, &low, &high));
-	uint64_t how = oracle_random(state) % 16, small = 2u << oracle_random(state) % 8;
-	for (int64_t i = 0; i < n; i++)
-		calls_put(c, role, i,
-			  how == 0    ? 0
-			  : how <= 5  ? oracle_between(state, low, high)
-			  : how <= 10 ? oracle_between(state, low / (int64_t)small, high / (int64_t)small)
-			  : oracle_random(state) % 16 ? low
-						      : high);
-}
-
 static void set_up(struct calls *c, const struct shape *shape, uint64_t *state)
 {
 	const struct calls_types *types = &calls_fxn[oracle_random(state) % 3];
@@ -45,7 +29,7 @@ static void set_up(struct calls *c, const struct shape *shape, uint64_t *state)
 	calls_param(c, NPUMEM_PARAM_RELU, 1, oracle_between(state, 1, 4), 0, 0, 0);
 	for (unsigned role = 0; role < OUT; role++)
 		if (c->roles[role].n)
-			fill(c, role, state);
+			calls_fill(c, role, state);
 }
 
 static void check_against_loops(struct calls *c, const struct shape *s)

@@ -420,6 +420,23 @@ static inline void calls_sample(struct calls *c, unsigned role, uint64_t *state)
 		calls_put(c, role, i, oracle_sample(state, low, high));
 }
 
+/* Samples of the whole range, small ones, mostly the most negative one, or nothing but zeros. */
+static inline void calls_fill(struct calls *c, unsigned role, uint64_t *state)
+{
+	struct kernel_operand *operand = &c->operands[role][0];
+	int64_t n = (int64_t)(calls_bytes(operand) / npumem_dtype_bytes(operand->dtype)), low, high;
+	ck_assert(npumem_dtype_range(operand->dtype, &low, &high));
+	uint64_t how = oracle_random(state) % 16;
+	int64_t small = 2 << oracle_random(state) % 8;
+	for (int64_t i = 0; i < n; i++)
+		calls_put(c, role, i,
+			  how == 0		      ? 0
+			  : how <= 5		      ? oracle_between(state, low, high)
+			  : how <= 10		      ? oracle_between(state, low / small, high / small)
+			  : oracle_random(state) % 16 ? low
+						      : high);
+}
+
 /* The limits of relu= by its number, for results with `frac_bits` in a container [low, high]. */
 static inline int64_t calls_relu(int64_t x, int64_t relu, int64_t frac_bits, int64_t low, int64_t high)
 {
