@@ -13,7 +13,8 @@ enum {
 void product_weights_init(struct product_weights *weights, enum isa isa, unsigned data_bytes,
 			  unsigned weight_bytes, int64_t terms, int64_t columns, void *pack)
 {
-	int type = data_bytes == 1 ? UKERNEL_FX8 : weight_bytes == 2 ? UKERNEL_FX16 : UKERNEL_FX16W8;
+	/* Weights of 8 bits are widened: they take the place of the micro-kernel's data. */
+	int type = data_bytes == 1 ? UKERNEL_FX8 : UKERNEL_FX16;
 	const struct ukernel *ukernel = ukernel_choose(type, isa);
 	*weights = (struct product_weights){
 		.ukernel = ukernel,
