@@ -33,23 +33,22 @@ static void choose_steps(struct conv_plan *plan)
 	int64_t channels = (c->n_inputs + n_terms - 1) / n_terms;
 	int64_t merged = (c->n_inputs * n_taps + n_terms - 1) / n_terms;
 	int64_t n_planes = flat_n_planes(&plan->flat);
-	int64_t all_channels = ukernel_whole(plan->ukernel, channels),
-		all_merged = ukernel_whole(plan->ukernel, merged);
 	plan->shape = (struct conv_weights_shape){
 		.convolution = c,
 		.phase = plan->phase,
 		.ukernel = plan->ukernel,
-		.merged = n_taps > 1 &&
-			  all_merged * c->n_outputs + merged * PACK_CHANNELS <
-				  all_channels * n_taps * c->n_outputs + channels * n_planes * PACK_CHANNELS,
+		.merged = n_taps > 1 && merged * (c->n_outputs + PACK_CHANNELS) <
+						channels * (n_taps * c->n_outputs + n_planes * PACK_CHANNELS),
 	};
-	plan->shape.n_steps = plan->shape.merged ? all_merged : all_channels * n_taps;
+	plan->shape.n_steps = plan->shape.merged ? ukernel_whole(plan->ukernel, merged)
+						 : ukernel_whole(plan->ukernel, channels) * n_taps;
 	conv_pixels_choose(plan);
 	plan->shape.by_pixels = plan->pixels != NULL;
 	conv_weights_cut(&plan->shape);
 	plan->n_strips = plan->pixels ? conv_pixels_n_strips(plan)
 				      : (plan->flat.n_pixels + UKERNEL_COLUMNS - 1) / UKERNEL_COLUMNS;
-	plan->n_packed = plan->shape.merged ? all_merged : all_channels * n_planes;
+	plan->n_packed = (plan->shape.merged ? merged : channels * n_planes) << plan->ukernel->by_bytes;
+	plan->n_beyond = (plan->ukernel->depth - 1) * (plan->shape.merged ? 1 : n_planes);
 	plan->n_lines = plan->shape.merged || plan->flat.as_it_lies ? 0 : n_terms * n_planes;
 	plan->n_workers = CONV_WORKERS_MAX;
 }
@@ -69,8 +68,14 @@ static bool plan_init(struct conv_plan *plan, const struct convolution *convolut
 		return false;
 	plan->ukernel = ukernel_choose(type_of(&convolution->weighted), convolution->call->isa);
 	choose_steps(plan);
+	int64_t lines = plan->n_packed >> plan->ukernel->by_bytes;
+	if (ukernel_is_wasteful(plan->ukernel, plan->shape.merged ? lines : lines / flat_n_planes(&plan->flat))) {
+		plan->ukernel = ukernel_choose_single(type_of(&convolution->weighted), convolution->call->isa);
+		choose_steps(plan);
+	}
 	plan->packed_bytes = packed_bytes(plan->flat.length);
-	return plan->packed_bytes <= UINT32_MAX && plan->n_packed <= UINT32_MAX / plan->packed_bytes;
+	return plan->packed_bytes <= UINT32_MAX &&
+	       plan->n_packed + plan->n_beyond <= UINT32_MAX / plan->packed_bytes;
 }
 
 static void *carve(uint8_t **at, size_t *total, int64_t bytes)
@@ -103,7 +108,7 @@ static size_t lay_out(struct conv_plan *plan)
 	plan->outs = carve(&at, &total, c->groups * c->n_outputs * (int64_t)sizeof(uint8_t *));
 	plan->zeros = carve(&at, &total, plan->flat.length * c->weighted.data_bytes);
 	plan->lines = carve(&at, &total, lines_bytes(plan));
-	plan->data = carve(&at, &total, c->groups * plan->n_packed * plan->packed_bytes);
+	plan->data = carve(&at, &total, (c->groups * plan->n_packed + plan->n_beyond) * plan->packed_bytes);
 	return total;
 }
 

@@ -15,6 +15,19 @@ static int64_t n_taps_w(const struct conv_plan *plan)
 	return plan->phase->w.window.kernel;
 }
 
+/* Where the high bytes of a packed line lie, behind those of all low ones. */
+static int64_t high_off(const struct conv_plan *plan)
+{
+	return plan->n_packed / 2 * plan->packed_bytes;
+}
+
+/* Where step i of a tap lies whose lines are `way` bytes apart. Steps that fill up see lines of others. */
+static uint32_t offset(const struct conv_plan *plan, int64_t i, int64_t way)
+{
+	const struct ukernel *u = plan->ukernel;
+	return (uint32_t)(ukernel_line(u, i) * way + (ukernel_is_high(u, i) ? high_off(plan) : 0));
+}
+
 /* Of tap (y, x) of all channels: their planes follow each other. */
 static void tap_offsets(const struct conv_plan *plan, int64_t y, int64_t x)
 {
@@ -26,14 +39,14 @@ static void tap_offsets(const struct conv_plan *plan, int64_t y, int64_t x)
 	int64_t depth = shape->by_pixels ? 1 : plan->ukernel->depth;
 	uint32_t *to = plan->offsets + (shape->by_pixels ? y * channels * w + x : (y * w + x) * depth);
 	for (int64_t i = 0; i < channels; i += depth, to += shape->by_pixels ? w : n_taps * depth)
-		for (int64_t j = 0; j < depth; j++, at += way)
-			to[j] = (uint32_t)at;
+		for (int64_t j = 0; j < depth; j++)
+			to[j] = (uint32_t)at + offset(plan, i + j, way);
 }
 
 void conv_pack_offsets(const struct conv_plan *plan)
 {
 	for (int64_t k = 0; plan->shape.merged && k < plan->shape.n_steps; k++)
-		plan->offsets[k] = (uint32_t)(k * plan->packed_bytes);
+		plan->offsets[k] = offset(plan, k, plan->packed_bytes);
 	for (int64_t y = 0; !plan->shape.merged && y < plan->phase->h.window.kernel; y++)
 		for (int64_t x = 0; x < n_taps_w(plan); x++)
 			tap_offsets(plan, y, x);
@@ -61,7 +74,7 @@ static uint8_t *group_data(const struct conv_plan *plan, int64_t group)
 }
 
 /* `n` pixels of lines into a packed one. */
-static bool pack(struct conv_worker *worker, const void *const *lines, int64_t n, int64_t high_off, uint8_t *to)
+static bool pack(struct conv_worker *worker, const void *const *lines, int64_t n, uint8_t *to)
 {
 	const struct conv_plan *plan = worker->plan;
 	const uint8_t *at[UKERNEL_TERMS_MAX];
@@ -70,7 +83,7 @@ static bool pack(struct conv_worker *worker, const void *const *lines, int64_t n
 		int64_t some = n - i < STRETCH ? n - i : STRETCH;
 		for (unsigned j = 0; j < n_terms; j++)
 			at[j] = (const uint8_t *)lines[j] + i * bytes(plan);
-		plan->ukernel->pack(bytes(plan), (const void *const *)at, some, high_off,
+		plan->ukernel->pack(bytes(plan), (const void *const *)at, some, high_off(plan),
 				    to + i * UKERNEL_STEP_BYTES);
 		if (!conv_team_look(worker, some * n_terms))
 			return false;
@@ -111,15 +124,13 @@ static int64_t pack_channels(struct conv_worker *worker, int64_t part)
 		if (!flat->as_it_lies && !spread(worker, features[j], line(plan, worker->lines, j * n_planes)))
 			return -1;
 	}
-	int64_t way = n_planes * plan->packed_bytes;
-	uint8_t *to = group_data(plan, group) + ukernel_step(plan->ukernel, step) * way;
+	uint8_t *to = group_data(plan, group) + step * n_planes * plan->packed_bytes;
 	for (int64_t i = 0; i < n_planes; i++, to += plan->packed_bytes) {
 		for (int64_t j = 0; j < n_terms; j++)
 			lines[j] = j >= n	      ? plan->zeros
 				   : flat->as_it_lies ? features[j]
 						      : line(plan, worker->lines, j * n_planes + i);
-		if (!pack(worker, lines, flat->as_it_lies ? flat->n_pixels : flat->length,
-			  ukernel_high(plan->ukernel) * way, to))
+		if (!pack(worker, lines, flat->as_it_lies ? flat->n_pixels : flat->length, to))
 			return -1;
 	}
 	return 0;
@@ -145,19 +156,22 @@ static const void *term(const struct conv_plan *plan, int64_t group, int64_t t)
 	       flat_offset(flat, y, x) * bytes(plan);
 }
 
-/* A part: one step of a group. Those that only fill up are left as they are. */
+/* Of a group where steps are merged. */
+static int64_t n_term_steps(const struct conv_plan *plan)
+{
+	return plan->n_packed >> plan->ukernel->by_bytes;
+}
+
+/* A part: one step of a group. */
 static int64_t pack_terms(struct conv_worker *worker, int64_t part)
 {
 	const struct conv_plan *plan = worker->plan;
-	int64_t group = part / plan->shape.n_steps, k = part % plan->shape.n_steps, n = plan->ukernel->n_terms;
+	int64_t group = part / n_term_steps(plan), k = part % n_term_steps(plan), n = plan->ukernel->n_terms;
 	const void *lines[UKERNEL_TERMS_MAX];
-	if (k * n >= plan->convolution->n_inputs * n_taps_w(plan) * plan->phase->h.window.kernel)
-		return 0;
 	for (int64_t j = 0; j < n; j++)
 		lines[j] = term(plan, group, k * n + j);
-	uint8_t *to = group_data(plan, group) + ukernel_step(plan->ukernel, k) * plan->packed_bytes;
-	return pack(worker, lines, plan->flat.n_pixels, ukernel_high(plan->ukernel) * plan->packed_bytes, to) ? 0
-													      : -1;
+	uint8_t *to = group_data(plan, group) + k * plan->packed_bytes;
+	return pack(worker, lines, plan->flat.n_pixels, to) ? 0 : -1;
 }
 
 bool conv_pack(const struct conv_plan *plan)
@@ -167,5 +181,5 @@ bool conv_pack(const struct conv_plan *plan)
 	if (!plan->shape.merged)
 		return conv_team_run(plan, pack_channels, c->groups * n_channel_steps(plan), moves);
 	return conv_team_run(plan, spread_channel, c->groups * c->n_inputs, moves) &&
-	       conv_team_run(plan, pack_terms, c->groups * plan->shape.n_steps, moves);
+	       conv_team_run(plan, pack_terms, c->groups * n_term_steps(plan), moves);
 }

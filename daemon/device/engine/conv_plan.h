@@ -28,6 +28,7 @@ struct conv_plan {
 	struct flat flat;
 	struct conv_weights_shape shape;
 	int64_t n_packed, packed_bytes; /* packed lines of a group, and the way from one to the next */
+	int64_t n_beyond;		/* lines that steps which fill up see behind the last group's */
 	int64_t n_lines;		/* of a worker: planes that are spread before they are packed */
 	int64_t n_workers;
 	int64_t n_strips;

@@ -16,6 +16,8 @@ void product_weights_init(struct product_weights *weights, enum isa isa, unsigne
 	/* Weights of 8 bits are widened: they take the place of the micro-kernel's data. */
 	int type = data_bytes == 1 ? UKERNEL_FX8 : UKERNEL_FX16;
 	const struct ukernel *ukernel = ukernel_choose(type, isa);
+	if (ukernel_is_wasteful(ukernel, (terms + ukernel->n_terms - 1) / ukernel->n_terms))
+		ukernel = ukernel_choose_single(type, isa);
 	*weights = (struct product_weights){
 		.ukernel = ukernel,
 		.data_bytes = data_bytes,

@@ -1,6 +1,8 @@
 /* The rows of ukernels.def. */
 #include "daemon/device/engine/ukernel.h"
 
+#include <limits.h>
+
 #define UKERNEL(name, ISA, types) extern const struct ukernel name;
 #include "daemon/device/engine/ukernels.def"
 #undef UKERNEL
@@ -26,11 +28,21 @@ const struct ukernel *ukernel_row(unsigned i, enum isa *isa, int *types)
 	return rows[i].ukernel;
 }
 
-const struct ukernel *ukernel_choose(int type, enum isa isa)
+static const struct ukernel *choose(int type, enum isa isa, unsigned depth_most)
 {
 	const struct ukernel *best = NULL;
 	for (unsigned i = 0; i < N_ROWS; i++)
-		if (rows[i].isa <= isa && (rows[i].types & type))
+		if (rows[i].isa <= isa && (rows[i].types & type) && rows[i].ukernel->depth <= depth_most)
 			best = rows[i].ukernel;
 	return best;
+}
+
+const struct ukernel *ukernel_choose(int type, enum isa isa)
+{
+	return choose(type, isa, UINT_MAX);
+}
+
+const struct ukernel *ukernel_choose_single(int type, enum isa isa)
+{
+	return choose(type, isa, 1);
 }

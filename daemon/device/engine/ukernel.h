@@ -126,6 +126,12 @@ static inline int64_t ukernel_whole(const struct ukernel *ukernel, int64_t n)
 	return ((n << ukernel->by_bytes) + ukernel->depth - 1) & -(int64_t)ukernel->depth;
 }
 
+/* Whether more than half of those fill up: single steps take no longer then, and less room. */
+static inline bool ukernel_is_wasteful(const struct ukernel *ukernel, int64_t n)
+{
+	return ukernel_whole(ukernel, n) > 2 * (n << ukernel->by_bytes);
+}
+
 /* The step of packed line i; of its low bytes, where those of the high ones are ukernel_high() steps on. */
 static inline int64_t ukernel_step(const struct ukernel *ukernel, int64_t i)
 {
@@ -136,9 +142,22 @@ static inline int64_t ukernel_high(const struct ukernel *ukernel)
 	return ukernel->depth / 2;
 }
 
+/* The other way: the packed line of step k, and whether that is its high bytes'. */
+static inline int64_t ukernel_line(const struct ukernel *ukernel, int64_t k)
+{
+	int64_t depth = ukernel->depth;
+	return ukernel->by_bytes ? (k & -depth) / 2 + (k & (depth / 2 - 1)) : k;
+}
+static inline bool ukernel_is_high(const struct ukernel *ukernel, int64_t k)
+{
+	return ukernel->by_bytes && (k & ukernel_high(ukernel));
+}
+
 /* The best for `type` with the instructions of `isa`; NULL: none, which there is of every type with a scalar row.
  */
 const struct ukernel *ukernel_choose(int type, enum isa isa);
+/* The same of those whose steps come singly. */
+const struct ukernel *ukernel_choose_single(int type, enum isa isa);
 /* For tests and lists: row i, its isa and types; NULL past the last. */
 const struct ukernel *ukernel_row(unsigned i, enum isa *isa, int *types);
 
