@@ -32,7 +32,8 @@ static const struct ukernel *choose(int type, enum isa isa, unsigned depth_most)
 {
 	const struct ukernel *best = NULL;
 	for (unsigned i = 0; i < N_ROWS; i++)
-		if (rows[i].isa <= isa && (rows[i].types & type) && rows[i].ukernel->depth <= depth_most)
+		if ((rows[i].isa <= isa || rows[i].isa == ISA_SCALAR) && (rows[i].types & type) &&
+		    rows[i].ukernel->depth <= depth_most)
 			best = rows[i].ukernel;
 	return best;
 }

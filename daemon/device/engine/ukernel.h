@@ -153,8 +153,8 @@ static inline bool ukernel_is_high(const struct ukernel *ukernel, int64_t k)
 	return ukernel->by_bytes && (k & ukernel_high(ukernel));
 }
 
-/* The best for `type` with the instructions of `isa`; NULL: none, which there is of every type with a scalar row.
- */
+/* The best for `type` with the instructions of `isa`, or of plain C where that is ISA_ANY. NULL: none, which there
+ * is of every type with a scalar row. */
 const struct ukernel *ukernel_choose(int type, enum isa isa);
 /* The same of those whose steps come singly. */
 const struct ukernel *ukernel_choose_single(int type, enum isa isa);
