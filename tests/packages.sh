@@ -12,6 +12,7 @@ packages=(
 	abigail-tools binutils                                 # the library's ABI
 	protobuf-compiler python3 python3-protobuf python3-numpy # integration tests and the demo
 	mypy                                                   # the Python package's types
+	scdoc man-db groff                                     # manual pages, and reading them
 	lintian dpkg-dev                                       # Debian packages
 	zsh                                                    # its completion
 	systemd                                                # checks the units

@@ -1,0 +1,130 @@
+"""Fills a page's template with what the programs and headers say of themselves, so that nothing is written down twice.
+
+usage: generate.py TEMPLATE OUTPUT [--npumemd PROGRAM] [--npumemctl PROGRAM] [--include DIRECTORY]
+
+A line @NPUMEMD@ becomes npumemd --help; @NPUMEMCTL@ the help of npumemctl and of each of its commands; @KERNELS@ and
+@PARAMETERS@ the rows of kernels.def and params.def, @STATUSES@ those of status.def; @FUNCTIONS npumem/X.h@ a header's sections, declarations first.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+
+def escape(text):
+    return re.sub(r"([\\*_])", r"\\\1", text)
+
+
+def literal(text):
+    return "```\n" + text.rstrip("\n") + "\n```\n"
+
+
+def said(*words):
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def npumemd(arguments):
+    return literal(said(arguments.npumemd, "--help").split("\n\n", 1)[1])
+
+
+def npumemctl(arguments):
+    text = said(arguments.npumemctl, "--help")
+    names = re.findall(r"^  ([a-z]+)  ", text.split("options:")[0], re.MULTILINE)
+    parts = [literal(text)]
+    for name in names:
+        page = said(arguments.npumemctl, name, "--help")
+        parts.append(f"## {name}\n\n" + literal(page))
+    return "\n".join(parts)
+
+
+def rows(arguments, name, macro):
+    """The arguments of each row, strings that follow each other joined."""
+    with open(os.path.join(arguments.include, "npumem", name), encoding="utf-8") as file:
+        text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.DOTALL)
+    for match in re.finditer(rf"^{macro}\((.*?)\)\n(?=\S|\Z|\n)", text, re.MULTILINE | re.DOTALL):
+        yield [
+            "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', part)) if '"' in part else part.strip()
+            for part in re.findall(r'(?:"(?:[^"\\]|\\.)*"|[^,"])+', match[1])
+        ]
+
+
+def kernels(arguments):
+    parts = []
+    for row in rows(arguments, "kernels.def", "KERNEL"):
+        name, roles, parameters, types, summary = row[0], row[3], row[4], row[5], row[6]
+        parts.append(f"## {escape(name)}\n\n{escape(summary)}.\n")
+        parts.append(literal(f"tensors     {roles}\nparameters  {(parameters + ' rounding').strip()}\ntypes       {types}"))
+    return "\n".join(parts)
+
+
+def parameters(arguments):
+    parts = []
+    for row in rows(arguments, "params.def", "PARAM"):
+        name, least, most, choices, fallback = row[1], row[3], row[4], row[5], row[6]
+        count = least if least == most else f"{least} to {most}"
+        kind = ", ".join(choices.split()) if choices else f"{count} integer{'' if most == '1' else 's'}"
+        if choices and most != "1":
+            kind = f"{count} of {kind}"
+        end = f"default {fallback}" if fallback else "must be given"
+        parts.append(f"*{escape(name)}*\n\t{escape(kind)}; {escape(end)}.\n")
+    return "\n".join(parts)
+
+
+def statuses(arguments):
+    parts = []
+    for row in rows(arguments, "status.def", "STATUS"):
+        parts.append(f"*{escape(row[0])}* ({row[1]})\n\t{escape(row[2])}\n")
+    return "\n".join(parts)
+
+
+def functions(arguments, header):
+    with open(os.path.join(arguments.include, header), encoding="utf-8") as file:
+        text = file.read()
+    parts, section = [f"## {escape(header)}\n"], None
+    body = text.split("#endif\n", 1)[-1] if "extern" in text else text
+    for block in re.split(r"\n\s*\n", body):
+        block = block.strip("\n")
+        title = re.fullmatch(r"/\* ---- (.*?) ---- \*/", block.strip())
+        if title:
+            section = title[1]
+            parts.append(f"*{escape(section)}*\n")
+        elif block and not block.startswith("#") and "extern \"C\"" not in block and block.strip() not in ("}", "{"):
+            parts.append(literal(block.replace("\t", "        ")))
+    return "\n".join(parts)
+
+
+def fill(line, arguments):
+    word = line.strip()
+    if word == "@NPUMEMD@":
+        return npumemd(arguments)
+    if word == "@NPUMEMCTL@":
+        return npumemctl(arguments)
+    if word == "@KERNELS@":
+        return kernels(arguments)
+    if word == "@PARAMETERS@":
+        return parameters(arguments)
+    if word == "@STATUSES@":
+        return statuses(arguments)
+    if word.startswith("@FUNCTIONS "):
+        return functions(arguments, word[len("@FUNCTIONS ") : -1])
+    return line
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("template")
+    parser.add_argument("output")
+    for name in ("npumemd", "npumemctl", "include"):
+        parser.add_argument("--" + name)
+    arguments = parser.parse_args()
+    with open(arguments.template, encoding="utf-8") as file:
+        lines = file.read().split("\n")
+    with open(arguments.output, "w", encoding="utf-8") as file:
+        file.write("\n".join(fill(line, arguments) for line in lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""What the manual pages must have: every option, command, kernel, parameter and function; and that man takes them.
+
+usage: man.py PAGES INCLUDE COMMANDS_DEF OPTIONS_C SYMBOLS
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+
+def read(*path):
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return file.read()
+
+
+def rendered(pages, page):
+    """As a reader sees it, wide enough that no word is divided."""
+    result = subprocess.run(["man", "--warnings", "--no-hyphenation", "-l", os.path.join(pages, page)], check=False,
+                            capture_output=True, text=True, env=dict(os.environ, MANWIDTH="1000", LC_ALL="C.UTF-8"))
+    assert result.returncode == 0 and not result.stderr, (page, result.stderr)
+    return re.sub(".\b", "", result.stdout)
+
+
+def missing(text, words):
+    return [word for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)]
+
+
+def main():
+    pages, include, commands, options, symbols = sys.argv[1:]
+    rows = lambda name, macro: re.findall(rf'^{macro}\((\w+)', read(include, "npumem", name), re.MULTILINE)
+    wanted = {
+        "npumemd.8": ["--" + name for name in re.findall(r'^\t\{(?:\.name = )?"([a-z-]+)"', read(options), re.MULTILINE)],
+        "npumemctl.1": re.findall(r"^COMMAND\((\w+)", read(commands), re.MULTILINE),
+        "npumem-kernels.7": rows("kernels.def", "KERNEL")
+        + re.findall(r'^PARAM\(\w+, "(\w+)"', read(include, "npumem", "params.def"), re.MULTILINE),
+        "libnpumem.3": re.findall(r"^(npumem_\w+)@", read(symbols), re.MULTILINE),
+        "npumem.7": ["aligned", "compact", "matrix", "strided", "4n", "2n", "2ic", "footprint", "seed 003", "vendor"],
+        "npumem-wire.7": re.findall(r"^STATUS\(([A-Z_]+)", read(include, "npumem", "status.def"), re.MULTILINE),
+    }
+    code = 0
+    for page, words in wanted.items():
+        text = rendered(pages, page)
+        lost = missing(text, words)
+        if len(words) < 5 or lost:
+            print(f"{page}: of {len(words)} words not there: {lost}")
+            code = 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
