@@ -13,9 +13,9 @@ enum {
 	PIECE_PRODUCTS = 8,    /* that take as long as one step of a plain loop */
 	PANEL_BYTES = 1 << 20, /* of a panel's steps, where a block is no more than that */
 	TILE_BLOCKS = 16,
-	SHARED_PRODUCTS = 1 << 25, /* fewer are done before a helper has woken up */
 	BIAS_SHIFT_MAX = 40,	   /* of a bias that is added without a second look */
 };
+#define MANY (INT64_C(1) << 60)
 
 struct panel {
 	const struct product *product;
@@ -243,9 +243,10 @@ static bool tell(const struct panel *panel, const struct worker *worker)
 			     : kernel_step(panel->call, worker->elements);
 }
 
-static void work(void *arg)
+static void work(void *arg, unsigned number)
 {
 	struct panel *panel = arg;
+	(void)number;
 	struct worker worker;
 	int64_t tile;
 	worker.counts = (struct kernel_counts){.saturated = 0};
@@ -274,11 +275,11 @@ static bool run_panel(struct panel *panel, const uint8_t *rows, int64_t n_rows)
 	panel->next = 0;
 	/* In floating point: there may be any number of them. */
 	double products = (double)n_rows * (double)panel->product->terms * (double)panel->product->columns;
-	panel->shared = panel->call->crew && panel->n_tiles > 1 && products >= SHARED_PRODUCTS;
+	panel->shared = panel->call->crew && panel->n_tiles > 1 && products >= KERNEL_SHARED_LEAST;
 	if (panel->shared)
-		kernel_share(panel->call, work, panel);
+		kernel_share(panel->call, products < (double)MANY ? (int64_t)products : MANY, work, panel);
 	else
-		work(panel);
+		work(panel, 0);
 	return !panel->stopped;
 }
 

@@ -132,8 +132,9 @@ END_TEST
 enum { HELPERS = 11 };
 
 struct crew {
-	void (*work)(void *arg);
+	void (*work)(void *arg, unsigned number);
 	void *arg;
+	atomic_uint n_helpers;
 	bool leave; /* helpers are wanted elsewhere after each part */
 };
 
@@ -143,19 +144,21 @@ static void *help(void *ctx)
 {
 	struct crew *crew = ctx;
 	helps = true;
-	crew->work(crew->arg);
+	crew->work(crew->arg, atomic_fetch_add(&crew->n_helpers, 1) + 1);
 	return NULL;
 }
 
-static void share(void *ctx, void (*work)(void *arg), void *arg)
+static void share(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg)
 {
+	(void)products;
 	struct crew *crew = ctx;
 	pthread_t threads[HELPERS];
 	crew->work = work;
 	crew->arg = arg;
+	crew->n_helpers = 0;
 	for (unsigned i = 0; i < HELPERS; i++)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, help, crew), 0);
-	work(arg);
+	work(arg, 0);
 	for (unsigned i = 0; i < HELPERS; i++)
 		pthread_join(threads[i], NULL);
 }
@@ -176,7 +179,7 @@ START_TEST(shared)
 	uint64_t state = 5;
 	for (unsigned i = 0; i < 8; i++) {
 		struct crew crew = {.leave = i / 4};
-		const struct kernel_crew threads = {share, is_wanted_elsewhere, &crew};
+		const struct kernel_crew threads = {share, is_wanted_elsewhere, &crew, HELPERS + 1};
 		struct calls c;
 		set_up(&c, NPUMEM_KERNEL_GROUP_CONV2D, &shapes[i % 4], &calls_fxn[i % 3],
 		       (const int64_t[4]){7, 7, 0, 7}, true);

@@ -105,8 +105,9 @@ END_TEST
 enum { HELPERS = 3 };
 
 struct crew {
-	void (*work)(void *arg);
+	void (*work)(void *arg, unsigned number);
 	void *arg;
+	atomic_uint n_helpers;
 	bool leave; /* helpers are wanted elsewhere after each part */
 };
 
@@ -116,19 +117,21 @@ static void *help(void *ctx)
 {
 	struct crew *crew = ctx;
 	helps = true;
-	crew->work(crew->arg);
+	crew->work(crew->arg, atomic_fetch_add(&crew->n_helpers, 1) + 1);
 	return NULL;
 }
 
-static void share(void *ctx, void (*work)(void *arg), void *arg)
+static void share(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg)
 {
+	(void)products;
 	struct crew *crew = ctx;
 	pthread_t threads[HELPERS];
 	crew->work = work;
 	crew->arg = arg;
+	crew->n_helpers = 0;
 	for (unsigned i = 0; i < HELPERS; i++)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, help, crew), 0);
-	work(arg);
+	work(arg, 0);
 	for (unsigned i = 0; i < HELPERS; i++)
 		pthread_join(threads[i], NULL);
 }
@@ -145,7 +148,7 @@ START_TEST(shared)
 	uint64_t state = 5;
 	for (int i = 0; i < 4; i++) {
 		struct crew crew = {.leave = i % 2};
-		const struct kernel_crew threads = {share, is_wanted_elsewhere, &crew};
+		const struct kernel_crew threads = {share, is_wanted_elsewhere, &crew, HELPERS + 1};
 		struct kernel_progress progress = {.piece = 0};
 		struct calls c;
 		set_up(&c, &shape, &state);
