@@ -131,14 +131,15 @@ static void make_thread(struct share *share)
 		share->n_threads++;
 }
 
-static bool offer(struct share *share, struct share_work *now, int64_t products)
+static bool is_worth_it(const struct share *share, int64_t products)
 {
-	bool is_large = products >= PRODUCTS_ASLEEP, is_offered;
+	return products >= PRODUCTS_ASLEEP || (products >= PRODUCTS_AWAKE && atomic_load(&share->n_looking));
+}
 
-	if (!is_large && (products < PRODUCTS_AWAKE || !atomic_load(&share->n_looking)))
-		return false;
-	if (!workers_have_room(share->workers))
-		return false;
+static bool offer(struct share *share, struct share_work *now, bool is_large)
+{
+	bool is_offered;
+
 	uv_mutex_lock(&share->lock);
 	is_offered = !share->now && share->threads_max && uv_hrtime() >= share->alone_until_ns;
 	if (is_offered) {
@@ -153,8 +154,7 @@ static bool offer(struct share *share, struct share_work *now, int64_t products)
 	return is_offered;
 }
 
-/* Returns how long that took. */
-static uint64_t wait_for_helpers(struct share *share, struct share_work *now)
+static void wait_for_helpers(struct share *share, struct share_work *now)
 {
 	uint64_t began = uv_hrtime();
 
@@ -167,14 +167,14 @@ static uint64_t wait_for_helpers(struct share *share, struct share_work *now)
 	while (now->n_inside)
 		uv_cond_wait(&share->left, &share->lock);
 	uv_mutex_unlock(&share->lock);
-	return uv_hrtime() - began;
 }
 
-/* Late for once is forgiven to those who have saved more before. */
-static void learn(struct share *share, uint64_t saved_ns, uint64_t waited_ns)
+/* Lost is what this thread waited for helpers, and was kept from its processor, as by one of them: what that does
+ * meanwhile saves nothing. Late for once is forgiven to those who have saved more before. */
+static void learn(struct share *share, uint64_t saved_ns, uint64_t lost_ns)
 {
 	uv_mutex_lock(&share->lock);
-	share->saved_ns += (int64_t)saved_ns - (int64_t)waited_ns;
+	share->saved_ns += (int64_t)saved_ns - (int64_t)lost_ns;
 	if (share->saved_ns < -LOST_MOST_NS) {
 		share->saved_ns = 0;
 		share->alone_ns = share->alone_ns ? 2 * share->alone_ns : ALONE_LEAST_NS;
@@ -192,15 +192,16 @@ static void share_out(void *ctx, int64_t products, void (*work)(void *arg, unsig
 {
 	struct share *share = ctx;
 	struct share_work now = {.work = work, .arg = arg};
-	uint64_t waited;
+	bool is_shared = is_worth_it(share, products) && workers_have_room(share->workers);
+	uint64_t began = is_shared ? uv_hrtime() : 0, worked = is_shared ? worked_ns() : 0;
 
-	if (!offer(share, &now, products)) {
-		work(arg, 0);
-		return;
-	}
+	is_shared = is_shared && offer(share, &now, products >= PRODUCTS_ASLEEP);
 	work(arg, 0);
-	waited = wait_for_helpers(share, &now);
-	learn(share, now.saved_ns, waited);
+	if (!is_shared)
+		return;
+	worked = worked_ns() - worked;
+	wait_for_helpers(share, &now);
+	learn(share, now.saved_ns, uv_hrtime() - began - worked);
 }
 
 static bool is_wanted_elsewhere(void *ctx)
