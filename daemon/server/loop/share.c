@@ -24,7 +24,9 @@ enum {
 };
 #define ALONE_MOST_NS (UINT64_C(16000) * NS_PER_MS)
 
-static _Thread_local bool helps;
+/* Whom this thread helps, and as which of several. */
+static _Thread_local const struct share_work *helped;
+static _Thread_local unsigned helped_number;
 
 /* Processor time of this thread. */
 static uint64_t worked_ns(void)
@@ -39,14 +41,16 @@ static uint64_t worked_ns(void)
 
 static void help(struct share *share, struct share_work *now)
 {
-	unsigned number = ++now->n_helped;
 	uint64_t before;
 
+	helped = now;
+	helped_number = ++now->n_helped;
 	atomic_fetch_add(&now->n_inside, 1);
 	uv_mutex_unlock(&share->lock);
 	before = worked_ns();
-	now->work(now->arg, number);
+	now->work(now->arg, helped_number);
 	atomic_fetch_add(&now->saved_ns, worked_ns() - before);
+	helped = NULL;
 	uv_mutex_lock(&share->lock);
 	if (atomic_fetch_sub(&now->n_inside, 1) == 1)
 		uv_cond_signal(&share->left);
@@ -92,6 +96,11 @@ static void look(struct share *share, struct looks *looks, uint64_t last)
 	looks->rests = RESTS;
 }
 
+static bool may_help(const struct share *share)
+{
+	return workers_have_room(share->workers, share->now->uid, share->now->n_helped + 1);
+}
+
 static void run_helper(void *arg)
 {
 	struct share *share = arg;
@@ -100,10 +109,9 @@ static void run_helper(void *arg)
 
 	bool has_helped = false;
 
-	helps = true;
 	uv_mutex_lock(&share->lock);
 	while (!share->is_closing) {
-		if (share->now && share->n_offered != last && workers_have_room(share->workers)) {
+		if (share->now && share->n_offered != last && may_help(share)) {
 			last = share->n_offered;
 			help(share, share->now);
 			has_helped = true;
@@ -191,8 +199,8 @@ static void learn(struct share *share, uint64_t saved_ns, uint64_t lost_ns)
 static void share_out(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg)
 {
 	struct share *share = ctx;
-	struct share_work now = {.work = work, .arg = arg};
-	bool is_shared = is_worth_it(share, products) && workers_have_room(share->workers);
+	struct share_work now = {.work = work, .arg = arg, .uid = workers_uid()};
+	bool is_shared = is_worth_it(share, products) && workers_have_room(share->workers, now.uid, 1);
 	uint64_t began = is_shared ? uv_hrtime() : 0, worked = is_shared ? worked_ns() : 0;
 
 	is_shared = is_shared && offer(share, &now, products >= PRODUCTS_ASLEEP);
@@ -208,7 +216,7 @@ static bool is_wanted_elsewhere(void *ctx)
 {
 	const struct share *share = ctx;
 
-	return helps && !workers_have_room(share->workers);
+	return helped && !workers_have_room(share->workers, helped->uid, helped_number);
 }
 
 struct kernel_crew share_crew(struct share *share)
