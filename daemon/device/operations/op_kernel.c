@@ -305,6 +305,12 @@ static int cancelled(const struct error_context *context, const char *left)
 	return npumem_error_set(context->error, NPUMEM_CANCELLED, "the run was cancelled; %s", left);
 }
 
+/* Of the role that the kernel packs. */
+static const struct tensor *packed_tensor(const struct op_work *work)
+{
+	return work->tensors[work->roles[work->kernel->packed].operands - work->operands];
+}
+
 /* After the inputs were gathered. False where it was stopped. */
 static bool make_pack(struct device *device, struct op_work *work, struct pack *pack)
 {
@@ -313,7 +319,7 @@ static bool make_pack(struct device *device, struct op_work *work, struct pack *
 	if (!work->kernel->pack(&work->call, pack_data(pack)))
 		return false;
 	work->call.pack = pack_data(pack);
-	packs_keep(&device->packs, pack);
+	packs_keep(&device->packs, pack, packed_tensor(work));
 	return true;
 }
 
@@ -357,7 +363,7 @@ static int take_pack(struct device *device, struct op_work *work, struct pack **
 	*pack = NULL;
 	if (!work->pack_bytes)
 		return 0;
-	packs_key(&key, &work->call, work->tensors[work->roles[work->kernel->packed].operands - work->operands]);
+	packs_key(&key, &work->call, packed_tensor(work));
 	*pack = packs_find(&device->packs, &key);
 	if (*pack) {
 		work->call.pack = pack_data(*pack);
