@@ -114,8 +114,8 @@ static void work(void *arg, unsigned number)
 	atomic_fetch_add(&team->wrapped, worker.counts.wrapped);
 }
 
-/* As `work` of a team of one, whose ranges nobody else looks at: of a small convolution atomic operations would be a
- * tenth of the time. */
+/* As `work` of a team of one, whose ranges nobody else looks at: of a small convolution atomic operations would be
+ * a tenth of the time. */
 static bool work_alone(const struct conv_plan *plan, conv_part *part, int64_t n_parts)
 {
 	struct kernel_call *call = plan->convolution->call;

@@ -100,6 +100,21 @@ START_TEST(long_sums)
 }
 END_TEST
 
+/* Strips that come in stretches, for blocks of several panels and of a tile's last rows. */
+START_TEST(long_sums_of_many_rows)
+{
+	static const struct shape shapes[] = {{7, 9001, 65}, {97, 8300, 3}, {203, 4100, 70}, {13, 200000, 2}};
+	uint64_t state = 4;
+	for (int i = 0; i < 12; i++) {
+		struct calls c;
+		set_up(&c, &shapes[i % 4], &state);
+		c.call.isa = isa_best();
+		check_against_loops(&c, &shapes[i % 4]);
+		calls_free(&c);
+	}
+}
+END_TEST
+
 /* ---- threads ---- */
 
 enum { HELPERS = 3 };
@@ -178,6 +193,7 @@ Suite *suite_product(void)
 	tcase_set_timeout(tcase, 0);
 	tcase_add_test(tcase, every_isa);
 	tcase_add_test(tcase, long_sums);
+	tcase_add_test(tcase, long_sums_of_many_rows);
 	tcase_add_test(tcase, shared);
 	suite_add_tcase(suite, tcase);
 	return suite;
