@@ -14,6 +14,7 @@ enum {
 	PANEL_BYTES = 1 << 20, /* of a panel's steps, where a block is no more than that */
 	TILE_BLOCKS = 16,
 	SHARED_PRODUCTS = 1 << 25, /* fewer are done before a helper has woken up */
+	BLOCK_ROWS = 4,		   /* that a block's lines of weights take as long as */
 	BIAS_SHIFT_MAX = 40,	   /* of a bias that is added without a second look */
 };
 
@@ -79,6 +80,18 @@ bool product_pack(const struct kernel_call *call, const struct product *product,
 	struct product_weights weights;
 	weights_of(call, product, pack, &weights);
 	return product_weights_pack(&weights, call, operands_get(call, product->roles->weights)->data);
+}
+
+int64_t product_steps(const struct kernel_call *call, const struct product *product)
+{
+	struct product_weights weights;
+	weights_of(call, product, NULL, &weights);
+	double columns = (double)product->columns + UKERNEL_COLUMNS, rows = (double)product->rows;
+	double terms = (double)weights.n_steps * weights.ukernel->n_terms;
+	/* A line of weights is loaded for each block of rows; sums are stored, and rows are packed. */
+	double blocks = (double)(product->rows / weights.ukernel->rows + 1) * BLOCK_ROWS;
+	double steps = (rows + blocks) * columns * terms / weights.ukernel->speed + rows * columns + rows * terms;
+	return steps < (double)INT32_MAX ? (int64_t)steps : INT32_MAX;
 }
 
 /* ---- results ---- */
