@@ -18,6 +18,7 @@ enum {
 	TILE_BLOCKS = 16,
 	TILE_ROWS = 96,	     /* whose sums are kept from one stretch to the next */
 	STRETCH_STEPS = 512, /* of a strip 128 KiB */
+	BLOCK_ROWS = 4,	     /* that a block's lines of weights take as long as */
 	BIAS_SHIFT_MAX = 40, /* of a bias that is added without a second look */
 };
 #define MANY (INT64_C(1) << 60)
@@ -89,6 +90,18 @@ bool product_pack(const struct kernel_call *call, const struct product *product,
 	struct product_weights weights;
 	weights_of(call, product, pack, &weights);
 	return product_weights_pack(&weights, call, operands_get(call, product->roles->weights)->data);
+}
+
+int64_t product_steps(const struct kernel_call *call, const struct product *product)
+{
+	struct product_weights weights;
+	weights_of(call, product, NULL, &weights);
+	double columns = (double)product->columns + UKERNEL_COLUMNS, rows = (double)product->rows;
+	double terms = (double)weights.n_steps * weights.ukernel->n_terms;
+	/* A line of weights is loaded for each block of rows; sums are stored, and rows are packed. */
+	double blocks = (double)(product->rows / weights.ukernel->rows + 1) * BLOCK_ROWS;
+	double steps = (rows + blocks) * columns * terms / weights.ukernel->speed + rows * columns + rows * terms;
+	return steps < (double)INT32_MAX ? (int64_t)steps : INT32_MAX;
 }
 
 /* ---- results ---- */

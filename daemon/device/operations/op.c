@@ -160,11 +160,18 @@ static int64_t dma_cost(const struct device *device, const struct op *op)
 	return cost;
 }
 
-int64_t op_cost(const struct device *device, const struct op *op)
+/* Products of weights with what they meet, one step each. */
+static int64_t products(int64_t weights, int64_t out, int64_t out_channels)
+{
+	int64_t steps;
+	return __builtin_mul_overflow(out, weights / out_channels, &steps) ? INT64_MAX : steps;
+}
+
+static int64_t run_cost(struct device *device, const struct op *op)
 {
 	int64_t elements = 0, weights = 0, out = 0, out_channels = 1;
-	if (op->kind != OP_RUN)
-		return dma_cost(device, op);
+	const struct tensor *packed;
+	int64_t steps = op_kernel_steps(device, op, &packed);
 	for (unsigned i = 0; i < op->n_operands; i++) {
 		const struct tensor *tensor = op->operands[i].tensor;
 		const struct npumem_place *place = &tensor->place;
@@ -177,12 +184,16 @@ int64_t op_cost(const struct device *device, const struct op *op)
 		}
 		if (!memcmp(op->operands[i].role, "weights", 7) || !memcmp(op->operands[i].role, "right", 5))
 			weights += n;
-		elements += read_cost(device, tensor, n);
+		elements += tensor == packed ? look_cost(device, tensor, n) : read_cost(device, tensor, n);
 	}
-	int64_t taps = weights / out_channels, steps;
-	if (__builtin_mul_overflow(out, taps, &steps) || __builtin_add_overflow(steps, elements, &steps))
-		return INT64_MAX;
-	return steps;
+	if (steps < 0)
+		steps = products(weights, out, out_channels);
+	return __builtin_add_overflow(steps, elements, &steps) ? INT64_MAX : steps;
+}
+
+int64_t op_cost(struct device *device, const struct op *op)
+{
+	return op->kind == OP_RUN ? run_cost(device, op) : dma_cost(device, op);
 }
 
 unsigned op_accesses(const struct op *op, struct op_access *accesses)

@@ -354,6 +354,31 @@ static int no_memory(const struct error_context *context, size_t bytes)
 				"the daemon has no %zu bytes of host memory for this kernel", bytes);
 }
 
+static struct tensor *packed_tensor(const struct op_work *work)
+{
+	return work->tensors[work->roles[work->kernel->packed].operands - work->operands];
+}
+
+int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed)
+{
+	/* A pack that goes before the run is made again, which is to be short, too. */
+	enum { SMALL_PACK_BYTES = 5 << 18 };
+	const struct op_work *work = op->work;
+	struct pack_key key;
+	*packed = NULL;
+	if (!work || !work->kernel->steps || work->pack_bytes > SMALL_PACK_BYTES)
+		return -1;
+	if (work->pack_bytes) {
+		packs_key(&key, &work->call, packed_tensor(work));
+		struct pack *pack = packs_find(&device->packs, &key);
+		packs_done(&device->packs, pack);
+		if (!pack)
+			return -1;
+		*packed = packed_tensor(work);
+	}
+	return work->kernel->steps(&work->call);
+}
+
 /* The pack that was kept, which the call then has, or a new one; NULL where the kernel has none. 0 or
  * RESOURCE_EXHAUSTED. */
 static int take_pack(struct device *device, struct op_work *work, struct pack **pack,

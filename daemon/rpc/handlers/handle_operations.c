@@ -56,8 +56,8 @@ static int run(struct call *call)
 	status = operate_begin(&call->operate, NPUMEM__V1__RESPONSE__RESULT_DONE);
 	if (status)
 		return status;
-	/* What went before it may have written what it reads. */
-	if (call->is_in_scheduler)
+	/* What went before it may have written what it reads; and of a run that was checked more is known. */
+	if (call->is_in_scheduler || call_is_long(cost))
 		cost = op_cost(call->rpc->service->device, op);
 	if (call_is_long(cost))
 		progress_follow(call);

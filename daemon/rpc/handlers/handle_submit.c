@@ -171,7 +171,7 @@ static void part_start(struct submission *submission, struct part *part)
 {
 	struct call *call = submission->call;
 	struct op *op = &part->prepared.op;
-	int64_t cost = op_cost(call->rpc->service->device, op);
+	int64_t cost;
 
 	part->progress.whole = &call->progress;
 	op->progress = &part->progress;
@@ -190,6 +190,7 @@ static void part_start(struct submission *submission, struct part *part)
 		return;
 	}
 	queue_of(submission, part)->busy = part;
+	cost = op_cost(call->rpc->service->device, op);
 	if (call_is_long(cost) && call_submit_work(call, work_part, part_done, part))
 		return;
 	submission->spent += cost + CALL_OP_COST;

@@ -49,14 +49,13 @@ static struct shape random_shape(uint64_t *state, int number)
 	return s;
 }
 
-static void set_up_random(struct calls *c, uint64_t *state)
+static void set_up_random(struct calls *c, int number, const struct shape *shape, const struct calls_types *types,
+			  uint64_t *state)
 {
-	int number = kinds[oracle_random(state) % KINDS];
-	const struct shape shape = random_shape(state, number);
 	int64_t data = oracle_between(state, 0, 12), weights = oracle_between(state, 0, 12);
 	int64_t out = oracle_between(state, 0, data + weights + 2);
 	const int64_t frac_bits[4] = {data, weights, oracle_between(state, 0, data + weights), out};
-	set_up(c, number, &shape, &calls_fxn[oracle_random(state) % 3], frac_bits, oracle_random(state) % 2);
+	set_up(c, number, shape, types, frac_bits, oracle_random(state) % 2);
 	c->call.rounding = (enum npumem_rounding)oracle_between(state, NPUMEM_CONVERGENT, NPUMEM_NEAREST);
 	calls_param(c, NPUMEM_PARAM_RELU, 1, oracle_between(state, 1, 4), 0, 0, 0);
 	for (unsigned role = 0; role < OUT; role++)
@@ -98,11 +97,47 @@ START_TEST(every_isa)
 	int n = many ? atoi(many) : 1000;
 	uint64_t state = 20261122;
 	for (int i = 0; i < n; i++) {
+		int number = kinds[oracle_random(&state) % KINDS];
+		const struct shape shape = random_shape(&state, number);
 		struct calls c;
-		set_up_random(&c, &state);
+		set_up_random(&c, number, &shape, &calls_fxn[oracle_random(&state) % 3], &state);
 		check_all(&c);
 		calls_free(&c);
 	}
+}
+END_TEST
+
+/* What is summed with pixels as rows: every number of them in a row and of vectors of output channels, taps that
+ * lie in the padding on every side, rows and columns of outputs that see nothing else. */
+START_TEST(small_images)
+{
+	enum { FX8 = 0 };
+	uint64_t state = 9;
+	ck_assert_int_eq(calls_fxn[FX8].data, NPUMEM_FX8);
+	for (int64_t w = 1; w <= 24; w++)
+		for (int64_t o = 7; o < 110; o += 8) {
+			int64_t kh = oracle_between(&state, 1, 5), kw = oracle_between(&state, 1, 5);
+			const struct shape shape = {
+				.n = few(&state, 2),
+				.i = few(&state, 19),
+				.h = oracle_between(&state, 1, 16),
+				.w = w,
+				.o = o + few(&state, 9),
+				.kh = kh,
+				.kw = kw,
+				.stride_h = few(&state, 2),
+				.stride_w = few(&state, 2),
+				.top = kh - 1,
+				.bottom = oracle_between(&state, 0, kh - 1),
+				.left = oracle_between(&state, 0, kw - 1),
+				.right = kw - 1,
+				.groups = 1,
+			};
+			struct calls c;
+			set_up_random(&c, NPUMEM_KERNEL_CONV2D, &shape, &calls_fxn[FX8], &state);
+			check_all(&c);
+			calls_free(&c);
+		}
 }
 END_TEST
 
@@ -204,6 +239,7 @@ Suite *suite_conv(void)
 	TCase *tcase = tcase_create("conv");
 	tcase_set_timeout(tcase, 0);
 	tcase_add_test(tcase, every_isa);
+	tcase_add_test(tcase, small_images);
 	tcase_add_test(tcase, long_sums);
 	tcase_add_test(tcase, shared);
 	suite_add_tcase(suite, tcase);
