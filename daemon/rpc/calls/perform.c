@@ -69,7 +69,7 @@ static bool pause_step(struct call *call)
 	if (call_charge(call))
 		npumem_error_clear(call->error);
 	call->is_paused = true;
-	advance_yield(call);
+	advance_ready(call);
 	return true;
 }
 

@@ -333,7 +333,7 @@ static bool is_tired(const struct submission *submission)
 static void yield(struct submission *submission)
 {
 	submission->spent = 0;
-	advance_yield(submission->call);
+	advance_ready(submission->call);
 }
 
 /* Starts what the queues have next. True while something of the step runs elsewhere, or waits for another turn. */
