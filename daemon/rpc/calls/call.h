@@ -54,7 +54,7 @@ enum {
 	 * a thread would cost. */
 	CALL_INLINE_COST = 200000,
 	/* What an operation costs beyond its elements: finding, checking, answering. */
-	CALL_OP_COST = 4000,
+	CALL_OP_COST = 1500,
 };
 
 struct call {
