@@ -4,6 +4,7 @@
 #include "daemon/rpc/calls/resolve.h"
 
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/hint.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
@@ -83,7 +84,7 @@ static void look_ahead(struct call *call)
 	scheduler_claim(scheduler_of(call), &call->entry, hint->accesses, hint->n);
 	claim_deinit(&call->hints[call->which_hint ^ 1]);
 	if (call->charge)
-		call_charge_more(call);
+		charge_more(call);
 }
 
 /* Its first call waits until some held one is resolved, or gone, or nobody has the device for itself. */
@@ -160,7 +161,7 @@ static void check_charge(struct call *call)
 
 	if (call->state == CALL_READY && rpc->first_ready == call && !rpc->is_awake && !call_is_long(call->cost))
 		return;
-	status = call_charge(call);
+	status = charge_call(call);
 	if (status && !call->is_committed)
 		call_end(call, status);
 }
@@ -311,7 +312,7 @@ void resolve_begin(struct call *call)
 	call->state = CALL_HELD;
 	add_held(call);
 	look_ahead(call);
-	status = call_charge(call);
+	status = charge_call(call);
 	if (status)
 		call_end(call, status);
 }
