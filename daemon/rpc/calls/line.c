@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
 
 static struct call *call_of(struct waiter *waiter)
@@ -42,7 +43,7 @@ bool line_join(struct call *call)
 		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * request->wait_ms : WAITING_NEVER;
 	why = *call->error;
 	npumem_error_clear(call->error);
-	if (call_charge(call) || waiting_add(&rpc->service->waiting, &call->waiter, call->error))
+	if (charge_call(call) || waiting_add(&rpc->service->waiting, &call->waiter, call->error))
 		return false;
 	*call->error = why;
 	advance_step_aside(call);
