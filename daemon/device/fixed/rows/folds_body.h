@@ -161,7 +161,6 @@ VECTOR int64_t across_raw(const struct fold_rows *rows, fold_function *fold, raw
 	vector_store_raw(parts, raw(raw(x[0], x[1], bytes), raw(x[2], x[3], bytes), bytes), VECTOR_BYTES);
 	const struct fold_rows last = {parts, bytes, 0, 1};
 	vector y = row_at(&last, 0, 0, VECTOR_N);
-	VECTOR_UNROLL
 	for (unsigned v = 1; v < 4 / bytes; v++)
 		y = fold(y, row_at(&last, 0, (int64_t)v * VECTOR_N, VECTOR_N));
 	*to = whole(y, fold);
