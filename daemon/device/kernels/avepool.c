@@ -52,7 +52,8 @@ static int64_t mean_of(struct single *s, int64_t sum)
 static void means_one_by_one(struct single *single, const struct pool *pool, int64_t rows, int64_t x, int64_t end)
 {
 	for (; x < end; x++) {
-		int64_t tap, past, sum = pool->values32 ? pool->values32[x] : pool->values[x];
+		const struct row_source folded = pool_source(pool);
+		int64_t tap, past, sum = pool->folded ? row_get(&folded, x) : pool->values[x];
 		window_taps(&pool->window.w, pool->global ? 0 : x, &tap, &past);
 		if (single->mean.n != rows * (past - tap))
 			mean_init(&single->mean, rows * (past - tap));
@@ -73,7 +74,7 @@ static void inside_init(struct inside *inside, const struct kernel_call *call, c
 	*inside = (struct inside){.rows = 0};
 	inside->first = (w->before + w->stride - 1) / w->stride;
 	inside->end = w->in + w->before < w->kernel ? 0 : (w->in + w->before - w->kernel) / w->stride + 1;
-	if (!pool->values32 || is_exact(call) || inside->first >= inside->end)
+	if (!pool->folded || is_exact(call) || inside->first >= inside->end)
 		inside->first = inside->end = 0;
 }
 
@@ -84,8 +85,8 @@ static void set_rows(struct inside *inside, const struct kernel_call *call, cons
 	struct mean mean;
 	mean_init(&mean, points);
 	inside->rows = rows;
-	inside->row = (struct row){.in1 = {.data = pool->values32 + inside->first, .bytes = 4, .mask = -1},
-				   .in2 = {.value = (int32_t)mean.multiplier}};
+	inside->row = (struct row){.in1 = pool_source(pool), .in2 = {.value = (int32_t)mean.multiplier}};
+	inside->row.in1.data = (const uint8_t *)pool->folded + inside->first * pool->width;
 	requantize_init(&inside->row.to, out->dtype, mean.shift + in->frac_bits - out->frac_bits, call->rounding);
 	row_init_product(&inside->row, call->isa, points * row_magnitude(in->dtype) * mean.multiplier);
 }
