@@ -402,17 +402,20 @@ static int run_kernel(struct device *device, struct op *op, const struct error_c
 {
 	struct op_work *work = op->work;
 	struct pack *pack;
-	void *memory = heap_alloc(device->heap, work->memory_bytes);
-	if (!memory)
-		return no_memory(context, work->memory_bytes);
 	int status = take_pack(device, work, &pack, context);
-	if (!status) {
+	if (status)
+		return status;
+	size_t bytes = op_operands_bytes(work);
+	void *memory = heap_alloc(device->heap, bytes);
+	if (memory) {
 		op_operands_spread(device, work, memory);
 		work->call.progress = op->progress;
 		begin_progress(work);
 		status = run_gathered(device, op, pack, context);
-		packs_done(&device->packs, pack);
+	} else {
+		status = no_memory(context, bytes);
 	}
+	packs_done(&device->packs, pack);
 	heap_free(device->heap, memory);
 	return status;
 }
