@@ -392,6 +392,14 @@ void advance_step_aside(struct call *call)
 	advance_loosen(call->rpc, call->peer);
 }
 
+void advance_step_back(struct call *call)
+{
+	call->state = CALL_QUEUED;
+	enter_scheduler(call);
+	scheduler_claim(scheduler_of(call), &call->entry, call->claim.accesses, call->claim.n);
+	scheduler_let_go(scheduler_of(call), &call->entry);
+}
+
 /* ---- running ---- */
 
 void advance_yield(struct call *call)
