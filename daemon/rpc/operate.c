@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "daemon/service/operations.h"
+#include "daemon/service/segments.h"
 #include "daemon/service/transfer.h"
 #include "proto/digest.h"
 #include "proto/frame.h"
@@ -195,6 +196,8 @@ void operate_end(struct operate *operate, int status, size_t pending)
 		transfer_free(&operate->session->service->recorder, operate->transfer);
 	} else {
 		operations_finish(operate->session, operate->op);
+		if (operate->op->system.shared)
+			segments_note(operate->session, operate->op, operate->end_ns - operate->start_ns);
 		append_done(operate, pending);
 		reply_close(operate->reply, operate->mark, operate->expected);
 	}
