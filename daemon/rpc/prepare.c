@@ -28,18 +28,6 @@ static void begin(struct prepare_op *to, enum op_kind kind)
 	op->work = NULL;
 }
 
-/* Whether all that is to be moved lies where others have been moved. Nothing was checked yet. */
-static bool is_warm(const struct segment *segment, const struct op *op)
-{
-	int64_t n = npumem_place_elements(&op->tensor->place);
-	unsigned element = npumem_dtype_bytes(op->tensor->place.dtype);
-
-	if (op->system.strided || op->first < 0 || op->first > n || op->count > n - op->first)
-		return false;
-	n = op->count < 0 ? n - op->first : op->count;
-	return segments_are_warm(segment, op->system.off, (uint64_t)n * element);
-}
-
 /* The client's own memory instead of the message's bytes. Bounds are the device's to check. */
 static int prepare_segment(struct binding *binding, uint64_t id, uint64_t offset, const Npumem__V1__Dims *stride,
 			   int64_t count, struct op *op, struct npumem_error *error)
@@ -60,7 +48,6 @@ static int prepare_segment(struct binding *binding, uint64_t id, uint64_t offset
 					.strided = stride != NULL,
 					.shared = true};
 	convert_dims_from(stride, &op->system.stride);
-	op->system.warm = is_warm(segment, op);
 	return 0;
 }
 

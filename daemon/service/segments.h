@@ -27,12 +27,9 @@ int segments_find(const struct session *session, uint64_t id, struct segment **o
 /* Whether what is mapped at `base` has faulted; on any thread. */
 bool segments_is_broken(const struct session *session, const uint8_t *base);
 
-/* Whether transfers have been through all of these bytes, so that the host's pages are there: what is moved then
- * takes a fifth of the time. A client that takes its pages away again makes it slow once. */
-static inline bool segments_are_warm(const struct segment *segment, uint64_t off, uint64_t bytes)
-{
-	return off >= segment->warm_from && off <= segment->warm_to && bytes <= segment->warm_to - off;
-}
+/* Whether transfers have been through all that an operation, not checked yet, is to move, so that the host's pages
+ * are there and it takes a fifth of the time. A client may have taken them away again. */
+bool segments_are_warm(const struct session *session, const struct op *op);
 /* After an operation with continuous system memory that took `ns`; 0: not known. */
 void segments_note(struct session *session, const struct op *op, uint64_t ns);
 

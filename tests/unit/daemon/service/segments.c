@@ -47,12 +47,18 @@ static void scene_deinit(struct scene *scene)
 	world_deinit(&scene->world);
 }
 
-/* Bytes [from, from + n) are moved. */
-static void move(struct scene *scene, uint64_t from, int64_t n, uint64_t ns)
+/* Of bytes [from, from + n). */
+static bool are_warm(struct scene *scene, uint64_t from, int64_t n)
 {
 	scene->op.system.off = from;
 	scene->op.count = n;
-	scene->op.system.warm = segments_are_warm(scene->segment, from, (uint64_t)n);
+	return segments_are_warm(&scene->session, &scene->op);
+}
+
+/* Bytes [from, from + n) are moved. */
+static void move(struct scene *scene, uint64_t from, int64_t n, uint64_t ns)
+{
+	scene->op.system.warm = are_warm(scene, from, n);
 	segments_note(&scene->session, &scene->op, ns);
 }
 
@@ -61,20 +67,27 @@ START_TEST(what_was_moved_is_warm)
 	struct scene scene;
 
 	scene_init(&scene);
-	ck_assert(!segments_are_warm(scene.segment, 0, 1));
+	ck_assert(!are_warm(&scene, 0, 1));
 	move(&scene, 100, 200, SLOW_NS);
-	ck_assert(segments_are_warm(scene.segment, 100, 200) && segments_are_warm(scene.segment, 299, 1));
-	ck_assert(!segments_are_warm(scene.segment, 99, 200) && !segments_are_warm(scene.segment, 100, 201));
-	ck_assert(!segments_are_warm(scene.segment, UINT64_MAX, 2) &&
-		  !segments_are_warm(scene.segment, 200, UINT64_MAX));
+	ck_assert(are_warm(&scene, 100, 200) && are_warm(&scene, 299, 1));
+	ck_assert(!are_warm(&scene, 99, 200) && !are_warm(&scene, 100, 201));
+	ck_assert(!are_warm(&scene, UINT64_MAX, 2) && !are_warm(&scene, 200, INT64_MAX));
+	/* As many as there are from there on. */
+	scene.op.first = npumem_place_elements(&scene.op.tensor->place) - 200;
+	ck_assert(are_warm(&scene, 100, -1));
+	scene.op.first--;
+	ck_assert(!are_warm(&scene, 100, -1));
+	scene.op.first = INT64_MAX;
+	ck_assert(!are_warm(&scene, 100, -1));
+	scene.op.first = 0;
 	/* What touches it is added. */
 	move(&scene, 300, 50, 0);
 	move(&scene, 50, 60, 0);
-	ck_assert(segments_are_warm(scene.segment, 50, 300));
-	ck_assert(!segments_are_warm(scene.segment, 49, 2) && !segments_are_warm(scene.segment, 349, 2));
+	ck_assert(are_warm(&scene, 50, 300));
+	ck_assert(!are_warm(&scene, 49, 2) && !are_warm(&scene, 349, 2));
 	/* One stretch is remembered, the latest. */
 	move(&scene, 1000, 10, 0);
-	ck_assert(segments_are_warm(scene.segment, 1000, 10) && !segments_are_warm(scene.segment, 50, 300));
+	ck_assert(are_warm(&scene, 1000, 10) && !are_warm(&scene, 50, 300));
 	scene_deinit(&scene);
 }
 END_TEST
@@ -86,9 +99,9 @@ START_TEST(what_is_slow_was_not)
 	scene_init(&scene);
 	move(&scene, 0, 1000, 0);
 	move(&scene, 10, 20, SLOW_NS);
-	ck_assert(!segments_are_warm(scene.segment, 0, 1) && !segments_are_warm(scene.segment, 10, 20));
+	ck_assert(!are_warm(&scene, 0, 1) && !are_warm(&scene, 10, 20));
 	move(&scene, 10, 20, SLOW_NS);
-	ck_assert(segments_are_warm(scene.segment, 10, 20));
+	ck_assert(are_warm(&scene, 10, 20));
 	scene_deinit(&scene);
 }
 END_TEST
@@ -100,11 +113,11 @@ START_TEST(other_memory_and_strides_do_not_count)
 	scene_init(&scene);
 	scene.op.system.strided = true;
 	move(&scene, 0, 1000, 0);
-	ck_assert(!segments_are_warm(scene.segment, 0, 1));
+	ck_assert(!are_warm(&scene, 0, 1));
 	scene.op.system.strided = false;
 	scene.op.system.base = memory + 1;
 	move(&scene, 0, 1000, 0);
-	ck_assert(!segments_are_warm(scene.segment, 0, 1));
+	ck_assert(!are_warm(&scene, 0, 1));
 	scene_deinit(&scene);
 }
 END_TEST
