@@ -27,6 +27,7 @@ struct op_system {
 	uint64_t off; /* of element 0 */
 	bool strided; /* else continuous */
 	bool shared;  /* the client's own memory, so that a read answers without data */
+	bool warm;    /* of that memory: the host's pages are there, most likely */
 	struct npumem_dims stride;
 };
 

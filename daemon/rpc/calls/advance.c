@@ -77,6 +77,12 @@ void advance_step_aside(struct call *call)
 	advance_loosen(call->rpc, call->peer);
 }
 
+void advance_step_back(struct call *call)
+{
+	call->state = CALL_QUEUED;
+	resolve_again(call);
+}
+
 /* ---- running ---- */
 
 void advance_begin(struct call *call)

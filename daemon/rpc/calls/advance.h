@@ -11,6 +11,8 @@ void advance_begin(struct call *call);
 void advance_leave(struct call *call);
 /* It leaves the order, to stand in line for room: what its session sends after it does not wait for it. */
 void advance_step_aside(struct call *call);
+/* It comes into the order again, behind all that are there: its handler is called once more when it is ready. */
+void advance_step_back(struct call *call);
 /* A call's turn has come, or it gives others one: the loop will come to it. */
 void advance_ready(struct call *call);
 /* Whether the rest of a turn is for others. */

@@ -7,6 +7,7 @@
 
 #include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/charge.h"
+#include "daemon/rpc/calls/line.h"
 #include "daemon/rpc/decode.h"
 
 enum {
@@ -268,8 +269,7 @@ void call_drop(struct call *call)
 	struct rpc *rpc = call->rpc;
 	struct rpc_peer *peer = call->peer;
 
-	if (call->state == CALL_IN_LINE)
-		waiting_remove(&rpc->service->waiting, &call->waiter);
+	line_leave(call);
 	advance_leave(call);
 	charge_give_back(call);
 	unlink_call(call);

@@ -87,7 +87,7 @@ void perform_go_on(struct call *call, int status)
 			work_step(call);
 		status = call->step.finish(call, call->step.arg);
 	}
-	if (status == CALL_ELSEWHERE || (status && line_join(call)))
+	if (status == CALL_ELSEWHERE || line_keeps(call, status))
 		return;
 	call_end(call, call->error->status ? call->error->status : status);
 }

@@ -317,6 +317,13 @@ void resolve_begin(struct call *call)
 		call_end(call, status);
 }
 
+void resolve_again(struct call *call)
+{
+	enter_scheduler(call);
+	scheduler_claim(scheduler_of(call), &call->entry, call->claim.accesses, call->claim.n);
+	scheduler_let_go(scheduler_of(call), &call->entry);
+}
+
 /* ---- leaving ---- */
 
 static void leave_scheduler(struct call *call)

@@ -10,6 +10,8 @@ void resolve_begin(struct call *call);
 /* Resolves what the peer has held, as far as may be and a turn goes, of which *spent is over. What is left for
  * another turn is loose. */
 void resolve_held(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent);
+/* A call that has left the order comes into it again, with what it was resolved to. */
+void resolve_again(struct call *call);
 /* The call is in no order any more, neither its session's nor that of all. */
 void resolve_leave(struct call *call);
 /* The peer waits for nobody else's call. */

@@ -382,6 +382,15 @@ START_TEST(costs)
 	op.system.shared = true;
 	/* Four features, found one by one. */
 	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 4 + 4 * 8);
+	/* Both sides have been touched, not the one alone. */
+	op.system.warm = true;
+	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 4 + 4 * 8);
+	in->all_written = true;
+	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 20 + 4 * 8);
+	op.kind = OP_READ;
+	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 20 + 4 * 8);
+	in->all_written = false;
+	op.system.warm = false;
 	op.kind = OP_FILL;
 	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 4 + 4 * 8);
 	struct op_operand operands[3];
