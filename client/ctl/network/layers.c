@@ -131,10 +131,9 @@ static int differs(struct layers *layers, struct layers_case *one)
 	const struct network_operation *operation = &execute->network->operations[one->operation];
 	char text[LAYERS_REASON_BYTES], reason[LAYERS_REASON_BYTES + 128];
 	struct npumem_error why = {.status = 0};
-	int64_t shape[4];
-	unsigned n_dims = stream_shape(&execute->tensors[operation->tensor]->place, shape);
+	const struct npumem_tensor *tensor = execute->tensors[operation->tensor];
 	snprintf(reason, sizeof(reason), "%.63s%s", execute->network->tensors[operation->tensor].name,
-		 compare_text(&one->compare, shape, n_dims, text, sizeof(text)));
+		 compare_text(&one->compare, &execute->info->geometry, &tensor->place, text, sizeof(text)));
 	if (refuse(layers, one, reason))
 		return CTL_FAILED;
 	if ((layers->pictures && draw(layers, one, &why)) || walk(layers, one->operation, NULL, true, &why))
