@@ -127,6 +127,24 @@ class Examples(Network):
         self.ctl("plan", path, "--npus", "4", "--npu-bytes", "65536", code=1, says="98304")
         self.ctl("plan", path, "--shape", "1,1,1,1", code=2, says="--shape is for one tensor, not for a network")
 
+    def test_picture_of_a_plan(self):
+        for name in ("picture", "motion"):
+            self.ctl("plan", os.path.join(EXAMPLES, name + ".json"), "--chip", "bm1684", "--svg", "net.svg")
+            plan = json.loads(self.ctl("plan", os.path.join(EXAMPLES, name + ".json"), "--chip", "bm1684", "--json"))
+            svg = xml.etree.ElementTree.parse(os.path.join(self.folder, "net.svg")).getroot()
+            space = "{http://www.w3.org/2000/svg}"
+            boxes = {box.find(space + "title").text.split(":")[0]: box.find(space + "rect") for box in svg.iter(space + "g")}
+            self.assertEqual(set(boxes), {one["name"] for one in plan["tensors"]})
+            # Heights and places to one scale.
+            scale = 420 / plan["reach"]
+            for one in plan["tensors"]:
+                box = boxes[one["name"]]
+                self.assertAlmostEqual(float(box.get("height")), one["bytes_per_npu"] * scale, delta=0.02)
+                self.assertAlmostEqual(float(box.get("y")), 78 + one["planned_offset"] * scale, delta=0.02)
+        self.ctl("plan", os.path.join(EXAMPLES, "motion.json"), "--svg", "/nonexistent/x.svg", code=1, says="/nonexistent/x.svg")
+        self.ctl(*"plan --npus 4 --npu-bytes 1024 --shape 2,3,4,5 --dtype fp32 --start-npu 2 --svg one.svg".split())
+        xml.etree.ElementTree.parse(os.path.join(self.folder, "one.svg"))
+
     def test_plan_without_a_daemon(self):
         path = os.path.join(EXAMPLES, "motion.json")
         environment = dict(os.environ, NPUMEM_SOCKET="/nonexistent/npumem.sock")

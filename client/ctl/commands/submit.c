@@ -146,7 +146,7 @@ static int dry_run(struct ctl *ctl, const struct network *network)
 	const struct npumem_info *info;
 	if (files_check(network, &ctl->error) || npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
-	return lifetimes_print(ctl, network, &info->geometry);
+	return lifetimes_print(ctl, network, &info->geometry, NULL);
 }
 
 static int submit_run(struct ctl *ctl, const struct args *args)

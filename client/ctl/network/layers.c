@@ -102,19 +102,18 @@ static int draw(struct layers *layers, struct layers_case *one, struct npumem_er
 {
 	const struct execute *execute = &layers->execute;
 	const struct network_operation *operation = &execute->network->operations[one->operation];
-	const struct npumem_tensor *tensor = execute->tensors[operation->tensor], *now;
+	const struct npumem_tensor *tensor = execute->tensors[operation->tensor];
 	size_t bytes = strlen(layers->pictures) + 64;
 	char *path = malloc(bytes);
 	if (!path)
 		return npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
 	snprintf(path, bytes, "%s/failure-%zu.svg", layers->pictures, layers->n);
+	/* In the network it has a name, on the device none. */
+	struct npumem_tensor drawn = {.uid = execute->info->uid, .place = tensor->place};
+	snprintf(drawn.name, sizeof(drawn.name), "%s", execute->network->tensors[operation->tensor].name);
 	FILE *file = fopen(path, "w");
-	int status = file ? npumem_show(execute->ctl->npumem, tensor->handle, &now, why)
+	int status = file ? svg_tensor_draw(file, &execute->info->geometry, &drawn, drawn.uid, why)
 			  : npumem_error_set(why, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
-	if (!status) {
-		status = svg_tensor_draw(file, &execute->info->geometry, now, execute->info->uid, why);
-		npumem_release(now);
-	}
 	if (file && fclose(file) && !status)
 		status = npumem_error_set(why, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
 	if (status)

@@ -1,8 +1,11 @@
 /* Tensors and their lives as text and as JSON. Operations are counted as in the file. */
 #include "client/ctl/network/lifetimes.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
+#include "client/ctl/core/network/timeline.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/table.h"
 
@@ -117,12 +120,30 @@ static int crowded(struct ctl *ctl, const struct network *network, const struct 
 			lives->peak, geometry->npu_bytes, name, at);
 }
 
-int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry)
+static int draw(struct ctl *ctl, const struct network *network, const struct lives *lives,
+		const struct npumem_geometry *geometry, const char *path)
+{
+	FILE *file = fopen(path, "w");
+	if (!file)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	timeline_draw(file, network, lives, geometry);
+	bool bad = ferror(file);
+	if (fclose(file) || bad)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	return CTL_OK;
+}
+
+int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
+		    const char *svg)
 {
 	struct lives lives;
 	if (lives_compute(network, geometry, &lives, &ctl->error))
 		return CTL_FAILED;
-	int code = CTL_OK;
+	int code = svg ? draw(ctl, network, &lives, geometry, svg) : CTL_OK;
+	if (code) {
+		lives_deinit(&lives);
+		return code;
+	}
 	if (ctl->json) {
 		code = ctl_print(ctl, lives_object(network, &lives, geometry));
 	} else {
