@@ -106,7 +106,7 @@ class Examples(Network):
             path = os.path.join(EXAMPLES, name + ".json")
             result = json.loads(self.ctl("submit", path, "--json"))
             runs = [one for one in result["operations"] if one["what"].startswith("run ")]
-            self.assertTrue(all(one["ms"] > 0 for one in runs), runs)
+            self.assertTrue(all(one["ns"] > 0 for one in runs), runs)
             self.assertTrue(any(one["macs"] > 0 for one in runs), runs)
             is_, expected = self.load(f"{name}.{last}.npy"), np.load(os.path.join(EXAMPLES, name, f"{last}.npy"))
             self.assertTrue((is_ == expected).all())
@@ -387,6 +387,11 @@ class Submit(Network):
 
 
 class Readme(Network):
+    def test_the_example_of_the_help(self):
+        lines = [line for line in self.ctl("submit", "--help").splitlines() if line.startswith("  {")]
+        self.ctl("submit", "-", text="\n".join(lines[:4]))
+        self.assertTrue((self.load("y.npy") == 20).all())
+
     def test_its_network(self):
         with open(os.path.join(EXAMPLES, "..", "..", "..", "README.md"), encoding="utf-8") as file:
             text = file.read()

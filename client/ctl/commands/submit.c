@@ -103,9 +103,9 @@ static json_t *operation_object(const struct execute *execute, size_t i)
 	char number[24], text[NETWORK_TEXT_BYTES];
 	network_number(operation, number);
 	network_what(execute->network, operation, text);
-	return json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "operation", number, "what", text,
-			 "name", operation->name ? json_string(operation->name) : json_null(), "ms",
-			 (double)result->ns / 1e6, "saturated", (json_int_t)result->saturated, "wrapped",
+	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "operation", number, "what", text,
+			 "name", operation->name ? json_string(operation->name) : json_null(), "ns",
+			 (json_int_t)result->ns, "saturated", (json_int_t)result->saturated, "wrapped",
 			 (json_int_t)result->wrapped, "divided_by_zero", (json_int_t)result->divided_by_zero,
 			 "macs", (json_int_t)result->macs, "destroyed_bytes", (json_int_t)result->destroyed,
 			 "quantized", (json_int_t)result->quantized);
@@ -168,19 +168,21 @@ const struct command submit_command = {
 	.most = 1,
 	.run = submit_run,
 	.notes = "FILE has operations as JSON, one a line or a list; - is stdin:\n"
-		 "  {\"alloc\": \"x\", \"shape\": [1,8,16,16], \"dtype\": \"fx8\", \"frac_bits\": 4}\n"
-		 "  {\"write\": \"x\", \"file\": \"x.npy\"}      \"quantize\": true takes floats\n"
-		 "  {\"fill\": \"y\", \"value\": 0}\n"
-		 "  {\"copy\": \"y\", \"from\": \"x\"}\n"
+		 "  {\"alloc\": \"x\", \"shape\": [1,8,16,16], \"dtype\": \"fx8\", \"frac_bits\": 4, \"fill\": "
+		 "20}\n"
+		 "  {\"alloc\": \"y\", \"shape\": [1,8,8,8], \"dtype\": \"fx8\", \"frac_bits\": 4}\n"
 		 "  {\"run\": \"maxpool\", \"in\": \"x\", \"out\": \"y\", \"kernel\": [2,2], \"stride\": [2,2]}\n"
-		 "  {\"read\": \"y\", \"file\": \"y.npy\"}       \"dequantize\": true gives floats\n"
-		 "  {\"parallel\": [{\"run\": …}, {\"write\": …}]}\n"
-		 "  {\"view\": \"v\", \"of\": \"x\", \"from\": [0,0,0,0], \"to\": [1,4,16,16]}, or \"shape\"\n"
-		 "  {\"open\": \"w\"}  {\"seal\": \"x\"}  {\"free\": [\"x\", \"y\"]}\n"
+		 "  {\"read\": \"y\", \"file\": \"y.npy\"}\n"
+		 "and these:\n"
+		 "  {\"write\": T, \"file\": F}          of alloc too: \"file\"; \"quantize\": true takes floats\n"
+		 "  {\"read\": T, \"file\": F}           \"dequantize\": true gives floats\n"
+		 "  {\"fill\": T, \"value\": N}  {\"copy\": T, \"from\": T}  {\"free\": [T, …]}  {\"seal\": T}\n"
+		 "  {\"view\": T, \"of\": T, \"from\": [n,c,h,w], \"to\": [n,c,h,w]}   or \"shape\": [n,c,h,w]\n"
+		 "  {\"open\": T}                      a tensor of the device, by its name\n"
+		 "  {\"parallel\": [{\"run\": …}, {\"write\": …}, …]}   at once, DMA beside kernels\n"
 		 "Names are of this network; \"keep\": true of an alloc leaves the tensor on the device under\n"
 		 "its name, all others go in the end. The other form is an object, as check and plan take it:\n"
-		 "  {\"tensors\": {\"x\": {\"shape\": …, \"dtype\": …, \"file\": \"x.npy\"}, …}, \"operations\": "
-		 "[…]}\n"
+		 "  {\"tensors\": {T: {\"shape\": …, \"dtype\": …, \"file\": F}, …}, \"operations\": […]}\n"
 		 "whose tensors come before their first use and go after their last. Files are found beside\n"
-		 "FILE. The README has a whole network.",
+		 "FILE. The README tells more.",
 };
