@@ -362,6 +362,13 @@ class Submit(Network):
                     {"read": "x", "file": "x.npy"})
         self.assertEqual(self.load("x.npy").ravel()[0], 1500)
 
+    def test_a_group_that_no_message_holds(self):
+        group = [{"run": "concat", "in": ["x"] * 39, "out": "y", "axis": "n"}] * 120
+        x = tensor("x", (1, 1, 1, 1), fill=1)
+        self.submit(x, tensor("y", (39, 1, 1, 1)), {"parallel": group}, code=1,
+                    says="operation 3.1 (line 3), run concat: the group has 120 operations with 4800 tensors, too many for one")
+        self.submit({"parallel": [{"fill": "x", "value": 1}] * 257}, code=1, says="a group of 257; 256 operations fit one")
+
     def test_a_dry_run_changes_nothing(self):
         out = self.submit(tensor("x", (1, 4, 1, 1), keep=True, fill=1), {"read": "x", "file": "x.npy"}, options=("--dry-run",))
         self.assertIn("it fits", out)
@@ -384,6 +391,10 @@ class Submit(Network):
             lines = on_terminal(columns, "--socket", self.daemon.path, "submit", os.path.join(EXAMPLES, "motion.json"),
                                 "--out", self.folder)
             self.assertLessEqual(max(map(len, lines)), columns, lines)
+            for name in ("motion", "picture"):
+                lines = on_terminal(columns, "plan", os.path.join(EXAMPLES, name + ".json"), "--chip", "bm1684")
+                table = lines[lines.index("") : lines.index("", lines.index("") + 1)]
+                self.assertLessEqual(max(map(len, table)), columns, lines)
 
 
 class Readme(Network):

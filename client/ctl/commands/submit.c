@@ -4,14 +4,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "client/ctl/core/network/files.h"
+#include "client/ctl/core/table.h"
 #include "client/ctl/network/execute.h"
 #include "client/ctl/network/lifetimes.h"
-
-enum { SUBMIT_WHAT_MIN = 10, SUBMIT_WHAT_MAX = 48, SUBMIT_BESIDE = 32 /* the other columns */ };
+#include "client/ctl/terminal.h"
 
 static const struct option submit_options[] = {
 	{"--out", "DIR", "where what is read is written, instead of the current folder", false},
@@ -37,25 +36,6 @@ static const char *what(const struct network *network, const struct network_oper
 
 /* ---- text ---- */
 
-/* Columns for what an operation is: what the terminal leaves, or what the longest needs. */
-static int what_width(const struct network *network)
-{
-	struct winsize size;
-	size_t width = SUBMIT_WHAT_MIN, most = SUBMIT_WHAT_MAX;
-	char text[NETWORK_TEXT_BYTES];
-	for (size_t i = 0; i < network->n_operations; i++)
-		if (is_told(&network->operations[i])) {
-			size_t length = strlen(what(network, &network->operations[i], text));
-			width = length > width ? length : width;
-		}
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col > SUBMIT_BESIDE + SUBMIT_WHAT_MIN &&
-	    size.ws_col - SUBMIT_BESIDE < (int)most)
-		most = size.ws_col - SUBMIT_BESIDE;
-	else if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col <= SUBMIT_BESIDE + SUBMIT_WHAT_MIN)
-		most = SUBMIT_WHAT_MIN;
-	return (int)(width < most ? width : most);
-}
-
 static void print_remarks(const struct execute *execute, size_t i)
 {
 	const struct execute_result *result = &execute->results[i];
@@ -71,27 +51,44 @@ static void print_remarks(const struct execute *execute, size_t i)
 		printf("%s: %" PRId64 " bytes of other tensors destroyed\n", where, result->destroyed);
 }
 
-static void print_text(const struct execute *execute)
+static void print_row(struct table *table, const char *number, const char *text, uint64_t ns, int64_t saturated)
 {
+	table_cell(table, "%4s", number);
+	table_cell(table, "%s", text);
+	table_cell(table, "%.3f", (double)ns / 1e6);
+	table_cell(table, "%" PRId64, saturated);
+}
+
+static int print_text(const struct execute *execute)
+{
+	static const bool right[] = {true, false, true, true};
 	const struct network *network = execute->network;
-	int width = what_width(network);
+	struct table table;
 	int64_t saturated = 0;
-	double ms = 0;
-	printf("%5s  %-*s  %9s  %9s\n", "", width, "operation", "ms", "saturated");
+	uint64_t ns = 0;
+	table_init(&table, sizeof(right), right);
+	table.within = terminal_columns(STDOUT_FILENO);
+	table.cut = 1;
+	table_cell(&table, "%s", "");
+	table_cell(&table, "operation");
+	table_cell(&table, "ms");
+	table_cell(&table, "saturated");
 	for (size_t i = 0; i < network->n_operations; i++) {
 		const struct execute_result *result = &execute->results[i];
 		char text[NETWORK_TEXT_BYTES], number[24];
 		if (!is_told(&network->operations[i]))
 			continue;
-		ms += (double)result->ns / 1e6;
+		ns += result->ns;
 		saturated += result->saturated;
-		printf("%5s  %-*.*s  %9.3f  %9" PRId64 "\n", network_number(&network->operations[i], number),
-		       width, width, what(network, &network->operations[i], text), (double)result->ns / 1e6,
-		       result->saturated);
+		print_row(&table, network_number(&network->operations[i], number),
+			  what(network, &network->operations[i], text), result->ns, result->saturated);
 	}
-	printf("%5s  %-*s  %9.3f  %9" PRId64 "\n", "", width, "all", ms, saturated);
+	print_row(&table, "", "all", ns, saturated);
+	if (!table_print(&table, stdout))
+		return ctl_fail(execute->ctl, "no memory for the table");
 	for (size_t i = 0; i < network->n_operations; i++)
 		print_remarks(execute, i);
+	return CTL_OK;
 }
 
 /* ---- JSON ---- */
@@ -136,7 +133,7 @@ static int run(struct ctl *ctl, const struct network *network, const char *out)
 	if (!code && ctl->json)
 		code = ctl_print(ctl, object(&execute));
 	else if (!code)
-		print_text(&execute);
+		code = print_text(&execute);
 	execute_deinit(&execute);
 	return code;
 }

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/ctl/core/network/timeline.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/table.h"
+#include "client/ctl/terminal.h"
 
 /* The operation of the file that i is, or was made for. */
 static unsigned number(const struct network *network, size_t i)
@@ -62,8 +64,13 @@ static bool print_table(const struct network *network, const struct lives *lives
 	static const bool right[] = {false, false, false, true, true, false, true};
 	static const char *const heads[] = {"tensor", "shape",	    "type",    "bytes/NPU",
 					    "offset", "operations", "last use"};
+	/* On a narrow terminal: type, shape, last use, offset. */
+	static const unsigned char spare[] = {2, 1, 6, 4};
 	struct table table;
 	table_init(&table, sizeof(right), right);
+	table.within = terminal_columns(STDOUT_FILENO);
+	table.spare = spare;
+	table.n_spare = sizeof(spare);
 	for (unsigned i = 0; i < sizeof(right); i++)
 		table_cell(&table, "%s", heads[i]);
 	for (size_t i = 0; i < lives->n; i++) {
