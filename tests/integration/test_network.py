@@ -322,6 +322,30 @@ class Submit(Network):
         self.assertTrue((self.load("y1.npy") == np.load(os.path.join(EXAMPLES, "motion", "lstm1.npy"))).all())
         self.assert_empty()
 
+    def test_files_in_another_order(self):
+        """The layers of an example as a framework has them: N,H,W,C, weights O,I,H,W and [M,K]."""
+        with open(os.path.join(EXAMPLES, "picture.json"), encoding="ascii") as file:
+            network = json.load(file)
+        for name, one in network["tensors"].items():
+            key = "file" if "file" in one else "expect"
+            array = np.load(os.path.join(EXAMPLES, one[key]))
+            one[key] = name + ".npy"
+            if name.startswith("conv") and name.endswith("weights"):
+                self.save(one[key], np.ascontiguousarray(array.transpose(1, 0, 2, 3)))
+                one["perm"] = [1, 0, 2, 3]
+            elif name == "fc.weights":
+                self.save(one[key], np.ascontiguousarray(array.reshape(256, 10).T))
+                one["perm"] = [1, 0]
+            elif name.endswith("bias"):
+                self.save(one[key], array.ravel())
+            else:
+                self.save(one[key], np.ascontiguousarray(array.transpose(0, 2, 3, 1)))
+                one["perm"] = [0, 3, 1, 2]
+        text = json.dumps(network)
+        self.ctl("check", "-", text=text, says="6 passed, 0 failed")
+        network["tensors"]["fc.weights"]["perm"] = [0, 1]
+        self.ctl("check", "-", text=json.dumps(network), code=1, says="the array has shape (10, 256); (256, 10, 1, 1) is expected")
+
     def test_fp32(self):
         self.submit(tensor("x", (1, 2, 1, 1), "fp32", fill=1.5), {"read": "x", "file": "x.npy"})
         self.assertEqual(list(self.load("x.npy").ravel()), [1.5, 1.5])

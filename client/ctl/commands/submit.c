@@ -164,22 +164,24 @@ const struct command submit_command = {
 	.least = 1,
 	.most = 1,
 	.run = submit_run,
-	.notes = "FILE has operations as JSON, one a line or a list; - is stdin:\n"
-		 "  {\"alloc\": \"x\", \"shape\": [1,8,16,16], \"dtype\": \"fx8\", \"frac_bits\": 4, \"fill\": "
-		 "20}\n"
-		 "  {\"alloc\": \"y\", \"shape\": [1,8,8,8], \"dtype\": \"fx8\", \"frac_bits\": 4}\n"
-		 "  {\"run\": \"maxpool\", \"in\": \"x\", \"out\": \"y\", \"kernel\": [2,2], \"stride\": [2,2]}\n"
-		 "  {\"read\": \"y\", \"file\": \"y.npy\"}\n"
-		 "and these:\n"
-		 "  {\"write\": T, \"file\": F}          of alloc too: \"file\"; \"quantize\": true takes floats\n"
-		 "  {\"read\": T, \"file\": F}           \"dequantize\": true gives floats\n"
-		 "  {\"fill\": T, \"value\": N}  {\"copy\": T, \"from\": T}  {\"free\": [T, …]}  {\"seal\": T}\n"
-		 "  {\"view\": T, \"of\": T, \"from\": [n,c,h,w], \"to\": [n,c,h,w]}   or \"shape\": [n,c,h,w]\n"
-		 "  {\"open\": T}                      a tensor of the device, by its name\n"
-		 "  {\"parallel\": [{\"run\": …}, {\"write\": …}, …]}   at once, DMA beside kernels\n"
-		 "Names are of this network; \"keep\": true of an alloc leaves the tensor on the device under\n"
-		 "its name, all others go in the end. The other form is an object, as check and plan take it:\n"
-		 "  {\"tensors\": {T: {\"shape\": …, \"dtype\": …, \"file\": F}, …}, \"operations\": […]}\n"
-		 "whose tensors come before their first use and go after their last. Files are found beside\n"
-		 "FILE. The README tells more.",
+	.notes =
+		"FILE has operations as JSON, one a line or a list; - is stdin:\n"
+		"  {\"alloc\": \"x\", \"shape\": [1,8,16,16], \"dtype\": \"fx8\", \"frac_bits\": 4, \"fill\": "
+		"20}\n"
+		"  {\"alloc\": \"y\", \"shape\": [1,8,8,8], \"dtype\": \"fx8\", \"frac_bits\": 4}\n"
+		"  {\"run\": \"maxpool\", \"in\": \"x\", \"out\": \"y\", \"kernel\": [2,2], \"stride\": [2,2]}\n"
+		"  {\"read\": \"y\", \"file\": \"y.npy\"}\n"
+		"and these:\n"
+		"  {\"write\": T, \"file\": F}          of alloc too: \"file\"; \"quantize\": true takes floats,\n"
+		"                                   \"perm\": [1,0,2,3] a file that lies O,I,H,W\n"
+		"  {\"read\": T, \"file\": F}           \"dequantize\": true gives floats\n"
+		"  {\"fill\": T, \"value\": N}  {\"copy\": T, \"from\": T}  {\"free\": [T, …]}  {\"seal\": T}\n"
+		"  {\"view\": T, \"of\": T, \"from\": [n,c,h,w], \"to\": [n,c,h,w]}   or \"shape\": [n,c,h,w]\n"
+		"  {\"open\": T}                      a tensor of the device, by its name\n"
+		"  {\"parallel\": [{\"run\": …}, {\"write\": …}, …]}   at once, DMA beside kernels\n"
+		"Names are of this network; \"keep\": true of an alloc leaves the tensor on the device under\n"
+		"its name, all others go in the end. The other form is an object, as check and plan take it:\n"
+		"  {\"tensors\": {T: {\"shape\": …, \"dtype\": …, \"file\": F}, …}, \"operations\": […]}\n"
+		"whose tensors come before their first use and go after their last. Files are found beside\n"
+		"FILE. The README tells more.",
 };

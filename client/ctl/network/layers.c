@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/arrays/stream.h"
+#include "client/ctl/core/network/files.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
 
 static struct layers_case *add_case(struct layers *layers, size_t operation)
@@ -50,19 +50,6 @@ static uint64_t time_of(const struct execute *execute, size_t i)
 
 /* ---- one array ---- */
 
-static int open_expected(struct layers *layers, size_t i, struct stream *stream, struct npumem_error *why)
-{
-	const struct execute *execute = &layers->execute;
-	const struct network_operation *operation = &execute->network->operations[i];
-	char *path = network_path(execute->network, operation->file);
-	int status =
-		path ? stream_open(stream, path, &execute->tensors[operation->tensor]->place, operation->converts,
-				   operation->rounding ? operation->rounding : execute->info->rounding, why)
-		     : npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory");
-	free(path);
-	return status;
-}
-
 /* Half of the segment is for what is expected, half for what is there; `writes`: the other way. */
 static int walk(struct layers *layers, size_t i, struct compare *compare, bool writes, struct npumem_error *why)
 {
@@ -72,7 +59,8 @@ static int walk(struct layers *layers, size_t i, struct compare *compare, bool w
 	struct stream stream;
 	int status = batch_reserve(execute->batch, BATCH_SEGMENT_BYTES, why);
 	if (!status)
-		status = open_expected(layers, i, &stream, why);
+		status = files_open(execute->network, operation, &execute->tensors[operation->tensor]->place,
+				    execute->info->rounding, &stream, why);
 	if (status)
 		return status;
 	const struct npumem_segment *segment = execute->batch->segment;

@@ -24,12 +24,12 @@ static const struct row {
 	{"view", "of from to shape", false, read_view},
 	{"free", "", false, read_free},
 	{"seal", "", false, read_seal},
-	{"write", "file quantize rounding", true, read_write},
+	{"write", "file quantize rounding perm", true, read_write},
 	{"fill", "value", true, read_fill},
 	{"copy", "from", true, read_copy},
 	{"run", NULL, true, runs_read},
 	{"read", "file dequantize", true, read_read},
-	{"expect", "file quantize rounding", false, read_write},
+	{"expect", "file quantize rounding perm", false, read_write},
 };
 
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
