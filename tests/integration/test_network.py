@@ -183,7 +183,9 @@ class Check(Network):
         self.assertIn("ok   fc, 4 placements\n", out)
         picture = re.search(r"its placement: (\S+)", out)[1]
         svg = xml.etree.ElementTree.parse(os.path.join(self.folder, picture))
-        self.assertTrue(svg.getroot().tag.endswith("svg"))
+        frames = [rect for rect in svg.iter("{http://www.w3.org/2000/svg}rect") if rect.get("stroke-width") == "2"]
+        self.assertEqual(len(frames), 1)
+        self.assertIn("framed: the first element that differs", "".join(svg.getroot().itertext()))
         suites = xml.etree.ElementTree.parse(os.path.join(self.folder, "junit.xml")).getroot()
         self.assertEqual(len(suites), 4)
         failures = [case.get("name") for case in suites[0] if case.find("failure") is not None]

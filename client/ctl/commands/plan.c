@@ -186,7 +186,7 @@ static int plan_svg(struct ctl *ctl, const struct npumem_plan *plan, const struc
 	FILE *file = fopen(path, "w");
 	if (!file)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	int status = svg_tensor_draw(file, geometry, &tensor, tensor.uid, &ctl->error);
+	int status = svg_tensor_draw(file, geometry, &tensor, tensor.uid, NULL, &ctl->error);
 	bool bad = ferror(file);
 	if ((fclose(file) || bad) && !status)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));

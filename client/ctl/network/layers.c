@@ -99,8 +99,10 @@ static int draw(struct layers *layers, struct layers_case *one, struct npumem_er
 	/* In the network it has a name, on the device none. */
 	struct npumem_tensor drawn = {.uid = execute->info->uid, .place = tensor->place};
 	snprintf(drawn.name, sizeof(drawn.name), "%s", execute->network->tensors[operation->tensor].name);
+	struct svg_mark mark = {.what = "the first element that differs"};
+	compare_locate(&one->compare, &execute->info->geometry, &tensor->place, &mark.npu, &mark.offset);
 	FILE *file = fopen(path, "w");
-	int status = file ? svg_tensor_draw(file, &execute->info->geometry, &drawn, drawn.uid, why)
+	int status = file ? svg_tensor_draw(file, &execute->info->geometry, &drawn, drawn.uid, &mark, why)
 			  : npumem_error_set(why, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
 	if (file && fclose(file) && !status)
 		status = npumem_error_set(why, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));

@@ -48,21 +48,37 @@ double compare_snr(const struct compare *compare)
 	return compare->noise > 0 ? 10 * log10(compare->signal / compare->noise) : INFINITY;
 }
 
+/* The first that differs as n,c,h,w, or row, column. */
+static unsigned first_index(const struct compare *compare, const struct npumem_place *place, int64_t index[4])
+{
+	int64_t shape[4], rest = (int64_t)compare->first;
+	unsigned n_dims = stream_shape(place, shape);
+	for (unsigned i = n_dims; i-- > 0; rest /= shape[i])
+		index[i] = rest % shape[i];
+	return n_dims;
+}
+
+void compare_locate(const struct compare *compare, const struct npumem_geometry *geometry,
+		    const struct npumem_place *place, int64_t *npu, int64_t *offset)
+{
+	int64_t index[4];
+	first_index(compare, place, index);
+	if (place->layout == NPUMEM_MATRIX)
+		npumem_place_locate(geometry, place, index[0], index[1] / place->w, 0, index[1] % place->w, npu,
+				    offset);
+	else
+		npumem_place_locate(geometry, place, index[0], index[1], index[2], index[3], npu, offset);
+}
+
 const char *compare_text(const struct compare *compare, const struct npumem_geometry *geometry,
 			 const struct npumem_place *place, char *text, size_t bytes)
 {
-	int64_t shape[4], index[4] = {0}, rest = (int64_t)compare->first, npu, offset;
-	unsigned n_dims = stream_shape(place, shape);
+	int64_t index[4], npu, offset;
+	unsigned n_dims = first_index(compare, place, index);
 	size_t at = 0;
-	for (unsigned i = n_dims; i-- > 0; rest /= shape[i])
-		index[i] = rest % shape[i];
+	compare_locate(compare, geometry, place, &npu, &offset);
 	for (unsigned i = 0; i < n_dims && at < bytes; i++)
 		at += (size_t)snprintf(text + at, bytes - at, "%s%" PRId64, i ? "," : "[", index[i]);
-	if (place->layout == NPUMEM_MATRIX)
-		npumem_place_locate(geometry, place, index[0], index[1] / place->w, 0, index[1] % place->w, &npu,
-				    &offset);
-	else
-		npumem_place_locate(geometry, place, index[0], index[1], index[2], index[3], &npu, &offset);
 	if (at < bytes)
 		snprintf(text + at, bytes - at,
 			 "] is %.9g, %.9g is expected (NPU %" PRId64 ", offset %" PRId64

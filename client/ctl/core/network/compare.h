@@ -15,6 +15,9 @@ struct compare {
 void compare_add(struct compare *compare, int dtype, const void *is, const void *expected, size_t n);
 /* Signal-to-noise ratio in dB; infinite where nothing differs. */
 double compare_snr(const struct compare *compare);
+/* Where the first that differs lies: its NPU, and the offset from the start of the tensor. */
+void compare_locate(const struct compare *compare, const struct npumem_geometry *geometry,
+		    const struct npumem_place *place, int64_t *npu, int64_t *offset);
 /* "[0,3,2,1] is 5, 7 is expected (NPU 3, offset 136); 12 of 1600 differ, by up to 9; SNR 31.2 dB", where the array
  * lies at `place`. Returns `text`. */
 const char *compare_text(const struct compare *compare, const struct npumem_geometry *geometry,
