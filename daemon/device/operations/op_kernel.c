@@ -306,7 +306,7 @@ static int cancelled(const struct error_context *context, const char *left)
 }
 
 /* Of the role that the kernel packs. */
-static const struct tensor *packed_tensor(const struct op_work *work)
+static struct tensor *packed_tensor(const struct op_work *work)
 {
 	return work->tensors[work->roles[work->kernel->packed].operands - work->operands];
 }
@@ -352,11 +352,6 @@ static int no_memory(const struct error_context *context, size_t bytes)
 {
 	return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
 				"the daemon has no %zu bytes of host memory for this kernel", bytes);
-}
-
-static struct tensor *packed_tensor(const struct op_work *work)
-{
-	return work->tensors[work->roles[work->kernel->packed].operands - work->operands];
 }
 
 int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed)
