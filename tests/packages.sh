@@ -12,7 +12,7 @@ packages=(
 	abigail-tools binutils                                 # the library's ABI
 	protobuf-compiler python3 python3-protobuf python3-numpy # integration tests and the demo
 	mypy                                                   # the Python package's types
-	lintian dpkg-dev                                       # Debian packages
+	adduser dpkg-dev lintian                               # Debian packages
 	zsh                                                    # its completion
 	systemd                                                # checks the units
 )
