@@ -32,7 +32,6 @@ PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive exec chroot . 
 """
 
 
-@unittest.skipIf(os.environ.get("NPUMEM_SANITIZE"), "packages are made of the plain build")
 class Packages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

@@ -13,7 +13,6 @@ BUILD = os.environ["NPUMEM_BUILD"]
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 
 
-@unittest.skipIf(os.environ.get("NPUMEM_SANITIZE"), "sanitizers need shared libraries")
 class Static(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

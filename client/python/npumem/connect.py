@@ -10,7 +10,7 @@ import socket
 import struct
 import subprocess
 import tempfile
-from typing import IO, Optional
+from typing import IO, Optional, Union
 
 from ._build import SBINDIR, SBINDIR_FROM_HERE
 from .device import Device, bury
@@ -30,7 +30,10 @@ def default_address() -> str:
 
 
 def connect(
-    address: Optional[str] = None, *, timeout: Optional[float] = None, connect_timeout: Optional[float] = 30.0
+    address: Union[str, os.PathLike[str], None] = None,
+    *,
+    timeout: Optional[float] = None,
+    connect_timeout: Optional[float] = 30.0,
 ) -> Device:
     """Connects to a daemon.
 
@@ -40,7 +43,7 @@ def connect(
     connect_timeout  seconds, for this call
 
     Unavailable where there is no daemon, DeadlineExceeded where it does not answer."""
-    address = address or default_address()
+    address = os.fspath(address) if address else default_address()
     if address.startswith("spawn:"):
         return spawn(*shlex.split(address.removeprefix("spawn:")), timeout=timeout, connect_timeout=connect_timeout)
     path = address.removeprefix("unix:")
