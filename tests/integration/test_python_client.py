@@ -324,6 +324,12 @@ class Ends(Case):
         with self.assertRaisesRegex(npumem.Unavailable, "closed"):
             self.dev.stat()
 
+    def test_a_daemon_that_is_told_to_go(self):
+        self.dev.shutdown()
+        self.assertEqual(self.daemon.process.wait(SECONDS), 0)
+        with self.assertRaises(npumem.Unavailable):
+            self.dev.stat()
+
     def test_the_usual_places(self):
         for name, value in (("NPUMEM_SOCKET", self.daemon.path), ("XDG_RUNTIME_DIR", self.daemon.directory)):
             kept = {key: os.environ.pop(key, None) for key in ("NPUMEM_SOCKET", "XDG_RUNTIME_DIR")}

@@ -259,6 +259,10 @@ class Device:
         """Moves tensors together, for root and the daemon's uid; a dry run tells what would move."""
         return self.ask("compact", pb.CompactRequest(dry_run=dry_run)).compacted
 
+    def shutdown(self) -> None:
+        """For root and the daemon's uid: the daemon answers what it was asked, and ends."""
+        self.ask("shutdown", pb.ShutdownRequest())
+
     # ---- events ----
 
     def subscribe(self, *kinds: str) -> None:
