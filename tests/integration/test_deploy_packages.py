@@ -31,6 +31,21 @@ unset NPUMEMD NPUMEM_SOCKET PYTHONPATH PYTHONDONTWRITEBYTECODE
 PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive exec chroot . bash -ec "$3"
 """
 
+# As systemd hands its socket to a service.
+LISTEN = """
+import os, socket, sys
+sock = socket.socket(socket.AF_UNIX)
+sock.bind("/run/npumem/npumem.sock")
+os.chmod("/run/npumem/npumem.sock", 0o666)
+sock.listen()
+if sock.fileno() == 3:
+    os.set_inheritable(3, True)
+else:
+    os.dup2(sock.fileno(), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
 
 class Packages(unittest.TestCase):
     @classmethod
@@ -43,6 +58,8 @@ class Packages(unittest.TestCase):
                 os.path.join(cls.directory, str(release)), cwd=BUILD,
             )  # fmt: skip
             assert code == 0, out + complaint
+        with open(os.path.join(cls.directory, "listen.py"), "w", encoding="utf-8") as file:
+            file.write(LISTEN)
 
     def packages(self, release=1):
         return sorted(glob.glob(os.path.join(self.directory, str(release), "*.deb")))
@@ -140,7 +157,7 @@ class Packages(unittest.TestCase):
             # As its unit starts it: with the options of its file, its user, and a socket that it is handed.
             echo 'NPUMEMD_OPTIONS=--npus 8 --npu-bytes 4096' >>/etc/npumem/npumem.conf
             . <(sed -n 's/^NPUMEMD_OPTIONS=\(.*\)/NPUMEMD_OPTIONS="\1"/p' /etc/npumem/npumem.conf)
-            systemd-socket-activate -l /run/npumem/npumem.sock setpriv --reuid npumem --regid npumem --clear-groups \
+            python3 /tmp/packages/listen.py setpriv --reuid npumem --regid npumem --clear-groups \
                 /usr/sbin/npumemd --socket /run/npumem/npumem.sock $NPUMEMD_OPTIONS 2>/tmp/log &
             daemon=$!
             npumemctl --reconnect 30 alloc x --shape 1,8,1,4 --dtype int8
