@@ -11,8 +11,10 @@ import textwrap
 import unittest
 
 from support import SECONDS
-from test_deploy_install import BUILD, run
+from test_deploy_install import BUILD, SOURCE, run
 
+with open(os.path.join(SOURCE, "CMakeLists.txt"), encoding="utf-8") as top:
+    VERSION = re.search(r"^project\(npumem VERSION (\S+)", top.read(), re.MULTILINE)[1]
 NAMES = ("libnpumem-dev", "libnpumem0", "npumemctl", "npumemd", "python3-npumem")
 
 # What the machine is: $1 is a folder for its changes, $2 the packages, $3 a script.
@@ -78,7 +80,7 @@ class Packages(unittest.TestCase):
         self.assertRegex(self.field("npumemctl", "Depends"), r"libnpumem0 \(= .*libjansson4")
         self.assertRegex(self.field("npumemd", "Depends"), r"libuv1")
         self.assertNotIn("libnpumem0", self.field("npumemd", "Depends"))
-        self.assertIn("libnpumem0 (= 0.1.0-1)", self.field("libnpumem-dev", "Depends"))
+        self.assertIn(f"libnpumem0 (= {VERSION}-1)", self.field("libnpumem-dev", "Depends"))
         self.assertIn("python3-protobuf", self.field("python3-npumem", "Depends"))
         self.assertEqual(self.field("python3-npumem", "Architecture"), "all")
 
@@ -184,7 +186,7 @@ class Packages(unittest.TestCase):
             """
         )
         for said in (
-            r"(?m)^npumem:x:\d+:", "npumemd 0.1.0, process", "python 4", "(?m)^program$", "npumemd 0.1.0-2", "libnpumem0 0.1.0-2",
+            r"(?m)^npumem:x:\d+:", f"npumemd {VERSION}, process", "python 4", "(?m)^program$", f"npumemd {VERSION}-2", f"libnpumem0 {VERSION}-2",
             "NPUMEMD_OPTIONS=--npus 8", "8 NPUs of 4096 bytes", "kept 224", "(?m)^removed$", r"purged\s*$",
         ):  # fmt: skip
             self.assertRegex(out, said)

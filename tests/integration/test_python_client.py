@@ -369,6 +369,18 @@ class Spawn(unittest.TestCase):
         with self.assertRaises(npumem.DeadlineExceeded):
             npumem.connect("spawn:", connect_timeout=1e-9)
 
+    def test_the_build_folders_own(self):
+        """Where nothing is installed and nobody says where it is."""
+        build, program = os.environ["NPUMEM_BUILD"], "import npumem; print(npumem.spawn().info.n_npus)"
+        for command in (
+            ["/usr/bin/python3", "-B", "-c", program],
+            [os.path.join(build, "client/ctl/npumemctl"), "--spawn", "info"],
+        ):
+            environment = {"PYTHONPATH": os.path.join(build, "python")}
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("64", done.stdout)
+
     def test_it_ends_with_its_program(self):
         with tempfile.TemporaryFile() as out:
             program = "import npumem, os; dev = npumem.spawn(); print(dev.info.pid, flush=True); os._exit(0)"

@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 from typing import IO, Optional, Union
 
-from ._build import SBINDIR, SBINDIR_FROM_HERE
+from ._build import DAEMON_FROM_HERE, SBINDIR
 from .device import Device, bury
 from .errors import DeadlineExceeded, Status, Unavailable
 from .wire import Wire
@@ -82,7 +82,7 @@ def daemon_program() -> str:
     given = os.environ.get("NPUMEMD")
     if given:
         return given
-    beside = (pathlib.Path(__file__).parent / SBINDIR_FROM_HERE / "npumemd").resolve()
+    beside = (pathlib.Path(__file__).parent / DAEMON_FROM_HERE / "npumemd").resolve()
     if os.access(beside, os.X_OK):
         return str(beside)
     return shutil.which("npumemd") or f"{SBINDIR}/npumemd"
