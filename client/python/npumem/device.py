@@ -14,7 +14,7 @@ from . import npumem_pb2 as pb
 from .batch import Batch
 from .errors import DeadlineExceeded, refusal
 from .formats import Array, contained, dtype_of, shape4
-from .kernels import reference, run_request
+from .kernel import reference, run_request
 from .memory import Memory
 from .operations import Done, choice, done_of, format_of, spec
 from .tensor import Tensor
