@@ -162,6 +162,7 @@ class Packages(unittest.TestCase):
             python3 /tmp/packages/listen.py setpriv --reuid npumem --regid npumem --clear-groups \
                 /usr/sbin/npumemd --socket /run/npumem/npumem.sock $NPUMEMD_OPTIONS 2>/tmp/log &
             daemon=$!
+            trap 'kill $daemon 2>/dev/null || true' EXIT
             npumemctl --reconnect 30 alloc x --shape 1,8,1,4 --dtype int8
             npumemctl fill x 7
             grep -q '^Uid:.*'"$(id -u npumem)" /proc/$daemon/status
