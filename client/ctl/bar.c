@@ -2,18 +2,18 @@
  * on to the next line. No colours, so that NO_COLOR has nothing to ask for. */
 #include "client/ctl/bar.h"
 
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "client/ctl/terminal.h"
 
 enum { BAR_PAUSE_NS = 100000000 };
 enum { BAR_WIDTH = 40, BAR_BESIDE = 7 /* "[" "] 100%" */, BAR_COLUMNS = 80 };
 
 static unsigned bar_columns(void)
 {
-	struct winsize size;
-	bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-	return known ? size.ws_col : BAR_COLUMNS;
+	unsigned columns = terminal_columns(STDERR_FILENO);
+	return columns ? columns : BAR_COLUMNS;
 }
 
 static void bar_wipe(struct bar *bar, unsigned columns)

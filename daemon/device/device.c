@@ -114,6 +114,8 @@ int64_t device_forget_cost(const struct tensor *tensor)
 void device_release(struct device *device, struct tensor *tensor, void (*gone)(void *ctx, struct tensor *tensor),
 		    void *ctx)
 {
+	/* Before the account may be gone. */
+	packs_forget(&device->packs, tensor);
 	while (tensor->views) {
 		struct tensor *view = tensor->views;
 		if (gone)

@@ -150,6 +150,8 @@ struct device_counts {
 	int64_t packs; /* host memory that kept packs take */
 };
 void device_stat(struct device *device, struct device_counts *counts);
+/* The packs alone. */
+int64_t device_packs_bytes(const struct device *device);
 /* The part of it that may take long, where tensors lie over others: counts until it has looked at about `most` of
  * them; true when device_stat has nothing left to count. */
 bool device_stat_count(struct device *device, unsigned most);

@@ -32,8 +32,17 @@ enum isa isa_parse(const char *name)
  * library has had one of its own. */
 #if __has_include(<sys/platform/x86.h>)
 #include <sys/platform/x86.h>
-#define HAS(libgcc, libc) CPU_FEATURE_ACTIVE(libc)
-#define HAS_TILES() (CPU_FEATURE_ACTIVE(AMX_TILE) && CPU_FEATURE_ACTIVE(AMX_INT8))
+#define HAS(libgcc, libc) is_active(x86_cpu_##libc)
+#define HAS_TILES() (is_active(x86_cpu_AMX_TILE) && is_active(x86_cpu_AMX_INT8))
+
+/* As CPU_FEATURE_ACTIVE, which shifts an int's 1 by 31. */
+static bool is_active(unsigned index)
+{
+	enum { REGISTER_BITS = 32, LEAF_BITS = 4 * REGISTER_BITS };
+	const struct cpuid_feature *leaf = __x86_get_cpuid_feature_leaf(index / LEAF_BITS);
+	unsigned bits = leaf->active_array[index % LEAF_BITS / REGISTER_BITS];
+	return bits >> index % REGISTER_BITS & 1;
+}
 #else
 #include <cpuid.h>
 #define HAS(libgcc, libc) __builtin_cpu_supports(libgcc)

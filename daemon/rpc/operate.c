@@ -3,9 +3,11 @@
  * is made before. */
 #include "daemon/rpc/operate.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 #include "daemon/service/operations.h"
+#include "daemon/service/segments.h"
 #include "daemon/service/transfer.h"
 #include "proto/digest.h"
 #include "proto/frame.h"
@@ -162,6 +164,31 @@ int operate_begin(struct operate *operate, unsigned field)
 	return 0;
 }
 
+void operate_watch(struct operate *operate)
+{
+	enum { PART_BYTES = 512 << 10 };
+	const struct op *op = operate->op;
+
+	/* Packed elements of a part would be put together word by word. */
+	if (op->system.warm && op->tensor->place.lanes == 1 && !operate->is_recorded && operate->now_ns)
+		operate->part = PART_BYTES / npumem_dtype_bytes(op->tensor->place.dtype);
+}
+
+/* Pages may be gone that were there, and are found again one by one. */
+static int run_parts(struct operate *operate)
+{
+	enum { TURN_NS = 200000 };
+	uint64_t from_ns = operate->now_ns();
+	int status;
+
+	do
+		status = operations_run_part(operate->session, operate->op, &operate->done, operate->part,
+					     operate->error);
+	while (status == -EAGAIN && (operate->is_on_thread || operate->now_ns() - from_ns < TURN_NS));
+	operate->is_on_thread = true;
+	return status;
+}
+
 static int run(struct operate *operate)
 {
 	struct session *session = operate->session;
@@ -183,7 +210,7 @@ int operate_run(struct operate *operate)
 		return run(operate);
 	if (!operate->start_ns)
 		operate->start_ns = operate->now_ns();
-	status = run(operate);
+	status = operate->part ? run_parts(operate) : run(operate);
 	operate->end_ns = operate->now_ns();
 	return status;
 }
@@ -195,6 +222,8 @@ void operate_end(struct operate *operate, int status, size_t pending)
 		transfer_free(&operate->session->service->recorder, operate->transfer);
 	} else {
 		operations_finish(operate->session, operate->op);
+		if (operate->op->system.shared)
+			segments_note(operate->session, operate->op, operate->end_ns - operate->start_ns);
 		append_done(operate, pending);
 		reply_close(operate->reply, operate->mark, operate->expected);
 	}

@@ -31,6 +31,8 @@ struct operate {
 	uint64_t scratch_bytes;	     /* that its uid is charged for while it runs */
 	uint64_t start_ns, end_ns;   /* of the run; the former may be set before */
 	uint64_t index;		     /* among the operations of its request */
+	int64_t part, done;	     /* of a transfer that may go on in another turn: elements; 0: of no other */
+	bool is_on_thread;	     /* its last part takes all that is left */
 	bool is_recorded;
 	struct recorder_transfer *transfer; /* what it moves to or from shared memory, where that is recorded */
 	uint32_t data_crc;		    /* of what a read answers */
@@ -41,8 +43,10 @@ struct operate {
  * op, reply, error, now_ns and index are set. 0, or a status with nothing changed and nothing appended; then the
  * operation is over. */
 int operate_begin(struct operate *operate, unsigned field);
+/* After operate_begin: an operation that is short only because its memory is warm is looked at by the clock. */
+void operate_watch(struct operate *operate);
 /* Runs, on any thread; touches the op, its local memory and its place in the reply only. 0, or what operations_run
- * says. */
+ * says; -EAGAIN: it is watched and has taken long, and what is left is for another thread, where there is one. */
 int operate_run(struct operate *operate);
 /* Closes Done, or where `status` is not 0 takes it back. `pending`: bytes of the reply that are spoken for. */
 void operate_end(struct operate *operate, int status, size_t pending);

@@ -51,8 +51,9 @@ struct rpc {
 	struct rpc_peer *first_loose, *last_loose; /* whose held calls may be let go */
 	struct rpc_peer *first_blocked;		   /* whose first held call waits for another peer's */
 	bool is_awake;				   /* rpc_turn was asked for */
-	bool is_walked;	     /* a thread goes through the table of tensors: none may come into being */
-	bool is_line_paused; /* rpc_turn was asked for, and those in line are not tried before it */
+	bool is_walked;		/* a thread goes through the table of tensors: none may come into being */
+	struct call *searching; /* first in line, and in the order while a place over others is searched for it */
+	bool is_line_paused;	/* rpc_turn was asked for, and those in line are not tried before it */
 	struct device_request requests[TENSORS_ALLOC_MAX];
 	const char *names[TENSORS_ALLOC_MAX];
 	struct tensor *tensors[TENSORS_ALLOC_MAX];

@@ -259,6 +259,7 @@ static void open_connections(struct server *server)
 	host->service = &server->service;
 	host->rpc = &server->rpc;
 	host->turns = &server->turns;
+	host->workers = &server->workers;
 	host->frame_ms = (uint64_t)server->options->frame_seconds * MS_PER_SECOND;
 	host->drain_ms = (uint64_t)server->options->drain_seconds * MS_PER_SECOND;
 	host->gone = on_gone;

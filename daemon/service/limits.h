@@ -6,6 +6,7 @@
 #include <npumem/types.h>
 
 #include "daemon/device/memory/heap.h"
+#include "daemon/device/operations/packs.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/scheduler.h"
 
@@ -44,6 +45,7 @@ struct limits_user {
 	struct limits own;
 	struct limits_user *next;
 	struct scheduler_user order;
+	struct packs_account packs; /* of all its tensors */
 
 	/* The line's for room (waiting.h): what it has there, and its neighbours in turn. */
 	struct waiter *waiters;

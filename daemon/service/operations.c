@@ -1,6 +1,8 @@
 /* Operations one after the other, as they come: the device's rules with the session's names in them. */
 #include "daemon/service/operations.h"
 
+#include <errno.h>
+
 #include "daemon/service/segments.h"
 
 int operations_check(struct session *session, struct op *op, struct npumem_error *error)
@@ -28,6 +30,29 @@ int operations_run(struct session *session, struct op *op, struct npumem_error *
 		return status;
 	op_take_back(session->service->device, op);
 	return npumem_error_set(error, NPUMEM_DATA_LOST, "the shared memory faulted while the operation ran");
+}
+
+int operations_run_part(struct session *session, struct op *op, int64_t *done, int64_t n,
+			struct npumem_error *error)
+{
+	int64_t first = op->first, count = op->count;
+	uint64_t off = op->system.off;
+	int status;
+
+	op->first = first + *done;
+	op->count = n < count - *done ? n : count - *done;
+	op->system.off = off + (uint64_t)*done * npumem_dtype_bytes(op->tensor->place.dtype);
+	status = operations_run(session, op, error);
+	op->first = first;
+	op->system.off = off;
+	/* What the part itself has written it has taken back. */
+	if (status && *done) {
+		op->count = *done;
+		op_take_back(session->service->device, op);
+	}
+	op->count = count;
+	*done += n;
+	return !status && *done < count ? -EAGAIN : status;
 }
 
 void operations_finish(struct session *session, struct op *op)

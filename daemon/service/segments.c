@@ -71,6 +71,54 @@ int segments_find(const struct session *session, uint64_t id, struct segment **o
 	return 0;
 }
 
+static struct segment *segment_of(const struct session *session, const struct op *op)
+{
+	struct segment *segment = session->segments;
+
+	while (segment && segment->memory.base != op->system.base)
+		segment = segment->next;
+	return op->system.shared && !op->system.strided ? segment : NULL;
+}
+
+bool segments_are_warm(const struct session *session, const struct op *op)
+{
+	const struct segment *segment = segment_of(session, op);
+	int64_t n = segment ? npumem_place_elements(&op->tensor->place) : 0;
+	uint64_t off = op->system.off, bytes;
+
+	if (!segment || op->first < 0 || op->first > n || op->count > n - op->first)
+		return false;
+	bytes = (uint64_t)(op->count < 0 ? n - op->first : op->count) *
+		npumem_dtype_bytes(op->tensor->place.dtype);
+	return off >= segment->warm_from && off <= segment->warm_to && bytes <= segment->warm_to - off;
+}
+
+static void warm(struct segment *segment, uint64_t from, uint64_t to)
+{
+	if (from > segment->warm_to || to < segment->warm_from) {
+		segment->warm_from = from;
+		segment->warm_to = to;
+		return;
+	}
+	segment->warm_from = from < segment->warm_from ? from : segment->warm_from;
+	segment->warm_to = to > segment->warm_to ? to : segment->warm_to;
+}
+
+void segments_note(struct session *session, const struct op *op, uint64_t ns)
+{
+	/* Several times what the longest one takes that is believed to be short for being warm. */
+	enum { WARM_NS_MAX = 400000 };
+	uint64_t bytes = (uint64_t)op->count * npumem_dtype_bytes(op->tensor->place.dtype);
+	struct segment *segment = segment_of(session, op);
+
+	if (!segment)
+		return;
+	if (op->system.warm && ns > WARM_NS_MAX)
+		segment->warm_from = segment->warm_to = 0;
+	else
+		warm(segment, op->system.off, op->system.off + bytes);
+}
+
 static void drop(struct session *session, struct segment *segment)
 {
 	LL_DELETE(session->segments, segment);

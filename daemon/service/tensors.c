@@ -72,6 +72,7 @@ static void adopt(struct session *session, const char *name, struct tensor *tens
 	/* Its session has the user, so this takes no memory. */
 	record->user = limits_take(limits, session->uid);
 	record->charge = charge_of(session, tensor);
+	tensor->account = &record->user->packs;
 	limits_charge(limits, record->user, LIMITS_TENSORS, 1);
 	limits_charge(limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
 	memcpy(record->name, name, strlen(name)); /* checked: it fits, and the rest is zero */

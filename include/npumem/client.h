@@ -131,6 +131,7 @@ struct npumem_usage {
 	uint64_t requests, errors, bytes_in, bytes_out, in_flight;
 	int64_t device_bytes, tensors;
 	uint64_t sessions; /* of a uid, now; of all, ever */
+	int64_t packs;	   /* of a uid, or of all: host memory for packed weights of its tensors */
 };
 
 enum { NPUMEM_STATUSES = 16, NPUMEM_BUCKETS = 26 };

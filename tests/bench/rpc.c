@@ -60,11 +60,10 @@ static void tell(const struct row *row, const struct contender *contenders, unsi
 				      contenders[i].name,
 				      f[i].cpu_us,
 				      f[i].cpu,
-				      row->cpu_goal > 0 ? BENCH_RATIO_AT_MOST : BENCH_NO_GOAL,
+				      i == 1 && row->cpu_goal > 0 ? BENCH_RATIO_AT_MOST : BENCH_NO_GOAL,
 				      row->cpu_goal};
 	bench_tell(&bench, &speed);
-	if (i == 1)
-		bench_tell(&bench, &cpu);
+	bench_tell(&bench, &cpu);
 }
 
 static void tell_heap(const char *name, double calls)

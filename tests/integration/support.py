@@ -34,6 +34,10 @@ def for_all_uids(*paths):
 
 
 NPUMEMD = os.path.join(for_all_uids(os.environ["NPUMEMD"]), "npumemd")
+# Of tests of units by systemd's own tools.
+needs_systemd = unittest.skipUnless(
+    shutil.which("systemd-analyze"), "no systemd here, so this was NOT checked: tests/packages.sh systemd installs it"
+)
 SECONDS = 60  # after which something hangs: long, as a sanitizer on a busy machine is slow
 
 

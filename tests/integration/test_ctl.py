@@ -143,6 +143,8 @@ class Device(TestCase):
         for key in "name uid shape dtype frac_bits layout mode address bytes sealed dma_only state".split():
             self.assertIn(key, tensor)
         done = json.loads(self.ctl("run eltwise_add in1=x in2=x out=y --json"))
+        self.assertGreater(done["ns"], 0)
+        self.assertRegex(self.ctl("run eltwise_add in1=x in2=x out=y --time"), r", nothing destroyed, \d+\.\d{3} ms\n\Z")
         self.assertEqual((done["saturated"], done["wrapped"], done["destroyed"]), (160, 0, []))
 
     def test_arrays(self):

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from support import SECONDS
+from support import SECONDS, needs_systemd
 
 BUILD = os.environ["NPUMEM_BUILD"]
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
@@ -171,6 +171,7 @@ class Files(Case):
             self.assertEqual(os.listdir(directory), ["npumem_pb2.py"])
 
 
+@needs_systemd
 class Systemd(Case):
     """What systemd makes of it, in a root directory that has systemd's own units beside ours."""
 

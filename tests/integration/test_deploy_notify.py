@@ -12,7 +12,7 @@ import tempfile
 import time
 import unittest
 
-from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, pb, rss_bytes, wait_for
+from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, needs_systemd, pb, rss_bytes, wait_for
 
 READY = "READY=1\nSTATUS="
 STOPPING = "STOPPING=1\nSTATUS="
@@ -233,6 +233,7 @@ class Watchdog(Case):
         daemon.process.wait(SECONDS)
 
 
+@needs_systemd
 class Activation(Case):
     """Under systemd-socket-activate, which does as systemd does: it listens, and runs the daemon for the first
     client."""

@@ -11,8 +11,10 @@ import textwrap
 import unittest
 
 from support import SECONDS
-from test_deploy_install import BUILD, run
+from test_deploy_install import BUILD, SOURCE, run
 
+with open(os.path.join(SOURCE, "CMakeLists.txt"), encoding="utf-8") as top:
+    VERSION = re.search(r"^project\(npumem VERSION (\S+)", top.read(), re.MULTILINE)[1]
 NAMES = ("libnpumem-dev", "libnpumem0", "npumemctl", "npumemd", "python3-npumem")
 
 # What the machine is: $1 is a folder for its changes, $2 the packages, $3 a script.
@@ -31,8 +33,22 @@ unset NPUMEMD NPUMEM_SOCKET PYTHONPATH PYTHONDONTWRITEBYTECODE
 PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive exec chroot . bash -ec "$3"
 """
 
+# As systemd hands its socket to a service.
+LISTEN = """
+import os, socket, sys
+sock = socket.socket(socket.AF_UNIX)
+sock.bind("/run/npumem/npumem.sock")
+os.chmod("/run/npumem/npumem.sock", 0o666)
+sock.listen()
+if sock.fileno() == 3:
+    os.set_inheritable(3, True)
+else:
+    os.dup2(sock.fileno(), 3)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
 
-@unittest.skipIf(os.environ.get("NPUMEM_SANITIZE"), "packages are made of the plain build")
+
 class Packages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -44,6 +60,8 @@ class Packages(unittest.TestCase):
                 os.path.join(cls.directory, str(release)), cwd=BUILD,
             )  # fmt: skip
             assert code == 0, out + complaint
+        with open(os.path.join(cls.directory, "listen.py"), "w", encoding="utf-8") as file:
+            file.write(LISTEN)
 
     def packages(self, release=1):
         return sorted(glob.glob(os.path.join(self.directory, str(release), "*.deb")))
@@ -62,7 +80,7 @@ class Packages(unittest.TestCase):
         self.assertRegex(self.field("npumemctl", "Depends"), r"libnpumem0 \(= .*libjansson4")
         self.assertRegex(self.field("npumemd", "Depends"), r"libuv1")
         self.assertNotIn("libnpumem0", self.field("npumemd", "Depends"))
-        self.assertIn("libnpumem0 (= 0.1.0-1)", self.field("libnpumem-dev", "Depends"))
+        self.assertIn(f"libnpumem0 (= {VERSION}-1)", self.field("libnpumem-dev", "Depends"))
         self.assertIn("python3-protobuf", self.field("python3-npumem", "Depends"))
         self.assertEqual(self.field("python3-npumem", "Architecture"), "all")
 
@@ -123,16 +141,15 @@ class Packages(unittest.TestCase):
         self.layer_or_skip()
         out = self.machine(
             r"""
-            ! command -v npumemd npumemctl
-            before=$(find / -xdev -not -path '/proc/*' -not -path '/tmp/*' -path '*npumem*' -not -path '/root/*' \
-                -not -path '/work/*' -not -path '/home/*' | sort)
+            test ! -e /usr/sbin/npumemd
+            before=$(find /etc /lib /run /usr /var -path '*npumem*' | sort)
             dpkg -i /tmp/packages/1/*.deb
             test "$(dpkg-query -W -f '${Status}\n' npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem | sort -u)" \
                 = 'install ok installed'
             getent passwd npumem
             test -d /run/npumem
             cd /
-            npumemctl --spawn info | head -n 1
+            npumemctl --spawn info >/tmp/info && head -n 1 /tmp/info
             python3 -c 'import npumem; dev = npumem.spawn("--npus", "4"); print("python", dev.info.n_npus)'
             printf '#include <npumem/client.h>\nint main(void) { struct npumem *n; return npumem_open("spawn:", 0, &n, 0); }' \
                 >/tmp/program.c
@@ -142,9 +159,10 @@ class Packages(unittest.TestCase):
             # As its unit starts it: with the options of its file, its user, and a socket that it is handed.
             echo 'NPUMEMD_OPTIONS=--npus 8 --npu-bytes 4096' >>/etc/npumem/npumem.conf
             . <(sed -n 's/^NPUMEMD_OPTIONS=\(.*\)/NPUMEMD_OPTIONS="\1"/p' /etc/npumem/npumem.conf)
-            systemd-socket-activate -l /run/npumem/npumem.sock setpriv --reuid npumem --regid npumem --clear-groups \
+            python3 /tmp/packages/listen.py setpriv --reuid npumem --regid npumem --clear-groups \
                 /usr/sbin/npumemd --socket /run/npumem/npumem.sock $NPUMEMD_OPTIONS 2>/tmp/log &
             daemon=$!
+            trap 'kill $daemon 2>/dev/null || true' EXIT
             npumemctl --reconnect 30 alloc x --shape 1,8,1,4 --dtype int8
             npumemctl fill x 7
             grep -q '^Uid:.*'"$(id -u npumem)" /proc/$daemon/status
@@ -152,24 +170,24 @@ class Packages(unittest.TestCase):
             dpkg -i /tmp/packages/2/*.deb
             dpkg-query -W -f '${Package} ${Version}\n' npumemd libnpumem0
             grep '^NPUMEMD_OPTIONS=--npus 8' /etc/npumem/npumem.conf
-            npumemctl info | grep -E "process|device"
+            npumemctl info >/tmp/info && grep 'NPUs of' /tmp/info
             npumemctl read x /tmp/x.npy && python3 -c 'import numpy; print("kept", numpy.load("/tmp/x.npy").sum())'
 
             npumemctl shutdown
             wait $daemon || { cat /tmp/log; exit 1; }
+            rm /run/npumem/npumem.sock  # systemd's RemoveOnStop
             dpkg -r npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem
-            ! command -v npumemd npumemctl
+            test ! -e /usr/sbin/npumemd && test ! -e /usr/bin/npumemctl && test ! -e /run/npumem
             test -f /etc/npumem/npumem.conf && echo removed
             dpkg -P npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem
             rm -rf /tmp/program* /tmp/x.npy
-            after=$(find / -xdev -not -path '/proc/*' -not -path '/tmp/*' -path '*npumem*' -not -path '/root/*' \
-                -not -path '/work/*' -not -path '/home/*' | sort)
+            after=$(find /etc /lib /run /usr /var -path '*npumem*' | sort)
             test "$before" = "$after" || { diff <(echo "$before") <(echo "$after"); exit 1; }
             echo purged
             """
         )
         for said in (
-            r"(?m)^npumem:x:\d+:", "npumemd 0.1.0, process", "python 4", "(?m)^program$", "npumemd 0.1.0-2", "libnpumem0 0.1.0-2",
+            r"(?m)^npumem:x:\d+:", f"npumemd {VERSION}, process", "python 4", "(?m)^program$", f"npumemd {VERSION}-2", f"libnpumem0 {VERSION}-2",
             "NPUMEMD_OPTIONS=--npus 8", "8 NPUs of 4096 bytes", "kept 224", "(?m)^removed$", r"purged\s*$",
         ):  # fmt: skip
             self.assertRegex(out, said)

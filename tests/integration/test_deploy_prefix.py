@@ -34,7 +34,7 @@ class Prefix(unittest.TestCase):
         cls.first, cls.prefix = first, os.path.join(cls.directory, "moved")
         cls.libraries = cached("CMAKE_INSTALL_LIBDIR")
         cls.sanitizers = cached("NPUMEM_SANITIZE")
-        # Two whole programs before the tree moves, of which the paths of only one may still hold.
+        # So that what still looks for it where it was put finds nothing.
         os.rename(first, cls.prefix)
 
     def at(self, *path):
@@ -127,6 +127,12 @@ class Prefix(unittest.TestCase):
         self.assertTrue(os.path.isfile(self.at("etc/npumem/npumem.conf")))
         with open(os.path.join(BUILD, "systemd/npumemd.service"), encoding="utf-8") as unit:
             self.assertNotIn(self.first, unit.read())
+
+    def test_a_prefix_from_here(self):
+        code, _, complaint = run("cmake", "--install", BUILD, "--prefix", "relative", cwd=self.directory)
+        self.assertEqual(code, 0, complaint)
+        with open(os.path.join(self.directory, "relative/lib/systemd/system/npumemd.service"), encoding="utf-8") as unit:
+            self.assertIn(f"\nExecStart={os.path.realpath(self.directory)}/relative/sbin/npumemd ", unit.read())
 
     def test_a_changed_configuration_stays(self):
         changed = self.at("etc/npumem/npumem.conf")

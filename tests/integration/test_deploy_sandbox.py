@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import unittest
 
-from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, frame, pb, run_as
+from support import NPUMEMD, SECONDS, Client, Daemon, HungUp, frame, needs_systemd, pb, run_as
 
 SERVICE = os.path.join(os.environ["NPUMEM_BUILD"], "systemd/npumemd.service")
 UID, ANOTHER_UID = 1234, 1235
@@ -138,6 +138,7 @@ def leave_nothing():
     mount(None, "/dev", None, MS_BIND | MS_REMOUNT | MS_RDONLY)
 
 
+@needs_systemd
 class Confined(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="npumem-test-")

@@ -64,6 +64,7 @@ class Background(Temporary):
                          ["log", "null", "null"])
         answer = json.loads(run(NPUMEMCTL, "--json", "--socket", self.path, "shutdown").stdout)
         self.assertEqual(answer, {"shut_down": True})
+        wait_for(lambda: not is_alive(pid))
         with open(log, encoding="utf-8") as file:
             text = file.read()
         self.assertRegex(text, r"\Anpumemd: 64 NPUs .*\nnpumemd: session \d+ \(uid \d+, pid \d+\): "

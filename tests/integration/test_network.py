@@ -19,7 +19,7 @@ import xml.etree.ElementTree
 import numpy as np
 
 import npumem_pb2 as pb
-from support import SECONDS, TestCase, fill, run, submit
+from support import SECONDS, Convolution, TestCase, fill, run, submit
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "networks")
@@ -53,6 +53,23 @@ class Network(TestCase):
     def assert_empty(self):
         self.assertEqual(self.client().names(), [])
         self.assertEqual(self.assert_alive().data, 0)
+
+
+def on_terminal(columns, *words):
+    """The lines that npumemctl, which must succeed, writes to a terminal of this width."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([NPUMEMCTL, *words], stdin=slave, stdout=slave, stderr=slave) as child:
+        os.close(slave)
+        written = b""
+        try:
+            while got := os.read(master, 4096):
+                written += got
+        except OSError:  # its other end is closed
+            pass
+        assert child.wait(SECONDS) == 0, written
+    os.close(master)
+    return written.decode().split("\r\n")
 
 
 def tensor(name, shape, dtype="int8", **members):
@@ -89,7 +106,7 @@ class Examples(Network):
             path = os.path.join(EXAMPLES, name + ".json")
             result = json.loads(self.ctl("submit", path, "--json"))
             runs = [one for one in result["operations"] if one["what"].startswith("run ")]
-            self.assertTrue(all(one["ms"] > 0 for one in runs), runs)
+            self.assertTrue(all(one["ns"] > 0 for one in runs), runs)
             self.assertTrue(any(one["macs"] > 0 for one in runs), runs)
             is_, expected = self.load(f"{name}.{last}.npy"), np.load(os.path.join(EXAMPLES, name, f"{last}.npy"))
             self.assertTrue((is_ == expected).all())
@@ -109,6 +126,24 @@ class Examples(Network):
         self.ctl("plan", path, "--npus", "64", "--npu-bytes", "16384", code=1, says="fc.weights")
         self.ctl("plan", path, "--npus", "4", "--npu-bytes", "65536", code=1, says="98304")
         self.ctl("plan", path, "--shape", "1,1,1,1", code=2, says="--shape is for one tensor, not for a network")
+
+    def test_picture_of_a_plan(self):
+        for name in ("picture", "motion"):
+            self.ctl("plan", os.path.join(EXAMPLES, name + ".json"), "--chip", "bm1684", "--svg", "net.svg")
+            plan = json.loads(self.ctl("plan", os.path.join(EXAMPLES, name + ".json"), "--chip", "bm1684", "--json"))
+            svg = xml.etree.ElementTree.parse(os.path.join(self.folder, "net.svg")).getroot()
+            space = "{http://www.w3.org/2000/svg}"
+            boxes = {box.find(space + "title").text.split(":")[0]: box.find(space + "rect") for box in svg.iter(space + "g")}
+            self.assertEqual(set(boxes), {one["name"] for one in plan["tensors"]})
+            # Heights and places to one scale.
+            scale = 420 / plan["reach"]
+            for one in plan["tensors"]:
+                box = boxes[one["name"]]
+                self.assertAlmostEqual(float(box.get("height")), one["bytes_per_npu"] * scale, delta=0.02)
+                self.assertAlmostEqual(float(box.get("y")), 78 + one["planned_offset"] * scale, delta=0.02)
+        self.ctl("plan", os.path.join(EXAMPLES, "motion.json"), "--svg", "/nonexistent/x.svg", code=1, says="/nonexistent/x.svg")
+        self.ctl(*"plan --npus 4 --npu-bytes 1024 --shape 2,3,4,5 --dtype fp32 --start-npu 2 --svg one.svg".split())
+        xml.etree.ElementTree.parse(os.path.join(self.folder, "one.svg"))
 
     def test_plan_without_a_daemon(self):
         path = os.path.join(EXAMPLES, "motion.json")
@@ -137,17 +172,20 @@ class Check(Network):
         conv2 = self.load("picture/conv2.npy")
         is_ = conv2[1, 3, 2, 1]
         self.spoil()
-        why = f"conv2[1,3,2,1] is {is_}, {is_ + 5} is expected; 1 of 2048 differ, by up to 5; SNR "
+        why = f"conv2[1,3,2,1] is {is_}, {is_ + 5} is expected (NPU 3, offset "
         out = self.ctl("check", "picture.json", "--start-npu", "0,7", "--layouts", "aligned,compact", "--svg", "pictures",
                        "--junit", "junit.xml", code=1, says="comparisons failed")
         self.assertIn(f"FAIL conv2 [aligned, start NPU 0, plain]: {why}", out)
-        self.assertIn("(and in 3 other placements)", out)
+        self.assertIn("1 of 2048 differ, by up to 5; SNR ", out)
+        self.assertIn(f"FAIL conv2 [compact, start NPU 7, plain]: {why.replace('NPU 3', 'NPU 10')}", out)
         self.assertIn("ok   conv1, 4 placements\n", out)
         # The layer after it is judged by itself, on what was expected of this one.
         self.assertIn("ok   fc, 4 placements\n", out)
         picture = re.search(r"its placement: (\S+)", out)[1]
         svg = xml.etree.ElementTree.parse(os.path.join(self.folder, picture))
-        self.assertTrue(svg.getroot().tag.endswith("svg"))
+        frames = [rect for rect in svg.iter("{http://www.w3.org/2000/svg}rect") if rect.get("stroke-width") == "2"]
+        self.assertEqual(len(frames), 1)
+        self.assertIn("framed: the first element that differs", "".join(svg.getroot().itertext()))
         suites = xml.etree.ElementTree.parse(os.path.join(self.folder, "junit.xml")).getroot()
         self.assertEqual(len(suites), 4)
         failures = [case.get("name") for case in suites[0] if case.find("failure") is not None]
@@ -192,6 +230,13 @@ class Check(Network):
     def test_nothing_to_check(self):
         self.edit(lambda network: [one.pop("expect", None) for one in network["tensors"].values()])
         self.ctl("check", "picture.json", code=1, says="nothing is expected in it")
+
+    def test_nothing_is_kept(self):
+        self.edit(lambda network: network["tensors"]["conv1"].update(keep=True))
+        self.ctl("check", "picture.json")
+        self.assert_empty()
+        self.ctl("submit", "picture.json")
+        self.assertEqual(self.client().names(), ["conv1"])
 
     def test_files_are_looked_at_first(self):
         self.save("picture/fc.npy", np.zeros((3, 3), np.int16))
@@ -251,6 +296,58 @@ class Submit(Network):
             self.assertIn("operation 2 (line 2), write x: 1 numbers saturated when they were quantized", out)
         self.submit(x, {"write": "x", "file": "x.npy"}, code=1, says='"quantize": true takes them')
 
+    def test_control_characters(self):
+        for bad in (tensor("x\ny", (1, 1, 1, 1)), {"run\x1b": "relu"}, {"open": ["a\tb"]}):
+            self.submit(bad, code=1, says="stdin: a string has a control character in it")
+
+    def test_views_as_operands(self):
+        """Sequences of several windows in one tensor, and their last states as rows of another, by slices of N."""
+        with open(os.path.join(EXAMPLES, "motion.json"), encoding="ascii") as file:
+            network = json.load(file)
+        one, steps = network["tensors"], np.load(os.path.join(EXAMPLES, "motion", "steps.npy"))
+        self.save("windows.npy", np.concatenate([steps * 0, steps]))
+        weights = {name: {**one[name], "file": os.path.join(EXAMPLES, one[name]["file"])}
+                   for name in one if name.startswith("lstm1.") and "file" in one[name]}
+        states = {name: one[name] for name in ("lstm1.prev_out", "lstm1.cell_in")}
+        tensors = {"x": {**one["steps"], "shape": [32, 16, 1, 1], "file": "windows.npy"}, **weights, **states,
+                   "y": {**one["lstm1"], "shape": [32, 16, 1, 1]}, "c": one["lstm1.cell_out"]}
+        for rest in (tensors["x"], tensors["y"], tensors["c"]):
+            rest.pop("expect", None)
+        operations = []
+        for i in range(2):
+            part = {"from": [16 * i, 0, 0, 0], "to": [16 * i + 16, 16, 1, 1]}
+            run = next(dict(run) for run in network["operations"] if run.get("name") == "lstm1")
+            run.update({"in": f"x{i}", "out": f"y{i}", "cell_out": "c"})
+            operations += [{"view": f"x{i}", "of": "x", **part}, {"view": f"y{i}", "of": "y", **part}, run]
+        operations.append({"read": "y1", "file": "y1.npy"})
+        self.ctl("submit", "-", text=json.dumps({"rounding": "convergent", "tensors": tensors, "operations": operations}))
+        self.assertTrue((self.load("y1.npy") == np.load(os.path.join(EXAMPLES, "motion", "lstm1.npy"))).all())
+        self.assert_empty()
+
+    def test_files_in_another_order(self):
+        """The layers of an example as a framework has them: N,H,W,C, weights O,I,H,W and [M,K]."""
+        with open(os.path.join(EXAMPLES, "picture.json"), encoding="ascii") as file:
+            network = json.load(file)
+        for name, one in network["tensors"].items():
+            key = "file" if "file" in one else "expect"
+            array = np.load(os.path.join(EXAMPLES, one[key]))
+            one[key] = name + ".npy"
+            if name.startswith("conv") and name.endswith("weights"):
+                self.save(one[key], np.ascontiguousarray(array.transpose(1, 0, 2, 3)))
+                one["perm"] = [1, 0, 2, 3]
+            elif name == "fc.weights":
+                self.save(one[key], np.ascontiguousarray(array.reshape(256, 10).T))
+                one["perm"] = [1, 0]
+            elif name.endswith("bias"):
+                self.save(one[key], array.ravel())
+            else:
+                self.save(one[key], np.ascontiguousarray(array.transpose(0, 2, 3, 1)))
+                one["perm"] = [0, 3, 1, 2]
+        text = json.dumps(network)
+        self.ctl("check", "-", text=text, says="6 passed, 0 failed")
+        network["tensors"]["fc.weights"]["perm"] = [0, 1]
+        self.ctl("check", "-", text=json.dumps(network), code=1, says="the array has shape (10, 256); (256, 10, 1, 1) is expected")
+
     def test_fp32(self):
         self.submit(tensor("x", (1, 2, 1, 1), "fp32", fill=1.5), {"read": "x", "file": "x.npy"})
         self.assertEqual(list(self.load("x.npy").ravel()), [1.5, 1.5])
@@ -291,6 +388,13 @@ class Submit(Network):
                     {"read": "x", "file": "x.npy"})
         self.assertEqual(self.load("x.npy").ravel()[0], 1500)
 
+    def test_a_group_that_no_message_holds(self):
+        group = [{"run": "concat", "in": ["x"] * 39, "out": "y", "axis": "n"}] * 120
+        x = tensor("x", (1, 1, 1, 1), fill=1)
+        self.submit(x, tensor("y", (39, 1, 1, 1)), {"parallel": group}, code=1,
+                    says="operation 3.1 (line 3), run concat: the group has 120 operations with 4800 tensors, too many for one")
+        self.submit({"parallel": [{"fill": "x", "value": 1}] * 257}, code=1, says="a group of 257; 256 operations fit one")
+
     def test_a_dry_run_changes_nothing(self):
         out = self.submit(tensor("x", (1, 4, 1, 1), keep=True, fill=1), {"read": "x", "file": "x.npy"}, options=("--dry-run",))
         self.assertIn("it fits", out)
@@ -310,21 +414,54 @@ class Submit(Network):
 
     def test_terminals(self):
         for columns in (40, 80):
-            master, slave = pty.openpty()
-            fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-            with subprocess.Popen([NPUMEMCTL, "--socket", self.daemon.path, "submit", os.path.join(EXAMPLES, "motion.json"),
-                                   "--out", self.folder], stdin=slave, stdout=slave, stderr=slave) as child:
-                os.close(slave)
-                written = b""
-                try:
-                    while got := os.read(master, 4096):
-                        written += got
-                except OSError:  # its other end is closed
-                    pass
-                self.assertEqual(child.wait(SECONDS), 0)
-            os.close(master)
-            lines = written.decode().split("\r\n")
+            lines = on_terminal(columns, "--socket", self.daemon.path, "submit", os.path.join(EXAMPLES, "motion.json"),
+                                "--out", self.folder)
             self.assertLessEqual(max(map(len, lines)), columns, lines)
+            for name in ("motion", "picture"):
+                lines = on_terminal(columns, "plan", os.path.join(EXAMPLES, name + ".json"), "--chip", "bm1684")
+                table = lines[lines.index("") : lines.index("", lines.index("") + 1)]
+                self.assertLessEqual(max(map(len, table)), columns, lines)
+
+
+class Readme(Network):
+    def test_the_example_of_the_help(self):
+        lines = [line for line in self.ctl("submit", "--help").splitlines() if line.startswith("  {")]
+        self.ctl("submit", "-", text="\n".join(lines[:4]))
+        self.assertTrue((self.load("y.npy") == 20).all())
+
+    def test_its_network(self):
+        with open(os.path.join(EXAMPLES, "..", "..", "..", "README.md"), encoding="utf-8") as file:
+            text = file.read()
+        block = text[text.index('    {"name": "tiny"'):]
+        with open(os.path.join(self.folder, "NET.json"), "w", encoding="utf-8") as file:
+            file.write(block[:block.index("\n\n")])
+        self.save("x.npy", np.zeros((1, 3, 16, 16), np.int16))
+        self.save("w.npy", np.ones((3, 8, 5, 5), np.int8))
+        self.save("y.npy", np.zeros((1, 8, 16, 16), np.int16))
+        os.mkdir(os.path.join(self.folder, "DIR"))
+        commands = re.findall(r"    npumemctl ((?:plan|submit|check) NET\.json.*?) *(?:#.*)?\n", text)
+        self.assertEqual(len(commands), 3)
+        for command in commands:
+            self.ctl(*command.split())
+        self.assertEqual(self.load("DIR/result.npy").dtype, np.float32)
+
+
+class Bar(Network):
+    options = ("--npu-bytes", "4194304")
+
+    def test_one_bar_over_all(self):
+        Convolution(self.client(), 0.5)
+        net = [{"open": "in"}, {"open": "weights"}, {"open": "out"}]
+        net += [{"run": "conv2d", "in": "in", "weights": "weights", "out": "out"}, {"seal": "weights"}] * 3
+        with open(os.path.join(self.folder, "net.json"), "w", encoding="ascii") as file:
+            json.dump(net, file)
+        lines = on_terminal(80, "--socket", self.daemon.path, "submit", os.path.join(self.folder, "net.json"))
+        percents = [int(percent) for percent in re.findall(r"\[#* *\] +(\d+)%", lines[0])]
+        self.assertGreater(len(percents), 3, lines)
+        self.assertEqual(percents, sorted(percents))
+        # Of several requests, each of which begins anew.
+        self.assertLess(percents[0], 50)
+        self.assertGreater(percents[-1], 60)
 
 
 class Messages(TestCase):

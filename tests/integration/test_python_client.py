@@ -324,6 +324,12 @@ class Ends(Case):
         with self.assertRaisesRegex(npumem.Unavailable, "closed"):
             self.dev.stat()
 
+    def test_a_daemon_that_is_told_to_go(self):
+        self.dev.shutdown()
+        self.assertEqual(self.daemon.process.wait(SECONDS), 0)
+        with self.assertRaises(npumem.Unavailable):
+            self.dev.stat()
+
     def test_the_usual_places(self):
         for name, value in (("NPUMEM_SOCKET", self.daemon.path), ("XDG_RUNTIME_DIR", self.daemon.directory)):
             kept = {key: os.environ.pop(key, None) for key in ("NPUMEM_SOCKET", "XDG_RUNTIME_DIR")}
@@ -362,6 +368,18 @@ class Spawn(unittest.TestCase):
             npumem.spawn("--npus", "many")
         with self.assertRaises(npumem.DeadlineExceeded):
             npumem.connect("spawn:", connect_timeout=1e-9)
+
+    def test_the_build_folders_own(self):
+        """Where nothing is installed and nobody says where it is."""
+        build, program = os.environ["NPUMEM_BUILD"], "import npumem; print(npumem.spawn().info.n_npus)"
+        for command in (
+            ["/usr/bin/python3", "-B", "-c", program],
+            [os.path.join(build, "client/ctl/npumemctl"), "--spawn", "info"],
+        ):
+            environment = {"PYTHONPATH": os.path.join(build, "python")}
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("64", done.stdout)
 
     def test_it_ends_with_its_program(self):
         with tempfile.TemporaryFile() as out:

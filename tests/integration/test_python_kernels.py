@@ -13,7 +13,7 @@ import unittest
 import npumem
 import numpy as np
 from npumem import pb
-from npumem.kernels import PARAMETERS, run_request
+from npumem.kernel import PARAMETERS, run_request
 from support import SECONDS
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
@@ -140,7 +140,10 @@ class Package(unittest.TestCase):
                 )
                 return [(end.returncode, end.stdout) for end in ends]
 
-            right = "import npumem\nwith npumem.spawn() as dev:\n    print(dev.alloc('x', [1]).read().shape, dev.stat().free)\n"
+            right = (
+                "import npumem\nwith npumem.spawn() as dev:\n    print(dev.alloc('x', [1]).read().shape, dev.stat().free)\n"
+                "    print(npumem.kernels['conv2d'].summary)\n"
+            )
             package, user = mypy(right)
             self.assertEqual((package[0], user[0]), (0, 0), (package, user))
             wrong = right + "    dev.alloc(5)\n    dev.open('x').frac_bits + 'a'\n    dev.stat().fee\n"

@@ -1,5 +1,6 @@
 """System memory: a foreign client shares a memfd, and no payload byte crosses the socket."""
 
+import ctypes
 import fcntl
 import mmap
 import os
@@ -19,6 +20,12 @@ def memfd(n, seals=SHRINK):
     if seals:
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
     return fd
+
+
+def punch(fd, n):
+    keep_size, punch_hole = 1, 2
+    if ctypes.CDLL(None, use_errno=True).fallocate(fd, keep_size | punch_hole, ctypes.c_long(0), ctypes.c_long(n)):
+        raise OSError(ctypes.get_errno(), "fallocate")
 
 
 class Segments(TestCase):
@@ -111,6 +118,25 @@ class Segments(TestCase):
         client.call(write=pb.WriteRequest(tensor=ref, segment=segment))
         client.call(read=pb.ReadRequest(tensor=ref, first=100, count=1000, segment=segment, segment_offset=65536))
         self.assertEqual(memory[65536 : 65536 + 1000], memory[100:1100])
+
+    def test_pages_that_come_and_go(self):
+        """Large transfers, the same again, and again when the file's pages were taken away."""
+        client = self.client()
+        n = 4 * 256 * 28 * 28
+        fd, memory = self.memory(4 * n)
+        segment = client.share(fd)
+        tensor = pb.Ref(handle=client.alloc(shape=(4, 256, 28, 28), dtype=pb.INT32).handle)
+        for turn in range(4):
+            memory[:] = struct.pack(f"<{n}I", *range(turn, n + turn))
+            client.call(write=pb.WriteRequest(tensor=tensor, segment=segment))
+            punch(fd, 4 * n)
+            client.call(read=pb.ReadRequest(tensor=tensor, segment=segment))
+            self.assertEqual(memory[:], struct.pack(f"<{n}I", *range(turn, n + turn)))
+            punch(fd, 4 * n)
+            client.call(write=pb.WriteRequest(tensor=tensor, segment=segment))
+            client.call(read=pb.ReadRequest(tensor=tensor, segment=segment))
+            self.assertEqual(memory[:], bytes(4 * n))
+        self.assert_alive()
 
     def test_a_group_runs_and_a_conflicting_one_is_refused(self):
         client = self.client()

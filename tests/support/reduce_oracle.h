@@ -51,8 +51,8 @@ static inline void reduce_oracle_compare(struct calls *c, const int64_t in[4], c
 static inline void reduce_oracle_run(int kernel, unsigned axes, int mode, uint64_t *state)
 {
 	/* Rows past a block, extents of 1 between others, one element. */
-	static const int64_t shapes[][4] = {{2, 3, 4, 5},   {2, 3, 1, 600}, {5, 1, 3, 1},
-					    {1, 300, 1, 2}, {1, 1, 1, 1},   {3, 2, 17, 19}};
+	static const int64_t shapes[][4] = {{2, 3, 4, 5}, {2, 3, 1, 600}, {5, 1, 3, 1}, {1, 300, 1, 2},
+					    {1, 1, 1, 1}, {3, 2, 17, 19}, {2, 9, 5, 9}};
 	for (unsigned s = 0; s < sizeof(shapes) / sizeof(shapes[0]); s++) {
 		const int64_t *in = shapes[s];
 		int64_t out[4];

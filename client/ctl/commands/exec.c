@@ -70,17 +70,25 @@ static int command_start(struct ctl *ctl, const char *socket, const char **words
 		return ctl_fail(ctl, "no memory");
 	for (unsigned i = 0; i < n; i++)
 		argv[i] = (char *)(uintptr_t)words[i];
+	/* Until it is known whom they are for. */
+	sigset_t passed_on, before;
+	sigemptyset(&passed_on);
+	sigaddset(&passed_on, SIGTERM);
+	sigaddset(&passed_on, SIGHUP);
+	sigprocmask(SIG_BLOCK, &passed_on, &before);
 	signals_take(old);
 	pid_t pid = fork();
 	if (!pid) {
 		for (unsigned i = 0; i < EXEC_SIGNALS; i++)
 			sigaction(exec_signals[i].number, &old[i], NULL);
+		sigprocmask(SIG_SETMASK, &before, NULL);
 		if (!setenv("NPUMEM_SOCKET", socket, 1))
 			execvp(argv[0], argv);
 		fprintf(stderr, "npumemctl: cannot run %s: %s\n", argv[0], strerror(errno));
 		_exit(errno == ENOENT ? EXEC_NOT_FOUND : EXEC_NOT_RUN);
 	}
 	exec_child = pid > 0 ? pid : 0;
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	code = pid < 0 ? ctl_fail(ctl, "cannot start a process: %s", strerror(errno)) : command_wait(ctl, pid);
 	free(argv);
 	return code;

@@ -56,9 +56,10 @@ static int map_svg(struct ctl *ctl, const struct subject *subject, const char *p
 	FILE *file = fopen(path, "w");
 	if (!file)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	int status = subject->one ? svg_tensor_draw(file, geometry, subject->one, subject->info->uid, &ctl->error)
-				  : svg_device_draw(file, geometry, subject->tensors, subject->n,
-						    subject->info->uid, subject->hidden, &ctl->error);
+	int status = subject->one
+			     ? svg_tensor_draw(file, geometry, subject->one, subject->info->uid, NULL, &ctl->error)
+			     : svg_device_draw(file, geometry, subject->tensors, subject->n, subject->info->uid,
+					       subject->hidden, &ctl->error);
 	bool bad = ferror(file);
 	if ((fclose(file) || bad) && !status)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));

@@ -2,10 +2,12 @@
  * for its own. */
 #include "client/ctl/command.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include "client/ctl/core/numbers.h"
+#include "client/ctl/core/pictures/svg_tensor.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/spec.h"
 #include "client/ctl/core/table.h"
@@ -17,6 +19,7 @@ static const struct option plan_options[] = {
 	{"--npu-bytes", "S", "and S bytes in each", false},
 	{"--chip", "NAME", "plans for a real part, without a daemon: bm1684, bm1684x, bm1690, sg2260, sg2380",
 	 false},
+	{"--svg", "FILE", "draws it: where the tensor's elements lie, or what of a network lives when", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -161,7 +164,8 @@ static int plan_network(struct ctl *ctl, const struct args *args)
 	int code = geometry_parse(ctl, args, &geometry, &local);
 	for (const struct option *option = plan_options; option->name && !code; option++)
 		if (args_has(args, option->name) && strcmp(option->name, "--npus") &&
-		    strcmp(option->name, "--npu-bytes") && strcmp(option->name, "--chip"))
+		    strcmp(option->name, "--npu-bytes") && strcmp(option->name, "--chip") &&
+		    strcmp(option->name, "--svg"))
 			code = ctl_usage(ctl, "%s is for one tensor, not for a network", option->name);
 	if (code)
 		return code;
@@ -170,9 +174,23 @@ static int plan_network(struct ctl *ctl, const struct args *args)
 	if (!local)
 		code = geometry_ask(ctl, &geometry);
 	if (!code)
-		code = lifetimes_print(ctl, &network, &geometry);
+		code = lifetimes_print(ctl, &network, &geometry, args_value(args, "--svg"));
 	network_deinit(&network);
 	return code;
+}
+
+static int plan_svg(struct ctl *ctl, const struct npumem_plan *plan, const struct npumem_geometry *geometry,
+		    const char *path)
+{
+	const struct npumem_tensor tensor = {.name = "plan", .place = plan->place};
+	FILE *file = fopen(path, "w");
+	if (!file)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	int status = svg_tensor_draw(file, geometry, &tensor, tensor.uid, NULL, &ctl->error);
+	bool bad = ferror(file);
+	if ((fclose(file) || bad) && !status)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	return status ? CTL_FAILED : CTL_OK;
 }
 
 static int plan_run(struct ctl *ctl, const struct args *args)
@@ -182,7 +200,8 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 	const struct npumem_plan *plan;
 	struct npumem_plan own;
 	const struct npumem_info *info;
-	bool local, alone = address_alone(args);
+	const char *path = args_value(args, "--svg");
+	bool local, alone = address_alone(args) && !path;
 	if (args->n_words)
 		return plan_network(ctl, args);
 	int code = geometry_parse(ctl, args, &geometry, &local);
@@ -210,6 +229,8 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 		return CTL_FAILED;
 	own = *plan;
 	own.place.frac_bits = frac_bits;
+	if (path && plan_svg(ctl, &own, &geometry, path))
+		return CTL_FAILED;
 	return ctl->json ? ctl_print(ctl, plan_object(&own)) : plan_text(ctl, &own, &geometry);
 }
 

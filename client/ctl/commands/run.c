@@ -7,13 +7,21 @@
 #include "client/ctl/call.h"
 #include "client/ctl/core/present.h"
 
-static void run_text(const struct npumem_done *done)
+static const struct option run_options[] = {
+	{"--time", NULL, "says how long it took on the device", false},
+	{NULL, NULL, NULL, false},
+};
+
+static void run_text(const struct npumem_done *done, bool timed)
 {
 	printf("saturated %" PRId64 ", wrapped %" PRId64 ", macs %" PRId64, done->saturated, done->wrapped,
 	       done->macs);
 	if (done->divided_by_zero)
 		printf(", divided by zero %" PRId64, done->divided_by_zero);
-	printf("%s\n", done->n_destroyed ? "" : ", nothing destroyed");
+	printf("%s", done->n_destroyed ? "" : ", nothing destroyed");
+	if (timed)
+		printf(", %.3f ms", (double)(done->end_ns - done->start_ns) / 1e6);
+	putchar('\n');
 	for (unsigned i = 0; i < done->n_destroyed; i++)
 		printf("destroyed %" PRId64 " bytes of %s, first at NPU %" PRId64 ", offsets %" PRId64
 		       " to %" PRId64 "\n",
@@ -37,11 +45,12 @@ static int run_run(struct ctl *ctl, const struct args *args)
 	ctl_warn(ctl, done->warning);
 	if (ctl->json)
 		return ctl_print(ctl, present_done(done));
-	run_text(done);
+	run_text(done, args_has(args, "--time"));
 	return CTL_OK;
 }
 
 const struct command run_command = {
+	.options = run_options,
 	.least = 1,
 	.most = COMMAND_WORDS_ANY,
 	.run = run_run,

@@ -80,9 +80,9 @@ static bool stat_calls(const struct npumem_details *details)
 
 static bool stat_uids(const struct npumem_details *details)
 {
-	static const bool right[] = {true, true, true, true, true, true, true, true};
-	static const char *const titles[] = {"UID",	 "SESSIONS",  "REQUESTS", "REFUSED",
-					     "BYTES IN", "BYTES OUT", "HELD",	  "TENSORS"};
+	static const bool right[] = {true, true, true, true, true, true, true, true, true};
+	static const char *const titles[] = {"UID",	  "SESSIONS", "REQUESTS", "REFUSED", "BYTES IN",
+					     "BYTES OUT", "HELD",     "TENSORS",  "PACKS"};
 	struct table table;
 	table_init(&table, sizeof(right), right);
 	for (unsigned i = 0; i < sizeof(right); i++)
@@ -97,6 +97,7 @@ static bool stat_uids(const struct npumem_details *details)
 		table_cell(&table, "%" PRIu64, u->bytes_out);
 		table_cell(&table, "%" PRId64, u->device_bytes);
 		table_cell(&table, "%" PRId64, u->tensors);
+		table_cell(&table, "%" PRId64, u->packs);
 	}
 	putchar('\n');
 	return table_print(&table, stdout);

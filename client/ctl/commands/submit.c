@@ -4,14 +4,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "client/ctl/core/network/files.h"
+#include "client/ctl/core/table.h"
 #include "client/ctl/network/execute.h"
 #include "client/ctl/network/lifetimes.h"
-
-enum { SUBMIT_WHAT_MIN = 10, SUBMIT_WHAT_MAX = 48, SUBMIT_BESIDE = 32 /* the other columns */ };
+#include "client/ctl/terminal.h"
 
 static const struct option submit_options[] = {
 	{"--out", "DIR", "where what is read is written, instead of the current folder", false},
@@ -37,25 +36,6 @@ static const char *what(const struct network *network, const struct network_oper
 
 /* ---- text ---- */
 
-/* Columns for what an operation is: what the terminal leaves, or what the longest needs. */
-static int what_width(const struct network *network)
-{
-	struct winsize size;
-	size_t width = SUBMIT_WHAT_MIN, most = SUBMIT_WHAT_MAX;
-	char text[NETWORK_TEXT_BYTES];
-	for (size_t i = 0; i < network->n_operations; i++)
-		if (is_told(&network->operations[i])) {
-			size_t length = strlen(what(network, &network->operations[i], text));
-			width = length > width ? length : width;
-		}
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col > SUBMIT_BESIDE + SUBMIT_WHAT_MIN &&
-	    size.ws_col - SUBMIT_BESIDE < (int)most)
-		most = size.ws_col - SUBMIT_BESIDE;
-	else if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col <= SUBMIT_BESIDE + SUBMIT_WHAT_MIN)
-		most = SUBMIT_WHAT_MIN;
-	return (int)(width < most ? width : most);
-}
-
 static void print_remarks(const struct execute *execute, size_t i)
 {
 	const struct execute_result *result = &execute->results[i];
@@ -71,27 +51,44 @@ static void print_remarks(const struct execute *execute, size_t i)
 		printf("%s: %" PRId64 " bytes of other tensors destroyed\n", where, result->destroyed);
 }
 
-static void print_text(const struct execute *execute)
+static void print_row(struct table *table, const char *number, const char *text, uint64_t ns, int64_t saturated)
 {
+	table_cell(table, "%4s", number);
+	table_cell(table, "%s", text);
+	table_cell(table, "%.3f", (double)ns / 1e6);
+	table_cell(table, "%" PRId64, saturated);
+}
+
+static int print_text(const struct execute *execute)
+{
+	static const bool right[] = {true, false, true, true};
 	const struct network *network = execute->network;
-	int width = what_width(network);
+	struct table table;
 	int64_t saturated = 0;
-	double ms = 0;
-	printf("%5s  %-*s  %9s  %9s\n", "", width, "operation", "ms", "saturated");
+	uint64_t ns = 0;
+	table_init(&table, sizeof(right), right);
+	table.within = terminal_columns(STDOUT_FILENO);
+	table.cut = 1;
+	table_cell(&table, "%s", "");
+	table_cell(&table, "operation");
+	table_cell(&table, "ms");
+	table_cell(&table, "saturated");
 	for (size_t i = 0; i < network->n_operations; i++) {
 		const struct execute_result *result = &execute->results[i];
 		char text[NETWORK_TEXT_BYTES], number[24];
 		if (!is_told(&network->operations[i]))
 			continue;
-		ms += (double)result->ns / 1e6;
+		ns += result->ns;
 		saturated += result->saturated;
-		printf("%5s  %-*.*s  %9.3f  %9" PRId64 "\n", network_number(&network->operations[i], number),
-		       width, width, what(network, &network->operations[i], text), (double)result->ns / 1e6,
-		       result->saturated);
+		print_row(&table, network_number(&network->operations[i], number),
+			  what(network, &network->operations[i], text), result->ns, result->saturated);
 	}
-	printf("%5s  %-*s  %9.3f  %9" PRId64 "\n", "", width, "all", ms, saturated);
+	print_row(&table, "", "all", ns, saturated);
+	if (!table_print(&table, stdout))
+		return ctl_fail(execute->ctl, "no memory for the table");
 	for (size_t i = 0; i < network->n_operations; i++)
 		print_remarks(execute, i);
+	return CTL_OK;
 }
 
 /* ---- JSON ---- */
@@ -103,9 +100,9 @@ static json_t *operation_object(const struct execute *execute, size_t i)
 	char number[24], text[NETWORK_TEXT_BYTES];
 	network_number(operation, number);
 	network_what(execute->network, operation, text);
-	return json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "operation", number, "what", text,
-			 "name", operation->name ? json_string(operation->name) : json_null(), "ms",
-			 (double)result->ns / 1e6, "saturated", (json_int_t)result->saturated, "wrapped",
+	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "operation", number, "what", text,
+			 "name", operation->name ? json_string(operation->name) : json_null(), "ns",
+			 (json_int_t)result->ns, "saturated", (json_int_t)result->saturated, "wrapped",
 			 (json_int_t)result->wrapped, "divided_by_zero", (json_int_t)result->divided_by_zero,
 			 "macs", (json_int_t)result->macs, "destroyed_bytes", (json_int_t)result->destroyed,
 			 "quantized", (json_int_t)result->quantized);
@@ -136,7 +133,7 @@ static int run(struct ctl *ctl, const struct network *network, const char *out)
 	if (!code && ctl->json)
 		code = ctl_print(ctl, object(&execute));
 	else if (!code)
-		print_text(&execute);
+		code = print_text(&execute);
 	execute_deinit(&execute);
 	return code;
 }
@@ -146,7 +143,7 @@ static int dry_run(struct ctl *ctl, const struct network *network)
 	const struct npumem_info *info;
 	if (files_check(network, &ctl->error) || npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
-	return lifetimes_print(ctl, network, &info->geometry);
+	return lifetimes_print(ctl, network, &info->geometry, NULL);
 }
 
 static int submit_run(struct ctl *ctl, const struct args *args)
@@ -167,20 +164,24 @@ const struct command submit_command = {
 	.least = 1,
 	.most = 1,
 	.run = submit_run,
-	.notes = "FILE has operations as JSON, one a line or a list; - is stdin:\n"
-		 "  {\"alloc\": \"x\", \"shape\": [1,8,16,16], \"dtype\": \"fx8\", \"frac_bits\": 4}\n"
-		 "  {\"write\": \"x\", \"file\": \"x.npy\"}      \"quantize\": true takes floats\n"
-		 "  {\"fill\": \"y\", \"value\": 0}\n"
-		 "  {\"copy\": \"y\", \"from\": \"x\"}\n"
-		 "  {\"run\": \"maxpool\", \"in\": \"x\", \"out\": \"y\", \"kernel\": [2,2], \"stride\": [2,2]}\n"
-		 "  {\"read\": \"y\", \"file\": \"y.npy\"}       \"dequantize\": true gives floats\n"
-		 "  {\"parallel\": [{\"run\": …}, {\"write\": …}]}\n"
-		 "  {\"view\": \"v\", \"of\": \"x\", \"from\": [0,0,0,0], \"to\": [1,4,16,16]}, or \"shape\"\n"
-		 "  {\"open\": \"w\"}  {\"seal\": \"x\"}  {\"free\": [\"x\", \"y\"]}\n"
-		 "Names are of this network; \"keep\": true of an alloc leaves the tensor on the device under\n"
-		 "its name, all others go in the end. The other form is an object, as check and plan take it:\n"
-		 "  {\"tensors\": {\"x\": {\"shape\": …, \"dtype\": …, \"file\": \"x.npy\"}, …}, \"operations\": "
-		 "[…]}\n"
-		 "whose tensors come before their first use and go after their last. Files are found beside\n"
-		 "FILE. The README has a whole network.",
+	.notes =
+		"FILE has operations as JSON, one a line or a list; - is stdin:\n"
+		"  {\"alloc\": \"x\", \"shape\": [1,8,16,16], \"dtype\": \"fx8\", \"frac_bits\": 4, \"fill\": "
+		"20}\n"
+		"  {\"alloc\": \"y\", \"shape\": [1,8,8,8], \"dtype\": \"fx8\", \"frac_bits\": 4}\n"
+		"  {\"run\": \"maxpool\", \"in\": \"x\", \"out\": \"y\", \"kernel\": [2,2], \"stride\": [2,2]}\n"
+		"  {\"read\": \"y\", \"file\": \"y.npy\"}\n"
+		"and these:\n"
+		"  {\"write\": T, \"file\": F}          of alloc too: \"file\"; \"quantize\": true takes floats,\n"
+		"                                   \"perm\": [1,0,2,3] a file that lies O,I,H,W\n"
+		"  {\"read\": T, \"file\": F}           \"dequantize\": true gives floats\n"
+		"  {\"fill\": T, \"value\": N}  {\"copy\": T, \"from\": T}  {\"free\": [T, …]}  {\"seal\": T}\n"
+		"  {\"view\": T, \"of\": T, \"from\": [n,c,h,w], \"to\": [n,c,h,w]}   or \"shape\": [n,c,h,w]\n"
+		"  {\"open\": T}                      a tensor of the device, by its name\n"
+		"  {\"parallel\": [{\"run\": …}, {\"write\": …}, …]}   at once, DMA beside kernels\n"
+		"Names are of this network; \"keep\": true of an alloc leaves the tensor on the device under\n"
+		"its name, all others go in the end. The other form is an object, as check and plan take it:\n"
+		"  {\"tensors\": {T: {\"shape\": …, \"dtype\": …, \"file\": F}, …}, \"operations\": […]}\n"
+		"whose tensors come before their first use and go after their last. Files are found beside\n"
+		"FILE. The README tells more.",
 };

@@ -97,6 +97,7 @@ static const struct usage_row usage_rows[] = {
 	USAGE(in_flight, false, "Requests waiting or running."),
 	USAGE(device_bytes, false, "Bytes of footprints held, over all NPUs."),
 	USAGE(tensors, false, "Tensors and views held."),
+	USAGE(packs, false, "Host memory for packed weights of its tensors; of a session none."),
 	{NULL, NULL, false, 0}};
 
 static uint64_t number_at(const void *from, size_t at)

@@ -77,9 +77,11 @@ json_t *present_done(const struct npumem_done *done)
 			break;
 		}
 	}
-	return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "saturated", (json_int_t)done->saturated, "wrapped",
-			 (json_int_t)done->wrapped, "divided_by_zero", (json_int_t)done->divided_by_zero, "macs",
-			 (json_int_t)done->macs, "destroyed", destroyed, "warning", text_or_null(done->warning));
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "saturated", (json_int_t)done->saturated,
+			 "wrapped", (json_int_t)done->wrapped, "divided_by_zero",
+			 (json_int_t)done->divided_by_zero, "macs", (json_int_t)done->macs, "ns",
+			 (json_int_t)(done->end_ns - done->start_ns), "destroyed", destroyed, "warning",
+			 text_or_null(done->warning));
 }
 
 const char *present_shape(const struct npumem_place *p, char *text)

@@ -10,6 +10,11 @@ enum { TABLE_COLUMNS_MAX = 12 };
 struct table {
 	unsigned n_columns, n_cells, room;
 	const bool *right; /* per column: numbers */
+	/* Set after table_init, where lines have a limit: columns of `spare` are left out, the first of them
+	 * first, and then what is wider of column `cut`. */
+	unsigned within; /* characters; 0: no limit */
+	const unsigned char *spare;
+	unsigned n_spare, cut;
 	char **cells;
 	bool no_memory;
 };

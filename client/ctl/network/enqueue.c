@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/arrays/stream.h"
+#include "client/ctl/core/network/files.h"
 
 /* ---- sending ---- */
 
@@ -204,11 +204,7 @@ static int fill_segment(struct execute *execute, size_t i, struct npumem_operati
 	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
 	struct npumem_error why = {.status = 0};
 	struct stream stream;
-	char *path = network_path(network, operation->file);
-	int status = path ? stream_open(&stream, path, place, operation->converts,
-					operation->rounding ? operation->rounding : execute->info->rounding, &why)
-			  : npumem_error_set(&why, NPUMEM_RESOURCE_EXHAUSTED, "no memory");
-	free(path);
+	int status = files_open(network, operation, place, execute->info->rounding, &stream, &why);
 	if (!status) {
 		status = stream_read(&stream, (char *)one->segment->base + one->segment_offset, stream.n, &why);
 		execute->results[i].quantized = stream.saturated;

@@ -63,8 +63,8 @@ static int alloc(struct execute *execute, size_t i)
 	if (code)
 		return code;
 	spec_of(execute, tensor, &allocation.spec);
-	/* Placed elsewhere than it says it is another network's, which leaves nothing behind. */
-	allocation.name = tensor->keep && !execute->variant ? tensor->name : NULL;
+	/* A comparison leaves nothing behind. */
+	allocation.name = tensor->keep && !execute->expect ? tensor->name : NULL;
 	allocation.reuse = tensor->reuse;
 	allocation.dma_only = tensor->dma_only;
 	allocation.pinned = tensor->pinned;

@@ -24,7 +24,8 @@ struct execute {
 	const struct npumem_info *info;
 	const char *out;	       /* folder for what is read; NULL: nothing is read */
 	const struct variant *variant; /* how the tensors are placed; NULL: as the network says */
-	/* What to do where a tensor is expected to hold something; NULL: nothing. 0, or an error of `ctl`. */
+	/* What to do where a tensor is expected to hold something; NULL: nothing. 0, or an error of `ctl`. Where
+	 * it is set no tensor is kept. */
 	int (*expect)(void *context, size_t operation);
 	void *context;
 	const struct npumem_tensor **tensors; /* by their index; NULL: not there */
@@ -41,7 +42,7 @@ struct execute {
 int execute_init(struct execute *execute, struct ctl *ctl, const struct network *network);
 /* Runs all. CTL_OK, or CTL_FAILED with ctl->error set, naming the operation, and execute->failed. */
 int execute_run(struct execute *execute);
-/* Frees what the network has left on the device, but what is kept, and forgets its results, for another run. */
+/* Frees what the network has left on the device, and forgets its results, for another run. */
 int execute_reset(struct execute *execute);
 void execute_deinit(struct execute *execute);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/arrays/stream.h"
+#include "client/ctl/core/network/files.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
 
 static struct layers_case *add_case(struct layers *layers, size_t operation)
@@ -50,19 +50,6 @@ static uint64_t time_of(const struct execute *execute, size_t i)
 
 /* ---- one array ---- */
 
-static int open_expected(struct layers *layers, size_t i, struct stream *stream, struct npumem_error *why)
-{
-	const struct execute *execute = &layers->execute;
-	const struct network_operation *operation = &execute->network->operations[i];
-	char *path = network_path(execute->network, operation->file);
-	int status =
-		path ? stream_open(stream, path, &execute->tensors[operation->tensor]->place, operation->converts,
-				   operation->rounding ? operation->rounding : execute->info->rounding, why)
-		     : npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory");
-	free(path);
-	return status;
-}
-
 /* Half of the segment is for what is expected, half for what is there; `writes`: the other way. */
 static int walk(struct layers *layers, size_t i, struct compare *compare, bool writes, struct npumem_error *why)
 {
@@ -72,7 +59,8 @@ static int walk(struct layers *layers, size_t i, struct compare *compare, bool w
 	struct stream stream;
 	int status = batch_reserve(execute->batch, BATCH_SEGMENT_BYTES, why);
 	if (!status)
-		status = open_expected(layers, i, &stream, why);
+		status = files_open(execute->network, operation, &execute->tensors[operation->tensor]->place,
+				    execute->info->rounding, &stream, why);
 	if (status)
 		return status;
 	const struct npumem_segment *segment = execute->batch->segment;
@@ -102,19 +90,20 @@ static int draw(struct layers *layers, struct layers_case *one, struct npumem_er
 {
 	const struct execute *execute = &layers->execute;
 	const struct network_operation *operation = &execute->network->operations[one->operation];
-	const struct npumem_tensor *tensor = execute->tensors[operation->tensor], *now;
+	const struct npumem_tensor *tensor = execute->tensors[operation->tensor];
 	size_t bytes = strlen(layers->pictures) + 64;
 	char *path = malloc(bytes);
 	if (!path)
 		return npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
 	snprintf(path, bytes, "%s/failure-%zu.svg", layers->pictures, layers->n);
+	/* In the network it has a name, on the device none. */
+	struct npumem_tensor drawn = {.uid = execute->info->uid, .place = tensor->place};
+	snprintf(drawn.name, sizeof(drawn.name), "%s", execute->network->tensors[operation->tensor].name);
+	struct svg_mark mark = {.what = "the first element that differs"};
+	compare_locate(&one->compare, &execute->info->geometry, &tensor->place, &mark.npu, &mark.offset);
 	FILE *file = fopen(path, "w");
-	int status = file ? npumem_show(execute->ctl->npumem, tensor->handle, &now, why)
+	int status = file ? svg_tensor_draw(file, &execute->info->geometry, &drawn, drawn.uid, &mark, why)
 			  : npumem_error_set(why, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
-	if (!status) {
-		status = svg_tensor_draw(file, &execute->info->geometry, now, execute->info->uid, why);
-		npumem_release(now);
-	}
 	if (file && fclose(file) && !status)
 		status = npumem_error_set(why, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
 	if (status)
@@ -131,10 +120,9 @@ static int differs(struct layers *layers, struct layers_case *one)
 	const struct network_operation *operation = &execute->network->operations[one->operation];
 	char text[LAYERS_REASON_BYTES], reason[LAYERS_REASON_BYTES + 128];
 	struct npumem_error why = {.status = 0};
-	int64_t shape[4];
-	unsigned n_dims = stream_shape(&execute->tensors[operation->tensor]->place, shape);
+	const struct npumem_tensor *tensor = execute->tensors[operation->tensor];
 	snprintf(reason, sizeof(reason), "%.63s%s", execute->network->tensors[operation->tensor].name,
-		 compare_text(&one->compare, shape, n_dims, text, sizeof(text)));
+		 compare_text(&one->compare, &execute->info->geometry, &tensor->place, text, sizeof(text)));
 	if (refuse(layers, one, reason))
 		return CTL_FAILED;
 	if ((layers->pictures && draw(layers, one, &why)) || walk(layers, one->operation, NULL, true, &why))

@@ -1,10 +1,15 @@
 /* Tensors and their lives as text and as JSON. Operations are counted as in the file. */
 #include "client/ctl/network/lifetimes.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "client/ctl/core/network/timeline.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/table.h"
+#include "client/ctl/terminal.h"
 
 /* The operation of the file that i is, or was made for. */
 static unsigned number(const struct network *network, size_t i)
@@ -59,8 +64,13 @@ static bool print_table(const struct network *network, const struct lives *lives
 	static const bool right[] = {false, false, false, true, true, false, true};
 	static const char *const heads[] = {"tensor", "shape",	    "type",    "bytes/NPU",
 					    "offset", "operations", "last use"};
+	/* On a narrow terminal: type, shape, last use, offset. */
+	static const unsigned char spare[] = {2, 1, 6, 4};
 	struct table table;
 	table_init(&table, sizeof(right), right);
+	table.within = terminal_columns(STDOUT_FILENO);
+	table.spare = spare;
+	table.n_spare = sizeof(spare);
 	for (unsigned i = 0; i < sizeof(right); i++)
 		table_cell(&table, "%s", heads[i]);
 	for (size_t i = 0; i < lives->n; i++) {
@@ -117,12 +127,30 @@ static int crowded(struct ctl *ctl, const struct network *network, const struct 
 			lives->peak, geometry->npu_bytes, name, at);
 }
 
-int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry)
+static int draw(struct ctl *ctl, const struct network *network, const struct lives *lives,
+		const struct npumem_geometry *geometry, const char *path)
+{
+	FILE *file = fopen(path, "w");
+	if (!file)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	timeline_draw(file, network, lives, geometry);
+	bool bad = ferror(file);
+	if (fclose(file) || bad)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	return CTL_OK;
+}
+
+int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
+		    const char *svg)
 {
 	struct lives lives;
 	if (lives_compute(network, geometry, &lives, &ctl->error))
 		return CTL_FAILED;
-	int code = CTL_OK;
+	int code = svg ? draw(ctl, network, &lives, geometry, svg) : CTL_OK;
+	if (code) {
+		lives_deinit(&lives);
+		return code;
+	}
 	if (ctl->json) {
 		code = ctl_print(ctl, lives_object(network, &lives, geometry));
 	} else {

@@ -5,8 +5,9 @@
 #include "client/ctl/core/network/lives.h"
 #include "client/ctl/ctl.h"
 
-/* Prints the tensors with their lives, the peak, and whether it fits. CTL_OK; CTL_FAILED where it does not fit,
- * after all of that, or could not be told. */
-int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry);
+/* Prints the tensors with their lives, the peak, and whether it fits; draws that into the file `svg`, where it is
+ * not NULL. CTL_OK; CTL_FAILED where it does not fit, after all of that, or could not be told. */
+int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
+		    const char *svg);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/ctl/core/arrays/stream.h"
+#include "client/ctl/core/network/files.h"
 
 static uint64_t now_ns(void)
 {
@@ -29,14 +29,12 @@ char *transfer_out_path(const struct execute *execute, const char *file)
 static int open_stream(const struct execute *execute, const struct network_operation *operation,
 		       const struct npumem_place *place, struct stream *stream, struct npumem_error *why)
 {
-	bool is_read = operation->kind == NETWORK_READ;
-	int rounding = operation->rounding ? operation->rounding : execute->info->rounding, status;
-	char *path = is_read ? transfer_out_path(execute, operation->file)
-			     : network_path(execute->network, operation->file);
+	if (operation->kind == NETWORK_WRITE)
+		return files_open(execute->network, operation, place, execute->info->rounding, stream, why);
+	char *path = transfer_out_path(execute, operation->file);
 	if (!path)
 		return npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory");
-	status = is_read ? stream_create(stream, path, place, operation->converts, why)
-			 : stream_open(stream, path, place, operation->converts, rounding, why);
+	int status = stream_create(stream, path, place, operation->converts, why);
 	free(path);
 	return status;
 }

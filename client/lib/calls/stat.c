@@ -32,6 +32,7 @@ static void take_usage(const Npumem__V1__Usage *from, struct npumem_usage *to)
 		.device_bytes = from->device_bytes,
 		.tensors = from->tensors,
 		.sessions = from->sessions,
+		.packs = from->packs,
 	};
 }
 

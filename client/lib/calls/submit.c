@@ -178,11 +178,16 @@ static int take_submitted(struct npumem_request *request, const Npumem__V1__Resp
 	if (!submitted || !done)
 		return request_no_memory(error);
 	for (size_t i = 0; i < from->n_done; i++) {
-		if (take_reading(&readings[i], from->done[i]))
+		/* They are in order, so that one's place is no less than the number of those before it. A daemon
+		 * that does not tell the place says 0. */
+		size_t at = from->done[i]->operation > i ? from->done[i]->operation : i;
+		if (at >= request->n || take_reading(&readings[at], from->done[i]))
 			return -1;
-		done[i] = reply_done(from->done[i], request->results);
-		if (!done[i])
+		struct npumem_done *one = reply_done(from->done[i], request->results);
+		if (!one)
 			return request_no_memory(error);
+		one->operation = (unsigned)at;
+		done[i] = one;
 	}
 	submitted->n_ran = (unsigned)from->n_done;
 	submitted->done = done;

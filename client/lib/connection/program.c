@@ -65,7 +65,8 @@ const char *npumem_program(struct npumem_program *program)
 	if (chosen && *chosen && set(program, chosen))
 		return program->path;
 	if (PROGRAM_INSIDE) {
-		set(program, "/proc/self/exe");
+		const char *self = "/proc/self/exe";
+		set(program, access(self, X_OK) ? (const char *)getauxval(AT_EXECFN) : self);
 		return "npumemd";
 	}
 	if (trusted && find_beside_library(program))

@@ -218,7 +218,6 @@ struct npumem_done *reply_done(const Npumem__V1__Done *message, struct result *r
 	done->macs = message->macs;
 	done->start_ns = message->start_ns;
 	done->end_ns = message->end_ns;
-	done->operation = (unsigned)message->operation;
 	done->warning = "";
 	if (message->n_destroyed) {
 		done->destroyed = (const struct npumem_destroyed *const *)reply_destroyed(message, result);

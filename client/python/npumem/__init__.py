@@ -14,12 +14,12 @@ npumem.kernels has the kernels; dev.ask sends any other request of the protocol 
 
 from . import npumem_pb2 as pb
 from ._build import VERSION as __version__
+from .address import connect, spawn
 from .batch import Batch, Read
-from .connect import connect, spawn
 from .device import Device, Region
 from .errors import DeadlineExceeded, DeviceWarning, Refused, Status, Unavailable
 from .formats import dequantize, quantize, quantize_counted
-from .kernels import Kernel, kernels
+from .kernel import Kernel, kernels
 from .operations import Destroyed, Done, spec
 from .tensor import Tensor
 from .wire import Pending

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from . import npumem_pb2 as pb
 from .errors import refusal
 from .formats import Array
-from .kernels import reference, run_request
+from .kernel import reference, run_request
 from .operations import (
     Done,
     done_of,

@@ -14,7 +14,7 @@ from . import npumem_pb2 as pb
 from .batch import Batch
 from .errors import DeadlineExceeded, refusal
 from .formats import Array, contained, dtype_of, shape4
-from .kernels import reference, run_request
+from .kernel import reference, run_request
 from .memory import Memory
 from .operations import Done, choice, done_of, format_of, spec
 from .tensor import Tensor
@@ -258,6 +258,10 @@ class Device:
     def compact(self, dry_run: bool = False) -> pb.Compacted:
         """Moves tensors together, for root and the daemon's uid; a dry run tells what would move."""
         return self.ask("compact", pb.CompactRequest(dry_run=dry_run)).compacted
+
+    def shutdown(self) -> None:
+        """For root and the daemon's uid: the daemon answers what it was asked, and ends."""
+        self.ask("shutdown", pb.ShutdownRequest())
 
     # ---- events ----
 

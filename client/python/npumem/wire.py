@@ -259,7 +259,7 @@ class Wire:
         elif response.HasField("event"):
             self._event(response.event)
         elif response.status != pb.OK:
-            self._over = response.message or "the daemon ends the connection"
+            self.close(response.message or "the daemon ends the connection")
 
     def _event(self, event: pb.Event) -> None:
         self.events.append(event)

@@ -140,6 +140,24 @@ size_t conv_scratch_bytes(const struct convolution *convolution, const struct ph
 	return lay_out(&plan);
 }
 
+int64_t conv_steps(const struct convolution *convolution, const struct phase *phase)
+{
+	enum {
+		STORE_OUTPUTS = 8, /* are stored in a step */
+		PACK_PIXELS = 2,   /* of one packed line */
+		BLOCK_ROWS = 2,	   /* that are lost of each block: what its columns and its end cost */
+	};
+	struct conv_plan plan;
+	plan_init(&plan, convolution, phase);
+	double pixels = (double)(plan.flat.n_pixels + UKERNEL_COLUMNS);
+	double rows = (double)(plan.shape.n_slots + plan.shape.n_blocks * BLOCK_ROWS);
+	double terms = (double)plan.shape.n_steps * plan.ukernel->n_terms;
+	double steps = pixels * rows * (terms / plan.ukernel->speed + 1.0 / STORE_OUTPUTS) +
+		       (double)plan.n_packed * (double)plan.flat.length / PACK_PIXELS;
+	steps *= (double)convolution->groups * (double)convolution->n;
+	return steps < (double)INT32_MAX ? (int64_t)steps : INT32_MAX;
+}
+
 /* ---- tiles ---- */
 
 /* The sums of a block, narrow or wide as the result needs them. */

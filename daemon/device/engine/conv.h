@@ -13,6 +13,8 @@ bool conv_fits(const struct convolution *convolution, const struct phase *phase)
 /* The pack of a phase's weights, of a multiple of 64 bytes; false where it is no longer wanted. */
 size_t conv_pack_bytes(const struct convolution *convolution, const struct phase *phase);
 bool conv_pack_weights(const struct convolution *convolution, const struct phase *phase, void *pack);
+/* About how many element steps a run takes. */
+int64_t conv_steps(const struct convolution *convolution, const struct phase *phase);
 /* As convolution_scratch_bytes and convolution_run; weights are those of convolution->pack. */
 size_t conv_scratch_bytes(const struct convolution *convolution, const struct phase *phase);
 bool conv_run(const struct convolution *convolution, const struct phase *phase);

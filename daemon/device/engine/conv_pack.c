@@ -7,7 +7,8 @@
 
 enum {
 	STRETCH = 16384, /* pixels that are packed between two looks */
-	MOVES = 8,	 /* packing is worth so many products */
+	SPAN_STRIPS = 4, /* of a span, at least */
+	MOVES = 64,	 /* packing a step of a pixel takes as long as so many products */
 };
 
 static int64_t n_taps_w(const struct conv_plan *plan)
@@ -73,14 +74,14 @@ static uint8_t *group_data(const struct conv_plan *plan, int64_t group)
 	return plan->data + group * plan->n_packed * plan->packed_bytes;
 }
 
-/* `n` pixels of lines into a packed one. */
-static bool pack(struct conv_worker *worker, const void *const *lines, int64_t n, uint8_t *to)
+/* Pixels of lines into a packed one. */
+static bool pack(struct conv_worker *worker, const void *const *lines, struct flat_span span, uint8_t *to)
 {
 	const struct conv_plan *plan = worker->plan;
 	const uint8_t *at[UKERNEL_TERMS_MAX];
 	unsigned n_terms = plan->ukernel->n_terms;
-	for (int64_t i = 0; i < n; i += STRETCH) {
-		int64_t some = n - i < STRETCH ? n - i : STRETCH;
+	for (int64_t i = span.first; i < span.end; i += STRETCH) {
+		int64_t some = span.end - i < STRETCH ? span.end - i : STRETCH;
 		for (unsigned j = 0; j < n_terms; j++)
 			at[j] = (const uint8_t *)lines[j] + i * bytes(plan);
 		plan->ukernel->pack(bytes(plan), (const void *const *)at, some, high_off(plan),
@@ -96,10 +97,26 @@ static bool look(void *ctx, int64_t elements)
 	return conv_team_look(ctx, elements);
 }
 
-static bool spread(struct conv_worker *worker, const void *from, uint8_t *to)
+static bool spread(struct conv_worker *worker, struct flat_span span, const void *from, uint8_t *to)
 {
 	const struct conv_plan *plan = worker->plan;
-	return flat_spread(&plan->flat, plan->ukernel, bytes(plan), from, to, look, worker);
+	return flat_spread(&plan->flat, span, plan->ukernel, bytes(plan), from, to, look, worker);
+}
+
+/* Spans of packed lines, one for each thread: who packs one is likely to multiply by it. */
+static int64_t n_spans(const struct conv_plan *plan)
+{
+	const struct kernel_crew *crew = plan->convolution->call->crew;
+	int64_t most = plan->flat.length / (SPAN_STRIPS * UKERNEL_COLUMNS), n = crew ? crew->n_threads : 1;
+	return most < 1 ? 1 : n < most ? n : most;
+}
+
+static struct flat_span span_at(const struct conv_plan *plan, int64_t i)
+{
+	int64_t length = plan->flat.as_it_lies ? plan->flat.n_pixels : plan->flat.length, n = n_spans(plan);
+	int64_t strips = (length + UKERNEL_COLUMNS - 1) / UKERNEL_COLUMNS;
+	int64_t end = strips * (i + 1) / n * UKERNEL_COLUMNS;
+	return (struct flat_span){strips * i / n * UKERNEL_COLUMNS, end < length ? end : length};
 }
 
 static int64_t n_channel_steps(const struct conv_plan *plan)
@@ -107,12 +124,13 @@ static int64_t n_channel_steps(const struct conv_plan *plan)
 	return (plan->convolution->n_inputs + plan->ukernel->n_terms - 1) / plan->ukernel->n_terms;
 }
 
-/* A part: the channels of one step of a group, plane by plane. */
+/* A part: a span of the channels of one step of a group, plane by plane. */
 static int64_t pack_channels(struct conv_worker *worker, int64_t part)
 {
 	const struct conv_plan *plan = worker->plan;
 	const struct flat *flat = &plan->flat;
-	int64_t group = part / n_channel_steps(plan), step = part % n_channel_steps(plan);
+	int64_t step = part % n_channel_steps(plan), group = part / n_channel_steps(plan) / n_spans(plan);
+	struct flat_span span = span_at(plan, part / n_channel_steps(plan) % n_spans(plan));
 	int64_t n_terms = plan->ukernel->n_terms, n_planes = flat_n_planes(flat);
 	int64_t first = step * n_terms, n = plan->convolution->n_inputs - first;
 	const void *features[UKERNEL_TERMS_MAX], *lines[UKERNEL_TERMS_MAX];
@@ -121,7 +139,8 @@ static int64_t pack_channels(struct conv_worker *worker, int64_t part)
 	worker->has_lines = true;
 	for (int64_t j = 0; j < n_terms && j < n; j++) {
 		features[j] = feature(plan, group * plan->convolution->n_inputs + first + j);
-		if (!flat->as_it_lies && !spread(worker, features[j], line(plan, worker->lines, j * n_planes)))
+		if (!flat->as_it_lies &&
+		    !spread(worker, span, features[j], line(plan, worker->lines, j * n_planes)))
 			return -1;
 	}
 	uint8_t *to = group_data(plan, group) + step * n_planes * plan->packed_bytes;
@@ -130,7 +149,7 @@ static int64_t pack_channels(struct conv_worker *worker, int64_t part)
 			lines[j] = j >= n	      ? plan->zeros
 				   : flat->as_it_lies ? features[j]
 						      : line(plan, worker->lines, j * n_planes + i);
-		if (!pack(worker, lines, flat->as_it_lies ? flat->n_pixels : flat->length, to))
+		if (!pack(worker, lines, span, to))
 			return -1;
 	}
 	return 0;
@@ -141,7 +160,7 @@ static int64_t spread_channel(struct conv_worker *worker, int64_t part)
 {
 	const struct conv_plan *plan = worker->plan;
 	uint8_t *to = line(plan, plan->lines, part * flat_n_planes(&plan->flat));
-	return spread(worker, feature(plan, part), to) ? 0 : -1;
+	return spread(worker, (struct flat_span){0, plan->flat.length}, feature(plan, part), to) ? 0 : -1;
 }
 
 /* Term t of a group: a tap of one of its channels. */
@@ -162,16 +181,19 @@ static int64_t n_term_steps(const struct conv_plan *plan)
 	return plan->n_packed >> plan->ukernel->by_bytes;
 }
 
-/* A part: one step of a group. */
+/* A part: a span of one step of a group. */
 static int64_t pack_terms(struct conv_worker *worker, int64_t part)
 {
 	const struct conv_plan *plan = worker->plan;
-	int64_t group = part / n_term_steps(plan), k = part % n_term_steps(plan), n = plan->ukernel->n_terms;
+	int64_t k = part % n_term_steps(plan), n = plan->ukernel->n_terms;
+	int64_t group = part / n_term_steps(plan) / n_spans(plan);
+	struct flat_span span = span_at(plan, part / n_term_steps(plan) % n_spans(plan));
 	const void *lines[UKERNEL_TERMS_MAX];
 	for (int64_t j = 0; j < n; j++)
 		lines[j] = term(plan, group, k * n + j);
 	uint8_t *to = group_data(plan, group) + k * plan->packed_bytes;
-	return pack(worker, lines, plan->flat.n_pixels, to) ? 0 : -1;
+	span.end = span.end < plan->flat.n_pixels ? span.end : plan->flat.n_pixels;
+	return pack(worker, lines, span, to) ? 0 : -1;
 }
 
 bool conv_pack(const struct conv_plan *plan)
@@ -179,7 +201,8 @@ bool conv_pack(const struct conv_plan *plan)
 	const struct convolution *c = plan->convolution;
 	int64_t moves = c->groups * plan->n_packed * plan->flat.length * MOVES;
 	if (!plan->shape.merged)
-		return conv_team_run(plan, pack_channels, c->groups * n_channel_steps(plan), moves);
+		return conv_team_run(plan, pack_channels, c->groups * n_spans(plan) * n_channel_steps(plan),
+				     moves);
 	return conv_team_run(plan, spread_channel, c->groups * c->n_inputs, moves) &&
-	       conv_team_run(plan, pack_terms, c->groups * n_term_steps(plan), moves);
+	       conv_team_run(plan, pack_terms, c->groups * n_spans(plan) * n_term_steps(plan), moves);
 }

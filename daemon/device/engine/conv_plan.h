@@ -70,8 +70,8 @@ enum { CONV_WORKERS_MAX = 8 };
 
 /* One part of the work; how many outputs are done with it, or less than 0 where it was stopped. */
 typedef int64_t conv_part(struct conv_worker *worker, int64_t part);
-/* Runs parts 0 to n_parts - 1 in any order, each on one of several threads where `products` are worth it. False:
- * no longer wanted. */
+/* Runs parts 0 to n_parts - 1 in any order, each on one of several threads where so many products are worth it.
+ * False: no longer wanted. */
 bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_parts, int64_t products);
 /* Inside a part, where it may be long: false where it is to stop. `elements`: what was moved since. */
 bool conv_team_look(struct conv_worker *worker, int64_t elements);

@@ -1,18 +1,30 @@
-/* The threads of a run take parts from a counter. A part that was begun is finished, but where nobody wants the
+/* Each thread of a run has a range of parts, and takes them from its front; who has none left takes the back half
+ * of the longest range of another. So threads stay apart in memory: a line that goes back and forth between two
+ * processors costs each of them half a microsecond. A part that was begun is finished, but where nobody wants the
  * rest; who helps may leave after any, and the others go on. */
 #include "daemon/device/engine/conv_plan.h"
 
 enum {
-	/* Fewer products are done before a helper has woken up. */
-	SHARED_PRODUCTS = 1 << 25,
+	TOLD_PARTS = 8, /* at once where threads share, as progress is one line for all */
+	PARTS_MAX = 1 << 30,
+};
+
+/* Parts `first` to `end` - 1, in one word. Where it is not empty, no value comes twice, as no part does. */
+struct range {
+	uint32_t first, end;
+};
+
+struct place {
+	_Alignas(64) _Atomic struct range range;
 };
 
 struct team {
 	const struct conv_plan *plan;
 	conv_part *part;
-	int64_t n_parts;
-	_Atomic int64_t next, n_workers, saturated, wrapped;
+	int64_t first; /* part, of which the ranges count */
+	_Atomic int64_t saturated, wrapped;
 	_Atomic bool stopped;
+	struct place places[CONV_WORKERS_MAX];
 };
 
 bool conv_team_look(struct conv_worker *worker, int64_t elements)
@@ -20,8 +32,48 @@ bool conv_team_look(struct conv_worker *worker, int64_t elements)
 	return kernel_look(worker->plan->convolution->call, elements, &worker->pending);
 }
 
+static bool replace(struct place *place, struct range *was, struct range range)
+{
+	return atomic_compare_exchange_strong(&place->range, was, range);
+}
+
+/* The longest range there is now, of which it is; NULL: none has any part. */
+static struct place *find_longest(struct team *team, struct range *range)
+{
+	struct place *longest = NULL;
+	*range = (struct range){0, 0};
+	for (unsigned i = 0; i < CONV_WORKERS_MAX; i++) {
+		struct range other = atomic_load(&team->places[i].range);
+		if (other.end - other.first > range->end - range->first) {
+			longest = &team->places[i];
+			*range = other;
+		}
+	}
+	return longest;
+}
+
+/* A part for worker `number`, or -1: none is left, but what others have just taken. */
+static int64_t take(struct team *team, unsigned number)
+{
+	struct place *own = &team->places[number], *other;
+	struct range range = atomic_load(&own->range);
+	while (range.first < range.end)
+		if (replace(own, &range, (struct range){range.first + 1, range.end}))
+			return range.first;
+	while ((other = find_longest(team, &range))) {
+		uint32_t half = range.first + (range.end - range.first) / 2;
+		struct range rest = {range.first, half};
+		if (!replace(other, &range, rest))
+			continue;
+		range.first = half + 1;
+		atomic_store(&own->range, range);
+		return half;
+	}
+	return -1;
+}
+
 /* The sums in it are left as they are. */
-static void worker_init(struct conv_worker *worker, const struct conv_plan *plan, int64_t number)
+static void worker_init(struct conv_worker *worker, const struct conv_plan *plan, unsigned number)
 {
 	worker->plan = plan;
 	worker->lines =
@@ -31,31 +83,39 @@ static void worker_init(struct conv_worker *worker, const struct conv_plan *plan
 	worker->counts = (struct kernel_counts){.saturated = 0};
 }
 
-static void work(void *arg)
+static void work(void *arg, unsigned number)
 {
 	struct team *team = arg;
 	const struct conv_plan *plan = team->plan;
+	const struct kernel_call *call = plan->convolution->call;
 	struct conv_worker worker;
-	int64_t number = atomic_fetch_add(&team->n_workers, 1), i;
-	if (number >= plan->n_workers)
+	int64_t untold = 0, part;
+	if (number >= CONV_WORKERS_MAX)
 		return;
 	worker_init(&worker, plan, number);
-	while (!team->stopped && (i = atomic_fetch_add(&team->next, 1)) < team->n_parts) {
-		int64_t elements = team->part(&worker, i);
+	for (unsigned n = 1; !team->stopped && (part = take(team, number)) >= 0; n++) {
+		int64_t elements = team->part(&worker, team->first + part);
 		if (elements < 0) {
 			team->stopped = true;
-		} else if (!kernel_part_done(plan->convolution->call, elements)) {
-			if (kernel_cancelled(plan->convolution->call->progress))
+			break;
+		}
+		untold += elements;
+		bool goes_on = kernel_part_done(call, n % TOLD_PARTS ? 0 : untold);
+		untold = n % TOLD_PARTS ? untold : 0;
+		if (!goes_on) {
+			if (kernel_cancelled(call->progress))
 				team->stopped = true;
 			break;
 		}
 	}
+	if (untold)
+		kernel_part_done(call, untold);
 	atomic_fetch_add(&team->saturated, worker.counts.saturated);
 	atomic_fetch_add(&team->wrapped, worker.counts.wrapped);
 }
 
-/* As `work` of a team of one, whose counter nobody else looks at: of a small convolution atomic operations would
- * be a tenth of the time. */
+/* As `work` of a team of one, whose ranges nobody else looks at: of a small convolution atomic operations would be
+ * a tenth of the time. */
 static bool work_alone(const struct conv_plan *plan, conv_part *part, int64_t n_parts)
 {
 	struct kernel_call *call = plan->convolution->call;
@@ -71,16 +131,25 @@ static bool work_alone(const struct conv_plan *plan, conv_part *part, int64_t n_
 	return wanted;
 }
 
+static void run_some(struct team *team, int64_t first, int64_t n, int64_t products)
+{
+	team->first = first;
+	team->places[0].range = (struct range){0, (uint32_t)n};
+	kernel_share(team->plan->convolution->call, products, work, team);
+	/* Helpers may have left what they had just taken. */
+	work(team, 0);
+}
+
 bool conv_team_run(const struct conv_plan *plan, conv_part *part, int64_t n_parts, int64_t products)
 {
 	struct kernel_counts *counts = &plan->convolution->call->counts;
-	struct team team = {.plan = plan, .part = part, .n_parts = n_parts};
-	if (products < SHARED_PRODUCTS || n_parts == 1)
+	struct team team = {.plan = plan, .part = part};
+	if (products < KERNEL_SHARED_LEAST || n_parts == 1 || !plan->convolution->call->crew)
 		return work_alone(plan, part, n_parts);
-	kernel_share(plan->convolution->call, work, &team);
-	/* Helpers may have left what this thread found nothing to do of, as they were too many. */
-	team.n_workers = 0;
-	work(&team);
+	for (int64_t first = 0, n; first < n_parts && !team.stopped; first += n) {
+		n = n_parts - first < PARTS_MAX ? n_parts - first : PARTS_MAX;
+		run_some(&team, first, n, products);
+	}
 	counts->saturated += team.saturated;
 	counts->wrapped += team.wrapped;
 	return !team.stopped;

@@ -97,8 +97,8 @@ int64_t flat_offset(const struct flat *flat, int64_t y, int64_t x)
 	return y * h->dilation / h->stride * flat->pitch + x * w->dilation / w->stride;
 }
 
-bool flat_spread(const struct flat *flat, const struct ukernel *ukernel, unsigned bytes, const void *feature,
-		 void *planes, bool (*look)(void *ctx, int64_t elements), void *ctx)
+bool flat_spread(const struct flat *flat, struct flat_span span, const struct ukernel *ukernel, unsigned bytes,
+		 const void *feature, void *planes, bool (*look)(void *ctx, int64_t elements), void *ctx)
 {
 	enum { STRETCH = 16384 }; /* elements between two looks, unless a row has more */
 	const struct window_axis *h = &flat->phase->h.window, *w = &flat->phase->w.window;
@@ -107,8 +107,10 @@ bool flat_spread(const struct flat *flat, const struct ukernel *ukernel, unsigne
 		uint8_t *to = (uint8_t *)planes + plane * flat->length * bytes;
 		find_inputs(h, &flat->h, plane / flat->w.n_residues, &y, &in_y, &rows);
 		find_inputs(w, &flat->w, plane % flat->w.n_residues, &x, &in_x, &columns);
+		int64_t end = (span.end + flat->pitch - 1) / flat->pitch - y;
+		rows = rows < end ? rows : end;
 		int64_t most_rows = rows * columns <= STRETCH ? rows : columns < STRETCH ? STRETCH / columns : 1;
-		for (int64_t row = 0; row < rows && columns > 0; row += some) {
+		for (int64_t row = most(span.first / flat->pitch - y, 0); row < rows && columns > 0; row += some) {
 			some = rows - row < most_rows ? rows - row : most_rows;
 			const uint8_t *from =
 				(const uint8_t *)feature + ((in_y + row * h->stride) * w->in + in_x) * bytes;

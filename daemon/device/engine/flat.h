@@ -37,10 +37,16 @@ static inline int64_t flat_n_planes(const struct flat *flat)
 int64_t flat_plane(const struct flat *flat, int64_t y, int64_t x);
 int64_t flat_offset(const struct flat *flat, int64_t y, int64_t x);
 
-/* Writes the elements of a feature into all planes, `length` elements apart, the rest of which is zeros already.
- * `look` is asked between rows, with the elements written since; false where that was. */
-bool flat_spread(const struct flat *flat, const struct ukernel *ukernel, unsigned bytes, const void *feature,
-		 void *planes, bool (*look)(void *ctx, int64_t elements), void *ctx);
+/* Pixels `first` to `end` - 1 of a plane. */
+struct flat_span {
+	int64_t first, end;
+};
+
+/* Writes the elements of a feature into all planes, `length` elements apart, the rest of which is zeros already:
+ * of each plane all rows that have pixels of the span. `look` is asked between rows, with the elements written
+ * since; false where that was. */
+bool flat_spread(const struct flat *flat, struct flat_span span, const struct ukernel *ukernel, unsigned bytes,
+		 const void *feature, void *planes, bool (*look)(void *ctx, int64_t elements), void *ctx);
 
 /* Flat pixels from `pixel` on, a multiple of UKERNEL_COLUMNS; returns which output the first real one is. */
 int64_t flat_strip(const struct flat *flat, int64_t pixel, struct ukernel_strip *strip);

@@ -1,7 +1,9 @@
 /* The walk over panels of rows and, in each, over tiles: strips of columns by a few blocks of rows, that threads
- * share. A strip comes from the second cache once for each block, of which it multiplies every row. */
+ * share. A strip comes from the second cache once for each block, of which it multiplies every row; where it is
+ * too long for that cache it comes in stretches, each for all blocks of a tile. */
 #include "daemon/device/engine/product.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "daemon/device/engine/product_data.h"
@@ -12,10 +14,15 @@
 enum {
 	PIECE_PRODUCTS = 8,    /* that take as long as one step of a plain loop */
 	PANEL_BYTES = 1 << 20, /* of a panel's steps, where a block is no more than that */
+	PANEL_MOST = 8 << 20,  /* where a tile's rows are more */
 	TILE_BLOCKS = 16,
-	SHARED_PRODUCTS = 1 << 25, /* fewer are done before a helper has woken up */
-	BIAS_SHIFT_MAX = 40,	   /* of a bias that is added without a second look */
+	TILE_ROWS = 96,	     /* whose sums are kept from one stretch to the next */
+	STRETCH_STEPS = 512, /* of a strip 128 KiB */
+	BLOCK_ROWS = 4,	     /* that a block's lines of weights take as long as */
+	BIAS_SHIFT_MAX = 40, /* of a bias that is added without a second look */
 };
+#define MANY (INT64_C(1) << 60)
+static_assert(TILE_ROWS * UKERNEL_COLUMNS >= PRODUCT_BLOCK, "a block's sums fit");
 
 struct panel {
 	const struct product *product;
@@ -36,7 +43,8 @@ struct panel {
 /* What a thread has by itself. */
 struct worker {
 	_Alignas(64) int32_t sums[PRODUCT_BLOCK];
-	_Alignas(64) int64_t wide[PRODUCT_BLOCK];
+	_Alignas(64) int64_t kept[TILE_ROWS * UKERNEL_COLUMNS];
+	int64_t *wide;		       /* the block's of them */
 	int32_t bias[UKERNEL_COLUMNS]; /* of the strip's columns; only where stores are direct */
 	/* Of the tile: outputs and products, those that are done, and those that were when it was told. */
 	int64_t elements, products, done, told;
@@ -56,6 +64,9 @@ static int64_t panel_rows(const struct product *product, const struct product_we
 {
 	int64_t blocks = PANEL_BYTES / (weights->ukernel->rows * UKERNEL_STEP_BYTES * weights->n_steps);
 	int64_t rows = (blocks ? blocks : 1) * weights->ukernel->rows;
+	int64_t most = PANEL_MOST / (UKERNEL_STEP_BYTES * weights->n_steps);
+	most = most < TILE_ROWS ? most : TILE_ROWS;
+	rows = rows < most ? most : rows;
 	return rows < product->rows ? rows : product->rows;
 }
 
@@ -79,6 +90,18 @@ bool product_pack(const struct kernel_call *call, const struct product *product,
 	struct product_weights weights;
 	weights_of(call, product, pack, &weights);
 	return product_weights_pack(&weights, call, operands_get(call, product->roles->weights)->data);
+}
+
+int64_t product_steps(const struct kernel_call *call, const struct product *product)
+{
+	struct product_weights weights;
+	weights_of(call, product, NULL, &weights);
+	double columns = (double)product->columns + UKERNEL_COLUMNS, rows = (double)product->rows;
+	double terms = (double)weights.n_steps * weights.ukernel->n_terms;
+	/* A line of weights is loaded for each block of rows; sums are stored, and rows are packed. */
+	double blocks = (double)(product->rows / weights.ukernel->rows + 1) * BLOCK_ROWS;
+	double steps = (rows + blocks) * columns * terms / weights.ukernel->speed + rows * columns + rows * terms;
+	return steps < (double)INT32_MAX ? (int64_t)steps : INT32_MAX;
 }
 
 /* ---- results ---- */
@@ -183,17 +206,19 @@ static bool look(const struct panel *panel, struct worker *worker, int64_t n)
 			     : kernel_part(panel->call, worker->elements, worker->done, worker->products);
 }
 
-static bool sum_block(const struct panel *panel, struct worker *worker, int64_t strip, int64_t block,
-		      int64_t products)
+/* Steps of a block and a strip, added to what was summed of them before. */
+static bool add_block(const struct panel *panel, struct worker *worker, int64_t strip, int64_t block, int64_t step,
+		      int64_t end)
 {
 	const struct product_data *data = &panel->data;
-	int64_t left = panel->weights.n_steps;
+	int64_t rows = product_data_first_row(data, block + 1) - product_data_first_row(data, block);
+	int64_t products = rows * product_weights_width(&panel->weights, strip);
 	if (panel->narrow) {
 		product_data_sums32(data, strip, block, worker->sums);
-		return look(panel, worker, products * left);
+		return look(panel, worker, products * panel->weights.n_steps);
 	}
-	for (int64_t step = 0, n; left > 0; step += n, left -= n) {
-		n = left < data->segment ? left : data->segment;
+	for (int64_t n; step < end; step += n) {
+		n = end - step < data->segment ? end - step : data->segment;
 		product_data_add64(data, strip, block, step, n, worker->sums, worker->wide);
 		if (!look(panel, worker, products * n))
 			return false;
@@ -201,7 +226,7 @@ static bool sum_block(const struct panel *panel, struct worker *worker, int64_t 
 	return true;
 }
 
-static bool run_block(const struct panel *panel, struct worker *worker, int64_t strip, int64_t block)
+static void store_block(const struct panel *panel, struct worker *worker, int64_t strip, int64_t block)
 {
 	const struct product_data *data = &panel->data;
 	int64_t first = product_data_first_row(data, block);
@@ -210,10 +235,38 @@ static bool run_block(const struct panel *panel, struct worker *worker, int64_t 
 	for (unsigned row = 0; row < rows; row++)
 		to[row] = panel->out + ((first + row) * panel->product->columns + strip * UKERNEL_COLUMNS) *
 					       panel->weighted.data_bytes;
-	if (!sum_block(panel, worker, strip, block, (int64_t)rows * product_weights_width(&panel->weights, strip)))
-		return false;
 	(panel->direct ? store_direct : store_exact)(panel, worker, strip, rows, data->excess + first, to);
+}
+
+/* Blocks of a strip, stretch by stretch, and their results. */
+static bool run_blocks(const struct panel *panel, struct worker *worker, int64_t strip, int64_t first, int64_t end)
+{
+	int64_t n_steps = panel->weights.n_steps, way = panel->narrow ? n_steps : STRETCH_STEPS;
+	for (int64_t step = 0; step < n_steps; step += way) {
+		int64_t stop = step + way < n_steps ? step + way : n_steps;
+		worker->wide = worker->kept;
+		for (int64_t block = first, row, next; block < end; block++, worker->wide += next - row) {
+			row = product_data_first_row(&panel->data, block) * UKERNEL_COLUMNS;
+			next = product_data_first_row(&panel->data, block + 1) * UKERNEL_COLUMNS;
+			if (!add_block(panel, worker, strip, block, step, stop))
+				return false;
+			if (stop == n_steps)
+				store_block(panel, worker, strip, block);
+		}
+	}
 	return true;
+}
+
+/* Of blocks before `end` the first that is not to be run with `block`: sums are kept of so many rows only, and of
+ * one block at a time where one stretch is all. */
+static int64_t blocks_end(const struct panel *panel, int64_t block, int64_t end)
+{
+	int64_t first = product_data_first_row(&panel->data, block++);
+	if (panel->narrow || panel->weights.n_steps <= STRETCH_STEPS)
+		return block;
+	while (block < end && product_data_first_row(&panel->data, block + 1) - first <= TILE_ROWS)
+		block++;
+	return block;
 }
 
 /* False where the rest is no longer wanted. */
@@ -230,9 +283,11 @@ static bool run_tile(const struct panel *panel, struct worker *worker, int64_t t
 	worker->done = worker->told = 0;
 	if (panel->direct)
 		load_bias(panel, worker, strip * UKERNEL_COLUMNS, n);
-	for (int64_t block = first; block < end; block++)
-		if (!run_block(panel, worker, strip, block))
+	for (int64_t block = first, next; block < end; block = next) {
+		next = blocks_end(panel, block, end);
+		if (!run_blocks(panel, worker, strip, block, next))
 			return false;
+	}
 	return true;
 }
 
@@ -243,9 +298,10 @@ static bool tell(const struct panel *panel, const struct worker *worker)
 			     : kernel_step(panel->call, worker->elements);
 }
 
-static void work(void *arg)
+static void work(void *arg, unsigned number)
 {
 	struct panel *panel = arg;
+	(void)number;
 	struct worker worker;
 	int64_t tile;
 	worker.counts = (struct kernel_counts){.saturated = 0};
@@ -274,11 +330,11 @@ static bool run_panel(struct panel *panel, const uint8_t *rows, int64_t n_rows)
 	panel->next = 0;
 	/* In floating point: there may be any number of them. */
 	double products = (double)n_rows * (double)panel->product->terms * (double)panel->product->columns;
-	panel->shared = panel->call->crew && panel->n_tiles > 1 && products >= SHARED_PRODUCTS;
+	panel->shared = panel->call->crew && panel->n_tiles > 1 && products >= KERNEL_SHARED_LEAST;
 	if (panel->shared)
-		kernel_share(panel->call, work, panel);
+		kernel_share(panel->call, products < (double)MANY ? (int64_t)products : MANY, work, panel);
 	else
-		work(panel);
+		work(panel, 0);
 	return !panel->stopped;
 }
 

@@ -16,6 +16,8 @@ size_t product_scratch_bytes(const struct kernel_call *call, const struct produc
 /* Of the role `weights`. */
 size_t product_pack_bytes(const struct kernel_call *call, const struct product *product);
 bool product_pack(const struct kernel_call *call, const struct product *product, void *pack);
+/* About how many element steps a run takes. */
+int64_t product_steps(const struct kernel_call *call, const struct product *product);
 /* Reads relu=. */
 void product_run(struct kernel_call *call, const struct product *product);
 

@@ -1,6 +1,5 @@
 /* The dot product of two rows of 8- or 16-bit elements: exact, wider than the hardware's accumulator, into whose
- * width accumulator.h folds it afterwards. For weights whose inputs lie next to each other; mac.h is for those
- * whose outputs do. */
+ * width accumulator.h folds it afterwards. rows/gemv.h is for many of them. */
 #ifndef DEVICE_DOT_H
 #define DEVICE_DOT_H
 

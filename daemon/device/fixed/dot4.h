@@ -1,4 +1,4 @@
-/* Dot products of rows of 16-bit elements: the inner loop of convolutions. Sums are exact, as in mac.h. */
+/* Dot products of rows of 16-bit elements: the inner loop of convolutions. Sums are exact, as in dot.h. */
 #ifndef DEVICE_DOT4_H
 #define DEVICE_DOT4_H
 

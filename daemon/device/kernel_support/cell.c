@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/device/fixed/rows/gemv.h"
+#include "daemon/device/kernel_support/gathered_pack.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/windows/weighted.h"
@@ -210,8 +211,8 @@ static bool sum_rows(struct cell *cell, const void *state, int64_t row, int64_t 
 {
 	const struct cell_form *form = cell->form;
 	const struct kernel_call *call = cell->call;
-	const uint8_t *in = operands_get(call, form->weights_in)->data,
-		      *out = operands_get(call, form->weights_out)->data;
+	const uint8_t *in = gathered_pack_data(call, form->weights_in),
+		      *out = form->joint ? in : operands_get(call, form->weights_out)->data;
 	int64_t in_row = cell->n_inputs, out_row = cell->n_outputs, bytes = cell->weight_bytes;
 	if (form->joint) {
 		out += in_row * bytes;

@@ -31,6 +31,12 @@ bool dense_pack(const struct kernel_call *call, void *pack)
 	return product_pack(call, &product, pack);
 }
 
+int64_t dense_steps(const struct kernel_call *call)
+{
+	const struct product product = product_of(call);
+	return product_steps(call, &product);
+}
+
 void dense_run(struct kernel_call *call)
 {
 	const struct product product = product_of(call);

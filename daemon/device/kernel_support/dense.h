@@ -13,6 +13,7 @@ extern const struct weighted_roles dense_roles;
 size_t dense_scratch_bytes(const struct kernel_call *call);
 size_t dense_pack_bytes(const struct kernel_call *call);
 bool dense_pack(const struct kernel_call *call, void *pack);
+int64_t dense_steps(const struct kernel_call *call);
 void dense_run(struct kernel_call *call);
 
 #endif

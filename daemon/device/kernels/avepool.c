@@ -20,30 +20,44 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return status ? status : pool_check(call, error);
 }
 
-/* The mean of n points, in the container of `to`. */
-static int64_t mean_of(struct kernel_call *call, int64_t sum, const struct mean *mean, const struct requantize *to)
+/* Means one by one; `mean` is that of the last one. */
+struct single {
+	struct kernel_call *call;
+	struct requantize to;
+	struct mean mean;
+	int64_t in_frac_bits, out_frac_bits;
+	bool exact;
+};
+
+static void single_init(struct single *single, struct kernel_call *call)
 {
-	int64_t in = operands_get(call, POOL_IN)->frac_bits, out = operands_get(call, POOL_OUT)->frac_bits;
-	struct kernel_counts *counts = &call->counts;
-	sum = accumulator_total(sum, 0, 0, to->bytes == 1 ? 32 : 40, &counts->wrapped);
-	if (is_exact(call))
-		return mean_exact(mean, sum, in, out, call->rounding, to->low, to->high, &counts->saturated);
-	return mean_truncated(mean, sum, in, out, call->rounding, to->low, to->high, &counts->saturated);
+	const struct kernel_operand *in = operands_get(call, POOL_IN), *out = operands_get(call, POOL_OUT);
+	*single = (struct single){.call = call,
+				  .in_frac_bits = in->frac_bits,
+				  .out_frac_bits = out->frac_bits,
+				  .exact = is_exact(call)};
+	requantize_init(&single->to, out->dtype, 0, call->rounding);
 }
 
-/* Means of outputs [x, end) of a row of windows, each of which has `rows` rows of points. *mean is that of the
- * last one. */
-static void means_one_by_one(struct kernel_call *call, const struct pool *pool, int64_t rows, int64_t x,
-			     int64_t end, struct mean *mean)
+static int64_t mean_of(struct single *s, int64_t sum)
 {
-	struct requantize to;
-	requantize_init(&to, operands_get(call, POOL_OUT)->dtype, 0, call->rounding);
+	const struct requantize *to = &s->to;
+	struct kernel_counts *counts = &s->call->counts;
+	sum = accumulator_total(sum, 0, 0, to->bytes == 1 ? 32 : 40, &counts->wrapped);
+	return (s->exact ? mean_exact : mean_truncated)(&s->mean, sum, s->in_frac_bits, s->out_frac_bits,
+							to->rounding, to->low, to->high, &counts->saturated);
+}
+
+/* Outputs [x, end) of a row of windows, each of which has `rows` rows of points. */
+static void means_one_by_one(struct single *single, const struct pool *pool, int64_t rows, int64_t x, int64_t end)
+{
 	for (; x < end; x++) {
-		int64_t tap, past, sum = pool->values32 ? pool->values32[x] : pool->values[x];
+		const struct row_source folded = pool_source(pool);
+		int64_t tap, past, sum = pool->folded ? row_get(&folded, x) : pool->values[x];
 		window_taps(&pool->window.w, pool->global ? 0 : x, &tap, &past);
-		if (mean->n != rows * (past - tap))
-			mean_init(mean, rows * (past - tap));
-		container_put(pool->out, pool->bytes, x, mean_of(call, sum, mean, &to));
+		if (single->mean.n != rows * (past - tap))
+			mean_init(&single->mean, rows * (past - tap));
+		container_put(pool->out, pool->bytes, x, mean_of(single, sum));
 	}
 }
 
@@ -60,7 +74,7 @@ static void inside_init(struct inside *inside, const struct kernel_call *call, c
 	*inside = (struct inside){.rows = 0};
 	inside->first = (w->before + w->stride - 1) / w->stride;
 	inside->end = w->in + w->before < w->kernel ? 0 : (w->in + w->before - w->kernel) / w->stride + 1;
-	if (!pool->values32 || is_exact(call) || inside->first >= inside->end)
+	if (!pool->folded || is_exact(call) || inside->first >= inside->end)
 		inside->first = inside->end = 0;
 }
 
@@ -71,8 +85,8 @@ static void set_rows(struct inside *inside, const struct kernel_call *call, cons
 	struct mean mean;
 	mean_init(&mean, points);
 	inside->rows = rows;
-	inside->row = (struct row){.in1 = {.data = pool->values32 + inside->first, .bytes = 4, .mask = -1},
-				   .in2 = {.value = (int32_t)mean.multiplier}};
+	inside->row = (struct row){.in1 = pool_source(pool), .in2 = {.value = (int32_t)mean.multiplier}};
+	inside->row.in1.data = (const uint8_t *)pool->folded + inside->first * pool->width;
 	requantize_init(&inside->row.to, out->dtype, mean.shift + in->frac_bits - out->frac_bits, call->rounding);
 	row_init_product(&inside->row, call->isa, points * row_magnitude(in->dtype) * mean.multiplier);
 }
@@ -81,10 +95,11 @@ static void run(struct kernel_call *call)
 {
 	struct pool pool;
 	struct inside inside;
-	struct mean mean = {.n = 0};
+	struct single single;
 	call->counts = (struct kernel_counts){.saturated = 0};
 	pool_begin(&pool, call, FOLD_SUM);
 	inside_init(&inside, call, &pool);
+	single_init(&single, call);
 	while (pool_next(&pool)) {
 		int64_t tap, end;
 		window_taps(&pool.window.h, pool.y, &tap, &end);
@@ -92,9 +107,9 @@ static void run(struct kernel_call *call)
 		if (pool.global && n > 0)
 			n = pool.n_values;
 		if (inside.first > 0)
-			means_one_by_one(call, &pool, end - tap, 0, inside.first, &mean);
+			means_one_by_one(&single, &pool, end - tap, 0, inside.first);
 		if (inside.first + n < pool.n_values)
-			means_one_by_one(call, &pool, end - tap, inside.first + n, pool.n_values, &mean);
+			means_one_by_one(&single, &pool, end - tap, inside.first + n, pool.n_values);
 		if (n == 0)
 			continue;
 		if (inside.rows != end - tap)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/device/kernel_support/cell.h"
+#include "daemon/device/kernel_support/gathered_pack.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
 
@@ -27,6 +28,16 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 static size_t scratch_bytes(const struct kernel_call *call)
 {
 	return cell_scratch_bytes(call, &form);
+}
+
+static size_t pack_bytes(const struct kernel_call *call)
+{
+	return gathered_pack_bytes(call, WEIGHTS);
+}
+
+static bool pack(const struct kernel_call *call, void *to)
+{
+	return gathered_pack(call, WEIGHTS, to);
 }
 
 static void run(struct kernel_call *call)
@@ -58,5 +69,8 @@ const struct kernel kernel_basic_rnn_cell = {
 	.in_place = true,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.pack_bytes = pack_bytes,
+	.pack = pack,
+	.packed = WEIGHTS,
 	.run = run,
 };

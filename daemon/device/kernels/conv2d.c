@@ -21,6 +21,11 @@ static bool pack(const struct kernel_call *call, void *to)
 	return convolve_pack(call, 1, to);
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	return convolve_steps(call, 1);
+}
+
 static void run(struct kernel_call *call)
 {
 	convolve_run(call, 1);
@@ -34,5 +39,6 @@ const struct kernel kernel_conv2d = {
 	.pack_bytes = pack_bytes,
 	.pack = pack,
 	.packed = CONVOLUTION_WEIGHTS,
+	.steps = steps,
 	.run = run,
 };

@@ -70,6 +70,21 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	return (size_t)stretch(call, work.window.w.out) * sizeof(int64_t);
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	/* In one step, where they are made in one pass. */
+	enum { PRODUCTS = 32, OUTPUTS = 4 };
+	const struct npumem_dims *out = &operands_get(call, CONVOLUTION_OUT)->shape;
+	struct kernel_call copy = *call;
+	struct work work;
+	copy.scratch = NULL;
+	work_init(&work, &copy);
+	double outputs = (double)(out->n * out->c * out->h * out->w);
+	double taps = (double)(work.window.h.kernel * work.window.w.kernel);
+	double result = work.whole ? outputs * (taps / PRODUCTS + 1.0 / OUTPUTS) : outputs * taps;
+	return result < (double)INT32_MAX ? (int64_t)result : INT32_MAX;
+}
+
 /* Sums of outputs [x, x + n) of row y. False where they are no longer wanted. */
 static bool sum_row(struct work *work, const uint8_t *in, const uint8_t *weights, int64_t y, int64_t x, int64_t n)
 {
@@ -166,5 +181,6 @@ const struct kernel kernel_depthwise_conv2d = {
 	.by_feature = 1 << CONVOLUTION_IN | 1 << CONVOLUTION_OUT,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.steps = steps,
 	.run = run,
 };

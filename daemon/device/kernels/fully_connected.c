@@ -26,5 +26,6 @@ const struct kernel kernel_fully_connected = {
 	.pack_bytes = dense_pack_bytes,
 	.pack = dense_pack,
 	.packed = DENSE_WEIGHTS,
+	.steps = dense_steps,
 	.run = dense_run,
 };

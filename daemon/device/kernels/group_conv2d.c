@@ -29,6 +29,11 @@ static bool pack(const struct kernel_call *call, void *to)
 	return convolve_pack(call, groups(call), to);
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	return convolve_steps(call, groups(call));
+}
+
 static void run(struct kernel_call *call)
 {
 	convolve_run(call, groups(call));
@@ -42,5 +47,6 @@ const struct kernel kernel_group_conv2d = {
 	.pack_bytes = pack_bytes,
 	.pack = pack,
 	.packed = CONVOLUTION_WEIGHTS,
+	.steps = steps,
 	.run = run,
 };

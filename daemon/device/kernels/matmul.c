@@ -29,5 +29,6 @@ const struct kernel kernel_matmul = {
 	.pack_bytes = dense_pack_bytes,
 	.pack = dense_pack,
 	.packed = DENSE_WEIGHTS,
+	.steps = dense_steps,
 	.run = dense_run,
 };

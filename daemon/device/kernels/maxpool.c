@@ -6,15 +6,15 @@
 static void run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, POOL_IN), *out = operands_get(call, POOL_OUT);
-	struct row row = {.in1 = {.bytes = sizeof(int32_t), .mask = -1}};
+	struct row row = {.sign = 1};
 	struct pool pool;
 	requantize_init(&row.to, out->dtype, in->frac_bits - out->frac_bits, call->rounding);
 	row_init(&row, call->isa, row_magnitude(in->dtype));
 	call->counts = (struct kernel_counts){.saturated = 0};
 	for (pool_begin(&pool, call, FOLD_LARGER); pool_next(&pool);) {
-		row.in1.data = pool.values32;
+		row.in1 = pool_source(&pool);
 		row.out = pool.out;
-		if (pool.values32)
+		if (pool.folded)
 			row_requantize(&row, pool.n_values, &call->counts.saturated);
 		else
 			call->counts.saturated += requantize_row64(&row.to, pool.values, pool.n_values, pool.out);

@@ -4,6 +4,7 @@
 
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/memory/blocks.h"
 
 enum { IN, OUT };
 enum { TOP, BOTTOM, LEFT, RIGHT, SIDES };
@@ -101,6 +102,41 @@ static bool copy_row(struct growth *growth, const uint8_t *from, int64_t n)
 	return elements_copy(growth->call, to, from, n, growth->bytes, &growth->pending);
 }
 
+/* Each makes the rows of a feature and what pads the end of one and the beginning of the next, which is one piece.
+ */
+
+static bool row_by_row(struct growth *growth, const uint8_t *from, const struct npumem_dims *shape,
+		       int64_t between)
+{
+	for (int64_t h = 0; h < shape->h; h++, from += shape->w * growth->bytes)
+		if ((h > 0 && !pad(growth, between)) || !copy_row(growth, from, shape->w))
+			return false;
+	return true;
+}
+
+/* As many rows at a time as make a piece. */
+static bool many_rows(struct growth *growth, const uint8_t *from, const struct npumem_dims *shape, int64_t between)
+{
+	enum { PATTERN_ELEMENTS = 16 };
+	const struct blocks_paths *paths = blocks_paths(growth->call->isa);
+	int64_t row = shape->w * growth->bytes, gap = between * growth->bytes, pitch = row + gap;
+	int64_t most = kernel_piece(growth->call) / (shape->w + between);
+	uint8_t pattern[PATTERN_ELEMENTS * sizeof(float)];
+	fill(pattern, growth->dtype, growth->value, PATTERN_ELEMENTS);
+	for (int64_t h = 0, n; h < shape->h; h += n, from += n * row, growth->to += n * pitch) {
+		n = shape->h - h < most ? shape->h - h : most;
+		int64_t n_gaps = h + n < shape->h ? n : n - 1;
+		paths->copy(growth->to, from, &(struct blocks){row, {n, 1}, {pitch, 0}, {row, 0}});
+		if (gap && n_gaps)
+			paths->fill(growth->to + row, &(struct blocks){gap, {n_gaps, 1}, {pitch, 0}, {0, 0}},
+				    pattern);
+		if (!kernel_step_rarely(growth->call, n * shape->w + n_gaps * between, &growth->pending))
+			return false;
+	}
+	growth->to -= gap;
+	return true;
+}
+
 static void run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
@@ -112,16 +148,15 @@ static void run(struct kernel_call *call)
 	int64_t sides[SIDES];
 	for (unsigned i = 0; i < SIDES; i++)
 		sides[i] = kernel_param(call, NPUMEM_PARAM_PADDING, i, 0);
+	int64_t between = sides[RIGHT] + sides[LEFT];
+	bool many = shape->w + between <= kernel_piece(call);
 	call->counts = (struct kernel_counts){.saturated = 0};
 	for (int64_t feature = 0; feature < shape->n * shape->c; feature++) {
 		const uint8_t *from = kernel_feature(in, feature / shape->c, feature % shape->c);
 		growth.to = kernel_feature(out, feature / shape->c, feature % shape->c);
-		/* What pads the end of a row and the beginning of the next is one piece. */
-		int64_t before = sides[TOP] * out->shape.w + sides[LEFT], between = sides[RIGHT] + sides[LEFT];
-		for (int64_t h = 0; h < shape->h; h++, from += shape->w * growth.bytes)
-			if (!pad(&growth, h == 0 ? before : between) || !copy_row(&growth, from, shape->w))
-				return;
-		if (!pad(&growth, sides[RIGHT] + sides[BOTTOM] * out->shape.w))
+		if (!pad(&growth, sides[TOP] * out->shape.w + sides[LEFT]) ||
+		    !(many ? many_rows : row_by_row)(&growth, from, shape, between) ||
+		    !pad(&growth, sides[RIGHT] + sides[BOTTOM] * out->shape.w))
 			return;
 	}
 	kernel_step(call, growth.pending);

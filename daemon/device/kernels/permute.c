@@ -1,11 +1,13 @@
 /* Dimensions in another order: out dim i = in dim perm[i]; of any type. Three numbers permute C,H,W, 0 being C. */
+#include <assert.h>
+
 #include "daemon/device/fixed/rows/transpose.h"
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_dims.h"
 
 enum { IN, OUT };
-enum { W = ORDER_DIMS - 1 }; /* the dimension that lies in one piece */
+enum { N, C, W = ORDER_DIMS - 1 }; /* W lies in one piece */
 
 static int refuse(const struct kernel_call *call, const char *text, struct npumem_error *error)
 {
@@ -59,37 +61,88 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return operands_check_shape(call, OUT, &want, "in and perm give", error);
 }
 
-/* Of out, in its order: extents, and how far apart elements lie in in and in out. */
+/* Of a part of out in which both operands are linear, in out's order: extents, and how far apart elements lie in
+ * in and in out. */
 struct walk {
 	struct kernel_call *call;
 	unsigned bytes;
+	const uint8_t *from;
+	uint8_t *to;
 	int64_t extent[ORDER_DIMS], in_step[ORDER_DIMS], out_step[ORDER_DIMS];
 	int64_t pending;
 };
 
-static void walk_init(struct walk *walk, struct kernel_call *call)
+/* How far apart the elements of an operand lie along each of its dimensions, between two of its channels on its
+ * last NPU. */
+static void steps_of(const struct kernel_operand *operand, int64_t step[ORDER_DIMS])
 {
-	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
-	int64_t from[ORDER_DIMS], step[ORDER_DIMS];
+	const struct kernel_features *f = &operand->features;
+	int64_t bytes = npumem_dtype_bytes(operand->dtype);
 	struct npumem_dims stride;
-	*walk = (struct walk){.call = call, .bytes = npumem_dtype_bytes(in->dtype)};
-	npumem_continuous_stride(&in->shape, &stride);
+	npumem_continuous_stride(&operand->shape, &stride);
 	order_dims_split(&stride, step);
-	read_perm(call, from);
-	for (int i = 0; i < ORDER_DIMS; i++)
-		walk->in_step[i] = step[from[i]];
-	npumem_continuous_stride(&out->shape, &stride);
-	order_dims_split(&stride, walk->out_step);
-	order_dims_split(&out->shape, walk->extent);
+	if (operand->data)
+		return;
+	step[N] = f->n_bytes / bytes;
+	step[C] = f->lane_bytes / bytes;
 }
 
-/* The dimension beside W in whose order in lies; W itself where in lies in W's order. */
+/* The channels from c on whose features lie equally far apart. */
+static int64_t linear_channels(const struct kernel_operand *operand, int64_t c)
+{
+	const struct kernel_features *f = &operand->features;
+	int64_t left = operand->shape.c - c, end = f->n_npus - (f->start_npu + c) % f->n_npus;
+	return operand->data || left < end ? left : end;
+}
+
+/* The part of out that has channels [in_c, in_c + n) of in and [out_c, out_c + m) of out; false where there is
+ * none.
+ */
+static bool walk_part(struct walk *walk, const int64_t from[ORDER_DIMS], int64_t in_c, int64_t n, int64_t out_c,
+		      int64_t m)
+{
+	const struct kernel_operand *in = operands_get(walk->call, IN), *out = operands_get(walk->call, OUT);
+	int64_t step[ORDER_DIMS];
+	steps_of(in, step);
+	order_dims_split(&out->shape, walk->extent);
+	for (int i = 0; i < ORDER_DIMS; i++) {
+		walk->in_step[i] = step[from[i]];
+		if (from[i] == C && i != C)
+			walk->extent[i] = n;
+	}
+	steps_of(out, walk->out_step);
+	if (from[C] == C) {
+		int64_t end = in_c + n < out_c + m ? in_c + n : out_c + m;
+		in_c = out_c = in_c > out_c ? in_c : out_c;
+		m = end - in_c;
+	}
+	walk->extent[C] = m;
+	if (m <= 0)
+		return false;
+	/* In in, out's first channel is an index of another dimension; in out, in's is. */
+	walk->from = kernel_feature(in, 0, in_c);
+	walk->to = kernel_feature(out, 0, out_c);
+	for (int i = 0; i < ORDER_DIMS && from[C] != C; i++) {
+		if (i == C)
+			walk->from += out_c * walk->in_step[i] * walk->bytes;
+		if (from[i] == C)
+			walk->to += in_c * walk->out_step[i] * walk->bytes;
+	}
+	return true;
+}
+
+/* The dimension beside W in whose order in lies; W itself where in lies in W's order. Of a part it may have one
+ * index, which is then a column of one. */
 static int innermost(const struct walk *walk)
 {
-	for (int i = 0; i < W && walk->extent[W] > 1; i++)
-		if (walk->extent[i] > 1 && walk->in_step[i] == 1)
-			return i;
-	return W;
+	int inner = W;
+	if (walk->extent[W] == 1 || walk->in_step[W] == 1)
+		return W;
+	for (int i = 0; i < W; i++)
+		if (walk->in_step[i] == 1 && (inner == W || walk->extent[i] > 1))
+			inner = i;
+	assert(inner < W);
+	return inner;
 }
 
 /* Each copies all elements of out along `inner` and W that begin at `from` and `to`; false where the rest is no
@@ -114,41 +167,56 @@ static bool copy_plane(struct walk *walk, int inner, const uint8_t *from, uint8_
 		for (int64_t r = 0; r < n_rows; r += side) {
 			int64_t high = n_rows - r < side ? n_rows - r : side;
 			int64_t wide = n_columns - c < side ? n_columns - c : side;
-			transpose(walk->bytes, from + (r * row + c) * walk->bytes, row, high, wide,
-				  to + (c * column + r) * walk->bytes, column);
+			transpose(walk->call->isa, walk->bytes, from + (r * row + c) * walk->bytes, row, high,
+				  wide, to + (c * column + r) * walk->bytes, column);
 			if (!kernel_step_rarely(walk->call, high * wide, &walk->pending))
 				return false;
 		}
 	return true;
 }
 
-static void run(struct kernel_call *call)
+static bool run_part(struct walk *walk)
 {
-	struct walk walk;
-	walk_init(&walk, call);
-	call->counts = (struct kernel_counts){.saturated = 0};
-	int inner = innermost(&walk);
+	int inner = innermost(walk);
 	int64_t ends[W];
 	for (int d = 0; d < W; d++)
-		ends[d] = d == inner ? 1 : walk.extent[d];
+		ends[d] = d == inner ? 1 : walk->extent[d];
 	for (int64_t n = 0; n < ends[0]; n++)
 		for (int64_t c = 0; c < ends[1]; c++) {
-			int64_t in_at = n * walk.in_step[0] + c * walk.in_step[1];
-			int64_t out_at = n * walk.out_step[0] + c * walk.out_step[1];
-			const uint8_t *from = (const uint8_t *)operands_get(call, IN)->data + in_at * walk.bytes;
-			uint8_t *to = (uint8_t *)operands_get(call, OUT)->data + out_at * walk.bytes;
+			const uint8_t *from =
+				walk->from + (n * walk->in_step[0] + c * walk->in_step[1]) * walk->bytes;
+			uint8_t *to = walk->to + (n * walk->out_step[0] + c * walk->out_step[1]) * walk->bytes;
 			for (int64_t h = 0; h < ends[2]; h++) {
-				if (!(inner == W ? copy_row(&walk, from, to) : copy_plane(&walk, inner, from, to)))
-					return;
-				from += walk.in_step[2] * walk.bytes;
-				to += walk.out_step[2] * walk.bytes;
+				if (!(inner == W ? copy_row(walk, from, to) : copy_plane(walk, inner, from, to)))
+					return false;
+				from += walk->in_step[2] * walk->bytes;
+				to += walk->out_step[2] * walk->bytes;
 			}
 		}
+	return true;
+}
+
+static void run(struct kernel_call *call)
+{
+	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
+	struct walk walk = {.call = call, .bytes = npumem_dtype_bytes(in->dtype)};
+	int64_t from[ORDER_DIMS];
+	read_perm(call, from);
+	call->counts = (struct kernel_counts){.saturated = 0};
+	for (int64_t in_c = 0, n; in_c < in->shape.c; in_c += n) {
+		n = linear_channels(in, in_c);
+		for (int64_t out_c = 0, m; out_c < out->shape.c; out_c += m) {
+			m = linear_channels(out, out_c);
+			if (walk_part(&walk, from, in_c, n, out_c, m) && !run_part(&walk))
+				return;
+		}
+	}
 	kernel_step(call, walk.pending);
 }
 
 const struct kernel kernel_permute = {
 	.number = NPUMEM_KERNEL_PERMUTE,
+	.by_feature = 1 << IN | 1 << OUT,
 	.check = check,
 	.run = run,
 };

@@ -6,6 +6,7 @@
 
 #include "daemon/device/fixed/rows/gemv.h"
 #include "daemon/device/fixed/rows/sums.h"
+#include "daemon/device/kernel_support/gathered_pack.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/windows/weighted.h"
 
@@ -82,6 +83,17 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	return (size_t)(call->roles[IN].n * block_of(call)) * sizeof(int64_t);
 }
 
+/* Of several inputs the weights have no room in one pack. */
+static size_t pack_bytes(const struct kernel_call *call)
+{
+	return call->roles[IN].n == 1 ? gathered_pack_bytes(call, WEIGHTS) : 0;
+}
+
+static bool pack(const struct kernel_call *call, void *to)
+{
+	return gathered_pack(call, WEIGHTS, to);
+}
+
 static void multi_sum_of(struct multi_sum *multi, const struct kernel_call *call)
 {
 	const struct kernel_operand *out = operands_get(call, OUT), *bias = operands_get(call, BIAS);
@@ -107,13 +119,13 @@ static bool add_products(const struct kernel_call *call, int64_t n, int64_t m, i
 	for (unsigned i = 0; i < call->roles[IN].n; i++) {
 		const struct kernel_operand *in = &call->roles[IN].operands[i];
 		const struct kernel_operand *weights = &call->roles[WEIGHTS].operands[i];
+		const uint8_t *matrix = call->pack ? gathered_pack_data(call, WEIGHTS) : weights->data;
 		unsigned bytes = npumem_dtype_bytes(in->dtype), weight_bytes = npumem_dtype_bytes(weights->dtype);
 		for (int64_t k = 0, step; k < in->shape.c; k += step) {
 			step = in->shape.c - k < most ? in->shape.c - k : most;
 			const struct gemv gemv = {(const uint8_t *)in->data + (n * in->shape.c + k) * bytes,
 						  bytes,
-						  (const uint8_t *)weights->data +
-							  (k * outputs + m) * weight_bytes,
+						  matrix + (k * outputs + m) * weight_bytes,
 						  weight_bytes,
 						  step,
 						  outputs};
@@ -168,5 +180,8 @@ const struct kernel kernel_rnn_dense = {
 	.number = NPUMEM_KERNEL_RNN_DENSE,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.pack_bytes = pack_bytes,
+	.pack = pack,
+	.packed = WEIGHTS,
 	.run = run,
 };

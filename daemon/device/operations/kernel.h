@@ -95,14 +95,18 @@ struct kernel_progress {
 	int64_t told; /* parts of the elements that kernel_step counts next */
 };
 
+/* Fewer products are not worth a second thread, wherever that is. */
+enum { KERNEL_SHARED_LEAST = 1 << 21 };
+
 /* Threads that may help the one that runs a kernel. */
 struct kernel_crew {
-	/* Calls work(arg) on this thread, and at the same time on as many others as are free; returns when all of
-	 * these calls have. */
-	void (*share)(void *ctx, void (*work)(void *arg), void *arg);
+	/* Calls work(arg, 0) on this thread, and at the same time work(arg, 1), ... on as many others as are free,
+	 * and as are worth it for about so many products; returns when all of these calls have. */
+	void (*share)(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg);
 	/* Whether the calling thread only helps, and is wanted elsewhere. */
 	bool (*is_wanted_elsewhere)(void *ctx);
 	void *ctx;
+	unsigned n_threads; /* at most, at least 1 */
 };
 
 struct kernel_call {
@@ -143,6 +147,9 @@ struct kernel {
 	 * where the rest is no longer wanted. */
 	bool (*pack)(const struct kernel_call *call, void *pack);
 	unsigned packed;
+	/* NULL, or about how many element steps (op_cost's unit) a run takes that has its pack, if it has any, and
+	 * its operands where they are needed; rather too many. May assume that check() passed. */
+	int64_t (*steps)(const struct kernel_call *call);
 	/* Cannot fail. Writes every element of every output and sets call->counts. Calls kernel_step as outputs
 	 * are done and kernel_part while they are made, at least once in kernel_piece() steps of work, and returns
 	 * when one of them says so; the outputs then count as never written. */
@@ -244,21 +251,23 @@ static inline bool kernel_step_rarely(const struct kernel_call *call, int64_t el
 	return kernel_step(call, elements);
 }
 
-/* Cuts a kernel's work in parts that several threads take from a counter, each part a millisecond at most:
- * work(arg) takes parts until there is none, or kernel_part_done says so. */
-static inline void kernel_share(const struct kernel_call *call, void (*work)(void *arg), void *arg)
+/* Cuts a kernel's work in parts that several threads take, each part a millisecond at most: work(arg, number)
+ * takes parts until there is none, or kernel_part_done says so. `products`: how much it is in all, in the products
+ * that a micro-kernel could do instead. */
+static inline void kernel_share(const struct kernel_call *call, int64_t products,
+				void (*work)(void *arg, unsigned number), void *arg)
 {
 	if (call->crew)
-		call->crew->share(call->crew->ctx, work, arg);
+		call->crew->share(call->crew->ctx, products, work, arg);
 	else
-		work(arg);
+		work(arg, 0);
 }
 
 /* On any of these threads: tells that `elements` more of the outputs are done. False where this thread is to take
  * no more parts, as the rest is not wanted, or somebody else wants the thread. */
 static inline bool kernel_part_done(const struct kernel_call *call, int64_t elements)
 {
-	if (call->progress)
+	if (call->progress && elements)
 		atomic_fetch_add_explicit(&call->progress->done, elements * KERNEL_PARTS, memory_order_relaxed);
 	return kernel_wanted(call->progress) && !(call->crew && call->crew->is_wanted_elsewhere(call->crew->ctx));
 }

@@ -27,6 +27,7 @@ struct op_system {
 	uint64_t off; /* of element 0 */
 	bool strided; /* else continuous */
 	bool shared;  /* the client's own memory, so that a read answers without data */
+	bool warm;    /* of that memory: the host's pages are there, most likely */
 	struct npumem_dims stride;
 };
 
@@ -91,8 +92,9 @@ uint64_t op_scratch_bytes(const struct op *op);
 enum op_queue op_queue(const struct op *op);
 
 /* About how many element steps an operation takes, the look at its inputs included, to tell short ones from long
- * ones; for a run without knowing its kernel, an upper bound by its operands. Needs no op_check before it. */
-int64_t op_cost(const struct device *device, const struct op *op);
+ * ones; for a run without knowing its kernel, an upper bound by its operands. Needs no op_check before it; after
+ * one a run whose pack was kept is known to be shorter. On the thread that owns the device. */
+int64_t op_cost(struct device *device, const struct op *op);
 /* Of these, what it takes to reach n elements of a place: those that lie side by side one step each. */
 int64_t op_reach_cost(const struct npumem_place *place, int64_t n);
 

@@ -305,6 +305,12 @@ static int cancelled(const struct error_context *context, const char *left)
 	return npumem_error_set(context->error, NPUMEM_CANCELLED, "the run was cancelled; %s", left);
 }
 
+/* Of the role that the kernel packs. */
+static struct tensor *packed_tensor(const struct op_work *work)
+{
+	return work->tensors[work->roles[work->kernel->packed].operands - work->operands];
+}
+
 /* After the inputs were gathered. False where it was stopped. */
 static bool make_pack(struct device *device, struct op_work *work, struct pack *pack)
 {
@@ -313,7 +319,7 @@ static bool make_pack(struct device *device, struct op_work *work, struct pack *
 	if (!work->kernel->pack(&work->call, pack_data(pack)))
 		return false;
 	work->call.pack = pack_data(pack);
-	packs_keep(&device->packs, pack);
+	packs_keep(&device->packs, pack, packed_tensor(work));
 	return true;
 }
 
@@ -348,6 +354,26 @@ static int no_memory(const struct error_context *context, size_t bytes)
 				"the daemon has no %zu bytes of host memory for this kernel", bytes);
 }
 
+int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed)
+{
+	/* A pack that goes before the run is made again, which is to be short, too. */
+	enum { SMALL_PACK_BYTES = 5 << 18 };
+	const struct op_work *work = op->work;
+	struct pack_key key;
+	*packed = NULL;
+	if (!work || !work->kernel->steps || work->pack_bytes > SMALL_PACK_BYTES)
+		return -1;
+	if (work->pack_bytes) {
+		packs_key(&key, &work->call, packed_tensor(work));
+		struct pack *pack = packs_find(&device->packs, &key);
+		packs_done(&device->packs, pack);
+		if (!pack)
+			return -1;
+		*packed = packed_tensor(work);
+	}
+	return work->kernel->steps(&work->call);
+}
+
 /* The pack that was kept, which the call then has, or a new one; NULL where the kernel has none. 0 or
  * RESOURCE_EXHAUSTED. */
 static int take_pack(struct device *device, struct op_work *work, struct pack **pack,
@@ -357,7 +383,7 @@ static int take_pack(struct device *device, struct op_work *work, struct pack **
 	*pack = NULL;
 	if (!work->pack_bytes)
 		return 0;
-	packs_key(&key, &work->call, work->tensors[work->roles[work->kernel->packed].operands - work->operands]);
+	packs_key(&key, &work->call, packed_tensor(work));
 	*pack = packs_find(&device->packs, &key);
 	if (*pack) {
 		work->call.pack = pack_data(*pack);
@@ -371,17 +397,20 @@ static int run_kernel(struct device *device, struct op *op, const struct error_c
 {
 	struct op_work *work = op->work;
 	struct pack *pack;
-	void *memory = heap_alloc(device->heap, work->memory_bytes);
-	if (!memory)
-		return no_memory(context, work->memory_bytes);
 	int status = take_pack(device, work, &pack, context);
-	if (!status) {
+	if (status)
+		return status;
+	size_t bytes = op_operands_bytes(work);
+	void *memory = heap_alloc(device->heap, bytes);
+	if (memory) {
 		op_operands_spread(device, work, memory);
 		work->call.progress = op->progress;
 		begin_progress(work);
 		status = run_gathered(device, op, pack, context);
-		packs_done(&device->packs, pack);
+	} else {
+		status = no_memory(context, bytes);
 	}
+	packs_done(&device->packs, pack);
 	heap_free(device->heap, memory);
 	return status;
 }

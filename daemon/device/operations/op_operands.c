@@ -60,10 +60,21 @@ static void set_in_place(struct op_work *work)
 					    in_one_piece(&work->tensors[i]->place);
 }
 
+/* Of these elements nothing is needed but the pack that is there. */
+static bool is_packed(const struct op_work *work, unsigned i)
+{
+	if (!work->call.pack || &work->operands[i] != work->roles[work->kernel->packed].operands)
+		return false;
+	for (unsigned k = 0; k < work->n; k++)
+		if (k != i && work->gathered_as[k] == i)
+			return false;
+	return true;
+}
+
 static uint64_t array_bytes(const struct op_work *work, unsigned i)
 {
 	const struct npumem_place *place = &work->tensors[i]->place;
-	if (work->in_place[i] || work->gathered_as[i] != i)
+	if (work->in_place[i] || work->gathered_as[i] != i || is_packed(work, i))
 		return 0;
 	return (uint64_t)(npumem_place_elements(place) * move_element_bytes(place));
 }
@@ -93,19 +104,30 @@ static void share_inputs(struct op_work *work)
 	}
 }
 
+static bool total_bytes(const struct op_work *work, size_t *total)
+{
+	bool fits = true;
+	*total = ARRAY_ALIGN;
+	for (unsigned i = 0; i < work->n; i++)
+		fits = fits && add_bytes(total, array_bytes(work, i));
+	return fits && add_bytes(total, work->scratch_bytes);
+}
+
+size_t op_operands_bytes(const struct op_work *work)
+{
+	size_t total;
+	total_bytes(work, &total); /* no more than was planned */
+	return total;
+}
+
 int op_operands_plan(struct op_work *work, const struct error_context *context)
 {
-	size_t total = ARRAY_ALIGN;
-	bool fits = true;
 	set_in_place(work);
 	share_inputs(work);
-	for (unsigned i = 0; i < work->n; i++)
-		fits = fits && add_bytes(&total, array_bytes(work, i));
 	work->scratch_bytes = work->kernel->scratch_bytes ? work->kernel->scratch_bytes(&work->call) : 0;
-	if (!fits || !add_bytes(&total, work->scratch_bytes))
+	if (!total_bytes(work, &work->memory_bytes))
 		return npumem_error_set(context->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"no host has the memory for this kernel");
-	work->memory_bytes = total;
 	work->pack_bytes = work->kernel->pack_bytes ? work->kernel->pack_bytes(&work->call) : 0;
 	return 0;
 }
@@ -138,17 +160,6 @@ void op_operands_spread(const struct device *device, struct op_work *work, void 
 		at += bytes;
 	}
 	work->call.scratch = work->scratch_bytes ? at : NULL;
-}
-
-/* Of these elements nothing is needed but the pack that is there. */
-static bool is_packed(const struct op_work *work, unsigned i)
-{
-	if (!work->call.pack || &work->operands[i] != work->roles[work->kernel->packed].operands)
-		return false;
-	for (unsigned k = 0; k < work->n; k++)
-		if (k != i && work->gathered_as[k] == i)
-			return false;
-	return true;
 }
 
 bool op_operands_gather(const struct device *device, const struct op_work *work)

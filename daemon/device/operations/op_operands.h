@@ -29,7 +29,9 @@ struct op_work {
 /* Decides which operands are copied and how much memory a run takes, and takes nothing. 0 or RESOURCE_EXHAUSTED.
  */
 int op_operands_plan(struct op_work *work, const struct error_context *context);
-/* Makes `memory` (work->memory_bytes) and local memory what the operands and the scratch lie in. */
+/* Of the arrays and the scratch, once it is known whether there is a pack: work->memory_bytes, or less. */
+size_t op_operands_bytes(const struct op_work *work);
+/* Makes `memory` (op_operands_bytes) and local memory what the operands and the scratch lie in. */
 void op_operands_spread(const struct device *device, struct op_work *work, void *memory);
 /* Copies the inputs that are copied; not that which only a pack is made of, where there is one. False where it was
  * stopped. */

@@ -35,6 +35,10 @@ unsigned op_accesses(const struct op *op, struct op_access *accesses);
 /* Whether the operation is still wanted, for the looks at what it reads. */
 struct written_watch op_watch(const struct op *op);
 
+/* Of a run that was checked: how many element steps its kernel takes, and the tensor that is not reached as its
+ * pack was kept, or NULL. Less than 0 where that is not known, or a pack is to be made. */
+int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed);
+
 /* Checks that many kinds share. */
 int op_check_writable(const struct tensor *tensor, const struct error_context *context);
 /* Damage and unwritten bytes of what DMA reads: the policy decides; sets op->warning where it only warns. */

@@ -1,8 +1,10 @@
-/* A table of small sets. Its lock is held for as long as it takes to look at a set, or at all packs where room is
- * made; who finds it taken for long does without. Packs that somebody uses stay until they are done with. */
+/* A table of small sets. Its lock is held for as long as it takes to look at a set, or at all accounts where room
+ * is made; who finds it taken for long does without. Packs that somebody uses stay until they are done with.
+ * Invariant: a pack that is kept is in a set, in its account's list and in that of its tensor. */
 #include "daemon/device/operations/packs.h"
 
 #include <assert.h>
+#include <utlist.h>
 
 #include "daemon/device/geometry/intersect.h"
 #include "daemon/device/tensors/tensor.h"
@@ -15,6 +17,10 @@ struct pack {
 	uint64_t used;
 	bool kept;
 	_Atomic unsigned n_users; /* rises under the lock only */
+	struct tensor *root;
+	struct packs_account *account;
+	struct pack *next, *prev;	    /* of the account's */
+	struct pack *next_kept, *prev_kept; /* of the root's */
 };
 
 void packs_init(struct packs *packs, const struct heap *heap, uint64_t budget_bytes)
@@ -36,6 +42,13 @@ static bool try_lock(struct packs *packs)
 		if (!atomic_flag_test_and_set_explicit(&packs->lock, memory_order_acquire))
 			return true;
 	return false;
+}
+
+/* For who cannot do without. */
+static void lock(struct packs *packs)
+{
+	while (atomic_flag_test_and_set_explicit(&packs->lock, memory_order_acquire))
+		;
 }
 
 static void unlock(struct packs *packs)
@@ -120,63 +133,134 @@ struct pack *packs_find(struct packs *packs, const struct pack_key *key)
 	if (found) {
 		atomic_fetch_add_explicit(&found->n_users, 1, memory_order_relaxed);
 		found->used = ++packs->clock;
+		DL_DELETE(found->account->packs, found);
+		DL_APPEND(found->account->packs, found);
 	}
 	unlock(packs);
 	return found;
 }
 
-/* Of `n` places the one that is empty, or whose pack nobody uses and was not used for longest; NULL: none. */
-static struct pack **find_oldest(struct pack **places, unsigned n, bool empty)
+static bool is_used(const struct pack *pack)
 {
-	struct pack **oldest = NULL;
-	for (unsigned i = 0; i < n; i++) {
-		if (!places[i]) {
-			if (empty)
-				return &places[i];
-		} else if (!atomic_load_explicit(&places[i]->n_users, memory_order_acquire) &&
-			   (!oldest || places[i]->used < (*oldest)->used)) {
-			oldest = &places[i];
-		}
-	}
-	return oldest;
+	return atomic_load_explicit(&pack->n_users, memory_order_acquire) > 0;
 }
 
-static struct pack *take_out(struct packs *packs, struct pack **place)
+/* ---- room ---- */
+
+/* How many of a set are the account's. */
+static unsigned count(struct pack *const *set, const struct packs_account *account)
 {
-	struct pack *pack = *place;
-	*place = NULL;
-	if (pack)
-		atomic_fetch_sub_explicit(&packs->bytes, pack->bytes, memory_order_relaxed);
+	unsigned n = 0;
+	for (unsigned way = 0; way < PACKS_WAYS; way++)
+		n += set[way] && set[way]->account == account;
+	return n;
+}
+
+/* Where a set has room for the pack: an empty place, or that of the account which would have most places in it.
+ * NULL: nowhere. */
+static struct pack **find_place(struct pack **set, const struct pack *pack)
+{
+	struct pack **place = NULL;
+	unsigned most = 0;
+	for (unsigned way = 0; way < PACKS_WAYS; way++) {
+		if (!set[way])
+			return &set[way];
+		unsigned n = count(set, set[way]->account) + (set[way]->account == pack->account);
+		if (n > most)
+			place = NULL;
+		if (n >= most && !is_used(set[way]) && (!place || set[way]->used < (*place)->used))
+			place = &set[way];
+		most = n > most ? n : most;
+	}
+	return place;
+}
+
+/* Whose packs are to go where there is no room for the account's next one. */
+static struct packs_account *find_largest(const struct packs *packs, struct packs_account *account)
+{
+	struct packs_account *largest = account, *other;
+	uint64_t share = packs->budget_bytes / (packs->n_accounts + (account->packs ? 0 : 1));
+	DL_FOREACH(packs->accounts, other)
+	if (other->bytes > largest->bytes && other->bytes > share)
+		largest = other;
+	return largest;
+}
+
+/* NULL: there is none that nobody uses. */
+static struct pack *find_oldest(const struct packs_account *account)
+{
+	struct pack *pack;
+	DL_FOREACH(account->packs, pack)
+	if (!is_used(pack))
+		break;
 	return pack;
 }
 
-/* Puts the pack in where it can, with no more than one other taken out of its set and one of all for room. Returns
- * whether it is in, or is to be tried again. */
-enum outcome { IN, OUT, AGAIN };
-static enum outcome put(struct packs *packs, struct pack *pack, struct pack **gone)
+/* ---- in and out ---- */
+
+static void enter(struct packs *packs, struct pack **place, struct pack *pack)
 {
-	struct pack **place = find_oldest(set_of(packs, &pack->key), PACKS_WAYS, true);
-	if (!place || pack->bytes > packs->budget_bytes)
-		return OUT;
-	if (*place) {
-		*gone = take_out(packs, place);
-		return AGAIN;
-	}
-	if (packs->bytes + pack->bytes > packs->budget_bytes) {
-		place = find_oldest(&packs->sets[0][0], PACKS_SETS * PACKS_WAYS, false);
-		*gone = place ? take_out(packs, place) : NULL;
-		return place ? AGAIN : OUT;
-	}
+	struct packs_account *account = pack->account;
 	*place = pack;
 	pack->kept = true;
 	pack->used = ++packs->clock;
+	if (!account->packs) {
+		DL_APPEND(packs->accounts, account);
+		packs->n_accounts++;
+	}
+	DL_APPEND(account->packs, pack);
+	DL_APPEND2(pack->root->packs, pack, prev_kept, next_kept);
+	atomic_fetch_add_explicit(&pack->root->n_packs, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&account->bytes, pack->bytes, memory_order_relaxed);
 	atomic_fetch_add_explicit(&packs->bytes, pack->bytes, memory_order_relaxed);
-	return IN;
 }
 
-void packs_keep(struct packs *packs, struct pack *pack)
+static void leave(struct packs *packs, struct pack *pack)
+{
+	struct packs_account *account = pack->account;
+	struct pack **set = set_of(packs, &pack->key);
+	for (unsigned way = 0; way < PACKS_WAYS; way++)
+		if (set[way] == pack)
+			set[way] = NULL;
+	DL_DELETE(account->packs, pack);
+	if (!account->packs) {
+		DL_DELETE(packs->accounts, account);
+		packs->n_accounts--;
+	}
+	DL_DELETE2(pack->root->packs, pack, prev_kept, next_kept);
+	atomic_fetch_sub_explicit(&account->bytes, pack->bytes, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&packs->bytes, pack->bytes, memory_order_relaxed);
+	/* The last: from here on the tensor may go. */
+	atomic_fetch_sub_explicit(&pack->root->n_packs, 1, memory_order_release);
+}
+
+/* Puts the pack in where it can, with no more than one other taken out. Returns whether it is in, or is to be
+ * tried again. */
+enum outcome { IN, OUT, AGAIN };
+static enum outcome put(struct packs *packs, struct pack *pack, struct pack **gone)
+{
+	struct pack **place = find_place(set_of(packs, &pack->key), pack);
+	if (!place || pack->bytes > packs->budget_bytes)
+		return OUT;
+	if (*place)
+		*gone = *place;
+	else if (packs->bytes + pack->bytes > packs->budget_bytes)
+		*gone = find_oldest(find_largest(packs, pack->account));
+	else {
+		enter(packs, place, pack);
+		return IN;
+	}
+	if (!*gone)
+		return OUT;
+	leave(packs, *gone);
+	return AGAIN;
+}
+
+void packs_keep(struct packs *packs, struct pack *pack, const struct tensor *tensor)
 {
 	enum outcome outcome = AGAIN;
+	pack->root = tensor_root(tensor);
+	pack->account = pack->root->account ? pack->root->account : &packs->own;
 	while (outcome == AGAIN) {
 		struct pack *gone = NULL;
 		if (!packs->budget_bytes || !try_lock(packs))
@@ -184,6 +268,19 @@ void packs_keep(struct packs *packs, struct pack *pack)
 		outcome = put(packs, pack, &gone);
 		unlock(packs);
 		heap_free(packs->heap, gone);
+	}
+}
+
+void packs_forget(struct packs *packs, struct tensor *tensor)
+{
+	while (atomic_load_explicit(&tensor->n_packs, memory_order_acquire)) {
+		lock(packs);
+		struct pack *pack = tensor->packs;
+		assert(!pack || !is_used(pack));
+		if (pack)
+			leave(packs, pack);
+		unlock(packs);
+		heap_free(packs->heap, pack);
 	}
 }
 

@@ -2,8 +2,10 @@
  *
  * A pack is of the elements that a tensor had at one version: every operation that may write a tensor raises its
  * root's version before it does, and a pack of another version is never found. Runs on several threads find, make
- * and give back packs at once. The table has a bound in bytes and in packs; what was not used for longest goes
- * first. */
+ * and give back packs at once. The table has a bound in bytes and in packs.
+ *
+ * Accounts share it. Where it is full, the one that has most makes room, unless it has no more than an equal
+ * share: then whoever wants to keep one more does. Of an account what was not used for longest goes first. */
 #ifndef DEVICE_PACKS_H
 #define DEVICE_PACKS_H
 
@@ -11,6 +13,7 @@
 #include "daemon/device/operations/kernel.h"
 
 struct tensor;
+struct pack;
 
 enum { PACKS_SETS = 256, PACKS_WAYS = 8, PACKS_ROLES = 8, PACKS_ALIGN = 64 };
 
@@ -27,7 +30,12 @@ struct pack_key {
 	struct kernel_params params;
 };
 
-struct pack;
+/* Whose packs are counted together. Zero at first; it may go when no tensor that has it is left. */
+struct packs_account {
+	_Atomic uint64_t bytes; /* host memory of its packs */
+	struct pack *packs;	/* what was not used for longest first */
+	struct packs_account *next, *prev;
+};
 
 struct packs {
 	const struct heap *heap;
@@ -35,6 +43,9 @@ struct packs {
 	uint64_t budget_bytes;
 	_Atomic uint64_t bytes; /* of all that are kept */
 	uint64_t clock;
+	struct packs_account *accounts; /* that have packs */
+	unsigned n_accounts;
+	struct packs_account own; /* of tensors without one */
 	struct pack *sets[PACKS_SETS][PACKS_WAYS];
 };
 
@@ -53,8 +64,10 @@ void *pack_data(struct pack *pack);
 
 /* A kept one, or NULL; the caller uses it. */
 struct pack *packs_find(struct packs *packs, const struct pack_key *key);
-/* Keeps a pack that has been made, where there is room for it. The caller goes on using it. */
-void packs_keep(struct packs *packs, struct pack *pack);
+/* Keeps a pack of `tensor` that has been made, where there is room for it. The caller goes on using it. */
+void packs_keep(struct packs *packs, struct pack *pack, const struct tensor *tensor);
+/* The tensor goes, no view; no operation on it runs. */
+void packs_forget(struct packs *packs, struct tensor *tensor);
 /* The caller is done with it. NULL: nothing. */
 void packs_done(struct packs *packs, struct pack *pack);
 

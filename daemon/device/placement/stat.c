@@ -23,9 +23,14 @@ void device_stat(struct device *device, struct device_counts *counts)
 		.largest_free = (int64_t)arena_largest_free(device->arena),
 		.tensors = device->n_tensors,
 		.views = device->n_views,
-		.packs = (int64_t)atomic_load_explicit(&device->packs.bytes, memory_order_relaxed),
+		.packs = device_packs_bytes(device),
 	};
 	counts->free = counts->total - counts->data - counts->dummy - counts->padding - counts->empty;
+}
+
+int64_t device_packs_bytes(const struct device *device)
+{
+	return (int64_t)atomic_load_explicit(&device->packs.bytes, memory_order_relaxed);
 }
 
 bool device_stat_count(struct device *device, unsigned most)

@@ -38,6 +38,11 @@ struct tensor {
 	_Atomic bool touched;
 	/* Of a root: raised by each operation that may write some of it, before it does. */
 	_Atomic uint64_t version;
+	/* Of a root: what is kept of it for kernels (packs.h), and whose account that is on; NULL: nobody's. The
+	 * list is under the packs' lock. */
+	struct packs_account *account;
+	struct pack *packs;
+	_Atomic unsigned n_packs;
 	struct meeting *meetings; /* of a root: see meetings.h */
 	unsigned n_meetings;
 	struct interval visit; /* of a guest: its quanta, in the device's set of them */

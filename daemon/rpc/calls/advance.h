@@ -11,8 +11,12 @@ void advance_begin(struct call *call);
 void advance_leave(struct call *call);
 /* It leaves the order, to stand in line for room: what its session sends after it does not wait for it. */
 void advance_step_aside(struct call *call);
-/* A call that runs gives others a turn; it is ready again. */
-void advance_yield(struct call *call);
+/* It comes into the order again, behind all that are there: its handler is called once more when it is ready. */
+void advance_step_back(struct call *call);
+/* A call's turn has come, or it gives others one: the loop will come to it. */
+void advance_ready(struct call *call);
+/* Whether the rest of a turn is for others. */
+bool advance_is_spent(const struct rpc *rpc, int64_t spent);
 
 /* The peer's held calls are looked at again, soon. */
 void advance_loosen(struct rpc *rpc, struct rpc_peer *peer);

@@ -54,7 +54,7 @@ enum {
 	 * a thread would cost. */
 	CALL_INLINE_COST = 200000,
 	/* What an operation costs beyond its elements: finding, checking, answering. */
-	CALL_OP_COST = 4000,
+	CALL_OP_COST = 1500,
 };
 
 struct call {
@@ -137,11 +137,6 @@ void call_pool_deinit(struct rpc *rpc);
 
 /* Reads it: sets request, method and id. 0, or a status that call->error explains. */
 int call_decode(struct call *call);
-/* Puts what it holds, or holds more by now, into its uid's books, as it does not end at once, and takes a copy of
- * its message where that is needed: payloads move. 0, or RESOURCE_EXHAUSTED. */
-int call_charge(struct call *call);
-/* The same for one that is in the books, whether or not its uid may. */
-void call_charge_more(struct call *call);
 /* Whether it may go on when its message's bytes are gone. Else all that is left is done here, at once. */
 static inline bool call_outlives_message(const struct call *call)
 {

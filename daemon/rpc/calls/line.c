@@ -1,6 +1,7 @@
-/* A call in line is tried again from the loop, and in no other way. Invariant: call->state is CALL_IN_LINE exactly
- * while its waiter is in the service's line, and call->error says meanwhile what it lacked when it was last tried.
- */
+/* A call in line is tried again from the loop, and in no other way: at once, or, where it may lie over others and
+ * so may take many turns, as a request in the order like those that never stood in line. Meanwhile nobody else is
+ * tried. Invariant: a waiter is in the service's line exactly while its call's state is CALL_IN_LINE, or it is
+ * rpc->searching; and call->error says in line what it lacked when it was last tried. */
 #include "daemon/rpc/calls/line.h"
 
 #include <inttypes.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
 
 static struct call *call_of(struct waiter *waiter)
@@ -24,13 +26,14 @@ static void say_never(struct call *call)
 		 "not even an empty device has room for this: %.400s", why.message);
 }
 
-bool line_join(struct call *call)
+static bool join(struct call *call)
 {
 	struct rpc *rpc = call->rpc;
 	const Npumem__V1__AllocRequest *request;
 	struct npumem_error why;
 
-	if (call->method != CALL_METHOD_ALLOC || call->turn != TENSORS_LAST || !tensors_lacked_room(call->error))
+	if (call->method != CALL_METHOD_ALLOC || call->turn != TENSORS_LAST || !tensors_lacked_room(call->error) ||
+	    call_is_cancelled(call))
 		return false;
 	request = call->request->alloc;
 	if (!waiting_measure(rpc->service->device, rpc->requests, (unsigned)request->n_tensors, &call->waiter)) {
@@ -42,16 +45,49 @@ bool line_join(struct call *call)
 		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * request->wait_ms : WAITING_NEVER;
 	why = *call->error;
 	npumem_error_clear(call->error);
-	if (call_charge(call) || waiting_add(&rpc->service->waiting, &call->waiter, call->error))
+	if (charge_call(call) || waiting_add(&rpc->service->waiting, &call->waiter, call->error))
 		return false;
 	*call->error = why;
 	advance_step_aside(call);
 	return true;
 }
 
+/* What was searched for in the order. */
+static bool keeps_searched(struct call *call, int status)
+{
+	struct rpc *rpc = call->rpc;
+
+	rpc->searching = NULL;
+	if (!status || !tensors_lacked_room(call->error) || call_is_cancelled(call)) {
+		waiting_served(&rpc->service->waiting, &call->waiter);
+		return false;
+	}
+	rpc->service->waiting.look = true;
+	advance_step_aside(call);
+	return true;
+}
+
+bool line_keeps(struct call *call, int status)
+{
+	if (call->rpc->searching == call)
+		return keeps_searched(call, status);
+	return status && join(call);
+}
+
+void line_leave(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+
+	if (call->state != CALL_IN_LINE && rpc->searching != call)
+		return;
+	waiting_remove(&rpc->service->waiting, &call->waiter);
+	if (rpc->searching == call)
+		rpc->searching = NULL;
+}
+
 static bool is_closed(const struct rpc *rpc)
 {
-	return !rpc->service->waiting.first || scheduler_is_exclusive(&rpc->service->scheduler);
+	return rpc->searching || !rpc->service->waiting.first || scheduler_is_exclusive(&rpc->service->scheduler);
 }
 
 uint64_t line_alarm(const struct rpc *rpc)
@@ -81,11 +117,27 @@ static bool is_over(const struct rpc *rpc, uint64_t end_ns)
 	return end_ns != UINT64_MAX && rpc->now_ns() >= end_ns;
 }
 
+static bool may_search(const struct call *call)
+{
+	const Npumem__V1__AllocRequest *request = call->request->alloc;
+	size_t i = 0;
+
+	while (i < request->n_tensors && request->tensors[i]->reuse < NPUMEM__V1__REUSE__IF_SAFE)
+		i++;
+	return i < request->n_tensors;
+}
+
 static void try(struct call *call)
 {
 	int status;
 
 	call->turn = TENSORS_HEAD;
+	if (may_search(call)) {
+		npumem_error_clear(call->error);
+		call->rpc->searching = call;
+		advance_step_back(call);
+		return;
+	}
 	status = perform_again(call);
 	if (status && tensors_lacked_room(call->error))
 		return;
@@ -103,7 +155,7 @@ void line_serve(struct rpc *rpc)
 	if (is_closed(rpc) || rpc->is_line_paused || (!waiting->look && !waiting->room))
 		return;
 	end = spell_end(rpc);
-	while (!is_over(rpc, end) && (waiter = waiting_next(rpc->service)))
+	while (!rpc->searching && !is_over(rpc, end) && (waiter = waiting_next(rpc->service)))
 		try(call_of(waiter));
 	rpc->is_line_paused = is_over(rpc, end);
 	if (rpc->is_line_paused)
@@ -140,6 +192,8 @@ void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer)
 
 	for (; call && !peer->is_closing; call = next) {
 		next = call->next;
+		if (rpc->searching == call)
+			perform_cancel(call);
 		if (call->state != CALL_IN_LINE)
 			continue;
 		npumem_error_clear(call->error);

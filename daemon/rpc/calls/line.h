@@ -5,10 +5,11 @@
 
 #include "daemon/rpc/calls/call.h"
 
-/* Puts a refused allocation in line that lacked nothing but room; false where it does not want to wait, or must
- * not.
- */
-bool line_join(struct call *call);
+/* Whether a call whose handler returned `status` stands in line now, and is not over: an allocation that lacked
+ * nothing but room, wants to wait for it and may; or that was in line already. */
+bool line_keeps(struct call *call, int status);
+/* A call that is dropped leaves the line, where it stands there. */
+void line_leave(struct call *call);
 /* Gives room that was freed to those who wait for it, in turn: a part of them where that takes long. */
 void line_serve(struct rpc *rpc);
 /* What is due by the clock: turns, and deadlines that are over. */

@@ -3,6 +3,7 @@
 #include "daemon/rpc/calls/perform.h"
 
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/submit.h"
 #include "daemon/rpc/calls/line.h"
@@ -57,7 +58,7 @@ static bool submit_step(struct call *call)
 {
 	if (!call_outlives_message(call))
 		return false;
-	if (call_charge(call))
+	if (charge_call(call))
 		npumem_error_clear(call->error);
 	return call_submit_work(call, work_step, step_done, call);
 }
@@ -66,10 +67,10 @@ static bool pause_step(struct call *call)
 {
 	if (!call->rpc->wake || !call_outlives_message(call))
 		return false;
-	if (call_charge(call))
+	if (charge_call(call))
 		npumem_error_clear(call->error);
 	call->is_paused = true;
-	advance_yield(call);
+	advance_ready(call);
 	return true;
 }
 
@@ -86,7 +87,7 @@ void perform_go_on(struct call *call, int status)
 			work_step(call);
 		status = call->step.finish(call, call->step.arg);
 	}
-	if (status == CALL_ELSEWHERE || (status && line_join(call)))
+	if (status == CALL_ELSEWHERE || line_keeps(call, status))
 		return;
 	call_end(call, call->error->status ? call->error->status : status);
 }

@@ -72,7 +72,8 @@ static void add_rows(struct call *call)
 		  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
 				       .sessions = service->metrics.sessions,
 				       .device_bytes = (int64_t)limits->now[LIMITS_DEVICE_BYTES],
-				       .tensors = (int64_t)limits->now[LIMITS_TENSORS]},
+				       .tensors = (int64_t)limits->now[LIMITS_TENSORS],
+				       .packs = device_packs_bytes(service->device)},
 		  &service->metrics.total);
 	for (const struct limits_user *user = limits->users; user; user = user->next)
 		if (sees_uid(asking, user->uid) && (user->now[LIMITS_SESSIONS] || user->usage.requests))
@@ -80,7 +81,8 @@ static void add_rows(struct call *call)
 				  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
 						       .uid = user->uid, .sessions = user->now[LIMITS_SESSIONS],
 						       .device_bytes = (int64_t)user->now[LIMITS_DEVICE_BYTES],
-						       .tensors = (int64_t)user->now[LIMITS_TENSORS]},
+						       .tensors = (int64_t)user->now[LIMITS_TENSORS],
+						       .packs = (int64_t)user->packs.bytes},
 				  &user->usage);
 	for (const struct session *session = service->sessions; session; session = session->next)
 		if (sees_uid(asking, session->uid))

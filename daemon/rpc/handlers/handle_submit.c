@@ -3,6 +3,7 @@
  * answer in the order of the list. Invariant: what ran is in the answer, and what is not in the answer did not
  * run. */
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/calls/progress.h"
 #include "daemon/rpc/handlers/submit.h"
@@ -171,7 +172,7 @@ static void part_start(struct submission *submission, struct part *part)
 {
 	struct call *call = submission->call;
 	struct op *op = &part->prepared.op;
-	int64_t cost = op_cost(call->rpc->service->device, op);
+	int64_t cost;
 
 	part->progress.whole = &call->progress;
 	op->progress = &part->progress;
@@ -190,6 +191,7 @@ static void part_start(struct submission *submission, struct part *part)
 		return;
 	}
 	queue_of(submission, part)->busy = part;
+	cost = op_cost(call->rpc->service->device, op);
 	if (call_is_long(cost) && call_submit_work(call, work_part, part_done, part))
 		return;
 	submission->spent += cost + CALL_OP_COST;
@@ -333,7 +335,7 @@ static bool is_tired(const struct submission *submission)
 static void yield(struct submission *submission)
 {
 	submission->spent = 0;
-	advance_yield(submission->call);
+	advance_ready(submission->call);
 }
 
 /* Starts what the queues have next. True while something of the step runs elsewhere, or waits for another turn. */
@@ -439,7 +441,7 @@ int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 		return heap_exhausted(call->error);
 	/* Whether a group's queues are compared elsewhere is not known yet; and payloads must not move once
 	 * operations point to them. */
-	if ((call_is_long(call->cost) || submission->n_parts > 1) && call_charge(call)) {
+	if ((call_is_long(call->cost) || submission->n_parts > 1) && charge_call(call)) {
 		heap_free(call->rpc->heap, submission);
 		return call->error->status;
 	}

@@ -127,8 +127,9 @@ static int allocate_more(struct call *call, void *arg)
 		append_allocated(call, allocating->tensors, allocating->alloc.n);
 	else if (status == -EAGAIN)
 		status = npumem_error_set(call->error, NPUMEM_CANCELLED, "the allocation was cancelled");
-	/* What it had taken meanwhile is free again for those in line. */
-	call->rpc->service->waiting.room |= status != 0;
+	/* What it had taken meanwhile is free again for those in line; of whom none was tried while one of them
+	 * had. */
+	call->rpc->service->waiting.room |= status && call->rpc->searching != call;
 	/* What a place in line is measured by. */
 	memcpy(call->rpc->requests, allocating->requests, allocating->alloc.n * sizeof(allocating->requests[0]));
 	heap_free(call->rpc->heap, allocating);
@@ -155,7 +156,6 @@ static int allocate_in_turns(struct call *call, const struct tensors_alloc *allo
 	return status;
 }
 
-/* One that stood in line is placed in one go: it holds no place in the order, so that nothing may come between. */
 static int allocate(struct call *call, unsigned n)
 {
 	struct rpc *rpc = call->rpc;
@@ -165,7 +165,7 @@ static int allocate(struct call *call, unsigned n)
 				      .n = n,
 				      .tensors = rpc->tensors,
 				      .turn = call->turn};
-	int64_t steps = call->state == CALL_IN_LINE ? INT64_MAX : TURN_STEPS;
+	int64_t steps = TURN_STEPS;
 	int status = tensors_alloc_begin(&alloc, call->error);
 
 	if (status)

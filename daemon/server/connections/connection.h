@@ -9,6 +9,7 @@
 #include "daemon/server/connections/outbox.h"
 #include "daemon/server/loop/pace.h"
 #include "daemon/server/loop/turns.h"
+#include "daemon/server/loop/workers.h"
 #include "daemon/service/session.h"
 
 enum { CONNECTION_READ_BYTES = 64 << 10 };
@@ -20,6 +21,7 @@ struct connection_host {
 	struct service *service;
 	struct rpc *rpc;
 	struct turns *turns;
+	struct workers *workers;	 /* are to hear of who sends */
 	const struct identity *identity; /* NULL: there is one client, whoever it is */
 	uint64_t frame_ms, drain_ms;	 /* what a client may take to send a frame, and to read its replies */
 	void (*gone)(void *ctx);	 /* one of them is: it is not in `connections` any more */

@@ -286,6 +286,7 @@ static void receive(struct connection *connection)
 		connection->is_ending = true;
 		input_deinit(&connection->input);
 	} else {
+		workers_hear(connection->host->workers, connection->session.uid);
 		take(connection, (size_t)n);
 	}
 }

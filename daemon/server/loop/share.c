@@ -1,48 +1,133 @@
 /* One piece of work is shared at a time; who comes meanwhile works alone. Threads are made when they are first of
- * use, and sleep between. */
+ * use. */
 #include "daemon/server/loop/share.h"
 
+#include <sched.h>
 #include <time.h>
 
 enum {
 	NS_PER_US = 1000,
 	NS_PER_MS = 1000000,
 	NS_PER_S = 1000000000,
-	LATE_NS = 20 * NS_PER_US, /* that one may be kept waiting, */
-	LATE_PART = 4,		  /* or such a part of the time that it worked itself */
+	/* For the next kernel, whose checks come before it; rests for some, where nothing came several times. */
+	LOOK_NS = 50 * NS_PER_US,
+	AWAY_NS = 20 * NS_PER_US,
+	MISSES_MAX = 4,
+	RESTS = 64,
+	WAIT_NS = 50 * NS_PER_US, /* for a helper's last part before sleeping */
+	/* Fewer are done before a helper that sleeps has woken up, or one that is awake has come. */
+	PRODUCTS_ASLEEP = 1 << 25,
+	PRODUCTS_AWAKE = 1 << 21,
+	SAVED_MOST_NS = 2 * NS_PER_MS,
+	LOST_MOST_NS = 100 * NS_PER_US,
 	ALONE_LEAST_NS = 500 * NS_PER_MS,
 };
 #define ALONE_MOST_NS (UINT64_C(16000) * NS_PER_MS)
 
-static _Thread_local bool helps;
+/* Whom this thread helps, and as which of several. */
+static _Thread_local const struct share_work *helped;
+static _Thread_local unsigned helped_number;
+
+/* Processor time of this thread. */
+static uint64_t worked_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+/* ---- the helpers ---- */
 
 static void help(struct share *share, struct share_work *now)
 {
-	now->n_inside++;
+	uint64_t before;
+
+	helped = now;
+	helped_number = ++now->n_helped;
+	atomic_fetch_add(&now->n_inside, 1);
 	uv_mutex_unlock(&share->lock);
-	now->work(now->arg);
+	before = worked_ns();
+	now->work(now->arg, helped_number);
+	atomic_fetch_add(&now->saved_ns, worked_ns() - before);
+	helped = NULL;
 	uv_mutex_lock(&share->lock);
-	if (!--now->n_inside)
+	if (atomic_fetch_sub(&now->n_inside, 1) == 1)
 		uv_cond_signal(&share->left);
+}
+
+/* What a helper has learned of its looks for what is offered next. */
+struct looks {
+	unsigned misses, rests;
+};
+
+/* Whether something came. Gives the processor away in between, and up where somebody took it. */
+static bool look_for_offer(const struct share *share, uint64_t last)
+{
+	uint64_t now = uv_hrtime(), end = now + LOOK_NS, before;
+
+	do {
+		before = now;
+		sched_yield();
+		now = uv_hrtime();
+		if (atomic_load(&share->n_offered) != last)
+			return true;
+	} while (now < end && now - before < AWAY_NS);
+	return false;
+}
+
+static void look(struct share *share, struct looks *looks, uint64_t last)
+{
+	bool came;
+
+	if (looks->rests) {
+		looks->rests--;
+		return;
+	}
+	atomic_fetch_add(&share->n_looking, 1);
+	uv_mutex_unlock(&share->lock);
+	came = look_for_offer(share, last);
+	uv_mutex_lock(&share->lock);
+	atomic_fetch_sub(&share->n_looking, 1);
+	looks->misses = came ? 0 : looks->misses + 1;
+	if (looks->misses < MISSES_MAX)
+		return;
+	looks->misses = 0;
+	looks->rests = RESTS;
+}
+
+static bool may_help(const struct share *share)
+{
+	return workers_have_room(share->workers, share->now->uid, share->now->n_helped + 1);
 }
 
 static void run_helper(void *arg)
 {
 	struct share *share = arg;
+	struct looks looks = {0, 0};
 	uint64_t last = 0;
 
-	helps = true;
+	bool has_helped = false;
+
 	uv_mutex_lock(&share->lock);
 	while (!share->is_closing) {
-		if (share->now && share->n_offered != last && workers_have_room(share->workers)) {
+		if (share->now && share->n_offered != last && may_help(share)) {
 			last = share->n_offered;
 			help(share, share->now);
+			has_helped = true;
 		} else {
-			uv_cond_wait(&share->offered, &share->lock);
+			last = share->n_offered;
+			if (has_helped)
+				look(share, &looks, last);
+			has_helped = false;
+			if (share->n_offered == last && !share->is_closing)
+				uv_cond_wait(&share->offered, &share->lock);
 		}
 	}
 	uv_mutex_unlock(&share->lock);
 }
+
+/* ---- who is helped ---- */
 
 static void make_thread(struct share *share)
 {
@@ -54,87 +139,89 @@ static void make_thread(struct share *share)
 		share->n_threads++;
 }
 
-static bool offer(struct share *share, struct share_work *now)
+static bool is_worth_it(const struct share *share, int64_t products)
+{
+	return products >= PRODUCTS_ASLEEP || (products >= PRODUCTS_AWAKE && atomic_load(&share->n_looking));
+}
+
+static bool offer(struct share *share, struct share_work *now, bool is_large)
 {
 	bool is_offered;
 
-	if (!workers_have_room(share->workers))
-		return false;
 	uv_mutex_lock(&share->lock);
 	is_offered = !share->now && share->threads_max && uv_hrtime() >= share->alone_until_ns;
 	if (is_offered) {
-		make_thread(share);
+		if (is_large)
+			make_thread(share);
 		share->now = now;
 		share->n_offered++;
-		uv_cond_broadcast(&share->offered);
+		if (is_large)
+			uv_cond_broadcast(&share->offered);
 	}
 	uv_mutex_unlock(&share->lock);
 	return is_offered;
 }
 
-/* Processor time of this thread. */
-static uint64_t worked_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
-}
-
 static void wait_for_helpers(struct share *share, struct share_work *now)
 {
+	uint64_t began = uv_hrtime();
+
 	uv_mutex_lock(&share->lock);
 	share->now = NULL;
+	uv_mutex_unlock(&share->lock);
+	while (atomic_load(&now->n_inside) && uv_hrtime() < began + WAIT_NS)
+		;
+	uv_mutex_lock(&share->lock);
 	while (now->n_inside)
 		uv_cond_wait(&share->left, &share->lock);
 	uv_mutex_unlock(&share->lock);
 }
 
-/* What somebody was kept from a processor for, who shared: this thread, or a helper that it waited for. */
-static void learn(struct share *share, uint64_t took_ns, uint64_t worked)
+/* Lost is what this thread waited for helpers, and was kept from its processor, as by one of them: what that does
+ * meanwhile saves nothing. Late for once is forgiven to those who have saved more before. */
+static void learn(struct share *share, uint64_t saved_ns, uint64_t lost_ns)
 {
-	uint64_t late_ns = worked / LATE_PART;
-
 	uv_mutex_lock(&share->lock);
-	if (took_ns > worked + (late_ns > LATE_NS ? late_ns : LATE_NS)) {
+	share->saved_ns += (int64_t)saved_ns - (int64_t)lost_ns;
+	if (share->saved_ns < -LOST_MOST_NS) {
+		share->saved_ns = 0;
 		share->alone_ns = share->alone_ns ? 2 * share->alone_ns : ALONE_LEAST_NS;
 		if (share->alone_ns > ALONE_MOST_NS)
 			share->alone_ns = ALONE_MOST_NS;
 		share->alone_until_ns = uv_hrtime() + share->alone_ns;
-	} else {
-		share->alone_ns /= 2;
+	} else if (share->saved_ns > SAVED_MOST_NS) {
+		share->saved_ns = SAVED_MOST_NS;
+		share->alone_ns = 0;
 	}
 	uv_mutex_unlock(&share->lock);
 }
 
-static void share_out(void *ctx, void (*work)(void *arg), void *arg)
+static void share_out(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg)
 {
 	struct share *share = ctx;
-	struct share_work now = {.work = work, .arg = arg};
-	uint64_t began, worked;
+	struct share_work now = {.work = work, .arg = arg, .uid = workers_uid()};
+	bool is_shared = is_worth_it(share, products) && workers_have_room(share->workers, now.uid, 1);
+	uint64_t began = is_shared ? uv_hrtime() : 0, worked = is_shared ? worked_ns() : 0;
 
-	if (!offer(share, &now)) {
-		work(arg);
+	is_shared = is_shared && offer(share, &now, products >= PRODUCTS_ASLEEP);
+	work(arg, 0);
+	if (!is_shared)
 		return;
-	}
-	began = uv_hrtime();
-	worked = worked_ns();
-	work(arg);
 	worked = worked_ns() - worked;
 	wait_for_helpers(share, &now);
-	learn(share, uv_hrtime() - began, worked);
+	learn(share, now.saved_ns, uv_hrtime() - began - worked);
 }
 
 static bool is_wanted_elsewhere(void *ctx)
 {
 	const struct share *share = ctx;
 
-	return helps && !workers_have_room(share->workers);
+	return helped && !workers_have_room(share->workers, helped->uid, helped_number);
 }
 
 struct kernel_crew share_crew(struct share *share)
 {
-	return (struct kernel_crew){share_out, is_wanted_elsewhere, share};
+	return (struct kernel_crew){share_out, is_wanted_elsewhere, share, share->threads_max + 1};
 }
 
 void share_open(struct share *share, const struct workers *workers)

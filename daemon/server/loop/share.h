@@ -1,6 +1,7 @@
 /* Threads that help the one that runs a large kernel.
  * They are as many as the processors that workers.h has slots for, but one, and help only while slots are free: a
- * task of anybody comes first, at the next end of a part. */
+ * task of anybody comes first, at the next end of a part. Between two kernels they look for the next for a moment
+ * before they sleep, as waking up takes as long as a small kernel. */
 #ifndef SERVER_SHARE_H
 #define SERVER_SHARE_H
 
@@ -11,9 +12,12 @@ enum { SHARE_THREADS_MAX = 63 };
 
 /* What is shared now. */
 struct share_work {
-	void (*work)(void *arg);
+	void (*work)(void *arg, unsigned number);
 	void *arg;
-	unsigned n_inside; /* helpers that call it */
+	uint32_t uid;		/* whose it is */
+	unsigned n_helped;	/* under the lock */
+	atomic_uint n_inside;	/* helpers that call it; rises under the lock only */
+	atomic_ullong saved_ns; /* processor time of those who have left */
 };
 
 struct share {
@@ -22,11 +26,13 @@ struct share {
 	uv_mutex_t lock; /* of what follows */
 	uv_cond_t offered, left;
 	struct share_work *now; /* NULL: nothing, or no more of it */
-	uint64_t n_offered;
+	atomic_ullong n_offered;
+	atomic_uint n_looking; /* helpers that are awake, and would take what is offered next */
 	unsigned n_threads;
 	bool is_closing;
-	/* Where helpers are kept from their processors, as beside a busy neighbour, one waits for them longer than
-	 * they help: then nothing is shared for a while, twice as long each time. */
+	/* What helpers have saved of late, less what they were waited for. Below zero, as beside a busy neighbour
+	 * who keeps them from their processors, nothing is shared for a while, twice as long each time. */
+	int64_t saved_ns;
 	uint64_t alone_until_ns, alone_ns;
 	uv_thread_t threads[SHARE_THREADS_MAX];
 	bool is_open;

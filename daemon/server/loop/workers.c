@@ -12,7 +12,8 @@ enum {
 	NS_PER_MS = 1000000,
 	RUN_NS = NS_PER_MS, /* that a task runs, where others wait, before it gives way */
 	MOMENT_NS = 100 * NS_PER_MS,
-	SHARE_NS = 100 * NS_PER_US, /* of ends that are told before others get their turn */
+	HEARD_MOMENT_NS = 5 * NS_PER_MS, /* from one request to the next */
+	SHARE_NS = 100 * NS_PER_US,	 /* of ends that are told before others get their turn */
 };
 
 struct workers_task {
@@ -38,20 +39,43 @@ static _Thread_local struct workers_task *running;
 
 /* ---- whose turn it is ---- */
 
-static void note_activity(struct workers *workers, uint32_t uid)
+static void note_activity(struct workers *workers, uint32_t uid, uint64_t moment_ns)
 {
-	if (workers->latest.uid != uid)
-		workers->before = workers->latest;
-	workers->latest = (struct workers_activity){uid, uv_hrtime()};
+	struct workers_activity *latest = &workers->latest, *before = &workers->before;
+	uint64_t now = uv_hrtime(), until_ns = moment_ns < UINT64_MAX - now ? now + moment_ns : UINT64_MAX;
+
+	if (latest->uid != uid || !latest->until_ns) {
+		before->uid = latest->uid;
+		before->until_ns = latest->until_ns;
+		latest->uid = uid;
+		latest->until_ns = until_ns;
+	} else if (latest->until_ns < until_ns) {
+		latest->until_ns = until_ns;
+	}
+}
+
+/* Whether another uid had work a moment ago. */
+static bool had_company(const struct workers *workers, uint32_t uid)
+{
+	const struct workers_activity *other = workers->latest.uid == uid ? &workers->before : &workers->latest;
+
+	return other->until_ns && uv_hrtime() < other->until_ns;
 }
 
 /* Whether another uid has work, or had some a moment ago. */
 static bool has_company(const struct workers *workers, const struct workers_line *line)
 {
-	const struct workers_activity *other =
-		workers->latest.uid == line->uid ? &workers->before : &workers->latest;
+	return workers->lines->next || had_company(workers, line->uid);
+}
 
-	return workers->lines->next || (other->ns && uv_hrtime() - other->ns < workers->moment_ns);
+void workers_hear(struct workers *workers, uint32_t uid)
+{
+	/* There is nobody who were to step back. */
+	if (!atomic_load_explicit(&workers->n_running, memory_order_relaxed))
+		return;
+	uv_mutex_lock(&workers->lock);
+	note_activity(workers, uid, workers->heard_moment_ns);
+	uv_mutex_unlock(&workers->lock);
 }
 
 static void run_thread(void *arg);
@@ -141,6 +165,7 @@ static void take_slot(struct workers *workers, struct workers_task *task)
 
 /* ---- on the threads ---- */
 
+/* `next` NULL: nobody goes on instead. */
 static void pause_task(struct workers *workers, struct workers_task *task, struct workers_line *next)
 {
 	uv_cond_t resume;
@@ -151,13 +176,19 @@ static void pause_task(struct workers *workers, struct workers_task *task, struc
 	take_slot(workers, task);
 	push(task->line, task, true);
 	atomic_fetch_add_explicit(&workers->n_waiting, 1, memory_order_relaxed);
-	grant(workers, next);
+	if (next)
+		grant(workers, next);
 	while (!task->has_slot)
 		uv_cond_wait(&resume, &workers->lock);
 	task->resume = NULL;
 	/* From here on, not from when it was given the slot: it may have waited for a processor. */
 	task->since_ns = uv_hrtime();
 	uv_cond_destroy(&resume);
+}
+
+static bool is_full(const struct workers *workers)
+{
+	return atomic_load_explicit(&workers->n_running, memory_order_relaxed) >= workers->n_slots;
 }
 
 void workers_give_way(void *ctx)
@@ -167,7 +198,7 @@ void workers_give_way(void *ctx)
 	struct workers_line *next;
 	uint64_t now;
 
-	if (!task || !atomic_load_explicit(&workers->n_waiting, memory_order_relaxed))
+	if (!task || (!atomic_load_explicit(&workers->n_waiting, memory_order_relaxed) && !is_full(workers)))
 		return;
 	now = uv_hrtime();
 	if (now - task->since_ns < RUN_NS)
@@ -179,19 +210,29 @@ void workers_give_way(void *ctx)
 	next = next_line(workers);
 	if (next && next->n_running < task->line->n_running)
 		pause_task(workers, task, next);
+	else if (task->line->n_running == workers->n_slots && has_company(workers, task->line))
+		pause_task(workers, task, NULL);
 	uv_mutex_unlock(&workers->lock);
 }
 
-bool workers_have_room(const struct workers *workers)
+uint32_t workers_uid(void)
 {
-	return atomic_load_explicit(&workers->n_running, memory_order_relaxed) < workers->n_slots &&
-	       !atomic_load_explicit(&workers->n_waiting, memory_order_relaxed);
+	return running ? running->line->uid : UINT32_MAX;
+}
+
+bool workers_have_room(const struct workers *workers, uint32_t uid, unsigned n)
+{
+	unsigned n_running = atomic_load_explicit(&workers->n_running, memory_order_relaxed);
+
+	return n_running + n <= workers->n_slots &&
+	       !atomic_load_explicit(&workers->n_waiting, memory_order_relaxed) &&
+	       (n_running + n < workers->n_slots || !had_company(workers, uid));
 }
 
 static void end_task(struct workers *workers, struct workers_task *task)
 {
 	take_slot(workers, task);
-	note_activity(workers, task->line->uid);
+	note_activity(workers, task->line->uid, workers->moment_ns);
 	task->next = NULL;
 	*workers->done_end = task;
 	workers->done_end = &task->next;
@@ -313,7 +354,7 @@ static int enlist(struct workers *workers, uint32_t uid, struct workers_task *ta
 	task->line = line;
 	push(line, task, false);
 	atomic_fetch_add_explicit(&workers->n_waiting, 1, memory_order_relaxed);
-	note_activity(workers, uid);
+	note_activity(workers, uid, workers->moment_ns);
 	fill_slots(workers);
 	return 0;
 }
@@ -394,6 +435,7 @@ int workers_open(struct workers *workers, uv_loop_t *loop, struct turns *turns, 
 		workers->n_slots = MOST;
 	workers->threads_max = 2 * workers->n_slots + WORKERS_SPARE;
 	workers->moment_ns = MOMENT_NS;
+	workers->heard_moment_ns = HEARD_MOMENT_NS;
 	workers->done_end = &workers->done;
 	status = uv_mutex_init(&workers->lock);
 	if (status)

@@ -219,6 +219,9 @@ static const struct {
 	{"fx8 transposed 2x2 stride 2 28x28 128->64, engine",
 	 "transpose_conv2d in=fx8/7[1,128,28,28] weights=fx8/7[128,64,2,2] bias=fx8/7[1,64,1,1] "
 	 "out=fx8/3[1,64,56,56] stride=2,2"},
+	{"fx8 fully connected 32768->256, batch 192 (long sums), engine",
+	 "fully_connected in=fx8/7[192,32768,1,1]:compact weights=fx8/7[32768,256,1,1]:compact "
+	 "out=fx8/3[192,256,1,1]:compact"},
 };
 
 static void run_shape(struct cases *cases, const char *name, const char *text)

@@ -174,9 +174,9 @@ class Network:
         self.tensors[name] = {"shape": list(values.shape), "dtype": dtype, "frac_bits": frac_bits, "expect": path}
         return values
 
-    def run(self, kernel, name, /, **members):
-        members["in"] = members.pop("in_", None) or members.get("in")
-        self.operations.append({"run": kernel, "name": name, **{k: v for k, v in members.items() if v is not None}})
+    def run(self, which, name, /, **members):
+        before = members.pop("in_", None) or members.pop("in")
+        self.operations.append({"run": which, "name": name, "in": before, **members})
 
     def finish(self, last):
         self.operations.append({"read": last, "file": f"{self.name}.{last}.npy"})

@@ -1,8 +1,9 @@
-/* Pieces of .npy files. Invariant: at <= n; real numbers pass through a buffer of fixed size. Whole arrays are
- * array.h's. */
+/* Pieces of .npy files. Invariant: at <= n; real numbers pass through a buffer of fixed size. Only a file whose
+ * dims are permuted is held as a whole. Arrays in one piece are array.h's. */
 #include "client/ctl/core/arrays/stream.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/arrays/npy.h"
@@ -78,8 +79,30 @@ static int check_type(struct stream *stream, const struct npy *npy, struct npume
 				npy->descr);
 }
 
-int stream_open(struct stream *stream, const char *path, const struct npumem_place *place, bool quantize,
-		int rounding, struct npumem_error *error)
+/* The header of the file as if its dims were permuted, and how to walk it so. */
+static int permute(struct stream *stream, const struct stream_perm *perm, struct npy *npy,
+		   struct npumem_error *error)
+{
+	const struct npy file = *npy;
+	size_t step[STREAM_PERM_MAX], all = 1;
+	if (!perm->n)
+		return 0;
+	if (file.n_dims != perm->n)
+		return npumem_error_set(error, NPUMEM_INVALID, "the array has %u dimensions, \"perm\" has %u",
+					file.n_dims, perm->n);
+	for (unsigned i = perm->n; i-- > 0; all *= (size_t)file.shape[i])
+		step[i] = all;
+	stream->turn.n = perm->n;
+	for (unsigned i = 0; i < perm->n; i++) {
+		npy->shape[i] = file.shape[perm->dim[i]];
+		stream->turn.extent[i] = (size_t)npy->shape[i];
+		stream->turn.step[i] = step[perm->dim[i]];
+	}
+	return 0;
+}
+
+int stream_open_perm(struct stream *stream, const char *path, const struct npumem_place *place,
+		     const struct stream_perm *perm, bool quantize, int rounding, struct npumem_error *error)
 {
 	struct npumem_error why = {.status = 0};
 	struct npy npy;
@@ -92,6 +115,8 @@ int stream_open(struct stream *stream, const char *path, const struct npumem_pla
 	if (!status)
 		status = check_type(stream, &npy, &why);
 	if (!status)
+		status = permute(stream, perm, &npy, &why);
+	if (!status)
 		status = check_shape(&npy, place, &why);
 	if (!status)
 		return 0;
@@ -99,10 +124,46 @@ int stream_open(struct stream *stream, const char *path, const struct npumem_pla
 	return about(stream, &why, error);
 }
 
+int stream_open(struct stream *stream, const char *path, const struct npumem_place *place, bool quantize,
+		int rounding, struct npumem_error *error)
+{
+	const struct stream_perm none = {.n = 0};
+	return stream_open_perm(stream, path, place, &none, quantize, rounding, error);
+}
+
+/* The next n elements of `each` bytes, in the order of the permuted dims. */
+static int take_permuted(struct stream *stream, void *data, size_t n, size_t each, struct npumem_error *error)
+{
+	struct npumem_error why = {.status = 0};
+	char *to = data;
+	if (!stream->turn.data) {
+		size_t bytes;
+		bool fits = !__builtin_mul_overflow(stream->n, each, &bytes);
+		stream->turn.data = fits ? malloc(bytes) : NULL;
+		if (!stream->turn.data)
+			return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+						"%.200s: no memory for its %zu elements", stream->path, stream->n);
+		if (npy_read_data(stream->file, stream->turn.data, bytes, &why))
+			return about(stream, &why, error);
+	}
+	stream->at += n;
+	for (; n; n--, to += each) {
+		size_t from = 0;
+		for (unsigned d = 0; d < stream->turn.n; d++)
+			from += stream->turn.index[d] * stream->turn.step[d];
+		memcpy(to, stream->turn.data + from * each, each);
+		for (unsigned d = stream->turn.n; d-- > 0 && ++stream->turn.index[d] == stream->turn.extent[d];)
+			stream->turn.index[d] = 0;
+	}
+	return 0;
+}
+
 /* `data` of the file, after which it ends with the last element. */
 static int take(struct stream *stream, void *data, size_t n, size_t bytes, struct npumem_error *error)
 {
 	struct npumem_error why = {.status = 0};
+	if (stream->turn.n)
+		return take_permuted(stream, data, n, bytes / n, error);
 	stream->at += n;
 	if (stream->at == stream->n)
 		return npy_read_data(stream->file, data, bytes, &why) ? about(stream, &why, error) : 0;
@@ -187,6 +248,7 @@ int stream_write(struct stream *stream, const void *data, size_t n, struct npume
 
 int stream_close(struct stream *stream, struct npumem_error *error)
 {
+	free(stream->turn.data);
 	if (!fclose(stream->file))
 		return 0;
 	return npumem_error_set(error, NPUMEM_INTERNAL, "%.200s: writing failed: %s", stream->path,

@@ -6,6 +6,13 @@
 
 #include <npumem/layout.h>
 
+enum { STREAM_PERM_MAX = 4 };
+
+/* The dims of a tensor's array by those of the file: dim i is the file's dim[i]. n 0: as they are. */
+struct stream_perm {
+	unsigned n, dim[STREAM_PERM_MAX];
+};
+
 struct stream {
 	FILE *file;
 	char path[256]; /* for messages; cut where it is longer */
@@ -17,12 +24,20 @@ struct stream {
 	size_t n, at;	/* elements in all, and those that went by */
 	size_t element_bytes;
 	int64_t saturated;
+	struct { /* of a file whose dims are permuted, which is read as a whole */
+		unsigned n;
+		size_t extent[STREAM_PERM_MAX], step[STREAM_PERM_MAX], index[STREAM_PERM_MAX];
+		char *data; /* NULL: not read yet */
+	} turn;
 };
 
 /* Opens an array of the place's type and shape; extents of 1 in it may be more or fewer, as (8,) for [1,8,1,1].
  * `quantize`: real numbers, rounded by `rounding`. 0 or INVALID, naming the file; then nothing is to be closed. */
 int stream_open(struct stream *stream, const char *path, const struct npumem_place *place, bool quantize,
 		int rounding, struct npumem_error *error);
+/* The same of a file whose dims are permuted; perm->dim are the numbers from 0 to perm->n - 1. */
+int stream_open_perm(struct stream *stream, const char *path, const struct npumem_place *place,
+		     const struct stream_perm *perm, bool quantize, int rounding, struct npumem_error *error);
 /* The next n elements, in the tensor's container; after the last the file must end. 0, INVALID,
  * RESOURCE_EXHAUSTED. */
 int stream_read(struct stream *stream, void *data, size_t n, struct npumem_error *error);

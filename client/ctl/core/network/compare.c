@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/ctl/core/arrays/mapping.h"
+#include "client/ctl/core/arrays/stream.h"
 
 static double value(int dtype, const void *data, size_t i)
 {
@@ -47,18 +48,42 @@ double compare_snr(const struct compare *compare)
 	return compare->noise > 0 ? 10 * log10(compare->signal / compare->noise) : INFINITY;
 }
 
-const char *compare_text(const struct compare *compare, const int64_t *shape, unsigned n_dims, char *text,
-			 size_t bytes)
+/* The first that differs as n,c,h,w, or row, column. */
+static unsigned first_index(const struct compare *compare, const struct npumem_place *place, int64_t index[4])
 {
-	int64_t index[4] = {0}, rest = (int64_t)compare->first;
-	size_t at = 0;
+	int64_t shape[4], rest = (int64_t)compare->first;
+	unsigned n_dims = stream_shape(place, shape);
 	for (unsigned i = n_dims; i-- > 0; rest /= shape[i])
 		index[i] = rest % shape[i];
+	return n_dims;
+}
+
+void compare_locate(const struct compare *compare, const struct npumem_geometry *geometry,
+		    const struct npumem_place *place, int64_t *npu, int64_t *offset)
+{
+	int64_t index[4];
+	first_index(compare, place, index);
+	if (place->layout == NPUMEM_MATRIX)
+		npumem_place_locate(geometry, place, index[0], index[1] / place->w, 0, index[1] % place->w, npu,
+				    offset);
+	else
+		npumem_place_locate(geometry, place, index[0], index[1], index[2], index[3], npu, offset);
+}
+
+const char *compare_text(const struct compare *compare, const struct npumem_geometry *geometry,
+			 const struct npumem_place *place, char *text, size_t bytes)
+{
+	int64_t index[4], npu, offset;
+	unsigned n_dims = first_index(compare, place, index);
+	size_t at = 0;
+	compare_locate(compare, geometry, place, &npu, &offset);
 	for (unsigned i = 0; i < n_dims && at < bytes; i++)
 		at += (size_t)snprintf(text + at, bytes - at, "%s%" PRId64, i ? "," : "[", index[i]);
 	if (at < bytes)
 		snprintf(text + at, bytes - at,
-			 "] is %.9g, %.9g is expected; %zu of %zu differ, by up to %.9g; SNR %.1f dB", compare->is,
-			 compare->expected, compare->n_differ, compare->n, compare->largest, compare_snr(compare));
+			 "] is %.9g, %.9g is expected (NPU %" PRId64 ", offset %" PRId64
+			 "); %zu of %zu differ, by up to %.9g; SNR %.1f dB",
+			 compare->is, compare->expected, npu, place->offset + offset, compare->n_differ,
+			 compare->n, compare->largest, compare_snr(compare));
 	return text;
 }

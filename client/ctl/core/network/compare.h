@@ -2,7 +2,7 @@
 #ifndef CTL_CORE_NETWORK_COMPARE_H
 #define CTL_CORE_NETWORK_COMPARE_H
 
-#include <npumem/types.h>
+#include <npumem/layout.h>
 
 struct compare {
 	size_t n, n_differ, first; /* elements looked at; that differ; the index of the first of these */
@@ -15,8 +15,12 @@ struct compare {
 void compare_add(struct compare *compare, int dtype, const void *is, const void *expected, size_t n);
 /* Signal-to-noise ratio in dB; infinite where nothing differs. */
 double compare_snr(const struct compare *compare);
-/* "[0,3,2,1] is 5, 7 is expected; 12 of 1600 differ, by up to 9; SNR 31.2 dB". Returns `text`. */
-const char *compare_text(const struct compare *compare, const int64_t *shape, unsigned n_dims, char *text,
-			 size_t bytes);
+/* Where the first that differs lies: its NPU, and the offset from the start of the tensor. */
+void compare_locate(const struct compare *compare, const struct npumem_geometry *geometry,
+		    const struct npumem_place *place, int64_t *npu, int64_t *offset);
+/* "[0,3,2,1] is 5, 7 is expected (NPU 3, offset 136); 12 of 1600 differ, by up to 9; SNR 31.2 dB", where the array
+ * lies at `place`. Returns `text`. */
+const char *compare_text(const struct compare *compare, const struct npumem_geometry *geometry,
+			 const struct npumem_place *place, char *text, size_t bytes);
 
 #endif

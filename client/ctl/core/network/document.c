@@ -88,6 +88,27 @@ static int parse(const char *text, size_t bytes, struct document *document, stru
 	return 0;
 }
 
+static bool is_plain(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return false;
+	return true;
+}
+
+/* No string has control characters: names and files are told on terminals, a message is one line. As deep as
+ * jansson reads, which is bounded. */
+static bool is_printable(const json_t *value)
+{
+	json_t *object = (json_t *)(uintptr_t)value;
+	bool good = !json_is_string(value) || is_plain(json_string_value(value));
+	for (size_t i = 0; i < json_array_size(value) && good; i++)
+		good = is_printable(json_array_get(value, i));
+	for (void *at = json_object_iter(object); at && good; at = json_object_iter_next(object, at))
+		good = is_plain(json_object_iter_key(at)) && is_printable(json_object_iter_value(at));
+	return good;
+}
+
 /* Which of the three forms it is. */
 static int shape(struct document *document, struct npumem_error *error)
 {
@@ -122,6 +143,8 @@ int document_read(FILE *file, struct document *document, struct npumem_error *er
 		status = parse(text, bytes, document, error);
 		free(text);
 	}
+	if (!status && !is_printable(document->root))
+		status = npumem_error_set(error, NPUMEM_INVALID, "a string has a control character in it");
 	if (!status)
 		status = shape(document, error);
 	if (status)

@@ -3,7 +3,17 @@
 
 #include <stdlib.h>
 
-#include "client/ctl/core/arrays/stream.h"
+int files_open(const struct network *network, const struct network_operation *operation,
+	       const struct npumem_place *place, int rounding, struct stream *stream, struct npumem_error *error)
+{
+	char *path = network_path(network, operation->file);
+	if (!path)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
+	int status = stream_open_perm(stream, path, place, &operation->perm, operation->converts,
+				      operation->rounding ? operation->rounding : rounding, error);
+	free(path);
+	return status;
+}
 
 static int check(const struct network *network, const struct network_operation *operation,
 		 struct npumem_error *error)
@@ -14,10 +24,7 @@ static int check(const struct network *network, const struct network_operation *
 	bool has_file = operation->kind == NETWORK_WRITE || operation->kind == NETWORK_EXPECT;
 	if (!has_file || !network_array(network, operation->tensor, &place))
 		return 0;
-	char *path = network_path(network, operation->file);
-	int status = path ? stream_open(&stream, path, &place, operation->converts, NPUMEM_CONVERGENT, &why)
-			  : npumem_error_set(&why, NPUMEM_RESOURCE_EXHAUSTED, "no memory");
-	free(path);
+	int status = files_open(network, operation, &place, NPUMEM_CONVERGENT, &stream, &why);
 	if (status)
 		return network_about(network, operation, &why, error);
 	return stream_close(&stream, error);

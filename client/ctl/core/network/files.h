@@ -4,6 +4,10 @@
 
 #include "client/ctl/core/network/network.h"
 
+/* Opens the file that an operation writes or expects, for an array at `place`; `rounding` is the device's. 0,
+ * INVALID or RESOURCE_EXHAUSTED, naming the file. */
+int files_open(const struct network *network, const struct network_operation *operation,
+	       const struct npumem_place *place, int rounding, struct stream *stream, struct npumem_error *error);
 /* Opens every file that is written or expected, and looks at type and shape. 0 or INVALID, naming the operation.
  */
 int files_check(const struct network *network, struct npumem_error *error);

@@ -33,7 +33,7 @@ int tensor_parse(const struct keys *keys, const char *own, struct network_tensor
 int tensor_born(struct load *load, int tensor, const struct network_operation *at);
 /* A number to fill with. */
 int tensor_value(const struct keys *keys, const char *key, struct network_operation *operation);
-/* "quantize" (or `key`) and "rounding". */
+/* "quantize" (or `key`), "rounding" and "perm". */
 int tensor_conversion(const struct keys *keys, const char *key, struct network_operation *operation);
 
 /* operation.c: one operation into load->pending, whose place is set in `at`. */

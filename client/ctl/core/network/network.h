@@ -5,6 +5,7 @@
 #include <npumem/kernels.h>
 #include <npumem/layout.h>
 
+#include "client/ctl/core/arrays/stream.h"
 #include "client/ctl/core/network/document.h"
 
 enum network_kind {
@@ -57,6 +58,7 @@ struct network_operation {
 	const char *file;
 	bool converts; /* between real numbers and fixed point */
 	int rounding;  /* of that; 0: the device's */
+	struct stream_perm perm;
 	bool is_real;
 	int64_t integer; /* fill */
 	double real;

@@ -24,12 +24,12 @@ static const struct row {
 	{"view", "of from to shape", false, read_view},
 	{"free", "", false, read_free},
 	{"seal", "", false, read_seal},
-	{"write", "file quantize rounding", true, read_write},
+	{"write", "file quantize rounding perm", true, read_write},
 	{"fill", "value", true, read_fill},
 	{"copy", "from", true, read_copy},
 	{"run", NULL, true, runs_read},
 	{"read", "file dequantize", true, read_read},
-	{"expect", "file quantize rounding", false, read_write},
+	{"expect", "file quantize rounding perm", false, read_write},
 };
 
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -120,23 +120,33 @@ static int read_view(struct load *load, const struct keys *keys, struct network_
 	return operation_append(load, operation);
 }
 
-/* A tensor's name is not found any more, nor are those of its views. */
+static int forget_one(struct load *load, int tensor, unsigned place)
+{
+	const char *name = load->network->tensors[tensor].name;
+	const json_t *there = json_object_get(load->scope, name);
+	if (!there || json_integer_value(there) != tensor)
+		return 0;
+	if (json_object_set_new(load->gone, name, json_integer(place)))
+		return load_no_memory(load->error);
+	json_object_del(load->scope, name);
+	return 0;
+}
+
+/* A tensor's name is not found any more, nor are those of its views, which come after it. */
 static int forget(struct load *load, int tensor, unsigned place)
 {
 	const struct network *network = load->network;
-	for (size_t i = 0; i < network->n_tensors; i++) {
-		const struct network_tensor *one = &network->tensors[i];
-		int base = (int)i;
-		while (base != tensor && network->tensors[base].base != NETWORK_NONE)
+	int status = forget_one(load, tensor, place);
+	if (!network->tensors[network_root(network, tensor)].has_views)
+		return status;
+	for (int i = tensor + 1; i < (int)network->n_tensors && !status; i++) {
+		int base = i;
+		while (base > tensor && network->tensors[base].base != NETWORK_NONE)
 			base = network->tensors[base].base;
-		const json_t *there = base == tensor ? json_object_get(load->scope, one->name) : NULL;
-		if (!there || json_integer_value(there) != (json_int_t)i)
-			continue;
-		if (json_object_set_new(load->gone, one->name, json_integer(place)))
-			return load_no_memory(load->error);
-		json_object_del(load->scope, one->name);
+		if (base == tensor)
+			status = forget_one(load, i, place);
 	}
-	return 0;
+	return status;
 }
 
 static int free_one(struct load *load, const struct keys *keys, const char *name,

@@ -124,6 +124,32 @@ static int check_run_keys(const struct keys *keys, const struct npumem_kernel_ro
 	return keys_check(keys, kernel->roles, params);
 }
 
+/* The operands have `role`, or one of its numbered family. */
+static bool is_given(const struct network *network, const struct network_operation *operation, const char *role,
+		     size_t length, bool family)
+{
+	for (unsigned i = 0; i < operation->n_operands; i++) {
+		const char *given = network->operands[operation->operand + i].role;
+		if (!strncmp(given, role, length) && (family || !given[length]))
+			return true;
+	}
+	return false;
+}
+
+/* Every role that may not be left out. */
+static int check_roles(const struct load *load, const struct keys *keys, const struct network_operation *operation)
+{
+	for (const char *role = operation->kernel->roles; *(role += strspn(role, " >"));) {
+		size_t length = strcspn(role, " ?*");
+		char mark = role[length];
+		if (mark != '?' && !is_given(load->network, operation, role, length, mark == '*'))
+			return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: \"%.*s\" is missing: a tensor",
+						keys->where, (int)length, role);
+		role += strcspn(role, " ");
+	}
+	return 0;
+}
+
 int runs_read(struct load *load, const struct keys *keys, struct network_operation *operation)
 {
 	json_t *object = (json_t *)(uintptr_t)keys->object;
@@ -143,6 +169,8 @@ int runs_read(struct load *load, const struct keys *keys, struct network_operati
 		else
 			status = add_operands(load, keys, key, value, operation);
 	}
+	if (!status)
+		status = check_roles(load, keys, operation);
 	if (!status && network->rounding.number)
 		status = add_rounding(load, operation);
 	return status ? status : operation_append(load, operation);

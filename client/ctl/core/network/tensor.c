@@ -7,7 +7,7 @@
 #include <npumem/client.h>
 
 static const char tensor_keys[] = "shape dtype frac_bits layout mode stride rows cols w start_npu address reuse "
-				  "dma_only pinned keep file quantize rounding fill expect comment";
+				  "dma_only pinned keep file quantize rounding perm fill expect comment";
 
 int tensor_new(struct load *load, const struct keys *keys, const char *name, int *index)
 {
@@ -92,9 +92,31 @@ int tensor_value(const struct keys *keys, const char *key, struct network_operat
 	return 0;
 }
 
+static int read_perm(const struct keys *keys, struct stream_perm *perm)
+{
+	const json_t *json = json_object_get(keys->object, "perm");
+	unsigned seen = 0, n = (unsigned)json_array_size(json);
+	if (!json)
+		return 0;
+	for (unsigned i = 0; i < n && n <= STREAM_PERM_MAX; i++) {
+		const json_t *number = json_array_get(json, i);
+		json_int_t dim = json_integer_value(number);
+		if (!json_is_integer(number) || dim < 0 || dim >= n)
+			break;
+		perm->dim[i] = (unsigned)dim;
+		seen |= 1U << dim;
+	}
+	perm->n = n;
+	if (n && n <= STREAM_PERM_MAX && seen == (1U << n) - 1)
+		return 0;
+	return keys_expected(keys, "perm", "a permutation like [1,0,2,3]");
+}
+
 int tensor_conversion(const struct keys *keys, const char *key, struct network_operation *operation)
 {
 	int status = keys_bool(keys, key, &operation->converts);
+	if (!status)
+		status = read_perm(keys, &operation->perm);
 	if (!status)
 		status = keys_name(keys, "rounding", "rounding", npumem_rounding_parse, npumem_rounding_name,
 				   &operation->rounding);

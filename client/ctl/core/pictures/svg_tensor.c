@@ -40,7 +40,16 @@ static void word_labels(FILE *out, const struct npumem_geometry *geometry, const
 			}
 }
 
-static void draw_words(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *p)
+static void draw_mark(FILE *out, double x, double y, double width, double height)
+{
+	fprintf(out,
+		"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"none\" stroke=\"#d3212c\" "
+		"stroke-width=\"2\"/>\n",
+		x, y, width, height);
+}
+
+static void draw_words(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *p,
+		       const struct svg_mark *mark)
 {
 	int64_t line = words_a_line(p), words = p->bytes_per_npu / p->word_bytes;
 	const double cell = TENSOR_CELL;
@@ -62,11 +71,16 @@ static void draw_words(FILE *out, const struct npumem_geometry *geometry, const 
 	for (int64_t at = 0; at < words; at += line)
 		svg_offset(out, SVG_TOP + (double)(at / line) * SVG_LINE + 13, at * p->word_bytes);
 	word_labels(out, geometry, p, &columns, line, cell);
+	if (mark) {
+		int64_t word = mark->offset / p->word_bytes;
+		draw_mark(out, svg_column_x(&columns, mark->npu) + (double)(word % line) * cell,
+			  SVG_TOP + (double)(word / line) * SVG_LINE, cell, SVG_LINE);
+	}
 	svg_end(out, SVG_TOP + (double)((words + line - 1) / line) * SVG_LINE + 16, false);
 }
 
 static int draw_runs(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *p,
-		     struct npumem_error *error)
+		     const struct svg_mark *mark, struct npumem_error *error)
 {
 	struct svg_columns columns = svg_columns_of(geometry->n_npus, 2);
 	struct svg_box box;
@@ -77,6 +91,12 @@ static int draw_runs(FILE *out, const struct npumem_geometry *geometry, const st
 	for (unsigned k = 0; k < SVG_KINDS; k++)
 		svg_box_draw(out, &box, &svg_kinds[k], &svg_kinds[k]);
 	free(box.bits);
+	if (mark) {
+		/* One byte is too small to be seen. */
+		double y = SVG_TOP + (double)SVG_STEPS * (double)mark->offset / (double)p->bytes_per_npu;
+		draw_mark(out, svg_column_x(&columns, mark->npu) - 2, y - 2, columns.width + 4,
+			  (double)SVG_STEPS * (double)p->word_bytes / (double)p->bytes_per_npu + 4);
+	}
 	for (int i = 0; i <= 8; i++)
 		svg_offset(out, SVG_TOP + (double)SVG_STEPS * i / 8 + (i ? 0 : 10), p->bytes_per_npu * i / 8);
 	svg_end(out, SVG_TOP + SVG_STEPS + 20, false);
@@ -84,7 +104,7 @@ static int draw_runs(FILE *out, const struct npumem_geometry *geometry, const st
 }
 
 int svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
-		    uint32_t uid, struct npumem_error *error)
+		    uint32_t uid, const struct svg_mark *mark, struct npumem_error *error)
 {
 	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	char title[3 * PRESENT_TEXT_BYTES + 64], subtitle[320];
@@ -96,19 +116,21 @@ int svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const str
 		 present_dtype(p, dtype), present_shape(p, shape), npumem_layout_name(p->layout),
 		 npumem_mode_name(p->mode));
 	snprintf(subtitle, sizeof(subtitle),
-		 "strides n %" PRId64 ", c %" PRId64 ", h %" PRId64 ", w %" PRId64 "; %" PRId64 " bytes per NPU%s",
+		 "strides n %" PRId64 ", c %" PRId64 ", h %" PRId64 ", w %" PRId64 "; %" PRId64
+		 " bytes per NPU%s%s%s",
 		 p->stride.n, p->stride.c, p->stride.h, p->stride.w, p->bytes_per_npu,
 		 !small		? "; offsets from the tensor's start"
 		 : p->lanes > 1 ? "; a block is one packed word, labelled packed n,c,h,w"
-				: "; a block is one element, labelled n,c,h,w");
+				: "; a block is one element, labelled n,c,h,w",
+		 mark ? "; framed: " : "", mark ? mark->what : "");
 	if (!small) {
 		struct svg_columns columns = svg_columns_of(geometry->n_npus, 2);
 		svg_begin(out, svg_column_x(&columns, columns.n) + 40, SVG_TOP + SVG_STEPS + 60, title, subtitle);
-		return draw_runs(out, geometry, p, error);
+		return draw_runs(out, geometry, p, mark, error);
 	}
 	int64_t line = words_a_line(p), lines = (p->bytes_per_npu / p->word_bytes + line - 1) / line;
 	svg_begin(out, SVG_LEFT + (TENSOR_CELL * (double)line + 16) * (double)geometry->n_npus + 24,
 		  SVG_TOP + (double)lines * SVG_LINE + 50, title, subtitle);
-	draw_words(out, geometry, p);
+	draw_words(out, geometry, p, mark);
 	return 0;
 }

@@ -75,6 +75,7 @@ const struct ukernel conv_fx16_16x64__amx_int8 = {
 	.n_terms = 4,
 	.weight_bytes = 1,
 	.rows = AMX_ROWS,
+	.speed = 64,
 	.depth = UKERNEL_AMX_DEPTH,
 	.by_bytes = true,
 	UKERNEL_AVX512_MOVES,

@@ -56,6 +56,7 @@ const struct ukernel conv_fx16_6x64__avx512vnni = {
 	.n_terms = 2,
 	.weight_bytes = 2,
 	.rows = UKERNEL_ROWS,
+	.speed = 48,
 	.depth = 1,
 	UKERNEL_AVX512_MOVES,
 	.pack = pack,

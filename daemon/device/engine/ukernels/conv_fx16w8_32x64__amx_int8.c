@@ -85,6 +85,7 @@ const struct ukernel conv_fx16w8_32x64__amx_int8 = {
 	.n_terms = 4,
 	.weight_bytes = 1,
 	.rows = 2 * AMX_ROWS,
+	.speed = 96,
 	.depth = UKERNEL_AMX_DEPTH,
 	.by_bytes = true,
 	UKERNEL_AVX512_MOVES,

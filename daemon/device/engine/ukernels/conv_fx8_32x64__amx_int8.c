@@ -93,6 +93,7 @@ const struct ukernel conv_fx8_32x64__amx_int8 = {
 	.n_terms = 4,
 	.weight_bytes = 1,
 	.rows = ROWS,
+	.speed = 192,
 	.depth = DEPTH,
 	UKERNEL_AVX512_MOVES,
 	.pack = pack,

@@ -17,6 +17,7 @@ const struct ukernel conv_fx8_6x64__avx512vnni = {
 	.n_terms = 4,
 	.weight_bytes = 1,
 	.rows = UKERNEL_ROWS,
+	.speed = 192,
 	.depth = 1,
 	.unsigned_data = true,
 	UKERNEL_AVX512_MOVES,

@@ -89,6 +89,7 @@ const struct ukernel conv_pairs_6x16__avx2 = {
 	.n_terms = 2,
 	.weight_bytes = 2,
 	.rows = UKERNEL_ROWS,
+	.speed = 24,
 	.depth = 1,
 	UKERNEL_PLAIN_MOVES,
 	.pack = pack,

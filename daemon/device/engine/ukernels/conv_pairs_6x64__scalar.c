@@ -30,6 +30,7 @@ const struct ukernel conv_pairs_6x64__scalar = {
 	.n_terms = 2,
 	.weight_bytes = 2,
 	.rows = UKERNEL_ROWS,
+	.speed = 1,
 	.depth = 1,
 	UKERNEL_PLAIN_MOVES,
 	.pack = pack,

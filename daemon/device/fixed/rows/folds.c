@@ -7,6 +7,19 @@ static int32_t row_at(const struct fold_rows *rows, int64_t row, int64_t i)
 	return rows->bytes == 1 ? ((const int8_t *)rows->data)[i] : ((const int16_t *)rows->data)[i];
 }
 
+static int32_t narrow_at(const void *values, unsigned bytes, int64_t i)
+{
+	return bytes == 1 ? ((const int8_t *)values)[i] : ((const int16_t *)values)[i];
+}
+
+static void narrow_put(void *values, unsigned bytes, int64_t i, int32_t x)
+{
+	if (bytes == 1)
+		((int8_t *)values)[i] = (int8_t)x;
+	else
+		((int16_t *)values)[i] = (int16_t)x;
+}
+
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
 	static int32_t name##_of_two(int32_t a, int32_t b)                                                        \
 	{                                                                                                         \
@@ -38,6 +51,27 @@ static int32_t row_at(const struct fold_rows *rows, int64_t row, int64_t i)
 			*to = name##_of_two(*to, row_at(rows, 0, i));                                             \
 		return n;                                                                                         \
 	}                                                                                                         \
+	static int64_t name##_narrow_columns(const struct fold_rows *rows, unsigned bytes, int64_t n, void *to)   \
+	{                                                                                                         \
+		for (int64_t i = 0; i < n; i++) {                                                                 \
+			int32_t x = row_at(rows, 0, i);                                                           \
+			for (int64_t r = 1; r < rows->n_rows; r++)                                                \
+				x = name##_of_two(x, row_at(rows, r, i));                                         \
+			narrow_put(to, bytes, i, x);                                                              \
+		}                                                                                                 \
+		return n;                                                                                         \
+	}                                                                                                         \
+	static int64_t name##_narrow_windows(const void *columns, unsigned bytes, int64_t stride, int64_t taps,   \
+					     int64_t n, void *to)                                                 \
+	{                                                                                                         \
+		for (int64_t i = 0; i < n; i++) {                                                                 \
+			int32_t x = narrow_at(columns, bytes, i * stride);                                        \
+			for (int64_t t = 1; t < taps; t++)                                                        \
+				x = name##_of_two(x, narrow_at(columns, bytes, i * stride + t));                  \
+			narrow_put(to, bytes, i, x);                                                              \
+		}                                                                                                 \
+		return n;                                                                                         \
+	}                                                                                                         \
 	static int64_t name##_each(const struct fold_pieces *pieces, int64_t n, int32_t *to)                      \
 	{                                                                                                         \
 		for (int64_t i = 0; i < pieces->n_pieces; i++) {                                                  \
@@ -51,7 +85,7 @@ static int32_t row_at(const struct fold_rows *rows, int64_t row, int64_t i)
 
 static const struct folds folds_scalar[FOLD_N] = {
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
-	{name##_columns, name##_windows, name##_across, name##_each},
+	{name##_columns, name##_windows, name##_across, name##_each, name##_narrow_columns, name##_narrow_windows},
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 };
@@ -113,6 +147,24 @@ void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, int64_t 
 	int64_t done = folds_of(isa, fold)->windows(columns, stride, taps, n, to);
 	if (done < n)
 		folds_scalar[fold].windows(columns + done * stride, stride, taps, n - done, to + done);
+}
+
+void fold_narrow_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, unsigned bytes, int64_t n,
+			 void *to)
+{
+	int64_t done = folds_of(isa, fold)->narrow_columns(rows, bytes, n, to);
+	struct fold_rows rest = after(rows, done);
+	if (done < n)
+		folds_scalar[fold].narrow_columns(&rest, bytes, n - done, (uint8_t *)to + done * bytes);
+}
+
+void fold_narrow_windows(enum fold fold, enum isa isa, const void *columns, unsigned bytes, int64_t stride,
+			 int64_t taps, int64_t n, void *to)
+{
+	int64_t done = folds_of(isa, fold)->narrow_windows(columns, bytes, stride, taps, n, to);
+	if (done < n)
+		folds_scalar[fold].narrow_windows((const uint8_t *)columns + done * stride * bytes, bytes, stride,
+						  taps, n - done, (uint8_t *)to + done * bytes);
 }
 
 int32_t fold_across(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n)

@@ -161,7 +161,6 @@ VECTOR int64_t across_raw(const struct fold_rows *rows, fold_function *fold, raw
 	vector_store_raw(parts, raw(raw(x[0], x[1], bytes), raw(x[2], x[3], bytes), bytes), VECTOR_BYTES);
 	const struct fold_rows last = {parts, bytes, 0, 1};
 	vector y = row_at(&last, 0, 0, VECTOR_N);
-	VECTOR_UNROLL
 	for (unsigned v = 1; v < 4 / bytes; v++)
 		y = fold(y, row_at(&last, 0, (int64_t)v * VECTOR_N, VECTOR_N));
 	*to = whole(y, fold);
@@ -221,6 +220,64 @@ VECTOR int64_t across_each(const struct fold_pieces *pieces, fold_function *fold
 	return done;
 }
 
+/* ---- in containers that hold every result; a sum's have 16 bits ---- */
+
+VECTOR vector fold_narrow(vector a, vector b, raw_function *raw, bool is_sum, unsigned bytes)
+{
+	return is_sum ? vector_wrapped_add_raw(a, b, bytes) : raw(a, b, bytes);
+}
+
+VECTOR vector narrow_row_at(const struct fold_rows *rows, int64_t r, int64_t i, const unsigned bytes, int64_t n)
+{
+	const uint8_t *from = (const uint8_t *)rows->data + (r * rows->row + i) * rows->bytes;
+	return rows->bytes == bytes ? vector_load_raw(from, n * bytes) : vector_load_words8(from, n);
+}
+
+VECTOR int64_t narrow_columns(const struct fold_rows *from, raw_function *raw, bool is_sum, const unsigned bytes,
+			      int64_t n, uint8_t *to)
+{
+	const struct fold_rows rows = *from;
+	const int64_t step = VECTOR_BYTES / bytes;
+	int64_t i = 0;
+	for (; VECTOR_TAILS ? i < n : i + step <= n; i += step) {
+		vector x = narrow_row_at(&rows, 0, i, bytes, n - i);
+		for (int64_t r = 1; r < rows.n_rows; r++)
+			x = fold_narrow(x, narrow_row_at(&rows, r, i, bytes, n - i), raw, is_sum, bytes);
+		vector_store_raw(to + i * bytes, x, (n - i) * bytes);
+	}
+	return i < n ? i : n;
+}
+
+/* What windows from column `at` on see first, every one or every second, as bytes of n results. */
+VECTOR vector narrow_column_at(const uint8_t *columns, int64_t at, const unsigned bytes, const int64_t stride,
+			       int64_t n)
+{
+	const uint8_t *from = columns + at * bytes;
+	int64_t last = (2 * n - 1) * bytes;
+	if (stride == 1)
+		return vector_load_raw(from, n * bytes);
+	vector high = VECTOR_TAILS && last <= VECTOR_BYTES
+			      ? vector_set(0)
+			      : vector_load_raw(from + VECTOR_BYTES, last - VECTOR_BYTES);
+	return vector_even_raw(vector_load_raw(from, last), high, bytes);
+}
+
+VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is_sum, const unsigned bytes,
+			      const int64_t stride, int64_t taps, int64_t n, uint8_t *to)
+{
+	const int64_t step = VECTOR_BYTES / bytes;
+	int64_t i = 0;
+	/* Without masks every second one reads one past the last window. */
+	for (; VECTOR_TAILS ? i < n : i + step + stride - 1 <= n; i += step) {
+		vector x = narrow_column_at(columns, i * stride, bytes, stride, n - i);
+		for (int64_t t = 1; t < taps; t++)
+			x = fold_narrow(x, narrow_column_at(columns, i * stride + t, bytes, stride, n - i), raw,
+					is_sum, bytes);
+		vector_store_raw(to + i * bytes, x, (n - i) * bytes);
+	}
+	return i < n ? i : n;
+}
+
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
 	static int64_t name##_columns(const struct fold_rows *rows, int64_t n, int32_t *to)                       \
 	{                                                                                                         \
@@ -248,13 +305,28 @@ VECTOR int64_t across_each(const struct fold_pieces *pieces, fold_function *fold
 	static int64_t name##_each(const struct fold_pieces *pieces, int64_t n, int32_t *to)                      \
 	{                                                                                                         \
 		return across_each(pieces, of_vectors, of_raw, start, n, to);                                     \
+	}                                                                                                         \
+	static int64_t name##_narrow_columns(const struct fold_rows *rows, unsigned bytes, int64_t n, void *to)   \
+	{                                                                                                         \
+		return bytes == 1 ? narrow_columns(rows, of_raw, (start) == 0, 1, n, to)                          \
+				  : narrow_columns(rows, of_raw, (start) == 0, 2, n, to);                         \
+	}                                                                                                         \
+	static int64_t name##_narrow_windows(const void *columns, unsigned bytes, int64_t stride, int64_t taps,   \
+					     int64_t n, void *to)                                                 \
+	{                                                                                                         \
+		const bool is_sum = (start) == 0;                                                                 \
+		if (stride == 1)                                                                                  \
+			return bytes == 1 ? narrow_windows(columns, of_raw, is_sum, 1, 1, taps, n, to)            \
+					  : narrow_windows(columns, of_raw, is_sum, 2, 1, taps, n, to);           \
+		return bytes == 1 ? narrow_windows(columns, of_raw, is_sum, 1, 2, taps, n, to)                    \
+				  : narrow_windows(columns, of_raw, is_sum, 2, 2, taps, n, to);                   \
 	}
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 
 const struct folds FOLDS[FOLD_N] = {
 #define FOLD(name, NAME, start, of_vectors, of_raw, of_two)                                                       \
-	{name##_columns, name##_windows, name##_across, name##_each},
+	{name##_columns, name##_windows, name##_across, name##_each, name##_narrow_columns, name##_narrow_windows},
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD
 };

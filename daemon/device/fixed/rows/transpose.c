@@ -2,6 +2,7 @@
  * a whole cache line is read before the next is: rows may all fall into one set of the cache. */
 #include "daemon/device/fixed/rows/transpose.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum { LINE_BYTES = 64, VECTOR_BYTES = 16 };
@@ -59,21 +60,43 @@ static void square(unsigned bytes, const uint8_t *from, int64_t from_step, uint8
 	else
 		square_4(from, from_step, to, to_step);
 }
+
+void transpose_line__avx512vnni(unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to,
+				int64_t to_step);
+
+static bool line(enum isa isa, unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to,
+		 int64_t to_step)
+{
+	if (isa < ISA_AVX512VNNI)
+		return false;
+	transpose_line__avx512vnni(bytes, from, from_step, to, to_step);
+	return true;
+}
 #else
+static bool line(enum isa isa, unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to,
+		 int64_t to_step)
+{
+	(void)isa, (void)bytes, (void)from, (void)from_step, (void)to, (void)to_step;
+	return false;
+}
+
 static void square(unsigned bytes, const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step)
 {
 	edge(bytes, from, from_step, VECTOR_BYTES / bytes, VECTOR_BYTES / bytes, to, to_step);
 }
 #endif
 
-/* Columns [first, end) of all rows. */
-static void band(unsigned bytes, const uint8_t *from, int64_t from_step, int64_t n_rows, int64_t first,
-		 int64_t end, uint8_t *to, int64_t to_step)
+/* Columns [first, end) of all rows, a line of each at most. */
+static void band(enum isa isa, unsigned bytes, const uint8_t *from, int64_t from_step, int64_t n_rows,
+		 int64_t first, int64_t end, uint8_t *to, int64_t to_step)
 {
 	int64_t side = VECTOR_BYTES / bytes, r = 0;
 	for (; r + side <= n_rows; r += side) {
 		int64_t c = first;
 		const uint8_t *rows = from + r * from_step;
+		if ((end - first) * bytes == LINE_BYTES &&
+		    line(isa, bytes, rows + first * bytes, from_step, to + first * to_step + r * bytes, to_step))
+			continue;
 		for (; c + side <= end; c += side)
 			square(bytes, rows + c * bytes, from_step, to + c * to_step + r * bytes, to_step);
 		edge(bytes, rows + c * bytes, from_step, side, end - c, to + c * to_step + r * bytes, to_step);
@@ -82,11 +105,11 @@ static void band(unsigned bytes, const uint8_t *from, int64_t from_step, int64_t
 	     to + first * to_step + r * bytes, to_step);
 }
 
-void transpose(unsigned bytes, const void *from, int64_t from_row, int64_t n_rows, int64_t n_columns, void *to,
-	       int64_t to_row)
+void transpose(enum isa isa, unsigned bytes, const void *from, int64_t from_row, int64_t n_rows, int64_t n_columns,
+	       void *to, int64_t to_row)
 {
 	int64_t width = LINE_BYTES / bytes;
 	for (int64_t c = 0; c < n_columns; c += width)
-		band(bytes, from, from_row * bytes, n_rows, c, c + width < n_columns ? c + width : n_columns, to,
-		     to_row * bytes);
+		band(isa, bytes, from, from_row * bytes, n_rows, c, c + width < n_columns ? c + width : n_columns,
+		     to, to_row * bytes);
 }

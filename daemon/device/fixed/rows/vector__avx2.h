@@ -307,6 +307,17 @@ VECTOR int32_t vector_element0(vector x)
 	return _mm_cvtsi128_si32(_mm256_castsi256_si128(x));
 }
 
+VECTOR vector vector_even_raw(vector a, vector b, unsigned bytes)
+{
+	vector low = _mm256_set1_epi16(0xff), packed;
+	if (bytes == 1)
+		packed = _mm256_packus_epi16(_mm256_and_si256(a, low), _mm256_and_si256(b, low));
+	else
+		packed = _mm256_packs_epi32(_mm256_srai_epi32(_mm256_slli_epi32(a, 16), 16),
+					    _mm256_srai_epi32(_mm256_slli_epi32(b, 16), 16));
+	return _mm256_permute4x64_epi64(packed, 0xd8);
+}
+
 VECTOR vector vector_first(int64_t n, vector a, vector b)
 {
 	(void)n, (void)b;

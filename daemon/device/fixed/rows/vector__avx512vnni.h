@@ -573,6 +573,20 @@ VECTOR int32_t vector_element0(vector x)
 	return _mm_cvtsi128_si32(_mm512_castsi512_si128(x));
 }
 
+/* Elements 0, 2, … of a and then of b. */
+VECTOR vector vector_even_raw(vector a, vector b, unsigned bytes)
+{
+	static const uint8_t even[VECTOR_BYTES] = {0,	2,   4,	  6,   8,   10,	 12,  14,  16,	18,  20,  22,  24,
+						   26,	28,  30,  32,  34,  36,	 38,  40,  42,	44,  46,  48,  50,
+						   52,	54,  56,  58,  60,  62,	 64,  66,  68,	70,  72,  74,  76,
+						   78,	80,  82,  84,  86,  88,	 90,  92,  94,	96,  98,  100, 102,
+						   104, 106, 108, 110, 112, 114, 116, 118, 120, 122, 124, 126};
+	if (bytes == 1)
+		return _mm512_permutex2var_epi8(a, _mm512_loadu_si512(even), b);
+	vector index = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const void *)even));
+	return _mm512_permutex2var_epi16(a, index, b);
+}
+
 /* a in the first n elements, b in the rest. */
 VECTOR vector vector_first(int64_t n, vector a, vector b)
 {

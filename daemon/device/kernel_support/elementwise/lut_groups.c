@@ -90,9 +90,11 @@ static bool move_block(struct lut_groups *g, const struct kernel_call *call, int
 	for (int64_t i = 0; i < g->size; i += piece) {
 		int64_t count = g->size - i < piece ? g->size - i : piece, row = i * g->step * g->bytes;
 		if (back)
-			transpose(g->bytes, copies + i * g->bytes, g->size, width, count, out + row, g->step);
+			transpose(call->isa, g->bytes, copies + i * g->bytes, g->size, width, count, out + row,
+				  g->step);
 		else
-			transpose(g->bytes, in + row, g->step, count, width, copies + i * g->bytes, g->size);
+			transpose(call->isa, g->bytes, in + row, g->step, count, width, copies + i * g->bytes,
+				  g->size);
 		if (!kernel_look(call, count * width, &g->moved))
 			return false;
 	}

@@ -95,6 +95,17 @@ bool convolve_pack(const struct kernel_call *call, int64_t groups, void *pack)
 	return convolution_pack(&convolution, &phase, pack);
 }
 
+int64_t convolve_steps(const struct kernel_call *call, int64_t groups)
+{
+	struct kernel_call copy = *call;
+	struct convolution convolution;
+	struct phase phase;
+	const struct product product = product_of(call);
+	if (load(&copy, groups, &convolution, &phase))
+		return product_steps(call, &product);
+	return conv_steps(&convolution, &phase);
+}
+
 void convolve_run(struct kernel_call *call, int64_t groups)
 {
 	struct convolution convolution;

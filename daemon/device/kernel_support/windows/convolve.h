@@ -12,6 +12,8 @@ size_t convolve_scratch_bytes(const struct kernel_call *call, int64_t groups);
 /* Of the weights. */
 size_t convolve_pack_bytes(const struct kernel_call *call, int64_t groups);
 bool convolve_pack(const struct kernel_call *call, int64_t groups, void *pack);
+/* As struct kernel has it. */
+int64_t convolve_steps(const struct kernel_call *call, int64_t groups);
 void convolve_run(struct kernel_call *call, int64_t groups);
 
 #endif

@@ -27,6 +27,7 @@ struct strip {
 	uint8_t *out;
 	int64_t quads;
 	struct columns columns[ABREAST];
+	struct requantize to;
 	struct rounding rounding;
 	vector initial, order[DEPTHWISE_QUADS_MAX];
 	int32_t weights[STEPS_MAX];
@@ -40,6 +41,7 @@ static void strip_init(struct strip *s, const struct depthwise *d, const struct 
 	s->w = *w;
 	s->in = channel->in;
 	s->out = channel->out;
+	s->to = d->to;
 	s->rounding = rounding_of(&d->to, 0);
 	s->quads = (w->kernel + 3) / 4;
 	for (int64_t q = 0; q < s->quads; q++)
@@ -169,11 +171,128 @@ VECTOR int64_t strip_rows_3(const struct strip *s, int64_t y, int64_t end, int64
 	return vector_total(counts);
 }
 
+/* Of windows whose taps lie side by side: all that up to 64 outputs see of an input row are two loads, the second
+ * one TAIL bytes behind the first. Results are packed with saturation, in which vectors are interleaved by fours.
+ */
+enum { TAIL = 3 };
+
+struct line {
+	struct rounding rounding;
+	vector initial, order[ABREAST], from_fours;
+	__mmask64 seen, seen_tail, lanes;
+	__mmask32 words[2]; /* of which elements in pairs of vectors are outputs */
+	bool away;	    /* ties go away from zero: the half is added last */
+};
+
+static __mmask32 line_words(const struct columns *pair)
+{
+	vector first = _mm512_maskz_set1_epi32(pair[0].lanes, -1),
+	       second = _mm512_maskz_set1_epi32(pair[1].lanes, -1);
+	return _mm512_movepi16_mask(_mm512_packs_epi32(first, second));
+}
+
+static void line_init(struct line *line, const struct strip *s, int abreast)
+{
+	const struct columns *columns = s->columns;
+	int64_t past = s->w.in - columns[0].from, below = columns[0].from < 0 ? -columns[0].from : 0;
+	line->rounding = s->rounding;
+	line->away = s->to.rounding == NPUMEM_NEAREST;
+	line->initial = line->away ? s->initial : vector_add(s->initial, s->rounding.add);
+	line->seen = past > below ? low_bits(past) & ~low_bits(below) : 0;
+	line->seen_tail = past > TAIL ? low_bits(past - TAIL) & ~low_bits(below > TAIL ? below - TAIL : 0) : 0;
+	line->lanes = 0;
+	for (int v = 0; v < ABREAST; v++) {
+		line->lanes |= (__mmask64)(v < abreast ? columns[v].lanes : 0) << v * VECTOR_N;
+		line->order[v] = _mm512_add_epi8(
+			s->order[0], _mm512_set1_epi8((char)(v * VECTOR_N - (v == ABREAST - 1 ? TAIL : 0))));
+	}
+	line->words[0] = line_words(columns);
+	line->words[1] = line_words(columns + 2);
+	line->from_fours = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+}
+
+VECTOR vector line_rounded(const struct line *line, vector x)
+{
+	const struct rounding *r = &line->rounding;
+	if (line->away)
+		return rounded_right(r, x);
+	/* With the half added, what decides a tie is only met where the sum was one. */
+	return vector_right(vector_add(x, vector_and(vector_right(x, r->tie_shift), r->tie_mask)), r->shift);
+}
+
+VECTOR int64_t line_outside(vector words, vector low, vector width, __mmask32 lanes)
+{
+	return __builtin_popcount(_mm512_mask_cmpgt_epu16_mask(lanes, _mm512_sub_epi16(words, low), width));
+}
+
+/* Writes and counts a row of outputs. */
+VECTOR int64_t line_store(const struct line *line, const struct requantize *to, const vector *sums,
+			  const int abreast, uint8_t *out)
+{
+	vector low = vector_set_raw((int32_t)to->low, 2), width = vector_set_raw((int32_t)(to->high - to->low), 2);
+	vector x[ABREAST];
+	VECTOR_UNROLL
+	for (int v = 0; v < ABREAST; v++)
+		x[v] = v < abreast ? line_rounded(line, sums[v]) : x[0];
+	vector first = _mm512_packs_epi32(x[0], x[1]),
+	       second = abreast > 2 ? _mm512_packs_epi32(x[2], x[3]) : first;
+	vector bytes = _mm512_permutexvar_epi32(line->from_fours, _mm512_packs_epi16(first, second));
+	bytes = vector_max_raw(bytes, vector_set_raw((int32_t)to->limit_low, 1), 1);
+	bytes = vector_min_raw(bytes, vector_set_raw((int32_t)to->limit_high, 1), 1);
+	_mm512_mask_storeu_epi8(out, line->lanes, bytes);
+	int64_t outside = line_outside(first, low, width, line->words[0]);
+	return abreast > 2 ? outside + line_outside(second, low, width, line->words[1]) : outside;
+}
+
+VECTOR vector line_load(const uint8_t *row, __mmask64 seen)
+{
+	return _mm512_xor_si512(_mm512_maskz_loadu_epi8(seen, row), _mm512_set1_epi8((char)OFFSET));
+}
+
+/* As strip_rows_3. */
+VECTOR int64_t line_rows_3(const struct strip *s, int64_t y, int64_t end, int64_t x, const int abreast)
+{
+	struct line line;
+	line_init(&line, s, abreast);
+	const struct requantize to = s->to;
+	const vector initial = line.initial;
+	const vector w0 = vector_set(s->weights[0]), w1 = vector_set(s->weights[1]),
+		     w2 = vector_set(s->weights[2]);
+	const int64_t in_h = s->h.in, in_w = s->w.in, out_w = s->w.out;
+	vector next[ABREAST], after[ABREAST], sums[ABREAST];
+	int64_t in_y = window_at(&s->h, y, 0), last = in_y + end - y + 1, from = in_y + 2, saturated = 0;
+	const uint8_t *row = s->in + in_y * in_w + s->columns[0].from;
+	uint8_t *out = s->out + y * out_w + x;
+	VECTOR_UNROLL
+	for (int v = 0; v < abreast; v++)
+		next[v] = after[v] = initial;
+	for (; in_y <= last; in_y++, row += in_w) {
+		bool inside = in_y >= 0 && in_y < in_h;
+		vector head = line_load(row, inside ? line.seen : 0);
+		vector tail = abreast == ABREAST ? line_load(row + TAIL, inside ? line.seen_tail : 0) : head;
+		VECTOR_UNROLL
+		for (int v = 0; v < abreast; v++) {
+			vector bytes = _mm512_permutexvar_epi8(line.order[v], v == ABREAST - 1 ? tail : head);
+			sums[v] = _mm512_dpbusd_epi32(next[v], bytes, w2);
+			next[v] = _mm512_dpbusd_epi32(after[v], bytes, w1);
+			after[v] = _mm512_dpbusd_epi32(initial, bytes, w0);
+		}
+		if (in_y < from)
+			continue;
+		saturated += line_store(&line, &to, sums, abreast, out);
+		out += out_w;
+	}
+	return saturated;
+}
+
 #define ROWS(abreast)                                                                                             \
 	static int64_t rows_##abreast(const struct strip *s, int64_t y, int64_t end, int64_t x)                   \
 	{                                                                                                         \
 		const struct window_axis *h = &s->h;                                                              \
-		if (h->kernel == 3 && s->quads == 1 && h->stride == 1 && h->dilation == 1)                        \
+		bool one = h->kernel == 3 && s->quads == 1 && h->stride == 1 && h->dilation == 1;                 \
+		if (one && s->w.stride == 1 && s->w.dilation == 1 && s->to.low < 0)                               \
+			return line_rows_3(s, y, end, x, abreast);                                                \
+		if (one)                                                                                          \
 			return strip_rows_3(s, y, end, x, abreast);                                               \
 		if (h->kernel == 3 && s->quads == 1)                                                              \
 			return strip_rows(s, y, end, x, abreast, 3, 1);                                           \

@@ -1,6 +1,8 @@
 /* What pools share: their check, and the folding of rows. */
 #include "daemon/device/kernel_support/windows/pool.h"
 
+#include <string.h>
+
 #include "daemon/device/kernel_support/elementwise/container.h"
 #include "daemon/device/kernel_support/operands.h"
 
@@ -65,6 +67,16 @@ size_t pool_scratch_bytes(const struct kernel_call *call)
 	return (size_t)(w->in + w->out) * sizeof(int64_t);
 }
 
+/* Of what a row is folded into: maxima are elements, and so are sums of few bytes in words. */
+static unsigned width_of(const struct pool *pool)
+{
+	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
+	bool holds = pool->fold != FOLD_SUM || (pool->bytes == 1 && h->kernel * w->kernel <= UINT8_MAX);
+	if (pool->global || w->stride > 2 || !holds)
+		return sizeof(int32_t);
+	return pool->fold == FOLD_SUM ? sizeof(int16_t) : pool->bytes;
+}
+
 void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold)
 {
 	*pool = (struct pool){.call = call, .window = window_of(call), .fold = fold, .y = -1};
@@ -76,15 +88,19 @@ void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fol
 		return;
 	}
 	pool->global = is_global(call, &pool->window);
-	pool->columns32 = call->scratch;
-	pool->values32 = pool->columns32 + w->before + w->in + w->after;
-	for (int64_t x = 0; x < w->before + w->in + w->after; x++)
-		pool->columns32[x] = fold_start(fold);
+	pool->width = width_of(pool);
+	pool->folded_columns = call->scratch;
+	int64_t n = w->before + w->in + w->after, start = fold_start(fold);
+	pool->folded = pool->folded_columns + (uint64_t)n * sizeof(int32_t);
+	if (pool->width < sizeof(int32_t) && fold != FOLD_SUM)
+		start = -((int64_t)1 << (8 * pool->width - 1));
+	for (int64_t x = 0; x < n; x++)
+		memcpy(pool->folded_columns + x * pool->width, &start, pool->width);
 }
 
 /* Each folds a row of outputs; false where it is no longer wanted. */
 
-static bool fold_row32(struct pool *pool)
+static bool fold_ordinary_row(struct pool *pool)
 {
 	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
 	int64_t tap, end;
@@ -94,8 +110,15 @@ static bool fold_row32(struct pool *pool)
 				       .row = w->in,
 				       .n_rows = end - tap};
 	enum isa isa = pool->call->isa;
-	fold_columns(pool->fold, isa, &rows, w->in, pool->columns32 + w->before);
-	fold_windows(pool->fold, isa, pool->columns32, w->stride, w->kernel, w->out, pool->values32);
+	uint8_t *columns = pool->folded_columns, *inside = columns + w->before * pool->width;
+	if (pool->width == sizeof(int32_t)) {
+		fold_columns(pool->fold, isa, &rows, w->in, (int32_t *)inside);
+		fold_windows(pool->fold, isa, (int32_t *)columns, w->stride, w->kernel, w->out, pool->folded);
+	} else {
+		fold_narrow_columns(pool->fold, isa, &rows, pool->width, w->in, inside);
+		fold_narrow_windows(pool->fold, isa, columns, pool->width, w->stride, w->kernel, w->out,
+				    pool->folded);
+	}
 	return true;
 }
 
@@ -162,7 +185,7 @@ static bool fold_features(struct pool *pool)
 		}
 	}
 	const struct fold_pieces pieces = {features, pool->bytes, pool->n_values};
-	fold_each(pool->fold, pool->call->isa, &pieces, length, pool->values32);
+	fold_each(pool->fold, pool->call->isa, &pieces, length, pool->folded);
 	pool->y = 0;
 	return pool->n_values > 0;
 }
@@ -183,5 +206,5 @@ bool pool_next(struct pool *pool)
 	pool->in = kernel_feature(operands_get(pool->call, POOL_IN), pool->n, pool->c);
 	pool->out = kernel_feature(out, pool->n, pool->c);
 	pool->out += pool->y * out->shape.w * pool->bytes;
-	return pool->values32 ? fold_row32(pool) : fold_row(pool);
+	return pool->folded ? fold_ordinary_row(pool) : fold_row(pool);
 }

@@ -2,17 +2,18 @@
  * Roles in [N,C,H,W] and out [N,C,Ho,Wo], of one type (fx8 or fx16); their formats are the kernel's business.
  *
  * A row of outputs is folded first down the columns, then along the rows: a window of kh x kw costs kh + kw steps.
- * Ordinary windows in 32 bits, by vectors, padding being elements that change nothing; any other in 64, tap by
- *tap.
+ * Ordinary windows by vectors, padding being elements that change nothing: in containers where these hold every
+ * result, else in 32 bits. Any other in 64, tap by tap.
  *
  *	for (pool_begin(&pool, call, FOLD_SUM); pool_next(&pool);)
- *		… pool.n_values of pool.values32 or (where that is NULL) pool.values, of row pool.y, to pool.out …
+ *		… pool.n_values of pool.folded or (where that is NULL) pool.values, of row pool.y, to pool.out …
  *
  * Where windows are whole features the outputs of many features are a row. */
 #ifndef DEVICE_POOL_H
 #define DEVICE_POOL_H
 
 #include "daemon/device/fixed/rows/folds.h"
+#include "daemon/device/fixed/rows/rows.h"
 #include "daemon/device/kernel_support/windows/window.h"
 
 enum { POOL_IN, POOL_OUT };
@@ -33,10 +34,18 @@ struct pool {
 	int64_t feature, n_values;
 	const uint8_t *in; /* the feature */
 	uint8_t *out;	   /* the row */
-	int32_t *columns32, *values32;
+	unsigned width;	   /* bytes of an element of `folded` */
+	void *folded;
+	uint8_t *folded_columns;
 	int64_t *columns, *values;
 	int64_t pending, looked;
 };
+
+/* Of a row whose windows are ordinary. */
+static inline struct row_source pool_source(const struct pool *pool)
+{
+	return (struct row_source){.data = pool->folded, .bytes = pool->width, .mask = -1};
+}
 
 void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold);
 /* Folds the next row of outputs. False where there are no more, or no more is wanted. */

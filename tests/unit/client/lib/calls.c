@@ -310,6 +310,7 @@ START_TEST(submit_tells_what_ran)
 	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 4, &ran, &error), NPUMEM_ABORTED);
 	ck_assert_uint_eq(ran->n_ran, 2);
 	ck_assert_int_eq(ran->done[0]->macs, 9);
+	ck_assert_uint_eq(ran->done[1]->operation, 1);
 	ck_assert_int_eq(data[3], 4);
 	Npumem__V1__Request *request = peer_request(&peer);
 	ck_assert_uint_eq(request->submit->n_operations, 4);
@@ -320,6 +321,61 @@ START_TEST(submit_tells_what_ran)
 	npumem__v1__request__free_unpacked(request, NULL);
 	operations[1].kind = 0;
 	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 4, NULL, &error), NPUMEM_INVALID);
+	peer_close(&peer);
+}
+END_TEST
+
+/* Of a group one queue may end early: those that ran are not the first of the list. */
+START_TEST(submit_with_a_gap)
+{
+	struct peer peer = peer_open();
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Submitted submitted = NPUMEM__V1__SUBMITTED__INIT;
+	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT, *list[] = {&done};
+	uint8_t data[4] = {0}, read[] = {1, 2, 3, 4};
+	struct npumem_operation operations[] = {
+		{.size = sizeof(struct npumem_operation),
+		 .kind = NPUMEM_OP_FILL,
+		 .group = 1,
+		 .is_real = true,
+		 .real = 1.5},
+		{.size = sizeof(struct npumem_operation),
+		 .kind = NPUMEM_OP_READ,
+		 .group = 1,
+		 .data = data,
+		 .bytes = 4},
+	};
+	const struct npumem_submitted *ran;
+	struct npumem_error error;
+	done.start_ns = 5;
+	done.end_ns = 8;
+	done.operation = 1;
+	done.data.data = read;
+	done.data.len = 4;
+	submitted.n_done = 1;
+	submitted.done = list;
+	response.id = 1;
+	response.status = NPUMEM__V1__STATUS__ABORTED;
+	response.result_case = NPUMEM__V1__RESPONSE__RESULT_SUBMITTED;
+	response.submitted = &submitted;
+	peer_answer(&peer, &response);
+	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 2, &ran, &error), NPUMEM_ABORTED);
+	ck_assert_uint_eq(ran->n_ran, 1);
+	ck_assert_uint_eq(ran->done[0]->operation, 1);
+	ck_assert_uint_eq(ran->done[0]->start_ns, 5);
+	ck_assert_uint_eq(ran->done[0]->end_ns, 8);
+	ck_assert_int_eq(data[3], 4);
+	Npumem__V1__Request *request = peer_request(&peer);
+	ck_assert_int_eq(request->submit->operations[0]->fill->value_case, NPUMEM__V1__FILL_REQUEST__VALUE_REAL);
+	ck_assert(request->submit->operations[0]->fill->real == 1.5);
+	npumem__v1__request__free_unpacked(request, NULL);
+
+	/* A place that the list does not have ends the connection. */
+	done.operation = 2;
+	response.id = 2;
+	peer_answer(&peer, &response);
+	ck_assert_int_eq(npumem_submit(peer.npumem, operations, 2, &ran, &error), NPUMEM_ABORTED);
+	ck_assert_int_eq(npumem_fill(peer.npumem, 1, 1, &error), NPUMEM_UNAVAILABLE);
 	peer_close(&peer);
 }
 END_TEST
@@ -551,6 +607,7 @@ Suite *suite_calls(void)
 	tcase_add_test(tcase, a_large_tensor_in_chunks);
 	tcase_add_test(tcase, a_short_answer_to_a_read);
 	tcase_add_test(tcase, submit_tells_what_ran);
+	tcase_add_test(tcase, submit_with_a_gap);
 	tcase_add_test(tcase, a_list_is_all_of_its_pages);
 	tcase_add_test(tcase, a_list_that_is_cut_short);
 	tcase_add_test(tcase, every_allocation_may_fail);

@@ -166,6 +166,47 @@ START_TEST(refusals)
 }
 END_TEST
 
+/* A file of [2,3,4] as [3,4,2]: dim i of the tensor is dim perm[i] of the file. In pieces; real numbers, too. */
+START_TEST(permuted_dims)
+{
+	static const int64_t shape[] = {2, 3, 4};
+	static const struct stream_perm perm = {3, {1, 2, 0}}, flat = {2, {1, 0}};
+	const struct npumem_place place = {
+		.dtype = NPUMEM_FX16, .frac_bits = 1, .layout = NPUMEM_ALIGNED, .shape = {1, 3, 4, 2}};
+	int16_t data[24], is[24];
+	float reals[24];
+	struct npumem_error error = {.status = 0};
+	struct stream stream;
+	for (int i = 0; i < 24; i++)
+		reals[i] = (float)(data[i] = (int16_t)(i * 100)) / 2;
+	for (int real = 0; real < 2; real++) {
+		memset(is, 0, sizeof(is));
+		make(real ? "<f4" : "<i2", shape, 3, real ? (void *)reals : data,
+		     real ? sizeof(reals) : sizeof(data));
+		ck_assert_int_eq(stream_open_perm(&stream, path, &place, &perm, real, NPUMEM_UP, NULL), 0);
+		for (size_t at = 0; at < 24; at += 5)
+			ck_assert_int_eq(stream_read(&stream, is + at, 24 - at < 5 ? 24 - at : 5, NULL), 0);
+		ck_assert_int_eq(stream_close(&stream, NULL), 0);
+		for (int c = 0; c < 3; c++)
+			for (int h = 0; h < 4; h++)
+				for (int w = 0; w < 2; w++)
+					ck_assert_int_eq(is[(c * 4 + h) * 2 + w], 100 * ((w * 3 + c) * 4 + h));
+	}
+	ck_assert_int_ne(stream_open_perm(&stream, path, &place, &flat, true, NPUMEM_UP, &error), 0);
+	ck_assert_msg(strstr(error.message, "the array has 3 dimensions, \"perm\" has 2"), "%s", error.message);
+	ck_assert_int_ne(stream_open_perm(&stream, path, &place, &(struct stream_perm){3, {2, 1, 0}}, true,
+					  NPUMEM_UP, NULL),
+			 0);
+	/* A file that is cut off. */
+	npumem_error_clear(&error);
+	make("<i2", shape, 3, data, sizeof(data));
+	ck_assert_int_eq(truncate(path, 128 + sizeof(data) - 1), 0);
+	ck_assert_int_eq(stream_open_perm(&stream, path, &place, &perm, false, 0, NULL), 0);
+	ck_assert_int_eq(stream_read(&stream, is, 1, &error), NPUMEM_INVALID);
+	stream_close(&stream, NULL);
+}
+END_TEST
+
 START_TEST(a_full_disk)
 {
 	static int16_t data[N];
@@ -190,6 +231,7 @@ Suite *suite_stream(void)
 	tcase_add_test(tcase, real_numbers);
 	tcase_add_test(tcase, extents_of_one_may_be_left_out);
 	tcase_add_test(tcase, refusals);
+	tcase_add_test(tcase, permuted_dims);
 	tcase_add_test(tcase, a_full_disk);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -6,9 +6,11 @@
 START_TEST(the_first_that_differs)
 {
 	static const int8_t is[] = {1, 2, 3, 4, 5, 6}, expected[] = {1, 2, 3, 5, 5, 4};
-	static const int64_t shape[] = {1, 2, 3};
+	static const struct npumem_geometry geometry = {4, 1024, 8, 128};
+	struct npumem_spec spec;
+	struct npumem_place place;
 	struct compare compare = {.n = 0};
-	char text[160];
+	char text[200];
 	compare_add(&compare, NPUMEM_FX8, is, expected, 2);
 	compare_add(&compare, NPUMEM_FX8, is + 2, expected + 2, 4);
 	ck_assert_uint_eq(compare.n, 6);
@@ -16,8 +18,29 @@ START_TEST(the_first_that_differs)
 	ck_assert_uint_eq(compare.first, 3);
 	/* 10 log10(80 / 5) */
 	ck_assert(fabs(compare_snr(&compare) - 12.0412) < 1e-4);
-	ck_assert_str_eq(compare_text(&compare, shape, 3, text, sizeof(text)),
-			 "[0,1,0] is 4, 5 is expected; 2 of 6 differ, by up to 2; SNR 12.0 dB");
+	npumem_spec_init(&spec);
+	spec.dtype = NPUMEM_INT8;
+	spec.shape = (struct npumem_dims){1, 2, 1, 3};
+	spec.address = 3 * 1024 + 256;
+	ck_assert_int_eq(npumem_place_resolve(&geometry, &spec, &place, NULL), 0);
+	ck_assert_int_eq(npumem_place_at(&geometry, &place, spec.address, NULL), 0);
+	/* Channel 1 is on the NPU after channel 0's, in the next block row where that is the first. */
+	ck_assert_str_eq(
+		compare_text(&compare, &geometry, &place, text, sizeof(text)),
+		"[0,1,0,0] is 4, 5 is expected (NPU 0, offset 384); 2 of 6 differ, by up to 2; SNR 12.0 dB");
+	spec = (struct npumem_spec){.dtype = NPUMEM_INT8,
+				    .frac_bits = NPUMEM_ANY,
+				    .layout = NPUMEM_MATRIX,
+				    .rows = 2,
+				    .cols = 3,
+				    .w = 2,
+				    .start_npu = 0,
+				    .address = 0};
+	ck_assert_int_eq(npumem_place_resolve(&geometry, &spec, &place, NULL), 0);
+	ck_assert_int_eq(npumem_place_at(&geometry, &place, spec.address, NULL), 0);
+	compare.first = 5;
+	ck_assert_str_eq(compare_text(&compare, &geometry, &place, text, sizeof(text)),
+			 "[1,2] is 4, 5 is expected (NPU 1, offset 128); 2 of 6 differ, by up to 2; SNR 12.0 dB");
 }
 END_TEST
 

@@ -47,7 +47,7 @@ static char *drawn(const struct npumem_tensor *tensor, unsigned n, int what)
 	else if (what == 'd' || what == 'h')
 		status = picture_device(out, &four, tensors, n, 0, what == 'h', NULL);
 	else if (what == 'T')
-		status = svg_tensor_draw(out, &four, tensor, 0, NULL);
+		status = svg_tensor_draw(out, &four, tensor, 0, NULL, NULL);
 	else
 		status = svg_device_draw(out, &four, tensors, n, 0, false, NULL);
 	fclose(out);

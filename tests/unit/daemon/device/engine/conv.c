@@ -49,14 +49,13 @@ static struct shape random_shape(uint64_t *state, int number)
 	return s;
 }
 
-static void set_up_random(struct calls *c, uint64_t *state)
+static void set_up_random(struct calls *c, int number, const struct shape *shape, const struct calls_types *types,
+			  uint64_t *state)
 {
-	int number = kinds[oracle_random(state) % KINDS];
-	const struct shape shape = random_shape(state, number);
 	int64_t data = oracle_between(state, 0, 12), weights = oracle_between(state, 0, 12);
 	int64_t out = oracle_between(state, 0, data + weights + 2);
 	const int64_t frac_bits[4] = {data, weights, oracle_between(state, 0, data + weights), out};
-	set_up(c, number, &shape, &calls_fxn[oracle_random(state) % 3], frac_bits, oracle_random(state) % 2);
+	set_up(c, number, shape, types, frac_bits, oracle_random(state) % 2);
 	c->call.rounding = (enum npumem_rounding)oracle_between(state, NPUMEM_CONVERGENT, NPUMEM_NEAREST);
 	calls_param(c, NPUMEM_PARAM_RELU, 1, oracle_between(state, 1, 4), 0, 0, 0);
 	for (unsigned role = 0; role < OUT; role++)
@@ -98,11 +97,47 @@ START_TEST(every_isa)
 	int n = many ? atoi(many) : 1000;
 	uint64_t state = 20261122;
 	for (int i = 0; i < n; i++) {
+		int number = kinds[oracle_random(&state) % KINDS];
+		const struct shape shape = random_shape(&state, number);
 		struct calls c;
-		set_up_random(&c, &state);
+		set_up_random(&c, number, &shape, &calls_fxn[oracle_random(&state) % 3], &state);
 		check_all(&c);
 		calls_free(&c);
 	}
+}
+END_TEST
+
+/* What is summed with pixels as rows: every number of them in a row and of vectors of output channels, taps that
+ * lie in the padding on every side, rows and columns of outputs that see nothing else. */
+START_TEST(small_images)
+{
+	enum { FX8 = 0 };
+	uint64_t state = 9;
+	ck_assert_int_eq(calls_fxn[FX8].data, NPUMEM_FX8);
+	for (int64_t w = 1; w <= 24; w++)
+		for (int64_t o = 7; o < 110; o += 8) {
+			int64_t kh = oracle_between(&state, 1, 5), kw = oracle_between(&state, 1, 5);
+			const struct shape shape = {
+				.n = few(&state, 2),
+				.i = few(&state, 19),
+				.h = oracle_between(&state, 1, 16),
+				.w = w,
+				.o = o + few(&state, 9),
+				.kh = kh,
+				.kw = kw,
+				.stride_h = few(&state, 2),
+				.stride_w = few(&state, 2),
+				.top = kh - 1,
+				.bottom = oracle_between(&state, 0, kh - 1),
+				.left = oracle_between(&state, 0, kw - 1),
+				.right = kw - 1,
+				.groups = 1,
+			};
+			struct calls c;
+			set_up_random(&c, NPUMEM_KERNEL_CONV2D, &shape, &calls_fxn[FX8], &state);
+			check_all(&c);
+			calls_free(&c);
+		}
 }
 END_TEST
 
@@ -132,8 +167,9 @@ END_TEST
 enum { HELPERS = 11 };
 
 struct crew {
-	void (*work)(void *arg);
+	void (*work)(void *arg, unsigned number);
 	void *arg;
+	atomic_uint n_helpers;
 	bool leave; /* helpers are wanted elsewhere after each part */
 };
 
@@ -143,19 +179,21 @@ static void *help(void *ctx)
 {
 	struct crew *crew = ctx;
 	helps = true;
-	crew->work(crew->arg);
+	crew->work(crew->arg, atomic_fetch_add(&crew->n_helpers, 1) + 1);
 	return NULL;
 }
 
-static void share(void *ctx, void (*work)(void *arg), void *arg)
+static void share(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg)
 {
+	(void)products;
 	struct crew *crew = ctx;
 	pthread_t threads[HELPERS];
 	crew->work = work;
 	crew->arg = arg;
+	crew->n_helpers = 0;
 	for (unsigned i = 0; i < HELPERS; i++)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, help, crew), 0);
-	work(arg);
+	work(arg, 0);
 	for (unsigned i = 0; i < HELPERS; i++)
 		pthread_join(threads[i], NULL);
 }
@@ -176,7 +214,7 @@ START_TEST(shared)
 	uint64_t state = 5;
 	for (unsigned i = 0; i < 8; i++) {
 		struct crew crew = {.leave = i / 4};
-		const struct kernel_crew threads = {share, is_wanted_elsewhere, &crew};
+		const struct kernel_crew threads = {share, is_wanted_elsewhere, &crew, HELPERS + 1};
 		struct calls c;
 		set_up(&c, NPUMEM_KERNEL_GROUP_CONV2D, &shapes[i % 4], &calls_fxn[i % 3],
 		       (const int64_t[4]){7, 7, 0, 7}, true);
@@ -201,6 +239,7 @@ Suite *suite_conv(void)
 	TCase *tcase = tcase_create("conv");
 	tcase_set_timeout(tcase, 0);
 	tcase_add_test(tcase, every_isa);
+	tcase_add_test(tcase, small_images);
 	tcase_add_test(tcase, long_sums);
 	tcase_add_test(tcase, shared);
 	suite_add_tcase(suite, tcase);

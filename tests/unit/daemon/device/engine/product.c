@@ -100,13 +100,29 @@ START_TEST(long_sums)
 }
 END_TEST
 
+/* Strips that come in stretches, for blocks of several panels and of a tile's last rows. */
+START_TEST(long_sums_of_many_rows)
+{
+	static const struct shape shapes[] = {{7, 9001, 65}, {97, 8300, 3}, {203, 4100, 70}, {13, 200000, 2}};
+	uint64_t state = 4;
+	for (int i = 0; i < 12; i++) {
+		struct calls c;
+		set_up(&c, &shapes[i % 4], &state);
+		c.call.isa = isa_best();
+		check_against_loops(&c, &shapes[i % 4]);
+		calls_free(&c);
+	}
+}
+END_TEST
+
 /* ---- threads ---- */
 
 enum { HELPERS = 3 };
 
 struct crew {
-	void (*work)(void *arg);
+	void (*work)(void *arg, unsigned number);
 	void *arg;
+	atomic_uint n_helpers;
 	bool leave; /* helpers are wanted elsewhere after each part */
 };
 
@@ -116,19 +132,21 @@ static void *help(void *ctx)
 {
 	struct crew *crew = ctx;
 	helps = true;
-	crew->work(crew->arg);
+	crew->work(crew->arg, atomic_fetch_add(&crew->n_helpers, 1) + 1);
 	return NULL;
 }
 
-static void share(void *ctx, void (*work)(void *arg), void *arg)
+static void share(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg)
 {
+	(void)products;
 	struct crew *crew = ctx;
 	pthread_t threads[HELPERS];
 	crew->work = work;
 	crew->arg = arg;
+	crew->n_helpers = 0;
 	for (unsigned i = 0; i < HELPERS; i++)
 		ck_assert_int_eq(pthread_create(&threads[i], NULL, help, crew), 0);
-	work(arg);
+	work(arg, 0);
 	for (unsigned i = 0; i < HELPERS; i++)
 		pthread_join(threads[i], NULL);
 }
@@ -145,7 +163,7 @@ START_TEST(shared)
 	uint64_t state = 5;
 	for (int i = 0; i < 4; i++) {
 		struct crew crew = {.leave = i % 2};
-		const struct kernel_crew threads = {share, is_wanted_elsewhere, &crew};
+		const struct kernel_crew threads = {share, is_wanted_elsewhere, &crew, HELPERS + 1};
 		struct kernel_progress progress = {.piece = 0};
 		struct calls c;
 		set_up(&c, &shape, &state);
@@ -175,6 +193,7 @@ Suite *suite_product(void)
 	tcase_set_timeout(tcase, 0);
 	tcase_add_test(tcase, every_isa);
 	tcase_add_test(tcase, long_sums);
+	tcase_add_test(tcase, long_sums_of_many_rows);
 	tcase_add_test(tcase, shared);
 	suite_add_tcase(suite, tcase);
 	return suite;

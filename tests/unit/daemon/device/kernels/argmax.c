@@ -74,8 +74,9 @@ END_TEST
 
 START_TEST(ties_and_blocks)
 {
-	static const int64_t shapes[][4] = {{1, 2, 3, 300}, {300, 2, 1, 1}, {1, 1, 1, 1}};
-	for (int s = 0; s < 3; s++)
+	static const int64_t shapes[][4] = {
+		{1, 2, 3, 300}, {300, 2, 1, 1}, {1, 1, 1, 1}, {2, 7, 6, 6}, {1, 2, 30, 70}};
+	for (int s = 0; s < 5; s++)
 		for (int axis = NONE; axis <= W; axis++) {
 			struct calls c;
 			set_up(&c, NPUMEM_FX8, shapes[s], axis, 1);

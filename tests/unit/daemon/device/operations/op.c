@@ -382,6 +382,15 @@ START_TEST(costs)
 	op.system.shared = true;
 	/* Four features, found one by one. */
 	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 4 + 4 * 8);
+	/* Both sides have been touched, not the one alone. */
+	op.system.warm = true;
+	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 4 + 4 * 8);
+	in->all_written = true;
+	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 20 + 4 * 8);
+	op.kind = OP_READ;
+	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 20 + 4 * 8);
+	in->all_written = false;
+	op.system.warm = false;
 	op.kind = OP_FILL;
 	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 4 + 4 * 8);
 	struct op_operand operands[3];
@@ -404,6 +413,46 @@ START_TEST(costs)
 	int64_t all = op_cost(rig.device, &op);
 	op.count = INT64_MAX;
 	ck_assert_int_eq(op_cost(rig.device, &op), all);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Checked as it is when it is about to run. */
+static int64_t checked_cost(struct rig *rig, struct op *op, bool runs)
+{
+	ck_assert_int_eq(op_check(rig->device, op, &rig->context), 0);
+	int64_t cost = op_cost(rig->device, op);
+	if (runs)
+		ck_assert_int_eq(op_run(rig->device, op, &rig->context), 0);
+	op_deinit(rig->device, op);
+	return cost;
+}
+
+/* What a kept pack saves is known: what its products take with the instructions there are. */
+START_TEST(costs_with_a_pack)
+{
+	enum { CHANNELS = 64, SIDE = 16, PRODUCTS = CHANNELS * CHANNELS * SIDE * SIDE };
+	struct rig rig;
+	rig_open_with(&rig, 4, 1 << 18, (struct device_options){.allow_unchecked = true, .pack_bytes = 1 << 20});
+	struct device_request request = rig_request(NPUMEM_FX8, 1, CHANNELS, SIDE, SIDE);
+	struct tensor *in = rig_place(&rig, &request), *out = rig_place(&rig, &request);
+	request = rig_request(NPUMEM_FX8, CHANNELS, CHANNELS, 1, 1);
+	struct tensor *weights = rig_place(&rig, &request);
+	ck_assert_int_eq(rig_fill(&rig, in, 1), 0);
+	ck_assert_int_eq(rig_fill(&rig, weights, 1), 0);
+	struct op_operand operands[3];
+	struct op op = relu(operands, in, out);
+	operands[2] = (struct op_operand){"weights", weights};
+	op.kernel = NPUMEM_KERNEL_CONV2D;
+	op.n_operands = 3;
+	ck_assert_int_ge(checked_cost(&rig, &op, true), PRODUCTS);
+	int64_t cost = checked_cost(&rig, &op, false);
+	ck_assert_int_gt(cost, SIDE * SIDE * CHANNELS / 8);
+	if (isa_best() >= ISA_AVX2)
+		ck_assert_int_lt(cost, PRODUCTS / 4);
+	ck_assert_int_ge(op_cost(rig.device, &op), PRODUCTS); /* not checked */
+	ck_assert_int_eq(rig_fill(&rig, weights, 2), 0);
+	ck_assert_int_ge(checked_cost(&rig, &op, false), PRODUCTS);
 	rig_close(&rig);
 }
 END_TEST
@@ -461,6 +510,7 @@ Suite *suite_op(void)
 	tcase_add_test(tcase, empty_blocks);
 	tcase_add_test(tcase, descriptions);
 	tcase_add_test(tcase, costs);
+	tcase_add_test(tcase, costs_with_a_pack);
 	tcase_add_test(tcase, costs_of_looking);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -447,6 +447,47 @@ START_TEST(any_layout)
 }
 END_TEST
 
+/* Operands that are packed in one way, whole words or with dummies in the last one, and an output that is not:
+ * each element has its own, and only elements are counted. */
+START_TEST(packed_alike)
+{
+	enum { ELEMENTS_MAX = 9 * 5 * 12 };
+	int8_t a[ELEMENTS_MAX], b[ELEMENTS_MAX], sum[ELEMENTS_MAX];
+	for (uint64_t seed = 1; seed <= 54; seed++) {
+		struct stage stage;
+		uint64_t random = seed;
+		struct tensor **tensors[] = {&stage.x, &stage.y, &stage.out};
+		int64_t n = 1 + (int64_t)seed % 9, c = oracle_between(&random, 1, 5), saturated = 0;
+		memset(&stage, 0, sizeof(stage));
+		rig_open(&stage.rig, 3, 32768);
+		for (unsigned i = 0; i < 3; i++) {
+			struct device_request request = rig_request(NPUMEM_FX8, n, c, 3, 4);
+			request.spec.layout = (int)oracle_between(&random, 1, 2);
+			request.spec.mode = i == 2 && seed % 4 == 0 ? NPUMEM_MODE_PLAIN : NPUMEM_MODE_4N;
+			request.spec.start_npu = oracle_between(&random, 0, 2);
+			*tensors[i] = rig_place(&stage.rig, &request);
+		}
+		for (int64_t i = 0; i < n * c * 12; i++) {
+			a[i] = (int8_t)oracle_between(&random, -128, 127);
+			b[i] = (int8_t)oracle_between(&random, -128, 127);
+		}
+		ck_assert_int_eq(rig_write(&stage.rig, stage.x, a), 0);
+		ck_assert_int_eq(rig_write(&stage.rig, stage.y, b), 0);
+		add(&stage);
+		ck_assert_int_eq(rig_op(&stage.rig), 0);
+		int64_t counted = stage.rig.op.counts.saturated;
+		ck_assert_int_eq(rig_read(&stage.rig, stage.out, sum), 0);
+		for (int64_t i = 0; i < n * c * 12; i++) {
+			int64_t x = a[i] + b[i];
+			saturated += x < -128 || x > 127;
+			ck_assert_int_eq(sum[i], x < -128 ? -128 : x > 127 ? 127 : x);
+		}
+		ck_assert_int_eq(counted, saturated);
+		rig_close(&stage.rig);
+	}
+}
+END_TEST
+
 Suite *suite_op_kernel(void)
 {
 	Suite *suite = suite_create("device/op_kernel");
@@ -461,6 +502,7 @@ Suite *suite_op_kernel(void)
 	tcase_add_test(tcase, gathered_once);
 	tcase_add_test(tcase, cancelled);
 	tcase_add_test(tcase, any_layout);
+	tcase_add_test(tcase, packed_alike);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -169,6 +169,71 @@ START_TEST(within_the_budget)
 }
 END_TEST
 
+/* Runs with weights of their own on an account. */
+static void fill_account(struct stage *stage, struct packs_account *account, struct tensor **weights, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		weights[i] = fx8(&stage->rig, CHANNELS, CHANNELS, 1, 1);
+		weights[i]->account = account;
+		ck_assert_int_eq(rig_fill(&stage->rig, weights[i], 3), 0);
+		ck_assert_int_eq(convolved(stage, weights[i]), 24);
+	}
+}
+
+/* Nobody loses what is within an equal share, and who has more makes room for others. */
+START_TEST(accounts)
+{
+	enum { ROOM = 6, MANY = 8 };
+	struct packs_account alice = {0}, bob = {0}, carol = {0};
+	struct tensor *weights[MANY];
+	struct stage stage;
+	stage_open(&stage, 1 << 20);
+	fill_account(&stage, &alice, weights, 1);
+	uint64_t bytes = alice.bytes;
+	ck_assert_uint_eq(bytes, kept(&stage));
+	rig_close(&stage.rig);
+	alice = (struct packs_account){0};
+	stage_open(&stage, ROOM * bytes);
+	fill_account(&stage, &bob, weights, 2);
+	fill_account(&stage, &alice, weights, MANY);
+	ck_assert_uint_eq(bob.bytes, 2 * bytes);
+	ck_assert_uint_eq(alice.bytes, (ROOM - 2) * bytes);
+	fill_account(&stage, &carol, weights, MANY / 2);
+	ck_assert_uint_eq(bob.bytes, 2 * bytes);
+	ck_assert_uint_eq(alice.bytes + carol.bytes, (ROOM - 2) * bytes);
+	ck_assert_uint_ge(alice.bytes, 2 * bytes);
+	ck_assert_uint_ge(carol.bytes, 2 * bytes);
+	ck_assert_uint_eq(kept(&stage), ROOM * bytes);
+	rig_close(&stage.rig);
+}
+END_TEST
+
+/* Its own packs and those of its views go with it. */
+START_TEST(gone_with_the_tensor)
+{
+	struct packs_account alice = {0};
+	struct stage stage;
+	struct tensor *view;
+	const struct device_slice slice = {{0, 0, 0, 0}, {CHANNELS, CHANNELS, 1, 1}};
+	stage_open(&stage, 1 << 20);
+	stage.weights->account = &alice;
+	ck_assert_int_eq(convolved(&stage, stage.weights), 24);
+	uint64_t bytes = alice.bytes;
+	ck_assert_uint_gt(bytes, 0);
+	ck_assert_int_eq(rig_fill(&stage.rig, stage.weights, 4), 0);
+	ck_assert_int_eq(convolved(&stage, stage.weights), 32);
+	ck_assert_uint_eq(alice.bytes, 2 * bytes);
+	ck_assert_int_eq(device_view_slice(stage.rig.device, stage.weights, &slice, &view, &stage.rig.context), 0);
+	ck_assert_int_eq(convolved(&stage, view), 32);
+	rig_release(&stage.rig, stage.weights);
+	ck_assert_uint_eq(alice.bytes, 0);
+	ck_assert_uint_eq(kept(&stage), 0);
+	ck_assert_ptr_null(alice.packs);
+	ck_assert_uint_eq(stage.rig.device->packs.n_accounts, 0);
+	rig_close(&stage.rig);
+}
+END_TEST
+
 /* A run that fails for want of memory leaves nothing behind, and the next one is right. */
 START_TEST(scarce_memory)
 {
@@ -198,6 +263,8 @@ Suite *suite_packs(void)
 	tcase_add_test(tcase, after_a_free);
 	tcase_add_test(tcase, other_calls);
 	tcase_add_test(tcase, within_the_budget);
+	tcase_add_test(tcase, accounts);
+	tcase_add_test(tcase, gone_with_the_tensor);
 	tcase_add_test(tcase, scarce_memory);
 	suite_add_tcase(suite, tcase);
 	return suite;

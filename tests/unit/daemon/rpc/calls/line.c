@@ -76,21 +76,25 @@ static void begin_turns(struct line *line)
 	step_ns = 20000;
 }
 
+static void turn(struct line *line)
+{
+	line->n_woken = 0;
+	rpc_turn(line->talk.rpc);
+}
+
 static unsigned end_turns(struct line *line)
 {
 	unsigned n = 0;
 
-	for (; line->n_woken; n++) {
-		line->n_woken = 0;
-		rpc_turn(line->talk.rpc);
-	}
+	for (; line->n_woken; n++)
+		turn(line);
 	step_ns = 0;
 	return n;
 }
 
-static void line_init(struct line *line)
+static void line_init_as(struct line *line, const struct device_options *options)
 {
-	talk_init(&line->talk);
+	talk_init_as(&line->talk, options);
 	now_ns = 1000000000;
 	step_ns = 0;
 	line->n = line->n_woken = 0;
@@ -104,6 +108,11 @@ static void line_init(struct line *line)
 						   .deliver = deliver,
 						   .drained = drained,
 						   .ctx = line};
+}
+
+static void line_init(struct line *line)
+{
+	line_init_as(line, NULL);
 }
 
 static void line_deinit(struct line *line)
@@ -128,24 +137,49 @@ static void send(struct line *line, unsigned peer, uint64_t id, Npumem__V1__Requ
 	ck_assert(!status || line->talk.world.fail_at);
 }
 
-/* `w` bytes on each NPU. */
-static void alloc(struct line *line, unsigned peer, uint64_t id, int64_t w, uint32_t wait_ms)
+static void send_alloc(struct line *line, unsigned peer, uint64_t id, Npumem__V1__Allocation *allocation,
+		       uint32_t wait_ms)
 {
-	struct talk_spec spec;
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT, *list = &allocation;
+	Npumem__V1__Allocation *list = allocation;
 	Npumem__V1__AllocRequest message = NPUMEM__V1__ALLOC_REQUEST__INIT;
 	char name[32];
 
 	snprintf(name, sizeof(name), "t%u", (unsigned)id);
-	allocation.spec = talk_spec(&spec, 8, w);
-	allocation.name = name;
+	allocation->name = name;
 	message.n_tensors = 1;
 	message.tensors = &list;
 	message.wait_ms = wait_ms;
 	request.call_case = NPUMEM__V1__REQUEST__CALL_ALLOC;
 	request.alloc = &message;
 	send(line, peer, id, &request);
+}
+
+/* `w` bytes on each NPU. */
+static void alloc(struct line *line, unsigned peer, uint64_t id, int64_t w, uint32_t wait_ms)
+{
+	struct talk_spec spec;
+	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT;
+
+	allocation.spec = talk_spec(&spec, 8, w);
+	send_alloc(line, peer, id, &allocation, wait_ms);
+}
+
+/* `n` bytes on the first NPU, `step` apart, maybe over others' that leave room between theirs. */
+static void alloc_apart(struct line *line, unsigned peer, uint64_t id, int64_t n, int64_t step, uint32_t wait_ms)
+{
+	struct talk_spec spec;
+	Npumem__V1__Dims stride = NPUMEM__V1__DIMS__INIT;
+	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT;
+
+	allocation.spec = talk_spec(&spec, 1, n);
+	allocation.spec->layout = NPUMEM__V1__LAYOUT__STRIDED;
+	stride.w = step;
+	stride.n = stride.c = stride.h = step * n;
+	allocation.spec->stride = &stride;
+	allocation.reuse = NPUMEM__V1__REUSE__IF_SAFE;
+	allocation.dma_only = true;
+	send_alloc(line, peer, id, &allocation, wait_ms);
 }
 
 static void free_tensor(struct line *line, unsigned peer, uint64_t id, const char *name)
@@ -442,6 +476,106 @@ START_TEST(many_deadlines_at_once_are_seen_to_in_parts)
 }
 END_TEST
 
+/* On an NPU every second byte of which is t1's, but for the end, which is t2's, t3 is in line: no three bytes
+ * apart are free, which takes many turns to find out. */
+static void begin_search(struct line *line)
+{
+	enum { BYTES = 1 << 20, END = 1 << 12 };
+	const struct device_options options = {
+		.geometry = {.n_npus = 8, .npu_bytes = BYTES, .n_banks = 8, .eu_bytes = 128}};
+
+	line_init_as(line, &options);
+	alloc_apart(line, 0, 1, (BYTES - END) / 2, 2, 0);
+	alloc(line, 0, 2, END, 0);
+	alloc_apart(line, 1, 3, BYTES / 4, 3, 1000);
+	ck_assert_uint_eq(line->n, 2);
+	ck_assert_uint_eq(line->talk.world.service.waiting.n, 1);
+	begin_turns(line);
+	free_tensor(line, 0, 4, "t2");
+	answered(line, 2, 4, 0);
+	ck_assert_uint_eq(line->n, 3);
+	ck_assert_uint_eq(line->n_woken, 1);
+}
+
+START_TEST(a_search_for_one_in_line_goes_on_in_turns)
+{
+	struct line line;
+
+	begin_search(&line);
+	/* Others are served between, but none takes what it may get. */
+	alloc(&line, 0, 5, 64, 0);
+	turn(&line);
+	answered(&line, 3, 5, NPUMEM_RESOURCE_EXHAUSTED);
+	alloc(&line, 0, 6, 64, 1000);
+	ck_assert_uint_gt(end_turns(&line), 3);
+	ck_assert_uint_eq(line.n, 4);
+	ck_assert_uint_eq(line.talk.world.service.waiting.n, 2);
+	/* It has its place in line, before who came later. */
+	free_tensor(&line, 0, 7, "t1");
+	answered(&line, 4, 7, 0);
+	answered(&line, 5, 3, 0);
+	answered(&line, 6, 6, 0);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(what_is_freed_while_one_in_line_is_searched_for_counts)
+{
+	struct line line;
+
+	begin_search(&line);
+	free_tensor(&line, 0, 5, "t1");
+	end_turns(&line);
+	answered(&line, 3, 5, 0);
+	answered(&line, 4, 3, 0);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(a_search_for_one_in_line_ends_with_it)
+{
+	struct line line;
+
+	begin_search(&line);
+	cancel(&line, 1, 5, 3);
+	answered(&line, 3, 5, 0);
+	ck_assert_uint_eq(line.n, 4);
+	ck_assert_uint_le(end_turns(&line), 1);
+	answered(&line, 4, 3, NPUMEM_CANCELLED);
+	ck_assert_uint_eq(line.talk.world.service.waiting.n, 0);
+	line_deinit(&line);
+
+	begin_search(&line);
+	rpc_peer_end_waiting(line.talk.rpc, &line.peers[1]);
+	end_turns(&line);
+	answered(&line, 3, 3, NPUMEM_CANCELLED);
+	line_deinit(&line);
+
+	begin_search(&line);
+	rpc_peer_close(line.talk.rpc, &line.peers[1]);
+	end_turns(&line);
+	ck_assert_uint_eq(line.n, 3);
+	ck_assert_uint_eq(line.talk.world.service.waiting.n, 0);
+	line_deinit(&line);
+}
+END_TEST
+
+START_TEST(a_deadline_waits_for_the_search)
+{
+	struct line line;
+
+	begin_search(&line);
+	ring(&line, 2000 * UINT64_C(1000000));
+	ck_assert_uint_eq(line.n, 3);
+	end_turns(&line);
+	ck_assert_uint_eq(line.n, 3);
+	ck_assert_uint_le(line.alarm_ns, now_ns);
+	ring(&line, 0);
+	answered(&line, 3, 3, NPUMEM_DEADLINE_EXCEEDED);
+	line_deinit(&line);
+}
+END_TEST
+
 Suite *suite_line(void)
 {
 	Suite *suite = suite_create("rpc/line");
@@ -458,6 +592,10 @@ Suite *suite_line(void)
 	tcase_add_test(tcase, a_large_one_has_its_turn_beside_small_ones);
 	tcase_add_test(tcase, a_long_line_is_tried_in_parts);
 	tcase_add_test(tcase, many_deadlines_at_once_are_seen_to_in_parts);
+	tcase_add_test(tcase, a_search_for_one_in_line_goes_on_in_turns);
+	tcase_add_test(tcase, what_is_freed_while_one_in_line_is_searched_for_counts);
+	tcase_add_test(tcase, a_search_for_one_in_line_ends_with_it);
+	tcase_add_test(tcase, a_deadline_waits_for_the_search);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -1,5 +1,6 @@
 #include <stdio.h>
 
+#include "daemon/service/segments.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 START_TEST(what_is_written_is_read)
@@ -278,6 +279,92 @@ START_TEST(what_only_the_wire_can_get_wrong_in_a_run)
 }
 END_TEST
 
+enum { SHARED_BYTES = 1 << 20 };
+
+static uint8_t shared[SHARED_BYTES];
+static uint64_t now_ns, step_ns;
+
+static uint64_t test_clock(void)
+{
+	return now_ns += step_ns;
+}
+
+static int take_shared(void *ctx, struct segments_memory *memory, struct npumem_error *error)
+{
+	(void)ctx;
+	(void)error;
+	*memory = (struct segments_memory){.base = shared, .bytes = SHARED_BYTES, .writable = true};
+	return 0;
+}
+
+static void release_shared(void *ctx, const struct segments_memory *memory)
+{
+	(void)ctx;
+	(void)memory;
+}
+
+static int count_work(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+	(void)uid;
+	++*(unsigned *)ctx;
+	work(arg);
+	done(arg);
+	return 0;
+}
+
+/* Other bytes than before, all of them. */
+static void write_shared(struct talk *talk, uint64_t handle)
+{
+	Npumem__V1__WriteRequest request = NPUMEM__V1__WRITE_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(handle, "");
+	static unsigned seed;
+
+	seed++;
+	for (unsigned i = 0; i < SHARED_BYTES; i++)
+		shared[i] = (uint8_t)(i * 7 + i / 1000 + seed);
+	request.tensor = &ref;
+	request.segment = 1;
+	ck_assert_int_eq(TALK(talk, write, WRITE, &request), 0);
+	ck_assert_int_eq(talk_read_as(talk, &talk->session, handle, 0, 0), 0);
+	ck_assert_uint_eq(talk->response->done->data.len, SHARED_BYTES);
+	ck_assert_mem_eq(talk->response->done->data.data, shared, SHARED_BYTES);
+}
+
+START_TEST(what_is_moved_again_is_moved_at_once_but_not_for_long)
+{
+	struct talk talk;
+	struct segments_source source = {.take = take_shared, .release = release_shared};
+	const struct device_options options = {
+		.geometry = {.n_npus = 8, .npu_bytes = SHARED_BYTES / 4, .n_banks = 8, .eu_bytes = 128}};
+	Npumem__V1__ShareRequest share = NPUMEM__V1__SHARE_REQUEST__INIT;
+	unsigned n = 0;
+	uint64_t handle;
+
+	talk_init_as(&talk, &options);
+	talk.session.segments_source = &source;
+	talk.rpc->now_ns = test_clock;
+	talk.rpc->executor = (struct executor){.submit = count_work, .ctx = &n};
+	ck_assert_int_eq(TALK(&talk, share, SHARE, &share), 0);
+	ck_assert_int_eq(talk_alloc_as(&talk, &talk.session, "x", 8, SHARED_BYTES / 8), 0);
+	handle = talk.response->allocated->tensors[0]->handle;
+	step_ns = 1000;
+	write_shared(&talk, handle);
+	ck_assert_uint_eq(n, 1);
+	write_shared(&talk, handle);
+	ck_assert_uint_eq(n, 1);
+	/* Its pages are gone, as it seems after a part. */
+	step_ns = 1000000;
+	write_shared(&talk, handle);
+	ck_assert_uint_eq(n, 2);
+	step_ns = 1000;
+	write_shared(&talk, handle);
+	ck_assert_uint_eq(n, 3);
+	write_shared(&talk, handle);
+	ck_assert_uint_eq(n, 3);
+	talk_deinit(&talk);
+}
+END_TEST
+
 Suite *suite_handle_operations(void)
 {
 	Suite *suite = suite_create("rpc/handle_operations");
@@ -290,6 +377,7 @@ Suite *suite_handle_operations(void)
 	tcase_add_test(tcase, copies_and_fills);
 	tcase_add_test(tcase, a_kernel_runs);
 	tcase_add_test(tcase, what_only_the_wire_can_get_wrong_in_a_run);
+	tcase_add_test(tcase, what_is_moved_again_is_moved_at_once_but_not_for_long);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -4,7 +4,7 @@
 #include <check.h>
 #include <unistd.h>
 
-enum { SLOTS = 3, PARTS = 100000 };
+enum { SLOTS = 3, PARTS = 100000, LARGE = 1 << 30, SMALL = 1 << 22 };
 
 struct bench {
 	uv_loop_t loop;
@@ -18,8 +18,9 @@ struct parts {
 	struct bench *bench;
 	struct kernel_call call;
 	atomic_int next, n_done, n_threads, n_inside;
-	int wanted_threads; /* the first part waits until so many are there */
-	uv_thread_t owner;  /* who shares */
+	int wanted_threads;	       /* the first part waits until so many are there */
+	uv_thread_t owner;	       /* who shares */
+	atomic_int numbers[SLOTS + 1]; /* how often work was called with each; the last: a wrong one */
 	uint8_t took[PARTS];
 };
 
@@ -43,11 +44,20 @@ static void bench_close(struct bench *bench)
 	ck_assert_int_eq(uv_loop_close(&bench->loop), 0);
 }
 
-static void take_parts(void *arg)
+static bool is_owner(const struct parts *parts)
+{
+	uv_thread_t self = uv_thread_self();
+
+	return uv_thread_equal(&self, &parts->owner);
+}
+
+static void take_parts(void *arg, unsigned number)
 {
 	struct parts *parts = arg;
 	int at;
 
+	/* Assertions are the main thread's. */
+	atomic_fetch_add(&parts->numbers[number < SLOTS && !number == is_owner(parts) ? number : SLOTS], 1);
 	atomic_fetch_add(&parts->n_threads, 1);
 	atomic_fetch_add(&parts->n_inside, 1);
 	while (atomic_load(&parts->n_threads) < parts->wanted_threads)
@@ -59,13 +69,6 @@ static void take_parts(void *arg)
 			break;
 	}
 	atomic_fetch_sub(&parts->n_inside, 1);
-}
-
-static bool is_owner(const struct parts *parts)
-{
-	uv_thread_t self = uv_thread_self();
-
-	return uv_thread_equal(&self, &parts->owner);
 }
 
 static void parts_init(struct parts *parts, struct bench *bench, int wanted_threads)
@@ -83,12 +86,15 @@ START_TEST(each_part_once)
 	for (int wanted = 1; wanted <= SLOTS; wanted++) {
 		bench.share.alone_until_ns = 0;
 		parts_init(&parts, &bench, wanted);
-		kernel_share(&parts.call, take_parts, &parts);
+		kernel_share(&parts.call, LARGE, take_parts, &parts);
 		ck_assert_int_eq(parts.n_inside, 0);
 		ck_assert_int_eq(parts.n_done, PARTS);
 		for (int i = 0; i < PARTS; i++)
 			ck_assert_int_eq(parts.took[i], 1);
 		ck_assert_int_ge(parts.n_threads, wanted);
+		for (int i = 0; i < SLOTS; i++)
+			ck_assert_int_le(parts.numbers[i], 1);
+		ck_assert_int_eq(parts.numbers[SLOTS], 0);
 	}
 	bench_close(&bench);
 }
@@ -105,7 +111,7 @@ START_TEST(nobody_helps_where_others_wait)
 		atomic_store(&bench.workers.n_running, i ? SLOTS : 1);
 		atomic_store(&bench.workers.n_waiting, !i);
 		parts_init(&parts, &bench, 1);
-		kernel_share(&parts.call, take_parts, &parts);
+		kernel_share(&parts.call, LARGE, take_parts, &parts);
 		ck_assert_int_eq(parts.n_done, PARTS);
 		ck_assert_int_eq(parts.n_threads, 1);
 	}
@@ -114,10 +120,11 @@ START_TEST(nobody_helps_where_others_wait)
 }
 END_TEST
 
-static void take_parts_until_wanted(void *arg)
+static void take_parts_until_wanted(void *arg, unsigned number)
 {
 	struct parts *parts = arg;
 
+	(void)number;
 	atomic_fetch_add(&parts->n_inside, 1);
 	if (is_owner(parts)) {
 		while (atomic_load(&parts->n_inside) < 2)
@@ -142,23 +149,83 @@ START_TEST(helpers_leave_for_others)
 	bench_open(&bench);
 	bench.share.threads_max = 1;
 	parts_init(&parts, &bench, 0);
-	kernel_share(&parts.call, take_parts_until_wanted, &parts);
+	kernel_share(&parts.call, LARGE, take_parts_until_wanted, &parts);
 	ck_assert_int_eq(parts.n_inside, 0);
 	atomic_store(&bench.workers.n_waiting, 0);
 	bench_close(&bench);
 }
 END_TEST
 
-static void be_late(void *arg)
+static void be_late(void *arg, unsigned number)
 {
 	struct parts *parts = arg;
 
+	(void)number;
 	atomic_fetch_add(&parts->n_inside, 1);
 	while (is_owner(parts) && atomic_load(&parts->n_inside) < parts->wanted_threads)
 		usleep(100);
 	if (!is_owner(parts))
 		usleep(20000);
 }
+
+/* What is too small to wake a helper for is shared with one that is awake. */
+START_TEST(what_is_small_wakes_nobody)
+{
+	static struct bench bench;
+	static struct parts parts;
+
+	bench_open(&bench);
+	parts_init(&parts, &bench, 1);
+	kernel_share(&parts.call, SMALL, take_parts, &parts);
+	ck_assert_int_eq(parts.n_threads, 1);
+	ck_assert_uint_eq(bench.share.n_threads, 0);
+	/* As if one looked. */
+	atomic_store(&bench.share.n_looking, 1);
+	kernel_share(&parts.call, SMALL, take_parts, &parts);
+	ck_assert_uint_eq(bench.share.n_offered, 1);
+	ck_assert_uint_eq(bench.share.n_threads, 0);
+	atomic_store(&bench.share.n_looking, 0);
+	bench_close(&bench);
+}
+END_TEST
+
+/* One that has helped looks for what comes next. */
+START_TEST(who_helped_stays_awake_for_a_moment)
+{
+	static struct bench bench;
+	static struct parts parts;
+	bool was_helped = false;
+
+	bench_open(&bench);
+	bench.share.threads_max = 1;
+	while (!was_helped) {
+		bench.share.alone_until_ns = 0;
+		parts_init(&parts, &bench, 2);
+		kernel_share(&parts.call, LARGE, take_parts, &parts);
+		parts_init(&parts, &bench, 1);
+		kernel_share(&parts.call, SMALL, take_parts, &parts);
+		was_helped = parts.n_threads == 2;
+	}
+	bench_close(&bench);
+}
+END_TEST
+
+/* Once late is forgiven. */
+START_TEST(who_saves_more_is_asked_again)
+{
+	static struct bench bench;
+	static struct parts parts;
+
+	bench_open(&bench);
+	bench.share.threads_max = 1;
+	bench.share.saved_ns = 1000000000;
+	parts_init(&parts, &bench, 2);
+	kernel_share(&parts.call, LARGE, be_late, &parts);
+	ck_assert_uint_eq(bench.share.alone_until_ns, 0);
+	ck_assert_int_lt(bench.share.saved_ns, 1000000000);
+	bench_close(&bench);
+}
+END_TEST
 
 /* Who waits longer for a helper than that helps works alone for a while. */
 START_TEST(a_late_helper_is_not_asked_again_soon)
@@ -168,11 +235,11 @@ START_TEST(a_late_helper_is_not_asked_again_soon)
 
 	bench_open(&bench);
 	parts_init(&parts, &bench, 2);
-	kernel_share(&parts.call, be_late, &parts);
+	kernel_share(&parts.call, LARGE, be_late, &parts);
 	ck_assert_uint_gt(bench.share.alone_until_ns, 0);
 	bench.share.alone_until_ns = UINT64_MAX;
 	parts_init(&parts, &bench, 1);
-	kernel_share(&parts.call, take_parts, &parts);
+	kernel_share(&parts.call, LARGE, take_parts, &parts);
 	ck_assert_int_eq(parts.n_threads, 1);
 	bench_close(&bench);
 }
@@ -188,6 +255,9 @@ Suite *suite_share(void)
 	tcase_add_test(tcase, each_part_once);
 	tcase_add_test(tcase, nobody_helps_where_others_wait);
 	tcase_add_test(tcase, helpers_leave_for_others);
+	tcase_add_test(tcase, what_is_small_wakes_nobody);
+	tcase_add_test(tcase, who_helped_stays_awake_for_a_moment);
+	tcase_add_test(tcase, who_saves_more_is_asked_again);
 	tcase_add_test(tcase, a_late_helper_is_not_asked_again_soon);
 	suite_add_tcase(suite, tcase);
 	return suite;

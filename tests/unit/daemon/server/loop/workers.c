@@ -173,6 +173,13 @@ START_TEST(uids_take_turns)
 }
 END_TEST
 
+static void end_moments(struct desk *desk)
+{
+	uv_mutex_lock(&desk->workers.lock);
+	desk->workers.latest.until_ns = desk->workers.before.until_ns = 0;
+	uv_mutex_unlock(&desk->workers.lock);
+}
+
 START_TEST(beside_others_never_the_last_slot)
 {
 	struct desk desk;
@@ -194,12 +201,63 @@ START_TEST(beside_others_never_the_last_slot)
 	ck_assert(!atomic_load(&alice[1]->began));
 	let_go(carol);
 	UNTIL(&desk, carol->ended);
-	uv_mutex_lock(&desk.workers.lock);
-	desk.workers.moment_ns = 0;
-	uv_mutex_unlock(&desk.workers.lock);
+	end_moments(&desk);
 	/* Nobody else comes: what runs sees to it that the other slot is used again. */
 	UNTIL(&desk, atomic_load(&alice[1]->began));
 	ck_assert(!atomic_load(&alice[0]->let_go));
+	let_all_go(&desk);
+	desk_close(&desk);
+}
+END_TEST
+
+/* Who only sends short requests finds a slot as well: one of two tasks pauses while that lasts. */
+START_TEST(who_is_heard_is_made_room_for)
+{
+	struct desk desk;
+	struct task *alice[SLOTS];
+	int looks[SLOTS];
+	bool goes_on;
+
+	desk_open(&desk, &heap_libc);
+	desk.workers.heard_moment_ns = UINT64_MAX;
+	for (unsigned i = 0; i < SLOTS; i++)
+		alice[i] = submit(&desk, ALICE, true);
+	UNTIL(&desk, atomic_load(&alice[0]->looks) && atomic_load(&alice[1]->looks));
+	workers_hear(&desk.workers, ALICE);
+	spin(5 * 1000000);
+	ck_assert_uint_eq(atomic_load(&desk.workers.n_running), SLOTS);
+	workers_hear(&desk.workers, BOB);
+	UNTIL(&desk, atomic_load(&desk.workers.n_running) == SLOTS - 1);
+	for (unsigned i = 0; i < SLOTS; i++)
+		looks[i] = atomic_load(&alice[i]->looks);
+	UNTIL(&desk, atomic_load(&alice[0]->looks) > looks[0] || atomic_load(&alice[1]->looks) > looks[1]);
+	spin(5 * 1000000);
+	goes_on = atomic_load(&alice[0]->looks) > looks[0];
+	ck_assert_int_eq(atomic_load(&alice[goes_on]->looks), looks[goes_on]);
+	end_moments(&desk);
+	UNTIL(&desk, atomic_load(&alice[0]->looks) > looks[0] && atomic_load(&alice[1]->looks) > looks[1]);
+	let_all_go(&desk);
+	desk_close(&desk);
+	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
+}
+END_TEST
+
+/* Nor do helpers take the slot that another uid is to find. */
+START_TEST(helpers_leave_room_too)
+{
+	struct desk desk;
+	struct task *alice;
+
+	desk_open_with(&desk, &heap_libc, 3);
+	desk.workers.heard_moment_ns = UINT64_MAX;
+	ck_assert_uint_eq(workers_uid(), UINT32_MAX);
+	alice = submit(&desk, ALICE, true);
+	UNTIL(&desk, atomic_load(&alice->began));
+	ck_assert(workers_have_room(&desk.workers, ALICE, 2));
+	ck_assert(!workers_have_room(&desk.workers, ALICE, 3));
+	workers_hear(&desk.workers, BOB);
+	ck_assert(workers_have_room(&desk.workers, ALICE, 1));
+	ck_assert(!workers_have_room(&desk.workers, ALICE, 2));
 	let_all_go(&desk);
 	desk_close(&desk);
 }
@@ -429,6 +487,8 @@ Suite *suite_workers(void)
 	tcase_add_test(tcase, a_uid_alone_has_all_slots);
 	tcase_add_test(tcase, uids_take_turns);
 	tcase_add_test(tcase, beside_others_never_the_last_slot);
+	tcase_add_test(tcase, who_is_heard_is_made_room_for);
+	tcase_add_test(tcase, helpers_leave_room_too);
 	tcase_add_test(tcase, what_is_long_gives_way);
 	tcase_add_test(tcase, four_uids_share_two_slots);
 	tcase_add_test(tcase, who_has_none_goes_first);

@@ -84,6 +84,40 @@ static void check_windows(int fold, enum isa isa, int64_t n, uint64_t *state)
 	free(to);
 }
 
+/* In containers: of elements of `bytes` in `width`, memory of exactly their size. */
+static void check_narrow(int fold, enum isa isa, unsigned bytes, int64_t n, uint64_t *state)
+{
+	unsigned width = fold == FOLD_SUM ? 2 : bytes;
+	int64_t stride = 1 + (int64_t)(oracle_random(state) % 2),
+		taps = 1 + (int64_t)(oracle_random(state) % TAPS_MAX);
+	int64_t n_rows = 1 + (int64_t)(oracle_random(state) % ROWS_MAX), length = (n - 1) * stride + taps;
+	uint8_t *data = malloc((size_t)(n_rows * length * bytes)), *columns = malloc((size_t)(length * width));
+	uint8_t *to = malloc((size_t)(n * width));
+	for (int64_t i = 0; i < n_rows * length * bytes; i++)
+		data[i] = (uint8_t)oracle_random(state);
+	for (int64_t i = 1; bytes == 2 && fold == FOLD_SUM && i < n_rows * length * bytes; i += 2)
+		data[i] = (uint8_t)(data[i] % 2 - 1); /* so that words hold the sums */
+	const struct fold_rows rows = {data, bytes, length, n_rows};
+	fold_narrow_columns((enum fold)fold, isa, &rows, width, length, columns);
+	fold_narrow_windows((enum fold)fold, isa, columns, width, stride, taps, n, to);
+	const struct fold_rows folded = {columns, width, 0, 1}, windows = {to, width, 0, 1};
+	for (int64_t i = 0; i < length; i++) {
+		int32_t want = fold_start((enum fold)fold);
+		for (int64_t r = 0; r < n_rows; r++)
+			want = of_two(fold, want, element(&rows, r, i));
+		ck_assert_int_eq(element(&folded, 0, i), want);
+	}
+	for (int64_t i = 0; i < n; i++) {
+		int32_t want = fold_start((enum fold)fold);
+		for (int64_t t = 0; t < taps; t++)
+			want = of_two(fold, want, element(&folded, 0, i * stride + t));
+		ck_assert_int_eq(element(&windows, 0, i), want);
+	}
+	free(data);
+	free(columns);
+	free(to);
+}
+
 START_TEST(every_tail)
 {
 	uint64_t state = 11;
@@ -93,6 +127,7 @@ START_TEST(every_tail)
 				for (int round = 0; round < 4; round++) {
 					check_rows(fold, (enum isa)isa, 1 + round % 2, n, &state);
 					check_windows(fold, (enum isa)isa, n, &state);
+					check_narrow(fold, (enum isa)isa, 1 + round % 2, n, &state);
 				}
 }
 END_TEST

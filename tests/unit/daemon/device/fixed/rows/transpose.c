@@ -7,7 +7,7 @@
 
 enum { EXTENT_MAX = 70, GAP = 3, FILLER = 0x5a };
 
-static void check_one(unsigned bytes, int64_t n_rows, int64_t n_columns)
+static void check_one(enum isa isa, unsigned bytes, int64_t n_rows, int64_t n_columns)
 {
 	int64_t from_row = n_columns + GAP, to_row = n_rows + GAP;
 	uint8_t *from = malloc((size_t)(n_rows * from_row) * bytes),
@@ -15,7 +15,7 @@ static void check_one(unsigned bytes, int64_t n_rows, int64_t n_columns)
 	for (int64_t i = 0; i < n_rows * from_row * bytes; i++)
 		from[i] = (uint8_t)(i * 7 + i / 251);
 	memset(to, FILLER, (size_t)(n_columns * to_row) * bytes);
-	transpose(bytes, from, from_row, n_rows, n_columns, to, to_row);
+	transpose(isa, bytes, from, from_row, n_rows, n_columns, to, to_row);
 	for (int64_t c = 0; c < n_columns; c++) {
 		for (int64_t r = 0; r < n_rows; r++)
 			ck_assert(
@@ -32,7 +32,8 @@ START_TEST(every_tail)
 	for (unsigned bytes = 1; bytes <= 4; bytes *= 2)
 		for (int64_t r = 1; r <= EXTENT_MAX; r++)
 			for (int64_t c = 1; c <= EXTENT_MAX; c += r % 3 + 1)
-				check_one(bytes, r, c);
+				for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++)
+					check_one((enum isa)isa, bytes, r, c);
 }
 END_TEST
 

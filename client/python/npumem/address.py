@@ -10,9 +10,9 @@ import socket
 import struct
 import subprocess
 import tempfile
-from typing import IO, Optional
+from typing import IO, Optional, Union
 
-from ._build import SBINDIR, SBINDIR_FROM_HERE
+from ._build import DAEMON_FROM_HERE, SBINDIR
 from .device import Device, bury
 from .errors import DeadlineExceeded, Status, Unavailable
 from .wire import Wire
@@ -30,7 +30,10 @@ def default_address() -> str:
 
 
 def connect(
-    address: Optional[str] = None, *, timeout: Optional[float] = None, connect_timeout: Optional[float] = 30.0
+    address: Union[str, os.PathLike[str], None] = None,
+    *,
+    timeout: Optional[float] = None,
+    connect_timeout: Optional[float] = 30.0,
 ) -> Device:
     """Connects to a daemon.
 
@@ -40,7 +43,7 @@ def connect(
     connect_timeout  seconds, for this call
 
     Unavailable where there is no daemon, DeadlineExceeded where it does not answer."""
-    address = address or default_address()
+    address = os.fspath(address) if address else default_address()
     if address.startswith("spawn:"):
         return spawn(*shlex.split(address.removeprefix("spawn:")), timeout=timeout, connect_timeout=connect_timeout)
     path = address.removeprefix("unix:")
@@ -79,7 +82,7 @@ def daemon_program() -> str:
     given = os.environ.get("NPUMEMD")
     if given:
         return given
-    beside = (pathlib.Path(__file__).parent / SBINDIR_FROM_HERE / "npumemd").resolve()
+    beside = (pathlib.Path(__file__).parent / DAEMON_FROM_HERE / "npumemd").resolve()
     if os.access(beside, os.X_OK):
         return str(beside)
     return shutil.which("npumemd") or f"{SBINDIR}/npumemd"

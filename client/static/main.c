@@ -1,0 +1,15 @@
+/* npumemctl with the daemon inside: one file without a library, which starts itself as npumemd. Both are here
+ * whole, each with its own symbols; by which name it was called says which of them it is. */
+#include <string.h>
+
+int npumemctl_main(int argc, char **argv);
+int npumemd_main(int argc, char **argv);
+
+int main(int argc, char **argv)
+{
+	const char *name = argc > 0 ? argv[0] : "";
+	const char *slash = strrchr(name, '/');
+	if (!strcmp(slash ? slash + 1 : name, "npumemd"))
+		return npumemd_main(argc, argv);
+	return npumemctl_main(argc, argv);
+}

@@ -1,0 +1,15 @@
+/* What a call holds is its uid's to answer for. */
+#ifndef RPC_CHARGE_H
+#define RPC_CHARGE_H
+
+#include "daemon/rpc/calls/call.h"
+
+/* Puts what it holds, or holds more by now, into its uid's books, as it does not end at once, and takes a copy of
+ * its message where that is needed: payloads move. 0, or RESOURCE_EXHAUSTED. */
+int charge_call(struct call *call);
+/* The same for one that is in the books, whether or not its uid may. */
+void charge_more(struct call *call);
+/* It ends: nothing of it is in the books any more. */
+void charge_give_back(struct call *call);
+
+#endif
