@@ -214,6 +214,87 @@ class Device(TestCase):
         self.assertEqual(self.ctl("ls --json"), before)
 
 
+class Refusals(TestCase):
+    """With --json a refusal is an object on stdout, too."""
+
+    options = ("--npus", "4", "--npu-bytes", "1024")
+
+    def refused(self, *words, code=1):
+        result = run(*words, socket=self.daemon.path)
+        self.assertEqual(result.returncode, code, result)
+        error = json.loads(result.stdout)["error"]
+        self.assertEqual(set(error), {"status", "message", "fields"})
+        self.assertTrue(result.stderr.startswith(f"npumemctl: {error['message']}"), result.stderr)
+        return error
+
+    def test_of_the_daemon(self):
+        error = self.refused("--json", "show", "nobody")
+        self.assertEqual(error["status"], "NOT_FOUND")
+        error = self.refused("alloc", "x", "--shape", "9,4,16,16", "--dtype", "int8", "--json")
+        self.assertEqual(error["fields"], {"bytes_per_npu": 2304, "npu_bytes": 1024})
+        run("alloc", "y", "--shape", "1,4,16,16", "--dtype", "int8", socket=self.daemon.path)
+        error = self.refused("alloc", "x", "--shape", "4,4,16,16", "--dtype", "int8", "--json")
+        self.assertEqual((error["status"], error["fields"]["largest_n"]), ("RESOURCE_EXHAUSTED", 3))
+        self.assertIn("; N 3 would fit", error["message"])
+
+    def test_of_npumemctl(self):
+        for words in (("--json", "nonsense"), ("info", "--json", "--nonsense"), ("--nonsense", "--json"), ("info", "x", "--json"),
+                      ("--json",), ("alloc", "x", "--shape", "1,2", "--dtype", "int8", "--json")):
+            self.assertEqual(self.refused(*words, code=2)["status"], "INVALID", words)
+        self.assertEqual(self.refused("--json", "plan", "--address", "4096")["status"], "INVALID")
+        self.assertEqual(self.refused("--json", "--socket", "/nonexistent/socket", "info")["status"], "UNAVAILABLE")
+
+    def test_a_result_stays_alone(self):
+        path = os.path.join(self.daemon.directory, "bad.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('{"format": 1, "family": "relu", "cases": [{"name": "none"}]}')
+        result = run("--json", "conform", path, socket=self.daemon.path)
+        self.assertEqual((result.returncode, json.loads(result.stdout)["failed"]), (1, 1))
+
+
+class Kernels(TestCase):
+    """What can be run is found without a manual, and slips are told from what there is."""
+
+    options = ("--npus", "4", "--npu-bytes", "1024")
+
+    def test_kernels(self):
+        names = run("kernels", "--names").stdout.split()
+        kernels = json.loads(run("kernels", "--json").stdout)["kernels"]
+        self.assertEqual([kernel["name"] for kernel in kernels], names)
+        self.assertEqual(len(run("kernels").stdout.splitlines()), len(names))
+        conv2d = json.loads(run("--json", "kernels", "conv2d").stdout)
+        self.assertIn({"role": "bias", "output": False, "optional": True, "numbered": False, "shape": "[1,O,1,1]"}, conv2d["roles"])
+        self.assertIn({"name": "relu", "least": 1, "most": 1, "choices": ["none", "gen", "1", "6"], "default": "none"},
+                      conv2d["parameters"])
+        for name in names:
+            told = run("kernels", name)
+            self.assertEqual((told.returncode, told.stderr), (0, ""))
+            self.assertEqual(run("run", name, "--help").stdout, told.stdout)
+            for label in ("tensors", "parameters", "rounding", "source", "types"):
+                self.assertIn(label, told.stdout)
+
+    def test_did_you_mean(self):
+        for shape in ("alloc x --shape 1,2,2,2 --dtype fx8 --frac-bits 4",):
+            self.assertEqual(run(*shape.split(), socket=self.daemon.path).returncode, 0)
+        for line, meant in (
+            ("kernles", "kernels"),
+            ("kernels con2d", "conv2d"),
+            ("run rlu in=x out=x", "relu"),
+            ("run rlu --help", "relu"),
+            ("run relu im=x out=x", "in"),
+            ("run relu in=x out=x roundin=up", "rounding"),
+            ("alloc y --shape 1,2,2,2 --dtype fx6", "fx8"),
+            ("alloc y --shape 1,2,2,2 --dtype int8 --layout alined", "aligned"),
+            ("alloc y --shap 1,2,2,2 --dtype int8", "--shape"),
+            ("show xx", "x"),
+            ("numeric advise cnv2d --dtype fx8", "conv2d"),
+        ):
+            result = run(*line.split(), socket=self.daemon.path)
+            self.assertIn(f'did you mean "{meant}"?', result.stderr, line)
+            self.assertNotEqual(result.returncode, 0)
+        self.assertNotIn("did you mean", run("show", "something", socket=self.daemon.path).stderr)
+
+
 class Conform(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="npumem-test-")

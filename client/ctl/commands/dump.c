@@ -62,15 +62,15 @@ static int dump_run(struct ctl *ctl, const struct args *args)
 {
 	int64_t npu, offset, n;
 	if (numbers_count("NPU", args->words[0], &npu, &ctl->error) ||
-	    numbers_count("OFFSET", args->words[1], &offset, &ctl->error) ||
-	    numbers_count("BYTES", args->words[2], &n, &ctl->error))
+	    numbers_bytes("OFFSET", args->words[1], &offset, &ctl->error) ||
+	    numbers_bytes("BYTES", args->words[2], &n, &ctl->error))
 		return CTL_USAGE;
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
 	if (n > NPUMEM_NPU_BYTES_MAX || offset > NPUMEM_NPU_BYTES_MAX)
-		return ctl_fail(ctl, "%" PRId64 " bytes at offset %" PRId64 " are past the end of every NPU", n,
-				offset);
+		return ctl_invalid(ctl, "%" PRId64 " bytes at offset %" PRId64 " are past the end of every NPU", n,
+				   offset);
 	uint8_t *bytes = malloc(n ? (size_t)n : 1);
 	if (!bytes)
 		return ctl_fail(ctl, "no memory for %" PRId64 " bytes", n);
