@@ -2,8 +2,9 @@
 
 usage: generate.py TEMPLATE OUTPUT [--npumemd PROGRAM] [--npumemctl PROGRAM] [--include DIRECTORY]
 
-A line @NPUMEMD@ becomes npumemd --help; @NPUMEMCTL@ the help of npumemctl and of each of its commands; @KERNELS@ and
-@PARAMETERS@ the rows of kernels.def and params.def, @STATUSES@ those of status.def; @FUNCTIONS npumem/X.h@ a header's sections, declarations first.
+A line @NPUMEMD@ becomes npumemd --help; @NPUMEMCTL@ the help of npumemctl and of each of its commands; @KERNELS@ what
+npumemctl kernels says of each; @PARAMETERS@ the rows of params.def, @STATUSES@ those of status.def; @FUNCTIONS
+npumem/X.h@ a header's sections.
 """
 
 import argparse
@@ -26,7 +27,11 @@ def said(*words):
 
 
 def npumemd(arguments):
-    return literal(said(arguments.npumemd, "--help").split("\n\n", 1)[1])
+    parts = []
+    for line in said(arguments.npumemd, "--help").split("\n\n", 1)[1].rstrip("\n").split("\n"):
+        option, value, text = re.fullmatch(r"  (--[a-z-]+) ?([A-Z:=]*) *(.*)", line).groups()
+        parts.append(f"*{option}*" + (f" _{value}_" if value else "") + f"\n\t{escape(text or 'and ends')}\n")
+    return "\n".join(parts)
 
 
 def npumemctl(arguments):
@@ -52,10 +57,9 @@ def rows(arguments, name, macro):
 
 def kernels(arguments):
     parts = []
-    for row in rows(arguments, "kernels.def", "KERNEL"):
-        name, roles, parameters, types, summary = row[0], row[3], row[4], row[5], row[6]
-        parts.append(f"## {escape(name)}\n\n{escape(summary)}.\n")
-        parts.append(literal(f"tensors     {roles}\nparameters  {(parameters + ' rounding').strip()}\ntypes       {types}"))
+    for name in said(arguments.npumemctl, "kernels", "--names").split():
+        first, rest = said(arguments.npumemctl, "kernels", name).split("\n", 1)
+        parts.append(f"## {escape(name)}\n\n{escape(first.split(': ', 1)[1])}\n\n" + literal(rest.strip("\n")))
     return "\n".join(parts)
 
 
