@@ -59,7 +59,7 @@ def kernels(arguments):
     parts = []
     for name in said(arguments.npumemctl, "kernels", "--names").split():
         first, rest = said(arguments.npumemctl, "kernels", name).split("\n", 1)
-        parts.append(f"## {escape(name)}\n\n{escape(first.split(': ', 1)[1])}\n\n" + literal(rest.strip("\n")))
+        parts.append(f"## {escape(name)}\n\n{escape(first.split(':', 1)[1].strip())}\n\n" + literal(rest.strip("\n")))
     return "\n".join(parts)
 
 
