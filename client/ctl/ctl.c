@@ -9,11 +9,11 @@
 
 enum { CTL_RETRY_MS = 50 };
 
-static int ctl_set(struct ctl *ctl, int code, const char *format, va_list arguments)
+static int ctl_set(struct ctl *ctl, int code, int status, const char *format, va_list arguments)
 {
 	char message[NPUMEM_MESSAGE_BYTES];
 	vsnprintf(message, sizeof(message), format, arguments);
-	npumem_error_set(&ctl->error, code == CTL_USAGE ? NPUMEM_INVALID : NPUMEM_INTERNAL, "%s", message);
+	npumem_error_set(&ctl->error, status, "%s", message);
 	return code;
 }
 
@@ -21,7 +21,16 @@ int ctl_fail(struct ctl *ctl, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	int code = ctl_set(ctl, CTL_FAILED, format, arguments);
+	int code = ctl_set(ctl, CTL_FAILED, NPUMEM_INTERNAL, format, arguments);
+	va_end(arguments);
+	return code;
+}
+
+int ctl_invalid(struct ctl *ctl, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	int code = ctl_set(ctl, CTL_FAILED, NPUMEM_INVALID, format, arguments);
 	va_end(arguments);
 	return code;
 }
@@ -30,9 +39,20 @@ int ctl_usage(struct ctl *ctl, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	int code = ctl_set(ctl, CTL_USAGE, format, arguments);
+	int code = ctl_set(ctl, CTL_USAGE, NPUMEM_INVALID, format, arguments);
 	va_end(arguments);
 	return code;
+}
+
+int ctl_refuse(struct ctl *ctl, const struct npumem_error *why, const char *format, ...)
+{
+	struct npumem_error error = *why;
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(error.message, sizeof(error.message), format, arguments);
+	va_end(arguments);
+	ctl->error = error;
+	return CTL_FAILED;
 }
 
 static double seconds_now(void)
@@ -58,8 +78,9 @@ int ctl_connect(struct ctl *ctl)
 	if (!status)
 		return CTL_OK;
 	if (status == NPUMEM_UNAVAILABLE && !spawn)
-		return ctl_fail(ctl, "%.400s (start npumemd, or use --spawn)", error.message);
-	return ctl_fail(ctl, "%s", error.message);
+		return ctl_refuse(ctl, &error, "%.400s (start npumemd, or use --spawn)", error.message);
+	ctl->error = error;
+	return CTL_FAILED;
 }
 
 int ctl_open(struct ctl *ctl, const char *name, const struct npumem_tensor **tensor)
@@ -74,11 +95,36 @@ int ctl_print(struct ctl *ctl, json_t *object)
 {
 	if (!object)
 		return ctl_fail(ctl, "no memory for the result");
+	ctl->printed = true;
 	int result = json_dumpf(object, stdout, JSON_INDENT(2));
 	json_decref(object);
 	if (result || putchar('\n') == EOF)
 		return ctl_fail(ctl, "cannot write the result: %s", strerror(errno));
 	return CTL_OK;
+}
+
+/* {"error": {"status", "message", "fields"}}; NULL without memory. */
+static json_t *error_object(const struct npumem_error *error)
+{
+	const char *status = npumem_status_name(error->status);
+	json_t *fields = json_object();
+	for (unsigned i = 0; i < error->n_fields; i++) {
+		const struct npumem_field *field = &error->fields[i];
+		json_object_set_new(fields, field->key,
+				    field->is_text ? json_string(field->text) : json_integer(field->number));
+	}
+	return json_pack("{s:{s:s, s:s, s:o}}", "error", "status", status ? status : "INTERNAL", "message",
+			 error->message, "fields", fields);
+}
+
+void ctl_complain(const struct ctl *ctl, const char *usage)
+{
+	json_t *object = ctl->json && !ctl->printed ? error_object(&ctl->error) : NULL;
+	if (object && !json_dumpf(object, stdout, JSON_INDENT(2)))
+		putchar('\n');
+	json_decref(object);
+	fflush(stdout);
+	fprintf(stderr, "npumemctl: %s%s\n", ctl->error.message, usage);
 }
 
 void ctl_warn(const struct ctl *ctl, const char *warning)

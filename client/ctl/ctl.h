@@ -12,6 +12,7 @@ enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
 struct ctl {
 	bool json;
 	bool quiet;	     /* the exit code is a command's that it ran, which has said all */
+	bool printed;	     /* an object is on stdout */
 	const char *address; /* NULL: the library's default */
 	double reconnect;    /* seconds to try for */
 	struct npumem *npumem;
@@ -21,15 +22,26 @@ struct ctl {
 /* Connects once: ctl->npumem. CTL_OK or CTL_FAILED. */
 int ctl_connect(struct ctl *ctl);
 
-/* Each sets the message of ctl->error, where it has none yet, and returns its exit code. */
+/* Each sets the message of ctl->error, where it has none yet, and returns its exit code. ctl_fail: something went
+ * wrong (INTERNAL); ctl_invalid: what was asked for is (INVALID), ctl_usage: and on every device. */
 int ctl_fail(struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int ctl_invalid(struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int ctl_usage(struct ctl *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same of a refusal that the library explained, whose status and fields stay, in other words. `why` may be
+ * ctl->error. */
+int ctl_refuse(struct ctl *ctl, const struct npumem_error *why, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* Connects and finds a tensor by name; it is there until the connection closes. */
 int ctl_open(struct ctl *ctl, const char *name, const struct npumem_tensor **tensor);
 
 /* Prints an object as the command's whole output, and gives it up. NULL: there was no memory for it. */
 int ctl_print(struct ctl *ctl, json_t *object);
+
+/* Says why a command failed: for people on stderr, and with --json for programs on stdout, where no result is
+ * there. `usage`: how to get help; empty: nothing. */
+void ctl_complain(const struct ctl *ctl, const char *usage);
 
 /* A warning of the daemon, on stderr. Empty: nothing. */
 void ctl_warn(const struct ctl *ctl, const char *warning);

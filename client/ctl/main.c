@@ -153,10 +153,20 @@ static int parse_and_run(struct ctl *ctl, int argc, char **argv, struct args *ar
 
 static void complain(const struct ctl *ctl, int code, const struct row *row)
 {
-	fprintf(stderr, "npumemctl: %s", ctl->error.message);
+	char usage[64] = "";
 	if (code == CTL_USAGE)
-		fprintf(stderr, " (see npumemctl %s%s--help)", row ? row->name : "", row ? " " : "");
-	fputc('\n', stderr);
+		snprintf(usage, sizeof(usage), " (see npumemctl %s%s--help)", row ? row->name : "",
+			 row ? " " : "");
+	ctl_complain(ctl, usage);
+}
+
+/* What --json asks for holds also where a word before it is wrong. */
+static bool words_ask_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--json"))
+			return true;
+	return false;
 }
 
 int main(int argc, char **argv)
@@ -170,6 +180,7 @@ int main(int argc, char **argv)
 		code = parse_and_run(&ctl, argc, argv, &args, &row);
 	else
 		ctl_fail(&ctl, "no memory");
+	ctl.json |= args_has(&args, "--json") || (code == CTL_USAGE && words_ask_json(argc, argv));
 	if (fflush(stdout) && !code)
 		code = ctl_fail(&ctl, "cannot write the result: %s", strerror(errno));
 	if (code && !ctl.quiet)

@@ -214,6 +214,44 @@ class Device(TestCase):
         self.assertEqual(self.ctl("ls --json"), before)
 
 
+class Refusals(TestCase):
+    """With --json a refusal is an object on stdout, too."""
+
+    options = ("--npus", "4", "--npu-bytes", "1024")
+
+    def refused(self, *words, code=1):
+        result = run(*words, socket=self.daemon.path)
+        self.assertEqual(result.returncode, code, result)
+        error = json.loads(result.stdout)["error"]
+        self.assertEqual(set(error), {"status", "message", "fields"})
+        self.assertTrue(result.stderr.startswith(f"npumemctl: {error['message']}"), result.stderr)
+        return error
+
+    def test_of_the_daemon(self):
+        error = self.refused("--json", "show", "nobody")
+        self.assertEqual(error["status"], "NOT_FOUND")
+        error = self.refused("alloc", "x", "--shape", "9,4,16,16", "--dtype", "int8", "--json")
+        self.assertEqual(error["fields"], {"bytes_per_npu": 2304, "npu_bytes": 1024})
+        run("alloc", "y", "--shape", "1,4,16,16", "--dtype", "int8", socket=self.daemon.path)
+        error = self.refused("alloc", "x", "--shape", "4,4,16,16", "--dtype", "int8", "--json")
+        self.assertEqual((error["status"], error["fields"]["largest_n"]), ("RESOURCE_EXHAUSTED", 3))
+        self.assertIn("; N 3 would fit", error["message"])
+
+    def test_of_npumemctl(self):
+        for words in (("--json", "nonsense"), ("info", "--json", "--nonsense"), ("--nonsense", "--json"), ("ls", "x", "--json"),
+                      ("--json",), ("alloc", "x", "--shape", "1,2", "--dtype", "int8", "--json")):
+            self.assertEqual(self.refused(*words, code=2)["status"], "INVALID", words)
+        self.assertEqual(self.refused("--json", "plan", "--address", "4096")["status"], "INVALID")
+        self.assertEqual(self.refused("--json", "--socket", "/nonexistent/socket", "info")["status"], "UNAVAILABLE")
+
+    def test_a_result_stays_alone(self):
+        path = os.path.join(self.daemon.directory, "bad.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('{"format": 1, "family": "relu", "cases": [{"name": "none"}]}')
+        result = run("--json", "conform", path, socket=self.daemon.path)
+        self.assertEqual((result.returncode, json.loads(result.stdout)["failed"]), (1, 1))
+
+
 class Conform(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="npumem-test-")

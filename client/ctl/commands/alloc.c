@@ -33,7 +33,7 @@ static int alloc_refused(struct ctl *ctl, const struct npumem_error *why)
 		at += snprintf(fits + at, sizeof(fits) - (size_t)at, "; --w %" PRId64 " would fit", w);
 	if (start >= 0)
 		snprintf(fits + at, sizeof(fits) - (size_t)at, "; --start-npu %" PRId64 " would fit", start);
-	return ctl_fail(ctl, "%.380s%s", why->message, fits);
+	return ctl_refuse(ctl, why, "%.380s%s", why->message, fits);
 }
 
 static int alloc_run(struct ctl *ctl, const struct args *args)

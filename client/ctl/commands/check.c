@@ -181,7 +181,7 @@ static int report(struct ctl *ctl, const struct args *args, const struct network
 	const char *junit = args_value(args, "--junit"), *path = args->words[0];
 	int code = CTL_OK;
 	if (!layers->n)
-		return ctl_fail(ctl, "%.200s: nothing is expected in it: no \"expect\"", path);
+		return ctl_invalid(ctl, "%.200s: nothing is expected in it: no \"expect\"", path);
 	if (junit)
 		code = write_junit(ctl, junit, network->name ? network->name : path, network, layers);
 	if (!code && ctl->json)

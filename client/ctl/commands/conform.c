@@ -172,7 +172,7 @@ static int report(struct conform *conform)
 	if (conform->over)
 		return ctl_fail(ctl, "the daemon is gone after %u cases", all);
 	if (!all)
-		return ctl_fail(ctl, "there are no cases to run");
+		return ctl_invalid(ctl, "there are no cases to run");
 	int code = CTL_OK;
 	if (ctl->json) {
 		code = ctl_print(ctl, json_pack("{s:I, s:I, s:I, s:I, s:O}", "passed", (json_int_t)conform->passed,
