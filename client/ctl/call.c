@@ -28,9 +28,9 @@ static int call_parse(struct ctl *ctl, const struct args *args, struct call *cal
 int call_open(struct ctl *ctl, const struct args *args, struct call *call)
 {
 	const char *names[NPUMEM_OPERANDS_MAX];
-	*call = (struct call){.row = npumem_kernel_by_name(args->words[0])};
-	if (!call->row)
-		return ctl_usage(ctl, "there is no kernel \"%.60s\"", args->words[0]);
+	*call = (struct call){.row = NULL};
+	if (roles_kernel(args->words[0], &call->row, &ctl->error))
+		return CTL_USAGE;
 	int code = call_parse(ctl, args, call, names);
 	for (unsigned i = 0; i < call->n_tensors && !code; i++)
 		code = ctl_open(ctl, names[i], &call->tensors[i]);

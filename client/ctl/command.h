@@ -10,6 +10,8 @@ struct command {
 	unsigned least, most;	      /* words after its name */
 	bool runs_another;	      /* its first word is a program's, and all that follows that one's */
 	const char *notes;	      /* lines for its help, or NULL */
+	/* Help about the words that are given; NULL: there is none. As run. */
+	int (*help)(struct ctl *ctl, const struct args *args);
 	/* CTL_OK, CTL_FAILED or CTL_USAGE, with ctl->error set. */
 	int (*run)(struct ctl *ctl, const struct args *args);
 };

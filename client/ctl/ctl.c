@@ -2,10 +2,13 @@
 #include "client/ctl/ctl.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#include "client/ctl/core/suggest.h"
 
 enum { CTL_RETRY_MS = 50 };
 
@@ -83,12 +86,36 @@ int ctl_connect(struct ctl *ctl)
 	return CTL_FAILED;
 }
 
+/* The names that there are, with the one meant, where a tensor was not found. */
+static int ctl_suggest(struct ctl *ctl, const char *name)
+{
+	struct npumem_error why = ctl->error;
+	char nearest[SUGGEST_TEXT_BYTES], full[NPUMEM_NAME_BYTES_MAX + 16];
+	const struct npumem_tensors *tensors;
+	const struct npumem_info *info;
+	struct suggest suggest;
+	suggest_init(&suggest, name);
+	if (npumem_info(ctl->npumem, &info, NULL) || npumem_list(ctl->npumem, &tensors, NULL))
+		return CTL_FAILED;
+	for (unsigned i = 0; i < tensors->n; i++) {
+		const struct npumem_tensor *tensor = tensors->list[i];
+		if (tensor->uid == info->uid)
+			suggest_offer(&suggest, tensor->name);
+		snprintf(full, sizeof(full), "%" PRIu32 ":%s", tensor->uid, tensor->name);
+		if (tensor->name[0])
+			suggest_offer(&suggest, full);
+	}
+	return ctl_refuse(ctl, &why, "%.400s%s", why.message, suggest_text(&suggest, nearest));
+}
+
 int ctl_open(struct ctl *ctl, const char *name, const struct npumem_tensor **tensor)
 {
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
-	return npumem_open_tensor(ctl->npumem, name, tensor, &ctl->error) ? CTL_FAILED : CTL_OK;
+	if (!npumem_open_tensor(ctl->npumem, name, tensor, &ctl->error))
+		return CTL_OK;
+	return ctl->error.status == NPUMEM_NOT_FOUND ? ctl_suggest(ctl, name) : CTL_FAILED;
 }
 
 int ctl_print(struct ctl *ctl, json_t *object)

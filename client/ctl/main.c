@@ -7,6 +7,7 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/numbers.h"
+#include "client/ctl/core/suggest.h"
 
 static const struct row {
 	const char *name, *synopsis, *summary;
@@ -35,6 +36,16 @@ static const struct row *row_find(const char *name)
 		if (!strcmp(rows[i].name, name))
 			return &rows[i];
 	return NULL;
+}
+
+static int no_such_command(struct ctl *ctl, const char *name)
+{
+	char nearest[SUGGEST_TEXT_BYTES];
+	struct suggest suggest;
+	suggest_init(&suggest, name);
+	for (unsigned i = 0; i < N_ROWS; i++)
+		suggest_offer(&suggest, rows[i].name);
+	return ctl_usage(ctl, "there is no command \"%.60s\"%s", name, suggest_text(&suggest, nearest));
 }
 
 /* An option that is npumemctl's nowhere is the private daemon's. */
@@ -113,7 +124,7 @@ static int command_run(struct ctl *ctl, const struct row *row, const struct args
 		return CTL_OK;
 	}
 	if (args_has(args, "--help"))
-		return help(row);
+		return row && row->command->help && args->n_words ? row->command->help(ctl, args) : help(row);
 	if (!row)
 		return ctl_usage(ctl, "no command");
 	if (args->n_words < row->command->least)
@@ -138,7 +149,7 @@ static int parse_and_run(struct ctl *ctl, int argc, char **argv, struct args *ar
 	if (args->n_words) {
 		*row = row_find(args->words[0]);
 		if (!*row)
-			return ctl_usage(ctl, "there is no command \"%.60s\"", args->words[0]);
+			return no_such_command(ctl, args->words[0]);
 		args->n_words = 0;
 		args->tables[1] = (*row)->command->options;
 		bool runs = (*row)->command->runs_another;

@@ -252,6 +252,49 @@ class Refusals(TestCase):
         self.assertEqual((result.returncode, json.loads(result.stdout)["failed"]), (1, 1))
 
 
+class Kernels(TestCase):
+    """What can be run is found without a manual, and slips are told from what there is."""
+
+    options = ("--npus", "4", "--npu-bytes", "1024")
+
+    def test_kernels(self):
+        names = run("kernels", "--names").stdout.split()
+        kernels = json.loads(run("kernels", "--json").stdout)["kernels"]
+        self.assertEqual([kernel["name"] for kernel in kernels], names)
+        self.assertEqual(len(run("kernels").stdout.splitlines()), len(names))
+        conv2d = json.loads(run("--json", "kernels", "conv2d").stdout)
+        self.assertIn({"role": "bias", "output": False, "optional": True, "numbered": False, "shape": "[1,O,1,1]"}, conv2d["roles"])
+        self.assertIn({"name": "relu", "least": 1, "most": 1, "choices": ["none", "gen", "1", "6"], "default": "none"},
+                      conv2d["parameters"])
+        for name in names:
+            told = run("kernels", name)
+            self.assertEqual((told.returncode, told.stderr), (0, ""))
+            self.assertEqual(run("run", name, "--help").stdout, told.stdout)
+            for label in ("tensors", "parameters", "rounding", "source", "types"):
+                self.assertIn(label, told.stdout)
+
+    def test_did_you_mean(self):
+        for shape in ("alloc x --shape 1,2,2,2 --dtype fx8 --frac-bits 4",):
+            self.assertEqual(run(*shape.split(), socket=self.daemon.path).returncode, 0)
+        for line, meant in (
+            ("kernles", "kernels"),
+            ("kernels con2d", "conv2d"),
+            ("run rlu in=x out=x", "relu"),
+            ("run rlu --help", "relu"),
+            ("run relu im=x out=x", "in"),
+            ("run relu in=x out=x roundin=up", "rounding"),
+            ("alloc y --shape 1,2,2,2 --dtype fx6", "fx8"),
+            ("alloc y --shape 1,2,2,2 --dtype int8 --layout alined", "aligned"),
+            ("alloc y --shap 1,2,2,2 --dtype int8", "--shape"),
+            ("show xx", "x"),
+            ("numeric advise cnv2d --dtype fx8", "conv2d"),
+        ):
+            result = run(*line.split(), socket=self.daemon.path)
+            self.assertIn(f'did you mean "{meant}"?', result.stderr, line)
+            self.assertNotEqual(result.returncode, 0)
+        self.assertNotIn("did you mean", run("show", "something", socket=self.daemon.path).stderr)
+
+
 class Conform(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="npumem-test-")

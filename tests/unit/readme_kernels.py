@@ -23,6 +23,12 @@ def line(name, roles, parameters, types, summary):
     return "| " + " | ".join(cells) + " |"
 
 
+def provenances():
+    """Name to where it rounds and what it comes from, as npumemctl kernels tells them."""
+    with open(os.path.join(ROOT, "client", "ctl", "core", "provenance.def"), encoding="utf-8") as file:
+        return {name: [rounding, source] for name, rounding, source in re.findall(r'^PROVENANCE\((\w+), "(.*)", "(.*)"\)$', file.read(), re.M)}
+
+
 def table():
     """Name to its line's first five cells, of the table that is headed `kernel`."""
     with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
@@ -41,13 +47,16 @@ def main():
         for row in rows():
             print(line(*row))
         return 0
-    found, failed, names = table(), 0, []
+    found, failed, names, provenance = table(), 0, [], provenances()
     for row in rows():
         names.append(row[0])
         expected = [cell.strip() for cell in line(*row).strip("|").split(" | ")]
         cells = found.get(row[0])
         if cells is None:
             print(f"README.md has no line for kernel {row[0]}; it would begin: {line(*row)}")
+            failed += 1
+        elif [cell.replace("`", "") for cell in cells[5:]] != provenance.get(row[0]):
+            print(f"README.md's rounding and source of {row[0]} are not those of client/ctl/core/provenance.def")
             failed += 1
         elif cells[:5] != expected or len(cells) != 7 or not all(cells[5:]):
             print(f"README.md's line of {row[0]} is not the row's, or has no rounding and source:\n{line(*row)}")

@@ -70,7 +70,7 @@ static int dump_run(struct ctl *ctl, const struct args *args)
 		return code;
 	if (n > NPUMEM_NPU_BYTES_MAX || offset > NPUMEM_NPU_BYTES_MAX)
 		return ctl_invalid(ctl, "%" PRId64 " bytes at offset %" PRId64 " are past the end of every NPU", n,
-				offset);
+				   offset);
 	uint8_t *bytes = malloc(n ? (size_t)n : 1);
 	if (!bytes)
 		return ctl_fail(ctl, "no memory for %" PRId64 " bytes", n);

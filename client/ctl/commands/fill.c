@@ -24,8 +24,9 @@ static int fill_run(struct ctl *ctl, const struct args *args)
 		status = npumem_fill(ctl->npumem, tensor->handle, integer, &ctl->error);
 	} else {
 		const char *dtype = npumem_dtype_name(tensor->place.dtype);
-		return ctl_invalid(ctl, "%s is %s, which is filled with an integer of its container, not with %.60s",
-				args->words[0], dtype ? dtype : "another's", text);
+		return ctl_invalid(ctl,
+				   "%s is %s, which is filled with an integer of its container, not with %.60s",
+				   args->words[0], dtype ? dtype : "another's", text);
 	}
 	bar_end(&bar);
 	if (status)

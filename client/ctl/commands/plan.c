@@ -120,7 +120,7 @@ static int plan_address(struct ctl *ctl, const char *text, const struct npumem_g
 		return CTL_USAGE;
 	if (address / g->npu_bytes >= g->n_npus)
 		return ctl_invalid(ctl, "address %" PRId64 " is not below the %" PRId64 " bytes of this device",
-				address, g->n_npus * g->npu_bytes);
+				   address, g->n_npus * g->npu_bytes);
 	int64_t npu = address / g->npu_bytes, offset = address % g->npu_bytes;
 	if (ctl->json)
 		return ctl_print(ctl, json_pack("{s:I, s:I, s:I, s:I}", "address", (json_int_t)address, "npu",

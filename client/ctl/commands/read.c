@@ -37,7 +37,7 @@ static int read_run(struct ctl *ctl, const struct args *args)
 		return CTL_FAILED;
 	if (dequantize && !npumem_dtype_is_fixed(tensor->place.dtype))
 		return ctl_invalid(ctl, "--dequantize is for fx8 and fx16; %s is %s", args->words[0],
-				npumem_dtype_name(tensor->place.dtype));
+				   npumem_dtype_name(tensor->place.dtype));
 	void *data = malloc(array.bytes);
 	if (!data)
 		return ctl_fail(ctl, "no memory for an array of %zu bytes", array.bytes);

@@ -2,10 +2,14 @@
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 #include "client/ctl/bar.h"
 #include "client/ctl/call.h"
+#include "client/ctl/core/describe.h"
 #include "client/ctl/core/present.h"
+#include "client/ctl/core/roles.h"
+#include "client/ctl/terminal.h"
 
 static const struct option run_options[] = {
 	{"--time", NULL, "says how long it took on the device", false},
@@ -49,13 +53,25 @@ static int run_run(struct ctl *ctl, const struct args *args)
 	return CTL_OK;
 }
 
+static int run_help(struct ctl *ctl, const struct args *args)
+{
+	const struct npumem_kernel_row *row;
+	if (roles_kernel(args->words[0], &row, &ctl->error))
+		return CTL_USAGE;
+	describe_print(stdout, row, terminal_columns(STDOUT_FILENO));
+	return CTL_OK;
+}
+
 const struct command run_command = {
 	.options = run_options,
 	.least = 1,
 	.most = COMMAND_WORDS_ANY,
+	.help = run_help,
 	.run = run_run,
 	.notes = "  npumemctl run conv2d in=x weights=w bias=b out=y stride=1,2 padding=1,1,0,0 relu=6 "
 		 "rounding=up\n"
 		 "padding is top,bottom,left,right; relu is none, gen, 1 or 6; rounding is convergent, up or "
-		 "nearest.",
+		 "nearest.\n"
+		 "  npumemctl run conv2d --help     (or: npumemctl kernels conv2d)\n"
+		 "tells what a kernel takes, npumemctl kernels which there are.",
 };

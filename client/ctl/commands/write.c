@@ -44,7 +44,7 @@ static int write_run(struct ctl *ctl, const struct args *args)
 		return CTL_FAILED;
 	if (quantize && !npumem_dtype_is_fixed(tensor->place.dtype))
 		return ctl_invalid(ctl, "--quantize is for fx8 and fx16; %s is %s", args->words[0],
-				npumem_dtype_name(tensor->place.dtype));
+				   npumem_dtype_name(tensor->place.dtype));
 	void *data = malloc(array.bytes);
 	if (!data)
 		return ctl_fail(ctl, "no memory for an array of %zu bytes", array.bytes);

@@ -2,7 +2,10 @@
  * a negative number is a word. Knows no command. */
 #include "client/ctl/core/args.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "client/ctl/core/suggest.h"
 
 const struct option *args_find(const struct option *table, const char *word)
 {
@@ -28,13 +31,26 @@ static const struct option *option_of(const struct args *args, const char *word)
 	return NULL;
 }
 
+static int no_such_option(const struct args *args, const char *word, bool foreign, struct npumem_error *error)
+{
+	char name[SUGGEST_WORD_BYTES], nearest[SUGGEST_TEXT_BYTES];
+	int length = (int)strcspn(word, "=");
+	struct suggest suggest;
+	snprintf(name, sizeof(name), "%.*s", length, word);
+	suggest_init(&suggest, name);
+	for (unsigned i = 0; i < ARGS_TABLES_MAX; i++)
+		for (const struct option *row = args->tables[i]; row && row->name; row++)
+			suggest_offer(&suggest, row->name);
+	return npumem_error_set(error, NPUMEM_INVALID, "there is no option %s%s%s", name, foreign ? "" : " here",
+				suggest_text(&suggest, nearest));
+}
+
 /* One option at argv[at]: the index after it, or -1. */
 static int option_parse(struct args *args, int argc, char *const *argv, int at, bool (*foreign)(const char *),
 			struct npumem_error *error)
 {
 	const char *word = !strcmp(argv[at], "-h") ? "--help" : argv[at], *value = strchr(word, '=');
 	const struct option *option = option_of(args, word);
-	int length = (int)strcspn(word, "=");
 	if (!option && args->n_given && args->given[args->n_given - 1].option->optional &&
 	    !*args->given[args->n_given - 1].value) {
 		const char *before = args->given[args->n_given - 1].option->name;
@@ -44,8 +60,7 @@ static int option_parse(struct args *args, int argc, char *const *argv, int at, 
 		return -1;
 	}
 	if (!option) {
-		npumem_error_set(error, NPUMEM_INVALID, "there is no option %.*s%s", length > 60 ? 60 : length,
-				 word, foreign(word) ? "" : " here");
+		no_such_option(args, word, foreign(word), error);
 		return -1;
 	}
 	at++;

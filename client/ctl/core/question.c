@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/ctl/core/numbers.h"
+#include "client/ctl/core/roles.h"
 
 /* ---- kinds ---- */
 
@@ -125,7 +126,10 @@ static int read_advise(const struct args *args, struct question *question, struc
 	const char *dtype = args_value(args, "--dtype");
 	if (!dtype)
 		return npumem_error_set(error, NPUMEM_INVALID, "advise needs --dtype fx8, fx16 or fx16w8");
-	int status = read_type(dtype, true, &advise->data_dtype, &advise->weights_dtype, error);
+	const struct npumem_kernel_row *row;
+	int status = roles_kernel(args->words[1], &row, error);
+	if (!status)
+		status = read_type(dtype, true, &advise->data_dtype, &advise->weights_dtype, error);
 	advise->kernel = args->words[1];
 	advise->operands = question->operands;
 	advise->params = question->params;

@@ -3,7 +3,10 @@
 #include "client/ctl/core/roles.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "client/ctl/core/suggest.h"
 
 /* One name of a space separated list against `text`; marks (> ? *) are those of kernels.def. */
 static bool role_matches(const char *name, size_t length, const char *text)
@@ -70,10 +73,39 @@ static const char *list_text(const char *list, char *text, size_t bytes)
 	return text;
 }
 
+int roles_kernel(const char *name, const struct npumem_kernel_row **row, struct npumem_error *error)
+{
+	char nearest[SUGGEST_TEXT_BYTES];
+	struct suggest suggest;
+	*row = npumem_kernel_by_name(name);
+	if (*row)
+		return 0;
+	suggest_init(&suggest, name);
+	for (unsigned i = 0; i < npumem_n_kernel_rows; i++)
+		suggest_offer(&suggest, npumem_kernel_rows[i].name);
+	return npumem_error_set(error, NPUMEM_INVALID, "there is no kernel \"%.60s\"%s", name,
+				suggest_text(&suggest, nearest));
+}
+
+static int no_such_word(const struct npumem_kernel_row *row, const char *key, struct npumem_error *error)
+{
+	char roles[160], params[160], nearest[SUGGEST_TEXT_BYTES];
+	struct suggest suggest;
+	suggest_init(&suggest, key);
+	suggest_offer_list(&suggest, row->roles);
+	suggest_offer_list(&suggest, row->parameters);
+	suggest_offer(&suggest, "rounding");
+	return npumem_error_set(error, NPUMEM_INVALID,
+				"%s has no \"%.40s\"; tensors: %s; parameters: %s%srounding%s", row->name, key,
+				list_text(row->roles, roles, sizeof(roles)),
+				list_text(row->parameters, params, sizeof(params)), *row->parameters ? ", " : "",
+				suggest_text(&suggest, nearest));
+}
+
 int roles_word(const struct npumem_kernel_row *row, const char *text, struct roles_word *word,
 	       struct npumem_error *error)
 {
-	char roles[160], params[160];
+	char key[SUGGEST_WORD_BYTES];
 	size_t length = strcspn(text, "=");
 	if (!text[length] || !length || !text[length + 1])
 		return npumem_error_set(error, NPUMEM_INVALID, "\"%.60s\" is neither role=NAME nor param=value",
@@ -86,8 +118,6 @@ int roles_word(const struct npumem_kernel_row *row, const char *text, struct rol
 		if (word->is_role || roles_has_param(row, word->key))
 			return 0;
 	}
-	return npumem_error_set(error, NPUMEM_INVALID, "%s has no \"%.*s\"; tensors: %s; parameters: %s%srounding",
-				row->name, (int)(length > 40 ? 40 : length), text,
-				list_text(row->roles, roles, sizeof(roles)),
-				list_text(row->parameters, params, sizeof(params)), *row->parameters ? ", " : "");
+	snprintf(key, sizeof(key), "%.*s", (int)(length < sizeof(key) ? length : sizeof(key) - 1), text);
+	return no_such_word(row, key, error);
 }

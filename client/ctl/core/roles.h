@@ -10,6 +10,9 @@ bool roles_is_output(const struct npumem_kernel_row *row, const char *role);
 /* True where the kernel takes the parameter; all take rounding. */
 bool roles_has_param(const struct npumem_kernel_row *row, const char *name);
 
+/* Finds a kernel by name. 0, or INVALID, which says whether one is called nearly so. */
+int roles_kernel(const char *name, const struct npumem_kernel_row **row, struct npumem_error *error);
+
 struct roles_word {
 	char key[NPUMEM_FIELD_KEY_BYTES];
 	const char *value; /* the tensor's name or the parameter's text */

@@ -2,9 +2,22 @@
 #include "client/ctl/core/spec.h"
 
 #include "client/ctl/core/numbers.h"
+#include "client/ctl/core/suggest.h"
+
+/* Values count from 1; names end where there is none. */
+static int no_such_name(const char *what, const char *text, const char *(*name)(int), struct npumem_error *error)
+{
+	char nearest[SUGGEST_TEXT_BYTES];
+	struct suggest suggest;
+	suggest_init(&suggest, text);
+	for (int i = 1; name(i); i++)
+		suggest_offer(&suggest, name(i));
+	return npumem_error_set(error, NPUMEM_INVALID, "there is no %s \"%.40s\"%s", what, text,
+				suggest_text(&suggest, nearest));
+}
 
 static int name_parse(const struct args *args, const char *option, const char *what, int (*parse)(const char *),
-		      int *value, struct npumem_error *error)
+		      const char *(*name)(int), int *value, struct npumem_error *error)
 {
 	const char *text = args_value(args, option);
 	if (!text)
@@ -12,7 +25,7 @@ static int name_parse(const struct args *args, const char *option, const char *w
 	*value = parse(text);
 	if (*value)
 		return 0;
-	return npumem_error_set(error, NPUMEM_INVALID, "there is no %s \"%.40s\"", what, text);
+	return no_such_name(what, text, name, error);
 }
 
 static int count_parse(const struct args *args, const char *option, int64_t *value, struct npumem_error *error)
@@ -25,11 +38,14 @@ int spec_parse(const struct args *args, struct npumem_spec *spec, struct npumem_
 {
 	const char *shape = args_value(args, "--shape"), *stride = args_value(args, "--stride");
 	npumem_spec_init(spec);
-	int status = name_parse(args, "--dtype", "element type", npumem_dtype_parse, &spec->dtype, error);
+	int status = name_parse(args, "--dtype", "element type", npumem_dtype_parse, npumem_dtype_name,
+				&spec->dtype, error);
 	if (!status)
-		status = name_parse(args, "--layout", "layout", npumem_layout_parse, &spec->layout, error);
+		status = name_parse(args, "--layout", "layout", npumem_layout_parse, npumem_layout_name,
+				    &spec->layout, error);
 	if (!status)
-		status = name_parse(args, "--mode", "storage mode", npumem_mode_parse, &spec->mode, error);
+		status = name_parse(args, "--mode", "storage mode", npumem_mode_parse, npumem_mode_name,
+				    &spec->mode, error);
 	if (!status && shape)
 		status = numbers_dims("--shape", shape, &spec->shape, error);
 	if (!status && stride)

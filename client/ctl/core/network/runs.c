@@ -103,17 +103,12 @@ static int add_rounding(struct load *load, struct network_operation *operation)
 
 static int read_kernel(const struct keys *keys, struct network_operation *operation)
 {
+	struct npumem_error why = {.status = 0};
 	const char *name;
-	char nearest[SUGGEST_TEXT_BYTES];
-	struct suggest suggest;
 	int status = keys_needs(keys, "run", &name);
-	if (status || (operation->kernel = npumem_kernel_by_name(name)))
+	if (status || !roles_kernel(name, &operation->kernel, &why))
 		return status;
-	suggest_init(&suggest, name);
-	for (unsigned i = 0; i < npumem_n_kernel_rows; i++)
-		suggest_offer(&suggest, npumem_kernel_rows[i].name);
-	return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: there is no kernel \"%.60s\"%s", keys->where,
-				name, suggest_text(&suggest, nearest));
+	return npumem_error_set(keys->error, NPUMEM_INVALID, "%s: %.400s", keys->where, why.message);
 }
 
 static int check_run_keys(const struct keys *keys, const struct npumem_kernel_row *kernel)

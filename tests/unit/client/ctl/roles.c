@@ -30,9 +30,24 @@ START_TEST(words)
 	ck_assert_int_eq(roles_word(&row, "foo=1", &word, &error), NPUMEM_INVALID);
 	ck_assert_str_eq(error.message,
 			 "k has no \"foo\"; tensors: inN, weights, bias, out; parameters: stride, relu, rounding");
+	error.status = 0;
+	ck_assert_int_eq(roles_word(&row, "strid=1", &word, &error), NPUMEM_INVALID);
+	ck_assert(strstr(error.message, "relu, rounding; did you mean \"stride\"?"));
 	ck_assert_int_ne(roles_word(&row, "out=", &word, NULL), 0);
 	ck_assert_int_ne(roles_word(&row, "=x", &word, NULL), 0);
 	ck_assert_int_ne(roles_word(&row, "out", &word, NULL), 0);
+}
+END_TEST
+
+START_TEST(kernels_by_name)
+{
+	const struct npumem_kernel_row *found;
+	struct npumem_error error = {0};
+	ck_assert_int_eq(roles_kernel("conv2d", &found, NULL), 0);
+	ck_assert_str_eq(found->name, "conv2d");
+	ck_assert_int_eq(roles_kernel("conv2", &found, &error), NPUMEM_INVALID);
+	ck_assert(!found);
+	ck_assert_str_eq(error.message, "there is no kernel \"conv2\"; did you mean \"conv2d\"?");
 }
 END_TEST
 
@@ -42,6 +57,7 @@ Suite *suite_roles(void)
 	TCase *tcase = tcase_create("roles");
 	tcase_add_test(tcase, roles_and_parameters);
 	tcase_add_test(tcase, words);
+	tcase_add_test(tcase, kernels_by_name);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
