@@ -3,14 +3,17 @@
 #include "client/ctl/command.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/question.h"
+#include "client/ctl/measure.h"
 
 static const struct option numeric_options[] = {
 	QUESTION_OPTIONS,
 	{"--remote", NULL, "asks the daemon", false},
+	{"--rounding", "R", "advise, formats: how files become fixed point: convergent, up, nearest", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -135,7 +138,7 @@ static json_t *sum_object(const struct npumem_sum *sum)
 		sum->advice);
 }
 
-static json_t *advice_object(const char *kernel, const struct npumem_advice *advice)
+static json_t *advice_object(const char *kernel, const struct npumem_advice *advice, const struct measure *measure)
 {
 	json_t *sums = json_array();
 	for (unsigned i = 0; i < advice->n_sums && sums; i++) {
@@ -149,8 +152,8 @@ static json_t *advice_object(const char *kernel, const struct npumem_advice *adv
 			? json_pack("{s:I, s:b, s:o}", "frac_bits", (json_int_t)advice->out_frac_bits, "saturates",
 				    advice->saturates, "safe_frac_bits", bits_or_null(advice->safe_out_frac_bits))
 			: json_null();
-	return json_pack("{s:s, s:b, s:o, s:o}", "kernel", kernel, "can_overflow", advice->can_overflow, "sums",
-			 sums, "out", out);
+	return json_pack("{s:s, s:b, s:o, s:o, s:o*}", "kernel", kernel, "can_overflow", advice->can_overflow,
+			 "sums", sums, "out", out, "data", measure->n ? measure_array(measure) : NULL);
 }
 
 static void sum_text(const char *kernel, const struct npumem_sum *sum)
@@ -184,12 +187,12 @@ static void advice_text(const char *kernel, const struct npumem_advice *advice)
 /* ---- the command ---- */
 
 static int numeric_print(struct ctl *ctl, const char *operation, const struct npumem_numeric *question,
-			 const struct npumem_numeric_answer *answer)
+			 const struct npumem_numeric_answer *answer, const struct measure *measure)
 {
 	if (question->kind == NPUMEM_NUMERIC_BOUND && ctl->json)
 		return ctl_print(ctl, bound_object(&answer->bound));
 	if (question->kind == NPUMEM_NUMERIC_ADVISE && ctl->json)
-		return ctl_print(ctl, advice_object(question->advise.kernel, &answer->advice));
+		return ctl_print(ctl, advice_object(question->advise.kernel, &answer->advice, measure));
 	if (ctl->json)
 		return ctl_print(ctl, format_object(operation, question, &answer->result));
 	if (question->kind == NPUMEM_NUMERIC_BOUND)
@@ -198,10 +201,10 @@ static int numeric_print(struct ctl *ctl, const char *operation, const struct np
 		advice_text(question->advise.kernel, &answer->advice);
 	else
 		format_text(operation, question, &answer->result);
-	return CTL_OK;
+	return question->kind == NPUMEM_NUMERIC_ADVISE ? measure_print(ctl, measure) : CTL_OK;
 }
 
-static int numeric_run(struct ctl *ctl, const struct args *args)
+static int numeric_ask(struct ctl *ctl, const struct args *args, struct measure *measure)
 {
 	struct question question;
 	struct npumem_numeric_answer own;
@@ -214,7 +217,54 @@ static int numeric_run(struct ctl *ctl, const struct args *args)
 		return code;
 	int status = remote ? npumem_numeric_remote(ctl->npumem, &question.numeric, &answer, &ctl->error)
 			    : npumem_numeric(&question.numeric, &own, &ctl->error);
-	return status ? CTL_FAILED : numeric_print(ctl, args->words[0], &question.numeric, answer);
+	if (status)
+		return CTL_FAILED;
+	measure_ask(measure, &question);
+	return numeric_print(ctl, args->words[0], &question.numeric, answer, measure);
+}
+
+/* What fits a file or a tensor by itself. */
+static int numeric_formats(struct ctl *ctl, const struct args *args, struct measure *measure)
+{
+	if (args->n_words != 2)
+		return ctl_usage(ctl, "formats takes a file or a tensor, and --dtype");
+	int code = measure_one(ctl, args, measure);
+	if (code)
+		return code;
+	return ctl->json ? ctl_print(ctl, json_pack("{s:o}", "data", measure_array(measure)))
+			 : measure_print(ctl, measure);
+}
+
+/* advise: with what the files and tensors among the words come to. */
+static int numeric_advise(struct ctl *ctl, const struct args *args, struct measure *measure)
+{
+	struct args own = *args;
+	own.words = malloc(args->n_words * sizeof(*own.words));
+	if (!own.words)
+		return ctl_fail(ctl, "no memory");
+	int code = measure_words(ctl, args, measure, own.words);
+	if (!code)
+		code = numeric_ask(ctl, &own, measure);
+	free(own.words);
+	return code;
+}
+
+static int numeric_run(struct ctl *ctl, const struct args *args)
+{
+	struct measure *measure = calloc(1, sizeof(*measure));
+	int code;
+	if (!measure)
+		return ctl_fail(ctl, "no memory");
+	if (!strcmp(args->words[0], "formats"))
+		code = numeric_formats(ctl, args, measure);
+	else if (!strcmp(args->words[0], "advise"))
+		code = numeric_advise(ctl, args, measure);
+	else
+		code = args_has(args, "--rounding") ? ctl_usage(ctl, "--rounding is not for %.40s", args->words[0])
+						    : numeric_ask(ctl, args, measure);
+	measure_deinit(measure);
+	free(measure);
+	return code;
 }
 
 const struct command numeric_command = {
@@ -228,6 +278,7 @@ const struct command numeric_command = {
 		 "  products fx16           how many products cannot overflow, and what breaks one more\n"
 		 "  sums fx8                the same of values that are only added up\n"
 		 "  advise KERNEL ...       whether it can overflow, and which frac_bits to give up\n"
+		 "  formats FILE|TENSOR     what each frac_bits of --dtype clips, and how far it is off\n"
 		 "\n"
 		 "  npumemctl numeric advise conv2d --dtype fx16 in=1,64,32,32:Q.11 weights=64,32,5,5:Q.15 \\\n"
 		 "            bias=Q.20 out=Q.8 stride=1,1 padding=2,2,2,2\n"
@@ -237,6 +288,9 @@ const struct command numeric_command = {
 		 "advise takes what run takes, with shapes and formats in place of names: the shape (a\n"
 		 "matrix is ROWS,COLS), Q.n, and for weights sum=W, the largest sum of |weights| of one output\n"
 		 "as integers, each after a colon: weights=64,32,5,5:Q.15:sum=90000.\n"
+		 "A file or a tensor in place of a shape is measured: each frac_bits that comes into question, "
+		 "and\n"
+		 "whether the sums can overflow with these weights: in=x.npy weights=w.npy:Q.6:perm=1,0,2,3.\n"
 		 "Kernels: conv2d, depthwise_conv2d, group_conv2d, transpose_conv2d, fully_connected, matmul,\n"
 		 "avepool, reduce_sum, rnn_dense, lstm_cell, gru_cell.",
 };

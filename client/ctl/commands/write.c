@@ -5,20 +5,22 @@
 #include <stdlib.h>
 
 #include "client/ctl/core/arrays/array.h"
+#include "client/ctl/core/spec.h"
 
 static const struct option write_options[] = {
 	{"--quantize", NULL, "takes float32 or float64: fx = Round(real * 2^frac_bits), saturated", false},
+	{"--rounding", "R", "of --quantize: convergent, up, nearest; left out: the device's", false},
 	{NULL, NULL, NULL, false},
 };
 
 static int write_send(struct ctl *ctl, const struct npumem_tensor *tensor, const struct array *array,
-		      const char *path, bool quantize, void *data)
+		      const char *path, bool quantize, int rounding, void *data)
 {
 	const struct npumem_info *info = NULL;
 	int64_t saturated = 0;
-	if (quantize && npumem_info(ctl->npumem, &info, &ctl->error))
+	if (quantize && !rounding && npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
-	if (array_load(path, &tensor->place, array, quantize, info ? info->rounding : 0, data, &saturated,
+	if (array_load(path, &tensor->place, array, quantize, info ? info->rounding : rounding, data, &saturated,
 		       &ctl->error) ||
 	    npumem_write(ctl->npumem, tensor, data, array->bytes, &ctl->error))
 		return CTL_FAILED;
@@ -37,6 +39,12 @@ static int write_run(struct ctl *ctl, const struct args *args)
 	const struct npumem_tensor *tensor;
 	struct array array;
 	bool quantize = args_has(args, "--quantize");
+	int rounding = 0;
+	if (spec_name(args, "--rounding", "rounding", npumem_rounding_parse, npumem_rounding_name, &rounding,
+		      &ctl->error))
+		return CTL_USAGE;
+	if (rounding && !quantize)
+		return ctl_usage(ctl, "--rounding goes with --quantize");
 	int code = ctl_open(ctl, args->words[0], &tensor);
 	if (code)
 		return code;
@@ -48,7 +56,7 @@ static int write_run(struct ctl *ctl, const struct args *args)
 	void *data = malloc(array.bytes);
 	if (!data)
 		return ctl_fail(ctl, "no memory for an array of %zu bytes", array.bytes);
-	code = write_send(ctl, tensor, &array, args->words[1], quantize, data);
+	code = write_send(ctl, tensor, &array, args->words[1], quantize, rounding, data);
 	free(data);
 	return code;
 }

@@ -1,6 +1,8 @@
 /* Options to a spec. Checks what is wrong on every device; the formulas check the rest. */
 #include "client/ctl/core/spec.h"
 
+#include <string.h>
+
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/core/suggest.h"
 
@@ -16,8 +18,8 @@ static int no_such_name(const char *what, const char *text, const char *(*name)(
 				suggest_text(&suggest, nearest));
 }
 
-static int name_parse(const struct args *args, const char *option, const char *what, int (*parse)(const char *),
-		      const char *(*name)(int), int *value, struct npumem_error *error)
+int spec_name(const struct args *args, const char *option, const char *what, int (*parse)(const char *),
+	      const char *(*name)(int), int *value, struct npumem_error *error)
 {
 	const char *text = args_value(args, option);
 	if (!text)
@@ -34,23 +36,29 @@ static int count_parse(const struct args *args, const char *option, int64_t *val
 	return text ? numbers_count(option, text, value, error) : 0;
 }
 
-int spec_parse(const struct args *args, struct npumem_spec *spec, struct npumem_error *error)
+bool spec_is_auto(const struct args *args)
+{
+	const char *text = args_value(args, "--frac-bits");
+	return text && !strcmp(text, "auto");
+}
+
+int spec_read(const struct args *args, struct npumem_spec *spec, struct npumem_error *error)
 {
 	const char *shape = args_value(args, "--shape"), *stride = args_value(args, "--stride");
 	npumem_spec_init(spec);
-	int status = name_parse(args, "--dtype", "element type", npumem_dtype_parse, npumem_dtype_name,
-				&spec->dtype, error);
+	int status = spec_name(args, "--dtype", "element type", npumem_dtype_parse, npumem_dtype_name,
+			       &spec->dtype, error);
 	if (!status)
-		status = name_parse(args, "--layout", "layout", npumem_layout_parse, npumem_layout_name,
-				    &spec->layout, error);
+		status = spec_name(args, "--layout", "layout", npumem_layout_parse, npumem_layout_name,
+				   &spec->layout, error);
 	if (!status)
-		status = name_parse(args, "--mode", "storage mode", npumem_mode_parse, npumem_mode_name,
-				    &spec->mode, error);
+		status = spec_name(args, "--mode", "storage mode", npumem_mode_parse, npumem_mode_name,
+				   &spec->mode, error);
 	if (!status && shape)
 		status = numbers_dims("--shape", shape, &spec->shape, error);
 	if (!status && stride)
 		status = numbers_dims("--stride", stride, &spec->stride, error);
-	if (!status)
+	if (!status && !spec_is_auto(args))
 		status = count_parse(args, "--frac-bits", &spec->frac_bits, error);
 	if (!status)
 		status = count_parse(args, "--start-npu", &spec->start_npu, error);
@@ -62,9 +70,19 @@ int spec_parse(const struct args *args, struct npumem_spec *spec, struct npumem_
 		status = count_parse(args, "--w", &spec->w, error);
 	if (!status)
 		status = count_parse(args, "--address", &spec->address, error);
+	return status;
+}
+
+int spec_parse(const struct args *args, struct npumem_spec *spec, struct npumem_error *error)
+{
+	int status = spec_read(args, spec, error);
 	if (status)
 		return status;
-	bool matrix = spec->layout == NPUMEM_MATRIX, sized = args_has(args, "--rows") && args_has(args, "--cols");
+	if (spec_is_auto(args))
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"--frac-bits auto is for load, which has the numbers");
+	bool shape = args_has(args, "--shape"), matrix = spec->layout == NPUMEM_MATRIX,
+	     sized = args_has(args, "--rows") && args_has(args, "--cols");
 	if (matrix && (shape || !sized))
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"--layout matrix takes --rows and --cols, not --shape");

@@ -21,6 +21,14 @@
 		"--address", "A", "NPU * bytes per NPU + offset", false                                           \
 	}
 
+/* The value of an option that is a name, by its parser; left as it is where the option is not given. 0, or
+ * INVALID, which says whether one is called nearly so. */
+int spec_name(const struct args *args, const char *option, const char *what, int (*parse)(const char *),
+	      const char *(*name)(int), int *value, struct npumem_error *error);
+/* --frac-bits is "auto". */
+bool spec_is_auto(const struct args *args);
+/* All that is given, without asking for a shape. 0 or INVALID. */
+int spec_read(const struct args *args, struct npumem_spec *spec, struct npumem_error *error);
 /* 0 or INVALID (an option that is wrong whatever the device: usage). */
 int spec_parse(const struct args *args, struct npumem_spec *spec, struct npumem_error *error);
 

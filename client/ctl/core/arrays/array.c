@@ -65,6 +65,8 @@ static int load(FILE *file, const struct npumem_place *place, const struct array
 {
 	struct npy npy;
 	int status = npy_read_header(file, &npy, error);
+	if (!status)
+		status = npy_check_order(&npy, error);
 	if (!status && !quantize)
 		status = npy_check_type(&npy, npy_descr(place->dtype), error);
 	if (!status)

@@ -104,16 +104,17 @@ static int parse_shape(const char **at, struct npy *npy, struct npumem_error *er
 	return 0;
 }
 
-static int parse_order(const char **at, struct npumem_error *error)
+static int parse_order(const char **at, struct npy *npy, struct npumem_error *error)
 {
 	if (!strncmp(*at, "False", 5)) {
 		*at = skip(*at + 5);
 		return 0;
 	}
-	if (!strncmp(*at, "True", 4))
-		return npumem_error_set(
-			error, NPUMEM_INVALID,
-			"the array is in Fortran order; C order is expected (numpy.ascontiguousarray)");
+	if (!strncmp(*at, "True", 4)) {
+		*at = skip(*at + 4);
+		npy->fortran = true;
+		return 0;
+	}
 	return bad_header(*at, "True or False", error);
 }
 
@@ -139,7 +140,7 @@ static int parse_entry(const char **at, struct npy *npy, unsigned *seen, struct 
 	*seen |= which;
 	if (which == SEEN_DESCR)
 		return parse_string(at, npy->descr, sizeof(npy->descr), "a plain element type", error);
-	return which == SEEN_ORDER ? parse_order(at, error) : parse_shape(at, npy, error);
+	return which == SEEN_ORDER ? parse_order(at, npy, error) : parse_shape(at, npy, error);
 }
 
 static int parse_header(const char *text, struct npy *npy, struct npumem_error *error)
@@ -215,6 +216,18 @@ int npy_read_header(FILE *file, struct npy *npy, struct npumem_error *error)
 		status = parse_header(text, npy, error);
 	free(text);
 	return status;
+}
+
+int npy_check_order(const struct npy *npy, struct npumem_error *error)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < npy->n_dims; i++)
+		n += npy->shape[i] != 1;
+	if (!npy->fortran || n < 2)
+		return 0;
+	return npumem_error_set(
+		error, NPUMEM_INVALID,
+		"the array is in Fortran order; C order is expected (numpy.ascontiguousarray, or load)");
 }
 
 int npy_check_type(const struct npy *npy, const char *descr, struct npumem_error *error)

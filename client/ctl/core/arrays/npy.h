@@ -1,4 +1,4 @@
-/* NumPy's .npy files: one array, dense, C order. */
+/* NumPy's .npy files: one dense array. */
 #ifndef CTL_CORE_NPY_H
 #define CTL_CORE_NPY_H
 
@@ -13,6 +13,7 @@ struct npy {
 	char descr[NPY_DESCR_BYTES]; /* "<i2" */
 	unsigned n_dims;
 	int64_t shape[NPY_DIMS_MAX];
+	bool fortran; /* the first dimension runs fastest */
 };
 
 /* NumPy's name of an element type's container: "<i2" for fx16. */
@@ -20,6 +21,8 @@ const char *npy_descr(int dtype);
 
 /* Reads the header; the data follows. 0 or INVALID, with what is wrong and what was expected. */
 int npy_read_header(FILE *file, struct npy *npy, struct npumem_error *error);
+/* The array must be in C order. 0 or INVALID. */
+int npy_check_order(const struct npy *npy, struct npumem_error *error);
 /* The array must have this element type and this shape. 0 or INVALID, naming both. */
 int npy_check_type(const struct npy *npy, const char *descr, struct npumem_error *error);
 int npy_check_shape(const struct npy *npy, const int64_t *shape, unsigned n_dims, struct npumem_error *error);

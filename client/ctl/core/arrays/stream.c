@@ -113,6 +113,8 @@ int stream_open_perm(struct stream *stream, const char *path, const struct npume
 		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
 	int status = npy_read_header(stream->file, &npy, &why);
 	if (!status)
+		status = npy_check_order(&npy, &why);
+	if (!status)
 		status = check_type(stream, &npy, &why);
 	if (!status)
 		status = permute(stream, perm, &npy, &why);

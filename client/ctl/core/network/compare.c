@@ -32,14 +32,34 @@ static void differ(struct compare *compare, double is, double expected)
 	compare->noise += by * by;
 }
 
-void compare_add(struct compare *compare, int dtype, const void *is, const void *expected, size_t n)
+void compare_add_numbers(struct compare *compare, const double *is, const double *expected, size_t n)
 {
 	for (size_t i = 0; i < n; i++, compare->n++) {
-		double a = value(dtype, is, i), b = value(dtype, expected, i);
+		double a = is[i], b = expected[i];
 		if (isfinite(b))
 			compare->signal += b * b;
+		if (isfinite(a))
+			compare->power += a * a;
+		if (isfinite(a) && isfinite(b))
+			compare->product += a * b;
 		if (a != b && !(isnan(a) && isnan(b)))
 			differ(compare, a, b);
+	}
+}
+
+double compare_cosine(const struct compare *compare)
+{
+	double lengths = sqrt(compare->signal) * sqrt(compare->power);
+	if (lengths > 0)
+		return fmax(-1, fmin(1, compare->product / lengths));
+	return compare->signal > 0 || compare->power > 0 ? 0 : 1;
+}
+
+void compare_add(struct compare *compare, int dtype, const void *is, const void *expected, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		double a = value(dtype, is, i), b = value(dtype, expected, i);
+		compare_add_numbers(compare, &a, &b, 1);
 	}
 }
 

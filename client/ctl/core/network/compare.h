@@ -8,11 +8,16 @@ struct compare {
 	size_t n, n_differ, first; /* elements looked at; that differ; the index of the first of these */
 	double is, expected;	   /* of the first, as numbers of the container */
 	double largest;		   /* difference */
-	double signal, noise;	   /* sums of squares */
+	double signal, noise;	   /* sums of squares: of what is expected, of the differences */
+	double power, product;	   /* of what is, and of both */
 };
 
 /* The next n elements of both, of one element type. Starts with a zeroed struct. */
 void compare_add(struct compare *compare, int dtype, const void *is, const void *expected, size_t n);
+/* The same of numbers. */
+void compare_add_numbers(struct compare *compare, const double *is, const double *expected, size_t n);
+/* 1 where both point the same way, 0 where one is all zeros and the other not. */
+double compare_cosine(const struct compare *compare);
 /* Signal-to-noise ratio in dB; infinite where nothing differs. */
 double compare_snr(const struct compare *compare);
 /* Where the first that differs lies: its NPU, and the offset from the start of the tensor. */

@@ -1,0 +1,149 @@
+/* diff: a tensor against an array. Real numbers are compared as such, integers with the container's. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/ctl/command.h"
+#include "client/ctl/core/arrays/array.h"
+#include "client/ctl/core/arrays/values.h"
+#include "client/ctl/core/network/compare.h"
+#include "client/ctl/core/numbers.h"
+
+static const struct option diff_options[] = {
+	{"--within", "E", "differences up to E are none", false},
+	{"--perm", "P", "dimension i of the tensor is dimension P[i] of the array", false},
+	{NULL, NULL, NULL, false},
+};
+
+/* Extents of 1 do not say where an element is. */
+static bool same_shape(const struct array *array, const struct values *values)
+{
+	unsigned i = 0, j = 0;
+	for (;;) {
+		while (i < array->n_dims && array->shape[i] == 1)
+			i++;
+		while (j < values->n_dims && values->shape[j] == 1)
+			j++;
+		if (i == array->n_dims || j == values->n_dims)
+			return i == array->n_dims && j == values->n_dims;
+		if (array->shape[i++] != values->shape[j++])
+			return false;
+	}
+}
+
+/* NULL for what JSON has no number for. */
+static json_t *real_or_null(double value)
+{
+	return isfinite(value) ? json_real(value) : json_null();
+}
+
+static int diff_json(struct ctl *ctl, const struct compare *compare, const struct array *array, bool equal)
+{
+	json_t *index = json_array();
+	int64_t at[4], rest = (int64_t)compare->first;
+	for (unsigned d = array->n_dims; d-- > 0; rest /= array->shape[d])
+		at[d] = rest % array->shape[d];
+	for (unsigned d = 0; d < array->n_dims; d++)
+		json_array_append_new(index, json_integer(at[d]));
+	json_t *first = compare->n_differ
+				? json_pack("{s:O, s:o, s:o}", "index", index, "is", real_or_null(compare->is),
+					    "expected", real_or_null(compare->expected))
+				: json_null();
+	json_decref(index);
+	return ctl_print(ctl, json_pack("{s:b, s:I, s:I, s:o, s:o, s:o, s:o}", "equal", equal, "elements",
+					(json_int_t)compare->n, "differ", (json_int_t)compare->n_differ, "first",
+					first, "largest_error", real_or_null(compare->largest), "cosine",
+					real_or_null(compare_cosine(compare)), "snr_db",
+					real_or_null(compare_snr(compare))));
+}
+
+static int diff_tell(struct ctl *ctl, const struct compare *compare, const struct npumem_tensor *tensor,
+		     const struct array *array, double within)
+{
+	bool equal = !compare->n_differ || compare->largest <= within;
+	const struct npumem_info *info;
+	char text[400];
+	if (npumem_info(ctl->npumem, &info, &ctl->error))
+		return CTL_FAILED;
+	int code = ctl->json ? diff_json(ctl, compare, array, equal) : CTL_OK;
+	if (code)
+		return code;
+	if (!compare->n_differ)
+		snprintf(text, sizeof(text), "all %zu elements are the same", compare->n);
+	else
+		compare_text(compare, &info->geometry, &tensor->place, text, sizeof(text));
+	if (equal && !ctl->json)
+		printf("%s%s\n", text, compare->n_differ ? ", within what is allowed" : "");
+	return equal ? CTL_OK : ctl_invalid(ctl, "%s; cosine %.9g", text, compare_cosine(compare));
+}
+
+/* The tensor's elements as numbers of the file's kind. */
+static int diff_read(struct ctl *ctl, const struct npumem_tensor *tensor, const struct array *array, bool is_real,
+		     struct values *is)
+{
+	const struct npumem_place *place = &tensor->place;
+	const struct npumem_done *done;
+	void *data = malloc(array->bytes);
+	*is = (struct values){.n = array->n, .data = malloc(array->n * sizeof(*is->data))};
+	int code = data && is->data ? CTL_OK : ctl_fail(ctl, "no memory for %zu elements", array->n);
+	if (!code && npumem_read(ctl->npumem, tensor, data, array->bytes, &done, &ctl->error))
+		code = CTL_FAILED;
+	if (!code) {
+		values_decode(data, place->dtype, is_real ? place->frac_bits : 0, is);
+		ctl_warn(ctl, done->warning);
+	}
+	free(data);
+	return code;
+}
+
+static int diff_values(struct ctl *ctl, const struct npumem_tensor *tensor, const struct values *expected,
+		       double within)
+{
+	struct compare compare = {.n = 0};
+	struct array array;
+	struct values is;
+	if (array_of(tensor, &array, &ctl->error))
+		return CTL_FAILED;
+	if (!same_shape(&array, expected)) {
+		char has[128], wants[128];
+		return ctl_invalid(ctl, "the array has shape %s, %s has %s",
+				   npy_shape_text(expected->shape, expected->n_dims, has, sizeof(has)),
+				   tensor->name, npy_shape_text(array.shape, array.n_dims, wants, sizeof(wants)));
+	}
+	int code = diff_read(ctl, tensor, &array, expected->is_real, &is);
+	if (!code) {
+		compare_add_numbers(&compare, is.data, expected->data, array.n);
+		code = diff_tell(ctl, &compare, tensor, &array, within);
+	}
+	values_deinit(&is);
+	return code;
+}
+
+static int diff_run(struct ctl *ctl, const struct args *args)
+{
+	const struct npumem_tensor *tensor;
+	const char *text = args_value(args, "--within");
+	struct values expected;
+	double within = 0;
+	if (text && (!numbers_real(text, &within) || !(within >= 0)))
+		return ctl_usage(ctl, "--within \"%.40s\" is no number from 0 on", text);
+	if (values_read(args->words[1], args_value(args, "--perm"), &expected, &ctl->error))
+		return CTL_FAILED;
+	int code = ctl_open(ctl, args->words[0], &tensor);
+	if (!code)
+		code = diff_values(ctl, tensor, &expected, within);
+	values_deinit(&expected);
+	return code;
+}
+
+const struct command diff_command = {
+	.options = diff_options,
+	.least = 2,
+	.most = 2,
+	.run = diff_run,
+	.notes = "An array of real numbers is compared with what the fixed-point numbers mean, one of integers "
+		 "with the\n"
+		 "integers of the container. Takes what load takes. Exits with 0 where nothing differs, else with "
+		 "1.",
+};
