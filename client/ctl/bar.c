@@ -2,6 +2,7 @@
  * on to the next line. No colours, so that NO_COLOR has nothing to ask for. */
 #include "client/ctl/bar.h"
 
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -9,6 +10,16 @@
 
 enum { BAR_PAUSE_NS = 100000000 };
 enum { BAR_WIDTH = 40, BAR_BESIDE = 7 /* "[" "] 100%" */, BAR_COLUMNS = 80 };
+
+/* Ends this program as an interrupt does, with a word about what that did: the daemon takes back what a client
+ * that is gone had asked for. */
+static void cancelled(int number)
+{
+	static const char text[] =
+		"\nnpumemctl: cancelled; what it was writing is undefined until it is written again\n";
+	(void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+	raise(number);
+}
 
 static unsigned bar_columns(void)
 {
@@ -73,7 +84,13 @@ void bar_part(struct bar *bar, size_t done, size_t share)
 void bar_follow(struct ctl *ctl, struct bar *bar)
 {
 	static const char *const kinds[] = {"progress"};
-	*bar = (struct bar){.shown = isatty(STDERR_FILENO), .drawn_ns = bar_now_ns()};
+	struct sigaction action = {.sa_handler = cancelled, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
+	sigaction(SIGINT, NULL, &bar->before);
+	if (bar->before.sa_handler == SIG_DFL)
+		sigaction(SIGINT, &action, NULL);
+	struct sigaction before = bar->before;
+	*bar = (struct bar){
+		.before = before, .shown = isatty(STDERR_FILENO) && !ctl->hushed, .drawn_ns = bar_now_ns()};
 	if (bar->shown)
 		npumem_subscribe(ctl->npumem, kinds, 1, bar_told, bar, NULL);
 }
@@ -82,5 +99,6 @@ void bar_end(struct bar *bar)
 {
 	bar_wipe(bar, bar_columns());
 	fflush(stderr);
+	sigaction(SIGINT, &bar->before, NULL);
 	bar->over = true;
 }

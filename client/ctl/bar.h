@@ -2,12 +2,15 @@
 #ifndef CTL_BAR_H
 #define CTL_BAR_H
 
+#include <signal.h>
+
 #include "client/ctl/ctl.h"
 
 /* It must stay until the connection is closed. */
 struct bar {
-	unsigned width;	  /* columns that it takes now; 0: it is not shown */
-	bool over, shown; /* shown: where there is a terminal */
+	unsigned width;		 /* columns that it takes now; 0: it is not shown */
+	struct sigaction before; /* of an interrupt, which meanwhile says what it cancelled */
+	bool over, shown;	 /* shown: where there is a terminal */
 	uint64_t drawn_ns;
 	size_t total, done, share; /* of several requests; total 0: it is one */
 };

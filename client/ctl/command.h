@@ -8,6 +8,7 @@
 struct command {
 	const struct option *options; /* its own; NULL: none */
 	unsigned least, most;	      /* words after its name */
+	bool pipes;		      /* a - among its words asks for data on stdout */
 	bool runs_another;	      /* its first word is a program's, and all that follows that one's */
 	const char *notes;	      /* lines for its help, or NULL */
 	/* Help about the words that are given; NULL: there is none. As run. */
@@ -15,6 +16,10 @@ struct command {
 	/* CTL_OK, CTL_FAILED or CTL_USAGE, with ctl->error set. */
 	int (*run)(struct ctl *ctl, const struct args *args);
 };
+
+/* Help about the command that words[0] names, with what follows; about all where there are none. CTL_OK or
+ * CTL_USAGE. */
+int command_help(struct ctl *ctl, const char **words, unsigned n_words);
 
 enum { COMMAND_WORDS_ANY = 1 << 20 };
 

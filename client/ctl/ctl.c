@@ -156,6 +156,6 @@ void ctl_complain(const struct ctl *ctl, const char *usage)
 
 void ctl_warn(const struct ctl *ctl, const char *warning)
 {
-	if (warning[0] && !ctl->json)
+	if (warning[0] && !ctl->json && !ctl->hushed)
 		fprintf(stderr, "npumemctl: warning: %s\n", warning);
 }

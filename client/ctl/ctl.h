@@ -12,6 +12,7 @@ enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
 struct ctl {
 	bool json;
 	bool quiet;	     /* the exit code is a command's that it ran, which has said all */
+	bool hushed;	     /* --quiet: no warnings, no bar */
 	bool printed;	     /* an object is on stdout */
 	const char *address; /* NULL: the library's default */
 	double reconnect;    /* seconds to try for */

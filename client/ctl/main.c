@@ -25,6 +25,7 @@ static const struct option global_options[] = {
 	{"--spawn", "OPTIONS", "starts a private daemon with these options of npumemd: --spawn='--npus 4'", true},
 	{"--reconnect", "SECONDS", "tries that long to reach a daemon", false},
 	{"--json", NULL, "prints one JSON object", false},
+	{"--quiet", NULL, "prints no text but complaints; what --json or a - asks for is printed", false},
 	{"--help", NULL, "help, also of a command: npumemctl plan --help", false},
 	{"--version", NULL, "the version", false},
 	{NULL, NULL, NULL, false},
@@ -93,11 +94,21 @@ static int help(const struct row *row)
 	return CTL_OK;
 }
 
+int command_help(struct ctl *ctl, const char **words, unsigned n_words)
+{
+	const struct args after = {.words = words + 1, .n_words = n_words - 1};
+	const struct row *row = n_words ? row_find(words[0]) : NULL;
+	if (n_words && !row)
+		return no_such_command(ctl, words[0]);
+	return row && row->command->help && after.n_words ? row->command->help(ctl, &after) : help(row);
+}
+
 /* Reads the global options into `ctl`; *address is freed by the caller. */
 static int globals_apply(struct ctl *ctl, const struct args *args, char **address)
 {
 	const char *spawn = args_value(args, "--spawn"), *reconnect = args_value(args, "--reconnect");
 	ctl->json = args_has(args, "--json");
+	ctl->hushed = args_has(args, "--quiet");
 	ctl->address = args_value(args, "--socket");
 	if (ctl->address && spawn)
 		return ctl_usage(ctl, "--socket and --spawn exclude each other");
@@ -116,6 +127,14 @@ static int globals_apply(struct ctl *ctl, const struct args *args, char **addres
 	return CTL_OK;
 }
 
+static bool is_piped(const struct args *args)
+{
+	for (unsigned i = 0; i < args->n_words; i++)
+		if (!strcmp(args->words[i], "-"))
+			return true;
+	return false;
+}
+
 static int command_run(struct ctl *ctl, const struct row *row, const struct args *args)
 {
 	char *address = NULL;
@@ -132,6 +151,9 @@ static int command_run(struct ctl *ctl, const struct row *row, const struct args
 	if (args->n_words > row->command->most)
 		return ctl_usage(ctl, "\"%.60s\" is too much for %s", args->words[row->command->most], row->name);
 	int code = globals_apply(ctl, args, &address);
+	if (!code && ctl->hushed && !ctl->json && !(row->command->pipes && is_piped(args)) &&
+	    !freopen("/dev/null", "w", stdout))
+		code = ctl_fail(ctl, "cannot be quiet: %s", strerror(errno));
 	if (!code)
 		code = row->command->run(ctl, args);
 	npumem_close(ctl->npumem);

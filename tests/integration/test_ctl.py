@@ -238,7 +238,7 @@ class Refusals(TestCase):
         self.assertIn("; N 3 would fit", error["message"])
 
     def test_of_npumemctl(self):
-        for words in (("--json", "nonsense"), ("info", "--json", "--nonsense"), ("--nonsense", "--json"), ("ls", "x", "--json"),
+        for words in (("--json", "nonsense"), ("info", "--json", "--nonsense"), ("--nonsense", "--json"), ("info", "x", "--json"),
                       ("--json",), ("alloc", "x", "--shape", "1,2", "--dtype", "int8", "--json")):
             self.assertEqual(self.refused(*words, code=2)["status"], "INVALID", words)
         self.assertEqual(self.refused("--json", "plan", "--address", "4096")["status"], "INVALID")

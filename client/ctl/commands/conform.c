@@ -30,7 +30,8 @@ struct conform {
 	bool only_known;
 	json_t *cases; /* with --json: those that failed or were skipped */
 	unsigned passed, failed, skipped;
-	bool over; /* the connection is */
+	uint64_t runs; /* cases in placements */
+	bool over;     /* the connection is */
 };
 
 /* ---- what came of it ---- */
@@ -57,6 +58,7 @@ static int run_variants(struct conform *conform, const struct vectors_case *one,
 	for (unsigned i = 0; i < conform->variants.n && !conform->over; i++) {
 		int status = trial_run(conform->ctl->npumem, &conform->geometry, one, row,
 				       &conform->variants.list[i], &error);
+		conform->runs++;
 		conform->over = status == NPUMEM_UNAVAILABLE;
 		if (!status)
 			continue;
@@ -175,11 +177,15 @@ static int report(struct conform *conform)
 		return ctl_invalid(ctl, "there are no cases to run");
 	int code = CTL_OK;
 	if (ctl->json) {
-		code = ctl_print(ctl, json_pack("{s:I, s:I, s:I, s:I, s:O}", "passed", (json_int_t)conform->passed,
-						"failed", (json_int_t)conform->failed, "skipped",
-						(json_int_t)conform->skipped, "placements",
-						(json_int_t)conform->variants.n, "cases", conform->cases));
+		code = ctl_print(ctl, json_pack("{s:I, s:I, s:I, s:I, s:I, s:O}", "passed",
+						(json_int_t)conform->passed, "failed", (json_int_t)conform->failed,
+						"skipped", (json_int_t)conform->skipped, "placements",
+						(json_int_t)conform->variants.n, "runs", (json_int_t)conform->runs,
+						"cases", conform->cases));
 	} else {
+		if (conform->variants.n > 1)
+			printf("%" PRIu64 " runs, each case in %u placements\n", conform->runs,
+			       conform->variants.n);
 		printf("%u passed, %u failed", conform->passed, conform->failed);
 		if (conform->skipped)
 			printf(", %u skipped", conform->skipped);

@@ -62,8 +62,8 @@ static int dump_run(struct ctl *ctl, const struct args *args)
 {
 	int64_t npu, offset, n;
 	if (numbers_count("NPU", args->words[0], &npu, &ctl->error) ||
-	    numbers_count("OFFSET", args->words[1], &offset, &ctl->error) ||
-	    numbers_count("BYTES", args->words[2], &n, &ctl->error))
+	    numbers_bytes("OFFSET", args->words[1], &offset, &ctl->error) ||
+	    numbers_bytes("BYTES", args->words[2], &n, &ctl->error))
 		return CTL_USAGE;
 	int code = ctl_connect(ctl);
 	if (code)

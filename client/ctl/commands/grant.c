@@ -1,4 +1,5 @@
 /* grant: another uid may read or write a tensor, or no longer. */
+#include <pwd.h>
 #include <string.h>
 
 #include "client/ctl/command.h"
@@ -15,13 +16,24 @@ static int parse_access(const char *text)
 	return 0;
 }
 
+static bool parse_user(const char *text, int64_t *uid)
+{
+	if (numbers_integer(text, uid))
+		return *uid >= 0 && *uid <= UINT32_MAX;
+	const struct passwd *user = getpwnam(text);
+	if (user)
+		*uid = user->pw_uid;
+	return user != NULL;
+}
+
 static int grant_run(struct ctl *ctl, const struct args *args)
 {
 	const struct npumem_tensor *tensor;
 	int64_t uid;
 	int access = parse_access(args->words[2]), code;
-	if (!numbers_integer(args->words[1], &uid) || uid < 0 || uid > UINT32_MAX)
-		return ctl_usage(ctl, "%s is no uid, which is a number from 0 to 4294967295", args->words[1]);
+	if (!parse_user(args->words[1], &uid))
+		return ctl_usage(ctl, "%.80s is neither a user's name nor a uid from 0 to 4294967295",
+				 args->words[1]);
 	if (!access)
 		return ctl_usage(ctl, "access %s is none of none, read, write", args->words[2]);
 	code = ctl_open(ctl, args->words[0], &tensor);

@@ -42,7 +42,7 @@ static int kernels_run(struct ctl *ctl, const struct args *args)
 {
 	const struct npumem_kernel_row *row = NULL;
 	if (args->n_words && roles_kernel(args->words[0], &row, &ctl->error))
-		return CTL_FAILED;
+		return CTL_USAGE;
 	if (args_has(args, "--names")) {
 		for (unsigned i = 0; i < npumem_n_kernel_rows; i++)
 			if (!row || row == &npumem_kernel_rows[i])

@@ -5,20 +5,7 @@
 
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/table.h"
-
-static int ls_json(struct ctl *ctl, const struct npumem_tensors *tensors)
-{
-	json_t *array = json_array();
-	for (unsigned i = 0; i < tensors->n && array; i++) {
-		json_t *one = json_object();
-		if (!one || present_tensor(one, tensors->list[i]) || json_array_append(array, one)) {
-			json_decref(array);
-			array = NULL;
-		}
-		json_decref(one);
-	}
-	return ctl_print(ctl, json_pack("{s:o}", "tensors", array));
-}
+#include "client/ctl/selection.h"
 
 static void ls_flags(const struct npumem_tensor *tensor, char *flags)
 {
@@ -30,12 +17,12 @@ static void ls_flags(const struct npumem_tensor *tensor, char *flags)
 	*flags = 0;
 }
 
-static int ls_text(struct ctl *ctl, const struct npumem_tensors *tensors, uint32_t uid)
+static int ls_text(struct ctl *ctl, const struct npumem_tensor *const *list, unsigned n, uint32_t uid)
 {
 	static const bool right[] = {false, false, false, false, false, true, true, true, false, false};
 	struct table table;
 	char text[PRESENT_TEXT_BYTES], flags[8];
-	if (!tensors->n) {
+	if (!n) {
 		printf("no tensors\n");
 		return CTL_OK;
 	}
@@ -44,8 +31,8 @@ static int ls_text(struct ctl *ctl, const struct npumem_tensors *tensors, uint32
 				"START", "OFFSET", "BYTES/NPU", "FLAGS",  "STATE"};
 	for (unsigned i = 0; i < sizeof(right); i++)
 		table_cell(&table, "%s", titles[i]);
-	for (unsigned i = 0; i < tensors->n; i++) {
-		const struct npumem_tensor *tensor = tensors->list[i];
+	for (unsigned i = 0; i < n; i++) {
+		const struct npumem_tensor *tensor = list[i];
 		const struct npumem_place *p = &tensor->place;
 		const char *layout = npumem_layout_name(p->layout), *mode = npumem_mode_name(p->mode);
 		table_cell(&table, "%s", present_name(tensor, uid, text));
@@ -66,18 +53,26 @@ static int ls_text(struct ctl *ctl, const struct npumem_tensors *tensors, uint32
 
 static int ls_run(struct ctl *ctl, const struct args *args)
 {
-	const struct npumem_tensors *tensors;
+	struct selection selection = {.n = 0};
 	const struct npumem_info *info;
-	(void)args;
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
-	if (npumem_info(ctl->npumem, &info, &ctl->error) || npumem_list(ctl->npumem, &tensors, &ctl->error))
+	if (npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
-	return ctl->json ? ls_json(ctl, tensors) : ls_text(ctl, tensors, info->uid);
+	code = selection_all(ctl, info->uid, args->words, args->n_words, &selection);
+	if (!code && ctl->json)
+		code = ctl_print(ctl, json_pack("{s:o}", "tensors", present_tensors(selection.list, selection.n)));
+	else if (!code)
+		code = ls_text(ctl, selection.list, selection.n, info->uid);
+	selection_deinit(&selection);
+	return code;
 }
 
 const struct command ls_command = {
+	.most = COMMAND_WORDS_ANY,
 	.run = ls_run,
-	.notes = "flags: s sealed, d dma_only, p pinned, l lends empty blocks, b borrows them",
+	.notes = "  npumemctl ls 'conv*' '1000:*'\n"
+		 "* is anything, ? one letter, [ab] one of these; another uid's are UID:NAME.\n"
+		 "flags: s sealed, d dma_only, p pinned, l lends empty blocks, b borrows them",
 };

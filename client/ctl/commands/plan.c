@@ -16,7 +16,7 @@
 static const struct option plan_options[] = {
 	SPEC_OPTIONS,
 	{"--npus", "X", "plans for X NPUs, without a daemon", false},
-	{"--npu-bytes", "S", "and S bytes in each", false},
+	{"--npu-bytes", "S", "and S bytes in each, as 524288 or 512K", false},
 	{"--chip", "NAME", "plans for a real part, without a daemon: bm1684, bm1684x, bm1690, sg2260, sg2380",
 	 false},
 	{"--svg", "FILE", "draws it: where the tensor's elements lie, or what of a network lives when", false},
@@ -36,7 +36,7 @@ static int geometry_parse(struct ctl *ctl, const struct args *args, struct npume
 		return ctl_usage(ctl, "there is no chip \"%.40s\"", chip);
 	if (npus && numbers_count("--npus", npus, &geometry->n_npus, &ctl->error))
 		return CTL_USAGE;
-	if (bytes && numbers_count("--npu-bytes", bytes, &geometry->npu_bytes, &ctl->error))
+	if (bytes && numbers_bytes("--npu-bytes", bytes, &geometry->npu_bytes, &ctl->error))
 		return CTL_USAGE;
 	/* Few small NPUs need not have as many banks as the default's. */
 	while (geometry->n_banks > 1 && geometry->npu_bytes % geometry->n_banks)
@@ -130,6 +130,83 @@ static int plan_address(struct ctl *ctl, const char *text, const struct npumem_g
 	return CTL_OK;
 }
 
+/* One of the plans of --layout all: 0, or why not. */
+static int plan_ask(struct ctl *ctl, const struct npumem_geometry *geometry, bool local,
+		    const struct npumem_spec *spec, struct npumem_plan *own, struct npumem_error *why)
+{
+	const struct npumem_plan *plan;
+	npumem_error_clear(why);
+	int status =
+		local ? npumem_plan(geometry, spec, own, why) : npumem_plan_remote(ctl->npumem, spec, &plan, why);
+	if (!status && !local)
+		*own = *plan;
+	return status;
+}
+
+static void plan_row(struct table *table, const struct npumem_plan *plan)
+{
+	const struct npumem_place *p = &plan->place;
+	table_cell(table, "%s", npumem_layout_name(p->layout));
+	table_cell(table, "%s", npumem_mode_name(p->mode));
+	table_cell(table, "%" PRId64, p->bytes_per_npu);
+	table_cell(table, "%" PRId64, present_bytes(p));
+	table_cell(table, "%" PRId64, plan->waste);
+	table_cell(table, "%" PRId64, plan->best_start_npu);
+}
+
+/* --layout all: every layout and mode that the tensor can have, side by side. */
+static int plan_all(struct ctl *ctl, const struct npumem_geometry *geometry, bool local, struct npumem_spec *spec)
+{
+	static const bool right[] = {false, false, true, true, true, true};
+	static const char *const titles[] = {"LAYOUT", "MODE", "BYTES/NPU", "BYTES", "WASTE", "BEST START"};
+	json_t *plans = json_array();
+	struct npumem_error why, first = {.status = 0};
+	struct table table;
+	table_init(&table, sizeof(right), right);
+	for (unsigned i = 0; i < sizeof(right); i++)
+		table_cell(&table, "%s", titles[i]);
+	for (spec->layout = 1; npumem_layout_name(spec->layout); spec->layout++) {
+		for (spec->mode = 1; npumem_mode_name(spec->mode); spec->mode++) {
+			struct npumem_plan plan;
+			if (spec->layout == NPUMEM_MATRIX)
+				continue;
+			if (plan_ask(ctl, geometry, local, spec, &plan, &why)) {
+				first = first.status ? first : why;
+				continue;
+			}
+			json_t *one = plan_object(&plan);
+			json_object_set_new(one, "layout", json_string(npumem_layout_name(spec->layout)));
+			json_object_set_new(one, "mode", json_string(npumem_mode_name(spec->mode)));
+			json_array_append_new(plans, one);
+			plan_row(&table, &plan);
+		}
+	}
+	bool none = !json_array_size(plans);
+	if (none)
+		ctl->error = first;
+	int code = none ? CTL_FAILED : CTL_OK;
+	if (!code && ctl->json)
+		return table_print(&table, NULL) ? ctl_print(ctl, json_pack("{s:o}", "plans", plans)) : CTL_FAILED;
+	json_decref(plans);
+	if (!table_print(&table, none ? NULL : stdout) && !code)
+		code = ctl_fail(ctl, "no memory for the table");
+	return code;
+}
+
+/* Takes --layout all out of the options, whose others are then a spec's. */
+static bool take_all(struct args *args)
+{
+	const char *layout = args_value(args, "--layout");
+	unsigned n = 0;
+	if (!layout || strcmp(layout, "all"))
+		return false;
+	for (unsigned i = 0; i < args->n_given; i++)
+		if (strcmp(args->given[i].option->name, "--layout"))
+			args->given[n++] = args->given[i];
+	args->n_given = n;
+	return true;
+}
+
 static bool address_alone(const struct args *args)
 {
 	static const char *const others[] = {"--shape",	 "--dtype", "--frac-bits", "--layout", "--mode",
@@ -201,11 +278,14 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 	struct npumem_plan own;
 	const struct npumem_info *info;
 	const char *path = args_value(args, "--svg");
-	bool local, alone = address_alone(args) && !path;
+	struct args own_args = *args;
+	bool local, alone = address_alone(args) && !path, all = take_all(&own_args);
 	if (args->n_words)
 		return plan_network(ctl, args);
+	if (all && path)
+		return ctl_usage(ctl, "--svg draws one layout, not all");
 	int code = geometry_parse(ctl, args, &geometry, &local);
-	if (!code && !alone && spec_parse(args, &spec, &ctl->error))
+	if (!code && !alone && spec_parse(&own_args, &spec, &ctl->error))
 		code = CTL_USAGE;
 	if (!code && !local)
 		code = ctl_connect(ctl);
@@ -223,6 +303,8 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 	int64_t frac_bits = spec.frac_bits;
 	if (npumem_dtype_is_fixed(spec.dtype) && frac_bits == NPUMEM_ANY)
 		spec.frac_bits = 0;
+	if (all)
+		return plan_all(ctl, &geometry, local, &spec);
 	int status = local ? npumem_plan(&geometry, &spec, &own, &ctl->error)
 			   : npumem_plan_remote(ctl->npumem, &spec, &plan, &ctl->error);
 	if (status)
@@ -239,6 +321,8 @@ const struct command plan_command = {
 	.most = 1,
 	.run = plan_run,
 	.notes = "  npumemctl plan --layout matrix --rows R --cols M [--w W]   plans a matrix\n"
+		 "  npumemctl plan --layout all --shape N,C,H,W --dtype T       every layout and mode, side by "
+		 "side\n"
 		 "  npumemctl plan --address A                               tells its NPU and offset\n"
 		 "  npumemctl plan NET.json                                  a network, in the form of submit: "
 		 "which\n"

@@ -2,13 +2,41 @@
 #include "client/ctl/command.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/ctl/core/arrays/array.h"
+#include "client/ctl/core/arrays/values.h"
 
 static const struct option read_options[] = {
 	{"--dequantize", NULL, "as float32: real = fx / 2^frac_bits", false},
 	{NULL, NULL, NULL, false},
 };
+
+/* The values themselves: as the container's integers, or as what they mean. */
+static int read_print(struct ctl *ctl, const struct npumem_tensor *tensor, const struct array *array,
+		      bool dequantize, void *data)
+{
+	const struct npumem_place *place = &tensor->place;
+	const struct npumem_done *done;
+	struct values values = {.n_dims = array->n_dims, .n = array->n};
+	if (npumem_read(ctl->npumem, tensor, data, array->bytes, &done, &ctl->error))
+		return CTL_FAILED;
+	values.data = malloc(array->n * sizeof(*values.data));
+	if (!values.data)
+		return ctl_fail(ctl, "no memory for %zu numbers", array->n);
+	memcpy(values.shape, array->shape, sizeof(array->shape));
+	values_decode(data, place->dtype, dequantize ? place->frac_bits : 0, &values);
+	values.is_real = dequantize || place->dtype == NPUMEM_FP32;
+	ctl_warn(ctl, done->warning);
+	int code = CTL_OK;
+	if (ctl->json)
+		code = ctl_print(ctl, json_pack("{s:o, s:o}", "values", values_json(&values), "warning",
+						done->warning[0] ? json_string(done->warning) : json_null()));
+	else
+		values_print(stdout, &values);
+	values_deinit(&values);
+	return code;
+}
 
 static int read_into(struct ctl *ctl, const struct npumem_tensor *tensor, const struct array *array,
 		     const char *path, bool dequantize, void *data)
@@ -18,6 +46,8 @@ static int read_into(struct ctl *ctl, const struct npumem_tensor *tensor, const 
 	    array_save(path, &tensor->place, array, dequantize, data, &ctl->error))
 		return CTL_FAILED;
 	ctl_warn(ctl, done->warning);
+	if (!strcmp(path, "-"))
+		return CTL_OK;
 	if (ctl->json)
 		return ctl_print(ctl, json_pack("{s:I, s:o}", "elements", (json_int_t)array->n, "warning",
 						done->warning[0] ? json_string(done->warning) : json_null()));
@@ -29,7 +59,10 @@ static int read_run(struct ctl *ctl, const struct args *args)
 {
 	const struct npumem_tensor *tensor;
 	struct array array;
-	bool dequantize = args_has(args, "--dequantize");
+	bool dequantize = args_has(args, "--dequantize"), file = args->n_words > 1;
+	if (file && ctl->json && !strcmp(args->words[1], "-"))
+		return ctl_usage(
+			ctl, "with - the array is all that is on stdout; without a file --json prints the values");
 	int code = ctl_open(ctl, args->words[0], &tensor);
 	if (code)
 		return code;
@@ -41,14 +74,21 @@ static int read_run(struct ctl *ctl, const struct args *args)
 	void *data = malloc(array.bytes);
 	if (!data)
 		return ctl_fail(ctl, "no memory for an array of %zu bytes", array.bytes);
-	code = read_into(ctl, tensor, &array, args->words[1], dequantize, data);
+	code = file ? read_into(ctl, tensor, &array, args->words[1], dequantize, data)
+		    : read_print(ctl, tensor, &array, dequantize, data);
 	free(data);
 	return code;
 }
 
 const struct command read_command = {
 	.options = read_options,
-	.least = 2,
+	.least = 1,
 	.most = 2,
+	.pipes = true,
 	.run = read_run,
+	.notes =
+		"  npumemctl read x - | npumemctl write y -\n"
+		"With - the .npy goes to stdout. Without a file the values are printed: the container's integers, "
+		"or with\n"
+		"--dequantize what they mean; with --json as nested arrays.",
 };

@@ -8,6 +8,8 @@
 bool numbers_integer(const char *text, int64_t *value);
 /* The same, not negative. INVALID names `what`. */
 int numbers_count(const char *what, const char *text, int64_t *value, struct npumem_error *error);
+/* Bytes: a count, or one with K, M or G (of 1024) after it. */
+int numbers_bytes(const char *what, const char *text, int64_t *value, struct npumem_error *error);
 bool numbers_real(const char *text, double *value);
 /* "1,2,3,4". */
 int numbers_dims(const char *what, const char *text, struct npumem_dims *dims, struct npumem_error *error);

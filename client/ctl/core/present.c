@@ -63,6 +63,20 @@ int present_tensor(json_t *object, const struct npumem_tensor *tensor)
 	return result;
 }
 
+json_t *present_tensors(const struct npumem_tensor *const *list, unsigned n)
+{
+	json_t *array = json_array();
+	for (unsigned i = 0; i < n && array; i++) {
+		json_t *one = json_object();
+		if (!one || present_tensor(one, list[i]) || json_array_append(array, one)) {
+			json_decref(array);
+			array = NULL;
+		}
+		json_decref(one);
+	}
+	return array;
+}
+
 json_t *present_done(const struct npumem_done *done)
 {
 	json_t *destroyed = json_array();

@@ -13,6 +13,8 @@ enum { PRESENT_TEXT_BYTES = 128 };
 json_t *present_place(const struct npumem_place *place);
 /* Adds what ls tells of a tensor: name, uid, shape, dtype, … 0, or -1 without memory. */
 int present_tensor(json_t *object, const struct npumem_tensor *tensor);
+/* A new array of them; NULL without memory. */
+json_t *present_tensors(const struct npumem_tensor *const *list, unsigned n);
 /* What an operation did. */
 json_t *present_done(const struct npumem_done *done);
 

@@ -98,7 +98,7 @@ static void table_line(const struct table *table, char *const *cells, const size
 bool table_print(struct table *table, FILE *out)
 {
 	size_t width[TABLE_COLUMNS_MAX] = {0};
-	bool hidden[TABLE_COLUMNS_MAX] = {false}, complete = !table->no_memory;
+	bool hidden[TABLE_COLUMNS_MAX] = {false}, complete = !table->no_memory && out;
 	table_measure(table, width);
 	table_fit(table, width, hidden);
 	for (unsigned i = 0; i + table->n_columns <= table->n_cells && complete; i += table->n_columns)
@@ -106,5 +106,5 @@ bool table_print(struct table *table, FILE *out)
 	for (unsigned i = 0; i < table->n_cells; i++)
 		free(table->cells[i]);
 	free(table->cells);
-	return complete;
+	return !table->no_memory;
 }

@@ -22,7 +22,7 @@ struct table {
 void table_init(struct table *table, unsigned n_columns, const bool *right);
 /* Adds a cell, row by row; printf style. Failing memory is remembered. */
 void table_cell(struct table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints and frees. False where memory failed: nothing is printed then. */
+/* Prints and frees; `out` NULL: only frees. False where memory failed: nothing is printed then. */
 bool table_print(struct table *table, FILE *out);
 
 #endif

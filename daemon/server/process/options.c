@@ -76,6 +76,25 @@ static bool set_number(struct parse *parse)
 	       refuse(parse, row->expected);
 }
 
+/* A size of the device; K, M or G after it is of 1024. */
+static bool set_bytes(struct parse *parse)
+{
+	static const char units[] = "KMG";
+	char number[32];
+	size_t length = strlen(parse->value);
+	const char *unit = length > 1 && length < sizeof(number) ? strchr(units, parse->value[length - 1]) : NULL;
+	int64_t *bytes = member(parse);
+
+	parse->size = true;
+	if (!unit)
+		return set_number(parse);
+	memcpy(number, parse->value, length);
+	number[length - 1] = 0;
+	return (parse_number(number, 10, bytes) &&
+		!__builtin_mul_overflow(*bytes, INT64_C(1024) << 10 * (unit - units), bytes)) ||
+	       refuse(parse, parse->row->expected);
+}
+
 /* Of the device, and checked with all that there is of it. */
 static bool set_size(struct parse *parse)
 {
@@ -184,6 +203,9 @@ static bool set_limit_uid(struct parse *parse)
 #define SIZE(member)                                                                                              \
 	.set = set_size, AT(device.geometry.member), .base = 10, .low = INT64_MIN, .high = INT64_MAX,             \
 	.expected = "not a number"
+#define BYTES(member)                                                                                             \
+	.set = set_bytes, AT(device.geometry.member), .base = 10, .low = INT64_MIN, .high = INT64_MAX,            \
+	.expected = "not a number of bytes"
 #define CHOICE(member, function, what)                                                                            \
 	.set = set_choice, AT(member), .choose = function, .expected = "one of " what
 #define FLAG(member) .set = set_flag, AT(member)
@@ -203,7 +225,7 @@ static const struct row rows[] = {
 	{"chip", "NAME", "a real part: bm1684 (64 NPUs of 512 KiB), bm1684x, bm1690, sg2260, sg2380",
 	 .set = set_chip},
 	{"npus", "X", "1 to 1024", SIZE(n_npus)},
-	{"npu-bytes", "S", "of each NPU, a multiple of 128 up to 2^30", SIZE(npu_bytes)},
+	{"npu-bytes", "S", "of each NPU, a multiple of 128 up to 2^30, as 524288 or 512K", BYTES(npu_bytes)},
 	{"banks", "B", "of each NPU", SIZE(n_banks)},
 	{"rounding", "MODE", "convergent, up, nearest",
 	 CHOICE(device.rounding, npumem_rounding_parse, "convergent, up, nearest")},

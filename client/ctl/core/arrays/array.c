@@ -82,11 +82,13 @@ int array_load(const char *path, const struct npumem_place *place, const struct 
 	       int rounding, void *data, int64_t *saturated, struct npumem_error *error)
 {
 	struct npumem_error why = {.status = 0};
-	FILE *file = fopen(path, "rb");
+	bool piped = !strcmp(path, "-");
+	FILE *file = piped ? stdin : fopen(path, "rb");
 	if (!file)
 		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
 	int status = load(file, place, array, quantize, rounding, data, saturated, &why);
-	fclose(file);
+	if (!piped)
+		fclose(file);
 	return status ? about_file(path, &why, error) : 0;
 }
 
@@ -103,14 +105,15 @@ int array_save(const char *path, const struct npumem_place *place, const struct 
 						array->n);
 		quantize_back(data, array->n, place->dtype, place->frac_bits, reals);
 	}
-	FILE *file = fopen(path, "wb");
+	bool piped = !strcmp(path, "-");
+	FILE *file = piped ? stdout : fopen(path, "wb");
 	int status;
 	if (!file) {
 		status = npumem_error_set(&why, NPUMEM_INVALID, "%s", strerror(errno));
 	} else {
 		status = npy_write(file, dequantize ? "<f4" : npy_descr(place->dtype), array->shape, array->n_dims,
 				   reals ? (const void *)reals : data, bytes, &why);
-		if (fclose(file) && !status)
+		if (!piped && fclose(file) && !status)
 			status = npumem_error_set(&why, NPUMEM_INTERNAL, "writing failed: %s", strerror(errno));
 	}
 	free(reals);

@@ -13,6 +13,8 @@ struct array {
 /* 0, or INVALID where the tensor cannot be seen. */
 int array_of(const struct npumem_tensor *tensor, struct array *array, struct npumem_error *error);
 
+/* A path of "-" is stdin, or stdout. */
+
 /* Reads FILE into `data` (array->bytes long), which must have this very type and shape; with `quantize`, floats
  * are taken and rounded by `rounding`. *saturated counts. 0, INVALID or RESOURCE_EXHAUSTED; the message names the
  * file. */

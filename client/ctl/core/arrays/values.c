@@ -207,14 +207,16 @@ int values_read(const char *path, const char *perm, struct values *values, struc
 	struct npumem_error why = {.status = 0};
 	const char *end = archive_end(path);
 	char *name = end ? strndup(path, (size_t)(end - path)) : strdup(path);
-	FILE *file = name ? fopen(name, "rb") : NULL;
+	bool piped = !strcmp(path, "-");
+	FILE *file = piped ? stdin : name ? fopen(name, "rb") : NULL;
 	*values = (struct values){.n = 0};
 	free(name);
 	if (!file)
 		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
 	int status = end ? read_archive(file, *end ? end + 1 : NULL, perm, values, &why)
 			 : read_file(file, perm, values, &why);
-	fclose(file);
+	if (!piped)
+		fclose(file);
 	return status ? npumem_error_set(error, why.status, "%.200s: %.280s", path, why.message) : 0;
 }
 

@@ -3,6 +3,9 @@
 #ifndef CTL_CORE_VALUES_H
 #define CTL_CORE_VALUES_H
 
+#include <jansson.h>
+#include <stdio.h>
+
 #include <npumem/layout.h>
 
 #include "client/ctl/core/arrays/npy.h"
@@ -16,9 +19,9 @@ struct values {
 	double *data; /* dense, row-major; owned */
 };
 
-/* Reads "FILE.npy", "FILE.npz" or "FILE.npz:NAME". `perm`: NULL, or as numpy.transpose has it, "1,0,2,3":
- * dimension i of the result is dimension perm[i] of the file. 0; INVALID, naming the file; RESOURCE_EXHAUSTED.
- * Then nothing is to be freed. */
+/* Reads "FILE.npy", "FILE.npz", "FILE.npz:NAME" or "-", an .npy on stdin. `perm`: NULL, or as numpy.transpose has
+ * it, "1,0,2,3": dimension i of the result is dimension perm[i] of the file. 0; INVALID, naming the file;
+ * RESOURCE_EXHAUSTED. Then nothing is to be freed. */
 int values_read(const char *path, const char *perm, struct values *values, struct npumem_error *error);
 void values_deinit(struct values *values);
 
@@ -33,6 +36,11 @@ int values_shape(const struct values *values, struct npumem_dims *shape, struct 
  * NaN for fixed point; the message tells where. */
 int values_encode(const struct values *values, int dtype, int64_t frac_bits, int rounding, void *containers,
 		  int64_t *saturated, struct npumem_error *error);
+/* Rows of numbers that line up, with a line of the index before each plane of the last two dimensions. `n_dims` 2
+ * to 4. */
+void values_print(FILE *out, const struct values *values);
+/* Nested arrays of numbers; NaN and infinities are null. NULL without memory. */
+json_t *values_json(const struct values *values);
 /* The other way: a tensor's containers as numbers; fixed point as real ones. `values` has n_dims, shape, n and
  * room for data. */
 void values_decode(const void *containers, int dtype, int64_t frac_bits, struct values *values);

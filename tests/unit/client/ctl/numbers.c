@@ -75,6 +75,35 @@ START_TEST(reals)
 }
 END_TEST
 
+START_TEST(bytes)
+{
+	static const struct {
+		const char *text;
+		int64_t value; /* -1: refused */
+	} cases[] = {{"0", 0},
+		     {"512", 512},
+		     {"512K", 524288},
+		     {"3M", 3 << 20},
+		     {"1G", 1 << 30},
+		     {"0x10K", 16384},
+		     {"K", -1},
+		     {"", -1},
+		     {"1k", -1},
+		     {"1KK", -1},
+		     {"-1K", -1},
+		     {"1.5K", -1},
+		     {"8589934592G", -1},
+		     {"8589934591G", INT64_C(8589934591) << 30}};
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int64_t value = 0;
+		int status = numbers_bytes("bytes", cases[i].text, &value, NULL);
+		ck_assert_msg(!status == (cases[i].value >= 0), "%s", cases[i].text);
+		if (!status)
+			ck_assert_msg(value == cases[i].value, "%s", cases[i].text);
+	}
+}
+END_TEST
+
 Suite *suite_numbers(void)
 {
 	Suite *suite = suite_create("client/ctl/numbers");
@@ -83,6 +112,7 @@ Suite *suite_numbers(void)
 	tcase_add_test(tcase, four_dims);
 	tcase_add_test(tcase, lists);
 	tcase_add_test(tcase, reals);
+	tcase_add_test(tcase, bytes);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -1,0 +1,165 @@
+"""npumemctl's habits: pipes, patterns, names of users, units, everything in one JSON, interrupts."""
+
+import io
+import json
+import os
+import pwd
+import signal
+import subprocess
+import unittest
+
+import npumem_pb2 as pb
+import numpy as np
+
+from support import SECONDS, Endless, TestCase, wait_for
+
+NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
+
+
+class Habits(TestCase):
+    options = ("--npus", "4", "--npu-bytes", "4096")
+
+    def run_ctl(self, *words, feed=None):
+        environment = dict(os.environ, NPUMEM_SOCKET=self.daemon.path)
+        return subprocess.run([NPUMEMCTL, *words], capture_output=True, input=feed or b"", env=environment,
+                              cwd=self.daemon.directory, timeout=SECONDS, check=False)
+
+    def ctl(self, *words, code=0, says="", feed=None):
+        result = self.run_ctl(*words, feed=feed)
+        self.assertEqual(result.returncode, code, (words, result))
+        self.assertIn(says, (result.stderr if code else result.stdout).decode(errors="replace"), words)
+        return result.stdout
+
+    def alloc(self, name, shape="1,2,2,2", *words):
+        self.ctl("alloc", name, "--shape", shape, "--dtype", "fx8", "--frac-bits", "4", *words)
+
+    def names(self, *words):
+        return [tensor["name"] for tensor in json.loads(self.ctl("--json", "ls", *words))["tensors"]]
+
+    def test_pipes(self):
+        array = np.arange(-4, 4, dtype="i1").reshape(1, 2, 2, 2)
+        memory = io.BytesIO()
+        np.save(memory, array)
+        self.alloc("x")
+        self.ctl("write", "x", "-", feed=memory.getvalue(), says="8 elements written")
+        np.testing.assert_array_equal(np.load(io.BytesIO(self.ctl("read", "x", "-"))), array)
+        np.testing.assert_array_equal(np.load(io.BytesIO(self.ctl("--quiet", "read", "x", "-"))), array)
+        np.testing.assert_array_equal(np.load(io.BytesIO(self.ctl("read", "x", "-", "--dequantize"))), array / 16)
+        self.ctl("load", "y", "-", feed=memory.getvalue())
+        self.ctl("diff", "y", "-", feed=memory.getvalue())
+        self.ctl("write", "x", "-", feed=b"", code=1, says="-: the file ends")
+        self.ctl("--json", "read", "x", "-", code=2)
+
+    def test_values(self):
+        self.alloc("x")
+        self.ctl("fill", "x", "-8")
+        self.assertEqual(self.ctl("read", "x"), b"[0,0]\n-8 -8\n-8 -8\n[0,1]\n-8 -8\n-8 -8\n")
+        self.assertEqual(self.ctl("read", "x", "--dequantize").split(b"\n")[1], b"-0.5 -0.5")
+        self.assertEqual(json.loads(self.ctl("--json", "read", "x"))["values"], [[[[-8, -8], [-8, -8]]] * 2])
+        self.ctl("alloc", "m", "--layout", "matrix", "--rows", "2", "--cols", "3", "--dtype", "fp32")
+        self.ctl("fill", "m", "0.25")
+        self.assertEqual(self.ctl("read", "m"), b"0.25 0.25 0.25\n0.25 0.25 0.25\n")
+
+    def test_patterns(self):
+        for name in ("conv1.w", "conv2.w", "fc"):
+            self.alloc(name)
+        self.ctl("view", "part = conv1.w[0:1,0:1]")
+        self.assertEqual(self.names("conv*"), ["conv1.w", "conv2.w"])
+        self.assertEqual(self.names("fc", "conv[2-9].?"), ["conv2.w", "fc"])
+        self.assertEqual(len(self.names(f"{os.getuid()}:*")), 4)
+        for words in (("ls", "nothing*"), ("free", "conv*", "nothing*"), ("free", "fc*", "nothing"), ("ls", "conv1.v")):
+            self.ctl(*words, code=1, says="no")
+        self.ctl("ls", "conv1.v", code=1, says='did you mean "conv1.w"?')
+        for words in (("free",), ("free", "--all", "fc")):
+            self.ctl(*words, code=2)
+        self.assertEqual(len(self.names()), 4)
+        self.ctl("free", "conv*", says="2 freed")
+        self.assertEqual(self.names(), ["fc"])
+        self.alloc("y")
+        self.assertEqual(json.loads(self.ctl("free", "--all", "--json")), {"freed": 2})
+        self.ctl("free", "--all", says="0 freed")
+
+    def test_state(self):
+        self.alloc("x")
+        state = json.loads(self.ctl("state"))
+        self.assertEqual(set(state), {"info", "stat", "tensors"})
+        self.assertEqual(state["tensors"], json.loads(self.ctl("--json", "ls"))["tensors"])
+        self.assertEqual(state["info"]["npu_bytes"], 4096)
+        self.assertIn("device", state["stat"])
+
+    def test_users(self):
+        other = next(user for user in pwd.getpwall() if user.pw_uid not in (0, os.getuid()))
+        self.alloc("x")
+        self.ctl("grant", "x", other.pw_name, "read")
+        self.assertIn(f"uid {other.pw_uid} for reading", self.ctl("show", "x").decode())
+        for user in ("no such user", "-1", "4294967296", ""):
+            self.ctl("grant", "x", user, "read", code=2, says="neither a user's name")
+
+    def test_units(self):
+        for text, code in (("1K", 0), ("1024", 0), ("K", 2), ("1k", 2), ("99999999999G", 2), ("-1K", 2)):
+            result = self.run_ctl("--json", "plan", "--npus", "4", f"--npu-bytes={text}", "--shape", "1,4,8,8", "--dtype", "fp32")
+            self.assertEqual(result.returncode, code, text)
+        self.assertEqual(len(self.ctl("dump", "0", "1K", "1K").splitlines()), 64)
+
+    def test_layouts_in_a_table(self):
+        lines = self.ctl("plan", "--layout", "all", "--npus", "4", "--npu-bytes", "4K", "--shape", "2,5,4,8", "--dtype",
+                         "int8").decode().splitlines()
+        self.assertEqual(lines[0].split()[:2], ["LAYOUT", "MODE"])
+        plans = json.loads(self.ctl("--json", "plan", "--layout", "all", "--shape", "2,5,4,8", "--dtype", "int8"))["plans"]
+        self.assertEqual(len(plans), len(lines) - 1)
+        for plan in plans:
+            words = ("--shape", "2,5,4,8", "--dtype", "int8", "--layout", plan.pop("layout"), "--mode", plan.pop("mode"))
+            one = json.loads(self.ctl("--json", "plan", *words))
+            self.assertEqual(one, plan)
+        self.assertIn(["compact", "plain"], [line.split()[:2] for line in lines])
+        self.ctl("plan", "--layout", "all", "--shape", "0,5,4,8", "--dtype", "int8", code=1, says="0")
+
+    def test_conform_counts(self):
+        vectors = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conformance", "vectors", "relu.json")
+        result = json.loads(self.run_ctl("--spawn", "--json", "conform", vectors, "--layouts", "all").stdout)
+        self.assertEqual(result["runs"], result["passed"] * result["placements"])
+        self.assertGreater(result["placements"], 1)
+
+    def test_help_and_version(self):
+        self.assertEqual(self.ctl("help"), self.ctl("--help"))
+        self.assertEqual(self.ctl("help", "plan"), self.ctl("plan", "--help"))
+        self.assertEqual(self.ctl("help", "run", "conv2d"), self.ctl("kernels", "conv2d"))
+        self.ctl("help", "nonsense", code=2, says="nonsense")
+        self.assertIn(self.ctl("--version").strip(), self.ctl("version"))
+        version = json.loads(self.ctl("--json", "version"))
+        self.assertEqual(version["npumemctl"], version["npumemd"])
+        result = self.run_ctl("--socket", "/nonexistent/socket", "--json", "version")
+        self.assertEqual((result.returncode, json.loads(result.stdout)["npumemd"]), (0, None))
+
+    def test_quiet(self):
+        self.alloc("x")
+        self.assertEqual(self.ctl("--quiet", "ls"), b"")
+        memory = io.BytesIO()
+        np.save(memory, np.zeros((1, 2, 2, 2), "i1"))
+        self.assertEqual(self.ctl("write", "x", "-", "--quiet", feed=memory.getvalue()), b"")
+        self.assertEqual(len(json.loads(self.ctl("--quiet", "--json", "ls"))["tensors"]), 1)
+        result = self.run_ctl("--quiet", "show", "nobody")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (1, b"", b"npumemctl: there is no tensor nobody\n"))
+
+
+class Interrupt(TestCase):
+    options = ("--npu-bytes", "4194304")
+
+    def running(self):
+        with self.client() as other:
+            return other.call(stat=pb.StatRequest(details=True)).stat.running
+
+    def test_a_cancelled_run_says_so(self):
+        Endless(self.client())
+        command = [NPUMEMCTL, "--socket", self.daemon.path, "run", "conv2d", "in=in", "weights=weights", "out=out"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+            wait_for(lambda: any(running.call == "run" for running in self.running()))
+            child.send_signal(signal.SIGINT)
+            out, complaint = child.communicate(timeout=SECONDS)
+        self.assertEqual((child.returncode, out), (-signal.SIGINT, ""))
+        self.assertIn("npumemctl: cancelled", complaint)
+        wait_for(lambda: not self.running())
+
+
+if __name__ == "__main__":
+    unittest.main()
