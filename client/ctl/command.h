@@ -17,6 +17,9 @@ struct command {
 	int (*run)(struct ctl *ctl, const struct args *args);
 };
 
+/* Runs argv[1..argc), and says why where that fails. Without a command it leaves ctl->batch set: commands are to
+ * be read. CTL_OK, CTL_FAILED, CTL_USAGE, or what a program that it ran ended with. */
+int command_line(struct ctl *ctl, int argc, char **argv);
 /* Help about the command that words[0] names, with what follows; about all where there are none. CTL_OK or
  * CTL_USAGE. */
 int command_help(struct ctl *ctl, const char **words, unsigned n_words);

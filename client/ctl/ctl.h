@@ -15,6 +15,8 @@ struct ctl {
 	bool hushed;	     /* --quiet: no warnings, no bar */
 	bool printed;	     /* an object is on stdout */
 	const char *address; /* NULL: the library's default */
+	bool batch;	     /* commands come as lines */
+	char *spawned;	     /* the address of --spawn; owned */
 	double reconnect;    /* seconds to try for */
 	struct npumem *npumem;
 	struct npumem_error error; /* why a command failed */

@@ -1,223 +1,78 @@
-/* npumemctl: reads the command line, runs one command, says in one line why it failed.
- * The commands are rows of commands.def; nothing here knows what they do. */
-#include <errno.h>
+/* npumemctl: one command, or without one those that are typed or come on stdin. Owns the connection, which stays
+ * for all of a private daemon's lines: it ends with it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/ctl/command.h"
-#include "client/ctl/core/numbers.h"
-#include "client/ctl/core/suggest.h"
+#include "client/ctl/core/words.h"
+#include "client/ctl/prompt.h"
 
-static const struct row {
-	const char *name, *synopsis, *summary;
-	const struct command *command;
-} rows[] = {
-#define COMMAND(name, synopsis, summary) {#name, synopsis, summary, &name##_command},
-#include "client/ctl/commands.def"
-#undef COMMAND
-};
+enum { MAIN_WORDS_MAX = 512 };
 
-enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
-
-static const struct option global_options[] = {
-	{"--socket", "PATH", "the daemon's socket, instead of $NPUMEM_SOCKET and the usual places", false},
-	{"--spawn", "OPTIONS", "starts a private daemon with these options of npumemd: --spawn='--npus 4'", true},
-	{"--reconnect", "SECONDS", "tries that long to reach a daemon", false},
-	{"--json", NULL, "prints one JSON object", false},
-	{"--quiet", NULL, "prints no text but complaints; what --json or a - asks for is printed", false},
-	{"--help", NULL, "help, also of a command: npumemctl plan --help", false},
-	{"--version", NULL, "the version", false},
-	{NULL, NULL, NULL, false},
-};
-
-static const struct row *row_find(const char *name)
+/* The connection, and what its calls handed out, for a line of its own. */
+static void disconnect(struct ctl *ctl)
 {
-	for (unsigned i = 0; i < N_ROWS; i++)
-		if (!strcmp(rows[i].name, name))
-			return &rows[i];
-	return NULL;
-}
-
-static int no_such_command(struct ctl *ctl, const char *name)
-{
-	char nearest[SUGGEST_TEXT_BYTES];
-	struct suggest suggest;
-	suggest_init(&suggest, name);
-	for (unsigned i = 0; i < N_ROWS; i++)
-		suggest_offer(&suggest, rows[i].name);
-	return ctl_usage(ctl, "there is no command \"%.60s\"%s", name, suggest_text(&suggest, nearest));
-}
-
-/* An option that is npumemctl's nowhere is the private daemon's. */
-static bool is_foreign(const char *word)
-{
-	if (strchr(word, ' '))
-		return true;
-	for (unsigned i = 0; i < N_ROWS; i++)
-		if (rows[i].command->options && args_find(rows[i].command->options, word))
-			return false;
-	return !args_find(global_options, word);
-}
-
-static void help_options(const char *title, const struct option *options)
-{
-	if (options && options->name)
-		printf("\n%s\n", title);
-	for (; options && options->name; options++) {
-		char left[64];
-		snprintf(left, sizeof(left),
-			 options->optional ? "%s[=%s]"
-			 : options->value  ? "%s %s"
-					   : "%s",
-			 options->name, options->value ? options->value : "");
-		printf("  %-20s  %s\n", left, options->help);
-	}
-}
-
-static int help(const struct row *row)
-{
-	if (!row) {
-		printf("npumemctl [OPTIONS] COMMAND ...: tensors in the local memory of an NPU "
-		       "array\n\ncommands:\n");
-		for (unsigned i = 0; i < N_ROWS; i++)
-			printf("  %-8s  %s\n", rows[i].name, rows[i].summary);
-		help_options("options:", global_options);
-		printf("\nA command exits with 0, with 1 where it was refused or failed, with 2 where it is used "
-		       "wrong.\n");
-		return CTL_OK;
-	}
-	printf("npumemctl %s%s%s: %s\n", row->name, *row->synopsis ? " " : "", row->synopsis, row->summary);
-	help_options("options:", row->command->options);
-	if (row->command->notes)
-		printf("\n%s\n", row->command->notes);
-	return CTL_OK;
-}
-
-int command_help(struct ctl *ctl, const char **words, unsigned n_words)
-{
-	const struct args after = {.words = words + 1, .n_words = n_words - 1};
-	const struct row *row = n_words ? row_find(words[0]) : NULL;
-	if (n_words && !row)
-		return no_such_command(ctl, words[0]);
-	return row && row->command->help && after.n_words ? row->command->help(ctl, &after) : help(row);
-}
-
-/* Reads the global options into `ctl`; *address is freed by the caller. */
-static int globals_apply(struct ctl *ctl, const struct args *args, char **address)
-{
-	const char *spawn = args_value(args, "--spawn"), *reconnect = args_value(args, "--reconnect");
-	ctl->json = args_has(args, "--json");
-	ctl->hushed = args_has(args, "--quiet");
-	ctl->address = args_value(args, "--socket");
-	if (ctl->address && spawn)
-		return ctl_usage(ctl, "--socket and --spawn exclude each other");
-	if (reconnect &&
-	    (!numbers_real(reconnect, &ctl->reconnect) || !(ctl->reconnect >= 0 && ctl->reconnect <= 1e6)))
-		return ctl_usage(ctl, "--reconnect \"%.40s\" is no number of seconds from 0 to 1000000",
-				 reconnect);
-	if (!spawn)
-		return CTL_OK;
-	size_t bytes = strlen(spawn) + sizeof("spawn:");
-	*address = malloc(bytes);
-	if (!*address)
-		return ctl_fail(ctl, "no memory");
-	snprintf(*address, bytes, "spawn:%s", spawn);
-	ctl->address = *address;
-	return CTL_OK;
-}
-
-static bool is_piped(const struct args *args)
-{
-	for (unsigned i = 0; i < args->n_words; i++)
-		if (!strcmp(args->words[i], "-"))
-			return true;
-	return false;
-}
-
-static int command_run(struct ctl *ctl, const struct row *row, const struct args *args)
-{
-	char *address = NULL;
-	if (args_has(args, "--version")) {
-		printf("npumemctl %s\n", NPUMEM_VERSION);
-		return CTL_OK;
-	}
-	if (args_has(args, "--help"))
-		return row && row->command->help && args->n_words ? row->command->help(ctl, args) : help(row);
-	if (!row)
-		return ctl_usage(ctl, "no command");
-	if (args->n_words < row->command->least)
-		return ctl_usage(ctl, "%s needs: %s", row->name, row->synopsis);
-	if (args->n_words > row->command->most)
-		return ctl_usage(ctl, "\"%.60s\" is too much for %s", args->words[row->command->most], row->name);
-	int code = globals_apply(ctl, args, &address);
-	if (!code && ctl->hushed && !ctl->json && !(row->command->pipes && is_piped(args)) &&
-	    !freopen("/dev/null", "w", stdout))
-		code = ctl_fail(ctl, "cannot be quiet: %s", strerror(errno));
-	if (!code)
-		code = row->command->run(ctl, args);
 	npumem_close(ctl->npumem);
-	free(address);
-	return code;
+	ctl->npumem = NULL;
 }
 
-/* Finds the command, then reads what belongs to it. */
-static int parse_and_run(struct ctl *ctl, int argc, char **argv, struct args *args, const struct row **row)
+/* One line. Counts it where it is a command. *over: it asks for the end. */
+static int run_line(const struct ctl *shared, struct ctl *ctl, char *line, unsigned *n_commands, bool *over)
 {
-	args->tables[0] = global_options;
-	int at = args_parse(args, argc, argv, 1, true, is_foreign, &ctl->error);
-	if (at < 0)
+	static char *words[MAIN_WORDS_MAX + 1] = {(char *)"npumemctl"};
+	unsigned n;
+	ctl->json = shared->json;
+	ctl->quiet = ctl->printed = false;
+	npumem_error_clear(&ctl->error);
+	if (words_split(line, words + 1, MAIN_WORDS_MAX - 1, &n, &ctl->error)) {
+		ctl_complain(ctl, "");
+		*n_commands += 1;
 		return CTL_USAGE;
-	if (args->n_words) {
-		*row = row_find(args->words[0]);
-		if (!*row)
-			return no_such_command(ctl, args->words[0]);
-		args->n_words = 0;
-		args->tables[1] = (*row)->command->options;
-		bool runs = (*row)->command->runs_another;
-		at = args_parse(args, argc, argv, at, runs, is_foreign, &ctl->error);
-		if (at < 0)
-			return CTL_USAGE;
-		while (at < argc)
-			args->words[args->n_words++] = argv[at++];
 	}
-	return command_run(ctl, *row, args);
+	words[n + 1] = NULL;
+	*n_commands += n > 0;
+	*over = n == 1 && (!strcmp(words[1], "exit") || !strcmp(words[1], "quit"));
+	return n && !*over ? command_line(ctl, (int)n + 1, words) : CTL_OK;
 }
 
-static void complain(const struct ctl *ctl, int code, const struct row *row)
+/* Typed lines go on after a failure; a batch ends with it. */
+static int run_lines(struct ctl *ctl)
 {
-	char usage[64] = "";
-	if (code == CTL_USAGE)
-		snprintf(usage, sizeof(usage), " (see npumemctl %s%s--help)", row ? row->name : "",
-			 row ? " " : "");
-	ctl_complain(ctl, usage);
-}
-
-/* What --json asks for holds also where a word before it is wrong. */
-static bool words_ask_json(int argc, char **argv)
-{
-	for (int i = 1; i < argc; i++)
-		if (!strcmp(argv[i], "--json"))
-			return true;
-	return false;
+	const struct ctl shared = *ctl;
+	bool typed = prompt_is_terminal(), over = false;
+	unsigned number = 0, n_commands = 0;
+	int code = CTL_OK;
+	char *line;
+	if (typed)
+		prompt_begin(ctl);
+	while (!over && (typed || !code) && (line = prompt_line())) {
+		number++;
+		code = run_line(&shared, ctl, line, &n_commands, &over);
+		free(line);
+		if (!ctl->spawned || ctl->error.status == NPUMEM_UNAVAILABLE)
+			disconnect(ctl);
+	}
+	if (typed)
+		prompt_end();
+	if (typed || n_commands) {
+		if (code && !typed)
+			fprintf(stderr, "npumemctl: stopped at line %u\n", number);
+		return typed ? CTL_OK : code;
+	}
+	if (!code)
+		code = ctl_usage(ctl, "no command");
+	ctl_complain(ctl, " (see npumemctl --help)");
+	return code;
 }
 
 int main(int argc, char **argv)
 {
 	struct ctl ctl = {.json = false};
-	struct args args = {.n_given = 0};
-	const struct row *row = NULL;
-	args.words = malloc((size_t)(argc + 1) * sizeof(*args.words));
-	int code = CTL_FAILED;
-	if (args.words)
-		code = parse_and_run(&ctl, argc, argv, &args, &row);
-	else
-		ctl_fail(&ctl, "no memory");
-	ctl.json |= args_has(&args, "--json") || (code == CTL_USAGE && words_ask_json(argc, argv));
-	if (fflush(stdout) && !code)
-		code = ctl_fail(&ctl, "cannot write the result: %s", strerror(errno));
-	if (code && !ctl.quiet)
-		complain(&ctl, code, row);
-	free(args.words);
+	int code = command_line(&ctl, argc, argv);
+	if (!code && ctl.batch)
+		code = run_lines(&ctl);
+	disconnect(&ctl);
+	free(ctl.spawned);
 	return code;
 }

@@ -3,7 +3,9 @@
 import io
 import json
 import os
+import pty
 import pwd
+import select
 import signal
 import subprocess
 import unittest
@@ -16,7 +18,7 @@ from support import SECONDS, Endless, TestCase, wait_for
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 
 
-class Habits(TestCase):
+class Ctl(TestCase):
     options = ("--npus", "4", "--npu-bytes", "4096")
 
     def run_ctl(self, *words, feed=None):
@@ -36,6 +38,8 @@ class Habits(TestCase):
     def names(self, *words):
         return [tensor["name"] for tensor in json.loads(self.ctl("--json", "ls", *words))["tensors"]]
 
+
+class Habits(Ctl):
     def test_pipes(self):
         array = np.arange(-4, 4, dtype="i1").reshape(1, 2, 2, 2)
         memory = io.BytesIO()
@@ -100,6 +104,10 @@ class Habits(TestCase):
             result = self.run_ctl("--json", "plan", "--npus", "4", f"--npu-bytes={text}", "--shape", "1,4,8,8", "--dtype", "fp32")
             self.assertEqual(result.returncode, code, text)
         self.assertEqual(len(self.ctl("dump", "0", "1K", "1K").splitlines()), 64)
+        info = json.loads(self.ctl("--spawn=--npus 4 --npu-bytes 8K", "--json", "info"))
+        self.assertEqual(info["npu_bytes"], 8192)
+        for text in ("8X", "K", "99999999999G", "-8K"):
+            self.ctl(f"--spawn=--npus 4 --npu-bytes {text}", "info", code=1, says="--npu-bytes" if text != "-8K" else "-8192")
 
     def test_layouts_in_a_table(self):
         lines = self.ctl("plan", "--layout", "all", "--npus", "4", "--npu-bytes", "4K", "--shape", "2,5,4,8", "--dtype",
@@ -140,6 +148,79 @@ class Habits(TestCase):
         self.assertEqual(len(json.loads(self.ctl("--quiet", "--json", "ls"))["tensors"]), 1)
         result = self.run_ctl("--quiet", "show", "nobody")
         self.assertEqual((result.returncode, result.stdout, result.stderr), (1, b"", b"npumemctl: there is no tensor nobody\n"))
+
+
+class Lines(Ctl):
+    """npumemctl without a command."""
+
+    def lines(self, text, *words, code=0):
+        result = self.run_ctl(*words, feed=text.encode())
+        self.assertEqual(result.returncode, code, result)
+        return result.stdout.decode("latin1"), result.stderr.decode()
+
+    def test_a_batch(self):
+        out, complaint = self.lines("""# a comment
+            alloc x --shape 1,2,2,2 --dtype int8
+
+            fill x 3
+            view 'part = x[0:1, 0:1]'
+            read part  # its values""")
+        self.assertIn("[0,0]\n3 3\n3 3\n", out)
+        self.assertEqual(complaint, "")
+        self.assertEqual(self.names(), ["x", "part"])
+        out, complaint = self.lines("ls\nshow nobody\nfree x\n", code=1)
+        self.assertEqual(complaint, "npumemctl: there is no tensor nobody\nnpumemctl: stopped at line 2\n")
+        self.assertEqual(self.names(), ["x", "part"])
+        self.assertEqual(self.lines("ls\nread x -\nls", "--quiet")[0][-8:], "\3" * 8)
+
+    def test_a_batch_on_a_private_daemon(self):
+        out, _ = self.lines("alloc x --shape 1,2,2,2 --dtype int8\nfill x 7\nread x --json\nexit\nls\n", "--spawn")
+        self.assertEqual(json.loads(out[out.index("{"):])["values"], [[[[7, 7], [7, 7]]] * 2])
+        self.assertEqual(self.names(), [])
+
+    def test_json_lines(self):
+        out, _ = self.lines("version\nshow nobody\n", "--json", code=1)
+        decoder = json.JSONDecoder()
+        version, end = decoder.raw_decode(out)
+        self.assertIn("npumemctl", version)
+        self.assertEqual(json.loads(out[end:])["error"]["status"], "NOT_FOUND")
+
+    def test_bad_lines(self):
+        for line, says in (
+            ("nonsense", "nonsense"),
+            ("ls 'x", "a quote does not end"),
+            ("--socket /x ls", "--socket stands before the lines"),
+            ("ls --spawn", "--spawn stands before the lines"),
+            ("write x -", "stdin is what the commands come from"),
+            ("--json", "no command"),
+            ("x " * 600, "more than"),
+        ):
+            self.assertIn(says, self.lines(line + "\nfree --all\n", code=2)[1])
+        for nothing in ("", "# nothing\n\n"):
+            self.assertIn("no command", self.lines(nothing, code=2)[1])
+
+    def typed(self, *steps):
+        """What a terminal shows of (keys, what then has to be shown)."""
+        master, slave = pty.openpty()
+        environment = dict(os.environ, NPUMEM_SOCKET=self.daemon.path, HOME=self.daemon.directory, TERM="xterm")
+        shown = b""
+        with subprocess.Popen([NPUMEMCTL], stdin=slave, stdout=slave, stderr=slave, env=environment) as child:
+            os.close(slave)
+            for keys, expected in steps:
+                os.write(master, keys)
+                start = len(shown)
+                while expected not in shown[start:]:
+                    self.assertTrue(select.select([master], [], [], SECONDS)[0], (keys, shown))
+                    shown += os.read(master, 4096)
+            os.write(master, b"exit\n")
+            self.assertEqual(child.wait(SECONDS), 0)
+        os.close(master)
+        return shown.decode(errors="replace")
+
+    def test_typed(self):
+        self.typed((b"alloc x --shape 1,2,2,2 --dtype int8\n", b"x at address"), (b"show nobody\n", b"no tensor nobody"),
+                   (b"fill x 5\n", b"npumem>"), (b"read x\n", b"5 5"))
+        self.assertEqual(self.names(), ["x"])
 
 
 class Interrupt(TestCase):

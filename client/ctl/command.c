@@ -1,0 +1,250 @@
+/* A command line: reads it, runs its command, says in one line why it failed.
+ * The commands are rows of commands.def; nothing here knows what they do. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/ctl/command.h"
+#include "client/ctl/core/numbers.h"
+#include "client/ctl/core/suggest.h"
+
+static const struct row {
+	const char *name, *synopsis, *summary;
+	const struct command *command;
+} rows[] = {
+#define COMMAND(name, synopsis, summary) {#name, synopsis, summary, &name##_command},
+#include "client/ctl/commands.def"
+#undef COMMAND
+};
+
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+static const struct option global_options[] = {
+	{"--socket", "PATH", "the daemon's socket, instead of $NPUMEM_SOCKET and the usual places", false},
+	{"--spawn", "OPTIONS", "starts a private daemon with these options of npumemd: --spawn='--npus 4'", true},
+	{"--reconnect", "SECONDS", "tries that long to reach a daemon", false},
+	{"--json", NULL, "prints one JSON object", false},
+	{"--quiet", NULL, "prints no text but complaints; what --json or a - asks for is printed", false},
+	{"--help", NULL, "help, also of a command: npumemctl plan --help", false},
+	{"--version", NULL, "the version", false},
+	{NULL, NULL, NULL, false},
+};
+
+static const struct row *row_find(const char *name)
+{
+	for (unsigned i = 0; i < N_ROWS; i++)
+		if (!strcmp(rows[i].name, name))
+			return &rows[i];
+	return NULL;
+}
+
+static int no_such_command(struct ctl *ctl, const char *name)
+{
+	char nearest[SUGGEST_TEXT_BYTES];
+	struct suggest suggest;
+	suggest_init(&suggest, name);
+	for (unsigned i = 0; i < N_ROWS; i++)
+		suggest_offer(&suggest, rows[i].name);
+	return ctl_usage(ctl, "there is no command \"%.60s\"%s", name, suggest_text(&suggest, nearest));
+}
+
+/* An option that is npumemctl's nowhere is the private daemon's. */
+static bool is_foreign(const char *word)
+{
+	if (strchr(word, ' '))
+		return true;
+	for (unsigned i = 0; i < N_ROWS; i++)
+		if (rows[i].command->options && args_find(rows[i].command->options, word))
+			return false;
+	return !args_find(global_options, word);
+}
+
+static void help_options(const char *title, const struct option *options)
+{
+	if (options && options->name)
+		printf("\n%s\n", title);
+	for (; options && options->name; options++) {
+		char left[64];
+		snprintf(left, sizeof(left),
+			 options->optional ? "%s[=%s]"
+			 : options->value  ? "%s %s"
+					   : "%s",
+			 options->name, options->value ? options->value : "");
+		printf("  %-20s  %s\n", left, options->help);
+	}
+}
+
+static int help(const struct row *row)
+{
+	if (!row) {
+		printf("npumemctl [OPTIONS] COMMAND ...: tensors in the local memory of an NPU "
+		       "array\n\ncommands:\n");
+		for (unsigned i = 0; i < N_ROWS; i++)
+			printf("  %-8s  %s\n", rows[i].name, rows[i].summary);
+		help_options("options:", global_options);
+		printf("\nA command exits with 0, with 1 where it was refused or failed, with 2 where it is used "
+		       "wrong.\n");
+		return CTL_OK;
+	}
+	printf("npumemctl %s%s%s: %s\n", row->name, *row->synopsis ? " " : "", row->synopsis, row->summary);
+	help_options("options:", row->command->options);
+	if (row->command->notes)
+		printf("\n%s\n", row->command->notes);
+	return CTL_OK;
+}
+
+int command_help(struct ctl *ctl, const char **words, unsigned n_words)
+{
+	const struct args after = {.words = words + 1, .n_words = n_words - 1};
+	const struct row *row = n_words ? row_find(words[0]) : NULL;
+	if (n_words && !row)
+		return no_such_command(ctl, words[0]);
+	return row && row->command->help && after.n_words ? row->command->help(ctl, &after) : help(row);
+}
+
+/* Reads the options that are npumemctl's own. */
+static int globals_apply(struct ctl *ctl, const struct args *args)
+{
+	const char *spawn = args_value(args, "--spawn"), *reconnect = args_value(args, "--reconnect");
+	ctl->hushed = args_has(args, "--quiet");
+	ctl->address = args_value(args, "--socket");
+	if (ctl->address && spawn)
+		return ctl_usage(ctl, "--socket and --spawn exclude each other");
+	if (reconnect &&
+	    (!numbers_real(reconnect, &ctl->reconnect) || !(ctl->reconnect >= 0 && ctl->reconnect <= 1e6)))
+		return ctl_usage(ctl, "--reconnect \"%.40s\" is no number of seconds from 0 to 1000000",
+				 reconnect);
+	if (!spawn)
+		return CTL_OK;
+	size_t bytes = strlen(spawn) + sizeof("spawn:");
+	ctl->spawned = malloc(bytes);
+	if (!ctl->spawned)
+		return ctl_fail(ctl, "no memory");
+	snprintf(ctl->spawned, bytes, "spawn:%s", spawn);
+	ctl->address = ctl->spawned;
+	return CTL_OK;
+}
+
+/* In a line of a batch they would come too late, and stdin is the batch. */
+static int globals_refuse(struct ctl *ctl, const struct row *row, const struct args *args)
+{
+	static const char *const own[] = {"--socket", "--spawn", "--reconnect", "--quiet"};
+	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (args_has(args, own[i]))
+			return ctl_usage(ctl, "%s stands before the lines, after npumemctl itself", own[i]);
+	for (unsigned i = 0; i < args->n_words && !row->command->pipes; i++)
+		if (!strcmp(args->words[i], "-"))
+			return ctl_usage(ctl, "stdin is what the commands come from");
+	return CTL_OK;
+}
+
+static bool is_piped(const struct row *row, const struct args *args)
+{
+	for (unsigned i = 0; i < args->n_words && row->command->pipes; i++)
+		if (!strcmp(args->words[i], "-"))
+			return true;
+	return false;
+}
+
+/* Runs it with stdout elsewhere, where --quiet has that. */
+static int command_hushed(struct ctl *ctl, const struct row *row, const struct args *args)
+{
+	if (!ctl->hushed || ctl->json || is_piped(row, args))
+		return row->command->run(ctl, args);
+	fflush(stdout);
+	int stdout_fd = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int code = stdout_fd < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0
+			   ? ctl_fail(ctl, "cannot be quiet: %s", strerror(errno))
+			   : row->command->run(ctl, args);
+	fflush(stdout);
+	if (stdout_fd >= 0)
+		dup2(stdout_fd, STDOUT_FILENO);
+	close(stdout_fd);
+	close(nowhere);
+	return code;
+}
+
+static int command_run(struct ctl *ctl, const struct row *row, const struct args *args)
+{
+	if (args_has(args, "--version")) {
+		printf("npumemctl %s\n", NPUMEM_VERSION);
+		return CTL_OK;
+	}
+	if (args_has(args, "--help"))
+		return row && row->command->help && args->n_words ? row->command->help(ctl, args) : help(row);
+	if (row && args->n_words < row->command->least)
+		return ctl_usage(ctl, "%s needs: %s", row->name, row->synopsis);
+	if (row && args->n_words > row->command->most)
+		return ctl_usage(ctl, "\"%.60s\" is too much for %s", args->words[row->command->most], row->name);
+	if (!row && ctl->batch)
+		return ctl_usage(ctl, "no command");
+	int code = ctl->batch ? globals_refuse(ctl, row, args) : globals_apply(ctl, args);
+	ctl->json |= args_has(args, "--json");
+	if (code || row)
+		return code ? code : command_hushed(ctl, row, args);
+	ctl->batch = true;
+	return CTL_OK;
+}
+
+/* Finds the command, then reads what belongs to it. */
+static int parse_and_run(struct ctl *ctl, int argc, char **argv, struct args *args, const struct row **row)
+{
+	args->tables[0] = global_options;
+	int at = args_parse(args, argc, argv, 1, true, is_foreign, &ctl->error);
+	if (at < 0)
+		return CTL_USAGE;
+	if (args->n_words) {
+		*row = row_find(args->words[0]);
+		if (!*row)
+			return no_such_command(ctl, args->words[0]);
+		args->n_words = 0;
+		args->tables[1] = (*row)->command->options;
+		bool runs = (*row)->command->runs_another;
+		at = args_parse(args, argc, argv, at, runs, is_foreign, &ctl->error);
+		if (at < 0)
+			return CTL_USAGE;
+		while (at < argc)
+			args->words[args->n_words++] = argv[at++];
+	}
+	return command_run(ctl, *row, args);
+}
+
+static void complain(const struct ctl *ctl, int code, const struct row *row)
+{
+	char usage[64] = "";
+	if (code == CTL_USAGE)
+		snprintf(usage, sizeof(usage), " (see npumemctl %s%s--help)", row ? row->name : "",
+			 row ? " " : "");
+	ctl_complain(ctl, usage);
+}
+
+/* What --json asks for holds also where a word before it is wrong. */
+static bool words_ask_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], "--json"))
+			return true;
+	return false;
+}
+
+int command_line(struct ctl *ctl, int argc, char **argv)
+{
+	struct args args = {.n_given = 0};
+	const struct row *row = NULL;
+	int code = CTL_FAILED;
+	args.words = malloc((size_t)(argc + 1) * sizeof(*args.words));
+	if (args.words)
+		code = parse_and_run(ctl, argc, argv, &args, &row);
+	else
+		ctl_fail(ctl, "no memory");
+	ctl->json |= args_has(&args, "--json") || (code == CTL_USAGE && words_ask_json(argc, argv));
+	if (fflush(stdout) && !code)
+		code = ctl_fail(ctl, "cannot write the result: %s", strerror(errno));
+	if (code && !ctl->quiet)
+		complain(ctl, code, row);
+	free(args.words);
+	return code;
+}
