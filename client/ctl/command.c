@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "client/ctl/command.h"
+#include "client/ctl/core/describe.h"
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/core/suggest.h"
+#include "client/ctl/terminal.h"
 
 static const struct row {
 	const char *name, *synopsis, *summary;
@@ -20,7 +22,7 @@ static const struct row {
 #undef COMMAND
 };
 
-enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
+enum { N_ROWS = sizeof(rows) / sizeof(rows[0]), HELP_INDENT = 24 };
 
 static const struct option global_options[] = {
 	{"--socket", "PATH", "the daemon's socket, instead of $NPUMEM_SOCKET and the usual places", false},
@@ -73,7 +75,9 @@ static void help_options(const char *title, const struct option *options)
 			 : options->value  ? "%s %s"
 					   : "%s",
 			 options->name, options->value ? options->value : "");
-		printf("  %-20s  %s\n", left, options->help);
+		unsigned n = (unsigned)printf("  %-20s  ", left);
+		describe_wrap(stdout, options->help, n > HELP_INDENT ? HELP_INDENT : n, HELP_INDENT,
+			      terminal_columns(STDOUT_FILENO));
 	}
 }
 
@@ -83,7 +87,8 @@ static int help(const struct row *row)
 		printf("npumemctl [OPTIONS] COMMAND ...: tensors in the local memory of an NPU "
 		       "array\n\ncommands:\n");
 		for (unsigned i = 0; i < N_ROWS; i++)
-			printf("  %-8s  %s\n", rows[i].name, rows[i].summary);
+			describe_wrap(stdout, rows[i].summary, (unsigned)printf("  %-8s  ", rows[i].name), 12,
+				      terminal_columns(STDOUT_FILENO));
 		help_options("options:", global_options);
 		printf("\nA command exits with 0, with 1 where it was refused or failed, with 2 where it is used "
 		       "wrong.\n");
