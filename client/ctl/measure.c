@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/describe.h"
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/core/spec.h"
 #include "client/ctl/core/table.h"
+#include "client/ctl/terminal.h"
 
 enum { MEASURE_BELOW = 2, MEASURE_ABOVE = 4 };
 
@@ -304,10 +306,15 @@ static int print_one(struct ctl *ctl, const struct measured *one)
 {
 	static const bool right[] = {false, true, true, true, false};
 	const char *titles[] = {"  format", "clipped", "largest error", "SNR dB", one->sums[0] ? "sums" : ""};
+	static const unsigned char spare[] = {2};
 	struct table table;
 	printf("%s%s%s: %zu numbers as %s\n", one->role, *one->role ? " " : "", one->source, one->values.n,
 	       npumem_dtype_name(one->dtype));
 	table_init(&table, sizeof(right), right);
+	table.within = terminal_columns(STDOUT_FILENO);
+	table.spare = spare;
+	table.n_spare = sizeof(spare);
+	table.cut = sizeof(right) - 1;
 	for (unsigned i = 0; i < sizeof(right); i++)
 		table_cell(&table, "%s", titles[i]);
 	for (unsigned k = 0; k < one->n; k++) {

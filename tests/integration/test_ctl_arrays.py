@@ -261,12 +261,15 @@ class Formats(Arrays):
     def test_bad_input(self):
         self.save("ints.npy", np.arange(8))
         self.save("nan.npy", np.array([np.nan]))
+        with open(self.at("x.npy"), "rb") as whole, open(self.at("cut.npy"), "wb") as cut:
+            cut.write(whole.read()[:-1])
         for line, code, says in (
             ("formats x.npy", 2, "--dtype"),
             ("formats x.npy --dtype int8", 2, "int8"),
             ("formats none.npy --dtype fx8", 1, "none.npy"),
             ("formats nan.npy --dtype fx8", 1, "NaN"),
             ("formats ints.npy --dtype fx8", 1, "integers"),
+            ("formats cut.npy --dtype fx8", 1, "the file ends in its data"),
             ("formats x.npy:Q.128 --dtype fx8", 2, "Q.128"),
             ("formats x.npy w.npy --dtype fx8", 2, "formats takes"),
             ("formats x.npy --dtype fx8 --rounding down", 2, "rounding"),

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
@@ -12,6 +13,7 @@
 #include "client/ctl/core/spec.h"
 #include "client/ctl/core/table.h"
 #include "client/ctl/network/lifetimes.h"
+#include "client/ctl/terminal.h"
 
 static const struct option plan_options[] = {
 	SPEC_OPTIONS,
@@ -159,10 +161,14 @@ static int plan_all(struct ctl *ctl, const struct npumem_geometry *geometry, boo
 {
 	static const bool right[] = {false, false, true, true, true, true};
 	static const char *const titles[] = {"LAYOUT", "MODE", "BYTES/NPU", "BYTES", "WASTE", "BEST START"};
+	static const unsigned char spare[] = {5, 4};
 	json_t *plans = json_array();
 	struct npumem_error why, first = {.status = 0};
 	struct table table;
 	table_init(&table, sizeof(right), right);
+	table.within = terminal_columns(STDOUT_FILENO);
+	table.spare = spare;
+	table.n_spare = sizeof(spare);
 	for (unsigned i = 0; i < sizeof(right); i++)
 		table_cell(&table, "%s", titles[i]);
 	for (spec->layout = 1; npumem_layout_name(spec->layout); spec->layout++) {

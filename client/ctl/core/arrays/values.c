@@ -167,7 +167,7 @@ static int read_file(FILE *file, const char *perm, struct values *values, struct
 	if (!status)
 		gather(raw, &element, stride, values);
 	else
-		free(values->data);
+		values_deinit(values);
 	free(raw);
 	return status;
 }
