@@ -105,11 +105,11 @@ START_TEST(long_sums_of_many_rows)
 {
 	static const struct shape shapes[] = {{7, 9001, 65}, {97, 8300, 3}, {203, 4100, 70}, {13, 200000, 2}};
 	uint64_t state = 4;
-	for (int i = 0; i < 12; i++) {
+	for (int i = 0; i < 4; i++) {
 		struct calls c;
-		set_up(&c, &shapes[i % 4], &state);
+		set_up(&c, &shapes[i], &state);
 		c.call.isa = isa_best();
-		check_against_loops(&c, &shapes[i % 4]);
+		check_against_loops(&c, &shapes[i]);
 		calls_free(&c);
 	}
 }
