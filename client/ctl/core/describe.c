@@ -253,7 +253,7 @@ void describe_print(FILE *out, const struct npumem_kernel_row *row, unsigned col
 	const struct npumem_param_row *param;
 	struct role role;
 	unsigned n = (unsigned)fprintf(out, "%s:", row->name);
-	describe_wrap(out, row->summary, n, 4, columns);
+	describe_wrap(out, row->summary, n, 2, columns);
 	fputs("\ntensors\n", out);
 	while (role_next(&list, &role))
 		print_role(out, row, &role, columns);
