@@ -88,6 +88,10 @@ class Files(Case):
         package = {"_build.py", "_rows.py", "npumem_pb2.py", "npumem_pb2.pyi"}
         package |= {name for name in os.listdir(os.path.join(SOURCE, "client/python/npumem")) if name[0] != "."}
         package -= {"__pycache__"}
+        manuals = []
+        if os.path.exists(os.path.join(os.environ["NPUMEM_BUILD"], "client", "man", "npumem.7.gz")):
+            pages = ("npumemctl.1", "libnpumem.3", "npumem.7", "npumem-kernels.7", "npumem-wire.7", "npumemd.8")
+            manuals = [f"share/man/man{page[-1]}/{page}.gz" for page in pages]
         expected = {
             "bin/npumemctl",
             "sbin/npumemd",
@@ -107,6 +111,7 @@ class Files(Case):
             "lib/tmpfiles.d/npumem.conf",
             "share/bash-completion/completions/npumemctl",
             "share/doc/npumem/README.md",
+            *manuals,
             "share/doc/npumem/copyright",
             "share/npumem/npumem.proto",
             "share/zsh/vendor-completions/_npumemctl",

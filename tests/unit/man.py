@@ -16,7 +16,7 @@ def read(*path):
 
 def rendered(pages, page):
     """As a reader sees it, wide enough that no word is divided."""
-    result = subprocess.run(["man", "--warnings", "--no-hyphenation", "-l", os.path.join(pages, page)], check=False,
+    result = subprocess.run(["man", "--warnings", "--no-hyphenation", "-l", os.path.join(pages, page + ".gz")], check=False,
                             capture_output=True, text=True, env=dict(os.environ, MANWIDTH="1000", LC_ALL="C.UTF-8"))
     assert result.returncode == 0 and not result.stderr, (page, result.stderr)
     return re.sub(".\b", "", result.stdout)
