@@ -49,7 +49,7 @@ static char *drawn(const struct npumem_tensor *tensor, unsigned n, int what)
 	else if (what == 'T')
 		status = svg_tensor_draw(out, &four, tensor, 0, NULL, NULL);
 	else
-		status = svg_device_draw(out, &four, tensors, n, 0, false, NULL);
+		status = svg_device_draw(out, &four, tensors, n, &(struct svg_device){.uid = 0}, NULL);
 	fclose(out);
 	ck_assert_int_eq(status, 0);
 	return text;
@@ -113,23 +113,24 @@ START_TEST(the_seeds_aligned_figure)
 {
 	struct npumem_tensor tensor = tensor_of("t", NPUMEM_FP32, (struct npumem_dims){2, 3, 4, 5}, 0, 2 * 1024);
 	char *text = drawn(&tensor, 1, 'T');
-	ck_assert_uint_eq(count(text, "class=\"k8\""), 120 + 1); /* and the legend's */
-	ck_assert_uint_eq(count(text, "class=\"k4\""), 0 + 1);
-	ck_assert_uint_eq(count(text, "class=\"k2\""), 72 + 1);
-	ck_assert_uint_eq(count(text, "class=\"k1\""), 320 + 1);
+	ck_assert_uint_eq(count(text, "class=\"k k8"), 120 + 1); /* and the legend's */
+	ck_assert_uint_eq(count(text, "class=\"k k4\""), 0);
+	ck_assert_uint_eq(count(text, "class=\"k k2\""), 72 + 1);
+	ck_assert_uint_eq(count(text, "class=\"k k1\""), 320 + 1);
 	ck_assert_uint_eq(count(text, ">1,2,3,4<"), 1);
 	free(text);
 }
 END_TEST
 
-/* aligned_4N: int8 (6,5,4,5): two packed n, of which the last has two elements and two dummies in each word. */
+/* aligned_4N: int8 (6,5,4,5): two packed n, of which the last has two elements and two dummies in each word: each
+ * is drawn. */
 START_TEST(the_seeds_4n_figure)
 {
 	struct npumem_tensor tensor =
 		tensor_of("t", NPUMEM_INT8, (struct npumem_dims){6, 5, 4, 5}, NPUMEM_MODE_4N, 0);
 	char *text = drawn(&tensor, 1, 'T');
-	ck_assert_uint_eq(count(text, "class=\"k8\""), 2 * 5 * 20 + 1);
-	ck_assert_uint_eq(count(text, "class=\"k4\""), 5 * 20 + 1);
+	ck_assert_uint_eq(count(text, "class=\"k k8"), 6 * 5 * 20 + 1);
+	ck_assert_uint_eq(count(text, "class=\"k k4\""), 2 * 5 * 20 + 1);
 	free(text);
 }
 END_TEST

@@ -1,0 +1,132 @@
+/* Columns of NPUs. A tensor looks the same on two NPUs that hold the same block rows of it, but where the last
+ * channel may be narrower; so its first and last channel are all that parts columns. */
+#include "client/ctl/core/pictures/svg_columns.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "client/ctl/core/pictures/picture.h"
+
+enum { COLUMNS_PLOT = 960, COLUMNS_MAX = 150, COLUMNS_LEAST = 2, COLUMNS_LABEL = 84 };
+
+void svg_columns_of(struct svg_columns *columns, const struct npumem_geometry *geometry,
+		    const struct npumem_tensor *const *tensors, unsigned n)
+{
+	bool cut[NPUMEM_NPUS_MAX + 2] = {true};
+	int64_t npus = geometry->n_npus;
+	for (unsigned i = 0; i < n; i++) {
+		const struct npumem_place *p = &tensors[i]->place;
+		int64_t last = (p->start_npu + p->shape.c - 1) % npus;
+		cut[p->start_npu] = cut[last] = cut[last + 1] = true;
+	}
+	columns->n = 0;
+	for (int64_t npu = 0; npu < npus; npu++)
+		if (cut[npu] || npus <= SVG_COLUMNS_APART)
+			columns->first[columns->n++] = npu;
+	columns->first[columns->n] = npus;
+	double pitch = (double)COLUMNS_PLOT / (double)columns->n;
+	pitch = pitch > COLUMNS_MAX ? COLUMNS_MAX : pitch < COLUMNS_LEAST ? COLUMNS_LEAST : pitch;
+	columns->gap = pitch >= 40 ? 12 : pitch >= 8 ? 1.5 : 0;
+	columns->width = pitch - columns->gap;
+}
+
+double svg_columns_x(const struct svg_columns *columns, int64_t i)
+{
+	return SVG_LEFT + (double)i * (columns->width + columns->gap);
+}
+
+double svg_columns_right(const struct svg_columns *columns)
+{
+	return svg_columns_x(columns, columns->n - 1) + columns->width;
+}
+
+const char *svg_columns_name(const struct svg_columns *columns, int64_t i, char *text)
+{
+	int64_t first = columns->first[i], last = columns->first[i + 1] - 1;
+	if (first == last)
+		snprintf(text, SVG_BYTES_TEXT, "NPU %" PRId64, first);
+	else
+		snprintf(text, SVG_BYTES_TEXT, "NPU %" PRId64 " to %" PRId64, first, last);
+	return text;
+}
+
+void svg_columns_numbers(struct svg *svg, const struct svg_columns *columns)
+{
+	char text[SVG_BYTES_TEXT];
+	double pitch = columns->width + columns->gap;
+	bool named = pitch >= COLUMNS_LABEL || (columns->n <= SVG_COLUMNS_APART && pitch >= 40);
+	int64_t step = named ? 1 : (int64_t)(32 / pitch) + 1;
+	for (int64_t i = 0; i < columns->n; i += step) {
+		if (named)
+			svg_columns_name(columns, i, text);
+		else
+			snprintf(text, sizeof(text), "%" PRId64, columns->first[i]);
+		svg_text(svg, svg_columns_x(columns, i) + columns->width / 2, SVG_TOP - 10, "m", text);
+	}
+	if (!named)
+		svg_text(svg, SVG_LEFT - 14, SVG_TOP - 10, "r", "from NPU");
+}
+
+bool svg_columns_holds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu)
+{
+	int64_t c = (npu - place->start_npu + geometry->n_npus) % geometry->n_npus;
+	return c < place->shape.c;
+}
+
+static void box_fill(struct svg_box *box)
+{
+	const struct npumem_place *place = &box->tensor->place;
+	int64_t bytes = place->bytes_per_npu;
+	for (int64_t i = 0; i < box->columns->n; i++) {
+		int64_t npu = box->columns->first[i];
+		for (int step = 0; step < box->steps; step++) {
+			int64_t from = bytes * step / box->steps, to = bytes * (step + 1) / box->steps;
+			unsigned kind = svg_strongest(
+				picture_kinds(box->geometry, place, npu, from, to > from ? to : from + 1));
+			/* Between the elements that others have there is nothing of this tensor. */
+			if (kind == NPUMEM_BYTE_PADDING && !svg_columns_holds(box->geometry, place, npu))
+				kind = SVG_NOTHING;
+			box->bits[i * box->steps + step] = (uint16_t)kind;
+		}
+	}
+}
+
+static void box_run(struct svg *svg, const struct svg_box *box, int64_t column, int from, int to, unsigned as)
+{
+	const struct npumem_place *place = &box->tensor->place;
+	int64_t base = place->offset == NPUMEM_ANY ? 0 : place->offset, bytes = place->bytes_per_npu;
+	char npus[SVG_BYTES_TEXT];
+	svg_rect(svg, svg_columns_x(box->columns, column), box->y + box->height * from / box->steps,
+		 box->columns->width, box->height * (to - from) / box->steps, as,
+		 as == NPUMEM_BYTE_DATA || as == SVG_LENT ? box->colour : SVG_PLAIN,
+		 "%s: %s, %s, offsets %" PRId64 " to %" PRId64, box->name, svg_kind_name(as),
+		 svg_columns_name(box->columns, column, npus), base + bytes * from / box->steps,
+		 base + bytes * to / box->steps - 1);
+}
+
+void svg_box_draw(struct svg *svg, const struct svg_box *box, unsigned kind, unsigned as)
+{
+	for (int64_t i = 0; i < box->columns->n; i++) {
+		const uint16_t *bits = box->bits + i * box->steps;
+		for (int from = 0, to; from < box->steps; from = to) {
+			to = from + 1;
+			while (to < box->steps && bits[to] == bits[from])
+				to++;
+			if (bits[from] == kind)
+				box_run(svg, box, i, from, to, as);
+		}
+	}
+}
+
+int svg_box_new(struct svg_box *box, struct npumem_error *error)
+{
+	int64_t bytes = box->tensor->place.bytes_per_npu;
+	box->steps = (int)box->height;
+	box->steps = box->steps > bytes ? (int)bytes : box->steps;
+	box->steps = box->steps < 1 ? 1 : box->steps > SVG_STEPS ? SVG_STEPS : box->steps;
+	box->bits = malloc((size_t)box->columns->n * (size_t)box->steps * sizeof(*box->bits));
+	if (!box->bits)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the picture");
+	box_fill(box);
+	return 0;
+}
