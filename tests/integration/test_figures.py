@@ -155,6 +155,17 @@ class Figures(unittest.TestCase):
         self.assertEqual((len(data), len(dummy)), (3 * 100, 100))
         self.assertEqual([data[2, 0, 0, 0], dummy[3, 0, 0, 0]], [(0, 256), (0, 258)])
 
+    def test_rule(self):
+        """What happened on the device is what is seen."""
+        boxes = tooltips("rule")
+        self.assertIn("lost: data in another's empty block, NPU 2, offsets 128 to 255", boxes)
+        self.assertIn("b: data in another's empty block, NPU 3, offsets 640 to 767", boxes)
+        self.assertIn("in: empty, NPU 3, offsets 384 to 511", boxes)
+        self.assertIn("new: padding, NPU 0, offsets 996 to 1023", boxes)
+        for mark in ("damaged", "sealed", "never written"):
+            self.assertEqual(boxes.count(mark), 2, mark)  # one tensor, and the legend
+            self.assertIn(mark, texts("rule"))
+
 
 if __name__ == "__main__":
     unittest.main()

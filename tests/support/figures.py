@@ -31,6 +31,36 @@ FIGURES = {
     "aligned_2N": f"plan {FOUR} --shape 3,5,4,5 --dtype int16 --mode 2n",
 }
 
+# The safety rule on a device. b fills empty blocks of a, which if-safe allows: no kernel may write either. lost was put into
+# empty blocks of out unchecked; the kernel that wrote out destroyed it.
+RULE_DEVICE = "--npus 4 --npu-bytes 2048 --allow-unchecked-reuse"
+RULE = """
+alloc out --shape 1,6,1,128 --dtype fx8 --frac-bits 4
+alloc lost --shape 1,2,1,128 --dtype int8 --address 4224 --reuse unchecked
+alloc in --shape 1,6,1,128 --dtype fx8 --frac-bits 4
+alloc a --shape 1,5,1,128 --dtype int8 --dma-only
+alloc b --shape 1,3,1,128 --dtype int8 --address 2688 --reuse if-safe --dma-only
+alloc weights --shape 1,4,1,64 --dtype int8
+alloc new --shape 1,3,1,100 --dtype int8
+fill in 1
+fill lost 1
+fill a 1
+fill b 1
+fill weights 1
+seal weights
+run relu in=in out=out
+map --svg "$FIGURE"
+"""
+
+
+def draw_rule(build, path):
+    """On a daemon of its own."""
+    npumemctl = os.path.join(build, "client/ctl/npumemctl")
+    script = "set -e\n" + "".join(f'"$NPUMEMCTL" {line}\n' for line in RULE.split("\n") if line)
+    subprocess.run([npumemctl, f"--spawn={RULE_DEVICE}", "exec", "sh", "-c", script], check=True, stdout=subprocess.DEVNULL,
+                   env=dict(os.environ, NPUMEMCTL=npumemctl, FIGURE=path, NPUMEMD=os.path.join(build, "daemon/npumemd")))
+
+
 def ctl(build, words):
     subprocess.run([os.path.join(build, "client/ctl/npumemctl"), *words.split()], check=True, stdout=subprocess.DEVNULL)
 
@@ -39,6 +69,7 @@ def main(build, folder):
     os.makedirs(folder, exist_ok=True)
     for name, command in FIGURES.items():
         ctl(build, f"{command} --svg {os.path.join(folder, name + '.svg')}")
+    draw_rule(build, os.path.join(folder, "rule.svg"))
 
 
 if __name__ == "__main__":

@@ -19,19 +19,23 @@ enum {
 unsigned picture_kinds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu,
 		       int64_t from, int64_t to)
 {
-	uint8_t kinds[2 * PICTURE_LOOK_BYTES] = {0};
+	uint8_t kinds[2 * PICTURE_LOOK_BYTES];
+	size_t looked = sizeof(kinds);
 	unsigned all = 0;
 	if (to > place->bytes_per_npu)
 		to = place->bytes_per_npu;
 	if (to <= from)
 		return 0;
+	if (to - from < (int64_t)looked)
+		looked = (size_t)(to - from);
+	memset(kinds, 0, looked);
 	if (to - from <= 2 * PICTURE_LOOK_BYTES) {
 		npumem_place_paint(geometry, place, npu, from, to, kinds);
 	} else {
 		npumem_place_paint(geometry, place, npu, from, from + PICTURE_LOOK_BYTES, kinds);
 		npumem_place_paint(geometry, place, npu, to - PICTURE_LOOK_BYTES, to, kinds + PICTURE_LOOK_BYTES);
 	}
-	for (unsigned i = 0; i < sizeof(kinds); i++)
+	for (size_t i = 0; i < looked; i++)
 		all |= kinds[i];
 	return all;
 }

@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SVG_WIDTH_LEAST = 640, SVG_COLOURS = 16, SVG_TOOLTIP_BYTES = 512, SVG_SUBTITLE = 16 };
+enum {
+	SVG_WIDTH_LEAST = 640,
+	SVG_COLOURS = 30,
+	SVG_TOOLTIP_BYTES = 512,
+	SVG_SUBTITLE = 16,
+	SVG_STROKED = 4 /* lower boxes would be all outline */
+};
 
 /* In the order of the legend. */
 static const struct {
@@ -44,7 +50,8 @@ static const char styles[] =
 	".m{text-anchor:middle}.c{text-anchor:middle;font-size:9px}.l{stroke:#818b98;stroke-width:.7;fill:none}"
 	".h{stroke:#9aa4af;stroke-width:.7}.g{fill:#eceff2}.o{fill:#ffe2a8}.p{stroke:#b07d18;stroke-width:.7}"
 	".v{stroke:#1f2328;stroke-width:1.1;stroke-opacity:.55}\n"
-	".k{stroke:#6e7781;stroke-width:.6}.k8{fill:#a9cdf2}.k4{fill:url(#dummy)}.k2{fill:url(#padding)}"
+	".k{stroke:#6e7781;stroke-width:.6}.z{stroke-width:0}.k8{fill:#a9cdf2}.k4{fill:url(#dummy)}.k2{fill:url(#"
+	"padding)}"
 	".k1{fill:url(#empty)}.k16,.k64{fill:none;stroke-dasharray:2 2;pointer-events:all}"
 	".k2048{fill:none;stroke:#c4cad1;pointer-events:all}.k4096{fill:#a9cdf2}"
 	".q{pointer-events:none}.k32{fill:url(#lent)}.k1024{fill:url(#used)}\n"
@@ -71,13 +78,15 @@ unsigned svg_strongest(unsigned bits)
 	return 0;
 }
 
-/* FNV-1a: any hash would do, but never another one, or colours change from version to version. */
+/* FNV-1a, its bits mixed once more: any hash would do, but never another one, or colours change from version to
+ * version. */
 int svg_colour(const char *name)
 {
 	uint32_t hash = 2166136261U;
 	for (; *name; name++)
 		hash = (hash ^ (unsigned char)*name) * 16777619U;
-	return (int)((hash ^ hash >> 16) % SVG_COLOURS);
+	hash = (hash ^ hash >> 16) * 0x85ebca6bU;
+	return (int)((hash ^ hash >> 13) % SVG_COLOURS);
 }
 
 const char *svg_bytes(int64_t bytes, char *text)
@@ -139,8 +148,8 @@ void svg_rect(struct svg *svg, double x, double y, double width, double height, 
 		snprintf(own, sizeof(own), " c%d", colour);
 	svg->colours |= colour >= 0 ? 1U << colour : 0;
 	svg->kinds |= kind;
-	fprintf(svg->body, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" class=\"k k%u%s\">", x, y,
-		width, height, over ? NPUMEM_BYTE_DATA : kind, own);
+	fprintf(svg->body, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" class=\"k k%u%s%s\">", x, y,
+		width, height, over ? NPUMEM_BYTE_DATA : kind, own, height < SVG_STROKED ? " z" : "");
 	va_start(values, format);
 	svg_tooltip(svg, format, values);
 	va_end(values);
@@ -245,12 +254,13 @@ static void svg_legend(struct svg *svg)
 static void svg_styles(const struct svg *svg, FILE *out)
 {
 	fprintf(out, "<style>\n%s", styles);
+	/* Hues a pale and a strong one apart: more of them could not be told from each other. */
 	for (unsigned i = 0; i < SVG_COLOURS; i++)
 		if (svg->colours >> i & 1)
 			fprintf(out,
-				".c%u{fill:hsl(%u,65%%,80%%)}@media(prefers-color-scheme:dark){.c%u{fill:"
-				"hsl(%u,45%%,30%%)}}\n",
-				i, i * 360 / SVG_COLOURS, i, i * 360 / SVG_COLOURS);
+				".c%u{fill:hsl(%u,65%%,%u%%)}@media(prefers-color-scheme:dark){.c%u{fill:"
+				"hsl(%u,45%%,%u%%)}}\n",
+				i, i / 2 * 24, i % 2 ? 70 : 85, i, i / 2 * 24, i % 2 ? 36 : 24);
 	fputs("</style>\n", out);
 }
 

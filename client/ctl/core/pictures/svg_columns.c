@@ -7,7 +7,8 @@
 
 #include "client/ctl/core/pictures/picture.h"
 
-enum { COLUMNS_PLOT = 960, COLUMNS_MAX = 150, COLUMNS_LEAST = 2, COLUMNS_LABEL = 84 };
+enum { COLUMNS_PLOT = 960, COLUMNS_MAX = 150, COLUMNS_LEAST = 2, COLUMNS_NAME = 104, COLUMNS_NUMBERS = 72 };
+enum { BOX_WORD = 4 };
 
 void svg_columns_of(struct svg_columns *columns, const struct npumem_geometry *geometry,
 		    const struct npumem_tensor *const *tensors, unsigned n)
@@ -17,7 +18,8 @@ void svg_columns_of(struct svg_columns *columns, const struct npumem_geometry *g
 	for (unsigned i = 0; i < n; i++) {
 		const struct npumem_place *p = &tensors[i]->place;
 		int64_t last = (p->start_npu + p->shape.c - 1) % npus;
-		cut[p->start_npu] = cut[last] = cut[last + 1] = true;
+		cut[p->start_npu] = cut[last + 1] = true;
+		cut[last] |= p->last_w != p->shape.w;
 	}
 	columns->n = 0;
 	for (int64_t npu = 0; npu < npus; npu++)
@@ -54,17 +56,20 @@ void svg_columns_numbers(struct svg *svg, const struct svg_columns *columns)
 {
 	char text[SVG_BYTES_TEXT];
 	double pitch = columns->width + columns->gap;
-	bool named = pitch >= COLUMNS_LABEL || (columns->n <= SVG_COLUMNS_APART && pitch >= 40);
-	int64_t step = named ? 1 : (int64_t)(32 / pitch) + 1;
+	bool apart = columns->n <= SVG_COLUMNS_APART && columns->first[columns->n] == columns->n;
+	bool named = pitch >= COLUMNS_NAME || (apart && pitch >= 40), both = pitch >= COLUMNS_NUMBERS;
+	int64_t step = named || both ? 1 : (int64_t)(32 / pitch) + 1;
 	for (int64_t i = 0; i < columns->n; i += step) {
-		if (named)
-			svg_columns_name(columns, i, text);
-		else
+		const char *label = svg_columns_name(columns, i, text);
+		if (!named)
+			label += sizeof("NPU");
+		if (!named && !both)
 			snprintf(text, sizeof(text), "%" PRId64, columns->first[i]);
-		svg_text(svg, svg_columns_x(columns, i) + columns->width / 2, SVG_TOP - 10, "m", text);
+		svg_text(svg, svg_columns_x(columns, i) + columns->width / 2, SVG_TOP - 10, "m",
+			 named || both ? label : text);
 	}
 	if (!named)
-		svg_text(svg, SVG_LEFT - 14, SVG_TOP - 10, "r", "from NPU");
+		svg_text(svg, SVG_LEFT - 14, SVG_TOP - 10, "r", both ? "NPU" : "from NPU");
 }
 
 bool svg_columns_holds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu)
@@ -99,9 +104,9 @@ static void box_run(struct svg *svg, const struct svg_box *box, int64_t column, 
 	svg_rect(svg, svg_columns_x(box->columns, column), box->y + box->height * from / box->steps,
 		 box->columns->width, box->height * (to - from) / box->steps, as,
 		 as == NPUMEM_BYTE_DATA || as == SVG_LENT ? box->colour : SVG_PLAIN,
-		 "%s: %s, %s, offsets %" PRId64 " to %" PRId64, box->name, svg_kind_name(as),
-		 svg_columns_name(box->columns, column, npus), base + bytes * from / box->steps,
-		 base + bytes * to / box->steps - 1);
+		 "%s: %s, %s, offsets %s%" PRId64 " to %" PRId64, box->name, svg_kind_name(as),
+		 svg_columns_name(box->columns, column, npus), bytes % box->steps ? "about " : "",
+		 base + bytes * from / box->steps, base + bytes * to / box->steps - 1);
 }
 
 void svg_box_draw(struct svg *svg, const struct svg_box *box, unsigned kind, unsigned as)
@@ -121,8 +126,10 @@ void svg_box_draw(struct svg *svg, const struct svg_box *box, unsigned kind, uns
 int svg_box_new(struct svg_box *box, struct npumem_error *error)
 {
 	int64_t bytes = box->tensor->place.bytes_per_npu;
+	/* Words, where they are few; else what can be seen. */
 	box->steps = (int)box->height;
-	box->steps = box->steps > bytes ? (int)bytes : box->steps;
+	if (bytes / BOX_WORD <= SVG_STEPS)
+		box->steps = (int)(bytes / BOX_WORD);
 	box->steps = box->steps < 1 ? 1 : box->steps > SVG_STEPS ? SVG_STEPS : box->steps;
 	box->bits = malloc((size_t)box->columns->n * (size_t)box->steps * sizeof(*box->bits));
 	if (!box->bits)

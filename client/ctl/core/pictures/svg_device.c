@@ -93,6 +93,36 @@ static void tensor_label(struct svg *svg, struct device *device, const struct np
 	device->label = line + SVG_LINE;
 }
 
+/* Whether the byte at an offset of an NPU is in an empty block of another tensor of the cluster. */
+static bool cluster_lends(const struct device *device, const struct cluster *cluster, unsigned borrower,
+			  int64_t npu, int64_t offset)
+{
+	for (unsigned i = cluster->first; i < cluster->first + cluster->n; i++) {
+		const struct npumem_place *p = &device->sorted[i]->place;
+		if (i == borrower || offset < p->offset || offset >= p->offset + p->bytes_per_npu)
+			continue;
+		if (picture_kinds(device->geometry, p, npu, offset - p->offset, offset - p->offset + 1) &
+		    NPUMEM_BYTE_EMPTY)
+			return true;
+	}
+	return false;
+}
+
+/* Data in empty blocks of others is of its own kind. */
+static void cluster_lent(const struct device *device, const struct cluster *cluster, unsigned i,
+			 struct svg_box *box)
+{
+	const struct npumem_place *p = &device->sorted[i]->place;
+	for (int64_t column = 0; column < device->columns.n; column++)
+		for (int step = 0; step < box->steps; step++) {
+			uint16_t *kind = &box->bits[column * box->steps + step];
+			int64_t offset = p->offset + p->bytes_per_npu * step / box->steps;
+			if (*kind == NPUMEM_BYTE_DATA &&
+			    cluster_lends(device, cluster, i, device->columns.first[column], offset))
+				*kind = SVG_LENT;
+		}
+}
+
 /* What is drawn of a tensor in a cluster: one kind. */
 static int cluster_kind(struct svg *svg, const struct device *device, const struct cluster *cluster, double height,
 			unsigned i, unsigned kind, struct npumem_error *error)
@@ -111,7 +141,11 @@ static int cluster_kind(struct svg *svg, const struct device *device, const stru
 	int status = svg_box_new(&box, error);
 	if (status)
 		return status;
-	svg_box_draw(svg, &box, kind, tensor->borrows && kind == NPUMEM_BYTE_DATA ? SVG_LENT : kind);
+	if (kind == NPUMEM_BYTE_DATA && cluster->n > 1)
+		cluster_lent(device, cluster, i, &box);
+	svg_box_draw(svg, &box, kind, kind);
+	if (kind == NPUMEM_BYTE_DATA)
+		svg_box_draw(svg, &box, SVG_LENT, SVG_LENT);
 	free(box.bits);
 	return 0;
 }
