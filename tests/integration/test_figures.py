@@ -2,10 +2,12 @@
 the layout chapter says. What is expected is reckoned here from the chapter's sentences, not by npumem."""
 import collections
 import os
+import pty
 import re
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 import xml.etree.ElementTree
 
@@ -165,6 +167,43 @@ class Figures(unittest.TestCase):
         for mark in ("damaged", "sealed", "never written"):
             self.assertEqual(boxes.count(mark), 2, mark)  # one tensor, and the legend
             self.assertIn(mark, texts("rule"))
+
+
+class Terminal(unittest.TestCase):
+    """map on a terminal: as wide as that is, in colours unless NO_COLOR or TERM says otherwise."""
+
+    def map(self, columns, **environment):
+        build = os.environ["NPUMEM_BUILD"]
+        script = '"$NPUMEMCTL" alloc x --shape 1,70,1,100 --dtype int8 >/dev/null; "$NPUMEMCTL" map; "$NPUMEMCTL" map x'
+        npumemctl = os.path.join(build, "client/ctl/npumemctl")
+        ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (50, columns))
+        variables = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
+        variables |= {"NPUMEMCTL": npumemctl, "NPUMEMD": os.path.join(build, "daemon/npumemd"), "TERM": "xterm"} | environment
+        with subprocess.Popen([npumemctl, "--spawn", "exec", "sh", "-c", script], stdout=theirs, env=variables) as process:
+            os.close(theirs)
+            text = b""
+            try:
+                while part := os.read(ours, 4096):
+                    text += part
+            except OSError:  # the other end is closed
+                pass
+            self.assertEqual(process.wait(), 0)
+        os.close(ours)
+        return text.decode()
+
+    def test_width(self):
+        for columns in (40, 80, 200):
+            text = re.sub("\x1b\\[[0-9]*m", "", self.map(columns))
+            widest = max(len(line) for line in text.splitlines())
+            self.assertLessEqual(widest, columns)
+            self.assertIn("A  x: int8 [1,70,1,100]", text)
+
+    def test_colours(self):
+        self.assertIn("\x1b[", self.map(80))
+        self.assertIn("\x1b[", self.map(80, NO_COLOR=""))
+        self.assertNotIn("\x1b", self.map(80, NO_COLOR="1"))
+        self.assertNotIn("\x1b", self.map(80, TERM="dumb"))
 
 
 if __name__ == "__main__":

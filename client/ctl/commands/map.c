@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -95,24 +96,43 @@ static int map_json(struct ctl *ctl, const struct subject *subject)
 					(json_int_t)g->npu_bytes, "tensors", array));
 }
 
-static int map_text(struct ctl *ctl, const struct subject *subject)
+static int map_draw(struct ctl *ctl, const struct subject *subject, const struct picture_look *look, FILE *out)
 {
 	const struct npumem_geometry *geometry = &subject->info->geometry;
 	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	if (!subject->one)
-		return picture_device(stdout, geometry, subject->tensors, subject->n, subject->info->uid,
-				      subject->hidden, &ctl->error)
+		return picture_device(out, geometry, subject->tensors, subject->n, subject->info->uid,
+				      subject->hidden, look, &ctl->error)
 			       ? CTL_FAILED
 			       : CTL_OK;
 	const struct npumem_place *place = &subject->one->place;
-	printf("%s: %s %s, %s, %s, at offset %" PRId64 "\n", present_name(subject->one, subject->info->uid, name),
-	       present_dtype(place, dtype), present_shape(place, shape), npumem_layout_name(place->layout),
-	       npumem_mode_name(place->mode), place->offset);
+	fprintf(out, "%s: %s %s, %s, %s, at offset %" PRId64 "\n",
+		present_name(subject->one, subject->info->uid, name), present_dtype(place, dtype),
+		present_shape(place, shape), npumem_layout_name(place->layout), npumem_mode_name(place->mode),
+		place->offset);
 	if (subject->by_feature)
-		picture_features(stdout, geometry, place, terminal_columns(STDOUT_FILENO));
+		picture_features(out, geometry, place, look->width);
 	else
-		picture_place(stdout, geometry, place);
+		picture_place(out, geometry, place, look);
 	return CTL_OK;
+}
+
+static int map_text(struct ctl *ctl, const struct subject *subject)
+{
+	const struct picture_look look = {.width = terminal_columns(STDOUT_FILENO),
+					  .colours = terminal_colours(STDOUT_FILENO)};
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	if (!out)
+		return ctl_fail(ctl, "no memory for the picture");
+	int code = map_draw(ctl, subject, &look, out);
+	if (fclose(out) && !code)
+		code = ctl_fail(ctl, "no memory for the picture");
+	if (!code)
+		picture_fit(stdout, text, look.width);
+	free(text);
+	return code;
 }
 
 static int map_run(struct ctl *ctl, const struct args *args)

@@ -4,10 +4,13 @@
 #include <string.h>
 
 #include "client/ctl/core/pictures/picture.h"
+#include "client/ctl/core/pictures/picture_features.h"
 #include "client/ctl/core/pictures/svg_device.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
 
 static const struct npumem_geometry four = {.n_npus = 4, .npu_bytes = 1024, .n_banks = 4, .eu_bytes = 128};
+
+static const struct picture_look piped = {.width = 0};
 
 static struct npumem_tensor tensor_of(const char *name, int dtype, struct npumem_dims shape, int mode,
 				      int64_t address)
@@ -43,9 +46,9 @@ static char *drawn(const struct npumem_tensor *tensor, unsigned n, int what)
 	FILE *out = open_memstream(&text, &bytes);
 	ck_assert_ptr_nonnull(out);
 	if (what == 't')
-		picture_place(out, &four, &tensor->place);
+		picture_place(out, &four, &tensor->place, &piped);
 	else if (what == 'd' || what == 'h')
-		status = picture_device(out, &four, tensors, n, 0, what == 'h', NULL);
+		status = picture_device(out, &four, tensors, n, 0, what == 'h', &piped, NULL);
 	else if (what == 'T')
 		status = svg_tensor_draw(out, &four, tensor, 0, NULL, NULL);
 	else
@@ -85,25 +88,59 @@ START_TEST(rows_that_look_alike_are_one)
 }
 END_TEST
 
+/* Without the colours: the columns that a line takes. */
+static unsigned columns_of(const char *line)
+{
+	unsigned n = 0;
+	for (; *line; line++) {
+		if (*line == '\033')
+			line = strchr(line, 'm');
+		else
+			n++;
+	}
+	return n;
+}
+
+/* A tensor, and the device with it, on a terminal. */
+static char *on_terminal(const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
+			 const struct picture_look *look)
+{
+	const struct npumem_tensor *const tensors[] = {tensor};
+	char *text = NULL, *fitted = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	picture_place(out, geometry, &tensor->place, look);
+	ck_assert_int_eq(picture_device(out, geometry, tensors, 1, 0, true, look, NULL), 0);
+	picture_features(out, geometry, &tensor->place, look->width);
+	fclose(out);
+	out = open_memstream(&fitted, &bytes);
+	picture_fit(out, text, look->width);
+	fclose(out);
+	free(text);
+	return fitted;
+}
+
 START_TEST(no_line_is_wider_than_a_terminal)
 {
-	for (int64_t n_npus = 1; n_npus <= 1024; n_npus = n_npus * 3 + 1) {
-		struct npumem_geometry geometry = four;
-		struct npumem_tensor tensor = tensor_of("t", NPUMEM_INT8, (struct npumem_dims){1, 1, 1, 1}, 0, 0);
-		struct npumem_spec spec;
-		char *text = NULL;
-		size_t bytes;
-		geometry.n_npus = n_npus;
-		npumem_spec_init(&spec);
-		spec.shape = (struct npumem_dims){1, 2 * n_npus + 1, 1, 100};
-		ck_assert_int_eq(npumem_place_resolve(&geometry, &spec, &tensor.place, NULL), 0);
-		FILE *out = open_memstream(&text, &bytes);
-		picture_place(out, &geometry, &tensor.place);
-		fclose(out);
-		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-			ck_assert_msg(strlen(line) <= 80, "%s", line);
-		free(text);
-	}
+	for (int64_t n_npus = 1; n_npus <= 1024; n_npus = n_npus * 3 + 1)
+		for (unsigned width = 24; width <= 300; width = width * 2 - 8) {
+			struct npumem_geometry geometry = four;
+			struct npumem_tensor tensor =
+				tensor_of("a_name_that_is_as_long_as_names_may_be_so_that_it_needs_2_lines",
+					  NPUMEM_INT8, (struct npumem_dims){1, 1, 1, 1}, 0, 0);
+			struct picture_look look = {.width = width, .colours = n_npus % 2};
+			struct npumem_spec spec;
+			geometry.n_npus = n_npus;
+			npumem_spec_init(&spec);
+			spec.shape = (struct npumem_dims){1, 2 * n_npus + 1, 1, 100};
+			spec.address = 0;
+			ck_assert_int_eq(npumem_place_resolve(&geometry, &spec, &tensor.place, NULL), 0);
+			char *text = on_terminal(&geometry, &tensor, &look);
+			ck_assert_int_eq(strchr(text, '\033') != NULL, look.colours);
+			for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+				ck_assert_msg(columns_of(line) <= width, "%u: %s", width, line);
+			free(text);
+		}
 }
 END_TEST
 
