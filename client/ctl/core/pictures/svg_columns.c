@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/ctl/core/pictures/picture.h"
 
@@ -42,14 +43,19 @@ double svg_columns_right(const struct svg_columns *columns)
 	return svg_columns_x(columns, columns->n - 1) + columns->width;
 }
 
-const char *svg_columns_name(const struct svg_columns *columns, int64_t i, char *text)
+static const char *columns_range(const struct svg_columns *columns, int64_t from, int64_t to, char *text)
 {
-	int64_t first = columns->first[i], last = columns->first[i + 1] - 1;
+	int64_t first = columns->first[from], last = columns->first[to] - 1;
 	if (first == last)
 		snprintf(text, SVG_BYTES_TEXT, "NPU %" PRId64, first);
 	else
 		snprintf(text, SVG_BYTES_TEXT, "NPU %" PRId64 " to %" PRId64, first, last);
 	return text;
+}
+
+const char *svg_columns_name(const struct svg_columns *columns, int64_t i, char *text)
+{
+	return columns_range(columns, i, i + 1, text);
 }
 
 void svg_columns_numbers(struct svg *svg, const struct svg_columns *columns)
@@ -96,29 +102,40 @@ static void box_fill(struct svg_box *box)
 	}
 }
 
-static void box_run(struct svg *svg, const struct svg_box *box, int64_t column, int from, int to, unsigned as)
+/* A run of steps on columns [column, next). */
+static void box_run(struct svg *svg, const struct svg_box *box, int64_t column, int64_t next, int from, int to,
+		    unsigned as)
 {
 	const struct npumem_place *place = &box->tensor->place;
 	int64_t base = place->offset == NPUMEM_ANY ? 0 : place->offset, bytes = place->bytes_per_npu;
+	double x = svg_columns_x(box->columns, column);
 	char npus[SVG_BYTES_TEXT];
-	svg_rect(svg, svg_columns_x(box->columns, column), box->y + box->height * from / box->steps,
-		 box->columns->width, box->height * (to - from) / box->steps, as,
+	svg_rect(svg, x, box->y + box->height * from / box->steps,
+		 svg_columns_x(box->columns, next - 1) + box->columns->width - x,
+		 box->height * (to - from) / box->steps, as,
 		 as == NPUMEM_BYTE_DATA || as == SVG_LENT ? box->colour : SVG_PLAIN,
 		 "%s: %s, %s, offsets %s%" PRId64 " to %" PRId64, box->name, svg_kind_name(as),
-		 svg_columns_name(box->columns, column, npus), bytes % box->steps ? "about " : "",
+		 columns_range(box->columns, column, next, npus), bytes % box->steps ? "about " : "",
 		 base + bytes * from / box->steps, base + bytes * to / box->steps - 1);
 }
 
+/* Columns too narrow for a gap are drawn together where they look alike: of thousands of tensors that start
+ * anywhere, no file would be small enough else. */
 void svg_box_draw(struct svg *svg, const struct svg_box *box, unsigned kind, unsigned as)
 {
-	for (int64_t i = 0; i < box->columns->n; i++) {
+	size_t column_bytes = (size_t)box->steps * sizeof(*box->bits);
+	for (int64_t i = 0, next; i < box->columns->n; i = next) {
 		const uint16_t *bits = box->bits + i * box->steps;
+		next = i + 1;
+		while (box->columns->gap <= 0 && next < box->columns->n &&
+		       !memcmp(bits, box->bits + next * box->steps, column_bytes))
+			next++;
 		for (int from = 0, to; from < box->steps; from = to) {
 			to = from + 1;
 			while (to < box->steps && bits[to] == bits[from])
 				to++;
 			if (bits[from] == kind)
-				box_run(svg, box, i, from, to, as);
+				box_run(svg, box, i, next, from, to, as);
 		}
 	}
 }

@@ -123,51 +123,61 @@ static void cluster_lent(const struct device *device, const struct cluster *clus
 		}
 }
 
-/* What is drawn of a tensor in a cluster: one kind. */
-static int cluster_kind(struct svg *svg, const struct device *device, const struct cluster *cluster, double height,
-			unsigned i, unsigned kind, struct npumem_error *error)
+/* Looks at a tensor of the cluster. */
+static int cluster_box(const struct device *device, const struct cluster *cluster, double height, unsigned i,
+		       struct svg_box *box, struct npumem_error *error)
 {
 	const struct npumem_tensor *tensor = device->sorted[i];
 	const struct npumem_place *p = &tensor->place;
 	double scale = height / (double)(cluster->to - cluster->from);
+	*box = (struct svg_box){.geometry = device->geometry,
+				.tensor = tensor,
+				.columns = &device->columns,
+				.y = device->y + scale * (double)(p->offset - cluster->from),
+				.height = scale * (double)p->bytes_per_npu,
+				.colour = svg_colour(tensor->name)};
+	int status = svg_box_new(box, error);
+	if (!status && cluster->n > 1)
+		cluster_lent(device, cluster, i, box);
+	return status;
+}
+
+/* Stronger kinds over weaker ones, so that a guest shows in the empty block that it borrows. */
+static void cluster_boxes(struct svg *svg, const struct device *device, const struct cluster *cluster,
+			  struct svg_box *boxes)
+{
+	static const unsigned order[] = {SVG_NOTHING,	    NPUMEM_BYTE_EMPTY, NPUMEM_BYTE_PADDING,
+					 NPUMEM_BYTE_DUMMY, NPUMEM_BYTE_DATA,  SVG_LENT};
 	char name[PRESENT_TEXT_BYTES];
-	struct svg_box box = {.geometry = device->geometry,
-			      .tensor = tensor,
-			      .columns = &device->columns,
-			      .y = device->y + scale * (double)(p->offset - cluster->from),
-			      .height = scale * (double)p->bytes_per_npu,
-			      .name = present_name(tensor, device->how->uid, name),
-			      .colour = svg_colour(tensor->name)};
-	int status = svg_box_new(&box, error);
-	if (status)
-		return status;
-	if (kind == NPUMEM_BYTE_DATA && cluster->n > 1)
-		cluster_lent(device, cluster, i, &box);
-	svg_box_draw(svg, &box, kind, kind);
-	if (kind == NPUMEM_BYTE_DATA)
-		svg_box_draw(svg, &box, SVG_LENT, SVG_LENT);
-	free(box.bits);
-	return 0;
+	for (unsigned k = 0; k < sizeof(order) / sizeof(order[0]); k++)
+		for (unsigned i = 0; i < cluster->n; i++) {
+			boxes[i].name = present_name(boxes[i].tensor, device->how->uid, name);
+			svg_box_draw(svg, &boxes[i], order[k], order[k]);
+		}
 }
 
 static int cluster_draw(struct svg *svg, struct device *device, const struct cluster *cluster,
 			struct npumem_error *error)
 {
-	static const unsigned order[] = {SVG_NOTHING, NPUMEM_BYTE_EMPTY, NPUMEM_BYTE_PADDING, NPUMEM_BYTE_DUMMY,
-					 NPUMEM_BYTE_DATA};
 	double height = height_of(device, cluster->to - cluster->from), labels = SVG_LINE * (double)cluster->n;
+	struct svg_box *boxes = calloc(cluster->n, sizeof(*boxes));
+	if (!boxes)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the picture");
 	int status = 0;
 	if (!device->how->to_scale && height < labels)
 		height = labels;
-	/* Stronger kinds over weaker ones, so that a guest shows in the empty block that it borrows. */
-	for (unsigned k = 0; k < sizeof(order) / sizeof(order[0]); k++)
-		for (unsigned i = cluster->first; i < cluster->first + cluster->n && !status; i++)
-			status = cluster_kind(svg, device, cluster, height, i, order[k], error);
-	for (unsigned i = cluster->first; i < cluster->first + cluster->n; i++) {
-		int64_t below = device->sorted[i]->place.offset - cluster->from;
-		tensor_label(svg, device, device->sorted[i],
-			     device->y + height * (double)below / (double)(cluster->to - cluster->from));
+	for (unsigned i = 0; i < cluster->n && !status; i++)
+		status = cluster_box(device, cluster, height, cluster->first + i, &boxes[i], error);
+	if (!status)
+		cluster_boxes(svg, device, cluster, boxes);
+	for (unsigned i = 0; i < cluster->n; i++) {
+		const struct npumem_tensor *tensor = device->sorted[cluster->first + i];
+		double below =
+			(double)(tensor->place.offset - cluster->from) / (double)(cluster->to - cluster->from);
+		tensor_label(svg, device, tensor, device->y + height * below);
+		free(boxes[i].bits);
 	}
+	free(boxes);
 	device->y += height + (device->how->to_scale ? 0 : DEVICE_GAP);
 	return status;
 }
