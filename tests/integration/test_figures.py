@@ -1,6 +1,7 @@
 """The figures of the documents: drawn by tests/support/figures.py as they lie in client/man/figures, and each one, read back, says what
 the layout chapter says. What is expected is reckoned here from the chapter's sentences, not by npumem."""
 import collections
+import json
 import os
 import pty
 import re
@@ -204,6 +205,46 @@ class Terminal(unittest.TestCase):
         self.assertIn("\x1b[", self.map(80, NO_COLOR=""))
         self.assertNotIn("\x1b", self.map(80, NO_COLOR="1"))
         self.assertNotIn("\x1b", self.map(80, TERM="dumb"))
+
+
+class Refusals(unittest.TestCase):
+    def ctl(self, words):
+        npumemctl = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
+        environment = dict(os.environ, NPUMEMD=os.path.join(os.environ["NPUMEM_BUILD"], "daemon/npumemd"))
+        return subprocess.run([npumemctl, *words.split()], capture_output=True, text=True, env=environment, check=False)
+
+    def test_what_makes_no_sense(self):
+        plan = "plan --npus 4 --npu-bytes 1024"
+        with tempfile.TemporaryDirectory() as folder:
+            svg = os.path.join(folder, "x.svg")
+            for words, code, says in (
+                (f"{plan} --shape 1,1,1,1 --dtype int8 --by feature", 2, "--by feature is for the drawing"),
+                (f"{plan} --shape 1,1,1,1 --dtype int8 --by byte --svg {svg}", 2, "--by feature is for the drawing"),
+                (f"{plan} --address 1,2 --by feature --svg {svg}", 2, "--by feature is for the drawing"),
+                (f"{plan} --address 1,4096 --svg {svg}", 1, "address 4096 is not below the 4096 bytes"),
+                (f"{plan} --address 1,,2 --svg {svg}", 2, "--address"),
+                (f"{plan} --address 1,-2 --svg {svg}", 2, "--address"),
+                (f"{plan} --address {','.join('1' * 65)} --svg {svg}", 2, "--address"),
+                (f"{plan} --address 1 --svg /nonexistent/x.svg", 1, "/nonexistent/x.svg"),
+                (f"{plan} --address 1 --svg /dev/full", 1, "/dev/full"),
+                (f"{plan} --shape 1,1,1,1 --dtype int8 --svg /dev/full", 1, "/dev/full"),
+                ("--spawn map --by feature", 2, "--by feature is for one tensor"),
+                ("--spawn map x --by npu", 2, "--by \"npu\""),
+                ("--spawn map --to-scale", 2, "--to-scale is for an SVG of the device"),
+                ("--spawn map --svg /dev/full", 1, "/dev/full"),
+            ):
+                result = self.ctl(words)
+                self.assertEqual(result.returncode, code, (words, result))
+                self.assertIn(says, result.stderr, words)
+                self.assertEqual(len(result.stderr.splitlines()), 1, result)
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_several_addresses(self):
+        result = self.ctl("--json plan --npus 4 --npu-bytes 1024 --address 340,3088")
+        self.assertEqual(json.loads(result.stdout), {"addresses": [{"address": 340, "npu": 0, "offset": 340, "start_npu": 0},
+                                                                   {"address": 3088, "npu": 3, "offset": 16, "start_npu": 3}]})
+        self.assertEqual(self.ctl("plan --npus 4 --npu-bytes 1024 --address 1472").stdout,
+                         "address 1472 is offset 448 of NPU 1\n")
 
 
 if __name__ == "__main__":
