@@ -26,6 +26,7 @@ enum svg_kind {
 	SVG_USED = 1024, /* a tensor that lives on after its last use */
 	SVG_BLOCK = 2048,
 	SVG_ADDRESS = 4096,
+	SVG_MIXED = 8192, /* with a weaker kind: a run that has data and that */
 };
 
 struct svg {

@@ -92,8 +92,12 @@ static void box_fill(struct svg_box *box)
 		int64_t npu = box->columns->first[i];
 		for (int step = 0; step < box->steps; step++) {
 			int64_t from = bytes * step / box->steps, to = bytes * (step + 1) / box->steps;
-			unsigned kind = svg_strongest(
-				picture_kinds(box->geometry, place, npu, from, to > from ? to : from + 1));
+			unsigned bits = picture_kinds(box->geometry, place, npu, from, to > from ? to : from + 1);
+			unsigned kind = svg_strongest(bits);
+			if (kind == NPUMEM_BYTE_DATA && (bits & NPUMEM_BYTE_DUMMY))
+				kind = SVG_MIXED | NPUMEM_BYTE_DUMMY;
+			else if (kind == NPUMEM_BYTE_DATA && (bits & NPUMEM_BYTE_PADDING))
+				kind = SVG_MIXED | NPUMEM_BYTE_PADDING;
 			/* Between the elements that others have there is nothing of this tensor. */
 			if (kind == NPUMEM_BYTE_PADDING && !svg_columns_holds(box->geometry, place, npu))
 				kind = SVG_NOTHING;
@@ -102,21 +106,41 @@ static void box_fill(struct svg_box *box)
 	}
 }
 
-/* A run of steps on columns [column, next). */
-static void box_run(struct svg *svg, const struct svg_box *box, int64_t column, int64_t next, int from, int to,
-		    unsigned as)
+/* Steps [from, to) of columns [column, next). */
+struct run {
+	int64_t column, next;
+	int from, to;
+};
+
+/* A run of one kind; of its width the part from `left` to `right`. */
+static void box_run(struct svg *svg, const struct svg_box *box, const struct run *run, unsigned as, double left,
+		    double right)
 {
 	const struct npumem_place *place = &box->tensor->place;
 	int64_t base = place->offset == NPUMEM_ANY ? 0 : place->offset, bytes = place->bytes_per_npu;
-	double x = svg_columns_x(box->columns, column);
-	char npus[SVG_BYTES_TEXT];
-	svg_rect(svg, x, box->y + box->height * from / box->steps,
-		 svg_columns_x(box->columns, next - 1) + box->columns->width - x,
-		 box->height * (to - from) / box->steps, as,
+	double x = svg_columns_x(box->columns, run->column);
+	double width = svg_columns_x(box->columns, run->next - 1) + box->columns->width - x;
+	char npus[SVG_BYTES_TEXT], share[SVG_BYTES_TEXT] = "";
+	if (right - left < 1)
+		snprintf(share, sizeof(share), ", %.3g %% of", 100 * (right - left));
+	svg_rect(svg, x + width * left, box->y + box->height * run->from / box->steps, width * (right - left),
+		 box->height * (run->to - run->from) / box->steps, as,
 		 as == NPUMEM_BYTE_DATA || as == SVG_LENT ? box->colour : SVG_PLAIN,
-		 "%s: %s, %s, offsets %s%" PRId64 " to %" PRId64, box->name, svg_kind_name(as),
-		 columns_range(box->columns, column, next, npus), bytes % box->steps ? "about " : "",
-		 base + bytes * from / box->steps, base + bytes * to / box->steps - 1);
+		 "%s: %s%s, %s, offsets %s%" PRId64 " to %" PRId64, box->name, svg_kind_name(as), share,
+		 columns_range(box->columns, run->column, run->next, npus), bytes % box->steps ? "about " : "",
+		 base + bytes * run->from / box->steps, base + bytes * run->to / box->steps - 1);
+}
+
+/* Data and a weaker kind that take turns, too small to be seen: side by side, each as wide as its share of them.
+ */
+static void box_mixed(struct svg *svg, const struct svg_box *box, const struct run *run, unsigned weaker)
+{
+	const struct npumem_place *p = &box->tensor->place;
+	double data = (double)p->blocks.data / (double)(p->blocks.data + p->blocks.padding);
+	if (weaker == NPUMEM_BYTE_DUMMY)
+		data = (double)(p->shape.n % p->lanes) / (double)p->lanes;
+	box_run(svg, box, run, NPUMEM_BYTE_DATA, 0, data);
+	box_run(svg, box, run, weaker, data, 1);
 }
 
 /* Columns too narrow for a gap are drawn together where they look alike: of thousands of tensors that start
@@ -134,8 +158,11 @@ void svg_box_draw(struct svg *svg, const struct svg_box *box, unsigned kind, uns
 			to = from + 1;
 			while (to < box->steps && bits[to] == bits[from])
 				to++;
+			const struct run run = {i, next, from, to};
 			if (bits[from] == kind)
-				box_run(svg, box, i, next, from, to, as);
+				box_run(svg, box, &run, as, 0, 1);
+			else if (kind == NPUMEM_BYTE_DATA && (bits[from] & SVG_MIXED))
+				box_mixed(svg, box, &run, bits[from] & ~(unsigned)SVG_MIXED);
 		}
 	}
 }

@@ -217,7 +217,9 @@ int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const str
 		snprintf(text, sizeof(text), "%u tensors; %s in all; offsets are bytes in each NPU", device.n,
 			 svg_bytes(geometry->n_npus * geometry->npu_bytes, all));
 		svg_subtitle(&svg, 0, text);
-		svg_subtitle(&svg, 1, how->to_scale ? "heights are to scale" : "heights are not to scale");
+		svg_subtitle(&svg, 1,
+			     how->to_scale ? "heights are to scale"
+					   : "heights are not to scale; kinds that take turns are side by side");
 		if (device.columns.n < geometry->n_npus)
 			svg_subtitle(&svg, 2, "NPUs that look alike share a column");
 		status = device_draw(&svg, &device, error);

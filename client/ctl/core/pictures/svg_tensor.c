@@ -105,7 +105,8 @@ int svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const str
 	char note[320];
 	struct svg svg;
 	if (!small)
-		snprintf(note, sizeof(note), "drawn by runs of bytes; offsets are bytes in each NPU");
+		snprintf(note, sizeof(note),
+			 "offsets are bytes in each NPU; kinds that take turns are side by side, by their shares");
 	else if (p->lanes > 1)
 		snprintf(note, sizeof(note), "a box is one packed word of %" PRId64 " elements, each labelled %s",
 			 p->lanes, index);
