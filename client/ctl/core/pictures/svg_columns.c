@@ -98,6 +98,8 @@ static void box_fill(struct svg_box *box)
 				kind = SVG_MIXED | NPUMEM_BYTE_DUMMY;
 			else if (kind == NPUMEM_BYTE_DATA && (bits & NPUMEM_BYTE_PADDING))
 				kind = SVG_MIXED | NPUMEM_BYTE_PADDING;
+			else if (kind == NPUMEM_BYTE_DATA && (bits & NPUMEM_BYTE_EMPTY))
+				kind = SVG_MIXED | NPUMEM_BYTE_EMPTY;
 			/* Between the elements that others have there is nothing of this tensor. */
 			if (kind == NPUMEM_BYTE_PADDING && !svg_columns_holds(box->geometry, place, npu))
 				kind = SVG_NOTHING;
@@ -131,6 +133,13 @@ static void box_run(struct svg *svg, const struct svg_box *box, const struct run
 		 base + bytes * run->from / box->steps, base + bytes * run->to / box->steps - 1);
 }
 
+/* The share of a place's block rows that have a channel on this NPU, which has one. */
+static double columns_rows(const struct npumem_geometry *geometry, const struct npumem_place *p, int64_t npu)
+{
+	int64_t first = (npu - p->start_npu + geometry->n_npus) % geometry->n_npus;
+	return (double)((p->shape.c - 1 - first) / geometry->n_npus + 1) / (double)p->channels_per_npu;
+}
+
 /* Data and a weaker kind that take turns, too small to be seen: side by side, each as wide as its share of them.
  */
 static void box_mixed(struct svg *svg, const struct svg_box *box, const struct run *run, unsigned weaker)
@@ -139,6 +148,8 @@ static void box_mixed(struct svg *svg, const struct svg_box *box, const struct r
 	double data = (double)p->blocks.data / (double)(p->blocks.data + p->blocks.padding);
 	if (weaker == NPUMEM_BYTE_DUMMY)
 		data = (double)(p->shape.n % p->lanes) / (double)p->lanes;
+	if (weaker == NPUMEM_BYTE_EMPTY)
+		data = columns_rows(box->geometry, p, box->columns->first[run->column]);
 	box_run(svg, box, run, NPUMEM_BYTE_DATA, 0, data);
 	box_run(svg, box, run, weaker, data, 1);
 }

@@ -141,6 +141,36 @@ START_TEST(addresses_on_large_devices)
 }
 END_TEST
 
+/* Rows of 16 of 128 bytes; and every second block row of 1000 n. */
+START_TEST(kinds_that_take_turns_have_their_shares)
+{
+	struct npumem_tensor a = tensor_of("a", 3, 0, "ok");
+	const struct npumem_tensor *const tensors[] = {&a};
+	struct npumem_spec spec;
+	npumem_spec_init(&spec);
+	spec.layout = NPUMEM_MATRIX;
+	spec.rows = 400;
+	spec.cols = 64;
+	spec.w = 16;
+	spec.address = 0;
+	ck_assert_int_eq(npumem_place_resolve(&many, &spec, &a.place, NULL), 0);
+	char *text = device(tensors, 1, &(struct svg_device){.uid = 0});
+	ck_assert_ptr_nonnull(
+		strstr(text, "<title>a: data, 12.5 % of, NPU 0 to 3, offsets about 0 to 51199</title>"));
+	ck_assert_ptr_nonnull(strstr(text, "<title>a: padding, 87.5 % of, NPU 0 to 3,"));
+	free(text);
+	npumem_spec_init(&spec);
+	spec.layout = NPUMEM_COMPACT;
+	spec.shape = (struct npumem_dims){1000, 1025, 1, 4};
+	spec.address = 0;
+	ck_assert_int_eq(npumem_place_resolve(&many, &spec, &a.place, NULL), 0);
+	text = device(tensors, 1, &(struct svg_device){.uid = 0});
+	ck_assert_ptr_nonnull(strstr(text, "<title>a: empty, 50 % of, NPU 1 to 1023,"));
+	ck_assert_ptr_nonnull(strstr(text, "<title>a: data, NPU 0, "));
+	free(text);
+}
+END_TEST
+
 /* The picture of many features is cut, and says so. */
 START_TEST(features_of_large_tensors)
 {
@@ -167,6 +197,7 @@ Suite *suite_svg(void)
 	tcase_add_test(tcase, heights_to_scale);
 	tcase_add_test(tcase, no_byte_of_a_name_breaks_the_file);
 	tcase_add_test(tcase, addresses_on_large_devices);
+	tcase_add_test(tcase, kinds_that_take_turns_have_their_shares);
 	tcase_add_test(tcase, features_of_large_tensors);
 	suite_add_tcase(suite, tcase);
 	return suite;
