@@ -17,7 +17,7 @@
 static const struct option map_options[] = {
 	{"--svg", "FILE", "writes the picture to FILE as SVG", false},
 	{"--to-scale", NULL, "heights of the SVG in proportion to bytes", false},
-	{"--by", "feature", "a cell for each feature (n,c) of the tensor", false},
+	{"--by", "WHAT", "feature: a cell for each feature (n,c) of the tensor", false},
 	{NULL, NULL, NULL, false},
 };
 

@@ -23,7 +23,7 @@ static const struct option plan_options[] = {
 	{"--chip", "NAME", "plans for a real part, without a daemon: bm1684, bm1684x, bm1690, sg2260, sg2380",
 	 false},
 	{"--svg", "FILE", "draws it: where the tensor's elements lie, or what of a network lives when", false},
-	{"--by", "feature", "that drawing has a cell for each feature (n,c)", false},
+	{"--by", "WHAT", "feature: that drawing has a cell for each feature (n,c)", false},
 	{NULL, NULL, NULL, false},
 };
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/pictures/svg.h"
+#include "client/ctl/core/pictures/svg_columns.h"
 #include "client/ctl/core/present.h"
 
 enum {
@@ -114,6 +114,14 @@ static void picture_cells(FILE *out, const struct columns *columns, const char *
 	fputc('\n', out);
 }
 
+/* On an NPU that holds none of the tensor, what lies between others' elements is no padding to a reader. */
+static unsigned npu_kinds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu,
+			  int64_t from, int64_t to)
+{
+	unsigned kinds = picture_kinds(geometry, place, npu, from, to);
+	return kinds && !svg_columns_holds(geometry, place, npu) ? NPUMEM_BYTE_EMPTY : kinds;
+}
+
 /* The kinds of bytes [from, to) of the footprint, one letter a column. */
 static void place_cells(const struct npumem_geometry *geometry, const struct npumem_place *place,
 			const struct columns *columns, int64_t from, int64_t to, char data, char *cells)
@@ -122,7 +130,7 @@ static void place_cells(const struct npumem_geometry *geometry, const struct npu
 		unsigned kinds = 0;
 		for (int64_t npu = i * columns->npus_each;
 		     npu < (i + 1) * columns->npus_each && npu < geometry->n_npus; npu++)
-			kinds |= picture_kinds(geometry, place, npu, from, to);
+			kinds |= npu_kinds(geometry, place, npu, from, to);
 		/* Gaps between the elements that other NPUs have here are padding among empty bytes. */
 		cells[i] = kinds & NPUMEM_BYTE_DATA	 ? data
 			   : kinds & NPUMEM_BYTE_DUMMY	 ? 'd'

@@ -70,6 +70,25 @@ START_TEST(block_rows)
 }
 END_TEST
 
+/* The seed's stride_local_1: NPU 0 holds none of it. */
+START_TEST(no_padding_where_there_is_none_of_it)
+{
+	struct npumem_tensor tensor = {.state = "ok"};
+	struct npumem_spec spec;
+	npumem_spec_init(&spec);
+	spec.dtype = NPUMEM_FP32;
+	spec.layout = NPUMEM_STRIDED;
+	spec.shape = (struct npumem_dims){2, 3, 1, 10};
+	spec.stride = (struct npumem_dims){120, 0, 0, 2};
+	spec.address = 1024;
+	ck_assert_int_eq(npumem_place_resolve(&four, &spec, &tensor.place, NULL), 0);
+	char *text = drawn(&tensor, 1, 't');
+	ck_assert_ptr_nonnull(strstr(text, "           0  ....... +++++++ +++++++ +++++++\n"
+					   "          76  ....... ------- ------- -------\n"));
+	free(text);
+}
+END_TEST
+
 START_TEST(rows_that_look_alike_are_one)
 {
 	struct npumem_tensor tensor = tensor_of("t", NPUMEM_INT8, (struct npumem_dims){1, 18, 1, 128}, 0, 256);
@@ -206,6 +225,7 @@ Suite *suite_picture(void)
 	Suite *suite = suite_create("client/ctl/picture");
 	TCase *tcase = tcase_create("picture");
 	tcase_add_test(tcase, block_rows);
+	tcase_add_test(tcase, no_padding_where_there_is_none_of_it);
 	tcase_add_test(tcase, rows_that_look_alike_are_one);
 	tcase_add_test(tcase, no_line_is_wider_than_a_terminal);
 	tcase_add_test(tcase, the_seeds_aligned_figure);
