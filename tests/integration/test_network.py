@@ -133,14 +133,18 @@ class Examples(Network):
             plan = json.loads(self.ctl("plan", os.path.join(EXAMPLES, name + ".json"), "--chip", "bm1684", "--json"))
             svg = xml.etree.ElementTree.parse(os.path.join(self.folder, "net.svg")).getroot()
             space = "{http://www.w3.org/2000/svg}"
-            boxes = {box.find(space + "title").text.split(":")[0]: box.find(space + "rect") for box in svg.iter(space + "g")}
+            boxes = {}
+            for box in svg.iter(space + "rect"):
+                title = box.findtext(space + "title", "")
+                if " bytes per NPU at offset " in title:
+                    boxes.setdefault(title.split(":")[0], box)
             self.assertEqual(set(boxes), {one["name"] for one in plan["tensors"]})
             # Heights and places to one scale.
             scale = 420 / plan["reach"]
             for one in plan["tensors"]:
                 box = boxes[one["name"]]
                 self.assertAlmostEqual(float(box.get("height")), one["bytes_per_npu"] * scale, delta=0.02)
-                self.assertAlmostEqual(float(box.get("y")), 78 + one["planned_offset"] * scale, delta=0.02)
+                self.assertAlmostEqual(float(box.get("y")), 104 + one["planned_offset"] * scale, delta=0.02)
         self.ctl("plan", os.path.join(EXAMPLES, "motion.json"), "--svg", "/nonexistent/x.svg", code=1, says="/nonexistent/x.svg")
         self.ctl(*"plan --npus 4 --npu-bytes 1024 --shape 2,3,4,5 --dtype fp32 --start-npu 2 --svg one.svg".split())
         xml.etree.ElementTree.parse(os.path.join(self.folder, "one.svg"))

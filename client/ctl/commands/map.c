@@ -3,15 +3,21 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/ctl/core/pictures/picture.h"
+#include "client/ctl/core/pictures/picture_features.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/pictures/svg_device.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
+#include "client/ctl/terminal.h"
 
 static const struct option map_options[] = {
 	{"--svg", "FILE", "writes the picture to FILE as SVG", false},
+	{"--to-scale", NULL, "heights of the SVG in proportion to bytes", false},
+	{"--by", "WHAT", "feature: a cell for each feature (n,c) of the tensor", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -22,6 +28,7 @@ struct subject {
 	unsigned n;
 	const struct npumem_tensor *one; /* or NULL */
 	bool hidden;			 /* the device has tensors that are not among these */
+	bool by_feature, to_scale;
 };
 
 static int map_load(struct ctl *ctl, const struct args *args, struct subject *subject)
@@ -56,10 +63,15 @@ static int map_svg(struct ctl *ctl, const struct subject *subject, const char *p
 	FILE *file = fopen(path, "w");
 	if (!file)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	int status = subject->one
-			     ? svg_tensor_draw(file, geometry, subject->one, subject->info->uid, NULL, &ctl->error)
-			     : svg_device_draw(file, geometry, subject->tensors, subject->n, subject->info->uid,
-					       subject->hidden, &ctl->error);
+	const struct svg_device how = {
+		.to_scale = subject->to_scale, .hidden = subject->hidden, .uid = subject->info->uid};
+	int status;
+	if (!subject->one)
+		status = svg_device_draw(file, geometry, subject->tensors, subject->n, &how, &ctl->error);
+	else if (subject->by_feature)
+		status = svg_tensor_features(file, geometry, subject->one, how.uid, &ctl->error);
+	else
+		status = svg_tensor_draw(file, geometry, subject->one, how.uid, NULL, &ctl->error);
 	bool bad = ferror(file);
 	if ((fclose(file) || bad) && !status)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
@@ -84,27 +96,55 @@ static int map_json(struct ctl *ctl, const struct subject *subject)
 					(json_int_t)g->npu_bytes, "tensors", array));
 }
 
-static int map_text(struct ctl *ctl, const struct subject *subject)
+static int map_draw(struct ctl *ctl, const struct subject *subject, const struct picture_look *look, FILE *out)
 {
 	const struct npumem_geometry *geometry = &subject->info->geometry;
 	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
 	if (!subject->one)
-		return picture_device(stdout, geometry, subject->tensors, subject->n, subject->info->uid,
-				      subject->hidden, &ctl->error)
+		return picture_device(out, geometry, subject->tensors, subject->n, subject->info->uid,
+				      subject->hidden, look, &ctl->error)
 			       ? CTL_FAILED
 			       : CTL_OK;
 	const struct npumem_place *place = &subject->one->place;
-	printf("%s: %s %s, %s, %s, at offset %" PRId64 "\n", present_name(subject->one, subject->info->uid, name),
-	       present_dtype(place, dtype), present_shape(place, shape), npumem_layout_name(place->layout),
-	       npumem_mode_name(place->mode), place->offset);
-	picture_place(stdout, geometry, place);
+	fprintf(out, "%s: %s %s, %s, %s, at offset %" PRId64 "\n",
+		present_name(subject->one, subject->info->uid, name), present_dtype(place, dtype),
+		present_shape(place, shape), npumem_layout_name(place->layout), npumem_mode_name(place->mode),
+		place->offset);
+	if (subject->by_feature)
+		picture_features(out, geometry, place, look->width);
+	else
+		picture_place(out, geometry, place, look);
 	return CTL_OK;
+}
+
+static int map_text(struct ctl *ctl, const struct subject *subject)
+{
+	const struct picture_look look = {.width = terminal_columns(STDOUT_FILENO),
+					  .colours = terminal_colours(STDOUT_FILENO)};
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	if (!out)
+		return ctl_fail(ctl, "no memory for the picture");
+	int code = map_draw(ctl, subject, &look, out);
+	if (fclose(out) && !code)
+		code = ctl_fail(ctl, "no memory for the picture");
+	if (!code)
+		picture_fit(stdout, text, look.width);
+	free(text);
+	return code;
 }
 
 static int map_run(struct ctl *ctl, const struct args *args)
 {
-	struct subject subject = {.tensors = NULL};
-	const char *path = args_value(args, "--svg");
+	struct subject subject = {.by_feature = args_has(args, "--by"), .to_scale = args_has(args, "--to-scale")};
+	const char *path = args_value(args, "--svg"), *by = args_value(args, "--by");
+	if (by && strcmp(by, "feature"))
+		return ctl_usage(ctl, "--by \"%.40s\": pictures are by feature, or by byte", by);
+	if (by && !args->n_words)
+		return ctl_usage(ctl, "--by feature is for one tensor: map NAME --by feature");
+	if (subject.to_scale && (!path || args->n_words))
+		return ctl_usage(ctl, "--to-scale is for an SVG of the device: map --svg FILE --to-scale");
 	int code = map_load(ctl, args, &subject);
 	if (!code && path)
 		code = map_svg(ctl, &subject, path);

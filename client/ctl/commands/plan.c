@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client/ctl/core/numbers.h"
+#include "client/ctl/core/pictures/svg_address.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/spec.h"
@@ -22,6 +23,7 @@ static const struct option plan_options[] = {
 	{"--chip", "NAME", "plans for a real part, without a daemon: bm1684, bm1684x, bm1690, sg2260, sg2380",
 	 false},
 	{"--svg", "FILE", "draws it: where the tensor's elements lie, or what of a network lives when", false},
+	{"--by", "WHAT", "feature: that drawing has a cell for each feature (n,c)", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -114,21 +116,61 @@ static int plan_text(struct ctl *ctl, const struct npumem_plan *plan, const stru
 	return plan_widths(ctl, plan);
 }
 
-/* --address alone: which NPU, and where on it. */
-static int plan_address(struct ctl *ctl, const char *text, const struct npumem_geometry *g)
+static int address_svg(struct ctl *ctl, const int64_t *addresses, unsigned n, const struct npumem_geometry *g,
+		       const char *path)
 {
-	int64_t address;
-	if (numbers_count("--address", text, &address, &ctl->error))
-		return CTL_USAGE;
-	if (address / g->npu_bytes >= g->n_npus)
-		return ctl_invalid(ctl, "address %" PRId64 " is not below the %" PRId64 " bytes of this device",
-				   address, g->n_npus * g->npu_bytes);
+	FILE *file = fopen(path, "w");
+	if (!file)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	int status = svg_address_draw(file, g, addresses, n, &ctl->error);
+	bool bad = ferror(file);
+	if ((fclose(file) || bad) && !status)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	return status ? CTL_FAILED : CTL_OK;
+}
+
+static json_t *address_object(int64_t address, const struct npumem_geometry *g)
+{
 	int64_t npu = address / g->npu_bytes, offset = address % g->npu_bytes;
+	return json_pack("{s:I, s:I, s:I, s:I}", "address", (json_int_t)address, "npu", (json_int_t)npu, "offset",
+			 (json_int_t)offset, "start_npu", (json_int_t)npu);
+}
+
+/* One is an object, several are a list of them. */
+static int address_json(struct ctl *ctl, const int64_t *addresses, unsigned n, const struct npumem_geometry *g)
+{
+	json_t *list = json_array();
+	if (n == 1) {
+		json_decref(list);
+		return ctl_print(ctl, address_object(addresses[0], g));
+	}
+	for (unsigned i = 0; i < n && list; i++)
+		if (json_array_append_new(list, address_object(addresses[i], g))) {
+			json_decref(list);
+			list = NULL;
+		}
+	return ctl_print(ctl, json_pack("{s:o}", "addresses", list));
+}
+
+/* --address alone: which NPU, and where on it. */
+static int plan_addresses(struct ctl *ctl, const char *text, const struct npumem_geometry *g, const char *path)
+{
+	int64_t addresses[SVG_ADDRESSES_MAX];
+	unsigned n;
+	if (numbers_list("--address", text, addresses, SVG_ADDRESSES_MAX, &n, &ctl->error))
+		return CTL_USAGE;
+	for (unsigned i = 0; i < n; i++)
+		if (addresses[i] / g->npu_bytes >= g->n_npus)
+			return ctl_invalid(ctl,
+					   "address %" PRId64 " is not below the %" PRId64 " bytes of this device",
+					   addresses[i], g->n_npus * g->npu_bytes);
+	if (path && address_svg(ctl, addresses, n, g, path))
+		return CTL_FAILED;
 	if (ctl->json)
-		return ctl_print(ctl, json_pack("{s:I, s:I, s:I, s:I}", "address", (json_int_t)address, "npu",
-						(json_int_t)npu, "offset", (json_int_t)offset, "start_npu",
-						(json_int_t)npu));
-	printf("address %" PRId64 " is offset %" PRId64 " of NPU %" PRId64 "\n", address, offset, npu);
+		return address_json(ctl, addresses, n, g);
+	for (unsigned i = 0; i < n; i++)
+		printf("address %" PRId64 " is offset %" PRId64 " of NPU %" PRId64 "\n", addresses[i],
+		       addresses[i] % g->npu_bytes, addresses[i] / g->npu_bytes);
 	return CTL_OK;
 }
 
@@ -263,13 +305,14 @@ static int plan_network(struct ctl *ctl, const struct args *args)
 }
 
 static int plan_svg(struct ctl *ctl, const struct npumem_plan *plan, const struct npumem_geometry *geometry,
-		    const char *path)
+		    const char *path, bool by_feature)
 {
-	const struct npumem_tensor tensor = {.name = "plan", .place = plan->place};
+	const struct npumem_tensor tensor = {.place = plan->place};
 	FILE *file = fopen(path, "w");
 	if (!file)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	int status = svg_tensor_draw(file, geometry, &tensor, tensor.uid, NULL, &ctl->error);
+	int status = by_feature ? svg_tensor_features(file, geometry, &tensor, tensor.uid, &ctl->error)
+				: svg_tensor_draw(file, geometry, &tensor, tensor.uid, NULL, &ctl->error);
 	bool bad = ferror(file);
 	if ((fclose(file) || bad) && !status)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
@@ -283,9 +326,11 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 	const struct npumem_plan *plan;
 	struct npumem_plan own;
 	const struct npumem_info *info;
-	const char *path = args_value(args, "--svg");
+	const char *path = args_value(args, "--svg"), *by = args_value(args, "--by");
 	struct args own_args = *args;
-	bool local, alone = address_alone(args) && !path, all = take_all(&own_args);
+	bool local, alone = address_alone(args), all = take_all(&own_args);
+	if (by && (strcmp(by, "feature") || !path || alone || args->n_words))
+		return ctl_usage(ctl, "--by feature is for the drawing of one tensor: --svg FILE --by feature");
 	if (args->n_words)
 		return plan_network(ctl, args);
 	if (all && path)
@@ -303,7 +348,7 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 		geometry = info->geometry;
 	}
 	if (alone)
-		return plan_address(ctl, args_value(args, "--address"), &geometry);
+		return plan_addresses(ctl, args_value(args, "--address"), &geometry, path);
 	plan = &own;
 	/* Where a tensor lies does not depend on its format. */
 	int64_t frac_bits = spec.frac_bits;
@@ -317,7 +362,7 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 		return CTL_FAILED;
 	own = *plan;
 	own.place.frac_bits = frac_bits;
-	if (path && plan_svg(ctl, &own, &geometry, path))
+	if (path && plan_svg(ctl, &own, &geometry, path, args_has(args, "--by")))
 		return CTL_FAILED;
 	return ctl->json ? ctl_print(ctl, plan_object(&own)) : plan_text(ctl, &own, &geometry);
 }
@@ -329,7 +374,7 @@ const struct command plan_command = {
 	.notes = "  npumemctl plan --layout matrix --rows R --cols M [--w W]   plans a matrix\n"
 		 "  npumemctl plan --layout all --shape N,C,H,W --dtype T       every layout and mode, side by "
 		 "side\n"
-		 "  npumemctl plan --address A                               tells its NPU and offset\n"
+		 "  npumemctl plan --address A[,B…]                          tells their NPUs and offsets\n"
 		 "  npumemctl plan NET.json                                  a network, in the form of submit: "
 		 "which\n"
 		 "tensors live when, the peak, and whether it fits; without a daemon on the default device.",

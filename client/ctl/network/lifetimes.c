@@ -133,11 +133,11 @@ static int draw(struct ctl *ctl, const struct network *network, const struct liv
 	FILE *file = fopen(path, "w");
 	if (!file)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	timeline_draw(file, network, lives, geometry);
+	int status = timeline_draw(file, network, lives, geometry, &ctl->error);
 	bool bad = ferror(file);
-	if (fclose(file) || bad)
+	if ((fclose(file) || bad) && !status)
 		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
-	return CTL_OK;
+	return status ? CTL_FAILED : CTL_OK;
 }
 
 int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,

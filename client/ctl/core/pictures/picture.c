@@ -7,31 +7,40 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/pictures/svg_columns.h"
 #include "client/ctl/core/present.h"
 
 enum {
-	PICTURE_CELLS = 64,
+	PICTURE_CELLS = 64, /* in 80 columns */
+	PICTURE_CELLS_LEAST = 8,
+	PICTURE_CELLS_MAX = 256,
+	PICTURE_BESIDE = 16, /* columns that are no cells */
 	PICTURE_CELL_WIDTH_MAX = 8,
 	PICTURE_LOOK_BYTES = 4096, /* at each end of a range */
 	PICTURE_LEFT = 14,	   /* columns left of the cells */
+	PICTURE_PLACE_COLOUR = 15, /* cyan */
 };
 
 unsigned picture_kinds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu,
 		       int64_t from, int64_t to)
 {
-	uint8_t kinds[2 * PICTURE_LOOK_BYTES] = {0};
+	uint8_t kinds[2 * PICTURE_LOOK_BYTES];
+	size_t looked = sizeof(kinds);
 	unsigned all = 0;
 	if (to > place->bytes_per_npu)
 		to = place->bytes_per_npu;
 	if (to <= from)
 		return 0;
+	if (to - from < (int64_t)looked)
+		looked = (size_t)(to - from);
+	memset(kinds, 0, looked);
 	if (to - from <= 2 * PICTURE_LOOK_BYTES) {
 		npumem_place_paint(geometry, place, npu, from, to, kinds);
 	} else {
 		npumem_place_paint(geometry, place, npu, from, from + PICTURE_LOOK_BYTES, kinds);
 		npumem_place_paint(geometry, place, npu, to - PICTURE_LOOK_BYTES, to, kinds + PICTURE_LOOK_BYTES);
 	}
-	for (unsigned i = 0; i < sizeof(kinds); i++)
+	for (size_t i = 0; i < looked; i++)
 		all |= kinds[i];
 	return all;
 }
@@ -40,13 +49,23 @@ unsigned picture_kinds(const struct npumem_geometry *geometry, const struct npum
 struct columns {
 	int64_t n, npus_each;
 	int width; /* characters */
+	bool colours;
 };
 
-static struct columns columns_of(const struct npumem_geometry *geometry)
+static int64_t cells_of(const struct picture_look *look)
 {
-	struct columns columns = {.npus_each = (geometry->n_npus + PICTURE_CELLS - 1) / PICTURE_CELLS};
+	int64_t cells = look->width ? (int64_t)look->width - PICTURE_BESIDE : PICTURE_CELLS;
+	return cells < PICTURE_CELLS_LEAST ? PICTURE_CELLS_LEAST
+	       : cells > PICTURE_CELLS_MAX ? PICTURE_CELLS_MAX
+					   : cells;
+}
+
+static struct columns columns_of(const struct npumem_geometry *geometry, const struct picture_look *look)
+{
+	int64_t cells = cells_of(look);
+	struct columns columns = {.npus_each = (geometry->n_npus + cells - 1) / cells, .colours = look->colours};
 	columns.n = (geometry->n_npus + columns.npus_each - 1) / columns.npus_each;
-	columns.width = (int)(PICTURE_CELLS / columns.n);
+	columns.width = (int)(cells / columns.n);
 	if (columns.width > PICTURE_CELL_WIDTH_MAX)
 		columns.width = PICTURE_CELL_WIDTH_MAX;
 	return columns;
@@ -59,21 +78,48 @@ static void picture_ruler(FILE *out, const struct columns *columns)
 	fprintf(out, "%*s", PICTURE_LEFT, "offset   NPU ");
 	for (int64_t i = 0; i < columns->n; i += step) {
 		bool last = i + step >= columns->n;
+		if (columns->width * (columns->n - i) < snprintf(NULL, 0, "%" PRId64, i * columns->npus_each))
+			break;
 		fprintf(out, "%-*" PRId64, last ? 0 : step * columns->width, i * columns->npus_each);
 	}
 	fputc('\n', out);
 }
 
-static void picture_cells(FILE *out, const struct columns *columns, const char *cells)
+/* In colours, data has the tensor's, dummies are yellow, and what holds nothing is faint. */
+static void cell_colour(FILE *out, char cell, int colour)
+{
+	static const char by_hue[] = {1, 3, 2, 6, 4, 5};
+	if (cell == '.' || cell == '-' || cell == ' ')
+		fputs("\033[2m", out);
+	else if (cell == 'd' || cell == '%')
+		fputs("\033[33m", out);
+	else
+		fprintf(out, "\033[%dm", (colour % 2 ? 30 : 90) + by_hue[colour / 2 % 15 * 6 / 15]);
+}
+
+static void picture_cells(FILE *out, const struct columns *columns, const char *cells, int colour)
 {
 	int gap = columns->width > 1;
 	for (int64_t i = 0; i < columns->n; i++) {
+		bool run = i && cells[i] == cells[i - 1];
+		if (columns->colours && !run)
+			cell_colour(out, cells[i], colour);
 		for (int k = 0; k < columns->width - gap; k++)
 			fputc(cells[i], out);
+		if (columns->colours && cells[i + 1] != cells[i])
+			fputs("\033[0m", out);
 		if (gap && i + 1 < columns->n)
 			fputc(' ', out);
 	}
 	fputc('\n', out);
+}
+
+/* On an NPU that holds none of the tensor, what lies between others' elements is no padding to a reader. */
+static unsigned npu_kinds(const struct npumem_geometry *geometry, const struct npumem_place *place, int64_t npu,
+			  int64_t from, int64_t to)
+{
+	unsigned kinds = picture_kinds(geometry, place, npu, from, to);
+	return kinds && !svg_columns_holds(geometry, place, npu) ? NPUMEM_BYTE_EMPTY : kinds;
 }
 
 /* The kinds of bytes [from, to) of the footprint, one letter a column. */
@@ -84,7 +130,7 @@ static void place_cells(const struct npumem_geometry *geometry, const struct npu
 		unsigned kinds = 0;
 		for (int64_t npu = i * columns->npus_each;
 		     npu < (i + 1) * columns->npus_each && npu < geometry->n_npus; npu++)
-			kinds |= picture_kinds(geometry, place, npu, from, to);
+			kinds |= npu_kinds(geometry, place, npu, from, to);
 		/* Gaps between the elements that other NPUs have here are padding among empty bytes. */
 		cells[i] = kinds & NPUMEM_BYTE_DATA	 ? data
 			   : kinds & NPUMEM_BYTE_DUMMY	 ? 'd'
@@ -109,7 +155,7 @@ struct band {
 
 /* One block row's bands in one n; `first` and `last` are the rows that look like it. */
 static void rows_print(FILE *out, const struct columns *columns, int64_t first, int64_t last, int64_t at,
-		       const struct band *bands, char (*cells)[PICTURE_CELLS + 1])
+		       const struct band *bands, char (*cells)[PICTURE_CELLS_MAX + 1])
 {
 	if (first == last)
 		fprintf(out, "block row %" PRId64 "\n", first);
@@ -119,14 +165,14 @@ static void rows_print(FILE *out, const struct columns *columns, int64_t first, 
 		if (bands[i].to <= bands[i].from)
 			continue;
 		fprintf(out, "  %10" PRId64 "  ", at + bands[i].from);
-		picture_cells(out, columns, cells[i]);
+		picture_cells(out, columns, cells[i], PICTURE_PLACE_COLOUR);
 	}
 }
 
 static void place_rows(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *p,
 		       const struct columns *columns, int64_t n)
 {
-	char cells[2][PICTURE_CELLS + 1], next[2][PICTURE_CELLS + 1];
+	char cells[2][PICTURE_CELLS_MAX + 1], next[2][PICTURE_CELLS_MAX + 1];
 	const struct npumem_dims *s = &p->stride;
 	int64_t used = ((p->shape.h - 1) * s->h + (p->shape.w - 1) * s->w + 1) * p->word_bytes;
 	int64_t block = p->channels_per_npu > 1 ? s->c * p->word_bytes : 0, base = n * s->n * p->word_bytes;
@@ -152,9 +198,10 @@ static void place_rows(FILE *out, const struct npumem_geometry *geometry, const 
 	rows_print(out, columns, first, p->channels_per_npu - 1, base + first * block, bands, cells);
 }
 
-void picture_place(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *p)
+void picture_place(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *p,
+		   const struct picture_look *look)
 {
-	struct columns columns = columns_of(geometry);
+	struct columns columns = columns_of(geometry, look);
 	int64_t used = ((p->shape.h - 1) * p->stride.h + (p->shape.w - 1) * p->stride.w + 1) * p->word_bytes;
 	fprintf(out, "# data   %% data and dummies   + data and padding   - padding   . empty block\n");
 	if (columns.npus_each > 1)
@@ -205,10 +252,11 @@ static char letter_of(unsigned i)
 }
 
 /* The block rows of one tensor of the device, neighbours that look the same as one. */
-static void device_tensor(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *p,
+static void device_tensor(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
 			  const struct columns *columns, char letter)
 {
-	char cells[PICTURE_CELLS + 1], last[PICTURE_CELLS + 1] = "";
+	const struct npumem_place *p = &tensor->place;
+	char cells[PICTURE_CELLS_MAX + 1], last[PICTURE_CELLS_MAX + 1] = "";
 	int64_t block = p->stride.c * p->word_bytes, rows = p->channels_per_npu, alike = 0;
 	if (rows == 1)
 		block = p->bytes_per_npu;
@@ -223,7 +271,7 @@ static void device_tensor(FILE *out, const struct npumem_geometry *geometry, con
 			fprintf(out, "%*s(%" PRId64 " more such rows)\n", PICTURE_LEFT, "", alike);
 		alike = 0;
 		fprintf(out, "  %10" PRId64 "  ", p->offset + row * block);
-		picture_cells(out, columns, cells);
+		picture_cells(out, columns, cells, svg_colour(tensor->name));
 		memcpy(last, cells, sizeof(last));
 	}
 	if (alike)
@@ -239,7 +287,8 @@ static void device_legend(FILE *out, const struct npumem_tensor *tensor, char le
 		p->offset + p->bytes_per_npu - 1);
 	if (p->words_n > 1)
 		fprintf(out, ", the first of %" PRId64 " n is drawn", p->words_n);
-	fprintf(out, "%s%s%s\n", tensor->lends || tensor->borrows ? ", shares empty blocks" : "",
+	fprintf(out, "%s%s%s%s%s\n", tensor->sealed ? ", sealed" : "", tensor->dma_only ? ", for DMA only" : "",
+		tensor->lends || tensor->borrows ? ", shares empty blocks" : "",
 		strcmp(tensor->state, "ok") ? ", " : "", strcmp(tensor->state, "ok") ? tensor->state : "");
 }
 
@@ -249,9 +298,10 @@ const char *picture_gap(bool hidden)
 }
 
 int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
-		   unsigned n, uint32_t uid, bool hidden, struct npumem_error *error)
+		   unsigned n, uint32_t uid, bool hidden, const struct picture_look *look,
+		   struct npumem_error *error)
 {
-	struct columns columns = columns_of(geometry);
+	struct columns columns = columns_of(geometry, look);
 	unsigned n_sorted;
 	const struct npumem_tensor **sorted = picture_sort(tensors, n, &n_sorted);
 	if (!sorted)
@@ -267,7 +317,7 @@ int picture_device(FILE *out, const struct npumem_geometry *geometry, const stru
 		if (p->offset > end)
 			fprintf(out, "  %10" PRId64 "  %" PRId64 " bytes %s\n", end, p->offset - end,
 				picture_gap(hidden));
-		device_tensor(out, geometry, p, &columns, letter_of(i));
+		device_tensor(out, geometry, sorted[i], &columns, letter_of(i));
 		if (p->offset + p->bytes_per_npu > end)
 			end = p->offset + p->bytes_per_npu;
 	}

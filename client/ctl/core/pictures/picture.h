@@ -1,10 +1,20 @@
-/* Pictures in text, for a terminal of 80 columns: the device with its tensors, and one tensor's blocks. */
+/* Pictures in text, for a terminal: the device with its tensors, and one tensor's blocks. */
 #ifndef CTL_CORE_PICTURE_H
 #define CTL_CORE_PICTURE_H
 
 #include <stdio.h>
 
 #include <npumem/client.h>
+
+/* What it is drawn on. */
+struct picture_look {
+	unsigned width; /* columns; 0: no terminal, and 80 */
+	bool colours;
+};
+
+/* Writes text with no line wider than `width` columns, 0 for any: longer ones are broken, at spaces where they can
+ * be. A line with colours is one of cells, which fit. */
+void picture_fit(FILE *out, const char *text, unsigned width);
 
 /* What lies between the tensors of a list: free bytes, or, where the list lacks other uids' tensors, perhaps not.
  */
@@ -13,10 +23,12 @@ const char *picture_gap(bool hidden);
 /* The tensors (views and those without a place left out) by offset, with their block rows on the NPUs. `hidden`:
  * the device has more of them. 0 or RESOURCE_EXHAUSTED. */
 int picture_device(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
-		   unsigned n, uint32_t uid, bool hidden, struct npumem_error *error);
+		   unsigned n, uint32_t uid, bool hidden, const struct picture_look *look,
+		   struct npumem_error *error);
 
 /* The block rows of a place: which NPU has data, padding or an empty block at which offset. */
-void picture_place(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *place);
+void picture_place(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *place,
+		   const struct picture_look *look);
 
 /* The tensors that have storage and a place, by offset: an array of *n_sorted pointers to free(), NULL without
  * memory. */

@@ -1,4 +1,5 @@
-/* What the pictures are made of: text, boxes of a kind, columns of NPUs, runs of bytes. */
+/* A picture as SVG: what it is made of, and the one look that all of them have. The body is gathered in memory, so
+ * that its size, its colours and its legend follow from what was drawn. */
 #ifndef CTL_CORE_SVG_H
 #define CTL_CORE_SVG_H
 
@@ -7,59 +8,63 @@
 #include <npumem/client.h>
 
 enum {
-	SVG_LEFT = 96,	 /* room for the offsets */
-	SVG_TOP = 84,	 /* for title and NPU numbers */
-	SVG_STEPS = 480, /* that a column of runs has at most */
-	SVG_LINE = 18,	 /* height of a word, and of a line of text */
+	SVG_LEFT = 96, /* room for the offsets */
+	SVG_TOP = 104, /* for the titles and the NPUs' numbers */
+	SVG_LINE = 18, /* height of a word, and of a line of text */
+	SVG_BYTES_TEXT = 32,
+	SVG_PLAIN = -1, /* no tensor's colour */
 };
 
-/* Kinds of bytes, weakest first, in the order of painting. */
-enum { SVG_KINDS = 4, SVG_DUMMY = 2 };
-struct svg_kind {
-	unsigned bit; /* enum npumem_byte */
-	const char *name, *fill, *stroke;
-};
-extern const struct svg_kind svg_kinds[SVG_KINDS];
-/* Data of a tensor that shares block rows with another one above it. */
-extern const struct svg_kind svg_guest_data;
-/* The strongest of or'ed kinds; NULL for none. */
-const struct svg_kind *svg_strongest(unsigned bits);
-
-/* Where the columns are. */
-struct svg_columns {
-	int64_t n;
-	double width, gap; /* of one column, and between two */
+/* What can be drawn: the kinds of enum npumem_byte, and these. */
+enum svg_kind {
+	SVG_NOTHING = 16, /* an NPU that holds none of a tensor */
+	SVG_LENT = 32,	  /* data in another tensor's empty block */
+	SVG_FREE = 64,
+	SVG_SEALED = 128, /* the marks of a tensor */
+	SVG_DAMAGED = 256,
+	SVG_UNWRITTEN = 512,
+	SVG_USED = 1024, /* a tensor that lives on after its last use */
+	SVG_BLOCK = 2048,
+	SVG_ADDRESS = 4096,
+	SVG_MIXED = 8192, /* with a weaker kind: a run that has data and that */
 };
 
-/* `least` is the narrowest that a column may be. */
-struct svg_columns svg_columns_of(int64_t n_npus, double least);
-double svg_column_x(const struct svg_columns *columns, int64_t npu);
-
-void svg_begin(FILE *out, double width, double height, const char *title, const char *subtitle);
-/* The legend at `y`, with guests' data where there are any, and the end of the file. */
-void svg_end(FILE *out, double y, bool guests);
-void svg_text(FILE *out, double x, double y, const char *style, const char *text);
-void svg_rect(FILE *out, double x, double y, double width, double height, const struct svg_kind *kind);
-/* The numbers above the columns; an offset at the left. */
-void svg_npus(FILE *out, const struct svg_columns *columns);
-void svg_offset(FILE *out, double y, int64_t offset);
-
-/* A footprint drawn into a box of the picture: bytes [0, bytes_per_npu) at y .. y + height. */
-struct svg_box {
-	const struct npumem_geometry *geometry;
-	const struct npumem_place *place;
-	const struct svg_columns *columns;
-	double y, height;
-	int steps;
-	uint8_t *bits; /* [NPU][step] */
+struct svg {
+	FILE *out, *body;
+	char *text;
+	size_t bytes;
+	double width, height;
+	unsigned kinds;	  /* that occur */
+	unsigned colours; /* that occur, as bits */
 };
 
-/* Looks at the place. 0 or RESOURCE_EXHAUSTED; `bits` is the caller's to free(). */
-int svg_box_new(const struct npumem_geometry *geometry, const struct npumem_place *place,
-		const struct svg_columns *columns, double y, double height, struct svg_box *box,
-		struct npumem_error *error);
-/* Draws the runs of one kind, `as` it or in another colour; where there is no gap between NPUs, neighbours that
- * are alike in all their steps share their rectangles. */
-void svg_box_draw(FILE *out, const struct svg_box *box, const struct svg_kind *kind, const struct svg_kind *as);
+/* 0 or RESOURCE_EXHAUSTED; svg_end follows a 0. */
+int svg_begin(struct svg *svg, FILE *out, const char *title, struct npumem_error *error);
+/* The next of the lines below the title. */
+void svg_subtitle(struct svg *svg, unsigned line, const char *text);
+/* Writes the file, with a legend of what occurs. 0 or RESOURCE_EXHAUSTED. */
+int svg_end(struct svg *svg, struct npumem_error *error);
+
+/* `style`: a class. t: title, s: secondary, r: ends at x, m: around x, c: small, around x; empty: begins at x. */
+void svg_text(struct svg *svg, double x, double y, const char *style, const char *text);
+/* A box of a kind; its tooltip printf style. */
+void svg_rect(struct svg *svg, double x, double y, double width, double height, unsigned kind, int colour,
+	      const char *format, ...) __attribute__((format(printf, 8, 9)));
+/* A frame around what matters most. */
+void svg_frame(struct svg *svg, double x, double y, double width, double height);
+void svg_line(struct svg *svg, double x, double y, double to_x, double to_y);
+/* An offset left of the columns. */
+void svg_offset(struct svg *svg, double y, int64_t offset);
+/* The marks of a tensor at x, on a line of text that begins at y. Returns the x after them. */
+double svg_marks(struct svg *svg, double x, double y, const struct npumem_tensor *tensor);
+
+/* A tensor's colour: by its name, so that it is the same in every picture. */
+int svg_colour(const char *name);
+/* The strongest of or'ed kinds of bytes; 0 for none. */
+unsigned svg_strongest(unsigned bits);
+/* "12.5 KiB". Returns `text`, SVG_BYTES_TEXT long. */
+const char *svg_bytes(int64_t bytes, char *text);
+/* What a kind is called. */
+const char *svg_kind_name(unsigned kind);
 
 #endif

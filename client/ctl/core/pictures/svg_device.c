@@ -4,31 +4,13 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "client/ctl/core/pictures/picture.h"
+#include "client/ctl/core/pictures/svg_columns.h"
 #include "client/ctl/core/present.h"
-#include "client/ctl/core/pictures/svg.h"
 
-enum { DEVICE_LABELS = 300 /* room for names at the right */ };
-
-/* Not to scale, but more for more: a tensor of one small block can still be named. */
-static double height_of(int64_t bytes)
-{
-	double height = SVG_LINE;
-	for (int64_t size = 128; size < bytes; size *= 2)
-		height += 5;
-	return height;
-}
-
-static void device_free_bytes(FILE *out, const struct svg_columns *columns, double y, int64_t offset,
-			      int64_t bytes, bool hidden)
-{
-	char text[80];
-	double right = svg_column_x(columns, columns->n - 1) + columns->width;
-	snprintf(text, sizeof(text), "%" PRId64 " bytes per NPU %s", bytes, picture_gap(hidden));
-	svg_offset(out, y + 12, offset);
-	svg_text(out, (SVG_LEFT + right) / 2, y + 13, "class=\"m s\"", text);
-}
+enum { DEVICE_SCALE_HEIGHT = 960, DEVICE_GAP = 6 };
 
 /* Tensors that overlap share a cluster: their place in the picture is by offset, their size to one scale. */
 struct cluster {
@@ -36,112 +18,214 @@ struct cluster {
 	int64_t from, to;
 };
 
-static struct cluster cluster_at(const struct npumem_tensor *const *sorted, unsigned n, unsigned first)
+struct device {
+	const struct npumem_geometry *geometry;
+	const struct npumem_tensor **sorted;
+	unsigned n;
+	const struct svg_device *how;
+	struct svg_columns columns;
+	double y;	      /* where the next one goes */
+	double label, offset; /* below the last label, and the last offset */
+};
+
+/* Not to scale, but more for more: a tensor of one small block can still be named. */
+static double height_of(const struct device *device, int64_t bytes)
 {
-	const struct npumem_place *place = &sorted[first]->place;
+	double height = SVG_LINE;
+	if (device->how->to_scale)
+		return (double)DEVICE_SCALE_HEIGHT * (double)bytes / (double)device->geometry->npu_bytes;
+	for (int64_t size = 128; size < bytes; size *= 2)
+		height += 5;
+	return height;
+}
+
+/* Offsets that would lie upon each other are left out. */
+static void device_offset(struct svg *svg, struct device *device, double y, int64_t offset)
+{
+	if (y < device->offset)
+		return;
+	svg_offset(svg, y + 10, offset);
+	device->offset = y + 12;
+}
+
+static void device_free(struct svg *svg, struct device *device, int64_t offset, int64_t bytes)
+{
+	double right = svg_columns_right(&device->columns),
+	       height = device->how->to_scale ? height_of(device, bytes) : SVG_LINE;
+	char text[128], size[SVG_BYTES_TEXT];
+	const char *what = picture_gap(device->how->hidden);
+	snprintf(text, sizeof(text), "%s per NPU %s", svg_bytes(bytes, size), what);
+	svg_rect(svg, SVG_LEFT, device->y, right - SVG_LEFT, height, SVG_FREE, SVG_PLAIN,
+		 "%s: all NPUs, offsets %" PRId64 " to %" PRId64 ", %" PRId64 " bytes each", what, offset,
+		 offset + bytes - 1, bytes);
+	if (height >= 14)
+		svg_text(svg, (SVG_LEFT + right) / 2, device->y + height / 2 + 4, "m", text);
+	device_offset(svg, device, device->y, offset);
+	device->y += height + (device->how->to_scale ? 0 : DEVICE_GAP);
+}
+
+static struct cluster cluster_at(const struct device *device, unsigned first)
+{
+	const struct npumem_place *place = &device->sorted[first]->place;
 	struct cluster cluster = {first, 1, place->offset, place->offset + place->bytes_per_npu};
-	while (first + cluster.n < n && sorted[first + cluster.n]->place.offset < cluster.to) {
-		place = &sorted[first + cluster.n++]->place;
+	while (first + cluster.n < device->n && device->sorted[first + cluster.n]->place.offset < cluster.to) {
+		place = &device->sorted[first + cluster.n++]->place;
 		if (place->offset + place->bytes_per_npu > cluster.to)
 			cluster.to = place->offset + place->bytes_per_npu;
 	}
 	return cluster;
 }
 
-static void cluster_labels(FILE *out, const struct svg_columns *columns, const struct npumem_tensor *const *sorted,
-			   const struct cluster *cluster, double y, double height, uint32_t uid)
+static void tensor_label(struct svg *svg, struct device *device, const struct npumem_tensor *tensor, double at)
 {
-	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
-	char text[3 * PRESENT_TEXT_BYTES + 32];
-	double right = svg_column_x(columns, columns->n - 1) + columns->width, below = y;
+	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES], size[SVG_BYTES_TEXT];
+	char text[3 * PRESENT_TEXT_BYTES + 96];
+	const struct npumem_place *p = &tensor->place;
+	double right = svg_columns_right(&device->columns), line = at > device->label ? at : device->label;
+	snprintf(text, sizeof(text), "%s: %s %s, %s, %s per NPU from NPU %" PRId64 "%s%s%s",
+		 present_name(tensor, device->how->uid, name), present_dtype(p, dtype), present_shape(p, shape),
+		 npumem_layout_name(p->layout), svg_bytes(p->bytes_per_npu, size), p->start_npu,
+		 tensor->dma_only ? ", DMA only" : "", strcmp(tensor->state, "ok") ? ", " : "",
+		 strcmp(tensor->state, "ok") ? tensor->state : "");
+	svg_line(svg, right + 3, at + 2, right + 14, line + 9);
+	svg_text(svg, svg_marks(svg, right + 18, line, tensor), line + 13, "", text);
+	device_offset(svg, device, at, p->offset);
+	device->label = line + SVG_LINE;
+}
+
+/* Whether the byte at an offset of an NPU is in an empty block of another tensor of the cluster. */
+static bool cluster_lends(const struct device *device, const struct cluster *cluster, unsigned borrower,
+			  int64_t npu, int64_t offset)
+{
 	for (unsigned i = cluster->first; i < cluster->first + cluster->n; i++) {
-		const struct npumem_place *p = &sorted[i]->place;
-		double at =
-			y + height * (double)(p->offset - cluster->from) / (double)(cluster->to - cluster->from);
-		double line = at > below ? at : below;
-		snprintf(text, sizeof(text), "%s: %s %s", present_name(sorted[i], uid, name),
-			 present_dtype(p, dtype), present_shape(p, shape));
-		fprintf(out, "<path class=\"l\" d=\"M%.1f %.1fL%.1f %.1f\"/>\n", right + 3, at + 2, right + 14,
-			line + 9);
-		svg_text(out, right + 18, line + 13, "", text);
-		svg_offset(out, line + 12, p->offset);
-		below = line + SVG_LINE;
+		const struct npumem_place *p = &device->sorted[i]->place;
+		if (i == borrower || offset < p->offset || offset >= p->offset + p->bytes_per_npu)
+			continue;
+		if (picture_kinds(device->geometry, p, npu, offset - p->offset, offset - p->offset + 1) &
+		    NPUMEM_BYTE_EMPTY)
+			return true;
 	}
+	return false;
 }
 
-static int cluster_draw(FILE *out, const struct npumem_geometry *geometry, const struct svg_columns *columns,
-			const struct npumem_tensor *const *sorted, const struct cluster *cluster, double y,
-			double height, struct npumem_error *error)
+/* Data in empty blocks of others is of its own kind. */
+static void cluster_lent(const struct device *device, const struct cluster *cluster, unsigned i,
+			 struct svg_box *box)
 {
-	/* Stronger kinds over weaker ones, so that a guest shows in the empty block that it borrows. */
-	for (unsigned k = 0; k < SVG_KINDS; k++)
-		for (unsigned i = cluster->first; i < cluster->first + cluster->n; i++) {
-			const struct npumem_place *p = &sorted[i]->place;
-			double scale = height / (double)(cluster->to - cluster->from);
-			struct svg_box box;
-			int status =
-				svg_box_new(geometry, p, columns, y + scale * (double)(p->offset - cluster->from),
-					    scale * (double)p->bytes_per_npu, &box, error);
-			if (status)
-				return status;
-			bool guest = i > cluster->first && svg_kinds[k].bit == NPUMEM_BYTE_DATA;
-			svg_box_draw(out, &box, &svg_kinds[k], guest ? &svg_guest_data : &svg_kinds[k]);
-			free(box.bits);
+	const struct npumem_place *p = &device->sorted[i]->place;
+	for (int64_t column = 0; column < device->columns.n; column++)
+		for (int step = 0; step < box->steps; step++) {
+			uint16_t *kind = &box->bits[column * box->steps + step];
+			int64_t offset = p->offset + p->bytes_per_npu * step / box->steps;
+			if (*kind == NPUMEM_BYTE_DATA &&
+			    cluster_lends(device, cluster, i, device->columns.first[column], offset))
+				*kind = SVG_LENT;
 		}
-	return 0;
 }
 
-static double cluster_height(const struct npumem_tensor *const *sorted, const struct cluster *cluster)
+/* Looks at a tensor of the cluster. */
+static int cluster_box(const struct device *device, const struct cluster *cluster, double height, unsigned i,
+		       struct svg_box *box, struct npumem_error *error)
 {
-	double height = height_of(cluster->to - cluster->from), labels = SVG_LINE * (double)cluster->n;
-	(void)sorted;
-	return height > labels ? height : labels;
+	const struct npumem_tensor *tensor = device->sorted[i];
+	const struct npumem_place *p = &tensor->place;
+	double scale = height / (double)(cluster->to - cluster->from);
+	*box = (struct svg_box){.geometry = device->geometry,
+				.tensor = tensor,
+				.columns = &device->columns,
+				.y = device->y + scale * (double)(p->offset - cluster->from),
+				.height = scale * (double)p->bytes_per_npu,
+				.colour = svg_colour(tensor->name)};
+	int status = svg_box_new(box, error);
+	if (!status && cluster->n > 1)
+		cluster_lent(device, cluster, i, box);
+	return status;
+}
+
+/* Stronger kinds over weaker ones, so that a guest shows in the empty block that it borrows. */
+static void cluster_boxes(struct svg *svg, const struct device *device, const struct cluster *cluster,
+			  struct svg_box *boxes)
+{
+	static const unsigned order[] = {SVG_NOTHING,	    NPUMEM_BYTE_EMPTY, NPUMEM_BYTE_PADDING,
+					 NPUMEM_BYTE_DUMMY, NPUMEM_BYTE_DATA,  SVG_LENT};
+	char name[PRESENT_TEXT_BYTES];
+	for (unsigned k = 0; k < sizeof(order) / sizeof(order[0]); k++)
+		for (unsigned i = 0; i < cluster->n; i++) {
+			boxes[i].name = present_name(boxes[i].tensor, device->how->uid, name);
+			svg_box_draw(svg, &boxes[i], order[k], order[k]);
+		}
+}
+
+static int cluster_draw(struct svg *svg, struct device *device, const struct cluster *cluster,
+			struct npumem_error *error)
+{
+	double height = height_of(device, cluster->to - cluster->from), labels = SVG_LINE * (double)cluster->n;
+	struct svg_box *boxes = calloc(cluster->n, sizeof(*boxes));
+	if (!boxes)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the picture");
+	int status = 0;
+	if (!device->how->to_scale && height < labels)
+		height = labels;
+	for (unsigned i = 0; i < cluster->n && !status; i++)
+		status = cluster_box(device, cluster, height, cluster->first + i, &boxes[i], error);
+	if (!status)
+		cluster_boxes(svg, device, cluster, boxes);
+	for (unsigned i = 0; i < cluster->n; i++) {
+		const struct npumem_tensor *tensor = device->sorted[cluster->first + i];
+		double below =
+			(double)(tensor->place.offset - cluster->from) / (double)(cluster->to - cluster->from);
+		tensor_label(svg, device, tensor, device->y + height * below);
+		free(boxes[i].bits);
+	}
+	free(boxes);
+	device->y += height + (device->how->to_scale ? 0 : DEVICE_GAP);
+	return status;
+}
+
+static int device_draw(struct svg *svg, struct device *device, struct npumem_error *error)
+{
+	int64_t end = 0;
+	int status = 0;
+	svg_columns_numbers(svg, &device->columns);
+	for (unsigned i = 0; i < device->n && !status;) {
+		struct cluster cluster = cluster_at(device, i);
+		if (cluster.from > end)
+			device_free(svg, device, end, cluster.from - end);
+		status = cluster_draw(svg, device, &cluster, error);
+		end = cluster.to;
+		i += cluster.n;
+	}
+	if (end < device->geometry->npu_bytes)
+		device_free(svg, device, end, device->geometry->npu_bytes - end);
+	return status;
 }
 
 int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
-		    unsigned n, uint32_t uid, bool hidden, struct npumem_error *error)
+		    unsigned n, const struct svg_device *how, struct npumem_error *error)
 {
-	struct svg_columns columns = svg_columns_of(geometry->n_npus, 2);
-	unsigned n_sorted;
-	const struct npumem_tensor **sorted = picture_sort(tensors, n, &n_sorted);
-	if (!sorted)
+	struct device device = {.geometry = geometry, .how = how, .y = SVG_TOP};
+	char text[128], size[SVG_BYTES_TEXT], all[SVG_BYTES_TEXT];
+	struct svg svg;
+	device.sorted = picture_sort(tensors, n, &device.n);
+	if (!device.sorted)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for %u tensors", n);
-	double height = SVG_TOP + 60;
-	int64_t end = 0;
-	for (unsigned i = 0; i < n_sorted;) {
-		struct cluster cluster = cluster_at(sorted, n_sorted, i);
-		height += cluster_height(sorted, &cluster) + 6 + (cluster.from > end ? SVG_LINE + 6 : 0);
-		end = cluster.to;
-		i += cluster.n;
+	svg_columns_of(&device.columns, geometry, device.sorted, device.n);
+	snprintf(text, sizeof(text), "%" PRId64 " NPUs of %s", geometry->n_npus,
+		 svg_bytes(geometry->npu_bytes, size));
+	int status = svg_begin(&svg, out, text, error);
+	if (!status) {
+		snprintf(text, sizeof(text), "%u tensors; %s in all; offsets are bytes in each NPU", device.n,
+			 svg_bytes(geometry->n_npus * geometry->npu_bytes, all));
+		svg_subtitle(&svg, 0, text);
+		svg_subtitle(&svg, 1,
+			     how->to_scale ? "heights are to scale"
+					   : "heights are not to scale; kinds that take turns are side by side");
+		if (device.columns.n < geometry->n_npus)
+			svg_subtitle(&svg, 2, "NPUs that look alike share a column");
+		status = device_draw(&svg, &device, error);
+		int ended = svg_end(&svg, error);
+		status = status ? status : ended;
 	}
-	char title[96], subtitle[96];
-	snprintf(title, sizeof(title), "%" PRId64 " NPUs of %" PRId64 " bytes", geometry->n_npus,
-		 geometry->npu_bytes);
-	snprintf(subtitle, sizeof(subtitle), "%u tensors; offsets are bytes in each NPU, heights are not to scale",
-		 n_sorted);
-	svg_begin(out, svg_column_x(&columns, columns.n) + DEVICE_LABELS, height + SVG_LINE + 6, title, subtitle);
-	svg_npus(out, &columns);
-	double y = SVG_TOP;
-	int status = 0;
-	bool guests = false;
-	end = 0;
-	for (unsigned i = 0; i < n_sorted && !status;) {
-		struct cluster cluster = cluster_at(sorted, n_sorted, i);
-		guests |= cluster.n > 1;
-		double tall = cluster_height(sorted, &cluster);
-		if (cluster.from > end) {
-			device_free_bytes(out, &columns, y, end, cluster.from - end, hidden);
-			y += SVG_LINE + 6;
-		}
-		status = cluster_draw(out, geometry, &columns, sorted, &cluster, y, tall, error);
-		cluster_labels(out, &columns, sorted, &cluster, y, tall, uid);
-		y += tall + 6;
-		end = cluster.to;
-		i += cluster.n;
-	}
-	if (end < geometry->npu_bytes)
-		device_free_bytes(out, &columns, y, end, geometry->npu_bytes - end, hidden);
-	svg_end(out, y + SVG_LINE + 20, guests);
-	free(sorted);
+	free(device.sorted);
 	return status;
 }

@@ -1,14 +1,19 @@
-/* The device with its tensors as SVG: columns are NPUs, offsets go down, blocks are coloured by kind. */
+/* The device with its tensors as SVG: columns are NPUs, offsets go down, colours are tensors, hatches are kinds.
+ */
 #ifndef CTL_CORE_SVG_DEVICE_H
 #define CTL_CORE_SVG_DEVICE_H
 
-#include <stdio.h>
+#include "client/ctl/core/pictures/svg.h"
 
-#include <npumem/client.h>
+/* How the device is to be drawn. */
+struct svg_device {
+	bool to_scale; /* else small tensors are drawn larger than they are, so that they can be seen */
+	bool hidden;   /* the device has tensors that the list lacks */
+	uint32_t uid;  /* whose tensors are named without it */
+};
 
-/* Heights are not to scale, so that a small tensor can be seen. `hidden`: the device has tensors that the list
- * lacks. 0 or RESOURCE_EXHAUSTED. */
+/* 0 or RESOURCE_EXHAUSTED. */
 int svg_device_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *const *tensors,
-		    unsigned n, uint32_t uid, bool hidden, struct npumem_error *error);
+		    unsigned n, const struct svg_device *how, struct npumem_error *error);
 
 #endif

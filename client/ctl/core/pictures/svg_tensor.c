@@ -1,136 +1,125 @@
-/* One tensor as SVG. Words are drawn one by one only where they are few. */
+/* One tensor as SVG: runs of bytes, or cells where they are few (svg_words.c). */
 #include "client/ctl/core/pictures/svg_tensor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "client/ctl/core/pictures/picture.h"
+#include "client/ctl/core/pictures/svg_columns.h"
+#include "client/ctl/core/pictures/svg_words.h"
 #include "client/ctl/core/present.h"
-#include "client/ctl/core/pictures/svg.h"
 
-enum { TENSOR_WORDS_MAX = 4096, TENSOR_NPUS_MAX = 16, TENSOR_CELL = 46 };
-
-/* Words a line of a column: 8 at most, so that a block row of the aligned layout is a few lines. */
-static int64_t words_a_line(const struct npumem_place *place)
+static void subtitle_place(struct svg *svg, const struct npumem_geometry *geometry,
+			   const struct npumem_tensor *tensor)
 {
-	int64_t words = place->bytes_per_npu / place->word_bytes;
-	return words < 1 ? 1 : words < 8 ? words : 8;
+	const struct npumem_place *p = &tensor->place;
+	char text[320], bytes[SVG_BYTES_TEXT], all[SVG_BYTES_TEXT];
+	int at;
+	snprintf(text, sizeof(text),
+		 "strides n %" PRId64 ", c %" PRId64 ", h %" PRId64 ", w %" PRId64 "; %s per NPU, %s on %" PRId64
+		 " NPUs; %" PRId64 " block row%s",
+		 p->stride.n, p->stride.c, p->stride.h, p->stride.w, svg_bytes(p->bytes_per_npu, bytes),
+		 svg_bytes(p->bytes_per_npu * geometry->n_npus, all), geometry->n_npus, p->channels_per_npu,
+		 p->channels_per_npu == 1 ? "" : "s");
+	svg_subtitle(svg, 0, text);
+	if (p->address == NPUMEM_ANY)
+		at = snprintf(text, sizeof(text), "starts at NPU %" PRId64 "; no address yet", p->start_npu);
+	else
+		at = snprintf(text, sizeof(text),
+			      "starts at NPU %" PRId64 "; address %" PRId64 " = %" PRId64 " * %" PRId64
+			      " + offset %" PRId64,
+			      p->start_npu, p->address, p->npu, geometry->npu_bytes, p->offset);
+	if (*tensor->state)
+		snprintf(text + at, sizeof(text) - (size_t)at, "; %s%s%s%s%s", tensor->state,
+			 tensor->sealed ? ", sealed" : "", tensor->dma_only ? ", for DMA only" : "",
+			 tensor->lends ? ", lends empty blocks" : "",
+			 tensor->borrows ? ", borrows empty blocks" : "");
+	svg_subtitle(svg, 1, text);
 }
 
-/* The first element of each word of data. */
-static void word_labels(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *p,
-			const struct svg_columns *columns, int64_t line, double cell)
+int svg_tensor_begin(struct svg *svg, FILE *out, const struct npumem_geometry *geometry,
+		     const struct npumem_tensor *tensor, uint32_t uid, const char *note,
+		     struct npumem_error *error)
 {
-	char text[96];
-	int64_t npu, offset;
-	for (int64_t n = 0; n < p->words_n; n++)
-		for (int64_t c = 0; c < p->shape.c; c++)
-			for (int64_t h = 0; h < p->shape.h; h++) {
-				int64_t width = c == p->shape.c - 1 ? p->last_w : p->shape.w;
-				for (int64_t w = 0; w < width; w++) {
-					npumem_place_locate(geometry, p, n * p->lanes, c, h, w, &npu, &offset);
-					int64_t word = offset / p->word_bytes;
-					snprintf(text, sizeof(text),
-						 "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, n, c, h, w);
-					svg_text(out,
-						 svg_column_x(columns, npu) + ((double)(word % line) + 0.5) * cell,
-						 SVG_TOP + (double)(word / line) * SVG_LINE + 12, "class=\"c\"",
-						 text);
-				}
-			}
-}
-
-static void draw_mark(FILE *out, double x, double y, double width, double height)
-{
-	fprintf(out,
-		"<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"none\" stroke=\"#d3212c\" "
-		"stroke-width=\"2\"/>\n",
-		x, y, width, height);
-}
-
-static void draw_words(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *p,
-		       const struct svg_mark *mark)
-{
-	int64_t line = words_a_line(p), words = p->bytes_per_npu / p->word_bytes;
-	const double cell = TENSOR_CELL;
-	struct svg_columns columns = {.n = geometry->n_npus, .width = cell * (double)line, .gap = 16};
-	svg_npus(out, &columns);
-	for (int64_t npu = 0; npu < geometry->n_npus; npu++)
-		for (int64_t word = 0; word < words; word++) {
-			unsigned bits =
-				picture_kinds(geometry, p, npu, word * p->word_bytes, (word + 1) * p->word_bytes);
-			const struct svg_kind *kind = svg_strongest(bits);
-			double x = svg_column_x(&columns, npu) + (double)(word % line) * cell;
-			double y = SVG_TOP + (double)(word / line) * SVG_LINE;
-			if (kind)
-				svg_rect(out, x, y, cell, SVG_LINE, kind);
-			/* Elements and dummies in one word: the dummies' share of it. */
-			if ((bits & NPUMEM_BYTE_DATA) && (bits & NPUMEM_BYTE_DUMMY))
-				svg_rect(out, x, y + SVG_LINE - 4, cell, 4, &svg_kinds[SVG_DUMMY]);
-		}
-	for (int64_t at = 0; at < words; at += line)
-		svg_offset(out, SVG_TOP + (double)(at / line) * SVG_LINE + 13, at * p->word_bytes);
-	word_labels(out, geometry, p, &columns, line, cell);
-	if (mark) {
-		int64_t word = mark->offset / p->word_bytes;
-		draw_mark(out, svg_column_x(&columns, mark->npu) + (double)(word % line) * cell,
-			  SVG_TOP + (double)(word / line) * SVG_LINE, cell, SVG_LINE);
-	}
-	svg_end(out, SVG_TOP + (double)((words + line - 1) / line) * SVG_LINE + 16, false);
-}
-
-static int draw_runs(FILE *out, const struct npumem_geometry *geometry, const struct npumem_place *p,
-		     const struct svg_mark *mark, struct npumem_error *error)
-{
-	struct svg_columns columns = svg_columns_of(geometry->n_npus, 2);
-	struct svg_box box;
-	int status = svg_box_new(geometry, p, &columns, SVG_TOP, SVG_STEPS, &box, error);
+	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
+	char title[3 * PRESENT_TEXT_BYTES + 64];
+	const struct npumem_place *p = &tensor->place;
+	bool plan = !*tensor->state && !*tensor->name;
+	snprintf(title, sizeof(title), "%s%s%s %s, %s, %s", plan ? "" : present_name(tensor, uid, name),
+		 plan ? "" : ": ", present_dtype(p, dtype), present_shape(p, shape), npumem_layout_name(p->layout),
+		 npumem_mode_name(p->mode));
+	int status = svg_begin(svg, out, title, error);
 	if (status)
 		return status;
-	svg_npus(out, &columns);
-	for (unsigned k = 0; k < SVG_KINDS; k++)
-		svg_box_draw(out, &box, &svg_kinds[k], &svg_kinds[k]);
+	subtitle_place(svg, geometry, tensor);
+	svg_subtitle(svg, 2, note);
+	svg_marks(svg, 16 + 8.6 * (double)strlen(title) + 8, 11, tensor);
+	return 0;
+}
+
+static int draw_runs(struct svg *svg, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
+		     const struct svg_mark *mark, struct npumem_error *error)
+{
+	static const unsigned order[] = {SVG_NOTHING, NPUMEM_BYTE_EMPTY, NPUMEM_BYTE_PADDING, NPUMEM_BYTE_DUMMY,
+					 NPUMEM_BYTE_DATA};
+	const struct npumem_place *p = &tensor->place;
+	int64_t base = p->offset == NPUMEM_ANY ? 0 : p->offset;
+	struct svg_columns columns;
+	svg_columns_of(&columns, geometry, &tensor, 1);
+	struct svg_box box = {.geometry = geometry,
+			      .tensor = tensor,
+			      .columns = &columns,
+			      .y = SVG_TOP,
+			      .height = SVG_STEPS,
+			      .colour = svg_colour(tensor->name),
+			      .name = *tensor->name ? tensor->name : "tensor"};
+	int status = svg_box_new(&box, error);
+	if (status)
+		return status;
+	svg_columns_numbers(svg, &columns);
+	for (unsigned k = 0; k < sizeof(order) / sizeof(order[0]); k++)
+		svg_box_draw(svg, &box, order[k], order[k]);
 	free(box.bits);
 	if (mark) {
+		int64_t i = 0;
+		while (i + 1 < columns.n && columns.first[i + 1] <= mark->npu)
+			i++;
 		/* One byte is too small to be seen. */
-		double y = SVG_TOP + (double)SVG_STEPS * (double)mark->offset / (double)p->bytes_per_npu;
-		draw_mark(out, svg_column_x(&columns, mark->npu) - 2, y - 2, columns.width + 4,
+		svg_frame(svg, svg_columns_x(&columns, i) - 2,
+			  SVG_TOP + (double)SVG_STEPS * (double)mark->offset / (double)p->bytes_per_npu - 2,
+			  columns.width + 4,
 			  (double)SVG_STEPS * (double)p->word_bytes / (double)p->bytes_per_npu + 4);
 	}
 	for (int i = 0; i <= 8; i++)
-		svg_offset(out, SVG_TOP + (double)SVG_STEPS * i / 8 + (i ? 0 : 10), p->bytes_per_npu * i / 8);
-	svg_end(out, SVG_TOP + SVG_STEPS + 20, false);
+		svg_offset(svg, SVG_TOP + (double)SVG_STEPS * i / 8 + (i ? 0 : 10),
+			   base + p->bytes_per_npu * i / 8);
 	return 0;
 }
 
 int svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
 		    uint32_t uid, const struct svg_mark *mark, struct npumem_error *error)
 {
-	char name[PRESENT_TEXT_BYTES], dtype[PRESENT_TEXT_BYTES], shape[PRESENT_TEXT_BYTES];
-	char title[3 * PRESENT_TEXT_BYTES + 64], subtitle[320];
 	const struct npumem_place *p = &tensor->place;
-	bool small = geometry->n_npus <= TENSOR_NPUS_MAX &&
-		     p->bytes_per_npu / p->word_bytes * geometry->n_npus <= TENSOR_WORDS_MAX &&
-		     npumem_place_elements(p) <= TENSOR_WORDS_MAX * p->lanes;
-	snprintf(title, sizeof(title), "%s: %s %s, %s, %s", present_name(tensor, uid, name),
-		 present_dtype(p, dtype), present_shape(p, shape), npumem_layout_name(p->layout),
-		 npumem_mode_name(p->mode));
-	snprintf(subtitle, sizeof(subtitle),
-		 "strides n %" PRId64 ", c %" PRId64 ", h %" PRId64 ", w %" PRId64 "; %" PRId64
-		 " bytes per NPU%s%s%s",
-		 p->stride.n, p->stride.c, p->stride.h, p->stride.w, p->bytes_per_npu,
-		 !small		? "; offsets from the tensor's start"
-		 : p->lanes > 1 ? "; a block is one packed word, labelled packed n,c,h,w"
-				: "; a block is one element, labelled n,c,h,w",
-		 mark ? "; framed: " : "", mark ? mark->what : "");
-	if (!small) {
-		struct svg_columns columns = svg_columns_of(geometry->n_npus, 2);
-		svg_begin(out, svg_column_x(&columns, columns.n) + 40, SVG_TOP + SVG_STEPS + 60, title, subtitle);
-		return draw_runs(out, geometry, p, mark, error);
-	}
-	int64_t line = words_a_line(p), lines = (p->bytes_per_npu / p->word_bytes + line - 1) / line;
-	svg_begin(out, SVG_LEFT + (TENSOR_CELL * (double)line + 16) * (double)geometry->n_npus + 24,
-		  SVG_TOP + (double)lines * SVG_LINE + 50, title, subtitle);
-	draw_words(out, geometry, p, mark);
-	return 0;
+	bool small = svg_words_few(geometry, p);
+	const char *index = p->layout == NPUMEM_MATRIX ? "row,column" : "n,c,h,w";
+	char note[320];
+	struct svg svg;
+	if (!small)
+		snprintf(note, sizeof(note),
+			 "offsets are bytes in each NPU; kinds that take turns are side by side, by their shares");
+	else if (p->lanes > 1)
+		snprintf(note, sizeof(note), "a box is one packed word of %" PRId64 " elements, each labelled %s",
+			 p->lanes, index);
+	else
+		snprintf(note, sizeof(note), "a box is one element, labelled %s", index);
+	size_t at = strlen(note);
+	if (mark)
+		snprintf(note + at, sizeof(note) - at, "; framed: %.120s", mark->what);
+	int status = svg_tensor_begin(&svg, out, geometry, tensor, uid, note, error);
+	if (status)
+		return status;
+	status = small ? svg_words_draw(&svg, geometry, tensor, mark, error)
+		       : draw_runs(&svg, geometry, tensor, mark, error);
+	int ended = svg_end(&svg, error);
+	return status ? status : ended;
 }

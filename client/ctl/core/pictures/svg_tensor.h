@@ -2,9 +2,7 @@
 #ifndef CTL_CORE_SVG_TENSOR_H
 #define CTL_CORE_SVG_TENSOR_H
 
-#include <stdio.h>
-
-#include <npumem/client.h>
+#include "client/ctl/core/pictures/svg.h"
 
 /* A byte of a tensor that is framed: its NPU, and the offset from the start of the tensor. */
 struct svg_mark {
@@ -12,9 +10,20 @@ struct svg_mark {
 	const char *what; /* for the subtitle */
 };
 
-/* A small one word by word, with the element that each word holds; a large one by runs of bytes. `mark`
- * NULL: none. 0 or RESOURCE_EXHAUSTED. */
+/* A small one word by word, with the elements that each word holds; a large one by runs of bytes. A tensor without
+ * a state is a plan. `mark` NULL: none. 0 or RESOURCE_EXHAUSTED. */
 int svg_tensor_draw(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
 		    uint32_t uid, const struct svg_mark *mark, struct npumem_error *error);
+
+/* A cell for each feature (n, c), as the chapter's "Scatter Features to Different NPUs" has it: the first n, as
+ * many as a picture can show. */
+int svg_tensor_features(FILE *out, const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
+			uint32_t uid, struct npumem_error *error);
+
+/* The title and the lines below it: what and how large it is, where it lies; `note` says how to read the picture.
+ */
+int svg_tensor_begin(struct svg *svg, FILE *out, const struct npumem_geometry *geometry,
+		     const struct npumem_tensor *tensor, uint32_t uid, const char *note,
+		     struct npumem_error *error);
 
 #endif

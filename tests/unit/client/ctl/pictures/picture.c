@@ -4,10 +4,13 @@
 #include <string.h>
 
 #include "client/ctl/core/pictures/picture.h"
+#include "client/ctl/core/pictures/picture_features.h"
 #include "client/ctl/core/pictures/svg_device.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
 
 static const struct npumem_geometry four = {.n_npus = 4, .npu_bytes = 1024, .n_banks = 4, .eu_bytes = 128};
+
+static const struct picture_look piped = {.width = 0};
 
 static struct npumem_tensor tensor_of(const char *name, int dtype, struct npumem_dims shape, int mode,
 				      int64_t address)
@@ -43,13 +46,13 @@ static char *drawn(const struct npumem_tensor *tensor, unsigned n, int what)
 	FILE *out = open_memstream(&text, &bytes);
 	ck_assert_ptr_nonnull(out);
 	if (what == 't')
-		picture_place(out, &four, &tensor->place);
+		picture_place(out, &four, &tensor->place, &piped);
 	else if (what == 'd' || what == 'h')
-		status = picture_device(out, &four, tensors, n, 0, what == 'h', NULL);
+		status = picture_device(out, &four, tensors, n, 0, what == 'h', &piped, NULL);
 	else if (what == 'T')
 		status = svg_tensor_draw(out, &four, tensor, 0, NULL, NULL);
 	else
-		status = svg_device_draw(out, &four, tensors, n, 0, false, NULL);
+		status = svg_device_draw(out, &four, tensors, n, &(struct svg_device){.uid = 0}, NULL);
 	fclose(out);
 	ck_assert_int_eq(status, 0);
 	return text;
@@ -63,6 +66,25 @@ START_TEST(block_rows)
 					   "          32  ------- ------- ------- -------\n"));
 	ck_assert_ptr_nonnull(strstr(text, "         128  ####### ....... ....... .......\n"
 					   "         160  ------- ....... ....... .......\n"));
+	free(text);
+}
+END_TEST
+
+/* The seed's stride_local_1: NPU 0 holds none of it. */
+START_TEST(no_padding_where_there_is_none_of_it)
+{
+	struct npumem_tensor tensor = {.state = "ok"};
+	struct npumem_spec spec;
+	npumem_spec_init(&spec);
+	spec.dtype = NPUMEM_FP32;
+	spec.layout = NPUMEM_STRIDED;
+	spec.shape = (struct npumem_dims){2, 3, 1, 10};
+	spec.stride = (struct npumem_dims){120, 0, 0, 2};
+	spec.address = 1024;
+	ck_assert_int_eq(npumem_place_resolve(&four, &spec, &tensor.place, NULL), 0);
+	char *text = drawn(&tensor, 1, 't');
+	ck_assert_ptr_nonnull(strstr(text, "           0  ....... +++++++ +++++++ +++++++\n"
+					   "          76  ....... ------- ------- -------\n"));
 	free(text);
 }
 END_TEST
@@ -85,25 +107,59 @@ START_TEST(rows_that_look_alike_are_one)
 }
 END_TEST
 
+/* Without the colours: the columns that a line takes. */
+static unsigned columns_of(const char *line)
+{
+	unsigned n = 0;
+	for (; *line; line++) {
+		if (*line == '\033')
+			line = strchr(line, 'm');
+		else
+			n++;
+	}
+	return n;
+}
+
+/* A tensor, and the device with it, on a terminal. */
+static char *on_terminal(const struct npumem_geometry *geometry, const struct npumem_tensor *tensor,
+			 const struct picture_look *look)
+{
+	const struct npumem_tensor *const tensors[] = {tensor};
+	char *text = NULL, *fitted = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	picture_place(out, geometry, &tensor->place, look);
+	ck_assert_int_eq(picture_device(out, geometry, tensors, 1, 0, true, look, NULL), 0);
+	picture_features(out, geometry, &tensor->place, look->width);
+	fclose(out);
+	out = open_memstream(&fitted, &bytes);
+	picture_fit(out, text, look->width);
+	fclose(out);
+	free(text);
+	return fitted;
+}
+
 START_TEST(no_line_is_wider_than_a_terminal)
 {
-	for (int64_t n_npus = 1; n_npus <= 1024; n_npus = n_npus * 3 + 1) {
-		struct npumem_geometry geometry = four;
-		struct npumem_tensor tensor = tensor_of("t", NPUMEM_INT8, (struct npumem_dims){1, 1, 1, 1}, 0, 0);
-		struct npumem_spec spec;
-		char *text = NULL;
-		size_t bytes;
-		geometry.n_npus = n_npus;
-		npumem_spec_init(&spec);
-		spec.shape = (struct npumem_dims){1, 2 * n_npus + 1, 1, 100};
-		ck_assert_int_eq(npumem_place_resolve(&geometry, &spec, &tensor.place, NULL), 0);
-		FILE *out = open_memstream(&text, &bytes);
-		picture_place(out, &geometry, &tensor.place);
-		fclose(out);
-		for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-			ck_assert_msg(strlen(line) <= 80, "%s", line);
-		free(text);
-	}
+	for (int64_t n_npus = 1; n_npus <= 1024; n_npus = n_npus * 3 + 1)
+		for (unsigned width = 24; width <= 300; width = width * 2 - 8) {
+			struct npumem_geometry geometry = four;
+			struct npumem_tensor tensor =
+				tensor_of("a_name_that_is_as_long_as_names_may_be_so_that_it_needs_2_lines",
+					  NPUMEM_INT8, (struct npumem_dims){1, 1, 1, 1}, 0, 0);
+			struct picture_look look = {.width = width, .colours = n_npus % 2};
+			struct npumem_spec spec;
+			geometry.n_npus = n_npus;
+			npumem_spec_init(&spec);
+			spec.shape = (struct npumem_dims){1, 2 * n_npus + 1, 1, 100};
+			spec.address = 0;
+			ck_assert_int_eq(npumem_place_resolve(&geometry, &spec, &tensor.place, NULL), 0);
+			char *text = on_terminal(&geometry, &tensor, &look);
+			ck_assert_int_eq(strchr(text, '\033') != NULL, look.colours);
+			for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+				ck_assert_msg(columns_of(line) <= width, "%u: %s", width, line);
+			free(text);
+		}
 }
 END_TEST
 
@@ -113,23 +169,24 @@ START_TEST(the_seeds_aligned_figure)
 {
 	struct npumem_tensor tensor = tensor_of("t", NPUMEM_FP32, (struct npumem_dims){2, 3, 4, 5}, 0, 2 * 1024);
 	char *text = drawn(&tensor, 1, 'T');
-	ck_assert_uint_eq(count(text, "class=\"k8\""), 120 + 1); /* and the legend's */
-	ck_assert_uint_eq(count(text, "class=\"k4\""), 0 + 1);
-	ck_assert_uint_eq(count(text, "class=\"k2\""), 72 + 1);
-	ck_assert_uint_eq(count(text, "class=\"k1\""), 320 + 1);
+	ck_assert_uint_eq(count(text, "class=\"k k8"), 120 + 1); /* and the legend's */
+	ck_assert_uint_eq(count(text, "class=\"k k4\""), 0);
+	ck_assert_uint_eq(count(text, "class=\"k k2\""), 72 + 1);
+	ck_assert_uint_eq(count(text, "class=\"k k1\""), 320 + 1);
 	ck_assert_uint_eq(count(text, ">1,2,3,4<"), 1);
 	free(text);
 }
 END_TEST
 
-/* aligned_4N: int8 (6,5,4,5): two packed n, of which the last has two elements and two dummies in each word. */
+/* aligned_4N: int8 (6,5,4,5): two packed n, of which the last has two elements and two dummies in each word: each
+ * is drawn. */
 START_TEST(the_seeds_4n_figure)
 {
 	struct npumem_tensor tensor =
 		tensor_of("t", NPUMEM_INT8, (struct npumem_dims){6, 5, 4, 5}, NPUMEM_MODE_4N, 0);
 	char *text = drawn(&tensor, 1, 'T');
-	ck_assert_uint_eq(count(text, "class=\"k8\""), 2 * 5 * 20 + 1);
-	ck_assert_uint_eq(count(text, "class=\"k4\""), 5 * 20 + 1);
+	ck_assert_uint_eq(count(text, "class=\"k k8"), 6 * 5 * 20 + 1);
+	ck_assert_uint_eq(count(text, "class=\"k k4\""), 2 * 5 * 20 + 1);
 	free(text);
 }
 END_TEST
@@ -168,6 +225,7 @@ Suite *suite_picture(void)
 	Suite *suite = suite_create("client/ctl/picture");
 	TCase *tcase = tcase_create("picture");
 	tcase_add_test(tcase, block_rows);
+	tcase_add_test(tcase, no_padding_where_there_is_none_of_it);
 	tcase_add_test(tcase, rows_that_look_alike_are_one);
 	tcase_add_test(tcase, no_line_is_wider_than_a_terminal);
 	tcase_add_test(tcase, the_seeds_aligned_figure);
