@@ -43,6 +43,12 @@ static void free_transfers(struct recorder *recorder, struct recorder_transfer *
 	}
 }
 
+/* With what lies behind it. */
+static size_t entry_bytes(const struct recorder_entry *entry)
+{
+	return sizeof(*entry) + entry->n_handles * sizeof(*entry->handles) + entry->answer_bytes;
+}
+
 static void pop(struct recorder *recorder)
 {
 	struct recorder_entry *entry = recorder->first;
@@ -52,7 +58,7 @@ static void pop(struct recorder *recorder)
 		recorder->last = NULL;
 	free_transfers(recorder, entry->transfers);
 	recorder_release(recorder, entry->request, entry->bytes);
-	recorder_release(recorder, entry, sizeof(*entry) + entry->n_handles * sizeof(*entry->handles));
+	recorder_release(recorder, entry, entry_bytes(entry));
 }
 
 static void forget(struct recorder *recorder)
@@ -149,7 +155,7 @@ static uint8_t *take_request(struct recorder *recorder, const struct recorder_en
 
 static bool add(struct recorder *recorder, const struct recorder_entry *from, uint8_t **owner)
 {
-	size_t handles = from->n_handles * sizeof(*from->handles), total = sizeof(*from) + handles;
+	size_t handles = from->n_handles * sizeof(*from->handles), total = entry_bytes(from);
 	struct recorder_entry *entry = recorder_alloc(recorder, total);
 
 	if (!entry)
@@ -161,6 +167,9 @@ static bool add(struct recorder *recorder, const struct recorder_entry *from, ui
 	entry->handles = (uint64_t *)(entry + 1);
 	if (handles)
 		memcpy(entry->handles, from->handles, handles);
+	entry->answer = (uint8_t *)(entry->handles + from->n_handles);
+	if (from->answer_bytes)
+		memcpy(entry->answer, from->answer, from->answer_bytes);
 	entry->request = take_request(recorder, from, owner);
 	if (!entry->request) {
 		recorder_release(recorder, entry, total);
@@ -182,13 +191,17 @@ void recorder_add(struct recorder *recorder, const struct recorder_entry *entry,
 
 void recorder_session_end(struct recorder *recorder, const struct session *session)
 {
+	uint64_t (*now_ns)(void) = session->service->events.now_ns;
+
 	if (recorder->owner == session) {
 		recorder_stop(recorder);
 		forget(recorder);
 	} else if (recorder->owner) {
 		recorder_add(recorder,
-			     &(struct recorder_entry){
-				     .session = session->id, .uid = session->uid, .pid = (uint32_t)session->pid},
+			     &(struct recorder_entry){.session = session->id,
+						      .uid = session->uid,
+						      .pid = (uint32_t)session->pid,
+						      .answered_ns = now_ns ? now_ns() : 0},
 			     NULL);
 	}
 }

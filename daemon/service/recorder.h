@@ -23,6 +23,9 @@ struct recorder_entry {
 	size_t n_handles, bytes;
 	uint64_t *handles; /* that the reply gave out */
 	uint8_t *request;
+	uint8_t *answer; /* an outline of it */
+	size_t answer_bytes;
+	uint64_t came_ns, answered_ns;	     /* 0: unknown */
 	struct recorder_transfer *transfers; /* in the order of its operations */
 	uint64_t segment, segment_bytes;     /* that it shared; 0: none */
 	bool segment_writable;

@@ -21,6 +21,7 @@ if [ $# -eq 2 ]; then
 fi
 export NPUMEM_SOCKET=$work/npumem.sock
 daemon=
+recorder=
 workers=()
 
 # stop_daemon: its exit status; 137 where it had to be killed.
@@ -43,6 +44,9 @@ clean_up() {
 	trap - EXIT
 	if [ ${#workers[@]} -gt 0 ]; then
 		kill "${workers[@]}" 2>/dev/null || true
+	fi
+	if [ -n "$recorder" ]; then
+		kill "$recorder" 2>/dev/null || true
 	fi
 	if [ -n "$daemon" ]; then
 		stop_daemon || true
@@ -74,6 +78,14 @@ wait_until() {
 daemon=$!
 if ! wait_until 20 "$daemon" "$ctl" info; then
 	echo "demo: the daemon does not answer" >&2
+	exit 1
+fi
+
+# What the device is asked for from here on becomes the report.
+"$ctl" record "$work/record" >"$work/record.log" 2>&1 &
+recorder=$!
+if ! wait_until 20 "$recorder" grep -q recording "$work/record.log"; then
+	cat "$work/record.log" >&2
 	exit 1
 fi
 
@@ -113,6 +125,14 @@ printf '\nnpumemctl map\n'
 printf '\nnpumemctl ls\n'
 "$ctl" ls
 printf '\n'
+kill -INT "$recorder"
+if ! wait "$recorder"; then
+	cat "$work/record.log" >&2
+	exit 1
+fi
+recorder=
+"$ctl" report "$work/record" "$build/demo-report.html" >"$work/report"
+printf 'what happened, as a page for a browser: %s\n\n' "$build/demo-report.html"
 if ! stop_daemon || [ -e "$NPUMEM_SOCKET" ]; then
 	echo "demo: the daemon did not end as it should" >&2
 	exit 1

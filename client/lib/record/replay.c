@@ -72,6 +72,11 @@ const struct npumem_info *npumem_replay_info(const struct npumem_replay *replay)
 	return &replay->file.info;
 }
 
+const struct record_file *replay_file(const struct npumem_replay *replay)
+{
+	return &replay->file;
+}
+
 void npumem_replay_close(struct npumem_replay *replay)
 {
 	if (!replay)

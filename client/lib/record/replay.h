@@ -9,4 +9,7 @@
 int replay_new(const struct memory *memory, const char *path, struct npumem_replay **out,
 	       struct npumem_error *error);
 
+struct record_file;
+const struct record_file *replay_file(const struct npumem_replay *replay);
+
 #endif

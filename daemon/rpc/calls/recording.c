@@ -7,6 +7,9 @@
 #include "daemon/service/transfer.h"
 #include "proto/digest.h"
 #include "proto/frame.h"
+#include "proto/outline.h"
+
+enum { ANSWER_BYTES_MAX = 128 << 10 };
 
 void recording_begin(struct recording *recording)
 {
@@ -51,22 +54,53 @@ static bool is_about_tensors(const struct call *call)
 	}
 }
 
-/* Digest and handles from the answer's own bytes. False without memory. */
+/* The answer's own bytes. */
+static const uint8_t *answer_of(const struct call *call, size_t *n)
+{
+	const uint8_t *frame = call->reply.out->bytes + call->reply.start;
+	size_t header = 0;
+
+	*n = 0;
+	frame_parse(frame, call->reply.out->used - call->reply.start, FRAME_BYTES_MAX, &header, n);
+	return frame + header;
+}
+
+/* Digest and handles from the answer. False without memory. */
 static bool look_at_answer(const struct call *call, struct recorder_entry *entry)
 {
 	ProtobufCAllocator allocator = {response_alloc, response_free, (void *)call->rpc->heap};
-	const uint8_t *frame = call->reply.out->bytes + call->reply.start;
-	size_t header = 0, message = 0;
-	Npumem__V1__Response *response;
+	size_t n;
+	const uint8_t *message = answer_of(call, &n);
+	Npumem__V1__Response *response = npumem__v1__response__unpack(&allocator, n, message);
 
-	frame_parse(frame, call->reply.out->used - call->reply.start, FRAME_BYTES_MAX, &header, &message);
-	response = npumem__v1__response__unpack(&allocator, message, frame + header);
 	if (!response)
 		return false;
 	entry->digest = digest_response(response);
 	entry->n_handles = digest_handles(response, entry->handles, TENSORS_ALLOC_MAX);
 	npumem__v1__response__free_unpacked(response, &allocator);
 	return true;
+}
+
+/* What a reader of the record wants to know of it: places, times and counts, and why it was refused. False without
+ * memory; entry->answer is the caller's to free. */
+static bool outline_answer(const struct call *call, struct recorder_entry *entry)
+{
+	const struct heap *heap = call->rpc->heap;
+	size_t n;
+	const uint8_t *message = answer_of(call, &n);
+
+	if (!entry->status && !is_about_tensors(call) && !call_is_single(call) &&
+	    call->method != CALL_METHOD_SUBMIT && call->method != CALL_METHOD_COMPACT)
+		return true;
+	entry->answer_bytes = outline_response(message, n, NULL);
+	if (entry->answer_bytes > ANSWER_BYTES_MAX)
+		entry->answer_bytes = 0;
+	if (!entry->answer_bytes)
+		return true;
+	entry->answer = heap_alloc(heap, entry->answer_bytes);
+	if (entry->answer)
+		outline_response(message, n, entry->answer);
+	return entry->answer;
 }
 
 void recording_end(struct call *call, int status)
@@ -84,13 +118,16 @@ void recording_end(struct call *call, int status)
 					.uid = call->session->uid,
 					.pid = (uint32_t)call->session->pid,
 					.status = status,
+					.came_ns = call->start_ns,
+					.answered_ns = rpc_clock(call->rpc),
 					.digest = recording->digest,
 					.handles = handles,
 					.bytes = call->bytes,
 					.request = (uint8_t *)(uintptr_t)call->message,
 					.transfers = recording->first};
 	recording->first = recording->last = NULL;
-	if (recorder_is_on(recorder) && !status && is_about_tensors(call) && !look_at_answer(call, &entry))
+	if (recorder_is_on(recorder) && ((!status && is_about_tensors(call) && !look_at_answer(call, &entry)) ||
+					 !outline_answer(call, &entry)))
 		recorder_lose(recorder, "the daemon is out of host memory");
 	if (recording->shared) {
 		entry.segment = recording->shared->id;
@@ -98,4 +135,5 @@ void recording_end(struct call *call, int status)
 		entry.segment_writable = recording->shared->memory.writable;
 	}
 	recorder_add(recorder, &entry, recording->owner);
+	heap_free(call->rpc->heap, entry.answer);
 }

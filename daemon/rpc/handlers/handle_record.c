@@ -14,7 +14,7 @@ enum {
 
 static size_t part_bytes(const struct recorder_part *part)
 {
-	return ENTRY_BYTES + part->n + part->entry->n_handles * 8;
+	return ENTRY_BYTES + part->n + part->entry->n_handles * 8 + part->entry->answer_bytes;
 }
 
 static void set_transfer(const struct recorder_part *part, Npumem__V1__RecordTransfer *message,
@@ -48,6 +48,9 @@ static void set_last(const struct recorder_entry *entry, Npumem__V1__RecordEntry
 	message->digest = entry->digest;
 	message->n_handles = entry->n_handles;
 	message->handles = entry->handles;
+	message->came_ns = entry->came_ns;
+	message->answered_ns = entry->answered_ns;
+	message->answer = (ProtobufCBinaryData){entry->answer_bytes, entry->answer};
 	shared->segment = entry->segment;
 	shared->bytes = entry->segment_bytes;
 	shared->writable = entry->segment_writable;

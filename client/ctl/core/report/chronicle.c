@@ -1,0 +1,40 @@
+/* A record's entries without what only a replay needs. */
+#include "client/ctl/core/report/chronicle.h"
+
+#include "client/ctl/core/report/operations.h"
+
+static int add_entry(void *ctx, const char *json)
+{
+	json_t *entry = json_loads(json, 0, NULL);
+	if (!entry)
+		return NPUMEM_RESOURCE_EXHAUSTED;
+	json_object_del(entry, "digest");
+	json_object_del(entry, "handles");
+	return json_array_append_new(ctx, entry) ? NPUMEM_RESOURCE_EXHAUSTED : 0;
+}
+
+static json_t *device_of(const struct npumem_info *info)
+{
+	return json_pack("{s:s, s:I, s:I, s:I, s:I}", "version", info->version, "n_npus",
+			 (json_int_t)info->geometry.n_npus, "npu_bytes", (json_int_t)info->geometry.npu_bytes,
+			 "n_banks", (json_int_t)info->geometry.n_banks, "eu_bytes",
+			 (json_int_t)info->geometry.eu_bytes);
+}
+
+json_t *chronicle_read(const char *path, struct npumem_error *error)
+{
+	struct npumem_replay *replay;
+	json_t *entries, *whole = NULL;
+	if (npumem_replay_open(path, &replay, error))
+		return NULL;
+	entries = json_array();
+	int status = npumem_replay_each(replay, add_entry, entries, error);
+	if (!status)
+		whole = json_pack("{s:o, s:O, s:o}", "device", device_of(npumem_replay_info(replay)), "entries",
+				  entries, "operations", operations_of(entries));
+	npumem_replay_close(replay);
+	json_decref(entries);
+	if (!whole)
+		npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the record's entries");
+	return whole;
+}

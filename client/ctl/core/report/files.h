@@ -1,0 +1,7 @@
+/* The page's own files, put into files.c by the build. */
+#ifndef CTL_CORE_REPORT_FILES_H
+#define CTL_CORE_REPORT_FILES_H
+
+extern const char files_html[], files_css[], files_js[];
+
+#endif

@@ -1,0 +1,253 @@
+/* Names are followed through the record as the daemon knew them when it answered, so that a row says handles
+ * alone. */
+#include "client/ctl/core/report/operations.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <npumem/kernels.h>
+
+#include "client/ctl/core/roles.h"
+
+enum { LOOK_BACK = 512 /* rows, for what was waited for */ };
+
+struct reading {
+	json_t *rows;
+	json_t *names; /* "uid:name" to handle */
+	const json_t *entry;
+	bool failed;
+};
+
+static const char *text(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key));
+	return value ? value : "";
+}
+
+static json_int_t number(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static void set(struct reading *reading, json_t *object, const char *key, json_t *value)
+{
+	reading->failed |= json_object_set_new(object, key, value) != 0;
+}
+
+/* ---- names ---- */
+
+static void learn(struct reading *reading, const json_t *tensor)
+{
+	char key[160];
+	if (!*text(tensor, "name"))
+		return;
+	snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT ":%.120s", number(tensor, "uid"), text(tensor, "name"));
+	set(reading, reading->names, key, json_string(text(tensor, "handle")));
+}
+
+static void learn_all(struct reading *reading, const json_t *answer)
+{
+	const json_t *tensor;
+	size_t i;
+	json_array_foreach(json_object_get(json_object_get(answer, "allocated"), "tensors"), i, tensor)
+		learn(reading, tensor);
+	tensor = json_object_get(answer, "tensor");
+	if (tensor)
+		learn(reading, tensor);
+}
+
+static const char *handle_of(const struct reading *reading, const json_t *ref)
+{
+	char key[160];
+	const char *name = text(ref, "name");
+	if (*text(ref, "handle"))
+		return text(ref, "handle");
+	if (strchr(name, ':'))
+		snprintf(key, sizeof(key), "%.150s", name);
+	else
+		snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT ":%.120s", number(reading->entry, "uid"), name);
+	return text(reading->names, key);
+}
+
+/* ---- rows ---- */
+
+static void add_tensor(struct reading *reading, json_t *tensors, const char *role, const json_t *ref, bool writes)
+{
+	json_t *use = ref ? json_pack("[s, s, b]", role, handle_of(reading, ref), writes) : NULL;
+	if (ref)
+		reading->failed |= !use || json_array_append_new(tensors, use);
+}
+
+static void kernel_name(const char *enumerator, char name[64])
+{
+	size_t n = 0;
+	for (; enumerator[n] && n < 63; n++)
+		name[n] = (char)tolower((unsigned char)enumerator[n]);
+	name[n] = '\0';
+}
+
+static const char *fill_run(struct reading *reading, const json_t *run, json_t *tensors, char name[64])
+{
+	const struct npumem_kernel_row *row;
+	const json_t *operand;
+	size_t i;
+	kernel_name(text(run, "kernel"), name);
+	row = npumem_kernel_by_name(name);
+	json_array_foreach(json_object_get(run, "operands"), i, operand)
+	{
+		const char *role = text(operand, "role");
+		add_tensor(reading, tensors, role, json_object_get(operand, "tensor"),
+			   row && roles_is_output(row, role));
+	}
+	return name;
+}
+
+/* The name of what this request, or this operation of a list, is; NULL: none that runs. */
+static const char *fill(struct reading *reading, const json_t *message, json_t *tensors, char name[64])
+{
+	static const char *const names[] = {"write", "read", "fill"};
+	const json_t *copy = json_object_get(message, "copy"), *run = json_object_get(message, "run");
+	for (unsigned i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const json_t *one = json_object_get(message, names[i]);
+		if (one) {
+			add_tensor(reading, tensors, "tensor", json_object_get(one, "tensor"), i != 1);
+			return names[i];
+		}
+	}
+	if (copy) {
+		add_tensor(reading, tensors, "source", json_object_get(copy, "source"), false);
+		add_tensor(reading, tensors, "destination", json_object_get(copy, "destination"), true);
+		return "copy";
+	}
+	return run ? fill_run(reading, run, tensors, name) : NULL;
+}
+
+static void set_done(struct reading *reading, json_t *row, const json_t *done)
+{
+	static const char *const counts[] = {"saturated", "wrapped", "macs", "divided_by_zero"};
+	const json_t *destroyed;
+	json_int_t bytes = 0;
+	size_t i;
+	for (i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		if (number(done, counts[i]))
+			set(reading, row, counts[i], json_integer(number(done, counts[i])));
+	json_array_foreach(json_object_get(done, "destroyed"), i, destroyed) bytes +=
+		number(destroyed, "total_bytes");
+	if (bytes)
+		set(reading, row, "destroyed", json_integer(bytes));
+	if (*text(done, "warning"))
+		set(reading, row, "warning", json_string(text(done, "warning")));
+	if (number(done, "end_ns")) {
+		set(reading, row, "start", json_integer(number(done, "start_ns")));
+		set(reading, row, "end", json_integer(number(done, "end_ns")));
+	}
+}
+
+/* One that ran, or (done == NULL) of which the answer tells nothing. */
+static void add_row(struct reading *reading, const json_t *message, int index, const json_t *done)
+{
+	char name[64];
+	json_t *tensors = json_array(), *row = json_object();
+	const char *what = fill(reading, message, tensors, name);
+	if (!what) {
+		json_decref(tensors);
+		json_decref(row);
+		return;
+	}
+	set(reading, row, "request", json_integer(number(reading->entry, "number")));
+	set(reading, row, "index", json_integer(index));
+	set(reading, row, "session", json_integer(number(reading->entry, "session")));
+	set(reading, row, "uid", json_integer(number(reading->entry, "uid")));
+	set(reading, row, "pid", json_integer(number(reading->entry, "pid")));
+	set(reading, row, "queue", json_string(json_object_get(message, "run") ? "kernel" : "dma"));
+	set(reading, row, "name", json_string(what));
+	set(reading, row, "tensors", tensors);
+	set(reading, row, "came", json_integer(number(reading->entry, "came_ns")));
+	set_done(reading, row, done);
+	reading->failed |= json_array_append_new(reading->rows, row) != 0;
+}
+
+/* Only what ran: a Done each. */
+static void add_list(struct reading *reading, const json_t *submit, const json_t *submitted)
+{
+	const json_t *operations = json_object_get(submit, "operations"), *done;
+	size_t i;
+	json_array_foreach(json_object_get(submitted, "done"), i, done)
+	{
+		json_int_t at = number(done, "operation");
+		const json_t *operation = json_array_get(operations, at >= 0 ? (size_t)at : 0);
+		if (operation)
+			add_row(reading, operation, (int)at, done);
+	}
+}
+
+/* ---- what was waited for ---- */
+
+static bool conflict(const json_t *a, const json_t *b)
+{
+	const json_t *x, *y;
+	size_t i, j;
+	json_array_foreach(json_object_get(a, "tensors"), i, x)
+	{
+		json_array_foreach(json_object_get(b, "tensors"), j, y)
+		{
+			const char *handle = json_string_value(json_array_get(x, 1));
+			if (*handle && !strcmp(handle, json_string_value(json_array_get(y, 1))) &&
+			    (json_is_true(json_array_get(x, 2)) || json_is_true(json_array_get(y, 2))))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The latest to end while this one waited; one that it conflicts with before one of its queue. */
+static void find_waited_for(struct reading *reading, size_t at)
+{
+	json_t *row = json_array_get(reading->rows, at);
+	json_int_t came = number(row, "came"), start = number(row, "start"), best = 0;
+	size_t found = at;
+	bool conflicts = false;
+	for (size_t n = 1; came && start > came && n <= LOOK_BACK && n <= at; n++) {
+		const json_t *other = json_array_get(reading->rows, at - n);
+		json_int_t end = number(other, "end");
+		bool shares = end > came && end <= start && conflict(row, other);
+		if (end <= came || end > start || (!shares && strcmp(text(row, "queue"), text(other, "queue"))))
+			continue;
+		if (found == at || (shares && !conflicts) || (shares == conflicts && end > best)) {
+			found = at - n;
+			best = end;
+			conflicts = shares;
+		}
+	}
+	if (found == at)
+		return;
+	set(reading, row, "waited_for", json_integer((json_int_t)found));
+	set(reading, row, "why", json_string(conflicts ? "tensor" : "queue"));
+}
+
+json_t *operations_of(const json_t *entries)
+{
+	struct reading reading = {.rows = json_array(), .names = json_object()};
+	const json_t *request, *answer;
+	size_t i;
+	json_array_foreach(entries, i, reading.entry)
+	{
+		request = json_object_get(reading.entry, "request");
+		answer = json_object_get(reading.entry, "answer");
+		if (json_object_get(request, "submit"))
+			add_list(&reading, json_object_get(request, "submit"),
+				 json_object_get(answer, "submitted"));
+		else if (!*text(reading.entry, "status"))
+			add_row(&reading, request, -1, json_object_get(answer, "done"));
+		learn_all(&reading, answer);
+	}
+	for (i = 0; i < json_array_size(reading.rows); i++)
+		find_waited_for(&reading, i);
+	json_decref(reading.names);
+	if (!reading.failed)
+		return reading.rows;
+	json_decref(reading.rows);
+	return NULL;
+}

@@ -1,0 +1,435 @@
+'use strict';
+// The report's model and its views. What is shown is a function of the record and of the fragment of the address
+// (#at=12&tab=tensors&tensor=3&q=conv), so that every view has a link. Texts of clients become text nodes, never HTML.
+
+const record = JSON.parse(document.getElementById('record').textContent);
+const device = record.device, entries = record.entries, operations = record.operations;
+const MOST_ROWS = 300;
+const byId = id => document.getElementById(id);
+
+// ---- small things
+
+function el(name, attributes, ...children) {
+	const svg = ['svg', 'rect', 'line', 'path', 'g', 'text', 'title'].includes(name);
+	const made = svg ? document.createElementNS('http://www.w3.org/2000/svg', name) : document.createElement(name);
+	for (const [key, value] of Object.entries(attributes || {}))
+		if (key === 'onclick') made.addEventListener('click', value);
+		else made.setAttribute(key, value);
+	made.append(...children.filter(child => child !== null && child !== undefined));
+	return made;
+}
+
+function bytes(n) {
+	for (const unit of ['B', 'KiB', 'MiB', 'GiB']) {
+		if (n < 1024 || unit === 'GiB') return `${Number.isInteger(n) ? n : n.toFixed(1)} ${unit}`;
+		n /= 1024;
+	}
+}
+
+function span(ns) {
+	if (ns === null || ns === undefined || !timed) return '';
+	for (const [unit, size] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]])
+		if (Math.abs(ns) >= size) return `${(ns / size).toFixed(2)} ${unit}`;
+	return `${Math.round(ns)} ns`;
+}
+
+const link = (text, change, title) => el('a', {href: '#' + fragment(change), title: title || ''}, text);
+
+// ---- the model
+
+const timed = entries.some(entry => entry.answered_ns);
+const told = entries.some(entry => entry.answer);
+const tensors = [], byHandle = new Map(), byName = new Map(), clients = new Map(), byNumber = new Map();
+
+let clock = 0;
+entries.forEach((entry, at) => {
+	entry.at = at + 1;
+	clock = Math.max(clock, timed ? entry.answered_ns || 0 : at + 1);
+	entry.time = clock;
+	entry.call = entry.request ? Object.keys(entry.request).find(key => key !== 'id') || 'none' :
+		entry.ended ? 'end of session' : entry.shared ? 'share' : 'unknown';
+	byNumber.set(entry.number, entry);
+});
+const begin = timed ? entries.reduce((least, entry) => Math.min(least, entry.came_ns || entry.answered_ns || least), Infinity) : 0;
+const end = clock;
+
+function resolve(entry, ref) {
+	if (!ref) return undefined;
+	if (ref.handle) return byHandle.get(ref.handle);
+	return byName.get(ref.name && ref.name.includes(':') ? ref.name : `${entry.uid || 0}:${ref.name}`);
+}
+
+function clientOf(entry) {
+	const session = entry.session || 0;
+	if (!clients.has(session))
+		clients.set(session, {session, uid: entry.uid || 0, pid: entry.pid || 0, requests: 0, refusals: 0, operations: 0,
+			dma: 0, kernel: 0, waited: 0, held: 0, peak: 0});
+	return clients.get(session);
+}
+
+const describe = tensor => tensor.name || `anonymous ${tensor.id}`;
+const shapeOf = place => place.rows ? `${place.rows}×${place.cols}` :
+	['n', 'c', 'h', 'w'].map(key => (place.shape || {})[key] || 0).join('×');
+const formatOf = place => place.dtype.toLowerCase() + (place.frac_bits !== undefined ? ` Q${place.frac_bits}` : '');
+const layoutOf = place => (place.layout || 'ALIGNED').toLowerCase() +
+	(place.mode && place.mode !== 'PLAIN' ? ` ${place.mode.replace('MODE_', '')}` : '');
+
+function born(entry, told, isView) {
+	const place = told.place || {}, blocks = place.blocks || {};
+	const tensor = {id: tensors.length, handle: told.handle, name: told.name || '', uid: told.uid || 0, place, entry,
+		session: entry.session || 0, isView, base: isView ? byHandle.get(told.base_handle) : null, died: null, uses: [],
+		places: [{at: entry.at, offset: place.offset || 0}], bytes: isView ? 0 : place.bytes_per_npu || 0,
+		borrows: Boolean(told.borrows),
+		waste: (blocks.dummy || 0) + (blocks.padding || 0) + (blocks.empty || 0), blocks};
+	tensor.all = tensor.waste + (blocks.data || 0);
+	tensors.push(tensor);
+	byHandle.set(tensor.handle, tensor);
+	if (tensor.name) byName.set(`${tensor.uid}:${tensor.name}`, tensor);
+	return tensor;
+}
+
+const living = new Set();
+let used = 0;
+const usedAfter = new Float64Array(entries.length + 1);
+
+function hold(tensor, sign) {
+	if (!tensor.borrows) used += sign * tensor.bytes;
+	const client = clients.get(tensor.session);
+	client.held += sign * tensor.bytes;
+	client.peak = Math.max(client.peak, client.held);
+}
+
+function dies(tensor, entry) {
+	if (!tensor || tensor.died) return;
+	tensor.died = entry;
+	living.delete(tensor);
+	hold(tensor, -1);
+	if (tensor.name && byName.get(`${tensor.uid}:${tensor.name}`) === tensor) byName.delete(`${tensor.uid}:${tensor.name}`);
+	if (!tensor.isView) for (const other of [...living]) if (other.base === tensor) dies(other, entry);
+}
+
+function apply(entry) {
+	const request = entry.request || {}, answer = entry.answer || {};
+	const client = clientOf(entry);
+	if (entry.ended)
+		for (const tensor of [...living]) if (!tensor.name && tensor.session === (entry.session || 0)) dies(tensor, entry);
+	if (!entry.request) return;
+	client.requests++;
+	if (entry.status) {
+		client.refusals++;
+		return;
+	}
+	for (const one of (answer.allocated || {}).tensors || []) {
+		const tensor = born(entry, one, false);
+		living.add(tensor);
+		hold(tensor, 1);
+	}
+	if (request.view && answer.tensor) living.add(born(entry, answer.tensor, true));
+	for (const ref of (request.free || {}).tensors || []) dies(resolve(entry, ref), entry);
+	if (request.compact && !request.compact.dry_run)
+		for (const move of (answer.compacted || {}).moves || []) {
+			const tensor = byHandle.get(move.handle);
+			if (tensor) tensor.places.push({at: entry.at, offset: (move.to_address || 0) % device.npu_bytes});
+		}
+}
+
+for (const entry of entries) {
+	apply(entry);
+	usedAfter[entry.at] = used;
+}
+const peakAt = usedAfter.indexOf(usedAfter.reduce((most, n) => Math.max(most, n), 0));
+const reach = tensors.reduce((most, tensor) => tensor.isView ? most :
+	Math.max(most, ...tensor.places.map(place => place.offset + tensor.bytes)), 0);
+
+operations.forEach((one, id) => {
+	const client = clientOf(one), seen = new Set();
+	one.id = id;
+	one.entry = byNumber.get(one.request);
+	one.took = one.end ? one.end - one.start : null;
+	one.wait = one.start && one.came ? Math.max(0, one.start - one.came) : null;
+	client.operations++;
+	client[one.queue] += one.took || 0;
+	client.waited += one.wait || 0;
+	for (const [, handle] of one.tensors)
+		for (let tensor = byHandle.get(handle); tensor && !seen.has(tensor); tensor = tensor.base) {
+			seen.add(tensor);
+			tensor.uses.push(one);
+		}
+});
+for (const tensor of tensors) {
+	const last = tensor.uses[tensor.uses.length - 1];
+	tensor.until = tensor.died ? tensor.died.time : end;
+	tensor.lastUse = last ? last.end || last.entry.time : tensor.entry.time;
+	tensor.idle = Math.max(0, tensor.until - tensor.lastUse);
+}
+const refusals = entries.filter(entry => entry.status);
+const late = tensors.filter(tensor => !tensor.isView && tensor.bytes && tensor.idle > (end - begin) / 20 &&
+	tensor.idle > (tensor.until - tensor.entry.time) / 4).sort((a, b) => b.idle * b.bytes - a.idle * a.bytes);
+
+const isAlive = (tensor, at) => tensor.entry.at <= at && (!tensor.died || tensor.died.at > at);
+const offsetAt = (tensor, at) => tensor.places.reduce((offset, place) => place.at <= at ? place.offset : offset, 0);
+// A golden-angle walk around the circle: neighbours in time differ, and a tensor keeps its colour.
+const colour = tensor => `hsl(${Math.round(tensor.id * 137.508) % 360} 60% var(--light))`;
+
+// ---- the state, in the fragment
+
+let state;
+function read() {
+	const given = new URLSearchParams(location.hash.slice(1));
+	const at = given.has('at') ? Number(given.get('at')) : peakAt;
+	state = {at: Math.min(Math.max(Math.round(at) || 0, 0), entries.length), tab: given.get('tab') || 'operations',
+		q: given.get('q') || '', tensor: given.get('tensor'), request: given.get('request'), operation: given.get('operation'),
+		all: given.get('all')};
+}
+function fragment(change) {
+	const next = {...state, ...change}, out = new URLSearchParams();
+	if (['tensor', 'request', 'operation'].some(key => key in change))
+		for (const key of ['tensor', 'request', 'operation']) if (!(key in change)) next[key] = null;
+	if ('tab' in change || 'q' in change) next.all = 'all' in change ? change.all : null;
+	for (const [key, value] of Object.entries(next))
+		if (value !== null && value !== undefined && value !== '') out.set(key, value);
+	return out.toString();
+}
+// Moves without an entry in the browser's history: for what slides and what is typed.
+function change(to) {
+	history.replaceState(null, '', '#' + fragment(to));
+	show();
+}
+
+const tensorLink = tensor => tensor ? link(describe(tensor), {tensor: tensor.id}) : 'unknown';
+const requestLink = entry => link(`request ${entry.number}`, {request: entry.number, at: entry.at});
+const operationLink = one => link(`${one.name} (request ${one.request}${one.index >= 0 ? `.${one.index}` : ''})`,
+	{operation: one.id, at: one.entry.at});
+const clientLink = one => link(`session ${one.session || 0}`, {tab: 'clients', q: `session ${one.session || 0}`},
+	`uid ${one.uid || 0}, pid ${one.pid || 0}`);
+const momentLink = (text, entry) => link(text, {at: entry.at});
+const clockOf = time => timed ? `+${span(time - begin)}` : `request ${time}`;
+
+function inline(items, separator) {
+	const out = el('span');
+	items.forEach((item, i) => out.append(i ? separator : '', item));
+	return out;
+}
+
+// ---- time
+
+function drawChart() {
+	const chart = byId('chart'), most = Math.max(1, usedAfter[peakAt]), length = Math.max(1, end - begin);
+	const x = time => 1000 * Math.min(Math.max(time - begin, 0), length) / length, y = n => 156 - 150 * n / most;
+	let path = `M0 ${y(0)}`;
+	for (const entry of entries)
+		if (usedAfter[entry.at] !== usedAfter[entry.at - 1])
+			path += `H${x(entry.time).toFixed(2)}V${y(usedAfter[entry.at]).toFixed(2)}`;
+	chart.append(el('path', {class: 'area', d: `${path}H1000V156Z`}),
+		el('line', {class: 'peak', x1: 0, x2: 1000, y1: y(most), y2: y(most)}));
+	refusals.slice(0, 2000).forEach(entry => chart.append(el('line', {class: 'refused', x1: x(entry.time), x2: x(entry.time),
+		y1: 148, y2: 160}, el('title', {}, `request ${entry.number}: ${entry.status}`))));
+	const cursor = chart.appendChild(el('line', {class: 'cursor', id: 'cursor', y1: 0, y2: 160}));
+	chart.addEventListener('click', event => {
+		const box = chart.getBoundingClientRect(), time = begin + length * (event.clientX - box.left) / box.width;
+		change({at: entries.filter(entry => entry.time <= time).length});
+	});
+	return at => {
+		const where = at ? x(entries[at - 1].time) : 0;
+		cursor.setAttribute('x1', where);
+		cursor.setAttribute('x2', where);
+	};
+}
+
+function showPeak() {
+	const entry = entries[peakAt - 1];
+	if (!entry) return byId('peak').append(told ? 'nothing was allocated' : 'the record does not tell places');
+	const made = tensors.filter(tensor => tensor.entry === entry);
+	byId('peak').replaceChildren('peak ', el('b', {}, bytes(usedAfter[peakAt])),
+		` of ${bytes(device.npu_bytes)} per NPU (${(100 * usedAfter[peakAt] / device.npu_bytes).toFixed(1)} %) at `,
+		momentLink(clockOf(entry.time), entry), ', made by ', requestLink(entry), ' of ', clientLink(entry), ': ',
+		inline(made.map(tensorLink), ', '));
+}
+
+function showNow() {
+	const entry = entries[state.at - 1];
+	byId('slider').value = state.at;
+	byId('now').replaceChildren(entry ? inline([clockOf(entry.time), requestLink(entry),
+		entry.call + (entry.status ? ` ${entry.status}` : ''), `${bytes(usedAfter[state.at])} per NPU`], ' · ') : 'before the first request');
+}
+
+// ---- the map
+
+function channelsOf(place) {
+	if (place.rows) return Math.ceil(place.cols / (place.w || place.cols));
+	return (place.shape || {}).c || 1;
+}
+
+// Columns of NPUs that hold a channel of it, as [first, one after the last].
+function columns(tensor) {
+	const n = device.n_npus, start = tensor.place.start_npu || 0, count = Math.min(channelsOf(tensor.place), n);
+	return start + count <= n ? [[start, start + count]] : [[start, n], [0, start + count - n]];
+}
+
+function showMap() {
+	const n = device.n_npus, alive = tensors.filter(tensor => !tensor.isView && isAlive(tensor, state.at));
+	const height = 300, top = Math.max(reach, 1), svg = el('svg', {viewBox: `0 0 1000 ${height + 20}`,
+		preserveAspectRatio: 'none', role: 'img', 'aria-label': `memory map: ${alive.length} tensors`});
+	for (const tensor of alive) {
+		const offset = offsetAt(tensor, state.at), y = height * offset / top, high = Math.max(0.7, height * tensor.bytes / top);
+		const group = el('g', {fill: colour(tensor), 'data-tensor': tensor.id,
+			class: String(tensor.id) === state.tensor ? 'picked' : '',
+			onclick: () => change({tensor: tensor.id, request: null, operation: null})},
+		el('title', {}, `${describe(tensor)}\n${layoutOf(tensor.place)} ${formatOf(tensor.place)} ${shapeOf(tensor.place)}\n` +
+			`offset ${offset}, ${bytes(tensor.bytes)} per NPU`), el('rect', {class: 'empty', x: 0, y, width: 1000, height: high}));
+		for (const [from, to] of columns(tensor))
+			group.append(el('rect', {x: 1000 * from / n, y, width: 1000 * (to - from) / n, height: high}));
+		svg.append(group);
+	}
+	svg.append(el('text', {x: 2, y: height + 15}, `NPU 0 … ${n - 1}, offsets 0 … ${bytes(top)} of ${bytes(device.npu_bytes)} per NPU`));
+	byId('map').replaceChildren(svg);
+	byId('there').replaceChildren(el('span', {}, `${alive.length} tensors:`), ...alive.slice(0, 200).map(tensor =>
+		el('span', {}, el('i', {style: `background:${colour(tensor)}`}), tensorLink(tensor), ` ${bytes(tensor.bytes)}`)),
+	alive.length > 200 ? `and ${alive.length - 200} more` : '');
+}
+
+// ---- lists: per tab its columns ([heading, is a number]) and its rows
+
+const operationRow = one => ({text: `${one.name} ${one.queue} session ${one.session} request ${one.request} ` +
+	`${one.saturated ? 'saturated' : ''} ${one.why || ''} ${one.destroyed ? 'destroyed' : ''} ` +
+	one.tensors.map(([role, handle]) => byHandle.has(handle) ? `${role}=${describe(byHandle.get(handle))}` : role).join(' '),
+get cells() { return [operationLink(one), clientLink(one), inline(one.tensors.map(([role, handle]) =>
+	inline([role, tensorLink(byHandle.get(handle))], '=')), ' '), one.start ? clockOf(one.start) : '', span(one.took),
+span(one.wait), one.waited_for === undefined ? '' : inline([one.why, operationLink(operations[one.waited_for])], ': '),
+one.saturated || one.wrapped ? el('span', {class: 'warn'}, [one.saturated && `${one.saturated} saturated`,
+	one.wrapped && `${one.wrapped} wrapped`].filter(Boolean).join(', ')) : '',
+one.destroyed ? el('span', {class: 'bad'}, `${bytes(one.destroyed)} of others destroyed`) : one.warning || '']; }});
+
+const tensorRow = tensor => ({text: `${describe(tensor)} ${layoutOf(tensor.place)} ${formatOf(tensor.place)} session ${tensor.session}` +
+	`${tensor.isView ? ' view' : ''}`,
+get cells() { return [tensorLink(tensor), clientLink(tensor.entry), `${layoutOf(tensor.place)}${tensor.isView ? ' (view)' : ''}`, formatOf(tensor.place),
+	shapeOf(tensor.place), bytes(tensor.bytes), tensor.all ? `${(100 * tensor.waste / tensor.all).toFixed(0)} %` : '',
+	momentLink(clockOf(tensor.entry.time), tensor.entry), clockOf(tensor.lastUse),
+	tensor.died ? momentLink(clockOf(tensor.died.time), tensor.died) : 'still there', span(tensor.idle)]; }});
+
+const tensorHeads = [['tensor'], ['made by'], ['layout'], ['type'], ['shape'], ['per NPU', 1], ['waste', 1], ['allocated', 1],
+	['last used', 1], ['freed', 1], ['idle before', 1]];
+
+const lists = {
+	operations: {heads: [['operation'], ['client'], ['tensors'], ['began', 1], ['took', 1], ['waited', 1], ['waited for'], ['counts'],
+		['conflicts']], items: operations, row: operationRow},
+	tensors: {heads: tensorHeads, items: tensors, row: tensorRow},
+	late: {heads: tensorHeads, items: late, row: tensorRow},
+	refusals: {heads: [['request'], ['client'], ['call'], ['status'], ['when', 1], ['why']], items: refusals, row: entry => ({
+		text: `request ${entry.number} session ${entry.session} ${entry.call} ${entry.status} ${(entry.answer || {}).message || ''}`,
+		get cells() { return [requestLink(entry), clientLink(entry), entry.call, el('span', {class: 'bad'}, entry.status),
+			momentLink(clockOf(entry.time), entry), (entry.answer || {}).message || '']; }})},
+	clients: {heads: [['client'], ['uid', 1], ['pid', 1], ['requests', 1], ['refused', 1], ['operations', 1], ['DMA', 1], ['kernels', 1],
+		['waited', 1], ['held at most, per NPU', 1]], items: [...clients.values()], row: one => ({
+		text: `session ${one.session} uid ${one.uid} pid ${one.pid}`,
+		get cells() { return [link(`session ${one.session}`, {tab: 'operations', q: `session ${one.session}`}), one.uid, one.pid, one.requests,
+			one.refusals, one.operations, span(one.dma), span(one.kernel), span(one.waited), bytes(one.peak)]; }})},
+};
+
+function table(heads, rows) {
+	return el('table', {}, el('thead', {}, el('tr', {}, ...heads.map(([text, n]) => el('th', n ? {class: 'n'} : {}, text)))),
+		el('tbody', {}, ...rows.map(row => el('tr', {}, ...row.cells.map((cell, i) =>
+			el('td', heads[i][1] ? {class: 'n'} : {}, cell instanceof Node ? cell : String(cell)))))));
+}
+
+// Cells are made only where they are looked at, so that a long record opens at once.
+function found(list) {
+	const words = state.q.toLowerCase().split(/\s+/).filter(Boolean).map(word => new RegExp(
+		`(^|[^a-z0-9])${word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}${/^\d+$/.test(word) ? '([^0-9]|$)' : ''}`));
+	if (!words.length) return list.items;
+	return list.items.filter(item => {
+		const text = (item.text ||= list.row(item).text.toLowerCase());
+		return words.every(word => word.test(text));
+	});
+}
+
+function showList() {
+	const list = lists[state.tab] || lists.operations, items = found(list);
+	const most = state.all ? items.length : MOST_ROWS;
+	for (const button of byId('tabs').children) {
+		const tab = button.dataset.tab;
+		button.classList.toggle('on', lists[tab] === list);
+		button.textContent = `${button.textContent.replace(/ \d+$/, '')} ${lists[tab].items.length}`;
+	}
+	byId('list').replaceChildren(table(list.heads, items.slice(0, most).map(list.row)),
+		items.length > most ? link(`show all ${items.length}`, {all: 1}) : `${items.length} of ${list.items.length}`);
+}
+
+// ---- one thing
+
+const detail = {
+	tensor(id) {
+		const tensor = tensors[id], blocks = tensor && tensor.blocks;
+		return tensor && [`Tensor ${describe(tensor)}`, [['handle', tensor.handle], ['is', `${layoutOf(tensor.place)} ` +
+			`${formatOf(tensor.place)} ${shapeOf(tensor.place)}`], ['view of', tensor.base && tensorLink(tensor.base)],
+		['allocated', inline([momentLink(clockOf(tensor.entry.time), tensor.entry), requestLink(tensor.entry),
+			clientLink(tensor.entry)], ' · ')],
+		['lies', tensor.places.map(place => `NPU ${tensor.place.start_npu || 0}, offset ${place.offset}`).join(', moved to ')],
+		['per NPU', bytes(tensor.bytes)],
+		['bytes', `${blocks.data || 0} data, ${blocks.dummy || 0} dummy, ${blocks.padding || 0} padding, ${blocks.empty || 0} empty`],
+		['used', tensor.uses.length ? el('span', {}, `${tensor.uses.length} times: `,
+			inline(tensor.uses.slice(0, 50).map(operationLink), ', '), tensor.uses.length > 50 ? ' …' : '') : 'never'],
+		['freed', tensor.died ? inline([momentLink(clockOf(tensor.died.time), tensor.died), requestLink(tensor.died)], ' · ') : 'still there'],
+		['idle before that', span(tensor.idle)]]];
+	},
+	operation(id) {
+		const one = operations[id];
+		return one && [`${one.name}, request ${one.request}`, [['queue', one.queue], ['of', clientLink(one)], ['request', requestLink(one.entry)],
+			['tensors', inline(one.tensors.map(([role, handle]) => inline([role, tensorLink(byHandle.get(handle))], '=')), ', ')],
+			['came', one.came ? clockOf(one.came) : ''], ['began', one.start ? clockOf(one.start) : ''], ['took', span(one.took)],
+			['waited', span(one.wait)], ['waited for', one.waited_for !== undefined && inline([one.why,
+				operationLink(operations[one.waited_for])], ': ')],
+			['saturated', one.saturated || 0], ['wrapped', one.wrapped || 0], ['multiply-adds', one.macs || 0],
+			['destroyed', one.destroyed && `${bytes(one.destroyed)} of other tensors`], ['warning', one.warning]]];
+	},
+	request(number) {
+		const entry = byNumber.get(Number(number)), answer = entry && entry.answer || {};
+		return entry && [`Request ${entry.number}: ${entry.call}`, [['of', clientLink(entry)], ['answered', momentLink(clockOf(entry.time), entry)],
+			['status', entry.status || 'OK'], ['why', answer.message],
+			['facts', (answer.fields || []).map(field => `${field.key} ${field.text ?? field.number}`).join(', ')],
+			['operations', inline(operations.filter(one => one.entry === entry).slice(0, 50).map(operationLink), ', ')],
+			['tensors', inline(tensors.filter(tensor => tensor.entry === entry).map(tensorLink), ', ')],
+			['asked', JSON.stringify((entry.request || {})[entry.call] || {}).slice(0, 2000)]]];
+	},
+};
+
+function showDetail() {
+	const kind = ['tensor', 'operation', 'request'].find(key => state[key] !== null && state[key] !== undefined);
+	const made = kind && detail[kind](state[kind]), box = byId('detail');
+	box.hidden = !made;
+	if (!made) return;
+	const rows = el('dl');
+	for (const [key, value] of made[1])
+		if (value !== undefined && value !== null && value !== '' && value !== false)
+			rows.append(el('dt', {}, key), el('dd', {}, value instanceof Node ? value : String(value)));
+	box.firstElementChild.textContent = made[0];
+	box.lastElementChild.replaceChildren(rows);
+}
+
+// ---- beginning
+
+function show() {
+	read();
+	moveCursor(state.at);
+	showNow();
+	showMap();
+	showDetail();
+	showList();
+	if (document.activeElement !== byId('search')) byId('search').value = state.q;
+}
+
+read();
+byId('about').textContent = `${device.n_npus} NPUs of ${bytes(device.npu_bytes)}, npumemd ${device.version}; ` +
+	`${entries.length} requests of ${clients.size} clients, ${operations.length} operations, ${tensors.length} tensors, ` +
+	`${refusals.length} refusals` + (timed ? ` in ${span(end - begin)}` : '; the record is of a daemon that told no times');
+byId('slider').max = entries.length;
+byId('slider').addEventListener('input', event => change({at: event.target.value}));
+byId('back').addEventListener('click', () => change({at: Math.max(0, state.at - 1)}));
+byId('forth').addEventListener('click', () => change({at: Math.min(entries.length, state.at + 1)}));
+byId('search').addEventListener('input', event => change({q: event.target.value}));
+for (const button of byId('tabs').children)
+	button.addEventListener('click', () => { location.hash = fragment({tab: button.dataset.tab}); });
+window.addEventListener('hashchange', show);
+const moveCursor = drawChart();
+showPeak();
+show();
