@@ -2,7 +2,8 @@
 # The demo against a built tree: a daemon of its own in a temporary directory; one program that leaves sealed
 # weights on the device; two workers per format that share them and run at the same time; then the device and the
 # outcome.
-# Usage: tests/demo/run.sh BUILD [RESULTS]       RESULTS: a directory that receives every digit's scores
+# Usage: tests/demo/run.sh BUILD [RESULTS]       RESULTS: a directory that receives every digit's scores, and the report
+# of what happened, which is BUILD/demo-report.html else
 set -euo pipefail
 exec </dev/null
 
@@ -16,8 +17,10 @@ programs=$build/tests/demo
 ctl=$build/client/ctl/npumemctl
 work=$(mktemp -d)
 results=$work
+report=$build/demo-report.html
 if [ $# -eq 2 ]; then
 	results=$(cd "$2" && pwd)
+	report=$results/report.html
 fi
 export NPUMEM_SOCKET=$work/npumem.sock
 daemon=
@@ -131,8 +134,8 @@ if ! wait "$recorder"; then
 	exit 1
 fi
 recorder=
-"$ctl" report "$work/record" "$build/demo-report.html" >"$work/report"
-printf 'what happened, as a page for a browser: %s\n\n' "$build/demo-report.html"
+"$ctl" report "$work/record" "$report" >"$work/report"
+printf 'what happened, as a page for a browser: %s\n\n' "$report"
 if ! stop_daemon || [ -e "$NPUMEM_SOCKET" ]; then
 	echo "demo: the daemon did not end as it should" >&2
 	exit 1

@@ -10,7 +10,7 @@ const byId = id => document.getElementById(id);
 // ---- small things
 
 function el(name, attributes, ...children) {
-	const svg = ['svg', 'rect', 'line', 'path', 'g', 'text', 'title'].includes(name);
+	const svg = ['svg', 'rect', 'line', 'path', 'g', 'title'].includes(name);
 	const made = svg ? document.createElementNS('http://www.w3.org/2000/svg', name) : document.createElement(name);
 	for (const [key, value] of Object.entries(attributes || {}))
 		if (key === 'onclick') made.addEventListener('click', value);
@@ -70,7 +70,7 @@ function clientOf(entry) {
 const describe = tensor => tensor.name || `anonymous ${tensor.id}`;
 const shapeOf = place => place.rows ? `${place.rows}×${place.cols}` :
 	['n', 'c', 'h', 'w'].map(key => (place.shape || {})[key] || 0).join('×');
-const formatOf = place => place.dtype.toLowerCase() + (place.frac_bits !== undefined ? ` Q${place.frac_bits}` : '');
+const formatOf = place => place.dtype.toLowerCase() + (place.frac_bits !== undefined ? ` Q.${place.frac_bits}` : '');
 const layoutOf = place => (place.layout || 'ALIGNED').toLowerCase() +
 	(place.mode && place.mode !== 'PLAIN' ? ` ${place.mode.replace('MODE_', '')}` : '');
 
@@ -268,7 +268,7 @@ function columns(tensor) {
 
 function showMap() {
 	const n = device.n_npus, alive = tensors.filter(tensor => !tensor.isView && isAlive(tensor, state.at));
-	const height = 300, top = Math.max(reach, 1), svg = el('svg', {viewBox: `0 0 1000 ${height + 20}`,
+	const height = 300, top = Math.max(reach, 1), svg = el('svg', {viewBox: `0 0 1000 ${height}`,
 		preserveAspectRatio: 'none', role: 'img', 'aria-label': `memory map: ${alive.length} tensors`});
 	for (const tensor of alive) {
 		const offset = offsetAt(tensor, state.at), y = height * offset / top, high = Math.max(0.7, height * tensor.bytes / top);
@@ -281,8 +281,8 @@ function showMap() {
 			group.append(el('rect', {x: 1000 * from / n, y, width: 1000 * (to - from) / n, height: high}));
 		svg.append(group);
 	}
-	svg.append(el('text', {x: 2, y: height + 15}, `NPU 0 … ${n - 1}, offsets 0 … ${bytes(top)} of ${bytes(device.npu_bytes)} per NPU`));
-	byId('map').replaceChildren(svg);
+	byId('map').replaceChildren(svg, el('p', {}, `left to right NPU 0 … ${n - 1}, top to bottom offsets 0 … ${bytes(top)} of ` +
+		`${bytes(device.npu_bytes)} per NPU`));
 	byId('there').replaceChildren(el('span', {}, `${alive.length} tensors:`), ...alive.slice(0, 200).map(tensor =>
 		el('span', {}, el('i', {style: `background:${colour(tensor)}`}), tensorLink(tensor), ` ${bytes(tensor.bytes)}`)),
 	alive.length > 200 ? `and ${alive.length - 200} more` : '');

@@ -1,0 +1,155 @@
+"""What npumemctl report makes of a record, without a browser: the data in the page, and what is refused."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+from support import TestCase, dims, pb, read, run, submit, wait_for
+from test_record import CTL, read_record, write_record
+
+HOSTILE = "</script><b>x"
+
+
+def data_of(path):
+    """The record in a page, which must be the only thing in its element."""
+    with open(path, encoding="utf-8") as file:
+        page = file.read()
+    assert page.count("<script") == 2 and page.count("</script>") == 2, "the record broke out of its element"
+    return json.loads(re.search(r'id="record">(.*?)</script>', page, re.S).group(1))
+
+
+class Report(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.file = os.path.join(self.daemon.directory, "record")
+        self.page = os.path.join(self.daemon.directory, "page.html")
+
+    def start(self, *command):
+        log = os.path.join(self.daemon.directory, "record.log")
+        with open(log, "wb") as out:
+            process = subprocess.Popen([CTL, "--socket", self.daemon.path, *command], stderr=out, stdout=out)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+
+        def text():
+            with open(log, encoding="utf-8") as file:
+                return file.read()
+
+        wait_for(lambda: "recording" in text() or process.poll() is not None)
+        return process, text
+
+    def stop(self, process, text):
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(20), 0, text())
+
+    def work(self):
+        with self.daemon.client() as client:
+            x = client.alloc("x", (1, 8, 1, 16), dtype=pb.FX8, frac_bits=4)
+            y = client.alloc("", (1, 8, 1, 16), dtype=pb.FX8, frac_bits=4)
+            client.write(x.handle, bytes([100] * 128))
+            client.call(**submit(run(pb.ELTWISE_ADD, in1=x, in2=x, out=y), read(y)))
+            self.assertEqual(client.ask(free=pb.FreeRequest(tensors=[pb.Ref(name=HOSTILE)])).status, pb.NOT_FOUND)
+            client.call(view=pb.ViewRequest(name="v", tensor=pb.Ref(name="x"), **{"from": dims(0, 0, 0, 0)}, to=dims(1, 8, 1, 8)))
+            client.call(read=pb.ReadRequest(tensor=pb.Ref(name="v")))
+            return x, y
+
+    def record(self):
+        process, text = self.start("record", self.file)
+        handles = self.work()
+        wait_for(lambda: not self.is_there())
+        self.stop(process, text)
+        return handles
+
+    def is_there(self):
+        with self.daemon.client() as client:
+            return client.stat().tensors > 1
+
+    def report(self, *words, code=0):
+        done = subprocess.run([CTL, "--json", "report", *words], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def check(self, data, x, y):
+        hexadecimal = [f"{one.handle:016x}" for one in (x, y)]
+        operations = data["operations"]
+        self.assertEqual([(one["name"], one["queue"], one["index"]) for one in operations],
+                         [("write", "dma", -1), ("eltwise_add", "kernel", 0), ("read", "dma", 1), ("read", "dma", -1)])
+        write, add, get, view = operations
+        self.assertEqual(write["tensors"], [["tensor", hexadecimal[0], True]])
+        self.assertEqual(sorted(add["tensors"]), [["in1", hexadecimal[0], False], ["in2", hexadecimal[0], False],
+                                                  ["out", hexadecimal[1], True]])
+        self.assertEqual(add["saturated"], 128)
+        self.assertEqual((get["waited_for"], get["why"]), (1, "tensor"))
+        self.assertNotIn(view["tensors"][0][1], hexadecimal)
+        for one in operations:
+            self.assertLessEqual(one["came"], one["start"])
+            self.assertLessEqual(one["start"], one["end"])
+        refused = [entry for entry in data["entries"] if entry.get("status")]
+        self.assertEqual([entry["status"] for entry in refused], ["NOT_FOUND"])
+        self.assertIn("tensor", refused[0]["answer"]["message"])
+        times = [entry["answered_ns"] for entry in data["entries"]]
+        self.assertEqual(times, sorted(times))
+        self.assertIn(HOSTILE, json.dumps(data))
+        # Data do not come along, only how many there were.
+        writes = [entry["request"]["write"] for entry in data["entries"] if "write" in entry.get("request", {})]
+        self.assertEqual(writes[0]["data"], 128)
+
+    def test_a_record(self):
+        x, y = self.record()
+        told = json.loads(self.report(self.file, self.page).stdout)
+        data = data_of(self.page)
+        self.assertEqual(told, {"file": self.page, "entries": len(data["entries"]), "operations": 4})
+        self.check(data, x, y)
+        self.assertTrue(any(entry["ended"] for entry in data["entries"]))
+
+    def test_live(self):
+        process, text = self.start("report", "--live", self.page)
+        x, y = self.work()
+        self.stop(process, text)
+        self.check(data_of(self.page), x, y)
+
+    def test_answers_without_the_data_of_reads(self):
+        self.record()
+        for entry in read_record(self.file)[1:-1]:
+            answer = pb.Response.FromString(entry.answer)
+            for done in [answer.done, *answer.submitted.done]:
+                self.assertEqual(done.data, b"")
+            if entry.answer:
+                self.assertEqual((answer.id > 0, answer.status), (True, entry.status))
+
+    def test_a_record_that_tells_no_times(self):
+        self.record()
+        entries = read_record(self.file)
+        for entry in entries:
+            entry.ClearField("answer")
+            entry.came_ns = entry.answered_ns = 0
+        write_record(self.file, entries)
+        self.report(self.file, self.page)
+        self.assertEqual([one["name"] for one in data_of(self.page)["operations"]], ["write", "read"])
+
+    def test_what_is_no_answer_is_left_out(self):
+        self.record()
+        entries = read_record(self.file)
+        for entry in entries[1:-1]:
+            entry.answer = b"\xff\xff\xff" * 20
+        write_record(self.file, entries)
+        self.report(self.file, self.page)
+        self.assertFalse(any("answer" in entry for entry in data_of(self.page)["entries"]))
+
+    def test_refusals(self):
+        with open(self.file, "wb") as file:
+            file.write(b"garbage" * 9)
+        self.assertIn("no record", self.report(self.file, self.page, code=1).stderr)
+        self.assertFalse(os.path.exists(self.page))
+        self.report(self.file, code=2)
+        self.report("--live", self.file, self.page, code=2)
+        self.record()
+        self.assertIn("cannot write", self.report(self.file, self.daemon.directory, code=1).stderr)
+        self.assertIn("cannot write", self.report(self.file, "/dev/full", code=1).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

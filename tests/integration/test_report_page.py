@@ -1,0 +1,174 @@
+"""The report's page in a browser: clicked, slid and read, on the demo's digits and on a record of 10,000 requests."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from browser import PROGRAM, Browser
+from support import dims, pb
+import test_report
+
+BUILD = os.environ["NPUMEM_BUILD"]
+DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "demo", "run.sh")
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        self.browser.errors.clear()
+
+    def tearDown(self):
+        self.assertEqual(self.browser.errors, [])
+
+    def number_of(self, tab):
+        return int(re.search(r"\d+$", self.browser.text(f"[data-tab={tab}]"))[0])
+
+    def rows(self):
+        return self.browser.run("[...document.querySelectorAll('#list tbody tr')].map(row => row.innerText)")
+
+
+class Digits(Page):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+        done = subprocess.run([DEMO, BUILD, cls.directory.name], capture_output=True, text=True, timeout=110)
+        assert done.returncode == 0, done.stderr
+        cls.page = os.path.join(cls.directory.name, "report.html")
+        assert cls.page in done.stdout, "the demo does not say where its report is"
+
+    def test_what_it_opens_with(self):
+        browser = self.browser
+        browser.open(self.page)
+        self.assertRegex(browser.text("#about"), r"64 NPUs of 512 KiB, .* 36 tensors, 0 refusals in [\d.]+ m?s")
+        self.assertRegex(browser.text("#peak"), r"peak 75\.5 KiB of 512 KiB per NPU \(14\.7 %\) at .*, made by request \d+ of session \d+")
+        self.assertIn("36 tensors:", browser.text("#there"))
+        self.assertEqual(self.number_of("tensors"), 36)
+        self.assertGreater(self.number_of("operations"), 200)
+
+    def test_sliding_and_clicking(self):
+        browser = self.browser
+        browser.open(self.page)
+        browser.click("#slider", across=0)
+        self.assertIn("before the first request", browser.text("#now"))
+        self.assertIn("0 tensors:", browser.text("#there"))
+        browser.click("#forth")
+        self.assertIn("request 1 · alloc", browser.text("#now"))
+        self.assertIn("12 tensors:", browser.text("#there"))
+        browser.click("#chart")
+        self.assertRegex(browser.text("#there"), r"^(12|18|24|30|36) tensors:")
+        browser.click("#chart", across=0.999)
+        self.assertIn("12 tensors:", browser.text("#there"))
+        browser.click("#map g rect:last-child")
+        self.assertIn("Tensor digits.", browser.text("#detail h2"))
+        self.assertEqual(browser.run("document.querySelectorAll('#map g.picked').length"), 1)
+
+    def test_links(self):
+        browser = self.browser
+        browser.open(self.page, "tab=tensors&q=conv2.weights+fx8")
+        self.assertEqual(len(self.rows()), 1)
+        browser.click("#list a")
+        self.assertEqual(browser.text("#detail h2"), "Tensor digits.fx8.conv2.weights")
+        text = browser.text("#detail")
+        for part in ("compact fx8 Q.5 8×16×3×3", "1152 data", "NPU 0, offset 16", "times: write (request", "still there"):
+            self.assertIn(part, text)
+        browser.run("[...document.querySelectorAll('#detail a')].find(a => a.textContent.startsWith('conv2d')).click()")
+        browser.settle()
+        text = browser.text("#detail")
+        self.assertTrue(text.startswith("conv2d, request"))
+        for part in ("queue", "kernel", "weights=digits.fx8.conv2.weights", "multiply-adds", "waited for"):
+            self.assertIn(part, text)
+        browser.run("[...document.querySelectorAll('#detail a')].find(a => a.textContent.startsWith('request')).click()")
+        browser.settle()
+        self.assertRegex(browser.text("#detail h2"), r"Request \d+: submit")
+        browser.run("history.back()")
+        browser.settle()
+        self.assertTrue(browser.text("#detail").startswith("conv2d, request"))
+
+    def test_lists_and_search(self):
+        browser = self.browser
+        browser.open(self.page)
+        browser.click("[data-tab=clients]")
+        self.assertGreaterEqual(len(self.rows()), 5)
+        browser.click("[data-tab=operations]")
+        browser.type("#search", "maxpool in=anonymous")
+        self.assertTrue(self.rows() and all("maxpool" in row for row in self.rows()))
+        browser.type("#search", " nothinglikethat")
+        self.assertEqual(self.rows(), [])
+
+    def test_light_dark_and_narrow(self):
+        browser = self.browser
+        grounds = []
+        for scheme in ("light", "dark"):
+            browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+            browser.open(self.page)
+            grounds.append(browser.run("getComputedStyle(document.body).backgroundColor"))
+        self.assertEqual(grounds, ["rgb(255, 255, 255)", "rgb(21, 24, 28)"])
+        browser.ask("Emulation.setDeviceMetricsOverride", width=360, height=800, deviceScaleFactor=1, mobile=False)
+        self.addCleanup(browser.ask, "Emulation.clearDeviceMetricsOverride")
+        browser.open(self.page)
+        self.assertLessEqual(browser.run("document.documentElement.scrollWidth"), 360)
+
+
+class Made(Page, test_report.Report):
+    """Pages of records that are made here."""
+
+    def setUp(self):
+        Page.setUp(self)
+        test_report.Report.setUp(self)
+
+    def test_texts_of_clients_are_texts(self):
+        self.record()
+        self.report(self.file, self.page)
+        self.browser.open(self.page, "request=5")
+        self.assertIn("</script><b>x", self.browser.text("#detail"))
+        self.assertEqual(self.browser.run("document.querySelectorAll('#detail b').length"), 0)
+        self.browser.click("[data-tab=refusals]")
+        self.assertIn("NOT_FOUND", self.browser.text("#list"))
+        self.browser.click("#list a")
+        self.assertIn("Request 5: free", self.browser.text("#detail h2"))
+
+    def test_ten_thousand_requests(self):
+        process, text = self.start("record", self.file)
+        with self.daemon.client() as client:
+            client.alloc("kept", (1, 64, 8, 8))
+            kept = pb.Ref(name="kept")
+            client.call(fill=pb.FillRequest(tensor=kept, integer=1))
+            for n in range(2500):
+                one, spec = pb.Ref(name=f"t{n}"), pb.Spec(dtype=pb.INT8, shape=dims(1, 64, 8, 8))
+                client.pipeline({"alloc": pb.AllocRequest(tensors=[pb.Allocation(name=one.name, spec=spec)])},
+                                {"fill": pb.FillRequest(tensor=one, integer=n % 100)},
+                                {"copy": pb.CopyRequest(destination=kept, source=one)},
+                                {"free": pb.FreeRequest(tensors=[one])})
+        self.stop(process, text)
+        self.report(self.file, self.page)
+        started = time.monotonic()
+        self.browser.open(self.page)
+        took = time.monotonic() - started
+        self.assertRegex(self.browser.text("#about"), r"1000\d requests .* 500\d operations, 2501 tensors")
+        self.assertEqual(len(self.rows()), 300)
+        print(f"10,000 requests: {os.path.getsize(self.page) >> 10} KiB, opened in {took:.2f} s", file=sys.stderr)
+        self.browser.type("#search", "t1234")
+        self.assertEqual(len(self.rows()), 2)
+        self.browser.click("[data-tab=late]")
+        self.assertEqual(self.number_of("late"), 0)
+
+
+# The records' own tests run without a browser.
+for inherited in [name for name in dir(test_report.Report) if name.startswith("test_")]:
+    setattr(Made, inherited, None)
+
+if __name__ == "__main__":
+    if not PROGRAM:
+        print("SKIPPED: there is no chromium, so that the report's page was looked at by nobody", file=sys.stderr)
+        sys.exit(77)
+    unittest.main()
