@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from support import TestCase, dims, pb, read, run, submit, wait_for
+from support import TestCase, dims, fill, long_alloc, pb, read, run, submit, wait_for
 from test_record import CTL, read_record, write_record
 
 HOSTILE = "</script><b>x"
@@ -68,7 +68,9 @@ class Report(TestCase):
             return client.stat().tensors > 1
 
     def report(self, *words, code=0):
-        done = subprocess.run([CTL, "--json", "report", *words], capture_output=True, text=True, timeout=60)
+        """Of trace where that is the first word."""
+        command = words if words[0] == "trace" else ["report", *words]
+        done = subprocess.run([CTL, "--json", *command], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -78,9 +80,9 @@ class Report(TestCase):
         self.assertEqual([(one["name"], one["queue"], one["index"]) for one in operations],
                          [("write", "dma", -1), ("eltwise_add", "kernel", 0), ("read", "dma", 1), ("read", "dma", -1)])
         write, add, get, view = operations
-        self.assertEqual(write["tensors"], [["tensor", hexadecimal[0], True]])
-        self.assertEqual(sorted(add["tensors"]), [["in1", hexadecimal[0], False], ["in2", hexadecimal[0], False],
-                                                  ["out", hexadecimal[1], True]])
+        self.assertEqual(write["tensors"], [["tensor", hexadecimal[0], True, "x"]])
+        self.assertEqual(sorted(add["tensors"]), [["in1", hexadecimal[0], False, "x"], ["in2", hexadecimal[0], False, "x"],
+                                                  ["out", hexadecimal[1], True, ""]])
         self.assertEqual(add["saturated"], 128)
         self.assertEqual((get["waited_for"], get["why"]), (1, "tensor"))
         self.assertNotIn(view["tensors"][0][1], hexadecimal)
@@ -149,6 +151,58 @@ class Report(TestCase):
         self.record()
         self.assertIn("cannot write", self.report(self.file, self.daemon.directory, code=1).stderr)
         self.assertIn("cannot write", self.report(self.file, "/dev/full", code=1).stderr)
+
+    def trace(self):
+        self.assertEqual(self.report("trace", self.file, "-").stdout[:1], "{")
+        trace = os.path.join(self.daemon.directory, "trace.json")
+        self.report("trace", self.file, trace)
+        with open(trace, encoding="utf-8") as file:
+            return json.load(file)["traceEvents"]
+
+    def test_a_trace(self):
+        self.record()
+        events = self.trace()
+        of = {kind: [event for event in events if event["ph"] == kind] for kind in "XMbesfi"}
+        self.assertEqual(sum(map(len, of.values())), len(events))
+        self.assertEqual([(event["name"], event["cat"]) for event in of["X"]],
+                         [("write", "dma"), ("eltwise_add", "kernel"), ("read", "dma"), ("read", "dma")])
+        self.assertEqual(of["X"][1]["args"]["in1"], "x")
+        self.assertEqual(of["X"][1]["args"]["saturated"], 128)
+        self.assertEqual([(event["name"], "tensor" in event["args"]["message"]) for event in of["i"]], [("NOT_FOUND", True)])
+        # What the read of the list waited for: an arrow from the kernel's slice to its own.
+        starts, ends = ({event["id"]: event for event in of[kind]} for kind in "sf")
+        self.assertEqual(starts.keys(), ends.keys())
+        add, get = of["X"][1], of["X"][2]
+        self.assertIn(((add["tid"], add["ts"]), (get["tid"], get["ts"])),
+                      [((starts[one]["tid"], starts[one]["ts"]), (ends[one]["tid"], ends[one]["ts"])) for one in starts])
+        self.assertIn("read waits for eltwise_add", [event["name"] for event in of["b"]])
+        self.assertEqual(sorted(event["id"] for event in of["b"]), sorted(event["id"] for event in of["e"]))
+        names = {event["args"]["name"] for event in of["M"]}
+        self.assertLessEqual({"DMA", "kernels"}, names)
+        self.assertTrue(any(f"uid {os.getuid()}, pid {os.getpid()}" in name for name in names))
+        self.assertTrue(all(event.get("ts", 0) >= 0 and event.get("dur", 0) >= 0 for event in events))
+
+    def test_slices_of_a_track_do_not_overlap(self):
+        process, text = self.start("record", self.file)
+        clients = [self.daemon.client() for _ in range(3)]
+        for k, client in enumerate(clients):
+            client.call(**long_alloc(f"x{k}", 20000))
+            client.call(**long_alloc(f"y{k}", 20000))
+        sent = [client.post(*(fill(f"{name}{k}", n) for n in range(8) for name in "xy")) for k, client in enumerate(clients)]
+        for client, ids in zip(clients, sent):
+            client.answers(ids)
+            client.close()
+        self.stop(process, text)
+        tracks = {}
+        for event in self.trace():
+            if event["ph"] == "X":
+                tracks.setdefault((event["pid"], event["tid"]), []).append((event["ts"], event["ts"] + event["dur"]))
+        self.assertEqual(sum(map(len, tracks.values())), 48)
+        self.assertEqual(len({process for process, _ in tracks}), 3)
+        for slices in tracks.values():
+            slices.sort()
+            for (_, end), (start, _) in zip(slices, slices[1:]):
+                self.assertLessEqual(end, start + 0.001)
 
 
 if __name__ == "__main__":

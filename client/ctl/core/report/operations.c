@@ -15,7 +15,8 @@ enum { LOOK_BACK = 512 /* rows, for what was waited for */ };
 
 struct reading {
 	json_t *rows;
-	json_t *names; /* "uid:name" to handle */
+	json_t *handles; /* "uid:name" to handle */
+	json_t *names;	 /* handle to name */
 	const json_t *entry;
 	bool failed;
 };
@@ -44,7 +45,8 @@ static void learn(struct reading *reading, const json_t *tensor)
 	if (!*text(tensor, "name"))
 		return;
 	snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT ":%.120s", number(tensor, "uid"), text(tensor, "name"));
-	set(reading, reading->names, key, json_string(text(tensor, "handle")));
+	set(reading, reading->handles, key, json_string(text(tensor, "handle")));
+	set(reading, reading->names, text(tensor, "handle"), json_string(text(tensor, "name")));
 }
 
 static void learn_all(struct reading *reading, const json_t *answer)
@@ -68,14 +70,15 @@ static const char *handle_of(const struct reading *reading, const json_t *ref)
 		snprintf(key, sizeof(key), "%.150s", name);
 	else
 		snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT ":%.120s", number(reading->entry, "uid"), name);
-	return text(reading->names, key);
+	return text(reading->handles, key);
 }
 
 /* ---- rows ---- */
 
 static void add_tensor(struct reading *reading, json_t *tensors, const char *role, const json_t *ref, bool writes)
 {
-	json_t *use = ref ? json_pack("[s, s, b]", role, handle_of(reading, ref), writes) : NULL;
+	const char *handle = ref ? handle_of(reading, ref) : "";
+	json_t *use = ref ? json_pack("[s, s, b, s]", role, handle, writes, text(reading->names, handle)) : NULL;
 	if (ref)
 		reading->failed |= !use || json_array_append_new(tensors, use);
 }
@@ -229,7 +232,7 @@ static void find_waited_for(struct reading *reading, size_t at)
 
 json_t *operations_of(const json_t *entries)
 {
-	struct reading reading = {.rows = json_array(), .names = json_object()};
+	struct reading reading = {.rows = json_array(), .handles = json_object(), .names = json_object()};
 	const json_t *request, *answer;
 	size_t i;
 	json_array_foreach(entries, i, reading.entry)
@@ -245,6 +248,7 @@ json_t *operations_of(const json_t *entries)
 	}
 	for (i = 0; i < json_array_size(reading.rows); i++)
 		find_waited_for(&reading, i);
+	json_decref(reading.handles);
 	json_decref(reading.names);
 	if (!reading.failed)
 		return reading.rows;

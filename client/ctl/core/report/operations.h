@@ -6,7 +6,7 @@
 #include <jansson.h>
 
 /* Objects of: request (its number), index (in its list, -1: alone), session, uid, pid, queue ("dma", "kernel"),
- * name (write, conv2d …), tensors ([role, handle, writes]), came, start, end (ns; only where the daemon told
+ * name (write, conv2d …), tensors ([role, handle, writes, name]), came, start, end (ns; only where the daemon told
  * them), saturated, wrapped, macs, destroyed (bytes), warning; where it did not begin as it came and another is
  * seen to have ended meanwhile, waited_for (its row) and why: "tensor" (that both use, and one of the two writes),
  * "queue" (both are DMA, or kernels). The caller's; NULL: no memory. */

@@ -1,0 +1,192 @@
+/* A track must not have slices that overlap: what runs beside another of its client and queue goes to the next
+ * track. Waits overlap at will, so that they are asynchronous events, which a viewer spreads itself. */
+#include "client/ctl/core/report/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 32, LANE_NAME_BYTES = 24 };
+
+struct client {
+	json_int_t session;
+	json_int_t ends[2][LANES]; /* of the last slice: DMA, kernels; 0: the track has none */
+};
+
+struct trace {
+	json_t *events;
+	struct client *clients;
+	size_t n_clients;
+	json_int_t begin;
+	bool failed;
+};
+
+static json_int_t number(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key));
+	return value ? value : "";
+}
+
+static double microseconds(const struct trace *trace, json_int_t ns)
+{
+	return (double)(ns - trace->begin) / 1000;
+}
+
+static void add(struct trace *trace, json_t *event)
+{
+	trace->failed |= !event || json_array_append_new(trace->events, event);
+}
+
+/* ---- clients ---- */
+
+static struct client *client_of(struct trace *trace, const json_t *row)
+{
+	json_int_t session = number(row, "session");
+	char name[96];
+	for (size_t i = trace->n_clients; i-- > 0;)
+		if (trace->clients[i].session == session)
+			return &trace->clients[i];
+	struct client *grown = realloc(trace->clients, (trace->n_clients + 1) * sizeof(*grown));
+	if (!grown) {
+		trace->failed = true;
+		return NULL;
+	}
+	trace->clients = grown;
+	grown[trace->n_clients] = (struct client){.session = session};
+	snprintf(name, sizeof(name),
+		 "session %" JSON_INTEGER_FORMAT ": uid %" JSON_INTEGER_FORMAT ", pid %" JSON_INTEGER_FORMAT,
+		 session, number(row, "uid"), number(row, "pid"));
+	add(trace, json_pack("{s:s, s:s, s:I, s:{s:s}}", "ph", "M", "name", "process_name", "pid", session, "args",
+			     "name", name));
+	return &grown[trace->n_clients++];
+}
+
+/* The thread number of the first track that is free by then; the last one takes all that is too much. */
+static int lane_of(struct trace *trace, struct client *client, bool is_kernel, json_int_t start, json_int_t end)
+{
+	json_int_t *ends = client->ends[is_kernel];
+	char name[LANE_NAME_BYTES];
+	int lane = 0;
+	while (lane < LANES - 1 && ends[lane] > start)
+		lane++;
+	int thread = 1 + (is_kernel ? LANES : 0) + lane;
+	if (!ends[lane]) {
+		snprintf(name, sizeof(name), lane ? "%s %d" : "%s", is_kernel ? "kernels" : "DMA", lane + 1);
+		add(trace, json_pack("{s:s, s:s, s:I, s:i, s:{s:s}}", "ph", "M", "name", "thread_name", "pid",
+				     client->session, "tid", thread, "args", "name", name));
+	}
+	ends[lane] = end > ends[lane] ? end : ends[lane];
+	return thread;
+}
+
+/* ---- operations ---- */
+
+static json_t *arguments_of(const json_t *row)
+{
+	static const char *const facts[] = {"request", "saturated", "wrapped", "macs", "destroyed", "warning"};
+	json_t *arguments = json_object(), *value;
+	const json_t *tensor;
+	size_t i;
+	for (i = 0; i < sizeof(facts) / sizeof(*facts); i++)
+		if ((value = json_object_get(row, facts[i])))
+			json_object_set(arguments, facts[i], value);
+	json_array_foreach(json_object_get(row, "tensors"), i, tensor)
+	{
+		const char *name = json_string_value(json_array_get(tensor, 3));
+		json_object_set(arguments, json_string_value(json_array_get(tensor, 0)),
+				json_array_get(tensor, *name ? 3 : 1));
+	}
+	return arguments;
+}
+
+/* The wait, and the arrow to this operation from the one that it waited for. */
+static void add_wait(struct trace *trace, const json_t *row, size_t id, const json_t *operations, int thread)
+{
+	const json_t *found = json_object_get(row, "waited_for");
+	const json_t *other = found ? json_array_get(operations, (size_t)json_integer_value(found)) : NULL;
+	json_int_t session = number(row, "session"), start = number(row, "start");
+	char name[96];
+	if (!number(row, "came") || number(row, "came") >= start)
+		return;
+	snprintf(name, sizeof(name), "%.40s waits%s%.40s", text(row, "name"), other ? " for " : "",
+		 other ? text(other, "name") : "");
+	add(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:{s:s}}", "ph", "b", "cat", "wait", "name", name,
+			     "pid", session, "id", (json_int_t)id, "ts", microseconds(trace, number(row, "came")),
+			     "args", "why", text(row, "why")));
+	add(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:f}", "ph", "e", "cat", "wait", "name", name, "pid",
+			     session, "id", (json_int_t)id, "ts", microseconds(trace, start)));
+	if (!other || !json_object_get(other, "thread"))
+		return;
+	/* An arrow begins within its slice, and not at its end, which is another's. */
+	add(trace, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:f}", "ph", "s", "cat", "waited_for", "name",
+			     "waited for", "pid", number(other, "session"), "tid", number(other, "thread"), "id",
+			     (json_int_t)id, "ts", microseconds(trace, number(other, "start"))));
+	add(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:i, s:I, s:f}", "ph", "f", "bp", "e", "cat", "waited_for",
+			     "name", "waited for", "pid", session, "tid", thread, "id", (json_int_t)id, "ts",
+			     microseconds(trace, start)));
+}
+
+static void add_operation(struct trace *trace, json_t *row, size_t id, const json_t *operations)
+{
+	json_int_t start = number(row, "start"), end = number(row, "end");
+	struct client *client = end ? client_of(trace, row) : NULL;
+	if (!client)
+		return;
+	int thread = lane_of(trace, client, !strcmp(text(row, "queue"), "kernel"), start, end);
+	trace->failed |= json_object_set_new(row, "thread", json_integer(thread)) != 0;
+	add(trace,
+	    json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:o}", "ph", "X", "cat", text(row, "queue"), "name",
+		      text(row, "name"), "pid", client->session, "tid", thread, "ts", microseconds(trace, start),
+		      "dur", (double)(end - start) / 1000, "args", arguments_of(row)));
+	add_wait(trace, row, id, operations, thread);
+}
+
+static void add_refusal(struct trace *trace, const json_t *entry)
+{
+	const char *status = text(entry, "status");
+	if (!*status || !number(entry, "answered_ns") || !client_of(trace, entry))
+		return;
+	add(trace,
+	    json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:{s:I, s:s}}", "ph", "i", "s", "p", "cat", "refused",
+		      "name", status, "pid", number(entry, "session"), "ts",
+		      microseconds(trace, number(entry, "answered_ns")), "args", "request",
+		      number(entry, "number"), "message", text(json_object_get(entry, "answer"), "message")));
+}
+
+/* ---- all of it ---- */
+
+static json_int_t begin_of(const json_t *entries)
+{
+	json_int_t begin = 0;
+	const json_t *entry;
+	size_t i;
+	json_array_foreach(entries, i, entry)
+	{
+		json_int_t came = number(entry, "came_ns");
+		if (came && (!begin || came < begin))
+			begin = came;
+	}
+	return begin;
+}
+
+bool trace_write(FILE *out, const json_t *chronicle)
+{
+	const json_t *entries = json_object_get(chronicle, "entries"), *entry;
+	const json_t *operations = json_object_get(chronicle, "operations");
+	struct trace trace = {.events = json_array(), .begin = begin_of(entries)};
+	size_t i;
+	for (i = 0; i < json_array_size(operations); i++)
+		add_operation(&trace, json_array_get(operations, i), i, operations);
+	json_array_foreach(entries, i, entry) add_refusal(&trace, entry);
+	json_t *whole = json_pack("{s:s, s:O}", "displayTimeUnit", "ns", "traceEvents", trace.events);
+	bool written = whole && !trace.failed && !json_dumpf(whole, out, JSON_COMPACT | JSON_REAL_PRECISION(15)) &&
+		       fputc('\n', out) != EOF && !fflush(out);
+	json_decref(whole);
+	json_decref(trace.events);
+	free(trace.clients);
+	return written;
+}
