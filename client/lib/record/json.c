@@ -61,6 +61,12 @@ static void put_double(FILE *out, double value)
 		json_text(out, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
 }
 
+/* Readers of JSON have integers of 64 bits with a sign, if that. */
+static void put_uint64(FILE *out, uint64_t value)
+{
+	fprintf(out, value > INT64_MAX ? "\"%" PRIu64 "\"" : "%" PRIu64, value);
+}
+
 static void put_value(FILE *out, const ProtobufCFieldDescriptor *field, const void *at)
 {
 	switch (field->type) {
@@ -88,7 +94,7 @@ static void put_value(FILE *out, const ProtobufCFieldDescriptor *field, const vo
 		fprintf(out, "\"%016" PRIx64 "\"", *(const uint64_t *)at);
 		break;
 	case PROTOBUF_C_TYPE_UINT64:
-		fprintf(out, "%" PRIu64, *(const uint64_t *)at);
+		put_uint64(out, *(const uint64_t *)at);
 		break;
 	case PROTOBUF_C_TYPE_INT64:
 	case PROTOBUF_C_TYPE_SINT64:
