@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from support import TestCase, dims, fill, long_alloc, pb, read, run, submit, wait_for
+from support import TestCase, dims, fill, frame, long_alloc, pb, read, run, submit, wait_for
 from test_record import CTL, read_record, write_record
 
 HOSTILE = "</script><b>x"
@@ -131,6 +131,24 @@ class Report(TestCase):
         write_record(self.file, entries)
         self.report(self.file, self.page)
         self.assertEqual([one["name"] for one in data_of(self.page)["operations"]], ["write", "read"])
+
+    def test_any_request_is_told(self):
+        """What a client may send, and no page or trace may fall over."""
+        process, text = self.start("record", self.file)
+        with self.daemon.client() as client:
+            for request in (pb.Request(id=2**64 - 1, read=pb.ReadRequest(tensor=pb.Ref(handle=2**64 - 1), segment_offset=2**64 - 1)),
+                            pb.Request(id=7), pb.Request(id=8, fill=pb.FillRequest(real=float("nan"))),
+                            pb.Request(id=9, run=pb.RunRequest(kernel=9999, operands=[pb.Operand()] * 40)),
+                            pb.Request(id=10, submit=pb.SubmitRequest(operations=[pb.Operation()])),
+                            pb.Request(id=11, free=pb.FreeRequest(tensors=[pb.Ref(name="\u2028\x01\"\\é" * 9)]))):
+                client.sock.sendall(frame(request))
+                self.assertNotEqual(client.receive().status, pb.OK)
+        self.stop(process, text)
+        self.report(self.file, self.page)
+        data = data_of(self.page)
+        self.assertEqual(len([entry for entry in data["entries"] if entry.get("status")]), 6)
+        self.assertEqual(data["operations"], [])
+        self.assertEqual(len([event for event in self.trace() if event["ph"] == "i"]), 6)
 
     def test_what_is_no_answer_is_left_out(self):
         self.record()
