@@ -25,7 +25,7 @@ static int tell(struct ctl *ctl, const char *path, const json_t *chronicle)
 	if (ctl->json)
 		return ctl_print(ctl, json_pack("{s:s, s:I, s:I}", "file", path, "entries", (json_int_t)entries,
 						"operations", (json_int_t)operations));
-	printf("%s: %zu requests, %zu operations\n", path, entries, operations);
+	printf("%s: %zu entries, %zu operations\n", path, entries, operations);
 	return CTL_OK;
 }
 

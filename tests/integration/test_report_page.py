@@ -9,7 +9,7 @@ import time
 import unittest
 
 from browser import PROGRAM, Browser
-from support import dims, pb
+from support import alloc, dims, free, pb, ref
 import test_report
 
 BUILD = os.environ["NPUMEM_BUILD"]
@@ -136,6 +136,34 @@ class Made(Page, test_report.Report):
         self.assertIn("NOT_FOUND", self.browser.text("#list"))
         self.browser.click("#list a")
         self.assertIn("Request 5: free", self.browser.text("#detail h2"))
+
+    def test_lives_with_moves_and_refusals_where_they_happened(self):
+        process, text = self.start("record", self.file)
+        with self.daemon.client() as client:
+            client.call(**alloc("a"))
+            client.call(**alloc("b", (1, 40, 8, 8), start_npu=60))
+            client.call(**free("a"))
+            self.assertEqual(client.ask(**alloc("b")).status, pb.ALREADY_EXISTS)
+            client.call(compact=pb.CompactRequest())
+            handle = client.call(open=pb.OpenRequest(tensor=ref("b"))).tensor.place.offset
+        self.stop(process, text)
+        self.report(self.file, self.page)
+        browser = self.browser
+        browser.open(self.page, "tensor=1&at=2")
+        self.assertEqual(handle, 0)
+        self.assertIn("NPU 60, offset 128, moved to NPU 60, offset 0", browser.text("#detail"))
+        self.assertIn("never", browser.text("#detail"))
+        heights = "[...document.querySelectorAll('#map g')].map(g => g.lastChild.getAttribute('y'))"
+        self.assertEqual(len(browser.run(heights)), 2)
+        # Data on NPUs 60 to 63 and 0 to 35, as two boxes upon the one of all that is reserved.
+        self.assertEqual(browser.run("document.querySelectorAll('#map g.picked rect').length"), 3)
+        browser.open(self.page, "tensor=1&at=4&tab=refusals")
+        self.assertNotEqual(browser.run(heights), ["0"])
+        self.assertEqual(browser.run("document.querySelectorAll('#chart .refused').length"), 1)
+        self.assertIn("alloc ALREADY_EXISTS", browser.text("#now"))
+        self.assertEqual(len(self.rows()), 1)
+        browser.click("#forth")
+        self.assertEqual(browser.run(heights), ["0"])
 
     def test_ten_thousand_requests(self):
         process, text = self.start("record", self.file)

@@ -205,7 +205,9 @@ const clientLink = one => link(`session ${one.session || 0}`, {tab: 'clients', q
 const momentLink = (text, entry) => link(text, {at: entry.at});
 const clockOf = time => timed ? `+${span(time - begin)}` : `request ${time}`;
 
+// Nothing where there are none.
 function inline(items, separator) {
+	if (!items.length) return '';
 	const out = el('span');
 	items.forEach((item, i) => out.append(i ? separator : '', item));
 	return out;
@@ -420,7 +422,7 @@ function show() {
 
 read();
 byId('about').textContent = `${device.n_npus} NPUs of ${bytes(device.npu_bytes)}, npumemd ${device.version}; ` +
-	`${entries.length} requests of ${clients.size} clients, ${operations.length} operations, ${tensors.length} tensors, ` +
+	`${entries.filter(entry => entry.request).length} requests of ${clients.size} clients, ${operations.length} operations, ${tensors.length} tensors, ` +
 	`${refusals.length} refusals` + (timed ? ` in ${span(end - begin)}` : '; the record is of a daemon that told no times');
 byId('slider').max = entries.length;
 byId('slider').addEventListener('input', event => change({at: event.target.value}));
