@@ -33,9 +33,9 @@ void npumem_replay_close(struct npumem_replay *replay);
 /* What it was recorded on. */
 const struct npumem_info *npumem_replay_info(const struct npumem_replay *replay);
 
-/* Tells each request in the order of the answers, as one JSON object (proto3's mapping of RecordEntry in npumem.proto,
- * with `request` and `answer` as the objects that they are; fixed64 numbers are hexadecimal strings; of bytes there is
- * only how many). What `each` returns ends it, unless 0, and is returned. RESOURCE_EXHAUSTED. */
+/* Tells each request in the order of the answers, as one JSON object (proto3's mapping of RecordEntry in
+ * npumem.proto, with `request` and `answer` as the objects that they are; fixed64 numbers are hexadecimal strings;
+ * of bytes there is only how many). What `each` returns ends it, unless 0, and is returned. RESOURCE_EXHAUSTED. */
 int npumem_replay_each(const struct npumem_replay *replay, int (*each)(void *ctx, const char *json), void *ctx,
 		       struct npumem_error *error);
 
