@@ -1,4 +1,4 @@
-/* Random traces for about a second, or NPUMEM_RANDOM_SECONDS; each in a process of its own children, so that a
+/* Random traces for half a second, or NPUMEM_RANDOM_SECONDS; each in a process of its own children, so that a
  * crash is a failure like any other. What fails is made shorter and printed, with the seed that gives it again:
  * NPUMEM_RANDOM_SEED. NPUMEM_RANDOM_SHRINK: for how many seconds.
  *
@@ -257,7 +257,7 @@ int main(void)
 				    : seconds ? (uint64_t)time(NULL) * 1000
 					      : 1,
 			    .n = seed && !seconds ? 1 : 0,
-			    .until = began + (seconds ? strtod(seconds, NULL) : 1),
+			    .until = began + (seconds ? strtod(seconds, NULL) : 0.5),
 			    .mode = mode_of(getenv("NPUMEM_RANDOM_MODE"))};
 
 	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
