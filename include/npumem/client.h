@@ -38,7 +38,7 @@ struct npumem_options {
 	size_t size;
 	uint32_t connect_ms; /* for npumem_open, a private daemon's start included; 30000; or NPUMEM_FOREVER */
 	uint32_t call_ms;    /* as npumem_set_timeout; 0: no limit */
-	/* How long a call that waits looks again and again before it sleeps, in microseconds up to 1000; 50, or
+	/* How long a call that waits looks again and again before it sleeps, in microseconds up to 1000; 300, or
 	 * $NPUMEM_SPIN_US; or NPUMEM_NO_SPIN. Not done where this process has one core only, and given up for a
 	 * while where answers take longer. */
 	uint32_t spin_us;
@@ -50,11 +50,12 @@ struct npumem_options {
 
 /* Connects to `address`: a socket's path, "unix:PATH", "spawn:" or "spawn:OPTIONS" (starts a private daemon that
  * ends with this connection, whichever thread opened it; OPTIONS are npumemd's, separated by spaces; the program
- * is $NPUMEMD, else npumemd where it is installed with this library, else in $PATH; its stderr is kept, to be quoted where it does not start, or goes to the file
- * $NPUMEM_SPAWN_LOG), or NULL: $NPUMEM_SOCKET, else $XDG_RUNTIME_DIR/npumem.sock if it exists, else
- * /run/npumem/npumem.sock. A program that runs with more rights than its caller's (secure_getenv) does not look at
- * the environment, and starts the npumemd that was installed with the library. `options` NULL: the defaults.
- * 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID, NPUMEM_DEADLINE_EXCEEDED (connect_ms). */
+ * is $NPUMEMD, else npumemd where it is installed with this library, else in $PATH; its stderr is kept, to be
+ * quoted where it does not start, or goes to the file $NPUMEM_SPAWN_LOG), or NULL: $NPUMEM_SOCKET, else
+ * $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock. A program that runs with more rights
+ * than its caller's (secure_getenv) does not look at the environment, and starts the npumemd that was installed
+ * with the library. `options` NULL: the defaults. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID,
+ * NPUMEM_DEADLINE_EXCEEDED (connect_ms). */
 int npumem_open(const char *address, const struct npumem_options *options, struct npumem **out,
 		struct npumem_error *error);
 
@@ -70,8 +71,8 @@ int npumem_spawn(const char *path, const char *words, const struct npumem_option
 		 struct npumem_error *error);
 void npumem_spawn_end(const char *path, int pid);
 
-/* Which program is started as a private daemon, for who starts one in another way: a file, or a name to be looked for
- * in $PATH. Returns what its argv[0] has to be, which lives as long as `program`. */
+/* Which program is started as a private daemon, for who starts one in another way: a file, or a name to be looked
+ * for in $PATH. Returns what its argv[0] has to be, which lives as long as `program`. */
 struct npumem_program {
 	char path[4096];
 };
@@ -305,7 +306,7 @@ struct npumem_done {
 	int64_t saturated, wrapped, divided_by_zero, macs;
 	unsigned n_destroyed;
 	const struct npumem_destroyed *const *destroyed;
-	const char *warning; /* "": none */
+	const char *warning;	   /* "": none */
 	uint64_t start_ns, end_ns; /* when it ran, by the daemon's monotonic clock */
 	unsigned operation;	   /* of a list: its place in that */
 };

@@ -8,8 +8,10 @@
 #include <npumem/client.h>
 
 enum {
-	SPIN_DEFAULT_US = 50, /* crossing cores through the scheduler costs two thirds of this */
-	SPIN_MOST_US = 1000,  /* longer is a sleep that costs a core */
+	/* A core that has gone to sleep takes 20 to 50 us to wake up, much of what a transfer of megabytes or a
+	 * kernel of a hundred million products takes; whether looking pays is learned. */
+	SPIN_DEFAULT_US = 300,
+	SPIN_MOST_US = 1000, /* longer is a sleep that costs a core */
 };
 
 static bool has_cores(void)
