@@ -107,9 +107,6 @@ void rpc_turn(struct rpc *rpc);
 int rpc_refuse_part(struct rpc *rpc, struct rpc_peer *peer, const struct npumem_error *error, const uint8_t *head,
 		    size_t bytes);
 
-/* Goes on with what had to wait for another turn: after rpc->wake. */
-void rpc_turn(struct rpc *rpc);
-
 /* The client is gone: what waits is dropped, what runs is stopped where it can be; nothing is delivered any more.
  * peer->drained is called once, at once or later. */
 void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer);

@@ -1,9 +1,9 @@
 /* Every row of ukernels.def against the scalar one, through whole convolutions: shapes with every tail, operands
  * of the whole range and mostly the most negative ones, every rounding; and parts shared by threads. That the
  * scalar one is right the kernels' own tests say, by plain loops. */
-#include <pthread.h>
 
 #include "tests/unit/daemon/device/kernels/convolutions.h"
+#include "tests/support/crew.h"
 
 enum { KINDS = 4 };
 static const int kinds[KINDS] = {NPUMEM_KERNEL_CONV2D, NPUMEM_KERNEL_GROUP_CONV2D, NPUMEM_KERNEL_TRANSPOSE_CONV2D,
@@ -169,45 +169,6 @@ END_TEST
 
 /* ---- threads ---- */
 
-enum { HELPERS = 11 };
-
-struct crew {
-	void (*work)(void *arg, unsigned number);
-	void *arg;
-	atomic_uint n_helpers;
-	bool leave; /* helpers are wanted elsewhere after each part */
-};
-
-static _Thread_local bool helps;
-
-static void *help(void *ctx)
-{
-	struct crew *crew = ctx;
-	helps = true;
-	crew->work(crew->arg, atomic_fetch_add(&crew->n_helpers, 1) + 1);
-	return NULL;
-}
-
-static void share(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg)
-{
-	(void)products;
-	struct crew *crew = ctx;
-	pthread_t threads[HELPERS];
-	crew->work = work;
-	crew->arg = arg;
-	crew->n_helpers = 0;
-	for (unsigned i = 0; i < HELPERS; i++)
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, help, crew), 0);
-	work(arg, 0);
-	for (unsigned i = 0; i < HELPERS; i++)
-		pthread_join(threads[i], NULL);
-}
-
-static bool is_wanted_elsewhere(void *ctx)
-{
-	return helps && ((struct crew *)ctx)->leave;
-}
-
 START_TEST(shared)
 {
 	static const struct shape shapes[] = {
@@ -218,8 +179,8 @@ START_TEST(shared)
 	};
 	uint64_t state = 5;
 	for (unsigned i = 0; i < 8; i++) {
-		struct crew crew = {.leave = i / 4};
-		const struct kernel_crew threads = {share, is_wanted_elsewhere, &crew, HELPERS + 1};
+		struct crew crew = {.n_helpers = 11, .leave = i / 4};
+		const struct kernel_crew threads = crew_of(&crew);
 		struct calls c;
 		set_up(&c, NPUMEM_KERNEL_GROUP_CONV2D, &shapes[i % 4], &calls_fxn[i % 3],
 		       (const int64_t[4]){7, 7, 0, 7}, true);

@@ -1,9 +1,9 @@
 /* Products against plain loops under every instruction set: every tail, operands of the whole range and mostly the
  * most negative ones, every rounding, sums that are narrow, widened, split and wrapped; and tiles shared by
  * threads. */
-#include <pthread.h>
 
 #include "tests/unit/daemon/device/kernels/calls.h"
+#include "tests/support/crew.h"
 
 enum { LEFT, RIGHT, BIAS, OUT };
 
@@ -117,53 +117,14 @@ END_TEST
 
 /* ---- threads ---- */
 
-enum { HELPERS = 3 };
-
-struct crew {
-	void (*work)(void *arg, unsigned number);
-	void *arg;
-	atomic_uint n_helpers;
-	bool leave; /* helpers are wanted elsewhere after each part */
-};
-
-static _Thread_local bool helps;
-
-static void *help(void *ctx)
-{
-	struct crew *crew = ctx;
-	helps = true;
-	crew->work(crew->arg, atomic_fetch_add(&crew->n_helpers, 1) + 1);
-	return NULL;
-}
-
-static void share(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg)
-{
-	(void)products;
-	struct crew *crew = ctx;
-	pthread_t threads[HELPERS];
-	crew->work = work;
-	crew->arg = arg;
-	crew->n_helpers = 0;
-	for (unsigned i = 0; i < HELPERS; i++)
-		ck_assert_int_eq(pthread_create(&threads[i], NULL, help, crew), 0);
-	work(arg, 0);
-	for (unsigned i = 0; i < HELPERS; i++)
-		pthread_join(threads[i], NULL);
-}
-
-static bool is_wanted_elsewhere(void *ctx)
-{
-	return helps && ((struct crew *)ctx)->leave;
-}
-
 /* Several panels of several tiles: what threads share is what one makes, and all of it is told. */
 START_TEST(shared)
 {
 	static const struct shape shape = {400, 3000, 100};
 	uint64_t state = 5;
 	for (int i = 0; i < 4; i++) {
-		struct crew crew = {.leave = i % 2};
-		const struct kernel_crew threads = {share, is_wanted_elsewhere, &crew, HELPERS + 1};
+		struct crew crew = {.n_helpers = 3, .leave = i % 2};
+		const struct kernel_crew threads = crew_of(&crew);
 		struct kernel_progress progress = {.piece = 0};
 		struct calls c;
 		set_up(&c, &shape, &state);
