@@ -51,6 +51,10 @@ struct store_options {
 	const char *geometry_text;
 	uint64_t memory_bytes;
 
+	/* Tells one boot of the machine from another: 32 hexadecimal digits, with or without hyphens (systemd's
+	 * %b). NULL: /proc/sys/kernel/random/boot_id is read, which a unit with ProcSubset=pid cannot. */
+	const char *boot_id;
+
 	bool durable;
 	const struct heap *heap;	 /* outlives the store */
 	const struct store_hooks *hooks; /* NULL but in tests (hooks.h) */
@@ -132,9 +136,12 @@ struct store_found_write {
 	uint64_t handle;
 	int64_t first, count;
 };
-/* What was under way when the last process ended, in no order; the store's. Until store_writes_clear the next
- * process finds them as well; nothing but recovery comes before that. */
+/* What was under way when the last process ended, in no order; the store's until store_recovered. */
 unsigned store_writes_found(const struct store *store, const struct store_found_write **out);
-void store_writes_clear(struct store *store);
+
+/* What the report told of is dealt with, in local memory and by commits: the next process need not be told of
+ * is_stale and of the writes found. Until then it is. To be called once after each store_open, when recovery is
+ * through. 0; -errno with `durable`. */
+int store_recovered(struct store *store);
 
 #endif
