@@ -31,7 +31,7 @@ enum {
 	STORE_TEXT_BYTES_MAX = 256, /* of a geometry's text, with its 0 */
 	STORE_ERROR_BYTES = 512,    /* room for a line with its 0 */
 	STORE_LINES_MAX = 16,
-	STORE_WRITES_MAX = 32768, /* under way at a time */
+	STORE_WRITES_MAX = 32640, /* under way at a time */
 };
 
 struct store;

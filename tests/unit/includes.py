@@ -26,7 +26,7 @@ ROWS = {
     "daemon/device/geometry": ["daemon/device/geometry/", "include/formulas/kind_mask.h"],
     "daemon/device/arena": ["daemon/device/arena/", "daemon/device/memory/"],
     "daemon/device": ["daemon/device/", "include/formulas/kind_mask.h"],
-    "daemon/store": ["daemon/store/", "daemon/device/", "posix"],
+    "daemon/store": ["daemon/store/", "daemon/device/memory/heap.h", "zlib", "posix"],
     "daemon/service": ["daemon/service/", "daemon/store/", "daemon/device/", "zlib"],
     "daemon/rpc": ["daemon/rpc/", "daemon/service/", "daemon/store/", "daemon/device/", "proto/", "protobuf-c/", "unistd"],
     "daemon/server": [
