@@ -9,6 +9,7 @@
 #include "daemon/service/session.h"
 #include "daemon/service/tensors.h"
 
+struct absent;
 struct call;
 
 /* An answered request, for whoever looks on. */
@@ -37,6 +38,7 @@ struct rpc {
 	/* The daemon is to end, after what is answered at the moment. NULL: it is not rpc's to ask. */
 	void (*shut_down)(void *ctx, const struct session *session);
 	void *ctx; /* of these three */
+	bool keeps_sessions; /* the daemon ends: those with a token stay when their connection ends */
 
 	/* rpc's own. */
 	bool keeps_clock;   /* a reading is good until rpc_clock_passed: within a turn of the loop */
@@ -44,6 +46,7 @@ struct rpc {
 	uint64_t alarm_ns;  /* that was asked for */
 	uint64_t send_ns;   /* no more events before then; 0: there are none that wait */
 	uint64_t look_ns;   /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
+	struct absent *absent, *spent; /* sessions without a connection (calls/absent.h) */
 	struct call *spare; /* a pool */
 	unsigned n_spare;
 	struct call *arriving;			   /* of the message that is being received; NULL: it has ended */
@@ -90,7 +93,13 @@ struct rpc_peer {
 
 /* `service` and `heap` outlive it. Large: not for the stack. */
 void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap);
+/* Sessions that wait for their clients are left in the store. */
 void rpc_deinit(struct rpc *rpc);
+
+/* Before anything is received, with the clock set: has the service as its store was left (service/recover.h), whose
+ * sessions wait for their clients from now on. 0 or -errno. */
+int rpc_recover(struct rpc *rpc, const struct store_report *found,
+		void (*say)(void *ctx, bool is_loss, const char *line), void *ctx);
 
 /* Takes one message (without its length), which is the caller's: answered by peer->deliver, before this returns or
  * later. Whatever the message is, the connection can go on. 0; -ENOMEM: not even an error could be written, and

@@ -9,6 +9,7 @@
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/line.h"
 #include "daemon/rpc/decode.h"
+#include "daemon/service/results.h"
 
 enum {
 	SPARE_MAX = 256,	       /* calls that are kept for others */
@@ -151,6 +152,8 @@ static void init(struct call *call)
 	claim_init(&call->claim, call->rpc->heap);
 	call->which_hint = 0;
 	call->is_hinted = false;
+	call->known = CALL_UNKNOWN;
+	repeat_begin(&call->repeat, call->session);
 }
 
 struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes)
@@ -211,6 +214,8 @@ int call_decode(struct call *call)
 	call->id = call->request->id;
 	if (!call->id)
 		return npumem_error_set(call->error, NPUMEM_INVALID, "request id 0: ids are above 0");
+	if (call->request->answered_below)
+		results_answered(call->session, call->request->answered_below);
 	return call->method == CALL_METHOD_NONE ? refuse_unknown(call) : 0;
 }
 
@@ -332,6 +337,7 @@ int call_claim_op(struct call *call, const struct op *op)
 	    __builtin_add_overflow(call->cost, CALL_OP_COST, &call->cost))
 		call->cost = INT64_MAX;
 	call->reply_bytes += operate_payload_bytes(op);
+	repeat_look(&call->repeat, op);
 	return claim_op(&call->claim, op) ? heap_exhausted(call->error) : 0;
 }
 
