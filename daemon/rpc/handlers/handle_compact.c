@@ -88,7 +88,7 @@ static void move_bytes(void *arg)
 {
 	struct compacting *compacting = arg;
 
-	device_compact_bytes(compacting->call->rpc->service->device, compacting->moves, compacting->n);
+	device_compact_bytes(compacting->call->rpc->service->device);
 }
 
 static int on_moved(struct call *call, void *arg)
