@@ -259,9 +259,10 @@ void device_restore_free(struct device *device, uint32_t slot, uint64_t stamp);
 int device_restore(struct device *device, const struct device_saved *saved, struct tensor **tensor,
 		   const struct error_context *context);
 /* After the last tensor: ends a compaction that was under way, counts damage. `scrub`: zeroes whatever is no
- * tensor's data, and makes it never written, as it may be of tensors that could not be restored; takes time in
- * proportion to the device. 0 or -ENOMEM (may be called again). */
-int device_restore_end(struct device *device, bool scrub);
+ * tensor's data, and makes it never written, as it may be of tensors that could not be restored, or were being
+ * released; takes time in proportion to the device. Stopped dead, all of it can be done again: that there is
+ * nothing to scrub any more is not to be recorded before. */
+void device_restore_end(struct device *device, bool scrub);
 
 /* Elements [first, first + count) of a tensor or view (count < 0, or beyond its end: all from `first`; first < 0
  * or beyond: all of it) are lost: their bytes are zero, and to read them is refused (DATA_LOST, field lost_bytes),

@@ -450,7 +450,9 @@ void tensors_describe(const struct session *session, const struct tensor *tensor
 			description->base_handle = tensor->base->handle;
 		access_name(session, tensor->base, description->base_name, sizeof(description->base_name));
 	}
-	if (description->bytes.damaged_bytes)
+	if (description->bytes.lost_bytes)
+		description->state = "lost";
+	else if (description->bytes.damaged_bytes)
 		description->state = "damaged";
 	else if (!description->bytes.unwritten_bytes)
 		description->state = "ok";

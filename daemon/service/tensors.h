@@ -79,7 +79,7 @@ struct tensors_description {
 	uint32_t uid;
 	uint64_t base_handle; /* 0: no view, or its base is not for this session's eyes */
 	char base_name[ERROR_CONTEXT_NAME_BYTES];
-	const char *state; /* ok, unwritten, partly written, damaged */
+	const char *state; /* ok, unwritten, partly written, damaged, lost */
 	struct device_state bytes;
 };
 /* `state`: what device_state says, where that is known. NULL: it is looked at here, which may take long. */

@@ -252,7 +252,7 @@ struct npumem_tensor {
 	bool sealed, dma_only, pinned, lends, borrows;
 	uint64_t base; /* handle of a view's base, else 0 */
 	char base_name[NPUMEM_NAME_BYTES_MAX + 16];
-	char state[16]; /* ok, unwritten, partly written, damaged */
+	char state[16]; /* ok, unwritten, partly written, damaged, lost */
 	int64_t unwritten_bytes, damaged_bytes;
 	int reuse;
 	unsigned n_grants; /* told to its owner */

@@ -199,7 +199,7 @@ class Tensor:
 
     @property
     def state(self) -> str:
-        """Now: ok, unwritten, partly written or damaged."""
+        """Now: ok, unwritten, partly written, damaged or lost."""
         return str(self.show().state)
 
     def seal(self) -> None:

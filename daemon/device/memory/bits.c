@@ -138,6 +138,14 @@ uint64_t bits_count_series(const uint64_t *words, uint64_t from, uint64_t bits, 
 	return count;
 }
 
+uint64_t bits_count_but(const uint64_t *words, const uint64_t *but, uint64_t from, uint64_t n)
+{
+	uint64_t count = 0, end = from + n;
+	for (uint64_t w = from / 64; w * 64 < end; w++)
+		count += count_word(load(&words[w]) & ~load(&but[w]) & mask_of(w, from, end));
+	return count;
+}
+
 uint64_t bits_first_not(const uint64_t *words, bool value, uint64_t from, uint64_t n)
 {
 	uint64_t end = from + n, all = value ? UINT64_MAX : 0;
@@ -162,13 +170,12 @@ static uint64_t bits_get(const uint64_t *words, uint64_t at, uint64_t n)
 	return n < 64 ? value & (UINT64_MAX >> (64 - n)) : value;
 }
 
-void bits_move_down(uint64_t *words, uint64_t to, uint64_t from, uint64_t n)
+void bits_copy(uint64_t *words, uint64_t to, const uint64_t *source, uint64_t from, uint64_t n)
 {
 	while (n) {
-		/* Whole words of the target, so that each is written once. */
-		uint64_t room = 64 - to % 64, step = n < room ? n : room;
-		uint64_t value = bits_get(words, from, step), mask = mask_of(to / 64, to, to + step);
-		words[to / 64] = (words[to / 64] & ~mask) | value << to % 64;
+		uint64_t room = 64 - to % 64, step = n < room ? n : room, mask = mask_of(to / 64, to, to + step);
+		uint64_t value = (words[to / 64] & ~mask) | bits_get(source, from, step) << to % 64;
+		atomic_store_explicit((_Atomic uint64_t *)&words[to / 64], value, memory_order_relaxed);
 		to += step;
 		from += step;
 		n -= step;
