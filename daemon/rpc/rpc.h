@@ -37,17 +37,17 @@ struct rpc {
 	void (*wake)(void *ctx);
 	/* The daemon is to end, after what is answered at the moment. NULL: it is not rpc's to ask. */
 	void (*shut_down)(void *ctx, const struct session *session);
-	void *ctx; /* of these three */
+	void *ctx;	     /* of these three */
 	bool keeps_sessions; /* the daemon ends: those with a token stay when their connection ends */
 
 	/* rpc's own. */
-	bool keeps_clock;   /* a reading is good until rpc_clock_passed: within a turn of the loop */
-	uint64_t clock_ns;  /* the latest reading; 0: there is none */
-	uint64_t alarm_ns;  /* that was asked for */
-	uint64_t send_ns;   /* no more events before then; 0: there are none that wait */
-	uint64_t look_ns;   /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
+	bool keeps_clock;  /* a reading is good until rpc_clock_passed: within a turn of the loop */
+	uint64_t clock_ns; /* the latest reading; 0: there is none */
+	uint64_t alarm_ns; /* that was asked for */
+	uint64_t send_ns;  /* no more events before then; 0: there are none that wait */
+	uint64_t look_ns;  /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
 	struct absent *absent, *spent; /* sessions without a connection (calls/absent.h) */
-	struct call *spare; /* a pool */
+	struct call *spare;	       /* a pool */
 	unsigned n_spare;
 	struct call *arriving;			   /* of the message that is being received; NULL: it has ended */
 	struct call *first_ready, *last_ready;	   /* their turn has come */
@@ -96,8 +96,8 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 /* Sessions that wait for their clients are left in the store. */
 void rpc_deinit(struct rpc *rpc);
 
-/* Before anything is received, with the clock set: has the service as its store was left (service/recover.h), whose
- * sessions wait for their clients from now on. 0 or -errno. */
+/* Before anything is received, with the clock set: has the service as its store was left (service/recover.h),
+ * whose sessions wait for their clients from now on. 0 or -errno. */
 int rpc_recover(struct rpc *rpc, const struct store_report *found,
 		void (*say)(void *ctx, bool is_loss, const char *line), void *ctx);
 

@@ -1,5 +1,6 @@
-/* The tables' cells, written. Invariant: between two calls of the service's users every live tensor with a record, and
- * every session with a token, is in the store as it is. Decides nothing: what is possible was checked before. */
+/* The tables' cells, written. Invariant: between two calls of the service's users every live tensor with a record,
+ * and every session with a token, is in the store as it is. Decides nothing: what is possible was checked before.
+ */
 #include "daemon/service/persist.h"
 
 #include <assert.h>
@@ -29,7 +30,8 @@ static int refuse(int status, struct npumem_error *error)
 	if (status == -ENOMEM)
 		return heap_exhausted(error);
 	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-				"the state directory has no room for this: %s; nothing was changed", strerror(-status));
+				"the state directory has no room for this: %s; nothing was changed",
+				strerror(-status));
 }
 
 int persist_prepare(struct service *service, enum store_table table, uint32_t cell, uint32_t n_changes,

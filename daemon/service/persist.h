@@ -1,6 +1,6 @@
-/* What of the service's tables outlives the process: which cells of the store hold what, and the one place where they
- * change. Every change is prepared before the last step that can fail and committed after it, before its reply.
- * Without a store all of this does nothing. Does not read the cells again: recover.h does. */
+/* What of the service's tables outlives the process: which cells of the store hold what, and the one place where
+ * they change. Every change is prepared before the last step that can fail and committed after it, before its
+ * reply. Without a store all of this does nothing. Does not read the cells again: recover.h does. */
 #ifndef SERVICE_PERSIST_H
 #define SERVICE_PERSIST_H
 
@@ -12,6 +12,7 @@ struct service;
 struct session;
 
 enum {
+	PERSIST_VERSION = 1, /* of what cells hold */
 	PERSIST_TOKEN_BYTES = 16,
 	PERSIST_RESERVE = 1024, /* changes of one commit that there is room for at all times */
 };
@@ -56,8 +57,8 @@ struct persist_cells {
 struct persist {
 	struct store *store; /* NULL: nothing outlives the process */
 	const struct heap *heap;
-	const char *directory;	 /* for people */
-	uint32_t resume_seconds; /* that a session waits for its client */
+	const char *directory;		       /* for people */
+	uint32_t resume_seconds;	       /* that a session waits for its client */
 	int (*random)(void *to, size_t bytes); /* what nobody can guess; 0 or -errno */
 	struct persist_cells sessions, results;
 	struct session **owners; /* of cells of sessions; NULL: of none */

@@ -1,6 +1,6 @@
-/* Sessions first, as tensors are theirs; tensors in the order that the device asks for; then what was under way. A cell
- * is believed no further than it can be verified: whatever else it says, the tensor is lost and nothing worse happens.
- * Invariant: what was dropped here is committed before the store is told that recovery is through. */
+/* Sessions first, as tensors are theirs; tensors in the order that the device asks for; then what was under way. A
+ * cell is believed no further than it can be verified: whatever else it says, the tensor is lost and nothing worse
+ * happens. Invariant: what was dropped here is committed before the store is told that recovery is through. */
 #include "daemon/service/recover.h"
 
 #include <errno.h>
@@ -164,8 +164,8 @@ static int refuse(struct npumem_error *error, const char *why)
 }
 
 /* What the device does not look at. */
-static int check_cell(const struct recovery *recovery, const struct persist_tensor *kept, uint32_t slot, size_t bytes,
-		      struct npumem_error *error)
+static int check_cell(const struct recovery *recovery, const struct persist_tensor *kept, uint32_t slot,
+		      size_t bytes, struct npumem_error *error)
 {
 	if (kept->n_grants > RECORD_GRANTS_MAX ||
 	    bytes != PERSIST_TENSOR_BYTES_MIN + kept->n_grants * sizeof(kept->grants[0]))
@@ -226,7 +226,8 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 }
 
 /* A tensor without a name whose session is over, and a view of one: its bytes go when all have their place. */
-static bool is_orphan(const struct tensor *tensor, const struct persist_tensor *kept, const struct session *session)
+static bool is_orphan(const struct tensor *tensor, const struct persist_tensor *kept,
+		      const struct session *session)
 {
 	return (!kept->name[0] && !session) || (tensor->base && !tensor->base->owner);
 }
@@ -235,7 +236,7 @@ static void lose_tensor(struct recovery *recovery, const struct persist_tensor *
 			const struct npumem_error *error)
 {
 	uint64_t stamp = device_handle_slot(kept->saved.handle) == slot ? device_handle_stamp(kept->saved.handle)
-									 : UINT64_MAX;
+									: UINT64_MAX;
 
 	recovery->report->n_refused++;
 	if (recovery->n_lines++ < LINES_MAX)
@@ -244,7 +245,8 @@ static void lose_tensor(struct recovery *recovery, const struct persist_tensor *
 	drop(recovery, STORE_TENSORS, slot, stamp);
 }
 
-static int restore_tensor(struct recovery *recovery, uint32_t slot, const struct persist_tensor *kept, size_t bytes)
+static int restore_tensor(struct recovery *recovery, uint32_t slot, const struct persist_tensor *kept,
+			  size_t bytes)
 {
 	struct service *service = recovery->service;
 	struct session *session = session_by_id(recovery, kept->session);
@@ -378,7 +380,8 @@ static void lose_all(struct recovery *recovery)
 		if (!tensor->base)
 			lose(recovery, tensor, 0, -1);
 	if (recovery->report->n_cut)
-		say(recovery, true, "lost: the data of all %" PRIu32 " tensors, as it may be older than the tables",
+		say(recovery, true,
+		    "lost: the data of all %" PRIu32 " tensors, as it may be older than the tables",
 		    recovery->report->n_cut);
 }
 
@@ -482,11 +485,10 @@ static int run(struct recovery *recovery, const struct store_report *found)
 
 	if (!status)
 		status = restore_tensors(recovery);
-	if (!status)
-		status = device_restore_end(recovery->service->device,
-					    recovery->report->n_damaged || recovery->report->n_refused);
 	if (status)
 		return status;
+	/* Before what was dropped is committed: the next process would not look for it. */
+	device_restore_end(recovery->service->device, recovery->report->n_damaged || recovery->report->n_refused);
 	release_orphans(recovery);
 	if (found->is_stale)
 		lose_all(recovery);

@@ -14,15 +14,15 @@ struct recover_host {
 
 struct recover_report {
 	uint32_t n_tensors, n_views, n_sessions, n_results; /* kept */
-	uint32_t n_ended;   /* unnamed tensors whose session had no token */
-	uint32_t n_damaged; /* cells of tensors that cannot be read */
-	uint32_t n_refused; /* tensors that cannot be what their cells say */
-	uint32_t n_cut;	    /* tensors of which data is lost */
+	uint32_t n_ended;				    /* unnamed tensors whose session had no token */
+	uint32_t n_damaged;				    /* cells of tensors that cannot be read */
+	uint32_t n_refused;				    /* tensors that cannot be what their cells say */
+	uint32_t n_cut;					    /* tensors of which data is lost */
 };
 
-/* Into a service without tensors and sessions, whose persist has begun; `found`: what store_open said. What is lost is
- * told and dropped, and the service goes on without it; all else is as it was. 0; -ENOMEM, or what the store said: then
- * the state may still be opened again. */
+/* Into a service without tensors and sessions, whose persist has begun; `found`: what store_open said. What is
+ * lost is told and dropped, and the service goes on without it; all else is as it was. 0; -ENOMEM, or what the
+ * store said: then the state may still be opened again. */
 int recover(struct service *service, const struct store_report *found, const struct recover_host *host,
 	    struct recover_report *report);
 

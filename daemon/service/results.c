@@ -1,5 +1,5 @@
-/* A list of results for each session, and their cells. Invariant: a result is in its session's list exactly while its
- * cell is in use; persist->spare has a cell of its own that is not put. */
+/* A list of results for each session, and their cells. Invariant: a result is in its session's list exactly while
+ * its cell is in use; persist->spare has a cell of its own that is not put. */
 #include "daemon/service/results.h"
 
 #include <errno.h>
@@ -128,8 +128,8 @@ void results_forget(struct session *session, uint64_t request)
 	struct result *result, *next;
 
 	DL_FOREACH_SAFE(session->results, result, next)
-		if (result->kept.request == request)
-			drop(session, result);
+	if (result->kept.request == request)
+		drop(session, result);
 }
 
 const struct result *results_next(const struct session *session, uint64_t request, const struct result *after)
@@ -177,7 +177,7 @@ void results_leave(struct session *session)
 	struct result *result, *next;
 
 	DL_FOREACH_SAFE(session->results, result, next)
-		heap_free(session->service->heap, result);
+	heap_free(session->service->heap, result);
 	session->results = NULL;
 	session->n_results = 0;
 }

@@ -42,8 +42,8 @@ void service_adopt(struct service *service, struct session *session, struct tens
 /* Nobody finds a tensor any more, nor its views; what is under way still has them. Its space and its charge go
  * with service_release. */
 void service_hide(struct service *service, struct tensor *tensor);
-/* Frees a tensor and its views, whoever owns them; returns how many went. Nothing is under way with them. What is kept
- * of them goes with the next persist_commit. */
+/* Frees a tensor and its views, whoever owns them; returns how many went. Nothing is under way with them. What is
+ * kept of them goes with the next persist_commit. */
 unsigned service_release(struct service *service, struct tensor *tensor);
 /* Ends what this process knows of a tensor: its bytes, and what is kept of it, are for the next one. */
 void service_leave(struct service *service, struct tensor *tensor);

@@ -30,6 +30,7 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 		limits_drop(&service->limits, user);
 		return status;
 	}
+	limits_charge(&service->limits, user, LIMITS_SESSIONS, 1);
 	begin(session, service, user, pid);
 	return 0;
 }

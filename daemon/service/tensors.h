@@ -46,8 +46,8 @@ bool tensors_lacked_room(const struct npumem_error *error);
 int tensors_view(struct session *session, struct tensor *base, const char *name, const struct device_slice *slice,
 		 const struct npumem_dims *shape, struct tensor **view, struct npumem_error *error);
 
-/* A tensor that was restored, whose record has its name, grants and maker: it belongs to `uid` again, and without a name
- * to `session`. 0 or -ENOMEM. */
+/* A tensor that was restored, whose record has its name, grants and maker: it belongs to `uid` again, and without
+ * a name to `session`. 0 or -ENOMEM. */
 int tensors_readopt(struct service *service, struct session *session, uint32_t uid, struct tensor *tensor);
 
 enum { TENSORS_FREE_MAX = 256 }; /* of one request */

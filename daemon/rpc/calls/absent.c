@@ -1,6 +1,6 @@
-/* A list of sessions, each with a peer that asks for nothing, so that its end is like any other's. Invariant: what is
- * in rpc->absent has a token; what has none any more is in rpc->spent, whose storage goes a little later, as whoever
- * ended it may still look at its peer. */
+/* A list of sessions, each with a peer that asks for nothing, so that its end is like any other's. Invariant: what
+ * is in rpc->absent has a token; what has none any more is in rpc->spent, whose storage goes a little later, as
+ * whoever ended it may still look at its peer. */
 #include "daemon/rpc/calls/absent.h"
 
 #include <utlist.h>
@@ -37,7 +37,7 @@ static void free_spent(struct rpc *rpc)
 	struct absent *absent, *next;
 
 	LL_FOREACH_SAFE(rpc->spent, absent, next)
-		heap_free(rpc->heap, absent);
+	heap_free(rpc->heap, absent);
 	rpc->spent = NULL;
 }
 
@@ -53,8 +53,8 @@ static struct absent *begin(struct rpc *rpc)
 	absent->rpc = rpc;
 	absent->peer = (struct rpc_peer){
 		.session = &absent->session, .deliver = on_delivered, .drained = on_drained, .ctx = absent};
-	absent->deadline_ns = rpc->now_ns ? rpc->now_ns() + rpc->service->persist.resume_seconds * NS_PER_SECOND
-					  : UINT64_MAX;
+	absent->deadline_ns =
+		rpc->now_ns ? rpc->now_ns() + rpc->service->persist.resume_seconds * NS_PER_SECOND : UINT64_MAX;
 	DL_APPEND(rpc->absent, absent);
 	return absent;
 }
@@ -73,7 +73,7 @@ static bool has_room(const struct rpc *rpc, const struct session *session)
 	const struct absent *absent;
 
 	DL_FOREACH(rpc->absent, absent)
-		n += absent->session.uid == session->uid;
+	n += absent->session.uid == session->uid;
 	return n < most;
 }
 
@@ -130,8 +130,8 @@ uint64_t absent_due(const struct rpc *rpc)
 	uint64_t due = UINT64_MAX;
 
 	DL_FOREACH(rpc->absent, absent)
-		if (!absent->peer.is_closing && absent->deadline_ns < due)
-			due = absent->deadline_ns;
+	if (!absent->peer.is_closing && absent->deadline_ns < due)
+		due = absent->deadline_ns;
 	return due;
 }
 
@@ -142,15 +142,16 @@ void absent_look(struct rpc *rpc)
 
 	free_spent(rpc);
 	DL_FOREACH_SAFE(rpc->absent, absent, next)
-		if (!absent->peer.is_closing && absent->deadline_ns <= now_ns)
-			rpc_peer_close(rpc, &absent->peer);
+	if (!absent->peer.is_closing && absent->deadline_ns <= now_ns)
+		rpc_peer_close(rpc, &absent->peer);
 }
 
 void absent_deinit(struct rpc *rpc)
 {
 	struct absent *absent, *next;
 
-	DL_FOREACH_SAFE(rpc->absent, absent, next) {
+	DL_FOREACH_SAFE(rpc->absent, absent, next)
+	{
 		DL_DELETE(rpc->absent, absent);
 		if (absent->session.service)
 			session_leave(&absent->session);

@@ -91,8 +91,8 @@ struct call {
 	bool is_hinted;
 	struct prepare_op prepared; /* of a single operation */
 	int64_t cost;
-	size_t reply_bytes;		   /* that its reads will answer with */
-	struct repeat repeat;		   /* whether it does the same when it is done twice */
+	size_t reply_bytes;   /* that its reads will answer with */
+	struct repeat repeat; /* whether it does the same when it is done twice */
 	enum call_known known;
 	struct notes notes;		   /* of a free */
 	bool is_committed;		   /* part of its effect is there: it can no longer be dropped */

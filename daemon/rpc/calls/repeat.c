@@ -1,5 +1,5 @@
-/* A root's record knows what the request that is being looked at does with it, by the request's stamp. Bytes are not
- * compared: a root of which one part is read and another one changed counts as changed. */
+/* A root's record knows what the request that is being looked at does with it, by the request's stamp. Bytes are
+ * not compared: a root of which one part is read and another one changed counts as changed. */
 #include "daemon/rpc/calls/repeat.h"
 
 #include "daemon/device/operations/op_rule.h"

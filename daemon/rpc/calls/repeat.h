@@ -1,5 +1,5 @@
-/* Whether a data request does the same when it is done twice: not where it reads something that it changes later, or
- * with the same operation. Of requests whose session may send them again. */
+/* Whether a data request does the same when it is done twice: not where it reads something that it changes later,
+ * or with the same operation. Of requests whose session may send them again. */
 #ifndef RPC_REPEAT_H
 #define RPC_REPEAT_H
 

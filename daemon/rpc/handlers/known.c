@@ -1,6 +1,6 @@
-/* The answers of requests that were done before. What they tell of tensors that are there is as it is, and of tensors
- * that are gone as it was. Invariant: a request of which anything is kept that must not be done twice is never passed
- * on. */
+/* The answers of requests that were done before. What they tell of tensors that are there is as it is, and of
+ * tensors that are gone as it was. Invariant: a request of which anything is kept that must not be done twice is
+ * never passed on. */
 #include "daemon/rpc/handlers/known.h"
 
 #include <inttypes.h>
@@ -43,9 +43,10 @@ struct gone {
 	struct npumem_place resolved;
 };
 
-/* One that a request made and that was freed since, as it was when it was made; of a view only what it was called. */
-static const ProtobufCMessage *tell_gone(const struct call *call, const struct results_cell *kept, const char *name,
-					 const Npumem__V1__Spec *spec, struct gone *to)
+/* One that a request made and that was freed since, as it was when it was made; of a view only what it was called.
+ */
+static const ProtobufCMessage *tell_gone(const struct call *call, const struct results_cell *kept,
+					 const char *name, const Npumem__V1__Spec *spec, struct gone *to)
 {
 	const struct npumem_geometry *geometry = &device_options(call->rpc->service->device)->geometry;
 	struct npumem_error error;
@@ -214,9 +215,10 @@ static int abort_at(struct call *call, size_t n_done)
 	size_t n = n_operations(call);
 
 	if (n_done < n)
-		npumem_error_set(call->error, NPUMEM_ABORTED,
-				 "%zu of its %zu operations were done when the daemon ended, and must not be done twice",
-				 n_done, n);
+		npumem_error_set(
+			call->error, NPUMEM_ABORTED,
+			"%zu of its %zu operations were done when the daemon ended, and must not be done twice",
+			n_done, n);
 	else
 		npumem_error_set(call->error, NPUMEM_ABORTED,
 				 "it was done when the daemon ended, and what it read is not known any more");

@@ -67,6 +67,13 @@ static bool set_flag(struct parse *parse)
 	return true;
 }
 
+/* The command line outlives the options. */
+static bool set_text(struct parse *parse)
+{
+	*(const char **)member(parse) = parse->value;
+	return parse->value[0] || refuse(parse, parse->row->expected);
+}
+
 static bool set_number(struct parse *parse)
 {
 	const struct row *row = parse->row;
@@ -249,6 +256,11 @@ static const struct row rows[] = {
 	 SECONDS(drain_seconds)},
 	{"reply-timeout", "SECONDS", "the same as --drain-seconds", SECONDS(drain_seconds)},
 	{"stop-seconds", "SECONDS", "that what runs at a SIGTERM may take to end (60)", SECONDS(stop_seconds)},
+	{"state-dir", "DIR", "keep tensors and sessions in files there, for the next npumemd", .set = set_text,
+	 AT(state_dir), .expected = "a directory has a name"},
+	{"durable", NULL, "replies wait for the disk, so that a loss of power costs nothing either", FLAG(durable)},
+	{"resume-seconds", "SECONDS", "that a session waits for its client after a restart (30)",
+	 SECONDS(resume_seconds)},
 	{"spin-us", "N", "ask the socket again for so long, where it pays, before sleeping (0)",
 	 NUMBER(spin_us, 0, 1000, "0 to 1000 microseconds")},
 	{"log", "LEVEL", "error, warning, info, debug",
@@ -309,6 +321,10 @@ static enum options_result finish(struct parse *parse)
 		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--fd goes without --background");
 		return OPTIONS_BAD;
 	}
+	if (options->durable && !options->state_dir) {
+		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--durable goes with --state-dir");
+		return OPTIONS_BAD;
+	}
 	if (options->fd < 0 && !options->socket[0] && !default_socket(options, parse->error))
 		return OPTIONS_BAD;
 	return OPTIONS_RUN;
@@ -326,6 +342,7 @@ enum options_result options_parse(int argc, char **argv, struct options *options
 				    .frame_seconds = 30,
 				    .drain_seconds = 30,
 				    .stop_seconds = 60,
+				    .resume_seconds = 30,
 				    .device.pack_bytes = 64 << 20};
 	npumem_geometry_default(&options->device.geometry);
 	for (unsigned i = 0; i < N_ROWS; i++)
