@@ -49,20 +49,31 @@ static inline struct script_change script_change(uint64_t number, unsigned i)
 	return change;
 }
 
-/* Does one, up to its commit. */
-static inline void script_do(struct store *store, uint64_t number)
+/* Does one, up to its commit; or nothing of it where there is no room. */
+static inline int script_try(struct store *store, uint64_t number)
 {
 	unsigned n = script_n_changes(number);
 
 	for (unsigned i = 0; i < n; i++) {
 		struct script_change change = script_change(number, i);
-		ck_assert_int_eq(store_prepare(store, change.table, change.index + 1, n - i), 0);
+		int status = store_prepare(store, change.table, change.index + 1, n);
+		if (status)
+			return status;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		struct script_change change = script_change(number, i);
 		if (change.is_drop)
 			store_drop(store, change.table, change.index, change.stamp);
 		else
 			store_put(store, change.table, change.index, change.text, change.bytes);
 	}
 	store_commit(store);
+	return 0;
+}
+
+static inline void script_do(struct store *store, uint64_t number)
+{
+	ck_assert_int_eq(script_try(store, number), 0);
 }
 
 static inline char *script_place(struct store *store, uint64_t number)
