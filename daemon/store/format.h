@@ -134,7 +134,7 @@ static inline uint64_t format_mix(uint64_t a, uint64_t b, uint64_t c)
 
 	mix = (mix ^ mix >> 32 ^ b) * UINT64_C(0xc2b2ae3d27d4eb4f);
 	mix = (mix ^ mix >> 32 ^ c) * UINT64_C(0x165667b19e3779f9);
-	return mix | UINT64_C(0x8000000000000001);
+	return (mix ^ mix >> 32) | UINT64_C(0x8000000000000001);
 }
 
 static inline uint32_t format_cell_bytes(enum store_table table)

@@ -85,6 +85,7 @@ GOOD = {
     "daemon/rpc/a.c": '#include "daemon/service/a.h"\n#include "proto/frame.h"\n#include <unistd.h>\n',
     "daemon/server/a.c": "#include <uv.h>\n#include <sys/socket.h>\n",
     "daemon/main.c": '#include "daemon/server/server.h"\n',
+    "daemon/store/a.c": '#include "daemon/device/memory/heap.h"\n#include <zlib.h>\n#include <sys/mman.h>\n',
     "client/lib/a.c": '#include "proto/frame.h"\n#include <poll.h>\n#include <npumem/client.h>\n',
     "client/ctl/a.c": "#include <jansson.h>\n#include <npumem/client.h>\n",
 }
@@ -100,6 +101,8 @@ BAD = {
     "daemon/device/arena/b.c": '#include "daemon/device/geometry/intersect.h"\n',
     "daemon/device/e.c": '#include "include/formulas/layout_row.h"\n',
     "daemon/device/kernels/d.c": "  #  include <pthread.h>\n",
+    "daemon/store/b.c": '#include "daemon/device/device.h"\n',
+    "daemon/store/c.c": "#include <uv.h>\n",
     "daemon/service/b.c": '#include "daemon/rpc/a.h"\n',
     "daemon/service/c.c": "#include <uv.h>\n",
     "daemon/service/d.c": '#include "proto/convert.h"\n',
