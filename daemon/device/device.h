@@ -254,8 +254,8 @@ int device_restore_begin(struct device *device, uint32_t n_slots);
 void device_restore_free(struct device *device, uint32_t slot, uint64_t stamp);
 /* Places a tensor again as it was, under its handle. Whether it may lie there is not judged anew, but verified is
  * that it can: every value is in range, no byte is data of two tensors, two that are no guests do not meet, a view
- * lies in its base. 0; INVALID: it cannot be (nothing changed; `context` is asked for names of restored tensors);
- * -ENOMEM. */
+ * lies in its base. 0; INVALID, FAILED_PRECONDITION or RESOURCE_EXHAUSTED: it cannot be (nothing changed;
+ * `context` is asked for names of restored tensors); -ENOMEM (nothing changed). */
 int device_restore(struct device *device, const struct device_saved *saved, struct tensor **tensor,
 		   const struct error_context *context);
 /* After the last tensor: ends a compaction that was under way, counts damage. `scrub`: zeroes whatever is no

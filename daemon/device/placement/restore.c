@@ -106,7 +106,7 @@ static int check_meetings(struct device *device, struct tensor *guest, const str
 		reuse_check_begin(&check, device, &guest->place, &wish, meeting->other);
 		int status = reuse_check_step(&check, &steps, context);
 		if (status)
-			return NPUMEM_INVALID;
+			return status;
 		meeting->checked = true;
 		meeting->lends = check.lends;
 		meetings_twin(meeting)->lends = check.borrows;
@@ -116,11 +116,12 @@ static int check_meetings(struct device *device, struct tensor *guest, const str
 
 static int enter_guest(struct device *device, struct tensor *guest, const struct error_context *context)
 {
-	if (reuse_check_crowd(device, &guest->place, context))
-		return NPUMEM_INVALID;
+	int status = reuse_check_crowd(device, &guest->place, context);
+	if (status)
+		return status;
 	if (overlap_enter(device, guest))
 		return -ENOMEM;
-	int status = check_meetings(device, guest, context);
+	status = check_meetings(device, guest, context);
 	if (status)
 		overlap_leave(device, guest);
 	return status;
