@@ -42,6 +42,7 @@ class StateTestCase(unittest.TestCase):
     def restart(self, *options, terminate=False):
         """By SIGKILL, or by SIGTERM."""
         if terminate:
+            self.daemon.end()  # before its clients are gone
             self.stop()
         else:
             self.kill()
@@ -56,6 +57,10 @@ class StateTestCase(unittest.TestCase):
         client.id = 1 << 20  # its requests are new ones
         client.call(resume=pb.ResumeRequest(token=token))
         return client
+
+    def n_tensors(self):
+        with self.daemon.client() as client:
+            return client.stat().tensors
 
     def output(self):
         return self.daemon.output().decode()
