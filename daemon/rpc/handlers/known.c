@@ -46,7 +46,7 @@ struct gone {
 /* One that a request made and that was freed since, as it was when it was made; of a view only what it was called.
  */
 static const ProtobufCMessage *tell_gone(const struct call *call, const struct results_cell *kept,
-					 const char *name, const Npumem__V1__Spec *spec, struct gone *to)
+					 const char *name, const Npumem__V1__Allocation *made_by, struct gone *to)
 {
 	const struct npumem_geometry *geometry = &device_options(call->rpc->service->device)->geometry;
 	struct npumem_error error;
