@@ -269,6 +269,7 @@ START_TEST(not_too_many_meetings)
 		rig_place(&rig, &request);
 	}
 	struct device_saved one_more;
+	const int64_t behind = 2048 + host->place.offset + 4 * MEETINGS_MAX;
 	device_describe(rig.device, device_next(rig.device, host), &one_more);
 	restart(&rig, false);
 	rig_sound(&rig);
@@ -282,7 +283,7 @@ START_TEST(not_too_many_meetings)
 	cells.all[cells.n - 1].stamp = UINT64_C(1) << 32;
 	ck_assert_int_eq(cells_restore(&cells, device, NULL, &rig.context), 0);
 	one_more.handle = cells.n;
-	one_more.address = 2048 + host->place.offset + 4 * MEETINGS_MAX;
+	one_more.address = behind;
 	npumem_error_clear(&rig.error);
 	ck_assert_int_eq(device_restore(device, &one_more, &tensor, &rig.context), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_ptr_null(device_check(device));
