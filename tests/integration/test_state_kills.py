@@ -3,6 +3,7 @@ once, as if nothing had happened, but for what a kill cut off and says so.
 
 NPUMEM_KILLS: how many kills (20); NPUMEM_SEED: the random seed."""
 
+import collections
 import os
 import random
 import socket
@@ -15,8 +16,9 @@ from support import SECONDS, Client, HungUp, alloc, copy, fill, frame, free, pb,
 
 KILLS = int(os.environ.get("NPUMEM_KILLS", "20"))
 SEED = int(os.environ.get("NPUMEM_SEED", str(random.SystemRandom().randrange(1 << 30))))
-SHAPE = (2, 16, 8, 32)
-N = 2 * 16 * 8 * 32
+SHAPE = (4, 64, 16, 128)  # so large that the daemon is at work most of the time
+N = 4 * 64 * 16 * 128
+READ = 64  # bytes of a read
 DEPTH = 32
 LOST, UNWRITTEN = "lost", "unwritten"
 REFUSED = {LOST: pb.DATA_LOST, UNWRITTEN: pb.FAILED_PRECONDITION}
@@ -49,7 +51,7 @@ class Model:
             return view("", x, (0, 0, 0, 0), (1, 4, 8, 32)), ("view", x)
         return {
             "fill": (fill(x, value), ("fill", x, value)),
-            "read": (read(x), ("read", x)),
+            "read": (read(x, rng.randrange(0, N - READ), READ), ("read", x)),
             "copy": (copy(x, y), ("copy", x, y)),
             "add": (run(pb.ELTWISE_ADD, in1=x, in2=y, out=x), ("add", x, y)),
             "submit": (submit(copy(y, x), fill(x, value)), ("submit", x, y, value)),
@@ -115,19 +117,28 @@ class Check:
     def read(self, answer, _, x):
         if not self.refusal_of(answer, x):
             value = answer.done.data[0]
-            self.require(answer.done.data == bytes([value]) * N, "torn", x)
+            self.require(answer.done.data == bytes([value]) * READ, "torn", x)
             self.require(value in self.values[x], x, value, self.values[x])
             self.values[x] = {value}
 
-    def copy(self, answer, _, x, y):
-        if not self.refused_as_sealed(answer, x) and not self.refusal_of(answer, y):
+    def copy(self, answer, was_cut, x, y):
+        if self.refused_as_sealed(answer, x):
+            return
+        if self.refusal_of(answer, y):
+            self.was_under_way(was_cut, x)
+        else:
             self.values[x] = set(self.values[y])
+
+    def was_under_way(self, was_cut, *names):
+        """What it would have written was noted, and a kill does not know that it would have been refused."""
+        for name in names if was_cut else ():
+            self.values[name] |= {LOST}
 
     def add(self, answer, was_cut, x, y):
         if self.refused_as_sealed(answer, x):
             return
-        if was_cut and answer.status == pb.DATA_LOST:
-            self.values[x] |= {LOST}
+        if answer.status != pb.OK:
+            self.was_under_way(was_cut, x)
         if not self.refusal_of(answer, x, y):
             self.values[x] = {min(127, a + b) for a in self.values[x] for b in self.values[y]}
 
@@ -136,9 +147,10 @@ class Check:
         if self.refused_as_sealed(answer, y):
             return
         if was_cut and answer.status == pb.DATA_LOST:
-            # The fill was cut off, and the copy cannot be made again.
-            self.values[x] |= {LOST}
+            # The fill was cut off, and the copy, which was made, cannot be made again.
             self.values[y] |= before
+        if answer.status != pb.OK:
+            self.was_under_way(was_cut, x, y)
         if self.refusal_of_submit(answer, x):
             return
         self.values[y] = before - {LOST, UNWRITTEN}
@@ -159,6 +171,7 @@ class Worker(threading.Thread):
         self.pending = {}  # id: frame, op, answer, whether it was sent to a daemon that is gone
         self.token, self.client, self.next_id = None, None, 1000
         self.n_answers, self.problem, self.is_over = 0, None, False
+        self.history = collections.deque(maxlen=60)
 
     def connect(self):
         end = time.monotonic() + SECONDS
@@ -196,6 +209,8 @@ class Worker(threading.Thread):
         assert "answer" not in self.pending[answer.id], "answered twice"
         self.pending[answer.id]["answer"] = answer
         while self.pending and "answer" in (first := self.pending[min(self.pending)]):
+            status = pb.Status.Name(first["answer"].status)
+            self.history.append(f"{min(self.pending)} {first['op']} {status}{' again' * first['cut']}")
             self.check.answer(first["op"], first["answer"], first["cut"])
             del self.pending[min(self.pending)]
             self.n_answers += 1
@@ -240,10 +255,11 @@ class Worker(threading.Thread):
             self.client.close()
         except BaseException as problem:  # pylint: disable=broad-except
             self.problem = problem
+            self.history.extend(f"{number} {entry['op']} pending" for number, entry in self.pending.items())
 
 
 class Kills(StateTestCase):
-    options = ("--npus", "16", "--npu-bytes", "65536", "--resume-seconds", "60")
+    options = ("--npus", "16", "--npu-bytes", str(4 << 20), "--resume-seconds", "60")
     WORKERS = 4
 
     def test_every_request_is_answered_once(self):
@@ -263,6 +279,7 @@ class Kills(StateTestCase):
             worker.join()
         for worker in workers:
             if worker.problem:
+                print(*worker.history, sep="\n")
                 raise AssertionError(f"seed {SEED}, worker {worker.model.prefix}") from worker.problem
         n = sum(worker.n_answers for worker in workers)
         self.assertGreater(n, KILLS * 10)
