@@ -88,6 +88,7 @@ static void hand_over(struct session *from, struct session *to)
 	from->results = NULL;
 	from->n_results = 0;
 	from->has_token = false;
+	from->is_spent = true;
 	persist_session_adopt(to);
 }
 
@@ -139,8 +140,10 @@ void session_deinit(struct session *session)
 		service_release(service, session->anonymous->tensor);
 	persist_commit(&service->persist);
 	service->events.actor = NULL;
-	events_client_gone(session);
-	recorder_session_end(&service->recorder, session);
+	if (!session->is_spent) {
+		events_client_gone(session);
+		recorder_session_end(&service->recorder, session);
+	}
 	end(session);
 }
 

@@ -42,6 +42,7 @@ struct session {
 
 	/* What it goes on by after the daemon was started again (persist.h, results.h). */
 	bool is_absent; /* its client is not there: what it counts among the uid's sessions is the other one */
+	bool is_spent;	/* another one goes on as it: its own end is nobody's business */
 	bool has_token;
 	bool lingers; /* also where its client goes and the daemon stays */
 	uint8_t token[PERSIST_TOKEN_BYTES];
