@@ -182,7 +182,7 @@ class Grants(TestCase):
 
 
 # Calls of other files' tests, which name no tensor.
-OTHERS = {"numeric", "cancel", "subscribe", "record", "shutdown"}
+OTHERS = {"numeric", "cancel", "subscribe", "record", "shutdown", "resume"}
 
 if __name__ == "__main__":
     unittest.main()

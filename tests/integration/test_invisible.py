@@ -80,6 +80,7 @@ QUESTIONS = {
     "numeric": lambda t: [pb.NumericRequest()],
     "record": lambda t: [pb.RecordRequest(action=a) for a in range(5)],
     "shutdown": lambda t: [pb.ShutdownRequest()],
+    "resume": lambda t: [pb.ResumeRequest(), pb.ResumeRequest(token=bytes(16))],
 }
 
 
