@@ -1,10 +1,10 @@
 /* Changes are kept whole or not at all, also where memory runs out on their way. */
 #include "daemon/service/persist.h"
 
-#include "tests/unit/daemon/service/kept.h"
+#include "tests/unit/daemon/service/lasting.h"
 
 /* What the store has of tensors, in a few numbers. */
-static unsigned n_kept(struct kept *kept)
+static unsigned n_kept(struct lasting *kept)
 {
 	unsigned n = 0;
 	size_t bytes;
@@ -14,7 +14,7 @@ static unsigned n_kept(struct kept *kept)
 	return n;
 }
 
-static int allocate(struct kept *kept, struct session *session)
+static int allocate(struct lasting *kept, struct session *session)
 {
 	const char *names[] = {"one", "", "two"};
 	struct device_request requests[3] = {world_request(8, 100), world_request(4, 10), world_request(1, 1)};
@@ -26,13 +26,13 @@ static int allocate(struct kept *kept, struct session *session)
 
 START_TEST(an_allocation_that_fails_anywhere_leaves_nothing)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 	size_t i = 1;
 	int status;
 
-	kept_init(&kept);
-	kept_begin(&kept, &session);
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
 	session.request = 1;
 	do {
 		kept.world.fail_at = kept.world.n_allocs + i++;
@@ -42,9 +42,9 @@ START_TEST(an_allocation_that_fails_anywhere_leaves_nothing)
 		ck_assert_uint_eq(n_kept(&kept), status ? 0 : 3);
 		world_check(&kept.world);
 	} while (status);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_tensors, 3);
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 
@@ -52,10 +52,10 @@ START_TEST(a_token_without_memory_is_refused)
 {
 	enum { SESSIONS = 200 };
 	static struct session sessions[SESSIONS];
-	struct kept kept;
+	struct lasting kept;
 	unsigned n_refused = 0;
 
-	kept_init(&kept);
+	lasting_init(&kept);
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		struct session *session = &sessions[i];
 
@@ -76,57 +76,57 @@ START_TEST(a_token_without_memory_is_refused)
 	ck_assert_ptr_null(persist_session_at(&kept.world.service.persist, UINT32_MAX));
 	for (unsigned i = 0; i < SESSIONS; i++)
 		session_deinit(&sessions[i]);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_sessions, 0);
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 
 START_TEST(seals_and_names_and_ends_are_kept)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 	struct tensor *tensor;
 
-	kept_init(&kept);
-	kept_begin(&kept, &session);
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
 	tensor = world_tensor(&kept.world, &session, "t");
 	device_lose(kept.world.device, tensor, 0, -1);
 	ck_assert_int_eq(tensors_seal(&session, tensor, &kept.world.error), NPUMEM_DATA_LOST);
-	kept_restart(&kept);
-	ck_assert(!kept_named(&kept, "t")->sealed);
+	lasting_restart(&kept);
+	ck_assert(!lasting_named(&kept, "t")->sealed);
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
-	tensor = kept_named(&kept, "t");
+	tensor = lasting_named(&kept, "t");
 	ck_assert_uint_eq(tensors_free(&session, &tensor, 1), 1);
 	ck_assert_uint_eq(n_kept(&kept), 0);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_tensors, 0);
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 
 /* More of them than fit one commit for sure. */
 START_TEST(very_many_go_at_once)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 1, 1, 1}};
 	struct tensor *base, *view;
 
-	kept_init(&kept);
-	kept_begin(&kept, &session);
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
 	base = world_tensor(&kept.world, &session, "base");
 	for (unsigned i = 0; i < 3 * PERSIST_RESERVE; i++)
 		ck_assert_int_eq(tensors_view(&session, base, "", &slice, NULL, &view, &kept.world.error), 0);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_views, 3 * PERSIST_RESERVE);
-	base = kept_named(&kept, "base");
+	base = lasting_named(&kept, "base");
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
 	ck_assert_uint_eq(tensors_free(&session, &base, 1), 3 * PERSIST_RESERVE + 1);
 	ck_assert_uint_eq(n_kept(&kept), 0);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_tensors + kept.report.n_views, 0);
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 

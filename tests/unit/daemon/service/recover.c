@@ -1,18 +1,18 @@
 /* What is believed of a store that was found, and what is not. */
 #include "daemon/service/recover.h"
 
-#include "tests/unit/daemon/service/kept.h"
+#include "tests/unit/daemon/service/lasting.h"
 
 START_TEST(all_of_the_tables_is_there_again)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session, other;
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 50}};
 	struct tensor *named, *unnamed, *view, *back;
 	uint64_t handles[3], session_id;
 
-	kept_init(&kept);
-	kept_begin(&kept, &session);
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
 	session_init(&other, &kept.world.service, 1002, 2, NULL);
 	world_tensor(&kept.world, &other, "");
 	named = world_tensor(&kept.world, &session, "named");
@@ -23,21 +23,21 @@ START_TEST(all_of_the_tables_is_there_again)
 	handles[1] = unnamed->handle;
 	handles[2] = view->handle;
 	session_id = session.id;
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_tensors, 2);
 	ck_assert_uint_eq(kept.report.n_views, 1);
 	ck_assert_uint_eq(kept.report.n_sessions, 1);
 	ck_assert_uint_eq(kept.report.n_ended, 1);
-	kept_says(&kept, "kept: 2 tensors, 1 views, and 1 sessions, which wait 30 s");
-	back = kept_named(&kept, "named");
+	lasting_says(&kept, "kept: 2 tensors, 1 views, and 1 sessions, which wait 30 s");
+	back = lasting_named(&kept, "named");
 	ck_assert_uint_eq(back->handle, handles[0]);
 	ck_assert_uint_eq(record_of(back)->grants->n, 1);
 	ck_assert_uint_eq(record_of(back)->grants->to[0].uid, 1002);
 	ck_assert_int_eq((int)record_of(back)->grants->to[0].access, RECORD_WRITE);
 	ck_assert_uint_eq(record_of(back)->user->now[LIMITS_TENSORS], 3);
 	ck_assert_uint_eq(record_of(back)->user->now[LIMITS_SESSIONS], 0);
-	ck_assert_uint_eq(kept_named(&kept, "view")->handle, handles[2]);
-	ck_assert_ptr_eq(kept_named(&kept, "view")->base, back);
+	ck_assert_uint_eq(lasting_named(&kept, "view")->handle, handles[2]);
+	ck_assert_ptr_eq(lasting_named(&kept, "view")->base, back);
 	ck_assert_uint_eq(kept.found[0].id, session_id);
 	ck_assert_uint_eq(kept.found[0].anonymous->tensor->handle, handles[1]);
 	/* A new one has another number. */
@@ -51,17 +51,18 @@ START_TEST(all_of_the_tables_is_there_again)
 	ck_assert_ptr_eq(record_of(device_find(kept.world.device, handles[1]))->session, &other);
 	/* Its end is the end of what it had. */
 	session_deinit(&other);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_sessions, 0);
 	ck_assert_int_eq(world_n_tensors(&kept.world), 2);
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 
 /* One tensor's cell, changed as no daemon would have written it. */
-static void change(struct kept *kept, const char *name, void (*with)(struct persist_tensor *cell, size_t *bytes))
+static void change(struct lasting *kept, const char *name,
+		   void (*with)(struct persist_tensor *cell, size_t *bytes))
 {
-	uint32_t slot = device_handle_slot(kept_named(kept, name)->handle);
+	uint32_t slot = device_handle_slot(lasting_named(kept, name)->handle);
 	struct persist_tensor cell = {0};
 	size_t bytes;
 
@@ -142,26 +143,26 @@ static const struct {
 
 START_TEST(a_cell_that_cannot_be_costs_that_tensor_alone)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 	struct tensor *tensor;
 	uint64_t lost;
 
-	kept_init(&kept);
+	lasting_init(&kept);
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
 	world_tensor(&kept.world, &session, "first");
 	lost = world_tensor(&kept.world, &session, "second")->handle;
 	world_tensor(&kept.world, &session, "third");
 	change(&kept, "second", changes[_i].with);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_refused, 1);
 	ck_assert_uint_eq(kept.report.n_tensors, 2);
-	kept_says(&kept, changes[_i].says);
-	ck_assert_ptr_nonnull(kept_named(&kept, "first"));
-	ck_assert_ptr_null(kept_named(&kept, "second"));
-	ck_assert_ptr_nonnull(kept_named(&kept, "third"));
+	lasting_says(&kept, changes[_i].says);
+	ck_assert_ptr_nonnull(lasting_named(&kept, "first"));
+	ck_assert_ptr_null(lasting_named(&kept, "second"));
+	ck_assert_ptr_nonnull(lasting_named(&kept, "third"));
 	/* It is told once, and what was its handle is not given again. */
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_refused + kept.report.n_damaged, 0);
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
 	for (unsigned i = 0; i < 20; i++) {
@@ -169,48 +170,48 @@ START_TEST(a_cell_that_cannot_be_costs_that_tensor_alone)
 		ck_assert_uint_ne(tensor->handle, lost);
 		tensors_free(&session, &tensor, 1);
 	}
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 
 START_TEST(what_was_being_written_is_lost)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 	struct tensor *tensor;
 	struct device_state state;
 	struct store_write *write;
 
-	kept_init(&kept);
+	lasting_init(&kept);
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
 	tensor = world_tensor(&kept.world, &session, "cut");
 	world_tensor(&kept.world, &session, "whole");
 	ck_assert_int_eq(store_write_begin(kept.store, tensor->handle, 10, 20, &write), 0);
 	/* Of one that is gone by then nothing is said. */
 	ck_assert_int_eq(store_write_begin(kept.store, UINT64_C(99) << 32 | 1, 0, -1, &write), 0);
-	kept_restart(&kept);
-	kept_says(&kept, "! lost: data of 1 tensors that were written when it ended: cut");
-	device_state(kept.world.device, kept_named(&kept, "cut"), &state);
+	lasting_restart(&kept);
+	lasting_says(&kept, "! lost: data of 1 tensors that were written when it ended: cut");
+	device_state(kept.world.device, lasting_named(&kept, "cut"), &state);
 	ck_assert_int_eq(state.lost_bytes, 20);
-	device_state(kept.world.device, kept_named(&kept, "whole"), &state);
+	device_state(kept.world.device, lasting_named(&kept, "whole"), &state);
 	ck_assert_int_eq(state.lost_bytes, 0);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_ptr_null(strstr(kept.said, "lost"));
-	device_state(kept.world.device, kept_named(&kept, "cut"), &state);
+	device_state(kept.world.device, lasting_named(&kept, "cut"), &state);
 	ck_assert_int_eq(state.lost_bytes, 20);
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 
 START_TEST(results_of_nobody_go)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 	struct results_cell cell = {.session = 999, .request = 1, .kind = RESULTS_FREED};
 	size_t bytes;
 
-	kept_init(&kept);
-	kept_begin(&kept, &session);
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
 	session.request = 5;
 	world_tensor(&kept.world, &session, "a");
 	results_put(&session, (struct results_cell){.kind = RESULTS_FREED, .number = 3});
@@ -219,32 +220,32 @@ START_TEST(results_of_nobody_go)
 	store_put(kept.store, STORE_RESULTS, 7, &cell, sizeof(cell));
 	store_put(kept.store, STORE_RESULTS, 8, &cell, sizeof(cell) / 2);
 	store_commit(kept.store);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_results, 1);
 	ck_assert_uint_eq(results_next(&kept.found[0], 5, NULL)->kept.number, 3);
 	ck_assert_ptr_null(results_next(&kept.found[0], 1, NULL));
 	ck_assert_ptr_null(store_cell(kept.store, STORE_RESULTS, 7, &bytes));
 	ck_assert_ptr_null(store_cell(kept.store, STORE_RESULTS, 8, &bytes));
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 
 START_TEST(a_session_s_number_is_none_that_made_something)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 
-	kept_init(&kept);
+	lasting_init(&kept);
 	for (unsigned i = 0; i < 5; i++)
 		session_init(&session, &kept.world.service, 1001, 1, NULL), session_deinit(&session);
-	kept_begin(&kept, &session);
+	lasting_begin(&kept, &session);
 	session.request = 7;
 	world_tensor(&kept.world, &session, "made");
 	session_deinit(&session);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
 	ck_assert_uint_gt(session.id, 6);
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 

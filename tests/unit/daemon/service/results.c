@@ -1,9 +1,9 @@
 /* What is kept of requests, and when it goes. */
 #include "daemon/service/results.h"
 
-#include "tests/unit/daemon/service/kept.h"
+#include "tests/unit/daemon/service/lasting.h"
 
-static struct tensor *make(struct kept *kept, struct session *session, uint64_t request, const char *name)
+static struct tensor *make(struct lasting *kept, struct session *session, uint64_t request, const char *name)
 {
 	session->request = request;
 	return world_tensor(&kept->world, session, name);
@@ -17,14 +17,14 @@ static void release(struct session *session, uint64_t request, struct tensor *te
 
 START_TEST(a_tensor_tells_who_made_it_and_a_result_when_it_is_gone)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 	struct tensor *tensor, *made[2] = {NULL, NULL};
 	const struct result *result;
 	uint64_t handle;
 
-	kept_init(&kept);
-	kept_begin(&kept, &session);
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
 	tensor = make(&kept, &session, 4, "a");
 	handle = tensor->handle;
 	results_made(&session, 4, made, 2);
@@ -38,21 +38,21 @@ START_TEST(a_tensor_tells_who_made_it_and_a_result_when_it_is_gone)
 	ck_assert_uint_eq(result->kept.handle, handle);
 	ck_assert_ptr_null(results_next(&session, 4, result));
 	ck_assert_uint_eq(results_next(&session, 5, NULL)->kept.number, 1);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.found[0].n_results, 2);
 	ck_assert_uint_eq(results_next(&kept.found[0], 4, NULL)->kept.handle, handle);
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 
 START_TEST(answered_ones_go)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 	struct tensor *tensor;
 
-	kept_init(&kept);
-	kept_begin(&kept, &session);
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
 	for (uint64_t request = 1; request < 20; request += 2)
 		release(&session, request + 1, make(&kept, &session, request, ""));
 	ck_assert_uint_eq(session.n_results, 20);
@@ -66,41 +66,41 @@ START_TEST(answered_ones_go)
 	ck_assert_uint_eq(session.n_results, 0);
 	release(&session, 31, tensor);
 	ck_assert_uint_eq(session.n_results, 1);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.found[0].n_results, 1);
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 
 START_TEST(the_oldest_is_forgotten_for_the_latest)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 
-	kept_init(&kept);
-	kept_begin(&kept, &session);
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
 	for (session.request = 1; session.request <= RESULTS_MAX + 3; session.request++) {
 		results_put(&session, (struct results_cell){.kind = RESULTS_FREED});
 		persist_commit(&kept.world.service.persist);
 	}
 	ck_assert_uint_eq(session.n_results, RESULTS_MAX);
 	ck_assert_uint_eq(session.forgotten_below, 4);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.found[0].forgotten_below, 4);
 	ck_assert_uint_eq(kept.found[0].n_results, RESULTS_MAX);
 	ck_assert_ptr_null(results_next(&kept.found[0], 3, NULL));
 	ck_assert_ptr_nonnull(results_next(&kept.found[0], 4, NULL));
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 
 START_TEST(without_memory_it_is_known_that_it_is_not_known)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 
-	kept_init(&kept);
-	kept_begin(&kept, &session);
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
 	session.request = 6;
 	kept.world.fail_at = kept.world.n_allocs + 1;
 	results_put(&session, (struct results_cell){.kind = RESULTS_FREED});
@@ -108,23 +108,23 @@ START_TEST(without_memory_it_is_known_that_it_is_not_known)
 	kept.world.fail_at = 0;
 	ck_assert_uint_eq(session.n_results, 0);
 	ck_assert_uint_eq(session.forgotten_below, 7);
-	kept_restart(&kept);
+	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.found[0].forgotten_below, 7);
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 
 START_TEST(without_a_token_nothing_is_kept)
 {
-	struct kept kept;
+	struct lasting kept;
 	struct session session;
 
-	kept_init(&kept);
+	lasting_init(&kept);
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
 	release(&session, 2, make(&kept, &session, 1, ""));
 	ck_assert_uint_eq(session.n_results, 0);
 	ck_assert_uint_eq(store_n_cells(kept.store, STORE_RESULTS) ? session.n_results : 0, 0);
-	kept_deinit(&kept);
+	lasting_deinit(&kept);
 }
 END_TEST
 

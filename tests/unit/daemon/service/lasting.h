@@ -1,7 +1,7 @@
 /* The small device of world.h over a store in files without names, and its end and return: what was there when a
  * process was killed is what the next one finds. */
-#ifndef TESTS_KEPT_H
-#define TESTS_KEPT_H
+#ifndef TESTS_LASTING_H
+#define TESTS_LASTING_H
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,32 +12,32 @@
 #include "daemon/service/results.h"
 #include "tests/unit/daemon/service/world.h"
 
-enum { KEPT_FILES = 8, KEPT_SESSIONS = 8, KEPT_TEXT = 4096 };
+enum { LASTING_FILES = 8, LASTING_SESSIONS = 8, LASTING_TEXT = 4096 };
 
-struct kept {
+struct lasting {
 	struct world world;
 	struct store *store;
 	struct {
 		char name[16];
 		int fd;
-	} files[KEPT_FILES];
+	} files[LASTING_FILES];
 	unsigned n_files;
-	struct session found[KEPT_SESSIONS]; /* that wait for their clients */
+	struct session found[LASTING_SESSIONS]; /* that wait for their clients */
 	unsigned n_found;
 	struct recover_report report;
-	char said[KEPT_TEXT]; /* all lines of the last recovery */
+	char said[LASTING_TEXT]; /* all lines of the last recovery */
 };
 
-static inline int kept_file(void *ctx, const char *name)
+static inline int lasting_file(void *ctx, const char *name)
 {
-	struct kept *kept = ctx;
+	struct lasting *kept = ctx;
 	char path[64];
 	unsigned i = 0;
 
 	while (i < kept->n_files && strcmp(kept->files[i].name, name) != 0)
 		i++;
 	if (i == kept->n_files) {
-		ck_assert_uint_lt(i, KEPT_FILES);
+		ck_assert_uint_lt(i, LASTING_FILES);
 		snprintf(kept->files[i].name, sizeof(kept->files[i].name), "%s", name);
 		kept->files[i].fd = memfd_create(name, 0);
 		kept->n_files++;
@@ -47,23 +47,23 @@ static inline int kept_file(void *ctx, const char *name)
 	return open(path, O_RDWR | O_CLOEXEC);
 }
 
-static inline struct session *kept_session(void *ctx)
+static inline struct session *lasting_session(void *ctx)
 {
-	struct kept *kept = ctx;
+	struct lasting *kept = ctx;
 
-	ck_assert_uint_lt(kept->n_found, KEPT_SESSIONS);
+	ck_assert_uint_lt(kept->n_found, LASTING_SESSIONS);
 	return &kept->found[kept->n_found++];
 }
 
-static inline void kept_say(void *ctx, bool is_loss, const char *line)
+static inline void lasting_say(void *ctx, bool is_loss, const char *line)
 {
-	struct kept *kept = ctx;
+	struct lasting *kept = ctx;
 	size_t used = strlen(kept->said);
 
 	snprintf(kept->said + used, sizeof(kept->said) - used, "%s%s\n", is_loss ? "! " : "", line);
 }
 
-static inline int kept_random(void *to, size_t bytes)
+static inline int lasting_random(void *to, size_t bytes)
 {
 	static uint8_t next;
 
@@ -71,7 +71,7 @@ static inline int kept_random(void *to, size_t bytes)
 	return 0;
 }
 
-static inline void kept_start(struct kept *kept)
+static inline void lasting_start(struct lasting *kept)
 {
 	static const char geometry[] = "8 x 8192";
 	struct device_options options = {
@@ -79,7 +79,7 @@ static inline void kept_start(struct kept *kept)
 		.allow_unchecked = true,
 	};
 	struct world *world = &kept->world;
-	struct store_options to = {.open = kept_file,
+	struct store_options to = {.open = lasting_file,
 				   .ctx = kept,
 				   .geometry = geometry,
 				   .geometry_bytes = sizeof(geometry),
@@ -87,7 +87,7 @@ static inline void kept_start(struct kept *kept)
 				   .memory_bytes = device_memory_bytes(&options.geometry),
 				   .boot_id = "0123456789abcdef0123456789abcdef",
 				   .heap = &heap_libc};
-	struct recover_host host = {.new_session = kept_session, .say = kept_say, .ctx = kept};
+	struct recover_host host = {.new_session = lasting_session, .say = lasting_say, .ctx = kept};
 	struct store_report found;
 	char error[STORE_ERROR_BYTES];
 
@@ -98,7 +98,7 @@ static inline void kept_start(struct kept *kept)
 	npumem_error_clear(&world->error);
 	world->service.persist.store = kept->store;
 	world->service.persist.resume_seconds = 30;
-	world->service.persist.random = kept_random;
+	world->service.persist.random = lasting_random;
 	ck_assert_int_eq(persist_begin(&world->service, &world->error), 0);
 	memset(kept->found, 0, sizeof(kept->found));
 	kept->n_found = 0;
@@ -107,14 +107,14 @@ static inline void kept_start(struct kept *kept)
 	world_check(world);
 }
 
-static inline void kept_init(struct kept *kept)
+static inline void lasting_init(struct lasting *kept)
 {
 	memset(kept, 0, sizeof(*kept));
-	kept_start(kept);
+	lasting_start(kept);
 }
 
 /* The process is gone, with all its sessions. */
-static inline void kept_kill(struct kept *kept)
+static inline void lasting_kill(struct lasting *kept)
 {
 	struct world *world = &kept->world;
 
@@ -126,36 +126,36 @@ static inline void kept_kill(struct kept *kept)
 	ck_assert_uint_eq(world->n_alive, 0);
 }
 
-static inline void kept_restart(struct kept *kept)
+static inline void lasting_restart(struct lasting *kept)
 {
-	kept_kill(kept);
-	kept_start(kept);
+	lasting_kill(kept);
+	lasting_start(kept);
 }
 
-static inline void kept_deinit(struct kept *kept)
+static inline void lasting_deinit(struct lasting *kept)
 {
 	world_check(&kept->world);
-	kept_kill(kept);
+	lasting_kill(kept);
 	for (unsigned i = 0; i < kept->n_files; i++)
 		close(kept->files[i].fd);
 }
 
 /* A session of uid 1001, with a token. */
-static inline void kept_begin(struct kept *kept, struct session *session)
+static inline void lasting_begin(struct lasting *kept, struct session *session)
 {
 	ck_assert_int_eq(session_init(session, &kept->world.service, 1001, 1, NULL), 0);
 	ck_assert_int_eq(persist_session_begin(session, false, &kept->world.error), 0);
 	ck_assert(session->has_token);
 }
 
-static inline struct tensor *kept_named(struct kept *kept, const char *name)
+static inline struct tensor *lasting_named(struct lasting *kept, const char *name)
 {
 	struct record *record = names_find(&kept->world.service.names, 1001, name);
 
 	return record ? record->tensor : NULL;
 }
 
-#define kept_says(kept, text)                                                                                     \
+#define lasting_says(kept, text)                                                                                  \
 	ck_assert_msg(strstr((kept)->said, text), "\"%s\" does not say \"%s\"", (kept)->said, text)
 
 #endif
