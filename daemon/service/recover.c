@@ -498,7 +498,8 @@ static int run(struct recovery *recovery, const struct store_report *found)
 	if (status)
 		return status;
 	persist_commit(&recovery->service->persist);
-	tell(recovery);
+	if (!found->is_new)
+		tell(recovery);
 	return store_recovered(recovery->store);
 }
 

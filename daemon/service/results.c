@@ -40,12 +40,35 @@ int results_prepare(struct session *session, uint32_t n_changes, struct npumem_e
 	return take_spare(session->service, n_changes + 2, error);
 }
 
+/* Host memory of what a client makes the daemon hold. */
+static void add(struct session *session, struct result *result)
+{
+	DL_APPEND(session->results, result);
+	session->n_results++;
+	limits_charge(&session->service->limits, session->user, LIMITS_REQUEST_BYTES, sizeof(*result));
+}
+
+static void take_out(struct session *session, struct result *result)
+{
+	DL_DELETE(session->results, result);
+	session->n_results--;
+	limits_give_back(&session->service->limits, session->user, LIMITS_REQUEST_BYTES, sizeof(*result));
+}
+
+static bool is_full(const struct session *session)
+{
+	struct npumem_error error = {.status = 0};
+
+	return session->n_results == RESULTS_MAX ||
+	       limits_check(&session->service->limits, session->user, LIMITS_REQUEST_BYTES, sizeof(struct result),
+			    &error);
+}
+
 static void drop(struct session *session, struct result *result)
 {
 	struct service *service = session->service;
 
-	DL_DELETE(session->results, result);
-	session->n_results--;
+	take_out(session, result);
 	persist_make_room(service, 1);
 	store_drop(service->persist.store, STORE_RESULTS, result->cell, 0);
 	persist_give_cell(service, STORE_RESULTS, result->cell);
@@ -73,9 +96,9 @@ static void put(struct session *session, const struct results_cell *kept)
 	struct npumem_error error = {.status = 0};
 	struct result *result;
 
-	if (session->n_results == RESULTS_MAX)
+	if (session->results && is_full(session))
 		forget_oldest(session);
-	if (take_spare(session->service, 0, &error)) {
+	if (is_full(session) || take_spare(session->service, 0, &error)) {
 		forget_below(session, kept->request + 1);
 		return;
 	}
@@ -84,8 +107,7 @@ static void put(struct session *session, const struct results_cell *kept)
 	result->kept = *kept;
 	result->kept.session = session->id;
 	store_put(persist->store, STORE_RESULTS, result->cell, &result->kept, sizeof(result->kept));
-	DL_APPEND(session->results, result);
-	session->n_results++;
+	add(session, result);
 }
 
 void results_put(struct session *session, struct results_cell what)
@@ -161,8 +183,7 @@ int results_restore(struct session *session, uint32_t cell, const struct results
 		return -ENOMEM;
 	result->cell = cell;
 	result->kept = *kept;
-	DL_APPEND(session->results, result);
-	session->n_results++;
+	add(session, result);
 	return 0;
 }
 

@@ -2,8 +2,9 @@
  * through, is answered and not done twice. The tensors that a request made know it themselves while they live;
  * everything else is a result, which goes when the client says that it has the answer.
  *
- * At most RESULTS_MAX are kept of a session: beyond that, or without memory or room in the state, the oldest are
- * forgotten, and the session knows below which id nothing is known. */
+ * At most RESULTS_MAX are kept of a session, and what its uid may hold (LIMITS_REQUEST_BYTES): beyond that, or
+ * without memory or room in the state, the oldest are forgotten, and the session knows below which id nothing is
+ * known. */
 #ifndef SERVICE_RESULTS_H
 #define SERVICE_RESULTS_H
 

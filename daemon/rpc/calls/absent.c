@@ -82,8 +82,9 @@ bool absent_keep(struct rpc *rpc, struct rpc_peer *peer)
 	struct session *session = peer->session;
 	struct absent *absent;
 
-	if (!session->has_token || session->is_absent || !(session->lingers || rpc->keeps_sessions) ||
-	    !has_room(rpc, session))
+	if (!session->has_token || session->is_absent)
+		return false;
+	if (!rpc->keeps_sessions && !(session->lingers && has_room(rpc, session)))
 		return false;
 	absent = begin(rpc);
 	if (!absent)

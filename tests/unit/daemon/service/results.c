@@ -114,6 +114,41 @@ START_TEST(without_memory_it_is_known_that_it_is_not_known)
 }
 END_TEST
 
+START_TEST(they_count_as_what_the_uid_holds)
+{
+	struct lasting kept;
+	struct session session;
+	uint64_t *now;
+
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
+	now = &session.user->now[LIMITS_REQUEST_BYTES];
+	kept.world.service.limits.ordinary.most[LIMITS_REQUEST_BYTES] = 3 * sizeof(struct result);
+	for (session.request = 1; session.request < 6; session.request++)
+		results_put(&session, (struct results_cell){.kind = RESULTS_FREED});
+	persist_commit(&kept.world.service.persist);
+	ck_assert_uint_eq(session.n_results, 3);
+	ck_assert_uint_eq(*now, 3 * sizeof(struct result));
+	ck_assert_uint_eq(session.forgotten_below, 3);
+	results_answered(&session, 5);
+	ck_assert_uint_eq(*now, sizeof(struct result));
+	results_answered(&session, 6);
+	ck_assert_uint_eq(*now, 0);
+	/* Where it holds all of it otherwise, nothing is kept. */
+	limits_charge(&kept.world.service.limits, session.user, LIMITS_REQUEST_BYTES, 3 * sizeof(struct result));
+	session.request = 9;
+	results_put(&session, (struct results_cell){.kind = RESULTS_FREED});
+	ck_assert_uint_eq(session.n_results, 0);
+	ck_assert_uint_eq(session.forgotten_below, 10);
+	limits_give_back(&kept.world.service.limits, session.user, LIMITS_REQUEST_BYTES,
+			 3 * sizeof(struct result));
+	persist_commit(&kept.world.service.persist);
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.found[0].user->now[LIMITS_REQUEST_BYTES], 0);
+	lasting_deinit(&kept);
+}
+END_TEST
+
 START_TEST(without_a_token_nothing_is_kept)
 {
 	struct lasting kept;
@@ -137,6 +172,7 @@ Suite *suite_results(void)
 	tcase_add_test(tests, answered_ones_go);
 	tcase_add_test(tests, the_oldest_is_forgotten_for_the_latest);
 	tcase_add_test(tests, without_memory_it_is_known_that_it_is_not_known);
+	tcase_add_test(tests, they_count_as_what_the_uid_holds);
 	tcase_add_test(tests, without_a_token_nothing_is_kept);
 	suite_add_tcase(suite, tests);
 	return suite;
