@@ -266,10 +266,6 @@ static int restore_tensor(struct recovery *recovery, uint32_t slot, const struct
 	if (!is_orphan(tensor, kept, session))
 		return attach(recovery, tensor, kept, session);
 	recovery->report->n_ended++;
-	if (tensor->base) {
-		drop(recovery, STORE_TENSORS, slot, device_handle_stamp(tensor->handle));
-		device_release(service->device, tensor, NULL, NULL);
-	}
 	return 0;
 }
 
@@ -328,15 +324,15 @@ static int restore_tensors(struct recovery *recovery)
 	return status;
 }
 
-/* Their bytes are zeroed and never written. */
-static void release_orphans(struct recovery *recovery)
+/* Their bytes are zeroed and never written. Views first, as a base takes its own along. */
+static void release_orphans(struct recovery *recovery, bool views)
 {
 	struct device *device = recovery->service->device;
 	struct tensor *tensor = device_next(device, NULL), *next;
 
 	for (; tensor; tensor = next) {
 		next = device_next(device, tensor);
-		if (tensor->owner)
+		if (tensor->owner || !tensor->base == views)
 			continue;
 		drop(recovery, STORE_TENSORS, device_handle_slot(tensor->handle),
 		     device_handle_stamp(tensor->handle));
@@ -348,41 +344,47 @@ static void release_orphans(struct recovery *recovery)
 
 static void lose(struct recovery *recovery, struct tensor *tensor, int64_t first, int64_t count)
 {
+	const struct record *record = tensor->owner ? record_of(tensor) : record_of(tensor_root(tensor));
 	size_t used = strlen(recovery->cut);
 
 	device_lose(recovery->service->device, tensor, first, count);
 	if (recovery->report->n_cut++ < NAMES_MAX)
 		snprintf(recovery->cut + used, sizeof(recovery->cut) - used, "%s%.63s", used ? ", " : "",
-			 record_of(tensor)->name[0] ? record_of(tensor)->name : "one without a name");
+			 record->name[0] ? record->name : "one without a name");
+}
+
+static void lose_all(struct recovery *recovery, const char *why)
+{
+	struct device *device = recovery->service->device;
+
+	recovery->report->n_cut = 0;
+	for (struct tensor *tensor = NULL; (tensor = device_next(device, tensor));)
+		if (!tensor->base && tensor->owner)
+			lose(recovery, tensor, 0, -1);
+	if (recovery->report->n_cut)
+		say(recovery, true, "lost: the data of all %" PRIu32 " tensors, as %s", recovery->report->n_cut,
+		    why);
 }
 
 static void lose_cut_off(struct recovery *recovery)
 {
+	const struct recover_report *report = recovery->report;
 	const struct store_found_write *writes;
-	unsigned n = store_writes_found(recovery->store, &writes);
+	unsigned n = store_writes_found(recovery->store, &writes), n_unknown = 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct tensor *tensor = device_find(recovery->service->device, writes[i].handle);
 
-		if (tensor && tensor->owner)
+		n_unknown += !tensor;
+		/* Also through a view that nobody has any more. */
+		if (tensor && tensor_root(tensor)->owner)
 			lose(recovery, tensor, writes[i].first, writes[i].count);
 	}
-	if (recovery->report->n_cut)
+	if (n_unknown && (report->n_damaged || report->n_refused))
+		lose_all(recovery, "what was being written has no cell that can be read");
+	else if (report->n_cut)
 		say(recovery, true, "lost: data of %" PRIu32 " tensors that were written when it ended: %s%s",
-		    recovery->report->n_cut, recovery->cut, recovery->report->n_cut > NAMES_MAX ? ", ..." : "");
-}
-
-static void lose_all(struct recovery *recovery)
-{
-	struct device *device = recovery->service->device;
-
-	for (struct tensor *tensor = NULL; (tensor = device_next(device, tensor));)
-		if (!tensor->base)
-			lose(recovery, tensor, 0, -1);
-	if (recovery->report->n_cut)
-		say(recovery, true,
-		    "lost: the data of all %" PRIu32 " tensors, as it may be older than the tables",
-		    recovery->report->n_cut);
+		    report->n_cut, recovery->cut, report->n_cut > NAMES_MAX ? ", ..." : "");
 }
 
 /* ---- results ---- */
@@ -489,11 +491,12 @@ static int run(struct recovery *recovery, const struct store_report *found)
 		return status;
 	/* Before what was dropped is committed: the next process would not look for it. */
 	device_restore_end(recovery->service->device, recovery->report->n_damaged || recovery->report->n_refused);
-	release_orphans(recovery);
 	if (found->is_stale)
-		lose_all(recovery);
+		lose_all(recovery, "it may be older than the tables");
 	else
 		lose_cut_off(recovery);
+	release_orphans(recovery, true);
+	release_orphans(recovery, false);
 	status = restore_results(recovery);
 	if (status)
 		return status;

@@ -203,6 +203,61 @@ START_TEST(what_was_being_written_is_lost)
 }
 END_TEST
 
+START_TEST(what_was_being_written_through_a_view_that_is_gone_is_lost)
+{
+	struct lasting kept;
+	struct session session, other;
+	struct device_slice slice = {{0, 1, 0, 0}, {1, 3, 1, 50}};
+	struct tensor *base, *view, *named;
+	struct device_state state;
+	struct store_write *write;
+
+	lasting_init(&kept);
+	session_init(&session, &kept.world.service, 1001, 1, NULL);
+	session_init(&other, &kept.world.service, 1001, 1, NULL);
+	base = world_tensor(&kept.world, &session, "base");
+	ck_assert_int_eq(tensors_view(&other, base, "", &slice, NULL, &view, &kept.world.error), 0);
+	ck_assert_int_eq(store_write_begin(kept.store, view->handle, 0, 60, &write), 0);
+	/* A view with a name, of a base that goes, goes with it. */
+	base = world_tensor(&kept.world, &other, "");
+	ck_assert_int_eq(tensors_view(&other, base, "named", &slice, NULL, &named, &kept.world.error), 0);
+	ck_assert_int_eq(store_write_begin(kept.store, named->handle, 0, -1, &write), 0);
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_ended, 3);
+	ck_assert_uint_eq(kept.report.n_cut, 1);
+	lasting_says(&kept, "when it ended: base");
+	device_state(kept.world.device, lasting_named(&kept, "base"), &state);
+	ck_assert_int_eq(state.lost_bytes, 60);
+	ck_assert_int_eq(world_n_tensors(&kept.world), 1);
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_ended, 0);
+	lasting_deinit(&kept);
+}
+END_TEST
+
+START_TEST(what_was_being_written_may_be_anything_where_its_cell_is_damaged)
+{
+	struct lasting kept;
+	struct session session;
+	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 50}};
+	struct tensor *base, *view;
+	struct store_write *write;
+
+	lasting_init(&kept);
+	session_init(&session, &kept.world.service, 1001, 1, NULL);
+	base = world_tensor(&kept.world, &session, "base");
+	world_tensor(&kept.world, &session, "beside");
+	ck_assert_int_eq(tensors_view(&session, base, "view", &slice, NULL, &view, &kept.world.error), 0);
+	ck_assert_int_eq(store_write_begin(kept.store, view->handle, 0, -1, &write), 0);
+	change(&kept, "view", no_base);
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_refused, 1);
+	ck_assert_uint_eq(kept.report.n_cut, 2);
+	lasting_says(&kept, "! lost: the data of all 2 tensors, as what was being written has no cell");
+	lasting_deinit(&kept);
+}
+END_TEST
+
 START_TEST(results_of_nobody_go)
 {
 	struct lasting kept;
@@ -258,6 +313,8 @@ Suite *suite_recover(void)
 	tcase_add_loop_test(tests, a_cell_that_cannot_be_costs_that_tensor_alone, 0,
 			    sizeof(changes) / sizeof(changes[0]));
 	tcase_add_test(tests, what_was_being_written_is_lost);
+	tcase_add_test(tests, what_was_being_written_through_a_view_that_is_gone_is_lost);
+	tcase_add_test(tests, what_was_being_written_may_be_anything_where_its_cell_is_damaged);
 	tcase_add_test(tests, results_of_nobody_go);
 	tcase_add_test(tests, a_session_s_number_is_none_that_made_something);
 	suite_add_tcase(suite, tests);
