@@ -1,4 +1,5 @@
 /* What systemd is given to keep. */
+#define _GNU_SOURCE
 #include <check.h>
 #include <errno.h>
 #include <stdio.h>
