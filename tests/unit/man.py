@@ -26,6 +26,12 @@ def missing(text, words):
     return [word for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)]
 
 
+def tests_not_there(text, tests):
+    """Of those that the page of threats names."""
+    named = re.findall(r"(?<![\w/.-])(?:unit|integration|system|random|bench|checks|fuzz|fault|model|mutants)/[\w/.]*", text)
+    return [path for path in named if not os.path.exists(os.path.join(tests, path))] if len(named) > 20 else ["tests"]
+
+
 def main():
     pages, include, commands, options, symbols = sys.argv[1:]
     rows = lambda name, macro: re.findall(rf'^{macro}\((\w+)', read(include, "npumem", name), re.MULTILINE)
@@ -39,6 +45,10 @@ def main():
         "npumem-wire.7": re.findall(r"^STATUS\(([A-Z_]+)", read(include, "npumem", "status.def"), re.MULTILINE),
     }
     code = 0
+    lost = tests_not_there(rendered(pages, "npumem-threats.7"), os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+    if lost:
+        print(f"npumem-threats.7: not there: {lost}")
+        code = 1
     for page, words in wanted.items():
         text = rendered(pages, page)
         lost = missing(text, words)
