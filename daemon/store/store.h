@@ -50,6 +50,9 @@ struct store_options {
 	size_t geometry_bytes;
 	const char *geometry_text;
 	uint64_t memory_bytes;
+	/* Local memory takes its room as it is used: for descriptors of memory, where there is no disk to be full
+	 * and no limit but the one that ends the process. */
+	bool sparse;
 
 	/* Tells one boot of the machine from another: 32 hexadecimal digits, with or without hyphens (systemd's
 	 * %b). NULL: /proc/sys/kernel/random/boot_id is read, which a unit with ProcSubset=pid cannot. */

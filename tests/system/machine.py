@@ -137,6 +137,14 @@ class Machine:
         self.write(f"/etc/systemd/system/{unit}.service.d/test.conf", "\n".join(["[Service]", *lines, ""]))
         self.call("systemctl", "daemon-reload")
 
+    def reset(self):
+        """As after the boot."""
+        self.call("systemctl", "stop", "npumemd", *(f"npumemd@{name}.{kind}" for name in "ab" for kind in ("socket", "service")),
+                  check=False)
+        self.call("sh", "-c", "rm -rf /etc/systemd/system/npumemd*.d /etc/npumem/[ab].conf; systemctl daemon-reload; "
+                  "systemctl reset-failed", check=False)
+        self.call("systemctl", "restart", "npumemd.socket")
+
     def property(self, unit, name):
         return self.call("systemctl", "show", "-P", name, unit)
 
