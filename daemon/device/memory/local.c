@@ -70,8 +70,11 @@ static void zero_series(struct local *local, int64_t npu, int64_t offset, int64_
 
 void local_forget_series(struct local *local, int64_t npu, int64_t offset, int64_t bytes, int64_t n, int64_t pitch)
 {
-	zero_series(local, npu, offset, bytes, n, pitch);
+	/* In this order: a process that ends in between leaves nothing that looks as if somebody had written zeroes.
+	 */
 	local_unmark_series(local, npu, offset, bytes, n, pitch);
+	kept_order();
+	zero_series(local, npu, offset, bytes, n, pitch);
 }
 
 void local_mark(struct local *local, int64_t npu, int64_t offset, int64_t bytes)

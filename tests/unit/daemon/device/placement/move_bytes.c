@@ -318,7 +318,7 @@ START_TEST(kept_is_anything)
 			}
 		}
 		kept->n_moves = oracle_between(&random, 0, 9) ? 8 : oracle_random(&random);
-		kept->progress = oracle_random(&random) << oracle_between(&random, 0, 40);
+		kept->progress = (uint64_t)oracle_random(&random) << oracle_between(&random, 0, 40);
 		leads_to(&world, &cells, (void *)memory, world.rig.memory, "anything");
 	}
 	cells_free(&cells);
