@@ -250,6 +250,20 @@ static int set_limits(struct server *server)
 	return 0;
 }
 
+/* Where it is not known what the disk has, nothing may be told any more: the next daemon finds out. */
+static bool may_send(void *ctx)
+{
+	struct server *server = ctx;
+	int status = server->has_lost_state ? -EIO : state_flush(&server->state);
+
+	if (status && !server->has_lost_state) {
+		log_line(LOG_LEVEL_ERROR, "the state cannot be written: %s; the daemon ends", uv_strerror(status));
+		server->has_lost_state = true;
+		turns_add_last(&server->turns, &server->shutdown);
+	}
+	return !status;
+}
+
 static void open_connections(struct server *server)
 {
 	struct connection_host *host = &server->connections;
@@ -262,6 +276,7 @@ static void open_connections(struct server *server)
 	host->workers = &server->workers;
 	host->frame_ms = (uint64_t)server->options->frame_seconds * MS_PER_SECOND;
 	host->drain_ms = (uint64_t)server->options->drain_seconds * MS_PER_SECOND;
+	host->may_send = server->options->durable ? may_send : NULL;
 	host->gone = on_gone;
 	host->ctx = server;
 	if (!server->is_private) {
@@ -319,7 +334,7 @@ static void close_device(struct server *server)
 		service_deinit(&server->service);
 	}
 	device_free(server->device);
-	state_close(&server->state, server->has_served);
+	state_close(&server->state, server->has_served && !server->has_lost_state);
 }
 
 static void on_orphan(uv_signal_t *signal, int number)

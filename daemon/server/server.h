@@ -43,8 +43,9 @@ struct server {
 	struct identity identity;
 	struct connection_host connections;
 	bool is_stopping;
-	bool has_served; /* it has begun, so that its end is one */
-	bool is_private; /* serves one connection, and ends with it */
+	bool has_lost_state; /* it could not be written */
+	bool has_served;     /* it has begun, so that its end is one */
+	bool is_private;     /* serves one connection, and ends with it */
 };
 
 /* Runs the daemon until it is told to stop. 0, or -errno with one line in `error` where it cannot start. */

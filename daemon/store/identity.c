@@ -240,7 +240,9 @@ int identity_begin(const struct opening *opening)
 	mapping_copy(store->hooks, to, &run, sizeof(run));
 	if (opening->report->is_stale)
 		mapping_store(store->hooks, &store_page(store, FORMAT_JOURNAL)->stale, format_word(1));
-	return turn(store, epoch, store->durable || opening->report->is_new);
+	/* The disk must not have an epoch without its run. */
+	status = calls_sync(store->hooks, store->fds[FORMAT_JOURNAL]);
+	return status ? status : turn(store, epoch, store->durable || opening->report->is_new);
 }
 
 int identity_end(struct store *store)

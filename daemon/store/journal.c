@@ -52,10 +52,8 @@ static void add(struct store *store, enum format_state state, enum store_table t
 	struct journal *journal = &store->journal;
 
 	assert(index < store->n_cells[table] && bytes <= format_payload_max(table));
-	if (!journal->end) {
-		mapping_store(store->hooks, &transaction_at(journal, journal->begin)->valid, 0);
+	if (!journal->end)
 		journal->end = journal->begin + sizeof(struct format_transaction);
-	}
 	assert(journal->end + FORMAT_RECORD_BYTES_MAX <= journal->records.bytes);
 	struct format_record *record = record_at(journal, journal->end);
 	record->table = table;

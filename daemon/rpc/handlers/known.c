@@ -46,7 +46,7 @@ struct gone {
 /* One that a request made and that was freed since, as it was when it was made; of a view only what it was called.
  */
 static const ProtobufCMessage *tell_gone(const struct call *call, const struct results_cell *kept,
-					 const char *name, const Npumem__V1__Spec *spec, struct gone *to)
+					 const char *name, const Npumem__V1__Allocation *made_by, struct gone *to)
 {
 	const struct npumem_geometry *geometry = &device_options(call->rpc->service->device)->geometry;
 	struct npumem_error error;
@@ -57,12 +57,16 @@ static const ProtobufCMessage *tell_gone(const struct call *call, const struct r
 	to->message.name = (char *)(uintptr_t)name;
 	to->message.uid = call->session->uid;
 	to->message.state = (char *)"unwritten";
-	if (!spec || wire_spec(spec, &to->spec, &error) ||
+	if (!made_by || wire_spec(made_by->spec, &to->spec, &error) ||
 	    npumem_place_resolve(geometry, &to->spec, &to->resolved, &error) ||
 	    npumem_place_at(geometry, &to->resolved, kept->address, &error))
 		return &to->message.base;
 	convert_place_to(&to->resolved, &to->place);
 	to->message.place = &to->place.message;
+	to->message.unwritten_bytes = to->resolved.blocks.data;
+	to->message.reuse = made_by->reuse ? made_by->reuse : NPUMEM__V1__REUSE__NEVER;
+	to->message.dma_only = made_by->dma_only;
+	to->message.pinned = made_by->pinned || to->spec.address != NPUMEM_ANY;
 	return &to->message.base;
 }
 
@@ -75,7 +79,7 @@ static void append_one(struct call *call, const Npumem__V1__Allocation *allocati
 
 	if (!tensor) {
 		reply_message(&call->reply, TENSORS_FIELD,
-			      tell_gone(call, gone, allocation->name, allocation->spec, &to));
+			      tell_gone(call, gone, allocation->name, allocation, &to));
 		return;
 	}
 	tensors_new_state(tensor, &state);

@@ -143,6 +143,8 @@ static bool flush(struct connection *connection)
 {
 	struct connection_host *host = connection->host;
 
+	if (host->may_send && connection_unsent(connection) && !host->may_send(host->ctx))
+		return false;
 	if (!connection->is_sending)
 		pace_begin(&connection->leaving, uv_now(host->loop), host->drain_ms);
 	if (!send_queued(connection))

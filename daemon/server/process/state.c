@@ -173,7 +173,7 @@ int state_recover(struct state *state, const struct options *options, struct rpc
 		return -ENOSPC;
 	}
 	for (unsigned i = 0; i < state->found->n_lines; i++)
-		log_line(LOG_LEVEL_WARNING, "%s", state->found->lines[i]);
+		log_line(LOG_LEVEL_INFO, "%s", state->found->lines[i]);
 	status = rpc_recover(rpc, state->found, say, NULL);
 	if (status)
 		snprintf(error, bytes, "cannot go on with %.160s: %s", options->state_dir, strerror(-status));

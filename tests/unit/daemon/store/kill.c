@@ -81,7 +81,7 @@ static struct progress *shared(void)
 
 /* ---- after each store into a file ---- */
 
-enum { STEPS = 4, STOPPED = 1, FINISHED = 2 };
+enum { STEPS = 4, STOPPED = 42, FINISHED };
 
 static unsigned stores_left;
 
