@@ -455,8 +455,12 @@ START_TEST(cells_elsewhere)
 	state_write(state_path("tensors"), text + FORMAT_PAGE_BYTES, 512, FORMAT_PAGE_BYTES + 512);
 	state_write(state_path("tensors"), zeros, sizeof(zeros), FORMAT_PAGE_BYTES + 5 * 512);
 	free(text);
+	text = state_read(state_path("sessions"), &bytes);
+	state_write(state_path("results"), text + FORMAT_PAGE_BYTES, 128, FORMAT_PAGE_BYTES);
+	free(text);
 	state_open();
-	ck_assert_uint_eq(look(), 3);
+	ck_assert_uint_eq(look(), 4);
+	ck_assert(store_is_lost(state.store, STORE_RESULTS, 0));
 	ck_assert(store_is_lost(state.store, STORE_TENSORS, 1) && store_is_lost(state.store, STORE_TENSORS, 5) &&
 		  store_is_lost(state.store, STORE_TENSORS, 6));
 	ck_assert(state_tells("cell 1 ") && state_tells("cell 5 ") && state_tells("cell 6 "));
