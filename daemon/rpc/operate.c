@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "daemon/rpc/calls/unsent.h"
 #include "daemon/service/operations.h"
 #include "daemon/service/results.h"
 #include "daemon/service/segments.h"
@@ -142,6 +143,8 @@ static int begin_to_keep(struct operate *operate)
 	session->request = operate->request;
 	if (operate->request)
 		status = results_prepare(session, 0, operate->error);
+	if (!status)
+		unsent_before_op(session, operate->op);
 	return status ? status : notes_begin(&operate->notes, session->service, operate->op, operate->error);
 }
 

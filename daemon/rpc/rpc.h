@@ -67,6 +67,8 @@ struct rpc_peer {
 	struct session *session;
 	/* Some delimited Responses; takes the buffer's bytes, or leaves them. */
 	void (*deliver)(void *ctx, struct buffer *reply);
+	/* Sends what was delivered so far; whether the client's socket has all of it. NULL: it always has. */
+	bool (*send)(void *ctx);
 	/* Whether events have to wait, as the client does not read; then rpc_peer_ready when it has. NULL: never.
 	 */
 	bool (*is_behind)(void *ctx);
@@ -85,6 +87,7 @@ struct rpc_peer {
 	unsigned n_holding;		      /* of those: what is sent after them is held until their end */
 	unsigned n_room;		      /* of those: what is allocated after them is held until their end */
 	size_t call_bytes;		      /* that they hold */
+	uint64_t last_answered;		      /* the highest id of a call that was */
 	struct events_subscriber *subscriber; /* NULL: wants no events */
 	bool is_closing, is_loose, is_blocked;
 	struct rpc_peer *next_loose, *next_blocked;

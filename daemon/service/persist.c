@@ -236,6 +236,7 @@ void persist_session_put(struct session *session)
 {
 	struct persist_session cell = {.id = session->id,
 				       .forgotten_below = session->forgotten_below,
+				       .changed_below = session->changed_below,
 				       .uid = session->uid,
 				       .lingers = session->lingers};
 

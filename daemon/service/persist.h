@@ -38,7 +38,7 @@ _Static_assert(sizeof(struct persist_tensor) <= STORE_TENSOR_BYTES_MAX, "it has 
 /* STORE_SESSIONS: of one that has a token. */
 struct persist_session {
 	uint64_t id;
-	uint64_t forgotten_below; /* what requests with lower ids did need not be known any more */
+	uint64_t forgotten_below, changed_below; /* as in struct session */
 	uint32_t uid;
 	uint8_t lingers, reserved[3];
 	uint8_t token[PERSIST_TOKEN_BYTES];

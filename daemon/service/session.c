@@ -50,6 +50,7 @@ int session_restore(struct session *session, struct service *service, const stru
 	session->has_token = true;
 	session->lingers = kept->lingers;
 	session->forgotten_below = kept->forgotten_below;
+	session->changed_below = kept->changed_below;
 	memcpy(session->token, kept->token, sizeof(session->token));
 	session->cell = cell;
 	persist_session_adopt(session);
@@ -81,6 +82,7 @@ static void hand_over(struct session *from, struct session *to)
 	to->cell = from->cell;
 	to->answered_below = from->answered_below;
 	to->forgotten_below = from->forgotten_below;
+	to->changed_below = from->changed_below;
 	to->results = from->results;
 	to->n_results = from->n_results;
 	from->results = NULL;

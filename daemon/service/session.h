@@ -46,9 +46,10 @@ struct session {
 	bool lingers; /* also where its client goes and the daemon stays */
 	uint8_t token[PERSIST_TOKEN_BYTES];
 	uint32_t cell;
-	uint64_t request;	 /* whose effects come next: its id; 0: one whose effects are not kept */
-	uint64_t answered_below; /* the client has these answers */
-	uint64_t forgotten_below;
+	uint64_t request;	  /* whose effects come next: its id; 0: one whose effects are not kept */
+	uint64_t answered_below;  /* the client has these answers */
+	uint64_t forgotten_below; /* whether requests with lower ids were done is not known any more */
+	uint64_t changed_below;	  /* nor do data requests with lower ids find what they found */
 	struct result *results;
 	size_t n_results;
 	struct session *next, *prev;

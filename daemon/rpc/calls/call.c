@@ -291,6 +291,8 @@ void call_end(struct call *call, int status)
 	/* An operation has read the clock when it ended. */
 	if (!call_is_single(call))
 		rpc_clock_passed(call->rpc);
+	if (call->id > peer->last_answered)
+		peer->last_answered = call->id;
 	if (!peer->is_closing)
 		peer->deliver(peer->ctx, &call->out);
 	call_drop(call);

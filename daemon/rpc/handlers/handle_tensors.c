@@ -1,6 +1,7 @@
 /* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
 #include <errno.h>
 
+#include "daemon/rpc/calls/unsent.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/tensor_message.h"
 #include "proto/wire.h"
@@ -310,6 +311,7 @@ static int on_seal_checked(struct call *call, void *arg)
 
 	(void)arg;
 	/* Nothing could be written since, so that this need not look again. */
+	unsent_before_change(call->session, call->binding.tensors[0]);
 	if (!status)
 		status = tensors_seal(call->session, call->binding.tensors[0], call->error);
 	return status ? status : answer_bound(call);

@@ -266,22 +266,30 @@ static int answer_done(struct call *call)
 	return 0;
 }
 
+/* As nothing that it reads was changed, it begins anew; or something was, after it. */
+static bool begin_anew(struct call *call, int *status)
+{
+	results_forget(call->session, call->id);
+	*status = 0;
+	if (call->id >= call->session->changed_below)
+		return false;
+	*status = npumem_error_set(call->error, NPUMEM_ABORTED,
+				   "what request %" PRIu64 " worked on was changed since", call->id);
+	return true;
+}
+
 static bool known_data(struct call *call, int *status)
 {
 	const struct result *result = NULL;
 	size_t n_done = 0;
 	bool is_final = false;
 
-	*status = 0;
 	while ((result = results_next(call->session, call->id, result))) {
 		n_done += result->kept.kind == RESULTS_DONE;
 		is_final |= result->kept.number != 0;
 	}
-	if (!is_final) {
-		/* As nothing that it reads was changed, it begins anew. */
-		results_forget(call->session, call->id);
-		return false;
-	}
+	if (!is_final)
+		return begin_anew(call, status);
 	*status = n_done < n_operations(call) || has_data(call) ? abort_at(call, n_done) : answer_done(call);
 	return true;
 }

@@ -154,6 +154,15 @@ static bool flush(struct connection *connection)
 	return true;
 }
 
+static bool send_now(void *ctx)
+{
+	struct connection *connection = ctx;
+
+	if (!connection->is_closed && connection_unsent(connection) && !flush(connection))
+		connection_break(connection, "it is not there any more");
+	return !connection->is_closed && !connection_unsent(connection);
+}
+
 /* Nothing is to come for the client, and nothing to be sent. */
 static bool is_over(const struct connection *connection)
 {
@@ -223,6 +232,7 @@ void connection_init(struct connection *connection)
 	connection->last.run = run_last;
 	connection->peer = (struct rpc_peer){.session = &connection->session,
 					     .deliver = on_delivered,
+					     .send = send_now,
 					     .is_behind = is_behind,
 					     .drained = on_drained,
 					     .ctx = connection};
