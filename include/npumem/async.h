@@ -34,7 +34,7 @@ struct npumem_answer {
 		const struct npumem_plan *plan;
 		const struct npumem_numeric_answer *numeric;
 		const struct npumem_tensors *tensors; /* alloc, list */
-		const struct npumem_tensor *tensor;   /* view, reshape, seal, grant, open, show */
+		const struct npumem_tensor *tensor;   /* view, reshape, seal, rename, grant, open, show */
 		const struct npumem_done *done;	      /* write, read, fill, copy, run */
 		const struct npumem_submitted *submitted;
 		const struct npumem_segment *segment;
@@ -92,6 +92,7 @@ int npumem_reshape_async(struct npumem *npumem, uint64_t base, const char *name,
 			 NPUMEM_ASYNC);
 int npumem_free_async(struct npumem *npumem, const uint64_t *handles, unsigned n, NPUMEM_ASYNC);
 int npumem_seal_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC);
+int npumem_rename_async(struct npumem *npumem, uint64_t handle, const char *name, NPUMEM_ASYNC);
 int npumem_grant_async(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, NPUMEM_ASYNC);
 int npumem_open_tensor_async(struct npumem *npumem, const char *name, NPUMEM_ASYNC);
 int npumem_show_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC);

@@ -280,6 +280,8 @@ int npumem_reshape(struct npumem *npumem, uint64_t base, const char *name, const
 int npumem_free(struct npumem *npumem, const uint64_t *handles, unsigned n, struct npumem_error *error);
 /* Makes a tensor read-only for good. */
 int npumem_seal(struct npumem *npumem, uint64_t handle, struct npumem_error *error);
+/* Another name for a named tensor of one's own: NPUMEM_ALREADY_EXISTS where one has it. Handles stay. */
+int npumem_rename(struct npumem *npumem, uint64_t handle, const char *name, struct npumem_error *error);
 /* Lets another uid read or write (and read) a named tensor of one's own, or takes that back. */
 int npumem_grant(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, struct npumem_error *error);
 /* Finds a named tensor: "NAME" of one's own uid or "UID:NAME". */
@@ -402,7 +404,8 @@ int npumem_read_segment(struct npumem *npumem, uint64_t handle, const struct npu
 
 /* Something that happened on the device. Of what this uid may not use only kind, uid and bytes are told. */
 struct npumem_event {
-	char kind[24]; /* allocated, freed, sealed, moved, damaged, refused, low-space, client-gone, progress */
+	char kind[24]; /* allocated, freed, sealed, renamed, moved, damaged, refused, low-space, client-gone,
+			  progress */
 	uint64_t handle;
 	char name[NPUMEM_FIELD_TEXT_BYTES];
 	uint32_t uid; /* whose tensor, or who asked */

@@ -91,6 +91,17 @@ class Habits(Ctl):
         self.assertEqual(state["info"]["npu_bytes"], 4096)
         self.assertIn("device", state["stat"])
 
+    def test_rename(self):
+        self.alloc("x")
+        self.alloc("y")
+        self.ctl("rename", "x", "y", code=1, says="there is a tensor y already")
+        self.ctl("rename", "x", "12", code=1, says="digits alone")
+        self.ctl("rename", "z", "w", code=1, says="there is no tensor z")
+        self.ctl("rename", "x", code=2, says="rename")
+        self.ctl("rename", "x", "z")
+        self.assertEqual(json.loads(self.ctl("--json", "rename", "z", "w")), {"name": "w"})
+        self.assertEqual(self.names(), ["w", "y"])
+
     def test_users(self):
         other = next(user for user in pwd.getpwall() if user.pw_uid not in (0, os.getuid()))
         self.alloc("x")

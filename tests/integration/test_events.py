@@ -11,7 +11,7 @@ import unittest
 from support import SECONDS, Client, Endless, TestCase, dims, frame, pb, run_as, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
-KINDS = ["allocated", "freed", "sealed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
+KINDS = ["allocated", "freed", "sealed", "renamed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
 
 
 class Events(TestCase):
@@ -51,6 +51,12 @@ class Events(TestCase):
         client.call(fill=pb.FillRequest(tensor=pb.Ref(name="b"), integer=1))
         client.call(seal=pb.SealRequest(tensor=pb.Ref(name="b")))
         self.assertEqual(self.next(follower, "sealed").handle, b.handle)
+        client.call(rename=pb.RenameRequest(tensor=pb.Ref(name="b"), name="c"))
+        event = self.next(follower, "renamed")
+        self.assertEqual((event.name, event.message, event.handle), ("c", "b", b.handle))
+        client.call(rename=pb.RenameRequest(tensor=pb.Ref(name="c"), name="c"))  # nothing to tell
+        client.call(rename=pb.RenameRequest(tensor=pb.Ref(handle=b.handle), name="b"))
+        self.next(follower, "renamed")
         refused = client.ask(fill=pb.FillRequest(tensor=pb.Ref(name="b"), integer=1))
         event = self.next(follower, "refused")
         self.assertEqual((event.status, event.request_id), (refused.status, refused.id))

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-static const char *const events_kinds[] = {"allocated", "freed",     "sealed",	    "moved",   "damaged",
-					   "refused",	"low-space", "client-gone", "progress"};
+static const char *const events_kinds[] = {"allocated", "freed",   "sealed",	"renamed",     "moved",
+					   "damaged",	"refused", "low-space", "client-gone", "progress"};
 
 enum { EVENTS_TIME_BYTES = 32 };
 enum { EVENTS_KINDS = sizeof(events_kinds) / sizeof(events_kinds[0]) };
@@ -74,7 +74,8 @@ static void events_text(const struct npumem_event *event)
 		printf(" %" PRIu64 " bytes", event->bytes);
 	if (event->total)
 		printf(" request %" PRIu64 ": %" PRIu64 " of %" PRIu64, event->request, event->done, event->total);
-	printf(event->message[0] ? ": %s\n" : "%s\n", event->message);
+	const char *before = strcmp(event->kind, "renamed") ? ": %s\n" : ", before %s\n";
+	printf(event->message[0] ? before : "%s\n", event->message);
 }
 
 static void events_told(void *context, const struct npumem_event *event)
@@ -131,6 +132,7 @@ static int events_run(struct ctl *ctl, const struct args *args)
 const struct command events_command = {
 	.options = events_options,
 	.run = events_run,
-	.notes = "kinds: allocated, freed, sealed, moved, damaged, refused, low-space, client-gone, progress\n"
+	.notes = "kinds: allocated, freed, sealed, renamed, moved, damaged, refused, low-space, client-gone, "
+		 "progress\n"
 		 "With --json one object a line. Bytes are per NPU.",
 };

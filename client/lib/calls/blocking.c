@@ -118,6 +118,11 @@ int npumem_seal(struct npumem *npumem, uint64_t handle, struct npumem_error *err
 	WAIT_ONLY(npumem_seal_async(npumem, handle, ASYNC));
 }
 
+int npumem_rename(struct npumem *npumem, uint64_t handle, const char *name, struct npumem_error *error)
+{
+	WAIT_ONLY(npumem_rename_async(npumem, handle, name, ASYNC));
+}
+
 int npumem_grant(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, struct npumem_error *error)
 {
 	WAIT_ONLY(npumem_grant_async(npumem, handle, uid, access, ASYNC));
