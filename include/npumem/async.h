@@ -39,6 +39,7 @@ struct npumem_answer {
 		const struct npumem_submitted *submitted;
 		const struct npumem_segment *segment;
 		const struct npumem_record *record;
+		const char *json; /* call */
 	};
 };
 typedef void npumem_callback(void *context, const struct npumem_answer *answer);
@@ -79,6 +80,7 @@ int npumem_stat_details_async(struct npumem *npumem, bool reset, NPUMEM_ASYNC);
 int npumem_dump_async(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to, NPUMEM_ASYNC);
 int npumem_compact_async(struct npumem *npumem, bool dry_run, NPUMEM_ASYNC);
 int npumem_plan_remote_async(struct npumem *npumem, const struct npumem_spec *spec, NPUMEM_ASYNC);
+int npumem_call_async(struct npumem *npumem, const char *method, const char *json, NPUMEM_ASYNC);
 int npumem_shutdown_async(struct npumem *npumem, NPUMEM_ASYNC);
 int npumem_numeric_remote_async(struct npumem *npumem, const struct npumem_numeric *question, NPUMEM_ASYNC);
 

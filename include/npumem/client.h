@@ -400,6 +400,18 @@ int npumem_read_segment(struct npumem *npumem, uint64_t handle, const struct npu
 			uint64_t offset, const struct npumem_dims *stride, int64_t first, int64_t count,
 			const struct npumem_done **done, struct npumem_error *error);
 
+/* ---- anything else ---- */
+
+/* The i-th request of npumem.proto: "info", "stat", …; NULL behind the last. */
+const char *npumem_method_name(unsigned index);
+/* Sends that request with the message that `json` is: by protobuf's JSON mapping, with the names of the .proto;
+ * enumerations are names or numbers, bytes base64, numbers of 64 bits also strings. *answer is the Response in the
+ * same form, without id, status, message and fields: {"tensor": {…}}; also of a submit that was refused on the
+ * way, where that has one. INVALID also where `json` is no such message: the field "field" is the member's path,
+ * "byte" how far it was read. */
+int npumem_call(struct npumem *npumem, const char *method, const char *json, const char **answer,
+		struct npumem_error *error);
+
 /* ---- events ---- */
 
 /* Something that happened on the device. Of what this uid may not use only kind, uid and bytes are told. */

@@ -145,6 +145,12 @@ int npumem_list(struct npumem *npumem, const struct npumem_tensors **tensors, st
 	WAIT(tensors, npumem_list_async(npumem, ASYNC));
 }
 
+int npumem_call(struct npumem *npumem, const char *method, const char *json, const char **answer,
+		struct npumem_error *error)
+{
+	WAIT(answer, npumem_call_async(npumem, method, json, ASYNC));
+}
+
 /* ---- operations ---- */
 
 int npumem_write(struct npumem *npumem, const struct npumem_tensor *tensor, const void *data, size_t bytes,
