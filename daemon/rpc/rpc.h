@@ -39,12 +39,13 @@ struct rpc {
 	void *ctx; /* of these three */
 
 	/* rpc's own. */
-	bool keeps_clock;   /* a reading is good until rpc_clock_passed: within a turn of the loop */
-	uint64_t clock_ns;  /* the latest reading; 0: there is none */
-	uint64_t alarm_ns;  /* that was asked for */
-	uint64_t send_ns;   /* no more events before then; 0: there are none that wait */
-	uint64_t look_ns;   /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
-	struct call *spare; /* a pool */
+	bool keeps_clock;      /* a reading is good until rpc_clock_passed: within a turn of the loop */
+	uint64_t clock_ns;     /* the latest reading; 0: there is none */
+	uint64_t alarm_ns;     /* that was asked for */
+	uint64_t send_ns;      /* no more events before then; 0: there are none that wait */
+	uint64_t look_ns;      /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
+	struct call *followed; /* what may run for long */
+	struct call *spare;    /* a pool */
 	unsigned n_spare;
 	struct call *arriving;			   /* of the message that is being received; NULL: it has ended */
 	struct call *first_ready, *last_ready;	   /* their turn has come */

@@ -423,12 +423,12 @@ struct npumem_event {
 	uint32_t uid; /* whose tensor, or who asked */
 	uint32_t pid; /* who did it */
 	uint64_t session;
-	uint64_t bytes;	  /* per NPU: of the tensor; damaged: in all; low-space: still free */
-	uint64_t time_ns; /* by the daemon's monotonic clock */
-	uint64_t lost;	  /* events before this one that were not read in time */
-	uint64_t request, done,
-		total; /* progress of what this connection asked for, in parts of about equal time */
-	int status;    /* refused */
+	uint64_t bytes;		       /* per NPU: of the tensor; damaged: in all; low-space: still free */
+	uint64_t time_ns;	       /* by the daemon's monotonic clock */
+	uint64_t lost;		       /* events before this one that were not read in time */
+	uint64_t request, done, total; /* progress of a request of `session` (npumem_info tells one's own), in
+					  parts of about equal time */
+	int status;		       /* refused */
 	char message[256];
 };
 /* As npumem_callback: may send, cancel and close, not wait. The event is gone when it returns. */

@@ -32,11 +32,14 @@ static void events_on_signal(int number)
 
 static void events_json(const struct npumem_event *event)
 {
-	json_t *object = json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:s}", "kind", event->kind,
-				   "name", event->name, "uid", (int)event->uid, "pid", (int)event->pid, "handle",
-				   (json_int_t)event->handle, "session", (json_int_t)event->session, "bytes",
-				   (json_int_t)event->bytes, "time_ns", (json_int_t)event->time_ns, "lost",
-				   (json_int_t)event->lost, "message", event->message);
+	const char *status = npumem_status_name(event->status);
+	json_t *object = json_pack(
+		"{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s}", "kind", event->kind,
+		"name", event->name, "uid", (int)event->uid, "pid", (int)event->pid, "handle",
+		(json_int_t)event->handle, "session", (json_int_t)event->session, "bytes",
+		(json_int_t)event->bytes, "time_ns", (json_int_t)event->time_ns, "lost", (json_int_t)event->lost,
+		"request", (json_int_t)event->request, "done", (json_int_t)event->done, "total",
+		(json_int_t)event->total, "status", status ? status : "", "message", event->message);
 	if (!object)
 		return;
 	json_dumpf(object, stdout, JSON_COMPACT);
@@ -73,7 +76,8 @@ static void events_text(const struct npumem_event *event)
 	if (event->bytes)
 		printf(" %" PRIu64 " bytes", event->bytes);
 	if (event->total)
-		printf(" request %" PRIu64 ": %" PRIu64 " of %" PRIu64, event->request, event->done, event->total);
+		printf(" request %" PRIu64 " %3.0f%%", event->request,
+		       100 * (double)event->done / (double)event->total);
 	const char *before = strcmp(event->kind, "renamed") ? ": %s\n" : ", before %s\n";
 	printf(event->message[0] ? before : "%s\n", event->message);
 }
