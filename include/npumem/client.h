@@ -86,6 +86,11 @@ void npumem_close(struct npumem *npumem);
 /* What calls from now on may take, with or without waiting, in milliseconds; 0: as long as it takes. */
 void npumem_set_timeout(struct npumem *npumem, uint32_t call_ms);
 
+/* Takes back what calls wait for, now and until `on` is false again: they return NPUMEM_CANCELLED, unless what
+ * they had asked for is done all the same. May be called by a signal handler on the thread that calls; the call
+ * sees it when its wait is interrupted (no SA_RESTART is needed). */
+void npumem_interrupt(struct npumem *npumem, bool on);
+
 /* Another reference to a result, for one that would be gone (npumem_answer): released as often as it was got. */
 void npumem_keep(const void *result);
 /* Gives a result back. NULL is allowed. */

@@ -121,6 +121,7 @@ static int events_run(struct ctl *ctl, const struct args *args)
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
+	events_interrupted = 0;
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGINT);
 	sigaddset(&blocked, SIGTERM);

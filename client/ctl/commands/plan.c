@@ -14,7 +14,7 @@
 #include "client/ctl/core/spec.h"
 #include "client/ctl/core/table.h"
 #include "client/ctl/network/lifetimes.h"
-#include "client/ctl/terminal.h"
+#include "client/ctl/core/terminal.h"
 
 static const struct option plan_options[] = {
 	SPEC_OPTIONS,
