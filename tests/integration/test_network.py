@@ -443,7 +443,7 @@ class Readme(Network):
         self.save("w.npy", np.ones((3, 8, 5, 5), np.int8))
         self.save("y.npy", np.zeros((1, 8, 16, 16), np.int16))
         os.mkdir(os.path.join(self.folder, "DIR"))
-        commands = re.findall(r"    npumemctl ((?:plan|submit|check) NET\.json.*?) *(?:#.*)?\n", text)
+        commands = re.findall(r"    npumemctl (?:--spawn )?((?:plan|submit|check) NET\.json.*?) *(?:#.*)?\n", text)
         self.assertEqual(len(commands), 3)
         for command in commands:
             self.ctl(*command.split())

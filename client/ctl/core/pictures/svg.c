@@ -235,7 +235,7 @@ static void svg_legend(struct svg *svg)
 	double x = SVG_LEFT, y = svg->height + 16, most = svg->width;
 	for (unsigned i = 0; i < SVG_N_KINDS; i++) {
 		unsigned kind = kinds[i].bit;
-		double wide = 40 + 6.2 * (double)strlen(kinds[i].name);
+		double wide = 44 + 6.6 * (double)strlen(kinds[i].name); /* of wide fonts */
 		if (!(svg->kinds & kind))
 			continue;
 		if (x + wide > most && x > SVG_LEFT) {
