@@ -260,7 +260,7 @@ static void svg_styles(const struct svg *svg, FILE *out)
 			fprintf(out,
 				".c%u{fill:hsl(%u,65%%,%u%%)}@media(prefers-color-scheme:dark){.c%u{fill:"
 				"hsl(%u,45%%,%u%%)}}\n",
-				i, i / 2 * 24, i % 2 ? 70 : 85, i, i / 2 * 24, i % 2 ? 36 : 24);
+				i, i / 2 * 24, i % 2 ? 70 : 85, i, i / 2 * 24, i % 2 ? 29 : 20);
 	fputs("</style>\n", out);
 }
 
