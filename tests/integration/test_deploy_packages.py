@@ -121,7 +121,7 @@ class Packages(unittest.TestCase):
         with open(os.path.join(control, "symbols"), encoding="utf-8") as file:
             lines = file.read().splitlines()
         self.assertEqual(lines[0], "libnpumem.so.0 libnpumem0 #MINVER#")
-        self.assertIn(" npumem_open@NPUMEM_0 0.1.0", lines)
+        self.assertIn(f" npumem_open@NPUMEM_0 {VERSION}", lines)
         exported = run("nm", "-D", "--defined-only", os.path.join(BUILD, "client/lib/libnpumem.so.0"))[1].split()
         self.assertEqual(
             {line.split()[0] for line in lines[1:]}, {name.replace("@@", "@") for name in exported if "@@" in name} | {"NPUMEM_0@NPUMEM_0"}
