@@ -14,7 +14,7 @@ from test_deploy_packages import NAMES, VERSION, make_packages, run_in_layer
 
 NO_MIRROR = 76
 SCRIPT = r"""
-apt="apt-get -q -y --no-install-recommends -o Dpkg::Use-Pty=0"
+apt="apt-get -q -y --no-install-recommends -o Dpkg::Use-Pty=0 -o Acquire::Retries=3"
 rm -f /etc/resolv.conf && cp /tmp/packages/resolv.conf /etc/resolv.conf
 $apt -o APT::Update::Error-Mode=any update >/tmp/log 2>&1 || { tail -n 2 /tmp/log >&2; exit 76; }
 cd /

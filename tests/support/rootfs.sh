@@ -3,6 +3,7 @@
 # it below an overlay, so that it stays as it is.
 # Usage: tests/support/rootfs.sh                      the bare one
 #        tests/support/rootfs.sh NAME PACKAGE...      one that has these packages, too
+# No package starts a service in it; who boots one removes its /usr/sbin/policy-rc.d. Another choice of packages is another NAME.
 # Trees are kept in $NPUMEM_ROOTFS (/tmp/npumem-rootfs) until somebody removes them. Where none can be made here it ends
 # with 77 and says why.
 set -euo pipefail
@@ -14,11 +15,7 @@ cannot() {
 }
 
 [ "$(id -u)" -eq 0 ] || cannot "a Debian in a folder needs root"
-command -v debootstrap >/dev/null || cannot "no debootstrap here: tests/packages.sh debootstrap installs it"
 . /etc/os-release
-mirror=$(apt-get indextargets --format '$(REPO_URI)' "Release: $VERSION_CODENAME" 'Component: main' \
-	'Created-By: Packages' | head -n 1)
-[ -n "$mirror" ] || cannot "apt has no mirror of Debian's $VERSION_CODENAME"
 
 trees=${NPUMEM_ROOTFS:-/tmp/npumem-rootfs}
 mkdir -p -m 0755 "$trees"
@@ -33,12 +30,16 @@ exec 9>"$trees/.lock"
 flock 9
 
 make_bare() {
-	local tree=$1
+	local tree=$1 mirror
+	command -v debootstrap >/dev/null || cannot "no debootstrap here: tests/packages.sh debootstrap installs it"
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' "Release: $VERSION_CODENAME" 'Component: main' \
+		'Created-By: Packages' | head -n 1)
+	[ -n "$mirror" ] || cannot "apt has no mirror of Debian's $VERSION_CODENAME"
 	debootstrap --variant=minbase "$VERSION_CODENAME" "$tree" "$mirror" >"$trees/log" 2>&1 ||
 		cannot "debootstrap from $mirror: $(tail -n 1 "$trees/log")"
 	# The sources of this machine that Debian signs itself.
 	rm -f "$tree/etc/apt/sources.list"
-	grep -ls debian-archive-keyring /etc/apt/sources.list.d/*.sources | xargs -r cp -t "$tree/etc/apt/sources.list.d"
+	{ grep -ls debian-archive-keyring /etc/apt/sources.list.d/*.sources || true; } | xargs -r cp -t "$tree/etc/apt/sources.list.d"
 	[ -n "$(ls "$tree/etc/apt/sources.list.d")" ] ||
 		echo "deb $mirror $VERSION_CODENAME main" >"$tree/etc/apt/sources.list"
 	# Nothing starts in a folder.
