@@ -445,6 +445,8 @@ class Readme(Network):
         os.mkdir(os.path.join(self.folder, "DIR"))
         commands = re.findall(r"    npumemctl (?:--spawn )?((?:plan|submit|check) NET\.json.*?) *(?:#.*)?\n", text)
         self.assertEqual(len(commands), 3)
+        with open(os.path.join(EXAMPLES, "../../../client/man/npumemctl.1.scd"), encoding="utf-8") as file:
+            self.assertIn(re.sub("^    ", "", block[: block.index("`man npumemctl`")], flags=re.MULTILINE).strip(), file.read())
         for command in commands:
             self.ctl(*command.split())
         self.assertEqual(self.load("DIR/result.npy").dtype, np.float32)
