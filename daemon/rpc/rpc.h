@@ -47,6 +47,7 @@ struct rpc {
 	uint64_t send_ns;  /* no more events before then; 0: there are none that wait */
 	uint64_t look_ns;  /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
 	struct absent *absent, *spent; /* sessions without a connection (calls/absent.h) */
+	struct call *followed;	       /* what may run for long */
 	struct call *spare;	       /* a pool */
 	unsigned n_spare;
 	struct call *arriving;			   /* of the message that is being received; NULL: it has ended */

@@ -290,7 +290,8 @@ static int open_device(struct server *server, char *error)
 	const struct device_options *options = &server->options->device;
 	struct kernel_crew crew;
 	uint64_t seed;
-	int status = state_open(&server->state, server->options, server->heap, error, ADDRESS_ERROR_BYTES);
+	int status = state_open(&server->state, server->options, &server->notify, server->heap, error,
+				ADDRESS_ERROR_BYTES);
 
 	if (status)
 		return status;
@@ -406,11 +407,7 @@ static int open_socket(struct server *server, char *error)
 	server->rpc.socket = server->address.path;
 	background_ready(line, server->address.path);
 	log_line(LOG_LEVEL_INFO, "%s", line);
-	/* Not from a private daemon: the environment it has inherited is its client's. */
-	if (options->fd < 0) {
-		notify_open(&server->notify, &server->loop);
-		notify_ready(&server->notify, line);
-	}
+	notify_ready(&server->notify, line);
 	return 0;
 }
 
@@ -448,6 +445,9 @@ static int run(struct server *server, char *error)
 {
 	int status = open_loop(server, error);
 
+	/* Not of a private daemon: the environment it has inherited is its client's. */
+	if (!status && server->options->fd < 0)
+		notify_open(&server->notify, &server->loop);
 	if (!status)
 		status = open_device(server, error);
 	if (status)

@@ -365,6 +365,52 @@ int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_e
 	return 0;
 }
 
+/* Whether the record may have this name instead of its own. */
+static int check_new_name(struct session *session, const struct record *record, const char *name,
+			  struct npumem_error *error)
+{
+	const struct record *other;
+	int status;
+
+	if (!record->name[0])
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"a tensor without a name dies with its session and cannot be renamed");
+	status = names_check(name, error);
+	if (status)
+		return status;
+	other = names_find(&session->service->names, record->uid, name);
+	if (!other || other == record)
+		return 0;
+	npumem_error_set(error, NPUMEM_ALREADY_EXISTS, "there is a tensor %s already", name);
+	npumem_error_text(error, "tensor", name);
+	return NPUMEM_ALREADY_EXISTS;
+}
+
+int tensors_rename(struct session *session, struct tensor *tensor, const char *name, struct npumem_error *error)
+{
+	struct names *names = &session->service->names;
+	struct record *record = record_of(tensor);
+	char before[NPUMEM_NAME_BYTES_MAX + 1];
+	int status = check_new_name(session, record, name, error);
+
+	if (status || !strcmp(record->name, name))
+		return status;
+	status = results_prepare(session, 1, error);
+	if (status)
+		return status;
+	memcpy(before, record->name, sizeof(before));
+	/* Whoever frees it may have come meanwhile: then nobody finds it by either name. */
+	if (!record->is_going)
+		names_remove(names, record);
+	memset(record->name, 0, sizeof(record->name));
+	memcpy(record->name, name, strlen(name));
+	if (!record->is_going)
+		names_add(names, record);
+	keep_change(session, tensor);
+	events_renamed(session->service, tensor, session, before);
+	return 0;
+}
+
 static struct record_grants *grants_of(struct session *session, struct record *record)
 {
 	if (!record->grants)

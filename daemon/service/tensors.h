@@ -64,6 +64,10 @@ uint64_t tensors_free(struct session *session, struct tensor *const *tensors, si
 /* Makes a tensor read-only for good. 0, or what device_seal says. */
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error);
 
+/* Another name for a named tensor that no thread uses. 0, also where it has this name; INVALID (`name` may not be
+ * one, or the tensor has none); ALREADY_EXISTS (its owner has another of that name). */
+int tensors_rename(struct session *session, struct tensor *tensor, const char *name, struct npumem_error *error);
+
 /* Lets another uid read or write a named tensor, or takes that back. 0; INVALID (it has no name);
  * RESOURCE_EXHAUSTED (too many grants of one tensor, or no host memory). */
 int tensors_grant(struct session *session, struct tensor *tensor, uint32_t uid, enum record_access access,

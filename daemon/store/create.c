@@ -21,12 +21,13 @@ static int create_file(struct opening *opening, enum format_file file, const uin
 {
 	struct store *store = opening->store;
 	uint64_t bytes = bytes_of(opening, file);
-	int status = mapping_open(&store->maps[file], store->hooks, store->fds[file], 0, bytes);
+	int status = mapping_open(&store->maps[file], store->hooks, store->fds[file], 0, bytes,
+				  file == FORMAT_MEMORY && opening->options->sparse);
 
 	if (!status && file == FORMAT_JOURNAL) {
 		bytes += FORMAT_RECORDS_BYTES;
 		status = mapping_open(&store->journal.records, store->hooks, store->fds[file], FORMAT_RECORDS_OFF,
-				      FORMAT_RECORDS_BYTES);
+				      FORMAT_RECORDS_BYTES, false);
 	}
 	if (status)
 		return opening_refuse(opening, file, status, "%llu bytes cannot be taken: %s",

@@ -71,15 +71,26 @@ int identity_read_boot(struct opening *opening)
 	return -EINVAL;
 }
 
+/* Room that was taken for a page, of which some sectors of what is not yet valid may be on the disk, but not the
+ * first. */
+static bool is_empty(const struct format_page *page)
+{
+	enum { SECTOR_BYTES = 512 };
+	static const struct format_page empty;
+	struct format_page rest = *page;
+
+	memset((uint8_t *)&rest + SECTOR_BYTES, 0, sizeof(rest.header) - SECTOR_BYTES);
+	rest.n_cells = 0;
+	memset(rest.runs, 0, sizeof(rest.runs));
+	return !memcmp(&rest, &empty, sizeof(empty));
+}
+
 bool identity_is_blank(const struct opening *opening, enum format_file file, const struct format_page *page)
 {
-	static const char none[sizeof(page->header.magic)];
-	const char *magic = page->header.magic;
+	bool is_ours = opening->bytes[file] >= FORMAT_PAGE_BYTES &&
+		       !memcmp(page->header.magic, FORMAT_MAGIC, sizeof(page->header.magic));
 
-	if (page->epoch)
-		return false;
-	return !memcmp(magic, none, sizeof(none)) ||
-	       (!memcmp(magic, FORMAT_MAGIC, sizeof(none)) && opening->bytes[file] >= FORMAT_PAGE_BYTES);
+	return is_ours ? !page->epoch : is_empty(page);
 }
 
 void identity_make(const struct opening *opening, enum format_file file, const uint8_t *state,

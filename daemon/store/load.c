@@ -57,7 +57,7 @@ static int map_all(const struct opening *opening)
 	uint64_t records =
 		(opening->bytes[FORMAT_JOURNAL] - FORMAT_RECORDS_OFF) & ~(uint64_t)(FORMAT_PAGE_BYTES - 1);
 	int status = mapping_open(&store->journal.records, store->hooks, store->fds[FORMAT_JOURNAL],
-				  FORMAT_RECORDS_OFF, records);
+				  FORMAT_RECORDS_OFF, records, false);
 
 	if (status)
 		return opening_refuse(opening, FORMAT_JOURNAL, status, "cannot be mapped: %s", strerror(-status));
@@ -65,7 +65,8 @@ static int map_all(const struct opening *opening)
 		bytes[format_file_of(table)] = whole_pages(FORMAT_PAGE_BYTES + (uint64_t)store->n_cells[table] *
 										       format_cell_bytes(table));
 	for (enum format_file file = 0; file < FORMAT_FILES; file++) {
-		status = mapping_open(&store->maps[file], store->hooks, store->fds[file], 0, bytes[file]);
+		status = mapping_open(&store->maps[file], store->hooks, store->fds[file], 0, bytes[file],
+				      file == FORMAT_MEMORY && opening->options->sparse);
 		if (status)
 			return opening_refuse(opening, file, status, "cannot be mapped: %s", strerror(-status));
 	}

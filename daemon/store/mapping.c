@@ -7,7 +7,7 @@
 #include "daemon/store/calls.h"
 
 /* What has its room already is not asked for again, which takes a while where there are many pages. */
-static int take_room(const struct mapping *mapping, uint64_t bytes)
+static int take_room(const struct mapping *mapping, uint64_t bytes, bool sparse)
 {
 	struct statx stat;
 	uint64_t to = mapping->off + bytes;
@@ -15,6 +15,8 @@ static int take_room(const struct mapping *mapping, uint64_t bytes)
 
 	if (status)
 		return status;
+	if (sparse)
+		return stat.stx_size < to ? calls_truncate(mapping->hooks, mapping->fd, to) : 0;
 	if (stat.stx_size < to) /* the rest where there are holes, as in a copy */
 		status = calls_allocate(mapping->hooks, mapping->fd, stat.stx_size, to);
 	if (!status && stat.stx_blocks * 512 < stat.stx_size)
@@ -22,14 +24,15 @@ static int take_room(const struct mapping *mapping, uint64_t bytes)
 	return status;
 }
 
-int mapping_open(struct mapping *mapping, const struct store_hooks *hooks, int fd, uint64_t off, uint64_t bytes)
+int mapping_open(struct mapping *mapping, const struct store_hooks *hooks, int fd, uint64_t off, uint64_t bytes,
+		 bool sparse)
 {
 	void *at;
 
 	*mapping = (struct mapping){hooks, fd, off, bytes, NULL};
 	if (bytes > SIZE_MAX || off + bytes < bytes)
 		return -EFBIG;
-	int status = take_room(mapping, bytes);
+	int status = take_room(mapping, bytes, sparse);
 	if (!status)
 		status = calls_map(hooks, fd, off, bytes, &at);
 	if (!status)

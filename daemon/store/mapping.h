@@ -4,6 +4,7 @@
 #define STORE_MAPPING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -17,9 +18,10 @@ struct mapping {
 	uint8_t *at; /* NULL: not mapped */
 };
 
-/* Takes room for [off, off + bytes), which is a multiple of 4,096, and maps it. 0; -errno, and nothing is mapped.
- */
-int mapping_open(struct mapping *mapping, const struct store_hooks *hooks, int fd, uint64_t off, uint64_t bytes);
+/* Takes room for [off, off + bytes), which is a multiple of 4,096, and maps it. `sparse`: only the size, as room
+ * cannot be denied later. 0; -errno, and nothing is mapped. */
+int mapping_open(struct mapping *mapping, const struct store_hooks *hooks, int fd, uint64_t off, uint64_t bytes,
+		 bool sparse);
 /* The same with more bytes; `at` may move. 0; -errno, and it is as it was. */
 int mapping_grow(struct mapping *mapping, uint64_t bytes);
 void mapping_close(struct mapping *mapping);

@@ -50,6 +50,9 @@ struct store_options {
 	size_t geometry_bytes;
 	const char *geometry_text;
 	uint64_t memory_bytes;
+	/* Local memory takes its room as it is used: for descriptors of memory, where there is no disk to be full
+	 * and no limit but the one that ends the process. */
+	bool sparse;
 
 	/* Tells one boot of the machine from another: 32 hexadecimal digits, with or without hyphens (systemd's
 	 * %b). NULL: /proc/sys/kernel/random/boot_id is read, which a unit with ProcSubset=pid cannot. */
@@ -103,10 +106,10 @@ uint64_t store_stamp(const struct store *store, enum store_table table, uint32_t
 /* Whether it was found damaged. It stays so until it is put or dropped. */
 bool store_is_lost(const struct store *store, enum store_table table, uint32_t index);
 
-/* Makes room: for so many cells of a table (0: as they are), and so that n_changes puts and drops, of all tables
- * together, can be done before the next store_commit, beside those that were. Where a change needs cells of
- * several tables, each call says the sum. Gives nothing up where the change is not made. 0, -ENOSPC, -EFBIG,
- * -ENOMEM, -EIO: what was there before still is. */
+/* Makes room: for so many cells of a table (0: as they are), and for n_changes puts and drops, of all tables
+ * together, in the next commit. Comes before the first of them; where they need cells of several tables, each call
+ * says the sum. A change that is then not made need not be given up. 0, -ENOSPC, -EFBIG, -ENOMEM, -EIO …: what was
+ * there before still is. */
 int store_prepare(struct store *store, enum store_table table, uint32_t n_cells, uint32_t n_changes);
 
 /* Parts of the next commit; later ones win. Prepared; `bytes` up to the table's most. Cannot fail. */
@@ -118,8 +121,10 @@ void store_drop(struct store *store, enum store_table table, uint32_t index, uin
 void store_commit(struct store *store);
 
 /* With `durable`, what was committed and which writes ended are on disk, and local memory with them, when this
- * returns 0; without, 0 at once. To be called before any reply leaves that tells of them. -errno: what is on disk
- * is not known, and every later call answers the same: nothing may be acknowledged any more. */
+ * returns 0; without, 0 at once. Comes before any reply that tells of them, and not between a put and its commit.
+ * -errno: what is on disk is not known, and every later call answers the same: nothing may be acknowledged any
+ * more.
+ */
 int store_flush(struct store *store);
 
 /* A write to local memory that was begun and not ended: what it means is the caller's. */

@@ -33,7 +33,28 @@ def for_all_uids(*paths):
     return directory
 
 
-NPUMEMD = os.path.join(for_all_uids(os.environ["NPUMEMD"]), "npumemd")
+def wrapped(program):
+    """The program, or one that runs it as NPUMEM_CONFINED (tests/checks/sandboxed.sh) or NPUMEM_VALGRIND (valgrind.sh)
+    want: they name a folder."""
+    confined, checked = os.environ.get("NPUMEM_CONFINED"), os.environ.get("NPUMEM_VALGRIND")
+    if confined:
+        words = f"/usr/bin/python3 -B {confined}/confine.py {confined}/filter {program}"
+    elif checked:
+        words = f"valgrind -q --error-exitcode=99 --log-file={checked}/%p {program} --isa avx2"
+    else:
+        return program
+    directory, owner = tempfile.mkdtemp(prefix="npumem-test-"), os.getpid()
+    atexit.register(lambda: os.getpid() == owner and shutil.rmtree(directory))
+    os.chmod(directory, 0o755)
+    path = os.path.join(directory, "npumemd")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\nexec {words} "$@"\n')
+    os.chmod(path, 0o755)
+    os.environ["NPUMEMD"] = path
+    return path
+
+
+NPUMEMD = wrapped(os.path.join(for_all_uids(os.environ["NPUMEMD"]), "npumemd"))
 # Of tests of units by systemd's own tools.
 needs_systemd = unittest.skipUnless(
     shutil.which("systemd-analyze"), "no systemd here, so this was NOT checked: tests/packages.sh systemd installs it"

@@ -92,6 +92,18 @@ class Tensors(AgainTestCase):
             self.assertEqual((told.status, told.tensor.handle), (pb.OK, answer.tensor.handle))
         self.refused(self.again(900, seal("a")), pb.NOT_FOUND)
 
+    def test_a_name_is_changed_once(self):
+        rename = {"rename": pb.RenameRequest(tensor=ref("a"), name="b")}
+        _, number = self.do(alloc("a"), rename)
+        handle = self.answers[1].tensor.handle
+        self.do(alloc("a"))
+        for _ in range(2):
+            self.come_back()
+            told = self.again(number, rename)
+            self.assertEqual((told.status, told.tensor.handle, told.tensor.name), (pb.OK, handle, "b"))
+            self.assertEqual(self.talker.names(), ["a", "b"])
+        self.assertEqual(self.again(901, rename).status, pb.ALREADY_EXISTS)
+
     def test_another_session_frees_it(self):
         (number,) = self.do(alloc("a"))
         self.client().call(**free("a"))

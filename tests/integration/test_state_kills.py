@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from state import StateTestCase, seal, token_of, view
+from state import StateTestCase, rename, seal, token_of, view
 from support import SECONDS, Client, HungUp, alloc, copy, fill, frame, free, pb, read, run, submit
 
 KILLS = int(os.environ.get("NPUMEM_KILLS", "20"))
@@ -43,12 +43,17 @@ class Model:
             return alloc(name, SHAPE, pb.FX8, frac_bits=3), ("alloc", name)
         x, y = rng.sample(names, 2)
         value = rng.randrange(1, 60)
-        kind = rng.choices(("fill", "read", "copy", "add", "submit", "free", "seal", "view"), (6, 8, 4, 3, 3, 1, 0.3, 0.5))[0]
+        kind = rng.choices(("fill", "read", "copy", "add", "submit", "free", "seal", "view", "rename"), (6, 8, 4, 3, 3, 1, 0.3, 0.5, 0.5))[0]
         if kind in ("free", "view"):
             if kind == "free":
                 del self.tensors[x]
                 return free(x), ("free", x)
             return view("", x, (0, 0, 0, 0), (1, 4, 8, 32)), ("view", x)
+        if kind == "rename":
+            self.made += 1
+            name = f"{self.prefix}.{self.made}"
+            self.tensors[name] = self.tensors.pop(x)
+            return rename(x, name), ("rename", x, name)
         return {
             "fill": (fill(x, value), ("fill", x, value)),
             "read": (read(x, rng.randrange(0, N - READ), READ), ("read", x)),
@@ -101,6 +106,12 @@ class Check:
         self.require(answer.status == pb.OK and answer.freed.tensors >= 1, answer)
         del self.values[x]
         self.sealed.discard(x)
+
+    def rename(self, answer, _, x, name):
+        self.require(answer.status == pb.OK and answer.tensor.name in (name, ""), answer)
+        self.values[name] = self.values.pop(x)
+        if x in self.sealed:
+            self.sealed ^= {x, name}
 
     def view(self, answer, _, x):
         self.require(answer.status == pb.OK and answer.tensor.base_name in (x, ""), answer)

@@ -1,6 +1,6 @@
 """What the manual pages must have: every option, command, kernel, parameter and function; and that man takes them.
 
-usage: man.py PAGES INCLUDE COMMANDS_DEF OPTIONS_C SYMBOLS
+usage: man.py PAGES INCLUDE COMMANDS_DEF OPTIONS_C SYMBOLS PYTHON_INIT
 """
 
 import os
@@ -26,8 +26,14 @@ def missing(text, words):
     return [word for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text)]
 
 
+def tests_not_there(text, tests):
+    """Of those that the page of threats names."""
+    named = re.findall(r"(?<![\w/.-])(?:unit|integration|system|random|bench|checks|fuzz|fault|model|mutants)/[\w/.]*", text)
+    return [path for path in named if not os.path.exists(os.path.join(tests, path))] if len(named) > 20 else ["tests"]
+
+
 def main():
-    pages, include, commands, options, symbols = sys.argv[1:]
+    pages, include, commands, options, symbols, python = sys.argv[1:]
     rows = lambda name, macro: re.findall(rf'^{macro}\((\w+)', read(include, "npumem", name), re.MULTILINE)
     wanted = {
         "npumemd.8": ["--" + name for name in re.findall(r'^\t\{(?:\.name = )?"([a-z-]+)"', read(options), re.MULTILINE)],
@@ -35,10 +41,15 @@ def main():
         "npumem-kernels.7": rows("kernels.def", "KERNEL")
         + re.findall(r'^PARAM\(\w+, "(\w+)"', read(include, "npumem", "params.def"), re.MULTILINE),
         "libnpumem.3": re.findall(r"^(npumem_\w+)@", read(symbols), re.MULTILINE),
+        "npumem-python.3": re.findall(r'^    "([A-Za-z]\w+)",$', read(python), re.MULTILINE),
         "npumem.7": ["aligned", "compact", "matrix", "strided", "4n", "2n", "2ic", "footprint", "seed 003", "vendor"],
         "npumem-wire.7": re.findall(r"^STATUS\(([A-Z_]+)", read(include, "npumem", "status.def"), re.MULTILINE),
     }
     code = 0
+    lost = tests_not_there(rendered(pages, "npumem-threats.7"), os.path.join(os.path.dirname(os.path.realpath(__file__)), ".."))
+    if lost:
+        print(f"npumem-threats.7: not there: {lost}")
+        code = 1
     for page, words in wanted.items():
         text = rendered(pages, page)
         lost = missing(text, words)

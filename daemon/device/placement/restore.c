@@ -217,12 +217,12 @@ static void fill(struct device *device, const struct device_saved *saved, const 
 		 struct tensor *tensor)
 {
 	tensor->place = *place;
-	tensor->reuse = saved->reuse;
+	tensor->base = device_find(device, saved->base);
+	tensor->reuse = tensor->base ? tensor->base->reuse : saved->reuse;
 	tensor->sealed = saved->is_sealed;
 	tensor->dma_only = saved->is_dma_only;
 	tensor->pinned = saved->is_pinned;
 	tensor->guest = saved->is_guest;
-	tensor->base = device_find(device, saved->base);
 	tensor->range = saved->range;
 	tensor->is_reshaped = saved->is_reshaped;
 	/* What was written is found out when it is asked for. */
@@ -234,8 +234,7 @@ static int enter(struct device *device, const struct device_saved *saved, struct
 {
 	struct device_saved again;
 	device_describe(device, tensor, &again);
-	if (memcmp(&again, saved, sizeof(again)) || saved->reuse < NPUMEM_NEVER ||
-	    saved->reuse > NPUMEM_UNCHECKED || (tensor->base && tensor->base->reuse != tensor->reuse))
+	if (memcmp(&again, saved, sizeof(again)) || saved->reuse < NPUMEM_NEVER || saved->reuse > NPUMEM_UNCHECKED)
 		return refuse(context, "no tensor is described like this");
 	if (!tensor->base)
 		return enter_root(device, tensor, context);

@@ -8,6 +8,7 @@
 #include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/line.h"
+#include "daemon/rpc/calls/progress.h"
 #include "daemon/rpc/decode.h"
 #include "daemon/service/results.h"
 
@@ -145,7 +146,7 @@ static void init(struct call *call)
 	call->error = &call->own_error;
 	npumem_error_clear(call->error);
 	memset(&call->progress, 0, sizeof(call->progress));
-	call->look_ns = 0;
+	call->is_followed = false;
 	call->submission = NULL;
 	recording_begin(&call->recording);
 	binding_init(&call->binding, call->session, &call->entry);
@@ -276,6 +277,7 @@ void call_drop(struct call *call)
 
 	line_leave(call);
 	advance_leave(call);
+	progress_forget(call);
 	charge_give_back(call);
 	unlink_call(call);
 	give(rpc, call);

@@ -114,7 +114,9 @@ struct call {
 	int status;
 	struct call_step step;
 	struct kernel_progress progress;
-	uint64_t look_ns; /* when its progress is told next; 0: never */
+	bool is_followed; /* in rpc->followed, which tells of its progress */
+	uint64_t look_ns; /* when that is told next */
+	struct call *next_followed, *prev_followed;
 	struct submission *submission;
 
 	struct waiter waiter;	/* of an allocation: its place in the line for room */

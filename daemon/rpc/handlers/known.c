@@ -311,6 +311,7 @@ bool resolve_known(struct call *call, int *status)
 		return known_free(call, status);
 	case CALL_METHOD_SEAL:
 	case CALL_METHOD_GRANT:
+	case CALL_METHOD_RENAME:
 		return known_change(call, status);
 	case CALL_METHOD_SUBMIT:
 		return known_data(call, status);

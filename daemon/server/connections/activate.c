@@ -1,5 +1,6 @@
-/* Socket activation. Says whether a socket was passed and that it is one to accept from; whose file it is, and
- * that it stays when the daemon goes, is address.c's. */
+/* What systemd passes at the start: a socket, and what the daemon had it keep (process/keep.h). Says whether a
+ * socket was passed and that it is one to accept from; whose file it is, and that it stays when the daemon goes,
+ * is address.c's. */
 #include "daemon/server/connections/activate.h"
 
 #include <errno.h>
@@ -51,24 +52,74 @@ int activate_prepare(int fd, char error[ADDRESS_ERROR_BYTES])
 	return status;
 }
 
+/* How many descriptors were passed to this process; the variables may have been meant for a parent. */
+static long n_passed(void)
+{
+	return number_of("LISTEN_PID") == (long)getpid() ? number_of("LISTEN_FDS") : 0;
+}
+
+/* The next of names separated by colons, and where the one behind it begins; empty where there are no more. */
+static size_t next_name(const char **names, const char **name)
+{
+	size_t length = strcspn(*names, ":");
+
+	*name = *names;
+	*names += length + ((*names)[length] == ':');
+	return length;
+}
+
+static bool is_kept(const char *name, size_t length)
+{
+	return length >= strlen(ACTIVATE_KEPT) && memcmp(name, ACTIVATE_KEPT, strlen(ACTIVATE_KEPT)) == 0;
+}
+
+static const char *names_passed(void)
+{
+	const char *names = getenv("LISTEN_FDNAMES");
+
+	return names ? names : "";
+}
+
+int activate_kept(const char *wanted)
+{
+	const char *names = names_passed(), *name;
+	long n = n_passed();
+
+	for (long i = 0; i < n; i++) {
+		size_t length = next_name(&names, &name);
+
+		if (length == strlen(wanted) && memcmp(name, wanted, length) == 0)
+			return FIRST_FD + (int)i;
+	}
+	return -1;
+}
+
 int activate_take(int *fd, char error[ADDRESS_ERROR_BYTES])
 {
-	long n = number_of("LISTEN_FDS");
+	const char *names = names_passed(), *name;
+	long n = n_passed(), n_sockets = 0;
 
 	*fd = -1;
-	/* The variables may have been meant for a parent. */
-	if (n == 0 || number_of("LISTEN_PID") != (long)getpid())
+	for (long i = 0; i < n; i++) {
+		size_t length = next_name(&names, &name);
+
+		if (is_kept(name, length))
+			continue;
+		if (!n_sockets++)
+			*fd = FIRST_FD + (int)i;
+	}
+	if (!n_sockets)
 		return 0;
-	if (n != 1) {
-		snprintf(error, ADDRESS_ERROR_BYTES, "%ld sockets were passed (LISTEN_FDS): one can be served", n);
+	if (n_sockets != 1) {
+		snprintf(error, ADDRESS_ERROR_BYTES, "%ld sockets were passed (LISTEN_FDS): one can be served",
+			 n_sockets);
 		return -EINVAL;
 	}
-	if (!activate_listens(FIRST_FD)) {
+	if (!activate_listens(*fd)) {
 		snprintf(error, ADDRESS_ERROR_BYTES,
 			 "the socket that was passed (LISTEN_FDS) is not a listening "
 			 "Unix stream socket");
 		return -EINVAL;
 	}
-	*fd = FIRST_FD;
-	return activate_prepare(FIRST_FD, error);
+	return activate_prepare(*fd, error);
 }

@@ -132,6 +132,36 @@ void notify_stopping(struct notify *notify)
 	send_state(notify, "STOPPING=1\nSTATUS=finishing what runs", MSG_DONTWAIT);
 }
 
+int notify_keep(const struct notify *notify, int fd, const char *name)
+{
+	char state[128], control[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec text = {state, 0};
+	struct msghdr message = {.msg_name = (void *)&notify->to,
+				 .msg_namelen = notify->to_bytes,
+				 .msg_iov = &text,
+				 .msg_iovlen = 1,
+				 .msg_control = control,
+				 .msg_controllen = sizeof(control)};
+	struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
+
+	if (notify->fd < 0)
+		return -ENOTCONN;
+	text.iov_len = (size_t)snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=%s", name);
+	rights->cmsg_level = SOL_SOCKET;
+	rights->cmsg_type = SCM_RIGHTS;
+	rights->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
+	return sendmsg(notify->fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+void notify_drop(const struct notify *notify, const char *name)
+{
+	char state[128];
+
+	snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%.80s", name);
+	send_state(notify, state, 0);
+}
+
 void notify_close(struct notify *notify)
 {
 	if (notify->has_watchdog) {

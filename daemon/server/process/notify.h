@@ -24,6 +24,12 @@ void notify_open(struct notify *notify, uv_loop_t *loop);
 /* `status` is a line for people. Waits while systemd's queue is full. */
 void notify_ready(struct notify *notify, const char *status);
 void notify_stopping(struct notify *notify);
+/* Has systemd keep a copy of `fd` over the daemon's next starts, and pass it then under this name
+ * (activate_kept). 0 or -errno; that the unit allows it (FileDescriptorStoreMax=) is not told. Waits while
+ * systemd's queue is full. */
+int notify_keep(const struct notify *notify, int fd, const char *name);
+/* Has systemd drop what it keeps under that name. */
+void notify_drop(const struct notify *notify, const char *name);
 /* The loop must run once more before the struct may go. */
 void notify_close(struct notify *notify);
 

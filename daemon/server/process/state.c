@@ -3,13 +3,18 @@
 #include "daemon/server/process/state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
+#include "daemon/server/connections/activate.h"
 #include "daemon/server/process/log.h"
+
+enum { KEPT_NAME_BYTES = 64 };
 
 /* What decides where bytes lie, and what they mean. */
 struct made_for {
@@ -39,6 +44,38 @@ static void describe(const struct npumem_geometry *geometry, char *text, size_t 
 		 (int64_t)geometry->eu_bytes);
 }
 
+/* ---- in memory that systemd keeps ---- */
+
+static bool is_systemds(const char *directory)
+{
+	return strcmp(directory, STATE_SYSTEMD) == 0;
+}
+
+/* What systemd passed under that name; or something new, which it is given to keep. */
+static int open_kept(void *ctx, const char *file)
+{
+	struct state *state = ctx;
+	char name[KEPT_NAME_BYTES];
+	int fd, status;
+
+	snprintf(name, sizeof(name), ACTIVATE_KEPT "%s", file);
+	fd = state->is_anew ? -1 : activate_kept(name);
+	if (fd >= 0)
+		return fcntl(fd, F_SETFD, FD_CLOEXEC) ? -errno : fd;
+	if (state->is_anew)
+		notify_drop(state->notify, name);
+	fd = memfd_create(name, MFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	status = notify_keep(state->notify, fd, name);
+	if (!status)
+		return fd;
+	close(fd);
+	return status;
+}
+
+/* ---- a store ---- */
+
 static int open_store(struct state *state, const struct options *options, uint64_t bytes, char *error,
 		      size_t error_bytes)
 {
@@ -50,7 +87,12 @@ static int open_store(struct state *state, const struct options *options, uint64
 				    .memory_version = DEVICE_MEMORY_VERSION,
 				    .cells_version = PERSIST_VERSION};
 	char text[STORE_TEXT_BYTES_MAX], line[STORE_ERROR_BYTES];
-	struct store_options to = {.directory = options->state_dir,
+	bool is_kept = is_systemds(options->state_dir);
+	struct store_options to = {.directory = is_kept ? NULL : options->state_dir,
+				   .open = open_kept,
+				   .ctx = state,
+				   .sparse = is_kept,
+				   .boot_id = options->boot_id,
 				   .geometry = &made_for,
 				   .geometry_bytes = sizeof(made_for),
 				   .geometry_text = text,
@@ -66,6 +108,13 @@ static int open_store(struct state *state, const struct options *options, uint64
 	}
 	describe(geometry, text, sizeof(text));
 	status = store_open(&to, &state->store, state->found, line);
+	if (status == -EINVAL && is_kept) {
+		/* Of other options, or of another version. Only who stops the unit would be rid of it, so that a
+		 * restart would not be enough for new options. */
+		log_line(LOG_LEVEL_WARNING, "what systemd kept is dropped, and a state begun: %.300s", line);
+		state->is_anew = true;
+		status = store_open(&to, &state->store, state->found, line);
+	}
 	if (status) {
 		snprintf(error, error_bytes, "%s", line);
 		return status;
@@ -75,14 +124,25 @@ static int open_store(struct state *state, const struct options *options, uint64
 	return 0;
 }
 
-int state_open(struct state *state, const struct options *options, const struct heap *heap, char *error,
-	       size_t bytes)
+/* By hand there is no systemd to keep anything. */
+static bool can_keep(const struct options *options, const struct notify *notify)
+{
+	if (!is_systemds(options->state_dir) || notify->fd >= 0)
+		return true;
+	log_line(LOG_LEVEL_WARNING, "--state-dir " STATE_SYSTEMD " outside of systemd: nothing is kept");
+	return false;
+}
+
+int state_open(struct state *state, const struct options *options, const struct notify *notify,
+	       const struct heap *heap, char *error, size_t bytes)
 {
 	uint64_t memory_bytes = device_memory_bytes(&options->device.geometry);
 
 	state->heap = heap;
-	return options->state_dir ? open_store(state, options, memory_bytes, error, bytes)
-				  : map(state, memory_bytes, error, bytes);
+	state->notify = notify;
+	return options->state_dir && can_keep(options, notify)
+		       ? open_store(state, options, memory_bytes, error, bytes)
+		       : map(state, memory_bytes, error, bytes);
 }
 
 static int random_bytes(void *to, size_t bytes)

@@ -148,11 +148,11 @@ static bool see_flip(unsigned file, size_t at, unsigned bit)
 	return is_told;
 }
 
-/* A quarter of the bits, of each byte; all of them where NPUMEM_STORE_EVERY_BIT is set, which takes seconds. */
+/* A bit of each byte; all of them where NPUMEM_STORE_EVERY_BIT is set, which takes seconds. */
 START_TEST(every_bit)
 {
 	unsigned n_told = 0, file = (unsigned)_i;
-	unsigned step = getenv("NPUMEM_STORE_EVERY_BIT") ? 1 : 4;
+	unsigned step = getenv("NPUMEM_STORE_EVERY_BIT") ? 1 : 8;
 
 	fill();
 	state_close(false);
@@ -218,11 +218,12 @@ START_TEST(a_file_that_is_missing)
 }
 END_TEST
 
+/* Whatever it begins with. */
 START_TEST(a_foreign_file)
 {
-	char text[9000];
+	char text[9000] = {0};
 
-	memset(text, 'x', sizeof(text));
+	memset(text + 1500, 'x', sizeof(text) - 1500);
 	state_write(state_path(state_files[_i]), text, sizeof(text), 0);
 	state_refused(-EINVAL, "");
 	size_t bytes;
@@ -454,11 +455,112 @@ START_TEST(cells_elsewhere)
 	state_write(state_path("tensors"), text + FORMAT_PAGE_BYTES, 512, FORMAT_PAGE_BYTES + 512);
 	state_write(state_path("tensors"), zeros, sizeof(zeros), FORMAT_PAGE_BYTES + 5 * 512);
 	free(text);
+	text = state_read(state_path("sessions"), &bytes);
+	state_write(state_path("results"), text + FORMAT_PAGE_BYTES, 128, FORMAT_PAGE_BYTES);
+	free(text);
 	state_open();
-	ck_assert_uint_eq(look(), 3);
+	ck_assert_uint_eq(look(), 4);
+	ck_assert(store_is_lost(state.store, STORE_RESULTS, 0));
 	ck_assert(store_is_lost(state.store, STORE_TENSORS, 1) && store_is_lost(state.store, STORE_TENSORS, 5) &&
 		  store_is_lost(state.store, STORE_TENSORS, 6));
 	ck_assert(state_tells("cell 1 ") && state_tells("cell 5 ") && state_tells("cell 6 "));
+	state_close(true);
+}
+END_TEST
+
+/* ---- the journal ---- */
+
+static void put_unflushed(const char *text)
+{
+	ck_assert_int_eq(store_prepare(state.store, STORE_TENSORS, 2, 1), 0);
+	store_put(state.store, STORE_TENSORS, 1, text, strlen(text));
+	store_commit(state.store);
+}
+
+static struct format_transaction *transaction_in(char *journal, size_t off)
+{
+	return (struct format_transaction *)(void *)(journal + FORMAT_RECORDS_OFF + off);
+}
+
+/* The disk may keep a transaction whose cells it has, and not the one behind it. */
+START_TEST(a_transaction_from_before)
+{
+	size_t bytes;
+
+	state.options.durable = true;
+	state_open();
+	put_unflushed("the older one");
+	put_unflushed("the newer one");
+	char *journal = state_read(state_path("journal"), &bytes);
+	ck_assert_int_eq(store_flush(state.store), 0);
+	state_close(false);
+	size_t first = transaction_in(journal, 0)->bytes;
+	transaction_in(journal, first)->valid = 0;
+	state_write(state_path("journal"), journal + FORMAT_RECORDS_OFF, first + sizeof(struct format_transaction),
+		    FORMAT_RECORDS_OFF);
+	free(journal);
+	state_open();
+	ck_assert(state_has(STORE_TENSORS, 1, "the newer one"));
+	ck_assert(!state_tells("damaged"));
+	state_close(true);
+}
+END_TEST
+
+/* One of which a part did not reach the disk: what stood there from an earlier one is none of it. 0: a flipped
+ * bit; 1: a record of the one before; 2: one more record than there are; 3: longer than the file; 4: shorter than
+ * itself. */
+START_TEST(a_transaction_that_is_not_whole)
+{
+	size_t bytes, earlier_bytes, record = sizeof(struct format_transaction);
+
+	state.options.durable = true;
+	state_open();
+	put_unflushed("first");
+	ck_assert_int_eq(store_flush(state.store), 0);
+	char *earlier = state_read(state_path("journal"), &earlier_bytes);
+	put_unflushed("other");
+	char *journal = state_read(state_path("journal"), &bytes);
+	state_close(false);
+	struct format_transaction *transaction = transaction_in(journal, 0);
+	if (_i == 0)
+		journal[FORMAT_RECORDS_OFF + record + sizeof(struct format_record)] ^= 1;
+	if (_i == 1)
+		memcpy(journal + FORMAT_RECORDS_OFF + record, earlier + FORMAT_RECORDS_OFF + record,
+		       transaction->bytes - record);
+	transaction->n_records += _i == 2;
+	transaction->bytes = _i == 3 ? UINT64_MAX - 7 : _i == 4 ? 8 : transaction->bytes;
+	transaction->valid = format_mix(transaction->seq, transaction->bytes, transaction->n_records);
+	state_write(state_path("journal"), journal + FORMAT_RECORDS_OFF, 4096, FORMAT_RECORDS_OFF);
+	free(earlier);
+	free(journal);
+	state_open();
+	ck_assert(state_has(STORE_TENSORS, 1, "first"));
+	ck_assert(state_tells("journal: what stands in it is damaged"));
+	ck_assert_uint_eq(state.report.tables[STORE_TENSORS].n_lost, 0);
+	state_close(true);
+}
+END_TEST
+
+/* Nor may a record lead out of its table, or of the tables. */
+START_TEST(a_record_that_leads_astray)
+{
+	size_t bytes;
+
+	state.options.durable = true;
+	state_open();
+	put_unflushed("first");
+	char *journal = state_read(state_path("journal"), &bytes);
+	state_close(false);
+	struct format_record *record = (void *)(transaction_in(journal, 0) + 1);
+	record->index = _i & 1 ? UINT32_MAX : record->index;
+	record->table = _i & 2 ? UINT32_MAX : record->table;
+	record->cell.bytes = _i & 4 ? UINT16_MAX : record->cell.bytes;
+	state_write(state_path("journal"), record, sizeof(*record),
+		    FORMAT_RECORDS_OFF + sizeof(struct format_transaction));
+	free(journal);
+	state_open();
+	ck_assert(!state_has(STORE_TENSORS, 1, "first"));
+	ck_assert(state_tells("journal: what stands in it is damaged"));
 	state_close(true);
 }
 END_TEST
@@ -529,6 +631,9 @@ Suite *suite_damage(void)
 	tcase_add_test(tcase, ids_of_boots);
 	tcase_add_test(tcase, a_lost_cell_is_told_until_it_is_dealt_with);
 	tcase_add_test(tcase, cells_elsewhere);
+	tcase_add_test(tcase, a_transaction_from_before);
+	tcase_add_loop_test(tcase, a_transaction_that_is_not_whole, 0, 5);
+	tcase_add_loop_test(tcase, a_record_that_leads_astray, 1, 8);
 	tcase_add_test(tcase, files_that_others_may_write);
 	tcase_add_test(tcase, a_directory_that_is_none);
 	suite_add_tcase(suite, tcase);

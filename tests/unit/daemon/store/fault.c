@@ -66,7 +66,7 @@ static unsigned n_open_files(void)
 	return n;
 }
 
-enum { STEPS = 120 };
+enum { STEPS = 60 };
 
 /* As much of the script as can be done; how much that was is *n. What the state then answers. */
 static int run(uint64_t *n)

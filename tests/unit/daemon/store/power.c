@@ -132,13 +132,14 @@ static void run(uint64_t n)
 }
 
 /* A process that goes on with the script and loses power after so many stores into files. */
-static void play(uint64_t n, uint64_t *chance)
+static void play(unsigned round, uint64_t n, uint64_t *chance)
 {
 	int status;
 
 	begin_with_what_is_there();
 	*chance = script_hash(*chance + 1);
-	world->stores_left = 1 + (unsigned)(*chance % 700);
+	/* Every other time while the state is made or opened, after one store more each time. */
+	world->stores_left = 1 + (unsigned)(round & 1 ? round / 2 % 45 : *chance % 700);
 	world->n_flushed = world->n_begun = n;
 	pid_t child = fork();
 	ck_assert_int_ge(child, 0);
@@ -208,7 +209,7 @@ static unsigned rounds(void)
 {
 	const char *value = getenv("NPUMEM_STORE_KILLS");
 
-	return value ? (unsigned)strtoul(value, NULL, 0) : 60;
+	return value ? (unsigned)strtoul(value, NULL, 0) : 40;
 }
 
 START_TEST(durable_means_on_the_disk)
@@ -224,7 +225,7 @@ START_TEST(durable_means_on_the_disk)
 			ck_assert_int_eq(mkdir(state.directory, 0700), 0);
 			model = (struct script_model){0};
 		}
-		play(model.n, &chance);
+		play(round, model.n, &chance);
 		state_open();
 		ck_assert(!state.report.is_stale && !state_tells("lost") && !state_tells("damaged"));
 		tables_hold(state.store, &model);
@@ -262,7 +263,12 @@ START_TEST(otherwise_it_is_told)
 	for (unsigned round = 0, n = rounds(); round < n; round++) {
 		state_remove(state.directory);
 		ck_assert_int_eq(mkdir(state.directory, 0700), 0);
-		play(0, &chance);
+		/* Every other time the state is another process's. */
+		if (round & 2) {
+			state_open();
+			state_close(false);
+		}
+		play(round, 0, &chance);
 		state_open();
 		ck_assert(state.report.is_stale || world->n_begun == 0);
 		cells_are_real(state.store);

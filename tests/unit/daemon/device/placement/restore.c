@@ -26,7 +26,8 @@ static void open_stage(struct rig *rig)
 	ck_assert(guest->guest);
 	ck_assert_int_eq(rig_fill(rig, guest, 2), 0);
 	request = rig_matrix(NPUMEM_FX16, 3, 50, 9);
-	ck_assert_int_eq(rig_fill(rig, rig_place(rig, &request), 3), 0);
+	struct tensor *matrix = rig_place(rig, &request);
+	ck_assert_int_eq(rig_fill(rig, matrix, 3), 0);
 	request = rig_request(NPUMEM_FP32, 1, 5, 2, 3);
 	request.spec.layout = NPUMEM_STRIDED;
 	request.spec.stride = (struct npumem_dims){40, 13, 6, 2};
@@ -34,11 +35,11 @@ static void open_stage(struct rig *rig)
 	request = rig_request(NPUMEM_INT8, 6, 7, 4, 6);
 	request.spec.mode = NPUMEM_MODE_4N;
 	ck_assert_int_eq(rig_fill(rig, rig_place(rig, &request), 5), 0);
-	const struct device_slice slice = {{0, 1, 0, 0}, {1, 3, 2, 8}};
+	const struct device_slice slice = {{1, 1, 0, 0}, {2, 3, 2, 8}};
 	ck_assert_int_eq(device_view_slice(rig->device, host, &slice, &view, &rig->context), 0);
 	const struct npumem_dims shape = {1, 2, 4, 4};
 	ck_assert_int_eq(device_view_reshape(rig->device, view, &shape, &again, &rig->context), 0);
-	ck_assert_int_eq(device_seal(rig->device, host, &rig->context), 0);
+	ck_assert_int_eq(device_seal(rig->device, matrix, &rig->context), 0);
 }
 
 static struct device *new_device(struct rig *rig, void *memory)
@@ -88,8 +89,11 @@ static bool try_saved(struct rig *rig, const struct cells *cells, uint32_t which
 	device_restore_end(device, true);
 	const char *bad = device_check(device);
 	ck_assert_msg(!bad, "%u: %s", which, bad);
-	if (taken)
+	if (taken) {
+		ck_assert(wrong->reuse >= NPUMEM_NEVER && wrong->reuse <= NPUMEM_UNCHECKED);
+		ck_assert(!taken->base || (!taken->base->base && taken->base->reuse == wrong->reuse));
 		use(rig, device, taken);
+	}
 	device_free(device);
 	free(memory);
 	return taken;
@@ -210,6 +214,16 @@ static void over_data(struct device_saved *saved)
 	saved->address -= 3 * NPU_BYTES;
 }
 
+static void at_first(struct device_saved *saved)
+{
+	saved->address = 0;
+}
+
+static void on_next_npu(struct device_saved *saved)
+{
+	saved->start_npu++;
+}
+
 enum { HOST, GUEST, MATRIX, STRIDED, PACKED, SLICE, RESHAPED };
 
 START_TEST(two_that_meet)
@@ -228,9 +242,20 @@ START_TEST(two_that_meet)
 	ck_assert_ptr_null(device_find(pair.device, pair.cells.all[GUEST].saved.handle));
 	ck_assert_int_eq(restore_as(&pair, GUEST, NULL), 0);
 	ck_assert_int_eq(restore_as(&pair, SLICE, NULL), 0);
+	/* Before what it was made from, though in its base. */
+	ck_assert_int_eq(restore_as(&pair, RESHAPED, at_first), NPUMEM_INVALID);
+	rig_said(&pair.rig, NPUMEM_INVALID, "it leaves what it was made from");
+	/* Where its base has no channel. */
+	ck_assert_int_eq(restore_as(&pair, RESHAPED, on_next_npu), NPUMEM_INVALID);
+	rig_said(&pair.rig, NPUMEM_INVALID, "it leaves what it was made from");
 	/* A view of a view is none. */
+	uint64_t handle = pair.cells.all[RESHAPED].saved.handle;
+	pair.cells.all[RESHAPED].saved = pair.cells.all[SLICE].saved;
+	pair.cells.all[RESHAPED].saved.handle = handle;
 	pair.cells.all[RESHAPED].saved.base = pair.cells.all[SLICE].saved.handle;
+	pair.cells.all[RESHAPED].saved.range = (struct tensor_range){{0, 0, 0, 0}, {1, 1, 1, 1}};
 	ck_assert_int_eq(restore_as(&pair, RESHAPED, NULL), NPUMEM_INVALID);
+	rig_said(&pair.rig, NPUMEM_INVALID, "it is a view of nothing");
 	close_pair(&pair);
 }
 END_TEST
@@ -336,6 +361,18 @@ START_TEST(slots)
 	device_restore_free(device, 3, UINT64_C(1) << 32);
 	device_restore_free(device, 2, UINT32_MAX);
 	device_restore_free(device, 1, 7);
+	/* The handle of a slot that is to be used again, of one that is not there, and of none. */
+	struct device_request request = rig_request(NPUMEM_INT8, 1, 2, 1, 8);
+	struct device_saved saved;
+	struct tensor *tensor;
+	device_describe(rig.device, rig_place(&rig, &request), &saved);
+	static const uint64_t wrong[] = {UINT64_C(7) << 32 | 2, UINT64_C(6) << 32 | 2, 6, 7, UINT32_MAX, 0};
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		saved.handle = wrong[i];
+		npumem_error_clear(&rig.error);
+		ck_assert_int_eq(device_restore(device, &saved, &tensor, &rig.context), NPUMEM_INVALID);
+		rig_said(&rig, NPUMEM_INVALID, "its handle cannot be given to it");
+	}
 	device_restore_end(device, false);
 	static const uint64_t expected[] = {UINT64_C(7) << 32 | 2, UINT64_C(0xffffffff) << 32 | 3, 6, 7};
 	for (unsigned i = 0; i < 4; i++)
@@ -373,6 +410,7 @@ START_TEST(nothing_is_left)
 			ck_assert_int_eq(restore_as(&pair, i, NULL), 0);
 	device_restore_end(pair.device, true);
 	ck_assert_ptr_null(device_check(pair.device));
+	ck_assert_uint_eq(local->n_damaged, 0);
 	for (int64_t npu = 0; npu < 4; npu++) {
 		device_peek(pair.device, npu, matrix->place.offset, matrix->place.bytes_per_npu, bytes);
 		ck_assert_int_eq(memcmp(bytes, zero, (size_t)matrix->place.bytes_per_npu), 0);
