@@ -94,6 +94,10 @@ def grant(tensor, uid, access):
     return {"grant": pb.GrantRequest(tensor=ref(tensor), uid=uid, access=access)}
 
 
+def rename(tensor, name):
+    return {"rename": pb.RenameRequest(tensor=ref(tensor), name=name)}
+
+
 def view(name, base, start, end):
     request = pb.ViewRequest(name=name, tensor=ref(base))
     for dims, values in (("from", start), ("to", end)):
