@@ -32,6 +32,7 @@ struct npumem; /* a connection */
 
 #define NPUMEM_NO_SPIN UINT32_MAX
 #define NPUMEM_FOREVER UINT32_MAX
+#define NPUMEM_NO_RESUME UINT64_MAX
 
 /* 0: the default. */
 struct npumem_options {
@@ -42,10 +43,13 @@ struct npumem_options {
 	 * $NPUMEM_SPIN_US; or NPUMEM_NO_SPIN. Not done where this process has one core only, and given up for a
 	 * while where answers take longer. */
 	uint32_t spin_us;
+	/* For how many milliseconds at most a daemon is looked for that goes on with the session when the connection
+	 * ends; as long as the daemon keeps sessions (info's resume_seconds); or NPUMEM_NO_RESUME. */
+	uint64_t resume_ms;
 };
 #define NPUMEM_OPTIONS_INIT                                                                                       \
 	{                                                                                                         \
-		sizeof(struct npumem_options), 0, 0, 0                                                            \
+		sizeof(struct npumem_options), 0, 0, 0, 0                                                         \
 	}
 
 /* Connects to `address`: a socket's path, "unix:PATH", "spawn:" or "spawn:OPTIONS" (starts a private daemon that

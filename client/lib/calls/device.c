@@ -3,7 +3,7 @@
 #include "client/lib/connection/reply.h"
 
 /* What this library knows of; a daemon never refuses over it. */
-#define DEVICE_FEATURES NPUMEM__V1__FEATURE__FEATURE_SUBMIT
+#define DEVICE_FEATURES (NPUMEM__V1__FEATURE__FEATURE_SUBMIT | NPUMEM__V1__FEATURE__FEATURE_RESUME)
 
 /* ---- info ---- */
 
@@ -111,9 +111,20 @@ int npumem_plan_remote_async(struct npumem *npumem, const struct npumem_spec *sp
 
 /* ---- shutdown ---- */
 
+/* Who ends a daemon does not look for the next one. */
+static int take_shutting_down(struct npumem_request *request, const Npumem__V1__Response *response,
+			      struct npumem_error *error)
+{
+	(void)response;
+	(void)error;
+	resume_forget(request->npumem);
+	return 0;
+}
+
 int npumem_shutdown_async(struct npumem *npumem, NPUMEM_ASYNC)
 {
-	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_SHUTTING_DOWN};
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_SHUTTING_DOWN,
+						 .take = take_shutting_down};
 	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ShutdownRequest shutdown = NPUMEM__V1__SHUTDOWN_REQUEST__INIT;
 	struct npumem_request *made;

@@ -98,3 +98,17 @@ int address_connect(const struct address *address, int64_t until, int *fd, struc
 	return npumem_error_set(error, err == -ETIMEDOUT ? NPUMEM_DEADLINE_EXCEEDED : NPUMEM_UNAVAILABLE,
 				"cannot reach a daemon at %s: %s", address->path, strerror(-err));
 }
+
+int address_try(const struct address *address, int *fd)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	memcpy(name.sun_path, address->path, sizeof(name.sun_path));
+	*fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (*fd < 0)
+		return -errno;
+	if (!connect(*fd, (const struct sockaddr *)&name, sizeof(name)))
+		return 0;
+	int err = -errno;
+	close(*fd);
+	return err;
+}

@@ -20,5 +20,7 @@ int address_listen(const struct address *address, int *fd, struct npumem_error *
 
 /* A connected socket, blocking, in *fd, by `until` (clock.h). 0 or UNAVAILABLE, DEADLINE_EXCEEDED. */
 int address_connect(const struct address *address, int64_t until, int *fd, struct npumem_error *error);
+/* The same without waiting, not even for room in a queue of connections. 0 or -errno. */
+int address_try(const struct address *address, int *fd);
 
 #endif

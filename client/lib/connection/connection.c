@@ -48,6 +48,16 @@ int connection_new(const struct memory *memory, int fd, const struct npumem_opti
 	return 0;
 }
 
+int connection_at(const struct memory *memory, const struct address *address, int fd,
+		  const struct npumem_options *given, struct npumem **out, struct npumem_error *error)
+{
+	int status = connection_new(memory, fd, given, out, error);
+	uint64_t resume_ms = status || !given ? 0 : given->resume_ms;
+	if (!status && resume_ms != NPUMEM_NO_RESUME)
+		resume_ask(*out, address, resume_ms);
+	return status;
+}
+
 int npumem_open(const char *address, const struct npumem_options *given, struct npumem **out,
 		struct npumem_error *error)
 {
@@ -64,7 +74,7 @@ int npumem_open(const char *address, const struct npumem_options *given, struct 
 	if (parsed.spawn)
 		return private_open(parsed.options, &options, out, error);
 	status = address_connect(&parsed, clock_after(options.connect_ms), &fd, error);
-	return status ? status : connection_new(&memory_libc, fd, &options, out, error);
+	return status ? status : connection_at(&memory_libc, &parsed, fd, &options, out, error);
 }
 
 int npumem_open_fd(int fd, const struct npumem_options *options, struct npumem **out, struct npumem_error *error)
@@ -88,17 +98,24 @@ void npumem_set_timeout(struct npumem *npumem, uint32_t call_ms)
 
 int npumem_fd(const struct npumem *npumem)
 {
-	return npumem->fd;
+	/* What is watched is no part of what a reader of the connection sees. */
+	struct npumem *self = (struct npumem *)(uintptr_t)npumem;
+	if (self->watch.fd < 0 && resume_keeps(&self->resume) && watch_open(&self->watch, self->fd))
+		resume_forget(self);
+	return self->watch.fd >= 0 ? self->watch.fd : self->fd;
 }
 
 bool npumem_wants_write(const struct npumem *npumem)
 {
-	return !outbox_is_empty(&npumem->out) && !npumem->no_more_writes;
+	struct npumem *self = (struct npumem *)(uintptr_t)npumem;
+	bool wants_write = engine_wants_write(npumem);
+	watch_write(&self->watch, wants_write);
+	return wants_write;
 }
 
 int npumem_timeout(const struct npumem *npumem)
 {
-	return npumem->broken.status && npumem->n_requests ? 0 : clock_left(npumem->next_deadline);
+	return npumem->broken.status && npumem->n_requests ? 0 : clock_left(engine_due(npumem));
 }
 
 int npumem_process(struct npumem *npumem, struct npumem_error *error)

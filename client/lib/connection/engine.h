@@ -12,12 +12,16 @@
 #include "client/lib/connection/outbox.h"
 #include "client/lib/connection/pending.h"
 #include "client/lib/connection/request.h"
+#include "client/lib/connection/resume.h"
+#include "client/lib/connection/watch.h"
 #include "proto/budget.h"
 #include "proto/spin.h"
 
 struct npumem {
 	const struct memory *memory;
-	int fd;
+	int fd; /* -1: there is none, and one is looked for */
+	struct watch watch;
+	struct resume resume;
 	struct outbox out;
 	struct inbox in;
 	struct pending_table pending;
@@ -54,6 +58,12 @@ int engine_send(struct npumem *npumem, struct npumem_request *request, Npumem__V
 /* Asks for a message to be taken back. Where there is no memory for that, it is not. */
 void engine_cancel(struct npumem *npumem, uint64_t id);
 
+/* What waits to be written of this owner's memory is copied, so that it may go. */
+void engine_let_go(struct npumem *npumem, const void *owner);
+bool engine_wants_write(const struct npumem *npumem);
+/* When engine_turn has something to do, whatever the socket does; or CLOCK_NEVER. */
+int64_t engine_due(const struct npumem *npumem);
+
 /* Writes and reads what goes without waiting, and hands out the answers. 0; UNAVAILABLE; CANCELLED: a callback has
  * closed the connection, which is gone; INVALID from within a callback. */
 int engine_turn(struct npumem *npumem, struct npumem_error *error);
@@ -64,5 +74,23 @@ int engine_wait(struct npumem *npumem, struct npumem_error *error);
 int engine_break(struct npumem *npumem, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Why it broke. */
 int engine_error(const struct npumem *npumem, struct npumem_error *error);
+
+/* ---- for itself and resume.h ---- */
+
+/* What the socket takes, or has, without waiting. *any: something came. */
+void engine_write(struct npumem *npumem);
+void engine_receive(struct npumem *npumem, bool *any);
+
+/* Closes the socket, and drops what was to be written and what has come in part. */
+void engine_hang_up(struct npumem *npumem);
+/* Takes over a connected socket after that. 0, or -errno and it has not. */
+int engine_connected(struct npumem *npumem, int fd);
+
+/* Each queues a message, whoever else's wait: 0 or -ENOMEM. Of the connection's own, with an fd that is duplicated
+ * (-1: none); `is_again`: its answer is waited for, by nobody. The same of a kept one. A request that was not
+ * answered, as it was. */
+int engine_ask(struct npumem *npumem, Npumem__V1__Request *message, int fd, bool is_again);
+int engine_ask_kept(struct npumem *npumem, struct kept *kept);
+int engine_send_again(struct npumem *npumem, const struct pending *pending);
 
 #endif

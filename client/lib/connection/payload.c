@@ -11,6 +11,7 @@ enum {
 	WIRE_32 = 5,
 	REQUEST_ID = 1 << 3 | WIRE_VARINT,
 	REQUEST_WRITE = 13 << 3 | WIRE_BYTES,
+	REQUEST_ANSWERED_BELOW = 60 << 3 | WIRE_VARINT,
 	WRITE_DATA = 3 << 3 | WIRE_BYTES,
 	RESPONSE_ID = 1,
 	RESPONSE_STATUS = 2,
@@ -40,8 +41,10 @@ static size_t write_size(const Npumem__V1__Request *request, size_t bytes)
 
 size_t payload_write_size(const Npumem__V1__Request *request, size_t bytes)
 {
-	size_t inner = write_size(request, bytes);
-	return 1 + varint_size(request->id) + 1 + varint_size(inner) + inner;
+	size_t inner = write_size(request, bytes), n = 1 + varint_size(request->id);
+	if (request->answered_below)
+		n += varint_size(REQUEST_ANSWERED_BELOW) + varint_size(request->answered_below);
+	return n + 1 + varint_size(inner) + inner;
 }
 
 size_t payload_write_head(const Npumem__V1__Request *request, size_t bytes, uint8_t *to)
@@ -49,6 +52,10 @@ size_t payload_write_head(const Npumem__V1__Request *request, size_t bytes, uint
 	size_t n = 0;
 	to[n++] = REQUEST_ID;
 	n += varint_put(request->id, to + n);
+	if (request->answered_below) {
+		n += varint_put(REQUEST_ANSWERED_BELOW, to + n);
+		n += varint_put(request->answered_below, to + n);
+	}
 	to[n++] = REQUEST_WRITE;
 	n += varint_put(write_size(request, bytes), to + n);
 	n += npumem__v1__write_request__pack(request->write, to + n);

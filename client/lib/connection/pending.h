@@ -13,6 +13,8 @@ struct pending {
 	struct npumem_request *request; /* NULL: nobody waits for the answer any more */
 	uint8_t *to;			/* where its data belong; NULL: it has none, or its request takes them */
 	size_t bytes;
+	struct kept *kept; /* the message, to be sent again; NULL: it is not */
+	bool is_again;	   /* of the connection's own, to go on with a session: may not be refused */
 };
 
 struct pending_table {

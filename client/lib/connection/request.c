@@ -94,14 +94,10 @@ static void disown(struct npumem_request *request)
 		pending->request = NULL;
 		pending->to = NULL;
 		inbox_disown(&npumem->in, id);
+		resume_disown(npumem, pending);
 		request->n_waiting--;
 	}
-	if (outbox_disown(&npumem->out, npumem->memory, request)) {
-		/* Its rest cannot be written from where it lies, and nothing else instead of it. */
-		npumem->no_more_writes = true;
-		outbox_deinit(&npumem->out, npumem->memory);
-		engine_break(npumem, "no memory in this process to let a write go");
-	}
+	engine_let_go(npumem, request);
 }
 
 static void give_back(struct npumem_request *request)
