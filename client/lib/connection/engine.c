@@ -108,6 +108,7 @@ void engine_hang_up(struct npumem *npumem)
 	npumem->fd = -1;
 	outbox_deinit(&npumem->out, npumem->memory);
 	inbox_deinit(&npumem->in, npumem->memory);
+	npumem->in = (struct inbox){.cut = 0};
 	npumem->no_more_writes = false;
 	npumem_error_clear(&npumem->ending);
 }
