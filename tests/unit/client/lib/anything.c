@@ -1,14 +1,15 @@
 /* Anything in any order: requests of several kinds, cancelled, let go and late, against a peer that reads and
- * writes a few bytes at a time and answers in random order. Whatever happens, each callback that is to be called
- * is called once, arrays that were read are right, what was written arrives as it was, and memory that was given
- * back is not touched (the sanitizers' part). */
+ * writes a few bytes at a time and answers in random order, and (with a session that outlives its connection)
+ * hangs up at any time. Whatever happens, each callback that is to be called is called once, arrays that were read
+ * are right, what was written arrives as it was, and memory that was given back is not touched (the sanitizers'
+ * part). */
 #include <check.h>
 #include <stdlib.h>
 
+#include "tests/unit/client/lib/door.h"
 #include "tests/unit/client/lib/failing.h"
-#include "tests/unit/client/lib/peer.h"
 
-enum { OPEN_MOST = 40, READ_BYTES = 30000, WRITE_BYTES = 9000, ROOM = 4 << 20 };
+enum { OPEN_MOST = 40, READ_BYTES = 30000, WRITE_BYTES = 9000, ROOM = 4 << 20, CUTS_LEAST = 12 };
 
 struct one {
 	struct world *world;
@@ -19,10 +20,12 @@ struct one {
 };
 
 struct world {
-	struct peer peer;
+	struct door door; /* its peer alone where nobody hangs up */
+	bool may_cut, has_token;
+	uint64_t last_id; /* of this connection */
 	uint32_t state;
 	struct one ones[OPEN_MOST];
-	unsigned answered, dropped, wrong;
+	unsigned answered, dropped, wrong, n_cuts;
 	/* The peer's side: bytes that came, requests that wait, bytes to go. */
 	uint8_t *in, *out;
 	size_t n_in, n_out;
@@ -133,6 +136,16 @@ static void peer_answers(struct world *world)
 	npumem__v1__request__free_unpacked(request, NULL);
 }
 
+/* The first of each connection, and answered before all others. */
+static void take_token(struct world *world, Npumem__V1__Request *request)
+{
+	ck_assert_uint_eq(request->resume->token.len != 0, world->has_token);
+	ck_assert_uint_eq(world->n_waiting + world->n_out, 0);
+	door_resumed(&world->door, request->id, DOOR_TOKEN, 30);
+	world->has_token = true;
+	npumem__v1__request__free_unpacked(request, NULL);
+}
+
 static void peer_takes(struct world *world)
 {
 	size_t header, bytes;
@@ -140,6 +153,15 @@ static void peer_takes(struct world *world)
 	       frame_parse(world->in, world->n_in, FRAME_BYTES_MAX, &header, &bytes) == FRAME_COMPLETE) {
 		Npumem__V1__Request *request = npumem__v1__request__unpack(NULL, bytes, world->in + header);
 		ck_assert_ptr_nonnull(request);
+		world->n_in -= header + bytes;
+		if (request->call_case == NPUMEM__V1__REQUEST__CALL_RESUME) {
+			memmove(world->in, world->in + header + bytes, world->n_in);
+			take_token(world, request);
+			continue;
+		}
+		/* In the order sent, also again. */
+		ck_assert_uint_gt(request->id, world->last_id);
+		world->last_id = request->id;
 		if (request->call_case == NPUMEM__V1__REQUEST__CALL_WRITE) {
 			const ProtobufCBinaryData *data = &request->write->data;
 			for (size_t i = 0; i < data->len; i++)
@@ -147,18 +169,41 @@ static void peer_takes(struct world *world)
 			world->wrong += data->len != WRITE_BYTES;
 		}
 		world->waiting[world->n_waiting++] = request;
-		world->n_in -= header + bytes;
 		memmove(world->in, world->in + header + bytes, world->n_in);
+	}
+}
+
+static void forget(struct world *world)
+{
+	while (world->n_waiting)
+		npumem__v1__request__free_unpacked(world->waiting[--world->n_waiting], NULL);
+	world->n_in = world->n_out = world->last_id = 0;
+}
+
+/* Hangs up, or takes the next connection. */
+static void peer_changes(struct world *world)
+{
+	struct pollfd pollfd = {.fd = world->door.listener, .events = POLLIN};
+	if (world->door.peer.fd < 0) {
+		/* Looking for a daemon takes milliseconds. */
+		poll(&pollfd, 1, 2);
+		world->door.peer.fd = accept(world->door.listener, NULL, NULL);
+	} else if (world->may_cut && world->has_token && random_next(world) % 8 == 0) {
+		door_cut(&world->door);
+		forget(world);
+		world->n_cuts++;
 	}
 }
 
 static void peer_moves(struct world *world, size_t most)
 {
+	if (world->door.peer.fd < 0)
+		return;
 	size_t room = ROOM - world->n_in;
-	ssize_t n = recv(world->peer.fd, world->in + world->n_in, most < room ? most : room, MSG_DONTWAIT);
+	ssize_t n = recv(world->door.peer.fd, world->in + world->n_in, most < room ? most : room, MSG_DONTWAIT);
 	world->n_in += n > 0 ? (size_t)n : 0;
 	peer_takes(world);
-	n = send(world->peer.fd, world->out, most < world->n_out ? most : world->n_out,
+	n = send(world->door.peer.fd, world->out, most < world->n_out ? most : world->n_out,
 		 MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (n > 0) {
 		world->n_out -= (size_t)n;
@@ -170,9 +215,9 @@ static void peer_moves(struct world *world, size_t most)
 
 static void step(struct world *world)
 {
-	struct npumem *npumem = world->peer.npumem;
+	struct npumem *npumem = world->door.peer.npumem;
 	struct one *one;
-	switch (random_next(world) % 12) {
+	switch (random_next(world) % 13) {
 	case 0:
 	case 1:
 	case 2:
@@ -203,6 +248,9 @@ static void step(struct world *world)
 		if (world->n_waiting)
 			peer_answers(world);
 		break;
+	case 10:
+		peer_changes(world);
+		break;
 	default:
 		peer_moves(world, 1 + random_next(world) % 20000);
 	}
@@ -210,11 +258,15 @@ static void step(struct world *world)
 
 START_TEST(anything_in_any_order)
 {
-	for (uint32_t seed = 1; seed <= 12; seed++) {
+	for (uint32_t seed = 1; seed <= 16; seed++) {
 		struct failing failing = {.fail_at = 0};
 		const struct memory memory = {failing_resize, &failing};
 		static struct world world;
-		world = (struct world){.peer = peer_open_with(&memory), .state = seed * 2654435761u};
+		world = (struct world){.state = seed * 2654435761u, .may_cut = seed % 4 > 1};
+		if (world.may_cut)
+			door_open_with(&world.door, &memory, 0);
+		else
+			world.door = (struct door){.peer = peer_open_with(&memory), .listener = -1};
 		world.in = malloc(ROOM);
 		world.out = malloc(ROOM);
 		for (unsigned i = 0; i < OPEN_MOST; i++)
@@ -222,24 +274,28 @@ START_TEST(anything_in_any_order)
 		for (unsigned i = 0; i < 4000; i++)
 			step(&world);
 		/* All the rest is answered, or (every other time) learns that the connection is closed. */
-		for (unsigned i = 0; seed % 2 && (npumem_in_flight(world.peer.npumem) || world.n_waiting); i++) {
+		for (unsigned i = 0; seed % 2 && (npumem_in_flight(world.door.peer.npumem) || world.n_waiting);
+		     i++) {
 			ck_assert_uint_lt(i, 100000);
-			ck_assert_int_eq(npumem_process(world.peer.npumem, NULL), 0);
+			ck_assert_int_eq(npumem_process(world.door.peer.npumem, NULL), 0);
+			if (world.door.peer.fd < 0)
+				peer_changes(&world);
 			peer_moves(&world, 100000);
 			if (world.n_waiting)
 				peer_answers(&world);
 		}
-		npumem_close(world.peer.npumem);
+		npumem_close(world.door.peer.npumem);
+		world.door.peer.npumem = NULL;
+		ck_assert(world.n_cuts >= CUTS_LEAST || !world.may_cut);
 		ck_assert_ptr_null(pick(&world, true));
 		ck_assert_uint_eq(world.wrong, 0);
-		ck_assert_uint_gt(world.answered, 100);
+		ck_assert_uint_gt(world.answered, 50);
 		ck_assert_uint_gt(world.dropped, 20);
 		ck_assert_int_eq(failing.live, 0);
-		while (world.n_waiting)
-			npumem__v1__request__free_unpacked(world.waiting[--world.n_waiting], NULL);
+		forget(&world);
 		free(world.in);
 		free(world.out);
-		close(world.peer.fd);
+		door_close(&world.door);
 	}
 }
 END_TEST

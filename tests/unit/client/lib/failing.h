@@ -1,7 +1,8 @@
-/* Host memory that fails its i-th allocation, and counts what is not given back. */
+/* Host memory that fails its i-th allocation, or all from it on, and counts what is not given back. */
 #ifndef TESTS_CLIENT_FAILING_H
 #define TESTS_CLIENT_FAILING_H
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include "client/lib/connection/memory.h"
@@ -9,6 +10,7 @@
 struct failing {
 	unsigned calls, fail_at; /* counted from 1; 0: none */
 	long live;
+	bool for_good;
 };
 
 static inline void *failing_resize(void *ctx, void *old, size_t bytes)
@@ -19,7 +21,9 @@ static inline void *failing_resize(void *ctx, void *old, size_t bytes)
 		free(old);
 		return NULL;
 	}
-	if (++failing->calls == failing->fail_at)
+	failing->calls++;
+	if (failing->calls == failing->fail_at ||
+	    (failing->for_good && failing->fail_at && failing->calls > failing->fail_at))
 		return NULL;
 	failing->live += !old;
 	return realloc(old, bytes);
