@@ -12,9 +12,11 @@ import subprocess
 import tempfile
 from typing import IO, Optional, Union
 
+from . import npumem_pb2 as pb
 from ._build import DAEMON_FROM_HERE, SBINDIR
 from .device import Device, bury
 from .errors import DeadlineExceeded, Status, Unavailable
+from .session import Session
 from .wire import Wire
 
 SYSTEM_PATH = "/run/npumem/npumem.sock"
@@ -34,6 +36,7 @@ def connect(
     *,
     timeout: Optional[float] = None,
     connect_timeout: Optional[float] = 30.0,
+    resume: Optional[float] = None,
 ) -> Device:
     """Connects to a daemon.
 
@@ -41,6 +44,8 @@ def connect(
                      $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock
     timeout          Device.timeout
     connect_timeout  seconds, for this call
+    resume           seconds for which a daemon is looked for, at most, that goes on with the session when the connection
+                     ends; None: as long as the daemon keeps sessions; 0: an end is an end
 
     Unavailable where there is no daemon, DeadlineExceeded where it does not answer."""
     address = os.fspath(address) if address else default_address()
@@ -54,7 +59,7 @@ def connect(
             limit = struct.pack("ll", int(connect_timeout), int(connect_timeout % 1 * 1e6) or 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         sock.connect(path)
-        return greet(sock, timeout, connect_timeout)
+        return greet(sock, timeout, connect_timeout, Session(path, resume))
     except BlockingIOError:
         sock.close()
         raise DeadlineExceeded(Status.DEADLINE_EXCEEDED, f"no daemon answers at {path}") from None
@@ -65,15 +70,19 @@ def connect(
         raise Unavailable(Status.UNAVAILABLE, f"cannot reach a daemon at {path}: {problem.strerror or problem}") from None
 
 
-def greet(sock: socket.socket, timeout: Optional[float], connect_timeout: Optional[float]) -> Device:
+def greet(
+    sock: socket.socket, timeout: Optional[float], connect_timeout: Optional[float], session: Optional[Session] = None
+) -> Device:
     """The first question and its answer."""
-    wire = Wire(sock)
+    wire = Wire(sock, session)
     try:
         device = Device(wire, connect_timeout)
     except BaseException:
         wire.close()
         raise
     device.timeout = timeout
+    if device.info.features & pb.FEATURE_RESUME:
+        wire.ask_for_token()
     return device
 
 

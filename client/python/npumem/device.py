@@ -262,6 +262,7 @@ class Device:
     def shutdown(self) -> None:
         """For root and the daemon's uid: the daemon answers what it was asked, and ends."""
         self.ask("shutdown", pb.ShutdownRequest())
+        self._wire.forget()  # who ends a daemon does not look for the next one
 
     # ---- events ----
 

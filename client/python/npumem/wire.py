@@ -6,6 +6,7 @@ requests may be sent before the first answer is asked for."""
 from __future__ import annotations
 
 import collections
+import math
 import os
 import select
 import socket
@@ -17,6 +18,7 @@ from google.protobuf.message import DecodeError
 
 from . import npumem_pb2 as pb
 from .errors import DeadlineExceeded, Status, Unavailable, refusal
+from .session import AGAIN_BYTES, Session, State
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -24,6 +26,8 @@ U = TypeVar("U")
 FRAME_BYTES_MAX = 16 << 20
 RECEIVE_BYTES = 1 << 18
 EVENTS_MAX = 4096  # kept for who does not ask
+# Those whose results the daemon keeps until it is told that they are known.
+WITH_RESULT = frozenset(("alloc", "view", "free", "seal", "grant", "write", "fill", "copy", "run", "submit"))
 UNSENT_BYTES_MAX = 8 << 20  # of requests that the daemon has not taken yet, before more may be sent
 
 
@@ -110,9 +114,10 @@ class Several(Pending[U], Generic[T, U]):
 
 
 class Wire:
-    """Frames both ways over a connected socket, which it takes over."""
+    """Frames both ways over a connected socket, which it takes over. Where the daemon gives a token for the session, an
+    end of the connection is a pause: see session.py."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, session: Optional[Session] = None) -> None:
         sock.setblocking(False)
         self._sock: Optional[socket.socket] = sock
         self._out: collections.deque[tuple[memoryview, Sequence[int]]] = collections.deque()
@@ -120,6 +125,8 @@ class Wire:
         self._number = 0
         self._pending: dict[int, Pending[Any]] = {}
         self._over = ""  # why
+        self._ending = ""  # why the daemon is about to hang up
+        self._session = session or Session()
         self.events: collections.deque[pb.Event] = collections.deque()
         self.timeout: Optional[float] = None  # of a wait for room to send
 
@@ -137,19 +144,35 @@ class Wire:
     ) -> Pending[T]:
         """Sends a member of Request.call. What the socket does not take at once goes with the next look or wait, and
         where that is much it waits here. `fds` are duplicated; `keep` lives until the answer."""
-        self._number += 1
-        data = pb.Request(id=self._number, **{call: message}).SerializeToString()
-        if len(data) > FRAME_BYTES_MAX:
+        request = pb.Request(id=self._number + 1, **{call: message})
+        keeps = self._session.keeps
+        if keeps and call in WITH_RESULT:
+            request.answered_below = next(iter(self._pending), request.id)
+        data = request.SerializeToString()
+        if len(data) + keeps * AGAIN_BYTES > FRAME_BYTES_MAX:
             raise ValueError(f"a request of {len(data)} bytes; {FRAME_BYTES_MAX} go into one")
         if self._over:
             raise Unavailable(Status.UNAVAILABLE, self._over)
+        self._number += 1
         pending = Pending(self, self._number, convert, keep)
         self._pending[self._number] = pending
-        self._out.append((memoryview(encode_length(len(data)) + data), [os.dup(fd) for fd in fds]))
+        if keeps:
+            self._session.keep(request, len(data), fds)
+        if not self._session.away:
+            self._put(data, fds)
         self._step()
         if waits and self._unsent() > UNSENT_BYTES_MAX:
             self.wait(lambda: self._unsent() <= UNSENT_BYTES_MAX, self.timeout)
         return pending
+
+    def _put(self, data: bytes, fds: Sequence[int]) -> None:
+        self._out.append((memoryview(encode_length(len(data)) + data), [os.dup(fd) for fd in fds]))
+
+    def _own(self, fds: Sequence[int] = (), **call: Any) -> None:
+        """A request of the connection's own, whose answer the session takes."""
+        self._number += 1
+        self._session.own.add(self._number)
+        self._put(pb.Request(id=self._number, **call).SerializeToString(), fds)
 
     def look(self) -> None:
         """Takes and sends what can be without waiting."""
@@ -175,24 +198,93 @@ class Wire:
         self._sock.close()
         self._sock = None
         self._drop_unsent()
+        self._session.forget()
         for pending in list(self._pending.values()):
             pending.settle(pb.Response(status=pb.UNAVAILABLE, message=self._over))
         self._pending.clear()
+
+    def ask_for_token(self) -> None:
+        """Of a daemon that gives them; with what is sent next."""
+        assert self._sock is not None
+        if self._session.asks(self._sock):
+            self._own(resume=pb.ResumeRequest())
+
+    def forget(self) -> None:
+        """The end of the connection is to be its end."""
+        self._session.forget()
+
+    # ---- another connection ----
+
+    def _lost(self, why: str) -> None:
+        """The connection has ended: looks for another, where the session goes on."""
+        if not self._session.lost(why):
+            self.close(why)
+            return
+        assert self._sock is not None
+        self._sock.close()
+        self._drop_unsent()
+        self._in.clear()
+        self._ending = ""
+
+    def _look_for_another(self) -> None:
+        sock = self._session.tried()
+        if sock is not None:
+            self._sock = sock
+            self._own(resume=pb.ResumeRequest(token=self._session.token))
+        elif time.monotonic() >= self._session.limit:
+            self.close(self._session.late())
+
+    def _go_on(self) -> None:
+        """Segments before what uses them, and all in the order that it was asked in."""
+        for segment, fd in self._session.segments.items():
+            self._own([fd], share=pb.ShareRequest(segment=segment))
+        if self._session.subscribed is not None:
+            self._own(subscribe=self._session.subscribed)
+        for kept in self._session.kept.values():
+            self._put(kept.request.SerializeToString(), kept.fds)
+            kept.request.again = True
+
+    def _take_own(self, response: pb.Response) -> None:
+        """An answer to a request of the connection's own."""
+        session = self._session
+        if session.state is State.ASKED:
+            session.granted(response)
+        elif session.state is State.READY:
+            if response.status not in (pb.OK, pb.UNAVAILABLE):
+                self.close(f"the daemon has not taken back what the session had: {response.message}")
+        elif response.status == pb.UNAVAILABLE:  # it goes down again, or the session's last connection still ends
+            self._lost(response.message)
+        elif response.status == pb.NOT_FOUND:
+            self.close("the daemon was restarted without this session")
+        elif response.status != pb.OK or not session.granted(response):
+            self.close(f"the daemon does not go on with this session: {response.message or 'it gave no token'}")
+        else:
+            self._go_on()
 
     # ---- bytes ----
 
     def _poll(self, seconds: Optional[float]) -> None:
         assert self._sock is not None
         poll = select.poll()
-        poll.register(self._sock, select.POLLIN | (select.POLLOUT if self._out else 0))
+        if self._session.state is not State.AWAY:
+            poll.register(self._sock, select.POLLIN | (select.POLLOUT if self._out else 0))
+        due = self._session.due() - time.monotonic()
+        if seconds is None or due < seconds:
+            seconds = None if due == math.inf else max(0.0, due)
         # Rounded up, so that it does not ask again and again in the last millisecond.
         poll.poll(None if seconds is None else int(seconds * 1000) + 1)
         self._step()
 
     def _step(self) -> None:
         try:
+            if self._session.due() <= time.monotonic():
+                self._look_for_another()
+            if self._session.state is State.AWAY or self._sock is None:
+                return
             self._flush()
             self._receive()
+        except (ConnectionResetError, BrokenPipeError):
+            self._lost("the daemon has hung up")
         except (OSError, ValueError, DecodeError) as problem:
             self.close(f"the connection to the daemon broke: {problem}")
 
@@ -213,6 +305,8 @@ class Wire:
             self._drop_unsent()  # what it said last may still be there to be read
 
     def _unsent(self) -> int:
+        if self._session.away:
+            return self._session.bytes_kept
         return sum(len(data) for data, _ in self._out)
 
     def _drop_unsent(self) -> None:
@@ -225,16 +319,23 @@ class Wire:
             os.close(fd)
 
     def _receive(self) -> None:
-        while self._sock is not None:
+        sock = self._sock
+        while sock is not None and self._sock is sock and self._session.state is not State.AWAY:
             try:
-                data = self._sock.recv(RECEIVE_BYTES)
+                data = sock.recv(RECEIVE_BYTES)
             except BlockingIOError:
                 return
             if not data:
-                self.close("the daemon has hung up")
+                self._ended()
                 return
             self._in += data
             self._take()
+
+    def _ended(self) -> None:
+        if self._ending:
+            self._lost(self._ending)
+        else:
+            self._lost("the daemon has hung up")
 
     def _take(self) -> None:
         """The messages that are whole."""
@@ -252,12 +353,24 @@ class Wire:
         del self._in[:at]
 
     def _handle(self, response: pb.Response) -> None:
-        if response.id:
+        if response.id in self._session.own:
+            self._session.own.remove(response.id)
+            self._take_own(response)
+        elif response.id and self._session.away:
+            raise ValueError(f"an answer to request {response.id} before the session goes on")
+        elif response.id:
+            if response.status == pb.UNAVAILABLE and self._session.going():
+                return  # it counts as not answered
             pending = self._pending.pop(response.id, None)
             if pending:
+                self._session.settle(response)
                 pending.settle(response)
         elif response.HasField("event"):
             self._event(response.event)
+        elif response.status == pb.UNAVAILABLE or self._session.state is State.KNOCKS:
+            self._ending = response.message or "the daemon ends the connection"
+            if not self._session.going():
+                self.close(self._ending)
         elif response.status != pb.OK:
             self.close(response.message or "the daemon ends the connection")
 

@@ -1,0 +1,189 @@
+"""A session that outlives its connection: the token that the daemon gave for it, what is to be sent again to a daemon
+that goes on with it, and the search for that one. Without a token nothing is kept, and an end is an end."""
+
+from __future__ import annotations
+
+import enum
+import math
+import os
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+from . import npumem_pb2 as pb
+
+AGAIN_BYTES = 3  # that Request.again adds
+WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds
+FRUITLESS_MAX = 32  # a request that ends each daemon that it comes to must not go on for ever
+
+
+class State(enum.Enum):
+    NEVER = 0  # no token, and none will come
+    ASKED = 1  # for one
+    READY = 2
+    AWAY = 3  # without a connection
+    KNOCKS = 4  # connected, and not yet let in
+
+
+@dataclass
+class Kept:
+    """A request that is not answered."""
+
+    request: pb.Request
+    n_bytes: int
+    fds: list[int]
+
+
+def peer_uid(sock: socket.socket) -> int:
+    _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(uid)
+
+
+class Session:
+    """path      where a daemon is looked for; None: it is not
+    patience  seconds for which it is looked for at most; None: as long as the daemon keeps the session"""
+
+    def __init__(self, path: Optional[str] = None, patience: Optional[float] = None) -> None:
+        self._path = path
+        self._patience = math.inf if patience is None else patience
+        self.state = State.NEVER
+        self.token = b""
+        self.limit = math.inf
+        self.own: set[int] = set()  # requests of the connection's own
+        self.kept: dict[int, Kept] = {}
+        self.bytes_kept = 0
+        self.segments: dict[int, int] = {}  # that the daemon maps: their fds
+        self.subscribed: Optional[pb.SubscribeRequest] = None
+        self._next = math.inf
+        self._n_tries = 0
+        self._n_fruitless = 0
+        self._peer = -1
+        self._why = ""
+
+    @property
+    def keeps(self) -> bool:
+        return self.state is not State.NEVER
+
+    @property
+    def away(self) -> bool:
+        """Requests wait for a connection that takes them."""
+        return self.state in (State.AWAY, State.KNOCKS)
+
+    # ---- the token ----
+
+    def asks(self, sock: socket.socket) -> bool:
+        """Whether a token is to be asked for, with what is sent first."""
+        if self._path is None or self._patience <= 0:
+            return False
+        self.state = State.ASKED
+        self._peer = peer_uid(sock)
+        return True
+
+    def granted(self, response: pb.Response) -> bool:
+        resumed = response.resumed
+        if response.status != pb.OK or not resumed.token or not resumed.resume_seconds:
+            self.forget()
+            return False
+        self.token = resumed.token
+        self._patience = min(self._patience, resumed.resume_seconds)
+        self.state = State.READY
+        self.limit = self._next = math.inf
+        if not self.kept:
+            self._n_fruitless = 0
+        return True
+
+    def forget(self) -> None:
+        for fd in [fd for kept in self.kept.values() for fd in kept.fds] + list(self.segments.values()):
+            os.close(fd)
+        self.kept.clear()
+        self.segments.clear()
+        self.bytes_kept = 0
+        self.state = State.NEVER
+        self.limit = self._next = math.inf
+
+    # ---- what was asked ----
+
+    def keep(self, request: pb.Request, n_bytes: int, fds: Sequence[int]) -> None:
+        self.kept[request.id] = Kept(request, n_bytes, [os.dup(fd) for fd in fds])
+        self.bytes_kept += n_bytes
+        if not self.away:
+            request.again = True  # the next time
+
+    def settle(self, response: pb.Response) -> None:
+        """A request is answered: what it has changed of what another daemon is to be told."""
+        kept = self.kept.pop(response.id, None)
+        if kept is None:
+            return
+        self._n_fruitless = 0
+        self.bytes_kept -= kept.n_bytes
+        if response.status == pb.OK and kept.request.HasField("share"):
+            self.segments[response.shared.segment] = kept.fds.pop()
+        elif response.status == pb.OK and kept.request.HasField("unshare"):
+            fd = self.segments.pop(kept.request.unshare.segment, None)
+            if fd is not None:
+                os.close(fd)
+        elif response.status == pb.OK and kept.request.HasField("subscribe"):
+            self.subscribed = kept.request.subscribe
+        for fd in kept.fds:
+            os.close(fd)
+
+    # ---- without a connection ----
+
+    def due(self) -> float:
+        """When there is something to do, whatever the socket does."""
+        return min(self._next, self.limit) if self.state is State.AWAY else self.limit
+
+    def lost(self, why: str) -> bool:
+        """The connection has ended; whether another is looked for."""
+        if self.state in (State.NEVER, State.ASKED) or self._n_fruitless >= FRUITLESS_MAX:
+            return False
+        self._set_limit(why)
+        if self.state is State.READY:
+            self._n_tries = 0
+            self._n_fruitless += 1
+        self.state = State.AWAY
+        self.own.clear()
+        self._wait()
+        return True
+
+    def going(self) -> bool:
+        """The daemon says that it goes down; whether its end is waited for, to look for another."""
+        if self.state not in (State.READY, State.KNOCKS):
+            return False
+        self._set_limit("the daemon is going down, and does not end")
+        return True
+
+    def late(self) -> str:
+        return f"the connection to the daemon ended, and none at {self._path} has gone on with it: {self._why}"
+
+    def _set_limit(self, why: str) -> None:
+        self._why = why
+        if self.limit == math.inf:
+            self.limit = time.monotonic() + self._patience
+
+    def _wait(self) -> None:
+        self._next = time.monotonic() + WAITS[min(self._n_tries, len(WAITS) - 1)]
+        self._n_tries += 1
+
+    def tried(self) -> Optional[socket.socket]:
+        """Another connection, where it is time to look for one and there is one, without waiting."""
+        if self.state is not State.AWAY or time.monotonic() >= self.limit:
+            return None
+        assert self._path is not None
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        try:
+            sock.connect(self._path)
+            uid = peer_uid(sock)
+            if uid not in (self._peer, 0):  # root may listen for another user
+                raise OSError(f"who listens there is not uid {self._peer}")
+        except OSError as problem:
+            self._why = str(problem)
+            sock.close()
+            self._wait()
+            return None
+        self.state = State.KNOCKS
+        return sock
