@@ -99,7 +99,9 @@ static int events_follow(struct ctl *ctl, const sigset_t *awake)
 		struct pollfd pollfd = {.fd = npumem_fd(ctl->npumem), .events = POLLIN};
 		if (npumem_wants_write(ctl->npumem))
 			pollfd.events |= POLLOUT;
-		if (ppoll(&pollfd, 1, NULL, awake) < 0 && errno != EINTR)
+		int ms = npumem_timeout(ctl->npumem);
+		struct timespec timeout = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+		if (ppoll(&pollfd, 1, ms < 0 ? NULL : &timeout, awake) < 0 && errno != EINTR)
 			return ctl_fail(ctl, "cannot wait for events: %s", strerror(errno));
 		if (npumem_process(ctl->npumem, &ctl->error))
 			return CTL_FAILED;
