@@ -7,7 +7,8 @@
  * `*request`, set where it returns 0 (the pointer may be NULL), can be cancelled or let go until its callback has
  * returned or it was let go.
  * All arguments may go when npumem_X_async returns, but for the data that are written or read: they stay until
- * then. */
+ * then, as they were, for they are sent again where the daemon was restarted. Of a write that is let go what may
+ * still be sent is copied. */
 #ifndef NPUMEM_ASYNC_H
 #define NPUMEM_ASYNC_H
 
@@ -49,7 +50,10 @@ typedef void npumem_callback(void *context, const struct npumem_answer *answer);
 /* Wait until this fd is readable (or writable, where npumem_wants_write), for at most npumem_timeout milliseconds
  * (-1: for ever), then call npumem_process: it reads and writes what it can without blocking, and calls the
  * callbacks whose answers arrived or whose time is over. What was sent is written by it, too, at the latest. 0;
- * NPUMEM_UNAVAILABLE; NPUMEM_CANCELLED: a callback has closed the connection, which is gone. */
+ * NPUMEM_UNAVAILABLE; NPUMEM_CANCELLED: a callback has closed the connection, which is gone.
+ * The fd stays the same as long as the connection, also where the daemon is restarted: it is the socket where that
+ * cannot be, and else an epoll fd that stands for it, so use it for nothing but waiting. While there is no daemon it
+ * is quiet, and npumem_timeout says when to look for one again. */
 int npumem_fd(const struct npumem *npumem);
 bool npumem_wants_write(const struct npumem *npumem);
 int npumem_timeout(const struct npumem *npumem);
