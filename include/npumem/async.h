@@ -52,8 +52,8 @@ typedef void npumem_callback(void *context, const struct npumem_answer *answer);
  * callbacks whose answers arrived or whose time is over. What was sent is written by it, too, at the latest. 0;
  * NPUMEM_UNAVAILABLE; NPUMEM_CANCELLED: a callback has closed the connection, which is gone.
  * The fd stays the same as long as the connection, also where the daemon is restarted: it is the socket where that
- * cannot be, and else an epoll fd that stands for it, so use it for nothing but waiting. While there is no daemon it
- * is quiet, and npumem_timeout says when to look for one again. */
+ * cannot be, and else an epoll fd that stands for it, so use it for nothing but waiting. While there is no daemon
+ * it is readable when it is time to look for one. */
 int npumem_fd(const struct npumem *npumem);
 bool npumem_wants_write(const struct npumem *npumem);
 int npumem_timeout(const struct npumem *npumem);

@@ -10,11 +10,11 @@
  *
  * Where the daemon keeps sessions (npumemd --state-dir), its restart is a pause: the connection looks for the next
  * one at its address, goes on with the session (unnamed tensors, segments and the subscription as they were) and
- * sends again what was not answered. Allocations, views, seals, grants and frees are done once. Data operations may
- * be done twice, in the order sent: where one of them reads what a later one writes, and neither was answered, it
- * may find what the later one wrote, so wait for an answer in between where that matters. NPUMEM_UNAVAILABLE: no
- * daemon came in time, or it is one without this session, as also where nobody called or processed meanwhile for
- * longer than the daemon keeps it. Events of the time between are not told.
+ * sends again what was not answered. Allocations, views, seals, grants and frees are done once. Data operations
+ * may be done twice, in the order sent: where one of them reads what a later one writes, and neither was answered,
+ * it may find what the later one wrote, so wait for an answer in between where that matters. NPUMEM_UNAVAILABLE:
+ * no daemon came in time, or it is one without this session, as also where nobody called or processed meanwhile
+ * for longer than the daemon keeps it. Events of the time between are not told.
  *
  * What a call hands out belongs to the library and may grow members in later versions: use it where it is, do not
  * copy it. It is there until npumem_release, and at the latest until the connection is closed. Where a call fails,
@@ -51,9 +51,9 @@ struct npumem_options {
 	 * $NPUMEM_SPIN_US; or NPUMEM_NO_SPIN. Not done where this process has one core only, and given up for a
 	 * while where answers take longer. */
 	uint32_t spin_us;
-	/* For how many milliseconds at most a daemon is looked for that goes on with the session when the connection
-	 * ends; as long as the daemon keeps sessions (npumemd --resume-seconds); or NPUMEM_NO_RESUME. Of an address
-	 * alone, not of a private daemon or an fd. */
+	/* For how many milliseconds at most a daemon is looked for that goes on with the session when the
+	 * connection ends; as long as the daemon keeps sessions (npumemd --resume-seconds); or NPUMEM_NO_RESUME.
+	 * Of an address alone, not of a private daemon or an fd. */
 	uint64_t resume_ms;
 };
 #define NPUMEM_OPTIONS_INIT                                                                                       \

@@ -102,6 +102,7 @@ int npumem_fd(const struct npumem *npumem)
 	struct npumem *self = (struct npumem *)(uintptr_t)npumem;
 	if (self->watch.fd < 0 && resume_keeps(&self->resume) && watch_open(&self->watch, self->fd))
 		resume_forget(self);
+	watch_timer(&self->watch, resume_due(&self->resume));
 	return self->watch.fd >= 0 ? self->watch.fd : self->fd;
 }
 

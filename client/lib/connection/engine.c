@@ -35,7 +35,7 @@ int engine_new(const struct memory *memory, int fd, const struct npumem_options 
 	}
 	*npumem = (struct npumem){.memory = memory, .fd = fd, .child_log = -1, .next_deadline = CLOCK_NEVER};
 	npumem->call_ms = options->call_ms;
-	npumem->watch = (struct watch){.fd = -1, .socket = -1};
+	npumem->watch = WATCH_INIT;
 	npumem->resume.limit = CLOCK_NEVER;
 	spin_init(&npumem->spin, spin_most_ns(options->spin_us));
 	budget_init(&npumem->budget, budget_take, budget_release, npumem);
@@ -142,6 +142,7 @@ static int step(struct npumem *npumem, bool *any, struct npumem_error *error)
 		engine_receive(npumem, any);
 		watch_write(&npumem->watch, engine_wants_write(npumem) && npumem->watch.wants_write);
 	}
+	watch_timer(&npumem->watch, resume_due(&npumem->resume));
 	if (npumem->next_deadline != CLOCK_NEVER && !npumem->broken.status && !npumem->closing) {
 		npumem->dispatching = true;
 		request_expire(npumem);

@@ -1,8 +1,10 @@
-/* Invariant: the set of an open watch has `socket` alone, for reading, and where `wants_write` for writing. */
+/* Invariant: the set of an open watch has the timer and `socket`, for reading, and where `wants_write` for
+ * writing. */
 #include "client/lib/connection/watch.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 static int control(const struct watch *watch, int operation)
@@ -13,11 +15,13 @@ static int control(const struct watch *watch, int operation)
 
 int watch_open(struct watch *watch, int socket)
 {
-	int fd = epoll_create1(EPOLL_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	*watch = (struct watch){.fd = fd, .socket = -1};
-	int err = watch_replace(watch, socket);
+	struct epoll_event event = {.events = EPOLLIN};
+	*watch = WATCH_INIT;
+	watch->fd = epoll_create1(EPOLL_CLOEXEC);
+	watch->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	int err = watch->fd < 0 || watch->timer < 0 || epoll_ctl(watch->fd, EPOLL_CTL_ADD, watch->timer, &event)
+			  ? -errno
+			  : watch_replace(watch, socket);
 	if (err)
 		watch_close(watch);
 	return err;
@@ -46,9 +50,22 @@ void watch_write(struct watch *watch, bool wants_write)
 	control(watch, EPOLL_CTL_MOD);
 }
 
+void watch_timer(struct watch *watch, int64_t at)
+{
+	if (watch->fd < 0 || watch->at == at)
+		return;
+	bool is_never = at == CLOCK_NEVER;
+	struct itimerspec timer = {
+		.it_value = {.tv_sec = is_never ? 0 : at / 1000000000, .tv_nsec = is_never ? 0 : at % 1000000000}};
+	timerfd_settime(watch->timer, TFD_TIMER_ABSTIME, &timer, NULL);
+	watch->at = at;
+}
+
 void watch_close(struct watch *watch)
 {
 	if (watch->fd >= 0)
 		close(watch->fd);
-	*watch = (struct watch){.fd = -1, .socket = -1};
+	if (watch->timer >= 0)
+		close(watch->timer);
+	*watch = WATCH_INIT;
 }

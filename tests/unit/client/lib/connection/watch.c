@@ -16,11 +16,12 @@ static bool is_readable(const struct watch *watch)
 
 START_TEST(one_socket_after_the_other)
 {
-	struct watch watch = {.fd = -1, .socket = -1};
+	struct watch watch = WATCH_INIT;
 	int ends[2][2];
 	/* Nobody has asked. */
 	ck_assert_int_eq(watch_replace(&watch, 3), 0);
 	watch_write(&watch, true);
+	watch_timer(&watch, 1);
 	ck_assert_int_eq(watch.fd, -1);
 	for (unsigned i = 0; i < 2; i++)
 		ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends[i]), 0);
@@ -51,6 +52,14 @@ START_TEST(one_socket_after_the_other)
 	ck_assert_int_eq(watch.fd, fd);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
+	ck_assert_int_eq((int)recv(ends[1][0], &(char){0}, 1, 0), 1);
+	ck_assert(!is_readable(&watch));
+	watch_timer(&watch, clock_now() + 1000000000000);
+	ck_assert(!is_readable(&watch));
+	watch_timer(&watch, clock_now() - 1);
+	ck_assert(is_readable(&watch));
+	watch_timer(&watch, CLOCK_NEVER);
+	ck_assert(!is_readable(&watch));
 	/* What cannot be watched. */
 	ck_assert_int_lt(watch_replace(&watch, 1000000), 0);
 	ck_assert(!is_readable(&watch));
