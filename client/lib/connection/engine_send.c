@@ -75,8 +75,8 @@ static int prepare(struct sending *sending, struct npumem_error *error)
 					strerror(errno));
 	if (!resume_keeps(&npumem->resume))
 		return 0;
-	sending->kept = kept_new(npumem->memory, sending->message, sending->lends, extra->data, extra->data_bytes,
-				 sending->fd);
+	sending->kept = kept_new(npumem->memory, sending->message, sending->here, sending->lends, extra->data,
+				 extra->data_bytes, sending->fd);
 	if (sending->kept)
 		return 0;
 	if (sending->fd >= 0)

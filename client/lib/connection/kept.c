@@ -26,12 +26,11 @@ static size_t pack(const Npumem__V1__Request *request, bool lends, size_t data_b
 	return lends ? payload_write_head(request, data_bytes, to) : npumem__v1__request__pack(request, to);
 }
 
-struct kept *kept_new(const struct memory *memory, const Npumem__V1__Request *request, bool lends,
+struct kept *kept_new(const struct memory *memory, const Npumem__V1__Request *request, size_t packed, bool lends,
 		      const void *data, size_t data_bytes, int fd)
 {
 	uint8_t id[1 + FRAME_HEADER_BYTES_MAX];
-	size_t room = npumem__v1__request__get_packed_size(request) + PAYLOAD_HEAD_BYTES;
-	struct kept *kept = memory_alloc(memory, sizeof(*kept) + room);
+	struct kept *kept = memory_alloc(memory, sizeof(*kept) + packed + PAYLOAD_HEAD_BYTES);
 	if (!kept)
 		return NULL;
 	*kept = (struct kept){.call = request->call_case, .fd = -1};

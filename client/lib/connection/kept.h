@@ -24,9 +24,9 @@ struct kept {
 	uint8_t message[];
 };
 
-/* Packs a request, whose id is set: with `lends`, a write, whose data are borrowed until kept_disown. `fd` is
- * duplicated; -1: none. NULL: no memory, or no fd. */
-struct kept *kept_new(const struct memory *memory, const Npumem__V1__Request *request, bool lends,
+/* Packs a request, whose id is set, and which is so long packed: with `lends`, a write, whose data are borrowed
+ * until kept_disown. `fd` is duplicated; -1: none. NULL: no memory, or no fd. */
+struct kept *kept_new(const struct memory *memory, const Npumem__V1__Request *request, size_t packed, bool lends,
 		      const void *data, size_t data_bytes, int fd);
 /* NULL is allowed. */
 void kept_free(struct kept *kept, const struct memory *memory);

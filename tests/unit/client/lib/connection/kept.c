@@ -40,7 +40,9 @@ START_TEST(the_message_is_what_it_was)
 		write.first = 77;
 		if (!lends)
 			write.data = (ProtobufCBinaryData){100, data};
-		struct kept *kept = kept_new(&memory_libc, &request, lends, data, lends ? sizeof(data) : 0, -1);
+		struct kept *kept =
+			kept_new(&memory_libc, &request, npumem__v1__request__get_packed_size(&request), lends,
+				 data, lends ? sizeof(data) : 0, -1);
 		ck_assert_ptr_nonnull(kept);
 		/* Also as another request. */
 		Npumem__V1__Request *got = unpacked(kept, ids[i / 40], again);
@@ -69,7 +71,8 @@ START_TEST(what_was_lent_goes_back)
 	request.id = 3;
 	request.call_case = NPUMEM__V1__REQUEST__CALL_WRITE;
 	request.write = &write;
-	struct kept *kept = kept_new(&memory, &request, true, data, 5000, -1);
+	struct kept *kept =
+		kept_new(&memory, &request, npumem__v1__request__get_packed_size(&request), true, data, 5000, -1);
 	ck_assert_int_lt(kept_disown(kept, &memory), 0);
 	ck_assert_ptr_eq(kept->data, data);
 	ck_assert_int_eq(kept_disown(kept, &memory), 0);
@@ -96,7 +99,7 @@ START_TEST(an_fd_of_its_own)
 	unshare.segment = 99;
 	request.call_case = NPUMEM__V1__REQUEST__CALL_UNSHARE;
 	request.unshare = &unshare;
-	struct kept *kept = kept_new(&memory, &request, false, NULL, 0, fd);
+	struct kept *kept = kept_new(&memory, &request, 100, false, NULL, 0, fd);
 	ck_assert(kept->fd >= 0 && kept->fd != fd);
 	ck_assert_int_eq(fcntl(kept->fd, F_GETFD), FD_CLOEXEC);
 	ck_assert_uint_eq(kept->segment, 99);
@@ -105,7 +108,7 @@ START_TEST(an_fd_of_its_own)
 	ck_assert_int_lt(fcntl(its, F_GETFD), 0);
 	close(fd);
 	/* One that is not there. */
-	ck_assert_ptr_null(kept_new(&memory, &request, false, NULL, 0, 1000000));
+	ck_assert_ptr_null(kept_new(&memory, &request, 100, false, NULL, 0, 1000000));
 	ck_assert_int_eq(failing.live, 0);
 }
 END_TEST
