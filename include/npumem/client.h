@@ -402,7 +402,7 @@ struct npumem_segment {
 };
 
 /* Allocates (a sealed memfd), maps and shares `bytes` of zeroed memory. Its whole size is charged to the session.
- */
+ * Where the daemon keeps sessions its fd stays open until it is closed, to be shared again. */
 int npumem_segment_create(struct npumem *npumem, size_t bytes, const struct npumem_segment **segment,
 			  struct npumem_error *error);
 /* Takes it back from the daemon, after all that was asked of it before, and releases it, also on an error. */

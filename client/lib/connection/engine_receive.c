@@ -40,7 +40,8 @@ static void unasked(struct npumem *npumem, const Npumem__V1__Response *response)
 {
 	if (response->status && !npumem->ending.status)
 		reply_error(response, &npumem->ending);
-	if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_EVENT && npumem->on_event) {
+	if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_EVENT && npumem->on_event &&
+	    !resume_is_away(&npumem->resume)) {
 		struct npumem_event event;
 		reply_event(response->event, &event);
 		npumem->on_event(npumem->event_context, &event);

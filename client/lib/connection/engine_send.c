@@ -79,9 +79,11 @@ static int prepare(struct sending *sending, struct npumem_error *error)
 				 extra->data_bytes, sending->fd);
 	if (sending->kept)
 		return 0;
-	if (sending->fd >= 0)
-		close(sending->fd);
-	return no_memory(sending->bytes, error);
+	if (sending->fd < 0)
+		return no_memory(sending->bytes, error);
+	close(sending->fd);
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+				"no memory or no fd in this process for a segment");
 }
 
 static size_t pack(const struct sending *sending, uint8_t *to)

@@ -154,12 +154,11 @@ class Wire:
         if self._over:
             raise Unavailable(Status.UNAVAILABLE, self._over)
         self._number += 1
-        pending = Pending(self, self._number, convert, keep)
-        self._pending[self._number] = pending
-        if keeps:
-            self._session.keep(request, len(data), fds)
         if not self._session.away:
             self._put(data, fds)
+        if keeps:
+            self._session.keep(request, len(data), fds)
+        pending = self._pending[self._number] = Pending(self, self._number, convert, keep)
         self._step()
         if waits and self._unsent() > UNSENT_BYTES_MAX:
             self.wait(lambda: self._unsent() <= UNSENT_BYTES_MAX, self.timeout)

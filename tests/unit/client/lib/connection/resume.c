@@ -1,8 +1,8 @@
 /* A session that outlives its connection: what the next daemon is told, and what the caller is not. */
 #include <check.h>
-#include <sys/epoll.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 
+#include "client/lib/connection/engine.h"
 #include "tests/unit/client/lib/door.h"
 
 static void fill(const struct door *door, int64_t value, struct told *told)
@@ -319,6 +319,36 @@ START_TEST(somebody_else)
 }
 END_TEST
 
+/* What another uid puts in the daemon's place is told nothing. Root may listen for anybody, so as root another is
+ * asked to listen, and else the daemon is said to have been another's. */
+START_TEST(who_listens_is_another)
+{
+	struct told told = {.times = 0};
+	struct door door;
+	door_open_with(&door, &memory_libc, 60);
+	door_resumed(&door, door_knock(&door, false), DOOR_TOKEN, 30);
+	ck_assert_int_eq(door_process(&door), 0);
+	fill(&door, 5, &told);
+	close(door.listener);
+	door_cut(&door);
+	unlink(door.name.sun_path);
+	if (geteuid()) {
+		door.peer.npumem->resume.peer = geteuid() + 1;
+		door_listen(&door);
+	} else {
+		ck_assert_int_eq(chmod(door.directory, 0777), 0);
+		ck_assert_int_eq(seteuid(1001), 0);
+		door_listen(&door);
+		ck_assert_int_eq(seteuid(0), 0);
+	}
+	ck_assert_int_eq(door_process(&door), 0);
+	door_accept(&door);
+	char byte;
+	ck_assert_int_eq((int)recv(door.peer.fd, &byte, 1, 0), 0);
+	expect_over(&door, &told, "who listens there is not uid");
+}
+END_TEST
+
 /* Each daemon that gets this request ends. */
 START_TEST(a_request_that_no_daemon_survives)
 {
@@ -406,6 +436,7 @@ Suite *suite_resume(void)
 	tcase_add_test(tcase, no_token);
 	tcase_add_test(tcase, nobody_comes);
 	tcase_add_test(tcase, somebody_else);
+	tcase_add_test(tcase, who_listens_is_another);
 	tcase_add_test(tcase, a_request_that_no_daemon_survives);
 	tcase_add_test(tcase, what_is_refused_on_the_way_down);
 	tcase_add_test(tcase, a_daemon_that_says_it_ends_and_does_not);
