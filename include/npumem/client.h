@@ -51,9 +51,9 @@ struct npumem_options {
 	 * $NPUMEM_SPIN_US; or NPUMEM_NO_SPIN. Not done where this process has one core only, and given up for a
 	 * while where answers take longer. */
 	uint32_t spin_us;
-	/* For how many milliseconds at most a daemon is looked for that goes on with the session when the
-	 * connection ends; as long as the daemon keeps sessions (npumemd --resume-seconds); or NPUMEM_NO_RESUME.
-	 * Of an address alone, not of a private daemon or an fd. */
+	/* For how many milliseconds a daemon is looked for that goes on with the session when the connection ends;
+	 * as many as the next daemon, once it is there, waits for its clients (npumemd --resume-seconds); or
+	 * NPUMEM_NO_RESUME. Of an address alone, not of a private daemon or an fd. */
 	uint64_t resume_ms;
 };
 #define NPUMEM_OPTIONS_INIT                                                                                       \

@@ -266,7 +266,8 @@ static bool take_token(struct resume *resume, const Npumem__V1__Resumed *resumed
 		return false;
 	memcpy(resume->token, resumed->token.data, resumed->token.len);
 	resume->token_bytes = resumed->token.len;
-	if (!resume->patience_ns || resume->patience_ns > seconds)
+	/* The daemon counts from its own start: who knows better how long that takes may look for longer. */
+	if (!resume->patience_ns)
 		resume->patience_ns = seconds;
 	resume->state = RESUME_READY;
 	resume->limit = CLOCK_NEVER;

@@ -46,8 +46,8 @@ struct resume {
 	char why[128]; /* why the last try failed */
 };
 
-/* Of a connection to `address`: asks for a token, with what is sent first, for as long as a daemon is to be looked
- * for at most (0: as long as the daemon says). Where there is no memory for that, it does not. */
+/* Of a connection to `address`: asks for a token, with what is sent first. `patience_ms`: for how long another
+ * daemon is looked for; 0: for as long as that keeps sessions. Where there is no memory for that, it does not. */
 void resume_ask(struct npumem *npumem, const struct address *address, uint64_t patience_ms);
 /* From now on nothing is kept, and the connection's end is the end. */
 void resume_forget(struct npumem *npumem);

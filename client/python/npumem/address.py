@@ -44,8 +44,8 @@ def connect(
                      $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock
     timeout          Device.timeout
     connect_timeout  seconds, for this call
-    resume           seconds for which a daemon is looked for, at most, that goes on with the session when the connection
-                     ends; None: as long as the daemon keeps sessions; 0: an end is an end
+    resume           seconds for which a daemon is looked for that goes on with the session when the connection ends;
+                     None: as many as the next daemon waits for its clients; 0: an end is an end
 
     Unavailable where there is no daemon, DeadlineExceeded where it does not answer."""
     address = os.fspath(address) if address else default_address()

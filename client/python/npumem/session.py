@@ -44,11 +44,11 @@ def peer_uid(sock: socket.socket) -> int:
 
 class Session:
     """path      where a daemon is looked for; None: it is not
-    patience  seconds for which it is looked for at most; None: as long as the daemon keeps the session"""
+    patience  seconds for which it is looked for; None: as many as it waits for its clients, once it is there"""
 
     def __init__(self, path: Optional[str] = None, patience: Optional[float] = None) -> None:
         self._path = path
-        self._patience = math.inf if patience is None else patience
+        self._patience = patience
         self.state = State.NEVER
         self.token = b""
         self.limit = math.inf
@@ -76,7 +76,7 @@ class Session:
 
     def asks(self, sock: socket.socket) -> bool:
         """Whether a token is to be asked for, with what is sent first."""
-        if self._path is None or self._patience <= 0:
+        if self._path is None or self._patience == 0:
             return False
         self.state = State.ASKED
         self._peer = peer_uid(sock)
@@ -88,7 +88,8 @@ class Session:
             self.forget()
             return False
         self.token = resumed.token
-        self._patience = min(self._patience, resumed.resume_seconds)
+        if self._patience is None:
+            self._patience = float(resumed.resume_seconds)
         self.state = State.READY
         self.limit = self._next = math.inf
         if not self.kept:
@@ -162,7 +163,7 @@ class Session:
     def _set_limit(self, why: str) -> None:
         self._why = why
         if self.limit == math.inf:
-            self.limit = time.monotonic() + self._patience
+            self.limit = time.monotonic() + (self._patience or 0.0)
 
     def _wait(self) -> None:
         self._next = time.monotonic() + WAITS[min(self._n_tries, len(WAITS) - 1)]
