@@ -144,7 +144,7 @@ static int begin_to_keep(struct operate *operate)
 	if (operate->request)
 		status = results_prepare(session, 0, operate->error);
 	if (!status)
-		unsent_before_op(session, operate->op);
+		unsent_before_op(session, operate->op, operate->request != 0);
 	return status ? status : notes_begin(&operate->notes, session->service, operate->op, operate->error);
 }
 

@@ -29,7 +29,7 @@ static void send(struct session *session)
 	persist_commit(&session->service->persist);
 }
 
-void unsent_before_op(struct session *session, const struct op *op)
+void unsent_before_op(struct session *session, const struct op *op, bool is_once)
 {
 	struct op_access accesses[OP_ACCESSES_MAX];
 	bool must_send = false;
@@ -41,7 +41,8 @@ void unsent_before_op(struct session *session, const struct op *op)
 	for (unsigned i = 0; i < n; i++) {
 		struct record *record = record_of(tensor_root(accesses[i].tensor));
 
-		must_send |= accesses[i].writes && is_by(record->read_by, session->id);
+		must_send |= accesses[i].writes && (is_by(record->read_by, session->id) ||
+						    (is_once && is_by(record->used_by, session->id)));
 		if (accesses[i].writes && record->read_by == session->id)
 			record->read_by = 0;
 		mark(&record->used_by, session->id);

@@ -8,8 +8,9 @@
 #include "daemon/device/operations/op.h"
 #include "daemon/service/session.h"
 
-/* Before a checked operation of the session. */
-void unsent_before_op(struct session *session, const struct op *op);
+/* Before a checked operation of the session. `is_once`: of a request that is not done again, so that neither may
+ * be what an earlier one has written there. */
+void unsent_before_op(struct session *session, const struct op *op, bool is_once);
 /* Before it frees, seals or renames a tensor. */
 void unsent_before_change(struct session *session, const struct tensor *tensor);
 

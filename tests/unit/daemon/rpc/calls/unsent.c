@@ -40,7 +40,8 @@ static unsigned sent_before(struct scene *scene, struct session *session, enum o
 {
 	unsigned n = scene->n_sent;
 
-	unsent_before_op(session, &(struct op){.kind = kind, .tensor = tensor, .source = source, .count = -1});
+	unsent_before_op(session, &(struct op){.kind = kind, .tensor = tensor, .source = source, .count = -1},
+			 false);
 	return scene->n_sent - n;
 }
 
@@ -74,6 +75,26 @@ START_TEST(before_what_was_read_is_written)
 	ck_assert_uint_eq(sent_before(&scene, own, OP_READ, scene.x, NULL), 0);
 	ck_assert_uint_eq(sent_before(&scene, other, OP_FILL, scene.x, NULL), 0); /* it has no connection */
 	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.x, NULL), 1);
+	lasting_deinit(&scene.kept);
+}
+END_TEST
+
+/* What it has found there must not be put there again. */
+START_TEST(before_what_is_done_once)
+{
+	struct scene scene;
+	struct op op;
+
+	scene_init(&scene);
+	op = (struct op){.kind = OP_FILL, .tensor = scene.x, .count = -1};
+	unsent_before_op(&scene.session, &op, true);
+	ck_assert_uint_eq(scene.n_sent, 0);
+	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
+	unsent_before_op(&scene.session, &op, true);
+	ck_assert_uint_eq(scene.n_sent, 1);
+	op.tensor = scene.y;
+	unsent_before_op(&scene.session, &op, true);
+	ck_assert_uint_eq(scene.n_sent, 1);
 	lasting_deinit(&scene.kept);
 }
 END_TEST
@@ -128,6 +149,7 @@ Suite *suite_unsent(void)
 	TCase *tests = tcase_create("unsent");
 
 	tcase_add_test(tests, before_what_was_read_is_written);
+	tcase_add_test(tests, before_what_is_done_once);
 	tcase_add_test(tests, before_what_was_used_ends);
 	tcase_add_test(tests, a_client_that_does_not_read_cannot_ask_again);
 	tcase_add_test(tests, without_a_token_nothing_is_sent_again);
