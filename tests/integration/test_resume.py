@@ -2,6 +2,7 @@
 
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -12,7 +13,7 @@ import unittest
 import npumem
 import numpy as np
 from state import StateTestCase
-from support import SECONDS, Client, pb, wait_for
+from support import SECONDS, Client, free, pb, wait_for
 
 BUILD = os.environ["NPUMEM_BUILD"]
 CLIENT = os.path.join(BUILD, "tests", "integration", "integration_resume_client")
@@ -63,26 +64,25 @@ class Library(Case):
     def test_events_are_followed(self):
         events = subprocess.Popen(
             [NPUMEMCTL, "--socket", self.daemon.path, "events", "--kind", "allocated"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         self.addCleanup(events.stdout.close)
         self.addCleanup(events.wait)
         self.addCleanup(events.kill)
 
-        def sessions():
+        def is_told(name):
+            """Of one more; told only where it has subscribed by then."""
             with self.daemon.client() as client:
-                return client.stat().sessions
-
-        wait_for(lambda: sessions() == 2)
-        for name in ("before", "after", "later"):
-            with self.daemon.client() as client:
-                client.call(subscribe=pb.SubscribeRequest(kinds=["allocated"]))
-                # Told only once it has subscribed: both times.
-                time.sleep(0.05)
                 client.alloc(name)
-            self.assertIn(name, events.stdout.readline())
+                client.call(**free(name))
+            while select.select([events.stdout], [], [], 0.05)[0]:
+                if name in os.read(events.stdout.fileno(), 1 << 16).decode():
+                    return True
+            return False
+
+        for name in ("before", "after", "later"):
+            wait_for(lambda: is_told(name))  # pylint: disable=cell-var-from-loop
             self.restart(terminate=name == "after")
-            wait_for(lambda: sessions() == 2)
 
     def test_a_private_daemon_ends_with_its_connection(self):
         with npumem.spawn("--npus", "2", "--npu-bytes", "65536") as dev:
@@ -142,7 +142,7 @@ class Python(Case):
         for name in ("before", "after"):
             with self.daemon.client() as client:
                 client.alloc(name)
-            self.assertEqual([event.name for event in dev.events(0.2)], [name])
+            self.assertEqual([event.name for event in dev.events(0.5)], [name])
             self.restart()
             dev.stat()
 
@@ -183,7 +183,7 @@ class Ends(Case):
         self.refused(dev, "the daemon was restarted without this session")
 
     def test_a_session_is_not_taken_twice(self):
-        dev = self.connect(resume=0.3)
+        dev = self.connect(resume=2.0)
         dev.stat()
         self.restart()
         with Client(self.daemon.path) as thief:
@@ -220,7 +220,7 @@ class Ends(Case):
 
     @unittest.skipIf(os.geteuid(), "root alone can be other uids")
     def test_who_else_listens_there_is_told_nothing(self):
-        dev = self.connect(resume=1.0)
+        dev = self.connect(resume=2.0)
         dev.stat()
         self.kill()
         os.unlink(self.daemon.path)

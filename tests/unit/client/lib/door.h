@@ -24,7 +24,7 @@ static inline void door_listen(struct door *door)
 	unlink(door->name.sun_path);
 	door->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	ck_assert_int_eq(bind(door->listener, (struct sockaddr *)&door->name, sizeof(door->name)), 0);
-	ck_assert_int_eq(listen(door->listener, 5), 0);
+	ck_assert_int_eq(listen(door->listener, 100), 0);
 }
 
 /* peer.npumem is NULL where `memory` has none for it. */

@@ -270,7 +270,7 @@ START_TEST(nobody_comes)
 	for (unsigned how = 0; how < 4; how++) {
 		struct told told = {.times = 0};
 		struct door door;
-		door_open_with(&door, &memory_libc, how == 3 ? 150 : 40);
+		door_open_with(&door, &memory_libc, how % 2 ? 300 : 40);
 		door_resumed(&door, door_knock(&door, false), DOOR_TOKEN, 30);
 		ck_assert_int_eq(door_process(&door), 0);
 		fill(&door, 5, &told);
@@ -325,7 +325,7 @@ START_TEST(who_listens_is_another)
 {
 	struct told told = {.times = 0};
 	struct door door;
-	door_open_with(&door, &memory_libc, 60);
+	door_open_with(&door, &memory_libc, 300);
 	door_resumed(&door, door_knock(&door, false), DOOR_TOKEN, 30);
 	ck_assert_int_eq(door_process(&door), 0);
 	fill(&door, 5, &told);
