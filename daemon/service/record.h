@@ -31,17 +31,19 @@ struct record {
 		*session;    /* an anonymous tensor's, whose end is its own; NULL: it has a name, or is going */
 	uint64_t session_id; /* of the session that made it, for good */
 	uint64_t request;    /* that made it, of a session with a token; 0: of another */
-	uint32_t request_index, maker_cell; /* the tensor's place in the request; of that session (persist.h) */
-	uint32_t uid;			    /* the owner's */
-	struct limits_user *user;	    /* whom it is charged to */
-	uint64_t charge;		    /* device bytes */
-	bool marked;			    /* during one request: already met */
-	bool is_going;			    /* somebody frees it: nobody finds it any more */
-	struct scheduler_queue queue;	    /* of a root: who accesses it */
-	uint64_t bound;			    /* the latest arrival of a request that found this very tensor */
-	uint64_t claim_stamp;		    /* of a root: the claim that had it last (rpc/calls/claim.h), */
-	size_t claim_at;		    /* and its place there */
-	uint64_t read_by, used_by;	    /* of a root: sessions (rpc/calls/unsent.h) */
+	uint32_t request_index, maker_cell;   /* the tensor's place in the request; of that session (persist.h) */
+	struct record *next_made, *prev_made; /* while is_made: of that session's `made` */
+	bool is_made;
+	uint32_t uid;		      /* the owner's */
+	struct limits_user *user;     /* whom it is charged to */
+	uint64_t charge;	      /* device bytes */
+	bool marked;		      /* during one request: already met */
+	bool is_going;		      /* somebody frees it: nobody finds it any more */
+	struct scheduler_queue queue; /* of a root: who accesses it */
+	uint64_t bound;		      /* the latest arrival of a request that found this very tensor */
+	uint64_t claim_stamp;	      /* of a root: the claim that had it last (rpc/calls/claim.h), */
+	size_t claim_at;	      /* and its place there */
+	uint64_t read_by, used_by;    /* of a root: sessions (rpc/calls/unsent.h) */
 	uint64_t repeat_stamp;	      /* of a root: the request that was last looked at (rpc/calls/repeat.h), */
 	bool repeat_reads;	      /* and whether it reads what was there before */
 	struct record *next, *prev;   /* of the same session */

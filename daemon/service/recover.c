@@ -221,6 +221,9 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 		heap_free(service->heap, record->grants);
 		return -ENOMEM;
 	}
+	/* As many as there are: which of them are the latest is known when all have come. */
+	if (record->request)
+		results_restore_made(session, record);
 	*(tensor->base ? &recovery->report->n_views : &recovery->report->n_tensors) += 1;
 	return 0;
 }
@@ -318,6 +321,8 @@ static int restore_tensors(struct recovery *recovery)
 			memcpy(&copy, kept, bytes < sizeof(copy) ? bytes : sizeof(copy));
 			status = restore_tensor(recovery, slot, &copy, bytes);
 		}
+	for (uint32_t i = 0; i < recovery->n_sessions && !status; i++)
+		results_sort_made(recovery->sessions[i].session);
 	if (recovery->report->n_damaged)
 		say(recovery, true, "lost: %" PRIu32 " tensors, whose cells are damaged",
 		    recovery->report->n_damaged);

@@ -90,6 +90,45 @@ static void forget_oldest(struct session *session)
 	drop(session, session->results);
 }
 
+static void take_made(struct session *session, struct record *record)
+{
+	DL_DELETE2(session->made, record, prev_made, next_made);
+	session->n_made--;
+	record->is_made = false;
+}
+
+static void forget_oldest_made(struct session *session)
+{
+	forget_below(session, session->made->request + 1);
+	take_made(session, session->made);
+}
+
+void results_restore_made(struct session *session, struct record *record)
+{
+	DL_APPEND2(session->made, record, prev_made, next_made);
+	session->n_made++;
+	record->is_made = true;
+}
+
+void results_add_made(struct session *session, struct record *record)
+{
+	if (session->n_made >= RESULTS_MAX)
+		forget_oldest_made(session);
+	results_restore_made(session, record);
+}
+
+static int by_request(const struct record *a, const struct record *b)
+{
+	return a->request < b->request ? -1 : a->request > b->request;
+}
+
+void results_sort_made(struct session *session)
+{
+	DL_SORT2(session->made, by_request, prev_made, next_made);
+	while (session->n_made > RESULTS_MAX)
+		forget_oldest_made(session);
+}
+
 static void put(struct session *session, const struct results_cell *kept)
 {
 	struct persist *persist = persist_of(session);
@@ -120,14 +159,13 @@ void results_put(struct session *session, struct results_cell what)
 
 void results_gone(struct service *service, const struct tensor *tensor)
 {
-	const struct record *record = record_of(tensor);
+	struct record *record = record_of(tensor);
 	struct session *maker;
 
-	if (!record->request)
+	if (!record->is_made)
 		return;
 	maker = persist_session_at(&service->persist, record->maker_cell);
-	if (!maker || maker->id != record->session_id || record->request < maker->answered_below)
-		return;
+	take_made(maker, record);
 	put(maker, &(struct results_cell){.request = record->request,
 					  .kind = RESULTS_MADE,
 					  .index = record->request_index,
@@ -143,6 +181,8 @@ void results_answered(struct session *session, uint64_t below)
 	/* They go with the next commit: one too many does no harm. */
 	while (session->results && session->results->kept.request < below)
 		drop(session, session->results);
+	while (session->made && session->made->request < below)
+		take_made(session, session->made);
 }
 
 void results_forget(struct session *session, uint64_t request)
@@ -165,14 +205,9 @@ const struct result *results_next(const struct session *session, uint64_t reques
 
 void results_made(const struct session *session, uint64_t request, struct tensor **tensors, size_t n)
 {
-	struct tensor *tensor = NULL;
-
-	while ((tensor = device_next(session->service->device, tensor))) {
-		const struct record *record = record_of(tensor);
-
-		if (record->request == request && record->session_id == session->id && record->request_index < n)
-			tensors[record->request_index] = tensor;
-	}
+	for (struct record *record = session->made; record; record = record->next_made)
+		if (record->request == request && record->request_index < n)
+			tensors[record->request_index] = record->tensor;
 }
 
 int results_restore(struct session *session, uint32_t cell, const struct results_cell *kept)
@@ -189,6 +224,8 @@ int results_restore(struct session *session, uint32_t cell, const struct results
 
 void results_deinit(struct session *session)
 {
+	while (session->made)
+		take_made(session, session->made);
 	while (session->results)
 		drop(session, session->results);
 }

@@ -2,9 +2,9 @@
  * through, is answered and not done twice. The tensors that a request made know it themselves while they live;
  * everything else is a result, which goes when the client says that it has the answer.
  *
- * At most RESULTS_MAX are kept of a session, and what its uid may hold (LIMITS_REQUEST_BYTES): beyond that, or
- * without memory or room in the state, the oldest are forgotten, and the session knows below which id nothing is
- * known. */
+ * At most RESULTS_MAX of both are kept of a session, and what its uid may hold (LIMITS_REQUEST_BYTES): beyond
+ * that, or without memory or room in the state, the oldest are forgotten, and the session knows below which id
+ * nothing is known. */
 #ifndef SERVICE_RESULTS_H
 #define SERVICE_RESULTS_H
 
@@ -51,6 +51,8 @@ int results_prepare(struct session *session, uint32_t n_changes, struct npumem_e
 /* Puts one for the request that the session is at; what is not prepared and cannot be is forgotten. `what` has
  * kind and what belongs to it. Commits nothing. */
 void results_put(struct session *session, struct results_cell what);
+/* The tensor was made by its session's request. Commits nothing. */
+void results_add_made(struct session *session, struct record *record);
 /* A tensor goes: what made it, where that is to be kept. */
 void results_gone(struct service *service, const struct tensor *tensor);
 
@@ -66,6 +68,9 @@ const struct result *results_next(const struct session *session, uint64_t reques
  */
 void results_made(const struct session *session, uint64_t request, struct tensor **tensors, size_t n);
 
+/* The same for one that was found in the store, in any order; then, once for all of a session. */
+void results_restore_made(struct session *session, struct record *record);
+void results_sort_made(struct session *session);
 /* One that was found in the store. 0 or -ENOMEM. */
 int results_restore(struct session *session, uint32_t cell, const struct results_cell *kept);
 /* Forgets all that is kept of a session: it ends. */

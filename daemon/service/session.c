@@ -83,6 +83,10 @@ static void hand_over(struct session *from, struct session *to)
 	to->answered_below = from->answered_below;
 	to->forgotten_below = from->forgotten_below;
 	to->changed_below = from->changed_below;
+	to->made = from->made;
+	to->n_made = from->n_made;
+	from->made = NULL;
+	from->n_made = 0;
 	to->results = from->results;
 	to->n_results = from->n_results;
 	from->results = NULL;
@@ -149,8 +153,8 @@ void session_deinit(struct session *session)
 
 void session_leave(struct session *session)
 {
+	results_leave(session);
 	while (session->anonymous)
 		service_leave(session->service, session->anonymous->tensor);
-	results_leave(session);
 	end(session);
 }

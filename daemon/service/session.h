@@ -51,6 +51,8 @@ struct session {
 	uint64_t answered_below;  /* the client has these answers */
 	uint64_t forgotten_below; /* whether requests with lower ids were done is not known any more */
 	uint64_t changed_below;	  /* nor do data requests with lower ids find what they found */
+	struct record *made;	  /* tensors whose requests' answers the client may not have, the oldest first */
+	size_t n_made;
 	struct result *results;
 	size_t n_results;
 	struct session *next, *prev;

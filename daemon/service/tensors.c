@@ -121,6 +121,8 @@ static void adopt(struct session *session, const char *name, unsigned index, str
 	charge(session->service, tensor, limits_take(&session->service->limits, session->uid));
 	memcpy(record->name, name, strlen(name)); /* checked: it fits, and the rest is zero */
 	service_adopt(session->service, session, tensor);
+	if (record->request)
+		results_add_made(session, record);
 	persist_put(session->service, tensor);
 	events_tensor(session->service, EVENTS_ALLOCATED, tensor, session, -1);
 }

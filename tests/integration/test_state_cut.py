@@ -4,11 +4,12 @@ rewritten; all else is whole."""
 import fcntl
 import os
 import random
+import subprocess
 import time
 import unittest
 
-from state import StateTestCase, view
-from support import Endless, Sharer, alloc, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
+from state import StateTestCase, token_of, view
+from support import NPUMEMD, Endless, Sharer, alloc, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
 
 FIXED = {"dtype": pb.FX8, "frac_bits": 4}
 BIG = ("--npus", "64", "--npu-bytes", str(4 << 20))
@@ -74,6 +75,45 @@ class Kernels(StateTestCase):
         self.run_and_kill(client, submit(copy("a", "b"), endless.call(), group=1))
         states = {t.name: t.state for t in self.client().tensors()}
         self.assertEqual((states["a"], states["b"], states["out"]), ("ok", "ok", "lost"))
+
+
+class Beginnings(StateTestCase):
+    """Killed again while it finds what the last one left."""
+
+    options = BIG
+
+    def test_what_was_cut_off_stays_lost(self):
+        client = self.client()
+        token = token_of(client)
+        endless = Endless(client)
+        unnamed = client.alloc(shape=(4, 64, 64, 256))
+        with self.client() as gone:
+            big = gone.alloc(shape=(4, 64, 128, 256))
+            gone.call(**fill(big, 1))
+            for i in range(200):
+                client.call(**alloc(f"t{i}", **FIXED))
+                client.call(**fill(f"t{i}", i % 8))
+            client.call(**fill(unnamed, 6))
+            number = client.send(**endless.call())
+            with self.client() as other:
+                wait_for(lambda: other.call(stat=pb.StatRequest(details=True)).stat.running)
+            time.sleep(0.2)
+            self.kill()
+        path = os.path.join(self.directory, "npumem.sock")
+        for i in range(15):
+            with subprocess.Popen([NPUMEMD, "--socket", path, "--state-dir", self.state, *self.options]) as process:
+                time.sleep(0.002 * i)
+                process.kill()
+        self.start()
+        client = self.resume(token)
+        tensors = {t.name: t.state for t in client.tensors()}
+        self.assertEqual(tensors.pop("out"), "lost")
+        self.assertEqual(set(tensors.values()), {"ok"})
+        self.assertEqual(len(tensors), 203)  # and no tensor of the session that is gone
+        self.assertEqual(client.read(unnamed.handle, 0, 1000), bytes([6] * 1000))
+        for i in range(200):
+            self.assertEqual(client.call(**read(f"t{i}")).done.data, bytes([i % 8] * 128))
+        self.refused(client.pipeline(dict(read("out", count=1), id=number + 1))[0], pb.DATA_LOST)
 
 
 class Writes(StateTestCase):

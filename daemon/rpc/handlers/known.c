@@ -24,14 +24,24 @@ static int refuse_forgotten(struct call *call)
 				"whether request %" PRIu64 " was done is not known any more", call->id);
 }
 
-static const struct results_cell *find(const struct call *call, enum results_kind kind, size_t index)
+/* Those of a kind, each in its place; NULL where there is none. Once for a request: a session may have thousands.
+ */
+static void find_all(const struct call *call, enum results_kind kind, const struct results_cell **found, size_t n)
 {
 	const struct result *result = NULL;
 
+	memset(found, 0, n * sizeof(struct results_cell *));
 	while ((result = results_next(call->session, call->id, result)))
-		if (result->kept.kind == (uint32_t)kind && result->kept.index == index)
-			return &result->kept;
-	return NULL;
+		if (result->kept.kind == (uint32_t)kind && result->kept.index < n)
+			found[result->kept.index] = &result->kept;
+}
+
+static const struct results_cell *find(const struct call *call, enum results_kind kind)
+{
+	const struct results_cell *found;
+
+	find_all(call, kind, &found, 1);
+	return found;
 }
 
 /* ---- tensors ---- */
@@ -95,10 +105,9 @@ static bool known_alloc(struct call *call, const Npumem__V1__AllocRequest *reque
 	if (!n || n > TENSORS_ALLOC_MAX)
 		return false;
 	results_made(call->session, call->id, tensors, n);
-	for (size_t i = 0; i < n; i++) {
-		gone[i] = tensors[i] ? NULL : find(call, RESULTS_MADE, i);
+	find_all(call, RESULTS_MADE, gone, n);
+	for (size_t i = 0; i < n; i++)
 		n_found += tensors[i] || gone[i];
-	}
 	if (n_found < n) {
 		*status = n_found || is_forgotten(call) ? refuse_forgotten(call) : 0;
 		return *status;
@@ -147,7 +156,7 @@ static bool is_there(const struct call *call, uint64_t handle)
 
 static bool known_view(struct call *call, const Npumem__V1__ViewRequest *request, int *status)
 {
-	const struct results_cell *gone = find(call, RESULTS_MADE, 0);
+	const struct results_cell *gone = find(call, RESULTS_MADE);
 	struct tensor *view = NULL;
 
 	results_made(call->session, call->id, &view, 1);
@@ -164,7 +173,7 @@ static bool known_view(struct call *call, const Npumem__V1__ViewRequest *request
 
 static bool known_change(struct call *call, int *status)
 {
-	const struct results_cell *kept = find(call, RESULTS_CHANGED, 0);
+	const struct results_cell *kept = find(call, RESULTS_CHANGED);
 
 	if (kept && is_there(call, kept->handle))
 		*status = resolve_tensor(call, kept->handle);
@@ -177,7 +186,7 @@ static bool known_change(struct call *call, int *status)
 
 static bool known_free(struct call *call, int *status)
 {
-	const struct results_cell *kept = find(call, RESULTS_FREED, 0);
+	const struct results_cell *kept = find(call, RESULTS_FREED);
 	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
 
 	*status = 0;
@@ -245,6 +254,7 @@ static void append_done(struct call *call, unsigned field, const struct results_
 static int answer_done(struct call *call)
 {
 	const struct result *result = results_next(call->session, call->id, NULL);
+	const struct results_cell *done[OPERATIONS_MAX];
 	size_t n = n_operations(call), expected = n * OPERATE_DONE_BYTES, mark;
 	int status = reply_reserve(&call->reply, expected + 2 * REPLY_TAG_BYTES, call->error);
 
@@ -256,12 +266,10 @@ static int answer_done(struct call *call)
 		return 0;
 	}
 	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, expected);
-	for (size_t i = 0; i < n; i++) {
-		const struct results_cell *kept = find(call, RESULTS_DONE, i);
-
-		if (kept)
-			append_done(call, SUBMITTED_DONE, kept);
-	}
+	find_all(call, RESULTS_DONE, done, n);
+	for (size_t i = 0; i < n; i++)
+		if (done[i])
+			append_done(call, SUBMITTED_DONE, done[i]);
 	reply_close(&call->reply, mark, expected);
 	return 0;
 }
@@ -284,6 +292,8 @@ static bool known_data(struct call *call, int *status)
 	size_t n_done = 0;
 	bool is_final = false;
 
+	if (n_operations(call) > OPERATIONS_MAX)
+		return false;
 	while ((result = results_next(call->session, call->id, result))) {
 		n_done += result->kept.kind == RESULTS_DONE;
 		is_final |= result->kept.number != 0;

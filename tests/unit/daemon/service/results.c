@@ -114,6 +114,38 @@ START_TEST(without_memory_it_is_known_that_it_is_not_known)
 }
 END_TEST
 
+START_TEST(of_the_tensors_that_it_made_the_latest_are_known)
+{
+	enum { MORE = 20 };
+	struct lasting kept;
+	struct session session;
+	struct device_slice slice = {{0, 0, 0, 0}, {1, 1, 1, 1}};
+	struct tensor *base, *view, *made;
+
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
+	base = make(&kept, &session, 1, "base");
+	for (session.request = 2; session.request <= RESULTS_MAX + MORE; session.request++)
+		ck_assert_int_eq(tensors_view(&session, base, "", &slice, NULL, &view, &kept.world.error), 0);
+	for (unsigned round = 0; round < 2; round++) {
+		struct session *now = round ? &kept.found[0] : &session;
+
+		ck_assert_uint_eq(now->n_made, RESULTS_MAX);
+		ck_assert_uint_eq(now->forgotten_below, MORE + 1);
+		made = NULL;
+		results_made(now, MORE, &made, 1);
+		ck_assert_ptr_null(made);
+		results_made(now, MORE + 1, &made, 1);
+		ck_assert_ptr_nonnull(made);
+		if (!round)
+			lasting_restart(&kept);
+	}
+	results_answered(&kept.found[0], RESULTS_MAX);
+	ck_assert_uint_eq(kept.found[0].n_made, MORE + 1);
+	lasting_deinit(&kept);
+}
+END_TEST
+
 START_TEST(they_count_as_what_the_uid_holds)
 {
 	struct lasting kept;
@@ -172,6 +204,7 @@ Suite *suite_results(void)
 	tcase_add_test(tests, answered_ones_go);
 	tcase_add_test(tests, the_oldest_is_forgotten_for_the_latest);
 	tcase_add_test(tests, without_memory_it_is_known_that_it_is_not_known);
+	tcase_add_test(tests, of_the_tensors_that_it_made_the_latest_are_known);
 	tcase_add_test(tests, they_count_as_what_the_uid_holds);
 	tcase_add_test(tests, without_a_token_nothing_is_kept);
 	suite_add_tcase(suite, tests);
