@@ -31,13 +31,27 @@ uint64_t trace_random(uint64_t *state)
 struct draw {
 	struct trace *trace;
 	uint64_t state;
+	const uint8_t *at, *end; /* what is drawn comes from these bytes, unless `at` is NULL */
 	unsigned peer;
-	unsigned one_in_handle; /* refs by handle: one in so many */
-	unsigned n_slots;	/* in use: few, so that requests meet */
+	unsigned one_in_handle;			   /* refs by handle: one in so many */
+	unsigned n_slots;			   /* in use: few, so that requests meet */
+	unsigned n_planned, n_drawn, percent_done; /* events; of them, so many end what runs */
 };
+
+/* Beyond the end all is 0. */
+static uint64_t draw_bytes(struct draw *draw, unsigned n)
+{
+	uint64_t value = 0;
+
+	for (; n; n--)
+		value = value << 8 | (draw->at < draw->end ? *draw->at++ : 0);
+	return value;
+}
 
 static unsigned below(struct draw *draw, unsigned n)
 {
+	if (draw->at)
+		return (unsigned)(draw_bytes(draw, n > 256 ? 2 : 1) % n);
 	return (unsigned)(trace_random(&draw->state) % n);
 }
 
@@ -270,34 +284,57 @@ static void trim(const char *without, struct trace_request *request)
 		request->wait_ms = 0;
 }
 
+static void draw_event(struct draw *draw, const char *without)
+{
+	struct trace *trace = draw->trace;
+	struct trace_event *event = &trace->events[trace->n];
+	bool late = !draw->at && trace->mode >= TRACE_TIGHT;
+
+	draw->peer = event->peer = below(draw, trace->n_peers);
+	event->kind = draw_kind(draw, draw->percent_done);
+	if (late && draw->n_drawn > draw->n_planned / 2 && one_in(draw, 200))
+		event->kind = TRACE_CLOSE;
+	if (draw->at && trace->mode >= TRACE_TIGHT && event->kind == TRACE_CANCEL && one_in(draw, 8))
+		event->kind = TRACE_CLOSE;
+	event->pick = draw->at ? draw_bytes(draw, event->kind == TRACE_CLOCK ? 4 : 1) : trace_random(&draw->state);
+	event->request = (struct trace_request){0};
+	if (event->kind == TRACE_SEND)
+		draw_request(draw, &event->request);
+	trim(without, &event->request);
+	trace->n += !leaves_out(without, event);
+}
+
+static void draw_begin(struct draw *draw, struct trace *trace, enum trace_mode mode)
+{
+	memset(trace, 0, sizeof(*trace));
+	trace->mode = mode;
+	trace->n_peers = mode == TRACE_ALONE ? 1 : mode == TRACE_CHURN ? TRACE_PEERS : 2 + below(draw, 2);
+	draw->n_planned = draw->at ? TRACE_EVENTS : 40 + below(draw, TRACE_EVENTS - 40);
+	draw->percent_done = 10 + below(draw, 50);
+	draw->one_in_handle = 2 + below(draw, 8);
+	draw->n_slots = 3 + below(draw, TRACE_SLOTS - 2);
+}
+
 void trace_draw(uint64_t seed, enum trace_mode mode, const char *without, struct trace *trace)
 {
 	struct draw draw = {.trace = trace, .state = seed * TRACE_MODES + mode};
-	unsigned percent_done, n = 0;
 
-	memset(trace, 0, sizeof(*trace));
+	draw_begin(&draw, trace, mode);
 	trace->seed = seed;
-	trace->mode = mode;
-	trace->n_peers = mode == TRACE_ALONE ? 1 : mode == TRACE_CHURN ? TRACE_PEERS : 2 + below(&draw, 2);
-	trace->n = 40 + below(&draw, TRACE_EVENTS - 40);
-	percent_done = 10 + below(&draw, 50);
-	draw.one_in_handle = 2 + below(&draw, 8);
-	draw.n_slots = 3 + below(&draw, TRACE_SLOTS - 2);
-	for (unsigned i = 0; i < trace->n; i++) {
-		struct trace_event *event = &trace->events[n];
+	for (; draw.n_drawn < draw.n_planned; draw.n_drawn++)
+		draw_event(&draw, without);
+}
 
-		draw.peer = event->peer = below(&draw, trace->n_peers);
-		event->kind = draw_kind(&draw, percent_done);
-		if (mode >= TRACE_TIGHT && i > trace->n / 2 && one_in(&draw, 200))
-			event->kind = TRACE_CLOSE;
-		event->pick = trace_random(&draw.state);
-		event->request = (struct trace_request){0};
-		if (event->kind == TRACE_SEND)
-			draw_request(&draw, &event->request);
-		trim(without, &event->request);
-		n += !leaves_out(without, event);
-	}
-	trace->n = n;
+void trace_read(const uint8_t *bytes, size_t n, struct trace *trace)
+{
+	struct draw draw = {.trace = trace, .at = bytes, .end = bytes + n};
+	unsigned mode = below(&draw, 2 * TRACE_MODES);
+
+	draw_begin(&draw, trace, (enum trace_mode)(mode % TRACE_MODES));
+	/* Whether one task in some finds no thread: run.c. */
+	trace->seed = mode / TRACE_MODES;
+	while (draw.at < draw.end && trace->n < draw.n_planned)
+		draw_event(&draw, "");
 }
 
 /* ---- for people ---- */
