@@ -4,6 +4,7 @@ smallest golden vector of each, every kernel. Names stand for handles, so that a
 usage: seeds.py BUILD   (a build folder with npumemd, npumemctl and npumem_pb2)
 """
 
+import io
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -125,13 +127,18 @@ def split(requests):
     return parts + ([part] if part else [])
 
 
-def golden_kernels():
-    cases = smallest_cases()
+def record_of_cases(cases):
+    """The file's bytes, and its entries."""
     family = {"family": "smallest", "format": 1, "case_count": len(cases), "cases": cases}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "vectors.json").write_text(json.dumps(family))
-        return split(by_name(record_of(folder, str(folder / "vectors.json"))))
+        entries = record_of(folder, str(folder / "vectors.json"))
+        return (folder / "record").read_bytes(), entries
+
+
+def golden_kernels():
+    return split(by_name(record_of_cases(smallest_cases())[1]))
 
 
 # ---- requests by hand ----
@@ -428,7 +435,90 @@ def put(name, data):
     path.write_bytes(data)
 
 
+def npy(descr, shape, data, order="False", version=1):
+    header = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}".encode()
+    room = (4 if version > 1 else 2) + 8
+    header += b" " * (-(len(header) + room + 1) % 64) + b"\n"
+    length = struct.pack("<I" if version > 1 else "<H", len(header))
+    return b"\x93NUMPY" + bytes([version, 0]) + length + header + data
+
+
+def arrays():
+    def zipped(method, *members):
+        with io.BytesIO() as file:
+            with zipfile.ZipFile(file, "w", method) as archive:
+                for name, data in members:
+                    archive.writestr(zipfile.ZipInfo(name), data, method)
+            return file.getvalue()
+
+    small = npy("|i1", "(1, 2, 1, 4)", bytes(range(8)))
+    real = npy("<f4", "(2, 4)", struct.pack("<8f", *[0.25 * i - 1 for i in range(8)]))
+    place = bytes([7, 4, 0, 1, 0, 3, 1])  # fx8, [1,2,1,4]
+    return {
+        "stream": b"\0" + place + b"\0" + small,
+        "stream-quantized": b"\0" + bytes([7, 4, 0, 1, 0, 3, 1]) + b"\1" + npy("<f4", "(1, 2, 1, 4)", struct.pack("<8f", *range(8))),
+        "stream-permuted": b"\1" + place + b"\1\0" + npy("|i1", "(1, 1, 4, 2)", bytes(8)),
+        "values": b"\2\0" + real,
+        "values-transposed": b"\2\1" + npy(">f8", "(2, 3)", struct.pack(">6d", *range(6)), "True"),
+        "values-half": b"\2\0" + npy("<f2", "(3,)", struct.pack("<3e", 1, -2, 65504), version=2),
+        "values-integers": b"\2\0" + npy("<u8", "(2, 1, 2)", struct.pack("<4Q", 0, 1, 255, 2**63)),
+        "stored": b"\3\0" + zipped(zipfile.ZIP_STORED, ("a.npy", real)),
+        "deflated": b"\3\0" + zipped(zipfile.ZIP_DEFLATED, ("a.npy", real)),
+        "two": b"\3\0" + zipped(zipfile.ZIP_DEFLATED, ("a.npy", real), ("b.npy", small)),
+    }
+
+
+SCALE = """{"tensors": {"x": {"shape": [1,8,2,4], "dtype": "fx8", "frac_bits": 4, "file": "x.npy"},
+ "y": {"shape": [1,8,2,4], "dtype": "fx8", "frac_bits": 4, "expect": "y.npy", "keep": true}},
+ "operations": [{"run": "relu", "in": "x", "out": "y", "relu": 6},
+ {"parallel": [{"fill": "x", "value": 3}, {"run": "relu", "in": "y", "out": "y"}]}]}"""
+LINES = """{"alloc": "m", "layout": "matrix", "rows": 5, "cols": 37, "dtype": "int16"}
+{"view": "v", "of": "x", "shape": [1,16,1,4]}
+{"alloc": "x", "shape": [1,8,2,4], "dtype": "fx16", "frac_bits": 3, "address": 4096, "pinned": true}
+{"view": "v", "of": "x", "from": [0,0,0,0], "to": [1,4,2,4]}
+{"write": "x", "file": "a.npy", "quantize": true, "rounding": "up", "perm": [0,3,1,2]}
+{"copy": "v", "from": "v"} {"seal": "x"} {"read": "v", "file": "b.npy"} {"free": "v"}"""
+COMMAND_LINES = [
+    ["--socket", "/x/y.sock", "--chip", "sg2260", "--limit", "tensors=9", "--limit", "1001:device_bytes=99"],
+    ["--npus", "8", "--npu-bytes", "8192", "--banks", "4", "--rounding", "up", "--uninitialized", "warn"],
+    ["--fd", "3", "--log", "debug", "--stop-seconds", "5", "--mode=0600", "--allow-unchecked-reuse", "--background"],
+    ["--spin-us", "50", "--pack-bytes", "100000", "--share-device", "--frame-seconds", "9", "--drain-seconds", "9"],
+]
+LINES_TYPED = [
+    "--shape 1,8,2,4 --dtype fx8 --frac-bits 4 --layout compact --mode 4n --start-npu 3 --address 0x1000",
+    "--layout matrix --rows 5 --cols 37 --w 4 --dtype int16",
+    "--shape 2,8,2,4 --dtype=fp32 --layout strided --stride 64,32,8,2",
+    "mul Q4.3 Q5.7",
+    "sum Q3.4 --n 1601",
+    "products --dtype fx8 --n 1601 --in-frac 4 --weights-frac=5 --bias --bias-frac 3 --weights-sum 99",
+    "advise conv2d in=1,8,6,6:4 weights=8,4,3,3:5 out=1,4,4,4:3 stride=1,1 --dtype fx8",
+    "conv2d in=x weights=w bias=b out='y z' stride=1,2 padding=1,1,0,0 relu=6 rounding=up",
+    'v=x[0:1,2:,:3,] "a b" 12K 0x7f 1e9 # rest',
+]
+
+
+def client_seeds():
+    yield from ((f"npy/{name}", data) for name, data in arrays().items())
+    cases = [case for case in smallest_cases() if sum(len(t["data"]) for t in case["tensors"].values()) < 14]
+    for case in cases[:6]:
+        case = {key: case[key] for key in ("name", "kernel", "rounding", "params", "tensors")}
+        yield f"vectors/{case['kernel']}", json.dumps({"family": "f", "cases": [case]}, separators=(",", ":")).encode()
+    for path in (ROOT / "tests/examples/networks").glob("*.json"):
+        yield f"network/{path.stem}", path.read_bytes()
+    yield "network/declared", SCALE.encode()
+    yield "network/lines", LINES.encode()
+    record = record_of_cases(cases[:2])[0]
+    yield "record/run", record
+    yield "record/cut", record[: len(record) // 2]
+    for i, words in enumerate(COMMAND_LINES):
+        yield f"options/{i}", b"\0".join(word.encode() for word in words)
+    for i, line in enumerate(LINES_TYPED):
+        yield f"words/{i}", line.encode()
+
+
 def main():
+    for name, data in client_seeds():
+        put(name, data)
     golden, by_hand = golden_kernels(), kernels_by_hand()
     plain = {"looks": looks(), "changes": changes(), "lists": lists(), "shared": shared(), "told": told(),
              "recorded": recorded(), "destroys": destroys(), "numerics": numerics(), "crowd": crowd()}
@@ -441,10 +531,13 @@ def main():
     put("request/over-others", request_input(over_others(), 4))
     put("request/over-others-threads", request_input(over_others(), 6))
     put("request/under-way", request_input(under_way(), 2, ends=False))
+    kernels = set()
     for part in golden + by_hand:
         kernel = next((request.run.kernel for request in part if request.HasField("run")), 0)
         name = f"request/kernel-{pb.Kernel.Name(kernel).lower()}"
-        put(name + "-more" if (HERE / "corpus" / name).exists() else name, request_input(part))
+        name += "-more" if name in kernels else ""
+        kernels.add(name)
+        put(name, request_input(part))
     for name, message in (("info", looks()[0]), ("list", lists()[1]), ("alloc", changes()[4])):
         put(f"frame/{name}", b"\0" + delimited([message]) + b"\x81")
     response = pb.Response(id=3, status=pb.NOT_FOUND, message="no", fields=[pb.Field(key="k", number=-1)])
