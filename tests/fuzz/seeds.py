@@ -257,6 +257,8 @@ def looks():
         pb.Request(open=pb.OpenRequest(tensor=ref("b0"))),
         pb.Request(open=pb.OpenRequest(tensor=ref("1001:a2"))),
         pb.Request(open=pb.OpenRequest(tensor=ref("1001:a0"))),
+        pb.Request(open=pb.OpenRequest(tensor=pb.Ref(handle=1))),
+        pb.Request(read=pb.ReadRequest(tensor=pb.Ref(handle=3))),
         pb.Request(plan=pb.PlanRequest(spec=spec())),
         pb.Request(plan=pb.PlanRequest(spec=spec(None, pb.INT8, layout=pb.MATRIX, rows=5, cols=37))),
         pb.Request(plan=pb.PlanRequest(spec=spec(layout=pb.STRIDED, stride=dims(64, 32, 32, 2)))),
