@@ -33,9 +33,8 @@ struct draw {
 	uint64_t state;
 	const uint8_t *at, *end; /* what is drawn comes from these bytes, unless `at` is NULL */
 	unsigned peer;
-	unsigned one_in_handle;			   /* refs by handle: one in so many */
-	unsigned n_slots;			   /* in use: few, so that requests meet */
-	unsigned n_planned, n_drawn, percent_done; /* events; of them, so many end what runs */
+	unsigned one_in_handle; /* refs by handle: one in so many */
+	unsigned n_slots;	/* in use: few, so that requests meet */
 };
 
 /* Beyond the end all is 0. */
@@ -284,57 +283,63 @@ static void trim(const char *without, struct trace_request *request)
 		request->wait_ms = 0;
 }
 
-static void draw_event(struct draw *draw, const char *without)
-{
-	struct trace *trace = draw->trace;
-	struct trace_event *event = &trace->events[trace->n];
-	bool late = !draw->at && trace->mode >= TRACE_TIGHT;
-
-	draw->peer = event->peer = below(draw, trace->n_peers);
-	event->kind = draw_kind(draw, draw->percent_done);
-	if (late && draw->n_drawn > draw->n_planned / 2 && one_in(draw, 200))
-		event->kind = TRACE_CLOSE;
-	if (draw->at && trace->mode >= TRACE_TIGHT && event->kind == TRACE_CANCEL && one_in(draw, 8))
-		event->kind = TRACE_CLOSE;
-	event->pick = draw->at ? draw_bytes(draw, event->kind == TRACE_CLOCK ? 4 : 1) : trace_random(&draw->state);
-	event->request = (struct trace_request){0};
-	if (event->kind == TRACE_SEND)
-		draw_request(draw, &event->request);
-	trim(without, &event->request);
-	trace->n += !leaves_out(without, event);
-}
-
-static void draw_begin(struct draw *draw, struct trace *trace, enum trace_mode mode)
-{
-	memset(trace, 0, sizeof(*trace));
-	trace->mode = mode;
-	trace->n_peers = mode == TRACE_ALONE ? 1 : mode == TRACE_CHURN ? TRACE_PEERS : 2 + below(draw, 2);
-	draw->n_planned = draw->at ? TRACE_EVENTS : 40 + below(draw, TRACE_EVENTS - 40);
-	draw->percent_done = 10 + below(draw, 50);
-	draw->one_in_handle = 2 + below(draw, 8);
-	draw->n_slots = 3 + below(draw, TRACE_SLOTS - 2);
-}
-
 void trace_draw(uint64_t seed, enum trace_mode mode, const char *without, struct trace *trace)
 {
 	struct draw draw = {.trace = trace, .state = seed * TRACE_MODES + mode};
+	unsigned percent_done, n = 0;
 
-	draw_begin(&draw, trace, mode);
+	memset(trace, 0, sizeof(*trace));
 	trace->seed = seed;
-	for (; draw.n_drawn < draw.n_planned; draw.n_drawn++)
-		draw_event(&draw, without);
+	trace->mode = mode;
+	trace->n_peers = mode == TRACE_ALONE ? 1 : mode == TRACE_CHURN ? TRACE_PEERS : 2 + below(&draw, 2);
+	trace->n = 40 + below(&draw, TRACE_EVENTS - 40);
+	percent_done = 10 + below(&draw, 50);
+	draw.one_in_handle = 2 + below(&draw, 8);
+	draw.n_slots = 3 + below(&draw, TRACE_SLOTS - 2);
+	for (unsigned i = 0; i < trace->n; i++) {
+		struct trace_event *event = &trace->events[n];
+
+		draw.peer = event->peer = below(&draw, trace->n_peers);
+		event->kind = draw_kind(&draw, percent_done);
+		if (mode >= TRACE_TIGHT && i > trace->n / 2 && one_in(&draw, 200))
+			event->kind = TRACE_CLOSE;
+		event->pick = trace_random(&draw.state);
+		event->request = (struct trace_request){0};
+		if (event->kind == TRACE_SEND)
+			draw_request(&draw, &event->request);
+		trim(without, &event->request);
+		n += !leaves_out(without, event);
+	}
+	trace->n = n;
+}
+
+/* What trace_draw has, but that a close needs no late hour. */
+static void read_event(struct draw *draw, unsigned percent_done, struct trace_event *event)
+{
+	draw->peer = event->peer = below(draw, draw->trace->n_peers);
+	event->kind = draw_kind(draw, percent_done);
+	if (event->kind == TRACE_CANCEL && one_in(draw, 8))
+		event->kind = TRACE_CLOSE;
+	event->pick = draw_bytes(draw, event->kind == TRACE_CLOCK ? 4 : 1);
+	if (event->kind == TRACE_SEND)
+		draw_request(draw, &event->request);
 }
 
 void trace_read(const uint8_t *bytes, size_t n, struct trace *trace)
 {
 	struct draw draw = {.trace = trace, .at = bytes, .end = bytes + n};
-	unsigned mode = below(&draw, 2 * TRACE_MODES);
+	unsigned percent_done;
 
-	draw_begin(&draw, trace, (enum trace_mode)(mode % TRACE_MODES));
+	memset(trace, 0, sizeof(*trace));
+	trace->mode = (enum trace_mode)below(&draw, TRACE_MODES);
 	/* Whether one task in some finds no thread: run.c. */
-	trace->seed = mode / TRACE_MODES;
-	while (draw.at < draw.end && trace->n < draw.n_planned)
-		draw_event(&draw, "");
+	trace->seed = below(&draw, 4);
+	trace->n_peers = trace->mode == TRACE_ALONE ? 1 : 2 + below(&draw, TRACE_PEERS - 1);
+	percent_done = 10 + below(&draw, 50);
+	draw.one_in_handle = 2 + below(&draw, 8);
+	draw.n_slots = 2 + below(&draw, TRACE_SLOTS - 1);
+	while (draw.at < draw.end && trace->n < TRACE_EVENTS)
+		read_event(&draw, percent_done, &trace->events[trace->n++]);
 }
 
 /* ---- for people ---- */
