@@ -331,10 +331,10 @@ void trace_read(const uint8_t *bytes, size_t n, struct trace *trace)
 	unsigned percent_done;
 
 	memset(trace, 0, sizeof(*trace));
-	trace->mode = (enum trace_mode)below(&draw, TRACE_MODES);
+	trace->mode = (enum trace_mode)below(&draw, TRACE_CHURN + 1);
 	/* Whether one task in some finds no thread: run.c. */
 	trace->seed = below(&draw, 4);
-	trace->n_peers = trace->mode == TRACE_ALONE ? 1 : 2 + below(&draw, TRACE_PEERS - 1);
+	trace->n_peers = trace->mode == TRACE_ALONE ? 1 : 2 + below(&draw, 3);
 	percent_done = 10 + below(&draw, 50);
 	draw.one_in_handle = 2 + below(&draw, 8);
 	draw.n_slots = 2 + below(&draw, TRACE_SLOTS - 1);
