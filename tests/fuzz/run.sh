@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Grows the corpora: builds the targets with clang, lets each look for so many seconds, and adds what reaches new code to
-# tests/fuzz/corpus, smallest first, up to KIB_MAX a target; all of what it found stays in build-fuzz/corpus for the next
-# time. A finding is left in build-fuzz/findings, and ends this with 1.
+# Grows the corpora: builds the targets with clang, lets each look for so many seconds, and adds some of what reaches new
+# code to tests/fuzz/corpus, up to FILES_MAX a target; all of it stays in build-fuzz/corpus for the next time. A finding is
+# left in build-fuzz/findings, and ends this with 1.
 # Usage: tests/fuzz/run.sh [TARGET…] [--seconds N]   all targets, 60 seconds each
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-KIB_MAX=24
+FILES_MAX=40
 BYTES_MAX=256 # of an input that is added
 seconds=60
 targets=()
@@ -42,20 +42,20 @@ export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 mkdir -p $build/findings
 failed=0
 
-# The inputs that reach what the committed ones do not.
+# Inputs that reach what the committed ones do not; the longest, as each of them reaches most.
 add() {
 	local target=$1 corpus=tests/fuzz/corpus/$1 all room file
 	all=$(mktemp -d)
 	cp "$corpus"/* "$all"
-	"$build/tests/fuzz/fuzz_$target" -merge=1 -max_len=$BYTES_MAX -rss_limit_mb=0 "$all" "$build/corpus/$target" \
+	"$build/tests/fuzz/fuzz_$target" -set_cover_merge=1 -max_len=$BYTES_MAX -rss_limit_mb=0 "$all" "$build/corpus/$target" \
 		>"$build/findings/$target.merge" 2>&1 || true
-	room=$((KIB_MAX * 1024 - $(cat "$corpus"/* | wc -c)))
-	while read -r bytes file; do
+	room=$((FILES_MAX - $(find "$corpus" -type f | wc -l)))
+	while read -r _ file; do
 		[ -e "$corpus/$(basename "$file")" ] && continue
-		room=$((room - bytes))
-		[ $room -ge 0 ] || break
+		[ $room -gt 0 ] || break
+		room=$((room - 1))
 		cp "$file" "$corpus"
-	done < <(find "$all" -type f -printf '%s %p\n' | sort -n)
+	done < <(find "$all" -type f -printf '%s %p\n' | sort -rn)
 	rm -rf "$all"
 }
 
