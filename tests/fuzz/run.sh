@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Grows the corpora: builds the targets with clang, lets each look for so many seconds, and adds some of what reaches new
-# code to tests/fuzz/corpus, up to FILES_MAX a target; all of it stays in build-fuzz/corpus for the next time. A finding is
+# code to tests/fuzz/corpus, up to FILES_MAX a target beside its seeds; all of it stays in build-fuzz/corpus for the next time. A finding is
 # left in build-fuzz/findings, and ends this with 1.
 # Usage: tests/fuzz/run.sh [TARGET…] [--seconds N]   all targets, 60 seconds each
 set -euo pipefail
@@ -49,7 +49,8 @@ add() {
 	cp "$corpus"/* "$all"
 	"$build/tests/fuzz/fuzz_$target" -set_cover_merge=1 -max_len=$BYTES_MAX -rss_limit_mb=0 "$all" "$build/corpus/$target" \
 		>"$build/findings/$target.merge" 2>&1 || true
-	room=$((FILES_MAX - $(find "$corpus" -type f | wc -l)))
+	# libFuzzer names them by their hash.
+	room=$((FILES_MAX - $(find "$corpus" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' | wc -l)))
 	while read -r _ file; do
 		[ -e "$corpus/$(basename "$file")" ] && continue
 		[ $room -gt 0 ] || break

@@ -23,9 +23,11 @@ struct scene {
 	enum scene_peer sender;
 	unsigned n_answers;
 	int status;
-	bool has_run;		    /* a list that was refused on its way, after something of it was done */
-	bool has_left[SCENE_PEERS]; /* by itself */
+	bool has_run;		       /* a list that was refused on its way, after something of it was done */
+	bool has_session[SCENE_PEERS]; /* or had one, that ends */
+	bool has_left[SCENE_PEERS];    /* by itself */
 	struct segments_source source;
+	struct scene_state state; /* all zero: none */
 	uint8_t *segments;
 	bool is_taken[SCENE_PEERS];
 };
@@ -137,7 +139,8 @@ static void open_peer(struct scene *scene, enum scene_peer peer)
 {
 	struct session *session;
 
-	if (daemon_open(scene->daemon, peer, uids[peer]))
+	scene->has_session[peer] = !daemon_open(scene->daemon, peer, uids[peer]);
+	if (!scene->has_session[peer])
 		return;
 	session = daemon_session(scene->daemon, peer);
 	session->segments_source = &scene->source;
@@ -279,29 +282,64 @@ static void set(struct scene *scene)
 	share(scene, "a2");
 }
 
-struct scene *scene_new(bool threads, const struct heap *heap)
+static struct scene *begin(const struct daemon_options *like, const struct scene_state *state)
 {
 	struct scene *scene = calloc(1, sizeof(*scene));
-	struct daemon_options options = {.n_npus = N_NPUS,
-					 .npu_bytes = NPU_BYTES,
-					 .threads = threads,
-					 .heap = heap,
-					 .answered = on_answered,
-					 .ctx = scene};
+	struct daemon_options options = *like;
 
 	if (!scene)
 		fuzz_fail("no memory");
+	options.n_npus = N_NPUS;
+	options.npu_bytes = NPU_BYTES;
+	options.answered = on_answered;
+	options.ctx = scene;
+	if (state)
+		scene->state = *state;
 	scene->daemon = daemon_new(&options);
-	scene->threads = threads;
+	scene->threads = options.threads;
 	scene->segments = aligned_alloc(64, SCENE_PEERS * SEGMENT_BYTES);
 	if (!scene->segments)
 		fuzz_fail("no memory");
 	memset(scene->segments, 0, SCENE_PEERS * SEGMENT_BYTES);
 	scene->source = (struct segments_source){.take = take_segment, .release = release_segment, .ctx = scene};
+	if (!scene->daemon) {
+		free(scene->segments);
+		free(scene);
+		return NULL;
+	}
 	for (unsigned peer = 0; peer < SCENE_PEERS; peer++)
 		open_peer(scene, (enum scene_peer)peer);
+	return scene;
+}
+
+struct scene *scene_new(bool threads, const struct heap *heap)
+{
+	struct scene *scene = begin(&(struct daemon_options){.threads = threads, .heap = heap}, NULL);
+
 	set(scene);
 	return scene;
+}
+
+static bool go_on(void *ctx, struct rpc *rpc)
+{
+	const struct scene *scene = ctx;
+
+	return scene->state.go_on(scene->state.ctx, rpc);
+}
+
+struct scene *scene_new_in(const struct scene_state *state)
+{
+	struct scene *scene = begin(
+		&(struct daemon_options){.heap = state->heap, .memory = state->memory, .go_on = go_on}, state);
+
+	if (scene && state->is_new)
+		set(scene);
+	return scene;
+}
+
+struct daemon *scene_daemon(struct scene *scene)
+{
+	return scene->daemon;
 }
 
 /* Nothing is under way. */
@@ -348,7 +386,8 @@ static void send_alone(struct scene *scene, enum scene_peer peer, const uint8_t 
 	uint64_t before = scene->is_asking ? 0 : digest_of(scene->daemon);
 	int status = daemon_send(scene->daemon, peer, message, bytes);
 
-	scene_settle(scene);
+	if (!status)
+		scene_settle(scene);
 	if (scene->n_answers != !status)
 		fuzz_fail("a message was answered %u times", scene->n_answers);
 	if (!scene->is_asking && scene->status && !scene->has_run && digest_of(scene->daemon) != before)
@@ -359,7 +398,8 @@ static void send_alone(struct scene *scene, enum scene_peer peer, const uint8_t 
 
 void scene_send(struct scene *scene, enum scene_peer peer, const uint8_t *message, size_t bytes)
 {
-	if (!scene->is_open[peer] && !scene->has_left[peer] && daemon_is_drained(scene->daemon, peer))
+	if (!scene->is_open[peer] && !scene->has_left[peer] &&
+	    (!scene->has_session[peer] || daemon_is_drained(scene->daemon, peer)))
 		open_peer(scene, peer);
 	if (!scene->is_open[peer])
 		return;
@@ -453,9 +493,10 @@ void scene_free(struct scene *scene)
 	scene_settle(scene);
 	scene_close_all(scene);
 	for (unsigned peer = 0; peer < SCENE_PEERS; peer++)
-		if (!daemon_is_drained(scene->daemon, peer))
+		if (scene->has_session[peer] && !daemon_is_drained(scene->daemon, peer))
 			fuzz_fail("a client that left is never let go");
-	release_all(scene);
+	if (!scene->state.memory)
+		release_all(scene);
 	wrong = daemon_free(scene->daemon);
 	if (wrong)
 		fuzz_fail("at the end: %s", wrong);

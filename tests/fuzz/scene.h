@@ -17,18 +17,31 @@ enum scene_peer {
 	SCENE_PEERS,
 };
 
+struct daemon;
 struct heap;
+struct rpc;
 struct scene;
 
 /* `threads`: long operations wait for scene_step; then nothing can be said of a refusal alone. `heap`: may run dry
  * once the scene is there; who is not even refused for want of memory is another client by the next message. NULL:
  * never. */
 struct scene *scene_new(bool threads, const struct heap *heap);
+/* The same in a state (left.h), without threads; tensors are made where it is new. NULL: the heap has run dry, or
+ * go_on says no. */
+struct scene_state {
+	const struct heap *heap;
+	void *memory;
+	bool (*go_on)(void *ctx, struct rpc *rpc);
+	void *ctx;
+	bool is_new;
+};
+struct scene *scene_new_in(const struct scene_state *state);
 /* Ends all clients in this order, works off what is left, and checks that nothing is left behind. */
 void scene_free(struct scene *scene);
 
 /* With enough memory: an allocation, a write, a read and a free are done as ever. */
 void scene_serve(struct scene *scene);
+struct daemon *scene_daemon(struct scene *scene);
 /* All clients leave, as in scene_free. */
 void scene_close_all(struct scene *scene);
 

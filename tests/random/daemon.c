@@ -131,6 +131,13 @@ static bool make(struct daemon *daemon, const struct device_options *options)
 	return false;
 }
 
+static void drop(struct daemon *daemon)
+{
+	if (!daemon->options.memory)
+		free(daemon->memory);
+	free(daemon);
+}
+
 struct daemon *daemon_new(const struct daemon_options *options)
 {
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
@@ -150,13 +157,13 @@ struct daemon *daemon_new(const struct daemon_options *options)
 	daemon->alarm_ns = UINT64_MAX;
 	daemon->heap = options->heap ? *options->heap : (struct heap){count_alloc, count_release, daemon};
 	daemon->memory_bytes = (device_memory_bytes(&device.geometry) + 63) & ~(size_t)63;
-	daemon->memory = aligned_alloc(64, daemon->memory_bytes);
+	daemon->memory = options->memory ? options->memory : aligned_alloc(64, daemon->memory_bytes);
 	if (!daemon->memory)
 		abort();
-	memset(daemon->memory, 0, daemon->memory_bytes);
+	if (!options->memory)
+		memset(daemon->memory, 0, daemon->memory_bytes);
 	if (!make(daemon, &device)) {
-		free(daemon->memory);
-		free(daemon);
+		drop(daemon);
 		return NULL;
 	}
 	rpc_init(&daemon->rpc, &daemon->service, &daemon->heap);
@@ -166,6 +173,13 @@ struct daemon *daemon_new(const struct daemon_options *options)
 	if (options->threads) {
 		daemon->rpc.executor = (struct executor){.submit = submit, .withdraw = withdraw, .ctx = daemon};
 		daemon->rpc.wake = wake;
+	}
+	if (options->go_on && !options->go_on(options->ctx, &daemon->rpc)) {
+		rpc_deinit(&daemon->rpc);
+		service_deinit(&daemon->service);
+		device_free(daemon->device);
+		drop(daemon);
+		return NULL;
 	}
 	return daemon;
 }
@@ -370,16 +384,15 @@ const char *daemon_free(struct daemon *daemon)
 	const char *wrong = daemon_check(daemon);
 
 	snprintf(text, sizeof(text), "%s", wrong ? wrong : "");
-	if (!wrong && device_next(daemon->device, NULL))
+	if (!wrong && !daemon->options.memory && device_next(daemon->device, NULL))
 		snprintf(text, sizeof(text), "tensors are left at the end");
 	if (!text[0] && daemon->service.limits.now[LIMITS_FOLLOWERS])
 		snprintf(text, sizeof(text), "a follower of events is charged who is gone");
 	rpc_deinit(&daemon->rpc);
 	service_deinit(&daemon->service);
 	device_free(daemon->device);
-	free(daemon->memory);
 	if (!text[0] && daemon->n_alive)
 		snprintf(text, sizeof(text), "%zu pieces of host memory are left", daemon->n_alive);
-	free(daemon);
+	drop(daemon);
 	return text[0] ? text : NULL;
 }

@@ -18,14 +18,19 @@ struct daemon_options {
 	bool threads;		 /* else everything runs at once */
 	unsigned one_in_refused; /* one task of so many finds no thread; 0: none */
 	const struct heap *heap; /* that may run dry; NULL: one that does not */
+	/* Where the device lives, which is the caller's: of a state, that keeps tensors. NULL: its own. */
+	void *memory;
+	/* The service goes on as the state has it; false: it cannot. NULL: there is none. */
+	bool (*go_on)(void *ctx, struct rpc *rpc);
 	/* One Response, without its length. */
 	void (*answered)(void *ctx, unsigned peer, const uint8_t *message, size_t bytes);
 	void *ctx;
 };
 
-/* One at a time in a process that uses a clock. NULL: options->heap has run dry. */
+/* One at a time in a process that uses a clock. NULL: options->heap has run dry, or options->go_on says so. */
 struct daemon *daemon_new(const struct daemon_options *options);
-/* NULL, or what is left that should not be: all clients are closed, no task is left, all tensors are freed. */
+/* NULL, or what is left that should not be: all clients are closed, no task is left, all tensors are freed that no
+ * state keeps. */
 const char *daemon_free(struct daemon *daemon);
 
 /* 0, or why there is no session: options.heap has run dry. */
