@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Grows the corpora: builds the targets with clang, lets each look for so many seconds, and adds some of what reaches new
-# code to tests/fuzz/corpus, up to FILES_MAX a target beside its seeds; all of it stays in build-fuzz/corpus for the next time. A finding is
-# left in build-fuzz/findings, and ends this with 1.
+# code to tests/fuzz/corpus, up to FILES_MAX a target beside its seeds (seeds.py); all of it stays in build-fuzz/corpus for
+# the next time. A finding is left in build-fuzz/findings, and ends this with 1.
 # Usage: tests/fuzz/run.sh [TARGET…] [--seconds N]   all targets, 60 seconds each
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-FILES_MAX=40
+FILES_MAX=16
 BYTES_MAX=256 # of an input that is added
 seconds=60
 targets=()
