@@ -9,6 +9,7 @@ A daemon that cannot start says why in one line and leaves nothing. None ends by
 import fcntl
 import mmap
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -53,10 +54,28 @@ COSTLY = {
 }
 
 
+# With a state directory, at its start and while it grows.
+OF_A_STATE = {
+    "openat": ("EMFILE", "ENOSPC", "EACCES"),
+    "fallocate": ("ENOSPC", "EINTR", "EIO"),
+    "ftruncate": ("EIO",),
+    "statx": ("EIO",),
+    "flock": ("EIO",),
+    "mmap": ("ENOMEM",),
+    "mremap": ("ENOMEM",),
+    "pread": ("EIO", "EINTR", "short"),
+    "pwrite": ("ENOSPC", "EIO", "EINTR", "short"),
+    "fsync": ("EIO", "ENOSPC"),
+    "malloc": ("ENOMEM",),
+    "getrandom": ("EIO",),
+    "mkdir": ("ENOSPC",),
+}
+
+
 class Daemon:
     """npumemd with a fault; a context."""
 
-    def __init__(self, fault=""):
+    def __init__(self, fault="", *options):
         self.directory = tempfile.TemporaryDirectory(prefix="npumem-test-")
         self.path = os.path.join(self.directory.name, "run", "s")
         self.counts = os.path.join(self.directory.name, "counts")
@@ -64,7 +83,7 @@ class Daemon:
         if not fault:
             del environment["NPUMEM_INJECT"]
         self.process = subprocess.Popen(
-            [NPUMEMD, "--socket", self.path, "--npus", "8", "--npu-bytes", "65536"],
+            [NPUMEMD, "--socket", self.path, "--npus", "8", "--npu-bytes", "65536", *options],
             env=environment,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
@@ -183,8 +202,8 @@ def ask_all(client, fd):
 class Calls(unittest.TestCase):
     n_runs = 0
 
-    def counts(self):
-        with Daemon() as daemon:
+    def counts(self, *options):
+        with Daemon("", *options) as daemon:
             self.assertTrue(daemon.has_started())
             self.assertTrue(script(daemon.path))
             self.assertTrue(script(daemon.path))
@@ -242,6 +261,59 @@ class Calls(unittest.TestCase):
             for i in range(1, n + 1):
                 if WHOLE or i % max(1, n // EVERY_DAY) == 0:
                     self.run_one(f"{fault} {i} on", False)
+
+    def keeper(self, path, write=False):
+        """A named tensor that outlives the daemon."""
+        with Guest(path) as client:
+            if write:
+                client.call(**alloc("keeper", (1, 8, 1, 512)))
+                client.call(write=pb.WriteRequest(tensor=ref("keeper"), data=DATA[:4096]))
+            return client.call(**read("keeper")).done.data
+
+    def start_again(self, state):
+        with Daemon("", "--state-dir", state) as daemon:
+            self.assertTrue(daemon.has_started())
+            self.assertEqual(self.keeper(daemon.path), DATA[:4096])
+            self.assertTrue(script(daemon.path))
+            self.assertEqual(daemon.end()[0], 0)
+
+    def run_state(self, fault, closed):
+        type(self).n_runs += 1
+        with self.subTest(fault), tempfile.TemporaryDirectory(prefix="npumem-test-") as folder:
+            state = os.path.join(folder, "state")
+            if closed:
+                shutil.copytree(closed, state)
+            with Daemon(fault, "--state-dir", state) as daemon:
+                started = daemon.has_started()
+                if started:
+                    if not closed:
+                        script(daemon.path)
+                    elif script(daemon.path):
+                        self.assertEqual(self.keeper(daemon.path), DATA[:4096])
+                code, said = daemon.end()
+                self.assertIn(code, (0, 1), said)
+                self.assertTrue(started or said.count("\n") >= 1, said)
+                self.assertNotIn("Assert", said)
+            if closed:
+                self.start_again(state)
+
+    @unittest.skipUnless(b"--state-dir" in subprocess.run([NPUMEMD, "--help"], stdout=subprocess.PIPE).stdout, "no state")
+    def test_with_a_state(self):
+        """Whatever fails, what stood stays."""
+        with tempfile.TemporaryDirectory(prefix="npumem-test-") as folder:
+            closed = os.path.join(folder, "state")
+            with Daemon("", "--state-dir", closed) as daemon:
+                self.assertTrue(daemon.has_started())
+                self.keeper(daemon.path, write=True)
+                self.assertEqual(daemon.end()[0], 0)
+            at_first, later = self.counts("--state-dir", os.path.join(folder, "new")), self.counts("--state-dir", closed)
+            for call, faults in OF_A_STATE.items():
+                for fault in faults:
+                    for counts, state in ((at_first, None), (later, closed)):
+                        n = counts[call]
+                        for i in range(1, n + 1):
+                            if WHOLE or (i <= 2 and fault == faults[0]) or i == n:
+                                self.run_state(f"{call} {fault} {i}", state)
 
     @classmethod
     def tearDownClass(cls):

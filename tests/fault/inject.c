@@ -35,6 +35,7 @@
 	CALL(fallocate)                                                                                           \
 	CALL(fdatasync)                                                                                           \
 	CALL(flock)                                                                                               \
+	CALL(fsync)                                                                                               \
 	CALL(fstat)                                                                                               \
 	CALL(ftruncate)                                                                                           \
 	CALL(getrandom)                                                                                           \
@@ -42,7 +43,9 @@
 	CALL(malloc)                                                                                              \
 	CALL(mkdir)                                                                                               \
 	CALL(mmap)                                                                                                \
+	CALL(mremap)                                                                                              \
 	CALL(open)                                                                                                \
+	CALL(openat)                                                                                              \
 	CALL(pipe2)                                                                                               \
 	CALL(poll)                                                                                                \
 	CALL(pread)                                                                                               \
@@ -52,6 +55,7 @@
 	CALL(recvmsg)                                                                                             \
 	CALL(send)                                                                                                \
 	CALL(socket)                                                                                              \
+	CALL(statx)                                                                                               \
 	CALL(write)
 
 enum call {
@@ -85,7 +89,8 @@ static const struct {
 	      {"ECONNABORTED", ECONNABORTED},
 	      {"EPERM", EPERM},
 	      {"ENOBUFS", ENOBUFS},
-	      {"EINVAL", EINVAL}};
+	      {"EINVAL", EINVAL},
+	      {"EACCES", EACCES}};
 
 static _Atomic unsigned counts[N_CALLS];
 static enum call chosen = N_CALLS;
@@ -186,6 +191,7 @@ FAILS(int, -1, eventfd, (unsigned value, int flags), (value, flags))
 FAILS(int, -1, fallocate, (int fd, int mode, off_t offset, off_t bytes), (fd, mode, offset, bytes))
 FAILS(int, -1, fdatasync, (int fd), (fd))
 FAILS(int, -1, flock, (int fd, int operation), (fd, operation))
+FAILS(int, -1, fsync, (int fd), (fd))
 FAILS(int, -1, fstat, (int fd, struct stat *to), (fd, to))
 FAILS(int, -1, ftruncate, (int fd, off_t bytes), (fd, bytes))
 FAILS(ssize_t, -1, getrandom, (void *to, size_t bytes, unsigned flags), (to, bytes, flags))
@@ -198,6 +204,8 @@ FAILS(int, -1, poll, (struct pollfd * fds, nfds_t n, int timeout), (fds, n, time
 FAILS(int, errno, pthread_create,
       (pthread_t * thread, const pthread_attr_t *attributes, void *(*run)(void *), void *arg),
       (thread, attributes, run, arg))
+FAILS(int, -1, statx, (int fd, const char *path, int flags, unsigned mask, struct statx *to),
+      (fd, path, flags, mask, to))
 FAILS(int, -1, socket, (int domain, int type, int protocol), (domain, type, protocol))
 
 /* Calls that may move less. */
@@ -246,6 +254,27 @@ int open(const char *path, int flags, ...)
 		mode = va_arg(arguments, mode_t);
 	va_end(arguments);
 	return strike(CALL_open, __builtin_return_address(0)) ? -1 : real(path, flags, mode);
+}
+
+int openat(int folder, const char *path, int flags, ...)
+{
+	va_list arguments;
+	mode_t mode = 0;
+	REAL(openat);
+
+	va_start(arguments, flags);
+	if (flags & (O_CREAT | __O_TMPFILE))
+		mode = va_arg(arguments, mode_t);
+	va_end(arguments);
+	return strike(CALL_openat, __builtin_return_address(0)) ? -1 : real(folder, path, flags, mode);
+}
+
+/* Only ever without an address to move to. */
+void *mremap(void *old, size_t bytes, size_t to, int flags, ...)
+{
+	REAL(mremap);
+
+	return strike(CALL_mremap, __builtin_return_address(0)) ? MAP_FAILED : real(old, bytes, to, flags);
 }
 
 /* ---- memory ---- */
