@@ -270,10 +270,23 @@ class Calls(unittest.TestCase):
                 client.call(write=pb.WriteRequest(tensor=ref("keeper"), data=DATA[:4096]))
             return client.call(**read("keeper")).done.data
 
+    def try_keeper(self, path):
+        """The fault may be yet to come."""
+        try:
+            with Guest(path) as client:
+                got = client.ask(**read("keeper"))
+        except (HungUp, ConnectionError):
+            return
+        self.assertTrue(got.status == pb.RESOURCE_EXHAUSTED or got.done.data == DATA[:4096], got)
+
     def start_again(self, state):
         with Daemon("", "--state-dir", state) as daemon:
             self.assertTrue(daemon.has_started())
             self.assertEqual(self.keeper(daemon.path), DATA[:4096])
+            with Guest(daemon.path) as client:
+                # What a script could not free.
+                for name in set(client.names()) - {"keeper"}:
+                    client.call(**free(name))
             self.assertTrue(script(daemon.path))
             self.assertEqual(daemon.end()[0], 0)
 
@@ -289,7 +302,7 @@ class Calls(unittest.TestCase):
                     if not closed:
                         script(daemon.path)
                     elif script(daemon.path):
-                        self.assertEqual(self.keeper(daemon.path), DATA[:4096])
+                        self.try_keeper(daemon.path)
                 code, said = daemon.end()
                 self.assertIn(code, (0, 1), said)
                 self.assertTrue(started or said.count("\n") >= 1, said)
