@@ -249,6 +249,8 @@ def numerics():
 
 def looks():
     return [
+        pb.Request(resume=pb.ResumeRequest()),
+        pb.Request(resume=pb.ResumeRequest(token=bytes(16))),
         pb.Request(info=pb.InfoRequest(features=1, details=True)),
         pb.Request(stat=pb.StatRequest(details=True)),
         pb.Request(list=pb.ListRequest(limit=3)),
@@ -295,6 +297,9 @@ def changes():
         fill("d0"),
         pb.Request(grant=pb.GrantRequest(tensor=ref("d0"), uid=1003, access=pb.ACCESS_READ)),
         pb.Request(grant=pb.GrantRequest(tensor=ref("d0"), uid=1003, access=pb.ACCESS_NONE)),
+        pb.Request(rename=pb.RenameRequest(tensor=ref("d1"), name="d7")),
+        pb.Request(rename=pb.RenameRequest(tensor=ref("1001:a0"), name="mine")),
+        pb.Request(rename=pb.RenameRequest(tensor=ref("d7"), name="d1")),
         pb.Request(compact=pb.CompactRequest(dry_run=True)),
         free("large", "d2"),
         pb.Request(compact=pb.CompactRequest()),
@@ -540,7 +545,7 @@ def main():
         name += "-more" if name in kernels else ""
         kernels.add(name)
         put(name, request_input(part))
-    for name, message in (("info", looks()[0]), ("list", lists()[1]), ("alloc", changes()[4])):
+    for name, message in (("info", looks()[2]), ("list", lists()[1]), ("alloc", changes()[4])):
         put(f"frame/{name}", b"\0" + delimited([message]) + b"\x81")
     response = pb.Response(id=3, status=pb.NOT_FOUND, message="no", fields=[pb.Field(key="k", number=-1)])
     put("frame/response", b"\1" + delimited([response]))
