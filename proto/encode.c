@@ -84,16 +84,17 @@ static inline uint8_t *put_field(uint8_t *at, const ProtobufCFieldDescriptor *fi
 static uint8_t *put_list(uint8_t *at, const ProtobufCFieldDescriptor *field, const ProtobufCMessage *message)
 {
 	size_t n = *member_count(message, field), bytes = member_bytes(field);
-	const char *list = *(char *const *)member_of(message, field), *end = list + n * bytes;
+	const char *list = *(char *const *)member_of(message, field), *end;
 	uint8_t *length;
 
+	if (!n)
+		return at;
+	end = list + n * bytes;
 	if (!(field->flags & PROTOBUF_C_FIELD_FLAG_PACKED)) {
 		for (; list < end; list += bytes)
 			at = put_field(at, field, list);
 		return at;
 	}
-	if (!n)
-		return at;
 	length = at = put_varint(at, (uint64_t)field->id << 3 | PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED);
 	for (at++; list < end; list += bytes)
 		at = put_value(at, field->type, list);
@@ -138,10 +139,9 @@ static bool is_chosen(const ProtobufCFieldDescriptor *field, const ProtobufCMess
 
 static uint8_t *put_message(uint8_t *at, const ProtobufCMessage *message)
 {
-	const ProtobufCMessageDescriptor *type = message->descriptor;
+	const ProtobufCFieldDescriptor *field = message->descriptor->fields;
 
-	for (const ProtobufCFieldDescriptor *field = type->fields; field < type->fields + type->n_fields;
-	     field++) {
+	for (unsigned n = message->descriptor->n_fields; n; n--, field++) {
 		const void *value = member_of(message, field);
 
 		if (field->label == PROTOBUF_C_LABEL_REPEATED)

@@ -52,7 +52,7 @@ static unsigned make_stamp(struct strided_box *box, const struct strided_box_dim
 
 static void make_pattern(struct strided_box *box)
 {
-	const struct strided_box_axis *last = &box->axes[box->n - 1];
+	const struct strided_box_axis *last = &box->axes[box->n ? box->n - 1 : 0];
 	if (!box->n || !box->stamp || last->stride > STRIDED_BOX_STAMP_BITS || last->stride < box->run)
 		return;
 	box->pattern = box->stamp;

@@ -10,7 +10,7 @@
 #include "daemon/rpc/rpc.h"
 #include "proto/frame.h"
 
-enum { PEERS_MAX = 8, TASKS_MAX = 1024 };
+enum { PEERS_MAX = 8, TASKS_MAX = 1024, PACK_BYTES = 1 << 20 };
 
 struct task {
 	void (*work)(void *arg);
@@ -32,6 +32,7 @@ struct daemon {
 	struct heap heap;
 	size_t n_alive;
 	void *memory;
+	size_t memory_bytes;
 	struct device *device;
 	struct service service;
 	struct rpc rpc;
@@ -119,6 +120,24 @@ static bool withdraw(void *ctx, uint32_t uid, void *arg)
 	return false;
 }
 
+/* Without memory for it nothing is left behind. */
+static bool make(struct daemon *daemon, const struct device_options *options)
+{
+	if (device_new(options, &daemon->heap, daemon->memory, &daemon->device))
+		return false;
+	if (!service_init(&daemon->service, daemon->device, &daemon->heap, 500, 4711))
+		return true;
+	device_free(daemon->device);
+	return false;
+}
+
+static void drop(struct daemon *daemon)
+{
+	if (!daemon->options.memory)
+		free(daemon->memory);
+	free(daemon);
+}
+
 struct daemon *daemon_new(const struct daemon_options *options)
 {
 	struct daemon *daemon = calloc(1, sizeof(*daemon));
@@ -128,22 +147,25 @@ struct daemon *daemon_new(const struct daemon_options *options)
 			     .n_banks = 8,
 			     .eu_bytes = 128},
 		.allow_unchecked = true,
+		.pack_bytes = PACK_BYTES,
 	};
-	size_t bytes = (device_memory_bytes(&device.geometry) + 63) & ~(size_t)63;
 
 	if (!daemon)
 		abort();
 	daemon->options = *options;
 	clock_ns = UINT64_C(1000000000);
 	daemon->alarm_ns = UINT64_MAX;
-	daemon->heap = (struct heap){count_alloc, count_release, daemon};
-	daemon->memory = aligned_alloc(64, bytes);
+	daemon->heap = options->heap ? *options->heap : (struct heap){count_alloc, count_release, daemon};
+	daemon->memory_bytes = (device_memory_bytes(&device.geometry) + 63) & ~(size_t)63;
+	daemon->memory = options->memory ? options->memory : aligned_alloc(64, daemon->memory_bytes);
 	if (!daemon->memory)
 		abort();
-	memset(daemon->memory, 0, bytes);
-	if (device_new(&device, &daemon->heap, daemon->memory, &daemon->device) ||
-	    service_init(&daemon->service, daemon->device, &daemon->heap, 500, 4711))
-		abort();
+	if (!options->memory)
+		memset(daemon->memory, 0, daemon->memory_bytes);
+	if (!make(daemon, &device)) {
+		drop(daemon);
+		return NULL;
+	}
 	rpc_init(&daemon->rpc, &daemon->service, &daemon->heap);
 	daemon->rpc.now_ns = daemon->service.events.now_ns = now_ns;
 	daemon->rpc.set_alarm = set_alarm;
@@ -151,6 +173,13 @@ struct daemon *daemon_new(const struct daemon_options *options)
 	if (options->threads) {
 		daemon->rpc.executor = (struct executor){.submit = submit, .withdraw = withdraw, .ctx = daemon};
 		daemon->rpc.wake = wake;
+	}
+	if (options->go_on && !options->go_on(options->ctx, &daemon->rpc)) {
+		rpc_deinit(&daemon->rpc);
+		service_deinit(&daemon->service);
+		device_free(daemon->device);
+		drop(daemon);
+		return NULL;
 	}
 	return daemon;
 }
@@ -193,20 +222,29 @@ static void drained(void *ctx)
 	session_deinit(&peer->session);
 }
 
-void daemon_open(struct daemon *daemon, unsigned peer, uint32_t uid)
+int daemon_open(struct daemon *daemon, unsigned peer, uint32_t uid)
 {
 	struct peer *to = &daemon->peers[peer];
+	struct npumem_error error;
+	int status;
 
-	*to = (struct peer){.daemon = daemon, .number = peer, .is_open = true};
-	if (session_init(&to->session, &daemon->service, uid, 0, NULL))
+	npumem_error_clear(&error);
+	*to = (struct peer){.daemon = daemon, .number = peer};
+	status = session_init(&to->session, &daemon->service, uid, 0, &error);
+	if (status && !daemon->options.heap)
 		abort();
+	to->is_open = !status;
 	to->rpc = (struct rpc_peer){.session = &to->session, .deliver = deliver, .drained = drained, .ctx = to};
+	return status;
 }
 
-void daemon_send(struct daemon *daemon, unsigned peer, const uint8_t *message, size_t bytes)
+int daemon_send(struct daemon *daemon, unsigned peer, const uint8_t *message, size_t bytes)
 {
-	if (rpc_receive(&daemon->rpc, &daemon->peers[peer].rpc, message, bytes))
+	int status = rpc_receive(&daemon->rpc, &daemon->peers[peer].rpc, message, bytes);
+
+	if (status && !daemon->options.heap)
 		snprintf(daemon->wrong, sizeof(daemon->wrong), "rpc_receive failed");
+	return status;
 }
 
 void daemon_close(struct daemon *daemon, unsigned peer)
@@ -218,6 +256,22 @@ void daemon_close(struct daemon *daemon, unsigned peer)
 bool daemon_is_drained(const struct daemon *daemon, unsigned peer)
 {
 	return daemon->peers[peer].is_drained;
+}
+
+struct rpc *daemon_rpc(struct daemon *daemon)
+{
+	return &daemon->rpc;
+}
+
+struct session *daemon_session(struct daemon *daemon, unsigned peer)
+{
+	return daemon->peers[peer].is_open ? &daemon->peers[peer].session : NULL;
+}
+
+const uint8_t *daemon_memory(const struct daemon *daemon, size_t *bytes)
+{
+	*bytes = daemon->memory_bytes;
+	return daemon->memory;
 }
 
 /* ---- threads and time ---- */
@@ -330,16 +384,15 @@ const char *daemon_free(struct daemon *daemon)
 	const char *wrong = daemon_check(daemon);
 
 	snprintf(text, sizeof(text), "%s", wrong ? wrong : "");
-	if (!wrong && device_next(daemon->device, NULL))
+	if (!wrong && !daemon->options.memory && device_next(daemon->device, NULL))
 		snprintf(text, sizeof(text), "tensors are left at the end");
 	if (!text[0] && daemon->service.limits.now[LIMITS_FOLLOWERS])
 		snprintf(text, sizeof(text), "a follower of events is charged who is gone");
 	rpc_deinit(&daemon->rpc);
 	service_deinit(&daemon->service);
 	device_free(daemon->device);
-	free(daemon->memory);
 	if (!text[0] && daemon->n_alive)
 		snprintf(text, sizeof(text), "%zu pieces of host memory are left", daemon->n_alive);
-	free(daemon);
+	drop(daemon);
 	return text[0] ? text : NULL;
 }

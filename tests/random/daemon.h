@@ -9,26 +9,42 @@
 #include <stdint.h>
 
 struct daemon;
+struct heap;
+struct rpc;
+struct session;
 
 struct daemon_options {
 	int64_t n_npus, npu_bytes;
 	bool threads;		 /* else everything runs at once */
 	unsigned one_in_refused; /* one task of so many finds no thread; 0: none */
+	const struct heap *heap; /* that may run dry; NULL: one that does not */
+	/* Where the device lives, which is the caller's: of a state, that keeps tensors. NULL: its own. */
+	void *memory;
+	/* The service goes on as the state has it; false: it cannot. NULL: there is none. */
+	bool (*go_on)(void *ctx, struct rpc *rpc);
 	/* One Response, without its length. */
 	void (*answered)(void *ctx, unsigned peer, const uint8_t *message, size_t bytes);
 	void *ctx;
 };
 
-/* One at a time in a process that uses a clock; aborts without memory. */
+/* One at a time in a process that uses a clock. NULL: options->heap has run dry, or options->go_on says so. */
 struct daemon *daemon_new(const struct daemon_options *options);
-/* NULL, or what is left that should not be: all clients are closed, no task is left, all tensors are freed. */
+/* NULL, or what is left that should not be: all clients are closed, no task is left, all tensors are freed that no
+ * state keeps. */
 const char *daemon_free(struct daemon *daemon);
 
-void daemon_open(struct daemon *daemon, unsigned peer, uint32_t uid);
-void daemon_send(struct daemon *daemon, unsigned peer, const uint8_t *message, size_t bytes);
+/* 0, or why there is no session: options.heap has run dry. */
+int daemon_open(struct daemon *daemon, unsigned peer, uint32_t uid);
+/* 0, or -ENOMEM of options.heap: then the peer can only be closed. */
+int daemon_send(struct daemon *daemon, unsigned peer, const uint8_t *message, size_t bytes);
 void daemon_close(struct daemon *daemon, unsigned peer);
 /* Of a client that was closed: nothing of it is left. */
 bool daemon_is_drained(const struct daemon *daemon, unsigned peer);
+
+/* For tests that look deeper. The session is NULL where the peer is not open. */
+struct rpc *daemon_rpc(struct daemon *daemon);
+struct session *daemon_session(struct daemon *daemon, unsigned peer);
+const uint8_t *daemon_memory(const struct daemon *daemon, size_t *bytes);
 
 unsigned daemon_tasks(const struct daemon *daemon);
 /* Does the work of task i, as a thread would; once. */

@@ -31,13 +31,26 @@ uint64_t trace_random(uint64_t *state)
 struct draw {
 	struct trace *trace;
 	uint64_t state;
+	const uint8_t *at, *end; /* what is drawn comes from these bytes, unless `at` is NULL */
 	unsigned peer;
 	unsigned one_in_handle; /* refs by handle: one in so many */
 	unsigned n_slots;	/* in use: few, so that requests meet */
 };
 
+/* Beyond the end all is 0. */
+static uint64_t draw_bytes(struct draw *draw, unsigned n)
+{
+	uint64_t value = 0;
+
+	for (; n; n--)
+		value = value << 8 | (draw->at < draw->end ? *draw->at++ : 0);
+	return value;
+}
+
 static unsigned below(struct draw *draw, unsigned n)
 {
+	if (draw->at)
+		return (unsigned)(draw_bytes(draw, n > 256 ? 2 : 1) % n);
 	return (unsigned)(trace_random(&draw->state) % n);
 }
 
@@ -298,6 +311,35 @@ void trace_draw(uint64_t seed, enum trace_mode mode, const char *without, struct
 		n += !leaves_out(without, event);
 	}
 	trace->n = n;
+}
+
+/* What trace_draw has, but that a close needs no late hour. */
+static void read_event(struct draw *draw, unsigned percent_done, struct trace_event *event)
+{
+	draw->peer = event->peer = below(draw, draw->trace->n_peers);
+	event->kind = draw_kind(draw, percent_done);
+	if (event->kind == TRACE_CANCEL && one_in(draw, 8))
+		event->kind = TRACE_CLOSE;
+	event->pick = draw_bytes(draw, event->kind == TRACE_CLOCK ? 4 : 1);
+	if (event->kind == TRACE_SEND)
+		draw_request(draw, &event->request);
+}
+
+void trace_read(const uint8_t *bytes, size_t n, struct trace *trace)
+{
+	struct draw draw = {.trace = trace, .at = bytes, .end = bytes + n};
+	unsigned percent_done;
+
+	memset(trace, 0, sizeof(*trace));
+	trace->mode = (enum trace_mode)below(&draw, TRACE_CHURN + 1);
+	/* Whether one task in some finds no thread: run.c. */
+	trace->seed = below(&draw, 4);
+	trace->n_peers = trace->mode == TRACE_ALONE ? 1 : 2 + below(&draw, 3);
+	percent_done = 10 + below(&draw, 50);
+	draw.one_in_handle = 2 + below(&draw, 8);
+	draw.n_slots = 2 + below(&draw, TRACE_SLOTS - 1);
+	while (draw.at < draw.end && trace->n < TRACE_EVENTS)
+		read_event(&draw, percent_done, &trace->events[trace->n++]);
 }
 
 /* ---- for people ---- */

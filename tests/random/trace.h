@@ -112,6 +112,9 @@ uint64_t trace_random(uint64_t *state);
 /* `without`: words for what is left out: the names of requests, "group", "wait", "cancel", "close". */
 void trace_draw(uint64_t seed, enum trace_mode mode, const char *without, struct trace *trace);
 
+/* The same from bytes, that may be anything: each decision takes one or some of them. */
+void trace_read(const uint8_t *bytes, size_t n, struct trace *trace);
+
 uint32_t trace_uid(const struct trace *trace, unsigned peer);
 /* What peer calls a slot. */
 void trace_name(const struct trace *trace, unsigned peer, unsigned slot, char name[TRACE_NAME_BYTES]);

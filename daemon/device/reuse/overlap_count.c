@@ -49,11 +49,12 @@ int overlap_count_begin(struct device *device)
 	size_t n_npus = (size_t)geometry->n_npus;
 	w->planes = heap_alloc(heap, n_npus * N_KINDS * WINDOW_WORDS * sizeof(*w->planes));
 	w->group_of = heap_alloc(heap, 2 * (n_npus + 1) * sizeof(*w->group_of));
+	if (!w->dirty || !w->known || !w->windows || !w->planes || !w->group_of) {
+		overlap_count_end(device);
+		return -ENOMEM;
+	}
 	w->first = w->group_of + n_npus + 1;
-	if (w->dirty && w->known && w->windows && w->planes && w->group_of)
-		return 0;
-	overlap_count_end(device);
-	return -ENOMEM;
+	return 0;
 }
 
 void overlap_count_end(struct device *device)

@@ -331,7 +331,7 @@ static enum options_result finish(struct parse *parse)
 	return OPTIONS_RUN;
 }
 
-enum options_result options_parse(int argc, char **argv, struct options *options, char error[OPTIONS_ERROR_BYTES])
+static enum options_result parse_all(int argc, char **argv, struct options *options, char *error)
 {
 	struct option table[N_ROWS + 1] = {{0}};
 	struct parse parse = {.options = options, .error = error};
@@ -371,4 +371,23 @@ enum options_result options_parse(int argc, char **argv, struct options *options
 		return OPTIONS_BAD;
 	}
 	return finish(&parse);
+}
+
+/* Words of the command line are said again, but no line breaks and no letters that a terminal obeys. */
+static void make_printable(char *error)
+{
+	struct npumem_error printable;
+
+	npumem_error_clear(&printable);
+	npumem_error_set(&printable, NPUMEM_INVALID, "%s", error);
+	snprintf(error, OPTIONS_ERROR_BYTES, "%.255s", printable.message);
+}
+
+enum options_result options_parse(int argc, char **argv, struct options *options, char error[OPTIONS_ERROR_BYTES])
+{
+	enum options_result result = parse_all(argc, argv, options, error);
+
+	if (result == OPTIONS_BAD)
+		make_printable(error);
+	return result;
 }

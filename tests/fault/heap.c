@@ -1,0 +1,204 @@
+/* Every allocation of the daemon's fails: the i-th alone, and all from the i-th on, for every i, under each input
+ * of the corpus of requests, which reaches every method and kernel; and under a daemon's beginning. After each the
+ * accounts add up, a refused request has changed nothing, clients can leave while there is still no memory, what
+ * is asked then is done as ever, and every piece comes back. tests/fuzz/scene.c looks at all of that.
+ *
+ * NPUMEM_FAULT_SITES=1 prints the places that asked for memory, for addr2line. */
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/device/memory/heap.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/play.h"
+#include "tests/fuzz/scene.h"
+#include "tests/random/daemon.h"
+
+enum { SITES_MAX = 1024, PATH_BYTES = 4096, NEVER = -1 };
+
+struct site {
+	const void *address;
+	unsigned n_faults;
+};
+
+static struct {
+	struct heap heap;
+	int64_t n_calls; /* since it was armed */
+	int64_t fail_at; /* NEVER: none */
+	bool goes_on;	 /* and all after it */
+	int64_t n_alive;
+	struct site sites[SITES_MAX];
+	unsigned n_sites;
+	uint64_t n_faults, n_runs;
+} scarce;
+
+static void note(const void *address, bool fails)
+{
+	unsigned i = 0;
+
+	while (i < scarce.n_sites && scarce.sites[i].address != address)
+		i++;
+	if (i == SITES_MAX)
+		fuzz_fail("more than %d places that take memory", SITES_MAX);
+	if (i == scarce.n_sites)
+		scarce.sites[scarce.n_sites++].address = address;
+	scarce.sites[i].n_faults += fails;
+	scarce.n_faults += fails;
+}
+
+static void *scarce_alloc(void *ctx, size_t bytes)
+{
+	int64_t call = scarce.n_calls++;
+	bool fails = scarce.fail_at != NEVER && (scarce.goes_on ? call >= scarce.fail_at : call == scarce.fail_at);
+	void *memory;
+
+	(void)ctx;
+	note(__builtin_return_address(0), fails);
+	if (fails)
+		return NULL;
+	memory = malloc(bytes);
+	if (!memory)
+		fuzz_fail("no memory for the test itself");
+	/* Nobody may rely on zeros. */
+	memset(memory, 0xa5, bytes);
+	scarce.n_alive++;
+	return memory;
+}
+
+static void scarce_free(void *ctx, void *memory)
+{
+	(void)ctx;
+	scarce.n_alive -= memory != NULL;
+	free(memory);
+}
+
+static void arm(int64_t fail_at, bool goes_on)
+{
+	scarce.n_calls = 0;
+	scarce.fail_at = fail_at;
+	scarce.goes_on = goes_on;
+	scarce.n_runs++;
+}
+
+static void check_returned(const char *what, int64_t i)
+{
+	if (scarce.n_alive)
+		fuzz_fail("%s, allocation %" PRId64 ": %" PRId64 " pieces never come back", what, i,
+			  scarce.n_alive);
+}
+
+/* ---- the corpus ---- */
+
+/* How many allocations there were. */
+static int64_t run_input(const uint8_t *bytes, size_t n, int64_t fail_at, bool goes_on)
+{
+	struct scene *scene;
+	int64_t n_calls;
+
+	scarce.fail_at = NEVER;
+	scene = play_begin(bytes, n, &scarce.heap);
+	arm(fail_at, goes_on);
+	play(scene, bytes, n);
+	scene_close_all(scene);
+	n_calls = scarce.n_calls;
+	scarce.fail_at = NEVER;
+	scene_serve(scene);
+	scene_free(scene);
+	return n_calls;
+}
+
+static void sweep_file(const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	static uint8_t bytes[1 << 16];
+	size_t n;
+
+	if (!file)
+		fuzz_fail("%s cannot be read", path);
+	n = fread(bytes, 1, sizeof(bytes), file);
+	fclose(file);
+	for (unsigned goes_on = 0; goes_on < 2; goes_on++)
+		for (int64_t i = 0; run_input(bytes, n, i, goes_on) > i; i++) {
+			if (getenv("NPUMEM_FAULT_VERBOSE"))
+				fprintf(stderr, "%s: without allocation %" PRId64 "%s\n", path, i,
+					goes_on ? " and on" : "");
+			check_returned(path, i);
+		}
+}
+
+static unsigned sweep_folder(const char *path)
+{
+	struct dirent **entries;
+	int n = scandir(path, &entries, NULL, alphasort);
+	unsigned n_files = 0;
+
+	for (int i = 0; i < n; i++) {
+		char name[PATH_BYTES];
+
+		snprintf(name, sizeof(name), "%s/%s", path, entries[i]->d_name);
+		if (entries[i]->d_name[0] != '.') {
+			sweep_file(name);
+			n_files++;
+		}
+		free(entries[i]);
+	}
+	if (n >= 0)
+		free(entries);
+	return n_files;
+}
+
+/* ---- a daemon's beginning ---- */
+
+static void nobody_answers(void *ctx, unsigned peer, const uint8_t *message, size_t bytes)
+{
+	(void)ctx;
+	(void)peer;
+	(void)message;
+	(void)bytes;
+}
+
+/* False: nothing failed any more. */
+static bool begin(int64_t fail_at)
+{
+	struct daemon_options options = {
+		.n_npus = 8, .npu_bytes = 8192, .threads = true, .heap = &scarce.heap, .answered = nobody_answers};
+	struct daemon *daemon;
+	const char *wrong = NULL;
+	uint64_t before = scarce.n_faults;
+
+	arm(fail_at, false);
+	daemon = daemon_new(&options);
+	if (daemon) {
+		if (!daemon_open(daemon, 0, 1001))
+			daemon_close(daemon, 0);
+		wrong = daemon_free(daemon);
+	}
+	if (wrong)
+		fuzz_fail("a daemon that began without allocation %" PRId64 ": %s", fail_at, wrong);
+	check_returned("a daemon's beginning", fail_at);
+	return scarce.n_faults > before;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned n_failed = 0, n_files = 0;
+
+	scarce.heap = (struct heap){scarce_alloc, scarce_free, NULL};
+	for (int64_t i = 0; begin(i); i++)
+		;
+	for (int i = 1; i < argc; i++)
+		n_files += sweep_folder(argv[i]);
+	for (unsigned i = 0; i < scarce.n_sites; i++) {
+		n_failed += scarce.sites[i].n_faults > 0;
+		if (getenv("NPUMEM_FAULT_SITES"))
+			printf("%p %u\n", scarce.sites[i].address, scarce.sites[i].n_faults);
+	}
+	printf("%u inputs, %" PRIu64 " runs, %" PRIu64
+	       " allocations failed; of %u call sites that took memory %u\n",
+	       n_files, scarce.n_runs, scarce.n_faults, scarce.n_sites, n_failed);
+	return !n_files || n_failed < scarce.n_sites;
+}
