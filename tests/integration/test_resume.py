@@ -189,7 +189,10 @@ class Ends(Case):
         with Client(self.daemon.path) as thief:
             thief.call(resume=pb.ResumeRequest(token=dev._wire._session.token))
             self.refused(dev, "has a connection that has not ended")
-        # It has ended with the other's connection.
+        # It has ended with the other's connection, as soon as the daemon has seen that.
+        with Client(self.daemon.path) as other:
+            token = dev._wire._session.token
+            wait_for(lambda: other.ask(resume=pb.ResumeRequest(token=token)).status == pb.NOT_FOUND)
         self.restart()
         self.assertIn("0 sessions", self.output())
 
