@@ -14,6 +14,7 @@ struct daemon_options {
 	int64_t n_npus, npu_bytes;
 	bool threads;		 /* else everything runs at once */
 	unsigned one_in_refused; /* one task of so many finds no thread; 0: none */
+	bool keeps_state;	 /* in files of its own: for daemon_crash */
 	/* One Response, without its length. */
 	void (*answered)(void *ctx, unsigned peer, const uint8_t *message, size_t bytes);
 	void *ctx;
@@ -27,6 +28,8 @@ const char *daemon_free(struct daemon *daemon);
 void daemon_open(struct daemon *daemon, unsigned peer, uint32_t uid);
 void daemon_send(struct daemon *daemon, unsigned peer, const uint8_t *message, size_t bytes);
 void daemon_close(struct daemon *daemon, unsigned peer);
+/* All but the state is gone, as by a kill, and the daemon is started again. Nobody is connected. */
+void daemon_crash(struct daemon *daemon);
 /* Of a client that was closed: nothing of it is left. */
 bool daemon_is_drained(const struct daemon *daemon, unsigned peer);
 
