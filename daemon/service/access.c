@@ -46,6 +46,10 @@ int access_check(const struct session *session, const struct tensor *tensor, enu
 		right = right_behind(session, tensor);
 	if (right >= (unsigned)need)
 		return 0;
+	if (!right_of(session, record_of(tensor)))
+		return npumem_error_set(error, NPUMEM_NOT_FOUND,
+					"a tensor that was found is not granted to uid %" PRIu32 " any more",
+					session->uid);
 	access_name(session, tensor, name, sizeof(name));
 	npumem_error_set(error, NPUMEM_PERMISSION_DENIED, "uid %" PRIu32 " may %s %s, and not %s it", session->uid,
 			 right == ACCESS_WRITE	? "write"

@@ -23,7 +23,7 @@ enum access_need { ACCESS_READ = RECORD_READ, ACCESS_WRITE = RECORD_WRITE, ACCES
  * where there is none that the session sees; PERMISSION_DENIED where it sees it and may do less. */
 int access_find(const struct session *session, const struct access_ref *ref, enum access_need need,
 		struct tensor **out, struct npumem_error *error);
-/* The check alone. */
+/* The check alone; NOT_FOUND where the session does not see it any more. */
 int access_check(const struct session *session, const struct tensor *tensor, enum access_need need,
 		 struct npumem_error *error);
 

@@ -119,7 +119,8 @@ static void send(struct replay *replay, const struct run_record *record)
 
 	request.wait_ms = 0;
 	set_handles(replay, record, &handles);
-	message = message_pack(replay->run->trace, record->peer, &request, &handles, 1, &bytes);
+	message = message_pack(replay->run->trace, record->peer, &request, &handles,
+			       &(struct message_sent){.id = 1}, &bytes);
 	run_talk_bytes(&replay->talk, record->peer, message, bytes);
 	free(message);
 }
@@ -197,7 +198,8 @@ static int by_name(const void *a, const void *b)
 static void sort_list(const Npumem__V1__Response *response)
 {
 	if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_LIST)
-		qsort(response->list->tensors, response->list->n_tensors, sizeof(*response->list->tensors), by_name);
+		qsort(response->list->tensors, response->list->n_tensors, sizeof(*response->list->tensors),
+		      by_name);
 }
 
 static void compare_answers(struct replay *replay, unsigned index)

@@ -1,16 +1,21 @@
 /* Owns a device, a service and an rpc over them. Invariant: a task in the list was submitted and is not yet done.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
 #include "tests/random/daemon.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "daemon/rpc/rpc.h"
 #include "proto/frame.h"
 
-enum { PEERS_MAX = 8, TASKS_MAX = 1024, PACK_BYTES = 1 << 20 };
+enum { PEERS_MAX = 8, TASKS_MAX = 1024, FILES_MAX = 8, PACK_BYTES = 1 << 20 };
 
 struct task {
 	void (*work)(void *arg);
@@ -27,11 +32,25 @@ struct peer {
 	struct rpc_peer rpc;
 };
 
+/* In front of what is allocated, as a process that is killed gives all of it back. */
+struct piece {
+	struct piece *next, *prev;
+};
+
+struct file {
+	const char *name;
+	int fd;
+};
+
 struct daemon {
 	struct daemon_options options;
+	struct piece pieces;	      /* the head of a ring */
+	struct file files[FILES_MAX]; /* that its state is in */
+	unsigned n_files;
+	struct store *store;
 	struct heap heap;
 	size_t n_alive;
-	void *memory;
+	void *memory, *own_memory;
 	size_t memory_bytes;
 	struct device *device;
 	struct service service;
@@ -52,18 +71,28 @@ static uint64_t now_ns(void)
 
 static void *count_alloc(void *ctx, size_t bytes)
 {
-	void *memory = malloc(bytes);
+	struct daemon *daemon = ctx;
+	struct piece *piece = malloc(sizeof(*piece) + bytes);
 
-	if (!memory)
+	if (!piece)
 		abort();
-	((struct daemon *)ctx)->n_alive++;
-	return memory;
+	*piece = (struct piece){daemon->pieces.next, &daemon->pieces};
+	piece->next->prev = daemon->pieces.next = piece;
+	daemon->n_alive++;
+	return piece + 1;
 }
 
 static void count_release(void *ctx, void *memory)
 {
-	((struct daemon *)ctx)->n_alive -= memory != NULL;
-	free(memory);
+	struct piece *piece = memory;
+
+	if (!memory)
+		return;
+	piece--;
+	piece->next->prev = piece->prev;
+	piece->prev->next = piece->next;
+	((struct daemon *)ctx)->n_alive--;
+	free(piece);
 }
 
 static void set_alarm(void *ctx, uint64_t at_ns)
@@ -120,6 +149,84 @@ static bool withdraw(void *ctx, uint32_t uid, void *arg)
 	return false;
 }
 
+/* ---- its life ---- */
+
+static int open_file(void *ctx, const char *name)
+{
+	struct daemon *daemon = ctx;
+	unsigned i = 0;
+
+	while (i < daemon->n_files && strcmp(daemon->files[i].name, name) != 0)
+		i++;
+	if (i == FILES_MAX)
+		abort();
+	if (i == daemon->n_files)
+		daemon->files[daemon->n_files++] = (struct file){name, memfd_create(name, MFD_CLOEXEC)};
+	return dup(daemon->files[i].fd);
+}
+
+static int no_chance(void *to, size_t bytes)
+{
+	static uint64_t state;
+	uint8_t *at = to;
+
+	/* Nobody guesses here. */
+	for (size_t i = 0; i < bytes; i++)
+		at[i] = (uint8_t)((state += 0x9e3779b97f4a7c15) >> 56);
+	return 0;
+}
+
+static void say(void *ctx, bool is_loss, const char *line)
+{
+	struct daemon *daemon = ctx;
+
+	if (is_loss && !strstr(line, "that were written when it ended"))
+		snprintf(daemon->wrong, sizeof(daemon->wrong), "recovery says: %.200s", line);
+}
+
+static void *begin_memory(struct daemon *daemon, const struct npumem_geometry *geometry,
+			  struct store_report *found)
+{
+	size_t bytes = (device_memory_bytes(geometry) + 63) & ~(size_t)63;
+	struct store_options to = {.open = open_file,
+				   .ctx = daemon,
+				   .geometry = geometry,
+				   .geometry_bytes = sizeof(*geometry),
+				   .geometry_text = "of the random test",
+				   .memory_bytes = bytes,
+				   .boot_id = "0123456789abcdef0123456789abcdef",
+				   .heap = &daemon->heap};
+	char error[STORE_ERROR_BYTES];
+
+	daemon->memory_bytes = bytes;
+	if (daemon->options.keeps_state) {
+		if (store_open(&to, &daemon->store, found, error)) {
+			fprintf(stderr, "%s\n", error);
+			abort();
+		}
+		return store_memory(daemon->store);
+	}
+	if (daemon->options.memory)
+		return daemon->options.memory;
+	daemon->own_memory = aligned_alloc(64, bytes);
+	if (!daemon->own_memory)
+		abort();
+	return memset(daemon->own_memory, 0, bytes);
+}
+
+static void recover_state(struct daemon *daemon, const struct store_report *found)
+{
+	struct persist *persist = &daemon->service.persist;
+	struct npumem_error error;
+
+	npumem_error_clear(&error);
+	persist->store = daemon->store;
+	persist->resume_seconds = 3600;
+	persist->random = no_chance;
+	if (persist_begin(&daemon->service, &error) || rpc_recover(&daemon->rpc, found, say, daemon))
+		abort();
+}
+
 /* Without memory for it nothing is left behind. */
 static bool make(struct daemon *daemon, const struct device_options *options)
 {
@@ -131,57 +238,83 @@ static bool make(struct daemon *daemon, const struct device_options *options)
 	return false;
 }
 
+static void unmake(struct daemon *daemon)
+{
+	rpc_deinit(&daemon->rpc);
+	service_deinit(&daemon->service);
+	device_free(daemon->device);
+}
+
 static void drop(struct daemon *daemon)
 {
-	if (!daemon->options.memory)
-		free(daemon->memory);
+	for (unsigned i = 0; i < daemon->n_files; i++)
+		close(daemon->files[i].fd);
+	free(daemon->own_memory);
 	free(daemon);
 }
 
-struct daemon *daemon_new(const struct daemon_options *options)
+/* From nothing, or from its state. False: it cannot, and nothing of it is there. */
+static bool begin(struct daemon *daemon)
 {
-	struct daemon *daemon = calloc(1, sizeof(*daemon));
+	static struct store_report found;
 	struct device_options device = {
-		.geometry = {.n_npus = options->n_npus,
-			     .npu_bytes = options->npu_bytes,
+		.geometry = {.n_npus = daemon->options.n_npus,
+			     .npu_bytes = daemon->options.npu_bytes,
 			     .n_banks = 8,
 			     .eu_bytes = 128},
 		.allow_unchecked = true,
 		.pack_bytes = PACK_BYTES,
 	};
 
-	if (!daemon)
-		abort();
-	daemon->options = *options;
-	clock_ns = UINT64_C(1000000000);
 	daemon->alarm_ns = UINT64_MAX;
-	daemon->heap = options->heap ? *options->heap : (struct heap){count_alloc, count_release, daemon};
-	daemon->memory_bytes = (device_memory_bytes(&device.geometry) + 63) & ~(size_t)63;
-	daemon->memory = options->memory ? options->memory : aligned_alloc(64, daemon->memory_bytes);
-	if (!daemon->memory)
-		abort();
-	if (!options->memory)
-		memset(daemon->memory, 0, daemon->memory_bytes);
-	if (!make(daemon, &device)) {
-		drop(daemon);
-		return NULL;
-	}
+	daemon->pieces.next = daemon->pieces.prev = &daemon->pieces;
+	daemon->heap =
+		daemon->options.heap ? *daemon->options.heap : (struct heap){count_alloc, count_release, daemon};
+	daemon->memory = begin_memory(daemon, &device.geometry, &found);
+	if (!make(daemon, &device))
+		return false;
 	rpc_init(&daemon->rpc, &daemon->service, &daemon->heap);
 	daemon->rpc.now_ns = daemon->service.events.now_ns = now_ns;
 	daemon->rpc.set_alarm = set_alarm;
 	daemon->rpc.ctx = daemon;
-	if (options->threads) {
+	if (daemon->options.threads) {
 		daemon->rpc.executor = (struct executor){.submit = submit, .withdraw = withdraw, .ctx = daemon};
 		daemon->rpc.wake = wake;
 	}
-	if (options->go_on && !options->go_on(options->ctx, &daemon->rpc)) {
-		rpc_deinit(&daemon->rpc);
-		service_deinit(&daemon->service);
-		device_free(daemon->device);
-		drop(daemon);
-		return NULL;
-	}
-	return daemon;
+	if (daemon->store)
+		recover_state(daemon, &found);
+	if (!daemon->options.go_on || daemon->options.go_on(daemon->options.ctx, &daemon->rpc))
+		return true;
+	unmake(daemon);
+	return false;
+}
+
+struct daemon *daemon_new(const struct daemon_options *options)
+{
+	struct daemon *daemon = calloc(1, sizeof(*daemon));
+
+	if (!daemon)
+		abort();
+	daemon->options = *options;
+	clock_ns = UINT64_C(1000000000);
+	if (begin(daemon))
+		return daemon;
+	drop(daemon);
+	return NULL;
+}
+
+void daemon_crash(struct daemon *daemon)
+{
+	store_close(daemon->store, false);
+	while (daemon->pieces.next != &daemon->pieces)
+		count_release(daemon, daemon->pieces.next + 1);
+	memset(&daemon->service, 0, sizeof(daemon->service));
+	memset(&daemon->rpc, 0, sizeof(daemon->rpc));
+	for (unsigned i = 0; i < PEERS_MAX; i++)
+		daemon->peers[i] = (struct peer){.is_drained = !daemon->peers[i].is_open};
+	daemon->n_tasks = 0;
+	if (!begin(daemon))
+		abort();
 }
 
 /* ---- clients ---- */
@@ -388,9 +521,9 @@ const char *daemon_free(struct daemon *daemon)
 		snprintf(text, sizeof(text), "tensors are left at the end");
 	if (!text[0] && daemon->service.limits.now[LIMITS_FOLLOWERS])
 		snprintf(text, sizeof(text), "a follower of events is charged who is gone");
-	rpc_deinit(&daemon->rpc);
-	service_deinit(&daemon->service);
-	device_free(daemon->device);
+	unmake(daemon);
+	if (store_close(daemon->store, true))
+		snprintf(text, sizeof(text), "its state cannot be closed");
 	if (!text[0] && daemon->n_alive)
 		snprintf(text, sizeof(text), "%zu pieces of host memory are left", daemon->n_alive);
 	drop(daemon);

@@ -22,6 +22,7 @@ struct daemon_options {
 	void *memory;
 	/* The service goes on as the state has it; false: it cannot. NULL: there is none. */
 	bool (*go_on)(void *ctx, struct rpc *rpc);
+	bool keeps_state; /* in files of its own: for daemon_crash */
 	/* One Response, without its length. */
 	void (*answered)(void *ctx, unsigned peer, const uint8_t *message, size_t bytes);
 	void *ctx;
@@ -38,6 +39,8 @@ int daemon_open(struct daemon *daemon, unsigned peer, uint32_t uid);
 /* 0, or -ENOMEM of options.heap: then the peer can only be closed. */
 int daemon_send(struct daemon *daemon, unsigned peer, const uint8_t *message, size_t bytes);
 void daemon_close(struct daemon *daemon, unsigned peer);
+/* All but the state is gone, as by a kill, and the daemon is started again. Nobody is connected. */
+void daemon_crash(struct daemon *daemon);
 /* Of a client that was closed: nothing of it is left. */
 bool daemon_is_drained(const struct daemon *daemon, unsigned peer);
 

@@ -246,7 +246,7 @@ static void submit_group(struct scene *scene, const struct operation *operations
 		handles.of[i][0] = operations[i].to->handle;
 		handles.of[i][1] = operations[i].source->handle;
 	}
-	message = message_pack(&nameless, 0, &request, &handles, 1, &bytes);
+	message = message_pack(&nameless, 0, &request, &handles, &(struct message_sent){.id = 1}, &bytes);
 	run_talk_bytes(&scene->talk, RUN_HOST, message, bytes);
 	free(message);
 }

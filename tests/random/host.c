@@ -119,7 +119,7 @@ void run_host(struct run_talk *talk, const struct trace *trace, int64_t npu_byte
 
 	daemon_open(talk->daemon, RUN_HOST, TRACE_HOST_UID);
 	daemon_open(talk->daemon, RUN_ADMIN, 0);
-	for (unsigned i = 0; i < TRACE_N_SHARED && trace->mode != TRACE_CHURN; i++) {
+	for (unsigned i = 0; i < TRACE_N_SHARED && trace_has_host(trace); i++) {
 		char name[TRACE_NAME_BYTES];
 
 		snprintf(name, sizeof(name), "m%u", order[i]);

@@ -1,6 +1,7 @@
 /* Random traces for half a second, or NPUMEM_RANDOM_SECONDS; each in a process of its own children, so that a
  * crash is a failure like any other. What fails is made shorter and printed, with the seed that gives it again:
- * NPUMEM_RANDOM_SEED. NPUMEM_RANDOM_SHRINK: for how many seconds.
+ * NPUMEM_RANDOM_SEED. NPUMEM_RANDOM_SHRINK: for how many seconds. NPUMEM_MODEL_HISTORIES: so many traces, however
+ * long that takes, from that seed on or from the first.
  *
  * To look for something else than what is known: NPUMEM_RANDOM_MODE=alone, only this mode; NPUMEM_RANDOM_WITHOUT=
  * "group seal", without these requests, groups, waits, cancels and closes; NPUMEM_RANDOM_SEQUENTIAL=1, each
@@ -57,6 +58,8 @@ static bool run_one(const struct trace *trace)
 	run_trace(trace, &run);
 	if (!run_has_failed(&run) && trace->mode == TRACE_CHURN)
 		run_check_owners(&run);
+	else if (!run_has_failed(&run) && trace_is_explained(trace))
+		run_explain(&run);
 	else if (!run_has_failed(&run))
 		run_compare(&run);
 	told->n_requests += run.n;
@@ -162,15 +165,16 @@ static void print_event(const struct trace *trace, unsigned i)
 					    "a thread ends task",
 					    "the clock goes on",
 					    "cancels one of its requests",
-					    "hangs up"};
+					    "hangs up",
+					    "the daemon is killed"};
 	char text[1024];
 
 	if (event->kind == TRACE_SEND) {
 		trace_print_request(trace, event->peer, &event->request, text, sizeof(text));
 		printf("  peer %u (uid %u):%s\n", event->peer, trace_uid(trace, event->peer), text);
-	} else if (event->kind >= TRACE_CANCEL) {
+	} else if (event->kind == TRACE_CANCEL || event->kind == TRACE_CLOSE) {
 		printf("  peer %u %s\n", event->peer, kinds[event->kind]);
-	} else if (event->kind == TRACE_CLOCK) {
+	} else if (event->kind == TRACE_CLOCK || event->kind == TRACE_CRASH) {
 		printf("  %s\n", kinds[event->kind]);
 	} else {
 		printf("  %s %" PRIu64 " modulo their number\n", kinds[event->kind], event->pick % 840);
@@ -251,19 +255,22 @@ static int mode_of(const char *name)
 
 int main(void)
 {
-	const char *seconds = getenv("NPUMEM_RANDOM_SECONDS"), *seed = getenv("NPUMEM_RANDOM_SEED");
+	const char *seconds = getenv("NPUMEM_RANDOM_SECONDS"), *seed = getenv("NPUMEM_RANDOM_SEED"),
+		   *histories = getenv("NPUMEM_MODEL_HISTORIES");
 	double began = now();
 	struct plan plan = {.seed = seed      ? strtoull(seed, NULL, 10)
 				    : seconds ? (uint64_t)time(NULL) * 1000
 					      : 1,
-			    .n = seed && !seconds ? 1 : 0,
+			    .n = histories	    ? strtoull(histories, NULL, 10)
+				 : seed && !seconds ? 1
+						    : 0,
 			    .until = began + (seconds ? strtod(seconds, NULL) : 0.5),
 			    .mode = mode_of(getenv("NPUMEM_RANDOM_MODE"))};
 
 	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (told == MAP_FAILED)
 		return 1;
-	if (plan.n && plan.mode < 0)
+	if (plan.n && plan.mode < 0 && !histories)
 		plan.n = MODES;
 	if (!explore(&plan)) {
 		printf("after %.1f s and %" PRIu64 " traces with %" PRIu64 " requests\n", now() - began,

@@ -51,13 +51,18 @@ static void set_refs(const struct trace *trace, unsigned peer, const struct trac
 	}
 }
 
-static void set_data(const struct trace *trace, unsigned peer, const struct trace_op *op, struct item *item)
+/* Values of the uid's own, that begin with the operation's. */
+uint8_t message_write_byte(const struct trace *trace, unsigned peer, const struct trace_op *op, int64_t i)
 {
 	int from = trace_first_value(trace, peer);
 
-	/* Values of the uid's own, that begin with the operation's. */
+	return (uint8_t)(from + (op->value - from + i * 7) % TRACE_VALUES);
+}
+
+static void set_data(const struct trace *trace, unsigned peer, const struct trace_op *op, struct item *item)
+{
 	for (int64_t i = 0; i < op->count && i < WRITE_BYTES; i++)
-		item->data[i] = (uint8_t)(from + (op->value - from + i * 7) % TRACE_VALUES);
+		item->data[i] = message_write_byte(trace, peer, op, i);
 	item->write.first = op->first;
 	item->write.data = (ProtobufCBinaryData){(size_t)op->count, item->data};
 }
@@ -237,6 +242,13 @@ static uint8_t *pack_free(const struct trace_request *from, struct items *items,
 	return message_pack_any(request, bytes);
 }
 
+uint32_t message_granted_uid(const struct trace *trace, unsigned peer, const struct trace_op *op)
+{
+	unsigned own = trace_uid(trace, peer) - TRACE_FIRST_UID;
+
+	return trace_is_explained(trace) ? TRACE_FIRST_UID + (own + (unsigned)op->first) % TRACE_UIDS : OTHER_UID;
+}
+
 static uint8_t *pack_about(const struct trace *trace, unsigned peer, const struct trace_request *from,
 			   const struct message_handles *handles, Npumem__V1__Request *request, size_t *bytes)
 {
@@ -264,7 +276,7 @@ static uint8_t *pack_about(const struct trace *trace, unsigned peer, const struc
 		request->rename = &rename;
 		break;
 	case TRACE_GRANT:
-		grant.uid = OTHER_UID;
+		grant.uid = message_granted_uid(trace, peer, &from->ops[0]);
 		grant.access = (Npumem__V1__Access)from->ops[0].value;
 		request->call_case = NPUMEM__V1__REQUEST__CALL_GRANT;
 		request->grant = &grant;
@@ -317,11 +329,13 @@ static uint8_t *pack_other(const struct trace_request *from, Npumem__V1__Request
 }
 
 uint8_t *message_pack(const struct trace *trace, unsigned peer, const struct trace_request *request,
-		      const struct message_handles *handles, uint64_t id, size_t *bytes)
+		      const struct message_handles *handles, const struct message_sent *sent, size_t *bytes)
 {
 	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 
-	message.id = id;
+	message.id = sent->id;
+	message.again = sent->again;
+	message.answered_below = sent->answered_below;
 	if (request->verb <= TRACE_SUBMIT)
 		return pack_operations(trace, peer, request, handles, &message, bytes);
 	if (request->verb == TRACE_ALLOC)

@@ -10,9 +10,19 @@ struct message_handles {
 	uint64_t of[TRACE_OPS][TRACE_REFS];
 };
 
+struct message_sent {
+	uint64_t id;
+	bool again; /* it was sent before, to a daemon that is gone */
+	uint64_t answered_below;
+};
+
 /* Packs a request; the caller frees it. */
 uint8_t *message_pack(const struct trace *trace, unsigned peer, const struct trace_request *request,
-		      const struct message_handles *handles, uint64_t id, size_t *bytes);
+		      const struct message_handles *handles, const struct message_sent *sent, size_t *bytes);
+/* Byte i of what a write has. */
+uint8_t message_write_byte(const struct trace *trace, unsigned peer, const struct trace_op *op, int64_t i);
+/* To whom a grant is. */
+uint32_t message_granted_uid(const struct trace *trace, unsigned peer, const struct trace_op *op);
 /* Any request. */
 uint8_t *message_pack_any(Npumem__V1__Request *request, size_t *bytes);
 

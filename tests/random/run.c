@@ -10,7 +10,7 @@
 #include "tests/random/daemon.h"
 #include "tests/random/under_way.h"
 
-enum { CANCEL_ID = 1000000 };
+enum { CANCEL_ID = 1000000, RESUME_ID = 2000000, IN_FLIGHT_MAX = 6 };
 
 #define RUN_MS UINT64_C(1000000)
 
@@ -22,6 +22,7 @@ struct driver {
 	/* What each client was told last of its slots. */
 	struct run_source known[TRACE_PEERS][TRACE_SLOTS];
 	bool is_open[TRACE_PEERS];
+	uint8_t tokens[TRACE_PEERS][16]; /* by which their sessions go on */
 };
 
 void run_fail(struct run *run, const char *format, ...)
@@ -95,6 +96,23 @@ static void on_client(struct driver *driver, unsigned peer, Npumem__V1__Response
 		run_fail(run, "request %u: %s", (unsigned)response->id, response->message);
 }
 
+static void on_resumed(struct driver *driver, unsigned peer, const Npumem__V1__Response *response)
+{
+	if (response->status || !response->resumed || response->resumed->token.len != sizeof(driver->tokens[0]))
+		run_fail(driver->run, "peer %u: its session does not go on: %s", peer, response->message);
+	else
+		memcpy(driver->tokens[peer], response->resumed->token.data, sizeof(driver->tokens[0]));
+}
+
+/* An event, a session's token, or what a cancel is answered, which may come too late. */
+static void on_other(struct driver *driver, unsigned peer, const Npumem__V1__Response *response)
+{
+	if (response->id >= RESUME_ID)
+		on_resumed(driver, peer, response);
+	else if (response->id && (response->status || !response->cancelled))
+		run_fail(driver->run, "a cancel is answered %d: %s", (int)response->status, response->message);
+}
+
 static void on_answered(void *ctx, unsigned peer, const uint8_t *message, size_t bytes)
 {
 	struct driver *driver = ctx;
@@ -109,10 +127,7 @@ static void on_answered(void *ctx, unsigned peer, const uint8_t *message, size_t
 	} else if (response->id && response->id < CANCEL_ID) {
 		on_client(driver, peer, response);
 	} else {
-		/* An event, or a cancel's, which may come too late. */
-		if (response->id && (response->status || !response->cancelled))
-			run_fail(driver->run, "a cancel is answered %d: %s", (int)response->status,
-				 response->message);
+		on_other(driver, peer, response);
 		npumem__v1__response__free_unpacked(response, NULL);
 	}
 }
@@ -126,7 +141,22 @@ static uint64_t handle_of(const struct driver *driver, const struct run_source *
 	return source->record < 0 ? 0 : driver->run->records[source->record].handles[source->tensor];
 }
 
-static void set_sources(struct driver *driver, struct run_record *record, struct message_handles *handles)
+/* A shared one; or what somebody of another uid was told last, which is as good as a guess. */
+static struct run_source source_of_other(const struct driver *driver, unsigned peer, unsigned slot)
+{
+	const struct trace *trace = driver->run->trace;
+	uint32_t uid;
+	unsigned own_slot;
+
+	if (trace_has_host(trace) || !trace_slot_of(trace, peer, slot, &uid, &own_slot))
+		return (struct run_source){-2, 0};
+	for (unsigned other = 0; other < trace->n_peers; other++)
+		if (trace_uid(trace, other) == uid && driver->known[other][own_slot].record >= 0)
+			return driver->known[other][own_slot];
+	return (struct run_source){-1, 0};
+}
+
+static void set_sources(struct driver *driver, struct run_record *record)
 {
 	for (unsigned i = 0; i < record->request.n_ops; i++)
 		for (unsigned k = 0; k < record->request.ops[i].n_refs; k++) {
@@ -137,29 +167,61 @@ static void set_sources(struct driver *driver, struct run_record *record, struct
 			if (ref->by_handle && ref->slot < TRACE_SLOTS)
 				*source = driver->known[record->peer][ref->slot];
 			else if (ref->by_handle && ref->slot < TRACE_NOBODY)
-				source->record = -2;
-			handles->of[i][k] = handle_of(driver, source, ref->slot);
+				*source = source_of_other(driver, record->peer, ref->slot);
+			record->named[i][k] = handle_of(driver, source, ref->slot);
 		}
+}
+
+static void send_record(struct driver *driver, unsigned index, bool again)
+{
+	struct run *run = driver->run;
+	struct run_record *record = &run->records[index];
+	struct message_sent sent = {.id = index + 1, .again = again, .answered_below = index + 1};
+	struct message_handles handles;
+	uint8_t *message;
+	size_t bytes;
+
+	memcpy(handles.of, record->named, sizeof(handles.of));
+	for (unsigned i = 0; i < index; i++)
+		if (run->records[i].peer == record->peer && !run->records[i].answered &&
+		    sent.answered_below > i + 1)
+			sent.answered_below = i + 1;
+	message = message_pack(run->trace, record->peer, &record->request, &handles, &sent, &bytes);
+	daemon_send(driver->talk.daemon, record->peer, message, bytes);
+	free(message);
 }
 
 static void send_event(struct driver *driver, const struct trace_event *event)
 {
 	struct run *run = driver->run;
 	struct run_record *record = &run->records[run->n];
-	struct message_handles handles = {0};
-	uint8_t *message;
-	size_t bytes;
 
 	*record = (struct run_record){.peer = event->peer, .request = event->request, .status = RUN_NOT_ANSWERED};
 	if (run->trace->mode == TRACE_TIGHT && !under_way_avoid_waiters(run, event->peer, &record->request))
 		return;
-	set_sources(driver, record, &handles);
+	set_sources(driver, record);
 	under_way_note_disturbed(run, record);
 	record->among_waiters = under_way_has_waiters(run, event->peer);
 	record->sent = ++driver->turn;
 	record->sent_ns = daemon_now_ns(driver->talk.daemon);
-	message = message_pack(run->trace, event->peer, &record->request, &handles, ++run->n, &bytes);
-	daemon_send(driver->talk.daemon, event->peer, message, bytes);
+	send_record(driver, run->n++, false);
+}
+
+/* Asks for the token of a new session, or goes on with the one that it has. */
+static void resume(struct driver *driver, unsigned peer, bool has_token)
+{
+	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__ResumeRequest resume = NPUMEM__V1__RESUME_REQUEST__INIT;
+	uint8_t *message;
+	size_t bytes;
+
+	if (has_token)
+		resume.token = (ProtobufCBinaryData){sizeof(driver->tokens[0]), driver->tokens[peer]};
+	request.id = RESUME_ID;
+	request.call_case = NPUMEM__V1__REQUEST__CALL_RESUME;
+	request.resume = &resume;
+	message = message_pack_any(&request, &bytes);
+	daemon_send(driver->talk.daemon, peer, message, bytes);
 	free(message);
 }
 
@@ -212,6 +274,53 @@ static void drain(struct driver *driver)
 	}
 }
 
+/* With little under way: of each that is nobody knows whether it was done before, and all orders are tried. */
+static bool may_crash(const struct run *run)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < run->n; i++) {
+		const struct run_record *record = &run->records[i];
+
+		if (record->answered || run->closed[record->peer])
+			continue;
+		/* Until its end the state has the name of what goes, which may be another's by then: one of the
+		 * two is lost. */
+		if (record->request.verb == TRACE_FREE)
+			return false;
+		n++;
+	}
+	return n <= IN_FLIGHT_MAX;
+}
+
+/* The tasks whose bit is set have done their work by then. */
+static void crash(struct driver *driver, uint64_t pick)
+{
+	struct daemon *daemon = driver->talk.daemon;
+	struct run *run = driver->run;
+
+	while (daemon_tasks(daemon) && !may_crash(run))
+		daemon_done(daemon, 0);
+	for (unsigned i = 0; i < daemon_tasks(daemon) && pick >> i & 1; i++)
+		daemon_work(daemon, i);
+	++driver->turn;
+	for (unsigned i = 0; i < run->n; i++)
+		if (!run->records[i].answered)
+			run->records[i].crashed = driver->turn;
+	daemon_crash(daemon);
+	daemon_open(daemon, RUN_HOST, TRACE_HOST_UID);
+	daemon_open(daemon, RUN_ADMIN, 0);
+	for (unsigned peer = 0; peer < run->trace->n_peers; peer++) {
+		if (!driver->is_open[peer])
+			continue;
+		daemon_open(daemon, peer, trace_uid(run->trace, peer));
+		resume(driver, peer, true);
+		for (unsigned i = 0; i < run->n; i++)
+			if (run->records[i].peer == peer && !run->records[i].answered)
+				send_record(driver, i, true);
+	}
+}
+
 static void happen(struct driver *driver, const struct trace_event *event)
 {
 	struct daemon *daemon = driver->talk.daemon;
@@ -230,7 +339,14 @@ static void happen(struct driver *driver, const struct trace_event *event)
 		daemon_clock(daemon, daemon_now_ns(daemon) + event->pick % (2000 * RUN_MS));
 		break;
 	case TRACE_CLOSE:
+		/* Of what has no answer any order has to be tried, and each may have had its effect: other modes
+		 * have that. */
+		if (trace_is_explained(driver->run->trace))
+			drain(driver);
 		close_peer(driver, event->peer);
+		break;
+	case TRACE_CRASH:
+		crash(driver, event->pick);
 		break;
 	case TRACE_CANCEL:
 		if (driver->is_open[event->peer])
@@ -294,7 +410,7 @@ static void end(struct driver *driver)
 		daemon_clock(daemon, daemon_now_ns(daemon) + 3000 * RUN_MS);
 	}
 	drain(driver);
-	if (run->trace->mode == TRACE_CHURN)
+	if (!trace_has_host(run->trace))
 		read_all(driver);
 	check_answered(run);
 	check_daemon(driver, "after all was answered");
@@ -317,6 +433,7 @@ void run_trace(const struct trace *trace, struct run *run)
 					 .npu_bytes = run_npu_bytes(trace),
 					 .threads = true,
 					 .one_in_refused = trace->seed % 4 ? 0 : 16,
+					 .keeps_state = trace->mode == TRACE_CRASHES,
 					 .answered = on_answered,
 					 .ctx = &driver};
 	const char *wrong;
@@ -334,6 +451,8 @@ void run_trace(const struct trace *trace, struct run *run)
 	for (unsigned peer = 0; peer < trace->n_peers; peer++) {
 		daemon_open(driver.talk.daemon, peer, trace_uid(trace, peer));
 		driver.is_open[peer] = true;
+		if (trace->mode == TRACE_CRASHES)
+			resume(&driver, peer, false);
 	}
 	for (unsigned i = 0; i < trace->n && !run_has_failed(run); i++)
 		happen(&driver, &trace->events[i]);

@@ -9,7 +9,7 @@ enum {
 	RUN_NPUS = 8,
 	RUN_TIGHT_BYTES = 8192,	 /* of an NPU: some 16 tensors */
 	RUN_ROOMY_BYTES = 65536, /* more than any trace asks for */
-	RUN_WRONG_BYTES = 4096,
+	RUN_WRONG_BYTES = 16384,
 	RUN_RECORDS = TRACE_EVENTS + TRACE_PEERS * TRACE_SLOTS, /* with what all read in the end */
 };
 
@@ -24,9 +24,11 @@ struct run_record {
 	unsigned peer;
 	struct trace_request request;
 	struct run_source sources[TRACE_OPS][TRACE_REFS];
-	uint64_t sent, answered; /* in turns of the whole run; answered 0: not yet */
+	uint64_t named[TRACE_OPS][TRACE_REFS]; /* the handles of those; 0: it is by name */
+	uint64_t sent, answered;	       /* in turns of the whole run; answered 0: not yet */
 	uint64_t sent_ns, answered_ns;
 	bool cancelled;	    /* somebody asked for that */
+	uint64_t crashed;   /* while it was under way: when, the last time; 0: never */
 	bool disturbed;	    /* what it tells of bytes may be of before or after something under way beside it */
 	bool among_waiters; /* while an allocation of its client stood in line */
 	int status;
@@ -59,6 +61,8 @@ void run_free(struct run *run);
 void run_trace(const struct trace *trace, struct run *run);
 /* Compares with what one client after the other, without threads, would have been answered. */
 void run_compare(struct run *run);
+/* Says that there is an order of the requests in which a simple model answers them so: of TRACE_GRANTS. */
+void run_explain(struct run *run);
 /* Says that nobody read a value of another uid. */
 void run_check_owners(struct run *run);
 

@@ -14,9 +14,14 @@ static const char *const verbs[] = {"write", "read", "fill", "copy",	"run",	    
 
 const char *trace_mode_name(enum trace_mode mode)
 {
-	static const char *const names[] = {"alone", "roomy", "tight", "churn"};
+	static const char *const names[] = {"alone", "roomy", "tight", "churn", "grants", "crashes"};
 
 	return names[mode];
+}
+
+const char *trace_verb_name(enum trace_verb verb)
+{
+	return verbs[verb];
 }
 
 uint64_t trace_random(uint64_t *state)
@@ -61,22 +66,41 @@ static bool one_in(struct draw *draw, unsigned n)
 
 uint32_t trace_uid(const struct trace *trace, unsigned peer)
 {
+	if (trace_is_explained(trace))
+		return TRACE_FIRST_UID + peer % TRACE_UIDS;
 	/* Two clients of the first uid. */
-	return 1001 + (trace->mode == TRACE_CHURN ? peer / 2 : peer ? peer - 1 : 0);
+	return TRACE_FIRST_UID + (trace->mode == TRACE_CHURN ? peer / 2 : peer ? peer - 1 : 0);
 }
 
 int trace_first_value(const struct trace *trace, unsigned peer)
 {
-	return 1 + (int)(trace_uid(trace, peer) - 1001) * TRACE_VALUES;
+	return 1 + (int)(trace_uid(trace, peer) - TRACE_FIRST_UID) * TRACE_VALUES;
+}
+
+bool trace_slot_of(const struct trace *trace, unsigned peer, unsigned slot, uint32_t *uid, unsigned *own_slot)
+{
+	unsigned own = trace_uid(trace, peer) - TRACE_FIRST_UID, other = slot - TRACE_SHARED;
+
+	if (slot == TRACE_NOBODY)
+		return false;
+	*uid = TRACE_FIRST_UID + (slot < TRACE_SHARED ? own : (own + 1 + other % 2) % TRACE_UIDS);
+	*own_slot = slot < TRACE_SHARED ? slot : other / 2;
+	return true;
 }
 
 void trace_name(const struct trace *trace, unsigned peer, unsigned slot, char name[TRACE_NAME_BYTES])
 {
+	uint32_t uid;
+	unsigned own_slot;
+
 	if (slot == TRACE_NOBODY)
 		snprintf(name, TRACE_NAME_BYTES, "nobody");
+	else if (trace_is_explained(trace) && slot >= TRACE_SHARED &&
+		 trace_slot_of(trace, peer, slot, &uid, &own_slot))
+		snprintf(name, TRACE_NAME_BYTES, "%u:t%u", uid, own_slot);
 	else if (slot >= TRACE_SHARED)
 		snprintf(name, TRACE_NAME_BYTES, "%d:m%u", TRACE_HOST_UID, slot - TRACE_SHARED);
-	else if (trace->mode == TRACE_CHURN)
+	else if (!trace_has_host(trace))
 		snprintf(name, TRACE_NAME_BYTES, "t%u", slot);
 	else
 		snprintf(name, TRACE_NAME_BYTES, "p%ut%u", peer, slot);
@@ -91,7 +115,10 @@ static struct trace_ref draw_own(struct draw *draw)
 
 static struct trace_ref draw_ref(struct draw *draw)
 {
-	if (draw->trace->mode != TRACE_CHURN && one_in(draw, 4))
+	if (trace_is_explained(draw->trace) && one_in(draw, 2))
+		return (struct trace_ref){TRACE_SHARED + below(draw, TRACE_N_SHARED),
+					  one_in(draw, draw->one_in_handle)};
+	if (trace_has_host(draw->trace) && one_in(draw, 4))
 		return (struct trace_ref){TRACE_SHARED + below(draw, TRACE_N_SHARED), one_in(draw, 4)};
 	return draw_own(draw);
 }
@@ -118,7 +145,7 @@ static void draw_run(struct draw *draw, struct trace_op *op)
 	static const int kernels[] = {NPUMEM__V1__KERNEL__RELU, NPUMEM__V1__KERNEL__CONVERT_TENSOR,
 				      NPUMEM__V1__KERNEL__ELTWISE_MAX, NPUMEM__V1__KERNEL__ELTWISE_ADD};
 
-	op->kernel = kernels[below(draw, draw->trace->mode == TRACE_CHURN ? 3 : 4)];
+	op->kernel = kernels[below(draw, trace_has_host(draw->trace) ? 4 : 3)];
 	op->n_refs = op->kernel == NPUMEM__V1__KERNEL__ELTWISE_MAX || op->kernel == NPUMEM__V1__KERNEL__ELTWISE_ADD
 			     ? 3
 			     : 2;
@@ -166,7 +193,7 @@ static void draw_alloc(struct draw *draw, struct trace_request *request)
 							    .narrow = one_in(draw, 10),
 							    .pinned = one_in(draw, 8),
 							    .dma_only = one_in(draw, 12)};
-	if ((tight || draw->trace->mode == TRACE_CHURN) && one_in(draw, 2))
+	if ((tight || !trace_has_host(draw->trace)) && one_in(draw, 2))
 		request->wait_ms = 1 + below(draw, 5000);
 }
 
@@ -177,7 +204,8 @@ static void draw_about(struct draw *draw, struct trace_request *request)
 	request->n_ops = request->verb == TRACE_FREE && one_in(draw, 4) ? 2 : 1;
 	for (unsigned i = 0; i < request->n_ops; i++)
 		request->ops[i] = (struct trace_op){.verb = request->verb, .n_refs = 1, .refs = {draw_own(draw)}};
-	if (request->verb == TRACE_OPEN || request->verb == TRACE_DUMP)
+	if (request->verb == TRACE_OPEN || request->verb == TRACE_DUMP ||
+	    (trace_is_explained(draw->trace) && request->verb != TRACE_VIEW && one_in(draw, 6)))
 		op->refs[0] = draw_ref(draw);
 	if (request->verb == TRACE_RENAME) {
 		op->n_refs = 2;
@@ -185,6 +213,8 @@ static void draw_about(struct draw *draw, struct trace_request *request)
 	}
 	if (request->verb == TRACE_GRANT)
 		op->value = NPUMEM__V1__ACCESS__ACCESS_NONE + (int)below(draw, 3);
+	if (request->verb == TRACE_GRANT && trace_is_explained(draw->trace))
+		op->first = one_in(draw, 8) ? 0 : 1 + below(draw, TRACE_UIDS - 1);
 	if (request->verb == TRACE_DUMP) {
 		op->first = below(draw, 4096);
 		op->count = 1 + below(draw, 512);
@@ -219,9 +249,17 @@ static enum trace_verb draw_verb(struct draw *draw)
 	return (enum trace_verb)(TRACE_SEAL + below(draw, TRACE_RENAME - TRACE_SEAL));
 }
 
+/* More grants, and what others have instead of what lies at an offset. */
+static enum trace_verb draw_verb_of_grants(struct draw *draw)
+{
+	enum trace_verb verb = one_in(draw, 10) ? TRACE_GRANT : draw_verb(draw);
+
+	return verb == TRACE_DUMP ? TRACE_OPEN : verb;
+}
+
 static void draw_request(struct draw *draw, struct trace_request *request)
 {
-	request->verb = draw_verb(draw);
+	request->verb = trace_is_explained(draw->trace) ? draw_verb_of_grants(draw) : draw_verb(draw);
 	/* What is sealed can never be written again: seldom. */
 	if (request->verb == TRACE_SEAL && !one_in(draw, 3))
 		request->verb = TRACE_OPEN;
@@ -269,7 +307,7 @@ static enum trace_kind draw_kind(struct draw *draw, unsigned percent_done)
 
 static bool leaves_out(const char *without, const struct trace_event *event)
 {
-	static const char *const kinds[] = {"", "", "", "", "cancel", "close"};
+	static const char *const kinds[] = {"", "", "", "", "cancel", "close", "crash"};
 	const char *word = event->kind == TRACE_SEND ? verbs[event->request.verb] : kinds[event->kind];
 
 	return *word && strstr(without, word);
@@ -285,17 +323,21 @@ static void trim(const char *without, struct trace_request *request)
 
 void trace_draw(uint64_t seed, enum trace_mode mode, const char *without, struct trace *trace)
 {
-	struct draw draw = {.trace = trace, .state = seed * TRACE_MODES + mode};
+	/* So many modes there were when the first seeds were kept. */
+	struct draw draw = {.trace = trace, .state = seed * 4 + mode};
 	unsigned percent_done, n = 0;
 
 	memset(trace, 0, sizeof(*trace));
 	trace->seed = seed;
 	trace->mode = mode;
-	trace->n_peers = mode == TRACE_ALONE ? 1 : mode == TRACE_CHURN ? TRACE_PEERS : 2 + below(&draw, 2);
-	trace->n = 40 + below(&draw, TRACE_EVENTS - 40);
+	trace->n_peers = mode == TRACE_ALONE	? 1
+			 : mode == TRACE_CHURN	? TRACE_CHURN_PEERS
+			 : mode >= TRACE_GRANTS ? 2 + below(&draw, TRACE_PEERS - 1)
+						: 2 + below(&draw, 2);
+	trace->n = 40 + below(&draw, mode >= TRACE_GRANTS ? TRACE_EVENTS / 2 : TRACE_EVENTS - 40);
 	percent_done = 10 + below(&draw, 50);
 	draw.one_in_handle = 2 + below(&draw, 8);
-	draw.n_slots = 3 + below(&draw, TRACE_SLOTS - 2);
+	draw.n_slots = (mode >= TRACE_GRANTS ? 2 : 3) + below(&draw, TRACE_SLOTS - 2);
 	for (unsigned i = 0; i < trace->n; i++) {
 		struct trace_event *event = &trace->events[n];
 
@@ -303,6 +345,8 @@ void trace_draw(uint64_t seed, enum trace_mode mode, const char *without, struct
 		event->kind = draw_kind(&draw, percent_done);
 		if (mode >= TRACE_TIGHT && i > trace->n / 2 && one_in(&draw, 200))
 			event->kind = TRACE_CLOSE;
+		if (mode == TRACE_CRASHES && one_in(&draw, 40))
+			event->kind = TRACE_CRASH;
 		event->pick = trace_random(&draw.state);
 		event->request = (struct trace_request){0};
 		if (event->kind == TRACE_SEND)

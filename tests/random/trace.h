@@ -9,7 +9,10 @@
 #include <stdint.h>
 
 enum {
-	TRACE_PEERS = 4,
+	TRACE_PEERS = 5,
+	TRACE_CHURN_PEERS = 4,
+	TRACE_FIRST_UID = 1001,
+	TRACE_UIDS = 3,				      /* of those that grant */
 	TRACE_SLOTS = 6,			      /* of each client */
 	TRACE_SHARED = TRACE_SLOTS,		      /* the first slot that all share */
 	TRACE_N_SHARED = 4,			      /* the last two lie over one another */
@@ -79,7 +82,7 @@ struct trace_request {
 	bool dry_run;
 };
 
-enum trace_kind { TRACE_SEND, TRACE_WORK, TRACE_DONE, TRACE_CLOCK, TRACE_CANCEL, TRACE_CLOSE };
+enum trace_kind { TRACE_SEND, TRACE_WORK, TRACE_DONE, TRACE_CLOCK, TRACE_CANCEL, TRACE_CLOSE, TRACE_CRASH };
 
 struct trace_event {
 	enum trace_kind kind;
@@ -94,6 +97,9 @@ enum trace_mode {
 	TRACE_ROOMY, /* several, with room for all */
 	TRACE_TIGHT, /* with waiting allocations, cancels and hang-ups */
 	TRACE_CHURN, /* clients of one uid use the same names: only whose bytes are whose can be told */
+	/* That, and they name and grant tensors to one another: there must be an order (explain.c). */
+	TRACE_GRANTS,
+	TRACE_CRASHES, /* that, and the daemon is killed and goes on from its state */
 	TRACE_MODES
 };
 
@@ -108,6 +114,7 @@ struct trace {
 };
 
 const char *trace_mode_name(enum trace_mode mode);
+const char *trace_verb_name(enum trace_verb verb);
 uint64_t trace_random(uint64_t *state);
 /* `without`: words for what is left out: the names of requests, "group", "wait", "cancel", "close". */
 void trace_draw(uint64_t seed, enum trace_mode mode, const char *without, struct trace *trace);
@@ -116,6 +123,19 @@ void trace_draw(uint64_t seed, enum trace_mode mode, const char *without, struct
 void trace_read(const uint8_t *bytes, size_t n, struct trace *trace);
 
 uint32_t trace_uid(const struct trace *trace, unsigned peer);
+/* Whether an order of its requests is looked for, as of those that grant to one another. */
+static inline bool trace_is_explained(const struct trace *trace)
+{
+	return trace->mode >= TRACE_GRANTS;
+}
+/* Whether the host has tensors that all share. Else their slots stand for what the other uids have. */
+static inline bool trace_has_host(const struct trace *trace)
+{
+	return trace->mode < TRACE_CHURN;
+}
+/* Where there is an order: whose tensor a slot stands for, and under which slot of its own uid's. False: nobody's.
+ */
+bool trace_slot_of(const struct trace *trace, unsigned peer, unsigned slot, uint32_t *uid, unsigned *own_slot);
 /* What peer calls a slot. */
 void trace_name(const struct trace *trace, unsigned peer, unsigned slot, char name[TRACE_NAME_BYTES]);
 /* Values that this client's uid writes: from here on TRACE_VALUES of them. */

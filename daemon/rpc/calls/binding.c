@@ -6,6 +6,7 @@ void binding_init(struct binding *binding, const struct session *session, const 
 	binding->session = session;
 	binding->entry = entry;
 	binding->tensors = binding->few;
+	binding->needs = binding->few_needs;
 	binding->n = binding->at = 0;
 	binding->room = BINDING_FEW;
 	binding->is_bound = false;
@@ -16,6 +17,7 @@ void binding_deinit(struct binding *binding)
 	if (binding->tensors != binding->few)
 		heap_free(binding->session->service->heap, binding->tensors);
 	binding->tensors = binding->few;
+	binding->needs = binding->few_needs;
 }
 
 void binding_bind(struct binding *binding)
@@ -24,20 +26,28 @@ void binding_bind(struct binding *binding)
 	binding->at = 0;
 }
 
-static int add(struct binding *binding, struct tensor *tensor)
+static int grow(struct binding *binding)
 {
-	const struct heap *heap = binding->session->service->heap;
-	struct tensor **grown;
+	size_t room = 2 * binding->room;
+	struct tensor **grown = heap_alloc(binding->session->service->heap, room * (sizeof(*grown) + 1));
+	uint8_t *needs = (uint8_t *)(grown + room);
 
-	if (binding->n == binding->room) {
-		grown = heap_alloc(heap, 2 * binding->room * sizeof(*grown));
-		if (!grown)
-			return -1;
-		memcpy(grown, binding->tensors, binding->n * sizeof(*grown));
-		binding_deinit(binding);
-		binding->tensors = grown;
-		binding->room *= 2;
-	}
+	if (!grown)
+		return -1;
+	memcpy(grown, binding->tensors, binding->n * sizeof(*grown));
+	memcpy(needs, binding->needs, binding->n);
+	binding_deinit(binding);
+	binding->tensors = grown;
+	binding->needs = needs;
+	binding->room = room;
+	return 0;
+}
+
+static int add(struct binding *binding, struct tensor *tensor, enum access_need need)
+{
+	if (binding->n == binding->room && grow(binding))
+		return -1;
+	binding->needs[binding->n] = (uint8_t)need;
 	binding->tensors[binding->n++] = tensor;
 	return 0;
 }
@@ -60,7 +70,17 @@ int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char
 		return BINDING_BLOCKED;
 	if (!status && record_of(*tensor)->bound < binding->entry->arrival)
 		record_of(*tensor)->bound = binding->entry->arrival;
-	if (!status && add(binding, *tensor))
+	if (!status && add(binding, *tensor, need))
 		status = heap_exhausted(error);
+	return status;
+}
+
+int binding_check(const struct binding *binding, struct npumem_error *error)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < binding->n && !status; i++)
+		status = access_check(binding->session, binding->tensors[i], (enum access_need)binding->needs[i],
+				      error);
 	return status;
 }

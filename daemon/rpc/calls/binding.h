@@ -16,10 +16,12 @@ enum {
 struct binding {
 	const struct session *session;
 	const struct scheduler_entry *entry; /* whose request it is; is_held: it looks ahead */
-	struct tensor **tensors;	     /* `few`, or of the service's heap */
+	struct tensor **tensors;	     /* `few`, or of the service's heap, */
+	uint8_t *needs;			     /* and behind them what each was found for */
 	size_t n, room, at;
 	bool is_bound; /* nothing is looked up any more */
 	struct tensor *few[BINDING_FEW];
+	uint8_t few_needs[BINDING_FEW];
 };
 
 void binding_init(struct binding *binding, const struct session *session, const struct scheduler_entry *entry);
@@ -27,7 +29,7 @@ void binding_deinit(struct binding *binding);
 /* What it has of the heap. */
 static inline size_t binding_heap_bytes(const struct binding *binding)
 {
-	return binding->tensors == binding->few ? 0 : binding->room * sizeof(struct tensor *);
+	return binding->tensors == binding->few ? 0 : binding->room * (sizeof(struct tensor *) + 1);
 }
 /* From here on binding_find gives what it found so far, from the first on. */
 void binding_bind(struct binding *binding);
@@ -36,5 +38,8 @@ void binding_bind(struct binding *binding);
  * memory); BINDING_BLOCKED. */
 int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
 		 struct tensor **tensor, struct npumem_error *error);
+/* What was found may not be granted any more, where others went before the request. 0, or what access_check says.
+ */
+int binding_check(const struct binding *binding, struct npumem_error *error);
 
 #endif

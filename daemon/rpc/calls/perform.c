@@ -27,10 +27,21 @@ static int dispatch(struct call *call)
 	}
 }
 
+/* A grant has its place in the order like a write, so that from here on none is taken back before the call's end:
+ * what it was found to may do when it came may be less by then. What is there already goes on. */
+static int check_access(struct call *call)
+{
+	if (!call->is_in_scheduler || call->is_committed)
+		return 0;
+	return binding_check(&call->binding, call->error);
+}
+
 void perform_begin(struct call *call)
 {
+	int status = check_access(call);
+
 	call->is_started = true;
-	perform_go_on(call, dispatch(call));
+	perform_go_on(call, status ? status : dispatch(call));
 }
 
 int perform_again(struct call *call)

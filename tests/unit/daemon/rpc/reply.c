@@ -74,6 +74,20 @@ START_TEST(the_longest_error_fits_what_is_kept_for_it)
 }
 END_TEST
 
+/* What is in it already counts. */
+START_TEST(no_reply_is_longer_than_a_frame)
+{
+	struct buffer out = {.used = FRAME_BYTES_MAX - 1000};
+	struct reply reply = {.out = &out};
+	struct npumem_error error;
+
+	npumem_error_clear(&error);
+	ck_assert_int_eq(reply_check_cap(&reply, 900, &error), 0);
+	ck_assert_int_eq(reply_check_cap(&reply, 1000, &error), NPUMEM_INVALID);
+	ck_assert_int_eq(reply_check_cap(&reply, SIZE_MAX, &error), NPUMEM_INVALID);
+}
+END_TEST
+
 START_TEST(a_refusal_has_no_id)
 {
 	struct buffer out;
@@ -119,6 +133,7 @@ Suite *suite_reply(void)
 
 	tcase_add_test(tcase, any_guess_gives_the_same_reply);
 	tcase_add_test(tcase, the_longest_error_fits_what_is_kept_for_it);
+	tcase_add_test(tcase, no_reply_is_longer_than_a_frame);
 	tcase_add_test(tcase, a_refusal_has_no_id);
 	tcase_add_test(tcase, a_buffer_keeps_what_it_has_when_it_cannot_grow);
 	suite_add_tcase(suite, tcase);

@@ -129,6 +129,62 @@ START_TEST(limits_share_what_has_a_total)
 }
 END_TEST
 
+/* One that was lowered below what the uid has. */
+START_TEST(limits_that_are_passed_already)
+{
+	struct limits_user *user = limits_take(&table, 1001);
+	limits_charge(&table, user, LIMITS_TENSORS, 7);
+	ck_assert_int_eq(limits_set_own(&table, 1001, LIMITS_TENSORS, 5), 0);
+	ck_assert_int_eq(ask(user, LIMITS_TENSORS, 1), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(ask(user, LIMITS_TENSORS, 0), NPUMEM_RESOURCE_EXHAUSTED);
+	limits_give_back(&table, user, LIMITS_TENSORS, 7);
+	limits_drop(&table, user);
+	limits_deinit(&table);
+}
+END_TEST
+
+/* Whoever comes and goes is counted as idle once, and whoever has limits of its own is never forgotten. */
+START_TEST(limits_of_who_comes_and_goes)
+{
+	ck_assert_int_eq(limits_set_own(&table, 7, LIMITS_TENSORS, 5), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		limits_drop(&table, limits_take(&table, 7));
+		ck_assert_uint_eq(table.n_idle, 0);
+	}
+	for (unsigned i = 0; i < 3; i++) {
+		struct limits_user *user = limits_take(&table, 1001);
+		ck_assert_uint_eq(table.n_idle, 0);
+		ck_assert_uint_eq(table.n_uids, 1);
+		limits_drop(&table, user);
+		ck_assert_uint_eq(table.n_idle, 1);
+		ck_assert_uint_eq(table.n_uids, 0);
+	}
+	for (uint32_t i = 0; i < LIMITS_IDLE_MAX + 10; i++)
+		limits_drop(&table, limits_take(&table, 2000 + i));
+	ck_assert_uint_eq(table.n_idle, LIMITS_IDLE_MAX);
+	struct limits_user *own = limits_take(&table, 7);
+	ck_assert_int_eq(ask(own, LIMITS_TENSORS, 6), NPUMEM_RESOURCE_EXHAUSTED);
+	limits_drop(&table, own);
+	limits_deinit(&table);
+}
+END_TEST
+
+/* Who has come back is not idle, however many are. */
+START_TEST(limits_of_who_came_back)
+{
+	struct limits_user *user = limits_take(&table, 1001), *found = NULL;
+	limits_drop(&table, user);
+	ck_assert_ptr_eq(limits_take(&table, 1001), user);
+	for (uint32_t i = 0; i < LIMITS_IDLE_MAX + 10; i++)
+		limits_drop(&table, limits_take(&table, 2000 + i));
+	for (struct limits_user *at = table.users; at; at = at->next)
+		found = at == user ? at : found;
+	ck_assert_ptr_eq(found, user);
+	limits_drop(&table, user);
+	limits_deinit(&table);
+}
+END_TEST
+
 START_TEST(limits_names)
 {
 	for (int key = 0; key < LIMITS_N; key++)
@@ -149,6 +205,9 @@ Suite *suite_limits(void)
 	tcase_add_test(tcase, limits_leave_sessions_for_newcomers);
 	tcase_add_test(tcase, limits_of_all);
 	tcase_add_test(tcase, limits_share_what_has_a_total);
+	tcase_add_test(tcase, limits_that_are_passed_already);
+	tcase_add_test(tcase, limits_of_who_comes_and_goes);
+	tcase_add_test(tcase, limits_of_who_came_back);
 	tcase_add_test(tcase, limits_names);
 	suite_add_tcase(suite, tcase);
 	return suite;

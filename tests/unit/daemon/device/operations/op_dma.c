@@ -229,8 +229,8 @@ START_TEST(bad_transfers)
 	struct device_request request = rig_request(NPUMEM_INT16, 2, 3, 2, 1);
 	struct tensor *tensor = rig_place(&rig, &request);
 	tensor->owner = "x";
-	static const int64_t ranges[][2] = {{-1, 2}, {12, 1},	     {0, 13},	    {11, 2},
-					    {0, 0},  {3, INT64_MAX}, {INT64_MIN, 1}};
+	static const int64_t ranges[][2] = {{-1, 2},	    {12, 1},	    {0, 13},  {11, 2}, {0, 0},
+					    {3, INT64_MAX}, {INT64_MIN, 1}, {12, -1}, {13, -1}};
 	for (unsigned i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
 		char part[128];
 		ck_assert_int_eq(rig_write_some(&rig, tensor, ranges[i][0], ranges[i][1], bytes), NPUMEM_INVALID);

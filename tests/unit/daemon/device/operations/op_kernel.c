@@ -308,7 +308,6 @@ START_TEST(in_place)
 }
 END_TEST
 
-/* A run that is cancelled writes nothing, however far it was. */
 /* Host memory beside the op's own. */
 static uint64_t run_bytes(struct stage *stage, uint64_t own_bytes)
 {
@@ -378,6 +377,7 @@ START_TEST(gathered_once)
 }
 END_TEST
 
+/* A run that is cancelled before it begins writes nothing. */
 START_TEST(cancelled)
 {
 	struct stage stage;
@@ -401,6 +401,53 @@ START_TEST(cancelled)
 	for (int i = 0; i < 24; i++)
 		ck_assert_int_eq(bytes[i], 55);
 	rig_close(rig);
+}
+END_TEST
+
+struct stop {
+	struct kernel_progress progress; /* first, so that the one is the other */
+	int64_t n_looks, at;
+};
+
+static void stop_at(struct kernel_progress *progress)
+{
+	struct stop *stop = (struct stop *)progress;
+	if (++stop->n_looks == stop->at)
+		progress->cancelled = true;
+}
+
+/* One that was stopped has written nothing, or what it wrote counts as never written: nobody reads half of each.
+ */
+START_TEST(cancelled_on_its_way)
+{
+	enum { ELEMENTS = 3 * 16 * 16 };
+	static uint8_t bytes[ELEMENTS];
+	int64_t n_torn = 0;
+	int status = NPUMEM_CANCELLED;
+	for (int64_t at = 1; status; at++) {
+		struct stage stage;
+		struct stop stop = {.progress = {.piece = 16, .looked = stop_at}, .at = at};
+		struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 16, 16);
+		stage_open(&stage);
+		struct rig *rig = &stage.rig;
+		stage.x = rig_place(rig, &request);
+		stage.out = rig_place(rig, &request);
+		ck_assert_int_eq(rig_fill(rig, stage.x, 3), 0);
+		ck_assert_int_eq(rig_fill(rig, stage.out, 55), 0);
+		call(&stage, NPUMEM_KERNEL_RELU);
+		operand(&stage, "in", stage.x);
+		operand(&stage, "out", stage.out);
+		rig->op.progress = &stop.progress;
+		status = rig_op(rig);
+		ck_assert(!status || status == NPUMEM_CANCELLED);
+		int read = rig_read(rig, stage.out, bytes);
+		ck_assert(!read || (status && read == NPUMEM_FAILED_PRECONDITION));
+		n_torn += read != 0;
+		for (int i = 0; i < ELEMENTS && !read; i++)
+			ck_assert_int_eq(bytes[i], status ? 55 : 3);
+		rig_close(rig);
+	}
+	ck_assert_int_gt(n_torn, 0);
 }
 END_TEST
 
@@ -501,6 +548,7 @@ Suite *suite_op_kernel(void)
 	tcase_add_test(tcase, in_place);
 	tcase_add_test(tcase, gathered_once);
 	tcase_add_test(tcase, cancelled);
+	tcase_add_test(tcase, cancelled_on_its_way);
 	tcase_add_test(tcase, any_layout);
 	tcase_add_test(tcase, packed_alike);
 	suite_add_tcase(suite, tcase);

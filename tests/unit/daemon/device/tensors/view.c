@@ -222,6 +222,28 @@ START_TEST(other_shapes)
 }
 END_TEST
 
+/* What of its root a slice reaches, for the order of operations: of another shape's slice all of it, as its
+ * elements lie elsewhere. */
+START_TEST(what_of_its_root_a_view_reaches)
+{
+	struct rig rig;
+	struct tensor_range range;
+	rig_open(&rig, 4, 4096);
+	struct tensor *base = counted(&rig, NPUMEM_ALIGNED, NPUMEM_MODE_PLAIN, 2, 6, 4, 5);
+	const struct tensor_range whole = tensor_range(base);
+	struct tensor *outer = slice(&rig, base, slice_of(1, 2, 2, 6, 1, 4, 1, 5));
+	range = tensor_range(slice(&rig, outer, slice_of(0, 1, 1, 3, 1, 2, 1, 4)));
+	ck_assert_mem_eq(&range, &((struct tensor_range){{1, 3, 2, 2}, {2, 5, 3, 5}}), sizeof(range));
+	struct tensor *other = reshape(&rig, base, 2, 6, 10, 2);
+	range = tensor_range(slice(&rig, other, slice_of(0, 1, 0, 6, 9, 10, 0, 2)));
+	ck_assert_mem_eq(&range, &whole, sizeof(range));
+	range = tensor_range(slice(&rig, slice(&rig, other, slice_of(0, 1, 0, 6, 5, 10, 0, 2)),
+				   slice_of(0, 1, 0, 6, 4, 5, 0, 2)));
+	ck_assert_mem_eq(&range, &whole, sizeof(range));
+	rig_close(&rig);
+}
+END_TEST
+
 START_TEST(one_channel_may_trade_batches)
 {
 	struct rig rig;
@@ -327,6 +349,7 @@ Suite *suite_view(void)
 	tcase_add_test(tcase, bad_slices);
 	tcase_add_test(tcase, matrix_slices);
 	tcase_add_test(tcase, other_shapes);
+	tcase_add_test(tcase, what_of_its_root_a_view_reaches);
 	tcase_add_test(tcase, one_channel_may_trade_batches);
 	tcase_add_test(tcase, strides_of_nothing);
 	tcase_add_test(tcase, operands_of_kernels);

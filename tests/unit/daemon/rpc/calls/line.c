@@ -302,6 +302,32 @@ START_TEST(what_can_never_be_is_refused_at_once)
 }
 END_TEST
 
+/* Each of two would have room in an empty device, and both have not. */
+START_TEST(what_can_never_be_together_is_refused_at_once)
+{
+	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__AllocRequest message = NPUMEM__V1__ALLOC_REQUEST__INIT;
+	Npumem__V1__Allocation allocations[2], *list[2] = {&allocations[0], &allocations[1]};
+	struct talk_spec specs[2];
+	struct line line;
+
+	line_init(&line);
+	for (unsigned i = 0; i < 2; i++) {
+		npumem__v1__allocation__init(&allocations[i]);
+		allocations[i].spec = talk_spec(&specs[i], 8, 5000);
+	}
+	message.n_tensors = 2;
+	message.tensors = list;
+	message.wait_ms = 1000;
+	request.call_case = NPUMEM__V1__REQUEST__CALL_ALLOC;
+	request.alloc = &message;
+	send(&line, 0, 1, &request);
+	answered(&line, 0, 1, NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_ptr_nonnull(strstr(line.answers[0].message, "not even an empty device"));
+	line_deinit(&line);
+}
+END_TEST
+
 START_TEST(waiting_ends_by_cancel_and_with_its_peer)
 {
 	struct line line;
@@ -585,6 +611,7 @@ Suite *suite_line(void)
 	tcase_add_test(tcase, a_small_one_waits_behind_a_large_one);
 	tcase_add_test(tcase, the_deadline_tells_what_was_missing);
 	tcase_add_test(tcase, what_can_never_be_is_refused_at_once);
+	tcase_add_test(tcase, what_can_never_be_together_is_refused_at_once);
 	tcase_add_test(tcase, waiting_ends_by_cancel_and_with_its_peer);
 	tcase_add_test(tcase, going_down_ends_the_line);
 	tcase_add_test(tcase, host_memory_may_run_out_in_line);

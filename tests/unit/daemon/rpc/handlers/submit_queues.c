@@ -1,0 +1,49 @@
+/* Within a queue of a group nothing runs behind what was refused; the other queue runs to its end. */
+#include "tests/unit/daemon/rpc/crowd.h"
+
+static void check(const struct crowd_op *ops, unsigned n, const char *runs, const char *does_not)
+{
+	static const char *const names[] = {"a", "b", "c", "d", "unwritten"};
+	struct crowd crowd;
+	uint64_t list;
+
+	crowd_init(&crowd);
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		crowd_alloc(&crowd, 0, names[i], SHORT_W);
+	crowd_fill(&crowd, 0, "a", 1);
+	list = crowd_list(&crowd, 0, ops, n);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_read(&crowd, 0, runs)), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_read(&crowd, 0, does_not)), NPUMEM_FAILED_PRECONDITION);
+	crowd_deinit(&crowd);
+}
+
+START_TEST(kernels)
+{
+	const struct crowd_op ops[] = {
+		{1, 'k', "unwritten", "b", 0}, {1, 'k', "a", "c", 0}, {1, 'f', "d", NULL, 5}};
+
+	check(ops, 3, "d", "c");
+}
+END_TEST
+
+START_TEST(transfers)
+{
+	const struct crowd_op ops[] = {
+		{1, 'c', "b", "unwritten", 0}, {1, 'f', "c", NULL, 5}, {1, 'k', "a", "d", 0}};
+
+	check(ops, 3, "d", "c");
+}
+END_TEST
+
+Suite *suite_submit_queues(void)
+{
+	Suite *suite = suite_create("rpc/submit_queues");
+	TCase *tests = tcase_create("submit_queues");
+
+	tcase_add_test(tests, kernels);
+	tcase_add_test(tests, transfers);
+	suite_add_tcase(suite, tests);
+	return suite;
+}
