@@ -35,7 +35,8 @@ static bool is_same(const char *one, const char *other)
 {
 	const char *name = one + sizeof(head) - 1;
 	size_t n = strcspn(name, " \n");
-	return !strncmp(name, other + sizeof(head) - 1, n) && other[sizeof(head) - 1 + n] == ' ';
+	const char *end = other + sizeof(head) - 1;
+	return !strncmp(name, end, n) && strchr(" \n", end[n]);
 }
 
 static void value(FILE *out, const char *text)
@@ -47,7 +48,7 @@ static void value(FILE *out, const char *text)
 static void samples(FILE *out, const char *device, const char *from, const char *end)
 {
 	for (const char *line = from; line < end; line = next_line(line)) {
-		if (*line == '#')
+		if (*line == '#' || *line == '\n')
 			continue;
 		size_t name = strcspn(line, "{ \n"), all = strcspn(line, "\n");
 		bool labels = line[name] == '{';
@@ -57,20 +58,40 @@ static void samples(FILE *out, const char *device, const char *from, const char 
 	}
 }
 
-/* The metric at the head of cursors[i], of all devices; each goes on behind it. */
-static void metric(FILE *out, struct cursor *cursors, unsigned n, unsigned i)
+/* The metric of this head in a text; NULL: it has none. */
+static const char *find(const char *text, const char *first)
+{
+	for (; text && *text; text = next_line(text))
+		if (is_head(text) && is_same(first, text))
+			return text;
+	return NULL;
+}
+
+/* The metric at the head of cursors[i], of this device and those after it. */
+static void metric(FILE *out, struct cursor *cursors, const struct labelled *list, unsigned n, unsigned i)
 {
 	const char *first = cursors[i].at, *help_end = next_line(first);
-	size_t bytes = (size_t)((!strncmp(help_end, "# TYPE ", 7) ? next_line(help_end) : help_end) - first);
-	fwrite(first, 1, bytes, out);
+	bool typed = !strncmp(help_end, "# TYPE ", 7);
+	fwrite(first, 1, (size_t)((typed ? next_line(help_end) : help_end) - first), out);
 	for (; i < n; i++) {
-		/* Another version may tell of others before it, whose turn comes where they are first. */
-		const char *at = cursors[i].at;
-		if (!at || !*at || !is_same(first, at))
-			continue;
-		cursors[i].at = metric_end(at);
-		samples(out, cursors[i].device, at, cursors[i].at);
+		/* It is each one's next, but where versions differ. */
+		struct cursor *cursor = &cursors[i];
+		bool is_next = cursor->at && is_head(cursor->at) && is_same(first, cursor->at);
+		const char *at = is_next ? cursor->at : find(list[i].text, first);
+		if (at)
+			samples(out, cursor->device, at, metric_end(at));
+		if (is_next)
+			cursor->at = metric_end(at);
 	}
+}
+
+/* Whether a device before the i-th had it, with which it was printed. */
+static bool is_printed(const struct labelled *list, unsigned i, const char *first)
+{
+	while (i-- > 0)
+		if (find(list[i].text, first))
+			return true;
+	return false;
 }
 
 bool labels_print(FILE *out, const struct labelled *list, unsigned n)
@@ -86,8 +107,12 @@ bool labels_print(FILE *out, const struct labelled *list, unsigned n)
 		cursors[i] = (struct cursor){list[i].device, list[i].text};
 	}
 	for (unsigned i = 0; i < n; i++)
-		while (cursors[i].at && is_head(cursors[i].at))
-			metric(out, cursors, n, i);
+		while (cursors[i].at && is_head(cursors[i].at)) {
+			if (is_printed(list, i, cursors[i].at))
+				cursors[i].at = metric_end(cursors[i].at);
+			else
+				metric(out, cursors, list, n, i);
+		}
 	free(cursors);
 	return true;
 }

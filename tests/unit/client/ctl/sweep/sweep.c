@@ -155,8 +155,9 @@ START_TEST(bad_costs)
 	struct sweep sweep;
 	begin(&sweep, "1/2", 2);
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		error = (struct npumem_error){.status = 0};
 		ck_assert_msg(costs_of(&sweep, bad[i], &error) == NPUMEM_INVALID, "%s", bad[i]);
-		ck_assert(*error.message);
+		ck_assert_msg(*error.message, "%s", bad[i]);
 	}
 	ck_assert_int_eq(sweep_costs(&sweep, "/nonexistent/r.json", &error), NPUMEM_INVALID);
 	sweep_deinit(&sweep);
