@@ -270,6 +270,17 @@ class Check(Sweep):
         self.ctl("--spawn", "check", NETWORKS[0], "--shard", "1/2", "--junit", "other.xml")
         self.ctl("merge", "--junit", "all.xml", "other.xml", "2.xml", code=1, says="another sweep")
 
+    def test_many_networks(self):
+        """More than a session may share segments."""
+        os.symlink(os.path.join(os.path.dirname(NETWORKS[0]), "picture"), self.path("picture"))
+        names = [f"{i}.json" for i in range(100)]
+        for name in names:
+            shutil.copy(NETWORKS[0], self.path(name))
+        text = self.ctl("--spawn", "check", *names, "--shard", "2/3")
+        self.assertIn("shard 2 of 3: 33 of 100 placements", text)
+        one = self.report("one.json", "check", *names)
+        self.assertEqual((one["failed"], len(one["items"]), len({case["network"] for case in one["cases"]})), (0, 100, 100))
+
     def test_networks_that_are_bad_stop_all_shards(self):
         self.write("bad.json", "{")
         for i in (1, 2):
