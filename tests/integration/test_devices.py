@@ -57,7 +57,7 @@ class Devices(unittest.TestCase):
         return [line.split() for line in text.splitlines() if line.split()[:1] == [device]]
 
     def assert_bad(self, text):
-        self.assertRegex(text, r"\ngone: .*nothing")
+        self.assertRegex(text, r"\ngone: cannot reach a daemon at .*nothing: No such file or directory\n")
         self.assertRegex(text, r"\nsilent: did not answer within 2 s")
 
     def test_ls(self):
@@ -149,6 +149,15 @@ class Devices(unittest.TestCase):
         self.assertLess(time.monotonic() - before, 20)
         self.assertEqual(text.count("did not answer within 2 s"), 20)
         self.assertEqual(len(self.rows(text, "node0")), 1)
+
+    def test_more_than_descriptors(self):
+        """A soft limit is no limit of devices."""
+        listed = self.list([(f"gone{i}", self.path("nothing")) for i in range(100)] + self.good[2:])
+        done = subprocess.run(["sh", "-c", f"ulimit -Sn 40; exec {CTL} --all-devices --devices {listed} stat"],
+                              capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((done.stdout.count(": cannot reach a daemon"), done.stdout.count("cannot be asked")), (100, 0))
+        self.assertEqual(len(self.rows(done.stdout, "node2")), 1)
 
     def test_a_daemon_that_is_stopped(self):
         os.kill(self.daemons[1].process.pid, signal.SIGSTOP)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,7 +48,7 @@ static double now_seconds(void)
 static void answer(const char *address, const struct command *command, const struct args *args, bool json, int fd,
 		   pid_t parent)
 {
-	struct ctl ctl = {.json = json, .hushed = true, .address = address};
+	struct ctl ctl = {.json = json, .hushed = true, .all_devices = true, .address = address};
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 	/* Apart from the terminal's signals, and to be killed with all that it starts. */
 	setpgid(0, 0);
@@ -159,6 +160,16 @@ static void finish(struct asked *asked, int fd, bool json, struct answer *one)
 	free(asked->text);
 }
 
+/* A pipe for each is open at once. */
+static void allow_pipes(unsigned n)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= n + 64)
+		return;
+	limit.rlim_cur = limit.rlim_max < n + 64 ? limit.rlim_max : n + 64;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 struct answer *ask_all(const struct devices *devices, const struct command *command, const struct args *args,
 		       bool json)
 {
@@ -168,6 +179,7 @@ struct answer *ask_all(const struct devices *devices, const struct command *comm
 	struct pollfd *polls = calloc(n + 1, sizeof(*polls));
 	bool there = answers && asked && polls;
 	fflush(stdout);
+	allow_pipes(n);
 	for (unsigned i = 0; i < n && there; i++) {
 		start(&devices->list[i], command, args, json, &asked[i], &polls[i].fd, &answers[i]);
 		polls[i].events = POLLIN;
