@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -75,6 +76,41 @@ class Conform(Sweep):
         seconds = {item["item"]: item["seconds"] for item in one["items"]}
         loads = [sum(seconds[item["item"]] for item in part["items"]) for part in parts]
         self.assertLessEqual(max(loads), sum(loads) / 4 + max(seconds.values()))
+
+    def start(self, i, words):
+        with open(self.path(f"{i}.json"), "w", encoding="utf-8") as out:
+            return subprocess.Popen([CTL, "--json", "--socket", self.path(f"{i}.sock"), *words, "--shard", f"{i}/4"],
+                                    stdout=out, stderr=subprocess.DEVNULL)
+
+    def daemon(self, i):
+        path = self.path(f"{i}.sock")
+        daemon = subprocess.Popen([os.environ["NPUMEMD"], "--log", "error", "--socket", path])
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.kill)
+        self.ctl("--socket", path, "--reconnect", "60", "info")
+        return daemon
+
+    def test_tasks_and_a_daemon_that_die(self):
+        """Four tasks on four devices; a task and a daemon are killed, and their shares run again."""
+        words = ("conform", VECTORS, "--layouts", "all")
+        one = self.report("one.json", *words)
+        daemons = {i: self.daemon(i) for i in range(1, 5)}
+        tasks = {i: self.start(i, words) for i in range(1, 5)}
+        time.sleep(0.1)
+        tasks[2].kill()
+        daemons[3].kill()
+        codes = {i: task.wait(60) for i, task in tasks.items()}
+        self.assertEqual((codes[1], codes[4]), (0, 0))
+        self.assertIn(codes[3], (0, 1))
+        os.rename(self.path("2.json"), self.path("2-died.json"))
+        os.rename(self.path("3.json"), self.path("3-died.json"))
+        self.daemon(3)
+        for i in (2, 3):
+            self.assertEqual(self.start(i, words).wait(60), 0)
+        names = ["1.json", "2-died.json", "2.json", "3.json", "3-died.json", "4.json"]
+        merged = self.merged(*names)
+        self.assert_same(merged, one)
+        self.assertEqual(len(merged["replaced"]) + len(merged["left_out"]), 2)
 
     def test_the_same_shares_without_costs(self):
         relu = os.path.join(VECTORS, "relu.json")
