@@ -28,6 +28,8 @@ static const struct option global_options[] = {
 	{"--socket", "PATH", "the daemon's socket, instead of $NPUMEM_SOCKET and the usual places", false},
 	{"--spawn", "OPTIONS", "starts a private daemon with these options of npumemd: --spawn='--npus 4'", true},
 	{"--reconnect", "SECONDS", "tries that long to reach a daemon", false},
+	{"--all-devices", NULL, "asks all devices of a list at once: ls, stat and top", false},
+	{"--devices", "FILE", "that list, instead of $NPUMEM_DEVICES: a line each, name and address", false},
 	{"--json", NULL, "prints one JSON object", false},
 	{"--quiet", NULL, "prints no text but complaints; what --json or a - asks for is printed", false},
 	{"--help", NULL, "help, also of a command: npumemctl plan --help", false},
@@ -116,8 +118,15 @@ static int globals_apply(struct ctl *ctl, const struct args *args)
 	const char *spawn = args_value(args, "--spawn"), *reconnect = args_value(args, "--reconnect");
 	ctl->hushed = args_has(args, "--quiet");
 	ctl->address = args_value(args, "--socket");
+	ctl->all_devices = args_has(args, "--all-devices");
+	ctl->devices = args_value(args, "--devices");
 	if (ctl->address && spawn)
 		return ctl_usage(ctl, "--socket and --spawn exclude each other");
+	if (ctl->all_devices && (ctl->address || spawn || reconnect))
+		return ctl_usage(ctl, "--all-devices asks the devices of its list: --socket, --spawn and "
+				      "--reconnect have no meaning with it");
+	if (ctl->devices && !ctl->all_devices)
+		return ctl_usage(ctl, "--devices has no meaning without --all-devices");
 	if (reconnect &&
 	    (!numbers_real(reconnect, &ctl->reconnect) || !(ctl->reconnect >= 0 && ctl->reconnect <= 1e6)))
 		return ctl_usage(ctl, "--reconnect \"%.40s\" is no number of seconds from 0 to 1000000",
@@ -136,7 +145,8 @@ static int globals_apply(struct ctl *ctl, const struct args *args)
 /* In a line of a batch they would come too late, and stdin is the batch. */
 static int globals_refuse(struct ctl *ctl, const struct row *row, const struct args *args)
 {
-	static const char *const own[] = {"--socket", "--spawn", "--reconnect", "--quiet"};
+	static const char *const own[] = {"--socket", "--spawn",       "--reconnect",
+					  "--quiet",  "--all-devices", "--devices"};
 	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (args_has(args, own[i]))
 			return ctl_usage(ctl, "%s stands before the lines, after npumemctl itself", own[i]);
@@ -154,16 +164,25 @@ static bool is_piped(const struct row *row, const struct args *args)
 	return false;
 }
 
+static int command_asked(struct ctl *ctl, const struct row *row, const struct args *args)
+{
+	if (!ctl->all_devices)
+		return row->command->run(ctl, args);
+	return row->command->all
+		       ? row->command->all(ctl, args)
+		       : ctl_usage(ctl, "%s asks one device: --all-devices is of ls, stat and top", row->name);
+}
+
 /* Runs it with stdout elsewhere, where --quiet has that. */
 static int command_hushed(struct ctl *ctl, const struct row *row, const struct args *args)
 {
 	if (!ctl->hushed || ctl->json || is_piped(row, args))
-		return row->command->run(ctl, args);
+		return command_asked(ctl, row, args);
 	fflush(stdout);
 	int stdout_fd = dup(STDOUT_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	int code = stdout_fd < 0 || nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0
 			   ? ctl_fail(ctl, "cannot be quiet: %s", strerror(errno))
-			   : row->command->run(ctl, args);
+			   : command_asked(ctl, row, args);
 	fflush(stdout);
 	if (stdout_fd >= 0)
 		dup2(stdout_fd, STDOUT_FILENO);
@@ -190,6 +209,8 @@ static int command_run(struct ctl *ctl, const struct row *row, const struct args
 	ctl->json |= args_has(args, "--json");
 	if (code || row)
 		return code ? code : command_hushed(ctl, row, args);
+	if (ctl->all_devices)
+		return ctl_usage(ctl, "--all-devices needs a command: ls, stat or top");
 	ctl->batch = true;
 	return CTL_OK;
 }

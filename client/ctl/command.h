@@ -15,6 +15,8 @@ struct command {
 	int (*help)(struct ctl *ctl, const struct args *args);
 	/* CTL_OK, CTL_FAILED or CTL_USAGE, with ctl->error set. */
 	int (*run)(struct ctl *ctl, const struct args *args);
+	/* The same with --all-devices; NULL: it takes none. */
+	int (*all)(struct ctl *ctl, const struct args *args);
 };
 
 /* Runs argv[1..argc), and says why where that fails. Without a command it leaves ctl->batch set: commands are to

@@ -80,7 +80,7 @@ int ctl_connect(struct ctl *ctl)
 	}
 	if (!status)
 		return CTL_OK;
-	if (status == NPUMEM_UNAVAILABLE && !spawn)
+	if (status == NPUMEM_UNAVAILABLE && !spawn && !ctl->all_devices)
 		return ctl_refuse(ctl, &error, "%.400s (start npumemd, or use --spawn)", error.message);
 	ctl->error = error;
 	return CTL_FAILED;

@@ -16,6 +16,8 @@ struct ctl {
 	bool printed;	     /* an object is on stdout */
 	const char *address; /* NULL: the library's default */
 	bool batch;	     /* commands come as lines */
+	bool all_devices;    /* commands are asked of many */
+	const char *devices; /* the file that lists them; NULL: $NPUMEM_DEVICES */
 	char *spawned;	     /* the address of --spawn; owned */
 	double reconnect;    /* seconds to try for */
 	struct npumem *npumem;

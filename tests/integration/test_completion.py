@@ -47,6 +47,7 @@ class Completion(TestCase):
         self.assertEqual(set(self.fits("")), commands)
         self.assertEqual(self.fits("compa"), ["compact"])
         self.assertEqual(self.fits("nothing"), [])
+        self.assertEqual(self.fits("--all-devices --devices list compa"), ["compact"])
         self.assertIn("--socket", self.fits("--s"))
         self.assertEqual(self.fits("alloc x --frac"), ["--frac-bits"])
         self.assertNotIn("--frac-bits", self.fits("free --"))

@@ -12,14 +12,48 @@
 #include "client/ctl/core/network/junit.h"
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/network/layers.h"
+#include "client/ctl/sweeping.h"
 
 static const struct option check_options[] = {
 	VARIANTS_OPTIONS,
+	SWEEPING_OPTIONS,
 	{"--junit", "FILE", "writes the outcomes as JUnit XML, too", false},
 	{"--svg", "DIR", "draws the placement of each tensor that differs into DIR", false},
 	{"--min-snr", "DB", "a layer passes with this signal-to-noise ratio, or more", false},
 	{NULL, NULL, NULL, false},
 };
+
+/* One network of the command line. */
+struct checked {
+	const char *path;
+	struct network network;
+	struct layers layers;
+	bool is_read;
+};
+
+struct check {
+	struct ctl *ctl;
+	struct variants variants;
+	bool is_placed; /* by the variants; else as the networks say */
+	struct checked *list;
+	unsigned n;
+	struct sweep sweep; /* an item is a network in a placement */
+	size_t n_cases, n_failed;
+};
+
+/* ---- names ---- */
+
+/* Of a path what is the same on every host. */
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static unsigned n_placements(const struct check *check)
+{
+	return check->is_placed ? check->variants.n : 1;
+}
 
 /* What a layer is called: its name, or its operation, and the tensor. */
 static const char *layer(const struct network *network, const struct layers_case *one, char *text)
@@ -94,7 +128,7 @@ static void print_layer(const struct network *network, struct layers_case *const
 }
 
 /* In the order of the network. */
-static int print_text(struct ctl *ctl, const struct network *network, const struct layers *layers)
+static int print_network(struct ctl *ctl, const struct network *network, const struct layers *layers)
 {
 	struct layers_case **sorted = malloc(layers->n * sizeof(struct layers_case *));
 	if (!sorted)
@@ -108,8 +142,23 @@ static int print_text(struct ctl *ctl, const struct network *network, const stru
 		print_layer(network, sorted + i, end - i);
 	}
 	free(sorted);
-	printf("%zu passed, %zu failed\n", layers->n - layers->n_failed, layers->n_failed);
 	return CTL_OK;
+}
+
+static int print_text(const struct check *check)
+{
+	int code = CTL_OK;
+	sweeping_tell(&check->sweep, "placements");
+	for (unsigned i = 0; i < check->n && !code; i++) {
+		const struct checked *one = &check->list[i];
+		if (check->n > 1 && one->layers.n)
+			printf("%s:\n", one->path);
+		if (one->layers.n)
+			code = print_network(check->ctl, &one->network, &one->layers);
+	}
+	if (!code)
+		printf("%zu passed, %zu failed\n", check->n_cases - check->n_failed, check->n_failed);
+	return code;
 }
 
 static json_t *number_or_null(bool there, double number)
@@ -117,18 +166,21 @@ static json_t *number_or_null(bool there, double number)
 	return there && isfinite(number) ? json_real(number) : json_null();
 }
 
-static json_t *case_object(const struct network *network, const struct layers_case *one)
+static json_t *case_object(const struct checked *checked, const struct layers_case *one)
 {
+	const struct network *network = &checked->network;
 	const struct network_operation *operation = &network->operations[one->operation];
 	bool differs = one->compared && one->compare.n_differ;
 	char number[24];
-	return json_pack("{s:s, s:o, s:o, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "operation",
+	return json_pack("{s:I, s:s, s:s, s:o, s:o, s:s, s:s, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			 "item", (json_int_t)one->item, "network", base_of(checked->path), "operation",
 			 network_number(operation, number), "name",
 			 operation->name ? json_string(operation->name) : json_null(), "tensor",
 			 operation->tensor == NETWORK_NONE ? json_null()
 							   : json_string(network->tensors[operation->tensor].name),
-			 "placed", one->placed, "outcome", one->passed ? "passed" : "failed", "elements",
-			 (json_int_t)one->compare.n, "differ", (json_int_t)one->compare.n_differ, "first",
+			 "placed", one->placed, "outcome", one->passed ? "passed" : "failed", "seconds",
+			 (double)one->ns / 1e9, "elements", (json_int_t)one->compare.n, "differ",
+			 (json_int_t)one->compare.n_differ, "first",
 			 differs ? json_integer((json_int_t)one->compare.first) : json_null(), "is",
 			 number_or_null(differs, one->compare.is), "expected",
 			 number_or_null(differs, one->compare.expected), "largest",
@@ -138,108 +190,197 @@ static json_t *case_object(const struct network *network, const struct layers_ca
 			 one->picture ? json_string(one->picture) : json_null());
 }
 
-static int print_json(struct ctl *ctl, const struct network *network, const struct layers *layers, unsigned n)
+static int print_json(const struct check *check, const struct sweep_part *part)
 {
 	json_t *list = json_array();
-	for (size_t i = 0; i < layers->n && list; i++)
-		if (json_array_append_new(list, case_object(network, &layers->cases[i]))) {
-			json_decref(list);
-			list = NULL;
-		}
-	return ctl_print(ctl, json_pack("{s:I, s:I, s:I, s:o}", "passed",
-					(json_int_t)(layers->n - layers->n_failed), "failed",
-					(json_int_t)layers->n_failed, "placements", (json_int_t)n, "cases", list));
+	for (unsigned i = 0; i < check->n; i++)
+		for (size_t k = 0; k < check->list[i].layers.n && list; k++)
+			if (json_array_append_new(list,
+						  case_object(&check->list[i], &check->list[i].layers.cases[k]))) {
+				json_decref(list);
+				list = NULL;
+			}
+	return sweeping_print(check->ctl, &check->sweep, part,
+			      json_pack("{s:I, s:I, s:I, s:o}", "passed",
+					(json_int_t)(check->n_cases - check->n_failed), "failed",
+					(json_int_t)check->n_failed, "placements", (json_int_t)n_placements(check),
+					"cases", list));
 }
 
-static int write_junit(struct ctl *ctl, const char *path, const char *title, const struct network *network,
-		       const struct layers *layers)
+/* The cases of one network; `names` are theirs. */
+static void junit_cases(const struct checked *checked, struct junit_case *cases, char (*names)[NETWORK_TEXT_BYTES])
 {
-	struct junit_case *cases = calloc(layers->n, sizeof(*cases));
-	char(*names)[NETWORK_TEXT_BYTES] = calloc(layers->n, sizeof(*names));
-	int code = CTL_OK;
-	if (cases && names) {
-		for (size_t i = 0; i < layers->n; i++)
-			cases[i] = (struct junit_case){.suite = layers->cases[i].placed,
-						       .name = layer(network, &layers->cases[i], names[i]),
-						       .seconds = (double)layers->cases[i].ns / 1e9,
-						       .failure = layers->cases[i].reason};
-		if (junit_write(path, title, cases, layers->n, &ctl->error))
-			code = CTL_FAILED;
-	} else {
-		code = ctl_fail(ctl, "no memory for the outcomes");
+	const struct network *network = &checked->network;
+	for (size_t i = 0; i < checked->layers.n; i++) {
+		const struct layers_case *one = &checked->layers.cases[i];
+		cases[i] = (struct junit_case){.item = one->item,
+					       .title = network->name ? network->name : checked->path,
+					       .suite = one->placed,
+					       .name = layer(network, one, names[i]),
+					       .seconds = (double)one->ns / 1e9,
+					       .failure = one->reason};
 	}
+}
+
+static int write_junit(const struct check *check, const char *path, const struct sweep_part *part)
+{
+	struct junit_case *cases = calloc(check->n_cases + 1, sizeof(*cases));
+	char(*names)[NETWORK_TEXT_BYTES] = calloc(check->n_cases + 1, sizeof(*names));
+	int code = CTL_OK;
+	size_t n = 0;
+	for (unsigned i = 0; i < check->n && cases && names; n += check->list[i++].layers.n)
+		junit_cases(&check->list[i], cases + n, names + n);
+	if (!cases || !names)
+		code = ctl_fail(check->ctl, "no memory for the outcomes");
+	else if (junit_write(path, part, cases, n, &check->ctl->error))
+		code = CTL_FAILED;
 	free(cases);
 	free(names);
 	return code;
 }
 
-/* ---- running ---- */
-
-static int report(struct ctl *ctl, const struct args *args, const struct network *network,
-		  const struct layers *layers, unsigned n)
+static int report(struct check *check, const struct args *args)
 {
-	const char *junit = args_value(args, "--junit"), *path = args->words[0];
+	const char *junit = args_value(args, "--junit");
+	struct sweep_part part;
 	int code = CTL_OK;
-	if (!layers->n)
-		return ctl_invalid(ctl, "%.200s: nothing is expected in it: no \"expect\"", path);
+	sweep_part(&check->sweep, &part);
+	for (unsigned i = 0; i < check->n; i++) {
+		check->n_cases += check->list[i].layers.n;
+		check->n_failed += check->list[i].layers.n_failed;
+	}
 	if (junit)
-		code = write_junit(ctl, junit, network->name ? network->name : path, network, layers);
-	if (!code && ctl->json)
-		code = print_json(ctl, network, layers, n);
-	else if (!code)
-		code = print_text(ctl, network, layers);
-	if (!code && layers->n_failed)
-		return ctl_fail(ctl, "%zu of %zu comparisons failed", layers->n_failed, layers->n);
+		code = write_junit(check, junit, &part);
+	if (!code)
+		code = check->ctl->json ? print_json(check, &part) : print_text(check);
+	if (!code && check->n_failed)
+		return ctl_fail(check->ctl, "%zu of %zu comparisons failed", check->n_failed, check->n_cases);
 	return code;
 }
 
-static int check_network(struct ctl *ctl, const struct args *args, const struct network *network,
-			 const struct variants *variants)
+/* ---- running ---- */
+
+static int options_of(struct ctl *ctl, const struct args *args, struct layers *layers)
 {
 	const char *snr = args_value(args, "--min-snr");
-	struct layers layers = {.pictures = args_value(args, "--svg"), .least_snr = INFINITY};
-	if (snr && (!numbers_real(snr, &layers.least_snr) || isnan(layers.least_snr)))
+	*layers = (struct layers){.pictures = args_value(args, "--svg"), .least_snr = INFINITY};
+	if (snr && (!numbers_real(snr, &layers->least_snr) || isnan(layers->least_snr)))
 		return ctl_usage(ctl, "--min-snr \"%.40s\" is no number", snr);
-	if (layers.pictures && mkdir(layers.pictures, 0777) && errno != EEXIST)
-		return ctl_fail(ctl, "%.200s: %s", layers.pictures, strerror(errno));
-	if (files_check(network, &ctl->error))
-		return CTL_FAILED;
-	int code = layers_run(&layers, ctl, network, variants);
+	return CTL_OK;
+}
+
+/* What is to be done, and whose it is. */
+static int find_items(struct check *check, const struct args *args)
+{
+	struct ctl *ctl = check->ctl;
+	const struct npumem_info *info;
+	char placed[LAYERS_PLACED_BYTES], name[LAYERS_PLACED_BYTES + 256];
+	const char *snr = args_value(args, "--min-snr");
+	int code = ctl_connect(ctl);
+	if (!code && npumem_info(ctl->npumem, &info, &ctl->error))
+		code = CTL_FAILED;
 	if (!code)
-		code = report(ctl, args, network, &layers, variants ? variants->n : 1);
-	layers_deinit(&layers);
+		code = variants_check(ctl, &check->variants, &info->geometry);
+	if (code)
+		return code;
+	sweeping_mix(&check->sweep, info, NULL);
+	if (snr)
+		sweep_mix(&check->sweep, snr, strlen(snr));
+	for (unsigned i = 0; i < check->n; i++) {
+		for (unsigned k = 0; k < n_placements(check); k++) {
+			snprintf(name, sizeof(name), "%.200s %s", base_of(check->list[i].path),
+				 check->is_placed ? variant_text(&check->variants.list[k], placed, sizeof(placed))
+						  : "[as written]");
+			if (sweep_add(&check->sweep, name, &ctl->error))
+				return CTL_FAILED;
+		}
+	}
+	return sweeping_share(ctl, args, &check->sweep);
+}
+
+/* Our placements of a network, the first of which is item `first`. */
+static int check_network(struct check *check, struct checked *one, size_t first)
+{
+	struct ctl *ctl = check->ctl;
+	unsigned n = n_placements(check), n_ours = 0;
+	for (unsigned i = 0; i < n; i++)
+		n_ours += sweep_is_ours(&check->sweep, first + i);
+	if (!n_ours)
+		return CTL_OK;
+	if (files_check(&one->network, &ctl->error))
+		return CTL_FAILED;
+	int code = layers_init(&one->layers, ctl, &one->network);
+	for (unsigned i = 0; i < n && !code; i++) {
+		double since = sweeping_now();
+		one->layers.item = first + i;
+		if (!sweep_is_ours(&check->sweep, first + i))
+			continue;
+		code = layers_run(&one->layers, check->is_placed ? &check->variants.list[i] : NULL);
+		sweeping_ran(&check->sweep, first + i, since);
+	}
+	layers_end(&one->layers);
+	if (!code && !one->layers.n)
+		return ctl_invalid(ctl, "%.200s: nothing is expected in it: no \"expect\"", one->path);
 	return code;
+}
+
+/* All of them, whoever runs them: what is wrong with one shows before anything runs. */
+static int read_network(struct check *check, struct checked *one, const char *path)
+{
+	struct ctl *ctl = check->ctl;
+	one->path = path;
+	if (network_load(path, &one->network, &ctl->error))
+		return CTL_FAILED;
+	one->is_read = true;
+	return sweep_mix_file(&check->sweep, path, &ctl->error) ? CTL_FAILED : CTL_OK;
+}
+
+static int check_all(struct check *check, const struct args *args)
+{
+	const char *pictures = args_value(args, "--svg");
+	int code = sweeping_begin(check->ctl, args, "check", &check->sweep);
+	if (!code)
+		code = variants_parse(check->ctl, args, &check->variants);
+	for (unsigned i = 0; i < check->n && !code; i++) {
+		code = options_of(check->ctl, args, &check->list[i].layers);
+		if (!code)
+			code = read_network(check, &check->list[i], args->words[i]);
+	}
+	if (!code)
+		code = find_items(check, args);
+	if (!code && pictures && mkdir(pictures, 0777) && errno != EEXIST)
+		code = ctl_fail(check->ctl, "%.200s: %s", pictures, strerror(errno));
+	for (unsigned i = 0; i < check->n && !code; i++)
+		code = check_network(check, &check->list[i], (size_t)i * n_placements(check));
+	return code ? code : report(check, args);
 }
 
 static int check_run(struct ctl *ctl, const struct args *args)
 {
-	bool placed = args_has(args, "--layouts") || args_has(args, "--start-npu") || args_has(args, "--mode");
-	struct variants *variants = calloc(1, sizeof(*variants));
-	const struct npumem_info *info;
-	struct network network;
-	if (!variants)
+	struct check *check = calloc(1, sizeof(*check));
+	if (!check)
 		return ctl_fail(ctl, "no memory");
-	int code = variants_parse(ctl, args, variants);
-	if (!code && network_load(args->words[0], &network, &ctl->error))
-		code = CTL_FAILED;
-	if (!code) {
-		code = ctl_connect(ctl);
-		if (!code && npumem_info(ctl->npumem, &info, &ctl->error))
-			code = CTL_FAILED;
-		if (!code)
-			code = variants_check(ctl, variants, &info->geometry);
-		if (!code)
-			code = check_network(ctl, args, &network, placed ? variants : NULL);
-		network_deinit(&network);
+	check->ctl = ctl;
+	check->is_placed =
+		args_has(args, "--layouts") || args_has(args, "--start-npu") || args_has(args, "--mode");
+	check->list = calloc(args->n_words, sizeof(*check->list));
+	check->n = check->list ? args->n_words : 0;
+	int code = check->list ? check_all(check, args) : ctl_fail(ctl, "no memory");
+	for (unsigned i = 0; i < check->n; i++) {
+		layers_deinit(&check->list[i].layers);
+		if (check->list[i].is_read)
+			network_deinit(&check->list[i].network);
 	}
-	free(variants);
+	sweep_deinit(&check->sweep);
+	free(check->list);
+	free(check);
 	return code;
 }
 
 const struct command check_command = {
 	.options = check_options,
 	.least = 1,
-	.most = 1,
+	.most = COMMAND_WORDS_ANY,
 	.run = check_run,
 	.notes = "NET.json is a network in the form of submit, whose tensors say what they are to hold:\n"
 		 "  {\"tensors\": {\"y\": {\"shape\": …, \"dtype\": …, \"expect\": \"y.npy\"}, …}, "
@@ -249,5 +390,7 @@ const struct command check_command = {
 		 "after the last operation that writes it; where it differs the expected one takes its place,\n"
 		 "so that every layer is judged by itself. All runs in every combination of layout, start NPU\n"
 		 "and mode, or as the network says where none is given; a tensor that cannot take one stays\n"
-		 "aligned, or plain; matrices and tensors with views keep their layout.",
+		 "aligned, or plain; matrices and tensors with views keep their layout. A case of --shard is a "
+		 "network\n"
+		 "in a placement.\n" SWEEPING_NOTES,
 };

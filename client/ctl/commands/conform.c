@@ -1,23 +1,20 @@
 /* conform: golden vectors against the device, each in every way to place its tensors; or a run made into one. */
 #include "client/ctl/command.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "client/ctl/core/arrays/vectors.h"
 #include "client/ctl/recorder.h"
+#include "client/ctl/sweeping.h"
 #include "client/ctl/trial.h"
-#include "client/ctl/variants.h"
-
-enum { CONFORM_DEPTH_MAX = 16 };
+#include "client/ctl/vector_files.h"
 
 static const struct option conform_options[] = {
 	VARIANTS_OPTIONS,
+	SWEEPING_OPTIONS,
 	{"--only-known", NULL, "skips cases of kernels that this version does not have", false},
 	{"--record", "DIR", "runs KERNEL as run does and adds what came of it to DIR/KERNEL.json", false},
 	{NULL, NULL, NULL, false},
@@ -28,6 +25,9 @@ struct conform {
 	struct npumem_geometry geometry;
 	struct variants variants;
 	bool only_known;
+	struct sweep sweep;
+	struct vector_files files;
+	size_t item;   /* of the case that runs */
 	json_t *cases; /* with --json: those that failed or were skipped */
 	unsigned passed, failed, skipped;
 	uint64_t runs; /* cases in placements */
@@ -42,8 +42,8 @@ static int tell(struct conform *conform, const char *outcome, const char *name, 
 		printf("%s %s%s%s: %s\n", outcome, name, *where ? " " : "", where, why);
 		return CTL_OK;
 	}
-	json_t *one = json_pack("{s:s, s:s, s:s, s:s}", "outcome", outcome, "case", name, "placed", where,
-				"reason", why);
+	json_t *one = json_pack("{s:I, s:s, s:s, s:s, s:s}", "item", (json_int_t)conform->item, "outcome", outcome,
+				"case", name, "placed", where, "reason", why);
 	return json_array_append_new(conform->cases, one) ? ctl_fail(conform->ctl, "no memory for the result")
 							  : CTL_OK;
 }
@@ -108,89 +108,79 @@ static int run_case(struct conform *conform, const char *path, const json_t *jso
 
 /* ---- files ---- */
 
-static int run_file(struct conform *conform, const char *path)
+static int run_cases(struct conform *conform, const struct vector_file *file, const json_t *cases)
+{
+	int code = CTL_OK;
+	if (json_array_size(cases) != file->n)
+		return ctl_fail(conform->ctl, "%.200s was changed while it was read", file->path);
+	for (size_t i = 0; i < file->n && !code && !conform->over; i++) {
+		double since = sweeping_now();
+		conform->item = file->first + i;
+		if (!sweep_is_ours(&conform->sweep, conform->item))
+			continue;
+		code = run_case(conform, file->path, json_array_get(cases, i));
+		sweeping_ran(&conform->sweep, conform->item, since);
+	}
+	return code;
+}
+
+static int run_file(struct conform *conform, const struct vector_file *file)
 {
 	struct npumem_error error = {.status = 0};
 	const json_t *cases;
 	json_t *root;
-	int code = CTL_OK;
-	if (vectors_load(path, &root, &cases, &error)) {
+	bool ours = false;
+	for (size_t i = 0; i < file->n; i++)
+		ours |= sweep_is_ours(&conform->sweep, file->first + i);
+	if (!ours)
+		return CTL_OK;
+	if (vector_files_load(file, &root, &cases, &error)) {
 		conform->failed++;
-		return tell(conform, "FAIL", path, "", error.message);
+		conform->item = file->first;
+		sweeping_ran(&conform->sweep, conform->item, sweeping_now());
+		return tell(conform, "FAIL", file->path, "", error.message);
 	}
-	if (!cases && !conform->ctl->json)
-		printf("no cases in %s\n", path);
-	for (size_t i = 0; i < json_array_size(cases) && !code && !conform->over; i++)
-		code = run_case(conform, path, json_array_get(cases, i));
+	int code = run_cases(conform, file, cases);
 	json_decref(root);
 	return code;
 }
 
-static int is_vectors(const struct dirent *entry)
+static void print_text(const struct conform *conform)
 {
-	size_t length = strlen(entry->d_name);
-	return entry->d_name[0] != '.' &&
-	       (!strchr(entry->d_name, '.') || (length > 5 && !strcmp(entry->d_name + length - 5, ".json")));
+	sweeping_tell(&conform->sweep, "cases");
+	if (conform->variants.n > 1)
+		printf("%" PRIu64 " runs, each case in %u placements\n", conform->runs, conform->variants.n);
+	printf("%u passed, %u failed", conform->passed, conform->failed);
+	if (conform->skipped)
+		printf(", %u skipped", conform->skipped);
+	putchar('\n');
 }
 
-static int run_path(struct conform *conform, const char *path, unsigned depth);
-
-static int run_directory(struct conform *conform, const char *path, unsigned depth)
+static int print_json(struct conform *conform)
 {
-	struct dirent **entries;
-	int code = CTL_OK, n = scandir(path, &entries, is_vectors, alphasort);
-	if (n < 0)
-		return ctl_fail(conform->ctl, "%.200s: %s", path, strerror(errno));
-	for (int i = 0; i < n; i++) {
-		char inside[4096];
-		struct stat status;
-		int length = snprintf(inside, sizeof(inside), "%s/%s", path, entries[i]->d_name);
-		bool json = strchr(entries[i]->d_name, '.');
-		if (!code && length > 0 && (size_t)length < sizeof(inside) && !conform->over &&
-		    (json || (!stat(inside, &status) && S_ISDIR(status.st_mode))))
-			code = run_path(conform, inside, depth + 1);
-		free(entries[i]);
-	}
-	free(entries);
-	return code;
-}
-
-static int run_path(struct conform *conform, const char *path, unsigned depth)
-{
-	struct stat status;
-	if (stat(path, &status))
-		return ctl_fail(conform->ctl, "%.200s: %s", path, strerror(errno));
-	if (!S_ISDIR(status.st_mode))
-		return run_file(conform, path);
-	if (depth > CONFORM_DEPTH_MAX)
-		return ctl_fail(conform->ctl, "%.200s: more than %d folders deep", path, CONFORM_DEPTH_MAX);
-	return run_directory(conform, path, depth);
+	struct sweep_part part;
+	sweep_part(&conform->sweep, &part);
+	return sweeping_print(conform->ctl, &conform->sweep, &part,
+			      json_pack("{s:I, s:I, s:I, s:I, s:I, s:O}", "passed", (json_int_t)conform->passed,
+					"failed", (json_int_t)conform->failed, "skipped",
+					(json_int_t)conform->skipped, "placements",
+					(json_int_t)conform->variants.n, "runs", (json_int_t)conform->runs,
+					"cases", conform->cases));
 }
 
 static int report(struct conform *conform)
 {
 	struct ctl *ctl = conform->ctl;
 	unsigned all = conform->passed + conform->failed + conform->skipped;
+	int code = CTL_OK;
 	if (conform->over)
 		return ctl_fail(ctl, "the daemon is gone after %u cases", all);
-	if (!all)
+	if (!conform->sweep.n)
 		return ctl_invalid(ctl, "there are no cases to run");
-	int code = CTL_OK;
-	if (ctl->json) {
-		code = ctl_print(ctl, json_pack("{s:I, s:I, s:I, s:I, s:I, s:O}", "passed",
-						(json_int_t)conform->passed, "failed", (json_int_t)conform->failed,
-						"skipped", (json_int_t)conform->skipped, "placements",
-						(json_int_t)conform->variants.n, "runs", (json_int_t)conform->runs,
-						"cases", conform->cases));
-	} else {
-		if (conform->variants.n > 1)
-			printf("%" PRIu64 " runs, each case in %u placements\n", conform->runs,
-			       conform->variants.n);
-		printf("%u passed, %u failed", conform->passed, conform->failed);
-		if (conform->skipped)
-			printf(", %u skipped", conform->skipped);
-		putchar('\n');
-	}
+	if (ctl->json)
+		code = print_json(conform);
+	else
+		print_text(conform);
 	if (!code && conform->failed)
 		return ctl_fail(ctl, "%u of %u cases failed", conform->failed, all);
 	return code;
@@ -204,30 +194,46 @@ static int conform_record(struct ctl *ctl, const struct args *args)
 	return recorder_run(ctl, args_value(args, "--record"), args);
 }
 
+/* Finds the cases, and whose they are. */
+static int find_cases(struct conform *conform, const struct args *args)
+{
+	struct ctl *ctl = conform->ctl;
+	const struct npumem_info *info;
+	int code = ctl_connect(ctl);
+	if (!code && npumem_info(ctl->npumem, &info, &ctl->error))
+		code = CTL_FAILED;
+	if (code)
+		return code;
+	conform->geometry = info->geometry;
+	code = variants_check(ctl, &conform->variants, &conform->geometry);
+	sweeping_mix(&conform->sweep, info, &conform->variants);
+	sweep_mix(&conform->sweep, &conform->only_known, sizeof(conform->only_known));
+	if (!code)
+		code = vector_files_find(ctl, args->words, args->n_words, &conform->sweep, &conform->files);
+	return code ? code : sweeping_share(ctl, args, &conform->sweep);
+}
+
 static int conform_run(struct ctl *ctl, const struct args *args)
 {
 	if (args_has(args, "--record"))
 		return conform_record(ctl, args);
 	struct conform *conform = calloc(1, sizeof(*conform));
-	const struct npumem_info *info;
 	if (!conform)
 		return ctl_fail(ctl, "no memory");
 	conform->ctl = ctl;
 	conform->only_known = args_has(args, "--only-known");
 	conform->cases = ctl->json ? json_array() : NULL;
-	int code = variants_parse(ctl, args, &conform->variants);
+	int code = sweeping_begin(ctl, args, "conform", &conform->sweep);
 	if (!code)
-		code = ctl_connect(ctl);
-	if (!code && npumem_info(ctl->npumem, &info, &ctl->error))
-		code = CTL_FAILED;
-	if (!code) {
-		conform->geometry = info->geometry;
-		code = variants_check(ctl, &conform->variants, &conform->geometry);
-	}
-	for (unsigned i = 0; i < args->n_words && !code && !conform->over; i++)
-		code = run_path(conform, args->words[i], 0);
+		code = variants_parse(ctl, args, &conform->variants);
+	if (!code)
+		code = find_cases(conform, args);
+	for (size_t i = 0; i < conform->files.n && !code && !conform->over; i++)
+		code = run_file(conform, &conform->files.list[i]);
 	if (!code)
 		code = report(conform);
+	vector_files_deinit(&conform->files);
+	sweep_deinit(&conform->sweep);
 	json_decref(conform->cases);
 	free(conform);
 	return code;
@@ -243,5 +249,6 @@ const struct command conform_command = {
 		 "combination of layout, start NPU and mode; a tensor that cannot take one stays aligned, or "
 		 "plain.\n"
 		 "  npumemctl conform --record DIR conv2d in=x weights=w bias=b out=y stride=1,2\n"
-		 "records a run on one's own tensors as such a case; the file is made where DIR has none.",
+		 "records a run on one's own tensors as such a case; the file is made where DIR has "
+		 "none.\n" SWEEPING_NOTES,
 };

@@ -5,6 +5,7 @@
 
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/table.h"
+#include "client/ctl/devices/devices.h"
 #include "client/ctl/selection.h"
 
 static void ls_flags(const struct npumem_tensor *tensor, char *flags)
@@ -72,6 +73,7 @@ static int ls_run(struct ctl *ctl, const struct args *args)
 const struct command ls_command = {
 	.most = COMMAND_WORDS_ANY,
 	.run = ls_run,
+	.all = devices_ls,
 	.notes = "  npumemctl ls 'conv*' '1000:*'\n"
 		 "* is anything, ? one letter, [ab] one of these; another uid's are UID:NAME.\n"
 		 "flags: s sealed, d dma_only, p pinned, l lends empty blocks, b borrows them",

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@
 #include <npumem/record.h>
 
 #include "client/ctl/command.h"
+#include "client/ctl/core/sweep/merge.h"
+#include "client/ctl/sweeping.h"
 
 enum { LISTEN_FD = 3 }; /* where a daemon looks for the socket that it is handed */
 
@@ -25,6 +28,7 @@ static const struct option replay_options[] = {
 	{"--npus", "X", "NPUs of the device, instead of the record's", false},
 	{"--npu-bytes", "S", "bytes of each", false},
 	{"--chip", "NAME", "a chip's", false},
+	SWEEPING_OPTIONS,
 	{NULL, NULL, NULL, false},
 };
 
@@ -180,53 +184,140 @@ static void stop_daemon(const struct replaying *replaying)
 	waitpid(replaying->daemon, NULL, 0);
 }
 
-static int report(struct ctl *ctl, const struct npumem_replay_result *result)
+/* ---- records ---- */
+
+struct records {
+	struct ctl *ctl;
+	const struct args *args;
+	struct sweep sweep; /* an item is a record: its requests need what those before them left */
+	json_t *cases;	    /* of those that were played */
+	uint64_t requests, skipped, differences;
+	char first[NPUMEM_MESSAGE_BYTES]; /* what differs first; empty: nothing */
+};
+
+static int note(struct records *records, size_t item, const struct npumem_replay_result *result)
 {
-	int code = CTL_OK;
-	if (ctl->json)
-		code = ctl_print(ctl,
-				 json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}", "requests",
-					   (json_int_t)result->requests, "skipped", (json_int_t)result->skipped,
-					   "differences", (json_int_t)result->differences, "first",
-					   (json_int_t)result->first, "session", (json_int_t)result->session,
-					   "uid", (json_int_t)result->uid, "pid", (json_int_t)result->pid,
-					   "same_geometry", result->same_geometry, "npu", (json_int_t)result->npu,
-					   "what", result->what));
+	json_t *one =
+		json_pack("{s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:I, s:s}", "item", (json_int_t)item,
+			  "record", records->sweep.items[item].name, "requests", (json_int_t)result->requests,
+			  "skipped", (json_int_t)result->skipped, "differences", (json_int_t)result->differences,
+			  "first", (json_int_t)result->first, "session", (json_int_t)result->session, "uid",
+			  (json_int_t)result->uid, "pid", (json_int_t)result->pid, "same_geometry",
+			  result->same_geometry, "npu", (json_int_t)result->npu, "what", result->what);
+	records->requests += result->requests;
+	records->skipped += result->skipped;
+	records->differences += result->differences;
+	if (json_array_append_new(records->cases, one))
+		return ctl_fail(records->ctl, "no memory for the result");
+	if (!result->differences || *records->first)
+		return CTL_OK;
+	size_t n = 0;
+	if (records->sweep.n > 1)
+		n = (size_t)snprintf(records->first, sizeof(records->first),
+				     "%.200s: ", records->sweep.items[item].name);
+	if (result->first)
+		snprintf(records->first + n, sizeof(records->first) - n,
+			 "request %" PRIu64 " (session %" PRIu64 ", uid %" PRIu32 ", pid %" PRIu32 "): %s",
+			 result->first, result->session, result->uid, result->pid, result->what);
 	else
-		printf("%" PRIu64 " requests, %" PRIu64 " skipped, %" PRIu64 " differences\n", result->requests,
-		       result->skipped, result->differences);
-	if (code || !result->differences)
-		return code;
-	if (!result->first)
-		return ctl_fail(ctl, "%s", result->what);
-	return ctl_fail(ctl, "request %" PRIu64 " (session %" PRIu64 ", uid %" PRIu32 ", pid %" PRIu32 "): %s",
-			result->first, result->session, result->uid, result->pid, result->what);
+		snprintf(records->first + n, sizeof(records->first) - n, "%s", result->what);
+	return CTL_OK;
 }
 
-static int replay_run(struct ctl *ctl, const struct args *args)
+static int print_json(struct records *records)
 {
+	struct sweep_part part;
+	json_t *report = json_pack("{s:I, s:I, s:I, s:O}", "requests", (json_int_t)records->requests, "skipped",
+				   (json_int_t)records->skipped, "differences", (json_int_t)records->differences,
+				   "cases", records->cases);
+	sweep_part(&records->sweep, &part);
+	if (report && merge_first(report)) {
+		json_decref(report);
+		report = NULL;
+	}
+	return sweeping_print(records->ctl, &records->sweep, &part, report);
+}
+
+static int report(struct records *records)
+{
+	int code = CTL_OK;
+	if (records->ctl->json) {
+		code = print_json(records);
+	} else {
+		sweeping_tell(&records->sweep, "records");
+		printf("%" PRIu64 " requests, %" PRIu64 " skipped, %" PRIu64 " differences\n", records->requests,
+		       records->skipped, records->differences);
+	}
+	return code || !records->differences ? code : ctl_fail(records->ctl, "%s", records->first);
+}
+
+static int replay_record(struct records *records, size_t item)
+{
+	struct ctl *ctl = records->ctl;
 	struct replaying replaying = {.address = ctl->address};
 	const struct npumem_replay_result *result;
 	struct npumem_replay *replay;
 	int code = CTL_OK;
-	if (npumem_replay_open(args->words[0], &replay, &ctl->error))
+	if (npumem_replay_open(records->args->words[item], &replay, &ctl->error))
 		return CTL_FAILED;
 	if (!ctl->address)
-		code = start_daemon(ctl, &replaying, npumem_replay_info(replay), args);
+		code = start_daemon(ctl, &replaying, npumem_replay_info(replay), records->args);
 	if (!code && npumem_replay_run(replay, UINT32_MAX, open_admin, &replaying, &result, &ctl->error))
 		code = CTL_FAILED;
 	if (!code)
-		code = report(ctl, result);
+		code = note(records, item, result);
 	npumem_replay_close(replay);
 	stop_daemon(&replaying);
+	return code;
+}
+
+/* The records by their names and sizes, which other hosts see, too; and what device they are played on. */
+static int find_items(struct records *records)
+{
+	static const char *const device[] = {"--npus", "--npu-bytes", "--chip"};
+	const struct args *args = records->args;
+	struct ctl *ctl = records->ctl;
+	struct stat status;
+	for (unsigned i = 0; i < sizeof(device) / sizeof(device[0]); i++) {
+		const char *value = args_value(args, device[i]) ? args_value(args, device[i]) : "";
+		sweep_mix(&records->sweep, value, strlen(value) + 1);
+	}
+	for (unsigned i = 0; i < args->n_words; i++) {
+		const char *slash = strrchr(args->words[i], '/');
+		if (stat(args->words[i], &status))
+			return ctl_fail(ctl, "%.200s: %s", args->words[i], strerror(errno));
+		sweep_mix(&records->sweep, &status.st_size, sizeof(status.st_size));
+		if (sweep_add(&records->sweep, slash ? slash + 1 : args->words[i], &ctl->error))
+			return CTL_FAILED;
+	}
+	return sweeping_share(ctl, args, &records->sweep);
+}
+
+static int replay_run(struct ctl *ctl, const struct args *args)
+{
+	struct records records = {.ctl = ctl, .args = args, .cases = json_array()};
+	int code = sweeping_begin(ctl, args, "replay", &records.sweep);
+	if (!code)
+		code = find_items(&records);
+	for (size_t i = 0; i < records.sweep.n && !code; i++) {
+		double since = sweeping_now();
+		if (!sweep_is_ours(&records.sweep, i))
+			continue;
+		code = replay_record(&records, i);
+		sweeping_ran(&records.sweep, i, since);
+	}
+	if (!code)
+		code = report(&records);
+	sweep_deinit(&records.sweep);
+	json_decref(records.cases);
 	return code;
 }
 
 const struct command replay_command = {
 	.options = replay_options,
 	.least = 1,
-	.most = 1,
+	.most = COMMAND_WORDS_ANY,
 	.run = replay_run,
 	.notes = "without --socket, on a daemon of its own with the record's options; root plays every uid of the "
-		 "record",
+		 "record. A case of --shard is a record, whose requests need each other.\n" SWEEPING_NOTES,
 };

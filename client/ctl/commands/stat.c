@@ -7,6 +7,7 @@
 #include "client/ctl/core/metrics.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/table.h"
+#include "client/ctl/devices/devices.h"
 
 static const struct option stat_options[] = {
 	{"--prometheus", NULL, "prints Prometheus' text exposition format", false},
@@ -129,5 +130,6 @@ static int stat_run(struct ctl *ctl, const struct args *args)
 const struct command stat_command = {
 	.options = stat_options,
 	.run = stat_run,
+	.all = devices_stat,
 	.notes = "who is neither root nor the daemon's uid sees the rows of its own uid, and everybody's totals",
 };

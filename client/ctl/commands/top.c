@@ -16,6 +16,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/core/metrics.h"
 #include "client/ctl/core/numbers.h"
+#include "client/ctl/devices/devices.h"
 
 static const struct option top_options[] = {
 	{"--interval", "SECONDS", "between two looks (1)", false},
@@ -190,29 +191,68 @@ static bool pause_for(double seconds)
 	return ended;
 }
 
-static int top_loop(struct ctl *ctl, double interval, bool batch, int64_t looks)
+struct looking {
+	struct ctl *ctl;
+	bool batch;
+	const struct npumem_details *before; /* of one device; NULL: none */
+	struct devices_look all;	     /* of many */
+};
+
+static int look_at_one(struct looking *looking)
 {
-	const struct npumem_details *before = NULL, *now;
-	bool over = false;
+	struct ctl *ctl = looking->ctl;
+	const struct npumem_details *now;
 	int code = CTL_OK;
-	while (!code && !over && !ended) {
-		if (npumem_stat_details(ctl->npumem, false, &now, &ctl->error)) {
-			code = CTL_FAILED;
-			break;
-		}
-		if (ctl->json)
-			code = print_line(ctl, metrics_json(now));
-		else
-			draw(now, before ? before : now, batch);
-		npumem_release(before);
-		before = now;
-		over = --looks == 0 || (batch ? pause_for(interval) : wait_key(interval));
-	}
-	npumem_release(before);
+	if (npumem_stat_details(ctl->npumem, false, &now, &ctl->error))
+		return CTL_FAILED;
+	if (ctl->json)
+		code = print_line(ctl, metrics_json(now));
+	else
+		draw(now, looking->before ? looking->before : now, looking->batch);
+	npumem_release(looking->before);
+	looking->before = now;
 	return code;
 }
 
-static int on_terminal(struct ctl *ctl, double interval, int64_t looks)
+static int look_at_all(struct looking *looking)
+{
+	struct screen screen;
+	char *text = NULL, *rest;
+	size_t bytes = 0;
+	FILE *out = open_memstream(&text, &bytes);
+	int code = out ? devices_look(looking->ctl, &looking->all, out) : ctl_fail(looking->ctl, "no memory");
+	if (out && fclose(out) && !code)
+		code = ctl_fail(looking->ctl, "no memory");
+	measure(&screen, looking->batch);
+	if (!code && looking->ctl->json) {
+		fputs(text, stdout);
+	} else if (!code) {
+		if (!looking->batch)
+			fputs("\x1b[H", stdout);
+		for (char *one = strtok_r(text, "\n", &rest); one; one = strtok_r(NULL, "\n", &rest))
+			line(&screen, "%s", one);
+		fputs(looking->batch ? "\n" : "\x1b[J", stdout);
+	}
+	free(text);
+	if (fflush(stdout) && !code)
+		code = ctl_fail(looking->ctl, "cannot write the result: %s", strerror(errno));
+	return code;
+}
+
+static int top_loop(struct looking *looking, double interval, int64_t looks)
+{
+	bool over = false;
+	int code = CTL_OK;
+	while (!code && !over && !ended) {
+		code = looking->ctl->all_devices ? look_at_all(looking) : look_at_one(looking);
+		if (!code)
+			over = --looks == 0 || (looking->batch ? pause_for(interval) : wait_key(interval));
+	}
+	npumem_release(looking->before);
+	return code;
+}
+
+static int on_terminal(struct looking *looking, double interval, int64_t looks)
 {
 	struct sigaction resize = {.sa_handler = on_resize};
 	struct termios saved, raw;
@@ -222,7 +262,7 @@ static int on_terminal(struct ctl *ctl, double interval, int64_t looks)
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	fputs("\x1b[?1049h\x1b[?25l", stdout);
-	int code = top_loop(ctl, interval, false, looks);
+	int code = top_loop(looking, interval, looks);
 	fputs("\x1b[?25h\x1b[?1049l", stdout);
 	fflush(stdout);
 	tcsetattr(STDIN_FILENO, TCSANOW, &saved);
@@ -243,18 +283,22 @@ static int top_run(struct ctl *ctl, const struct args *args)
 		return ctl_usage(ctl, "-n \"%.40s\" is no number of looks", n);
 	if (!batch && (!isatty(STDOUT_FILENO) || tcgetattr(STDIN_FILENO, &terminal)))
 		return ctl_fail(ctl, "top needs a terminal; top --batch does not");
-	int code = ctl_connect(ctl);
-	if (code)
-		return code;
+	struct looking looking = {.ctl = ctl, .batch = batch};
+	int code = ctl->all_devices ? devices_look_init(ctl, &looking.all) : ctl_connect(ctl);
 	ended = 0;
-	sigaction(SIGINT, &end, NULL);
-	sigaction(SIGTERM, &end, NULL);
-	return batch ? top_loop(ctl, interval, true, looks) : on_terminal(ctl, interval, looks);
+	if (!code) {
+		sigaction(SIGINT, &end, NULL);
+		sigaction(SIGTERM, &end, NULL);
+		code = batch ? top_loop(&looking, interval, looks) : on_terminal(&looking, interval, looks);
+	}
+	devices_look_deinit(&looking.all);
+	return code;
 }
 
 const struct command top_command = {
 	.options = top_options,
 	.run = top_run,
+	.all = top_run,
 	.notes = "a digit for each NPU: tenths of its bytes that hold data; . none, # all. RUNNING: what has "
 		 "begun, how far\n"
 		 "it is and for how long it has been there; room? waits for room.",

@@ -32,6 +32,10 @@ int execute_init(struct execute *execute, struct ctl *ctl, const struct network 
 
 void execute_deinit(struct execute *execute)
 {
+	/* A connection runs many networks, and shares only so many segments. */
+	if (execute->batch && execute->batch->segment)
+		npumem_segment_close(execute->batch->npumem, execute->batch->segment, NULL);
+	npumem_release(execute->info);
 	free(execute->tensors);
 	free(execute->results);
 	free(execute->batch);

@@ -22,7 +22,7 @@ static struct layers_case *add_case(struct layers *layers, size_t operation)
 		layers->room = room;
 	}
 	struct layers_case *one = &layers->cases[layers->n++];
-	*one = (struct layers_case){.operation = operation};
+	*one = (struct layers_case){.operation = operation, .item = layers->item};
 	if (layers->variant)
 		variant_text(layers->variant, one->placed, sizeof(one->placed));
 	else
@@ -95,7 +95,7 @@ static int draw(struct layers *layers, struct layers_case *one, struct npumem_er
 	char *path = malloc(bytes);
 	if (!path)
 		return npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory for a path");
-	snprintf(path, bytes, "%s/failure-%zu.svg", layers->pictures, layers->n);
+	snprintf(path, bytes, "%s/failure-%zu-%zu.svg", layers->pictures, layers->item + 1, layers->n);
 	/* In the network it has a name, on the device none. */
 	struct npumem_tensor drawn = {.uid = execute->info->uid, .place = tensor->place};
 	snprintf(drawn.name, sizeof(drawn.name), "%s", execute->network->tensors[operation->tensor].name);
@@ -178,10 +178,20 @@ static int broken_off(struct layers *layers, const struct npumem_error *error)
 	return one ? refuse(layers, one, error->message) : ctl_fail(layers->ctl, "no memory for the outcomes");
 }
 
-static int run_placement(struct layers *layers)
+int layers_init(struct layers *layers, struct ctl *ctl, const struct network *network)
+{
+	layers->ctl = ctl;
+	int code = execute_init(&layers->execute, ctl, network);
+	layers->is_ready = !code;
+	layers->execute.expect = compare_expected;
+	layers->execute.context = layers;
+	return code;
+}
+
+int layers_run(struct layers *layers, const struct variant *variant)
 {
 	struct ctl *ctl = layers->ctl;
-	layers->execute.variant = layers->variant;
+	layers->variant = layers->execute.variant = variant;
 	int code = execute_run(&layers->execute);
 	struct npumem_error error = ctl->error;
 	if (code && error.status != NPUMEM_UNAVAILABLE) {
@@ -191,25 +201,16 @@ static int run_placement(struct layers *layers)
 	return code ? code : execute_reset(&layers->execute);
 }
 
-int layers_run(struct layers *layers, struct ctl *ctl, const struct network *network,
-	       const struct variants *variants)
+void layers_end(struct layers *layers)
 {
-	layers->ctl = ctl;
-	int code = execute_init(&layers->execute, ctl, network);
-	if (code)
-		return code;
-	layers->execute.expect = compare_expected;
-	layers->execute.context = layers;
-	for (unsigned i = 0; i < (variants ? variants->n : 1) && !code; i++) {
-		layers->variant = variants ? &variants->list[i] : NULL;
-		code = run_placement(layers);
-	}
-	execute_deinit(&layers->execute);
-	return code;
+	if (layers->is_ready)
+		execute_deinit(&layers->execute);
+	layers->is_ready = false;
 }
 
 void layers_deinit(struct layers *layers)
 {
+	layers_end(layers);
 	for (size_t i = 0; i < layers->n; i++) {
 		free(layers->cases[i].reason);
 		free(layers->cases[i].picture);

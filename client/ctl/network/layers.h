@@ -4,13 +4,12 @@
 
 #include "client/ctl/core/network/compare.h"
 #include "client/ctl/network/execute.h"
-#include "client/ctl/variants.h"
 
 enum { LAYERS_REASON_BYTES = 640, LAYERS_PLACED_BYTES = 96 };
 
 /* One comparison in one placement. */
 struct layers_case {
-	size_t operation;
+	size_t operation, item; /* item: layers->item, when it was noted */
 	char placed[LAYERS_PLACED_BYTES];
 	bool passed, compared; /* compared: the figures are there */
 	struct compare compare;
@@ -22,17 +21,23 @@ struct layers_case {
 struct layers {
 	struct ctl *ctl;
 	struct execute execute;
+	bool is_ready;		       /* execute is */
 	const struct variant *variant; /* NULL: as written */
+	size_t item;		       /* the caller's number of a placement of this network */
 	const char *pictures;	       /* folder; NULL: none are drawn */
 	double least_snr;	       /* dB that are enough; infinite: all must be equal */
 	struct layers_case *cases;
 	size_t n, room, n_failed;
 };
 
-/* Runs the network in each placement (variants NULL: as written) and notes every comparison. CTL_OK, whatever came
- * of them; CTL_FAILED where the daemon is gone or there is no memory. */
-int layers_run(struct layers *layers, struct ctl *ctl, const struct network *network,
-	       const struct variants *variants);
+/* Sets up to run a network, whose options (pictures, least_snr) are set. CTL_OK or CTL_FAILED; layers_deinit in
+ * any case. */
+int layers_init(struct layers *layers, struct ctl *ctl, const struct network *network);
+/* Runs it in one placement (variant NULL: as written) and notes every comparison. CTL_OK, whatever came of them;
+ * CTL_FAILED where the daemon is gone or there is no memory. */
+int layers_run(struct layers *layers, const struct variant *variant);
+/* No more runs: keeps only the outcomes. */
+void layers_end(struct layers *layers);
 void layers_deinit(struct layers *layers);
 
 #endif

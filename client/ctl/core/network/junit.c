@@ -33,10 +33,10 @@ static void attribute(FILE *file, const char *name, const char *value)
 	putc('"', file);
 }
 
-static void one_case(FILE *file, const char *title, const struct junit_case *one)
+static void one_case(FILE *file, const struct junit_case *one)
 {
 	fputs("    <testcase", file);
-	attribute(file, "classname", title);
+	attribute(file, "classname", one->title);
 	attribute(file, "name", one->name);
 	fprintf(file, " time=\"%.6f\"", one->seconds);
 	if (!one->failure) {
@@ -50,34 +50,47 @@ static void one_case(FILE *file, const char *title, const struct junit_case *one
 
 static size_t suite_end(const struct junit_case *cases, size_t n, size_t at, size_t *n_failed)
 {
-	const char *suite = cases[at].suite;
+	size_t item = cases[at].item;
 	*n_failed = 0;
-	for (; at < n && !strcmp(cases[at].suite, suite); at++)
+	for (; at < n && cases[at].item == item; at++)
 		*n_failed += cases[at].failure != NULL;
 	return at;
 }
 
-int junit_write(const char *path, const char *title, const struct junit_case *cases, size_t n,
-		struct npumem_error *error)
+void junit_head(FILE *file, const struct sweep_part *part)
 {
-	FILE *file = fopen(path, "w");
-	if (!file)
-		return npumem_error_set(error, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
-	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n", file);
-	for (size_t at = 0, end; at < n; at = end) {
-		size_t n_failed;
-		end = suite_end(cases, n, at, &n_failed);
-		fputs("  <testsuite", file);
-		attribute(file, "name", cases[at].suite);
-		fprintf(file, " tests=\"%zu\" failures=\"%zu\">\n", end - at, n_failed);
-		for (size_t i = at; i < end; i++)
-			one_case(file, title, &cases[i]);
-		fputs("  </testsuite>\n", file);
-	}
+	fprintf(file,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<!-- npumem sweep=%s split=%s run=%s shard=%u/%u items=%zu time=%.6f -->\n<testsuites>\n",
+		part->id, part->split, part->run, part->shard, part->n_shards, part->n_items, part->time);
+}
+
+int junit_tail(FILE *file, const char *path, struct npumem_error *error)
+{
 	fputs("</testsuites>\n", file);
 	bool bad = ferror(file);
 	if (fclose(file) || bad)
 		return npumem_error_set(error, NPUMEM_INTERNAL, "%.200s: writing failed: %s", path,
 					strerror(errno));
 	return 0;
+}
+
+int junit_write(const char *path, const struct sweep_part *part, const struct junit_case *cases, size_t n,
+		struct npumem_error *error)
+{
+	FILE *file = fopen(path, "w");
+	if (!file)
+		return npumem_error_set(error, NPUMEM_INTERNAL, "%.200s: %s", path, strerror(errno));
+	junit_head(file, part);
+	for (size_t at = 0, end; at < n; at = end) {
+		size_t n_failed;
+		end = suite_end(cases, n, at, &n_failed);
+		fputs("  <testsuite", file);
+		attribute(file, "name", cases[at].suite);
+		fprintf(file, " id=\"%zu\" tests=\"%zu\" failures=\"%zu\">\n", cases[at].item, end - at, n_failed);
+		for (size_t i = at; i < end; i++)
+			one_case(file, &cases[i]);
+		fputs("  </testsuite>\n", file);
+	}
+	return junit_tail(file, path, error);
 }

@@ -1,0 +1,37 @@
+/* One command asked of many devices at once. */
+#ifndef CTL_DEVICES_ASK_H
+#define CTL_DEVICES_ASK_H
+
+#include <stdio.h>
+
+#include "client/ctl/command.h"
+#include "client/ctl/core/devices/list.h"
+
+enum { ASK_MS = 2000 }; /* for an answer, of all at once */
+
+struct answer {
+	char *text;	 /* what the command printed; NULL: it failed */
+	json_t *json;	 /* the same, where that was asked for */
+	char error[512]; /* why not */
+	double at;	 /* when it was there, by a clock that only goes on */
+};
+
+/* The devices of --devices or $NPUMEM_DEVICES. CTL_OK, CTL_FAILED, CTL_USAGE; devices_deinit in any case. */
+int ask_devices(struct ctl *ctl, struct devices *devices);
+
+/* Runs a command for each device in a process of its own, so that none waits for another, and takes what it prints
+ * (with --json, where `json`). Whoever has not answered in time has failed. A new array of devices->n answers;
+ * NULL without memory. */
+struct answer *ask_all(const struct devices *devices, const struct command *command, const struct args *args,
+		       bool json);
+void ask_free(struct answer *answers, unsigned n);
+
+/* Lines about those that failed, for people. */
+void ask_complain(const struct devices *devices, const struct answer *answers, FILE *out);
+/* CTL_FAILED where none has answered. */
+int ask_outcome(struct ctl *ctl, const struct devices *devices, const struct answer *answers);
+/* A new object {"devices": [{"name", "address", KEY or "error"}]}, where KEY is the answer, or its member of that
+ * name where `member`. NULL without memory. */
+json_t *ask_json(const struct devices *devices, const struct answer *answers, const char *key, bool member);
+
+#endif

@@ -1,0 +1,213 @@
+"""Many devices in one picture: npumemctl --all-devices, also where some of them are gone, hang, or never were."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+from support import SECONDS, Daemon, alloc
+from test_stat import parse
+
+CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
+
+
+class Devices(unittest.TestCase):
+    """Three that answer, one that is not there, one that takes the connection and says nothing."""
+
+    def setUp(self):
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+        self.folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="npumem-test-"))
+        self.daemons = [self.stack.enter_context(Daemon("--npus", str(4 << i))) for i in range(3)]
+        self.clients = [self.stack.enter_context(daemon.client()) for daemon in self.daemons]
+        self.clients[0].call(**alloc("weights"))
+        self.clients[2].call(**alloc("weights"))
+        self.clients[2].call(**alloc("image"))
+        self.silent = self.stack.enter_context(socket.socket(socket.AF_UNIX))
+        self.silent.bind(self.path("silent"))
+        self.silent.listen()
+        self.good = [(f"node{i}", daemon.path) for i, daemon in enumerate(self.daemons)]
+        self.bad = [("gone", self.path("nothing")), ("silent", self.path("silent"))]
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def list(self, devices, name="devices"):
+        text = "# the farm\n\n" + "".join(f"{name}\t {address}  \n" for name, address in devices)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def ctl(self, *words, code=0, says="", environment=()):
+        done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=SECONDS,
+                              env=dict(os.environ, **dict(environment)))
+        self.assertEqual(done.returncode, code, (words, done.stdout[-2000:], done.stderr))
+        self.assertIn(says, done.stderr)
+        return done.stdout
+
+    def all(self, *words, **more):
+        return self.ctl("--all-devices", "--devices", self.list(self.good + self.bad), *words, **more)
+
+    def rows(self, text, device):
+        return [line.split() for line in text.splitlines() if line.split()[:1] == [device]]
+
+    def assert_bad(self, text):
+        self.assertRegex(text, r"\ngone: cannot reach a daemon at .*nothing: No such file or directory\n")
+        self.assertRegex(text, r"\nsilent: did not answer within 2 s")
+
+    def test_ls(self):
+        text = self.all("ls")
+        self.assertEqual([row[1] for row in self.rows(text, "node0")], ["weights"])
+        self.assertEqual(self.rows(text, "node1"), [])
+        self.assertEqual(sorted(row[1] for row in self.rows(text, "node2")), ["image", "weights"])
+        self.assertIn("int8", self.rows(text, "node0")[0])
+        self.assert_bad(text)
+        found = json.loads(self.all("--json", "ls"))["devices"]
+        self.assertEqual([(one["name"], one["address"]) for one in found], self.good + self.bad)
+        self.assertEqual([[t["name"] for t in one["tensors"]] for one in found[:3]], [["weights"], [], ["weights", "image"]])
+        self.assertTrue(all("error" in one and "tensors" not in one for one in found[3:]))
+        # A pattern that a device has nothing for.
+        text = self.all("ls", "ima*")
+        self.assertEqual([row[1] for row in self.rows(text, "node2")], ["image"])
+        self.assertIn('node0: no tensor\'s name fits "ima*"', text)
+
+    def test_stat(self):
+        text = self.all("stat")
+        self.assertEqual([self.rows(text, f"node{i}")[0][5] for i in range(3)], ["1", "0", "2"])
+        self.assert_bad(text)
+        found = json.loads(self.all("--json", "stat"))["devices"]
+        self.assertEqual([len(one["stat"]["npu_data"]) for one in found[:3]], [4, 8, 16])
+        self.assertEqual([one["stat"]["tensors"] for one in found[:3]], [1, 0, 2])
+
+    def test_metrics(self):
+        metrics = parse(self.all("stat", "--prometheus"))
+        devices = [name for name, _ in self.good + self.bad]
+        up = {dict(labels)["device"]: value for (_, labels), value in metrics["npumem_up"][1].items()}
+        self.assertEqual(up, dict(zip(devices, (1, 1, 1, 0, 0))))
+        self.assertGreater(len(metrics), 30)
+        for name, (_, samples) in metrics.items():
+            self.assertTrue(all(dict(labels)["device"] in devices for _, labels in samples), name)
+        tensors = {dict(labels)["device"]: value for (_, labels), value in metrics["npumem_tensors"][1].items()}
+        self.assertEqual(tensors, {"node0": 1, "node1": 0, "node2": 2})
+        # What one says by itself, but for the label.
+        alone = parse(self.ctl("--socket", self.daemons[2].path, "stat", "--prometheus"))
+        self.assertEqual(set(metrics) - set(alone), {"npumem_up"})
+        key = next(iter(alone["npumem_npu_data_bytes"][1]))
+        both = [k for k in metrics["npumem_npu_data_bytes"][1] if ("device", "node2") in k[1]]
+        self.assertEqual(len(both), len(alone["npumem_npu_data_bytes"][1]))
+        self.assertIn((key[0], tuple(sorted((*key[1], ("device", "node2"))))), both)
+        # A device whose name needs quoting, and a scrape of none that answers.
+        odd = self.list([('a"b\\c', self.daemons[0].path), ("gone", self.path("nothing"))], "odd")
+        text = self.ctl("--all-devices", "--devices", odd, "stat", "--prometheus")
+        self.assertIn(r'npumem_tensors{device="a\"b\\c"} 1', text)
+        none = self.list(self.bad[:1], "none")
+        self.assertIn('npumem_up{device="gone"} 0', self.ctl("--all-devices", "--devices", none, "stat", "--prometheus"))
+        for words in (("stat",), ("ls",), ("--json", "ls")):
+            self.ctl("--all-devices", "--devices", none, *words, code=1, says="none of 1 devices")
+
+    def test_top(self):
+        text = self.all("top", "--batch", "-n", "1")
+        self.assertIn("REQUESTS/s", text)
+        self.assert_bad(text)
+        listed = self.list(self.good, "good")
+        words = ("--all-devices", "--devices", listed, "top", "--batch", "--interval", "0.1", "-n", "2")
+        looks = self.ctl(*words).split("\n\n")
+        self.assertEqual(len(self.rows(looks[0], "node1")), 1)
+        self.assertGreater(float(self.rows(looks[1], "node1")[0][7]), 0)  # its own look is a request
+        lines = self.ctl("--json", *words).splitlines()
+        self.assertEqual([len(json.loads(line)["devices"]) for line in lines], [3, 3])
+
+    def test_top_on_a_terminal(self):
+        master, slave = os.openpty()
+        words = (CTL, "--all-devices", "--devices", self.list(self.good), "top")
+        process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+        os.close(slave)
+        seen = b""
+        while b"node2" not in seen:
+            seen += os.read(master, 65536)
+        os.write(master, b"q")
+        with contextlib.suppress(OSError):
+            while True:
+                more = os.read(master, 65536)
+                if not more:
+                    break
+                seen += more
+        self.assertEqual(process.wait(SECONDS), 0)
+        self.assertTrue(seen.rstrip().endswith(b"\x1b[?1049l"), seen[-100:])
+        os.close(master)
+
+    def test_at_once(self):
+        """Many that hang take as long as one."""
+        listed = self.list([(f"silent{i}", self.path("silent")) for i in range(20)] + self.good[:1])
+        before = time.monotonic()
+        text = self.ctl("--all-devices", "--devices", listed, "stat")
+        self.assertLess(time.monotonic() - before, 20)
+        self.assertEqual(text.count("did not answer within 2 s"), 20)
+        self.assertEqual(len(self.rows(text, "node0")), 1)
+
+    def test_more_than_descriptors(self):
+        """A soft limit is no limit of devices."""
+        listed = self.list([(f"gone{i}", self.path("nothing")) for i in range(100)] + self.good[2:])
+        done = subprocess.run(["sh", "-c", f"ulimit -Sn 40; exec {CTL} --all-devices --devices {listed} stat"],
+                              capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((done.stdout.count(": cannot reach a daemon"), done.stdout.count("cannot be asked")), (100, 0))
+        self.assertEqual(len(self.rows(done.stdout, "node2")), 1)
+
+    def test_a_daemon_that_is_stopped(self):
+        os.kill(self.daemons[1].process.pid, signal.SIGSTOP)
+        try:
+            text = self.ctl("--all-devices", "--devices", self.list(self.good), "stat")
+        finally:
+            os.kill(self.daemons[1].process.pid, signal.SIGCONT)
+        self.assertIn("node1: did not answer within 2 s", text)
+        self.assertEqual((len(self.rows(text, "node0")), len(self.rows(text, "node2"))), (1, 1))
+
+    def test_nothing_is_left(self):
+        """Not where it is killed while it waits, either."""
+        process = subprocess.Popen([CTL, "--all-devices", "--devices", self.list(self.bad), "stat"])
+        peer, _ = self.silent.accept()
+        peer.settimeout(SECONDS)
+        process.kill()
+        process.wait()
+        while peer.recv(65536):
+            pass
+        peer.close()
+
+    def test_lists(self):
+        listed = self.list(self.good)
+        text = self.ctl("--all-devices", "stat", environment={"NPUMEM_DEVICES": listed}.items())
+        self.assertEqual(len(self.rows(text, "node2")), 1)
+        for text, says in (
+            ("", "names no device"), ("# none\n \n", "names no device"), ("a\n", 'devices:1: a: "" is no address'),
+            ("a b\na c\n", 'devices:2: there are two devices "a"'), ("a spawn:\n", "is no address"),
+            ("a " + "x" * 600, "is no address"), ("a" * 64 + " x", "is no name"), ("\x01 x", "is no name"),
+            ("ä x", "is no name"), ("".join(f"d{i} x\n" for i in range(4097)), "devices:4097: more than 4096"),
+        ):
+            with open(self.path("devices"), "w", encoding="utf-8") as file:
+                file.write(text)
+            self.ctl("--all-devices", "--devices", self.path("devices"), "ls", code=1, says=says)
+        self.ctl("--all-devices", "--devices", self.path("none"), "ls", code=1, says="No such file")
+        self.ctl("--all-devices", "--devices", self.folder, "ls", code=1, says="Is a directory")
+
+    def test_what_makes_no_sense(self):
+        listed = self.list(self.good)
+        several = ("--all-devices", "--devices", listed)
+        for words, says in (
+            (("--all-devices", "ls"), "needs --devices FILE"), (("--devices", listed, "ls"), "without --all-devices"),
+            ((*several, "free", "--all"), "free asks one device"), ((*several, "--spawn", "ls"), "no meaning with it"),
+            ((*several, "--socket", "x", "ls"), "no meaning with it"), ((*several, "info"), "info asks one device"),
+            (several, "needs a command"), ((*several, "stat", "--json", "--prometheus"), "exclude each other"),
+            ((*several, "stat", "x"), "too much for stat"),
+        ):
+            self.ctl(*words, code=2, says=says, environment={"NPUMEM_DEVICES": ""}.items())
+        self.assertEqual(self.clients[0].names(), ["weights"])
+
+
+if __name__ == "__main__":
+    unittest.main()
