@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/ctl/terminal.h"
+#include "client/ctl/core/terminal.h"
 
 enum { BAR_PAUSE_NS = 100000000 };
 enum { BAR_WIDTH = 40, BAR_BESIDE = 7 /* "[" "] 100%" */, BAR_COLUMNS = 80 };
@@ -54,7 +54,7 @@ static void bar_draw(struct bar *bar, double part)
 static void bar_told(void *context, const struct npumem_event *event)
 {
 	struct bar *bar = context;
-	if (!event->total || bar->over)
+	if (!event->total || bar->over || event->session != bar->session)
 		return;
 	double part = (double)event->done / (double)event->total;
 	if (bar->total)
@@ -91,6 +91,11 @@ void bar_follow(struct ctl *ctl, struct bar *bar)
 	struct sigaction before = bar->before;
 	*bar = (struct bar){
 		.before = before, .shown = isatty(STDERR_FILENO) && !ctl->hushed, .drawn_ns = bar_now_ns()};
+	const struct npumem_info *info = NULL;
+	if (bar->shown)
+		npumem_info(ctl->npumem, &info, NULL);
+	bar->session = info ? info->session : 0;
+	npumem_release(info);
 	if (bar->shown)
 		npumem_subscribe(ctl->npumem, kinds, 1, bar_told, bar, NULL);
 }

@@ -11,7 +11,7 @@
 #include "client/ctl/core/describe.h"
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/core/suggest.h"
-#include "client/ctl/terminal.h"
+#include "client/ctl/core/terminal.h"
 
 static const struct row {
 	const char *name, *synopsis, *summary;

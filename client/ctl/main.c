@@ -13,8 +13,10 @@ enum { MAIN_WORDS_MAX = 512 };
 /* The connection, and what its calls handed out, for a line of its own. */
 static void disconnect(struct ctl *ctl)
 {
-	npumem_close(ctl->npumem);
+	struct npumem *npumem = ctl->npumem;
+	/* An interrupt looks at it. */
 	ctl->npumem = NULL;
+	npumem_close(npumem);
 }
 
 /* One line. Counts it where it is a command. *over: it asks for the end. */
@@ -48,6 +50,8 @@ static int run_lines(struct ctl *ctl)
 		prompt_begin(ctl);
 	while (!over && (typed || !code) && (line = prompt_line())) {
 		number++;
+		if (typed)
+			prompt_arm();
 		code = run_line(&shared, ctl, line, &n_commands, &over);
 		free(line);
 		if (!ctl->spawned || ctl->error.status == NPUMEM_UNAVAILABLE)

@@ -10,12 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/ctl/core/present.h"
 #include "client/ctl/core/arrays/array.h"
 #include "client/ctl/core/describe.h"
 #include "client/ctl/core/numbers.h"
 #include "client/ctl/core/spec.h"
 #include "client/ctl/core/table.h"
-#include "client/ctl/terminal.h"
+#include "client/ctl/core/terminal.h"
 
 enum { MEASURE_BELOW = 2, MEASURE_ABOVE = 4 };
 
@@ -308,8 +309,8 @@ static int print_one(struct ctl *ctl, const struct measured *one)
 	const char *titles[] = {"  format", "clipped", "largest error", "SNR dB", one->sums[0] ? "sums" : ""};
 	static const unsigned char spare[] = {2};
 	struct table table;
-	printf("%s%s%s: %zu numbers as %s\n", one->role, *one->role ? " " : "", one->source, one->values.n,
-	       npumem_dtype_name(one->dtype));
+	present_text(stdout, "%s%s%s: %zu numbers as %s", one->role, *one->role ? " " : "", one->source,
+		     one->values.n, npumem_dtype_name(one->dtype));
 	table_init(&table, sizeof(right), right);
 	table.within = terminal_columns(STDOUT_FILENO);
 	table.spare = spare;

@@ -1,7 +1,12 @@
 /* Input of lines. With libedit (NPUMEM_EDITLINE) lines are edited, remembered in ~/.npumemctl_history, and
- * completed: commands, then kernels, options and tensors. Owns the history; ctl is the caller's. */
+ * completed: commands, then kernels, options and tensors. Owns the history; ctl is the caller's. Invariant: while
+ * it waits for a line an interrupt does not end the program. */
+#define _GNU_SOURCE /* ppoll */
 #include "client/ctl/prompt.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +19,59 @@ bool prompt_is_terminal(void)
 	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 }
 
+/* ---- interrupts ---- */
+
+/* A handler has no context of its own. */
+static struct ctl *prompt_ctl;
+static volatile sig_atomic_t prompt_interrupted;
+static struct sigaction prompt_term; /* as it was at first */
+static sigset_t prompt_mask;
+
+/* Once more after a second, until it is seen: it may have come just before a call began to wait. */
+static void prompt_on_interrupt(int number)
+{
+	(void)number;
+	prompt_interrupted = 1;
+	if (prompt_ctl->npumem)
+		npumem_interrupt(prompt_ctl->npumem, true);
+	alarm(1);
+}
+
+static void prompt_begin_signals(struct ctl *ctl)
+{
+	prompt_ctl = ctl;
+	sigaction(SIGTERM, NULL, &prompt_term);
+	sigprocmask(SIG_BLOCK, NULL, &prompt_mask);
+	prompt_arm();
+}
+
+void prompt_arm(void)
+{
+	/* Without SA_RESTART: what waits looks around. */
+	struct sigaction action = {.sa_handler = prompt_on_interrupt};
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGALRM, &action, NULL);
+	sigaction(SIGTERM, &prompt_term, NULL);
+	sigprocmask(SIG_SETMASK, &prompt_mask, NULL);
+	alarm(0);
+	prompt_interrupted = 0;
+	if (prompt_ctl->npumem)
+		npumem_interrupt(prompt_ctl->npumem, false);
+}
+
+/* ---- lines ---- */
+
 static char *plain_line(void)
 {
 	char *line = NULL;
 	size_t room = 0;
 	ssize_t n = getline(&line, &room, stdin);
+	if (n < 0 && prompt_interrupted) {
+		clearerr(stdin);
+		putchar('\n');
+		free(line);
+		return strdup("");
+	}
 	if (n < 0) {
 		free(line);
 		return NULL;
@@ -45,7 +98,6 @@ static const struct row {
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 /* What the line that is completed may go on with; read by the generator below, which has no context of its own. */
-static struct ctl *prompt_ctl;
 static const struct row *prompt_row;
 static bool prompt_names, prompt_kernels;
 
@@ -116,10 +168,42 @@ static char **complete(const char *text, int start, int end)
 	return rl_completion_matches(text, generate);
 }
 
+/* A byte that is typed; an interrupt ends the line, which is then forgotten. It comes only while this waits. */
+static int typed_byte(FILE *in)
+{
+	struct pollfd pollfd = {.fd = fileno(in), .events = POLLIN};
+	unsigned char byte;
+	while (!prompt_interrupted) {
+		if (ppoll(&pollfd, 1, NULL, &prompt_mask) < 0 && errno != EINTR)
+			return EOF;
+		if (pollfd.revents && read(pollfd.fd, &byte, 1) == 1)
+			return byte;
+		if (pollfd.revents)
+			return EOF;
+	}
+	fputs("^C", stdout);
+	return '\n';
+}
+
+static char *typed_line(void)
+{
+	sigset_t blocked = prompt_mask;
+	sigaddset(&blocked, SIGINT);
+	sigaddset(&blocked, SIGALRM);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
+	char *line = readline("npumem> ");
+	sigprocmask(SIG_SETMASK, &prompt_mask, NULL);
+	if (line && prompt_interrupted)
+		*line = 0;
+	return line;
+}
+
 void prompt_begin(struct ctl *ctl)
 {
 	char path[PROMPT_PATH_BYTES];
-	prompt_ctl = ctl;
+	prompt_begin_signals(ctl);
+	rl_catch_signals = 0;
+	rl_getc_function = typed_byte;
 	rl_readline_name = (char *)"npumemctl";
 	rl_initialize();
 	rl_attempted_completion_function = complete;
@@ -132,7 +216,8 @@ char *prompt_line(void)
 {
 	if (!prompt_is_terminal())
 		return plain_line();
-	char *line = readline("npumem> ");
+	prompt_arm();
+	char *line = typed_line();
 	if (line && *line)
 		add_history(line);
 	return line;
@@ -148,12 +233,13 @@ void prompt_end(void)
 #else
 void prompt_begin(struct ctl *ctl)
 {
-	(void)ctl;
+	prompt_begin_signals(ctl);
 }
 
 char *prompt_line(void)
 {
 	if (prompt_is_terminal()) {
+		prompt_arm();
 		fputs("npumem> ", stdout);
 		fflush(stdout);
 	}

@@ -39,6 +39,7 @@ int recording_take(struct ctl *ctl, int fd, uint64_t *entries)
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
+	interrupted = 0;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	if (npumem_record_start(ctl->npumem, fd, &record, &ctl->error))

@@ -1,17 +1,19 @@
 """Fills a page's template with what the programs and headers say of themselves, so that nothing is written down twice.
 
-usage: generate.py TEMPLATE OUTPUT [--npumemd PROGRAM] [--npumemctl PROGRAM] [--include DIRECTORY]
+usage: generate.py TEMPLATE OUTPUT [--npumemd PROGRAM] [--npumemctl PROGRAM] [--include DIRECTORY] [--python DIRECTORY]
 
 A line @NPUMEMD@ becomes npumemd --help; @NPUMEMCTL@ the help of npumemctl and of each of its commands; @KERNELS@ what
 npumemctl kernels says of each; @PARAMETERS@ the rows of params.def, @STATUSES@ those of status.def; @FUNCTIONS
-npumem/X.h@ a header's sections.
+npumem/X.h@ a header's sections; @PYTHON@ what the Python package exports, by its docstrings.
 """
 
 import argparse
+import ast
 import os
 import re
 import subprocess
 import sys
+import textwrap
 
 
 def escape(text):
@@ -99,6 +101,43 @@ def functions(arguments, header):
     return "\n".join(parts)
 
 
+def signature(function):
+    for list_of in (function.args.posonlyargs, function.args.args):
+        list_of[:] = [one for one in list_of if one.arg != "self"]
+    end = f" -> {ast.unparse(function.returns)}" if function.returns else ""
+    return f"({ast.unparse(function.args)}){end}"
+
+
+def described(node, prefix):
+    """A function or property, a class and what is public in it; nothing of what has no docstring."""
+    text = ast.get_docstring(node)
+    if not text:
+        return
+    is_property = any(ast.unparse(one) == "property" for one in node.decorator_list)
+    end = "" if is_property or isinstance(node, ast.ClassDef) else escape(signature(node))
+    yield f"*{escape(prefix + node.name)}*{end}\n"
+    yield literal(textwrap.indent(text, "    "))
+    for one in node.body if isinstance(node, ast.ClassDef) else ():
+        if isinstance(one, ast.FunctionDef) and not one.name.startswith("_"):
+            yield from described(one, prefix + node.name + ".")
+
+
+def python(arguments):
+    trees = []
+    for name in sorted(os.listdir(arguments.python)):
+        if name.endswith(".py"):
+            with open(os.path.join(arguments.python, name), encoding="utf-8") as file:
+                trees.append((name, ast.parse(file.read())))
+    exported = next(ast.literal_eval(node.value) for name, tree in trees if name == "__init__.py" for node in tree.body
+                    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
+    parts = []
+    for _, tree in trees:
+        for node in tree.body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name in exported:
+                parts += described(node, "npumem." if isinstance(node, ast.FunctionDef) else "")
+    return "\n".join(parts)
+
+
 def fill(line, arguments):
     word = line.strip()
     if word == "@NPUMEMD@":
@@ -111,6 +150,8 @@ def fill(line, arguments):
         return parameters(arguments)
     if word == "@STATUSES@":
         return statuses(arguments)
+    if word == "@PYTHON@":
+        return python(arguments)
     if word.startswith("@FUNCTIONS "):
         return functions(arguments, word[len("@FUNCTIONS ") : -1])
     return line
@@ -120,7 +161,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("template")
     parser.add_argument("output")
-    for name in ("npumemd", "npumemctl", "include"):
+    for name in ("npumemd", "npumemctl", "include", "python"):
         parser.add_argument("--" + name)
     arguments = parser.parse_args()
     with open(arguments.template, encoding="utf-8") as file:

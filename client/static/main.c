@@ -1,6 +1,19 @@
 /* npumemctl with the daemon inside: one file without a library, which starts itself as npumemd. Both are here
  * whole, each with its own symbols; by which name it was called says which of them it is. */
+#include <errno.h>
+#include <pwd.h>
 #include <string.h>
+
+/* Of libuv's functions about users, which nobody here calls. glibc's own wants its shared libraries as it runs. */
+int getpwuid_r(uid_t uid, struct passwd *user, char *buffer, size_t bytes, struct passwd **found)
+{
+	(void)uid;
+	(void)user;
+	(void)buffer;
+	(void)bytes;
+	*found = NULL;
+	return ENOSYS;
+}
 
 int npumemctl_main(int argc, char **argv);
 int npumemd_main(int argc, char **argv);

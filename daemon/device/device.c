@@ -136,6 +136,28 @@ void device_release(struct device *device, struct tensor *tensor, void (*gone)(v
 	table_remove(device, tensor);
 }
 
+static bool lose(void *ctx, const struct runs_series *series)
+{
+	struct device *device = ctx;
+	local_lose_series(&device->local, series->npu, series->offset, series->bytes, series->n, series->pitch);
+	device_give_way(device);
+	return true;
+}
+
+void device_lose(struct device *device, struct tensor *tensor, int64_t first, int64_t count)
+{
+	struct tensor *root = tensor_root(tensor);
+	int64_t elements = npumem_place_elements(&tensor->place);
+	if (first < 0 || first >= elements)
+		first = 0, count = -1;
+	if (count < 0 || count > elements - first)
+		count = elements - first;
+	root->touched = true;
+	written_doubt(root);
+	atomic_fetch_add_explicit(&root->version, 1, memory_order_relaxed);
+	runs_each_of(&device->options.geometry, &tensor->place, first, count, lose, device);
+}
+
 int device_seal_check(struct device *device, struct tensor *tensor, const struct error_context *context)
 {
 	char name[ERROR_CONTEXT_NAME_BYTES], base[ERROR_CONTEXT_NAME_BYTES];
@@ -143,9 +165,13 @@ int device_seal_check(struct device *device, struct tensor *tensor, const struct
 		return npumem_error_set(context->error, NPUMEM_INVALID, "%s is a view: seal its base, %s",
 					error_context_name(context, tensor, name),
 					error_context_name(context, tensor->base, base));
+	int64_t elements = npumem_place_elements(&tensor->place), lost;
+	written_damaged(device, tensor, 0, elements, NULL, &lost);
+	if (lost)
+		return written_refuse_lost(tensor, lost, context);
 	if (device->options.uninitialized != NPUMEM_REFUSE)
 		return 0;
-	return written_check(device, tensor, 0, npumem_place_elements(&tensor->place), NULL, context);
+	return written_check(device, tensor, 0, elements, NULL, context);
 }
 
 int device_seal(struct device *device, struct tensor *tensor, const struct error_context *context)

@@ -24,11 +24,14 @@ struct device_options {
 	uint64_t pack_bytes; /* host memory for packs that are kept: see operations/packs.h */
 };
 
-/* How much memory a device of this geometry lives in (local memory and its written and damaged bits). */
+/* How much memory a device of this geometry lives in: local memory, its written and damaged bits, and what else of
+ * the device is to outlive the process. How it is laid out follows from the geometry and this version. */
+enum { DEVICE_MEMORY_VERSION = 1 };
 uint64_t device_memory_bytes(const struct npumem_geometry *geometry);
 
-/* `memory` holds device_memory_bytes(), 64-byte aligned and zero, and is not touched until used; it and `heap`
- * outlive the device. 0 or -ENOMEM. */
+/* `memory` holds device_memory_bytes(), 64-byte aligned; it is zero, or what a device of the same geometry left
+ * there (then device_restore_begin comes next), and is not touched until used. It and `heap` outlive the device. 0
+ * or -ENOMEM. */
 int device_new(const struct device_options *options, const struct heap *heap, void *memory, struct device **out);
 /* Frees the device and all its tensors. */
 void device_free(struct device *device);
@@ -118,13 +121,15 @@ struct tensor *device_after(const struct device *device, uint64_t *at, unsigned 
 /* Whether a tensor can be sealed: all of device_seal that takes time, on any thread. */
 int device_seal_check(struct device *device, struct tensor *tensor, const struct error_context *context);
 /* Makes a tensor read-only for good. INVALID for a view (its base is what can be sealed);
- * FAILED_PRECONDITION where bytes were never written and the policy refuses those. */
+ * DATA_LOST where bytes are lost; FAILED_PRECONDITION where bytes were never written and the policy refuses those.
+ */
 int device_seal(struct device *device, struct tensor *tensor, const struct error_context *context);
 
 /* What a tensor's bytes are like, for ls and show. */
 struct device_state {
-	int64_t unwritten_bytes, damaged_bytes; /* of its data */
-	bool lends, borrows;			/* its empty blocks hold another's data, or the other way round */
+	/* Of its data, each byte once: never written, destroyed by a kernel, lost (device_lose). */
+	int64_t unwritten_bytes, damaged_bytes, lost_bytes;
+	bool lends, borrows; /* its empty blocks hold another's data, or the other way round */
 };
 void device_state(struct device *device, const struct tensor *tensor, struct device_state *state);
 
@@ -176,6 +181,7 @@ bool device_each_at(const struct device *device, int64_t offset, int64_t bytes,
 void device_peek(const struct device *device, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to);
 
 /* One move of a compaction. */
+enum { DEVICE_MOVES_MAX = 128 }; /* in a step */
 struct device_move {
 	struct tensor *tensor;
 	int64_t from_offset, to_offset, bytes_per_npu;
@@ -191,14 +197,77 @@ struct device_compaction {
 	int64_t end;   /* of the last block, as it will lie */
 	bool done;
 };
-/* Decides the next `most` moves, of which there may be none, looking at so many blocks at most; sets `done` at the
- * end. Unless it is a dry run the tensors then have their new places, but their bytes are still where they were:
- * nothing but device_compact_bytes may touch bytes, nor anybody allocate, until that has run. 0 or -ENOMEM (this
- * step decided nothing). */
+/* Decides the next `most` moves (DEVICE_MOVES_MAX at most, unless it is a dry run), of which there may be none,
+ * looking at so many blocks at most; sets `done` at the end. Unless it is a dry run the tensors then have their
+ * new places, but their bytes are still where they were: nothing but device_compact_bytes may touch bytes, nor
+ * anybody allocate, until that has run. 0 or -ENOMEM (this step decided nothing). */
 int device_compact_step(struct device *device, struct device_compaction *compaction, bool dry_run,
 			struct device_move *moves, unsigned most, unsigned *n);
-/* Moves the bytes, on any thread. */
-void device_compact_bytes(struct device *device, const struct device_move *moves, unsigned n);
+/* Moves the bytes of the last step's tensors, on any thread. Stopped dead at any point, it is gone on with by
+ * device_restore_end, where the tensors were restored at their new places; where they were restored at their old
+ * ones, which is right until it is called, it is as if there had been no such step. */
+void device_compact_bytes(struct device *device);
+
+/* ---- what outlives the process ----
+ * Bytes and marks do in `memory`, tensors do where each device_saved is kept, under the number of its slot. To
+ * have them back: device_new, device_restore_begin; device_restore_free and device_restore for the slots, in three
+ * passes (device_saved_pass); device_restore_end; then what was under way is device_lose'd. */
+
+/* All that there is to know of a tensor beside its bytes; without holes. Moving its base does not change a view's.
+ */
+struct device_saved {
+	uint64_t handle;
+	uint64_t base;		   /* of a view: the handle of the tensor that has the storage; else 0 */
+	int64_t address;	   /* of a reshaped view the offset from its base's; of other views 0 */
+	int64_t start_npu;	   /* of a reshaped view; else 0 */
+	struct npumem_dims shape;  /* of a matrix, and of a view that is not reshaped: 0 */
+	struct npumem_dims stride; /* of the strided layout, and of a reshaped view; else 0 */
+	int64_t rows, cols, w;	   /* of a matrix that is no view; else 0 */
+	struct tensor_range range; /* of a view; else 0 */
+	int16_t frac_bits;	   /* NPUMEM_ANY: none */
+	uint8_t dtype, layout, mode, reuse;
+	uint8_t is_sealed, is_dma_only, is_pinned, is_guest, is_reshaped; /* 0 or 1 */
+	uint8_t reserved[5];
+};
+
+/* `tensor` is a live one. Nobody but device_seal, device_compact_step and device_release changes what this says.
+ */
+void device_describe(const struct device *device, const struct tensor *tensor, struct device_saved *saved);
+/* When to restore it: 0 to 2. Any value of `saved` will do. */
+unsigned device_saved_pass(const struct device_saved *saved);
+
+/* The slot of a handle, from 0 on; and its stamp when its tensor is gone, for device_restore_free. */
+static inline uint32_t device_handle_slot(uint64_t handle)
+{
+	return (uint32_t)handle - 1;
+}
+static inline uint64_t device_handle_stamp(uint64_t handle)
+{
+	return (handle >> 32) + 1;
+}
+
+/* Of a new device, after device_keep_for_owner: there are n slots, none of them to be used. 0 or -ENOMEM. */
+int device_restore_begin(struct device *device, uint32_t n_slots);
+/* The slot may be used. `stamp`: of the last tensor that it had, so that no handle is given twice; 0: it had none.
+ * A slot that neither this nor device_restore is called for stays unused for good. Once for a slot; lowest last,
+ * for the last one is used first. */
+void device_restore_free(struct device *device, uint32_t slot, uint64_t stamp);
+/* Places a tensor again as it was, under its handle. Whether it may lie there is not judged anew, but verified is
+ * that it can: every value is in range, no byte is data of two tensors, two that are no guests do not meet, a view
+ * lies in its base. 0; INVALID, FAILED_PRECONDITION or RESOURCE_EXHAUSTED: it cannot be (nothing changed;
+ * `context` is asked for names of restored tensors); -ENOMEM (nothing changed). */
+int device_restore(struct device *device, const struct device_saved *saved, struct tensor **tensor,
+		   const struct error_context *context);
+/* After the last tensor: ends a compaction that was under way, counts damage. `scrub`: zeroes whatever is no
+ * tensor's data, and makes it never written, as it may be of tensors that could not be restored, or were being
+ * released; takes time in proportion to the device. Stopped dead, all of it can be done again: that there is
+ * nothing to scrub any more is not to be recorded before. */
+void device_restore_end(struct device *device, bool scrub);
+
+/* Elements [first, first + count) of a tensor or view (count < 0, or beyond its end: all from `first`; first < 0
+ * or beyond: all of it) are lost: their bytes are zero, and to read them is refused (DATA_LOST, field lost_bytes),
+ * whatever the policy, until they are written again or poisoned. On any thread; nothing may use them meanwhile. */
+void device_lose(struct device *device, struct tensor *tensor, int64_t first, int64_t count);
 
 /* Checks every invariant of the device, its arena included: NULL, or what is wrong. For tests. */
 const char *device_check(struct device *device);

@@ -12,7 +12,7 @@
 struct slot {
 	struct tensor *tensor;
 	uint32_t generation;
-	bool live;
+	bool live, is_unused; /* neither: its generations have run out, or nobody knows which one is next */
 	uint32_t next_unused; /* index + 1; 0 ends the chain */
 };
 

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "daemon/rpc/calls/unsent.h"
 #include "daemon/service/operations.h"
+#include "daemon/service/results.h"
 #include "daemon/service/segments.h"
 #include "daemon/service/transfer.h"
 #include "proto/digest.h"
@@ -130,6 +132,40 @@ static void give_back(struct operate *operate)
 			 operate->scratch_bytes);
 }
 
+/* The last that can fail. */
+static int begin_to_keep(struct operate *operate)
+{
+	struct session *session = operate->session;
+	int status = 0;
+
+	if (!persist_is_on(&session->service->persist))
+		return 0;
+	session->request = operate->request;
+	if (operate->request)
+		status = results_prepare(session, 0, operate->error);
+	if (!status)
+		unsent_before_op(session, operate->op);
+	return status ? status : notes_begin(&operate->notes, session->service, operate->op, operate->error);
+}
+
+/* A result before the note ends: what was done and is not to be done again is never taken for undone. */
+static void end_to_keep(struct operate *operate, bool is_done)
+{
+	struct session *session = operate->session;
+
+	if (!persist_is_on(&session->service->persist))
+		return;
+	session->request = operate->request;
+	if (is_done && operate->request) {
+		results_put(session, (struct results_cell){.kind = RESULTS_DONE,
+							   .index = (uint32_t)operate->index,
+							   .number = operate->is_final,
+							   .counts = operate->op->counts});
+		persist_commit(&session->service->persist);
+	}
+	notes_end(&operate->notes, session->service);
+}
+
 int operate_begin(struct operate *operate, unsigned field)
 {
 	struct reply *reply = operate->reply;
@@ -138,6 +174,7 @@ int operate_begin(struct operate *operate, unsigned field)
 	uint64_t payload = status ? 0 : operate_payload_bytes(op);
 
 	operate->scratch_bytes = 0;
+	operate->notes.n = 0;
 	if (!status)
 		status = charge(operate);
 	if (!status)
@@ -145,6 +182,8 @@ int operate_begin(struct operate *operate, unsigned field)
 	if (!status)
 		status = reply_make_room(reply, payload + OPERATE_DONE_BYTES + OPERATE_DETAILS_BYTES,
 					 operate->error);
+	if (!status)
+		status = begin_to_keep(operate);
 	if (status) {
 		give_back(operate);
 		operations_end(operate->session, op);
@@ -229,6 +268,7 @@ void operate_end(struct operate *operate, int status, size_t pending)
 	}
 	give_back(operate);
 	operations_end(operate->session, operate->op);
+	end_to_keep(operate, !status);
 }
 
 void operate_record(struct operate *operate, struct recording *recording)

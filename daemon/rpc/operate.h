@@ -7,6 +7,7 @@
 #include "daemon/device/tensors/error_context.h"
 #include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/reply.h"
+#include "daemon/service/notes.h"
 #include "daemon/service/session.h"
 
 enum {
@@ -32,7 +33,10 @@ struct operate {
 	uint64_t start_ns, end_ns;   /* of the run; the former may be set before */
 	uint64_t index;		     /* among the operations of its request */
 	int64_t part, done;	     /* of a transfer that may go on in another turn: elements; 0: of no other */
-	bool is_on_thread;	     /* its last part takes all that is left */
+	uint64_t request;	     /* whose operation it is, where what it did is kept; else 0 */
+	bool is_final;		     /* once it was done, its request is not to be done again */
+	struct notes notes;
+	bool is_on_thread; /* its last part takes all that is left */
 	bool is_recorded;
 	struct recorder_transfer *transfer; /* what it moves to or from shared memory, where that is recorded */
 	uint32_t data_crc;		    /* of what a read answers */
@@ -40,8 +44,8 @@ struct operate {
 };
 
 /* Checks and makes room, so that what follows cannot fail for want of it; opens Done as field `field`. session,
- * op, reply, error, now_ns and index are set. 0, or a status with nothing changed and nothing appended; then the
- * operation is over. */
+ * op, reply, error, now_ns, index, request and is_final are set. 0, or a status with nothing changed and nothing
+ * appended; then the operation is over. */
 int operate_begin(struct operate *operate, unsigned field);
 /* After operate_begin: an operation that is short only because its memory is warm is looked at by the clock. */
 void operate_watch(struct operate *operate);

@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "daemon/rpc/calls/absent.h"
 #include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/calls/call.h"
 #include "daemon/rpc/decode.h"
 #include "daemon/rpc/calls/line.h"
 #include "daemon/rpc/calls/progress.h"
+#include "daemon/service/recover.h"
 
 void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 {
@@ -23,7 +25,38 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 
 void rpc_deinit(struct rpc *rpc)
 {
+	absent_deinit(rpc);
 	call_pool_deinit(rpc);
+}
+
+struct recovering {
+	struct rpc *rpc;
+	void (*say)(void *ctx, bool is_loss, const char *line);
+	void *ctx;
+};
+
+static struct session *new_session(void *ctx)
+{
+	return absent_new(((struct recovering *)ctx)->rpc);
+}
+
+static void say(void *ctx, bool is_loss, const char *line)
+{
+	const struct recovering *recovering = ctx;
+
+	recovering->say(recovering->ctx, is_loss, line);
+}
+
+int rpc_recover(struct rpc *rpc, const struct store_report *found,
+		void (*to)(void *ctx, bool is_loss, const char *line), void *ctx)
+{
+	struct recovering recovering = {rpc, to, ctx};
+	struct recover_host host = {.new_session = new_session, .say = say, .ctx = &recovering};
+	struct recover_report report;
+	int status = recover(rpc->service, found, &host, &report);
+
+	advance_settle(rpc);
+	return status;
 }
 
 /* What does not end here has its own message from then on. */
@@ -87,6 +120,7 @@ void rpc_tick(struct rpc *rpc)
 	rpc->alarm_ns = UINT64_MAX;
 	line_tick(rpc);
 	progress_look(rpc);
+	absent_look(rpc);
 	advance_settle(rpc);
 }
 

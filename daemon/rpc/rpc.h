@@ -9,6 +9,7 @@
 #include "daemon/service/session.h"
 #include "daemon/service/tensors.h"
 
+struct absent;
 struct call;
 
 /* An answered request, for whoever looks on. */
@@ -36,15 +37,18 @@ struct rpc {
 	void (*wake)(void *ctx);
 	/* The daemon is to end, after what is answered at the moment. NULL: it is not rpc's to ask. */
 	void (*shut_down)(void *ctx, const struct session *session);
-	void *ctx; /* of these three */
+	void *ctx;	     /* of these three */
+	bool keeps_sessions; /* the daemon ends: those with a token stay when their connection ends */
 
 	/* rpc's own. */
-	bool keeps_clock;   /* a reading is good until rpc_clock_passed: within a turn of the loop */
-	uint64_t clock_ns;  /* the latest reading; 0: there is none */
-	uint64_t alarm_ns;  /* that was asked for */
-	uint64_t send_ns;   /* no more events before then; 0: there are none that wait */
-	uint64_t look_ns;   /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
-	struct call *spare; /* a pool */
+	bool keeps_clock;  /* a reading is good until rpc_clock_passed: within a turn of the loop */
+	uint64_t clock_ns; /* the latest reading; 0: there is none */
+	uint64_t alarm_ns; /* that was asked for */
+	uint64_t send_ns;  /* no more events before then; 0: there are none that wait */
+	uint64_t look_ns;  /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
+	struct absent *absent, *spent; /* sessions without a connection (calls/absent.h) */
+	struct call *followed;	       /* what may run for long */
+	struct call *spare;	       /* a pool */
 	unsigned n_spare;
 	struct call *arriving;			   /* of the message that is being received; NULL: it has ended */
 	struct call *first_ready, *last_ready;	   /* their turn has come */
@@ -64,6 +68,8 @@ struct rpc_peer {
 	struct session *session;
 	/* Some delimited Responses; takes the buffer's bytes, or leaves them. */
 	void (*deliver)(void *ctx, struct buffer *reply);
+	/* Sends what was delivered so far; whether the client's socket has all of it. NULL: it always has. */
+	bool (*send)(void *ctx);
 	/* Whether events have to wait, as the client does not read; then rpc_peer_ready when it has. NULL: never.
 	 */
 	bool (*is_behind)(void *ctx);
@@ -82,6 +88,7 @@ struct rpc_peer {
 	unsigned n_holding;		      /* of those: what is sent after them is held until their end */
 	unsigned n_room;		      /* of those: what is allocated after them is held until their end */
 	size_t call_bytes;		      /* that they hold */
+	uint64_t last_answered;		      /* the highest id of a call that was */
 	struct events_subscriber *subscriber; /* NULL: wants no events */
 	bool is_closing, is_loose, is_blocked;
 	struct rpc_peer *next_loose, *next_blocked;
@@ -90,7 +97,13 @@ struct rpc_peer {
 
 /* `service` and `heap` outlive it. Large: not for the stack. */
 void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap);
+/* Sessions that wait for their clients are left in the store. */
 void rpc_deinit(struct rpc *rpc);
+
+/* Before anything is received, with the clock set: has the service as its store was left (service/recover.h),
+ * whose sessions wait for their clients from now on. 0 or -errno. */
+int rpc_recover(struct rpc *rpc, const struct store_report *found,
+		void (*say)(void *ctx, bool is_loss, const char *line), void *ctx);
 
 /* Takes one message (without its length), which is the caller's: answered by peer->deliver, before this returns or
  * later. Whatever the message is, the connection can go on. 0; -ENOMEM: not even an error could be written, and

@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -88,6 +87,7 @@ static void stop(struct server *server)
 	if (server->is_stopping)
 		return;
 	server->is_stopping = true;
+	server->rpc.keeps_sessions = true;
 	notify_stopping(&server->notify);
 	if (server->address.fd >= 0) {
 		accept_stop(&server->accept);
@@ -250,6 +250,20 @@ static int set_limits(struct server *server)
 	return 0;
 }
 
+/* Where it is not known what the disk has, nothing may be told any more: the next daemon finds out. */
+static bool may_send(void *ctx)
+{
+	struct server *server = ctx;
+	int status = server->has_lost_state ? -EIO : state_flush(&server->state);
+
+	if (status && !server->has_lost_state) {
+		log_line(LOG_LEVEL_ERROR, "the state cannot be written: %s; the daemon ends", uv_strerror(status));
+		server->has_lost_state = true;
+		turns_add_last(&server->turns, &server->shutdown);
+	}
+	return !status;
+}
+
 static void open_connections(struct server *server)
 {
 	struct connection_host *host = &server->connections;
@@ -262,6 +276,7 @@ static void open_connections(struct server *server)
 	host->workers = &server->workers;
 	host->frame_ms = (uint64_t)server->options->frame_seconds * MS_PER_SECOND;
 	host->drain_ms = (uint64_t)server->options->drain_seconds * MS_PER_SECOND;
+	host->may_send = server->options->durable ? may_send : NULL;
 	host->gone = on_gone;
 	host->ctx = server;
 	if (!server->is_private) {
@@ -273,19 +288,16 @@ static void open_connections(struct server *server)
 static int open_device(struct server *server, char *error)
 {
 	const struct device_options *options = &server->options->device;
-	uint64_t seed, bytes = device_memory_bytes(&options->geometry);
 	struct kernel_crew crew;
+	uint64_t seed;
+	int status = state_open(&server->state, server->options, &server->notify, server->heap, error,
+				ADDRESS_ERROR_BYTES);
 
-	server->memory_bytes = bytes;
-	server->memory =
-		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (server->memory == MAP_FAILED) {
-		server->memory = NULL;
-		return fail(error, "cannot map the device's memory", -errno);
-	}
+	if (status)
+		return status;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return fail(error, "no random seed", -errno);
-	if (device_new(options, server->heap, server->memory, &server->device))
+	if (device_new(options, server->heap, server->state.memory, &server->device))
 		return fail(error, "cannot make the device", UV_ENOMEM);
 	if (service_init(&server->service, server->device, server->heap, geteuid(), seed))
 		return fail(error, "cannot make the service", UV_ENOMEM);
@@ -311,7 +323,7 @@ static int open_device(struct server *server, char *error)
 	server->rpc.wake = wake;
 	server->rpc.ctx = server;
 	open_connections(server);
-	return 0;
+	return state_recover(&server->state, server->options, &server->rpc, error, ADDRESS_ERROR_BYTES);
 }
 
 static void close_device(struct server *server)
@@ -322,8 +334,7 @@ static void close_device(struct server *server)
 		service_deinit(&server->service);
 	}
 	device_free(server->device);
-	if (server->memory)
-		munmap(server->memory, server->memory_bytes);
+	state_close(&server->state, server->has_served && !server->has_lost_state);
 }
 
 static void on_orphan(uv_signal_t *signal, int number)
@@ -396,11 +407,7 @@ static int open_socket(struct server *server, char *error)
 	server->rpc.socket = server->address.path;
 	background_ready(line, server->address.path);
 	log_line(LOG_LEVEL_INFO, "%s", line);
-	/* Not from a private daemon: the environment it has inherited is its client's. */
-	if (options->fd < 0) {
-		notify_open(&server->notify, &server->loop);
-		notify_ready(&server->notify, line);
-	}
+	notify_ready(&server->notify, line);
 	return 0;
 }
 
@@ -438,6 +445,9 @@ static int run(struct server *server, char *error)
 {
 	int status = open_loop(server, error);
 
+	/* Not of a private daemon: the environment it has inherited is its client's. */
+	if (!status && server->options->fd < 0)
+		notify_open(&server->notify, &server->loop);
 	if (!status)
 		status = open_device(server, error);
 	if (status)
@@ -448,6 +458,7 @@ static int run(struct server *server, char *error)
 	status = open_what_is_served(server, error);
 	if (status)
 		return status;
+	server->has_served = true;
 	spin_run(&server->loop, &server->turns, (unsigned)server->options->spin_us);
 	turns_close(&server->turns);
 	uv_close((uv_handle_t *)&server->waited, NULL);

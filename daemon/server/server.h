@@ -11,6 +11,7 @@
 #include "daemon/server/connections/identity.h"
 #include "daemon/server/process/notify.h"
 #include "daemon/server/process/options.h"
+#include "daemon/server/process/state.h"
 #include "daemon/server/loop/share.h"
 #include "daemon/server/loop/stopwatch.h"
 #include "daemon/server/loop/workers.h"
@@ -19,8 +20,7 @@ struct server {
 	uv_loop_t loop;
 	const struct options *options;
 	const struct heap *heap;
-	void *memory; /* of the device */
-	size_t memory_bytes;
+	struct state state;
 	struct device *device;
 	struct service service;
 	struct rpc rpc;
@@ -43,7 +43,9 @@ struct server {
 	struct identity identity;
 	struct connection_host connections;
 	bool is_stopping;
-	bool is_private; /* serves one connection, and ends with it */
+	bool has_lost_state; /* it could not be written */
+	bool has_served;     /* it has begun, so that its end is one */
+	bool is_private;     /* serves one connection, and ends with it */
 };
 
 /* Runs the daemon until it is told to stop. 0, or -errno with one line in `error` where it cannot start. */

@@ -52,7 +52,7 @@ int access_check(const struct session *session, const struct tensor *tensor, enu
 			 : right == ACCESS_READ ? "read"
 						: "name",
 			 name,
-			 need == ACCESS_OWN	? "seal, free or grant"
+			 need == ACCESS_OWN	? "seal, free, rename or grant"
 			 : need == ACCESS_WRITE ? "write"
 						: "read");
 	npumem_error_text(error, "tensor", name);

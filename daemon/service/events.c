@@ -8,10 +8,9 @@
 #include "daemon/service/access.h"
 
 static const char *const names[EVENTS_N] = {
-	[EVENTS_ALLOCATED] = "allocated", [EVENTS_FREED] = "freed",
-	[EVENTS_SEALED] = "sealed",	  [EVENTS_MOVED] = "moved",
-	[EVENTS_DAMAGED] = "damaged",	  [EVENTS_REFUSED] = "refused",
-	[EVENTS_LOW_SPACE] = "low-space", [EVENTS_CLIENT_GONE] = "client-gone",
+	[EVENTS_ALLOCATED] = "allocated", [EVENTS_FREED] = "freed",	    [EVENTS_SEALED] = "sealed",
+	[EVENTS_RENAMED] = "renamed",	  [EVENTS_MOVED] = "moved",	    [EVENTS_DAMAGED] = "damaged",
+	[EVENTS_REFUSED] = "refused",	  [EVENTS_LOW_SPACE] = "low-space", [EVENTS_CLIENT_GONE] = "client-gone",
 	[EVENTS_PROGRESS] = "progress",
 };
 
@@ -199,32 +198,54 @@ static struct events_shared *share_of_tensor(struct events *events, const struct
 		event.handle = tensor->handle;
 		set_actor(&event, actor);
 		access_name(to, tensor, event.name, sizeof(event.name));
+	} else {
+		event.message[0] = 0;
 	}
 	return share(events, &event);
+}
+
+/* To each what it may know: `common` is that, but for the members that tell who did it to which tensor. */
+static void emit_of_tensor(struct events *events, const struct event *common, const struct tensor *tensor,
+			   const struct session *actor)
+{
+	struct events_shared *views[N_VIEWS] = {NULL};
+
+	for (struct events_subscriber *to = events->subscribers; to; to = to->next) {
+		unsigned as = !access_sees(to->session, tensor) ? AS_STRANGER
+			      : to->session->uid == common->uid ? AS_OWNER
+								: AS_OTHER;
+
+		if (!wants(to, common->kind))
+			continue;
+		if (!views[as])
+			views[as] = share_of_tensor(events, common, as, to->session, tensor, actor);
+		put(events, to, views[as]);
+	}
 }
 
 void events_tensor(struct service *service, enum events_kind kind, const struct tensor *tensor,
 		   const struct session *actor, int64_t bytes)
 {
-	struct events *events = &service->events;
-	struct events_shared *views[N_VIEWS] = {NULL};
-	struct event common;
+	struct event common = {.kind = kind};
 
-	if (!events->subscribers)
+	if (!service->events.subscribers)
 		return;
-	common = (struct event){.kind = kind, .uid = record_of(tensor)->uid};
+	common.uid = record_of(tensor)->uid;
 	common.bytes = (uint64_t)(bytes < 0 ? tensor->place.bytes_per_npu : bytes);
-	for (struct events_subscriber *to = events->subscribers; to; to = to->next) {
-		unsigned as = !access_sees(to->session, tensor) ? AS_STRANGER
-			      : to->session->uid == common.uid	? AS_OWNER
-								: AS_OTHER;
+	emit_of_tensor(&service->events, &common, tensor, actor);
+}
 
-		if (!wants(to, kind))
-			continue;
-		if (!views[as])
-			views[as] = share_of_tensor(events, &common, as, to->session, tensor, actor);
-		put(events, to, views[as]);
-	}
+void events_renamed(struct service *service, const struct tensor *tensor, const struct session *actor,
+		    const char *before)
+{
+	struct event common = {.kind = EVENTS_RENAMED};
+
+	if (!service->events.subscribers)
+		return;
+	common.uid = record_of(tensor)->uid;
+	common.bytes = (uint64_t)tensor->place.bytes_per_npu;
+	snprintf(common.message, sizeof(common.message), "%s", before);
+	emit_of_tensor(&service->events, &common, tensor, actor);
 }
 
 /* Of sessions, a subscriber knows those of its uid. */

@@ -16,6 +16,7 @@ enum events_kind {
 	EVENTS_ALLOCATED,
 	EVENTS_FREED,
 	EVENTS_SEALED,
+	EVENTS_RENAMED,
 	EVENTS_MOVED,
 	EVENTS_DAMAGED,
 	EVENTS_REFUSED,
@@ -87,6 +88,9 @@ void events_put(struct events_subscriber *subscriber, const struct event *event)
 /* What happened to a tensor while it is in the tables. `bytes` < 0: its own. */
 void events_tensor(struct service *service, enum events_kind kind, const struct tensor *tensor,
 		   const struct session *actor, int64_t bytes);
+/* It had the name `before` until now. */
+void events_renamed(struct service *service, const struct tensor *tensor, const struct session *actor,
+		    const char *before);
 /* A request was refused. */
 void events_refused(const struct session *session, uint64_t request_id, const struct npumem_error *error);
 void events_client_gone(const struct session *session);

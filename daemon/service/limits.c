@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <utlist.h>
 
 static const char *const names[LIMITS_N] = {
@@ -25,6 +26,21 @@ int limits_parse_key(const char *name)
 const char *limits_name(enum limits_key key)
 {
 	return names[key];
+}
+
+bool limits_is_of_bytes(enum limits_key key)
+{
+	return key == LIMITS_DEVICE_BYTES || key == LIMITS_REQUEST_BYTES || key == LIMITS_SEGMENT_BYTES ||
+	       key == LIMITS_SCRATCH_BYTES;
+}
+
+/* As a message has it. */
+static const char *amount_text(enum limits_key key, uint64_t amount, char text[NPUMEM_BYTES_TEXT_BYTES])
+{
+	if (limits_is_of_bytes(key))
+		return npumem_bytes_text(amount, text);
+	snprintf(text, NPUMEM_BYTES_TEXT_BYTES, "%" PRIu64, amount);
+	return text;
 }
 
 void limits_init(struct limits_table *table, const struct heap *heap, uint32_t admin)
@@ -157,13 +173,14 @@ int limits_check(const struct limits_table *table, const struct limits_user *use
 		 uint64_t more, struct npumem_error *error)
 {
 	uint64_t most = limits_most(table, user, key), now = user->now[key];
+	char texts[3][NPUMEM_BYTES_TEXT_BYTES];
 
 	if (now <= most && more <= most - now)
 		return 0;
 	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-			 "uid %" PRIu32 " has %" PRIu64 " %s, and %" PRIu64
-			 " more would pass its limit of %" PRIu64,
-			 user->uid, now, names[key], more, most);
+			 "uid %" PRIu32 " has %s %s, and %s more would pass its limit of %s", user->uid,
+			 amount_text(key, now, texts[0]), names[key], amount_text(key, more, texts[1]),
+			 amount_text(key, most, texts[2]));
 	npumem_error_text(error, "limit", names[key]);
 	npumem_error_number(error, "now", (int64_t)(now & INT64_MAX));
 	npumem_error_number(error, "more", (int64_t)(more & INT64_MAX));

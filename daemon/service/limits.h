@@ -66,6 +66,8 @@ struct limits_table {
 /* "sessions", "device_bytes", …; -1 for none. */
 int limits_parse_key(const char *name);
 const char *limits_name(enum limits_key key);
+/* Whether it is not a count. */
+bool limits_is_of_bytes(enum limits_key key);
 
 /* `admin`: the daemon's own uid. */
 void limits_init(struct limits_table *table, const struct heap *heap, uint32_t admin);

@@ -22,7 +22,20 @@ static int check_limits(const struct session *session, uint64_t bytes, struct np
 	return limits_check(&session->service->limits, session->user, LIMITS_SEGMENT_BYTES, bytes, error);
 }
 
-int segments_share(struct session *session, struct segment **out, struct npumem_error *error)
+static int check_id(const struct session *session, uint64_t id, struct npumem_error *error)
+{
+	const struct segment *segment;
+
+	/* So that those that follow are never used up. */
+	if (id > INT64_MAX)
+		return npumem_error_set(error, NPUMEM_INVALID, "a segment's id is at most %" PRId64, INT64_MAX);
+	LL_SEARCH_SCALAR(session->segments, segment, id, id);
+	if (!segment)
+		return 0;
+	return npumem_error_set(error, NPUMEM_INVALID, "this session shares a segment %" PRIu64 " already", id);
+}
+
+int segments_share(struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
 {
 	const struct segments_source *source = session->segments_source;
 	struct segment *segment;
@@ -39,14 +52,19 @@ int segments_share(struct session *session, struct segment **out, struct npumem_
 		heap_free(session->service->heap, segment);
 		return status;
 	}
-	status = check_limits(session, segment->memory.bytes, error);
+	/* What came is taken in any case, so that it is not taken for the next one's. */
+	status = id ? check_id(session, id, error) : 0;
+	if (!status)
+		status = check_limits(session, segment->memory.bytes, error);
 	if (status) {
 		source->release(source->ctx, &segment->memory);
 		heap_free(session->service->heap, segment);
 		return status;
 	}
 	limits_charge(&session->service->limits, session->user, LIMITS_SEGMENT_BYTES, segment->memory.bytes);
-	segment->id = ++session->last_segment;
+	segment->id = id ? id : session->last_segment + 1;
+	if (segment->id > session->last_segment)
+		session->last_segment = segment->id;
 	LL_PREPEND(session->segments, segment);
 	*out = segment;
 	return 0;

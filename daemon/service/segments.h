@@ -17,9 +17,9 @@ struct segment {
 	struct segment *next;
 };
 
-/* Maps what came with the request. 0; INVALID (nothing came, or not what can be shared safely),
- * RESOURCE_EXHAUSTED (too much of it). */
-int segments_share(struct session *session, struct segment **out, struct npumem_error *error);
+/* Maps what came with the request. `id`: that it is to have; 0: the next one. 0; INVALID (nothing came, or not
+ * what can be shared safely; or the id is in use), RESOURCE_EXHAUSTED (too much of it). */
+int segments_share(struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);
 
 /* 0; NOT_FOUND, DATA_LOST (its memory has faulted). */
 int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);

@@ -20,22 +20,9 @@ int service_init(struct service *service, struct device *device, const struct he
 	waiting_init(&service->waiting, &service->limits);
 	device_keep_for_owner(device, sizeof(struct record));
 	recorder_init(&service->recorder, heap);
+	service->persist = (struct persist){.heap = heap};
 	scheduler_init(&service->scheduler);
 	return names_init(&service->names, heap, seed);
-}
-
-void service_deinit(struct service *service)
-{
-	struct tensor *tensor;
-
-	assert(!service->sessions && !service->waiting.first);
-	scheduler_deinit(&service->scheduler);
-	while ((tensor = device_next(service->device, NULL)))
-		service_release(service, tensor);
-	assert(!service->names.n);
-	names_deinit(&service->names);
-	limits_deinit(&service->limits);
-	recorder_deinit(&service->recorder);
 }
 
 void service_adopt(struct service *service, struct session *session, struct tensor *tensor)
@@ -49,7 +36,6 @@ void service_adopt(struct service *service, struct session *session, struct tens
 		return;
 	}
 	record->session = session;
-	record->session_id = session->id;
 	DL_PREPEND(session->anonymous, record);
 	session->device_bytes += record->charge;
 	session->n_tensors++;
@@ -83,6 +69,14 @@ struct release {
 	unsigned n;
 };
 
+static void give_back(struct service *service, struct record *record)
+{
+	limits_give_back(&service->limits, record->user, LIMITS_TENSORS, 1);
+	limits_give_back(&service->limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
+	limits_drop(&service->limits, record->user);
+	heap_free(service->heap, record->grants);
+}
+
 static void forget(void *ctx, struct tensor *tensor)
 {
 	struct release *release = ctx;
@@ -90,12 +84,10 @@ static void forget(void *ctx, struct tensor *tensor)
 
 	scheduler_forget_root(&release->service->scheduler, &record->queue);
 	events_tensor(release->service, EVENTS_FREED, tensor, release->service->events.actor, -1);
+	persist_drop(release->service, tensor);
 	tensor->owner = NULL;
-	limits_give_back(&release->service->limits, record->user, LIMITS_TENSORS, 1);
-	limits_give_back(&release->service->limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
-	limits_drop(&release->service->limits, record->user);
+	give_back(release->service, record);
 	release->service->waiting.room = true;
-	heap_free(release->service->heap, record->grants);
 	release->n++;
 }
 
@@ -107,4 +99,41 @@ unsigned service_release(struct service *service, struct tensor *tensor)
 	device_release(service->device, tensor, forget, &release);
 	events_room(service);
 	return release.n;
+}
+
+void service_leave(struct service *service, struct tensor *tensor)
+{
+	hide_one(service, record_of(tensor));
+	give_back(service, record_of(tensor));
+	tensor->owner = NULL;
+}
+
+static void leave_all(struct service *service)
+{
+	for (struct tensor *tensor = NULL; (tensor = device_next(service->device, tensor));)
+		if (tensor->owner)
+			service_leave(service, tensor);
+}
+
+static void release_all(struct service *service)
+{
+	struct tensor *tensor;
+
+	while ((tensor = device_next(service->device, NULL)))
+		service_release(service, tensor);
+}
+
+void service_deinit(struct service *service)
+{
+	assert(!service->sessions && !service->waiting.first);
+	scheduler_deinit(&service->scheduler);
+	if (persist_is_on(&service->persist))
+		leave_all(service);
+	else
+		release_all(service);
+	assert(!service->names.n);
+	names_deinit(&service->names);
+	persist_deinit(&service->persist);
+	limits_deinit(&service->limits);
+	recorder_deinit(&service->recorder);
 }

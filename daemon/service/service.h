@@ -8,6 +8,7 @@
 #include "daemon/service/limits.h"
 #include "daemon/service/metrics.h"
 #include "daemon/service/names.h"
+#include "daemon/service/persist.h"
 #include "daemon/service/record.h"
 #include "daemon/service/recorder.h"
 #include "daemon/service/scheduler.h"
@@ -24,6 +25,7 @@ struct service {
 	struct events events;
 	struct metrics metrics;
 	struct recorder recorder;
+	struct persist persist;
 	struct session *sessions;
 	uint64_t n_sessions, last_session;
 };
@@ -31,7 +33,7 @@ struct service {
 /* `service` is zero; `device` and `heap` outlive it. `seed`: a number that no client can know. 0 or -ENOMEM. */
 int service_init(struct service *service, struct device *device, const struct heap *heap, uint32_t uid,
 		 uint64_t seed);
-/* No session is left; the tensors that have names are freed. */
+/* No session is left; the tensors that are left are freed, or where they are kept left as they are. */
 void service_deinit(struct service *service);
 
 /* Makes a new tensor's record (uid and name are set) its owner: names it, or gives it to `session` where it has no
@@ -40,7 +42,10 @@ void service_adopt(struct service *service, struct session *session, struct tens
 /* Nobody finds a tensor any more, nor its views; what is under way still has them. Its space and its charge go
  * with service_release. */
 void service_hide(struct service *service, struct tensor *tensor);
-/* Frees a tensor and its views, whoever owns them; returns how many went. Nothing is under way with them. */
+/* Frees a tensor and its views, whoever owns them; returns how many went. Nothing is under way with them. What is
+ * kept of them goes with the next persist_commit. */
 unsigned service_release(struct service *service, struct tensor *tensor);
+/* Ends what this process knows of a tensor: its bytes, and what is kept of it, are for the next one. */
+void service_leave(struct service *service, struct tensor *tensor);
 
 #endif

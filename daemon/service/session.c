@@ -2,9 +2,20 @@
  * Invariant: the list `anonymous` holds exactly the unnamed tensors that were made in this session. */
 #include "daemon/service/session.h"
 
+#include <errno.h>
 #include <utlist.h>
 
+#include "daemon/service/results.h"
 #include "daemon/service/segments.h"
+
+static void begin(struct session *session, struct service *service, struct limits_user *user, pid_t pid)
+{
+	*session = (struct session){
+		.service = service, .id = ++service->last_session, .uid = user->uid, .user = user, .pid = pid};
+	DL_PREPEND(service->sessions, session);
+	service->n_sessions++;
+	service->metrics.sessions++;
+}
 
 int session_init(struct session *session, struct service *service, uint32_t uid, pid_t pid,
 		 struct npumem_error *error)
@@ -20,12 +31,77 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 		return status;
 	}
 	limits_charge(&service->limits, user, LIMITS_SESSIONS, 1);
-	*session = (struct session){
-		.service = service, .id = ++service->last_session, .uid = uid, .user = user, .pid = pid};
-	DL_PREPEND(service->sessions, session);
-	service->n_sessions++;
-	service->metrics.sessions++;
+	begin(session, service, user, pid);
 	return 0;
+}
+
+int session_restore(struct session *session, struct service *service, const struct persist_session *kept,
+		    uint32_t cell)
+{
+	struct limits_user *user = limits_take(&service->limits, kept->uid);
+
+	if (!user)
+		return -ENOMEM;
+	begin(session, service, user, 0);
+	session->is_absent = true;
+	session->id = kept->id;
+	if (kept->id > service->last_session)
+		service->last_session = kept->id;
+	session->has_token = true;
+	session->lingers = kept->lingers;
+	session->forgotten_below = kept->forgotten_below;
+	session->changed_below = kept->changed_below;
+	memcpy(session->token, kept->token, sizeof(session->token));
+	session->cell = cell;
+	persist_session_adopt(session);
+	return 0;
+}
+
+bool session_is_fresh(const struct session *session)
+{
+	return !session->has_token && !session->anonymous && !session->segments && !session->last_segment;
+}
+
+/* What it has, but its connection, the user and the shared memory. */
+static void hand_over(struct session *from, struct session *to)
+{
+	uint64_t id = to->id;
+
+	to->id = from->id;
+	from->id = id;
+	to->anonymous = from->anonymous;
+	to->device_bytes = from->device_bytes;
+	to->n_tensors = from->n_tensors;
+	from->anonymous = NULL;
+	from->device_bytes = from->n_tensors = 0;
+	for (struct record *record = to->anonymous; record; record = record->next)
+		record->session = to;
+	to->has_token = true;
+	to->lingers = from->lingers;
+	memcpy(to->token, from->token, sizeof(to->token));
+	to->cell = from->cell;
+	to->answered_below = from->answered_below;
+	to->forgotten_below = from->forgotten_below;
+	to->changed_below = from->changed_below;
+	to->results = from->results;
+	to->n_results = from->n_results;
+	from->results = NULL;
+	from->n_results = 0;
+	from->has_token = false;
+	from->is_spent = true;
+	persist_session_adopt(to);
+}
+
+void session_return(struct session *absent, struct session *to)
+{
+	hand_over(absent, to);
+}
+
+void session_stay_away(struct session *session, struct session *absent)
+{
+	begin(absent, session->service, limits_take(&session->service->limits, session->uid), 0);
+	absent->is_absent = true;
+	hand_over(session, absent);
 }
 
 size_t session_hide(struct session *session, struct tensor **tensors, size_t most)
@@ -39,20 +115,42 @@ size_t session_hide(struct session *session, struct tensor **tensors, size_t mos
 	return n;
 }
 
+/* What is left when it has no tensors. */
+static void end(struct session *session)
+{
+	struct service *service = session->service;
+
+	segments_deinit(session);
+	DL_DELETE(service->sessions, session);
+	service->n_sessions--;
+	if (!session->is_absent)
+		limits_give_back(&service->limits, session->user, LIMITS_SESSIONS, 1);
+	limits_drop(&service->limits, session->user);
+}
+
 void session_deinit(struct session *session)
 {
 	struct service *service = session->service;
 
+	session->request = 0;
+	persist_session_end(session);
 	service->events.actor = session;
 	/* A base may take several of the list with it. */
 	while (session->anonymous)
 		service_release(service, session->anonymous->tensor);
+	persist_commit(&service->persist);
 	service->events.actor = NULL;
-	events_client_gone(session);
-	segments_deinit(session);
-	recorder_session_end(&service->recorder, session);
-	DL_DELETE(service->sessions, session);
-	service->n_sessions--;
-	limits_give_back(&service->limits, session->user, LIMITS_SESSIONS, 1);
-	limits_drop(&service->limits, session->user);
+	if (!session->is_spent) {
+		events_client_gone(session);
+		recorder_session_end(&service->recorder, session);
+	}
+	end(session);
+}
+
+void session_leave(struct session *session)
+{
+	while (session->anonymous)
+		service_leave(session->service, session->anonymous->tensor);
+	results_leave(session);
+	end(session);
 }

@@ -24,6 +24,8 @@ struct segments_source {
 	void *ctx;
 };
 
+struct result;
+
 struct session {
 	struct service *service;
 	uint64_t id; /* > 0; not given again while the daemon lives */
@@ -37,6 +39,20 @@ struct session {
 	const struct segments_source *segments_source; /* NULL: none can be shared */
 	struct metrics_usage usage;
 	void *peer; /* rpc's: whose requests they are; NULL: it has not asked yet */
+
+	/* What it goes on by after the daemon was started again (persist.h, results.h). */
+	bool is_absent; /* its client is not there: what it counts among the uid's sessions is the other one */
+	bool is_spent;	/* another one goes on as it: its own end is nobody's business */
+	bool has_token;
+	bool lingers; /* also where its client goes and the daemon stays */
+	uint8_t token[PERSIST_TOKEN_BYTES];
+	uint32_t cell;
+	uint64_t request;	  /* whose effects come next: its id; 0: one whose effects are not kept */
+	uint64_t answered_below;  /* the client has these answers */
+	uint64_t forgotten_below; /* whether requests with lower ids were done is not known any more */
+	uint64_t changed_below;	  /* nor do data requests with lower ids find what they found */
+	struct result *results;
+	size_t n_results;
 	struct session *next, *prev;
 };
 
@@ -45,6 +61,19 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 		 struct npumem_error *error);
 /* Frees the session's anonymous tensors at once, with their views, also those that have names. */
 void session_deinit(struct session *session);
+
+/* One that was found in cell `cell`: it waits for its client. 0 or -ENOMEM (then it has not begun). */
+int session_restore(struct session *session, struct service *service, const struct persist_session *kept,
+		    uint32_t cell);
+/* Whether it has nothing yet, so that another one can come back as this one. */
+bool session_is_fresh(const struct session *session);
+/* An absent session comes back: `to`, which is fresh and of the same uid, goes on with its id, token, tensors and
+ * results. `absent` is left with nothing, and to be ended. */
+void session_return(struct session *absent, struct session *to);
+/* The other way round: begins `absent` with all that the session has, but for its shared memory. */
+void session_stay_away(struct session *session, struct session *absent);
+/* Ends a session here alone: what is kept of it is for the next process. */
+void session_leave(struct session *session);
 
 /* Hides at most `most` of the session's anonymous tensors, and their views: for tensors_free. Returns how many. */
 size_t session_hide(struct session *session, struct tensor **tensors, size_t most);

@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "daemon/service/results.h"
+
 static int check_free_name(const struct session *session, const char *name, struct npumem_error *error)
 {
 	int status;
@@ -41,11 +43,18 @@ static int check_free_names(const struct session *session, const char *const *na
 }
 
 /* Views have no storage. */
-static uint64_t charge_of(const struct session *session, const struct tensor *tensor)
+static uint64_t charge_of(const struct service *service, const struct tensor *tensor)
 {
-	const struct npumem_geometry *geometry = &device_options(session->service->device)->geometry;
+	const struct npumem_geometry *geometry = &device_options(service->device)->geometry;
 
 	return tensor->base ? 0 : (uint64_t)(tensor->place.bytes_per_npu * geometry->n_npus);
+}
+
+/* What was just allocated goes again. */
+static void take_back(struct service *service, struct tensor *const *tensors, unsigned n)
+{
+	while (n-- > 0)
+		device_release(service->device, tensors[n], NULL, NULL);
 }
 
 /* What was just allocated, against what the uid may have; where it is too much it goes again. */
@@ -56,27 +65,63 @@ static int check_charges(struct session *session, struct tensor *const *tensors,
 	int status;
 
 	for (unsigned i = 0; i < n; i++)
-		bytes += charge_of(session, tensors[i]);
+		bytes += charge_of(session->service, tensors[i]);
 	status = limits_check(&session->service->limits, session->user, LIMITS_DEVICE_BYTES, bytes, error);
-	for (unsigned i = 0; status && i < n; i++)
-		device_release(session->service->device, tensors[i], NULL, NULL);
+	if (status)
+		take_back(session->service, tensors, n);
 	return status;
 }
 
-static void adopt(struct session *session, const char *name, struct tensor *tensor)
+/* The same against the room that the state has. */
+static int check_room_to_keep(struct service *service, struct tensor *const *tensors, unsigned n,
+			      struct npumem_error *error)
 {
-	struct limits_table *limits = &session->service->limits;
+	int status = persist_prepare_new(service, tensors, n, error);
+
+	if (status)
+		take_back(service, tensors, n);
+	return status;
+}
+
+static void charge(struct service *service, struct tensor *tensor, struct limits_user *user)
+{
 	struct record *record = tensor_owner_room(tensor);
 
-	record->uid = session->uid;
+	record->uid = user->uid;
+	record->user = user;
+	record->charge = charge_of(service, tensor);
+	tensor->account = &user->packs;
+	limits_charge(&service->limits, user, LIMITS_TENSORS, 1);
+	limits_charge(&service->limits, user, LIMITS_DEVICE_BYTES, record->charge);
+}
+
+int tensors_readopt(struct service *service, struct session *session, uint32_t uid, struct tensor *tensor)
+{
+	struct limits_user *user = limits_take(&service->limits, uid);
+
+	if (!user)
+		return -ENOMEM;
+	charge(service, tensor, user);
+	service_adopt(service, session, tensor);
+	return 0;
+}
+
+/* `index`: among those of the request. */
+static void adopt(struct session *session, const char *name, unsigned index, struct tensor *tensor)
+{
+	struct record *record = tensor_owner_room(tensor);
+
+	record->session_id = session->id;
+	if (results_are_kept(session)) {
+		record->request = session->request;
+		record->request_index = index;
+		record->maker_cell = session->cell;
+	}
 	/* Its session has the user, so this takes no memory. */
-	record->user = limits_take(limits, session->uid);
-	record->charge = charge_of(session, tensor);
-	tensor->account = &record->user->packs;
-	limits_charge(limits, record->user, LIMITS_TENSORS, 1);
-	limits_charge(limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
+	charge(session->service, tensor, limits_take(&session->service->limits, session->uid));
 	memcpy(record->name, name, strlen(name)); /* checked: it fits, and the rest is zero */
 	service_adopt(session->service, session, tensor);
+	persist_put(session->service, tensor);
 	events_tensor(session->service, EVENTS_ALLOCATED, tensor, session, -1);
 }
 
@@ -102,8 +147,7 @@ static int check_turn(struct service *service, struct tensor **tensors, unsigned
 	if (!claimant || turn == TENSORS_HEAD ||
 	    (turn == TENSORS_AT_ONCE && left >= largest && !in_the_way_of(claimant, tensors, n)))
 		return 0;
-	for (unsigned i = n; i-- > 0;)
-		device_release(service->device, tensors[i], NULL, NULL);
+	take_back(service, tensors, n);
 	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 			 turn == TENSORS_LAST
 				 ? "%u allocations wait for room before this one"
@@ -164,16 +208,17 @@ int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
 /* What others did meanwhile counts: names, and what the uid may have. */
 static int check_again(struct tensors_alloc *alloc, struct npumem_error *error)
 {
-	struct device *device = alloc->session->service->device;
+	struct service *service = alloc->session->service;
 	int status = check(alloc, error);
 
-	for (unsigned i = alloc->n; status && i-- > 0;)
-		device_release(device, alloc->tensors[i], NULL, NULL);
+	if (status)
+		take_back(service, alloc->tensors, alloc->n);
 	if (!status)
 		status = check_charges(alloc->session, alloc->tensors, alloc->n, error);
 	if (!status)
-		status = check_turn(alloc->session->service, alloc->tensors, alloc->n, alloc->turn, alloc->largest,
-				    error);
+		status = check_turn(service, alloc->tensors, alloc->n, alloc->turn, alloc->largest, error);
+	if (!status)
+		status = check_room_to_keep(service, alloc->tensors, alloc->n, error);
 	return status;
 }
 
@@ -215,7 +260,8 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	if (status)
 		return status;
 	for (unsigned i = 0; i < alloc->n; i++)
-		adopt(session, alloc->names[i], alloc->tensors[i]);
+		adopt(session, alloc->names[i], i, alloc->tensors[i]);
+	persist_commit(&session->service->persist);
 	events_room(session->service);
 	return 0;
 }
@@ -239,8 +285,12 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 		status = shape ? device_view_reshape(service->device, base, shape, view, &context)
 			       : device_view_slice(service->device, base, slice, view, &context);
 	if (!status)
-		adopt(session, name, *view);
-	return status;
+		status = check_room_to_keep(service, view, 1, error);
+	if (status)
+		return status;
+	adopt(session, name, 0, *view);
+	persist_commit(&service->persist);
+	return 0;
 }
 
 int tensors_free_check(struct session *session, struct tensor *const *tensors, size_t n,
@@ -281,23 +331,84 @@ void tensors_hide(struct session *session, struct tensor **tensors, size_t n)
 
 uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n)
 {
+	struct service *service = session->service;
 	uint64_t n_freed = 0;
 
-	session->service->events.actor = session;
+	service->events.actor = session;
 	for (size_t i = 0; i < n; i++)
-		n_freed += service_release(session->service, tensors[i]);
-	session->service->events.actor = NULL;
+		n_freed += service_release(service, tensors[i]);
+	service->events.actor = NULL;
+	results_put(session, (struct results_cell){.kind = RESULTS_FREED, .number = n_freed});
+	persist_commit(&service->persist);
 	return n_freed;
+}
+
+/* Prepared, with a result. */
+static void keep_change(struct session *session, const struct tensor *tensor)
+{
+	persist_put(session->service, tensor);
+	results_put(session, (struct results_cell){.kind = RESULTS_CHANGED, .handle = tensor->handle});
+	persist_commit(&session->service->persist);
 }
 
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error)
 {
 	struct error_context context = access_context(session, error);
-	int status = device_seal(session->service->device, tensor, &context);
+	int status = results_prepare(session, 1, error);
 
 	if (!status)
-		events_tensor(session->service, EVENTS_SEALED, tensor, session, -1);
-	return status;
+		status = device_seal(session->service->device, tensor, &context);
+	if (status)
+		return status;
+	keep_change(session, tensor);
+	events_tensor(session->service, EVENTS_SEALED, tensor, session, -1);
+	return 0;
+}
+
+/* Whether the record may have this name instead of its own. */
+static int check_new_name(struct session *session, const struct record *record, const char *name,
+			  struct npumem_error *error)
+{
+	const struct record *other;
+	int status;
+
+	if (!record->name[0])
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"a tensor without a name dies with its session and cannot be renamed");
+	status = names_check(name, error);
+	if (status)
+		return status;
+	other = names_find(&session->service->names, record->uid, name);
+	if (!other || other == record)
+		return 0;
+	npumem_error_set(error, NPUMEM_ALREADY_EXISTS, "there is a tensor %s already", name);
+	npumem_error_text(error, "tensor", name);
+	return NPUMEM_ALREADY_EXISTS;
+}
+
+int tensors_rename(struct session *session, struct tensor *tensor, const char *name, struct npumem_error *error)
+{
+	struct names *names = &session->service->names;
+	struct record *record = record_of(tensor);
+	char before[NPUMEM_NAME_BYTES_MAX + 1];
+	int status = check_new_name(session, record, name, error);
+
+	if (status || !strcmp(record->name, name))
+		return status;
+	status = results_prepare(session, 1, error);
+	if (status)
+		return status;
+	memcpy(before, record->name, sizeof(before));
+	/* Whoever frees it may have come meanwhile: then nobody finds it by either name. */
+	if (!record->is_going)
+		names_remove(names, record);
+	memset(record->name, 0, sizeof(record->name));
+	memcpy(record->name, name, strlen(name));
+	if (!record->is_going)
+		names_add(names, record);
+	keep_change(session, tensor);
+	events_renamed(session->service, tensor, session, before);
+	return 0;
 }
 
 static struct record_grants *grants_of(struct session *session, struct record *record)
@@ -307,12 +418,25 @@ static struct record_grants *grants_of(struct session *session, struct record *r
 	return record->grants;
 }
 
+/* The i-th, which is the uid's, or is none's yet. */
+static void set_grant(struct record_grants *grants, unsigned i, uint32_t uid, enum record_access access)
+{
+	if (access != RECORD_NONE) {
+		grants->to[i].uid = uid;
+		grants->to[i].access = access;
+		grants->n += i == grants->n;
+	} else if (i < grants->n) {
+		grants->to[i] = grants->to[--grants->n];
+	}
+}
+
 int tensors_grant(struct session *session, struct tensor *tensor, uint32_t uid, enum record_access access,
 		  struct npumem_error *error)
 {
 	struct record *record = record_of(tensor);
 	struct record_grants *grants;
 	unsigned i = 0;
+	int status;
 
 	if (!record->name[0])
 		return npumem_error_set(error, NPUMEM_INVALID,
@@ -324,19 +448,15 @@ int tensors_grant(struct session *session, struct tensor *tensor, uint32_t uid, 
 		return heap_exhausted(error);
 	while (i < grants->n && grants->to[i].uid != uid)
 		i++;
-	if (access == RECORD_NONE) {
-		if (i < grants->n)
-			grants->to[i] = grants->to[--grants->n];
-		return 0;
-	}
-	if (i == RECORD_GRANTS_MAX)
+	if (access != RECORD_NONE && i == RECORD_GRANTS_MAX)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					"%s is granted to %d uids, the most that it can be", record->name,
 					RECORD_GRANTS_MAX);
-	grants->to[i].uid = uid;
-	grants->to[i].access = access;
-	if (i == grants->n)
-		grants->n++;
+	status = results_prepare(session, 1, error);
+	if (status)
+		return status;
+	set_grant(grants, i, uid, access);
+	keep_change(session, tensor);
 	return 0;
 }
 
@@ -376,7 +496,9 @@ void tensors_describe(const struct session *session, const struct tensor *tensor
 			description->base_handle = tensor->base->handle;
 		access_name(session, tensor->base, description->base_name, sizeof(description->base_name));
 	}
-	if (description->bytes.damaged_bytes)
+	if (description->bytes.lost_bytes)
+		description->state = "lost";
+	else if (description->bytes.damaged_bytes)
 		description->state = "damaged";
 	else if (!description->bytes.unwritten_bytes)
 		description->state = "ok";

@@ -46,6 +46,10 @@ bool tensors_lacked_room(const struct npumem_error *error);
 int tensors_view(struct session *session, struct tensor *base, const char *name, const struct device_slice *slice,
 		 const struct npumem_dims *shape, struct tensor **view, struct npumem_error *error);
 
+/* A tensor that was restored, whose record has its name, grants and maker: it belongs to `uid` again, and without
+ * a name to `session`. 0 or -ENOMEM. */
+int tensors_readopt(struct service *service, struct session *session, uint32_t uid, struct tensor *tensor);
+
 enum { TENSORS_FREE_MAX = 256 }; /* of one request */
 
 /* Whether the session may free all of these: 0; INVALID where one is there twice, or they are more than
@@ -59,6 +63,10 @@ uint64_t tensors_free(struct session *session, struct tensor *const *tensors, si
 
 /* Makes a tensor read-only for good. 0, or what device_seal says. */
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error);
+
+/* Another name for a named tensor that no thread uses. 0, also where it has this name; INVALID (`name` may not be
+ * one, or the tensor has none); ALREADY_EXISTS (its owner has another of that name). */
+int tensors_rename(struct session *session, struct tensor *tensor, const char *name, struct npumem_error *error);
 
 /* Lets another uid read or write a named tensor, or takes that back. 0; INVALID (it has no name);
  * RESOURCE_EXHAUSTED (too many grants of one tensor, or no host memory). */
@@ -75,7 +83,7 @@ struct tensors_description {
 	uint32_t uid;
 	uint64_t base_handle; /* 0: no view, or its base is not for this session's eyes */
 	char base_name[ERROR_CONTEXT_NAME_BYTES];
-	const char *state; /* ok, unwritten, partly written, damaged */
+	const char *state; /* ok, unwritten, partly written, damaged, lost */
 	struct device_state bytes;
 };
 /* `state`: what device_state says, where that is known. NULL: it is looked at here, which may take long. */

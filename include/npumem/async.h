@@ -34,11 +34,12 @@ struct npumem_answer {
 		const struct npumem_plan *plan;
 		const struct npumem_numeric_answer *numeric;
 		const struct npumem_tensors *tensors; /* alloc, list */
-		const struct npumem_tensor *tensor;   /* view, reshape, seal, grant, open, show */
+		const struct npumem_tensor *tensor;   /* view, reshape, seal, rename, grant, open, show */
 		const struct npumem_done *done;	      /* write, read, fill, copy, run */
 		const struct npumem_submitted *submitted;
 		const struct npumem_segment *segment;
 		const struct npumem_record *record;
+		const char *json; /* call */
 	};
 };
 typedef void npumem_callback(void *context, const struct npumem_answer *answer);
@@ -79,6 +80,7 @@ int npumem_stat_details_async(struct npumem *npumem, bool reset, NPUMEM_ASYNC);
 int npumem_dump_async(struct npumem *npumem, int64_t npu, int64_t offset, int64_t bytes, void *to, NPUMEM_ASYNC);
 int npumem_compact_async(struct npumem *npumem, bool dry_run, NPUMEM_ASYNC);
 int npumem_plan_remote_async(struct npumem *npumem, const struct npumem_spec *spec, NPUMEM_ASYNC);
+int npumem_call_async(struct npumem *npumem, const char *method, const char *json, NPUMEM_ASYNC);
 int npumem_shutdown_async(struct npumem *npumem, NPUMEM_ASYNC);
 int npumem_numeric_remote_async(struct npumem *npumem, const struct npumem_numeric *question, NPUMEM_ASYNC);
 
@@ -92,6 +94,7 @@ int npumem_reshape_async(struct npumem *npumem, uint64_t base, const char *name,
 			 NPUMEM_ASYNC);
 int npumem_free_async(struct npumem *npumem, const uint64_t *handles, unsigned n, NPUMEM_ASYNC);
 int npumem_seal_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC);
+int npumem_rename_async(struct npumem *npumem, uint64_t handle, const char *name, NPUMEM_ASYNC);
 int npumem_grant_async(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, NPUMEM_ASYNC);
 int npumem_open_tensor_async(struct npumem *npumem, const char *name, NPUMEM_ASYNC);
 int npumem_show_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC);

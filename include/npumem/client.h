@@ -86,6 +86,11 @@ void npumem_close(struct npumem *npumem);
 /* What calls from now on may take, with or without waiting, in milliseconds; 0: as long as it takes. */
 void npumem_set_timeout(struct npumem *npumem, uint32_t call_ms);
 
+/* Takes back what calls wait for, now and until `on` is false again: they return NPUMEM_CANCELLED, unless what
+ * they had asked for is done all the same. May be called by a signal handler on the thread that calls; the call
+ * sees it when its wait is interrupted (no SA_RESTART is needed). */
+void npumem_interrupt(struct npumem *npumem, bool on);
+
 /* Another reference to a result, for one that would be gone (npumem_answer): released as often as it was got. */
 void npumem_keep(const void *result);
 /* Gives a result back. NULL is allowed. */
@@ -252,7 +257,7 @@ struct npumem_tensor {
 	bool sealed, dma_only, pinned, lends, borrows;
 	uint64_t base; /* handle of a view's base, else 0 */
 	char base_name[NPUMEM_NAME_BYTES_MAX + 16];
-	char state[16]; /* ok, unwritten, partly written, damaged */
+	char state[16]; /* ok, unwritten, partly written, damaged, lost */
 	int64_t unwritten_bytes, damaged_bytes;
 	int reuse;
 	unsigned n_grants; /* told to its owner */
@@ -280,6 +285,8 @@ int npumem_reshape(struct npumem *npumem, uint64_t base, const char *name, const
 int npumem_free(struct npumem *npumem, const uint64_t *handles, unsigned n, struct npumem_error *error);
 /* Makes a tensor read-only for good. */
 int npumem_seal(struct npumem *npumem, uint64_t handle, struct npumem_error *error);
+/* Another name for a named tensor of one's own: NPUMEM_ALREADY_EXISTS where one has it. Handles stay. */
+int npumem_rename(struct npumem *npumem, uint64_t handle, const char *name, struct npumem_error *error);
 /* Lets another uid read or write (and read) a named tensor of one's own, or takes that back. */
 int npumem_grant(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, struct npumem_error *error);
 /* Finds a named tensor: "NAME" of one's own uid or "UID:NAME". */
@@ -398,22 +405,35 @@ int npumem_read_segment(struct npumem *npumem, uint64_t handle, const struct npu
 			uint64_t offset, const struct npumem_dims *stride, int64_t first, int64_t count,
 			const struct npumem_done **done, struct npumem_error *error);
 
+/* ---- anything else ---- */
+
+/* The i-th request of npumem.proto: "info", "stat", …; NULL behind the last. */
+const char *npumem_method_name(unsigned index);
+/* Sends that request with the message that `json` is: by protobuf's JSON mapping, with the names of the .proto;
+ * enumerations are names or numbers, bytes base64, numbers of 64 bits also strings. *answer is the Response in the
+ * same form, without id, status, message and fields: {"tensor": {…}}; also of a submit that was refused on the
+ * way, where that has one. INVALID also where `json` is no such message: the field "field" is the member's path,
+ * "byte" how far it was read. */
+int npumem_call(struct npumem *npumem, const char *method, const char *json, const char **answer,
+		struct npumem_error *error);
+
 /* ---- events ---- */
 
 /* Something that happened on the device. Of what this uid may not use only kind, uid and bytes are told. */
 struct npumem_event {
-	char kind[24]; /* allocated, freed, sealed, moved, damaged, refused, low-space, client-gone, progress */
+	char kind[24]; /* allocated, freed, sealed, renamed, moved, damaged, refused, low-space, client-gone,
+			  progress */
 	uint64_t handle;
 	char name[NPUMEM_FIELD_TEXT_BYTES];
 	uint32_t uid; /* whose tensor, or who asked */
 	uint32_t pid; /* who did it */
 	uint64_t session;
-	uint64_t bytes;	  /* per NPU: of the tensor; damaged: in all; low-space: still free */
-	uint64_t time_ns; /* by the daemon's monotonic clock */
-	uint64_t lost;	  /* events before this one that were not read in time */
-	uint64_t request, done,
-		total; /* progress of what this connection asked for, in parts of about equal time */
-	int status;    /* refused */
+	uint64_t bytes;		       /* per NPU: of the tensor; damaged: in all; low-space: still free */
+	uint64_t time_ns;	       /* by the daemon's monotonic clock */
+	uint64_t lost;		       /* events before this one that were not read in time */
+	uint64_t request, done, total; /* progress of a request of `session` (npumem_info tells one's own), in
+					  parts of about equal time */
+	int status;		       /* refused */
 	char message[256];
 };
 /* As npumem_callback: may send, cancel and close, not wait. The event is gone when it returns. */

@@ -38,7 +38,7 @@ enum npumem_mode {
 
 enum npumem_rounding {
 	NPUMEM_CONVERGENT = 1, /* half to even */
-	NPUMEM_UP = 2,         /* half toward +infinity */
+	NPUMEM_UP = 2,	       /* half toward +infinity */
 	NPUMEM_NEAREST = 3,    /* half away from zero */
 };
 
@@ -111,6 +111,13 @@ int npumem_mode_parse(const char *name);
 int npumem_rounding_parse(const char *name);
 int npumem_reuse_parse(const char *name);
 int npumem_uninitialized_parse(const char *name);
+
+/* "65536", "64K" or "64KiB"; likewise M, MiB, G and GiB, of 1024. False where `text` is no such number of 63 bits.
+ */
+bool npumem_bytes_parse(const char *text, int64_t *bytes);
+/* The other way round, exactly: "300 MiB", "1536". Returns `text`. */
+enum { NPUMEM_BYTES_TEXT_BYTES = 32 };
+const char *npumem_bytes_text(uint64_t bytes, char text[NPUMEM_BYTES_TEXT_BYTES]);
 
 /* Bytes of one element; 0 for a value that does not exist. */
 unsigned npumem_dtype_bytes(int dtype);

@@ -140,6 +140,55 @@ static void visit_all(int64_t start, int64_t c, int64_t bytes, unsigned n)
 
 /* ---- figures ---- */
 
+/* All tensors of the device in another one over the same memory. */
+static void tell_restore(const char *of)
+{
+	static struct device_saved saved[2 * MOST + 2];
+	struct device *old = device;
+	struct error_context context = {.error = NULL};
+	struct tensor *tensor = NULL;
+	char what[128];
+	unsigned n = 0;
+	while ((tensor = device_next(old, tensor)))
+		device_describe(old, tensor, &saved[n++]);
+	double from = now_ms();
+	int status = device_new(device_options(old), &heap_libc, memory, &device);
+	if (!status)
+		status = device_restore_begin(device, old->n_slots);
+	for (unsigned pass = 0; pass < 3; pass++)
+		for (unsigned i = 0; i < n && !status; i++)
+			if (device_saved_pass(&saved[i]) == pass)
+				status = device_restore(device, &saved[i], &tensor, &context);
+	device_restore_end(device, false);
+	double ms = now_ms() - from;
+	if (status) {
+		fprintf(stderr, "bench_tables: not restored, %d\n", status);
+		exit(1);
+	}
+	device_free(device);
+	device = old;
+	snprintf(what, sizeof(what), "restore of %u %s", n, of);
+	tell(what, ms);
+}
+
+/* As many hosts as views of them, every second of another shape. */
+static void measure_restore(unsigned n)
+{
+	const struct npumem_dims shape = {1, 32, 4, 4};
+	struct error_context context = {.error = NULL};
+	struct device_slice slice = {{0, 1, 0, 0}, {1, 5, 1, 9}};
+	struct tensor *view;
+	open_device(64, INT64_C(16) * n);
+	fill(32, 16, n);
+	tell_restore("tensors");
+	for (unsigned i = 0; i < n; i++)
+		if (i % 2 ? device_view_slice(device, tensors[i], &slice, &view, &context)
+			  : device_view_reshape(device, tensors[i], &shape, &view, &context))
+			exit(1);
+	tell_restore("tensors, of which half are views");
+	close_device();
+}
+
 static void measure_guests(unsigned n)
 {
 	struct device_counts counts;
@@ -176,6 +225,7 @@ static void measure_guests(unsigned n)
 		snprintf(what, sizeof(what), "%s, %u guests over %u hosts", names[k], n, n);
 		tell(what, median(times[k], ROUNDS));
 	}
+	tell_restore("tensors, of which half are guests");
 	close_device();
 }
 
@@ -244,6 +294,7 @@ static void measure_nested(unsigned n)
 		snprintf(what, sizeof(what), "%s of one of %u nested strided tensors", names[k], n);
 		tell(what, median(times[k], ROUNDS));
 	}
+	tell_restore("nested strided tensors");
 	close_device();
 }
 
@@ -377,6 +428,8 @@ int main(int argc, char **argv)
 	measure_refusals(MOST, 1 << 23);
 	for (unsigned i = 0; i < 2; i++)
 		measure_guests(sizes[i]);
+	measure_restore(10000);
+	measure_restore(MOST);
 	measure_crowd(MEETINGS_MAX);
 	measure_nested(MEETINGS_MAX);
 	if (argc > 1 && !strcmp(argv[1], "--large"))

@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import shutil
 import sys
 import unittest
 
@@ -92,6 +93,24 @@ class Jobs(unittest.TestCase):
             with open(slurm.path(f"array.{i}"), encoding="utf-8") as out:
                 pids.add(json.load(out)["pid"])
         self.assertEqual(len(pids), 8)
+
+    def test_one_that_stays_for_the_next_job(self):
+        comment = "--comment=npumem=chain-1"
+        self.addCleanup(shutil.rmtree, "/var/lib/npumem/job-0-chain-1", ignore_errors=True)
+        alloc = f"{slurm.npumemctl} alloc x --shape 1,8,1,16 --dtype int8; {slurm.npumemctl} fill x 7"
+        self.run_job(alloc, comment, "-w", "n1")
+        slurm.wait(lambda: not left())
+        self.assertIn("7 7 7", self.run_job(f"{slurm.npumemctl} read x", comment, "-w", "n1"))
+        self.assertEqual(json.loads(self.run_job(f"{slurm.npumemctl} ls --json"))["tensors"], [])
+
+    def test_one_that_another_job_has(self):
+        comment = "--comment=npumem=busy"
+        self.addCleanup(shutil.rmtree, "/var/lib/npumem/job-0-busy", ignore_errors=True)
+        job = slurm.call("sbatch", "--parsable", "--gres=npu:1", comment, "-o", "/dev/null", "--wrap", "sleep 600").strip()
+        slurm.wait(lambda: os.path.exists("/run/npumem/job-0-busy.sock"))
+        out = self.run_job("echo socket: $NPUMEM_SOCKET", comment)
+        self.assertEqual(out, f"npumem: no device: the device busy is job {job}'s\nsocket:\n")
+        slurm.call("scancel", job)
 
     def test_a_name_that_is_none_is_said_and_drains_no_node(self):
         for name in ("a/b", "../x", "-x", "x;y", "x" * 33):

@@ -182,8 +182,12 @@ class Options(unittest.TestCase):
         self.refused("--chip", "bm1684", "--npus", "4", text="--chip")
         self.refused("--rounding", "down", text="convergent")
         self.refused("--isa", "mmx", text="one of scalar avx2 avx512vnni amx_int8 is known")
-        for value in ("-1", "many", "", "9" * 30):
+        for value in ("-1", "many", "", "9" * 30, "1KB", "K", "-1K", "9999999999G"):
             self.refused("--pack-bytes", value, text="not a number of bytes")
+            self.refused("--limit", f"request_bytes={value}", text="a number of bytes above 0")
+        for value in ("0", "-1", "1K", ""):
+            self.refused("--limit", f"sessions={value}", text="a number above 0")
+        self.refused("--limit-uid", "0:segment_bytes=1Q", text="a number of bytes above 0")
         self.refused("--uninitialized", "maybe", text="refuse")
         self.refused("--mode", "999", text="octal")
         self.refused("--log", "loud", text="debug")

@@ -90,7 +90,8 @@ class Files(Case):
         package -= {"__pycache__"}
         manuals = []
         if os.path.exists(os.path.join(os.environ["NPUMEM_BUILD"], "client", "man", "npumem.7.gz")):
-            pages = ("npumemctl.1", "libnpumem.3", "npumem.7", "npumem-kernels.7", "npumem-wire.7", "npumemd.8")
+            pages = ("npumemctl.1", "libnpumem.3", "npumem-python.3", "npumem.7", "npumem-kernels.7", "npumem-threats.7",
+                     "npumem-wire.7", "npumemd.8")
             manuals = [f"share/man/man{page[-1]}/{page}.gz" for page in pages]
         expected = {
             "bin/npumemctl",
@@ -139,7 +140,11 @@ class Files(Case):
             self.assertEqual(cached("CMAKE_INSTALL_LIBDIR", directory), f"lib/{triplet}")
             with open(os.path.join(directory, "systemd/npumemd.service"), encoding="utf-8") as unit:
                 unit = unit.read()
-        self.assertIn("\nExecStart=/usr/sbin/npumemd --socket /run/npumem/npumem.sock $NPUMEMD_OPTIONS\n", unit)
+        self.assertIn(
+            "\nExecStart=/usr/sbin/npumemd --socket /run/npumem/npumem.sock --boot-id %b --state-dir systemd: "
+            "$NPUMEMD_OPTIONS\n",
+            unit,
+        )
         self.assertIn("\nEnvironmentFile=-/etc/npumem/npumem.conf\n", unit)
 
     def test_a_program_against_the_library(self):

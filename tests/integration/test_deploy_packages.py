@@ -17,12 +17,12 @@ with open(os.path.join(SOURCE, "CMakeLists.txt"), encoding="utf-8") as top:
     VERSION = re.search(r"^project\(npumem VERSION (\S+)", top.read(), re.MULTILINE)[1]
 NAMES = ("libnpumem-dev", "libnpumem0", "npumemctl", "npumemd", "python3-npumem")
 
-# What the machine is: $1 is a folder for its changes, $2 the packages, $3 a script.
+# What the machine is: $1 is a folder for its changes, $2 the packages, $3 a script, $4 the root below it.
 LAYER = r"""
 set -e
 mount -t tmpfs none "$1"
 mkdir "$1/upper" "$1/work" "$1/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=$4,upperdir=$1/upper,workdir=$1/work" "$1/root"
 cd "$1/root"
 for folder in proc dev; do mount --rbind "/$folder" "$folder"; done
 mount -t tmpfs none run
@@ -49,19 +49,35 @@ os.execvp(sys.argv[1], sys.argv[1:])
 """
 
 
+def make_packages(directory):
+    """Of two releases, in folders 1 and 2, beside listen.py."""
+    for release in (1, 2):
+        code, out, complaint = run(
+            "cpack", "-G", "DEB", "-D", f"CPACK_DEBIAN_PACKAGE_RELEASE={release}", "-B",
+            os.path.join(directory, str(release)), cwd=BUILD,
+        )  # fmt: skip
+        assert code == 0, out + complaint
+    with open(os.path.join(directory, "listen.py"), "w", encoding="utf-8") as file:
+        file.write(LISTEN)
+
+
+def run_in_layer(directory, script, root="/", seconds=4 * SECONDS):
+    """Exit code, stdout, stderr of a script under a layer over this root, which goes in the end."""
+    layer = tempfile.mkdtemp(dir=directory)
+    done = subprocess.run(
+        ["unshare", "-m", "bash", "-c", LAYER, "-", layer, directory, textwrap.dedent(script), root],
+        capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    os.rmdir(layer)
+    return done.returncode, done.stdout, done.stderr
+
+
 class Packages(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.directory = tempfile.mkdtemp(prefix="npumem-test-")
         cls.addClassCleanup(shutil.rmtree, cls.directory)
-        for release in (1, 2):
-            code, out, complaint = run(
-                "cpack", "-G", "DEB", "-D", f"CPACK_DEBIAN_PACKAGE_RELEASE={release}", "-B",
-                os.path.join(cls.directory, str(release)), cwd=BUILD,
-            )  # fmt: skip
-            assert code == 0, out + complaint
-        with open(os.path.join(cls.directory, "listen.py"), "w", encoding="utf-8") as file:
-            file.write(LISTEN)
+        make_packages(cls.directory)
 
     def packages(self, release=1):
         return sorted(glob.glob(os.path.join(self.directory, str(release), "*.deb")))
@@ -105,7 +121,7 @@ class Packages(unittest.TestCase):
         with open(os.path.join(control, "symbols"), encoding="utf-8") as file:
             lines = file.read().splitlines()
         self.assertEqual(lines[0], "libnpumem.so.0 libnpumem0 #MINVER#")
-        self.assertIn(" npumem_open@NPUMEM_0 0.1.0", lines)
+        self.assertIn(f" npumem_open@NPUMEM_0 {VERSION}", lines)
         exported = run("nm", "-D", "--defined-only", os.path.join(BUILD, "client/lib/libnpumem.so.0"))[1].split()
         self.assertEqual(
             {line.split()[0] for line in lines[1:]}, {name.replace("@@", "@") for name in exported if "@@" in name} | {"NPUMEM_0@NPUMEM_0"}
@@ -118,21 +134,14 @@ class Packages(unittest.TestCase):
         self.assertNotRegex(out, "(?m)^E:")
 
     def machine(self, script):
-        layer = tempfile.mkdtemp(dir=self.directory)
-        done = subprocess.run(
-            ["unshare", "-m", "bash", "-c", LAYER, "-", layer, self.directory, textwrap.dedent(script)],
-            capture_output=True, text=True, timeout=4 * SECONDS, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        os.rmdir(layer)
-        self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-4000:])
-        return done.stdout
+        code, out, complaint = run_in_layer(self.directory, script)
+        self.assertEqual(code, 0, out[-4000:] + complaint[-4000:])
+        return out
 
     def layer_or_skip(self):
         if os.geteuid():
             self.skipTest("needs root: the packages were NOT installed")
-        layer = tempfile.mkdtemp(dir=self.directory)
-        code, _, complaint = run("unshare", "-m", "bash", "-c", LAYER, "-", layer, self.directory, "true")
-        os.rmdir(layer)
+        code, _, complaint = run_in_layer(self.directory, "true")
         if code:
             self.skipTest(f"no layer over the root, so the packages were NOT installed: {complaint.strip()}")
 

@@ -11,7 +11,7 @@ import unittest
 from support import SECONDS, Client, Endless, TestCase, dims, frame, pb, run_as, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
-KINDS = ["allocated", "freed", "sealed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
+KINDS = ["allocated", "freed", "sealed", "renamed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
 
 
 class Events(TestCase):
@@ -51,6 +51,12 @@ class Events(TestCase):
         client.call(fill=pb.FillRequest(tensor=pb.Ref(name="b"), integer=1))
         client.call(seal=pb.SealRequest(tensor=pb.Ref(name="b")))
         self.assertEqual(self.next(follower, "sealed").handle, b.handle)
+        client.call(rename=pb.RenameRequest(tensor=pb.Ref(name="b"), name="c"))
+        event = self.next(follower, "renamed")
+        self.assertEqual((event.name, event.message, event.handle), ("c", "b", b.handle))
+        client.call(rename=pb.RenameRequest(tensor=pb.Ref(name="c"), name="c"))  # nothing to tell
+        client.call(rename=pb.RenameRequest(tensor=pb.Ref(handle=b.handle), name="b"))
+        self.next(follower, "renamed")
         refused = client.ask(fill=pb.FillRequest(tensor=pb.Ref(name="b"), integer=1))
         event = self.next(follower, "refused")
         self.assertEqual((event.status, event.request_id), (refused.status, refused.id))
@@ -211,6 +217,37 @@ class Progress(TestCase):
         self.assertEqual(seen, sorted(seen))
         self.assertEqual(len({event.total for event in events}), 1)
         self.assertLess(seen[-1], events[0].total)
+        self.assertEqual(events[0].message, "conv2d in=in weights=weights out=out")
+        # Another session of this uid hears the same; npumemctl says it in words.
+        other = self.client()
+        other.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
+        event = other.receive().event
+        self.assertEqual((event.session, event.request_id, event.message), (events[0].session, sent, events[0].message))
+        command = [NPUMEMCTL, "--socket", self.daemon.path, "events", "--kind", "progress"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+            line = child.stdout.readline().decode()
+            self.assertRegex(line, rf"^[0-9:.]+ progress +uid {os.getuid()} pid {os.getpid()} request {sent} +[0-9]+%: conv2d in=in")
+            child.send_signal(signal.SIGINT)
+            self.assertEqual(child.wait(SECONDS), 0)
+
+    @unittest.skipIf(os.getuid(), "needs root")
+    def test_of_another_uid(self):
+        os.chmod(self.daemon.directory, 0o755)
+        client = self.client()
+        (sent,) = client.post(Endless(client).call())
+        while not any(row.request_id == sent and row.done for row in self.client().call(stat=pb.StatRequest(details=True)).stat.running):
+            time.sleep(0.01)
+
+        def stranger():
+            with Client(self.daemon.path) as client:
+                client.call(subscribe=pb.SubscribeRequest(kinds=["progress"]))
+                client.sock.settimeout(0.5)
+                try:
+                    return str(client.receive())
+                except TimeoutError:
+                    return "nothing"
+
+        self.assertEqual(run_as(12345, stranger), "nothing")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import termios
 import unittest
 import xml.etree.ElementTree
 
+from contrast import worst
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SCRIPT = os.path.join(ROOT, "tests/support/figures.py")
 FIGURES = os.path.join(ROOT, "client/man/figures")
@@ -168,6 +170,58 @@ class Figures(unittest.TestCase):
         for mark in ("damaged", "sealed", "never written"):
             self.assertEqual(boxes.count(mark), 2, mark)  # one tensor, and the legend
             self.assertIn(mark, texts("rule"))
+
+
+class Contrast(unittest.TestCase):
+    """Each text can be read on what lies below it, in both schemes: 4.5 is what WCAG 2 asks of small text."""
+
+    def assert_readable(self, path):
+        for scheme in ("light", "dark"):
+            least, text = worst(path, scheme)
+            self.assertGreaterEqual(least, 4.5, f"{os.path.basename(path)}, {scheme}: {text}")
+
+    def test_figures(self):
+        for name in os.listdir(FIGURES):
+            if name.endswith(".svg"):
+                self.assert_readable(os.path.join(FIGURES, name))
+
+    def test_pictures_of_every_kind(self):
+        build = os.environ["NPUMEM_BUILD"]
+        npumemctl = os.path.join(build, "client/ctl/npumemctl")
+        network = os.path.join(ROOT, "tests/examples/networks/picture.json")
+        fill = "".join(f'"$NPUMEMCTL" alloc tensor{i} --shape 1,{i + 1},1,{8 * i + 8} --dtype int8 --start-npu {i * 7 % 64}; '
+                       for i in range(40))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.svg")
+            for words in (
+                ["plan", "--chip", "bm1684", "--address", ",".join(str(4099 * i) for i in range(64)), "--svg", path],
+                ["plan", "--npus", "4", "--npu-bytes", "1024", "--address", ",".join(str(61 * i) for i in range(64)), "--svg", path],
+                ["plan", "--chip", "bm1684", network, "--svg", path],
+                ["plan", "--chip", "bm1684", "--shape", "3,70,20,30", "--dtype", "int8", "--mode", "4n", "--svg", path],
+                ["--spawn", "exec", "sh", "-ec", f'{fill} "$NPUMEMCTL" map --svg {path}'],
+                ["--spawn=--npus 1024 --npu-bytes 65536", "exec", "sh", "-ec", f'{fill} "$NPUMEMCTL" map --svg {path}'],
+                ["--spawn", "exec", "sh", "-ec", f'{fill} "$NPUMEMCTL" map --to-scale --svg {path}'],
+                ["--spawn", "exec", "sh", "-ec", f'{fill} "$NPUMEMCTL" map tensor9 --svg {path}'],
+            ):
+                subprocess.run([npumemctl, *words], check=True, stdout=subprocess.DEVNULL,
+                               env=dict(os.environ, NPUMEMCTL=npumemctl, NPUMEMD=os.path.join(build, "daemon/npumemd")))
+                with self.subTest(words[:4]):
+                    self.assert_readable(path)
+
+    def test_what_cannot_be_read_is_found(self):
+        picture = ('<svg xmlns="http://www.w3.org/2000/svg" font-size="10"><style>text{fill:#000}.w{fill:#fff}.d{fill:#%s}'
+                   '@media(prefers-color-scheme:dark){.w{fill:#000}text{fill:#fff}.t{fill:#777}}</style>'
+                   '<rect class="w" width="99" height="99"/><rect class="d" x="20" width="50" height="20"/>'
+                   '<text x="%d" y="12" class="%s">words</text></svg>')
+        with tempfile.NamedTemporaryFile("w", suffix=".svg") as file:
+            for values, light, dark in ((("888", 70, ""), 21, 21), (("888", 60, ""), 5.9, 3.5), (("888", 25, ""), 5.9, 3.5),
+                                        (("fff", 25, "t"), 21, 4.5), (("111", 25, ""), 1.1, 18.9)):
+                file.seek(0)
+                file.truncate()
+                file.write(picture % values)
+                file.flush()
+                self.assertAlmostEqual(worst(file.name, "light")[0], light, 1)
+                self.assertAlmostEqual(worst(file.name, "dark")[0], dark, 1)
 
 
 class Terminal(unittest.TestCase):

@@ -82,6 +82,43 @@ class Background(Temporary):
         self.assertEqual((bad.returncode, bad.stderr), (2, "npumemd: --fd goes without --background\n"))
 
 
+class Documents(Temporary):
+    """What a newcomer pastes, as it stands there but for the sockets' folder."""
+
+    ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+
+    def paste(self, block):
+        """In a shell that goes on after what fails, as a terminal does. What it says, both streams in one."""
+        programs = ":".join(map(os.path.dirname, (NPUMEMCTL, NPUMEMD)))
+        done = subprocess.run(["bash", "-c", block.replace("/tmp/", self.directory + "/")], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=SECONDS, check=False, cwd=self.directory,
+                              env=dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}"))
+        self.assertEqual([name for name in os.listdir(self.directory) if name.endswith(".sock")], [], "it still runs")
+        return done.stdout
+
+    def read(self, path):
+        with open(os.path.join(self.ROOT, path), encoding="utf-8") as file:
+            return file.read()
+
+    def test_a_first_look(self):
+        section = self.read("README.md").split("## A first look\n")[1]
+        block = "set -e\n" + "".join(re.findall(r"^    .*\n|^\n", section.split("`npumemctl --help`")[0], re.MULTILINE))
+        self.assertEqual(len(re.findall(r"^ *npumem", block, re.MULTILINE)), 10, block)
+        said = self.paste(block)
+        self.assertNotIn("npumemctl: ", said.split("\n", 1)[1])
+        self.assertIn("saturated 2048", said)
+        self.assertTrue({"y.npy", "device.svg"} <= set(os.listdir(self.directory)))
+
+    def test_the_safety_rule(self):
+        said = self.paste(self.read("client/man/npumem.7.scd").split("# THE SAFETY RULE")[1].split("```\n")[1])
+        for words in ("a kernel may write t, whose footprint meets the new tensor's on NPU 1, bytes 128 to 159; seal it",
+                      r"lent +128", "destroyed 96 bytes of u, first at NPU 1", "warning: u is damaged", "dbdb dbdb",
+                      r"state +ok"):
+            self.assertRegex(said, words)
+        refusals = [line for line in said.splitlines() if line.startswith("npumemctl: ")]
+        self.assertEqual(len(refusals), 2, said)  # the refusal, and the warning
+
+
 class Shutdown(Temporary):
     @unittest.skipIf(os.getuid(), "needs root")
     def test_who_may(self):

@@ -29,6 +29,7 @@ CALLS = {
     "free": lambda t: pb.FreeRequest(tensors=[ref(t)]),
     "open": lambda t: pb.OpenRequest(tensor=ref(t)),
     "seal": lambda t: pb.SealRequest(tensor=ref(t)),
+    "rename": lambda t: pb.RenameRequest(tensor=ref(t), name="stolen"),
     "grant": lambda t: pb.GrantRequest(tensor=ref(t), uid=BOB, access=pb.ACCESS_WRITE),
     "write": lambda t: pb.WriteRequest(tensor=ref(t), data=b"x" * 128),
     "read": lambda t: pb.ReadRequest(tensor=ref(t)),
@@ -107,7 +108,7 @@ class Grants(TestCase):
             client.call(run=relu(x, "mine"))
             client.call(view=view(x, "part"))
             assert client.call(read=pb.ReadRequest(tensor=ref("part"))).done.data == b"\3" * 64
-            for name in ("write", "fill", "copy", "run", "submit", "seal", "free", "grant"):
+            for name in ("write", "fill", "copy", "run", "submit", "seal", "free", "rename", "grant"):
                 response = client.ask(**{name: CALLS[name](x)})
                 assert response.status == pb.PERMISSION_DENIED, (name, response)
                 assert f"uid {BOB} may read {x}" in response.message, response
@@ -127,7 +128,7 @@ class Grants(TestCase):
             client.call(fill=pb.FillRequest(tensor=ref(x), integer=7))
             client.call(view=view(x, "part"))
             client.call(fill=pb.FillRequest(tensor=ref("part"), integer=8))
-            for name in ("seal", "free", "grant"):
+            for name in ("seal", "free", "rename", "grant"):
                 assert client.ask(**{name: CALLS[name](x)}).status == pb.PERMISSION_DENIED, name
 
         def no_longer(client):
@@ -182,7 +183,7 @@ class Grants(TestCase):
 
 
 # Calls of other files' tests, which name no tensor.
-OTHERS = {"numeric", "cancel", "subscribe", "record", "shutdown"}
+OTHERS = {"numeric", "cancel", "subscribe", "record", "shutdown", "resume"}
 
 if __name__ == "__main__":
     unittest.main()

@@ -13,7 +13,7 @@ CLIENT = os.path.join(os.environ["NPUMEM_BUILD"], "client")
 ALICE, BOB = 12001, 12002
 SECRET, HIDDEN = "quetzalcoatl", "tlaloc"  # a named tensor; a view of it
 DATA = bytes(range(101, 117)) * 8  # its 128 bytes
-KINDS = ["allocated", "freed", "sealed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
+KINDS = ["allocated", "freed", "sealed", "renamed", "moved", "damaged", "refused", "low-space", "client-gone", "progress"]
 
 
 def refs(handle):
@@ -64,6 +64,7 @@ QUESTIONS = {
     "free": lambda t: [pb.FreeRequest(tensors=[t]), pb.FreeRequest(tensors=[pb.Ref(name="mine"), t])],
     "open": lambda t: [pb.OpenRequest(tensor=t)],
     "seal": lambda t: [pb.SealRequest(tensor=t)],
+    "rename": lambda t: [pb.RenameRequest(tensor=t, name="stolen")],
     "grant": lambda t: [pb.GrantRequest(tensor=t, uid=BOB, access=pb.ACCESS_WRITE)],
     "list": lambda t: [pb.ListRequest(), pb.ListRequest(after=1), pb.ListRequest(limit=1)],
     "write": lambda t: [operations(t)[0].write],
@@ -80,6 +81,7 @@ QUESTIONS = {
     "numeric": lambda t: [pb.NumericRequest()],
     "record": lambda t: [pb.RecordRequest(action=a) for a in range(5)],
     "shutdown": lambda t: [pb.ShutdownRequest()],
+    "resume": lambda t: [pb.ResumeRequest(), pb.ResumeRequest(token=bytes(16))],
 }
 
 
@@ -148,7 +150,7 @@ class Invisible(TestCase):
         def bob(client):
             client.alloc("mine", (1, 8, 1, 16))
             wrong = []
-            for name in ("view", "free", "open", "seal", "grant", "write", "read", "fill", "copy", "run"):
+            for name in ("view", "free", "open", "seal", "rename", "grant", "write", "read", "fill", "copy", "run"):
                 for there, nowhere in zip(*(QUESTIONS[name](pb.Ref(handle=h)) for h in (handle, handle + 77))):
                     a, b = client.ask(**{name: there}), client.ask(**{name: nowhere})
                     if a.status != b.status or a.message.replace(str(handle), str(handle + 77)) != b.message:
@@ -185,6 +187,8 @@ class Invisible(TestCase):
             for name in (SECRET + "2", SECRET + "3"):
                 tensor = client.alloc(name, (1, 8, 1, 16))
                 client.write(tensor.handle, DATA)
+            client.call(rename=pb.RenameRequest(tensor=pb.Ref(name=SECRET + "2"), name=HIDDEN + "2"))
+            client.call(rename=pb.RenameRequest(tensor=pb.Ref(name=HIDDEN + "2"), name=SECRET + "2"))
             client.call(seal=pb.SealRequest(tensor=pb.Ref(name=SECRET + "3")))
             client.ask(fill=pb.FillRequest(tensor=pb.Ref(name=SECRET + "3"), integer=1))
             client.call(free=pb.FreeRequest(tensors=[pb.Ref(name=SECRET + "2")]))
@@ -197,7 +201,7 @@ class Invisible(TestCase):
         os.close(ready)
         os.close(is_ready)
         self.assertEqual(wrong, [])
-        self.assertLessEqual({"allocated", "freed", "sealed", "refused", "client-gone"}, set(kinds))
+        self.assertLessEqual({"allocated", "freed", "sealed", "renamed", "refused", "client-gone"}, set(kinds))
 
     def test_what_npumemctl_shows(self):
         directory = for_all_uids(*(os.path.join(CLIENT, name) for name in ("ctl/npumemctl", "lib/libnpumem.so.0")))

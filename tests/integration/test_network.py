@@ -443,8 +443,10 @@ class Readme(Network):
         self.save("w.npy", np.ones((3, 8, 5, 5), np.int8))
         self.save("y.npy", np.zeros((1, 8, 16, 16), np.int16))
         os.mkdir(os.path.join(self.folder, "DIR"))
-        commands = re.findall(r"    npumemctl ((?:plan|submit|check) NET\.json.*?) *(?:#.*)?\n", text)
+        commands = re.findall(r"    npumemctl (?:--spawn )?((?:plan|submit|check) NET\.json.*?) *(?:#.*)?\n", text)
         self.assertEqual(len(commands), 3)
+        with open(os.path.join(EXAMPLES, "../../../client/man/npumemctl.1.scd"), encoding="utf-8") as file:
+            self.assertIn(re.sub("^    ", "", block[: block.index("`man npumemctl`")], flags=re.MULTILINE).strip(), file.read())
         for command in commands:
             self.ctl(*command.split())
         self.assertEqual(self.load("DIR/result.npy").dtype, np.float32)

@@ -201,6 +201,16 @@ class Calls(Case):
             self.dev.subscribe("wonders")
         self.assertIn("x", self.dev.open("x").name)
 
+    def test_rename(self):
+        x = self.dev.alloc("x", np.full((1, 1, 1, 4), 3, np.int8))
+        self.dev.alloc("y", np.full((1, 1, 1, 4), 3, np.int8))
+        with self.refused(Status.ALREADY_EXISTS):
+            x.rename("y")
+        x.rename("z")
+        self.assertEqual((x.name, self.dev.open("z").handle), ("z", x.handle))
+        with self.refused(Status.NOT_FOUND):
+            self.dev.open("x")
+
     @unittest.skipIf(os.geteuid(), "needs root")
     def test_grants(self):
         os.chmod(self.daemon.directory, 0o755)

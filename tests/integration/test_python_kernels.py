@@ -1,5 +1,5 @@
 """The Python package's kernels: as kernels.def and the protocol have them, golden vectors by name, the package's types,
-and the example of the README."""
+and the examples of the README and of the manual page."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import unittest
 
 import npumem
@@ -162,21 +163,31 @@ class Package(unittest.TestCase):
                 if not name.startswith("_") and callable(thing) and not is_plain:
                     self.assertTrue(thing.__doc__ or name in ("check_out", "finished"), f"{kind.__name__}.{name}")
 
-    def test_the_example_of_the_readme(self):
-        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
-            section = re.search(r"^## Python\n(.*?)^## ", file.read(), re.MULTILINE | re.DOTALL)[1]
-        blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", section, re.MULTILINE)
-        code = re.sub(r"^    ", "", max(blocks, key=len), flags=re.MULTILINE)
+    def run_code(self, code, directory):
+        end = subprocess.run(
+            [sys.executable, "-B", "-W", "error", "-c", code],
+            capture_output=True, text=True, check=False, timeout=SECONDS, cwd=directory,
+        )  # fmt: skip
+        self.assertEqual((end.returncode, end.stderr), (0, ""), code)
+        return end.stdout.splitlines()
+
+    def test_the_example_of_the_manual_page(self):
+        with open(os.path.join(SOURCE, "client/man/npumem-python.3.scd"), encoding="utf-8") as file:
+            code = file.read().split("```\n")[1]
         self.assertIn("npumem.spawn(", code)
         with tempfile.TemporaryDirectory(prefix="npumem-test-") as directory:
-            end = subprocess.run(
-                [sys.executable, "-B", "-W", "error", "-c", code],
-                capture_output=True, text=True, check=False, timeout=SECONDS, cwd=directory,
-            )  # fmt: skip
-        self.assertEqual((end.returncode, end.stderr), (0, ""), code)
+            lines = self.run_code(code, directory)
         said = re.findall(r"print\(.*\) +# (.*)", code)
-        self.assertEqual(end.stdout.splitlines(), said)
+        self.assertEqual(lines, said)
         self.assertGreater(len(said), 3)
+
+    def test_the_example_of_the_readme(self):
+        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
+            code = re.search(r"^    import npumem.*\n(?:    .*\n)+", file.read(), re.MULTILINE)[0]
+        with tempfile.TemporaryDirectory(prefix="npumem-test-") as directory:
+            np.save(os.path.join(directory, "x.npy"), np.zeros((1, 3, 16, 16), np.int16))
+            np.save(os.path.join(directory, "w.npy"), np.ones((3, 8, 5, 5), np.int8))
+            self.assertEqual(self.run_code(textwrap.dedent(code), directory), ["0 (1, 8, 16, 16)"])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import unittest
 
 from support import TestCase, dims, fill, frame, long_alloc, pb, read, run, submit, wait_for
 from test_record import CTL, read_record, write_record
+from trace_format import faults
 
 HOSTILE = "</script><b>x"
 
@@ -175,7 +176,9 @@ class Report(TestCase):
         trace = os.path.join(self.daemon.directory, "trace.json")
         self.report("trace", self.file, trace)
         with open(trace, encoding="utf-8") as file:
-            return json.load(file)["traceEvents"]
+            text = file.read()
+        self.assertEqual(faults(text), [])
+        return json.loads(text)["traceEvents"]
 
     def test_a_trace(self):
         self.record()
@@ -199,6 +202,65 @@ class Report(TestCase):
         self.assertLessEqual({"DMA", "kernels"}, names)
         self.assertTrue(any(f"uid {os.getuid()}, pid {os.getpid()}" in name for name in names))
         self.assertTrue(all(event.get("ts", 0) >= 0 and event.get("dur", 0) >= 0 for event in events))
+
+    def retime(self, times):
+        """A record of as many reads of x, with these times: came, start, end."""
+        self.record()
+        entries = read_record(self.file)
+        at, one = next((at, entry) for at, entry in enumerate(entries) if pb.Request.FromString(entry.request).HasField("read"))
+        copies = []
+        for number, (came, start, end) in enumerate(times, 1):
+            answer = pb.Response.FromString(one.answer)
+            answer.done.start_ns, answer.done.end_ns = start, end
+            copy = pb.RecordEntry.FromString(one.SerializeToString())
+            copy.answer, copy.number = answer.SerializeToString(), one.number + number - 1
+            copy.came_ns, copy.answered_ns = came, max(came, end)
+            copies.append(copy)
+        for entry in entries[:at]:
+            entry.came_ns = entry.answered_ns = 0
+        entries[-1].end.entries = copies[-1].number
+        write_record(self.file, [*entries[:at], *copies, entries[-1]])
+
+    def test_times_that_doubles_cannot_hold(self):
+        """One after the other, each a few nanoseconds long, at times that 1/1000 makes too small."""
+        base = 10**12
+        self.retime([(base + 1, base + n, base + n + 7) for n in range(1, 4000, 7)])
+        self.assertEqual(len([event for event in self.trace() if event["ph"] == "X" and event["ts"] < 10]), len(range(1, 4000, 7)))
+
+    def test_more_at_once_than_tracks(self):
+        base = 10**12
+        self.retime([(base, base + n, base + 100_000 + n) for n in range(1, 41)])
+        events = self.trace()
+        self.assertEqual(len([event for event in events if event["ph"] == "X"]), 32)
+        self.assertEqual(len([event for event in events if (event["ph"], event.get("cat")) == ("e", "dma")]), 8)
+
+    def test_times_that_lie(self):
+        base = 10**12
+        self.retime([(base, base + 9, base + 5), (base, 5, 7), (base, 2**63, 2**63 + 5), (base, base + 1, 2**64 - 1)])
+        self.trace()
+
+    def test_a_trace_that_is_wrong_is_found(self):
+        name = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "p"}},
+                {"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "t"}}]
+        one = {"ph": "X", "cat": "c", "name": "n", "pid": 1, "tid": 2, "ts": 1.0, "dur": 2.0}
+        start = {"ph": "s", "cat": "c", "name": "n", "pid": 1, "tid": 2, "ts": 1.0, "id": 7}
+        begin = {"ph": "b", "cat": "c", "name": "n", "pid": 1, "ts": 1.0, "id": 7}
+        good = [one, one | {"dur": 1.0}, one | {"ts": 3.0}, start, start | {"ph": "f", "bp": "e", "ts": 3.5}, begin, begin | {"ph": "e"}]
+
+        def told(*events, names=name):
+            return faults(json.dumps({"displayTimeUnit": "ns", "traceEvents": [*names, *events]}))
+
+        self.assertEqual(told(*good), [])
+        for events in ([one | {"ph": "Q"}], [one | {"dur": -1}], [one | {"ts": -1}], [one | {"ts": "1"}], [one | {"pid": -1}],
+                       [one | {"tid": True}], [one | {"name": ""}], [one | {"args": 3}], [one | {"tid": 3}], [one | {"pid": 2}],
+                       [one, one | {"ts": 2.0}], [one, one | {"ts": 2.999}], [start, one], [one, start, start | {"ph": "f", "ts": 2.0}],
+                       [one, start, start | {"ph": "f", "bp": "e", "ts": 0.5}], [one, start, start | {"ph": "f", "bp": "e", "ts": 9}],
+                       [begin], [begin | {"ph": "e"}, begin], [begin | {"id": "x"}], [{"ph": "i", "cat": "c", "name": "n", "pid": 1, "ts": 1}]):
+            self.assertTrue(told(*events), events)
+        self.assertTrue(told(one, names=[*name, name[0]]))
+        self.assertTrue(told(one, names=name[:1]))
+        self.assertEqual(faults('{"traceEvents": []}'), ["no trace"])
+        self.assertRaises(ValueError, faults, '{"displayTimeUnit": "ns", "traceEvents": [NaN]}')
 
     def test_slices_of_a_track_do_not_overlap(self):
         process, text = self.start("record", self.file)

@@ -16,6 +16,24 @@ BUILD = os.environ["NPUMEM_BUILD"]
 DEMO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "demo", "run.sh")
 
 
+# The words of the page whose contrast with their ground is below what WCAG 2 asks of small text.
+UNREADABLE = r"""(() => {
+    const parts = text => text.match(/[\d.]+/g).map(Number);
+    const linear = value => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    const luminance = ([red, green, blue]) => 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+    const ground = one => {
+        const colour = parts(getComputedStyle(one).backgroundColor);
+        return colour.length < 4 || colour[3] > 0.99 ? colour : one.parentElement ? ground(one.parentElement) : [255, 255, 255];
+    };
+    return [...document.querySelectorAll("body *")].filter(one => {
+        if (one.offsetParent === null || ![...one.childNodes].some(node => node.nodeType === 3 && node.textContent.trim()))
+            return false;
+        const two = [parts(getComputedStyle(one).color), ground(one)].map(luminance).sort((a, b) => b - a);
+        return (two[0] + 0.05) / (two[1] + 0.05) < 4.5;
+    }).map(one => one.innerText);
+})()"""
+
+
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -54,6 +72,19 @@ class Digits(Page):
         self.assertIn("36 tensors:", browser.text("#there"))
         self.assertEqual(self.number_of("tensors"), 36)
         self.assertGreater(self.number_of("operations"), 200)
+
+    def test_all_of_it_can_be_read(self):
+        try:
+            for scheme in ("light", "dark"):
+                self.browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+                self.browser.open(self.page)
+                for tab in ("operations", "tensors", "late", "refusals", "clients"):
+                    self.browser.click(f"[data-tab={tab}]")
+                    self.assertEqual(self.browser.run(UNREADABLE), [], (scheme, tab))
+                self.browser.run("document.querySelector('#about').style.color = '#888'")
+                self.assertEqual(len(self.browser.run(UNREADABLE)), scheme == "light")
+        finally:
+            self.browser.ask("Emulation.setEmulatedMedia", features=[])
 
     def test_sliding_and_clicking(self):
         browser = self.browser

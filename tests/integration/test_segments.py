@@ -194,6 +194,26 @@ class Segments(TestCase):
         self.assertEqual((self.fds(), self.maps()), before)
         self.assert_alive()
 
+    def test_an_id_may_be_chosen_that_is_free(self):
+        client = self.client()
+        tensor = client.alloc(shape=(1, 8, 1, 16))
+        fds = [memfd(4096) for _ in range(2)]
+        os.pwrite(fds[0], bytes(range(128)), 0)
+        os.pwrite(fds[1], bytes(128), 0)
+        client.send_fds(fds[:1], share=pb.ShareRequest(segment=5))
+        self.assertEqual(client.receive().shared.segment, 5)
+        before = self.fds(), self.maps()
+        client.send_fds(fds[1:], share=pb.ShareRequest(segment=5))
+        self.refused(client.receive(), pb.INVALID, "shares a segment 5 already")
+        self.assertEqual((self.fds(), self.maps()), before)
+        client.call(write=pb.WriteRequest(tensor=pb.Ref(handle=tensor.handle), segment=5))
+        self.assertEqual(client.read(tensor.handle), bytes(range(128)))
+        # What was refused is nobody's next one.
+        self.refused(client.ask(share=pb.ShareRequest()), pb.INVALID, "no fd came")
+        self.assertEqual(client.share(fds[1]), 6)
+        for fd in fds:
+            os.close(fd)
+
     def test_fds_that_nobody_asked_for_are_closed(self):
         client = self.client()
         fd = memfd(4096)

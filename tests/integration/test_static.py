@@ -21,8 +21,10 @@ class Static(unittest.TestCase):
         os.chmod(cls.root, 0o755)
         shutil.copy(os.path.join(BUILD, "client/static/npumemctl"), cls.root)
         os.symlink("npumemctl", os.path.join(cls.root, "npumemd"))
-        for name in ("tmp", "dev", "vectors"):
+        for name in ("tmp", "dev", "etc", "vectors"):
             os.mkdir(os.path.join(cls.root, name))
+        with open(os.path.join(cls.root, "etc/passwd"), "wb") as file:
+            file.write(b"# not one\nsomebody:x:4711:4711::/:\nroot:x:0:0::/:\n")
         with open(os.path.join(cls.root, "dev/null"), "wb"):  # a file does
             pass
         for name in ("conv2d.json", "softmax.json", "luts.json"):
@@ -61,6 +63,12 @@ class Static(unittest.TestCase):
     def test_a_daemon_for_a_command(self):
         program = "/npumemctl" if os.geteuid() == 0 else os.path.join(self.root, "npumemctl")
         self.assertIn("4 NPUs of", self.run_it("--spawn=--npus 4", "exec", program, "info"))
+
+    def test_users_are_those_of_etc_passwd(self):
+        self.assertIn("no tensor x", self.run_it("--spawn", "grant", "x", "root", "read", code=1))
+        if os.geteuid() == 0:
+            self.assertIn("no tensor x", self.run_it("--spawn", "grant", "x", "somebody", "read", code=1))
+        self.assertIn("neither a user's name", self.run_it("--spawn", "grant", "x", "no such user", "read", code=2))
 
     def test_the_daemon_by_its_name(self):
         self.assertIn("--npu-bytes", self.run_it("--help", program="npumemd"))

@@ -243,11 +243,13 @@ static uint8_t *pack_about(const struct trace *trace, unsigned peer, const struc
 	Npumem__V1__OpenRequest open = NPUMEM__V1__OPEN_REQUEST__INIT;
 	Npumem__V1__SealRequest seal = NPUMEM__V1__SEAL_REQUEST__INIT;
 	Npumem__V1__GrantRequest grant = NPUMEM__V1__GRANT_REQUEST__INIT;
+	Npumem__V1__RenameRequest rename = NPUMEM__V1__RENAME_REQUEST__INIT;
 	static struct items items;
 
 	for (unsigned i = 0; i < from->n_ops; i++)
 		set_refs(trace, peer, &from->ops[i], handles->of[i], &items.of[i]);
-	open.tensor = seal.tensor = grant.tensor = &items.of[0].refs[0];
+	open.tensor = seal.tensor = grant.tensor = rename.tensor = &items.of[0].refs[0];
+	rename.name = items.of[0].names[1];
 	switch (from->verb) {
 	case TRACE_VIEW:
 		return pack_view(&from->ops[0], &items.of[0], request, bytes);
@@ -256,6 +258,10 @@ static uint8_t *pack_about(const struct trace *trace, unsigned peer, const struc
 	case TRACE_SEAL:
 		request->call_case = NPUMEM__V1__REQUEST__CALL_SEAL;
 		request->seal = &seal;
+		break;
+	case TRACE_RENAME:
+		request->call_case = NPUMEM__V1__REQUEST__CALL_RENAME;
+		request->rename = &rename;
 		break;
 	case TRACE_GRANT:
 		grant.uid = OTHER_UID;
@@ -320,7 +326,7 @@ uint8_t *message_pack(const struct trace *trace, unsigned peer, const struct tra
 		return pack_operations(trace, peer, request, handles, &message, bytes);
 	if (request->verb == TRACE_ALLOC)
 		return pack_alloc(trace, peer, request, &message, bytes);
-	if (request->verb <= TRACE_GRANT)
+	if (request->verb <= TRACE_GRANT || request->verb == TRACE_RENAME)
 		return pack_about(trace, peer, request, handles, &message, bytes);
 	return pack_other(request, &message, bytes);
 }

@@ -8,9 +8,9 @@
 
 #include "proto/npumem.pb-c.h"
 
-static const char *const verbs[] = {"write", "read", "fill", "copy",	"run",	    "submit",
-				    "alloc", "view", "free", "open",	"seal",	    "grant",
-				    "list",  "stat", "dump", "compact", "subscribe"};
+static const char *const verbs[] = {"write", "read", "fill", "copy",	"run",	     "submit",
+				    "alloc", "view", "free", "open",	"seal",	     "grant",
+				    "list",  "stat", "dump", "compact", "subscribe", "rename"};
 
 const char *trace_mode_name(enum trace_mode mode)
 {
@@ -166,6 +166,10 @@ static void draw_about(struct draw *draw, struct trace_request *request)
 		request->ops[i] = (struct trace_op){.verb = request->verb, .n_refs = 1, .refs = {draw_own(draw)}};
 	if (request->verb == TRACE_OPEN || request->verb == TRACE_DUMP)
 		op->refs[0] = draw_ref(draw);
+	if (request->verb == TRACE_RENAME) {
+		op->n_refs = 2;
+		op->refs[1] = (struct trace_ref){below(draw, draw->n_slots), false};
+	}
 	if (request->verb == TRACE_GRANT)
 		op->value = NPUMEM__V1__ACCESS__ACCESS_NONE + (int)below(draw, 3);
 	if (request->verb == TRACE_DUMP) {
@@ -199,7 +203,7 @@ static enum trace_verb draw_verb(struct draw *draw)
 		return TRACE_OPEN;
 	if (pick < 93)
 		return TRACE_COMPACT;
-	return (enum trace_verb)(TRACE_SEAL + below(draw, TRACE_VERBS - TRACE_SEAL));
+	return (enum trace_verb)(TRACE_SEAL + below(draw, TRACE_RENAME - TRACE_SEAL));
 }
 
 static void draw_request(struct draw *draw, struct trace_request *request)
@@ -208,6 +212,8 @@ static void draw_request(struct draw *draw, struct trace_request *request)
 	/* What is sealed can never be written again: seldom. */
 	if (request->verb == TRACE_SEAL && !one_in(draw, 3))
 		request->verb = TRACE_OPEN;
+	if (draw->trace->mode == TRACE_ALONE && request->verb == TRACE_OPEN && one_in(draw, 2))
+		request->verb = TRACE_RENAME;
 	switch (request->verb) {
 	case TRACE_READ:
 		request->n_ops = 1;

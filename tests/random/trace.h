@@ -46,6 +46,7 @@ enum trace_verb {
 	TRACE_DUMP,
 	TRACE_COMPACT,
 	TRACE_SUBSCRIBE,
+	TRACE_RENAME, /* of one client's alone: from when on others see the new name is not said */
 	TRACE_VERBS
 };
 

@@ -309,6 +309,30 @@ static inline void bytemap_poison(struct bytemap *map, const struct bytemap_tens
 	}
 }
 
+/* Bytes of elements [first, first + n) that are lost. */
+static inline int64_t bytemap_lost(const struct bytemap *map, const struct bytemap_tensor *t, int64_t first,
+				   int64_t n)
+{
+	int64_t count = 0;
+	for (int64_t i = first; i < first + n; i++)
+		for (int64_t k = 0; k < t->element_bytes; k++) {
+			int64_t at = bytemap_element(map, t, i) + k;
+			count += map->damaged[at] && !map->written[at];
+		}
+	return count;
+}
+
+static inline void bytemap_lose(struct bytemap *map, const struct bytemap_tensor *t, int64_t first, int64_t n)
+{
+	for (int64_t i = first; i < first + n; i++)
+		for (int64_t k = 0; k < t->element_bytes; k++) {
+			int64_t at = bytemap_element(map, t, i) + k;
+			map->value[at] = 0;
+			map->written[at] = false;
+			map->damaged[at] = true;
+		}
+}
+
 /* The tensor lies at `offset` now, with all that was in it. */
 static inline void bytemap_move(struct bytemap *map, struct bytemap_tensor *t, int64_t offset)
 {

@@ -9,6 +9,9 @@ import os
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import overview  # noqa: E402
+
 FOUR = "--npus 4 --npu-bytes 1024"
 ROOMY = "--npus 4 --npu-bytes 4096"
 MATRIX = f"plan {ROOMY} --layout matrix --rows 2 --cols 40 --dtype fp32 --w"
@@ -69,6 +72,7 @@ def main(build, folder):
     os.makedirs(folder, exist_ok=True)
     for name, command in FIGURES.items():
         ctl(build, f"{command} --svg {os.path.join(folder, name + '.svg')}")
+    overview.draw(os.path.join(folder, "overview.svg"))
     draw_rule(build, os.path.join(folder, "rule.svg"))
 
 

@@ -36,21 +36,26 @@ def cannot_run():
     return None
 
 
+PACKAGES = ["systemd", "systemd-sysv", "dbus", "procps", "libuv1", "libprotobuf-c1", "libjansson4", "libedit2", "zlib1g"]
+
+
 def tree():
     """The folder of the minimal system, which nothing here writes to."""
-    given = os.environ.get("NPUMEM_ROOTFS")
-    done = subprocess.run(
-        [os.path.join(SOURCE, "tests/support/rootfs.sh"), *([given] if given else [])],
-        stdout=subprocess.PIPE, text=True, timeout=1200, check=False,
+    made = subprocess.run(
+        [os.path.join(SOURCE, "tests/support/rootfs.sh"), "system", *PACKAGES],
+        capture_output=True, text=True, timeout=1200, check=False,
     )  # fmt: skip
-    if done.returncode:
-        print("no minimal system could be made (no mirror?): the units were NOT tested")
-        sys.exit(SKIPPED)
-    return done.stdout.strip().splitlines()[-1]
+    if made.returncode:
+        print(f"{made.stderr.strip()}: the units were NOT tested under systemd")
+        sys.exit(made.returncode)
+    return made.stdout.strip()
 
 
 class Machine:
     """Booted while the context lasts."""
+
+    def __init__(self):
+        self.tree = tree()
 
     def __enter__(self):
         self.stack = contextlib.ExitStack()
@@ -63,7 +68,7 @@ class Machine:
             self.root = self.path("root")
             for name in ("upper", "work", "root"):
                 os.mkdir(self.path(name))
-            layers = f"lowerdir={tree()},upperdir={self.path('upper')},workdir={self.path('work')}"
+            layers = f"lowerdir={self.tree},upperdir={self.path('upper')},workdir={self.path('work')}"
             run("mount", "-t", "overlay", "overlay", "-o", layers, self.root)
             self.stack.callback(run, "umount", "-l", self.root)
             self.install()
@@ -131,6 +136,14 @@ class Machine:
         """Other settings of [Service] for a unit."""
         self.write(f"/etc/systemd/system/{unit}.service.d/test.conf", "\n".join(["[Service]", *lines, ""]))
         self.call("systemctl", "daemon-reload")
+
+    def reset(self):
+        """As after the boot."""
+        self.call("systemctl", "stop", "npumemd", *(f"npumemd@{name}.{kind}" for name in "ab" for kind in ("socket", "service")),
+                  check=False)
+        self.call("sh", "-c", "rm -rf /etc/systemd/system/npumemd*.d /etc/npumem/[ab].conf; systemctl daemon-reload; "
+                  "systemctl reset-failed", check=False)
+        self.call("systemctl", "restart", "npumemd.socket")
 
     def property(self, unit, name):
         return self.call("systemctl", "show", "-P", name, unit)

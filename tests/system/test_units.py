@@ -26,14 +26,7 @@ def setUpModule():
 
 class Case(unittest.TestCase):
     def setUp(self):
-        self.addCleanup(self.reset)
-
-    def reset(self):
-        machine.call("systemctl", "stop", "npumemd", *(f"npumemd@{name}.{kind}" for name in "ab" for kind in ("socket", "service")),
-                     check=False)
-        machine.call("sh", "-c", "rm -rf /etc/systemd/system/npumemd*.d /etc/npumem/[ab].conf; systemctl daemon-reload; "
-                     "systemctl reset-failed", check=False)
-        machine.call("systemctl", "restart", "npumemd.socket")
+        self.addCleanup(machine.reset)
 
     def client(self, device="npumem"):
         """Waits in the socket where the daemon is not there yet."""

@@ -26,7 +26,7 @@ ROWS = {
     "daemon/device/geometry": ["daemon/device/geometry/", "include/formulas/kind_mask.h"],
     "daemon/device/arena": ["daemon/device/arena/", "daemon/device/memory/"],
     "daemon/device": ["daemon/device/", "include/formulas/kind_mask.h"],
-    "daemon/store": ["daemon/store/", "daemon/device/", "posix"],
+    "daemon/store": ["daemon/store/", "daemon/device/memory/heap.h", "zlib", "posix"],
     "daemon/service": ["daemon/service/", "daemon/store/", "daemon/device/", "zlib"],
     "daemon/rpc": ["daemon/rpc/", "daemon/service/", "daemon/store/", "daemon/device/", "proto/", "protobuf-c/", "unistd"],
     "daemon/server": [
@@ -35,7 +35,7 @@ ROWS = {
     "daemon/main.c": ["daemon/server/"],
     "client/lib": ["client/lib/", "proto/", "protobuf-c/", "posix"],
     "client/ctl": ["client/ctl/", "jansson", "zlib", "posix"],
-    "client/static": [],
+    "client/static": ["pwd"],
 }
 FOREIGN = ("uv", "protobuf-c/", "google/", "jansson", "zlib", "check")
 
@@ -85,6 +85,7 @@ GOOD = {
     "daemon/rpc/a.c": '#include "daemon/service/a.h"\n#include "proto/frame.h"\n#include <unistd.h>\n',
     "daemon/server/a.c": "#include <uv.h>\n#include <sys/socket.h>\n",
     "daemon/main.c": '#include "daemon/server/server.h"\n',
+    "daemon/store/a.c": '#include "daemon/device/memory/heap.h"\n#include <zlib.h>\n#include <sys/mman.h>\n',
     "client/lib/a.c": '#include "proto/frame.h"\n#include <poll.h>\n#include <npumem/client.h>\n',
     "client/ctl/a.c": "#include <jansson.h>\n#include <npumem/client.h>\n",
 }
@@ -100,6 +101,8 @@ BAD = {
     "daemon/device/arena/b.c": '#include "daemon/device/geometry/intersect.h"\n',
     "daemon/device/e.c": '#include "include/formulas/layout_row.h"\n',
     "daemon/device/kernels/d.c": "  #  include <pthread.h>\n",
+    "daemon/store/b.c": '#include "daemon/device/device.h"\n',
+    "daemon/store/c.c": "#include <uv.h>\n",
     "daemon/service/b.c": '#include "daemon/rpc/a.h"\n',
     "daemon/service/c.c": "#include <uv.h>\n",
     "daemon/service/d.c": '#include "proto/convert.h"\n',

@@ -1,6 +1,6 @@
 """What the manual pages must have: every option, command, kernel, parameter and function; and that man takes them.
 
-usage: man.py PAGES INCLUDE COMMANDS_DEF OPTIONS_C SYMBOLS
+usage: man.py PAGES INCLUDE COMMANDS_DEF OPTIONS_C SYMBOLS PYTHON_INIT
 """
 
 import os
@@ -33,7 +33,7 @@ def tests_not_there(text, tests):
 
 
 def main():
-    pages, include, commands, options, symbols = sys.argv[1:]
+    pages, include, commands, options, symbols, python = sys.argv[1:]
     rows = lambda name, macro: re.findall(rf'^{macro}\((\w+)', read(include, "npumem", name), re.MULTILINE)
     wanted = {
         "npumemd.8": ["--" + name for name in re.findall(r'^\t\{(?:\.name = )?"([a-z-]+)"', read(options), re.MULTILINE)],
@@ -41,6 +41,7 @@ def main():
         "npumem-kernels.7": rows("kernels.def", "KERNEL")
         + re.findall(r'^PARAM\(\w+, "(\w+)"', read(include, "npumem", "params.def"), re.MULTILINE),
         "libnpumem.3": re.findall(r"^(npumem_\w+)@", read(symbols), re.MULTILINE),
+        "npumem-python.3": re.findall(r'^    "([A-Za-z]\w+)",$', read(python), re.MULTILINE),
         "npumem.7": ["aligned", "compact", "matrix", "strided", "4n", "2n", "2ic", "footprint", "seed 003", "vendor"],
         "npumem-wire.7": re.findall(r"^STATUS\(([A-Z_]+)", read(include, "npumem", "status.def"), re.MULTILINE),
     }

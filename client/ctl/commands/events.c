@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-static const char *const events_kinds[] = {"allocated", "freed",     "sealed",	    "moved",   "damaged",
-					   "refused",	"low-space", "client-gone", "progress"};
+static const char *const events_kinds[] = {"allocated", "freed",   "sealed",	"renamed",     "moved",
+					   "damaged",	"refused", "low-space", "client-gone", "progress"};
 
 enum { EVENTS_TIME_BYTES = 32 };
 enum { EVENTS_KINDS = sizeof(events_kinds) / sizeof(events_kinds[0]) };
@@ -32,11 +32,14 @@ static void events_on_signal(int number)
 
 static void events_json(const struct npumem_event *event)
 {
-	json_t *object = json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:s}", "kind", event->kind,
-				   "name", event->name, "uid", (int)event->uid, "pid", (int)event->pid, "handle",
-				   (json_int_t)event->handle, "session", (json_int_t)event->session, "bytes",
-				   (json_int_t)event->bytes, "time_ns", (json_int_t)event->time_ns, "lost",
-				   (json_int_t)event->lost, "message", event->message);
+	const char *status = npumem_status_name(event->status);
+	json_t *object = json_pack(
+		"{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s}", "kind", event->kind,
+		"name", event->name, "uid", (int)event->uid, "pid", (int)event->pid, "handle",
+		(json_int_t)event->handle, "session", (json_int_t)event->session, "bytes",
+		(json_int_t)event->bytes, "time_ns", (json_int_t)event->time_ns, "lost", (json_int_t)event->lost,
+		"request", (json_int_t)event->request, "done", (json_int_t)event->done, "total",
+		(json_int_t)event->total, "status", status ? status : "", "message", event->message);
 	if (!object)
 		return;
 	json_dumpf(object, stdout, JSON_COMPACT);
@@ -73,8 +76,10 @@ static void events_text(const struct npumem_event *event)
 	if (event->bytes)
 		printf(" %" PRIu64 " bytes", event->bytes);
 	if (event->total)
-		printf(" request %" PRIu64 ": %" PRIu64 " of %" PRIu64, event->request, event->done, event->total);
-	printf(event->message[0] ? ": %s\n" : "%s\n", event->message);
+		printf(" request %" PRIu64 " %3.0f%%", event->request,
+		       100 * (double)event->done / (double)event->total);
+	const char *before = strcmp(event->kind, "renamed") ? ": %s\n" : ", before %s\n";
+	printf(event->message[0] ? before : "%s\n", event->message);
 }
 
 static void events_told(void *context, const struct npumem_event *event)
@@ -116,6 +121,7 @@ static int events_run(struct ctl *ctl, const struct args *args)
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
+	events_interrupted = 0;
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGINT);
 	sigaddset(&blocked, SIGTERM);
@@ -131,6 +137,7 @@ static int events_run(struct ctl *ctl, const struct args *args)
 const struct command events_command = {
 	.options = events_options,
 	.run = events_run,
-	.notes = "kinds: allocated, freed, sealed, moved, damaged, refused, low-space, client-gone, progress\n"
+	.notes = "kinds: allocated, freed, sealed, renamed, moved, damaged, refused, low-space, client-gone, "
+		 "progress\n"
 		 "With --json one object a line. Bytes are per NPU.",
 };

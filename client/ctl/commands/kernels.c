@@ -5,7 +5,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/core/describe.h"
 #include "client/ctl/core/roles.h"
-#include "client/ctl/terminal.h"
+#include "client/ctl/core/terminal.h"
 
 static const struct option kernels_options[] = {
 	{"--names", NULL, "only the names, one a line", false},

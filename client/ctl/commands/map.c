@@ -12,7 +12,7 @@
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/pictures/svg_device.h"
 #include "client/ctl/core/pictures/svg_tensor.h"
-#include "client/ctl/terminal.h"
+#include "client/ctl/core/terminal.h"
 
 static const struct option map_options[] = {
 	{"--svg", "FILE", "writes the picture to FILE as SVG", false},

@@ -63,9 +63,9 @@ static void format_text(const char *operation, const struct npumem_numeric *ques
 	npumem_format_text(&question->y, y);
 	npumem_format_text(&result->format, format);
 	if (question->kind == NPUMEM_NUMERIC_SUM)
-		printf("the sum of %" PRId64 " values of %s is %s\n", question->n, x, format);
+		present_text(stdout, "the sum of %" PRId64 " values of %s is %s", question->n, x, format);
 	else
-		printf("%s %s %s is %s\n", x, sign_of(operation), y, format);
+		present_text(stdout, "%s %s %s is %s", x, sign_of(operation), y, format);
 	present_line(stdout, "bits", "%" PRId64 " beside the sign%s", result->significant_bits,
 		     result->precision_lost ? ": all precision is lost, so convert x to more bits first" : "");
 	if (question->kind == NPUMEM_NUMERIC_ADD || question->kind == NPUMEM_NUMERIC_SUM)
@@ -111,12 +111,10 @@ static void bound_text(const struct npumem_terms *terms, const struct npumem_bou
 {
 	const char *data = npumem_dtype_name(terms->data_dtype),
 		   *weights = npumem_dtype_name(terms->weights_dtype);
-	if (weights)
-		printf("products of %s data and %s weights", data, weights);
-	else
-		printf("sums of %s", data);
-	printf("%s, %d bits: %" PRId64 " to %" PRId64 "\n", terms->has_bias ? " with a bias" : "",
-	       bound->accumulator_bits, bound->low, bound->high);
+	present_text(stdout, "%s%s%s%s%s%s, %d bits: %" PRId64 " to %" PRId64,
+		     weights ? "products of " : "sums of ", data, weights ? " data and " : "",
+		     weights ? weights : "", weights ? " weights" : "", terms->has_bias ? " with a bias" : "",
+		     bound->accumulator_bits, bound->low, bound->high);
 	if (terms->n || terms->weights_sum)
 		present_line(stdout, "total", "%" PRId64 " to %" PRId64, bound->least, bound->most);
 	bound_lines(terms, bound);
@@ -158,9 +156,10 @@ static json_t *advice_object(const char *kernel, const struct npumem_advice *adv
 
 static void sum_text(const char *kernel, const struct npumem_sum *sum)
 {
-	printf("%s: an output adds up %" PRId64 " %s of %s%s%s%s%s, in %d bits\n", kernel, sum->terms.n,
-	       sum->terms.weights_dtype ? "products" : "values", sum->data, *sum->weights ? " and " : "",
-	       sum->weights, *sum->bias ? ", and " : "", sum->bias, sum->bound.accumulator_bits);
+	present_text(stdout, "%s: an output adds up %" PRId64 " %s of %s%s%s%s%s, in %d bits", kernel,
+		     sum->terms.n, sum->terms.weights_dtype ? "products" : "values", sum->data,
+		     *sum->weights ? " and " : "", sum->weights, *sum->bias ? ", and " : "", sum->bias,
+		     sum->bound.accumulator_bits);
 	present_line(stdout, "estimate",
 		     "%" PRId64 " additions take %" PRId64 " extra bits, %" PRId64 " are there, %" PRId64 " over",
 		     sum->additions, sum->extra_bits, sum->available_bits, sum->over_bits);

@@ -14,12 +14,12 @@
 #include "client/ctl/core/spec.h"
 #include "client/ctl/core/table.h"
 #include "client/ctl/network/lifetimes.h"
-#include "client/ctl/terminal.h"
+#include "client/ctl/core/terminal.h"
 
 static const struct option plan_options[] = {
 	SPEC_OPTIONS,
 	{"--npus", "X", "plans for X NPUs, without a daemon", false},
-	{"--npu-bytes", "S", "and S bytes in each, as 524288 or 512K", false},
+	{"--npu-bytes", "S", "and S bytes in each, as 524288, 512K or 512KiB", false},
 	{"--chip", "NAME", "plans for a real part, without a daemon: bm1684, bm1684x, bm1690, sg2260, sg2380",
 	 false},
 	{"--svg", "FILE", "draws it: where the tensor's elements lie, or what of a network lives when", false},

@@ -9,7 +9,7 @@
 #include "client/ctl/core/describe.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/roles.h"
-#include "client/ctl/terminal.h"
+#include "client/ctl/core/terminal.h"
 
 static const struct option run_options[] = {
 	{"--time", NULL, "says how long it took on the device", false},

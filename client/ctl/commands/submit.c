@@ -10,7 +10,7 @@
 #include "client/ctl/core/table.h"
 #include "client/ctl/network/execute.h"
 #include "client/ctl/network/lifetimes.h"
-#include "client/ctl/terminal.h"
+#include "client/ctl/core/terminal.h"
 
 static const struct option submit_options[] = {
 	{"--out", "DIR", "where what is read is written, instead of the current folder", false},

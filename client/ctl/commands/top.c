@@ -246,6 +246,7 @@ static int top_run(struct ctl *ctl, const struct args *args)
 	int code = ctl_connect(ctl);
 	if (code)
 		return code;
+	ended = 0;
 	sigaction(SIGINT, &end, NULL);
 	sigaction(SIGTERM, &end, NULL);
 	return batch ? top_loop(ctl, interval, true, looks) : on_terminal(ctl, interval, looks);

@@ -32,19 +32,7 @@ int numbers_count(const char *what, const char *text, int64_t *value, struct npu
 
 int numbers_bytes(const char *what, const char *text, int64_t *value, struct npumem_error *error)
 {
-	static const char units[] = "KMG";
-	char number[NUMBER_TEXT_MAX];
-	size_t length = strlen(text);
-	const char *unit = length > 1 && length < sizeof(number) ? strchr(units, text[length - 1]) : NULL;
-	int status;
-	if (!unit)
-		return numbers_count(what, text, value, error);
-	memcpy(number, text, length);
-	number[length - 1] = 0;
-	status = numbers_count(what, number, value, error);
-	if (!status && __builtin_mul_overflow(*value, INT64_C(1024) << 10 * (unit - units), value))
-		status = npumem_error_set(error, NPUMEM_INVALID, "%s %.40s is past 64 bits", what, text);
-	return status;
+	return npumem_bytes_parse(text, value) ? 0 : numbers_count(what, text, value, error);
 }
 
 bool numbers_real(const char *text, double *value)

@@ -8,7 +8,7 @@
 bool numbers_integer(const char *text, int64_t *value);
 /* The same, not negative. INVALID names `what`. */
 int numbers_count(const char *what, const char *text, int64_t *value, struct npumem_error *error);
-/* Bytes: a count, or one with K, M or G (of 1024) after it. */
+/* Bytes: a count, or as npumem_bytes_parse has it. */
 int numbers_bytes(const char *what, const char *text, int64_t *value, struct npumem_error *error);
 bool numbers_real(const char *text, double *value);
 /* "1,2,3,4". */

@@ -4,6 +4,11 @@
 #include <inttypes.h>
 #include <stdarg.h>
 
+#include "client/ctl/core/describe.h"
+#include "client/ctl/core/terminal.h"
+
+enum { PRESENT_LINE_BYTES = 1024 };
+
 static json_t *integer_or_null(int64_t value)
 {
 	return value == NPUMEM_ANY ? json_null() : json_integer(value);
@@ -130,14 +135,38 @@ const char *present_name(const struct npumem_tensor *tensor, uint32_t uid, char 
 	return text;
 }
 
+/* The rest of a line of which `at` columns are there, as printf; on a terminal in its width. */
+static void put_wrapped(FILE *out, unsigned at, unsigned indent, const char *format, va_list arguments)
+{
+	char text[PRESENT_LINE_BYTES];
+	va_list again;
+	va_copy(again, arguments);
+	unsigned columns = terminal_columns(fileno(out));
+	int n = columns ? vsnprintf(text, sizeof(text), format, again) : -1;
+	va_end(again);
+	if (n < 0 || n >= (int)sizeof(text) || at + (unsigned)n <= columns) {
+		vfprintf(out, format, arguments);
+		fputc('\n', out);
+	} else {
+		describe_wrap(out, text, at, indent, columns);
+	}
+}
+
 void present_line(FILE *out, const char *label, const char *format, ...)
 {
 	va_list arguments;
-	fprintf(out, "  %-18s", label);
+	unsigned at = (unsigned)fprintf(out, "  %-18s", label);
 	va_start(arguments, format);
-	vfprintf(out, format, arguments);
+	put_wrapped(out, at, at, format, arguments);
 	va_end(arguments);
-	fputc('\n', out);
+}
+
+void present_text(FILE *out, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	put_wrapped(out, 0, 2, format, arguments);
+	va_end(arguments);
 }
 
 static void present_share(FILE *out, const char *label, int64_t bytes, int64_t all)

@@ -29,6 +29,8 @@ int64_t present_bytes(const struct npumem_place *place);
 
 /* A line "  label    value" of a description; printf style. */
 void present_line(FILE *out, const char *label, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A line of text. On a terminal both are broken at blanks into lines of its width. */
+void present_text(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The lines of a place: where it lies, strides, sizes, blocks. */
 void present_lines(FILE *out, const struct npumem_place *place, const struct npumem_geometry *geometry);
 

@@ -9,7 +9,7 @@
 #include "client/ctl/core/network/timeline.h"
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/table.h"
-#include "client/ctl/terminal.h"
+#include "client/ctl/core/terminal.h"
 
 /* The operation of the file that i is, or was made for. */
 static unsigned number(const struct network *network, size_t i)

@@ -118,6 +118,11 @@ int npumem_seal(struct npumem *npumem, uint64_t handle, struct npumem_error *err
 	WAIT_ONLY(npumem_seal_async(npumem, handle, ASYNC));
 }
 
+int npumem_rename(struct npumem *npumem, uint64_t handle, const char *name, struct npumem_error *error)
+{
+	WAIT_ONLY(npumem_rename_async(npumem, handle, name, ASYNC));
+}
+
 int npumem_grant(struct npumem *npumem, uint64_t handle, uint32_t uid, int access, struct npumem_error *error)
 {
 	WAIT_ONLY(npumem_grant_async(npumem, handle, uid, access, ASYNC));
@@ -138,6 +143,12 @@ int npumem_show(struct npumem *npumem, uint64_t handle, const struct npumem_tens
 int npumem_list(struct npumem *npumem, const struct npumem_tensors **tensors, struct npumem_error *error)
 {
 	WAIT(tensors, npumem_list_async(npumem, ASYNC));
+}
+
+int npumem_call(struct npumem *npumem, const char *method, const char *json, const char **answer,
+		struct npumem_error *error)
+{
+	WAIT(answer, npumem_call_async(npumem, method, json, ASYNC));
 }
 
 /* ---- operations ---- */

@@ -1,4 +1,4 @@
-/* Calls about tensors: alloc, view, free, seal, grant, open, show, list. */
+/* Calls about tensors: alloc, view, free, seal, rename, grant, open, show, list. */
 #include "client/lib/connection/engine.h"
 #include "client/lib/connection/message.h"
 #include "client/lib/connection/reply.h"
@@ -196,6 +196,18 @@ int npumem_seal_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC)
 	seal.tensor = message_ref(handle, &ref);
 	message.call_case = NPUMEM__V1__REQUEST__CALL_SEAL;
 	message.seal = &seal;
+	return start(npumem, &message, callback, context, request, error);
+}
+
+int npumem_rename_async(struct npumem *npumem, uint64_t handle, const char *name, NPUMEM_ASYNC)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__RenameRequest rename = NPUMEM__V1__RENAME_REQUEST__INIT;
+	Npumem__V1__Ref ref;
+	rename.tensor = message_ref(handle, &ref);
+	rename.name = message_text(name);
+	message.call_case = NPUMEM__V1__REQUEST__CALL_RENAME;
+	message.rename = &rename;
 	return start(npumem, &message, callback, context, request, error);
 }
 

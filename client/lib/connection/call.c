@@ -10,7 +10,20 @@ int call_begin(struct npumem *npumem, struct call *call, struct npumem_error *er
 	*call = (struct call){.npumem = npumem, .error = error};
 	if (npumem->dispatching)
 		return npumem_error_set(error, NPUMEM_INVALID, "a callback may send, but not wait for an answer");
+	if (npumem->interrupted)
+		return npumem_error_set(error, NPUMEM_CANCELLED, "interrupted");
 	return 0;
+}
+
+void npumem_interrupt(struct npumem *npumem, bool on)
+{
+	npumem->interrupted = on;
+}
+
+void call_interrupt(struct npumem *npumem)
+{
+	for (struct npumem_request *request = npumem->first_request; request; request = request->next)
+		npumem_cancel(request);
 }
 
 void call_answered(void *context, const struct npumem_answer *answer)
@@ -33,8 +46,11 @@ int call_wait(struct call *call, int status)
 	if (status)
 		return status;
 	/* A connection that breaks or closes answers every request, so this ends. */
-	while (!call->answered)
+	while (!call->answered) {
 		is_gone = engine_wait(call->npumem, NULL) == NPUMEM_CANCELLED;
+		if (!is_gone && call->npumem->interrupted)
+			call_interrupt(call->npumem);
+	}
 	if (!is_gone)
 		return call->status;
 	call->result = NULL;

@@ -16,6 +16,8 @@ struct call {
 int call_begin(struct npumem *npumem, struct call *call, struct npumem_error *error);
 /* The callback of the form that does not wait; `context` is the call. */
 npumem_callback call_answered;
+/* Takes back all requests under way, once each. */
+void call_interrupt(struct npumem *npumem);
 /* `status` is what that returned: where it is 0, waits for the answer. The status; the call's result is one
  * reference, or NULL. */
 int call_wait(struct call *call, int status);

@@ -116,7 +116,10 @@ int npumem_flush(struct npumem *npumem, struct npumem_error *error)
 {
 	int status = 0;
 	request_clear(error);
-	while (!status && npumem->n_requests)
+	while (!status && npumem->n_requests) {
 		status = engine_wait(npumem, error);
+		if (!status && npumem->interrupted)
+			call_interrupt(npumem);
+	}
 	return status;
 }

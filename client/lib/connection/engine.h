@@ -5,6 +5,7 @@
 #ifndef CLIENT_LIB_ENGINE_H
 #define CLIENT_LIB_ENGINE_H
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include "client/lib/connection/inbox.h"
@@ -31,9 +32,10 @@ struct npumem {
 	bool no_more_writes; /* a write failed: what is left to read may say why */
 	bool dispatching;    /* callbacks run */
 	bool closing;
-	struct npumem_error broken;	 /* status UNAVAILABLE once the connection is over */
-	struct npumem_error ending;	 /* the daemon's own reason for ending it, if it gave one */
-	npumem_event_callback *on_event; /* NULL: nobody wants to know */
+	volatile sig_atomic_t interrupted; /* npumem_interrupt */
+	struct npumem_error broken;	   /* status UNAVAILABLE once the connection is over */
+	struct npumem_error ending;	   /* the daemon's own reason for ending it, if it gave one */
+	npumem_event_callback *on_event;   /* NULL: nobody wants to know */
 	void *event_context;
 	pid_t child;   /* a private daemon, or 0 */
 	int child_log; /* what it wrote to stderr, or -1 */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/lib/record/json.h"
+#include "client/lib/json/json.h"
 #include "client/lib/record/record_file.h"
 #include "client/lib/record/replay.h"
 
@@ -20,7 +20,7 @@ static void put_message(FILE *out, const char *name, const ProtobufCMessageDescr
 	if (!message)
 		return;
 	fprintf(out, ",\"%s\":{", name);
-	json_members(out, message, false);
+	json_members(out, message, false, JSON_SIZES);
 	fputc('}', out);
 	protobuf_c_message_free_unpacked(message, NULL);
 }
@@ -50,7 +50,7 @@ static bool put_entry(FILE *out, Npumem__V1__RecordEntry *const *parts, size_t n
 	Npumem__V1__RecordEntry entry = *parts[n_parts - 1];
 	entry.request.len = entry.answer.len = 0;
 	fprintf(out, "{\"ended\":%s", n_parts == 1 && !parts[0]->request.len && !entry.shared ? "true" : "false");
-	json_members(out, &entry.base, true);
+	json_members(out, &entry.base, true, JSON_SIZES);
 	if (!put_request(out, parts, n_parts))
 		return false;
 	put_message(out, "answer", &npumem__v1__response__descriptor, parts[n_parts - 1]->answer.data,

@@ -266,8 +266,8 @@ class Device:
     # ---- events ----
 
     def subscribe(self, *kinds: str) -> None:
-        """From now on events of these kinds are kept for events(): allocated, freed, sealed, moved, damaged, refused,
-        low-space, client-gone, progress. None: no more of them."""
+        """From now on events of these kinds are kept for events(): allocated, freed, sealed, renamed, moved, damaged,
+        refused, low-space, client-gone, progress. None: no more of them."""
         self.ask("subscribe", pb.SubscribeRequest(kinds=kinds))
 
     def events(self, timeout: Optional[float] = None) -> Iterator[pb.Event]:

@@ -199,12 +199,16 @@ class Tensor:
 
     @property
     def state(self) -> str:
-        """Now: ok, unwritten, partly written or damaged."""
+        """Now: ok, unwritten, partly written, damaged or lost."""
         return str(self.show().state)
 
     def seal(self) -> None:
         """Makes it read-only for good."""
         self.message = self._device.ask("seal", pb.SealRequest(tensor=self.ref)).tensor
+
+    def rename(self, name: str) -> None:
+        """Gives a named tensor another name, which no other of its owner has."""
+        self.message = self._device.ask("rename", pb.RenameRequest(tensor=self.ref, name=name)).tensor
 
     def grant(self, user: Union[int, str], access: str) -> None:
         """Lets another user (a uid, or a name of this machine) "read" or "write" a named tensor, or takes that back

@@ -66,11 +66,12 @@ int cell_check(const struct kernel_call *call, const struct cell_form *form, str
 		status = operands_check_shape(call, form->prev_out, &want, "a state has", error);
 	if (!status)
 		status = check_weights(call, form, error);
-	want.n = keeps_all(call, form) ? in->n : 1;
+	want.n = form->stacked ? form->gates : keeps_all(call, form) ? in->n : 1;
 	return status ? status
 		      : operands_check_shape(call, form->out, &want,
-					     form->joint ? "in, prev_out and mode give"
-							 : "in, prev_out and results give",
+					     form->stacked ? "the gates, prev_out and mode give"
+					     : form->joint ? "in, prev_out and mode give"
+							   : "in, prev_out and results give",
 					     error);
 }
 
@@ -121,6 +122,7 @@ void cell_begin(struct cell *cell, struct kernel_call *call, const struct cell_f
 		.gates = call->scratch,
 		.step = -1,
 	};
+	cell->n_told = cell->n_outputs * (form->stacked ? form->gates : 1);
 	int64_t low;
 	npumem_dtype_range(in->dtype, &low, &cell->high);
 	call->counts = (struct kernel_counts){.macs = 0};
@@ -156,7 +158,7 @@ bool cell_next(struct cell *cell)
 		return false;
 	if (cell->step >= 0) {
 		bool told = cell->all || cell->step == cell->n_steps - 1;
-		cell->stopped = !kernel_step(call, told ? cell->n_outputs : 0);
+		cell->stopped = !kernel_step(call, told ? cell->n_told : 0);
 		if (cell->stopped)
 			return false;
 	}
@@ -185,7 +187,7 @@ static bool look(struct cell *cell)
 	cell->looked = cell->products;
 	/* In floating point, as steps times products may be anything. */
 	double done = (double)before + (double)cell->products / (double)step;
-	return kernel_part(cell->call, cell->n_outputs, (int64_t)(done * KERNEL_PARTS), steps * KERNEL_PARTS);
+	return kernel_part(cell->call, cell->n_told, (int64_t)(done * KERNEL_PARTS), steps * KERNEL_PARTS);
 }
 
 /* Adds the products of a vector of n elements with `n_rows` rows of weights, which are `row` elements apart; false

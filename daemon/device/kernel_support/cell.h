@@ -2,7 +2,8 @@
  *
  * in [T,K,1,1], one step a row; prev_out [1,M,1,1], the state before the first step; weights [G,M,1,K] for in and
  * [G,M,1,M] for the state, or joined in one [G,M,1,K+M]; bias [G,M,1,1]; out [T,M,1,1], the state after each step
- * in the order they were made, or [1,M,1,1], after the last. The state of a later step has out's format.
+ * in the order they were made, or [1,M,1,1], after the last. The state of a later step has out's format. Of a
+ * stacked cell all gates are outputs: out [G,M,1,1], after its one step.
  *
  * Counts: `wrapped`, the accumulators of the gates' sums. `saturated`, the elements of the state, and of an lstm's
  * cell, that a step clamped to their containers. A gate's sum that is clamped to the range of its table does not
@@ -20,12 +21,13 @@ enum cell_act { CELL_ACT_NONE = 1, CELL_ACT_TANH, CELL_ACT_SIGM };
 
 /* What one kernel's cell is like. */
 struct cell_form {
-	unsigned gates;
+	int64_t gates;
 	unsigned in, prev_out, weights_in, weights_out, bias, out; /* places of its roles in the row */
 	/* One weights tensor, which is at both places. The rules of mli 1.1: mode= instead of direction= and
 	 * results=, and one accumulator for both sums (fixed/rescaled_sum.h) instead of one each
 	 * (fixed/multi_sum.h). */
 	bool joint;
+	bool stacked; /* mode=one_to_one: each gate is a row of out */
 };
 
 /* Types, shapes, bias format, parameters: 0 or INVALID. */
@@ -41,6 +43,7 @@ struct cell {
 	const struct cell_form *form;
 	unsigned bytes, weight_bytes; /* of an element */
 	int64_t n_steps, n_inputs, n_outputs;
+	int64_t n_told; /* elements of out that a step makes, where it makes any */
 	bool backward, all;
 	int64_t gate_frac_bits; /* of the gates' sums */
 	int64_t unit_frac_bits; /* of what tables give: 7 or 15 */

@@ -1,5 +1,6 @@
 /* The plain recurrent cell by the rules of mli 1.1: h = act(bias + W x + U h). Without an activation the sum is
- * rounded to out's format at once; with one out has the tables' format. */
+ * rounded to out's format at once; with one out has the tables' format. In mode=one_to_one weights may be those of
+ * several gates, from which a caller builds a cell of its own: out has a row for each. */
 #include <string.h>
 
 #include "daemon/device/kernel_support/cell.h"
@@ -12,7 +13,14 @@ enum { IN, PREV_OUT, WEIGHTS, BIAS, OUT };
 /* A sum past the ends of the tables is flat: so many integer bits are enough. */
 enum { GATE_INTEGER_BITS = 3 };
 
-static const struct cell_form form = {1, IN, PREV_OUT, WEIGHTS, WEIGHTS, BIAS, OUT, true};
+enum { MODE_ONE_TO_ONE = 3 };
+
+static struct cell_form form_of(const struct kernel_call *call)
+{
+	bool stacked = kernel_param(call, NPUMEM_PARAM_MODE, 0, 0) == MODE_ONE_TO_ONE;
+	int64_t gates = stacked ? operands_get(call, WEIGHTS)->shape.n : 1;
+	return (struct cell_form){gates, IN, PREV_OUT, WEIGHTS, WEIGHTS, BIAS, OUT, true, stacked};
+}
 
 static enum cell_act act_of(const struct kernel_call *call)
 {
@@ -21,12 +29,14 @@ static enum cell_act act_of(const struct kernel_call *call)
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
+	const struct cell_form form = form_of(call);
 	int status = cell_check(call, &form, error);
 	return status || act_of(call) == CELL_ACT_NONE ? status : lut_choice_check(call, OUT, error);
 }
 
 static size_t scratch_bytes(const struct kernel_call *call)
 {
+	const struct cell_form form = form_of(call);
 	return cell_scratch_bytes(call, &form);
 }
 
@@ -42,6 +52,7 @@ static bool pack(const struct kernel_call *call, void *to)
 
 static void run(struct kernel_call *call)
 {
+	const struct cell_form form = form_of(call);
 	const struct kernel_operand *out = operands_get(call, OUT);
 	enum cell_act act = act_of(call);
 	int64_t gate =
@@ -54,12 +65,12 @@ static void run(struct kernel_call *call)
 	int64_t saturated = 0, ignored = 0;
 	for (cell_begin(&cell, call, &form, gate); cell_next(&cell);) {
 		int64_t *clamped = act == CELL_ACT_NONE ? &saturated : &ignored;
-		*clamped += cell_sums(&cell, 0, 1, cell.state);
+		*clamped += cell_sums(&cell, 0, (unsigned)form.gates, cell.state);
 		if (cell.stopped)
 			return;
 		if (act != CELL_ACT_NONE)
-			cell_lookup(&cell, &reader, 0, 1, &saturated);
-		memcpy(cell.out, cell.gates, (size_t)(cell.n_outputs * cell.bytes));
+			cell_lookup(&cell, &reader, 0, (unsigned)form.gates, &saturated);
+		memcpy(cell.out, cell.gates, (size_t)(cell.n_told * cell.bytes));
 	}
 	call->counts.saturated = saturated;
 }

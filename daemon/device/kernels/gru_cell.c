@@ -11,7 +11,7 @@ enum { GATE_Z, GATE_R, GATE_N, N_GATES };
 /* A sum past the ends of the tables is flat: 4 integer bits are enough. */
 enum { GATE_FRAC_BITS = 11 };
 
-static const struct cell_form form = {N_GATES, IN, PREV_OUT, WEIGHTS_IN, WEIGHTS_OUT, BIAS, OUT, false};
+static const struct cell_form form = {N_GATES, IN, PREV_OUT, WEIGHTS_IN, WEIGHTS_OUT, BIAS, OUT, false, false};
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {

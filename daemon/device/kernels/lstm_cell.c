@@ -20,8 +20,8 @@ enum { GATE_FRAC_BITS_2_0 = 10, GATE_INTEGER_BITS_1_1 = 3 };
 #define FAR (INT64_C(1) << 50)
 
 static const struct cell_form forms[] = {
-	[RULES_MLI2_0] = {N_GATES, IN, PREV_OUT, WEIGHTS_IN, WEIGHTS_OUT, BIAS, OUT, false},
-	[RULES_MLI1_1] = {N_GATES, IN, PREV_OUT, WEIGHTS, WEIGHTS, BIAS, OUT, true},
+	[RULES_MLI2_0] = {N_GATES, IN, PREV_OUT, WEIGHTS_IN, WEIGHTS_OUT, BIAS, OUT, false, false},
+	[RULES_MLI1_1] = {N_GATES, IN, PREV_OUT, WEIGHTS, WEIGHTS, BIAS, OUT, true, false},
 };
 
 static int64_t rules_of(const struct kernel_call *call)

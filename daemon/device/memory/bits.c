@@ -138,6 +138,14 @@ uint64_t bits_count_series(const uint64_t *words, uint64_t from, uint64_t bits, 
 	return count;
 }
 
+uint64_t bits_count_but(const uint64_t *words, const uint64_t *but, uint64_t from, uint64_t n)
+{
+	uint64_t count = 0, end = from + n;
+	for (uint64_t w = from / 64; w * 64 < end; w++)
+		count += count_word(load(&words[w]) & ~load(&but[w]) & mask_of(w, from, end));
+	return count;
+}
+
 uint64_t bits_first_not(const uint64_t *words, bool value, uint64_t from, uint64_t n)
 {
 	uint64_t end = from + n, all = value ? UINT64_MAX : 0;
@@ -162,15 +170,35 @@ static uint64_t bits_get(const uint64_t *words, uint64_t at, uint64_t n)
 	return n < 64 ? value & (UINT64_MAX >> (64 - n)) : value;
 }
 
-void bits_move_down(uint64_t *words, uint64_t to, uint64_t from, uint64_t n)
+/* Of one word of the target. */
+static void copy_some(uint64_t *words, uint64_t to, const uint64_t *source, uint64_t from, uint64_t n)
 {
-	while (n) {
-		/* Whole words of the target, so that each is written once. */
-		uint64_t room = 64 - to % 64, step = n < room ? n : room;
-		uint64_t value = bits_get(words, from, step), mask = mask_of(to / 64, to, to + step);
-		words[to / 64] = (words[to / 64] & ~mask) | value << to % 64;
-		to += step;
-		from += step;
-		n -= step;
+	uint64_t mask = mask_of(to / 64, to, to + n);
+	uint64_t value = (words[to / 64] & ~mask) | bits_get(source, from, n) << to % 64;
+	atomic_store_explicit((_Atomic uint64_t *)&words[to / 64], value, memory_order_relaxed);
+}
+
+/* Whole words; `shift` is where in a word of the source the first one begins. */
+static void copy_words(uint64_t *words, const uint64_t *source, uint64_t shift, uint64_t n_words)
+{
+	for (uint64_t i = 0; i < n_words; i++) {
+		uint64_t value = source[i] >> shift;
+		if (shift)
+			value |= source[i + 1] << (64 - shift);
+		atomic_store_explicit((_Atomic uint64_t *)&words[i], value, memory_order_relaxed);
 	}
+}
+
+void bits_copy(uint64_t *words, uint64_t to, const uint64_t *source, uint64_t from, uint64_t n)
+{
+	uint64_t head = (64 - to % 64) % 64, n_words;
+	if (head > n)
+		head = n;
+	if (head)
+		copy_some(words, to, source, from, head);
+	n_words = (n - head) / 64;
+	copy_words(&words[(to + head) / 64], &source[(from + head) / 64], (from + head) % 64, n_words);
+	head += 64 * n_words;
+	if (head < n)
+		copy_some(words, to + head, source, from + head, n - head);
 }

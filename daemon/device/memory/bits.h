@@ -1,5 +1,5 @@
 /* Ranges of bits in an array of 64-bit words: one bit for each byte of local memory.
- * Safe on several threads for disjoint ranges, but for bits_move_down. */
+ * Safe on several threads for disjoint ranges, but for bits_copy. */
 #ifndef DEVICE_BITS_H
 #define DEVICE_BITS_H
 
@@ -17,7 +17,11 @@ uint64_t bits_count_series(const uint64_t *words, uint64_t from, uint64_t bits, 
 /* The first bit of the range that is not `value`; from + n where all are. */
 uint64_t bits_first_not(const uint64_t *words, bool value, uint64_t from, uint64_t n);
 
-/* Copies n bits to lower positions (to < from); the ranges may overlap. */
-void bits_move_down(uint64_t *words, uint64_t to, uint64_t from, uint64_t n);
+/* Of [from, from + n), those that are set in `words` and not in `but`. */
+uint64_t bits_count_but(const uint64_t *words, const uint64_t *but, uint64_t from, uint64_t n);
+
+/* Copies bits [from, from + n) of `source` to `to` on; each word is written once. The two ranges may overlap where
+ * to < from. */
+void bits_copy(uint64_t *words, uint64_t to, const uint64_t *source, uint64_t from, uint64_t n);
 
 #endif

@@ -75,20 +75,12 @@ void op_take_back(struct device *device, struct op *op)
 	runs_each_of(&device->options.geometry, &op->tensor->place, op->first, op->count, unmark, &device->local);
 }
 
-/* What was known to be written may no longer be, of what shares bytes with it. */
-static void forget_written(struct tensor *root)
-{
-	atomic_store_explicit(&root->all_written, false, memory_order_relaxed);
-	for (struct tensor *view = root->views; view; view = view->next_view)
-		atomic_store_explicit(&view->all_written, false, memory_order_relaxed);
-}
-
 void op_deinit(struct device *device, struct op *op)
 {
 	struct op_access accesses[OP_ACCESSES_MAX];
 	for (unsigned i = 0, n = op->torn ? op_accesses(op, accesses) : 0; i < n; i++)
 		if (accesses[i].writes)
-			forget_written(tensor_root(accesses[i].tensor));
+			written_doubt(tensor_root(accesses[i].tensor));
 	op->torn = false;
 	if (rules[op->kind]->deinit)
 		rules[op->kind]->deinit(device, op);
@@ -260,7 +252,9 @@ int op_look_readable(const struct device *device, struct op *op, struct tensor *
 {
 	char name[ERROR_CONTEXT_NAME_BYTES];
 	const struct written_watch watch = op_watch(op);
-	int64_t damaged = written_damaged(device, tensor, first, count, &watch);
+	int64_t lost, damaged = written_damaged(device, tensor, first, count, &watch, &lost);
+	if (lost)
+		return written_refuse_lost(tensor, lost, context);
 	if (damaged)
 		op_warn(op, "%s is damaged: %" PRId64 " bytes were destroyed by a kernel and not written since",
 			error_context_name(context, tensor, name), damaged);

@@ -173,8 +173,8 @@ static int look_input(const struct device *device, struct op *op, struct tensor 
 	char name[ERROR_CONTEXT_NAME_BYTES];
 	int64_t elements = npumem_place_elements(&tensor->place);
 	const struct written_watch watch = op_watch(op);
-	int64_t damaged = written_damaged(device, tensor, 0, elements, &watch);
-	if (!damaged)
+	int64_t lost, damaged = written_damaged(device, tensor, 0, elements, &watch, &lost);
+	if (!damaged || lost)
 		return op_look_readable(device, op, tensor, 0, elements, context);
 	error_context_name(context, tensor, name);
 	npumem_error_set(context->error, NPUMEM_DATA_LOST,

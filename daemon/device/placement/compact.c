@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "daemon/device/placement/move_bytes.h"
 #include "daemon/device/reuse/overlap.h"
 
 /* A block of the arena, and where it will lie. */
@@ -84,14 +85,12 @@ static int move_place(struct device *device, struct tensor *tensor, int64_t to)
 	return 0;
 }
 
-int device_compact_step(struct device *device, struct device_compaction *compaction, bool dry_run,
-			struct device_move *moves, unsigned most, unsigned *n)
+/* Decides moves, and makes them but for their bytes; *n is 0. */
+static int decide(struct device *device, struct device_compaction *compaction, bool dry_run,
+		  struct device_move *moves, unsigned most, unsigned *n)
 {
-	struct device_compaction before = *compaction;
+	struct device_compaction before;
 	struct step step;
-	*n = 0;
-	if (!compaction->next && overlap_settle(device))
-		return -ENOMEM;
 	for (unsigned looked = 0; looked < most; looked++) {
 		before = *compaction;
 		if (!walk_next(device, compaction, &step)) {
@@ -112,17 +111,18 @@ int device_compact_step(struct device *device, struct device_compaction *compact
 	return 0;
 }
 
-void device_compact_bytes(struct device *device, const struct device_move *moves, unsigned n)
+int device_compact_step(struct device *device, struct device_compaction *compaction, bool dry_run,
+			struct device_move *moves, unsigned most, unsigned *n)
 {
-	for (unsigned i = 0; i < n; i++) {
-		const struct device_move *move = &moves[i];
-		/* In order of offset, so that nothing is written over that has yet to move. */
-		for (int64_t npu = 0; move->tensor->touched && npu < device->options.geometry.n_npus; npu++) {
-			local_move_down(&device->local, npu, move->to_offset, move->from_offset,
-					move->bytes_per_npu);
-			device_give_way(device);
-		}
-	}
+	*n = 0;
+	if (!compaction->next && overlap_settle(device))
+		return -ENOMEM;
+	if (!dry_run && most > DEVICE_MOVES_MAX)
+		most = DEVICE_MOVES_MAX;
+	int status = decide(device, compaction, dry_run, moves, most, n);
+	if (!dry_run)
+		move_bytes_note(device, moves, *n);
+	return status;
 }
 
 int device_compact(struct device *device, bool dry_run, void (*moved)(void *ctx, const struct device_move *move),
@@ -137,7 +137,7 @@ int device_compact(struct device *device, bool dry_run, void (*moved)(void *ctx,
 		if (status)
 			return status;
 		if (!dry_run)
-			device_compact_bytes(device, moves, n);
+			device_compact_bytes(device);
 		for (unsigned i = 0; moved && i < n; i++)
 			moved(ctx, &moves[i]);
 	}

@@ -57,13 +57,15 @@ int64_t device_scan_cost(const struct device *device, const struct tensor *tenso
 
 void device_scan(const struct device *device, const struct device_scan *scan, struct device_state *state)
 {
-	state->unwritten_bytes = state->damaged_bytes = 0;
+	state->unwritten_bytes = state->damaged_bytes = state->lost_bytes = 0;
 	if (scan->untouched) {
 		state->unwritten_bytes = scan->place.blocks.data;
 		return;
 	}
 	written_scan(device, &scan->place, scan->all_written ? NULL : &state->unwritten_bytes,
-		     &state->damaged_bytes);
+		     &state->damaged_bytes, &state->lost_bytes);
+	state->damaged_bytes -= state->lost_bytes;
+	state->unwritten_bytes -= scan->all_written ? 0 : state->lost_bytes;
 }
 
 void device_state(struct device *device, const struct tensor *tensor, struct device_state *state)

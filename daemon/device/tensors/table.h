@@ -8,6 +8,14 @@
 /* A zeroed tensor with a handle of its own; NULL without memory. */
 struct tensor *table_add(struct device *device);
 void table_remove(struct device *device, struct tensor *tensor);
+
+/* Whether a handle can be given again to the tensor that had it: its slot is there, and neither used nor to be. */
+bool table_can_put(const struct device *device, uint64_t handle);
+/* As table_add, under this handle, which can. */
+struct tensor *table_put(struct device *device, uint64_t handle);
+/* Undoes that: its slot is neither used nor to be. */
+void table_take_back(struct device *device, struct tensor *tensor);
+
 /* Frees every struct, those of live tensors too. */
 void table_deinit(struct device *device);
 

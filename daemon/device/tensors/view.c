@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <utlist.h>
 
-#include "daemon/device/device.h"
 #include "daemon/device/internal.h"
 #include "daemon/device/tensors/table.h"
+#include "daemon/device/tensors/view.h"
 
 static int refuse(const struct error_context *context, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -30,8 +30,7 @@ static int64_t extent_bytes(const struct npumem_place *place)
 	       place->word_bytes;
 }
 
-/* What follows from a view's shape, start and strides. It has no padding and no empty blocks of its own. */
-static void settle(const struct npumem_geometry *geometry, struct npumem_place *place)
+void view_settle(const struct npumem_geometry *geometry, struct npumem_place *place)
 {
 	place->words_n = (place->shape.n + place->lanes - 1) / place->lanes;
 	place->channels_per_npu = npumem_channels_per_npu(geometry->n_npus, place->start_npu, place->shape.c);
@@ -47,19 +46,24 @@ static void settle(const struct npumem_geometry *geometry, struct npumem_place *
 	};
 }
 
-static int add_view(struct device *device, struct tensor *of, const struct npumem_place *place,
-		    const struct tensor_range *range, struct tensor **out, const struct error_context *context)
+void view_join(struct device *device, struct tensor *view, struct tensor *root)
 {
-	struct tensor *root = tensor_root(of), *view = table_add(device);
-	if (!view)
-		return heap_exhausted(context->error);
-	view->place = *place;
 	view->base = root;
-	view->range = *range;
-	view->is_reshaped = of->is_reshaped;
 	view->reuse = root->reuse;
 	DL_PREPEND2(root->views, view, prev_view, next_view);
 	device->n_views++;
+}
+
+static int add_view(struct device *device, struct tensor *of, const struct npumem_place *place,
+		    const struct tensor_range *range, struct tensor **out, const struct error_context *context)
+{
+	struct tensor *view = table_add(device);
+	if (!view)
+		return heap_exhausted(context->error);
+	view->place = *place;
+	view->range = *range;
+	view->is_reshaped = of->is_reshaped;
+	view_join(device, view, tensor_root(of));
 	*out = view;
 	return 0;
 }
@@ -116,11 +120,11 @@ static struct tensor_range range_of_slice(const struct tensor *base, const struc
 	return range;
 }
 
-int device_view_slice(struct device *device, struct tensor *base, const struct device_slice *slice,
-		      struct tensor **view, const struct error_context *context)
+int view_slice_place(const struct npumem_geometry *geometry, const struct npumem_place *base,
+		     const struct device_slice *slice, struct npumem_place *out,
+		     const struct error_context *context)
 {
-	const struct npumem_geometry *geometry = &device->options.geometry;
-	struct npumem_place place = base->place;
+	struct npumem_place place = *base;
 	const struct npumem_dims *from = &slice->from, *to = &slice->to;
 	int status = check_slice(&place, slice, context);
 	if (status)
@@ -143,7 +147,18 @@ int device_view_slice(struct device *device, struct tensor *base, const struct d
 		place.layout = NPUMEM_STRIDED;
 		place.rows = place.cols = place.w = 0;
 	}
-	settle(geometry, &place);
+	view_settle(geometry, &place);
+	*out = place;
+	return 0;
+}
+
+int device_view_slice(struct device *device, struct tensor *base, const struct device_slice *slice,
+		      struct tensor **view, const struct error_context *context)
+{
+	struct npumem_place place;
+	int status = view_slice_place(&device->options.geometry, &base->place, slice, &place, context);
+	if (status)
+		return status;
 	struct tensor_range range = range_of_slice(base, slice);
 	return add_view(device, base, &place, &range, view, context);
 }
@@ -264,7 +279,7 @@ int device_view_reshape(struct device *device, struct tensor *base, const struct
 	place.last_w = shape->w;
 	place.layout = NPUMEM_STRIDED;
 	place.rows = place.cols = place.w = 0;
-	settle(&device->options.geometry, &place);
+	view_settle(&device->options.geometry, &place);
 	struct tensor_range range = tensor_range(base);
 	status = add_view(device, base, &place, &range, view, context);
 	if (!status)

@@ -54,7 +54,7 @@ static int64_t part_bytes(const struct part *part)
 
 struct tally {
 	const struct local *local;
-	int64_t written, damaged;
+	int64_t written, damaged, lost;
 	struct look look;
 };
 
@@ -74,7 +74,13 @@ static bool tally_written(void *ctx, const struct runs_series *series)
 static bool tally_damaged(void *ctx, const struct runs_series *series)
 {
 	struct tally *tally = ctx;
-	tally->damaged += count(local_damaged(tally->local, series->npu), series);
+	const uint64_t *damaged = local_damaged(tally->local, series->npu);
+	const uint64_t *written = local_written(tally->local, series->npu);
+	int64_t n = count(damaged, series);
+	tally->damaged += n;
+	for (int64_t i = 0; n && i < series->n; i++)
+		tally->lost += (int64_t)bits_count_but(
+			damaged, written, (uint64_t)(series->offset + i * series->pitch), (uint64_t)series->bytes);
 	return look_on(&tally->look, series);
 }
 
@@ -87,22 +93,22 @@ static int64_t unwritten_of(const struct device *device, const struct part *part
 	return part_bytes(part) - tally.written;
 }
 
-static int64_t damaged_of(const struct device *device, const struct part *part)
+static int64_t damaged_of(const struct device *device, const struct part *part, int64_t *lost)
 {
 	struct tally tally = {.local = &device->local, .look = {.device = device, .watch = part->watch}};
 	if (device->local.n_damaged)
 		part_each(part, tally_damaged, &tally);
+	*lost = tally.lost;
 	return tally.damaged;
 }
 
 void written_scan(const struct device *device, const struct npumem_place *place, int64_t *unwritten,
-		  int64_t *damaged)
+		  int64_t *damaged, int64_t *lost)
 {
 	const struct part all = {&device->options.geometry, place, 0, npumem_place_elements(place), NULL};
 	if (unwritten)
 		*unwritten = unwritten_of(device, &all);
-	if (damaged)
-		*damaged = damaged_of(device, &all);
+	*damaged = damaged_of(device, &all, lost);
 }
 
 /* By the stretches that runs_each visits, in half nanoseconds, as measured for both kinds of bits: 4 ns for a row
@@ -188,8 +194,29 @@ int written_check(const struct device *device, struct tensor *tensor, int64_t fi
 }
 
 int64_t written_damaged(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count,
-			const struct written_watch *watch)
+			const struct written_watch *watch, int64_t *lost)
 {
 	const struct part part = {&device->options.geometry, &tensor->place, first, count, watch};
-	return damaged_of(device, &part);
+	return damaged_of(device, &part, lost);
+}
+
+int written_refuse_lost(const struct tensor *tensor, int64_t lost, const struct error_context *context)
+{
+	char name[ERROR_CONTEXT_NAME_BYTES];
+	error_context_name(context, tensor, name);
+	npumem_error_set(context->error, NPUMEM_DATA_LOST,
+			 "%s has %" PRId64
+			 " bytes that are lost, as the daemon ended while they were written; write "
+			 "them again first",
+			 name, lost);
+	npumem_error_text(context->error, "tensor", name);
+	npumem_error_number(context->error, "lost_bytes", lost);
+	return NPUMEM_DATA_LOST;
+}
+
+void written_doubt(struct tensor *root)
+{
+	atomic_store_explicit(&root->all_written, false, memory_order_relaxed);
+	for (struct tensor *view = root->views; view; view = view->next_view)
+		atomic_store_explicit(&view->all_written, false, memory_order_relaxed);
 }

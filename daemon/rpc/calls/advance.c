@@ -2,6 +2,7 @@
  * there are some, somebody settles, or rpc->wake was called. Does not know what a call waits for (resolve.h). */
 #include "daemon/rpc/calls/advance.h"
 
+#include "daemon/rpc/calls/absent.h"
 #include "daemon/rpc/calls/line.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/calls/progress.h"
@@ -103,7 +104,7 @@ static void start(struct call *call)
 		submit_go_on(call);
 	} else if (call->is_paused) {
 		call->is_paused = false;
-		perform_go_on(call, call->step.finish(call, call->step.arg));
+		perform_go_on(call, call_finish_step(call));
 	} else if (call->peer->is_closing && !call->is_committed) {
 		call_drop(call);
 	} else {
@@ -148,6 +149,8 @@ static void set_alarm(struct rpc *rpc)
 	uint64_t at = line_alarm(rpc), due = progress_due(rpc);
 
 	at = due < at ? due : at;
+	due = absent_due(rpc);
+	at = due < at ? due : at;
 	if (!rpc->set_alarm || at == rpc->alarm_ns)
 		return;
 	rpc->alarm_ns = at;
@@ -157,7 +160,7 @@ static void set_alarm(struct rpc *rpc)
 /* Whether a turn has nothing to do. */
 static bool is_settled(const struct rpc *rpc)
 {
-	return !rpc->first_loose && !rpc->first_ready && !rpc->service->waiting.first &&
+	return !rpc->first_loose && !rpc->first_ready && !rpc->absent && !rpc->service->waiting.first &&
 	       !rpc->service->events.ready && rpc->look_ns == UINT64_MAX && rpc->alarm_ns == UINT64_MAX;
 }
 

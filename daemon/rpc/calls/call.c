@@ -8,7 +8,9 @@
 #include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/line.h"
+#include "daemon/rpc/calls/progress.h"
 #include "daemon/rpc/decode.h"
+#include "daemon/service/results.h"
 
 enum {
 	SPARE_MAX = 256,	       /* calls that are kept for others */
@@ -144,13 +146,15 @@ static void init(struct call *call)
 	call->error = &call->own_error;
 	npumem_error_clear(call->error);
 	memset(&call->progress, 0, sizeof(call->progress));
-	call->look_ns = 0;
+	call->is_followed = false;
 	call->submission = NULL;
 	recording_begin(&call->recording);
 	binding_init(&call->binding, call->session, &call->entry);
 	claim_init(&call->claim, call->rpc->heap);
 	call->which_hint = 0;
 	call->is_hinted = false;
+	call->known = CALL_UNKNOWN;
+	repeat_begin(&call->repeat, call->session);
 }
 
 struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes)
@@ -211,6 +215,8 @@ int call_decode(struct call *call)
 	call->id = call->request->id;
 	if (!call->id)
 		return npumem_error_set(call->error, NPUMEM_INVALID, "request id 0: ids are above 0");
+	if (call->request->answered_below)
+		results_answered(call->session, call->request->answered_below);
 	return call->method == CALL_METHOD_NONE ? refuse_unknown(call) : 0;
 }
 
@@ -271,6 +277,7 @@ void call_drop(struct call *call)
 
 	line_leave(call);
 	advance_leave(call);
+	progress_forget(call);
 	charge_give_back(call);
 	unlink_call(call);
 	give(rpc, call);
@@ -286,6 +293,8 @@ void call_end(struct call *call, int status)
 	/* An operation has read the clock when it ended. */
 	if (!call_is_single(call))
 		rpc_clock_passed(call->rpc);
+	if (call->id > peer->last_answered)
+		peer->last_answered = call->id;
 	if (!peer->is_closing)
 		peer->deliver(peer->ctx, &call->out);
 	call_drop(call);
@@ -332,6 +341,7 @@ int call_claim_op(struct call *call, const struct op *op)
 	    __builtin_add_overflow(call->cost, CALL_OP_COST, &call->cost))
 		call->cost = INT64_MAX;
 	call->reply_bytes += operate_payload_bytes(op);
+	repeat_look(&call->repeat, op);
 	return claim_op(&call->claim, op) ? heap_exhausted(call->error) : 0;
 }
 

@@ -17,8 +17,10 @@
 #include "daemon/rpc/operate.h"
 #include "daemon/rpc/prepare.h"
 #include "daemon/rpc/calls/recording.h"
+#include "daemon/rpc/calls/repeat.h"
 #include "daemon/rpc/reply.h"
 #include "daemon/rpc/rpc.h"
+#include "daemon/service/notes.h"
 #include "daemon/service/scheduler.h"
 #include "daemon/service/tensors.h"
 #include "proto/decode.h"
@@ -37,6 +39,13 @@ enum call_order {
 };
 
 enum call_state { CALL_HELD, CALL_QUEUED, CALL_READY, CALL_RUNNING, CALL_IN_LINE };
+
+/* Of a call that was sent again: what was kept of the first time. */
+enum call_known {
+	CALL_UNKNOWN,
+	CALL_KNOWN,	   /* the reply was made from it */
+	CALL_KNOWN_TENSOR, /* the tensor that it was about is there, and told of as it is */
+};
 
 /* What is left of a call whose handler returned CALL_LATER. */
 struct call_step {
@@ -82,7 +91,10 @@ struct call {
 	bool is_hinted;
 	struct prepare_op prepared; /* of a single operation */
 	int64_t cost;
-	size_t reply_bytes;		   /* that its reads will answer with */
+	size_t reply_bytes;   /* that its reads will answer with */
+	struct repeat repeat; /* whether it does the same when it is done twice */
+	enum call_known known;
+	struct notes notes;		   /* of a free */
 	bool is_committed;		   /* part of its effect is there: it can no longer be dropped */
 	bool changes_room;		   /* what is allocated after it waits for its end */
 	bool holds_others;		   /* what its session sends after it is held until its end */
@@ -102,7 +114,9 @@ struct call {
 	int status;
 	struct call_step step;
 	struct kernel_progress progress;
-	uint64_t look_ns; /* when its progress is told next; 0: never */
+	bool is_followed; /* in rpc->followed, which tells of its progress */
+	uint64_t look_ns; /* when that is told next */
+	struct call *next_followed, *prev_followed;
 	struct submission *submission;
 
 	struct waiter waiter;	/* of an allocation: its place in the line for room */
@@ -157,6 +171,17 @@ int call_later(struct call *call, int64_t cost, void (*work)(void *arg),
 	       int (*finish)(struct call *call, void *arg), void *arg);
 /* The next step is finish(call, arg), after others had a turn. */
 int call_pause(struct call *call, int (*finish)(struct call *call, void *arg), void *arg);
+/* What the service does next is of this request. */
+static inline void call_attribute(const struct call *call)
+{
+	call->session->request = call->id;
+}
+/* The end of a step. */
+static inline int call_finish_step(struct call *call)
+{
+	call_attribute(call);
+	return call->step.finish(call, call->step.arg);
+}
 /* Whether the client does not want the answer any more: asked between steps. */
 bool call_is_cancelled(const struct call *call);
 /* work(arg) on another thread, then done(arg) on the loop's; false: neither, as there is no thread, or the call

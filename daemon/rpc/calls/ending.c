@@ -2,6 +2,7 @@
  * peer->drained is called exactly once, when no part is left. */
 #include "daemon/rpc/calls/ending.h"
 
+#include "daemon/rpc/calls/absent.h"
 #include "daemon/rpc/calls/advance.h"
 
 static void begin_part(struct ending *ending);
@@ -24,6 +25,7 @@ static void free_part(struct ending *ending)
 {
 	scheduler_leave(&ending->rpc->service->scheduler, &ending->entry);
 	claim_deinit(&ending->claim);
+	ending->peer->session->request = 0;
 	tensors_free(ending->peer->session, ending->tensors, ending->n);
 	begin_part(ending);
 }
@@ -90,10 +92,14 @@ void ending_go_on(struct rpc *rpc, struct rpc_peer *peer)
 {
 	struct ending *ending = &peer->ending;
 
-	if (!ending->has_begun) {
+	if (!ending->has_begun && absent_keep(rpc, peer)) {
+		end(rpc, peer);
+	} else if (!ending->has_begun) {
 		ending->has_begun = true;
 		ending->rpc = rpc;
 		ending->peer = peer;
+		/* From here on nobody can go on with it, whatever happens to the daemon. */
+		persist_session_end(peer->session);
 		begin_part(ending);
 	} else if (ending->is_ready) {
 		run_part(ending);

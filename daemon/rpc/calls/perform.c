@@ -5,6 +5,7 @@
 #include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/known.h"
 #include "daemon/rpc/handlers/submit.h"
 #include "daemon/rpc/calls/line.h"
 
@@ -12,6 +13,9 @@ static int dispatch(struct call *call)
 {
 	const Npumem__V1__Request *request = call->request;
 
+	call_attribute(call);
+	if (call->known)
+		return handle_known(call);
 	switch (request->call_case) {
 #define METHOD(name, CALL, Message, handler, resolver, order)                                                     \
 	case NPUMEM__V1__REQUEST__CALL_##CALL:                                                                    \
@@ -48,7 +52,7 @@ static void step_done(void *arg)
 	struct call *call = arg;
 	struct rpc *rpc = call->rpc;
 
-	perform_go_on(call, call->step.finish(call, call->step.arg));
+	perform_go_on(call, call_finish_step(call));
 	advance_settle(rpc);
 }
 
@@ -85,7 +89,7 @@ void perform_go_on(struct call *call, int status)
 			return;
 		if (call->step.work)
 			work_step(call);
-		status = call->step.finish(call, call->step.arg);
+		status = call_finish_step(call);
 	}
 	if (status == CALL_ELSEWHERE || line_keeps(call, status))
 		return;
@@ -104,6 +108,6 @@ void perform_cancel(struct call *call)
 	} else if (call_is_single(call) && executor->withdraw(executor->ctx, call->session->uid, call)) {
 		/* Which takes no time, as it is not wanted. */
 		work_step(call);
-		perform_go_on(call, call->step.finish(call, call->step.arg));
+		perform_go_on(call, call_finish_step(call));
 	}
 }

@@ -47,6 +47,7 @@ static bool is_about_tensors(const struct call *call)
 	case CALL_METHOD_FREE:
 	case CALL_METHOD_OPEN:
 	case CALL_METHOD_SEAL:
+	case CALL_METHOD_RENAME:
 	case CALL_METHOD_GRANT:
 		return true;
 	default:

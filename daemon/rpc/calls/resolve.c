@@ -8,6 +8,7 @@
 #include "daemon/rpc/calls/hint.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/known.h"
 
 enum {
 	LOOK_COST = CALL_OP_COST / 4,
@@ -43,7 +44,7 @@ static void remove_held(struct call *call)
 
 /* ---- resolving ---- */
 
-static int resolve(struct call *call)
+static int find(struct call *call)
 {
 	const Npumem__V1__Request *request = call->request;
 
@@ -58,6 +59,17 @@ static int resolve(struct call *call)
 	}
 }
 
+static int resolve(struct call *call)
+{
+	int status;
+
+	call_attribute(call);
+	if (call->request->again && resolve_known(call, &status))
+		return status;
+	status = find(call);
+	return status ? status : known_check(call);
+}
+
 /* As if nobody had looked. */
 static void unresolve(struct call *call)
 {
@@ -66,6 +78,8 @@ static void unresolve(struct call *call)
 	call->cost = 0;
 	call->pending = call->reply_bytes = 0;
 	call->changes_room = false;
+	call->known = CALL_UNKNOWN;
+	repeat_begin(&call->repeat, call->session);
 	binding_deinit(&call->binding);
 	binding_init(&call->binding, call->session, &call->entry);
 }

@@ -6,7 +6,7 @@
 enum {
 	MOVE_BYTES = ERROR_CONTEXT_NAME_BYTES + 64, /* a bound for one Move */
 	COMPACTED_MOVES = 1,			    /* Compacted.moves */
-	STEP_MOVES = 128,
+	STEP_MOVES = DEVICE_MOVES_MAX,
 };
 
 struct compacting {
@@ -88,7 +88,7 @@ static void move_bytes(void *arg)
 {
 	struct compacting *compacting = arg;
 
-	device_compact_bytes(compacting->call->rpc->service->device, compacting->moves, compacting->n);
+	device_compact_bytes(compacting->call->rpc->service->device);
 }
 
 static int on_moved(struct call *call, void *arg)
@@ -106,17 +106,36 @@ static int on_moved(struct call *call, void *arg)
 						"the compaction was cancelled; what is told of has moved"));
 }
 
+/* The new places are committed before a byte moves: how far the bytes are, the device itself can tell. */
+static int step_decide(struct compacting *compacting)
+{
+	struct call *call = compacting->call;
+	struct service *service = call->rpc->service;
+	uint32_t n_changes = compacting->dry_run ? 0 : STEP_MOVES;
+	int status = persist_prepare(service, STORE_TENSORS, PERSIST_NO_CELL, n_changes, call->error);
+
+	if (status)
+		return status;
+	if (device_compact_step(service->device, &compacting->at, compacting->dry_run, compacting->moves,
+				STEP_MOVES, &compacting->n))
+		return heap_exhausted(call->error);
+	if (!compacting->dry_run)
+		persist_moved(service, compacting->moves, compacting->n);
+	return 0;
+}
+
 static int step(struct compacting *compacting)
 {
 	struct call *call = compacting->call;
-	int status = device_compact_step(call->rpc->service->device, &compacting->at, compacting->dry_run,
-					 compacting->moves, STEP_MOVES, &compacting->n);
+	int status = step_decide(compacting);
 
 	if (status && !compacting->moved)
-		return end(compacting, heap_exhausted(call->error));
-	/* Without memory for more it has come as far as it can. */
-	if (status)
+		return end(compacting, status);
+	/* Without memory or room for more it has come as far as it can. */
+	if (status) {
+		npumem_error_clear(call->error);
 		return end(compacting, 0);
+	}
 	compacting->moved |= compacting->n && !compacting->dry_run;
 	/* Nothing else holds back a dry run, so what it found is told before others change it. */
 	if (compacting->dry_run) {

@@ -29,10 +29,13 @@ int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request
 {
 	Npumem__V1__Limit limits[LIMITS_N], *pointers[LIMITS_N];
 	const struct device_options *options = device_options(call->rpc->service->device);
+	const struct persist *persist = &call->rpc->service->persist;
 	Npumem__V1__Info info = NPUMEM__V1__INFO__INIT;
 
 	info.version = (char *)NPUMEM_VERSION;
 	info.features = FEATURES;
+	if (persist_is_on(persist))
+		info.features |= NPUMEM__V1__FEATURE__FEATURE_RESUME;
 	info.n_npus = options->geometry.n_npus;
 	info.npu_bytes = options->geometry.npu_bytes;
 	info.n_banks = options->geometry.n_banks;
@@ -47,6 +50,8 @@ int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request
 	info.isa = (char *)isa_name(options->isa);
 	if (request->details) {
 		fill_limits(call->session, limits, pointers);
+		info.resume_seconds = persist->resume_seconds;
+		info.state_dir = (char *)(uintptr_t)(persist->directory ? persist->directory : "");
 		info.socket = (char *)(uintptr_t)(call->rpc->socket ? call->rpc->socket : "");
 		info.n_limits = LIMITS_N;
 		info.limits = pointers;

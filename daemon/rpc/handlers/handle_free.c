@@ -1,6 +1,7 @@
 /* Freeing. Nobody finds what is to go from the moment that this is resolved; its bytes are zeroed, which may take
  * long, when nothing uses them any more, and then all of it goes at once. */
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/unsent.h"
 #include "daemon/rpc/handlers/handler.h"
 
 static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)
@@ -57,6 +58,7 @@ static int on_forgotten(struct call *call, void *arg)
 	(void)arg;
 	advance_leave(call);
 	message.tensors = (int64_t)tensors_free(call->session, call->binding.tensors, call->binding.n);
+	notes_end(&call->notes, call->rpc->service);
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base);
 	return 0;
 }
@@ -68,5 +70,8 @@ int handle_free(struct call *call, const Npumem__V1__FreeRequest *request)
 	(void)request;
 	for (size_t i = 0; i < call->binding.n; i++)
 		cost += device_forget_cost(call->binding.tensors[i]);
+	for (size_t i = 0; i < call->binding.n; i++)
+		unsent_before_change(call->session, call->binding.tensors[i]);
+	notes_begin_free(&call->notes, call->rpc->service, call->binding.tensors, call->binding.n);
 	return call_later(call, cost, forget, on_forgotten, call);
 }

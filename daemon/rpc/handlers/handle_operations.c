@@ -69,7 +69,9 @@ static int run(struct call *call)
 					 .op = op,
 					 .reply = &call->reply,
 					 .error = call->error,
-					 .now_ns = call->rpc->now_ns};
+					 .now_ns = call->rpc->now_ns,
+					 .request = repeat_is_safe(&call->repeat) ? 0 : call->id,
+					 .is_final = true};
 	status = operate_begin(&call->operate, NPUMEM__V1__RESPONSE__RESULT_DONE);
 	if (status)
 		return status;

@@ -8,9 +8,8 @@ int handle_segments_share(struct call *call, const Npumem__V1__ShareRequest *req
 	struct segment *segment;
 	int status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
 
-	(void)request;
 	if (!status)
-		status = segments_share(call->session, &segment, call->error);
+		status = segments_share(call->session, request->segment, &segment, call->error);
 	if (status)
 		return status;
 	call->recording.shared = segment;

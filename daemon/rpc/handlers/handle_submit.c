@@ -172,6 +172,7 @@ static void part_start(struct submission *submission, struct part *part)
 {
 	struct call *call = submission->call;
 	struct op *op = &part->prepared.op;
+	size_t index = submission->index + (size_t)(part - submission->parts);
 	int64_t cost;
 
 	part->progress.whole = &call->progress;
@@ -182,7 +183,9 @@ static void part_start(struct submission *submission, struct part *part)
 					 .reply = part->reply,
 					 .error = &part->error,
 					 .now_ns = call->rpc->now_ns,
-					 .index = submission->index + (size_t)(part - submission->parts)};
+					 .index = index,
+					 .request = repeat_is_safe(&call->repeat) ? 0 : call->id,
+					 .is_final = index >= call->repeat.first_final};
 	if (!part->status)
 		part->status = operate_begin(&part->operate, SUBMITTED_DONE);
 	if (part->status) {

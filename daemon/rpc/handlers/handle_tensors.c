@@ -1,6 +1,7 @@
 /* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
 #include <errno.h>
 
+#include "daemon/rpc/calls/unsent.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/tensor_message.h"
 #include "proto/wire.h"
@@ -288,6 +289,23 @@ int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *requ
 	return status ? status : answer_bound(call);
 }
 
+/* ---- renaming ---- */
+
+/* A write, as threads read the names of what they use. */
+int resolve_rename(struct call *call, const Npumem__V1__RenameRequest *request)
+{
+	return resolve_one(call, request->tensor, "the tensor to rename", ACCESS_OWN, true);
+}
+
+int handle_tensors_rename(struct call *call, const Npumem__V1__RenameRequest *request)
+{
+	int status;
+
+	unsent_before_change(call->session, call->binding.tensors[0]);
+	status = tensors_rename(call->session, call->binding.tensors[0], request->name, call->error);
+	return status ? status : answer_bound(call);
+}
+
 /* ---- sealing ---- */
 
 int resolve_seal(struct call *call, const Npumem__V1__SealRequest *request)
@@ -310,6 +328,7 @@ static int on_seal_checked(struct call *call, void *arg)
 
 	(void)arg;
 	/* Nothing could be written since, so that this need not look again. */
+	unsent_before_change(call->session, call->binding.tensors[0]);
 	if (!status)
 		status = tensors_seal(call->session, call->binding.tensors[0], call->error);
 	return status ? status : answer_bound(call);

@@ -27,6 +27,7 @@ int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request);
 int resolve_free(struct call *call, const Npumem__V1__FreeRequest *request);
 int resolve_open(struct call *call, const Npumem__V1__OpenRequest *request);
 int resolve_seal(struct call *call, const Npumem__V1__SealRequest *request);
+int resolve_rename(struct call *call, const Npumem__V1__RenameRequest *request);
 int resolve_grant(struct call *call, const Npumem__V1__GrantRequest *request);
 int resolve_write(struct call *call, const Npumem__V1__WriteRequest *request);
 int resolve_read(struct call *call, const Npumem__V1__ReadRequest *request);

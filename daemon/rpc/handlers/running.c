@@ -58,6 +58,20 @@ static const struct op *op_of(const struct call *call)
 	return call_is_single(call) ? &call->prepared.op : NULL;
 }
 
+void running_what(const struct session *asking, const struct call *call, char *what, size_t bytes)
+{
+	const struct op *op = op_of(call);
+	char text[WHAT_BYTES] = "";
+
+	if (op)
+		describe(asking, op, text);
+	if (call->method == CALL_METHOD_RUN)
+		snprintf(what, bytes, "%.*s", (int)bytes - 1, text);
+	else
+		snprintf(what, bytes, "%s%s%.*s", call_method_name(call->method), *text ? " " : "", (int)bytes - 1,
+			 text);
+}
+
 static void tell(struct call *asking, unsigned field, const struct call *call)
 {
 	Npumem__V1__Running row = NPUMEM__V1__RUNNING__INIT;

@@ -39,7 +39,7 @@ const ProtobufCMessage *tensor_message(const struct call *call, const struct ten
 	message->base_name = description->base_name;
 	message->state = (char *)description->state;
 	message->unwritten_bytes = description->bytes.unwritten_bytes;
-	message->damaged_bytes = description->bytes.damaged_bytes;
+	message->damaged_bytes = description->bytes.damaged_bytes + description->bytes.lost_bytes;
 	message->reuse = (Npumem__V1__Reuse)root->reuse;
 	message->lends = description->bytes.lends;
 	message->borrows = description->bytes.borrows;

@@ -143,6 +143,8 @@ static bool flush(struct connection *connection)
 {
 	struct connection_host *host = connection->host;
 
+	if (host->may_send && connection_unsent(connection) && !host->may_send(host->ctx))
+		return false;
 	if (!connection->is_sending)
 		pace_begin(&connection->leaving, uv_now(host->loop), host->drain_ms);
 	if (!send_queued(connection))
@@ -150,6 +152,15 @@ static bool flush(struct connection *connection)
 	connection->is_sending = connection_unsent(connection) > 0;
 	outbox_return(&connection->outbox, &host->pool);
 	return true;
+}
+
+static bool send_now(void *ctx)
+{
+	struct connection *connection = ctx;
+
+	if (!connection->is_closed && connection_unsent(connection) && !flush(connection))
+		connection_break(connection, "it is not there any more");
+	return !connection->is_closed && !connection_unsent(connection);
 }
 
 /* Nothing is to come for the client, and nothing to be sent. */
@@ -221,6 +232,7 @@ void connection_init(struct connection *connection)
 	connection->last.run = run_last;
 	connection->peer = (struct rpc_peer){.session = &connection->session,
 					     .deliver = on_delivered,
+					     .send = send_now,
 					     .is_behind = is_behind,
 					     .drained = on_drained,
 					     .ctx = connection};

@@ -24,7 +24,9 @@ struct connection_host {
 	struct workers *workers;	 /* are to hear of who sends */
 	const struct identity *identity; /* NULL: there is one client, whoever it is */
 	uint64_t frame_ms, drain_ms;	 /* what a client may take to send a frame, and to read its replies */
-	void (*gone)(void *ctx);	 /* one of them is: it is not in `connections` any more */
+	/* Whether replies may leave: what they tell of is kept. NULL: they may. */
+	bool (*may_send)(void *ctx);
+	void (*gone)(void *ctx); /* one of them is: it is not in `connections` any more */
 	void *ctx;
 	struct connection *connections;
 	struct outbox_pool pool;

@@ -154,6 +154,14 @@ int notify_keep(const struct notify *notify, int fd, const char *name)
 	return sendmsg(notify->fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
+void notify_drop(const struct notify *notify, const char *name)
+{
+	char state[128];
+
+	snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%.80s", name);
+	send_state(notify, state, 0);
+}
+
 void notify_close(struct notify *notify)
 {
 	if (notify->has_watchdog) {

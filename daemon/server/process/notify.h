@@ -28,6 +28,8 @@ void notify_stopping(struct notify *notify);
  * (activate_kept). 0 or -errno; that the unit allows it (FileDescriptorStoreMax=) is not told. Waits while
  * systemd's queue is full. */
 int notify_keep(const struct notify *notify, int fd, const char *name);
+/* Has systemd drop what it keeps under that name. */
+void notify_drop(const struct notify *notify, const char *name);
 /* The loop must run once more before the struct may go. */
 void notify_close(struct notify *notify);
 

@@ -67,6 +67,13 @@ static bool set_flag(struct parse *parse)
 	return true;
 }
 
+/* The command line outlives the options. */
+static bool set_text(struct parse *parse)
+{
+	*(const char **)member(parse) = parse->value;
+	return parse->value[0] || refuse(parse, parse->row->expected);
+}
+
 static bool set_number(struct parse *parse)
 {
 	const struct row *row = parse->row;
@@ -76,26 +83,18 @@ static bool set_number(struct parse *parse)
 	       refuse(parse, row->expected);
 }
 
-/* A size of the device; K, M or G after it is of 1024. */
 static bool set_bytes(struct parse *parse)
 {
-	static const char units[] = "KMG";
-	char number[32];
-	size_t length = strlen(parse->value);
-	const char *unit = length > 1 && length < sizeof(number) ? strchr(units, parse->value[length - 1]) : NULL;
-	int64_t *bytes = member(parse);
-
-	parse->size = true;
-	if (!unit)
-		return set_number(parse);
-	memcpy(number, parse->value, length);
-	number[length - 1] = 0;
-	return (parse_number(number, 10, bytes) &&
-		!__builtin_mul_overflow(*bytes, INT64_C(1024) << 10 * (unit - units), bytes)) ||
-	       refuse(parse, parse->row->expected);
+	return npumem_bytes_parse(parse->value, member(parse)) || refuse(parse, parse->row->expected);
 }
 
 /* Of the device, and checked with all that there is of it. */
+static bool set_npu_bytes(struct parse *parse)
+{
+	parse->size = true;
+	return set_bytes(parse);
+}
+
 static bool set_size(struct parse *parse)
 {
 	parse->size = true;
@@ -152,14 +151,19 @@ static bool parse_limit(struct parse *parse, const char *text, int *key, uint64_
 	const char *value = strchr(text, '=');
 	char name[32] = "";
 	int64_t number;
+	bool is_read;
 
 	if (value && (size_t)(value - text) < sizeof(name))
 		memcpy(name, text, (size_t)(value - text));
 	*key = limits_parse_key(name);
 	if (*key < 0)
 		return refuse(parse, "KEY=VALUE, with KEY one of " LIMIT_KEYS);
-	if (!parse_number(value + 1, 10, &number) || number < 1)
-		return refuse(parse, "a limit is a number above 0");
+	is_read = limits_is_of_bytes(*key) ? npumem_bytes_parse(value + 1, &number)
+					   : parse_number(value + 1, 10, &number);
+	if (!is_read || number < 1)
+		return refuse(parse, limits_is_of_bytes(*key)
+					     ? "a limit is a number of bytes above 0, as 65536 or 64K"
+					     : "a limit is a number above 0");
 	*most = (uint64_t)number;
 	return true;
 }
@@ -203,9 +207,7 @@ static bool set_limit_uid(struct parse *parse)
 #define SIZE(member)                                                                                              \
 	.set = set_size, AT(device.geometry.member), .base = 10, .low = INT64_MIN, .high = INT64_MAX,             \
 	.expected = "not a number"
-#define BYTES(member)                                                                                             \
-	.set = set_bytes, AT(device.geometry.member), .base = 10, .low = INT64_MIN, .high = INT64_MAX,            \
-	.expected = "not a number of bytes"
+#define BYTES(member, setter) .set = setter, AT(member), .expected = "not a number of bytes, as 65536 or 64K"
 #define CHOICE(member, function, what)                                                                            \
 	.set = set_choice, AT(member), .choose = function, .expected = "one of " what
 #define FLAG(member) .set = set_flag, AT(member)
@@ -225,7 +227,8 @@ static const struct row rows[] = {
 	{"chip", "NAME", "a real part: bm1684 (64 NPUs of 512 KiB), bm1684x, bm1690, sg2260, sg2380",
 	 .set = set_chip},
 	{"npus", "X", "1 to 1024", SIZE(n_npus)},
-	{"npu-bytes", "S", "of each NPU, a multiple of 128 up to 2^30, as 524288 or 512K", BYTES(npu_bytes)},
+	{"npu-bytes", "S", "of each NPU, a multiple of 128 up to 2^30, as 524288, 512K or 512KiB",
+	 BYTES(device.geometry.npu_bytes, set_npu_bytes)},
 	{"banks", "B", "of each NPU", SIZE(n_banks)},
 	{"rounding", "MODE", "convergent, up, nearest",
 	 CHOICE(device.rounding, npumem_rounding_parse, "convergent, up, nearest")},
@@ -235,9 +238,10 @@ static const struct row rows[] = {
 	 FLAG(device.allow_unchecked)},
 	{"isa", "NAME", "kernels use no more than scalar, avx2, avx512vnni, amx_int8 (the best there is)",
 	 .set = set_isa},
-	{"pack-bytes", "N", "host memory for packed weights that are kept for the next run (67108864)",
-	 NUMBER(device.pack_bytes, 0, INT64_MAX, "not a number of bytes")},
-	{"limit", "KEY=VALUE", "what a uid may have: " LIMIT_KEYS, .set = set_limit},
+	{"pack-bytes", "N", "host memory for packed weights that are kept for the next run (64M)",
+	 BYTES(device.pack_bytes, set_bytes)},
+	{"limit", "KEY=VALUE", "what a uid may have: " LIMIT_KEYS "; bytes also as 64K, 8M or 1G",
+	 .set = set_limit},
 	{"limit-uid", "UID:KEY=VALUE", "the same for one uid", .set = set_limit_uid},
 	{"share-device", NULL, "no uid gets more than half of the device bytes that the others have left",
 	 FLAG(share_device)},
@@ -249,6 +253,15 @@ static const struct row rows[] = {
 	 SECONDS(drain_seconds)},
 	{"reply-timeout", "SECONDS", "the same as --drain-seconds", SECONDS(drain_seconds)},
 	{"stop-seconds", "SECONDS", "that what runs at a SIGTERM may take to end (60)", SECONDS(stop_seconds)},
+	{"state-dir", "DIR",
+	 "keep tensors and sessions in files there for the next npumemd; systemd: has systemd keep them",
+	 .set = set_text, AT(state_dir), .expected = "a directory has a name"},
+	{"boot-id", "ID", "of the machine, where /proc/sys cannot be read: a unit's %b", .set = set_text,
+	 AT(boot_id), .expected = "32 hexadecimal digits"},
+	{"durable", NULL, "replies wait for the disk, so that a loss of power costs nothing either",
+	 FLAG(durable)},
+	{"resume-seconds", "SECONDS", "that a session waits for its client after a restart (30)",
+	 SECONDS(resume_seconds)},
 	{"spin-us", "N", "ask the socket again for so long, where it pays, before sleeping (0)",
 	 NUMBER(spin_us, 0, 1000, "0 to 1000 microseconds")},
 	{"log", "LEVEL", "error, warning, info, debug",
@@ -309,6 +322,10 @@ static enum options_result finish(struct parse *parse)
 		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--fd goes without --background");
 		return OPTIONS_BAD;
 	}
+	if (options->durable && !options->state_dir) {
+		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--durable goes with --state-dir");
+		return OPTIONS_BAD;
+	}
 	if (options->fd < 0 && !options->socket[0] && !default_socket(options, parse->error))
 		return OPTIONS_BAD;
 	return OPTIONS_RUN;
@@ -326,6 +343,7 @@ enum options_result options_parse(int argc, char **argv, struct options *options
 				    .frame_seconds = 30,
 				    .drain_seconds = 30,
 				    .stop_seconds = 60,
+				    .resume_seconds = 30,
 				    .device.pack_bytes = 64 << 20};
 	npumem_geometry_default(&options->device.geometry);
 	for (unsigned i = 0; i < N_ROWS; i++)

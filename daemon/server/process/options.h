@@ -26,7 +26,11 @@ struct options {
 	int log; /* enum log_level */
 	/* What a client may take for a frame and for its replies, and what runs when the daemon is to stop. */
 	int64_t frame_seconds, drain_seconds, stop_seconds;
-	int64_t spin_us;	   /* the loop asks again so long before it sleeps; 0: not at all */
+	const char *state_dir;	/* what outlives the process lies there, of the command line; NULL: nothing does */
+	const char *boot_id;	/* of the machine; NULL: it can be read */
+	bool durable;		/* a loss of power, too */
+	int64_t resume_seconds; /* that a session waits for its client */
+	int64_t spin_us;	/* the loop asks again so long before it sleeps; 0: not at all */
 	uint64_t limits[LIMITS_N]; /* of every uid; 0: as limits_init has it */
 	bool share_device;	   /* a uid gets no more than half of the device that the others have left */
 	struct options_own_limit own_limits[OPTIONS_OWN_LIMITS_MAX];

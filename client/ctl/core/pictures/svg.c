@@ -235,7 +235,7 @@ static void svg_legend(struct svg *svg)
 	double x = SVG_LEFT, y = svg->height + 16, most = svg->width;
 	for (unsigned i = 0; i < SVG_N_KINDS; i++) {
 		unsigned kind = kinds[i].bit;
-		double wide = 40 + 6.2 * (double)strlen(kinds[i].name);
+		double wide = 44 + 6.6 * (double)strlen(kinds[i].name); /* of wide fonts */
 		if (!(svg->kinds & kind))
 			continue;
 		if (x + wide > most && x > SVG_LEFT) {
@@ -260,7 +260,7 @@ static void svg_styles(const struct svg *svg, FILE *out)
 			fprintf(out,
 				".c%u{fill:hsl(%u,65%%,%u%%)}@media(prefers-color-scheme:dark){.c%u{fill:"
 				"hsl(%u,45%%,%u%%)}}\n",
-				i, i / 2 * 24, i % 2 ? 70 : 85, i, i / 2 * 24, i % 2 ? 36 : 24);
+				i, i / 2 * 24, i % 2 ? 70 : 85, i, i / 2 * 24, i % 2 ? 29 : 20);
 	fputs("</style>\n", out);
 }
 

@@ -7,7 +7,13 @@
 
 #include "client/ctl/core/pictures/svg_columns.h"
 
-enum { ADDRESS_HEIGHT = 384, ADDRESS_LINE = 16, ADDRESS_BLOCKS_MAX = 512, ADDRESS_BLOCK_BYTES = 4 };
+enum {
+	ADDRESS_HEIGHT = 384,
+	ADDRESS_LINE = 16,
+	ADDRESS_BLOCKS_MAX = 512,
+	ADDRESS_BLOCK_BYTES = 4,
+	ADDRESS_NAME = 12
+};
 
 struct addresses {
 	const struct npumem_geometry *geometry;
@@ -37,6 +43,16 @@ static void address_blocks(struct svg *svg, const struct addresses *a, int64_t n
 	}
 }
 
+/* Whether an address before it is so near that their names would lie over each other. */
+static bool address_is_crowded(const struct addresses *a, unsigned i)
+{
+	int64_t bytes = a->geometry->npu_bytes, near = bytes * ADDRESS_NAME / ADDRESS_HEIGHT;
+	for (unsigned j = 0; j < i && !a->blocks; j++)
+		if (a->list[j] / bytes == a->list[i] / bytes && llabs(a->list[j] - a->list[i]) < near)
+			return true;
+	return false;
+}
+
 static void address_mark(struct svg *svg, const struct addresses *a, unsigned i)
 {
 	int64_t address = a->list[i], bytes = a->geometry->npu_bytes, npu = address / bytes,
@@ -57,7 +73,8 @@ static void address_mark(struct svg *svg, const struct addresses *a, unsigned i)
 		 "%s: address %" PRId64 " = %" PRId64 " * %" PRId64 " + %" PRId64 "; NPU %" PRId64
 		 ", offset %" PRId64,
 		 name, address, npu, bytes, offset, npu, offset);
-	svg_text(svg, a->blocks ? x + width / 2 : x + a->columns.width / 2, y + 13, "c", name);
+	if (!address_is_crowded(a, i))
+		svg_text(svg, a->blocks ? x + width / 2 : x + a->columns.width / 2, y + 13, "c", name);
 	snprintf(text, sizeof(text), "%s = %" PRId64 ": NPU %" PRId64 ", offset %" PRId64, name, address, npu,
 		 offset);
 	svg_text(svg, svg_columns_right(&a->columns) + 18, SVG_TOP + 13 + (double)(SVG_LINE * i), "", text);

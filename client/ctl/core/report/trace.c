@@ -1,5 +1,7 @@
-/* A track must not have slices that overlap: what runs beside another of its client and queue goes to the next
- * track. Waits overlap at will, so that they are asynchronous events, which a viewer spreads itself. */
+/* A track must not have slices that overlap, or viewers drop the later ones: what runs beside another of its
+ * client and queue goes to the next track. Waits overlap at will, so that they are asynchronous events, which a
+ * viewer spreads itself; so is what finds no track. What a record tells of times is not believed: what ends before
+ * it starts, or is before all else, is left out. */
 #include "client/ctl/core/report/trace.h"
 
 #include <stdlib.h>
@@ -31,9 +33,11 @@ static const char *text(const json_t *object, const char *key)
 	return value ? value : "";
 }
 
+/* A quarter of a nanosecond above, as viewers cut off what is below a nanosecond, and 0.123 * 1000 is less than
+ * 123: a slice would begin before the end of the one before it. Durations may become shorter. */
 static double microseconds(const struct trace *trace, json_int_t ns)
 {
-	return (double)(ns - trace->begin) / 1000;
+	return ((double)(ns - trace->begin) + 0.25) / 1000;
 }
 
 static void add(struct trace *trace, json_t *event)
@@ -65,14 +69,16 @@ static struct client *client_of(struct trace *trace, const json_t *row)
 	return &grown[trace->n_clients++];
 }
 
-/* The thread number of the first track that is free by then; the last one takes all that is too much. */
+/* The thread number of the first track that is free by then, 0 for none. */
 static int lane_of(struct trace *trace, struct client *client, bool is_kernel, json_int_t start, json_int_t end)
 {
 	json_int_t *ends = client->ends[is_kernel];
 	char name[LANE_NAME_BYTES];
 	int lane = 0;
-	while (lane < LANES - 1 && ends[lane] > start)
+	while (lane < LANES && ends[lane] > start)
 		lane++;
+	if (lane == LANES)
+		return 0;
 	int thread = 1 + (is_kernel ? LANES : 0) + lane;
 	if (!ends[lane]) {
 		snprintf(name, sizeof(name), lane ? "%s %d" : "%s", is_kernel ? "kernels" : "DMA", lane + 1);
@@ -130,13 +136,29 @@ static void add_wait(struct trace *trace, const json_t *row, size_t id, const js
 			     microseconds(trace, start)));
 }
 
+static void add_begin_and_end(struct trace *trace, const json_t *row, size_t id)
+{
+	static const char *const phases[] = {"b", "e"};
+	json_int_t times[] = {number(row, "start"), number(row, "end")};
+	for (int i = 0; i < 2; i++)
+		add(trace,
+		    json_pack("{s:s, s:s, s:s, s:I, s:I, s:f, s:o}", "ph", phases[i], "cat", text(row, "queue"),
+			      "name", text(row, "name"), "pid", number(row, "session"), "id", (json_int_t)id, "ts",
+			      microseconds(trace, times[i]), "args", arguments_of(row)));
+}
+
 static void add_operation(struct trace *trace, json_t *row, size_t id, const json_t *operations)
 {
 	json_int_t start = number(row, "start"), end = number(row, "end");
-	struct client *client = end ? client_of(trace, row) : NULL;
+	bool is_told = end && end >= start && start >= trace->begin && number(row, "came") >= trace->begin;
+	struct client *client = is_told ? client_of(trace, row) : NULL;
 	if (!client)
 		return;
 	int thread = lane_of(trace, client, !strcmp(text(row, "queue"), "kernel"), start, end);
+	if (!thread) {
+		add_begin_and_end(trace, row, id);
+		return;
+	}
 	trace->failed |= json_object_set_new(row, "thread", json_integer(thread)) != 0;
 	add(trace,
 	    json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:o}", "ph", "X", "cat", text(row, "queue"), "name",
@@ -148,13 +170,13 @@ static void add_operation(struct trace *trace, json_t *row, size_t id, const jso
 static void add_refusal(struct trace *trace, const json_t *entry)
 {
 	const char *status = text(entry, "status");
-	if (!*status || !number(entry, "answered_ns") || !client_of(trace, entry))
+	json_int_t answered = number(entry, "answered_ns");
+	if (!*status || !answered || answered < trace->begin || !client_of(trace, entry))
 		return;
-	add(trace,
-	    json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:{s:I, s:s}}", "ph", "i", "s", "p", "cat", "refused",
-		      "name", status, "pid", number(entry, "session"), "ts",
-		      microseconds(trace, number(entry, "answered_ns")), "args", "request",
-		      number(entry, "number"), "message", text(json_object_get(entry, "answer"), "message")));
+	add(trace, json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:{s:I, s:s}}", "ph", "i", "s", "p", "cat", "refused",
+			     "name", status, "pid", number(entry, "session"), "ts", microseconds(trace, answered),
+			     "args", "request", number(entry, "number"), "message",
+			     text(json_object_get(entry, "answer"), "message")));
 }
 
 /* ---- all of it ---- */

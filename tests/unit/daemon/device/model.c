@@ -1,6 +1,7 @@
 /* Random traces of everything that a device can do, on small devices. Before each step the model says what must
  * come of it, a refusal included; after it every byte, bit, count and tensor is compared. */
 #include "tests/unit/daemon/device/model_ops.h"
+#include "tests/unit/daemon/device/model_restart.h"
 #include "tests/unit/daemon/device/model_views.h"
 
 /* ---- allocation ---- */
@@ -197,12 +198,36 @@ START_TEST(traces)
 }
 END_TEST
 
+/* The same with restarts, which nobody notices, and with bytes that are lost. */
+START_TEST(traces_with_restarts)
+{
+	static struct model model;
+	model_open(&model, geometries[_i].n_npus, geometries[_i].npu_bytes, 200 + (uint64_t)_i);
+	for (int i = 0; i < 400; i++) {
+		step(&model);
+		if (model.n_live && model_draw(&model, 0, 11) == 0) {
+			unsigned k = (unsigned)model_draw(&model, 0, model.n_live - 1);
+			step_lose(&model, model.live[k].tensor, model.live[k].t);
+		}
+		if (model_draw(&model, 0, 5) == 0)
+			model_restart(&model);
+		model_compare(&model);
+	}
+	ck_assert_uint_ge(model.n_restarts, 40);
+	ck_assert_uint_ge(model.n_over, 3);
+	ck_assert_uint_ge(model.n_views, 6);
+	ck_assert_uint_ge(model.n_lost, 3);
+	model_close(&model);
+}
+END_TEST
+
 Suite *suite_model(void)
 {
 	Suite *suite = suite_create("device/model");
 	TCase *tcase = tcase_create("model");
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, traces, 0, sizeof(geometries) / sizeof(geometries[0]));
+	tcase_add_loop_test(tcase, traces_with_restarts, 0, sizeof(geometries) / sizeof(geometries[0]));
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

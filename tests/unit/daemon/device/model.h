@@ -20,7 +20,8 @@ struct model {
 	uint64_t random;
 	unsigned n_steps;
 	/* How often what happened: a trace that never gets somewhere tests nothing. */
-	unsigned n_placed, n_over, n_full, n_unsafe, n_views, n_moved, n_poisoned, n_runs, n_damaged, n_unwritten;
+	unsigned n_placed, n_over, n_full, n_unsafe, n_views, n_moved, n_poisoned, n_runs, n_damaged, n_unwritten,
+		n_lost, n_restarts;
 };
 
 static inline int64_t model_draw(struct model *model, int64_t low, int64_t high)
@@ -80,9 +81,12 @@ static inline void model_compare_tensor(struct model *model, const struct tensor
 	const struct bytemap *map = &model->map;
 	struct device_state state;
 	device_state(model->rig.device, tensor, &state);
-	if (state.unwritten_bytes != bytemap_count(map, t, map->written, false, 0, t->n_elements))
+	int64_t lost = bytemap_lost(map, t, 0, t->n_elements);
+	if (state.lost_bytes != lost)
+		ck_abort_msg("%" PRIu64 ": %" PRId64 " lost bytes", tensor->handle, state.lost_bytes);
+	if (state.unwritten_bytes != bytemap_count(map, t, map->written, false, 0, t->n_elements) - lost)
 		ck_abort_msg("%" PRIu64 ": %" PRId64 " unwritten bytes", tensor->handle, state.unwritten_bytes);
-	if (state.damaged_bytes != bytemap_count(map, t, map->damaged, true, 0, t->n_elements))
+	if (state.damaged_bytes != bytemap_count(map, t, map->damaged, true, 0, t->n_elements) - lost)
 		ck_abort_msg("%" PRIu64 ": %" PRId64 " damaged bytes", tensor->handle, state.damaged_bytes);
 	if (device_find(model->rig.device, tensor->handle) != tensor)
 		ck_abort_msg("%" PRIu64 " is not found", tensor->handle);
@@ -90,8 +94,8 @@ static inline void model_compare_tensor(struct model *model, const struct tensor
 	const struct bytemap_tensor *root = t->base ? t->base : t;
 	for (int64_t i = 0; i < map->n_npus * root->place.bytes_per_npu; i++) {
 		const uint8_t *count = map->count[bytemap_place_of(map, root, i)];
-		lends |= root->kind[i] == BYTEMAP_EMPTY && (count[BYTEMAP_DATA] || count[BYTEMAP_DUMMY]);
-		borrows |= bytemap_is_data(root->kind[i]) && count[BYTEMAP_EMPTY];
+		lends |= root->kind[i] == BYTEMAP_EMPTY && count[BYTEMAP_DATA];
+		borrows |= root->kind[i] == BYTEMAP_DATA && count[BYTEMAP_EMPTY];
 	}
 	if (state.lends != lends || state.borrows != borrows)
 		ck_abort_msg("%" PRIu64 ": lends %d borrows %d", tensor->handle, state.lends, state.borrows);

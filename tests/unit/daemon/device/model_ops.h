@@ -65,7 +65,11 @@ static inline void step_read(struct model *model, struct tensor *tensor, struct 
 	bool unwritten = bytemap_count(map, t, map->written, false, first, count) > 0;
 	bool damaged = bytemap_count(map, t, map->damaged, true, first, count) > 0;
 	int status = rig_read_some(&model->rig, tensor, first, count, bytes);
-	expect(model, status, unwritten ? NPUMEM_FAILED_PRECONDITION : 0, "read");
+	int64_t lost = bytemap_lost(map, t, first, count);
+	expect(model, status, lost ? NPUMEM_DATA_LOST : unwritten ? NPUMEM_FAILED_PRECONDITION : 0, "read");
+	if (lost)
+		ck_assert_int_eq(rig_field(&model->rig, "lost_bytes"), lost);
+	model->n_lost += lost > 0;
 	model->n_unwritten += unwritten;
 	for (int64_t i = 0; i < count && !status; i++)
 		if (memcmp(bytes + i * t->element_bytes, &map->value[bytemap_element(map, t, first + i)],
@@ -161,7 +165,9 @@ static inline void step_copy(struct model *model, struct tensor *to, struct byte
 {
 	bool same, share = shares(model, a, b, &same);
 	int expected = 0;
-	if (sealed(a) || bytemap_count(&model->map, b, model->map.written, false, 0, b->n_elements))
+	if (!sealed(a) && bytemap_lost(&model->map, b, 0, b->n_elements))
+		expected = NPUMEM_DATA_LOST;
+	else if (sealed(a) || bytemap_count(&model->map, b, model->map.written, false, 0, b->n_elements))
 		expected = NPUMEM_FAILED_PRECONDITION;
 	else if (share)
 		expected = NPUMEM_INVALID;
@@ -196,7 +202,10 @@ static inline void step_seal(struct model *model, struct tensor *tensor, struct 
 	int64_t missing = bytemap_count(&model->map, t, model->map.written, false, 0, t->n_elements);
 	npumem_error_clear(&model->rig.error);
 	int status = device_seal(model->rig.device, tensor, &model->rig.context);
-	expect(model, status, t->base ? NPUMEM_INVALID : missing ? NPUMEM_FAILED_PRECONDITION : 0, "seal");
+	int expected = missing ? NPUMEM_FAILED_PRECONDITION : 0;
+	if (bytemap_lost(&model->map, t, 0, t->n_elements))
+		expected = NPUMEM_DATA_LOST;
+	expect(model, status, t->base ? NPUMEM_INVALID : expected, "seal");
 	if (!status)
 		t->sealed = true;
 }

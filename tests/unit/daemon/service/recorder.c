@@ -214,7 +214,7 @@ START_TEST(sessions_begin_with_what_they_share_and_end)
 
 	scene_init(&scene);
 	scene.user.segments_source = &source;
-	ck_assert_int_eq(segments_share(&scene.user, &segment, &scene.world.error), 0);
+	ck_assert_int_eq(segments_share(&scene.user, 0, &segment, &scene.world.error), 0);
 	ck_assert_int_eq(start(&scene, &scene.admin), 0);
 	ck_assert(recorder_peek(scene.recorder, &part));
 	ck_assert(part.is_last && !part.n && part.entry->segment == segment->id);
@@ -259,7 +259,7 @@ START_TEST(what_operations_move_is_read_back)
 	scene_init(&scene);
 	scene.user.segments_source = &source;
 	ck_assert_int_eq(start(&scene, &scene.admin), 0);
-	ck_assert_int_eq(segments_share(&scene.user, &segment, &scene.world.error), 0);
+	ck_assert_int_eq(segments_share(&scene.user, 0, &segment, &scene.world.error), 0);
 	for (unsigned i = 0; i < sizeof(shared_bytes); i++)
 		shared_bytes[i] = (uint8_t)(i * 13 >> 2);
 	op.tensor = tensor = world_tensor(&scene.world, &scene.user, "x"); /* int8 [1, 8, 1, 100] */

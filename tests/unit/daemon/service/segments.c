@@ -35,7 +35,7 @@ static void scene_init(struct scene *scene)
 	session_init(&scene->session, &scene->world.service, 1001, 1, NULL);
 	scene->source = (struct segments_source){.take = take, .release = release};
 	scene->session.segments_source = &scene->source;
-	ck_assert_int_eq(segments_share(&scene->session, &scene->segment, &scene->world.error), 0);
+	ck_assert_int_eq(segments_share(&scene->session, 0, &scene->segment, &scene->world.error), 0);
 	scene->op = (struct op){.kind = OP_READ,
 				.tensor = world_tensor(&scene->world, &scene->session, "t"),
 				.system = {.base = memory, .bytes = BYTES, .shared = true}};
@@ -122,6 +122,28 @@ START_TEST(other_memory_and_strides_do_not_count)
 }
 END_TEST
 
+START_TEST(ids_may_be_chosen)
+{
+	struct scene scene;
+	struct segment *segment;
+
+	scene_init(&scene);
+	ck_assert_uint_eq(scene.segment->id, 1);
+	ck_assert_int_eq(segments_share(&scene.session, 7, &segment, &scene.world.error), 0);
+	ck_assert_uint_eq(segment->id, 7);
+	ck_assert_int_eq(segments_share(&scene.session, 7, &segment, &scene.world.error), NPUMEM_INVALID);
+	ck_assert_int_eq(segments_share(&scene.session, 1, &segment, &scene.world.error), NPUMEM_INVALID);
+	ck_assert_int_eq(segments_share(&scene.session, 3, &segment, &scene.world.error), 0);
+	/* None is given that was given before. */
+	ck_assert_int_eq(segments_share(&scene.session, 0, &segment, &scene.world.error), 0);
+	ck_assert_uint_eq(segment->id, 8);
+	ck_assert_int_eq(segments_share(&scene.session, UINT64_MAX, &segment, &scene.world.error), NPUMEM_INVALID);
+	ck_assert_int_eq(segments_share(&scene.session, 0, &segment, &scene.world.error), 0);
+	ck_assert_uint_eq(segment->id, 9);
+	scene_deinit(&scene);
+}
+END_TEST
+
 Suite *suite_segments(void)
 {
 	Suite *suite = suite_create("segments");
@@ -130,6 +152,7 @@ Suite *suite_segments(void)
 	tcase_add_test(tests, what_was_moved_is_warm);
 	tcase_add_test(tests, what_is_slow_was_not);
 	tcase_add_test(tests, other_memory_and_strides_do_not_count);
+	tcase_add_test(tests, ids_may_be_chosen);
 	suite_add_tcase(suite, tests);
 	return suite;
 }

@@ -279,6 +279,63 @@ START_TEST(a_search_is_charged_between_steps)
 }
 END_TEST
 
+START_TEST(a_name_is_exchanged)
+{
+	struct bench bench;
+	struct session other, root;
+	struct tensor *tensors[2], *alien;
+	struct names *names = &bench.world.service.names;
+	const char *const given[] = {"a", "b"}, *const bad[] = {"", "12", "1:2", "a b"};
+
+	bench_init(&bench);
+	ck_assert_int_eq(alloc(&bench, given, 2, tensors), 0);
+	session_init(&other, &bench.world.service, 1002, 0, NULL);
+	session_init(&root, &bench.world.service, 0, 0, NULL);
+	alien = world_tensor(&bench.world, &other, "alien");
+	for (unsigned i = 0; i < 4; i++) {
+		npumem_error_clear(&bench.world.error);
+		ck_assert_int_eq(tensors_rename(&bench.session, tensors[0], bad[i], &bench.world.error),
+				 NPUMEM_INVALID);
+	}
+	npumem_error_clear(&bench.world.error);
+	ck_assert_int_eq(tensors_rename(&bench.session, tensors[0], "b", &bench.world.error),
+			 NPUMEM_ALREADY_EXISTS);
+	ck_assert_ptr_eq(names_find(names, 1001, "a"), record_of(tensors[0]));
+	ck_assert_int_eq(tensors_rename(&bench.session, tensors[0], "a", &bench.world.error), 0);
+	ck_assert_int_eq(tensors_rename(&bench.session, tensors[0], "alien", &bench.world.error), 0);
+	ck_assert_ptr_null(names_find(names, 1001, "a"));
+	ck_assert_ptr_eq(names_find(names, 1001, "alien"), record_of(tensors[0]));
+	ck_assert_ptr_eq(names_find(names, 1002, "alien"), record_of(alien));
+	/* Whoever may, renames among the owner's names. */
+	ck_assert_int_eq(tensors_rename(&root, alien, "b", &bench.world.error), 0);
+	ck_assert_ptr_eq(names_find(names, 1002, "b"), record_of(alien));
+	ck_assert_ptr_eq(names_find(names, 1001, "b"), record_of(tensors[1]));
+	/* One that goes has left its name to others, and takes none. */
+	tensors_hide(&bench.session, &tensors[1], 1);
+	ck_assert_int_eq(tensors_rename(&bench.session, tensors[1], "c", &bench.world.error), 0);
+	ck_assert_ptr_null(names_find(names, 1001, "b"));
+	ck_assert_ptr_null(names_find(names, 1001, "c"));
+	tensors_free(&bench.session, &tensors[1], 1);
+	session_deinit(&root);
+	session_deinit(&other);
+	bench_deinit(&bench);
+}
+END_TEST
+
+START_TEST(what_has_no_name_gets_none)
+{
+	struct bench bench;
+	struct tensor *tensor;
+	const char *const none[] = {""};
+
+	bench_init(&bench);
+	ck_assert_int_eq(alloc(&bench, none, 1, &tensor), 0);
+	ck_assert_int_eq(tensors_rename(&bench.session, tensor, "a", &bench.world.error), NPUMEM_INVALID);
+	ck_assert_ptr_null(names_find(&bench.world.service.names, 1001, "a"));
+	bench_deinit(&bench);
+}
+END_TEST
+
 Suite *suite_tensors(void)
 {
 	Suite *suite = suite_create("service/tensors");
@@ -293,6 +350,8 @@ Suite *suite_tensors(void)
 	tcase_add_test(tcase, host_memory_may_run_out_anywhere);
 	tcase_add_test(tcase, a_view_without_host_memory_leaves_nothing);
 	tcase_add_test(tcase, a_search_is_charged_between_steps);
+	tcase_add_test(tcase, a_name_is_exchanged);
+	tcase_add_test(tcase, what_has_no_name_gets_none);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -99,7 +99,7 @@ static void check_all(struct calls *c)
 START_TEST(every_isa)
 {
 	const char *many = getenv("NPUMEM_RANDOM_CONVOLUTIONS");
-	int n = many ? atoi(many) : 400;
+	int n = many ? atoi(many) : 250;
 	uint64_t state = 20261122;
 	for (int i = 0; i < n; i++) {
 		int number = kinds[oracle_random(&state) % KINDS];

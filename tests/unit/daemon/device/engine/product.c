@@ -76,7 +76,7 @@ static void check_random(uint64_t *state, int64_t terms)
 START_TEST(every_isa)
 {
 	const char *many = getenv("NPUMEM_RANDOM_PRODUCTS");
-	int n = many ? atoi(many) : 500;
+	int n = many ? atoi(many) : 300;
 	uint64_t state = 20261122;
 	for (int i = 0; i < n; i++)
 		check_random(&state, 0);

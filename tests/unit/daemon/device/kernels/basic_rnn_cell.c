@@ -5,8 +5,8 @@ enum { IN, PREV_OUT, WEIGHTS, BIAS, OUT };
 enum { BATCH_TO_BATCH = 1, BATCH_TO_LAST, ONE_TO_ONE };
 
 struct form {
-	int64_t t, k, m;
-	int mode, act, lut; /* 0: not given */
+	int64_t t, k, m, gates; /* gates 0: one */
+	int mode, act, lut;	/* 0: not given */
 	bool has_bias;
 	struct calls_types types;
 	int64_t in, weights, bias, state, out; /* frac_bits */
@@ -17,10 +17,11 @@ static void set_up(struct calls *c, const struct form *f)
 	calls_init(c, NPUMEM_KERNEL_BASIC_RNN_CELL);
 	calls_add(c, "in", f->types.data, f->in, f->t, f->k, 1, 1);
 	calls_add(c, "prev_out", f->types.data, f->state, 1, f->m, 1, 1);
-	calls_add(c, "weights", f->types.weights, f->weights, 1, f->m, 1, f->k + f->m);
+	int64_t gates = f->gates ? f->gates : 1;
+	calls_add(c, "weights", f->types.weights, f->weights, gates, f->m, 1, f->k + f->m);
 	if (f->has_bias)
-		calls_add(c, "bias", f->types.weights, f->bias, 1, f->m, 1, 1);
-	calls_add(c, "out", f->types.data, f->out, f->mode <= BATCH_TO_BATCH ? f->t : 1, f->m, 1, 1);
+		calls_add(c, "bias", f->types.weights, f->bias, gates, f->m, 1, 1);
+	calls_add(c, "out", f->types.data, f->out, f->mode <= BATCH_TO_BATCH ? f->t : gates, f->m, 1, 1);
 	calls_param(c, NPUMEM_PARAM_MODE, f->mode > 0, f->mode, 0, 0, 0);
 	calls_param(c, NPUMEM_PARAM_ACT, f->act > 0, f->act, 0, 0, 0);
 	calls_param(c, NPUMEM_PARAM_LUT, f->lut > 0, f->lut, 0, 0, 0);
@@ -34,13 +35,16 @@ static void check_against_rules(struct calls *c, const struct form *f)
 	struct tables t = tables_of(f->act == CELLS_SIGM ? TABLES_SIGMOID : TABLES_TANH, f->lut ? f->lut : 2);
 	int64_t gate = plain ? f->out : bytes == 1 ? 4 : 12, h_frac_bits = f->state;
 	int64_t x[CELLS_STATE_MAX], h[CELLS_STATE_MAX], next[CELLS_STATE_MAX], width = f->k + f->m;
+	/* Gates are rows like any others. */
+	int64_t rows = f->m * (f->gates ? f->gates : 1);
+	ck_assert_int_le(rows, CELLS_STATE_MAX);
 	struct cells_counts want = {0, 0, 0};
 	for (int64_t j = 0; j < f->m; j++)
 		h[j] = calls_get(c, PREV_OUT, j);
 	for (int64_t step = 0; step < f->t; step++) {
 		for (int64_t k = 0; k < f->k; k++)
 			x[k] = calls_get(c, IN, step * f->k + k);
-		for (int64_t j = 0; j < f->m; j++) {
+		for (int64_t j = 0; j < rows; j++) {
 			int64_t clamped = 0, bias = f->has_bias ? calls_get(c, BIAS, j) : 0;
 			int64_t sum = cells_carried(cells_dot(c, WEIGHTS, j, width, 0, x, f->k),
 						    cells_dot(c, WEIGHTS, j, width, f->k, h, f->m), bias,
@@ -56,7 +60,7 @@ static void check_against_rules(struct calls *c, const struct form *f)
 		memcpy(h, next, sizeof(h));
 		h_frac_bits = f->out;
 		bool all = f->mode <= BATCH_TO_BATCH;
-		for (int64_t j = 0; j < f->m && (all || step == f->t - 1); j++)
+		for (int64_t j = 0; j < rows && (all || step == f->t - 1); j++)
 			ck_assert_int_eq(calls_get(c, OUT, (all ? step : 0) * f->m + j), h[j]);
 	}
 	ck_assert_int_eq(c->call.counts.saturated, want.saturated);
@@ -79,6 +83,7 @@ START_TEST(random_calls)
 		int64_t data = f.types.data == NPUMEM_FX8 ? 7 : 15,
 			weights = f.types.weights == NPUMEM_FX8 ? 7 : 15;
 		f.t = f.mode == ONE_TO_ONE ? 1 : oracle_between(&state, 1, 4);
+		f.gates = f.mode == ONE_TO_ONE ? oracle_between(&state, 1, CELLS_STATE_MAX / f.m) : 1;
 		f.in = any ? oracle_between(&state, 0, 127) : data - oracle_between(&state, -2, 3);
 		f.weights = any ? oracle_between(&state, 0, 127) : weights - oracle_between(&state, 0, 3);
 		f.bias = any ? oracle_between(&state, 0, f.in + f.weights)
@@ -167,6 +172,20 @@ START_TEST(refusals)
 	c.operands[WEIGHTS][0].dtype = NPUMEM_FX8;
 	calls_param(&c, NPUMEM_PARAM_MODE, 1, ONE_TO_ONE, 0, 0, 0);
 	calls_refused(&c, "basic_rnn_cell: in has N 3, but mode=one_to_one takes 1");
+	c.operands[IN][0].shape.n = 1;
+	c.operands[OUT][0].shape.n = 1;
+	ck_assert_int_eq(c.kernel->check(&c.call, &c.error), 0);
+	c.operands[WEIGHTS][0].shape.n = 4;
+	calls_refused(&c, "basic_rnn_cell: bias has N 1, but the gates and prev_out need 4");
+	c.operands[BIAS][0].shape.n = 4;
+	calls_refused(&c, "basic_rnn_cell: out has N 1, but the gates, prev_out and mode give 4");
+	c.operands[OUT][0].shape.n = 4;
+	ck_assert_int_eq(c.kernel->check(&c.call, &c.error), 0);
+	c.operands[OUT][0].shape.c = 16;
+	calls_refused(&c, "basic_rnn_cell: out has C 16, but the gates, prev_out and mode give 4");
+	c.operands[OUT][0].shape.c = 4;
+	calls_param(&c, NPUMEM_PARAM_MODE, 0, 0, 0, 0, 0);
+	calls_refused(&c, "basic_rnn_cell: weights has N 4, but the gates, prev_out and in need 1");
 	calls_param(&c, NPUMEM_PARAM_MODE, 1, 4, 0, 0, 0);
 	calls_refused(&c, "basic_rnn_cell: mode is number 4, but its choices are 1 to 3");
 	calls_free(&c);

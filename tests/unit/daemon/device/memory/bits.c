@@ -83,7 +83,7 @@ START_TEST(moves_down)
 		int64_t from = oracle_between(&random, 0, N_BITS - 1), to = oracle_between(&random, 0, from);
 		int64_t n = oracle_between(&random, 0, N_BITS - from);
 		scatter(&map, &random);
-		bits_move_down(map.words, (uint64_t)to, (uint64_t)from, (uint64_t)n);
+		bits_copy(map.words, (uint64_t)to, map.words, (uint64_t)from, (uint64_t)n);
 		memmove(&map.bits[to], &map.bits[from], (size_t)n * sizeof(map.bits[0]));
 		compare(&map, "move", from, n);
 	}

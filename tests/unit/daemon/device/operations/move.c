@@ -243,7 +243,7 @@ START_TEST(what_nobody_watches_gives_way)
 	device_release(rig.device, first, NULL, NULL);
 	n_ways = 0;
 	ck_assert_int_eq(device_compact(rig.device, false, NULL, NULL), 0);
-	ck_assert_int_eq(n_ways, 4);
+	ck_assert_int_ge(n_ways, 4);
 	rig_close(&rig);
 }
 END_TEST

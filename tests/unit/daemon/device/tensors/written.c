@@ -7,8 +7,8 @@
 
 static bool written_all(const struct rig *rig, const struct tensor *tensor)
 {
-	int64_t unwritten;
-	written_scan(rig->device, &tensor->place, &unwritten, NULL);
+	int64_t unwritten, damaged, lost;
+	written_scan(rig->device, &tensor->place, &unwritten, &damaged, &lost);
 	return !unwritten;
 }
 
@@ -125,7 +125,7 @@ static void scan_one(const struct device_request *request, uint64_t *random)
 	struct tensor *tensor = rig_place(&rig, request);
 	struct npumem_place place = tensor->place;
 	struct local *local = &rig.device->local;
-	int64_t bytes = place.word_bytes / place.lanes, unwritten = 0, damaged = 0, n, d;
+	int64_t bytes = place.word_bytes / place.lanes, unwritten = 0, damaged = 0, lost = 0, n, d, l;
 	int64_t width = place.shape.w;
 	tensor->touched = true;
 	for (int64_t i = 0; i < place.shape.n * place.shape.c * place.shape.h * width; i++) {
@@ -141,16 +141,22 @@ static void scan_one(const struct device_request *request, uint64_t *random)
 			local_poison(local, npu, place.offset + offset, bytes);
 		else
 			local_mark(local, npu, place.offset + offset, bytes);
-		damaged += fate == 1 ? bytes : 0;
+		if (fate == 3)
+			local_lose_series(local, npu, place.offset + offset, bytes, 1, 0);
+		unwritten += fate == 3 ? bytes : 0;
+		damaged += fate == 1 || fate == 3 ? bytes : 0;
+		lost += fate == 3 ? bytes : 0;
 	}
-	written_scan(rig.device, &place, &n, &d);
+	written_scan(rig.device, &place, &n, &d, &l);
 	ck_assert_int_eq(n, unwritten);
 	ck_assert_int_eq(d, damaged);
+	ck_assert_int_eq(l, lost);
 	ck_assert_int_gt(written_scan_cost(&place), 0);
 	rig_release(&rig, tensor);
-	written_scan(rig.device, &place, &n, &d);
+	written_scan(rig.device, &place, &n, &d, &l);
 	ck_assert_int_eq(n, place.blocks.data);
 	ck_assert_int_eq(d, 0);
+	ck_assert_int_eq(l, 0);
 	rig_close(&rig);
 }
 

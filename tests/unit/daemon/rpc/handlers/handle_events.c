@@ -71,12 +71,15 @@ START_TEST(progress_is_looked_for_where_somebody_follows)
 	uint64_t id;
 
 	begin(&crowd);
+	crowd_become(&crowd, 2, 1002);
 	id = submit(&crowd, 0);
 	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
-	subscribe(&crowd, 1, "progress");
 	subscribe(&crowd, 0, "freed");
 	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
-	/* What runs already is found at once. */
+	/* What runs already is found at once; for another uid there is nothing to look for. */
+	subscribe(&crowd, 2, "progress");
+	ring(&crowd, 0);
+	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
 	subscribe(&crowd, 0, "progress");
 	ck_assert_uint_le(alarm_ns, now_ns);
 	ring(&crowd, 0);
@@ -85,20 +88,85 @@ START_TEST(progress_is_looked_for_where_somebody_follows)
 	ck_assert(!told(&crowd, 0, id));
 	ring(&crowd, 1);
 	ck_assert(told(&crowd, 0, id));
-	ck_assert(!told(&crowd, 1, id));
+	ck_assert(!told(&crowd, 2, id));
 	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
 	crowd_finish_all(&crowd);
 	ring(&crowd, 100000000);
 	ck_assert(!told(&crowd, 0, id));
 	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
-	/* One that is followed from its beginning, beside one that nobody follows. */
-	submit(&crowd, 2);
-	ck_assert_uint_eq(alarm_ns, UINT64_MAX);
-	crowd_finish_all(&crowd);
+	/* One that is followed from its beginning. */
 	id = submit(&crowd, 0);
 	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
 	ring(&crowd, 100000000);
 	ck_assert(told(&crowd, 0, id));
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* Whose it is says who hears of it, and how the tensors are called there. */
+START_TEST(progress_is_told_to_who_may_see_it)
+{
+	struct crowd crowd;
+	const Npumem__V1__Event *event;
+	uint64_t id;
+
+	begin(&crowd);
+	crowd_become(&crowd, 2, 0);
+	subscribe(&crowd, 1, "progress");
+	subscribe(&crowd, 2, "progress");
+	id = submit(&crowd, 0);
+	ck_assert_uint_eq(alarm_ns, now_ns + 100000000);
+	ring(&crowd, 100000000);
+	event = crowd.peers[1].replies[0].response->event;
+	ck_assert_str_eq(event->message, "submit x");
+	ck_assert_uint_eq(event->uid, 1001);
+	ck_assert_uint_eq(event->session, crowd.peers[0].session.id);
+	ck_assert(told(&crowd, 1, id));
+	ck_assert_str_eq(crowd.peers[2].replies[0].response->event->message, "submit 1001:x");
+	ck_assert(told(&crowd, 2, id));
+	crowd_finish_all(&crowd);
+	/* Its session may go in the middle. */
+	submit(&crowd, 0);
+	crowd_close(&crowd, 0);
+	ring(&crowd, 100000000);
+	crowd_finish_all(&crowd);
+	ring(&crowd, 100000000);
+	ck_assert_ptr_null(crowd.rpc->followed);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* However many run and follow, a look tells a bounded number, and those left over later. */
+START_TEST(a_look_is_bounded)
+{
+	struct crowd crowd;
+	struct events_subscriber *followers[200];
+	unsigned told = 0;
+
+	begin(&crowd);
+	crowd.world.service.limits.ordinary.most[LIMITS_FOLLOWERS] = 1000;
+	for (unsigned i = 0; i < 200; i++)
+		followers[i] = events_subscribe(&crowd.world.service, &crowd.peers[1].session, &crowd.peers[1].rpc,
+						1 << EVENTS_PROGRESS);
+	for (unsigned i = 0; i < 3; i++) {
+		char name[] = {'a', (char)('0' + i), 0};
+		struct crowd_op ops[] = {{.kind = 'f', .first = name}, {.kind = 'f', .first = name}};
+
+		crowd_alloc(&crowd, 0, name, LONG_W);
+		crowd_list(&crowd, 0, ops, 2);
+	}
+	now_ns += 100000000;
+	progress_look(crowd.rpc);
+	for (unsigned i = 0; i < 200; i++)
+		told += followers[i]->n;
+	ck_assert_uint_eq(told, 400);
+	ck_assert_uint_eq(crowd.rpc->look_ns, now_ns + 10000000);
+	now_ns += 10000000;
+	progress_look(crowd.rpc);
+	for (unsigned i = 0; i < 200; i++) {
+		ck_assert_uint_eq(followers[i]->n, 3);
+		events_unsubscribe(&crowd.world.service, followers[i]);
+	}
 	crowd_deinit(&crowd);
 }
 END_TEST
@@ -129,6 +197,8 @@ Suite *suite_handle_events(void)
 	TCase *tcase = tcase_create("all");
 
 	tcase_add_test(tcase, progress_is_looked_for_where_somebody_follows);
+	tcase_add_test(tcase, progress_is_told_to_who_may_see_it);
+	tcase_add_test(tcase, a_look_is_bounded);
 	tcase_add_test(tcase, followers_are_counted);
 	suite_add_tcase(suite, tcase);
 	return suite;

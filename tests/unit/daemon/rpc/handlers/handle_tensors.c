@@ -1,4 +1,4 @@
-#include "tests/unit/daemon/rpc/talk.h"
+#include "tests/unit/daemon/rpc/crowd.h"
 
 START_TEST(alloc_answers_where_a_tensor_lies)
 {
@@ -244,6 +244,66 @@ START_TEST(what_is_sealed_stays_as_it_is)
 }
 END_TEST
 
+static uint64_t crowd_rename(struct crowd *crowd, unsigned from, const char *name, const char *to)
+{
+	Npumem__V1__RenameRequest request = NPUMEM__V1__RENAME_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, name);
+
+	request.tensor = &ref;
+	request.name = (char *)to;
+	return CROWD_SEND(crowd, from, rename, RENAME, &request);
+}
+
+START_TEST(a_rename_takes_effect_where_it_was_sent)
+{
+	struct crowd crowd;
+	uint64_t before, renamed, after, old, again;
+
+	crowd_init(&crowd);
+	crowd_alloc(&crowd, 0, "a", LONG_W);
+	before = crowd_fill(&crowd, 0, "a", 1);
+	renamed = crowd_rename(&crowd, 0, "a", "b");
+	after = crowd_fill(&crowd, 0, "b", 2);
+	old = crowd_read(&crowd, 0, "a");
+	again = crowd_alloc(&crowd, 0, "a", SHORT_W);
+	ck_assert_int_eq(crowd_status(&crowd, 0, renamed), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, before), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, renamed), 0);
+	ck_assert_str_eq(crowd_reply(&crowd, 0, renamed)->tensor->name, "b");
+	ck_assert_int_eq(crowd_status(&crowd, 0, after), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, old), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(crowd_status(&crowd, 0, again), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* Another session frees it, or takes the name, while the rename waits for a long fill. */
+START_TEST(others_come_while_a_rename_waits)
+{
+	struct crowd crowd;
+	uint64_t renamed[2], freed, taken;
+
+	crowd_init(&crowd);
+	crowd_alloc(&crowd, 0, "a", LONG_W);
+	crowd_alloc(&crowd, 0, "x", LONG_W);
+	crowd_fill(&crowd, 1, "a", 1);
+	crowd_fill(&crowd, 1, "x", 1);
+	renamed[0] = crowd_rename(&crowd, 0, "a", "b");
+	renamed[1] = crowd_rename(&crowd, 2, "x", "y");
+	freed = crowd_free(&crowd, 1, "a");
+	taken = crowd_alloc(&crowd, 1, "y", SHORT_W);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, renamed[0]), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, freed), 0);
+	/* It was sent after a free, and waits for that. */
+	ck_assert_int_eq(crowd_status(&crowd, 2, renamed[1]), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, taken), NPUMEM_ALREADY_EXISTS);
+	ck_assert_int_eq(world_n_tensors(&crowd.world), 1);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 Suite *suite_handle_tensors(void)
 {
 	Suite *suite = suite_create("rpc/handle_tensors");
@@ -257,6 +317,8 @@ Suite *suite_handle_tensors(void)
 	tcase_add_test(tcase, free_and_then_it_is_not_there);
 	tcase_add_test(tcase, an_anonymous_tensor_is_its_session_s_alone);
 	tcase_add_test(tcase, what_is_sealed_stays_as_it_is);
+	tcase_add_test(tcase, a_rename_takes_effect_where_it_was_sent);
+	tcase_add_test(tcase, others_come_while_a_rename_waits);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

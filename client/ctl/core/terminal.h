@@ -1,6 +1,6 @@
 /* How wide what people read may be, and whether in colours. */
-#ifndef CTL_TERMINAL_H
-#define CTL_TERMINAL_H
+#ifndef CTL_CORE_TERMINAL_H
+#define CTL_CORE_TERMINAL_H
 
 #include <stdbool.h>
 

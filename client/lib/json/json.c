@@ -2,13 +2,16 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "client/lib/record/json.h"
+#include "client/lib/json/base64.h"
+#include "client/lib/json/json.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-/* Bytes of the UTF-8 sequence at `at`; 0: it is none. */
-static size_t sequence(const unsigned char *at)
+/* Up to here a double tells all integers apart. */
+#define DOUBLE_EXACT (INT64_C(1) << 53)
+
+size_t json_utf8(const unsigned char *at)
 {
 	size_t n = at[0] < 0x80			   ? 1
 		   : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
@@ -30,7 +33,7 @@ void json_text(FILE *out, const char *text)
 	const unsigned char *at = (const unsigned char *)text;
 	fputc('"', out);
 	while (*at) {
-		size_t n = sequence(at);
+		size_t n = json_utf8(at);
 		if (*at == '"' || *at == '\\')
 			fprintf(out, "\\%c", *at);
 		else if (*at < 0x20)
@@ -61,13 +64,39 @@ static void put_double(FILE *out, double value)
 		json_text(out, isnan(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity");
 }
 
-/* Readers of JSON have integers of 64 bits with a sign, if that. */
-static void put_uint64(FILE *out, uint64_t value)
+/* Readers of JSON have integers of 64 bits with a sign; or only what a double holds. */
+static void put_uint64(FILE *out, uint64_t value, enum json_form form)
 {
-	fprintf(out, value > INT64_MAX ? "\"%" PRIu64 "\"" : "%" PRIu64, value);
+	uint64_t most = form == JSON_WHOLE ? DOUBLE_EXACT : INT64_MAX;
+	fprintf(out, value > most ? "\"%" PRIu64 "\"" : "%" PRIu64, value);
 }
 
-static void put_value(FILE *out, const ProtobufCFieldDescriptor *field, const void *at)
+static void put_int64(FILE *out, int64_t value, enum json_form form)
+{
+	bool is_large = form == JSON_WHOLE && (value > DOUBLE_EXACT || value < -DOUBLE_EXACT);
+	fprintf(out, is_large ? "\"%" PRId64 "\"" : "%" PRId64, value);
+}
+
+static void put_bytes(FILE *out, const ProtobufCBinaryData *bytes, enum json_form form)
+{
+	if (form != JSON_WHOLE) {
+		fprintf(out, "%zu", bytes->len);
+		return;
+	}
+	fputc('"', out);
+	base64_put(out, bytes->data, bytes->len);
+	fputc('"', out);
+}
+
+static void put_handle(FILE *out, uint64_t handle, enum json_form form)
+{
+	if (form == JSON_WHOLE)
+		put_uint64(out, handle, form);
+	else
+		fprintf(out, "\"%016" PRIx64 "\"", handle);
+}
+
+static void put_value(FILE *out, const ProtobufCFieldDescriptor *field, const void *at, enum json_form form)
 {
 	switch (field->type) {
 	case PROTOBUF_C_TYPE_ENUM:
@@ -75,14 +104,14 @@ static void put_value(FILE *out, const ProtobufCFieldDescriptor *field, const vo
 		break;
 	case PROTOBUF_C_TYPE_MESSAGE:
 		fputc('{', out);
-		json_members(out, *(ProtobufCMessage *const *)at, false);
+		json_members(out, *(ProtobufCMessage *const *)at, false, form);
 		fputc('}', out);
 		break;
 	case PROTOBUF_C_TYPE_STRING:
 		json_text(out, *(char *const *)at ? *(char *const *)at : "");
 		break;
 	case PROTOBUF_C_TYPE_BYTES:
-		fprintf(out, "%zu", ((const ProtobufCBinaryData *)at)->len);
+		put_bytes(out, at, form);
 		break;
 	case PROTOBUF_C_TYPE_BOOL:
 		fputs(*(const protobuf_c_boolean *)at ? "true" : "false", out);
@@ -91,14 +120,14 @@ static void put_value(FILE *out, const ProtobufCFieldDescriptor *field, const vo
 		put_double(out, *(const double *)at);
 		break;
 	case PROTOBUF_C_TYPE_FIXED64:
-		fprintf(out, "\"%016" PRIx64 "\"", *(const uint64_t *)at);
+		put_handle(out, *(const uint64_t *)at, form);
 		break;
 	case PROTOBUF_C_TYPE_UINT64:
-		put_uint64(out, *(const uint64_t *)at);
+		put_uint64(out, *(const uint64_t *)at, form);
 		break;
 	case PROTOBUF_C_TYPE_INT64:
 	case PROTOBUF_C_TYPE_SINT64:
-		fprintf(out, "%" PRId64, *(const int64_t *)at);
+		put_int64(out, *(const int64_t *)at, form);
 		break;
 	case PROTOBUF_C_TYPE_UINT32:
 	case PROTOBUF_C_TYPE_FIXED32:
@@ -109,7 +138,7 @@ static void put_value(FILE *out, const ProtobufCFieldDescriptor *field, const vo
 	}
 }
 
-static size_t value_bytes(const ProtobufCFieldDescriptor *field)
+size_t json_value_bytes(const ProtobufCFieldDescriptor *field)
 {
 	switch (field->type) {
 	case PROTOBUF_C_TYPE_MESSAGE:
@@ -141,24 +170,26 @@ static bool is_set(const ProtobufCMessage *message, const ProtobufCFieldDescript
 		return *(char *const *)(const void *)at && **(char *const *)(const void *)at;
 	if (field->type == PROTOBUF_C_TYPE_BYTES)
 		return ((const ProtobufCBinaryData *)(const void *)at)->len > 0;
-	return memcmp(at, zero, value_bytes(field)) != 0;
+	return memcmp(at, zero, json_value_bytes(field)) != 0;
 }
 
-static void put_list(FILE *out, const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field)
+static void put_list(FILE *out, const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
+		     enum json_form form)
 {
 	const uint8_t *base = (const uint8_t *)message;
-	size_t n = *(const size_t *)(const void *)(base + field->quantifier_offset), bytes = value_bytes(field);
+	size_t n = *(const size_t *)(const void *)(base + field->quantifier_offset),
+	       bytes = json_value_bytes(field);
 	const uint8_t *list = *(const uint8_t *const *)(const void *)(base + field->offset);
 	fputc('[', out);
 	for (size_t i = 0; i < n; i++) {
 		if (i)
 			fputc(',', out);
-		put_value(out, field, list + i * bytes);
+		put_value(out, field, list + i * bytes, form);
 	}
 	fputc(']', out);
 }
 
-bool json_members(FILE *out, const ProtobufCMessage *message, bool more)
+bool json_members(FILE *out, const ProtobufCMessage *message, bool more, enum json_form form)
 {
 	const ProtobufCMessageDescriptor *type = message->descriptor;
 	for (unsigned i = 0; i < type->n_fields; i++) {
@@ -168,9 +199,9 @@ bool json_members(FILE *out, const ProtobufCMessage *message, bool more)
 		fprintf(out, "%s\"%s\":", more ? "," : "", field->name);
 		more = true;
 		if (field->label == PROTOBUF_C_LABEL_REPEATED)
-			put_list(out, message, field);
+			put_list(out, message, field, form);
 		else
-			put_value(out, field, (const uint8_t *)message + field->offset);
+			put_value(out, field, (const uint8_t *)message + field->offset, form);
 	}
 	return more;
 }

@@ -1,4 +1,4 @@
-#include "client/lib/record/json.h"
+#include "client/lib/json/json.h"
 
 #include <check.h>
 #include <math.h>
@@ -38,7 +38,7 @@ static void is_members(const ProtobufCMessage *message, const char *json)
 	char *got = NULL;
 	size_t n;
 	FILE *out = open_memstream(&got, &n);
-	ck_assert_int_eq(json_members(out, message, false), *json != '\0');
+	ck_assert_int_eq(json_members(out, message, false, JSON_SIZES), *json != '\0');
 	fclose(out);
 	ck_assert_str_eq(got, json);
 	free(got);

@@ -1,5 +1,5 @@
 /* What terminals can do. Asked for anew each time: it changes. */
-#include "client/ctl/terminal.h"
+#include "client/ctl/core/terminal.h"
 
 #include <stdlib.h>
 #include <string.h>

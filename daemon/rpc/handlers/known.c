@@ -1,0 +1,333 @@
+/* The answers of requests that were done before. What they tell of tensors that are there is as it is, and of
+ * tensors that are gone as it was. Invariant: a request of which anything is kept that must not be done twice is
+ * never passed on. */
+#include "daemon/rpc/handlers/known.h"
+
+#include <inttypes.h>
+
+#include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/submit.h"
+#include "daemon/rpc/handlers/tensor_message.h"
+#include "daemon/service/results.h"
+#include "proto/wire.h"
+
+enum { TENSORS_FIELD = 1 /* Allocated.tensors */ };
+
+static bool is_forgotten(const struct call *call)
+{
+	return call->request->again && call->id < call->session->forgotten_below;
+}
+
+static int refuse_forgotten(struct call *call)
+{
+	return npumem_error_set(call->error, NPUMEM_ABORTED,
+				"whether request %" PRIu64 " was done is not known any more", call->id);
+}
+
+static const struct results_cell *find(const struct call *call, enum results_kind kind, size_t index)
+{
+	const struct result *result = NULL;
+
+	while ((result = results_next(call->session, call->id, result)))
+		if (result->kept.kind == (uint32_t)kind && result->kept.index == index)
+			return &result->kept;
+	return NULL;
+}
+
+/* ---- tensors ---- */
+
+struct gone {
+	Npumem__V1__Tensor message;
+	struct convert_place place;
+	struct npumem_spec spec;
+	struct npumem_place resolved;
+};
+
+/* One that a request made and that was freed since, as it was when it was made; of a view only what it was called.
+ */
+static const ProtobufCMessage *tell_gone(const struct call *call, const struct results_cell *kept,
+					 const char *name, const Npumem__V1__Allocation *made_by, struct gone *to)
+{
+	const struct npumem_geometry *geometry = &device_options(call->rpc->service->device)->geometry;
+	struct npumem_error error;
+
+	npumem_error_clear(&error);
+	npumem__v1__tensor__init(&to->message);
+	to->message.handle = kept->handle;
+	to->message.name = (char *)(uintptr_t)name;
+	to->message.uid = call->session->uid;
+	to->message.state = (char *)"unwritten";
+	if (!made_by || wire_spec(made_by->spec, &to->spec, &error) ||
+	    npumem_place_resolve(geometry, &to->spec, &to->resolved, &error) ||
+	    npumem_place_at(geometry, &to->resolved, kept->address, &error))
+		return &to->message.base;
+	convert_place_to(&to->resolved, &to->place);
+	to->message.place = &to->place.message;
+	to->message.unwritten_bytes = to->resolved.blocks.data;
+	to->message.reuse = made_by->reuse ? made_by->reuse : NPUMEM__V1__REUSE__NEVER;
+	to->message.dma_only = made_by->dma_only;
+	to->message.pinned = made_by->pinned || to->spec.address != NPUMEM_ANY;
+	return &to->message.base;
+}
+
+static void append_one(struct call *call, const Npumem__V1__Allocation *allocation, const struct tensor *tensor,
+		       const struct results_cell *gone)
+{
+	struct tensor_message message;
+	struct device_state state;
+	struct gone to;
+
+	if (!tensor) {
+		reply_message(&call->reply, TENSORS_FIELD,
+			      tell_gone(call, gone, allocation->name, allocation, &to));
+		return;
+	}
+	tensors_new_state(tensor, &state);
+	reply_message(&call->reply, TENSORS_FIELD, tensor_message(call, tensor, &state, &message));
+}
+
+static bool known_alloc(struct call *call, const Npumem__V1__AllocRequest *request, int *status)
+{
+	struct tensor *tensors[TENSORS_ALLOC_MAX] = {NULL};
+	const struct results_cell *gone[TENSORS_ALLOC_MAX];
+	size_t n = request->n_tensors, n_found = 0, mark;
+
+	if (!n || n > TENSORS_ALLOC_MAX)
+		return false;
+	results_made(call->session, call->id, tensors, n);
+	for (size_t i = 0; i < n; i++) {
+		gone[i] = tensors[i] ? NULL : find(call, RESULTS_MADE, i);
+		n_found += tensors[i] || gone[i];
+	}
+	if (n_found < n) {
+		*status = n_found || is_forgotten(call) ? refuse_forgotten(call) : 0;
+		return *status;
+	}
+	*status = reply_reserve(&call->reply, (n + 1) * TENSOR_MESSAGE_BYTES_MAX, call->error);
+	if (*status)
+		return true;
+	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_ALLOCATED, n * TENSOR_MESSAGE_EXPECTED_BYTES);
+	for (size_t i = 0; i < n; i++)
+		append_one(call, request->tensors[i], tensors[i], gone[i]);
+	reply_close(&call->reply, mark, n * TENSOR_MESSAGE_EXPECTED_BYTES);
+	call->known = CALL_KNOWN;
+	return true;
+}
+
+/* A tensor that a request was about, while it is there. */
+static int resolve_tensor(struct call *call, uint64_t handle)
+{
+	Npumem__V1__OpenRequest open = NPUMEM__V1__OPEN_REQUEST__INIT;
+	Npumem__V1__Ref ref = NPUMEM__V1__REF__INIT;
+
+	ref.handle = handle;
+	open.tensor = &ref;
+	call->known = CALL_KNOWN_TENSOR;
+	return resolve_open(call, &open);
+}
+
+static int answer_gone(struct call *call, const struct results_cell *kept, const char *name)
+{
+	struct gone to;
+	int status = reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
+
+	if (status)
+		return status;
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_TENSOR, tell_gone(call, kept, name, NULL, &to));
+	call->known = CALL_KNOWN;
+	return 0;
+}
+
+static bool is_there(const struct call *call, uint64_t handle)
+{
+	const struct tensor *tensor = device_find(call->rpc->service->device, handle);
+
+	return tensor && !record_of(tensor)->is_going && access_sees(call->session, tensor);
+}
+
+static bool known_view(struct call *call, const Npumem__V1__ViewRequest *request, int *status)
+{
+	const struct results_cell *gone = find(call, RESULTS_MADE, 0);
+	struct tensor *view = NULL;
+
+	results_made(call->session, call->id, &view, 1);
+	if (view && is_there(call, view->handle))
+		*status = resolve_tensor(call, view->handle);
+	else if (view)
+		*status = answer_gone(call, &(struct results_cell){.handle = view->handle}, request->name);
+	else if (gone)
+		*status = answer_gone(call, gone, request->name);
+	else
+		*status = is_forgotten(call) ? refuse_forgotten(call) : 0;
+	return view || gone || *status;
+}
+
+static bool known_change(struct call *call, int *status)
+{
+	const struct results_cell *kept = find(call, RESULTS_CHANGED, 0);
+
+	if (kept && is_there(call, kept->handle))
+		*status = resolve_tensor(call, kept->handle);
+	else if (kept)
+		*status = answer_gone(call, kept, "");
+	else
+		*status = is_forgotten(call) ? refuse_forgotten(call) : 0;
+	return kept || *status;
+}
+
+static bool known_free(struct call *call, int *status)
+{
+	const struct results_cell *kept = find(call, RESULTS_FREED, 0);
+	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
+
+	*status = 0;
+	if (!kept && !is_forgotten(call))
+		return false;
+	if (!kept) {
+		*status = refuse_forgotten(call);
+		return true;
+	}
+	message.tensors = (int64_t)kept->number;
+	*status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base, call->error);
+	call->known = CALL_KNOWN;
+	return true;
+}
+
+/* ---- data ---- */
+
+static size_t n_operations(const struct call *call)
+{
+	return call->method == CALL_METHOD_SUBMIT ? call->request->submit->n_operations : 1;
+}
+
+/* Whether its answer had data that is not kept. */
+static bool has_data(const struct call *call)
+{
+	const Npumem__V1__SubmitRequest *submit = call->request->submit;
+
+	if (call->method != CALL_METHOD_SUBMIT)
+		return false;
+	for (size_t i = 0; i < submit->n_operations; i++)
+		if (submit->operations[i]->kind_case == NPUMEM__V1__OPERATION__KIND_READ &&
+		    !submit->operations[i]->read->segment)
+			return true;
+	return false;
+}
+
+static int abort_at(struct call *call, size_t n_done)
+{
+	size_t n = n_operations(call);
+
+	if (n_done < n)
+		npumem_error_set(
+			call->error, NPUMEM_ABORTED,
+			"%zu of its %zu operations were done when the daemon ended, and must not be done twice",
+			n_done, n);
+	else
+		npumem_error_set(call->error, NPUMEM_ABORTED,
+				 "it was done when the daemon ended, and what it read is not known any more");
+	npumem_error_number(call->error, "done", (int64_t)n_done);
+	return NPUMEM_ABORTED;
+}
+
+static void append_done(struct call *call, unsigned field, const struct results_cell *kept)
+{
+	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
+
+	done.saturated = kept->counts.saturated;
+	done.wrapped = kept->counts.wrapped;
+	done.divided_by_zero = kept->counts.divided_by_zero;
+	done.macs = kept->counts.macs;
+	done.operation = kept->index;
+	reply_message(&call->reply, field, &done.base);
+}
+
+static int answer_done(struct call *call)
+{
+	const struct result *result = results_next(call->session, call->id, NULL);
+	size_t n = n_operations(call), expected = n * OPERATE_DONE_BYTES, mark;
+	int status = reply_reserve(&call->reply, expected + 2 * REPLY_TAG_BYTES, call->error);
+
+	if (status)
+		return status;
+	call->known = CALL_KNOWN;
+	if (call->method != CALL_METHOD_SUBMIT) {
+		append_done(call, NPUMEM__V1__RESPONSE__RESULT_DONE, &result->kept);
+		return 0;
+	}
+	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, expected);
+	for (size_t i = 0; i < n; i++) {
+		const struct results_cell *kept = find(call, RESULTS_DONE, i);
+
+		if (kept)
+			append_done(call, SUBMITTED_DONE, kept);
+	}
+	reply_close(&call->reply, mark, expected);
+	return 0;
+}
+
+/* As nothing that it reads was changed, it begins anew; or something was, after it. */
+static bool begin_anew(struct call *call, int *status)
+{
+	results_forget(call->session, call->id);
+	*status = 0;
+	if (call->id >= call->session->changed_below)
+		return false;
+	*status = npumem_error_set(call->error, NPUMEM_ABORTED,
+				   "what request %" PRIu64 " worked on was changed since", call->id);
+	return true;
+}
+
+static bool known_data(struct call *call, int *status)
+{
+	const struct result *result = NULL;
+	size_t n_done = 0;
+	bool is_final = false;
+
+	while ((result = results_next(call->session, call->id, result))) {
+		n_done += result->kept.kind == RESULTS_DONE;
+		is_final |= result->kept.number != 0;
+	}
+	if (!is_final)
+		return begin_anew(call, status);
+	*status = n_done < n_operations(call) || has_data(call) ? abort_at(call, n_done) : answer_done(call);
+	return true;
+}
+
+/* ---- all of them ---- */
+
+bool resolve_known(struct call *call, int *status)
+{
+	const Npumem__V1__Request *request = call->request;
+
+	if (!call->session->has_token)
+		return false;
+	switch (call->method) {
+	case CALL_METHOD_ALLOC:
+		return known_alloc(call, request->alloc, status);
+	case CALL_METHOD_VIEW:
+		return known_view(call, request->view, status);
+	case CALL_METHOD_FREE:
+		return known_free(call, status);
+	case CALL_METHOD_SEAL:
+	case CALL_METHOD_GRANT:
+	case CALL_METHOD_RENAME:
+		return known_change(call, status);
+	case CALL_METHOD_SUBMIT:
+		return known_data(call, status);
+	default:
+		return call_is_single(call) && known_data(call, status);
+	}
+}
+
+int known_check(struct call *call)
+{
+	if (repeat_is_safe(&call->repeat) || !is_forgotten(call))
+		return 0;
+	return refuse_forgotten(call);
+}
+
+int handle_known(struct call *call)
+{
+	return call->known == CALL_KNOWN_TENSOR ? handle_tensors_open(call, NULL) : 0;
+}

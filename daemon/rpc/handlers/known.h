@@ -1,0 +1,16 @@
+/* Requests that are sent again (Request.again): what was done before is answered from what the service has kept of
+ * it, in its turn. */
+#ifndef RPC_KNOWN_H
+#define RPC_KNOWN_H
+
+#include "daemon/rpc/calls/call.h"
+
+/* In place of the resolver: true where the request was done, and the call is `known` from then on; or where it is
+ * not known any more whether it was. *status is then what a resolver returns. */
+bool resolve_known(struct call *call, int *status);
+/* After the resolver: 0; ABORTED where it may have been done and must not be done twice. */
+int known_check(struct call *call);
+/* In place of the handler, of a call that is `known`. */
+int handle_known(struct call *call);
+
+#endif

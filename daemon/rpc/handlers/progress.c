@@ -1,0 +1,200 @@
+/* The way of events from a ring into a connection, and how far long runs are.
+ * Invariant: events are written only where no reply of the same connection is being written (advance_settle). */
+#include "daemon/rpc/calls/progress.h"
+
+#include <utlist.h>
+
+#include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/running.h"
+
+enum {
+	PROGRESS_NS = 100000000,
+	/* However many follow: less than half a millisecond of the loop at a time, in events, and then a pause. */
+	SEND_EVENTS = 512,
+	SEND_FOLLOWER_EVENTS = 8, /* what writing to one more costs */
+	SEND_PAUSE_NS = 1000000,
+	/* Likewise, of those that are put together in one look, and of calls that are looked at. */
+	LOOK_EVENTS = 256,
+	LOOK_CALLS = 1024,
+	LOOK_PAUSE_NS = 10000000,
+};
+
+/* ---- sending ---- */
+
+static int append(struct buffer *out, const struct event *event)
+{
+	Npumem__V1__Event message = NPUMEM__V1__EVENT__INIT;
+	struct npumem_error none;
+	struct reply reply;
+	int status = reply_begin(&reply, out);
+
+	if (status)
+		return status;
+	message.kind = (char *)(uintptr_t)events_name(event->kind);
+	message.handle = event->handle;
+	message.name = (char *)(uintptr_t)event->name;
+	message.uid = event->uid;
+	message.pid = event->pid;
+	message.session = event->session;
+	message.bytes = event->bytes;
+	message.time_ns = event->time_ns;
+	message.lost = event->lost;
+	message.request_id = event->request_id;
+	message.done = event->done;
+	message.total = event->total;
+	message.status = (Npumem__V1__Status)event->status;
+	message.message = (char *)(uintptr_t)event->message;
+	npumem_error_clear(&none);
+	status = reply_result(&reply, NPUMEM__V1__RESPONSE__RESULT_EVENT, &message.base, &none);
+	npumem_error_clear(&none);
+	reply_end(&reply, 0, &none);
+	return status;
+}
+
+/* What is in the ring goes out in one piece. Whoever does not read is served by rpc_peer_ready. Returns what it
+ * took. */
+static int send_to(struct rpc *rpc, struct events_subscriber *subscriber)
+{
+	struct rpc_peer *peer = subscriber->owner;
+	struct buffer out;
+	struct event event;
+	int took = SEND_FOLLOWER_EVENTS;
+
+	if (!subscriber->n || (peer->is_behind && peer->is_behind(peer->ctx)))
+		return 0;
+	buffer_init(&out, rpc->heap);
+	for (; events_take(subscriber, &event); took++)
+		if (append(&out, &event))
+			subscriber->lost++;
+	if (out.used)
+		peer->deliver(peer->ctx, &out);
+	buffer_deinit(&out);
+	return took;
+}
+
+void progress_send(struct rpc *rpc)
+{
+	struct events *events = &rpc->service->events;
+	struct events_subscriber *subscriber;
+	int budget = SEND_EVENTS;
+
+	if (!events->ready || (rpc->send_ns && rpc->now_ns && rpc->now_ns() < rpc->send_ns))
+		return;
+	/* Where nothing would go on after a pause there is none. */
+	while ((budget > 0 || !rpc->now_ns || !rpc->set_alarm) && (subscriber = events_next_ready(events)))
+		budget -= send_to(rpc, subscriber);
+	rpc->send_ns = events->ready && rpc->now_ns ? rpc->now_ns() + SEND_PAUSE_NS : 0;
+}
+
+void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer)
+{
+	if (peer->subscriber)
+		send_to(rpc, peer->subscriber);
+}
+
+/* ---- progress ---- */
+
+/* As in stat: of one's uid, and for root and the daemon's uid of all. */
+static bool hears(const struct events_subscriber *to, const struct call *call)
+{
+	return to->kinds >> EVENTS_PROGRESS & 1 &&
+	       (to->session->uid == call->session->uid || session_is_admin(to->session));
+}
+
+static bool is_heard(const struct call *call)
+{
+	const struct events_subscriber *to = call->rpc->service->events.subscribers;
+
+	while (to && !hears(to, call))
+		to = to->next;
+	return to != NULL;
+}
+
+void progress_follow(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+
+	if (!rpc->now_ns || call->is_followed)
+		return;
+	call->is_followed = true;
+	call->look_ns = rpc->now_ns() + PROGRESS_NS;
+	DL_APPEND2(rpc->followed, call, prev_followed, next_followed);
+	if (call->look_ns < rpc->look_ns && is_heard(call))
+		rpc->look_ns = call->look_ns;
+}
+
+void progress_forget(struct call *call)
+{
+	if (!call->is_followed)
+		return;
+	call->is_followed = false;
+	DL_DELETE2(call->rpc->followed, call, prev_followed, next_followed);
+}
+
+void progress_subscribed(struct rpc *rpc, unsigned kinds)
+{
+	/* It may have been running for long. */
+	if (kinds >> EVENTS_PROGRESS & 1 && rpc->followed)
+		rpc->look_ns = 0;
+}
+
+/* Puts how far a call is into the rings of all who may see it. Returns how many there are. */
+static int tell(const struct call *call)
+{
+	struct event event = {.kind = EVENTS_PROGRESS,
+			      .uid = call->session->uid,
+			      .pid = (uint32_t)call->session->pid,
+			      .session = call->session->id,
+			      .request_id = call->id};
+	int n = 0;
+
+	if (!running_progress(call, &event.done, &event.total))
+		return 0;
+	for (struct events_subscriber *to = call->rpc->service->events.subscribers; to; to = to->next) {
+		if (!hears(to, call))
+			continue;
+		running_what(to->session, call, event.message, sizeof(event.message));
+		events_put(to, &event);
+		n++;
+	}
+	return n;
+}
+
+/* The first is the last from now on, so that those that a look does not come to are the first of the next. */
+static void rotate(struct rpc *rpc, struct call *call)
+{
+	DL_DELETE2(rpc->followed, call, prev_followed, next_followed);
+	DL_APPEND2(rpc->followed, call, prev_followed, next_followed);
+}
+
+void progress_look(struct rpc *rpc)
+{
+	uint64_t now = rpc->now_ns ? rpc->now_ns() : 0, next = UINT64_MAX;
+	struct call *first = NULL, *call;
+	int budget = LOOK_EVENTS;
+	unsigned n = 0;
+
+	if (now < rpc->look_ns)
+		return;
+	for (; (call = rpc->followed) != first && n < LOOK_CALLS; n++) {
+		first = first ? first : call;
+		rotate(rpc, call);
+		/* What waits goes on elsewhere. */
+		if (!call_is_started(call) || !is_heard(call))
+			continue;
+		if (call->look_ns <= now && budget > 0) {
+			call->look_ns = now + PROGRESS_NS;
+			budget -= tell(call);
+		}
+		if (call->look_ns < next)
+			next = call->look_ns;
+	}
+	if (call != first)
+		next = now;
+	rpc->look_ns = next < now + LOOK_PAUSE_NS ? now + LOOK_PAUSE_NS : next;
+}
+
+uint64_t progress_due(const struct rpc *rpc)
+{
+	return rpc->send_ns && rpc->send_ns < rpc->look_ns ? rpc->send_ns : rpc->look_ns;
+}

@@ -1,0 +1,108 @@
+/* Notes of tensors. Invariant: notes->n of them are under way in the store. */
+#include "daemon/service/notes.h"
+
+#include "daemon/device/operations/op_rule.h"
+#include "daemon/device/tensors/meetings.h"
+
+static bool make_room(struct notes *notes, struct service *service)
+{
+	unsigned room = 4 * notes->room;
+	struct store_write **writes;
+
+	if (notes->n < notes->room)
+		return true;
+	writes = heap_alloc(service->heap, room * sizeof(*writes));
+	if (!writes)
+		return false;
+	memcpy(writes, notes->writes, notes->n * sizeof(*writes));
+	if (notes->writes != notes->few)
+		heap_free(service->heap, notes->writes);
+	notes->writes = writes;
+	notes->room = room;
+	return true;
+}
+
+static void init(struct notes *notes)
+{
+	notes->writes = notes->few;
+	notes->n = 0;
+	notes->room = NOTES_FEW;
+}
+
+static int note(struct notes *notes, struct service *service, const struct tensor *tensor, int64_t first,
+		int64_t count, struct npumem_error *error)
+{
+	int status;
+
+	if (!make_room(notes, service))
+		return heap_exhausted(error);
+	status = store_write_begin(service->persist.store, tensor->handle, first, count, &notes->writes[notes->n]);
+	if (status)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the state cannot tell of one write more that is under way: %s",
+					strerror(-status));
+	notes->n++;
+	return 0;
+}
+
+static int note_victims(struct notes *notes, struct service *service, const struct tensor *out,
+			struct npumem_error *error)
+{
+	int status = 0;
+
+	for (const struct meeting *m = meetings_first(out); m && !status; m = m->next)
+		status = note(notes, service, m->other, 0, -1, error);
+	return status;
+}
+
+static int note_all(struct notes *notes, struct service *service, const struct op *op, struct npumem_error *error)
+{
+	struct op_access accesses[OP_ACCESSES_MAX];
+	unsigned n = op_accesses(op, accesses);
+	bool is_part = op->kind == OP_WRITE, destroys = op->kind == OP_RUN;
+	int status = 0;
+
+	destroys = destroys && device_options(service->device)->allow_unchecked;
+	for (unsigned i = 0; i < n && !status; i++) {
+		const struct tensor *tensor = accesses[i].tensor;
+
+		if (!accesses[i].writes)
+			continue;
+		status = note(notes, service, tensor, is_part ? op->first : 0, is_part ? op->count : -1, error);
+		if (!status && destroys)
+			status = note_victims(notes, service, tensor, error);
+	}
+	return status;
+}
+
+int notes_begin(struct notes *notes, struct service *service, const struct op *op, struct npumem_error *error)
+{
+	int status;
+
+	init(notes);
+	if (!persist_is_on(&service->persist))
+		return 0;
+	status = note_all(notes, service, op, error);
+	if (status)
+		notes_end(notes, service);
+	return status;
+}
+
+void notes_begin_free(struct notes *notes, struct service *service, struct tensor *const *tensors, size_t n)
+{
+	struct npumem_error error = {.status = 0};
+
+	init(notes);
+	for (size_t i = 0; i < n && persist_is_on(&service->persist); i++)
+		if (!tensors[i]->base && note(notes, service, tensors[i], 0, -1, &error))
+			return;
+}
+
+void notes_end(struct notes *notes, struct service *service)
+{
+	for (unsigned i = 0; i < notes->n; i++)
+		store_write_end(service->persist.store, notes->writes[i]);
+	if (notes->writes != notes->few)
+		heap_free(service->heap, notes->writes);
+	init(notes);
+}

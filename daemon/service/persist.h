@@ -1,0 +1,130 @@
+/* What of the service's tables outlives the process: which cells of the store hold what, and the one place where
+ * they change. Every change is prepared before the last step that can fail and committed after it, before its
+ * reply. Without a store all of this does nothing. Does not read the cells again: recover.h does. */
+#ifndef SERVICE_PERSIST_H
+#define SERVICE_PERSIST_H
+
+#include "daemon/device/device.h"
+#include "daemon/service/record.h"
+#include "daemon/store/store.h"
+
+struct service;
+struct session;
+
+enum {
+	PERSIST_VERSION = 1, /* of what cells hold */
+	PERSIST_TOKEN_BYTES = 16,
+	PERSIST_RESERVE = 1024, /* changes of one commit that there is room for at all times */
+};
+#define PERSIST_NO_CELL UINT32_MAX /* + 1: no cell is asked for */
+
+/* ---- what a cell holds ---- */
+
+/* STORE_TENSORS, in the cell of its slot. */
+struct persist_tensor {
+	struct device_saved saved;
+	char name[NPUMEM_NAME_BYTES_MAX + 1];
+	uint64_t session; /* that made it */
+	uint64_t request; /* of that session, which is the id; 0: not known any more */
+	uint32_t index;	  /* among the tensors of the request */
+	uint32_t uid, n_grants, reserved;
+	struct {
+		uint32_t uid, access;
+	} grants[RECORD_GRANTS_MAX]; /* n_grants are kept */
+};
+_Static_assert(sizeof(struct persist_tensor) <= STORE_TENSOR_BYTES_MAX, "it has room");
+#define PERSIST_TENSOR_BYTES_MIN offsetof(struct persist_tensor, grants)
+
+/* STORE_SESSIONS: of one that has a token. */
+struct persist_session {
+	uint64_t id;
+	uint64_t forgotten_below, changed_below; /* as in struct session */
+	uint32_t uid;
+	uint8_t lingers, reserved[3];
+	uint8_t token[PERSIST_TOKEN_BYTES];
+};
+_Static_assert(sizeof(struct persist_session) <= STORE_SESSION_BYTES_MAX, "it has room");
+
+/* ---- the state ---- */
+
+/* Cells of a table that has no numbers of its own. */
+struct persist_cells {
+	uint32_t *free; /* `room` of them, n in use, so that giving one back takes no memory */
+	uint32_t n, room;
+	uint32_t n_cells; /* that are in use or free */
+};
+
+struct persist {
+	struct store *store; /* NULL: nothing outlives the process */
+	const struct heap *heap;
+	const char *directory;		       /* for people */
+	uint32_t resume_seconds;	       /* that a session waits for its client */
+	int (*random)(void *to, size_t bytes); /* what nobody can guess; 0 or -errno */
+	struct persist_cells sessions, results;
+	struct session **owners; /* of cells of sessions; NULL: of none */
+	uint32_t owners_room;
+	struct result *spare; /* of results.h */
+};
+
+static inline bool persist_is_on(const struct persist *persist)
+{
+	return persist->store;
+}
+
+/* For the service's persist, whose members down to `random` are set, with an empty store or before recovery. 0 or
+ * RESOURCE_EXHAUSTED. */
+int persist_begin(struct service *service, struct npumem_error *error);
+/* Leaves the store as it is. */
+void persist_deinit(struct persist *persist);
+
+/* Room for so many puts and drops more, and for a cell of that number where it is not PERSIST_NO_CELL. 0;
+ * RESOURCE_EXHAUSTED, which says that the state has no room. */
+int persist_prepare(struct service *service, enum store_table table, uint32_t cell, uint32_t n_changes,
+		    struct npumem_error *error);
+/* For what cannot fail: what was put so far is committed where there is no room for more beside it. */
+void persist_make_room(struct service *service, uint32_t n_changes);
+
+/* A free cell; prepared with it are n_changes. 0; RESOURCE_EXHAUSTED. */
+int persist_take_cell(struct service *service, enum store_table table, uint32_t n_changes, uint32_t *cell,
+		      struct npumem_error *error);
+void persist_give_cell(struct service *service, enum store_table table, uint32_t cell);
+/* The first n cells are those of a store that was found; used(ctx, cell) tells which of them are in use. 0 or
+ * -ENOMEM. */
+int persist_find_cells(struct persist *persist, enum store_table table, bool (*used)(void *ctx, uint32_t cell),
+		       void *ctx);
+
+/* ---- tensors ---- */
+
+/* Room for n new tensors, none of which has a record yet. 0; RESOURCE_EXHAUSTED. */
+int persist_prepare_new(struct service *service, struct tensor *const *tensors, unsigned n,
+			struct npumem_error *error);
+/* Puts a tensor as it is; prepared. Commits nothing. */
+void persist_put(struct service *service, const struct tensor *tensor);
+/* A tensor goes; cannot fail. Commits nothing that was not prepared to go together. */
+void persist_drop(struct service *service, const struct tensor *tensor);
+/* These have moved: prepared. Commits. */
+void persist_moved(struct service *service, const struct device_move *moves, unsigned n);
+/* All that was put and dropped. */
+static inline void persist_commit(struct persist *persist)
+{
+	if (persist->store)
+		store_commit(persist->store);
+}
+
+/* ---- sessions ---- */
+
+/* Gives a session a token, the first time. 0; RESOURCE_EXHAUSTED; INTERNAL (no random bytes). */
+int persist_session_begin(struct session *session, bool lingers, struct npumem_error *error);
+/* It has a cell already, as it was found or was another's, which is its from now on. */
+void persist_session_adopt(struct session *session);
+/* Whose cell it is; NULL: nobody's. */
+static inline struct session *persist_session_at(const struct persist *persist, uint32_t cell)
+{
+	return cell < persist->owners_room ? persist->owners[cell] : NULL;
+}
+/* Its cell as it is; prepared. */
+void persist_session_put(struct session *session);
+/* It goes, and what was kept of its results, at once. */
+void persist_session_end(struct session *session);
+
+#endif

@@ -1,0 +1,174 @@
+/* Owns nothing. A call that a test fails is not made. */
+#include "daemon/store/calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* What the call answers, or -1 with errno where a test fails it. */
+#define CALL(hooks, name, call) (failed(hooks, name) ? -1 : (call))
+
+static int failed(const struct store_hooks *hooks, const char *call)
+{
+	if (hooks && hooks->fail)
+		errno = hooks->fail(hooks->ctx, call);
+	return hooks && hooks->fail ? errno : 0;
+}
+
+int calls_open(const struct store_hooks *hooks, int directory, const char *name, int flags)
+{
+	int fd;
+
+	do
+		fd = CALL(hooks, "open", openat(directory, name, flags | O_CLOEXEC, 0600));
+	while (fd < 0 && errno == EINTR);
+	return fd < 0 ? -errno : fd;
+}
+
+int calls_lock(const struct store_hooks *hooks, int fd)
+{
+	int status;
+
+	do
+		status = CALL(hooks, "flock", flock(fd, LOCK_EX | LOCK_NB));
+	while (status && errno == EINTR);
+	if (!status)
+		return 0;
+	return errno == EWOULDBLOCK ? -EBUSY : -errno;
+}
+
+int calls_stat(const struct store_hooks *hooks, int fd, struct statx *out)
+{
+	return CALL(hooks, "statx", statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, out)) ? -errno
+													: 0;
+}
+
+int calls_make_directory(const struct store_hooks *hooks, const char *path)
+{
+	return CALL(hooks, "mkdir", mkdir(path, 0700)) && errno != EEXIST ? -errno : 0;
+}
+
+int64_t calls_read(const struct store_hooks *hooks, int fd, void *to, size_t bytes, uint64_t off)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t n = CALL(hooks, "pread", pread(fd, (char *)to + done, bytes - done, (off_t)(off + done)));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
+		done += (size_t)n;
+	}
+	memset((char *)to + done, 0, bytes - done);
+	return (int64_t)done;
+}
+
+/* For file systems that do not know fallocate: zeros take the room. */
+static int write_zeros(const struct store_hooks *hooks, int fd, uint64_t from, uint64_t to)
+{
+	static const char zeros[1 << 16];
+
+	while (from < to) {
+		size_t bytes = to - from < sizeof(zeros) ? to - from : sizeof(zeros);
+		ssize_t n = CALL(hooks, "pwrite", pwrite(fd, zeros, bytes, (off_t)from));
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		from += n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+static int allocate(const struct store_hooks *hooks, int fd, uint64_t from, uint64_t to, uint64_t had)
+{
+	int status;
+
+	do
+		status = CALL(hooks, "fallocate", fallocate(fd, 0, (off_t)from, (off_t)(to - from)));
+	while (status && errno == EINTR);
+	if (!status)
+		return 0;
+	/* Holes of a file there stay what they are: zeros might overwrite what is no hole. */
+	return errno == EOPNOTSUPP ? write_zeros(hooks, fd, from > had ? from : had, to) : -errno;
+}
+
+int calls_allocate(const struct store_hooks *hooks, int fd, uint64_t from, uint64_t to)
+{
+	struct rlimit limit;
+	struct statx stat;
+
+	if (from >= to)
+		return 0;
+	if (to > INT64_MAX ||
+	    (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY && to > limit.rlim_cur))
+		return -EFBIG;
+	int status = calls_stat(hooks, fd, &stat);
+	if (status)
+		return status;
+	status = allocate(hooks, fd, from, to, stat.stx_size);
+	if (status && from >= stat.stx_size)
+		(void)calls_truncate(hooks, fd, stat.stx_size);
+	return status;
+}
+
+int calls_truncate(const struct store_hooks *hooks, int fd, uint64_t bytes)
+{
+	int status;
+
+	do
+		status = CALL(hooks, "ftruncate", ftruncate(fd, (off_t)bytes));
+	while (status && errno == EINTR);
+	return status ? -errno : 0;
+}
+
+int calls_sync(const struct store_hooks *hooks, int fd)
+{
+	int status;
+
+	do
+		status = CALL(hooks, "fsync", fsync(fd));
+	while (status && errno == EINTR);
+	if (status)
+		return -errno;
+	if (hooks && hooks->synced)
+		hooks->synced(hooks->ctx, fd);
+	return 0;
+}
+
+int calls_map(const struct store_hooks *hooks, int fd, uint64_t off, size_t bytes, void **out)
+{
+	void *at = failed(hooks, "mmap") ? MAP_FAILED
+					 : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)off);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*out = at;
+	return 0;
+}
+
+int calls_map_more(const struct store_hooks *hooks, void **at, size_t bytes, size_t to)
+{
+	void *moved = failed(hooks, "mremap") ? MAP_FAILED : mremap(*at, bytes, to, MREMAP_MAYMOVE);
+
+	if (moved == MAP_FAILED)
+		return -errno;
+	*at = moved;
+	return 0;
+}
+
+int calls_random(const struct store_hooks *hooks, void *to, size_t bytes)
+{
+	ssize_t n;
+
+	do
+		n = CALL(hooks, "getrandom", getrandom(to, bytes, 0));
+	while (n < 0 && errno == EINTR);
+	return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EIO;
+}

@@ -1,0 +1,39 @@
+/* The system's calls, as far as the store needs them: called again where a signal came between, complete where the
+ * system does a part, and answering 0 (or what is said) or -errno. */
+#ifndef STORE_CALLS_H
+#define STORE_CALLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "daemon/store/hooks.h"
+
+/* A descriptor. */
+int calls_open(const struct store_hooks *hooks, int directory, const char *name, int flags);
+/* -EBUSY where another process has it. */
+int calls_lock(const struct store_hooks *hooks, int fd);
+int calls_stat(const struct store_hooks *hooks, int fd, struct statx *out);
+/* Makes a directory for its user alone, or finds one. */
+int calls_make_directory(const struct store_hooks *hooks, const char *path);
+
+/* How many bytes of [off, off + bytes) the file has; the rest of `to` is zero. */
+int64_t calls_read(const struct store_hooks *hooks, int fd, void *to, size_t bytes, uint64_t off);
+
+/* Makes the file at least `to` bytes long and gives each byte of [from, to) its room on the disk; what was not
+ * there is zero. Where that fails a longer file is cut to `from` again. -EFBIG beyond the process's limit, of
+ * which the system would tell by a signal. */
+int calls_allocate(const struct store_hooks *hooks, int fd, uint64_t from, uint64_t to);
+int calls_truncate(const struct store_hooks *hooks, int fd, uint64_t bytes);
+
+/* Waits until the file is on the disk, with its length. */
+int calls_sync(const struct store_hooks *hooks, int fd);
+
+int calls_map(const struct store_hooks *hooks, int fd, uint64_t off, size_t bytes, void **out);
+/* Makes the mapping longer; *at may move. */
+int calls_map_more(const struct store_hooks *hooks, void **at, size_t bytes, size_t to);
+
+/* Bytes that nobody can tell before. */
+int calls_random(const struct store_hooks *hooks, void *to, size_t bytes);
+
+#endif

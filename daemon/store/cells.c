@@ -1,0 +1,122 @@
+/* Every cell has a checksum, empty ones too: a block that the disk gives back as zeros is not a table of nothing.
+ * Cells change by the journal alone, but for new ones, which nobody sees until the table's number of cells is
+ * stored, and for damaged ones that become lost ones. */
+#include "daemon/store/cells.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <zlib.h>
+
+#include "daemon/store/calls.h"
+
+static const char *const names[STORE_TABLES] = {"tensors", "sessions", "results"};
+
+/* A cell that stands at another's place has another checksum. */
+static uint32_t checksum(const struct format_cell *cell, uint32_t index)
+{
+	return (uint32_t)crc32_z(index, (const uint8_t *)&cell->bytes,
+				 FORMAT_CELL_BYTES - offsetof(struct format_cell, bytes) + cell->bytes);
+}
+
+void cells_seal(struct format_cell *cell, enum format_state state, enum store_table table, uint32_t index,
+		uint64_t seq, size_t bytes)
+{
+	cell->bytes = (uint16_t)bytes;
+	cell->state = (uint8_t)state;
+	cell->table = (uint8_t)table;
+	cell->seq = seq;
+	cell->crc = checksum(cell, index);
+}
+
+bool cells_is_sound(const struct format_cell *cell, enum store_table table, uint32_t index)
+{
+	if (cell->bytes > format_payload_max(table) || cell->table != table || cell->crc != checksum(cell, index))
+		return false;
+	return cell->state == FORMAT_USED || (cell->state == FORMAT_EMPTY && cell->bytes == sizeof(uint64_t)) ||
+	       (cell->state == FORMAT_LOST && !cell->bytes);
+}
+
+/* With the stamp 0. */
+static void empty(struct store *store, enum store_table table, uint32_t from, uint32_t to)
+{
+	for (uint32_t index = from; index < to; index++) {
+		struct format_cell *cell = cells_at(store, table, index);
+		memset(cell->payload, 0, sizeof(uint64_t));
+		cells_seal(cell, FORMAT_EMPTY, table, index, 0, sizeof(uint64_t));
+	}
+}
+
+void cells_make(struct store *store, enum store_table table)
+{
+	enum format_file file = format_file_of(table);
+	uint32_t n = (uint32_t)((store->maps[file].bytes - FORMAT_PAGE_BYTES) / format_cell_bytes(table));
+
+	empty(store, table, 0, n);
+	mapping_store(store->hooks, &store_page(store, file)->n_cells, format_word(n));
+	store->n_cells[table] = n;
+}
+
+static int grow_to(struct store *store, enum store_table table, uint64_t n_cells)
+{
+	enum format_file file = format_file_of(table);
+	uint64_t bytes = FORMAT_PAGE_BYTES + n_cells * format_cell_bytes(table);
+
+	if (n_cells > UINT32_MAX)
+		return -EFBIG;
+	int status = mapping_grow(&store->maps[file], bytes);
+	if (status)
+		return status;
+	empty(store, table, store->n_cells[table], (uint32_t)n_cells);
+	/* A number of cells that are not yet there after a loss of power would be a file cut short. */
+	if (store->durable)
+		status = calls_sync(store->hooks, store->fds[file]);
+	if (status)
+		return status;
+	mapping_store(store->hooks, &store_page(store, file)->n_cells, format_word((uint32_t)n_cells));
+	store->n_cells[table] = (uint32_t)n_cells;
+	return store->durable ? calls_sync(store->hooks, store->fds[file]) : 0;
+}
+
+int cells_grow(struct store *store, enum store_table table, uint32_t n_cells)
+{
+	uint64_t have = store->n_cells[table], in_page = FORMAT_PAGE_BYTES / format_cell_bytes(table);
+	uint64_t ample = have + have / 4 + 4 * in_page;
+
+	if (n_cells <= have)
+		return 0;
+	/* Some more, so that tables do not grow for each tensor; where that is too much, what is needed. */
+	uint64_t pages = ((uint64_t)n_cells + in_page - 1) / in_page, ample_pages = ample / in_page;
+	int status = ample_pages > pages ? grow_to(store, table, ample_pages * in_page) : -ENOSPC;
+	return status ? grow_to(store, table, pages * in_page) : 0;
+}
+
+static void look_at(const struct opening *opening, enum store_table table, uint32_t index, uint64_t *seq)
+{
+	struct format_cell *cell = cells_at(opening->store, table, index);
+	bool is_sound = cells_is_sound(cell, table, index);
+
+	if (is_sound && *seq < cell->seq)
+		*seq = cell->seq;
+	if (is_sound && cell->state != FORMAT_LOST) {
+		opening->report->tables[table].n_kept += cell->state == FORMAT_USED;
+		return;
+	}
+	if (!is_sound)
+		cells_seal(cell, FORMAT_LOST, table, index, 0, 0);
+	if (opening->report->tables[table].n_lost++ < 3)
+		opening_tell(opening, "%s: cell %u is damaged and lost", names[table], index);
+}
+
+uint64_t cells_look(const struct opening *opening)
+{
+	uint64_t seq = 0;
+
+	for (enum store_table table = 0; table < STORE_TABLES; table++) {
+		for (uint32_t index = 0; index < opening->store->n_cells[table]; index++)
+			look_at(opening, table, index, &seq);
+		if (opening->report->tables[table].n_lost > 3)
+			opening_tell(opening, "%s: %u cells are damaged and lost in all", names[table],
+				     opening->report->tables[table].n_lost);
+	}
+	return seq;
+}

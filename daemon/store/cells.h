@@ -1,0 +1,31 @@
+/* Tables of cells: what is in one, whether it can be believed, and room for more. */
+#ifndef STORE_CELLS_H
+#define STORE_CELLS_H
+
+#include "daemon/store/opening.h"
+
+enum { CELLS_AT_FIRST = 32 }; /* a table has whole pages of them */
+
+/* Sets what is before the payload; `cell` has its payload. */
+void cells_seal(struct format_cell *cell, enum format_state state, enum store_table table, uint32_t index,
+		uint64_t seq, size_t bytes);
+/* Whether a cell, here or in the journal, is what was once put or dropped as that number. */
+bool cells_is_sound(const struct format_cell *cell, enum store_table table, uint32_t index);
+
+static inline struct format_cell *cells_at(const struct store *store, enum store_table table, uint32_t index)
+{
+	return (struct format_cell *)(void *)(store->maps[format_file_of(table)].at + FORMAT_PAGE_BYTES +
+					      (uint64_t)index * format_cell_bytes(table));
+}
+
+/* At least so many cells, the new ones empty. 0 or -errno, and nothing changed. */
+int cells_grow(struct store *store, enum store_table table, uint32_t n_cells);
+
+/* Makes the first cells of a new table, of whose file all is mapped. */
+void cells_make(struct store *store, enum store_table table);
+
+/* Looks at every cell: counts them in the report, marks the damaged ones as lost and tells of them. The highest
+ * number of a transaction that wrote one. */
+uint64_t cells_look(const struct opening *opening);
+
+#endif

@@ -1,0 +1,155 @@
+/* What the files of a state hold, in the machine's own order of bytes: a state moves to another architecture as
+ * little as the memory of the clients does. Every file begins with a page of its own.
+ *
+ * What changes while the process may die is a word of 8 bytes, stored at once, or lies in front of one that makes
+ * it valid. */
+#ifndef STORE_FORMAT_H
+#define STORE_FORMAT_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/store/store.h"
+
+enum format_file { FORMAT_JOURNAL, FORMAT_MEMORY, FORMAT_TENSORS, FORMAT_SESSIONS, FORMAT_RESULTS, FORMAT_FILES };
+
+enum {
+	FORMAT_VERSION = 1,
+	FORMAT_PAGE_BYTES = 4096,
+	FORMAT_RECORDS_OFF = 1 << 20,	/* in the journal; a multiple of every page's size */
+	FORMAT_RECORDS_BYTES = 1 << 16, /* at least */
+	FORMAT_ID_BYTES = 16,
+};
+
+#define FORMAT_MAGIC "npumem\2s"
+
+/* Written when the state is made, and never again. Magic and version stay where they are in every version. */
+struct format_header {
+	char magic[8];
+	uint32_t version, file;
+	uint8_t state[FORMAT_ID_BYTES]; /* by chance; the same in all files */
+	uint64_t memory_bytes;
+	uint32_t geometry_bytes;
+	char text[STORE_TEXT_BYTES_MAX];
+	uint8_t geometry[STORE_GEOMETRY_BYTES_MAX];
+	uint32_t crc; /* of what is before it */
+};
+
+/* A file that was copied has another one. */
+struct format_identity {
+	uint64_t inode;
+	int64_t born_seconds, born_ns; /* 0 where the file system does not know */
+};
+
+/* The process that has, or had, the state open. */
+struct format_run {
+	uint32_t epoch; /* odd */
+	uint32_t durable;
+	uint8_t boot[FORMAT_ID_BYTES];
+	struct format_identity files[FORMAT_FILES];
+	uint32_t crc; /* of what is before it */
+	uint32_t unused;
+};
+
+/* Words that are changed in place (format_word). An epoch is odd while a process has the state and even when it
+ * was closed, so that a file put back from earlier is noticed. */
+struct format_page {
+	struct format_header header;
+	uint64_t unused[(1024 - sizeof(struct format_header)) / 8];
+	uint64_t epoch;	  /* 0: the state's making was cut off */
+	uint64_t n_cells; /* of a table */
+	uint64_t stale;	  /* of the journal: store_report.is_stale, until store_recovered */
+	uint64_t unused_too[125];
+	struct format_run runs[2]; /* of the journal, in turn: one stands while the other is written */
+};
+
+static_assert(sizeof(struct format_header) % 8 == 0 && sizeof(struct format_header) <= 1024, "");
+static_assert(sizeof(struct format_page) <= FORMAT_PAGE_BYTES, "");
+
+enum {
+	FORMAT_EPOCH_MAX = INT32_MAX - 4,
+};
+/* Set in the journal's epoch while the other files may still have the one or two before it. */
+#define FORMAT_TURNING UINT32_C(0x80000000)
+
+enum format_state { FORMAT_EMPTY = 1, FORMAT_USED, FORMAT_LOST };
+
+/* A cell, and its image in the journal. */
+struct format_cell {
+	uint32_t crc; /* zlib's, of what is behind it, begun with the cell's number */
+	uint16_t bytes;
+	uint8_t state, table;
+	uint64_t seq; /* of the transaction that wrote it */
+	uint8_t payload[];
+};
+
+/* A change in the journal: where to, and what will be there. Padded to 8 bytes. */
+struct format_record {
+	uint32_t table, index;
+	struct format_cell cell;
+};
+
+/* In front of its records. One or, with `durable`, many of them stand one behind the other, of numbers that follow
+ * each other. */
+struct format_transaction {
+	uint64_t valid; /* format_mix of what follows; 0: nothing follows */
+	uint64_t seq;
+	uint64_t bytes; /* with this */
+	uint64_t n_records;
+};
+
+/* A write under way, in the journal between its page and its records. */
+struct store_write {
+	uint64_t valid; /* format_mix of what follows; 0: free */
+	uint64_t handle;
+	int64_t first, count;
+};
+
+enum {
+	FORMAT_CELL_BYTES = sizeof(struct format_cell),
+	FORMAT_RECORD_BYTES_MAX = sizeof(struct format_record) + STORE_TENSOR_BYTES_MAX,
+	FORMAT_WRITES = (FORMAT_RECORDS_OFF - FORMAT_PAGE_BYTES) / sizeof(struct store_write),
+};
+
+static_assert(FORMAT_CELL_BYTES == 16 && (int)FORMAT_WRITES == STORE_WRITES_MAX, "");
+
+/* A number that is stored at once, with what tells when one of its bits flipped. */
+static inline uint64_t format_word(uint32_t number)
+{
+	return (uint64_t)number << 32 | (number * UINT32_C(0x9e3779b1) ^ UINT32_C(0x6e70756d));
+}
+
+static inline bool format_number(uint64_t word, uint32_t *number)
+{
+	*number = (uint32_t)(word >> 32);
+	return word == format_word(*number);
+}
+
+/* Tells three numbers from any other three that a flip of bits leaves, and from none: never 0, nor one flip away.
+ */
+static inline uint64_t format_mix(uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t mix = a * UINT64_C(0x9e3779b97f4a7c15);
+
+	mix = (mix ^ mix >> 32 ^ b) * UINT64_C(0xc2b2ae3d27d4eb4f);
+	mix = (mix ^ mix >> 32 ^ c) * UINT64_C(0x165667b19e3779f9);
+	return (mix ^ mix >> 32) | UINT64_C(0x8000000000000001);
+}
+
+static inline uint32_t format_cell_bytes(enum store_table table)
+{
+	return table == STORE_TENSORS ? 512 : 128;
+}
+
+static inline uint32_t format_payload_max(enum store_table table)
+{
+	return format_cell_bytes(table) - FORMAT_CELL_BYTES;
+}
+
+static inline enum format_file format_file_of(enum store_table table)
+{
+	return (enum format_file)(FORMAT_TENSORS + (int)table);
+}
+
+#endif

@@ -1,0 +1,211 @@
+/* Owns the records and their order. A record is the cell as it will be, with its checksum and with the number of
+ * its transaction, so that none of an earlier one is taken for it, and none is applied to a cell that a later one
+ * wrote.
+ *
+ * The word that makes a transaction valid is stored after all of it, and cleared after all its cells are: whoever
+ * dies in between leaves something that can be done again. */
+#include "daemon/store/journal.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "daemon/store/calls.h"
+#include "daemon/store/cells.h"
+#include "daemon/store/store.h"
+
+static struct format_transaction *transaction_at(const struct journal *journal, uint64_t off)
+{
+	return (struct format_transaction *)(void *)(journal->records.at + off);
+}
+
+static struct format_record *record_at(const struct journal *journal, uint64_t off)
+{
+	return (struct format_record *)(void *)(journal->records.at + off);
+}
+
+static uint64_t record_bytes(const struct format_record *record)
+{
+	return (sizeof(*record) + record->cell.bytes + 7) & ~UINT64_C(7);
+}
+
+static uint64_t mix_of(const struct format_transaction *transaction)
+{
+	return format_mix(transaction->seq, transaction->bytes, transaction->n_records);
+}
+
+int journal_reserve(struct store *store, uint32_t n_changes)
+{
+	struct journal *journal = &store->journal;
+	uint64_t end = journal->end ? journal->end : journal->begin + sizeof(struct format_transaction);
+	uint64_t need = end + (uint64_t)n_changes * FORMAT_RECORD_BYTES_MAX, have = journal->records.bytes;
+
+	if (need <= have)
+		return 0;
+	uint64_t bytes = (need + FORMAT_PAGE_BYTES - 1) & ~(uint64_t)(FORMAT_PAGE_BYTES - 1);
+	int status = bytes < 2 * have ? mapping_grow(&journal->records, 2 * have) : -ENOSPC;
+	return status ? mapping_grow(&journal->records, bytes) : 0;
+}
+
+static void add(struct store *store, enum format_state state, enum store_table table, uint32_t index,
+		const void *payload, size_t bytes)
+{
+	struct journal *journal = &store->journal;
+
+	assert(index < store->n_cells[table] && bytes <= format_payload_max(table));
+	if (!journal->end)
+		journal->end = journal->begin + sizeof(struct format_transaction);
+	assert(journal->end + FORMAT_RECORD_BYTES_MAX <= journal->records.bytes);
+	struct format_record *record = record_at(journal, journal->end);
+	record->table = table;
+	record->index = index;
+	mapping_copy(store->hooks, record->cell.payload, payload, bytes);
+	cells_seal(&record->cell, state, table, index, journal->seq, bytes);
+	journal->end += record_bytes(record);
+	journal->n_records++;
+	journal->has_changed[table] = true;
+}
+
+void store_put(struct store *store, enum store_table table, uint32_t index, const void *payload, size_t bytes)
+{
+	add(store, FORMAT_USED, table, index, payload, bytes);
+}
+
+void store_drop(struct store *store, enum store_table table, uint32_t index, uint64_t stamp)
+{
+	add(store, FORMAT_EMPTY, table, index, &stamp, sizeof(stamp));
+}
+
+/* Copies the records of a transaction into their cells. */
+static void apply(struct store *store, uint64_t off)
+{
+	const struct format_transaction *transaction = transaction_at(&store->journal, off);
+
+	off += sizeof(*transaction);
+	for (uint64_t i = 0; i < transaction->n_records; i++) {
+		const struct format_record *record = record_at(&store->journal, off);
+		struct format_cell *cell = cells_at(store, record->table, record->index);
+		mapping_copy(store->hooks, cell, &record->cell, FORMAT_CELL_BYTES + record->cell.bytes);
+		off += record_bytes(record);
+	}
+}
+
+void store_commit(struct store *store)
+{
+	struct journal *journal = &store->journal;
+	struct format_transaction *transaction = transaction_at(journal, journal->begin);
+
+	if (!journal->end)
+		return;
+	transaction->seq = journal->seq++;
+	transaction->bytes = journal->end - journal->begin;
+	transaction->n_records = journal->n_records;
+	mapping_store(store->hooks, &transaction->valid, mix_of(transaction));
+	if (!store->durable) {
+		apply(store, 0);
+		mapping_store(store->hooks, &transaction->valid, 0);
+		journal->end = 0;
+	}
+	journal->begin = journal->end;
+	journal->end = journal->n_records = 0;
+}
+
+int journal_flush(struct store *store)
+{
+	struct journal *journal = &store->journal;
+	int status = 0;
+
+	for (uint64_t off = 0; off < journal->begin; off += transaction_at(journal, off)->bytes)
+		apply(store, off);
+	for (enum store_table table = 0; !status && table < STORE_TABLES; table++) {
+		if (journal->has_changed[table])
+			status = calls_sync(store->hooks, store->fds[format_file_of(table)]);
+		journal->has_changed[table] = journal->has_changed[table] && status;
+	}
+	if (status)
+		return status;
+	mapping_store(store->hooks, &transaction_at(journal, 0)->valid, 0);
+	journal->begin = 0;
+	return 0;
+}
+
+static bool record_is_whole(const struct store *store, const struct format_record *record, uint64_t most)
+{
+	return most >= sizeof(*record) && record->cell.bytes <= STORE_TENSOR_BYTES_MAX &&
+	       record_bytes(record) <= most && record->table < STORE_TABLES &&
+	       record->index < store->n_cells[record->table] &&
+	       cells_is_sound(&record->cell, record->table, record->index);
+}
+
+/* Whether all of a valid transaction can be believed. */
+static bool is_whole(const struct store *store, uint64_t off)
+{
+	const struct format_transaction *transaction = transaction_at(&store->journal, off);
+	uint64_t n = 0, left = transaction->bytes - sizeof(*transaction);
+
+	if (transaction->bytes < sizeof(*transaction) || transaction->bytes > store->journal.records.bytes - off)
+		return false;
+	for (off += sizeof(*transaction); left; n++) {
+		const struct format_record *record = record_at(&store->journal, off);
+		if (!record_is_whole(store, record, left) || record->cell.seq != transaction->seq)
+			return false;
+		off += record_bytes(record);
+		left -= record_bytes(record);
+	}
+	return n == transaction->n_records;
+}
+
+/* Cells that a later transaction wrote are newer: this one was left from before. */
+static void apply_again(struct store *store, uint64_t off)
+{
+	const struct format_transaction *transaction = transaction_at(&store->journal, off);
+
+	off += sizeof(*transaction);
+	for (uint64_t i = 0; i < transaction->n_records; i++) {
+		const struct format_record *record = record_at(&store->journal, off);
+		struct format_cell *cell = cells_at(store, record->table, record->index);
+		if (!cells_is_sound(cell, record->table, record->index) || cell->seq <= transaction->seq)
+			mapping_copy(store->hooks, cell, &record->cell, FORMAT_CELL_BYTES + record->cell.bytes);
+		off += record_bytes(record);
+	}
+}
+
+/* Beyond the first one what is not valid is only what is left of earlier ones. */
+static void tell_damage(const struct opening *opening, uint64_t valid)
+{
+	if (valid)
+		opening_tell(
+			opening,
+			"journal: what stands in it is damaged; if a change was under way, it may be half done");
+}
+
+int journal_replay(const struct opening *opening)
+{
+	struct store *store = opening->store;
+	struct journal *journal = &store->journal;
+	uint64_t off = 0, most = journal->records.bytes - sizeof(struct format_transaction);
+	unsigned n = 0;
+	int status = 0;
+
+	for (; off <= most; n++) {
+		const struct format_transaction *transaction = transaction_at(journal, off);
+		bool is_next =
+			transaction->valid == mix_of(transaction) && (!n || transaction->seq == journal->seq);
+		if (!is_next || !is_whole(store, off)) {
+			if (!n)
+				tell_damage(opening, transaction->valid);
+			break;
+		}
+		apply_again(store, off);
+		journal->seq = transaction->seq + 1;
+		off += transaction->bytes;
+	}
+	for (enum store_table table = 0; n && !status && table < STORE_TABLES; table++)
+		status = calls_sync(store->hooks, store->fds[format_file_of(table)]);
+	if (status)
+		return opening_refuse(opening, FORMAT_JOURNAL, status, "cannot be replayed: %s",
+				      strerror(-status));
+	mapping_store(store->hooks, &transaction_at(journal, 0)->valid, 0);
+	if (n)
+		opening_tell(opening, "journal: %u changes that were under way are done", n);
+	return 0;
+}

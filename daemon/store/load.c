@@ -1,0 +1,112 @@
+/* Checks come before the first store into what stands there. */
+#include <errno.h>
+
+#include "daemon/store/cells.h"
+#include "daemon/store/create.h"
+#include "daemon/store/identity.h"
+
+/* How many cells a table has. After a loss of power that nothing waited for the disk before, some may not have got
+ * there. */
+static int count_cells(struct opening *opening, enum store_table table, const struct format_page *page)
+{
+	enum format_file file = format_file_of(table);
+	uint64_t there = (opening->bytes[file] - FORMAT_PAGE_BYTES) / format_cell_bytes(table);
+	uint32_t *n_cells = &opening->store->n_cells[table];
+
+	if (!format_number(page->n_cells, n_cells))
+		return opening_refuse(opening, file, -EINVAL, "is damaged: a word of its header is wrong");
+	if (*n_cells <= there)
+		return 0;
+	if (!opening->report->is_stale)
+		return opening_refuse(opening, file, -EINVAL, "is cut short: it has %llu cells of %u",
+				      (unsigned long long)there, *n_cells);
+	opening_tell(opening, "%s: %u cells are lost at its end", opening_names[file], *n_cells - (uint32_t)there);
+	*n_cells = (uint32_t)there;
+	return 0;
+}
+
+static int check_sizes(struct opening *opening, const struct format_page *pages)
+{
+	uint64_t memory = FORMAT_PAGE_BYTES + opening->options->memory_bytes;
+	int status = 0;
+
+	if (opening->bytes[FORMAT_MEMORY] < memory)
+		return opening_refuse(opening, FORMAT_MEMORY, -EINVAL, "is cut short: it has %llu bytes of %llu",
+				      (unsigned long long)opening->bytes[FORMAT_MEMORY],
+				      (unsigned long long)memory);
+	if (opening->bytes[FORMAT_JOURNAL] < FORMAT_RECORDS_OFF + FORMAT_RECORDS_BYTES)
+		return opening_refuse(opening, FORMAT_JOURNAL, -EINVAL, "is cut short: it has %llu bytes",
+				      (unsigned long long)opening->bytes[FORMAT_JOURNAL]);
+	for (enum store_table table = 0; !status && table < STORE_TABLES; table++)
+		status = count_cells(opening, table, &pages[format_file_of(table)]);
+	return status;
+}
+
+static uint64_t whole_pages(uint64_t bytes)
+{
+	return (bytes + FORMAT_PAGE_BYTES - 1) & ~(uint64_t)(FORMAT_PAGE_BYTES - 1);
+}
+
+static int map_all(const struct opening *opening)
+{
+	struct store *store = opening->store;
+	uint64_t bytes[FORMAT_FILES] = {
+		[FORMAT_JOURNAL] = FORMAT_RECORDS_OFF,
+		[FORMAT_MEMORY] = whole_pages(FORMAT_PAGE_BYTES + opening->options->memory_bytes),
+	};
+	uint64_t records =
+		(opening->bytes[FORMAT_JOURNAL] - FORMAT_RECORDS_OFF) & ~(uint64_t)(FORMAT_PAGE_BYTES - 1);
+	int status = mapping_open(&store->journal.records, store->hooks, store->fds[FORMAT_JOURNAL],
+				  FORMAT_RECORDS_OFF, records, false);
+
+	if (status)
+		return opening_refuse(opening, FORMAT_JOURNAL, status, "cannot be mapped: %s", strerror(-status));
+	for (enum store_table table = 0; table < STORE_TABLES; table++)
+		bytes[format_file_of(table)] = whole_pages(FORMAT_PAGE_BYTES + (uint64_t)store->n_cells[table] *
+										       format_cell_bytes(table));
+	for (enum format_file file = 0; file < FORMAT_FILES; file++) {
+		status = mapping_open(&store->maps[file], store->hooks, store->fds[file], 0, bytes[file],
+				      file == FORMAT_MEMORY && opening->options->sparse);
+		if (status)
+			return opening_refuse(opening, file, status, "cannot be mapped: %s", strerror(-status));
+	}
+	return 0;
+}
+
+static void tell(const struct opening *opening)
+{
+	const struct store_report *report = opening->report;
+
+	if (opening->is_copy)
+		opening_tell(opening, "a copy of a state that was closed");
+	if (!report->was_clean)
+		opening_tell(opening, "the last process ended without closing the state; %u writes were under way",
+			     report->n_writes);
+	if (report->is_stale)
+		opening_tell(opening, "local memory may not be what the tables say: no data is believed");
+}
+
+int load_state(struct opening *opening, const struct format_page *pages)
+{
+	struct store *store = opening->store;
+	int status = check_sizes(opening, pages);
+
+	if (!status)
+		status = map_all(opening);
+	if (status)
+		return status;
+	status = writes_open(opening);
+	if (!status)
+		status = identity_begin(opening);
+	if (status)
+		return opening_refuse(opening, FORMAT_JOURNAL, status, "cannot be taken up: %s",
+				      strerror(-status));
+	status = journal_replay(opening);
+	if (status)
+		return status;
+	uint64_t seq = cells_look(opening) + 1;
+	if (store->journal.seq < seq)
+		store->journal.seq = seq;
+	tell(opening);
+	return 0;
+}

@@ -1,0 +1,167 @@
+"""npumemctl's prompt at a terminal: an interrupt takes back the line that is typed, or what its command waits for, and no
+more. And what is printed keeps to the terminal's width."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import termios
+import time
+import unittest
+
+from support import SECONDS, Endless, TestCase, alloc, pb
+
+NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
+
+
+class Terminal:
+    def __init__(self, *words, columns=80):
+        self.pid, self.fd = pty.fork()
+        if not self.pid:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            os.environ.update(TERM="dumb", HOME="/nonexistent")
+            os.execv(NPUMEMCTL, [NPUMEMCTL, *words])
+        self.text = ""
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def read(self):
+        """What was written; "" where the other end is closed."""
+        if not select.select([self.fd], [], [], SECONDS)[0]:
+            raise AssertionError(f"nothing came after {self.text!r}")
+        try:
+            return os.read(self.fd, 4096).decode()
+        except OSError:
+            return ""
+
+    def until(self, pattern):
+        """Everything up to what matches, which is then forgotten."""
+        while not (match := re.search(pattern, self.text)):
+            got = self.read()
+            assert got, f"it ended with {self.text!r}, without {pattern}"
+            self.text += got
+        before, self.text = self.text[: match.end()], self.text[match.end() :]
+        return before
+
+    def rest(self):
+        while got := self.read():
+            self.text += got
+        return self.text.replace("\r", "")
+
+    def end(self):
+        os.close(self.fd)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class Prompt(TestCase):
+    options = ("--npu-bytes", "4194304")
+
+    def setUp(self):
+        super().setUp()
+        self.terminal = Terminal("--socket", self.daemon.path)
+        self.terminal.until("npumem> ")
+
+    def tearDown(self):
+        self.terminal.end()
+        super().tearDown()
+
+    def ask(self, line, says):
+        self.terminal.type(line + "\n")
+        self.terminal.until(says)
+        self.terminal.until("npumem> ")
+
+    def finish(self):
+        self.terminal.type("exit\n")
+        self.terminal.rest()
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(self.terminal.pid, 0)[1]), 0)
+        self.terminal.end = lambda: os.close(self.terminal.fd)
+
+    def test_a_line_is_taken_back(self):
+        for _ in range(3):
+            self.terminal.type("free --all")
+            self.terminal.until("free --all")
+            self.terminal.type("\x03")
+            self.terminal.until("npumem> ")
+        self.client().alloc("x")
+        self.ask("ls", "x +")  # nothing was freed, and no rest of a line is in front of it
+        self.finish()
+
+    def test_what_runs_is_taken_back(self):
+        endless = Endless(self.client())
+        for _ in range(2):
+            self.terminal.type("run conv2d in=in weights=weights out=out\n")
+            while not any(row.done for row in self.client().call(stat=pb.StatRequest(details=True)).stat.running):
+                time.sleep(0.01)
+            self.terminal.type("\x03")
+            self.terminal.until("npumemctl: [^\n]*cancelled")
+            self.terminal.until("npumem> ")
+        self.assertFalse(self.client().call(stat=pb.StatRequest(details=True)).stat.running)
+        self.ask("fill out 1", "")
+        self.assertIsNotNone(endless)
+        self.finish()
+
+    def test_what_waits_is_taken_back(self):
+        self.terminal.type("alloc all --shape 4096,64,32,32 --dtype int8 --address 0 \n")
+        self.terminal.until("npumem> ")
+        self.terminal.type("alloc more --shape 4096,64,32,32 --dtype int8 --wait 1000\n")
+        while not self.client().call(stat=pb.StatRequest(details=True)).stat.running:
+            time.sleep(0.01)
+        self.terminal.type("\x03")
+        self.terminal.until("npumemctl: ")
+        self.terminal.until("npumem> ")
+        self.assertEqual([t.name for t in self.client().call(list=pb.ListRequest()).list.tensors], ["all"])
+        self.finish()
+
+    def test_after_commands_with_signals_of_their_own(self):
+        for _ in range(2):
+            self.terminal.type("events\n")
+            time.sleep(0.1)
+            while "allocated" not in self.terminal.text:
+                self.client().call(**alloc(""))
+                if select.select([self.terminal.fd], [], [], 0.05)[0]:
+                    self.terminal.text += self.terminal.read()
+            self.terminal.type("\x03")
+            self.terminal.until("npumem> ")
+        self.terminal.type("ls")
+        self.terminal.type("\x03")
+        self.terminal.until("npumem> ")
+        os.kill(self.terminal.pid, 15)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(self.terminal.pid, 0)[1]), -15)
+        self.terminal.end = lambda: os.close(self.terminal.fd)
+
+    def test_the_tensors_of_a_private_daemon_stay(self):
+        self.terminal.end()
+        self.terminal = Terminal("--spawn")
+        self.terminal.until("npumem> ")
+        self.ask("alloc x --shape 1,8,1,16 --dtype int8", "address")
+        self.terminal.type("fill x\x03")
+        self.terminal.until("npumem> ")
+        self.ask("ls", "x +")
+        self.finish()
+
+
+class Width(unittest.TestCase):
+    def lines(self, columns, *words):
+        terminal = Terminal(*words, columns=columns)
+        lines = terminal.rest().split("\n")
+        self.assertEqual(terminal.end(), 0)
+        return lines
+
+    def test_numeric(self):
+        questions = (
+            "advise conv2d --dtype fx16 in=1,64,32,32:Q.11 weights=64,32,5,5:Q.15 bias=Q.20 out=Q.8 stride=1,1 padding=2,2,2,2",
+            "products fx16w8 --in-frac 11 --weights-frac 7 --bias-frac 10", "sums fx8", "mul Q4.3 Q5.7", "sum Q3.4 --n 34",
+        )
+        for question in questions:
+            whole = self.lines(400, "numeric", *question.split())
+            for columns in (40, 60, 80):
+                lines = self.lines(columns, "numeric", *question.split())
+                self.assertLessEqual(max(map(len, lines)), columns, lines)
+                self.assertEqual(" ".join(lines).split(), " ".join(whole).split())
+
+
+if __name__ == "__main__":
+    unittest.main()

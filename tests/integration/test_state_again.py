@@ -1,0 +1,264 @@
+"""Requests whose answers did not come through are sent again after a restart, and done once."""
+
+import time
+import unittest
+
+from state import StateTestCase, grant, seal, token_of, view
+from support import Endless, alloc, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
+
+FIXED = {"dtype": pb.FX8, "frac_bits": 4}
+
+
+def again(client, number, call, **more):
+    """The call with the id that it had."""
+    return client.pipeline(dict(call, id=number, again=True, **more))[0]
+
+
+def add(out, one, other):
+    return run(pb.ELTWISE_ADD, in1=one, in2=other, out=out)
+
+
+class AgainTestCase(StateTestCase):
+    def setUp(self):
+        super().setUp()
+        self.talker = self.client()
+        self.token = token_of(self.talker)
+
+    def do(self, *calls):
+        """In one write; their ids, when all are answered OK."""
+        ids = self.talker.post(*calls)
+        self.answers = self.talker.answers(ids)
+        self.assertTrue(all(answer.status == pb.OK for answer in self.answers), self.answers)
+        return ids
+
+    def come_back(self, **how):
+        self.restart(**how)
+        self.talker = self.resume(self.token)
+
+    def again(self, number, call, **more):
+        return again(self.talker, number, call, **more)
+
+
+class Tensors(AgainTestCase):
+    def test_what_was_allocated_is_told_again(self):
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(2, 9, 3, 5))
+        names = ("a", "", "b", "")
+        call = {"alloc": pb.AllocRequest(tensors=[pb.Allocation(name=name, spec=spec) for name in names])}
+        (number,) = self.do(call)
+        first = self.answers[0].allocated
+        for terminate in (False, True):
+            self.come_back(terminate=terminate)
+            self.assertEqual(self.again(number, call).allocated, first)
+            self.assertEqual(self.again(number, call).allocated, first)
+            self.assertEqual(self.talker.stat().tensors, 4)
+        # Another request of the same kind is none of this.
+        self.refused(self.again(number + 1, call), pb.ALREADY_EXISTS)
+
+    def test_what_was_not_done_is_done(self):
+        self.do(alloc("a"))
+        self.come_back()
+        self.assertEqual(self.again(77, alloc("b")).status, pb.OK)
+        self.assertEqual(self.again(78, free("a")).freed.tensors, 1)
+        self.assertEqual(self.talker.names(), ["b"])
+
+    def test_without_again_it_is_a_new_one(self):
+        (number,) = self.do(alloc(""))
+        self.come_back()
+        (answer,) = self.talker.pipeline(dict(alloc(""), id=number))
+        self.assertNotEqual(answer.allocated, self.answers[0].allocated)
+
+    def test_allocated_and_freed_and_neither_answer_came(self):
+        calls = [alloc("a", (2, 9, 3, 5)), view("v", "a", (0, 1, 0, 0), (1, 5, 2, 2)), seal("b"), free("a"), alloc("a")]
+        self.talker.call(**alloc("b"))
+        self.talker.call(**fill("b", 1))
+        ids = self.do(*calls)
+        before = self.answers
+        for _ in range(2):
+            self.come_back()
+            answers = [self.again(i, call) for i, call in zip(ids, calls)]
+            self.assertEqual(answers[0].allocated, before[0].allocated)
+            self.assertEqual((answers[1].tensor.handle, answers[1].tensor.name), (before[1].tensor.handle, "v"))
+            self.assertTrue(answers[2].tensor.sealed)
+            self.assertEqual(answers[3].freed.tensors, 2)
+            self.assertEqual(answers[4].allocated, before[4].allocated)
+            self.assertEqual(self.talker.names(), ["a", "b"])
+
+    def test_seal_and_grant_of_what_is_gone(self):
+        calls = [alloc("a"), fill("a", 1), seal("a"), grant("a", 1001, pb.ACCESS_READ), free("a")]
+        ids = self.do(*calls)
+        self.come_back()
+        for number, call, answer in list(zip(ids, calls, self.answers))[2:4]:
+            told = self.again(number, call)
+            self.assertEqual((told.status, told.tensor.handle), (pb.OK, answer.tensor.handle))
+        self.refused(self.again(900, seal("a")), pb.NOT_FOUND)
+
+    def test_a_name_is_changed_once(self):
+        rename = {"rename": pb.RenameRequest(tensor=ref("a"), name="b")}
+        _, number = self.do(alloc("a"), rename)
+        handle = self.answers[1].tensor.handle
+        self.do(alloc("a"))
+        for _ in range(2):
+            self.come_back()
+            told = self.again(number, rename)
+            self.assertEqual((told.status, told.tensor.handle, told.tensor.name), (pb.OK, handle, "b"))
+            self.assertEqual(self.talker.names(), ["a", "b"])
+        self.assertEqual(self.again(901, rename).status, pb.ALREADY_EXISTS)
+
+    def test_another_session_frees_it(self):
+        (number,) = self.do(alloc("a"))
+        self.client().call(**free("a"))
+        self.come_back()
+        self.assertEqual(self.again(number, alloc("a")).allocated, self.answers[0].allocated)
+        self.assertEqual(self.talker.stat().tensors, 0)
+        # Also while it is not there.
+        (number,) = self.do(alloc("b"))
+        self.restart()
+        with self.client() as other:
+            other.call(**free("b"))
+        self.restart()
+        self.talker = self.resume(self.token)
+        self.assertEqual(self.again(number, alloc("b")).allocated, self.answers[0].allocated)
+
+    def test_what_the_client_has_is_forgotten(self):
+        ids = self.do(alloc("a"), free("a"), alloc("b"), free("b"))
+        self.talker.pipeline({"fill": pb.FillRequest(tensor=ref("none")), "answered_below": ids[2]})
+        self.do(alloc("c"))  # with which it goes
+        self.come_back()
+        self.refused(self.again(ids[1], free("a")), pb.NOT_FOUND)
+        self.assertEqual(self.again(ids[3], free("b")).freed.tensors, 1)
+        self.assertIn("kept: 1 tensors", self.output())
+
+    def test_no_more_than_so_many_are_kept(self):
+        first = []
+        for i in range(2200):
+            first += self.do(alloc("t"), free("t"))
+        self.come_back()
+        self.refused(self.again(first[1], free("t")), pb.ABORTED, "not known any more")
+        self.refused(self.again(first[0], alloc("t")), pb.ABORTED, "not known any more")
+        self.assertEqual(self.again(first[-1], free("t")).freed.tensors, 1)
+        self.assertEqual(self.talker.stat().tensors, 0)
+
+    def test_without_a_token_nothing_is_known(self):
+        client = self.client()
+        first = client.pipeline(alloc(""))[0]
+        second = again(client, first.id, alloc(""))
+        self.assertNotEqual(first.allocated, second.allocated)
+
+    def test_a_lingering_session_is_answered_by_the_same_daemon(self):
+        client = self.client()
+        token = token_of(client, linger=True)
+        number = client.send(**alloc("mine"))
+        first = client.receive().allocated
+        client.close()
+        client = self.client()
+        wait_for(lambda: client.ask(resume=pb.ResumeRequest(token=token)).status == pb.OK)
+        self.assertEqual(again(client, number, alloc("mine")).allocated, first)
+
+
+class Data(AgainTestCase):
+    def setUp(self):
+        super().setUp()
+        self.do(alloc("x", **FIXED), alloc("y", **FIXED), alloc("z", **FIXED))
+        self.do(fill("x", 1), fill("y", 2), fill("z", 3))
+
+    def values(self, name):
+        values = set(self.talker.call(**read(name)).done.data)
+        self.assertEqual(len(values), 1)
+        return values.pop()
+
+    def test_what_does_the_same_twice_is_done_twice(self):
+        calls = [fill("x", 5), copy("y", "x"), add("z", "x", "y"), submit(fill("x", 6), copy("y", "x"), copy("z", "y"))]
+        ids = self.do(*calls)
+        self.come_back()
+        self.assertEqual(self.again(ids[0], calls[0]).status, pb.OK)
+        self.assertEqual([self.values(name) for name in "xyz"], [5, 6, 6])
+        self.assertEqual(len(self.again(ids[3], calls[3]).submitted.done), 3)
+        self.assertEqual([self.values(name) for name in "xyz"], [6, 6, 6])
+
+    def test_what_reads_what_it_writes_is_done_once(self):
+        self.do(fill("x", 100))
+        call = add("x", "x", "y")
+        (number,) = self.do(call)
+        for i in range(30):
+            (number,) = self.do(call)
+        self.assertEqual(self.values("x"), 127)
+        self.assertEqual(self.answers[0].done.saturated, 128)
+        for _ in range(2):
+            self.come_back()
+            done = self.again(number, call)
+            self.assertEqual((done.status, done.done.saturated), (pb.OK, 128))
+        self.do(fill("x", 1))
+        self.assertEqual(self.again(number, call).status, pb.OK)
+        self.assertEqual(self.values("x"), 1)
+
+    def test_a_submit_that_changes_what_it_has_read_is_done_once(self):
+        call = submit(copy("y", "x"), add("z", "x", "y"), fill("x", 9), run(pb.RELU, in_="z", out="z"))
+        (number,) = self.do(call)
+        self.come_back()
+        told = self.again(number, call)
+        self.assertEqual([done.operation for done in told.submitted.done], [0, 1, 2, 3])
+        self.assertEqual([self.values(name) for name in "xyz"], [9, 1, 2])
+        # Another submit of the same operations is done.
+        self.assertEqual(self.talker.pipeline(call)[0].status, pb.OK)
+        self.assertEqual([self.values(name) for name in "xyz"], [9, 9, 18])
+
+    def test_what_it_read_is_not_known_any_more(self):
+        call = submit(read("x"), fill("x", 8))
+        (number,) = self.do(call)
+        self.come_back()
+        told = self.again(number, call)
+        self.refused(told, pb.ABORTED, "what it read")
+        self.assertEqual({f.key: f.number for f in told.fields}["done"], 2)
+        self.assertEqual(self.values("x"), 8)
+
+    def test_a_refused_one_is_tried_again(self):
+        self.do(alloc("new", **FIXED))
+        call = add("x", "x", "new")
+        (number,) = self.talker.post(call)
+        self.refused(self.talker.answers([number])[0], pb.FAILED_PRECONDITION, "written")
+        self.come_back()
+        self.refused(self.again(number, call), pb.FAILED_PRECONDITION, "written")
+        self.do(fill("new", 2))
+        self.assertEqual(self.again(number, call).status, pb.OK)
+        self.assertEqual(self.values("x"), 3)
+
+
+class CutOff(AgainTestCase):
+    options = ("--npus", "64", "--npu-bytes", str(4 << 20))
+
+    def setUp(self):
+        super().setUp()
+        self.endless = Endless(self.talker)
+        for name in "xy":
+            self.talker.call(**alloc(name, **FIXED))
+            self.talker.call(**fill(name, 2))
+
+    def kill_while_it_runs(self, call):
+        (number,) = self.talker.post(call)
+        with self.client() as other:
+            wait_for(lambda: any(u.in_flight for u in other.call(stat=pb.StatRequest(details=True)).stat.clients if u.session == 1))
+        time.sleep(0.2)
+        self.come_back()
+        return number
+
+    def test_after_what_must_not_be_done_twice(self):
+        call = submit(add("x", "x", "y"), self.endless.call(), fill("y", 9))
+        number = self.kill_while_it_runs(call)
+        told = self.again(number, call)
+        self.refused(told, pb.ABORTED, "1 of its 3 operations were done")
+        self.assertEqual({f.key: f.number for f in told.fields}["done"], 1)
+        for name, value in (("x", 4), ("y", 2)):
+            self.assertEqual(set(self.talker.call(**read(name)).done.data), {value})
+        self.refused(self.talker.ask(**read("out", count=1)), pb.DATA_LOST)
+
+    def test_after_what_may_be_done_twice(self):
+        call = submit(copy("x", "y"), self.endless.call(), add("y", "y", "x"))
+        number = self.kill_while_it_runs(call)
+        self.talker.post(dict(call, id=number, again=True))
+        # It runs once more: cancelled, it tells what it did.
+        self.talker.call(cancel=pb.CancelRequest(request_id=number))
+        self.refused(self.talker.answers([number])[0], pb.CANCELLED)
+
+
+if __name__ == "__main__":
+    unittest.main()

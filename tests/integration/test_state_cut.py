@@ -1,0 +1,194 @@
+"""Writes, kernels and compactions that a kill cuts off: what was being written is lost and says so, until it is
+rewritten; all else is whole."""
+
+import fcntl
+import os
+import random
+import time
+import unittest
+
+from state import StateTestCase, view
+from support import Endless, Sharer, alloc, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
+
+FIXED = {"dtype": pb.FX8, "frac_bits": 4}
+BIG = ("--npus", "64", "--npu-bytes", str(4 << 20))
+
+
+class Kernels(StateTestCase):
+    options = (*BIG, "--allow-unchecked-reuse")
+
+    def run_and_kill(self, client, call):
+        number = client.send(**call)
+        with self.client() as other:
+
+            def runs():
+                return any(row.request_id == number for row in other.call(stat=pb.StatRequest(details=True)).stat.running)
+
+            wait_for(runs)
+        time.sleep(0.3)
+        self.restart()
+
+    def test_its_output_is_lost_and_nothing_else(self):
+        client = self.client()
+        endless = Endless(client)
+        client.call(**alloc("beside", **FIXED))
+        client.call(**fill("beside", 3))
+        self.run_and_kill(client, endless.call())
+        self.assertIn("lost: data of 1 tensors that were written when it ended: out", self.output())
+        client = self.client()
+        self.assertEqual({t.name: t.state for t in client.tensors()}, {"in": "ok", "weights": "ok", "out": "lost", "beside": "ok"})
+        self.assertEqual(client.call(**read("beside")).done.data, bytes([3] * 128))
+        self.assertEqual(client.call(**read("in", count=4096)).done.data, bytes([1] * 4096))
+        self.refused(client.ask(**read("out", count=16)), pb.DATA_LOST)
+        self.refused(client.ask(**run(pb.RELU, in_="out", out="out")), pb.DATA_LOST)
+        self.refused(client.ask(seal=pb.SealRequest(tensor=ref("out"))), pb.DATA_LOST)
+        # It stays so, and ends when it is rewritten.
+        self.restart(terminate=True)
+        client = self.client()
+        self.assertNotIn("lost", self.output())
+        self.refused(client.ask(**read("out", count=16)), pb.DATA_LOST)
+        client.call(**fill("out", 2))
+        self.assertEqual({t.state for t in client.tensors()}, {"ok"})
+        self.assertEqual(client.call(**read("out", count=16)).done.data, bytes([2] * 16))
+
+    def test_what_it_may_destroy_is_lost_too(self):
+        client = self.client()
+        endless = Endless(client, out=None)
+        out = client.alloc("out", (1, 33, *endless.out_shape[2:]), **FIXED, start_npu=0)
+        over = pb.Spec(**FIXED, shape=dims(1, 3, 4, 8), address=out.place.address + 40 * (4 << 20))
+        client.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(name="victim", spec=over, reuse=pb.UNCHECKED)]))
+        client.call(**fill("victim", 1))
+        client.call(**free("weights"))
+        client.call(**alloc("weights", (128, 33, 43, 43), **FIXED, start_npu=0))
+        client.call(**fill("weights", 1))
+        self.run_and_kill(client, endless.call())
+        states = {t.name: t.state for t in self.client().tensors()}
+        self.assertEqual((states["out"], states["victim"], states["in"]), ("lost", "lost", "ok"))
+
+    def test_of_a_group_both_queues(self):
+        client = self.client()
+        endless = Endless(client)
+        for name in ("a", "b"):
+            client.call(**alloc(name, **FIXED))
+            client.call(**fill(name, 1))
+        self.run_and_kill(client, submit(copy("a", "b"), endless.call(), group=1))
+        states = {t.name: t.state for t in self.client().tensors()}
+        self.assertEqual((states["a"], states["b"], states["out"]), ("ok", "ok", "lost"))
+
+
+class Writes(StateTestCase):
+    options = BIG
+    SHAPE = (4, 64, 128, 256)
+    N = 4 * 64 * 128 * 256
+
+    def kill_while(self, client, *calls, n=100):
+        """Kills it in the midst of them, one after the other."""
+        client.answers(client.post(*calls * n)[:4])
+        time.sleep(random.random() * 0.002)
+        self.restart()
+
+    def test_a_slice_s_neighbours_are_whole(self):
+        client = self.client()
+        client.call(**alloc("base", self.SHAPE))
+        n_lost = 0
+        for round_ in range(8):
+            client = self.client()
+            if round_ == 0:
+                client.call(**fill("base", 1))
+                client.call(**view("part", "base", (0, 16, 0, 0), (4, 48, 128, 256)))
+            client.call(**fill("part", 2))
+            self.kill_while(client, fill("part", 3), fill("part", 4))
+            client = self.client()
+            base, part = sorted(client.tensors(), key=lambda t: t.name)
+            self.assertIn(base.state, ("ok", "lost"))
+            n_lost += base.state == "lost"
+            for n in range(4):
+                for c, whole in ((0, True), (15, True), (16, False), (47, False), (48, True), (63, True)):
+                    first = (n * 64 + c) * 128 * 256
+                    answer = client.ask(**read("base", first, 128 * 256))
+                    if whole:
+                        self.assertEqual(answer.done.data, bytes([1]) * (128 * 256), (n, c))
+                    elif answer.status != pb.DATA_LOST:
+                        self.assertIn(set(answer.done.data), ({3}, {4}, {2}), (n, c))
+            client.call(**fill("part", 2))
+            self.assertEqual({t.state for t in client.tensors()}, {"ok"})
+        self.assertGreater(n_lost, 0)
+
+    def test_a_part_of_a_write_from_shared_memory(self):
+        fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+        self.addCleanup(os.close, fd)
+        os.truncate(fd, self.N)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        first, count = self.N // 4 + 100, self.N // 2
+        states = set()
+        for _ in range(6):
+            client = self.stack.enter_context(Sharer(self.daemon.path))
+            if not client.tensors():
+                client.call(**alloc("t", self.SHAPE))
+            client.call(**fill("t", 7))
+            segment = client.share(fd)
+            write = {"write": pb.WriteRequest(tensor=ref("t"), segment=segment, first=first, count=count)}
+            self.kill_while(client, write)
+            client = self.client()
+            (tensor,) = client.tensors()
+            states.add(tensor.state)
+            for at, n in ((0, 4096), (first - 4096, 4096), (first + count, 4096), (self.N - 4096, 4096)):
+                self.assertEqual(client.call(**read("t", at, n)).done.data, bytes([7]) * n)
+            inside = client.ask(**read("t", first, 4096))
+            if tensor.state == "lost":
+                self.refused(client.ask(**read("t")), pb.DATA_LOST)
+                self.refused(inside, pb.DATA_LOST)
+            else:
+                self.assertIn(set(inside.done.data), ({0}, {7}))
+        self.assertIn("lost", states)
+
+    def test_what_is_being_freed_is_there_and_lost_or_gone(self):
+        seen = set()
+        for round_ in range(10):
+            client = self.client()
+            if not client.tensors():
+                client.call(**alloc("t", self.SHAPE))
+            client.call(**fill("t", 7))
+            client.post(free("t"))
+            time.sleep(0.0005 * round_)
+            self.restart()
+            states = [t.state for t in self.client().tensors()]
+            self.assertIn(states, ([], ["ok"], ["lost"]))
+            seen.add(tuple(states))
+            if states == ["lost"]:
+                self.refused(self.client().ask(**read("t", 0, 16)), pb.DATA_LOST)
+            elif not states:
+                self.assertEqual(self.client().call(dump=pb.DumpRequest(npu=5, offset=0, bytes=1 << 20)).dump.data, bytes(1 << 20))
+        self.assertIn((), seen)
+
+
+class Compaction(StateTestCase):
+    """Killed at random moments of compactions that move megabytes by a few bytes, and by many."""
+
+    options = BIG
+    ROUNDS = 25
+
+    def test_every_tensor_is_whole(self):
+        random_ = random.Random(5)
+        names = 0
+        for round_ in range(self.ROUNDS):
+            client = self.client()
+            tensors = {t.name: t for t in client.tensors()}
+            self.assertEqual({t.state for t in tensors.values()} - {"ok"}, set(), (round_, self.output()))
+            for name, tensor in tensors.items():
+                data = client.call(**read(name)).done.data
+                self.assertEqual(data, bytes([int(name[1:]) % 251]) * len(data), (round_, name))
+            for _ in range(6):
+                names += 1
+                shape = (1, 64, random_.choice((1, 7, 31)), random_.choice((16, 128, 1000)))
+                if client.ask(**alloc(f"t{names}", shape)).status == pb.OK:
+                    client.call(**fill(f"t{names}", names % 251 - 256 * (names % 251 > 127)))
+            for name in random_.sample(sorted(tensors), len(tensors) // 3):
+                client.call(**free(name))
+            client.post({"compact": pb.CompactRequest()})
+            time.sleep(random_.random() * 0.006)
+            self.restart()
+
+
+if __name__ == "__main__":
+    unittest.main()

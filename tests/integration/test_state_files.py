@@ -1,0 +1,262 @@
+"""What a daemon says of a state that it cannot take, or not wholly."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from state import GEOMETRY, StateTestCase, token_of
+from support import NPUMEMD, SECONDS, Client, alloc, fill, free, pb, read, ref
+
+needs_root = unittest.skipIf(os.geteuid(), "root alone can mount")
+TABLES = ("tensors", "sessions", "results")
+
+
+class Files(StateTestCase):
+    def start_refused(self, *words, options=GEOMETRY, state=None):
+        """What a daemon says that does not start; nothing of the state changes by that."""
+        state = state or self.state
+        before = {name: self.content(state, name) for name in os.listdir(state)}
+        path = os.path.join(self.directory, "other.sock")
+        done = subprocess.run(
+            [NPUMEMD, "--socket", path, "--state-dir", state, *options], stderr=subprocess.PIPE, timeout=SECONDS, check=False
+        )
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, 1, text)
+        for word in words:
+            self.assertIn(word, text)
+        self.assertEqual({name: self.content(state, name) for name in os.listdir(state)}, before)
+        return text
+
+    @staticmethod
+    def content(state, name):
+        with open(os.path.join(state, name), "rb") as file:
+            return file.read()
+
+    def change(self, name, change):
+        with open(os.path.join(self.state, name), "r+b") as file:
+            change(file)
+
+    def test_a_second_daemon_is_refused(self):
+        self.client().call(**alloc("t"))
+        path = os.path.join(self.directory, "other.sock")
+        done = subprocess.run(
+            [NPUMEMD, "--socket", path, "--state-dir", self.state, *GEOMETRY], stderr=subprocess.PIPE, timeout=SECONDS, check=False
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"in use", done.stderr)
+        self.assertEqual(self.client().names(), ["t"])
+
+    def test_another_geometry_is_refused_and_both_are_told(self):
+        self.client().call(**alloc("t"))
+        self.stop()
+        for options, says in (
+            (("--npus", "16", "--npu-bytes", "65536"), "16 NPUs x 65536 bytes"),
+            (("--npus", "8", "--npu-bytes", "131072"), "8 NPUs x 131072 bytes"),
+            (("--chip", "sg2380"), "32 NPUs x 131072 bytes"),
+        ):
+            self.start_refused(says, "8 NPUs x 65536 bytes", options=options)
+        self.start()
+        self.assertEqual(self.client().names(), ["t"])
+
+    def test_what_is_no_state_is_refused(self):
+        self.stop()
+        with open(os.path.join(self.state, "memory"), "r+b") as file:
+            file.write(b"something else, " * 4)
+        self.start_refused("memory")
+
+    def test_a_short_file_is_refused(self):
+        self.client().call(**alloc("t"))
+        self.kill()
+        for name in os.listdir(self.state):
+            path = os.path.join(self.state, name)
+            if not os.path.getsize(path):
+                continue
+            copy = path + ".whole"
+            shutil.copy(path, copy)
+            with open(path, "r+b") as file:  # the same inode
+                whole = file.read()
+                file.truncate(len(whole) // 2)
+                os.unlink(copy)
+                self.start_refused(name)
+                file.seek(0)
+                file.write(whole)
+        self.start()
+        self.assertEqual(self.client().names(), ["t"])
+
+    def test_a_copy_of_a_state_in_use_is_refused(self):
+        self.client().call(**alloc("t"))
+        copied = os.path.join(self.directory, "copy")
+        shutil.copytree(self.state, copied)
+        self.start_refused("cop", state=copied)
+        self.restart(terminate=True)
+        self.daemon.end()
+        shutil.rmtree(copied)
+        shutil.copytree(self.state, copied)
+        self.stop()
+        # One that was closed is as good as the original.
+        self.state = copied
+        self.start()
+        self.assertEqual(self.client().names(), ["t"])
+
+    def test_a_damaged_cell_costs_that_tensor_alone(self):
+        client = self.client()
+        handles = {}
+        for i in range(5):
+            handles[f"t{i}"] = client.alloc(f"t{i}").handle
+            client.call(**fill(f"t{i}", i + 1))
+        self.kill()
+        content = self.content(self.state, "tensors")
+        at = content.index(b"t2\0")
+        self.change("tensors", lambda file: (file.seek(at), file.write(b"T")))
+        self.start()
+        self.assertIn("lost: 1 tensors, whose cells are damaged", self.output())
+        client = self.client()
+        self.assertEqual(client.names(), ["t0", "t1", "t3", "t4"])
+        for i in (0, 1, 3, 4):
+            self.assertEqual(client.call(**read(f"t{i}")).done.data, bytes([i + 1] * 128))
+        # Nobody can read what it had, and its handle is never given again.
+        place = client.call(open=pb.OpenRequest(tensor=ref("t1"))).tensor.place
+        self.assertEqual(client.call(dump=pb.DumpRequest(npu=0, offset=place.offset + 128, bytes=128)).dump.data, bytes(128))
+        for _ in range(50):
+            tensor = client.alloc()
+            self.assertNotIn(tensor.handle, handles.values())
+            client.call(**free(tensor))
+        self.restart()
+        self.assertNotIn("lost", self.output())
+        self.assertEqual(self.client().names(), ["t0", "t1", "t3", "t4"])
+
+    def test_damage_anywhere_in_the_tables_is_no_crash(self):
+        """Each 64th byte of each table, and of the journal."""
+        client = self.client()
+        token = token_of(client)
+        for i in range(4):
+            client.call(**alloc(f"t{i}" if i % 2 else ""))
+            client.call(**free(client.alloc()))
+        self.kill()
+        whole = {name: self.content(self.state, name) for name in os.listdir(self.state)}
+        n_started = 0
+        for name in (*TABLES, "journal"):
+            content = whole[name]
+            end = len(content.rstrip(b"\0")) + 64
+            for at in range(0, end, max(64, end // 40)):
+                self.change(name, lambda file: (file.seek(at + 5), file.write(bytes([content[at + 5] ^ 0x10]))))
+                path = os.path.join(self.directory, "npumem.sock")
+                with subprocess.Popen(
+                    [NPUMEMD, "--socket", path, "--state-dir", self.state, *GEOMETRY], stderr=subprocess.PIPE
+                ) as process:
+                    first = b""
+                    while process.poll() is None and b" on " + path.encode() not in first:
+                        first += process.stderr.readline()
+                    if process.poll() is None:
+                        n_started += 1
+                        with Client(path) as other:
+                            stat = other.stat()
+                            self.assertLessEqual(stat.tensors, 4)
+                            other.ask(resume=pb.ResumeRequest(token=token))
+                    process.kill()
+                for other_name, old in whole.items():
+                    self.change(other_name, lambda file: (file.write(old), file.truncate(len(old))))
+        self.assertGreater(n_started, 10)
+        self.start()
+        self.assertEqual(self.n_tensors(), 4)
+
+
+@needs_root
+class FullDisk(StateTestCase):
+    """Of a small file system."""
+
+    def setUp(self):
+        self.mount = tempfile.mkdtemp(prefix="npumem-full-")
+        self.addCleanup(os.rmdir, self.mount)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4M", "npumem", self.mount], check=False).returncode:
+            self.skipTest("no file system can be mounted here: a full disk was NOT tested")
+        self.addCleanup(subprocess.run, ["umount", "-l", self.mount], check=True)
+        super().setUp()
+
+    def start(self, *options):
+        self.state = os.path.join(self.mount, "state")
+        super().start(*options)
+
+    def fill_disk(self):
+        with open(os.path.join(self.mount, "rest"), "wb", buffering=0) as file:
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(bytes(4096))
+
+    def test_a_change_that_needs_room_is_refused_and_what_stood_stays(self):
+        client = self.client()
+        self.fill_disk()
+        n, refused = 0, None
+        while not refused:
+            answer = client.ask(**alloc(f"t{n}", (1, 8, 1, 4), layout=pb.COMPACT))
+            refused = answer if answer.status else None
+            n += not refused
+            self.assertLess(n, 10000)
+        self.refused(refused, pb.RESOURCE_EXHAUSTED, "no room", "nothing was changed")
+        self.assertGreater(n, 3)
+        self.assertEqual(client.stat().tensors, n)
+        # What needs no room is done.
+        client.call(**fill("t0", 9))
+        client.call(seal=pb.SealRequest(tensor=ref("t0")))
+        client.call(**free("t1"))
+        client.call(**alloc("again", (1, 8, 1, 4), layout=pb.COMPACT))
+        self.restart()
+        client = self.client()
+        self.assertEqual(set(client.names()), {f"t{i}" for i in range(n) if i != 1} | {"again"})
+        self.assertEqual(client.call(**read("t0")).done.data, bytes([9] * 32))
+        # With room again it goes on.
+        os.unlink(os.path.join(self.mount, "rest"))
+        client.call(**alloc("more", (1, 8, 1, 4), layout=pb.COMPACT))
+
+    def test_everything_that_a_token_needs(self):
+        client = self.client()
+        client.call(**alloc("t"))
+        self.fill_disk()
+        n, answer = 0, None
+        while not answer or not answer.status:
+            client = self.client()
+            answer = client.ask(resume=pb.ResumeRequest())
+            n += 1
+            self.assertLess(n, 200)
+        self.refused(answer, pb.RESOURCE_EXHAUSTED, "no room")
+        client.call(**free("t"))
+
+    def test_no_room_to_begin(self):
+        self.stop()
+        shutil.rmtree(self.state)
+        with open(os.path.join(self.mount, "rest"), "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, (4 << 20) - (300 << 10))
+        path = os.path.join(self.directory, "other.sock")
+        done = subprocess.run(
+            [NPUMEMD, "--socket", path, "--state-dir", self.state, *GEOMETRY], stderr=subprocess.PIPE, timeout=SECONDS, check=False
+        )
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(b"No space left", done.stderr)
+        os.unlink(os.path.join(self.mount, "rest"))
+        self.start()
+
+
+class Durable(StateTestCase):
+    options = (*GEOMETRY, "--durable")
+
+    def test_it_does_the_same(self):
+        client = self.client()
+        for i in range(20):
+            client.call(**alloc(f"t{i}"))
+            client.call(**fill(f"t{i}", i))
+        client.call(**free("t3"))
+        self.restart()
+        client = self.client()
+        self.assertEqual(len(client.names()), 19)
+        self.assertEqual(client.call(**read("t7")).done.data, bytes([7] * 128))
+
+    def test_it_needs_a_directory(self):
+        done = subprocess.run([NPUMEMD, "--durable"], stderr=subprocess.PIPE, timeout=SECONDS, check=False)
+        self.assertEqual((done.returncode, done.stderr), (2, b"npumemd: --durable goes with --state-dir\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()

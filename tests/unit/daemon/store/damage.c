@@ -1,0 +1,644 @@
+/* Every way in which files of a state can be wrong: it is refused, or what is lost is told, and nothing else is
+ * believed than what was stored. */
+#include <errno.h>
+#include <stddef.h>
+
+#include "daemon/store/format.h"
+#include "tests/unit/daemon/store/state.h"
+
+enum { N_CELLS = 6 };
+
+static const char *texts[] = {"a cell", "another cell", "one with rather more in it, as tensors have: 0123456789"};
+
+static const char *text_of(enum store_table table, uint32_t index)
+{
+	return texts[((uint32_t)table + index) % 3];
+}
+
+/* Some cells in use in each table, an empty one that was dropped, and one write under way. */
+static void fill(void)
+{
+	struct store_write *write;
+
+	state_open();
+	for (enum store_table table = 0; table < STORE_TABLES; table++) {
+		ck_assert_int_eq(store_prepare(state.store, table, N_CELLS, N_CELLS + 1), 0);
+		for (uint32_t index = 0; index < N_CELLS; index++)
+			store_put(state.store, table, index, text_of(table, index), strlen(text_of(table, index)));
+		store_drop(state.store, table, 4, 4444);
+		store_commit(state.store);
+	}
+	ck_assert_int_eq(store_write_begin(state.store, 99, 1, 2, &write), 0);
+	strcpy(store_memory(state.store), "memory");
+}
+
+/* Each cell is what it was, or lost and told. */
+static unsigned look(void)
+{
+	unsigned n_lost[STORE_TABLES] = {0}, sum = 0;
+	size_t bytes;
+
+	for (enum store_table table = 0; table < STORE_TABLES; table++) {
+		for (uint32_t index = 0; index < store_n_cells(state.store, table); index++) {
+			if (store_is_lost(state.store, table, index)) {
+				n_lost[table]++;
+				ck_assert_ptr_null(store_cell(state.store, table, index, &bytes));
+				continue;
+			}
+			bool is_used = index < N_CELLS && index != 4;
+			ck_assert_int_eq(store_cell(state.store, table, index, &bytes) != NULL, is_used);
+			ck_assert(!is_used || state_has(table, index, text_of(table, index)));
+			ck_assert_uint_eq(store_stamp(state.store, table, index), index == 4 ? 4444 : 0);
+		}
+		ck_assert_uint_eq(state.report.tables[table].n_lost, n_lost[table]);
+		sum += n_lost[table];
+	}
+	return sum;
+}
+
+/* The files as they are, to be put back. */
+static struct {
+	char *text;
+	size_t bytes;
+} kept[STATE_FILES];
+
+static void keep(void)
+{
+	for (unsigned i = 0; i < STATE_FILES; i++)
+		kept[i].text = state_read(state_path(state_files[i]), &kept[i].bytes);
+}
+
+static void put_back(void)
+{
+	for (unsigned i = 0; i < STATE_FILES; i++) {
+		ck_assert_int_eq(truncate(state_path(state_files[i]), (off_t)kept[i].bytes), 0);
+		state_write(state_path(state_files[i]), kept[i].text, kept[i].bytes, 0);
+	}
+}
+
+static void forget(void)
+{
+	for (unsigned i = 0; i < STATE_FILES; i++)
+		free(kept[i].text);
+}
+
+/* Where a flip must not go without a word: what the file says, and not what it leaves free. */
+static bool matters(unsigned file, size_t at)
+{
+	static const size_t run = offsetof(struct format_page, runs) + offsetof(struct format_run, crc) + 4;
+
+	if (file == FORMAT_MEMORY && at >= FORMAT_PAGE_BYTES)
+		return false;
+	if (at < FORMAT_PAGE_BYTES) /* of the two runs the first one is the last */
+		return at < sizeof(struct format_header) || (at >= 1024 && at < 1032) ||
+		       (file >= FORMAT_TENSORS && at >= 1032 && at < 1040) ||
+		       (file == FORMAT_JOURNAL && ((at >= 1040 && at < 1048) || (at >= 2048 && at < run)));
+	if (file == FORMAT_JOURNAL)
+		return at < FORMAT_PAGE_BYTES + sizeof(struct store_write);
+	size_t cell_bytes = format_cell_bytes((enum store_table)(file - FORMAT_TENSORS));
+	const struct format_cell *cell = (const void *)(kept[file].text + FORMAT_PAGE_BYTES +
+							(at - FORMAT_PAGE_BYTES) / cell_bytes * cell_bytes);
+	return (at - FORMAT_PAGE_BYTES) % cell_bytes < (size_t)FORMAT_CELL_BYTES + cell->bytes;
+}
+
+/* What an open that is not refused writes to. */
+static void put_back_beginnings(void)
+{
+	for (unsigned i = 0; i < STATE_FILES; i++) {
+		const char *path = state_path(state_files[i]);
+		state_write(path, kept[i].text, kept[i].bytes < 8192 ? kept[i].bytes : 8192, 0);
+		if (i == FORMAT_JOURNAL)
+			state_write(path, kept[i].text + FORMAT_RECORDS_OFF, 8192, FORMAT_RECORDS_OFF);
+	}
+}
+
+/* Which bytes are flipped: all that matter, and a few of what is large and alike. */
+static size_t next_byte(unsigned file, size_t at)
+{
+	size_t end = at + (at >= FORMAT_PAGE_BYTES + 1024 && file == FORMAT_JOURNAL ? 40961 : 97);
+
+	for (at++; at < end && at < kept[file].bytes; at++)
+		if (matters(file, at))
+			break;
+	return at;
+}
+
+/* What became of one flip: refused, or told, or nothing was lost. */
+static bool see_flip(unsigned file, size_t at, unsigned bit)
+{
+	const struct store_found_write *found;
+	int status = state_try();
+
+	if (status) {
+		ck_assert_int_eq(status, -EINVAL);
+		ck_assert_msg(strstr(state.error, state_files[file]) || strstr(state.error, "journal"), "%s",
+			      state.error);
+		return true;
+	}
+	ck_assert(!state.report.is_new);
+	bool is_told = look() || state.report.is_stale || state_tells("damaged");
+	ck_assert_msg(is_told || !matters(file, at), "bit %u of byte %zu of %s went unnoticed", bit, at,
+		      state_files[file]);
+	if (store_writes_found(state.store, &found) == 1)
+		ck_assert(found->handle == 99 && found->first == 1 && found->count == 2);
+	else
+		ck_assert(state.report.is_stale);
+	state_close(false);
+	put_back_beginnings();
+	return is_told;
+}
+
+/* A bit of each byte; all of them where NPUMEM_STORE_EVERY_BIT is set, which takes seconds. */
+START_TEST(every_bit)
+{
+	unsigned n_told = 0, file = (unsigned)_i;
+	unsigned step = getenv("NPUMEM_STORE_EVERY_BIT") ? 1 : 8;
+
+	fill();
+	state_close(false);
+	keep();
+	for (size_t at = 0; at < kept[file].bytes; at = next_byte(file, at))
+		for (unsigned bit = at % step; bit < 8; bit += step) {
+			char byte = (char)(kept[file].text[at] ^ 1 << bit);
+			state_write(state_path(state_files[file]), &byte, 1, at);
+			n_told += see_flip(file, at, bit);
+			state_write(state_path(state_files[file]), &kept[file].text[at], 1, at);
+		}
+	ck_assert_uint_ge(n_told, 8 / step * (sizeof(struct format_header) + 8));
+	state_open();
+	ck_assert_uint_eq(look(), 0);
+	ck_assert(!state_tells("damaged"));
+	state_close(false);
+	forget();
+}
+END_TEST
+
+/* A file that ends early, whether in its page, its cells or its records. */
+START_TEST(every_length)
+{
+	unsigned file = (unsigned)_i;
+
+	fill();
+	state_close(false);
+	keep();
+	for (size_t bytes = 0; bytes < kept[file].bytes;
+	     bytes += bytes < FORMAT_PAGE_BYTES ? 61 : kept[file].bytes / 20 + 1) {
+		ck_assert_int_eq(truncate(state_path(state_files[file]), (off_t)bytes), 0);
+		int status = state_try();
+		bool is_whole = file == FORMAT_MEMORY && bytes >= FORMAT_PAGE_BYTES + STATE_MEMORY_BYTES;
+		ck_assert_msg(is_whole ? !status : status == -EINVAL, "%zu: %d %s", bytes, status, state.error);
+		ck_assert(is_whole || strstr(state.error, "cut short") ||
+			  strstr(state.error, "not of an npumem state"));
+		if (!status)
+			state_close(false);
+		state.store = NULL;
+		put_back();
+	}
+	state_open();
+	ck_assert_uint_eq(look(), 0);
+	ck_assert_str_eq(store_memory(state.store), "memory");
+	state_close(true);
+	forget();
+}
+END_TEST
+
+START_TEST(a_file_that_is_missing)
+{
+	fill();
+	state_close(true);
+	keep();
+	unlink(state_path(state_files[_i]));
+	state_refused(-EINVAL, "is missing or cut short");
+	/* And that attempt made nothing of it. */
+	state_refused(-EINVAL, "is missing or cut short");
+	put_back();
+	/* A new file, though of the same bytes. */
+	state_refused(-EINVAL, "some files of the state are copies");
+	forget();
+}
+END_TEST
+
+/* Whatever it begins with. */
+START_TEST(a_foreign_file)
+{
+	char text[9000] = {0};
+
+	memset(text + 1500, 'x', sizeof(text) - 1500);
+	state_write(state_path(state_files[_i]), text, sizeof(text), 0);
+	state_refused(-EINVAL, "");
+	size_t bytes;
+	char *after = state_read(state_path(state_files[_i]), &bytes);
+	ck_assert_uint_eq(bytes, sizeof(text));
+	ck_assert_mem_eq(after, text, bytes);
+	free(after);
+	unlink(state_path(state_files[_i]));
+	/* The others are empty as that attempt left them. */
+	state_open();
+	ck_assert(state.report.is_new);
+	state_close(false);
+	state_write(state_path(state_files[_i]), text, sizeof(text), 0);
+	state_refused(-EINVAL, "is not of an npumem state");
+}
+END_TEST
+
+START_TEST(another_version)
+{
+	uint32_t version = _i ? FORMAT_VERSION + 1 : FORMAT_VERSION - 1;
+
+	fill();
+	state_close(true);
+	state_write(state_path("sessions"), &version, sizeof(version), offsetof(struct format_header, version));
+	state_refused(
+		-EINVAL,
+		_i ? "sessions: is of version 2 of the state's format; this npumemd reads and writes version 1"
+		   : "sessions: is of version 0 of the state's format; this npumemd reads and writes version 1");
+}
+END_TEST
+
+START_TEST(another_geometry)
+{
+	fill();
+	state_close(true);
+	state.options.geometry = "5 NPUs";
+	state.options.geometry_text = "five NPUs";
+	state_refused(-EINVAL,
+		      "the state is of a device of four NPUs (12388 bytes), not of five NPUs (12388 bytes)");
+	state.options.geometry = "4 NPUs";
+	state.options.geometry_text = "four NPUs";
+	state.options.memory_bytes++;
+	state_refused(-EINVAL, "of four NPUs (12388 bytes), not of four NPUs (12389 bytes)");
+	state.options.memory_bytes--;
+	state.options.geometry_bytes--;
+	state_refused(-EINVAL, "not of four NPUs");
+	state.options.geometry_bytes++;
+	state.options.memory_bytes = UINT64_MAX - 5;
+	ck_assert_int_eq(state_try(), -EFBIG);
+	state.options.memory_bytes = STATE_MEMORY_BYTES;
+	state_open();
+	ck_assert_uint_eq(look(), 0);
+	state_close(true);
+}
+END_TEST
+
+/* Files that are whole but do not belong together. */
+START_TEST(files_of_another_state)
+{
+	char first[sizeof(state.directory)];
+
+	fill();
+	state_close(true);
+	strcpy(first, state.directory);
+	state_set_up();
+	fill();
+	state_close(true);
+	rename(state_path_in(first, "results"), state_path("results"));
+	state_refused(-EINVAL, "results: is of another state than journal");
+	rename(state_path("sessions"), state_path("results"));
+	state_refused(-EINVAL, "is missing or cut short");
+	state_remove(first);
+}
+END_TEST
+
+START_TEST(a_file_of_another_time)
+{
+	unsigned file = (unsigned)_i;
+
+	fill();
+	state_close(true);
+	keep();
+	state_open();
+	state_put(STORE_TENSORS, 0, "later");
+	state_close(true);
+	state_write(state_path(state_files[file]), kept[file].text, kept[file].bytes, 0);
+	state_refused(-EINVAL, "is of another time than journal");
+	forget();
+}
+END_TEST
+
+static void copy_to(const char *directory)
+{
+	for (unsigned i = 0; i < STATE_FILES; i++) {
+		size_t bytes;
+		char *text = state_read(state_path(state_files[i]), &bytes);
+		state_write(state_path_in(directory, state_files[i]), text, bytes, 0);
+		free(text);
+	}
+}
+
+START_TEST(a_copy)
+{
+	char original[sizeof(state.directory)], copy[sizeof(state.directory)];
+
+	snprintf(copy, sizeof(copy), "%.50s-copy", state.directory);
+	ck_assert_int_eq(mkdir(copy, 0700), 0);
+	strcpy(original, state.directory);
+	fill();
+	copy_to(copy);
+	state_close(false);
+	state.options.directory = copy;
+	state_refused(-EINVAL, "is a copy of a state that was not closed");
+	/* Not of one that was killed either, which another boot does not change. */
+	state.options.boot_id = "00000000000000000000000000000002";
+	state_refused(-EINVAL, "is a copy of a state that was not closed");
+	state.options.boot_id = "00000000000000000000000000000001";
+	state.options.directory = original;
+	state_reopen(false);
+	state_close(true);
+	state_remove(copy);
+	ck_assert_int_eq(mkdir(copy, 0700), 0);
+	copy_to(copy);
+	state.options.directory = copy;
+	state_open();
+	ck_assert_uint_eq(look(), 0);
+	ck_assert(state.report.was_clean && state_tells("a copy"));
+	ck_assert_str_eq(store_memory(state.store), "memory");
+	/* It is a state of its own from here on. */
+	state_reopen(false);
+	ck_assert(!state_tells("a copy"));
+	state_close(true);
+	state_remove(copy);
+}
+END_TEST
+
+START_TEST(two_at_a_time)
+{
+	struct store *other = NULL;
+	struct store_report report;
+
+	fill();
+	ck_assert_int_eq(store_open(&state.options, &other, &report, state.error), -EBUSY);
+	ck_assert_ptr_nonnull(strstr(state.error, "journal: is in use by another npumemd"));
+	ck_assert_ptr_null(other);
+	ck_assert_uint_eq(look(), 0);
+	state_reopen(false);
+	ck_assert_uint_eq(look(), 0);
+	state_close(true);
+}
+END_TEST
+
+/* Power is lost where a state that was not closed is found by another boot. Told until it is dealt with. */
+START_TEST(loss_of_power)
+{
+	state.options.durable = _i;
+	fill();
+	state_close(false);
+	state.options.boot_id = "000000000000000000000000000000a2";
+	state_open();
+	ck_assert_int_eq(state.report.is_stale, !_i);
+	ck_assert_uint_eq(look(), 0);
+	state_reopen(false);
+	ck_assert_int_eq(state.report.is_stale, !_i);
+	ck_assert_int_eq(store_recovered(state.store), 0);
+	state_reopen(false);
+	ck_assert(!state.report.is_stale);
+	state_close(true);
+	state.options.boot_id = "000000000000000000000000000000a3";
+	state_open();
+	ck_assert(!state.report.is_stale && state.report.was_clean);
+	state_close(false);
+}
+END_TEST
+
+START_TEST(ids_of_boots)
+{
+	static const char *const bad[] = {"", "1", "0000000000000000000000000000000g",
+					  "000000000000000000000000000000001"};
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		state.options.boot_id = bad[i];
+		state_refused(-EINVAL, "is not the id of a boot");
+	}
+	state.options.boot_id = NULL;
+	state_open();
+	state_reopen(false);
+	ck_assert(!state.report.is_stale);
+	state_close(false);
+}
+END_TEST
+
+/* A lost cell stays so until it is put or dropped, and its neighbours are whole. */
+START_TEST(a_lost_cell_is_told_until_it_is_dealt_with)
+{
+	char byte = 'X';
+
+	fill();
+	state_close(true);
+	state_write(state_path("tensors"), &byte, 1, FORMAT_PAGE_BYTES + 2 * 512 + 20);
+	state_write(state_path("tensors"), &byte, 1, FORMAT_PAGE_BYTES + 3 * 512 + 20);
+	for (unsigned i = 0; i < 2; i++) {
+		state_open();
+		ck_assert_uint_eq(look(), 2);
+		ck_assert(state_tells("tensors: cell 2 is damaged and lost"));
+		state_close(i);
+	}
+	state_open();
+	state_put(STORE_TENSORS, 2, text_of(STORE_TENSORS, 2));
+	ck_assert_int_eq(store_prepare(state.store, STORE_TENSORS, 0, 1), 0);
+	store_drop(state.store, STORE_TENSORS, 3, 7);
+	store_commit(state.store);
+	state_reopen(false);
+	ck_assert_uint_eq(state.report.tables[STORE_TENSORS].n_lost, 0);
+	ck_assert_uint_eq(store_stamp(state.store, STORE_TENSORS, 3), 7);
+	state_close(true);
+}
+END_TEST
+
+/* A cell that is whole but stands at another's place, and a block of zeros. */
+START_TEST(cells_elsewhere)
+{
+	static const char zeros[1024];
+	size_t bytes;
+
+	fill();
+	state_close(true);
+	char *text = state_read(state_path("tensors"), &bytes);
+	state_write(state_path("tensors"), text + FORMAT_PAGE_BYTES, 512, FORMAT_PAGE_BYTES + 512);
+	state_write(state_path("tensors"), zeros, sizeof(zeros), FORMAT_PAGE_BYTES + 5 * 512);
+	free(text);
+	text = state_read(state_path("sessions"), &bytes);
+	state_write(state_path("results"), text + FORMAT_PAGE_BYTES, 128, FORMAT_PAGE_BYTES);
+	free(text);
+	state_open();
+	ck_assert_uint_eq(look(), 4);
+	ck_assert(store_is_lost(state.store, STORE_RESULTS, 0));
+	ck_assert(store_is_lost(state.store, STORE_TENSORS, 1) && store_is_lost(state.store, STORE_TENSORS, 5) &&
+		  store_is_lost(state.store, STORE_TENSORS, 6));
+	ck_assert(state_tells("cell 1 ") && state_tells("cell 5 ") && state_tells("cell 6 "));
+	state_close(true);
+}
+END_TEST
+
+/* ---- the journal ---- */
+
+static void put_unflushed(const char *text)
+{
+	ck_assert_int_eq(store_prepare(state.store, STORE_TENSORS, 2, 1), 0);
+	store_put(state.store, STORE_TENSORS, 1, text, strlen(text));
+	store_commit(state.store);
+}
+
+static struct format_transaction *transaction_in(char *journal, size_t off)
+{
+	return (struct format_transaction *)(void *)(journal + FORMAT_RECORDS_OFF + off);
+}
+
+/* The disk may keep a transaction whose cells it has, and not the one behind it. */
+START_TEST(a_transaction_from_before)
+{
+	size_t bytes;
+
+	state.options.durable = true;
+	state_open();
+	put_unflushed("the older one");
+	put_unflushed("the newer one");
+	char *journal = state_read(state_path("journal"), &bytes);
+	ck_assert_int_eq(store_flush(state.store), 0);
+	state_close(false);
+	size_t first = transaction_in(journal, 0)->bytes;
+	transaction_in(journal, first)->valid = 0;
+	state_write(state_path("journal"), journal + FORMAT_RECORDS_OFF, first + sizeof(struct format_transaction),
+		    FORMAT_RECORDS_OFF);
+	free(journal);
+	state_open();
+	ck_assert(state_has(STORE_TENSORS, 1, "the newer one"));
+	ck_assert(!state_tells("damaged"));
+	state_close(true);
+}
+END_TEST
+
+/* One of which a part did not reach the disk: what stood there from an earlier one is none of it. 0: a flipped
+ * bit; 1: a record of the one before; 2: one more record than there are; 3: longer than the file; 4: shorter than
+ * itself. */
+START_TEST(a_transaction_that_is_not_whole)
+{
+	size_t bytes, earlier_bytes, record = sizeof(struct format_transaction);
+
+	state.options.durable = true;
+	state_open();
+	put_unflushed("first");
+	ck_assert_int_eq(store_flush(state.store), 0);
+	char *earlier = state_read(state_path("journal"), &earlier_bytes);
+	put_unflushed("other");
+	char *journal = state_read(state_path("journal"), &bytes);
+	state_close(false);
+	struct format_transaction *transaction = transaction_in(journal, 0);
+	if (_i == 0)
+		journal[FORMAT_RECORDS_OFF + record + sizeof(struct format_record)] ^= 1;
+	if (_i == 1)
+		memcpy(journal + FORMAT_RECORDS_OFF + record, earlier + FORMAT_RECORDS_OFF + record,
+		       transaction->bytes - record);
+	transaction->n_records += _i == 2;
+	transaction->bytes = _i == 3 ? UINT64_MAX - 7 : _i == 4 ? 8 : transaction->bytes;
+	transaction->valid = format_mix(transaction->seq, transaction->bytes, transaction->n_records);
+	state_write(state_path("journal"), journal + FORMAT_RECORDS_OFF, 4096, FORMAT_RECORDS_OFF);
+	free(earlier);
+	free(journal);
+	state_open();
+	ck_assert(state_has(STORE_TENSORS, 1, "first"));
+	ck_assert(state_tells("journal: what stands in it is damaged"));
+	ck_assert_uint_eq(state.report.tables[STORE_TENSORS].n_lost, 0);
+	state_close(true);
+}
+END_TEST
+
+/* Nor may a record lead out of its table, or of the tables. */
+START_TEST(a_record_that_leads_astray)
+{
+	size_t bytes;
+
+	state.options.durable = true;
+	state_open();
+	put_unflushed("first");
+	char *journal = state_read(state_path("journal"), &bytes);
+	state_close(false);
+	struct format_record *record = (void *)(transaction_in(journal, 0) + 1);
+	record->index = _i & 1 ? UINT32_MAX : record->index;
+	record->table = _i & 2 ? UINT32_MAX : record->table;
+	record->cell.bytes = _i & 4 ? UINT16_MAX : record->cell.bytes;
+	state_write(state_path("journal"), record, sizeof(*record),
+		    FORMAT_RECORDS_OFF + sizeof(struct format_transaction));
+	free(journal);
+	state_open();
+	ck_assert(!state_has(STORE_TENSORS, 1, "first"));
+	ck_assert(state_tells("journal: what stands in it is damaged"));
+	state_close(true);
+}
+END_TEST
+
+/* Whoever may write a file may cut it short under the daemon. */
+START_TEST(files_that_others_may_write)
+{
+	state_open();
+	state_close(true);
+	chmod(state_path("tensors"), 0620);
+	state_refused(-EPERM, "tensors: may be written by others (mode 0620)");
+	chmod(state_path("tensors"), 0600);
+	if (!geteuid()) {
+		ck_assert_int_eq(chown(state_path("memory"), 1234, 0), 0);
+		state_refused(-EPERM, "memory: belongs to uid 1234, not to uid 0");
+		ck_assert_int_eq(chown(state_path("memory"), 0, 0), 0);
+	}
+	state_open();
+	state_close(true);
+	rename(state_path("memory"), state_path("elsewhere"));
+	ck_assert_int_eq(symlink("elsewhere", state_path("memory")), 0);
+	state_refused(-ELOOP, "memory: cannot be opened");
+	unlink(state_path("memory"));
+	ck_assert_int_eq(mkdir(state_path("memory"), 0700), 0);
+	state_refused(-EISDIR, "memory: cannot be opened");
+	rmdir(state_path("memory"));
+	ck_assert_int_eq(mkfifo(state_path("memory"), 0600), 0);
+	state_refused(-EINVAL, "memory: is not a file");
+	unlink(state_path("elsewhere"));
+}
+END_TEST
+
+START_TEST(a_directory_that_is_none)
+{
+	char path[100];
+
+	snprintf(path, sizeof(path), "%s/new", state.directory);
+	state.options.directory = path;
+	state_open();
+	struct stat stat_of;
+	ck_assert_int_eq(stat(path, &stat_of), 0);
+	ck_assert_uint_eq(stat_of.st_mode & 07777, 0700);
+	state_close(true);
+	state_remove(path);
+	snprintf(path, sizeof(path), "%s/no/where", state.directory);
+	state_refused(-ENOENT, "/no/where: cannot be opened: No such file or directory");
+	state.options.directory = "/dev/null";
+	state_refused(-ENOTDIR, "/dev/null: cannot be opened: Not a directory");
+}
+END_TEST
+
+Suite *suite_damage(void)
+{
+	Suite *suite = suite_create("store/damage");
+	TCase *tcase = tcase_create("damage"), *bits = tcase_create("long");
+
+	tcase_add_checked_fixture(tcase, state_set_up, state_tear_down);
+	tcase_add_loop_test(tcase, every_length, 0, STATE_FILES);
+	tcase_add_loop_test(tcase, a_file_that_is_missing, 0, STATE_FILES);
+	tcase_add_loop_test(tcase, a_foreign_file, 0, STATE_FILES);
+	tcase_add_loop_test(tcase, another_version, 0, 2);
+	tcase_add_test(tcase, another_geometry);
+	tcase_add_test(tcase, files_of_another_state);
+	tcase_add_loop_test(tcase, a_file_of_another_time, 0, STATE_FILES);
+	tcase_add_test(tcase, a_copy);
+	tcase_add_test(tcase, two_at_a_time);
+	tcase_add_loop_test(tcase, loss_of_power, 0, 2);
+	tcase_add_test(tcase, ids_of_boots);
+	tcase_add_test(tcase, a_lost_cell_is_told_until_it_is_dealt_with);
+	tcase_add_test(tcase, cells_elsewhere);
+	tcase_add_test(tcase, a_transaction_from_before);
+	tcase_add_loop_test(tcase, a_transaction_that_is_not_whole, 0, 5);
+	tcase_add_loop_test(tcase, a_record_that_leads_astray, 1, 8);
+	tcase_add_test(tcase, files_that_others_may_write);
+	tcase_add_test(tcase, a_directory_that_is_none);
+	suite_add_tcase(suite, tcase);
+	tcase_add_checked_fixture(bits, state_set_up, state_tear_down);
+	tcase_add_loop_test(bits, every_bit, 0, STATE_FILES);
+	suite_add_tcase(suite, bits);
+	return suite;
+}
