@@ -11,6 +11,7 @@
 #include "daemon/device/operations/roles.h"
 #include "daemon/device/reuse/overlap.h"
 #include "daemon/device/geometry/runs.h"
+#include "daemon/device/tensors/changes.h"
 #include "daemon/device/tensors/table.h"
 #include "daemon/device/tensors/written.h"
 
@@ -99,6 +100,8 @@ static void release_view(struct device *device, struct tensor *view)
 
 void device_forget(struct device *device, struct tensor *tensor)
 {
+	if (tensor->touched)
+		changes_tell_place(device, &tensor->place, false);
 	if (tensor->touched)
 		runs_each(&device->options.geometry, &tensor->place, true, forget, device);
 	tensor->touched = false;

@@ -20,7 +20,7 @@ struct device_options {
 	int rounding;			 /* enum npumem_rounding, 0: convergent */
 	int uninitialized;		 /* enum npumem_uninitialized, 0: refuse */
 	bool allow_unchecked;
-	enum isa isa; /* ISA_ANY: the best; one beyond the best is taken for it */
+	enum isa isa;	     /* ISA_ANY: the best; one beyond the best is taken for it */
 	uint64_t pack_bytes; /* host memory for packs that are kept: see operations/packs.h */
 };
 
@@ -50,6 +50,12 @@ struct device_request {
 /* What long work calls between its parts, on the thread that does it: whoever waits for that thread's place may go
  * on before it returns. At first nothing is called. Before any work. */
 void device_give_way_by(struct device *device, void (*give_way)(void *ctx), void *ctx);
+
+/* From now on whoever changes bytes or bits of the memory handed in calls before(ctx, off, bytes) of a stretch
+ * that holds them, before it does, on its own thread. While nothing runs. */
+void device_tell(struct device *device, void (*before)(void *ctx, uint64_t off, uint64_t bytes), void *ctx);
+/* No longer; what runs may still do so once. */
+void device_tell_no_more(struct device *device);
 
 /* Who helps with kernels; copied. At first nobody. Before any work. */
 void device_help_by(struct device *device, const struct kernel_crew *crew);

@@ -32,6 +32,11 @@ struct device {
 	struct overlap_windows *windows; /* counts of the bytes where guests lie; NULL without guests */
 	void (*give_way)(void *ctx);	 /* NULL: nobody waits */
 	void *give_way_ctx;
+	struct {
+		_Atomic bool is_on;
+		void (*before)(void *ctx, uint64_t off, uint64_t bytes);
+		void *ctx;
+	} changes;		 /* who is told of them (tensors/changes.h) */
 	struct kernel_crew crew; /* share NULL: nobody helps */
 	struct packs packs;
 };

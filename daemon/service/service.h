@@ -12,6 +12,7 @@
 #include "daemon/service/record.h"
 #include "daemon/service/recorder.h"
 #include "daemon/service/scheduler.h"
+#include "daemon/service/snapshot.h"
 #include "daemon/service/waiting.h"
 
 struct service {
@@ -26,6 +27,7 @@ struct service {
 	struct metrics metrics;
 	struct recorder recorder;
 	struct persist persist;
+	struct snapshot snapshot;
 	struct session *sessions;
 	uint64_t n_sessions, last_session;
 };

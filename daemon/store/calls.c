@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 /* What the call answers, or -1 with errno where a test fails it. */
@@ -161,6 +163,36 @@ int calls_map_more(const struct store_hooks *hooks, void **at, size_t bytes, siz
 		return -errno;
 	*at = moved;
 	return 0;
+}
+
+int calls_map_own(const struct store_hooks *hooks, size_t bytes, void **out)
+{
+	void *at = failed(hooks, "mmap") ? MAP_FAILED
+					 : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+						MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*out = at;
+	return 0;
+}
+
+uint64_t calls_find_data(int fd, uint64_t off, uint64_t to)
+{
+	struct statfs file_system;
+
+	/* Others may not know of what was stored through a mapping. */
+	if (fstatfs(fd, &file_system) || file_system.f_type != TMPFS_MAGIC)
+		return off;
+	off_t at = lseek(fd, (off_t)off, SEEK_DATA);
+	if (at < 0)
+		return errno == ENXIO ? to : off;
+	return (uint64_t)at < to ? (uint64_t)at : to;
+}
+
+int calls_remove(const struct store_hooks *hooks, int directory, const char *name)
+{
+	return CALL(hooks, "unlink", unlinkat(directory, name, 0)) ? -errno : 0;
 }
 
 int calls_random(const struct store_hooks *hooks, void *to, size_t bytes)

@@ -33,6 +33,14 @@ int calls_map(const struct store_hooks *hooks, int fd, uint64_t off, size_t byte
 /* Makes the mapping longer; *at may move. */
 int calls_map_more(const struct store_hooks *hooks, void **at, size_t bytes, size_t to);
 
+/* Zero bytes of the process's own, whose pages are taken as they are written to. */
+int calls_map_own(const struct store_hooks *hooks, size_t bytes, void **out);
+/* Where at or behind `off` the file has bytes that may not be zero; `to`: nowhere before that. Of file systems
+ * that are not known to tell, `off`. */
+uint64_t calls_find_data(int fd, uint64_t off, uint64_t to);
+
+int calls_remove(const struct store_hooks *hooks, int directory, const char *name);
+
 /* Bytes that nobody can tell before. */
 int calls_random(const struct store_hooks *hooks, void *to, size_t bytes);
 

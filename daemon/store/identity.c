@@ -260,3 +260,14 @@ int identity_end(struct store *store)
 {
 	return turn(store, store->epoch + 1, true);
 }
+
+void identity_close_copy(const struct store *store, enum format_file file, struct format_page *page)
+{
+	struct format_run *run = &page->runs[run_of(store->epoch + 1)];
+
+	page->epoch = format_word(store->epoch + 1);
+	if (file != FORMAT_JOURNAL)
+		return;
+	memset(run->files, 0, sizeof(run->files));
+	run->crc = run_crc(run);
+}

@@ -22,5 +22,7 @@ int identity_check(struct opening *opening, const struct format_page *pages);
 int identity_begin(const struct opening *opening);
 /* Says that it closed it; all else is on the disk. */
 int identity_end(struct store *store);
+/* Makes the first page of one of its files that of a copy of the state, closed at this moment. */
+void identity_close_copy(const struct store *store, enum format_file file, struct format_page *page);
 
 #endif

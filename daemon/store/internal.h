@@ -3,6 +3,7 @@
 #define STORE_INTERNAL_H
 
 #include "daemon/store/format.h"
+#include "daemon/store/image_pages.h"
 #include "daemon/store/journal.h"
 #include "daemon/store/mapping.h"
 #include "daemon/store/writes.h"
@@ -18,6 +19,7 @@ struct store {
 	uint32_t epoch;
 	struct journal journal;
 	struct writes writes;
+	struct image image;
 };
 
 static inline struct format_page *store_page(const struct store *store, enum format_file file)

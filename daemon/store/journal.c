@@ -11,6 +11,7 @@
 
 #include "daemon/store/calls.h"
 #include "daemon/store/cells.h"
+#include "daemon/store/image_pages.h"
 #include "daemon/store/store.h"
 
 static struct format_transaction *transaction_at(const struct journal *journal, uint64_t off)
@@ -84,6 +85,7 @@ static void apply(struct store *store, uint64_t off)
 	for (uint64_t i = 0; i < transaction->n_records; i++) {
 		const struct format_record *record = record_at(&store->journal, off);
 		struct format_cell *cell = cells_at(store, record->table, record->index);
+		image_before_cell(store, record->table, record->index);
 		mapping_copy(store->hooks, cell, &record->cell, FORMAT_CELL_BYTES + record->cell.bytes);
 		off += record_bytes(record);
 	}

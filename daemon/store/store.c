@@ -11,9 +11,12 @@
 #include "daemon/store/create.h"
 #include "daemon/store/files.h"
 #include "daemon/store/identity.h"
+#include "daemon/store/image_pages.h"
+#include "daemon/store/manifest.h"
 
 static void free_store(struct store *store)
 {
+	image_deinit(store);
 	mapping_close(&store->journal.records);
 	for (enum format_file file = 0; file < FORMAT_FILES; file++)
 		mapping_close(&store->maps[file]);
@@ -24,7 +27,7 @@ static void free_store(struct store *store)
 
 static int open_state(struct opening *opening, struct format_page *pages)
 {
-	bool is_blank = true;
+	bool is_blank = true, is_snapshot = false;
 	int status = identity_read_boot(opening);
 
 	if (!status && opening->options->memory_bytes > INT64_MAX / 2)
@@ -37,10 +40,15 @@ static int open_state(struct opening *opening, struct format_page *pages)
 	}
 	if (status)
 		return status;
+	status = manifest_check(opening, &is_snapshot);
+	if (status)
+		return status;
 	opening->report->is_new = is_blank;
 	if (is_blank)
 		return create_state(opening);
 	status = identity_check(opening, pages);
+	if (!status && is_snapshot)
+		status = manifest_remove(opening);
 	return status ? status : load_state(opening, pages);
 }
 

@@ -41,6 +41,7 @@ struct npumem_answer {
 		const struct npumem_segment *segment;
 		const struct npumem_record *record;
 		const char *json; /* call */
+		const struct npumem_piece *piece; /* snapshot */
 	};
 };
 typedef void npumem_callback(void *context, const struct npumem_answer *answer);
@@ -86,6 +87,7 @@ int npumem_compact_async(struct npumem *npumem, bool dry_run, NPUMEM_ASYNC);
 int npumem_plan_remote_async(struct npumem *npumem, const struct npumem_spec *spec, NPUMEM_ASYNC);
 int npumem_call_async(struct npumem *npumem, const char *method, const char *json, NPUMEM_ASYNC);
 int npumem_shutdown_async(struct npumem *npumem, NPUMEM_ASYNC);
+int npumem_snapshot_async(struct npumem *npumem, uint64_t snapshot, NPUMEM_ASYNC);
 int npumem_numeric_remote_async(struct npumem *npumem, const struct npumem_numeric *question, NPUMEM_ASYNC);
 
 int npumem_alloc_async(struct npumem *npumem, const struct npumem_allocation *allocations, unsigned n,

@@ -229,6 +229,21 @@ int npumem_plan_remote(struct npumem *npumem, const struct npumem_spec *spec, co
 /* For root and the daemon's uid: the daemon answers what it was asked, and ends; this connection ends when it
  * does. 0 or NPUMEM_PERMISSION_DENIED. */
 int npumem_shutdown(struct npumem *npumem, struct npumem_error *error);
+/* A copy of a daemon's state directory as it is at one moment, while the daemon goes on, in pieces that make the
+ * files of a directory that a daemon starts from. For root and the daemon's uid. */
+struct npumem_piece {
+	uint64_t snapshot;
+	const char *file; /* a name in that directory; each file comes at least once */
+	uint64_t file_bytes, offset;
+	const void *data; /* what no piece has is zero */
+	size_t bytes;
+	bool last;
+};
+/* 0 begins one, of this moment, and hands out its number with a piece of no file; then its number, until `last`.
+ * NPUMEM_PERMISSION_DENIED, NPUMEM_FAILED_PRECONDITION (there is no state directory), NPUMEM_UNAVAILABLE (another
+ * one is being taken), NPUMEM_NOT_FOUND (it has ended). */
+int npumem_snapshot(struct npumem *npumem, uint64_t snapshot, const struct npumem_piece **piece,
+		    struct npumem_error *error);
 /* Numeric questions answered by the daemon instead of npumem_numeric. */
 int npumem_numeric_remote(struct npumem *npumem, const struct npumem_numeric *question,
 			  const struct npumem_numeric_answer **answer, struct npumem_error *error);

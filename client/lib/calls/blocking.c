@@ -64,6 +64,12 @@ int npumem_shutdown(struct npumem *npumem, struct npumem_error *error)
 	WAIT_ONLY(npumem_shutdown_async(npumem, ASYNC));
 }
 
+int npumem_snapshot(struct npumem *npumem, uint64_t snapshot, const struct npumem_piece **piece,
+		    struct npumem_error *error)
+{
+	WAIT(piece, npumem_snapshot_async(npumem, snapshot, ASYNC));
+}
+
 int npumem_numeric_remote(struct npumem *npumem, const struct npumem_numeric *question,
 			  const struct npumem_numeric_answer **answer, struct npumem_error *error)
 {

@@ -7,6 +7,7 @@
 
 #include "daemon/device/geometry/runs.h"
 #include "daemon/device/operations/op_rule.h"
+#include "daemon/device/tensors/changes.h"
 #include "daemon/device/tensors/written.h"
 
 static const struct op_rule *const rules[] = {
@@ -42,6 +43,24 @@ static void raise_versions(const struct op *op)
 						  memory_order_relaxed);
 }
 
+/* A kernel reaches all of a footprint, and what others have there. */
+static void tell_changes(const struct device *device, const struct op *op)
+{
+	struct op_access accesses[OP_ACCESSES_MAX];
+	bool is_part = op->kind == OP_WRITE;
+	if (!changes_are_told(device))
+		return;
+	for (unsigned i = 0, n = op_accesses(op, accesses); i < n; i++) {
+		if (!accesses[i].writes)
+			continue;
+		if (op->kind == OP_RUN)
+			changes_tell_place(device, &tensor_root(accesses[i].tensor)->place, true);
+		else
+			changes_tell_elements(device, accesses[i].tensor, is_part ? op->first : 0,
+					      is_part ? op->count : -1);
+	}
+}
+
 int op_run(struct device *device, struct op *op, const struct error_context *context)
 {
 	const struct op_rule *rule = rules[op->kind];
@@ -58,6 +77,7 @@ int op_run(struct device *device, struct op *op, const struct error_context *con
 	if (status)
 		return status;
 	raise_versions(op);
+	tell_changes(device, op);
 	return rule->run(device, op, context);
 }
 
@@ -149,9 +169,12 @@ static int64_t dma_cost(const struct device *device, const struct op *op)
 	int64_t n = npumem_place_elements(&op->tensor->place);
 	if ((op->kind == OP_WRITE || op->kind == OP_READ) && op->count >= 0 && op->count < n)
 		n = op->count;
-	if (op->kind == OP_WRITE || op->kind == OP_READ)
-		return copy_cost(op, n) + (op->kind == OP_READ ? look_cost(device, op->tensor, n) : 0);
-	int64_t cost = op_reach_cost(&op->tensor->place, n);
+	if (op->kind == OP_READ)
+		return copy_cost(op, n) + look_cost(device, op->tensor, n);
+	int64_t changes = changes_cost(device, op->tensor, n);
+	if (op->kind == OP_WRITE)
+		return copy_cost(op, n) + changes;
+	int64_t cost = op_reach_cost(&op->tensor->place, n) + changes;
 	if (op->kind == OP_COPY)
 		cost += read_cost(device, op->source, npumem_place_elements(&op->source->place));
 	return cost;
@@ -176,7 +199,7 @@ static int64_t run_cost(struct device *device, const struct op *op)
 		if (!memcmp(op->operands[i].role, "out", 3)) {
 			out = n;
 			out_channels = place->layout == NPUMEM_MATRIX ? place->cols : place->shape.c;
-			elements += op_reach_cost(place, n);
+			elements += op_reach_cost(place, n) + changes_cost(device, tensor, n);
 			continue;
 		}
 		if (!memcmp(op->operands[i].role, "weights", 7) || !memcmp(op->operands[i].role, "right", 5))

@@ -6,6 +6,7 @@
 #include "daemon/device/placement/move_bytes.h"
 
 #include "daemon/device/reuse/overlap.h"
+#include "daemon/device/tensors/changes.h"
 
 _Static_assert((int)DEVICE_MOVES_MAX == (int)KEPT_MOVES_MAX, "each move of a step is kept");
 
@@ -40,6 +41,7 @@ static void note(struct device *device, const struct progress *at)
 void move_bytes_note(struct device *device, const struct device_move *moves, unsigned n)
 {
 	struct kept *kept = device->local.kept;
+	changes_tell_kept(device);
 	kept->n_moves = 0;
 	kept_order();
 	for (unsigned i = 0; i < n; i++) {
@@ -57,6 +59,7 @@ static void move_lane(struct device *device, const struct kept_move *move, struc
 	struct local *local = &device->local;
 	int64_t npu = (int64_t)at->npu, from = move->from_offset, to = move->to_offset,
 		end = from + move->bytes_per_npu;
+	changes_tell(device, npu, to, end - to);
 	while ((int64_t)at->done < move->bytes_per_npu) {
 		int64_t done = (int64_t)at->done, left = move->bytes_per_npu - done;
 		int64_t piece = left < KEPT_STAGE_BYTES ? left : KEPT_STAGE_BYTES;

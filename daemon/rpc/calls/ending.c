@@ -4,6 +4,7 @@
 
 #include "daemon/rpc/calls/absent.h"
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/service/snapshot.h"
 
 static void begin_part(struct ending *ending);
 
@@ -92,6 +93,7 @@ void ending_go_on(struct rpc *rpc, struct rpc_peer *peer)
 {
 	struct ending *ending = &peer->ending;
 
+	snapshot_end(peer->session);
 	if (!ending->has_begun && absent_keep(rpc, peer)) {
 		end(rpc, peer);
 	} else if (!ending->has_begun) {

@@ -113,7 +113,7 @@ void recording_end(struct call *call, int status)
 
 	/* Where recording has ended meanwhile there may be transfers, which recorder_add is rid of. */
 	if ((!recorder_is_on(recorder) && !recording->first) || !call->message ||
-	    call->method == CALL_METHOD_RECORD)
+	    call->method == CALL_METHOD_RECORD || call->method == CALL_METHOD_SNAPSHOT)
 		return;
 	entry = (struct recorder_entry){.session = call->session->id,
 					.uid = call->session->uid,

@@ -35,6 +35,7 @@ int resolve_fill(struct call *call, const Npumem__V1__FillRequest *request);
 int resolve_copy(struct call *call, const Npumem__V1__CopyRequest *request);
 int resolve_run(struct call *call, const Npumem__V1__RunRequest *request);
 int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request);
+int resolve_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request);
 int resolve_record(struct call *call, const Npumem__V1__RecordRequest *request);
 
 #endif

@@ -1,0 +1,93 @@
+/* Owns nothing. Says a little more than what changes, never less. */
+#include "daemon/device/tensors/changes.h"
+
+#include "daemon/device/geometry/runs.h"
+
+static void tell(const struct device *device, const void *from, uint64_t bytes)
+{
+	uint64_t off = (uint64_t)((const uint8_t *)from - (const uint8_t *)device->local.kept);
+
+	device->changes.before(device->changes.ctx, off, bytes);
+}
+
+void changes_tell(const struct device *device, int64_t npu, int64_t offset, int64_t bytes)
+{
+	const struct local *local = &device->local;
+	int64_t first = offset / 64, n = (offset + bytes - 1) / 64 - first + 1;
+
+	if (!changes_are_told(device) || bytes <= 0)
+		return;
+	tell(device, local_at(local, npu, offset), (uint64_t)bytes);
+	tell(device, &local_written(local, npu)[first], (uint64_t)n * sizeof(uint64_t));
+	tell(device, &local_damaged(local, npu)[first], (uint64_t)n * sizeof(uint64_t));
+	device_give_way(device);
+}
+
+void changes_tell_place(const struct device *device, const struct npumem_place *place, bool everywhere)
+{
+	int64_t n_npus = device->options.geometry.n_npus, from = 0, to = n_npus;
+
+	if (!changes_are_told(device))
+		return;
+	changes_tell_kept(device);
+	if (!everywhere && place->channels_per_npu == 1) {
+		from = place->start_npu;
+		to = from + place->shape.c;
+	}
+	for (int64_t npu = from; npu < to; npu++)
+		changes_tell(device, npu, place->offset, place->bytes_per_npu);
+}
+
+static bool tell_series(void *ctx, const struct runs_series *series)
+{
+	changes_tell(ctx, series->npu, series->offset, (series->n - 1) * series->pitch + series->bytes);
+	return true;
+}
+
+void changes_tell_elements(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count)
+{
+	const struct tensor *root = tensor_root(tensor);
+	int64_t elements = npumem_place_elements(&tensor->place);
+
+	if (!changes_are_told(device))
+		return;
+	if (first < 0 || first > elements)
+		first = 0, count = -1;
+	if (count < 0 || count > elements - first)
+		count = elements - first;
+	if (count == elements)
+		changes_tell_place(device, &root->place, false);
+	else if (count)
+		runs_each_of(&device->options.geometry, &tensor->place, first, count, tell_series,
+			     (void *)(uintptr_t)device);
+}
+
+void changes_tell_kept(const struct device *device)
+{
+	if (changes_are_told(device))
+		tell(device, device->local.kept, sizeof(*device->local.kept));
+}
+
+int64_t changes_cost(const struct device *device, const struct tensor *tensor, int64_t n)
+{
+	enum { PAGE_BYTES = 4096, PAGE_STEPS = 1600, PAGES_MIN = 3 /* of bytes and their bits */ };
+	const struct npumem_place *place = &tensor_root(tensor)->place;
+
+	if (!changes_are_told(device))
+		return 0;
+	int64_t pages = device->options.geometry.n_npus * (place->bytes_per_npu / PAGE_BYTES + PAGES_MIN);
+	return (n < pages / PAGES_MIN ? n * PAGES_MIN : pages) * PAGE_STEPS;
+}
+
+void device_tell(struct device *device, void (*before)(void *ctx, uint64_t off, uint64_t bytes), void *ctx)
+{
+	device->changes.before = before;
+	device->changes.ctx = ctx;
+	atomic_store_explicit(&device->changes.is_on, true, memory_order_release);
+	changes_tell_kept(device);
+}
+
+void device_tell_no_more(struct device *device)
+{
+	atomic_store_explicit(&device->changes.is_on, false, memory_order_release);
+}

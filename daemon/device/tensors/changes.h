@@ -1,0 +1,26 @@
+/* Whoever keeps a copy of local memory is told of every stretch of it that is about to change. */
+#ifndef DEVICE_CHANGES_H
+#define DEVICE_CHANGES_H
+
+#include "daemon/device/internal.h"
+
+static inline bool changes_are_told(const struct device *device)
+{
+	return __builtin_expect(atomic_load_explicit(&device->changes.is_on, memory_order_acquire), 0);
+}
+
+/* Of each these come before the change; where nobody is told they do nothing. */
+
+/* Bytes of one NPU, and their bits. */
+void changes_tell(const struct device *device, int64_t npu, int64_t offset, int64_t bytes);
+/* All that a root has on the NPUs where it has channels; or with `everywhere` on all of them. */
+void changes_tell_place(const struct device *device, const struct npumem_place *place, bool everywhere);
+/* Elements of a tensor (count < 0: all from `first`). */
+void changes_tell_elements(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count);
+/* What is kept of the device beside its bytes. */
+void changes_tell_kept(const struct device *device);
+
+/* What that takes at most where n elements of a tensor are written, in the measure of op_cost. */
+int64_t changes_cost(const struct device *device, const struct tensor *tensor, int64_t n);
+
+#endif

@@ -1,0 +1,86 @@
+/* A snapshot of the device. Its moment is between two requests, when nothing runs; its pieces come one by one, as
+ * the client asks for them, while everybody else goes on. */
+#include "daemon/rpc/handlers/handler.h"
+#include "daemon/service/snapshot.h"
+
+enum {
+	PIECE_DATA = 5, /* SnapshotPiece.data */
+	PIECE_REST_BYTES = 128,
+};
+
+/* Who will be refused holds nobody up. */
+int resolve_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request)
+{
+	int status;
+
+	if (request->snapshot)
+		return snapshot_find(call->session, request->snapshot, call->error);
+	status = snapshot_check(call->session, call->error);
+	call->entry.is_exclusive = !status;
+	return status;
+}
+
+static void make(void *arg)
+{
+	struct service *service = arg;
+
+	store_image_next(service->persist.store, &service->snapshot.piece);
+}
+
+static void append(struct call *call, const struct store_piece *piece)
+{
+	Npumem__V1__SnapshotPiece message = NPUMEM__V1__SNAPSHOT_PIECE__INIT;
+	size_t expected = piece->bytes + PIECE_REST_BYTES, mark;
+
+	message.snapshot = call->rpc->service->snapshot.number;
+	message.file = (char *)(uintptr_t)piece->file;
+	message.file_bytes = piece->file_bytes;
+	message.offset = piece->off;
+	message.last = piece->is_last;
+	reply_expect(&call->reply, expected);
+	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SNAPSHOT, expected);
+	reply_fields(&call->reply, &message.base);
+	if (piece->bytes)
+		memcpy(reply_bytes(&call->reply, PIECE_DATA, piece->bytes), piece->data, piece->bytes);
+	reply_close(&call->reply, mark, expected);
+}
+
+static int tell(struct call *call, void *arg)
+{
+	struct service *service = arg;
+
+	append(call, &service->snapshot.piece);
+	snapshot_told(call->session);
+	return 0;
+}
+
+static int begin(struct call *call)
+{
+	Npumem__V1__SnapshotPiece message = NPUMEM__V1__SNAPSHOT_PIECE__INIT;
+	int status = snapshot_check(call->session, call->error);
+
+	if (!status)
+		status = reply_reserve(&call->reply, PIECE_REST_BYTES, call->error);
+	if (!status)
+		status = snapshot_begin(call->session, call->error);
+	if (status)
+		return status;
+	message.snapshot = call->rpc->service->snapshot.number;
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SNAPSHOT, &message.base);
+	return 0;
+}
+
+int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request)
+{
+	struct service *service = call->rpc->service;
+	int status;
+
+	if (!request->snapshot)
+		return begin(call);
+	status = snapshot_find(call->session, request->snapshot, call->error);
+	if (!status)
+		status = reply_reserve(&call->reply, STORE_PIECE_BYTES + PIECE_REST_BYTES, call->error);
+	if (status)
+		return status;
+	return call_later(call, store_image_is_long(service->persist.store) ? INT64_MAX : 0, make, tell, service);
+}

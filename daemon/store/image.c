@@ -1,0 +1,269 @@
+/* What a snapshot is made of, part by part of a MiB, each with its checksum. Owns the manifest and the piece. The
+ * first page of each file, and the journal, are made when the image begins: they are those of a state that was
+ * closed at that moment; what was under way is noted as in the journal itself. */
+#include "daemon/store/image.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <zlib.h>
+
+#include "daemon/store/calls.h"
+#include "daemon/store/cells.h"
+#include "daemon/store/identity.h"
+#include "daemon/store/manifest.h"
+
+_Static_assert((int)STORE_PIECE_BYTES == (int)MANIFEST_PART_BYTES, "a piece is a part, or what of it is not zero");
+
+enum { MANIFEST = FORMAT_FILES, N_FILES };
+
+/* The manifest has the journal's checksums as well. */
+static const unsigned order[N_FILES] = {FORMAT_MEMORY,	FORMAT_TENSORS, FORMAT_SESSIONS,
+					FORMAT_RESULTS, MANIFEST,	FORMAT_JOURNAL};
+
+/* ---- the moment ---- */
+
+static int make_room(struct store *store)
+{
+	struct image *image = &store->image;
+	uint64_t n_parts = 0;
+	int status = 0;
+
+	for (enum format_file file = 0; !status && file < FORMAT_FILES; file++) {
+		uint64_t bytes = file == FORMAT_JOURNAL ? (uint64_t)FORMAT_RECORDS_OFF + FORMAT_RECORDS_BYTES
+							: store->maps[file].bytes;
+		status = image_keep(store, file, bytes);
+		n_parts += manifest_parts(bytes);
+	}
+	if (!status && n_parts > UINT32_MAX)
+		status = -EFBIG;
+	if (status)
+		return status;
+	image->piece = heap_alloc(store->heap, STORE_PIECE_BYTES);
+	image->manifest = heap_zalloc(store->heap, 1, manifest_bytes(n_parts));
+	if (!image->piece || !image->manifest)
+		return -ENOMEM;
+	manifest_seal(image->manifest, store_page(store, FORMAT_JOURNAL)->header.state, (uint32_t)n_parts);
+	for (enum format_file file = 0; file < FORMAT_FILES; file++)
+		image->manifest->bytes[file] = image->files[file].bytes;
+	return 0;
+}
+
+/* What the mapping has up to the records that were ever used; free ones are not told apart. */
+static void keep_journal(struct store *store)
+{
+	const uint8_t *at = store->maps[FORMAT_JOURNAL].at;
+	uint64_t notes = store->writes.n_fresh * sizeof(struct store_write);
+	uint64_t end = FORMAT_PAGE_BYTES + ((notes + FORMAT_PAGE_BYTES - 1) & ~(uint64_t)(FORMAT_PAGE_BYTES - 1));
+
+	image_replace(store, FORMAT_JOURNAL, FORMAT_PAGE_BYTES, at + FORMAT_PAGE_BYTES, end - FORMAT_PAGE_BYTES);
+	image_replace(store, FORMAT_JOURNAL, end, NULL, store->image.files[FORMAT_JOURNAL].bytes - end);
+}
+
+static void keep_first_pages(struct store *store)
+{
+	_Alignas(8) uint8_t bytes[FORMAT_PAGE_BYTES];
+
+	for (enum format_file file = 0; file < FORMAT_FILES; file++) {
+		memcpy(bytes, store->maps[file].at, sizeof(bytes));
+		identity_close_copy(store, file, (struct format_page *)(void *)bytes);
+		image_replace(store, file, 0, bytes, sizeof(bytes));
+	}
+}
+
+int store_image_begin(struct store *store)
+{
+	struct image *image = &store->image;
+
+	if (image_is_on(image))
+		return -EBUSY;
+	store_commit(store);
+	/* Who looked while the last one ended may have kept a page after that. */
+	image_drop(store);
+	int status = store_flush(store);
+	if (!status)
+		status = make_room(store);
+	if (status) {
+		store_image_end(store);
+		return status;
+	}
+	keep_journal(store);
+	keep_first_pages(store);
+	image->at = 0;
+	image->off = 0;
+	atomic_store_explicit(&image->is_on, true, memory_order_release);
+	return 0;
+}
+
+void store_image_before(struct store *store, uint64_t off, uint64_t bytes)
+{
+	if (image_is_on(&store->image))
+		image_before(store, FORMAT_MEMORY, FORMAT_PAGE_BYTES + off, bytes);
+}
+
+void image_before_cell(struct store *store, enum store_table table, uint32_t index)
+{
+	uint64_t bytes = format_cell_bytes(table);
+
+	if (image_is_on(&store->image))
+		image_before(store, format_file_of(table), FORMAT_PAGE_BYTES + index * bytes, bytes);
+}
+
+/* ---- the pieces ---- */
+
+static uint32_t *crc_at(struct store *store, unsigned file, uint64_t off)
+{
+	uint32_t *crc = manifest_crcs(store->image.manifest);
+
+	for (unsigned before = 0; before < file; before++)
+		crc += manifest_parts(store->image.files[before].bytes);
+	return crc + off / MANIFEST_PART_BYTES;
+}
+
+/* Of so many zero bytes. */
+static uint32_t zero_crc(struct image *image, uint64_t bytes)
+{
+	if (bytes == MANIFEST_PART_BYTES && image->knows_zero)
+		return image->zero_crc;
+	memset(image->piece, 0, bytes);
+	uint32_t crc = (uint32_t)crc32_z(0, image->piece, bytes);
+	if (bytes == MANIFEST_PART_BYTES) {
+		image->zero_crc = crc;
+		image->knows_zero = true;
+	}
+	return crc;
+}
+
+/* Reads a part and sums it up; [*from, *to) of the piece is what is not zero. */
+static void take_part(struct store *store, enum format_file file, uint64_t off, uint64_t bytes, uint64_t *from,
+		      uint64_t *to)
+{
+	struct image *image = &store->image;
+
+	*from = bytes;
+	*to = 0;
+	for (uint64_t at = 0; at < bytes; at += FORMAT_PAGE_BYTES) {
+		if (!image_take(store, file, off + at, image->piece + at)) {
+			memset(image->piece + at, 0, FORMAT_PAGE_BYTES);
+			continue;
+		}
+		*from = at < *from ? at : *from;
+		*to = at + FORMAT_PAGE_BYTES;
+	}
+	bool is_zero = *from >= *to;
+	if (is_zero)
+		*from = *to = 0;
+	*crc_at(store, file, off) = is_zero ? zero_crc(image, bytes) : (uint32_t)crc32_z(0, image->piece, bytes);
+}
+
+static uint64_t part_bytes(const struct image_file *kept, uint64_t off)
+{
+	return kept->bytes - off < MANIFEST_PART_BYTES ? kept->bytes - off : MANIFEST_PART_BYTES;
+}
+
+/* Parts of local memory that were never touched, but the last: none of them is saved either. */
+static uint64_t skip_holes(struct store *store, uint64_t off)
+{
+	struct image_file *kept = &store->image.files[FORMAT_MEMORY];
+	uint64_t data = calls_find_data(store->fds[FORMAT_MEMORY], off, kept->bytes);
+
+	for (; off + MANIFEST_PART_BYTES <= data && off + MANIFEST_PART_BYTES < kept->bytes;
+	     off += MANIFEST_PART_BYTES)
+		*crc_at(store, FORMAT_MEMORY, off) = zero_crc(&store->image, MANIFEST_PART_BYTES);
+	return off;
+}
+
+static void next_of_file(struct store *store, enum format_file file, struct store_piece *piece)
+{
+	struct image *image = &store->image;
+	struct image_file *kept = &image->files[file];
+	uint64_t from, to;
+
+	/* The first piece has the first page, which is never zero. */
+	if (file == FORMAT_MEMORY && image->off)
+		image->off = skip_holes(store, image->off);
+	uint64_t bytes = part_bytes(kept, image->off);
+	take_part(store, file, image->off, bytes, &from, &to);
+	piece->file = opening_names[file];
+	piece->file_bytes = kept->bytes;
+	piece->off = image->off + from;
+	piece->data = image->piece + from;
+	piece->bytes = to - from;
+	image->off += bytes;
+	atomic_store_explicit(&kept->below, image->off, memory_order_release);
+	if (image->off == kept->bytes) {
+		image->off = 0;
+		image->at++;
+	}
+}
+
+/* The journal is all kept, so that it is summed up before it is told. */
+static void sum_journal(struct store *store)
+{
+	const struct image_file *kept = &store->image.files[FORMAT_JOURNAL];
+
+	for (uint64_t off = 0; off < kept->bytes; off += MANIFEST_PART_BYTES)
+		*crc_at(store, FORMAT_JOURNAL, off) =
+			(uint32_t)crc32_z(0, kept->saved + off, part_bytes(kept, off));
+}
+
+static void next_of_manifest(struct store *store, struct store_piece *piece)
+{
+	struct image *image = &store->image;
+	uint64_t bytes = manifest_bytes(image->manifest->n_parts), left = bytes - image->off;
+
+	if (!image->off) {
+		sum_journal(store);
+		manifest_close(image->manifest);
+	}
+	piece->file = MANIFEST_NAME;
+	piece->file_bytes = bytes;
+	piece->off = image->off;
+	piece->data = (const uint8_t *)image->manifest + image->off;
+	piece->bytes = left < STORE_PIECE_BYTES ? left : STORE_PIECE_BYTES;
+	image->off += piece->bytes;
+	if (image->off == bytes) {
+		image->off = 0;
+		image->at++;
+	}
+}
+
+void store_image_next(struct store *store, struct store_piece *piece)
+{
+	struct image *image = &store->image;
+
+	assert(image_is_on(image) && image->at < N_FILES);
+	if (order[image->at] == MANIFEST)
+		next_of_manifest(store, piece);
+	else
+		next_of_file(store, (enum format_file)order[image->at], piece);
+	piece->is_last = image->at == N_FILES;
+}
+
+bool store_image_is_long(const struct store *store)
+{
+	return order[store->image.at] == FORMAT_MEMORY;
+}
+
+/* ---- the end ---- */
+
+uint64_t store_image_held(const struct store *store)
+{
+	const struct image *image = &store->image;
+	uint64_t n_saved = atomic_load_explicit(&image->n_saved, memory_order_relaxed);
+
+	if (!image_is_on(image))
+		return 0;
+	return STORE_PIECE_BYTES + manifest_bytes(image->manifest->n_parts) + n_saved * FORMAT_PAGE_BYTES;
+}
+
+void store_image_end(struct store *store)
+{
+	struct image *image = &store->image;
+
+	atomic_store_explicit(&image->is_on, false, memory_order_release);
+	heap_free(store->heap, image->piece);
+	heap_free(store->heap, image->manifest);
+	image->piece = NULL;
+	image->manifest = NULL;
+	image_drop(store);
+}

@@ -1,0 +1,51 @@
+/* The pages of an image: where each is, and how it is kept from those who change it. */
+#ifndef STORE_IMAGE_PAGES_H
+#define STORE_IMAGE_PAGES_H
+
+#include <stdatomic.h>
+
+#include "daemon/store/format.h"
+
+struct manifest;
+
+/* A file as it was. Its mapping outlives the image: another thread may be about to look whether there is one. */
+struct image_file {
+	uint64_t bytes; /* a multiple of FORMAT_PAGE_BYTES */
+	uint64_t room;	/* that the mappings are for */
+	_Atomic uint8_t *states;
+	uint8_t *saved;		/* pages, at their own offsets */
+	_Atomic uint64_t below; /* all before it was told */
+};
+
+struct image {
+	_Atomic bool is_on;
+	_Atomic uint64_t n_saved;
+	struct image_file files[FORMAT_FILES];
+	unsigned at;  /* in the order of files */
+	uint64_t off; /* in that file */
+	struct manifest *manifest;
+	uint8_t *piece;
+	bool knows_zero;
+	uint32_t zero_crc; /* of a whole part */
+};
+
+/* Begins to keep a file of that many bytes, which are all where they are. 0 or -ENOMEM. */
+int image_keep(struct store *store, enum format_file file, uint64_t bytes);
+/* Pages of the file that have changed already are as in `from`, a whole number of them; or zero for NULL. */
+void image_replace(struct store *store, enum format_file file, uint64_t off, const void *from, uint64_t bytes);
+/* [off, off + bytes) of the file is about to change. */
+void image_before(struct store *store, enum format_file file, uint64_t off, uint64_t bytes);
+/* A cell is about to change; where there is an image. */
+void image_before_cell(struct store *store, enum store_table table, uint32_t index);
+/* Copies a page as it was, which is asked for once. False: it is zero, and nothing is copied. */
+bool image_take(struct store *store, enum format_file file, uint64_t off, uint8_t *to);
+/* Gives back what pages are kept in. */
+void image_drop(struct store *store);
+void image_deinit(struct store *store);
+
+static inline bool image_is_on(const struct image *image)
+{
+	return atomic_load_explicit(&image->is_on, memory_order_acquire);
+}
+
+#endif
