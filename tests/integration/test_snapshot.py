@@ -47,6 +47,13 @@ class SnapshotTestCase(StateTestCase):
         super().setUp()
         self.n_copies = 0
 
+    def same(self, found, wanted):
+        """Of look(); memory is too long to be shown."""
+        self.assertEqual(found[:2], wanted[:2])
+        for npu, (one, other) in enumerate(zip(found[2], wanted[2])):
+            off = next((i for i in range(len(one)) if one[i] != other[i]), None) if one != other else None
+            self.assertIsNone(off, f"NPU {npu}")
+
     def path(self):
         self.n_copies += 1
         return os.path.join(self.directory, f"copy{self.n_copies}")
@@ -131,10 +138,10 @@ class Moment(SnapshotTestCase):
             after = look(other)
             self.assertTrue(pull(client, number, path))
             with self.opened(path) as there:
-                self.assertEqual(look(there), before)
+                self.same(look(there), before)
                 there.call(**fill("a", 1))
             # Nothing of the device was touched.
-            self.assertEqual(look(other), after)
+            self.same(look(other), after)
             for name in client.names():
                 if "part" != name:
                     client.call(**free(name))
@@ -153,7 +160,7 @@ class Moment(SnapshotTestCase):
         os.mkdir(path)
         self.assertTrue(pull(client, number, path))
         with self.opened(path) as there:
-            self.assertEqual(look(there), before)
+            self.same(look(there), before)
 
     def test_it_has_the_sessions_that_wait(self):
         client = self.client()
@@ -187,7 +194,7 @@ class Moment(SnapshotTestCase):
         os.mkdir(path)
         self.assertTrue(pull(client, number, path))
         with self.opened(path) as there:
-            self.assertEqual(look(there), before)
+            self.same(look(there), before)
 
 
 class Refusals(SnapshotTestCase):
@@ -464,7 +471,7 @@ class UnderLoad(SnapshotTestCase):
 
     def number(self, client, name, seed):
         data = client.call(**read(name)).done.data
-        self.assertEqual(data, data[:4] * (len(data) // 4), (name, "is torn", seed))
+        self.assertTrue(data == data[:4] * (len(data) // 4), (name, "is torn", seed))
         return int.from_bytes(data[:4], "little")
 
     def check(self, path, before, after, seed):
