@@ -37,6 +37,8 @@ int snapshot_check(const struct session *session, struct npumem_error *error)
 		return npumem_error_set(error, NPUMEM_UNAVAILABLE,
 					"a snapshot is being taken, in session %" PRIu64 " of process %d",
 					service->snapshot.owner->id, (int)service->snapshot.owner->pid);
+	if (service->snapshot.is_ending)
+		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "a snapshot is being given up");
 	return 0;
 }
 
@@ -73,20 +75,32 @@ int snapshot_find(const struct session *session, uint64_t number, struct npumem_
 
 void snapshot_told(struct session *session)
 {
-	if (session->service->snapshot.piece.is_last)
-		snapshot_end(session);
-	else
+	if (!session->service->snapshot.piece.is_last)
 		count(session);
+	else if (snapshot_end(session))
+		snapshot_gone(session->service); /* as its pages went with their pieces */
 }
 
-void snapshot_end(struct session *session)
+bool snapshot_end(struct session *session)
 {
 	struct service *service = session->service;
 
 	if (service->snapshot.owner != session)
-		return;
+		return false;
 	device_tell_no_more(service->device);
 	store_image_end(service->persist.store);
 	count(session);
 	service->snapshot.owner = NULL;
+	service->snapshot.is_ending = true;
+	return true;
+}
+
+void snapshot_give_back(void *service)
+{
+	store_image_give_back(((struct service *)service)->persist.store);
+}
+
+void snapshot_gone(void *service)
+{
+	((struct service *)service)->snapshot.is_ending = false;
 }

@@ -15,6 +15,7 @@ struct snapshot {
 	struct session *owner; /* NULL: there is none */
 	uint64_t number, last_number;
 	uint64_t charge;
+	bool is_ending;		  /* nobody's, but its memory is not given back yet */
 	struct store_piece piece; /* that was asked for last */
 };
 
@@ -27,7 +28,10 @@ int snapshot_begin(struct session *session, struct npumem_error *error);
 int snapshot_find(const struct session *session, uint64_t number, struct npumem_error *error);
 /* After a piece of it was made: counts what it holds; the last one ends it. */
 void snapshot_told(struct session *session);
-/* The session's, if it has one; no piece is being made. */
-void snapshot_end(struct session *session);
+/* The session's, if it has one; no piece is being made. True: then there is host memory to give back, by
+ * snapshot_give_back(service) on any thread and snapshot_gone on this one; until then there can be no other. */
+bool snapshot_end(struct session *session);
+void snapshot_give_back(void *service);
+void snapshot_gone(void *service);
 
 #endif

@@ -15,6 +15,8 @@
 _Static_assert((int)STORE_PIECE_BYTES == (int)MANIFEST_PART_BYTES, "a piece is a part, or what of it is not zero");
 
 enum { MANIFEST = FORMAT_FILES, N_FILES };
+enum { TABLE_BYTES = 1 << 16 }; /* of a table at a time */
+_Static_assert(MANIFEST_PART_BYTES % TABLE_BYTES == 0, "a part is summed up in whole steps");
 
 /* The manifest has the journal's checksums as well. */
 static const unsigned order[N_FILES] = {FORMAT_MEMORY,	FORMAT_TENSORS, FORMAT_SESSIONS,
@@ -78,7 +80,7 @@ int store_image_begin(struct store *store)
 		return -EBUSY;
 	store_commit(store);
 	/* Who looked while the last one ended may have kept a page after that. */
-	image_drop(store);
+	store_image_give_back(store);
 	int status = store_flush(store);
 	if (!status)
 		status = make_room(store);
@@ -119,21 +121,24 @@ static uint32_t *crc_at(struct store *store, unsigned file, uint64_t off)
 	return crc + off / MANIFEST_PART_BYTES;
 }
 
-/* Of so many zero bytes. */
-static uint32_t zero_crc(struct image *image, uint64_t bytes)
+/* Of a part of zeros; spoils the piece, which has none then. */
+static uint32_t zero_crc(struct image *image)
 {
-	if (bytes == MANIFEST_PART_BYTES && image->knows_zero)
-		return image->zero_crc;
-	memset(image->piece, 0, bytes);
-	uint32_t crc = (uint32_t)crc32_z(0, image->piece, bytes);
-	if (bytes == MANIFEST_PART_BYTES) {
-		image->zero_crc = crc;
+	if (!image->knows_zero) {
+		memset(image->piece, 0, MANIFEST_PART_BYTES);
+		image->zero_crc = (uint32_t)crc32_z(0, image->piece, MANIFEST_PART_BYTES);
 		image->knows_zero = true;
 	}
-	return crc;
+	return image->zero_crc;
 }
 
-/* Reads a part and sums it up; [*from, *to) of the piece is what is not zero. */
+/* Tables may move while they grow, so that they are told by the thread that they belong to, little by little. */
+static bool is_table(enum format_file file)
+{
+	return file != FORMAT_MEMORY && file != FORMAT_JOURNAL;
+}
+
+/* Reads a part, or of a table some of one, and sums it up; [*from, *to) of the piece is what is not zero. */
 static void take_part(struct store *store, enum format_file file, uint64_t off, uint64_t bytes, uint64_t *from,
 		      uint64_t *to)
 {
@@ -149,15 +154,18 @@ static void take_part(struct store *store, enum format_file file, uint64_t off, 
 		*from = at < *from ? at : *from;
 		*to = at + FORMAT_PAGE_BYTES;
 	}
-	bool is_zero = *from >= *to;
-	if (is_zero)
+	if (*from > *to)
 		*from = *to = 0;
-	*crc_at(store, file, off) = is_zero ? zero_crc(image, bytes) : (uint32_t)crc32_z(0, image->piece, bytes);
+	uint32_t *crc = crc_at(store, file, off);
+	if (!*to && bytes == MANIFEST_PART_BYTES)
+		*crc = zero_crc(image);
+	else
+		*crc = (uint32_t)crc32_z(off % MANIFEST_PART_BYTES ? *crc : 0, image->piece, bytes);
 }
 
-static uint64_t part_bytes(const struct image_file *kept, uint64_t off)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-	return kept->bytes - off < MANIFEST_PART_BYTES ? kept->bytes - off : MANIFEST_PART_BYTES;
+	return a < b ? a : b;
 }
 
 /* Parts of local memory that were never touched, but the last: none of them is saved either. */
@@ -168,7 +176,7 @@ static uint64_t skip_holes(struct store *store, uint64_t off)
 
 	for (; off + MANIFEST_PART_BYTES <= data && off + MANIFEST_PART_BYTES < kept->bytes;
 	     off += MANIFEST_PART_BYTES)
-		*crc_at(store, FORMAT_MEMORY, off) = zero_crc(&store->image, MANIFEST_PART_BYTES);
+		*crc_at(store, FORMAT_MEMORY, off) = zero_crc(&store->image);
 	return off;
 }
 
@@ -181,7 +189,7 @@ static void next_of_file(struct store *store, enum format_file file, struct stor
 	/* The first piece has the first page, which is never zero. */
 	if (file == FORMAT_MEMORY && image->off)
 		image->off = skip_holes(store, image->off);
-	uint64_t bytes = part_bytes(kept, image->off);
+	uint64_t bytes = least(kept->bytes - image->off, is_table(file) ? TABLE_BYTES : MANIFEST_PART_BYTES);
 	take_part(store, file, image->off, bytes, &from, &to);
 	piece->file = opening_names[file];
 	piece->file_bytes = kept->bytes;
@@ -189,7 +197,7 @@ static void next_of_file(struct store *store, enum format_file file, struct stor
 	piece->data = image->piece + from;
 	piece->bytes = to - from;
 	image->off += bytes;
-	atomic_store_explicit(&kept->below, image->off, memory_order_release);
+	image_told(store, file, image->off - bytes, bytes);
 	if (image->off == kept->bytes) {
 		image->off = 0;
 		image->at++;
@@ -203,7 +211,7 @@ static void sum_journal(struct store *store)
 
 	for (uint64_t off = 0; off < kept->bytes; off += MANIFEST_PART_BYTES)
 		*crc_at(store, FORMAT_JOURNAL, off) =
-			(uint32_t)crc32_z(0, kept->saved + off, part_bytes(kept, off));
+			(uint32_t)crc32_z(0, kept->saved + off, least(kept->bytes - off, MANIFEST_PART_BYTES));
 }
 
 static void next_of_manifest(struct store *store, struct store_piece *piece)
@@ -241,7 +249,9 @@ void store_image_next(struct store *store, struct store_piece *piece)
 
 bool store_image_is_long(const struct store *store)
 {
-	return order[store->image.at] == FORMAT_MEMORY;
+	unsigned file = order[store->image.at];
+
+	return file == MANIFEST || !is_table((enum format_file)file);
 }
 
 /* ---- the end ---- */
@@ -265,5 +275,4 @@ void store_image_end(struct store *store)
 	heap_free(store->heap, image->manifest);
 	image->piece = NULL;
 	image->manifest = NULL;
-	image_drop(store);
 }

@@ -29,12 +29,16 @@ struct store_piece {
 };
 /* The next piece of an image that has not ended. Each file has at least one. */
 void store_image_next(struct store *store, struct store_piece *piece);
-/* Whether that is of local memory: then it may be asked for on any thread, and takes about a millisecond. */
+/* Whether that takes about a millisecond: then it may be asked for on any thread. Else it is for the store's own.
+ */
 bool store_image_is_long(const struct store *store);
 
 /* Host memory that it takes, about; 0 where there is none. */
 uint64_t store_image_held(const struct store *store);
 /* Nobody wants the rest; while no piece is being made. At any time otherwise, also where there is none. */
 void store_image_end(struct store *store);
+/* Gives back what an image held that has ended, which takes a millisecond for some 10 MiB; nothing to do where all
+ * its pieces were told. On any thread, but not while another image begins, which does it otherwise. */
+void store_image_give_back(struct store *store);
 
 #endif

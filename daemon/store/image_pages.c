@@ -90,9 +90,11 @@ bool image_take(struct store *store, enum format_file file, uint64_t off, uint8_
 		return is_there;
 	}
 	is_there = atomic_load_explicit(state, memory_order_acquire) == SAVED;
-	if (is_there)
-		memcpy(to, kept->saved + off, FORMAT_PAGE_BYTES);
-	return is_there;
+	if (!is_there)
+		return false;
+	memcpy(to, kept->saved + off, FORMAT_PAGE_BYTES);
+	atomic_fetch_sub_explicit(&store->image.n_saved, 1, memory_order_relaxed);
+	return true;
 }
 
 /* ---- room ---- */
@@ -127,8 +129,17 @@ int image_keep(struct store *store, enum format_file file, uint64_t bytes)
 	return 0;
 }
 
+/* Its states stay, so that nobody saves a page of it again. */
+void image_told(struct store *store, enum format_file file, uint64_t off, uint64_t bytes)
+{
+	struct image_file *kept = &store->image.files[file];
+
+	atomic_store_explicit(&kept->below, off + bytes, memory_order_release);
+	(void)madvise(kept->saved + off, bytes, MADV_DONTNEED);
+}
+
 /* Pages are zero again when they are touched next. */
-void image_drop(struct store *store)
+void store_image_give_back(struct store *store)
 {
 	for (enum format_file file = 0; file < FORMAT_FILES; file++) {
 		struct image_file *kept = &store->image.files[file];

@@ -39,8 +39,8 @@ void image_before(struct store *store, enum format_file file, uint64_t off, uint
 void image_before_cell(struct store *store, enum store_table table, uint32_t index);
 /* Copies a page as it was, which is asked for once. False: it is zero, and nothing is copied. */
 bool image_take(struct store *store, enum format_file file, uint64_t off, uint8_t *to);
-/* Gives back what pages are kept in. */
-void image_drop(struct store *store);
+/* What was told before `off` of local memory needs no room any more. */
+void image_told(struct store *store, enum format_file file, uint64_t off, uint64_t bytes);
 void image_deinit(struct store *store);
 
 static inline bool image_is_on(const struct image *image)

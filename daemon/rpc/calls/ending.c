@@ -89,11 +89,23 @@ static void begin_part(struct ending *ending)
 	scheduler_let_go(scheduler, &ending->entry);
 }
 
+static void end_snapshot(struct rpc *rpc, struct session *session)
+{
+	const struct executor *executor = &rpc->executor;
+
+	if (!snapshot_end(session) ||
+	    (executor->submit &&
+	     !executor->submit(executor->ctx, session->uid, snapshot_give_back, snapshot_gone, rpc->service)))
+		return;
+	snapshot_give_back(rpc->service);
+	snapshot_gone(rpc->service);
+}
+
 void ending_go_on(struct rpc *rpc, struct rpc_peer *peer)
 {
 	struct ending *ending = &peer->ending;
 
-	snapshot_end(peer->session);
+	end_snapshot(rpc, peer->session);
 	if (!ending->has_begun && absent_keep(rpc, peer)) {
 		end(rpc, peer);
 	} else if (!ending->has_begun) {
