@@ -34,11 +34,11 @@ int snapshot_check(const struct session *session, struct npumem_error *error)
 					"a snapshot is a copy of the daemon's state, and it runs without "
 					"--state-dir");
 	if (service->snapshot.owner)
-		return npumem_error_set(error, NPUMEM_UNAVAILABLE,
+		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION,
 					"a snapshot is being taken, in session %" PRIu64 " of process %d",
 					service->snapshot.owner->id, (int)service->snapshot.owner->pid);
 	if (service->snapshot.is_ending)
-		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "a snapshot is being given up");
+		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION, "a snapshot is being given up");
 	return 0;
 }
 

@@ -19,8 +19,8 @@ struct snapshot {
 	struct store_piece piece; /* that was asked for last */
 };
 
-/* Whether a session may have one. 0; PERMISSION_DENIED; FAILED_PRECONDITION (nothing outlives this daemon);
- * UNAVAILABLE (there is one). */
+/* Whether a session may have one. 0; PERMISSION_DENIED; FAILED_PRECONDITION (nothing outlives this daemon, or
+ * there is one). */
 int snapshot_check(const struct session *session, struct npumem_error *error);
 /* The session's, of this moment, at which nothing runs. 0; RESOURCE_EXHAUSTED. */
 int snapshot_begin(struct session *session, struct npumem_error *error);

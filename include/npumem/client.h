@@ -240,8 +240,8 @@ struct npumem_piece {
 	bool last;
 };
 /* 0 begins one, of this moment, and hands out its number with a piece of no file; then its number, until `last`.
- * NPUMEM_PERMISSION_DENIED, NPUMEM_FAILED_PRECONDITION (there is no state directory), NPUMEM_UNAVAILABLE (another
- * one is being taken), NPUMEM_NOT_FOUND (it has ended). */
+ * NPUMEM_PERMISSION_DENIED, NPUMEM_FAILED_PRECONDITION (there is no state directory, or another one is being
+ * taken), NPUMEM_NOT_FOUND (it has ended). */
 int npumem_snapshot(struct npumem *npumem, uint64_t snapshot, const struct npumem_piece **piece,
 		    struct npumem_error *error);
 /* Numeric questions answered by the daemon instead of npumem_numeric. */
