@@ -14,6 +14,7 @@ static int take_info(struct npumem_request *request, const Npumem__V1__Response 
 	if (!info)
 		return request_no_memory(error);
 	request->answer = info;
+	info->remote = address_is_remote(&request->npumem->remote);
 	return reply_info(response->info, info);
 }
 

@@ -24,6 +24,7 @@ enum {
 	SPAWN_CHILD_FD = 3,
 	SPAWN_FD_LEAST = 10, /* ours stay clear of those that the child's are moved to */
 	SPAWN_PATIENCE_MS = 5000,
+	SPAWN_KILL_MS = 100,
 };
 
 extern char **environ;
@@ -67,7 +68,21 @@ static int arguments_split(char *options, char **argv, int n, struct npumem_erro
 	return 0;
 }
 
-static int child_start(const char *path, char *const *argv, int fd, int log, pid_t *pid)
+/* `fd` as the child's stdin and stdout, or as its SPAWN_CHILD_FD beside none. */
+static int actions_set(posix_spawn_file_actions_t *actions, int fd, bool is_filter, int log)
+{
+	int err = is_filter ? posix_spawn_file_actions_adddup2(actions, fd, 0)
+			    : posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDWR, 0);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(actions, 0, 1);
+	if (!err && log >= 0)
+		err = posix_spawn_file_actions_adddup2(actions, log, 2);
+	if (!err && !is_filter)
+		err = posix_spawn_file_actions_adddup2(actions, fd, SPAWN_CHILD_FD);
+	return err;
+}
+
+static int child_start(const char *path, char *const *argv, int fd, bool is_filter, int log, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -84,19 +99,15 @@ static int child_start(const char *path, char *const *argv, int fd, int log, pid
 		posix_spawn_file_actions_destroy(&actions);
 		return err;
 	}
-	/* In a process group of its own: a ^C is for the client, and the daemon goes when the client does. */
-	posix_spawnattr_setflags(&attributes,
-				 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+	/* A daemon is in a process group of its own: a ^C is for the client, and the daemon goes when the client
+	 * does.
+	 */
+	posix_spawnattr_setflags(&attributes, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+						      (is_filter ? 0 : POSIX_SPAWN_SETPGROUP)));
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &restored);
 	posix_spawnattr_setpgroup(&attributes, 0);
-	err = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
-	if (!err)
-		err = posix_spawn_file_actions_adddup2(&actions, 0, 1);
-	if (!err && log >= 0)
-		err = posix_spawn_file_actions_adddup2(&actions, log, 2);
-	if (!err)
-		err = posix_spawn_file_actions_adddup2(&actions, fd, SPAWN_CHILD_FD);
+	err = actions_set(&actions, fd, is_filter, log);
 	if (!err)
 		err = posix_spawnp(pid, path, &actions, &attributes, argv, environ);
 	posix_spawnattr_destroy(&attributes);
@@ -115,7 +126,7 @@ static int start(char *options, int fd, struct spawned *spawned, struct npumem_e
 	if (status)
 		return status;
 	spawned->log = log_open();
-	int err = child_start(program.path, argv, fd, spawned->log, &spawned->pid);
+	int err = child_start(program.path, argv, fd, false, spawned->log, &spawned->pid);
 	if (!err)
 		return 0;
 	if (spawned->log >= 0)
@@ -144,6 +155,19 @@ int spawn_start(const struct memory *memory, const char *options, int fd, struct
 		close(fd);
 	memory_free(memory, copy);
 	return status;
+}
+
+int spawn_filter(char *const *argv, int fd, struct spawned *spawned)
+{
+	fd = fd_above(fd);
+	if (fd < 0)
+		return errno;
+	spawned->log = log_open();
+	int err = child_start(argv[0], argv, fd, true, spawned->log, &spawned->pid);
+	if (err && spawned->log >= 0)
+		close(spawned->log);
+	close(fd);
+	return err;
 }
 
 void spawn_last_words(int log, char *line, size_t bytes)
@@ -199,14 +223,24 @@ void spawn_bury(const struct spawned *spawned)
 		close(spawned->log);
 }
 
-void spawn_reap(pid_t pid)
+static void reap_within(pid_t pid, int term_ms, int kill_ms)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	for (int waited = 0; !reaped(pid); waited++) {
-		if (waited == SPAWN_PATIENCE_MS)
+		if (waited == term_ms)
 			kill(pid, SIGTERM);
-		if (waited == 2 * SPAWN_PATIENCE_MS)
+		if (waited == kill_ms)
 			kill(pid, SIGKILL);
 		nanosleep(&pause, NULL);
 	}
+}
+
+void spawn_reap(pid_t pid)
+{
+	reap_within(pid, SPAWN_PATIENCE_MS, 2 * SPAWN_PATIENCE_MS);
+}
+
+void spawn_kill(pid_t pid)
+{
+	reap_within(pid, 0, SPAWN_KILL_MS);
 }
