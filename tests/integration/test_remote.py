@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 import unittest
 
+import npumem
+import test_python_client
 from sshd import CTL, Sshd, why_not
 from support import SECONDS, Endless, TestCase, frame, pb, wait_for
 
@@ -272,6 +274,41 @@ class Lingering(Remote):
         library.close()
         self.assertEqual(children(os.getpid(), "ssh"), [])
         wait_for(lambda: not self.sessions(), 10)
+
+
+@unittest.skipIf(why_not(), why_not())
+class Python(test_python_client.Calls):
+    """What the package's tests of its calls ask, with another address."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.sshd = Sshd()
+        cls.sshd.__enter__()
+        cls.addClassCleanup(cls.sshd.__exit__)
+
+    def setUp(self):
+        os.environ["NPUMEM_SSH"] = self.sshd.ssh
+        self.addCleanup(os.environ.pop, "NPUMEM_SSH")
+        super().setUp()
+
+    def connect(self, **options):
+        address = f"ssh:npu:{self.daemon.path}"
+        return self.stack.enter_context(npumem.connect(address, **{"timeout": SECONDS, **options}))
+
+    def test_memory_that_is_not_shared(self):
+        array = self.dev.empty((1, 8, 4, 4), "int8")
+        array[:] = 7
+        x = self.dev.alloc("x", array, dtype="int8")
+        self.assertTrue((x.read() == 7).all())
+
+    def test_addresses_that_are_none(self):
+        for host in ("", "-x", "u@-x", "a;b", "a b", "u@"):
+            with self.assertRaisesRegex(ValueError, "has no host"):
+                npumem.connect(f"ssh:{host}:/s")
+        with self.assertRaisesRegex(npumem.Unavailable, "Permission denied"):
+            npumem.connect("ssh:stranger:/s")
+        with self.assertRaisesRegex(npumem.Unavailable, "cannot reach a daemon at /nowhere"):
+            npumem.connect("ssh:npu:/nowhere")
 
 
 if __name__ == "__main__":
