@@ -8,11 +8,12 @@ import signal
 import subprocess
 import tempfile
 import unittest
+from random import Random
 
 import npumem
 import test_python_client
 from sshd import CTL, Sshd, why_not
-from support import SECONDS, Endless, TestCase, frame, pb, wait_for
+from support import SECONDS, Endless, TestCase, alloc, frame, pb, wait_for
 
 BUILD = os.environ["NPUMEM_BUILD"]
 
@@ -58,6 +59,13 @@ class Library:
         return self.call(
             "write_segment", *map(ctypes.c_uint64, (handle,)), segment, ctypes.c_uint64(offset), None, ctypes.c_int64(first),
             ctypes.c_int64(count),
+        )  # fmt: skip
+
+    def strided(self, name, handle, segment, offset, stride):
+        stride = (ctypes.c_int64 * 4)(*stride)
+        return self.call(
+            name + "_segment", ctypes.c_uint64(handle), segment, ctypes.c_uint64(offset), stride, ctypes.c_int64(0),
+            ctypes.c_int64(0), *([None] if name == "read" else []),
         )  # fmt: skip
 
     def read_part(self, handle, n_bytes):
@@ -227,6 +235,43 @@ class Remote(TestCase):
             self.assertEqual(library.write_segment(handle, segment, **words), pb.INVALID, words)
         self.assertEqual(library.write_segment(handle, segment, offset=60, first=60), 0)
         self.assertEqual(library.read_part(handle, 64), (0, bytes(64)))
+
+    def test_strides_as_over_a_path(self):
+        """The same calls over both: the same bytes in the end, and the same refusals."""
+        random, size = Random(1), 1 << 16
+        near, far = Library(self.daemon.path), Library(self.address)
+        self.addCleanup(near.close)
+        self.addCleanup(far.close)
+        segments = near.segment(size), far.segment(size)
+        statuses = []
+        client = self.client()
+        for i in range(150):
+            matrix = random.random() < 0.3
+            shape = [random.choice((1, 2, 3, 5)) for _ in range(4)]
+            if matrix:
+                spec = pb.Spec(dtype=pb.INT16, layout=pb.MATRIX, rows=shape[0], cols=shape[1] * 3 + 1)
+                client.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(name=f"t{i}", spec=spec)]))
+            else:
+                client.call(**alloc(f"t{i}", shape, random.choice((pb.INT8, pb.INT16, pb.INT32))))
+            stride, at = [], 1
+            for extent in reversed(shape):
+                stride.insert(0, random.choice((at, at, at, at + 1, 0, -1, 1 << 62)) if random.random() < 0.3 else at)
+                at *= extent + random.choice((0, 1))
+            if matrix:
+                stride = [random.choice((64, 20)), random.choice((1, 2)), random.choice((0, 1, 1, 2)), 1]
+            offset, data = 4 * random.randrange(64) if random.random() < 0.95 else size - 4, random.randbytes(size)
+            told = []
+            for library, segment in zip((near, far), segments):
+                ctypes.memmove(segment.contents.base, data, size)
+                handle = library.open(f"t{i}")
+                wrote = library.strided("write", handle, segment, offset, stride)
+                ctypes.memset(segment.contents.base, 0x5A, size)
+                got = library.strided("read", handle, segment, offset, stride) if wrote == 0 else None
+                told.append((wrote, got, ctypes.string_at(segment.contents.base, size)))
+            self.assertEqual(told[0], told[1], (shape, stride, offset, matrix))
+            statuses.append(told[0][:2])
+        self.assertGreater(statuses.count((0, 0)), 50)
+        self.assertGreater(sum(wrote == pb.INVALID for wrote, _ in statuses), 5)
 
     # ---- a way that is lost ----
 
