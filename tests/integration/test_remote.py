@@ -13,7 +13,7 @@ from random import Random
 import npumem
 import test_python_client
 from sshd import CTL, Sshd, why_not
-from support import SECONDS, Endless, TestCase, alloc, frame, pb, wait_for
+from support import NPUMEMD, SECONDS, Endless, TestCase, alloc, frame, pb, wait_for
 
 BUILD = os.environ["NPUMEM_BUILD"]
 
@@ -129,6 +129,23 @@ class Remote(TestCase):
         path = os.path.join(odd, "s")
         os.symlink(self.daemon.path, path)
         self.ctl("info", address="ssh:npu:" + path)
+
+    def test_the_three_commands_of_the_readme(self):
+        with open(os.path.join(os.path.dirname(__file__), "../../README.md"), encoding="utf-8") as file:
+            section = file.read().split("## A device on another host\n")[1].split("\n## ")[0]
+        commands = [line.strip() for line in section.splitlines() if line.startswith("    ")]
+        self.assertEqual(len(commands), 3)
+        path = os.path.join(self.daemon.directory, "readme.sock")
+        there = f"{os.path.dirname(CTL)}:{os.path.dirname(NPUMEMD)}"
+        with Sshd(path=there) as sshd:
+            script = [f'ssh() {{ command {sshd.ssh} "$@"; }}', *commands, "npumemctl shutdown"]
+            done = subprocess.run(
+                ["bash", "-e", "-c", "\n".join(script).replace("/tmp/npumem.sock", path)],
+                env=sshd.environment(PATH=f"{os.path.dirname(CTL)}:{os.environ['PATH']}"), capture_output=True, text=True,
+                timeout=SECONDS, check=False,
+            )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("over ssh", done.stdout)
 
     # ---- dial ----
 
