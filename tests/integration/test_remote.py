@@ -13,7 +13,7 @@ from random import Random
 import npumem
 import test_python_client
 from sshd import CTL, Sshd, why_not
-from support import NPUMEMD, SECONDS, Endless, TestCase, alloc, frame, pb, wait_for
+from support import NPUMEMD, SECONDS, Endless, TestCase, alloc, free, frame, pb, wait_for
 
 BUILD = os.environ["NPUMEM_BUILD"]
 
@@ -184,6 +184,23 @@ class Remote(TestCase):
             dial.stdin.close()
             self.assertEqual(dial.wait(SECONDS), 0)
         wait_for(lambda: self.sessions() == 1)
+
+    def test_an_interrupt_is_for_the_client(self):
+        """Of a whole process group, as from a terminal."""
+        path = os.path.join(self.daemon.directory, "record")
+        with subprocess.Popen(
+            [CTL, "--socket", self.address, "record", path], env=self.sshd.environment(), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        ) as ctl:  # fmt: skip
+            self.assertIn(b"recording", ctl.stderr.readline())
+            with self.daemon.client() as client:
+                client.alloc("recorded")
+            os.killpg(ctl.pid, signal.SIGINT)
+            told, complaint = ctl.communicate(timeout=SECONDS)
+            self.assertEqual(ctl.returncode, 0, told + complaint)
+        with self.daemon.client() as client:
+            client.call(**free("recorded"))
+        self.assertIn("0 differences", self.ctl("replay", path))
 
     def test_dial_is_for_paths(self):
         for address in ("ssh:npu", "spawn:"):

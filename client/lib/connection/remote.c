@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -56,8 +57,10 @@ static int arguments(char *words, const struct address *address, char *command, 
 int remote_start(const struct address *address, struct spawned *spawned, int *fd)
 {
 	const char *given = secure_getenv("NPUMEM_SSH");
+	/* $PATH is the choice of a caller who may have fewer rights. */
+	const char *own = getauxval(AT_SECURE) ? "/usr/bin/ssh" : "ssh";
 	char words[REMOTE_SSH_BYTES], command[REMOTE_COMMAND_BYTES], *argv[REMOTE_WORDS_MAX + 8];
-	int ends[2], n = snprintf(words, sizeof(words), "%s", given && *given ? given : "ssh");
+	int ends[2], n = snprintf(words, sizeof(words), "%s", given && *given ? given : own);
 	if (n < 0 || (size_t)n >= sizeof(words))
 		return -E2BIG;
 	remote_command(address, command);

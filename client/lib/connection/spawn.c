@@ -1,11 +1,12 @@
 /* Starting and burying a private daemon. The child's stderr goes to a sealed piece of memory of fixed size (writes
  * past it fail, harmlessly), so that a refusal to start can be quoted instead of being printed beside the caller's
  * own message; $NPUMEM_SPAWN_LOG names a file to have it in full. */
-#define _GNU_SOURCE /* memfd_create, seals, secure_getenv */
+#define _GNU_SOURCE /* memfd_create, seals, pipe2, secure_getenv */
 #include "client/lib/connection/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -68,21 +69,7 @@ static int arguments_split(char *options, char **argv, int n, struct npumem_erro
 	return 0;
 }
 
-/* `fd` as the child's stdin and stdout, or as its SPAWN_CHILD_FD beside none. */
-static int actions_set(posix_spawn_file_actions_t *actions, int fd, bool is_filter, int log)
-{
-	int err = is_filter ? posix_spawn_file_actions_adddup2(actions, fd, 0)
-			    : posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDWR, 0);
-	if (!err)
-		err = posix_spawn_file_actions_adddup2(actions, 0, 1);
-	if (!err && log >= 0)
-		err = posix_spawn_file_actions_adddup2(actions, log, 2);
-	if (!err && !is_filter)
-		err = posix_spawn_file_actions_adddup2(actions, fd, SPAWN_CHILD_FD);
-	return err;
-}
-
-static int child_start(const char *path, char *const *argv, int fd, bool is_filter, int log, pid_t *pid)
+static int child_start(const char *path, char *const *argv, int fd, int log, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -99,15 +86,19 @@ static int child_start(const char *path, char *const *argv, int fd, bool is_filt
 		posix_spawn_file_actions_destroy(&actions);
 		return err;
 	}
-	/* A daemon is in a process group of its own: a ^C is for the client, and the daemon goes when the client
-	 * does.
-	 */
-	posix_spawnattr_setflags(&attributes, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-						      (is_filter ? 0 : POSIX_SPAWN_SETPGROUP)));
+	/* In a process group of its own: a ^C is for the client, and the daemon goes when the client does. */
+	posix_spawnattr_setflags(&attributes,
+				 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setsigdefault(&attributes, &restored);
 	posix_spawnattr_setpgroup(&attributes, 0);
-	err = actions_set(&actions, fd, is_filter, log);
+	err = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&actions, 0, 1);
+	if (!err && log >= 0)
+		err = posix_spawn_file_actions_adddup2(&actions, log, 2);
+	if (!err)
+		err = posix_spawn_file_actions_adddup2(&actions, fd, SPAWN_CHILD_FD);
 	if (!err)
 		err = posix_spawnp(pid, path, &actions, &attributes, argv, environ);
 	posix_spawnattr_destroy(&attributes);
@@ -126,7 +117,7 @@ static int start(char *options, int fd, struct spawned *spawned, struct npumem_e
 	if (status)
 		return status;
 	spawned->log = log_open();
-	int err = child_start(program.path, argv, fd, false, spawned->log, &spawned->pid);
+	int err = child_start(program.path, argv, fd, spawned->log, &spawned->pid);
 	if (!err)
 		return 0;
 	if (spawned->log >= 0)
@@ -157,13 +148,64 @@ int spawn_start(const struct memory *memory, const char *options, int fd, struct
 	return status;
 }
 
+/* In the child. Only what a child of a process with threads may call; `report` is told an errno. */
+static _Noreturn void filter_become(char *const *argv, int fd, int log, int report)
+{
+	const struct sigaction ignored = {.sa_handler = SIG_IGN}, restored = {.sa_handler = SIG_DFL};
+	sigset_t none;
+	sigemptyset(&none);
+	/* A ^C at the terminal is for the client; while ssh asks there it has a handler of its own. */
+	sigaction(SIGINT, &ignored, NULL);
+	sigaction(SIGPIPE, &restored, NULL);
+	sigaction(SIGCHLD, &restored, NULL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (dup2(fd, 0) == 0 && dup2(fd, 1) == 1 && (log < 0 || dup2(log, 2) == 2))
+		execvp(argv[0], argv);
+	int err = errno;
+	_exit(write(report, &err, sizeof(err)) == sizeof(err) ? 127 : 126);
+}
+
+/* Nothing that the caller handles happens in the child before it is another program. */
+static pid_t filter_fork(char *const *argv, int fd, int log, int report)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid_t pid = fork();
+	if (!pid)
+		filter_become(argv, fd, log, report);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return pid;
+}
+
+static int filter_start(char *const *argv, int fd, struct spawned *spawned)
+{
+	int ends[2], err = 0;
+	ssize_t n;
+	if (pipe2(ends, O_CLOEXEC))
+		return errno;
+	int report = fd_above(ends[1]);
+	spawned->pid = report < 0 ? -1 : filter_fork(argv, fd, spawned->log, report);
+	if (spawned->pid < 0)
+		err = errno;
+	if (report >= 0)
+		close(report);
+	do
+		n = err ? 0 : read(ends[0], &err, sizeof(err));
+	while (n < 0 && errno == EINTR);
+	close(ends[0]);
+	if (err && spawned->pid > 0)
+		spawn_reap(spawned->pid);
+	return err;
+}
+
 int spawn_filter(char *const *argv, int fd, struct spawned *spawned)
 {
 	fd = fd_above(fd);
 	if (fd < 0)
 		return errno;
 	spawned->log = log_open();
-	int err = child_start(argv[0], argv, fd, true, spawned->log, &spawned->pid);
+	int err = filter_start(argv, fd, spawned);
 	if (err && spawned->log >= 0)
 		close(spawned->log);
 	close(fd);

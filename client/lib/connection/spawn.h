@@ -21,7 +21,7 @@ int spawn_start(const struct memory *memory, const char *options, int fd, struct
 		struct npumem_error *error);
 
 /* Starts argv[0] of $PATH with `fd` as its stdin and stdout, which is closed here in any case. It stays in this
- * process's group, where it may ask at the terminal. 0, or an errno. */
+ * process's group, where it may ask at the terminal, and ignores a ^C. 0, or an errno. */
 int spawn_filter(char *const *argv, int fd, struct spawned *spawned);
 
 /* The last line that the child wrote to stderr; empty where there is none. */
