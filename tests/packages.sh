@@ -15,6 +15,7 @@ packages=(
 	libedit-dev                                            # the prompt of npumemctl
 	scdoc man-db groff                                     # manual pages, and reading them
 	adduser dpkg-dev lintian                               # Debian packages
+	openssh-server openssh-client                          # sessions over ssh
 	zsh                                                    # its completion
 	chromium                                               # the report's page; half of all that is fetched (166 MB)
 )

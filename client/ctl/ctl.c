@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -65,6 +66,12 @@ static double seconds_now(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+static bool is_remote(const struct ctl *ctl)
+{
+	const char *address = ctl->address ? ctl->address : getenv("NPUMEM_SOCKET");
+	return address && !strncmp(address, "ssh:", 4);
+}
+
 int ctl_connect(struct ctl *ctl)
 {
 	const struct timespec pause = {.tv_nsec = CTL_RETRY_MS * 1000000L};
@@ -73,6 +80,7 @@ int ctl_connect(struct ctl *ctl)
 	if (ctl->npumem)
 		return CTL_OK;
 	bool spawn = ctl->address && !strncmp(ctl->address, "spawn:", 6);
+	bool remote = is_remote(ctl);
 	int status = npumem_open(ctl->address, NULL, &ctl->npumem, &error);
 	while (status == NPUMEM_UNAVAILABLE && !spawn && seconds_now() < until) {
 		nanosleep(&pause, NULL);
@@ -80,7 +88,7 @@ int ctl_connect(struct ctl *ctl)
 	}
 	if (!status)
 		return CTL_OK;
-	if (status == NPUMEM_UNAVAILABLE && !spawn && !ctl->all_devices)
+	if (status == NPUMEM_UNAVAILABLE && !spawn && !remote && !ctl->all_devices)
 		return ctl_refuse(ctl, &error, "%.400s (start npumemd, or use --spawn)", error.message);
 	ctl->error = error;
 	return CTL_FAILED;

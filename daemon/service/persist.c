@@ -213,8 +213,12 @@ int persist_session_begin(struct session *session, bool lingers, struct npumem_e
 	struct service *service = session->service;
 	int status;
 
-	if (session->has_token)
+	if (session->has_token) {
+		session->lingers = lingers;
+		persist_session_put(session);
+		persist_commit(&service->persist);
 		return 0;
+	}
 	status = persist_take_cell(service, STORE_SESSIONS, 1, &session->cell, error);
 	if (status)
 		return status;

@@ -61,18 +61,32 @@ struct npumem_options {
 		sizeof(struct npumem_options), 0, 0, 0, 0                                                         \
 	}
 
-/* Connects to `address`: a socket's path, "unix:PATH", "spawn:" or "spawn:OPTIONS" (starts a private daemon that
- * ends with this connection, whichever thread opened it; OPTIONS are npumemd's, separated by spaces; the program
- * is $NPUMEMD, else npumemd where it is installed with this library, else in $PATH; its stderr is kept, to be
- * quoted where it does not start, or goes to the file $NPUMEM_SPAWN_LOG), or NULL: $NPUMEM_SOCKET, else
- * $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock. A program that runs with more rights
- * than its caller's (secure_getenv) does not look at the environment, and starts the npumemd that was installed
- * with the library. `options` NULL: the defaults. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID,
+/* Connects to `address`: a socket's path, "unix:PATH", "ssh:[USER@]HOST[:/SOCKET]" (below), "spawn:" or
+ * "spawn:OPTIONS" (starts a private daemon that ends with this connection, whichever thread opened it; OPTIONS are
+ * npumemd's, separated by spaces; the program is $NPUMEMD, else npumemd where it is installed with this library,
+ * else in $PATH; its stderr is kept, to be quoted where it does not start, or goes to the file $NPUMEM_SPAWN_LOG),
+ * or NULL: $NPUMEM_SOCKET, else $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock. A program
+ * that runs with more rights than its caller's (secure_getenv) does not look at the environment, and starts the
+ * npumemd that was installed with the library.
+ *
+ * "ssh:" starts $NPUMEM_SSH, else ssh, on that host `npumemctl dial`, to the daemon at SOCKET or where it is usual
+ * there; one is there who ssh lets in. ssh ends with the connection, and ignores a ^C. All calls are the same.
+ * Segments are this process's alone: DMA with them is sent in chunks as npumem_write's, needs a tensor that this
+ * connection was told of, and in a list is part of its message; a write takes its elements when it is asked for,
+ * unless they are continuous. Where the daemon keeps sessions, one that is lost on the way goes on over another ssh.
+ *
+ * `options` NULL: the defaults. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID,
  * NPUMEM_DEADLINE_EXCEEDED (connect_ms). */
 int npumem_open(const char *address, const struct npumem_options *options, struct npumem **out,
 		struct npumem_error *error);
 
-/* The same over a connected socket, which it takes over in any case. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID. */
+/* A connected socket to the daemon at `address`, a path or NULL as npumem_open has them, in *fd, and nothing sent.
+ * connect_ms alone of `options` counts. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID (ssh:, spawn:),
+ * NPUMEM_DEADLINE_EXCEEDED. */
+int npumem_dial(const char *address, const struct npumem_options *options, int *fd, struct npumem_error *error);
+
+/* As npumem_open over a connected socket, which it takes over in any case. 0 or NPUMEM_UNAVAILABLE,
+ * NPUMEM_INVALID. */
 int npumem_open_fd(int fd, const struct npumem_options *options, struct npumem **out, struct npumem_error *error);
 
 /* Starts a daemon at the socket `path`, where nothing may be, with npumemd's `words` (NULL: none), for this
@@ -133,6 +147,7 @@ struct npumem_info {
 	char socket[112]; /* where the daemon listens; empty of a private one */
 	unsigned n_limits;
 	struct npumem_limit limits[NPUMEM_LIMITS_MAX];
+	bool remote; /* it is on another host (ssh:): system memory is staged and sent */
 };
 
 struct npumem_stat {

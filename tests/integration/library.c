@@ -1,5 +1,5 @@
-/* libnpumem as its users meet it, against a real daemon of its own: system memory, submits with parallel groups,
- * the form that does not wait, and the life of the private daemon. */
+/* libnpumem as its users meet it, against a real daemon of its own, or another's (NPUMEM_TEST_ADDRESS): system
+ * memory, submits with parallel groups, the form that does not wait, and the life of the private daemon. */
 #include <check.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,9 +14,11 @@
 static struct npumem *npumem;
 static struct npumem_error error;
 
+/* NPUMEM_TEST_ADDRESS: a daemon that is there, and keeps nothing between two connections. */
 static void begin(void)
 {
-	ck_assert_msg(npumem_open("spawn:", NULL, &npumem, &error) == 0, "%s", error.message);
+	const char *address = getenv("NPUMEM_TEST_ADDRESS");
+	ck_assert_msg(npumem_open(address ? address : "spawn:", NULL, &npumem, &error) == 0, "%s", error.message);
 }
 
 static void end(void)

@@ -39,6 +39,8 @@ static int info_run(struct ctl *ctl, const struct args *args)
 	printf("npumemd %s, process %" PRIu32 "\n", info->version, info->pid);
 	if (*info->socket)
 		present_line(stdout, "socket", "%s", info->socket);
+	if (info->remote)
+		present_line(stdout, "remote", "over ssh: system memory is staged and sent");
 	print_uptime(info->uptime_ns / 1000000000);
 	if (facts_chip(g))
 		present_line(stdout, "chip", "%s", facts_chip(g));

@@ -38,7 +38,7 @@ json_t *facts_object(const struct npumem_info *info)
 {
 	const struct npumem_geometry *g = &info->geometry;
 	return json_pack(
-		"{s:s, s:I, s:s?, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:o}",
+		"{s:s, s:I, s:s?, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:s, s:s, s:f, s:o, s:b}",
 		"version", info->version, "features", (json_int_t)info->features, "chip", facts_chip(g), "npus",
 		(json_int_t)g->n_npus, "npu_bytes", (json_int_t)g->npu_bytes, "banks", (json_int_t)g->n_banks,
 		"eu_bytes", (json_int_t)g->eu_bytes, "rounding", facts_name(npumem_rounding_name(info->rounding)),
@@ -46,5 +46,5 @@ json_t *facts_object(const struct npumem_info *info)
 		info->unchecked_reuse, "frame_bytes_max", (json_int_t)info->frame_bytes_max, "uid",
 		(json_int_t)info->uid, "pid", (json_int_t)info->pid, "session", (json_int_t)info->session, "isa",
 		info->isa, "socket", info->socket, "uptime_seconds", (double)info->uptime_ns / 1e9, "limits",
-		limits_object(info));
+		limits_object(info), "remote", info->remote);
 }

@@ -16,7 +16,9 @@ static int take_info(struct npumem_request *request, const Npumem__V1__Response 
 	if (!info)
 		return request_no_memory(error);
 	request->answer = info;
-	return reply_info(response->info, info);
+	int status = reply_info(response->info, info);
+	info->remote = address_is_remote(&request->npumem->remote);
+	return status;
 }
 
 int npumem_info_async(struct npumem *npumem, NPUMEM_ASYNC)

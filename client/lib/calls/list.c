@@ -49,6 +49,8 @@ static int take_page(struct npumem_request *request, const Npumem__V1__Response 
 			return no_memory(listed, error);
 		if (reply_tensor(page->tensors[i], tensor))
 			return -1;
+		if (address_is_remote(&request->npumem->remote))
+			staged_note(&request->npumem->staged, request->npumem->memory, tensor);
 		listed->list[listed->n++] = tensor;
 	}
 	listed->after = page->next;

@@ -12,6 +12,7 @@
 #include "client/lib/connection/message.h"
 #include "client/lib/calls/operations.h"
 #include "client/lib/calls/segments.h"
+#include "client/lib/calls/staging.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -92,8 +93,89 @@ int segments_create_async(struct npumem *npumem, size_t bytes, bool writable, NP
 	return share(made, segment, writable, request, error);
 }
 
+/* ---- without shared memory ---- */
+
+struct own_segment {
+	struct npumem_segment segment;
+	struct staged_segment *memory;
+};
+
+static void drop_own(void *object)
+{
+	staged_drop(((struct own_segment *)object)->memory);
+}
+
+static int take_own(struct npumem_request *request, const Npumem__V1__Response *response,
+		    struct npumem_error *error)
+{
+	(void)response;
+	(void)error;
+	request->answer = request->state;
+	return 0;
+}
+
+static void failed_own(struct npumem_request *request)
+{
+	struct own_segment *own = request->state;
+	if (own)
+		staged_unshare(&request->npumem->staged, own->segment.id);
+}
+
+/* The daemon has nothing to say to it but that it is there. */
+static int ask_nothing(struct npumem_request *made, struct npumem_request **request, struct npumem_error *error)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__InfoRequest info = NPUMEM__V1__INFO_REQUEST__INIT;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
+	message.info = &info;
+	return request_start(made, &message, NULL, request, error);
+}
+
+static int create_own(struct npumem *npumem, size_t bytes, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_INFO, .take = take_own,
+						 .failed = failed_own};
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	if (status)
+		return status;
+	struct own_segment *own = result_take(made->results, sizeof(*own));
+	if (!bytes || bytes > SEGMENT_BYTES_MOST)
+		status = npumem_error_set(error, NPUMEM_INVALID, "a segment of %zu bytes", bytes);
+	else if (staged_share(&npumem->staged, npumem->memory, bytes, &own->memory))
+		status = npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "a segment of %zu bytes: %s", bytes,
+					  strerror(ENOMEM));
+	if (status) {
+		request_end(made);
+		return status;
+	}
+	own->segment = (struct npumem_segment){own->memory->id, own->memory->base, bytes};
+	made->state = own;
+	made->results->destroy = drop_own;
+	status = ask_nothing(made, request, error);
+	if (status)
+		staged_unshare(&npumem->staged, npumem->staged.last_id);
+	return status;
+}
+
+static int close_own(struct npumem *npumem, uint64_t id, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_INFO};
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	if (status)
+		return status;
+	if (staged_unshare(&npumem->staged, id))
+		return ask_nothing(made, request, error);
+	request_end(made);
+	return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %llu",
+				(unsigned long long)id);
+}
+
 int npumem_segment_create_async(struct npumem *npumem, size_t bytes, NPUMEM_ASYNC)
 {
+	if (address_is_remote(&npumem->remote))
+		return create_own(npumem, bytes, callback, context, request, error);
 	return segments_create_async(npumem, bytes, true, callback, context, request, error);
 }
 
@@ -105,7 +187,13 @@ int npumem_segment_close_async(struct npumem *npumem, const struct npumem_segmen
 	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__UnshareRequest unshare = NPUMEM__V1__UNSHARE_REQUEST__INIT;
 	struct npumem_request *made;
-	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	int status;
+	if (address_is_remote(&npumem->remote)) {
+		status = close_own(npumem, segment->id, callback, context, request, error);
+		result_release(segment);
+		return status;
+	}
+	status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	unshare.segment = segment->id;
 	message.call_case = NPUMEM__V1__REQUEST__CALL_UNSHARE;
 	message.unshare = &unshare;
@@ -121,10 +209,13 @@ int npumem_write_segment_async(struct npumem *npumem, uint64_t handle, const str
 			       uint64_t offset, const struct npumem_dims *stride, int64_t first, int64_t count,
 			       NPUMEM_ASYNC)
 {
+	const struct staging_ask ask = {handle, segment, offset, stride, first, count, false};
 	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__WriteRequest write_message = NPUMEM__V1__WRITE_REQUEST__INIT;
 	Npumem__V1__Dims dims;
 	Npumem__V1__Ref ref;
+	if (address_is_remote(&npumem->remote))
+		return staging_start(npumem, &ask, callback, context, request, error);
 	write_message.tensor = message_ref(handle, &ref);
 	write_message.first = first;
 	write_message.count = count;
@@ -140,10 +231,13 @@ int npumem_read_segment_async(struct npumem *npumem, uint64_t handle, const stru
 			      uint64_t offset, const struct npumem_dims *stride, int64_t first, int64_t count,
 			      NPUMEM_ASYNC)
 {
+	const struct staging_ask ask = {handle, segment, offset, stride, first, count, true};
 	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ReadRequest read_message = NPUMEM__V1__READ_REQUEST__INIT;
 	Npumem__V1__Dims dims;
 	Npumem__V1__Ref ref;
+	if (address_is_remote(&npumem->remote))
+		return staging_start(npumem, &ask, callback, context, request, error);
 	read_message.tensor = message_ref(handle, &ref);
 	read_message.first = first;
 	read_message.count = count;

@@ -6,6 +6,7 @@
 #include "client/lib/connection/reply.h"
 #include "client/lib/record/run.h"
 #include "client/lib/connection/sized.h"
+#include "client/lib/calls/staging.h"
 
 enum { SUBMIT_OPERATION_FIRST = SIZED_UP_TO(struct npumem_operation, n_params) };
 
@@ -61,8 +62,10 @@ static int submit_alloc(struct npumem *npumem, unsigned n, struct submit *submit
 				"no memory in this process for a list of %u operations", n);
 }
 
-/* Fills one operation; a run takes its parts from `runs` and moves it on. */
-static void submit_operation(const struct npumem_operation *from, struct submitted *to, struct run_parts *runs)
+/* Fills one operation; a run takes its parts from `runs` and moves it on. With `staging`, a segment's elements are
+ * data. */
+static void submit_operation(const struct npumem_operation *from, const struct staging *staging,
+			     struct submitted *to, struct run_parts *runs)
 {
 	npumem__v1__operation__init(&to->message);
 	to->message.group = from->group;
@@ -72,7 +75,10 @@ static void submit_operation(const struct npumem_operation *from, struct submitt
 		to->write.tensor = message_ref(from->handle, &to->refs[0]);
 		to->write.data.data = from->data;
 		to->write.data.len = from->bytes;
-		if (from->segment) {
+		if (staging) {
+			to->write.data.data = staging->array;
+			to->write.data.len = staging->region.bytes;
+		} else if (from->segment) {
 			to->write.data.len = 0;
 			to->write.segment = from->segment->id;
 			to->write.segment_offset = from->segment_offset;
@@ -84,7 +90,7 @@ static void submit_operation(const struct npumem_operation *from, struct submitt
 	case NPUMEM_OP_READ:
 		npumem__v1__read_request__init(&to->read);
 		to->read.tensor = message_ref(from->handle, &to->refs[0]);
-		if (from->segment) {
+		if (from->segment && !staging) {
 			to->read.segment = from->segment->id;
 			to->read.segment_offset = from->segment_offset;
 			to->read.segment_stride = message_dims(from->segment_stride, &to->stride);
@@ -152,15 +158,27 @@ struct reading {
 	bool is_read;
 	void *to;
 	size_t bytes;
+	struct staging staging; /* instead */
+	bool is_last;		/* of the list */
 };
 
-static int take_reading(const struct reading *reading, const Npumem__V1__Done *done)
+static void end_readings(void *object)
+{
+	struct reading *reading = object;
+	do
+		staging_end(&reading->staging);
+	while (!reading++->is_last);
+}
+
+static int take_reading(struct reading *reading, const Npumem__V1__Done *done)
 {
 	if (!reading->is_read)
 		return 0;
 	if (done->data.len != reading->bytes)
 		return -1;
-	if (done->data.len)
+	if (reading->staging.segment)
+		staging_put(&reading->staging, done->data.data);
+	else if (done->data.len)
 		memcpy(reading->to, done->data.data, done->data.len);
 	return 0;
 }
@@ -169,7 +187,7 @@ static int take_submitted(struct npumem_request *request, const Npumem__V1__Resp
 			  struct npumem_error *error)
 {
 	const Npumem__V1__Submitted *from = response->submitted;
-	const struct reading *readings = request->state;
+	struct reading *readings = request->state;
 	if (from->n_done > request->n || (!response->status && from->n_done != request->n))
 		return -1;
 	struct npumem_submitted *submitted = result_take(request->results, sizeof(*submitted));
@@ -197,6 +215,21 @@ static int take_submitted(struct npumem_request *request, const Npumem__V1__Resp
 
 /* ---- asking ---- */
 
+/* Of an operation with a segment, over a connection without shared memory. */
+static int stage(struct npumem *npumem, const struct npumem_operation *op, struct reading *reading,
+		 struct npumem_error *error)
+{
+	const struct staging_ask ask = {.handle = op->handle,
+					.segment = op->segment,
+					.offset = op->segment_offset,
+					.stride = op->segment_stride,
+					.is_read = op->kind == NPUMEM_OP_READ};
+	int status = staging_begin(npumem, &ask, &reading->staging, error);
+	if (!status && reading->is_read)
+		reading->bytes = reading->staging.region.bytes;
+	return status;
+}
+
 static int submit_start(struct npumem_request *made, const struct npumem_operation *operations, unsigned n,
 			struct submit *submit, struct npumem_request **request, struct npumem_error *error)
 {
@@ -204,12 +237,27 @@ static int submit_start(struct npumem_request *made, const struct npumem_operati
 	Npumem__V1__SubmitRequest list = NPUMEM__V1__SUBMIT_REQUEST__INIT;
 	struct reading *readings = made->state = result_array(made->results, n, sizeof(*readings));
 	struct run_parts runs = submit->runs;
+	bool stages = n && address_is_remote(&made->npumem->remote);
+	if (stages) {
+		readings[n - 1].is_last = true;
+		made->results->destroy = end_readings;
+	}
 	for (unsigned i = 0; i < n; i++) {
 		struct npumem_operation op;
 		sized_get(operations, i, &op, sizeof(op));
-		submit_operation(&op, &submit->operations[i], &runs);
+		bool is_read = op.kind == NPUMEM_OP_READ;
+		bool is_staged = stages && op.segment && (is_read || op.kind == NPUMEM_OP_WRITE);
+		readings[i] = (struct reading){.is_read = is_read,
+					       .to = op.data,
+					       .bytes = op.segment ? 0 : op.bytes,
+					       .is_last = i == n - 1};
+		int status = is_staged ? stage(made->npumem, &op, &readings[i], error) : 0;
+		if (status) {
+			request_end(made);
+			return status;
+		}
+		submit_operation(&op, is_staged ? &readings[i].staging : NULL, &submit->operations[i], &runs);
 		submit->list[i] = &submit->operations[i].message;
-		readings[i] = (struct reading){op.kind == NPUMEM_OP_READ, op.data, op.segment ? 0 : op.bytes};
 	}
 	made->n = n;
 	list.n_operations = n;

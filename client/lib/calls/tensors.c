@@ -1,8 +1,17 @@
 /* Calls about tensors: alloc, view, free, seal, rename, grant, open, show, list. */
+#include <string.h>
+
 #include "client/lib/connection/engine.h"
 #include "client/lib/connection/message.h"
 #include "client/lib/connection/reply.h"
 #include "client/lib/connection/sized.h"
+
+/* Where there is no shared memory, segments need its shape. */
+static void note(struct npumem *npumem, const struct npumem_tensor *tensor)
+{
+	if (address_is_remote(&npumem->remote))
+		staged_note(&npumem->staged, npumem->memory, tensor);
+}
 
 static int take_tensor(struct npumem_request *request, const Npumem__V1__Response *response,
 		       struct npumem_error *error)
@@ -11,7 +20,10 @@ static int take_tensor(struct npumem_request *request, const Npumem__V1__Respons
 	if (!tensor)
 		return request_no_memory(error);
 	request->answer = tensor;
-	return reply_tensor(response->tensor, tensor);
+	int status = reply_tensor(response->tensor, tensor);
+	if (!status)
+		note(request->npumem, tensor);
+	return status;
 }
 
 static const struct request_kind tensor_kind = {NPUMEM__V1__RESPONSE__RESULT_TENSOR, .take = take_tensor};
@@ -42,9 +54,11 @@ static int take_tensors(struct npumem_request *request, const Npumem__V1__Respon
 	struct npumem_tensor **list = reply_rows(request->results, request->n, sizeof(**list));
 	if (!tensors || !list)
 		return request_no_memory(error);
-	for (size_t i = 0; i < request->n; i++)
+	for (size_t i = 0; i < request->n; i++) {
 		if (reply_tensor(allocated->tensors[i], list[i]))
 			return -1;
+		note(request->npumem, list[i]);
+	}
 	*tensors = (struct npumem_tensors){(unsigned)request->n, (const struct npumem_tensor *const *)list};
 	request->answer = tensors;
 	return 0;
@@ -128,9 +142,30 @@ int npumem_alloc_async(struct npumem *npumem, const struct npumem_allocation *al
 
 /* ---- free ---- */
 
+/* What is gone needs no shape; `state` has the handles. */
+static int take_freed(struct npumem_request *request, const Npumem__V1__Response *response,
+		      struct npumem_error *error)
+{
+	const uint64_t *handles = request->state;
+	(void)response;
+	(void)error;
+	for (size_t i = 0; handles && i < request->n; i++)
+		staged_forget(&request->npumem->staged, handles[i]);
+	return 0;
+}
+
+/* Where there is no memory for it, it stays known. */
+static void free_note(struct npumem_request *made, const uint64_t *handles, unsigned n)
+{
+	uint64_t *copy = n && made->npumem->staged.used ? result_array(made->results, n, sizeof(*copy)) : NULL;
+	if (copy)
+		made->state = memcpy(copy, handles, n * sizeof(*copy));
+	made->n = n;
+}
+
 int npumem_free_async(struct npumem *npumem, const uint64_t *handles, unsigned n, NPUMEM_ASYNC)
 {
-	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_FREED};
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_FREED, .take = take_freed};
 	Npumem__V1__Ref refs[TENSORS_MOST], *list[TENSORS_MOST];
 	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__FreeRequest free = NPUMEM__V1__FREE_REQUEST__INIT;
@@ -143,6 +178,7 @@ int npumem_free_async(struct npumem *npumem, const uint64_t *handles, unsigned n
 		return status;
 	for (unsigned i = 0; i < n; i++)
 		list[i] = message_ref(handles[i], &refs[i]);
+	free_note(made, handles, n);
 	free.n_tensors = n;
 	free.tensors = list;
 	message.call_case = NPUMEM__V1__REQUEST__CALL_FREE;

@@ -1,6 +1,8 @@
 /* Writing and reading host arrays.
  * Whole tensors are cut into chunks at element boundaries; a few are kept in flight, so that the socket, this
  * process and the daemon work at once, and no more of a tensor is queued than that. */
+#include "client/lib/calls/transfer.h"
+
 #include "client/lib/connection/engine.h"
 #include "client/lib/connection/message.h"
 #include "client/lib/connection/reply.h"
@@ -9,16 +11,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "host arrays travel as
 
 enum {
 	CHUNK_BYTES = 1 << 20, /* a multiple of every element's size; stays in a core's cache on its way */
-};
-
-struct transfer {
-	uint64_t handle;
-	int64_t first;	      /* of a part */
-	size_t element_bytes; /* of a whole tensor; 0: a part, in one piece */
-	size_t bytes, at;     /* at: how far it is sent */
-	bool is_write;
-	const uint8_t *from; /* write */
-	uint8_t *to;	     /* read */
 };
 
 /* Elements [first, first + count), which are at `at` of the array. */
@@ -50,8 +42,7 @@ static int send_chunk(struct npumem_request *request, const struct transfer *tra
 }
 
 /* The first answer is the one that is told, or the last one with a warning. */
-static int take_chunk(struct npumem_request *request, const Npumem__V1__Response *response,
-		      struct npumem_error *error)
+int transfer_take(struct npumem_request *request, const Npumem__V1__Response *response, struct npumem_error *error)
 {
 	if (request->answer && !response->done->warning[0])
 		return 0;
@@ -82,12 +73,13 @@ static int check_size(const struct npumem_tensor *tensor, size_t bytes, struct t
 	return 0;
 }
 
-static int send_whole(struct npumem_request *request, struct transfer *transfer, struct npumem_error *error)
+int transfer_send(struct npumem_request *request, struct transfer *transfer, struct npumem_error *error)
 {
 	int status = 0;
 	do {
 		size_t left = transfer->bytes - transfer->at, bytes = left < CHUNK_BYTES ? left : CHUNK_BYTES;
-		status = send_chunk(request, transfer, (int64_t)(transfer->at / transfer->element_bytes),
+		status = send_chunk(request, transfer,
+				    transfer->first + (int64_t)(transfer->at / transfer->element_bytes),
 				    (int64_t)(bytes / transfer->element_bytes), bytes, error);
 		transfer->at += bytes;
 	} while (!status && transfer->at < transfer->bytes);
@@ -96,13 +88,13 @@ static int send_whole(struct npumem_request *request, struct transfer *transfer,
 
 static int start(struct npumem *npumem, struct transfer *transfer, int64_t count, NPUMEM_ASYNC)
 {
-	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_DONE, .take = take_chunk};
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_DONE, .take = transfer_take};
 	struct npumem_request *made;
 	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	if (status)
 		return status;
 	if (transfer->element_bytes)
-		status = send_whole(made, transfer, error);
+		status = transfer_send(made, transfer, error);
 	else
 		status = send_chunk(made, transfer, transfer->first, count, transfer->bytes, error);
 	if (status)

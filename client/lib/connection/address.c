@@ -1,5 +1,6 @@
-/* Address forms, and connecting to a socket's path. Does not start daemons: spawn.c does. */
-#define _GNU_SOURCE /* secure_getenv */
+/* Address forms, and connecting to a socket's path. Does not start daemons: spawn.c does; nor
+ * ssh: remote.c does. */
+#define _GNU_SOURCE /* memrchr, secure_getenv */
 #include "client/lib/connection/address.h"
 
 #include <errno.h>
@@ -30,6 +31,29 @@ static int address_path(const char *directory, const char *name, struct address 
 	return 0;
 }
 
+/* What no shell, no ssh and nothing that ssh's configuration puts a host into can take for more than a name. */
+static bool is_host(const char *host, size_t n)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:@+[]";
+	const char *at = memrchr(host, '@', n);
+	const char *name = at ? at + 1 : host;
+	return n && strspn(host, allowed) >= n && name < host + n && host[0] != '-' && host[0] != '@' &&
+	       name[0] != '-';
+}
+
+/* [USER@]HOST[:/SOCKET]: a host's own colons, of IPv6, have no slash behind them. */
+static int address_remote(const char *text, struct address *address, struct npumem_error *error)
+{
+	const char *colon = strstr(text, ":/");
+	size_t n = colon ? (size_t)(colon - text) : strlen(text);
+	if (n >= sizeof(address->host) || !is_host(text, n))
+		return npumem_error_set(
+			error, NPUMEM_INVALID,
+			"\"ssh:%.100s\" has no host that could be asked: it is ssh:[USER@]HOST[:/SOCKET]", text);
+	memcpy(address->host, text, n);
+	return colon ? address_path("", colon + 1, address, error) : 0;
+}
+
 int address_parse(const char *text, struct address *address, struct npumem_error *error)
 {
 	*address = (struct address){.spawn = false};
@@ -50,6 +74,8 @@ int address_parse(const char *text, struct address *address, struct npumem_error
 		address->options = text + 6;
 		return 0;
 	}
+	if (!strncmp(text, "ssh:", 4))
+		return address_remote(text + 4, address, error);
 	return address_path("", strncmp(text, "unix:", 5) ? text : text + 5, address, error);
 }
 

@@ -4,16 +4,28 @@
 
 #include <npumem/types.h>
 
-enum { ADDRESS_PATH_BYTES = 108 }; /* what a Unix socket's address holds, with the final 0 */
+enum {
+	ADDRESS_PATH_BYTES = 108, /* what a Unix socket's address holds, with the final 0 */
+	ADDRESS_HOST_BYTES = 256,
+};
 
 struct address {
 	bool spawn;
 	const char *options;	       /* spawn: of the daemon; points into the text that was parsed */
-	char path[ADDRESS_PATH_BYTES]; /* else */
+	char host[ADDRESS_HOST_BYTES]; /* of another host: [USER@]HOST; else empty */
+	char path[ADDRESS_PATH_BYTES]; /* else; of another host, where empty is what is usual there */
 };
 
-/* `text` NULL: the default of client.h. 0 or INVALID (an empty or too long path). */
+/* `text` NULL: the default of client.h. 0 or INVALID (an empty or too long path, a host that ssh or a shell could
+ * take for something else). */
 int address_parse(const char *text, struct address *address, struct npumem_error *error);
+
+static inline bool address_is_remote(const struct address *address)
+{
+	return address->host[0];
+}
+
+/* The rest is of paths alone. */
 
 /* A socket in *fd that listens at the address. 0 or UNAVAILABLE (something is there). */
 int address_listen(const struct address *address, int *fd, struct npumem_error *error);

@@ -10,6 +10,7 @@
 #include "client/lib/connection/engine.h"
 #include "client/lib/connection/sized.h"
 #include "client/lib/connection/private.h"
+#include "client/lib/connection/remote.h"
 
 enum {
 	OPTIONS_FIRST = SIZED_UP_TO(struct npumem_options, spin_us),
@@ -52,6 +53,8 @@ int connection_at(const struct memory *memory, const struct address *address, in
 		  const struct npumem_options *given, struct npumem **out, struct npumem_error *error)
 {
 	int status = connection_new(memory, fd, given, out, error);
+	if (!status && address_is_remote(address))
+		(*out)->remote = *address;
 	uint64_t resume_ms = status || !given ? 0 : given->resume_ms;
 	if (!status && resume_ms != NPUMEM_NO_RESUME)
 		resume_ask(*out, address, resume_ms);
@@ -73,8 +76,25 @@ int npumem_open(const char *address, const struct npumem_options *given, struct 
 		return status;
 	if (parsed.spawn)
 		return private_open(parsed.options, &options, out, error);
+	if (address_is_remote(&parsed))
+		return remote_open(&parsed, &options, out, error);
 	status = address_connect(&parsed, clock_after(options.connect_ms), &fd, error);
 	return status ? status : connection_at(&memory_libc, &parsed, fd, &options, out, error);
+}
+
+int npumem_dial(const char *address, const struct npumem_options *given, int *fd, struct npumem_error *error)
+{
+	struct npumem_options options;
+	struct address parsed;
+	request_clear(error);
+	*fd = -1;
+	int status = connection_options(given, &options, error);
+	if (!status)
+		status = address_parse(address, &parsed, error);
+	if (!status && (parsed.spawn || address_is_remote(&parsed)))
+		status = npumem_error_set(error, NPUMEM_INVALID, "\"%.100s\" is no path of a socket",
+					  address ? address : "$NPUMEM_SOCKET");
+	return status ? status : address_connect(&parsed, clock_after(options.connect_ms), fd, error);
 }
 
 int npumem_open_fd(int fd, const struct npumem_options *options, struct npumem **out, struct npumem_error *error)

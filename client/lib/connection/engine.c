@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "client/lib/connection/clock.h"
-#include "client/lib/connection/spawn.h"
+#include "client/lib/connection/remote.h"
 #include "client/lib/connection/spin.h"
 
 /* ---- beginning and end ---- */
@@ -57,15 +57,18 @@ static void destroy(struct npumem *npumem)
 	const struct memory *memory = npumem->memory;
 	pid_t child = npumem->child;
 	int log = npumem->child_log;
+	bool is_stuck = address_is_remote(&npumem->remote) && npumem->broken.status;
 	npumem->closing = true;
 	if (!npumem->broken.status)
 		npumem_error_set(&npumem->broken, NPUMEM_CANCELLED, "the connection was closed by its user");
 	abandon(npumem);
+	resume_part(npumem);
 	resume_forget(npumem);
 	watch_close(&npumem->watch);
 	if (npumem->fd >= 0)
 		close(npumem->fd);
 	result_end_all(&npumem->results);
+	staged_deinit(&npumem->staged, memory);
 	while (npumem->free_requests) {
 		struct npumem_request *request = npumem->free_requests;
 		npumem->free_requests = request->next;
@@ -77,7 +80,7 @@ static void destroy(struct npumem *npumem)
 	inbox_deinit(&npumem->in, memory);
 	memory_free(memory, npumem);
 	if (child > 0)
-		spawn_reap(child);
+		(is_stuck ? spawn_kill : spawn_reap)(child);
 	if (log >= 0)
 		close(log);
 }
@@ -106,6 +109,15 @@ void engine_hang_up(struct npumem *npumem)
 	watch_replace(&npumem->watch, -1);
 	close(npumem->fd);
 	npumem->fd = -1;
+	if (address_is_remote(&npumem->remote)) {
+		if (npumem->child > 0)
+			spawn_kill(npumem->child);
+		if (npumem->child_log >= 0)
+			close(npumem->child_log);
+		npumem->child = 0;
+		npumem->child_log = -1;
+		npumem->is_greeted = false;
+	}
 	outbox_deinit(&npumem->out, npumem->memory);
 	inbox_deinit(&npumem->in, npumem->memory);
 	npumem->in = (struct inbox){.cut = 0};

@@ -13,6 +13,7 @@
 #include "client/lib/connection/pending.h"
 #include "client/lib/connection/request.h"
 #include "client/lib/connection/resume.h"
+#include "client/lib/connection/staged.h"
 #include "client/lib/connection/watch.h"
 #include "proto/budget.h"
 #include "proto/spin.h"
@@ -22,6 +23,9 @@ struct npumem {
 	int fd; /* -1: there is none, and one is looked for */
 	struct watch watch;
 	struct resume resume;
+	struct address remote; /* of another host; else its host is empty */
+	bool is_greeted;       /* what came first from there is a daemon's */
+	struct staged staged;
 	struct outbox out;
 	struct inbox in;
 	struct pending_table pending;
@@ -41,7 +45,7 @@ struct npumem {
 	struct npumem_error ending;	   /* the daemon's own reason for ending it, if it gave one */
 	npumem_event_callback *on_event;   /* NULL: nobody wants to know */
 	void *event_context;
-	pid_t child;   /* a private daemon, or 0 */
+	pid_t child;   /* a private daemon or ssh, or 0 */
 	int child_log; /* what it wrote to stderr, or -1 */
 };
 
@@ -81,7 +85,7 @@ int engine_error(const struct npumem *npumem, struct npumem_error *error);
 void engine_write(struct npumem *npumem);
 void engine_receive(struct npumem *npumem, bool *any);
 
-/* Closes the socket, and drops what was to be written and what has come in part. */
+/* Closes the socket, ends ssh, and drops what was to be written and what has come in part. */
 void engine_hang_up(struct npumem *npumem);
 /* Takes over a connected socket after that. 0, or -errno and it has not. */
 int engine_connected(struct npumem *npumem, int fd);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/lib/connection/remote.h"
 #include "client/lib/connection/reply.h"
 
 enum { RECEIVE_BYTES_MOST = 32 << 20 /* in one turn, so that a flood cannot hold the caller */ };
@@ -29,6 +30,8 @@ static void ended(struct npumem *npumem, int err)
 		snprintf(why, sizeof(why), "the daemon closed the connection in the middle of an answer");
 	else
 		snprintf(why, sizeof(why), "the daemon closed the connection");
+	if (address_is_remote(&npumem->remote) && !ending->status)
+		remote_explain(npumem->child_log, why, sizeof(why));
 	if ((is_meant && npumem->resume.state != RESUME_KNOCKS) || !resume_lost(npumem, why))
 		engine_break(npumem, "%s", why);
 }
@@ -124,12 +127,32 @@ static void frame(struct npumem *npumem, const uint8_t *bytes, size_t n)
 	npumem->dispatching = false;
 }
 
+/* A shell's profile may have written to where a daemon's messages come from. False: no message is there yet, or
+ * none will come. */
+static bool is_greeted(struct npumem *npumem)
+{
+	const struct buffer *in = &npumem->in.bytes;
+	char line[64];
+	if (npumem->is_greeted || !address_is_remote(&npumem->remote) || !buffer_used(in))
+		return true;
+	int result = remote_greeting(in->bytes + in->begin, buffer_used(in), line, sizeof(line));
+	npumem->is_greeted = result > 0;
+	if (result < 0)
+		engine_break(npumem,
+			     "a shell on %.80s wrote \"%s\" before npumemctl dial could begin; what it runs "
+			     "at its start (~/.bashrc) must not write to stdout",
+			     npumem->remote.host, line);
+	return result >= 0;
+}
+
 /* Hands out the complete frames. */
 static void frames(struct npumem *npumem)
 {
 	const uint8_t *message;
 	struct payload payload;
 	size_t n;
+	if (!is_greeted(npumem))
+		return;
 	while (!npumem->broken.status && !npumem->closing) {
 		switch (inbox_next(&npumem->in, npumem->memory, &message, &n, &payload)) {
 		case INBOX_COMPLETE:

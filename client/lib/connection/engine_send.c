@@ -68,6 +68,9 @@ static int prepare(struct sending *sending, struct npumem_error *error)
 	int status = measure(sending, error);
 	if (status)
 		return status;
+	if (extra->has_fd && address_is_remote(&npumem->remote))
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"a file of this process cannot be passed to a daemon on another host");
 	if (reserve(npumem, sending->here, sending->lends, extra->has_fd))
 		return no_memory(sending->bytes, error);
 	if (extra->has_fd && (sending->fd = fcntl(extra->fd, F_DUPFD_CLOEXEC, 0)) < 0)

@@ -78,7 +78,7 @@ int npumem_spawn(const char *path, const char *words, const struct npumem_option
 	int status = connection_options(given, &options, error);
 	if (!status)
 		status = address_parse(path, &address, error);
-	if (!status && address.spawn)
+	if (!status && (address.spawn || address_is_remote(&address)))
 		status = npumem_error_set(error, NPUMEM_INVALID, "\"%.100s\" is no path of a socket", path);
 	if (!status)
 		status = address_listen(&address, &fd, error);
@@ -102,6 +102,6 @@ void npumem_spawn_end(const char *path, int pid)
 	struct address address;
 	kill(pid, SIGTERM);
 	spawn_reap(pid);
-	if (!address_parse(path, &address, NULL) && !address.spawn)
+	if (!address_parse(path, &address, NULL) && !address.spawn && !address_is_remote(&address))
 		unlink(address.path);
 }

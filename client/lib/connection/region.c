@@ -11,10 +11,23 @@ static bool take(int64_t from, int64_t least, uint64_t *to)
 	return from >= least;
 }
 
+bool region_measure(struct region *region)
+{
+	uint64_t last = 0, step;
+	region->bytes = region->element_bytes;
+	for (unsigned i = 0; i < 4; i++)
+		if (__builtin_mul_overflow(region->bytes, region->extent[i], &region->bytes) ||
+		    __builtin_mul_overflow(region->extent[i] - 1, region->stride[i], &step) ||
+		    __builtin_add_overflow(last, step, &last))
+			return false;
+	return !__builtin_add_overflow(last, 1, &region->end) &&
+	       !__builtin_mul_overflow(region->end, region->element_bytes, &region->end) &&
+	       !__builtin_add_overflow(region->end, region->offset, &region->end);
+}
+
 bool region_of(const Npumem__V1__RecordTransfer *transfer, struct region *region)
 {
 	const Npumem__V1__Dims *extent = transfer->extent, *stride = transfer->stride;
-	uint64_t last = 0, step;
 	*region = (struct region){.offset = transfer->offset, .element_bytes = transfer->element_bytes};
 	if (!extent || !stride ||
 	    (region->element_bytes != 1 && region->element_bytes != 2 && region->element_bytes != 4 &&
@@ -25,15 +38,7 @@ bool region_of(const Npumem__V1__RecordTransfer *transfer, struct region *region
 	    !take(stride->n, 0, &region->stride[0]) || !take(stride->c, 0, &region->stride[1]) ||
 	    !take(stride->h, 0, &region->stride[2]) || !take(stride->w, 0, &region->stride[3]))
 		return false;
-	region->bytes = region->element_bytes;
-	for (unsigned i = 0; i < 4; i++)
-		if (__builtin_mul_overflow(region->bytes, region->extent[i], &region->bytes) ||
-		    __builtin_mul_overflow(region->extent[i] - 1, region->stride[i], &step) ||
-		    __builtin_add_overflow(last, step, &last))
-			return false;
-	return !__builtin_add_overflow(last, 1, &region->end) &&
-	       !__builtin_mul_overflow(region->end, region->element_bytes, &region->end) &&
-	       !__builtin_add_overflow(region->end, region->offset, &region->end);
+	return region_measure(region);
 }
 
 /* Where element `index` is, and how many from there on lie side by side. */
@@ -57,6 +62,15 @@ void region_put(const struct region *region, uint8_t *base, uint64_t first, cons
 		first += bytes;
 		from += bytes;
 		n -= bytes;
+	}
+}
+
+void region_get(const struct region *region, const uint8_t *base, uint8_t *to)
+{
+	for (uint64_t first = 0, bytes; first < region->bytes; first += bytes) {
+		uint64_t count, at = locate(region, first / region->element_bytes, &count);
+		bytes = count * region->element_bytes;
+		memcpy(to + first, base + at, bytes);
 	}
 }
 

@@ -19,9 +19,14 @@ struct region {
 /* False where the numbers make no sense, or are too large to be computed with. */
 bool region_of(const Npumem__V1__RecordTransfer *transfer, struct region *region);
 
+/* Sets the sizes where the rest is set: extents > 0. False where they are too large to be computed with. */
+bool region_measure(struct region *region);
+
 /* `base` is the segment's, which has at least region->end bytes. `first` and `n` are whole elements within
  * region->bytes. */
 void region_put(const struct region *region, uint8_t *base, uint64_t first, const uint8_t *from, uint64_t n);
+/* All elements, dense. */
+void region_get(const struct region *region, const uint8_t *base, uint8_t *to);
 /* zlib's CRC-32 of all elements, dense. */
 uint32_t region_crc(const struct region *region, const uint8_t *base);
 

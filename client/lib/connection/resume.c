@@ -11,12 +11,14 @@
 
 #include "client/lib/connection/clock.h"
 #include "client/lib/connection/engine.h"
+#include "client/lib/connection/remote.h"
 #include "proto/convert.h"
 
 enum {
 	RESUME_WAIT_MOST_MS = 50,
 	RESUME_FRUITLESS_MOST = 32, /* a request that ends each daemon that it comes to must not go on for ever */
 	RESUME_SEGMENTS_LEAST = 8,
+	RESUME_REMOTE_TIMES = 20, /* longer between two tries: each costs both hosts a login */
 };
 
 struct resume_segment {
@@ -34,8 +36,22 @@ static int ask(struct npumem *npumem)
 	request.token = (ProtobufCBinaryData){resume->token_bytes, resume->token};
 	message.call_case = NPUMEM__V1__REQUEST__CALL_RESUME;
 	message.resume = &request;
+	/* What is between two hosts ends without either's end. */
+	request.linger = address_is_remote(&npumem->remote);
 	resume->asked = npumem->last_id + 1;
 	return engine_ask(npumem, &message, -1, false);
+}
+
+void resume_part(struct npumem *npumem)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__ResumeRequest request = NPUMEM__V1__RESUME_REQUEST__INIT;
+	if (npumem->resume.state != RESUME_READY || !address_is_remote(&npumem->remote) || npumem->no_more_writes)
+		return;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_RESUME;
+	message.resume = &request;
+	if (!engine_ask(npumem, &message, -1, false))
+		engine_write(npumem);
 }
 
 static bool get_peer(int fd, uid_t *uid)
@@ -129,6 +145,8 @@ static void look_again(struct resume *resume)
 	static const unsigned waits_ms[] = {1, 2, 5, 10, 20};
 	unsigned n = resume->n_tries++;
 	unsigned ms = n < sizeof(waits_ms) / sizeof(waits_ms[0]) ? waits_ms[n] : RESUME_WAIT_MOST_MS;
+	if (address_is_remote(&resume->address))
+		ms *= RESUME_REMOTE_TIMES;
 	resume->next = clock_now() + ms * INT64_C(1000000);
 }
 
@@ -198,10 +216,23 @@ static bool is_peer(struct resume *resume, int fd)
 	return false;
 }
 
+static int connect_again(struct npumem *npumem, int *fd)
+{
+	struct spawned spawned;
+	if (!address_is_remote(&npumem->remote))
+		return address_try(&npumem->resume.address, fd);
+	int err = remote_start(&npumem->remote, &spawned, fd);
+	if (err)
+		return err;
+	npumem->child = spawned.pid;
+	npumem->child_log = spawned.log;
+	return 0;
+}
+
 static void try_once(struct npumem *npumem)
 {
 	struct resume *resume = &npumem->resume;
-	int fd, err = address_try(&resume->address, &fd);
+	int fd, err = connect_again(npumem, &fd);
 	if (!err && is_peer(resume, fd) && !engine_connected(npumem, fd)) {
 		resume->state = RESUME_KNOCKS;
 		if (ask(npumem))
@@ -224,7 +255,8 @@ void resume_turn(struct npumem *npumem)
 	now = clock_now();
 	if (now >= resume->limit)
 		engine_break(npumem, "the connection to the daemon ended, and none at %s has gone on with it: %s",
-			     resume->address.path, resume->why);
+			     address_is_remote(&resume->address) ? resume->address.host : resume->address.path,
+			     resume->why);
 	else if (resume->state == RESUME_AWAY && now >= resume->next)
 		try_once(npumem);
 }

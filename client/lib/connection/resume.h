@@ -49,6 +49,8 @@ struct resume {
 /* Of a connection to `address`: asks for a token, with what is sent first. `patience_ms`: for how long another
  * daemon is looked for; 0: for as long as that keeps sessions. Where there is no memory for that, it does not. */
 void resume_ask(struct npumem *npumem, const struct address *address, uint64_t patience_ms);
+/* The connection is closed by its user: a session that would wait for another is not to. */
+void resume_part(struct npumem *npumem);
 /* From now on nothing is kept, and the connection's end is the end. */
 void resume_forget(struct npumem *npumem);
 

@@ -1,11 +1,12 @@
 /* Starting and burying a private daemon. The child's stderr goes to a sealed piece of memory of fixed size (writes
  * past it fail, harmlessly), so that a refusal to start can be quoted instead of being printed beside the caller's
  * own message; $NPUMEM_SPAWN_LOG names a file to have it in full. */
-#define _GNU_SOURCE /* memfd_create, seals, secure_getenv */
+#define _GNU_SOURCE /* memfd_create, seals, pipe2, secure_getenv */
 #include "client/lib/connection/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ enum {
 	SPAWN_CHILD_FD = 3,
 	SPAWN_FD_LEAST = 10, /* ours stay clear of those that the child's are moved to */
 	SPAWN_PATIENCE_MS = 5000,
+	SPAWN_KILL_MS = 100,
 };
 
 extern char **environ;
@@ -146,6 +148,70 @@ int spawn_start(const struct memory *memory, const char *options, int fd, struct
 	return status;
 }
 
+/* In the child. Only what a child of a process with threads may call; `report` is told an errno. */
+static _Noreturn void filter_become(char *const *argv, int fd, int log, int report)
+{
+	const struct sigaction ignored = {.sa_handler = SIG_IGN}, restored = {.sa_handler = SIG_DFL};
+	sigset_t none;
+	sigemptyset(&none);
+	/* A ^C at the terminal is for the client; while ssh asks there it has a handler of its own. */
+	sigaction(SIGINT, &ignored, NULL);
+	sigaction(SIGPIPE, &restored, NULL);
+	sigaction(SIGCHLD, &restored, NULL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (dup2(fd, 0) == 0 && dup2(fd, 1) == 1 && (log < 0 || dup2(log, 2) == 2))
+		execvp(argv[0], argv);
+	int err = errno;
+	_exit(write(report, &err, sizeof(err)) == sizeof(err) ? 127 : 126);
+}
+
+/* Nothing that the caller handles happens in the child before it is another program. */
+static pid_t filter_fork(char *const *argv, int fd, int log, int report)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid_t pid = fork();
+	if (!pid)
+		filter_become(argv, fd, log, report);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return pid;
+}
+
+static int filter_start(char *const *argv, int fd, struct spawned *spawned)
+{
+	int ends[2], err = 0;
+	ssize_t n;
+	if (pipe2(ends, O_CLOEXEC))
+		return errno;
+	int report = fd_above(ends[1]);
+	spawned->pid = report < 0 ? -1 : filter_fork(argv, fd, spawned->log, report);
+	if (spawned->pid < 0)
+		err = errno;
+	if (report >= 0)
+		close(report);
+	do
+		n = err ? 0 : read(ends[0], &err, sizeof(err));
+	while (n < 0 && errno == EINTR);
+	close(ends[0]);
+	if (err && spawned->pid > 0)
+		spawn_reap(spawned->pid);
+	return err;
+}
+
+int spawn_filter(char *const *argv, int fd, struct spawned *spawned)
+{
+	fd = fd_above(fd);
+	if (fd < 0)
+		return errno;
+	spawned->log = log_open();
+	int err = filter_start(argv, fd, spawned);
+	if (err && spawned->log >= 0)
+		close(spawned->log);
+	close(fd);
+	return err;
+}
+
 void spawn_last_words(int log, char *line, size_t bytes)
 {
 	char text[1024], *last = text, *end;
@@ -199,14 +265,24 @@ void spawn_bury(const struct spawned *spawned)
 		close(spawned->log);
 }
 
-void spawn_reap(pid_t pid)
+static void reap_within(pid_t pid, int term_ms, int kill_ms)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	for (int waited = 0; !reaped(pid); waited++) {
-		if (waited == SPAWN_PATIENCE_MS)
+		if (waited == term_ms)
 			kill(pid, SIGTERM);
-		if (waited == 2 * SPAWN_PATIENCE_MS)
+		if (waited == kill_ms)
 			kill(pid, SIGKILL);
 		nanosleep(&pause, NULL);
 	}
+}
+
+void spawn_reap(pid_t pid)
+{
+	reap_within(pid, SPAWN_PATIENCE_MS, 2 * SPAWN_PATIENCE_MS);
+}
+
+void spawn_kill(pid_t pid)
+{
+	reap_within(pid, 0, SPAWN_KILL_MS);
 }

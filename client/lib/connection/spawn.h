@@ -1,4 +1,5 @@
-/* A private daemon: a child that serves one socket, and ends with it or with this process. */
+/* A private daemon: a child that serves one socket, and ends with it or with this process. Another program as the
+ * other end of one. */
 #ifndef CLIENT_LIB_SPAWN_H
 #define CLIENT_LIB_SPAWN_H
 
@@ -19,6 +20,10 @@ struct spawned {
 int spawn_start(const struct memory *memory, const char *options, int fd, struct spawned *spawned,
 		struct npumem_error *error);
 
+/* Starts argv[0] of $PATH with `fd` as its stdin and stdout, which is closed here in any case. It stays in this
+ * process's group, where it may ask at the terminal, and ignores a ^C. 0, or an errno. */
+int spawn_filter(char *const *argv, int fd, struct spawned *spawned);
+
 /* The last line that the child wrote to stderr; empty where there is none. */
 void spawn_last_words(int log, char *line, size_t bytes);
 
@@ -29,5 +34,7 @@ int spawn_failed(const struct spawned *spawned, const struct npumem_error *why, 
 void spawn_bury(const struct spawned *spawned);
 /* Waits for the child, whose connection is closed by now; ends it by force if it does not go by itself. */
 void spawn_reap(pid_t pid);
+/* The same for one that nobody waits for: it is ended at once. */
+void spawn_kill(pid_t pid);
 
 #endif

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import socket
@@ -40,7 +41,8 @@ def connect(
 ) -> Device:
     """Connects to a daemon.
 
-    address          a socket's path, "unix:PATH", "spawn:OPTIONS" as npumem.spawn, or None: $NPUMEM_SOCKET, else
+    address          a socket's path, "unix:PATH", "ssh:[USER@]HOST[:/SOCKET]" (npumemctl dial there, by $NPUMEM_SSH or
+                     ssh), "spawn:OPTIONS" as npumem.spawn, or None: $NPUMEM_SOCKET, else
                      $XDG_RUNTIME_DIR/npumem.sock if it exists, else /run/npumem/npumem.sock
     timeout          Device.timeout
     connect_timeout  seconds, for this call
@@ -51,6 +53,8 @@ def connect(
     address = os.fspath(address) if address else default_address()
     if address.startswith("spawn:"):
         return spawn(*shlex.split(address.removeprefix("spawn:")), timeout=timeout, connect_timeout=connect_timeout)
+    if address.startswith("ssh:"):
+        return dial(address, timeout, connect_timeout)
     path = address.removeprefix("unix:")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -70,13 +74,56 @@ def connect(
         raise Unavailable(Status.UNAVAILABLE, f"cannot reach a daemon at {path}: {problem.strerror or problem}") from None
 
 
+HOST = re.compile(r"([A-Za-z0-9._:+[\]][A-Za-z0-9._:+@[\]-]*@)?[A-Za-z0-9._:+[\]][A-Za-z0-9._:+[\]-]*")
+
+
+def remote_command(address: str) -> list[str]:
+    """What is run here for "ssh:[USER@]HOST[:/SOCKET]". A host is nothing that ssh or a shell takes for more than that."""
+    host, colon, path = address.removeprefix("ssh:").partition(":/")
+    if not HOST.fullmatch(host):
+        raise ValueError(f'"{address}" has no host that could be asked: it is ssh:[USER@]HOST[:/SOCKET]')
+    given = os.environ.get("NPUMEM_SSH")
+    there = ["npumemctl", *(["--socket", "/" + path] if colon else []), "dial", "--close"]
+    return [*(given.split() if given else ["ssh"]), "-T", "-o", "ControlMaster=no", "--", host, shlex.join(there)]
+
+
+def dial(address: str, timeout: Optional[float], connect_timeout: Optional[float]) -> Device:
+    """A daemon on another host. A connection that is lost is over."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    with theirs, tempfile.TemporaryFile() as log:
+        try:
+            process = subprocess.Popen(remote_command(address), stdin=theirs, stdout=theirs, stderr=log)
+        except (OSError, ValueError) as problem:
+            ours.close()
+            if isinstance(problem, ValueError):
+                raise
+            raise Unavailable(Status.UNAVAILABLE, f"cannot reach {address}: {problem}") from None
+        theirs.close()
+        try:
+            device = greet(ours, timeout, connect_timeout, None, False)
+        except BaseException as problem:
+            ours.close()
+            process.terminate()
+            bury(process)
+            if not isinstance(problem, Unavailable):
+                raise
+            text = last_line(log) or problem.message
+            raise Unavailable(Status.UNAVAILABLE, f"cannot reach {address}: {text}") from None
+    device._process = process
+    return device
+
+
 def greet(
-    sock: socket.socket, timeout: Optional[float], connect_timeout: Optional[float], session: Optional[Session] = None
+    sock: socket.socket,
+    timeout: Optional[float],
+    connect_timeout: Optional[float],
+    session: Optional[Session] = None,
+    shared: bool = True,
 ) -> Device:
     """The first question and its answer."""
     wire = Wire(sock, session)
     try:
-        device = Device(wire, connect_timeout)
+        device = Device(wire, connect_timeout, shared)
     except BaseException:
         wire.close()
         raise

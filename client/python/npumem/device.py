@@ -39,10 +39,10 @@ class Device:
     timeout  seconds that a call may take before it is taken back with DeadlineExceeded; None: as long as it takes
     info     what the daemon told of itself: version, n_npus, npu_bytes, n_banks, eu_bytes, uid, session, …"""
 
-    def __init__(self, wire: Wire, timeout: Optional[float] = None) -> None:
+    def __init__(self, wire: Wire, timeout: Optional[float] = None, shared: bool = True) -> None:
         self._wire = wire
         self._process: Optional[subprocess.Popen[bytes]] = None
-        self.memory = Memory(wire)
+        self.memory = Memory(wire, shared)
         self.timeout = timeout
         self.info: pb.Info = self.ask("info", pb.InfoRequest()).info
 

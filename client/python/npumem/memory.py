@@ -32,8 +32,9 @@ class _Segment(NamedTuple):
 class Memory:
     """The segments of a connection. Each lives as long as an array in it."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, shared: bool = True) -> None:
         self._wire = wire
+        self._shared = shared  # else arrays are this process's alone, and are sent
         self._segments: dict[int, _Segment] = {}
         self._unused: list[int] = []  # told to the daemon with the next call: this may be any moment
 
@@ -43,6 +44,8 @@ class Memory:
         n_bytes = int(np.prod(shape, dtype=object)) * np.dtype(dtype).itemsize
         if n_bytes <= 0:
             raise ValueError(f"an array of shape {list(shape)} has no bytes")
+        if not self._shared:
+            return np.zeros(shape, dtype)
         fd = os.memfd_create("npumem", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(fd, n_bytes)

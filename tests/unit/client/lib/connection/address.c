@@ -27,6 +27,31 @@ START_TEST(forms)
 }
 END_TEST
 
+START_TEST(other_hosts)
+{
+	static const char *const wrong[] = {"ssh:",	"ssh:-x",  "ssh:u@-x", "ssh:u@",  "ssh:@h",  "ssh:a b",
+					    "ssh:a;b",	"ssh:/s",  "ssh:h/s",  "ssh://h", "ssh:a%b", "ssh:a\nb",
+					    "ssh:$(x)", "ssh::/s", "ssh:a'b",  "ssh:*",	  "ssh:-"};
+	char text[ADDRESS_HOST_BYTES + 8];
+	struct address address;
+	ck_assert_str_eq(parsed("ssh:npu").host, "npu");
+	ck_assert_str_eq(parsed("ssh:npu").path, "");
+	ck_assert_str_eq(parsed("ssh:me@npu-1.farm:/run/s:/2").host, "me@npu-1.farm");
+	ck_assert_str_eq(parsed("ssh:me@npu-1.farm:/run/s:/2").path, "/run/s:/2");
+	ck_assert_str_eq(parsed("ssh:me@::1:/s").host, "me@::1");
+	ck_assert_str_eq(parsed("ssh:me@realm@[fe80::1]").host, "me@realm@[fe80::1]");
+	ck_assert(!address_is_remote(&(struct address){.path = "/a"}));
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		ck_assert_msg(address_parse(wrong[i], &address, NULL) == NPUMEM_INVALID, "%s", wrong[i]);
+	memset(text, 'a', sizeof(text));
+	memcpy(text, "ssh:", 4);
+	text[4 + ADDRESS_HOST_BYTES] = 0;
+	ck_assert_int_eq(address_parse(text, &address, NULL), NPUMEM_INVALID);
+	text[3 + ADDRESS_HOST_BYTES] = 0;
+	ck_assert_int_eq(address_parse(text, &address, NULL), 0);
+}
+END_TEST
+
 START_TEST(defaults)
 {
 	char directory[] = "/tmp/npumem-address-XXXXXX", path[64];
@@ -157,6 +182,7 @@ Suite *suite_address(void)
 	Suite *suite = suite_create("client/lib/address");
 	TCase *tcase = tcase_create("address");
 	tcase_add_test(tcase, forms);
+	tcase_add_test(tcase, other_hosts);
 	tcase_add_test(tcase, defaults);
 	tcase_add_test(tcase, refusals);
 	tcase_add_test(tcase, nobody_there);

@@ -60,6 +60,9 @@ START_TEST(what_is_put_is_there)
 		}
 		naive(&region, base, back);
 		ck_assert_mem_eq(back, dense, region.bytes);
+		memset(back, 0, sizeof(back));
+		region_get(&region, base, back);
+		ck_assert_mem_eq(back, dense, region.bytes);
 		ck_assert_uint_eq(region_crc(&region, base), digest_crc(0, dense, region.bytes));
 		/* And nowhere else. */
 		size_t others = 0;

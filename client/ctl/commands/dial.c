@@ -1,0 +1,85 @@
+/* dial: the other end of ssh:. Both ways at once, each with a thread that waits for nothing but its own; the end
+ * of one way is passed on, and the other goes on. The daemon's end is the command's. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/ctl/command.h"
+
+enum { DIAL_BYTES = 256 << 10 };
+
+struct dial_way {
+	int from, to;
+	char *bytes;
+	int then; /* of `to`, at the end: SHUT_WR or SHUT_RDWR */
+};
+
+/* Until there is no more, or nobody who takes it. 0 or an errno. */
+static int dial_copy(const struct dial_way *way)
+{
+	for (;;) {
+		ssize_t n = read(way->from, way->bytes, DIAL_BYTES);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? errno : 0;
+		for (ssize_t at = 0, put; at < n; at += put) {
+			put = write(way->to, way->bytes + at, (size_t)(n - at));
+			if (put < 0 && errno != EINTR)
+				return errno;
+			put = put < 0 ? 0 : put;
+		}
+	}
+}
+
+static void *dial_send(void *context)
+{
+	const struct dial_way *way = context;
+	dial_copy(way);
+	shutdown(way->to, way->then);
+	return NULL;
+}
+
+static int dial_both(struct ctl *ctl, int fd, int then, char *bytes)
+{
+	struct dial_way out = {STDIN_FILENO, fd, bytes, then}, in = {fd, STDOUT_FILENO, bytes + DIAL_BYTES, 0};
+	pthread_t thread;
+	int err = pthread_create(&thread, NULL, dial_send, &out);
+	if (err)
+		return ctl_fail(ctl, "cannot start a thread: %s", strerror(err));
+	err = dial_copy(&in);
+	/* It may wait for what never comes, and has nobody to bring it to. */
+	pthread_cancel(thread);
+	pthread_join(thread, NULL);
+	/* The daemon may end a connection with something unread. */
+	return err && err != ECONNRESET ? ctl_fail(ctl, "the connection broke: %s", strerror(err)) : CTL_OK;
+}
+
+static int dial_run(struct ctl *ctl, const struct args *args)
+{
+	int fd, code, then = args_has(args, "--close") ? SHUT_RDWR : SHUT_WR;
+	if (npumem_dial(ctl->address, NULL, &fd, &ctl->error))
+		return CTL_FAILED;
+	char *bytes = malloc(2 * (size_t)DIAL_BYTES);
+	code = bytes ? dial_both(ctl, fd, then, bytes) : ctl_fail(ctl, "no memory");
+	free(bytes);
+	close(fd);
+	return code;
+}
+
+static const struct option dial_options[] = {
+	{"--close", NULL,
+	 "the end of stdin ends the connection, and what was asked for and not answered, as a client's own end",
+	 false},
+	{NULL, NULL, NULL, false},
+};
+
+const struct command dial_command = {
+	.options = dial_options,
+	.run = dial_run,
+	.notes = "for other programs: whoever's stdout this is speaks the daemon's protocol with it.\n"
+		 "npumemctl --socket ssh:HOST ... runs it there",
+};
