@@ -100,10 +100,10 @@ static void release_view(struct device *device, struct tensor *view)
 
 void device_forget(struct device *device, struct tensor *tensor)
 {
-	if (tensor->touched)
-		changes_tell_place(device, &tensor->place, false);
-	if (tensor->touched)
-		runs_each(&device->options.geometry, &tensor->place, true, forget, device);
+	if (!tensor->touched)
+		return;
+	changes_tell_place(device, &tensor->place, false);
+	runs_each(&device->options.geometry, &tensor->place, true, forget, device);
 	tensor->touched = false;
 }
 
