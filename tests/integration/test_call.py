@@ -59,11 +59,12 @@ QUESTIONS = {
     "unshare": (pb.UnshareRequest(segment=7), None),
     "share": (pb.ShareRequest(), None),
     "resume": (pb.ResumeRequest(), None),
+    "snapshot": (pb.SnapshotRequest(), None),
     "record": (pb.RecordRequest(action=pb.RECORD_HASH), "recorded"),
     "shutdown": (pb.ShutdownRequest(), "shutting_down"),
 }
 # What cannot be answered well this way: there is no segment, and no descriptor comes.
-REFUSED = {"unshare": "NOT_FOUND", "share": "INVALID"}
+REFUSED = {"unshare": "NOT_FOUND", "share": "INVALID", "snapshot": "FAILED_PRECONDITION"}
 
 
 def member(message, path):

@@ -183,7 +183,7 @@ class Grants(TestCase):
 
 
 # Calls of other files' tests, which name no tensor.
-OTHERS = {"numeric", "cancel", "subscribe", "record", "shutdown", "resume"}
+OTHERS = {"numeric", "cancel", "subscribe", "record", "shutdown", "snapshot", "resume"}
 
 if __name__ == "__main__":
     unittest.main()

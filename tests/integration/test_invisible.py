@@ -81,6 +81,7 @@ QUESTIONS = {
     "numeric": lambda t: [pb.NumericRequest()],
     "record": lambda t: [pb.RecordRequest(action=a) for a in range(5)],
     "shutdown": lambda t: [pb.ShutdownRequest()],
+    "snapshot": lambda t: [pb.SnapshotRequest(snapshot=i) for i in range(3)],
     "resume": lambda t: [pb.ResumeRequest(), pb.ResumeRequest(token=bytes(16))],
 }
 
