@@ -126,6 +126,7 @@ class Prompt(TestCase):
             self.terminal.type("\x03")
             self.terminal.until("npumem> ")
         self.terminal.type("ls")
+        self.terminal.until("ls")  # the line has begun
         self.terminal.type("\x03")
         self.terminal.until("npumem> ")
         os.kill(self.terminal.pid, 15)

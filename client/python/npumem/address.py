@@ -92,7 +92,7 @@ def dial(address: str, timeout: Optional[float], connect_timeout: Optional[float
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with theirs, tempfile.TemporaryFile() as log:
         try:
-            process = subprocess.Popen(remote_command(address), stdin=theirs, stdout=theirs, stderr=log)
+            process = subprocess.Popen(remote_command(address), stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=log)
         except (OSError, ValueError) as problem:
             ours.close()
             if isinstance(problem, ValueError):

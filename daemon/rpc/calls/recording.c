@@ -104,6 +104,13 @@ static bool outline_answer(const struct call *call, struct recorder_entry *entry
 	return entry->answer;
 }
 
+/* A token is its session's secret, and the others are not what the device did. */
+static bool is_recorded(const struct call *call)
+{
+	return call->method != CALL_METHOD_RECORD && call->method != CALL_METHOD_SNAPSHOT &&
+	       call->method != CALL_METHOD_RESUME;
+}
+
 void recording_end(struct call *call, int status)
 {
 	struct recording *recording = &call->recording;
@@ -112,8 +119,7 @@ void recording_end(struct call *call, int status)
 	struct recorder_entry entry;
 
 	/* Where recording has ended meanwhile there may be transfers, which recorder_add is rid of. */
-	if ((!recorder_is_on(recorder) && !recording->first) || !call->message ||
-	    call->method == CALL_METHOD_RECORD || call->method == CALL_METHOD_SNAPSHOT)
+	if ((!recorder_is_on(recorder) && !recording->first) || !call->message || !is_recorded(call))
 		return;
 	entry = (struct recorder_entry){.session = call->session->id,
 					.uid = call->session->uid,
