@@ -20,13 +20,6 @@
 #include "tests/fuzz/scene.h"
 #include "tests/random/daemon.h"
 
-/* Of a process that is stopped nothing is freed. */
-const char *__asan_default_options(void);
-__attribute__((used)) const char *__asan_default_options(void)
-{
-	return "detect_leaks=0";
-}
-
 enum { NEVER = -1, MESSAGES_MAX = 80, STOPS_EVERY_DAY = 150, BYTES_MAX = 1 << 14 };
 
 static struct left killed, closed;
