@@ -1,4 +1,4 @@
-/* What systemd passes at the start: a socket, and what the daemon had it keep (process/keep.h). Says whether a
+/* What systemd passes at the start: a socket, and what the daemon had it keep (notify_keep). Says whether a
  * socket was passed and that it is one to accept from; whose file it is, and that it stays when the daemon goes,
  * is address.c's. */
 #include "daemon/server/connections/activate.h"
