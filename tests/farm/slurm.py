@@ -39,6 +39,7 @@ Prolog={scripts}/prolog
 TaskProlog={scripts}/task-prolog
 Epilog={scripts}/epilog
 ReturnToService=2
+KillWait=2
 SlurmdTimeout=10
 SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0
 SlurmdParameters=config_overrides

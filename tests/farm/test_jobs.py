@@ -69,10 +69,17 @@ class Jobs(unittest.TestCase):
         out = self.run_job(f"{slurm.npumemctl} --json info; stat -L -c '%U %a' $NPUMEM_SOCKET", user=USER)
         self.assertIn(f"{USER} 600", out)
 
+    def start_sleeping(self, *options):
+        """A job that has come as far as its script: before, Slurm may lose the signal that cancels it."""
+        begun = slurm.path("begun")
+        script = f"echo $SLURM_JOB_ID > {begun}; exec sleep 600"
+        job = slurm.call("sbatch", "--parsable", "--gres=npu:1", *options, "-o", "/dev/null", "--wrap", script).strip()
+        slurm.wait(lambda: os.path.exists(begun) and open(begun, encoding="utf-8").read().strip() == job)
+        return job
+
     def test_gone_after_scancel(self):
-        job = slurm.call("sbatch", "--parsable", "--gres=npu:1", "-o", "/dev/null", "--wrap", "sleep 600").strip()
-        slurm.wait(lambda: os.path.exists(f"/run/npumem/job-{job}.sock"))
-        slurm.wait(lambda: slurm.call("squeue", "-h", "-j", job, "-o", "%t").strip() == "R")
+        job = self.start_sleeping()
+        self.assertTrue(os.path.exists(f"/run/npumem/job-{job}.sock"))
         slurm.call("scancel", job)
         slurm.wait(lambda: not left())
 
@@ -106,8 +113,7 @@ class Jobs(unittest.TestCase):
     def test_one_that_another_job_has(self):
         comment = "--comment=npumem=busy"
         self.addCleanup(shutil.rmtree, "/var/lib/npumem/job-0-busy", ignore_errors=True)
-        job = slurm.call("sbatch", "--parsable", "--gres=npu:1", comment, "-o", "/dev/null", "--wrap", "sleep 600").strip()
-        slurm.wait(lambda: os.path.exists("/run/npumem/job-0-busy.sock"))
+        job = self.start_sleeping(comment)
         out = self.run_job("echo socket: $NPUMEM_SOCKET", comment)
         self.assertEqual(out, f"npumem: no device: the device busy is job {job}'s\nsocket:\n")
         slurm.call("scancel", job)
