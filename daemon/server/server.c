@@ -12,12 +12,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/server/connections/activate.h"
 #include "daemon/server/process/background.h"
 #include "daemon/server/process/fault.h"
+#include "daemon/server/process/set_limits.h"
 #include "daemon/server/process/log.h"
 #include "daemon/server/loop/spin.h"
 
@@ -26,8 +26,6 @@ enum {
 	SWEEP_MS = 1000,
 	STOP_SWEEP_MS = 200,
 	STOP_DRAIN_MS = 2000, /* for clients to read their last replies */
-	SESSIONS_MAX = 16384,
-	FDS_APART = 64,
 };
 
 /* ---- connections ---- */
@@ -211,45 +209,6 @@ static int fail(char *error, const char *what, int status)
 	return status;
 }
 
-/* As many sessions as there are fds for, with some left for the daemon's own and for shared memory on its way. */
-static uint64_t most_sessions(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return 0;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-	getrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur > SESSIONS_MAX)
-		return SESSIONS_MAX;
-	return limit.rlim_cur > 2 * FDS_APART ? limit.rlim_cur - FDS_APART : limit.rlim_cur / 2;
-}
-
-static int set_limits(struct server *server)
-{
-	struct limits_table *table = &server->service.limits;
-	const struct options *options = server->options;
-
-	table->all[LIMITS_SESSIONS] = most_sessions();
-	if (options->share_device)
-		table->all[LIMITS_DEVICE_BYTES] =
-			(uint64_t)(options->device.geometry.n_npus * options->device.geometry.npu_bytes);
-	for (int key = 0; key < LIMITS_N; key++) {
-		if (!options->limits[key])
-			continue;
-		table->ordinary.most[key] = options->limits[key];
-		/* What one may have there must be, but for sessions, of which there are no more than fds. */
-		if (key != LIMITS_SESSIONS && table->all[key] && table->all[key] < options->limits[key])
-			table->all[key] = options->limits[key];
-	}
-	for (unsigned i = 0; i < options->n_own_limits; i++)
-		if (limits_set_own(table, options->own_limits[i].uid, (enum limits_key)options->own_limits[i].key,
-				   options->own_limits[i].most))
-			return -ENOMEM;
-	return 0;
-}
-
 /* Where it is not known what the disk has, nothing may be told any more: the next daemon finds out. */
 static bool may_send(void *ctx)
 {
@@ -301,7 +260,7 @@ static int open_device(struct server *server, char *error)
 		return fail(error, "cannot make the device", UV_ENOMEM);
 	if (service_init(&server->service, server->device, server->heap, geteuid(), seed))
 		return fail(error, "cannot make the service", UV_ENOMEM);
-	if (set_limits(server))
+	if (set_limits(&server->service.limits, server->options))
 		return fail(error, "cannot set the limits", UV_ENOMEM);
 	rpc_init(&server->rpc, &server->service, server->heap);
 	if (workers_open(&server->workers, &server->loop, &server->turns, server->heap, 0))
