@@ -169,6 +169,7 @@ END_TEST
 
 /* ---- threads ---- */
 
+/* The same as alone (1), which is the same as without vectors (0). */
 START_TEST(shared)
 {
 	static const struct shape shapes[] = {
@@ -188,6 +189,7 @@ START_TEST(shared)
 			calls_fill(&c, role, &state);
 		size_t bytes = calls_bytes(&c.operands[OUT][0]);
 		void *want = malloc(bytes);
+		c.call.isa = _i ? isa_best() : ISA_SCALAR;
 		calls_run(&c);
 		memcpy(want, c.operands[OUT][0].data, bytes);
 		const struct kernel_counts counts = c.call.counts;
@@ -202,12 +204,16 @@ END_TEST
 Suite *suite_conv(void)
 {
 	Suite *suite = suite_create("device/engine/conv");
-	TCase *tcase = tcase_create("conv");
+	TCase *tcase = tcase_create("conv"), *slow = tcase_create("conv_slow");
 	tcase_set_timeout(tcase, 0);
 	tcase_add_test(tcase, every_isa);
-	tcase_add_test(tcase, small_images);
 	tcase_add_test(tcase, long_sums);
-	tcase_add_test(tcase, shared);
+	tcase_add_loop_test(tcase, shared, 1, 2);
 	suite_add_tcase(suite, tcase);
+	tcase_set_tags(slow, "slow");
+	tcase_set_timeout(slow, 0);
+	tcase_add_test(slow, small_images);
+	tcase_add_loop_test(slow, shared, 0, 1);
+	suite_add_tcase(suite, slow);
 	return suite;
 }

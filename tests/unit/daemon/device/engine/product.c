@@ -150,12 +150,15 @@ END_TEST
 Suite *suite_product(void)
 {
 	Suite *suite = suite_create("device/engine/product");
-	TCase *tcase = tcase_create("product");
+	TCase *tcase = tcase_create("product"), *slow = tcase_create("product_slow");
 	tcase_set_timeout(tcase, 0);
 	tcase_add_test(tcase, every_isa);
 	tcase_add_test(tcase, long_sums);
-	tcase_add_test(tcase, long_sums_of_many_rows);
 	tcase_add_test(tcase, shared);
 	suite_add_tcase(suite, tcase);
+	tcase_set_tags(slow, "slow");
+	tcase_set_timeout(slow, 0);
+	tcase_add_test(slow, long_sums_of_many_rows);
+	suite_add_tcase(suite, slow);
 	return suite;
 }

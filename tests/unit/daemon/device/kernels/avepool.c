@@ -183,11 +183,13 @@ END_TEST
 Suite *suite_avepool(void)
 {
 	Suite *suite = suite_create("device/kernels/avepool");
-	TCase *tcase = tcase_create("avepool");
+	TCase *tcase = tcase_create("avepool"), *slow = tcase_create("avepool_slow");
 	tcase_add_test(tcase, random_calls);
 	tcase_add_test(tcase, truncation_shows);
-	tcase_add_test(tcase, the_last_safe_sum);
 	tcase_add_test(tcase, refusals);
 	suite_add_tcase(suite, tcase);
+	tcase_set_tags(slow, "slow");
+	tcase_add_test(slow, the_last_safe_sum);
+	suite_add_tcase(suite, slow);
 	return suite;
 }

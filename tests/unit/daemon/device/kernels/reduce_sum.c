@@ -57,11 +57,13 @@ END_TEST
 Suite *suite_reduce_sum(void)
 {
 	Suite *suite = suite_create("device/kernels/reduce_sum");
-	TCase *tcase = tcase_create("reduce_sum");
+	TCase *tcase = tcase_create("reduce_sum"), *slow = tcase_create("reduce_sum_slow");
 	tcase_add_test(tcase, every_subset);
-	tcase_add_test(tcase, wraps);
 	tcase_add_test(tcase, progress);
 	tcase_add_test(tcase, refusals);
 	suite_add_tcase(suite, tcase);
+	tcase_set_tags(slow, "slow");
+	tcase_add_test(slow, wraps);
+	suite_add_tcase(suite, slow);
 	return suite;
 }

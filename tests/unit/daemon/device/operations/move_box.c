@@ -352,7 +352,7 @@ static void run(uint64_t seed, int64_t n_npus, int64_t npu_bytes, enum isa isa)
 START_TEST(random_tensors)
 {
 	const char *more = getenv("NPUMEM_MOVE_SEEDS");
-	uint64_t seeds = more ? strtoull(more, NULL, 10) : 250;
+	uint64_t seeds = more ? strtoull(more, NULL, 10) : 60;
 	for (uint64_t seed = 1; seed <= seeds; seed++) {
 		uint64_t random = seed;
 		int64_t n_npus = oracle_between(&random, 0, 3) ? oracle_between(&random, 1, 9) : 64;

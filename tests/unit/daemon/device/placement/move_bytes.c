@@ -362,13 +362,15 @@ END_TEST
 Suite *suite_move_bytes(void)
 {
 	Suite *suite = suite_create("device/move_bytes");
-	TCase *tcase = tcase_create("move_bytes");
+	TCase *tcase = tcase_create("move_bytes"), *slow = tcase_create("move_bytes_slow");
 	tcase_add_loop_test(tcase, stopped_everywhere, 0, 8);
-	tcase_add_loop_test(tcase, stopped_in_long_moves, 0, 2);
 	tcase_add_loop_test(tcase, stopped_on_every_way, 0, 8);
-	tcase_add_test(tcase, killed);
 	tcase_add_test(tcase, kept_is_anything);
 	tcase_add_loop_test(tcase, without_one_of_them, 0, 4);
 	suite_add_tcase(suite, tcase);
+	tcase_set_tags(slow, "slow");
+	tcase_add_loop_test(slow, stopped_in_long_moves, 0, 2);
+	tcase_add_test(slow, killed);
+	suite_add_tcase(suite, slow);
 	return suite;
 }
