@@ -2,6 +2,7 @@
 # Everything that must hold: the build without a warning and all its tests, then the same under the address and
 # undefined-behaviour sanitizers, then the tests where threads matter under the thread sanitizer. Ends with
 # `N passed, N failed` (`, N skipped`: these said that they cannot run here) over all, and non-zero if anything failed; a build that fails counts as one.
+# As many tests at once as there are processors.
 # Usage: tests/run.sh [plain|sanitize|thread] [LABEL]   LABEL: only the tests of that label: unit, integration, …
 # With a LABEL the thread sanitizer only where it is asked for; of that label it runs those that are also `thread`.
 set -euo pipefail
@@ -49,7 +50,7 @@ suite() {
 		selection+=(-L "^$label\$")
 	fi
 	rm -f "$record"
-	timeout -k 10 "$TESTS_SECONDS" ctest --test-dir "$directory" --output-on-failure --no-tests=error \
+	timeout -k 10 "$TESTS_SECONDS" ctest --test-dir "$directory" -j "$(nproc)" --output-on-failure --no-tests=error \
 		--timeout "$TEST_SECONDS" --output-junit "$record" "${selection[@]}" || status=$?
 	if ! counts=$(report "$record"); then
 		echo "== $directory: ctest left no record (it ended with $status)"
