@@ -25,6 +25,12 @@ def free_port():
         return sock.getsockname()[1]
 
 
+def children(pid, name=None):
+    words = ["pgrep", "-P", str(pid), *(["-x", name] if name else [])]
+    found = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+    return [int(word) for word in found.stdout.split()]
+
+
 class Sshd:
     """Lets this user in as "npu", and nobody else. `lines`: more of its configuration. `path`: of what it runs."""
 
@@ -89,6 +95,10 @@ class Sshd:
                     with open(self.file("log")) as log:
                         raise AssertionError(log.read()) from None
                 time.sleep(0.02)
+
+    def sessions(self):
+        """The processes that serve one connection each."""
+        return children(self.process.pid)
 
     @property
     def ssh(self):

@@ -12,15 +12,10 @@ from random import Random
 
 import npumem
 import test_python_client
-from sshd import CTL, Sshd, why_not
+from sshd import CTL, Sshd, children, why_not
 from support import NPUMEMD, SECONDS, Endless, TestCase, alloc, free, frame, pb, wait_for
 
 BUILD = os.environ["NPUMEM_BUILD"]
-
-
-def children(pid, name):
-    found = subprocess.run(["pgrep", "-P", str(pid), "-x", name], stdout=subprocess.PIPE, text=True, check=False)
-    return [int(word) for word in found.stdout.split()]
 
 
 class Library:
