@@ -8,6 +8,8 @@ import subprocess
 import time
 import unittest
 
+import npumem
+import test_resume
 from sshd import Sshd, children, why_not
 from state import StateTestCase
 from support import SECONDS, Daemon, TestCase, wait_for
@@ -131,6 +133,59 @@ class Ends(Busy, TestCase):
             self.fails(process, words[part])
         with self.daemon.client() as client:
             wait_for(lambda: client.stat().sessions == 1)
+
+
+@unittest.skipIf(why_not(), why_not())
+class Python(test_resume.Python):
+    """What the package's own tests of this ask, with another address."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.sshd = Sshd()
+        cls.sshd.__enter__()
+        cls.addClassCleanup(cls.sshd.__exit__)
+
+    def setUp(self):
+        os.environ["NPUMEM_SSH"] = self.sshd.ssh
+        self.addCleanup(os.environ.pop, "NPUMEM_SSH")
+        super().setUp()
+
+    def connect(self, **options):
+        dev = npumem.connect(f"ssh:npu:{self.daemon.path}", timeout=SECONDS, **options)
+        self.addCleanup(dev.close)
+        return dev
+
+    def test_ssh_is_killed(self):
+        dev = self.connect()
+        x = dev.alloc(shape=(1, 1, 1, 8), dtype="int8")
+        for i in range(4):
+            x.fill(i)
+            (ssh,) = children(os.getpid(), "ssh")
+            os.kill(ssh, (signal.SIGKILL, signal.SIGTERM)[i % 2])
+            self.assertEqual(set(x.read().flat), {i})
+        dev.close()
+        self.assertEqual(children(os.getpid()), [self.sshd.process.pid, self.daemon.process.pid])
+        with self.daemon.client() as client:
+            wait_for(lambda: client.stat().sessions == 1, 10)
+
+    def test_who_does_not_want_it(self):
+        dev = self.connect(resume=0)
+        (ssh,) = children(os.getpid(), "ssh")
+        os.kill(ssh, signal.SIGKILL)
+        with self.assertRaisesRegex(npumem.Unavailable, "the connection to npu ended"):
+            dev.stat()
+        dev = self.connect(resume=0)
+        self.kill()
+        with self.assertRaisesRegex(npumem.Unavailable, "npumemctl: the daemon closed the connection"):
+            dev.stat()
+
+    def test_patience(self):
+        dev = self.connect(resume=1)
+        dev.stat()
+        self.kill()
+        with self.assertRaisesRegex(npumem.Unavailable, "none at npu has gone on with it: .*cannot reach a daemon"):
+            dev.stat()
 
 
 if __name__ == "__main__":

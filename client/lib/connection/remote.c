@@ -89,7 +89,13 @@ int remote_start(const struct address *address, bool again, struct spawned *spaw
 
 /* ---- what comes from there ---- */
 
-/* In the first bytes of a message are a tag below 4, which is no text, or a length that is not. */
+/* In the first bytes of a message are a tag below 4, which is no text, or a length that is not; or it is a short
+ * Info, whose length is that of its contents, their head and the id of the first request. */
+static bool is_info(const uint8_t *bytes)
+{
+	return bytes[1] == 0x2a && bytes[0] == bytes[2] + 4;
+}
+
 static bool is_text(uint8_t byte)
 {
 	return (byte >= ' ' && byte != 0x7f) || byte == '\n' || byte == '\r' || byte == '\t' || byte == '\033';
@@ -102,6 +108,8 @@ int remote_greeting(const uint8_t *bytes, size_t n, char *line, size_t line_byte
 		at++;
 	if (at < REMOTE_LOOK_BYTES)
 		return at < n;
+	if (is_info(bytes))
+		return 1;
 	for (at = 0; at < n && at + 1 < line_bytes && bytes[at] != '\n' && bytes[at] != '\r'; at++)
 		line[at] = bytes[at] >= ' ' && bytes[at] < 0x7f ? (char)bytes[at] : '?';
 	line[at] = 0;
