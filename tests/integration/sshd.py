@@ -70,10 +70,11 @@ class Sshd:
             )
             file.writelines(f"{line}\n" for line in self.lines)
         with open(self.file("ssh_config"), "w") as file:
-            for host, key in (("npu", "user"), ("stranger", "stranger")):
+            for host, key in (("npu", "user"), ("stranger", "stranger"), ("asks", "asks")):
                 file.write(
                     f"Host {host}\n  HostName 127.0.0.1\n  Port {self.port}\n  IdentityFile {self.file(key)}\n  IdentitiesOnly yes\n"
-                    f"  StrictHostKeyChecking no\n  UserKnownHostsFile {self.file('known')}\n  BatchMode yes\n"
+                    f"  StrictHostKeyChecking no\n  UserKnownHostsFile {self.file('known')}\n"
+                    f"  BatchMode {'no' if host == 'asks' else 'yes'}\n"
                 )
 
     def start(self):

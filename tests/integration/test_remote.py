@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 from random import Random
@@ -27,12 +28,21 @@ class Library:
     class Segment(ctypes.Structure):
         _fields_ = [("id", ctypes.c_uint64), ("base", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
 
-    def __init__(self, address):
+    class Options(ctypes.Structure):
+        _fields_ = [("size", ctypes.c_size_t), *((name, ctypes.c_uint32) for name in ("connect_ms", "call_ms", "spin_us")),
+                    ("resume_ms", ctypes.c_uint64)]  # fmt: skip
+
+    NO_RESUME = 2**64 - 1
+
+    def __init__(self, address, **options):
         self.library = ctypes.CDLL(os.path.join(BUILD, "client/lib/libnpumem.so"))
         self.error = self.Error()
         self.npumem = ctypes.c_void_p()
-        status = self.library.npumem_open(address.encode(), None, ctypes.byref(self.npumem), ctypes.byref(self.error))
-        assert status == 0, self.error.message
+        given = self.Options(size=ctypes.sizeof(self.Options), **options)
+        self.status = self.library.npumem_open(
+            address.encode(), ctypes.byref(given), ctypes.byref(self.npumem), ctypes.byref(self.error)
+        )
+        assert self.status == 0 or options.get("connect_ms"), self.error.message
 
     def close(self):
         self.library.npumem_close(self.npumem)
@@ -141,6 +151,27 @@ class Remote(TestCase):
             )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("over ssh", done.stdout)
+
+    def test_a_session_that_is_not_to_go_on(self):
+        library = Library(self.address, resume_ms=Library.NO_RESUME)
+        self.addCleanup(library.close)
+        segment = library.segment(64)
+        (ssh,) = children(os.getpid(), "ssh")
+        os.kill(ssh, signal.SIGKILL)
+        self.assertEqual(library.write_segment(1, segment), pb.NOT_FOUND)
+        self.assertEqual(library.read_part(1, 64)[0], pb.UNAVAILABLE)
+        self.assertEqual(library.error.message, b"the connection to npu ended")
+        wait_for(lambda: not self.sessions(), 10)
+
+    def test_connecting_has_its_time(self):
+        os.kill(self.sshd.process.pid, signal.SIGSTOP)
+        try:
+            library = Library(self.address, connect_ms=300)
+        finally:
+            os.kill(self.sshd.process.pid, signal.SIGCONT)
+        self.assertEqual(library.status, pb.DEADLINE_EXCEEDED)
+        self.assertIn(b"cannot reach npu", library.error.message)
+        self.assertEqual(children(os.getpid(), "ssh"), [])
 
     # ---- dial ----
 
@@ -368,6 +399,21 @@ class Python(test_python_client.Calls):
     def connect(self, **options):
         address = f"ssh:npu:{self.daemon.path}"
         return self.stack.enter_context(npumem.connect(address, **{"timeout": SECONDS, **options}))
+
+    def test_an_interrupt_is_for_the_program(self):
+        """Of a whole process group, as from a terminal."""
+        program = (
+            "import npumem, sys, time\n"
+            "dev = npumem.connect(sys.argv[1])\n"
+            "try:\n    print(flush=True)\n    time.sleep(60)\n"
+            "except KeyboardInterrupt:\n    print(dev.stat().sessions, flush=True)\n"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", program, f"ssh:npu:{self.daemon.path}"], stdout=subprocess.PIPE, start_new_session=True
+        ) as process:
+            process.stdout.readline()
+            os.killpg(process.pid, signal.SIGINT)
+            self.assertEqual(process.communicate(timeout=SECONDS)[0], b"2\n")
 
     def test_memory_that_is_not_shared(self):
         array = self.dev.empty((1, 8, 4, 4), "int8")
