@@ -137,15 +137,16 @@ class Remote(TestCase):
 
     def test_the_three_commands_of_the_readme(self):
         with open(os.path.join(os.path.dirname(__file__), "../../README.md"), encoding="utf-8") as file:
-            section = file.read().split("## A device on another host\n")[1].split("\n## ")[0]
-        commands = [line.strip() for line in section.splitlines() if line.startswith("    ")]
+            section = file.read().split("## Beyond one machine\n")[1].split("\n## ")[0]
+        commands = [line.strip() for line in section.split("\n\n    ")[1].split("\n\n")[0].splitlines()]
         self.assertEqual(len(commands), 3)
-        path = os.path.join(self.daemon.directory, "readme.sock")
+        path = os.path.join(self.daemon.directory, "readme")
         there = f"{os.path.dirname(CTL)}:{os.path.dirname(NPUMEMD)}"
         with Sshd(path=there) as sshd:
+            commands = [command.replace("/tmp/npumem", path) for command in commands]
             script = [f'ssh() {{ command {sshd.ssh} "$@"; }}', *commands, "npumemctl shutdown"]
             done = subprocess.run(
-                ["bash", "-e", "-c", "\n".join(script).replace("/tmp/npumem.sock", path)],
+                ["bash", "-e", "-c", "\n".join(script)],
                 env=sshd.environment(PATH=f"{os.path.dirname(CTL)}:{os.environ['PATH']}"), capture_output=True, text=True,
                 timeout=SECONDS, check=False,
             )  # fmt: skip
