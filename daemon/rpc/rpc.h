@@ -37,7 +37,9 @@ struct rpc {
 	void (*wake)(void *ctx);
 	/* The daemon is to end, after what is answered at the moment. NULL: it is not rpc's to ask. */
 	void (*shut_down)(void *ctx, const struct session *session);
-	void *ctx;	     /* of these three */
+	/* Its client goes on over another connection: the one that it has ends soon. NULL: by itself. */
+	void (*hang_up)(void *ctx, const struct session *session);
+	void *ctx;	     /* of these four */
 	bool keeps_sessions; /* the daemon ends: those with a token stay when their connection ends */
 
 	/* rpc's own. */

@@ -182,6 +182,11 @@ static void shut_down(void *ctx, const struct session *session)
 	turns_add_last(&server->turns, &server->shutdown);
 }
 
+static void hang_up(void *ctx, const struct session *session)
+{
+	connections_hang_up(&((struct server *)ctx)->connections, session);
+}
+
 static void on_signal(uv_signal_t *signal, int number)
 {
 	struct server *server = signal->data;
@@ -277,6 +282,7 @@ static int open_device(struct server *server, char *error)
 	server->rpc.set_alarm = set_alarm;
 	server->rpc.answered = log_is_on(LOG_LEVEL_DEBUG) ? on_answered : NULL;
 	server->rpc.shut_down = shut_down;
+	server->rpc.hang_up = hang_up;
 	server->again.run = run_again;
 	server->shutdown.run = run_shutdown;
 	server->rpc.wake = wake;

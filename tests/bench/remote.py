@@ -1,4 +1,4 @@
-"""What ssh costs: bench_remote. A daemon and an OpenSSH server of its own, on the loopback."""
+"""What ssh costs: bench_remote [ROUNDS]. A daemon and an OpenSSH server of its own, on the loopback."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ def main():
     if why_not():
         sys.exit(why_not())
     with Sshd() as sshd, Daemon("--npu-bytes", str(1 << 20)) as daemon:
-        command = [os.environ["BENCH"], daemon.path, f"ssh:npu:{daemon.path}", "npu"]
+        command = [os.environ["BENCH"], daemon.path, f"ssh:npu:{daemon.path}", "npu", *sys.argv[1:]]
         subprocess.run(command, env=sshd.environment(), check=True)
 
 

@@ -25,6 +25,12 @@ def free_port():
         return sock.getsockname()[1]
 
 
+def children(pid, name=None):
+    words = ["pgrep", "-P", str(pid), *(["-x", name] if name else [])]
+    found = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+    return [int(word) for word in found.stdout.split()]
+
+
 class Sshd:
     """Lets this user in as "npu", and nobody else. `lines`: more of its configuration. `path`: of what it runs."""
 
@@ -64,10 +70,11 @@ class Sshd:
             )
             file.writelines(f"{line}\n" for line in self.lines)
         with open(self.file("ssh_config"), "w") as file:
-            for host, key in (("npu", "user"), ("stranger", "stranger")):
+            for host, key in (("npu", "user"), ("stranger", "stranger"), ("asks", "asks")):
                 file.write(
                     f"Host {host}\n  HostName 127.0.0.1\n  Port {self.port}\n  IdentityFile {self.file(key)}\n  IdentitiesOnly yes\n"
-                    f"  StrictHostKeyChecking no\n  UserKnownHostsFile {self.file('known')}\n  BatchMode yes\n"
+                    f"  StrictHostKeyChecking no\n  UserKnownHostsFile {self.file('known')}\n"
+                    f"  BatchMode {'no' if host == 'asks' else 'yes'}\n"
                 )
 
     def start(self):
@@ -89,6 +96,10 @@ class Sshd:
                     with open(self.file("log")) as log:
                         raise AssertionError(log.read()) from None
                 time.sleep(0.02)
+
+    def sessions(self):
+        """The processes that serve one connection each."""
+        return children(self.process.pid)
 
     @property
     def ssh(self):

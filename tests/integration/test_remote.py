@@ -6,21 +6,17 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 from random import Random
 
 import npumem
 import test_python_client
-from sshd import CTL, Sshd, why_not
+from sshd import CTL, Sshd, children, why_not
 from support import NPUMEMD, SECONDS, Endless, TestCase, alloc, free, frame, pb, wait_for
 
 BUILD = os.environ["NPUMEM_BUILD"]
-
-
-def children(pid, name):
-    found = subprocess.run(["pgrep", "-P", str(pid), "-x", name], stdout=subprocess.PIPE, text=True, check=False)
-    return [int(word) for word in found.stdout.split()]
 
 
 class Library:
@@ -32,12 +28,21 @@ class Library:
     class Segment(ctypes.Structure):
         _fields_ = [("id", ctypes.c_uint64), ("base", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
 
-    def __init__(self, address):
+    class Options(ctypes.Structure):
+        _fields_ = [("size", ctypes.c_size_t), *((name, ctypes.c_uint32) for name in ("connect_ms", "call_ms", "spin_us")),
+                    ("resume_ms", ctypes.c_uint64)]  # fmt: skip
+
+    NO_RESUME = 2**64 - 1
+
+    def __init__(self, address, **options):
         self.library = ctypes.CDLL(os.path.join(BUILD, "client/lib/libnpumem.so"))
         self.error = self.Error()
         self.npumem = ctypes.c_void_p()
-        status = self.library.npumem_open(address.encode(), None, ctypes.byref(self.npumem), ctypes.byref(self.error))
-        assert status == 0, self.error.message
+        given = self.Options(size=ctypes.sizeof(self.Options), **options)
+        self.status = self.library.npumem_open(
+            address.encode(), ctypes.byref(given), ctypes.byref(self.npumem), ctypes.byref(self.error)
+        )
+        assert self.status == 0 or options.get("connect_ms"), self.error.message
 
     def close(self):
         self.library.npumem_close(self.npumem)
@@ -132,20 +137,42 @@ class Remote(TestCase):
 
     def test_the_three_commands_of_the_readme(self):
         with open(os.path.join(os.path.dirname(__file__), "../../README.md"), encoding="utf-8") as file:
-            section = file.read().split("## A device on another host\n")[1].split("\n## ")[0]
-        commands = [line.strip() for line in section.splitlines() if line.startswith("    ")]
+            section = file.read().split("## Beyond one machine\n")[1].split("\n## ")[0]
+        commands = [line.strip() for line in section.split("\n\n    ")[1].split("\n\n")[0].splitlines()]
         self.assertEqual(len(commands), 3)
-        path = os.path.join(self.daemon.directory, "readme.sock")
+        path = os.path.join(self.daemon.directory, "readme")
         there = f"{os.path.dirname(CTL)}:{os.path.dirname(NPUMEMD)}"
         with Sshd(path=there) as sshd:
+            commands = [command.replace("/tmp/npumem", path) for command in commands]
             script = [f'ssh() {{ command {sshd.ssh} "$@"; }}', *commands, "npumemctl shutdown"]
             done = subprocess.run(
-                ["bash", "-e", "-c", "\n".join(script).replace("/tmp/npumem.sock", path)],
+                ["bash", "-e", "-c", "\n".join(script)],
                 env=sshd.environment(PATH=f"{os.path.dirname(CTL)}:{os.environ['PATH']}"), capture_output=True, text=True,
                 timeout=SECONDS, check=False,
             )  # fmt: skip
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("over ssh", done.stdout)
+
+    def test_a_session_that_is_not_to_go_on(self):
+        library = Library(self.address, resume_ms=Library.NO_RESUME)
+        self.addCleanup(library.close)
+        segment = library.segment(64)
+        (ssh,) = children(os.getpid(), "ssh")
+        os.kill(ssh, signal.SIGKILL)
+        self.assertEqual(library.write_segment(1, segment), pb.NOT_FOUND)
+        self.assertEqual(library.read_part(1, 64)[0], pb.UNAVAILABLE)
+        self.assertEqual(library.error.message, b"the connection to npu ended")
+        wait_for(lambda: not self.sessions(), 10)
+
+    def test_connecting_has_its_time(self):
+        os.kill(self.sshd.process.pid, signal.SIGSTOP)
+        try:
+            library = Library(self.address, connect_ms=300)
+        finally:
+            os.kill(self.sshd.process.pid, signal.SIGCONT)
+        self.assertEqual(library.status, pb.DEADLINE_EXCEEDED)
+        self.assertIn(b"cannot reach npu", library.error.message)
+        self.assertEqual(children(os.getpid(), "ssh"), [])
 
     # ---- dial ----
 
@@ -373,6 +400,21 @@ class Python(test_python_client.Calls):
     def connect(self, **options):
         address = f"ssh:npu:{self.daemon.path}"
         return self.stack.enter_context(npumem.connect(address, **{"timeout": SECONDS, **options}))
+
+    def test_an_interrupt_is_for_the_program(self):
+        """Of a whole process group, as from a terminal."""
+        program = (
+            "import npumem, sys, time\n"
+            "dev = npumem.connect(sys.argv[1])\n"
+            "try:\n    print(flush=True)\n    time.sleep(60)\n"
+            "except KeyboardInterrupt:\n    print(dev.stat().sessions, flush=True)\n"
+        )
+        with subprocess.Popen(
+            [sys.executable, "-c", program, f"ssh:npu:{self.daemon.path}"], stdout=subprocess.PIPE, start_new_session=True
+        ) as process:
+            process.stdout.readline()
+            os.killpg(process.pid, signal.SIGINT)
+            self.assertEqual(process.communicate(timeout=SECONDS)[0], b"2\n")
 
     def test_memory_that_is_not_shared(self):
         array = self.dev.empty((1, 8, 4, 4), "int8")

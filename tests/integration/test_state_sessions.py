@@ -121,6 +121,36 @@ class Resumed(StateTestCase):
         wait_for(lambda: self.n_tensors() == 0)
         self.refused(ask_resume(self.client(), token), pb.NOT_FOUND)
 
+    def test_a_lingering_one_leaves_a_connection_that_is_cut(self):
+        """Its client knows that first, and comes again while the daemon has the old one."""
+        old = self.client()
+        token = token_of(old, linger=True)
+        tensor = old.alloc()
+        old.call(**fill(tensor, 7))
+        # Much that it does not read, as little as who is not there.
+        old.post(*(read(tensor) for _ in range(2000)))
+        new = self.client()
+        self.refused(ask_resume(new, token), pb.UNAVAILABLE, "has a connection that has not ended")
+        wait_for(lambda: ask_resume(self.client(), token).status == pb.OK)
+        with self.assertRaises(HungUp):
+            while True:
+                old.receive()
+        self.assertEqual(self.n_tensors(), 1)
+
+    def test_one_that_is_there_is_told(self):
+        old, new = self.client(), self.client()
+        token = token_of(old, linger=True)
+        ask_resume(new, token)
+        told = old.receive()
+        self.assertEqual((told.id, told.status), (0, pb.CANCELLED))
+        with self.assertRaises(HungUp):
+            old.receive()
+
+    def test_one_that_does_not_linger_keeps_its_connection(self):
+        old, token, _ = self.begin()
+        self.refused(ask_resume(self.client(), token), pb.UNAVAILABLE, "has a connection that has not ended")
+        self.assertEqual(old.stat().tensors, 1)
+
     def test_lingering_ones_of_a_uid_are_no_more_than_its_connections(self):
         self.restart("--limit", "sessions=4", "--resume-seconds", "60")
         tokens = []

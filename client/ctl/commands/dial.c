@@ -2,6 +2,8 @@
  * of one way is passed on, and the other goes on. The daemon's end is the command's. */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,7 +16,8 @@ enum { DIAL_BYTES = 256 << 10 };
 struct dial_way {
 	int from, to;
 	char *bytes;
-	int then; /* of `to`, at the end: SHUT_WR or SHUT_RDWR */
+	int then;	     /* of `to`, at the end: SHUT_WR or SHUT_RDWR */
+	atomic_bool is_over; /* `from` has ended */
 };
 
 /* Until there is no more, or nobody who takes it. 0 or an errno. */
@@ -37,15 +40,17 @@ static int dial_copy(const struct dial_way *way)
 
 static void *dial_send(void *context)
 {
-	const struct dial_way *way = context;
-	dial_copy(way);
+	struct dial_way *way = context;
+	if (!dial_copy(way))
+		atomic_store(&way->is_over, true);
 	shutdown(way->to, way->then);
 	return NULL;
 }
 
 static int dial_both(struct ctl *ctl, int fd, int then, char *bytes)
 {
-	struct dial_way out = {STDIN_FILENO, fd, bytes, then}, in = {fd, STDOUT_FILENO, bytes + DIAL_BYTES, 0};
+	struct dial_way out = {.from = STDIN_FILENO, .to = fd, .bytes = bytes, .then = then};
+	struct dial_way in = {.from = fd, .to = STDOUT_FILENO, .bytes = bytes + DIAL_BYTES};
 	pthread_t thread;
 	int err = pthread_create(&thread, NULL, dial_send, &out);
 	if (err)
@@ -55,7 +60,12 @@ static int dial_both(struct ctl *ctl, int fd, int then, char *bytes)
 	pthread_cancel(thread);
 	pthread_join(thread, NULL);
 	/* The daemon may end a connection with something unread. */
-	return err && err != ECONNRESET ? ctl_fail(ctl, "the connection broke: %s", strerror(err)) : CTL_OK;
+	if (err && err != ECONNRESET)
+		return ctl_fail(ctl, "the connection broke: %s", strerror(err));
+	/* What ssh said last is all that tells the client whose end it was. */
+	if (then == SHUT_RDWR && !atomic_load(&out.is_over))
+		return ctl_fail(ctl, "the daemon closed the connection");
+	return CTL_OK;
 }
 
 static int dial_run(struct ctl *ctl, const struct args *args)
@@ -63,6 +73,8 @@ static int dial_run(struct ctl *ctl, const struct args *args)
 	int fd, code, then = args_has(args, "--close") ? SHUT_RDWR : SHUT_WR;
 	if (npumem_dial(ctl->address, NULL, &fd, &ctl->error))
 		return CTL_FAILED;
+	/* What the daemon said before it went is still to be passed on. */
+	signal(SIGPIPE, SIG_IGN);
 	char *bytes = malloc(2 * (size_t)DIAL_BYTES);
 	code = bytes ? dial_both(ctl, fd, then, bytes) : ctl_fail(ctl, "no memory");
 	free(bytes);

@@ -117,6 +117,7 @@ void engine_hang_up(struct npumem *npumem)
 		npumem->child = 0;
 		npumem->child_log = -1;
 		npumem->is_greeted = false;
+		npumem->said = 0;
 	}
 	outbox_deinit(&npumem->out, npumem->memory);
 	inbox_deinit(&npumem->in, npumem->memory);

@@ -47,6 +47,7 @@ struct npumem {
 	void *event_context;
 	pid_t child;   /* a private daemon or ssh, or 0 */
 	int child_log; /* what it wrote to stderr, or -1 */
+	off_t said;    /* of that, before the daemon's first message: no reason why the connection ends */
 };
 
 /* Takes over `fd`, a connected socket, also where it fails. `options` are complete. 0 or -ENOMEM. */

@@ -31,7 +31,7 @@ static void ended(struct npumem *npumem, int err)
 	else
 		snprintf(why, sizeof(why), "the daemon closed the connection");
 	if (address_is_remote(&npumem->remote) && !ending->status)
-		remote_explain(npumem->child_log, why, sizeof(why));
+		remote_explain(&npumem->remote, npumem->child_log, npumem->said, why, sizeof(why));
 	if ((is_meant && npumem->resume.state != RESUME_KNOCKS) || !resume_lost(npumem, why))
 		engine_break(npumem, "%s", why);
 }
@@ -137,6 +137,8 @@ static bool is_greeted(struct npumem *npumem)
 		return true;
 	int result = remote_greeting(in->bytes + in->begin, buffer_used(in), line, sizeof(line));
 	npumem->is_greeted = result > 0;
+	if (npumem->is_greeted)
+		npumem->said = spawn_said(npumem->child_log);
 	if (result < 0)
 		engine_break(npumem,
 			     "a shell on %.80s wrote \"%s\" before npumemctl dial could begin; what it runs "

@@ -32,8 +32,15 @@ void remote_command(const struct address *address, char *to)
 	sprintf(to + n, " dial --close");
 }
 
+static int add(char **argv, int n, const char *const *words)
+{
+	for (; *words; words++)
+		argv[n++] = (char *)(uintptr_t)*words;
+	return n;
+}
+
 /* $NPUMEM_SSH split in place, and what ssh is to do. -E2BIG: too many words. */
-static int arguments(char *words, const struct address *address, char *command, char **argv)
+static int arguments(char *words, const struct address *address, bool again, char *command, char **argv)
 {
 	char *rest;
 	int n = 0;
@@ -45,26 +52,29 @@ static int arguments(char *words, const struct address *address, char *command, 
 	if (!n)
 		return -EINVAL;
 	/* A shared connection that began here would end with this one. */
-	static const char *const own[] = {"-T", "-o", "ControlMaster=no", "--"};
-	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		argv[n++] = (char *)(uintptr_t)own[i];
+	static const char *const own[] = {"-T", "-o", "ControlMaster=no", NULL};
+	static const char *const unasked[] = {"-o", "BatchMode=yes", "-o", "ConnectTimeout=10", NULL};
+	n = add(argv, n, own);
+	if (again)
+		n = add(argv, n, unasked);
+	argv[n++] = (char *)(uintptr_t) "--";
 	argv[n++] = (char *)(uintptr_t)address->host;
 	argv[n++] = command;
 	argv[n] = NULL;
 	return 0;
 }
 
-int remote_start(const struct address *address, struct spawned *spawned, int *fd)
+int remote_start(const struct address *address, bool again, struct spawned *spawned, int *fd)
 {
 	const char *given = secure_getenv("NPUMEM_SSH");
 	/* $PATH is the choice of a caller who may have fewer rights. */
 	const char *own = getauxval(AT_SECURE) ? "/usr/bin/ssh" : "ssh";
-	char words[REMOTE_SSH_BYTES], command[REMOTE_COMMAND_BYTES], *argv[REMOTE_WORDS_MAX + 8];
+	char words[REMOTE_SSH_BYTES], command[REMOTE_COMMAND_BYTES], *argv[REMOTE_WORDS_MAX + 16];
 	int ends[2], n = snprintf(words, sizeof(words), "%s", given && *given ? given : own);
 	if (n < 0 || (size_t)n >= sizeof(words))
 		return -E2BIG;
 	remote_command(address, command);
-	int err = arguments(words, address, command, argv);
+	int err = arguments(words, address, again, command, argv);
 	if (!err && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		err = -errno;
 	if (err)
@@ -79,7 +89,13 @@ int remote_start(const struct address *address, struct spawned *spawned, int *fd
 
 /* ---- what comes from there ---- */
 
-/* In the first bytes of a message are a tag below 4, which is no text, or a length that is not. */
+/* In the first bytes of a message are a tag below 4, which is no text, or a length that is not; or it is a short
+ * Info, whose length is that of its contents, their head and the id of the first request. */
+static bool is_info(const uint8_t *bytes)
+{
+	return bytes[1] == 0x2a && bytes[0] == bytes[2] + 4;
+}
+
 static bool is_text(uint8_t byte)
 {
 	return (byte >= ' ' && byte != 0x7f) || byte == '\n' || byte == '\r' || byte == '\t' || byte == '\033';
@@ -92,6 +108,8 @@ int remote_greeting(const uint8_t *bytes, size_t n, char *line, size_t line_byte
 		at++;
 	if (at < REMOTE_LOOK_BYTES)
 		return at < n;
+	if (is_info(bytes))
+		return 1;
 	for (at = 0; at < n && at + 1 < line_bytes && bytes[at] != '\n' && bytes[at] != '\r'; at++)
 		line[at] = bytes[at] >= ' ' && bytes[at] < 0x7f ? (char)bytes[at] : '?';
 	line[at] = 0;
@@ -101,18 +119,20 @@ int remote_greeting(const uint8_t *bytes, size_t n, char *line, size_t line_byte
 /* ---- opening ---- */
 
 /* ssh ends its lines as a terminal wants them. */
-static void last_words(int log, char *line, size_t bytes)
+static void last_words(int log, off_t from, char *line, size_t bytes)
 {
-	spawn_last_words(log, line, bytes);
+	spawn_last_words(log, from, line, bytes);
 	line[strcspn(line, "\r")] = 0;
 }
 
-void remote_explain(int log, char *why, size_t bytes)
+void remote_explain(const struct address *address, int log, off_t from, char *why, size_t bytes)
 {
 	char last[256];
-	last_words(log, last, sizeof(last));
+	last_words(log, from, last, sizeof(last));
 	if (last[0])
 		snprintf(why, bytes, "%s", last);
+	else
+		snprintf(why, bytes, "the connection to %.80s ended", address->host);
 }
 
 static int refused(const struct address *address, const struct spawned *spawned, const struct npumem_error *why,
@@ -123,7 +143,7 @@ static int refused(const struct address *address, const struct spawned *spawned,
 	const char *text = why->message;
 	/* What ssh said last is in the reason of an end that it caused. */
 	if (late)
-		last_words(spawned->log, last, sizeof(last));
+		last_words(spawned->log, 0, last, sizeof(last));
 	if (late && last[0])
 		text = last;
 	if (spawned->pid > 0)
@@ -141,7 +161,7 @@ int remote_open(const struct address *address, const struct npumem_options *give
 	struct npumem_error why;
 	struct spawned spawned;
 	struct npumem *npumem;
-	int fd, err = remote_start(address, &spawned, &fd);
+	int fd, err = remote_start(address, false, &spawned, &fd);
 	if (err)
 		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot reach %.80s: $NPUMEM_SSH or ssh: %s",
 					address->host, strerror(-err));

@@ -12,8 +12,9 @@ enum { REMOTE_COMMAND_BYTES = 64 + 4 * ADDRESS_PATH_BYTES };
 void remote_command(const struct address *address, char *to);
 
 /* Starts $NPUMEM_SSH, or ssh, and does not wait: whether the host can be reached is told by the first answer. The
- * socket to it in *fd. 0 or -errno. */
-int remote_start(const struct address *address, struct spawned *spawned, int *fd);
+ * socket to it in *fd. `again`: for a session that has had another; nobody is asked for a password in the middle
+ * of something else, and a host that does not answer is given up soon. 0 or -errno. */
+int remote_start(const struct address *address, bool again, struct spawned *spawned, int *fd);
 
 /* Connects, and asks once. `options` complete. 0; UNAVAILABLE with what ssh said last, DEADLINE_EXCEEDED. */
 int remote_open(const struct address *address, const struct npumem_options *options, struct npumem **out,
@@ -23,7 +24,7 @@ int remote_open(const struct address *address, const struct npumem_options *opti
  * line is in `line`, as far as it can be printed. */
 int remote_greeting(const uint8_t *bytes, size_t n, char *line, size_t line_bytes);
 
-/* Of a connection that ended: what ssh said last, if anything, instead of `why`. */
-void remote_explain(int log, char *why, size_t bytes);
+/* Why a connection ended: what ssh said last, but for the first `from` bytes, if anything. */
+void remote_explain(const struct address *address, int log, off_t from, char *why, size_t bytes);
 
 #endif

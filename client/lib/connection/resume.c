@@ -221,7 +221,7 @@ static int connect_again(struct npumem *npumem, int *fd)
 	struct spawned spawned;
 	if (!address_is_remote(&npumem->remote))
 		return address_try(&npumem->resume.address, fd);
-	int err = remote_start(&npumem->remote, &spawned, fd);
+	int err = remote_start(&npumem->remote, true, &spawned, fd);
 	if (err)
 		return err;
 	npumem->child = spawned.pid;

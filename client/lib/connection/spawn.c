@@ -212,14 +212,21 @@ int spawn_filter(char *const *argv, int fd, struct spawned *spawned)
 	return err;
 }
 
-void spawn_last_words(int log, char *line, size_t bytes)
+off_t spawn_said(int log)
+{
+	off_t size = log < 0 ? 0 : lseek(log, 0, SEEK_CUR);
+	return size < 0 ? 0 : size;
+}
+
+void spawn_last_words(int log, off_t from, char *line, size_t bytes)
 {
 	char text[1024], *last = text, *end;
-	off_t size = log < 0 ? 0 : lseek(log, 0, SEEK_CUR);
+	off_t size = spawn_said(log);
 	line[0] = 0;
-	if (size <= 0)
+	if (size <= from)
 		return;
-	off_t from = size > (off_t)sizeof(text) - 1 ? size - (off_t)sizeof(text) + 1 : 0;
+	if (size - from > (off_t)sizeof(text) - 1)
+		from = size - (off_t)sizeof(text) + 1;
 	ssize_t n = pread(log, text, sizeof(text) - 1, from);
 	if (n <= 0)
 		return;
@@ -251,7 +258,7 @@ int spawn_failed(const struct spawned *spawned, const struct npumem_error *why, 
 		kill(spawned->pid, SIGKILL);
 	/* Once it is gone it has said all it had to say. */
 	spawn_reap(spawned->pid);
-	spawn_last_words(spawned->log, last, sizeof(last));
+	spawn_last_words(spawned->log, 0, last, sizeof(last));
 	if (spawned->log >= 0)
 		close(spawned->log);
 	return npumem_error_set(error, status, "the private daemon did not start: %s",

@@ -24,8 +24,10 @@ int spawn_start(const struct memory *memory, const char *options, int fd, struct
  * process's group, where it may ask at the terminal, and ignores a ^C. 0, or an errno. */
 int spawn_filter(char *const *argv, int fd, struct spawned *spawned);
 
-/* The last line that the child wrote to stderr; empty where there is none. */
-void spawn_last_words(int log, char *line, size_t bytes);
+/* How much the child has written to stderr. */
+off_t spawn_said(int log);
+/* The last line of that, after its first `from` bytes; empty where there is none. */
+void spawn_last_words(int log, off_t from, char *line, size_t bytes);
 
 /* The first request failed with `why`, and its connection is closed: ends the child and says what it has said.
  * UNAVAILABLE or DEADLINE_EXCEEDED. */

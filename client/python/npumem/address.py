@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import pathlib
-import re
 import shlex
 import shutil
 import socket
 import struct
 import subprocess
 import tempfile
-from typing import IO, Optional, Union
+from typing import Optional, Union
 
 from . import npumem_pb2 as pb
 from ._build import DAEMON_FROM_HERE, SBINDIR
-from .device import Device, bury
+from .device import Device
 from .errors import DeadlineExceeded, Status, Unavailable
 from .session import Session
+from .transport import Path, Private, Ssh, last_line
 from .wire import Wire
 
 SYSTEM_PATH = "/run/npumem/npumem.sock"
@@ -54,7 +54,7 @@ def connect(
     if address.startswith("spawn:"):
         return spawn(*shlex.split(address.removeprefix("spawn:")), timeout=timeout, connect_timeout=connect_timeout)
     if address.startswith("ssh:"):
-        return dial(address, timeout, connect_timeout)
+        return dial(address, timeout, connect_timeout, resume)
     path = address.removeprefix("unix:")
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -63,7 +63,7 @@ def connect(
             limit = struct.pack("ll", int(connect_timeout), int(connect_timeout % 1 * 1e6) or 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         sock.connect(path)
-        return greet(sock, timeout, connect_timeout, Session(path, resume))
+        return greet(sock, timeout, connect_timeout, Session(Path(path), resume))
     except BlockingIOError:
         sock.close()
         raise DeadlineExceeded(Status.DEADLINE_EXCEEDED, f"no daemon answers at {path}") from None
@@ -74,58 +74,25 @@ def connect(
         raise Unavailable(Status.UNAVAILABLE, f"cannot reach a daemon at {path}: {problem.strerror or problem}") from None
 
 
-HOST = re.compile(r"([A-Za-z0-9._:+[\]][A-Za-z0-9._:+@[\]-]*@)?[A-Za-z0-9._:+[\]][A-Za-z0-9._:+[\]-]*")
-
-
-def remote_command(address: str) -> list[str]:
-    """What is run here for "ssh:[USER@]HOST[:/SOCKET]". A host is nothing that ssh or a shell takes for more than that."""
-    host, colon, path = address.removeprefix("ssh:").partition(":/")
-    if not HOST.fullmatch(host):
-        raise ValueError(f'"{address}" has no host that could be asked: it is ssh:[USER@]HOST[:/SOCKET]')
-    given = os.environ.get("NPUMEM_SSH")
-    there = ["npumemctl", *(["--socket", "/" + path] if colon else []), "dial", "--close"]
-    return [*(given.split() if given else ["ssh"]), "-T", "-o", "ControlMaster=no", "--", host, shlex.join(there)]
-
-
-def dial(address: str, timeout: Optional[float], connect_timeout: Optional[float]) -> Device:
-    """A daemon on another host. A connection that is lost is over."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    with theirs, tempfile.TemporaryFile() as log:
-        try:
-            process = subprocess.Popen(remote_command(address), stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=log)
-        except (OSError, ValueError) as problem:
-            ours.close()
-            if isinstance(problem, ValueError):
-                raise
-            raise Unavailable(Status.UNAVAILABLE, f"cannot reach {address}: {problem}") from None
-        theirs.close()
-        try:
-            device = greet(ours, timeout, connect_timeout, None, False)
-        except BaseException as problem:
-            ours.close()
-            process.terminate()
-            bury(process)
-            if not isinstance(problem, Unavailable):
-                raise
-            text = last_line(log) or problem.message
-            raise Unavailable(Status.UNAVAILABLE, f"cannot reach {address}: {text}") from None
-    device._process = process
-    return device
+def dial(address: str, timeout: Optional[float], connect_timeout: Optional[float], resume: Optional[float]) -> Device:
+    transport = Ssh(address)
+    try:
+        return greet(transport.connect(), timeout, connect_timeout, Session(transport, resume))
+    except OSError as problem:
+        if isinstance(problem, (Unavailable, DeadlineExceeded)):
+            raise type(problem)(problem.status, f"cannot reach {address}: {problem.message}") from None
+        raise Unavailable(Status.UNAVAILABLE, f"cannot reach {address}: {problem}") from None
 
 
 def greet(
-    sock: socket.socket,
-    timeout: Optional[float],
-    connect_timeout: Optional[float],
-    session: Optional[Session] = None,
-    shared: bool = True,
+    sock: socket.socket, timeout: Optional[float], connect_timeout: Optional[float], session: Session
 ) -> Device:
     """The first question and its answer."""
     wire = Wire(sock, session)
     try:
-        device = Device(wire, connect_timeout, shared)
+        device = Device(wire, connect_timeout, not session.transport.is_remote)
     except BaseException:
-        wire.close()
+        wire.close("the daemon did not answer")
         raise
     device.timeout = timeout
     if device.info.features & pb.FEATURE_RESUME:
@@ -167,19 +134,9 @@ def spawn(
             raise Unavailable(Status.UNAVAILABLE, text) from None
         theirs.close()
         try:
-            device = greet(ours, timeout, connect_timeout)
+            return greet(ours, timeout, connect_timeout, Session(Private(process), 0))
         except BaseException as problem:
-            ours.close()
-            bury(process)
             if not isinstance(problem, Unavailable):
                 raise
             text = last_line(log) or problem.message
             raise Unavailable(Status.UNAVAILABLE, f"the private daemon did not start: {text}") from None
-    device._process = process
-    return device
-
-
-def last_line(log: IO[bytes]) -> str:
-    log.seek(0)
-    lines = log.read(1 << 16).decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else ""

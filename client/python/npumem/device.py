@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional, TypeVar, Union
@@ -41,7 +40,6 @@ class Device:
 
     def __init__(self, wire: Wire, timeout: Optional[float] = None, shared: bool = True) -> None:
         self._wire = wire
-        self._process: Optional[subprocess.Popen[bytes]] = None
         self.memory = Memory(wire, shared)
         self.timeout = timeout
         self.info: pb.Info = self.ask("info", pb.InfoRequest()).info
@@ -58,9 +56,6 @@ class Device:
     def close(self) -> None:
         """Ends the session, and with it its anonymous tensors; a private daemon ends."""
         self._wire.close()
-        if self._process is not None:
-            bury(self._process)
-            self._process = None
 
     # ---- requests ----
 
@@ -281,14 +276,3 @@ class Device:
             except DeadlineExceeded:
                 return
             yield events.popleft()
-
-
-def bury(process: subprocess.Popen[bytes]) -> None:
-    """Waits for a private daemon, which ends with its connection, or ends it."""
-    for end in (process.terminate, process.kill):
-        try:
-            process.wait(5)
-            return
-        except subprocess.TimeoutExpired:
-            end()
-    process.wait()

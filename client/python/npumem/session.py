@@ -7,16 +7,17 @@ import enum
 import math
 import os
 import socket
-import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Optional
 
 from . import npumem_pb2 as pb
+from .transport import Transport
 
 AGAIN_BYTES = 3  # that Request.again adds
 WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)  # seconds
+REMOTE_TIMES = 20  # as long between two tries: each costs both hosts a login
 FRUITLESS_MAX = 32  # a request that ends each daemon that it comes to must not go on for ever
 
 
@@ -37,17 +38,12 @@ class Kept:
     fds: list[int]
 
 
-def peer_uid(sock: socket.socket) -> int:
-    _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(uid)
-
-
 class Session:
-    """path      where a daemon is looked for; None: it is not
-    patience  seconds for which it is looked for; None: as many as it waits for its clients, once it is there"""
+    """patience  seconds for which a daemon is looked for; None: as many as it waits for its clients, once it is there; 0: it
+    is not"""
 
-    def __init__(self, path: Optional[str] = None, patience: Optional[float] = None) -> None:
-        self._path = path
+    def __init__(self, transport: Transport, patience: Optional[float] = None) -> None:
+        self.transport = transport
         self._patience = patience
         self.state = State.NEVER
         self.token = b""
@@ -60,7 +56,6 @@ class Session:
         self._next = math.inf
         self._n_tries = 0
         self._n_fruitless = 0
-        self._peer = -1
         self._why = ""
 
     @property
@@ -76,10 +71,10 @@ class Session:
 
     def asks(self, sock: socket.socket) -> bool:
         """Whether a token is to be asked for, with what is sent first."""
-        if self._path is None or self._patience == 0:
+        if self._patience == 0:
             return False
         self.state = State.ASKED
-        self._peer = peer_uid(sock)
+        self.transport.knows(sock)
         return True
 
     def granted(self, response: pb.Response) -> bool:
@@ -158,7 +153,7 @@ class Session:
         return True
 
     def late(self) -> str:
-        return f"the connection to the daemon ended, and none at {self._path} has gone on with it: {self._why}"
+        return f"the connection to the daemon ended, and none at {self.transport.name} has gone on with it: {self._why}"
 
     def _set_limit(self, why: str) -> None:
         self._why = why
@@ -166,24 +161,18 @@ class Session:
             self.limit = time.monotonic() + (self._patience or 0.0)
 
     def _wait(self) -> None:
-        self._next = time.monotonic() + WAITS[min(self._n_tries, len(WAITS) - 1)]
+        seconds = WAITS[min(self._n_tries, len(WAITS) - 1)]
+        self._next = time.monotonic() + seconds * (REMOTE_TIMES if self.transport.is_remote else 1)
         self._n_tries += 1
 
     def tried(self) -> Optional[socket.socket]:
         """Another connection, where it is time to look for one and there is one, without waiting."""
         if self.state is not State.AWAY or time.monotonic() >= self.limit:
             return None
-        assert self._path is not None
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.setblocking(False)
         try:
-            sock.connect(self._path)
-            uid = peer_uid(sock)
-            if uid not in (self._peer, 0):  # root may listen for another user
-                raise OSError(f"who listens there is not uid {self._peer}")
+            sock = self.transport.connect()
         except OSError as problem:
             self._why = str(problem)
-            sock.close()
             self._wait()
             return None
         self.state = State.KNOCKS

@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError
 from . import npumem_pb2 as pb
 from .errors import DeadlineExceeded, Status, Unavailable, refusal
 from .session import AGAIN_BYTES, Session, State
+from .transport import Transport
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -126,7 +127,8 @@ class Wire:
         self._pending: dict[int, Pending[Any]] = {}
         self._over = ""  # why
         self._ending = ""  # why the daemon is about to hang up
-        self._session = session or Session()
+        self._session = session or Session(Transport(), 0)
+        self._greeted = False  # what came first is a daemon's
         self.events: collections.deque[pb.Event] = collections.deque()
         self.timeout: Optional[float] = None  # of a wait for room to send
 
@@ -190,12 +192,16 @@ class Wire:
                 raise DeadlineExceeded(Status.DEADLINE_EXCEEDED, f"no answer within {timeout:g} s")
             self._poll(left)
 
-    def close(self, why: str = "the connection is closed") -> None:
+    def close(self, why: str = "") -> None:
+        """`why`: it is not by its user."""
         if self._sock is None:
             return
-        self._over = self._over or why
+        if not why:
+            self._part()
+        self._over = self._over or why or "the connection is closed"
         self._sock.close()
         self._sock = None
+        self._session.transport.hang_up(waits=not why)
         self._drop_unsent()
         self._session.forget()
         for pending in list(self._pending.values()):
@@ -206,7 +212,13 @@ class Wire:
         """Of a daemon that gives them; with what is sent next."""
         assert self._sock is not None
         if self._session.asks(self._sock):
+            self._own(resume=pb.ResumeRequest(linger=self._session.transport.is_remote))
+
+    def _part(self) -> None:
+        """A session that would wait for another connection is not to."""
+        if self._session.state is State.READY and self._session.transport.is_remote:
             self._own(resume=pb.ResumeRequest())
+            self._flush()
 
     def forget(self) -> None:
         """The end of the connection is to be its end."""
@@ -221,15 +233,18 @@ class Wire:
             return
         assert self._sock is not None
         self._sock.close()
+        self._session.transport.hang_up()
         self._drop_unsent()
         self._in.clear()
+        self._greeted = False
         self._ending = ""
 
     def _look_for_another(self) -> None:
         sock = self._session.tried()
         if sock is not None:
             self._sock = sock
-            self._own(resume=pb.ResumeRequest(token=self._session.token))
+            remote = self._session.transport.is_remote
+            self._own(resume=pb.ResumeRequest(token=self._session.token, linger=remote))
         elif time.monotonic() >= self._session.limit:
             self.close(self._session.late())
 
@@ -283,7 +298,7 @@ class Wire:
             self._flush()
             self._receive()
         except (ConnectionResetError, BrokenPipeError):
-            self._lost("the daemon has hung up")
+            self._ended()
         except (OSError, ValueError, DecodeError) as problem:
             self.close(f"the connection to the daemon broke: {problem}")
 
@@ -334,10 +349,13 @@ class Wire:
         if self._ending:
             self._lost(self._ending)
         else:
-            self._lost("the daemon has hung up")
+            self._lost(self._session.transport.explain("the daemon has hung up"))
 
     def _take(self) -> None:
         """The messages that are whole."""
+        if not self._greeted and not self._session.transport.greeted(bytes(self._in[:64])):
+            return
+        self._greeted = True
         at = 0
         while at < len(self._in):
             length, used = decode_length(self._in[at : at + 10])

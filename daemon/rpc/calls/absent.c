@@ -116,6 +116,8 @@ int absent_return(struct rpc *rpc, struct session *session, const uint8_t *token
 		return npumem_error_set(error, NPUMEM_NOT_FOUND, "no session of uid %u waits for this token",
 					session->uid);
 	DL_SEARCH_SCALAR(rpc->absent, absent, peer.session, found);
+	if (!absent && found->lingers && rpc->hang_up)
+		rpc->hang_up(rpc->ctx, found);
 	if (!absent)
 		return npumem_error_set(error, NPUMEM_UNAVAILABLE,
 					"the session of this token has a connection that has not ended");

@@ -12,7 +12,8 @@ struct session *absent_new(struct rpc *rpc);
  * any more. */
 bool absent_keep(struct rpc *rpc, struct rpc_peer *peer);
 /* The connection's session, which is fresh, goes on as the one that waits for this token. 0; NOT_FOUND;
- * UNAVAILABLE: there is such a session, and it has a connection. */
+ * UNAVAILABLE: there is such a session, and it has a connection, which ends now where the session lingers: its
+ * client knows sooner than this host that the way between them is cut. */
 int absent_return(struct rpc *rpc, struct session *session, const uint8_t *token, size_t bytes,
 		  struct npumem_error *error);
 /* When the first of them has waited long enough; UINT64_MAX: never. */

@@ -126,6 +126,20 @@ void connections_close(struct connection_host *host, const char *reason)
 		connection_break(connection, reason);
 }
 
+void connections_hang_up(struct connection_host *host, const struct session *session)
+{
+	struct connection *connection = host->connections;
+
+	while (connection && &connection->session != session)
+		connection = connection->next;
+	if (!connection || connection->is_closed || connection->is_broken)
+		return;
+	/* One that is there all the same must not look for another connection in turn. */
+	connection_refuse(connection, NPUMEM_CANCELLED, "the session goes on over another connection");
+	connection->peer.send(connection);
+	connection_break(connection, "its client is elsewhere");
+}
+
 unsigned connections_busy(const struct connection_host *host, unsigned *n_requests)
 {
 	unsigned n = 0;

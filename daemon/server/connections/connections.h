@@ -15,6 +15,9 @@ void connections_end(struct connection_host *host);
 /* Closes all of them at once, and logs for each why. */
 void connections_close(struct connection_host *host, const char *reason);
 
+/* Ends the one of this session at once: its client has another way to the daemon, and hears no more over this. */
+void connections_hang_up(struct connection_host *host, const struct session *session);
+
 /* How many have requests under way, and in all how many requests. */
 unsigned connections_busy(const struct connection_host *host, unsigned *n_requests);
 

@@ -33,12 +33,17 @@ static int greeted(const void *bytes, size_t n, char *line)
 START_TEST(who_speaks)
 {
 	static const uint8_t resumed[] = {7, 0xca, 3, 2, 0x10, 3, 8, 1}, info[] = {0x91, 2, 0x2a, 0x8c, 2},
-			     ended[] = {'%', 0x10, 3, 0x1a}, large[] = {'a', 'b', 8, 1};
+			     ended[] = {'%', 0x10, 3, 0x1a}, large[] = {'a', 'b', 8, 1},
+			     small[] = {'4', '*', '0', '\n', 5};
 	char line[16];
 	ck_assert_int_eq(greeted(resumed, sizeof(resumed), line), 1);
 	ck_assert_int_eq(greeted(info, sizeof(info), line), 1);
 	ck_assert_int_eq(greeted(ended, sizeof(ended), line), 1);
 	ck_assert_int_eq(greeted(large, sizeof(large), line), 1);
+	ck_assert_int_eq(greeted(small, sizeof(small), line), 1);
+	ck_assert_int_eq(greeted(small, 4, line), 1);
+	ck_assert_int_eq(greeted(small, 3, line), 0);
+	ck_assert_int_eq(greeted("4*1\n", 4, line), -1);
 	ck_assert_int_eq(greeted(ended, 1, line), 0);
 	ck_assert_int_eq(greeted("", 0, line), 0);
 	ck_assert_int_eq(greeted("Hel", 3, line), 0);

@@ -1,0 +1,167 @@
+"""How a daemon is reached: by a socket's path, by ssh on another host, or as a child."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import socket
+import struct
+import subprocess
+import tempfile
+from typing import IO, Optional
+
+SSH_LOOK_BYTES = 4
+TEXT = frozenset(b"\n\r\t\033") | frozenset(range(0x20, 0x7F)) | frozenset(range(0x80, 0x100))
+HOST = re.compile(r"([A-Za-z0-9._:+[\]][A-Za-z0-9._:+@[\]-]*@)?[A-Za-z0-9._:+[\]][A-Za-z0-9._:+[\]-]*")
+
+
+class Transport:
+    """What is there, and cannot be had again."""
+
+    name = ""
+    is_remote = False  # memory is not shared, and a connection may end without either's end
+
+    def connect(self) -> socket.socket:
+        """Another connection, without waiting for it to stand. OSError."""
+        raise OSError("there is no other")
+
+    def knows(self, sock: socket.socket) -> None:
+        """The first connection, whose peer the next one's is to be."""
+
+    def hang_up(self, waits: bool = False) -> None:
+        """The socket is closed. `waits`: what ends with it is given the time to."""
+
+    def greeted(self, first: bytes) -> bool:
+        """Whether what came first of a connection is a daemon's; False: that is too little to tell. ValueError."""
+        return True
+
+    def explain(self, why: str) -> str:
+        """Why the connection ended."""
+        return why
+
+
+class Path(Transport):
+    def __init__(self, path: str) -> None:
+        self.name = path
+        self._owner = -1
+
+    def knows(self, sock: socket.socket) -> None:
+        self._owner = peer_uid(sock)
+
+    def connect(self) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        try:
+            sock.connect(self.name)
+            if peer_uid(sock) not in (self._owner, 0):  # root may listen for another user
+                raise OSError(f"who listens there is not uid {self._owner}")
+        except OSError:
+            sock.close()
+            raise
+        return sock
+
+
+class Ssh(Transport):
+    """Starts ssh for each connection, and ends it with that."""
+
+    is_remote = True
+
+    def __init__(self, address: str) -> None:
+        self._host, colon, path = address.removeprefix("ssh:").partition(":/")
+        if not HOST.fullmatch(self._host):
+            raise ValueError(f'"{address}" has no host that could be asked: it is ssh:[USER@]HOST[:/SOCKET]')
+        self.name = self._host
+        self._there = shlex.join(["npumemctl", *(["--socket", "/" + path] if colon else []), "dial", "--close"])
+        self._process: Optional[subprocess.Popen[bytes]] = None
+        self._log: Optional[IO[bytes]] = None  # what ssh says
+        self._said = 0  # of that, before the daemon's first message: no reason why the connection ends
+        self._again: list[str] = []
+
+    def command(self) -> list[str]:
+        """What is run here. A ^C is for this process."""
+        ssh = (os.environ.get("NPUMEM_SSH") or "ssh").split()
+        words = [*ssh, "-T", "-o", "ControlMaster=no", *self._again, "--", self._host, self._there]
+        return ["/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh", *words]
+
+    def connect(self) -> socket.socket:
+        self._log = tempfile.TemporaryFile()
+        self._said = 0
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        ours.setblocking(False)
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    self.command(), stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=self._log
+                )
+            except OSError:
+                ours.close()
+                raise
+        # From now on nobody is asked for a password, and a host that does not answer is given up soon.
+        self._again = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]
+        return ours
+
+    def hang_up(self, waits: bool = False) -> None:
+        if self._process is not None:
+            if not waits:
+                self._process.terminate()
+            bury(self._process, 5.0 if waits else 0.1)
+        if self._log is not None:
+            self._log.close()
+        self._process = self._log = None
+
+    def greeted(self, first: bytes) -> bool:
+        look = first[:SSH_LOOK_BYTES]
+        if any(byte not in TEXT for byte in look) or is_info(look):
+            self._said = os.fstat(self._log.fileno()).st_size if self._log else 0
+            return True
+        if len(look) < SSH_LOOK_BYTES:
+            return False
+        line = re.split(rb"[\r\n]", first[:64])[0].decode("ascii", "replace")
+        raise ValueError(
+            f'a shell on {self._host} wrote "{line}" before npumemctl dial could begin; what it runs at its start '
+            "(~/.bashrc) must not write to stdout"
+        )
+
+    def explain(self, why: str) -> str:
+        said = last_line(self._log, self._said) if self._log else ""
+        return said or f"the connection to {self._host} ended"
+
+
+def is_info(look: bytes) -> bool:
+    """In the first bytes of a message are a tag below 4, which is no text, or a length that is not; but for a short Info,
+    whose length is that of its contents, their head and the id of the first request."""
+    return len(look) == SSH_LOOK_BYTES and look[1] == 0x2A and look[0] == look[2] + 4
+
+
+class Private(Transport):
+    """A daemon that ends with its connection."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    def hang_up(self, waits: bool = False) -> None:
+        bury(self._process)
+
+
+def peer_uid(sock: socket.socket) -> int:
+    _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(uid)
+
+
+def bury(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:
+    """Waits for a child that ends with its connection, or ends it."""
+    for end in (process.terminate, process.kill):
+        try:
+            process.wait(seconds)
+            return
+        except subprocess.TimeoutExpired:
+            end()
+    process.wait()
+
+
+def last_line(log: IO[bytes], start: int = 0) -> str:
+    """Of what a child writes to, at a place that both share."""
+    start = max(start, os.fstat(log.fileno()).st_size - 1024)
+    lines = os.pread(log.fileno(), 1024, start).decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""
