@@ -151,7 +151,7 @@ static bool is_there(const struct call *call, uint64_t handle)
 {
 	const struct tensor *tensor = device_find(call->rpc->service->device, handle);
 
-	return tensor && !record_of(tensor)->is_going && access_sees(call->session, tensor);
+	return tensor && !record_of(tensor)->is_gone && access_sees(call->session, tensor);
 }
 
 static bool known_view(struct call *call, const Npumem__V1__ViewRequest *request, int *status)
