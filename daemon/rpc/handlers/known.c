@@ -337,6 +337,16 @@ int known_check(struct call *call)
 	return refuse_forgotten(call);
 }
 
+bool known_is_kept(const struct call *call)
+{
+	struct tensor *made = NULL;
+
+	if (!call->request->again || !call->session->has_token)
+		return false;
+	results_made(call->session, call->id, &made, 1);
+	return made || results_next(call->session, call->id, NULL) || is_forgotten(call);
+}
+
 int handle_known(struct call *call)
 {
 	return call->known == CALL_KNOWN_TENSOR ? handle_tensors_open(call, NULL) : 0;
