@@ -100,7 +100,7 @@ int access_find(const struct session *session, const struct access_ref *ref, enu
 
 	if (ref->handle) {
 		tensor = device_find(session->service->device, ref->handle);
-		if (!tensor || record_of(tensor)->is_going || !right_of(session, record_of(tensor)))
+		if (!tensor || record_of(tensor)->is_gone || !right_of(session, record_of(tensor)))
 			return npumem_error_set(error, NPUMEM_NOT_FOUND, "there is no tensor with handle %" PRIu64,
 						ref->handle);
 	} else if (ref->name[0]) {

@@ -88,16 +88,6 @@ int notes_begin(struct notes *notes, struct service *service, const struct op *o
 	return status;
 }
 
-void notes_begin_free(struct notes *notes, struct service *service, struct tensor *const *tensors, size_t n)
-{
-	struct npumem_error error = {.status = 0};
-
-	init(notes);
-	for (size_t i = 0; i < n && persist_is_on(&service->persist); i++)
-		if (!tensors[i]->base && note(notes, service, tensors[i], 0, -1, &error))
-			return;
-}
-
 void notes_end(struct notes *notes, struct service *service)
 {
 	for (unsigned i = 0; i < notes->n; i++)

@@ -17,8 +17,6 @@ struct notes {
 /* Notes all that a checked op writes, and what its kernel may destroy. 0; RESOURCE_EXHAUSTED, with nothing noted.
  */
 int notes_begin(struct notes *notes, struct service *service, const struct op *op, struct npumem_error *error);
-/* Notes tensors whose bytes are about to be forgotten. Those for which there is no room are not noted. */
-void notes_begin_free(struct notes *notes, struct service *service, struct tensor *const *tensors, size_t n);
 /* All of it is whole again, or gone and committed. */
 void notes_end(struct notes *notes, struct service *service);
 

@@ -184,6 +184,17 @@ void persist_put(struct service *service, const struct tensor *tensor)
 		  PERSIST_TENSOR_BYTES_MIN + cell.n_grants * sizeof(cell.grants[0]));
 }
 
+void persist_disown(struct service *service, const struct tensor *tensor)
+{
+	struct persist_tensor cell = {.uid = record_of(tensor)->uid};
+
+	if (!service->persist.store)
+		return;
+	device_describe(service->device, tensor, &cell.saved);
+	store_put(service->persist.store, STORE_TENSORS, device_handle_slot(tensor->handle), &cell,
+		  PERSIST_TENSOR_BYTES_MIN);
+}
+
 void persist_drop(struct service *service, const struct tensor *tensor)
 {
 	if (!service->persist.store)

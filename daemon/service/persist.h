@@ -100,6 +100,8 @@ int persist_prepare_new(struct service *service, struct tensor *const *tensors, 
 			struct npumem_error *error);
 /* Puts a tensor as it is; prepared. Commits nothing. */
 void persist_put(struct service *service, const struct tensor *tensor);
+/* Puts a tensor as one of nobody, whose bytes go when it is found; prepared. Commits nothing. */
+void persist_disown(struct service *service, const struct tensor *tensor);
 /* A tensor goes; cannot fail. Commits nothing that was not prepared to go together. */
 void persist_drop(struct service *service, const struct tensor *tensor);
 /* These have moved: prepared. Commits. */

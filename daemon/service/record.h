@@ -34,21 +34,22 @@ struct record {
 	uint32_t request_index, maker_cell;   /* the tensor's place in the request; of that session (persist.h) */
 	struct record *next_made, *prev_made; /* while is_made: of that session's `made` */
 	bool is_made;
-	uint32_t uid;		      /* the owner's */
-	struct limits_user *user;     /* whom it is charged to */
-	uint64_t charge;	      /* device bytes */
-	bool marked;		      /* during one request: already met */
-	bool is_going;		      /* somebody frees it: nobody finds it any more */
-	struct scheduler_queue queue; /* of a root: who accesses it */
-	uint64_t bound;		      /* the latest arrival of a request that found this very tensor */
-	uint64_t claim_stamp;	      /* of a root: the claim that had it last (rpc/calls/claim.h), */
-	size_t claim_at;	      /* and its place there */
-	uint64_t read_by, used_by;    /* of a root: sessions (rpc/calls/unsent.h) */
-	uint64_t repeat_stamp;	      /* of a root: the request that was last looked at (rpc/calls/repeat.h), */
-	bool repeat_reads;	      /* and whether it reads what was there before */
-	struct record *next, *prev;   /* of the same session */
-	struct record *next_name;     /* in the same bucket of names */
-	struct record_grants *grants; /* NULL where nothing was ever granted */
+	uint32_t uid;		       /* the owner's */
+	struct limits_user *user;      /* whom it is charged to */
+	uint64_t charge;	       /* device bytes */
+	bool marked;		       /* during one request: already met */
+	struct scheduler_entry *going; /* the first that frees it; NULL: nothing does */
+	bool is_gone;		       /* that has taken effect: nobody finds it any more */
+	struct scheduler_queue queue;  /* of a root: who accesses it */
+	uint64_t bound;		       /* the latest arrival of a request that found this very tensor */
+	uint64_t claim_stamp;	       /* of a root: the claim that had it last (rpc/calls/claim.h), */
+	size_t claim_at;	       /* and its place there */
+	uint64_t read_by, used_by;     /* of a root: sessions (rpc/calls/unsent.h) */
+	uint64_t repeat_stamp;	       /* of a root: the request that was last looked at (rpc/calls/repeat.h), */
+	bool repeat_reads;	       /* and whether it reads what was there before */
+	struct record *next, *prev;    /* of the same session */
+	struct record *next_name;      /* in the same bucket of names */
+	struct record_grants *grants;  /* NULL where nothing was ever granted */
 	char name[NPUMEM_NAME_BYTES_MAX + 1]; /* filled up with zeros; empty: anonymous */
 };
 

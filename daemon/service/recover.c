@@ -163,6 +163,16 @@ static int refuse(struct npumem_error *error, const char *why)
 	return npumem_error_set(error, NPUMEM_INVALID, "%s", why);
 }
 
+/* A tensor without a name whose session is over, one that is nobody's, and a view of such: its bytes go when all
+ * have their place. */
+static bool is_orphan(const struct recovery *recovery, const struct persist_tensor *kept)
+{
+	const struct tensor *base =
+		kept->saved.base ? device_find(recovery->service->device, kept->saved.base) : NULL;
+
+	return (!kept->name[0] && !session_by_id(recovery, kept->session)) || (base && !base->owner);
+}
+
 /* What the device does not look at. */
 static int check_cell(const struct recovery *recovery, const struct persist_tensor *kept, uint32_t slot,
 		      size_t bytes, struct npumem_error *error)
@@ -177,7 +187,7 @@ static int check_cell(const struct recovery *recovery, const struct persist_tens
 		return refuse(error, "its handle belongs to another cell");
 	if (kept->name[NPUMEM_NAME_BYTES_MAX])
 		return refuse(error, "its name has no end");
-	if (!kept->name[0])
+	if (!kept->name[0] || is_orphan(recovery, kept))
 		return 0;
 	if (names_find(&recovery->service->names, kept->uid, kept->name))
 		return refuse(error, "another one has its name");
@@ -228,13 +238,6 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 	return 0;
 }
 
-/* A tensor without a name whose session is over, and a view of one: its bytes go when all have their place. */
-static bool is_orphan(const struct tensor *tensor, const struct persist_tensor *kept,
-		      const struct session *session)
-{
-	return (!kept->name[0] && !session) || (tensor->base && !tensor->base->owner);
-}
-
 static void lose_tensor(struct recovery *recovery, const struct persist_tensor *kept, uint32_t slot,
 			const struct npumem_error *error)
 {
@@ -252,7 +255,6 @@ static int restore_tensor(struct recovery *recovery, uint32_t slot, const struct
 			  size_t bytes)
 {
 	struct service *service = recovery->service;
-	struct session *session = session_by_id(recovery, kept->session);
 	struct npumem_error error = {.status = 0};
 	struct error_context context = {.error = &error, .name = name_plainly};
 	struct tensor *tensor;
@@ -266,8 +268,8 @@ static int restore_tensor(struct recovery *recovery, uint32_t slot, const struct
 		lose_tensor(recovery, kept, slot, &error);
 		return 0;
 	}
-	if (!is_orphan(tensor, kept, session))
-		return attach(recovery, tensor, kept, session);
+	if (!is_orphan(recovery, kept))
+		return attach(recovery, tensor, kept, session_by_id(recovery, kept->session));
 	recovery->report->n_ended++;
 	return 0;
 }
@@ -482,7 +484,9 @@ static void tell(const struct recovery *recovery)
 	    " s for their clients",
 	    report->n_tensors, report->n_views, report->n_sessions, recovery->service->persist.resume_seconds);
 	if (report->n_ended)
-		say(recovery, false, "ended: %" PRIu32 " unnamed tensors of sessions that do not come back",
+		say(recovery, false,
+		    "ended: %" PRIu32 " unnamed tensors of sessions that do not come back, or tensors that were "
+		    "being freed",
 		    report->n_ended);
 }
 

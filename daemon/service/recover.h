@@ -14,10 +14,10 @@ struct recover_host {
 
 struct recover_report {
 	uint32_t n_tensors, n_views, n_sessions, n_results; /* kept */
-	uint32_t n_ended;				    /* unnamed tensors whose session had no token */
-	uint32_t n_damaged;				    /* cells of tensors that cannot be read */
-	uint32_t n_refused;				    /* tensors that cannot be what their cells say */
-	uint32_t n_cut;					    /* tensors of which data is lost */
+	uint32_t n_ended;   /* unnamed tensors whose session had no token, or tensors that were freed */
+	uint32_t n_damaged; /* cells of tensors that cannot be read */
+	uint32_t n_refused; /* tensors that cannot be what their cells say */
+	uint32_t n_cut;	    /* tensors of which data is lost */
 };
 
 /* Into a service without tensors and sessions, whose persist has begun; `found`: what store_open said. What is

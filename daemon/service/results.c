@@ -232,12 +232,12 @@ void results_deinit(struct session *session)
 
 void results_leave(struct session *session)
 {
-	struct result *result, *next;
+	struct result *result;
 
-	DL_FOREACH_SAFE(session->results, result, next)
-	heap_free(session->service->heap, result);
-	session->results = NULL;
-	session->n_results = 0;
+	while ((result = session->results)) {
+		take_out(session, result);
+		heap_free(session->service->heap, result);
+	}
 }
 
 void results_pool_deinit(struct persist *persist)

@@ -41,20 +41,41 @@ void service_adopt(struct service *service, struct session *session, struct tens
 	session->n_tensors++;
 }
 
+/* It may end before a tensor that goes. */
+static void leave_session(struct record *record)
+{
+	struct session *session = record->session;
+
+	if (!session)
+		return;
+	DL_DELETE(session->anonymous, record);
+	session->device_bytes -= record->charge;
+	session->n_tensors--;
+	record->session = NULL;
+}
+
+static void mark_one(struct record *record, struct scheduler_entry *by)
+{
+	if (!record->going || by->arrival < record->going->arrival)
+		record->going = by;
+	leave_session(record);
+}
+
+void service_mark_going(struct tensor *tensor, struct scheduler_entry *by)
+{
+	mark_one(record_of(tensor), by);
+	for (struct tensor *view = tensor->base ? NULL : tensor->views; view; view = view->next_view)
+		mark_one(record_of(view), by);
+}
+
 static void hide_one(struct service *service, struct record *record)
 {
-	if (record->is_going)
+	if (record->is_gone)
 		return;
-	record->is_going = true;
-	if (!record->session) {
+	record->is_gone = true;
+	if (record->name[0])
 		names_remove(&service->names, record);
-		return;
-	}
-	DL_DELETE(record->session->anonymous, record);
-	record->session->device_bytes -= record->charge;
-	record->session->n_tensors--;
-	/* It may end before a tensor that goes with another's base. */
-	record->session = NULL;
+	leave_session(record);
 }
 
 void service_hide(struct service *service, struct tensor *tensor)

@@ -41,8 +41,10 @@ void service_deinit(struct service *service);
 /* Makes a new tensor's record (uid and name are set) its owner: names it, or gives it to `session` where it has no
  * name. */
 void service_adopt(struct service *service, struct session *session, struct tensor *tensor);
-/* Nobody finds a tensor any more, nor its views; what is under way still has them. Its space and its charge go
- * with service_release. */
+/* `by`, which has arrived, frees a tensor, and its views with it. No session has it any more. */
+void service_mark_going(struct tensor *tensor, struct scheduler_entry *by);
+/* Nobody finds a tensor any more, nor its views, and their names are free. Its space and its charge go with
+ * service_release. */
 void service_hide(struct service *service, struct tensor *tensor);
 /* Frees a tensor and its views, whoever owns them; returns how many went. Nothing is under way with them. What is
  * kept of them goes with the next persist_commit. */

@@ -316,19 +316,49 @@ int tensors_free_check(struct session *session, struct tensor *const *tensors, s
 	return NPUMEM_INVALID;
 }
 
-void tensors_hide(struct session *session, struct tensor **tensors, size_t n)
+void tensors_mark_going(struct tensor **tensors, size_t n, struct scheduler_entry *by)
 {
 	size_t n_views = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		struct tensor *tensor = tensors[i];
 
-		service_hide(session->service, tensor);
+		service_mark_going(tensor, by);
 		if (!tensor->base)
 			continue;
 		tensors[i] = tensors[n_views];
 		tensors[n_views++] = tensor;
 	}
+}
+
+/* A tensor and those views of it that are not hidden yet. What made them is told while they are there. */
+static uint64_t hide(struct service *service, struct tensor *tensor)
+{
+	uint64_t n = 1;
+
+	results_gone(service, tensor);
+	for (struct tensor *view = tensor->base ? NULL : tensor->views; view; view = view->next_view) {
+		n += !record_of(view)->is_gone;
+		results_gone(service, view);
+	}
+	service_hide(service, tensor);
+	return n;
+}
+
+void tensors_hide(struct session *session, struct tensor *const *tensors, size_t n)
+{
+	enum { RESULT_CHANGES = 4 }; /* and the oldest one may go */
+	struct service *service = session->service;
+	uint64_t n_freed = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_freed += hide(service, tensors[i]);
+	/* From here on in one commit: views that are not named go with their bases. */
+	persist_make_room(service, (uint32_t)n + RESULT_CHANGES);
+	for (size_t i = 0; i < n; i++)
+		persist_disown(service, tensors[i]);
+	results_put(session, (struct results_cell){.kind = RESULTS_FREED, .number = n_freed});
+	persist_commit(&service->persist);
 }
 
 uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n)
@@ -340,7 +370,6 @@ uint64_t tensors_free(struct session *session, struct tensor *const *tensors, si
 	for (size_t i = 0; i < n; i++)
 		n_freed += service_release(service, tensors[i]);
 	service->events.actor = NULL;
-	results_put(session, (struct results_cell){.kind = RESULTS_FREED, .number = n_freed});
 	persist_commit(&service->persist);
 	return n_freed;
 }
@@ -401,13 +430,10 @@ int tensors_rename(struct session *session, struct tensor *tensor, const char *n
 	if (status)
 		return status;
 	memcpy(before, record->name, sizeof(before));
-	/* Whoever frees it may have come meanwhile: then nobody finds it by either name. */
-	if (!record->is_going)
-		names_remove(names, record);
+	names_remove(names, record);
 	memset(record->name, 0, sizeof(record->name));
 	memcpy(record->name, name, strlen(name));
-	if (!record->is_going)
-		names_add(names, record);
+	names_add(names, record);
 	keep_change(session, tensor);
 	events_renamed(session->service, tensor, session, before);
 	return 0;
@@ -468,7 +494,7 @@ struct tensor *tensors_after(const struct session *session, uint64_t *at, unsign
 
 	do
 		tensor = device_after(session->service->device, at, looks);
-	while (tensor && (record_of(tensor)->is_going || !access_sees(session, tensor)));
+	while (tensor && (record_of(tensor)->is_gone || !access_sees(session, tensor)));
 	return tensor;
 }
 

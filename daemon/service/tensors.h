@@ -56,9 +56,12 @@ enum { TENSORS_FREE_MAX = 256 }; /* of one request */
  * TENSORS_FREE_MAX (the field `tensor_index` tells which). */
 int tensors_free_check(struct session *session, struct tensor *const *tensors, size_t n,
 		       struct npumem_error *error);
-/* Nobody finds them any more; puts views first, as a base takes its own with it. */
-void tensors_hide(struct session *session, struct tensor **tensors, size_t n);
-/* Frees what was hidden so, with its views; returns how many went. Nothing is under way with them. */
+/* service_mark_going for each; puts views first, as a base takes its own with it. */
+void tensors_mark_going(struct tensor **tensors, size_t n, struct scheduler_entry *by);
+/* Their free takes effect, for good: nobody finds them any more, their names are free, and whatever happens to the
+ * daemon they are gone for the next one, too. Nothing is under way with them. */
+void tensors_hide(struct session *session, struct tensor *const *tensors, size_t n);
+/* Releases what was hidden so, with its views; returns how many went. */
 uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n);
 
 /* Makes a tensor read-only for good. 0, or what device_seal says. */

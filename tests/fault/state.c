@@ -209,7 +209,7 @@ static uint64_t digest_named(struct scene *scene)
 	uint64_t sum = 0;
 
 	for (struct tensor *tensor = device_next(device, NULL); tensor; tensor = device_next(device, tensor))
-		if (record_of(tensor)->name[0] && !record_of(tensor)->is_going)
+		if (record_of(tensor)->name[0] && !record_of(tensor)->is_gone)
 			sum += left_digest(tensor) * (tensor->handle | 1);
 	return sum;
 }

@@ -26,7 +26,8 @@ static void add_record(uint64_t *digest, const struct record *record)
 	add(digest, record->uid);
 	add(digest, record->session_id);
 	add(digest, record->charge);
-	add(digest, record->is_going);
+	add(digest, record->going != NULL);
+	add(digest, record->is_gone);
 	for (unsigned i = 0; record->grants && i < record->grants->n; i++) {
 		add(digest, record->grants->to[i].uid);
 		add(digest, record->grants->to[i].access);

@@ -233,6 +233,23 @@ class CutOff(AgainTestCase):
             self.talker.call(**alloc(name, **FIXED))
             self.talker.call(**fill(name, 2))
 
+    def test_what_was_done_is_not_taken_back(self):
+        calls = [view("v", "x", (0, 0, 0, 0), (1, 1, 1, 1)), alloc("new"), grant("y", 1234, pb.ACCESS_READ), add("x", "x", "y"), free("y")]
+        ids = self.do(*calls)
+        first = self.answers
+        self.come_back()
+        # All of them wait for the list, and that for the kernel.
+        kernel, behind = self.talker.post(self.endless.call(), {"list": pb.ListRequest()})
+        self.talker.post(*(dict(call, id=i, again=True) for i, call in zip(ids, calls)))
+        late, new = self.talker.post(dict(alloc("late"), again=True), alloc("newer"))
+        cancels = [{"cancel": pb.CancelRequest(request_id=i)} for i in (*ids, late, new, kernel)]
+        self.assertTrue(all(answer.cancelled.found for answer in self.talker.pipeline(*cancels)))
+        answers = self.talker.answers([kernel, behind, *ids, late, new])
+        self.assertEqual([a.status for a in answers], [pb.CANCELLED] + [pb.OK] * 6 + [pb.CANCELLED] * 2)
+        self.assertEqual(answers[2].tensor.handle, first[0].tensor.handle)
+        self.assertEqual(answers[3].allocated.tensors[0].handle, first[1].allocated.tensors[0].handle)
+        self.assertEqual(answers[6].freed.tensors, 1)
+
     def kill_while_it_runs(self, call):
         (number,) = self.talker.post(call)
         with self.client() as other:

@@ -192,12 +192,21 @@ unsigned steps_of(const struct run *run, struct step steps[STEPS_MAX])
 	return n;
 }
 
+/* Whether it was under way when the daemon was killed, and may have been done only then, and the other was
+ * answered by that time. */
+static bool may_be_done_later(const struct step *a, const struct step *b)
+{
+	return a->record && a->record->crashed > b->answered;
+}
+
 bool steps_is_before(const struct step *a, const struct step *b)
 {
 	if (a->peer != b->peer || a->sent >= b->sent || a->is_before_crash)
 		return false;
 	if (!b->record)
 		return true;
+	if (may_be_done_later(a, b))
+		return false;
 	if (a->is_nothing || b->is_nothing || a->is_waiting || a->is_refused || !(a->named & b->named))
 		return false;
 	/* A view is there as soon as its names are looked up. */

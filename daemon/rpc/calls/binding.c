@@ -52,6 +52,22 @@ static int add(struct binding *binding, struct tensor *tensor, enum access_need 
 	return 0;
 }
 
+/* By a request that came before this one; or before which this one cannot go any more. */
+static bool may_go(const struct binding *binding, const struct tensor *tensor)
+{
+	const struct scheduler_entry *entry = binding->entry, *by = record_of(tensor)->going;
+
+	return (by && (by->is_started || by->arrival < entry->arrival)) ||
+	       scheduler_may_go(&record_of(tensor_root(tensor))->queue, entry);
+}
+
+bool binding_name_may_go(const struct binding *binding, uint32_t uid, const char *name)
+{
+	const struct record *record = names_find(&binding->session->service->names, uid, name);
+
+	return record && may_go(binding, record->tensor);
+}
+
 int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
 		 struct tensor **tensor, struct npumem_error *error)
 {
@@ -66,7 +82,8 @@ int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char
 		return npumem_error_set(error, NPUMEM_INVALID, "%s is not given", what);
 	to = (struct access_ref){ref->handle, ref->name};
 	status = access_find(binding->session, &to, need, tensor, error);
-	if (!status && scheduler_may_go(&record_of(tensor_root(*tensor))->queue, binding->entry))
+	/* Also where it may not do that: there may be nothing to be refused then. */
+	if ((!status || status == NPUMEM_PERMISSION_DENIED) && may_go(binding, *tensor))
 		return BINDING_BLOCKED;
 	if (!status && record_of(*tensor)->bound < binding->entry->arrival)
 		record_of(*tensor)->bound = binding->entry->arrival;

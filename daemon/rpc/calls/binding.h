@@ -8,8 +8,8 @@
 
 enum {
 	BINDING_FEW = 8,
-	BINDING_BLOCKED = -3, /* what is found may go by a request before this one, which is not resolved yet; or
-			       * none may come into being */
+	BINDING_BLOCKED = -3, /* what is found may go by a request before this one, or is about to; or none may
+			       * come into being */
 	BINDING_LATE = -4,    /* what is to go is used by a request after this one */
 };
 
@@ -38,6 +38,8 @@ void binding_bind(struct binding *binding);
  * memory); BINDING_BLOCKED. */
 int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
 		 struct tensor **tensor, struct npumem_error *error);
+/* Whether a tensor of this name, of that uid, is there and may be gone soon: BINDING_BLOCKED. */
+bool binding_name_may_go(const struct binding *binding, uint32_t uid, const char *name);
 /* What was found may not be granted any more, where others went before the request. 0, or what access_check says.
  */
 int binding_check(const struct binding *binding, struct npumem_error *error);

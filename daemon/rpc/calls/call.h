@@ -20,7 +20,6 @@
 #include "daemon/rpc/calls/repeat.h"
 #include "daemon/rpc/reply.h"
 #include "daemon/rpc/rpc.h"
-#include "daemon/service/notes.h"
 #include "daemon/service/scheduler.h"
 #include "daemon/service/tensors.h"
 #include "proto/decode.h"
@@ -94,7 +93,6 @@ struct call {
 	size_t reply_bytes;   /* that its reads will answer with */
 	struct repeat repeat; /* whether it does the same when it is done twice */
 	enum call_known known;
-	struct notes notes;		   /* of a free */
 	bool is_committed;		   /* part of its effect is there: it can no longer be dropped */
 	bool changes_room;		   /* what is allocated after it waits for its end */
 	bool holds_others;		   /* what its session sends after it is held until its end */

@@ -101,7 +101,8 @@ static void look_ahead(struct call *call)
 		charge_more(call);
 }
 
-/* Its first call waits until some held one is resolved, or gone, or nobody has the device for itself. */
+/* Its first call waits until some held one is resolved, or gone, something was freed, or nobody has the device for
+ * itself. */
 static void block(struct rpc *rpc, struct rpc_peer *peer)
 {
 	if (peer->is_blocked)
@@ -111,7 +112,7 @@ static void block(struct rpc *rpc, struct rpc_peer *peer)
 	rpc->first_blocked = peer;
 }
 
-static void unblock_all(struct rpc *rpc)
+void resolve_blocked(struct rpc *rpc)
 {
 	struct rpc_peer *peer;
 
@@ -221,7 +222,7 @@ static void claim_for_good(struct call *call)
 		claim_deinit(&call->hints[call->which_hint]);
 	scheduler_let_go(scheduler_of(call), &call->entry);
 	if (call->is_hinted)
-		unblock_all(call->rpc);
+		resolve_blocked(call->rpc);
 	check_charge(call);
 }
 
@@ -265,7 +266,7 @@ static bool resolve_now(struct call *call)
 
 	if (status == BINDING_LATE) {
 		arrive_again(call->peer);
-		unblock_all(call->rpc);
+		resolve_blocked(call->rpc);
 		status = try_to_resolve(call);
 	}
 	if (status == BINDING_BLOCKED) {
@@ -348,7 +349,7 @@ static void leave_scheduler(struct call *call)
 		return;
 	scheduler_leave(scheduler_of(call), &call->entry);
 	if (call->is_hinted || call->entry.is_exclusive)
-		unblock_all(call->rpc);
+		resolve_blocked(call->rpc);
 	call->is_in_scheduler = false;
 }
 

@@ -10,6 +10,8 @@ void resolve_begin(struct call *call);
 /* Resolves what the peer has held, as far as may be and a turn goes, of which *spent is over. What is left for
  * another turn is loose. */
 void resolve_held(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent);
+/* What waits to see what becomes of something is looked at again, soon. */
+void resolve_blocked(struct rpc *rpc);
 /* A call that has left the order comes into it again, with what it was resolved to. */
 void resolve_again(struct call *call);
 /* The call is in no order any more, neither its session's nor that of all. */

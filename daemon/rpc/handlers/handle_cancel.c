@@ -3,6 +3,7 @@
 
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/known.h"
 
 static void cancel(struct call *call)
 {
@@ -11,7 +12,7 @@ static void cancel(struct call *call)
 		return;
 	}
 	/* Part of it is there already, so it goes on. */
-	if (call->is_committed)
+	if (call->is_committed || known_is_kept(call))
 		return;
 	npumem_error_clear(call->error);
 	call_end(call,

@@ -1,6 +1,8 @@
-/* Freeing. Nobody finds what is to go from the moment that this is resolved; its bytes are zeroed, which may take
- * long, when nothing uses them any more, and then all of it goes at once. */
+/* Freeing. From the moment that this is resolved who comes later waits to see what becomes of it. It takes effect
+ * when nothing uses the tensors any more, for good: whoever finds them gone, or takes their names, must not find
+ * them back after a crash. Then their bytes are zeroed, which may take long, and all of it goes at once. */
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/resolve.h"
 #include "daemon/rpc/calls/unsent.h"
 #include "daemon/rpc/handlers/handler.h"
 
@@ -38,7 +40,7 @@ int resolve_free(struct call *call, const Npumem__V1__FreeRequest *request)
 		status = tensors_free_check(call->session, call->binding.tensors, call->binding.n, call->error);
 	if (status)
 		return status;
-	tensors_hide(call->session, call->binding.tensors, call->binding.n);
+	tensors_mark_going(call->binding.tensors, call->binding.n, &call->entry);
 	call->is_committed = call->changes_room = true;
 	return 0;
 }
@@ -58,7 +60,6 @@ static int on_forgotten(struct call *call, void *arg)
 	(void)arg;
 	advance_leave(call);
 	message.tensors = (int64_t)tensors_free(call->session, call->binding.tensors, call->binding.n);
-	notes_end(&call->notes, call->rpc->service);
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base);
 	return 0;
 }
@@ -72,6 +73,7 @@ int handle_free(struct call *call, const Npumem__V1__FreeRequest *request)
 		cost += device_forget_cost(call->binding.tensors[i]);
 	for (size_t i = 0; i < call->binding.n; i++)
 		unsent_before_change(call->session, call->binding.tensors[i]);
-	notes_begin_free(&call->notes, call->rpc->service, call->binding.tensors, call->binding.n);
+	tensors_hide(call->session, call->binding.tensors, call->binding.n);
+	resolve_blocked(call->rpc);
 	return call_later(call, cost, forget, on_forgotten, call);
 }

@@ -83,8 +83,12 @@ static int read_allocation(struct call *call, size_t i, const Npumem__V1__Alloca
 	return 0;
 }
 
+/* Names that are about to be free are waited for: their bytes' end is not. */
 int resolve_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
 {
+	for (size_t i = 0; i < request->n_tensors && i < TENSORS_ALLOC_MAX; i++)
+		if (binding_name_may_go(&call->binding, call->session->uid, request->tensors[i]->name))
+			return BINDING_BLOCKED;
 	call->turn = request->wait_ms ? TENSORS_LAST : TENSORS_AT_ONCE;
 	return 0;
 }
@@ -233,7 +237,8 @@ int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
 	struct npumem_dims shape;
 	int status = check_view(call, request);
 
-	if (!status && call->rpc->is_walked)
+	if (!status &&
+	    (call->rpc->is_walked || binding_name_may_go(&call->binding, call->session->uid, request->name)))
 		return BINDING_BLOCKED;
 	if (!status)
 		status = resolve_one(call, request->tensor, "the base of a view", ACCESS_READ, false);
@@ -294,7 +299,12 @@ int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *requ
 /* A write, as threads read the names of what they use. */
 int resolve_rename(struct call *call, const Npumem__V1__RenameRequest *request)
 {
-	return resolve_one(call, request->tensor, "the tensor to rename", ACCESS_OWN, true);
+	int status = resolve_one(call, request->tensor, "the tensor to rename", ACCESS_OWN, true);
+	const struct binding *binding = &call->binding;
+
+	if (!status && binding_name_may_go(binding, record_of(binding->tensors[0])->uid, request->name))
+		return BINDING_BLOCKED;
+	return status;
 }
 
 int handle_tensors_rename(struct call *call, const Npumem__V1__RenameRequest *request)

@@ -151,7 +151,7 @@ static bool is_there(const struct call *call, uint64_t handle)
 {
 	const struct tensor *tensor = device_find(call->rpc->service->device, handle);
 
-	return tensor && !record_of(tensor)->is_going && access_sees(call->session, tensor);
+	return tensor && !record_of(tensor)->is_gone && access_sees(call->session, tensor);
 }
 
 static bool known_view(struct call *call, const Npumem__V1__ViewRequest *request, int *status)
@@ -335,6 +335,16 @@ int known_check(struct call *call)
 	if (repeat_is_safe(&call->repeat) || !is_forgotten(call))
 		return 0;
 	return refuse_forgotten(call);
+}
+
+bool known_is_kept(const struct call *call)
+{
+	struct tensor *made = NULL;
+
+	if (!call->request->again || !call->session->has_token)
+		return false;
+	results_made(call->session, call->id, &made, 1);
+	return made || results_next(call->session, call->id, NULL) || is_forgotten(call);
 }
 
 int handle_known(struct call *call)

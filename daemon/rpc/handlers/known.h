@@ -10,6 +10,8 @@
 bool resolve_known(struct call *call, int *status);
 /* After the resolver: 0; ABORTED where it may have been done and must not be done twice. */
 int known_check(struct call *call);
+/* Whether it was done, or may have been, before it was sent again: there is nothing to be taken back. */
+bool known_is_kept(const struct call *call);
 /* In place of the handler, of a call that is `known`. */
 int handle_known(struct call *call);
 

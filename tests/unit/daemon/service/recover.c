@@ -174,6 +174,31 @@ START_TEST(a_cell_that_cannot_be_costs_that_tensor_alone)
 }
 END_TEST
 
+/* The names of what goes with it are nobody's, so that they may be others' already. */
+START_TEST(what_ended_with_its_session_has_no_name)
+{
+	struct lasting kept;
+	struct session session, other;
+	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 50}};
+	struct tensor *base, *view;
+
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
+	session_init(&other, &kept.world.service, 1001, 1, NULL);
+	base = world_tensor(&kept.world, &session, "");
+	ck_assert_int_eq(tensors_view(&session, base, "v", &slice, NULL, &view, &kept.world.error), 0);
+	persist_session_end(&session);
+	ck_assert_uint_eq(session_hide(&session, &base, 1), 1);
+	world_tensor(&kept.world, &other, "v");
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_refused, 0);
+	ck_assert_uint_eq(kept.report.n_ended, 2);
+	ck_assert_ptr_null(strstr(kept.said, "lost"));
+	ck_assert_ptr_null(lasting_named(&kept, "v")->base);
+	lasting_deinit(&kept);
+}
+END_TEST
+
 START_TEST(what_was_being_written_is_lost)
 {
 	struct lasting kept;
@@ -312,6 +337,7 @@ Suite *suite_recover(void)
 	tcase_add_test(tests, all_of_the_tables_is_there_again);
 	tcase_add_loop_test(tests, a_cell_that_cannot_be_costs_that_tensor_alone, 0,
 			    sizeof(changes) / sizeof(changes[0]));
+	tcase_add_test(tests, what_ended_with_its_session_has_no_name);
 	tcase_add_test(tests, what_was_being_written_is_lost);
 	tcase_add_test(tests, what_was_being_written_through_a_view_that_is_gone_is_lost);
 	tcase_add_test(tests, what_was_being_written_may_be_anything_where_its_cell_is_damaged);

@@ -12,6 +12,7 @@ static struct tensor *make(struct lasting *kept, struct session *session, uint64
 static void release(struct session *session, uint64_t request, struct tensor *tensor)
 {
 	session->request = request;
+	tensors_hide(session, &tensor, 1);
 	ck_assert_uint_eq(tensors_free(session, &tensor, 1), 1);
 }
 

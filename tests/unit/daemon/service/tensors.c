@@ -91,6 +91,9 @@ END_TEST
 
 static uint64_t free_all(struct session *session, struct tensor **tensors, size_t n)
 {
+	struct scheduler_entry by = {.arrival = 1};
+
+	tensors_mark_going(tensors, n, &by);
 	tensors_hide(session, tensors, n);
 	return tensors_free(session, tensors, n);
 }
@@ -102,6 +105,7 @@ START_TEST(free_takes_all_or_none)
 	const char *names[] = {"a", "b", ""};
 	struct device_slice slice = {{0, 0, 0, 0}, {1, 2, 1, 10}};
 	struct access_ref a = {0, "a"}, v = {0, "v"};
+	struct scheduler_entry by = {.arrival = 1};
 	struct tensor *found;
 
 	bench_init(&bench);
@@ -115,12 +119,14 @@ START_TEST(free_takes_all_or_none)
 	ck_assert_int_eq(tensors_free_check(&bench.session, twice, TENSORS_FREE_MAX + 1, &bench.world.error),
 			 NPUMEM_INVALID);
 	ck_assert_int_eq(world_n_tensors(&bench.world), 4);
-	/* A base and its view at once, base first: hidden from the first moment, and gone at last. */
+	/* A base and its view at once, base first: found until they are hidden, and gone at last. */
 	struct tensor *both[] = {tensors[0], view};
 	npumem_error_clear(&bench.world.error);
 	ck_assert_int_eq(tensors_free_check(&bench.session, both, 2, &bench.world.error), 0);
-	tensors_hide(&bench.session, both, 2);
+	tensors_mark_going(both, 2, &by);
 	ck_assert_ptr_eq(both[0], view);
+	ck_assert_int_eq(access_find(&bench.session, &a, ACCESS_READ, &found, &bench.world.error), 0);
+	tensors_hide(&bench.session, both, 2);
 	ck_assert_int_eq(access_find(&bench.session, &a, ACCESS_READ, &found, &bench.world.error),
 			 NPUMEM_NOT_FOUND);
 	ck_assert_int_eq(access_find(&bench.session, &v, ACCESS_READ, &found, &bench.world.error),
@@ -281,6 +287,7 @@ END_TEST
 
 START_TEST(a_name_is_exchanged)
 {
+	struct scheduler_entry by = {.arrival = 1};
 	struct bench bench;
 	struct session other, root;
 	struct tensor *tensors[2], *alien;
@@ -310,10 +317,12 @@ START_TEST(a_name_is_exchanged)
 	ck_assert_int_eq(tensors_rename(&root, alien, "b", &bench.world.error), 0);
 	ck_assert_ptr_eq(names_find(names, 1002, "b"), record_of(alien));
 	ck_assert_ptr_eq(names_find(names, 1001, "b"), record_of(tensors[1]));
-	/* One that goes has left its name to others, and takes none. */
-	tensors_hide(&bench.session, &tensors[1], 1);
+	/* One that is to go has its name until it is gone. */
+	tensors_mark_going(&tensors[1], 1, &by);
 	ck_assert_int_eq(tensors_rename(&bench.session, tensors[1], "c", &bench.world.error), 0);
 	ck_assert_ptr_null(names_find(names, 1001, "b"));
+	ck_assert_ptr_eq(names_find(names, 1001, "c"), record_of(tensors[1]));
+	tensors_hide(&bench.session, &tensors[1], 1);
 	ck_assert_ptr_null(names_find(names, 1001, "c"));
 	tensors_free(&bench.session, &tensors[1], 1);
 	session_deinit(&root);

@@ -34,12 +34,159 @@ START_TEST(a_view_is_answered_before_it_goes)
 }
 END_TEST
 
+static uint64_t rename_to(struct crowd *crowd, unsigned from, const char *old, const char *name)
+{
+	Npumem__V1__RenameRequest request = NPUMEM__V1__RENAME_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, old);
+
+	request.tensor = &ref;
+	request.name = (char *)name;
+	return CROWD_SEND(crowd, from, rename, RENAME, &request);
+}
+
+static size_t n_listed(struct crowd *crowd, unsigned from)
+{
+	uint64_t id = list(crowd, from);
+
+	ck_assert_int_eq(crowd_status(crowd, from, id), 0);
+	return crowd_reply(crowd, from, id)->list->n_tensors;
+}
+
+/* A name is free, and nobody finds who had it, when nothing uses the bytes any more: not earlier, as the daemon
+ * may be killed and all of it be there again, and not later, as it may take long to zero them. */
+START_TEST(a_name_is_free_when_the_free_takes_effect)
+{
+	static const char strangers[] = "1001:A";
+	struct crowd crowd;
+	uint64_t free, open, alloc, view, renamed;
+
+	crowd_init(&crowd);
+	crowd_become(&crowd, 2, 1002);
+	crowd_alloc(&crowd, 0, "A", LONG_W);
+	crowd_alloc(&crowd, 0, "B", LONG_W);
+	for (unsigned kind = 0; kind < 4; kind++) {
+		crowd_fill(&crowd, 0, "A", 1);
+		free = crowd_free(&crowd, 0, "A");
+		ck_assert_uint_eq(n_listed(&crowd, 1), 2);
+		open = kind == 0 ? crowd_open(&crowd, 1, "A") : 0;
+		alloc = kind == 1 ? crowd_alloc(&crowd, 1, "A", SHORT_W) : 0;
+		view = kind == 2 ? crowd_view(&crowd, 1, "A", 0, "B", LONG_W) : 0;
+		renamed = kind == 3 ? rename_to(&crowd, 1, "B", "A") : 0;
+		ck_assert_uint_eq(crowd.n_tasks, 1);
+		ck_assert_int_eq(crowd_status(&crowd, 1, open + alloc + view + renamed), -1);
+		/* Who may not see it is not told that it goes. */
+		ck_assert_int_eq(crowd_status(&crowd, 2, crowd_open(&crowd, 2, strangers)), NPUMEM_NOT_FOUND);
+		ck_assert_int_eq(crowd_status(&crowd, 2, crowd_alloc(&crowd, 2, "A", SHORT_W)), 0);
+		crowd_free(&crowd, 2, "A");
+		crowd_finish(&crowd, 0);
+		ck_assert_uint_eq(crowd.n_tasks, 1);
+		ck_assert_int_eq(crowd_status(&crowd, 0, free), -1);
+		ck_assert_int_eq(crowd_status(&crowd, 1, open + alloc + view + renamed),
+				 kind ? 0 : NPUMEM_NOT_FOUND);
+		ck_assert_uint_eq(n_listed(&crowd, 1), kind == 1 || kind == 2 ? 2 : 1);
+		crowd_finish_all(&crowd);
+		ck_assert_int_eq(crowd_status(&crowd, 0, free), 0);
+		if (kind != 3)
+			crowd_free(&crowd, 1, kind ? "A" : "");
+		crowd_finish_all(&crowd);
+		crowd_alloc(&crowd, 1, kind == 3 ? "B" : "A", LONG_W);
+	}
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* It would be told of what is not there any more. */
+START_TEST(who_may_do_less_waits_to_see_too)
+{
+	struct crowd crowd;
+	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, "A");
+	uint64_t fill;
+
+	crowd_init(&crowd);
+	crowd_become(&crowd, 1, 1002);
+	crowd_alloc(&crowd, 0, "A", LONG_W);
+	request.tensor = &ref;
+	request.uid = 1002;
+	request.access = NPUMEM__V1__ACCESS__ACCESS_READ;
+	ck_assert_int_eq(crowd_status(&crowd, 0, CROWD_SEND(&crowd, 0, grant, GRANT, &request)), 0);
+	fill = crowd_fill(&crowd, 1, "1001:A", 1);
+	ck_assert_int_eq(crowd_status(&crowd, 1, fill), NPUMEM_PERMISSION_DENIED);
+	crowd_fill(&crowd, 0, "A", 1);
+	crowd_free(&crowd, 0, "A");
+	fill = crowd_fill(&crowd, 1, "1001:A", 1);
+	ck_assert_int_eq(crowd_status(&crowd, 1, fill), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 1, fill), NPUMEM_NOT_FOUND);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* Who came first still finds what goes. */
+START_TEST(what_came_before_a_free_goes_before_it)
+{
+	struct crowd crowd;
+	uint64_t fill, alloc, free;
+
+	crowd_init(&crowd);
+	crowd_alloc(&crowd, 0, "C", LONG_W);
+	crowd_fill(&crowd, 1, "C", 1);
+	list(&crowd, 1);
+	fill = crowd_fill(&crowd, 1, "A", 5);
+	alloc = crowd_alloc(&crowd, 1, "A", SHORT_W);
+	crowd_alloc(&crowd, 0, "A", LONG_W);
+	crowd_fill(&crowd, 0, "A", 1);
+	free = crowd_free(&crowd, 0, "A");
+	crowd_finish(&crowd, 0);
+	/* And an allocation that came first is refused: that it waited would be in a circle where the free waits
+	 * for something behind it. */
+	ck_assert_int_eq(crowd_status(&crowd, 1, alloc), NPUMEM_ALREADY_EXISTS);
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, fill), -1);
+	ck_assert_int_eq(crowd_status(&crowd, 0, free), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 1, fill), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, free), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* But not where its turn has come. */
+START_TEST(nobody_goes_before_a_free_whose_turn_has_come)
+{
+	struct crowd crowd;
+	Npumem__V1__FreeRequest request = NPUMEM__V1__FREE_REQUEST__INIT;
+	Npumem__V1__Ref refs[2] = {talk_ref(0, "A"), talk_ref(0, "C")}, *both[2] = {&refs[0], &refs[1]};
+	uint64_t renamed, free;
+
+	crowd_init(&crowd);
+	crowd_alloc(&crowd, 0, "C", LONG_W);
+	crowd_fill(&crowd, 1, "C", 1);
+	renamed = rename_to(&crowd, 1, "A", "Q");
+	crowd_alloc(&crowd, 0, "A", LONG_W);
+	request.n_tensors = 2;
+	request.tensors = both;
+	free = CROWD_SEND(&crowd, 0, free, FREE, &request);
+	/* Both have waited for the same. */
+	crowd_finish(&crowd, 0);
+	ck_assert_int_eq(crowd_status(&crowd, 1, renamed), NPUMEM_NOT_FOUND);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 0, free), 0);
+	ck_assert_int_eq(crowd_reply(&crowd, 0, free)->freed->tensors, 2);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 Suite *suite_handle_free(void)
 {
 	Suite *suite = suite_create("rpc/handle_free");
 	TCase *tcase = tcase_create("all");
 
 	tcase_add_test(tcase, a_view_is_answered_before_it_goes);
+	tcase_add_test(tcase, a_name_is_free_when_the_free_takes_effect);
+	tcase_add_test(tcase, who_may_do_less_waits_to_see_too);
+	tcase_add_test(tcase, what_came_before_a_free_goes_before_it);
+	tcase_add_test(tcase, nobody_goes_before_a_free_whose_turn_has_come);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
