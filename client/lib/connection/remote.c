@@ -22,7 +22,8 @@ enum { REMOTE_WORDS_MAX = 32, REMOTE_SSH_BYTES = 1024, REMOTE_LOOK_BYTES = 4 };
 
 void remote_command(const struct address *address, char *to)
 {
-	size_t n = (size_t)sprintf(to, "npumemctl");
+	/* Not every shell becomes the last command it has, and each session would keep one. */
+	size_t n = (size_t)sprintf(to, "exec npumemctl");
 	if (address->path[0]) {
 		n += (size_t)sprintf(to + n, " --socket '");
 		for (const char *p = address->path; *p; p++)

@@ -72,7 +72,7 @@ class Ssh(Transport):
         if not HOST.fullmatch(self._host):
             raise ValueError(f'"{address}" has no host that could be asked: it is ssh:[USER@]HOST[:/SOCKET]')
         self.name = self._host
-        self._there = shlex.join(["npumemctl", *(["--socket", "/" + path] if colon else []), "dial", "--close"])
+        self._there = "exec " + shlex.join(["npumemctl", *(["--socket", "/" + path] if colon else []), "dial", "--close"])
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._log: Optional[IO[bytes]] = None  # what ssh says
         self._said = 0  # of that, before the daemon's first message: no reason why the connection ends

@@ -11,17 +11,17 @@ START_TEST(what_is_run_there)
 	struct address address;
 	ck_assert_int_eq(address_parse("ssh:npu", &address, NULL), 0);
 	remote_command(&address, command);
-	ck_assert_str_eq(command, "npumemctl dial --close");
+	ck_assert_str_eq(command, "exec npumemctl dial --close");
 	ck_assert_int_eq(address_parse("ssh:npu:/a b/$(x)'y'", &address, NULL), 0);
 	remote_command(&address, command);
-	ck_assert_str_eq(command, "npumemctl --socket '/a b/$(x)'\\''y'\\''' dial --close");
+	ck_assert_str_eq(command, "exec npumemctl --socket '/a b/$(x)'\\''y'\\''' dial --close");
 	/* The longest. */
 	snprintf(path, sizeof(path), "ssh:n:/%0*d", ADDRESS_PATH_BYTES - 2, 0);
 	memset(path + 7, '\'', ADDRESS_PATH_BYTES - 2);
 	ck_assert_int_eq(address_parse(path, &address, NULL), 0);
 	remote_command(&address, command);
 	ck_assert_uint_eq(strlen(command),
-			  strlen("npumemctl --socket '/' dial --close") + 4 * (ADDRESS_PATH_BYTES - 2));
+			  strlen("exec npumemctl --socket '/' dial --close") + 4 * (ADDRESS_PATH_BYTES - 2));
 }
 END_TEST
 
