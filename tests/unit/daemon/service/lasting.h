@@ -10,6 +10,7 @@
 
 #include "daemon/service/recover.h"
 #include "daemon/service/results.h"
+#include "daemon/store/hooks.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { LASTING_FILES = 8, LASTING_SESSIONS = 8, LASTING_TEXT = 4096 };
@@ -17,6 +18,7 @@ enum { LASTING_FILES = 8, LASTING_SESSIONS = 8, LASTING_TEXT = 4096 };
 struct lasting {
 	struct world world;
 	struct store *store;
+	const struct store_hooks *hooks;
 	struct {
 		char name[16];
 		int fd;
@@ -86,7 +88,8 @@ static inline void lasting_start(struct lasting *kept)
 				   .geometry_text = geometry,
 				   .memory_bytes = device_memory_bytes(&options.geometry),
 				   .boot_id = "0123456789abcdef0123456789abcdef",
-				   .heap = &heap_libc};
+				   .heap = &heap_libc,
+				   .hooks = kept->hooks};
 	struct recover_host host = {.new_session = lasting_session, .say = lasting_say, .ctx = kept};
 	struct store_report found;
 	char error[STORE_ERROR_BYTES];

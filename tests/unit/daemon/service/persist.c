@@ -1,6 +1,8 @@
 /* Changes are kept whole or not at all, also where memory runs out on their way. */
 #include "daemon/service/persist.h"
 
+#include <string.h>
+
 #include "tests/unit/daemon/service/lasting.h"
 
 /* What the store has of tensors, in a few numbers. */
@@ -156,6 +158,8 @@ START_TEST(what_is_freed_stays_so_while_its_bytes_are_there)
 	session.request = 8;
 	tensors_hide(&session, both, 2);
 	ck_assert_uint_eq(results_next(&session, 8, NULL)->kept.number, 3);
+	/* And of each who made it. */
+	ck_assert_uint_eq(session.n_results, 4);
 	/* In lower and in higher cells than theirs. */
 	world_tensor(&kept.world, &other, "base");
 	base = world_tensor(&kept.world, &other, "view");
@@ -175,6 +179,7 @@ START_TEST(what_is_freed_stays_so_while_its_bytes_are_there)
 		ck_assert_ptr_null(device_find(kept.world.device, handles[i]));
 	ck_assert_uint_eq(results_next(&kept.found[0], 8, NULL)->kept.number, 3);
 	ck_assert_uint_eq(results_next(&kept.found[0], 7, NULL)->kept.kind, RESULTS_MADE);
+	ck_assert_uint_eq(kept.found[0].n_results, 4);
 	device_state(kept.world.device, lasting_named(&kept, "base"), &state);
 	ck_assert_int_eq(state.lost_bytes, 0);
 	lasting_restart(&kept);
@@ -218,6 +223,137 @@ START_TEST(all_of_a_free_takes_effect_at_once)
 }
 END_TEST
 
+static bool is_full;
+
+static int fail_when_full(void *ctx, const char *call)
+{
+	(void)ctx;
+	return is_full && (!strcmp(call, "fallocate") || !strcmp(call, "mremap")) ? ENOSPC : 0;
+}
+
+/* Where what is to be committed before it has left little room in a journal that cannot grow. */
+START_TEST(all_of_a_free_takes_effect_on_a_full_disk)
+{
+	enum { TENSORS = 60 };
+	static const struct store_hooks hooks = {.fail = fail_when_full};
+	struct lasting kept;
+	struct session session;
+	struct tensor *tensors[TENSORS];
+
+	lasting_init(&kept);
+	kept.hooks = &hooks;
+	lasting_restart(&kept);
+	lasting_begin(&kept, &session);
+	for (unsigned i = 0; i < TENSORS; i++) {
+		struct device_request request = world_request(1, 1);
+		const char *name = "";
+
+		ck_assert_int_eq(tensors_alloc(&session, &request, &name, 1, &tensors[i], &kept.world.error), 0);
+	}
+	is_full = true;
+	while (!store_prepare(kept.store, STORE_TENSORS, 0, TENSORS / 3))
+		store_drop(kept.store, STORE_RESULTS, 0, 0);
+	session.request = 4;
+	tensors_hide(&session, tensors, TENSORS);
+	is_full = false;
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_tensors, 0);
+	ck_assert_uint_eq(kept.report.n_ended, TENSORS);
+	ck_assert_uint_eq(results_next(&kept.found[0], 4, NULL)->kept.number, TENSORS);
+	lasting_deinit(&kept);
+}
+END_TEST
+
+START_TEST(a_change_that_cannot_be_kept_is_refused)
+{
+	static const struct store_hooks hooks = {.fail = fail_when_full};
+	struct lasting kept;
+	struct session session;
+	struct tensor *tensor;
+
+	lasting_init(&kept);
+	kept.hooks = &hooks;
+	lasting_restart(&kept);
+	lasting_begin(&kept, &session);
+	session.request = 1;
+	tensor = world_tensor(&kept.world, &session, "t");
+	/* So that there is a cell. */
+	session.request = 2;
+	ck_assert_int_eq(tensors_rename(&session, tensor, "old", &kept.world.error), 0);
+	session.request = 3;
+	for (unsigned with_result = 0; with_result < 2; with_result++) {
+		is_full = true;
+		/* There is room for the change, or not even for that. */
+		while (!store_prepare(kept.store, STORE_TENSORS, 0, 3 - with_result))
+			store_drop(kept.store, STORE_RESULTS, 5, 0);
+		ck_assert_int_eq(tensors_rename(&session, tensor, "new", &kept.world.error),
+				 NPUMEM_RESOURCE_EXHAUSTED);
+		ck_assert_ptr_nonnull(strstr(kept.world.error.message, "the state directory has no room"));
+		ck_assert_int_eq(tensors_grant(&session, tensor, 1002, RECORD_READ, &kept.world.error),
+				 NPUMEM_RESOURCE_EXHAUSTED);
+		is_full = false;
+		ck_assert_ptr_eq(lasting_named(&kept, "old"), tensor);
+		ck_assert_uint_eq(record_of(tensor)->grants->n, 0);
+		ck_assert_ptr_null(results_next(&session, 3, NULL));
+		persist_commit(&kept.world.service.persist);
+	}
+	lasting_restart(&kept);
+	ck_assert_ptr_nonnull(lasting_named(&kept, "old"));
+	lasting_deinit(&kept);
+}
+END_TEST
+
+START_TEST(a_token_is_asked_for_again)
+{
+	struct lasting kept;
+	struct session session;
+	uint8_t token[PERSIST_TOKEN_BYTES];
+
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
+	memcpy(token, session.token, sizeof(token));
+	ck_assert_int_eq(persist_session_begin(&session, true, &kept.world.error), 0);
+	ck_assert_mem_eq(session.token, token, sizeof(token));
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_sessions, 1);
+	ck_assert(kept.found[0].lingers);
+	ck_assert_mem_eq(kept.found[0].token, token, sizeof(token));
+	lasting_deinit(&kept);
+}
+END_TEST
+
+/* However often sessions and results come and go, and with them the process. */
+START_TEST(cells_are_used_again)
+{
+	enum { SESSIONS = 300, ONE_IN = 50 };
+	struct lasting kept;
+	struct session session;
+	struct tensor *tensor;
+	uint32_t n[STORE_TABLES];
+
+	lasting_init(&kept);
+	for (enum store_table table = 0; table < STORE_TABLES; table++)
+		n[table] = store_n_cells(kept.store, table);
+	for (unsigned i = 0; i < SESSIONS; i++) {
+		lasting_begin(&kept, &session);
+		session.request = 1;
+		tensor = world_tensor(&kept.world, &session, "t");
+		session.request = 2;
+		tensors_hide(&session, &tensor, 1);
+		tensors_free(&session, &tensor, 1);
+		ck_assert_uint_eq(session.n_results, 2);
+		if (i % 2)
+			results_answered(&session, 3);
+		session_deinit(&session);
+		if (i % ONE_IN == 0)
+			lasting_restart(&kept);
+	}
+	for (enum store_table table = 0; table < STORE_TABLES; table++)
+		ck_assert_uint_eq(store_n_cells(kept.store, table), n[table]);
+	lasting_deinit(&kept);
+}
+END_TEST
+
 Suite *suite_persist(void)
 {
 	Suite *suite = suite_create("persist");
@@ -229,6 +365,10 @@ Suite *suite_persist(void)
 	tcase_add_test(tests, very_many_go_at_once);
 	tcase_add_test(tests, what_is_freed_stays_so_while_its_bytes_are_there);
 	tcase_add_test(tests, all_of_a_free_takes_effect_at_once);
+	tcase_add_test(tests, all_of_a_free_takes_effect_on_a_full_disk);
+	tcase_add_test(tests, a_change_that_cannot_be_kept_is_refused);
+	tcase_add_test(tests, a_token_is_asked_for_again);
+	tcase_add_test(tests, cells_are_used_again);
 	suite_add_tcase(suite, tests);
 	return suite;
 }

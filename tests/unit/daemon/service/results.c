@@ -46,6 +46,44 @@ START_TEST(a_tensor_tells_who_made_it_and_a_result_when_it_is_gone)
 }
 END_TEST
 
+START_TEST(each_tensor_has_its_place_in_its_request)
+{
+	enum { TENSORS = 5 };
+	struct lasting kept;
+	struct session session;
+	struct device_request requests[TENSORS];
+	const char *names[TENSORS] = {"a", "", "c", "", "e"};
+	struct tensor *tensors[TENSORS], *made[TENSORS] = {NULL}, *others[TENSORS] = {NULL};
+	uint64_t handles[TENSORS];
+
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
+	make(&kept, &session, 2, "other");
+	for (unsigned i = 0; i < TENSORS; i++)
+		requests[i] = world_request(1, 1);
+	session.request = 3;
+	ck_assert_int_eq(tensors_alloc(&session, requests, names, TENSORS, tensors, &kept.world.error), 0);
+	for (unsigned i = 0; i < TENSORS; i++)
+		handles[i] = tensors[i]->handle;
+	make(&kept, &session, 4, "another");
+	session.request = 5;
+	ck_assert_int_eq(tensors_seal(&session, make(&kept, &session, 5, ""), &kept.world.error),
+			 NPUMEM_FAILED_PRECONDITION);
+	ck_assert_int_eq(tensors_rename(&session, tensors[0], "new", &kept.world.error), 0);
+	ck_assert_uint_eq(results_next(&session, 5, NULL)->kept.kind, RESULTS_CHANGED);
+	ck_assert_uint_eq(results_next(&session, 5, NULL)->kept.handle, handles[0]);
+	lasting_restart(&kept);
+	results_made(&kept.found[0], 3, made, TENSORS);
+	for (unsigned i = 0; i < TENSORS; i++)
+		ck_assert_uint_eq(made[i]->handle, handles[i]);
+	results_made(&kept.found[0], 4, others, TENSORS);
+	ck_assert_str_eq(record_of(others[0])->name, "another");
+	ck_assert_ptr_null(others[1]);
+	ck_assert_uint_eq(results_next(&kept.found[0], 5, NULL)->kept.handle, handles[0]);
+	lasting_deinit(&kept);
+}
+END_TEST
+
 START_TEST(answered_ones_go)
 {
 	struct lasting kept;
@@ -202,6 +240,7 @@ Suite *suite_results(void)
 	TCase *tests = tcase_create("results");
 
 	tcase_add_test(tests, a_tensor_tells_who_made_it_and_a_result_when_it_is_gone);
+	tcase_add_test(tests, each_tensor_has_its_place_in_its_request);
 	tcase_add_test(tests, answered_ones_go);
 	tcase_add_test(tests, the_oldest_is_forgotten_for_the_latest);
 	tcase_add_test(tests, without_memory_it_is_known_that_it_is_not_known);
