@@ -79,7 +79,7 @@ int main(void)
 	pid_t parts[PARTS];
 	/* libcheck's own 4 seconds are too few for a sanitizer's build on a busy machine; ctest bounds the whole.
 	 */
-	setenv("CK_DEFAULT_TIMEOUT", "60", 0);
+	setenv("CK_DEFAULT_TIMEOUT", "240", 0);
 	catch_crashes();
 	for (unsigned i = 0; i < PARTS; i++)
 		parts[i] = start(i);

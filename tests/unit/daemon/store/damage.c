@@ -615,7 +615,8 @@ END_TEST
 Suite *suite_damage(void)
 {
 	Suite *suite = suite_create("store/damage");
-	TCase *tcase = tcase_create("damage"), *bits = tcase_create("long");
+	TCase *tcase = tcase_create("damage"), *bits = tcase_create("bits");
+	tcase_set_tags(bits, "slow");
 
 	tcase_add_checked_fixture(tcase, state_set_up, state_tear_down);
 	tcase_add_loop_test(tcase, every_length, 0, STATE_FILES);

@@ -219,8 +219,9 @@ END_TEST
 Suite *suite_kill(void)
 {
 	Suite *suite = suite_create("store/kill");
-	TCase *stopped = tcase_create("stopped"), *killed = tcase_create("long");
+	TCase *stopped = tcase_create("stopped"), *killed = tcase_create("killed");
 
+	tcase_set_tags(killed, "slow");
 	tcase_add_checked_fixture(stopped, state_set_up, state_tear_down);
 	tcase_add_loop_test(stopped, stopped_after_each_store, 0, 2);
 	suite_add_tcase(suite, stopped);

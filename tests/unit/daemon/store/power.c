@@ -280,7 +280,8 @@ END_TEST
 Suite *suite_power(void)
 {
 	Suite *suite = suite_create("store/power");
-	TCase *tcase = tcase_create("long");
+	TCase *tcase = tcase_create("power");
+	tcase_set_tags(tcase, "slow");
 
 	tcase_add_checked_fixture(tcase, state_set_up, state_tear_down);
 	tcase_add_test(tcase, durable_means_on_the_disk);
