@@ -1,12 +1,14 @@
 """Requests whose answers did not come through are sent again after a restart, and done once."""
 
-import time
+import contextlib
 import unittest
 
 from state import StateTestCase, grant, seal, token_of, view
-from support import Endless, alloc, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
+from support import Endless, HungUp, alloc, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
 
 FIXED = {"dtype": pb.FX8, "frac_bits": 4}
+SMALL = (1, 64, 4, 16)
+N = 20
 
 
 def again(client, number, call, **more):
@@ -234,11 +236,12 @@ class CutOff(AgainTestCase):
             self.talker.call(**fill(name, 2))
 
     def kill_while_it_runs(self, call):
+        (out,) = (tensor.handle for tensor in self.talker.tensors() if tensor.name == "out")
         (number,) = self.talker.post(call)
-        with self.client() as other:
-            wait_for(lambda: any(u.in_flight for u in other.call(stat=pb.StatRequest(details=True)).stat.clients if u.session == 1))
-        time.sleep(0.2)
-        self.come_back()
+        self.kill_when_it_writes(out)
+        self.stop()
+        self.start()
+        self.talker = self.resume(self.token)
         return number
 
     def test_after_what_must_not_be_done_twice(self):
@@ -258,6 +261,70 @@ class CutOff(AgainTestCase):
         # It runs once more: cancelled, it tells what it did.
         self.talker.call(cancel=pb.CancelRequest(request_id=number))
         self.refused(self.talker.answers([number])[0], pb.CANCELLED)
+
+
+class InPlace(AgainTestCase):
+    """Cut off while it overwrites what it reads: that is gone, and nobody takes what is left for it."""
+
+    options = ("--npus", "64", "--npu-bytes", str(4 << 20))
+    SHAPE = (1, 64, 1024, 1024)
+
+    def setUp(self):
+        super().setUp()
+        for name in "xyz":
+            self.talker.call(**alloc(name, self.SHAPE if name != "z" else SMALL, **FIXED))
+            self.talker.call(**fill(name, 1))
+
+    def cut_off(self, calls):
+        """Killed in the midst of one of them; its id, the call, and which it is."""
+        ids = self.talker.post(*calls)
+        self.kill_when_it_writes()
+        n_answered = 0
+        with contextlib.suppress(HungUp):
+            while self.talker.receive():
+                n_answered += 1
+        self.stop()
+        self.start()
+        self.talker = self.resume(self.token)
+        return ids[n_answered], calls[n_answered], n_answered
+
+    def check_lost(self, answer, name):
+        self.refused(answer, pb.DATA_LOST, name, "the daemon ended while they were written")
+        fields = {f.key: f for f in answer.fields}
+        self.assertEqual(fields["tensor"].text, name)
+        self.assertGreater(fields["lost_bytes"].number, 0)
+
+    def value(self, name):
+        values = set(self.talker.call(**read(name, 0, 1024)).done.data)
+        self.assertEqual(len(values), 1)
+        return values.pop()
+
+    def test_its_only_operation(self):
+        number, call, _ = self.cut_off([add("x", "x", "y")] * N)
+        for _ in range(2):
+            self.check_lost(self.again(number, call), "x")
+        self.assertEqual({t.name: t.state for t in self.talker.tensors()}, {"x": "lost", "y": "ok", "z": "ok"})
+        # Rewritten, it is done, for the first time.
+        self.talker.call(**fill("x", 4))
+        self.assertEqual(self.again(number, call).status, pb.OK)
+        self.assertEqual(self.value("x"), 5)
+
+    def test_the_first_of_several(self):
+        number, call, n = self.cut_off([submit(add("x", "x", "y"), fill("z", i + 2)) for i in range(N)])
+        told = self.again(number, call)
+        self.check_lost(told, "x")
+        self.assertEqual({f.key: f.number for f in told.fields}["operation"], 0)
+        self.assertEqual(len(told.submitted.done), 0)
+        self.assertEqual(self.value("z"), n + 1)
+
+    def test_after_one_that_was_done(self):
+        """Which must not be done again: that it was is what is told, and what is lost says so itself."""
+        number, call, n = self.cut_off([submit(add("z", "z", "z"), add("x", "x", "y"))] * N)
+        told = self.again(number, call)
+        self.refused(told, pb.ABORTED, "1 of its 2 operations were done")
+        self.assertEqual({f.key: f.number for f in told.fields}["done"], 1)
+        self.assertEqual(self.value("z"), min(2 << n, 127))
+        self.check_lost(self.talker.ask(**read("x", 0, 1)), "x")
 
 
 if __name__ == "__main__":
