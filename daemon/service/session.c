@@ -7,6 +7,7 @@
 
 #include "daemon/service/results.h"
 #include "daemon/service/segments.h"
+#include "daemon/service/stale.h"
 
 static void begin(struct session *session, struct service *service, struct limits_user *user, pid_t pid)
 {
@@ -83,6 +84,8 @@ static void hand_over(struct session *from, struct session *to)
 	to->answered_below = from->answered_below;
 	to->forgotten_below = from->forgotten_below;
 	to->changed_below = from->changed_below;
+	to->stale = from->stale;
+	from->stale = (struct ids){.n = 0};
 	to->made = from->made;
 	to->n_made = from->n_made;
 	from->made = NULL;
@@ -154,6 +157,7 @@ void session_deinit(struct session *session)
 void session_leave(struct session *session)
 {
 	results_leave(session);
+	stale_leave(session);
 	while (session->anonymous)
 		service_leave(session->service, session->anonymous->tensor);
 	end(session);

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "daemon/service/ids.h"
 #include "daemon/service/service.h"
 
 /* Memory of the client's that is mapped here. */
@@ -50,7 +51,8 @@ struct session {
 	uint64_t request;	  /* whose effects come next: its id; 0: one whose effects are not kept */
 	uint64_t answered_below;  /* the client has these answers */
 	uint64_t forgotten_below; /* whether requests with lower ids were done is not known any more */
-	uint64_t changed_below;	  /* nor do data requests with lower ids find what they found */
+	uint64_t changed_below;	  /* nor do data requests with lower ids find what they found, */
+	struct ids stale;	  /* nor these (stale.h) */
 	struct record *made;	  /* tensors whose requests' answers the client may not have, the oldest first */
 	size_t n_made;
 	struct result *results;

@@ -4,6 +4,7 @@
 
 #include "daemon/rpc/calls/absent.h"
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/unsent.h"
 #include "daemon/service/snapshot.h"
 
 static void begin_part(struct ending *ending);
@@ -11,6 +12,7 @@ static void begin_part(struct ending *ending);
 static void end(struct rpc *rpc, struct rpc_peer *peer)
 {
 	advance_forget(rpc, peer);
+	unsent_forget(peer);
 	peer->drained(peer->ctx);
 }
 
