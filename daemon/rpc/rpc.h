@@ -130,7 +130,7 @@ void rpc_peer_sent(struct rpc_peer *peer);
 /* The client has read. */
 void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer);
 
-/* The daemon goes down: what waits for room is answered UNAVAILABLE. */
+/* The daemon goes down: what waits for room is answered UNAVAILABLE (field: going_down). */
 void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer);
 
 /* The loop has waited, or something was done that takes time: what the clock said is no longer good. */
