@@ -35,10 +35,10 @@ void service_adopt(struct service *service, struct session *session, struct tens
 		names_add(&service->names, record);
 		return;
 	}
-	record->session = session;
-	DL_PREPEND(session->anonymous, record);
-	session->device_bytes += record->charge;
-	session->n_tensors++;
+	record->unnamed = session->unnamed;
+	DL_PREPEND(record->unnamed->first, record);
+	record->unnamed->device_bytes += record->charge;
+	record->unnamed->n++;
 }
 
 static void hide_one(struct service *service, struct record *record)
@@ -46,15 +46,15 @@ static void hide_one(struct service *service, struct record *record)
 	if (record->is_going)
 		return;
 	record->is_going = true;
-	if (!record->session) {
+	if (!record->unnamed) {
 		names_remove(&service->names, record);
 		return;
 	}
-	DL_DELETE(record->session->anonymous, record);
-	record->session->device_bytes -= record->charge;
-	record->session->n_tensors--;
-	/* It may end before a tensor that goes with another's base. */
-	record->session = NULL;
+	DL_DELETE(record->unnamed->first, record);
+	record->unnamed->device_bytes -= record->charge;
+	record->unnamed->n--;
+	/* Its session may end before a tensor that goes with another's base. */
+	record->unnamed = NULL;
 }
 
 void service_hide(struct service *service, struct tensor *tensor)

@@ -27,14 +27,20 @@ struct segments_source {
 
 struct result;
 
+/* The unnamed tensors of a session. Behind a pointer, so that however many they are, another session has them at
+ * once where it goes on as this one. */
+struct session_unnamed {
+	struct record *first;
+	uint64_t device_bytes, n; /* whole footprints, over all NPUs; views included */
+};
+
 struct session {
 	struct service *service;
 	uint64_t id; /* > 0; not given again while the daemon lives */
 	uint32_t uid;
 	struct limits_user *user;
-	pid_t pid; /* of the client, for people; 0 where it is not known */
-	struct record *anonymous;
-	uint64_t device_bytes, n_tensors; /* of those: whole footprints, over all NPUs; views included */
+	pid_t pid;			 /* of the client, for people; 0 where it is not known */
+	struct session_unnamed *unnamed; /* its own */
 	struct segment *segments;
 	uint64_t last_segment;
 	const struct segments_source *segments_source; /* NULL: none can be shared */
@@ -74,8 +80,9 @@ bool session_is_fresh(const struct session *session);
 /* An absent session comes back: `to`, which is fresh and of the same uid, goes on with its id, token, tensors and
  * results. `absent` is left with nothing, and to be ended. */
 void session_return(struct session *absent, struct session *to);
-/* The other way round: begins `absent` with all that the session has, but for its shared memory. */
-void session_stay_away(struct session *session, struct session *absent);
+/* The other way round: begins `absent` with all that the session has, but for its shared memory. 0; -ENOMEM: it
+ * has not begun. */
+int session_stay_away(struct session *session, struct session *absent);
 /* Ends a session here alone: what is kept of it is for the next process. */
 void session_leave(struct session *session);
 

@@ -73,13 +73,13 @@ static void begin_part(struct ending *ending)
 	struct scheduler *scheduler = &ending->rpc->service->scheduler;
 	struct session *session = ending->peer->session;
 
-	if (!session->anonymous) {
+	if (!session->unnamed->first) {
 		end(ending->rpc, ending->peer);
 		return;
 	}
 	claim_init(&ending->claim, ending->rpc->heap);
-	for (ending->n = 0; session->anonymous && ending->n < ENDING_PART;) {
-		struct tensor *tensor = session->anonymous->tensor;
+	for (ending->n = 0; session->unnamed->first && ending->n < ENDING_PART;) {
+		struct tensor *tensor = session->unnamed->first->tensor;
 
 		if (claim_free(&ending->claim, tensor))
 			break;

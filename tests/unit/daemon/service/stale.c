@@ -91,7 +91,7 @@ START_TEST(they_go_with_the_session)
 	scene_init(&scene);
 	for (uint64_t id = 1; id < 100; id += 2)
 		add(&scene.session, id, id);
-	session_stay_away(&scene.session, &absent);
+	ck_assert_int_eq(session_stay_away(&scene.session, &absent), 0);
 	ck_assert(stale_has(&absent, 51) && !stale_has(&absent, 52) && !stale_has(&scene.session, 51));
 	ck_assert_int_eq(session_init(&fresh, &scene.kept.world.service, 1001, 1, NULL), 0);
 	session_return(&absent, &fresh);
