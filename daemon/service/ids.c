@@ -98,13 +98,20 @@ static void join(struct ids *ids, struct session *session, unsigned at, uint64_t
 	/* First, so that whatever is found between the two is too much and not too little. */
 	if (keeper)
 		keeper->change(session, range);
-	take_out(ids, session, at + 1, n, keeper);
+	if (n)
+		take_out(ids, session, at + 1, n, keeper);
+}
+
+/* Where the next one mostly is. */
+static bool follows(const struct ids *ids, uint64_t first)
+{
+	return ids->n && ids_ranges(ids)[ids->n - 1].last + 1 == first;
 }
 
 bool ids_add(struct ids *ids, struct session *session, uint64_t first, uint64_t last,
 	     const struct ids_keeper *keeper)
 {
-	unsigned at = find(ids, first ? first - 1 : 0);
+	unsigned at = follows(ids, first) ? ids->n - 1 : find(ids, first ? first - 1 : 0);
 	struct ids_range range = {.first = first, .last = last};
 	bool touches = at < ids->n && (last == UINT64_MAX || ids_ranges(ids)[at].first <= last + 1);
 
@@ -130,8 +137,10 @@ bool ids_append(struct ids *ids, struct session *session, const struct ids_range
 
 void ids_drop_below(struct ids *ids, struct session *session, uint64_t below, const struct ids_keeper *keeper)
 {
-	unsigned n = find(ids, below);
+	unsigned n = ids->n ? find(ids, below) : 0;
 
+	if (!ids->n)
+		return;
 	if (n == ids->n)
 		ids_clear(ids, session, keeper);
 	else if (n)

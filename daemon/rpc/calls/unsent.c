@@ -51,7 +51,8 @@ void unsent_sent(struct rpc_peer *peer)
 
 void unsent_answered(struct rpc_peer *peer, uint64_t below)
 {
-	if (peer->unsent.n)
+	/* Of others all go as soon as all have gone. */
+	if (peer->session->lingers)
 		ids_drop_below(&peer->unsent, peer->session, below, NULL);
 }
 

@@ -148,7 +148,7 @@ START_TEST(what_has_gone_is_none_of_it)
 	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
 	sent_before(&scene, &scene.session, OP_READ, scene.x, NULL);
 	unsent_note(&scene.peer, 10);
-	unsent_answered(&scene.peer, 11);
+	unsent_sent(&scene.peer);
 	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
 	ck_assert(!stale_has(&scene.session, 8) && !stale_has(&scene.session, 10));
 	lasting_deinit(&scene.kept);
