@@ -145,7 +145,7 @@ static int begin_to_keep(struct operate *operate)
 		status = results_prepare(session, 0, operate->error);
 	if (!status)
 		unsent_before_op(session, operate->op, operate->request != 0);
-	return status ? status : notes_begin(&operate->notes, session->service, operate->op, operate->error);
+	return status ? status : notes_plan(&operate->notes, session->service, operate->op, operate->error);
 }
 
 /* A result before the note ends: what was done and is not to be done again is never taken for undone. */

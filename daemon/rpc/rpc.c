@@ -12,6 +12,7 @@
 #include "daemon/rpc/decode.h"
 #include "daemon/rpc/calls/line.h"
 #include "daemon/rpc/calls/progress.h"
+#include "daemon/rpc/calls/unsent.h"
 #include "daemon/service/recover.h"
 
 void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
@@ -107,6 +108,11 @@ int rpc_refuse_part(struct rpc *rpc, struct rpc_peer *peer, const struct npumem_
 	call_end(call, error->status);
 	advance_settle(rpc);
 	return 0;
+}
+
+void rpc_peer_sent(struct rpc_peer *peer)
+{
+	unsent_sent(peer);
 }
 
 void rpc_turn(struct rpc *rpc)

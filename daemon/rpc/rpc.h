@@ -90,7 +90,7 @@ struct rpc_peer {
 	unsigned n_holding;		      /* of those: what is sent after them is held until their end */
 	unsigned n_room;		      /* of those: what is allocated after them is held until their end */
 	size_t call_bytes;		      /* that they hold */
-	uint64_t last_answered;		      /* the highest id of a call that was */
+	struct ids unsent;		      /* answered since all answers had gone (calls/unsent.h) */
 	struct events_subscriber *subscriber; /* NULL: wants no events */
 	bool is_closing, is_loose, is_blocked;
 	struct rpc_peer *next_loose, *next_blocked;
@@ -126,10 +126,13 @@ int rpc_refuse_part(struct rpc *rpc, struct rpc_peer *peer, const struct npumem_
  * peer->drained is called once, at once or later. */
 void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer);
 
+/* All that was delivered is in the client's socket. */
+void rpc_peer_sent(struct rpc_peer *peer);
+
 /* The client has read. */
 void rpc_peer_ready(struct rpc *rpc, struct rpc_peer *peer);
 
-/* The daemon goes down: what waits for room is answered UNAVAILABLE. */
+/* The daemon goes down: what waits for room is answered UNAVAILABLE (field: going_down). */
 void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer);
 
 /* The loop has waited, or something was done that takes time: what the clock said is no longer good. */

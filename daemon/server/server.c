@@ -480,5 +480,6 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	uv_run(&server.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&server.loop);
 	close_device(&server);
-	return status;
+	/* Whoever looks after it is to start it again. */
+	return !status && server.has_lost_state ? fail(error, "ended", -EIO) : status;
 }

@@ -1,4 +1,4 @@
-/* Notes of tensors. Invariant: notes->n of them are under way in the store. */
+/* Notes of tensors. Invariant: notes->n of them are planned in the store, and where they have begun, under way. */
 #include "daemon/service/notes.h"
 
 #include "daemon/device/operations/op_rule.h"
@@ -22,11 +22,20 @@ static bool make_room(struct notes *notes, struct service *service)
 	return true;
 }
 
-static void init(struct notes *notes)
+static void init(struct notes *notes, struct service *service)
 {
+	notes->store = service->persist.store;
+	notes->have_begun = false;
 	notes->writes = notes->few;
 	notes->n = 0;
 	notes->room = NOTES_FEW;
+}
+
+static int refuse(int status, struct npumem_error *error)
+{
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+				"the state cannot tell of one write more that is under way: %s",
+				strerror(-status));
 }
 
 static int note(struct notes *notes, struct service *service, const struct tensor *tensor, int64_t first,
@@ -36,11 +45,9 @@ static int note(struct notes *notes, struct service *service, const struct tenso
 
 	if (!make_room(notes, service))
 		return heap_exhausted(error);
-	status = store_write_begin(service->persist.store, tensor->handle, first, count, &notes->writes[notes->n]);
+	status = store_write_plan(notes->store, tensor->handle, first, count, &notes->writes[notes->n]);
 	if (status)
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the state cannot tell of one write more that is under way: %s",
-					strerror(-status));
+		return refuse(status, error);
 	notes->n++;
 	return 0;
 }
@@ -75,24 +82,38 @@ static int note_all(struct notes *notes, struct service *service, const struct o
 	return status;
 }
 
-int notes_begin(struct notes *notes, struct service *service, const struct op *op, struct npumem_error *error)
+/* Of op->begins; each part of an operation asks. */
+static int begin(void *ctx, struct npumem_error *error)
+{
+	struct notes *notes = ctx;
+	int status = notes->have_begun ? 0 : store_writes_begin(notes->store, notes->writes, notes->n);
+
+	if (status)
+		return refuse(status, error);
+	notes->have_begun = true;
+	return 0;
+}
+
+int notes_plan(struct notes *notes, struct service *service, struct op *op, struct npumem_error *error)
 {
 	int status;
 
-	init(notes);
-	if (!persist_is_on(&service->persist))
+	init(notes, service);
+	if (!notes->store)
 		return 0;
 	status = note_all(notes, service, op, error);
 	if (status)
 		notes_end(notes, service);
+	op->begins = notes->n ? begin : NULL;
+	op->begins_ctx = notes;
 	return status;
 }
 
 void notes_end(struct notes *notes, struct service *service)
 {
 	for (unsigned i = 0; i < notes->n; i++)
-		store_write_end(service->persist.store, notes->writes[i]);
+		store_write_end(notes->store, notes->writes[i]);
 	if (notes->writes != notes->few)
 		heap_free(service->heap, notes->writes);
-	init(notes);
+	init(notes, service);
 }

@@ -1,5 +1,6 @@
-/* What an operation is about to write is noted in the store before it touches a byte, and the note ends before its
- * reply: what is noted when the process dies is lost, and not taken for whole. */
+/* What an operation writes is noted in the store from before its first byte until before its reply: what is noted
+ * when the process dies is lost, and not taken for whole. Whatever can still refuse it comes before: a process
+ * that dies while it only looks costs nothing. */
 #ifndef SERVICE_NOTES_H
 #define SERVICE_NOTES_H
 
@@ -9,15 +10,17 @@
 enum { NOTES_FEW = 4 };
 
 struct notes {
+	struct store *store;
 	struct store_write **writes; /* `few`, or of the service's heap */
 	unsigned n, room;
+	bool have_begun;
 	struct store_write *few[NOTES_FEW];
 };
 
-/* Notes all that a checked op writes, and what its kernel may destroy. 0; RESOURCE_EXHAUSTED, with nothing noted.
- */
-int notes_begin(struct notes *notes, struct service *service, const struct op *op, struct npumem_error *error);
-/* All of it is whole again, or gone and committed. */
+/* Room for all that a checked op writes, and what its kernel may destroy; the op begins them, from where they are.
+ * 0; RESOURCE_EXHAUSTED. */
+int notes_plan(struct notes *notes, struct service *service, struct op *op, struct npumem_error *error);
+/* All of it is whole, as it was or again, or gone and committed. */
 void notes_end(struct notes *notes, struct service *service);
 
 #endif

@@ -10,6 +10,7 @@
 #include "daemon/service/scheduler.h"
 
 struct session;
+struct session_unnamed;
 struct limits_user;
 
 /* What another uid may do with a tensor. */
@@ -27,10 +28,9 @@ struct record_grants {
 
 struct record {
 	struct tensor *tensor;
-	struct session
-		*session;    /* an anonymous tensor's, whose end is its own; NULL: it has a name, or is going */
-	uint64_t session_id; /* of the session that made it, for good */
-	uint64_t request;    /* that made it, of a session with a token; 0: of another */
+	struct session_unnamed *unnamed;      /* whose end is its own; NULL: it has a name, or is going */
+	uint64_t session_id;		      /* of the session that made it, for good */
+	uint64_t request;		      /* that made it, of a session with a token; 0: of another */
 	uint32_t request_index, maker_cell;   /* the tensor's place in the request; of that session (persist.h) */
 	struct record *next_made, *prev_made; /* while is_made: of that session's `made` */
 	bool is_made;
@@ -47,7 +47,7 @@ struct record {
 	uint64_t read_by, used_by;     /* of a root: sessions (rpc/calls/unsent.h) */
 	uint64_t repeat_stamp;	       /* of a root: the request that was last looked at (rpc/calls/repeat.h), */
 	bool repeat_reads;	       /* and whether it reads what was there before */
-	struct record *next, *prev;    /* of the same session */
+	struct record *next, *prev;    /* of the same session's unnamed ones */
 	struct record *next_name;      /* in the same bucket of names */
 	struct record_grants *grants;  /* NULL where nothing was ever granted */
 	char name[NPUMEM_NAME_BYTES_MAX + 1]; /* filled up with zeros; empty: anonymous */

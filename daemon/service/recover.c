@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "daemon/service/results.h"
+#include "daemon/service/stale.h"
 #include "daemon/service/tensors.h"
 
 enum {
@@ -453,7 +454,10 @@ static int add_results(struct recovery *recovery, struct found_result *found, ui
 	if (n)
 		qsort(found, n, sizeof(*found), by_request);
 	for (uint32_t i = 0; i < n && !status; i++)
-		status = results_restore(found[i].session, found[i].cell, &found[i].kept);
+		if (found[i].kept.kind == RESULTS_STALE)
+			stale_restore(found[i].session, found[i].cell, &found[i].kept);
+		else
+			status = results_restore(found[i].session, found[i].cell, &found[i].kept);
 	recovery->report->n_results = n;
 	return status;
 }

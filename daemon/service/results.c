@@ -6,6 +6,7 @@
 #include <utlist.h>
 
 #include "daemon/service/service.h"
+#include "daemon/service/stale.h"
 
 static struct persist *persist_of(const struct session *session)
 {
@@ -183,6 +184,7 @@ void results_answered(struct session *session, uint64_t below)
 		drop(session, session->results);
 	while (session->made && session->made->request < below)
 		take_made(session, session->made);
+	stale_answered(session, below);
 }
 
 void results_forget(struct session *session, uint64_t request)
@@ -228,6 +230,7 @@ void results_deinit(struct session *session)
 		take_made(session, session->made);
 	while (session->results)
 		drop(session, session->results);
+	stale_deinit(session);
 }
 
 void results_leave(struct session *session)

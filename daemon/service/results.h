@@ -19,8 +19,9 @@ enum results_kind {
 	RESULTS_MADE = 1, /* a tensor that is gone: handle, address */
 	RESULTS_CHANGED,  /* sealed, granted or renamed: handle */
 	RESULTS_FREED,	  /* number: of tensors */
-	RESULTS_DONE, /* an operation that is not to be done twice, or was before one of these: number is 1 there
-		       */
+	RESULTS_DONE,  /* an operation that is not to be done twice, or was before one of these: number is 1 there
+			*/
+	RESULTS_STALE, /* of stale.h: no result, but that requests up to the id `number` are not known any more */
 };
 
 /* In STORE_RESULTS. */

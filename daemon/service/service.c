@@ -35,23 +35,23 @@ void service_adopt(struct service *service, struct session *session, struct tens
 		names_add(&service->names, record);
 		return;
 	}
-	record->session = session;
-	DL_PREPEND(session->anonymous, record);
-	session->device_bytes += record->charge;
-	session->n_tensors++;
+	record->unnamed = session->unnamed;
+	DL_PREPEND(record->unnamed->first, record);
+	record->unnamed->device_bytes += record->charge;
+	record->unnamed->n++;
 }
 
 /* It may end before a tensor that goes. */
 static void leave_session(struct record *record)
 {
-	struct session *session = record->session;
+	struct session_unnamed *unnamed = record->unnamed;
 
-	if (!session)
+	if (!unnamed)
 		return;
-	DL_DELETE(session->anonymous, record);
-	session->device_bytes -= record->charge;
-	session->n_tensors--;
-	record->session = NULL;
+	DL_DELETE(unnamed->first, record);
+	unnamed->device_bytes -= record->charge;
+	unnamed->n--;
+	record->unnamed = NULL;
 }
 
 static void mark_one(struct record *record, struct scheduler_entry *by)

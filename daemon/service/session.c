@@ -1,5 +1,5 @@
 /* A session's beginning and end.
- * Invariant: the list `anonymous` holds exactly the unnamed tensors that were made in this session. */
+ * Invariant: the list `unnamed` holds exactly the unnamed tensors that were made in this session. */
 #include "daemon/service/session.h"
 
 #include <errno.h>
@@ -7,14 +7,28 @@
 
 #include "daemon/service/results.h"
 #include "daemon/service/segments.h"
+#include "daemon/service/stale.h"
 
-static void begin(struct session *session, struct service *service, struct limits_user *user, pid_t pid)
+/* 0 or -ENOMEM. The user is the session's in any case. */
+static int begin(struct session *session, struct service *service, struct limits_user *user, pid_t pid)
 {
-	*session = (struct session){
-		.service = service, .id = ++service->last_session, .uid = user->uid, .user = user, .pid = pid};
+	struct session_unnamed *unnamed = user ? heap_zalloc(service->heap, 1, sizeof(*unnamed)) : NULL;
+
+	if (!unnamed) {
+		if (user)
+			limits_drop(&service->limits, user);
+		return -ENOMEM;
+	}
+	*session = (struct session){.service = service,
+				    .id = ++service->last_session,
+				    .uid = user->uid,
+				    .user = user,
+				    .pid = pid,
+				    .unnamed = unnamed};
 	DL_PREPEND(service->sessions, session);
 	service->n_sessions++;
 	service->metrics.sessions++;
+	return 0;
 }
 
 int session_init(struct session *session, struct service *service, uint32_t uid, pid_t pid,
@@ -30,19 +44,17 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 		limits_drop(&service->limits, user);
 		return status;
 	}
+	if (begin(session, service, user, pid))
+		return heap_exhausted(error);
 	limits_charge(&service->limits, user, LIMITS_SESSIONS, 1);
-	begin(session, service, user, pid);
 	return 0;
 }
 
 int session_restore(struct session *session, struct service *service, const struct persist_session *kept,
 		    uint32_t cell)
 {
-	struct limits_user *user = limits_take(&service->limits, kept->uid);
-
-	if (!user)
+	if (begin(session, service, limits_take(&service->limits, kept->uid), 0))
 		return -ENOMEM;
-	begin(session, service, user, 0);
 	session->is_absent = true;
 	session->id = kept->id;
 	if (kept->id > service->last_session)
@@ -59,23 +71,19 @@ int session_restore(struct session *session, struct service *service, const stru
 
 bool session_is_fresh(const struct session *session)
 {
-	return !session->has_token && !session->anonymous && !session->segments && !session->last_segment;
+	return !session->has_token && !session->unnamed->first && !session->segments && !session->last_segment;
 }
 
 /* What it has, but its connection, the user and the shared memory. */
 static void hand_over(struct session *from, struct session *to)
 {
 	uint64_t id = to->id;
+	struct session_unnamed *unnamed = to->unnamed;
 
 	to->id = from->id;
 	from->id = id;
-	to->anonymous = from->anonymous;
-	to->device_bytes = from->device_bytes;
-	to->n_tensors = from->n_tensors;
-	from->anonymous = NULL;
-	from->device_bytes = from->n_tensors = 0;
-	for (struct record *record = to->anonymous; record; record = record->next)
-		record->session = to;
+	to->unnamed = from->unnamed;
+	from->unnamed = unnamed;
 	to->has_token = true;
 	to->lingers = from->lingers;
 	memcpy(to->token, from->token, sizeof(to->token));
@@ -83,6 +91,8 @@ static void hand_over(struct session *from, struct session *to)
 	to->answered_below = from->answered_below;
 	to->forgotten_below = from->forgotten_below;
 	to->changed_below = from->changed_below;
+	to->stale = from->stale;
+	from->stale = (struct ids){.n = 0};
 	to->made = from->made;
 	to->n_made = from->n_made;
 	from->made = NULL;
@@ -101,19 +111,23 @@ void session_return(struct session *absent, struct session *to)
 	hand_over(absent, to);
 }
 
-void session_stay_away(struct session *session, struct session *absent)
+int session_stay_away(struct session *session, struct session *absent)
 {
-	begin(absent, session->service, limits_take(&session->service->limits, session->uid), 0);
+	int status = begin(absent, session->service, limits_take(&session->service->limits, session->uid), 0);
+
+	if (status)
+		return status;
 	absent->is_absent = true;
 	hand_over(session, absent);
+	return 0;
 }
 
 size_t session_hide(struct session *session, struct tensor **tensors, size_t most)
 {
 	size_t n = 0;
 
-	for (; session->anonymous && n < most; n++) {
-		tensors[n] = session->anonymous->tensor;
+	for (; session->unnamed->first && n < most; n++) {
+		tensors[n] = session->unnamed->first->tensor;
 		service_hide(session->service, tensors[n]);
 	}
 	return n;
@@ -129,6 +143,8 @@ static void end(struct session *session)
 	service->n_sessions--;
 	if (!session->is_absent)
 		limits_give_back(&service->limits, session->user, LIMITS_SESSIONS, 1);
+	heap_free(service->heap, session->unnamed);
+	session->unnamed = NULL;
 	limits_drop(&service->limits, session->user);
 }
 
@@ -140,8 +156,8 @@ void session_deinit(struct session *session)
 	persist_session_end(session);
 	service->events.actor = session;
 	/* A base may take several of the list with it. */
-	while (session->anonymous)
-		service_release(service, session->anonymous->tensor);
+	while (session->unnamed->first)
+		service_release(service, session->unnamed->first->tensor);
 	persist_commit(&service->persist);
 	service->events.actor = NULL;
 	if (!session->is_spent) {
@@ -154,7 +170,8 @@ void session_deinit(struct session *session)
 void session_leave(struct session *session)
 {
 	results_leave(session);
-	while (session->anonymous)
-		service_leave(session->service, session->anonymous->tensor);
+	stale_leave(session);
+	while (session->unnamed->first)
+		service_leave(session->service, session->unnamed->first->tensor);
 	end(session);
 }

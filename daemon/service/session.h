@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include "daemon/service/ids.h"
 #include "daemon/service/service.h"
 
 /* Memory of the client's that is mapped here. */
@@ -26,14 +27,20 @@ struct segments_source {
 
 struct result;
 
+/* The unnamed tensors of a session. Behind a pointer, so that however many they are, another session has them at
+ * once where it goes on as this one. */
+struct session_unnamed {
+	struct record *first;
+	uint64_t device_bytes, n; /* whole footprints, over all NPUs; views included */
+};
+
 struct session {
 	struct service *service;
 	uint64_t id; /* > 0; not given again while the daemon lives */
 	uint32_t uid;
 	struct limits_user *user;
-	pid_t pid; /* of the client, for people; 0 where it is not known */
-	struct record *anonymous;
-	uint64_t device_bytes, n_tensors; /* of those: whole footprints, over all NPUs; views included */
+	pid_t pid;			 /* of the client, for people; 0 where it is not known */
+	struct session_unnamed *unnamed; /* its own */
 	struct segment *segments;
 	uint64_t last_segment;
 	const struct segments_source *segments_source; /* NULL: none can be shared */
@@ -50,7 +57,8 @@ struct session {
 	uint64_t request;	  /* whose effects come next: its id; 0: one whose effects are not kept */
 	uint64_t answered_below;  /* the client has these answers */
 	uint64_t forgotten_below; /* whether requests with lower ids were done is not known any more */
-	uint64_t changed_below;	  /* nor do data requests with lower ids find what they found */
+	uint64_t changed_below;	  /* nor do data requests with lower ids find what they found, */
+	struct ids stale;	  /* nor these (stale.h) */
 	struct record *made;	  /* tensors whose requests' answers the client may not have, the oldest first */
 	size_t n_made;
 	struct result *results;
@@ -72,8 +80,9 @@ bool session_is_fresh(const struct session *session);
 /* An absent session comes back: `to`, which is fresh and of the same uid, goes on with its id, token, tensors and
  * results. `absent` is left with nothing, and to be ended. */
 void session_return(struct session *absent, struct session *to);
-/* The other way round: begins `absent` with all that the session has, but for its shared memory. */
-void session_stay_away(struct session *session, struct session *absent);
+/* The other way round: begins `absent` with all that the session has, but for its shared memory. 0; -ENOMEM: it
+ * has not begun. */
+int session_stay_away(struct session *session, struct session *absent);
 /* Ends a session here alone: what is kept of it is for the next process. */
 void session_leave(struct session *session);
 

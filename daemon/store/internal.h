@@ -2,6 +2,8 @@
 #ifndef STORE_INTERNAL_H
 #define STORE_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "daemon/store/format.h"
 #include "daemon/store/image_pages.h"
 #include "daemon/store/journal.h"
@@ -12,7 +14,7 @@ struct store {
 	const struct heap *heap;
 	const struct store_hooks *hooks;
 	bool durable;
-	int failed; /* what store_flush answers from now on */
+	_Atomic int failed; /* what store_flush answers from now on */
 	int fds[FORMAT_FILES];
 	struct mapping maps[FORMAT_FILES]; /* the journal's up to its records */
 	uint32_t n_cells[STORE_TABLES];

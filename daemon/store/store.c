@@ -157,18 +157,21 @@ int store_prepare(struct store *store, enum store_table table, uint32_t n_cells,
 
 int store_flush(struct store *store)
 {
-	if (!store->durable || store->failed || (!store->journal.begin && !store->writes.n_ended))
-		return store->failed;
+	int status = store->failed;
+
+	if (!store->durable || status || (!store->journal.begin && !store->writes.n_ended))
+		return status;
 	assert(!store->journal.end);
 	/* The bytes of local memory come before whatever says that they are whole. */
-	int status = calls_sync(store->hooks, store->fds[FORMAT_MEMORY]);
+	status = calls_sync(store->hooks, store->fds[FORMAT_MEMORY]);
 	if (!status) {
 		writes_forget_ended(store);
 		status = calls_sync(store->hooks, store->fds[FORMAT_JOURNAL]);
 	}
 	if (!status && store->journal.begin)
 		status = journal_flush(store);
-	store->failed = status;
+	if (status)
+		store->failed = status;
 	return status;
 }
 

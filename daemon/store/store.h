@@ -130,11 +130,16 @@ int store_flush(struct store *store);
 /* A write to local memory that was begun and not ended: what it means is the caller's. */
 struct store_write;
 
-/* Before the first byte is touched. 0; -ENOSPC where STORE_WRITES_MAX are under way; -EIO … with `durable`, where
- * it waits for the disk. */
+/* Room for one that may begin: nobody finds it before. 0; -ENOSPC where there are STORE_WRITES_MAX. */
+int store_write_plan(struct store *store, uint64_t handle, int64_t first, int64_t count, struct store_write **out);
+/* Before the first byte of these is touched, which were planned and not begun; on any thread. 0; -EIO … with
+ * `durable`, where it waits for the disk: then none has begun, and store_flush answers the same from now on. */
+int store_writes_begin(struct store *store, struct store_write *const *writes, unsigned n);
+/* Both of one. */
 int store_write_begin(struct store *store, uint64_t handle, int64_t first, int64_t count,
 		      struct store_write **out);
-/* With `durable` what a loss of power finds ends at the next store_flush, after its bytes are on disk. */
+/* Also of one that was planned and has not begun. With `durable` what a loss of power finds ends at the next
+ * store_flush, after its bytes are on disk. */
 void store_write_end(struct store *store, struct store_write *write);
 
 struct store_found_write {

@@ -102,7 +102,7 @@ void writes_forget_found(struct store *store)
 	writes->n_found = writes->n_found_at = 0;
 }
 
-int store_write_begin(struct store *store, uint64_t handle, int64_t first, int64_t count, struct store_write **out)
+int store_write_plan(struct store *store, uint64_t handle, int64_t first, int64_t count, struct store_write **out)
 {
 	struct writes *writes = &store->writes;
 	uint32_t index = writes->free ? writes->free - 1 : writes->n_fresh;
@@ -117,17 +117,38 @@ int store_write_begin(struct store *store, uint64_t handle, int64_t first, int64
 	write->handle = handle;
 	write->first = first;
 	write->count = count;
-	mapping_store(store->hooks, &write->valid, mix_of(write));
-	if (store->durable) {
-		/* Else the disk may have some of its bytes and not know of it. */
-		int status = calls_sync(store->hooks, store->fds[FORMAT_JOURNAL]);
-		if (status) {
-			release(store, index);
-			return status;
-		}
-	}
 	*out = write;
 	return 0;
+}
+
+/* With `durable` the disk must know of them before it may have some of their bytes. What it has after it has
+ * failed is not known, whatever it says the next time. */
+int store_writes_begin(struct store *store, struct store_write *const *writes, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		mapping_store(store->hooks, &writes[i]->valid, mix_of(writes[i]));
+	int status = store->durable && n ? calls_sync(store->hooks, store->fds[FORMAT_JOURNAL]) : 0;
+	if (!status)
+		return 0;
+	store->failed = status;
+	for (unsigned i = 0; i < n; i++)
+		mapping_store(store->hooks, &writes[i]->valid, 0);
+	return status;
+}
+
+int store_write_begin(struct store *store, uint64_t handle, int64_t first, int64_t count, struct store_write **out)
+{
+	struct store_write *write;
+	int status = store_write_plan(store, handle, first, count, &write);
+
+	if (status)
+		return status;
+	status = store_writes_begin(store, &write, 1);
+	if (status)
+		release(store, (uint32_t)(write - store->writes.records));
+	else
+		*out = write;
+	return status;
 }
 
 void store_write_end(struct store *store, struct store_write *write)
@@ -135,8 +156,8 @@ void store_write_end(struct store *store, struct store_write *write)
 	struct writes *writes = &store->writes;
 	uint32_t index = (uint32_t)(write - writes->records);
 
-	assert(index < FORMAT_WRITES && write->valid);
-	if (store->durable)
+	assert(index < FORMAT_WRITES);
+	if (store->durable && write->valid)
 		writes->ended[writes->n_ended++] = (uint16_t)index;
 	else
 		release(store, index);

@@ -1,5 +1,6 @@
 /* Which writes to local memory are under way: records of their own in the journal, each made valid by its last
- * store, as what they are for takes 100 ns and a checksummed change would double that. */
+ * store, as what they are for takes 100 ns and a checksummed change would double that. The list of free ones is one
+ * thread's; a record is whoever's who has it, so that a write may begin on the thread that makes it. */
 #ifndef STORE_WRITES_H
 #define STORE_WRITES_H
 

@@ -3,16 +3,18 @@
  * thread at a time for a connection and all that it handed out; any number of connections.
  *
  * Every call returns 0, or a status > 0 that `error` explains (error may be NULL). After NPUMEM_UNAVAILABLE the
- * connection is over and can only be closed; after any other status it is as good as before, and nothing has
+ * connection is over and can only be closed (but where npumem_call asks for a session that another connection
+ * has); after any other status it is as good as before, and nothing has
  * changed on the device unless the call says otherwise. NPUMEM_DEADLINE_EXCEEDED: the time of a call is over. It
  * is taken back then, and whether it was done is unknown. (An allocation that stood in line for long enough is
  * answered so, too, and was not.) NPUMEM_CANCELLED: a callback has closed the connection meanwhile, which is gone.
  *
  * Where the daemon keeps sessions (npumemd --state-dir), its restart is a pause: the connection looks for the next
  * one at its address, goes on with the session (unnamed tensors, segments and the subscription as they were) and
- * sends again what was not answered. Allocations, views, seals, grants and frees are done once. Data operations
- * may be done twice, in the order sent: where one of them reads what a later one writes, and neither was answered,
- * it may find what the later one wrote, so wait for an answer in between where that matters. NPUMEM_UNAVAILABLE:
+ * sends again what was not answered. Allocations, views, seals, grants, renames and frees are done once, and so
+ * are data operations that change what they read; others may be done twice, in the order sent. NPUMEM_ABORTED: it
+ * was done, or a part of it ("done" of its operations), and must not be again. NPUMEM_DATA_LOST: it was cut off
+ * while it overwrote what it reads ("tensor"). NPUMEM_UNAVAILABLE:
  * no daemon came in time, or it is one without this session, as also where nobody called or processed meanwhile
  * for longer than the daemon keeps it. Events of the time between are not told.
  *
@@ -73,7 +75,8 @@ struct npumem_options {
  * there; one is there who ssh lets in. ssh ends with the connection, and ignores a ^C. All calls are the same.
  * Segments are this process's alone: DMA with them is sent in chunks as npumem_write's, needs a tensor that this
  * connection was told of, and in a list is part of its message; a write takes its elements when it is asked for,
- * unless they are continuous. Where the daemon keeps sessions, one that is lost on the way goes on over another ssh.
+ * unless they are continuous. Where the daemon keeps sessions, one that is lost on the way goes on over another
+ * ssh.
  *
  * `options` NULL: the defaults. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID,
  * NPUMEM_DEADLINE_EXCEEDED (connect_ms). */

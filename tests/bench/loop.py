@@ -12,9 +12,11 @@ millisecond of processor time in one turn, or costs the second client more than 
 """
 
 import argparse
+import contextlib
 import os
 import resource
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -30,7 +32,10 @@ ENOUGH_SECONDS = 10  # after which a scenario is not run another time
 
 
 def run_round(scenario, options, fragmented):
-    with Daemon(*options) as daemon:
+    with contextlib.ExitStack() as stack:
+        if scenario.state:
+            options += ("--state-dir", stack.enter_context(tempfile.TemporaryDirectory(prefix="npumem-bench-")))
+        daemon = stack.enter_context(Daemon(*options))
         bench = Bench(daemon)
         with bench.stack:
             if fragmented:

@@ -17,7 +17,7 @@ import tempfile
 import time
 import unittest
 
-from support import NPUMEMD, HungUp, Sharer, alloc, dims, fill, free, pb, read, ref, submit
+from support import NPUMEMD, HungUp, Sharer, alloc, copy, dims, fill, free, pb, read, ref, run, submit
 
 INJECT = os.environ["NPUMEM_INJECT_LIBRARY"]
 WHOLE = "NPUMEM_FAULT_WHOLE" in os.environ
@@ -327,6 +327,109 @@ class Calls(unittest.TestCase):
                         for i in range(1, n + 1):
                             if WHOLE or (i <= 2 and fault == faults[0]) or i == n:
                                 self.run_state(f"{call} {fault} {i}", state)
+
+    # ---- a disk that does not take what is to be on it ----
+
+    CHANGES = (
+        ("x is there", alloc("x", (1, 8, 1, 512), pb.FX8, frac_bits=4)),
+        ("x is 3", fill("x", 3)),
+        ("y is there", alloc("y", (1, 8, 1, 512), pb.FX8, frac_bits=4)),
+        ("y is 3", copy("y", "x")),
+        ("x is 6", run(pb.ELTWISE_ADD, in1="x", in2="y", out="x")),
+        ("y is 5", submit(fill("y", 4), fill("y", 5))),
+        ("z is there", alloc("z", (1, 8, 1, 512), pb.FX8, frac_bits=4)),
+        ("z is 6", copy("z", "x")),
+        ("x is gone", free("x")),
+        ("z is sealed", {"seal": pb.SealRequest(tensor=ref("z"))}),
+    )
+
+    def change(self, path):
+        """How many of the changes were answered; less than all: the connection ended."""
+        n = 0
+        try:
+            with Guest(path) as client:
+                for _, call in self.CHANGES:
+                    answer = client.ask(**call)
+                    self.assertEqual(answer.status, pb.OK, answer)
+                    n += 1
+        except (HungUp, ConnectionError):
+            pass
+        return n
+
+    def facts(self, client):
+        facts = {f"{tensor.name} is sealed" for tensor in client.tensors() if tensor.sealed}
+        for name in client.names():
+            facts.add(f"{name} is there")
+            answer = client.ask(**read(name))
+            if answer.status == pb.OK:
+                self.assertEqual(len(set(answer.done.data)), 1, name)
+                facts.add(f"{name} is {answer.done.data[0]}")
+            else:
+                facts.add(f"{name} is lost" if answer.status == pb.DATA_LOST else f"{name} is unwritten")
+        return facts
+
+    def expected(self, n):
+        """What holds when the first n changes were made."""
+        facts = {}
+        for fact, _ in self.CHANGES[:n]:
+            name, _, what = fact.split(" ")
+            kind = "there" if what in ("there", "gone") else "sealed" if what == "sealed" else "value"
+            facts[name, kind] = fact
+            if what == "gone":
+                facts = {key: facts[key] for key in facts if key[0] != name}
+            elif what == "there":
+                facts[name, "value"] = f"{name} is unwritten"
+        return set(facts.values())
+
+    def run_durable(self, fault):
+        """How far it came: whether it came to serve, and whether its clients saw it end."""
+        type(self).n_runs += 1
+        with tempfile.TemporaryDirectory(prefix="npumem-test-") as folder:
+            options = ("--state-dir", os.path.join(folder, "state"), "--durable")
+            with Daemon(fault, *options) as daemon:
+                if not daemon.has_started():
+                    code, said = daemon.end()
+                    self.assertEqual((code, said.count("\n") >= 1), (1, True), said)
+                    return False, False
+                n = self.change(daemon.path)
+                ended = n < len(self.CHANGES)
+                if ended:
+                    daemon.process.wait(SECONDS)
+                code, said = daemon.end()
+                self.assertEqual(code, 1 if ended else 0, said)
+                self.assertEqual("the state cannot be written: i/o error; the daemon ends" in said, ended, said)
+            with Daemon("", *options) as daemon:
+                self.assertTrue(daemon.has_started())
+                with Guest(daemon.path) as client:
+                    facts = self.facts(client)
+                # What was answered, and what was under way, done or lost or not.
+                lost = {fact.replace("lost", value) for fact in facts for value in ("unwritten", "3", "4", "5", "6")}
+                self.assertTrue(
+                    any(facts == made or (made <= lost and {f for f in facts if "lost" not in f} <= made)
+                        for made in (self.expected(n), self.expected(n + 1))),
+                    (n, facts),
+                )
+                self.assertEqual(daemon.end()[0], 0)
+        return True, ended
+
+    def test_a_disk_that_fails(self):
+        """Nothing is answered that it may not have, the daemon ends, and the next one has all that was answered."""
+        with tempfile.TemporaryDirectory(prefix="npumem-test-") as folder:
+            with Daemon("", "--state-dir", os.path.join(folder, "state"), "--durable") as daemon:
+                self.assertTrue(daemon.has_started())
+                self.assertEqual(self.change(daemon.path), len(self.CHANGES))
+                self.assertEqual(daemon.end()[0], 0)
+                with open(daemon.counts) as file:
+                    n_syncs = {name: int(n) for name, n in map(str.split, file)}["fsync"]
+        outcomes = []
+        for i in range(1, n_syncs + 1):
+            if WHOLE or i % 3 == 0:
+                for on in ("", " on"):
+                    with self.subTest(i=i, on=on):
+                        outcomes.append(self.run_durable(f"fsync EIO {i}{on}"))
+        # At the start, while it serves, and at its end.
+        self.assertEqual(set(outcomes), {(False, False), (True, True), (True, False)})
+        self.assertGreater(outcomes.count((True, True)), 2 * len(self.CHANGES) // 3)
 
     @classmethod
     def tearDownClass(cls):

@@ -64,8 +64,8 @@ static void add_service(uint64_t *digest, const struct service *service)
 				    user->uid * UINT64_C(1000003) + key * 1009 + user->now[key] * LIMITS_N);
 	for (const struct session *session = service->sessions; session; session = session->next) {
 		add(digest, session->id);
-		add(digest, session->device_bytes);
-		add(digest, session->n_tensors);
+		add(digest, session->unnamed->device_bytes);
+		add(digest, session->unnamed->n);
 		for (const struct segment *segment = session->segments; segment; segment = segment->next)
 			add(digest, segment->id);
 	}

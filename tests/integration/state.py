@@ -1,14 +1,20 @@
 """A daemon with a state directory that is killed and started again."""
 
 import contextlib
+import mmap
 import os
 import shutil
 import signal
+import struct
 import tempfile
+import time
 import unittest
 
-from support import Daemon, pb, ref
+from support import SECONDS, Daemon, pb, ref
 
+# daemon/store/format.h: records of 32 bytes behind the journal's first page: a word that is 0 where it is free, the
+# tensor's handle.
+NOTES_OFF, NOTE_BYTES, NOTES = 4096, 32, 16
 GEOMETRY = ("--npus", "8", "--npu-bytes", "65536")
 
 
@@ -38,6 +44,24 @@ class StateTestCase(unittest.TestCase):
         self.daemon.process.send_signal(signal.SIGKILL)
         self.daemon.process.wait()
         self.stop()
+
+    def kill_when_it_writes(self, handle=None):
+        """While the state has a note of a write under way, to that tensor. Its clients may still read what it has sent."""
+        with open(os.path.join(self.state, "journal"), "rb") as file, mmap.mmap(
+            file.fileno(), NOTES_OFF + NOTES * NOTE_BYTES, access=mmap.ACCESS_READ
+        ) as journal:
+            end = time.monotonic() + SECONDS
+            while not self.stops_within_a_write(journal, handle):
+                self.daemon.process.send_signal(signal.SIGCONT)
+                assert time.monotonic() < end, "nothing is written"
+        self.daemon.process.kill()
+        self.daemon.process.wait()
+
+    def stops_within_a_write(self, journal, handle):
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        os.waitpid(self.daemon.process.pid, os.WUNTRACED)
+        notes = [struct.unpack_from("QQ", journal, at) for at in range(NOTES_OFF, len(journal), NOTE_BYTES)]
+        return any(valid and handle in (None, of) for valid, of in notes)
 
     def restart(self, *options, terminate=False):
         """By SIGKILL, or by SIGTERM."""

@@ -1,12 +1,16 @@
 """Requests whose answers did not come through are sent again after a restart, and done once."""
 
+import contextlib
+import os
 import time
 import unittest
 
 from state import StateTestCase, grant, seal, token_of, view
-from support import Endless, alloc, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
+from support import Endless, HungUp, alloc, copy, dims, fill, frame, free, pb, read, ref, rss_bytes, run, submit, wait_for
 
 FIXED = {"dtype": pb.FX8, "frac_bits": 4}
+SMALL = (1, 64, 4, 16)
+N = 20
 
 
 def again(client, number, call, **more):
@@ -223,6 +227,114 @@ class Data(AgainTestCase):
         self.assertEqual(self.values("x"), 3)
 
 
+class Unread(AgainTestCase):
+    """The client has not read its answers, so that some have not left the daemon, when what they tell of is changed."""
+
+    options = ("--npus", "64", "--npu-bytes", str(4 << 20))
+    SHAPE = (1, 64, 8, 256)  # answers of 128 KiB: some go into the socket, and all are less than a MiB
+
+    def setUp(self):
+        super().setUp()
+        self.talker.call(**alloc("x", self.SHAPE, **FIXED))
+        self.talker.call(**fill("x", 1))
+
+    def answer_of(self, number):
+        return next(answer for answer in self.told if answer.id == number)
+
+    def send_and_kill(self, *calls):
+        """Not read, until the last one, which fills x with 2, is done; their ids. self.told: what the socket had."""
+        ids = self.talker.post(*calls)
+        with self.client() as other:
+            wait_for(lambda: set(other.call(**read("x", 0, 64)).done.data) == {2})
+        self.daemon.process.kill()
+        self.daemon.process.wait()
+        self.told = []
+        with contextlib.suppress(HungUp):
+            while True:
+                self.told.append(self.talker.receive())
+        self.stop()
+        self.start()
+        self.talker = self.resume(self.token)
+        return ids
+
+    def test_what_was_answered_and_nothing_else(self):
+        endless = Endless(self.talker)
+        self.talker.call(**alloc("y", self.SHAPE, **FIXED))
+        self.talker.call(**fill("y", 5))
+        # Two that wait behind it, one of which reads what is not changed.
+        calls = [endless.call(), copy("y", "out"), read("x", 0, 64), *[read("x")] * 6, fill("x", 2)]
+        ids = self.send_and_kill(*calls)
+        read_ids = {answer.id for answer in self.told}
+        self.assertTrue(read_ids.isdisjoint({*ids[:2], *ids[-2:]}), read_ids)
+        for answer in self.told:
+            self.assertEqual(set(answer.done.data), {1})
+        for number, call in list(zip(ids, calls))[2:-1]:
+            if number not in read_ids:
+                self.refused(self.again(number, call), pb.ABORTED, "before the answer was read")
+        # What was not answered has not been done: it is now, in order.
+        self.talker.post(dict(calls[0], id=ids[0], again=True))
+        self.talker.call(cancel=pb.CancelRequest(request_id=ids[0]))
+        self.refused(self.talker.answers([ids[0]])[0], pb.CANCELLED)
+        self.talker.call(**fill("out", 3))
+        self.assertEqual(self.again(ids[1], dict(copy("y", "x"))).status, pb.OK)
+        self.assertEqual(set(self.talker.call(**read("y")).done.data), {2})
+        self.assertEqual(self.again(ids[-1], calls[-1]).status, pb.OK)
+
+    def test_it_is_known_after_another_restart_until_the_client_says_so(self):
+        calls = [*[read("x")] * 7, fill("x", 2)]
+        ids = self.send_and_kill(*calls)
+        self.come_back()
+        self.refused(self.again(ids[-2], calls[0]), pb.ABORTED, "before the answer was read")
+        self.talker.pipeline({"fill": pb.FillRequest(tensor=ref("none")), "answered_below": ids[-1]})
+        self.do(alloc("y"))
+        self.come_back()
+        self.assertEqual(set(self.again(ids[-2], calls[0]).done.data), {2})
+
+    def test_ids_in_any_order(self):
+        """Of a client that gives them as it likes: none counts that lies between those that were answered."""
+        ids = [500, 100, 900, 300, 700, 200]
+        self.talker.post(*[dict(read("x"), id=number) for number in ids], dict(fill("x", 2), id=1000))
+        self.send_and_kill()
+        told = {answer.id for answer in self.told}
+        self.assertLess(len(told), len(ids))
+        for number in ids:
+            if number not in told:
+                self.refused(self.again(number, read("x")), pb.ABORTED)
+        for number in (99, 101, 299, 301, 450, 501, 899, 1000):
+            self.assertEqual(set(self.again(number, read("x", 0, 64)).done.data), {2})
+
+
+    def test_who_never_reads_makes_the_state_grow_no_further(self):
+        """100,000 answers, each with an id that is next to no other."""
+        path = os.path.join(self.state, "results")
+        before = os.stat(path).st_size
+        self.talker.call(**alloc("small", (1, 8, 1, 2048), **FIXED))
+        frames = []
+        for i in range(100000, 0, -1):
+            call = fill("small", i % 100) if i % 2 else read("small", 0, 1)
+            frames.append(frame(pb.Request(id=1000 + 2 * i, **call)))
+        self.talker.sock.setblocking(False)
+        sent, data, held = 0, b"".join(frames), rss_bytes(self.daemon.process.pid)
+        with self.client() as other:
+            # Until the daemon takes no more, which is when it holds a MiB.
+            end = time.monotonic() + 1
+            while sent < len(data) and time.monotonic() < end:
+                try:
+                    sent += self.talker.sock.send(data[sent : sent + 65536])
+                    end = time.monotonic() + 1
+                except BlockingIOError:
+                    time.sleep(0.005)
+            self.assertLess(sent, len(data))
+            self.assertLess(rss_bytes(self.daemon.process.pid) - held, 32 << 20)
+            self.assertEqual(other.call(**read("x", 0, 1)).status, pb.OK)
+        self.assertLess(os.stat(path).st_size - before, 1 << 20)
+        self.restart()
+        self.assertLess(os.stat(path).st_size - before, 1 << 20)
+        self.talker = self.resume(self.token)
+        self.refused(self.again(1000 + 2 * 99000, read("small", 0, 1)), pb.ABORTED)
+        self.assertEqual(self.again(999, fill("small", 1)).status, pb.OK)
+
+
 class CutOff(AgainTestCase):
     options = ("--npus", "64", "--npu-bytes", str(4 << 20))
 
@@ -251,11 +363,12 @@ class CutOff(AgainTestCase):
         self.assertEqual(answers[6].freed.tensors, 1)
 
     def kill_while_it_runs(self, call):
+        (out,) = (tensor.handle for tensor in self.talker.tensors() if tensor.name == "out")
         (number,) = self.talker.post(call)
-        with self.client() as other:
-            wait_for(lambda: any(u.in_flight for u in other.call(stat=pb.StatRequest(details=True)).stat.clients if u.session == 1))
-        time.sleep(0.2)
-        self.come_back()
+        self.kill_when_it_writes(out)
+        self.stop()
+        self.start()
+        self.talker = self.resume(self.token)
         return number
 
     def test_after_what_must_not_be_done_twice(self):
@@ -275,6 +388,70 @@ class CutOff(AgainTestCase):
         # It runs once more: cancelled, it tells what it did.
         self.talker.call(cancel=pb.CancelRequest(request_id=number))
         self.refused(self.talker.answers([number])[0], pb.CANCELLED)
+
+
+class InPlace(AgainTestCase):
+    """Cut off while it overwrites what it reads: that is gone, and nobody takes what is left for it."""
+
+    options = ("--npus", "64", "--npu-bytes", str(4 << 20))
+    SHAPE = (1, 64, 1024, 1024)
+
+    def setUp(self):
+        super().setUp()
+        for name in "xyz":
+            self.talker.call(**alloc(name, self.SHAPE if name != "z" else SMALL, **FIXED))
+            self.talker.call(**fill(name, 1))
+
+    def cut_off(self, calls):
+        """Killed in the midst of one of them; its id, the call, and which it is."""
+        ids = self.talker.post(*calls)
+        self.kill_when_it_writes()
+        n_answered = 0
+        with contextlib.suppress(HungUp):
+            while self.talker.receive():
+                n_answered += 1
+        self.stop()
+        self.start()
+        self.talker = self.resume(self.token)
+        return ids[n_answered], calls[n_answered], n_answered
+
+    def check_lost(self, answer, name):
+        self.refused(answer, pb.DATA_LOST, name, "the daemon ended while they were written")
+        fields = {f.key: f for f in answer.fields}
+        self.assertEqual(fields["tensor"].text, name)
+        self.assertGreater(fields["lost_bytes"].number, 0)
+
+    def value(self, name):
+        values = set(self.talker.call(**read(name, 0, 1024)).done.data)
+        self.assertEqual(len(values), 1)
+        return values.pop()
+
+    def test_its_only_operation(self):
+        number, call, _ = self.cut_off([add("x", "x", "y")] * N)
+        for _ in range(2):
+            self.check_lost(self.again(number, call), "x")
+        self.assertEqual({t.name: t.state for t in self.talker.tensors()}, {"x": "lost", "y": "ok", "z": "ok"})
+        # Rewritten, it is done, for the first time.
+        self.talker.call(**fill("x", 4))
+        self.assertEqual(self.again(number, call).status, pb.OK)
+        self.assertEqual(self.value("x"), 5)
+
+    def test_the_first_of_several(self):
+        number, call, n = self.cut_off([submit(add("x", "x", "y"), fill("z", i + 2)) for i in range(N)])
+        told = self.again(number, call)
+        self.check_lost(told, "x")
+        self.assertEqual({f.key: f.number for f in told.fields}["operation"], 0)
+        self.assertEqual(len(told.submitted.done), 0)
+        self.assertEqual(self.value("z"), n + 1)
+
+    def test_after_one_that_was_done(self):
+        """Which must not be done again: that it was is what is told, and what is lost says so itself."""
+        number, call, n = self.cut_off([submit(add("z", "z", "z"), add("x", "x", "y"))] * N)
+        told = self.again(number, call)
+        self.refused(told, pb.ABORTED, "1 of its 2 operations were done")
+        self.assertEqual({f.key: f.number for f in told.fields}["done"], 1)
+        self.assertEqual(self.value("z"), min(2 << n, 127))
+        self.check_lost(self.talker.ask(**read("x", 0, 1)), "x")
 
 
 if __name__ == "__main__":

@@ -19,15 +19,11 @@ class Kernels(StateTestCase):
     options = (*BIG, "--allow-unchecked-reuse")
 
     def run_and_kill(self, client, call):
-        number = client.send(**call)
-        with self.client() as other:
-
-            def runs():
-                return any(row.request_id == number for row in other.call(stat=pb.StatRequest(details=True)).stat.running)
-
-            wait_for(runs)
-        time.sleep(0.3)
-        self.restart()
+        (out,) = (tensor.handle for tensor in client.tensors() if tensor.name == "out")
+        client.send(**call)
+        self.kill_when_it_writes(out)
+        self.stop()
+        self.start()
 
     def test_its_output_is_lost_and_nothing_else(self):
         client = self.client()
@@ -77,6 +73,77 @@ class Kernels(StateTestCase):
         self.assertEqual((states["a"], states["b"], states["out"]), ("ok", "ok", "lost"))
 
 
+class Looks(StateTestCase):
+    """Killed while an operation looks at what it reads, or computes elsewhere than in its output, nothing is lost."""
+
+    options = BIG
+    SHAPE = (1, 64, 256, 512)
+    ROUNDS = 6
+
+    def fill_all_but_a_part(self, client):
+        """So that whoever reads it looks at nearly all of it before it is refused."""
+        client.call(**alloc("in", self.SHAPE, **FIXED))
+        client.call(**view("most", "in", (0, 0, 0, 0), (1, 64, 255, 512)))
+        client.call(**fill("most", 1))
+
+    def check_whole(self, client, name, value):
+        (tensor,) = (t for t in client.tensors() if t.name == name)
+        self.assertEqual(tensor.state, "ok", self.output())
+        shape = tensor.place.shape
+        elements = shape.n * shape.c * shape.h * shape.w
+        for first in range(0, elements, 1 << 22):
+            data = client.call(**read(name, first, min(1 << 22, elements - first))).done.data
+            self.assertEqual(data, bytes([value]) * len(data))
+
+    def test_of_what_is_refused(self):
+        client = self.client()
+        self.fill_all_but_a_part(client)
+        client.call(**alloc("out", self.SHAPE, **FIXED))
+        client.call(**fill("out", 7))
+        for call in (run(pb.RELU, in_="in", out="out"), copy("out", "in"), submit(copy("out", "in"))) * 2:
+            client = self.client()
+            number = client.post(*[call] * 100)[-1]
+            wait_for(lambda: client.receive().status == pb.FAILED_PRECONDITION)
+            time.sleep(random.random() * 0.002)
+            self.restart()
+            client = self.client()
+            self.check_whole(client, "out", 7)
+            self.refused(client.pipeline(dict(call, id=number, again=True))[0], pb.FAILED_PRECONDITION)
+
+    def test_of_data_that_a_kernel_refuses(self):
+        client = self.client()
+        client.call(**alloc("in", self.SHAPE, pb.FP32))
+        client.call(**fill("in", 1))
+        nan = {"write": pb.WriteRequest(tensor=ref("in"), data=b"\xff" * 4, first=64 * 256 * 512 - 1, count=1)}
+        client.call(**nan)
+        client.call(**alloc("out", self.SHAPE, **FIXED))
+        client.call(**fill("out", 7))
+        for _ in range(self.ROUNDS):
+            client = self.client()
+            client.post(*[run(pb.CONVERT_TENSOR, in_="in", out="out")] * 20)
+            self.refused(client.receive(), pb.INVALID)
+            time.sleep(random.random() * 0.02)
+            self.restart()
+            self.check_whole(self.client(), "out", 7)
+
+    def test_of_a_kernel_that_computes_beside_its_output(self):
+        client = self.client()
+        endless = Endless(client, out=None)
+        strides = [0] * 4
+        for axis, step in ((3, 2), (2, 2 * endless.out_shape[3]), (1, 2 * endless.out_shape[3] * endless.out_shape[2])):
+            strides[axis] = step
+        strides[0] = 2 * strides[1]
+        spec = pb.Spec(**FIXED, shape=dims(*endless.out_shape), layout=pb.STRIDED, stride=dims(*strides), start_npu=0)
+        client.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(name="out", spec=spec)]))
+        client.call(**fill("out", 7))
+        client.send(**endless.call())
+        with self.client() as other:
+            wait_for(lambda: other.call(stat=pb.StatRequest(details=True)).stat.running)
+        time.sleep(0.3)
+        self.restart()
+        self.check_whole(self.client(), "out", 7)
+
+
 class Beginnings(StateTestCase):
     """Killed again while it finds what the last one left."""
 
@@ -95,10 +162,8 @@ class Beginnings(StateTestCase):
                 client.call(**fill(f"t{i}", i % 8))
             client.call(**fill(unnamed, 6))
             number = client.send(**endless.call())
-            with self.client() as other:
-                wait_for(lambda: other.call(stat=pb.StatRequest(details=True)).stat.running)
-            time.sleep(0.2)
-            self.kill()
+            self.kill_when_it_writes()
+            self.stop()
         path = os.path.join(self.directory, "npumem.sock")
         for i in range(15):
             with subprocess.Popen([NPUMEMD, "--socket", path, "--state-dir", self.state, *self.options]) as process:

@@ -56,7 +56,9 @@ class Resumed(StateTestCase):
     def test_what_is_refused(self):
         client, token, tensor = self.begin()
         # It has a connection that lives.
-        self.refused(ask_resume(self.client(), token), pb.UNAVAILABLE, "has a connection")
+        busy = ask_resume(self.client(), token)
+        self.refused(busy, pb.UNAVAILABLE, "has a connection")
+        self.assertEqual(len(busy.fields), 0)  # and not that it goes down
         self.restart()
         for wrong in (bytes(16), token[:15], token + b"x", bytes([token[0] ^ 1]) + token[1:], token[:15] + bytes([token[15] ^ 128])):
             self.refused(ask_resume(self.client(), wrong), pb.NOT_FOUND)

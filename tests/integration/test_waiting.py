@@ -211,7 +211,9 @@ class Waiting(TestCase):
         client.post({"info": pb.InfoRequest()})
         self.assertTrue(client.receive().HasField("info"))  # it is in the line by now
         self.daemon.process.terminate()
-        self.assertEqual(client.receive().status, pb.UNAVAILABLE)
+        answer = client.receive()
+        self.assertEqual(answer.status, pb.UNAVAILABLE)
+        self.assertEqual([(field.key, field.number) for field in answer.fields], [("going_down", 1)])
         self.daemon.process.wait(SECONDS / 2)  # rather than until its deadline
 
     def test_npumemctl(self):

@@ -87,8 +87,8 @@ static void answer(struct npumem *npumem, const Npumem__V1__Response *response, 
 	}
 	if (response->status)
 		reply_error(response, &error);
-	/* A daemon that goes down answers so, and nothing more can come of this connection. */
-	if (error.status == NPUMEM_UNAVAILABLE) {
+	/* Nothing more can come of this connection. */
+	if (error.status == NPUMEM_UNAVAILABLE && npumem_error_find(&error, "going_down", 0)) {
 		if (resume_going(npumem, found))
 			return;
 		engine_break(npumem, "%.250s", error.message);

@@ -69,7 +69,7 @@ uint64_t resume_below(struct npumem *npumem, Npumem__V1__Request__CallCase call)
 
 /* The stream has ended, for `why`. True: another is looked for; false: it is over. */
 bool resume_lost(struct npumem *npumem, const char *why);
-/* The daemon answered a request UNAVAILABLE, as it goes down. True: it counts as not answered, and the stream is
+/* The daemon answered a request UNAVAILABLE and `going_down`. True: it counts as not answered, and the stream is
  * waited for to end. */
 bool resume_going(struct npumem *npumem, const struct pending *pending);
 /* When resume_turn has something to do, or CLOCK_NEVER. */

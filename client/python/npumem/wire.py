@@ -28,7 +28,7 @@ FRAME_BYTES_MAX = 16 << 20
 RECEIVE_BYTES = 1 << 18
 EVENTS_MAX = 4096  # kept for who does not ask
 # Those whose results the daemon keeps until it is told that they are known.
-WITH_RESULT = frozenset(("alloc", "view", "free", "seal", "grant", "write", "fill", "copy", "run", "submit"))
+WITH_RESULT = frozenset(("alloc", "view", "free", "seal", "grant", "rename", "write", "fill", "copy", "run", "submit"))
 UNSENT_BYTES_MAX = 8 << 20  # of requests that the daemon has not taken yet, before more may be sent
 
 
@@ -52,6 +52,11 @@ def decode_length(buffer: bytearray) -> tuple[int, int]:
     if len(buffer) >= 10:
         raise ValueError("a length of more than 10 bytes")
     return 0, 0
+
+
+def is_of_the_end(response: pb.Response) -> bool:
+    """The daemon goes down: it takes nothing more, and the connection ends."""
+    return response.status == pb.UNAVAILABLE and any(field.key == "going_down" for field in response.fields)
 
 
 class Pending(Generic[T]):
@@ -376,7 +381,7 @@ class Wire:
         elif response.id and self._session.away:
             raise ValueError(f"an answer to request {response.id} before the session goes on")
         elif response.id:
-            if response.status == pb.UNAVAILABLE and self._session.going():
+            if is_of_the_end(response) and self._session.going():
                 return  # it counts as not answered
             pending = self._pending.pop(response.id, None)
             if pending:

@@ -76,9 +76,18 @@ int op_run(struct device *device, struct op *op, const struct error_context *con
 					"the %s was cancelled before it began; nothing was written", rule->name);
 	if (status)
 		return status;
+	if (op->kind != OP_RUN)
+		status = op_begins(op, context);
+	if (status)
+		return status;
 	raise_versions(op);
 	tell_changes(device, op);
 	return rule->run(device, op, context);
+}
+
+int op_begins(const struct op *op, const struct error_context *context)
+{
+	return op->begins ? op->begins(op->begins_ctx, context->error) : 0;
 }
 
 static bool unmark(void *ctx, const struct runs_series *series)

@@ -59,6 +59,10 @@ struct op {
 	struct npumem_param *params;
 	unsigned n_params;
 	struct kernel_progress *progress; /* where it tells how far it is, and is cancelled; NULL: nowhere */
+	/* Asked by op_run when nothing can refuse it any more, before the first byte is written: 0, or a status
+	 * that `error` explains, and nothing is. NULL: nobody is asked. */
+	int (*begins)(void *ctx, struct npumem_error *error);
+	void *begins_ctx;
 
 	/* Set by op_check and op_run. */
 	struct kernel_counts counts;
@@ -73,10 +77,11 @@ struct op {
  * but op's own results. On the thread that owns the device. */
 int op_check(struct device *device, struct op *op, const struct error_context *context);
 /* 0; FAILED_PRECONDITION (never written), DATA_LOST (a damaged input), INVALID (a kernel's data),
- * RESOURCE_EXHAUSTED (host memory), CANCELLED: nothing was written, but where it was cancelled on its way: what a
- * write, fill or copy had written by then counts as never written, and of a run all of its outputs. May run on any
- * thread, beside operations that do not conflict: it touches local memory, the op and what is known to be written
- * of its tensors, and no table of the device. `context` names no tensor but the op's own. */
+ * RESOURCE_EXHAUSTED (host memory), CANCELLED, or what op->begins says: nothing was written, but where it was
+ * cancelled on its way: what a write, fill or copy had written by then counts as never written, and of a run all
+ * of its outputs. May run on any thread, beside operations that do not conflict: it touches local memory, the op
+ * and what is known to be written of its tensors, and no table of the device. `context` names no tensor but the
+ * op's own. */
 int op_run(struct device *device, struct op *op, const struct error_context *context);
 /* After a run that returned 0, on the same thread: what a write has written was not what was meant, and counts as
  * never written. */

@@ -330,12 +330,17 @@ static int run_gathered(struct device *device, struct op *op, struct pack *pack,
 	/* Where it is stopped the kernel stops at once. */
 	if (!op_operands_gather(device, work) || !make_pack(device, work, pack))
 		return cancelled(context, "nothing was written");
-	if (work->kernel->check_data) {
-		int status = work->kernel->check_data(&work->call, context->error);
-		if (status)
-			return status;
-	}
+	bool is_direct = op_operands_are_direct(work);
+	int status = work->kernel->check_data ? work->kernel->check_data(&work->call, context->error) : 0;
+	if (!status && is_direct)
+		status = op_begins(op, context);
+	if (status)
+		return status;
 	work->kernel->run(&work->call);
+	if (!is_direct)
+		status = op_begins(op, context);
+	if (status)
+		return status;
 	/* The last look: from here on all is written, however long that takes. */
 	if (!kernel_wanted(op->progress)) {
 		op_operands_tear(device, work);

@@ -162,6 +162,14 @@ void op_operands_spread(const struct device *device, struct op_work *work, void 
 	work->call.scratch = work->scratch_bytes ? at : NULL;
 }
 
+bool op_operands_are_direct(const struct op_work *work)
+{
+	for (unsigned i = 0; i < work->n; i++)
+		if (work->output[i] && work->in_place[i])
+			return true;
+	return false;
+}
+
 bool op_operands_gather(const struct device *device, const struct op_work *work)
 {
 	struct move_watch watch = {.progress = work->call.progress};

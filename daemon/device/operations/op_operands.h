@@ -36,6 +36,8 @@ void op_operands_spread(const struct device *device, struct op_work *work, void 
 /* Copies the inputs that are copied; not that which only a pack is made of, where there is one. False where it was
  * stopped. */
 bool op_operands_gather(const struct device *device, const struct op_work *work);
+/* Whether the kernel itself writes local memory. */
+bool op_operands_are_direct(const struct op_work *work);
 /* After the kernel: copies the outputs back that are copied, and marks all of them as written. */
 void op_operands_scatter(struct device *device, const struct op_work *work);
 /* After a kernel that was stopped: its outputs count as never written. */

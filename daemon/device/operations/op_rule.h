@@ -32,6 +32,9 @@ extern const struct op_rule op_rule_write, op_rule_read, op_rule_fill, op_rule_c
 const char *op_name(const struct op *op);
 unsigned op_accesses(const struct op *op, struct op_access *accesses);
 
+/* The last that can refuse it: 0, or what op->begins says. A kernel's run asks itself. */
+int op_begins(const struct op *op, const struct error_context *context);
+
 /* Whether the operation is still wanted, for the looks at what it reads. */
 struct written_watch op_watch(const struct op *op);
 

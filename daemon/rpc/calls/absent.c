@@ -89,7 +89,11 @@ bool absent_keep(struct rpc *rpc, struct rpc_peer *peer)
 	absent = begin(rpc);
 	if (!absent)
 		return false;
-	session_stay_away(session, &absent->session);
+	if (session_stay_away(session, &absent->session)) {
+		DL_DELETE(rpc->absent, absent);
+		heap_free(rpc->heap, absent);
+		return false;
+	}
 	return true;
 }
 

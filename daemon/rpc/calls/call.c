@@ -9,6 +9,7 @@
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/line.h"
 #include "daemon/rpc/calls/progress.h"
+#include "daemon/rpc/calls/unsent.h"
 #include "daemon/rpc/decode.h"
 #include "daemon/service/results.h"
 
@@ -215,8 +216,10 @@ int call_decode(struct call *call)
 	call->id = call->request->id;
 	if (!call->id)
 		return npumem_error_set(call->error, NPUMEM_INVALID, "request id 0: ids are above 0");
-	if (call->request->answered_below)
+	if (call->request->answered_below) {
 		results_answered(call->session, call->request->answered_below);
+		unsent_answered(call->peer, call->request->answered_below);
+	}
 	return call->method == CALL_METHOD_NONE ? refuse_unknown(call) : 0;
 }
 
@@ -293,8 +296,7 @@ void call_end(struct call *call, int status)
 	/* An operation has read the clock when it ended. */
 	if (!call_is_single(call))
 		rpc_clock_passed(call->rpc);
-	if (call->id > peer->last_answered)
-		peer->last_answered = call->id;
+	unsent_note(peer, call->id);
 	if (!peer->is_closing)
 		peer->deliver(peer->ctx, &call->out);
 	call_drop(call);

@@ -4,6 +4,7 @@
 
 #include "daemon/rpc/calls/absent.h"
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/unsent.h"
 #include "daemon/service/snapshot.h"
 
 static void begin_part(struct ending *ending);
@@ -11,6 +12,7 @@ static void begin_part(struct ending *ending);
 static void end(struct rpc *rpc, struct rpc_peer *peer)
 {
 	advance_forget(rpc, peer);
+	unsent_forget(peer);
 	peer->drained(peer->ctx);
 }
 
@@ -71,13 +73,13 @@ static void begin_part(struct ending *ending)
 	struct scheduler *scheduler = &ending->rpc->service->scheduler;
 	struct session *session = ending->peer->session;
 
-	if (!session->anonymous) {
+	if (!session->unnamed->first) {
 		end(ending->rpc, ending->peer);
 		return;
 	}
 	claim_init(&ending->claim, ending->rpc->heap);
-	for (ending->n = 0; session->anonymous && ending->n < ENDING_PART;) {
-		struct tensor *tensor = session->anonymous->tensor;
+	for (ending->n = 0; session->unnamed->first && ending->n < ENDING_PART;) {
+		struct tensor *tensor = session->unnamed->first->tensor;
 
 		if (claim_free(&ending->claim, tensor))
 			break;

@@ -197,7 +197,9 @@ void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer)
 		if (call->state != CALL_IN_LINE)
 			continue;
 		npumem_error_clear(call->error);
-		call_end(call, npumem_error_set(call->error, NPUMEM_UNAVAILABLE, "the daemon is going down"));
+		npumem_error_set(call->error, NPUMEM_UNAVAILABLE, "the daemon is going down");
+		npumem_error_number(call->error, "going_down", 1);
+		call_end(call, NPUMEM_UNAVAILABLE);
 	}
 	advance_settle(rpc);
 }

@@ -1,9 +1,11 @@
 /* A root's record knows whose requests have read and used it. Invariant: where a session that has a token has read
- * a root since its answers were all sent, the root's read_by says so, and used_by where it has used it. */
+ * a root since its answers were all sent, the root's read_by says so, and used_by where it has used it; of
+ * requests that were answered since then the ids are in peer->unsent, or stale. */
 #include "daemon/rpc/calls/unsent.h"
 
 #include "daemon/device/operations/op_rule.h"
 #include "daemon/rpc/rpc.h"
+#include "daemon/service/stale.h"
 
 #define MANY UINT64_MAX
 
@@ -17,16 +19,46 @@ static bool is_by(uint64_t by, uint64_t session)
 	return by == session || by == MANY;
 }
 
+/* What another host is sent may get lost behind the socket. */
+static bool is_sent(const struct session *session, const struct rpc_peer *peer)
+{
+	return !session->lingers && (!peer->send || peer->send(peer->ctx));
+}
+
+/* What is not sent when this returns is stale. */
 static void send(struct session *session)
 {
-	const struct rpc_peer *peer = session->peer;
+	struct rpc_peer *peer = session->peer;
 
-	if (!peer || !peer->send || peer->send(peer->ctx) || session->changed_below > peer->last_answered)
+	if (!peer || !peer->unsent.n || is_sent(session, peer))
 		return;
-	session->changed_below = peer->last_answered + 1;
-	persist_make_room(session->service, 1);
-	persist_session_put(session);
-	persist_commit(&session->service->persist);
+	stale_add(session, &peer->unsent);
+	unsent_forget(peer);
+}
+
+void unsent_note(struct rpc_peer *peer, uint64_t id)
+{
+	/* Never in vain: where there is no room for one range more, another one takes it. */
+	if (peer->send && peer->session->has_token && id)
+		ids_add(&peer->unsent, peer->session, id, id, NULL);
+}
+
+void unsent_sent(struct rpc_peer *peer)
+{
+	if (peer->unsent.n && !peer->session->lingers)
+		unsent_forget(peer);
+}
+
+void unsent_answered(struct rpc_peer *peer, uint64_t below)
+{
+	/* Of others all go as soon as all have gone. */
+	if (peer->session->lingers)
+		ids_drop_below(&peer->unsent, peer->session, below, NULL);
+}
+
+void unsent_forget(struct rpc_peer *peer)
+{
+	ids_clear(&peer->unsent, peer->session, NULL);
 }
 
 void unsent_before_op(struct session *session, const struct op *op, bool is_once)

@@ -90,8 +90,8 @@ static void add_rows(struct call *call)
 				  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
 						       .uid = session->uid, .session = session->id,
 						       .pid = (uint32_t)session->pid,
-						       .device_bytes = (int64_t)session->device_bytes,
-						       .tensors = (int64_t)session->n_tensors},
+						       .device_bytes = (int64_t)session->unnamed->device_bytes,
+						       .tensors = (int64_t)session->unnamed->n},
 				  &session->usage);
 }
 

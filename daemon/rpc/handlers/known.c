@@ -9,6 +9,7 @@
 #include "daemon/rpc/handlers/submit.h"
 #include "daemon/rpc/handlers/tensor_message.h"
 #include "daemon/service/results.h"
+#include "daemon/service/stale.h"
 #include "proto/wire.h"
 
 enum { TENSORS_FIELD = 1 /* Allocated.tensors */ };
@@ -279,10 +280,12 @@ static bool begin_anew(struct call *call, int *status)
 {
 	results_forget(call->session, call->id);
 	*status = 0;
-	if (call->id >= call->session->changed_below)
+	if (!stale_has(call->session, call->id))
 		return false;
 	*status = npumem_error_set(call->error, NPUMEM_ABORTED,
-				   "what request %" PRIu64 " worked on was changed since", call->id);
+				   "request %" PRIu64
+				   " was answered, and what it worked on was changed before the answer was read",
+				   call->id);
 	return true;
 }
 

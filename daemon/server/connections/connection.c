@@ -150,6 +150,8 @@ static bool flush(struct connection *connection)
 	if (!send_queued(connection))
 		return false;
 	connection->is_sending = connection_unsent(connection) > 0;
+	if (!connection->is_sending)
+		rpc_peer_sent(&connection->peer);
 	outbox_return(&connection->outbox, &host->pool);
 	return true;
 }

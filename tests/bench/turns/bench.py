@@ -16,20 +16,21 @@ scenarios = []
 class Scenario:
     """Of function(bench), a generator: what is before its yield prepares, what is behind it is measured. Meanwhile a
     second client asks `ping` over and over; on average that may take `most` times what it takes alone. What is
-    `sized` is about NPUs of the size that its options have."""
+    `sized` is about NPUs of the size that its options have; one with a `state` has a daemon that keeps one."""
 
-    def __init__(self, name, options, ping, most, sized, function):
+    def __init__(self, name, options, ping, most, sized, state, function):
         self.name = name
         self.options = options
         self.ping = ping
         self.most = most
         self.sized = sized
+        self.state = state
         self.function = function
 
 
-def scenario(name, options=SMALL, ping="info", most=None, sized=False):
+def scenario(name, options=SMALL, ping="info", most=None, sized=False, state=False):
     def add(function):
-        scenarios.append(Scenario(name, options, ping, most, sized, function))
+        scenarios.append(Scenario(name, options, ping, most, sized, state, function))
         return function
 
     return add

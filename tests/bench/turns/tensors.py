@@ -48,6 +48,25 @@ def free_many(bench):
     )
 
 
+def leave_and_return(bench, n):
+    client = bench.client()
+    token = client.call(resume=pb.ResumeRequest(linger=True)).resumed.token
+    bench.small(n, "", client)
+    yield
+    for _ in range(50):
+        client.close()
+        client = bench.client()
+        while client.ask(resume=pb.ResumeRequest(token=token)).status == pb.UNAVAILABLE:
+            pass
+    (row,) = [row for row in bench.watcher.call(stat=pb.StatRequest(details=True)).stat.clients if row.tensors]
+    assert row.tensors == n
+
+
+@scenario("a session with 100,000 unnamed tensors leaves and returns", state=True, sized=True)
+def leave_and_return_100000(bench):
+    yield from leave_and_return(bench, 100_000)
+
+
 @scenario("a client with 8,192 written tensors disconnects", LARGE)
 def disconnect(bench):
     client = bench.client()

@@ -92,6 +92,21 @@ static inline void peer_refuse(const struct peer *peer, uint64_t id, int status,
 	peer_answer(peer, &response);
 }
 
+static inline void peer_goes_down(const struct peer *peer, uint64_t id)
+{
+	Npumem__V1__Response response = NPUMEM__V1__RESPONSE__INIT;
+	Npumem__V1__Field field = NPUMEM__V1__FIELD__INIT, *fields = &field;
+	field.key = (char *)"going_down";
+	field.value_case = NPUMEM__V1__FIELD__VALUE_NUMBER;
+	field.number = 1;
+	response.id = id;
+	response.status = NPUMEM__V1__STATUS__UNAVAILABLE;
+	response.message = (char *)"the daemon is going down";
+	response.n_fields = 1;
+	response.fields = &fields;
+	peer_answer(peer, &response);
+}
+
 /* A tensor fx8 Q.5 [1,2,3,4] at 0. */
 struct peer_tensor {
 	Npumem__V1__Tensor message;

@@ -105,15 +105,15 @@ START_TEST(what_a_session_has_without_a_name)
 	struct tensor *tensors[2];
 
 	ck_assert_int_eq(alloc(2, names, tensors), 0);
-	ck_assert_uint_eq(session.device_bytes, 2 * 8 * 128);
-	ck_assert_uint_eq(session.n_tensors, 2);
+	ck_assert_uint_eq(session.unnamed->device_bytes, 2 * 8 * 128);
+	ck_assert_uint_eq(session.unnamed->n, 2);
 	tensors_hide(&session, tensors, 1);
-	ck_assert_uint_eq(session.device_bytes, 8 * 128);
-	ck_assert_uint_eq(session.n_tensors, 1);
+	ck_assert_uint_eq(session.unnamed->device_bytes, 8 * 128);
+	ck_assert_uint_eq(session.unnamed->n, 1);
 	tensors_free(&session, tensors, 1);
 	tensors_hide(&session, tensors + 1, 1);
 	tensors_free(&session, tensors + 1, 1);
-	ck_assert_uint_eq(session.device_bytes, 0);
+	ck_assert_uint_eq(session.unnamed->device_bytes, 0);
 }
 END_TEST
 

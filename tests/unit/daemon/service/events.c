@@ -152,7 +152,7 @@ START_TEST(low_space_is_told_once_until_there_was_enough)
 	small = take(&hall, 256);
 	ck_assert_msg(!events_take(to, &event), "it came back over the low mark only");
 	service_release(&hall.world.service, small);
-	service_release(&hall.world.service, hall.mine.anonymous->tensor);
+	service_release(&hall.world.service, hall.mine.unnamed->first->tensor);
 	take(&hall, 8000);
 	ck_assert(events_take(to, &event));
 	hall_deinit(&hall);

@@ -110,8 +110,8 @@ START_TEST(what_is_held)
 	world_tensor(&world, &session, "");
 	world_tensor(&world, &session, "x");
 	world_tensor(&world, &other, "");
-	ck_assert_uint_eq(session.n_tensors, 1);
-	ck_assert_uint_eq(session.device_bytes, 8 * 128);
+	ck_assert_uint_eq(session.unnamed->n, 1);
+	ck_assert_uint_eq(session.unnamed->device_bytes, 8 * 128);
 	ck_assert_uint_eq(session.user->now[LIMITS_TENSORS], 2);
 	ck_assert_uint_eq(session.user->now[LIMITS_DEVICE_BYTES], 2 * 8 * 128);
 	ck_assert_uint_eq(world.service.limits.now[LIMITS_TENSORS], 3);

@@ -39,16 +39,16 @@ START_TEST(all_of_the_tables_is_there_again)
 	ck_assert_uint_eq(lasting_named(&kept, "view")->handle, handles[2]);
 	ck_assert_ptr_eq(lasting_named(&kept, "view")->base, back);
 	ck_assert_uint_eq(kept.found[0].id, session_id);
-	ck_assert_uint_eq(kept.found[0].anonymous->tensor->handle, handles[1]);
+	ck_assert_uint_eq(kept.found[0].unnamed->first->tensor->handle, handles[1]);
 	/* A new one has another number. */
 	session_init(&other, &kept.world.service, 1001, 2, NULL);
 	ck_assert_uint_gt(other.id, session_id);
 	ck_assert(session_is_fresh(&other));
 	session_return(&kept.found[0], &other);
 	ck_assert_uint_eq(other.id, session_id);
-	ck_assert_uint_eq(other.n_tensors, 1);
-	ck_assert_ptr_null(kept.found[0].anonymous);
-	ck_assert_ptr_eq(record_of(device_find(kept.world.device, handles[1]))->session, &other);
+	ck_assert_uint_eq(other.unnamed->n, 1);
+	ck_assert_ptr_null(kept.found[0].unnamed->first);
+	ck_assert_ptr_eq(record_of(device_find(kept.world.device, handles[1]))->unnamed, other.unnamed);
 	/* Its end is the end of what it had. */
 	session_deinit(&other);
 	lasting_restart(&kept);

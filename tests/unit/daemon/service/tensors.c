@@ -67,7 +67,7 @@ START_TEST(all_or_nothing)
 			 NPUMEM_INVALID);
 	ck_assert_int_eq(npumem_error_find(&bench.world.error, "tensor_index", -1), 1);
 	ck_assert_int_eq(world_n_tensors(&bench.world), 0);
-	ck_assert_ptr_null(bench.session.anonymous);
+	ck_assert_ptr_null(bench.session.unnamed->first);
 	ck_assert_ptr_null(names_find(&bench.world.service.names, 1001, "a"));
 	bench_deinit(&bench);
 }
@@ -160,7 +160,7 @@ START_TEST(a_view_counts_with_its_base)
 	ck_assert_int_eq(tensors_view(&bench.session, base, "w", &slice, NULL, &again, &bench.world.error),
 			 NPUMEM_INVALID);
 	ck_assert_uint_eq(free_all(&bench.session, &base, 1), 3);
-	ck_assert_ptr_null(bench.session.anonymous);
+	ck_assert_ptr_null(bench.session.unnamed->first);
 	bench_deinit(&bench);
 }
 END_TEST
@@ -214,7 +214,7 @@ START_TEST(host_memory_may_run_out_anywhere)
 			ck_assert_int_eq(status, NPUMEM_RESOURCE_EXHAUSTED);
 			ck_assert_int_eq(world_n_tensors(&bench.world), 0);
 			ck_assert_uint_eq(bench.world.service.names.n, 0);
-			ck_assert_ptr_null(bench.session.anonymous);
+			ck_assert_ptr_null(bench.session.unnamed->first);
 			ck_assert_int_eq(alloc(&bench, names, 40, tensors), 0);
 		}
 		ck_assert_int_eq(world_n_tensors(&bench.world), 40);

@@ -168,6 +168,38 @@ START_TEST(each_call_fails)
 }
 END_TEST
 
+/* What the disk has after a sync that failed is not known, though the next one succeeds: nothing may be told. */
+START_TEST(after_a_sync_that_failed)
+{
+	struct store_write *write;
+
+	state.options.hooks = &failing;
+	state.options.durable = true;
+	fault.number = EIO;
+	for (unsigned at = 0; at < 2; at++) {
+		fault.only = NULL;
+		state_open();
+		script_do(state.store, 0);
+		ck_assert_int_eq(store_flush(state.store), 0);
+		script_do(state.store, 1);
+		fault.only = "fsync";
+		if (at)
+			ck_assert_int_eq(store_write_begin(state.store, 1, 0, 1, &write), -EIO);
+		else
+			ck_assert_int_eq(store_flush(state.store), -EIO);
+		fault.only = NULL;
+		for (unsigned i = 0; i < 3; i++)
+			ck_assert_int_eq(store_flush(state.store), -EIO);
+		ck_assert_int_eq(store_close(state.store, true), -EIO);
+		state.store = NULL;
+	}
+	state_open();
+	ck_assert(!state.report.was_clean);
+	ck_assert_uint_eq(state.report.n_writes, 0);
+	state_close(true);
+}
+END_TEST
+
 /* File systems that cannot allocate are written zeros to. */
 START_TEST(without_fallocate)
 {
@@ -287,6 +319,7 @@ Suite *suite_fault(void)
 
 	tcase_add_checked_fixture(tcase, state_set_up, state_tear_down);
 	tcase_add_loop_test(tcase, each_call_fails, 0, KINDS);
+	tcase_add_test(tcase, after_a_sync_that_failed);
 	tcase_add_test(tcase, without_fallocate);
 	tcase_add_test(tcase, a_limit_of_files);
 	tcase_add_test(tcase, a_full_disk);

@@ -203,6 +203,36 @@ START_TEST(writes_under_way)
 }
 END_TEST
 
+/* Until it begins nobody finds it, and its room is another's when it ends. */
+START_TEST(planned_writes)
+{
+	const struct store_found_write *found;
+	struct store_write *writes[3], *more;
+
+	state.options.durable = _i;
+	state_open();
+	for (unsigned i = 0; i < 3; i++)
+		ck_assert_int_eq(store_write_plan(state.store, i, i, 1, &writes[i]), 0);
+	ck_assert_int_eq(store_writes_begin(state.store, &writes[1], 2), 0);
+	store_write_end(state.store, writes[0]);
+	ck_assert_int_eq(store_write_plan(state.store, 9, 9, 9, &more), 0);
+	ck_assert_ptr_eq(more, writes[0]);
+	store_write_end(state.store, writes[2]);
+	state_reopen(false);
+	/* Of the one that ended a loss of power would find the bytes. */
+	ck_assert_uint_eq(store_writes_found(state.store, &found), _i ? 2 : 1);
+	ck_assert_uint_eq(found[0].handle, 1);
+	ck_assert_int_eq(store_recovered(state.store), 0);
+	for (unsigned i = 0; i < STORE_WRITES_MAX; i++)
+		ck_assert_int_eq(store_write_plan(state.store, i, 0, 1, &more), 0);
+	ck_assert_int_eq(store_write_plan(state.store, 1, 0, 1, &more), -ENOSPC);
+	state_reopen(false);
+	ck_assert_uint_eq(store_writes_found(state.store, &found), 0);
+	ck_assert_int_eq(store_recovered(state.store), 0);
+	state_close(true);
+}
+END_TEST
+
 START_TEST(as_many_writes_as_there_may_be)
 {
 	static struct store_write *writes[STORE_WRITES_MAX];
@@ -279,6 +309,7 @@ Suite *suite_store(void)
 	tcase_add_loop_test(tcase, a_transaction_is_what_was_committed, 0, 2);
 	tcase_add_test(tcase, many_transactions_at_once);
 	tcase_add_loop_test(tcase, writes_under_way, 0, 2);
+	tcase_add_loop_test(tcase, planned_writes, 0, 2);
 	tcase_add_test(tcase, as_many_writes_as_there_may_be);
 	tcase_add_test(tcase, files_without_a_directory);
 	suite_add_tcase(suite, tcase);

@@ -217,7 +217,7 @@ START_TEST(a_daemon_going_down)
 	struct told told[2] = {{0}};
 	ck_assert_int_eq(send_run(&peer, &told[0]), 0);
 	ck_assert_int_eq(send_run(&peer, &told[1]), 0);
-	peer_refuse(&peer, 1, NPUMEM_UNAVAILABLE, "going down");
+	peer_goes_down(&peer, 1);
 	expect_over(&peer, told, 2, "going down");
 }
 END_TEST

@@ -379,7 +379,7 @@ START_TEST(what_is_refused_on_the_way_down)
 	fill(&door, 1, &told[0]);
 	fill(&door, 2, &told[1]);
 	ck_assert_int_eq(door_process(&door), 0);
-	peer_refuse(&door.peer, 2, NPUMEM_UNAVAILABLE, "the daemon is going down");
+	peer_goes_down(&door.peer, 2);
 	ck_assert_int_eq(door_process(&door), 0);
 	expect_done(&door, 3, &told[1]);
 	ck_assert_int_eq(told[0].times, 0);
@@ -405,8 +405,30 @@ START_TEST(a_daemon_that_says_it_ends_and_does_not)
 	door_resumed(&door, door_knock(&door, false), DOOR_TOKEN, 30);
 	fill(&door, 1, &told);
 	ck_assert_int_eq(door_process(&door), 0);
-	peer_refuse(&door.peer, 2, NPUMEM_UNAVAILABLE, "the daemon is going down");
+	peer_goes_down(&door.peer, 2);
 	expect_over(&door, &told, "is going down, and does not end");
+}
+END_TEST
+
+/* It is an answer like any other, at once, and the connection goes on. */
+START_TEST(what_is_unavailable_from_a_daemon_that_stays)
+{
+	struct told told[2] = {{0}};
+	struct door door;
+	door_open(&door);
+	fill(&door, 1, &told[0]);
+	fill(&door, 2, &told[1]);
+	ck_assert_int_eq(door_process(&door), 0);
+	peer_refuse(&door.peer, 2, NPUMEM_UNAVAILABLE, "another one has it");
+	ck_assert_int_eq(door_process(&door), 0);
+	ck_assert_int_eq(told[0].times, 1);
+	ck_assert_int_eq(told[0].status, NPUMEM_UNAVAILABLE);
+	ck_assert_str_eq(told[0].message, "another one has it");
+	ck_assert_uint_eq(expect_fill(&door, 1, false, 2), 2);
+	ck_assert_uint_eq(expect_fill(&door, 2, false, 2), 3);
+	expect_done(&door, 3, &told[1]);
+	ck_assert_int_eq(npumem_timeout(door.peer.npumem), -1);
+	door_close(&door);
 }
 END_TEST
 
@@ -441,6 +463,7 @@ Suite *suite_resume(void)
 	tcase_add_test(tcase, a_request_that_no_daemon_survives);
 	tcase_add_test(tcase, what_is_refused_on_the_way_down);
 	tcase_add_test(tcase, a_daemon_that_says_it_ends_and_does_not);
+	tcase_add_test(tcase, what_is_unavailable_from_a_daemon_that_stays);
 	tcase_add_test(tcase, an_end_that_is_meant);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -497,6 +497,172 @@ START_TEST(costs_of_looking)
 }
 END_TEST
 
+/* ---- what is asked before the first byte ---- */
+
+struct moment {
+	struct rig *rig;
+	uint8_t *before; /* all that is kept */
+	unsigned n_asked;
+	int answer;
+	struct kernel_progress progress;
+	int64_t n_looks, stop_at;
+};
+
+static size_t kept_bytes(const struct moment *moment)
+{
+	return (size_t)device_memory_bytes(&moment->rig->options.geometry);
+}
+
+static bool has_changed(const struct moment *moment)
+{
+	return memcmp(moment->before, moment->rig->memory, kept_bytes(moment)) != 0;
+}
+
+static int ask(void *ctx, struct npumem_error *error)
+{
+	struct moment *moment = ctx;
+	moment->n_asked++;
+	ck_assert(!has_changed(moment));
+	return moment->answer ? npumem_error_set(error, moment->answer, "not now") : 0;
+}
+
+static void stop_some_time(struct kernel_progress *progress)
+{
+	struct moment *moment = (struct moment *)(void *)((char *)progress - offsetof(struct moment, progress));
+	if (++moment->n_looks == moment->stop_at)
+		progress->cancelled = true;
+}
+
+/* rig->op; what has begun has been asked once, and nothing else has changed a byte. */
+static int run_asked(struct moment *moment)
+{
+	struct rig *rig = moment->rig;
+	moment->before = malloc(kept_bytes(moment));
+	memcpy(moment->before, rig->memory, kept_bytes(moment));
+	moment->n_asked = 0;
+	moment->n_looks = 0;
+	moment->progress = (struct kernel_progress){.piece = 16, .looked = stop_some_time};
+	rig->op.begins = ask;
+	rig->op.begins_ctx = moment;
+	rig->op.progress = &moment->progress;
+	int status = rig_op(rig);
+	ck_assert_uint_le(moment->n_asked, 1);
+	if (status && status == moment->answer)
+		ck_assert_uint_eq(moment->n_asked, 1);
+	if (!moment->n_asked || moment->answer)
+		ck_assert(!has_changed(moment));
+	free(moment->before);
+	return status;
+}
+
+enum { BEGIN_BYTES = 3 * 16 * 16, BEGIN_KINDS = 6 };
+
+struct begin_stage {
+	struct rig rig;
+	struct tensor *in, *out, *apart, *nan, *unwritten;
+};
+
+static struct tensor *place_one(struct rig *rig, int dtype, int64_t stride)
+{
+	struct device_request request = rig_request(dtype, 1, 3, 16, 16);
+	if (stride) {
+		request.spec.layout = NPUMEM_STRIDED;
+		request.spec.stride =
+			(struct npumem_dims){16 * 16 * stride, 16 * 16 * stride, 16 * stride, stride};
+	}
+	return rig_place(rig, &request);
+}
+
+static void begin_stage_open(struct begin_stage *stage)
+{
+	static uint8_t nans[4 * BEGIN_BYTES];
+	struct rig *rig = &stage->rig;
+	rig_open(rig, 4, 16384);
+	stage->in = place_one(rig, NPUMEM_FX8, 0);
+	stage->out = place_one(rig, NPUMEM_FX8, 0);
+	stage->apart = place_one(rig, NPUMEM_FX8, 2);
+	stage->unwritten = place_one(rig, NPUMEM_FX8, 0);
+	stage->nan = place_one(rig, NPUMEM_FP32, 0);
+	memset(nans, 0xff, sizeof(nans));
+	ck_assert_int_eq(rig_fill(rig, stage->in, 3), 0);
+	ck_assert_int_eq(rig_fill(rig, stage->out, 55), 0);
+	ck_assert_int_eq(rig_fill(rig, stage->apart, 55), 0);
+	ck_assert_int_eq(rig_write(rig, stage->nan, nans), 0);
+	ck_assert_int_eq(rig_write_some(rig, stage->unwritten, 0, BEGIN_BYTES - 1, nans), 0);
+}
+
+/* One that writes, of each kind; a kernel that writes where its output lies, and one whose output is copied. */
+static void set_op(struct begin_stage *stage, unsigned kind, uint8_t *data)
+{
+	struct rig *rig = &stage->rig;
+	rig->op = dma(kind == 0 ? OP_WRITE : kind == 1 ? OP_FILL : OP_COPY, stage->out, stage->in);
+	if (kind == 0)
+		rig->op.system = (struct op_system){.base = data, .bytes = BEGIN_BYTES};
+	rig->op.count = kind == 0 ? -1 : 0;
+	rig->op.value = 9;
+	if (kind == 3)
+		rig_relu_op(rig, stage->in, stage->out);
+	else if (kind == 4)
+		rig_relu_op(rig, stage->in, stage->apart);
+	else if (kind == 5)
+		rig_relu_op(rig, stage->out, stage->out);
+}
+
+START_TEST(asked_before_the_first_byte)
+{
+	uint8_t *data = rig_ramp(BEGIN_BYTES, 1);
+	for (unsigned kind = 0; kind < BEGIN_KINDS; kind++) {
+		int64_t n_not_asked = 0;
+		int status = NPUMEM_CANCELLED;
+		for (int64_t at = 1; status; at++) {
+			struct begin_stage stage;
+			begin_stage_open(&stage);
+			struct moment moment = {.rig = &stage.rig, .stop_at = at};
+			set_op(&stage, kind, data);
+			status = run_asked(&moment);
+			ck_assert(!status || status == NPUMEM_CANCELLED);
+			n_not_asked += !moment.n_asked;
+			if (!status)
+				ck_assert_uint_eq(moment.n_asked, 1);
+			rig_close(&stage.rig);
+		}
+		/* Who reads looks first, and may be stopped there. */
+		ck_assert(kind < 2 || n_not_asked > 0);
+	}
+	free(data);
+}
+END_TEST
+
+START_TEST(not_asked_where_it_is_refused)
+{
+	struct begin_stage stage;
+	uint8_t *data = rig_ramp(BEGIN_BYTES, 1);
+	begin_stage_open(&stage);
+	struct rig *rig = &stage.rig;
+	struct moment moment = {.rig = rig};
+	rig->op = dma(OP_COPY, stage.out, stage.unwritten);
+	ck_assert_int_eq(run_asked(&moment), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_uint_eq(moment.n_asked, 0);
+	rig_relu_op(rig, stage.unwritten, stage.out);
+	ck_assert_int_eq(run_asked(&moment), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_uint_eq(moment.n_asked, 0);
+	/* Which only the kernel sees. */
+	rig_relu_op(rig, stage.nan, stage.out);
+	rig->op.kernel = NPUMEM_KERNEL_CONVERT_TENSOR;
+	ck_assert_int_eq(run_asked(&moment), NPUMEM_INVALID);
+	ck_assert_uint_eq(moment.n_asked, 0);
+	/* Who asks may be told no. */
+	moment.answer = NPUMEM_RESOURCE_EXHAUSTED;
+	for (unsigned kind = 0; kind < BEGIN_KINDS; kind++) {
+		set_op(&stage, kind, data);
+		ck_assert_int_eq(run_asked(&moment), NPUMEM_RESOURCE_EXHAUSTED);
+		rig_said(rig, NPUMEM_RESOURCE_EXHAUSTED, "not now");
+	}
+	rig_close(rig);
+	free(data);
+}
+END_TEST
+
 Suite *suite_op(void)
 {
 	Suite *suite = suite_create("device/op");
@@ -512,6 +678,8 @@ Suite *suite_op(void)
 	tcase_add_test(tcase, costs);
 	tcase_add_test(tcase, costs_with_a_pack);
 	tcase_add_test(tcase, costs_of_looking);
+	tcase_add_test(tcase, asked_before_the_first_byte);
+	tcase_add_test(tcase, not_asked_where_it_is_refused);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -463,7 +463,7 @@ START_TEST(a_client_may_end_at_every_moment)
 			ck_assert(!crowd.peers[1].n_drained || !crowd.peers[1].rpc.n_calls);
 			crowd_finish_all(&crowd);
 			ck_assert_uint_eq(crowd.peers[1].n_drained, 1);
-			ck_assert_ptr_null(crowd.peers[1].session.anonymous);
+			ck_assert_ptr_null(crowd.peers[1].session.unnamed);
 			world_check(&crowd.world);
 			crowd_deinit(&crowd);
 		}

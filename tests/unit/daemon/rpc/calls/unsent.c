@@ -2,6 +2,7 @@
 #include "daemon/rpc/calls/unsent.h"
 
 #include "daemon/rpc/rpc.h"
+#include "daemon/service/stale.h"
 #include "tests/unit/daemon/service/lasting.h"
 
 struct scene {
@@ -27,9 +28,9 @@ static void scene_init(struct scene *scene)
 	lasting_init(&scene->kept);
 	lasting_begin(&scene->kept, &scene->session);
 	lasting_begin(&scene->kept, &scene->other);
-	scene->peer =
-		(struct rpc_peer){.session = &scene->session, .send = send, .ctx = scene, .last_answered = 8};
+	scene->peer = (struct rpc_peer){.session = &scene->session, .send = send, .ctx = scene};
 	scene->session.peer = &scene->peer;
+	unsent_note(&scene->peer, 8);
 	scene->x = world_tensor(&scene->kept.world, &scene->session, "x");
 	scene->y = world_tensor(&scene->kept.world, &scene->session, "y");
 }
@@ -114,18 +115,60 @@ START_TEST(before_what_was_used_ends)
 }
 END_TEST
 
+/* What was answered and not sent, and nothing that is still under way. */
 START_TEST(a_client_that_does_not_read_cannot_ask_again)
+{
+	struct scene scene;
+	const struct session *found = scene.kept.found;
+
+	scene_init(&scene);
+	scene.is_full = true;
+	unsent_note(&scene.peer, 3);
+	unsent_note(&scene.peer, 9);
+	sent_before(&scene, &scene.session, OP_READ, scene.x, NULL);
+	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 1);
+	ck_assert_uint_eq(scene.peer.unsent.n, 0);
+	lasting_restart(&scene.kept);
+	for (uint64_t id = 0; id < 12; id++) {
+		ck_assert_int_eq(stale_has(&found[0], id), id == 3 || id == 8 || id == 9);
+		ck_assert(!stale_has(&found[1], id));
+	}
+	lasting_deinit(&scene.kept);
+}
+END_TEST
+
+START_TEST(what_has_gone_is_none_of_it)
 {
 	struct scene scene;
 
 	scene_init(&scene);
 	scene.is_full = true;
+	unsent_sent(&scene.peer);
 	sent_before(&scene, &scene.session, OP_READ, scene.x, NULL);
-	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 1);
-	ck_assert_uint_eq(scene.session.changed_below, 9);
-	lasting_restart(&scene.kept);
-	ck_assert_uint_eq(scene.kept.found[0].changed_below, 9);
-	ck_assert_uint_eq(scene.kept.found[1].changed_below, 0);
+	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
+	sent_before(&scene, &scene.session, OP_READ, scene.x, NULL);
+	unsent_note(&scene.peer, 10);
+	unsent_sent(&scene.peer);
+	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
+	ck_assert(!stale_has(&scene.session, 8) && !stale_has(&scene.session, 10));
+	lasting_deinit(&scene.kept);
+}
+END_TEST
+
+/* Of what lingers only the client's word counts. */
+START_TEST(what_is_sent_to_another_host)
+{
+	struct scene scene;
+
+	scene_init(&scene);
+	scene.session.lingers = true;
+	unsent_note(&scene.peer, 9);
+	unsent_sent(&scene.peer);
+	unsent_answered(&scene.peer, 9);
+	sent_before(&scene, &scene.session, OP_READ, scene.x, NULL);
+	ck_assert_uint_eq(sent_before(&scene, &scene.session, OP_FILL, scene.x, NULL), 0);
+	ck_assert(stale_has(&scene.session, 9));
+	ck_assert(!stale_has(&scene.session, 7) && !stale_has(&scene.session, 10));
 	lasting_deinit(&scene.kept);
 }
 END_TEST
@@ -152,6 +195,8 @@ Suite *suite_unsent(void)
 	tcase_add_test(tests, before_what_is_done_once);
 	tcase_add_test(tests, before_what_was_used_ends);
 	tcase_add_test(tests, a_client_that_does_not_read_cannot_ask_again);
+	tcase_add_test(tests, what_has_gone_is_none_of_it);
+	tcase_add_test(tests, what_is_sent_to_another_host);
 	tcase_add_test(tests, without_a_token_nothing_is_sent_again);
 	suite_add_tcase(suite, tests);
 	return suite;

@@ -1,0 +1,52 @@
+/* A set of request ids, of those that a client may send again: ranges, as most ids come one after the other. The
+ * memory is the session's uid's to answer for, and bounded: where there is no room for one range more, the ids
+ * between two of them count as in it, too. */
+#ifndef SERVICE_IDS_H
+#define SERVICE_IDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct session;
+
+enum {
+	IDS_FEW = 4,
+	IDS_MAX = 4096, /* ranges: as many requests may be under way between those that were answered */
+};
+
+struct ids_range {
+	uint64_t first, last;
+	uint32_t cell; /* the keeper's */
+};
+
+/* Zero at first, and where it is empty. May be copied, and then is the copy's. */
+struct ids {
+	struct ids_range *many; /* in order, none next to another; NULL: `few` */
+	unsigned n, room;	/* of `many` */
+	struct ids_range few[IDS_FEW];
+};
+
+/* Who keeps the ranges somewhere else, too. */
+struct ids_keeper {
+	bool (*make)(struct session *session, struct ids_range *range); /* a new one; false: there is no room */
+	void (*change)(struct session *session, const struct ids_range *range);
+	void (*drop)(struct session *session, const struct ids_range *range);
+};
+
+/* Adds [first, last]. False: there is no room, not even for the first range. `keeper` may be NULL. */
+bool ids_add(struct ids *ids, struct session *session, uint64_t first, uint64_t last,
+	     const struct ids_keeper *keeper);
+/* The next range as it was kept, which is behind all others. False: it is not, or there is no room. */
+bool ids_append(struct ids *ids, struct session *session, const struct ids_range *range);
+bool ids_has(const struct ids *ids, uint64_t id);
+/* Ranges of which all ids are below go. */
+void ids_drop_below(struct ids *ids, struct session *session, uint64_t below, const struct ids_keeper *keeper);
+/* All go, and the memory. */
+void ids_clear(struct ids *ids, struct session *session, const struct ids_keeper *keeper);
+
+static inline const struct ids_range *ids_ranges(const struct ids *ids)
+{
+	return ids->many ? ids->many : ids->few;
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* Requests of a session with a token that were answered, whose answers may not have reached the client, and that
+ * do not find any more what they found: sent again, they are refused. Kept in the store as ranges of ids, until
+ * the client says that it has the answers. */
+#ifndef SERVICE_STALE_H
+#define SERVICE_STALE_H
+
+#include "daemon/service/session.h"
+
+struct results_cell;
+
+/* Adds these; where there is no room, all ids up to the last of them count. Commits. */
+void stale_add(struct session *session, const struct ids *ids);
+bool stale_has(const struct session *session, uint64_t id);
+/* The client has the answers of all requests with lower ids. Commits nothing. */
+void stale_answered(struct session *session, uint64_t below);
+/* What was found in the store of a session, by rising ids. */
+void stale_restore(struct session *session, uint32_t cell, const struct results_cell *kept);
+/* Forgets all of it: the session ends. Commits nothing. */
+void stale_deinit(struct session *session);
+/* The session ends here alone: its cells stay. */
+void stale_leave(struct session *session);
+
+#endif
