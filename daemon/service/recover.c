@@ -422,6 +422,8 @@ static int restore_tensors(struct recovery *recovery)
 		}
 	for (uint32_t i = 0; i < recovery->n_sessions && !status; i++)
 		results_sort_made(recovery->sessions[i].session);
+	for (uint32_t i = 0; i < recovery->n_sessions && is_replay(recovery); i++)
+		session_settle(recovery->sessions[i].session);
 	if (recovery->report->n_damaged)
 		say(recovery, true, "lost: %" PRIu32 " tensors, whose cells are damaged",
 		    recovery->report->n_damaged);

@@ -76,6 +76,17 @@ static int begin(struct call *call)
 	return 0;
 }
 
+/* A replay starts from the snapshot, and must find the same places. */
+static int begin_with_record(struct call *call)
+{
+	struct service *service = call->rpc->service;
+
+	device_settle(service->device);
+	for (struct session *session = service->sessions; session; session = session->next)
+		session_settle(session);
+	return begin(call);
+}
+
 int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request)
 {
 	struct service *service = call->rpc->service;
@@ -86,7 +97,7 @@ int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *reques
 		if (!status)
 			status = reply_reserve(&call->reply, PIECE_REST_BYTES, call->error);
 		if (!status)
-			status = request->record ? beginning_tell(call, begin) : begin(call);
+			status = request->record ? beginning_tell(call, begin_with_record) : begin(call);
 		return status;
 	}
 	status = snapshot_find(call->session, request->snapshot, call->error);
