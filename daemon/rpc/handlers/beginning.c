@@ -57,10 +57,12 @@ static int write_page(const struct call *call, const struct beginning *beginning
 	mark = reply_open(&reply, NPUMEM__V1__RESPONSE__RESULT_LIST,
 			  (size_t)beginning->n * TENSOR_MESSAGE_EXPECTED_BYTES);
 	for (unsigned i = 0; i < beginning->n; i++) {
+		const struct record *record = record_of(beginning->tensors[i]);
 		struct tensor_message message;
 
-		reply_message(&reply, TENSORS_FIELD,
-			      tensor_message(call, beginning->tensors[i], &beginning->states[i], &message));
+		tensor_message(call, beginning->tensors[i], &beginning->states[i], &message);
+		message.message.session = record->session ? record->session->id : 0;
+		reply_message(&reply, TENSORS_FIELD, &message.message.base);
 	}
 	reply_close(&reply, mark, (size_t)beginning->n * TENSOR_MESSAGE_EXPECTED_BYTES);
 	reply_end(&reply, 0, &none);

@@ -87,6 +87,27 @@ static int begin_with_record(struct call *call)
 	return begin(call);
 }
 
+static int tell_gone(struct call *call, void *arg)
+{
+	Npumem__V1__SnapshotPiece message = NPUMEM__V1__SNAPSHOT_PIECE__INIT;
+
+	snapshot_gone(arg);
+	message.last = true;
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SNAPSHOT, &message.base);
+	return 0;
+}
+
+static int give_up(struct call *call)
+{
+	struct service *service = call->rpc->service;
+	int status = reply_reserve(&call->reply, PIECE_REST_BYTES, call->error);
+
+	if (status)
+		return status;
+	snapshot_end(call->session);
+	return call_later(call, INT64_MAX, snapshot_give_back, tell_gone, service);
+}
+
 int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request)
 {
 	struct service *service = call->rpc->service;
@@ -101,6 +122,8 @@ int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *reques
 		return status;
 	}
 	status = snapshot_find(call->session, request->snapshot, call->error);
+	if (!status && request->end)
+		return give_up(call);
 	if (!status)
 		status = reply_reserve(&call->reply, STORE_PIECE_BYTES + PIECE_REST_BYTES, call->error);
 	if (status)
