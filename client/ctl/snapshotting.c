@@ -11,10 +11,11 @@
 
 #include "client/ctl/partial.h"
 
-/* It does not exist, or is empty. */
+/* It does not exist, or is an empty directory; a symbolic link may be anybody's, and is not followed. */
 static int check_target(struct ctl *ctl, const char *path)
 {
-	DIR *directory = opendir(path);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 	int code = CTL_OK;
 	if (!directory && errno == ENOENT)
@@ -28,26 +29,22 @@ static int check_target(struct ctl *ctl, const char *path)
 	return code;
 }
 
-static int begin(struct ctl *ctl, const char *directory, struct partial *partial)
-{
-	char prefix[PATH_MAX];
-	size_t n = strlen(directory);
-	while (n > 1 && directory[n - 1] == '/')
-		n--;
-	if ((size_t)snprintf(prefix, sizeof(prefix), "%.*s.partial-", (int)n, directory) >= sizeof(prefix))
-		return ctl_invalid(ctl, "the name of the directory is too long");
-	return partial_begin(ctl, prefix, partial);
-}
-
 int snapshotting_take(struct ctl *ctl, const char *directory,
 		      int (*next)(struct ctl *ctl, void *context, const struct npumem_piece **piece),
 		      void *context, uint64_t *bytes)
 {
 	struct partial partial = {.directory = -1, .file = -1};
 	const struct npumem_piece *piece = NULL;
-	int code = check_target(ctl, directory);
+	char name[PATH_MAX], prefix[PATH_MAX];
+	size_t n = strlen(directory);
+	while (n > 1 && directory[n - 1] == '/')
+		n--;
+	if ((size_t)snprintf(prefix, sizeof(prefix), "%.*s.partial-", (int)n, directory) >= sizeof(prefix))
+		return ctl_invalid(ctl, "the name of the directory is too long");
+	snprintf(name, sizeof(name), "%.*s", (int)n, directory);
+	int code = check_target(ctl, name);
 	if (!code)
-		code = begin(ctl, directory, &partial);
+		code = partial_begin(ctl, prefix, &partial);
 	while (!code && !(piece && piece->last)) {
 		code = next(ctl, context, &piece);
 		if (!code)
@@ -56,7 +53,7 @@ int snapshotting_take(struct ctl *ctl, const char *directory,
 	if (!code)
 		code = partial_close(ctl, &partial);
 	if (!code)
-		code = partial_name(ctl, &partial, directory);
+		code = partial_name(ctl, &partial, name);
 	*bytes = partial.bytes;
 	partial_end(&partial);
 	return code;

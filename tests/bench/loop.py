@@ -12,16 +12,18 @@ millisecond of processor time in one turn, or costs the second client more than 
 """
 
 import argparse
+import contextlib
 import os
 import resource
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "integration")]
 
 from support import Daemon, HungUp, pb  # noqa: E402
-from turns import tensors, placement, operations, kernels  # noqa: E402, F401: their scenarios, in this order
+from turns import tensors, placement, operations, kernels, snapshots  # noqa: E402, F401: their scenarios, in this order
 from turns.bench import Bench, scenarios  # noqa: E402
 from turns.ping import Pinger  # noqa: E402
 
@@ -30,7 +32,11 @@ ENOUGH_SECONDS = 10  # after which a scenario is not run another time
 
 
 def run_round(scenario, options, fragmented):
-    with Daemon(*options) as daemon:
+    with contextlib.ExitStack() as stack:
+        if "STATE" in options:
+            state = stack.enter_context(tempfile.TemporaryDirectory(prefix="npumem-bench-"))
+            options = tuple(state if option == "STATE" else option for option in options)
+        daemon = stack.enter_context(Daemon(*options))
         bench = Bench(daemon)
         with bench.stack:
             if fragmented:
