@@ -204,6 +204,51 @@ class Places(SnapshotTestCase):
             self.assertEqual(there.read(own.handle), bytes([4] * 512))
 
 
+class Turns(SnapshotTestCase):
+    """What a snapshot keeps the loop for, in processor time: about what a long answer does, and not what the device has."""
+
+    options = ("--npus", "8", "--npu-bytes", str(32 * MIB))
+    TIMES, TRIES = 10, 6
+
+    def longest(self, watcher, work):
+        watcher.call(stat=pb.StatRequest(reset=True))
+        work()
+        return watcher.call(stat=pb.StatRequest(details=True)).stat.loop.longest_cpu_ns
+
+    def read(self, client):
+        for _ in range(64):
+            client.call(**read("t0", 0, MIB))
+
+    def snapshot(self, client, other, record):
+        number = client.call(snapshot=pb.SnapshotRequest(record=record)).snapshot.snapshot
+        last, n = False, 0
+        while not last:
+            last = client.call(**ask_snapshot(number)).snapshot.last
+            other.call(**fill(f"s{n % 2000}", n % 100))
+            n += 1
+        self.assertGreater(n, 200)
+        if record:
+            client.call(record=pb.RecordRequest(action=pb.RECORD_STOP))
+
+    def test_no_turn_is_long(self):
+        client, other, watcher = (self.client() for _ in range(3))
+        for i in range(6):
+            client.call(**alloc(f"t{i}", (1, 8, 1, 4 * MIB)))
+            client.call(**fill(f"t{i}", 1))
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 8, 1, 16))
+        for first in range(0, 2000, 250):
+            names = [f"s{i}" for i in range(first, first + 250)]
+            client.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(name=name, spec=spec) for name in names]))
+        for record in (False, True):
+            for _ in range(self.TRIES):  # another process's caches are in it, too
+                usual = self.longest(watcher, lambda: self.read(client))
+                turn = self.longest(watcher, lambda: self.snapshot(client, other, record))
+                if turn < self.TIMES * usual:
+                    break
+            else:
+                self.fail(f"a turn of {turn} ns, where a read of 1 MiB takes {usual} ns")
+
+
 class Large(SnapshotTestCase):
     """A hundred thousand tensors, and a client that takes its time, while another one changes all of them."""
 
