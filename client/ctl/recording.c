@@ -15,6 +15,12 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
+static int fail_lost(struct ctl *ctl, const struct npumem_record *record)
+{
+	return ctl_fail(ctl, "the record is of no use after request %" PRIu64 ": %s", record->entries,
+			record->reason);
+}
+
 static int record_until(struct ctl *ctl, const struct npumem_record *record)
 {
 	const struct timespec pause = {0, 5000000};
@@ -26,10 +32,7 @@ static int record_until(struct ctl *ctl, const struct npumem_record *record)
 	}
 	if (npumem_record_stop(ctl->npumem, record, &ctl->error))
 		return CTL_FAILED;
-	if (record->lost)
-		return ctl_fail(ctl, "the record is of no use after request %" PRIu64 ": %s", record->entries,
-				record->reason);
-	return CTL_OK;
+	return record->lost ? fail_lost(ctl, record) : CTL_OK;
 }
 
 /* ---- with a snapshot ---- */
@@ -51,6 +54,8 @@ static int next_piece(struct ctl *ctl, void *context, const struct npumem_piece 
 	for (unsigned i = 0; i < TAKES && (!i || beginning->record->taken); i++)
 		if (npumem_record_take(ctl->npumem, beginning->record, &ctl->error))
 			return CTL_FAILED;
+	if (beginning->record->lost)
+		return fail_lost(ctl, beginning->record);
 	return npumem_record_piece(ctl->npumem, beginning->record, piece, &ctl->error) ? CTL_FAILED : CTL_OK;
 }
 
