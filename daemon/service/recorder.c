@@ -166,6 +166,12 @@ void recorder_stop(struct recorder *recorder)
 	recorder->owner = NULL;
 }
 
+void recorder_drop(struct recorder *recorder)
+{
+	recorder_stop(recorder);
+	forget(recorder);
+}
+
 void recorder_lose(struct recorder *recorder, const char *reason)
 {
 	if (recorder->lost)
@@ -232,8 +238,7 @@ void recorder_session_end(struct recorder *recorder, const struct session *sessi
 	uint64_t (*now_ns)(void) = session->service->events.now_ns;
 
 	if (recorder->owner == session) {
-		recorder_stop(recorder);
-		forget(recorder);
+		recorder_drop(recorder);
 	} else if (recorder->owner) {
 		recorder_add(recorder,
 			     &(struct recorder_entry){.session = session->id,

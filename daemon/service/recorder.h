@@ -70,6 +70,8 @@ int recorder_check(const struct recorder *recorder, const struct session *sessio
 void recorder_begin(struct recorder *recorder, struct session *session);
 /* Records no more; what waits can still be taken. */
 void recorder_stop(struct recorder *recorder);
+/* The same, and nothing waits. */
+void recorder_drop(struct recorder *recorder);
 
 /* `entry` needs neither next nor number nor taken. Takes over its transfers, and where `owner` is not NULL its
  * request (of the recorder's heap), which is then NULL there; copies the rest. Without room or memory the record

@@ -148,6 +148,19 @@ static void sweep_recovery(const struct left *left)
 		}
 }
 
+/* What it leaves of the state is nobody's. */
+static void sweep_replay(const struct left *left)
+{
+	left_is_replay = true;
+	for (unsigned goes_on = 0; goes_on < 2; goes_on++)
+		for (int64_t i = 0;; i++) {
+			left_put_back(left);
+			if (!recover_scarcely(i, goes_on))
+				break;
+		}
+	left_is_replay = false;
+}
+
 /* ---- stops ---- */
 
 static struct {
@@ -366,6 +379,7 @@ int main(int argc, char **argv)
 	left_begin(&killed, &closed);
 	sweep_recovery(&killed);
 	sweep_recovery(&closed);
+	sweep_replay(&killed);
 	for (int i = 1; i < argc; i++) {
 		load(argv[i]);
 		sweep_memory();

@@ -36,7 +36,7 @@ static int end(struct call *call, struct beginning *beginning, int status)
 	if (!status)
 		status = beginning->then(call);
 	if (status)
-		recorder_stop(recorder);
+		recorder_drop(recorder);
 	heap_free(call->rpc->heap, beginning);
 	return status;
 }

@@ -135,7 +135,8 @@ START_TEST(every_allocation_may_fail)
 		if (crowd_status(&crowd, 2, watch) == 0)
 			ck_assert(recorder_is_on(&crowd.world.service.recorder));
 		else
-			ck_assert(hit && !crowd.world.service.recorder.owner);
+			ck_assert(hit && !crowd.world.service.recorder.owner &&
+				  !crowd.world.service.recorder.bytes);
 		crowd_deinit(&crowd);
 		ck_assert_uint_lt(i, 100);
 	}
