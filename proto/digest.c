@@ -15,6 +15,15 @@ uint64_t digest_number(uint64_t digest, uint64_t number)
 	return digest;
 }
 
+uint64_t digest_bytes(uint64_t digest, const void *bytes, size_t n)
+{
+	const uint8_t *at = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		digest = (digest ^ at[i]) * UINT64_C(0x100000001b3);
+	return digest;
+}
+
 uint32_t digest_crc(uint32_t crc, const void *bytes, size_t n)
 {
 	return (uint32_t)crc32_z(crc, n ? bytes : (const void *)"", n);

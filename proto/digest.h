@@ -9,6 +9,8 @@
 /* Of an answer that has nothing to compare. */
 uint64_t digest_begin(void);
 uint64_t digest_number(uint64_t digest, uint64_t number);
+/* Of bytes one by one. */
+uint64_t digest_bytes(uint64_t digest, const void *bytes, size_t n);
 /* zlib's CRC-32; `crc` is that of what comes before, 0 at first. */
 uint32_t digest_crc(uint32_t crc, const void *bytes, size_t n);
 

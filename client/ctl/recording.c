@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <time.h>
 
-#include <npumem/record.h>
+#include "client/ctl/snapshotting.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -13,6 +13,12 @@ static void on_signal(int number)
 {
 	(void)number;
 	interrupted = 1;
+}
+
+static int fail_lost(struct ctl *ctl, const struct npumem_record *record)
+{
+	return ctl_fail(ctl, "the record is of no use after request %" PRIu64 ": %s", record->entries,
+			record->reason);
 }
 
 static int record_until(struct ctl *ctl, const struct npumem_record *record)
@@ -26,13 +32,48 @@ static int record_until(struct ctl *ctl, const struct npumem_record *record)
 	}
 	if (npumem_record_stop(ctl->npumem, record, &ctl->error))
 		return CTL_FAILED;
-	if (record->lost)
-		return ctl_fail(ctl, "the record is of no use after request %" PRIu64 ": %s", record->entries,
-				record->reason);
-	return CTL_OK;
+	return record->lost ? fail_lost(ctl, record) : CTL_OK;
 }
 
-int recording_take(struct ctl *ctl, int fd, uint64_t *entries)
+/* ---- with a snapshot ---- */
+
+struct beginning {
+	int fd;
+	const struct npumem_record *record; /* NULL: it has not begun */
+};
+
+/* The daemon keeps what is answered meanwhile, up to a bound: it is fetched first, but does not keep the snapshot
+ * waiting for ever. */
+static int next_piece(struct ctl *ctl, void *context, const struct npumem_piece **piece)
+{
+	enum { TAKES = 16 };
+	struct beginning *beginning = context;
+	if (!beginning->record && npumem_record_start_from(ctl->npumem, beginning->fd, NPUMEM_RECORD_SNAPSHOT,
+							   &beginning->record, &ctl->error))
+		return CTL_FAILED;
+	for (unsigned i = 0; i < TAKES && (!i || beginning->record->taken); i++)
+		if (npumem_record_take(ctl->npumem, beginning->record, &ctl->error))
+			return CTL_FAILED;
+	if (beginning->record->lost)
+		return fail_lost(ctl, beginning->record);
+	return npumem_record_piece(ctl->npumem, beginning->record, piece, &ctl->error) ? CTL_FAILED : CTL_OK;
+}
+
+static int start(struct ctl *ctl, int fd, enum npumem_record_from from, const char *directory,
+		 const struct npumem_record **record)
+{
+	struct beginning beginning = {.fd = fd};
+	uint64_t bytes;
+	int code = CTL_OK;
+	if (from == NPUMEM_RECORD_SNAPSHOT)
+		code = snapshotting_take(ctl, directory, next_piece, &beginning, &bytes);
+	else if (npumem_record_start_from(ctl->npumem, fd, from, &beginning.record, &ctl->error))
+		code = CTL_FAILED;
+	*record = beginning.record;
+	return code;
+}
+
+int recording_take(struct ctl *ctl, int fd, enum npumem_record_from from, const char *directory, uint64_t *entries)
 {
 	struct sigaction action = {.sa_handler = on_signal};
 	const struct npumem_record *record;
@@ -42,8 +83,9 @@ int recording_take(struct ctl *ctl, int fd, uint64_t *entries)
 	interrupted = 0;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	if (npumem_record_start(ctl->npumem, fd, &record, &ctl->error))
-		return CTL_FAILED;
+	code = start(ctl, fd, from, directory, &record);
+	if (code)
+		return code;
 	fprintf(stderr, "npumemctl: recording; interrupt to end it\n");
 	code = record_until(ctl, record);
 	*entries = record->entries;

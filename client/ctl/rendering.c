@@ -65,7 +65,7 @@ static int render_live(struct ctl *ctl, const char *path, writer *write)
 	if (fd < 0)
 		return ctl_fail(ctl, "no memory for a record: %s", strerror(errno));
 	snprintf(record, sizeof(record), "/proc/self/fd/%d", fd);
-	int code = recording_take(ctl, fd, &entries);
+	int code = recording_take(ctl, fd, NPUMEM_RECORD_WATCH, NULL, &entries);
 	if (!code)
 		code = render(ctl, record, path, write);
 	close(fd);

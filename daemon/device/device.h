@@ -269,6 +269,9 @@ int device_restore(struct device *device, const struct device_saved *saved, stru
  * released; takes time in proportion to the device. Stopped dead, all of it can be done again: that there is
  * nothing to scrub any more is not to be recorded before. */
 void device_restore_end(struct device *device, bool scrub);
+/* Where tensors are placed from here on follows from where tensors lie now, as after device_restore_end: so a
+ * device that is restored from this moment's tensors places what comes then as this one does. */
+void device_settle(struct device *device);
 
 /* Elements [first, first + count) of a tensor or view (count < 0, or beyond its end: all from `first`; first < 0
  * or beyond: all of it) are lost: their bytes are zero, and to read them is refused (DATA_LOST, field lost_bytes),

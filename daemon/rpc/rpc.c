@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "daemon/rpc/calls/absent.h"
 #include "daemon/rpc/calls/advance.h"
@@ -41,21 +42,33 @@ static struct session *new_session(void *ctx)
 	return absent_new(((struct recovering *)ctx)->rpc);
 }
 
+static void keep(struct recovered *recovered, const char *line)
+{
+	if (recovered->n_lines < RECOVERED_LINES_MAX)
+		snprintf(recovered->lines[recovered->n_lines++], RECOVERED_LINE_BYTES, "%s", line);
+}
+
 static void say(void *ctx, bool is_loss, const char *line)
 {
 	const struct recovering *recovering = ctx;
 
+	keep(&recovering->rpc->service->recovered, line);
 	recovering->say(recovering->ctx, is_loss, line);
 }
 
 int rpc_recover(struct rpc *rpc, const struct store_report *found,
 		void (*to)(void *ctx, bool is_loss, const char *line), void *ctx)
 {
+	struct recovered *recovered = &rpc->service->recovered;
 	struct recovering recovering = {rpc, to, ctx};
 	struct recover_host host = {.new_session = new_session, .say = say, .ctx = &recovering};
-	struct recover_report report;
-	int status = recover(rpc->service, found, &host, &report);
+	int status;
 
+	recovered->at_ns = !found->is_new && rpc->now_ns ? rpc->now_ns() : 0;
+	recovered->was_clean = found->was_clean;
+	for (unsigned i = 0; i < found->n_lines; i++)
+		keep(recovered, found->lines[i]);
+	status = recover(rpc->service, found, &host, &recovered->report);
 	advance_settle(rpc);
 	return status;
 }

@@ -60,6 +60,7 @@ struct persist {
 	const char *directory;		       /* for people */
 	uint32_t resume_seconds;	       /* that a session waits for its client */
 	int (*random)(void *to, size_t bytes); /* what nobody can guess; 0 or -errno */
+	bool is_replay;			       /* recovery is for one (recover.h) */
 	struct persist_cells sessions, results;
 	struct session **owners; /* of cells of sessions; NULL: of none */
 	uint32_t owners_room;
@@ -71,8 +72,8 @@ static inline bool persist_is_on(const struct persist *persist)
 	return persist->store;
 }
 
-/* For the service's persist, whose members down to `random` are set, with an empty store or before recovery. 0 or
- * RESOURCE_EXHAUSTED. */
+/* For the service's persist, whose members down to `is_replay` are set, with an empty store or before recovery. 0
+ * or RESOURCE_EXHAUSTED. */
 int persist_begin(struct service *service, struct npumem_error *error);
 /* Leaves the store as it is. */
 void persist_deinit(struct persist *persist);

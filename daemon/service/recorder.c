@@ -74,10 +74,8 @@ void recorder_deinit(struct recorder *recorder)
 
 /* ---- what comes in ---- */
 
-static int check_start(const struct recorder *recorder, const struct session *session, struct npumem_error *error)
+int recorder_check(const struct recorder *recorder, const struct session *session, struct npumem_error *error)
 {
-	struct device_counts counts;
-
 	if (!session_is_admin(session))
 		return npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
 					"uid %u may not record: that is for root and the daemon's own uid",
@@ -85,14 +83,44 @@ static int check_start(const struct recorder *recorder, const struct session *se
 	if (recorder->owner)
 		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION, "session %" PRIu64 " records already",
 					recorder->owner->id);
+	return 0;
+}
+
+static int check_empty(const struct session *session, struct npumem_error *error)
+{
+	struct device_counts counts;
+
 	device_stat(session->service->device, &counts);
 	if (counts.tensors)
 		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION,
 					"a record begins on a device without tensors, as what is in them by now "
 					"cannot be asked for again, and there are %" PRId64
-					": free them, or record from the daemon's start on",
+					": free them, or begin with a snapshot of them",
 					counts.tensors);
 	return 0;
+}
+
+static void add_recovery(struct recorder *recorder, const struct service *service)
+{
+	struct recorder_entry entry = {.before = RECORDER_RECOVERY};
+
+	if (!service->recovered.at_ns)
+		return;
+	entry.answered_ns = service->events.now_ns ? service->events.now_ns() : 0;
+	recorder_add(recorder, &entry, NULL);
+}
+
+static void add_waiting(struct recorder *recorder, const struct service *service)
+{
+	struct recorder_entry entry = {.before = RECORDER_SESSION};
+
+	entry.answered_ns = service->events.now_ns ? service->events.now_ns() : 0;
+	for (const struct session *session = service->sessions; session; session = session->next) {
+		entry.session = session->id;
+		entry.uid = session->uid;
+		if (session->is_absent)
+			recorder_add(recorder, &entry, NULL);
+	}
 }
 
 /* Requests to come will speak of them. */
@@ -111,21 +139,37 @@ static void add_segments(struct recorder *recorder, const struct session *sessio
 	}
 }
 
-int recorder_start(struct recorder *recorder, struct session *session, struct npumem_error *error)
+void recorder_begin(struct recorder *recorder, struct session *session)
 {
-	int status = check_start(recorder, session, error);
+	const struct service *service = session->service;
 
-	if (status)
-		return status;
 	forget(recorder);
 	*recorder = (struct recorder){.heap = recorder->heap, .owner = session, .bytes = recorder->bytes};
-	add_segments(recorder, session->service->sessions);
-	return 0;
+	add_recovery(recorder, service);
+	add_waiting(recorder, service);
+	add_segments(recorder, service->sessions);
+}
+
+int recorder_start(struct recorder *recorder, struct session *session, struct npumem_error *error)
+{
+	int status = recorder_check(recorder, session, error);
+
+	if (!status)
+		status = check_empty(session, error);
+	if (!status)
+		recorder_begin(recorder, session);
+	return status;
 }
 
 void recorder_stop(struct recorder *recorder)
 {
 	recorder->owner = NULL;
+}
+
+void recorder_drop(struct recorder *recorder)
+{
+	recorder_stop(recorder);
+	forget(recorder);
 }
 
 void recorder_lose(struct recorder *recorder, const char *reason)
@@ -194,8 +238,7 @@ void recorder_session_end(struct recorder *recorder, const struct session *sessi
 	uint64_t (*now_ns)(void) = session->service->events.now_ns;
 
 	if (recorder->owner == session) {
-		recorder_stop(recorder);
-		forget(recorder);
+		recorder_drop(recorder);
 	} else if (recorder->owner) {
 		recorder_add(recorder,
 			     &(struct recorder_entry){.session = session->id,

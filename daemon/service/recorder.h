@@ -14,9 +14,19 @@ struct session;
 #define RECORDER_BYTES_MAX ((size_t)256 << 20)
 enum { RECORDER_REASON_BYTES = 128, RECORDER_PART_BYTES = 256 << 10 };
 
-/* One answered request, a session's end (no bytes, no segment), or what a session shares. */
+/* What was there when a record began. */
+enum recorder_before {
+	RECORDER_NOT_BEFORE,
+	RECORDER_TENSORS,  /* a list's answer, and their handles */
+	RECORDER_SESSION,  /* one that waits for its client */
+	RECORDER_RECOVERY, /* recovered.h */
+};
+
+/* One answered request, a session's end (no bytes, no segment), what a session shares, or what was there before.
+ */
 struct recorder_entry {
 	struct recorder_entry *next;
+	enum recorder_before before;
 	uint64_t number, session, digest;
 	uint32_t uid, pid;
 	int status;
@@ -54,8 +64,14 @@ static inline bool recorder_is_on(const struct recorder *recorder)
 /* 0; PERMISSION_DENIED, FAILED_PRECONDITION (another records, or there are tensors whose beginning would be
  * missing). What sessions share already is the record's beginning. Nothing is under way. */
 int recorder_start(struct recorder *recorder, struct session *session, struct npumem_error *error);
+/* The same in two parts, on a device with tensors, which the caller tells of. Whether it may, as above; then it
+ * cannot fail. */
+int recorder_check(const struct recorder *recorder, const struct session *session, struct npumem_error *error);
+void recorder_begin(struct recorder *recorder, struct session *session);
 /* Records no more; what waits can still be taken. */
 void recorder_stop(struct recorder *recorder);
+/* The same, and nothing waits. */
+void recorder_drop(struct recorder *recorder);
 
 /* `entry` needs neither next nor number nor taken. Takes over its transfers, and where `owner` is not NULL its
  * request (of the recorder's heap), which is then NULL there; copies the rest. Without room or memory the record

@@ -97,20 +97,43 @@ static bool is_session(void *ctx, uint32_t cell)
 	return session_cell(ctx, cell) != NULL;
 }
 
-static int restore_session(struct recovery *recovery, uint32_t cell, struct known *known)
+static int restore_session(struct recovery *recovery, uint32_t cell, const struct persist_session *kept,
+			   struct known *known)
 {
-	const struct persist_session *kept = session_cell(recovery, cell);
-	struct session *session;
+	struct session *session = recovery->host->new_session(recovery->host->ctx);
 
-	if (!kept)
-		return 0;
-	session = recovery->host->new_session(recovery->host->ctx);
 	if (!session || session_restore(session, recovery->service, kept, cell))
 		return -ENOMEM;
 	known->id = kept->id;
 	known->session = session;
 	recovery->report->n_sessions++;
 	return 0;
+}
+
+static bool is_replay(const struct recovery *recovery)
+{
+	return recovery->service->persist.is_replay;
+}
+
+/* As a replay finds it. */
+static struct persist_session numbered(uint64_t id, uint32_t uid)
+{
+	struct persist_session session = {.id = id, .uid = uid};
+
+	for (unsigned i = 0; i < sizeof(id); i++)
+		session.token[i] = (uint8_t)(id >> 8 * i);
+	return session;
+}
+
+static int restore_session_at(struct recovery *recovery, uint32_t cell, struct known *known)
+{
+	const struct persist_session *kept = session_cell(recovery, cell);
+	struct persist_session own;
+
+	if (!kept)
+		return 0;
+	own = is_replay(recovery) ? numbered(kept->id, kept->uid) : *kept;
+	return restore_session(recovery, cell, &own, known);
 }
 
 static uint32_t sort_sessions(struct known *known, uint32_t n)
@@ -137,13 +160,96 @@ static int restore_sessions(struct recovery *recovery)
 		n_lost += drop_damaged(recovery, STORE_SESSIONS, i);
 	status = persist_find_cells(&recovery->service->persist, STORE_SESSIONS, is_session, recovery);
 	for (uint32_t i = 0; i < n && !status; i++)
-		status = restore_session(recovery, i, &recovery->sessions[i]);
+		status = restore_session_at(recovery, i, &recovery->sessions[i]);
 	if (status)
 		return status;
 	recovery->n_sessions = sort_sessions(recovery->sessions, n);
 	if (n_lost)
 		say(recovery, true, "lost: %" PRIu32 " sessions, whose cells are damaged", n_lost);
 	return 0;
+}
+
+/* ---- sessions of a replay ---- */
+
+static const struct persist_tensor *tensor_cell(const struct recovery *recovery, uint32_t slot, size_t *bytes)
+{
+	const struct persist_tensor *kept = store_cell(recovery->store, STORE_TENSORS, slot, bytes);
+
+	return kept && *bytes >= PERSIST_TENSOR_BYTES_MIN ? kept : NULL;
+}
+
+struct owner {
+	uint64_t id;
+	uint32_t uid;
+};
+
+static int by_owner(const void *a, const void *b)
+{
+	const struct owner *one = a, *other = b;
+
+	return one->id < other->id ? -1 : one->id > other->id;
+}
+
+/* Each once that has a tensor without a name, and had no token. */
+static uint32_t find_owners(const struct recovery *recovery, struct owner *owners)
+{
+	uint32_t n = store_n_cells(recovery->store, STORE_TENSORS), n_found = 0, n_kept = 0;
+	size_t bytes;
+
+	for (uint32_t slot = 0; slot < n; slot++) {
+		const struct persist_tensor *kept = tensor_cell(recovery, slot, &bytes);
+
+		if (kept && !kept->name[0] && kept->session && kept->session <= INT64_MAX &&
+		    !session_by_id(recovery, kept->session))
+			owners[n_found++] = (struct owner){kept->session, kept->uid};
+	}
+	if (n_found)
+		qsort(owners, n_found, sizeof(*owners), by_owner);
+	for (uint32_t i = 0; i < n_found; i++)
+		if (!i || owners[i].id != owners[i - 1].id)
+			owners[n_kept++] = owners[i];
+	return n_kept;
+}
+
+static int restore_owner(struct recovery *recovery, const struct owner *owner, struct known *known)
+{
+	struct persist_session kept = numbered(owner->id, owner->uid);
+	struct npumem_error error = {.status = 0};
+	uint32_t cell;
+	int status;
+
+	if (persist_take_cell(recovery->service, STORE_SESSIONS, 1, &cell, &error))
+		return -ENOSPC;
+	status = restore_session(recovery, cell, &kept, known);
+	if (!status)
+		persist_session_put(known->session);
+	return status;
+}
+
+static int restore_owners(struct recovery *recovery)
+{
+	const struct heap *heap = recovery->service->heap;
+	uint32_t n_cells = store_n_cells(recovery->store, STORE_TENSORS), n, n_known = recovery->n_sessions;
+	struct owner *owners = heap_zalloc(heap, n_cells, sizeof(*owners));
+	struct known *sessions;
+	int status = 0;
+
+	if (!owners)
+		return -ENOMEM;
+	n = find_owners(recovery, owners);
+	sessions = heap_zalloc(heap, n_known + n, sizeof(*sessions));
+	if (sessions && n_known)
+		memcpy(sessions, recovery->sessions, n_known * sizeof(*sessions));
+	status = sessions ? 0 : -ENOMEM;
+	for (uint32_t i = 0; i < n && !status; i++)
+		status = restore_owner(recovery, &owners[i], &sessions[n_known + i]);
+	heap_free(heap, owners);
+	if (!sessions)
+		return status;
+	heap_free(heap, recovery->sessions);
+	recovery->sessions = sessions;
+	recovery->n_sessions = sort_sessions(sessions, n_known + n);
+	return status;
 }
 
 /* ---- tensors ---- */
@@ -223,7 +329,7 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 		return -ENOMEM;
 	memcpy(record->name, kept->name, strnlen(kept->name, NPUMEM_NAME_BYTES_MAX));
 	record->session_id = kept->session;
-	if (session) {
+	if (session && !is_replay(recovery)) {
 		record->request = kept->request;
 		record->request_index = kept->index;
 		record->maker_cell = session->cell;
@@ -275,13 +381,6 @@ static int restore_tensor(struct recovery *recovery, uint32_t slot, const struct
 	return 0;
 }
 
-static const struct persist_tensor *tensor_cell(const struct recovery *recovery, uint32_t slot, size_t *bytes)
-{
-	const struct persist_tensor *kept = store_cell(recovery->store, STORE_TENSORS, slot, bytes);
-
-	return kept && *bytes >= PERSIST_TENSOR_BYTES_MIN ? kept : NULL;
-}
-
 /* Those that have no tensor. One that is damaged is never used again, as nobody knows what handles it gave. */
 static int restore_slots(struct recovery *recovery)
 {
@@ -326,6 +425,8 @@ static int restore_tensors(struct recovery *recovery)
 		}
 	for (uint32_t i = 0; i < recovery->n_sessions && !status; i++)
 		results_sort_made(recovery->sessions[i].session);
+	for (uint32_t i = 0; i < recovery->n_sessions && is_replay(recovery); i++)
+		session_settle(recovery->sessions[i].session);
 	if (recovery->report->n_damaged)
 		say(recovery, true, "lost: %" PRIu32 " tensors, whose cells are damaged",
 		    recovery->report->n_damaged);
@@ -419,7 +520,9 @@ static bool find_result(struct recovery *recovery, uint32_t cell, struct found_r
 	size_t bytes;
 	const struct results_cell *kept = store_cell(recovery->store, STORE_RESULTS, cell, &bytes);
 
-	found->session = kept && bytes == sizeof(*kept) ? session_by_id(recovery, kept->session) : NULL;
+	found->session = kept && bytes == sizeof(*kept) && !is_replay(recovery)
+				 ? session_by_id(recovery, kept->session)
+				 : NULL;
 	found->cell = cell;
 	if (found->session && found->session->n_results < RESULTS_MAX) {
 		found->kept = *kept;
@@ -498,6 +601,8 @@ static int run(struct recovery *recovery, const struct store_report *found)
 {
 	int status = restore_sessions(recovery);
 
+	if (!status && is_replay(recovery))
+		status = restore_owners(recovery);
 	if (!status)
 		status = restore_tensors(recovery);
 	if (status)

@@ -12,17 +12,13 @@ struct recover_host {
 	void *ctx;
 };
 
-struct recover_report {
-	uint32_t n_tensors, n_views, n_sessions, n_results; /* kept */
-	uint32_t n_ended;   /* unnamed tensors whose session had no token, or tensors that were freed */
-	uint32_t n_damaged; /* cells of tensors that cannot be read */
-	uint32_t n_refused; /* tensors that cannot be what their cells say */
-	uint32_t n_cut;	    /* tensors of which data is lost */
-};
-
 /* Into a service without tensors and sessions, whose persist has begun; `found`: what store_open said. What is
  * lost is told and dropped, and the service goes on without it; all else is as it was. 0; -ENOMEM, or what the
- * store said: then the state may still be opened again. */
+ * store said: then the state may still be opened again.
+ *
+ * Of a persist that is_replay the state is a snapshot, with which a record of all that came then begins: every
+ * session comes back that has a tensor, also one that had no token, under a token that is its number (8 bytes, the
+ * lowest first, then zeros); and of its requests nothing is known. */
 int recover(struct service *service, const struct store_report *found, const struct recover_host *host,
 	    struct recover_report *report);
 

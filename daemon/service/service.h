@@ -11,6 +11,7 @@
 #include "daemon/service/persist.h"
 #include "daemon/service/record.h"
 #include "daemon/service/recorder.h"
+#include "daemon/service/recovered.h"
 #include "daemon/service/scheduler.h"
 #include "daemon/service/snapshot.h"
 #include "daemon/service/waiting.h"
@@ -27,6 +28,7 @@ struct service {
 	struct metrics metrics;
 	struct recorder recorder;
 	struct persist persist;
+	struct recovered recovered;
 	struct snapshot snapshot;
 	struct session *sessions;
 	uint64_t n_sessions, last_session;

@@ -122,6 +122,18 @@ int session_stay_away(struct session *session, struct session *absent)
 	return 0;
 }
 
+static int by_slot(const struct record *a, const struct record *b)
+{
+	uint32_t one = device_handle_slot(a->tensor->handle), other = device_handle_slot(b->tensor->handle);
+
+	return one < other ? 1 : -1;
+}
+
+void session_settle(struct session *session)
+{
+	DL_SORT(session->anonymous, by_slot);
+}
+
 size_t session_hide(struct session *session, struct tensor **tensors, size_t most)
 {
 	size_t n = 0;

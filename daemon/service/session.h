@@ -86,6 +86,9 @@ int session_stay_away(struct session *session, struct session *absent);
 /* Ends a session here alone: what is kept of it is for the next process. */
 void session_leave(struct session *session);
 
+/* In what order its anonymous tensors are hidden follows from here on from their handles alone, but for new ones,
+ * which come first: so a session that is restored from this moment ends as this one does. */
+void session_settle(struct session *session);
 /* Hides at most `most` of the session's anonymous tensors, and their views: for tensors_free. Returns how many. */
 size_t session_hide(struct session *session, struct tensor **tensors, size_t most);
 

@@ -40,7 +40,7 @@ struct npumem_answer {
 		const struct npumem_submitted *submitted;
 		const struct npumem_segment *segment;
 		const struct npumem_record *record;
-		const char *json; /* call */
+		const char *json;		  /* call */
 		const struct npumem_piece *piece; /* snapshot */
 	};
 };
@@ -136,6 +136,8 @@ int npumem_subscribe_async(struct npumem *npumem, const char *const *kinds, unsi
 			   npumem_event_callback *on_event, void *event_context, NPUMEM_ASYNC);
 
 int npumem_record_start_async(struct npumem *npumem, int fd, NPUMEM_ASYNC);
+int npumem_record_start_from_async(struct npumem *npumem, int fd, enum npumem_record_from from, NPUMEM_ASYNC);
+int npumem_record_piece_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC);
 int npumem_record_take_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC);
 int npumem_record_stop_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC);
 

@@ -17,12 +17,22 @@ struct npumem_record {
 	uint64_t entries;
 	bool lost; /* it is not whole, and cannot be replayed: */
 	char reason[128];
+	uint64_t snapshot; /* that it begins with; 0: with none */
 };
 int npumem_record_start(struct npumem *npumem, int fd, const struct npumem_record **record,
 			struct npumem_error *error);
+/* What it begins with, and tells of: nothing, as above; a snapshot of the same moment, from which it is replayed;
+ * or whatever there is, for a report, and it cannot be replayed. */
+enum npumem_record_from { NPUMEM_RECORD_EMPTY, NPUMEM_RECORD_SNAPSHOT, NPUMEM_RECORD_WATCH };
+int npumem_record_start_from(struct npumem *npumem, int fd, enum npumem_record_from from,
+			     const struct npumem_record **record, struct npumem_error *error);
+/* The next piece of its snapshot (npumem_snapshot), until the last, which must have come before
+ * npumem_record_stop; meanwhile what is answered is to be taken, too. */
+int npumem_record_piece(struct npumem *npumem, const struct npumem_record *record,
+			const struct npumem_piece **piece, struct npumem_error *error);
 /* Writes what was answered since. To be called often: the daemon keeps 256 MiB. */
 int npumem_record_take(struct npumem *npumem, const struct npumem_record *record, struct npumem_error *error);
-/* The rest, and the end. */
+/* The rest, and the end. NPUMEM_INVALID: not all of its snapshot was asked for. */
 int npumem_record_stop(struct npumem *npumem, const struct npumem_record *record, struct npumem_error *error);
 
 /* A file that was read, until npumem_replay_close, with all it hands out. INVALID: it is no whole record, why, and
@@ -32,6 +42,12 @@ int npumem_replay_open(const char *path, struct npumem_replay **out, struct npum
 void npumem_replay_close(struct npumem_replay *replay);
 /* What it was recorded on. */
 const struct npumem_info *npumem_replay_info(const struct npumem_replay *replay);
+/* Whether it begins with a snapshot: it is replayed on a daemon that starts from a copy of that, with --replay. */
+bool npumem_replay_has_snapshot(const struct npumem_replay *replay);
+/* Whether that is what is in a directory. 0; INVALID: it is not, and why; RESOURCE_EXHAUSTED. What the files hold
+ * is for the daemon to verify. */
+int npumem_replay_check_snapshot(const struct npumem_replay *replay, const char *directory,
+				 struct npumem_error *error);
 
 /* Tells each request in the order of the answers, as one JSON object (proto3's mapping of RecordEntry in
  * npumem.proto, with `request` and `answer` as the objects that they are; fixed64 numbers are hexadecimal strings;
@@ -50,9 +66,10 @@ struct npumem_replay_result {
 	char what[256];
 };
 /* Sends all requests again, one after the other, each session's over a connection of its own that `open` makes for
- * its uid; the device has no tensors at first. Compares statuses, read data and counts, and in the end the data of
- * all tensors, which `open` is asked for with the uid `admin`. Waits; of `result` there is always one. 0, or why
- * it could not go on. */
+ * its uid; the device has no tensors at first, or is that of the snapshot. Compares statuses, read data and
+ * counts, and in the end the data of all tensors, which `open` is asked for with the uid `admin`. Waits; of
+ * `result` there is always one. 0; INVALID: it began with tensors, and without a snapshot; or why it could not go
+ * on. */
 int npumem_replay_run(struct npumem_replay *replay, uint32_t admin,
 		      int (*open)(void *ctx, uint32_t uid, struct npumem **out, struct npumem_error *error),
 		      void *ctx, const struct npumem_replay_result **result, struct npumem_error *error);

@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "integration")]
 
 from support import Daemon, HungUp, pb  # noqa: E402
-from turns import tensors, placement, operations, kernels  # noqa: E402, F401: their scenarios, in this order
+from turns import tensors, placement, operations, kernels, snapshots  # noqa: E402, F401: their scenarios, in this order
 from turns.bench import Bench, scenarios  # noqa: E402
 from turns.ping import Pinger  # noqa: E402
 

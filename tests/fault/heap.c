@@ -12,11 +12,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/device/memory/heap.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/play.h"
 #include "tests/fuzz/scene.h"
 #include "tests/random/daemon.h"
+#include "tests/unit/daemon/device/scarce.h"
 
 enum { SITES_MAX = 1024, PATH_BYTES = 4096, NEVER = -1 };
 
@@ -25,70 +25,37 @@ struct site {
 	unsigned n_faults;
 };
 
-static struct {
-	struct heap heap;
-	int64_t n_calls; /* since it was armed */
-	int64_t fail_at; /* NEVER: none */
-	bool goes_on;	 /* and all after it */
-	int64_t n_alive;
-	struct site sites[SITES_MAX];
-	unsigned n_sites;
-	uint64_t n_faults, n_runs;
-} scarce;
+static struct scarce scarce;
+static struct site sites[SITES_MAX];
+static unsigned n_sites;
+static uint64_t n_faults, n_runs;
 
 static void note(const void *address, bool fails)
 {
 	unsigned i = 0;
 
-	while (i < scarce.n_sites && scarce.sites[i].address != address)
+	while (i < n_sites && sites[i].address != address)
 		i++;
 	if (i == SITES_MAX)
 		fuzz_fail("more than %d places that take memory", SITES_MAX);
-	if (i == scarce.n_sites)
-		scarce.sites[scarce.n_sites++].address = address;
-	scarce.sites[i].n_faults += fails;
-	scarce.n_faults += fails;
-}
-
-static void *scarce_alloc(void *ctx, size_t bytes)
-{
-	int64_t call = scarce.n_calls++;
-	bool fails = scarce.fail_at != NEVER && (scarce.goes_on ? call >= scarce.fail_at : call == scarce.fail_at);
-	void *memory;
-
-	(void)ctx;
-	note(__builtin_return_address(0), fails);
-	if (fails)
-		return NULL;
-	memory = malloc(bytes);
-	if (!memory)
-		fuzz_fail("no memory for the test itself");
-	/* Nobody may rely on zeros. */
-	memset(memory, 0xa5, bytes);
-	scarce.n_alive++;
-	return memory;
-}
-
-static void scarce_free(void *ctx, void *memory)
-{
-	(void)ctx;
-	scarce.n_alive -= memory != NULL;
-	free(memory);
+	if (i == n_sites)
+		sites[n_sites++].address = address;
+	sites[i].n_faults += fails;
+	n_faults += fails;
 }
 
 static void arm(int64_t fail_at, bool goes_on)
 {
-	scarce.n_calls = 0;
-	scarce.fail_at = fail_at;
+	scarce_arm(&scarce, fail_at);
 	scarce.goes_on = goes_on;
-	scarce.n_runs++;
+	n_runs++;
 }
 
 static void check_returned(const char *what, int64_t i)
 {
-	if (scarce.n_alive)
+	if (scarce.n_live)
 		fuzz_fail("%s, allocation %" PRId64 ": %" PRId64 " pieces never come back", what, i,
-			  scarce.n_alive);
+			  scarce.n_live);
 }
 
 /* ---- the corpus ---- */
@@ -168,7 +135,7 @@ static bool begin(int64_t fail_at)
 		.n_npus = 8, .npu_bytes = 8192, .threads = true, .heap = &scarce.heap, .answered = nobody_answers};
 	struct daemon *daemon;
 	const char *wrong = NULL;
-	uint64_t before = scarce.n_faults;
+	uint64_t before = n_faults;
 
 	arm(fail_at, false);
 	daemon = daemon_new(&options);
@@ -180,25 +147,26 @@ static bool begin(int64_t fail_at)
 	if (wrong)
 		fuzz_fail("a daemon that began without allocation %" PRId64 ": %s", fail_at, wrong);
 	check_returned("a daemon's beginning", fail_at);
-	return scarce.n_faults > before;
+	return n_faults > before;
 }
 
 int main(int argc, char **argv)
 {
 	unsigned n_failed = 0, n_files = 0;
 
-	scarce.heap = (struct heap){scarce_alloc, scarce_free, NULL};
+	scarce_init(&scarce);
+	scarce.note = note;
 	for (int64_t i = 0; begin(i); i++)
 		;
 	for (int i = 1; i < argc; i++)
 		n_files += sweep_folder(argv[i]);
-	for (unsigned i = 0; i < scarce.n_sites; i++) {
-		n_failed += scarce.sites[i].n_faults > 0;
+	for (unsigned i = 0; i < n_sites; i++) {
+		n_failed += sites[i].n_faults > 0;
 		if (getenv("NPUMEM_FAULT_SITES"))
-			printf("%p %u\n", scarce.sites[i].address, scarce.sites[i].n_faults);
+			printf("%p %u\n", sites[i].address, sites[i].n_faults);
 	}
 	printf("%u inputs, %" PRIu64 " runs, %" PRIu64
 	       " allocations failed; of %u call sites that took memory %u\n",
-	       n_files, scarce.n_runs, scarce.n_faults, scarce.n_sites, n_failed);
-	return !n_files || n_failed < scarce.n_sites;
+	       n_files, n_runs, n_faults, n_sites, n_failed);
+	return !n_files || n_failed < n_sites;
 }

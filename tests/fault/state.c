@@ -19,6 +19,7 @@
 #include "tests/fuzz/request.h"
 #include "tests/fuzz/scene.h"
 #include "tests/random/daemon.h"
+#include "tests/unit/daemon/device/scarce.h"
 
 enum { NEVER = -1, MESSAGES_MAX = 80, STOPS_EVERY_DAY = 150, BYTES_MAX = 1 << 14 };
 
@@ -31,37 +32,13 @@ static struct {
 
 /* ---- memory ---- */
 
-static struct {
-	int64_t n, fail_at, n_alive;
-	bool goes_on;
-} scarce;
+static struct scarce scarce;
 
-static void *scarce_alloc(void *ctx, size_t bytes)
+static void note(const void *caller, bool fails)
 {
-	int64_t i = scarce.n++;
-	void *memory;
-
-	(void)ctx;
-	if (scarce.fail_at != NEVER && (scarce.goes_on ? i >= scarce.fail_at : i == scarce.fail_at)) {
-		done.allocations++;
-		return NULL;
-	}
-	memory = malloc(bytes);
-	if (!memory)
-		fuzz_fail("no memory for the test itself");
-	memset(memory, 0xa5, bytes);
-	scarce.n_alive++;
-	return memory;
+	(void)caller;
+	done.allocations += fails;
 }
-
-static void scarce_free(void *ctx, void *memory)
-{
-	(void)ctx;
-	scarce.n_alive -= memory != NULL;
-	free(memory);
-}
-
-static const struct heap heap = {scarce_alloc, scarce_free, NULL};
 
 static unsigned count_tensors(struct scene *scene)
 {
@@ -81,26 +58,25 @@ static bool recover_scarcely(int64_t i, bool goes_on)
 	struct store *store = NULL;
 	struct scene *scene;
 
-	scarce.n = 0;
-	scarce.fail_at = i;
+	scarce_arm(&scarce, i);
 	scarce.goes_on = goes_on;
-	if (left_open(&heap, NULL, &store, &report, error)) {
+	if (left_open(&scarce.heap, NULL, &store, &report, error)) {
 		if (!error[0])
 			fuzz_fail("a state is refused without a word");
 	} else {
 		/* Opening sessions of clients is not recovery. */
-		scene = left_scene(store, &report, &heap);
+		scene = left_scene(store, &report, &scarce.heap);
 		scarce.fail_at = NEVER;
 		if (scene)
 			scene_free(scene);
 		store_close(store, false);
 	}
 	scarce.fail_at = NEVER;
-	if (scarce.n_alive)
+	if (scarce.n_live)
 		fuzz_fail("allocation %" PRId64 " of a recovery: %" PRId64 " pieces never come back", i,
-			  scarce.n_alive);
+			  scarce.n_live);
 	done.runs++;
-	return scarce.n > i;
+	return scarce.n_calls > i;
 }
 
 /* Whatever came before, the state is as it was. */
@@ -133,11 +109,10 @@ static bool ask_scarcely(int64_t i, bool goes_on)
 
 	left_put_back(&closed);
 	scarce.fail_at = NEVER;
-	if (left_open(&heap, NULL, &store, &report, error))
+	if (left_open(&scarce.heap, NULL, &store, &report, error))
 		fuzz_fail("%s", error);
-	scene = left_scene(store, &report, &heap);
-	scarce.n = 0;
-	scarce.fail_at = i;
+	scene = left_scene(store, &report, &scarce.heap);
+	scarce_arm(&scarce, i);
 	scarce.goes_on = goes_on;
 	send_all(scene, NULL);
 	scene_close_all(scene);
@@ -145,11 +120,11 @@ static bool ask_scarcely(int64_t i, bool goes_on)
 	scene_serve(scene);
 	scene_free(scene);
 	store_close(store, false);
-	if (scarce.n_alive)
+	if (scarce.n_live)
 		fuzz_fail("allocation %" PRId64 " under a state: %" PRId64 " pieces never come back", i,
-			  scarce.n_alive);
+			  scarce.n_live);
 	done.runs++;
-	return scarce.n > i;
+	return scarce.n_calls > i;
 }
 
 static void sweep_memory(void)
@@ -171,6 +146,19 @@ static void sweep_recovery(const struct left *left)
 			if (!goes)
 				break;
 		}
+}
+
+/* What it leaves of the state is nobody's. */
+static void sweep_replay(const struct left *left)
+{
+	left_is_replay = true;
+	for (unsigned goes_on = 0; goes_on < 2; goes_on++)
+		for (int64_t i = 0;; i++) {
+			left_put_back(left);
+			if (!recover_scarcely(i, goes_on))
+				break;
+		}
+	left_is_replay = false;
 }
 
 /* ---- stops ---- */
@@ -386,9 +374,12 @@ static void load(const char *path)
 
 int main(int argc, char **argv)
 {
+	scarce_init(&scarce);
+	scarce.note = note;
 	left_begin(&killed, &closed);
 	sweep_recovery(&killed);
 	sweep_recovery(&closed);
+	sweep_replay(&killed);
 	for (int i = 1; i < argc; i++) {
 		load(argv[i]);
 		sweep_memory();

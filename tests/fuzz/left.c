@@ -87,6 +87,8 @@ struct found {
 	const struct store_report *report;
 };
 
+bool left_is_replay;
+
 static bool go_on(void *ctx, struct rpc *rpc)
 {
 	const struct found *found = ctx;
@@ -97,6 +99,7 @@ static bool go_on(void *ctx, struct rpc *rpc)
 	persist->directory = "nowhere";
 	persist->resume_seconds = RESUME_SECONDS;
 	persist->random = draw_token;
+	persist->is_replay = left_is_replay;
 	return !persist_begin(rpc->service, &error) && !rpc_recover(rpc, found->report, say, NULL);
 }
 

@@ -9,7 +9,8 @@ import time
 import unittest
 
 from browser import PROGRAM, Browser
-from support import alloc, dims, free, pb, ref
+from state import StateTestCase, token_of
+from support import Endless, alloc, dims, fill, free, pb, ref, wait_for
 import test_report
 
 BUILD = os.environ["NPUMEM_BUILD"]
@@ -220,6 +221,91 @@ class Made(Page, test_report.Report):
         self.assertEqual(len(self.rows()), 2)
         self.browser.click("[data-tab=late]")
         self.assertEqual(self.number_of("late"), 0)
+
+
+class Recovered(Page, StateTestCase):
+    """Of a daemon that was killed while it wrote, with sessions that come back and one that does not."""
+
+    options = ("--npus", "64", "--npu-bytes", str(4 << 20))
+
+    def setUp(self):
+        Page.setUp(self)
+        StateTestCase.setUp(self)
+        self.file = os.path.join(self.directory, "record")
+        self.page = os.path.join(self.directory, "page.html")
+
+    def kill_in_the_middle(self):
+        tokens = []
+        clients = [self.client() for _ in range(2)]
+        for i, client in enumerate(clients):
+            tokens.append(token_of(client))
+            client.call(**fill(client.alloc("", (1, 64, 1, 1 << (i + 10))), i))
+        clients[0].call(**alloc("kept"))
+        endless = Endless(clients[0])
+        clients[0].send(**endless.call())
+        wait_for(lambda: clients[1].call(stat=pb.StatRequest(details=True)).stat.running)
+        time.sleep(0.2)
+        self.restart("--resume-seconds", "5")
+        return tokens
+
+    def record(self, *command):
+        tokens = self.kill_in_the_middle()
+        process, text = test_report.Report.start(self, *command)
+        client = self.resume(tokens[0])
+        client.call(**fill("kept", 1))
+        wait_for(lambda: client.stat().sessions == 2 and self.n_tensors() == 5)  # the recorder's own, and this one
+        client.call(**free("kept"))
+        test_report.Report.stop(self, process, text)
+
+    def look(self):
+        browser = self.browser
+        browser.open(self.page)
+        text = browser.text("#recovery")
+        for part in ("before this record from a state that was not closed", "6 tensors and 0 views came back, 1 of them without",
+                     "0 lost", "2 sessions waited", "1 came back, 1 expired, 0 wait still"):
+            self.assertIn(part, text)
+        marks = [browser.run(f"document.querySelectorAll('#chart .{kind}').length") for kind in ("recovered", "resumed", "expired")]
+        self.assertEqual(marks, [1, 1, 1])
+        browser.click("[data-tab=recovery]")
+        rows = self.rows()
+        self.assertEqual(self.number_of("recovery"), len(rows))
+        for part in (r"lost: data of 1 tensors that were written when it ended: out", r"kept: 6 tensors", r"out\tDATA_LOST",
+                     r"session \d+\tcame back\t\+", r"session \d+\texpired\t\+.*tensors without names ended"):
+            self.assertTrue(any(re.search(part, row) for row in rows), (part, rows))
+        # What was there is in the pictures from the beginning, and what ends with its session goes.
+        browser.open(self.page, "at=1")
+        self.assertIn("6 tensors:", browser.text("#there"))
+        self.assertEqual(browser.run("document.querySelectorAll('#map g').length"), 6)
+        browser.open(self.page, "at=1000")
+        self.assertIn("4 tensors:", browser.text("#there"))
+        browser.open(self.page, "tab=tensors&q=out")
+        self.assertIn("before", self.rows()[0])
+        browser.click("#list a")
+        self.assertRegex(browser.text("#detail"), r"before the record[\s\S]*DATA_LOST")
+
+    def test_live(self):
+        self.record("report", "--live", self.page)
+        self.look()
+        try:
+            for scheme in ("light", "dark"):
+                self.browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+                self.browser.open(self.page, "tab=recovery")
+                self.assertEqual(self.browser.run(UNREADABLE), [], scheme)
+        finally:
+            self.browser.ask("Emulation.setEmulatedMedia", features=[])
+
+    def test_a_record_with_a_snapshot(self):
+        self.record("record", "--snapshot", os.path.join(self.directory, "copy"), self.file)
+        test_report.Report.report(self, self.file, self.page)
+        self.look()
+
+    def test_without_one_nothing_is_said(self):
+        process, text = test_report.Report.start(self, "report", "--live", self.page)
+        self.client().call(**alloc("a"))
+        test_report.Report.stop(self, process, text)
+        self.browser.open(self.page)
+        hidden = "['#recovery', '[data-tab=recovery]'].every(one => getComputedStyle(document.querySelector(one)).display === 'none')"
+        self.assertTrue(self.browser.run(hidden))
 
 
 # The records' own tests run without a browser.

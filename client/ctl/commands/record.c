@@ -8,8 +8,14 @@
 #include "client/ctl/command.h"
 #include "client/ctl/recording.h"
 
+static const struct option record_options[] = {
+	{"--snapshot", "DIR", "begins with a snapshot, into DIR, which replay takes", false},
+	{NULL, NULL, NULL, false},
+};
+
 static int record_run(struct ctl *ctl, const struct args *args)
 {
+	const char *directory = args_value(args, "--snapshot");
 	uint64_t entries;
 	int code = ctl_connect(ctl);
 	if (code)
@@ -17,7 +23,8 @@ static int record_run(struct ctl *ctl, const struct args *args)
 	int fd = open(args->words[0], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return ctl_fail(ctl, "cannot write %.200s: %s", args->words[0], strerror(errno));
-	code = recording_take(ctl, fd, &entries);
+	code = recording_take(ctl, fd, directory ? NPUMEM_RECORD_SNAPSHOT : NPUMEM_RECORD_EMPTY, directory,
+			      &entries);
 	if (close(fd) && !code)
 		code = ctl_fail(ctl, "cannot write %.200s: %s", args->words[0], strerror(errno));
 	if (code)
@@ -29,11 +36,11 @@ static int record_run(struct ctl *ctl, const struct args *args)
 }
 
 const struct command record_command = {
+	.options = record_options,
 	.least = 1,
 	.most = 1,
 	.run = record_run,
-	.notes = "for root and the daemon's uid, on a device without tensors; a record that lost something, "
-		 "because "
-		 "it\n"
-		 "was slower than what was asked, cannot be replayed",
+	.notes = "for root and the daemon's uid; on a device with tensors --snapshot, of a daemon with "
+		 "--state-dir; a\n"
+		 "record that lost something, because it was slower than what was asked, cannot be replayed",
 };

@@ -20,6 +20,8 @@
 
 #include "client/ctl/command.h"
 #include "client/ctl/core/sweep/merge.h"
+#include "client/ctl/partial.h"
+#include "client/ctl/snapshotting.h"
 #include "client/ctl/sweeping.h"
 
 enum { LISTEN_FD = 3 }; /* where a daemon looks for the socket that it is handed */
@@ -28,6 +30,7 @@ static const struct option replay_options[] = {
 	{"--npus", "X", "NPUs of the device, instead of the record's", false},
 	{"--npu-bytes", "S", "bytes of each", false},
 	{"--chip", "NAME", "a chip's", false},
+	{"--snapshot", "DIR", "that the record begins with", false},
 	SWEEPING_OPTIONS,
 	{NULL, NULL, NULL, false},
 };
@@ -39,6 +42,7 @@ struct replaying {
 	pid_t daemon; /* 0: none of our own */
 	bool taken;   /* is a uid, where only one can be played */
 	uint32_t uid;
+	struct partial copy; /* of the record's snapshot; without a path: there is none */
 };
 
 static int connect_own(const struct replaying *replaying, struct npumem **out, struct npumem_error *error)
@@ -86,40 +90,55 @@ static int open_admin(void *ctx, uint32_t uid, struct npumem **out, struct npume
 	return uid == UINT32_MAX ? open_one(ctx, out, error) : open_as(ctx, uid, out, error);
 }
 
-static void run_daemon(const struct npumem_info *info, const struct args *args)
+/* Room for the options of a device, as the record's daemon had them. */
+struct own_options {
+	char npus[32], npu_bytes[32], banks[32];
+	const char *argv[32];
+	unsigned n;
+};
+
+static void add_option(struct own_options *own, const char *name, const char *value)
+{
+	own->argv[own->n++] = name;
+	if (value)
+		own->argv[own->n++] = value;
+}
+
+static void run_daemon(const struct replaying *replaying, const struct npumem_info *info, const struct args *args)
 {
 	struct npumem_program program;
 	const char *chip = args_value(args, "--chip"), *npus = args_value(args, "--npus"),
 		   *bytes = args_value(args, "--npu-bytes");
-	char n[32], b[32];
-	const char *argv[20] = {npumem_program(&program),
-				"--log",
-				"error",
-				"--rounding",
-				npumem_rounding_name(info->rounding),
-				"--uninitialized",
-				npumem_uninitialized_name(info->uninitialized)};
-	unsigned i = 7;
-	snprintf(n, sizeof(n), "%" PRId64, info->geometry.n_npus);
-	snprintf(b, sizeof(b), "%" PRId64, info->geometry.npu_bytes);
+	struct own_options own = {.n = 0};
+	add_option(&own, npumem_program(&program), NULL);
+	add_option(&own, "--log", "error");
+	add_option(&own, "--rounding", npumem_rounding_name(info->rounding));
+	add_option(&own, "--uninitialized", npumem_uninitialized_name(info->uninitialized));
+	snprintf(own.npus, sizeof(own.npus), "%" PRId64, info->geometry.n_npus);
+	snprintf(own.npu_bytes, sizeof(own.npu_bytes), "%" PRId64, info->geometry.npu_bytes);
+	snprintf(own.banks, sizeof(own.banks), "%" PRId64, info->geometry.n_banks);
 	if (info->unchecked_reuse)
-		argv[i++] = "--allow-unchecked-reuse";
-	if (chip) {
-		argv[i++] = "--chip";
-		argv[i++] = chip;
-	} else {
-		argv[i++] = "--npus";
-		argv[i++] = npus ? npus : n;
-		argv[i++] = "--npu-bytes";
-		argv[i++] = bytes ? bytes : b;
+		add_option(&own, "--allow-unchecked-reuse", NULL);
+	if (replaying->copy.path[0]) {
+		add_option(&own, "--state-dir", replaying->copy.path);
+		add_option(&own, "--replay", NULL);
+		add_option(&own, "--resume-seconds", "86400");
+		add_option(&own, "--banks", own.banks);
 	}
-	execvp(program.path, (char *const *)(uintptr_t)argv);
+	if (chip) {
+		add_option(&own, "--chip", chip);
+	} else {
+		add_option(&own, "--npus", npus ? npus : own.npus);
+		add_option(&own, "--npu-bytes", bytes ? bytes : own.npu_bytes);
+	}
+	execvp(program.path, (char *const *)(uintptr_t)own.argv);
 	fprintf(stderr, "npumemctl: cannot run %s: %s\n", program.path, strerror(errno));
 	_exit(127);
 }
 
 /* In the child. A parent that is gone by now will not tell. */
-static void become_daemon(int fd, pid_t parent, const struct npumem_info *info, const struct args *args)
+static void become_daemon(const struct replaying *replaying, int fd, pid_t parent, const struct npumem_info *info,
+			  const struct args *args)
 {
 	char pid[24];
 	snprintf(pid, sizeof(pid), "%ld", (long)getpid());
@@ -130,7 +149,7 @@ static void become_daemon(int fd, pid_t parent, const struct npumem_info *info, 
 	    setenv("LISTEN_FDS", "1", 1) || unsetenv("NOTIFY_SOCKET") || prctl(PR_SET_PDEATHSIG, SIGKILL) ||
 	    getppid() != parent)
 		_exit(127);
-	run_daemon(info, args);
+	run_daemon(replaying, info, args);
 }
 
 /* A name that the kernel chooses, in no file system. */
@@ -161,7 +180,7 @@ static int start_daemon(struct ctl *ctl, struct replaying *replaying, const stru
 		return ctl_fail(ctl, "cannot make a socket: %s", strerror(errno));
 	replaying->daemon = fork();
 	if (!replaying->daemon)
-		become_daemon(fd, parent, info, args);
+		become_daemon(replaying, fd, parent, info, args);
 	int err = errno;
 	close(fd);
 	if (replaying->daemon < 0) {
@@ -251,17 +270,50 @@ static int report(struct records *records)
 	return code || !records->differences ? code : ctl_fail(records->ctl, "%s", records->first);
 }
 
+/* A snapshot is of one record and one geometry, and whoever has started from it has it no more. */
+static int check_snapshot(const struct records *records, const struct npumem_replay *replay, const char *directory)
+{
+	static const char *const others[] = {"--npus", "--npu-bytes", "--chip"};
+	struct ctl *ctl = records->ctl;
+	if (!directory && !npumem_replay_has_snapshot(replay))
+		return CTL_OK;
+	if (!directory)
+		return ctl_invalid(ctl, "the record begins with a snapshot: say where that is, by --snapshot DIR");
+	if (!npumem_replay_has_snapshot(replay))
+		return ctl_invalid(ctl, "the record does not begin with a snapshot");
+	if (ctl->address)
+		return ctl_usage(
+			ctl, "a record that begins with a snapshot is replayed on a daemon of its own, without "
+			     "--socket");
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (args_value(records->args, others[i]))
+			return ctl_usage(ctl, "%s: a snapshot is of the geometry that it was taken of", others[i]);
+	return npumem_replay_check_snapshot(replay, directory, &ctl->error) ? CTL_FAILED : CTL_OK;
+}
+
+/* It has all of its files open when it answers. */
+static int begin_daemon(const struct records *records, struct replaying *replaying,
+			const struct npumem_replay *replay)
+{
+	const char *directory = args_value(records->args, "--snapshot");
+	int code = check_snapshot(records, replay, directory);
+	if (!code && directory)
+		code = snapshotting_copy(records->ctl, directory, &replaying->copy);
+	if (!code && !replaying->address)
+		code = start_daemon(records->ctl, replaying, npumem_replay_info(replay), records->args);
+	partial_end(&replaying->copy);
+	return code;
+}
+
 static int replay_record(struct records *records, size_t item)
 {
 	struct ctl *ctl = records->ctl;
-	struct replaying replaying = {.address = ctl->address};
+	struct replaying replaying = {.address = ctl->address, .copy = {.directory = -1, .file = -1}};
 	const struct npumem_replay_result *result;
 	struct npumem_replay *replay;
-	int code = CTL_OK;
 	if (npumem_replay_open(records->args->words[item], &replay, &ctl->error))
 		return CTL_FAILED;
-	if (!ctl->address)
-		code = start_daemon(ctl, &replaying, npumem_replay_info(replay), records->args);
+	int code = begin_daemon(records, &replaying, replay);
 	if (!code && npumem_replay_run(replay, UINT32_MAX, open_admin, &replaying, &result, &ctl->error))
 		code = CTL_FAILED;
 	if (!code)
@@ -274,7 +326,7 @@ static int replay_record(struct records *records, size_t item)
 /* The records by their names and sizes, which other hosts see, too; and what device they are played on. */
 static int find_items(struct records *records)
 {
-	static const char *const device[] = {"--npus", "--npu-bytes", "--chip"};
+	static const char *const device[] = {"--npus", "--npu-bytes", "--chip", "--snapshot"};
 	const struct args *args = records->args;
 	struct ctl *ctl = records->ctl;
 	struct stat status;
@@ -319,5 +371,6 @@ const struct command replay_command = {
 	.most = COMMAND_WORDS_ANY,
 	.run = replay_run,
 	.notes = "without --socket, on a daemon of its own with the record's options; root plays every uid of the "
-		 "record. A case of --shard is a record, whose requests need each other.\n" SWEEPING_NOTES,
+		 "record. --snapshot DIR is what record --snapshot DIR wrote, which stays as it is. A case of "
+		 "--shard is a record, whose requests need each other.\n" SWEEPING_NOTES,
 };

@@ -253,6 +253,18 @@ int npumem_record_start(struct npumem *npumem, int fd, const struct npumem_recor
 	WAIT(record, npumem_record_start_async(npumem, fd, ASYNC));
 }
 
+int npumem_record_start_from(struct npumem *npumem, int fd, enum npumem_record_from from,
+			     const struct npumem_record **record, struct npumem_error *error)
+{
+	WAIT(record, npumem_record_start_from_async(npumem, fd, from, ASYNC));
+}
+
+int npumem_record_piece(struct npumem *npumem, const struct npumem_record *record,
+			const struct npumem_piece **piece, struct npumem_error *error)
+{
+	WAIT(piece, npumem_record_piece_async(npumem, record, ASYNC));
+}
+
 int npumem_record_take(struct npumem *npumem, const struct npumem_record *record, struct npumem_error *error)
 {
 	WAIT_ONLY(npumem_record_take_async(npumem, record, ASYNC));

@@ -1,4 +1,4 @@
-/* Calls about the device as a whole: info, dump, compact, plan, shutdown, snapshot. */
+/* Calls about the device as a whole: info, dump, compact, plan, shutdown. */
 #include <string.h>
 
 #include "client/lib/connection/engine.h"
@@ -135,44 +135,5 @@ int npumem_shutdown_async(struct npumem *npumem, NPUMEM_ASYNC)
 	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	message.call_case = NPUMEM__V1__REQUEST__CALL_SHUTDOWN;
 	message.shutdown = &shutdown;
-	return status ? status : request_start(made, &message, NULL, request, error);
-}
-
-/* ---- snapshot ---- */
-
-static int take_piece(struct npumem_request *request, const Npumem__V1__Response *response,
-		      struct npumem_error *error)
-{
-	const Npumem__V1__SnapshotPiece *from = response->snapshot;
-	struct npumem_piece *piece = result_take(request->results, sizeof(*piece));
-	size_t file_bytes = strlen(from->file) + 1;
-	char *file = result_array(request->results, file_bytes, 1);
-	uint8_t *data = result_array(request->results, from->data.len, 1);
-	if (!piece || !file || !data)
-		return request_no_memory(error);
-	memcpy(file, from->file, file_bytes);
-	if (from->data.len)
-		memcpy(data, from->data.data, from->data.len);
-	*piece = (struct npumem_piece){.snapshot = from->snapshot,
-				       .file = file,
-				       .file_bytes = from->file_bytes,
-				       .offset = from->offset,
-				       .data = data,
-				       .bytes = from->data.len,
-				       .last = from->last};
-	request->answer = piece;
-	return 0;
-}
-
-int npumem_snapshot_async(struct npumem *npumem, uint64_t snapshot, NPUMEM_ASYNC)
-{
-	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_SNAPSHOT, .take = take_piece};
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__SnapshotRequest ask = NPUMEM__V1__SNAPSHOT_REQUEST__INIT;
-	struct npumem_request *made;
-	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
-	ask.snapshot = snapshot;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_SNAPSHOT;
-	message.snapshot = &ask;
 	return status ? status : request_start(made, &message, NULL, request, error);
 }

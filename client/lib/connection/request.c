@@ -158,7 +158,11 @@ int request_send(struct npumem_request *request, Npumem__V1__Request *message, c
 int request_start(struct npumem_request *request, Npumem__V1__Request *message, const struct request_extra *extra,
 		  struct npumem_request **out, struct npumem_error *error)
 {
-	int status = request_send(request, message, extra, error);
+	return request_sent(request, request_send(request, message, extra, error), out);
+}
+
+int request_sent(struct npumem_request *request, int status, struct npumem_request **out)
+{
 	if (status)
 		request_end(request);
 	else if (out)

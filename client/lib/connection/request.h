@@ -68,6 +68,8 @@ int request_send(struct npumem_request *request, Npumem__V1__Request *message, c
 /* The first message: as request_send, but a request that cannot be sent is ended. `out` may be NULL. */
 int request_start(struct npumem_request *request, Npumem__V1__Request *message, const struct request_extra *extra,
 		  struct npumem_request **out, struct npumem_error *error);
+/* After its first message was sent with that status, which it returns. */
+int request_sent(struct npumem_request *request, int status, struct npumem_request **out);
 /* Ends one without telling anybody: what is in flight of it is answered to nobody. */
 void request_end(struct npumem_request *request);
 /* As npumem_error_clear for an error that may be NULL, without touching its kilobytes of unused fields: this runs

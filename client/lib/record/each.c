@@ -49,7 +49,8 @@ static bool put_entry(FILE *out, Npumem__V1__RecordEntry *const *parts, size_t n
 {
 	Npumem__V1__RecordEntry entry = *parts[n_parts - 1];
 	entry.request.len = entry.answer.len = 0;
-	fprintf(out, "{\"ended\":%s", n_parts == 1 && !parts[0]->request.len && !entry.shared ? "true" : "false");
+	bool is_end = n_parts == 1 && !parts[0]->request.len && !entry.shared && !entry.before;
+	fprintf(out, "{\"ended\":%s", is_end ? "true" : "false");
 	json_members(out, &entry.base, true, JSON_SIZES);
 	if (!put_request(out, parts, n_parts))
 		return false;

@@ -4,11 +4,26 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/lib/calls/snapshot.h"
 #include "client/lib/connection/call.h"
 #include "client/lib/connection/engine.h"
-#include "client/lib/record/record.h"
 #include "client/lib/connection/reply.h"
+#include "client/lib/record/record.h"
+#include "proto/digest.h"
 #include "proto/frame.h"
+
+/* What a caller sees of one, and what is known of its snapshot. */
+struct writing {
+	struct npumem_record record; /* first, so that the one is the other */
+	enum npumem_record_from from;
+	uint64_t digest;
+	bool has_all;
+};
+
+static struct writing *writing_of(const struct npumem_record *record)
+{
+	return (struct writing *)(uintptr_t)record;
+}
 
 static int write_all(struct npumem_record *record, const void *bytes, size_t n, struct npumem_error *error)
 {
@@ -101,16 +116,6 @@ static struct recording *recording_of(struct npumem_request *made, const struct 
 	return recording;
 }
 
-/* Hands out a request whose first message was sent with this status. */
-static int started(struct npumem_request *made, int status, struct npumem_request **request)
-{
-	if (status)
-		request_end(made);
-	else if (request)
-		*request = made;
-	return status;
-}
-
 static const struct request_kind taking = {.result = NPUMEM__V1__RESPONSE__RESULT_RECORDED, .take = take_entries};
 
 int npumem_record_take_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC)
@@ -120,7 +125,7 @@ int npumem_record_take_async(struct npumem *npumem, const struct npumem_record *
 	if (status)
 		return status;
 	recording_of(made, record);
-	return started(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE, error), request);
+	return request_sent(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_TAKE, error), request);
 }
 
 /* ---- checksums ---- */
@@ -140,7 +145,7 @@ int record_sums(struct npumem *npumem, const struct record_sums **sums, struct n
 	if (!status)
 		status = request_new(npumem, &kind, 0, call_answered, &call, &made, error);
 	if (!status)
-		status = started(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_HASH, error), NULL);
+		status = request_sent(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_HASH, error), NULL);
 	status = call_wait(&call, status);
 	*sums = call.result;
 	return status;
@@ -177,13 +182,32 @@ static int take_header(struct npumem_request *request, const Npumem__V1__Respons
 		       : write_header(request->npumem->memory, record, response->info, error);
 }
 
-static int next_start(struct npumem_request *request, struct npumem_error *error)
+/* A snapshot and the record are of one moment. */
+static int take_snapshot(struct npumem_request *request, const Npumem__V1__Response *response,
+			 struct npumem_error *error)
 {
-	request->kind = &taking;
-	return ask(request, NPUMEM__V1__RECORD_ACTION__RECORD_START, error);
+	struct npumem_record *record = ((const struct recording *)request->state)->record;
+	(void)error;
+	record->snapshot = response->snapshot->snapshot;
+	request->answer = record;
+	return 0;
 }
 
-int npumem_record_start_async(struct npumem *npumem, int fd, NPUMEM_ASYNC)
+static int next_start(struct npumem_request *request, struct npumem_error *error)
+{
+	static const struct request_kind with_snapshot = {NPUMEM__V1__RESPONSE__RESULT_SNAPSHOT,
+							  .take = take_snapshot};
+	enum npumem_record_from from = writing_of(((const struct recording *)request->state)->record)->from;
+	request->kind = from == NPUMEM_RECORD_SNAPSHOT ? &with_snapshot : &taking;
+	if (from == NPUMEM_RECORD_SNAPSHOT)
+		return snapshot_ask(request, 0, true, error);
+	return ask(request,
+		   from == NPUMEM_RECORD_WATCH ? NPUMEM__V1__RECORD_ACTION__RECORD_WATCH
+					       : NPUMEM__V1__RECORD_ACTION__RECORD_START,
+		   error);
+}
+
+int npumem_record_start_from_async(struct npumem *npumem, int fd, enum npumem_record_from from, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_INFO, take_header, next_start, NULL};
 	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
@@ -192,12 +216,45 @@ int npumem_record_start_async(struct npumem *npumem, int fd, NPUMEM_ASYNC)
 	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	if (status)
 		return status;
-	struct npumem_record *record = result_take(made->results, sizeof(*record));
-	record->fd = fd;
-	recording_of(made, record);
+	struct writing *writing = result_take(made->results, sizeof(*writing));
+	*writing = (struct writing){.record.fd = fd, .from = from, .digest = digest_begin()};
+	recording_of(made, &writing->record);
 	message.call_case = NPUMEM__V1__REQUEST__CALL_INFO;
 	message.info = &info;
 	return request_start(made, &message, NULL, request, error);
+}
+
+int npumem_record_start_async(struct npumem *npumem, int fd, NPUMEM_ASYNC)
+{
+	return npumem_record_start_from_async(npumem, fd, NPUMEM_RECORD_EMPTY, callback, context, request, error);
+}
+
+/* ---- its snapshot ---- */
+
+/* The manifest has the checksums of all else. */
+static int take_piece(struct npumem_request *request, const Npumem__V1__Response *response,
+		      struct npumem_error *error)
+{
+	struct writing *writing = writing_of(((const struct recording *)request->state)->record);
+	int status = snapshot_take(request, response, error);
+	const struct npumem_piece *piece = request->answer;
+	if (status)
+		return status;
+	if (!strcmp(piece->file, RECORD_MANIFEST))
+		writing->digest = digest_bytes(writing->digest, piece->data, piece->bytes);
+	writing->has_all = piece->last;
+	return 0;
+}
+
+int npumem_record_piece_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_SNAPSHOT, .take = take_piece};
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	if (status)
+		return status;
+	recording_of(made, record);
+	return request_sent(made, snapshot_ask(made, record->snapshot, false, error), request);
 }
 
 /* ---- the end ---- */
@@ -211,6 +268,7 @@ static int write_end(const struct memory *memory, struct npumem_record *record, 
 	end.hash = sums->hash;
 	end.n_local = sums->n_local;
 	end.local = sums->local;
+	end.snapshot = record->snapshot ? writing_of(record)->digest : 0;
 	entry.end = &end;
 	return write_entry(memory, record, &entry, error);
 }
@@ -248,9 +306,12 @@ int npumem_record_stop_async(struct npumem *npumem, const struct npumem_record *
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_RECORDED, take_end, next_stop, NULL};
 	struct npumem_request *made;
+	if (record->snapshot && !writing_of(record)->has_all)
+		return npumem_error_set(error, NPUMEM_INVALID,
+					"not all pieces of the record's snapshot were asked for");
 	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
 	if (status)
 		return status;
 	recording_of(made, record);
-	return started(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_STOP, error), request);
+	return request_sent(made, ask(made, NPUMEM__V1__RECORD_ACTION__RECORD_STOP, error), request);
 }

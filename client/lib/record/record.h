@@ -6,6 +6,8 @@
 
 #define RECORD_MAGIC "npumem record 2\n"
 enum { RECORD_MAGIC_BYTES = 16 };
+/* Of a snapshot: the file by which one is told from another. */
+#define RECORD_MANIFEST "manifest"
 
 /* What the device holds, in numbers. */
 struct record_sums {

@@ -88,6 +88,8 @@ static const char *check_entry(struct reader *reader, const Npumem__V1__RecordEn
 		return "a transfer that is not a part of its own";
 	if (reader->left && !entry->transfer)
 		return "data of a write are missing";
+	if (entry->before && (entry->part || entry->request.len || entry->shared || reader->in_parts))
+		return "something of before that is a request as well";
 	if (entry->request.len > FRAME_BYTES_MAX - reader->request)
 		return "a request that is longer than a frame";
 	return entry->transfer ? check_transfer(reader, entry->transfer) : NULL;
@@ -108,6 +110,7 @@ static int take_entry(struct reader *reader, Npumem__V1__RecordEntry *entry)
 	reader->request = entry->part ? reader->request + entry->request.len : 0;
 	reader->in_parts = entry->part;
 	reader->number += !entry->part;
+	reader->file->has_tensors |= entry->before && entry->n_handles;
 	return 0;
 }
 
@@ -117,6 +120,7 @@ static int take_end(struct reader *reader, const Npumem__V1__RecordEnd *end)
 	if (end->entries != file->n_entries || reader->in_parts)
 		return refuse(reader, "entries before the end are missing");
 	file->hash = end->hash;
+	file->snapshot = end->snapshot;
 	file->local = memory_array(file->memory, end->n_local, sizeof(*file->local));
 	if (!file->local)
 		return no_memory(reader->error);

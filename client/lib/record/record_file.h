@@ -16,7 +16,8 @@ struct record_file {
 	 * regions (region.h), a write's complete and in order. */
 	Npumem__V1__RecordEntry **entries;
 	size_t n_entries, capacity;
-	uint64_t hash;
+	uint64_t hash, snapshot; /* snapshot: RecordEnd's */
+	bool has_tensors;	 /* when it begins */
 	uint32_t *local;
 	size_t n_local;
 };

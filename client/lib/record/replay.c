@@ -16,7 +16,7 @@
 #include "client/lib/record/replay_peer.h"
 #include "proto/digest.h"
 
-enum { REPLAY_HANDLES_MAX = 256 };
+enum { REPLAY_HANDLES_MAX = 256, REPLAY_TOKEN_BYTES = 16 };
 
 struct npumem_replay {
 	struct record_file file;
@@ -70,6 +70,11 @@ int npumem_replay_open(const char *path, struct npumem_replay **out, struct npum
 const struct npumem_info *npumem_replay_info(const struct npumem_replay *replay)
 {
 	return &replay->file.info;
+}
+
+bool npumem_replay_has_snapshot(const struct npumem_replay *replay)
+{
+	return replay->file.snapshot;
 }
 
 const struct record_file *replay_file(const struct npumem_replay *replay)
@@ -228,7 +233,16 @@ static bool is_skipped(const Npumem__V1__RecordEntry *entry, const Npumem__V1__R
 	       request->call_case == NPUMEM__V1__REQUEST__CALL_CANCEL ||
 	       request->call_case == NPUMEM__V1__REQUEST__CALL_SUBSCRIBE ||
 	       request->call_case == NPUMEM__V1__REQUEST__CALL_RECORD ||
+	       request->call_case == NPUMEM__V1__REQUEST__CALL_RESUME ||
 	       request->call_case == NPUMEM__V1__REQUEST__CALL_DUMP;
+}
+
+/* A view is there as soon as its request is in its place: one that is in the snapshot may be answered after it. */
+static bool is_there(const struct npumem_replay *replay, const Npumem__V1__RecordEntry *entry,
+		     const Npumem__V1__Request *request)
+{
+	return request->call_case == NPUMEM__V1__REQUEST__CALL_VIEW && entry->n_handles &&
+	       replay_handles_know(&replay->handles, entry->handles[0]);
 }
 
 /* The request's message, put together from its parts; the caller frees it by `allocator`. NULL: none, or
@@ -282,7 +296,7 @@ static int send_again(struct npumem_replay *replay, struct replay_peer *peer, co
 		return no_memory(error);
 	int status = 0;
 	answer.digest = digest_begin();
-	if (is_skipped(step->entry, request)) {
+	if (is_skipped(step->entry, request) || is_there(replay, step->entry, request)) {
 		result->skipped++;
 	} else {
 		uint64_t unshared =
@@ -327,26 +341,60 @@ static void end_peer(struct npumem_replay *replay, uint64_t session, struct npum
 
 typedef int open_function(void *ctx, uint32_t uid, struct npumem **out, struct npumem_error *error);
 
+/* A session of the snapshot waits for its client under its number; any other begins as what it is. */
+static int come_back(struct npumem *npumem, uint64_t session, struct npumem_error *error)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__ResumeRequest resume = NPUMEM__V1__RESUME_REQUEST__INIT;
+	uint8_t token[REPLAY_TOKEN_BYTES] = {0};
+	struct answer answer;
+	for (unsigned i = 0; i < sizeof(session); i++)
+		token[i] = (uint8_t)(session >> 8 * i);
+	resume.token = (ProtobufCBinaryData){sizeof(token), token};
+	message.call_case = NPUMEM__V1__REQUEST__CALL_RESUME;
+	message.resume = &resume;
+	int status = ask(npumem, &message, &answer, error);
+	return status == NPUMEM_NOT_FOUND ? 0 : status;
+}
+
+static int add_peer(struct npumem_replay *replay, const Npumem__V1__RecordEntry *entry, struct replay_peer **at,
+		    open_function *open, void *ctx, struct npumem_error *error)
+{
+	struct npumem *npumem = NULL;
+	int status = open(ctx, entry->uid, &npumem, error);
+	if (status)
+		return status;
+	*at = replay_peer_new(replay->file.memory, entry->session, npumem);
+	if (!*at)
+		return no_memory(error);
+	return replay->file.snapshot ? come_back(npumem, entry->session, error) : 0;
+}
+
+/* What the snapshot has keeps its handle. */
+static void add_before(struct npumem_replay *replay, const Npumem__V1__RecordEntry *entry)
+{
+	for (size_t i = 0; i < entry->n_handles; i++)
+		replay_handles_add(&replay->handles, entry->handles[i], entry->handles[i]);
+}
+
 static int run_step(struct npumem_replay *replay, const struct step *step, struct npumem *admin,
 		    open_function *open, void *ctx, struct npumem_replay_result *result,
 		    struct npumem_error *error)
 {
 	const Npumem__V1__RecordEntry *entry = step->entry;
 	struct replay_peer **at = replay_peer_find(&replay->peers, entry->session);
-	if (!step->n_parts && !entry->request.len && !entry->status && !entry->shared) {
-		end_peer(replay, entry->session, admin);
+	bool is_end = !step->n_parts && !entry->request.len && !entry->status && !entry->shared;
+	if (entry->before) {
+		add_before(replay, entry);
 		return 0;
 	}
-	if (!*at) {
-		struct npumem *npumem = NULL;
-		int status = open(ctx, entry->uid, &npumem, error);
-		if (status)
-			return status;
-		*at = replay_peer_new(replay->file.memory, entry->session, npumem);
-		if (!*at)
-			return no_memory(error);
-	}
-	return send_again(replay, *at, step, result, error);
+	int status = *at || (is_end && !replay->file.snapshot) ? 0 : add_peer(replay, entry, at, open, ctx, error);
+	if (status)
+		return status;
+	if (!is_end)
+		return send_again(replay, *at, step, result, error);
+	end_peer(replay, entry->session, admin);
+	return 0;
 }
 
 /* ---- the end ---- */
@@ -401,6 +449,11 @@ int npumem_replay_run(struct npumem_replay *replay, uint32_t admin_uid, open_fun
 		error = &own;
 	*result = (struct npumem_replay_result){.npu = -1};
 	*out = result;
+	if (file->has_tensors && !file->snapshot)
+		return npumem_error_set(
+			error, NPUMEM_INVALID,
+			"the record began on a device with tensors and without a snapshot of it: it is "
+			"for a report alone");
 	int status = open(ctx, admin_uid, &admin, error);
 	for (size_t i = 0; i < file->n_entries && !status; i++) {
 		if (file->entries[i]->part) {

@@ -117,6 +117,11 @@ static size_t slot_of(const struct replay_handles *handles, uint64_t handle)
 	return slot;
 }
 
+bool replay_handles_know(const struct replay_handles *handles, uint64_t handle)
+{
+	return handles->from[slot_of(handles, handle)] == handle;
+}
+
 void replay_handles_add(struct replay_handles *handles, uint64_t from, uint64_t to)
 {
 	size_t slot = slot_of(handles, from);

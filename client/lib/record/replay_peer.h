@@ -44,6 +44,7 @@ struct replay_handles {
 /* For n handles. 0; -1: no memory. */
 int replay_handles_init(struct replay_handles *handles, const struct memory *memory, size_t n);
 void replay_handles_deinit(struct replay_handles *handles, const struct memory *memory);
+bool replay_handles_know(const struct replay_handles *handles, uint64_t handle);
 void replay_handles_add(struct replay_handles *handles, uint64_t from, uint64_t to);
 /* Puts the replay's handles and segments into a request; those that it does not know become ones that no daemon
  * gives. */

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Optional, TypeVar, Union
@@ -11,11 +12,12 @@ import numpy.typing as npt
 
 from . import npumem_pb2 as pb
 from .batch import Batch
-from .errors import DeadlineExceeded, refusal
+from .errors import DeadlineExceeded, Refused, refusal
 from .formats import Array, contained, dtype_of, shape4
 from .kernel import reference, run_request
 from .memory import Memory
 from .operations import Done, choice, done_of, format_of, spec
+from .snapshot import write_snapshot
 from .tensor import Tensor
 from .wire import Pending, Wire, answered
 
@@ -253,6 +255,27 @@ class Device:
     def compact(self, dry_run: bool = False) -> pb.Compacted:
         """Moves tensors together, for root and the daemon's uid; a dry run tells what would move."""
         return self.ask("compact", pb.CompactRequest(dry_run=dry_run)).compacted
+
+    def snapshot(self, directory: str) -> int:
+        """Copies the daemon's state, as it is at one moment, into a directory that is new or empty, and there only once it is
+        whole: npumemd --state-dir DIRECTORY starts from it. Everybody goes on meanwhile. The number of bytes; FileExistsError
+        where something is there. For root and the daemon's uid, of a daemon with a state directory."""
+        numbers: list[int] = []
+
+        def ask(number: int, end: bool = False) -> pb.SnapshotPiece:
+            return self.ask("snapshot", pb.SnapshotRequest(snapshot=number, end=end)).snapshot
+
+        def begin() -> Callable[[], pb.SnapshotPiece]:
+            numbers.append(ask(0).snapshot)
+            return lambda: ask(numbers[0])
+
+        try:
+            return write_snapshot(directory, begin)
+        except (OSError, ValueError, KeyboardInterrupt):
+            if numbers:  # which the daemon else keeps for as long as this connection lasts
+                with contextlib.suppress(Refused):
+                    ask(numbers[0], end=True)
+            raise
 
     def shutdown(self) -> None:
         """For root and the daemon's uid: the daemon answers what it was asked, and ends."""

@@ -286,6 +286,24 @@ void arena_retag(struct arena *arena, uint64_t offset, void *tag)
 	block->tag = tag;
 }
 
+void arena_settle(struct arena *arena)
+{
+	struct block *highest = NULL;
+
+	for (struct block *block = arena->edge.after; block != &arena->edge; block = block->after) {
+		if (block->taken)
+			continue;
+		free_blocks_remove(arena, block);
+		block->next = highest;
+		highest = block;
+	}
+	while (highest) {
+		struct block *next = highest->next;
+		free_blocks_add(arena, highest);
+		highest = next;
+	}
+}
+
 bool arena_at(const struct arena *arena, uint64_t offset, struct arena_extent *extent)
 {
 	if (offset / ARENA_QUANTUM >= arena->size)

@@ -40,6 +40,10 @@ void arena_unprepare(struct arena *arena, uint32_t n);
 /* Replaces the tag of the block that starts at `offset`. */
 void arena_retag(struct arena *arena, uint64_t offset, void *tag);
 
+/* What is taken where follows from here on from which bytes are taken now, and not from how that came about: of
+ * free extents that are alike the lowest comes first. Takes time for each block that there is. */
+void arena_settle(struct arena *arena);
+
 struct arena_extent {
 	uint64_t offset, bytes;
 	bool taken;

@@ -303,4 +303,10 @@ void device_restore_end(struct device *device, bool scrub)
 	for (int64_t npu = 0; scrub && npu < device->options.geometry.n_npus; npu++)
 		scrub_npu(device, npu);
 	local_recount(&device->local);
+	device_settle(device);
+}
+
+void device_settle(struct device *device)
+{
+	arena_settle(device->arena);
 }

@@ -128,6 +128,9 @@ int absent_return(struct rpc *rpc, struct session *session, const uint8_t *token
 	session_return(found, session);
 	advance_forget(rpc, &absent->peer);
 	on_drained(absent);
+	/* What everybody can guess is good for once, and the end of its connection is its end. */
+	if (rpc->service->persist.is_replay)
+		persist_session_end(session);
 	return 0;
 }
 

@@ -2,6 +2,8 @@
  * peer->drained is called exactly once, when no part is left. */
 #include "daemon/rpc/calls/ending.h"
 
+#include <stdlib.h>
+
 #include "daemon/rpc/calls/absent.h"
 #include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/unsent.h"
@@ -24,11 +26,26 @@ static void forget(void *arg)
 		device_forget(ending->rpc->service->device, ending->tensors[i]);
 }
 
+/* Views first, as a base takes its own along; else so that what is free then does not depend on who came before
+ * whom: a replay frees what its record did. */
+static int by_place(const void *a, const void *b)
+{
+	const struct tensor *one = *(struct tensor *const *)a, *other = *(struct tensor *const *)b;
+
+	if (!one->base != !other->base)
+		return one->base ? -1 : 1;
+	if (one->place.address != other->place.address)
+		return one->place.address < other->place.address ? -1 : 1;
+	return one->handle < other->handle ? -1 : one->handle > other->handle;
+}
+
 static void free_part(struct ending *ending)
 {
 	scheduler_leave(&ending->rpc->service->scheduler, &ending->entry);
 	claim_deinit(&ending->claim);
 	ending->peer->session->request = 0;
+	if (ending->n)
+		qsort(ending->tensors, ending->n, sizeof(ending->tensors[0]), by_place);
 	tensors_free(ending->peer->session, ending->tensors, ending->n);
 	begin_part(ending);
 }

@@ -104,22 +104,33 @@ static bool outline_answer(const struct call *call, struct recorder_entry *entry
 	return entry->answer;
 }
 
-/* A token is its session's secret, and the others are not what the device did. */
-static bool is_recorded(const struct call *call)
+/* That a session came back is. What was known already was done before, and is to be done again by nobody. */
+static bool is_recorded(const struct call *call, int status)
 {
-	return call->method != CALL_METHOD_RECORD && call->method != CALL_METHOD_SNAPSHOT &&
-	       call->method != CALL_METHOD_RESUME;
+	switch (call->method) {
+	case CALL_METHOD_RECORD:
+	case CALL_METHOD_SNAPSHOT:
+		return false;
+	case CALL_METHOD_RESUME:
+		return !status && call->request->resume->token.len;
+	default:
+		return !call->known && !(status == NPUMEM_ABORTED && !call->is_started && call->request->again);
+	}
 }
+
+/* A request to come back, without what it came back by: a token is its session's secret. */
+static const uint8_t resume_message[] = {0xca, 0x03, 0}; /* Request.resume = {} */
 
 void recording_end(struct call *call, int status)
 {
 	struct recording *recording = &call->recording;
 	struct recorder *recorder = &call->rpc->service->recorder;
 	uint64_t handles[TENSORS_ALLOC_MAX];
+	uint8_t **owner = recording->owner;
 	struct recorder_entry entry;
 
 	/* Where recording has ended meanwhile there may be transfers, which recorder_add is rid of. */
-	if ((!recorder_is_on(recorder) && !recording->first) || !call->message || !is_recorded(call))
+	if ((!recorder_is_on(recorder) && !recording->first) || !call->message || !is_recorded(call, status))
 		return;
 	entry = (struct recorder_entry){.session = call->session->id,
 					.uid = call->session->uid,
@@ -141,6 +152,11 @@ void recording_end(struct call *call, int status)
 		entry.segment_bytes = recording->shared->memory.bytes;
 		entry.segment_writable = recording->shared->memory.writable;
 	}
-	recorder_add(recorder, &entry, recording->owner);
+	if (call->method == CALL_METHOD_RESUME) {
+		entry.request = (uint8_t *)(uintptr_t)resume_message;
+		entry.bytes = sizeof(resume_message);
+		owner = NULL;
+	}
+	recorder_add(recorder, &entry, owner);
 	heap_free(call->rpc->heap, entry.answer);
 }

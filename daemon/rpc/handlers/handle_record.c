@@ -1,4 +1,5 @@
 /* The record of what is answered: starting it, taking it, ending it. */
+#include "daemon/rpc/handlers/beginning.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/checksum.h"
 #include "daemon/service/transfer.h"
@@ -14,7 +15,29 @@ enum {
 
 static size_t part_bytes(const struct recorder_part *part)
 {
-	return ENTRY_BYTES + part->n + part->entry->n_handles * 8 + part->entry->answer_bytes;
+	size_t recovery = part->entry->before == RECORDER_RECOVERY ? sizeof(struct recovered) : 0;
+
+	return ENTRY_BYTES + part->n + part->entry->n_handles * 8 + part->entry->answer_bytes + recovery;
+}
+
+/* `lines` are RECOVERED_LINES_MAX. */
+static void set_recovery(struct recovered *recovered, Npumem__V1__Recovery *message, char **lines)
+{
+	const struct recover_report *report = &recovered->report;
+
+	npumem__v1__recovery__init(message);
+	message->at_ns = recovered->at_ns;
+	message->was_closed = recovered->was_clean;
+	message->tensors = report->n_tensors;
+	message->views = report->n_views;
+	message->sessions = report->n_sessions;
+	message->ended = report->n_ended;
+	message->lost = (uint64_t)report->n_damaged + report->n_refused;
+	message->cut = report->n_cut;
+	message->n_lines = recovered->n_lines;
+	message->lines = lines;
+	for (unsigned i = 0; i < recovered->n_lines; i++)
+		lines[i] = recovered->lines[i];
 }
 
 static void set_transfer(const struct recorder_part *part, Npumem__V1__RecordTransfer *message,
@@ -55,10 +78,13 @@ static void set_last(const struct recorder_entry *entry, Npumem__V1__RecordEntry
 	shared->bytes = entry->segment_bytes;
 	shared->writable = entry->segment_writable;
 	message->shared = entry->segment ? shared : NULL;
+	message->before = entry->before;
 }
 
-static void add_part(struct reply *reply, const struct recorder_part *part)
+static void add_part(struct call *call, const struct recorder_part *part)
 {
+	char *lines[RECOVERED_LINES_MAX];
+	Npumem__V1__Recovery recovery;
 	Npumem__V1__RecordEntry message = NPUMEM__V1__RECORD_ENTRY__INIT;
 	Npumem__V1__RecordTransfer transfer;
 	Npumem__V1__Dims extent, stride;
@@ -68,13 +94,17 @@ static void add_part(struct reply *reply, const struct recorder_part *part)
 	message.part = !part->is_last;
 	if (part->is_last)
 		set_last(part->entry, &message, &shared);
+	if (part->entry->before == RECORDER_RECOVERY) {
+		set_recovery(&call->rpc->service->recovered, &recovery, lines);
+		message.recovery = &recovery;
+	}
 	if (part->transfer) {
 		set_transfer(part, &transfer, &extent, &stride);
 		message.transfer = &transfer;
 	} else {
 		message.request = (ProtobufCBinaryData){part->n, (uint8_t *)(uintptr_t)part->bytes};
 	}
-	reply_message(reply, RECORDED_ENTRIES, &message.base);
+	reply_message(&call->reply, RECORDED_ENTRIES, &message.base);
 }
 
 static int take(struct call *call, Npumem__V1__Recorded *rest)
@@ -89,7 +119,7 @@ static int take(struct call *call, Npumem__V1__Recorded *rest)
 	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_RECORDED, room);
 	while (recorder_peek(recorder, &part) && used + part_bytes(&part) <= room) {
 		used += part_bytes(&part);
-		add_part(&call->reply, &part);
+		add_part(call, &part);
 		recorder_next(recorder);
 	}
 	rest->lost = recorder->lost;
@@ -151,6 +181,15 @@ static int refuse(struct call *call)
 	return npumem_error_set(call->error, NPUMEM_FAILED_PRECONDITION, "this session does not record");
 }
 
+/* ---- the requests ---- */
+
+static int watch(struct call *call)
+{
+	Npumem__V1__Recorded message = NPUMEM__V1__RECORDED__INIT;
+
+	return answer(call, &message);
+}
+
 /* What looks at all that is there, or begins between requests, has the device for itself; who will be refused
  * holds nobody up. */
 int resolve_record(struct call *call, const Npumem__V1__RecordRequest *request)
@@ -170,6 +209,9 @@ int handle_record(struct call *call, const Npumem__V1__RecordRequest *request)
 	case NPUMEM__V1__RECORD_ACTION__RECORD_START:
 		status = recorder_start(recorder, call->session, call->error);
 		return status ? status : answer(call, &message);
+	case NPUMEM__V1__RECORD_ACTION__RECORD_WATCH:
+		status = recorder_check(recorder, call->session, call->error);
+		return status ? status : beginning_tell(call, watch);
 	case NPUMEM__V1__RECORD_ACTION__RECORD_TAKE:
 		/* After its end, too, whoever is admin takes what is left. */
 		if (!session_is_admin(call->session) || (recorder->owner && recorder->owner != call->session))

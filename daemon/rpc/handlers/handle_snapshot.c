@@ -1,5 +1,6 @@
 /* A snapshot of the device. Its moment is between two requests, when nothing runs; its pieces come one by one, as
  * the client asks for them, while everybody else goes on. */
+#include "daemon/rpc/handlers/beginning.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/snapshot.h"
 
@@ -8,6 +9,15 @@ enum {
 	PIECE_REST_BYTES = 128,
 };
 
+static int check(const struct call *call, const Npumem__V1__SnapshotRequest *request)
+{
+	int status = snapshot_check(call->session, call->error);
+
+	if (!status && request->record)
+		status = recorder_check(&call->rpc->service->recorder, call->session, call->error);
+	return status;
+}
+
 /* Who will be refused holds nobody up. */
 int resolve_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request)
 {
@@ -15,7 +25,7 @@ int resolve_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *reque
 
 	if (request->snapshot)
 		return snapshot_find(call->session, request->snapshot, call->error);
-	status = snapshot_check(call->session, call->error);
+	status = check(call, request);
 	call->entry.is_exclusive = !status;
 	return status;
 }
@@ -57,12 +67,8 @@ static int tell(struct call *call, void *arg)
 static int begin(struct call *call)
 {
 	Npumem__V1__SnapshotPiece message = NPUMEM__V1__SNAPSHOT_PIECE__INIT;
-	int status = snapshot_check(call->session, call->error);
+	int status = snapshot_begin(call->session, call->error);
 
-	if (!status)
-		status = reply_reserve(&call->reply, PIECE_REST_BYTES, call->error);
-	if (!status)
-		status = snapshot_begin(call->session, call->error);
 	if (status)
 		return status;
 	message.snapshot = call->rpc->service->snapshot.number;
@@ -70,14 +76,54 @@ static int begin(struct call *call)
 	return 0;
 }
 
+/* A replay starts from the snapshot, and must find the same places. */
+static int begin_with_record(struct call *call)
+{
+	struct service *service = call->rpc->service;
+
+	device_settle(service->device);
+	for (struct session *session = service->sessions; session; session = session->next)
+		session_settle(session);
+	return begin(call);
+}
+
+static int tell_gone(struct call *call, void *arg)
+{
+	Npumem__V1__SnapshotPiece message = NPUMEM__V1__SNAPSHOT_PIECE__INIT;
+
+	snapshot_gone(arg);
+	message.last = true;
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SNAPSHOT, &message.base);
+	return 0;
+}
+
+static int give_up(struct call *call)
+{
+	struct service *service = call->rpc->service;
+	int status = reply_reserve(&call->reply, PIECE_REST_BYTES, call->error);
+
+	if (status)
+		return status;
+	snapshot_end(call->session);
+	return call_later(call, INT64_MAX, snapshot_give_back, tell_gone, service);
+}
+
 int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request)
 {
 	struct service *service = call->rpc->service;
 	int status;
 
-	if (!request->snapshot)
-		return begin(call);
+	if (!request->snapshot) {
+		status = check(call, request);
+		if (!status)
+			status = reply_reserve(&call->reply, PIECE_REST_BYTES, call->error);
+		if (!status)
+			status = request->record ? beginning_tell(call, begin_with_record) : begin(call);
+		return status;
+	}
 	status = snapshot_find(call->session, request->snapshot, call->error);
+	if (!status && request->end)
+		return give_up(call);
 	if (!status)
 		status = reply_reserve(&call->reply, STORE_PIECE_BYTES + PIECE_REST_BYTES, call->error);
 	if (status)

@@ -260,6 +260,7 @@ static const struct row rows[] = {
 	 AT(boot_id), .expected = "32 hexadecimal digits"},
 	{"durable", NULL, "replies wait for the disk, so that a loss of power costs nothing either",
 	 FLAG(durable)},
+	{"replay", NULL, "the state is a snapshot with which a record begins: for npumemctl replay", FLAG(replay)},
 	{"resume-seconds", "SECONDS", "that a session waits for its client after a restart (30)",
 	 SECONDS(resume_seconds)},
 	{"spin-us", "N", "ask the socket again for so long, where it pays, before sleeping (0)",
@@ -322,8 +323,9 @@ static enum options_result finish(struct parse *parse)
 		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--fd goes without --background");
 		return OPTIONS_BAD;
 	}
-	if (options->durable && !options->state_dir) {
-		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--durable goes with --state-dir");
+	if ((options->durable || options->replay) && !options->state_dir) {
+		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--%s goes with --state-dir",
+			 options->durable ? "durable" : "replay");
 		return OPTIONS_BAD;
 	}
 	if (options->fd < 0 && !options->socket[0] && !default_socket(options, parse->error))

@@ -29,6 +29,7 @@ struct options {
 	const char *state_dir;	/* what outlives the process lies there, of the command line; NULL: nothing does */
 	const char *boot_id;	/* of the machine; NULL: it can be read */
 	bool durable;		/* a loss of power, too */
+	bool replay;		/* each session of it waits under its number */
 	int64_t resume_seconds; /* that a session waits for its client */
 	int64_t spin_us;	/* the loop asks again so long before it sleeps; 0: not at all */
 	uint64_t limits[LIMITS_N]; /* of every uid; 0: as limits_init has it */

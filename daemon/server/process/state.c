@@ -168,6 +168,7 @@ int state_recover(struct state *state, const struct options *options, struct rpc
 	service->persist.directory = options->state_dir;
 	service->persist.resume_seconds = (uint32_t)options->resume_seconds;
 	service->persist.random = random_bytes;
+	service->persist.is_replay = options->replay;
 	if (persist_begin(service, &why)) {
 		snprintf(error, bytes, "%.200s", why.message);
 		return -ENOSPC;

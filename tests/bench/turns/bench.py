@@ -7,6 +7,7 @@ from support import dims, frame, pb
 MIB = 1 << 20
 SMALL = ()  # 64 NPUs of 512 KiB
 LARGE = ("--npus", "64", "--npu-bytes", str(8 * MIB))
+GIB = ("--npus", "64", "--npu-bytes", str(16 * MIB))
 BULK_W = 496 * 1024  # with 64 channels: 31 MiB, 496 KiB per NPU
 IN_FLIGHT = 12
 

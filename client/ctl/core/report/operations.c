@@ -55,6 +55,9 @@ static void learn_all(struct reading *reading, const json_t *answer)
 	size_t i;
 	json_array_foreach(json_object_get(json_object_get(answer, "allocated"), "tensors"), i, tensor)
 		learn(reading, tensor);
+	if (json_is_true(json_object_get(reading->entry, "before")))
+		json_array_foreach(json_object_get(json_object_get(answer, "list"), "tensors"), i, tensor)
+			learn(reading, tensor);
 	tensor = json_object_get(answer, "tensor");
 	if (tensor)
 		learn(reading, tensor);

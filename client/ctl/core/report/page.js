@@ -41,12 +41,15 @@ const timed = entries.some(entry => entry.answered_ns);
 const told = entries.some(entry => entry.answer);
 const tensors = [], byHandle = new Map(), byName = new Map(), clients = new Map(), byNumber = new Map();
 
+// What there was when the record began.
+const beforeOf = entry => entry.recovery ? 'recovery' : entry.answer ? 'tensors that are there' : 'session that waits';
+
 let clock = 0;
 entries.forEach((entry, at) => {
 	entry.at = at + 1;
 	clock = Math.max(clock, timed ? entry.answered_ns || 0 : at + 1);
 	entry.time = clock;
-	entry.call = entry.request ? Object.keys(entry.request).find(key => key !== 'id') || 'none' :
+	entry.call = entry.before ? beforeOf(entry) : entry.request ? Object.keys(entry.request).find(key => key !== 'id') || 'none' :
 		entry.ended ? 'end of session' : entry.shared ? 'share' : 'unknown';
 	byNumber.set(entry.number, entry);
 });
@@ -77,8 +80,8 @@ const layoutOf = place => (place.layout || 'ALIGNED').toLowerCase() +
 function born(entry, told, isView) {
 	const place = told.place || {}, blocks = place.blocks || {};
 	const tensor = {id: tensors.length, handle: told.handle, name: told.name || '', uid: told.uid || 0, place, entry,
-		session: entry.session || 0, isView, base: isView ? byHandle.get(told.base_handle) : null, died: null, uses: [],
-		places: [{at: entry.at, offset: place.offset || 0}], bytes: isView ? 0 : place.bytes_per_npu || 0,
+		session: entry.before ? told.session || 0 : entry.session || 0, isView, lost: told.state === 'lost' ? told.damaged_bytes : 0, base: isView ? byHandle.get(told.base_handle) : null, died: null, uses: [],
+		places: [{at: entry.before ? 0 : entry.at, offset: place.offset || 0}], bytes: isView ? 0 : place.bytes_per_npu || 0,
 		borrows: Boolean(told.borrows),
 		waste: (blocks.dummy || 0) + (blocks.padding || 0) + (blocks.empty || 0), blocks};
 	tensor.all = tensor.waste + (blocks.data || 0);
@@ -88,13 +91,14 @@ function born(entry, told, isView) {
 	return tensor;
 }
 
-const living = new Set();
-let used = 0;
+const living = new Set(), waiting = new Map(), returns = [];
+let used = 0, recovery = null;
 const usedAfter = new Float64Array(entries.length + 1);
 
 function hold(tensor, sign) {
 	if (!tensor.borrows) used += sign * tensor.bytes;
 	const client = clients.get(tensor.session);
+	if (!client) return;
 	client.held += sign * tensor.bytes;
 	client.peak = Math.max(client.peak, client.held);
 }
@@ -108,9 +112,32 @@ function dies(tensor, entry) {
 	if (!tensor.isView) for (const other of [...living]) if (other.base === tensor) dies(other, entry);
 }
 
+function enter(tensor) {
+	living.add(tensor);
+	hold(tensor, 1);
+}
+
+// What was there when the record began; views after all that they may be of.
+const listed = entries.filter(entry => entry.before && entry.answer).flatMap(entry =>
+	((entry.answer.list || {}).tensors || []).map(told => ({entry, told, isView: /[1-9a-f]/.test(told.base_handle || '')})));
+for (const isView of [false, true])
+	for (const one of listed) if (one.isView === isView) enter(born(one.entry, one.told, isView));
+usedAfter[0] = used;
+
+function begins(entry) {
+	if (entry.recovery) recovery = entry;
+	else if (!entry.answer) waiting.set(entry.session || 0, {entry, back: null, gone: null});
+}
+
 function apply(entry) {
 	const request = entry.request || {}, answer = entry.answer || {};
-	const client = clientOf(entry);
+	if (entry.before) return begins(entry);
+	const client = clientOf(entry), waits = waiting.get(entry.session || 0);
+	if (request.resume) {
+		if (waits) waits.back = entry;
+		else returns.push(entry);
+	}
+	if (entry.ended && waits && !waits.back) waits.gone = entry;
 	if (entry.ended)
 		for (const tensor of [...living]) if (!tensor.name && tensor.session === (entry.session || 0)) dies(tensor, entry);
 	if (!entry.request) return;
@@ -119,12 +146,9 @@ function apply(entry) {
 		client.refusals++;
 		return;
 	}
-	for (const one of (answer.allocated || {}).tensors || []) {
-		const tensor = born(entry, one, false);
-		living.add(tensor);
-		hold(tensor, 1);
-	}
-	if (request.view && answer.tensor) living.add(born(entry, answer.tensor, true));
+	for (const one of (answer.allocated || {}).tensors || []) enter(born(entry, one, false));
+	// One that is made while its request waits may be there before.
+	if (request.view && answer.tensor && !byHandle.has(answer.tensor.handle)) enter(born(entry, answer.tensor, true));
 	for (const ref of (request.free || {}).tensors || []) dies(resolve(entry, ref), entry);
 	if (request.compact && !request.compact.dry_run)
 		for (const move of (answer.compacted || {}).moves || []) {
@@ -166,7 +190,13 @@ const refusals = entries.filter(entry => entry.status);
 const late = tensors.filter(tensor => !tensor.isView && tensor.bytes && tensor.idle > (end - begin) / 20 &&
 	tensor.idle > (tensor.until - tensor.entry.time) / 4).sort((a, b) => b.idle * b.bytes - a.idle * a.bytes);
 
-const isAlive = (tensor, at) => tensor.entry.at <= at && (!tensor.died || tensor.died.at > at);
+// From the record's beginning on: what became of what the daemon found when it started.
+const losses = tensors.filter(tensor => tensor.entry.before && tensor.lost);
+const aftermath = !recovery ? [] : [
+	...((recovery.recovery || {}).lines || []).map(line => ({line, isLoss: line.startsWith('lost')})),
+	...losses.map(tensor => ({tensor})), ...[...waiting.values()].map(waits => ({waits}))];
+
+const isAlive = (tensor, at) => (tensor.entry.before || tensor.entry.at <= at) && (!tensor.died || tensor.died.at > at);
 const offsetAt = (tensor, at) => tensor.places.reduce((offset, place) => place.at <= at ? place.offset : offset, 0);
 // A golden-angle walk around the circle: neighbours in time differ, and a tensor keeps its colour.
 const colour = tensor => `hsl(${Math.round(tensor.id * 137.508) % 360} 60% var(--light))`;
@@ -218,7 +248,7 @@ function inline(items, separator) {
 function drawChart() {
 	const chart = byId('chart'), most = Math.max(1, usedAfter[peakAt]), length = Math.max(1, end - begin);
 	const x = time => 1000 * Math.min(Math.max(time - begin, 0), length) / length, y = n => 156 - 150 * n / most;
-	let path = `M0 ${y(0)}`;
+	let path = `M0 ${y(0)}V${y(usedAfter[0])}`;
 	for (const entry of entries)
 		if (usedAfter[entry.at] !== usedAfter[entry.at - 1])
 			path += `H${x(entry.time).toFixed(2)}V${y(usedAfter[entry.at]).toFixed(2)}`;
@@ -226,6 +256,14 @@ function drawChart() {
 		el('line', {class: 'peak', x1: 0, x2: 1000, y1: y(most), y2: y(most)}));
 	refusals.slice(0, 2000).forEach(entry => chart.append(el('line', {class: 'refused', x1: x(entry.time), x2: x(entry.time),
 		y1: 148, y2: 160}, el('title', {}, `request ${entry.number}: ${entry.status}`))));
+	const mark = (entry, kind, text) => chart.append(el('line', {class: kind, x1: x(entry.time), x2: x(entry.time), y1: 0, y2: 12},
+		el('title', {}, text)));
+	if (recovery) mark(recovery, 'recovered', recoveryText());
+	for (const {entry, back, gone} of waiting.values()) {
+		if (back) mark(back, 'resumed', `session ${entry.session} came back`);
+		if (gone) mark(gone, 'expired', `session ${entry.session} did not come back`);
+	}
+	returns.forEach(entry => mark(entry, 'resumed', `session ${entry.session} came back`));
 	const cursor = chart.appendChild(el('line', {class: 'cursor', id: 'cursor', y1: 0, y2: 160}));
 	chart.addEventListener('click', event => {
 		const box = chart.getBoundingClientRect(), time = begin + length * (event.clientX - box.left) / box.width;
@@ -238,9 +276,30 @@ function drawChart() {
 	};
 }
 
+const some = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
+
+function recoveryText() {
+	const one = recovery.recovery, all = [...waiting.values()], back = all.filter(waits => waits.back).length;
+	const gone = all.filter(waits => waits.gone).length, ago = recovery.answered_ns && one.at_ns ? recovery.answered_ns - one.at_ns : null;
+	return `The daemon started${ago === null ? '' : ` ${span(ago)} before this record`} from a state that ` +
+		`${one.was_closed ? 'was closed in order' : 'was not closed: it had been killed, or had crashed'}. ` +
+		`${some(one.tensors || 0, 'tensor')} and ${some(one.views || 0, 'view')} came back` +
+		`${one.cut ? `, ${one.cut} of them without some of their data (DATA_LOST)` : ''}; ${one.lost || 0} lost` +
+		`${one.ended ? `, ${one.ended} ended with their sessions` : ''}. ${some(one.sessions || 0, 'session')} waited: since the record ` +
+		`began ${back} came back, ${gone} expired, ${all.length - back - gone} wait${all.length - back - gone === 1 ? 's' : ''} still.`;
+}
+
+function showRecovery() {
+	byId('recovery').hidden = !recovery;
+	document.querySelector('[data-tab=recovery]').hidden = !recovery;
+	if (recovery) byId('recovery').replaceChildren(el('b', {}, 'Recovery. '), recoveryText(), ' ', link('which, and why', {tab: 'recovery'}));
+}
+
 function showPeak() {
 	const entry = entries[peakAt - 1];
-	if (!entry) return byId('peak').append(told ? 'nothing was allocated' : 'the record does not tell places');
+	if (!entry && !usedAfter[0]) return byId('peak').append(told ? 'nothing was allocated' : 'the record does not tell places');
+	if (!entry || entry.before)
+		return byId('peak').append(`peak ${bytes(usedAfter[peakAt])} of ${bytes(device.npu_bytes)} per NPU, when the record began`);
 	const made = tensors.filter(tensor => tensor.entry === entry);
 	byId('peak').replaceChildren('peak ', el('b', {}, bytes(usedAfter[peakAt])),
 		` of ${bytes(device.npu_bytes)} per NPU (${(100 * usedAfter[peakAt] / device.npu_bytes).toFixed(1)} %) at `,
@@ -251,7 +310,7 @@ function showPeak() {
 function showNow() {
 	const entry = entries[state.at - 1];
 	byId('slider').value = state.at;
-	byId('now').replaceChildren(entry ? inline([clockOf(entry.time), requestLink(entry),
+	byId('now').replaceChildren(entry ? inline([clockOf(entry.time), entry.before ? 'before the first request' : requestLink(entry),
 		entry.call + (entry.status ? ` ${entry.status}` : ''), `${bytes(usedAfter[state.at])} per NPU`], ' · ') : 'before the first request');
 }
 
@@ -304,7 +363,7 @@ one.destroyed ? el('span', {class: 'bad'}, `${bytes(one.destroyed)} of others de
 
 const tensorRow = tensor => ({text: `${describe(tensor)} ${layoutOf(tensor.place)} ${formatOf(tensor.place)} session ${tensor.session}` +
 	`${tensor.isView ? ' view' : ''}`,
-get cells() { return [tensorLink(tensor), clientLink(tensor.entry), `${layoutOf(tensor.place)}${tensor.isView ? ' (view)' : ''}`, formatOf(tensor.place),
+get cells() { return [tensorLink(tensor), tensor.entry.before ? 'before' : clientLink(tensor.entry), `${layoutOf(tensor.place)}${tensor.isView ? ' (view)' : ''}`, formatOf(tensor.place),
 	shapeOf(tensor.place), bytes(tensor.bytes), tensor.all ? `${(100 * tensor.waste / tensor.all).toFixed(0)} %` : '',
 	momentLink(clockOf(tensor.entry.time), tensor.entry), clockOf(tensor.lastUse),
 	tensor.died ? momentLink(clockOf(tensor.died.time), tensor.died) : 'still there', span(tensor.idle)]; }});
@@ -312,11 +371,21 @@ get cells() { return [tensorLink(tensor), clientLink(tensor.entry), `${layoutOf(
 const tensorHeads = [['tensor'], ['made by'], ['layout'], ['type'], ['shape'], ['per NPU', 1], ['waste', 1], ['allocated', 1],
 	['last used', 1], ['freed', 1], ['idle before', 1]];
 
+const aftermathRow = ({line, isLoss, tensor, waits}) => line !== undefined ? {text: line,
+	cells: ['the state', isLoss ? el('span', {class: 'bad'}, 'lost') : 'kept', '', line]} :
+	tensor ? {text: `${describe(tensor)} DATA_LOST lost`, cells: [tensorLink(tensor), el('span', {class: 'bad'}, 'DATA_LOST'), '',
+		`${bytes(tensor.lost)} are lost until they are rewritten: they were being written when the daemon ended`]} :
+		{text: `session ${waits.entry.session} ${waits.back ? 'came back' : waits.gone ? 'expired' : 'waits'}`,
+			cells: [clientLink(waits.entry), waits.back ? 'came back' : waits.gone ? el('span', {class: 'warn'}, 'expired') : 'waits still',
+				waits.back || waits.gone ? momentLink(clockOf((waits.back || waits.gone).time), waits.back || waits.gone) : '',
+				waits.back ? 'its client had its token' : waits.gone ? 'its client did not come in time; its tensors without names ended' : '']};
+
 const lists = {
 	operations: {heads: [['operation'], ['client'], ['tensors'], ['began', 1], ['took', 1], ['waited', 1], ['waited for'], ['counts'],
 		['conflicts']], items: operations, row: operationRow},
 	tensors: {heads: tensorHeads, items: tensors, row: tensorRow},
 	late: {heads: tensorHeads, items: late, row: tensorRow},
+	recovery: {heads: [['what'], ['became'], ['when', 1], ['why']], items: aftermath, row: aftermathRow},
 	refusals: {heads: [['request'], ['client'], ['call'], ['status'], ['when', 1], ['why']], items: refusals, row: entry => ({
 		text: `request ${entry.number} session ${entry.session} ${entry.call} ${entry.status} ${(entry.answer || {}).message || ''}`,
 		get cells() { return [requestLink(entry), clientLink(entry), entry.call, el('span', {class: 'bad'}, entry.status),
@@ -364,8 +433,9 @@ const detail = {
 		const tensor = tensors[id], blocks = tensor && tensor.blocks;
 		return tensor && [`Tensor ${describe(tensor)}`, [['handle', tensor.handle], ['is', `${layoutOf(tensor.place)} ` +
 			`${formatOf(tensor.place)} ${shapeOf(tensor.place)}`], ['view of', tensor.base && tensorLink(tensor.base)],
-		['allocated', inline([momentLink(clockOf(tensor.entry.time), tensor.entry), requestLink(tensor.entry),
-			clientLink(tensor.entry)], ' · ')],
+		['allocated', tensor.entry.before ? 'before the record' : inline([momentLink(clockOf(tensor.entry.time), tensor.entry),
+			requestLink(tensor.entry), clientLink(tensor.entry)], ' · ')],
+		['DATA_LOST', tensor.lost && `${bytes(tensor.lost)}, when the record began`],
 		['lies', tensor.places.map(place => `NPU ${tensor.place.start_npu || 0}, offset ${place.offset}`).join(', moved to ')],
 		['per NPU', bytes(tensor.bytes)],
 		['bytes', `${blocks.data || 0} data, ${blocks.dummy || 0} dummy, ${blocks.padding || 0} padding, ${blocks.empty || 0} empty`],
@@ -434,4 +504,5 @@ for (const button of byId('tabs').children)
 window.addEventListener('hashchange', show);
 const moveCursor = drawChart();
 showPeak();
+showRecovery();
 show();

@@ -15,6 +15,7 @@ struct records {
 	uint8_t bytes[1 << 14];
 	size_t n, n_entries;
 	uint64_t number;
+	uint64_t snapshot; /* that its end tells of */
 };
 
 static inline void records_put(struct records *records, const Npumem__V1__RecordEntry *entry)
@@ -113,6 +114,7 @@ static inline void records_end(struct records *records, uint64_t hash, uint32_t 
 	end.hash = hash;
 	end.local = local;
 	end.n_local = n_local;
+	end.snapshot = records->snapshot;
 	entry.end = &end;
 	records_put(records, &entry);
 }

@@ -1,4 +1,5 @@
-/* A heap that can run dry: counts what is taken and given back, and fails the allocation with a chosen number. */
+/* A heap that can run dry: counts what is taken and given back, and fails the allocation with a chosen number, and
+ * where that is asked for all that come after it. */
 #ifndef TESTS_DEVICE_SCARCE_H
 #define TESTS_DEVICE_SCARCE_H
 
@@ -9,8 +10,10 @@
 
 struct scarce {
 	struct heap heap;
-	int64_t n_calls; /* since scarce_arm */
-	int64_t fail_at; /* the call that fails, counted from 0; -1: none */
+	int64_t n_calls;			      /* since scarce_arm */
+	int64_t fail_at;			      /* the call that fails, counted from 0; -1: none */
+	bool goes_on;				      /* so do all after it */
+	void (*note)(const void *caller, bool fails); /* told of each; NULL: nobody is */
 	int64_t n_live;
 	uint64_t live_bytes, most_bytes; /* most: since scarce_measure */
 };
@@ -20,7 +23,12 @@ enum { SCARCE_HEADER_BYTES = 16 }; /* in front of each: its size */
 static inline void *scarce_alloc(void *ctx, size_t bytes)
 {
 	struct scarce *scarce = ctx;
-	if (scarce->n_calls++ == scarce->fail_at)
+	int64_t call = scarce->n_calls++;
+	bool fails =
+		call == scarce->fail_at || (scarce->goes_on && scarce->fail_at >= 0 && call > scarce->fail_at);
+	if (scarce->note)
+		scarce->note(__builtin_return_address(0), fails);
+	if (fails)
 		return NULL;
 	uint8_t *memory = malloc(SCARCE_HEADER_BYTES + bytes);
 	if (!memory)

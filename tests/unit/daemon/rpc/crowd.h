@@ -235,6 +235,23 @@ static inline uint64_t crowd_alloc(struct crowd *crowd, unsigned from, const cha
 	return CROWD_SEND(crowd, from, alloc, ALLOC, &request);
 }
 
+enum { CROWD_SLOW_W = 350000 };
+
+/* A tensor of the first session whose bytes take long to count, as none lies beside another. */
+static inline struct tensor *crowd_slow(struct crowd *crowd, const char *name)
+{
+	struct device_request request = world_request(8, CROWD_SLOW_W);
+	struct tensor *tensor;
+
+	request.spec.layout = NPUMEM_STRIDED;
+	request.spec.stride = (struct npumem_dims){2 * CROWD_SLOW_W, 2 * CROWD_SLOW_W, 2 * CROWD_SLOW_W, 2};
+	ck_assert_int_eq(tensors_alloc(&crowd->peers[0].session, &request, &name, 1, &tensor, &crowd->world.error),
+			 0);
+	/* Else nobody would look. */
+	tensor->touched = true;
+	return tensor;
+}
+
 static inline uint64_t crowd_fill(struct crowd *crowd, unsigned from, const char *name, int64_t value)
 {
 	Npumem__V1__FillRequest request = NPUMEM__V1__FILL_REQUEST__INIT;

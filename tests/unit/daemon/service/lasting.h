@@ -27,6 +27,7 @@ struct lasting {
 	struct session found[LASTING_SESSIONS]; /* that wait for their clients */
 	unsigned n_found;
 	struct recover_report report;
+	bool is_replay;
 	char said[LASTING_TEXT]; /* all lines of the last recovery */
 };
 
@@ -102,6 +103,7 @@ static inline void lasting_start(struct lasting *kept)
 	world->service.persist.store = kept->store;
 	world->service.persist.resume_seconds = 30;
 	world->service.persist.random = lasting_random;
+	world->service.persist.is_replay = kept->is_replay;
 	ck_assert_int_eq(persist_begin(&world->service, &world->error), 0);
 	memset(kept->found, 0, sizeof(kept->found));
 	kept->n_found = 0;

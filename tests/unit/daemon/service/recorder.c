@@ -81,8 +81,7 @@ START_TEST(who_may_start_and_when)
 	ck_assert_int_eq(start(&scene, &scene.user), NPUMEM_PERMISSION_DENIED);
 	tensor = world_tensor(&scene.world, &scene.user, "x");
 	ck_assert_int_eq(start(&scene, &scene.admin), NPUMEM_FAILED_PRECONDITION);
-	ck_assert(
-		strstr(scene.world.error.message, "there are 1: free them, or record from the daemon's start on"));
+	ck_assert(strstr(scene.world.error.message, "there are 1: free them, or begin with a snapshot of them"));
 	service_release(&scene.world.service, tensor);
 	ck_assert_int_eq(start(&scene, &scene.admin), 0);
 	ck_assert_int_eq(start(&scene, &scene.admin), NPUMEM_FAILED_PRECONDITION);
@@ -90,6 +89,37 @@ START_TEST(who_may_start_and_when)
 	recorder_stop(scene.recorder);
 	ck_assert(!recorder_is_on(scene.recorder));
 	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	scene_deinit(&scene);
+}
+END_TEST
+
+/* What there was comes first, where it begins in the midst. */
+START_TEST(what_was_there_before)
+{
+	struct scene scene;
+	struct recorder_part part;
+
+	scene_init(&scene);
+	world_tensor(&scene.world, &scene.user, "x");
+	scene.user.is_absent = true;
+	scene.world.service.recovered.at_ns = 5;
+	ck_assert_int_eq(recorder_check(scene.recorder, &scene.user, &scene.world.error),
+			 NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(recorder_check(scene.recorder, &scene.admin, &scene.world.error), 0);
+	recorder_begin(scene.recorder, &scene.admin);
+	ck_assert_int_eq(recorder_check(scene.recorder, &scene.admin, &scene.world.error),
+			 NPUMEM_FAILED_PRECONDITION);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert_int_eq((int)part.entry->before, RECORDER_RECOVERY);
+	ck_assert(part.is_last);
+	recorder_next(scene.recorder);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert_int_eq((int)part.entry->before, RECORDER_SESSION);
+	ck_assert_uint_eq(part.entry->session, scene.user.id);
+	ck_assert_uint_eq(part.entry->uid, 1001);
+	recorder_next(scene.recorder);
+	ck_assert(!recorder_peek(scene.recorder, &part));
+	scene.user.is_absent = false;
 	scene_deinit(&scene);
 }
 END_TEST
@@ -449,6 +479,7 @@ Suite *suite_recorder(void)
 	TCase *tcase = tcase_create("recorder");
 
 	tcase_add_test(tcase, who_may_start_and_when);
+	tcase_add_test(tcase, what_was_there_before);
 	tcase_add_test(tcase, entries_in_order_and_in_parts);
 	tcase_add_test(tcase, a_request_can_change_hands);
 	tcase_add_test(tcase, more_than_it_keeps);

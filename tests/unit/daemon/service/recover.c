@@ -329,6 +329,66 @@ START_TEST(a_session_s_number_is_none_that_made_something)
 }
 END_TEST
 
+static struct session *found_of(struct lasting *kept, uint64_t id)
+{
+	for (unsigned i = 0; i < kept->n_found; i++)
+		if (kept->found[i].id == id)
+			return &kept->found[i];
+	ck_abort_msg("session %lu has not come back", (unsigned long)id);
+}
+
+START_TEST(for_a_replay_every_session_waits_under_its_number)
+{
+	struct lasting kept;
+	struct session session, other, empty;
+	uint64_t ids[3], handles[3];
+	uint8_t token[PERSIST_TOKEN_BYTES] = {0};
+	struct session *found;
+
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
+	session_init(&other, &kept.world.service, 1002, 2, NULL);
+	session_init(&empty, &kept.world.service, 1003, 3, NULL);
+	session.request = 7;
+	handles[0] = world_tensor(&kept.world, &session, "")->handle;
+	handles[1] = world_tensor(&kept.world, &other, "")->handle;
+	handles[2] = world_tensor(&kept.world, &other, "")->handle;
+	world_tensor(&kept.world, &empty, "named");
+	ck_assert_ptr_nonnull(session.made);
+	ids[0] = session.id;
+	ids[1] = other.id;
+	ids[2] = empty.id;
+	kept.is_replay = true;
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_sessions, 2);
+	ck_assert_uint_eq(kept.report.n_ended, 0);
+	ck_assert_uint_eq(kept.report.n_tensors, 4);
+	for (unsigned i = 0; i < 2; i++) {
+		found = found_of(&kept, ids[i]);
+		token[0] = (uint8_t)ids[i];
+		ck_assert(found->has_token);
+		ck_assert_mem_eq(found->token, token, sizeof(token));
+		ck_assert_uint_eq(found->uid, 1001 + i);
+		ck_assert_uint_eq(found->n_tensors, 1 + i);
+		ck_assert_ptr_null(found->made);
+		ck_assert_uint_eq(found->forgotten_below, 0);
+	}
+	found = found_of(&kept, ids[1]);
+	/* The latest first, as where they were made. */
+	ck_assert_uint_eq(found->anonymous->tensor->handle, handles[2]);
+	ck_assert_uint_eq(found->anonymous->next->tensor->handle, handles[1]);
+	ck_assert_ptr_eq(record_of(device_find(kept.world.device, handles[0]))->session, found_of(&kept, ids[0]));
+	/* What nobody has is nobody's. */
+	session_init(&session, &kept.world.service, 1001, 1, NULL);
+	ck_assert_uint_gt(session.id, ids[2]);
+	session_deinit(found);
+	ck_assert_ptr_null(device_find(kept.world.device, handles[1]));
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_sessions, 1);
+	lasting_deinit(&kept);
+}
+END_TEST
+
 Suite *suite_recover(void)
 {
 	Suite *suite = suite_create("recover");
@@ -341,6 +401,7 @@ Suite *suite_recover(void)
 	tcase_add_test(tests, what_was_being_written_is_lost);
 	tcase_add_test(tests, what_was_being_written_through_a_view_that_is_gone_is_lost);
 	tcase_add_test(tests, what_was_being_written_may_be_anything_where_its_cell_is_damaged);
+	tcase_add_test(tests, for_a_replay_every_session_waits_under_its_number);
 	tcase_add_test(tests, results_of_nobody_go);
 	tcase_add_test(tests, a_session_s_number_is_none_that_made_something);
 	suite_add_tcase(suite, tests);

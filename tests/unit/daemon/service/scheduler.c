@@ -75,6 +75,13 @@ static void claim(unsigned i, struct scheduler_access first)
 	scheduler_claim(s.scheduler, &s.entries[i], s.accesses[i], 1);
 }
 
+static void claim_both(unsigned i, struct scheduler_access first, struct scheduler_access second)
+{
+	s.accesses[i][0] = first;
+	s.accesses[i][1] = second;
+	scheduler_claim(s.scheduler, &s.entries[i], s.accesses[i], 2);
+}
+
 static void let_go(unsigned i)
 {
 	scheduler_let_go(s.scheduler, &s.entries[i]);
@@ -103,6 +110,17 @@ static void leave_all(unsigned n)
 		ck_assert_msg(runs(i), "entry %u never starts", i);
 		leave(i);
 	}
+	ck_assert(scheduler_is_idle(s.scheduler));
+}
+
+static void third_waits_for_both(void)
+{
+	ck_assert(runs(1));
+	leave(0);
+	ck_assert(!runs(2));
+	leave(1);
+	ck_assert(runs(2));
+	leave(2);
 	ck_assert(scheduler_is_idle(s.scheduler));
 }
 
@@ -181,20 +199,12 @@ START_TEST(who_came_later_waits_for_what_is_put_in_front)
 	add(0, whole(s.guest, true));
 	enter(1);
 	enter(2);
-	s.accesses[2][0] = whole(s.guest, true);
-	s.accesses[2][1] = whole(s.other, true);
-	scheduler_claim(s.scheduler, &s.entries[2], s.accesses[2], 2);
+	claim_both(2, whole(s.guest, true), whole(s.other, true));
 	let_go(2);
 	ck_assert(!runs(2));
 	claim(1, whole(s.other, true));
 	let_go(1);
-	ck_assert(runs(1));
-	leave(0);
-	ck_assert(!runs(2));
-	leave(1);
-	ck_assert(runs(2));
-	leave(2);
-	ck_assert(scheduler_is_idle(s.scheduler));
+	third_waits_for_both();
 }
 END_TEST
 
@@ -205,20 +215,12 @@ START_TEST(who_came_later_waits_for_more_than_was_claimed_at_first)
 	enter(1);
 	claim(1, access(s.other, true, 0, 10));
 	enter(2);
-	s.accesses[2][0] = whole(s.guest, true);
-	s.accesses[2][1] = access(s.other, true, 50, 60);
-	scheduler_claim(s.scheduler, &s.entries[2], s.accesses[2], 2);
+	claim_both(2, whole(s.guest, true), access(s.other, true, 50, 60));
 	let_go(2);
 	s.accesses[3][0] = access(s.other, true, 0, 60);
 	scheduler_claim(s.scheduler, &s.entries[1], s.accesses[3], 1);
 	let_go(1);
-	ck_assert(runs(1));
-	leave(0);
-	ck_assert(!runs(2));
-	leave(1);
-	ck_assert(runs(2));
-	leave(2);
-	ck_assert(scheduler_is_idle(s.scheduler));
+	third_waits_for_both();
 }
 END_TEST
 

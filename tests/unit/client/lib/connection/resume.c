@@ -211,7 +211,7 @@ END_TEST
 
 /* ---- who does not go on ---- */
 
-START_TEST(a_daemon_without_this_session)
+static void not_let_in(int status, const char *why, const char *told_why)
 {
 	struct told told = {.times = 0};
 	struct door door;
@@ -219,21 +219,20 @@ START_TEST(a_daemon_without_this_session)
 	fill(&door, 5, &told);
 	door_cut(&door);
 	door_accept(&door);
-	peer_refuse(&door.peer, door_knock(&door, true), NPUMEM_NOT_FOUND, "no session waits for this token");
-	expect_over(&door, &told, "the daemon was restarted without this session");
+	peer_refuse(&door.peer, door_knock(&door, true), status, why);
+	expect_over(&door, &told, told_why);
+}
+
+START_TEST(a_daemon_without_this_session)
+{
+	not_let_in(NPUMEM_NOT_FOUND, "no session waits for this token",
+		   "the daemon was restarted without this session");
 }
 END_TEST
 
 START_TEST(a_daemon_that_does_not_know_how)
 {
-	struct told told = {.times = 0};
-	struct door door;
-	door_open(&door);
-	fill(&door, 5, &told);
-	door_cut(&door);
-	door_accept(&door);
-	peer_refuse(&door.peer, door_knock(&door, true), NPUMEM_UNIMPLEMENTED, "unknown call 57");
-	expect_over(&door, &told, "does not go on with this session: unknown call 57");
+	not_let_in(NPUMEM_UNIMPLEMENTED, "unknown call 57", "does not go on with this session: unknown call 57");
 }
 END_TEST
 

@@ -184,6 +184,46 @@ static void step(struct map *map)
 	}
 }
 
+/* One arena by what was done to it, and one in which the same is taken, in another order. */
+static void take_the_same(const struct map *map, struct map *other)
+{
+	for (int64_t end = other->n, start; end > 0; end = start) {
+		for (start = end - 1; start > 0 && map->owner[start - 1] == map->owner[end - 1]; start--)
+			;
+		if (map->owner[start])
+			ck_assert_int_eq(arena_reserve(other->arena, (uint64_t)start * ARENA_QUANTUM,
+						       (uint64_t)(end - start) * ARENA_QUANTUM,
+						       tag_of(map->owner[start])),
+					 0);
+	}
+	memcpy(other->owner, map->owner, (size_t)map->n * sizeof(map->owner[0]));
+	other->n_owners = map->n_owners;
+	other->random = map->random;
+}
+
+START_TEST(settled_ones_place_alike)
+{
+	static struct map map, other;
+	map_open(&map, 4096, 71 + (uint64_t)_i);
+	map_open(&other, 4096, 0);
+	for (int i = 0; i < 600; i++)
+		step(&map);
+	take_the_same(&map, &other);
+	arena_settle(map.arena);
+	arena_settle(other.arena);
+	map_compare(&map);
+	map_compare(&other);
+	for (int i = 0; i < 600; i++) {
+		step(&map);
+		step(&other);
+		ck_assert_mem_eq(map.owner, other.owner, (size_t)map.n * sizeof(map.owner[0]));
+	}
+	map_compare(&other);
+	map_close(&map);
+	map_close(&other);
+}
+END_TEST
+
 static const int64_t trace_quanta[] = {32, 33, 1001, 4096};
 
 START_TEST(traces)
@@ -407,6 +447,7 @@ Suite *suite_arena(void)
 	Suite *suite = suite_create("device/arena");
 	TCase *tcase = tcase_create("arena");
 	tcase_add_loop_test(tcase, traces, 0, sizeof(trace_quanta) / sizeof(trace_quanta[0]));
+	tcase_add_loop_test(tcase, settled_ones_place_alike, 0, 8);
 	tcase_add_test(tcase, all_back);
 	tcase_add_test(tcase, aligned_within_a_bin);
 	tcase_add_test(tcase, sizes_at_the_end);

@@ -112,23 +112,6 @@ START_TEST(a_page_looks_at_so_many)
 }
 END_TEST
 
-enum { SLOW_W = 350000 };
-
-/* A tensor whose bytes take long to count, as none lies beside another: two are a page. */
-static struct tensor *add_slow(struct crowd *crowd, const char *name)
-{
-	struct device_request request = world_request(8, SLOW_W);
-	struct tensor *tensor;
-
-	request.spec.layout = NPUMEM_STRIDED;
-	request.spec.stride = (struct npumem_dims){2 * SLOW_W, 2 * SLOW_W, 2 * SLOW_W, 2};
-	ck_assert_int_eq(tensors_alloc(&crowd->peers[0].session, &request, &name, 1, &tensor, &crowd->world.error),
-			 0);
-	/* Else nobody would look. */
-	tensor->touched = true;
-	return tensor;
-}
-
 static uint64_t send_list(struct crowd *crowd, unsigned from, uint64_t after)
 {
 	Npumem__V1__ListRequest request = NPUMEM__V1__LIST_REQUEST__INIT;
@@ -146,14 +129,14 @@ static const Npumem__V1__List *listed(const struct crowd *crowd, unsigned from, 
 /* What takes long to count is counted on a thread, and no more of it than a page may. */
 START_TEST(large_tensors_are_counted_elsewhere)
 {
-	struct device_slice slice = {.to = {1, 8, 1, SLOW_W - 1}};
+	struct device_slice slice = {.to = {1, 8, 1, CROWD_SLOW_W - 1}};
 	struct crowd crowd;
 	struct tensor *base, *view;
 	const Npumem__V1__List *list;
 	uint64_t id, other;
 
 	crowd_init(&crowd);
-	base = add_slow(&crowd, "slow");
+	base = crowd_slow(&crowd, "slow");
 	for (const char *name = "a"; name; name = *name == 'a' ? "b" : *name == 'b' ? "c" : NULL)
 		ck_assert_int_eq(
 			tensors_view(&crowd.peers[0].session, base, name, &slice, NULL, &view, &crowd.world.error),
@@ -171,7 +154,7 @@ START_TEST(large_tensors_are_counted_elsewhere)
 	ck_assert_uint_eq(list->n_tensors, 2);
 	ck_assert_str_eq(list->tensors[0]->name, "slow");
 	ck_assert_str_eq(list->tensors[0]->state, "unwritten");
-	ck_assert_int_eq(list->tensors[0]->unwritten_bytes, INT64_C(8) * SLOW_W);
+	ck_assert_int_eq(list->tensors[0]->unwritten_bytes, INT64_C(8) * CROWD_SLOW_W);
 	ck_assert_str_eq(list->tensors[1]->name, "b");
 	ck_assert_uint_eq(list->next, 3);
 	id = send_list(&crowd, 0, list->next);
@@ -204,7 +187,7 @@ START_TEST(no_memory_to_count_elsewhere)
 		uint64_t id;
 
 		crowd_init(&crowd);
-		add_slow(&crowd, "slow");
+		crowd_slow(&crowd, "slow");
 		crowd.world.fail_at = crowd.world.n_allocs + i;
 		id = send_list(&crowd, 0, 0);
 		crowd_finish_all(&crowd);
