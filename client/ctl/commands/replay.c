@@ -317,6 +317,7 @@ const struct command replay_command = {
 	.options = replay_options,
 	.least = 1,
 	.most = COMMAND_WORDS_ANY,
+	.sweeps = true,
 	.run = replay_run,
 	.notes = "without --socket, on a daemon of its own with the record's options; root plays every uid of the "
 		 "record. A case of --shard is a record, whose requests need each other.\n" SWEEPING_NOTES,
