@@ -29,7 +29,8 @@ static const struct option global_options[] = {
 	{"--spawn", "OPTIONS", "starts a private daemon with these options of npumemd: --spawn='--npus 4'", true},
 	{"--reconnect", "SECONDS", "tries that long to reach a daemon", false},
 	{"--all-devices", NULL, "asks all devices of a list at once: ls, stat and top", false},
-	{"--devices", "FILE", "that list, instead of $NPUMEM_DEVICES: a line each, name and address", false},
+	{"--devices", "FILE",
+	 "that list, instead of $NPUMEM_DEVICES: a line each, name and address; slurm: those of its jobs", false},
 	{"--json", NULL, "prints one JSON object", false},
 	{"--quiet", NULL, "prints no text but complaints; what --json or a - asks for is printed", false},
 	{"--help", NULL, "help, also of a command: npumemctl plan --help", false},
@@ -93,7 +94,7 @@ static int help(const struct row *row)
 				      terminal_columns(STDOUT_FILENO));
 		help_options("options:", global_options);
 		printf("\nA command exits with 0, with 1 where it was refused or failed, with 2 where it is used "
-		       "wrong.\n");
+		       "wrong, a sweep\n(conform, check, replay) with 3 where it had no daemon, or lost it.\n");
 		return CTL_OK;
 	}
 	printf("npumemctl %s%s%s: %s\n", row->name, *row->synopsis ? " " : "", row->synopsis, row->summary);
@@ -207,8 +208,12 @@ static int command_run(struct ctl *ctl, const struct row *row, const struct args
 		return ctl_usage(ctl, "no command");
 	int code = ctl->batch ? globals_refuse(ctl, row, args) : globals_apply(ctl, args);
 	ctl->json |= args_has(args, "--json");
+	if (!code && row)
+		code = command_hushed(ctl, row, args);
+	if (code == CTL_FAILED && row && row->command->sweeps && ctl->error.status == NPUMEM_UNAVAILABLE)
+		return CTL_LOST;
 	if (code || row)
-		return code ? code : command_hushed(ctl, row, args);
+		return code;
 	if (ctl->all_devices)
 		return ctl_usage(ctl, "--all-devices needs a command: ls, stat or top");
 	ctl->batch = true;

@@ -6,8 +6,8 @@
 
 #include <npumem/client.h>
 
-/* Exit codes. */
-enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2 };
+/* Exit codes. CTL_LOST: of what a sweep was to find out nothing is known, as it had no daemon. */
+enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2, CTL_LOST = 3 };
 
 struct ctl {
 	bool json;

@@ -1,9 +1,11 @@
 """A Slurm cluster of its own on the loopback: munged, slurmctld and some slurmd of this machine, with npu among their
 resources and an installation of the build in their prolog and epilog. Needs root; all of it goes when the context ends.
 
-The nodes share this machine's /run/npumem, so the devices of all are there side by side."""
+A node is a host as far as it goes: it has a name, processes, /run/npumem and /var/lib/npumem of its own (namespaces), and
+is killed as a whole; the network, the users and all other files it shares with this machine."""
 
 import contextlib
+import glob
 import os
 import shutil
 import signal
@@ -16,13 +18,26 @@ BUILD = os.environ["NPUMEM_BUILD"]
 SECONDS = 30
 SKIPPED = 77
 
+HOST = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts")
+# What a node is to have for itself, with no systemd, whose units would be this machine's.
+BOOT = """
+for directory in /run/npumem /var/lib/npumem $(ls -d /run/systemd); do mount -t tmpfs -o mode=755 none $directory; done
+hostname $1
+shift
+echo $$ >&3
+exec 3>&-
+"$@" &
+sleep infinity &
+wait
+"""
+
 CONF = """
 ClusterName=npumem
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
 SlurmUser=root
 SlurmdUser=root
-AuthInfo=socket={directory}/munge/socket
+AuthInfo=socket={directory}/munge/socket,cred_expire=5
 StateSaveLocation={directory}/state
 SlurmctldPidFile={directory}/slurmctld.pid
 SlurmdPidFile={directory}/%n.pid
@@ -43,6 +58,7 @@ KillWait=2
 SlurmdTimeout=10
 SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0
 SlurmdParameters=config_overrides
+{more}
 MpiDefault=none
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
@@ -55,8 +71,8 @@ def cannot_run():
     for program in ("slurmctld", "slurmd", "srun", "munged"):
         if not shutil.which(program):
             return f"no {program} (tests/packages.sh slurm-wlm munge)"
-    if os.path.isdir("/run/systemd/system"):
-        return "systemd runs here, and the units of this build are not its own"
+    if subprocess.run([*HOST, "true"], capture_output=True, check=False).returncode:
+        return "no namespaces"
     return None
 
 
@@ -70,10 +86,33 @@ def free_ports(n):
     raise AssertionError("no free ports")
 
 
+class Node:
+    def __init__(self, unshare, first):
+        self.unshare = unshare
+        self.first = first  # of its processes, as seen from here
+
+    def path(self, path):
+        """The same file, from here."""
+        return f"/proc/{self.first}/root{path}"
+
+    def inside(self, *command):
+        return ("nsenter", "-t", self.first, "--mount", "--pid", "--uts", *command)
+
+    def pids(self, name):
+        """Of its processes of that name, as it counts."""
+        found = subprocess.run(self.inside("pgrep", "-x", name), capture_output=True, text=True, check=False)
+        return found.stdout.split()
+
+    def kill(self, *pids):
+        subprocess.run(self.inside("kill", "-KILL", *pids), check=True)
+
+
 class Slurm:
-    def __init__(self, nodes=4, chip="sg2260"):
+    def __init__(self, nodes=4, chip="sg2260", devices=1, more=""):
         self.nodes = {f"n{i + 1}": None for i in range(nodes)}
         self.chip = chip
+        self.devices = devices
+        self.more = more
 
     def __enter__(self):
         self.stack = contextlib.ExitStack()
@@ -98,6 +137,12 @@ class Slurm:
     def path(self, *names):
         return os.path.join(self.directory, *names)
 
+    def read(self, *names):
+        """A file's text, which is empty where there is none."""
+        with contextlib.suppress(FileNotFoundError), open(self.path(*names), encoding="utf-8") as file:
+            return file.read()
+        return ""
+
     def install(self):
         """To a prefix of its own, and an account for its daemons where this machine has none."""
         done = subprocess.run(["cmake", "--install", BUILD, "--prefix", self.path("npumem")], capture_output=True,
@@ -106,8 +151,10 @@ class Slurm:
         if subprocess.run(["id", "npumem"], capture_output=True, check=False).returncode:
             subprocess.run(["useradd", "-r", "-M", "-s", "/usr/sbin/nologin", "npumem"], check=True)
             self.stack.callback(subprocess.run, ["userdel", "npumem"], check=False)
-        if not os.path.isdir("/run/npumem"):
-            self.stack.callback(shutil.rmtree, "/run/npumem", ignore_errors=True)
+        for directory in ("/run/npumem", "/var/lib/npumem"):  # for a node to put its own over
+            if not os.path.isdir(directory):
+                os.mkdir(directory, 0o755)
+                self.stack.callback(os.rmdir, directory)
         self.npumemctl = self.path("npumem/bin/npumemctl")
 
     def munge(self):
@@ -124,25 +171,25 @@ class Slurm:
 
     def configure(self):
         host, port = socket.gethostname(), free_ports(len(self.nodes) + 1)
-        text = CONF.format(directory=self.directory, host=host, port=port,
+        text = CONF.format(directory=self.directory, host=host, port=port, more=self.more,
                            scripts=self.path("npumem/libexec/npumem/slurm"))  # fmt: skip
         for i, node in enumerate(self.nodes):
             os.mkdir(self.path(f"spool.{node}"))
             text += (f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port + i + 1} CPUs=4 "
-                     f"Gres=npu:{self.chip}:1\n")  # fmt: skip
+                     f"Gres=npu:{self.chip}:{self.devices}\n")  # fmt: skip
         os.mkdir(self.path("state"))
-        for name, lines in (("slurm.conf", text), ("gres.conf", f"Name=npu Type={self.chip} Count=1\n")):
+        for name, lines in (("slurm.conf", text), ("gres.conf", f"Name=npu Type={self.chip} Count={self.devices}\n")):
             with open(self.path(name), "w", encoding="utf-8") as file:
                 file.write(lines)
         self.environment = {**os.environ, "SLURM_CONF": self.path("slurm.conf")}
         for name in [name for name in self.environment if name.startswith("NPUMEM")]:
             del self.environment[name]
 
-    def start(self, name, *command):
+    def start(self, name, *command, end=None, **options):
         with open(self.path(f"{name}.out"), "ab") as out:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                       env=getattr(self, "environment", None), start_new_session=True)  # fmt: skip
-        self.stack.callback(self.end, process)
+                                       env=getattr(self, "environment", None), start_new_session=True, **options)  # fmt: skip
+        self.stack.callback(end or self.end, process)
         return process
 
     @staticmethod
@@ -154,18 +201,42 @@ class Slurm:
             process.kill()
             process.wait()
 
-    def start_node(self, node):
-        self.nodes[node] = self.start(node, "slurmd", "-D", "-N", node, "-f", self.path("slurm.conf"))
+    # ---- nodes ----
 
-    def kill_node(self, node):
-        self.nodes[node].send_signal(signal.SIGKILL)
-        self.nodes[node].wait()
+    def start_node(self, name):
+        """As after a boot."""
+        ours, theirs = os.pipe()
+        slurmd = ("slurmd", "-D", "-N", name, "-f", self.path("slurm.conf"))
+        unshare = self.start(name, *HOST, "sh", "-c", f"exec 3>&{theirs}; " + BOOT, "sh", name, *slurmd, end=self.end_node,
+                             pass_fds=[theirs])  # fmt: skip
+        os.close(theirs)
+        with os.fdopen(ours) as booted:
+            booted.readline()
+        with open(f"/proc/{unshare.pid}/task/{unshare.pid}/children", encoding="utf-8") as children:
+            self.nodes[name] = Node(unshare, children.read().split()[0])
+
+    def power_off(self, name):
+        """All of its processes at once."""
+        self.end_node(self.nodes[name].unshare)
+
+    @staticmethod
+    def end_node(unshare):
+        # It heeds no signal that asks it to end.
+        unshare.kill()
+        unshare.wait()
+
+    def devices_left(self):
+        return [path for node in self.nodes.values() for path in glob.glob(node.path("/run/npumem/*job-*"))]
 
     def call(self, *command, check=True, user=None, seconds=SECONDS):
         """What it prints. Of another user: by name."""
         words = ["setpriv", f"--reuid={user}", "--clear-groups", *command] if user else command
-        done = subprocess.run(words, capture_output=True, text=True, env=self.environment, stdin=subprocess.DEVNULL,
-                              timeout=seconds, check=False, cwd="/tmp")  # fmt: skip
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, env=self.environment, stdin=subprocess.DEVNULL,
+                                  timeout=seconds, check=False, cwd="/tmp")  # fmt: skip
+        except subprocess.TimeoutExpired as late:
+            jobs = self.call("squeue", "-o", "%A %T %r %N %b %M") if command[0] != "squeue" else ""
+            raise AssertionError(f"{late}\n{late.stdout}{late.stderr}\n{jobs}{self.logs()}") from None
         if check and done.returncode:
             raise AssertionError(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}\n{self.logs()}")
         return done.stdout if check else (done.returncode, done.stdout, done.stderr)
@@ -181,6 +252,23 @@ class Slurm:
     def states(self):
         code, out, _ = self.call("sinfo", "-h", "-N", "-o", "%T", check=False)
         return set(out.split()) if code == 0 else set()
+
+    def jobs(self, form, *options):
+        """The fields of all jobs that have not ended."""
+        return [line.split() for line in self.call("squeue", "-h", "-r", "-o", form, *options).splitlines()]
+
+    def cancel(self):
+        """Those that there are."""
+        jobs = [job for job, in self.jobs("%A")]
+        if jobs:
+            self.call("scancel", *jobs, check=False)
+        return jobs
+
+    def empty(self):
+        """Until no job is there, and no device, and Slurm has all of them back."""
+        self.wait(lambda: not self.cancel())
+        self.wait(lambda: not self.devices_left())
+        self.wait(lambda: set(self.call("sinfo", "-N", "-h", "-O", "GresUsed:40").split()) == {f"npu:{self.chip}:0"})
 
     def wait(self, condition, seconds=SECONDS):
         end = time.monotonic() + seconds

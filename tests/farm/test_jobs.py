@@ -1,9 +1,7 @@
 """Devices of jobs: each has its own, its user's alone, and nothing of it is left however the job ends."""
 
-import glob
 import json
 import os
-import shutil
 import sys
 import unittest
 
@@ -15,22 +13,16 @@ if why:
     sys.exit(clusters.SKIPPED)
 
 USER, ANOTHER = "nobody", "daemon"
-slurm = clusters.Slurm()
+slurm = clusters.Slurm(devices=2)
 
 
 def setUpModule():
     unittest.enterModuleContext(slurm)
 
 
-def left():
-    return glob.glob("/run/npumem/*job-*")
-
-
 class Jobs(unittest.TestCase):
     def tearDown(self):
-        slurm.call("scancel", "--me", check=False)
-        slurm.wait(lambda: not slurm.call("squeue", "-h", "-t", "all", "-o", "%i %t").strip().endswith(("R", "CG")))
-        slurm.wait(lambda: not left())
+        slurm.empty()
 
     def run_job(self, script, *options, **others):
         return slurm.call("srun", "--gres=npu:1", *options, "sh", "-c", script, **others)
@@ -39,10 +31,10 @@ class Jobs(unittest.TestCase):
         info = json.loads(self.run_job(f"{slurm.npumemctl} --json info"))
         self.assertEqual((info["chip"], info["npu_bytes"]), ("sg2260", 256 << 10))
         self.assertRegex(info["socket"], r"/run/npumem/")
-        slurm.wait(lambda: not left())
+        slurm.wait(lambda: not slurm.devices_left())
 
     def test_no_job_without_asking(self):
-        self.assertEqual(slurm.call("srun", "sh", "-c", "echo $NPUMEM_SOCKET; ls /run/npumem 2>/dev/null").strip(), "")
+        self.assertEqual(slurm.call("srun", "sh", "-c", "echo $NPUMEM_SOCKET; ls /run/npumem | grep job-; true").strip(), "")
 
     def test_its_type_may_be_said_and_another_is_nowhere(self):
         out = slurm.call("srun", "--gres=npu:sg2260:1", slurm.npumemctl, "--json", "info")
@@ -74,55 +66,51 @@ class Jobs(unittest.TestCase):
         begun = slurm.path("begun")
         script = f"echo $SLURM_JOB_ID > {begun}; exec sleep 600"
         job = slurm.call("sbatch", "--parsable", "--gres=npu:1", *options, "-o", "/dev/null", "--wrap", script).strip()
-        slurm.wait(lambda: os.path.exists(begun) and open(begun, encoding="utf-8").read().strip() == job)
+        slurm.wait(lambda: slurm.read("begun").strip() == job)
         return job
 
     def test_gone_after_scancel(self):
         job = self.start_sleeping()
-        self.assertTrue(os.path.exists(f"/run/npumem/job-{job}.sock"))
+        self.assertTrue(slurm.devices_left())
         slurm.call("scancel", job)
-        slurm.wait(lambda: not left())
+        slurm.wait(lambda: not slurm.devices_left())
 
     def test_a_daemon_that_dies_is_its_jobs_loss_alone(self):
         script = f"""
-            kill -KILL $(cat /run/npumem/job-$SLURM_JOB_ID.pid)
+            pkill -KILL -f npumemd.*job-$SLURM_JOB_ID.d
             {slurm.npumemctl} info 2>&1 && exit 9
             exit 0"""
         self.assertRegex(self.run_job(script), "cannot reach|closed the connection")
-        slurm.wait(lambda: not left())
+        slurm.wait(lambda: not slurm.devices_left())
         self.test_a_job_has_a_device()
 
     def test_an_array(self):
         slurm.call("sbatch", "--wait", "--array=1-8", "--gres=npu:1", "-o", slurm.path("array.%a"), "--wrap",
-                   f"{slurm.npumemctl} --json info")
-        pids = set()
+                   f"{slurm.npumemctl} alloc x --shape 1,8,1,16 --dtype int8 && {slurm.npumemctl} --json ls")
         for i in range(1, 9):
-            with open(slurm.path(f"array.{i}"), encoding="utf-8") as out:
-                pids.add(json.load(out)["pid"])
-        self.assertEqual(len(pids), 8)
+            out = slurm.read(f"array.{i}")
+            self.assertEqual([tensor["name"] for tensor in json.loads(out[out.index("{"):])["tensors"]], ["x"], out)
 
     def test_one_that_stays_for_the_next_job(self):
         comment = "--comment=npumem=chain-1"
-        self.addCleanup(shutil.rmtree, "/var/lib/npumem/job-0-chain-1", ignore_errors=True)
         alloc = f"{slurm.npumemctl} alloc x --shape 1,8,1,16 --dtype int8; {slurm.npumemctl} fill x 7"
         self.run_job(alloc, comment, "-w", "n1")
-        slurm.wait(lambda: not left())
+        slurm.wait(lambda: not slurm.devices_left())
         self.assertIn("7 7 7", self.run_job(f"{slurm.npumemctl} read x", comment, "-w", "n1"))
         self.assertEqual(json.loads(self.run_job(f"{slurm.npumemctl} ls --json"))["tensors"], [])
 
     def test_one_that_another_job_has(self):
         comment = "--comment=npumem=busy"
-        self.addCleanup(shutil.rmtree, "/var/lib/npumem/job-0-busy", ignore_errors=True)
         job = self.start_sleeping(comment)
-        out = self.run_job("echo socket: $NPUMEM_SOCKET", comment)
-        self.assertEqual(out, f"npumem: no device: the device busy is job {job}'s\nsocket:\n")
-        slurm.call("scancel", job)
+        node = slurm.call("squeue", "-h", "-j", job, "-o", "%N").strip()
+        code, out, _ = self.run_job("echo here", comment, "-w", node, "--oversubscribe", check=False)
+        self.assertEqual((code, out), (1, f"npumem: no device: the device busy is job {job}'s\n"))
 
     def test_a_name_that_is_none_is_said_and_drains_no_node(self):
         for name in ("a/b", "../x", "-x", "x;y", "x" * 33):
-            out = self.run_job("echo socket: $NPUMEM_SOCKET", f"--comment=npumem={name}")
-            self.assertIn("npumem: no device: ", out)
-            self.assertTrue(out.endswith("socket:\n"), out)
+            code, out, _ = self.run_job("echo here", f"--comment=npumem={name}", check=False)
+            self.assertEqual(code, 1)
+            self.assertRegex(out, "^npumem: no device: .*\n$")
         slurm.wait(lambda: slurm.states() == {"idle"})
 
 

@@ -110,7 +110,7 @@ class Files(Case):
             "lib/systemd/system/npumemd.socket",
             "lib/systemd/system/npumemd@.service",
             "lib/systemd/system/npumemd@.socket",
-            *(f"libexec/npumem/slurm/{name}" for name in ("epilog", "job", "prolog", "task-prolog")),
+            *(f"libexec/npumem/slurm/{name}" for name in ("configure", "epilog", "job", "prolog", "task-prolog")),
             "lib/sysusers.d/npumem.conf",
             "lib/tmpfiles.d/npumem.conf",
             "share/bash-completion/completions/npumemctl",

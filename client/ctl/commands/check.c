@@ -381,6 +381,7 @@ const struct command check_command = {
 	.options = check_options,
 	.least = 1,
 	.most = COMMAND_WORDS_ANY,
+	.sweeps = true,
 	.run = check_run,
 	.notes = "NET.json is a network in the form of submit, whose tensors say what they are to hold:\n"
 		 "  {\"tensors\": {\"y\": {\"shape\": …, \"dtype\": …, \"expect\": \"y.npy\"}, …}, "

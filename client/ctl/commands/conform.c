@@ -173,8 +173,10 @@ static int report(struct conform *conform)
 	struct ctl *ctl = conform->ctl;
 	unsigned all = conform->passed + conform->failed + conform->skipped;
 	int code = CTL_OK;
-	if (conform->over)
-		return ctl_fail(ctl, "the daemon is gone after %u cases", all);
+	if (conform->over) {
+		npumem_error_set(&ctl->error, NPUMEM_UNAVAILABLE, "the daemon is gone after %u cases", all);
+		return CTL_FAILED;
+	}
 	if (!conform->sweep.n)
 		return ctl_invalid(ctl, "there are no cases to run");
 	if (ctl->json)
@@ -243,6 +245,7 @@ const struct command conform_command = {
 	.options = conform_options,
 	.least = 1,
 	.most = COMMAND_WORDS_ANY,
+	.sweeps = true,
 	.run = conform_run,
 	.notes = "PATH is a file of golden vectors, or a folder that is searched for *.json. Every case runs in "
 		 "every\n"

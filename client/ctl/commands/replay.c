@@ -369,6 +369,7 @@ const struct command replay_command = {
 	.options = replay_options,
 	.least = 1,
 	.most = COMMAND_WORDS_ANY,
+	.sweeps = true,
 	.run = replay_run,
 	.notes = "without --socket, on a daemon of its own with the record's options; root plays every uid of the "
 		 "record. --snapshot DIR is what record --snapshot DIR wrote, which stays as it is. A case of "

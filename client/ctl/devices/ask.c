@@ -32,6 +32,8 @@ int ask_devices(struct ctl *ctl, struct devices *devices)
 	*devices = (struct devices){.n = 0};
 	if (!path || !*path)
 		return ctl_usage(ctl, "--all-devices needs --devices FILE, or $NPUMEM_DEVICES");
+	if (!strcmp(path, "slurm:"))
+		return ask_slurm(ctl, devices);
 	return devices_read(devices, path, &ctl->error) ? CTL_FAILED : CTL_OK;
 }
 
@@ -112,9 +114,9 @@ static bool take(struct asked *asked, int fd)
 	return n > 0 || (n < 0 && errno == EINTR);
 }
 
-static void collect(struct asked *asked, struct pollfd *polls, unsigned n, struct answer *answers)
+static void collect(struct asked *asked, struct pollfd *polls, unsigned n, double seconds, struct answer *answers)
 {
-	double until = now_seconds() + ASK_MS / 1e3;
+	double until = now_seconds() + seconds;
 	for (unsigned n_open = n; n_open;) {
 		double left = until - now_seconds();
 		if (left <= 0 || (poll(polls, n, (int)(left * 1e3) + 1) < 0 && errno != EINTR))
@@ -133,7 +135,7 @@ static void collect(struct asked *asked, struct pollfd *polls, unsigned n, struc
 }
 
 /* Ends a process, and says what came of it. */
-static void finish(struct asked *asked, int fd, bool json, struct answer *one)
+static void finish(struct asked *asked, int fd, bool json, double seconds, struct answer *one)
 {
 	int status = 0;
 	if (!asked->pid)
@@ -145,7 +147,7 @@ static void finish(struct asked *asked, int fd, bool json, struct answer *one)
 	if (asked->text)
 		asked->text[asked->n] = 0;
 	if (fd >= 0) {
-		snprintf(one->error, sizeof(one->error), "did not answer within %g s", ASK_MS / 1e3);
+		snprintf(one->error, sizeof(one->error), "did not answer within %g s", seconds);
 		close(fd);
 	} else if (!asked->is_over) {
 		snprintf(one->error, sizeof(one->error), "its answer is too large");
@@ -158,6 +160,15 @@ static void finish(struct asked *asked, int fd, bool json, struct answer *one)
 		asked->text = NULL;
 	}
 	free(asked->text);
+}
+
+/* Where there is an ssh to begin for some of them, more. */
+static double seconds_for(const struct devices *devices)
+{
+	for (unsigned i = 0; i < devices->n; i++)
+		if (!strncmp(devices->list[i].address, "ssh:", 4))
+			return ASK_REMOTE_MS / 1e3;
+	return ASK_MS / 1e3;
 }
 
 /* A pipe for each is open at once. */
@@ -178,6 +189,7 @@ struct answer *ask_all(const struct devices *devices, const struct command *comm
 	struct asked *asked = calloc(n + 1, sizeof(*asked));
 	struct pollfd *polls = calloc(n + 1, sizeof(*polls));
 	bool there = answers && asked && polls;
+	double seconds = seconds_for(devices);
 	fflush(stdout);
 	allow_pipes(n);
 	for (unsigned i = 0; i < n && there; i++) {
@@ -185,9 +197,9 @@ struct answer *ask_all(const struct devices *devices, const struct command *comm
 		polls[i].events = POLLIN;
 	}
 	if (there)
-		collect(asked, polls, n, answers);
+		collect(asked, polls, n, seconds, answers);
 	for (unsigned i = 0; i < n && there; i++)
-		finish(&asked[i], polls[i].fd, json, &answers[i]);
+		finish(&asked[i], polls[i].fd, json, seconds, &answers[i]);
 	free(asked);
 	free(polls);
 	if (there)
@@ -219,7 +231,7 @@ int ask_outcome(struct ctl *ctl, const struct devices *devices, const struct ans
 	for (unsigned i = 0; i < devices->n; i++)
 		if (answers[i].text)
 			return CTL_OK;
-	return ctl_fail(ctl, "none of %u devices has answered", devices->n);
+	return devices->n ? ctl_fail(ctl, "none of %u devices has answered", devices->n) : CTL_OK;
 }
 
 json_t *ask_json(const struct devices *devices, const struct answer *answers, const char *key, bool member)

@@ -7,7 +7,7 @@
 #include "client/ctl/command.h"
 #include "client/ctl/core/devices/list.h"
 
-enum { ASK_MS = 2000 }; /* for an answer, of all at once */
+enum { ASK_MS = 2000, ASK_REMOTE_MS = 10000 }; /* for an answer, of all at once */
 
 struct answer {
 	char *text;	 /* what the command printed; NULL: it failed */
@@ -16,8 +16,12 @@ struct answer {
 	double at;	 /* when it was there, by a clock that only goes on */
 };
 
-/* The devices of --devices or $NPUMEM_DEVICES. CTL_OK, CTL_FAILED, CTL_USAGE; devices_deinit in any case. */
+/* The devices of --devices or $NPUMEM_DEVICES: of a file, or, by "slurm:", of the jobs that run now. CTL_OK,
+ * CTL_FAILED, CTL_USAGE; devices_deinit in any case. */
 int ask_devices(struct ctl *ctl, struct devices *devices);
+
+/* Adds those of Slurm's jobs, of which there may be none. CTL_OK or CTL_FAILED. */
+int ask_slurm(struct ctl *ctl, struct devices *devices);
 
 /* Runs a command for each device in a process of its own, so that none waits for another, and takes what it prints
  * (with --json, where `json`). Whoever has not answered in time has failed. A new array of devices->n answers;

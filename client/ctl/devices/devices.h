@@ -11,12 +11,13 @@ int devices_stat(struct ctl *ctl, const struct args *args);
 /* Looks at all devices, again and again. */
 struct devices_look {
 	struct devices devices;
-	struct answer *before; /* of the last look; NULL: none */
+	struct answer *before; /* of the last look, and of those devices; NULL: none */
 };
 
 /* CTL_OK, CTL_FAILED, CTL_USAGE. devices_look_deinit in any case. */
 int devices_look_init(struct ctl *ctl, struct devices_look *look);
-/* One more: prints a line a device to `out`, with rates since the last look; with --json an object on a line. */
+/* One more, of the devices that there are by now: prints a line a device to `out`, with rates since the last look;
+ * with --json an object on a line. */
 int devices_look(struct ctl *ctl, struct devices_look *look, FILE *out);
 void devices_look_deinit(struct devices_look *look);
 

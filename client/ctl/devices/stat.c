@@ -33,9 +33,24 @@ static void cells_used(struct table *table, const char *name, const json_t *stat
 	table_cell(table, "%.0f", number(stat, NULL, "sessions"));
 }
 
-/* Totals, or with `rates` what a second brought. */
+/* What the i-th of these devices has said before; NULL: nothing. */
+static const struct answer *said_before(const struct devices_look *before, const struct devices *devices,
+					unsigned i)
+{
+	const char *name = devices->list[i].name;
+	if (!before || !before->before)
+		return NULL;
+	if (i < before->devices.n && !strcmp(before->devices.list[i].name, name))
+		return &before->before[i];
+	for (unsigned k = 0; k < before->devices.n; k++)
+		if (!strcmp(before->devices.list[k].name, name))
+			return &before->before[k];
+	return NULL;
+}
+
+/* Totals, or with `before` what a second brought since that look. */
 static int print_table(struct ctl *ctl, const struct devices *devices, const struct answer *answers,
-		       const struct answer *before, bool rates, FILE *out)
+		       const struct devices_look *before, FILE *out)
 {
 	static const bool right[] = {false, true, true, true, true, true, true, true, true, true, true};
 	static const char *const titles[] = {"DEVICE", "BYTES",	  "USED %",  "DATA %",
@@ -51,16 +66,16 @@ static int print_table(struct ctl *ctl, const struct devices *devices, const str
 	for (unsigned i = 0; i < sizeof(titles) / sizeof(titles[0]); i++)
 		table_cell(&table, "%s", titles[i]);
 	for (unsigned k = 0; k < 4; k++)
-		table_cell(&table, "%s", rates ? counters[k].per_second : counters[k].title);
+		table_cell(&table, "%s", before ? counters[k].per_second : counters[k].title);
 	for (unsigned i = 0; i < devices->n; i++) {
-		const struct answer *one = &answers[i], *old = before ? &before[i] : NULL;
+		const struct answer *one = &answers[i], *old = said_before(before, devices, i);
 		if (!one->text)
 			continue;
 		cells_used(&table, devices->list[i].name, one->json);
 		for (unsigned k = 0; k < 4; k++)
 			table_cell(&table, "%.0f",
-				   rates ? rate(one, old, counters[k].part, counters[k].key)
-					 : number(one->json, counters[k].part, counters[k].key));
+				   before ? rate(one, old, counters[k].part, counters[k].key)
+					  : number(one->json, counters[k].part, counters[k].key));
 	}
 	return table_print(&table, out) ? CTL_OK : ctl_fail(ctl, "no memory for the table");
 }
@@ -90,7 +105,7 @@ int devices_stat(struct ctl *ctl, const struct args *args)
 	else if (!code && ctl->json)
 		code = ctl_print(ctl, ask_json(&devices, answers, "stat", false));
 	else if (!code)
-		code = print_table(ctl, &devices, answers, NULL, false, stdout);
+		code = print_table(ctl, &devices, answers, NULL, stdout);
 	if (!code && !prometheus && !ctl->json)
 		ask_complain(&devices, answers, stdout);
 	/* A scrape of devices that are all down is one. */
@@ -119,16 +134,17 @@ static int print_line(struct ctl *ctl, json_t *object, FILE *out)
 int devices_look(struct ctl *ctl, struct devices_look *look, FILE *out)
 {
 	static const struct args none;
-	const struct devices *devices = &look->devices;
-	struct answer *answers = ask_all(devices, &stat_command, &none, true);
-	if (!answers)
-		return ctl_fail(ctl, "no memory for the answers");
-	int code = ctl->json ? print_line(ctl, ask_json(devices, answers, "stat", false), out)
-			     : print_table(ctl, devices, answers, look->before, true, out);
+	struct devices_look now;
+	int code = devices_look_init(ctl, &now);
+	if (!code && !(now.before = ask_all(&now.devices, &stat_command, &none, true)))
+		code = ctl_fail(ctl, "no memory for the answers");
+	if (!code)
+		code = ctl->json ? print_line(ctl, ask_json(&now.devices, now.before, "stat", false), out)
+				 : print_table(ctl, &now.devices, now.before, look, out);
 	if (!code && !ctl->json)
-		ask_complain(devices, answers, out);
-	ask_free(look->before, devices->n);
-	look->before = answers;
+		ask_complain(&now.devices, now.before, out);
+	devices_look_deinit(look);
+	*look = now;
 	return code;
 }
 
