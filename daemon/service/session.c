@@ -131,7 +131,7 @@ static int by_slot(const struct record *a, const struct record *b)
 
 void session_settle(struct session *session)
 {
-	DL_SORT(session->anonymous, by_slot);
+	DL_SORT(session->unnamed->first, by_slot);
 }
 
 size_t session_hide(struct session *session, struct tensor **tensors, size_t most)

@@ -61,7 +61,7 @@ static int write_page(const struct call *call, const struct beginning *beginning
 		struct tensor_message message;
 
 		tensor_message(call, beginning->tensors[i], &beginning->states[i], &message);
-		message.message.session = record->session ? record->session->id : 0;
+		message.message.session = record->unnamed ? record->session_id : 0;
 		reply_message(&reply, TENSORS_FIELD, &message.message.base);
 	}
 	reply_close(&reply, mark, (size_t)beginning->n * TENSOR_MESSAGE_EXPECTED_BYTES);

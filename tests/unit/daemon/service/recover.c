@@ -369,15 +369,16 @@ START_TEST(for_a_replay_every_session_waits_under_its_number)
 		ck_assert(found->has_token);
 		ck_assert_mem_eq(found->token, token, sizeof(token));
 		ck_assert_uint_eq(found->uid, 1001 + i);
-		ck_assert_uint_eq(found->n_tensors, 1 + i);
+		ck_assert_uint_eq(found->unnamed->n, 1 + i);
 		ck_assert_ptr_null(found->made);
 		ck_assert_uint_eq(found->forgotten_below, 0);
 	}
 	found = found_of(&kept, ids[1]);
 	/* The latest first, as where they were made. */
-	ck_assert_uint_eq(found->anonymous->tensor->handle, handles[2]);
-	ck_assert_uint_eq(found->anonymous->next->tensor->handle, handles[1]);
-	ck_assert_ptr_eq(record_of(device_find(kept.world.device, handles[0]))->session, found_of(&kept, ids[0]));
+	ck_assert_uint_eq(found->unnamed->first->tensor->handle, handles[2]);
+	ck_assert_uint_eq(found->unnamed->first->next->tensor->handle, handles[1]);
+	ck_assert_ptr_eq(record_of(device_find(kept.world.device, handles[0]))->unnamed,
+			 found_of(&kept, ids[0])->unnamed);
 	/* What nobody has is nobody's. */
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
 	ck_assert_uint_gt(session.id, ids[2]);
