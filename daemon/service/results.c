@@ -238,9 +238,10 @@ void results_leave(struct session *session)
 	struct result *result, *next;
 
 	DL_FOREACH_SAFE(session->results, result, next)
-	heap_free(session->service->heap, result);
-	session->results = NULL;
-	session->n_results = 0;
+	{
+		take_out(session, result);
+		heap_free(session->service->heap, result);
+	}
 }
 
 void results_pool_deinit(struct persist *persist)
