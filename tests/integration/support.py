@@ -83,6 +83,8 @@ class HungUp(Exception):
 class Client:
     """Length-delimited messages by hand."""
 
+    received = pb.Response
+
     def __init__(self, path=None, sock=None):
         if sock is None:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -126,7 +128,7 @@ class Client:
             if byte < 0x80:
                 break
         self._fill(used + length)
-        response = pb.Response.FromString(self.buffer[used : used + length])
+        response = self.received.FromString(self.buffer[used : used + length])
         self.buffer = self.buffer[used + length :]
         return response
 

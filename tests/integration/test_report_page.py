@@ -243,9 +243,9 @@ class Recovered(Page, StateTestCase):
         clients[0].call(**alloc("kept"))
         endless = Endless(clients[0])
         clients[0].send(**endless.call())
-        wait_for(lambda: clients[1].call(stat=pb.StatRequest(details=True)).stat.running)
-        time.sleep(0.2)
-        self.restart("--resume-seconds", "5")
+        self.kill_when_it_writes()
+        self.stop()
+        self.start("--resume-seconds", "5")
         return tokens
 
     def record(self, *command):

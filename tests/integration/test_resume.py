@@ -1,5 +1,6 @@
 """Clients of a daemon that is killed, or ended, and started again: they see a pause."""
 
+import contextlib
 import os
 import random
 import select
@@ -13,7 +14,7 @@ import unittest
 import npumem
 import numpy as np
 from state import StateTestCase
-from support import SECONDS, Client, free, pb, wait_for
+from support import SECONDS, Client, HungUp, frame, free, pb, wait_for
 
 BUILD = os.environ["NPUMEM_BUILD"]
 CLIENT = os.path.join(BUILD, "tests", "integration", "integration_resume_client")
@@ -166,6 +167,12 @@ class Python(Case):
         self.assertEqual(thread_result[0].name, "second")
 
 
+class Front(Client):
+    """The daemon's side of a connection."""
+
+    received = pb.Request
+
+
 class Ends(Case):
     def refused(self, dev, words):
         with self.assertRaises(npumem.Unavailable) as caught:
@@ -200,6 +207,35 @@ class Ends(Case):
         dev = self.connect(resume=0)
         self.restart()
         self.refused(dev, "hung up")
+
+    def refuse_the_first_stat(self, listening):
+        """In front of the daemon: the first answer to a stat is UNAVAILABLE, and the daemon stays."""
+        with listening, self.daemon.client() as behind, Front(sock=listening.accept()[0]) as before:
+            n = 0
+            with contextlib.suppress(HungUp, ConnectionError):
+                while True:
+                    request = before.receive()
+                    behind.sock.sendall(frame(request))
+                    answer = behind.receive()
+                    if request.HasField("stat") and not n:
+                        n += 1
+                        answer = pb.Response(id=request.id, status=pb.UNAVAILABLE, message="not now")
+                    before.sock.sendall(frame(answer))
+
+    def test_what_is_unavailable_from_a_daemon_that_stays(self):
+        path = os.path.join(self.directory, "front.sock")
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.bind(path)
+        listening.listen()
+        front = threading.Thread(target=self.refuse_the_first_stat, args=(listening,))
+        front.start()
+        self.addCleanup(front.join)
+        dev = npumem.connect(path, timeout=SECONDS)
+        self.addCleanup(dev.close)
+        with self.assertRaises(npumem.Unavailable) as caught:
+            dev.stat()
+        self.assertEqual(caught.exception.message, "not now")
+        self.assertEqual(dev.stat().tensors, 0)
 
     def test_patience(self):
         dev = self.connect(resume=0.2)
