@@ -30,9 +30,11 @@ static int record_until(struct ctl *ctl, const struct npumem_record *record)
 		if (!record->taken)
 			nanosleep(&pause, NULL);
 	}
-	if (npumem_record_stop(ctl->npumem, record, &ctl->error))
-		return CTL_FAILED;
-	return record->lost ? fail_lost(ctl, record) : CTL_OK;
+	/* Why it is lost says more than that there is nothing to end. */
+	int status = npumem_record_stop(ctl->npumem, record, record->lost ? NULL : &ctl->error);
+	if (record->lost)
+		return fail_lost(ctl, record);
+	return status ? CTL_FAILED : CTL_OK;
 }
 
 /* ---- with a snapshot ---- */

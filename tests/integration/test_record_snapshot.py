@@ -285,6 +285,19 @@ class Refusals(RecordTestCase):
         client.close()
         wait_for(lambda: self.client().ask(snapshot=pb.SnapshotRequest(record=True)).status == pb.OK)
 
+    def test_a_daemon_that_is_killed_ends_it(self):
+        process, text, file, copied = self.begin()
+        self.client().call(**fill("t", 1))
+        self.restart()
+        self.assertEqual(process.wait(SECONDS), 1, text())
+        self.assertRegex(text(), r"of no use after request \d+: the daemon was started again")
+        self.refused(file, "--snapshot", copied, words=["it is cut off, or was not whole when it ended"])
+        # The snapshot is one.
+        directory = copied + "-daemon"
+        os.mkdir(directory)
+        with Daemon("--state-dir", copied, *self.options, directory=directory) as daemon, daemon.client() as client:
+            self.assertEqual(client.names(), ["t"])
+
     def test_what_was_only_looked_at_is_not_replayed(self):
         client = self.client()
         client.call(record=pb.RecordRequest(action=pb.RECORD_WATCH))

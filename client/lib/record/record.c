@@ -116,7 +116,20 @@ static struct recording *recording_of(struct npumem_request *made, const struct 
 	return recording;
 }
 
-static const struct request_kind taking = {.result = NPUMEM__V1__RESPONSE__RESULT_RECORDED, .take = take_entries};
+/* Before anybody has ended it. */
+static int take_more(struct npumem_request *request, const Npumem__V1__Response *response,
+		     struct npumem_error *error)
+{
+	struct npumem_record *record = ((const struct recording *)request->state)->record;
+	int status = take_entries(request, response, error);
+	if (!status && response->recorded->ended && !record->lost) {
+		record->lost = true;
+		convert_text_from("the daemon was started again", record->reason, sizeof(record->reason));
+	}
+	return status;
+}
+
+static const struct request_kind taking = {.result = NPUMEM__V1__RESPONSE__RESULT_RECORDED, .take = take_more};
 
 int npumem_record_take_async(struct npumem *npumem, const struct npumem_record *record, NPUMEM_ASYNC)
 {

@@ -122,6 +122,7 @@ static int take(struct call *call, Npumem__V1__Recorded *rest)
 		add_part(call, &part);
 		recorder_next(recorder);
 	}
+	rest->ended = recorder->owner != call->session;
 	rest->lost = recorder->lost;
 	rest->reason = recorder->reason;
 	reply_fields(&call->reply, &rest->base);
