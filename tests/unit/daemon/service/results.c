@@ -84,6 +84,54 @@ START_TEST(each_tensor_has_its_place_in_its_request)
 }
 END_TEST
 
+/* Cells are in another order where slots were used again. */
+START_TEST(made_tensors_are_found_in_the_order_of_their_requests)
+{
+	struct lasting kept;
+	struct session session;
+	struct tensor *first;
+
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
+	first = make(&kept, &session, 1, "first");
+	make(&kept, &session, 2, "second");
+	release(&session, 3, first);
+	ck_assert_uint_eq(device_handle_slot(make(&kept, &session, 4, "third")->handle), 0);
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.found[0].n_made, 2);
+	results_answered(&kept.found[0], 4);
+	ck_assert_uint_eq(kept.found[0].n_made, 1);
+	ck_assert_uint_eq(kept.found[0].made->request, 4);
+	lasting_deinit(&kept);
+}
+END_TEST
+
+START_TEST(what_is_done_anew_has_no_results)
+{
+	struct lasting kept;
+	struct session session;
+
+	lasting_init(&kept);
+	lasting_begin(&kept, &session);
+	for (session.request = 1; session.request <= 3; session.request++)
+		for (unsigned i = 0; i < 3; i++)
+			results_put(&session, (struct results_cell){.kind = RESULTS_DONE, .index = i});
+	results_forget(&session, 2);
+	persist_commit(&kept.world.service.persist);
+	for (unsigned round = 0; round < 2; round++) {
+		struct session *now = round ? &kept.found[0] : &session;
+
+		ck_assert_uint_eq(now->n_results, 6);
+		ck_assert_ptr_nonnull(results_next(now, 1, NULL));
+		ck_assert_ptr_null(results_next(now, 2, NULL));
+		ck_assert_ptr_nonnull(results_next(now, 3, NULL));
+		if (!round)
+			lasting_restart(&kept);
+	}
+	lasting_deinit(&kept);
+}
+END_TEST
+
 START_TEST(answered_ones_go)
 {
 	struct lasting kept;
@@ -241,6 +289,8 @@ Suite *suite_results(void)
 
 	tcase_add_test(tests, a_tensor_tells_who_made_it_and_a_result_when_it_is_gone);
 	tcase_add_test(tests, each_tensor_has_its_place_in_its_request);
+	tcase_add_test(tests, made_tensors_are_found_in_the_order_of_their_requests);
+	tcase_add_test(tests, what_is_done_anew_has_no_results);
 	tcase_add_test(tests, answered_ones_go);
 	tcase_add_test(tests, the_oldest_is_forgotten_for_the_latest);
 	tcase_add_test(tests, without_memory_it_is_known_that_it_is_not_known);
