@@ -199,6 +199,49 @@ START_TEST(what_ended_with_its_session_has_no_name)
 }
 END_TEST
 
+/* A byte of the name that stands in a table flips. */
+static void flip(struct lasting *kept, const char *name)
+{
+	static char bytes[1 << 16];
+
+	for (unsigned i = 0; i < kept->n_files; i++) {
+		ssize_t n = strcmp(kept->files[i].name, "tensors")
+				    ? 0
+				    : pread(kept->files[i].fd, bytes, sizeof(bytes), 0);
+		const char *at = n > 0 ? memmem(bytes, (size_t)n, name, strlen(name)) : NULL;
+
+		if (at)
+			ck_assert_int_eq(pwrite(kept->files[i].fd, "?", 1, at - bytes), 1);
+	}
+}
+
+/* Nobody knows what handles its slot gave. */
+START_TEST(a_damaged_slot_is_never_used_again)
+{
+	enum { TENSORS = 60 };
+	struct lasting kept;
+	struct session session;
+	uint64_t lost;
+
+	lasting_init(&kept);
+	session_init(&session, &kept.world.service, 1001, 1, NULL);
+	lost = world_tensor(&kept.world, &session, "damaged")->handle;
+	world_tensor(&kept.world, &session, "other");
+	flip(&kept, "damaged");
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_damaged, 1);
+	ck_assert_uint_eq(kept.report.n_tensors, 1);
+	lasting_says(&kept, "! lost: 1 tensors, whose cells are damaged");
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_damaged, 0);
+	session_init(&session, &kept.world.service, 1001, 1, NULL);
+	for (unsigned i = 0; i < TENSORS; i++)
+		ck_assert_uint_ne(device_handle_slot(world_tensor(&kept.world, &session, "")->handle),
+				  device_handle_slot(lost));
+	lasting_deinit(&kept);
+}
+END_TEST
+
 START_TEST(what_was_being_written_is_lost)
 {
 	struct lasting kept;
@@ -399,6 +442,7 @@ Suite *suite_recover(void)
 	tcase_add_loop_test(tests, a_cell_that_cannot_be_costs_that_tensor_alone, 0,
 			    sizeof(changes) / sizeof(changes[0]));
 	tcase_add_test(tests, what_ended_with_its_session_has_no_name);
+	tcase_add_test(tests, a_damaged_slot_is_never_used_again);
 	tcase_add_test(tests, what_was_being_written_is_lost);
 	tcase_add_test(tests, what_was_being_written_through_a_view_that_is_gone_is_lost);
 	tcase_add_test(tests, what_was_being_written_may_be_anything_where_its_cell_is_damaged);
