@@ -19,6 +19,7 @@ struct lasting {
 	struct world world;
 	struct store *store;
 	const struct store_hooks *hooks;
+	bool is_other_boot; /* of the machine */
 	struct {
 		char name[16];
 		int fd;
@@ -88,7 +89,8 @@ static inline void lasting_start(struct lasting *kept)
 				   .geometry_bytes = sizeof(geometry),
 				   .geometry_text = geometry,
 				   .memory_bytes = device_memory_bytes(&options.geometry),
-				   .boot_id = "0123456789abcdef0123456789abcdef",
+				   .boot_id = kept->is_other_boot ? "fedcba9876543210fedcba9876543210"
+								  : "0123456789abcdef0123456789abcdef",
 				   .heap = &heap_libc,
 				   .hooks = kept->hooks};
 	struct recover_host host = {.new_session = lasting_session, .say = lasting_say, .ctx = kept};

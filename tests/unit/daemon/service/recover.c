@@ -303,6 +303,28 @@ START_TEST(what_was_being_written_through_a_view_that_is_gone_is_lost)
 }
 END_TEST
 
+START_TEST(after_a_loss_of_power_no_data_is_believed)
+{
+	struct lasting kept;
+	struct session session;
+	struct device_state state;
+
+	lasting_init(&kept);
+	session_init(&session, &kept.world.service, 1001, 1, NULL);
+	world_tensor(&kept.world, &session, "one");
+	world_tensor(&kept.world, &session, "two");
+	kept.is_other_boot = true;
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_cut, 2);
+	lasting_says(&kept, "! lost: the data of all 2 tensors, as it may be older than the tables");
+	device_state(kept.world.device, lasting_named(&kept, "one"), &state);
+	ck_assert_int_gt(state.lost_bytes, 0);
+	lasting_restart(&kept);
+	ck_assert_uint_eq(kept.report.n_cut, 0);
+	lasting_deinit(&kept);
+}
+END_TEST
+
 START_TEST(what_was_being_written_may_be_anything_where_its_cell_is_damaged)
 {
 	struct lasting kept;
@@ -445,6 +467,7 @@ Suite *suite_recover(void)
 	tcase_add_test(tests, a_damaged_slot_is_never_used_again);
 	tcase_add_test(tests, what_was_being_written_is_lost);
 	tcase_add_test(tests, what_was_being_written_through_a_view_that_is_gone_is_lost);
+	tcase_add_test(tests, after_a_loss_of_power_no_data_is_believed);
 	tcase_add_test(tests, what_was_being_written_may_be_anything_where_its_cell_is_damaged);
 	tcase_add_test(tests, for_a_replay_every_session_waits_under_its_number);
 	tcase_add_test(tests, results_of_nobody_go);
