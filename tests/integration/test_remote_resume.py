@@ -1,5 +1,6 @@
 """Sessions from another host whose way there is cut, at each of its parts: over a real sshd, on the loopback."""
 
+import contextlib
 import itertools
 import os
 import random
@@ -65,7 +66,8 @@ class Busy:
         """Kills one part of it; False where that is not there at this moment."""
         found = self.way(process)[part]
         for pid in found:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         return bool(found)
 
 

@@ -6,7 +6,7 @@ import time
 import unittest
 
 from state import StateTestCase, look, token_of
-from support import Daemon, HungUp, Sharer, alloc, fill, free, pb, read, ref, wait_for
+from support import Daemon, HungUp, Sharer, alloc, fill, free, pb, read, ref, run, wait_for
 
 OTHER = 1001
 needs_root = unittest.skipIf(os.geteuid(), "root alone can be other uids")
@@ -138,6 +138,24 @@ class Resumed(StateTestCase):
             while True:
                 old.receive()
         self.assertEqual(self.n_tensors(), 1)
+
+    def test_what_a_lingering_one_was_sent_may_be_lost(self):
+        """Behind the socket, between two hosts. What was added to stays so, or it is said that nobody can tell."""
+        client = self.client()
+        token = token_of(client, linger=True)
+        x, y = (client.alloc(dtype=pb.FX8, frac_bits=4) for _ in "xy")
+        client.call(**fill(y, 2))
+        calls = fill(x, 5), run(pb.ELTWISE_ADD, in1=x.handle, in2=y.handle, out=x.handle)
+        ids = client.post(*calls)
+        client.answers(ids)
+        client.close()
+        client = self.client()
+        wait_for(lambda: ask_resume(client, token).status == pb.OK)
+        answers = client.pipeline(*(dict(call, id=number, again=True) for number, call in zip(ids, calls)))
+        if [answer.status for answer in answers] == [pb.OK, pb.OK]:
+            self.assertEqual(set(client.read(x.handle)), {7})
+        else:
+            self.assertIn(pb.ABORTED, [answer.status for answer in answers], answers)
 
     def test_one_that_is_there_is_told(self):
         old, new = self.client(), self.client()
