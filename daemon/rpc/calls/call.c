@@ -344,6 +344,9 @@ int call_claim_op(struct call *call, const struct op *op)
 		call->cost = INT64_MAX;
 	call->reply_bytes += operate_payload_bytes(op);
 	repeat_look(&call->repeat, op);
+	/* Its answer may get lost between two hosts, when what it did has been worked on since. */
+	if (call_is_single(call) && call->session->lingers && op->kind != OP_READ)
+		repeat_never(&call->repeat);
 	return claim_op(&call->claim, op) ? heap_exhausted(call->error) : 0;
 }
 

@@ -16,6 +16,12 @@ void repeat_begin(struct repeat *repeat, const struct session *session);
 /* The next operation, as it was prepared. */
 void repeat_look(struct repeat *repeat, const struct op *op);
 
+/* It is not to be done again, whatever it does. */
+static inline void repeat_never(struct repeat *repeat)
+{
+	repeat->first_final = 0;
+}
+
 static inline bool repeat_is_safe(const struct repeat *repeat)
 {
 	return repeat->first_final == SIZE_MAX;
