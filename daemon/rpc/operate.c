@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "daemon/rpc/calls/unsent.h"
+#include "daemon/rpc/resume/unsent.h"
 #include "daemon/service/operations.h"
-#include "daemon/service/results.h"
+#include "daemon/service/kept/results.h"
 #include "daemon/service/segments.h"
 #include "daemon/service/transfer.h"
 #include "proto/digest.h"

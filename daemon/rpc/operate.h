@@ -7,7 +7,7 @@
 #include "daemon/device/tensors/error_context.h"
 #include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/reply.h"
-#include "daemon/service/notes.h"
+#include "daemon/service/kept/notes.h"
 #include "daemon/service/session.h"
 
 enum {

@@ -4,7 +4,7 @@
 #define RPC_PREPARE_H
 
 #include "daemon/device/operations/op.h"
-#include "daemon/rpc/calls/binding.h"
+#include "daemon/rpc/order/binding.h"
 #include "proto/npumem.pb-c.h"
 
 /* An op and what it points to; the payload of a write stays in the message. */

@@ -6,15 +6,15 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "daemon/rpc/calls/absent.h"
+#include "daemon/rpc/resume/absent.h"
 #include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/calls/call.h"
 #include "daemon/rpc/decode.h"
-#include "daemon/rpc/calls/line.h"
+#include "daemon/rpc/order/line.h"
 #include "daemon/rpc/calls/progress.h"
-#include "daemon/rpc/calls/unsent.h"
-#include "daemon/service/recover.h"
+#include "daemon/rpc/resume/unsent.h"
+#include "daemon/service/kept/recover.h"
 
 void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 {

@@ -48,7 +48,7 @@ struct rpc {
 	uint64_t alarm_ns; /* that was asked for */
 	uint64_t send_ns;  /* no more events before then; 0: there are none that wait */
 	uint64_t look_ns;  /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
-	struct absent *absent, *spent; /* sessions without a connection (calls/absent.h) */
+	struct absent *absent, *spent; /* sessions without a connection (resume/absent.h) */
 	struct call *followed;	       /* what may run for long */
 	struct call *spare;	       /* a pool */
 	unsigned n_spare;
@@ -90,7 +90,7 @@ struct rpc_peer {
 	unsigned n_holding;		      /* of those: what is sent after them is held until their end */
 	unsigned n_room;		      /* of those: what is allocated after them is held until their end */
 	size_t call_bytes;		      /* that they hold */
-	struct ids unsent;		      /* answered since all answers had gone (calls/unsent.h) */
+	struct ids unsent;		      /* answered since all answers had gone (resume/unsent.h) */
 	struct events_subscriber *subscriber; /* NULL: wants no events */
 	bool is_closing, is_loose, is_blocked;
 	struct rpc_peer *next_loose, *next_blocked;
@@ -102,7 +102,7 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 /* Sessions that wait for their clients are left in the store. */
 void rpc_deinit(struct rpc *rpc);
 
-/* Before anything is received, with the clock set: has the service as its store was left (service/recover.h),
+/* Before anything is received, with the clock set: has the service as its store was left (service/kept/recover.h),
  * whose sessions wait for their clients from now on. 0 or -errno. */
 int rpc_recover(struct rpc *rpc, const struct store_report *found,
 		void (*say)(void *ctx, bool is_loss, const char *line), void *ctx);

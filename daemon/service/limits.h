@@ -7,7 +7,7 @@
 
 #include "daemon/device/memory/heap.h"
 #include "daemon/device/operations/packs.h"
-#include "daemon/service/metrics.h"
+#include "daemon/service/observed/metrics.h"
 #include "daemon/service/scheduler.h"
 
 enum limits_key {

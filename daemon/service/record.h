@@ -42,10 +42,10 @@ struct record {
 	bool is_gone;		       /* that has taken effect: nobody finds it any more */
 	struct scheduler_queue queue;  /* of a root: who accesses it */
 	uint64_t bound;		       /* the latest arrival of a request that found this very tensor */
-	uint64_t claim_stamp;	       /* of a root: the claim that had it last (rpc/calls/claim.h), */
+	uint64_t claim_stamp;	       /* of a root: the claim that had it last (rpc/order/claim.h), */
 	size_t claim_at;	       /* and its place there */
-	uint64_t read_by, used_by;     /* of a root: sessions (rpc/calls/unsent.h) */
-	uint64_t repeat_stamp;	       /* of a root: the request that was last looked at (rpc/calls/repeat.h), */
+	uint64_t read_by, used_by;     /* of a root: sessions (rpc/resume/unsent.h) */
+	uint64_t repeat_stamp;	       /* of a root: the request that was last looked at (rpc/resume/repeat.h), */
 	bool repeat_reads;	       /* and whether it reads what was there before */
 	struct record *next, *prev;    /* of the same session's unnamed ones */
 	struct record *next_name;      /* in the same bucket of names */

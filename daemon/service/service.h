@@ -4,16 +4,16 @@
 #define SERVICE_SERVICE_H
 
 #include "daemon/device/device.h"
-#include "daemon/service/events.h"
+#include "daemon/service/observed/events.h"
 #include "daemon/service/limits.h"
-#include "daemon/service/metrics.h"
+#include "daemon/service/observed/metrics.h"
 #include "daemon/service/names.h"
-#include "daemon/service/persist.h"
+#include "daemon/service/kept/persist.h"
 #include "daemon/service/record.h"
-#include "daemon/service/recorder.h"
-#include "daemon/service/recovered.h"
+#include "daemon/service/observed/recorder.h"
+#include "daemon/service/kept/recovered.h"
 #include "daemon/service/scheduler.h"
-#include "daemon/service/snapshot.h"
+#include "daemon/service/kept/snapshot.h"
 #include "daemon/service/waiting.h"
 
 struct service {

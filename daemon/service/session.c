@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <utlist.h>
 
-#include "daemon/service/results.h"
+#include "daemon/service/kept/results.h"
 #include "daemon/service/segments.h"
-#include "daemon/service/stale.h"
+#include "daemon/service/kept/stale.h"
 
 /* 0 or -ENOMEM. The user is the session's in any case. */
 static int begin(struct session *session, struct service *service, struct limits_user *user, pid_t pid)

@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include "daemon/service/ids.h"
+#include "daemon/service/kept/ids.h"
 #include "daemon/service/service.h"
 
 /* Memory of the client's that is mapped here. */

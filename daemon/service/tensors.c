@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "daemon/service/results.h"
+#include "daemon/service/kept/results.h"
 
 static int check_free_name(const struct session *session, const char *name, struct npumem_error *error)
 {

@@ -36,7 +36,7 @@ int left_fd(unsigned file);
 int left_open(const struct heap *heap, const struct store_hooks *hooks, struct store **store,
 	      struct store_report *report, char *error);
 
-/* Recoveries are for a replay (daemon/service/recover.h). */
+/* Recoveries are for a replay (daemon/service/kept/recover.h). */
 extern bool left_is_replay;
 
 /* A scene in a store that was opened so. NULL: it cannot be gone on with. `heap` NULL: libc's. */

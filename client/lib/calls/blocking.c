@@ -2,7 +2,7 @@
 #include <npumem/record.h>
 
 #include "client/lib/connection/call.h"
-#include "client/lib/connection/result.h"
+#include "client/lib/messages/result.h"
 
 #define ASYNC call_answered, &call, NULL, error
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "client/lib/connection/engine.h"
-#include "client/lib/connection/reply.h"
+#include "client/lib/messages/reply.h"
 
 /* What this library knows of; a daemon never refuses over it. */
 #define DEVICE_FEATURES (NPUMEM__V1__FEATURE__FEATURE_SUBMIT | NPUMEM__V1__FEATURE__FEATURE_RESUME)

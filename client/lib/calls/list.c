@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/lib/connection/engine.h"
-#include "client/lib/connection/reply.h"
+#include "client/lib/messages/reply.h"
 
 /* The pages so far. */
 struct listed {

@@ -1,6 +1,6 @@
 /* Numeric planning by the daemon: the same questions and answers as numeric.h, over the wire. */
 #include "client/lib/connection/engine.h"
-#include "client/lib/connection/reply.h"
+#include "client/lib/messages/reply.h"
 #include "proto/convert_numeric.h"
 
 /* The answer must be to the question's kind. */

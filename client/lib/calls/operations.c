@@ -2,8 +2,8 @@
 #include "client/lib/calls/operations.h"
 
 #include "client/lib/connection/engine.h"
-#include "client/lib/connection/message.h"
-#include "client/lib/connection/reply.h"
+#include "client/lib/messages/message.h"
+#include "client/lib/messages/reply.h"
 
 static int take_done(struct npumem_request *request, const Npumem__V1__Response *response,
 		     struct npumem_error *error)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "client/lib/connection/engine.h"
-#include "client/lib/connection/message.h"
+#include "client/lib/messages/message.h"
 #include "client/lib/calls/operations.h"
 #include "client/lib/calls/segments.h"
 #include "client/lib/calls/staging.h"

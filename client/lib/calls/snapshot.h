@@ -2,7 +2,7 @@
 #ifndef CLIENT_LIB_SNAPSHOT_H
 #define CLIENT_LIB_SNAPSHOT_H
 
-#include "client/lib/connection/request.h"
+#include "client/lib/messages/request.h"
 
 /* Asks for the next piece of that snapshot; of 0 for a new one, and whether a record begins at its moment. 0 or a
  * status. */

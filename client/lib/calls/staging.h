@@ -4,8 +4,8 @@
 
 #include <npumem/async.h>
 
-#include "client/lib/connection/region.h"
-#include "client/lib/connection/staged.h"
+#include "client/lib/messages/region.h"
+#include "client/lib/messages/staged.h"
 
 /* Elements of a segment, from where an array of them may be sent, and to where one may come. */
 struct staging {

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "client/lib/connection/engine.h"
-#include "client/lib/connection/message.h"
-#include "client/lib/connection/reply.h"
-#include "client/lib/connection/sized.h"
+#include "client/lib/messages/message.h"
+#include "client/lib/messages/reply.h"
+#include "client/lib/messages/sized.h"
 
 /* Where there is no shared memory, segments need its shape. */
 static void note(struct npumem *npumem, const struct npumem_tensor *tensor)

@@ -4,8 +4,8 @@
 #include "client/lib/calls/transfer.h"
 
 #include "client/lib/connection/engine.h"
-#include "client/lib/connection/message.h"
-#include "client/lib/connection/reply.h"
+#include "client/lib/messages/message.h"
+#include "client/lib/messages/reply.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "host arrays travel as they are, little-endian");
 

@@ -2,7 +2,7 @@
 #ifndef CLIENT_LIB_TRANSFER_H
 #define CLIENT_LIB_TRANSFER_H
 
-#include "client/lib/connection/request.h"
+#include "client/lib/messages/request.h"
 
 struct transfer {
 	uint64_t handle;

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "client/lib/connection/address.h"
+#include "client/lib/addresses/address.h"
 #include "client/lib/connection/call.h"
 #include "client/lib/connection/clock.h"
 #include "client/lib/connection/engine.h"
-#include "client/lib/connection/sized.h"
-#include "client/lib/connection/private.h"
-#include "client/lib/connection/remote.h"
+#include "client/lib/messages/sized.h"
+#include "client/lib/addresses/private.h"
+#include "client/lib/addresses/remote.h"
 
 enum {
 	OPTIONS_FIRST = SIZED_UP_TO(struct npumem_options, spin_us),

@@ -4,7 +4,7 @@
 
 #include <npumem/client.h>
 
-#include "client/lib/connection/address.h"
+#include "client/lib/addresses/address.h"
 #include "client/lib/connection/memory.h"
 
 /* Takes over `fd` in any case; `options` may be NULL. 0 or UNAVAILABLE, INVALID. */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "client/lib/connection/clock.h"
-#include "client/lib/connection/remote.h"
+#include "client/lib/addresses/remote.h"
 #include "client/lib/connection/spin.h"
 
 /* ---- beginning and end ---- */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/lib/connection/remote.h"
-#include "client/lib/connection/reply.h"
+#include "client/lib/addresses/remote.h"
+#include "client/lib/messages/reply.h"
 
 enum { RECEIVE_BYTES_MOST = 32 << 20 /* in one turn, so that a flood cannot hold the caller */ };
 

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "client/lib/connection/buffer.h"
-#include "client/lib/connection/payload.h"
+#include "client/lib/messages/buffer.h"
+#include "client/lib/messages/payload.h"
 #include "proto/frame.h"
 
 struct inbox {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/lib/connection/payload.h"
+#include "client/lib/messages/payload.h"
 #include "proto/frame.h"
 
 enum { REQUEST_ID = 1 << 3, REQUEST_AGAIN = 61 << 3 };

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "client/lib/connection/buffer.h"
+#include "client/lib/messages/buffer.h"
 
 struct outbox {
 	struct buffer bytes;

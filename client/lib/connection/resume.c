@@ -11,7 +11,7 @@
 
 #include "client/lib/connection/clock.h"
 #include "client/lib/connection/engine.h"
-#include "client/lib/connection/remote.h"
+#include "client/lib/addresses/remote.h"
 #include "proto/convert.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "client/lib/connection/address.h"
+#include "client/lib/addresses/address.h"
 #include "client/lib/connection/kept.h"
 #include "client/lib/connection/pending.h"
 #include "proto/npumem.pb-c.h"

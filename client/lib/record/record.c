@@ -7,7 +7,7 @@
 #include "client/lib/calls/snapshot.h"
 #include "client/lib/connection/call.h"
 #include "client/lib/connection/engine.h"
-#include "client/lib/connection/reply.h"
+#include "client/lib/messages/reply.h"
 #include "client/lib/record/record.h"
 #include "proto/digest.h"
 #include "proto/frame.h"

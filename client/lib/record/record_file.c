@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/lib/connection/region.h"
-#include "client/lib/connection/reply.h"
+#include "client/lib/messages/region.h"
+#include "client/lib/messages/reply.h"
 #include "proto/frame.h"
 
 struct reader {

@@ -12,7 +12,7 @@
 #include "client/lib/connection/call.h"
 #include "client/lib/connection/engine.h"
 #include "client/lib/record/record_file.h"
-#include "client/lib/connection/region.h"
+#include "client/lib/messages/region.h"
 #include "client/lib/record/replay_peer.h"
 #include "proto/digest.h"
 

@@ -2,7 +2,7 @@
 #include "client/lib/record/run.h"
 
 #include "client/lib/connection/engine.h"
-#include "client/lib/connection/message.h"
+#include "client/lib/messages/message.h"
 #include "client/lib/calls/operations.h"
 
 void run_message(const char *kernel, const struct npumem_operand *operands, unsigned n_operands,

@@ -2,11 +2,11 @@
  * there are some, somebody settles, or rpc->wake was called. Does not know what a call waits for (resolve.h). */
 #include "daemon/rpc/calls/advance.h"
 
-#include "daemon/rpc/calls/absent.h"
-#include "daemon/rpc/calls/line.h"
+#include "daemon/rpc/resume/absent.h"
+#include "daemon/rpc/order/line.h"
 #include "daemon/rpc/calls/perform.h"
 #include "daemon/rpc/calls/progress.h"
-#include "daemon/rpc/calls/resolve.h"
+#include "daemon/rpc/order/resolve.h"
 #include "daemon/rpc/handlers/submit.h"
 
 /* Of calls that became ready while others ran: about 0.2 ms of work in one turn. */

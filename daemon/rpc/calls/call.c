@@ -7,11 +7,11 @@
 
 #include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/charge.h"
-#include "daemon/rpc/calls/line.h"
+#include "daemon/rpc/order/line.h"
 #include "daemon/rpc/calls/progress.h"
-#include "daemon/rpc/calls/unsent.h"
+#include "daemon/rpc/resume/unsent.h"
 #include "daemon/rpc/decode.h"
-#include "daemon/service/results.h"
+#include "daemon/service/kept/results.h"
 
 enum {
 	SPARE_MAX = 256,	       /* calls that are kept for others */

@@ -12,12 +12,12 @@
 #ifndef RPC_CALL_H
 #define RPC_CALL_H
 
-#include "daemon/rpc/calls/binding.h"
-#include "daemon/rpc/calls/claim.h"
+#include "daemon/rpc/order/binding.h"
+#include "daemon/rpc/order/claim.h"
 #include "daemon/rpc/operate.h"
 #include "daemon/rpc/prepare.h"
 #include "daemon/rpc/calls/recording.h"
-#include "daemon/rpc/calls/repeat.h"
+#include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/reply.h"
 #include "daemon/rpc/rpc.h"
 #include "daemon/service/scheduler.h"

@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
-#include "daemon/rpc/calls/absent.h"
+#include "daemon/rpc/resume/absent.h"
 #include "daemon/rpc/calls/advance.h"
-#include "daemon/rpc/calls/unsent.h"
-#include "daemon/service/snapshot.h"
+#include "daemon/rpc/resume/unsent.h"
+#include "daemon/service/kept/snapshot.h"
 
 static void begin_part(struct ending *ending);
 

@@ -2,7 +2,7 @@
 #ifndef RPC_ENDING_H
 #define RPC_ENDING_H
 
-#include "daemon/rpc/calls/claim.h"
+#include "daemon/rpc/order/claim.h"
 
 struct rpc;
 struct rpc_peer;

@@ -7,7 +7,7 @@
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/known.h"
 #include "daemon/rpc/handlers/submit.h"
-#include "daemon/rpc/calls/line.h"
+#include "daemon/rpc/order/line.h"
 
 static int dispatch(struct call *call)
 {

@@ -3,7 +3,7 @@
 
 #include "daemon/rpc/handlers/handler.h"
 #include "proto/wire.h"
-#include "daemon/service/inspect.h"
+#include "daemon/service/observed/inspect.h"
 #include "proto/convert.h"
 #include "proto/frame.h"
 

@@ -2,8 +2,8 @@
  * when nothing uses the tensors any more, for good: whoever finds them gone, or takes their names, must not find
  * them back after a crash. Then their bytes are zeroed, which may take long, and all of it goes at once. */
 #include "daemon/rpc/calls/advance.h"
-#include "daemon/rpc/calls/resolve.h"
-#include "daemon/rpc/calls/unsent.h"
+#include "daemon/rpc/order/resolve.h"
+#include "daemon/rpc/resume/unsent.h"
 #include "daemon/rpc/handlers/handler.h"
 
 static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)

@@ -1,5 +1,5 @@
 /* A session that goes on after the daemon was started again: its token, and its return. */
-#include "daemon/rpc/calls/absent.h"
+#include "daemon/rpc/resume/absent.h"
 #include "daemon/rpc/handlers/handler.h"
 
 static int resume(struct call *call, const Npumem__V1__ResumeRequest *request)

@@ -2,7 +2,7 @@
  * the client asks for them, while everybody else goes on. */
 #include "daemon/rpc/handlers/beginning.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/service/snapshot.h"
+#include "daemon/service/kept/snapshot.h"
 
 enum {
 	PIECE_DATA = 5, /* SnapshotPiece.data */

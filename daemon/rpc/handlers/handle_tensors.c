@@ -1,7 +1,7 @@
 /* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
 #include <errno.h>
 
-#include "daemon/rpc/calls/unsent.h"
+#include "daemon/rpc/resume/unsent.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/tensor_message.h"
 #include "proto/wire.h"

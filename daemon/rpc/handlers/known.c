@@ -8,8 +8,8 @@
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/submit.h"
 #include "daemon/rpc/handlers/tensor_message.h"
-#include "daemon/service/results.h"
-#include "daemon/service/stale.h"
+#include "daemon/service/kept/results.h"
+#include "daemon/service/kept/stale.h"
 #include "proto/wire.h"
 
 enum { TENSORS_FIELD = 1 /* Allocated.tensors */ };

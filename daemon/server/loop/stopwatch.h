@@ -6,7 +6,7 @@
 #define SERVER_STOPWATCH_H
 
 #include "daemon/server/loop/turns.h"
-#include "daemon/service/metrics.h"
+#include "daemon/service/observed/metrics.h"
 
 struct stopwatch {
 	uv_prepare_t prepare;

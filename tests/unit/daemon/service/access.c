@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "daemon/service/inspect.h"
+#include "daemon/service/observed/inspect.h"
 #include "tests/unit/daemon/service/world.h"
 
 struct people {

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "daemon/service/recover.h"
-#include "daemon/service/results.h"
+#include "daemon/service/kept/recover.h"
+#include "daemon/service/kept/results.h"
 #include "daemon/store/hooks.h"
 #include "tests/unit/daemon/service/world.h"
 

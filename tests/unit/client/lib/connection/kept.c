@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/lib/connection/payload.h"
+#include "client/lib/messages/payload.h"
 #include "tests/unit/client/lib/failing.h"
 
 static Npumem__V1__Request *unpacked(const struct kept *kept, uint64_t id, bool again)

@@ -1,0 +1,188 @@
+/* Sessions from another host. Who one is there, how one gets there and what is encrypted is ssh's and its
+ * configuration's alone; here are neither keys nor passwords. A shell stands at the other end: it is told one
+ * command with one word that is not fixed, in quotes. */
+#define _GNU_SOURCE /* secure_getenv */
+#include "client/lib/addresses/remote.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/lib/connection/clock.h"
+#include "client/lib/connection/connection.h"
+#include "client/lib/connection/engine.h"
+
+enum { REMOTE_WORDS_MAX = 32, REMOTE_SSH_BYTES = 1024, REMOTE_LOOK_BYTES = 4 };
+
+/* ---- ssh ---- */
+
+void remote_command(const struct address *address, char *to)
+{
+	/* Not every shell becomes the last command it has, and each session would keep one. */
+	size_t n = (size_t)sprintf(to, "exec npumemctl");
+	if (address->path[0]) {
+		n += (size_t)sprintf(to + n, " --socket '");
+		for (const char *p = address->path; *p; p++)
+			n += (size_t)sprintf(to + n, *p == '\'' ? "'\\''" : "%c", *p);
+		to[n++] = '\'';
+	}
+	sprintf(to + n, " dial --close");
+}
+
+static int add(char **argv, int n, const char *const *words)
+{
+	for (; *words; words++)
+		argv[n++] = (char *)(uintptr_t)*words;
+	return n;
+}
+
+/* $NPUMEM_SSH split in place, and what ssh is to do. -E2BIG: too many words. */
+static int arguments(char *words, const struct address *address, bool again, char *command, char **argv)
+{
+	char *rest;
+	int n = 0;
+	for (char *word = strtok_r(words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+		if (n == REMOTE_WORDS_MAX)
+			return -E2BIG;
+		argv[n++] = word;
+	}
+	if (!n)
+		return -EINVAL;
+	/* A shared connection that began here would end with this one. */
+	static const char *const own[] = {"-T", "-o", "ControlMaster=no", NULL};
+	static const char *const unasked[] = {"-o", "BatchMode=yes", "-o", "ConnectTimeout=10", NULL};
+	n = add(argv, n, own);
+	if (again)
+		n = add(argv, n, unasked);
+	argv[n++] = (char *)(uintptr_t) "--";
+	argv[n++] = (char *)(uintptr_t)address->host;
+	argv[n++] = command;
+	argv[n] = NULL;
+	return 0;
+}
+
+int remote_start(const struct address *address, bool again, struct spawned *spawned, int *fd)
+{
+	const char *given = secure_getenv("NPUMEM_SSH");
+	/* $PATH is the choice of a caller who may have fewer rights. */
+	const char *own = getauxval(AT_SECURE) ? "/usr/bin/ssh" : "ssh";
+	char words[REMOTE_SSH_BYTES], command[REMOTE_COMMAND_BYTES], *argv[REMOTE_WORDS_MAX + 16];
+	int ends[2], n = snprintf(words, sizeof(words), "%s", given && *given ? given : own);
+	if (n < 0 || (size_t)n >= sizeof(words))
+		return -E2BIG;
+	remote_command(address, command);
+	int err = arguments(words, address, again, command, argv);
+	if (!err && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		err = -errno;
+	if (err)
+		return err;
+	err = -spawn_filter(argv, ends[1], spawned);
+	if (err)
+		close(ends[0]);
+	else
+		*fd = ends[0];
+	return err;
+}
+
+/* ---- what comes from there ---- */
+
+/* In the first bytes of a message are a tag below 4, which is no text, or a length that is not; or it is a short
+ * Info, whose length is that of its contents, their head and the id of the first request. */
+static bool is_info(const uint8_t *bytes)
+{
+	return bytes[1] == 0x2a && bytes[0] == bytes[2] + 4;
+}
+
+static bool is_text(uint8_t byte)
+{
+	return (byte >= ' ' && byte != 0x7f) || byte == '\n' || byte == '\r' || byte == '\t' || byte == '\033';
+}
+
+int remote_greeting(const uint8_t *bytes, size_t n, char *line, size_t line_bytes)
+{
+	size_t at = 0;
+	while (at < n && at < REMOTE_LOOK_BYTES && is_text(bytes[at]))
+		at++;
+	if (at < REMOTE_LOOK_BYTES)
+		return at < n;
+	if (is_info(bytes))
+		return 1;
+	for (at = 0; at < n && at + 1 < line_bytes && bytes[at] != '\n' && bytes[at] != '\r'; at++)
+		line[at] = bytes[at] >= ' ' && bytes[at] < 0x7f ? (char)bytes[at] : '?';
+	line[at] = 0;
+	return -1;
+}
+
+/* ---- opening ---- */
+
+/* ssh ends its lines as a terminal wants them. */
+static void last_words(int log, off_t from, char *line, size_t bytes)
+{
+	spawn_last_words(log, from, line, bytes);
+	line[strcspn(line, "\r")] = 0;
+}
+
+void remote_explain(const struct address *address, int log, off_t from, char *why, size_t bytes)
+{
+	char last[256];
+	last_words(log, from, last, sizeof(last));
+	if (last[0])
+		snprintf(why, bytes, "%s", last);
+	else
+		snprintf(why, bytes, "the connection to %.80s ended", address->host);
+}
+
+static int refused(const struct address *address, const struct spawned *spawned, const struct npumem_error *why,
+		   struct npumem_error *error)
+{
+	bool late = why->status == NPUMEM_DEADLINE_EXCEEDED;
+	char last[256];
+	const char *text = why->message;
+	/* What ssh said last is in the reason of an end that it caused. */
+	if (late)
+		last_words(spawned->log, 0, last, sizeof(last));
+	if (late && last[0])
+		text = last;
+	if (spawned->pid > 0)
+		spawn_kill(spawned->pid);
+	if (spawned->log >= 0)
+		close(spawned->log);
+	return npumem_error_set(error, late ? why->status : NPUMEM_UNAVAILABLE, "cannot reach %.80s: %.350s",
+				address->host, text);
+}
+
+int remote_open(const struct address *address, const struct npumem_options *given, struct npumem **out,
+		struct npumem_error *error)
+{
+	struct npumem_options options = *given;
+	struct npumem_error why;
+	struct spawned spawned;
+	struct npumem *npumem;
+	int fd, err = remote_start(address, false, &spawned, &fd);
+	if (err)
+		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot reach %.80s: $NPUMEM_SSH or ssh: %s",
+					address->host, strerror(-err));
+	/* An answer takes longer than anybody should look for it. */
+	options.spin_us = NPUMEM_NO_SPIN;
+	options.call_ms = options.connect_ms;
+	int status = connection_at(&memory_libc, address, fd, &options, &npumem, &why);
+	if (status)
+		return refused(address, &spawned, &why, error);
+	npumem->child = spawned.pid;
+	npumem->child_log = spawned.log;
+	status = npumem_info(npumem, NULL, &why);
+	npumem->call_ms = given->call_ms;
+	if (!status) {
+		*out = npumem;
+		return 0;
+	}
+	spawned = (struct spawned){npumem->child, npumem->child_log};
+	npumem->child = 0;
+	npumem->child_log = -1;
+	engine_close(npumem);
+	return refused(address, &spawned, &why, error);
+}

@@ -1,0 +1,30 @@
+/* A daemon on another host: ssh as the other end of the connection, and npumemctl dial as the other end of ssh. */
+#ifndef CLIENT_LIB_REMOTE_H
+#define CLIENT_LIB_REMOTE_H
+
+#include <npumem/client.h>
+
+#include "client/lib/addresses/address.h"
+#include "client/lib/addresses/spawn.h"
+
+/* What the account's shell there is told to run: `to` has REMOTE_COMMAND_BYTES. */
+enum { REMOTE_COMMAND_BYTES = 64 + 4 * ADDRESS_PATH_BYTES };
+void remote_command(const struct address *address, char *to);
+
+/* Starts $NPUMEM_SSH, or ssh, and does not wait: whether the host can be reached is told by the first answer. The
+ * socket to it in *fd. `again`: for a session that has had another; nobody is asked for a password in the middle
+ * of something else, and a host that does not answer is given up soon. 0 or -errno. */
+int remote_start(const struct address *address, bool again, struct spawned *spawned, int *fd);
+
+/* Connects, and asks once. `options` complete. 0; UNAVAILABLE with what ssh said last, DEADLINE_EXCEEDED. */
+int remote_open(const struct address *address, const struct npumem_options *options, struct npumem **out,
+		struct npumem_error *error);
+
+/* What came first of a connection: 1, a daemon's message; 0, too little to tell; -1, something else, whose first
+ * line is in `line`, as far as it can be printed. */
+int remote_greeting(const uint8_t *bytes, size_t n, char *line, size_t line_bytes);
+
+/* Why a connection ended: what ssh said last, but for the first `from` bytes, if anything. */
+void remote_explain(const struct address *address, int log, off_t from, char *why, size_t bytes);
+
+#endif

@@ -1,0 +1,103 @@
+/* A list of pointers, which stay good as a request that waits has an access to each of its tensors. */
+#include "daemon/rpc/order/binding.h"
+
+void binding_init(struct binding *binding, const struct session *session, const struct scheduler_entry *entry)
+{
+	binding->session = session;
+	binding->entry = entry;
+	binding->tensors = binding->few;
+	binding->needs = binding->few_needs;
+	binding->n = binding->at = 0;
+	binding->room = BINDING_FEW;
+	binding->is_bound = false;
+}
+
+void binding_deinit(struct binding *binding)
+{
+	if (binding->tensors != binding->few)
+		heap_free(binding->session->service->heap, binding->tensors);
+	binding->tensors = binding->few;
+	binding->needs = binding->few_needs;
+}
+
+void binding_bind(struct binding *binding)
+{
+	binding->is_bound = true;
+	binding->at = 0;
+}
+
+static int grow(struct binding *binding)
+{
+	size_t room = 2 * binding->room;
+	struct tensor **grown = heap_alloc(binding->session->service->heap, room * (sizeof(*grown) + 1));
+	uint8_t *needs = (uint8_t *)(grown + room);
+
+	if (!grown)
+		return -1;
+	memcpy(grown, binding->tensors, binding->n * sizeof(*grown));
+	memcpy(needs, binding->needs, binding->n);
+	binding_deinit(binding);
+	binding->tensors = grown;
+	binding->needs = needs;
+	binding->room = room;
+	return 0;
+}
+
+static int add(struct binding *binding, struct tensor *tensor, enum access_need need)
+{
+	if (binding->n == binding->room && grow(binding))
+		return -1;
+	binding->needs[binding->n] = (uint8_t)need;
+	binding->tensors[binding->n++] = tensor;
+	return 0;
+}
+
+/* By a request that came before this one; or before which this one cannot go any more. */
+static bool may_go(const struct binding *binding, const struct tensor *tensor)
+{
+	const struct scheduler_entry *entry = binding->entry, *by = record_of(tensor)->going;
+
+	return (by && (by->is_started || by->arrival < entry->arrival)) ||
+	       scheduler_may_go(&record_of(tensor_root(tensor))->queue, entry);
+}
+
+bool binding_name_may_go(const struct binding *binding, uint32_t uid, const char *name)
+{
+	const struct record *record = names_find(&binding->session->service->names, uid, name);
+
+	return record && may_go(binding, record->tensor);
+}
+
+int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
+		 struct tensor **tensor, struct npumem_error *error)
+{
+	struct access_ref to;
+	int status;
+
+	if (binding->is_bound) {
+		*tensor = binding->tensors[binding->at++];
+		return 0;
+	}
+	if (!ref)
+		return npumem_error_set(error, NPUMEM_INVALID, "%s is not given", what);
+	to = (struct access_ref){ref->handle, ref->name};
+	status = access_find(binding->session, &to, need, tensor, error);
+	/* Also where it may not do that: there may be nothing to be refused then. */
+	if ((!status || status == NPUMEM_PERMISSION_DENIED) && may_go(binding, *tensor))
+		return BINDING_BLOCKED;
+	if (!status && record_of(*tensor)->bound < binding->entry->arrival)
+		record_of(*tensor)->bound = binding->entry->arrival;
+	if (!status && add(binding, *tensor, need))
+		status = heap_exhausted(error);
+	return status;
+}
+
+int binding_check(const struct binding *binding, struct npumem_error *error)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < binding->n && !status; i++)
+		status = access_check(binding->session, binding->tensors[i], (enum access_need)binding->needs[i],
+				      error);
+	return status;
+}

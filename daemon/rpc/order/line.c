@@ -1,0 +1,205 @@
+/* A call in line is tried again from the loop, and in no other way: at once, or, where it may lie over others and
+ * so may take many turns, as a request in the order like those that never stood in line. Meanwhile nobody else is
+ * tried. Invariant: a waiter is in the service's line exactly while its call's state is CALL_IN_LINE, or it is
+ * rpc->searching; and call->error says in line what it lacked when it was last tried. */
+#include "daemon/rpc/order/line.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/calls/charge.h"
+#include "daemon/rpc/calls/perform.h"
+
+static struct call *call_of(struct waiter *waiter)
+{
+	return (struct call *)((char *)waiter - offsetof(struct call, waiter));
+}
+
+/* What was missing now stays in the message and the fields. */
+static void say_never(struct call *call)
+{
+	struct npumem_error why = *call->error;
+
+	snprintf(call->error->message, sizeof(call->error->message),
+		 "not even an empty device has room for this: %.400s", why.message);
+}
+
+static bool join(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+	const Npumem__V1__AllocRequest *request;
+	struct npumem_error why;
+
+	if (call->method != CALL_METHOD_ALLOC || call->turn != TENSORS_LAST || !tensors_lacked_room(call->error) ||
+	    call_is_cancelled(call))
+		return false;
+	request = call->request->alloc;
+	if (!waiting_measure(rpc->service->device, rpc->requests, (unsigned)request->n_tensors, &call->waiter)) {
+		say_never(call);
+		return false;
+	}
+	call->waiter.user = call->session->user;
+	call->waiter.deadline_ns =
+		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * request->wait_ms : WAITING_NEVER;
+	why = *call->error;
+	npumem_error_clear(call->error);
+	if (charge_call(call) || waiting_add(&rpc->service->waiting, &call->waiter, call->error))
+		return false;
+	*call->error = why;
+	advance_step_aside(call);
+	return true;
+}
+
+/* What was searched for in the order. */
+static bool keeps_searched(struct call *call, int status)
+{
+	struct rpc *rpc = call->rpc;
+
+	rpc->searching = NULL;
+	if (!status || !tensors_lacked_room(call->error) || call_is_cancelled(call)) {
+		waiting_served(&rpc->service->waiting, &call->waiter);
+		return false;
+	}
+	rpc->service->waiting.look = true;
+	advance_step_aside(call);
+	return true;
+}
+
+bool line_keeps(struct call *call, int status)
+{
+	if (call->rpc->searching == call)
+		return keeps_searched(call, status);
+	return status && join(call);
+}
+
+void line_leave(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+
+	if (call->state != CALL_IN_LINE && rpc->searching != call)
+		return;
+	waiting_remove(&rpc->service->waiting, &call->waiter);
+	if (rpc->searching == call)
+		rpc->searching = NULL;
+}
+
+static bool is_closed(const struct rpc *rpc)
+{
+	return rpc->searching || !rpc->service->waiting.first || scheduler_is_exclusive(&rpc->service->scheduler);
+}
+
+uint64_t line_alarm(const struct rpc *rpc)
+{
+	uint64_t deadline, window_end;
+
+	if (is_closed(rpc))
+		return WAITING_NEVER;
+	deadline = rpc->service->waiting.deadline_ns;
+	window_end = waiting_window_end(rpc->service);
+	return deadline < window_end ? deadline : window_end;
+}
+
+/* ---- what a turn does ---- */
+
+/* Of trying one after the other, or refusing: each may take a good part of a millisecond of the loop. */
+enum { SPELL_NS = 100000 };
+
+/* Where nothing would be done in another turn everything is done in this one. */
+static uint64_t spell_end(const struct rpc *rpc)
+{
+	return rpc->now_ns && rpc->wake ? rpc->now_ns() + SPELL_NS : UINT64_MAX;
+}
+
+static bool is_over(const struct rpc *rpc, uint64_t end_ns)
+{
+	return end_ns != UINT64_MAX && rpc->now_ns() >= end_ns;
+}
+
+static bool may_search(const struct call *call)
+{
+	const Npumem__V1__AllocRequest *request = call->request->alloc;
+	size_t i = 0;
+
+	while (i < request->n_tensors && request->tensors[i]->reuse < NPUMEM__V1__REUSE__IF_SAFE)
+		i++;
+	return i < request->n_tensors;
+}
+
+static void try(struct call *call)
+{
+	int status;
+
+	call->turn = TENSORS_HEAD;
+	if (may_search(call)) {
+		npumem_error_clear(call->error);
+		call->rpc->searching = call;
+		advance_step_back(call);
+		return;
+	}
+	status = perform_again(call);
+	if (status && tensors_lacked_room(call->error))
+		return;
+	waiting_served(&call->rpc->service->waiting, &call->waiter);
+	call->state = CALL_RUNNING;
+	call_end(call, status);
+}
+
+void line_serve(struct rpc *rpc)
+{
+	const struct waiting *waiting = &rpc->service->waiting;
+	struct waiter *waiter;
+	uint64_t end;
+
+	if (is_closed(rpc) || rpc->is_line_paused || (!waiting->look && !waiting->room))
+		return;
+	end = spell_end(rpc);
+	while (!rpc->searching && !is_over(rpc, end) && (waiter = waiting_next(rpc->service)))
+		try(call_of(waiter));
+	rpc->is_line_paused = is_over(rpc, end);
+	if (rpc->is_line_paused)
+		rpc->wake(rpc->ctx);
+}
+
+static void refuse(struct call *call)
+{
+	struct npumem_error why = *call->error;
+
+	call->error->status = NPUMEM_DEADLINE_EXCEEDED;
+	snprintf(call->error->message, sizeof(call->error->message), "waited %" PRIu32 " ms: %.400s",
+		 call->request->alloc->wait_ms, why.message);
+	call_end(call, NPUMEM_DEADLINE_EXCEEDED);
+}
+
+void line_tick(struct rpc *rpc)
+{
+	struct waiter *waiter;
+	uint64_t end;
+
+	if (is_closed(rpc) || !rpc->now_ns)
+		return;
+	rpc->service->waiting.look = true;
+	line_serve(rpc);
+	end = spell_end(rpc);
+	while (!is_over(rpc, end) && (waiter = waiting_expired(&rpc->service->waiting, rpc->now_ns())))
+		refuse(call_of(waiter));
+}
+
+void rpc_peer_end_waiting(struct rpc *rpc, struct rpc_peer *peer)
+{
+	struct call *call = peer->calls, *next;
+
+	for (; call && !peer->is_closing; call = next) {
+		next = call->next;
+		if (rpc->searching == call)
+			perform_cancel(call);
+		if (call->state != CALL_IN_LINE)
+			continue;
+		npumem_error_clear(call->error);
+		npumem_error_set(call->error, NPUMEM_UNAVAILABLE, "the daemon is going down");
+		npumem_error_number(call->error, "going_down", 1);
+		call_end(call, NPUMEM_UNAVAILABLE);
+	}
+	advance_settle(rpc);
+}

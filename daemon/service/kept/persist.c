@@ -1,0 +1,276 @@
+/* The tables' cells, written. Invariant: between two calls of the service's users every live tensor with a record,
+ * and every session with a token, is in the store as it is. Decides nothing: what is possible was checked before.
+ */
+#include "daemon/service/kept/persist.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "daemon/service/kept/results.h"
+#include "daemon/service/session.h"
+
+int persist_begin(struct service *service, struct npumem_error *error)
+{
+	return persist_prepare(service, STORE_TENSORS, PERSIST_NO_CELL, PERSIST_RESERVE, error);
+}
+
+void persist_deinit(struct persist *persist)
+{
+	results_pool_deinit(persist);
+	heap_free(persist->heap, persist->owners);
+	persist->owners = NULL;
+	persist->owners_room = 0;
+	heap_free(persist->heap, persist->sessions.free);
+	heap_free(persist->heap, persist->results.free);
+	persist->sessions = persist->results = (struct persist_cells){0};
+}
+
+static int refuse(int status, struct npumem_error *error)
+{
+	if (status == -ENOMEM)
+		return heap_exhausted(error);
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+				"the state directory has no room for this: %s; nothing was changed",
+				strerror(-status));
+}
+
+int persist_prepare(struct service *service, enum store_table table, uint32_t cell, uint32_t n_changes,
+		    struct npumem_error *error)
+{
+	struct store *store = service->persist.store;
+	int status = store ? store_prepare(store, table, cell + 1, n_changes) : 0;
+
+	return status ? refuse(status, error) : 0;
+}
+
+void persist_make_room(struct service *service, uint32_t n_changes)
+{
+	struct store *store = service->persist.store;
+
+	if (!store || !store_prepare(store, STORE_TENSORS, 0, n_changes))
+		return;
+	/* As much was prepared when the service began, and is not given up. */
+	store_commit(store);
+	if (store_prepare(store, STORE_TENSORS, 0, n_changes))
+		assert(n_changes > PERSIST_RESERVE);
+}
+
+/* ---- cells ---- */
+
+static struct persist_cells *cells_of(struct persist *persist, enum store_table table)
+{
+	return table == STORE_SESSIONS ? &persist->sessions : &persist->results;
+}
+
+static int grow(struct persist *persist, struct persist_cells *cells, uint32_t n_cells)
+{
+	uint32_t room = cells->room ? cells->room : 64;
+	uint32_t *free;
+
+	if (n_cells <= cells->room)
+		return 0;
+	while (room < n_cells && room <= UINT32_MAX / 2)
+		room *= 2;
+	free = room < n_cells ? NULL : heap_alloc(persist->heap, room * sizeof(*free));
+	if (!free)
+		return -ENOMEM;
+	if (cells->n)
+		memcpy(free, cells->free, cells->n * sizeof(*free));
+	heap_free(persist->heap, cells->free);
+	cells->free = free;
+	cells->room = room;
+	return 0;
+}
+
+/* As many as the cells' own list has room for, so that it grows as seldom. */
+static int grow_owners(struct persist *persist)
+{
+	uint32_t room = persist->sessions.room;
+	struct session **owners;
+
+	if (room == persist->owners_room)
+		return 0;
+	owners = heap_zalloc(persist->heap, room, sizeof(struct session *));
+	if (!owners)
+		return -ENOMEM;
+	if (persist->owners_room)
+		memcpy(owners, persist->owners, persist->owners_room * sizeof(struct session *));
+	heap_free(persist->heap, persist->owners);
+	persist->owners = owners;
+	persist->owners_room = room;
+	return 0;
+}
+
+int persist_take_cell(struct service *service, enum store_table table, uint32_t n_changes, uint32_t *cell,
+		      struct npumem_error *error)
+{
+	struct persist_cells *cells = cells_of(&service->persist, table);
+	bool is_new = !cells->n;
+	int status;
+
+	if (is_new && (grow(&service->persist, cells, cells->n_cells + 1) || grow_owners(&service->persist)))
+		return heap_exhausted(error);
+	*cell = is_new ? cells->n_cells : cells->free[cells->n - 1];
+	status = persist_prepare(service, table, *cell, n_changes, error);
+	if (status)
+		return status;
+	if (is_new)
+		cells->n_cells++;
+	else
+		cells->n--;
+	return 0;
+}
+
+void persist_give_cell(struct service *service, enum store_table table, uint32_t cell)
+{
+	struct persist_cells *cells = cells_of(&service->persist, table);
+
+	cells->free[cells->n++] = cell;
+}
+
+int persist_find_cells(struct persist *persist, enum store_table table, bool (*used)(void *ctx, uint32_t cell),
+		       void *ctx)
+{
+	struct persist_cells *cells = cells_of(persist, table);
+	uint32_t n = store_n_cells(persist->store, table);
+
+	if (grow(persist, cells, n) || grow_owners(persist))
+		return -ENOMEM;
+	cells->n_cells = n;
+	for (uint32_t i = n; i-- > 0;)
+		if (!used(ctx, i))
+			cells->free[cells->n++] = i;
+	return 0;
+}
+
+/* ---- tensors ---- */
+
+int persist_prepare_new(struct service *service, struct tensor *const *tensors, unsigned n,
+			struct npumem_error *error)
+{
+	uint32_t last = 0;
+
+	if (!service->persist.store)
+		return 0;
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t slot = device_handle_slot(tensors[i]->handle);
+
+		last = slot > last ? slot : last;
+	}
+	return persist_prepare(service, STORE_TENSORS, last, n, error);
+}
+
+void persist_put(struct service *service, const struct tensor *tensor)
+{
+	const struct record *record = record_of(tensor);
+	const struct record_grants *grants = record->grants;
+	struct persist_tensor cell;
+
+	if (!service->persist.store)
+		return;
+	device_describe(service->device, tensor, &cell.saved);
+	memcpy(cell.name, record->name, sizeof(cell.name));
+	cell.session = record->session_id;
+	cell.request = record->request;
+	cell.index = record->request_index;
+	cell.uid = record->uid;
+	cell.n_grants = grants ? grants->n : 0;
+	cell.reserved = 0;
+	for (unsigned i = 0; i < cell.n_grants; i++) {
+		cell.grants[i].uid = grants->to[i].uid;
+		cell.grants[i].access = grants->to[i].access;
+	}
+	store_put(service->persist.store, STORE_TENSORS, device_handle_slot(tensor->handle), &cell,
+		  PERSIST_TENSOR_BYTES_MIN + cell.n_grants * sizeof(cell.grants[0]));
+}
+
+void persist_disown(struct service *service, const struct tensor *tensor)
+{
+	struct persist_tensor cell = {.uid = record_of(tensor)->uid};
+
+	if (!service->persist.store)
+		return;
+	device_describe(service->device, tensor, &cell.saved);
+	store_put(service->persist.store, STORE_TENSORS, device_handle_slot(tensor->handle), &cell,
+		  PERSIST_TENSOR_BYTES_MIN);
+}
+
+void persist_drop(struct service *service, const struct tensor *tensor)
+{
+	if (!service->persist.store)
+		return;
+	results_gone(service, tensor);
+	persist_make_room(service, 1);
+	store_drop(service->persist.store, STORE_TENSORS, device_handle_slot(tensor->handle),
+		   device_handle_stamp(tensor->handle));
+}
+
+void persist_moved(struct service *service, const struct device_move *moves, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		persist_put(service, moves[i].tensor);
+	persist_commit(&service->persist);
+}
+
+/* ---- sessions ---- */
+
+void persist_session_adopt(struct session *session)
+{
+	session->service->persist.owners[session->cell] = session;
+}
+
+int persist_session_begin(struct session *session, bool lingers, struct npumem_error *error)
+{
+	struct service *service = session->service;
+	int status;
+
+	if (session->has_token) {
+		session->lingers = lingers;
+		persist_session_put(session);
+		persist_commit(&service->persist);
+		return 0;
+	}
+	status = persist_take_cell(service, STORE_SESSIONS, 1, &session->cell, error);
+	if (status)
+		return status;
+	if (service->persist.random(session->token, sizeof(session->token)))
+		status = npumem_error_set(error, NPUMEM_INTERNAL, "no random bytes for a token");
+	if (status) {
+		persist_give_cell(service, STORE_SESSIONS, session->cell);
+		return status;
+	}
+	session->has_token = true;
+	session->lingers = lingers;
+	persist_session_adopt(session);
+	persist_session_put(session);
+	persist_commit(&service->persist);
+	return 0;
+}
+
+void persist_session_put(struct session *session)
+{
+	struct persist_session cell = {.id = session->id,
+				       .forgotten_below = session->forgotten_below,
+				       .changed_below = session->changed_below,
+				       .uid = session->uid,
+				       .lingers = session->lingers};
+
+	memcpy(cell.token, session->token, sizeof(cell.token));
+	store_put(session->service->persist.store, STORE_SESSIONS, session->cell, &cell, sizeof(cell));
+}
+
+void persist_session_end(struct session *session)
+{
+	struct service *service = session->service;
+
+	if (!session->has_token)
+		return;
+	session->has_token = false;
+	service->persist.owners[session->cell] = NULL;
+	/* First: results of nobody are dropped by the next process, too. */
+	persist_make_room(service, 1);
+	store_drop(service->persist.store, STORE_SESSIONS, session->cell, 0);
+	persist_give_cell(service, STORE_SESSIONS, session->cell);
+	results_deinit(session);
+	persist_commit(&service->persist);
+}

@@ -1,0 +1,213 @@
+/* Tensors in the order that the device asks for. Their cells are verified and not judged: where a tensor lay, it
+ * lies again, or it is lost. */
+#include "daemon/service/kept/recovery.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/service/kept/results.h"
+#include "daemon/service/tensors.h"
+
+enum { LINES_MAX = 16 }; /* about single tensors */
+
+static void name_plainly(void *ctx, const struct tensor *tensor, char *buffer, size_t bytes)
+{
+	const struct record *record = record_of(tensor);
+
+	(void)ctx;
+	if (record && record->name[0])
+		snprintf(buffer, bytes, "%s", record->name);
+	else
+		snprintf(buffer, bytes, "a tensor without a name");
+}
+
+static int refuse(struct npumem_error *error, const char *why)
+{
+	return npumem_error_set(error, NPUMEM_INVALID, "%s", why);
+}
+
+/* A tensor without a name whose session is over, one that is nobody's, and a view of such: its bytes go when all
+ * have their place. */
+static bool is_orphan(const struct recovery *recovery, const struct persist_tensor *kept)
+{
+	const struct tensor *base =
+		kept->saved.base ? device_find(recovery->service->device, kept->saved.base) : NULL;
+
+	return (!kept->name[0] && !recovery_session(recovery, kept->session)) || (base && !base->owner);
+}
+
+/* What the device does not look at. */
+static int check_cell(const struct recovery *recovery, const struct persist_tensor *kept, uint32_t slot,
+		      size_t bytes, struct npumem_error *error)
+{
+	if (kept->n_grants > RECORD_GRANTS_MAX ||
+	    bytes != PERSIST_TENSOR_BYTES_MIN + kept->n_grants * sizeof(kept->grants[0]))
+		return refuse(error, "its cell is of another size");
+	for (uint32_t i = 0; i < kept->n_grants; i++)
+		if (kept->grants[i].access != RECORD_READ && kept->grants[i].access != RECORD_WRITE)
+			return refuse(error, "it is granted for something unknown");
+	if (device_handle_slot(kept->saved.handle) != slot)
+		return refuse(error, "its handle belongs to another cell");
+	if (kept->name[NPUMEM_NAME_BYTES_MAX])
+		return refuse(error, "its name has no end");
+	if (!kept->name[0] || is_orphan(recovery, kept))
+		return 0;
+	if (names_find(&recovery->service->names, kept->uid, kept->name))
+		return refuse(error, "another one has its name");
+	return names_check(kept->name, error);
+}
+
+static int copy_grants(struct service *service, const struct persist_tensor *kept, struct record *record)
+{
+	if (!kept->n_grants)
+		return 0;
+	record->grants = heap_zalloc(service->heap, 1, sizeof(*record->grants));
+	if (!record->grants)
+		return -ENOMEM;
+	record->grants->n = kept->n_grants;
+	for (uint32_t i = 0; i < kept->n_grants; i++) {
+		record->grants->to[i].uid = kept->grants[i].uid;
+		record->grants->to[i].access = (enum record_access)kept->grants[i].access;
+	}
+	return 0;
+}
+
+static int attach(struct recovery *recovery, struct tensor *tensor, const struct persist_tensor *kept,
+		  struct session *session)
+{
+	struct record *record = tensor_owner_room(tensor);
+	struct service *service = recovery->service;
+
+	/* Nobody is to be taken for who made it. */
+	if (kept->session > service->last_session && kept->session <= INT64_MAX)
+		service->last_session = kept->session;
+	if (copy_grants(service, kept, record))
+		return -ENOMEM;
+	memcpy(record->name, kept->name, strnlen(kept->name, NPUMEM_NAME_BYTES_MAX));
+	record->session_id = kept->session;
+	if (session && !recovery_is_replay(recovery)) {
+		record->request = kept->request;
+		record->request_index = kept->index;
+		record->maker_cell = session->cell;
+	}
+	if (tensors_readopt(service, session, kept->uid, tensor)) {
+		heap_free(service->heap, record->grants);
+		return -ENOMEM;
+	}
+	/* As many as there are: which of them are the latest is known when all have come. */
+	if (record->request)
+		results_restore_made(session, record);
+	*(tensor->base ? &recovery->report->n_views : &recovery->report->n_tensors) += 1;
+	return 0;
+}
+
+static void lose_tensor(struct recovery *recovery, const struct persist_tensor *kept, uint32_t slot,
+			const struct npumem_error *error)
+{
+	uint64_t stamp = device_handle_slot(kept->saved.handle) == slot ? device_handle_stamp(kept->saved.handle)
+									: UINT64_MAX;
+
+	if (++recovery->report->n_refused <= LINES_MAX)
+		recovery_say(recovery, true, "lost: tensor %.63s of uid %" PRIu32 ": %s",
+			     kept->name[0] ? kept->name : "without a name", kept->uid, error->message);
+	recovery_drop(recovery, STORE_TENSORS, slot, stamp);
+}
+
+static int restore_tensor(struct recovery *recovery, uint32_t slot, const struct persist_tensor *kept,
+			  size_t bytes)
+{
+	struct service *service = recovery->service;
+	struct npumem_error error = {.status = 0};
+	struct error_context context = {.error = &error, .name = name_plainly};
+	struct tensor *tensor;
+	int status = check_cell(recovery, kept, slot, bytes, &error);
+
+	if (!status)
+		status = device_restore(service->device, &kept->saved, &tensor, &context);
+	if (status < 0)
+		return status;
+	if (status) {
+		lose_tensor(recovery, kept, slot, &error);
+		return 0;
+	}
+	if (!is_orphan(recovery, kept))
+		return attach(recovery, tensor, kept, recovery_session(recovery, kept->session));
+	recovery->report->n_ended++;
+	return 0;
+}
+
+/* Those that have no tensor. One that is damaged is never used again, as nobody knows what handles it gave. */
+static int restore_slots(struct recovery *recovery)
+{
+	uint32_t n = store_n_cells(recovery->store, STORE_TENSORS);
+	int status = device_restore_begin(recovery->service->device, n);
+	size_t bytes;
+
+	for (uint32_t slot = n; slot-- > 0 && !status;) {
+		uint64_t stamp = store_stamp(recovery->store, STORE_TENSORS, slot);
+		bool is_lost = store_is_lost(recovery->store, STORE_TENSORS, slot);
+
+		if (!is_lost && recovery_tensor(recovery, slot, &bytes))
+			continue;
+		if (is_lost || store_cell(recovery->store, STORE_TENSORS, slot, &bytes)) {
+			recovery->report->n_damaged++;
+			recovery_drop(recovery, STORE_TENSORS, slot, UINT64_MAX);
+		} else if (stamp <= UINT32_MAX) {
+			device_restore_free(recovery->service->device, slot, stamp);
+		}
+	}
+	return status;
+}
+
+int recover_tensors(struct recovery *recovery)
+{
+	enum { PASSES = 3 };
+	uint32_t n = store_n_cells(recovery->store, STORE_TENSORS);
+	int status = restore_slots(recovery);
+
+	for (unsigned pass = 0; pass < PASSES; pass++)
+		for (uint32_t slot = 0; slot < n && !status; slot++) {
+			struct persist_tensor copy;
+			size_t bytes;
+			const struct persist_tensor *kept = recovery_tensor(recovery, slot, &bytes);
+
+			if (!kept || device_saved_pass(&kept->saved) != pass)
+				continue;
+			/* What is dropped meanwhile may move the cells. */
+			memset(&copy, 0, sizeof(copy));
+			memcpy(&copy, kept, bytes < sizeof(copy) ? bytes : sizeof(copy));
+			status = restore_tensor(recovery, slot, &copy, bytes);
+		}
+	for (uint32_t i = 0; i < recovery->n_sessions && !status; i++)
+		results_sort_made(recovery->sessions[i].session);
+	for (uint32_t i = 0; i < recovery->n_sessions && recovery_is_replay(recovery); i++)
+		session_settle(recovery->sessions[i].session);
+	if (recovery->report->n_damaged)
+		recovery_say(recovery, true, "lost: %" PRIu32 " tensors, whose cells are damaged",
+			     recovery->report->n_damaged);
+	return status;
+}
+
+/* Their bytes are zeroed and never written. Views first, as a base takes its own along. */
+static void release_orphans(struct recovery *recovery, bool views)
+{
+	struct device *device = recovery->service->device;
+	struct tensor *tensor = device_next(device, NULL), *next;
+
+	for (; tensor; tensor = next) {
+		next = device_next(device, tensor);
+		if (tensor->owner || !tensor->base == views)
+			continue;
+		recovery_drop(recovery, STORE_TENSORS, device_handle_slot(tensor->handle),
+			      device_handle_stamp(tensor->handle));
+		device_release(device, tensor, NULL, NULL);
+	}
+}
+
+void recover_end_orphans(struct recovery *recovery)
+{
+	release_orphans(recovery, true);
+	release_orphans(recovery, false);
+}

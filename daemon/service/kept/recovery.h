@@ -1,0 +1,46 @@
+/* What the parts of a recovery share: recover_*.c. */
+#ifndef SERVICE_RECOVERY_H
+#define SERVICE_RECOVERY_H
+
+#include "daemon/service/kept/recover.h"
+
+enum { RECOVERY_LINE_BYTES = 512 };
+
+struct recovery_session {
+	uint64_t id;
+	struct session *session;
+};
+
+struct recovery {
+	struct service *service;
+	struct store *store;
+	const struct recover_host *host;
+	struct recover_report *report;
+	struct recovery_session *sessions; /* by id */
+	uint32_t n_sessions;
+};
+
+void recovery_say(const struct recovery *recovery, bool is_loss, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void recovery_drop(struct recovery *recovery, enum store_table table, uint32_t cell, uint64_t stamp);
+/* A damaged cell: nothing is known of it. Returns whether it was one. */
+bool recovery_drop_damaged(struct recovery *recovery, enum store_table table, uint32_t cell);
+/* Whether the state is a snapshot with which a record begins. */
+bool recovery_is_replay(const struct recovery *recovery);
+/* For qsort and bsearch of recovery->sessions. */
+int recovery_by_id(const void *a, const void *b);
+/* NULL: nobody comes back under that number. */
+struct session *recovery_session(const struct recovery *recovery, uint64_t id);
+/* What is kept in that slot, and its bytes; NULL where there is nothing that can be a tensor. */
+const struct persist_tensor *recovery_tensor(const struct recovery *recovery, uint32_t slot, size_t *bytes);
+
+/* The parts, in this order; each returns 0, -ENOMEM, or what the store said. */
+int recover_sessions(struct recovery *recovery);
+int recover_tensors(struct recovery *recovery);
+/* Data of what was being written is lost; of all, where the bytes may be older than the tables. */
+void recover_writes(struct recovery *recovery, bool is_stale);
+/* Tensors without an owner go, whose places the others needed to be restored at theirs. */
+void recover_end_orphans(struct recovery *recovery);
+int recover_results(struct recovery *recovery);
+
+#endif

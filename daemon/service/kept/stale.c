@@ -1,0 +1,88 @@
+/* A set of ids whose ranges have a cell of STORE_RESULTS each. Invariant: between two commits what the cells say
+ * is what session->stale and changed_below say. */
+#include "daemon/service/kept/stale.h"
+
+#include "daemon/service/kept/results.h"
+
+static void put(struct session *session, const struct ids_range *range)
+{
+	struct results_cell cell = {
+		.session = session->id, .request = range->first, .kind = RESULTS_STALE, .number = range->last};
+
+	store_put(session->service->persist.store, STORE_RESULTS, range->cell, &cell, sizeof(cell));
+}
+
+static bool make(struct session *session, struct ids_range *range)
+{
+	struct npumem_error error = {.status = 0};
+
+	persist_make_room(session->service, 1);
+	if (persist_take_cell(session->service, STORE_RESULTS, 1, &range->cell, &error))
+		return false;
+	put(session, range);
+	return true;
+}
+
+static void change(struct session *session, const struct ids_range *range)
+{
+	persist_make_room(session->service, 1);
+	put(session, range);
+}
+
+static void drop(struct session *session, const struct ids_range *range)
+{
+	persist_make_room(session->service, 1);
+	store_drop(session->service->persist.store, STORE_RESULTS, range->cell, 0);
+	persist_give_cell(session->service, STORE_RESULTS, range->cell);
+}
+
+static const struct ids_keeper cells = {make, change, drop};
+
+static void raise(struct session *session, uint64_t below)
+{
+	if (below <= session->changed_below)
+		return;
+	session->changed_below = below;
+	persist_make_room(session->service, 1);
+	persist_session_put(session);
+}
+
+void stale_add(struct session *session, const struct ids *ids)
+{
+	const struct ids_range *ranges = ids_ranges(ids);
+
+	for (unsigned i = 0; i < ids->n; i++)
+		if (!ids_add(&session->stale, session, ranges[i].first, ranges[i].last, &cells))
+			raise(session, ranges[i].last + 1);
+	persist_commit(&session->service->persist);
+}
+
+bool stale_has(const struct session *session, uint64_t id)
+{
+	return id < session->changed_below || ids_has(&session->stale, id);
+}
+
+void stale_answered(struct session *session, uint64_t below)
+{
+	ids_drop_below(&session->stale, session, below, &cells);
+}
+
+void stale_restore(struct session *session, uint32_t cell, const struct results_cell *kept)
+{
+	struct ids_range range = {kept->request, kept->number, cell};
+
+	if (ids_append(&session->stale, session, &range))
+		return;
+	raise(session, range.last + 1);
+	drop(session, &range);
+}
+
+void stale_deinit(struct session *session)
+{
+	ids_clear(&session->stale, session, &cells);
+}
+
+void stale_leave(struct session *session)
+{
+	ids_clear(&session->stale, session, NULL);
+}

@@ -1,0 +1,312 @@
+/* Each kind is put together here and nowhere else. Invariant: a subscriber's ring holds its latest events in
+ * order; lost counts those that fell out since the last that was put in front of it. Does not know messages, nor
+ * when a subscriber takes what is in its ring. */
+#include "daemon/service/observed/events.h"
+
+#include <stdio.h>
+
+#include "daemon/service/access.h"
+
+static const char *const names[EVENTS_N] = {
+	[EVENTS_ALLOCATED] = "allocated", [EVENTS_FREED] = "freed",	    [EVENTS_SEALED] = "sealed",
+	[EVENTS_RENAMED] = "renamed",	  [EVENTS_MOVED] = "moved",	    [EVENTS_DAMAGED] = "damaged",
+	[EVENTS_REFUSED] = "refused",	  [EVENTS_LOW_SPACE] = "low-space", [EVENTS_CLIENT_GONE] = "client-gone",
+	[EVENTS_PROGRESS] = "progress",
+};
+
+int events_parse(const char *name)
+{
+	for (int kind = 0; kind < EVENTS_N; kind++)
+		if (!strcmp(names[kind], name))
+			return kind;
+	return -1;
+}
+
+const char *events_name(enum events_kind kind)
+{
+	return names[kind];
+}
+
+/* ---- subscribers ---- */
+
+struct events_subscriber *events_subscribe(struct service *service, const struct session *session, void *owner,
+					   unsigned kinds)
+{
+	struct events *events = &service->events;
+	struct events_subscriber *subscriber = heap_alloc(events->heap, sizeof(*subscriber));
+
+	if (!subscriber)
+		return NULL;
+	limits_charge(&service->limits, session->user, LIMITS_FOLLOWERS, 1);
+	subscriber->session = session;
+	subscriber->owner = owner;
+	subscriber->kinds = kinds;
+	subscriber->lost = 0;
+	subscriber->first = subscriber->n = 0;
+	subscriber->is_ready = false;
+	subscriber->prev = NULL;
+	subscriber->next = events->subscribers;
+	if (subscriber->next)
+		subscriber->next->prev = subscriber;
+	events->subscribers = subscriber;
+	return subscriber;
+}
+
+static void line_up(struct events *events, struct events_subscriber *subscriber)
+{
+	if (subscriber->is_ready)
+		return;
+	subscriber->is_ready = true;
+	subscriber->next_ready = NULL;
+	subscriber->prev_ready = events->last_ready;
+	if (subscriber->prev_ready)
+		subscriber->prev_ready->next_ready = subscriber;
+	else
+		events->ready = subscriber;
+	events->last_ready = subscriber;
+}
+
+static void leave_line(struct events *events, struct events_subscriber *subscriber)
+{
+	if (!subscriber->is_ready)
+		return;
+	subscriber->is_ready = false;
+	if (subscriber->prev_ready)
+		subscriber->prev_ready->next_ready = subscriber->next_ready;
+	else
+		events->ready = subscriber->next_ready;
+	if (subscriber->next_ready)
+		subscriber->next_ready->prev_ready = subscriber->prev_ready;
+	else
+		events->last_ready = subscriber->prev_ready;
+}
+
+struct events_subscriber *events_next_ready(struct events *events)
+{
+	struct events_subscriber *first = events->ready;
+
+	if (first)
+		leave_line(events, first);
+	return first;
+}
+
+/* Takes the oldest out of a ring that has one, to drop it. */
+static struct events_shared *take_out(struct events_subscriber *subscriber)
+{
+	struct events_shared *shared = subscriber->ring[subscriber->first];
+
+	subscriber->first = (subscriber->first + 1) % EVENTS_RING;
+	subscriber->n--;
+	return shared;
+}
+
+static void drop(struct events *events, struct events_shared *shared)
+{
+	if (--shared->n_rings == 0)
+		heap_free(events->heap, shared);
+}
+
+void events_unsubscribe(struct service *service, struct events_subscriber *subscriber)
+{
+	struct events *events = &service->events;
+
+	limits_give_back(&service->limits, subscriber->session->user, LIMITS_FOLLOWERS, 1);
+	leave_line(events, subscriber);
+	if (subscriber->prev)
+		subscriber->prev->next = subscriber->next;
+	else
+		events->subscribers = subscriber->next;
+	if (subscriber->next)
+		subscriber->next->prev = subscriber->prev;
+	while (subscriber->n)
+		drop(events, take_out(subscriber));
+	heap_free(events->heap, subscriber);
+}
+
+bool events_take(struct events_subscriber *subscriber, struct event *event)
+{
+	struct events_shared *shared;
+
+	if (!subscriber->n)
+		return false;
+	shared = take_out(subscriber);
+	*event = shared->event;
+	event->lost = subscriber->lost;
+	subscriber->lost = 0;
+	drop(&subscriber->session->service->events, shared);
+	return true;
+}
+
+static bool wants(const struct events_subscriber *subscriber, enum events_kind kind)
+{
+	return subscriber->kinds >> kind & 1;
+}
+
+/* An event that has happened now and is in no ring yet; NULL without memory. */
+static struct events_shared *share(struct events *events, const struct event *event)
+{
+	struct events_shared *shared = heap_alloc(events->heap, sizeof(*shared));
+
+	if (!shared)
+		return NULL;
+	shared->n_rings = 0;
+	shared->event = *event;
+	shared->event.time_ns = events->now_ns ? events->now_ns() : 0;
+	return shared;
+}
+
+/* `shared`: NULL where there was no memory for it. */
+static void put(struct events *events, struct events_subscriber *to, struct events_shared *shared)
+{
+	if (!shared || to->n == EVENTS_RING)
+		to->lost++;
+	if (!shared)
+		return;
+	if (to->n == EVENTS_RING)
+		drop(events, take_out(to));
+	shared->n_rings++;
+	to->ring[(to->first + to->n++) % EVENTS_RING] = shared;
+	line_up(events, to);
+}
+
+void events_put(struct events_subscriber *subscriber, const struct event *event)
+{
+	struct events *events = &subscriber->session->service->events;
+
+	if (wants(subscriber, event->kind))
+		put(events, subscriber, share(events, event));
+}
+
+/* ---- events ---- */
+
+static void set_actor(struct event *event, const struct session *actor)
+{
+	event->pid = actor ? (uint32_t)actor->pid : 0;
+	event->session = actor ? actor->id : 0;
+}
+
+/* As who does not see the tensor is told of it, its owner, and who else sees it, to whom its name is another. */
+enum { AS_STRANGER, AS_OWNER, AS_OTHER, N_VIEWS };
+
+static struct events_shared *share_of_tensor(struct events *events, const struct event *common, unsigned as,
+					     const struct session *to, const struct tensor *tensor,
+					     const struct session *actor)
+{
+	struct event event = *common;
+
+	if (as != AS_STRANGER) {
+		event.handle = tensor->handle;
+		set_actor(&event, actor);
+		access_name(to, tensor, event.name, sizeof(event.name));
+	} else {
+		event.message[0] = 0;
+	}
+	return share(events, &event);
+}
+
+/* To each what it may know: `common` is that, but for the members that tell who did it to which tensor. */
+static void emit_of_tensor(struct events *events, const struct event *common, const struct tensor *tensor,
+			   const struct session *actor)
+{
+	struct events_shared *views[N_VIEWS] = {NULL};
+
+	for (struct events_subscriber *to = events->subscribers; to; to = to->next) {
+		unsigned as = !access_sees(to->session, tensor) ? AS_STRANGER
+			      : to->session->uid == common->uid ? AS_OWNER
+								: AS_OTHER;
+
+		if (!wants(to, common->kind))
+			continue;
+		if (!views[as])
+			views[as] = share_of_tensor(events, common, as, to->session, tensor, actor);
+		put(events, to, views[as]);
+	}
+}
+
+void events_tensor(struct service *service, enum events_kind kind, const struct tensor *tensor,
+		   const struct session *actor, int64_t bytes)
+{
+	struct event common = {.kind = kind};
+
+	if (!service->events.subscribers)
+		return;
+	common.uid = record_of(tensor)->uid;
+	common.bytes = (uint64_t)(bytes < 0 ? tensor->place.bytes_per_npu : bytes);
+	emit_of_tensor(&service->events, &common, tensor, actor);
+}
+
+void events_renamed(struct service *service, const struct tensor *tensor, const struct session *actor,
+		    const char *before)
+{
+	struct event common = {.kind = EVENTS_RENAMED};
+
+	if (!service->events.subscribers)
+		return;
+	common.uid = record_of(tensor)->uid;
+	common.bytes = (uint64_t)tensor->place.bytes_per_npu;
+	snprintf(common.message, sizeof(common.message), "%s", before);
+	emit_of_tensor(&service->events, &common, tensor, actor);
+}
+
+/* Of sessions, a subscriber knows those of its uid. */
+static bool knows(const struct events_subscriber *to, const struct session *session)
+{
+	return to->session->uid == session->uid || session_is_admin(to->session);
+}
+
+static void emit_of_session(const struct session *session, const struct event *known)
+{
+	struct events *events = &session->service->events;
+	const struct event unknown = {.kind = known->kind, .uid = known->uid};
+	struct events_shared *views[2] = {NULL};
+
+	for (struct events_subscriber *to = events->subscribers; to; to = to->next) {
+		bool as = knows(to, session);
+
+		if (!wants(to, known->kind))
+			continue;
+		if (!views[as])
+			views[as] = share(events, as ? known : &unknown);
+		put(events, to, views[as]);
+	}
+}
+
+void events_refused(const struct session *session, uint64_t request_id, const struct npumem_error *error)
+{
+	struct event event = {.kind = EVENTS_REFUSED, .request_id = request_id};
+
+	if (!session || !session->service->events.subscribers)
+		return;
+	event.uid = session->uid;
+	event.status = error->status;
+	snprintf(event.message, sizeof(event.message), "%.*s", (int)sizeof(event.message) - 1, error->message);
+	set_actor(&event, session);
+	emit_of_session(session, &event);
+}
+
+void events_client_gone(const struct session *session)
+{
+	struct event event = {.kind = EVENTS_CLIENT_GONE, .uid = session->uid};
+
+	set_actor(&event, session);
+	emit_of_session(session, &event);
+}
+
+void events_room(struct service *service)
+{
+	struct events *events = &service->events;
+	int64_t free_bytes, largest, all = device_options(service->device)->geometry.npu_bytes;
+	struct event event = {.kind = EVENTS_LOW_SPACE};
+
+	if (!events->subscribers)
+		return;
+	device_room(service->device, &free_bytes, &largest);
+	event.bytes = (uint64_t)free_bytes;
+	if (free_bytes > all * EVENTS_ENOUGH_PERCENT / 100)
+		events->is_low = false;
+	if (events->is_low || free_bytes >= all * EVENTS_LOW_PERCENT / 100)
+		return;
+	events->is_low = true;
+	for (struct events_subscriber *to = events->subscribers; to; to = to->next)
+		events_put(to, &event);
+}

@@ -1,0 +1,287 @@
+/* A queue with a bound. Invariant: numbers have no gap unless `lost` is set, and once it is, nothing is added. */
+#include "daemon/service/observed/recorder.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "daemon/service/segments.h"
+#include "daemon/service/transfer.h"
+
+void recorder_init(struct recorder *recorder, const struct heap *heap)
+{
+	*recorder = (struct recorder){.heap = heap};
+}
+
+void *recorder_alloc(struct recorder *recorder, size_t bytes)
+{
+	void *memory = NULL;
+
+	if (bytes <= RECORDER_BYTES_MAX - recorder->bytes)
+		memory = heap_alloc(recorder->heap, bytes);
+	else
+		recorder_lose(recorder, "the recorder was too slow for what was asked");
+	if (memory)
+		recorder->bytes += bytes;
+	else
+		recorder_lose(recorder, "the daemon is out of host memory");
+	return memory;
+}
+
+void recorder_release(struct recorder *recorder, void *memory, size_t bytes)
+{
+	heap_free(recorder->heap, memory);
+	recorder->bytes -= bytes;
+}
+
+static void free_transfers(struct recorder *recorder, struct recorder_transfer *transfers)
+{
+	while (transfers) {
+		struct recorder_transfer *next = transfers->next;
+
+		transfer_free(recorder, transfers);
+		transfers = next;
+	}
+}
+
+/* With what lies behind it. */
+static size_t entry_bytes(const struct recorder_entry *entry)
+{
+	return sizeof(*entry) + entry->n_handles * sizeof(*entry->handles) + entry->answer_bytes;
+}
+
+static void pop(struct recorder *recorder)
+{
+	struct recorder_entry *entry = recorder->first;
+
+	recorder->first = entry->next;
+	if (!recorder->first)
+		recorder->last = NULL;
+	free_transfers(recorder, entry->transfers);
+	recorder_release(recorder, entry->request, entry->bytes);
+	recorder_release(recorder, entry, entry_bytes(entry));
+}
+
+static void forget(struct recorder *recorder)
+{
+	while (recorder->first)
+		pop(recorder);
+}
+
+void recorder_deinit(struct recorder *recorder)
+{
+	forget(recorder);
+}
+
+/* ---- what comes in ---- */
+
+int recorder_check(const struct recorder *recorder, const struct session *session, struct npumem_error *error)
+{
+	if (!session_is_admin(session))
+		return npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
+					"uid %u may not record: that is for root and the daemon's own uid",
+					(unsigned)session->uid);
+	if (recorder->owner)
+		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION, "session %" PRIu64 " records already",
+					recorder->owner->id);
+	return 0;
+}
+
+static int check_empty(const struct session *session, struct npumem_error *error)
+{
+	struct device_counts counts;
+
+	device_stat(session->service->device, &counts);
+	if (counts.tensors)
+		return npumem_error_set(error, NPUMEM_FAILED_PRECONDITION,
+					"a record begins on a device without tensors, as what is in them by now "
+					"cannot be asked for again, and there are %" PRId64
+					": free them, or begin with a snapshot of them",
+					counts.tensors);
+	return 0;
+}
+
+static void add_recovery(struct recorder *recorder, const struct service *service)
+{
+	struct recorder_entry entry = {.before = RECORDER_RECOVERY};
+
+	if (!service->recovered.at_ns)
+		return;
+	entry.answered_ns = service->events.now_ns ? service->events.now_ns() : 0;
+	recorder_add(recorder, &entry, NULL);
+}
+
+static void add_waiting(struct recorder *recorder, const struct service *service)
+{
+	struct recorder_entry entry = {.before = RECORDER_SESSION};
+
+	entry.answered_ns = service->events.now_ns ? service->events.now_ns() : 0;
+	for (const struct session *session = service->sessions; session; session = session->next) {
+		entry.session = session->id;
+		entry.uid = session->uid;
+		if (session->is_absent)
+			recorder_add(recorder, &entry, NULL);
+	}
+}
+
+/* Requests to come will speak of them. */
+static void add_segments(struct recorder *recorder, const struct session *sessions)
+{
+	for (const struct session *session = sessions; session; session = session->next) {
+		struct recorder_entry entry = {
+			.session = session->id, .uid = session->uid, .pid = (uint32_t)session->pid};
+
+		for (const struct segment *segment = session->segments; segment; segment = segment->next) {
+			entry.segment = segment->id;
+			entry.segment_bytes = segment->memory.bytes;
+			entry.segment_writable = segment->memory.writable;
+			recorder_add(recorder, &entry, NULL);
+		}
+	}
+}
+
+void recorder_begin(struct recorder *recorder, struct session *session)
+{
+	const struct service *service = session->service;
+
+	forget(recorder);
+	*recorder = (struct recorder){.heap = recorder->heap, .owner = session, .bytes = recorder->bytes};
+	add_recovery(recorder, service);
+	add_waiting(recorder, service);
+	add_segments(recorder, service->sessions);
+}
+
+int recorder_start(struct recorder *recorder, struct session *session, struct npumem_error *error)
+{
+	int status = recorder_check(recorder, session, error);
+
+	if (!status)
+		status = check_empty(session, error);
+	if (!status)
+		recorder_begin(recorder, session);
+	return status;
+}
+
+void recorder_stop(struct recorder *recorder)
+{
+	recorder->owner = NULL;
+}
+
+void recorder_drop(struct recorder *recorder)
+{
+	recorder_stop(recorder);
+	forget(recorder);
+}
+
+void recorder_lose(struct recorder *recorder, const char *reason)
+{
+	if (recorder->lost)
+		return;
+	recorder->lost = true;
+	snprintf(recorder->reason, sizeof(recorder->reason), "%s", reason);
+}
+
+/* The request's own memory, or a copy. NULL: none. */
+static uint8_t *take_request(struct recorder *recorder, const struct recorder_entry *from, uint8_t **owner)
+{
+	uint8_t *request;
+
+	if (!owner || from->bytes > RECORDER_BYTES_MAX - recorder->bytes) {
+		request = recorder_alloc(recorder, from->bytes);
+		if (request && from->bytes)
+			memcpy(request, from->request, from->bytes);
+		return request;
+	}
+	request = *owner;
+	*owner = NULL;
+	recorder->bytes += from->bytes;
+	return request;
+}
+
+static bool add(struct recorder *recorder, const struct recorder_entry *from, uint8_t **owner)
+{
+	size_t handles = from->n_handles * sizeof(*from->handles), total = entry_bytes(from);
+	struct recorder_entry *entry = recorder_alloc(recorder, total);
+
+	if (!entry)
+		return false;
+	*entry = *from;
+	entry->next = NULL;
+	entry->number = ++recorder->number;
+	entry->taken = 0;
+	entry->handles = (uint64_t *)(entry + 1);
+	if (handles)
+		memcpy(entry->handles, from->handles, handles);
+	entry->answer = (uint8_t *)(entry->handles + from->n_handles);
+	if (from->answer_bytes)
+		memcpy(entry->answer, from->answer, from->answer_bytes);
+	entry->request = take_request(recorder, from, owner);
+	if (!entry->request) {
+		recorder_release(recorder, entry, total);
+		return false;
+	}
+	if (recorder->last)
+		recorder->last->next = entry;
+	else
+		recorder->first = entry;
+	recorder->last = entry;
+	return true;
+}
+
+void recorder_add(struct recorder *recorder, const struct recorder_entry *entry, uint8_t **owner)
+{
+	if (!recorder_is_on(recorder) || !add(recorder, entry, owner))
+		free_transfers(recorder, entry->transfers);
+}
+
+void recorder_session_end(struct recorder *recorder, const struct session *session)
+{
+	uint64_t (*now_ns)(void) = session->service->events.now_ns;
+
+	if (recorder->owner == session) {
+		recorder_drop(recorder);
+	} else if (recorder->owner) {
+		recorder_add(recorder,
+			     &(struct recorder_entry){.session = session->id,
+						      .uid = session->uid,
+						      .pid = (uint32_t)session->pid,
+						      .answered_ns = now_ns ? now_ns() : 0},
+			     NULL);
+	}
+}
+
+/* ---- what goes out ---- */
+
+bool recorder_peek(const struct recorder *recorder, struct recorder_part *part)
+{
+	const struct recorder_entry *entry = recorder->first;
+	size_t bytes;
+
+	if (!entry)
+		return false;
+	*part = (struct recorder_part){.entry = entry, .transfer = entry->transfers, .first = entry->taken};
+	part->bytes = part->transfer ? part->transfer->data : entry->request;
+	bytes = part->transfer ? part->transfer->bytes : entry->bytes;
+	part->n = bytes - part->first < RECORDER_PART_BYTES ? bytes - part->first : RECORDER_PART_BYTES;
+	part->bytes += part->first;
+	part->is_last = !part->transfer && part->first + part->n == bytes;
+	return true;
+}
+
+void recorder_next(struct recorder *recorder)
+{
+	struct recorder_entry *entry = recorder->first;
+	struct recorder_transfer *transfer = entry->transfers;
+	struct recorder_part part;
+
+	recorder_peek(recorder, &part);
+	if (part.is_last) {
+		pop(recorder);
+		return;
+	}
+	entry->taken += part.n;
+	if (!transfer || entry->taken < transfer->bytes)
+		return;
+	entry->transfers = transfer->next;
+	entry->taken = 0;
+	transfer_free(recorder, transfer);
+}

@@ -1,0 +1,176 @@
+/* What a request was found to may do when it came is looked at again when its turn comes. */
+#include "daemon/rpc/order/binding.h"
+
+#include "tests/unit/daemon/rpc/crowd.h"
+
+enum { OWNER, OTHER, THIRD };
+
+static uint64_t grant(struct crowd *crowd, const char *name, uint32_t uid, int access)
+{
+	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, name);
+
+	request.tensor = &ref;
+	request.uid = uid;
+	request.access = (Npumem__V1__Access)access;
+	return CROWD_SEND(crowd, OWNER, grant, GRANT, &request);
+}
+
+/* 1002 may do so with "a" of 1001, of which a long fill is under way. */
+static void init(struct crowd *crowd, int access)
+{
+	crowd_init(crowd);
+	crowd_become(crowd, OTHER, 1002);
+	crowd_become(crowd, THIRD, 1003);
+	ck_assert_int_eq(crowd_status(crowd, OWNER, crowd_alloc(crowd, OWNER, "a", LONG_W)), 0);
+	ck_assert_int_eq(crowd_status(crowd, OWNER, grant(crowd, "a", 1002, access)), 0);
+	crowd_fill(crowd, OWNER, "a", 1);
+	ck_assert_uint_eq(crowd->n_tasks, 1);
+}
+
+static void check_refused(struct crowd *crowd, uint64_t id, int status)
+{
+	ck_assert_int_eq(crowd_status(crowd, OTHER, id), -1);
+	crowd_finish_all(crowd);
+	ck_assert_int_eq(crowd_status(crowd, OTHER, id), status);
+	ck_assert_int_eq(crowd_value(crowd, OWNER, crowd_read(crowd, OWNER, "a")), 2);
+	crowd_deinit(crowd);
+}
+
+START_TEST(what_is_written_after_a_grant_was_taken_back_is_not_read)
+{
+	struct crowd crowd;
+
+	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_READ);
+	grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
+	crowd_write(&crowd, OWNER, "a", 1, 2);
+	check_refused(&crowd, crowd_read(&crowd, OTHER, "1001:a"), NPUMEM_NOT_FOUND);
+}
+END_TEST
+
+START_TEST(who_may_only_read_by_then_does_not_write)
+{
+	struct crowd crowd;
+
+	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_WRITE);
+	grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_READ);
+	crowd_write(&crowd, OWNER, "a", 1, 2);
+	check_refused(&crowd, crowd_fill(&crowd, OTHER, "1001:a", 3), NPUMEM_PERMISSION_DENIED);
+}
+END_TEST
+
+/* Nor is it told of, or anything done of a list that has it in the end. */
+START_TEST(nothing_else_is_done_with_it)
+{
+	const struct crowd_op ops[] = {{.kind = 'f', .first = "mine", .value = 4},
+				       {.kind = 'c', .first = "mine", .second = "1001:a"}};
+	struct crowd crowd;
+	uint64_t list, open, read;
+
+	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_READ);
+	crowd_alloc(&crowd, OTHER, "mine", LONG_W);
+	grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
+	crowd_write(&crowd, OWNER, "a", 1, 2);
+	open = crowd_open(&crowd, OTHER, "1001:a");
+	list = crowd_list(&crowd, OTHER, ops, 2);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, OTHER, open), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(crowd_status(&crowd, OTHER, list), NPUMEM_NOT_FOUND);
+	read = crowd_read(&crowd, OTHER, "mine");
+	ck_assert_int_eq(crowd_status(&crowd, OTHER, read), NPUMEM_FAILED_PRECONDITION);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* With more tensors than a request has room for at first. */
+START_TEST(each_of_a_long_list_is_looked_at)
+{
+	struct crowd_op ops[3 * BINDING_FEW];
+	struct crowd crowd;
+
+	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_READ);
+	crowd_alloc(&crowd, OTHER, "mine", SHORT_W);
+	for (unsigned i = 0; i < 3 * BINDING_FEW; i++)
+		ops[i] = (struct crowd_op){.kind = 'f', .first = "mine", .value = 4};
+	ops[3 * BINDING_FEW - 1] = (struct crowd_op){.kind = 'r', .first = "1001:a"};
+	grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
+	crowd_write(&crowd, OWNER, "a", 1, 2);
+	check_refused(&crowd, crowd_list(&crowd, OTHER, ops, 3 * BINDING_FEW), NPUMEM_NOT_FOUND);
+}
+END_TEST
+
+/* What is under way ends before a grant takes effect. */
+START_TEST(a_grant_waits_for_who_looks)
+{
+	struct crowd crowd;
+	uint64_t granted;
+
+	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_READ);
+	crowd_alloc(&crowd, OWNER, "b", LONG_W);
+	crowd_finish_all(&crowd);
+	crowd_copy(&crowd, OWNER, "b", "a");
+	ck_assert_uint_eq(crowd.n_tasks, 1);
+	granted = grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
+	ck_assert_int_eq(crowd_status(&crowd, OWNER, granted), -1);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, OWNER, granted), 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+/* Who may write it does not own it. */
+START_TEST(what_only_its_owner_may)
+{
+	Npumem__V1__GrantRequest request = NPUMEM__V1__GRANT_REQUEST__INIT;
+	Npumem__V1__Ref ref = talk_ref(0, "1001:a");
+	struct crowd crowd;
+
+	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_WRITE);
+	crowd_finish_all(&crowd);
+	request.tensor = &ref;
+	request.uid = 1003;
+	request.access = NPUMEM__V1__ACCESS__ACCESS_READ;
+	ck_assert_int_eq(crowd_status(&crowd, OTHER, crowd_seal(&crowd, OTHER, "1001:a")),
+			 NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(crowd_status(&crowd, OTHER, crowd_free(&crowd, OTHER, "1001:a")),
+			 NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(crowd_status(&crowd, OTHER, CROWD_SEND(&crowd, OTHER, grant, GRANT, &request)),
+			 NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(crowd_status(&crowd, THIRD, crowd_open(&crowd, THIRD, "1001:a")), NPUMEM_NOT_FOUND);
+	crowd_fill(&crowd, OTHER, "1001:a", 5);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_value(&crowd, OWNER, crowd_read(&crowd, OWNER, "a")), 5);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(what_came_before_it_was_taken_back_goes_on)
+{
+	struct crowd crowd;
+	uint64_t read;
+
+	init(&crowd, NPUMEM__V1__ACCESS__ACCESS_READ);
+	read = crowd_read(&crowd, OTHER, "1001:a");
+	grant(&crowd, "a", 1002, NPUMEM__V1__ACCESS__ACCESS_NONE);
+	crowd_write(&crowd, OWNER, "a", 1, 2);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_value(&crowd, OTHER, read), 1);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+Suite *suite_binding(void)
+{
+	Suite *suite = suite_create("rpc/binding");
+	TCase *tests = tcase_create("binding");
+
+	tcase_add_test(tests, what_is_written_after_a_grant_was_taken_back_is_not_read);
+	tcase_add_test(tests, who_may_only_read_by_then_does_not_write);
+	tcase_add_test(tests, nothing_else_is_done_with_it);
+	tcase_add_test(tests, each_of_a_long_list_is_looked_at);
+	tcase_add_test(tests, a_grant_waits_for_who_looks);
+	tcase_add_test(tests, what_only_its_owner_may);
+	tcase_add_test(tests, what_came_before_it_was_taken_back_goes_on);
+	suite_add_tcase(suite, tests);
+	return suite;
+}

@@ -1,0 +1,493 @@
+/* The record's queue: its bound, its parts, who owns what is in it; and the device in numbers. */
+#include "daemon/service/observed/recorder.h"
+
+#include <zlib.h>
+
+#include "daemon/service/checksum.h"
+#include "daemon/service/operations.h"
+#include "daemon/service/segments.h"
+#include "daemon/service/transfer.h"
+#include "tests/unit/daemon/service/world.h"
+
+struct scene {
+	struct world world;
+	struct session admin, user;
+	struct recorder *recorder;
+};
+
+static void scene_init(struct scene *scene)
+{
+	world_init(&scene->world);
+	ck_assert_int_eq(session_init(&scene->admin, &scene->world.service, 500, 0, &scene->world.error), 0);
+	ck_assert_int_eq(session_init(&scene->user, &scene->world.service, 1001, 0, &scene->world.error), 0);
+	scene->recorder = &scene->world.service.recorder;
+}
+
+static void scene_deinit(struct scene *scene)
+{
+	session_deinit(&scene->user);
+	session_deinit(&scene->admin);
+	world_deinit(&scene->world);
+}
+
+static int start(struct scene *scene, struct session *session)
+{
+	npumem_error_clear(&scene->world.error);
+	return recorder_start(scene->recorder, session, &scene->world.error);
+}
+
+static void scene_add(struct scene *scene, size_t bytes, uint8_t **owner)
+{
+	static uint8_t request[1 << 20];
+	uint64_t handles[] = {5, 6};
+	struct recorder_entry entry = {.session = scene->user.id,
+				       .uid = 1001,
+				       .status = 3,
+				       .digest = 4,
+				       .n_handles = 2,
+				       .handles = handles,
+				       .bytes = bytes,
+				       .request = owner ? *owner : request};
+
+	memset(request, 'r', sizeof(request));
+	recorder_add(scene->recorder, &entry, owner);
+}
+
+/* Bytes of the first entry that are in its parts; takes it. */
+static size_t drain_one(struct recorder *recorder, unsigned *n_parts)
+{
+	struct recorder_part part;
+	size_t bytes = 0;
+
+	for (*n_parts = 0; recorder_peek(recorder, &part); recorder_next(recorder)) {
+		ck_assert_uint_le(part.n, RECORDER_PART_BYTES);
+		ck_assert(part.transfer || part.first == bytes);
+		bytes += part.n;
+		++*n_parts;
+		if (part.is_last) {
+			recorder_next(recorder);
+			break;
+		}
+	}
+	return bytes;
+}
+
+START_TEST(who_may_start_and_when)
+{
+	struct scene scene;
+	struct tensor *tensor;
+
+	scene_init(&scene);
+	ck_assert_int_eq(start(&scene, &scene.user), NPUMEM_PERMISSION_DENIED);
+	tensor = world_tensor(&scene.world, &scene.user, "x");
+	ck_assert_int_eq(start(&scene, &scene.admin), NPUMEM_FAILED_PRECONDITION);
+	ck_assert(strstr(scene.world.error.message, "there are 1: free them, or begin with a snapshot of them"));
+	service_release(&scene.world.service, tensor);
+	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert_int_eq(start(&scene, &scene.admin), NPUMEM_FAILED_PRECONDITION);
+	ck_assert(recorder_is_on(scene.recorder));
+	recorder_stop(scene.recorder);
+	ck_assert(!recorder_is_on(scene.recorder));
+	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	scene_deinit(&scene);
+}
+END_TEST
+
+/* What there was comes first, where it begins in the midst. */
+START_TEST(what_was_there_before)
+{
+	struct scene scene;
+	struct recorder_part part;
+
+	scene_init(&scene);
+	world_tensor(&scene.world, &scene.user, "x");
+	scene.user.is_absent = true;
+	scene.world.service.recovered.at_ns = 5;
+	ck_assert_int_eq(recorder_check(scene.recorder, &scene.user, &scene.world.error),
+			 NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_eq(recorder_check(scene.recorder, &scene.admin, &scene.world.error), 0);
+	recorder_begin(scene.recorder, &scene.admin);
+	ck_assert_int_eq(recorder_check(scene.recorder, &scene.admin, &scene.world.error),
+			 NPUMEM_FAILED_PRECONDITION);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert_int_eq((int)part.entry->before, RECORDER_RECOVERY);
+	ck_assert(part.is_last);
+	recorder_next(scene.recorder);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert_int_eq((int)part.entry->before, RECORDER_SESSION);
+	ck_assert_uint_eq(part.entry->session, scene.user.id);
+	ck_assert_uint_eq(part.entry->uid, 1001);
+	recorder_next(scene.recorder);
+	ck_assert(!recorder_peek(scene.recorder, &part));
+	scene.user.is_absent = false;
+	scene_deinit(&scene);
+}
+END_TEST
+
+START_TEST(entries_in_order_and_in_parts)
+{
+	struct scene scene;
+	struct recorder_part part;
+	unsigned n;
+
+	scene_init(&scene);
+	/* Nothing before the start, and nothing after the end. */
+	scene_add(&scene, 10, NULL);
+	ck_assert(!recorder_peek(scene.recorder, &part));
+	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	scene_add(&scene, 10, NULL);
+	scene_add(&scene, RECORDER_PART_BYTES, NULL);
+	scene_add(&scene, 2 * RECORDER_PART_BYTES + 1, NULL);
+	scene_add(&scene, 0, NULL);
+	recorder_stop(scene.recorder);
+	scene_add(&scene, 10, NULL);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert(part.is_last && part.n == 10 && !memcmp(part.bytes, "rrrrrrrrrr", 10));
+	ck_assert_uint_eq(part.entry->number, 1);
+	ck_assert_uint_eq(part.entry->handles[1], 6);
+	ck_assert_uint_eq(drain_one(scene.recorder, &n), 10);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(drain_one(scene.recorder, &n), RECORDER_PART_BYTES);
+	ck_assert_uint_eq(n, 1);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert(!part.is_last && part.entry->number == 3);
+	ck_assert_uint_eq(drain_one(scene.recorder, &n), 2 * RECORDER_PART_BYTES + 1);
+	ck_assert_uint_eq(n, 3);
+	ck_assert_uint_eq(drain_one(scene.recorder, &n), 0);
+	ck_assert_uint_eq(n, 1);
+	ck_assert(!recorder_peek(scene.recorder, &part));
+	ck_assert_uint_eq(scene.recorder->bytes, 0);
+	scene_deinit(&scene);
+}
+END_TEST
+
+START_TEST(a_request_can_change_hands)
+{
+	struct scene scene;
+	uint8_t *request, *before;
+	unsigned n;
+
+	scene_init(&scene);
+	request = before = heap_alloc(&scene.world.heap, 100);
+	scene_add(&scene, 100, &request);
+	ck_assert_ptr_eq(request, before);
+	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	scene_add(&scene, 100, &request);
+	ck_assert_ptr_null(request);
+	ck_assert_ptr_eq(scene.recorder->first->request, before);
+	ck_assert_uint_eq(drain_one(scene.recorder, &n), 100);
+	ck_assert_uint_eq(scene.recorder->bytes, 0);
+	/* What waits goes with the recorder's session. */
+	request = heap_alloc(&scene.world.heap, 100);
+	scene_add(&scene, 100, &request);
+	scene_deinit(&scene);
+}
+END_TEST
+
+START_TEST(more_than_it_keeps)
+{
+	struct scene scene;
+	size_t n = 0;
+	unsigned parts;
+
+	scene_init(&scene);
+	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	/* Most of it is under way, which counts. */
+	void *memory = recorder_alloc(scene.recorder, RECORDER_BYTES_MAX - (3 << 20));
+	ck_assert_ptr_nonnull(memory);
+	for (; !scene.recorder->lost; n++)
+		scene_add(&scene, 1 << 20, NULL);
+	ck_assert_uint_eq(n, 3);
+	ck_assert_str_eq(scene.recorder->reason, "the recorder was too slow for what was asked");
+	ck_assert(!recorder_is_on(scene.recorder));
+	recorder_lose(scene.recorder, "another reason");
+	ck_assert_str_eq(scene.recorder->reason, "the recorder was too slow for what was asked");
+	scene_add(&scene, 1, NULL);
+	ck_assert_uint_eq(drain_one(scene.recorder, &parts), 1 << 20);
+	ck_assert_uint_eq(drain_one(scene.recorder, &parts), 1 << 20);
+	ck_assert_uint_eq(drain_one(scene.recorder, &parts), 0);
+	ck_assert_uint_eq(parts, 0);
+	/* The next recording does not forget what is under way since before. */
+	recorder_stop(scene.recorder);
+	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert(recorder_is_on(scene.recorder));
+	ck_assert_uint_eq(scene.recorder->bytes, RECORDER_BYTES_MAX - (3 << 20));
+	recorder_release(scene.recorder, memory, RECORDER_BYTES_MAX - (3 << 20));
+	ck_assert_uint_eq(scene.recorder->bytes, 0);
+	scene_deinit(&scene);
+}
+END_TEST
+
+/* ---- sessions and their memory ---- */
+
+static uint8_t shared_bytes[4096];
+
+static int take_memory(void *ctx, struct segments_memory *memory, struct npumem_error *error)
+{
+	(void)ctx, (void)error;
+	*memory = (struct segments_memory){shared_bytes, sizeof(shared_bytes), true};
+	return 0;
+}
+
+static void release_memory(void *ctx, const struct segments_memory *memory)
+{
+	(void)ctx, (void)memory;
+}
+
+static const struct segments_source source = {take_memory, release_memory, NULL, NULL};
+
+START_TEST(sessions_begin_with_what_they_share_and_end)
+{
+	struct scene scene;
+	struct segment *segment;
+	struct recorder_part part;
+
+	scene_init(&scene);
+	scene.user.segments_source = &source;
+	ck_assert_int_eq(segments_share(&scene.user, 0, &segment, &scene.world.error), 0);
+	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert(part.is_last && !part.n && part.entry->segment == segment->id);
+	ck_assert_uint_eq(part.entry->segment_bytes, 4096);
+	ck_assert(part.entry->segment_writable && part.entry->session == scene.user.id);
+	recorder_next(scene.recorder);
+	ck_assert(!recorder_peek(scene.recorder, &part));
+	session_deinit(&scene.user);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert(part.is_last && !part.n && !part.entry->segment && part.entry->number == 2);
+	recorder_next(scene.recorder);
+	session_deinit(&scene.admin);
+	ck_assert_ptr_null(scene.recorder->owner);
+	world_deinit(&scene.world);
+}
+END_TEST
+
+/* One op from its check to its end, with what is recorded of it. */
+static struct recorder_transfer *transfer(struct scene *scene, struct op *op)
+{
+	struct recorder_transfer *transfer;
+
+	ck_assert_int_eq(operations_check(&scene->user, op, &scene->world.error), 0);
+	transfer = transfer_new(&scene->user, op);
+	ck_assert_int_eq(operations_run(&scene->user, op, &scene->world.error), 0);
+	if (transfer)
+		transfer_take(&scene->user, op, transfer);
+	operations_finish(&scene->user, op);
+	operations_end(&scene->user, op);
+	return transfer;
+}
+
+START_TEST(what_operations_move_is_read_back)
+{
+	struct scene scene;
+	struct segment *segment;
+	struct tensor *tensor;
+	struct recorder_transfer *moved;
+	struct op op = {.kind = OP_WRITE, .first = 0, .count = -1};
+	uint8_t dense[800];
+
+	scene_init(&scene);
+	scene.user.segments_source = &source;
+	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert_int_eq(segments_share(&scene.user, 0, &segment, &scene.world.error), 0);
+	for (unsigned i = 0; i < sizeof(shared_bytes); i++)
+		shared_bytes[i] = (uint8_t)(i * 13 >> 2);
+	op.tensor = tensor = world_tensor(&scene.world, &scene.user, "x"); /* int8 [1, 8, 1, 100] */
+	op.system = (struct op_system){
+		.base = shared_bytes, .bytes = 4096, .off = 40, .strided = true, .shared = true};
+	op.system.stride = (struct npumem_dims){1, 300, 1, 2};
+	for (unsigned i = 0; i < sizeof(dense); i++)
+		dense[i] = shared_bytes[40 + i / 100 * 300 + i % 100 * 2];
+	moved = transfer(&scene, &op);
+	ck_assert_ptr_nonnull(moved);
+	ck_assert(!moved->is_read && moved->bytes == 800 && moved->segment == segment->id && moved->offset == 40);
+	ck_assert_mem_eq(moved->data, dense, 800);
+	ck_assert(moved->extent.c == 8 && moved->extent.w == 100 && moved->stride.c == 300 &&
+		  moved->stride.w == 2);
+	ck_assert_uint_eq(moved->element_bytes, 1);
+	transfer_free(scene.recorder, moved);
+	/* A part of it, back. */
+	op = (struct op){.kind = OP_READ, .tensor = tensor, .first = 5, .count = 700};
+	op.system = (struct op_system){.base = shared_bytes, .bytes = 4096, .off = 1, .shared = true};
+	moved = transfer(&scene, &op);
+	ck_assert(moved->is_read && !moved->bytes && moved->extent.w == 700 && moved->stride.w == 1);
+	ck_assert_uint_eq(moved->crc32, crc32(0, dense + 5, 700));
+	transfer_free(scene.recorder, moved);
+	ck_assert_uint_eq(scene.recorder->bytes, 0);
+	/* Not shared, or not recorded: nothing. */
+	op.system.shared = false;
+	ck_assert_ptr_null(transfer(&scene, &op));
+	op.system.shared = true;
+	recorder_stop(scene.recorder);
+	ck_assert_ptr_null(transfer(&scene, &op));
+	scene_deinit(&scene);
+}
+END_TEST
+
+/* More than is read at once, and the request behind it. */
+START_TEST(a_long_read_and_a_long_write)
+{
+	static uint8_t memory[8 * 4000], request[RECORDER_PART_BYTES + 5];
+	struct device_request wanted = world_request(8, 4000);
+	struct scene scene;
+	struct tensor *tensor;
+	struct op op = {.kind = OP_WRITE, .count = -1};
+	struct recorder_entry entry = {.bytes = sizeof(request), .request = request};
+	struct recorder_part part;
+	const char *name = "x";
+	unsigned n;
+
+	scene_init(&scene);
+	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	ck_assert_int_eq(tensors_alloc(&scene.user, &wanted, &name, 1, &tensor, &scene.world.error), 0);
+	for (size_t i = 0; i < sizeof(memory); i++)
+		memory[i] = (uint8_t)(i % 251);
+	op.tensor = tensor;
+	op.system = (struct op_system){.base = memory, .bytes = sizeof(memory), .shared = true};
+	entry.transfers = transfer(&scene, &op);
+	ck_assert_mem_eq(entry.transfers->data, memory, sizeof(memory));
+	op.kind = OP_READ;
+	entry.transfers->next = transfer(&scene, &op);
+	ck_assert_uint_eq(entry.transfers->next->crc32, crc32(0, memory, sizeof(memory)));
+	recorder_add(scene.recorder, &entry, NULL);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert(part.transfer && !part.transfer->is_read && part.n == sizeof(memory) && !part.is_last);
+	recorder_next(scene.recorder);
+	ck_assert(recorder_peek(scene.recorder, &part));
+	ck_assert(part.transfer && part.transfer->is_read && !part.n && !part.is_last);
+	recorder_next(scene.recorder);
+	ck_assert_uint_eq(drain_one(scene.recorder, &n), sizeof(request));
+	ck_assert_uint_eq(n, 2);
+	ck_assert_uint_eq(scene.recorder->bytes, 0);
+	scene_deinit(&scene);
+}
+END_TEST
+
+/* ---- the device in numbers ---- */
+
+static struct checksum *sum(struct scene *scene)
+{
+	struct checksum *checksum = NULL;
+
+	ck_assert_int_eq(checksum_new(&scene->admin, &checksum, &scene->world.error), 0);
+	checksum_run(checksum);
+	return checksum;
+}
+
+static void write_bytes(struct scene *scene, struct tensor *tensor, int64_t first, int64_t count, int seed)
+{
+	uint8_t bytes[800];
+	struct op op = {.kind = OP_WRITE, .tensor = tensor, .first = first, .count = count};
+
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 7 + (unsigned)seed);
+	op.system = (struct op_system){.base = bytes, .bytes = (uint64_t)count};
+	ck_assert_ptr_null(transfer(scene, &op));
+}
+
+START_TEST(numbers_of_what_is_there)
+{
+	struct scene scene;
+	struct checksum *before, *after;
+	struct tensor *x, *y;
+	uint8_t npu[8192];
+
+	scene_init(&scene);
+	x = world_tensor(&scene.world, &scene.user, "x");
+	y = world_tensor(&scene.world, &scene.user, "y");
+	write_bytes(&scene, x, 0, 800, 1);
+	before = sum(&scene);
+	ck_assert_uint_eq(before->n_local, 8);
+	device_peek(scene.world.device, 3, 0, sizeof(npu), npu);
+	ck_assert_uint_eq(before->local[3], crc32(0, npu, sizeof(npu)));
+	/* By place and by name: the data of y in x's stead is another device. */
+	write_bytes(&scene, y, 0, 800, 1);
+	after = sum(&scene);
+	ck_assert_uint_ne(after->hash, before->hash);
+	checksum_free(after);
+	service_release(&scene.world.service, y);
+	y = world_tensor(&scene.world, &scene.user, "z");
+	after = sum(&scene);
+	ck_assert_uint_ne(after->hash, before->hash);
+	ck_assert_mem_eq(after->local, before->local, 8 * sizeof(*before->local));
+	checksum_free(after);
+	/* The same name, with nothing in it; then one byte, of the value that memory has that nobody wrote. */
+	service_release(&scene.world.service, y);
+	y = world_tensor(&scene.world, &scene.user, "y");
+	after = sum(&scene);
+	ck_assert_uint_eq(after->hash, before->hash);
+	checksum_free(after);
+	write_bytes(&scene, y, 0, 1, 0);
+	after = sum(&scene);
+	ck_assert_mem_eq(after->local, before->local, 8 * sizeof(*before->local));
+	checksum_free(after);
+	write_bytes(&scene, y, 0, 800, 0);
+	after = sum(&scene);
+	ck_assert_uint_ne(after->hash, before->hash);
+	checksum_free(after);
+	checksum_free(before);
+	ck_assert_int_eq(checksum_new(&scene.user, &before, &scene.world.error), NPUMEM_PERMISSION_DENIED);
+	ck_assert_int_ge(checksum_cost(&scene.world.service), 8 * 8192);
+	scene_deinit(&scene);
+}
+END_TEST
+
+/* ---- without memory ---- */
+
+START_TEST(every_allocation_may_fail)
+{
+	bool hit = true;
+
+	for (size_t i = 1; hit; i++) {
+		struct scene scene;
+		struct checksum *checksum = NULL;
+		struct tensor *tensor;
+		struct op op = {.kind = OP_WRITE, .count = -1};
+		uint8_t *request;
+		int status;
+
+		scene_init(&scene);
+		request = heap_alloc(&scene.world.heap, 50);
+		ck_assert_int_eq(start(&scene, &scene.admin), 0);
+		op.tensor = tensor = world_tensor(&scene.world, &scene.user, "x");
+		op.system = (struct op_system){.base = shared_bytes, .bytes = 4096, .shared = true};
+		scene.world.fail_at = scene.world.n_allocs + i;
+		struct recorder_transfer *moved = transfer(&scene, &op);
+		struct recorder_entry entry = {.bytes = 50, .request = request, .transfers = moved};
+		recorder_add(scene.recorder, &entry, &request);
+		scene_add(&scene, 10, NULL);
+		status = checksum_new(&scene.admin, &checksum, &scene.world.error);
+		hit = scene.world.n_allocs >= scene.world.fail_at;
+		ck_assert(!status || status == NPUMEM_RESOURCE_EXHAUSTED);
+		ck_assert_int_eq(hit, status || scene.recorder->lost);
+		ck_assert(!scene.recorder->lost ||
+			  !strcmp(scene.recorder->reason, "the daemon is out of host memory"));
+		scene.world.fail_at = 0;
+		if (checksum)
+			checksum_free(checksum);
+		heap_free(&scene.world.heap, request);
+		service_release(&scene.world.service, tensor);
+		scene_deinit(&scene);
+		ck_assert_uint_lt(i, 100);
+	}
+}
+END_TEST
+
+Suite *suite_recorder(void)
+{
+	Suite *suite = suite_create("service/observed/recorder, transfer, checksum");
+	TCase *tcase = tcase_create("recorder");
+
+	tcase_add_test(tcase, who_may_start_and_when);
+	tcase_add_test(tcase, what_was_there_before);
+	tcase_add_test(tcase, entries_in_order_and_in_parts);
+	tcase_add_test(tcase, a_request_can_change_hands);
+	tcase_add_test(tcase, more_than_it_keeps);
+	tcase_add_test(tcase, sessions_begin_with_what_they_share_and_end);
+	tcase_add_test(tcase, what_operations_move_is_read_back);
+	tcase_add_test(tcase, a_long_read_and_a_long_write);
+	tcase_add_test(tcase, numbers_of_what_is_there);
+	tcase_add_test(tcase, every_allocation_may_fail);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
