@@ -253,5 +253,42 @@ class Interrupt(TestCase):
         wait_for(lambda: not self.running())
 
 
+class Moves(Ctl):
+    def test_copy(self):
+        for name in ("a", "b"):
+            self.alloc(name)
+        self.alloc("other", "1,2,2,3")
+        self.ctl("fill", "a", "5")
+        self.assertEqual(self.ctl("copy", "b", "a"), b"")
+        self.assertEqual(self.ctl("read", "b"), self.ctl("read", "a"))
+        self.ctl("fill", "a", "6")
+        self.assertEqual(json.loads(self.ctl("--json", "copy", "b", "a")), {"warning": None})
+        before = self.ctl("read", "b")
+        for words, says in ((("b", "none"), "none"), (("none", "a"), "none"), (("b", "other"), "the destination is 1,2,2,2, the source 1,2,2,3")):
+            self.ctl("copy", *words, code=1, says=says)
+        self.ctl("copy", "b", code=2)
+        self.assertEqual(self.ctl("read", "b"), before)
+
+    def test_compact(self):
+        for name in ("a", "gap", "b"):
+            self.alloc(name)
+        self.ctl("fill", "b", "7")
+        self.ctl("free", "gap")
+        def place():
+            return json.loads(self.ctl("--json", "ls"))["tensors"]
+
+        before = place()
+        self.assertRegex(self.ctl("compact", "--dry-run").decode(),
+                         r"^b: address \d+ -> \d+, \d+ bytes per NPU\n1 tensor would move\n$")
+        (move,) = json.loads(self.ctl("--json", "compact", "--dry-run"))["moves"]
+        self.assertEqual(place(), before)
+        self.ctl("compact", says="1 tensor moved")
+        self.assertEqual((move["name"], move["to_address"] < move["from_address"]), ("b", True))
+        self.assertNotEqual(place(), before)
+        self.assertEqual(self.ctl("read", "b").count(b"7"), 8)
+        self.ctl("compact", says="0 tensors moved")
+        self.assertEqual(json.loads(self.ctl("--json", "compact")), {"moves": []})
+
+
 if __name__ == "__main__":
     unittest.main()

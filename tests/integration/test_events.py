@@ -235,7 +235,8 @@ class Progress(TestCase):
         os.chmod(self.daemon.directory, 0o755)
         client = self.client()
         (sent,) = client.post(Endless(client).call())
-        while not any(row.request_id == sent and row.done for row in self.client().call(stat=pb.StatRequest(details=True)).stat.running):
+        looker = self.client()
+        while not any(row.request_id == sent and row.done for row in looker.call(stat=pb.StatRequest(details=True)).stat.running):
             time.sleep(0.01)
 
         def stranger():

@@ -90,10 +90,11 @@ class Prompt(TestCase):
         self.finish()
 
     def test_what_runs_is_taken_back(self):
-        endless = Endless(self.client())
+        looker = self.client()
+        endless = Endless(looker)
         for _ in range(2):
             self.terminal.type("run conv2d in=in weights=weights out=out\n")
-            while not any(row.done for row in self.client().call(stat=pb.StatRequest(details=True)).stat.running):
+            while not any(row.done for row in looker.call(stat=pb.StatRequest(details=True)).stat.running):
                 time.sleep(0.01)
             self.terminal.type("\x03")
             self.terminal.until("npumemctl: [^\n]*cancelled")

@@ -9,7 +9,6 @@ import struct
 import subprocess
 import sys
 
-SERVICE = os.path.join(os.environ["NPUMEM_BUILD"], "systemd/npumemd.service")
 libc = ctypes.CDLL(None, use_errno=True)
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 38, 22, 2
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
@@ -17,7 +16,7 @@ EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
 
 
 def settings(name):
-    with open(SERVICE, encoding="utf-8") as unit:
+    with open(os.path.join(os.environ["NPUMEM_BUILD"], "systemd/npumemd.service"), encoding="utf-8") as unit:
         return re.findall(rf"^{name}=(.*)$", unit.read(), re.MULTILINE)
 
 

@@ -212,7 +212,7 @@ const char *network_where(const struct network *network, const struct network_op
 		snprintf(line, sizeof(line), " (line %d)", operation->line);
 	if (operation->kind)
 		network_what(network, operation, what);
-	snprintf(text, NETWORK_TEXT_BYTES, "operation %s%s%s%s", network_number(operation, number), line,
+	snprintf(text, NETWORK_TEXT_BYTES, "operation %s%s%s%.100s", network_number(operation, number), line,
 		 *what ? ", " : "", what);
 	return text;
 }

@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { ENTRIES = 3 };
+#include "tests/support/hrtime.h"
+
+enum { ENTRIES = 3, TURN_NS = 25000 };
 
 struct one {
 	struct turns_entry entry;
@@ -28,12 +30,11 @@ static void stand(struct one *one)
 static void run(struct turns_entry *entry)
 {
 	struct one *one = (struct one *)entry;
-	uint64_t end = uv_hrtime() + 1000000;
 
 	ck_assert_ptr_null(entry->next);
 	strncat(said, &one->name, 1);
-	while (one->is_slow && uv_hrtime() < end)
-		;
+	if (one->is_slow)
+		hrtime_skip(TURN_NS);
 	if (one->n_again && one->n_again--)
 		stand(one);
 }
@@ -50,8 +51,9 @@ static void open_scene(struct scene *scene)
 	memset(said, 0, sizeof(said));
 	uv_loop_init(&scene->loop);
 	turns_open(&scene->turns, &scene->loop);
-	/* As a slow machine has it, too: only what is slow on purpose takes longer. */
-	scene->turns.most_ns = 900000;
+	/* Only what is slow on purpose takes time. */
+	scene->turns.most_ns = TURN_NS;
+	hrtime_stop();
 	for (unsigned i = 0; i < ENTRIES; i++)
 		scene->ones[i] = (struct one){{.run = run}, .turns = &scene->turns, .name = (char)('a' + i)};
 	scene->last = (struct one){{.run = run}, .turns = &scene->turns, .name = 'Z', .is_last = true};
@@ -68,6 +70,7 @@ static void turn(struct scene *scene, uv_run_mode mode, const char *expected)
 static void close_scene(struct scene *scene)
 {
 	turn(scene, UV_RUN_DEFAULT, "");
+	hrtime_run();
 	turns_close(&scene->turns);
 	uv_run(&scene->loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&scene->loop), 0);
