@@ -56,7 +56,6 @@ Epilog={scripts}/epilog
 ReturnToService=2
 KillWait=2
 SlurmdTimeout=10
-RequeueExit=3
 SchedulerParameters=bf_interval=1,sched_interval=1,batch_sched_delay=0
 SlurmdParameters=config_overrides
 {more}
@@ -122,6 +121,10 @@ class Slurm:
             self.directory = tempfile.mkdtemp(prefix="npumem-farm-")
             self.stack.callback(shutil.rmtree, self.directory)
             os.chmod(self.directory, 0o755)
+            # In which a node finds the others, as its own has only its processes.
+            os.mkdir(self.path("proc"))
+            subprocess.run(["mount", "--bind", "/proc", self.path("proc")], check=True)
+            self.stack.callback(subprocess.run, ["umount", "-l", self.path("proc")], check=True)
             self.install()
             self.munge()
             self.configure()
@@ -232,8 +235,12 @@ class Slurm:
     def call(self, *command, check=True, user=None, seconds=SECONDS):
         """What it prints. Of another user: by name."""
         words = ["setpriv", f"--reuid={user}", "--clear-groups", *command] if user else command
-        done = subprocess.run(words, capture_output=True, text=True, env=self.environment, stdin=subprocess.DEVNULL,
-                              timeout=seconds, check=False, cwd="/tmp")  # fmt: skip
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, env=self.environment, stdin=subprocess.DEVNULL,
+                                  timeout=seconds, check=False, cwd="/tmp")  # fmt: skip
+        except subprocess.TimeoutExpired as late:
+            jobs = self.call("squeue", "-o", "%A %T %r %N %b %M") if command[0] != "squeue" else ""
+            raise AssertionError(f"{late}\n{late.stdout}{late.stderr}\n{jobs}{self.logs()}") from None
         if check and done.returncode:
             raise AssertionError(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}\n{self.logs()}")
         return done.stdout if check else (done.returncode, done.stdout, done.stderr)
@@ -262,9 +269,10 @@ class Slurm:
         return jobs
 
     def empty(self):
-        """Until no job is there, and no device."""
+        """Until no job is there, and no device, and Slurm has all of them back."""
         self.wait(lambda: not self.cancel())
         self.wait(lambda: not self.devices_left())
+        self.wait(lambda: set(self.call("sinfo", "-N", "-h", "-O", "GresUsed:40").split()) == {f"npu:{self.chip}:0"})
 
     def wait(self, condition, seconds=SECONDS):
         end = time.monotonic() + seconds
