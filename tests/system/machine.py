@@ -39,10 +39,10 @@ def cannot_run():
 PACKAGES = ["systemd", "systemd-sysv", "dbus", "procps", "libuv1", "libprotobuf-c1", "libjansson4", "libedit2", "zlib1g"]
 
 
-def tree():
-    """The folder of the minimal system, which nothing here writes to."""
+def tree(name, packages):
+    """The folder of a minimal system with these packages, which nothing here writes to."""
     made = subprocess.run(
-        [os.path.join(SOURCE, "tests/support/rootfs.sh"), "system", *PACKAGES],
+        [os.path.join(SOURCE, "tests/support/rootfs.sh"), name, *packages],
         capture_output=True, text=True, timeout=1200, check=False,
     )  # fmt: skip
     if made.returncode:
@@ -54,8 +54,9 @@ def tree():
 class Machine:
     """Booted while the context lasts."""
 
-    def __init__(self):
-        self.tree = tree()
+    def __init__(self, name="system", packages=(), prefix="/usr"):
+        self.tree = tree(name, [*PACKAGES, *packages])
+        self.prefix = prefix
 
     def __enter__(self):
         self.stack = contextlib.ExitStack()
@@ -83,7 +84,7 @@ class Machine:
         return os.path.join(self.directory, *names)
 
     def install(self):
-        run("cmake", "--install", BUILD, "--prefix", "/usr", env=dict(os.environ, DESTDIR=self.root))
+        run("cmake", "--install", BUILD, "--prefix", self.prefix, env=dict(os.environ, DESTDIR=self.root))
         run("systemd-sysusers", f"--root={self.root}")
         run("systemctl", f"--root={self.root}", "enable", "npumemd.socket")
 
