@@ -121,6 +121,10 @@ class Slurm:
             self.directory = tempfile.mkdtemp(prefix="npumem-farm-")
             self.stack.callback(shutil.rmtree, self.directory)
             os.chmod(self.directory, 0o755)
+            # In which a node finds the others, as its own has only its processes.
+            os.mkdir(self.path("proc"))
+            subprocess.run(["mount", "--bind", "/proc", self.path("proc")], check=True)
+            self.stack.callback(subprocess.run, ["umount", "-l", self.path("proc")], check=True)
             self.install()
             self.munge()
             self.configure()

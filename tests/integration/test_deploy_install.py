@@ -90,7 +90,7 @@ class Files(Case):
         package -= {"__pycache__"}
         manuals = []
         if os.path.exists(os.path.join(os.environ["NPUMEM_BUILD"], "client", "man", "npumem.7.gz")):
-            pages = ("npumemctl.1", "libnpumem.3", "npumem-python.3", "npumem.7", "npumem-kernels.7", "npumem-threats.7",
+            pages = ("npumemctl.1", "libnpumem.3", "npumem-python.3", "npumem.7", "npumem-farm.7", "npumem-kernels.7", "npumem-threats.7",
                      "npumem-wire.7", "npumemd.8")
             manuals = [f"share/man/man{page[-1]}/{page}.gz" for page in pages]
         expected = {

@@ -28,7 +28,7 @@ def missing(text, words):
 
 def tests_not_there(text, tests):
     """Of those that the page of threats names."""
-    named = re.findall(r"(?<![\w/.-])(?:unit|integration|system|random|bench|checks|fuzz|fault|model|mutants)/[\w/.]*", text)
+    named = re.findall(r"(?<![\w/.-])(?:unit|integration|system|farm|random|bench|checks|fuzz|fault|model|mutants)/[\w/.]*", text)
     return [path for path in named if not os.path.exists(os.path.join(tests, path))] if len(named) > 20 else ["tests"]
 
 
