@@ -75,6 +75,12 @@ class First(unittest.TestCase):
                     "systemctl kill -s KILL npumemd-job@$SLURM_JOB_ID.service; npumemctl --reconnect 30 read x'")
         self.assertIn("7 7 7", out)
 
+    def test_devices_come_back_to_slurm(self):
+        """Whatever a job ends with: of some statuses it may be made to keep them."""
+        for status in range(1, 6):
+            shell(f"srun --gres=npu:1 sh -c 'exit {status}' || true")
+        machine.wait(lambda: machine.call("sinfo", "-N", "-h", "-O", "GresUsed:40").split() == ["npu:sg2260:0"])
+
     def test_one_that_stays(self):
         shell("srun --gres=npu:1 --comment=npumem=chain sh -c 'npumemctl alloc x --shape 1,8,1,16 --dtype int8; npumemctl fill x 7'")
         machine.wait(lambda: not self.left(), self.left)
