@@ -85,6 +85,11 @@ if [ -z "$builds" ]; then
 fi
 
 tests/packages.sh
+# For the labels system and farm. Not on a machine with services of its own, where these tests do not run and Slurm's
+# would begin to.
+if [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
+	tests/packages.sh debootstrap systemd-container iproute2 slurm-wlm munge
+fi
 export UBSAN_OPTIONS=print_stacktrace=1
 for build in $builds; do
 	case $build in
