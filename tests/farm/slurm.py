@@ -15,7 +15,8 @@ import tempfile
 import time
 
 BUILD = os.environ["NPUMEM_BUILD"]
-SECONDS = 30
+SECONDS = 60
+WAIT_SECONDS = 180  # Slurm alone takes half a minute to call a node dead, more on a busy machine
 SKIPPED = 77
 
 HOST = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--uts")
@@ -274,7 +275,7 @@ class Slurm:
         self.wait(lambda: not self.devices_left())
         self.wait(lambda: set(self.call("sinfo", "-N", "-h", "-O", "GresUsed:40").split()) == {f"npu:{self.chip}:0"})
 
-    def wait(self, condition, seconds=SECONDS):
+    def wait(self, condition, seconds=WAIT_SECONDS):
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
