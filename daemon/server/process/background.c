@@ -28,8 +28,8 @@ static _Noreturn void wait_for_it(int fd)
 		length += (size_t)n;
 	}
 	if (length && (fwrite(line, 1, length, stdout) != length || fflush(stdout)))
-		_exit(1);
-	_exit(length ? 0 : 1);
+		exit(1);
+	exit(length ? 0 : 1);
 }
 
 int background_begin(void)

@@ -144,6 +144,51 @@ START_TEST(no_memory)
 }
 END_TEST
 
+/* With a member set to something else for the time of one look. */
+#define WRONG(member, value, text)                                                                                \
+	do {                                                                                                      \
+		__typeof__(member) was = member;                                                                  \
+		member = value;                                                                                   \
+		ck_assert_pstr_eq(odd_blocks_check(&field.odd), text);                                            \
+		member = was;                                                                                     \
+	} while (0)
+
+START_TEST(the_check_can_fail)
+{
+	static const char foreign_to_ring[] = "a block is in a ring it does not belong to";
+	static const char foreign_to_pile[] = "a block is in a pile it does not belong to";
+	static struct field field;
+	struct block *leader = field.blocks, *other = field.blocks + 1, *second = field.blocks + 2,
+		     *first = field.blocks + 3;
+	memset(&field, 0, sizeof(field));
+	ck_assert_int_eq(odd_blocks_init(&field.odd, &heap_libc, SIZE), 0);
+	add(&field, 1, 40);
+	add(&field, 2, 40);
+	add(&field, 1 + ODD_LINE, 40);
+	add(&field, 1 + 2 * ODD_LINE, 40);
+	add(&field, 0, 2 * ODD_LINE - 1); /* a ring of its own */
+	ck_assert(leader->leads && other->leads && leader->pile == first && first->next == second);
+	ck_assert_ptr_null(odd_blocks_check(&field.odd));
+	WRONG(other->taken, true, foreign_to_ring);
+	WRONG(other->leads, false, foreign_to_ring);
+	WRONG(other->size, 41, foreign_to_ring);
+	field.blocks[4].size++; /* whole lines */
+	ck_assert_pstr_eq(odd_blocks_check(&field.odd), foreign_to_ring);
+	field.blocks[4].size--;
+	WRONG(other->prev, other, "a ring is broken");
+	WRONG(other->offset, 1, "two piles are alike");
+	WRONG(first->taken, true, foreign_to_pile);
+	WRONG(first->leads, true, foreign_to_pile);
+	WRONG(second->offset, 2, foreign_to_pile);
+	WRONG(second->prev, leader, "a pile is broken");
+	WRONG(field.odd.n, 0, "a ring is broken");
+	WRONG(field.odd.n, 2, "a pile is broken");
+	WRONG(field.odd.n, 6, "an odd block is in no pile");
+	ck_assert_ptr_null(odd_blocks_check(&field.odd));
+	odd_blocks_deinit(&field.odd, &heap_libc);
+}
+END_TEST
+
 Suite *suite_odd_blocks(void)
 {
 	Suite *suite = suite_create("device/odd_blocks");
@@ -151,6 +196,7 @@ Suite *suite_odd_blocks(void)
 	tcase_add_loop_test(tcase, against_a_list, 0, sizeof(size_maxima) / sizeof(size_maxima[0]));
 	tcase_add_test(tcase, the_largest_ring);
 	tcase_add_test(tcase, no_memory);
+	tcase_add_test(tcase, the_check_can_fail);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -125,6 +125,9 @@ START_TEST(the_check_can_fail)
 	arena_release(rig.device->arena, 0, 128);
 	notices(&rig, "are free in the arena");
 	ck_assert_int_eq(arena_reserve(rig.device->arena, 0, 128, a), 0);
+	rig.device->n_tensors++;
+	notices(&rig, "running sums");
+	rig.device->n_tensors--;
 	struct device_slice slice = {.to = a->place.shape};
 	struct tensor *view;
 	ck_assert_int_eq(device_view_slice(rig.device, a, &slice, &view, &rig.context), 0);
@@ -143,6 +146,9 @@ START_TEST(the_check_can_fail)
 	request.reuse = NPUMEM_UNCHECKED;
 	struct tensor *guest = rig_place(&rig, &request);
 	rig_sound(&rig);
+	guest->guest = false;
+	notices(&rig, "neither is a guest");
+	guest->guest = true;
 	rig_release(&rig, host);
 	rig.device->has_stale_guests = false;
 	notices(&rig, "a guest meets nobody");

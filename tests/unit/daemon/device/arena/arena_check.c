@@ -1,0 +1,112 @@
+/* What the random traces rely on: each thing that may be wrong with an arena is found, and called what it is. */
+#include <check.h>
+
+#include "daemon/device/arena/free_blocks.h"
+
+enum { LINES = 64, ARENA_BYTES = LINES * ARENA_ALIGN_MAX };
+
+/* Taken, free and taken again, in whole lines from the start; the rest is free. */
+struct sound {
+	struct arena *arena;
+	struct block *first, *hole, *last, *rest;
+};
+
+static void sound_open(struct sound *sound)
+{
+	struct block *block;
+
+	ck_assert_int_eq(arena_new(&heap_libc, ARENA_BYTES, &sound->arena), 0);
+	ck_assert_int_eq(arena_reserve(sound->arena, 0, 128, NULL), 0);
+	ck_assert_int_eq(arena_reserve(sound->arena, 384, 128, NULL), 0);
+	block = sound->arena->edge.after;
+	sound->first = block;
+	sound->hole = block->after;
+	sound->last = sound->hole->after;
+	sound->rest = sound->last->after;
+	ck_assert_ptr_eq(sound->rest->after, &sound->arena->edge);
+	ck_assert_ptr_null(arena_check(sound->arena));
+}
+
+/* What was changed is as it was, or the arena would not free what it has. */
+static void sound_close(struct sound *sound)
+{
+	ck_assert_ptr_null(arena_check(sound->arena));
+	arena_free(sound->arena);
+}
+
+/* With a member set to something else for the time of one look. */
+#define WRONG(member, value, text)                                                                                \
+	do {                                                                                                      \
+		__typeof__(member) was = member;                                                                  \
+		member = value;                                                                                   \
+		ck_assert_pstr_eq(arena_check(sound.arena), text);                                                \
+		member = was;                                                                                     \
+	} while (0)
+
+START_TEST(test_blocks_in_order)
+{
+	struct sound sound;
+
+	sound_open(&sound);
+	WRONG(sound.hole->offset, sound.hole->offset + 1, "blocks do not tile the arena");
+	WRONG(sound.hole->size, 0, "blocks do not tile the arena");
+	WRONG(sound.hole->size, sound.hole->size + 1, "blocks do not tile the arena");
+	WRONG(sound.last->before, sound.first, "a neighbour link is broken");
+	WRONG(sound.arena->edge.before, sound.last, "blocks do not reach the end");
+	WRONG(sound.arena->size, sound.arena->size + LINE_QUANTA, "blocks do not reach the end");
+	WRONG(sound.arena->free, sound.arena->free - 1, "the free count is wrong");
+	WRONG(sound.arena->n_unused, sound.arena->n_unused - 1, "block entries are lost");
+	sound_close(&sound);
+}
+END_TEST
+
+START_TEST(test_neighbours_and_starts)
+{
+	struct sound sound;
+
+	sound_open(&sound);
+	WRONG(sound.last->taken, false, "two free neighbours are not merged");
+	WRONG(sound.first->has_free_after, false, "a block is wrong about its neighbours");
+	WRONG(sound.first->has_free_before, true, "a block is wrong about its neighbours");
+	WRONG(sound.arena->at[1], sound.first, "a line misses the block that starts in it");
+	block_bitmap_remove(&sound.arena->starts, 3, true);
+	ck_assert_pstr_eq(arena_check(sound.arena), "a line misses the block that starts in it");
+	block_bitmap_add(&sound.arena->starts, 3);
+	block_bitmap_add(&sound.arena->starts, 2);
+	ck_assert_pstr_eq(arena_check(sound.arena), "a line has a start inside a block");
+	block_bitmap_remove(&sound.arena->starts, 2, true);
+	sound_close(&sound);
+}
+END_TEST
+
+START_TEST(test_lists_of_free_blocks)
+{
+	uint64_t hole = 2, nobody = 5; /* lines */
+	struct sound sound;
+
+	sound_open(&sound);
+	WRONG(sound.arena->lists[hole], &sound.arena->edge, "a list is empty");
+	WRONG(sound.arena->lists[hole], sound.first, "a block is in a list it does not belong to");
+	WRONG(sound.arena->lists[hole], sound.rest, "a block is in a list it does not belong to");
+	WRONG(sound.hole->link, &sound.rest->next, "a list is broken");
+	WRONG(sound.hole->next, sound.rest, "a block is in a list it does not belong to");
+	WRONG(sound.hole->next, sound.hole, "a list is broken"); /* and has no end */
+	WRONG(sound.arena->lists[nobody], &sound.arena->edge, NULL);
+	block_bitmap_remove(&sound.arena->sizes, hole, true);
+	ck_assert_pstr_eq(arena_check(sound.arena), "a free block is in no list");
+	block_bitmap_add(&sound.arena->sizes, hole);
+	sound_close(&sound);
+}
+END_TEST
+
+Suite *suite_arena_check(void)
+{
+	Suite *suite = suite_create("device/arena/arena_check");
+	TCase *tcase = tcase_create("wrong");
+
+	tcase_add_test(tcase, test_blocks_in_order);
+	tcase_add_test(tcase, test_neighbours_and_starts);
+	tcase_add_test(tcase, test_lists_of_free_blocks);
+	suite_add_tcase(suite, tcase);
+	return suite;
+}
