@@ -1,0 +1,246 @@
+"""What npumemctl answers, as text and as JSON, and what it refuses by itself: commands that look and place."""
+
+import json
+import os
+import unittest
+import xml.etree.ElementTree
+
+import numpy as np
+
+import npumem_pb2 as pb
+
+from support import dims
+from test_ctl_habits import Ctl
+
+
+class Answers(Ctl):
+    def json(self, *words):
+        return json.loads(self.ctl("--json", *words))
+
+    def text(self, *words):
+        return self.ctl(*words).decode()
+
+    def refused(self, *cases):
+        """Each says what is wrong and changes nothing."""
+        before = self.ctl("--json", "ls")
+        for words, code, says in cases:
+            self.ctl(*words, code=code, says=says)
+        self.assertEqual(self.ctl("--json", "ls"), before)
+
+
+class Places(Answers):
+    def test_dump(self):
+        self.alloc("x", "1,4,2,2")
+        self.ctl("fill", "x", "65")
+        self.assertEqual(self.json("dump", "1", "0", "4"), {"npu": 1, "offset": 0, "bytes": 4, "hex": "41414141"})
+        self.assertEqual(self.json("dump", "1", "4", "0"), {"npu": 1, "offset": 4, "bytes": 0, "hex": ""})
+        self.assertRegex(self.text("dump", "1", "0", "18").splitlines()[0], "^00000000: 4141 4141 .*  AAAA")
+        past = str(1 << 50)
+        self.refused(
+            (("dump", "x", "0", "1"), 2, "NPU"),
+            (("dump", "0", "x", "1"), 2, "OFFSET"),
+            (("dump", "0", "0", "x"), 2, "BYTES"),
+            (("dump", "0", past, "1"), 1, "past the end of every NPU"),
+            (("dump", "0", "0", past), 1, "past the end of every NPU"),
+        )
+
+    def test_alloc(self):
+        placed = self.json("alloc", "x", "--shape", "1,4,2,2", "--dtype", "int8", "--start-npu", "2", "--dma-only", "--pinned")
+        self.assertEqual((placed["name"], placed["npu"], placed["dma_only"], placed["pinned"]), ("x", 2, True, True))
+        new = ("alloc", "y", "--shape", "1,4,2,2", "--dtype", "int8")
+        self.refused(
+            ((*new, "--reuse", "sometimes"), 2, 'there is no reuse policy "sometimes"'),
+            (("alloc", "", *new[2:]), 2, "the name is empty"),
+            ((*new, "--wait", "-1"), 2, '--wait "-1" is no number of seconds'),
+            ((*new, "--wait", "nan"), 2, "is no number of seconds"),
+            ((*new, "--wait", "1000001"), 2, "is no number of seconds"),
+        )
+
+    def test_what_would_fit(self):
+        self.ctl("alloc", "most", "--shape", "1,1,1,1500", "--dtype", "int8")
+        self.refused((("alloc", "x", "--shape", "1,3,1,2000", "--dtype", "int8", "--start-npu", "3"), 1, "; --start-npu 0 would fit"))
+        self.ctl("alloc", "more", "--shape", "1,1,1,2300", "--dtype", "int8")
+        matrix = ("alloc", "x", "--layout", "matrix", "--rows", "1", "--cols", "512", "--dtype", "int8")
+        self.refused(((*matrix, "--w", "512"), 1, "; --w 128 would fit"))
+        self.ctl(*matrix, "--w", "128")
+
+    def test_views(self):
+        self.alloc("x", "1,4,2,2")
+        view = self.json("view", "v", "=", "x[0,1:3]")
+        self.assertEqual((view["name"], view["shape"]), ("v", [1, 2, 2, 2]))
+        shaped = self.json("view", "flat = x", "--shape", "1,4,1,4")
+        self.assertEqual((shaped["name"], shaped["shape"]), ("flat", [1, 4, 1, 4]))
+        self.assertEqual(self.text("view", "w = x", "--shape", "1,4,4,1"), "w is a view of x with shape [1,4,4,1]\n")
+        self.assertEqual(self.json("show", "v")["view_of"], "x")
+        self.assertRegex(self.text("show", "v"), r"\n *view of +x\n")
+        self.refused(
+            (("view", "u = x[0,1:3]", "--shape", "1,4,1,4"), 2, "a view has ranges or --shape, not both"),
+            (("view", "u = x", "--shape", "1,4"), 2, "--shape"),
+            (("view", "u = x", "--shape", "1,4,1,5"), 1, ""),
+            (("view", "u = nobody"), 1, "nobody"),
+            (("view", "u x"), 2, ""),
+        )
+        client = self.client()
+        unnamed = client.alloc("")
+        client.call(view=pb.ViewRequest(tensor=pb.Ref(handle=unnamed.handle), name="v2", **{"from": dims(0, 0, 0, 0)}, to=dims(1, 4, 1, 16)))
+        self.assertRegex(self.text("show", "v2"), r"\n *view of +tensor #\d+\n")
+
+    def test_show(self):
+        self.alloc("x")
+        self.ctl("grant", "x", "12345", "read")
+        self.ctl("grant", "x", "12346", "write")
+        self.assertEqual(self.json("show", "x")["grants"], [{"uid": 12345, "access": "read"}, {"uid": 12346, "access": "write"}])
+        text = self.text("show", "x")
+        self.assertIn("to uid 12345 for reading", text)
+        self.assertIn("to uid 12346 for writing", text)
+
+    def test_map(self):
+        self.alloc("x", "1,4,2,2")
+        self.alloc("y", "1,1,2,2")
+        everything = self.json("map")
+        self.assertEqual((everything["npus"], everything["npu_bytes"]), (4, 4096))
+        self.assertEqual([one["name"] for one in everything["tensors"]], ["x", "y"])
+        self.assertEqual([one["name"] for one in self.json("map", "y")["tensors"]], ["y"])
+        self.assertRegex(self.text("map", "x"), r"^x: fx8 Q\.4 \[1,4,2,2\], aligned, plain, at offset 0\n")
+        by_feature = self.text("map", "x", "--by", "feature")
+        self.assertNotEqual(by_feature, self.text("map", "x"))
+        self.assertEqual(by_feature.splitlines()[0], self.text("map", "x").splitlines()[0])
+        pictures = {}
+        for words in ((), ("--to-scale",), ("x",), ("x", "--by", "feature")):
+            self.assertEqual(self.json("map", *words, "--svg", "x.svg"), {"svg": "x.svg"})
+            root = xml.etree.ElementTree.parse(os.path.join(self.daemon.directory, "x.svg")).getroot()
+            pictures[words] = xml.etree.ElementTree.tostring(root)
+        self.assertEqual(len(set(pictures.values())), 4)
+        self.refused(
+            (("map", "nobody"), 1, "nobody"),
+            (("map", "x", "--svg", "/nonexistent/x.svg"), 1, "/nonexistent/x.svg"),
+            (("map", "x", "--to-scale"), 2, "--to-scale"),
+        )
+
+    @unittest.skipUnless(os.getuid() == 0, "needs other uids")
+    def test_of_others(self):
+        """A tensor of another uid is asked for by the uid and its name, and said to be hidden where it is."""
+        with self.daemon.client(12345) as other:
+            other.alloc("theirs", (1, 4, 2, 2))
+            self.ctl("show", "12345:theirs", says="12345:theirs")
+
+
+class Numbers(Answers):
+    def test_formats(self):
+        mul = self.json("numeric", "mul", "Q4.3", "Q5.7")
+        self.assertEqual((mul["operation"], mul["x"], mul["y"], mul["n"]), ("mul", "Q4.3", "Q5.7", None))
+        self.assertEqual((mul["format"], mul["frac_bits"], mul["every"]), ("Q9.10", 10, "Q10.10"))
+        total = self.json("numeric", "sum", "Q3.4", "--n", "34")
+        self.assertEqual((total["operation"], total["y"], total["n"], total["extra_bits"]), ("sum", None, 34, 6))
+        self.assertEqual(total["format"], "Q9.4")
+        add = self.json("numeric", "add", "Q4.3", "Q5.7")
+        self.assertEqual((add["shift"], add["precision_lost"]), ({"x": 4, "y": 0}, False))
+        self.assertRegex(self.text("numeric", "add", "Q4.3", "Q5.7"), r"(?s)Q4\.3 \+ Q5\.7 is .*shift Q4\.3 left by 4\n")
+        self.assertRegex(self.text("numeric", "sub", "Q5.7", "Q4.3"), r"(?s)Q5\.7 - Q4\.3 is .*shift Q4\.3 left by 4\n")
+        self.assertRegex(self.text("numeric", "div", "Q5.7", "Q4.3"), r"(?s)Q5\.7 / Q4\.3 is .*every quotient")
+
+    def test_accumulators(self):
+        self.assertRegex(self.text("numeric", "products", "fx8", "--n", "100"), r"(?s)total +-?\d+ to \d+\n.*can overflow +no\n")
+        self.assertRegex(self.text("numeric", "products", "fx16", "--n", "1000000"), r"(?s)can overflow +yes\n")
+        self.assertFalse(self.json("numeric", "products", "fx8", "--n", "100")["can_overflow"])
+
+    def test_the_daemon_says_the_same(self):
+        for words in (("mul", "Q4.3", "Q5.7"), ("sum", "Q3.4", "--n", "34"), ("products", "fx16"),
+                      ("advise", "avepool", "--dtype", "fx8", "in=1,4,8,8:Q.4", "kernel=2,2", "stride=2,2")):
+            self.assertEqual(self.json("numeric", *words, "--remote"), self.json("numeric", *words), words)
+        self.refused(
+            (("numeric", "mul", "Q4.3", "Q5.7", "--rounding", "up"), 2, "--rounding is not for mul"),
+            (("numeric", "formats", "--dtype", "fx8"), 2, "formats takes a file or a tensor"),
+            (("numeric", "formats", "none.npy", "--dtype", "fx8"), 1, "none.npy"),
+            (("numeric", "mul", "Q4.3"), 2, ""),
+        )
+        self.ctl("--socket", "/nonexistent/socket", "numeric", "mul", "Q4.3", "Q5.7", "--remote", code=1, says="/nonexistent/socket")
+
+    def test_where_the_result_goes(self):
+        advise = ("advise", "fully_connected", "--dtype", "fx8", "in=1,4,1,1:Q.7", "weights=4,4:Q.7")
+        for out, says in (("out=Q.0", "holds the extremes"), ("out=Q.7", "saturates at the extremes; Q.")):
+            self.assertIn(says, " ".join(self.text("numeric", *advise, out).split()))
+            self.assertEqual(self.json("numeric", *advise, out)["out"]["saturates"], "saturates" in says)
+
+    def test_arrays_as_json(self):
+        self.alloc("x", "1,2,2,2")
+        np.save(os.path.join(self.daemon.directory, "x.npy"), np.full((1, 2, 2, 2), 9.5, np.float32))
+        wrote = self.json("write", "x", "x.npy", "--quantize")
+        self.assertEqual((wrote["elements"], wrote["saturated"]), (8, 8))
+        self.assertEqual(self.json("read", "x", "back.npy"), {"elements": 8, "warning": None})
+        self.assertTrue((np.load(os.path.join(self.daemon.directory, "back.npy")) == 127).all())
+        self.ctl("alloc", "i", "--shape", "1,2,2,2", "--dtype", "int8")
+        self.refused(
+            (("write", "i", "x.npy", "--quantize"), 1, "--quantize is for fx8 and fx16; i is int8"),
+            (("write", "x", "x.npy", "--rounding", "up"), 2, "--rounding goes with --quantize"),
+            (("read", "i", "back.npy", "--dequantize"), 1, "--dequantize is for fx8 and fx16; i is int8"),
+            (("fill", "x", "much"), 2, '"much" is no number'),
+            (("fill", "x", "1.5"), 1, ""),
+            (("load", "", "x.npy", "--dtype", "fx8"), 2, "the name is empty"),
+            (("load", "y", "x.npy", "--dtype", "fx8"), 2, "--frac-bits is missing"),
+        )
+
+
+class Plans(Answers):
+    def test_what_makes_no_sense(self):
+        shape = ("--shape", "1,4,2,2", "--dtype", "int8")
+        self.refused(
+            (("plan", "--chip", "bm1684", "--npus", "4", *shape), 2, "--chip and --npus or --npu-bytes exclude each other"),
+            (("plan", "--chip", "bm0", *shape), 2, 'there is no chip "bm0"'),
+            (("plan", "--npus", "4", "--npu-bytes", "4096", "--all", *shape, "--svg", "x.svg"), 2, ""),
+            (("stat", "--json", "--prometheus"), 2, "--json and --prometheus exclude each other"),
+            (("--spawn", "--socket", self.daemon.path, "info"), 2, ""),
+            (("--reconnect", "-1", "info"), 2, "--reconnect"),
+            (("--reconnect", "x", "info"), 2, "--reconnect"),
+            (("exec", "--", "/nonexistent/program"), 127, "/nonexistent/program"),
+            (("exec", "--", "/etc/passwd"), 126, "/etc/passwd"),
+        )
+        self.assertFalse(os.path.exists(os.path.join(self.daemon.directory, "x.svg")))
+
+
+class Damage(Answers):
+    options = ("--npus", "4", "--npu-bytes", "1024", "--allow-unchecked-reuse")
+
+    def test_it_is_shown(self):
+        """What a kernel wrote over another tensor, which had taken that room without a check."""
+        five = ("--shape", "1,5,4,8", "--dtype", "fx8", "--frac-bits", "4")
+        self.ctl("alloc", "x", *five)
+        self.ctl("fill", "x", "3")
+        self.ctl("alloc", "y", *five)
+        self.ctl("alloc", "u", "--shape", "1,3,4,8", "--dtype", "int8", "--address", "1408", "--reuse", "unchecked")
+        self.ctl("fill", "u", "7")
+        self.assertNotIn("damaged", self.text("show", "u"))
+        ran = self.json("run", "relu", "in=x", "out=y", "relu=gen")
+        self.assertEqual([(one["name"], one["total_bytes"]) for one in ran["destroyed"]], [("u", 96)])
+        self.assertEqual(self.json("show", "u")["damaged_bytes"], 96)
+        self.assertRegex(self.text("show", "u"), r"\n +damaged +96 bytes\n")
+        self.assertIn("damaged", self.json("read", "u", "u.npy")["warning"])
+
+
+class Networks(Answers):
+    """Plans of networks that do not fit, or do only in another order."""
+
+    def plan(self, widths, *operations, code=0, says=""):
+        with open(os.path.join(self.daemon.directory, "net.json"), "w", encoding="ascii") as file:
+            tensors = {name: {"shape": [1, 4, 1, w], "dtype": "int8"} for name, w in widths.items()}
+            json.dump({"tensors": tensors, "operations": list(operations)}, file)
+        words = ("plan", "net.json", "--npus", "4", "--npu-bytes", "1024")
+        return self.ctl(*words, code=code, says=says).decode(), json.loads(self.ctl("--json", *words, code=code).decode())
+
+    def test_what_finds_no_room(self):
+        fills = {name: {"fill": name, "value": 1} for name in "abc"}
+        text, plan = self.plan({"a": 640, "b": 640}, *(fills[name] for name in "aba"), code=1, says="it does not fit: 1280 bytes")
+        self.assertRegex(text, r"\nb .*no room")
+        self.assertEqual((plan["fits"], plan["peak"]), (False, 1280))
+        # a's room and what is behind b are enough together, and neither is alone.
+        text, plan = self.plan({"a": 384, "b": 256, "c": 512}, *(fills[name] for name in "abacb"), code=1,
+                               says='"c" finds no room at operation 4, though no more than 768 of 1024 bytes')
+        self.assertRegex(text, r"\nc .*no room")
+        self.assertEqual((plan["fits"], plan["peak"]), (False, 768))
+        text, plan = self.plan({"a": 384, "b": 256, "c": 512}, *(fills[name] for name in "abcb"))
+        self.assertIn("it fits: placed from low offsets on, up to 768", text)
+        self.assertEqual((plan["fits"], plan["reach"]), (True, 768))
+
+
+if __name__ == "__main__":
+    unittest.main()
