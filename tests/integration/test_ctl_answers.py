@@ -2,6 +2,9 @@
 
 import json
 import os
+import select
+import signal
+import subprocess
 import unittest
 import xml.etree.ElementTree
 
@@ -9,8 +12,8 @@ import numpy as np
 
 import npumem_pb2 as pb
 
-from support import dims
-from test_ctl_habits import Ctl
+from support import NPUMEMD, SECONDS, dims, for_all_uids, run_as, wait_for
+from test_ctl_habits import NPUMEMCTL, Ctl
 
 
 class Answers(Ctl):
@@ -161,6 +164,8 @@ class Numbers(Answers):
         for out, says in (("out=Q.0", "holds the extremes"), ("out=Q.7", "saturates at the extremes; Q.")):
             self.assertIn(says, " ".join(self.text("numeric", *advise, out).split()))
             self.assertEqual(self.json("numeric", *advise, out)["out"]["saturates"], "saturates" in says)
+        many = ("advise", "fully_connected", "--dtype", "fx8", "in=1,140000,1,1:Q.0", "weights=140000,4,1,1:Q.0", "out=Q.0")
+        self.assertIn("Q.0 saturates at the extremes, as would Q.0", " ".join(self.text("numeric", *many).split()))
 
     def test_arrays_as_json(self):
         self.alloc("x", "1,2,2,2")
@@ -240,6 +245,122 @@ class Networks(Answers):
         text, plan = self.plan({"a": 384, "b": 256, "c": 512}, *(fills[name] for name in "abcb"))
         self.assertIn("it fits: placed from low offsets on, up to 768", text)
         self.assertEqual((plan["fits"], plan["reach"]), (True, 768))
+
+
+class Programs(Answers):
+    """Commands that follow, record, or start something."""
+
+    def start(self, *words):
+        process = subprocess.Popen([NPUMEMCTL, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   text=True, cwd=self.daemon.directory, env=dict(os.environ, NPUMEM_SOCKET=self.daemon.path))
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_call(self):
+        methods = self.json("call", "--list")["methods"]
+        self.assertTrue({"alloc", "fill", "stat"} <= set(methods))
+        self.assertEqual(self.text("call", "--list").split(), methods)
+        asked = [json.loads(self.ctl("call", "info", *words, feed=b"{}")) for words in ((), ("{}",), ("-",))]
+        self.assertEqual([one["info"]["n_npus"] for one in asked], [4] * 3)
+        self.refused(
+            (("call",), 2, "call takes a method (--list has them all)"),
+            (("call", "inof"), 2, "inof"),
+            (("call", "info", "-"), 1, "nothing comes from stdin"),
+            (("call", "info", "{"), 1, ""),
+        )
+
+    def test_nothing_there(self):
+        self.assertEqual(self.text("ls"), "no tensors\n")
+        self.assertIn("no daemon answers", self.text("--socket", "/nonexistent/socket", "version"))
+        self.assertNotIn("no daemon answers", self.text("version"))
+
+    def test_grant(self):
+        self.alloc("x")
+        self.assertEqual(self.json("grant", "x", "12345", "read"), {"uid": 12345, "access": "read"})
+        self.refused(
+            (("grant", "x", "12345", "much"), 2, "access much is none of none, read, write"),
+            (("grant", "x", "4294967296", "read"), 2, "neither a user's name nor a uid"),
+            (("grant", "none", "12345", "read"), 1, "none"),
+        )
+        self.assertEqual([one["access"] for one in self.json("show", "x")["grants"]], ["read"])
+
+    def test_events(self):
+        process = self.start("events", "--kind", "allocated", "--kind", "freed")
+        told = b""
+
+        def is_told():
+            """It follows some time after its start: a tensor comes and goes until it says so."""
+            nonlocal told
+            self.alloc("x")
+            self.ctl("free", "x")
+            if select.select([process.stdout], [], [], 0.05)[0]:
+                told += os.read(process.stdout.fileno(), 65536)
+            return b" allocated " in told
+
+        wait_for(is_told)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(SECONDS), 0)
+        self.assertRegex(told.decode() + process.stdout.read(), r"allocated +uid \d+ pid \d+ x \d+ bytes\n")
+
+    def test_exec_passes_signals_on(self):
+        script = "trap 'echo told; exit 7' TERM; echo begun; while :; do sleep 0.05; done"
+        process = self.start("--spawn=--npus 4", "exec", "sh", "-c", script)
+        self.assertEqual(process.stdout.readline(), "begun\n")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual((process.wait(SECONDS), process.stdout.read()), (7, "told\n"))
+        process = self.start("exec", "sh", "-c", "kill -9 $$")
+        self.assertEqual(process.wait(SECONDS), 128 + 9)
+        self.ctl("--socket", self.daemon.path, "exec", "true", code=2, says="exec has a daemon of its own")
+
+    def record(self, name):
+        process = self.start("--json", "record", name)
+        self.assertIn("recording", process.stdout.readline())
+        self.alloc("x", "1,4,16,16")
+        self.ctl("free", "x")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(SECONDS), 0)
+        self.assertGreater(json.loads(process.stdout.read())["entries"], 0)
+
+    def test_records(self):
+        """Two records one after the other, and what differs in the second is told by its name."""
+        for name in ("one", "two"):
+            self.record(name)
+        replayed = self.json("replay", "one", "two")
+        self.assertEqual((replayed["differences"], [case["record"] for case in replayed["cases"]]), (0, ["one", "two"]))
+        self.assertRegex(self.text("replay", "one", "two"), rf"(?m)^{replayed['requests']} requests, 0 skipped, 0 differences$")
+        self.ctl("replay", "one", "two", "--npus", "4", "--npu-bytes", "128", code=1, says="one: request ")
+        self.refused(
+            (("replay", "none"), 1, "none: No such file"),
+            (("replay", "one", "--snapshot", "."), 1, "the record does not begin with a snapshot"),
+            (("record", "/nonexistent/record"), 1, "cannot write /nonexistent/record"),
+        )
+        self.ctl("--socket", "/nonexistent/socket", "replay", "one", code=3, says="/nonexistent/socket")
+
+    @unittest.skipUnless(os.getuid() == 0, "needs other uids")
+    def test_only_root_plays_several_uids(self):
+        os.chmod(self.daemon.directory, 0o755)
+        process = self.start("record", "both")
+        self.assertIn("recording", process.stdout.readline())
+        for uid in (12345, 12346):
+            with self.daemon.client(uid) as client:
+                client.alloc("x")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(SECONDS), 0)
+        os.chmod(os.path.join(self.daemon.directory, "both"), 0o644)
+        self.assertEqual(self.json("replay", "both")["differences"], 0)
+        client = os.path.join(os.environ["NPUMEM_BUILD"], "client")
+        program = os.path.join(for_all_uids(NPUMEMCTL, os.path.join(client, "lib", "libnpumem.so.0")), "npumemctl")
+
+        def play():
+            done = subprocess.run([program, "replay", os.path.join(self.daemon.directory, "both")], capture_output=True,
+                                  text=True, check=False,
+                                  env=dict(os.environ, NPUMEMD=NPUMEMD, LD_LIBRARY_PATH=os.path.dirname(program)))
+            return done.returncode, done.stderr
+
+        told = run_as(12347, play)
+        self.assertRegex(told, "^\\(1, .*the record has requests of uids 12345 and 12346, and only root can play both")
 
 
 if __name__ == "__main__":
