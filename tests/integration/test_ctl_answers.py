@@ -97,6 +97,19 @@ class Places(Answers):
         self.assertIn("to uid 12345 for reading", text)
         self.assertIn("to uid 12346 for writing", text)
 
+    def test_pictures_of_many_n(self):
+        """Every n looks alike but the last of a storage mode; by feature, as many lines as can be looked at."""
+        self.ctl("alloc", "x", "--shape", "6,5,4,5", "--dtype", "int8", "--mode", "4n")
+        text = self.text("map", "x")
+        self.assertRegex(text, r"; the same again every \d+ bytes, for 2 packed n\n")
+        first, last = text.split("and the last n\n")
+        self.assertNotIn("%", first.split("empty block\n")[1])
+        self.assertIn("%", last)
+        self.ctl("alloc", "many", "--shape", "200,1,1,1", "--dtype", "int8", "--layout", "compact")
+        text = self.text("map", "many", "--by", "feature")
+        self.assertTrue(text.endswith("and so on, to n 199\n"), text)
+        self.assertLess(text.count("\n"), 150)
+
     def test_map(self):
         self.alloc("x", "1,4,2,2")
         self.alloc("y", "1,1,2,2")
@@ -220,6 +233,24 @@ class Damage(Answers):
         self.assertEqual(self.json("show", "u")["damaged_bytes"], 96)
         self.assertRegex(self.text("show", "u"), r"\n +damaged +96 bytes\n")
         self.assertIn("damaged", self.json("read", "u", "u.npy")["warning"])
+
+
+    def test_what_a_network_does_is_told(self):
+        """Divisions by zero and other tensors' bytes: by operation, as text and as JSON."""
+        five = ("--shape", "1,5,4,8", "--dtype", "fx8", "--frac-bits", "4")
+        for name in ("x", "y"):
+            self.ctl("alloc", name, *five)
+        self.ctl("fill", "x", "0")
+        self.ctl("alloc", "u", "--shape", "1,3,4,8", "--dtype", "int8", "--address", "1408", "--reuse", "unchecked")
+        lines = "\n".join(map(json.dumps, ({"open": "x"}, {"open": "y"}, {"run": "eltwise_div", "in1": "x", "in2": "x", "out": "y"})))
+        where = "operation 3 (line 3), run eltwise_div: "
+        self.ctl("fill", "u", "7")
+        text = self.ctl("submit", "-", feed=lines.encode()).decode()
+        self.assertIn(f"{where}160 divisions by zero\n", text)
+        self.assertIn(f"{where}96 bytes of other tensors destroyed\n", text)
+        self.ctl("fill", "u", "7")
+        operations = json.loads(self.ctl("--json", "submit", "-", feed=lines.encode()))["operations"]
+        self.assertEqual([one["divided_by_zero"] for one in operations if one.get("divided_by_zero")], [160])
 
 
 class Networks(Answers):
