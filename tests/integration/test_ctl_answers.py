@@ -85,7 +85,7 @@ class Places(Answers):
         )
         client = self.client()
         unnamed = client.alloc("")
-        client.call(view=pb.ViewRequest(tensor=pb.Ref(handle=unnamed.handle), name="v2", **{"from": dims(0, 0, 0, 0)}, to=dims(1, 4, 1, 16)))
+        client.call(view=pb.ViewRequest(tensor=pb.Ref(handle=unnamed.handle), name="v2", to=dims(1, 4, 1, 16), **{"from": dims(0, 0, 0, 0)}))
         self.assertRegex(self.text("show", "v2"), r"\n *view of +tensor #\d+\n")
 
     def test_show(self):
@@ -208,6 +208,7 @@ class Plans(Answers):
             (("plan", "--npus", "4", "--npu-bytes", "4096", "--all", *shape, "--svg", "x.svg"), 2, ""),
             (("stat", "--json", "--prometheus"), 2, "--json and --prometheus exclude each other"),
             (("--spawn", "--socket", self.daemon.path, "info"), 2, ""),
+            (("--spawn=" + "--npus 4 " * 100, "info"), 1, "options for a private daemon"),
             (("--reconnect", "-1", "info"), 2, "--reconnect"),
             (("--reconnect", "x", "info"), 2, "--reconnect"),
             (("exec", "--", "/nonexistent/program"), 127, "/nonexistent/program"),
