@@ -335,6 +335,20 @@ class Conform(unittest.TestCase):
         self.assertIn(case["name"], told)
         self.assertIn(str(case["tensors"]["out"]["data"][7]), told)
 
+    def test_a_kernel_of_another_version(self):
+        with open(os.path.join(VECTORS, "relu.json"), encoding="utf-8") as file:
+            vectors = json.load(file)
+        vectors["cases"][0]["kernel"] = "relu_of_tomorrow"
+        path = os.path.join(self.directory, "relu.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(vectors, file)
+        n = len(vectors["cases"]) - 1
+        code, lines, _ = self.conform(path)
+        self.assertEqual((code, lines[-1]), (1, f"{n} passed, 1 failed"))
+        self.assertIn('there is no kernel "relu_of_tomorrow"', "\n".join(lines))
+        code, lines, _ = self.conform(path, "--only-known")
+        self.assertEqual((code, lines[-1]), (0, f"{n} passed, 0 failed, 1 skipped"))
+
     def test_nothing_to_run(self):
         code, _, stderr = self.conform(os.path.join(self.directory, "nothing.json"))
         self.assertEqual((code, stderr.count("\n")), (1, 1))

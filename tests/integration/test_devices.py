@@ -195,6 +195,40 @@ class Devices(unittest.TestCase):
         self.ctl("--all-devices", "--devices", self.path("none"), "ls", code=1, says="No such file")
         self.ctl("--all-devices", "--devices", self.folder, "ls", code=1, says="Is a directory")
 
+    def test_what_slurm_runs(self):
+        """Devices by jobs, as a squeue of ours tells them: at a path of this node, whose own name is the short one."""
+        program = self.path("squeue")
+        path = {"PATH": f"{self.folder}:{os.environ['PATH']}", "SLURMD_NODENAME": "here"}
+        job = 4000000001  # no job of this machine: nobody listens at its socket
+
+        def squeue(text, code=0):
+            with open(program, "w", encoding="ascii") as file:
+                file.write(f"#!/bin/sh\nprintf '%s\\n' {text}\nexit {code}\n")
+            os.chmod(program, 0o755)
+
+        def asked(environment):
+            done = subprocess.run([CTL, "--json", "--all-devices", "--devices", "slurm:", "ls"], capture_output=True, text=True,
+                                  timeout=SECONDS, env=dict(os.environ, **environment))
+            return done.returncode, done.stdout, done.stderr
+
+        me = os.getuid()
+        squeue(f"'{job} {job} {me} here gres:npu:2' '{job + 1} {job + 1} {me} here N/A'")
+        code, out, error = asked(path)
+        self.assertEqual((code, error), (1, "npumemctl: none of 2 devices has answered\n"))
+        self.assertEqual([(one["name"], one["address"]) for one in json.loads(out)["devices"]], [
+            (f"here/{job}", f"/run/npumem/job-{job}.sock"), (f"here/{job}.1", f"/run/npumem/job-{job}.1.sock")])
+        # Without the name that slurmd told, it is the host's.
+        squeue(f"'{job} {job} {me} {socket.gethostname().split('.')[0]} gres:npu'")
+        self.assertIn("cannot reach a daemon at /run/npumem/job-", "".join(asked({**path, "SLURMD_NODENAME": "x" * 300})[1:]))
+        for text, status, says in (
+            ("'slurm_load_jobs error: no controller'", 1, "squeue, which knows the devices of slurm:, failed: slurm_load_jobs error"),
+            (f"'{job} {job} {me} a[1 gres:npu'", 0, "squeue: a list of nodes has no ]"),
+        ):
+            squeue(text, status)
+            code, out, error = asked(path)
+            self.assertEqual(code, 1)
+            self.assertIn(says, error)
+
     def test_what_makes_no_sense(self):
         listed = self.list(self.good)
         several = ("--all-devices", "--devices", listed)

@@ -1,5 +1,5 @@
 """npumemctl's prompt at a terminal: an interrupt takes back the line that is typed, or what its command waits for, and no
-more. And what is printed keeps to the terminal's width."""
+more; a tabulator completes it. And what is printed keeps to the terminal's width."""
 
 import fcntl
 import os
@@ -14,14 +14,16 @@ import unittest
 from support import SECONDS, Endless, TestCase, alloc, pb
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
+with open(NPUMEMCTL, "rb") as program:
+    EDITS = b"libedit" in program.read()
 
 
 class Terminal:
-    def __init__(self, *words, columns=80):
+    def __init__(self, *words, columns=80, home="/nonexistent"):
         self.pid, self.fd = pty.fork()
         if not self.pid:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-            os.environ.update(TERM="dumb", HOME="/nonexistent")
+            os.environ.update(TERM="dumb", HOME=home)
             os.execv(NPUMEMCTL, [NPUMEMCTL, *words])
         self.text = ""
 
@@ -142,6 +144,83 @@ class Prompt(TestCase):
         self.terminal.type("fill x\x03")
         self.terminal.until("npumem> ")
         self.ask("ls", "x +")
+        self.finish()
+
+
+@unittest.skipUnless(EDITS, "npumemctl was built without libedit, so this was NOT checked: tests/packages.sh installs it")
+class Completion(TestCase):
+    """The key of the tabulator goes on with what may stand there, and lines are remembered from one time to the next."""
+
+    options = ("--npu-bytes", "4194304")
+
+    def open(self):
+        self.terminal = Terminal("--socket", self.daemon.path, home=self.daemon.directory)
+        self.terminal.until("npumem> ")
+
+    def setUp(self):
+        super().setUp()
+        self.client().alloc("activations")
+        self.open()
+
+    def finish(self):
+        self.terminal.type("exit\n")
+        self.terminal.rest()
+        self.assertEqual(self.terminal.end(), 0)
+
+    def completes(self, typed, line, says):
+        """A tabulator makes the line what it should be, and it runs."""
+        self.terminal.type(typed + "\t")
+        self.terminal.until(re.escape(line))
+        self.terminal.type("\n")
+        self.terminal.until(says)
+        self.terminal.until("npumem> ")
+
+    def test_of_what_may_stand_there(self):
+        self.completes("vers", "version", "npumemctl")
+        self.completes("show acti", "show activations", "owner")
+        self.completes("kernels eltwise_mi", "kernels eltwise_min", "eltwise_min")
+        self.completes("help comp", "help compact", "compact")
+        self.completes("compact --dry", "compact --dry-run", "0 tensors would move")
+        self.finish()
+
+    def test_of_nothing(self):
+        """What nothing begins with stays as it was typed: a command, a kernel, a tensor."""
+        for typed, says in (("nonsen", "nonsen"), ("kernels nonsen", "nonsen"), ("show nonsen", "nonsen")):
+            self.completes(typed, typed, f"npumemctl: [^\n]*{says}[^\n]*\n")
+        self.finish()
+
+    def test_without_a_daemon(self):
+        """A completion that would ask a daemon that is gone says nothing of it, and the options are still found."""
+        self.daemon.end()
+        self.completes("show acti", "show acti", "npumemctl: ")
+        self.terminal.type("compact --dry\t")
+        self.terminal.until("compact --dry-run")
+        self.terminal.type("\x03")
+        self.terminal.until("npumem> ")
+        self.finish()
+
+    def test_of_files(self):
+        """Where a file may stand its name comes, and nowhere else."""
+        path = os.path.join(self.daemon.directory, "numbers.npy")
+        with open(path, "wb") as file:
+            file.write(b"no array")
+        self.completes(f"write activations {path[:-6]}", f"write activations {path}", "npumemctl: [^\n]*numbers.npy[^\n]*\n")
+        self.completes(f"show {path[:-6]}", f"show {path[:-6]}", "npumemctl: [^\n]*/numbe\\b(?!rs)[^\n]*\n")
+        self.finish()
+
+    def test_lines_are_remembered(self):
+        self.terminal.type("version\n")
+        self.terminal.until("npumemctl [^\n]+\n")
+        self.terminal.until("npumem> ")
+        self.finish()
+        with open(os.path.join(self.daemon.directory, ".npumemctl_history"), encoding="utf-8") as file:
+            self.assertEqual([line for line in file.read().splitlines() if line in ("version", "exit")], ["version", "exit"])
+        self.open()
+        self.terminal.type("\x10\x10")  # what was typed before the last
+        self.terminal.until("version")
+        self.terminal.type("\n")
+        self.terminal.until("npumemctl [^\n]+\n")
+        self.terminal.until("npumem> ")
         self.finish()
 
 

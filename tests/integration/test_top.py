@@ -74,6 +74,13 @@ class Top(TestCase):
 
             self.assertEqual(run_as(1000, look), "0")
 
+    def test_a_signal_ends_it(self):
+        """The terminal is as it was before."""
+        self.frame()
+        self.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.process.wait(SECONDS), 0)
+        self.assertEqual(termios.tcgetattr(self.theirs), self.before)
+
     def running(self):
         return json.loads(self.ctl("--json", "top", "-n", "1"))["running"]
 

@@ -23,11 +23,11 @@ static char *read_text(const char *path, struct npumem_error *error)
 	FILE *file = fopen(path, "r"), *copy;
 	char buffer[16384], *text = NULL;
 	size_t n, bytes = 0;
-	errno = 0;
 	if (!file) {
 		npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
 		return NULL;
 	}
+	errno = 0;
 	copy = open_memstream(&text, &bytes);
 	for (size_t all = 0; copy && all < JUNIT_BYTES_MAX && (n = fread(buffer, 1, sizeof(buffer), file));
 	     all += n)
