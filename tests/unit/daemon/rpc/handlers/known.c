@@ -9,26 +9,47 @@ enum { TENSORS = 3, OPERATIONS = 3 };
 
 struct scene {
 	struct lasting kept;
-	struct talk talk; /* its world is `kept`'s */
-	struct session session;
+	struct talk talk;		/* its world is `kept`'s */
+	struct session begun, *session; /* which asks */
 };
 
-static void scene_init(struct scene *scene)
+static void begin_rpc(struct scene *scene)
 {
-	memset(scene, 0, sizeof(*scene));
-	lasting_init(&scene->kept);
 	scene->talk.rpc = malloc(sizeof(*scene->talk.rpc));
 	rpc_init(scene->talk.rpc, &scene->kept.world.service, &scene->kept.world.heap);
 	buffer_init(&scene->talk.out, &scene->kept.world.heap);
-	lasting_begin(&scene->kept, &scene->session);
 }
 
-static void scene_deinit(struct scene *scene)
+static void end_rpc(struct scene *scene)
 {
 	talk_forget(&scene->talk);
 	buffer_deinit(&scene->talk.out);
 	rpc_deinit(scene->talk.rpc);
 	free(scene->talk.rpc);
+}
+
+static void scene_init(struct scene *scene)
+{
+	memset(scene, 0, sizeof(*scene));
+	lasting_init(&scene->kept);
+	begin_rpc(scene);
+	scene->session = &scene->begun;
+	lasting_begin(&scene->kept, scene->session);
+}
+
+/* The process is gone, and the session has come back to the next one. */
+static void scene_restart(struct scene *scene)
+{
+	end_rpc(scene);
+	lasting_restart(&scene->kept);
+	begin_rpc(scene);
+	ck_assert_uint_eq(scene->kept.n_found, 1);
+	scene->session = &scene->kept.found[0];
+}
+
+static void scene_deinit(struct scene *scene)
+{
+	end_rpc(scene);
 	lasting_deinit(&scene->kept);
 }
 
@@ -37,7 +58,7 @@ static int ask(struct scene *scene, uint64_t id, bool again, Npumem__V1__Request
 {
 	request.again = again;
 	scene->talk.id = id - 1;
-	return talk_request_as(&scene->talk, &scene->session, &request);
+	return talk_request_as(&scene->talk, scene->session, &request);
 }
 
 #define ASK(scene, id, again, member, CALL, message)                                                              \
@@ -131,7 +152,7 @@ static void two_tensors(struct scene *scene, uint64_t *handles)
 
 static int value(struct scene *scene, uint64_t handle)
 {
-	ck_assert_int_eq(talk_read_as(&scene->talk, &scene->session, handle, 0, 1), 0);
+	ck_assert_int_eq(talk_read_as(&scene->talk, scene->session, handle, 0, 1), 0);
 	return (int8_t)scene->talk.response->done->data.data[0];
 }
 
@@ -152,7 +173,7 @@ START_TEST(an_allocation_is_known_whole_or_refused)
 	/* What never came is done. */
 	ck_assert_int_eq(alloc(&scene, 6, true, 1), 0);
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 3);
-	scene.session.forgotten_below = 8;
+	scene.session->forgotten_below = 8;
 	ck_assert_int_eq(alloc(&scene, 7, true, 1), NPUMEM_ABORTED);
 	ck_assert_int_eq(alloc(&scene, 8, true, 1), 0);
 	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 4);
@@ -167,7 +188,7 @@ START_TEST(what_may_have_been_done_is_not_done_again)
 
 	scene_init(&scene);
 	two_tensors(&scene, handles);
-	scene.session.forgotten_below = 10;
+	scene.session->forgotten_below = 10;
 	ck_assert_int_eq(submit(&scene, 9, true, handles[0], handles[1]), NPUMEM_ABORTED);
 	talk_says(&scene.talk, "not known any more");
 	ck_assert_int_eq(value(&scene, handles[0]), 3);
@@ -193,6 +214,23 @@ START_TEST(what_was_done_for_good_is_not_done_again)
 }
 END_TEST
 
+START_TEST(the_next_process_knows_what_was_done_for_good)
+{
+	struct scene scene;
+	uint64_t handles[2];
+
+	scene_init(&scene);
+	two_tensors(&scene, handles);
+	ck_assert_int_eq(submit(&scene, 9, false, handles[0], handles[1]), 0);
+	scene_restart(&scene);
+	ck_assert_int_eq(submit(&scene, 9, true, handles[0], handles[1]), NPUMEM_ABORTED);
+	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS);
+	ck_assert_int_eq(alloc(&scene, 1, true, 2), 0);
+	ck_assert(made(&scene, 0) == handles[0] && made(&scene, 1) == handles[1]);
+	scene_deinit(&scene);
+}
+END_TEST
+
 /* Of three operations the first was done when the process before ended. */
 START_TEST(what_begins_anew_counts_from_the_beginning)
 {
@@ -201,9 +239,9 @@ START_TEST(what_begins_anew_counts_from_the_beginning)
 
 	scene_init(&scene);
 	two_tensors(&scene, handles);
-	scene.session.request = 9;
-	ck_assert_int_eq(results_prepare(&scene.session, 0, &scene.kept.world.error), 0);
-	results_put(&scene.session, (struct results_cell){.kind = RESULTS_DONE, .index = 0});
+	scene.session->request = 9;
+	ck_assert_int_eq(results_prepare(scene.session, 0, &scene.kept.world.error), 0);
+	results_put(scene.session, (struct results_cell){.kind = RESULTS_DONE, .index = 0});
 	persist_commit(&scene.kept.world.service.persist);
 	ck_assert_int_eq(submit(&scene, 9, true, handles[0], handles[1]), 0);
 	ck_assert_int_eq((int8_t)scene.talk.response->submitted->done[1]->data.data[0], 3);
@@ -216,7 +254,7 @@ END_TEST
 static bool is_kept(struct scene *scene, uint64_t id, bool again)
 {
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
-	struct call call = {.request = &request, .session = &scene->session, .id = id};
+	struct call call = {.request = &request, .session = scene->session, .id = id};
 
 	request.again = again;
 	return known_is_kept(&call);
@@ -228,7 +266,7 @@ START_TEST(what_was_done_is_not_taken_back)
 	struct scene scene;
 
 	scene_init(&scene);
-	named = world_tensor(&scene.kept.world, &scene.session, "a");
+	named = world_tensor(&scene.kept.world, scene.session, "a");
 	ck_assert_int_eq(alloc(&scene, 4, false, 1), 0);
 	ck_assert_int_eq(rename_to(&scene, 5, named->handle, "b"), 0);
 	ck_assert(is_kept(&scene, 4, true));
@@ -236,10 +274,10 @@ START_TEST(what_was_done_is_not_taken_back)
 	ck_assert(!is_kept(&scene, 6, true));
 	/* An id alone tells nothing: clients may give one twice. */
 	ck_assert(!is_kept(&scene, 4, false) && !is_kept(&scene, 5, false));
-	scene.session.forgotten_below = 7;
+	scene.session->forgotten_below = 7;
 	ck_assert(is_kept(&scene, 6, true));
 	ck_assert(!is_kept(&scene, 7, true) && !is_kept(&scene, 6, false));
-	persist_session_end(&scene.session);
+	persist_session_end(scene.session);
 	ck_assert(!is_kept(&scene, 4, true) && !is_kept(&scene, 6, true));
 	scene_deinit(&scene);
 }
@@ -253,6 +291,7 @@ Suite *suite_known(void)
 	tcase_add_test(tests, an_allocation_is_known_whole_or_refused);
 	tcase_add_test(tests, what_may_have_been_done_is_not_done_again);
 	tcase_add_test(tests, what_was_done_for_good_is_not_done_again);
+	tcase_add_test(tests, the_next_process_knows_what_was_done_for_good);
 	tcase_add_test(tests, what_begins_anew_counts_from_the_beginning);
 	tcase_add_test(tests, what_was_done_is_not_taken_back);
 	suite_add_tcase(suite, tests);
