@@ -123,6 +123,28 @@ START_TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
 }
 END_TEST
 
+START_TEST(of_a_uid_not_more_linger_than_may_be_connected)
+{
+	enum { MOST = 2 };
+	struct scene scene;
+
+	scene_init(&scene);
+	scene.rpc->keeps_sessions = false;
+	ck_assert_int_eq(limits_set_own(&scene.kept.world.service.limits, 1001, LIMITS_SESSIONS, MOST), 0);
+	for (unsigned i = 0; i <= MOST + 1; i++) {
+		struct end *end = connect_as(&scene, i, i > MOST ? 1002 : 1001);
+
+		ck_assert_int_eq(persist_session_begin(&end->session, true, &scene.kept.world.error), 0);
+		world_tensor(&scene.kept.world, &end->session, "");
+		rpc_peer_close(scene.rpc, &end->peer);
+		ck_assert_uint_eq(end->n_drained, 1);
+		/* The one too many has ended, and its tensor with it; another uid has its own room. */
+		ck_assert_int_eq(world_n_tensors(&scene.kept.world), i < MOST ? i + 1 : i);
+	}
+	scene_deinit(&scene);
+}
+END_TEST
+
 START_TEST(it_ends_in_its_time_and_not_before)
 {
 	uint8_t token[PERSIST_TOKEN_BYTES];
@@ -206,6 +228,7 @@ Suite *suite_absent(void)
 
 	tcase_add_test(tests, only_who_has_a_token_is_waited_for);
 	tcase_add_test(tests, only_who_lingers_is_waited_for_by_a_daemon_that_stays);
+	tcase_add_test(tests, of_a_uid_not_more_linger_than_may_be_connected);
 	tcase_add_test(tests, it_ends_in_its_time_and_not_before);
 	tcase_add_test(tests, what_came_back_is_waited_for_no_more);
 	tcase_add_test(tests, only_the_whole_token_of_the_same_uid_is_good);
