@@ -5,7 +5,7 @@
 #include "tests/unit/daemon/rpc/talk.h"
 #include "tests/unit/daemon/service/lasting.h"
 
-enum { TENSORS = 3, OPERATIONS = 3 };
+enum { TENSORS = 3, OPERATIONS = 4 };
 
 struct scene {
 	struct lasting kept;
@@ -100,30 +100,31 @@ static int rename_to(struct scene *scene, uint64_t id, uint64_t handle, const ch
 	return ASK(scene, id, false, rename, RENAME, &request);
 }
 
-/* Fills `first`, reads `x` and overwrites it: what was read cannot be read again. */
-static int submit(struct scene *scene, uint64_t id, bool again, uint64_t first, uint64_t x)
+/* Fills the first, reads the second and overwrites it, so that it cannot be read again, and reads `last`. */
+static int submit(struct scene *scene, uint64_t id, bool again, const uint64_t *handles, uint64_t last)
 {
 	Npumem__V1__SubmitRequest request = NPUMEM__V1__SUBMIT_REQUEST__INIT;
-	Npumem__V1__FillRequest fills[2] = {NPUMEM__V1__FILL_REQUEST__INIT, NPUMEM__V1__FILL_REQUEST__INIT};
-	Npumem__V1__ReadRequest read = NPUMEM__V1__READ_REQUEST__INIT;
-	Npumem__V1__Ref refs[2] = {talk_ref(first, ""), talk_ref(x, "")};
+	Npumem__V1__Ref refs[] = {talk_ref(handles[0], ""), talk_ref(handles[1], ""), talk_ref(last, "")};
 	Npumem__V1__Operation operations[OPERATIONS], *list[OPERATIONS];
+	Npumem__V1__FillRequest fills[2];
+	Npumem__V1__ReadRequest reads[2];
 
 	for (unsigned i = 0; i < OPERATIONS; i++) {
 		npumem__v1__operation__init(&operations[i]);
 		list[i] = &operations[i];
 	}
 	for (unsigned i = 0; i < 2; i++) {
+		npumem__v1__fill_request__init(&fills[i]);
 		fills[i].tensor = &refs[i];
 		fills[i].value_case = NPUMEM__V1__FILL_REQUEST__VALUE_INTEGER;
 		fills[i].integer = 5;
+		operations[2 * i].kind_case = NPUMEM__V1__OPERATION__KIND_FILL;
+		operations[2 * i].fill = &fills[i];
+		npumem__v1__read_request__init(&reads[i]);
+		reads[i].tensor = &refs[i + 1];
+		operations[2 * i + 1].kind_case = NPUMEM__V1__OPERATION__KIND_READ;
+		operations[2 * i + 1].read = &reads[i];
 	}
-	read.tensor = &refs[1];
-	operations[0].kind_case = operations[2].kind_case = NPUMEM__V1__OPERATION__KIND_FILL;
-	operations[0].fill = &fills[0];
-	operations[1].kind_case = NPUMEM__V1__OPERATION__KIND_READ;
-	operations[1].read = &read;
-	operations[2].fill = &fills[1];
 	request.n_operations = OPERATIONS;
 	request.operations = list;
 	return ASK(scene, id, again, submit, SUBMIT, &request);
@@ -140,11 +141,11 @@ static int fill(struct scene *scene, uint64_t id, bool again, uint64_t handle, i
 	return ASK(scene, id, again, fill, FILL, &request);
 }
 
-/* Two tensors that hold 3, by requests 1 to 3. */
-static void two_tensors(struct scene *scene, uint64_t *handles)
+/* Two tensors that hold 3, and one that was never written, by requests 1 to 3. */
+static void three_tensors(struct scene *scene, uint64_t *handles)
 {
-	ck_assert_int_eq(alloc(scene, 1, false, 2), 0);
-	for (unsigned i = 0; i < 2; i++)
+	ck_assert_int_eq(alloc(scene, 1, false, TENSORS), 0);
+	for (unsigned i = 0; i < TENSORS; i++)
 		handles[i] = made(scene, i);
 	for (unsigned i = 0; i < 2; i++)
 		ck_assert_int_eq(fill(scene, 2 + i, false, handles[i], 3), 0);
@@ -184,12 +185,12 @@ END_TEST
 START_TEST(what_may_have_been_done_is_not_done_again)
 {
 	struct scene scene;
-	uint64_t handles[2];
+	uint64_t handles[TENSORS];
 
 	scene_init(&scene);
-	two_tensors(&scene, handles);
+	three_tensors(&scene, handles);
 	scene.session->forgotten_below = 10;
-	ck_assert_int_eq(submit(&scene, 9, true, handles[0], handles[1]), NPUMEM_ABORTED);
+	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[0]), NPUMEM_ABORTED);
 	talk_says(&scene.talk, "not known any more");
 	ck_assert_int_eq(value(&scene, handles[0]), 3);
 	ck_assert_int_eq(value(&scene, handles[1]), 3);
@@ -203,13 +204,28 @@ END_TEST
 START_TEST(what_was_done_for_good_is_not_done_again)
 {
 	struct scene scene;
-	uint64_t handles[2];
+	uint64_t handles[TENSORS];
 
 	scene_init(&scene);
-	two_tensors(&scene, handles);
-	ck_assert_int_eq(submit(&scene, 9, false, handles[0], handles[1]), 0);
-	ck_assert_int_eq(submit(&scene, 9, true, handles[0], handles[1]), NPUMEM_ABORTED);
+	three_tensors(&scene, handles);
+	ck_assert_int_eq(submit(&scene, 9, false, handles, handles[0]), 0);
+	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[0]), NPUMEM_ABORTED);
 	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS);
+	scene_deinit(&scene);
+}
+END_TEST
+
+START_TEST(what_was_refused_is_not_among_what_was_done)
+{
+	struct scene scene;
+	uint64_t handles[TENSORS];
+
+	scene_init(&scene);
+	three_tensors(&scene, handles);
+	ck_assert_int_eq(submit(&scene, 9, false, handles, handles[2]), NPUMEM_FAILED_PRECONDITION);
+	ck_assert_uint_eq(scene.talk.response->submitted->n_done, OPERATIONS - 1);
+	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[2]), NPUMEM_ABORTED);
+	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS - 1);
 	scene_deinit(&scene);
 }
 END_TEST
@@ -217,35 +233,35 @@ END_TEST
 START_TEST(the_next_process_knows_what_was_done_for_good)
 {
 	struct scene scene;
-	uint64_t handles[2];
+	uint64_t handles[TENSORS];
 
 	scene_init(&scene);
-	two_tensors(&scene, handles);
-	ck_assert_int_eq(submit(&scene, 9, false, handles[0], handles[1]), 0);
+	three_tensors(&scene, handles);
+	ck_assert_int_eq(submit(&scene, 9, false, handles, handles[0]), 0);
 	scene_restart(&scene);
-	ck_assert_int_eq(submit(&scene, 9, true, handles[0], handles[1]), NPUMEM_ABORTED);
+	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[0]), NPUMEM_ABORTED);
 	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS);
-	ck_assert_int_eq(alloc(&scene, 1, true, 2), 0);
+	ck_assert_int_eq(alloc(&scene, 1, true, TENSORS), 0);
 	ck_assert(made(&scene, 0) == handles[0] && made(&scene, 1) == handles[1]);
 	scene_deinit(&scene);
 }
 END_TEST
 
-/* Of three operations the first was done when the process before ended. */
+/* Of four operations the first was done when the process before ended. */
 START_TEST(what_begins_anew_counts_from_the_beginning)
 {
 	struct scene scene;
-	uint64_t handles[2];
+	uint64_t handles[TENSORS];
 
 	scene_init(&scene);
-	two_tensors(&scene, handles);
+	three_tensors(&scene, handles);
 	scene.session->request = 9;
 	ck_assert_int_eq(results_prepare(scene.session, 0, &scene.kept.world.error), 0);
 	results_put(scene.session, (struct results_cell){.kind = RESULTS_DONE, .index = 0});
 	persist_commit(&scene.kept.world.service.persist);
-	ck_assert_int_eq(submit(&scene, 9, true, handles[0], handles[1]), 0);
+	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[0]), 0);
 	ck_assert_int_eq((int8_t)scene.talk.response->submitted->done[1]->data.data[0], 3);
-	ck_assert_int_eq(submit(&scene, 9, true, handles[0], handles[1]), NPUMEM_ABORTED);
+	ck_assert_int_eq(submit(&scene, 9, true, handles, handles[0]), NPUMEM_ABORTED);
 	ck_assert_int_eq(talk_field(&scene.talk, "done"), OPERATIONS);
 	scene_deinit(&scene);
 }
@@ -291,6 +307,7 @@ Suite *suite_known(void)
 	tcase_add_test(tests, an_allocation_is_known_whole_or_refused);
 	tcase_add_test(tests, what_may_have_been_done_is_not_done_again);
 	tcase_add_test(tests, what_was_done_for_good_is_not_done_again);
+	tcase_add_test(tests, what_was_refused_is_not_among_what_was_done);
 	tcase_add_test(tests, the_next_process_knows_what_was_done_for_good);
 	tcase_add_test(tests, what_begins_anew_counts_from_the_beginning);
 	tcase_add_test(tests, what_was_done_is_not_taken_back);
