@@ -9,7 +9,7 @@ struct scene {
 	struct lasting kept;
 	struct session session, other;
 	struct rpc_peer peer;
-	struct tensor *x, *y;
+	struct tensor *x, *y, *z;
 	unsigned n_sent;
 	bool is_full;
 };
@@ -33,6 +33,7 @@ static void scene_init(struct scene *scene)
 	unsent_note(&scene->peer, 8);
 	scene->x = world_tensor(&scene->kept.world, &scene->session, "x");
 	scene->y = world_tensor(&scene->kept.world, &scene->session, "y");
+	scene->z = world_tensor(&scene->kept.world, &scene->session, "z");
 }
 
 /* How often answers were sent before it. */
@@ -76,6 +77,10 @@ START_TEST(before_what_was_read_is_written)
 	ck_assert_uint_eq(sent_before(&scene, own, OP_READ, scene.x, NULL), 0);
 	ck_assert_uint_eq(sent_before(&scene, other, OP_FILL, scene.x, NULL), 0); /* it has no connection */
 	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.x, NULL), 1);
+	/* Also where the other one was the last to read it. */
+	ck_assert_uint_eq(sent_before(&scene, own, OP_READ, scene.z, NULL), 0);
+	ck_assert_uint_eq(sent_before(&scene, other, OP_READ, scene.z, NULL), 0);
+	ck_assert_uint_eq(sent_before(&scene, own, OP_FILL, scene.z, NULL), 1);
 	lasting_deinit(&scene.kept);
 }
 END_TEST

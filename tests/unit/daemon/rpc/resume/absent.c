@@ -1,0 +1,237 @@
+/* Sessions that stay when their connection ends: whose, for how long, and who has them back. */
+#include "daemon/rpc/resume/absent.h"
+
+#include "tests/unit/daemon/service/lasting.h"
+
+enum { SECONDS = 30, LATER = 7 };
+
+static const uint64_t NS_PER_SECOND = 1000000000;
+static uint64_t clock_ns;
+
+struct end {
+	struct session session;
+	struct rpc_peer peer;
+	unsigned n_drained;
+};
+
+struct scene {
+	struct lasting kept;
+	struct rpc *rpc;
+	struct end ends[4];
+};
+
+static uint64_t now_ns(void)
+{
+	return clock_ns;
+}
+
+static void drained(void *ctx)
+{
+	struct end *end = ctx;
+
+	end->n_drained++;
+	session_deinit(&end->session);
+}
+
+static void scene_init(struct scene *scene)
+{
+	clock_ns = 1000 * NS_PER_SECOND;
+	memset(scene, 0, sizeof(*scene));
+	lasting_init(&scene->kept);
+	scene->kept.world.service.persist.resume_seconds = SECONDS;
+	scene->rpc = malloc(sizeof(*scene->rpc));
+	rpc_init(scene->rpc, &scene->kept.world.service, &scene->kept.world.heap);
+	scene->rpc->now_ns = now_ns;
+	scene->rpc->keeps_sessions = true;
+}
+
+static void scene_deinit(struct scene *scene)
+{
+	rpc_deinit(scene->rpc);
+	free(scene->rpc);
+	lasting_deinit(&scene->kept);
+}
+
+/* A connection whose session is fresh. */
+static struct end *connect_as(struct scene *scene, unsigned i, uint32_t uid)
+{
+	struct end *end = &scene->ends[i];
+
+	memset(end, 0, sizeof(*end));
+	ck_assert_int_eq(session_init(&end->session, &scene->kept.world.service, uid, 1, NULL), 0);
+	end->peer = (struct rpc_peer){.session = &end->session, .drained = drained, .ctx = end};
+	end->session.peer = &end->peer;
+	return end;
+}
+
+/* One that has a token and the unnamed tensor that is returned, and whose connection has ended; *token has the
+ * token. */
+static struct tensor *leave_behind(struct scene *scene, uint8_t *token)
+{
+	struct end *end = connect_as(scene, 0, 1001);
+	struct tensor *tensor;
+
+	ck_assert_int_eq(persist_session_begin(&end->session, false, &scene->kept.world.error), 0);
+	memcpy(token, end->session.token, PERSIST_TOKEN_BYTES);
+	tensor = world_tensor(&scene->kept.world, &end->session, "");
+	rpc_peer_close(scene->rpc, &end->peer);
+	ck_assert_uint_eq(end->n_drained, 1);
+	ck_assert_ptr_nonnull(scene->rpc->absent);
+	return tensor;
+}
+
+static int return_by(struct scene *scene, struct end *end, const uint8_t *token, size_t bytes)
+{
+	npumem_error_clear(&scene->kept.world.error);
+	return absent_return(scene->rpc, &end->session, token, bytes, &scene->kept.world.error);
+}
+
+START_TEST(only_who_has_a_token_is_waited_for)
+{
+	struct scene scene;
+	struct end *end;
+
+	scene_init(&scene);
+	end = connect_as(&scene, 0, 1001);
+	world_tensor(&scene.kept.world, &end->session, "");
+	rpc_peer_close(scene.rpc, &end->peer);
+	ck_assert_uint_eq(end->n_drained, 1);
+	ck_assert_ptr_null(scene.rpc->absent);
+	ck_assert_ptr_null(scene.kept.world.service.sessions);
+	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 0);
+	scene_deinit(&scene);
+}
+END_TEST
+
+/* While the daemon goes on, a connection's end is its session's, but for one that lingers. */
+START_TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
+{
+	struct scene scene;
+
+	scene_init(&scene);
+	scene.rpc->keeps_sessions = false;
+	for (unsigned i = 0; i < 2; i++) {
+		struct end *end = connect_as(&scene, i, 1001);
+		bool lingers = i == 1;
+
+		ck_assert_int_eq(persist_session_begin(&end->session, lingers, &scene.kept.world.error), 0);
+		rpc_peer_close(scene.rpc, &end->peer);
+		ck_assert_uint_eq(end->n_drained, 1);
+		ck_assert_int_eq(scene.rpc->absent != NULL, lingers);
+	}
+	scene_deinit(&scene);
+}
+END_TEST
+
+START_TEST(of_a_uid_not_more_linger_than_may_be_connected)
+{
+	enum { MOST = 2 };
+	struct scene scene;
+
+	scene_init(&scene);
+	scene.rpc->keeps_sessions = false;
+	ck_assert_int_eq(limits_set_own(&scene.kept.world.service.limits, 1001, LIMITS_SESSIONS, MOST), 0);
+	for (unsigned i = 0; i <= MOST + 1; i++) {
+		struct end *end = connect_as(&scene, i, i > MOST ? 1002 : 1001);
+
+		ck_assert_int_eq(persist_session_begin(&end->session, true, &scene.kept.world.error), 0);
+		world_tensor(&scene.kept.world, &end->session, "");
+		rpc_peer_close(scene.rpc, &end->peer);
+		ck_assert_uint_eq(end->n_drained, 1);
+		/* The one too many has ended, and its tensor with it; another uid has its own room. */
+		ck_assert_int_eq(world_n_tensors(&scene.kept.world), i < MOST ? i + 1 : i);
+	}
+	scene_deinit(&scene);
+}
+END_TEST
+
+START_TEST(it_ends_in_its_time_and_not_before)
+{
+	uint8_t token[PERSIST_TOKEN_BYTES];
+	struct scene scene;
+
+	scene_init(&scene);
+	leave_behind(&scene, token);
+	ck_assert_uint_eq(absent_due(scene.rpc), clock_ns + SECONDS * NS_PER_SECOND);
+	clock_ns += SECONDS * NS_PER_SECOND - 1;
+	absent_look(scene.rpc);
+	ck_assert_ptr_nonnull(scene.rpc->absent);
+	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 1);
+	clock_ns++;
+	absent_look(scene.rpc);
+	ck_assert_ptr_null(scene.rpc->absent);
+	ck_assert_uint_eq(absent_due(scene.rpc), UINT64_MAX);
+	ck_assert_int_eq(world_n_tensors(&scene.kept.world), 0);
+	ck_assert_int_eq(return_by(&scene, connect_as(&scene, 1, 1001), token, sizeof(token)), NPUMEM_NOT_FOUND);
+	rpc_peer_close(scene.rpc, &scene.ends[1].peer);
+	scene_deinit(&scene);
+}
+END_TEST
+
+START_TEST(what_came_back_is_waited_for_no_more)
+{
+	uint8_t token[PERSIST_TOKEN_BYTES];
+	struct scene scene;
+	struct tensor *tensor;
+	struct end *end;
+
+	scene_init(&scene);
+	tensor = leave_behind(&scene, token);
+	clock_ns += LATER * NS_PER_SECOND;
+	end = connect_as(&scene, 1, 1001);
+	ck_assert_int_eq(return_by(&scene, end, token, sizeof(token)), 0);
+	ck_assert_ptr_eq(scene.kept.world.service.sessions, &end->session);
+	ck_assert_ptr_null(end->session.next);
+	ck_assert_ptr_null(scene.rpc->absent);
+	ck_assert_uint_eq(absent_due(scene.rpc), UINT64_MAX);
+	clock_ns += 2 * SECONDS * NS_PER_SECOND;
+	absent_look(scene.rpc);
+	ck_assert_ptr_eq(device_find(scene.kept.world.device, tensor->handle), tensor);
+	ck_assert(end->session.has_token);
+	/* Nor does another one get it. */
+	ck_assert_int_eq(return_by(&scene, connect_as(&scene, 2, 1001), token, sizeof(token)), NPUMEM_UNAVAILABLE);
+	rpc_peer_close(scene.rpc, &scene.ends[2].peer);
+	scene_deinit(&scene);
+}
+END_TEST
+
+START_TEST(only_the_whole_token_of_the_same_uid_is_good)
+{
+	uint8_t token[PERSIST_TOKEN_BYTES + 1] = {0};
+	struct scene scene;
+	struct end *end;
+
+	scene_init(&scene);
+	leave_behind(&scene, token);
+	end = connect_as(&scene, 1, 1002);
+	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
+	rpc_peer_close(scene.rpc, &end->peer);
+	end = connect_as(&scene, 2, 1001);
+	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES - 1), NPUMEM_NOT_FOUND);
+	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES + 1), NPUMEM_NOT_FOUND);
+	for (unsigned i = 0; i < PERSIST_TOKEN_BYTES; i++) {
+		token[i] ^= 0x80;
+		ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
+		token[i] ^= 0x80;
+	}
+	ck_assert_ptr_nonnull(scene.rpc->absent);
+	ck_assert(session_is_fresh(&end->session));
+	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), 0);
+	scene_deinit(&scene);
+}
+END_TEST
+
+Suite *suite_absent(void)
+{
+	Suite *suite = suite_create("rpc/absent");
+	TCase *tests = tcase_create("absent");
+
+	tcase_add_test(tests, only_who_has_a_token_is_waited_for);
+	tcase_add_test(tests, only_who_lingers_is_waited_for_by_a_daemon_that_stays);
+	tcase_add_test(tests, of_a_uid_not_more_linger_than_may_be_connected);
+	tcase_add_test(tests, it_ends_in_its_time_and_not_before);
+	tcase_add_test(tests, what_came_back_is_waited_for_no_more);
+	tcase_add_test(tests, only_the_whole_token_of_the_same_uid_is_good);
+	suite_add_tcase(suite, tests);
+	return suite;
+}
