@@ -197,8 +197,8 @@ static bool axes_reshape(const struct axes *from, struct axes *to)
 			else
 				b *= to->extent[j_end++];
 		}
-		for (unsigned k = i; k + 1 < i_end; k++)
-			if (from->stride[k] != from->extent[k + 1] * from->stride[k + 1])
+		for (unsigned k = i + 1; k < i_end; k++)
+			if (from->stride[k - 1] != from->extent[k] * from->stride[k])
 				return false;
 		to->stride[j_end - 1] = from->stride[i_end - 1];
 		for (unsigned k = j_end - 1; k > j; k--)
