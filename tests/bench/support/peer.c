@@ -72,7 +72,7 @@ static int try_connect(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct timeval patience = {.tv_sec = ANSWER_SECONDS};
-	strncpy(address.sun_path, path, sizeof(address.sun_path) - 1);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
