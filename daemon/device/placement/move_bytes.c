@@ -77,18 +77,35 @@ static void move_lane(struct device *device, const struct kept_move *move, struc
 	local_forget_moved(local, npu, left, end - left);
 }
 
-void device_compact_bytes(struct device *device)
+static void forget(struct device *device, const struct kept_move *move)
+{
+	for (int64_t npu = 0; npu < device->options.geometry.n_npus; npu++)
+		local_forget_moved(&device->local, npu, move->to_offset, move->bytes_per_npu);
+}
+
+/* Where something was lost it may have lain where a tensor without data goes, and not have made way: nobody is to
+ * read its bytes there. */
+static void compact(struct device *device, bool something_lost)
 {
 	struct kept *kept = device->local.kept;
 	struct progress at = unpack(kept->progress);
-	for (; at.move < kept->n_moves; at = (struct progress){.move = at.move + 1})
-		while (!kept->moves[at.move].is_empty && at.npu < (uint64_t)device->options.geometry.n_npus) {
-			move_lane(device, &kept->moves[at.move], &at);
+	for (; at.move < kept->n_moves; at = (struct progress){.move = at.move + 1}) {
+		const struct kept_move *move = &kept->moves[at.move];
+		if (move->is_empty && something_lost)
+			forget(device, move);
+		while (!move->is_empty && at.npu < (uint64_t)device->options.geometry.n_npus) {
+			move_lane(device, move, &at);
 			at = (struct progress){.move = at.move, .npu = at.npu + 1};
 			note(device, &at);
 		}
+	}
 	kept_order();
 	kept->n_moves = 0;
+}
+
+void device_compact_bytes(struct device *device)
+{
+	compact(device, false);
 }
 
 /* ---- after a restart ---- */
@@ -120,7 +137,7 @@ static bool can_go_on(const struct device *device, uint64_t i)
 	       overlap_each(device, move->from_offset, move->bytes_per_npu, tensor, is_moved_later, &looking);
 }
 
-void move_bytes_restore(struct device *device)
+void move_bytes_restore(struct device *device, bool something_lost)
 {
 	struct kept *kept = device->local.kept;
 	if (kept->n_moves > KEPT_MOVES_MAX)
@@ -128,5 +145,5 @@ void move_bytes_restore(struct device *device)
 	for (uint64_t i = kept->n_moves; i-- > 0;)
 		if (!can_go_on(device, i))
 			kept->moves[i] = (struct kept_move){.is_empty = true};
-	device_compact_bytes(device);
+	compact(device, something_lost);
 }

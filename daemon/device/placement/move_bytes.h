@@ -9,7 +9,8 @@
 void move_bytes_note(struct device *device, const struct device_move *moves, unsigned n);
 
 /* When all tensors were restored: goes on with what was written down and is not done, of tensors that lie where it
- * would take them. Whatever was written down, no other tensor's bytes change. */
-void move_bytes_restore(struct device *device);
+ * would take them. Whatever was written down, no other tensor's bytes change. With something_lost, what a lost one
+ * has left where a tensor without data goes is forgotten. */
+void move_bytes_restore(struct device *device, bool something_lost);
 
 #endif

@@ -299,7 +299,7 @@ static void scrub_npu(struct device *device, int64_t npu)
 
 void device_restore_end(struct device *device, bool scrub)
 {
-	move_bytes_restore(device);
+	move_bytes_restore(device, scrub);
 	for (int64_t npu = 0; scrub && npu < device->options.geometry.n_npus; npu++)
 		scrub_npu(device, npu);
 	local_recount(&device->local);
