@@ -3,15 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/server/process/describe.h"
 #include "daemon/server/process/background.h"
 #include "daemon/server/process/options.h"
+#include "daemon/server/process/set_limits.h"
 #include "daemon/server/server.h"
 #include "daemon/server/process/tiles.h"
 
 int main(int argc, char **argv)
 {
 	struct options options;
-	char error[OPTIONS_ERROR_BYTES];
+	char error[ADDRESS_ERROR_BYTES];
 	int status;
 
 	tiles_request();
@@ -24,11 +26,14 @@ int main(int argc, char **argv)
 	case OPTIONS_RUN:
 		break;
 	}
+	if (options.describe_state)
+		return describe_state(options.describe_state);
 	status = options.background ? background_begin() : 0;
 	if (status) {
 		fprintf(stderr, "npumemd: cannot go to the background: %s\n", strerror(-status));
 		return 1;
 	}
+	set_limits_of_process();
 	status = log_open((enum log_level)options.log);
 	if (status) {
 		fprintf(stderr, "npumemd: no log: %s\n", strerror(-status));

@@ -107,10 +107,16 @@ static void *copy(struct decode *decode, const uint8_t *bytes, size_t n, size_t 
 	return to && n ? memcpy(to, bytes, n) : to;
 }
 
-static bool put_string(struct decode *decode, const struct value *value, char **to)
+static bool put_string(struct decode *decode, const ProtobufCFieldDescriptor *field, const struct value *value,
+		       char **to)
 {
 	size_t n = (size_t)(value->end - value->at);
 
+	if (n > DECODE_TEXT_BYTES_MAX) {
+		decode->long_text = field;
+		decode->long_text_bytes = n;
+		return false;
+	}
 	*to = copy(decode, value->at, n, n + 1);
 	if (!*to)
 		return false;
@@ -162,7 +168,7 @@ static bool put(struct decode *decode, const ProtobufCFieldDescriptor *field, co
 		return false;
 	switch (field->type) {
 	case PROTOBUF_C_TYPE_STRING:
-		return put_string(decode, value, to);
+		return put_string(decode, field, value, to);
 	case PROTOBUF_C_TYPE_BYTES:
 		return put_bytes(decode, field, value, to);
 	case PROTOBUF_C_TYPE_MESSAGE:
@@ -257,16 +263,17 @@ static bool put_packed(struct decode *decode, ProtobufCMessage *message, const P
 	return true;
 }
 
+/* Its value is not copied: it may be 16 MiB that nobody needs. */
 static bool put_unknown(struct decode *decode, ProtobufCMessage *message, const struct value *value)
 {
-	size_t n = (size_t)(value->end - value->start);
 	ProtobufCMessageUnknownField *unknown = member_extend_list(
 		decode->budget, (void **)&message->unknown_fields, message->n_unknown_fields, 1, sizeof(*unknown));
-	uint8_t *bytes = unknown ? copy(decode, value->start, n, n) : NULL;
 
-	if (!bytes)
+	if (!unknown)
 		return false;
-	*unknown = (ProtobufCMessageUnknownField){value->id, (ProtobufCWireType)value->wire_type, n, bytes};
+	*unknown = (ProtobufCMessageUnknownField){value->id, (ProtobufCWireType)value->wire_type,
+						  (size_t)(value->end - value->start),
+						  (uint8_t *)(uintptr_t)value->start};
 	message->n_unknown_fields++;
 	return true;
 }

@@ -1,7 +1,9 @@
 /* A message's bytes to the structs that protoc-c generates, in one pass: what protobuf_c_message_unpack of 1.4
  * accepts, with the values that it gives. All memory is the budget's, and no more fields are read than allowed: a
  * frame of fields, of which one is as little as two bytes, takes a hundred times as long as one of payload.
- * Payloads are not copied: they stay in the message's bytes. */
+ * Payloads are not copied: they stay in the message's bytes. So do the values of unknown fields, which
+ * decode_rebase does not follow: once the message has moved, an unknown field has a number, a wire type and a
+ * length only. */
 #ifndef PROTO_DECODE_H
 #define PROTO_DECODE_H
 
@@ -14,6 +16,8 @@
 
 /* Of one request: at 10 to 30 ns each, half a millisecond at most. */
 enum { DECODE_FIELDS_MAX = 16384 };
+/* Text is copied. No field of a request needs more. */
+enum { DECODE_TEXT_BYTES_MAX = 4096 };
 
 struct decode_borrowed {
 	ProtobufCBinaryData *payload;
@@ -26,11 +30,13 @@ struct decode {
 	size_t n_fields; /* that may still come; of a packed list each byte counts */
 	bool has_too_many;
 	size_t n_whole; /* where it has too many: messages of its outermost list that were read as a whole */
+	const ProtobufCFieldDescriptor *long_text; /* the field whose text is too long, or NULL */
+	size_t long_text_bytes;
 	struct decode_borrowed *borrowed; /* payloads that lie in the message's bytes */
 };
 
-/* NULL: malformed; or has_too_many; or the budget is exceeded or starved. Only types that do not contain
- * themselves: it goes as deep as they are nested. The message lives until the budget is reset. */
+/* NULL: malformed; or has_too_many; or long_text is set; or the budget is exceeded or starved. Only types that do
+ * not contain themselves: it goes as deep as they are nested. The message lives until the budget is reset. */
 ProtobufCMessage *decode_message(struct decode *decode, const ProtobufCMessageDescriptor *type,
 				 const uint8_t *bytes, size_t n);
 

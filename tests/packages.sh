@@ -12,6 +12,7 @@ packages=(
 	abigail-tools binutils                                 # the library's ABI
 	protobuf-compiler python3 python3-protobuf python3-numpy # integration tests and the demo
 	mypy                                                   # the Python package's types
+	python3-onnx libonnx-testdata                          # the importer of ONNX models, and ONNX's own tests
 	libedit-dev                                            # the prompt of npumemctl
 	scdoc man-db groff                                     # manual pages, and reading them
 	adduser dpkg-dev lintian                               # Debian packages

@@ -50,11 +50,13 @@ static void bar_draw(struct bar *bar, double part)
 	bar->width = width + BAR_BESIDE;
 }
 
-/* Told every tenth of a second, where the request takes longer than that. */
+/* Called every tenth of a second, where the request takes longer than that. The connection may outlive the bar's
+ * frame, and an event may come after the bar's end: so the context is the program's. */
 static void bar_told(void *context, const struct npumem_event *event)
 {
-	struct bar *bar = context;
-	if (!event->total || bar->over || event->session != bar->session)
+	const struct ctl *ctl = context;
+	struct bar *bar = ctl->bar;
+	if (!event->total || !bar || event->session != bar->session)
 		return;
 	double part = (double)event->done / (double)event->total;
 	if (bar->total)
@@ -89,15 +91,18 @@ void bar_follow(struct ctl *ctl, struct bar *bar)
 	if (bar->before.sa_handler == SIG_DFL)
 		sigaction(SIGINT, &action, NULL);
 	struct sigaction before = bar->before;
-	*bar = (struct bar){
-		.before = before, .shown = isatty(STDERR_FILENO) && !ctl->hushed, .drawn_ns = bar_now_ns()};
+	*bar = (struct bar){.ctl = ctl,
+			    .before = before,
+			    .shown = isatty(STDERR_FILENO) && !ctl->hushed,
+			    .drawn_ns = bar_now_ns()};
+	ctl->bar = bar;
 	const struct npumem_info *info = NULL;
 	if (bar->shown)
 		npumem_info(ctl->npumem, &info, NULL);
 	bar->session = info ? info->session : 0;
 	npumem_release(info);
 	if (bar->shown)
-		npumem_subscribe(ctl->npumem, kinds, 1, bar_told, bar, NULL);
+		npumem_subscribe(ctl->npumem, kinds, 1, bar_told, ctl, NULL);
 }
 
 void bar_end(struct bar *bar)
@@ -105,5 +110,7 @@ void bar_end(struct bar *bar)
 	bar_wipe(bar, bar_columns());
 	fflush(stderr);
 	sigaction(SIGINT, &bar->before, NULL);
-	bar->over = true;
+	bar->ctl->bar = NULL;
+	if (bar->shown)
+		npumem_subscribe(bar->ctl->npumem, NULL, 0, bar_told, bar->ctl, NULL);
 }

@@ -6,11 +6,12 @@
 
 #include "client/ctl/ctl.h"
 
-/* It must stay until the connection is closed. */
+/* From bar_follow to bar_end, ctl->bar is this one. */
 struct bar {
+	struct ctl *ctl;
 	unsigned width;		 /* columns that it takes now; 0: it is not shown */
 	struct sigaction before; /* of an interrupt, which meanwhile says what it cancelled */
-	bool over, shown;	 /* shown: where there is a terminal */
+	bool shown;		 /* where there is a terminal */
 	uint64_t session;	 /* its own: it may be told of others' */
 	uint64_t drawn_ns;
 	size_t total, done, share; /* of several requests; total 0: it is one */
@@ -21,7 +22,7 @@ struct bar {
 void bar_follow(struct ctl *ctl, struct bar *bar);
 /* Of several requests with bar->total parts in all: the next has `share` of them, and `done` are over. */
 void bar_part(struct bar *bar, size_t done, size_t share);
-/* When it is answered, before anything else is printed. */
+/* When it is answered, before anything else is printed; on every way out after bar_follow. */
 void bar_end(struct bar *bar);
 
 #endif

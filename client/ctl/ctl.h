@@ -9,6 +9,8 @@
 /* Exit codes. CTL_LOST: of what a sweep was to find out nothing is known, as it had no daemon. */
 enum { CTL_OK = 0, CTL_FAILED = 1, CTL_USAGE = 2, CTL_LOST = 3 };
 
+struct bar;
+
 struct ctl {
 	bool json;
 	bool quiet;	     /* the exit code is a command's that it ran, which has said all */
@@ -21,6 +23,7 @@ struct ctl {
 	char *spawned;	     /* the address of --spawn; owned */
 	double reconnect;    /* seconds to try for */
 	struct npumem *npumem;
+	struct bar *bar;	   /* of the request under way; NULL: none */
 	struct npumem_error error; /* why a command failed */
 };
 

@@ -69,17 +69,29 @@ void partial_end(struct partial *partial)
 
 /* ---- its beginning ---- */
 
-/* Whoever writes one holds its lock. */
+/* The process that writes one holds its lock. Another user may have made a directory of any name. */
 static bool is_left(int parent, const char *name)
 {
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	bool is_left = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB);
+	struct stat stat;
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	bool is_own = fd >= 0 && !fstat(fd, &stat) && stat.st_uid == geteuid();
+	bool is_left = is_own && !flock(fd, LOCK_EX | LOCK_NB);
 	if (fd >= 0)
 		close(fd);
 	return is_left;
 }
 
-static void tell_left(const char *prefix)
+/* As the message of a refusal it has nothing that a terminal takes for a command. */
+static void warn_left(const char *prefix, int n, const char *name)
+{
+	struct npumem_error text;
+	npumem_error_clear(&text);
+	npumem_error_set(&text, NPUMEM_INVALID,
+			 "%.*s%.200s was left by an npumemctl that was killed, and can be removed", n, prefix, name);
+	fprintf(stderr, "npumemctl: %s\n", text.message);
+}
+
+static void warn_of_left(const char *prefix)
 {
 	const char *slash = strrchr(prefix, '/'), *name = slash ? slash + 1 : prefix;
 	char parent[PATH_MAX];
@@ -88,9 +100,7 @@ static void tell_left(const char *prefix)
 	DIR *directory = opendir(parent);
 	while (directory && (entry = readdir(directory)))
 		if (!strncmp(entry->d_name, name, strlen(name)) && is_left(dirfd(directory), entry->d_name))
-			fprintf(stderr,
-				"npumemctl: %.*s%.200s was left by one that was killed, and can be removed\n",
-				slash ? (int)(slash - prefix) + 1 : 0, prefix, entry->d_name);
+			warn_left(prefix, slash ? (int)(slash - prefix) + 1 : 0, entry->d_name);
 	if (directory)
 		closedir(directory);
 }
@@ -100,7 +110,7 @@ int partial_begin(struct ctl *ctl, const char *prefix, struct partial *partial)
 	*partial = (struct partial){.directory = -1, .file = -1};
 	if (strlen(prefix) + sizeof("XXXXXX") > sizeof(partial->path))
 		return ctl_invalid(ctl, "the name of the directory is too long");
-	tell_left(prefix);
+	warn_of_left(prefix);
 	snprintf(partial->path, sizeof(partial->path), "%sXXXXXX", prefix);
 	catch_signals(partial);
 	if (!mkdtemp(partial->path)) {

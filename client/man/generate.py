@@ -2,13 +2,15 @@
 
 usage: generate.py TEMPLATE OUTPUT [--npumemd PROGRAM] [--npumemctl PROGRAM] [--include DIRECTORY] [--python DIRECTORY]
 
-A line @NPUMEMD@ becomes npumemd --help; @NPUMEMCTL@ the help of npumemctl and of each of its commands; @KERNELS@ what
-npumemctl kernels says of each; @PARAMETERS@ the rows of params.def, @STATUSES@ those of status.def; @FUNCTIONS
-npumem/X.h@ a header's sections; @PYTHON@ what the Python package exports, by its docstrings.
+A line @NPUMEMD@ becomes npumemd --help; @NPUMEMCTL@ the help of npumemctl and of each of its commands; @KERNELS@ the
+docstrings of the kernels in npumem.reference, in the order of kernels.def; @PARAMETERS@ the rows of params.def, with
+the kernels' own defaults as npumemctl kernels says them, @STATUSES@ those of status.def; @FUNCTIONS npumem/X.h@ a header's sections; @PYTHON@ what the Python package exports, by its docstrings, @SPECIFICATION@ what
+npumem.reference does.
 """
 
 import argparse
 import ast
+import json
 import os
 import re
 import subprocess
@@ -57,24 +59,100 @@ def rows(arguments, name, macro):
         ]
 
 
-def kernels(arguments):
+def kernel_docstrings(arguments):
+    """By name: what the functions of npumem.reference say of themselves."""
+    trees = [tree for _, tree in modules(os.path.join(arguments.python, "reference"))]
+    return {one.name: ast.get_docstring(one) for tree in trees for one in tree.body if isinstance(one, ast.FunctionDef)}
+
+
+def sections(docstring):
+    """A summary and text, then parts: a title, and indented below it its lines."""
+    title, parts = "", {"": []}
+    for line in docstring.split("\n"):
+        if re.fullmatch("Tensors|Parameters|Refused|Counts|Source|Example", line):
+            title = line
+            parts[title] = []
+        else:
+            parts[title].append(line.removeprefix("    ") if title else line)
+    return parts
+
+
+def prose(lines):
+    """Paragraphs, and what is indented as it is written."""
     parts = []
-    for name in said(arguments.npumemctl, "kernels", "--names").split():
-        first, rest = said(arguments.npumemctl, "kernels", name).split("\n", 1)
-        parts.append(f"## {escape(name)}\n\n{escape(first.split(':', 1)[1].strip())}\n\n" + literal(rest.strip("\n")))
+    for block in re.split(r"\n\s*\n", "\n".join(lines).strip("\n")):
+        if block.startswith("    "):
+            parts.append(literal(textwrap.dedent(block)))
+        else:
+            parts.append(escape(" ".join(block.split())) + "\n")
     return "\n".join(parts)
 
 
-def parameters(arguments):
+def entries(lines):
+    """Lines that go on where they are indented."""
+    found = []
+    for line in lines:
+        if line.startswith(" ") and found:
+            found[-1] += " " + line.strip()
+        elif line.strip():
+            found.append(line)
+    return found
+
+
+def terms(lines):
+    """A name, two spaces or more, and what it is."""
     parts = []
+    for entry in entries(lines):
+        name, _, text = entry.partition("  ")
+        text = re.sub(r"^\[", r"\\[", escape(text.strip()))  # it would begin a table
+        parts.append(f"*{escape(name)}*\n\t{text}\n" if text else escape(name) + "\n")
+    return "\n".join(parts)
+
+
+def kernels(arguments):
+    docstrings = kernel_docstrings(arguments)
+    parts = []
+    for row in rows(arguments, "kernels.def", "KERNEL"):
+        said_of = sections(docstrings[row[0]])
+        parts.append(f"## {escape(row[0])}\n\n{prose(said_of[''])}")
+        for title in ("Tensors", "Parameters", "Counts"):
+            parts.append(f"*{title}*\n\n{terms(said_of[title])}")
+        parts.append("*Refused*\n\n" + "".join(f"- {escape(one)}\n" for one in entries(said_of["Refused"])))
+        parts.append(f"*Source*\n\n{prose(said_of['Source'])}")
+        parts.append(f"*Example*\n\n{literal(chr(10).join(said_of['Example']))}")
+    return "\n".join(parts)
+
+
+def names(kernels_):
+    """Kernels in words; those that begin with packed_ are one kind."""
+    words = [name for name in kernels_ if not name.startswith("packed_")]
+    words += ["packed operations"] if len(words) < len(kernels_) else []
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def defaults(kernels_, name):
+    """The default that most kernels have, then the others."""
+    by_default = {}
+    for kernel in kernels_:
+        for one in kernel["parameters"]:
+            if one["name"] == name:
+                by_default.setdefault(one["default"], []).append(kernel["name"])
+    usual, *others = sorted(by_default, key=lambda default: -len(by_default[default]))
+    text = f"default {usual}" if usual else "must be given"
+    for default in others:
+        text += f"; of {names(by_default[default])} {f'the default is {default}' if default else 'it must be given'}"
+    return text
+
+
+def parameters(arguments):
+    parts, kernels_ = [], json.loads(said(arguments.npumemctl, "--json", "kernels"))["kernels"]
     for row in rows(arguments, "params.def", "PARAM"):
-        name, least, most, choices, fallback = row[1], row[3], row[4], row[5], row[6]
+        name, least, most, choices = row[1], row[3], row[4], row[5]
         count = least if least == most else f"{least} to {most}"
         kind = ", ".join(choices.split()) if choices else f"{count} integer{'' if most == '1' else 's'}"
         if choices and most != "1":
             kind = f"{count} of {kind}"
-        end = f"default {fallback}" if fallback else "must be given"
-        parts.append(f"*{escape(name)}*\n\t{escape(kind)}; {escape(end)}.\n")
+        parts.append(f"*{escape(name)}*\n\t{escape(kind)}; {escape(defaults(kernels_, name))}.\n")
     return "\n".join(parts)
 
 
@@ -122,19 +200,34 @@ def described(node, prefix):
             yield from described(one, prefix + node.name + ".")
 
 
-def python(arguments):
+def modules(folder):
+    """By file name: what they hold."""
     trees = []
-    for name in sorted(os.listdir(arguments.python)):
+    for name in sorted(os.listdir(folder)):
         if name.endswith(".py"):
-            with open(os.path.join(arguments.python, name), encoding="utf-8") as file:
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
                 trees.append((name, ast.parse(file.read())))
+    return trees
+
+
+def python(arguments, folder=".", package="npumem."):
+    trees = modules(os.path.join(arguments.python, folder))
     exported = next(ast.literal_eval(node.value) for name, tree in trees if name == "__init__.py" for node in tree.body
                     if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
     parts = []
     for _, tree in trees:
         for node in tree.body:
             if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name in exported:
-                parts += described(node, "npumem." if isinstance(node, ast.FunctionDef) else "")
+                parts += described(node, package if isinstance(node, ast.FunctionDef) else "")
+    return "\n".join(parts)
+
+
+def specification(arguments):
+    parts = [python(arguments, "reference", "npumem.reference.")]
+    tree = dict(modules(os.path.join(arguments.python, "reference")))["numeric.py"]
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            parts += described(node, "npumem.reference.numeric.")
     return "\n".join(parts)
 
 
@@ -152,6 +245,8 @@ def fill(line, arguments):
         return statuses(arguments)
     if word == "@PYTHON@":
         return python(arguments)
+    if word == "@SPECIFICATION@":
+        return specification(arguments)
     if word.startswith("@FUNCTIONS "):
         return functions(arguments, word[len("@FUNCTIONS ") : -1])
     return line

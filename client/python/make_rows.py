@@ -1,4 +1,6 @@
-"""Writes the rows of kernels.def and params.def as Python tuples. Usage: make_rows.py INCLUDE_NPUMEM OUT.py"""
+"""Writes the rows of kernels.def, params.def and methods.def as Python tuples.
+
+Usage: make_rows.py INCLUDE_NPUMEM METHODS.def OUT.py"""
 
 import pathlib
 import re
@@ -16,13 +18,15 @@ def rows(path, macro):
 
 
 def main():
-    include, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    include, requests, out = (pathlib.Path(argument) for argument in sys.argv[1:])
     kernels = [(row[0], int(row[2]), *row[3:7]) for row in rows(include / "kernels.def", "KERNEL")]
     params = [(row[1], int(row[2]), int(row[3]), int(row[4]), row[5]) for row in rows(include / "params.def", "PARAM")]
-    text = '"""The rows of kernels.def and params.def."""\n'
+    methods = [(row[0], row[4]) for row in rows(requests, "METHOD")]
+    text = '"""The rows of kernels.def, params.def and methods.def."""\n'
     for name, kinds, table in (
         ("KERNELS", "str, int, str, str, str, str", kernels),
         ("PARAMS", "str, int, int, int, str", params),
+        ("METHODS", "str, str", methods),
     ):
         lines = "".join(f"    {row!r},\n" for row in table)
         text += f"\n{name}: tuple[tuple[{kinds}], ...] = (\n{lines})\n"

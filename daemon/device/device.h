@@ -21,6 +21,7 @@ struct device_options {
 	int uninitialized;		 /* enum npumem_uninitialized, 0: refuse */
 	bool allow_unchecked;
 	enum isa isa;	     /* ISA_ANY: the best; one beyond the best is taken for it */
+	bool is_on_disk;     /* its memory is a file on a disk: each page of it may fault again */
 	uint64_t pack_bytes; /* host memory for packs that are kept: see operations/packs.h */
 };
 
@@ -37,6 +38,9 @@ int device_new(const struct device_options *options, const struct heap *heap, vo
 void device_free(struct device *device);
 /* Each tensor comes with so much room for its owner, aligned as a tensor is: before the first one. */
 void device_keep_for_owner(struct device *device, size_t bytes);
+/* Host memory that a tensor or a view with so many meetings takes, its owner's room included, and no less. The
+ * struct of a freed tensor is kept for the next one. */
+size_t device_host_bytes(const struct device *device, unsigned n_meetings);
 
 const struct device_options *device_options(const struct device *device);
 
@@ -54,6 +58,10 @@ void device_give_way_by(struct device *device, void (*give_way)(void *ctx), void
 /* From now on whoever changes bytes or bits of the memory handed in calls before(ctx, off, bytes) of a stretch
  * that holds them, before it does, on its own thread. While nothing runs. */
 void device_tell(struct device *device, void (*before)(void *ctx, uint64_t off, uint64_t bytes), void *ctx);
+/* From now on whoever changed bytes or bits calls after(ctx, off, bytes) of all that it changed, on its own thread
+ * and before anything that conflicts begins. Where one change relies on another, the two are told in their order.
+ * Before any work. */
+void device_tell_after(struct device *device, void (*after)(void *ctx, uint64_t off, uint64_t bytes), void *ctx);
 /* No longer; what runs may still do so once. */
 void device_tell_no_more(struct device *device);
 
@@ -107,12 +115,14 @@ int device_view_reshape(struct device *device, struct tensor *base, const struct
 /* Frees a tensor and its views, or one view. `gone` is told of each before it goes, views first; may be NULL. */
 void device_release(struct device *device, struct tensor *tensor, void (*gone)(void *ctx, struct tensor *tensor),
 		    void *ctx);
+/* Releases what was just allocated together, and is nobody's yet. */
+void device_release_all(struct device *device, struct tensor *const *tensors, unsigned n);
 
 /* The long part of releasing a tensor that has storage, on any thread: zeroes its bytes and makes them never
  * written. Nothing may use it any more but device_release, which then takes no time. */
 void device_forget(struct device *device, struct tensor *tensor);
 /* About how long that takes, in op_cost's unit; 0 for a view, and for what is forgotten or was never written. */
-int64_t device_forget_cost(const struct tensor *tensor);
+int64_t device_forget_cost(const struct device *device, const struct tensor *tensor);
 
 /* NULL for a handle that was never given or whose tensor is gone. */
 struct tensor *device_find(const struct device *device, uint64_t handle);
@@ -179,12 +189,21 @@ struct device_owner {
 unsigned device_at(struct device *device, int64_t npu, int64_t offset, struct device_owner *owners, unsigned most);
 
 /* Visits each tensor (no views: they have no bytes of their own) whose footprint has one of [offset, offset +
- * bytes) of every NPU; return false to stop. False where the visitor stopped. O(log n) for each. */
-bool device_each_at(const struct device *device, int64_t offset, int64_t bytes,
+ * *bytes) of every NPU; return false to stop. False where the visitor stopped. O(log n) for each tensor. The
+ * visits are bounded: where the range has more tensors, *bytes becomes less, but not 0, and the tensors that have
+ * one of these bytes were visited. */
+enum { DEVICE_VISITS_MAX = 1056 }; /* of hosts, and of guests */
+bool device_each_at(const struct device *device, int64_t offset, int64_t *bytes,
 		    bool (*visit)(void *ctx, struct tensor *tensor), void *ctx);
 
 /* Copies raw bytes for `dump`, unwritten ones included: [offset, offset + bytes) of one NPU, within its S. */
 void device_peek(const struct device *device, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to);
+
+/* Whether some tensor has this offset. */
+bool device_is_taken(const struct device *device, int64_t offset);
+
+/* Where tensors lie that compaction leaves in place: pinned ones, and those that share offsets with others. */
+const struct occupancy *device_immovable(const struct device *device);
 
 /* One move of a compaction. */
 enum { DEVICE_MOVES_MAX = 128 }; /* in a step */
@@ -197,11 +216,16 @@ struct device_move {
 int device_compact(struct device *device, bool dry_run, void (*moved)(void *ctx, const struct device_move *move),
 		   void *ctx);
 
-/* The same in steps, so that neither many tensors nor many bytes take long at a time. Zeroed to begin. */
+/* The same in steps, so that neither many tensors nor many bytes take long at a time. Zeroed to begin, but for the
+ * bounds. */
 struct device_compaction {
-	uint64_t next; /* the block of the arena to look at */
-	int64_t end;   /* of the last block, as it will lie */
+	int64_t step_bytes; /* of all NPUs: a step ends when it has decided to move as many; 0: no bound */
+	int64_t most_bytes; /* of all NPUs: a larger tensor stays where it is; 0: no bound */
+	uint64_t next;	    /* the block of the arena to look at */
+	int64_t end;	    /* of the last block, as it will lie */
 	bool done;
+	unsigned n_followed;	       /* moves of the last step whose views have their places */
+	struct tensor *next_to_follow; /* of the next one's views; NULL: the first */
 };
 /* Decides the next `most` moves (DEVICE_MOVES_MAX at most, unless it is a dry run), of which there may be none,
  * looking at so many blocks at most; sets `done` at the end. Unless it is a dry run the tensors then have their
@@ -209,6 +233,12 @@ struct device_compaction {
  * anybody allocate, until that has run. 0 or -ENOMEM (this step decided nothing). */
 int device_compact_step(struct device *device, struct device_compaction *compaction, bool dry_run,
 			struct device_move *moves, unsigned most, unsigned *n);
+/* After a step that is no dry run, again until it returns true: gives their new places to `most` more views of the
+ * tensors that the step moved. Nothing may use a view before that. */
+bool device_compact_views(struct device *device, struct device_compaction *compaction,
+			  const struct device_move *moves, unsigned n, unsigned most);
+/* After a step whose bytes were moved: others may have come and gone before the next one. */
+void device_compact_resume(struct device_compaction *compaction);
 /* Moves the bytes of the last step's tensors, on any thread. Stopped dead at any point, it is gone on with by
  * device_restore_end, where the tensors were restored at their new places; where they were restored at their old
  * ones, which is right until it is called, it is as if there had been no such step. */
@@ -236,7 +266,8 @@ struct device_saved {
 	uint8_t reserved[5];
 };
 
-/* `tensor` is a live one. Nobody but device_seal, device_compact_step and device_release changes what this says.
+/* `tensor` is a live one. Nobody but device_seal, device_compact_step and device_release changes what this says;
+ * is_guest may still be 1 in what was kept of a tensor that shares nothing any more.
  */
 void device_describe(const struct device *device, const struct tensor *tensor, struct device_saved *saved);
 /* When to restore it: 0 to 2. Any value of `saved` will do. */
@@ -264,15 +295,16 @@ void device_restore_free(struct device *device, uint32_t slot, uint64_t stamp);
  * `context` is asked for names of restored tensors); -ENOMEM (nothing changed). */
 int device_restore(struct device *device, const struct device_saved *saved, struct tensor **tensor,
 		   const struct error_context *context);
-/* After the last tensor: ends a compaction that was under way, counts damage. `scrub`: zeroes whatever is no
- * tensor's data, and makes it never written, as it may be of tensors that could not be restored, or were being
- * released; takes time in proportion to the device. Stopped dead, all of it can be done again: that there is
- * nothing to scrub any more is not to be recorded before. */
+/* After the last tensor: ends a compaction that was under way, counts damage. What is marked in room that no
+ * tensor has is zeroed and made never written. `scrub`: the same for all that is no tensor's data, marked or not,
+ * as it may be of tensors that could not be restored, or older than the tensors are; takes time in proportion to
+ * the device. Stopped dead, all of it can be done again: that there is nothing to scrub any more is not to be
+ * recorded before. Where tensors are placed from here on follows from where tensors lie: as in the device from
+ * which they were restored. */
 void device_restore_end(struct device *device, bool scrub);
-/* Where tensors are placed from here on follows from where tensors lie now, as after device_restore_end: so a
- * device that is restored from this moment's tensors places what comes then as this one does. */
-void device_settle(struct device *device);
-
+/* Before it: whether the record of a compaction that was under way can be believed. Otherwise nothing is moved,
+ * and what tensors hold is not known. */
+bool device_compaction_is_sound(const struct device *device);
 /* Elements [first, first + count) of a tensor or view (count < 0, or beyond its end: all from `first`; first < 0
  * or beyond: all of it) are lost: their bytes are zero, and to read them is refused (DATA_LOST, field lost_bytes),
  * whatever the policy, until they are written again or poisoned. On any thread; nothing may use them meanwhile. */

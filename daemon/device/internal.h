@@ -4,31 +4,27 @@
 
 #include "daemon/device/arena/arena.h"
 #include "daemon/device/device.h"
+#include "daemon/device/memory/chunks.h"
 #include "daemon/device/memory/local.h"
 #include "daemon/device/operations/packs.h"
+#include "daemon/device/arena/occupancy.h"
 #include "daemon/device/tensors/totals.h"
 
-/* A place in the tensor table. The struct of a gone tensor stays for the next one. */
-struct slot {
-	struct tensor *tensor;
-	uint32_t generation;
-	bool live, is_unused; /* neither: its generations have run out, or nobody knows which one is next */
-	uint32_t next_unused; /* index + 1; 0 ends the chain */
-};
+enum { TENSORS_PER_CHUNK = 32 };
 
 struct device {
 	struct device_options options;
 	const struct heap *heap;
 	struct local local;
 	struct arena *arena;
-	struct slot *slots;
-	uint32_t n_slots, capacity, unused;
+	struct chunks slots; /* of TENSORS_PER_CHUNK each, with what their owners keep */
+	uint32_t n_slots, unused;
 	size_t owner_bytes; /* behind each tensor */
 	int64_t n_tensors, n_views;
 	uint64_t n_changes; /* tensors that came or went, ever */
 	struct totals totals;
 	struct intervals guests;	 /* those placed over other footprints */
-	bool has_stale_guests;		 /* some guest may meet nobody any more */
+	struct occupancy immovable;	 /* where tensors lie that compaction leaves in place */
 	struct overlap_windows *windows; /* counts of the bytes where guests lie; NULL without guests */
 	void (*give_way)(void *ctx);	 /* NULL: nobody waits */
 	void *give_way_ctx;
@@ -36,10 +32,21 @@ struct device {
 		_Atomic bool is_on;
 		void (*before)(void *ctx, uint64_t off, uint64_t bytes);
 		void *ctx;
+		void (*after)(void *ctx, uint64_t off, uint64_t bytes); /* NULL: nobody */
+		void *after_ctx;
 	} changes;		 /* who is told of them (tensors/changes.h) */
 	struct kernel_crew crew; /* share NULL: nobody helps */
 	struct packs packs;
 };
+
+/* The tensor of a slot, or the room for one. */
+static inline struct tensor *slot_at(const struct device *device, uint32_t index)
+{
+	size_t bytes = sizeof(struct tensor) + device->owner_bytes;
+
+	return (struct tensor *)(void *)((uint8_t *)device->slots.at[index / TENSORS_PER_CHUNK] +
+					 index % TENSORS_PER_CHUNK * bytes);
+}
 
 /* At least once in a millisecond of work on another thread. */
 static inline void device_give_way(const struct device *device)
@@ -53,21 +60,32 @@ static inline int64_t place_end(const struct npumem_place *place)
 	return place->offset + place->bytes_per_npu;
 }
 
-/* A tensor's reach in quanta of the arena. */
-static inline uint64_t arena_from(const struct npumem_place *place)
+/* The quanta of the arena that have [offset, end). */
+static inline uint64_t quanta_from(int64_t offset)
 {
-	return (uint64_t)place->offset / ARENA_QUANTUM * ARENA_QUANTUM;
+	return (uint64_t)offset / ARENA_QUANTUM * ARENA_QUANTUM;
 }
 
-static inline uint64_t arena_to(const struct npumem_place *place)
+static inline uint64_t quanta_to(int64_t end)
 {
-	return ((uint64_t)place_end(place) + ARENA_QUANTUM - 1) / ARENA_QUANTUM * ARENA_QUANTUM;
+	return ((uint64_t)end + ARENA_QUANTUM - 1) / ARENA_QUANTUM * ARENA_QUANTUM;
+}
+
+/* A tensor's. */
+static inline uint64_t arena_from(const struct tensor *tensor)
+{
+	return quanta_from(tensor_offset(tensor));
+}
+
+static inline uint64_t arena_to(const struct tensor *tensor)
+{
+	return quanta_to(tensor_end(tensor));
 }
 
 /* What the arena aligns a tensor to that may lie anywhere. */
-static inline int64_t arena_align(const struct npumem_place *place)
+static inline int64_t arena_align(int64_t align_bytes)
 {
-	return place->align_bytes < ARENA_QUANTUM ? ARENA_QUANTUM : place->align_bytes;
+	return align_bytes < ARENA_QUANTUM ? ARENA_QUANTUM : align_bytes;
 }
 
 /* True where no kernel can ever write the tensor. */

@@ -10,12 +10,21 @@ static int refuse_fields(const struct decode *decode, size_t bytes, struct npume
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					"a message of %zu bytes with more than %d fields: ask in parts", bytes,
 					DECODE_FIELDS_MAX);
-	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-			 "a message of %zu bytes with more than %d fields, which the first %zu of its list fit: ask in "
-			 "parts",
-			 bytes, DECODE_FIELDS_MAX, decode->n_whole);
+	npumem_error_set(
+		error, NPUMEM_RESOURCE_EXHAUSTED,
+		"a message of %zu bytes with more than %d fields, which the first %zu of its list fit: ask in "
+		"parts",
+		bytes, DECODE_FIELDS_MAX, decode->n_whole);
 	npumem_error_number(error, "fits", (int64_t)decode->n_whole);
 	return NPUMEM_RESOURCE_EXHAUSTED;
+}
+
+static int refuse_text(const struct decode *decode, struct npumem_error *error)
+{
+	npumem_error_set(error, NPUMEM_INVALID, "field %s has a text of %zu bytes: at most %d",
+			 decode->long_text->name, decode->long_text_bytes, DECODE_TEXT_BYTES_MAX);
+	npumem_error_text(error, "field", decode->long_text->name);
+	return NPUMEM_INVALID;
 }
 
 int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
@@ -36,6 +45,8 @@ int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
 		return 0;
 	if (decode.has_too_many)
 		return refuse_fields(&decode, bytes, error);
+	if (decode.long_text)
+		return refuse_text(&decode, error);
 	if (budget->exceeded)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					"a message of %zu bytes that takes more than %zu unpacked", bytes,

@@ -7,8 +7,9 @@
 #include "proto/decode.h"
 #include "proto/npumem.pb-c.h"
 
-/* Reads a message into the budget, which is begun anew; payloads stay where the message is. 0; INVALID (empty, or
- * malformed), RESOURCE_EXHAUSTED (more fields or memory than a request may have). */
+/* Reads a message into the budget, which is begun anew; payloads stay where the message is. 0; INVALID (empty,
+ * malformed, or with a text of more than DECODE_TEXT_BYTES_MAX), RESOURCE_EXHAUSTED (more fields or memory than a
+ * request may have). */
 int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
 		   const Npumem__V1__Request **request, const struct decode_borrowed **borrowed,
 		   struct npumem_error *error);

@@ -6,10 +6,10 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "daemon/rpc/resume/unsent.h"
+#include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/operations.h"
 #include "daemon/service/kept/results.h"
-#include "daemon/service/segments.h"
 #include "daemon/service/transfer.h"
 #include "proto/digest.h"
 #include "proto/frame.h"
@@ -34,13 +34,13 @@ uint64_t operate_payload_bytes(const struct op *op)
 {
 	int64_t elements, count;
 
-	if (op->kind != OP_READ || op->system.shared)
+	if (op->kind != OP_READ || op->system.segment)
 		return 0;
-	elements = npumem_place_elements(&op->tensor->place);
+	elements = tensor_elements(op->tensor);
 	if (op->first < 0 || op->first > elements || op->count > elements - op->first)
 		return 0;
 	count = op->count < 0 ? elements - op->first : op->count;
-	return (uint64_t)count * npumem_dtype_bytes(op->tensor->place.dtype);
+	return (uint64_t)count * npumem_dtype_bytes(tensor_dtype(op->tensor));
 }
 
 struct details {
@@ -48,9 +48,9 @@ struct details {
 	char names[OP_DESTROYED_MAX][ERROR_CONTEXT_NAME_BYTES];
 };
 
-static void append_details(const struct operate *operate)
+static void append_details(struct operate *operate)
 {
-	struct op *op = operate->op;
+	struct op *op = &operate->prepared.op;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	struct details details;
 
@@ -63,9 +63,9 @@ static void append_details(const struct operate *operate)
 
 		npumem__v1__destroyed__init(to);
 		details.pointers[i] = to;
-		access_name(operate->session, from->tensor, details.names[i], sizeof(details.names[i]));
+		access_name(operate->call->session, from->tensor, details.names[i], sizeof(details.names[i]));
 		to->name = details.names[i];
-		to->handle = access_sees(operate->session, from->tensor) ? from->tensor->handle : 0;
+		to->handle = access_sees(operate->call->session, from->tensor) ? from->tensor->handle : 0;
 		to->npu = from->npu;
 		to->offset = from->offset;
 		to->bytes = from->bytes;
@@ -76,21 +76,21 @@ static void append_details(const struct operate *operate)
 
 static uint64_t digest(const struct operate *operate)
 {
-	const struct op *op = operate->op;
+	const struct op *op = &operate->prepared.op;
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 
 	done.saturated = op->counts.saturated;
 	done.wrapped = op->counts.wrapped;
 	done.divided_by_zero = op->counts.divided_by_zero;
 	done.macs = op->counts.macs;
-	done.data.len = op->kind == OP_READ && !op->system.shared ? op->system.bytes : 0;
+	done.data.len = op->kind == OP_READ && !op->system.segment ? op->system.bytes : 0;
 	return digest_done(&done, operate->data_crc);
 }
 
 /* Everything of Done but the data. Details give way where the rest of a long reply needs the frame. */
 static void append_done(struct operate *operate, size_t pending)
 {
-	const struct op *op = operate->op;
+	const struct op *op = &operate->prepared.op;
 	struct reply *reply = operate->reply;
 
 	if (operate->is_recorded)
@@ -111,13 +111,13 @@ static void append_done(struct operate *operate, size_t pending)
  * what the operation takes by itself, and whether it is refused does not depend on what else there is. */
 static int charge(struct operate *operate)
 {
-	struct session *session = operate->session;
+	struct session *session = operate->call->session;
 	struct limits_table *limits = &session->service->limits;
-	uint64_t bytes = op_scratch_bytes(operate->op), most;
+	uint64_t bytes = op_scratch_bytes(&operate->prepared.op), most;
 
 	most = limits_most(limits, session->user, LIMITS_SCRATCH_BYTES);
 	if (bytes > most)
-		return npumem_error_set(operate->error, NPUMEM_RESOURCE_EXHAUSTED,
+		return npumem_error_set(&operate->error, NPUMEM_RESOURCE_EXHAUSTED,
 					"the operation runs in %" PRIu64 " bytes of host memory, and uid %" PRIu32
 					" may have %" PRIu64 " (scratch_bytes)",
 					bytes, session->uid, most);
@@ -128,154 +128,173 @@ static int charge(struct operate *operate)
 
 static void give_back(struct operate *operate)
 {
-	limits_give_back(&operate->session->service->limits, operate->session->user, LIMITS_SCRATCH_BYTES,
-			 operate->scratch_bytes);
+	limits_give_back(&operate->call->session->service->limits, operate->call->session->user,
+			 LIMITS_SCRATCH_BYTES, operate->scratch_bytes);
+}
+
+/* Its request, where what it did is kept; else 0. */
+static uint64_t kept_request(const struct operate *operate)
+{
+	const struct call *call = operate->call;
+
+	return repeat_is_safe(&call->repeat) ? 0 : call->id;
 }
 
 /* The last that can fail. */
 static int begin_to_keep(struct operate *operate)
 {
-	struct session *session = operate->session;
+	struct session *session = operate->call->session;
 	int status = 0;
 
 	if (!persist_is_on(&session->service->persist))
 		return 0;
-	session->request = operate->request;
-	if (operate->request)
-		status = results_prepare(session, 0, operate->error);
+	session->request = kept_request(operate);
+	if (session->request)
+		status = results_prepare(session, 0, &operate->error);
 	if (!status)
-		unsent_before_op(session, operate->op, operate->request != 0);
-	return status ? status : notes_plan(&operate->notes, session->service, operate->op, operate->error);
+		repeat_before_op(session, &operate->prepared.op, session->request != 0);
+	return status ? status
+		      : notes_plan(&operate->notes, session->service, &operate->prepared.op, &operate->error);
 }
 
 /* A result before the note ends: what was done and is not to be done again is never taken for undone. */
 static void end_to_keep(struct operate *operate, bool is_done)
 {
-	struct session *session = operate->session;
+	struct session *session = operate->call->session;
+	bool is_final = operate->index >= operate->call->repeat.first_final;
 
 	if (!persist_is_on(&session->service->persist))
 		return;
-	session->request = operate->request;
-	if (is_done && operate->request) {
+	session->request = kept_request(operate);
+	if (is_done && session->request) {
 		results_put(session, (struct results_cell){.kind = RESULTS_DONE,
 							   .index = (uint32_t)operate->index,
-							   .number = operate->is_final,
-							   .counts = operate->op->counts});
+							   .number = is_final,
+							   .counts = operate->prepared.op.counts});
 		persist_commit(&session->service->persist);
 	}
 	notes_end(&operate->notes, session->service);
 }
 
-int operate_begin(struct operate *operate, unsigned field)
+void operate_init(struct operate *operate, struct call *call)
 {
-	struct reply *reply = operate->reply;
-	struct op *op = operate->op;
-	int status = operations_check(operate->session, op, operate->error);
+	operate->call = call;
+	operate->status = 0;
+	memset(&operate->progress, 0, sizeof(operate->progress));
+	operate->progress.whole = &call->progress;
+	npumem_error_clear(&operate->error);
+}
+
+int operate_begin(struct operate *operate, struct reply *reply, unsigned field, size_t index)
+{
+	struct op *op = &operate->prepared.op;
+	int status = operations_check(operate->call->session, op, &operate->error);
 	uint64_t payload = status ? 0 : operate_payload_bytes(op);
 
+	op->progress = &operate->progress;
+	operate->reply = reply;
+	operate->index = index;
+	operate->start_ns = operate->end_ns = 0;
 	operate->scratch_bytes = 0;
 	operate->notes.n = 0;
 	if (!status)
 		status = charge(operate);
 	if (!status)
-		status = reply_check_cap(reply, payload + OPERATE_DONE_BYTES, operate->error);
+		status = reply_check_cap(reply, payload + OPERATE_DONE_BYTES, &operate->error);
 	if (!status)
 		status = reply_make_room(reply, payload + OPERATE_DONE_BYTES + OPERATE_DETAILS_BYTES,
-					 operate->error);
+					 &operate->error);
 	if (!status)
 		status = begin_to_keep(operate);
 	if (status) {
 		give_back(operate);
-		operations_end(operate->session, op);
+		operations_end(operate->call->session, op);
 		return status;
 	}
 	operate->expected = payload + LENGTH_BYTES;
 	reply_expect(reply, operate->expected + LENGTH_BYTES);
 	operate->used = reply_used(reply);
 	operate->mark = reply_open(reply, field, operate->expected);
-	if (op->kind == OP_READ && !op->system.shared) {
+	if (op->kind == OP_READ && !op->system.segment) {
 		op->system.base = reply_bytes(reply, DONE_DATA, payload);
 		op->system.bytes = payload;
 	}
 	operate->data_crc = 0;
-	operate->is_recorded = recorder_is_on(&operate->session->service->recorder);
-	operate->transfer = transfer_new(operate->session, op);
+	operate->is_recorded = recorder_is_on(&operate->call->session->service->recorder);
+	operate->transfer = transfer_new(operate->call->session, op);
 	return 0;
-}
-
-void operate_watch(struct operate *operate)
-{
-	enum { PART_BYTES = 512 << 10 };
-	const struct op *op = operate->op;
-
-	/* Packed elements of a part would be put together word by word. */
-	if (op->system.warm && op->tensor->place.lanes == 1 && !operate->is_recorded && operate->now_ns)
-		operate->part = PART_BYTES / npumem_dtype_bytes(op->tensor->place.dtype);
-}
-
-/* Pages may be gone that were there, and are found again one by one. */
-static int run_parts(struct operate *operate)
-{
-	enum { TURN_NS = 200000 };
-	uint64_t from_ns = operate->now_ns();
-	int status;
-
-	do
-		status = operations_run_part(operate->session, operate->op, &operate->done, operate->part,
-					     operate->error);
-	while (status == -EAGAIN && (operate->is_on_thread || operate->now_ns() - from_ns < TURN_NS));
-	operate->is_on_thread = true;
-	return status;
 }
 
 static int run(struct operate *operate)
 {
-	struct session *session = operate->session;
-	const struct op *op = operate->op;
-	int status = operations_run(session, operate->op, operate->error);
+	struct session *session = operate->call->session;
+	const struct op *op = &operate->prepared.op;
+	int status = operations_run(session, &operate->prepared.op, &operate->error);
 
 	if (!status && operate->transfer)
 		transfer_take(session, op, operate->transfer);
-	else if (!status && operate->is_recorded && op->kind == OP_READ)
+	else if (!status && operate->is_recorded && op->kind == OP_READ && !op->system.segment)
 		operate->data_crc = digest_crc(0, op->system.base, op->system.bytes);
 	return status;
 }
 
-int operate_run(struct operate *operate)
+static void work(void *arg)
 {
-	int status;
+	struct operate *operate = arg;
+	uint64_t (*now_ns)(void) = operate->call->rpc->now_ns;
 
-	if (!operate->now_ns)
-		return run(operate);
-	if (!operate->start_ns)
-		operate->start_ns = operate->now_ns();
-	status = operate->part ? run_parts(operate) : run(operate);
-	operate->end_ns = operate->now_ns();
-	return status;
+	if (now_ns && !operate->start_ns)
+		operate->start_ns = now_ns();
+	operate->status = run(operate);
+	if (now_ns)
+		operate->end_ns = now_ns();
 }
 
-void operate_end(struct operate *operate, int status, size_t pending)
+bool operate_run(struct operate *operate, int64_t cost, void (*done)(void *operate))
 {
-	if (status) {
+	struct call *call = operate->call;
+
+	if (call_is_long(cost) || call_waits_for_disk(call, &operate->prepared.op)) {
+		if (perform_away(call, &operate->work, work, done, operate))
+			return true;
+		operate->status = perform_refuse(call, &operate->error);
+		if (operate->status)
+			return false;
+	}
+	operate->start_ns = rpc_clock(call->rpc);
+	work(operate);
+	call->rpc->clock_ns = operate->end_ns;
+	return false;
+}
+
+bool operate_withdraw(struct operate *operate)
+{
+	if (!perform_withdraw(&operate->work))
+		return false;
+	work(operate);
+	return true;
+}
+
+void operate_end(struct operate *operate, size_t pending)
+{
+	if (operate->status) {
 		reply_rewind(operate->reply, operate->used);
-		transfer_free(&operate->session->service->recorder, operate->transfer);
+		transfer_free(&operate->call->session->service->recorder, operate->transfer);
 	} else {
-		operations_finish(operate->session, operate->op);
-		if (operate->op->system.shared)
-			segments_note(operate->session, operate->op, operate->end_ns - operate->start_ns);
+		operations_finish(operate->call->session, &operate->prepared.op);
 		append_done(operate, pending);
 		reply_close(operate->reply, operate->mark, operate->expected);
 	}
 	give_back(operate);
-	operations_end(operate->session, operate->op);
-	end_to_keep(operate, !status);
+	operations_end(operate->call->session, &operate->prepared.op);
+	end_to_keep(operate, !operate->status);
 }
 
-void operate_record(struct operate *operate, struct recording *recording)
+void operate_record(struct operate *operate)
 {
 	if (!operate->is_recorded)
 		return;
 	if (operate->transfer)
 		operate->transfer->operation = (unsigned)operate->index;
-	recording_op(recording, operate->digest, operate->transfer);
+	recording_op(&operate->call->recording, operate->digest, operate->transfer);
 }

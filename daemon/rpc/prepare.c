@@ -46,7 +46,7 @@ static int prepare_segment(struct binding *binding, uint64_t id, uint64_t offset
 					.bytes = segment->memory.bytes,
 					.off = offset,
 					.strided = stride != NULL,
-					.shared = true};
+					.segment = segment};
 	convert_dims_from(stride, &op->system.stride);
 	return 0;
 }
@@ -70,7 +70,7 @@ int prepare_write(struct binding *binding, const Npumem__V1__WriteRequest *messa
 	if (message->segment)
 		return prepare_segment(binding, message->segment, message->segment_offset, message->segment_stride,
 				       message->count, op, error);
-	element = npumem_dtype_bytes(op->tensor->place.dtype);
+	element = npumem_dtype_bytes(tensor_dtype(op->tensor));
 	if (bytes % element)
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"%zu bytes of data are not a multiple of an element's %zu", bytes,

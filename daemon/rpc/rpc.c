@@ -12,8 +12,8 @@
 #include "daemon/rpc/calls/call.h"
 #include "daemon/rpc/decode.h"
 #include "daemon/rpc/order/line.h"
-#include "daemon/rpc/calls/progress.h"
-#include "daemon/rpc/resume/unsent.h"
+#include "daemon/rpc/handlers/progress.h"
+#include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/kept/recover.h"
 
 void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
@@ -23,6 +23,7 @@ void rpc_init(struct rpc *rpc, struct service *service, const struct heap *heap)
 	rpc->service = service;
 	rpc->heap = heap;
 	rpc->alarm_ns = rpc->look_ns = UINT64_MAX;
+	line_init(rpc);
 }
 
 void rpc_deinit(struct rpc *rpc)
@@ -40,6 +41,11 @@ struct recovering {
 static struct session *new_session(void *ctx)
 {
 	return absent_new(((struct recovering *)ctx)->rpc);
+}
+
+static const char *method_name(uint32_t method)
+{
+	return method < METHODS_N ? methods_rows[method].name : "request";
 }
 
 static void keep(struct recovered *recovered, const char *line)
@@ -61,7 +67,8 @@ int rpc_recover(struct rpc *rpc, const struct store_report *found,
 {
 	struct recovered *recovered = &rpc->service->recovered;
 	struct recovering recovering = {rpc, to, ctx};
-	struct recover_host host = {.new_session = new_session, .say = say, .ctx = &recovering};
+	struct recover_host host = {
+		.new_session = new_session, .say = say, .method_name = method_name, .ctx = &recovering};
 	int status;
 
 	recovered->at_ns = !found->is_new && rpc->now_ns ? rpc->now_ns() : 0;
@@ -69,6 +76,8 @@ int rpc_recover(struct rpc *rpc, const struct store_report *found,
 	for (unsigned i = 0; i < found->n_lines; i++)
 		keep(recovered, found->lines[i]);
 	status = recover(rpc->service, found, &host, &recovered->report);
+	if (!status)
+		absent_recovered(rpc);
 	advance_settle(rpc);
 	return status;
 }
@@ -88,6 +97,7 @@ static int receive(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, siz
 		call_end(call, status);
 	else
 		advance_begin(call);
+	advance_arrived(rpc);
 	advance_settle(rpc);
 	/* Nothing points into bytes that are the caller's again. */
 	assert(!rpc->arriving || call_outlives_message(rpc->arriving));
@@ -125,12 +135,11 @@ int rpc_refuse_part(struct rpc *rpc, struct rpc_peer *peer, const struct npumem_
 
 void rpc_peer_sent(struct rpc_peer *peer)
 {
-	unsent_sent(peer);
+	repeat_sent(peer);
 }
 
-void rpc_turn(struct rpc *rpc)
+void rpc_settle(struct rpc *rpc)
 {
-	rpc->is_awake = rpc->is_line_paused = false;
 	advance_settle(rpc);
 }
 
@@ -145,20 +154,12 @@ void rpc_tick(struct rpc *rpc)
 
 void rpc_peer_close(struct rpc *rpc, struct rpc_peer *peer)
 {
-	struct call *call = peer->calls, *next;
-
 	peer->is_closing = true;
+	peer->next_to_close = peer->calls;
 	if (peer->subscriber)
 		events_unsubscribe(rpc->service, peer->subscriber);
 	peer->subscriber = NULL;
-	for (; call; call = next) {
-		next = call->next;
-		if (call_is_started(call))
-			perform_cancel(call);
-		else if (!call->is_committed)
-			call_drop(call);
-	}
-	advance_loosen(rpc, peer);
+	advance_make_runnable(rpc, peer);
 	advance_settle(rpc);
 }
 

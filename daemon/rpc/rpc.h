@@ -5,12 +5,12 @@
 
 #include "daemon/rpc/calls/buffer.h"
 #include "daemon/rpc/calls/ending.h"
-#include "daemon/rpc/calls/executor.h"
 #include "daemon/service/session.h"
 #include "daemon/service/tensors.h"
 
 struct absent;
 struct call;
+struct operate;
 
 /* An answered request, for whoever looks on. */
 struct rpc_answer {
@@ -21,25 +21,37 @@ struct rpc_answer {
 	uint64_t bytes_in, bytes_out, ns;
 };
 
+/* Where long operations run: threads, or what a test puts in their place. */
+struct rpc_executor {
+	/* Runs work(arg) on another thread, then done(arg) on the thread that called; users take turns where
+	 * there is more work than threads. 0; -ENOMEM: neither will be called. */
+	int (*submit)(void *ctx, struct limits_user *user, void (*work)(void *arg), void (*done)(void *arg),
+		      void *arg);
+	/* Takes back what was submitted for that user with that arg, on the thread that called. True: it had not
+	 * begun, and neither will be called; false: it has, or is not there. NULL: nothing can be taken back. */
+	bool (*withdraw)(void *ctx, struct limits_user *user, void *arg);
+	void *ctx;
+};
+
 /* One per daemon: what all requests use in turn, so that an ordinary one takes no memory from the heap. */
 struct rpc {
 	struct service *service;
 	const struct heap *heap;
 	void (*answered)(const struct rpc_answer *answer); /* told of each; NULL: nobody looks on */
-	struct executor executor; /* submit NULL: there are no threads, and everything runs at once */
-	uint64_t (*now_ns)(void); /* a monotonic clock, for any thread; NULL: no times are told */
-	uint64_t began_ns;	  /* when the daemon did, by it */
-	const char *socket;	  /* where it listens; NULL: nowhere */
+	struct rpc_executor executor; /* submit NULL: there are no threads, and everything runs at once */
+	uint64_t (*now_ns)(void);     /* a monotonic clock, for any thread; NULL: no times are told */
+	uint64_t began_ns;	      /* when the daemon did, by it */
+	const char *socket;	      /* where it listens; NULL: nowhere */
 	/* Asks for rpc_tick at that time, instead of what was asked for before; UINT64_MAX: never. NULL: no
 	 * deadlines. */
 	void (*set_alarm)(void *ctx, uint64_t at_ns);
-	/* Asks for rpc_turn, soon but after others had their turn. NULL: nothing is left for another turn. */
-	void (*wake)(void *ctx);
 	/* The daemon is to end, after what is answered at the moment. NULL: it is not rpc's to ask. */
 	void (*shut_down)(void *ctx, const struct session *session);
 	/* Its client goes on over another connection: the one that it has ends soon. NULL: by itself. */
-	void (*hang_up)(void *ctx, const struct session *session);
-	void *ctx;	     /* of these four */
+	void (*hang_up)(void *ctx, struct session *session);
+	/* It was to linger, and its user has as many of these as it may: it ends. NULL: by itself. */
+	void (*not_kept)(void *ctx, const struct session *session);
+	void *ctx;	     /* of these */
 	bool keeps_sessions; /* the daemon ends: those with a token stay when their connection ends */
 
 	/* rpc's own. */
@@ -48,18 +60,15 @@ struct rpc {
 	uint64_t alarm_ns; /* that was asked for */
 	uint64_t send_ns;  /* no more events before then; 0: there are none that wait */
 	uint64_t look_ns;  /* whose progress is to be told is looked for then; UINT64_MAX: there is none */
-	struct absent *absent, *spent; /* sessions without a connection (resume/absent.h) */
-	struct call *followed;	       /* what may run for long */
-	struct call *spare;	       /* a pool */
-	unsigned n_spare;
-	struct call *arriving;			   /* of the message that is being received; NULL: it has ended */
-	struct call *first_ready, *last_ready;	   /* their turn has come */
-	struct rpc_peer *first_loose, *last_loose; /* whose held calls may be let go */
-	struct rpc_peer *first_blocked;		   /* whose first held call waits for another peer's */
-	bool is_awake;				   /* rpc_turn was asked for */
-	bool is_walked;		/* a thread goes through the table of tensors: none may come into being */
+	struct absent *absent, *leaving, *spent; /* sessions without a connection (resume/absent.h) */
+	struct call *followed;			 /* what may run for long */
+	struct call *spare;			 /* a pool */
+	struct operate *spare_operations;	 /* another one */
+	unsigned n_spare, n_spare_operations;
+	struct npumem_error error; /* why the request that is worked on is refused; clear between turns */
+	struct call *arriving;	   /* of the message that is being received; NULL: it has ended */
 	struct call *searching; /* first in line, and in the order while a place over others is searched for it */
-	bool is_line_paused;	/* rpc_turn was asked for, and those in line are not tried before it */
+	struct fair_work line;	/* queued: the waiting allocations are not tried before its turn */
 	struct device_request requests[TENSORS_ALLOC_MAX];
 	const char *names[TENSORS_ALLOC_MAX];
 	struct tensor *tensors[TENSORS_ALLOC_MAX];
@@ -81,19 +90,22 @@ struct rpc_peer {
 	void *ctx;
 
 	/* rpc's own; zero at first. */
+	struct rpc *rpc;
 	struct call *calls; /* unfinished, the latest first */
 	struct call *first_held, *last_held;
-	struct call *naming;	   /* has made a view, and keeps what it may access until all held are looked at */
-	struct call *next_to_look; /* of those */
+	struct call *next_to_close; /* the peer is closed: calls from here on are not dropped or cancelled yet */
 	unsigned n_calls;
-	unsigned n_in_order;		      /* of them: resolved, and not in line for room */
-	unsigned n_holding;		      /* of those: what is sent after them is held until their end */
-	unsigned n_room;		      /* of those: what is allocated after them is held until their end */
+	unsigned n_arrived;		      /* of them: not at the gate, nor in line for room */
+	unsigned n_shut;		      /* of those: what is sent after them waits at the gate */
 	size_t call_bytes;		      /* that they hold */
-	struct ids unsent;		      /* answered since all answers had gone (resume/unsent.h) */
+	struct ids unsent;		      /* answered since all answers had gone (resume/repeat.h) */
 	struct events_subscriber *subscriber; /* NULL: wants no events */
-	bool is_closing, is_loose, is_blocked;
-	struct rpc_peer *next_loose, *next_blocked;
+	bool is_stateless;		      /* what is delivered now tells of nothing that could be lost */
+	bool is_closing;
+	bool is_full;  /* in its user's list of peers whose requests wait for fewer accesses */
+	bool is_woken; /* it is no longer, and has had no turn since */
+	struct rpc_peer *next_full, *prev_full; /* there */
+	struct fair_work turn;			/* held calls may be resolved, or the peer may end */
 	struct ending ending;
 };
 
@@ -114,8 +126,13 @@ int rpc_receive(struct rpc *rpc, struct rpc_peer *peer, const uint8_t *message, 
 /* The same for a message from rpc->heap, which is rpc's from now on. */
 int rpc_receive_owned(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes);
 
-/* Goes on with what had to wait for another turn: after rpc->wake. */
-void rpc_turn(struct rpc *rpc);
+/* Whether a loop runs the work that is queued in service->queue; else all of it is run at once. */
+static inline bool rpc_has_loop(const struct rpc *rpc)
+{
+	return rpc->service->queue.wake;
+}
+/* After work of service->queue was run: tries waiting allocations, sends events, sets the alarm. */
+void rpc_settle(struct rpc *rpc);
 
 /* Answers a message of which only the beginning came, in `head`, and nothing more will: with `error`, and the id
  * that the beginning tells. 0 or -ENOMEM. */

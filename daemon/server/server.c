@@ -16,7 +16,9 @@
 
 #include "daemon/server/connections/activate.h"
 #include "daemon/server/process/background.h"
+#include "daemon/server/process/blocks.h"
 #include "daemon/server/process/fault.h"
+#include "daemon/server/process/holes.h"
 #include "daemon/server/process/set_limits.h"
 #include "daemon/server/process/log.h"
 #include "daemon/server/loop/spin.h"
@@ -41,6 +43,17 @@ static void on_taken(void *ctx, int fd)
 		log_line(LOG_LEVEL_WARNING, "cannot serve a connection: %s", uv_strerror(status));
 }
 
+static bool may_take(void *ctx)
+{
+	return closer_may_turn_away(&((const struct server *)ctx)->closer);
+}
+
+static void on_refused(void *ctx, int fd)
+{
+	connections_refuse(&((struct server *)ctx)->connections, fd, NPUMEM_RESOURCE_EXHAUSTED,
+			   "the daemon has no file descriptor left for this connection");
+}
+
 /* The last that keeps the loop alive. */
 static void close_rest(struct server *server)
 {
@@ -56,6 +69,7 @@ static void on_sweep(uv_timer_t *timer)
 
 	stopwatch_refresh(&server->stopwatch);
 	turns_wake(&server->turns);
+	accounts_refresh(&server->accounts);
 	connections_sweep(&server->connections);
 }
 
@@ -79,6 +93,15 @@ static void on_deadline(uv_timer_t *timer)
 	connections_close(&server->connections, "the daemon ends");
 }
 
+/* Clients that nobody has accepted may have passed descriptors already, which are closed with it. */
+static void close_socket(struct server *server)
+{
+	int fd = address_release(&server->address);
+
+	closer_count(&server->closer.nobody, 1);
+	closer_add_connection(&server->closer.nobody, fd);
+}
+
 /* Takes no more requests, answers those that there are, lets clients read that, and ends the loop. */
 static void stop(struct server *server)
 {
@@ -89,7 +112,7 @@ static void stop(struct server *server)
 	notify_stopping(&server->notify);
 	if (server->address.fd >= 0) {
 		accept_stop(&server->accept);
-		address_close(&server->address);
+		close_socket(server);
 	}
 	uv_close((uv_handle_t *)&server->alarm, NULL);
 	if (!server->connections.connections) {
@@ -157,16 +180,9 @@ static void open_waited(struct server *server)
 	uv_unref((uv_handle_t *)&server->waited);
 }
 
-static void run_again(struct turns_entry *entry)
+static void settle(void *ctx)
 {
-	rpc_turn(&((struct server *)((char *)entry - offsetof(struct server, again)))->rpc);
-}
-
-static void wake(void *ctx)
-{
-	struct server *server = ctx;
-
-	turns_add(&server->turns, &server->again);
+	rpc_settle(&((struct server *)ctx)->rpc);
 }
 
 static void run_shutdown(struct turns_entry *entry)
@@ -182,9 +198,21 @@ static void shut_down(void *ctx, const struct session *session)
 	turns_add_last(&server->turns, &server->shutdown);
 }
 
-static void hang_up(void *ctx, const struct session *session)
+static void say_ended(void *ctx, const struct session *session)
 {
-	connections_hang_up(&((struct server *)ctx)->connections, session);
+	const struct server *server = ctx;
+
+	log_session(LOG_LEVEL_WARNING, session,
+		    "ends with its connection, though it was to linger: %" PRIu64
+		    " sessions of its user wait for their "
+		    "clients, as many as --limit sessions allows",
+		    limits_most(&server->service.limits, session->user, LIMITS_SESSIONS));
+}
+
+static void hang_up(void *ctx, struct session *session)
+{
+	(void)ctx;
+	connections_hang_up(session);
 }
 
 static void on_signal(uv_signal_t *signal, int number)
@@ -215,17 +243,18 @@ static int fail(char *error, const char *what, int status)
 }
 
 /* Where it is not known what the disk has, nothing may be told any more: the next daemon finds out. */
-static bool may_send(void *ctx)
+static void on_synced(void *ctx)
 {
 	struct server *server = ctx;
-	int status = server->has_lost_state ? -EIO : state_flush(&server->state);
+	int status = store_failed(server->state.store);
 
-	if (status && !server->has_lost_state) {
+	turns_wake(&server->turns);
+	if (status && !server->connections.has_lost_state) {
 		log_line(LOG_LEVEL_ERROR, "the state cannot be written: %s; the daemon ends", uv_strerror(status));
-		server->has_lost_state = true;
+		server->connections.has_lost_state = true;
 		turns_add_last(&server->turns, &server->shutdown);
 	}
-	return !status;
+	connection_all_synced(&server->connections);
 }
 
 static void open_connections(struct server *server)
@@ -238,9 +267,10 @@ static void open_connections(struct server *server)
 	host->rpc = &server->rpc;
 	host->turns = &server->turns;
 	host->workers = &server->workers;
+	host->closer = &server->closer;
 	host->frame_ms = (uint64_t)server->options->frame_seconds * MS_PER_SECOND;
 	host->drain_ms = (uint64_t)server->options->drain_seconds * MS_PER_SECOND;
-	host->may_send = server->options->durable ? may_send : NULL;
+	host->store = server->state.store && store_is_durable(server->state.store) ? server->state.store : NULL;
 	host->gone = on_gone;
 	host->ctx = server;
 	if (!server->is_private) {
@@ -249,26 +279,52 @@ static void open_connections(struct server *server)
 	}
 }
 
+/* Before the limits of single users are set. */
+static int open_accounts(struct server *server, char *error)
+{
+	const char *path = server->options->subuid;
+	int status = server->is_private ? 0 : accounts_open(&server->accounts, path, geteuid());
+
+	if (status)
+		snprintf(error, ADDRESS_ERROR_BYTES, "cannot read %.120s (--subuid): %s", path,
+			 uv_strerror(status));
+	if (status || server->is_private)
+		return status;
+	server->service.limits.accounts = &server->accounts;
+	server->service.limits.account = accounts_of;
+	return 0;
+}
+
 static int open_device(struct server *server, char *error)
 {
-	const struct device_options *options = &server->options->device;
+	struct device_options options = server->options->device;
 	struct kernel_crew crew;
 	uint64_t seed;
-	int status = state_open(&server->state, server->options, &server->notify, server->heap, error,
-				ADDRESS_ERROR_BYTES);
+	int status = blocks_open();
 
+	if (status)
+		return fail(error, "cannot make a thread that gives memory back", status);
+	status = state_open(&server->state, server->options, &server->notify, server->heap, error,
+			    ADDRESS_ERROR_BYTES);
 	if (status)
 		return status;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return fail(error, "no random seed", -errno);
-	if (device_new(options, server->heap, server->state.memory, &server->device))
+	options.is_on_disk = server->state.store && store_is_on_disk(server->state.store);
+	if (device_new(&options, server->heap, server->state.memory, &server->device))
 		return fail(error, "cannot make the device", UV_ENOMEM);
 	if (service_init(&server->service, server->device, server->heap, geteuid(), seed))
 		return fail(error, "cannot make the service", UV_ENOMEM);
+	status = open_accounts(server, error);
+	if (status)
+		return status;
 	if (set_limits(&server->service.limits, server->options))
 		return fail(error, "cannot set the limits", UV_ENOMEM);
+	status = closer_open(&server->closer, &server->loop, server->heap, &server->service.limits);
+	if (status)
+		return fail(error, "cannot make a thread that closes what clients have passed", status);
 	rpc_init(&server->rpc, &server->service, server->heap);
-	if (workers_open(&server->workers, &server->loop, &server->turns, server->heap, 0))
+	if (workers_open(&server->workers, &server->loop, &server->service.queue, server->heap, 0))
 		return fail(error, "cannot make worker threads", UV_ENOMEM);
 	server->rpc.executor = workers_executor(&server->workers);
 	device_give_way_by(server->device, workers_give_way, &server->workers);
@@ -283,23 +339,26 @@ static int open_device(struct server *server, char *error)
 	server->rpc.answered = log_is_on(LOG_LEVEL_DEBUG) ? on_answered : NULL;
 	server->rpc.shut_down = shut_down;
 	server->rpc.hang_up = hang_up;
-	server->again.run = run_again;
+	server->rpc.not_kept = say_ended;
 	server->shutdown.run = run_shutdown;
-	server->rpc.wake = wake;
 	server->rpc.ctx = server;
 	open_connections(server);
-	return state_recover(&server->state, server->options, &server->rpc, error, ADDRESS_ERROR_BYTES);
+	status = state_recover(&server->state, server->options, &server->rpc, error, ADDRESS_ERROR_BYTES);
+	if (!status && disk_open(&server->disk, &server->loop, server->state.store, on_synced, server))
+		return fail(error, "cannot make a thread for the disk", UV_ENOMEM);
+	return status;
 }
 
-static void close_device(struct server *server)
+static int close_device(struct server *server)
 {
 	outbox_pool_deinit(&server->connections.pool);
 	if (server->service.device) {
 		rpc_deinit(&server->rpc);
 		service_deinit(&server->service);
 	}
+	accounts_close(&server->accounts);
 	device_free(server->device);
-	state_close(&server->state, server->has_served && !server->has_lost_state);
+	return state_close(&server->state, server->has_served && !server->connections.has_lost_state);
 }
 
 static void on_orphan(uv_signal_t *signal, int number)
@@ -350,7 +409,8 @@ static int open_address(struct server *server, char *error)
 	if (status)
 		return status;
 	if (fd < 0)
-		return address_open(&server->address, options->socket, (mode_t)options->mode, error);
+		return address_open(&server->address, options->socket, (mode_t)options->mode, options->users,
+				    error);
 	address_adopt(&server->address, fd);
 	return 0;
 }
@@ -364,7 +424,8 @@ static int open_socket(struct server *server, char *error)
 
 	if (status)
 		return status;
-	status = accept_start(&server->accept, &server->loop, server->address.fd, on_taken, server);
+	status = accept_start(&server->accept, &server->loop, server->address.fd, may_take, on_taken, on_refused,
+			      server);
 	if (status)
 		return fail(error, "cannot watch the socket", status);
 	snprintf(line, sizeof(line), "%lld NPUs x %lld bytes on %s", (long long)device->geometry.n_npus,
@@ -418,7 +479,9 @@ static int run(struct server *server, char *error)
 	if (status)
 		return status;
 	stopwatch_open(&server->stopwatch, &server->turns, &server->loop, &server->service.metrics);
-	turns_open(&server->turns, &server->loop);
+	turns_open(&server->turns, &server->loop, &server->service.queue);
+	server->turns.settle = settle;
+	server->turns.ctx = server;
 	open_waited(server);
 	status = open_what_is_served(server, error);
 	if (status)
@@ -440,14 +503,14 @@ static void close_leftover(uv_handle_t *handle, void *ctx)
 		uv_close(handle, NULL);
 }
 
-/* Megabytes of payload come and go with requests. Given back to the kernel each time, and taken again page by
- * page, they would keep the loop for a millisecond; so some are kept. */
+/* The free of a large block is an munmap, which blocks.h leaves to a thread. Smaller blocks are kept: given back to
+ * the kernel each time, and taken again page by page, they would keep the loop for a millisecond. */
 static void keep_memory(void)
 {
 	enum { MIB = 1 << 20 };
 
 	mallopt(M_ARENA_MAX, 1);
-	mallopt(M_MMAP_THRESHOLD, 32 * MIB);
+	mallopt(M_MMAP_THRESHOLD, BLOCKS_LARGE_BYTES);
 	mallopt(M_TRIM_THRESHOLD, 128 * MIB);
 }
 
@@ -460,10 +523,12 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	signal(SIGPIPE, SIG_IGN);
 	keep_memory();
 	server.options = options;
-	server.heap = &heap_libc;
+	server.heap = &blocks_heap;
 	server.address.fd = server.notify.fd = -1;
 	server.is_private = options->fd >= 0 && !activate_listens((int)options->fd);
 	fault_open();
+	if (!server.is_private)
+		holes_open(options->refuse_holes);
 	status = uv_loop_init(&server.loop);
 	if (status)
 		return fail(error, "cannot make a loop", status);
@@ -472,6 +537,8 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	stopwatch_close(&server.stopwatch);
 	share_close(&server.share);
 	workers_close(&server.workers);
+	closer_close(&server.closer);
+	disk_close(&server.disk);
 	if (status) {
 		/* It never ran: what was opened goes without being told. */
 		address_close(&server.address);
@@ -479,7 +546,10 @@ int server_run(const struct options *options, char error[ADDRESS_ERROR_BYTES])
 	}
 	uv_run(&server.loop, UV_RUN_DEFAULT);
 	uv_loop_close(&server.loop);
-	close_device(&server);
-	/* Whoever looks after it is to start it again. */
-	return !status && server.has_lost_state ? fail(error, "ended", -EIO) : status;
+	int closed = close_device(&server);
+	blocks_close();
+	/* The service manager is to start it again. */
+	if (!status && server.connections.has_lost_state)
+		return fail(error, "ended", -EIO);
+	return !status && closed ? fail(error, "the state was not closed", closed) : status;
 }

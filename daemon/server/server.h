@@ -9,9 +9,12 @@
 #include "daemon/server/connections/address.h"
 #include "daemon/server/connections/connections.h"
 #include "daemon/server/connections/identity.h"
+#include "daemon/server/process/accounts.h"
 #include "daemon/server/process/notify.h"
 #include "daemon/server/process/options.h"
+#include "daemon/server/process/disk.h"
 #include "daemon/server/process/state.h"
+#include "daemon/server/loop/closer.h"
 #include "daemon/server/loop/share.h"
 #include "daemon/server/loop/stopwatch.h"
 #include "daemon/server/loop/workers.h"
@@ -21,10 +24,12 @@ struct server {
 	const struct options *options;
 	const struct heap *heap;
 	struct state state;
+	struct disk disk;
 	struct device *device;
 	struct service service;
 	struct rpc rpc;
 	struct workers workers;
+	struct closer closer;
 	struct share share;
 	struct address address;
 	struct accept accept;
@@ -38,12 +43,11 @@ struct server {
 	uv_timer_t alarm;    /* for what is due by the clock: rpc_tick */
 	struct turns turns;
 	uv_check_t waited;	     /* the loop has */
-	struct turns_entry again;    /* rpc has more to do than a turn takes: rpc_turn */
 	struct turns_entry shutdown; /* was asked for by a request */
 	struct identity identity;
+	struct accounts accounts; /* of the uids that connect */
 	struct connection_host connections;
 	bool is_stopping;
-	bool has_lost_state; /* it could not be written */
 	bool has_served;     /* it has begun, so that its end is one */
 	bool is_private;     /* serves one connection, and ends with it */
 };

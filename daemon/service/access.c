@@ -8,7 +8,7 @@
 /* What a uid was granted, or owns. */
 static unsigned right_of_uid(const struct service *service, uint32_t uid, const struct record *record)
 {
-	const struct record_grants *grants = record->grants;
+	const struct record_grants *grants = record_grants(record);
 
 	if (record->uid == uid || uid == 0 || uid == service->uid)
 		return ACCESS_OWN;
@@ -81,37 +81,40 @@ static bool split_uid(const char *text, uint32_t *uid, const char **name)
 	return true;
 }
 
-static struct tensor *find_named(const struct session *session, const char *text)
+static struct record *find_named(const struct session *session, const char *text)
 {
 	uint32_t uid = session->uid;
 	const char *name = text;
-	struct record *record;
 
 	if (strchr(text, ':') && !split_uid(text, &uid, &name))
 		return NULL;
-	record = names_find(&session->service->names, uid, name);
-	return record && right_of(session, record) ? record->tensor : NULL;
+	return names_find(&session->service->names, uid, name);
+}
+
+static struct record *find_handle(const struct session *session, uint64_t handle)
+{
+	struct tensor *tensor = device_find(session->service->device, handle);
+
+	return tensor && !record_is_gone(record_of(tensor)) ? record_of(tensor) : NULL;
 }
 
 int access_find(const struct session *session, const struct access_ref *ref, enum access_need need,
 		struct tensor **out, struct npumem_error *error)
 {
-	struct tensor *tensor;
+	struct record *record;
 
-	if (ref->handle) {
-		tensor = device_find(session->service->device, ref->handle);
-		if (!tensor || record_of(tensor)->is_gone || !right_of(session, record_of(tensor)))
-			return npumem_error_set(error, NPUMEM_NOT_FOUND, "there is no tensor with handle %" PRIu64,
-						ref->handle);
-	} else if (ref->name[0]) {
-		tensor = find_named(session, ref->name);
-		if (!tensor)
-			return npumem_error_set(error, NPUMEM_NOT_FOUND, "there is no tensor %.80s", ref->name);
-	} else {
+	*out = NULL;
+	if (!ref->handle && !ref->name[0])
 		return npumem_error_set(error, NPUMEM_INVALID, "a tensor with neither handle nor name");
-	}
-	*out = tensor;
-	return access_check(session, tensor, need, error);
+	record = ref->handle ? find_handle(session, ref->handle) : find_named(session, ref->name);
+	if (record && right_of(session, record))
+		*out = record_tensor(record);
+	if (*out && !record_is_going(record))
+		return access_check(session, *out, need, error);
+	if (ref->handle)
+		return npumem_error_set(error, NPUMEM_NOT_FOUND, "there is no tensor with handle %" PRIu64,
+					ref->handle);
+	return npumem_error_set(error, NPUMEM_NOT_FOUND, "there is no tensor %.80s", ref->name);
 }
 
 bool access_sees(const struct session *session, const struct tensor *tensor)
@@ -139,10 +142,10 @@ void access_name(const struct session *session, const struct tensor *tensor, cha
 	/* In the middle of an allocation its tensors have no record yet. */
 	if (!record)
 		snprintf(buffer, bytes, "a tensor that is being placed (%" PRId64 " bytes per NPU)",
-			 tensor->place.bytes_per_npu);
+			 tensor_bytes_per_npu(tensor));
 	else if (!access_sees(session, tensor))
 		snprintf(buffer, bytes, "a tensor of uid %" PRIu32 " (%" PRId64 " bytes per NPU)", record->uid,
-			 tensor->place.bytes_per_npu);
+			 tensor_bytes_per_npu(tensor));
 	else
 		name_in_full(session, tensor, buffer, bytes);
 }

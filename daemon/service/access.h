@@ -20,7 +20,8 @@ struct access_ref {
 enum access_need { ACCESS_READ = RECORD_READ, ACCESS_WRITE = RECORD_WRITE, ACCESS_OWN };
 
 /* Finds a tensor and checks that the session may do that with it. 0; INVALID where neither is given; NOT_FOUND
- * where there is none that the session sees; PERMISSION_DENIED where it sees it and may do less (*out is set). */
+ * where there is none that the session sees (*out is one that it sees, and that a free will take away; or NULL);
+ * PERMISSION_DENIED where it sees it and may do less (*out is set). */
 int access_find(const struct session *session, const struct access_ref *ref, enum access_need need,
 		struct tensor **out, struct npumem_error *error);
 /* The check alone; NOT_FOUND where the session does not see it any more. */

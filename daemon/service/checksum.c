@@ -74,7 +74,7 @@ static uint32_t chunk_crc(struct session *session, struct tensor *tensor, int64_
 	int status;
 
 	op.system.base = room;
-	op.system.bytes = (size_t)count * npumem_dtype_bytes(tensor->place.dtype);
+	op.system.bytes = (size_t)count * npumem_dtype_bytes(tensor_dtype(tensor));
 	status = operations_check(session, &op, NULL);
 	if (!status)
 		status = operations_run(session, &op, NULL);
@@ -85,7 +85,7 @@ static uint32_t chunk_crc(struct session *session, struct tensor *tensor, int64_
 
 static uint64_t tensor_hash(struct session *session, struct tensor *tensor)
 {
-	const struct npumem_place *place = &tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(tensor);
 	const char *name = record_of(tensor)->name;
 	bool matrix = place->layout == NPUMEM_MATRIX;
 	/* A matrix's shape depends on its W, whose default depends on the geometry. */

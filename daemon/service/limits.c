@@ -1,4 +1,4 @@
-/* A list of uids: there are few of them, and a session looks its own up once. */
+/* A list of users: there are few of them, and a session finds its own once. */
 #include "daemon/service/limits.h"
 
 #include <assert.h>
@@ -7,31 +7,32 @@
 #include <stdio.h>
 #include <utlist.h>
 
-static const char *const names[LIMITS_N] = {
-	[LIMITS_SESSIONS] = "sessions",		  [LIMITS_TENSORS] = "tensors",
-	[LIMITS_DEVICE_BYTES] = "device_bytes",	  [LIMITS_REQUESTS] = "requests",
-	[LIMITS_REQUEST_BYTES] = "request_bytes", [LIMITS_WAITING] = "waiting",
-	[LIMITS_FOLLOWERS] = "followers",	  [LIMITS_SEGMENT_BYTES] = "segment_bytes",
-	[LIMITS_DESCRIPTORS] = "descriptors",	  [LIMITS_SCRATCH_BYTES] = "scratch_bytes",
+static const struct {
+	const char *name;
+	bool of_bytes;
+	uint64_t ordinary, all;
+} rows[LIMITS_N] = {
+#define LIMIT(KEY, name, of_bytes, ordinary, all) {#name, of_bytes, ordinary, all},
+#include "daemon/service/limits.def"
+#undef LIMIT
 };
 
 int limits_parse_key(const char *name)
 {
 	for (int key = 0; key < LIMITS_N; key++)
-		if (strcmp(names[key], name) == 0)
+		if (strcmp(rows[key].name, name) == 0)
 			return key;
 	return -1;
 }
 
 const char *limits_name(enum limits_key key)
 {
-	return names[key];
+	return rows[key].name;
 }
 
 bool limits_is_of_bytes(enum limits_key key)
 {
-	return key == LIMITS_DEVICE_BYTES || key == LIMITS_REQUEST_BYTES || key == LIMITS_SEGMENT_BYTES ||
-	       key == LIMITS_SCRATCH_BYTES;
+	return rows[key].of_bytes;
 }
 
 /* As a message has it. */
@@ -43,29 +44,22 @@ static const char *amount_text(enum limits_key key, uint64_t amount, char text[N
 	return text;
 }
 
-void limits_init(struct limits_table *table, const struct heap *heap, uint32_t admin)
+void limits_init(struct limits_table *table, const struct heap *heap, const struct npumem_geometry *geometry,
+		 uint32_t admin)
 {
-	/* Each request may look through the line, and each event through the followers, which have 100 KiB each.
-	 */
 	*table = (struct limits_table){
-		.heap = heap,
-		.admin = admin,
-		.all = {[LIMITS_WAITING] = 1024, [LIMITS_FOLLOWERS] = 64, [LIMITS_DESCRIPTORS] = 32}};
-	/* The device is the first come's unless the daemon is told otherwise; the daemon's own memory is not. */
-	table->ordinary = (struct limits){.most = {
-						  [LIMITS_SESSIONS] = 256,
-						  [LIMITS_TENSORS] = 1 << 20,
-						  [LIMITS_DEVICE_BYTES] = UINT64_MAX,
-						  [LIMITS_REQUESTS] = 4096,
-						  [LIMITS_REQUEST_BYTES] = (uint64_t)256 << 20,
-						  [LIMITS_WAITING] = 256,
-						  [LIMITS_FOLLOWERS] = 16,
-						  [LIMITS_SEGMENT_BYTES] = (uint64_t)8 << 30,
-						  [LIMITS_DESCRIPTORS] = 16,
-						  [LIMITS_SCRATCH_BYTES] = (uint64_t)1 << 30,
-					  }};
-	table->all[LIMITS_REQUEST_BYTES] = (uint64_t)1 << 30;
-	table->all[LIMITS_SEGMENT_BYTES] = (uint64_t)64 << 30;
+		.heap = heap, .geometry = geometry, .admin = admin, .stop_percent = 5};
+	for (int key = 0; key < LIMITS_N; key++) {
+		table->ordinary.most[key] = rows[key].ordinary;
+		table->all[key] = rows[key].all;
+	}
+}
+
+static void free_user(struct limits_table *table, struct limits_user *user)
+{
+	fair_user_deinit(&user->loop);
+	totals_deinit(&user->totals, table->heap);
+	heap_free(table->heap, user);
 }
 
 void limits_deinit(struct limits_table *table)
@@ -75,7 +69,7 @@ void limits_deinit(struct limits_table *table)
 	LL_FOREACH_SAFE(table->users, user, next)
 	{
 		assert(!user->n_refs);
-		heap_free(table->heap, user);
+		free_user(table, user);
 	}
 	table->users = NULL;
 }
@@ -84,12 +78,17 @@ static struct limits_user *find_or_add(struct limits_table *table, uint32_t uid)
 {
 	struct limits_user *user;
 
+	uid = table->account ? table->account(table->accounts, uid) : uid;
 	LL_SEARCH_SCALAR(table->users, user, uid, uid);
 	if (user)
 		return user;
 	user = heap_zalloc(table->heap, 1, sizeof(*user));
 	if (!user)
 		return NULL;
+	if (totals_init(&user->totals, table->heap, table->geometry)) {
+		heap_free(table->heap, user);
+		return NULL;
+	}
 	user->uid = uid;
 	LL_PREPEND(table->users, user);
 	return user;
@@ -129,7 +128,7 @@ static void forget_oldest(struct limits_table *table)
 	for (struct limits_user *user = table->users; user; user = user->next)
 		oldest = user->is_idle ? user : oldest;
 	LL_DELETE(table->users, oldest);
-	heap_free(table->heap, oldest);
+	free_user(table, oldest);
 	table->n_idle--;
 }
 
@@ -148,16 +147,34 @@ void limits_drop(struct limits_table *table, struct limits_user *user)
 		forget_oldest(table);
 }
 
+static bool is_admin(const struct limits_table *table, const struct limits_user *user)
+{
+	return !user->uid || user->uid == table->admin;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Halves alone would leave nothing after some users: of 1000 sessions, 10 users have all. */
 static uint64_t share_of_all(const struct limits_table *table, const struct limits_user *user, enum limits_key key)
 {
-	uint64_t others = table->now[key] - user->now[key];
-	uint64_t left = others < table->all[key] ? table->all[key] - others : 0;
+	enum { RESERVED_PARTS = 8, LEAST_PARTS = 1024 };
+	uint64_t all = table->all[key], others = table->now[key] - user->now[key];
+	uint64_t left = others < all ? all - others : 0, reserved = all / RESERVED_PARTS;
+	uint64_t half = smaller((left + 1) / 2, left > reserved ? left - reserved : 0);
 
-	if (!table->all[key])
+	if (!all)
 		return UINT64_MAX;
-	if (user->uid && user->uid != table->admin)
-		return (left + 1) / 2;
-	/* There are fds apart for whoever looks after the daemon. */
+	if (!is_admin(table, user))
+		return smaller(left, larger(half, larger(all / LEAST_PARTS, 1)));
+	/* The daemon has descriptors for the admins' sessions apart. */
 	return key == LIMITS_SESSIONS ? UINT64_MAX : left;
 }
 
@@ -179,9 +196,9 @@ int limits_check(const struct limits_table *table, const struct limits_user *use
 		return 0;
 	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 			 "uid %" PRIu32 " has %s %s, and %s more would pass its limit of %s", user->uid,
-			 amount_text(key, now, texts[0]), names[key], amount_text(key, more, texts[1]),
+			 amount_text(key, now, texts[0]), rows[key].name, amount_text(key, more, texts[1]),
 			 amount_text(key, most, texts[2]));
-	npumem_error_text(error, "limit", names[key]);
+	npumem_error_text(error, "limit", rows[key].name);
 	npumem_error_number(error, "now", (int64_t)(now & INT64_MAX));
 	npumem_error_number(error, "more", (int64_t)(more & INT64_MAX));
 	npumem_error_number(error, "most", (int64_t)(most & INT64_MAX));

@@ -1,51 +1,59 @@
-/* How much a uid may have, and how much each has now. A charge is counted where what it pays for begins, and given
- * back where that ends; a limit is asked before. */
+/* How much a user may have, and how much each has now. A user is an account: a uid, with the uids that are
+ * subordinate to it. A charge is counted where what it pays for begins, and given back where that ends; a limit is
+ * asked before. */
 #ifndef SERVICE_LIMITS_H
 #define SERVICE_LIMITS_H
 
 #include <npumem/types.h>
 
+#include "daemon/device/arena/occupancy.h"
 #include "daemon/device/memory/heap.h"
 #include "daemon/device/operations/packs.h"
+#include "daemon/device/tensors/totals.h"
+#include "daemon/service/fair_queue.h"
 #include "daemon/service/observed/metrics.h"
 #include "daemon/service/scheduler.h"
 
+#define LIMITS_MIB (UINT64_C(1) << 20)
+
 enum limits_key {
-	LIMITS_SESSIONS,
-	LIMITS_TENSORS,
-	LIMITS_DEVICE_BYTES,  /* of footprints, on all NPUs */
-	LIMITS_REQUESTS,      /* that wait or run */
-	LIMITS_REQUEST_BYTES, /* of messages and replies, from the first byte received to the last one sent */
-	LIMITS_WAITING,	      /* allocations in line for room */
-	LIMITS_FOLLOWERS,     /* sessions that follow events */
-	LIMITS_SEGMENT_BYTES, /* of shared system memory */
-	LIMITS_DESCRIPTORS,   /* that came and wait for the rest of their frame */
-	LIMITS_SCRATCH_BYTES, /* of host memory that operations run in */
+#define LIMIT(KEY, name, of_bytes, ordinary, all) LIMITS_##KEY,
+#include "daemon/service/limits.def"
+#undef LIMIT
 	LIMITS_N,
 };
 
-/* What a uid may have of each. */
+/* What a user may have of each. */
 struct limits {
 	uint64_t most[LIMITS_N];
 };
 
+struct session;
 struct waiter;
 
 enum { LIMITS_IDLE_MAX = 256 };
 
-/* A uid that has something, or whose limits are its own, or one of the LIMITS_IDLE_MAX latest that had something.
- */
+/* An account that has something, or whose limits are its own, or one of the LIMITS_IDLE_MAX latest that had
+ * something. */
 struct limits_user {
-	uint32_t uid;
+	uint32_t uid; /* the account's; its sessions may have others */
 	uint64_t now[LIMITS_N];
-	struct metrics_usage usage; /* of all its sessions, ever */
+	struct metrics_account account; /* of all its sessions, ever */
+	struct totals totals;		/* of its tensors */
 	unsigned n_refs;
+	struct session *sessions;
+	size_t n_sessions; /* those, also the ones without a client */
+	unsigned n_absent; /* sessions that wait for their client (rpc/resume/absent.h) */
 	bool is_idle; /* counted in n_idle */
-	bool has_own; /* limits given for this uid */
+	bool has_own; /* limits given for this account */
 	struct limits own;
 	struct limits_user *next;
+	struct fair_user loop, tasks; /* its work on the loop, and on the worker threads */
 	struct scheduler_user order;
 	struct packs_account packs; /* of all its tensors */
+	uint64_t stops_until_ns;    /* until then it pays for its compactions (stops.h) */
+	struct occupancy places;    /* of all its tensors */
+	struct occupancy_gaps gaps; /* between them and all that cannot move: waiting.h's */
 
 	/* The line's for room (waiting.h): what it has there, and its neighbours in turn. */
 	struct waiter *waiters;
@@ -54,12 +62,18 @@ struct limits_user {
 
 struct limits_table {
 	const struct heap *heap;
-	struct limits ordinary;	   /* of uids without own ones */
-	uint32_t admin;		   /* the daemon's uid: it and root share out sessions with nobody */
+	const struct npumem_geometry *geometry;
+	struct limits ordinary; /* of users without own ones */
+	uint32_t admin;		/* the daemon's uid: it and root share sessions with no other user */
+	unsigned stop_percent;	/* of the time that a user's compactions may stop others (stops.h); 100: no bound */
+	bool any_pins;		/* they need not leave others an equal share (places.h) */
+	/* The account of a uid (server/process/accounts.h). NULL: each uid is an account. */
+	uint32_t (*account)(const void *accounts, uint32_t uid);
+	const void *accounts;
 	uint64_t all[LIMITS_N];	   /* that the daemon can have of each; 0: not known, or not bounded */
 	uint64_t now[LIMITS_N];	   /* that it has */
-	uint64_t n_uids;	   /* that have something now */
-	unsigned n_idle;	   /* that are kept for what they have asked for alone */
+	uint64_t n_uids;	   /* accounts that have something now */
+	unsigned n_idle;	   /* that are kept for their metrics alone */
 	struct limits_user *users; /* the latest first */
 };
 
@@ -69,21 +83,30 @@ const char *limits_name(enum limits_key key);
 /* Whether it is not a count. */
 bool limits_is_of_bytes(enum limits_key key);
 
-/* `admin`: the daemon's own uid. */
-void limits_init(struct limits_table *table, const struct heap *heap, uint32_t admin);
+/* `geometry` outlives the table. `admin`: the daemon's own uid. */
+void limits_init(struct limits_table *table, const struct heap *heap, const struct npumem_geometry *geometry,
+		 uint32_t admin);
 /* Nobody has anything any more. */
 void limits_deinit(struct limits_table *table);
 
-/* Gives a uid limits of its own, beginning with the ordinary ones. 0 or -ENOMEM. */
+/* Gives a uid's account limits of its own, beginning with the ordinary ones. 0 or -ENOMEM. */
 int limits_set_own(struct limits_table *table, uint32_t uid, enum limits_key key, uint64_t most);
 
-/* The user of a uid, for one more of whatever holds it; limits_drop gives it back. NULL without memory. */
+/* The user of a uid, with one more reference, which limits_drop gives back. NULL without memory. */
 struct limits_user *limits_take(struct limits_table *table, uint32_t uid);
+/* One more reference to a user that has one. */
+static inline struct limits_user *limits_hold(struct limits_user *user)
+{
+	user->n_refs++;
+	return user;
+}
 void limits_drop(struct limits_table *table, struct limits_user *user);
 
 /* Whether `more` of a key would be within the user's limit. 0; RESOURCE_EXHAUSTED naming key, what there is and
- * the limit. Of what is bounded in all no uid but the admins' may take more than half of what the others have
- * left, so that newcomers always find some. */
+ * the limit. Where all users together have a bound, an ordinary user may have
+ *   - half of what the others have left, as long as an eighth of all stays free, and
+ *   - a 1024th of all (at least 1) while anything is left.
+ * So of 1000 sessions the first users get 500, 250 and 125, and 125 later users get one each. */
 int limits_check(const struct limits_table *table, const struct limits_user *user, enum limits_key key,
 		 uint64_t more, struct npumem_error *error);
 

@@ -1,23 +1,25 @@
-/* A chained hash table that doubles when it is full. Without memory for that its chains grow longer instead, so
- * that adding cannot fail.
- * Invariant: a record is in it exactly while its tensor is alive and its name is not empty. */
+/* A chained hash table by linear hashing: where it is full, each name that comes adds one bucket, which takes its
+ * part of one other. So no name costs more than another, however many there are. Without memory for a bucket the
+ * chains grow longer instead, so that adding cannot fail.
+ * Invariant: a record is in it while it has a name and is not gone; of one (uid, name) one such record. */
 #include "daemon/service/names.h"
 
 #include <errno.h>
 
-enum { FIRST_BUCKETS = 64 };
+enum { BUCKETS_PER_CHUNK = 256, CHUNK_BYTES = BUCKETS_PER_CHUNK * sizeof(struct record *) };
 
 int names_init(struct names *names, const struct heap *heap, uint64_t seed)
 {
-	*names = (struct names){.heap = heap, .n_buckets = FIRST_BUCKETS, .seed = seed};
-	names->buckets = heap_zalloc(heap, FIRST_BUCKETS, sizeof(*names->buckets));
-	return names->buckets ? 0 : -ENOMEM;
+	*names = (struct names){.heap = heap, .n_buckets = BUCKETS_PER_CHUNK, .seed = seed};
+	if (chunks_add(&names->chunks, heap, CHUNK_BYTES))
+		return 0;
+	chunks_deinit(&names->chunks, heap);
+	return -ENOMEM;
 }
 
 void names_deinit(struct names *names)
 {
-	heap_free(names->heap, names->buckets);
-	names->buckets = NULL;
+	chunks_deinit(&names->chunks, names->heap);
 }
 
 static bool is_name_byte(unsigned char c)
@@ -59,7 +61,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
 }
 
 /* Multiply and fold 8 bytes at a time, as wyhash does. `name` is filled up with zeros. */
-static size_t bucket_of(const struct names *names, size_t n_buckets, uint32_t uid, const char *name)
+static uint64_t hash_of(const struct names *names, uint32_t uid, const char *name)
 {
 	uint64_t hash = mix(names->seed ^ uid, 0x9e3779b97f4a7c15u), word;
 
@@ -67,7 +69,28 @@ static size_t bucket_of(const struct names *names, size_t n_buckets, uint32_t ui
 		memcpy(&word, name + i, sizeof(word));
 		hash = mix(hash ^ word, names->seed | 1);
 	}
-	return mix(hash, 0x9e3779b97f4a7c15u) & (n_buckets - 1);
+	return mix(hash, 0x9e3779b97f4a7c15u);
+}
+
+static struct record **bucket_at(const struct names *names, size_t i)
+{
+	return (struct record **)names->chunks.at[i / BUCKETS_PER_CHUNK] + i % BUCKETS_PER_CHUNK;
+}
+
+/* The largest power of two that is no more than n. */
+static size_t power_below(size_t n)
+{
+	return (size_t)1 << (8 * sizeof(long) - 1 - (size_t)__builtin_clzl(n));
+}
+
+/* Buckets from power_below(n_buckets) on have taken their part; of those that have not come yet it is still where
+ * it was. */
+static struct record **bucket_of(const struct names *names, uint32_t uid, const char *name)
+{
+	uint64_t hash = hash_of(names, uid, name);
+	size_t power = power_below(names->n_buckets), i = hash & (2 * power - 1);
+
+	return bucket_at(names, i < names->n_buckets ? i : hash & (power - 1));
 }
 
 struct record *names_find(const struct names *names, uint32_t uid, const char *name)
@@ -79,40 +102,39 @@ struct record *names_find(const struct names *names, uint32_t uid, const char *n
 	if (!length || length == sizeof(padded))
 		return NULL;
 	memcpy(padded, name, length);
-	record = names->buckets[bucket_of(names, names->n_buckets, uid, padded)];
-	while (record && (record->uid != uid || memcmp(record->name, padded, sizeof(padded)) != 0))
+	record = *bucket_of(names, uid, padded);
+	/* A view's name stays in the table for a while after its root has gone. */
+	while (record &&
+	       (record->uid != uid || memcmp(record->name, padded, sizeof(padded)) != 0 || record_is_gone(record)))
 		record = record->next_name;
 	return record;
 }
 
+/* One bucket more. */
 static void grow(struct names *names)
 {
-	size_t n_buckets = 2 * names->n_buckets;
-	struct record **buckets = heap_zalloc(names->heap, n_buckets, sizeof(*buckets));
+	struct record **from = bucket_at(names, names->n_buckets - power_below(names->n_buckets)), *record = *from;
 
-	if (!buckets)
+	if (names->n_buckets == names->chunks.n * BUCKETS_PER_CHUNK &&
+	    !chunks_add(&names->chunks, names->heap, CHUNK_BYTES))
 		return;
-	for (size_t i = 0; i < names->n_buckets; i++)
-		while (names->buckets[i]) {
-			struct record *record = names->buckets[i];
-			struct record **bucket = &buckets[bucket_of(names, n_buckets, record->uid, record->name)];
+	names->n_buckets++;
+	for (*from = NULL; record;) {
+		struct record *next = record->next_name, **to = bucket_of(names, record->uid, record->name);
 
-			names->buckets[i] = record->next_name;
-			record->next_name = *bucket;
-			*bucket = record;
-		}
-	heap_free(names->heap, names->buckets);
-	names->buckets = buckets;
-	names->n_buckets = n_buckets;
+		record->next_name = *to;
+		*to = record;
+		record = next;
+	}
 }
 
 void names_add(struct names *names, struct record *record)
 {
 	struct record **bucket;
 
-	if (names->n == names->n_buckets)
+	if (names->n >= names->n_buckets)
 		grow(names);
-	bucket = &names->buckets[bucket_of(names, names->n_buckets, record->uid, record->name)];
+	bucket = bucket_of(names, record->uid, record->name);
 	record->next_name = *bucket;
 	*bucket = record;
 	names->n++;
@@ -120,7 +142,7 @@ void names_add(struct names *names, struct record *record)
 
 void names_remove(struct names *names, struct record *record)
 {
-	struct record **at = &names->buckets[bucket_of(names, names->n_buckets, record->uid, record->name)];
+	struct record **at = bucket_of(names, record->uid, record->name);
 
 	while (*at != record)
 		at = &(*at)->next_name;

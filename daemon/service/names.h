@@ -2,12 +2,13 @@
 #ifndef SERVICE_NAMES_H
 #define SERVICE_NAMES_H
 
+#include "daemon/device/memory/chunks.h"
 #include "daemon/service/record.h"
 
 struct names {
 	const struct heap *heap;
-	struct record **buckets;
-	size_t n_buckets, n; /* n_buckets: a power of two */
+	struct chunks chunks; /* of buckets */
+	size_t n_buckets, n;
 	uint64_t seed;
 };
 
@@ -18,7 +19,7 @@ void names_deinit(struct names *names);
 /* Whether a name may be given: 1 to 63 of A-Z a-z 0-9 _ . - /, not digits alone. 0 or INVALID. */
 int names_check(const char *name, struct npumem_error *error);
 
-/* NULL where there is none; any `name` may be asked for. */
+/* NULL where there is none; any `name` may be asked for. One that is going still has its name. */
 struct record *names_find(const struct names *names, uint32_t uid, const char *name);
 
 /* Puts in a record whose uid and name are set and not there yet; cannot fail. */

@@ -1,8 +1,6 @@
 /* Operations one after the other, as they come: the device's rules with the session's names in them. */
 #include "daemon/service/operations.h"
 
-#include <errno.h>
-
 #include "daemon/service/segments.h"
 
 int operations_check(struct session *session, struct op *op, struct npumem_error *error)
@@ -20,44 +18,41 @@ int operations_check_group(struct session *session, struct op *const *ops, unsig
 	return op_group_check(session->service->device, ops, n, base, &context);
 }
 
-int operations_run(struct session *session, struct op *op, struct npumem_error *error)
+struct running {
+	struct device *device;
+	struct op *op;
+	const struct error_context *context;
+	int status;
+};
+
+static void run(void *arg)
 {
-	struct error_context context = access_context_of_own(session, error);
+	struct running *running = arg;
 
-	int status = op_run(session->service->device, op, &context);
+	running->status = op_run(running->device, running->op, running->context);
+}
 
-	if (status || !op->system.shared || !segments_is_broken(session, op->system.base))
-		return status;
+static int take_back(struct session *session, struct op *op, struct npumem_error *error)
+{
 	op_take_back(session->service->device, op);
 	return npumem_error_set(error, NPUMEM_DATA_LOST, "the shared memory faulted while the operation ran");
 }
 
-int operations_run_part(struct session *session, struct op *op, int64_t *done, int64_t n,
-			struct npumem_error *error)
+int operations_run(struct session *session, struct op *op, struct npumem_error *error)
 {
-	int64_t first = op->first, count = op->count;
-	uint64_t off = op->system.off;
-	int status;
+	struct error_context context = access_context_of_own(session, error);
+	struct running running = {session->service->device, op, &context, 0};
 
-	op->first = first + *done;
-	op->count = n < count - *done ? n : count - *done;
-	op->system.off = off + (uint64_t)*done * npumem_dtype_bytes(op->tensor->place.dtype);
-	status = operations_run(session, op, error);
-	op->first = first;
-	op->system.off = off;
-	/* What the part itself has written it has taken back. */
-	if (status && *done) {
-		op->count = *done;
-		op_take_back(session->service->device, op);
-	}
-	op->count = count;
-	*done += n;
-	return !status && *done < count ? -EAGAIN : status;
+	if (!op->system.segment)
+		run(&running);
+	else if (!segments_reach(session, op->system.segment, run, &running))
+		return take_back(session, op, error);
+	return running.status;
 }
 
 void operations_finish(struct session *session, struct op *op)
 {
-	metrics_op(&session->service->metrics, op);
+	metrics_op(&session->service->metrics, &session->user->account, op);
 	for (unsigned i = 0; i < op->n_destroyed; i++)
 		events_tensor(session->service, EVENTS_DAMAGED, op->destroyed[i].tensor, session,
 			      op->destroyed[i].total_bytes);

@@ -23,10 +23,6 @@ int operations_check_group(struct session *session, struct op *const *ops, unsig
  * data it found, CANCELLED where it is no longer wanted. DATA_LOST, too, where the client's memory faulted on the
  * way: what was written from it counts as never written. */
 int operations_run(struct session *session, struct op *op, struct npumem_error *error);
-/* The next n elements of a write or read with continuous system memory, of which *done are done. 0: it is over;
- * -EAGAIN: a part is; else as above, and of a write all that it has written counts as never written. */
-int operations_run_part(struct session *session, struct op *op, int64_t *done, int64_t n,
-			struct npumem_error *error);
 /* After a run that returned 0, on the service's thread. */
 void operations_finish(struct session *session, struct op *op);
 

@@ -1,5 +1,5 @@
 /* What the service knows of a tensor beyond the device: whose it is, and by what name.
- * A record is tensor->owner from the tensor's first moment to its last, and lies in the tensor's own memory. */
+ * A record is tensor->owner from the tensor's first moment to its last, and lies behind the tensor in memory. */
 #ifndef SERVICE_RECORD_H
 #define SERVICE_RECORD_H
 
@@ -27,35 +27,107 @@ struct record_grants {
 };
 
 struct record {
-	struct tensor *tensor;
 	struct session_unnamed *unnamed;      /* whose end is its own; NULL: it has a name, or is going */
 	uint64_t session_id;		      /* of the session that made it, for good */
 	uint64_t request;		      /* that made it, of a session with a token; 0: of another */
 	uint32_t request_index, maker_cell;   /* the tensor's place in the request; of that session (persist.h) */
 	struct record *next_made, *prev_made; /* while is_made: of that session's `made` */
+	struct limits_user *user;	      /* whom it is charged to */
+	uint32_t uid;			      /* the owner's */
+	uint32_t host_bytes;		      /* that it is charged, with its meetings and grants */
+	uint32_t n_views;		      /* of a root: views that are not gone */
+	uint32_t claim_at;		      /* see claim_stamp */
+	uint64_t changed_at; /* service->changes when it came, a free of it arrived, or it was renamed */
 	bool is_made;
-	uint32_t uid;		       /* the owner's */
-	struct limits_user *user;      /* whom it is charged to */
-	uint64_t charge;	       /* device bytes */
-	bool marked;		       /* during one request: already met */
-	struct scheduler_entry *going; /* the first that frees it; NULL: nothing does */
-	bool is_gone;		       /* that has taken effect: nobody finds it any more */
-	struct scheduler_queue queue;  /* of a root: who accesses it */
-	uint64_t bound;		       /* the latest arrival of a request that found this very tensor */
-	uint64_t claim_stamp;	       /* of a root: the claim that had it last (rpc/order/claim.h), */
-	size_t claim_at;	       /* and its place there */
-	uint64_t read_by, used_by;     /* of a root: sessions (rpc/resume/unsent.h) */
-	uint64_t repeat_stamp;	       /* of a root: the request that was last looked at (rpc/resume/repeat.h), */
-	bool repeat_reads;	       /* and whether it reads what was there before */
-	struct record *next, *prev;    /* of the same session's unnamed ones */
-	struct record *next_name;      /* in the same bucket of names */
-	struct record_grants *grants;  /* NULL where nothing was ever granted */
+	bool marked;	   /* during one request: already met */
+	bool is_going;	   /* a free of it has arrived: nobody finds it any more. See record_is_going. */
+	bool is_gone;	   /* that has taken effect, and is told. See record_is_gone. */
+	bool repeat_reads; /* see repeat_stamp */
+	uint16_t era;	   /* recorder.era when it was created */
+	struct scheduler_queue queue; /* of a root: who accesses it */
+	uint64_t claim_stamp;	      /* of a root: the claim that had it last (rpc/order/claim.h), */
+				      /* at claim_at */
+	uint64_t read_by, used_by;    /* of a root: sessions (rpc/resume/repeat.h) */
+	uint64_t repeat_stamp;	      /* of a root: the request that was last looked at (rpc/resume/repeat.h); */
+				      /* repeat_reads: it reads what was there before */
+	union {
+		struct {			    /* without a name */
+			struct record *next, *prev; /* of the same session's */
+		};
+		struct {			      /* with a name */
+			struct record *next_name;     /* in the same bucket of names */
+			struct record_grants *grants; /* NULL where nothing was ever granted */
+		};
+	};
 	char name[NPUMEM_NAME_BYTES_MAX + 1]; /* filled up with zeros; empty: anonymous */
 };
+_Static_assert(sizeof(struct record) <= 232, "there are many of them: see tensor.h");
 
 static inline struct record *record_of(const struct tensor *tensor)
 {
 	return tensor->owner;
+}
+
+/* Whether the tensor, which was found when service->changes was no more than `since`, would be found again by the
+ * same name or handle; of a view only where its root would be, too. The tensor may have gone: the memory of
+ * tensors that have gone is kept for new ones. */
+static inline bool record_is_unchanged(const struct tensor *tensor, uint64_t since)
+{
+	return ((const struct record *)tensor_owner_room((struct tensor *)(uintptr_t)tensor))->changed_at <= since;
+}
+
+enum { RECORD_AHEAD = 12 };
+
+/* For loops over thousands of tensors, which are in no cache: RECORD_AHEAD rounds before the record is read. */
+static inline void record_prefetch(const struct tensor *tensor)
+{
+	const struct record *record = (const struct record *)(tensor + 1);
+
+	__builtin_prefetch(&record->changed_at);
+	__builtin_prefetch(&record->claim_stamp);
+}
+
+static inline struct tensor *record_tensor(const struct record *record)
+{
+	return (struct tensor *)(uintptr_t)record - 1;
+}
+
+/* What it is charged of the device. Views have no storage. */
+static inline uint64_t record_device_bytes(const struct record *record)
+{
+	const struct tensor *tensor = record_tensor(record);
+
+	return tensor->base ? 0 : (uint64_t)tensor_footprint_bytes(tensor);
+}
+
+/* NULL where nothing was ever granted. */
+static inline struct record_grants *record_grants(const struct record *record)
+{
+	return record->name[0] ? record->grants : NULL;
+}
+
+/* The record of a view's root; NULL for a root itself, and where the root's has ended. */
+static inline struct record *record_of_base(const struct record *record)
+{
+	const struct tensor *base = record_tensor(record)->base;
+
+	return base ? record_of(base) : NULL;
+}
+
+/* A view goes with its root, at the same moment: of what happens to a root its views need not be told, however
+ * many they are. */
+static inline bool record_is_gone(const struct record *record)
+{
+	const struct record *base = record_of_base(record);
+
+	return record->is_gone || (base && base->is_gone);
+}
+
+static inline bool record_is_going(const struct record *record)
+{
+	const struct record *base = record_of_base(record);
+
+	return record->is_going || record->is_gone || (base && (base->is_going || base->is_gone));
 }
 
 #endif

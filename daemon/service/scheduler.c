@@ -1,8 +1,7 @@
-/* Queues sorted by arrival; what starts goes in front, past what it does not conflict with, so that those that
- * have not are in order whenever one is put in late. Invariant: entry->n_ready counts its accesses with is_ready;
- * an access that is ready conflicts with no earlier one. That one which is not ready does conflict may be wrong
- * for a while, where a queue is long: it is looked at again whenever something before it goes, and the first of a
- * queue is always looked at to its end. */
+/* Queues sorted by arrival; what starts goes in front, past what it does not conflict with. Invariant:
+ * entry->n_ready counts its accesses with is_ready; an access that is ready conflicts with no earlier one. That
+ * one which is not ready does conflict may be wrong for a while, where a queue is long: it is looked at again
+ * whenever something before it goes, and the first of a queue is always looked at to its end. */
 #include "daemon/service/scheduler.h"
 
 #include <assert.h>
@@ -11,10 +10,11 @@
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/service/record.h"
 
+/* Both for each access of an entry that goes, so that a list of a thousand of them still takes less than a
+ * millisecond. More than so many never run at once. */
 enum {
-	LOOKS_BACK = 256, /* accesses that one is compared with before it counts as not ready */
-	LOOKS_ON = 64,	  /* accesses that are not ready and looked at when one goes */
-	LOOKS_OLD = 8,	  /* accesses of one entry that the one it had of a root is looked for among */
+	LOOKS_BACK = 64, /* accesses that one is compared with before it counts as not ready */
+	LOOKS_ON = 8,	 /* accesses that are not ready and looked at when one goes */
 };
 
 void scheduler_init(struct scheduler *scheduler)
@@ -35,10 +35,15 @@ static struct scheduler_queue *queue_of(const struct tensor *root)
 
 /* ---- entries ---- */
 
-/* Whether everybody else waits for what is first: by then that is short, as nothing of its own user's runs. */
-static bool closes_device(const struct scheduler_entry *first)
+/* Whether everybody else waits for the first entry. That is short: nothing of its own user's runs, and where it
+ * gives way nothing long of others' runs either. */
+static bool closes_device(const struct scheduler *scheduler)
 {
-	return first && first->is_exclusive && !first->is_held && (first->is_started || !first->user->n_started);
+	const struct scheduler_entry *first = scheduler->first;
+
+	if (!first || !first->is_exclusive)
+		return false;
+	return first->is_started || (!first->user->n_started && !(first->gives_way && scheduler->n_long));
 }
 
 /* Whether it has the device with the others, or for itself. */
@@ -48,7 +53,7 @@ static bool has_device(const struct scheduler *scheduler, const struct scheduler
 
 	if (entry->is_exclusive)
 		return scheduler->first == entry && !scheduler->n_started;
-	return !closes_device(scheduler->first) && (!exclusive || entry->arrival < exclusive->arrival);
+	return !closes_device(scheduler) && (!exclusive || entry->arrival < exclusive->arrival);
 }
 
 static void link_behind(struct scheduler_queue *queue, struct scheduler_access *access,
@@ -79,49 +84,16 @@ static void go_in_front(struct scheduler_access *access)
 
 static void start_if_ready(struct scheduler *scheduler, struct scheduler_entry *entry)
 {
-	if (entry->is_held || entry->is_started || entry->n_ready < entry->n_accesses ||
-	    !has_device(scheduler, entry))
+	if (entry->is_started || entry->n_ready < entry->n_accesses || !has_device(scheduler, entry))
 		return;
 	entry->is_started = true;
 	scheduler->n_started++;
+	scheduler->n_long += entry->is_long;
 	entry->user->n_started++;
 	for (size_t i = 0; i < entry->n_accesses; i++)
 		if (entry->accesses[i].root)
 			go_in_front(&entry->accesses[i]);
 	entry->ready(entry);
-}
-
-void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user)
-{
-	entry->arrival = ++scheduler->arrivals;
-	entry->user = user;
-	entry->accesses = NULL;
-	entry->n_accesses = entry->n_ready = 0;
-	entry->is_held = true;
-	entry->is_started = false;
-	DL_APPEND(scheduler->first, entry);
-}
-
-static int by_arrival(const struct scheduler_entry *a, const struct scheduler_entry *b)
-{
-	return a->arrival < b->arrival ? -1 : 1;
-}
-
-void scheduler_let_go(struct scheduler *scheduler, struct scheduler_entry *entry)
-{
-	entry->is_held = false;
-	for (size_t i = 0; i < entry->n_accesses; i++) {
-		struct scheduler_access *access = &entry->accesses[i];
-
-		if (access->root) {
-			queue_of(access->root)->n_held--;
-			queue_of(access->root)->n_held_frees -= access->frees;
-		}
-	}
-	/* One may have been held for long. */
-	if (entry->is_exclusive)
-		DL_INSERT_INORDER2(entry->user->exclusive, entry, by_arrival, prev_exclusive, next_exclusive);
-	start_if_ready(scheduler, entry);
 }
 
 /* ---- accesses ---- */
@@ -134,12 +106,16 @@ static bool ranges_meet(const struct tensor_range *a, const struct tensor_range 
 
 static bool conflict(const struct scheduler_access *a, const struct scheduler_access *b)
 {
-	return a->entry != b->entry && (a->writes || b->writes) && ranges_meet(&a->range, &b->range);
+	if (a->entry == b->entry)
+		return false;
+	if ((a->looks && b->frees) || (a->frees && b->looks))
+		return true;
+	return (a->writes || b->writes) && ranges_meet(&a->range, &b->range);
 }
 
 static bool is_whole(const struct scheduler_access *access)
 {
-	const struct tensor_range whole = tensor_range_whole(&access->root->place);
+	const struct tensor_range whole = tensor_range_whole(access->root);
 
 	return !memcmp(&whole, &access->range, sizeof(whole));
 }
@@ -152,8 +128,9 @@ static bool is_free_in_queue(const struct scheduler_access *access)
 	for (const struct scheduler_access *before = access->prev; before; before = before->prev) {
 		if (conflict(before, access))
 			return false;
-		/* Whatever conflicts with this one conflicts with that one, too. */
-		if (before->entry != access->entry && is_whole(before))
+		/* Whatever conflicts with this one conflicts with that one, too; but where one frees, and the
+		 * other looks at no bytes. */
+		if (before->entry != access->entry && is_whole(before) && !access->frees && !access->looks)
 			return before->is_ready;
 		if (++looks == LOOKS_BACK)
 			return false;
@@ -167,12 +144,28 @@ static struct scheduler_access *first_of(const struct meeting *meeting)
 	return record_of(meeting->other) ? queue_of(meeting->other)->first : NULL;
 }
 
+/* Two roots that meet delay each other only where a kernel writes the footprint of one: a queue without such a
+ * kernel is not walked, as a host may have hundreds of guests with long queues. */
+static bool may_conflict(const struct scheduler_access *access, const struct meeting *meeting)
+{
+	const struct record *record = record_of(meeting->other);
+
+	/* A root that is being placed has none yet, and nothing accesses it. */
+	return record && (access->footprint || record->queue.n_footprints);
+}
+
 /* Of two roots that meet, a kernel that writes the one's footprint and whatever uses the other's data. */
 static bool is_free_of(const struct scheduler_access *access, const struct meeting *meeting)
 {
+	unsigned looks = 0;
+
+	if (!may_conflict(access, meeting))
+		return true;
 	for (const struct scheduler_access *before = first_of(meeting); before; before = before->next)
 		if (before->entry != access->entry && (before->footprint || access->footprint) &&
 		    (before->entry->arrival < access->entry->arrival || before->entry->is_started))
+			return false;
+		else if (++looks == LOOKS_BACK)
 			return false;
 	return true;
 }
@@ -223,7 +216,7 @@ static void look_at_queue(struct scheduler *scheduler, const struct tensor *root
 bool scheduler_is_clear(const struct scheduler *scheduler, const struct scheduler_user *user,
 			const struct scheduler_access *accesses, size_t n)
 {
-	if (user->exclusive || closes_device(scheduler->first))
+	if (user->exclusive || closes_device(scheduler))
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		if (queue_of(accesses[i].root)->first)
@@ -235,19 +228,13 @@ bool scheduler_is_clear(const struct scheduler *scheduler, const struct schedule
 	return true;
 }
 
-static void enqueue(struct scheduler_access *access, struct scheduler_access *old)
+static void enqueue(struct scheduler_access *access)
 {
 	struct scheduler_queue *queue = queue_of(access->root);
-	struct scheduler_access *before = old ? old : queue->last;
 
-	while (before != queue->last_started && before->entry->arrival > access->entry->arrival)
-		before = before->prev;
-	link_behind(queue, access, before);
+	link_behind(queue, access, queue->last);
+	queue->n_footprints += access->footprint;
 	queue->n_waiting++;
-	if (access->entry->is_held) {
-		queue->n_held++;
-		queue->n_held_frees += access->frees;
-	}
 }
 
 static void dequeue(struct scheduler *scheduler, struct scheduler_access *access)
@@ -257,84 +244,36 @@ static void dequeue(struct scheduler *scheduler, struct scheduler_access *access
 	if (!queue)
 		return;
 	unlink_access(queue, access);
+	queue->n_footprints -= access->footprint;
 	queue->n_waiting -= !access->is_ready;
-	if (access->entry->is_held) {
-		queue->n_held--;
-		queue->n_held_frees -= access->frees;
-	}
 	look_at_queue(scheduler, access->root);
 	for (const struct meeting *meeting = meetings_first(access->root); meeting; meeting = meeting->next)
-		if (record_of(meeting->other))
+		if (may_conflict(access, meeting))
 			look_at_queue(scheduler, meeting->other);
 }
 
-static void hold_back(struct scheduler_access *access)
+void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user,
+		     struct scheduler_access *accesses, size_t n)
 {
-	if (!access->is_ready || access->entry->is_started)
-		return;
-	access->is_ready = false;
-	access->entry->n_ready--;
-	queue_of(access->root)->n_waiting++;
-}
-
-/* What arrived later and has not started waits for what is put in front of it. */
-static void hold_back_later(const struct scheduler_access *access)
-{
-	const struct meeting *meeting;
-
-	for (struct scheduler_access *later = access->next; later; later = later->next)
-		if (conflict(access, later))
-			hold_back(later);
-	for (meeting = meetings_first(access->root); meeting; meeting = meeting->next)
-		for (struct scheduler_access *later = first_of(meeting); later; later = later->next)
-			if ((later->footprint || access->footprint) &&
-			    later->entry->arrival > access->entry->arrival)
-				hold_back(later);
-}
-
-/* What the entry had of the same root; of many, the first few. */
-static struct scheduler_access *find_old(struct scheduler_access *old, size_t n, const struct tensor *root)
-{
-	for (size_t i = 0; i < n && i < LOOKS_OLD; i++)
-		if (old[i].root == root)
-			return &old[i];
-	return NULL;
-}
-
-/* Whether the old one holds back whatever the other does. */
-static bool includes(const struct scheduler_access *old, const struct scheduler_access *access)
-{
-	const struct npumem_dims *from = &old->range.from, *to = &old->range.to;
-	const struct tensor_range *range = &access->range;
-
-	return old->writes && (old->footprint || !access->footprint) && from->n <= range->from.n &&
-	       from->c <= range->from.c && from->h <= range->from.h && from->w <= range->from.w &&
-	       to->n >= range->to.n && to->c >= range->to.c && to->h >= range->to.h && to->w >= range->to.w;
-}
-
-void scheduler_claim(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_access *accesses,
-		     size_t n)
-{
-	struct scheduler_access *old = entry->accesses, *same;
-	size_t n_old = entry->n_accesses;
-
-	assert(!entry->is_started);
+	entry->arrival = ++scheduler->arrivals;
+	entry->user = user;
 	entry->accesses = accesses;
 	entry->n_accesses = n;
 	entry->n_ready = 0;
+	entry->is_started = false;
+	user->n_accesses += n;
+	DL_APPEND(scheduler->first, entry);
+	if (entry->is_exclusive)
+		DL_APPEND2(user->exclusive, entry, prev_exclusive, next_exclusive);
 	for (size_t i = 0; i < n; i++) {
 		accesses[i].entry = entry;
 		accesses[i].is_ready = false;
-		same = find_old(old, n_old, accesses[i].root);
-		enqueue(&accesses[i], same);
-		if (!same || !includes(same, &accesses[i]))
-			hold_back_later(&accesses[i]);
+		enqueue(&accesses[i]);
+		accesses[i].is_ready = is_free(&accesses[i]);
+		entry->n_ready += accesses[i].is_ready;
+		queue_of(accesses[i].root)->n_waiting -= accesses[i].is_ready;
 	}
-	/* Only then, so that nobody slips in between. */
-	for (size_t i = 0; i < n_old; i++)
-		dequeue(scheduler, &old[i]);
-	for (size_t i = 0; i < n; i++)
-		look(scheduler, &accesses[i]);
+	start_if_ready(scheduler, entry);
 }
 
 /* An exclusive one may have the device, or those behind one that had it. */
@@ -344,22 +283,76 @@ static void pass_device_on(struct scheduler *scheduler, bool was_exclusive)
 
 	if (entry && entry->is_exclusive)
 		start_if_ready(scheduler, entry);
-	for (; was_exclusive && entry && !closes_device(scheduler->first); entry = entry->next)
+	for (; was_exclusive && entry && !closes_device(scheduler); entry = entry->next)
 		start_if_ready(scheduler, entry);
+}
+
+/* The access behind which one of the entry belongs that has not started: what has started, and what arrived first.
+ */
+static struct scheduler_access *last_before(const struct scheduler_queue *queue,
+					    const struct scheduler_entry *entry)
+{
+	struct scheduler_access *before = queue->last;
+
+	while (before != queue->last_started && before->entry->arrival > entry->arrival)
+		before = before->prev;
+	return before;
+}
+
+/* What is behind an access whose range has grown, and could have started, waits for it where they conflict. */
+static void hold_behind(struct scheduler_queue *queue, const struct scheduler_access *access)
+{
+	for (struct scheduler_access *at = access->next; at; at = at->next) {
+		if (!at->is_ready || at->entry->is_started || !conflict(access, at))
+			continue;
+		at->is_ready = false;
+		at->entry->n_ready--;
+		queue->n_waiting++;
+	}
+}
+
+bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *entry,
+			const struct tensor_range *range)
+{
+	struct scheduler_access *access = &entry->accesses[0];
+	struct scheduler_queue *queue = queue_of(access->root);
+
+	assert(entry->is_started && access->looks);
+	access->range = *range;
+	/* It went past what it did not conflict with. */
+	unlink_access(queue, access);
+	link_behind(queue, access, last_before(queue, entry));
+	hold_behind(queue, access);
+	if (is_free(access)) {
+		go_in_front(access);
+		return true;
+	}
+	queue->n_waiting++;
+	access->is_ready = false;
+	entry->n_ready--;
+	entry->is_started = false;
+	entry->user->n_started--;
+	scheduler->n_started--;
+	scheduler->n_long -= entry->is_long;
+	/* What it waits for may itself be behind an exclusive one, which waited for this one's end. */
+	pass_device_on(scheduler, false);
+	return false;
 }
 
 void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 {
 	struct scheduler_access *accesses = entry->accesses;
 	size_t n = entry->n_accesses;
-	bool was_exclusive = entry->is_exclusive && !entry->is_held;
+	bool was_exclusive = entry->is_exclusive;
 
 	DL_DELETE(scheduler->first, entry);
 	if (was_exclusive)
 		DL_DELETE2(entry->user->exclusive, entry, prev_exclusive, next_exclusive);
 	scheduler->n_started -= entry->is_started;
+	scheduler->n_long -= entry->is_started && entry->is_long;
 	entry->user->n_started -= entry->is_started;
 	entry->n_accesses = 0;
+	entry->user->n_accesses -= n;
 	for (size_t i = 0; i < n; i++)
 		dequeue(scheduler, &accesses[i]);
 	pass_device_on(scheduler, was_exclusive);
@@ -379,40 +372,4 @@ void scheduler_forget_root(struct scheduler *scheduler, struct scheduler_queue *
 		access->entry->n_ready++;
 		start_if_ready(scheduler, access->entry);
 	}
-}
-
-/* The first that has not started. */
-static const struct scheduler_access *first_waiting(const struct scheduler_queue *queue)
-{
-	return queue->last_started ? queue->last_started->next : queue->first;
-}
-
-bool scheduler_may_go(const struct scheduler_queue *queue, const struct scheduler_entry *entry)
-{
-	const struct scheduler_access *access = queue->n_held_frees ? first_waiting(queue) : NULL;
-
-	for (; access && access->entry->arrival < entry->arrival; access = access->next)
-		if (access->frees && access->entry->is_held)
-			return true;
-	return false;
-}
-
-bool scheduler_may_be_used(const struct scheduler_queue *queue, const struct scheduler_entry *entry)
-{
-	const struct scheduler_access *access = queue->n_held ? first_waiting(queue) : NULL;
-
-	for (; access && access->entry->arrival < entry->arrival; access = access->next)
-		if (access->entry->is_held)
-			return true;
-	return false;
-}
-
-bool scheduler_is_used_later(const struct scheduler_queue *queue, const struct scheduler_entry *entry)
-{
-	const struct scheduler_access *access = queue->last;
-
-	for (; access != queue->last_started && access->entry->arrival > entry->arrival; access = access->prev)
-		if (!access->entry->is_held && !access->survives)
-			return true;
-	return false;
 }

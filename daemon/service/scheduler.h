@@ -6,15 +6,18 @@
  * that of a root that it meets, conflicts with it. An entry starts when all its accesses are ready. An exclusive
  * entry has the device for itself: it starts when everything that arrived before it is over, and nothing runs.
  * What arrives after it waits for it: what is its own user's from the beginning, what is others' only when nothing
- * is before it and nothing of its user's runs. So what a user lets run long keeps nobody else waiting.
+ * is before it and nothing of its user's runs. So what a user lets run long keeps nobody else waiting. One that
+ * gives way also lets others start as long as anything long runs, whoever's that is.
  *
- * Everybody waits only for what arrived earlier, or has started and waits for nothing: nobody waits in a circle.
- * Owns no entry and no thread; all calls come from the thread that owns the device. */
+ * An entry arrives with all its accesses at once, behind all others. So everybody waits only for what arrived
+ * earlier: nobody waits in a circle. Owns no entry and no thread; all calls come from the thread that owns the
+ * device. */
 #ifndef SERVICE_SCHEDULER_H
 #define SERVICE_SCHEDULER_H
 
 #include "daemon/device/operations/op.h"
 
+struct rpc_peer;
 struct scheduler_entry;
 
 /* Bytes of one root tensor. */
@@ -24,7 +27,7 @@ struct scheduler_access {
 	bool writes;
 	bool footprint; /* a kernel writes it, and with it all of its footprint */
 	bool frees;	/* it, or a view of it */
-	bool survives;	/* the root may go before it starts: it is looked up again then */
+	bool looks;	/* it must be there, even where the range is empty */
 
 	/* The scheduler's own. */
 	struct scheduler_entry *entry;
@@ -34,14 +37,17 @@ struct scheduler_access {
 
 /* Whose requests they are; zero at first. */
 struct scheduler_user {
-	size_t n_started;
-	struct scheduler_entry *exclusive; /* that were let go, in order of arrival */
+	size_t n_started, n_accesses;	   /* of its entries */
+	struct scheduler_entry *exclusive; /* in order of arrival */
+	struct rpc_peer *first_full; /* the gate's: peers whose requests wait for fewer accesses */
 };
 
 /* One unfinished request; embedded in its owner. */
 struct scheduler_entry {
-	bool is_exclusive; /* set at any time before scheduler_let_go */
-	/* Its turn has come: called once, not from scheduler_enter but maybe from any other call below. */
+	bool is_exclusive;
+	bool gives_way; /* an exclusive one: others wait for it only while nothing long runs */
+	bool is_long;	/* it may run for more than a millisecond */
+	/* Its turn has come: called once, maybe from any call below. */
 	void (*ready)(struct scheduler_entry *entry);
 
 	/* The scheduler's own. */
@@ -49,7 +55,6 @@ struct scheduler_entry {
 	struct scheduler_access *accesses;
 	size_t n_accesses, n_ready;
 	uint64_t arrival;
-	bool is_held; /* what it will access is not known for good */
 	bool is_started;
 	struct scheduler_entry *next, *prev;			 /* all, in order of arrival */
 	struct scheduler_entry *next_exclusive, *prev_exclusive; /* of its user's */
@@ -59,13 +64,13 @@ struct scheduler_entry {
  */
 struct scheduler_queue {
 	struct scheduler_access *first, *last, *last_started;
-	size_t n_waiting; /* that are not ready */
-	size_t n_held, n_held_frees;
+	uint32_t n_waiting;    /* that are not ready */
+	uint32_t n_footprints; /* accesses with `footprint` */
 };
 
 struct scheduler {
 	uint64_t arrivals;
-	size_t n_started;
+	size_t n_started, n_long;      /* n_long: of them, with is_long */
 	struct scheduler_entry *first; /* in order of arrival */
 };
 
@@ -73,37 +78,23 @@ void scheduler_init(struct scheduler *scheduler);
 /* Nothing is in it. */
 void scheduler_deinit(struct scheduler *scheduler);
 
-/* The arrival of what enters next. */
-static inline uint64_t scheduler_next_arrival(const struct scheduler *scheduler)
-{
-	return scheduler->arrivals + 1;
-}
 /* Whether what accesses this for `user`, and comes now, has nothing to wait for. Where it is over before anything
  * else comes it need not enter. */
 bool scheduler_is_clear(const struct scheduler *scheduler, const struct scheduler_user *user,
 			const struct scheduler_access *accesses, size_t n);
-/* Takes an entry, held, not exclusive and without accesses: its arrival is now. `user` outlives it. */
-void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user);
-/* What it accesses, instead of what it did so far: the n accesses live until the next claim or scheduler_leave,
- * and are of different roots. Where it is still held, they keep its place for it. It has not started. */
-void scheduler_claim(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_access *accesses,
-		     size_t n);
-/* It may start, with what it claimed last. */
-void scheduler_let_go(struct scheduler *scheduler, struct scheduler_entry *entry);
+/* Takes an entry: its arrival is now. The n accesses live until scheduler_leave and are of different roots. `user`
+ * outlives it. */
+void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user,
+		     struct scheduler_access *accesses, size_t n);
+/* A started entry whose first access only looked is to read a range, too. True: at once. False: it is ready again
+ * when those that arrived before it, and those that have started, let it. */
+bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *entry,
+			const struct tensor_range *range);
 /* Over, or given up. */
 void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry);
 
-/* A root goes: what is held keeps no place there any more, and who waited for it to go need not wait. */
+/* A root goes: those that waited for it to go need not wait. */
 void scheduler_forget_root(struct scheduler *scheduler, struct scheduler_queue *queue);
-
-/* Whether something that arrived before the entry is held that may free the root, or a view of it: what the entry
- * finds now it may not find then. */
-bool scheduler_may_go(const struct scheduler_queue *queue, const struct scheduler_entry *entry);
-/* Whether something that arrived before the entry is held that may use the root: it must find it. */
-bool scheduler_may_be_used(const struct scheduler_queue *queue, const struct scheduler_entry *entry);
-
-/* Whether something that arrived after the entry has claimed the root for good, and not started. */
-bool scheduler_is_used_later(const struct scheduler_queue *queue, const struct scheduler_entry *entry);
 
 /* True where nothing at all is unfinished. */
 static inline bool scheduler_is_idle(const struct scheduler *scheduler)

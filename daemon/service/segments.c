@@ -6,8 +6,10 @@
 
 static int check_limits(const struct session *session, uint64_t bytes, struct npumem_error *error)
 {
+	const struct limits_table *limits = &session->service->limits;
 	uint64_t total = 0;
 	unsigned n = 0;
+	int status;
 
 	for (const struct segment *segment = session->segments; segment; segment = segment->next, n++)
 		total += segment->memory.bytes;
@@ -19,7 +21,8 @@ static int check_limits(const struct session *session, uint64_t bytes, struct np
 					"%" PRIu64 " bytes more of system memory than the session's %" PRIu64
 					" would pass its limit of %" PRIu64,
 					bytes, total, SEGMENTS_BYTES_MAX);
-	return limits_check(&session->service->limits, session->user, LIMITS_SEGMENT_BYTES, bytes, error);
+	status = limits_check(limits, session->user, LIMITS_SEGMENTS, 1, error);
+	return status ? status : limits_check(limits, session->user, LIMITS_SEGMENT_BYTES, bytes, error);
 }
 
 static int check_id(const struct session *session, uint64_t id, struct npumem_error *error)
@@ -35,6 +38,13 @@ static int check_id(const struct session *session, uint64_t id, struct npumem_er
 	return npumem_error_set(error, NPUMEM_INVALID, "this session shares a segment %" PRIu64 " already", id);
 }
 
+int segments_check(const struct session *session, uint64_t id, uint64_t bytes, struct npumem_error *error)
+{
+	int status = id ? check_id(session, id, error) : 0;
+
+	return status ? status : check_limits(session, bytes, error);
+}
+
 int segments_share(struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
 {
 	const struct segments_source *source = session->segments_source;
@@ -47,20 +57,12 @@ int segments_share(struct session *session, uint64_t id, struct segment **out, s
 	segment = heap_zalloc(session->service->heap, 1, sizeof(*segment));
 	if (!segment)
 		return heap_exhausted(error);
-	status = source->take(source->ctx, &segment->memory, error);
+	status = source->take(source->ctx, session, id, &segment->memory, error);
 	if (status) {
 		heap_free(session->service->heap, segment);
 		return status;
 	}
-	/* What came is taken in any case, so that it is not taken for the next one's. */
-	status = id ? check_id(session, id, error) : 0;
-	if (!status)
-		status = check_limits(session, segment->memory.bytes, error);
-	if (status) {
-		source->release(source->ctx, &segment->memory);
-		heap_free(session->service->heap, segment);
-		return status;
-	}
+	limits_charge(&session->service->limits, session->user, LIMITS_SEGMENTS, 1);
 	limits_charge(&session->service->limits, session->user, LIMITS_SEGMENT_BYTES, segment->memory.bytes);
 	segment->id = id ? id : session->last_segment + 1;
 	if (segment->id > session->last_segment)
@@ -70,11 +72,17 @@ int segments_share(struct session *session, uint64_t id, struct segment **out, s
 	return 0;
 }
 
-bool segments_is_broken(const struct session *session, const uint8_t *base)
+bool segments_reach(const struct session *session, struct segment *segment, void (*access)(void *arg), void *arg)
 {
 	const struct segments_source *source = session->segments_source;
 
-	return source && source->is_broken && source->is_broken(source->ctx, base);
+	if (source->reach && !source->reach(&segment->memory, access, arg)) {
+		atomic_store(&segment->is_broken, true);
+		return false;
+	}
+	if (!source->reach)
+		access(arg);
+	return true;
 }
 
 int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error)
@@ -82,64 +90,17 @@ int segments_find(const struct session *session, uint64_t id, struct segment **o
 	LL_SEARCH_SCALAR(session->segments, *out, id, id);
 	if (!*out)
 		return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session shares no segment %" PRIu64, id);
-	if (segments_is_broken(session, (*out)->memory.base))
+	if (atomic_load(&(*out)->is_broken))
 		return npumem_error_set(error, NPUMEM_DATA_LOST,
 					"the memory of segment %" PRIu64 " has faulted and is not shared any more",
 					id);
 	return 0;
 }
 
-static struct segment *segment_of(const struct session *session, const struct op *op)
-{
-	struct segment *segment = session->segments;
-
-	while (segment && segment->memory.base != op->system.base)
-		segment = segment->next;
-	return op->system.shared && !op->system.strided ? segment : NULL;
-}
-
-bool segments_are_warm(const struct session *session, const struct op *op)
-{
-	const struct segment *segment = segment_of(session, op);
-	int64_t n = segment ? npumem_place_elements(&op->tensor->place) : 0;
-	uint64_t off = op->system.off, bytes;
-
-	if (!segment || op->first < 0 || op->first > n || op->count > n - op->first)
-		return false;
-	bytes = (uint64_t)(op->count < 0 ? n - op->first : op->count) *
-		npumem_dtype_bytes(op->tensor->place.dtype);
-	return off >= segment->warm_from && off <= segment->warm_to && bytes <= segment->warm_to - off;
-}
-
-static void warm(struct segment *segment, uint64_t from, uint64_t to)
-{
-	if (from > segment->warm_to || to < segment->warm_from) {
-		segment->warm_from = from;
-		segment->warm_to = to;
-		return;
-	}
-	segment->warm_from = from < segment->warm_from ? from : segment->warm_from;
-	segment->warm_to = to > segment->warm_to ? to : segment->warm_to;
-}
-
-void segments_note(struct session *session, const struct op *op, uint64_t ns)
-{
-	/* Several times what the longest one takes that is believed to be short for being warm. */
-	enum { WARM_NS_MAX = 400000 };
-	uint64_t bytes = (uint64_t)op->count * npumem_dtype_bytes(op->tensor->place.dtype);
-	struct segment *segment = segment_of(session, op);
-
-	if (!segment)
-		return;
-	if (op->system.warm && ns > WARM_NS_MAX)
-		segment->warm_from = segment->warm_to = 0;
-	else
-		warm(segment, op->system.off, op->system.off + bytes);
-}
-
 static void drop(struct session *session, struct segment *segment)
 {
 	LL_DELETE(session->segments, segment);
+	limits_give_back(&session->service->limits, session->user, LIMITS_SEGMENTS, 1);
 	limits_give_back(&session->service->limits, session->user, LIMITS_SEGMENT_BYTES, segment->memory.bytes);
 	session->segments_source->release(session->segments_source->ctx, &segment->memory);
 	heap_free(session->service->heap, segment);

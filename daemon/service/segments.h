@@ -3,6 +3,8 @@
 #ifndef SERVICE_SEGMENTS_H
 #define SERVICE_SEGMENTS_H
 
+#include <stdatomic.h>
+
 #include "daemon/device/memory/heap.h"
 #include "daemon/device/operations/op.h"
 #include "daemon/service/session.h"
@@ -13,10 +15,13 @@ enum { SEGMENTS_MAX = 64 };		       /* of one session */
 struct segment {
 	uint64_t id; /* > 0; not given again in this session */
 	struct segments_memory memory;
-	uint64_t warm_from, warm_to; /* transfers have been there */
+	atomic_bool is_broken; /* an access has faulted */
 	struct segment *next;
 };
 
+/* Whether the session may have so many bytes more, as a segment of that id; 0: the next one. 0; INVALID (the id is
+ * in use), RESOURCE_EXHAUSTED. */
+int segments_check(const struct session *session, uint64_t id, uint64_t bytes, struct npumem_error *error);
 /* Maps what came with the request. `id`: that it is to have; 0: the next one. 0; INVALID (nothing came, or not
  * what can be shared safely; or the id is in use), RESOURCE_EXHAUSTED (too much of it). */
 int segments_share(struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);
@@ -24,14 +29,9 @@ int segments_share(struct session *session, uint64_t id, struct segment **out, s
 /* 0; NOT_FOUND, DATA_LOST (its memory has faulted). */
 int segments_find(const struct session *session, uint64_t id, struct segment **out, struct npumem_error *error);
 
-/* Whether what is mapped at `base` has faulted; on any thread. */
-bool segments_is_broken(const struct session *session, const uint8_t *base);
-
-/* Whether transfers have been through all that an operation, not checked yet, is to move, so that the host's pages
- * are there and it takes a fifth of the time. A client may have taken them away again. */
-bool segments_are_warm(const struct session *session, const struct op *op);
-/* After an operation with continuous system memory that took `ns`; 0: not known. */
-void segments_note(struct session *session, const struct op *op, uint64_t ns);
+/* Calls access(arg), which touches the segment's memory. False where an access faulted: access was left in the
+ * midst, and the segment is broken from then on. On any thread. */
+bool segments_reach(const struct session *session, struct segment *segment, void (*access)(void *arg), void *arg);
 
 /* Unmaps; nothing uses it any more. 0; NOT_FOUND. */
 int segments_unshare(struct session *session, uint64_t id, struct npumem_error *error);

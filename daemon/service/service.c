@@ -15,11 +15,11 @@ int service_init(struct service *service, struct device *device, const struct he
 	service->device = device;
 	service->heap = heap;
 	service->uid = uid;
-	limits_init(&service->limits, heap, uid);
+	limits_init(&service->limits, heap, &device_options(device)->geometry, uid);
 	service->events.heap = heap;
 	waiting_init(&service->waiting, &service->limits);
 	device_keep_for_owner(device, sizeof(struct record));
-	recorder_init(&service->recorder, heap);
+	recorder_init(&service->recorder, heap, &service->queue, &service->self);
 	service->persist = (struct persist){.heap = heap};
 	scheduler_init(&service->scheduler);
 	return names_init(&service->names, heap, seed);
@@ -29,15 +29,17 @@ void service_adopt(struct service *service, struct session *session, struct tens
 {
 	struct record *record = tensor_owner_room(tensor);
 
-	record->tensor = tensor;
 	tensor->owner = record;
+	record->changed_at = ++service->changes;
+	if (record_of_base(record))
+		record_of_base(record)->n_views++;
 	if (record->name[0]) {
 		names_add(&service->names, record);
 		return;
 	}
 	record->unnamed = session->unnamed;
 	DL_PREPEND(record->unnamed->first, record);
-	record->unnamed->device_bytes += record->charge;
+	record->unnamed->device_bytes += record_device_bytes(record);
 	record->unnamed->n++;
 }
 
@@ -49,40 +51,39 @@ static void leave_session(struct record *record)
 	if (!unnamed)
 		return;
 	DL_DELETE(unnamed->first, record);
-	unnamed->device_bytes -= record->charge;
+	unnamed->device_bytes -= record_device_bytes(record);
 	unnamed->n--;
 	record->unnamed = NULL;
 }
 
-static void mark_one(struct record *record, struct scheduler_entry *by)
+void service_mark_going(struct service *service, struct tensor *tensor)
 {
-	if (!record->going || by->arrival < record->going->arrival)
-		record->going = by;
-	leave_session(record);
+	record_of(tensor)->changed_at = ++service->changes;
+	record_of(tensor)->is_going = true;
+	leave_session(record_of(tensor));
 }
 
-void service_mark_going(struct tensor *tensor, struct scheduler_entry *by)
+bool service_leaves_session(struct tensor *tensor)
 {
-	mark_one(record_of(tensor), by);
-	for (struct tensor *view = tensor->base ? NULL : tensor->views; view; view = view->next_view)
-		mark_one(record_of(view), by);
-}
-
-static void hide_one(struct service *service, struct record *record)
-{
-	if (record->is_gone)
-		return;
-	record->is_gone = true;
-	if (record->name[0])
-		names_remove(&service->names, record);
-	leave_session(record);
+	if (!record_is_going(record_of(tensor)))
+		return false;
+	leave_session(record_of(tensor));
+	return true;
 }
 
 void service_hide(struct service *service, struct tensor *tensor)
 {
-	hide_one(service, record_of(tensor));
-	for (struct tensor *view = tensor->base ? NULL : tensor->views; view; view = view->next_view)
-		hide_one(service, record_of(view));
+	struct record *record = record_of(tensor);
+
+	if (record->is_gone)
+		return;
+	record->is_gone = true;
+	record->changed_at = ++service->changes;
+	if (record_of_base(record))
+		record_of_base(record)->n_views--;
+	if (record->name[0])
+		names_remove(&service->names, record);
+	leave_session(record);
 }
 
 struct release {
@@ -90,12 +91,28 @@ struct release {
 	unsigned n;
 };
 
+void service_count_place(struct service *service, struct tensor *tensor, int64_t offset, int by)
+{
+	struct record *record = tensor_owner_room(tensor);
+
+	if (!tensor->base)
+		occupancy_add(&record->user->places, device_options(service->device)->geometry.npu_bytes, offset,
+			      offset + tensor_bytes_per_npu(tensor), by);
+}
+
 static void give_back(struct service *service, struct record *record)
 {
+	struct tensor *tensor = record_tensor(record);
+
+	service_count_place(service, tensor, tensor_offset(tensor), -1);
 	limits_give_back(&service->limits, record->user, LIMITS_TENSORS, 1);
-	limits_give_back(&service->limits, record->user, LIMITS_DEVICE_BYTES, record->charge);
+	limits_give_back(&service->limits, record->user, LIMITS_VIEWS, tensor->base != NULL);
+	limits_give_back(&service->limits, record->user, LIMITS_DEVICE_BYTES, record_device_bytes(record));
+	if (!tensor->base)
+		totals_add(&record->user->totals, service->limits.geometry, tensor, -1);
+	limits_give_back(&service->limits, record->user, LIMITS_HOST_BYTES, record->host_bytes);
 	limits_drop(&service->limits, record->user);
-	heap_free(service->heap, record->grants);
+	heap_free(service->heap, record_grants(record));
 }
 
 static void forget(void *ctx, struct tensor *tensor)
@@ -103,11 +120,13 @@ static void forget(void *ctx, struct tensor *tensor)
 	struct release *release = ctx;
 	struct record *record = record_of(tensor);
 
+	service_hide(release->service, tensor);
+	recorder_tensor_leaves(&release->service->recorder, tensor);
 	scheduler_forget_root(&release->service->scheduler, &record->queue);
 	events_tensor(release->service, EVENTS_FREED, tensor, release->service->events.actor, -1);
 	persist_drop(release->service, tensor);
-	tensor->owner = NULL;
 	give_back(release->service, record);
+	tensor->owner = NULL;
 	release->service->waiting.room = true;
 	release->n++;
 }
@@ -124,11 +143,12 @@ unsigned service_release(struct service *service, struct tensor *tensor)
 
 void service_leave(struct service *service, struct tensor *tensor)
 {
-	hide_one(service, record_of(tensor));
+	service_hide(service, tensor);
 	give_back(service, record_of(tensor));
 	tensor->owner = NULL;
 }
 
+/* What is left goes with the device, or stays in the store. */
 static void leave_all(struct service *service)
 {
 	for (struct tensor *tensor = NULL; (tensor = device_next(service->device, tensor));)
@@ -136,22 +156,11 @@ static void leave_all(struct service *service)
 			service_leave(service, tensor);
 }
 
-static void release_all(struct service *service)
-{
-	struct tensor *tensor;
-
-	while ((tensor = device_next(service->device, NULL)))
-		service_release(service, tensor);
-}
-
 void service_deinit(struct service *service)
 {
 	assert(!service->sessions && !service->waiting.first);
 	scheduler_deinit(&service->scheduler);
-	if (persist_is_on(&service->persist))
-		leave_all(service);
-	else
-		release_all(service);
+	leave_all(service);
 	assert(!service->names.n);
 	names_deinit(&service->names);
 	persist_deinit(&service->persist);

@@ -10,7 +10,8 @@
 #include "daemon/service/kept/stale.h"
 
 /* 0 or -ENOMEM. The user is the session's in any case. */
-static int begin(struct session *session, struct service *service, struct limits_user *user, pid_t pid)
+static int begin(struct session *session, struct service *service, struct limits_user *user, uint32_t uid,
+		 pid_t pid)
 {
 	struct session_unnamed *unnamed = user ? heap_zalloc(service->heap, 1, sizeof(*unnamed)) : NULL;
 
@@ -21,13 +22,16 @@ static int begin(struct session *session, struct service *service, struct limits
 	}
 	*session = (struct session){.service = service,
 				    .id = ++service->last_session,
-				    .uid = user->uid,
+				    .uid = uid,
 				    .user = user,
 				    .pid = pid,
 				    .unnamed = unnamed};
 	DL_PREPEND(service->sessions, session);
+	DL_PREPEND2(user->sessions, session, user_prev, user_next);
 	service->n_sessions++;
-	service->metrics.sessions++;
+	user->n_sessions++;
+	service->metrics.all.sessions++;
+	user->account.sessions++;
 	return 0;
 }
 
@@ -44,7 +48,7 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 		limits_drop(&service->limits, user);
 		return status;
 	}
-	if (begin(session, service, user, pid))
+	if (begin(session, service, user, uid, pid))
 		return heap_exhausted(error);
 	limits_charge(&service->limits, user, LIMITS_SESSIONS, 1);
 	return 0;
@@ -53,7 +57,7 @@ int session_init(struct session *session, struct service *service, uint32_t uid,
 int session_restore(struct session *session, struct service *service, const struct persist_session *kept,
 		    uint32_t cell)
 {
-	if (begin(session, service, limits_take(&service->limits, kept->uid), 0))
+	if (begin(session, service, limits_take(&service->limits, kept->uid), kept->uid, 0))
 		return -ENOMEM;
 	session->is_absent = true;
 	session->id = kept->id;
@@ -74,16 +78,34 @@ bool session_is_fresh(const struct session *session)
 	return !session->has_token && !session->unnamed->first && !session->segments && !session->last_segment;
 }
 
+/* Host memory of what is kept of its answers, as results.c and ids.c charge it. */
+static uint64_t kept_bytes(const struct session *session)
+{
+	return session->n_results * sizeof(struct result) + session->stale.room * sizeof(*session->stale.many);
+}
+
+/* The two have the same uid, which may have another account since /etc/subuid was read again. */
+static void move_charges(struct session *from, struct session *to)
+{
+	struct limits_table *limits = &from->service->limits;
+
+	limits_give_back(limits, from->user, LIMITS_REQUEST_BYTES, kept_bytes(from));
+	limits_charge(limits, to->user, LIMITS_REQUEST_BYTES, kept_bytes(from));
+}
+
 /* What it has, but its connection, the user and the shared memory. */
 static void hand_over(struct session *from, struct session *to)
 {
 	uint64_t id = to->id;
 	struct session_unnamed *unnamed = to->unnamed;
 
+	move_charges(from, to);
 	to->id = from->id;
 	from->id = id;
 	to->unnamed = from->unnamed;
 	from->unnamed = unnamed;
+	tokens_remove(&from->service->persist.tokens, from);
+	from->has_token = false;
 	to->has_token = true;
 	to->lingers = from->lingers;
 	memcpy(to->token, from->token, sizeof(to->token));
@@ -101,8 +123,8 @@ static void hand_over(struct session *from, struct session *to)
 	to->n_results = from->n_results;
 	from->results = NULL;
 	from->n_results = 0;
-	from->has_token = false;
 	from->is_spent = true;
+	recorder_hand_over(&from->service->recorder, from, to);
 	persist_session_adopt(to);
 }
 
@@ -113,7 +135,7 @@ void session_return(struct session *absent, struct session *to)
 
 int session_stay_away(struct session *session, struct session *absent)
 {
-	int status = begin(absent, session->service, limits_take(&session->service->limits, session->uid), 0);
+	int status = begin(absent, session->service, limits_hold(session->user), session->uid, 0);
 
 	if (status)
 		return status;
@@ -122,25 +144,55 @@ int session_stay_away(struct session *session, struct session *absent)
 	return 0;
 }
 
-static int by_slot(const struct record *a, const struct record *b)
-{
-	uint32_t one = device_handle_slot(a->tensor->handle), other = device_handle_slot(b->tensor->handle);
+/* ---- walks ---- */
 
-	return one < other ? 1 : -1;
+void session_walk_begin(struct session_walk *walk, const struct session *asking)
+{
+	struct service *service = asking->service;
+	bool is_all = session_is_admin(asking);
+
+	*walk = (struct session_walk){
+		.service = service, .is_all = is_all, .at = is_all ? service->sessions : asking->user->sessions};
+	DL_PREPEND(service->walks, walk);
 }
 
-void session_settle(struct session *session)
+const struct session *session_walk_next(struct session_walk *walk)
 {
-	DL_SORT(session->unnamed->first, by_slot);
+	const struct session *session = walk->at;
+
+	if (session)
+		walk->at = walk->is_all ? session->next : session->user_next;
+	return session;
 }
+
+void session_walk_end(struct session_walk *walk)
+{
+	DL_DELETE(walk->service->walks, walk);
+}
+
+/* The session ends: no walk finds it. */
+static void leave_walks(struct session *session)
+{
+	struct session_walk *walk;
+
+	DL_FOREACH(session->service->walks, walk)
+	if (walk->at == session)
+		session_walk_next(walk);
+}
+
+/* ---- the end ---- */
 
 size_t session_hide(struct session *session, struct tensor **tensors, size_t most)
 {
 	size_t n = 0;
 
-	for (; session->unnamed->first && n < most; n++) {
-		tensors[n] = session->unnamed->first->tensor;
-		service_hide(session->service, tensors[n]);
+	while (session->unnamed->first && n < most) {
+		struct tensor *tensor = record_tensor(session->unnamed->first);
+
+		if (service_leaves_session(tensor))
+			continue;
+		service_hide(session->service, tensor);
+		tensors[n++] = tensor;
 	}
 	return n;
 }
@@ -151,8 +203,13 @@ static void end(struct session *session)
 	struct service *service = session->service;
 
 	segments_deinit(session);
+	leave_walks(session);
+	if (session->has_token)
+		tokens_remove(&service->persist.tokens, session);
 	DL_DELETE(service->sessions, session);
+	DL_DELETE2(session->user->sessions, session, user_prev, user_next);
 	service->n_sessions--;
+	session->user->n_sessions--;
 	if (!session->is_absent)
 		limits_give_back(&service->limits, session->user, LIMITS_SESSIONS, 1);
 	heap_free(service->heap, session->unnamed);
@@ -169,7 +226,7 @@ void session_deinit(struct session *session)
 	service->events.actor = session;
 	/* A base may take several of the list with it. */
 	while (session->unnamed->first)
-		service_release(service, session->unnamed->first->tensor);
+		service_release(service, record_tensor(session->unnamed->first));
 	persist_commit(&service->persist);
 	service->events.actor = NULL;
 	if (!session->is_spent) {
@@ -184,6 +241,6 @@ void session_leave(struct session *session)
 	results_leave(session);
 	stale_leave(session);
 	while (session->unnamed->first)
-		service_leave(session->service, session->unnamed->first->tensor);
+		service_leave(session->service, record_tensor(session->unnamed->first));
 	end(session);
 }

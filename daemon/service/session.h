@@ -8,20 +8,25 @@
 #include "daemon/service/service.h"
 
 /* Memory of the client's that is mapped here. */
+struct session;
+
 struct segments_memory {
 	uint8_t *base;
 	uint64_t bytes;
 	bool writable;
+	void *mapping; /* the source's own */
 };
 
 /* Where a session's shared memory comes from, and goes to. */
 struct segments_source {
-	/* Takes the memory that came with the request under way. 0; INVALID, RESOURCE_EXHAUSTED. */
-	int (*take)(void *ctx, struct segments_memory *memory, struct npumem_error *error);
+	/* Takes the memory that came with the request under way, where segments_check lets it: nothing is mapped
+	 * before, as address space is nobody's. 0; INVALID, RESOURCE_EXHAUSTED: then it is given up. */
+	int (*take)(void *ctx, const struct session *session, uint64_t id, struct segments_memory *memory,
+		    struct npumem_error *error);
 	void (*release)(void *ctx, const struct segments_memory *memory);
-	/* Whether the memory at `base` has faulted: it is zeros since then, and the client's no more. On any
-	 * thread, while it is mapped. NULL: it never does. */
-	bool (*is_broken)(void *ctx, const uint8_t *base);
+	/* Calls access(arg), which touches the memory. False where an access faulted: access was left in the
+	 * midst. On any thread. NULL: it never faults. */
+	bool (*reach)(const struct segments_memory *memory, void (*access)(void *arg), void *arg);
 	void *ctx;
 };
 
@@ -38,7 +43,7 @@ struct session {
 	struct service *service;
 	uint64_t id; /* > 0; not given again while the daemon lives */
 	uint32_t uid;
-	struct limits_user *user;
+	struct limits_user *user;	 /* its account's: charges and turns; rights go by the uid */
 	pid_t pid;			 /* of the client, for people; 0 where it is not known */
 	struct session_unnamed *unnamed; /* its own */
 	struct segment *segments;
@@ -63,7 +68,18 @@ struct session {
 	size_t n_made;
 	struct result *results;
 	size_t n_results;
-	struct session *next, *prev;
+	struct session *next, *prev;	       /* of all */
+	struct session *user_next, *user_prev; /* of its user */
+	struct session *bucket_next;	       /* of tokens with one hash (kept/tokens.h) */
+};
+
+/* The sessions that a session may know of, one after the other, while others begin and end: all of them for root
+ * and the daemon's uid, its user's for any other. Sessions that begin after the walk are not found. */
+struct session_walk {
+	struct service *service;
+	const struct session *at; /* the next one; NULL: there is none */
+	bool is_all;
+	struct session_walk *next, *prev; /* of service->walks */
 };
 
 /* The caller owns the storage. 0; RESOURCE_EXHAUSTED (too many sessions, or no host memory). */
@@ -86,11 +102,14 @@ int session_stay_away(struct session *session, struct session *absent);
 /* Ends a session here alone: what is kept of it is for the next process. */
 void session_leave(struct session *session);
 
-/* In what order its anonymous tensors are hidden follows from here on from their handles alone, but for new ones,
- * which come first: so a session that is restored from this moment ends as this one does. */
-void session_settle(struct session *session);
 /* Hides at most `most` of the session's anonymous tensors, and their views: for tensors_free. Returns how many. */
 size_t session_hide(struct session *session, struct tensor **tensors, size_t most);
+
+/* The storage is the caller's. A walk that has begun must end before its service. */
+void session_walk_begin(struct session_walk *walk, const struct session *asking);
+/* NULL: there is none any more. */
+const struct session *session_walk_next(struct session_walk *walk);
+void session_walk_end(struct session_walk *walk);
 
 /* True for root and the daemon's own uid. */
 static inline bool session_is_admin(const struct session *session)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "daemon/service/kept/results.h"
+#include "daemon/service/turn.h"
 
 static int check_free_name(const struct session *session, const char *name, struct npumem_error *error)
 {
@@ -42,33 +43,50 @@ static int check_free_names(const struct session *session, const char *const *na
 	return 0;
 }
 
-/* Views have no storage. */
-static uint64_t charge_of(const struct service *service, const struct tensor *tensor)
+/* Of grants that are there. */
+static uint32_t grants_bytes(const struct record *record)
 {
-	const struct npumem_geometry *geometry = &device_options(service->device)->geometry;
-
-	return tensor->base ? 0 : (uint64_t)(tensor->place.bytes_per_npu * geometry->n_npus);
+	return record_grants(record) ? sizeof(struct record_grants) : 0;
 }
 
-/* What was just allocated goes again. */
-static void take_back(struct service *service, struct tensor *const *tensors, unsigned n)
+/* Of a tensor with so many meetings: in the heap, and in the mapped files of the state. */
+static uint32_t host_bytes(const struct service *service, unsigned n_meetings)
 {
-	while (n-- > 0)
-		device_release(service->device, tensors[n], NULL, NULL);
+	/* A cell with its frame, and a part of the journal. */
+	enum { STATE_BYTES = STORE_TENSOR_BYTES_MAX + 80 };
+	size_t in_state = persist_is_on(&service->persist) ? STATE_BYTES : 0;
+
+	return (uint32_t)(device_host_bytes(service->device, n_meetings) + in_state);
 }
 
-/* What was just allocated, against what the uid may have; where it is too much it goes again. */
+/* n tensors of the user more, as yet without meetings. */
+static int check_more(struct session *session, unsigned n, struct npumem_error *error)
+{
+	struct limits_table *limits = &session->service->limits;
+	int status = limits_check(limits, session->user, LIMITS_TENSORS, n, error);
+
+	if (status)
+		return status;
+	return limits_check(limits, session->user, LIMITS_HOST_BYTES,
+			    (uint64_t)n * host_bytes(session->service, 0), error);
+}
+
+/* What was just allocated, against what the user may have; where it is too much it goes again. */
 static int check_charges(struct session *session, struct tensor *const *tensors, unsigned n,
 			 struct npumem_error *error)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, host = 0;
 	int status;
 
-	for (unsigned i = 0; i < n; i++)
-		bytes += charge_of(session->service, tensors[i]);
+	for (unsigned i = 0; i < n; i++) {
+		bytes += record_device_bytes(tensor_owner_room(tensors[i]));
+		host += host_bytes(session->service, tensors[i]->n_meetings);
+	}
 	status = limits_check(&session->service->limits, session->user, LIMITS_DEVICE_BYTES, bytes, error);
+	if (!status)
+		status = limits_check(&session->service->limits, session->user, LIMITS_HOST_BYTES, host, error);
 	if (status)
-		take_back(session->service, tensors, n);
+		device_release_all(session->service->device, tensors, n);
 	return status;
 }
 
@@ -79,20 +97,26 @@ static int check_room_to_keep(struct service *service, struct tensor *const *ten
 	int status = persist_prepare_new(service, tensors, n, error);
 
 	if (status)
-		take_back(service, tensors, n);
+		device_release_all(service->device, tensors, n);
 	return status;
 }
 
-static void charge(struct service *service, struct tensor *tensor, struct limits_user *user)
+static void charge(struct service *service, struct tensor *tensor, struct limits_user *user, uint32_t uid)
 {
 	struct record *record = tensor_owner_room(tensor);
 
-	record->uid = user->uid;
+	record->uid = uid;
 	record->user = user;
-	record->charge = charge_of(service, tensor);
-	tensor->account = &user->packs;
+	if (!tensor->base)
+		tensor->account = &user->packs;
 	limits_charge(&service->limits, user, LIMITS_TENSORS, 1);
-	limits_charge(&service->limits, user, LIMITS_DEVICE_BYTES, record->charge);
+	limits_charge(&service->limits, user, LIMITS_VIEWS, tensor->base != NULL);
+	limits_charge(&service->limits, user, LIMITS_DEVICE_BYTES, record_device_bytes(record));
+	if (!tensor->base)
+		totals_add(&user->totals, service->limits.geometry, tensor, 1);
+	service_count_place(service, tensor, tensor_offset(tensor), 1);
+	record->host_bytes = host_bytes(service, tensor->n_meetings) + grants_bytes(record);
+	limits_charge(&service->limits, user, LIMITS_HOST_BYTES, record->host_bytes);
 }
 
 int tensors_readopt(struct service *service, struct session *session, uint32_t uid, struct tensor *tensor)
@@ -101,7 +125,7 @@ int tensors_readopt(struct service *service, struct session *session, uint32_t u
 
 	if (!user)
 		return -ENOMEM;
-	charge(service, tensor, user);
+	charge(service, tensor, user, uid);
 	service_adopt(service, session, tensor);
 	return 0;
 }
@@ -112,52 +136,19 @@ static void adopt(struct session *session, const char *name, unsigned index, str
 	struct record *record = tensor_owner_room(tensor);
 
 	record->session_id = session->id;
+	record->era = session->service->recorder.era;
 	if (results_are_kept(session)) {
 		record->request = session->request;
 		record->request_index = index;
 		record->maker_cell = session->cell;
 	}
-	/* Its session has the user, so this takes no memory. */
-	charge(session->service, tensor, limits_take(&session->service->limits, session->uid));
+	charge(session->service, tensor, limits_hold(session->user), session->uid);
 	memcpy(record->name, name, strlen(name)); /* checked: it fits, and the rest is zero */
 	service_adopt(session->service, session, tensor);
 	if (record->request)
 		results_add_made(session, record);
 	persist_put(session->service, tensor);
 	events_tensor(session->service, EVENTS_ALLOCATED, tensor, session, -1);
-}
-
-static bool in_the_way_of(const struct waiter *claimant, struct tensor *const *tensors, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		const struct npumem_place *place = &tensors[i]->place;
-
-		if (place->offset < claimant->to && claimant->from < place->offset + place->bytes_per_npu)
-			return true;
-	}
-	return false;
-}
-
-/* What was just allocated goes back where it is not its turn to take that. `largest`: free before it was. */
-static int check_turn(struct service *service, struct tensor **tensors, unsigned n, enum tensors_turn turn,
-		      int64_t largest, struct npumem_error *error)
-{
-	const struct waiter *claimant = waiting_claimant(service);
-	int64_t free_bytes, left, asked = tensors[0]->place.bytes_per_npu;
-
-	device_room(service->device, &free_bytes, &left);
-	if (!claimant || turn == TENSORS_HEAD ||
-	    (turn == TENSORS_AT_ONCE && left >= largest && !in_the_way_of(claimant, tensors, n)))
-		return 0;
-	take_back(service, tensors, n);
-	npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-			 turn == TENSORS_LAST
-				 ? "%u allocations wait for room before this one"
-				 : "what is free here is kept for the %u allocations that wait for room",
-			 service->waiting.n);
-	npumem_error_number(error, "asked_bytes_per_npu", asked);
-	npumem_error_number(error, "waiting", service->waiting.n);
-	return NPUMEM_RESOURCE_EXHAUSTED;
 }
 
 bool tensors_lacked_room(const struct npumem_error *error)
@@ -186,8 +177,7 @@ static int check(const struct tensors_alloc *alloc, struct npumem_error *error)
 	struct session *session = alloc->session;
 	int status = check_free_names(session, alloc->names, alloc->n, error);
 
-	return status ? status
-		      : limits_check(&session->service->limits, session->user, LIMITS_TENSORS, alloc->n, error);
+	return status ? status : check_more(session, alloc->n, error);
 }
 
 int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
@@ -203,22 +193,25 @@ int tensors_alloc_begin(struct tensors_alloc *alloc, struct npumem_error *error)
 	if (status)
 		return status;
 	device_room(service->device, &free_bytes, &alloc->largest);
+	places_before(alloc->session, alloc->requests, alloc->n, &alloc->places);
 	device_alloc_begin(&alloc->device, service->device, alloc->requests, alloc->n, alloc->tensors);
 	return 0;
 }
 
 /* What others did meanwhile counts: names, and what the uid may have. */
-static int check_again(struct tensors_alloc *alloc, struct npumem_error *error)
+static int check_again(struct tensors_alloc *alloc, struct waiting_claims claims, struct npumem_error *error)
 {
 	struct service *service = alloc->session->service;
 	int status = check(alloc, error);
 
 	if (status)
-		take_back(service, alloc->tensors, alloc->n);
+		device_release_all(service->device, alloc->tensors, alloc->n);
 	if (!status)
 		status = check_charges(alloc->session, alloc->tensors, alloc->n, error);
 	if (!status)
-		status = check_turn(service, alloc->tensors, alloc->n, alloc->turn, alloc->largest, error);
+		status = turn_check(alloc, claims, error);
+	if (!status)
+		status = places_check(alloc->session, &alloc->places, alloc->tensors, alloc->n, error);
 	if (!status)
 		status = check_room_to_keep(service, alloc->tensors, alloc->n, error);
 	return status;
@@ -251,20 +244,27 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 {
 	struct session *session = alloc->session;
 	struct error_context context = access_context(session, error);
+	struct waiting_claims claims;
 	int status;
 
 	give_back_search(alloc);
+	/* What waits is tried whenever something is freed. */
+	context.is_brief = alloc->turn == TENSORS_HEAD;
+	/* Before its own tensors are in the way of them. */
+	claims = waiting_claims(session->service, session->user);
 	status = device_alloc_step(&alloc->device, steps, &context);
 	if (status == -EAGAIN)
 		status = charge_search(alloc, error);
 	if (!status)
-		status = check_again(alloc, error);
+		status = check_again(alloc, claims, error);
 	if (status)
 		return status;
 	for (unsigned i = 0; i < alloc->n; i++)
 		adopt(session, alloc->names[i], i, alloc->tensors[i]);
 	persist_commit(&session->service->persist);
 	events_room(session->service);
+	/* It may be in the way of one of its user's that held others up. */
+	session->service->waiting.look |= session->service->waiting.n > 0;
 	return 0;
 }
 
@@ -272,6 +272,15 @@ void tensors_alloc_cancel(struct tensors_alloc *alloc)
 {
 	give_back_search(alloc);
 	device_alloc_cancel(&alloc->device);
+}
+
+void tensors_moved(struct service *service, const struct device_move *moves, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		service_count_place(service, moves[i].tensor, moves[i].from_offset, -1);
+		service_count_place(service, moves[i].tensor, moves[i].to_offset, 1);
+	}
+	persist_moved(service, moves, n);
 }
 
 int tensors_view(struct session *session, struct tensor *base, const char *name, const struct device_slice *slice,
@@ -282,7 +291,9 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 	int status = check_free_name(session, name, error);
 
 	if (!status)
-		status = limits_check(&service->limits, session->user, LIMITS_TENSORS, 1, error);
+		status = limits_check(&service->limits, session->user, LIMITS_VIEWS, 1, error);
+	if (!status)
+		status = check_more(session, 1, error);
 	if (!status)
 		status = shape ? device_view_reshape(service->device, base, shape, view, &context)
 			       : device_view_slice(service->device, base, slice, view, &context);
@@ -316,14 +327,14 @@ int tensors_free_check(struct session *session, struct tensor *const *tensors, s
 	return NPUMEM_INVALID;
 }
 
-void tensors_mark_going(struct tensor **tensors, size_t n, struct scheduler_entry *by)
+void tensors_mark_going(struct service *service, struct tensor **tensors, size_t n)
 {
 	size_t n_views = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		struct tensor *tensor = tensors[i];
 
-		service_mark_going(tensor, by);
+		service_mark_going(service, tensor);
 		if (!tensor->base)
 			continue;
 		tensors[i] = tensors[n_views];
@@ -331,16 +342,12 @@ void tensors_mark_going(struct tensor **tensors, size_t n, struct scheduler_entr
 	}
 }
 
-/* A tensor and those views of it that are not hidden yet. What made them is told while they are there. */
+/* A tensor and those views of it that are not hidden yet. What made the tensor is told while it is there. */
 static uint64_t hide(struct service *service, struct tensor *tensor)
 {
-	uint64_t n = 1;
+	uint64_t n = 1 + record_of(tensor)->n_views;
 
 	results_gone(service, tensor);
-	for (struct tensor *view = tensor->base ? NULL : tensor->views; view; view = view->next_view) {
-		n += !record_of(view)->is_gone;
-		results_gone(service, view);
-	}
 	service_hide(service, tensor);
 	return n;
 }
@@ -361,17 +368,53 @@ void tensors_hide(struct session *session, struct tensor *const *tensors, size_t
 	persist_commit(&service->persist);
 }
 
-uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n)
+void tensors_free_begin(struct tensors_free *free, struct tensor *const *tensors, size_t n)
 {
+	*free = (struct tensors_free){.tensors = tensors, .n = n};
+	while (free->first_root < n && tensors[free->first_root]->base)
+		free->first_root++;
+}
+
+bool tensors_free_views(struct session *session, struct tensors_free *free)
+{
+	enum { STEPS = 512 }; /* of less than a microsecond, where nobody follows events */
 	struct service *service = session->service;
-	uint64_t n_freed = 0;
+	unsigned steps = 0;
 
 	service->events.actor = session;
-	for (size_t i = 0; i < n; i++)
-		n_freed += service_release(service, tensors[i]);
+	for (; free->at < free->n && steps < STEPS; steps++) {
+		struct tensor *tensor = free->tensors[free->at];
+
+		if (tensor->base || tensor_views(tensor))
+			free->n_freed += service_release(service, tensor->base ? tensor : tensor_views(tensor));
+		if (free->at < free->first_root || !tensor_views(tensor))
+			free->at++;
+	}
 	service->events.actor = NULL;
 	persist_commit(&service->persist);
-	return n_freed;
+	return free->at == free->n;
+}
+
+uint64_t tensors_free_rest(struct session *session, struct tensors_free *free)
+{
+	struct service *service = session->service;
+
+	service->events.actor = session;
+	for (size_t i = free->first_root; i < free->n; i++)
+		free->n_freed += service_release(service, free->tensors[i]);
+	service->events.actor = NULL;
+	persist_commit(&service->persist);
+	return free->n_freed;
+}
+
+uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n)
+{
+	struct tensors_free free;
+
+	tensors_free_begin(&free, tensors, n);
+	while (!tensors_free_views(session, &free))
+		;
+	return tensors_free_rest(session, &free);
 }
 
 /* Prepared, with a result. */
@@ -434,16 +477,29 @@ int tensors_rename(struct session *session, struct tensor *tensor, const char *n
 	memset(record->name, 0, sizeof(record->name));
 	memcpy(record->name, name, strlen(name));
 	names_add(names, record);
+	record->changed_at = ++session->service->changes;
 	keep_change(session, tensor);
 	events_renamed(session->service, tensor, session, before);
 	return 0;
 }
 
-static struct record_grants *grants_of(struct session *session, struct record *record)
+/* They stay until the tensor goes, and are its owner's user's. 0; RESOURCE_EXHAUSTED. */
+static int make_grants(struct session *session, struct record *record, struct npumem_error *error)
 {
+	struct limits_table *limits = &session->service->limits;
+	int status;
+
+	if (record->grants)
+		return 0;
+	status = limits_check(limits, record->user, LIMITS_HOST_BYTES, sizeof(*record->grants), error);
+	if (status)
+		return status;
+	record->grants = heap_zalloc(session->service->heap, 1, sizeof(*record->grants));
 	if (!record->grants)
-		record->grants = heap_zalloc(session->service->heap, 1, sizeof(*record->grants));
-	return record->grants;
+		return heap_exhausted(error);
+	record->host_bytes += grants_bytes(record);
+	limits_charge(limits, record->user, LIMITS_HOST_BYTES, grants_bytes(record));
+	return 0;
 }
 
 /* The i-th, which is the uid's, or is none's yet. */
@@ -471,9 +527,10 @@ int tensors_grant(struct session *session, struct tensor *tensor, uint32_t uid, 
 					"a tensor without a name dies with its session and cannot be granted");
 	if (uid == record->uid)
 		return npumem_error_set(error, NPUMEM_INVALID, "uid %" PRIu32 " owns %s", uid, record->name);
-	grants = grants_of(session, record);
-	if (!grants)
-		return heap_exhausted(error);
+	status = make_grants(session, record, error);
+	if (status)
+		return status;
+	grants = record->grants;
 	while (i < grants->n && grants->to[i].uid != uid)
 		i++;
 	if (access != RECORD_NONE && i == RECORD_GRANTS_MAX)
@@ -494,13 +551,13 @@ struct tensor *tensors_after(const struct session *session, uint64_t *at, unsign
 
 	do
 		tensor = device_after(session->service->device, at, looks);
-	while (tensor && (record_of(tensor)->is_gone || !access_sees(session, tensor)));
+	while (tensor && (record_is_gone(record_of(tensor)) || !access_sees(session, tensor)));
 	return tensor;
 }
 
 void tensors_new_state(const struct tensor *tensor, struct device_state *state)
 {
-	*state = (struct device_state){.unwritten_bytes = tensor->place.blocks.data};
+	*state = (struct device_state){.unwritten_bytes = tensor_data_bytes(tensor)};
 	device_state_lending(tensor, state);
 }
 
@@ -508,7 +565,7 @@ void tensors_describe(const struct session *session, const struct tensor *tensor
 		      struct tensors_description *description)
 {
 	const struct record *record = record_of(tensor);
-	const struct npumem_blocks *blocks = &tensor->place.blocks;
+	const int64_t data_bytes = tensor_data_bytes(tensor);
 
 	description->tensor = tensor;
 	description->name = record->name;
@@ -532,5 +589,5 @@ void tensors_describe(const struct session *session, const struct tensor *tensor
 		description->state = "ok";
 	else
 		description->state =
-			description->bytes.unwritten_bytes < blocks->data ? "partly written" : "unwritten";
+			description->bytes.unwritten_bytes < data_bytes ? "partly written" : "unwritten";
 }

@@ -4,6 +4,7 @@
 #define SERVICE_TENSORS_H
 
 #include "daemon/service/access.h"
+#include "daemon/service/places.h"
 
 enum { TENSORS_ALLOC_MAX = 256 }; /* of one request */
 
@@ -14,10 +15,9 @@ int tensors_alloc(struct session *session, const struct device_request *requests
 
 /* Whose turn it is, where others wait for room. */
 enum tensors_turn {
-	TENSORS_AT_ONCE, /* not in line: takes what is not of the largest free extent, nor where the claimant
-			  * must lie */
-	TENSORS_LAST,	 /* about to stand in line: takes nothing while somebody there holds others up */
-	TENSORS_HEAD,	 /* nobody holds it up: takes what it finds */
+	TENSORS_AT_ONCE, /* not in line: takes what is not of the largest free extent, where one claims that */
+	TENSORS_LAST,	 /* about to stand in line: takes nothing while one there claims the largest free extent */
+	TENSORS_HEAD,	 /* its turn in line: takes what it finds, but for the range that another one claims */
 };
 /* tensors_alloc in steps (device_alloc_step), and in turn: RESOURCE_EXHAUSTED also where it is not this one's
  * turn. */
@@ -28,8 +28,10 @@ struct tensors_alloc {
 	unsigned n;
 	struct tensor **tensors;
 	enum tensors_turn turn;
+	const struct waiter *waiter; /* with TENSORS_HEAD: its own */
 
-	int64_t largest;     /* free before */
+	int64_t largest; /* free before */
+	struct places places;
 	size_t search_bytes; /* that its uid is charged for between two steps */
 	struct device_alloc device;
 };
@@ -40,6 +42,9 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 void tensors_alloc_cancel(struct tensors_alloc *alloc);
 /* Whether that refusal may be over when something is freed. */
 bool tensors_lacked_room(const struct npumem_error *error);
+
+/* A compaction has decided these moves: prepared (persist.h). Commits. */
+void tensors_moved(struct service *service, const struct device_move *moves, unsigned n);
 
 /* A slice of `base`, or where `shape` is given the same elements in that shape. `name` as above. 0; INVALID,
  * ALREADY_EXISTS, RESOURCE_EXHAUSTED. */
@@ -57,12 +62,21 @@ enum { TENSORS_FREE_MAX = 256 }; /* of one request */
 int tensors_free_check(struct session *session, struct tensor *const *tensors, size_t n,
 		       struct npumem_error *error);
 /* service_mark_going for each; puts views first, as a base takes its own with it. */
-void tensors_mark_going(struct tensor **tensors, size_t n, struct scheduler_entry *by);
+void tensors_mark_going(struct service *service, struct tensor **tensors, size_t n);
 /* Their free takes effect, for good: nobody finds them any more, their names are free, and whatever happens to the
  * daemon they are gone for the next one, too. Nothing is under way with them. */
 void tensors_hide(struct session *session, struct tensor *const *tensors, size_t n);
 /* Releases what was hidden so, with its views; returns how many went. */
 uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n);
+/* The same in steps of bounded work: views, until tensors_free_views says that none is left, and then the rest. */
+struct tensors_free {
+	struct tensor *const *tensors; /* the caller's; views come first */
+	size_t n, at, first_root;
+	uint64_t n_freed;
+};
+void tensors_free_begin(struct tensors_free *free, struct tensor *const *tensors, size_t n);
+bool tensors_free_views(struct session *session, struct tensors_free *free);
+uint64_t tensors_free_rest(struct session *session, struct tensors_free *free);
 
 /* Makes a tensor read-only for good. 0, or what device_seal says. */
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error);

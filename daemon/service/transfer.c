@@ -9,14 +9,11 @@
 
 enum { CHUNK_BYTES = 16 << 10 }; /* on a thread's stack */
 
-static void describe(const struct session *session, const struct op *op, struct recorder_transfer *transfer)
+static void describe(const struct op *op, struct recorder_transfer *transfer)
 {
-	const struct npumem_place *place = &op->tensor->place;
-	const struct segment *segment = session->segments;
+	const struct npumem_place *place = TENSOR_PLACE(op->tensor);
 
-	while (segment && segment->memory.base != op->system.base)
-		segment = segment->next;
-	transfer->segment = segment ? segment->id : 0;
+	transfer->segment = op->system.segment->id;
 	transfer->offset = op->system.off;
 	transfer->element_bytes = npumem_dtype_bytes(place->dtype);
 	transfer->extent = (struct npumem_dims){1, 1, 1, op->count};
@@ -35,17 +32,17 @@ struct recorder_transfer *transfer_new(struct session *session, const struct op 
 	struct recorder_transfer *transfer;
 	size_t bytes = 0;
 
-	if (!recorder_is_on(recorder) || !op->system.shared || (op->kind != OP_READ && op->kind != OP_WRITE))
+	if (!recorder_is_on(recorder) || !op->system.segment || (op->kind != OP_READ && op->kind != OP_WRITE))
 		return NULL;
 	if (op->kind == OP_WRITE)
-		bytes = (size_t)op->count * npumem_dtype_bytes(op->tensor->place.dtype);
+		bytes = (size_t)op->count * npumem_dtype_bytes(tensor_dtype(op->tensor));
 	transfer = recorder_alloc(recorder, sizeof(*transfer) + bytes);
 	if (!transfer)
 		return NULL;
 	memset(transfer, 0, sizeof(*transfer));
 	transfer->is_read = op->kind == OP_READ;
 	transfer->bytes = bytes;
-	describe(session, op, transfer);
+	describe(op, transfer);
 	return transfer;
 }
 
@@ -60,7 +57,7 @@ static void read_back(struct session *session, const struct op *op, int64_t firs
 	struct op back = {.kind = OP_READ, .tensor = op->tensor, .first = first, .count = count};
 
 	back.system.base = to;
-	back.system.bytes = (size_t)count * npumem_dtype_bytes(op->tensor->place.dtype);
+	back.system.bytes = (size_t)count * npumem_dtype_bytes(tensor_dtype(op->tensor));
 	operations_run(session, &back, NULL);
 }
 

@@ -6,6 +6,7 @@
 
 #include <utlist.h>
 
+#include "daemon/device/arena/arena.h"
 #include "daemon/device/placement/fits_empty.h"
 #include "daemon/service/service.h"
 
@@ -86,8 +87,8 @@ static uint64_t window(const struct service *service)
 	return service->events.now_ns ? service->events.now_ns() / WAITING_WINDOW_NS : 0;
 }
 
-/* Above it one yields. Large requests have every other window for themselves, so that they are not starved; the
- * others the rest, so that nobody is kept out for longer than one. */
+/* Above it a request yields. Large requests hold others up in every other window, so that they are not starved;
+ * the others have the rest, so that nobody is kept out for longer than one. */
 static uint64_t bound(const struct service *service)
 {
 	return window(service) % 2 ? share(service) : UINT64_MAX;
@@ -98,24 +99,100 @@ static bool exceeds(const struct waiter *waiter, uint64_t bytes)
 	return waiter->bytes > bytes || waiter->user->now[LIMITS_DEVICE_BYTES] > bytes - waiter->bytes;
 }
 
-const struct waiter *waiting_claimant(const struct service *service)
+static bool has_addresses(const struct waiter *waiter)
 {
-	const struct waiter *waiter = first(&service->waiting);
-	uint64_t most = waiter ? bound(service) : 0;
-
-	while (waiter && exceeds(waiter, most))
-		waiter = after(waiter);
-	return waiter;
+	return waiter->from < waiter->to;
 }
 
-/* The first that was not tried in this round, of those that nobody holds up. */
+/* Whether there is a place for it between its user's tensors and those that cannot be moved. It costs little where
+ * neither has changed; it may miss a place, as it counts in cells. */
+static bool has_place(const struct service *service, const struct waiter *waiter)
+{
+	int64_t npu_bytes = device_options(service->device)->geometry.npu_bytes;
+	struct limits_user *user = waiter->user;
+
+	occupancy_gaps_update(&user->gaps, npu_bytes, &user->places, device_immovable(service->device));
+	if (has_addresses(waiter))
+		return !waiter->anywhere && occupancy_gaps_has(&user->gaps, npu_bytes, waiter->from, waiter->to);
+	return waiter->anywhere <= user->gaps.longest;
+}
+
+/* Whether others give back what it waits for, as far as they can. `most`: of the bytes that it may have with its
+ * user's. */
+static bool holds_others_up(const struct service *service, const struct waiter *waiter, uint64_t most)
+{
+	return !exceeds(waiter, most) &&
+	       !exceeds(waiter, limits_most(&service->limits, waiter->user, LIMITS_DEVICE_BYTES)) &&
+	       has_place(service, waiter);
+}
+
+/* Adds what the requests of `from` claim from those of `user`. A user's own later requests wait for one in any
+ * case: whoever frees what it waits for, small ones do not take it all the time. */
+static void add_claims(const struct service *service, const struct limits_user *from,
+		       const struct limits_user *user, uint64_t most, struct waiting_claims *claims)
+{
+	for (const struct waiter *waiter = from->waiters; waiter; waiter = waiter->next) {
+		bool has_range = has_addresses(waiter);
+
+		if (exceeds(waiter, most))
+			continue;
+		if (!(has_range && claims->range) && (from == user || holds_others_up(service, waiter, most)))
+			*(has_range ? &claims->range : &claims->extent) = waiter;
+		/* Those behind it wait for it. */
+		if (!has_range)
+			return;
+	}
+}
+
+struct waiting_claims waiting_claims(const struct service *service, const struct limits_user *user)
+{
+	const struct limits_user *from = service->waiting.first;
+	struct waiting_claims claims = {.extent = NULL};
+	uint64_t most = from ? bound(service) : 0;
+
+	for (; from && !claims.extent; from = from->next_turn)
+		add_claims(service, from, user, most, &claims);
+	return claims;
+}
+
+/* What a try would find, at no cost: so that many that wait in vain cost others nothing. */
+static bool cannot_fit(const struct service *service, const struct waiter *waiter)
+{
+	int64_t free_bytes, largest;
+
+	if (waiter->reuses)
+		return false;
+	device_room(service->device, &free_bytes, &largest);
+	return waiter->least > largest || (has_addresses(waiter) && waiter->from % ARENA_QUANTUM == 0 &&
+					   device_is_taken(service->device, waiter->from));
+}
+
+/* The first of a user's that was not tried in this round, of those that none of its own holds up. NULL: there is
+ * none; *holds_others: nor is any behind them. */
+static struct waiter *untried_of(const struct service *service, const struct limits_user *user, uint64_t most,
+				 bool *holds_others)
+{
+	for (struct waiter *waiter = user->waiters; waiter; waiter = waiter->next) {
+		if (waiter->tried != service->waiting.round && !cannot_fit(service, waiter))
+			return waiter;
+		waiter->tried = service->waiting.round;
+		if (has_addresses(waiter) || exceeds(waiter, most))
+			continue;
+		*holds_others = holds_others_up(service, waiter, most);
+		return NULL;
+	}
+	return NULL;
+}
+
 static struct waiter *untried(const struct service *service)
 {
-	struct waiter *waiter = first(&service->waiting);
-	uint64_t most = waiter ? bound(service) : 0;
+	const struct limits_user *user = service->waiting.first;
+	uint64_t most = user ? bound(service) : 0;
+	struct waiter *waiter = NULL;
+	bool holds_others = false;
 
-	while (waiter && waiter->tried == service->waiting.round)
-		waiter = exceeds(waiter, most) ? after(waiter) : NULL;
+	for (; user && !waiter && !holds_others; user = user->next_turn)
+		waiter = untried_of(service, user, most, &holds_others);
 	return waiter;
 }
 
@@ -138,10 +215,13 @@ struct waiter *waiting_next(struct service *service)
 
 uint64_t waiting_window_end(const struct service *service)
 {
-	if (service->waiting.n < 2 || !service->events.now_ns ||
-	    !exceeds(first(&service->waiting), share(service)))
+	const struct waiter *waiter = first(&service->waiting);
+
+	if (service->waiting.n < 2 || !service->events.now_ns)
 		return WAITING_NEVER;
-	return (window(service) + 1) * WAITING_WINDOW_NS;
+	while (waiter && !exceeds(waiter, share(service)))
+		waiter = after(waiter);
+	return waiter ? (window(service) + 1) * WAITING_WINDOW_NS : WAITING_NEVER;
 }
 
 /* ---- times ---- */
@@ -172,6 +252,8 @@ bool waiting_measure(const struct device *device, const struct device_request *r
 	waiter->from = geometry->npu_bytes;
 	waiter->to = 0;
 	waiter->bytes = 0;
+	waiter->anywhere = waiter->least = 0;
+	waiter->reuses = false;
 	for (unsigned i = 0; i < n; i++) {
 		struct npumem_place place;
 
@@ -179,8 +261,15 @@ bool waiting_measure(const struct device *device, const struct device_request *r
 			continue;
 		/* Far from overflow: each was found to have no more than an NPU has. */
 		waiter->bytes += (uint64_t)(place.bytes_per_npu * geometry->n_npus);
-		if (requests[i].spec.address == NPUMEM_ANY)
+		waiter->reuses |= requests[i].reuse > NPUMEM_NEVER;
+		if (place.bytes_per_npu > waiter->least)
+			waiter->least = place.bytes_per_npu;
+		if (requests[i].spec.address == NPUMEM_ANY) {
+			waiter->anywhere =
+				(waiter->anywhere + ARENA_ALIGN_MAX - 1) / ARENA_ALIGN_MAX * ARENA_ALIGN_MAX +
+				place.bytes_per_npu;
 			continue;
+		}
 		if (place.offset < waiter->from)
 			waiter->from = place.offset;
 		if (place.offset + place.bytes_per_npu > waiter->to)

@@ -1,9 +1,14 @@
-/* The line of allocations that wait for room: one queue for each uid, and the uids take turns.
+/* The line of allocations that wait for room: one queue for each user, and the users take turns.
  *
- * The claimant of the line is the first that does not yield. Nothing passes it, so that a large request is not
- * starved by small ones; what does not stand in line leaves it the largest free extent (tensors.c). One that asks,
- * with what its uid has, for more than an equal share of the device yields in every second window of the clock, as
- * what it waits for may be its own to free, or never come. Owns no waiter or timer. */
+ * A request holds other users up only while it could be granted if they gave back what they hold and compaction
+ * can move. Where tensors of its own user, a pin or its user's limit are in the way, it holds up its own user's
+ * later requests alone. There are two ways to hold a request up:
+ *  - By one without addresses: nothing behind it in the line is tried, so that a large request is not starved by
+ * small ones, and a request outside the line leaves it the largest free extent (tensors.c).
+ *  - By one with addresses only: others are placed outside its range.
+ * The first of each kind is the claimant. A request that mixes the two holds no other user up. A request that
+ * asks, with what its user has, for more than an equal share of the device holds others up in every second window
+ * of the clock. Owns no waiter or timer. */
 #ifndef SERVICE_WAITING_H
 #define SERVICE_WAITING_H
 
@@ -22,6 +27,9 @@ struct waiter {
 	uint64_t bytes;		  /* of footprints, on all NPUs */
 	uint64_t deadline_ns;	  /* WAITING_NEVER: none */
 	int64_t from, to;	  /* offsets that it must have, by its fixed addresses; from >= to: none */
+	int64_t least;		  /* bytes of each NPU of its largest tensor */
+	bool reuses;		  /* one of them may lie over others */
+	int64_t anywhere;	  /* bytes of each NPU that its tensors without an address need in one piece */
 
 	/* The line's own. */
 	uint64_t tried;		    /* in that round */
@@ -35,7 +43,8 @@ struct waiting {
 	uint64_t deadline_ns;	   /* none is earlier, and waiting_expired looks for the next */
 	uint64_t round;
 	bool room; /* something was freed or moved since the round began */
-	bool look; /* somebody came or left, or a window began, since there was nobody to be tried */
+	bool look; /* a request came or left, a window began, or what holds one up may have changed, since there
+		    * was nobody to be tried */
 };
 
 void waiting_init(struct waiting *waiting, struct limits_table *limits);
@@ -51,15 +60,21 @@ void waiting_served(struct waiting *waiting, struct waiter *waiter);
 /* Who is to be tried now, once; NULL: nobody before something happens. */
 struct waiter *waiting_next(struct service *service);
 
-/* For whom what is free is kept; NULL: nobody, as those in line yield. */
-const struct waiter *waiting_claimant(const struct service *service);
+/* For whom what is free is kept; NULL: nobody. */
+struct waiting_claims {
+	const struct waiter *extent; /* the largest free extent, */
+	const struct waiter *range;  /* and its range of offsets */
+};
+/* What a request of `user` has to leave alone. */
+struct waiting_claims waiting_claims(const struct service *service, const struct limits_user *user);
 /* When others may have their turn by the clock alone, and `look` is to be set; WAITING_NEVER. */
 uint64_t waiting_window_end(const struct service *service);
 
 /* The first whose deadline is over, or NULL. */
 struct waiter *waiting_expired(struct waiting *waiting, uint64_t now_ns);
 
-/* Sets bytes, from and to. False where not even an empty device has room for them (fits_empty_fits). */
+/* Sets bytes, from, to, least, reuses and anywhere. False where not even an empty device has room for them
+ * (fits_empty_fits). */
 bool waiting_measure(const struct device *device, const struct device_request *requests, unsigned n,
 		     struct waiter *waiter);
 

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -52,7 +54,12 @@ int calls_stat(const struct store_hooks *hooks, int fd, struct statx *out)
 
 int calls_make_directory(const struct store_hooks *hooks, const char *path)
 {
-	return CALL(hooks, "mkdir", mkdir(path, 0700)) && errno != EEXIST ? -errno : 0;
+	return calls_make_directory_in(hooks, AT_FDCWD, path);
+}
+
+int calls_make_directory_in(const struct store_hooks *hooks, int directory, const char *name)
+{
+	return CALL(hooks, "mkdir", mkdirat(directory, name, 0700)) && errno != EEXIST ? -errno : 0;
 }
 
 int64_t calls_read(const struct store_hooks *hooks, int fd, void *to, size_t bytes, uint64_t off)
@@ -73,8 +80,7 @@ int64_t calls_read(const struct store_hooks *hooks, int fd, void *to, size_t byt
 	return (int64_t)done;
 }
 
-/* For file systems that do not know fallocate: zeros take the room. */
-static int write_zeros(const struct store_hooks *hooks, int fd, uint64_t from, uint64_t to)
+int calls_write_zeros(const struct store_hooks *hooks, int fd, uint64_t from, uint64_t to)
 {
 	static const char zeros[1 << 16];
 
@@ -97,8 +103,9 @@ static int allocate(const struct store_hooks *hooks, int fd, uint64_t from, uint
 	while (status && errno == EINTR);
 	if (!status)
 		return 0;
-	/* Holes of a file there stay what they are: zeros might overwrite what is no hole. */
-	return errno == EOPNOTSUPP ? write_zeros(hooks, fd, from > had ? from : had, to) : -errno;
+	/* A file system that does not know fallocate: zeros take the room. Holes of a file there stay what they
+	 * are: zeros might overwrite what is no hole. */
+	return errno == EOPNOTSUPP ? calls_write_zeros(hooks, fd, from > had ? from : had, to) : -errno;
 }
 
 int calls_allocate(const struct store_hooks *hooks, int fd, uint64_t from, uint64_t to)
@@ -144,6 +151,58 @@ int calls_sync(const struct store_hooks *hooks, int fd)
 	return 0;
 }
 
+int calls_sync_data(const struct store_hooks *hooks, int fd)
+{
+	int status;
+
+	do
+		status = CALL(hooks, "fdatasync", fdatasync(fd));
+	while (status && errno == EINTR);
+	if (status)
+		return -errno;
+	if (hooks && hooks->synced)
+		hooks->synced(hooks->ctx, fd);
+	return 0;
+}
+
+void calls_start_writing(const struct store_hooks *hooks, int fd)
+{
+	(void)CALL(hooks, "sync_file_range", sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE));
+}
+
+/* A test that stops after each store stops after each sector. */
+int calls_write(const struct store_hooks *hooks, int fd, const void *from, size_t bytes, uint64_t off)
+{
+	enum { SECTOR_BYTES = 512 };
+	bool is_watched = hooks && hooks->stored;
+
+	for (size_t done = 0; done < bytes;) {
+		size_t n = is_watched && bytes - done > SECTOR_BYTES ? SECTOR_BYTES : bytes - done;
+		ssize_t written =
+			CALL(hooks, "pwrite", pwrite(fd, (const char *)from + done, n, (off_t)(off + done)));
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+			return written ? -errno : -EIO;
+		done += (size_t)written;
+		if (is_watched)
+			hooks->stored(hooks->ctx);
+	}
+	return 0;
+}
+
+int calls_map_private(const struct store_hooks *hooks, int fd, uint64_t off, size_t bytes, void **out)
+{
+	void *at = failed(hooks, "mmap") ? MAP_FAILED
+					 : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
+						fd, (off_t)off);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	*out = at;
+	return 0;
+}
+
 int calls_map(const struct store_hooks *hooks, int fd, uint64_t off, size_t bytes, void **out)
 {
 	void *at = failed(hooks, "mmap") ? MAP_FAILED
@@ -177,17 +236,27 @@ int calls_map_own(const struct store_hooks *hooks, size_t bytes, void **out)
 	return 0;
 }
 
-uint64_t calls_find_data(int fd, uint64_t off, uint64_t to)
+bool calls_is_on_disk(int fd)
 {
 	struct statfs file_system;
 
+	return fstatfs(fd, &file_system) || file_system.f_type != TMPFS_MAGIC;
+}
+
+uint64_t calls_find_data(int fd, uint64_t off, uint64_t to)
+{
 	/* Others may not know of what was stored through a mapping. */
-	if (fstatfs(fd, &file_system) || file_system.f_type != TMPFS_MAGIC)
+	if (calls_is_on_disk(fd))
 		return off;
 	off_t at = lseek(fd, (off_t)off, SEEK_DATA);
 	if (at < 0)
 		return errno == ENXIO ? to : off;
 	return (uint64_t)at < to ? (uint64_t)at : to;
+}
+
+int calls_rename(const struct store_hooks *hooks, int from, const char *name, int to, const char *new_name)
+{
+	return CALL(hooks, "rename", renameat(from, name, to, new_name)) ? -errno : 0;
 }
 
 int calls_remove(const struct store_hooks *hooks, int directory, const char *name)

@@ -9,6 +9,8 @@
 
 #include "daemon/store/calls.h"
 
+enum { AMPLE_CELLS = 256 }; /* the kernel makes their pages in 0.1 ms */
+
 static const char *const names[STORE_TABLES] = {"tensors", "sessions", "results"};
 
 /* A cell that stands at another's place has another checksum. */
@@ -28,12 +30,27 @@ void cells_seal(struct format_cell *cell, enum format_state state, enum store_ta
 	cell->crc = checksum(cell, index);
 }
 
-bool cells_is_sound(const struct format_cell *cell, enum store_table table, uint32_t index)
+bool cells_is_sound(const struct store *store, const struct format_cell *cell, enum store_table table,
+		    uint32_t index)
 {
-	if (cell->bytes > format_payload_max(table) || cell->table != table || cell->crc != checksum(cell, index))
+	if (cell->bytes > cells_payload_max(store, table) || cell->table != table ||
+	    cell->crc != checksum(cell, index))
 		return false;
 	return cell->state == FORMAT_USED || (cell->state == FORMAT_EMPTY && cell->bytes == sizeof(uint64_t)) ||
 	       (cell->state == FORMAT_LOST && !cell->bytes);
+}
+
+bool cells_read_bytes(enum store_table table, const struct format_page *page, uint32_t *bytes)
+{
+	uint32_t number;
+
+	*bytes = format_cell_bytes_of_version_1(table);
+	if (!page->cell_bytes)
+		return true;
+	if (!format_number(page->cell_bytes, &number) || number != format_cell_bytes(table))
+		return false;
+	*bytes = number;
+	return true;
 }
 
 /* With the stamp 0. */
@@ -51,7 +68,9 @@ void cells_make(struct store *store, enum store_table table)
 	enum format_file file = format_file_of(table);
 	uint32_t n = (uint32_t)((store->maps[file].bytes - FORMAT_PAGE_BYTES) / format_cell_bytes(table));
 
+	store->cell_bytes[table] = format_cell_bytes(table);
 	empty(store, table, 0, n);
+	mapping_store(store->hooks, &store_page(store, file)->cell_bytes, format_word(store->cell_bytes[table]));
 	mapping_store(store->hooks, &store_page(store, file)->n_cells, format_word(n));
 	store->n_cells[table] = n;
 }
@@ -59,7 +78,7 @@ void cells_make(struct store *store, enum store_table table)
 static int grow_to(struct store *store, enum store_table table, uint64_t n_cells)
 {
 	enum format_file file = format_file_of(table);
-	uint64_t bytes = FORMAT_PAGE_BYTES + n_cells * format_cell_bytes(table);
+	uint64_t bytes = FORMAT_PAGE_BYTES + n_cells * store->cell_bytes[table];
 
 	if (n_cells > UINT32_MAX)
 		return -EFBIG;
@@ -67,24 +86,27 @@ static int grow_to(struct store *store, enum store_table table, uint64_t n_cells
 	if (status)
 		return status;
 	empty(store, table, store->n_cells[table], (uint32_t)n_cells);
-	/* A number of cells that are not yet there after a loss of power would be a file cut short. */
-	if (store->durable)
-		status = calls_sync(store->hooks, store->fds[file]);
-	if (status)
-		return status;
-	mapping_store(store->hooks, &store_page(store, file)->n_cells, format_word((uint32_t)n_cells));
+	struct format_page *page = (struct format_page *)(void *)store->maps[file].at;
+	/* Cells before their number. */
+	if (log_is_on(&store->log))
+		log_add_all(store, file,
+			    FORMAT_PAGE_BYTES + store->n_cells[table] * (uint64_t)store->cell_bytes[table], bytes);
+	mapping_store(store->hooks, &page->n_cells, format_word((uint32_t)n_cells));
+	if (log_is_on(&store->log))
+		log_add(store, file, offsetof(struct format_page, n_cells), &page->n_cells, sizeof(page->n_cells));
 	store->n_cells[table] = (uint32_t)n_cells;
-	return store->durable ? calls_sync(store->hooks, store->fds[file]) : 0;
+	return 0;
 }
 
 int cells_grow(struct store *store, enum store_table table, uint32_t n_cells)
 {
-	uint64_t have = store->n_cells[table], in_page = FORMAT_PAGE_BYTES / format_cell_bytes(table);
-	uint64_t ample = have + have / 4 + 4 * in_page;
+	uint64_t have = store->n_cells[table], in_page = FORMAT_PAGE_BYTES / store->cell_bytes[table];
+	uint64_t ample = have + AMPLE_CELLS;
 
 	if (n_cells <= have)
 		return 0;
-	/* Some more, so that tables do not grow for each tensor; where that is too much, what is needed. */
+	/* Some more, so that tables do not grow for each tensor, and no more than take a moment, as this is done
+	 * in one turn of the loop; where that is too much, what is needed. */
 	uint64_t pages = ((uint64_t)n_cells + in_page - 1) / in_page, ample_pages = ample / in_page;
 	int status = ample_pages > pages ? grow_to(store, table, ample_pages * in_page) : -ENOSPC;
 	return status ? grow_to(store, table, pages * in_page) : 0;
@@ -93,7 +115,7 @@ int cells_grow(struct store *store, enum store_table table, uint32_t n_cells)
 static void look_at(const struct opening *opening, enum store_table table, uint32_t index, uint64_t *seq)
 {
 	struct format_cell *cell = cells_at(opening->store, table, index);
-	bool is_sound = cells_is_sound(cell, table, index);
+	bool is_sound = cells_is_sound(opening->store, cell, table, index);
 
 	if (is_sound && *seq < cell->seq)
 		*seq = cell->seq;

@@ -46,7 +46,7 @@ static int create_all(struct opening *opening)
 	uint8_t state[FORMAT_ID_BYTES];
 	int status = calls_random(store->hooks, state, sizeof(state));
 
-	for (enum format_file file = 0; !status && file < FORMAT_FILES; file++)
+	for (unsigned file = FORMAT_FILES; !status && file-- > 0;)
 		status = calls_truncate(store->hooks, store->fds[file], 0);
 	if (status)
 		return opening_refuse(opening, FORMAT_JOURNAL, status, "a state cannot be made: %s",
@@ -56,6 +56,8 @@ static int create_all(struct opening *opening)
 	if (status)
 		return status;
 	status = writes_open(opening);
+	if (!status)
+		status = runs_open(opening);
 	if (!status)
 		status = identity_begin(opening);
 	return status ? opening_refuse(opening, FORMAT_JOURNAL, status, "a state cannot be made: %s",
@@ -69,7 +71,7 @@ int create_state(struct opening *opening)
 	int status = create_all(opening);
 
 	/* The room is given back. Of mappings of what is cut off nothing is touched any more. */
-	for (enum format_file file = 0; status && file < FORMAT_FILES; file++)
+	for (unsigned file = FORMAT_FILES; status && file-- > 0;)
 		(void)calls_truncate(store->hooks, store->fds[file], 0);
 	return status;
 }

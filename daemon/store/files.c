@@ -8,12 +8,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "daemon/store/aside.h"
 #include "daemon/store/calls.h"
+#include "daemon/store/manifest.h"
 
-static int open_one(const struct opening *opening, int directory, enum format_file file)
+static int open_one(const struct opening *opening, enum format_file file)
 {
 	const struct store_options *options = opening->options;
-	int fd = options->directory ? calls_open(options->hooks, directory, opening_names[file],
+	int fd = options->directory ? calls_open(options->hooks, opening->directory, opening_names[file],
 						 O_RDWR | O_CREAT | O_NOFOLLOW)
 				    : options->open(options->ctx, opening_names[file]);
 
@@ -31,14 +33,14 @@ static int look_at(struct opening *opening, enum format_file file)
 	if (status)
 		return opening_refuse(opening, file, status, "cannot be looked at: %s", strerror(-status));
 	if (!S_ISREG(stat.stx_mode))
-		return opening_refuse(opening, file, -EINVAL, "is not a file");
+		return opening_judge(opening, file, STORE_FOREIGN, "is not a file");
 	if (opening->options->directory && stat.stx_uid != geteuid())
-		return opening_refuse(opening, file, -EPERM,
-				      "belongs to uid %u, not to uid %u, which npumemd runs as", stat.stx_uid,
-				      (unsigned)geteuid());
+		return opening_judge(opening, file, STORE_NOT_OURS,
+				     "belongs to uid %u, not to uid %u, which npumemd runs as", stat.stx_uid,
+				     (unsigned)geteuid());
 	if (opening->options->directory && stat.stx_mode & 022)
-		return opening_refuse(opening, file, -EPERM, "may be written by others (mode %04o)",
-				      stat.stx_mode & 07777);
+		return opening_judge(opening, file, STORE_NOT_OURS, "may be written by others (mode %04o)",
+				     stat.stx_mode & 07777);
 	opening->bytes[file] = stat.stx_size;
 	opening->identities[file].inode = stat.stx_ino;
 	if (stat.stx_mask & STATX_BTIME) {
@@ -48,46 +50,129 @@ static int look_at(struct opening *opening, enum format_file file)
 	return 0;
 }
 
-static int open_all(struct opening *opening, int directory)
+/* The journal has the lock. */
+static int open_journal(struct opening *opening)
 {
-	for (enum format_file file = FORMAT_JOURNAL; file < FORMAT_FILES; file++) {
-		int status = open_one(opening, directory, file);
-		if (!status && file == FORMAT_JOURNAL) {
-			status = calls_lock(opening->options->hooks, opening->store->fds[file]);
-			if (status == -EBUSY)
-				opening_refuse(opening, file, status, "is in use by another npumemd");
-			else if (status)
-				opening_refuse(opening, file, status, "cannot be locked: %s", strerror(-status));
-		}
+	struct store *store = opening->store;
+	int status = open_one(opening, FORMAT_JOURNAL);
+
+	if (status)
+		return status;
+	status = calls_lock(opening->options->hooks, store->fds[FORMAT_JOURNAL]);
+	if (status == -EBUSY)
+		return opening_judge(opening, FORMAT_JOURNAL, STORE_IN_USE, "is in use by another npumemd");
+	return status ? opening_refuse(opening, FORMAT_JOURNAL, status, "cannot be locked: %s", strerror(-status))
+		      : 0;
+}
+
+static int open_all(struct opening *opening)
+{
+	bool is_moved = false;
+	int status = open_journal(opening);
+
+	if (!status && opening->directory >= 0)
+		status = aside_finish(opening, &is_moved);
+	if (!status && is_moved) {
+		close(opening->store->fds[FORMAT_JOURNAL]);
+		opening->store->fds[FORMAT_JOURNAL] = -1;
+		status = open_journal(opening);
+	}
+	if (!status)
+		status = look_at(opening, FORMAT_JOURNAL);
+	for (enum format_file file = FORMAT_MEMORY; !status && file < FORMAT_FILES; file++) {
+		status = open_one(opening, file);
 		if (!status)
 			status = look_at(opening, file);
-		if (status)
-			return status;
 	}
+	if (status)
+		return status;
 	/* Files that were made here are found after a loss of power. */
-	return directory < 0 ? 0 : calls_sync(opening->options->hooks, directory);
+	return opening->directory < 0 ? 0 : calls_sync(opening->options->hooks, opening->directory);
+}
+
+static bool has_bytes(int directory, const char *name)
+{
+	struct stat stat;
+
+	return !fstatat(directory, name, &stat, AT_SYMLINK_NOFOLLOW) && stat.st_size;
+}
+
+/* A snapshot has its journal last; npumemctl writes it under a name of its own until then. A new state has its
+ * journal first, so that other files without one are no state that was being made. */
+int files_check_partial(const struct opening *opening)
+{
+	const char *path = opening->options->directory, *slash = strrchr(path, '/');
+	bool is_begun = has_bytes(opening->directory, MANIFEST_NAME);
+
+	if (strstr(slash && slash[1] ? slash : path, ".partial-"))
+		return opening_judge(opening, FORMAT_JOURNAL, STORE_PARTIAL,
+				     "the directory is of a snapshot that was not finished (.partial-)");
+	for (enum format_file file = FORMAT_MEMORY; file < FORMAT_FILES; file++)
+		is_begun = is_begun || has_bytes(opening->directory, opening_names[file]);
+	if (!is_begun || has_bytes(opening->directory, opening_names[FORMAT_JOURNAL]))
+		return 0;
+	return opening_judge(opening, FORMAT_JOURNAL, STORE_PARTIAL,
+			     "is missing, and other files are there: a snapshot that was not finished, or a state "
+			     "whose journal was removed");
+}
+
+/* Another user who can write to the directory can put files of an older state there, or take the lock away. */
+static int check_directory(const struct opening *opening, int directory)
+{
+	const char *path = opening->options->directory;
+	struct statx stat;
+	int status = calls_stat(opening->options->hooks, directory, &stat);
+
+	if (status)
+		snprintf(opening->error, STORE_ERROR_BYTES, "%.200s: cannot be looked at: %s", path,
+			 strerror(-status));
+	else if (stat.stx_uid != geteuid())
+		snprintf(opening->error, STORE_ERROR_BYTES,
+			 "%.200s: the directory belongs to uid %u, not to uid %u, which npumemd runs as", path,
+			 stat.stx_uid, (unsigned)geteuid());
+	else if (stat.stx_mode & 022)
+		snprintf(opening->error, STORE_ERROR_BYTES,
+			 "%.200s: the directory may be written by others (mode %04o): chmod go-w, or another one",
+			 path, stat.stx_mode & 07777);
+	else
+		return 0;
+	if (!status)
+		opening->report->verdict = STORE_NOT_OURS;
+	return status ? status : -EPERM;
+}
+
+/* The directory's descriptor, or -errno. */
+static int open_directory(const struct opening *opening)
+{
+	const struct store_options *options = opening->options;
+	int status = calls_make_directory(options->hooks, options->directory);
+	int directory =
+		status ? status : calls_open(options->hooks, AT_FDCWD, options->directory, O_RDONLY | O_DIRECTORY);
+
+	if (directory < 0) {
+		snprintf(opening->error, STORE_ERROR_BYTES, "%.200s: cannot be opened: %s", options->directory,
+			 strerror(-directory));
+		return directory;
+	}
+	status = check_directory(opening, directory);
+	if (status)
+		close(directory);
+	return status ? status : directory;
 }
 
 int files_open(struct opening *opening)
 {
-	const struct store_options *options = opening->options;
-	int directory = -1;
+	int status = 0;
 
-	if (options->directory) {
-		directory = calls_make_directory(options->hooks, options->directory);
-		if (!directory)
-			directory =
-				calls_open(options->hooks, AT_FDCWD, options->directory, O_RDONLY | O_DIRECTORY);
-		if (directory < 0) {
-			snprintf(opening->error, STORE_ERROR_BYTES, "%.200s: cannot be opened: %s",
-				 options->directory, strerror(-directory));
+	if (opening->options->directory) {
+		int directory = open_directory(opening);
+
+		if (directory < 0)
 			return directory;
-		}
+		opening->directory = directory;
+		status = files_check_partial(opening);
 	}
-	int status = open_all(opening, directory);
-	if (directory >= 0)
-		close(directory);
-	return status;
+	return status ? status : open_all(opening);
 }
 
 void files_close(struct store *store)

@@ -7,6 +7,8 @@
 /* Opens and locks all files of the opening's store; sets `bytes` and `identities`. 0 or -errno with its line; what
  * is open then is the store's either way. */
 int files_open(struct opening *opening);
+/* Refuses a directory of a snapshot that was not finished; changes nothing. 0 or -EINVAL with its line. */
+int files_check_partial(const struct opening *opening);
 void files_close(struct store *store);
 
 /* Reads a file's page; what the file does not have of it is zero. 0 or -errno with its line. */

@@ -8,14 +8,17 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <zlib.h>
 
 #include "daemon/store/store.h"
 
 enum format_file { FORMAT_JOURNAL, FORMAT_MEMORY, FORMAT_TENSORS, FORMAT_SESSIONS, FORMAT_RESULTS, FORMAT_FILES };
 
 enum {
-	FORMAT_VERSION = 1,
+	FORMAT_VERSION_LEAST = 1, /* that is read, and made FORMAT_VERSION by identity_begin */
+	FORMAT_VERSION = 2,	  /* since then: the log, notes of what runs, smaller cells in new tables */
 	FORMAT_PAGE_BYTES = 4096,
 	FORMAT_RECORDS_OFF = 1 << 20,	/* in the journal; a multiple of every page's size */
 	FORMAT_RECORDS_BYTES = 1 << 16, /* at least */
@@ -24,7 +27,8 @@ enum {
 
 #define FORMAT_MAGIC "npumem\2s"
 
-/* Written when the state is made, and never again. Magic and version stay where they are in every version. */
+/* Written when the state is made, and version and crc by the first process of a later version. Magic and version
+ * stay where they are in every version. */
 struct format_header {
 	char magic[8];
 	uint32_t version, file;
@@ -60,7 +64,8 @@ struct format_page {
 	uint64_t epoch;	  /* 0: the state's making was cut off */
 	uint64_t n_cells; /* of a table */
 	uint64_t stale;	  /* of the journal: store_report.is_stale, until store_recovered */
-	uint64_t unused_too[125];
+	uint64_t cell_bytes; /* of a table: format_word; 0: as in version 1 */
+	uint64_t unused_too[124];
 	struct format_run runs[2]; /* of the journal, in turn: one stands while the other is written */
 };
 
@@ -106,13 +111,21 @@ struct store_write {
 	int64_t first, count;
 };
 
+/* A request that runs, at the end of the first page of the sessions' file: of all files the one that is synced least. */
+struct store_run {
+	uint64_t valid; /* runs.c; 0: nothing runs here */
+	uint64_t session, request, method;
+};
+
 enum {
+	FORMAT_RUNS_OFF = FORMAT_PAGE_BYTES - STORE_RUNS_MAX * (int)sizeof(struct store_run),
 	FORMAT_CELL_BYTES = sizeof(struct format_cell),
 	FORMAT_RECORD_BYTES_MAX = sizeof(struct format_record) + STORE_TENSOR_BYTES_MAX,
 	FORMAT_WRITES = (FORMAT_RECORDS_OFF - FORMAT_PAGE_BYTES) / sizeof(struct store_write),
 };
 
 static_assert(FORMAT_CELL_BYTES == 16 && (int)FORMAT_WRITES == STORE_WRITES_MAX, "");
+static_assert((int)FORMAT_RUNS_OFF >= (int)sizeof(struct format_page), "");
 
 /* A number that is stored at once, with what tells when one of its bits flipped. */
 static inline uint64_t format_word(uint32_t number)
@@ -137,14 +150,38 @@ static inline uint64_t format_mix(uint64_t a, uint64_t b, uint64_t c)
 	return (mix ^ mix >> 32) | UINT64_C(0x8000000000000001);
 }
 
-static inline uint32_t format_cell_bytes(enum store_table table)
+/* With `durable`, in the place of transactions: rounds (log.h), one behind the other, each of changes. */
+struct format_log {
+	uint64_t magic, seq;
+	uint64_t bytes; /* with this */
+	uint32_t unused;
+	uint32_t crc; /* of what is before it and behind it */
+};
+
+struct format_change {
+	uint32_t file, bytes;
+	uint64_t off;
+	uint8_t data[]; /* padded to 8 bytes */
+};
+
+#define FORMAT_LOG_MAGIC UINT64_C(0x676f6c6d75706e02)
+
+static inline uint32_t format_log_crc(const struct format_log *log)
 {
-	return table == STORE_TENSORS ? 512 : 128;
+	uLong crc = crc32_z(0, (const uint8_t *)log, offsetof(struct format_log, crc));
+
+	return (uint32_t)crc32_z(crc, (const uint8_t *)(log + 1), log->bytes - sizeof(*log));
 }
 
-static inline uint32_t format_payload_max(enum store_table table)
+/* Of a new table; a table keeps the size of its cells for good. */
+static inline uint32_t format_cell_bytes(enum store_table table)
 {
-	return format_cell_bytes(table) - FORMAT_CELL_BYTES;
+	return table == STORE_TENSORS ? 256 : 128;
+}
+
+static inline uint32_t format_cell_bytes_of_version_1(enum store_table table)
+{
+	return table == STORE_TENSORS ? 512 : 128;
 }
 
 static inline enum format_file format_file_of(enum store_table table)

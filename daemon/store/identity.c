@@ -80,7 +80,7 @@ static bool is_empty(const struct format_page *page)
 	struct format_page rest = *page;
 
 	memset((uint8_t *)&rest + SECTOR_BYTES, 0, sizeof(rest.header) - SECTOR_BYTES);
-	rest.n_cells = 0;
+	rest.n_cells = rest.cell_bytes = 0;
 	memset(rest.runs, 0, sizeof(rest.runs));
 	return !memcmp(&rest, &empty, sizeof(empty));
 }
@@ -111,42 +111,97 @@ void identity_make(const struct opening *opening, enum format_file file, const u
 	header->crc = header_crc(header);
 }
 
+/* Where a process died while it made the header a later version's, the checksum may be the earlier one's. */
+static bool header_is_sound(const struct format_header *header)
+{
+	struct format_header copy = *header;
+
+	for (copy.version = FORMAT_VERSION_LEAST; copy.version <= FORMAT_VERSION; copy.version++)
+		if (header_crc(&copy) == header->crc)
+			return true;
+	return false;
+}
+
+/* An earlier npumemd must not take up what it does not know. */
+static void raise_version(const struct store *store, enum format_file file)
+{
+	struct format_header *to = &store_page(store, file)->header, header = *to;
+
+	if (header.version == FORMAT_VERSION)
+		return;
+	header.version = FORMAT_VERSION;
+	header.crc = header_crc(&header);
+	mapping_copy(store->hooks, to, &header, sizeof(header));
+}
+
+/* A version of which no checksum can be known here; where it is right with a known version, a bit flipped. */
+static int check_version(const struct opening *opening, enum format_file file, const struct format_header *header)
+{
+	if (header_is_sound(header))
+		return opening_judge(opening, file, STORE_DAMAGED,
+				     "is damaged: the version in its header is wrong");
+	return opening_judge(opening, file,
+			     header->version > FORMAT_VERSION ? STORE_NEWER_FORMAT : STORE_OLDER_FORMAT,
+			     "is of version %u of the state's format; this npumemd reads versions %d to %d",
+			     header->version, FORMAT_VERSION_LEAST, FORMAT_VERSION);
+}
+
+static bool one_has_magic(const struct format_page *pages)
+{
+	bool has_magic = false;
+
+	for (enum format_file file = FORMAT_JOURNAL; file < FORMAT_FILES; file++)
+		has_magic = has_magic ||
+			    !memcmp(pages[file].header.magic, FORMAT_MAGIC, sizeof(pages[file].header.magic));
+	return has_magic;
+}
+
 static int check_header(const struct opening *opening, enum format_file file, const struct format_page *pages)
 {
 	const struct format_header *header = &pages[file].header;
 
 	if (opening->bytes[file] < FORMAT_PAGE_BYTES)
-		return opening_refuse(opening, file, -EINVAL, "is missing or cut short: it has %llu bytes",
-				      (unsigned long long)opening->bytes[file]);
+		return opening_judge(opening, file, STORE_CUT_SHORT, "is missing or cut short: it has %llu bytes",
+				     (unsigned long long)opening->bytes[file]);
 	if (memcmp(header->magic, FORMAT_MAGIC, sizeof(header->magic)))
-		return opening_refuse(opening, file, -EINVAL, "is not of an npumem state");
-	if (header->version != FORMAT_VERSION)
-		return opening_refuse(
-			opening, file, -EINVAL,
-			"is of version %u of the state's format; this npumemd reads and writes version %d",
-			header->version, FORMAT_VERSION);
-	if (header->crc != header_crc(header))
-		return opening_refuse(opening, file, -EINVAL, "is damaged: the checksum of its header is wrong");
+		return one_has_magic(pages)
+			       ? opening_judge(opening, file, STORE_DAMAGED,
+					       "is damaged: its beginning is not of an npumem state")
+			       : opening_judge(opening, file, STORE_FOREIGN, "is not of an npumem state");
+	if (header->version < FORMAT_VERSION_LEAST || header->version > FORMAT_VERSION)
+		return check_version(opening, file, header);
+	if (!header_is_sound(header))
+		return opening_judge(opening, file, STORE_DAMAGED,
+				     "is damaged: the checksum of its header is wrong");
 	if (header->file != file)
-		return opening_refuse(opening, file, -EINVAL, "is the file %s of a state",
-				      header->file < FORMAT_FILES ? opening_names[header->file] : "?");
+		return opening_judge(opening, file, STORE_MIXED, "is the file %s of a state",
+				     header->file < FORMAT_FILES ? opening_names[header->file] : "?");
 	if (memcmp(header->state, pages[FORMAT_JOURNAL].header.state, FORMAT_ID_BYTES))
-		return opening_refuse(opening, file, -EINVAL, "is of another state than journal");
+		return opening_judge(opening, file, STORE_MIXED, "is of another state than journal");
 	return 0;
 }
 
 static int check_geometry(const struct opening *opening, const struct format_header *header)
 {
 	const struct store_options *options = opening->options;
+	enum store_verdict verdict;
+	char words[STORE_TEXT_BYTES_MAX] = "";
 
+	if (!options->geometry) /* it is only described */
+		return 0;
 	if (header->geometry_bytes == options->geometry_bytes && header->memory_bytes == options->memory_bytes &&
 	    !memcmp(header->geometry, options->geometry, options->geometry_bytes))
 		return 0;
-	return opening_refuse(opening, FORMAT_JOURNAL, -EINVAL,
-			      "the state is of a device of %.150s (%llu bytes), not of %.150s "
-			      "(%llu bytes)",
-			      header->text, (unsigned long long)header->memory_bytes, options->geometry_text,
-			      (unsigned long long)options->memory_bytes);
+	verdict = options->compare
+			  ? options->compare(header->geometry, header->geometry_bytes, words, sizeof(words))
+			  : STORE_OTHER_GEOMETRY;
+	if (verdict == STORE_OTHER_CELLS)
+		return opening_judge(opening, FORMAT_JOURNAL, verdict, "%s", words);
+	return opening_judge(opening, FORMAT_JOURNAL, STORE_OTHER_GEOMETRY,
+			     "the state is of a device of %.150s (%llu bytes), not of %.150s "
+			     "(%llu bytes)%s%s",
+			     header->text, (unsigned long long)header->memory_bytes, options->geometry_text,
+			     (unsigned long long)options->memory_bytes, words[0] ? ": " : "", words);
 }
 
 /* The run that the journal's epoch is of. */
@@ -155,15 +210,16 @@ static int check_run(struct opening *opening, const struct format_page *journal)
 	uint32_t epoch, stale = 0;
 
 	if (!format_number(journal->epoch, &epoch) || (journal->stale && !format_number(journal->stale, &stale)))
-		return opening_refuse(opening, FORMAT_JOURNAL, -EINVAL,
-				      "is damaged: a word of its header is wrong");
+		return opening_judge(opening, FORMAT_JOURNAL, STORE_DAMAGED,
+				     "is damaged: a word of its header is wrong");
 	opening->turning = epoch & FORMAT_TURNING;
 	opening->epoch = epoch &= ~FORMAT_TURNING;
 	const struct format_run *run = &journal->runs[run_of(epoch)];
 	if (!epoch || epoch > FORMAT_EPOCH_MAX || run->crc != run_crc(run) || run->epoch != ((epoch - 1) | 1))
-		return opening_refuse(opening, FORMAT_JOURNAL, -EINVAL,
-				      "is damaged: the checksum of what it says of the last run is wrong");
+		return opening_judge(opening, FORMAT_JOURNAL, STORE_DAMAGED,
+				     "is damaged: the checksum of what it says of the last run is wrong");
 	opening->report->was_clean = !(epoch & 1);
+	opening->report->is_same_boot = !memcmp(run->boot, opening->boot, FORMAT_ID_BYTES);
 	opening->report->is_stale =
 		stale || (epoch & 1 && !run->durable && memcmp(run->boot, opening->boot, FORMAT_ID_BYTES));
 	return 0;
@@ -178,8 +234,8 @@ static int check_copy(struct opening *opening, const struct format_run *run)
 	opening->is_copy = !n_same;
 	if (n_same == FORMAT_FILES || (!n_same && opening->report->was_clean))
 		return 0;
-	return opening_refuse(
-		opening, FORMAT_JOURNAL, -EINVAL,
+	return opening_judge(
+		opening, FORMAT_JOURNAL, n_same ? STORE_MIXED : STORE_COPY,
 		n_same ? "some files of the state are copies"
 		       : "is a copy of a state that was not closed; npumemd can have written what the copy lacks");
 }
@@ -190,12 +246,13 @@ static int check_epochs(const struct opening *opening, const struct format_page 
 	for (enum format_file file = FORMAT_MEMORY; file < FORMAT_FILES; file++) {
 		uint32_t epoch = 0;
 		if (pages[file].epoch && !format_number(pages[file].epoch, &epoch))
-			return opening_refuse(opening, file, -EINVAL, "is damaged: a word of its header is wrong");
+			return opening_judge(opening, file, STORE_DAMAGED,
+					     "is damaged: a word of its header is wrong");
 		uint32_t behind = opening->epoch - epoch;
 		if (behind > (opening->turning ? 2 : 0) && !opening->report->is_stale)
-			return opening_refuse(opening, file, -EINVAL,
-					      "is of another time than journal (epoch %u, not %u)", epoch,
-					      opening->epoch);
+			return opening_judge(opening, file, STORE_MIXED,
+					     "is of another time than journal (epoch %u, not %u)", epoch,
+					     opening->epoch);
 	}
 	return 0;
 }
@@ -237,23 +294,26 @@ static int turn(struct store *store, uint32_t epoch, bool wait)
 int identity_begin(const struct opening *opening)
 {
 	struct store *store = opening->store;
-	int status = opening->turning ? turn(store, opening->epoch, store->durable) : 0;
+	int status = opening->turning ? turn(store, opening->epoch, opening->options->durable) : 0;
 
 	if (status)
 		return status;
 	uint32_t epoch = (opening->epoch + 1) | 1;
 	struct format_run *to = &store_page(store, FORMAT_JOURNAL)->runs[run_of(epoch)];
-	struct format_run run = {.epoch = epoch, .durable = store->durable};
+	bool durable = opening->options->durable;
+	struct format_run run = {.epoch = epoch, .durable = durable};
 
 	memcpy(run.boot, opening->boot, sizeof(run.boot));
 	memcpy(run.files, opening->identities, sizeof(run.files));
 	run.crc = run_crc(&run);
 	mapping_copy(store->hooks, to, &run, sizeof(run));
+	for (enum format_file file = FORMAT_JOURNAL; file < FORMAT_FILES; file++)
+		raise_version(store, file);
 	if (opening->report->is_stale)
 		mapping_store(store->hooks, &store_page(store, FORMAT_JOURNAL)->stale, format_word(1));
 	/* The disk must not have an epoch without its run. */
 	status = calls_sync(store->hooks, store->fds[FORMAT_JOURNAL]);
-	return status ? status : turn(store, epoch, store->durable || opening->report->is_new);
+	return status ? status : turn(store, epoch, durable || opening->report->is_new);
 }
 
 int identity_end(struct store *store)

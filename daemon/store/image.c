@@ -53,11 +53,11 @@ static int make_room(struct store *store)
 /* What the mapping has up to the records that were ever used; free ones are not told apart. */
 static void keep_journal(struct store *store)
 {
-	const uint8_t *at = store->maps[FORMAT_JOURNAL].at;
+	const uint8_t *at = (const uint8_t *)store->writes.records;
 	uint64_t notes = store->writes.n_fresh * sizeof(struct store_write);
 	uint64_t end = FORMAT_PAGE_BYTES + ((notes + FORMAT_PAGE_BYTES - 1) & ~(uint64_t)(FORMAT_PAGE_BYTES - 1));
 
-	image_replace(store, FORMAT_JOURNAL, FORMAT_PAGE_BYTES, at + FORMAT_PAGE_BYTES, end - FORMAT_PAGE_BYTES);
+	image_replace(store, FORMAT_JOURNAL, FORMAT_PAGE_BYTES, at, end - FORMAT_PAGE_BYTES);
 	image_replace(store, FORMAT_JOURNAL, end, NULL, store->image.files[FORMAT_JOURNAL].bytes - end);
 }
 
@@ -66,7 +66,8 @@ static void keep_first_pages(struct store *store)
 	_Alignas(8) uint8_t bytes[FORMAT_PAGE_BYTES];
 
 	for (enum format_file file = 0; file < FORMAT_FILES; file++) {
-		memcpy(bytes, store->maps[file].at, sizeof(bytes));
+		memcpy(bytes, store->maps[file].at, FORMAT_RUNS_OFF);
+		memset(bytes + FORMAT_RUNS_OFF, 0, FORMAT_PAGE_BYTES - FORMAT_RUNS_OFF);
 		identity_close_copy(store, file, (struct format_page *)(void *)bytes);
 		image_replace(store, file, 0, bytes, sizeof(bytes));
 	}
@@ -81,9 +82,7 @@ int store_image_begin(struct store *store)
 	store_commit(store);
 	/* Who looked while the last one ended may have kept a page after that. */
 	store_image_give_back(store);
-	int status = store_flush(store);
-	if (!status)
-		status = make_room(store);
+	int status = make_room(store);
 	if (status) {
 		store_image_end(store);
 		return status;
@@ -104,7 +103,7 @@ void store_image_before(struct store *store, uint64_t off, uint64_t bytes)
 
 void image_before_cell(struct store *store, enum store_table table, uint32_t index)
 {
-	uint64_t bytes = format_cell_bytes(table);
+	uint64_t bytes = store->cell_bytes[table];
 
 	if (image_is_on(&store->image))
 		image_before(store, format_file_of(table), FORMAT_PAGE_BYTES + index * bytes, bytes);
@@ -172,7 +171,10 @@ static uint64_t least(uint64_t a, uint64_t b)
 static uint64_t skip_holes(struct store *store, uint64_t off)
 {
 	struct image_file *kept = &store->image.files[FORMAT_MEMORY];
-	uint64_t data = calls_find_data(store->fds[FORMAT_MEMORY], off, kept->bytes);
+	/* Of private copies the file does not know which pages were touched. */
+	uint64_t data = log_is_on(&store->log)
+				? off
+				: calls_find_data(store->fds[FORMAT_MEMORY], off, kept->bytes);
 
 	for (; off + MANIFEST_PART_BYTES <= data && off + MANIFEST_PART_BYTES < kept->bytes;
 	     off += MANIFEST_PART_BYTES)

@@ -13,7 +13,7 @@
 enum { STORE_PIECE_BYTES = 1 << 20 };
 
 /* Now is the moment: nothing writes local memory while this is called. 0; -EBUSY: there is one that has not ended;
- * -ENOMEM; with `durable` what store_flush says. */
+ * -ENOMEM. */
 int store_image_begin(struct store *store);
 
 /* Bytes [off, off + bytes) of local memory are about to change. Does nothing where there is no image. On any

@@ -12,6 +12,7 @@
 #include "daemon/store/calls.h"
 #include "daemon/store/cells.h"
 #include "daemon/store/image_pages.h"
+#include "daemon/store/log.h"
 #include "daemon/store/store.h"
 
 static struct format_transaction *transaction_at(const struct journal *journal, uint64_t off)
@@ -37,11 +38,13 @@ static uint64_t mix_of(const struct format_transaction *transaction)
 int journal_reserve(struct store *store, uint32_t n_changes)
 {
 	struct journal *journal = &store->journal;
-	uint64_t end = journal->end ? journal->end : journal->begin + sizeof(struct format_transaction);
+	uint64_t end = journal->end ? journal->end : sizeof(struct format_transaction);
 	uint64_t need = end + (uint64_t)n_changes * FORMAT_RECORD_BYTES_MAX, have = journal->records.bytes;
 
 	if (need <= have)
 		return 0;
+	if (log_is_on(&store->log) && need > LOG_BUFFER / 2)
+		return -ENOSPC;
 	uint64_t bytes = (need + FORMAT_PAGE_BYTES - 1) & ~(uint64_t)(FORMAT_PAGE_BYTES - 1);
 	int status = bytes < 2 * have ? mapping_grow(&journal->records, 2 * have) : -ENOSPC;
 	return status ? mapping_grow(&journal->records, bytes) : 0;
@@ -52,9 +55,9 @@ static void add(struct store *store, enum format_state state, enum store_table t
 {
 	struct journal *journal = &store->journal;
 
-	assert(index < store->n_cells[table] && bytes <= format_payload_max(table));
+	assert(index < store->n_cells[table] && bytes <= cells_payload_max(store, table));
 	if (!journal->end)
-		journal->end = journal->begin + sizeof(struct format_transaction);
+		journal->end = sizeof(struct format_transaction);
 	assert(journal->end + FORMAT_RECORD_BYTES_MAX <= journal->records.bytes);
 	struct format_record *record = record_at(journal, journal->end);
 	record->table = table;
@@ -63,7 +66,6 @@ static void add(struct store *store, enum format_state state, enum store_table t
 	cells_seal(&record->cell, state, table, index, journal->seq, bytes);
 	journal->end += record_bytes(record);
 	journal->n_records++;
-	journal->has_changed[table] = true;
 }
 
 void store_put(struct store *store, enum store_table table, uint32_t index, const void *payload, size_t bytes)
@@ -91,51 +93,48 @@ static void apply(struct store *store, uint64_t off)
 	}
 }
 
+/* Records and changes of the log have about the same bytes. */
+static void add_to_log(struct store *store)
+{
+	const struct format_transaction *transaction = transaction_at(&store->journal, 0);
+	uint64_t off = sizeof(*transaction);
+
+	log_unit_begin(store, 2 * transaction->bytes);
+	for (uint64_t i = 0; i < transaction->n_records; i++) {
+		const struct format_record *record = record_at(&store->journal, off);
+		enum format_file file = format_file_of(record->table);
+		uint64_t at = (uint64_t)((const uint8_t *)cells_at(store, record->table, record->index) -
+					 store->maps[file].at);
+		log_unit_add(store, file, at, &record->cell, FORMAT_CELL_BYTES + record->cell.bytes);
+		off += record_bytes(record);
+	}
+	log_unit_end(store);
+}
+
 void store_commit(struct store *store)
 {
 	struct journal *journal = &store->journal;
-	struct format_transaction *transaction = transaction_at(journal, journal->begin);
+	struct format_transaction *transaction = transaction_at(journal, 0);
 
 	if (!journal->end)
 		return;
 	transaction->seq = journal->seq++;
-	transaction->bytes = journal->end - journal->begin;
+	transaction->bytes = journal->end;
 	transaction->n_records = journal->n_records;
 	mapping_store(store->hooks, &transaction->valid, mix_of(transaction));
-	if (!store->durable) {
-		apply(store, 0);
-		mapping_store(store->hooks, &transaction->valid, 0);
-		journal->end = 0;
-	}
-	journal->begin = journal->end;
+	apply(store, 0);
+	if (log_is_on(&store->log))
+		add_to_log(store);
+	mapping_store(store->hooks, &transaction->valid, 0);
 	journal->end = journal->n_records = 0;
-}
-
-int journal_flush(struct store *store)
-{
-	struct journal *journal = &store->journal;
-	int status = 0;
-
-	for (uint64_t off = 0; off < journal->begin; off += transaction_at(journal, off)->bytes)
-		apply(store, off);
-	for (enum store_table table = 0; !status && table < STORE_TABLES; table++) {
-		if (journal->has_changed[table])
-			status = calls_sync(store->hooks, store->fds[format_file_of(table)]);
-		journal->has_changed[table] = journal->has_changed[table] && status;
-	}
-	if (status)
-		return status;
-	mapping_store(store->hooks, &transaction_at(journal, 0)->valid, 0);
-	journal->begin = 0;
-	return 0;
 }
 
 static bool record_is_whole(const struct store *store, const struct format_record *record, uint64_t most)
 {
-	return most >= sizeof(*record) && record->cell.bytes <= STORE_TENSOR_BYTES_MAX &&
-	       record_bytes(record) <= most && record->table < STORE_TABLES &&
+	return most >= sizeof(*record) && record->table < STORE_TABLES &&
 	       record->index < store->n_cells[record->table] &&
-	       cells_is_sound(&record->cell, record->table, record->index);
+	       record->cell.bytes <= cells_payload_max(store, record->table) && record_bytes(record) <= most &&
+	       cells_is_sound(store, &record->cell, record->table, record->index);
 }
 
 /* Whether all of a valid transaction can be believed. */
@@ -165,7 +164,7 @@ static void apply_again(struct store *store, uint64_t off)
 	for (uint64_t i = 0; i < transaction->n_records; i++) {
 		const struct format_record *record = record_at(&store->journal, off);
 		struct format_cell *cell = cells_at(store, record->table, record->index);
-		if (!cells_is_sound(cell, record->table, record->index) || cell->seq <= transaction->seq)
+		if (!cells_is_sound(store, cell, record->table, record->index) || cell->seq <= transaction->seq)
 			mapping_copy(store->hooks, cell, &record->cell, FORMAT_CELL_BYTES + record->cell.bytes);
 		off += record_bytes(record);
 	}

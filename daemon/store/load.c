@@ -4,21 +4,23 @@
 #include "daemon/store/cells.h"
 #include "daemon/store/create.h"
 #include "daemon/store/identity.h"
+#include "daemon/store/internal.h"
 
 /* How many cells a table has. After a loss of power that nothing waited for the disk before, some may not have got
  * there. */
 static int count_cells(struct opening *opening, enum store_table table, const struct format_page *page)
 {
 	enum format_file file = format_file_of(table);
-	uint64_t there = (opening->bytes[file] - FORMAT_PAGE_BYTES) / format_cell_bytes(table);
-	uint32_t *n_cells = &opening->store->n_cells[table];
+	uint32_t *n_cells = &opening->store->n_cells[table], *cell_bytes = &opening->store->cell_bytes[table];
+	uint64_t there;
 
-	if (!format_number(page->n_cells, n_cells))
-		return opening_refuse(opening, file, -EINVAL, "is damaged: a word of its header is wrong");
+	if (!format_number(page->n_cells, n_cells) || !cells_read_bytes(table, page, cell_bytes))
+		return opening_judge(opening, file, STORE_DAMAGED, "is damaged: a word of its header is wrong");
+	there = (opening->bytes[file] - FORMAT_PAGE_BYTES) / *cell_bytes;
 	if (*n_cells <= there)
 		return 0;
 	if (!opening->report->is_stale)
-		return opening_refuse(opening, file, -EINVAL, "is cut short: it has %llu cells of %u",
+		return opening_judge(opening, file, STORE_CUT_SHORT, "is cut short: it has %llu cells of %u",
 				      (unsigned long long)there, *n_cells);
 	opening_tell(opening, "%s: %u cells are lost at its end", opening_names[file], *n_cells - (uint32_t)there);
 	*n_cells = (uint32_t)there;
@@ -31,11 +33,11 @@ static int check_sizes(struct opening *opening, const struct format_page *pages)
 	int status = 0;
 
 	if (opening->bytes[FORMAT_MEMORY] < memory)
-		return opening_refuse(opening, FORMAT_MEMORY, -EINVAL, "is cut short: it has %llu bytes of %llu",
+		return opening_judge(opening, FORMAT_MEMORY, STORE_CUT_SHORT, "is cut short: it has %llu bytes of %llu",
 				      (unsigned long long)opening->bytes[FORMAT_MEMORY],
 				      (unsigned long long)memory);
 	if (opening->bytes[FORMAT_JOURNAL] < FORMAT_RECORDS_OFF + FORMAT_RECORDS_BYTES)
-		return opening_refuse(opening, FORMAT_JOURNAL, -EINVAL, "is cut short: it has %llu bytes",
+		return opening_judge(opening, FORMAT_JOURNAL, STORE_CUT_SHORT, "is cut short: it has %llu bytes",
 				      (unsigned long long)opening->bytes[FORMAT_JOURNAL]);
 	for (enum store_table table = 0; !status && table < STORE_TABLES; table++)
 		status = count_cells(opening, table, &pages[format_file_of(table)]);
@@ -63,7 +65,7 @@ static int map_all(const struct opening *opening)
 		return opening_refuse(opening, FORMAT_JOURNAL, status, "cannot be mapped: %s", strerror(-status));
 	for (enum store_table table = 0; table < STORE_TABLES; table++)
 		bytes[format_file_of(table)] = whole_pages(FORMAT_PAGE_BYTES + (uint64_t)store->n_cells[table] *
-										       format_cell_bytes(table));
+										       store->cell_bytes[table]);
 	for (enum format_file file = 0; file < FORMAT_FILES; file++) {
 		status = mapping_open(&store->maps[file], store->hooks, store->fds[file], 0, bytes[file],
 				      file == FORMAT_MEMORY && opening->options->sparse);
@@ -71,6 +73,18 @@ static int map_all(const struct opening *opening)
 			return opening_refuse(opening, file, status, "cannot be mapped: %s", strerror(-status));
 	}
 	return 0;
+}
+
+/* A table that is shorter than it says has this many cells from now on, for the next process as well. */
+static void store_n_cells_found(const struct opening *opening)
+{
+	const struct store *store = opening->store;
+
+	for (enum store_table table = 0; table < STORE_TABLES; table++) {
+		uint64_t *word = &store_page(store, format_file_of(table))->n_cells;
+		if (*word != format_word(store->n_cells[table]))
+			mapping_store(store->hooks, word, format_word(store->n_cells[table]));
+	}
 }
 
 static void tell(const struct opening *opening)
@@ -97,10 +111,13 @@ int load_state(struct opening *opening, const struct format_page *pages)
 		return status;
 	status = writes_open(opening);
 	if (!status)
+		status = runs_open(opening);
+	if (!status)
 		status = identity_begin(opening);
 	if (status)
 		return opening_refuse(opening, FORMAT_JOURNAL, status, "cannot be taken up: %s",
 				      strerror(-status));
+	store_n_cells_found(opening);
 	status = journal_replay(opening);
 	if (status)
 		return status;

@@ -39,6 +39,12 @@ static int refuse(const struct opening *opening, int status, const char *what)
 	return status;
 }
 
+static int judge(const struct opening *opening, enum store_verdict verdict, const char *what)
+{
+	opening->report->verdict = verdict;
+	return refuse(opening, verdict_status(verdict), what);
+}
+
 /* ---- reading ---- */
 
 static int check_part(const struct opening *opening, enum format_file file, uint64_t off, uint8_t *buffer,
@@ -51,7 +57,7 @@ static int check_part(const struct opening *opening, enum format_file file, uint
 		return opening_refuse(opening, file, (int)n, "cannot be read: %s", strerror((int)-n));
 	if ((uint32_t)crc32_z(0, buffer, want) == crc)
 		return 0;
-	return opening_refuse(opening, file, -EINVAL,
+	return opening_judge(opening, file, STORE_DAMAGED,
 			      "is damaged: its bytes from %llu to %llu are not those of the snapshot",
 			      (unsigned long long)off, (unsigned long long)(off + want - 1));
 }
@@ -74,22 +80,22 @@ static int check_all(const struct opening *opening, struct manifest *manifest, u
 	uint64_t n_parts = 0;
 
 	if (bytes < manifest_bytes(0) || memcmp(manifest->magic, MANIFEST_MAGIC, sizeof(manifest->magic)))
-		return refuse(opening, -EINVAL, "is not the manifest of a snapshot");
+		return judge(opening, STORE_DAMAGED, "is not the manifest of a snapshot");
 	if (manifest->version != MANIFEST_VERSION)
-		return refuse(opening, -EINVAL, "is of another version");
+		return judge(opening, STORE_NEWER_FORMAT, "is of another version");
 	if (bytes != manifest_bytes(manifest->n_parts) ||
 	    manifest_crcs(manifest)[manifest->n_parts] != checksum(manifest, manifest->n_parts))
-		return refuse(opening, -EINVAL, "is damaged");
+		return judge(opening, STORE_DAMAGED, "is damaged");
 	for (enum format_file file = 0; file < FORMAT_FILES; file++) {
 		if (manifest->bytes[file] != opening->bytes[file])
-			return opening_refuse(opening, file, -EINVAL,
+			return opening_judge(opening, file, STORE_DAMAGED,
 					      "has %llu bytes, not the %llu of the snapshot",
 					      (unsigned long long)opening->bytes[file],
 					      (unsigned long long)manifest->bytes[file]);
 		n_parts += manifest_parts(manifest->bytes[file]);
 	}
 	if (n_parts != manifest->n_parts)
-		return refuse(opening, -EINVAL, "is damaged");
+		return judge(opening, STORE_DAMAGED, "is damaged");
 	return check_files(opening, manifest_crcs(manifest));
 }
 
@@ -100,7 +106,7 @@ static int read_all(const struct opening *opening, int fd)
 	int status = calls_stat(options->hooks, fd, &stat);
 
 	if (!status && (!S_ISREG(stat.stx_mode) || stat.stx_size > MANIFEST_BYTES_MAX))
-		return refuse(opening, -EINVAL, "is not the manifest of a snapshot");
+		return judge(opening, STORE_DAMAGED, "is not the manifest of a snapshot");
 	if (status)
 		return refuse(opening, status, strerror(-status));
 	struct manifest *manifest = heap_zalloc(options->heap, 1, stat.stx_size + manifest_bytes(0));

@@ -29,7 +29,7 @@ int mapping_open(struct mapping *mapping, const struct store_hooks *hooks, int f
 {
 	void *at;
 
-	*mapping = (struct mapping){hooks, fd, off, bytes, NULL};
+	*mapping = (struct mapping){hooks, fd, off, bytes, bytes, NULL};
 	if (bytes > SIZE_MAX || off + bytes < bytes)
 		return -EFBIG;
 	int status = take_room(mapping, bytes, sparse);
@@ -40,24 +40,52 @@ int mapping_open(struct mapping *mapping, const struct store_hooks *hooks, int f
 	return status;
 }
 
-int mapping_grow(struct mapping *mapping, uint64_t bytes)
+static int take_addresses(struct mapping *mapping, uint64_t bytes)
 {
 	void *at = mapping->at;
-	int status =
-		calls_allocate(mapping->hooks, mapping->fd, mapping->off + mapping->bytes, mapping->off + bytes);
+	int status = bytes <= mapping->room ? 0 : calls_map_more(mapping->hooks, &at, mapping->room, bytes);
 
-	if (!status)
-		status = calls_map_more(mapping->hooks, &at, mapping->bytes, bytes);
 	if (status)
 		return status;
 	mapping->at = at;
-	mapping->bytes = bytes;
+	mapping->room = bytes > mapping->room ? bytes : mapping->room;
 	return 0;
+}
+
+void mapping_reserve(struct mapping *mapping, uint64_t bytes)
+{
+	if (mapping->at)
+		(void)take_addresses(mapping, bytes);
+}
+
+int mapping_grow(struct mapping *mapping, uint64_t bytes)
+{
+	int status = mapping->fd < 0 ? 0
+				     : calls_allocate(mapping->hooks, mapping->fd, mapping->off + mapping->bytes,
+						      mapping->off + bytes);
+
+	if (!status && bytes > mapping->room)
+		mapping_reserve(mapping, 2 * bytes);
+	if (!status)
+		status = take_addresses(mapping, bytes);
+	if (!status)
+		mapping->bytes = bytes;
+	return status;
+}
+
+int mapping_own(struct mapping *mapping, const struct store_hooks *hooks, uint64_t bytes)
+{
+	void *at;
+	int status = calls_map_own(hooks, bytes, &at);
+
+	if (!status)
+		*mapping = (struct mapping){hooks, -1, 0, bytes, bytes, at};
+	return status;
 }
 
 void mapping_close(struct mapping *mapping)
 {
 	if (mapping->at)
-		munmap(mapping->at, mapping->bytes);
+		munmap(mapping->at, mapping->room);
 	mapping->at = NULL;
 }

@@ -12,18 +12,24 @@
 
 struct mapping {
 	const struct store_hooks *hooks;
-	int fd; /* not the mapping's */
+	int fd; /* not the mapping's; -1: of none */
 	uint64_t off;
-	uint64_t bytes;
-	uint8_t *at; /* NULL: not mapped */
+	uint64_t bytes, room; /* addresses, of which the file has `bytes` */
+	uint8_t *at;	      /* NULL: not mapped */
 };
 
 /* Takes room for [off, off + bytes), which is a multiple of 4,096, and maps it. `sparse`: only the size, as room
  * cannot be denied later. 0; -errno, and nothing is mapped. */
 int mapping_open(struct mapping *mapping, const struct store_hooks *hooks, int fd, uint64_t off, uint64_t bytes,
 		 bool sparse);
-/* The same with more bytes; `at` may move. 0; -errno, and it is as it was. */
+/* Takes addresses, and nothing else, for so many bytes. Up to there it grows where it is. Moving a table may take
+ * milliseconds: the call waits for page faults of other threads. Where there are not so many addresses the mapping
+ * stays as it is. */
+void mapping_reserve(struct mapping *mapping, uint64_t bytes);
+/* The same with more bytes; `at` may move beyond what is reserved. 0; -errno, and it is as it was. */
 int mapping_grow(struct mapping *mapping, uint64_t bytes);
+/* The process's own memory instead of a file; grows alike. */
+int mapping_own(struct mapping *mapping, const struct store_hooks *hooks, uint64_t bytes);
 void mapping_close(struct mapping *mapping);
 
 /* Keeps the compiler from moving stores across. The processor makes them in the order of the program as far as

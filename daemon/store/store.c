@@ -5,7 +5,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include "daemon/store/aside.h"
 #include "daemon/store/calls.h"
 #include "daemon/store/cells.h"
 #include "daemon/store/create.h"
@@ -13,31 +15,44 @@
 #include "daemon/store/identity.h"
 #include "daemon/store/image_pages.h"
 #include "daemon/store/manifest.h"
+#include "daemon/store/opening.h"
 
 static void free_store(struct store *store)
 {
 	image_deinit(store);
+	log_deinit(store);
 	mapping_close(&store->journal.records);
 	for (enum format_file file = 0; file < FORMAT_FILES; file++)
 		mapping_close(&store->maps[file]);
 	files_close(store);
 	writes_close(store);
+	runs_close(store);
 	heap_free(store->heap, store);
+}
+
+static int read_pages(const struct opening *opening, struct format_page *pages, bool *is_blank)
+{
+	int status = 0;
+
+	*is_blank = true;
+	for (enum format_file file = 0; !status && file < FORMAT_FILES; file++) {
+		status = files_read_page(opening, file, &pages[file]);
+		*is_blank = *is_blank && !status && identity_is_blank(opening, file, &pages[file]);
+	}
+	return status;
 }
 
 static int open_state(struct opening *opening, struct format_page *pages)
 {
-	bool is_blank = true, is_snapshot = false;
+	bool is_blank, is_snapshot = false;
 	int status = identity_read_boot(opening);
 
 	if (!status && opening->options->memory_bytes > INT64_MAX / 2)
 		status = -EFBIG;
 	if (!status)
 		status = files_open(opening);
-	for (enum format_file file = 0; !status && file < FORMAT_FILES; file++) {
-		status = files_read_page(opening, file, &pages[file]);
-		is_blank = is_blank && !status && identity_is_blank(opening, file, &pages[file]);
-	}
+	if (!status)
+		status = read_pages(opening, pages, &is_blank);
 	if (status)
 		return status;
 	status = manifest_check(opening, &is_snapshot);
@@ -49,6 +64,10 @@ static int open_state(struct opening *opening, struct format_page *pages)
 	status = identity_check(opening, pages);
 	if (!status && is_snapshot)
 		status = manifest_remove(opening);
+	if (!status)
+		status = log_replay(opening);
+	if (!status)
+		status = read_pages(opening, pages, &is_blank);
 	return status ? status : load_state(opening, pages);
 }
 
@@ -60,28 +79,66 @@ static struct store *new_store(const struct store_options *options)
 		return NULL;
 	store->heap = options->heap;
 	store->hooks = options->hooks;
-	store->durable = options->durable;
 	store->journal.seq = 1;
 	for (enum format_file file = 0; file < FORMAT_FILES; file++)
 		store->fds[file] = -1;
 	return store;
 }
 
-int store_open(const struct store_options *options, struct store **out, struct store_report *report, char *error)
+/* So that no turn of the loop moves a table until it has a million tensors. */
+static void reserve_tables(struct store *store)
 {
-	struct opening opening = {.options = options, .report = report, .error = error};
+	const uint64_t bytes = 256 << 20;
+
+	for (enum store_table table = 0; table < STORE_TABLES; table++) {
+		mapping_reserve(&store->maps[format_file_of(table)], bytes);
+		mapping_reserve(&store->home[format_file_of(table)], bytes);
+	}
+}
+
+/* Opens what stands there; where that cannot be used and was set aside, *is_aside. */
+static int open_once(const struct store_options *options, struct store **out, struct store_report *report,
+		     char *error, bool *is_aside)
+{
+	struct opening opening = {.options = options, .report = report, .error = error, .directory = -1};
 	struct format_page *pages = heap_zalloc(options->heap, FORMAT_FILES, sizeof(*pages));
 
-	assert(options->geometry_bytes <= STORE_GEOMETRY_BYTES_MAX);
-	memset(report, 0, sizeof(*report));
-	error[0] = 0;
 	opening.store = new_store(options);
 	int status = pages && opening.store ? open_state(&opening, pages) : -ENOMEM;
+	if (!status && options->durable)
+		status = log_begin(opening.store, options);
 	heap_free(options->heap, pages);
+	if (status && options->aside_most && verdict_is_set_aside(report->verdict))
+		*is_aside = !aside_set(&opening);
+	if (!status)
+		reserve_tables(opening.store);
 	if (!status)
 		*out = opening.store;
 	else if (opening.store)
 		free_store(opening.store);
+	if (opening.directory >= 0)
+		close(opening.directory);
+	return status;
+}
+
+int store_open(const struct store_options *options, struct store **out, struct store_report *report, char *error)
+{
+	bool is_aside = false, is_aside_again = false;
+
+	assert(options->geometry_bytes <= STORE_GEOMETRY_BYTES_MAX);
+	*report = (struct store_report){.verdict = STORE_USABLE};
+	error[0] = 0;
+	int status = open_once(options, out, report, error, &is_aside);
+	if (is_aside) {
+		report->aside_verdict = report->verdict;
+		report->verdict = STORE_USABLE;
+		error[0] = 0;
+		status = open_once(options, out, report, error, &is_aside_again);
+	}
+	if (!status)
+		report->verdict = report->is_new ? STORE_EMPTY : STORE_USABLE;
+	else if (report->verdict == STORE_USABLE)
+		report->verdict = STORE_FAILED;
 	if (status && !error[0])
 		snprintf(error, STORE_ERROR_BYTES, "%.200s: %s",
 			 options->directory ? options->directory : "the state", strerror(-status));
@@ -93,6 +150,8 @@ static int close_state(struct store *store)
 {
 	int status = store_flush(store);
 
+	if (!status && log_is_on(&store->log))
+		status = log_empty(store);
 	for (enum format_file file = 0; !status && file < FORMAT_FILES; file++)
 		status = calls_sync(store->hooks, store->fds[file]);
 	return status ? status : identity_end(store);
@@ -107,9 +166,27 @@ int store_close(struct store *store, bool clean)
 	return status;
 }
 
+bool store_is_on_disk(const struct store *store)
+{
+	return calls_is_on_disk(store->fds[FORMAT_MEMORY]);
+}
+
 void *store_memory(struct store *store)
 {
 	return store->maps[FORMAT_MEMORY].at + FORMAT_PAGE_BYTES;
+}
+
+static bool is_at(const struct mapping *mapping, const void *address)
+{
+	return mapping->at && mapping->fd >= 0 && (uintptr_t)address - (uintptr_t)mapping->at < mapping->bytes;
+}
+
+const char *store_file_at(const struct store *store, const void *address)
+{
+	for (enum format_file file = FORMAT_JOURNAL; file < FORMAT_FILES; file++)
+		if (is_at(&store->maps[file], address) || is_at(&store->home[file], address))
+			return opening_names[file];
+	return is_at(&store->journal.records, address) ? opening_names[FORMAT_JOURNAL] : NULL;
 }
 
 uint32_t store_n_cells(const struct store *store, enum store_table table)
@@ -155,35 +232,16 @@ int store_prepare(struct store *store, enum store_table table, uint32_t n_cells,
 	return status ? status : journal_reserve(store, n_changes);
 }
 
-int store_flush(struct store *store)
-{
-	int status = store->failed;
-
-	if (!store->durable || status || (!store->journal.begin && !store->writes.n_ended))
-		return status;
-	assert(!store->journal.end);
-	/* The bytes of local memory come before whatever says that they are whole. */
-	status = calls_sync(store->hooks, store->fds[FORMAT_MEMORY]);
-	if (!status) {
-		writes_forget_ended(store);
-		status = calls_sync(store->hooks, store->fds[FORMAT_JOURNAL]);
-	}
-	if (!status && store->journal.begin)
-		status = journal_flush(store);
-	if (status)
-		store->failed = status;
-	return status;
-}
-
 int store_recovered(struct store *store)
 {
 	int status = store_flush(store);
 
-	if (!status && store->durable)
-		status = calls_sync(store->hooks, store->fds[FORMAT_MEMORY]);
 	if (status)
 		return status;
 	writes_forget_found(store);
+	status = store_flush(store);
+	if (status)
+		return status;
 	mapping_store(store->hooks, &store_page(store, FORMAT_JOURNAL)->stale, 0);
-	return store->durable ? calls_sync(store->hooks, store->fds[FORMAT_JOURNAL]) : 0;
+	return log_is_on(&store->log) ? calls_sync(store->hooks, store->fds[FORMAT_JOURNAL]) : 0;
 }

@@ -6,8 +6,8 @@
  * a loss of power. A change of many cells is found whole or not at all. A cell whose checksum is wrong is lost:
  * counted, told by its number and never believed. Bits that flip in local memory itself are not noticed.
  *
- * All functions are for one thread. A pointer to a cell is good until the next store_prepare, store_commit or
- * store_flush; store_memory() and struct store_write never move.
+ * All functions are for one thread unless they say otherwise. A pointer to a cell is good until the next
+ * store_prepare or store_commit; store_memory() and struct store_write never move.
  *
  * The files are journal, memory, tensors, sessions and results. Only the same user may write them: who cuts a
  * mapped file short ends the process. On file systems that copy on write (btrfs) room that was allocated may still
@@ -20,11 +20,13 @@
 #include <stdint.h>
 
 #include "daemon/device/memory/heap.h"
+#include "daemon/store/verdict.h"
 
 enum store_table { STORE_TENSORS, STORE_SESSIONS, STORE_RESULTS, STORE_TABLES };
 
 enum {
-	STORE_TENSOR_BYTES_MAX = 496, /* of a cell's payload */
+	STORE_TENSOR_BYTES_MAX = 240, /* of a cell's payload */
+	STORE_BYTES_FOUND_MAX = 496,  /* of the payload of any cell that store_cell answers: of version 1 */
 	STORE_SESSION_BYTES_MAX = 112,
 	STORE_RESULT_BYTES_MAX = 112,
 	STORE_GEOMETRY_BYTES_MAX = 256,
@@ -32,6 +34,7 @@ enum {
 	STORE_ERROR_BYTES = 512,    /* room for a line with its 0 */
 	STORE_LINES_MAX = 16,
 	STORE_WRITES_MAX = 32640, /* under way at a time */
+	STORE_RUNS_MAX = 48,	  /* requests that run at a time and are noted */
 };
 
 struct store;
@@ -58,15 +61,33 @@ struct store_options {
 	 * %b). NULL: /proc/sys/kernel/random/boot_id is read, which a unit with ProcSubset=pid cannot. */
 	const char *boot_id;
 
+	/* Says in `words` how what a state was made for differs from the geometry above: OTHER_CELLS, or
+	 * OTHER_GEOMETRY. NULL: the two texts are said. */
+	enum store_verdict (*compare)(const void *found, size_t bytes, char *words, size_t words_bytes);
+
+	/* A state that cannot be used is set aside (aside.h) and a new one begun, unless so many are set aside
+	 * there already. 0: it is refused. */
+	unsigned aside_most;
+	/* Where a state of `open` is copied to. NULL: it cannot be set aside. */
+	const char *aside_directory;
+
 	bool durable;
-	const struct heap *heap;	 /* outlives the store */
+	uint64_t log_bytes;	 /* that changes take on the disk before they are put in their places; 0: 16 MiB */
+	/* The user whose request the calling thread runs, NULL for none. With `durable` each of them has an equal
+	 * share of the log. NULL: all have one. */
+	const void *(*user)(void);
+	const struct heap *heap; /* outlives the store */
 	const struct store_hooks *hooks; /* NULL but in tests (hooks.h) */
 };
 
 /* What a state was found to be. */
 struct store_report {
-	bool is_new;	/* nothing was there: all is empty and zero */
-	bool was_clean; /* the last process closed it */
+	enum store_verdict verdict; /* of what stands there, where it is refused; else USABLE or EMPTY */
+	enum store_verdict aside_verdict;
+	char aside[STORE_ERROR_BYTES]; /* a line: what was set aside before this state was begun, where to and why
+					*/
+	bool is_new;		       /* nothing was there: all is empty and zero */
+	bool was_clean;		       /* the last process closed it */
 	/* Local memory may be older than the tables, or hold parts of writes that nothing tells of: after a loss
 	 * of power without `durable`, or where notes of writes under way are damaged. No data may be believed. */
 	bool is_stale;
@@ -74,14 +95,16 @@ struct store_report {
 		uint32_t n_kept, n_lost; /* cells in use, and damaged ones */
 	} tables[STORE_TABLES];
 	unsigned n_writes; /* that were under way */
+	unsigned n_runs;   /* requests that ran */
+	bool is_same_boot; /* as the last process's: if that one was not closed, it died by itself or by a signal
+			    */
 	unsigned n_lines;  /* what there is to tell people, a line each without its newline */
 	char lines[STORE_LINES_MAX][STORE_ERROR_BYTES];
 };
 
 /* Opens a state or begins one. 0; -errno with one line for people in `error`, which names the file:
  *   -EBUSY     another process has it open
- *   -EINVAL    made for another geometry; another version; not a state of npumem; damaged or cut short beyond what
- *              can be told apart; a copy of a state in use; files of different states
+ *   -EINVAL    the state cannot be used: report->verdict says why (verdict.def)
  *   -EPERM     a file that another user may write
  *   -ENOSPC, -EFBIG, -ENOMEM, -EMFILE, -EACCES, -EIO …: what the system said.
  * What stood stays where it fails. `report` and `error` may not be NULL; `error` has STORE_ERROR_BYTES. */
@@ -94,10 +117,13 @@ int store_close(struct store *store, bool clean);
 /* memory_bytes, page-aligned, zero at first. */
 void *store_memory(struct store *store);
 
+/* The name of the file that is mapped at this address; NULL: none is. In a handler of signals, too. */
+const char *store_file_at(const struct store *store, const void *address);
+
 /* Cells are numbered from 0; there are at least as many as were ever prepared. */
 uint32_t store_n_cells(const struct store *store, enum store_table table);
 
-/* What was last committed (with `durable`: flushed) to a cell: NULL where it is empty or lost. 8-byte aligned. */
+/* What was last committed to a cell: NULL where it is empty or lost. 8-byte aligned. */
 const void *store_cell(const struct store *store, enum store_table table, uint32_t index, size_t *bytes);
 
 /* What an empty cell was dropped with; 0 at first, of a cell in use and of a lost one. */
@@ -120,26 +146,60 @@ void store_drop(struct store *store, enum store_table table, uint32_t index, uin
  * to do where there are none. */
 void store_commit(struct store *store);
 
-/* With `durable`, what was committed and which writes ended are on disk, and local memory with them, when this
- * returns 0; without, 0 at once. Comes before any reply that tells of them, and not between a put and its commit.
- * -errno: what is on disk is not known, and every later call answers the same: nothing may be acknowledged any
- * more.
- */
+/* ---- with `durable`: what the disk has ---- */
+
+bool store_is_durable(const struct store *store);
+/* Local memory is a file on a disk: a sync by anybody makes its pages read-only until each is written again. */
+bool store_is_on_disk(const struct store *store);
+
+/* Bytes of local memory have changed: a copy of them goes to the disk, behind all that changed before. On any
+ * thread, before anything that conflicts with the change begins. On threads other than the owner's (store_attach)
+ * it waits for the disk where much of its user (options->user) is not there yet. */
+void store_keep(struct store *store, uint64_t off, uint64_t bytes);
+
+/* All that was changed, committed, begun and ended until now has a lower position, or this one. On any thread. */
+uint64_t store_position(const struct store *store);
+/* What has a position up to this one is on the disk. */
+uint64_t store_synced(const struct store *store);
+/* So much is not there yet that what changes more should be left to a thread that may wait. */
+bool store_is_backlogged(const struct store *store);
+
+/* A round: writes what has changed to the disk and waits for it. Calls synced(ctx), where that is not NULL, as
+ * soon as store_synced() has risen. 0; -errno: what the disk has is not known, every later call answers the same,
+ * and nothing may be acknowledged any more. One thread at a time. */
+int store_write_out(struct store *store, void (*synced)(void *ctx), void *ctx);
+/* What the disk has answered: 0, or -errno for good. On any thread. */
+int store_failed(const struct store *store);
+/* Another thread makes the rounds from now on, and this one no longer waits for the disk. */
+void store_attach(struct store *store);
+/* Somebody waits for all that has changed until now. */
+void store_want(struct store *store);
+/* On that thread: waits until somebody wants what is not on the disk, or that is much. False: store_stop_waiting
+ * was called, or the disk has failed. */
+bool store_wait(struct store *store);
+void store_stop_waiting(struct store *store);
+/* That thread has ended. */
+void store_detach(struct store *store);
+/* All rounds, on this thread: there is no other, or it has ended. 0 at once without `durable`. */
 int store_flush(struct store *store);
 
 /* A write to local memory that was begun and not ended: what it means is the caller's. */
 struct store_write;
 
-/* Room for one that may begin: nobody finds it before. 0; -ENOSPC where there are STORE_WRITES_MAX. */
-int store_write_plan(struct store *store, uint64_t handle, int64_t first, int64_t count, struct store_write **out);
-/* Before the first byte of these is touched, which were planned and not begun; on any thread. 0; -EIO … with
- * `durable`, where it waits for the disk: then none has begun, and store_flush answers the same from now on. */
-int store_writes_begin(struct store *store, struct store_write *const *writes, unsigned n);
-/* Both of one. */
+/* What a write changes, and its record from store_writes_begin on. */
+struct store_note {
+	uint64_t handle;
+	int64_t first, count;
+	struct store_write *write;
+};
+
+/* Before the first byte of these is touched; on any thread. 0; -ENOSPC where more than STORE_WRITES_MAX would be under
+ * way, -errno where the disk has failed: then none has begun. */
+int store_writes_begin(struct store *store, struct store_note *notes, unsigned n);
+/* Of one. */
 int store_write_begin(struct store *store, uint64_t handle, int64_t first, int64_t count,
 		      struct store_write **out);
-/* Also of one that was planned and has not begun. With `durable` what a loss of power finds ends at the next
- * store_flush, after its bytes are on disk. */
+/* On any thread. With `durable` its bytes were given to store_keep before. */
 void store_write_end(struct store *store, struct store_write *write);
 
 struct store_found_write {
@@ -148,6 +208,24 @@ struct store_found_write {
 };
 /* What was under way when the last process ended, in no order; the store's until store_recovered. */
 unsigned store_writes_found(const struct store *store, const struct store_found_write **out);
+
+/* A request that runs. NULL stands for one that is not noted. */
+struct store_run;
+
+/* A slot, on any thread; NULL: there is none. Given back with NULL it does nothing. */
+struct store_run *store_run_take(struct store *store);
+void store_run_give(struct store *store, struct store_run *run);
+/* The request runs from now on, in the place of the one before; or nothing runs there. On any thread. */
+void store_run_begin(const struct store *store, struct store_run *run, uint64_t session, uint64_t request,
+		     uint32_t method);
+void store_run_end(const struct store *store, struct store_run *run);
+
+struct store_found_run {
+	uint64_t session, request;
+	uint32_t method;
+};
+/* What ran when the last process ended, in no order; the store's until store_recovered. */
+unsigned store_runs_found(const struct store *store, const struct store_found_run **out);
 
 /* What the report told of is dealt with, in local memory and by commits: the next process need not be told of
  * is_stale and of the writes found. Until then it is. To be called once after each store_open, when recovery is

@@ -12,12 +12,23 @@ static uint64_t mix_of(const struct store_write *write)
 	return format_mix(write->handle, (uint64_t)write->first, (uint64_t)write->count);
 }
 
+static void add_to_log(struct store *store, const struct store_write *write, size_t bytes)
+{
+	if (log_is_on(&store->log))
+		log_add(store, FORMAT_JOURNAL,
+			FORMAT_PAGE_BYTES + (uint64_t)(write - store->writes.records) * sizeof(*write), write,
+			bytes);
+}
+
 static void release(struct store *store, uint32_t index)
 {
 	struct writes *writes = &store->writes;
 	struct store_write *write = &writes->records[index];
+	bool has_begun = write->valid;
 
 	mapping_store(store->hooks, &write->valid, 0);
+	if (has_begun)
+		add_to_log(store, write, sizeof(write->valid));
 	write->handle = writes->free;
 	writes->free = index + 1;
 }
@@ -54,11 +65,8 @@ int writes_open(const struct opening *opening)
 	struct writes *writes = &store->writes;
 	uint32_t n = 0;
 
+	pthread_mutex_init(&writes->lock, NULL);
 	writes->records = (struct store_write *)(void *)(store->maps[FORMAT_JOURNAL].at + FORMAT_PAGE_BYTES);
-	if (store->durable)
-		writes->ended = heap_zalloc(store->heap, FORMAT_WRITES, sizeof(*writes->ended));
-	if (store->durable && !writes->ended)
-		return -ENOMEM;
 	for (uint32_t index = FORMAT_WRITES; index-- > 0;) {
 		if (writes->records[index].valid) {
 			n++;
@@ -82,7 +90,6 @@ int writes_open(const struct opening *opening)
 
 void writes_close(struct store *store)
 {
-	heap_free(store->heap, store->writes.ended);
 	heap_free(store->heap, store->writes.found);
 	heap_free(store->heap, store->writes.found_at);
 }
@@ -100,74 +107,70 @@ void writes_forget_found(struct store *store)
 	for (uint32_t i = 0; i < writes->n_found_at; i++)
 		release(store, writes->found_at[i]);
 	writes->n_found = writes->n_found_at = 0;
+	runs_forget_found(store);
 }
 
-int store_write_plan(struct store *store, uint64_t handle, int64_t first, int64_t count, struct store_write **out)
+/* NULL: there is none. */
+static struct store_write *take(struct writes *writes)
 {
-	struct writes *writes = &store->writes;
 	uint32_t index = writes->free ? writes->free - 1 : writes->n_fresh;
 
 	if (index >= FORMAT_WRITES)
-		return -ENOSPC;
-	struct store_write *write = &writes->records[index];
+		return NULL;
 	if (writes->free)
-		writes->free = (uint32_t)write->handle;
+		writes->free = (uint32_t)writes->records[index].handle;
 	else
 		writes->n_fresh++;
-	write->handle = handle;
-	write->first = first;
-	write->count = count;
-	*out = write;
-	return 0;
+	return &writes->records[index];
 }
 
-/* With `durable` the disk must know of them before it may have some of their bytes. What it has after it has
- * failed is not known, whatever it says the next time. */
-int store_writes_begin(struct store *store, struct store_write *const *writes, unsigned n)
+static int take_all(struct store *store, struct store_note *notes, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++)
-		mapping_store(store->hooks, &writes[i]->valid, mix_of(writes[i]));
-	int status = store->durable && n ? calls_sync(store->hooks, store->fds[FORMAT_JOURNAL]) : 0;
-	if (!status)
-		return 0;
-	store->failed = status;
-	for (unsigned i = 0; i < n; i++)
-		mapping_store(store->hooks, &writes[i]->valid, 0);
-	return status;
+	struct writes *writes = &store->writes;
+	unsigned i = 0;
+
+	pthread_mutex_lock(&writes->lock);
+	while (i < n && (notes[i].write = take(writes)))
+		i++;
+	for (unsigned k = 0; i < n && k < i; k++)
+		release(store, (uint32_t)(notes[k].write - writes->records));
+	pthread_mutex_unlock(&writes->lock);
+	return i < n ? -ENOSPC : 0;
+}
+
+int store_writes_begin(struct store *store, struct store_note *notes, unsigned n)
+{
+	int status = store->failed ? store->failed : take_all(store, notes, n);
+
+	if (status)
+		return status;
+	for (unsigned i = 0; i < n; i++) {
+		struct store_write *write = notes[i].write;
+		write->handle = notes[i].handle;
+		write->first = notes[i].first;
+		write->count = notes[i].count;
+		mapping_store(store->hooks, &write->valid, mix_of(write));
+		add_to_log(store, write, sizeof(*write));
+	}
+	return 0;
 }
 
 int store_write_begin(struct store *store, uint64_t handle, int64_t first, int64_t count, struct store_write **out)
 {
-	struct store_write *write;
-	int status = store_write_plan(store, handle, first, count, &write);
+	struct store_note note = {handle, first, count, NULL};
+	int status = store_writes_begin(store, &note, 1);
 
-	if (status)
-		return status;
-	status = store_writes_begin(store, &write, 1);
-	if (status)
-		release(store, (uint32_t)(write - store->writes.records));
-	else
-		*out = write;
+	if (!status)
+		*out = note.write;
 	return status;
 }
 
 void store_write_end(struct store *store, struct store_write *write)
 {
-	struct writes *writes = &store->writes;
-	uint32_t index = (uint32_t)(write - writes->records);
+	uint32_t index = (uint32_t)(write - store->writes.records);
 
 	assert(index < FORMAT_WRITES);
-	if (store->durable && write->valid)
-		writes->ended[writes->n_ended++] = (uint16_t)index;
-	else
-		release(store, index);
-}
-
-void writes_forget_ended(struct store *store)
-{
-	struct writes *writes = &store->writes;
-
-	for (uint32_t i = 0; i < writes->n_ended; i++)
-		release(store, writes->ended[i]);
-	writes->n_ended = 0;
+	pthread_mutex_lock(&store->writes.lock);
+	release(store, index);
+	pthread_mutex_unlock(&store->writes.lock);
 }

@@ -1,5 +1,5 @@
 /* libnpumem: a connection to an npumem daemon. The calls that wait; npumem/async.h has each of them in the form
- * that does not, npumem/record.h records and replays. Requests take effect on a tensor in the order sent. One
+ * that does not, npumem/record.h records and replays. A connection's requests take effect in the order sent. One
  * thread at a time for a connection and all that it handed out; any number of connections.
  *
  * Every call returns 0, or a status > 0 that `error` explains (error may be NULL). After NPUMEM_UNAVAILABLE the
@@ -78,14 +78,17 @@ struct npumem_options {
  * unless they are continuous. Where the daemon keeps sessions, one that is lost on the way goes on over another
  * ssh.
  *
- * `options` NULL: the defaults. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID,
+ * At a path, the daemon is root's, the caller's own or of uid $NPUMEM_SERVER_UID, or only root, the caller and the
+ * daemon's uid can change a folder of the path. Any other is NPUMEM_PERMISSION_DENIED, with the field "uid".
+ *
+ * `options` NULL: the defaults. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID, NPUMEM_PERMISSION_DENIED,
  * NPUMEM_DEADLINE_EXCEEDED (connect_ms). */
 int npumem_open(const char *address, const struct npumem_options *options, struct npumem **out,
 		struct npumem_error *error);
 
 /* A connected socket to the daemon at `address`, a path or NULL as npumem_open has them, in *fd, and nothing sent.
  * connect_ms alone of `options` counts. 0 or NPUMEM_UNAVAILABLE, NPUMEM_INVALID (ssh:, spawn:),
- * NPUMEM_DEADLINE_EXCEEDED. */
+ * NPUMEM_PERMISSION_DENIED, NPUMEM_DEADLINE_EXCEEDED. */
 int npumem_dial(const char *address, const struct npumem_options *options, int *fd, struct npumem_error *error);
 
 /* As npumem_open over a connected socket, which it takes over in any case. 0 or NPUMEM_UNAVAILABLE,
@@ -157,8 +160,9 @@ struct npumem_stat {
 	int64_t total, data, dummy, padding, empty, free; /* bytes; they add up to total */
 	int64_t lent;
 	int64_t largest_free; /* per NPU */
-	int64_t tensors, views, sessions;
-	int64_t packs; /* bytes of host memory for packed weights that are kept */
+	int64_t tensors, views;
+	int64_t sessions; /* that the caller may see */
+	int64_t packs;	  /* bytes of host memory for packed weights of the tensors of these uids */
 };
 
 /* What a session or a uid asked for and holds. All but in_flight, device_bytes and tensors only rise. */
@@ -180,15 +184,17 @@ struct npumem_call_stat {
 	uint64_t statuses[NPUMEM_STATUSES], buckets[NPUMEM_BUCKETS], total_ns;
 };
 
-/* What the device did since the daemon started. */
+/* What operations did since the daemon started: those of the uids that the caller may see. */
 struct npumem_activity {
 	uint64_t dma_bytes, kernels, macs, saturated, wrapped, destroyed_bytes;
 };
 
-/* The turns of the daemon's loop: all that it does between two waits for input. What comes meanwhile waits. */
+/* The turns of the daemon's loop: all that it does between two waits for input. What comes meanwhile waits. Zeros
+ * for a caller that is neither root nor the daemon's uid. */
 struct npumem_loop_stat {
 	uint64_t turns, buckets[NPUMEM_BUCKETS], total_ns;
 	uint64_t longest_ns, longest_cpu_ns; /* of one turn since the last reset; of processor time */
+	uint64_t longest_wait_ns;	     /* that the loop slept within one turn; at least so long */
 };
 
 /* A request that is under way, and has begun. */
@@ -202,8 +208,8 @@ struct npumem_running {
 	bool waits;	      /* for room */
 };
 
-/* Of uids, clients and requests there are the rows that the caller may see: all for root and the daemon's uid,
- * else those of its own uid. */
+/* Root and the daemon's uid see all of it. Any other caller sees how full the device is (stat), and otherwise only
+ * what belongs to its own uid: rows, sums, calls, activity, data on each NPU. */
 struct npumem_details {
 	const struct npumem_stat *stat;
 	const struct npumem_activity *activity;
@@ -211,7 +217,7 @@ struct npumem_details {
 	const struct npumem_usage *all;
 	uint64_t now_ns; /* the daemon's clock, for rates */
 	unsigned n_npus, n_uids, n_clients, n_calls;
-	const int64_t *npu_data; /* bytes of data and dummies, for each NPU */
+	const int64_t *npu_data; /* bytes of data and dummies of the tensors of these uids, for each NPU */
 	const struct npumem_usage *const *uids, *const *clients;
 	const struct npumem_call_stat *const *calls;
 	unsigned n_running; /* the first 64 requests under way, this one left out */
@@ -228,6 +234,7 @@ struct npumem_compacted {
 	int64_t largest_free_before, largest_free_after; /* per NPU */
 	unsigned n_moves;
 	const struct npumem_move *const *moves;
+	bool cut; /* more moved, or would move, than `moves` has room for */
 };
 
 int npumem_info(struct npumem *npumem, const struct npumem_info **info, struct npumem_error *error);
@@ -434,7 +441,8 @@ struct npumem_segment {
 	size_t bytes;
 };
 
-/* Allocates (a sealed memfd), maps and shares `bytes` of zeroed memory. Its whole size is charged to the session.
+/* Allocates (a sealed memfd), maps and shares `bytes` of zeroed memory: all its pages, at once, to this process. Its
+ * whole size counts against the user's segment_bytes.
  * Where the daemon keeps sessions its fd stays open until it is closed, to be shared again. */
 int npumem_segment_create(struct npumem *npumem, size_t bytes, const struct npumem_segment **segment,
 			  struct npumem_error *error);
@@ -465,7 +473,8 @@ int npumem_call(struct npumem *npumem, const char *method, const char *json, con
 
 /* ---- events ---- */
 
-/* Something that happened on the device. Of what this uid may not use only kind, uid and bytes are told. */
+/* Something that happened: to a tensor that this uid may use, to its clients, or to its requests. Of an unnamed
+ * tensor of another connection of this uid an event has kind, uid and bytes only. */
 struct npumem_event {
 	char kind[24]; /* allocated, freed, sealed, renamed, moved, damaged, refused, low-space, client-gone,
 			  progress */

@@ -72,7 +72,7 @@ static struct tensor *place(const struct shape *shape, int layout)
 {
 	struct device_request request = {.reuse = 0};
 	struct npumem_error error = {.status = 0};
-	struct error_context context = {&error, NULL, NULL};
+	struct error_context context = {.error = &error};
 	struct tensor *tensor;
 	npumem_spec_init(&request.spec);
 	request.spec.dtype = shape->dtype;
@@ -113,7 +113,7 @@ static void by_memcpy(const struct work *work)
 static void run(struct op *op)
 {
 	struct npumem_error error = {.status = 0};
-	struct error_context context = {&error, NULL, NULL};
+	struct error_context context = {.error = &error};
 	if (op_check(device, op, &context) || op_run(device, op, &context)) {
 		fprintf(stderr, "%s\n", error.message);
 		exit(1);
@@ -123,15 +123,14 @@ static void run(struct op *op)
 
 static void by_scatter(const struct work *work)
 {
-	struct move_host from = move_dense(&work->tensor->place, host, 0);
-	move_in(&device->local, &work->tensor->place, 0, npumem_place_elements(&work->tensor->place), &from, true,
-		NULL);
+	struct move_host from = move_dense(TENSOR_PLACE(work->tensor), host, 0);
+	move_in(&device->local, TENSOR_PLACE(work->tensor), 0, tensor_elements(work->tensor), &from, true, NULL);
 }
 
 static void by_gather(const struct work *work)
 {
-	struct move_host to = move_dense(&work->tensor->place, other, 0);
-	move_out(&device->local, &work->tensor->place, 0, npumem_place_elements(&work->tensor->place), &to, NULL);
+	struct move_host to = move_dense(TENSOR_PLACE(work->tensor), other, 0);
+	move_out(&device->local, TENSOR_PLACE(work->tensor), 0, tensor_elements(work->tensor), &to, NULL);
 }
 
 static void by_write(const struct work *work)
@@ -202,7 +201,7 @@ static void measure(const struct shape *shape, int layout)
 	double times[WAYS][ROUNDS];
 	if (!work.tensor || !work.source)
 		goto out;
-	work.bytes = npumem_place_elements(&work.tensor->place) * npumem_dtype_bytes(shape->dtype);
+	work.bytes = tensor_elements(work.tensor) * npumem_dtype_bytes(shape->dtype);
 	struct work first = {work.source, NULL, 0};
 	by_write(&first);
 	for (unsigned round = 0; round < ROUNDS; round++)

@@ -1,13 +1,17 @@
 /* Requests to a daemon that keeps its state, in memory (/dev/shm) and on the disk, beside one that keeps nothing;
- * and a restart of a device of 1 GiB with 10,000 tensors, from the start of the process to its first answer:
- * bench_state [options] [part of a row's name ...].
+ * and a restart of a device of 1 GiB with 10 to 100,000 tensors, from the start of the process to its first
+ * answer, and what a tensor takes of the disk and of the daemon's memory; and with --durable a fill of one client
+ * beside an fdatasync of a file there, and fills of 32 clients beside those of one: bench_state [options] [part of
+ * a row's name ...].
  *
  * Sessions have a token, ids rise, and each request says which answers have come, as the library does. The three
  * daemons take turns in short slices; told are medians of the ratios of neighbouring ones. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +22,7 @@
 #include "tests/bench/support/remote.h"
 #include "tests/bench/support/scratch.h"
 
-enum { SIDES = 3, FRAME_MAX = 256, REPLY_MAX = 64 << 10, FLIGHT_MAX = 32, TENSORS = 10000 };
+enum { SIDES = 3, FRAME_MAX = 256, REPLY_MAX = 64 << 10, FLIGHT_MAX = 32, MANY = 100000 };
 
 #define FIRST_ID ((uint64_t)1 << 28) /* five bytes, as all that follow */
 
@@ -31,6 +35,7 @@ struct side {
 	const char *name;
 	struct peer peer;
 	char state[SCRATCH_PATH_BYTES];
+	bool is_durable;
 	int fd;
 	uint64_t id;
 	size_t told_at; /* of an allocation's handle in the reply */
@@ -195,6 +200,13 @@ static void resume(struct side *side)
 
 /* ---- loads ---- */
 
+static void send_fill(struct side *side)
+{
+	uint8_t bytes[FRAME_MAX];
+	size_t n = append(side, bytes, &side->fill, side->id + 1);
+	send_all(side, bytes, n);
+}
+
 static unsigned fill_one(struct side *side)
 {
 	uint8_t bytes[FRAME_MAX];
@@ -298,6 +310,7 @@ static void start(struct side *side, const char *name, const char *npu_bytes)
 				   npu_bytes,
 				   side->state[0] ? "--state-dir" : NULL,
 				   side->state,
+				   side->is_durable ? "--durable" : NULL,
 				   NULL};
 	peer_start(&side->peer, arguments, path, NULL, NULL);
 	side->fd = peer_connect(&side->peer);
@@ -351,21 +364,71 @@ static void kill_it(struct side *side)
 	unlink(side->peer.path);
 }
 
-static void restart(struct side *side)
+/* Of the state's files, without local memory's bytes. */
+static double disk_bytes(const struct side *side)
+{
+	static const char *const files[] = {"journal", "tensors", "sessions", "results"};
+	char path[SCRATCH_PATH_BYTES + 16];
+	double bytes = 0;
+	for (unsigned i = 0; i < 4; i++) {
+		struct stat stat_of;
+		snprintf(path, sizeof(path), "%s/%s", side->state, files[i]);
+		bytes += stat(path, &stat_of) ? 0 : (double)stat_of.st_blocks * 512;
+	}
+	return bytes;
+}
+
+/* Of the daemon, with the pages of the state's tables: local memory is not touched yet. */
+static double memory_bytes(const struct side *side)
+{
+	char path[64];
+	long pages = 0;
+	snprintf(path, sizeof(path), "/proc/%d/statm", (int)side->peer.pid);
+	FILE *file = fopen(path, "r");
+	if (!file || fscanf(file, "%*d %ld", &pages) != 1)
+		peer_die("/proc");
+	fclose(file);
+	return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void tell_value(const char *name, double value, const char *unit, double goal)
+{
+	const struct bench_row row = {
+		.name = name, .value = value, .unit = unit, .kind = BENCH_VALUE_AT_MOST, .goal = goal};
+	bench_tell(&bench, &row);
+}
+
+/* Allocates all, with names, and then fills them; what each took of the disk and of the daemon's memory. */
+static void make_tensors(struct side *side, unsigned n, double *disk, double *memory)
+{
+	uint64_t *handles = calloc(n, sizeof(*handles));
+	char name[32];
+	*disk = disk_bytes(side);
+	*memory = memory_bytes(side);
+	for (unsigned i = 0; handles && i < n; i++) {
+		snprintf(name, sizeof(name), "tensor%u", i);
+		pack_alloc(&side->alloc, name);
+		handles[i] = allocate(side, &side->alloc);
+	}
+	*disk = (disk_bytes(side) - *disk) / n;
+	*memory = (memory_bytes(side) - *memory) / n;
+	for (unsigned i = 0; handles && i < n; i++) {
+		pack_fill(&side->fill, handles[i]);
+		fill_one(side);
+	}
+	free(handles);
+}
+
+static void restart(struct side *side, unsigned n_tensors, double goal)
 {
 	const uint8_t info[] = {4, 0x08, 1, 0x12, 0};
-	double ms[BENCH_ROUNDS_MAX];
-	char name[32];
+	double ms[BENCH_ROUNDS_MAX], disk, memory;
+	char name[BENCH_NAME_BYTES];
 	unsigned n = bench.quick ? 1 : 9;
 	if (!bench_wanted(&bench, "restart"))
 		return;
 	start(side, "restarted", "16M");
-	for (unsigned i = 0; i < TENSORS; i++) {
-		snprintf(name, sizeof(name), "tensor%u", i);
-		pack_alloc(&side->alloc, name);
-		pack_fill(&side->fill, allocate(side, &side->alloc));
-		fill_one(side);
-	}
+	make_tensors(side, n_tensors, &disk, &memory);
 	for (unsigned r = 0; r < n; r++) {
 		uint64_t from;
 		kill_it(side);
@@ -376,22 +439,108 @@ static void restart(struct side *side)
 		ms[r] = (double)(peer_now_ns() - from) / 1e6;
 	}
 	end(side);
-	const struct bench_row row = {.name = "restart of 1 GiB with 10,000 tensors, to the first answer",
-				      .value = bench_median(ms, n),
-				      .unit = "ms",
-				      .kind = BENCH_VALUE_AT_MOST,
-				      .goal = 100};
-	bench_tell(&bench, &row);
+	snprintf(name, sizeof(name), "restart of 1 GiB with %u tensors, to the first answer", n_tensors);
+	tell_value(name, bench_median(ms, n), "ms", goal);
+	if (n_tensors < MANY)
+		return;
+	tell_value("restart: a tensor's bytes on the disk", disk, "B", 324);
+	tell_value("restart: a tensor's bytes in memory, with its page of the table", memory, "B", 745);
+}
+
+/* ---- durable ---- */
+
+enum { CLIENTS = 32, SYNC_BYTES = 1024, SYNC_FILE_BYTES = 1 << 24 };
+
+/* What a fill has to wait for at least. */
+static double sync_us(int file, unsigned n)
+{
+	static const uint8_t zeros[SYNC_BYTES];
+	static off_t at;
+	uint64_t from = peer_now_ns();
+	for (unsigned i = 0; i < n; i++, at = (at + SYNC_BYTES) % SYNC_FILE_BYTES)
+		if (pwrite(file, zeros, sizeof(zeros), at) != sizeof(zeros) || fdatasync(file))
+			peer_die("a sync");
+	return (double)(peer_now_ns() - from) / n / 1e3;
+}
+
+static double fills_us(struct side *clients, unsigned n_clients, unsigned n)
+{
+	uint64_t from = peer_now_ns();
+	for (unsigned i = 0; i < n; i++) {
+		for (unsigned c = 0; c < n_clients; c++)
+			send_fill(&clients[c]);
+		for (unsigned c = 0; c < n_clients; c++)
+			receive(&clients[c], 1);
+	}
+	return (double)(peer_now_ns() - from) / n / n_clients / 1e3;
+}
+
+static int open_synced_file(char *path)
+{
+	static const uint8_t ones[1 << 16] = {1};
+	int file = open(scratch_path("synced", path), O_RDWR | O_CREAT | O_TRUNC, 0600);
+	for (off_t at = 0; at < SYNC_FILE_BYTES; at += (off_t)sizeof(ones))
+		if (pwrite(file, ones, sizeof(ones), at) != sizeof(ones))
+			peer_die("a file to sync");
+	if (fsync(file))
+		peer_die("a sync");
+	return file;
+}
+
+static void durable(struct side *clients)
+{
+	static double sync[BENCH_ROUNDS_MAX], one[BENCH_ROUNDS_MAX], many[BENCH_ROUNDS_MAX];
+	double by_sync[BENCH_ROUNDS_MAX], by_one[BENCH_ROUNDS_MAX];
+	unsigned n = bench.quick ? 2 : 40;
+	char path[SCRATCH_PATH_BYTES];
+	if (!bench_wanted(&bench, "durable"))
+		return;
+	int file = open_synced_file(path);
+	clients[0].is_durable = true;
+	scratch_path("durable", clients[0].state);
+	start(&clients[0], "durable.sock", "512K");
+	for (unsigned c = 0; c < CLIENTS; c++) {
+		if (c)
+			clients[c].fd = peer_connect(&clients[0].peer);
+		clients[c].id = FIRST_ID;
+		begin(&clients[c]);
+	}
+	for (unsigned r = 0; r < bench.rounds; r++) {
+		sync[r] = sync_us(file, n);
+		one[r] = fills_us(clients, 1, n);
+		many[r] = fills_us(clients, CLIENTS, n / 2);
+		by_sync[r] = one[r] / sync[r];
+		by_one[r] = one[r] / many[r];
+	}
+	const struct bench_row rows[] = {
+		{"durable fill, one client", bench_median(one, bench.rounds), "us", "fdatasync",
+		 bench_median(sync, bench.rounds), bench_median(by_sync, bench.rounds), BENCH_RATIO_AT_MOST, 1.3},
+		{"durable fill, of 32 clients", bench_median(many, bench.rounds), "us", "one client's",
+		 bench_median(one, bench.rounds), bench_median(by_one, bench.rounds), BENCH_RATIO_AT_LEAST, 16},
+	};
+	for (unsigned i = 0; i < 2; i++)
+		bench_tell(&bench, &rows[i]);
+	for (unsigned c = 1; c < CLIENTS; c++)
+		close(clients[c].fd);
+	end(&clients[0]);
+	close(file);
+	unlink(path);
 }
 
 int main(int argc, char **argv)
 {
+	static struct side clients[CLIENTS];
 	static struct side sides[SIDES] = {{.name = "without"}, {.name = "/dev/shm"}, {.name = "disk"}};
 	bench_options(&bench, argc, argv);
 	snprintf(sides[1].state, sizeof(sides[1].state), "/dev/shm/npumem-bench-%d", (int)getpid());
 	scratch_path("state", sides[2].state);
 	requests(sides);
-	restart(&sides[2]);
+	restart(&sides[2], 10, 100);
+	restart(&sides[2], 1000, 100);
+	restart(&sides[2], 10000, 100);
+	if (!bench.quick)
+		restart(&sides[2], MANY, 1000);
+	durable(clients);
 	bench_end(&bench);
 	return 0;
 }

@@ -9,7 +9,7 @@
 #include "tests/bench/support/bench.h"
 #include "tests/bench/support/peer.h"
 
-enum { CELL_BYTES = 300, N_CELLS = 10000, N_CHANGES = 1000 };
+enum { CELL_BYTES = 240, N_CELLS = 10000, N_CHANGES = 1000 };
 
 static char directory[64];
 static struct store *store;
@@ -131,7 +131,7 @@ int main(int argc, char **argv)
 		store_put(store, STORE_TENSORS, i, payload, sizeof(payload));
 		store_commit(store);
 	}
-	tell(&bench, "a cell of 300 bytes", change_one, 1e9 / N_CHANGES, "ns", 400);
+	tell(&bench, "a cell of 240 bytes", change_one, 1e9 / N_CHANGES, "ns", 400);
 	tell(&bench, "and one of 40 bytes", change_pair, 1e9 / N_CHANGES, "ns", 500);
 	tell(&bench, "a write under way", write_one, 1e9 / N_CHANGES, "ns", 10);
 	tell(&bench, "opened with 10,000 cells", reopen, 1e3, "ms", 20);

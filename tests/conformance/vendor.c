@@ -51,7 +51,7 @@ struct tensor *vendor_place(struct vendor *vendor, const struct npumem_spec *spe
 
 void vendor_drop(struct vendor *vendor, struct tensor *tensor)
 {
-	const struct npumem_place place = tensor->place;
+	const struct npumem_place place = tensor_place(tensor);
 	device_release(vendor->device, tensor, NULL, NULL);
 	for (int64_t npu = 0; npu < vendor->geometry.n_npus; npu++) {
 		size_t at = (size_t)(npu * vendor->geometry.npu_bytes + place.offset);

@@ -27,7 +27,7 @@ START_TEST(strides)
 		ck_assert(spec.layout == NPUMEM_ALIGNED || spec.layout == NPUMEM_COMPACT);
 		spec.shape = vendor_dims(one, "shape");
 		spec.start_npu = vendor_int(one, "start_npu");
-		const struct npumem_place *place = &vendor_place(&vendor, &spec)->place;
+		const struct npumem_place *place = TENSOR_PLACE(vendor_place(&vendor, &spec));
 		struct npumem_dims stride = vendor_dims(one, "stride");
 		vendor_stride_eq(&place->stride, &stride, id);
 		ck_assert_int_eq(place->channels_per_npu, vendor_int(one, "channels_per_npu"));
@@ -76,8 +76,8 @@ START_TEST(start_npu_index)
 			continue;
 		}
 		struct tensor *tensor = vendor_place(&vendor, &spec);
-		ck_assert_int_eq(tensor->place.npu, vendor_int(one, "start_npu"));
-		ck_assert_int_eq(tensor->place.offset, offset);
+		ck_assert_int_eq(TENSOR_PLACE(tensor)->npu, vendor_int(one, "start_npu"));
+		ck_assert_int_eq(TENSOR_PLACE(tensor)->offset, offset);
 		vendor_write(&vendor, tensor, "\x11", 1, NULL);
 		vendor_expect(&vendor, vendor_int(one, "start_npu"), offset, "\x11", 1);
 		vendor_compare(&vendor, "start_npu_index", (int64_t)i);

@@ -81,16 +81,16 @@ static struct tensor *place_of(const json_t *one, const char *dtype_key, const c
 	struct npumem_spec spec = vendor_spec(dtype, mode_of(dtype), vendor_text(one, "layout"),
 					      vendor_int(one, address_key), &shape, &stride);
 	struct tensor *tensor = vendor_place(&vendor, &spec);
-	vendor_stride_eq(&tensor->place.stride, &stride, vendor_int(one, "id"));
-	ck_assert_int_eq(tensor->place.words_n, vendor_dims(one, words_key).n);
-	ck_assert_int_eq(tensor->place.start_npu, vendor_int(one, "start_npu"));
+	vendor_stride_eq(&TENSOR_PLACE(tensor)->stride, &stride, vendor_int(one, "id"));
+	ck_assert_int_eq(TENSOR_PLACE(tensor)->words_n, vendor_dims(one, words_key).n);
+	ck_assert_int_eq(TENSOR_PLACE(tensor)->start_npu, vendor_int(one, "start_npu"));
 	return tensor;
 }
 
 /* Written by DMA, the bytes of `image` and zeros in the dummies. */
 static void check_written(const json_t *one, struct tensor *tensor, const char *image)
 {
-	const struct npumem_place *place = &tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(tensor);
 	uint8_t *array = container(json_object_get(one, "values_nchw"), place->dtype);
 	const size_t bytes = (size_t)place->blocks.data;
 	vendor_write(&vendor, tensor, array, bytes, NULL);
@@ -116,7 +116,7 @@ START_TEST(packed_images)
 				 elements_of(&shape));
 		struct tensor *from = place_of(one, "dtype", "src_address", "src_stride_words", "word_shape");
 		check_written(one, from, "src_image");
-		ck_assert_int_eq(from->place.words_n * from->place.lanes - shape.n,
+		ck_assert_int_eq(TENSOR_PLACE(from)->words_n * TENSOR_PLACE(from)->lanes - shape.n,
 				 vendor_int(one, "dummy_lanes_per_last_word"));
 		vendor_drop(&vendor, from);
 		struct tensor *to =
@@ -145,13 +145,13 @@ START_TEST(packed_add)
 			place_of(one, "dst_dtype", "dst_address", "dst_stride_words", "dst_word_shape");
 		struct npumem_dims shape = vendor_dims(one, "shape"),
 				   stride = vendor_dims(one, "src_stride_words");
-		struct npumem_spec spec = vendor_spec(from->place.dtype, from->place.mode, "free",
+		struct npumem_spec spec = vendor_spec(TENSOR_PLACE(from)->dtype, TENSOR_PLACE(from)->mode, "free",
 						      vendor_int(one, "src_address") + 131072, &shape, &stride);
 		struct tensor *zeros = vendor_place(&vendor, &spec);
-		uint8_t *array = container(json_object_get(one, "values_nchw"), from->place.dtype);
-		vendor_write(&vendor, from, array, (size_t)from->place.blocks.data, NULL);
-		memset(array, 0, (size_t)from->place.blocks.data);
-		vendor_write(&vendor, zeros, array, (size_t)from->place.blocks.data, NULL);
+		uint8_t *array = container(json_object_get(one, "values_nchw"), TENSOR_PLACE(from)->dtype);
+		vendor_write(&vendor, from, array, (size_t)TENSOR_PLACE(from)->blocks.data, NULL);
+		memset(array, 0, (size_t)TENSOR_PLACE(from)->blocks.data);
+		vendor_write(&vendor, zeros, array, (size_t)TENSOR_PLACE(from)->blocks.data, NULL);
 		free(array);
 		vendor_run(&vendor, kernel, from, zeros, to, &rshift);
 		vendor_drop(&vendor, from);
@@ -187,7 +187,7 @@ START_TEST(weights_2ic)
 		struct npumem_spec spec = vendor_spec(NPUMEM_FP32, NPUMEM_MODE_2IC, "free",
 						      vendor_int(one, "weight_address"), &shape, &stride);
 		struct tensor *tensor = vendor_place(&vendor, &spec);
-		const struct npumem_place *place = &tensor->place;
+		const struct npumem_place *place = TENSOR_PLACE(tensor);
 		ck_assert_int_eq(place->words_n, words.n);
 		ck_assert_int_eq(place->shape.c, words.c);
 		ck_assert_int_eq(place->start_npu, vendor_int(one, "weight_start_npu"));

@@ -49,7 +49,7 @@ static struct tensor *place_of(const json_t *one, const char *address, const cha
 	struct npumem_spec spec = vendor_spec(vendor_dtype(vendor_int(one, "dtype_bits")), NPUMEM_MODE_PLAIN,
 					      layout, vendor_int(one, address), &shape, &stride);
 	struct tensor *tensor = vendor_place(&vendor, &spec);
-	vendor_stride_eq(&tensor->place.stride, &stride, vendor_int(one, "id"));
+	vendor_stride_eq(&TENSOR_PLACE(tensor)->stride, &stride, vendor_int(one, "id"));
 	return tensor;
 }
 
@@ -86,7 +86,7 @@ static void run_s2l(const json_t *one)
 	int64_t n = span(&shape, &stride), bytes = element_bytes_of(one);
 	uint8_t *system = system_elements(n, bytes);
 	struct tensor *tensor = place_of(one, "dst_address", "dst_stride", vendor_text(one, "layout"));
-	check_blocks(one, &tensor->place);
+	check_blocks(one, TENSOR_PLACE(tensor));
 	vendor_write(&vendor, tensor, system, (size_t)(n * bytes), &stride);
 	free(system);
 }
@@ -130,10 +130,10 @@ static struct tensor *write_matrix(const json_t *one)
 		spec.w = cols;
 	}
 	struct tensor *tensor = vendor_place(&vendor, &spec);
-	ck_assert_int_eq(tensor->place.stride.n, vendor_dims(one, "dst_stride").n);
-	ck_assert_int_eq(tensor->place.stride.c, vendor_dims(one, "dst_stride").c);
-	ck_assert_int_eq(tensor->place.shape.c, vendor_dims(one, "shape").c);
-	ck_assert_int_eq(tensor->place.last_w, spec.w < cols ? vendor_int(one, "last_channel_cols") : cols);
+	ck_assert_int_eq(TENSOR_PLACE(tensor)->stride.n, vendor_dims(one, "dst_stride").n);
+	ck_assert_int_eq(TENSOR_PLACE(tensor)->stride.c, vendor_dims(one, "dst_stride").c);
+	ck_assert_int_eq(TENSOR_PLACE(tensor)->shape.c, vendor_dims(one, "shape").c);
+	ck_assert_int_eq(TENSOR_PLACE(tensor)->last_w, spec.w < cols ? vendor_int(one, "last_channel_cols") : cols);
 	struct npumem_dims stride = {.n = row_stride, .c = 1, .h = 1, .w = 1};
 	vendor_write(&vendor, tensor, system, (size_t)(n * 4), &stride);
 	free(system);
@@ -144,7 +144,7 @@ static struct tensor *write_matrix(const json_t *one)
  * the recorded N stride in its place they would be the vendor's. */
 static void check_matrix_difference(const json_t *one)
 {
-	const struct npumem_place place = vendor.tensors[0]->place;
+	const struct npumem_place place = tensor_place(vendor.tensors[0]);
 	const int64_t wrong = vendor_int(one, "n_stride_without_start_npu");
 	uint8_t *rows = malloc((size_t)(place.rows * place.cols * 4));
 	ck_assert(rows != NULL);
@@ -209,7 +209,7 @@ START_TEST(cases)
 			ck_assert(!strcmp(kind, "L2L") || !strcmp(kind, "BDC_OR"));
 			run_l2l(one);
 		}
-		const struct npumem_place *place = &vendor.tensors[0]->place;
+		const struct npumem_place *place = TENSOR_PLACE(vendor.tensors[0]);
 		ck_assert_int_eq(place->npu, vendor_int(one, "dst_start_npu"));
 		ck_assert_int_eq(place->offset, vendor_int(one, "dst_offset"));
 		ck_assert_int_eq(place->blocks.data, vendor_int(one, "total_bytes_written"));

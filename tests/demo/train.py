@@ -4,6 +4,7 @@
     train.py train DIGITS.csv.gz [DIRECTORY]   trains, quantises, writes the model (default: model/ beside it)
     train.py simulate [DIRECTORY]              the shipped model's accuracies by exact integer arithmetic
     train.py scores FORMAT [DIRECTORY]         the same, every score: `digit label predicted score0 ... score9`
+    train.py export OUT.onnx [DIRECTORY]       the shipped floats as an ONNX model, for npumem-import (python3-onnx)
 
 The test digits are set aside first and take no part in training, in choosing the epoch or in choosing frac_bits.
 The simulation follows the rules of the kernels (one rounding, one saturation), not their code, so that it can
@@ -309,6 +310,39 @@ def command_scores(form, directory):
         print(i, labels[i], row.argmax(), *row)
 
 
+def command_export(path, directory):
+    """The input is the pixels over 16, [1,1,8,8]; the output is the scores, [1,10]."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    model, nodes, constants, coming = load(directory)[2]["float"][0], [], {}, "digit"
+    for layer in LAYERS:
+        name, given = layer["name"], {key: [int(n) for n in value.split(",")]
+                                      for key, value in layer["params"].items() if key != "relu"}
+        if layer["kernel"] == "maxpool":
+            nodes.append(helper.make_node("MaxPool", [coming], [name], name, kernel_shape=given["kernel"],
+                                          strides=given["stride"]))
+        else:
+            weights, bias = model[name]
+            constants[name + ".bias"] = bias.reshape(-1)
+            ins, dense = [name + ".weights", name + ".bias"], layer["kernel"] == "fully_connected"
+            constants[ins[0]] = weights[:, :, 0, 0] if dense else weights.transpose(1, 0, 2, 3)
+            if dense:
+                nodes.append(helper.make_node("Flatten", [coming], [name + ".flat"]))
+                nodes.append(helper.make_node("Gemm", [name + ".flat", *ins], ["scores"], name))
+            else:
+                nodes.append(helper.make_node("Conv", [coming, *ins], [name], name, pads=given["padding"]))
+        coming = name
+        if layer["params"].get("relu") == "gen":
+            coming = name + ".relu"
+            nodes.append(helper.make_node("Relu", [name], [coming]))
+    of = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "digits", [of("digit", TensorProto.FLOAT, [1, 1, 8, 8])],
+                              [of("scores", TensorProto.FLOAT, [1, 10])],
+                              [numpy_helper.from_array(np.ascontiguousarray(v, np.float32), k) for k, v in constants.items()])
+    onnx.save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7), path)
+
+
 def main(arguments):
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "model")
     if arguments[:1] == ["train"] and len(arguments) in (2, 3):
@@ -317,6 +351,8 @@ def main(arguments):
         command_simulate(directory)
     elif arguments[:1] == ["simulate"] and len(arguments) in (1, 2):
         command_simulate((arguments[1:] or [here])[0])
+    elif arguments[:1] == ["export"] and len(arguments) in (2, 3):
+        command_export(arguments[1], (arguments[2:] or [here])[0])
     elif arguments[:1] == ["scores"] and len(arguments) in (2, 3) and arguments[1] in BITS:
         command_scores(arguments[1], (arguments[2:] or [here])[0])
     else:

@@ -142,6 +142,8 @@ static bool begin(int64_t fail_at)
 	if (daemon) {
 		if (!daemon_open(daemon, 0, 1001))
 			daemon_close(daemon, 0);
+		while (daemon_tasks(daemon))
+			daemon_done(daemon, 0);
 		wrong = daemon_free(daemon);
 	}
 	if (wrong)

@@ -22,21 +22,23 @@ static void add_bytes(uint64_t *digest, const void *bytes, size_t n)
 
 static void add_record(uint64_t *digest, const struct record *record)
 {
+	const struct record_grants *grants = record_grants(record);
+
 	add_bytes(digest, record->name, strlen(record->name));
 	add(digest, record->uid);
 	add(digest, record->session_id);
-	add(digest, record->charge);
-	add(digest, record->going != NULL);
+	add(digest, record_device_bytes(record));
+	add(digest, record->is_going);
 	add(digest, record->is_gone);
-	for (unsigned i = 0; record->grants && i < record->grants->n; i++) {
-		add(digest, record->grants->to[i].uid);
-		add(digest, record->grants->to[i].access);
+	for (unsigned i = 0; grants && i < grants->n; i++) {
+		add(digest, grants->to[i].uid);
+		add(digest, grants->to[i].access);
 	}
 }
 
 static void add_tensor(uint64_t *digest, const struct tensor *tensor)
 {
-	const struct npumem_place *place = &tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(tensor);
 
 	add(digest, tensor->handle);
 	add(digest, tensor->base ? tensor->base->handle : 0);
@@ -48,7 +50,7 @@ static void add_tensor(uint64_t *digest, const struct tensor *tensor)
 	add(digest, (uint64_t)place->bytes_per_npu);
 	add(digest, (uint64_t)tensor->reuse);
 	add(digest, (uint64_t)tensor->sealed | (uint64_t)tensor->dma_only << 1 | (uint64_t)tensor->pinned << 2 |
-			    (uint64_t)tensor->placing << 3 | (uint64_t)tensor->guest << 4);
+			    (uint64_t)tensor->placing << 3 | (uint64_t)tensor_is_guest(tensor) << 4);
 	add(digest, tensor->n_meetings);
 	add_record(digest, record_of(tensor));
 }

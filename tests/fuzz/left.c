@@ -127,7 +127,8 @@ static void add(uint64_t *digest, uint64_t value)
 uint64_t left_digest(const struct tensor *tensor)
 {
 	const struct record *record = record_of(tensor);
-	const struct npumem_place *place = &tensor->place;
+	const struct record_grants *grants = record_grants(record);
+	const struct npumem_place *place = TENSOR_PLACE(tensor);
 	uint64_t digest = 1;
 
 	add(&digest, crc32_z(0, (const void *)record->name, strlen(record->name)));
@@ -138,8 +139,8 @@ uint64_t left_digest(const struct tensor *tensor)
 	add(&digest, crc32_z(0, (const void *)&place->shape, sizeof(place->shape)));
 	add(&digest, tensor->base ? tensor->base->handle : 0);
 	add(&digest, (uint64_t)tensor->sealed << 2 | (uint64_t)tensor->dma_only << 1 | (uint64_t)tensor->pinned);
-	for (unsigned i = 0; record->grants && i < record->grants->n; i++)
-		add(&digest, (uint64_t)record->grants->to[i].uid << 8 | record->grants->to[i].access);
+	for (unsigned i = 0; grants && i < grants->n; i++)
+		add(&digest, (uint64_t)grants->to[i].uid << 8 | grants->to[i].access);
 	return digest;
 }
 

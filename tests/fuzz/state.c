@@ -46,7 +46,7 @@ static void forge(unsigned file, uint8_t *bytes, size_t n, size_t at)
 	if (FORMAT_PAGE_BYTES + (index + 1) * cell_bytes > n)
 		return;
 	cell = (struct format_cell *)(void *)(bytes + FORMAT_PAGE_BYTES + index * cell_bytes);
-	if (cell->bytes <= format_payload_max(table))
+	if (cell->bytes <= cell_bytes - FORMAT_CELL_BYTES)
 		cell->crc = (uint32_t)crc32_z((uLong)index, (const uint8_t *)&cell->bytes,
 					      offsetof(struct format_cell, payload) -
 						      offsetof(struct format_cell, bytes) + cell->bytes);

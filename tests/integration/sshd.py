@@ -108,3 +108,23 @@ class Sshd:
 
     def environment(self, **more):
         return {**os.environ, "NPUMEM_SSH": self.ssh, **more}
+
+
+class WithSshd:
+    """Before a TestCase among the bases: one sshd for all tests of the class."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.sshd = Sshd()
+        cls.sshd.__enter__()
+        cls.addClassCleanup(cls.sshd.__exit__)
+
+
+class OverSsh(WithSshd):
+    """Also what this process itself connects to goes by it."""
+
+    def setUp(self):
+        os.environ["NPUMEM_SSH"] = self.sshd.ssh
+        self.addCleanup(os.environ.pop, "NPUMEM_SSH")
+        super().setUp()

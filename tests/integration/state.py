@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from support import SECONDS, Daemon, pb, ref
+from support import NPUMEMD, SECONDS, Daemon, pb, ref
 
 # daemon/store/format.h: records of 32 bytes behind the journal's first page: a word that is 0 where it is free, the
 # tensor's handle.
@@ -20,6 +20,7 @@ GEOMETRY = ("--npus", "8", "--npu-bytes", "65536")
 
 class StateTestCase(unittest.TestCase):
     options = GEOMETRY
+    program = (NPUMEMD,)
 
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="npumem-state-")
@@ -32,7 +33,9 @@ class StateTestCase(unittest.TestCase):
 
     def start(self, *options):
         self.stack = contextlib.ExitStack()
-        self.daemon = Daemon("--state-dir", self.state, *self.options, *options, directory=self.directory)
+        self.daemon = Daemon(
+            "--state-dir", self.state, *self.options, *options, directory=self.directory, program=self.program
+        )
         self.stack.enter_context(self.daemon)
 
     def stop(self):

@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -59,6 +60,7 @@ NPUMEMD = wrapped(os.path.join(for_all_uids(os.environ["NPUMEMD"]), "npumemd"))
 needs_systemd = unittest.skipUnless(
     shutil.which("systemd-analyze"), "no systemd here, so this was NOT checked: tests/packages.sh systemd installs it"
 )
+SLOWER = 10 if os.environ.get("NPUMEM_SANITIZE") else 1  # than a plain build, at most: for bounds on times
 SECONDS = 60  # after which something hangs: long, as a sanitizer on a busy machine is slow
 
 
@@ -340,6 +342,9 @@ class Sharer(Client):
         return response.shared.segment
 
 
+STARTED = re.compile(rb"npumemd: \d+ NPUs x ")  # and not what a line tells of a state that it does not take
+
+
 class Daemon:
     """A running npumemd. Ends by SIGTERM, cleanly, or the test fails."""
 
@@ -353,7 +358,7 @@ class Daemon:
         self.process = subprocess.Popen(
             [*program, "--socket", self.path, *options], stderr=self.log, preexec_fn=preexec
         )
-        wait_for(lambda: b" NPUs x " in self.output() or self.process.poll() is not None)
+        wait_for(lambda: STARTED.search(self.output()) or self.process.poll() is not None)
         assert self.process.poll() is None, self.output()
 
     def output(self):

@@ -58,7 +58,7 @@ class Descriptors(TestCase):
 
     def test_one_that_comes_with_its_request_is_taken(self):
         """However slowly the request comes, and on several connections at once."""
-        os.ftruncate(self.fd, 4096)
+        os.posix_fallocate(self.fd, 0, 4096)
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         sharers = [self.stack.enter_context(Sharer(self.daemon.path)) for _ in range(4)]
         for sharer in sharers:

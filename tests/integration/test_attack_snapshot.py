@@ -10,7 +10,7 @@ import time
 import unittest
 
 from state import look, token_of
-from support import NPUMEMD, SECONDS, Daemon, alloc, dims, fill, free, pb, read, ref, wait_for
+from support import NPUMEMD, SECONDS, Daemon, alloc, dims, fill, free, pb, read, ref, run_as, wait_for
 from test_snapshot import MIB, NPUMEMCTL, SnapshotTestCase, ask_snapshot, pull
 
 OTHER = 1001
@@ -71,7 +71,7 @@ class Interrupted(SnapshotTestCase):
 
         def taken():
             done = self.ctl("snapshot", path)
-            self.assertIn(f"{name} was left by one that was killed".encode(), done.stderr)
+            self.assertIn(f"{name} was left by an npumemctl that was killed".encode(), done.stderr)
             return done.returncode == 0
 
         wait_for(taken)
@@ -79,6 +79,21 @@ class Interrupted(SnapshotTestCase):
         left = os.path.join(self.directory, name)
         if os.listdir(left):  # else it is a new state's place
             self.start_refused(left, "journal")
+
+    @needs_root
+    def test_names_of_directories_are_not_commands_of_the_terminal(self):
+        shared = os.path.join(self.directory, "shared")
+        os.mkdir(shared)
+        os.chmod(shared, 0o1777)
+        evil = ".partial-\x1b]0;owned\x07\x1b[31m"
+        path = os.path.join(shared, "S")
+        run_as(OTHER, lambda: os.mkdir(path + evil + "theirs"))
+        os.mkdir(path + evil + "own")
+        done = self.ctl("snapshot", path)
+        self.assertEqual(done.returncode, 0, done)
+        self.assertEqual(done.stderr.count(b"was left"), 1)
+        self.assertIn(b"S.partial-?]0;owned??[31mown was left", done.stderr)
+        self.assertNotIn(b"theirs", done.stderr)
 
     def test_one_that_is_under_way_is_not_taken_for_a_leftover(self):
         one = None
@@ -170,15 +185,15 @@ class Places(SnapshotTestCase):
                               capture_output=True, timeout=SECONDS, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"of a device of 8 NPUs x 65536 bytes", done.stderr)
-        for name in ("journal", "manifest"):
+        for name, words in (("journal", "is damaged: the version"), ("manifest", "is of ")):
             other = self.path()
             shutil.copytree(path, other)
             with open(os.path.join(other, name), "r+b") as file:
                 file.seek(8)
                 file.write(struct.pack("<I", 99))
-            if name == "journal":  # of a bit that flipped there the manifest says so
+            if name == "journal":  # whose header has a checksum; of a bit that flipped there the manifest says so
                 os.remove(os.path.join(other, "manifest"))
-            self.start_refused(other, name + ": is of ", "version")
+            self.start_refused(other, f"{name}: {words}", "version")
         # As it was, it is good still.
         with self.opened(path) as there:
             self.assertEqual(there.names(), ["t"])

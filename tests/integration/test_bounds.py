@@ -80,7 +80,7 @@ class Descriptors(TestCase):
     def memfd(self, n=4096):
         fd = os.memfd_create("test", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
         self.addCleanup(os.close, fd)
-        os.ftruncate(fd, n)
+        os.posix_fallocate(fd, 0, n)
         return fd
 
     def fds(self):

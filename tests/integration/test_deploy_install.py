@@ -86,14 +86,20 @@ class Files(Case):
             version = next(line for line in top if line.startswith("project(")).split()[2]
         headers = os.path.join(SOURCE, "include/npumem")
         package = {"_build.py", "_rows.py", "npumem_pb2.py", "npumem_pb2.pyi"}
-        package |= {name for name in os.listdir(os.path.join(SOURCE, "client/python/npumem")) if name[0] != "."}
-        package -= {"__pycache__"}
+        python = os.path.join(SOURCE, "client/python/npumem")
+        package |= {
+            os.path.relpath(os.path.join(directory, name), python)
+            for directory, _, names in os.walk(python)
+            for name in names
+            if name[0] != "." and "__pycache__" not in directory
+        }
         manuals = []
         if os.path.exists(os.path.join(os.environ["NPUMEM_BUILD"], "client", "man", "npumem.7.gz")):
-            pages = ("npumemctl.1", "libnpumem.3", "npumem-python.3", "npumem.7", "npumem-farm.7", "npumem-kernels.7", "npumem-threats.7",
+            pages = ("npumemctl.1", "npumem-import.1", "libnpumem.3", "npumem-python.3", "npumem.7", "npumem-farm.7", "npumem-kernels.7", "npumem-threats.7",
                      "npumem-wire.7", "npumemd.8")
             manuals = [f"share/man/man{page[-1]}/{page}.gz" for page in pages]
         expected = {
+            "bin/npumem-import",
             "bin/npumemctl",
             "sbin/npumemd",
             f"{self.libraries}/libnpumem.so",
@@ -145,7 +151,7 @@ class Files(Case):
                 unit = unit.read()
         self.assertIn(
             "\nExecStart=/usr/sbin/npumemd --socket /run/npumem/npumem.sock --boot-id %b --state-dir systemd: "
-            "$NPUMEMD_OPTIONS\n",
+            "--set-aside 4 $NPUMEMD_OPTIONS\n",
             unit,
         )
         self.assertIn("\nEnvironmentFile=-/etc/npumem/npumem.conf\n", unit)
@@ -254,7 +260,7 @@ class Systemd(Case):
             settings = dict(lines)
             self.assertEqual(settings["LimitCORE"], "0")
             self.assertRegex(settings["MemoryMax"], r"^\d+%$")
-            self.assertLess(1024, int(settings["TasksMax"]))  # libuv's most
+            self.assertLess(2048 + 63 + 64 + 4, int(settings["TasksMax"]))  # workers.h, share.h, closer.h
             # Never so often that systemd gives the daemon, and with it the socket, up: 5 starts in 10 s.
             self.assertLess(10, 5 * int(settings["RestartSec"].removesuffix("s")))
             # The daemon takes a minute for what runs, and 2 s for replies.
@@ -263,7 +269,7 @@ class Systemd(Case):
             self.assertTrue(os.path.isfile(self.root + documentation), documentation)
             for name in ("LimitCORE", "MemoryMax", "TasksMax", "RestartSec", "TimeoutStopSec", "Documentation"):
                 self.assertEqual([one[0] for one in lines].count(name), 1, name)
-        for old, name in (("75%", "MemoryMax"), ("1100", "TasksMax"), ("3s", "RestartSec"), ("90s", "TimeoutStopSec")):
+        for old, name in (("75%", "MemoryMax"), ("2200", "TasksMax"), ("3s", "RestartSec"), ("90s", "TimeoutStopSec")):
             self.change("npumemd.service", f"\n{name}={old}\n", f"\n{name}=x\n")
             self.assertIn(", ignoring: ", self.verify("npumemd.service")[2], name)
             self.change("npumemd.service", f"\n{name}=x\n", f"\n{name}={old}\n")

@@ -15,7 +15,7 @@ from test_deploy_install import BUILD, SOURCE, run
 
 with open(os.path.join(SOURCE, "CMakeLists.txt"), encoding="utf-8") as top:
     VERSION = re.search(r"^project\(npumem VERSION (\S+)", top.read(), re.MULTILINE)[1]
-NAMES = ("libnpumem-dev", "libnpumem0", "npumemctl", "npumemd", "python3-npumem")
+NAMES = ("libnpumem-dev", "libnpumem0", "npumemctl", "npumemd", "python3-npumem", "python3-npumem-onnx")
 
 # What the machine is: $1 is a folder for its changes, $2 the packages, $3 a script, $4 the root below it.
 LAYER = r"""
@@ -92,13 +92,16 @@ class Packages(unittest.TestCase):
         return {line.split()[5].removeprefix(".") for line in lines if not line.startswith("d")}
 
     def test_their_names_and_what_they_need(self):
-        self.assertEqual([os.path.basename(path).split("_")[0] for path in self.packages()], sorted(NAMES))
+        self.assertEqual(sorted(os.path.basename(path).split("_")[0] for path in self.packages()), sorted(NAMES))
         self.assertRegex(self.field("npumemctl", "Depends"), r"libnpumem0 \(= .*libjansson4")
         self.assertRegex(self.field("npumemd", "Depends"), r"libuv1")
         self.assertNotIn("libnpumem0", self.field("npumemd", "Depends"))
         self.assertIn(f"libnpumem0 (= {VERSION}-1)", self.field("libnpumem-dev", "Depends"))
         self.assertIn("python3-protobuf", self.field("python3-npumem", "Depends"))
         self.assertEqual(self.field("python3-npumem", "Architecture"), "all")
+        self.assertNotIn("onnx", self.field("python3-npumem", "Depends"))
+        self.assertIn("python3-onnx", self.field("python3-npumem-onnx", "Depends"))
+        self.assertIn(f"python3-npumem (= {VERSION}-1)", self.field("python3-npumem-onnx", "Depends"))
 
     def test_they_have_all_that_is_installed(self):
         root = os.path.join(self.directory, "root")
@@ -153,13 +156,14 @@ class Packages(unittest.TestCase):
             test ! -e /usr/sbin/npumemd
             before=$(find /etc /lib /run /usr /var -path '*npumem*' | sort)
             dpkg -i /tmp/packages/1/*.deb
-            test "$(dpkg-query -W -f '${Status}\n' npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem | sort -u)" \
+            test "$(dpkg-query -W -f '${Status}\n' npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem python3-npumem-onnx | sort -u)" \
                 = 'install ok installed'
             getent passwd npumem
             test -d /run/npumem
             cd /
             npumemctl --spawn info >/tmp/info && head -n 1 /tmp/info
             python3 -c 'import npumem; dev = npumem.spawn("--npus", "4"); print("python", dev.info.n_npus)'
+            npumem-import --help | grep MODEL.onnx
             printf '#include <npumem/client.h>\nint main(void) { struct npumem *n; return npumem_open("spawn:", 0, &n, 0); }' \
                 >/tmp/program.c
             gcc /tmp/program.c -o /tmp/program $(pkg-config --cflags --libs npumem)
@@ -185,10 +189,10 @@ class Packages(unittest.TestCase):
             npumemctl shutdown
             wait $daemon || { cat /tmp/log; exit 1; }
             rm /run/npumem/npumem.sock  # systemd's RemoveOnStop
-            dpkg -r npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem
+            dpkg -r npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem python3-npumem-onnx
             test ! -e /usr/sbin/npumemd && test ! -e /usr/bin/npumemctl && test ! -e /run/npumem
             test -f /etc/npumem/npumem.conf && echo removed
-            dpkg -P npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem
+            dpkg -P npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem python3-npumem-onnx
             rm -rf /tmp/program* /tmp/x.npy
             after=$(find /etc /lib /run /usr /var -path '*npumem*' | sort)
             test "$before" = "$after" || { diff <(echo "$before") <(echo "$after"); exit 1; }
@@ -196,7 +200,7 @@ class Packages(unittest.TestCase):
             """
         )
         for said in (
-            r"(?m)^npumem:x:\d+:", f"npumemd {VERSION}, process", "python 4", "(?m)^program$", f"npumemd {VERSION}-2", f"libnpumem0 {VERSION}-2",
+            r"(?m)^npumem:x:\d+:", f"npumemd {VERSION}, process", "python 4", r"MODEL\.onnx", "(?m)^program$", f"npumemd {VERSION}-2", f"libnpumem0 {VERSION}-2",
             "NPUMEMD_OPTIONS=--npus 8", "8 NPUs of 4096 bytes", "kept 224", "(?m)^removed$", r"purged\s*$",
         ):  # fmt: skip
             self.assertRegex(out, said)

@@ -123,7 +123,7 @@ class Confined(unittest.TestCase):
     def share_memory(self, client, handle, data):
         fd = os.memfd_create("test", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
         self.addCleanup(os.close, fd)
-        os.ftruncate(fd, len(data))
+        os.posix_fallocate(fd, 0, len(data))
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         client.id += 1
         socket.send_fds(client.sock, [frame(pb.Request(id=client.id, share=pb.ShareRequest()))], [fd])

@@ -90,10 +90,14 @@ class Documents(Temporary):
     def paste(self, block):
         """In a shell that goes on after what fails, as a terminal does. What it says, both streams in one."""
         programs = ":".join(map(os.path.dirname, (NPUMEMCTL, NPUMEMD)))
-        done = subprocess.run(["bash", "-c", block.replace("/tmp/", self.directory + "/")], stdout=subprocess.PIPE,
+        done = subprocess.run(["bash", "-c", block], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=SECONDS, check=False, cwd=self.directory,
-                              env=dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}"))
-        self.assertEqual([name for name in os.listdir(self.directory) if name.endswith(".sock")], [], "it still runs")
+                              env=dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}", TMPDIR=self.directory))
+        left = {name for _, _, files in os.walk(self.directory) for name in files if name.endswith(".sock")}
+        self.assertEqual(left, set(), "it still runs")
+        # Where others may write anybody could listen, or have left a file.
+        self.assertNotRegex(block, "/tmp|/var/tmp|/dev/shm")
+        self.assertEqual(len(re.findall(r"mktemp -d", block)), 1)
         return done.stdout
 
     def read(self, path):

@@ -1,6 +1,7 @@
 """What a uid may have, and what one client's abuse leaves of the service for another."""
 
 import collections
+import contextlib
 import fcntl
 import os
 import resource
@@ -9,7 +10,7 @@ import socket
 import time
 import unittest
 
-from support import Client, TestCase, dims, fork, frame, pb, run_as, wait_for
+from support import Client, HungUp, TestCase, dims, fork, frame, pb, run_as, wait_for
 
 ALICE, BOB = 12001, 12002
 
@@ -85,7 +86,7 @@ class Limits(TestCase):
         def alice(client):
             for n, status in ((4096, pb.OK), (8192, pb.RESOURCE_EXHAUSTED), (4096, pb.OK), (4096, pb.RESOURCE_EXHAUSTED)):
                 fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
-                os.ftruncate(fd, n)
+                os.posix_fallocate(fd, 0, n)
                 fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
                 client.id += 1
                 socket.send_fds(client.sock, [frame(pb.Request(id=client.id, share=pb.ShareRequest()))], [fd])
@@ -107,9 +108,10 @@ class Limits(TestCase):
             others[0].close()
 
             def is_served():  # the daemon may see the newcomer before the one that has gone
-                with Client(self.daemon.path) as other:
+                with Client(self.daemon.path) as other, contextlib.suppress(ConnectionError, HungUp):
                     other.send(stat=pb.StatRequest())
                     return other.receive().status == pb.OK
+                return False
 
             wait_for(is_served)
 
@@ -262,8 +264,7 @@ class Abuse(TestCase):
     and who has the processors besides, is for the machine to say."""
 
     ABUSERS = (floods, floods, floods, never_reads, never_reads, drips, opens_many)
-    REQUESTS, ROUNDS = 100, 4
-    SHARE = 16  # requests of a connection, until it is another's turn
+    REQUESTS = 100
     LONGEST_MS = 20  # of processor time; the next turn is another's who has waited
 
     def preexec():  # pylint: disable=no-method-argument
@@ -285,20 +286,6 @@ class Abuse(TestCase):
         """Of all clients, at each answer of a pipeline."""
         stats = client.pipeline(*[{"stat": pb.StatRequest(details=True)}] * self.REQUESTS)
         return [answer.stat.all.requests for answer in stats]
-
-    def test_each_has_its_turn_in_every_round(self):
-        root, client = self.client(), self.client(ALICE)
-        wait_for(lambda: root.stat().sessions > 100)
-        others, most = 0, 0
-        for _ in range(self.ROUNDS):
-            counts = self.answered(client)
-            steps = [after - before - 1 for before, after in zip(counts, counts[1:])]
-            others += sum(steps)
-            most = max(most, *steps)
-        # They are served as well, and none of them twice before it is the client's turn again.
-        self.assertGreater(others, 0)
-        self.assertLessEqual(most, self.SHARE * len(self.ABUSERS))
-        self.assert_alive()
 
     def test_no_turn_is_long(self):
         root, client = self.client(), self.client(ALICE)

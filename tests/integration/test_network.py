@@ -414,7 +414,55 @@ class Submit(Network):
             json.dump([tensor("x", (1, 1, 1, 1), file="x.npy"), {"read": "x", "file": "y.npy"}], file)
         self.ctl("submit", "in/net.json", "--out", "out")
         self.assertEqual(self.load("out/y.npy").ravel()[0], 5)
-        self.ctl("submit", "in/net.json", "--out", "nowhere", code=1, says="operation 2, read x: nowhere/y.npy: No such file")
+        self.ctl("submit", "in/net.json", "--out", "made")
+        self.assertEqual(self.load("made/y.npy").ravel()[0], 5)
+        self.ctl("submit", "in/net.json", "--out", "no/where", code=1, says="no/where: No such file")
+        self.assert_empty()
+
+    def refuse_before_anything_runs(self, path, says, *options):
+        """A network whose last read goes to this path: no tensor is left, and the first file is not there either."""
+        operations = [tensor("x", (1, 1, 1, 1), fill=1, keep=True), {"read": "x", "file": "first.npy"},
+                      {"read": "x", "file": path}]  # fmt: skip
+        for more in ((), ("--dry-run",)):
+            self.submit(*operations, options=("--out", "out", *options, *more), code=1, says=says)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "out/first.npy")), path)
+        self.assert_empty()
+
+    def test_no_file_is_written_outside_of_out(self):
+        outside = os.path.join(self.folder, "outside")
+        for folder in ("out", "out/inner", "outside"):
+            os.mkdir(os.path.join(self.folder, folder))
+        os.symlink("../outside", os.path.join(self.folder, "out/link"))
+        os.symlink("../outside/y.npy", os.path.join(self.folder, "out/dangling.npy"))
+        os.symlink("../../outside", os.path.join(self.folder, "out/inner/link"))
+        os.mkfifo(os.path.join(self.folder, "out/pipe"))
+        for path in (os.path.join(outside, "y.npy"), "../outside/y.npy", "inner/../../outside/y.npy", "..", "inner/.."):
+            self.refuse_before_anything_runs(path, "is not below the folder of --out")
+        for path in ("link/y.npy", "inner/link/y.npy", "./link/deeper/y.npy"):
+            self.refuse_before_anything_runs(path, "a folder on the way is a symbolic link")
+        for path in ("dangling.npy", "inner", "pipe", "inner/link", "."):
+            self.refuse_before_anything_runs(path, "it is there, and no regular file")
+        self.assertEqual(os.listdir(outside), [])
+        # check and plan refuse such a network as well.
+        with open(os.path.join(self.folder, "net.json"), "w", encoding="ascii") as file:
+            json.dump({"tensors": {"x": {"shape": [1, 1, 1, 1], "dtype": "int8", "fill": 1}},
+                       "operations": [{"read": "x", "file": "../outside/y.npy"}]}, file)  # fmt: skip
+        for command in ("check", "plan"):
+            self.ctl(command, "net.json", code=1, says="is not below the folder of --out")
+
+    def test_folders_are_made_before_anything_runs(self):
+        x = tensor("x", (1, 1, 1, 1), fill=1)
+        deep = {"read": "x", "file": "a/b/x.npy"}
+        self.submit(x, deep, {"read": "x", "file": "a//c/./x.npy"}, options=("--out", "out"))
+        self.assertEqual(self.load("out/a/b/x.npy").ravel()[0], 1)
+        self.assertEqual(self.load("out/a/c/x.npy").ravel()[0], 1)
+        self.submit(x, deep, options=("--out", "dry", "--dry-run"))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "dry")))
+        # A file where a folder should be.
+        self.refuse_before_anything_runs("a/b/x.npy/y.npy", "no folder")
+        # What was there is replaced, not added to.
+        self.submit(tensor("x", (1, 1, 1, 1), fill=2), deep, options=("--out", "out"))
+        self.assertEqual(self.load("out/a/b/x.npy").ravel()[0], 2)
 
     def test_terminals(self):
         for columns in (40, 80):

@@ -2,11 +2,13 @@
 more; a tabulator completes it. And what is printed keeps to the terminal's width."""
 
 import fcntl
+import json
 import os
 import pty
 import re
 import select
 import struct
+import tempfile
 import termios
 import time
 import unittest
@@ -56,6 +58,44 @@ class Terminal:
     def end(self):
         os.close(self.fd)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+class Followers(unittest.TestCase):
+    """With --spawn all lines have one connection. A bar that is over follows nothing any more: its frame is gone."""
+
+    def setUp(self):
+        self.terminal = Terminal("--spawn")
+        self.addCleanup(self.terminal.end)
+        self.terminal.until("npumem> ")
+        for name in ("x", "y"):
+            self.ask(f"alloc {name} --shape 1,8,1,16 --dtype int8", "")
+
+    def ask(self, line, says):
+        self.terminal.type(line + "\n")
+        self.terminal.until(says)
+        return self.terminal.until("npumem> ")
+
+    def assert_no_follower(self, after):
+        self.terminal.type("info\n")
+        text = self.terminal.until("followers +[0-9]+ of")
+        self.terminal.until("npumem> ")
+        self.assertRegex(text, "followers +0 of", after)
+
+    def test_none_is_left(self):
+        self.assert_no_follower("nothing")
+        for line, says in (("fill x 1", ""), ("fill x 1.5", "filled with an integer"), ("copy y x", ""),
+                           ("copy y x", ""), ("run pad2d in=x out=y", "saturated"),
+                           ("run pad2d in=y out=none", "no tensor"), ("fill x 2", "")):  # fmt: skip
+            self.ask(line, says)
+            self.assert_no_follower(line)
+
+    def test_none_is_left_by_a_network(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "net.json")
+            with open(path, "w", encoding="ascii") as file:
+                json.dump([{"open": "x"}, {"fill": "x", "value": 1}], file)
+            self.ask(f"submit {path} --out {folder}", "fill x")
+        self.assert_no_follower("submit")
 
 
 class Prompt(TestCase):

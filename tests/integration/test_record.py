@@ -46,7 +46,7 @@ class Memory:
 
     def __init__(self, client, n, seals=0):
         self.fd = os.memfd_create("test", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-        os.ftruncate(self.fd, n)
+        os.posix_fallocate(self.fd, 0, n)
         self.map = mmap.mmap(self.fd, n)
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | seals)
         client.id += 1

@@ -14,8 +14,8 @@ import time
 import unittest
 
 from state import StateTestCase, grant, seal, token_of, view
-from support import (NPUMEMD, SECONDS, Daemon, TestCase, alloc, copy, fill, free, frame, pb, read, ref, run, run_as, submit,
-                     wait_for)
+from support import (NPUMEMD, SECONDS, Daemon, TestCase, alloc, copy, dims, fill, free, frame, pb, read, ref, run, run_as,
+                     submit, wait_for)
 from test_record import Memory, read_record, write_record
 
 CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
@@ -199,6 +199,71 @@ class Beginning(RecordTestCase):
         self.same(file, copied)
         told = [entry for entry in read_record(file) if entry.before and entry.answer]
         self.assertEqual(sum(len(entry.handles) for entry in told), 200)
+
+
+class WhileItBegins(RecordTestCase):
+    """Other requests run while the tensors of the moment are recorded; what they do is in the record."""
+
+    options = ("--npus", "8", "--npu-bytes", str(4 << 20))
+    N_TENSORS, AT_ONCE = 3000, 50
+
+    def some(self, rng, name=""):
+        def one(i):
+            spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, rng.choice((8, 12, 16, 100, 128, 256))), layout=pb.COMPACT)
+            return pb.Allocation(name=name and f"{name}{i}", spec=spec)
+
+        return {"alloc": pb.AllocRequest(tensors=[one(i) for i in range(self.AT_ONCE)])}
+
+    def populate(self, rng, client):
+        """Handles of tensors that lie in no order, between free blocks in no order."""
+        answers = client.pipeline(*(self.some(rng) for _ in range(self.N_TENSORS // self.AT_ONCE)))
+        handles = [tensor.handle for answer in answers for tensor in answer.allocated.tensors]
+        rng.shuffle(handles)
+        for _ in range(self.N_TENSORS // self.AT_ONCE // 2):
+            client.call(**free(*handles[: self.AT_ONCE]))
+            del handles[: self.AT_ONCE]
+        return handles
+
+    def change(self, rng, client, handles):
+        gone = handles[: self.AT_ONCE]
+        del handles[: self.AT_ONCE]
+        answers = client.pipeline(free(*gone), fill(rng.choice(handles), 1), self.some(rng))
+        self.assertEqual([answer.status for answer in answers], [pb.OK] * 3)
+        handles += [tensor.handle for tensor in answers[2].allocated.tensors]
+
+    def test_what_is_freed_and_allocated_meanwhile(self):
+        seed = int(os.environ.get("NPUMEM_SEED", time.time_ns() % 10**9))
+        rng = random.Random(seed)
+        clients = [self.client() for _ in range(4)]
+        token_of(clients[0])
+        clients[3].call(**self.some(rng, "named"))
+        handles = [self.populate(rng, client) for client in clients]
+        begun = []
+        beginning = threading.Thread(target=lambda: begun.append(self.begin()))
+        beginning.start()
+        # Each client frees what it had first, and last what it allocates here.
+        while beginning.is_alive():
+            for client, own in zip(clients, handles):
+                self.change(rng, client, own)
+        beginning.join()
+        process, text, file, copied = begun[0]
+        # What a session frees while others allocate is not replayed in the same order.
+        for client in clients[:3]:
+            n_sessions = clients[3].call(stat=pb.StatRequest()).stat.sessions
+            client.close()
+            wait_for(lambda n=n_sessions: clients[3].call(stat=pb.StatRequest()).stat.sessions < n)
+            self.change(rng, clients[3], handles[3])
+        self.end(process, text)
+        self.same(file, copied)
+        entries = read_record(file)
+        told = [handle for entry in entries if entry.before for handle in entry.handles]
+        made = [handle for entry in entries if not entry.before for handle in entry.handles]
+        requests = [pb.Request.FromString(entry.request) for entry in entries if entry.request and not entry.part]
+        freed = [tensor.handle for request in requests for tensor in request.free.tensors]
+        self.assertEqual(len(told + made), len(set(told + made)), seed)
+        self.assertLessEqual(set(freed), set(told + made), seed)
+        numbers = [entry.number for entry in entries if entry.before]
+        self.assertGreater(max(numbers), len(numbers), f"nothing ran meanwhile, seed {seed}")
 
 
 class Refusals(RecordTestCase):

@@ -6,6 +6,7 @@ import random
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -74,7 +75,9 @@ class Record(TestCase):
         return list(struct.unpack(f"<{len(data) // struct.calcsize(n)}{n}", data))
 
     def assert_passes(self, n=1):
-        """In every layout, at other start NPUs, packed; and not with an integer altered."""
+        """In every layout, at other start NPUs, packed, and by the specification; and not with an integer altered."""
+        ran = subprocess.run([sys.executable, "-B", "-m", "npumem.reference", self.folder], capture_output=True, text=True, timeout=50)
+        self.assertEqual((ran.returncode, ran.stdout), (0, f"{n} passed, 0 failed\n"), ran.stderr)
         options = ("--layouts", "all", "--start-npu", "0,5,63", "--mode", "plain,4n,2n")
         for extra in ((), options):
             code, out, complaint = run("--spawn", "conform", self.folder, *extra)

@@ -13,7 +13,7 @@ from random import Random
 
 import npumem
 import test_python_client
-from sshd import CTL, Sshd, children, why_not
+from sshd import CTL, OverSsh, Sshd, children, why_not
 from support import NPUMEMD, SECONDS, Endless, TestCase, alloc, free, frame, pb, wait_for
 
 BUILD = os.environ["NPUMEM_BUILD"]
@@ -82,19 +82,11 @@ class Library:
 
 
 @unittest.skipIf(why_not(), why_not())
-class Remote(TestCase):
+class Remote(OverSsh, TestCase):
     options = ("--npu-bytes", "4194304")
-
-    @classmethod
-    def setUpClass(cls):
-        cls.sshd = Sshd()
-        cls.sshd.__enter__()
-        cls.addClassCleanup(cls.sshd.__exit__)
 
     def setUp(self):
         super().setUp()
-        os.environ["NPUMEM_SSH"] = self.sshd.ssh  # of this process, for the library
-        self.addCleanup(os.environ.pop, "NPUMEM_SSH")
         self.address = f"ssh:npu:{self.daemon.path}"
 
     def ctl(self, *words, address=None, ssh=None, code=0):
@@ -143,7 +135,7 @@ class Remote(TestCase):
         path = os.path.join(self.daemon.directory, "readme")
         there = f"{os.path.dirname(CTL)}:{os.path.dirname(NPUMEMD)}"
         with Sshd(path=there) as sshd:
-            commands = [command.replace("/tmp/npumem", path) for command in commands]
+            commands = [command.replace("/home/me/npumem", path) for command in commands]
             script = [f'ssh() {{ command {sshd.ssh} "$@"; }}', *commands, "npumemctl shutdown"]
             done = subprocess.run(
                 ["bash", "-e", "-c", "\n".join(script)],
@@ -383,19 +375,8 @@ class Lingering(Remote):
 
 
 @unittest.skipIf(why_not(), why_not())
-class Python(test_python_client.Calls):
+class Python(OverSsh, test_python_client.Calls):
     """What the package's tests of its calls ask, with another address."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.sshd = Sshd()
-        cls.sshd.__enter__()
-        cls.addClassCleanup(cls.sshd.__exit__)
-
-    def setUp(self):
-        os.environ["NPUMEM_SSH"] = self.sshd.ssh
-        self.addCleanup(os.environ.pop, "NPUMEM_SSH")
-        super().setUp()
 
     def connect(self, **options):
         address = f"ssh:npu:{self.daemon.path}"

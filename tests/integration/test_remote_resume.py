@@ -11,7 +11,7 @@ import unittest
 
 import npumem
 import test_resume
-from sshd import Sshd, children, why_not
+from sshd import OverSsh, WithSshd, children, why_not
 from state import StateTestCase
 from support import SECONDS, Daemon, TestCase, wait_for
 
@@ -20,15 +20,8 @@ ROUNDS = int(os.environ.get("NPUMEM_RESUME_ROUNDS", 6))
 SEED = int(os.environ.get("NPUMEM_RESUME_SEED", random.randrange(1 << 30)))
 
 
-class Busy:
+class Busy(WithSshd):
     """A client with 32 requests under way over ssh, for a test case with a daemon."""
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.sshd = Sshd()
-        cls.sshd.__enter__()
-        cls.addClassCleanup(cls.sshd.__exit__)
 
     seeds = itertools.count(SEED % 1000)  # named tensors outlive their clients
 
@@ -138,20 +131,8 @@ class Ends(Busy, TestCase):
 
 
 @unittest.skipIf(why_not(), why_not())
-class Python(test_resume.Python):
+class Python(OverSsh, test_resume.Python):
     """What the package's own tests of this ask, with another address."""
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.sshd = Sshd()
-        cls.sshd.__enter__()
-        cls.addClassCleanup(cls.sshd.__exit__)
-
-    def setUp(self):
-        os.environ["NPUMEM_SSH"] = self.sshd.ssh
-        self.addCleanup(os.environ.pop, "NPUMEM_SSH")
-        super().setUp()
 
     def connect(self, **options):
         dev = npumem.connect(f"ssh:npu:{self.daemon.path}", timeout=SECONDS, **options)

@@ -11,7 +11,7 @@ import subprocess
 import unittest
 
 import npumem
-from sshd import CTL, Sshd, children, free_port, why_not
+from sshd import CTL, OverSsh, Sshd, children, free_port, why_not
 from state import StateTestCase
 from support import SECONDS, TestCase, pb, wait_for
 from test_remote_resume import Busy
@@ -31,11 +31,8 @@ def stopped(*pids):
                 os.kill(pid, signal.SIGCONT)
 
 
-class Case(Busy):
-    def setUp(self):
-        os.environ["NPUMEM_SSH"] = self.sshd.ssh
-        self.addCleanup(os.environ.pop, "NPUMEM_SSH")
-        super().setUp()
+class Case(OverSsh, Busy):
+    pass
 
 
 @unittest.skipIf(why_not(), why_not())

@@ -16,7 +16,8 @@ SHRINK = fcntl.F_SEAL_SHRINK
 
 def memfd(n, seals=SHRINK):
     fd = os.memfd_create("test", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    os.ftruncate(fd, n)
+    if n:
+        os.posix_fallocate(fd, 0, n)
     if seals:
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
     return fd
@@ -26,6 +27,11 @@ def punch(fd, n):
     keep_size, punch_hole = 1, 2
     if ctypes.CDLL(None, use_errno=True).fallocate(fd, keep_size | punch_hole, ctypes.c_long(0), ctypes.c_long(n)):
         raise OSError(ctypes.get_errno(), "fallocate")
+
+
+def renew(fd, n):
+    punch(fd, n)
+    os.posix_fallocate(fd, 0, n)
 
 
 class Segments(TestCase):
@@ -120,7 +126,7 @@ class Segments(TestCase):
         self.assertEqual(memory[65536 : 65536 + 1000], memory[100:1100])
 
     def test_pages_that_come_and_go(self):
-        """Large transfers, the same again, and again when the file's pages were taken away."""
+        """Large transfers, the same again, and again when the client has taken its pages away and made new ones."""
         client = self.client()
         n = 4 * 256 * 28 * 28
         fd, memory = self.memory(4 * n)
@@ -129,10 +135,10 @@ class Segments(TestCase):
         for turn in range(4):
             memory[:] = struct.pack(f"<{n}I", *range(turn, n + turn))
             client.call(write=pb.WriteRequest(tensor=tensor, segment=segment))
-            punch(fd, 4 * n)
+            renew(fd, 4 * n)
             client.call(read=pb.ReadRequest(tensor=tensor, segment=segment))
             self.assertEqual(memory[:], struct.pack(f"<{n}I", *range(turn, n + turn)))
-            punch(fd, 4 * n)
+            renew(fd, 4 * n)
             client.call(write=pb.WriteRequest(tensor=tensor, segment=segment))
             client.call(read=pb.ReadRequest(tensor=tensor, segment=segment))
             self.assertEqual(memory[:], bytes(4 * n))
@@ -188,10 +194,12 @@ class Segments(TestCase):
             fd = memfd(n, seals)
             self.refused(client.ask_share(fd), pb.INVALID, words)
             os.close(fd)
-        fd = memfd(1 << 40)
+        fd = memfd(0, 0)
+        os.ftruncate(fd, 1 << 40)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, SHRINK)
         self.refused(client.ask_share(fd), pb.RESOURCE_EXHAUSTED)
         os.close(fd)
-        self.assertEqual((self.fds(), self.maps()), before)
+        wait_for(lambda: (self.fds(), self.maps()) == before)
         self.assert_alive()
 
     def test_an_id_may_be_chosen_that_is_free(self):
@@ -205,7 +213,7 @@ class Segments(TestCase):
         before = self.fds(), self.maps()
         client.send_fds(fds[1:], share=pb.ShareRequest(segment=5))
         self.refused(client.receive(), pb.INVALID, "shares a segment 5 already")
-        self.assertEqual((self.fds(), self.maps()), before)
+        wait_for(lambda: (self.fds(), self.maps()) == before)
         client.call(write=pb.WriteRequest(tensor=pb.Ref(handle=tensor.handle), segment=5))
         self.assertEqual(client.read(tensor.handle), bytes(range(128)))
         # What was refused is nobody's next one.
@@ -220,10 +228,10 @@ class Segments(TestCase):
         before = self.fds()
         client.send_fds([fd] * 2, stat=pb.StatRequest())
         client.receive()
-        self.assertEqual(self.fds(), before)
+        wait_for(lambda: self.fds() == before)
         # Two with one frame: the first is taken, the second is nobody's.
         self.assertEqual(client.ask_share(fd, fd).status, pb.OK)
-        self.assertEqual(self.fds(), before)
+        wait_for(lambda: self.fds() == before)
         self.refused(client.ask(share=pb.ShareRequest()), pb.INVALID, "no fd came")
         os.close(fd)
 
@@ -287,7 +295,7 @@ class Segments(TestCase):
             os.ftruncate(fd, 4096)
         self.assertEqual(self.maps(), before + 1)
         client.call(unshare=pb.UnshareRequest(segment=segment))
-        self.assertEqual(self.maps(), before)
+        wait_for(lambda: self.maps() == before)
         self.refused(client.ask(unshare=pb.UnshareRequest(segment=segment)), pb.NOT_FOUND)
         client.share(fd)
         client.close()
@@ -312,6 +320,24 @@ class Segments(TestCase):
         client.close()
         wait_for(lambda: self.maps() == 0)
         self.assertEqual(self.assert_alive().tensors, 0)
+
+    def test_what_is_too_large_is_never_mapped(self):
+        """Address space is in no account, so that what is refused must take none."""
+
+        def peak():
+            with open(f"/proc/{self.daemon.process.pid}/status", encoding="ascii") as status:
+                return next(int(line.split()[1]) << 10 for line in status if line.startswith("VmPeak"))
+
+        before, size = peak(), 1 << 45
+        fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
+        self.addCleanup(os.close, fd)
+        os.ftruncate(fd, size)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        with Sharer(self.daemon.path) as sharer:
+            answer = sharer.ask_share(fd)
+            self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED, answer)
+            self.assertIn(f"{size} bytes more of system memory", answer.message)
+        self.assertLess(peak() - before, size)
 
     def test_too_many(self):
         client = self.client()

@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from support import Client, TestCase, fork, frame, pb, run_as, wait_for
+from support import Client, TestCase, for_all_uids, fork, frame, pb, run_as, wait_for
 
 CTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 ALICE, BOB = 12001, 12002
@@ -108,18 +108,69 @@ class Stat(TestCase):
         self.assertEqual(calls["none"].statuses[pb.INVALID], 1)
 
     @unittest.skipUnless(os.getuid() == 0, "needs other uids")
-    def test_others_are_totals(self):
-        self.work(self.client())
+    def test_activity_is_ones_own(self):
+        """What another uid did, on what data, with which results, is in no answer; root sees all."""
+        first = self.client()
+        self.work(first)
+        before = first.call(stat=pb.StatRequest(details=True)).stat
+        self.assertGreater(before.activity.saturated, 0)
 
         def bob():
             with Client(self.daemon.path) as client:
+                empty = client.call(stat=pb.StatRequest(details=True)).stat
+                assert not any(v for _, v in empty.activity.ListFields()), empty.activity
+                assert not empty.calls, empty.calls
+                assert not any(empty.npu_data), empty.npu_data
+                assert not empty.loop.turns and not empty.loop.buckets, empty.loop
+                assert not empty.running, empty.running
+                assert (empty.all.requests, empty.all.tensors, empty.all.device_bytes, empty.all.bytes_in) == (0, 0, 0, 0)
+                # How full the device is may be known: an allocation has to fit.
+                assert (empty.tensors, empty.data) == (before.tensors, before.data), empty
+                assert (empty.sessions, empty.all.sessions) == (1, 1), empty
+                client.alloc("mine", (1, 2, 1, 16))
+                client.write(client.names() and client.tensors()[0].handle, bytes(32))
                 stat = client.call(stat=pb.StatRequest(details=True)).stat
+                assert stat.activity.dma_bytes == 32 and not stat.activity.kernels, stat.activity
+                assert {c.call for c in stat.calls} == {"alloc", "write", "stat", "list"}, stat.calls
+                assert list(stat.npu_data[:3]) == [16, 16, 0] and len(stat.npu_data) == 64, stat.npu_data
                 assert {u.uid for u in stat.uids} == {BOB} == {c.uid for c in stat.clients}, stat
-                assert stat.all.requests == 5 and stat.all.tensors == 2, stat.all
+                assert stat.all.tensors == 1 and stat.all.requests == stat.uids[0].requests, stat.all
+                client.call(free=pb.FreeRequest(tensors=[pb.Ref(name="mine")]))
+                assert not any(client.call(stat=pb.StatRequest(details=True)).stat.npu_data)
             return "well"
 
         self.assertEqual(run_as(BOB, bob), "well")
-        self.assertEqual({u.uid for u in self.details(self.client()).uids}, {os.getuid(), BOB})
+        after = self.details(first)
+        self.assertEqual({u.uid for u in after.uids}, {os.getuid(), BOB})
+        self.assertEqual(after.activity.dma_bytes, before.activity.dma_bytes + 32)
+        self.assertGreater(after.loop.turns, 0)
+        self.assertEqual(after.all.sessions, 2)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs other uids")
+    def test_what_npumemctl_says_of_it(self):
+        self.work(self.client())
+        directory = for_all_uids(CTL, os.path.join(os.environ["NPUMEM_BUILD"], "client", "lib", "libnpumem.so.0"))
+
+        def bob(*words):
+            done = subprocess.run(
+                [os.path.join(directory, "npumemctl"), "--socket", self.daemon.path, *words], user=BOB, group=BOB,
+                extra_groups=[], capture_output=True, text=True, timeout=20, cwd="/", check=False,
+                env=dict(os.environ, LD_LIBRARY_PATH=directory),
+            )  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stdout
+
+        stat = json.loads(bob("--json", "stat"))
+        self.assertNotIn("loop", stat)
+        self.assertEqual([call["call"] for call in stat["calls"]], ["resume"])  # the library's own
+        self.assertEqual((sum(stat["npu_data"]), stat["activity"]["kernels"], stat["activity"]["saturated"]), (0, 0, 0))
+        self.assertEqual({row["uid"] for row in stat["uids"]}, {BOB})
+        self.assertIn("saturated", bob("stat"))
+        self.assertNotIn("longest turn", bob("stat"))
+        metrics = parse(bob("stat", "--prometheus"))
+        self.assertFalse([name for name in metrics if name.startswith("npumem_loop")], metrics)
+        self.assertEqual(metrics["npumem_saturated_total"][1]["", ()], 0)
+        self.assertRegex(bob("top", "--batch", "-n", "1"), r"(?m)^NPU +0 \.{64}$")
 
     def test_prometheus(self):
         client = self.client()
@@ -164,6 +215,9 @@ class Stat(TestCase):
         self.assertEqual(kind, "histogram")
         self.assertEqual(turns["_bucket", (("le", "+Inf"),)], turns["_count", ()])
         self.assertGreater(metrics["npumem_loop_longest_cpu_seconds"][1]["", ()], 0)
+        self.assertGreaterEqual(metrics["npumem_loop_longest_wait_seconds"][1]["", ()], 0)
+        self.assertGreaterEqual(json.loads(self.ctl("--json", "stat"))["loop"]["longest_wait_seconds"], 0)
+        self.assertRegex(self.ctl("stat"), r"longest turn .* ms of processor time, [0-9.]+ ms asleep")
 
     def reset(self, client):
         """The loop's figures after the longest ones were forgotten."""

@@ -325,7 +325,8 @@ class Unread(AgainTestCase):
                 except BlockingIOError:
                     time.sleep(0.005)
             self.assertLess(sent, len(data))
-            self.assertLess(rss_bytes(self.daemon.process.pid) - held, 32 << 20)
+            # Of which what was freed may be kept for the next ones (process/blocks.h).
+            self.assertLess(rss_bytes(self.daemon.process.pid) - held, 96 << 20)
             self.assertEqual(other.call(**read("x", 0, 1)).status, pb.OK)
         self.assertLess(os.stat(path).st_size - before, 1 << 20)
         self.restart()
@@ -402,10 +403,10 @@ class InPlace(AgainTestCase):
             self.talker.call(**alloc(name, self.SHAPE if name != "z" else SMALL, **FIXED))
             self.talker.call(**fill(name, 1))
 
-    def cut_off(self, calls):
-        """Killed in the midst of one of them; its id, the call, and which it is."""
+    def cut_off(self, calls, handle=None):
+        """Killed in the midst of one of them, while it writes that tensor; its id, the call, and which it is."""
         ids = self.talker.post(*calls)
-        self.kill_when_it_writes()
+        self.kill_when_it_writes(handle)
         n_answered = 0
         with contextlib.suppress(HungUp):
             while self.talker.receive():
@@ -420,6 +421,9 @@ class InPlace(AgainTestCase):
         fields = {f.key: f for f in answer.fields}
         self.assertEqual(fields["tensor"].text, name)
         self.assertGreater(fields["lost_bytes"].number, 0)
+
+    def handle(self, name):
+        return next(tensor.handle for tensor in self.talker.tensors() if tensor.name == name)
 
     def value(self, name):
         values = set(self.talker.call(**read(name, 0, 1024)).done.data)
@@ -446,7 +450,7 @@ class InPlace(AgainTestCase):
 
     def test_after_one_that_was_done(self):
         """Which must not be done again: that it was is what is told, and what is lost says so itself."""
-        number, call, n = self.cut_off([submit(add("z", "z", "z"), add("x", "x", "y"))] * N)
+        number, call, n = self.cut_off([submit(add("z", "z", "z"), add("x", "x", "y"))] * N, self.handle("x"))
         told = self.again(number, call)
         self.refused(told, pb.ABORTED, "1 of its 2 operations were done")
         self.assertEqual({f.key: f.number for f in told.fields}["done"], 1)

@@ -222,7 +222,7 @@ class Writes(StateTestCase):
     def test_a_part_of_a_write_from_shared_memory(self):
         fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
         self.addCleanup(os.close, fd)
-        os.truncate(fd, self.N)
+        os.posix_fallocate(fd, 0, self.N)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         first, count = self.N // 4 + 100, self.N // 2
         states = set()

@@ -3,12 +3,14 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 from state import GEOMETRY, StateTestCase, token_of
-from support import NPUMEMD, SECONDS, Client, alloc, fill, free, pb, read, ref
+from support import NPUMEMD, SECONDS, Client, HungUp, alloc, fill, free, pb, read, ref
 
 needs_root = unittest.skipIf(os.geteuid(), "root alone can mount")
 TABLES = ("tensors", "sessions", "results")
@@ -66,6 +68,25 @@ class Files(StateTestCase):
         with open(os.path.join(self.state, "memory"), "r+b") as file:
             file.write(b"something else, " * 4)
         self.start_refused("memory")
+
+    @needs_root
+    def test_a_directory_that_others_can_change_is_refused(self):
+        """Also a new one, in which nothing is made then."""
+        self.client().call(**alloc("t"))
+        self.stop()
+        made = os.path.join(self.directory, "made")
+        os.mkdir(made, 0o700)
+        for state in (self.state, made):
+            for mode in (0o777, 0o1777, 0o770, 0o702):
+                os.chmod(state, mode)
+                self.start_refused(state + ":", f"may be written by others (mode {mode:04o})", state=state)
+            os.chmod(state, 0o755)
+            os.chown(state, 12001, 12001)
+            self.start_refused(state + ":", "belongs to uid 12001, not to uid 0", state=state)
+            os.chown(state, 0, 0)
+        self.assertEqual(os.listdir(made), [])
+        self.start()
+        self.assertEqual(self.client().names(), ["t"])
 
     def test_a_short_file_is_refused(self):
         self.client().call(**alloc("t"))
@@ -162,6 +183,96 @@ class Files(StateTestCase):
         self.assertGreater(n_started, 10)
         self.start()
         self.assertEqual(self.n_tensors(), 4)
+
+
+class CompactionRecord(StateTestCase):
+    """daemon/device/memory/kept.h, behind the first page of the file: how many moves, where it is, and the moves."""
+
+    options = ("--npus", "4", "--npu-bytes", "33554432")
+    MOVES_OFF, MOVES = 4096 + 8, 4096 + 24
+
+    def setUp(self):
+        super().setUp()
+        while not self.kill_when_it_moves():
+            self.stop()
+            shutil.rmtree(self.state)
+            self.start()
+
+    def kill_when_it_moves(self):
+        """Whether that came before the compaction was over."""
+        client = self.client()
+        for i in range(6):
+            client.call(**alloc(f"hole{i}", (1, 4, 1, 640)))
+            client.call(**alloc(f"t{i}", (1, 4, 1, 5000000)))
+            client.call(**fill(f"t{i}", i + 1))
+        for i in range(6):
+            client.call(**free(f"hole{i}"))
+        client.post({"compact": pb.CompactRequest()})
+        end = time.monotonic() + 1
+        while not self.stops_within_moves():
+            self.daemon.process.send_signal(signal.SIGCONT)
+            if time.monotonic() > end:
+                return False
+        self.daemon.process.kill()
+        self.daemon.process.wait()
+        self.stop()
+        return True
+
+    def stops_within_moves(self):
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        os.waitpid(self.daemon.process.pid, os.WUNTRACED)
+        with open(os.path.join(self.state, "memory"), "rb") as file:
+            file.seek(self.MOVES_OFF)
+            words = file.read(16)
+        return any(words[:8]) and any(words[8:14])
+
+    def value(self, name):
+        """Of all its elements, which are more than a frame has."""
+        values = set()
+        for first in (0, 10000000):
+            answer = self.client().ask(read=pb.ReadRequest(tensor=ref(name), first=first, count=10000000))
+            if answer.status:
+                return answer.status
+            values |= set(answer.done.data)
+        return values
+
+    def values(self):
+        return [self.value(f"t{i}") for i in range(6)]
+
+    def test_it_is_gone_on_with(self):
+        self.start()
+        self.assertEqual(self.values(), [{i + 1} for i in range(6)])
+
+    def test_a_flip_in_it_is_noticed(self):
+        with open(os.path.join(self.state, "memory"), "r+b") as file:
+            file.seek(self.MOVES + 8)  # where the first one is moved from
+            byte = file.read(1)[0]
+            file.seek(self.MOVES + 8)
+            file.write(bytes([byte ^ 64]))
+        self.start()
+        self.assertIn("lost: the data of all 6 tensors, as the record of the compaction", self.output())
+        self.assertEqual(self.values(), [pb.DATA_LOST] * 6)
+        client = self.client()
+        client.call(**fill("t0", 9))
+        self.restart()
+        self.assertEqual(self.values(), [{9}] + [pb.DATA_LOST] * 5)
+
+
+class CutShort(StateTestCase):
+    def test_a_file_that_is_cut_short_under_the_daemon_is_named(self):
+        for name in ("memory", "tensors"):
+            client = self.client()
+            client.call(**alloc("t"))
+            os.truncate(os.path.join(self.state, name), 0)
+            with contextlib.suppress(OSError, HungUp):
+                client.call(**fill("t", 1))
+                client.call(**alloc("u"))
+            self.assertEqual(self.daemon.process.wait(SECONDS), -signal.SIGBUS)
+            self.assertIn(f"npumemd: SIGBUS: the file {self.state}/{name} is shorter than it was", self.output())
+            self.daemon.process.returncode = 0  # as it was to be
+            self.stop()
+            shutil.rmtree(self.state)
+            self.start()
 
 
 @needs_root

@@ -67,15 +67,44 @@ class Model:
 class Check:
     """The same tensors as the answers, in the order of the requests, say that they are."""
 
-    def __init__(self):
+    def __init__(self, is_durable):
+        self.is_durable = is_durable
         self.values = {}
         self.sealed = set()
+        self.missing = set()  # names that were to be made by what was given up
         self.seen = {}
 
     def answer(self, op, answer, was_cut):
         kind, x, *rest = op
-        getattr(self, kind)(answer, was_cut, x, *rest)
         self.seen[kind] = self.seen.get(kind, 0) + 1
+        if answer.status == pb.ABORTED:
+            was_running = any(field.key == "deaths" for field in answer.fields)
+            self.require(was_cut and (was_running or self.is_durable), answer)
+            self.was_given_up(kind, x, *rest)
+        elif self.missing & ({x} if kind in ("alloc", "rename") else {x, *rest}):
+            self.require(answer.status == pb.NOT_FOUND, op, answer)
+            self.missing |= {rest[0]} if kind == "rename" else set()
+        else:
+            getattr(self, kind)(answer, was_cut, x, *rest)
+
+    def was_given_up(self, kind, x, *rest):
+        """The daemon was killed twice while it ran; or its answer waited for the disk when what it read was changed. What
+        it would have written is as it was, or written, or lost."""
+        before = set(self.values.get(x, ()))
+        if kind in ("alloc", "rename"):
+            self.missing.add(rest[0] if rest else x)
+        elif kind == "free":
+            del self.values[x]
+        elif kind == "fill":
+            self.values[x] |= {LOST, *rest}
+        elif kind == "copy":
+            self.values[x] |= {LOST} | self.values[rest[0]]
+        elif kind == "add":
+            sums = [a + b for a in before for b in self.values[rest[0]] if {type(a), type(b)} == {int}]
+            self.values[x] |= {LOST} | {min(127, sum) for sum in sums}
+        elif kind == "submit":
+            self.values[rest[0]] |= {LOST} | before
+            self.values[x] |= {LOST, rest[1]}
 
     def require(self, condition, *what):
         assert condition, (SEED, *what)
@@ -93,13 +122,15 @@ class Check:
         self.require(answer.status in possible, names, [self.values[n] for n in names], answer)
         return True
 
-    def refused_as_sealed(self, answer, name):
+    def refused_as_sealed(self, answer, was_cut, name):
         if name in self.sealed:
-            self.require(answer.status == pb.FAILED_PRECONDITION, answer)
+            # A refusal leaves nothing behind. Where its answer waited for the disk, it may be gone by now.
+            other = pb.NOT_FOUND if was_cut and self.is_durable else pb.FAILED_PRECONDITION
+            self.require(answer.status in (pb.FAILED_PRECONDITION, other), answer)
         return name in self.sealed
 
-    def alloc(self, answer, _, x):
-        self.require(answer.status == pb.OK and answer.allocated.tensors[0].name == x, answer)
+    def alloc(self, answer, was_cut, x):
+        self.require(answer.status == pb.OK and (was_cut or answer.allocated.tensors[0].name == x), answer)
         self.values[x] = {UNWRITTEN}
 
     def free(self, answer, _, x):
@@ -107,21 +138,22 @@ class Check:
         del self.values[x]
         self.sealed.discard(x)
 
-    def rename(self, answer, _, x, name):
-        self.require(answer.status == pb.OK and answer.tensor.name in (name, ""), answer)
+    # A tensor is described as it is when the request is answered again: a later rename may have been done by then.
+    def rename(self, answer, was_cut, x, name):
+        self.require(answer.status == pb.OK and (was_cut or answer.tensor.name in (name, "")), answer)
         self.values[name] = self.values.pop(x)
         if x in self.sealed:
             self.sealed ^= {x, name}
 
-    def view(self, answer, _, x):
-        self.require(answer.status == pb.OK and answer.tensor.base_name in (x, ""), answer)
+    def view(self, answer, was_cut, x):
+        self.require(answer.status == pb.OK and (was_cut or answer.tensor.base_name in (x, "")), answer)
 
     def seal(self, answer, _, x):
         if not self.refusal_of(answer, x):
             self.sealed.add(x)
 
-    def fill(self, answer, _, x, value):
-        if not self.refused_as_sealed(answer, x):
+    def fill(self, answer, was_cut, x, value):
+        if not self.refused_as_sealed(answer, was_cut, x):
             self.require(answer.status == pb.OK, answer)
             self.values[x] = {value}
 
@@ -133,7 +165,7 @@ class Check:
             self.values[x] = {value}
 
     def copy(self, answer, was_cut, x, y):
-        if self.refused_as_sealed(answer, x):
+        if self.refused_as_sealed(answer, was_cut, x):
             return
         if self.refusal_of(answer, y):
             self.was_under_way(was_cut, x)
@@ -146,7 +178,7 @@ class Check:
             self.values[name] |= {LOST}
 
     def add(self, answer, was_cut, x, y):
-        if self.refused_as_sealed(answer, x):
+        if self.refused_as_sealed(answer, was_cut, x):
             return
         if answer.status != pb.OK:
             self.was_under_way(was_cut, x)
@@ -155,7 +187,7 @@ class Check:
 
     def submit(self, answer, was_cut, x, y, value):
         before = set(self.values[x])
-        if self.refused_as_sealed(answer, y):
+        if self.refused_as_sealed(answer, was_cut, y):
             return
         if was_cut and answer.status == pb.DATA_LOST:
             # The fill was cut off, and the copy, which was made, cannot be made again.
@@ -178,7 +210,7 @@ class Worker(threading.Thread):
     def __init__(self, test, number):
         super().__init__()
         self.test, self.rng = test, random.Random(SEED + number)
-        self.model, self.check = Model(f"w{number}"), Check()
+        self.model, self.check = Model(f"w{number}"), Check("--durable" in test.options)
         self.pending = {}  # id: frame, op, answer, whether it was sent to a daemon that is gone
         self.token, self.client, self.next_id = None, None, 1000
         self.n_answers, self.problem, self.is_over = 0, None, False
@@ -295,6 +327,12 @@ class Kills(StateTestCase):
         n = sum(worker.n_answers for worker in workers)
         self.assertGreater(n, KILLS * 10)
         print(f"{KILLS} kills, seed {SEED}: {n} answers")
+
+
+class DurableKills(Kills):
+    """What was answered is on the disk, and of what was not some may be gone."""
+
+    options = (*Kills.options, "--durable")
 
 
 if __name__ == "__main__":

@@ -171,17 +171,48 @@ class Resumed(StateTestCase):
 
     def test_lingering_ones_of_a_uid_are_no_more_than_its_connections(self):
         self.restart("--limit", "sessions=4", "--resume-seconds", "60")
+        watcher = self.client()
+
+        def is_alone():
+            """Until the daemon has closed it, a connection that has ended is one of the four."""
+            return watcher.call(stat=pb.StatRequest(details=True)).stat.uids[0].sessions == 1
+
         tokens = []
         for _ in range(6):
+            wait_for(is_alone)
             with self.daemon.client() as client:
                 tokens.append(token_of(client, linger=True))
                 client.alloc()
-        wait_for(lambda: self.n_tensors() == 4)
+        wait_for(lambda: watcher.stat().tensors == 4)
         answers = []
         for token in tokens:
+            wait_for(is_alone)
             with self.daemon.client() as client:
                 answers.append(ask_resume(client, token).status)
         self.assertEqual(answers, [pb.OK] * 4 + [pb.NOT_FOUND] * 2)
+
+    def test_one_too_many_is_in_the_log(self):
+        self.restart("--limit", "sessions=2", "--resume-seconds", "60")
+        watcher = self.client()
+        for _ in range(3):
+            wait_for(lambda: watcher.call(stat=pb.StatRequest(details=True)).stat.uids[0].sessions == 1)
+            with self.daemon.client() as client:
+                token_of(client, linger=True)
+        wait_for(lambda: "ends with its connection, though it was to linger: 2 sessions" in self.output())
+
+    def test_it_may_begin_to_linger_where_it_goes_on(self):
+        """Also a token's session, which did not; and it goes on to where that is not said again."""
+        client, token, tensor = self.begin()
+        self.restart()
+        client = self.client()
+        client.id = 1 << 20
+        client.call(resume=pb.ResumeRequest(token=token, linger=True))
+        for _ in range(2):
+            client.close()
+            client = self.client()
+            client.id = 1 << 20
+            wait_for(lambda: ask_resume(client, token).status != pb.UNAVAILABLE)
+            self.assertEqual(client.read(tensor.handle), bytes([7] * 128))
 
     def test_a_uid_at_its_limit_comes_back(self):
         self.restart("--limit", "sessions=3")

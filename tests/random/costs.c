@@ -8,17 +8,17 @@ enum {
 
 int64_t __real_op_cost(const struct device *device, const struct op *op);
 int64_t __wrap_op_cost(const struct device *device, const struct op *op);
-int64_t __real_op_reach_cost(const struct npumem_place *place, int64_t n);
-int64_t __wrap_op_reach_cost(const struct npumem_place *place, int64_t n);
+int64_t __real_op_reach_cost(const struct tensor *tensor, int64_t n);
+int64_t __wrap_op_reach_cost(const struct tensor *tensor, int64_t n);
 
-static int64_t more_of(const struct npumem_place *place, int64_t n)
+static int64_t more_of(const struct tensor *tensor, int64_t n)
 {
-	return place->lanes > 1 ? n * ELEMENT_COST : 0;
+	return tensor_lanes(tensor) > 1 ? n * ELEMENT_COST : 0;
 }
 
 static int64_t more_of_all(const struct tensor *tensor)
 {
-	return more_of(&tensor->place, npumem_place_elements(&tensor->place));
+	return more_of(tensor, tensor_elements(tensor));
 }
 
 int64_t __wrap_op_cost(const struct device *device, const struct op *op)
@@ -29,13 +29,13 @@ int64_t __wrap_op_cost(const struct device *device, const struct op *op)
 			cost += more_of_all(op->operands[i].tensor);
 		return cost;
 	}
-	n = npumem_place_elements(&op->tensor->place);
+	n = tensor_elements(op->tensor);
 	if ((op->kind == OP_WRITE || op->kind == OP_READ) && op->count >= 0 && op->count < n)
 		n = op->count;
-	return cost + more_of(&op->tensor->place, n) + (op->kind == OP_COPY ? more_of_all(op->source) : 0);
+	return cost + more_of(op->tensor, n) + (op->kind == OP_COPY ? more_of_all(op->source) : 0);
 }
 
-int64_t __wrap_op_reach_cost(const struct npumem_place *place, int64_t n)
+int64_t __wrap_op_reach_cost(const struct tensor *tensor, int64_t n)
 {
-	return __real_op_reach_cost(place, n) + more_of(place, n);
+	return __real_op_reach_cost(tensor, n) + more_of(tensor, n);
 }

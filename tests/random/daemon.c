@@ -57,7 +57,8 @@ struct daemon {
 	struct rpc rpc;
 	struct peer peers[PEERS_MAX];
 	struct task tasks[TASKS_MAX];
-	unsigned n_tasks, n_asked;
+	unsigned n_tasks;
+	bool has_turn; /* among the tasks */
 	uint64_t alarm_ns;
 	char wrong[256];
 };
@@ -100,16 +101,13 @@ static void set_alarm(void *ctx, uint64_t at_ns)
 	((struct daemon *)ctx)->alarm_ns = at_ns;
 }
 
-static int submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+static int submit(void *ctx, struct limits_user *user, void (*work)(void *arg), void (*done)(void *arg), void *arg)
 {
 	struct daemon *daemon = ctx;
 
-	(void)uid;
-	daemon->n_asked++;
+	(void)user;
 	if (daemon->n_tasks == TASKS_MAX - 1)
 		return -EAGAIN;
-	if (daemon->options.one_in_refused && daemon->n_asked % daemon->options.one_in_refused == 0)
-		return -ENOMEM;
 	daemon->tasks[daemon->n_tasks++] = (struct task){work, done, arg, false};
 	return 0;
 }
@@ -121,7 +119,16 @@ static void nothing(void *arg)
 
 static void turn(void *arg)
 {
-	rpc_turn(&((struct daemon *)arg)->rpc);
+	struct daemon *daemon = arg;
+	struct fair_queue *queue = &daemon->service.queue;
+	struct fair_work *work = fair_queue_take(queue);
+
+	daemon->has_turn = false;
+	if (work)
+		work->run(work);
+	rpc_settle(&daemon->rpc);
+	if (!fair_queue_is_empty(queue))
+		queue->wake(daemon);
 }
 
 /* Another turn comes at random, like the end of a task. */
@@ -129,16 +136,19 @@ static void wake(void *ctx)
 {
 	struct daemon *daemon = ctx;
 
+	if (daemon->has_turn)
+		return;
 	if (daemon->n_tasks == TASKS_MAX)
 		abort();
+	daemon->has_turn = true;
 	daemon->tasks[daemon->n_tasks++] = (struct task){nothing, turn, daemon, false};
 }
 
-static bool withdraw(void *ctx, uint32_t uid, void *arg)
+static bool withdraw(void *ctx, struct limits_user *user, void *arg)
 {
 	struct daemon *daemon = ctx;
 
-	(void)uid;
+	(void)user;
 	for (unsigned i = 0; i < daemon->n_tasks; i++) {
 		if (daemon->tasks[i].arg != arg || daemon->tasks[i].worked)
 			continue;
@@ -263,6 +273,7 @@ static bool begin(struct daemon *daemon)
 			     .n_banks = 8,
 			     .eu_bytes = 128},
 		.allow_unchecked = true,
+		.isa = (enum isa)daemon->options.isa,
 		.pack_bytes = PACK_BYTES,
 	};
 
@@ -277,9 +288,13 @@ static bool begin(struct daemon *daemon)
 	daemon->rpc.now_ns = daemon->service.events.now_ns = now_ns;
 	daemon->rpc.set_alarm = set_alarm;
 	daemon->rpc.ctx = daemon;
+	/* What is refused for the time or the users that there are is not the same in another order. */
+	daemon->service.limits.stop_percent = 100;
+	daemon->service.limits.any_pins = true;
 	if (daemon->options.threads) {
-		daemon->rpc.executor = (struct executor){.submit = submit, .withdraw = withdraw, .ctx = daemon};
-		daemon->rpc.wake = wake;
+		daemon->rpc.executor = (struct rpc_executor){.submit = submit, .withdraw = withdraw, .ctx = daemon};
+		daemon->service.queue.wake = wake;
+		daemon->service.queue.ctx = daemon;
 	}
 	if (daemon->store)
 		recover_state(daemon, &found);
@@ -313,6 +328,7 @@ void daemon_crash(struct daemon *daemon)
 	for (unsigned i = 0; i < PEERS_MAX; i++)
 		daemon->peers[i] = (struct peer){.is_drained = !daemon->peers[i].is_open};
 	daemon->n_tasks = 0;
+	daemon->has_turn = false;
 	if (!begin(daemon))
 		abort();
 }
@@ -473,8 +489,8 @@ static const char *check_charges(struct daemon *daemon)
 			snprintf(daemon->wrong, sizeof(daemon->wrong), "%s: %llu of all uids, %llu in all",
 				 limits_name(key), (unsigned long long)sums[key],
 				 (unsigned long long)limits->now[key]);
-		if (key != LIMITS_TENSORS && key != LIMITS_DEVICE_BYTES && key != LIMITS_FOLLOWERS &&
-		    sums[key] != due)
+		if (key != LIMITS_TENSORS && key != LIMITS_VIEWS && key != LIMITS_DEVICE_BYTES &&
+		    key != LIMITS_HOST_BYTES && key != LIMITS_FOLLOWERS && sums[key] != due)
 			snprintf(daemon->wrong, sizeof(daemon->wrong), "%s: %llu are charged, not %llu",
 				 limits_name(key), (unsigned long long)sums[key], (unsigned long long)due);
 	}
@@ -484,16 +500,20 @@ static const char *check_charges(struct daemon *daemon)
 /* What is charged for tensors is what they take. */
 static const char *check_tensors(struct daemon *daemon)
 {
-	uint64_t n = 0, bytes = 0;
+	uint64_t n = 0, n_views = 0, bytes = 0, host = 0;
 
 	for (struct tensor *tensor = device_next(daemon->device, NULL); tensor;
 	     tensor = device_next(daemon->device, tensor)) {
 		n++;
+		n_views += tensor->base != NULL;
+		host += record_of(tensor)->host_bytes;
 		if (!tensor->base)
-			bytes += (uint64_t)(tensor->place.bytes_per_npu * daemon->options.n_npus);
+			bytes += (uint64_t)(tensor_place(tensor).bytes_per_npu * daemon->options.n_npus);
 	}
 	if (n != daemon->service.limits.now[LIMITS_TENSORS] ||
-	    bytes != daemon->service.limits.now[LIMITS_DEVICE_BYTES])
+	    n_views != daemon->service.limits.now[LIMITS_VIEWS] ||
+	    bytes != daemon->service.limits.now[LIMITS_DEVICE_BYTES] ||
+	    host != daemon->service.limits.now[LIMITS_HOST_BYTES])
 		return "tensors are not charged as what there is";
 	return NULL;
 }

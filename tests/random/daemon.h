@@ -16,7 +16,7 @@ struct session;
 struct daemon_options {
 	int64_t n_npus, npu_bytes;
 	bool threads;		 /* else everything runs at once */
-	unsigned one_in_refused; /* one task of so many finds no thread; 0: none */
+	int isa;		 /* enum isa; 0: the best */
 	const struct heap *heap; /* that may run dry; NULL: one that does not */
 	/* Where the device lives, which is the caller's: of a state, that keeps tensors. NULL: its own. */
 	void *memory;

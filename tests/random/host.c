@@ -192,6 +192,12 @@ void run_end_free(struct run_end *end)
 		free(end->shared[i]);
 }
 
+static void drain(struct run_talk *talk)
+{
+	while (daemon_tasks(talk->daemon))
+		daemon_done(talk->daemon, 0);
+}
+
 static void free_tensor(struct run_talk *talk, uint64_t handle)
 {
 	Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
@@ -214,8 +220,7 @@ void run_sweep(struct run_talk *talk)
 
 	/* What has no name is its session's alone. */
 	daemon_close(talk->daemon, RUN_HOST);
-	while (daemon_tasks(talk->daemon))
-		daemon_done(talk->daemon, 0);
+	drain(talk);
 	do {
 		Npumem__V1__Request request = NPUMEM__V1__REQUEST__INIT;
 		Npumem__V1__ListRequest list = NPUMEM__V1__LIST_REQUEST__INIT;
@@ -230,4 +235,5 @@ void run_sweep(struct run_talk *talk)
 			free_tensor(talk, handles[i]);
 	} while (n);
 	daemon_close(talk->daemon, RUN_ADMIN);
+	drain(talk);
 }

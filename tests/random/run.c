@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/random/begun.h"
 #include "tests/random/daemon.h"
 #include "tests/random/under_way.h"
 
@@ -94,6 +95,16 @@ static void on_client(struct driver *driver, unsigned peer, Npumem__V1__Response
 		learn_handles(driver, record, (unsigned)response->id - 1);
 	if (response->status == NPUMEM__V1__STATUS__INTERNAL)
 		run_fail(run, "request %u: %s", (unsigned)response->id, response->message);
+}
+
+static void on_begun(void *ctx, const struct session *session, uint64_t id)
+{
+	struct driver *driver = ctx;
+	struct run *run = driver->run;
+	struct run_record *record = id && id <= run->n ? &run->records[id - 1] : NULL;
+
+	if (record && !record->begun && daemon_session(driver->talk.daemon, record->peer) == session)
+		record->begun = ++driver->turn;
 }
 
 static void on_resumed(struct driver *driver, unsigned peer, const Npumem__V1__Response *response)
@@ -338,6 +349,8 @@ static void happen(struct driver *driver, const struct trace_event *event)
 		if (trace_is_explained(driver->run->trace))
 			drain(driver);
 		close_peer(driver, event->peer);
+		if (trace_is_explained(driver->run->trace))
+			drain(driver);
 		break;
 	case TRACE_CRASH:
 		crash(driver, event->pick);
@@ -426,7 +439,6 @@ void run_trace(const struct trace *trace, struct run *run)
 	struct daemon_options options = {.n_npus = RUN_NPUS,
 					 .npu_bytes = run_npu_bytes(trace),
 					 .threads = true,
-					 .one_in_refused = trace->seed % 4 ? 0 : 16,
 					 .keeps_state = trace->mode == TRACE_CRASHES,
 					 .answered = on_answered,
 					 .ctx = &driver};
@@ -438,6 +450,7 @@ void run_trace(const struct trace *trace, struct run *run)
 	run->about = TRACE_VERBS;
 	driver.run = run;
 	driver.talk.daemon = daemon_new(&options);
+	begun_tell(on_begun, &driver);
 	for (unsigned peer = 0; peer < TRACE_PEERS; peer++)
 		for (unsigned slot = 0; slot < TRACE_SLOTS; slot++)
 			driver.known[peer][slot].record = -1;
@@ -456,6 +469,7 @@ void run_trace(const struct trace *trace, struct run *run)
 	end(&driver);
 	if (run_has_failed(run))
 		return;
+	begun_tell(NULL, NULL);
 	run_sweep(&driver.talk);
 	wrong = daemon_free(driver.talk.daemon);
 	if (wrong)

@@ -25,7 +25,7 @@ struct run_record {
 	struct trace_request request;
 	struct run_source sources[TRACE_OPS][TRACE_REFS];
 	uint64_t named[TRACE_OPS][TRACE_REFS]; /* the handles of those; 0: it is by name */
-	uint64_t sent, answered;	       /* in turns of the whole run; answered 0: not yet */
+	uint64_t sent, begun, answered;	       /* in turns of the whole run; begun or answered 0: not yet */
 	uint64_t sent_ns, answered_ns;
 	bool cancelled;	    /* somebody asked for that */
 	uint64_t crashed;   /* while it was under way: when, the last time; 0: never */

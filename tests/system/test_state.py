@@ -1,5 +1,6 @@
 """What outlives a process of the unit, and what its clients see of a restart."""
 
+import json
 import os
 import sys
 import threading
@@ -87,11 +88,14 @@ class KeptBySystemd(Case):
     def test_other_options_begin_anew_and_say_so(self):
         self.client().alloc("x")
         machine.write("/etc/npumem/npumem.conf", "NPUMEMD_OPTIONS=--chip sg2380\n")
-        self.addCleanup(machine.call, "rm", "/etc/npumem/npumem.conf")
+        self.addCleanup(machine.call, "sh", "-c", "rm -r /etc/npumem/npumem.conf /var/lib/npumem/npumem/aside-*")
         machine.call("systemctl", "restart", "npumemd")
         client = self.client()
         self.assertEqual((client.tensors(), client.call(info=pb.InfoRequest()).info.n_npus), ([], 32))
-        self.assertIn("what systemd kept is dropped", machine.call("journalctl", "-u", "npumemd", "-o", "cat"))
+        self.assertIn("is set aside in /var/lib/npumem/npumem/aside-", machine.call("journalctl", "-u", "npumemd", "-o", "cat"))
+        state = json.loads(machine.call("env", "-u", "NPUMEMD", "npumemctl", "--json", "state", "/var/lib/npumem/npumem"))
+        self.assertEqual([(aside["set_aside_as"], aside["tensors"], aside["closed"]) for aside in state["set_aside"]],
+                         [("other_geometry", 1, True)])
         client.alloc("y")
         token = self.token
         machine.call("systemctl", "restart", "npumemd")

@@ -1,5 +1,6 @@
 """Reads every #include below include, proto, daemon and client and fails on one that the graph of the folders does
-not have. First proves, on a small tree of its own, that it can fail.
+not have, and on headers that include one another in a circle. First proves, on small trees of its own, that it can
+fail.
 
 usage: includes.py ROOT
 """
@@ -35,7 +36,7 @@ ROWS = {
     "daemon/main.c": ["daemon/server/"],
     "client/lib": ["client/lib/", "proto/", "protobuf-c/", "posix"],
     "client/ctl": ["client/ctl/", "jansson", "zlib", "posix"],
-    "client/static": ["pwd"],
+    "client/static": ["grp", "pwd"],
 }
 FOREIGN = ("uv", "protobuf-c/", "google/", "jansson", "zlib", "check")
 
@@ -73,6 +74,34 @@ def problems(root):
                     for bracket, header in INCLUDE.findall(file.read()):
                         if not may(row, bracket, header):
                             found.append(f"{path}: {row} may not include {header}")
+    return found
+
+
+def circles(root):
+    """The headers of each circle of includes, from the first to the same one again."""
+    included = {}
+    for top in ("include", "proto", "daemon", "client"):
+        for directory, _, names in os.walk(os.path.join(root, top)):
+            for name in names:
+                path = os.path.join(directory, name)
+                if name.endswith((".h", ".def")):
+                    with open(path, encoding="utf-8") as file:
+                        headers = [header for _, header in INCLUDE.findall(file.read())]
+                    included[os.path.relpath(path, root)] = [
+                        "include/" + header if header.startswith("npumem/") else header for header in headers
+                    ]
+    found, done = [], set()
+
+    def follow(header, way):
+        if header in way:
+            found.append(" -> ".join(way[way.index(header) :] + [header]))
+        elif header not in done:
+            for other in included.get(header, ()):
+                follow(other, way + [header])
+            done.add(header)
+
+    for header in sorted(included):
+        follow(header, [])
     return found
 
 
@@ -121,6 +150,13 @@ BAD = {
 }
 
 
+CIRCLE = {
+    "daemon/rpc/x.h": '#include "daemon/rpc/y.h"\n',
+    "daemon/rpc/y.h": '#include "daemon/rpc/z.h"\n',
+    "daemon/rpc/z.h": '#include "daemon/rpc/y.h"\n',
+}
+
+
 def plant(root, tree):
     for path, text in tree.items():
         os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
@@ -135,11 +171,14 @@ def self_test():
         plant(root, BAD)
         found = [problem.split(":")[0] for problem in problems(root)]
         assert sorted(found) == sorted(BAD), sorted(set(BAD) ^ set(found))
+        assert circles(root) == [], circles(root)
+        plant(root, CIRCLE)
+        assert circles(root) == ["daemon/rpc/y.h -> daemon/rpc/z.h -> daemon/rpc/y.h"], circles(root)
 
 
 def main():
     self_test()
-    found = problems(sys.argv[1])
+    found = problems(sys.argv[1]) + circles(sys.argv[1])
     print("\n".join(found) or "includes: as the graph has it")
     return 1 if found else 0
 

@@ -32,17 +32,29 @@ def tests_not_there(text, tests):
     return [path for path in named if not os.path.exists(os.path.join(tests, path))] if len(named) > 20 else ["tests"]
 
 
+def importer_words(package):
+    """The options of npumem-import, and the operators that it has a row for."""
+    folder = os.path.join(package, "onnx", "rows")
+    text = "".join(read(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".py"))
+    operators = [name for given in re.findall(r"^@row\(([^)]*)\)", text, re.MULTILINE) for name in re.findall(r'"(\w+)"', given)]
+    inner = {"Quantized"}  # made by folding
+    return re.findall(r'"(--[a-z-]+)"', read(package, "onnx", "__main__.py")) + sorted({*operators} - inner)
+
+
 def main():
     pages, include, commands, options, symbols, python = sys.argv[1:]
     rows = lambda name, macro: re.findall(rf'^{macro}\((\w+)', read(include, "npumem", name), re.MULTILINE)
+    limits = re.findall(r"^LIMIT\(\w+, (\w+)", read(os.path.dirname(options), "../../service/limits.def"), re.MULTILINE)
     wanted = {
-        "npumemd.8": ["--" + name for name in re.findall(r'^\t\{(?:\.name = )?"([a-z-]+)"', read(options), re.MULTILINE)],
+        "npumem-threats.7": limits,
+        "npumemd.8": limits + ["--" + name for name in re.findall(r'^\t\{(?:\.name = )?"([a-z-]+)"', read(options), re.MULTILINE)],
         "npumemctl.1": re.findall(r"^COMMAND\((\w+)", read(commands), re.MULTILINE),
+        "npumem-import.1": importer_words(os.path.dirname(python)),
         "npumem-kernels.7": rows("kernels.def", "KERNEL")
         + re.findall(r'^PARAM\(\w+, "(\w+)"', read(include, "npumem", "params.def"), re.MULTILINE),
         "libnpumem.3": re.findall(r"^(npumem_\w+)@", read(symbols), re.MULTILINE),
         "npumem-python.3": re.findall(r'^    "([A-Za-z]\w+)",$', read(python), re.MULTILINE),
-        "npumem.7": ["aligned", "compact", "matrix", "strided", "4n", "2n", "2ic", "footprint", "seed 003", "vendor"],
+        "npumem.7": ["aligned", "compact", "matrix", "strided", "4n", "2n", "2ic", "footprint", "embARC MLI", "vendor"],
         "npumem-wire.7": re.findall(r"^STATUS\(([A-Z_]+)", read(include, "npumem", "status.def"), re.MULTILINE),
     }
     code = 0

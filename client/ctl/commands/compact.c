@@ -21,7 +21,7 @@ static json_t *compact_object(const struct npumem_compacted *compacted)
 			return NULL;
 		}
 	}
-	return json_pack("{s:o}", "moves", array);
+	return json_pack("{s:o, s:b}", "moves", array, "cut", compacted->cut);
 }
 
 static int compact_run(struct ctl *ctl, const struct args *args)
@@ -42,7 +42,8 @@ static int compact_run(struct ctl *ctl, const struct args *args)
 		       move->name[0] ? move->name : "-", move->from_address, move->to_address,
 		       move->bytes_per_npu);
 	}
-	printf("%u tensor%s %s\n", n, n == 1 ? "" : "s", dry_run ? "would move" : "moved");
+	printf("%s%u tensor%s %s\n", compacted->cut ? "more than " : "", n, n == 1 ? "" : "s",
+	       dry_run ? "would move" : "moved");
 	return CTL_OK;
 }
 

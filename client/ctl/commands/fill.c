@@ -16,17 +16,19 @@ static int fill_run(struct ctl *ctl, const struct args *args)
 	int code = ctl_open(ctl, args->words[0], &tensor), status;
 	if (code)
 		return code;
-	bar_follow(ctl, &bar);
-	if (tensor->place.dtype == NPUMEM_FP32) {
-		numbers_real(text, &real);
-		status = npumem_fill_float(ctl->npumem, tensor->handle, real, &ctl->error);
-	} else if (numbers_integer(text, &integer)) {
-		status = npumem_fill(ctl->npumem, tensor->handle, integer, &ctl->error);
-	} else {
+	bool is_real = tensor->place.dtype == NPUMEM_FP32;
+	if (!is_real && !numbers_integer(text, &integer)) {
 		const char *dtype = npumem_dtype_name(tensor->place.dtype);
 		return ctl_invalid(ctl,
 				   "%s is %s, which is filled with an integer of its container, not with %.60s",
 				   args->words[0], dtype ? dtype : "another's", text);
+	}
+	bar_follow(ctl, &bar);
+	if (is_real) {
+		numbers_real(text, &real);
+		status = npumem_fill_float(ctl->npumem, tensor->handle, real, &ctl->error);
+	} else {
+		status = npumem_fill(ctl->npumem, tensor->handle, integer, &ctl->error);
 	}
 	bar_end(&bar);
 	if (status)

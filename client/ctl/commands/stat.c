@@ -42,8 +42,12 @@ static void stat_device(const struct npumem_details *details)
 	present_line(stdout, "kernels", "%" PRIu64 ", %" PRIu64 " macs", a->kernels, a->macs);
 	present_line(stdout, "saturated", "%" PRIu64 ", wrapped %" PRIu64, a->saturated, a->wrapped);
 	present_line(stdout, "destroyed", "%" PRIu64 " bytes", a->destroyed_bytes);
-	present_line(stdout, "longest turn", "%.3f ms of the daemon's loop, %.3f ms of processor time",
-		     (double)details->loop->longest_ns / 1e6, (double)details->loop->longest_cpu_ns / 1e6);
+	if (!details->loop->turns)
+		return;
+	present_line(stdout, "longest turn",
+		     "%.3f ms of the daemon's loop, %.3f ms of processor time, %.3f ms asleep",
+		     (double)details->loop->longest_ns / 1e6, (double)details->loop->longest_cpu_ns / 1e6,
+		     (double)details->loop->longest_wait_ns / 1e6);
 }
 
 static void stat_time(struct table *table, double us)
@@ -131,5 +135,7 @@ const struct command stat_command = {
 	.options = stat_options,
 	.run = stat_run,
 	.all = devices_stat,
-	.notes = "who is neither root nor the daemon's uid sees the rows of its own uid, and everybody's totals",
+	.notes = "Root and the daemon's uid see all. Any other uid sees how full the device is, and otherwise "
+		 "only its own\n"
+		 "activity: sessions, requests, latencies, bytes moved, results, data on each NPU.",
 };

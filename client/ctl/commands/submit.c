@@ -13,7 +13,8 @@
 #include "client/ctl/core/terminal.h"
 
 static const struct option submit_options[] = {
-	{"--out", "DIR", "where what is read is written, instead of the current folder", false},
+	{"--out", "DIR",
+	 "where what is read is written, below it only; made if it is missing (the current folder)", false},
 	{"--dry-run", NULL, "says what is wrong with it and what it takes; runs nothing", false},
 	{NULL, NULL, NULL, false},
 };
@@ -125,22 +126,32 @@ static json_t *object(const struct execute *execute)
 static int run(struct ctl *ctl, const struct network *network, const char *out)
 {
 	struct execute execute;
+	struct outputs outputs;
 	int code = execute_init(&execute, ctl, network);
 	if (code)
 		return code;
-	execute.out = out ? out : ".";
+	if (outputs_open(&outputs, out, network, true, &ctl->error)) {
+		execute_deinit(&execute);
+		return CTL_FAILED;
+	}
+	execute.outputs = &outputs;
 	code = execute_run(&execute);
 	if (!code && ctl->json)
 		code = ctl_print(ctl, object(&execute));
 	else if (!code)
 		code = print_text(&execute);
+	outputs_close(&outputs);
 	execute_deinit(&execute);
 	return code;
 }
 
-static int dry_run(struct ctl *ctl, const struct network *network)
+static int dry_run(struct ctl *ctl, const struct network *network, const char *out)
 {
 	const struct npumem_info *info;
+	struct outputs outputs;
+	if (outputs_open(&outputs, out, network, false, &ctl->error))
+		return CTL_FAILED;
+	outputs_close(&outputs);
 	if (files_check(network, &ctl->error) || npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
 	return lifetimes_print(ctl, network, &info->geometry, NULL);
@@ -148,13 +159,13 @@ static int dry_run(struct ctl *ctl, const struct network *network)
 
 static int submit_run(struct ctl *ctl, const struct args *args)
 {
+	const char *out = args_has(args, "--out") ? args_value(args, "--out") : ".";
 	struct network network;
 	if (network_load(args->words[0], &network, &ctl->error))
 		return CTL_FAILED;
 	int code = ctl_connect(ctl);
 	if (!code)
-		code = args_has(args, "--dry-run") ? dry_run(ctl, &network)
-						   : run(ctl, &network, args_value(args, "--out"));
+		code = args_has(args, "--dry-run") ? dry_run(ctl, &network, out) : run(ctl, &network, out);
 	network_deinit(&network);
 	return code;
 }

@@ -1,5 +1,5 @@
-/* Kernels for people and for programs, from kernels.def, params.def and provenance.def. Shapes are those that the
- * summary names after a role ("in [N,I,H,W]", "c, h [1,M,1,1]"). Owns nothing. */
+/* Kernels for people and for programs, from kernels.def, params.def, exceptions.def and provenance.def. Shapes are
+ * those that the summary names after a role ("in [N,I,H,W]", "c, h [1,M,1,1]"). Owns nothing. */
 #include "client/ctl/core/describe.h"
 
 #include <ctype.h>
@@ -120,34 +120,53 @@ static json_t *roles_array(const struct npumem_kernel_row *row)
 	return array;
 }
 
-/* The rows of the parameters that a kernel takes, rounding last. NULL at the end. */
-static const struct npumem_param_row *param_next(const char **list)
+static const struct exception {
+	const char *of, *param, *choices, *fallback;
+} exceptions[] = {
+#define EXCEPTION(of, param, choices, fallback) {of, param, choices, fallback},
+#include "client/ctl/core/exceptions.def"
+#undef EXCEPTION
+};
+
+/* A parameter's row, with what `row` takes otherwise. */
+static struct npumem_param_row param_of(const struct npumem_kernel_row *row, const char *name)
+{
+	struct npumem_param_row param = *npumem_param_by_name(name);
+	for (unsigned i = 0; i < sizeof(exceptions) / sizeof(exceptions[0]); i++) {
+		const struct exception *one = &exceptions[i];
+		if (strcmp(one->param, name) || (strcmp(one->of, row->name) && strcmp(one->of, row->types)))
+			continue;
+		param.choices = one->choices;
+		param.fallback = one->fallback;
+	}
+	return param;
+}
+
+/* Takes the first parameter of *list, moved past it; rounding is the last one. False at the end. */
+static bool param_next(const struct npumem_kernel_row *row, const char **list, struct npumem_param_row *param)
 {
 	char name[NPUMEM_FIELD_KEY_BYTES];
 	if (!*list)
-		return NULL;
+		return false;
 	*list += strspn(*list, " ");
-	if (!**list) {
-		*list = NULL;
-		return npumem_param_by_name("rounding");
-	}
 	size_t length = strcspn(*list, " ");
 	snprintf(name, sizeof(name), "%.*s", (int)length, *list);
-	*list += length;
-	return npumem_param_by_name(name);
+	*param = param_of(row, length ? name : "rounding");
+	*list = length ? *list + length : NULL;
+	return true;
 }
 
 static json_t *params_array(const struct npumem_kernel_row *row)
 {
 	json_t *array = json_array();
 	const char *list = row->parameters;
-	const struct npumem_param_row *param;
-	while ((param = param_next(&list)))
+	struct npumem_param_row param;
+	while (param_next(row, &list, &param))
 		json_array_append_new(array,
-				      json_pack("{s:s, s:i, s:i, s:o, s:o}", "name", param->name, "least",
-						(int)param->least, "most", (int)param->most, "choices",
-						words_array(param->choices), "default",
-						*param->fallback ? json_string(param->fallback) : json_null()));
+				      json_pack("{s:s, s:i, s:i, s:o, s:o}", "name", param.name, "least",
+						(int)param.least, "most", (int)param.most, "choices",
+						words_array(param.choices), "default",
+						*param.fallback ? json_string(param.fallback) : json_null()));
 	return array;
 }
 
@@ -232,16 +251,16 @@ static void print_example(FILE *out, const struct npumem_kernel_row *row, unsign
 {
 	char line[256];
 	const char *list = row->roles, *params = row->parameters;
-	const struct npumem_param_row *param;
+	struct npumem_param_row param;
 	struct role role;
 	int n = snprintf(line, sizeof(line), "npumemctl run %s", row->name);
 	while (role_next(&list, &role) && (size_t)n < sizeof(line))
 		if (!role.optional)
 			n += snprintf(line + n, sizeof(line) - (size_t)n, " %s%s=NAME", role.name,
 				      role.family ? "0" : "");
-	while ((param = param_next(&params)) && (size_t)n < sizeof(line))
-		if (!*param->fallback)
-			n += snprintf(line + n, sizeof(line) - (size_t)n, " %s=...", param->name);
+	while (param_next(row, &params, &param) && (size_t)n < sizeof(line))
+		if (!*param.fallback)
+			n += snprintf(line + n, sizeof(line) - (size_t)n, " %s=...", param.name);
 	fputs("\n  ", out);
 	describe_wrap(out, line, 2, 2, columns);
 }
@@ -250,7 +269,7 @@ void describe_print(FILE *out, const struct npumem_kernel_row *row, unsigned col
 {
 	const struct describe_provenance *from = describe_provenance(row);
 	const char *list = row->roles, *params = row->parameters;
-	const struct npumem_param_row *param;
+	struct npumem_param_row param;
 	struct role role;
 	unsigned n = (unsigned)fprintf(out, "%s:", row->name);
 	describe_wrap(out, row->summary, n, 2, columns);
@@ -258,8 +277,8 @@ void describe_print(FILE *out, const struct npumem_kernel_row *row, unsigned col
 	while (role_next(&list, &role))
 		print_role(out, row, &role, columns);
 	fputs("\nparameters\n", out);
-	while ((param = param_next(&params)))
-		print_param(out, param, columns);
+	while (param_next(row, &params, &param))
+		print_param(out, &param, columns);
 	fputs("\nand\n", out);
 	print_entry(out, "types", row->types, columns);
 	print_entry(out, "rounds", from ? from->rounding : "", columns);

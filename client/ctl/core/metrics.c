@@ -201,6 +201,7 @@ static json_t *loop_json(const struct npumem_loop_stat *loop)
 	put(&object, "seconds", json_real((double)loop->total_ns / 1e9));
 	put(&object, "longest_seconds", json_real((double)loop->longest_ns / 1e9));
 	put(&object, "longest_cpu_seconds", json_real((double)loop->longest_cpu_ns / 1e9));
+	put(&object, "longest_wait_seconds", json_real((double)loop->longest_wait_ns / 1e9));
 	put(&object, "turn_buckets", buckets_json(loop->buckets));
 	return made(&object);
 }
@@ -263,7 +264,8 @@ json_t *metrics_json(const struct npumem_details *details)
 	add(&object, "packs", (uint64_t)stat->packs);
 	add(&object, "sessions", (uint64_t)stat->sessions);
 	put(&object, "activity", activity_json(details->activity));
-	put(&object, "loop", loop_json(details->loop));
+	if (details->loop->turns)
+		put(&object, "loop", loop_json(details->loop));
 	put(&object, "all", usage_json(details->all, false));
 	put(&object, "npu_data", npus_json(details));
 	put(&object, "uids", usages_json(details->uids, details->n_uids, false));
@@ -390,6 +392,9 @@ static void loop_samples(FILE *out, const struct npumem_loop_stat *loop)
 	head(out, "loop_longest_cpu_seconds", "", "gauge",
 	     "The most processor time of a turn since the last reset.");
 	fprintf(out, "npumem_loop_longest_cpu_seconds %.9f\n", (double)loop->longest_cpu_ns / 1e9);
+	head(out, "loop_longest_wait_seconds", "", "gauge",
+	     "The longest that the loop slept within one turn since the last reset.");
+	fprintf(out, "npumem_loop_longest_wait_seconds %.9f\n", (double)loop->longest_wait_ns / 1e9);
 }
 
 void metrics_prometheus(FILE *out, const struct npumem_details *details)
@@ -397,5 +402,6 @@ void metrics_prometheus(FILE *out, const struct npumem_details *details)
 	device_samples(out, details);
 	usage_samples(out, details);
 	call_samples(out, details);
-	loop_samples(out, details->loop);
+	if (details->loop->turns)
+		loop_samples(out, details->loop);
 }

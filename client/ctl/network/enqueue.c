@@ -14,20 +14,13 @@
 /* What was read, into its files. */
 static int save_read(struct execute *execute, unsigned from)
 {
-	const struct network *network = execute->network;
 	const struct npumem_operation *one = &execute->batch->operations[from];
 	size_t i = execute->batch->sources[from];
-	const struct network_operation *operation = &network->operations[i];
 	struct npumem_error why = {.status = 0};
 	struct stream stream;
 	if (one->kind != NPUMEM_OP_READ)
 		return CTL_OK;
-	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
-	char *path = transfer_out_path(execute, operation->file);
-	if (!path)
-		return ctl_fail(execute->ctl, "no memory for a path");
-	int status = stream_create(&stream, path, place, operation->converts, &why);
-	free(path);
+	int status = transfer_create(execute, i, &stream, &why);
 	if (!status) {
 		status = stream_write(&stream, (char *)one->segment->base + one->segment_offset, stream.n, &why);
 		int end = stream_close(&stream, &why);
@@ -175,7 +168,7 @@ static int make_room(struct execute *execute, size_t i, size_t end)
 	unsigned n_fields = 0;
 	for (size_t k = i; k < end; k++) {
 		const struct network_operation *operation = &execute->network->operations[k];
-		if (operation->kind == NETWORK_READ && !execute->out)
+		if (operation->kind == NETWORK_READ && !execute->outputs)
 			continue;
 		bytes += batch_array_bytes(array_bytes(execute, operation));
 		n_fields += fields(execute, operation);
@@ -296,7 +289,7 @@ int enqueue(struct execute *execute, size_t i)
 	const struct network_operation *operation = &network->operations[i];
 	size_t end = i + 1;
 	int code;
-	if (operation->kind == NETWORK_READ && !execute->out) {
+	if (operation->kind == NETWORK_READ && !execute->outputs) {
 		execute->results[i].ran = true;
 		return CTL_OK;
 	}

@@ -4,7 +4,7 @@
 
 #include "client/ctl/bar.h"
 #include "client/ctl/core/arrays/variant.h"
-#include "client/ctl/core/network/network.h"
+#include "client/ctl/core/network/outputs.h"
 #include "client/ctl/network/batch.h"
 
 #define EXECUTE_NONE SIZE_MAX /* no operation */
@@ -22,7 +22,7 @@ struct execute {
 	struct ctl *ctl;
 	const struct network *network;
 	const struct npumem_info *info;
-	const char *out;	       /* folder for what is read; NULL: nothing is read */
+	const struct outputs *outputs; /* for what is read; NULL: nothing is read */
 	const struct variant *variant; /* how the tensors are placed; NULL: as the network says */
 	/* What to do where a tensor is expected to hold something; NULL: nothing. 0, or an error of `ctl`. Where
 	 * it is set no tensor is kept. */
@@ -56,7 +56,7 @@ int enqueue(struct execute *execute, size_t i);
 int enqueue_flush(struct execute *execute);
 /* transfer.c: the array of operation i (write, read), a segment's size at a time. Nothing waits in the batch. */
 int transfer(struct execute *execute, size_t i);
-/* Where a file that is read goes; to be freed, NULL: no memory. */
-char *transfer_out_path(const struct execute *execute, const char *file);
+/* Begins the file that operation i (read) writes. 0, INVALID, RESOURCE_EXHAUSTED. */
+int transfer_create(const struct execute *execute, size_t i, struct stream *stream, struct npumem_error *why);
 
 #endif

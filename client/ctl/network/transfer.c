@@ -15,28 +15,26 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-char *transfer_out_path(const struct execute *execute, const char *file)
+int transfer_create(const struct execute *execute, size_t i, struct stream *stream, struct npumem_error *why)
 {
-	size_t bytes = strlen(execute->out) + strlen(file) + 2;
-	char *path = malloc(bytes);
-	if (path && *file == '/')
-		snprintf(path, bytes, "%s", file);
-	else if (path)
-		snprintf(path, bytes, "%s/%s", execute->out, file);
-	return path;
+	const struct network_operation *operation = &execute->network->operations[i];
+	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
+	char path[sizeof(stream->path)];
+	FILE *file;
+	int status = outputs_create(execute->outputs, operation->file, &file, why);
+	if (status)
+		return status;
+	snprintf(path, sizeof(path), "%.120s/%.120s", execute->outputs->path, operation->file);
+	return stream_create(stream, file, path, place, operation->converts, why);
 }
 
-static int open_stream(const struct execute *execute, const struct network_operation *operation,
-		       const struct npumem_place *place, struct stream *stream, struct npumem_error *why)
+static int open_stream(const struct execute *execute, size_t i, struct stream *stream, struct npumem_error *why)
 {
-	if (operation->kind == NETWORK_WRITE)
-		return files_open(execute->network, operation, place, execute->info->rounding, stream, why);
-	char *path = transfer_out_path(execute, operation->file);
-	if (!path)
-		return npumem_error_set(why, NPUMEM_RESOURCE_EXHAUSTED, "no memory");
-	int status = stream_create(stream, path, place, operation->converts, why);
-	free(path);
-	return status;
+	const struct network_operation *operation = &execute->network->operations[i];
+	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
+	if (operation->kind == NETWORK_READ)
+		return transfer_create(execute, i, stream, why);
+	return files_open(execute->network, operation, place, execute->info->rounding, stream, why);
 }
 
 /* Elements [stream->at, + n), through the start of the segment. */
@@ -60,13 +58,12 @@ static int move(struct execute *execute, const struct network_operation *operati
 int transfer(struct execute *execute, size_t i)
 {
 	const struct network_operation *operation = &execute->network->operations[i];
-	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
 	struct npumem_error why = {.status = 0};
 	uint64_t start = now_ns();
 	struct stream stream;
 	int status = batch_reserve(execute->batch, BATCH_SEGMENT_BYTES, &why);
 	if (!status)
-		status = open_stream(execute, operation, place, &stream, &why);
+		status = open_stream(execute, i, &stream, &why);
 	if (status)
 		return execute_failed(execute, i, &why);
 	bar_part(&execute->bar, i, 1);

@@ -12,6 +12,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "client/lib/addresses/peer.h"
 #include "client/lib/connection/clock.h"
 
 #define ADDRESS_SYSTEM_PATH "/run/npumem/npumem.sock"
@@ -118,9 +119,12 @@ int address_connect(const struct address *address, int64_t until, int *fd, struc
 	if (*fd < 0)
 		return npumem_error_set(error, NPUMEM_UNAVAILABLE, "cannot make a socket: %s", strerror(errno));
 	int err = connect_until(*fd, &name, until);
-	if (!err)
+	int status = err ? 0 : peer_check(address->path, *fd, error);
+	if (!err && !status)
 		return 0;
 	close(*fd);
+	if (status)
+		return status;
 	return npumem_error_set(error, err == -ETIMEDOUT ? NPUMEM_DEADLINE_EXCEEDED : NPUMEM_UNAVAILABLE,
 				"cannot reach a daemon at %s: %s", address->path, strerror(-err));
 }

@@ -30,7 +30,8 @@ static inline bool address_is_remote(const struct address *address)
 /* A socket in *fd that listens at the address. 0 or UNAVAILABLE (something is there). */
 int address_listen(const struct address *address, int *fd, struct npumem_error *error);
 
-/* A connected socket, blocking, in *fd, by `until` (clock.h). 0 or UNAVAILABLE, DEADLINE_EXCEEDED. */
+/* A connected socket, blocking, in *fd, by `until` (clock.h). 0 or UNAVAILABLE, DEADLINE_EXCEEDED, and as
+ * peer_check. */
 int address_connect(const struct address *address, int64_t until, int *fd, struct npumem_error *error);
 /* The same without waiting, not even for room in a queue of connections. 0 or -errno. */
 int address_try(const struct address *address, int *fd);

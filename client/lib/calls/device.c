@@ -68,6 +68,7 @@ static int take_compacted(struct npumem_request *request, const Npumem__V1__Resp
 	compacted->largest_free_before = from->largest_free_before;
 	compacted->largest_free_after = from->largest_free_after;
 	compacted->n_moves = (unsigned)from->n_moves;
+	compacted->cut = from->cut;
 	compacted->moves = (const struct npumem_move *const *)moves;
 	request->answer = compacted;
 	return 0;

@@ -41,9 +41,29 @@ static int take_shared(struct npumem_request *request, const Npumem__V1__Respons
 	return 0;
 }
 
+/* The daemon takes no memory with holes. In parts, as a signal undoes the one under way. */
+static int allocate(int fd, size_t bytes)
+{
+	enum { PART_BYTES = 16 << 20 };
+	size_t off = 0;
+	while (off < bytes) {
+		size_t n = bytes - off < PART_BYTES ? bytes - off : PART_BYTES;
+		if (!fallocate(fd, 0, (off_t)off, (off_t)n))
+			off += n;
+		else if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
 static int map_sealed(int fd, bool writable, struct npumem_segment *segment)
 {
-	if (ftruncate(fd, (off_t)segment->bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+	if (ftruncate(fd, (off_t)segment->bytes))
+		return -errno;
+	int err = allocate(fd, segment->bytes);
+	if (err)
+		return err;
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		return -errno;
 	void *base = mmap(NULL, segment->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (base == MAP_FAILED)

@@ -66,6 +66,7 @@ static void take_loop(const Npumem__V1__LoopStat *from, struct npumem_loop_stat 
 	to->total_ns = from->total_ns;
 	to->longest_ns = from->longest_ns;
 	to->longest_cpu_ns = from->longest_cpu_ns;
+	to->longest_wait_ns = from->longest_wait_ns;
 	take_numbers(from->buckets, from->n_buckets, to->buckets, NPUMEM_BUCKETS);
 }
 

@@ -1,18 +1,18 @@
 /* Invariant: without a token nothing is kept; AWAY there is no socket, and the outbox is empty; in the table of
  * pending messages those without a kept message are of this connection alone, and end with it.
  * Sends nothing of the caller's before the daemon has said that the session goes on. */
-#define _GNU_SOURCE /* struct ucred */
 #include "client/lib/connection/resume.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/lib/connection/clock.h"
 #include "client/lib/connection/engine.h"
+#include "client/lib/addresses/peer.h"
 #include "client/lib/addresses/remote.h"
 #include "proto/convert.h"
+#include "proto/methods.h"
 
 enum {
 	RESUME_WAIT_MOST_MS = 50,
@@ -54,23 +54,13 @@ void resume_part(struct npumem *npumem)
 		engine_write(npumem);
 }
 
-static bool get_peer(int fd, uid_t *uid)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size))
-		return false;
-	*uid = peer.uid;
-	return true;
-}
-
 void resume_ask(struct npumem *npumem, const struct address *address, uint64_t patience_ms)
 {
 	struct resume *resume = &npumem->resume;
 	uint64_t most = INT64_MAX / 1000000;
 	*resume = (struct resume){.state = RESUME_ASKED, .address = *address, .limit = CLOCK_NEVER, .lowest = 1};
 	resume->patience_ns = (int64_t)(patience_ms < most ? patience_ms : most) * 1000000;
-	resume->has_peer = get_peer(npumem->fd, &resume->peer);
+	resume->has_peer = peer_uid(npumem->fd, &resume->peer);
 	if (ask(npumem))
 		resume_forget(npumem);
 }
@@ -108,31 +98,10 @@ void resume_forget(struct npumem *npumem)
 	*resume = (struct resume){.state = RESUME_NEVER, .limit = CLOCK_NEVER};
 }
 
-/* Those whose results the daemon keeps until it is told. */
-static bool has_result(Npumem__V1__Request__CallCase call)
-{
-	switch (call) {
-	case NPUMEM__V1__REQUEST__CALL_ALLOC:
-	case NPUMEM__V1__REQUEST__CALL_VIEW:
-	case NPUMEM__V1__REQUEST__CALL_FREE:
-	case NPUMEM__V1__REQUEST__CALL_SEAL:
-	case NPUMEM__V1__REQUEST__CALL_GRANT:
-	case NPUMEM__V1__REQUEST__CALL_RENAME:
-	case NPUMEM__V1__REQUEST__CALL_WRITE:
-	case NPUMEM__V1__REQUEST__CALL_FILL:
-	case NPUMEM__V1__REQUEST__CALL_COPY:
-	case NPUMEM__V1__REQUEST__CALL_RUN:
-	case NPUMEM__V1__REQUEST__CALL_SUBMIT:
-		return true;
-	default:
-		return false;
-	}
-}
-
 uint64_t resume_below(struct npumem *npumem, Npumem__V1__Request__CallCase call)
 {
 	struct resume *resume = &npumem->resume;
-	if (!resume_keeps(resume) || !has_result(call))
+	if (!resume_keeps(resume) || !methods_rows[methods_number(call)].keeps)
 		return 0;
 	while (resume->lowest <= npumem->last_id && !pending_find(&npumem->pending, resume->lowest))
 		resume->lowest++;
@@ -141,7 +110,7 @@ uint64_t resume_below(struct npumem *npumem, Npumem__V1__Request__CallCase call)
 
 /* ---- losing a connection ---- */
 
-static void look_again(struct resume *resume)
+static void set_next_try(struct resume *resume)
 {
 	static const unsigned waits_ms[] = {1, 2, 5, 10, 20};
 	unsigned n = resume->n_tries++;
@@ -182,7 +151,7 @@ bool resume_lost(struct npumem *npumem, const char *why)
 		resume->n_fruitless++;
 	}
 	resume->state = RESUME_AWAY;
-	look_again(resume);
+	set_next_try(resume);
 	drop_unkept(npumem);
 	engine_hang_up(npumem);
 	return true;
@@ -211,7 +180,7 @@ static bool is_peer(struct resume *resume, int fd)
 	uid_t uid;
 	if (!resume->has_peer)
 		return true;
-	if (get_peer(fd, &uid) && (uid == resume->peer || !uid))
+	if (peer_uid(fd, &uid) && (uid == resume->peer || !uid))
 		return true;
 	snprintf(resume->why, sizeof(resume->why), "who listens there is not uid %u", (unsigned)resume->peer);
 	return false;
@@ -244,7 +213,7 @@ static void try_once(struct npumem *npumem)
 		snprintf(resume->why, sizeof(resume->why), "%s", strerror(-err));
 	else
 		close(fd);
-	look_again(resume);
+	set_next_try(resume);
 }
 
 void resume_turn(struct npumem *npumem)

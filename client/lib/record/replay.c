@@ -15,6 +15,7 @@
 #include "client/lib/messages/region.h"
 #include "client/lib/record/replay_peer.h"
 #include "proto/digest.h"
+#include "proto/methods.h"
 
 enum { REPLAY_HANDLES_MAX = 256, REPLAY_TOKEN_BYTES = 16 };
 
@@ -229,12 +230,7 @@ static bool is_skipped(const Npumem__V1__RecordEntry *entry, const Npumem__V1__R
 	return !request || entry->status == NPUMEM__V1__STATUS__CANCELLED ||
 	       entry->status == NPUMEM__V1__STATUS__DEADLINE_EXCEEDED ||
 	       entry->status == NPUMEM__V1__STATUS__UNAVAILABLE ||
-	       request->call_case == NPUMEM__V1__REQUEST__CALL_SHARE ||
-	       request->call_case == NPUMEM__V1__REQUEST__CALL_CANCEL ||
-	       request->call_case == NPUMEM__V1__REQUEST__CALL_SUBSCRIBE ||
-	       request->call_case == NPUMEM__V1__REQUEST__CALL_RECORD ||
-	       request->call_case == NPUMEM__V1__REQUEST__CALL_RESUME ||
-	       request->call_case == NPUMEM__V1__REQUEST__CALL_DUMP;
+	       methods_rows[methods_number(request->call_case)].record < METHODS_RECORD_REPLAYED;
 }
 
 /* A view is there as soon as its request is in its place: one that is in the snapshot may be answered after it. */
@@ -370,11 +366,14 @@ static int add_peer(struct npumem_replay *replay, const Npumem__V1__RecordEntry 
 	return replay->file.snapshot ? come_back(npumem, entry->session, error) : 0;
 }
 
-/* What the snapshot has keeps its handle. */
-static void add_before(struct npumem_replay *replay, const Npumem__V1__RecordEntry *entry)
+/* Tensors of the snapshot keep their handles. An entry that names them may be behind requests that use them. */
+static void add_before(struct npumem_replay *replay)
 {
-	for (size_t i = 0; i < entry->n_handles; i++)
-		replay_handles_add(&replay->handles, entry->handles[i], entry->handles[i]);
+	for (size_t i = 0; i < replay->file.n_entries; i++) {
+		const Npumem__V1__RecordEntry *entry = replay->file.entries[i];
+		for (size_t k = 0; k < entry->n_handles && entry->before; k++)
+			replay_handles_add(&replay->handles, entry->handles[k], entry->handles[k]);
+	}
 }
 
 static int run_step(struct npumem_replay *replay, const struct step *step, struct npumem *admin,
@@ -384,10 +383,8 @@ static int run_step(struct npumem_replay *replay, const struct step *step, struc
 	const Npumem__V1__RecordEntry *entry = step->entry;
 	struct replay_peer **at = replay_peer_find(&replay->peers, entry->session);
 	bool is_end = !step->n_parts && !entry->request.len && !entry->status && !entry->shared;
-	if (entry->before) {
-		add_before(replay, entry);
+	if (entry->before)
 		return 0;
-	}
 	int status = *at || (is_end && !replay->file.snapshot) ? 0 : add_peer(replay, entry, at, open, ctx, error);
 	if (status)
 		return status;
@@ -454,6 +451,7 @@ int npumem_replay_run(struct npumem_replay *replay, uint32_t admin_uid, open_fun
 			error, NPUMEM_INVALID,
 			"the record began on a device with tensors and without a snapshot of it: it is "
 			"for a report alone");
+	add_before(replay);
 	int status = open(ctx, admin_uid, &admin, error);
 	for (size_t i = 0; i < file->n_entries && !status; i++) {
 		if (file->entries[i]->part) {

@@ -15,9 +15,9 @@ from typing import Optional, Union
 from . import npumem_pb2 as pb
 from ._build import DAEMON_FROM_HERE, SBINDIR
 from .device import Device
-from .errors import DeadlineExceeded, Status, Unavailable
+from .errors import DeadlineExceeded, Refused, Status, Unavailable
 from .session import Session
-from .transport import Path, Private, Ssh, last_line
+from .transport import Path, Private, Ssh, check_server, last_line
 from .wire import Wire
 
 SYSTEM_PATH = "/run/npumem/npumem.sock"
@@ -49,7 +49,8 @@ def connect(
     resume           seconds for which a daemon is looked for that goes on with the session when the connection ends;
                      None: as many as the next daemon waits for its clients; 0: an end is an end
 
-    Unavailable where there is no daemon, DeadlineExceeded where it does not answer."""
+    Unavailable where there is no daemon, DeadlineExceeded where it does not answer. Refused (PERMISSION_DENIED) where the
+    daemon is another user's, and others can change a folder of its path; $NPUMEM_SERVER_UID is a uid to accept."""
     address = os.fspath(address) if address else default_address()
     if address.startswith("spawn:"):
         return spawn(*shlex.split(address.removeprefix("spawn:")), timeout=timeout, connect_timeout=connect_timeout)
@@ -63,14 +64,16 @@ def connect(
             limit = struct.pack("ll", int(connect_timeout), int(connect_timeout % 1 * 1e6) or 1)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         sock.connect(path)
+        check_server(path, sock)
         return greet(sock, timeout, connect_timeout, Session(Path(path), resume))
     except BlockingIOError:
         sock.close()
         raise DeadlineExceeded(Status.DEADLINE_EXCEEDED, f"no daemon answers at {path}") from None
+    except (Refused, ValueError):
+        sock.close()
+        raise
     except OSError as problem:
         sock.close()
-        if isinstance(problem, (Unavailable, DeadlineExceeded)):
-            raise
         raise Unavailable(Status.UNAVAILABLE, f"cannot reach a daemon at {path}: {problem.strerror or problem}") from None
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
 import socket
 import struct
+import stat
 import subprocess
 import tempfile
 from typing import IO, Optional
 
+from .errors import Refused, Status
+
 SSH_LOOK_BYTES = 4
+LINKS_MAX = 40  # of one path, as the kernel allows
 TEXT = frozenset(b"\n\r\t\033") | frozenset(range(0x20, 0x7F)) | frozenset(range(0x80, 0x100))
 HOST = re.compile(r"([A-Za-z0-9._:+[\]][A-Za-z0-9._:+@[\]-]*@)?[A-Za-z0-9._:+[\]][A-Za-z0-9._:+[\]-]*")
 
@@ -147,6 +152,57 @@ class Private(Transport):
 def peer_uid(sock: socket.socket) -> int:
     _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return int(uid)
+
+
+def unsafe_folder(path: str, peer: int) -> str:
+    """Follows a path link by link and checks each folder that an entry is read from, also those in the middle of a chain
+    of links. A folder is safe where root, this user or `peer` owns it, and
+      - its mode lets nobody else write, or
+      - it is sticky and the entry belongs to root or this user: others cannot rename or remove that entry.
+    The first that is not, without links in its path; "" where all are safe. OSError: the path leads nowhere."""
+    ours, links = (0, os.geteuid()), 0
+    rest, at, last = os.path.join(os.getcwd(), path).split("/"), "/", os.stat("/")
+    while rest:
+        name = rest.pop(0)
+        if name == "..":
+            at = os.path.dirname(at)
+        if name in ("", ".", ".."):
+            continue
+        entry, folder = os.path.join(at, name), os.stat(at)
+        last = os.lstat(entry)
+        is_sticky = folder.st_mode & stat.S_ISVTX and last.st_uid in ours
+        if folder.st_uid not in (*ours, peer) or (folder.st_mode & 0o022 and not is_sticky):
+            return at
+        if stat.S_ISLNK(last.st_mode):
+            links += 1
+            if links > LINKS_MAX:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            target = os.readlink(entry)
+            rest = target.split("/") + rest
+            at = "/" if target.startswith("/") else at
+        elif stat.S_ISDIR(last.st_mode):
+            at = entry
+    # The kernel follows the links of /proc to an object and not by their text: such a path led elsewhere.
+    return "" if os.path.samestat(last, os.stat(path)) else at
+
+
+def check_server(path: str, sock: socket.socket) -> None:
+    """Whose daemon answers at a path. In a folder that others may write anybody can listen. Good is a daemon of root, of
+    this user, of $NPUMEM_SERVER_UID, and one in folders that only root, this user and its own user can change. Refused
+    otherwise."""
+    uid, given = peer_uid(sock), os.environ.get("NPUMEM_SERVER_UID")
+    if given and not given.isdecimal():
+        raise ValueError(f'NPUMEM_SERVER_UID="{given[:40]}" is no uid')
+    if uid in (0, os.geteuid()) or (given and uid == int(given)):
+        return
+    folder = unsafe_folder(path, uid)
+    if folder:
+        raise Refused(
+            Status.PERMISSION_DENIED,
+            f"the daemon at {path} is of uid {uid}, and others can change {folder}: set NPUMEM_SERVER_UID={uid} if "
+            "that daemon is meant",
+            {"uid": uid},
+        )
 
 
 def bury(process: subprocess.Popen[bytes], seconds: float = 5.0) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Generic, Optional, TypeVar
 from google.protobuf.message import DecodeError
 
 from . import npumem_pb2 as pb
+from ._rows import METHODS
 from .errors import DeadlineExceeded, Status, Unavailable, refusal
 from .session import AGAIN_BYTES, Session, State
 from .transport import Transport
@@ -27,8 +28,8 @@ U = TypeVar("U")
 FRAME_BYTES_MAX = 16 << 20
 RECEIVE_BYTES = 1 << 18
 EVENTS_MAX = 4096  # kept for who does not ask
-# Those whose results the daemon keeps until it is told that they are known.
-WITH_RESULT = frozenset(("alloc", "view", "free", "seal", "grant", "rename", "write", "fill", "copy", "run", "submit"))
+# Requests whose results the daemon keeps until the client has them.
+WITH_RESULT = frozenset(name for name, keeps in METHODS if keeps != "NOTHING")
 UNSENT_BYTES_MAX = 8 << 20  # of requests that the daemon has not taken yet, before more may be sent
 
 

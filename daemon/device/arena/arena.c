@@ -8,12 +8,12 @@
 
 #include "daemon/device/arena/free_blocks.h"
 
-/* Before its blocks, and what it takes to begin them at a cache line. */
 struct chunk {
 	struct chunk *next;
+	struct block blocks[CHUNK_BLOCKS];
 };
 
-static_assert(sizeof(struct block) <= BLOCK_BYTES, "a block is in one cache line");
+static_assert(sizeof(struct block) <= 56, "each tensor has one: see tensors/tensor.h");
 
 static void block_give_entry(struct arena *arena, struct block *block)
 {
@@ -35,12 +35,11 @@ static struct block *block_take_entry(struct arena *arena)
 /* CHUNK_BLOCKS more unused entries, the first of which are used first. */
 static int chunk_add(struct arena *arena)
 {
-	struct chunk *chunk = heap_alloc(arena->heap, (CHUNK_BLOCKS + 1) * BLOCK_BYTES);
+	struct chunk *chunk = heap_alloc(arena->heap, sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;
-	uintptr_t first = ((uintptr_t)(chunk + 1) + BLOCK_BYTES - 1) & -(uintptr_t)BLOCK_BYTES;
-	for (uintptr_t i = CHUNK_BLOCKS; i-- > 0;)
-		block_give_entry(arena, (struct block *)(first + i * BLOCK_BYTES));
+	for (unsigned i = CHUNK_BLOCKS; i-- > 0;)
+		block_give_entry(arena, &chunk->blocks[i]);
 	chunk->next = arena->chunks;
 	arena->chunks = chunk;
 	arena->n_chunks++;
@@ -134,8 +133,8 @@ static int arena_take_memory(struct arena *arena)
 	    odd_blocks_init(&arena->odd, heap, arena->size))
 		return -ENOMEM;
 	arena->at = heap_alloc(heap, n_lines * sizeof(struct block *));
-	arena->lists = heap_alloc(heap, n_lines * sizeof(struct block *));
-	return arena->at && arena->lists ? blocks_ensure(arena, 1) : -ENOMEM;
+	arena->heaps = heap_alloc(heap, n_lines * sizeof(struct block *));
+	return arena->at && arena->heaps ? blocks_ensure(arena, 1) : -ENOMEM;
 }
 
 int arena_new(const struct heap *heap, uint64_t bytes, struct arena **out)
@@ -171,7 +170,7 @@ void arena_free(struct arena *arena)
 	block_bitmap_deinit(&arena->sizes, arena->heap);
 	odd_blocks_deinit(&arena->odd, arena->heap);
 	heap_free(arena->heap, arena->at);
-	heap_free(arena->heap, arena->lists);
+	heap_free(arena->heap, arena->heaps);
 	while (arena->chunks) {
 		struct chunk *next = arena->chunks->next;
 		heap_free(arena->heap, arena->chunks);
@@ -248,6 +247,26 @@ static struct block *block_release(struct arena *arena, struct block *block)
 	return block;
 }
 
+void arena_join(struct arena *arena, uint64_t offset, uint64_t bytes, void *tag)
+{
+	assert(bytes > 0 && offset % ARENA_QUANTUM == 0 && bytes % ARENA_QUANTUM == 0);
+	uint32_t start = (uint32_t)(offset / ARENA_QUANTUM), end = start + (uint32_t)(bytes / ARENA_QUANTUM);
+	struct block *block = block_holding(arena, start);
+	if (block->offset < start)
+		block = block_split(arena, block, start - block->offset);
+	while (block->offset + block->size < end) {
+		struct block *after = block->after;
+		assert(after->taken);
+		block->size += after->size;
+		block->has_free_after = after->has_free_after;
+		block_drop(arena, after);
+	}
+	if (block->offset + block->size > end)
+		block_split(arena, block, end - block->offset);
+	assert(block->taken);
+	block->tag = tag;
+}
+
 int arena_prepare(struct arena *arena, uint32_t n)
 {
 	if (blocks_ensure(arena, n))
@@ -284,24 +303,6 @@ void arena_retag(struct arena *arena, uint64_t offset, void *tag)
 	struct block *block = block_holding(arena, (uint32_t)(offset / ARENA_QUANTUM));
 	assert(block->offset == offset / ARENA_QUANTUM && block->taken);
 	block->tag = tag;
-}
-
-void arena_settle(struct arena *arena)
-{
-	struct block *highest = NULL;
-
-	for (struct block *block = arena->edge.after; block != &arena->edge; block = block->after) {
-		if (block->taken)
-			continue;
-		free_blocks_remove(arena, block);
-		block->next = highest;
-		highest = block;
-	}
-	while (highest) {
-		struct block *next = highest->next;
-		free_blocks_add(arena, highest);
-		highest = next;
-	}
 }
 
 bool arena_at(const struct arena *arena, uint64_t offset, struct arena_extent *extent)

@@ -2,8 +2,10 @@
  *
  * Best fit with all bookkeeping out of band: a bitmap of the sizes that free blocks have finds the smallest one
  * that is large enough and the largest of all, and a bitmap of block starts finds the block at any address, so
- * that any range can be taken or given back. What alloc, reserve, release and a question cost does not depend on
- * how many blocks there are, but for a word of the bitmaps at each 64-fold size of the arena. Offsets and sizes
+ * that any range can be taken or given back. Of free extents that are alike the lowest is taken: where an
+ * allocation goes follows from which bytes are taken, and not from how that came about. What alloc, reserve,
+ * release and a question cost grows with the logarithm of the number of free extents that are alike, and with a
+ * word of the bitmaps at each 64-fold size of the arena. Offsets and sizes
  * are multiples of ARENA_QUANTUM. Touches none of the memory it hands out. */
 #ifndef DEVICE_ARENA_H
 #define DEVICE_ARENA_H
@@ -37,12 +39,12 @@ void arena_release(struct arena *arena, uint64_t offset, uint64_t bytes);
 int arena_prepare(struct arena *arena, uint32_t n);
 void arena_unprepare(struct arena *arena, uint32_t n);
 
+/* Makes one block with this tag of [offset, offset + bytes), all of which is taken. Cannot fail: a range that ends
+ * inside a block costs a block entry for each such end, which arena_prepare set aside. */
+void arena_join(struct arena *arena, uint64_t offset, uint64_t bytes, void *tag);
+
 /* Replaces the tag of the block that starts at `offset`. */
 void arena_retag(struct arena *arena, uint64_t offset, void *tag);
-
-/* What is taken where follows from here on from which bytes are taken now, and not from how that came about: of
- * free extents that are alike the lowest comes first. Takes time for each block that there is. */
-void arena_settle(struct arena *arena);
 
 struct arena_extent {
 	uint64_t offset, bytes;

@@ -1,32 +1,47 @@
 /* The invariants of the arena, each looked at by itself. */
 #include "daemon/device/arena/free_blocks.h"
 
-/* *n_seen: whole free blocks, of n_whole. */
-static const char *check_list(const struct arena *arena, uint64_t lines, uint32_t n_whole, uint32_t *n_seen)
+/* A heap of blocks like `top`, of which *n_left are left. */
+const char *block_heap_check(const struct block *block, const struct block *top, uint32_t *n_left)
 {
-	struct block *const *link = &arena->lists[lines];
-	if (*link == &arena->edge)
-		return "a list is empty";
-	for (const struct block *block = *link; block != &arena->edge; link = &block->next, block = *link) {
-		if (block->taken || !block_is_whole(block) || block->size != lines * LINE_QUANTA)
-			return "a block is in a list it does not belong to";
-		if (block->link != link || ++*n_seen > n_whole)
-			return "a list is broken";
+	bool is_whole = block_is_whole(block), is_sub = block != top;
+	if (block->taken || block->size != top->size || is_whole != block_is_whole(top) ||
+	    block->offset % LINE_QUANTA != top->offset % LINE_QUANTA || (is_sub && !is_whole && block->leads))
+		return "a block is in a heap it does not belong to";
+	if (!*n_left)
+		return "a heap has too many blocks";
+	--*n_left;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct block *sub = block->sub[i];
+		if (block_is_edge(sub))
+			continue;
+		if (sub->link != &block->sub[i] || sub->offset < block->offset)
+			return "a heap is out of order";
+		const char *wrong = block_heap_check(sub, top, n_left);
+		if (wrong)
+			return wrong;
 	}
 	return NULL;
 }
 
-static const char *check_lists(const struct arena *arena, uint32_t n_free)
+static const char *check_heaps(const struct arena *arena, uint32_t n_free)
 {
 	const char *wrong = odd_blocks_check(&arena->odd);
-	uint32_t n_seen = 0, n_whole = n_free - arena->odd.n;
+	uint32_t n_left = n_free - arena->odd.n;
 	for (uint64_t lines = 0; !wrong && lines <= arena->size / LINE_QUANTA; lines++) {
 		lines = block_bitmap_ceil(&arena->sizes, lines);
 		if (lines == BLOCK_BITMAP_NONE)
 			break;
-		wrong = check_list(arena, lines, n_whole, &n_seen);
+		const struct block *top = arena->heaps[lines];
+		if (block_is_edge(top))
+			return "a heap is empty";
+		if (top->link != &arena->heaps[lines])
+			return "a heap is out of order";
+		if (!block_is_whole(top) || top->size != lines * LINE_QUANTA)
+			return "a block is in a heap it does not belong to";
+		wrong = block_heap_check(top, top, &n_left);
 	}
-	return wrong ? wrong : n_seen == n_whole ? NULL : "a free block is in no list";
+	return wrong ? wrong : n_left ? "a free block is in no heap" : NULL;
 }
 
 static const char *check_neighbours(const struct block *block)
@@ -80,5 +95,5 @@ const char *arena_check(const struct arena *arena)
 		return "the free count is wrong";
 	if (n_blocks + arena->n_unused != arena->n_chunks * CHUNK_BLOCKS)
 		return "block entries are lost";
-	return check_lists(arena, n_free);
+	return check_heaps(arena, n_free);
 }

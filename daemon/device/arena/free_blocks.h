@@ -1,11 +1,12 @@
 /* The arena's own structs, and its free blocks by size. Blocks tile the arena in order of offset. Free neighbours
  * are always merged, taken ones never. Sizes are in quanta of 4 bytes; a line is what the largest alignment spans.
  *
- * A free block of whole lines has room for whatever is not larger: those of one size are a list, and `sizes` has
+ * A free block of whole lines has room for whatever is not larger: those of one size are a heap, and `sizes` has
  * the sizes, in lines, of which there are some. The others are odd_blocks.h's.
  *
- * Inline, as these lines are most of what an allocation costs, and without branches where blocks come and go at
- * random: a list ends at the arena's edge, which may be written to. */
+ * Of free blocks that are alike the lowest is taken first. So the place of an allocation follows from which bytes
+ * are taken, and not from the order in which they were taken: a replay that begins with a snapshot relies on it.
+ * Inline, as these lines are most of what an allocation costs. */
 #ifndef DEVICE_FREE_BLOCKS_H
 #define DEVICE_FREE_BLOCKS_H
 
@@ -16,24 +17,25 @@ enum {
 	QUANTA_MAX = 1 << 28,
 	LINE_QUANTA = ARENA_ALIGN_MAX / ARENA_QUANTUM,
 	CHUNK_BLOCKS = 64,
-	BLOCK_BYTES = 64, /* a cache line of the host */
 };
 
 struct block {
-	uint32_t offset, size;
+	uint32_t offset;
+	uint32_t size : 30;
+	bool taken : 1;		      /* so is an entry without a block */
+	bool leads : 1;		      /* of a free one that is odd: the lowest of those alike */
 	struct block *before, *after; /* neighbours in order of offset; the arena's edge at its ends */
-	struct block *next;	      /* of its list, ring or pile; also chains unused entries */
+	struct block *next;	      /* of a leader: the next one; also chains unused entries */
 	union {
-		struct block **link; /* in a list: what points to it */
-		struct block *prev;  /* in a ring or a pile */
+		struct block **link; /* of a free one: the pointer to it */
+		struct {	     /* of a taken one: its neighbours */
+			bool has_free_before, has_free_after;
+		};
 	};
 	union {
-		void *tag;	    /* of a taken one */
-		struct block *pile; /* of a leader: the others alike, the first of which has it for `prev` */
+		void *tag;	      /* of a taken one */
+		struct block *sub[2]; /* of a free one: the heaps below it, all of higher offsets */
 	};
-	bool taken;			      /* so is an entry without a block */
-	bool has_free_before, has_free_after; /* of a taken one: its neighbours */
-	bool leads;			      /* of a free one that is odd: it is in a ring */
 };
 
 struct arena {
@@ -42,7 +44,8 @@ struct arena {
 	uint64_t free;			   /* in quanta */
 	struct block_bitmap starts, sizes; /* lines in which a block starts; sizes of whole free ones */
 	struct block **at;		   /* the first that starts in a line; read only where `starts` has it */
-	struct block **lists; /* by size in lines; ended by the edge where `sizes` has it, else unset */
+	struct block **heaps;		   /* by size in lines; empty or unset where `sizes` does not have it */
+	uint32_t coin;			   /* block_heap_merge's */
 	struct odd_blocks odd;
 	struct chunk *chunks;
 	uint32_t n_chunks;
@@ -63,22 +66,47 @@ static inline bool block_is_whole(const struct block *block)
 	return (block->offset | block->size) % LINE_QUANTA == 0;
 }
 
+/* ---- heaps ---- */
+
+/* The arena's edge is the empty heap: its offset is above all, and its link may be written to. */
+static inline bool block_is_edge(const struct block *block)
+{
+	return block->offset == UINT32_MAX;
+}
+
+/* The part of the function below that is for two heaps that are not empty. */
+void block_heap_mix(struct block **link, struct block *a, struct block *b, uint32_t *coin);
+
+/* Makes one heap of two, and has *link point to it: no block is below one with a higher offset. `coin` is any
+ * number that the caller keeps. A path goes left or right at random, so that the expected number of steps is
+ * logarithmic whatever the order in which blocks become free. */
+static inline void block_heap_merge(struct block **link, struct block *a, struct block *b, uint32_t *coin)
+{
+	if (!block_is_edge(b)) {
+		block_heap_mix(link, a, b, coin);
+		return;
+	}
+	*link = a;
+	a->link = link;
+}
+
+/* ---- free blocks ---- */
+
 /* A block becomes free. */
 static inline void free_blocks_add(struct arena *arena, struct block *block)
 {
 	block->taken = false;
 	block->before->has_free_after = block->after->has_free_before = true;
+	block->sub[0] = block->sub[1] = &arena->edge;
 	if (!block_is_whole(block)) {
 		odd_blocks_add(&arena->odd, block);
 		return;
 	}
 	uint32_t lines = block->size / LINE_QUANTA;
-	struct block **list = &arena->lists[lines], *next = *list;
-	next = block_bitmap_has(&arena->sizes, lines) ? next : &arena->edge;
-	block->next = next;
-	block->link = list;
-	next->link = &block->next;
-	*list = block;
+	struct block **heap = &arena->heaps[lines];
+	struct block *top = *heap;
+	top = block_bitmap_has(&arena->sizes, lines) ? top : &arena->edge;
+	block_heap_merge(heap, block, top, &arena->coin);
 	block_bitmap_add(&arena->sizes, lines);
 }
 
@@ -92,17 +120,17 @@ static inline void free_blocks_remove(struct arena *arena, struct block *block)
 		return;
 	}
 	uint32_t lines = block->size / LINE_QUANTA;
-	*block->link = block->next;
-	block->next->link = block->link;
-	block_bitmap_remove(&arena->sizes, lines, arena->lists[lines] == &arena->edge);
+	block_heap_merge(block->link, block->sub[0], block->sub[1], &arena->coin);
+	block_bitmap_remove(&arena->sizes, lines, arena->heaps[lines] == &arena->edge);
 }
 
 /* A free block that `size` quanta fit into at 2^align_log: the smallest, or one larger by less than a line. NULL
- * where there is none. A whole one that is large enough has its place at its start. */
+ * where there is none. Which one it is follows from the free blocks alone. A whole one that is large enough has
+ * its place at its start. */
 static inline struct block *free_blocks_find(const struct arena *arena, uint32_t size, unsigned align_log)
 {
 	uint64_t lines = block_bitmap_ceil(&arena->sizes, (size + LINE_QUANTA - 1) / LINE_QUANTA);
-	struct block *whole = lines == BLOCK_BITMAP_NONE ? NULL : arena->lists[lines];
+	struct block *whole = lines == BLOCK_BITMAP_NONE ? NULL : arena->heaps[lines];
 	if (!arena->odd.n)
 		return whole;
 	struct block *odd = odd_blocks_find(&arena->odd, size, align_log);
@@ -117,5 +145,9 @@ static inline uint32_t free_blocks_most(const struct arena *arena, unsigned alig
 	uint32_t odd = arena->odd.n ? odd_blocks_most(&arena->odd, align_log) : 0;
 	return odd > whole ? odd : whole;
 }
+
+/* Checks the heap below `block`, which is in that of `top`: NULL, or what is wrong. Counts its blocks off *n_left.
+ * For tests. */
+const char *block_heap_check(const struct block *block, const struct block *top, uint32_t *n_left);
 
 #endif

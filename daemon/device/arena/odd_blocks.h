@@ -1,9 +1,10 @@
 /* The arena's free blocks that are not of whole lines, by size.
  *
  * What fits into a block follows from its size and from where it starts within a line. Those alike in both are a
- * pile. The leaders of the piles of one size are a ring, from 32 lines on of all sizes of as many whole lines: at
- * most ODD_LINE leaders of small blocks, and its square of large ones. `keys` has the keys of the rings that there
- * are. So every question looks at a bounded number of blocks, however many there are. */
+ * heap, and the lowest of them is its leader. The leaders of one size are a list, from 32 lines on of all sizes of
+ * as many whole lines, in order of size and of where they start within a line: at most ODD_LINE leaders of small
+ * blocks, and its square of large ones. `keys` has the keys of the lists that there are. So every question looks
+ * at a bounded number of blocks, however many there are. */
 #ifndef DEVICE_ODD_BLOCKS_H
 #define DEVICE_ODD_BLOCKS_H
 
@@ -15,8 +16,9 @@ struct block;
 
 struct odd_blocks {
 	struct block_bitmap keys;
-	struct block **rings; /* some leader of a key; read only where `keys` has it */
+	struct block **leaders; /* the first of a key; read only where `keys` has it */
 	uint32_t n;
+	uint32_t coin; /* block_heap_merge's */
 	uint32_t last; /* key of all sizes */
 };
 
@@ -24,7 +26,7 @@ struct odd_blocks {
 int odd_blocks_init(struct odd_blocks *odd, const struct heap *heap, uint32_t size);
 void odd_blocks_deinit(struct odd_blocks *odd, const struct heap *heap);
 
-/* A block becomes free; or it was, and is not any more or about to change. */
+/* A block becomes free, with nothing below it; or it was, and is not any more or about to change. */
 void odd_blocks_add(struct odd_blocks *odd, struct block *block);
 void odd_blocks_remove(struct odd_blocks *odd, struct block *block);
 
@@ -34,7 +36,7 @@ struct block *odd_blocks_find(const struct odd_blocks *odd, uint32_t size, unsig
 /* The most quanta that fit into any at 2^align_log. */
 uint32_t odd_blocks_most(const struct odd_blocks *odd, unsigned align_log);
 
-/* Compares rings, piles and keys: NULL, or what is wrong. */
+/* Compares lists, heaps and keys: NULL, or what is wrong. */
 const char *odd_blocks_check(const struct odd_blocks *odd);
 
 #endif

@@ -2,6 +2,7 @@
  * weights of its group, which come by once for each strip: 64 products for each byte of them. */
 #include "daemon/device/engine/conv.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "daemon/device/engine/conv_plan.h"
@@ -61,7 +62,7 @@ static int64_t packed_bytes(int64_t length)
 	return lines * 64;
 }
 
-static bool plan_init(struct conv_plan *plan, const struct convolution *convolution, const struct phase *phase)
+static bool try_plan(struct conv_plan *plan, const struct convolution *convolution, const struct phase *phase)
 {
 	*plan = (struct conv_plan){.convolution = convolution, .phase = phase};
 	if (!flat_init(&plan->flat, phase))
@@ -76,6 +77,14 @@ static bool plan_init(struct conv_plan *plan, const struct convolution *convolut
 	plan->packed_bytes = packed_bytes(plan->flat.length);
 	return plan->packed_bytes <= UINT32_MAX &&
 	       plan->n_packed + plan->n_beyond <= UINT32_MAX / plan->packed_bytes;
+}
+
+/* For a phase that conv_fits. */
+static void plan_init(struct conv_plan *plan, const struct convolution *convolution, const struct phase *phase)
+{
+	bool fits = try_plan(plan, convolution, phase);
+	assert(convolution->by_engine && fits);
+	(void)fits;
 }
 
 static void *carve(uint8_t **at, size_t *total, int64_t bytes)
@@ -115,7 +124,7 @@ static size_t lay_out(struct conv_plan *plan)
 bool conv_fits(const struct convolution *convolution, const struct phase *phase)
 {
 	struct conv_plan plan;
-	return plan_init(&plan, convolution, phase);
+	return try_plan(&plan, convolution, phase);
 }
 
 size_t conv_pack_bytes(const struct convolution *convolution, const struct phase *phase)

@@ -10,6 +10,8 @@
 
 /* False where another way is to be taken: windows that dwarf the input, or no taps at all. */
 bool conv_fits(const struct convolution *convolution, const struct phase *phase);
+/* The rest is for a phase that fits, of a convolution that is by_engine. */
+
 /* The pack of a phase's weights, of a multiple of 64 bytes; false where it is no longer wanted. */
 size_t conv_pack_bytes(const struct convolution *convolution, const struct phase *phase);
 bool conv_pack_weights(const struct convolution *convolution, const struct phase *phase, void *pack);

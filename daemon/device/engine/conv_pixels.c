@@ -1,6 +1,7 @@
 /* Blocks of some pixels of a row of outputs by a few vectors of output channels. What lies between two rows of a
  * flat line is not summed, nor is a row of taps that lies in the padding above or below: packed as unsigned it is
  * 128 times the sum of the row's weights, which is where sums start from then. */
+#include <assert.h>
 #include <string.h>
 
 #include "daemon/device/engine/conv_plan.h"
@@ -68,6 +69,7 @@ static int64_t rows_of_strip(const struct conv_plan *plan)
 
 int64_t conv_pixels_n_strips(const struct conv_plan *plan)
 {
+	assert(plan->pixels);
 	int64_t rows = rows_of_strip(plan);
 	return (plan->phase->h.window.out + rows - 1) / rows * pieces_of_row(plan);
 }
@@ -177,6 +179,7 @@ void conv_pixels_sum(struct conv_worker *worker, const struct conv_strip *strip,
 	const struct conv_plan *plan = worker->plan;
 	const struct window_axis *h = &plan->phase->h.window, *w = &plan->phase->w.window;
 	const struct work work = {worker, strip, group, block};
+	assert(plan->pixels);
 	int64_t n = least(w->out, strip->columns.n_real), x = strip->first % w->out, y = strip->first / w->out;
 	const struct pixels all = {y, y + strip->columns.n_real / n, x, x + n, {0, h->kernel}, {0, w->kernel}};
 	struct pixels middle = all;

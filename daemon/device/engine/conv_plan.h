@@ -86,6 +86,7 @@ bool conv_pack(const struct conv_plan *plan);
 
 /* Sets plan->pixels where such blocks have less to do, the plan's other numbers being known. */
 void conv_pixels_choose(struct conv_plan *plan);
+/* These are for a plan that has pixels. */
 int64_t conv_pixels_n_strips(const struct conv_plan *plan);
 /* Strip i: whole rows of outputs, or a piece of a longer one. */
 struct conv_strip conv_pixels_strip(const struct conv_plan *plan, int64_t i);

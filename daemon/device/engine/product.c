@@ -54,6 +54,8 @@ struct worker {
 static void weights_of(const struct kernel_call *call, const struct product *product, void *pack,
 		       struct product_weights *weights)
 {
+	assert(product->rows > 0 && product->columns > 0);
+	assert(product->terms > 0 && product->terms <= ACCUMULATOR_PRODUCTS_MAX);
 	product_weights_init(weights, call->isa,
 			     npumem_dtype_bytes(operands_get(call, product->roles->data)->dtype),
 			     npumem_dtype_bytes(operands_get(call, product->roles->weights)->dtype),
@@ -347,6 +349,9 @@ void product_run(struct kernel_call *call, const struct product *product)
 	product_data_init(&panel.data, &panel.weights, step, call->scratch);
 	weighted_init(&panel.weighted, call, product->roles, product->terms);
 	panel.most_bias = most_bias(call, &panel.weighted, product->columns);
+	/* Zeros, which may be shifted further than any sum is wide. */
+	if (!panel.most_bias)
+		panel.weighted.bias = NULL;
 	uint8_t *out = operands_get(call, product->roles->out)->data;
 	const uint8_t *rows = operands_get(call, product->roles->data)->data;
 	unsigned bytes = panel.weighted.data_bytes;

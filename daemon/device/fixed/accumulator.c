@@ -91,6 +91,7 @@ void accumulator_finish(const struct accumulator *accumulator, void *sums, int64
 			int64_t bias_step, void *out, int64_t *saturated, int64_t *wrapped)
 {
 	unsigned shift = (unsigned)accumulator->bias_shift;
+	assert(!bias || !accumulator->cannot_wrap || shift < accumulator->bits);
 	if (!accumulator->cannot_wrap) {
 		finish_exact(accumulator, sums, n, bias, bias_step, out, saturated, wrapped);
 	} else if (accumulator->sum_bytes == 4) {

@@ -7,6 +7,7 @@
 #include "daemon/device/kernel_support/gathered_pack.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/kernel_support/windows/weighted.h"
 
 /* In the order of the parameters' choices. */
@@ -101,6 +102,17 @@ size_t cell_scratch_bytes(const struct kernel_call *call, const struct cell_form
 {
 	return (size_t)(form->gates * operands_get(call, form->prev_out)->shape.c) *
 	       npumem_dtype_bytes(operands_get(call, form->in)->dtype);
+}
+
+int64_t cell_work_steps(const struct kernel_call *call, const struct cell_form *form, int64_t apart)
+{
+	/* A step, and of it a row of weights, a product and an element of a gate, which goes through its table. */
+	enum { STEP = 2000, ROW = 20, PRODUCTS = 2, ELEMENT = 8 };
+	const struct kernel_operand *in = operands_get(call, form->in);
+	double outputs = (double)operands_get(call, form->prev_out)->shape.c, rows = (double)form->gates * outputs;
+	double terms = (double)in->shape.c + outputs;
+	double step = STEP + rows * (terms / PRODUCTS + ROW + ELEMENT) + (double)apart * 2 * STEPS_ROW;
+	return steps_whole((double)in->shape.n * step);
 }
 
 void cell_begin(struct cell *cell, struct kernel_call *call, const struct cell_form *form, int64_t gate_frac_bits)

@@ -63,6 +63,9 @@ struct cell {
 /* The gates' sums; a kernel's own needs come behind them. */
 size_t cell_scratch_bytes(const struct kernel_call *call, const struct cell_form *form);
 
+/* `apart`: elements of a state that are made one by one. */
+int64_t cell_work_steps(const struct kernel_call *call, const struct cell_form *form, int64_t apart);
+
 /* Steps in order:
  *
  *	for (cell_begin(&cell, call, &form, frac_bits); cell_next(&cell);)

@@ -6,6 +6,7 @@
 #include "daemon/device/fixed/requantize.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_dims.h"
+#include "daemon/device/kernel_support/steps.h"
 
 enum { REDUCE_BLOCK = 1024 };
 enum { REDUCE_N, REDUCE_C, REDUCE_ROW = ORDER_DIMS - 1 }; /* the last: the innermost dimension */
@@ -67,17 +68,14 @@ struct reduce {
 	struct requantize requantize;
 };
 
-static void reduce_init(struct reduce *r, const struct kernel_call *call, const struct reduce_rule *rule)
+static void reduce_init(struct reduce *r, const struct kernel_call *call, const struct reduce_rule *rule,
+			bool dense)
 {
 	const struct kernel_operand *in = operands_get(call, REDUCE_IN), *out = operands_get(call, REDUCE_OUT);
 	int64_t extents[ORDER_DIMS];
 	bool along[ORDER_DIMS];
-	*r = (struct reduce){.rule = rule,
-			     .in = in,
-			     .dense = in->data != NULL,
-			     .extents = {1, 1, 1, 1},
-			     .n_kept = 1,
-			     .n_folded = 1};
+	*r = (struct reduce){
+		.rule = rule, .in = in, .dense = dense, .extents = {1, 1, 1, 1}, .n_kept = 1, .n_folded = 1};
 	order_dims_split(&in->shape, extents);
 	read_axes(call, along);
 	int to = REDUCE_ROW;
@@ -215,10 +213,37 @@ static int64_t block_of(const struct kernel_call *call, const struct reduce *r)
 	return most > COLUMNS_MIN ? most : COLUMNS_MIN;
 }
 
+/* How often rows are folded down for one block of outputs. */
+static double folds_down(const struct kernel_call *call, const struct reduce *r, int64_t block)
+{
+	int64_t apart, most = kernel_piece(call) / block + 1, run;
+	if (r->dense)
+		run = run_at(r, 0, &apart);
+	else /* of features, how far they lie apart is not known yet */
+		run = r->along[REDUCE_ROW - 1] ? r->extents[REDUCE_ROW - 1] : 1;
+	run = run < most ? run : most;
+	return (double)(r->n_folded / run + 1);
+}
+
+int64_t reduce_steps(const struct kernel_call *call)
+{
+	const struct kernel_operand *in = operands_get(call, REDUCE_IN);
+	struct reduce r;
+	reduce_init(&r, call, NULL, !steps_has_features(in));
+	double rows = (double)r.n_kept * (double)r.n_folded, elements = steps_elements(in);
+	int64_t width = r.extents[REDUCE_ROW], most = block_of(call, &r);
+	if (!r.along[REDUCE_ROW]) {
+		int64_t block = width < most ? width : most;
+		rows = (double)r.n_kept * (double)(width / block + 1) * folds_down(call, &r, block);
+	}
+	double outputs = steps_elements(operands_get(call, REDUCE_OUT));
+	return steps_whole(elements + rows * STEPS_ROW + outputs * 4);
+}
+
 void reduce_run(struct kernel_call *call, const struct reduce_rule *rule)
 {
 	struct reduce r;
-	reduce_init(&r, call, rule);
+	reduce_init(&r, call, rule, operands_get(call, REDUCE_IN)->data != NULL);
 	call->counts = (struct kernel_counts){.saturated = 0};
 	bool one = r.along[REDUCE_ROW]; /* a row of in gives one element of out */
 	int64_t width = one ? r.n_kept : r.extents[REDUCE_ROW], outputs = one ? r.n_kept : r.n_kept * width;

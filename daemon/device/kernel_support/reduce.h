@@ -15,6 +15,7 @@ struct reduce_rule {
 };
 
 int reduce_check(const struct kernel_call *call, struct npumem_error *error);
+int64_t reduce_steps(const struct kernel_call *call);
 /* Rounds and saturates each result once, to out's format. */
 void reduce_run(struct kernel_call *call, const struct reduce_rule *rule);
 

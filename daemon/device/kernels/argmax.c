@@ -5,6 +5,7 @@
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_best.h"
 #include "daemon/device/kernel_support/order_dims.h"
+#include "daemon/device/kernel_support/steps.h"
 
 enum { IN, OUT };
 enum {
@@ -209,10 +210,26 @@ static void run(struct kernel_call *call)
 	}
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	/* One that goes down the heap, on each of its levels; one that is loaded by itself. */
+	enum { LEVEL = 10, LOADED = 4 };
+	const struct kernel_operand *in = operands_get(call, IN);
+	struct order_span span = order_dims_span(&in->shape, order_dims_axis(call));
+	int64_t topk = kernel_param(call, NPUMEM_PARAM_TOPK, 0, 1);
+	double elements = steps_elements(in), rows = (double)(span.outer * span.extent);
+	double levels = topk > 1 ? 64 - __builtin_clzll((unsigned long long)topk) : 0;
+	double won = (double)span.extent * (double)topk;
+	if (steps_has_features(in))
+		rows += (double)(in->shape.n * in->shape.c);
+	return steps_whole((elements + won) * (LOADED + LEVEL * levels) + rows * 2 * STEPS_ROW);
+}
+
 const struct kernel kernel_argmax = {
 	.number = NPUMEM_KERNEL_ARGMAX,
 	.by_feature = 1 << IN,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.steps = steps,
 	.run = run,
 };

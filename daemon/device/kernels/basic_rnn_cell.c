@@ -75,6 +75,12 @@ static void run(struct kernel_call *call)
 	call->counts.saturated = saturated;
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	const struct cell_form form = form_of(call);
+	return cell_work_steps(call, &form, 0);
+}
+
 const struct kernel kernel_basic_rnn_cell = {
 	.number = NPUMEM_KERNEL_BASIC_RNN_CELL,
 	.in_place = true,
@@ -83,5 +89,6 @@ const struct kernel kernel_basic_rnn_cell = {
 	.pack_bytes = pack_bytes,
 	.pack = pack,
 	.packed = WEIGHTS,
+	.steps = steps,
 	.run = run,
 };

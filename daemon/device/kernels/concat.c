@@ -4,6 +4,7 @@
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_dims.h"
+#include "daemon/device/kernel_support/steps.h"
 
 enum { IN, OUT };
 enum { AXIS_N, AXIS_C, AXIS_H, AXIS_W };
@@ -129,9 +130,24 @@ static void run(struct kernel_call *call)
 		kernel_step(call, pending);
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	const struct kernel_role *in = &call->roles[IN];
+	double rows = 0, elements = 0;
+	for (unsigned i = 0; i < in->n; i++) {
+		const struct npumem_dims *shape = &in->operands[i].shape;
+		bool is_apart = order_dims_axis(call) == AXIS_W || order_dims_axis(call) == AXIS_H;
+		rows += (double)(shape->n * (is_apart || steps_has_features(&in->operands[i]) ? shape->c : 1) *
+				 (order_dims_axis(call) == AXIS_W ? shape->h : 1));
+		elements += steps_elements(&in->operands[i]);
+	}
+	return steps_whole(elements / 2 + rows * STEPS_ROW);
+}
+
 const struct kernel kernel_concat = {
 	.number = NPUMEM_KERNEL_CONCAT,
 	.by_feature = 1 << IN | 1 << OUT,
 	.check = check,
+	.steps = steps,
 	.run = run,
 };

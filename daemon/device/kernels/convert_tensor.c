@@ -6,6 +6,7 @@
 #include "daemon/device/fixed/rows/rows.h"
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/kernel_support/walk.h"
 
 enum { IN, OUT };
@@ -165,5 +166,6 @@ const struct kernel kernel_convert_tensor = {
 	.by_feature = 1 << IN | 1 << OUT,
 	.check = check,
 	.check_data = check_data,
+	.steps = steps_elementwise_slow,
 	.run = run,
 };

@@ -7,6 +7,7 @@
 #include "daemon/device/kernel_support/windows/depthwise.h"
 #include "daemon/device/kernel_support/windows/depthwise_plane.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
@@ -81,8 +82,11 @@ static int64_t steps(const struct kernel_call *call)
 	work_init(&work, &copy);
 	double outputs = (double)(out->n * out->c * out->h * out->w);
 	double taps = (double)(work.window.h.kernel * work.window.w.kernel);
-	double result = work.whole ? outputs * (taps / PRODUCTS + 1.0 / OUTPUTS) : outputs * taps;
-	return result < (double)INT32_MAX ? (int64_t)result : INT32_MAX;
+	double rows = (double)(out->n * out->c) * (double)out->h;
+	/* A row is begun anew for each tap, where it is not made in one pass. */
+	if (work.whole)
+		return steps_whole(outputs * (taps / PRODUCTS + 1.0 / OUTPUTS) + rows * STEPS_ROW);
+	return steps_whole(outputs * taps + rows * (taps * STEPS_ROW / 4 + STEPS_ROW));
 }
 
 /* Sums of outputs [x, x + n) of row y. False where they are no longer wanted. */

@@ -2,6 +2,7 @@
  * once, then saturated once. x / 0 is the container's end of x's sign, 0 / 0 is 0. */
 #include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 
 /* Operands are at most 2^15. From a shift of 2^32 on every quotient but 0 is past its container; from one of 2^-17
  * on each is below one half. So no shift beyond these gives another result, and no product leaves 2^51. */
@@ -29,5 +30,6 @@ const struct kernel kernel_eltwise_div = {
 	.in_place = true,
 	.by_feature = ELTWISE_BY_FEATURE,
 	.check = eltwise_check,
+	.steps = steps_elementwise_slow,
 	.run = run,
 };

@@ -1,6 +1,7 @@
 /* out = the smaller of in1 and in2, which have one format; either may be a scalar. */
 #include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
@@ -23,5 +24,6 @@ const struct kernel kernel_eltwise_min = {
 	.in_place = true,
 	.by_feature = ELTWISE_BY_FEATURE,
 	.check = check,
+	.steps = steps_elementwise,
 	.run = run,
 };

@@ -1,6 +1,7 @@
 /* out = in1 * in2 in any formats, either of which may be a scalar: the exact product, rounded once. */
 #include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 
 static void run(struct kernel_call *call)
 {
@@ -17,5 +18,6 @@ const struct kernel kernel_eltwise_mul = {
 	.in_place = true,
 	.by_feature = ELTWISE_BY_FEATURE,
 	.check = eltwise_check,
+	.steps = steps_elementwise,
 	.run = run,
 };

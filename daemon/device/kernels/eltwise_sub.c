@@ -1,6 +1,7 @@
 /* out = in1 - in2, either of which may be a scalar. */
 #include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/elementwise/eltwise_sum.h"
+#include "daemon/device/kernel_support/steps.h"
 
 static void run(struct kernel_call *call)
 {
@@ -12,5 +13,6 @@ const struct kernel kernel_eltwise_sub = {
 	.in_place = true,
 	.by_feature = ELTWISE_BY_FEATURE,
 	.check = eltwise_check,
+	.steps = steps_elementwise,
 	.run = run,
 };

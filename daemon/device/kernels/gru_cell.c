@@ -119,10 +119,18 @@ static void run(struct kernel_call *call)
 	call->counts.saturated = saturated;
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	/* As next_state() chooses. */
+	bool at_once = operands_get(call, OUT)->frac_bits <= lut_choice_frac_bits(NPUMEM_FX16);
+	return cell_work_steps(call, &form, at_once ? 0 : operands_get(call, PREV_OUT)->shape.c);
+}
+
 const struct kernel kernel_gru_cell = {
 	.number = NPUMEM_KERNEL_GRU_CELL,
 	.in_place = true,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.steps = steps,
 	.run = run,
 };

@@ -71,10 +71,16 @@ static void run(struct kernel_call *call)
 	}
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	return lut_groups_steps(call, PASSES);
+}
+
 const struct kernel kernel_l2_normalize = {
 	.number = NPUMEM_KERNEL_L2_NORMALIZE,
 	.in_place = true,
 	.check = check,
 	.scratch_bytes = lut_groups_scratch_bytes,
+	.steps = steps,
 	.run = run,
 };

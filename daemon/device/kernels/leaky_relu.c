@@ -11,5 +11,6 @@ const struct kernel kernel_leaky_relu = {
 	.in_place = true,
 	.by_feature = 1 << SLOPE_IN | 1 << SLOPE_OUT,
 	.check = check,
+	.steps = slope_steps,
 	.run = slope_run,
 };

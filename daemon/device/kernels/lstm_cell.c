@@ -192,10 +192,16 @@ static void run(struct kernel_call *call)
 		kernel_step(call, cell->n_outputs);
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	return cell_work_steps(call, &forms[rules_of(call)], 0);
+}
+
 const struct kernel kernel_lstm_cell = {
 	.number = NPUMEM_KERNEL_LSTM_CELL,
 	.in_place = true,
 	.check = check,
 	.scratch_bytes = scratch_bytes,
+	.steps = steps,
 	.run = run,
 };

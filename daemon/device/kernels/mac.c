@@ -3,6 +3,7 @@
  */
 #include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 
 enum { ACC = ELTWISE_OUT + 1 };
 
@@ -55,5 +56,6 @@ const struct kernel kernel_mac = {
 	.in_place = true,
 	.by_feature = ELTWISE_BY_FEATURE | 1 << ACC,
 	.check = check,
+	.steps = steps_elementwise,
 	.run = run,
 };

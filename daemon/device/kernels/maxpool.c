@@ -21,10 +21,16 @@ static void run(struct kernel_call *call)
 	}
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	return pool_steps(call, 0);
+}
+
 const struct kernel kernel_maxpool = {
 	.number = NPUMEM_KERNEL_MAXPOOL,
 	.by_feature = POOL_BY_FEATURE,
 	.check = pool_check,
 	.scratch_bytes = pool_scratch_bytes,
+	.steps = steps,
 	.run = run,
 };

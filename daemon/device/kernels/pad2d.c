@@ -4,6 +4,7 @@
 
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/memory/blocks.h"
 
 enum { IN, OUT };
@@ -162,9 +163,17 @@ static void run(struct kernel_call *call)
 	kernel_step(call, growth.pending);
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
+	double features = (double)(in->shape.n * in->shape.c), rows = features * (double)in->shape.h;
+	return steps_whole(steps_elements(out) / 2 + (rows + 2 * features) * STEPS_ROW / 2);
+}
+
 const struct kernel kernel_pad2d = {
 	.number = NPUMEM_KERNEL_PAD2D,
 	.by_feature = 1 << IN | 1 << OUT,
 	.check = check,
+	.steps = steps,
 	.run = run,
 };

@@ -5,6 +5,7 @@
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_dims.h"
+#include "daemon/device/kernel_support/steps.h"
 
 enum { IN, OUT };
 enum { N, C, W = ORDER_DIMS - 1 }; /* W lies in one piece */
@@ -214,9 +215,28 @@ static void run(struct kernel_call *call)
 	kernel_step(call, walk.pending);
 }
 
+/* Of an operand: how many pieces its channels lie in. */
+static double linear_pieces(const struct kernel_operand *operand)
+{
+	const struct kernel_features *f = &operand->features;
+	if (!steps_has_features(operand))
+		return 1;
+	return (double)((f->start_npu % f->n_npus + operand->shape.c - 1) / f->n_npus + 1);
+}
+
+static int64_t steps(const struct kernel_call *call)
+{
+	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
+	double elements = steps_elements(in), parts = linear_pieces(in) * linear_pieces(out);
+	/* Rows of out that are copied, or those of a square that is turned; the channels of a part. */
+	double rows = elements / (double)out->shape.w + parts * (double)out->shape.n;
+	return steps_whole(elements * 2 + (rows + parts) * STEPS_ROW);
+}
+
 const struct kernel kernel_permute = {
 	.number = NPUMEM_KERNEL_PERMUTE,
 	.by_feature = 1 << IN | 1 << OUT,
 	.check = check,
+	.steps = steps,
 	.run = run,
 };

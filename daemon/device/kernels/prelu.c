@@ -35,5 +35,6 @@ const struct kernel kernel_prelu = {
 	.in_place = true,
 	.by_feature = 1 << SLOPE_IN | 1 << SLOPE_OUT,
 	.check = check,
+	.steps = slope_steps,
 	.run = slope_run,
 };

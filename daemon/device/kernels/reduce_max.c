@@ -12,5 +12,6 @@ const struct kernel kernel_reduce_max = {
 	.number = NPUMEM_KERNEL_REDUCE_MAX,
 	.by_feature = 1 << REDUCE_IN,
 	.check = reduce_check,
+	.steps = reduce_steps,
 	.run = run,
 };

@@ -27,5 +27,6 @@ const struct kernel kernel_reduce_sum = {
 	.number = NPUMEM_KERNEL_REDUCE_SUM,
 	.by_feature = 1 << REDUCE_IN,
 	.check = reduce_check,
+	.steps = reduce_steps,
 	.run = run,
 };

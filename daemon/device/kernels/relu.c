@@ -2,6 +2,7 @@
 #include "daemon/device/fixed/rows/rows.h"
 #include "daemon/device/kernel_support/limits.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/kernel_support/walk.h"
 
 enum { IN, OUT };
@@ -39,5 +40,6 @@ const struct kernel kernel_relu = {
 	.in_place = true,
 	.by_feature = 1 << IN | 1 << OUT,
 	.check = check,
+	.steps = steps_elementwise,
 	.run = run,
 };

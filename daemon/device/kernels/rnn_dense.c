@@ -8,6 +8,7 @@
 #include "daemon/device/fixed/rows/sums.h"
 #include "daemon/device/kernel_support/gathered_pack.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/kernel_support/windows/weighted.h"
 
 enum { IN, WEIGHTS, BIAS, OUT, N_ROLES };
@@ -176,6 +177,19 @@ static void run(struct kernel_call *call)
 	}
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	enum { PRODUCTS = 2, OUTPUT = 8 }; /* that are made in a step; what one takes */
+	const struct kernel_operand *out = operands_get(call, OUT);
+	double terms = 0, inputs = (double)call->roles[IN].n, columns = (double)out->shape.c;
+	for (unsigned i = 0; i < call->roles[IN].n; i++)
+		terms += (double)call->roles[IN].operands[i].shape.c;
+	double blocks = (double)(out->shape.c / block_of(call) + 1);
+	double row = columns * (terms / PRODUCTS + OUTPUT * inputs) + blocks * (inputs + 1) * 2 * STEPS_ROW;
+	/* Each term begins a line of weights. */
+	return steps_whole((double)out->shape.n * (row + blocks * terms * 4));
+}
+
 const struct kernel kernel_rnn_dense = {
 	.number = NPUMEM_KERNEL_RNN_DENSE,
 	.check = check,
@@ -183,5 +197,6 @@ const struct kernel kernel_rnn_dense = {
 	.pack_bytes = pack_bytes,
 	.pack = pack,
 	.packed = WEIGHTS,
+	.steps = steps,
 	.run = run,
 };

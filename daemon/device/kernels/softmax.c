@@ -92,10 +92,16 @@ static void run(struct kernel_call *call)
 	}
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	return lut_groups_steps(call, PASSES);
+}
+
 const struct kernel kernel_softmax = {
 	.number = NPUMEM_KERNEL_SOFTMAX,
 	.in_place = true,
 	.check = lut_groups_check,
 	.scratch_bytes = lut_groups_scratch_bytes,
+	.steps = steps,
 	.run = run,
 };

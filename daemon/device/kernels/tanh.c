@@ -1,5 +1,6 @@
 /* The hyperbolic tangent, by table. */
 #include "daemon/device/kernel_support/elementwise/lut_map.h"
+#include "daemon/device/kernel_support/steps.h"
 
 static void run(struct kernel_call *call)
 {
@@ -11,5 +12,6 @@ const struct kernel kernel_tanh = {
 	.in_place = true,
 	.by_feature = LUT_MAP_BY_FEATURE,
 	.check = lut_map_check,
+	.steps = steps_elementwise_slow,
 	.run = run,
 };

@@ -4,6 +4,7 @@
 #include "daemon/device/engine/conv.h"
 #include "daemon/device/kernel_support/windows/convolution.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 
 static int read_window(const struct kernel_call *call, struct window *window, struct npumem_error *error)
 {
@@ -164,6 +165,24 @@ static void run(struct kernel_call *call)
 	} while (next_phase(&kinds.window, &y, &x));
 }
 
+static int64_t steps(const struct kernel_call *call)
+{
+	enum { PHASE = 8000 }; /* what is planned for each */
+	struct kernel_call copy = *call;
+	struct kinds kinds;
+	double most = 0;
+	copy.scratch = NULL;
+	kinds_init(&kinds, &copy);
+	const struct window_axis *h = &kinds.window.h, *w = &kinds.window.w;
+	double phases = (double)(h->stride < h->out ? h->stride : h->out) *
+			(double)(w->stride < w->out ? w->stride : w->out);
+	for (unsigned i = 0; i < kinds.n; i++) {
+		double some = (double)convolution_steps(&kinds.convolution, &kinds.phases[i]);
+		most = some > most ? some : most;
+	}
+	return steps_whole(phases * (most + PHASE));
+}
+
 const struct kernel kernel_transpose_conv2d = {
 	.number = NPUMEM_KERNEL_TRANSPOSE_CONV2D,
 	.by_feature = 1 << CONVOLUTION_IN | 1 << CONVOLUTION_OUT,
@@ -172,5 +191,6 @@ const struct kernel kernel_transpose_conv2d = {
 	.pack_bytes = pack_bytes,
 	.pack = pack,
 	.packed = CONVOLUTION_WEIGHTS,
+	.steps = steps,
 	.run = run,
 };

@@ -20,7 +20,8 @@ struct kept_move {
 struct kept {
 	/* Some bit of the damaged ones may be set: else they need not be looked at. */
 	_Atomic uint64_t may_be_damaged;
-	/* The compaction that is under way: moves, lowest first, and how far they are (placement/move_bytes.c). */
+	/* The compaction that is under way: how many moves, lowest first, and how far they are. 0: there is none. Both
+	 * with a checksum (placement/move_bytes.c). */
 	_Atomic uint64_t n_moves, progress;
 	struct kept_move moves[KEPT_MOVES_MAX];
 	/* A stretch and its bits on their way to where they overlap themselves. */

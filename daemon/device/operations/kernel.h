@@ -147,8 +147,9 @@ struct kernel {
 	 * where the rest is no longer wanted. */
 	bool (*pack)(const struct kernel_call *call, void *pack);
 	unsigned packed;
-	/* NULL, or about how many element steps (op_cost's unit) a run takes that has its pack, if it has any, and
-	 * its operands where they are needed; rather too many. May assume that check() passed. */
+	/* About how many element steps (op_cost's unit) a run takes that has its pack, if it has any, and its
+	 * operands where they are needed; rather too many: the loop itself runs what is short. May assume that
+	 * check() passed; of features it knows start_npu and n_npus alone. */
 	int64_t (*steps)(const struct kernel_call *call);
 	/* Cannot fail. Writes every element of every output and sets call->counts. Calls kernel_step as outputs
 	 * are done and kernel_part while they are made, at least once in kernel_piece() steps of work, and returns

@@ -66,8 +66,9 @@ int lockstep_check(struct device *device, const struct tensor *out, struct locks
 	int status = 0;
 	for (const struct meeting *m = meetings_first(out); m && !status; m = m->next) {
 		/* What is still being placed has no data yet. */
-		if (m->other->placing || !intersect_first(&device->options.geometry, &out->place, KINDS_FOOTPRINT,
-							  &m->other->place, KINDS_DATA, &range))
+		if (m->other->placing ||
+		    !intersect_first(&device->options.geometry, TENSOR_PLACE(out), KINDS_FOOTPRINT,
+				     TENSOR_PLACE(m->other), KINDS_DATA, &range))
 			continue;
 		if (m->other->reuse == NPUMEM_UNCHECKED || tensor_root(out)->reuse == NPUMEM_UNCHECKED)
 			status = add_victim(&lockstep, m->other);
@@ -101,8 +102,8 @@ static bool list_data(struct device *device, struct op *op, const struct lockste
 	struct intersect walk;
 	struct intersect_range range;
 	struct op_destroyed *destroyed = NULL;
-	intersect_begin(&walk, &device->options.geometry, &victim->out->place, KINDS_FOOTPRINT,
-			&victim->tensor->place, NPUMEM_BYTE_DATA);
+	intersect_begin(&walk, &device->options.geometry, TENSOR_PLACE(victim->out), KINDS_FOOTPRINT,
+			TENSOR_PLACE(victim->tensor), NPUMEM_BYTE_DATA);
 	while (intersect_next(&walk, &range)) {
 		if (!destroyed && !(destroyed = note_destroyed(op, victim->tensor)))
 			return false;
@@ -120,8 +121,8 @@ static void poison(struct device *device, const struct lockstep_victim *victim)
 {
 	struct intersect walk;
 	struct intersect_range range;
-	intersect_begin(&walk, &device->options.geometry, &victim->out->place, KINDS_FOOTPRINT,
-			&victim->tensor->place, KINDS_DATA);
+	intersect_begin(&walk, &device->options.geometry, TENSOR_PLACE(victim->out), KINDS_FOOTPRINT,
+			TENSOR_PLACE(victim->tensor), KINDS_DATA);
 	while (intersect_next(&walk, &range))
 		for (int64_t npu = range.npu; npu < range.npu + range.n_npus; npu++)
 			local_poison(&device->local, npu, range.offset, range.bytes);

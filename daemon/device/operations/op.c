@@ -8,6 +8,7 @@
 #include "daemon/device/geometry/runs.h"
 #include "daemon/device/operations/op_rule.h"
 #include "daemon/device/tensors/changes.h"
+#include "daemon/device/tensors/page_cost.h"
 #include "daemon/device/tensors/written.h"
 
 static const struct op_rule *const rules[] = {
@@ -54,9 +55,27 @@ static void tell_changes(const struct device *device, const struct op *op)
 		if (!accesses[i].writes)
 			continue;
 		if (op->kind == OP_RUN)
-			changes_tell_place(device, &tensor_root(accesses[i].tensor)->place, true);
+			changes_tell_place(device, TENSOR_PLACE(tensor_root(accesses[i].tensor)), true);
 		else
 			changes_tell_elements(device, accesses[i].tensor, is_part ? op->first : 0,
+					      is_part ? op->count : -1);
+	}
+}
+
+/* Also where it was stopped, or failed on its way. A kernel that was refused has written nothing. */
+static void tell_changes_made(const struct device *device, const struct op *op, int status)
+{
+	struct op_access accesses[OP_ACCESSES_MAX];
+	bool is_part = op->kind == OP_WRITE;
+	if (!changes_are_told_after(device) || (op->kind == OP_RUN && status && !op->torn))
+		return;
+	for (unsigned i = 0, n = op_accesses(op, accesses); i < n; i++) {
+		if (!accesses[i].writes)
+			continue;
+		if (op->kind == OP_RUN && op->n_destroyed)
+			changes_made_place(device, TENSOR_PLACE(tensor_root(accesses[i].tensor)), true);
+		else
+			changes_made_elements(device, accesses[i].tensor, is_part ? op->first : 0,
 					      is_part ? op->count : -1);
 	}
 }
@@ -82,7 +101,9 @@ int op_run(struct device *device, struct op *op, const struct error_context *con
 		return status;
 	raise_versions(op);
 	tell_changes(device, op);
-	return rule->run(device, op, context);
+	status = rule->run(device, op, context);
+	tell_changes_made(device, op, status);
+	return status;
 }
 
 int op_begins(const struct op *op, const struct error_context *context)
@@ -101,7 +122,9 @@ void op_take_back(struct device *device, struct op *op)
 	if (op->kind != OP_WRITE)
 		return;
 	op->torn = true;
-	runs_each_of(&device->options.geometry, &op->tensor->place, op->first, op->count, unmark, &device->local);
+	runs_each_of(&device->options.geometry, TENSOR_PLACE(op->tensor), op->first, op->count, unmark,
+		     &device->local);
+	changes_made_elements(device, op->tensor, op->first, op->count);
 }
 
 void op_deinit(struct device *device, struct op *op)
@@ -130,62 +153,64 @@ enum op_queue op_queue(const struct op *op)
  * that stands alone 1 ns in a line with others, else as much as a stretch. */
 enum { REACH_BYTES_PER_STEP = 4, STRETCH_STEPS = 8, APART_STEPS = 2, LINE_BYTES = 64 };
 
-int64_t op_reach_cost(const struct npumem_place *place, int64_t n)
+int64_t op_reach_cost(const struct tensor *tensor, int64_t n)
 {
-	int64_t element = place->word_bytes / place->lanes, pitch = place->stride.w * place->word_bytes;
-	int64_t stretch = place->stride.h == place->shape.w ? place->shape.h * place->shape.w : place->shape.w;
-	if (place->stride.w > 1 && place->shape.w > 1)
-		return n * (pitch < LINE_BYTES ? APART_STEPS : STRETCH_STEPS) + n / place->shape.w * STRETCH_STEPS;
+	const struct tensor_packed *packed = &tensor->packed;
+	int64_t h = packed->shape.h, w = packed->shape.w, lanes = packed->lanes, word = packed->word_bytes;
+	int64_t element = word / lanes, pitch = packed->stride.w * word;
+	int64_t stretch = packed->stride.h == w ? h * w : w;
+	if (packed->stride.w > 1 && w > 1)
+		return n * (pitch < LINE_BYTES ? APART_STEPS : STRETCH_STEPS) + n / w * STRETCH_STEPS;
 	int64_t cost = n * element / REACH_BYTES_PER_STEP + n / stretch * STRETCH_STEPS;
 	/* Packed elements are put together, or taken apart: word by word where the words are not whole. */
-	if (place->lanes > 1 && (place->shape.n % place->lanes || n < npumem_place_elements(place)))
+	if (lanes > 1 && (packed->shape.n % lanes || n < tensor_elements(tensor)))
 		return cost + n * APART_STEPS;
-	return place->lanes > 1 ? 2 * cost : cost;
+	return lanes > 1 ? 2 * cost : cost;
 }
 
 /* Whether it was written, unless that is known, and whether it is damaged, where anything is. */
 static int64_t look_cost(const struct device *device, const struct tensor *tensor, int64_t n)
 {
 	int64_t looks = !tensor_all_written(tensor) + (device->local.n_damaged > 0);
-	double share = (double)n / (double)npumem_place_elements(&tensor->place);
-	return looks * (int64_t)(share * (double)written_scan_cost(&tensor->place));
+	double share = (double)n / (double)tensor_elements(tensor);
+	if (!looks)
+		return 0;
+	return looks * (int64_t)(share * (double)written_scan_cost(TENSOR_PLACE(tensor)));
 }
 
 /* What is read is first looked at. */
 static int64_t read_cost(const struct device *device, const struct tensor *tensor, int64_t n)
 {
-	return op_reach_cost(&tensor->place, n) + look_cost(device, tensor, n);
+	return op_reach_cost(tensor, n) + look_cost(device, tensor, n) + page_cost_read(device, tensor, n);
 }
 
 /* A message's payload has just come by the cache, or is about to go there, and is copied at 16 GB/s where it lies
- * together; between memory that was touched before on both sides it is 40 GB/s. */
+ * together. */
 static int64_t copy_cost(const struct op *op, int64_t n)
 {
-	enum { MESSAGE_BYTES_PER_STEP = 8, WARM_BYTES_PER_STEP = 20 };
-	const struct npumem_place *place = &op->tensor->place;
-	bool is_dense = place->lanes == 1 && place->stride.w == 1;
-	bool is_cold = op->system.shared && !(op->system.warm && tensor_all_written(op->tensor));
-	int64_t bytes = n * place->word_bytes, cost = op_reach_cost(place, n);
-	if (!is_dense || is_cold)
+	enum { MESSAGE_BYTES_PER_STEP = 8 };
+	const struct tensor_packed *packed = &op->tensor->packed;
+	bool is_dense = packed->lanes == 1 && packed->stride.w == 1;
+	int64_t bytes = n * packed->word_bytes, cost = op_reach_cost(op->tensor, n);
+	if (!is_dense || op->system.segment)
 		return cost;
-	return cost - bytes / REACH_BYTES_PER_STEP +
-	       bytes / (op->system.shared ? WARM_BYTES_PER_STEP : MESSAGE_BYTES_PER_STEP);
+	return cost - bytes / REACH_BYTES_PER_STEP + bytes / MESSAGE_BYTES_PER_STEP;
 }
 
 /* Neither is read or written more than there is: those that say so are refused later. */
 static int64_t dma_cost(const struct device *device, const struct op *op)
 {
-	int64_t n = npumem_place_elements(&op->tensor->place);
+	int64_t n = tensor_elements(op->tensor);
 	if ((op->kind == OP_WRITE || op->kind == OP_READ) && op->count >= 0 && op->count < n)
 		n = op->count;
 	if (op->kind == OP_READ)
-		return copy_cost(op, n) + look_cost(device, op->tensor, n);
-	int64_t changes = changes_cost(device, op->tensor, n);
+		return copy_cost(op, n) + look_cost(device, op->tensor, n) + page_cost_read(device, op->tensor, n);
+	int64_t changes = changes_cost(device, op->tensor, n) + page_cost_write(device, op->tensor, n);
 	if (op->kind == OP_WRITE)
 		return copy_cost(op, n) + changes;
-	int64_t cost = op_reach_cost(&op->tensor->place, n) + changes;
+	int64_t cost = op_reach_cost(op->tensor, n) + changes;
 	if (op->kind == OP_COPY)
-		cost += read_cost(device, op->source, npumem_place_elements(&op->source->place));
+		cost += read_cost(device, op->source, tensor_elements(op->source));
 	return cost;
 }
 
@@ -200,22 +225,24 @@ static int64_t run_cost(struct device *device, const struct op *op)
 {
 	int64_t elements = 0, weights = 0, out = 0, out_channels = 1;
 	const struct tensor *packed;
-	int64_t steps = op_kernel_steps(device, op, &packed);
+	bool packs;
+	int64_t steps = op_kernel_steps(device, op, &packed, &packs);
 	for (unsigned i = 0; i < op->n_operands; i++) {
 		const struct tensor *tensor = op->operands[i].tensor;
-		const struct npumem_place *place = &tensor->place;
-		int64_t n = npumem_place_elements(place);
+		int64_t n = tensor_elements(tensor);
 		if (!memcmp(op->operands[i].role, "out", 3)) {
 			out = n;
-			out_channels = place->layout == NPUMEM_MATRIX ? place->cols : place->shape.c;
-			elements += op_reach_cost(place, n) + changes_cost(device, tensor, n);
+			out_channels = tensor_columns(tensor);
+			elements += op_reach_cost(tensor, n) + changes_cost(device, tensor, n) +
+				    page_cost_write(device, tensor, n);
 			continue;
 		}
 		if (!memcmp(op->operands[i].role, "weights", 7) || !memcmp(op->operands[i].role, "right", 5))
 			weights += n;
 		elements += tensor == packed ? look_cost(device, tensor, n) : read_cost(device, tensor, n);
 	}
-	if (steps < 0)
+	/* What a pack takes is no more than the plain loop over all products. */
+	if (packs && products(weights, out, out_channels) > steps)
 		steps = products(weights, out, out_channels);
 	return __builtin_add_overflow(steps, elements, &steps) ? INT64_MAX : steps;
 }
@@ -295,7 +322,7 @@ int op_look_readable(const struct device *device, struct op *op, struct tensor *
 	if (device->options.uninitialized == NPUMEM_REFUSE)
 		return written_check(device, tensor, first, count, &watch, context);
 	struct npumem_error ignored = {.status = 0};
-	struct error_context quiet = {&ignored, context->name, context->ctx};
+	struct error_context quiet = {.error = &ignored, .name = context->name, .ctx = context->ctx};
 	int status = written_check(device, tensor, first, count, &watch, &quiet);
 	if (status == NPUMEM_CANCELLED)
 		return status;

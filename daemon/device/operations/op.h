@@ -26,8 +26,8 @@ struct op_system {
 	uint64_t bytes;
 	uint64_t off; /* of element 0 */
 	bool strided; /* else continuous */
-	bool shared;  /* the client's own memory, so that a read answers without data */
-	bool warm;    /* of that memory: the host's pages are there, most likely */
+	/* The client's own memory, so that a read answers without data; NULL: a message's. */
+	struct segment *segment;
 	struct npumem_dims stride;
 };
 
@@ -100,8 +100,8 @@ enum op_queue op_queue(const struct op *op);
  * ones; for a run without knowing its kernel, an upper bound by its operands. Needs no op_check before it; after
  * one a run whose pack was kept is known to be shorter. On the thread that owns the device. */
 int64_t op_cost(struct device *device, const struct op *op);
-/* Of these, what it takes to reach n elements of a place: those that lie side by side one step each. */
-int64_t op_reach_cost(const struct npumem_place *place, int64_t n);
+/* Of these, what it takes to reach n elements of a tensor: those that lie side by side one step each. */
+int64_t op_reach_cost(const struct tensor *tensor, int64_t n);
 
 /* Checks that no operation of one queue writes what one of the other reads or writes (a kernel's outputs by their
  * footprints, everything else by data). Needs no op_check before it. `base` is the index of ops[0] in the

@@ -89,14 +89,14 @@ static int check_system(const struct op *op, int64_t bytes, const struct error_c
 /* Resolves op->count, and checks that elements and system memory are there. */
 static int check_transfer(struct op *op, const struct error_context *context)
 {
-	const struct npumem_place *place = &op->tensor->place;
-	int64_t elements = npumem_place_elements(place);
+	int64_t elements = tensor_elements(op->tensor);
 	if (op->first < 0 || op->first >= elements || op->count == 0 || op->count > elements - op->first)
 		return refuse_range(op, elements, context);
 	if (op->count < 0)
 		op->count = elements - op->first;
 	if (!op->system.strided)
-		return check_system(op, op->count * move_element_bytes(place), context);
+		return check_system(op, op->count * npumem_dtype_bytes(tensor_dtype(op->tensor)), context);
+	const struct npumem_place *place = TENSOR_PLACE(op->tensor);
 	if (op->count != elements) {
 		char name[ERROR_CONTEXT_NAME_BYTES];
 		return npumem_error_set(
@@ -113,9 +113,8 @@ static int check_transfer(struct op *op, const struct error_context *context)
 	return check_system(op, span_bytes(place, &op->system.stride), context);
 }
 
-static struct move_host host_of(const struct op *op)
+static struct move_host host_of(const struct op *op, const struct npumem_place *place)
 {
-	const struct npumem_place *place = &op->tensor->place;
 	uint8_t *base = op->system.base + op->system.off;
 	if (!op->system.strided)
 		return move_dense(place, base, op->first);
@@ -158,11 +157,12 @@ static int check_write(struct device *device, struct op *op, const struct error_
 
 static int run_write(struct device *device, struct op *op, const struct error_context *context)
 {
-	struct move_host host = host_of(op);
+	const struct npumem_place *place = TENSOR_PLACE(op->tensor);
+	struct move_host host = host_of(op, place);
 	struct move_watch watch = begin(op, op->count);
 	bool known = written_is_known(device, op->tensor);
-	bool whole = move_in(&device->local, &op->tensor->place, op->first, op->count, &host, known, &watch);
-	if (whole && op->count == npumem_place_elements(&op->tensor->place))
+	bool whole = move_in(&device->local, place, op->first, op->count, &host, known, &watch);
+	if (whole && op->count == tensor_elements(op->tensor))
 		written_note(op->tensor);
 	return end(op, whole, context);
 }
@@ -191,9 +191,10 @@ static int look_read(const struct device *device, struct op *op, const struct er
 
 static int run_read(struct device *device, struct op *op, const struct error_context *context)
 {
-	struct move_host host = host_of(op);
+	const struct npumem_place *place = TENSOR_PLACE(op->tensor);
+	struct move_host host = host_of(op, place);
 	struct move_watch watch = begin(op, op->count);
-	return end(op, move_out(&device->local, &op->tensor->place, op->first, op->count, &host, &watch), context);
+	return end(op, move_out(&device->local, place, op->first, op->count, &host, &watch), context);
 }
 
 /* ---- within local memory ---- */
@@ -218,7 +219,7 @@ static int check_fill_fp32(const struct op *op, const struct error_context *cont
 
 static int check_fill_integer(const struct op *op, int64_t low, int64_t high, const struct error_context *context)
 {
-	const char *dtype = npumem_dtype_name(op->tensor->place.dtype);
+	const char *dtype = npumem_dtype_name(tensor_dtype(op->tensor));
 	if (op->value_is_float)
 		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"fill value %g: %s takes its container's integers, from %" PRId64
@@ -235,7 +236,7 @@ static int check_fill(struct device *device, struct op *op, const struct error_c
 {
 	int64_t low, high;
 	(void)device;
-	int status = npumem_dtype_range(op->tensor->place.dtype, &low, &high)
+	int status = npumem_dtype_range(tensor_dtype(op->tensor), &low, &high)
 			     ? check_fill_integer(op, low, high, context)
 			     : check_fill_fp32(op, context);
 	return status ? status : op_check_writable(op->tensor, context);
@@ -243,14 +244,14 @@ static int check_fill(struct device *device, struct op *op, const struct error_c
 
 static int run_fill(struct device *device, struct op *op, const struct error_context *context)
 {
-	struct move_watch watch = begin(op, npumem_place_elements(&op->tensor->place));
+	struct move_watch watch = begin(op, tensor_elements(op->tensor));
 	float real = op->value_is_float ? (float)op->float_value : (float)op->value;
 	/* Containers are little-endian two's complement, so the low bytes of the value are the element. */
 	uint32_t bits = (uint32_t)op->value;
-	if (op->tensor->place.dtype == NPUMEM_FP32)
+	if (tensor_dtype(op->tensor) == NPUMEM_FP32)
 		memcpy(&bits, &real, sizeof(bits));
 	bool known = written_is_known(device, op->tensor);
-	bool whole = move_fill(&device->local, &op->tensor->place, &bits, known, &watch);
+	bool whole = move_fill(&device->local, TENSOR_PLACE(op->tensor), &bits, known, &watch);
 	if (whole)
 		written_note(op->tensor);
 	return end(op, whole, context);
@@ -265,7 +266,7 @@ static struct npumem_dims logical_shape(const struct npumem_place *place)
 
 static int check_same_kind(const struct op *op, const struct error_context *context)
 {
-	const struct npumem_place *to = &op->tensor->place, *from = &op->source->place;
+	const struct npumem_place *to = TENSOR_PLACE(op->tensor), *from = TENSOR_PLACE(op->source);
 	struct npumem_dims a = logical_shape(to), b = logical_shape(from);
 	if (to->dtype != from->dtype)
 		return npumem_error_set(context->error, NPUMEM_INVALID,
@@ -294,13 +295,13 @@ static int check_copy(struct device *device, struct op *op, const struct error_c
 static int look_copy(const struct device *device, struct op *op, const struct error_context *context)
 {
 	struct intersect_range range;
-	int64_t elements = npumem_place_elements(&op->source->place);
+	int64_t elements = tensor_elements(op->source);
 	int status = op_look_readable(device, op, op->source, 0, elements, context);
 	if (status)
 		return status;
 	if (tensor_root(op->tensor) == tensor_root(op->source) &&
-	    intersect_first(&device->options.geometry, &op->tensor->place, KINDS_DATA, &op->source->place,
-			    KINDS_DATA, &range))
+	    intersect_first(&device->options.geometry, TENSOR_PLACE(op->tensor), KINDS_DATA,
+			    TENSOR_PLACE(op->source), KINDS_DATA, &range))
 		return npumem_error_set(context->error, NPUMEM_INVALID,
 					"source and destination of a copy share bytes: NPU %" PRId64
 					", bytes %" PRId64 " to %" PRId64,
@@ -310,9 +311,10 @@ static int look_copy(const struct device *device, struct op *op, const struct er
 
 static int run_copy(struct device *device, struct op *op, const struct error_context *context)
 {
-	struct move_watch watch = begin(op, npumem_place_elements(&op->tensor->place));
+	struct move_watch watch = begin(op, tensor_elements(op->tensor));
 	bool known = written_is_known(device, op->tensor);
-	bool whole = move_within(&device->local, &op->source->place, &op->tensor->place, known, &watch);
+	bool whole =
+		move_within(&device->local, TENSOR_PLACE(op->source), TENSOR_PLACE(op->tensor), known, &watch);
 	if (whole)
 		written_note(op->tensor);
 	return end(op, whole, context);

@@ -44,7 +44,8 @@ static bool accesses_meet(struct comparison *comparison, const struct op_access 
 	enum intersect_answer answer;
 	if (never_meet(a, b))
 		return false;
-	intersect_begin(&walk, comparison->geometry, &a->tensor->place, a->kinds, &b->tensor->place, b->kinds);
+	intersect_begin(&walk, comparison->geometry, TENSOR_PLACE(a->tensor), a->kinds, TENSOR_PLACE(b->tensor),
+			b->kinds);
 	while ((answer = intersect_step(&walk, &comparison->steps, &range)) == INTERSECT_PAUSE)
 		if (!go_on(comparison))
 			return false;

@@ -34,7 +34,7 @@ static struct npumem_dims kernel_shape(const struct npumem_place *place)
 
 static void add_operand(struct op_work *work, const struct op_operand *operand, unsigned role)
 {
-	const struct npumem_place *place = &operand->tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(operand->tensor);
 	work->operands[work->n] = (struct kernel_operand){
 		.dtype = place->dtype,
 		.frac_bits = place->frac_bits == NPUMEM_ANY ? 0 : place->frac_bits,
@@ -165,13 +165,30 @@ static int take_params(const struct device *device, const struct op *op, struct 
 	return check_given(work, context);
 }
 
+static int take_call(const struct device *device, const struct op *op, struct op_work *work,
+		     const struct error_context *context)
+{
+	const struct roles *rows = roles_of(op->kernel);
+	/* The lists behind are written as far as they are long. */
+	memset(work, 0, offsetof(struct op_work, roles));
+	if (!rows->row || !kernel_by_number(op->kernel))
+		return invalid(context, "kernel number %d is not known", op->kernel);
+	work->rows = rows;
+	work->kernel = kernel_by_number(op->kernel);
+	work->call.row = rows->row;
+	work->call.isa = device->options.isa;
+	work->call.crew = device->crew.share ? &device->crew : NULL;
+	int status = take_roles(op, work, context);
+	return status ? status : take_params(device, op, work, context);
+}
+
 /* ---- the rules between tensors ---- */
 
 static int look_input(const struct device *device, struct op *op, struct tensor *tensor, const char *role,
 		      const struct error_context *context)
 {
 	char name[ERROR_CONTEXT_NAME_BYTES];
-	int64_t elements = npumem_place_elements(&tensor->place);
+	int64_t elements = tensor_elements(tensor);
 	const struct written_watch watch = op_watch(op);
 	int64_t lost, damaged = written_damaged(device, tensor, 0, elements, &watch, &lost);
 	if (!damaged || lost)
@@ -205,9 +222,9 @@ static int look_aliases(const struct device *device, const struct op_work *work,
 			const struct error_context *context)
 {
 	struct intersect_range range;
-	const struct npumem_place *a = &work->tensors[out]->place;
+	const struct npumem_place *a = TENSOR_PLACE(work->tensors[out]);
 	for (unsigned i = 0; i < work->n; i++) {
-		const struct npumem_place *b = &work->tensors[i]->place;
+		const struct npumem_place *b = TENSOR_PLACE(work->tensors[i]);
 		if (i == out || (work->output[i] && i > out))
 			continue;
 		if (!work->output[i] && work->kernel->in_place && intersect_same(a, b) && a->dtype == b->dtype)
@@ -262,24 +279,12 @@ static int look_run(const struct device *device, struct op *op, const struct err
 
 static int check_run(struct device *device, struct op *op, const struct error_context *context)
 {
-	const struct roles *rows = roles_of(op->kernel);
 	op->work = NULL;
-	if (!rows->row || !kernel_by_number(op->kernel))
-		return invalid(context, "kernel number %d is not known", op->kernel);
 	struct op_work *work = heap_alloc(device->heap, sizeof(*work));
 	if (!work)
 		return heap_exhausted(context->error);
-	/* The lists behind are written as far as they are long. */
-	memset(work, 0, offsetof(struct op_work, roles));
 	op->work = work;
-	work->rows = rows;
-	work->kernel = kernel_by_number(op->kernel);
-	work->call.row = rows->row;
-	work->call.isa = device->options.isa;
-	work->call.crew = device->crew.share ? &device->crew : NULL;
-	int status = take_roles(op, work, context);
-	if (!status)
-		status = take_params(device, op, work, context);
+	int status = take_call(device, op, work, context);
 	if (!status)
 		status = work->kernel->check(&work->call, context->error);
 	if (!status)
@@ -295,7 +300,7 @@ static void begin_progress(const struct op_work *work)
 {
 	int64_t elements = 0;
 	for (unsigned i = 0; i < work->n; i++)
-		elements += work->output[i] ? npumem_place_elements(&work->tensors[i]->place) : 0;
+		elements += work->output[i] ? tensor_elements(work->tensors[i]) : 0;
 	if (work->call.progress)
 		kernel_begin(work->call.progress, elements);
 }
@@ -359,24 +364,54 @@ static int no_memory(const struct error_context *context, size_t bytes)
 				"the daemon has no %zu bytes of host memory for this kernel", bytes);
 }
 
-int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed)
+/* Whether the pack of a checked run was kept and is found once more. */
+static bool has_pack(struct device *device, const struct op_work *work)
 {
 	/* A pack that goes before the run is made again, which is to be short, too. */
 	enum { SMALL_PACK_BYTES = 5 << 18 };
-	const struct op_work *work = op->work;
 	struct pack_key key;
-	*packed = NULL;
-	if (!work || !work->kernel->steps || work->pack_bytes > SMALL_PACK_BYTES)
-		return -1;
-	if (work->pack_bytes) {
-		packs_key(&key, &work->call, packed_tensor(work));
-		struct pack *pack = packs_find(&device->packs, &key);
-		packs_done(&device->packs, pack);
-		if (!pack)
-			return -1;
-		*packed = packed_tensor(work);
+	if (work->pack_bytes > SMALL_PACK_BYTES)
+		return false;
+	packs_key(&key, &work->call, packed_tensor(work));
+	struct pack *pack = packs_find(&device->packs, &key);
+	packs_done(&device->packs, pack);
+	return pack;
+}
+
+static int64_t steps_of(const struct device *device, struct op_work *work)
+{
+	/* Where an operand lies is known only when it runs, but on how many NPUs. */
+	for (unsigned i = 0; i < work->n; i++) {
+		work->operands[i].features.start_npu = tensor_start_npu(work->tensors[i]);
+		work->operands[i].features.n_npus = device->options.geometry.n_npus;
 	}
 	return work->kernel->steps(&work->call);
+}
+
+/* Of an operation that was not checked: parameters decide about windows and groups, so they are read first.
+ * Without operands or parameters that the kernel takes the operation will be refused, which is short. */
+static int64_t steps_before_check(const struct device *device, const struct op *op)
+{
+	struct npumem_error ignored = {.status = 0};
+	const struct error_context quiet = {.error = &ignored};
+	struct op_work work;
+	int status = take_call(device, op, &work, &quiet);
+	if (!status)
+		status = work.kernel->check(&work.call, &ignored);
+	return status ? 0 : steps_of(device, &work);
+}
+
+int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed, bool *packs)
+{
+	struct op_work *work = op->work;
+	*packed = NULL;
+	*packs = true;
+	if (!work)
+		return steps_before_check(device, op);
+	*packs = work->pack_bytes && !has_pack(device, work);
+	if (work->pack_bytes && !*packs)
+		*packed = packed_tensor(work);
+	return steps_of(device, work);
 }
 
 /* The pack that was kept, which the call then has, or a new one; NULL where the kernel has none. 0 or

@@ -29,12 +29,12 @@ static bool by_feature(const struct op_work *work, unsigned role)
  * packed elements for neighbours. */
 static bool packed_alike(const struct op_work *work)
 {
-	const struct npumem_place *first = &work->tensors[0]->place;
+	const struct npumem_place *first = TENSOR_PLACE(work->tensors[0]);
 	bool alike = work->kernel->in_place && first->lanes > 1 && first->shape.n % first->lanes == 0;
 	for (unsigned role = 0; role < work->call.n_roles; role++)
 		alike = alike && by_feature(work, role);
 	for (unsigned i = 0; i < work->n && alike; i++) {
-		const struct npumem_place *place = &work->tensors[i]->place;
+		const struct npumem_place *place = TENSOR_PLACE(work->tensors[i]);
 		alike = in_one_piece(place) && place->lanes == first->lanes &&
 			place->word_bytes == first->word_bytes &&
 			!memcmp(&place->shape, &first->shape, sizeof(place->shape));
@@ -47,7 +47,7 @@ static void set_in_place(struct op_work *work)
 	unsigned i = 0;
 	if (packed_alike(work)) {
 		for (; i < work->n; i++) {
-			int64_t lanes = work->tensors[i]->place.lanes;
+			int64_t lanes = tensor_lanes(work->tensors[i]);
 			work->in_place[i] = true;
 			work->operands[i].shape.n /= lanes;
 			work->operands[i].shape.w *= lanes;
@@ -56,8 +56,8 @@ static void set_in_place(struct op_work *work)
 	}
 	for (unsigned role = 0; role < work->call.n_roles; role++)
 		for (unsigned end = i + work->roles[role].n; i < end; i++)
-			work->in_place[i] = by_feature(work, role) && work->tensors[i]->place.lanes == 1 &&
-					    in_one_piece(&work->tensors[i]->place);
+			work->in_place[i] = by_feature(work, role) && tensor_lanes(work->tensors[i]) == 1 &&
+					    in_one_piece(TENSOR_PLACE(work->tensors[i]));
 }
 
 /* Of these elements nothing is needed but the pack that is there. */
@@ -73,7 +73,7 @@ static bool is_packed(const struct op_work *work, unsigned i)
 
 static uint64_t array_bytes(const struct op_work *work, unsigned i)
 {
-	const struct npumem_place *place = &work->tensors[i]->place;
+	const struct npumem_place *place = TENSOR_PLACE(work->tensors[i]);
 	if (work->in_place[i] || work->gathered_as[i] != i || is_packed(work, i))
 		return 0;
 	return (uint64_t)(npumem_place_elements(place) * move_element_bytes(place));
@@ -97,8 +97,9 @@ static void share_inputs(struct op_work *work)
 {
 	for (unsigned i = 0; i < work->n; i++) {
 		unsigned as = 0;
-		while (as < i && (work->output[i] || work->output[as] || work->in_place[i] != work->in_place[as] ||
-				  !intersect_same(&work->tensors[i]->place, &work->tensors[as]->place)))
+		while (as < i &&
+		       (work->output[i] || work->output[as] || work->in_place[i] != work->in_place[as] ||
+			!intersect_same(TENSOR_PLACE(work->tensors[i]), TENSOR_PLACE(work->tensors[as]))))
 			as++;
 		work->gathered_as[i] = as;
 	}
@@ -154,7 +155,7 @@ void op_operands_spread(const struct device *device, struct op_work *work, void 
 		size_t bytes = 0;
 		round_up(array_bytes(work, i), &bytes);
 		if (work->in_place[i])
-			use_features(device, &work->tensors[i]->place, operand);
+			use_features(device, TENSOR_PLACE(work->tensors[i]), operand);
 		else
 			kernel_operand_dense(operand, bytes ? at : work->operands[work->gathered_as[i]].data);
 		at += bytes;
@@ -174,7 +175,7 @@ bool op_operands_gather(const struct device *device, const struct op_work *work)
 {
 	struct move_watch watch = {.progress = work->call.progress};
 	for (unsigned i = 0; i < work->n; i++) {
-		const struct npumem_place *place = &work->tensors[i]->place;
+		const struct npumem_place *place = TENSOR_PLACE(work->tensors[i]);
 		if (work->output[i] || work->in_place[i] || work->gathered_as[i] != i || is_packed(work, i))
 			continue;
 		struct move_host host = move_dense(place, work->operands[i].data, 0);
@@ -188,7 +189,7 @@ void op_operands_scatter(struct device *device, const struct op_work *work)
 {
 	const struct move_watch watch = {.progress = work->call.progress};
 	for (unsigned i = 0; i < work->n; i++) {
-		const struct npumem_place *place = &work->tensors[i]->place;
+		const struct npumem_place *place = TENSOR_PLACE(work->tensors[i]);
 		if (!work->output[i])
 			continue;
 		struct move_host host = move_dense(place, work->operands[i].data, 0);
@@ -205,5 +206,5 @@ void op_operands_tear(struct device *device, const struct op_work *work)
 	const struct move_watch watch = {.progress = work->call.progress};
 	for (unsigned i = 0; i < work->n; i++)
 		if (work->output[i])
-			move_marks_all(&device->local, &work->tensors[i]->place, false, &watch);
+			move_marks_all(&device->local, TENSOR_PLACE(work->tensors[i]), false, &watch);
 }

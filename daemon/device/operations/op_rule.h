@@ -38,9 +38,9 @@ int op_begins(const struct op *op, const struct error_context *context);
 /* Whether the operation is still wanted, for the looks at what it reads. */
 struct written_watch op_watch(const struct op *op);
 
-/* Of a run that was checked: how many element steps its kernel takes, and the tensor that is not reached as its
- * pack was kept, or NULL. Less than 0 where that is not known, or a pack is to be made. */
-int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed);
+/* Of a run: how many element steps its kernel takes, and the tensor that is not reached as its pack was kept, or
+ * NULL. *packs: a pack may have to be made first, as is assumed of a run that was not checked. */
+int64_t op_kernel_steps(struct device *device, const struct op *op, const struct tensor **packed, bool *packs);
 
 /* Checks that many kinds share. */
 int op_check_writable(const struct tensor *tensor, const struct error_context *context);

@@ -63,7 +63,7 @@ void packs_key(struct pack_key *key, const struct kernel_call *call, const struc
 	memset(key, 0, sizeof(*key));
 	key->handle = root->handle;
 	key->version = atomic_load_explicit(&root->version, memory_order_relaxed);
-	key->place = tensor->place;
+	key->place = tensor_place(tensor);
 	key->kernel = call->row->number;
 	key->isa = call->isa;
 	key->params = call->params;

@@ -41,17 +41,17 @@ static int check_request(const struct device *device, const struct device_reques
 }
 
 /* As npumem_place_at, of an offset that the arena or a search has found: nothing is left to check. */
-static void put_at(const struct device *device, struct npumem_place *place, int64_t offset)
+static void put_at(const struct device *device, struct tensor *tensor, int64_t offset)
 {
-	place->address = place->start_npu * device->options.geometry.npu_bytes + offset;
-	place->npu = place->start_npu;
-	place->offset = offset;
+	tensor_set_offset(tensor, device->options.geometry.npu_bytes, offset);
 }
 
 /* A tensor that has its place is counted from now on, or (-1) no more. */
-static void count(struct device *device, const struct tensor *tensor, int64_t sign)
+static void count(struct device *device, struct tensor *tensor, int64_t sign)
 {
-	totals_add(&device->totals, &device->options.geometry, &tensor->place, sign);
+	if (sign > 0)
+		overlap_count_immovable(device, tensor);
+	totals_add(&device->totals, &device->options.geometry, tensor, sign);
 	device->n_tensors += sign;
 	device->n_changes++;
 }
@@ -60,11 +60,12 @@ static void count(struct device *device, const struct tensor *tensor, int64_t si
 
 static int enter(struct device *device, struct tensor *tensor, const struct error_context *context)
 {
-	int status = reuse_check_crowd(device, &tensor->place, context);
+	int status = reuse_check_crowd(device, TENSOR_PLACE(tensor), context);
 	if (status)
 		return status;
 	if (overlap_enter(device, tensor))
 		return heap_exhausted(context->error);
+	overlap_settle(device, tensor);
 	count(device, tensor, 1);
 	return 0;
 }
@@ -75,7 +76,7 @@ static int begin_search(struct device_alloc *alloc, const struct error_context *
 	const struct device *device = alloc->device;
 	over->n_changes = device->n_changes;
 	over->n_searches++;
-	int status = reuse_search_begin(&over->search, device, &alloc->tensor->place, &over->wish, context);
+	int status = reuse_search_begin(&over->search, device, TENSOR_PLACE(alloc->tensor), &over->wish, context);
 	return status < 0 ? heap_exhausted(context->error) : status;
 }
 
@@ -91,7 +92,7 @@ static int search(struct device_alloc *alloc, int64_t *steps, const struct error
 		return -EAGAIN;
 	case REUSE_SEARCH_FOUND:
 		reuse_search_end(&over->search);
-		put_at(alloc->device, &tensor->place, offset);
+		put_at(alloc->device, tensor, offset);
 		status = enter(alloc->device, tensor, context);
 		over->entered = !status;
 		return status;
@@ -104,14 +105,14 @@ static int search(struct device_alloc *alloc, int64_t *steps, const struct error
 		status = begin_search(alloc, context);
 		return status ? status : search(alloc, steps, context);
 	}
-	return explain_no_room(alloc->device, &alloc->requests[alloc->i], &tensor->place, context);
+	return explain_no_room(alloc->device, &alloc->requests[alloc->i], TENSOR_PLACE(tensor), context);
 }
 
 /* The next meeting to check: of those that were made when the tensor came, the first. */
 static struct meeting *next_unchecked(const struct tensor *tensor)
 {
 	struct meeting *next = NULL;
-	for (struct meeting *meeting = tensor->meetings; meeting; meeting = meeting->next)
+	for (struct meeting *meeting = tensor->first_meeting; meeting; meeting = meeting->next)
 		if (meeting->end == 0 && !meeting->checked)
 			next = meeting;
 	return next;
@@ -124,7 +125,7 @@ static int check_all(struct device_alloc *alloc, int64_t *steps, const struct er
 	struct meeting *meeting = next_unchecked(tensor), *before;
 	for (; meeting; meeting = before) {
 		if (over->checking != meeting->other->handle)
-			reuse_check_begin(&over->check, alloc->device, &tensor->place, &over->wish,
+			reuse_check_begin(&over->check, alloc->device, TENSOR_PLACE(tensor), &over->wish,
 					  meeting->other);
 		over->checking = meeting->other->handle;
 		int status = reuse_check_step(&over->check, steps, context);
@@ -166,7 +167,7 @@ static int go_over(struct device_alloc *alloc, int64_t *steps, const struct erro
 		over->checking = 0;
 		overlap_leave(alloc->device, alloc->tensor);
 		count(alloc->device, alloc->tensor, -1);
-		alloc->tensor->place.address = alloc->tensor->place.npu = alloc->tensor->place.offset = NPUMEM_ANY;
+		tensor_set_nowhere(alloc->tensor);
 		status = begin_search(alloc, context);
 	} while (!status);
 	return status;
@@ -200,20 +201,19 @@ static void end_over(struct device_alloc *alloc)
 /* Takes free bytes: 0; 1 where there are none; -ENOMEM. */
 static int take_free(struct device *device, struct tensor *tensor, const struct device_request *request)
 {
-	struct npumem_place *place = &tensor->place;
-	uint64_t offset;
+	uint64_t offset, from = arena_from(tensor),
+			 align = (uint64_t)arena_align((int64_t)tensor->packed.align_bytes);
 	if (request->spec.address != NPUMEM_ANY)
-		return arena_reserve(device->arena, arena_from(place), arena_to(place) - arena_from(place),
-				     tensor);
-	int taken = arena_alloc(device->arena, (uint64_t)place->bytes_per_npu, (uint64_t)arena_align(place),
-				tensor, &offset);
+		return arena_reserve(device->arena, from, arena_to(tensor) - from, tensor);
+	int taken = arena_alloc(device->arena, (uint64_t)tensor_bytes_per_npu(tensor), align, tensor, &offset);
 	if (taken == 0)
-		put_at(device, place, (int64_t)offset);
+		put_at(device, tensor, (int64_t)offset);
 	return taken;
 }
 
 /* Finds bytes for a resolved tensor: free ones first; then, if asked, it has begun to look for others'. */
-static int place_tensor(struct device_alloc *alloc, const struct error_context *context)
+static int place_tensor(struct device_alloc *alloc, const struct npumem_place *place,
+			const struct error_context *context)
 {
 	struct device *device = alloc->device;
 	const struct device_request *request = &alloc->requests[alloc->i];
@@ -228,9 +228,9 @@ static int place_tensor(struct device_alloc *alloc, const struct error_context *
 	if (request->reuse == NPUMEM_IF_SAFE || request->reuse == NPUMEM_UNCHECKED)
 		return begin_over(alloc, context);
 	/* At an odd address a strided tensor may only share a quantum of the arena with its neighbour. */
-	if (request->spec.address != NPUMEM_ANY && !overlap_first(device, &tensor->place))
+	if (request->spec.address != NPUMEM_ANY && !overlap_first(device, place))
 		return enter(device, tensor, context);
-	return explain_no_room(device, request, &tensor->place, context);
+	return explain_no_room(device, request, place, context);
 }
 
 static int begin_tensor(struct device_alloc *alloc, const struct error_context *context)
@@ -247,12 +247,12 @@ static int begin_tensor(struct device_alloc *alloc, const struct error_context *
 	if (!tensor)
 		return heap_exhausted(context->error);
 	tensor->placing = true;
-	tensor->place = place;
+	tensor_set_place(tensor, &place);
 	tensor->reuse = request->reuse ? request->reuse : NPUMEM_NEVER;
 	tensor->dma_only = request->dma_only;
 	tensor->pinned = request->pinned || request->spec.address != NPUMEM_ANY;
 	alloc->tensor = tensor;
-	return place_tensor(alloc, context);
+	return place_tensor(alloc, &place, context);
 }
 
 static int place_one(struct device_alloc *alloc, int64_t *steps, const struct error_context *context)

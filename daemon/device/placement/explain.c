@@ -31,22 +31,23 @@ static int64_t room_of(const struct refusal *refusal)
 {
 	const struct device *device = refusal->device;
 	if (!refusal->fixed)
-		return (int64_t)arena_largest_fit(device->arena, (uint64_t)arena_align(refusal->place));
+		return (int64_t)arena_largest_fit(device->arena,
+						  (uint64_t)arena_align(refusal->place->align_bytes));
 	struct npumem_place rest = *refusal->place;
 	rest.bytes_per_npu = device->options.geometry.npu_bytes - rest.offset;
 	const struct tensor *next = overlap_first(device, &rest);
 	if (!next)
 		return rest.bytes_per_npu;
-	return next->place.offset > rest.offset ? next->place.offset - rest.offset : 0;
+	return tensor_offset(next) > rest.offset ? tensor_offset(next) - rest.offset : 0;
 }
 
 static void note_gap(void *ctx, int64_t from, int64_t to)
 {
 	struct refusal *refusal = ctx;
 	const struct npumem_place *place = refusal->place;
-	int64_t align = arena_align(place), at = (from + align - 1) / align * align;
+	int64_t align = arena_align(place->align_bytes), at = (from + align - 1) / align * align;
 	if (refusal->fixed)
-		at = (int64_t)arena_from(place) < from ? to : place->offset;
+		at = (int64_t)quanta_from(place->offset) < from ? to : place->offset;
 	refusal->compact |= to - at >= place->bytes_per_npu;
 }
 
@@ -112,7 +113,7 @@ static bool check_neighbour(void *ctx, struct tensor *other)
 	struct if_safe *if_safe = ctx;
 	const struct npumem_place *place = if_safe->refusal->place;
 	struct error_context quiet = {.error = NULL};
-	if (other->place.offset >= place_end(place) || place->offset >= place_end(&other->place))
+	if (tensor_offset(other) >= place_end(place) || place->offset >= tensor_end(other))
 		return true;
 	reuse_check_begin(&if_safe->check, if_safe->refusal->device, place, &if_safe->wish, other);
 	if_safe->status = reuse_check_step(&if_safe->check, &if_safe->steps, &quiet);
@@ -190,9 +191,9 @@ static int set_message(const struct refusal *refusal, int64_t free_bytes, int64_
 	const struct npumem_place *place = refusal->place;
 	if (!refusal->fixed && refusal->room < largest)
 		say(more, sizeof(more), " (%" PRId64 " at a multiple of %" PRId64 ")", refusal->room,
-		    arena_align(place));
+		    arena_align(place->align_bytes));
 	if (refusal->in_the_way) {
-		const struct npumem_place *other = &refusal->in_the_way->place;
+		const struct npumem_place *other = TENSOR_PLACE(refusal->in_the_way);
 		say(more, sizeof(more), "; in the way: %s, offsets %" PRId64 " to %" PRId64,
 		    error_context_name(context, refusal->in_the_way, name), other->offset, place_end(other) - 1);
 	}
@@ -224,8 +225,11 @@ int explain_no_room(struct device *device, const struct device_request *request,
 	refusal.room = room_of(&refusal);
 	if (refusal.fixed)
 		refusal.in_the_way = overlap_first(device, place);
-	find_better(&refusal);
-	ask_all(&refusal, free_bytes);
+	refusal.start_npu = NPUMEM_ANY;
+	if (!context->is_brief) {
+		find_better(&refusal);
+		ask_all(&refusal, free_bytes);
+	}
 	set_message(&refusal, free_bytes, largest, context);
 	npumem_error_number(error, "asked_bytes_per_npu", place->bytes_per_npu);
 	npumem_error_number(error, "free_bytes", free_bytes);
@@ -242,8 +246,8 @@ int explain_no_room(struct device *device, const struct device_request *request,
 	if (refusal.in_the_way) {
 		char name[ERROR_CONTEXT_NAME_BYTES];
 		npumem_error_text(error, "in_the_way", error_context_name(context, refusal.in_the_way, name));
-		npumem_error_number(error, "offset", refusal.in_the_way->place.offset);
-		npumem_error_number(error, "bytes", refusal.in_the_way->place.bytes_per_npu);
+		npumem_error_number(error, "offset", tensor_offset(refusal.in_the_way));
+		npumem_error_number(error, "bytes", tensor_bytes_per_npu(refusal.in_the_way));
 	}
 	return NPUMEM_RESOURCE_EXHAUSTED;
 }

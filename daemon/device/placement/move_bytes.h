@@ -13,4 +13,9 @@ void move_bytes_note(struct device *device, const struct device_move *moves, uns
  * has left where a tensor without data goes is forgotten. */
 void move_bytes_restore(struct device *device, bool something_lost);
 
+/* The words of kept.h, of a position and of n moves, each with a checksum: what they are made of is sound where it
+ * has the word that is kept. */
+uint64_t move_bytes_position_word(uint64_t position);
+uint64_t move_bytes_moves_word(const struct kept_move *moves, uint64_t n);
+
 #endif

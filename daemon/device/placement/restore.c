@@ -8,6 +8,7 @@
 #include "daemon/device/internal.h"
 #include "daemon/device/placement/move_bytes.h"
 #include "daemon/device/reuse/overlap.h"
+#include "daemon/device/tensors/changes.h"
 #include "daemon/device/reuse/reuse.h"
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/device/tensors/table.h"
@@ -19,13 +20,13 @@ _Static_assert(sizeof(struct device_saved) == 200, "no holes, and no more than a
 
 static void describe_view(const struct tensor *view, struct device_saved *saved)
 {
-	const struct npumem_place *place = &view->place;
+	const struct npumem_place *place = TENSOR_PLACE(view);
 	saved->base = view->base->handle;
-	saved->range = view->range;
+	saved->range = tensor_range(view);
 	saved->is_reshaped = view->is_reshaped;
 	if (!view->is_reshaped)
 		return;
-	saved->address = place->offset - view->base->place.offset;
+	saved->address = place->offset - tensor_offset(view->base);
 	saved->start_npu = place->start_npu;
 	saved->shape = place->shape;
 	saved->stride = place->stride;
@@ -33,7 +34,7 @@ static void describe_view(const struct tensor *view, struct device_saved *saved)
 
 static void describe_root(const struct tensor *tensor, struct device_saved *saved)
 {
-	const struct npumem_place *place = &tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(tensor);
 	saved->address = place->address;
 	saved->rows = place->rows;
 	saved->cols = place->cols;
@@ -45,12 +46,12 @@ static void describe_root(const struct tensor *tensor, struct device_saved *save
 	saved->is_sealed = tensor->sealed;
 	saved->is_dma_only = tensor->dma_only;
 	saved->is_pinned = tensor->pinned;
-	saved->is_guest = tensor->guest;
+	saved->is_guest = tensor_is_guest(tensor);
 }
 
 void device_describe(const struct device *device, const struct tensor *tensor, struct device_saved *saved)
 {
-	const struct npumem_place *place = &tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(tensor);
 	(void)device;
 	memset(saved, 0, sizeof(*saved));
 	saved->handle = tensor->handle;
@@ -100,10 +101,10 @@ static int place_root(const struct device *device, const struct device_saved *sa
 static int check_meetings(struct device *device, struct tensor *guest, const struct error_context *context)
 {
 	const struct reuse_wish wish = {.reuse = NPUMEM_UNCHECKED};
-	for (struct meeting *meeting = guest->meetings; meeting; meeting = meeting->next) {
+	for (struct meeting *meeting = guest->first_meeting; meeting; meeting = meeting->next) {
 		struct reuse_check check;
 		int64_t steps = INT64_MAX;
-		reuse_check_begin(&check, device, &guest->place, &wish, meeting->other);
+		reuse_check_begin(&check, device, TENSOR_PLACE(guest), &wish, meeting->other);
 		int status = reuse_check_step(&check, &steps, context);
 		if (status)
 			return status;
@@ -116,7 +117,7 @@ static int check_meetings(struct device *device, struct tensor *guest, const str
 
 static int enter_guest(struct device *device, struct tensor *guest, const struct error_context *context)
 {
-	int status = reuse_check_crowd(device, &guest->place, context);
+	int status = reuse_check_crowd(device, TENSOR_PLACE(guest), context);
 	if (status)
 		return status;
 	if (overlap_enter(device, guest))
@@ -129,21 +130,21 @@ static int enter_guest(struct device *device, struct tensor *guest, const struct
 
 static int enter_host(struct device *device, struct tensor *host, const struct error_context *context)
 {
-	const struct npumem_place *place = &host->place;
-	int status = arena_reserve(device->arena, arena_from(place), arena_to(place) - arena_from(place), host);
+	uint64_t from = arena_from(host);
+	int status = arena_reserve(device->arena, from, arena_to(host) - from, host);
 	if (status > 0)
 		return refuse(context, "another tensor has bytes of it");
 	return status;
 }
 
-static int enter_root(struct device *device, struct tensor *tensor, const struct error_context *context)
+static int enter_root(struct device *device, struct tensor *tensor, bool is_guest,
+		      const struct error_context *context)
 {
-	bool guest = tensor->guest;
-	tensor->guest = false;
-	int status = guest ? enter_guest(device, tensor, context) : enter_host(device, tensor, context);
+	int status = is_guest ? enter_guest(device, tensor, context) : enter_host(device, tensor, context);
 	if (status)
 		return status;
-	totals_add(&device->totals, &device->options.geometry, &tensor->place, 1);
+	totals_add(&device->totals, &device->options.geometry, tensor, 1);
+	overlap_count_immovable(device, tensor);
 	device->n_tensors++;
 	device->n_changes++;
 	return 0;
@@ -205,9 +206,9 @@ static int place_view(const struct device *device, const struct device_saved *sa
 	const struct tensor *root = device_find(device, saved->base);
 	if (!root || root->base)
 		return refuse(context, "it is a view of nothing");
-	int status = place_range(device, &root->place, &saved->range, place, context);
+	int status = place_range(device, TENSOR_PLACE(root), &saved->range, place, context);
 	if (!status && saved->is_reshaped)
-		status = place_reshaped(device, &root->place, saved, place, context);
+		status = place_reshaped(device, TENSOR_PLACE(root), saved, place, context);
 	return status;
 }
 
@@ -216,14 +217,14 @@ static int place_view(const struct device *device, const struct device_saved *sa
 static void fill(struct device *device, const struct device_saved *saved, const struct npumem_place *place,
 		 struct tensor *tensor)
 {
-	tensor->place = *place;
+	tensor_set_place(tensor, place);
 	tensor->base = device_find(device, saved->base);
 	tensor->reuse = tensor->base ? tensor->base->reuse : saved->reuse;
 	tensor->sealed = saved->is_sealed;
 	tensor->dma_only = saved->is_dma_only;
 	tensor->pinned = saved->is_pinned;
-	tensor->guest = saved->is_guest;
-	tensor->range = saved->range;
+	if (tensor->base)
+		tensor_set_range(tensor, &saved->range);
 	tensor->is_reshaped = saved->is_reshaped;
 	/* What was written is found out when it is asked for. */
 	tensor->touched = !tensor->base;
@@ -234,10 +235,12 @@ static int enter(struct device *device, const struct device_saved *saved, struct
 {
 	struct device_saved again;
 	device_describe(device, tensor, &again);
+	/* It is a guest when it has entered. */
+	again.is_guest = !tensor->base && saved->is_guest;
 	if (memcmp(&again, saved, sizeof(again)) || saved->reuse < NPUMEM_NEVER || saved->reuse > NPUMEM_UNCHECKED)
 		return refuse(context, "no tensor is described like this");
 	if (!tensor->base)
-		return enter_root(device, tensor, context);
+		return enter_root(device, tensor, saved->is_guest, context);
 	view_join(device, tensor, tensor->base);
 	return 0;
 }
@@ -258,7 +261,7 @@ int device_restore(struct device *device, const struct device_saved *saved, stru
 	fill(device, saved, &place, restored);
 	status = enter(device, saved, restored, context);
 	if (status)
-		table_take_back(device, restored);
+		table_take_back(restored);
 	else
 		*tensor = restored;
 	return status;
@@ -278,8 +281,8 @@ static bool keep_data(void *ctx, struct tensor *tensor)
 	struct scrub *scrub = ctx;
 	struct kind_mask mask;
 	uint64_t bits[KIND_MASK_WORDS];
-	kind_mask_init(&mask, &scrub->device->options.geometry, &tensor->place, tensor->place.offset, scrub->npu,
-		       KINDS_DATA);
+	kind_mask_init(&mask, &scrub->device->options.geometry, TENSOR_PLACE(tensor), tensor_offset(tensor),
+		       scrub->npu, KINDS_DATA);
 	kind_mask_bits(&mask, scrub->offset, scrub->n_words, bits);
 	for (unsigned i = 0; i < scrub->n_words; i++)
 		scrub->keep[i] |= bits[i];
@@ -294,19 +297,42 @@ static void scrub_npu(struct device *device, int64_t npu)
 		struct scrub scrub = {device, npu, offset, (unsigned)(bytes / 64), {0}};
 		overlap_each(device, offset, bytes, NULL, keep_data, &scrub);
 		local_scrub(&device->local, npu, offset, scrub.n_words, scrub.keep);
+		changes_made(device, npu, offset, bytes);
 	}
+}
+
+static bool has_marks(const uint64_t *marks, const struct arena_extent *extent)
+{
+	return bits_first_not(marks, false, extent->offset, extent->bytes) < extent->offset + extent->bytes;
+}
+
+/* What is marked in free room was left by a tensor that is gone. Only the marks are looked at. */
+static void clear_free(struct device *device, const struct arena_extent *extent)
+{
+	struct local *local = &device->local;
+	for (int64_t npu = 0; npu < device->options.geometry.n_npus; npu++) {
+		if (!has_marks(local_written(local, npu), extent) &&
+		    !(local->kept->may_be_damaged && has_marks(local_damaged(local, npu), extent)))
+			continue;
+		local_forget_moved(local, npu, (int64_t)extent->offset, (int64_t)extent->bytes);
+		changes_made(device, npu, (int64_t)extent->offset, (int64_t)extent->bytes);
+	}
+}
+
+static void clear_all_free(struct device *device)
+{
+	struct arena_extent extent;
+	for (uint64_t at = 0; arena_at(device->arena, at, &extent); at = extent.offset + extent.bytes)
+		if (!extent.taken)
+			clear_free(device, &extent);
 }
 
 void device_restore_end(struct device *device, bool scrub)
 {
+	overlap_settle_all(device);
 	move_bytes_restore(device, scrub);
+	clear_all_free(device);
 	for (int64_t npu = 0; scrub && npu < device->options.geometry.n_npus; npu++)
 		scrub_npu(device, npu);
 	local_recount(&device->local);
-	device_settle(device);
-}
-
-void device_settle(struct device *device)
-{
-	arena_settle(device->arena);
 }

@@ -45,14 +45,16 @@ void device_npus(const struct device *device, int64_t *npus)
 
 struct device_scan device_scan_of(const struct tensor *tensor)
 {
-	return (struct device_scan){tensor->place, tensor_all_written(tensor), !tensor_root(tensor)->touched};
+	return (struct device_scan){tensor_place(tensor), tensor_all_written(tensor),
+				    !tensor_root(tensor)->touched};
 }
 
 int64_t device_scan_cost(const struct device *device, const struct tensor *tensor)
 {
 	if (!tensor_root(tensor)->touched)
 		return 0;
-	return written_scan_cost(&tensor->place) * (!tensor_all_written(tensor) + (device->local.n_damaged > 0));
+	return written_scan_cost(TENSOR_PLACE(tensor)) *
+	       (!tensor_all_written(tensor) + (device->local.n_damaged > 0));
 }
 
 void device_scan(const struct device *device, const struct device_scan *scan, struct device_state *state)
@@ -78,7 +80,7 @@ void device_state(struct device *device, const struct tensor *tensor, struct dev
 void device_state_lending(const struct tensor *tensor, struct device_state *state)
 {
 	state->lends = state->borrows = false;
-	for (struct meeting *meeting = tensor_root(tensor)->meetings; meeting; meeting = meeting->next) {
+	for (struct meeting *meeting = tensor_root(tensor)->first_meeting; meeting; meeting = meeting->next) {
 		state->lends |= meeting->lends && !meeting->other->placing;
 		state->borrows |= meetings_twin(meeting)->lends && !meeting->other->placing;
 	}
@@ -95,10 +97,10 @@ static bool find_kind(void *ctx, struct tensor *tensor)
 {
 	struct finding *finding = ctx;
 	uint8_t kind = 0;
-	int64_t at = finding->offset - tensor->place.offset;
+	int64_t at = finding->offset - tensor_offset(tensor);
 	if (at < 0 || tensor->placing)
 		return true;
-	npumem_place_paint(finding->geometry, &tensor->place, finding->npu, at, at + 1, &kind);
+	npumem_place_paint(finding->geometry, TENSOR_PLACE(tensor), finding->npu, at, at + 1, &kind);
 	if (kind && finding->n < finding->most)
 		finding->owners[finding->n++] = (struct device_owner){tensor, (enum npumem_byte)kind};
 	return true;
@@ -111,26 +113,32 @@ unsigned device_at(struct device *device, int64_t npu, int64_t offset, struct de
 	return finding.n;
 }
 
-struct range {
-	int64_t from, to;
-	bool (*visit)(void *ctx, struct tensor *tensor);
-	void *ctx;
-};
-
 /* What shares only a quantum has none of the bytes. */
-static bool visit_exactly(void *ctx, struct tensor *tensor)
+static bool has_one_of(const struct tensor *tensor, int64_t from, int64_t to)
 {
-	const struct range *range = ctx;
-	if (tensor->placing || tensor->place.offset >= range->to || place_end(&tensor->place) <= range->from)
-		return true;
-	return range->visit(range->ctx, tensor);
+	return !tensor->placing && tensor_offset(tensor) < to && tensor_end(tensor) > from;
 }
 
-bool device_each_at(const struct device *device, int64_t offset, int64_t bytes,
+/* All tensors of one offset meet each other. */
+_Static_assert(DEVICE_VISITS_MAX > ARENA_QUANTUM * (MEETINGS_MAX + 1),
+	       "the tensors of a quantum are visited at once");
+
+bool device_each_at(const struct device *device, int64_t offset, int64_t *bytes,
 		    bool (*visit)(void *ctx, struct tensor *tensor), void *ctx)
 {
-	struct range range = {offset, offset + bytes, visit, ctx};
-	return overlap_each(device, offset, bytes, NULL, visit_exactly, &range);
+	struct overlap_cursor cursor = {.guests = false};
+	int64_t to = offset + *bytes;
+	unsigned n[2] = {0, 0};
+	struct tensor *tensor;
+	/* Hosts come in order of offset, then guests do: behind the first one too many nothing is visited. */
+	while ((tensor = overlap_next(device, offset, to - offset, &cursor))) {
+		if (n[cursor.guests]++ == DEVICE_VISITS_MAX)
+			to = (int64_t)(cursor.guests ? tensor->visit->quanta.from : arena_from(tensor));
+		else if (has_one_of(tensor, offset, to) && !visit(ctx, tensor))
+			return false;
+	}
+	*bytes = to - offset;
+	return true;
 }
 
 void device_peek(const struct device *device, int64_t npu, int64_t offset, int64_t bytes, uint8_t *to)
@@ -144,6 +152,7 @@ struct audit {
 	struct device *device;
 	const struct tensor *tensor;
 	struct npumem_blocks sums;
+	struct occupancy immovable;
 	int64_t written, n_tensors, n_views;
 	const char *wrong;
 };
@@ -154,12 +163,12 @@ static bool audit_neighbour(void *ctx, struct tensor *other)
 	struct intersect_range range;
 	if (audit->tensor->placing || other->placing)
 		return true;
-	if (intersect_first(&audit->device->options.geometry, &audit->tensor->place, KINDS_DATA, &other->place,
-			    KINDS_DATA, &range))
+	if (intersect_first(&audit->device->options.geometry, TENSOR_PLACE(audit->tensor), KINDS_DATA,
+			    TENSOR_PLACE(other), KINDS_DATA, &range))
 		audit->wrong = "a byte is data of two tensors";
-	else if (!other->guest && !audit->tensor->guest &&
-		 intersect_first(&audit->device->options.geometry, &audit->tensor->place, KINDS_FOOTPRINT,
-				 &other->place, KINDS_FOOTPRINT, &range))
+	else if (!tensor_is_guest(other) && !tensor_is_guest(audit->tensor) &&
+		 intersect_first(&audit->device->options.geometry, TENSOR_PLACE(audit->tensor), KINDS_FOOTPRINT,
+				 TENSOR_PLACE(other), KINDS_FOOTPRINT, &range))
 		audit->wrong = "two footprints meet, and neither is a guest";
 	return !audit->wrong;
 }
@@ -176,7 +185,7 @@ static bool audit_written(void *ctx, const struct runs_series *series)
 static const char *audit_tensor(struct audit *audit, const struct tensor *tensor)
 {
 	const struct npumem_geometry *geometry = &audit->device->options.geometry;
-	const struct npumem_place *place = &tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(tensor);
 	struct arena_extent extent;
 	audit->tensor = tensor;
 	if (place->offset < 0 || place_end(place) > geometry->npu_bytes)
@@ -185,17 +194,20 @@ static const char *audit_tensor(struct audit *audit, const struct tensor *tensor
 		audit->n_views++;
 		if (device_find(audit->device, tensor->base->handle) != tensor->base || tensor->base->base)
 			return "a view has no base";
-		if (place->offset < tensor->base->place.offset ||
-		    place_end(place) > place_end(&tensor->base->place))
+		if (place->offset < tensor_offset(tensor->base) || place_end(place) > tensor_end(tensor->base))
 			return "a view leaves its base";
 		return NULL;
 	}
 	audit->n_tensors++;
-	if (tensor->guest && !audit->device->has_stale_guests && !overlap_any(audit->device, tensor))
-		return "a guest meets nobody, and nobody knows";
-	for (uint64_t at = arena_from(place); at < arena_to(place); at = extent.offset + extent.bytes)
+	if (tensor_is_guest(tensor) && !overlap_any(audit->device, tensor))
+		return "a guest shares no quanta";
+	for (uint64_t at = arena_from(tensor); at < arena_to(tensor); at = extent.offset + extent.bytes)
 		if (!arena_at(audit->device->arena, at, &extent) || !extent.taken)
 			return "a tensor's bytes are free in the arena";
+	if (tensor->is_immovable != overlap_is_immovable(audit->device, tensor))
+		return "a tensor that cannot move is not counted as such, or one that can is";
+	if (tensor->is_immovable)
+		occupancy_add(&audit->immovable, geometry->npu_bytes, place->offset, place_end(place), 1);
 	audit->sums.data += place->blocks.data;
 	audit->sums.dummy += place->blocks.dummy;
 	audit->sums.padding += place->blocks.padding;
@@ -216,13 +228,16 @@ const char *device_check(struct device *device)
 		wrong = intervals_check(&device->guests);
 	/* Hidden ones too. */
 	for (uint32_t i = 0; i < device->n_slots && !wrong; i++)
-		if (device->slots[i].live && device->slots[i].tensor->place.offset != NPUMEM_ANY)
-			wrong = audit_tensor(&audit, device->slots[i].tensor);
+		if (slot_at(device, i)->slot == TENSOR_SLOT_LIVE &&
+		    slot_at(device, i)->packed.offset != NPUMEM_ANY)
+			wrong = audit_tensor(&audit, slot_at(device, i));
 	if (wrong)
 		return wrong;
 	if (memcmp(&audit.sums, &device->totals.blocks, sizeof(audit.sums)) ||
 	    audit.n_tensors != device->n_tensors || audit.n_views != device->n_views)
 		return "the running sums differ from the tensors";
+	if (memcmp(audit.immovable.change, device->immovable.change, sizeof(audit.immovable.change)))
+		return "the cells of what cannot move differ from the tensors";
 	for (int64_t npu = 0; npu < geometry->n_npus; npu++) {
 		written +=
 			(int64_t)bits_count(local_written(&device->local, npu), 0, (uint64_t)geometry->npu_bytes);

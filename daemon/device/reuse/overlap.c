@@ -9,9 +9,9 @@
 #include "daemon/device/reuse/overlap_count.h"
 #include "daemon/device/tensors/meetings.h"
 
-static struct tensor *tensor_of(struct interval *visit)
+static struct tensor *tensor_of(struct interval *quanta)
 {
-	return (struct tensor *)((char *)visit - offsetof(struct tensor, visit));
+	return ((struct tensor_visit *)(void *)((char *)quanta - offsetof(struct tensor_visit, quanta)))->guest;
 }
 
 /* The next guest of a walk, in order of offset; NULL: there is none. */
@@ -74,7 +74,7 @@ struct recount {
 static bool recount_one(void *ctx, struct tensor *tensor)
 {
 	struct recount *recount = ctx;
-	const struct npumem_place *a = &recount->tensor->place, *b = &tensor->place;
+	const struct npumem_place *a = TENSOR_PLACE(recount->tensor), *b = TENSOR_PLACE(tensor);
 	int64_t from = a->offset > b->offset ? a->offset : b->offset;
 	int64_t to = place_end(a) < place_end(b) ? place_end(a) : place_end(b);
 	recount->n++;
@@ -126,7 +126,7 @@ static void untag(struct device *device, uint64_t from, uint64_t to, const struc
 /* Has the bytes counted again that a coming or going tensor shares with others; the number of those. */
 static uint32_t recount_all(struct device *device, const struct tensor *tensor)
 {
-	const struct npumem_place *place = &tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(tensor);
 	struct recount recount = {.device = device, .tensor = tensor};
 	overlap_each(device, place->offset, place->bytes_per_npu, tensor, recount_one, &recount);
 	overlap_count_again(device, recount.from, recount.to);
@@ -146,7 +146,7 @@ struct joining {
 static bool join_one(void *ctx, struct tensor *other)
 {
 	const struct joining *joining = ctx;
-	return !share_offsets(&joining->guest->place, &other->place) ||
+	return !share_offsets(TENSOR_PLACE(joining->guest), TENSOR_PLACE(other)) ||
 	       meetings_add(joining->device->heap, joining->guest, other) == 0;
 }
 
@@ -154,7 +154,7 @@ static bool join_one(void *ctx, struct tensor *other)
 static int join_all(struct device *device, struct tensor *guest)
 {
 	struct joining joining = {device, guest};
-	if (overlap_each(device, guest->place.offset, guest->place.bytes_per_npu, guest, join_one, &joining))
+	if (overlap_each(device, tensor_offset(guest), tensor_bytes_per_npu(guest), guest, join_one, &joining))
 		return 0;
 	meetings_end(device->heap, guest);
 	return -ENOMEM;
@@ -174,9 +174,12 @@ void overlap_deinit(struct device *device)
 
 int overlap_enter(struct device *device, struct tensor *guest)
 {
-	uint64_t from = arena_from(&guest->place), to = arena_to(&guest->place);
-	if (overlap_count_begin(device))
+	uint64_t from = arena_from(guest), to = arena_to(guest);
+	struct tensor_visit *visit = heap_alloc(device->heap, sizeof(*visit));
+	if (!visit || overlap_count_begin(device)) {
+		heap_free(device->heap, visit);
 		return -ENOMEM;
+	}
 	/* Each pair of tensors cuts at most two blocks when the first of them goes. */
 	uint32_t n = recount_all(device, guest), entries = 2 * n + 2;
 	if (arena_prepare(device->arena, entries))
@@ -186,26 +189,61 @@ int overlap_enter(struct device *device, struct tensor *guest)
 	if (take_gaps(device, from, to, guest))
 		goto no_gaps;
 	untag(device, from, to, guest);
-	guest->prepared = entries;
-	guest->guest = true;
-	guest->visit = (struct interval){.from = from, .to = to, .id = guest->handle};
-	intervals_add(&device->guests, &guest->visit);
-	device->has_stale_guests |= n == 0;
+	*visit = (struct tensor_visit){
+		.quanta = {.from = from, .to = to, .id = guest->handle}, .guest = guest, .prepared = entries};
+	guest->visit = visit;
+	intervals_add(&device->guests, &visit->quanta);
 	return 0;
 no_gaps:
 	meetings_end(device->heap, guest);
 no_links:
 	arena_unprepare(device->arena, entries);
 no_entries:
+	heap_free(device->heap, visit);
 	clear_up(device);
 	return -ENOMEM;
 }
 
+/* ---- what cannot be moved ---- */
+
+bool overlap_is_immovable(const struct device *device, const struct tensor *tensor)
+{
+	return tensor->pinned || overlap_any(device, tensor);
+}
+
+static void set_immovable(struct device *device, struct tensor *tensor, bool is_immovable)
+{
+	if (tensor->is_immovable == is_immovable)
+		return;
+	tensor->is_immovable = is_immovable;
+	occupancy_add(&device->immovable, device->options.geometry.npu_bytes, tensor_offset(tensor),
+		      tensor_end(tensor), is_immovable ? 1 : -1);
+}
+
+static bool recount_immovable(void *ctx, struct tensor *tensor)
+{
+	struct device *device = ctx;
+	set_immovable(device, tensor, overlap_is_immovable(device, tensor));
+	return true;
+}
+
+void overlap_count_immovable(struct device *device, struct tensor *tensor)
+{
+	recount_immovable(device, tensor);
+	if (device->guests.root)
+		overlap_each(device, tensor_offset(tensor), tensor_bytes_per_npu(tensor), tensor,
+			     recount_immovable, device);
+}
+
+/* ---- leaving ---- */
+
 static void end_visit(struct device *device, struct tensor *guest)
 {
-	arena_unprepare(device->arena, guest->prepared);
-	guest->guest = false;
-	intervals_remove(&device->guests, &guest->visit);
+	struct tensor_visit *visit = guest->visit;
+	arena_unprepare(device->arena, visit->prepared);
+	guest->visit = NULL;
+	intervals_remove(&device->guests, &visit->quanta);
+	heap_free(device->heap, visit);
 	clear_up(device);
 }
 
@@ -230,27 +268,59 @@ static void release_gaps(struct device *device, uint64_t from, uint64_t to, cons
 	for (struct tensor *guest; (guest = next_guest(&walk));) {
 		if (guest == leaving)
 			continue;
-		if (at < guest->visit.from)
-			release_gap(device, at, guest->visit.from, leaving);
-		at = guest->visit.to > at ? guest->visit.to : at;
+		const struct interval *quanta = &guest->visit->quanta;
+		if (at < quanta->from)
+			release_gap(device, at, quanta->from, leaving);
+		at = quanta->to > at ? quanta->to : at;
 	}
 	if (at < to)
 		release_gap(device, at, to, leaving);
 }
 
+void overlap_settle(struct device *device, struct tensor *tensor)
+{
+	uint64_t from = arena_from(tensor), to = arena_to(tensor);
+	if (!tensor_is_guest(tensor) || overlap_any(device, tensor))
+		return;
+	/* The cuts at its ends have entries set aside, for when it goes: they are made now. */
+	arena_join(device->arena, from, to - from, tensor);
+	end_visit(device, tensor);
+}
+
+void overlap_settle_all(struct device *device)
+{
+	struct overlap_cursor cursor = {.guests = true};
+	struct tensor *guest;
+	while ((guest = overlap_next(device, 0, device->options.geometry.npu_bytes, &cursor)))
+		overlap_settle(device, guest);
+}
+
+/* The tensors that a leaving one shared quanta with. */
+static void settle_neighbours(struct device *device, const struct npumem_place *place)
+{
+	struct overlap_cursor cursor = {.guests = false};
+	struct tensor *other;
+	while ((other = overlap_next(device, place->offset, place->bytes_per_npu, &cursor))) {
+		recount_immovable(device, other);
+		overlap_settle(device, other);
+	}
+}
+
 void overlap_leave(struct device *device, struct tensor *tensor)
 {
-	uint64_t from = arena_from(&tensor->place), to = arena_to(&tensor->place);
+	uint64_t from = arena_from(tensor), to = arena_to(tensor);
+	set_immovable(device, tensor, false);
 	if (!device->guests.root) {
 		arena_release(device->arena, from, to - from);
 		return;
 	}
-	device->has_stale_guests |= recount_all(device, tensor) > 0;
+	recount_all(device, tensor);
 	meetings_end(device->heap, tensor);
 	release_gaps(device, from, to, tensor);
 	untag(device, from, to, tensor);
-	if (tensor->guest)
+	if (tensor_is_guest(tensor))
 		end_visit(device, tensor);
+	settle_neighbours(device, TENSOR_PLACE(tensor));
 }
 
 static bool stop(void *ctx, struct tensor *tensor)
@@ -262,12 +332,12 @@ static bool stop(void *ctx, struct tensor *tensor)
 
 bool overlap_any(const struct device *device, const struct tensor *tensor)
 {
-	const struct npumem_place *place = &tensor->place;
 	struct intervals_walk walk;
-	if (tensor->guest)
-		return !overlap_each(device, place->offset, place->bytes_per_npu, tensor, stop, NULL);
+	if (tensor_is_guest(tensor))
+		return !overlap_each(device, tensor_offset(tensor), tensor_bytes_per_npu(tensor), tensor, stop,
+				     NULL);
 	/* Two hosts never meet. */
-	intervals_begin(&device->guests, arena_from(place), arena_to(place), &walk);
+	intervals_begin(&device->guests, arena_from(tensor), arena_to(tensor), &walk);
 	return intervals_next(&walk);
 }
 
@@ -279,38 +349,14 @@ struct tensor *overlap_first(const struct device *device, const struct npumem_pl
 	struct intervals_walk walk;
 	for (; !first && extent.offset < to && arena_at(device->arena, extent.offset, &extent);
 	     extent.offset += extent.bytes)
-		if (extent.tag && share_offsets(&((struct tensor *)extent.tag)->place, place))
+		if (extent.tag && share_offsets(TENSOR_PLACE(((struct tensor *)extent.tag)), place))
 			first = extent.tag;
 	/* Several may start in the same quantum, in any order. */
 	intervals_begin(&device->guests, (uint64_t)place->offset, to, &walk);
-	while ((guest = next_guest(&walk)) && !(first && (int64_t)guest->visit.from >= first->place.offset))
-		if (share_offsets(&guest->place, place) && (!first || guest->place.offset < first->place.offset))
+	while ((guest = next_guest(&walk)) &&
+	       !(first && (int64_t)guest->visit->quanta.from >= tensor_offset(first)))
+		if (share_offsets(TENSOR_PLACE(guest), place) &&
+		    (!first || tensor_offset(guest) < tensor_offset(first)))
 			first = guest;
 	return first;
-}
-
-int overlap_settle(struct device *device)
-{
-	/* Giving back may cut two blocks, taking again needs two entries. */
-	enum { ENTRIES = 4 };
-	struct intervals_walk walk;
-	if (!device->has_stale_guests)
-		return 0;
-	intervals_begin(&device->guests, 0, UINT64_MAX, &walk);
-	for (struct tensor *guest; (guest = next_guest(&walk));) {
-		uint64_t from = arena_from(&guest->place), to = arena_to(&guest->place);
-		if (overlap_any(device, guest))
-			continue;
-		if (arena_prepare(device->arena, ENTRIES))
-			return -ENOMEM;
-		arena_release(device->arena, from, to - from);
-		arena_unprepare(device->arena, ENTRIES);
-		end_visit(device, guest);
-		if (arena_reserve(device->arena, from, to - from, guest))
-			assert(!"overlap_settle: entries were set aside");
-		/* It met nobody, so that all others lie before it or behind. */
-		intervals_begin(&device->guests, to, UINT64_MAX, &walk);
-	}
-	device->has_stale_guests = false;
-	return 0;
 }

@@ -100,7 +100,7 @@ struct window {
 
 static bool is_in(const struct window *window, const struct tensor *tensor)
 {
-	return tensor->place.offset < window->at + OVERLAP_WINDOW_BYTES && place_end(&tensor->place) > window->at;
+	return tensor_offset(tensor) < window->at + OVERLAP_WINDOW_BYTES && tensor_end(tensor) > window->at;
 }
 
 static bool cut_groups(void *ctx, struct tensor *tensor)
@@ -110,7 +110,7 @@ static bool cut_groups(void *ctx, struct tensor *tensor)
 	window->n_tensors++;
 	if (!is_in(window, tensor))
 		return true;
-	for (unsigned i = kind_mask_cuts(window->geometry, &tensor->place, KIND_MASK_EACH, cuts); i-- > 0;)
+	for (unsigned i = kind_mask_cuts(window->geometry, TENSOR_PLACE(tensor), KIND_MASK_EACH, cuts); i-- > 0;)
 		window->windows->group_of[cuts[i]] = 1;
 	return true;
 }
@@ -171,9 +171,9 @@ static bool put_tensor(void *ctx, struct tensor *tensor)
 	if (!is_in(window, tensor))
 		return true;
 	npu_groups_init(&groups, window->geometry);
-	npu_groups_cut(&groups, window->geometry, &tensor->place, KIND_MASK_EACH);
+	npu_groups_cut(&groups, window->geometry, TENSOR_PLACE(tensor), KIND_MASK_EACH);
 	for (unsigned i = 0; i < groups.n; i++)
-		put_group(window, &tensor->place, groups.first[i], groups.first[i + 1]);
+		put_group(window, TENSOR_PLACE(tensor), groups.first[i], groups.first[i + 1]);
 	return true;
 }
 

@@ -19,7 +19,7 @@ struct crowd {
 static bool count_meeting(void *ctx, struct tensor *tensor)
 {
 	struct crowd *crowd = ctx;
-	if (tensor->place.offset >= place_end(crowd->place) || crowd->place->offset >= place_end(&tensor->place))
+	if (tensor_offset(tensor) >= place_end(crowd->place) || crowd->place->offset >= tensor_end(tensor))
 		return true;
 	if (tensor->n_meetings == MEETINGS_MAX)
 		crowd->full = tensor;
@@ -82,7 +82,7 @@ static int refuse_padding(const struct reuse_check *check, const struct error_co
 static int refuse_writer(const struct reuse_check *check, const struct error_context *context)
 {
 	const struct npumem_geometry *geometry = &check->device->options.geometry;
-	const struct npumem_place *place = check->place, *other = &check->other->place;
+	const struct npumem_place *place = &check->place, *other = &check->other_place;
 	struct intersect_range range = {.npu = 0};
 	if (!intersect_first(geometry, place, KINDS_DATA, other, KINDS_FOOTPRINT, &range))
 		intersect_first(geometry, place, KINDS_FOOTPRINT, other, KINDS_DATA, &range);
@@ -103,7 +103,7 @@ enum { TAKEN, DATA_OVER_DATA, LENDS, BORROWS, DONE };
 static void ask(struct reuse_check *check, unsigned question)
 {
 	const struct npumem_geometry *geometry = &check->device->options.geometry;
-	const struct npumem_place *place = check->place, *other = &check->other->place;
+	const struct npumem_place *place = &check->place, *other = &check->other_place;
 	bool if_safe = check->wish.reuse == NPUMEM_IF_SAFE;
 	check->question = question;
 	if (question == TAKEN)
@@ -121,7 +121,8 @@ void reuse_check_begin(struct reuse_check *check, const struct device *device, c
 		       const struct reuse_wish *wish, const struct tensor *other)
 {
 	check->device = device;
-	check->place = place;
+	check->place = *place;
+	check->other_place = tensor_place(other);
 	check->wish = *wish;
 	check->other = other;
 	check->lends = check->borrows = false;

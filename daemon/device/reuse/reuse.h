@@ -23,7 +23,7 @@ int reuse_check_crowd(const struct device *device, const struct npumem_place *pl
  * when the answer is 0: whether an empty block of the new one has data of the other, or the other way round. */
 struct reuse_check {
 	const struct device *device;
-	const struct npumem_place *place;
+	struct npumem_place place, other_place;
 	const struct tensor *other;
 	struct reuse_wish wish;
 	unsigned question;
@@ -32,7 +32,7 @@ struct reuse_check {
 	bool lends, borrows;
 };
 
-/* Begins to check a placed tensor against one whose offsets it meets; both stay until the last step. */
+/* Begins to check a place against a tensor whose offsets it meets; both stay as they are until the last step. */
 void reuse_check_begin(struct reuse_check *check, const struct device *device, const struct npumem_place *place,
 		       const struct reuse_wish *wish, const struct tensor *other);
 

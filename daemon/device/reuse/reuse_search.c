@@ -166,7 +166,7 @@ static void add_tensor(struct reuse_search *search, const struct tensor *tensor,
 {
 	const struct npumem_geometry *geometry = &search->device->options.geometry;
 	const struct reuse_search_part *part = &search->parts[search->part];
-	const struct npumem_place *place = &tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(tensor);
 	bool hard = is_hard(search, tensor);
 	unsigned kinds = hard					? KINDS_FOOTPRINT
 			 : search->wish.reuse == NPUMEM_IF_SAFE ? KINDS_DATA | NPUMEM_BYTE_PADDING

@@ -47,7 +47,7 @@ static bool tell_series(void *ctx, const struct runs_series *series)
 void changes_tell_elements(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count)
 {
 	const struct tensor *root = tensor_root(tensor);
-	int64_t elements = npumem_place_elements(&tensor->place);
+	int64_t elements = tensor_elements(tensor);
 
 	if (!changes_are_told(device))
 		return;
@@ -56,9 +56,9 @@ void changes_tell_elements(const struct device *device, const struct tensor *ten
 	if (count < 0 || count > elements - first)
 		count = elements - first;
 	if (count == elements)
-		changes_tell_place(device, &root->place, false);
+		changes_tell_place(device, TENSOR_PLACE(root), false);
 	else if (count)
-		runs_each_of(&device->options.geometry, &tensor->place, first, count, tell_series,
+		runs_each_of(&device->options.geometry, TENSOR_PLACE(tensor), first, count, tell_series,
 			     (void *)(uintptr_t)device);
 }
 
@@ -68,13 +68,85 @@ void changes_tell_kept(const struct device *device)
 		tell(device, device->local.kept, sizeof(*device->local.kept));
 }
 
+/* ---- after ---- */
+
+void changes_made_kept(const struct device *device, const void *from, size_t bytes)
+{
+	uint64_t off = (uint64_t)((const uint8_t *)from - (const uint8_t *)device->local.kept);
+
+	if (changes_are_told_after(device))
+		device->changes.after(device->changes.after_ctx, off, bytes);
+}
+
+void changes_made(const struct device *device, int64_t npu, int64_t offset, int64_t bytes)
+{
+	const struct local *local = &device->local;
+	int64_t first = offset / 64, n = (offset + bytes - 1) / 64 - first + 1;
+
+	if (!changes_are_told_after(device) || bytes <= 0)
+		return;
+	changes_made_kept(device, local_at(local, npu, offset), (size_t)bytes);
+	changes_made_kept(device, &local_written(local, npu)[first], (size_t)n * sizeof(uint64_t));
+	if (local->kept->may_be_damaged) {
+		changes_made_kept(device, &local->kept->may_be_damaged, sizeof(local->kept->may_be_damaged));
+		changes_made_kept(device, &local_damaged(local, npu)[first], (size_t)n * sizeof(uint64_t));
+	}
+	device_give_way(device);
+}
+
+void changes_made_place(const struct device *device, const struct npumem_place *place, bool everywhere)
+{
+	int64_t n_npus = device->options.geometry.n_npus, from = 0, to = n_npus;
+
+	if (!changes_are_told_after(device))
+		return;
+	if (!everywhere && place->channels_per_npu == 1) {
+		from = place->start_npu;
+		to = from + place->shape.c;
+	}
+	for (int64_t npu = from; npu < to; npu++)
+		changes_made(device, npu, place->offset, place->bytes_per_npu);
+}
+
+static bool made_series(void *ctx, const struct runs_series *series)
+{
+	changes_made(ctx, series->npu, series->offset, (series->n - 1) * series->pitch + series->bytes);
+	return true;
+}
+
+void changes_made_elements(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count)
+{
+	int64_t elements = tensor_elements(tensor);
+
+	if (!changes_are_told_after(device))
+		return;
+	if (first < 0 || first > elements)
+		first = 0, count = -1;
+	if (count < 0 || count > elements - first)
+		count = elements - first;
+	if (count == elements && !tensor->base)
+		changes_made_place(device, TENSOR_PLACE(tensor), false);
+	else if (count)
+		runs_each_of(&device->options.geometry, TENSOR_PLACE(tensor), first, count, made_series,
+			     (void *)(uintptr_t)device);
+}
+
+/* A copy of the bytes and their bits, and of each stretch what it takes to begin one. */
+static int64_t made_cost(const struct device *device, const struct npumem_place *place, int64_t n)
+{
+	enum { STRETCH_STEPS = 400, BYTES_PER_STEP = 2 };
+	int64_t n_npus = device->options.geometry.n_npus, stretches = n < n_npus ? n : n_npus;
+	return stretches * STRETCH_STEPS + n * place->word_bytes / BYTES_PER_STEP;
+}
+
 int64_t changes_cost(const struct device *device, const struct tensor *tensor, int64_t n)
 {
 	enum { PAGE_BYTES = 4096, PAGE_STEPS = 1600, PAGES_MIN = 3 /* of bytes and their bits */ };
-	const struct npumem_place *place = &tensor_root(tensor)->place;
-
-	if (!changes_are_told(device))
+	if (!changes_are_told(device) && !changes_are_told_after(device))
 		return 0;
+	const struct npumem_place *place = TENSOR_PLACE(tensor_root(tensor));
+	if (!changes_are_told(device))
+		return made_cost(device, place, n);
 	int64_t pages = device->options.geometry.n_npus * (place->bytes_per_npu / PAGE_BYTES + PAGES_MIN);
 	return (n < pages / PAGES_MIN ? n * PAGES_MIN : pages) * PAGE_STEPS;
 }
@@ -85,6 +157,12 @@ void device_tell(struct device *device, void (*before)(void *ctx, uint64_t off, 
 	device->changes.ctx = ctx;
 	atomic_store_explicit(&device->changes.is_on, true, memory_order_release);
 	changes_tell_kept(device);
+}
+
+void device_tell_after(struct device *device, void (*after)(void *ctx, uint64_t off, uint64_t bytes), void *ctx)
+{
+	device->changes.after_ctx = ctx;
+	device->changes.after = after;
 }
 
 void device_tell_no_more(struct device *device)

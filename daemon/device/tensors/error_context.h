@@ -12,6 +12,7 @@ struct error_context {
 	/* Writes a name for `tensor` that this context may see. NULL: "tensor #<handle>". */
 	void (*name)(void *ctx, const struct tensor *tensor, char *buffer, size_t bytes);
 	void *ctx;
+	bool is_brief; /* no advice that takes long to find: the same may be asked often */
 };
 
 enum { ERROR_CONTEXT_NAME_BYTES = NPUMEM_FIELD_TEXT_BYTES };

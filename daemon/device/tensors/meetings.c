@@ -12,10 +12,10 @@ struct pair {
 static void link_in(struct pair *pair, uint8_t end, struct tensor *tensor, struct tensor *other)
 {
 	struct meeting *meeting = &pair->ends[end];
-	*meeting = (struct meeting){.other = other, .next = tensor->meetings, .end = end};
-	if (tensor->meetings)
-		tensor->meetings->prev = meeting;
-	tensor->meetings = meeting;
+	*meeting = (struct meeting){.other = other, .next = tensor->first_meeting, .end = end};
+	if (tensor->first_meeting)
+		tensor->first_meeting->prev = meeting;
+	tensor->first_meeting = meeting;
 	tensor->n_meetings++;
 }
 
@@ -24,7 +24,7 @@ static void link_out(struct tensor *tensor, struct meeting *meeting)
 	if (meeting->prev)
 		meeting->prev->next = meeting->next;
 	else
-		tensor->meetings = meeting->next;
+		tensor->first_meeting = meeting->next;
 	if (meeting->next)
 		meeting->next->prev = meeting->prev;
 	tensor->n_meetings--;
@@ -43,8 +43,8 @@ int meetings_add(const struct heap *heap, struct tensor *later, struct tensor *o
 
 void meetings_end(const struct heap *heap, struct tensor *tensor)
 {
-	while (tensor->meetings) {
-		struct meeting *meeting = tensor->meetings;
+	while (tensor->first_meeting) {
+		struct meeting *meeting = tensor->first_meeting;
 		struct pair *pair = (struct pair *)(meeting - meeting->end);
 		link_out(tensor, meeting);
 		link_out(meeting->other, meetings_twin(meeting));

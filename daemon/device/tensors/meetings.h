@@ -40,7 +40,7 @@ static inline struct meeting *meetings_twin(struct meeting *meeting)
  * order. O(1). */
 static inline const struct meeting *meetings_first(const struct tensor *tensor)
 {
-	return tensor_root(tensor)->meetings;
+	return tensor_root(tensor)->first_meeting;
 }
 
 /* Joins a root that came with one that was there; they have no meeting yet, and both fewer than MEETINGS_MAX. 0 or

@@ -11,12 +11,12 @@ void table_remove(struct device *device, struct tensor *tensor);
 
 /* Whether a handle can be given again to the tensor that had it: its slot is there, and neither used nor to be. */
 bool table_can_put(const struct device *device, uint64_t handle);
-/* As table_add, under this handle, which can. */
+/* A zeroed tensor under this handle, which can. */
 struct tensor *table_put(struct device *device, uint64_t handle);
 /* Undoes that: its slot is neither used nor to be. */
-void table_take_back(struct device *device, struct tensor *tensor);
+void table_take_back(struct tensor *tensor);
 
-/* Frees every struct, those of live tensors too. */
+/* Frees every struct, and what live tensors hold. */
 void table_deinit(struct device *device);
 
 #endif

@@ -15,28 +15,30 @@ void totals_deinit(struct totals *totals, const struct heap *heap)
 	heap_free(heap, totals->differences);
 }
 
-void totals_add(struct totals *totals, const struct npumem_geometry *geometry, const struct npumem_place *place,
+void totals_add(struct totals *totals, const struct npumem_geometry *geometry, const struct tensor *tensor,
 		int64_t sign)
 {
-	int64_t bytes = sign * place->words_n * place->shape.h * place->shape.w * place->word_bytes;
-	int64_t n_npus = geometry->n_npus, end = place->start_npu + place->shape.c % n_npus;
-	totals->blocks.data += sign * place->blocks.data;
-	totals->blocks.dummy += sign * place->blocks.dummy;
-	totals->blocks.padding += sign * place->blocks.padding;
-	totals->blocks.empty += sign * place->blocks.empty;
+	const struct tensor_packed *packed = &tensor->packed;
+	int64_t w = packed->shape.w, data = tensor_data_bytes(tensor);
+	int64_t bytes = sign * tensor_words_n(tensor) * packed->shape.h * w * packed->word_bytes;
+	int64_t n_npus = geometry->n_npus, start = packed->start_npu, end = start + packed->shape.c % n_npus;
+	totals->blocks.data += sign * data;
+	totals->blocks.dummy += sign * (tensor_filled_bytes(tensor) - data);
+	totals->blocks.padding += sign * (int64_t)packed->padding;
+	totals->blocks.empty += sign * (int64_t)packed->empty;
 	/* Whole rounds of channels are the same on every NPU; the rest goes round at most once. */
-	totals->everywhere += place->shape.c / n_npus * bytes;
-	totals->differences[place->start_npu] += bytes;
+	totals->everywhere += packed->shape.c / n_npus * bytes;
+	totals->differences[start] += bytes;
 	if (end > n_npus) {
 		totals->differences[0] += bytes;
 		end -= n_npus;
 	}
 	totals->differences[end] -= bytes;
-	if (place->last_w == place->shape.w)
+	if (packed->last_w == w)
 		return;
 	/* The last channel of a matrix may be narrower. */
-	int64_t last = (place->start_npu + place->shape.c - 1) % n_npus;
-	bytes = bytes / place->shape.w * (place->shape.w - place->last_w);
+	int64_t last = (start + packed->shape.c - 1) % n_npus;
+	bytes = bytes / w * (w - packed->last_w);
 	totals->differences[last] -= bytes;
 	totals->differences[last + 1] += bytes;
 }

@@ -5,6 +5,7 @@
 #include <npumem/layout.h>
 
 #include "daemon/device/memory/heap.h"
+#include "daemon/device/tensors/tensor.h"
 
 struct totals {
 	struct npumem_blocks blocks; /* views not counted; bytes of several tensors once for each */
@@ -19,8 +20,8 @@ struct totals {
 int totals_init(struct totals *totals, const struct heap *heap, const struct npumem_geometry *geometry);
 void totals_deinit(struct totals *totals, const struct heap *heap);
 
-/* `sign`: 1 for one that comes, -1 for one that goes. */
-void totals_add(struct totals *totals, const struct npumem_geometry *geometry, const struct npumem_place *place,
+/* `sign`: 1 for a root that comes, -1 for one that goes. */
+void totals_add(struct totals *totals, const struct npumem_geometry *geometry, const struct tensor *tensor,
 		int64_t sign);
 
 /* Bytes of data and dummies on each NPU; `npus` has n_npus. */

@@ -50,7 +50,7 @@ void view_join(struct device *device, struct tensor *view, struct tensor *root)
 {
 	view->base = root;
 	view->reuse = root->reuse;
-	DL_PREPEND2(root->views, view, prev_view, next_view);
+	DL_PREPEND2(root->first_view, view, prev_view, next_view);
 	device->n_views++;
 }
 
@@ -60,8 +60,8 @@ static int add_view(struct device *device, struct tensor *of, const struct npume
 	struct tensor *view = table_add(device);
 	if (!view)
 		return heap_exhausted(context->error);
-	view->place = *place;
-	view->range = *range;
+	tensor_set_place(view, place);
+	tensor_set_range(view, range);
 	view->is_reshaped = of->is_reshaped;
 	view_join(device, view, tensor_root(of));
 	*out = view;
@@ -108,7 +108,7 @@ static struct tensor_range range_of_slice(const struct tensor *base, const struc
 {
 	struct tensor_range whole = tensor_range(base), range = whole;
 	const struct npumem_dims *from = &slice->from, *to = &slice->to;
-	int64_t packed = base->place.lanes;
+	int64_t packed = base->packed.lanes;
 	if (base->is_reshaped)
 		return whole;
 	range.from.n += from->n / packed;
@@ -156,7 +156,7 @@ int device_view_slice(struct device *device, struct tensor *base, const struct d
 		      struct tensor **view, const struct error_context *context)
 {
 	struct npumem_place place;
-	int status = view_slice_place(&device->options.geometry, &base->place, slice, &place, context);
+	int status = view_slice_place(&device->options.geometry, TENSOR_PLACE(base), slice, &place, context);
 	if (status)
 		return status;
 	struct tensor_range range = range_of_slice(base, slice);
@@ -252,7 +252,7 @@ static int check_reshape(const struct npumem_place *place, const struct npumem_d
 int device_view_reshape(struct device *device, struct tensor *base, const struct npumem_dims *shape,
 			struct tensor **view, const struct error_context *context)
 {
-	struct npumem_place place = base->place;
+	struct npumem_place place = tensor_place(base);
 	struct axes from = {.n = 0}, to = {.n = 0};
 	int status = check_reshape(&place, shape, context);
 	if (status)

@@ -182,10 +182,10 @@ static int refuse(const struct device *device, const struct tensor *tensor, cons
 int written_check(const struct device *device, struct tensor *tensor, int64_t first, int64_t count,
 		  const struct written_watch *watch, const struct error_context *context)
 {
-	const struct part part = {&device->options.geometry, &tensor->place, first, count, watch};
-	struct hole hole = {.local = &device->local, .look = {.device = device, .watch = watch}};
 	if (tensor_all_written(tensor))
 		return 0;
+	const struct part part = {&device->options.geometry, TENSOR_PLACE(tensor), first, count, watch};
+	struct hole hole = {.local = &device->local, .look = {.device = device, .watch = watch}};
 	if (!part_each(&part, has_no_hole, &hole))
 		return refuse(device, tensor, &part, &hole, context);
 	if (part_is_all(&part))
@@ -196,7 +196,10 @@ int written_check(const struct device *device, struct tensor *tensor, int64_t fi
 int64_t written_damaged(const struct device *device, const struct tensor *tensor, int64_t first, int64_t count,
 			const struct written_watch *watch, int64_t *lost)
 {
-	const struct part part = {&device->options.geometry, &tensor->place, first, count, watch};
+	*lost = 0;
+	if (!device->local.n_damaged)
+		return 0;
+	const struct part part = {&device->options.geometry, TENSOR_PLACE(tensor), first, count, watch};
 	return damaged_of(device, &part, lost);
 }
 
@@ -217,6 +220,6 @@ int written_refuse_lost(const struct tensor *tensor, int64_t lost, const struct 
 void written_doubt(struct tensor *root)
 {
 	atomic_store_explicit(&root->all_written, false, memory_order_relaxed);
-	for (struct tensor *view = root->views; view; view = view->next_view)
-		atomic_store_explicit(&view->all_written, false, memory_order_relaxed);
+	/* And of all its views, however many they are. */
+	atomic_fetch_add_explicit(&root->doubts, 1, memory_order_relaxed);
 }

@@ -22,7 +22,10 @@ static inline bool written_is_known(const struct device *device, const struct te
 /* All of its data is marked as written. */
 static inline void written_note(struct tensor *tensor)
 {
-	atomic_store_explicit(&tensor->all_written, true, memory_order_relaxed);
+	uint64_t doubts = atomic_load_explicit(&tensor_root(tensor)->doubts, memory_order_relaxed);
+
+	atomic_store_explicit(&tensor->doubts, doubts, memory_order_relaxed);
+	atomic_store_explicit(&tensor->all_written, true, memory_order_release);
 }
 
 /* What was known to be written of a root may no longer be: of itself, and of what shares bytes with it. */

@@ -1,65 +1,88 @@
-/* What the loop comes to: calls whose turn has come, and peers whose held calls may be let go. Invariant: while
- * there are some, somebody settles, or rpc->wake was called. Does not know what a call waits for (resolve.h). */
+/* Ready calls, and peers whose held calls may be resolved, are work of their users in service->queue. Nothing here
+ * is called back from below: what becomes possible is queued, and the loop runs it, or advance_settle where there
+ * is no loop. Does not know what a call waits for (order/gate.h). */
 #include "daemon/rpc/calls/advance.h"
+
+#include <stddef.h>
 
 #include "daemon/rpc/resume/absent.h"
 #include "daemon/rpc/order/line.h"
 #include "daemon/rpc/calls/perform.h"
-#include "daemon/rpc/calls/progress.h"
-#include "daemon/rpc/order/resolve.h"
+#include "daemon/rpc/handlers/progress.h"
+#include "daemon/rpc/order/gate.h"
+#include "daemon/rpc/handlers/known.h"
 #include "daemon/rpc/handlers/submit.h"
-
-/* Of calls that became ready while others ran: about 0.2 ms of work in one turn. */
-enum { TURN_COST = 2 * CALL_INLINE_COST };
 
 bool advance_is_spent(const struct rpc *rpc, int64_t spent)
 {
-	return spent >= TURN_COST && rpc->wake;
+	return spent >= CALL_INLINE_COST && rpc_has_loop(rpc);
 }
 
-/* ---- lists ---- */
+/* ---- the queue ---- */
+
+static void start(struct call *call);
+
+static void run_call(struct fair_work *work)
+{
+	struct call *call = (struct call *)((char *)work - offsetof(struct call, work));
+	struct rpc *rpc = call->rpc;
+
+	start(call);
+	runs_off_loop(rpc->service);
+}
 
 void advance_ready(struct call *call)
 {
-	struct rpc *rpc = call->rpc;
-
 	call->state = CALL_READY;
-	call->next_ready = NULL;
-	call->prev_ready = rpc->last_ready;
-	*(call->prev_ready ? &call->prev_ready->next_ready : &rpc->first_ready) = call;
-	rpc->last_ready = call;
+	call->work = (struct fair_work){.run = run_call};
+	fair_queue_add(&call->rpc->service->queue, &call->session->user->loop, &call->work);
 }
 
-static void remove_ready(struct call *call)
+/* What waits is dropped, what runs is stopped where it can be. False where it goes on in another turn. */
+static bool close_calls(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
 {
-	struct rpc *rpc = call->rpc;
+	struct call *call;
 
-	*(call->prev_ready ? &call->prev_ready->next_ready : &rpc->first_ready) = call->next_ready;
-	*(call->next_ready ? &call->next_ready->prev_ready : &rpc->last_ready) = call->prev_ready;
+	while ((call = peer->next_to_close)) {
+		if (advance_is_spent(rpc, *spent)) {
+			advance_make_runnable(rpc, peer);
+			return false;
+		}
+		*spent += CALL_OP_COST + (int64_t)call->bytes * CALL_BYTE_COST;
+		peer->next_to_close = call->next;
+		if (call_is_started(call))
+			perform_cancel(call);
+		else if (!call->is_committed)
+			call_drop(call);
+	}
+	return true;
 }
 
-void advance_loosen(struct rpc *rpc, struct rpc_peer *peer)
+static void run_peer(struct fair_work *work)
 {
-	if (peer->is_loose)
-		return;
-	peer->is_loose = true;
-	peer->next_loose = NULL;
-	*(rpc->first_loose ? &rpc->last_loose->next_loose : &rpc->first_loose) = peer;
-	rpc->last_loose = peer;
+	struct rpc_peer *peer = (struct rpc_peer *)((char *)work - offsetof(struct rpc_peer, turn));
+	struct rpc *rpc = peer->rpc;
+	int64_t spent = 0;
+
+	if (close_calls(rpc, peer, &spent)) {
+		gate_open(rpc, peer, &spent);
+		if (peer->is_closing && !peer->n_calls)
+			ending_go_on(rpc, peer);
+	}
+	runs_off_loop(rpc->service);
+}
+
+void advance_make_runnable(struct rpc *rpc, struct rpc_peer *peer)
+{
+	peer->rpc = rpc;
+	peer->turn.run = run_peer;
+	fair_queue_add(&rpc->service->queue, &peer->session->user->loop, &peer->turn);
 }
 
 void advance_forget(struct rpc *rpc, struct rpc_peer *peer)
 {
-	struct rpc_peer **at, *before = NULL;
-
-	for (at = &rpc->first_loose; peer->is_loose && *at != peer; at = &before->next_loose)
-		before = *at;
-	if (peer->is_loose)
-		*at = peer->next_loose;
-	if (rpc->last_loose == peer)
-		rpc->last_loose = before;
-	peer->is_loose = false;
-	resolve_forget(rpc, peer);
+	fair_queue_remove(&peer->turn);
+	gate_forget(rpc, peer);
 }
 
 /* ---- leaving ---- */
@@ -67,44 +90,46 @@ void advance_forget(struct rpc *rpc, struct rpc_peer *peer)
 void advance_leave(struct call *call)
 {
 	if (call->state == CALL_READY)
-		remove_ready(call);
-	resolve_leave(call);
+		fair_queue_remove(&call->work);
+	gate_leave(call);
 }
 
 void advance_step_aside(struct call *call)
 {
 	advance_leave(call);
+	/* What it was behind is over. */
+	call->claim.n = 0;
 	call->state = CALL_IN_LINE;
-	advance_loosen(call->rpc, call->peer);
-}
-
-void advance_step_back(struct call *call)
-{
-	call->state = CALL_QUEUED;
-	resolve_again(call);
+	advance_make_runnable(call->rpc, call->peer);
 }
 
 /* ---- running ---- */
 
 void advance_begin(struct call *call)
 {
-	if (call_order_of(call) == CALL_AT_ONCE) {
+	int status;
+
+	if (call_row(call)->kind <= METHODS_KIND_FREE_STANDING) {
 		call->state = CALL_RUNNING;
-		perform_begin(call);
+		if (known_is_deadly(call, &status))
+			call_end(call, status);
+		else
+			perform_begin(call);
 	} else {
-		resolve_begin(call);
+		gate_receive(call);
 	}
 }
 
 static void start(struct call *call)
 {
-	remove_ready(call);
 	call->state = CALL_RUNNING;
-	if (call->submission) {
+	if (call->is_refused) {
+		call_end(call, call->error->status);
+	} else if (call->submission) {
 		submit_go_on(call);
 	} else if (call->is_paused) {
 		call->is_paused = false;
-		perform_go_on(call, call_finish_step(call));
+		perform_go_on(call, perform_finish_step(call));
 	} else if (call->peer->is_closing && !call->is_committed) {
 		call_drop(call);
 	} else {
@@ -112,36 +137,15 @@ static void start(struct call *call)
 	}
 }
 
-/* Of the loop. */
-static int64_t turn_cost(const struct call *call)
+/* At once, while its message is there: what runs later has to keep a copy of it. */
+void advance_arrived(struct rpc *rpc)
 {
-	if (call->is_started)
-		return CALL_INLINE_COST;
-	if (call_is_long(call->cost))
-		return call_is_single(call) ? CALL_OP_COST : CALL_INLINE_COST;
-	return call->cost + CALL_OP_COST;
-}
+	struct call *call = rpc->arriving;
 
-static bool run_ready(struct rpc *rpc, int64_t *spent)
-{
-	struct call *call = rpc->first_ready;
-
-	if (!call || advance_is_spent(rpc, *spent))
-		return false;
-	*spent += turn_cost(call);
+	if (!call || call->state != CALL_READY || call->is_started)
+		return;
+	fair_queue_remove(&call->work);
 	start(call);
-	return true;
-}
-
-static void settle_peer(struct rpc *rpc, int64_t *spent)
-{
-	struct rpc_peer *peer = rpc->first_loose;
-
-	rpc->first_loose = peer->next_loose;
-	peer->is_loose = false;
-	resolve_held(rpc, peer, spent);
-	if (peer->is_closing && !peer->n_calls)
-		ending_go_on(rpc, peer);
 }
 
 static void set_alarm(struct rpc *rpc)
@@ -157,28 +161,30 @@ static void set_alarm(struct rpc *rpc)
 	rpc->set_alarm(rpc->ctx, at);
 }
 
-/* Whether a turn has nothing to do. */
+/* Whether there is nothing to do but what is queued. */
 static bool is_settled(const struct rpc *rpc)
 {
-	return !rpc->first_loose && !rpc->first_ready && !rpc->absent && !rpc->service->waiting.first &&
-	       !rpc->service->events.ready && rpc->look_ns == UINT64_MAX && rpc->alarm_ns == UINT64_MAX;
+	return !rpc->absent && !rpc->service->waiting.first && !rpc->service->events.ready &&
+	       rpc->look_ns == UINT64_MAX && rpc->alarm_ns == UINT64_MAX;
 }
 
 void advance_settle(struct rpc *rpc)
 {
-	int64_t spent = rpc->is_awake ? TURN_COST : 0, resolved = 0;
+	struct fair_queue *queue = &rpc->service->queue;
+	bool runs_all = !rpc_has_loop(rpc);
 
-	if (is_settled(rpc))
+	if (is_settled(rpc) && (!runs_all || fair_queue_is_empty(queue))) {
+		runs_off_loop(rpc->service);
 		return;
-	do {
-		while (rpc->first_loose && !advance_is_spent(rpc, resolved))
-			settle_peer(rpc, &resolved);
+	}
+	line_serve(rpc);
+	while (runs_all && !fair_queue_is_empty(queue)) {
+		struct fair_work *work = fair_queue_take(queue);
+
+		work->run(work);
 		line_serve(rpc);
-	} while ((rpc->first_loose && !advance_is_spent(rpc, resolved)) || run_ready(rpc, &spent));
-	if ((rpc->first_ready || rpc->first_loose) && !rpc->is_awake) {
-		rpc->is_awake = true;
-		rpc->wake(rpc->ctx);
 	}
 	progress_send(rpc);
 	set_alarm(rpc);
+	runs_off_loop(rpc->service);
 }

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-enum { LEAST_BYTES = 8 << 10, STEP_BYTES = 1 << 20 };
+enum { STEP_BYTES = 1 << 20 };
 
 void buffer_init(struct buffer *buffer, const struct heap *heap)
 {
@@ -27,8 +27,8 @@ int buffer_reserve(struct buffer *buffer, size_t bytes)
 	if (__builtin_add_overflow(buffer->used, bytes, &need) ||
 	    __builtin_add_overflow(buffer->room, buffer->room < STEP_BYTES ? buffer->room : STEP_BYTES, &room))
 		return -ENOMEM;
-	if (room < LEAST_BYTES)
-		room = LEAST_BYTES;
+	if (room < BUFFER_LEAST_BYTES)
+		room = BUFFER_LEAST_BYTES;
 	if (room < need)
 		room = need;
 	grown = heap_alloc(buffer->heap, room);

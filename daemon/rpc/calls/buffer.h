@@ -6,6 +6,8 @@
 
 #include "daemon/device/memory/heap.h"
 
+enum { BUFFER_LEAST_BYTES = 8 << 10 };
+
 struct buffer {
 	const struct heap *heap;
 	uint8_t *bytes;

@@ -2,15 +2,17 @@
  * call_drop, and in the limits' books from charge_call on; a peer is not told `drained` while it has one. */
 #include "daemon/rpc/calls/call.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 
 #include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/order/line.h"
-#include "daemon/rpc/calls/progress.h"
-#include "daemon/rpc/resume/unsent.h"
+#include "daemon/rpc/handlers/progress.h"
+#include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/decode.h"
+#include "daemon/rpc/operate.h"
 #include "daemon/service/kept/results.h"
 
 enum {
@@ -19,26 +21,7 @@ enum {
 	SPARE_BUDGET_BYTES = 16 << 10, /* nor more than that to unpack into: whoever has the call is charged */
 };
 
-static const struct {
-	const char *name;
-	enum call_order order;
-} rows[] = {
-#define METHOD(name, CALL, Message, handler, resolver, order) {#name, CALL_##order},
-#include "daemon/rpc/methods.def"
-#undef METHOD
-	{"none", CALL_AT_ONCE},
-};
-_Static_assert((int)CALL_METHODS <= (int)METRICS_CALLS_MAX, "a row of metrics for each call");
-
-const char *call_method_name(unsigned method)
-{
-	return rows[method].name;
-}
-
-enum call_order call_order_of(const struct call *call)
-{
-	return rows[call->method].order;
-}
+_Static_assert((int)METHODS_N <= (int)METRICS_CALLS_MAX, "a row of metrics for each call");
 
 /* ---- the pool ---- */
 
@@ -69,6 +52,51 @@ static struct call *take(struct rpc *rpc)
 	return call;
 }
 
+static void give_operate(struct rpc *rpc, struct operate *operate)
+{
+	if (!operate)
+		return;
+	if (rpc->n_spare_operations >= SPARE_MAX) {
+		heap_free(rpc->heap, operate);
+		return;
+	}
+	operate->next = rpc->spare_operations;
+	rpc->spare_operations = operate;
+	rpc->n_spare_operations++;
+}
+
+int call_begin_operate(struct call *call)
+{
+	struct rpc *rpc = call->rpc;
+	struct operate *operate = rpc->spare_operations;
+
+	if (operate) {
+		rpc->spare_operations = operate->next;
+		rpc->n_spare_operations--;
+	} else {
+		operate = heap_alloc(rpc->heap, sizeof(*operate));
+		if (!operate)
+			return heap_exhausted(call->error);
+	}
+	operate_init(operate, call);
+	call->operate = operate;
+	call->error = &operate->error;
+	return 0;
+}
+
+int call_keep_error(struct call *call)
+{
+	if (call->error != &call->rpc->error)
+		return 0;
+	call->kept_error = heap_alloc(call->rpc->heap, sizeof(*call->kept_error));
+	if (!call->kept_error)
+		return heap_exhausted(call->error);
+	*call->kept_error = *call->error;
+	npumem_error_clear(call->error);
+	call->error = call->kept_error;
+	return 0;
+}
+
 static void release(struct rpc *rpc, struct call *call)
 {
 	budget_deinit(&call->budget);
@@ -84,8 +112,9 @@ static void give(struct rpc *rpc, struct call *call)
 		rpc->arriving = NULL;
 	binding_deinit(&call->binding);
 	claim_deinit(&call->claim);
-	for (unsigned i = 0; call->is_hinted && i < 2; i++)
-		claim_deinit(&call->hints[i]);
+	give_operate(rpc, call->operate);
+	heap_free(rpc->heap, call->kept_error);
+	npumem_error_clear(&rpc->error);
 	if (rpc->n_spare >= SPARE_MAX) {
 		release(rpc, call);
 		return;
@@ -103,14 +132,18 @@ static void give(struct rpc *rpc, struct call *call)
 
 void call_pool_deinit(struct rpc *rpc)
 {
-	struct call *call = rpc->spare, *next;
+	struct operate *operate;
+	struct call *call;
 
-	for (; call; call = next) {
-		next = call->next;
+	while ((call = rpc->spare)) {
+		rpc->spare = call->next;
 		release(rpc, call);
 	}
-	rpc->spare = NULL;
-	rpc->n_spare = 0;
+	while ((operate = rpc->spare_operations)) {
+		rpc->spare_operations = operate->next;
+		heap_free(rpc->heap, operate);
+	}
+	rpc->n_spare = rpc->n_spare_operations = 0;
 }
 
 /* ---- the beginning ---- */
@@ -131,29 +164,30 @@ static void enlist(struct call *call)
 static void init(struct call *call)
 {
 	call->state = CALL_HELD;
-	call->method = CALL_METHOD_NONE;
+	call->method = METHODS_NONE;
 	call->id = 0;
 	call->request = NULL;
 	call->borrowed = NULL;
 	call->owns_message = false;
 	call->charge = 0;
 	call->cost = 0;
+	call->n_resolved = 0;
 	call->reply_bytes = 0;
-	call->entry.is_exclusive = false;
-	call->is_committed = call->changes_room = call->holds_others = false;
-	call->is_in_scheduler = call->is_in_order = call->is_started = call->is_paused = false;
+	call->entry.is_exclusive = call->entry.gives_way = call->entry.is_long = false;
+	call->is_committed = call->is_held = call->is_in_scheduler = call->has_arrived = call->shuts = false;
+	call->is_started = call->is_paused = call->is_refused = false;
 	call->pending = 0;
 	call->keep_result = false;
-	call->error = &call->own_error;
-	npumem_error_clear(call->error);
+	call->operate = NULL;
+	call->error = &call->rpc->error;
+	call->kept_error = NULL;
 	memset(&call->progress, 0, sizeof(call->progress));
 	call->is_followed = false;
 	call->submission = NULL;
+	call->run_bytes = 0;
 	recording_begin(&call->recording);
-	binding_init(&call->binding, call->session, &call->entry);
+	binding_init(&call->binding, call->session);
 	claim_init(&call->claim, call->rpc->heap);
-	call->which_hint = 0;
-	call->is_hinted = false;
 	call->known = CALL_UNKNOWN;
 	repeat_begin(&call->repeat, call->session);
 }
@@ -162,6 +196,7 @@ struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 {
 	struct call *call = take(rpc);
 
+	assert(!rpc->error.status);
 	if (!call)
 		return NULL;
 	call->rpc = rpc;
@@ -178,19 +213,6 @@ struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 	}
 	enlist(call);
 	return call;
-}
-
-static unsigned method_of(const Npumem__V1__Request *request)
-{
-	switch (request->call_case) {
-#define METHOD(name, CALL, Message, handler, resolver, order)                                                     \
-	case NPUMEM__V1__REQUEST__CALL_##CALL:                                                                    \
-		return CALL_METHOD_##CALL;
-#include "daemon/rpc/methods.def"
-#undef METHOD
-	default:
-		return CALL_METHOD_NONE;
-	}
 }
 
 static int refuse_unknown(struct call *call)
@@ -212,15 +234,15 @@ int call_decode(struct call *call)
 		call->id = decode_salvage_id(call->message, call->bytes);
 		return status;
 	}
-	call->method = method_of(call->request);
+	call->method = methods_number(call->request->call_case);
 	call->id = call->request->id;
 	if (!call->id)
 		return npumem_error_set(call->error, NPUMEM_INVALID, "request id 0: ids are above 0");
 	if (call->request->answered_below) {
 		results_answered(call->session, call->request->answered_below);
-		unsent_answered(call->peer, call->request->answered_below);
+		repeat_answered(call->peer, call->request->answered_below);
 	}
-	return call->method == CALL_METHOD_NONE ? refuse_unknown(call) : 0;
+	return call->method == METHODS_NONE ? refuse_unknown(call) : 0;
 }
 
 /* ---- the end ---- */
@@ -234,10 +256,10 @@ static void count(const struct call *call)
 				      .bytes_out = call->reply.out->used - call->reply.start,
 				      .ns = rpc_clock(call->rpc) - call->start_ns};
 
-	metrics_count(&session->service->metrics, &session->user->usage, &session->usage, &event);
+	metrics_count(&session->service->metrics, &session->user->account, &session->usage, &event);
 	if (call->rpc->answered)
 		call->rpc->answered(&(struct rpc_answer){.session = session,
-							 .call = call_method_name(call->method),
+							 .call = call_row(call)->name,
 							 .status = event.status,
 							 .message = event.status ? call->error->message : "",
 							 .bytes_in = event.bytes_in,
@@ -264,6 +286,8 @@ static void unlink_call(struct call *call)
 {
 	struct rpc_peer *peer = call->peer;
 
+	if (peer->next_to_close == call)
+		peer->next_to_close = call->next;
 	if (call->prev)
 		call->prev->next = call->next;
 	else
@@ -278,6 +302,7 @@ void call_drop(struct call *call)
 	struct rpc *rpc = call->rpc;
 	struct rpc_peer *peer = call->peer;
 
+	runs_off_loop(rpc->service);
 	line_leave(call);
 	advance_leave(call);
 	progress_forget(call);
@@ -285,7 +310,7 @@ void call_drop(struct call *call)
 	unlink_call(call);
 	give(rpc, call);
 	if (peer->first_held || peer->is_closing)
-		advance_loosen(rpc, peer);
+		advance_make_runnable(rpc, peer);
 }
 
 void call_end(struct call *call, int status)
@@ -296,9 +321,11 @@ void call_end(struct call *call, int status)
 	/* An operation has read the clock when it ended. */
 	if (!call_is_single(call))
 		rpc_clock_passed(call->rpc);
-	unsent_note(peer, call->id);
+	repeat_note_answer(peer, call->id);
+	peer->is_stateless = call_row(call)->kind == METHODS_KIND_STATELESS;
 	if (!peer->is_closing)
 		peer->deliver(peer->ctx, &call->out);
+	peer->is_stateless = false;
 	call_drop(call);
 }
 
@@ -318,60 +345,47 @@ int call_claim(struct call *call, struct tensor *tensor, bool writes)
 	return claim_tensor(&call->claim, tensor, writes) ? heap_exhausted(call->error) : 0;
 }
 
-/* Whether a request that came later has it already. A view's users are those that found it, a root's those of its
- * views, too, and who found it and has not claimed it for good yet (advance.c, look_again). */
-static bool is_used_later(const struct call *call, const struct tensor *tensor)
-{
-	if (record_of(tensor)->bound > call->entry.arrival)
-		return true;
-	return !tensor->base && scheduler_is_used_later(&record_of(tensor)->queue, &call->entry);
-}
-
-/* Whoever may use it and came before must find it, too. */
 int call_claim_free(struct call *call, struct tensor *tensor)
 {
-	if (scheduler_may_be_used(&record_of(tensor_root(tensor))->queue, &call->entry))
-		return BINDING_BLOCKED;
-	if (is_used_later(call, tensor))
-		return BINDING_LATE;
 	return claim_free(&call->claim, tensor) ? heap_exhausted(call->error) : 0;
+}
+
+int call_claim_look(struct call *call, struct tensor *tensor)
+{
+	return claim_look(&call->claim, tensor) ? heap_exhausted(call->error) : 0;
+}
+
+int call_claim_name(struct call *call, uint32_t uid, const char *name)
+{
+	const struct record *record = names_find(&call->session->service->names, uid, name);
+
+	return record && record_is_going(record) ? call_claim(call, tensor_root(record_tensor(record)), true) : 0;
+}
+
+int64_t call_op_cost(const struct call *call, const struct op *op)
+{
+	int64_t cost = op_cost(call->rpc->service->device, op);
+
+	return op->system.segment && !call_is_long(cost) ? CALL_INLINE_COST + 1 : cost;
 }
 
 int call_claim_op(struct call *call, const struct op *op)
 {
-	if (__builtin_add_overflow(call->cost, op_cost(call->rpc->service->device, op), &call->cost) ||
+	if (__builtin_add_overflow(call->cost, call_op_cost(call, op), &call->cost) ||
 	    __builtin_add_overflow(call->cost, CALL_OP_COST, &call->cost))
 		call->cost = INT64_MAX;
+	/* It gets its place in the order, so that it may be left to a thread. */
+	if (op->kind != OP_READ && persist_is_backlogged(&call->session->service->persist))
+		call->cost = INT64_MAX;
 	call->reply_bytes += operate_payload_bytes(op);
-	repeat_look(&call->repeat, op);
+	repeat_add(&call->repeat, op);
 	/* Its answer may get lost between two hosts, when what it did has been worked on since. */
 	if (call_is_single(call) && call->session->lingers && op->kind != OP_READ)
 		repeat_never(&call->repeat);
 	return claim_op(&call->claim, op) ? heap_exhausted(call->error) : 0;
 }
 
-int call_later(struct call *call, int64_t cost, void (*work)(void *arg),
-	       int (*finish)(struct call *call, void *arg), void *arg)
-{
-	call->step = (struct call_step){work, finish, arg, call_is_long(cost)};
-	return CALL_LATER;
-}
-
-int call_pause(struct call *call, int (*finish)(struct call *call, void *arg), void *arg)
-{
-	call->step = (struct call_step){NULL, finish, arg, false};
-	return CALL_LATER;
-}
-
 bool call_is_cancelled(const struct call *call)
 {
 	return call->peer->is_closing || atomic_load(&call->progress.cancelled);
-}
-
-bool call_submit_work(const struct call *call, void (*work)(void *arg), void (*done)(void *arg), void *arg)
-{
-	const struct executor *executor = &call->rpc->executor;
-
-	return call_outlives_message(call) && executor->submit &&
-	       !executor->submit(executor->ctx, call->session->uid, work, done, arg);
 }

@@ -4,38 +4,28 @@
  *   held -> queued -> ready -> running -> answered
  *                                \-> in line for room -> running
  *
- * held: what its session sent before it may still change what it will find. It is resolved once, when that is
- * over: its tensors are found and its accesses claimed, and nothing looks a name up later. queued: others go
- * before it (service/scheduler.h). ready: its turn has come, and the loop will come to it. running: on a thread,
- * or in steps.
+ * held: it waits at its session's gate (order/gate.h). queued: it has arrived, and others go before it
+ * (service/scheduler.h). ready: its turn has come, and the loop will run it. running: on a thread, or in steps.
  */
 #ifndef RPC_CALL_H
 #define RPC_CALL_H
 
 #include "daemon/rpc/order/binding.h"
 #include "daemon/rpc/order/claim.h"
-#include "daemon/rpc/operate.h"
-#include "daemon/rpc/prepare.h"
 #include "daemon/rpc/calls/recording.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/reply.h"
 #include "daemon/rpc/rpc.h"
+#include "daemon/service/kept/runs.h"
+#include "daemon/service/observed/inspect.h"
 #include "daemon/service/scheduler.h"
 #include "daemon/service/tensors.h"
 #include "proto/decode.h"
+#include "proto/methods.h"
 
 struct call;
+struct operate;
 struct submission;
-
-/* What a call waits for of what its own session sent before it, so that all takes effect as if one after the
- * other. Those behind one that has to wait are held, too. */
-enum call_order {
-	CALL_AT_ONCE,	    /* nothing, and nothing waits for it: it depends on no tensor */
-	CALL_IN_ORDER,	    /* the last two of these, until they have ended */
-	CALL_GIVES_ROOM,    /* that, and others that do: what lies where must not depend on which ends first */
-	CALL_MAKES_TENSORS, /* that, and what gives room or changes what may lie where */
-	CALL_AFTER_ALL,	    /* everything: what comes after it must not change what it is to see */
-};
 
 enum call_state { CALL_HELD, CALL_QUEUED, CALL_READY, CALL_RUNNING, CALL_IN_LINE };
 
@@ -52,6 +42,8 @@ struct call_step {
 	int (*finish)(struct call *call, void *arg);
 	void *arg;
 	bool is_long;
+	bool goes_behind; /* it enters the order again first */
+	bool waits;	  /* for its turn, as it is in the order already */
 };
 
 /* What a handler returns that has not ended: it goes on by call->step, or ends the call itself. */
@@ -63,6 +55,25 @@ enum {
 	CALL_INLINE_COST = 200000,
 	/* What an operation costs beyond its elements: finding, checking, answering. */
 	CALL_OP_COST = 1500,
+	/* Of each byte of a message that is resolved, or whose claims change. */
+	CALL_BYTE_COST = 50,
+};
+
+/* How far a dump is (handlers/handle_device.c). */
+struct call_dumping {
+	struct inspect_dump dump;
+	int64_t claimed_bytes; /* behind what was read: bytes of tensors that the call has claimed */
+	size_t mark;	       /* of the reply */
+	uint8_t *data;	       /* in the reply, for all bytes */
+};
+
+/* Work of a call on another thread. */
+struct call_work {
+	struct call *call;
+	void (*work)(void *arg);
+	void (*done)(void *arg);
+	void *arg;
+	struct runs_note run;
 };
 
 struct call {
@@ -72,7 +83,7 @@ struct call {
 	struct session *session;
 	enum call_state state;
 	bool is_started, is_paused; /* its handler was called; its next step waits for another turn */
-	unsigned method;	    /* enum call_method */
+	unsigned method;	    /* its row's number */
 	uint64_t id;
 	const Npumem__V1__Request *request; /* read into `budget`; NULL: it could not be */
 	struct budget budget;
@@ -80,35 +91,35 @@ struct call {
 	uint8_t *message; /* its bytes, where somebody needs them; owned where `owns_message` */
 	size_t bytes;
 	bool owns_message;
-	size_t charge; /* what it holds, in the limits' books; 0: it is not in them yet */
+	size_t charge;	  /* what it holds, in the limits' books; 0: it is not in them yet */
+	size_t run_bytes; /* host memory that its handler takes for it to run in */
 
 	/* What resolving found. */
 	struct binding binding;
-	struct claim claim;    /* what it accesses */
-	struct claim hints[2]; /* one of them: what it may access, while it is held */
-	unsigned which_hint;
-	bool is_hinted;
-	struct prepare_op prepared; /* of a single operation */
+	struct claim claim;	 /* what it accesses */
+	size_t n_resolved;	 /* of a submit's operations: their tensors were found, */
+	uint64_t resolved_at;	 /* from service->changes on */
+	struct operate *operate; /* of one operation, from when it is resolved on; else NULL */
 	int64_t cost;
 	size_t reply_bytes;   /* that its reads will answer with */
 	struct repeat repeat; /* whether it does the same when it is done twice */
 	enum call_known known;
-	bool is_committed;		   /* part of its effect is there: it can no longer be dropped */
-	bool changes_room;		   /* what is allocated after it waits for its end */
-	bool holds_others;		   /* what its session sends after it is held until its end */
-	bool is_in_scheduler, is_in_order; /* counted in the peer's n_in_order */
+	bool is_refused;   /* by call->error, which is answered in its turn */
+	bool is_committed; /* part of its effect is there: it can no longer be dropped */
+	bool is_held, is_in_scheduler;
+	bool has_arrived, shuts; /* counted in the peer's n_arrived, and in its n_shut */
 
 	/* Its answer. */
 	struct buffer out;
 	struct reply reply;
 	size_t pending;	  /* bytes of the reply that later operations of the same request need at least */
 	bool keep_result; /* the result counts although the status is not OK */
-	struct npumem_error *error, own_error;
-	uint64_t start_ns; /* when it came; 0 where there is no clock */
+	struct npumem_error *error;	 /* rpc->error, its own, its operation's or its submission's */
+	struct npumem_error *kept_error; /* its own; NULL: it has none */
+	uint64_t start_ns;		 /* when it came; 0 where there is no clock */
 	struct recording recording;
 
 	/* While it runs. */
-	struct operate operate; /* of a single operation */
 	int status;
 	struct call_step step;
 	struct kernel_progress progress;
@@ -116,30 +127,34 @@ struct call {
 	uint64_t look_ns; /* when that is told next */
 	struct call *next_followed, *prev_followed;
 	struct submission *submission;
+	struct tensors_free freeing; /* of a free */
+	struct call_dumping dumping; /* of a dump */
+	struct call_work away;	     /* a step on a thread */
 
 	struct waiter waiter;	/* of an allocation: its place in the line for room */
 	enum tensors_turn turn; /* of an allocation */
 
-	struct call *next, *prev;	      /* of the peer, the latest first */
-	struct call *next_held, *prev_held;   /* of the peer, in the order sent */
-	struct call *next_ready, *prev_ready; /* of all */
+	struct call *next, *prev;	    /* of the peer, the latest first */
+	struct call *next_held, *prev_held; /* of the peer, in the order sent */
+	struct fair_work work;		    /* while it is ready */
 };
 
-/* The calls by row, and what is none of them. */
-enum call_method {
-#define METHOD(name, CALL, Message, handler, resolver, order) CALL_METHOD_##CALL,
-#include "daemon/rpc/methods.def"
-#undef METHOD
-	CALL_METHOD_NONE,
-	CALL_METHODS
-};
-const char *call_method_name(unsigned method);
-enum call_order call_order_of(const struct call *call);
+/* Thousands may wait. */
+_Static_assert(sizeof(struct call) <= 2048, "what is large is taken by the requests that need it");
+
+static inline const struct methods_row *call_row(const struct call *call)
+{
+	return &methods_rows[call->method];
+}
 
 /* ---- its life ---- */
 
 /* A call of a peer for a message that came just now; NULL without memory. */
 struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, size_t bytes);
+/* Before its operation is prepared: sets call->operate. 0, or RESOURCE_EXHAUSTED. */
+int call_begin_operate(struct call *call);
+/* call->error stays as it is when others have a turn, and a thread may set it. 0, or RESOURCE_EXHAUSTED. */
+int call_keep_error(struct call *call);
 /* Answers a call and ends it. `status` is what call->error says, or 0. */
 void call_end(struct call *call, int status);
 /* Ends it without an answer. */
@@ -159,32 +174,32 @@ static inline bool call_outlives_message(const struct call *call)
 int call_claim(struct call *call, struct tensor *tensor, bool writes);
 int call_claim_op(struct call *call, const struct op *op);
 int call_claim_free(struct call *call, struct tensor *tensor);
+/* It must be there, and nothing is accessed of it. */
+int call_claim_look(struct call *call, struct tensor *tensor);
+/* A name that is to be given: where a free that has arrived is to give it back, the call is behind that. */
+int call_claim_name(struct call *call, uint32_t uid, const char *name);
+
+/* op_cost; long for one that touches a client's memory, where a page fault can sleep: it is never run on the loop.
+ */
+int64_t call_op_cost(const struct call *call, const struct op *op);
 
 /* ---- while it runs ---- */
 
-/* The next step: work(arg), on a thread where it is long, then finish(call, arg) on the loop's thread. What finish
- * returns is what the call returns, and it may begin another step. To be returned from the handler as it is;
- * always ends in finish. */
-int call_later(struct call *call, int64_t cost, void (*work)(void *arg),
-	       int (*finish)(struct call *call, void *arg), void *arg);
-/* The next step is finish(call, arg), after others had a turn. */
-int call_pause(struct call *call, int (*finish)(struct call *call, void *arg), void *arg);
-/* What the service does next is of this request. */
+/* Whether an operation of a call is left to a thread, as it writes and the disk is behind. One that is not in the
+ * order of others must end where it was resolved. */
+static inline bool call_waits_for_disk(const struct call *call, const struct op *op)
+{
+	return call->is_in_scheduler && op->kind != OP_READ &&
+	       persist_is_backlogged(&call->session->service->persist);
+}
+/* What the service does next is of this request; and the next process finds that it ran if this one dies now. */
 static inline void call_attribute(const struct call *call)
 {
 	call->session->request = call->id;
-}
-/* The end of a step. */
-static inline int call_finish_step(struct call *call)
-{
-	call_attribute(call);
-	return call->step.finish(call, call->step.arg);
+	runs_on_loop(call->session, call->id, call->method);
 }
 /* Whether the client does not want the answer any more: asked between steps. */
 bool call_is_cancelled(const struct call *call);
-/* work(arg) on another thread, then done(arg) on the loop's; false: neither, as there is no thread, or the call
- * does not outlive its message. */
-bool call_submit_work(const struct call *call, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 /* Whether it can only be told to end, as it is under way. */
 static inline bool call_is_started(const struct call *call)
 {
@@ -193,11 +208,16 @@ static inline bool call_is_started(const struct call *call)
 /* One operation, whose work is that of a thread alone. */
 static inline bool call_is_single(const struct call *call)
 {
-	return call->method >= CALL_METHOD_WRITE && call->method <= CALL_METHOD_RUN;
+	return call_row(call)->kind == METHODS_KIND_OPERATION;
 }
 static inline bool call_is_long(int64_t cost)
 {
 	return cost > CALL_INLINE_COST;
+}
+/* More than a millisecond or so: too long for all others to wait until it ends. */
+static inline bool call_is_very_long(int64_t cost)
+{
+	return cost > 10 * CALL_INLINE_COST;
 }
 
 /* An unfinished request of a peer by its id, or NULL. */

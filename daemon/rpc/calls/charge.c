@@ -3,30 +3,28 @@
  * has. */
 #include "daemon/rpc/calls/charge.h"
 
+#include "daemon/rpc/operate.h"
+
 static void flight(const struct call *call, bool begins)
 {
 	struct session *session = call->session;
 
-	metrics_flight(&session->service->metrics, &session->user->usage, &session->usage, begins);
+	metrics_flight(&session->service->metrics, &session->user->account, &session->usage, begins);
 }
 
-/* For its payloads, and for the record, which has the request itself. */
+/* For its payloads, and for a record, which has the request itself and may begin while this one waits. */
 static int keep_message(struct call *call)
 {
-	struct recorder *recorder = &call->rpc->service->recorder;
-	bool is_recorded = recorder_is_on(recorder);
 	uint8_t *copy;
 
 	if (call->owns_message || !call->message)
 		return 0;
-	copy = call->borrowed || is_recorded ? heap_alloc(call->rpc->heap, call->bytes) : NULL;
+	copy = heap_alloc(call->rpc->heap, call->bytes);
+	if (!copy && call->borrowed)
+		return heap_exhausted(call->error);
 	if (copy) {
 		memcpy(copy, call->message, call->bytes);
 		decode_rebase(call->borrowed, call->message, call->bytes, copy);
-	} else if (call->borrowed) {
-		return heap_exhausted(call->error);
-	} else if (is_recorded) {
-		recorder_lose(recorder, "the daemon is out of host memory");
 	}
 	call->message = copy;
 	call->owns_message = copy != NULL;
@@ -37,10 +35,16 @@ static int keep_message(struct call *call)
 static size_t held_bytes(const struct call *call)
 {
 	size_t reply = call->reply_bytes > call->out.room ? call->reply_bytes : call->out.room;
-	size_t hints = call->is_hinted ? claim_heap_bytes(&call->hints[0]) + claim_heap_bytes(&call->hints[1]) : 0;
 
-	return sizeof(*call) + call->bytes + reply + call->budget.held + claim_heap_bytes(&call->claim) + hints +
-	       binding_heap_bytes(&call->binding);
+	return sizeof(*call) + (call->operate ? sizeof(*call->operate) : 0) +
+	       (call->kept_error ? sizeof(*call->kept_error) : 0) + call->bytes + reply + call->budget.held +
+	       claim_heap_bytes(&call->claim) + binding_heap_bytes(&call->binding) + call->run_bytes;
+}
+
+static void begin_flight(struct call *call)
+{
+	limits_charge(&call->rpc->service->limits, call->session->user, LIMITS_REQUESTS, 1);
+	flight(call, true);
 }
 
 void charge_more(struct call *call)
@@ -74,11 +78,27 @@ int charge_call(struct call *call)
 	if (status)
 		return status;
 	charge_more(call);
-	if (is_first) {
-		limits_charge(limits, user, LIMITS_REQUESTS, 1);
-		flight(call, true);
-	}
+	if (is_first)
+		begin_flight(call);
 	return 0;
+}
+
+void charge_in_any_case(struct call *call)
+{
+	bool is_first = !call->charge;
+
+	if (!charge_call(call))
+		return;
+	npumem_error_clear(call->error);
+	charge_more(call);
+	if (is_first)
+		begin_flight(call);
+}
+
+int charge_run(struct call *call, size_t bytes)
+{
+	call->run_bytes = bytes;
+	return charge_call(call);
 }
 
 void charge_give_back(struct call *call)

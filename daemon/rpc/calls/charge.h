@@ -9,6 +9,10 @@
 int charge_call(struct call *call);
 /* The same for one that is in the books, whether or not its uid may. */
 void charge_more(struct call *call);
+/* The same, whether or not it is in the books and its uid may. */
+void charge_in_any_case(struct call *call);
+/* Before the handler takes so much host memory for the call to run in. 0, or RESOURCE_EXHAUSTED. */
+int charge_run(struct call *call, size_t bytes);
 /* It ends: nothing of it is in the books any more. */
 void charge_give_back(struct call *call);
 

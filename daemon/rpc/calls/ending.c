@@ -6,7 +6,8 @@
 
 #include "daemon/rpc/resume/absent.h"
 #include "daemon/rpc/calls/advance.h"
-#include "daemon/rpc/resume/unsent.h"
+#include "daemon/rpc/order/gate.h"
+#include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/kept/snapshot.h"
 
 static void begin_part(struct ending *ending);
@@ -14,7 +15,7 @@ static void begin_part(struct ending *ending);
 static void end(struct rpc *rpc, struct rpc_peer *peer)
 {
 	advance_forget(rpc, peer);
-	unsent_forget(peer);
+	repeat_forget(peer);
 	peer->drained(peer->ctx);
 }
 
@@ -34,20 +35,33 @@ static int by_place(const void *a, const void *b)
 
 	if (!one->base != !other->base)
 		return one->base ? -1 : 1;
-	if (one->place.address != other->place.address)
-		return one->place.address < other->place.address ? -1 : 1;
+	if (tensor_address(one) != tensor_address(other))
+		return tensor_address(one) < tensor_address(other) ? -1 : 1;
 	return one->handle < other->handle ? -1 : one->handle > other->handle;
 }
 
+/* In steps: between two of them the peer is queued again, so that others get their turn. */
 static void free_part(struct ending *ending)
 {
+	ending->is_freeing = !tensors_free_views(ending->peer->session, &ending->freeing);
+	if (ending->is_freeing) {
+		advance_make_runnable(ending->rpc, ending->peer);
+		return;
+	}
 	scheduler_leave(&ending->rpc->service->scheduler, &ending->entry);
+	gate_fewer(ending->rpc, ending->entry.user);
 	claim_deinit(&ending->claim);
 	ending->peer->session->request = 0;
+	tensors_free_rest(ending->peer->session, &ending->freeing);
+	begin_part(ending);
+}
+
+static void begin_to_free(struct ending *ending)
+{
 	if (ending->n)
 		qsort(ending->tensors, ending->n, sizeof(ending->tensors[0]), by_place);
-	tensors_free(ending->peer->session, ending->tensors, ending->n);
-	begin_part(ending);
+	tensors_free_begin(&ending->freeing, ending->tensors, ending->n);
+	free_part(ending);
 }
 
 static void on_forgotten(void *arg)
@@ -55,7 +69,7 @@ static void on_forgotten(void *arg)
 	struct ending *ending = arg;
 	struct rpc *rpc = ending->rpc;
 
-	free_part(ending);
+	begin_to_free(ending);
 	advance_settle(rpc);
 }
 
@@ -65,23 +79,23 @@ static void on_ready(struct scheduler_entry *entry)
 	struct ending *ending = (struct ending *)entry;
 
 	ending->is_ready = true;
-	advance_loosen(ending->rpc, ending->peer);
+	advance_make_runnable(ending->rpc, ending->peer);
 }
 
 static void run_part(struct ending *ending)
 {
-	const struct executor *executor = &ending->rpc->executor;
+	const struct rpc_executor *executor = &ending->rpc->executor;
 	int64_t cost = 0;
 
 	ending->is_ready = false;
 	for (size_t i = 0; i < ending->n; i++)
-		cost += device_forget_cost(ending->tensors[i]);
+		cost += device_forget_cost(ending->rpc->service->device, ending->tensors[i]);
 	/* Between full parts, too, the loop sees to others. */
 	if ((call_is_long(cost) || ending->n == ENDING_PART) && executor->submit &&
-	    !executor->submit(executor->ctx, ending->peer->session->uid, forget, on_forgotten, ending))
+	    !executor->submit(executor->ctx, ending->peer->session->user, forget, on_forgotten, ending))
 		return;
 	forget(ending);
-	free_part(ending);
+	begin_to_free(ending);
 }
 
 /* The next part, or the end. Without memory to claim it all at once, it is claimed in smaller parts. */
@@ -95,26 +109,27 @@ static void begin_part(struct ending *ending)
 		return;
 	}
 	claim_init(&ending->claim, ending->rpc->heap);
-	for (ending->n = 0; session->unnamed->first && ending->n < ENDING_PART;) {
-		struct tensor *tensor = session->unnamed->first->tensor;
+	ending->n = 0;
+	for (unsigned i = 0; session->unnamed->first && i < ENDING_PART; i++) {
+		struct tensor *tensor = record_tensor(session->unnamed->first);
 
+		if (service_leaves_session(tensor))
+			continue;
 		if (claim_free(&ending->claim, tensor))
 			break;
 		ending->n += session_hide(session, ending->tensors + ending->n, 1);
 	}
 	ending->entry.ready = on_ready;
-	scheduler_enter(scheduler, &ending->entry, &session->user->order);
-	scheduler_claim(scheduler, &ending->entry, ending->claim.accesses, ending->claim.n);
-	scheduler_let_go(scheduler, &ending->entry);
+	scheduler_enter(scheduler, &ending->entry, &session->user->order, ending->claim.accesses, ending->claim.n);
 }
 
 static void end_snapshot(struct rpc *rpc, struct session *session)
 {
-	const struct executor *executor = &rpc->executor;
+	const struct rpc_executor *executor = &rpc->executor;
 
 	if (!snapshot_end(session) ||
 	    (executor->submit &&
-	     !executor->submit(executor->ctx, session->uid, snapshot_give_back, snapshot_gone, rpc->service)))
+	     !executor->submit(executor->ctx, session->user, snapshot_give_back, snapshot_gone, rpc->service)))
 		return;
 	snapshot_give_back(rpc->service);
 	snapshot_gone(rpc->service);
@@ -136,5 +151,7 @@ void ending_go_on(struct rpc *rpc, struct rpc_peer *peer)
 		begin_part(ending);
 	} else if (ending->is_ready) {
 		run_part(ending);
+	} else if (ending->is_freeing) {
+		free_part(ending);
 	}
 }

@@ -3,6 +3,7 @@
 #define RPC_ENDING_H
 
 #include "daemon/rpc/order/claim.h"
+#include "daemon/service/tensors.h"
 
 struct rpc;
 struct rpc_peer;
@@ -16,9 +17,11 @@ struct ending {
 	struct rpc_peer *peer;
 	struct claim claim;
 	bool has_begun;
-	bool is_ready; /* nothing uses the part's tensors any more */
+	bool is_ready;	 /* nothing uses the part's tensors any more */
+	bool is_freeing; /* a step of freeing the part is over, and another one is due */
 	size_t n;
 	struct tensor *tensors[ENDING_PART];
+	struct tensors_free freeing;
 };
 
 /* Frees the session's unnamed tensors, as many at a time as take the loop no long time, each part after what still

@@ -7,24 +7,14 @@
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/known.h"
 #include "daemon/rpc/handlers/submit.h"
+#include "daemon/rpc/operate.h"
 #include "daemon/rpc/order/line.h"
+#include "daemon/rpc/order/gate.h"
 
 static int dispatch(struct call *call)
 {
-	const Npumem__V1__Request *request = call->request;
-
 	call_attribute(call);
-	if (call->known)
-		return handle_known(call);
-	switch (request->call_case) {
-#define METHOD(name, CALL, Message, handler, resolver, order)                                                     \
-	case NPUMEM__V1__REQUEST__CALL_##CALL:                                                                    \
-		return handler(call, request->name);
-#include "daemon/rpc/methods.def"
-#undef METHOD
-	default:
-		return 0;
-	}
+	return call->known ? handle_known(call) : handler_handle(call);
 }
 
 /* A grant has its place in the order like a write, so that from here on none is taken back before the call's end:
@@ -61,31 +51,24 @@ static void work_step(void *arg)
 static void step_done(void *arg)
 {
 	struct call *call = arg;
-	struct rpc *rpc = call->rpc;
 
-	perform_go_on(call, call_finish_step(call));
-	advance_settle(rpc);
-}
-
-/* A call that turns out to be long only now is not refused for it. One whose payload could be gone meanwhile is
- * done here: its operations point into the message, which can no longer move. */
-static bool submit_step(struct call *call)
-{
-	if (!call_outlives_message(call))
-		return false;
-	if (charge_call(call))
-		npumem_error_clear(call->error);
-	return call_submit_work(call, work_step, step_done, call);
+	perform_go_on(call, perform_finish_step(call));
 }
 
 static bool pause_step(struct call *call)
 {
-	if (!call->rpc->wake || !call_outlives_message(call))
+	bool is_due = !call->step.goes_behind && !call->step.waits;
+
+	if ((is_due && !rpc_has_loop(call->rpc)) || !call_outlives_message(call))
 		return false;
-	if (charge_call(call))
-		npumem_error_clear(call->error);
+	charge_in_any_case(call);
 	call->is_paused = true;
-	advance_ready(call);
+	if (call->step.goes_behind)
+		gate_enter_again(call);
+	else if (is_due)
+		advance_ready(call);
+	else
+		call->state = CALL_QUEUED;
 	return true;
 }
 
@@ -94,13 +77,16 @@ static bool pause_step(struct call *call)
 void perform_go_on(struct call *call, int status)
 {
 	while (status == CALL_LATER) {
+		/* Other requests use the same refusal before this one goes on: what was refused on the way is over. */
+		if (call->rpc->error.status)
+			npumem_error_clear(&call->rpc->error);
 		if (!call->step.work && pause_step(call))
 			return;
-		if (call->step.is_long && submit_step(call))
+		if (call->step.is_long && perform_away(call, &call->away, work_step, step_done, call))
 			return;
 		if (call->step.work)
 			work_step(call);
-		status = call_finish_step(call);
+		status = perform_finish_step(call);
 	}
 	if (status == CALL_ELSEWHERE || line_keeps(call, status))
 		return;
@@ -109,16 +95,97 @@ void perform_go_on(struct call *call, int status)
 
 void perform_cancel(struct call *call)
 {
-	const struct executor *executor = &call->rpc->executor;
-
 	atomic_store(&call->progress.cancelled, true);
-	if (!executor->withdraw || call->state != CALL_RUNNING)
+	if (!call->rpc->executor.withdraw || call->state != CALL_RUNNING)
 		return;
 	if (call->submission) {
 		submit_hurry(call);
-	} else if (call_is_single(call) && executor->withdraw(executor->ctx, call->session->uid, call)) {
-		/* Which takes no time, as it is not wanted. */
-		work_step(call);
-		perform_go_on(call, call_finish_step(call));
+	} else if (call->operate && operate_withdraw(call->operate)) {
+		call_attribute(call);
+		perform_go_on(call, handle_operations_end(call));
 	}
+}
+
+/* ---- the next step ---- */
+
+int perform_later(struct call *call, int64_t cost, void (*work)(void *arg),
+		  int (*finish)(struct call *call, void *arg), void *arg)
+{
+	call->step = (struct call_step){.work = work, .finish = finish, .arg = arg, .is_long = call_is_long(cost)};
+	return CALL_LATER;
+}
+
+int perform_pause(struct call *call, int (*finish)(struct call *call, void *arg), void *arg)
+{
+	call->step = (struct call_step){.finish = finish, .arg = arg};
+	return CALL_LATER;
+}
+
+int perform_go_behind(struct call *call, int (*finish)(struct call *call, void *arg), void *arg)
+{
+	call->step = (struct call_step){.finish = finish, .arg = arg, .goes_behind = true};
+	return CALL_LATER;
+}
+
+int perform_read_too(struct call *call, const struct tensor *tensor, int (*finish)(struct call *call, void *arg))
+{
+	const struct tensor_range range = tensor_range(tensor);
+
+	if (scheduler_read_too(&call->rpc->service->scheduler, &call->entry, &range))
+		return finish(call, NULL);
+	call->step = (struct call_step){.finish = finish, .waits = true};
+	return CALL_LATER;
+}
+
+/* ---- threads ---- */
+
+static void work_away(void *arg)
+{
+	struct call_work *work = arg;
+
+	runs_begin(&work->run);
+	work->work(work->arg);
+	runs_end(&work->run);
+}
+
+static void on_worked(void *arg)
+{
+	struct call_work *work = arg;
+	struct rpc *rpc = work->call->rpc;
+
+	work->done(work->arg);
+	advance_settle(rpc);
+}
+
+bool perform_away(struct call *call, struct call_work *to, void (*work)(void *arg), void (*done)(void *arg),
+		  void *arg)
+{
+	const struct rpc_executor *executor = &call->rpc->executor;
+
+	if (!executor->submit || !call_outlives_message(call))
+		return false;
+	charge_in_any_case(call);
+	*to = (struct call_work){.call = call, .work = work, .done = done, .arg = arg};
+	runs_plan(&to->run, call->session, call->id, call->method);
+	if (!executor->submit(executor->ctx, call->session->user, work_away, on_worked, to))
+		return true;
+	return false;
+}
+
+bool perform_withdraw(struct call_work *work)
+{
+	const struct rpc *rpc = work->call->rpc;
+	const struct rpc_executor *executor = &rpc->executor;
+
+	if (!executor->withdraw || !executor->withdraw(executor->ctx, work->call->session->user, work))
+		return false;
+	return true;
+}
+
+int perform_refuse(const struct call *call, struct npumem_error *error)
+{
+	if (!call->rpc->executor.submit || !call_outlives_message(call))
+		return 0;
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+				"the daemon has no memory or no thread for a long operation");
 }

@@ -4,6 +4,13 @@
 
 #include "daemon/rpc/calls/call.h"
 
+/* The end of a step. */
+static inline int perform_finish_step(struct call *call)
+{
+	call_attribute(call);
+	return call->step.finish(call, call->step.arg);
+}
+
 /* Runs its handler. It may end. */
 void perform_begin(struct call *call);
 /* What a handler, or a step, returned. */
@@ -12,5 +19,30 @@ void perform_go_on(struct call *call, int status);
 int perform_again(struct call *call);
 /* Ends a call that is under way as soon as can be. It may end now. */
 void perform_cancel(struct call *call);
+
+/* ---- for handlers ---- */
+
+/* The next step: work(arg), on a thread where it is long, then finish(call, arg) on the loop's thread. What finish
+ * returns is what the call returns, and it may begin another step. To be returned from the handler as it is;
+ * always ends in finish. */
+int perform_later(struct call *call, int64_t cost, void (*work)(void *arg),
+		  int (*finish)(struct call *call, void *arg), void *arg);
+/* The next step is finish(call, arg), after others had a turn. */
+int perform_pause(struct call *call, int (*finish)(struct call *call, void *arg), void *arg);
+/* The next step is finish(call, arg), after what has arrived meanwhile: for a call without accesses, or one that
+ * has left the scheduler and claims others. */
+int perform_go_behind(struct call *call, int (*finish)(struct call *call, void *arg), void *arg);
+/* The next step is finish(call, arg), when all that writes the tensor, which the call looks at, is over: maybe at
+ * once. */
+int perform_read_too(struct call *call, const struct tensor *tensor, int (*finish)(struct call *call, void *arg));
+/* work(arg) on another thread, then done(arg) on the loop's, and what follows from it; charges the call. false:
+ * neither, as there is no thread, or the call does not outlive its message. `to` stays until then. */
+bool perform_away(struct call *call, struct call_work *to, void (*work)(void *arg), void (*done)(void *arg),
+		  void *arg);
+/* Whether no thread has begun it, and none will: the caller runs it, as far as it must. */
+bool perform_withdraw(struct call_work *work);
+/* After perform_away has failed. RESOURCE_EXHAUSTED: there was no memory for it, and the loop must not run it.
+ * 0: no thread could have run it, and it is run here. */
+int perform_refuse(const struct call *call, struct npumem_error *error);
 
 #endif

@@ -38,23 +38,6 @@ static void response_free(void *ctx, void *memory)
 	heap_free(ctx, memory);
 }
 
-/* Whether the digest is of the tensors in the answer; such answers are short. */
-static bool is_about_tensors(const struct call *call)
-{
-	switch (call->method) {
-	case CALL_METHOD_ALLOC:
-	case CALL_METHOD_VIEW:
-	case CALL_METHOD_FREE:
-	case CALL_METHOD_OPEN:
-	case CALL_METHOD_SEAL:
-	case CALL_METHOD_RENAME:
-	case CALL_METHOD_GRANT:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* The answer's own bytes. */
 static const uint8_t *answer_of(const struct call *call, size_t *n)
 {
@@ -90,8 +73,7 @@ static bool outline_answer(const struct call *call, struct recorder_entry *entry
 	size_t n;
 	const uint8_t *message = answer_of(call, &n);
 
-	if (!entry->status && !is_about_tensors(call) && !call_is_single(call) &&
-	    call->method != CALL_METHOD_SUBMIT && call->method != CALL_METHOD_COMPACT)
+	if (!entry->status && call_row(call)->record < METHODS_RECORD_OUTLINED)
 		return true;
 	entry->answer_bytes = outline_response(message, n, NULL);
 	if (entry->answer_bytes > ANSWER_BYTES_MAX)
@@ -107,11 +89,10 @@ static bool outline_answer(const struct call *call, struct recorder_entry *entry
 /* That a session came back is. What was known already was done before, and is to be done again by nobody. */
 static bool is_recorded(const struct call *call, int status)
 {
-	switch (call->method) {
-	case CALL_METHOD_RECORD:
-	case CALL_METHOD_SNAPSHOT:
+	switch (call_row(call)->record) {
+	case METHODS_RECORD_NEVER:
 		return false;
-	case CALL_METHOD_RESUME:
+	case METHODS_RECORD_RETURN:
 		return !status && call->request->resume->token.len;
 	default:
 		return !call->known && !(status == NPUMEM_ABORTED && !call->is_started && call->request->again);
@@ -121,6 +102,21 @@ static bool is_recorded(const struct call *call, int status)
 /* A request to come back, without what it came back by: a token is its session's secret. */
 static const uint8_t resume_message[] = {0xca, 0x03, 0}; /* Request.resume = {} */
 
+/* A message of which only the beginning came is no request; any other could not be kept. */
+static void forget(struct call *call)
+{
+	struct recording *recording = &call->recording;
+	struct recorder *recorder = &call->rpc->service->recorder;
+	struct recorder_transfer *transfer;
+
+	if (call->request)
+		recorder_lose(recorder, "the daemon is out of host memory");
+	while ((transfer = recording->first)) {
+		recording->first = transfer->next;
+		transfer_free(recorder, transfer);
+	}
+}
+
 void recording_end(struct call *call, int status)
 {
 	struct recording *recording = &call->recording;
@@ -128,10 +124,15 @@ void recording_end(struct call *call, int status)
 	uint64_t handles[TENSORS_ALLOC_MAX];
 	uint8_t **owner = recording->owner;
 	struct recorder_entry entry;
+	bool has_tensors = !status && call_row(call)->record == METHODS_RECORD_TENSORS;
 
 	/* Where recording has ended meanwhile there may be transfers, which recorder_add is rid of. */
-	if ((!recorder_is_on(recorder) && !recording->first) || !call->message || !is_recorded(call, status))
+	if ((!recorder_is_on(recorder) && !recording->first) || !is_recorded(call, status))
 		return;
+	if (!call->message) {
+		forget(call);
+		return;
+	}
 	entry = (struct recorder_entry){.session = call->session->id,
 					.uid = call->session->uid,
 					.pid = (uint32_t)call->session->pid,
@@ -144,15 +145,15 @@ void recording_end(struct call *call, int status)
 					.request = (uint8_t *)(uintptr_t)call->message,
 					.transfers = recording->first};
 	recording->first = recording->last = NULL;
-	if (recorder_is_on(recorder) && ((!status && is_about_tensors(call) && !look_at_answer(call, &entry)) ||
-					 !outline_answer(call, &entry)))
+	if (recorder_is_on(recorder) &&
+	    ((has_tensors && !look_at_answer(call, &entry)) || !outline_answer(call, &entry)))
 		recorder_lose(recorder, "the daemon is out of host memory");
 	if (recording->shared) {
 		entry.segment = recording->shared->id;
 		entry.segment_bytes = recording->shared->memory.bytes;
 		entry.segment_writable = recording->shared->memory.writable;
 	}
-	if (call->method == CALL_METHOD_RESUME) {
+	if (call_row(call)->record == METHODS_RECORD_RETURN) {
 		entry.request = (uint8_t *)(uintptr_t)resume_message;
 		entry.bytes = sizeof(resume_message);
 		owner = NULL;

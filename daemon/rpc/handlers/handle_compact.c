@@ -1,12 +1,20 @@
 /* A compaction: some moves are decided and made at a time, so that the loop sees to others in between. Invariant:
- * at the end of each step all tensors are whole, so that it may end there. */
+ * at the end of each step all tensors are whole, so that it may end there. Nobody else's requests run during a
+ * step; others run after each TURN_NS. A user that is charged for the time (stops.h) leaves tensors in place that
+ * would take too long at once. */
+#include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "proto/frame.h"
+#include "daemon/service/stops.h"
 
 enum {
 	MOVE_BYTES = ERROR_CONTEXT_NAME_BYTES + 64, /* a bound for one Move */
 	COMPACTED_MOVES = 1,			    /* Compacted.moves */
+	TOLD_BYTES = 1 << 20,			    /* of moves in the answer, as nobody may ever read it */
 	STEP_MOVES = DEVICE_MOVES_MAX,
+	STEP_BYTES = 8 << 20,
+	TURN_VIEWS = 4096,     /* that get their new places in one turn of the loop */
+	MOST_BYTES = 32 << 20, /* of one tensor */
+	TURN_NS = 3000000,
 };
 
 struct compacting {
@@ -19,6 +27,9 @@ struct compacting {
 	bool is_full;	/* no more moves are told */
 	int64_t before; /* the largest free extent */
 	size_t mark;
+	bool is_charged;
+	uint64_t turn_ns, step_ns; /* when the others were stopped, and when this step began */
+	uint64_t charged_ns;
 };
 
 static int step(struct compacting *compacting);
@@ -41,7 +52,7 @@ static void append_move(struct compacting *compacting, const struct device_move 
 {
 	struct call *call = compacting->call;
 	int64_t npu_bytes = device_options(call->rpc->service->device)->geometry.npu_bytes;
-	int64_t npu_from = move->tensor->place.start_npu * npu_bytes;
+	int64_t npu_from = tensor_start_npu(move->tensor) * npu_bytes;
 	Npumem__V1__Move message = NPUMEM__V1__MOVE__INIT;
 	char name[ERROR_CONTEXT_NAME_BYTES];
 
@@ -54,15 +65,28 @@ static void append_move(struct compacting *compacting, const struct device_move 
 	reply_message(&call->reply, COMPACTED_MOVES, &message.base);
 }
 
-/* Beyond the frame cap, or without memory, the list of moves is cut: what has moved has moved. */
+/* Without room for more, in the answer, in the user's books or in host memory, the list of moves is cut: what has
+ * moved has moved. */
+static bool has_room(struct call *call, size_t bytes)
+{
+	size_t total = reply_used(&call->reply) + bytes;
+
+	if (total > TOLD_BYTES)
+		return false;
+	call->reply_bytes = total;
+	if (!charge_call(call) && !reply_make_room(&call->reply, bytes, NULL))
+		return true;
+	npumem_error_clear(call->error);
+	return false;
+}
+
 static void tell(struct compacting *compacting)
 {
 	struct call *call = compacting->call;
 	size_t bytes = compacting->n * MOVE_BYTES + 4 * REPLY_TAG_BYTES;
 
 	if (!compacting->is_full)
-		compacting->is_full = reply_used(&call->reply) + bytes + 2 * REPLY_REST_BYTES > FRAME_BYTES_MAX ||
-				      reply_make_room(&call->reply, bytes, NULL);
+		compacting->is_full = !has_room(call, bytes);
 	for (unsigned i = 0; i < compacting->n && !compacting->is_full; i++)
 		if (is_told(call->session, compacting->moves[i].tensor))
 			append_move(compacting, &compacting->moves[i]);
@@ -70,14 +94,31 @@ static void tell(struct compacting *compacting)
 		events_tensor(call->rpc->service, EVENTS_MOVED, compacting->moves[i].tensor, call->session, -1);
 }
 
+static uint64_t now_ns(const struct compacting *compacting)
+{
+	const struct service *service = compacting->call->rpc->service;
+
+	return service->events.now_ns ? service->events.now_ns() : 0;
+}
+
+static void charge(struct compacting *compacting, uint64_t ns)
+{
+	if (compacting->is_charged)
+		stops_charge(compacting->call->session, ns);
+	compacting->charged_ns += ns;
+}
+
 static int end(struct compacting *compacting, int status)
 {
 	struct call *call = compacting->call;
 	Npumem__V1__Compacted message = NPUMEM__V1__COMPACTED__INIT;
 
+	if (compacting->charged_ns < STOPS_LEAST_NS)
+		charge(compacting, STOPS_LEAST_NS - compacting->charged_ns);
 	call->rpc->service->waiting.room |= !compacting->dry_run;
 	message.largest_free_before = compacting->before;
 	message.largest_free_after = largest_free(call);
+	message.cut = compacting->is_full;
 	reply_fields(&call->reply, &message.base);
 	reply_close(&call->reply, compacting->mark, STEP_MOVES * MOVE_BYTES);
 	heap_free(call->rpc->heap, compacting);
@@ -91,19 +132,54 @@ static void move_bytes(void *arg)
 	device_compact_bytes(compacting->call->rpc->service->device);
 }
 
-static int on_moved(struct call *call, void *arg)
+static int cancel(struct compacting *compacting)
+{
+	struct call *call = compacting->call;
+
+	call->keep_result = true;
+	return end(compacting, npumem_error_set(call->error, NPUMEM_CANCELLED,
+						"the compaction was cancelled; what is told of has moved"));
+}
+
+/* The device is this call's alone again. */
+static int resume(struct call *call, void *arg)
 {
 	struct compacting *compacting = arg;
 
+	if (call_is_cancelled(call))
+		return cancel(compacting);
+	device_compact_resume(&compacting->at);
+	compacting->turn_ns = now_ns(compacting);
+	return step(compacting);
+}
+
+static int on_moved(struct call *call, void *arg)
+{
+	struct compacting *compacting = arg;
+	uint64_t now = now_ns(compacting);
+
+	charge(compacting, now - compacting->step_ns);
 	if (!compacting->dry_run)
 		tell(compacting);
 	if (compacting->at.done)
 		return end(compacting, 0);
-	if (!call_is_cancelled(call))
+	if (call_is_cancelled(call))
+		return cancel(compacting);
+	if (compacting->dry_run || now - compacting->turn_ns < TURN_NS)
 		return step(compacting);
-	call->keep_result = true;
-	return end(compacting, npumem_error_set(call->error, NPUMEM_CANCELLED,
-						"the compaction was cancelled; what is told of has moved"));
+	return perform_go_behind(call, resume, compacting);
+}
+
+/* Nobody else's requests run meanwhile, but the loop serves what needs no tensor. */
+static int move_views(struct call *call, void *arg)
+{
+	struct compacting *compacting = arg;
+
+	if (!device_compact_views(call->rpc->service->device, &compacting->at, compacting->moves, compacting->n,
+				  TURN_VIEWS))
+		return perform_pause(call, move_views, compacting);
+	/* Elsewhere even where there is nothing to move, as the step itself took its time. */
+	return perform_later(call, INT64_MAX, move_bytes, on_moved, compacting);
 }
 
 /* The new places are committed before a byte moves: how far the bytes are, the device itself can tell. */
@@ -120,14 +196,17 @@ static int step_decide(struct compacting *compacting)
 				STEP_MOVES, &compacting->n))
 		return heap_exhausted(call->error);
 	if (!compacting->dry_run)
-		persist_moved(service, compacting->moves, compacting->n);
+		tensors_moved(service, compacting->moves, compacting->n);
 	return 0;
 }
 
 static int step(struct compacting *compacting)
 {
 	struct call *call = compacting->call;
-	int status = step_decide(compacting);
+	int status;
+
+	compacting->step_ns = now_ns(compacting);
+	status = step_decide(compacting);
 
 	if (status && !compacting->moved)
 		return end(compacting, status);
@@ -140,17 +219,30 @@ static int step(struct compacting *compacting)
 	/* Nothing else holds back a dry run, so what it found is told before others change it. */
 	if (compacting->dry_run) {
 		tell(compacting);
-		return call_pause(call, on_moved, compacting);
+		return perform_pause(call, on_moved, compacting);
 	}
-	/* Elsewhere even where there is nothing to move, as the step itself took its time. */
-	return call_later(call, INT64_MAX, move_bytes, on_moved, compacting);
+	return move_views(call, compacting);
 }
 
 /* A real one has the device for itself; a dry one looks at it a part at a time, as others change it. */
 int resolve_compact(struct call *call, const Npumem__V1__CompactRequest *request)
 {
-	call->entry.is_exclusive = !request->dry_run;
-	return 0;
+	if (request->dry_run)
+		return 0;
+	call->entry.is_exclusive = true;
+	call->entry.gives_way = stops_is_charged(call->session);
+	return stops_check(call->session, call->error);
+}
+
+static void begin(struct call *call, bool dry_run, struct compacting *compacting)
+{
+	compacting->call = call;
+	compacting->dry_run = dry_run;
+	compacting->is_charged = !dry_run && stops_is_charged(call->session);
+	compacting->turn_ns = now_ns(compacting);
+	compacting->at.step_bytes = STEP_BYTES;
+	compacting->at.most_bytes = compacting->is_charged ? MOST_BYTES : 0;
+	compacting->before = largest_free(call);
 }
 
 int handle_compact(struct call *call, const Npumem__V1__CompactRequest *request)
@@ -158,12 +250,14 @@ int handle_compact(struct call *call, const Npumem__V1__CompactRequest *request)
 	struct compacting *compacting;
 	int status;
 
+	/* Others of the user's may have been charged since this one arrived. */
+	status = request->dry_run ? 0 : stops_check(call->session, call->error);
+	if (status)
+		return status;
 	compacting = heap_zalloc(call->rpc->heap, 1, sizeof(*compacting));
 	if (!compacting)
 		return heap_exhausted(call->error);
-	compacting->call = call;
-	compacting->dry_run = request->dry_run;
-	compacting->before = largest_free(call);
+	begin(call, request->dry_run, compacting);
 	status = reply_reserve(&call->reply, 8 * REPLY_TAG_BYTES, call->error);
 	if (status) {
 		heap_free(call->rpc->heap, compacting);

@@ -1,16 +1,19 @@
-/* Calls about the device as a whole. */
+/* Requests about the device and the daemon as a whole; handle_stat.c has its statistics.
+ * Invariant: only bytes of tensors that a dump has claimed, and that were found to be visible in this turn, are
+ * copied. */
+#include <inttypes.h>
 #include <unistd.h>
 
 #include "daemon/rpc/handlers/handler.h"
-#include "proto/wire.h"
-#include "daemon/service/observed/inspect.h"
+#include "daemon/rpc/order/gate.h"
 #include "proto/convert.h"
+#include "proto/convert_numeric.h"
 #include "proto/frame.h"
+#include "proto/wire.h"
 
 enum {
 	FEATURES = NPUMEM__V1__FEATURE__FEATURE_SUBMIT,
-	DUMP_DATA = 1,	       /* Dump.data */
-	DUMP_ROOTS_MAX = 1024, /* that are claimed one by one */
+	DUMP_DATA = 1, /* Dump.data */
 };
 
 static void fill_limits(const struct session *session, Npumem__V1__Limit rows[LIMITS_N],
@@ -60,56 +63,6 @@ int handle_device_info(struct call *call, const Npumem__V1__InfoRequest *request
 	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_INFO, &info.base, call->error);
 }
 
-struct dumping {
-	struct call *call;
-	int status;
-};
-
-static bool claim_root(void *ctx, struct tensor *tensor)
-{
-	struct dumping *dumping = ctx;
-
-	if (!record_of(tensor))
-		return true;
-	if (dumping->call->claim.n == DUMP_ROOTS_MAX)
-		return false;
-	dumping->status = call_claim(dumping->call, tensor, false);
-	if (!dumping->status)
-		dumping->call->claim.accesses[dumping->call->claim.n - 1].survives = true;
-	return !dumping->status;
-}
-
-/* Reads these bytes of all that lies there; of very many tensors, as if of everything. */
-int resolve_dump(struct call *call, const Npumem__V1__DumpRequest *request)
-{
-	struct dumping dumping = {call, 0};
-	int status = inspect_dump_check(call->session, request->npu, request->offset, request->bytes, call->error);
-
-	if (status)
-		return status;
-	if (device_each_at(call->rpc->service->device, request->offset, request->bytes, claim_root, &dumping))
-		return 0;
-	call->entry.is_exclusive = !dumping.status;
-	return dumping.status;
-}
-
-int handle_device_dump(struct call *call, const Npumem__V1__DumpRequest *request)
-{
-	int status = inspect_dump_check(call->session, request->npu, request->offset, request->bytes, call->error);
-	size_t bytes = (size_t)request->bytes, expected = bytes + REPLY_TAG_BYTES, mark;
-
-	if (!status)
-		status = reply_reserve(&call->reply, bytes + 2 * REPLY_TAG_BYTES, call->error);
-	if (status)
-		return status;
-	reply_expect(&call->reply, expected);
-	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_DUMP, expected);
-	device_peek(call->rpc->service->device, request->npu, request->offset, request->bytes,
-		    reply_bytes(&call->reply, DUMP_DATA, bytes));
-	reply_close(&call->reply, mark, expected);
-	return 0;
-}
-
 int handle_device_plan(struct call *call, const Npumem__V1__PlanRequest *request)
 {
 	const struct npumem_geometry *geometry = &device_options(call->rpc->service->device)->geometry;
@@ -142,4 +95,114 @@ int handle_device_plan(struct call *call, const Npumem__V1__PlanRequest *request
 		pointers[i] = &widths[i];
 	}
 	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_PLAN, &message.base, call->error);
+}
+
+/* The formulas check and answer: no device or tensor is touched, so that every client may ask. */
+int handle_device_numeric(struct call *call, const Npumem__V1__NumericRequest *request)
+{
+	struct npumem_numeric question;
+	struct npumem_numeric_answer answer;
+	struct convert_advise parts;
+	struct convert_answer to;
+	int status = convert_question_from(request, &parts, &question, call->error);
+
+	if (!status)
+		status = npumem_numeric(&question, &answer, call->error);
+	if (status)
+		return status;
+	convert_answer_to(&answer, &to);
+	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_NUMERIC, &to.message.base, call->error);
+}
+
+/* The server ends when this was answered. */
+int handle_device_shutdown(struct call *call, const Npumem__V1__ShutdownRequest *request)
+{
+	Npumem__V1__ShuttingDown message = NPUMEM__V1__SHUTTING_DOWN__INIT;
+	struct rpc *rpc = call->rpc;
+	int status;
+
+	(void)request;
+	if (!session_is_admin(call->session))
+		return npumem_error_set(call->error, NPUMEM_PERMISSION_DENIED,
+					"only root and uid %" PRIu32 ", as whom the daemon runs, may shut it down",
+					rpc->service->uid);
+	status =
+		reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SHUTTING_DOWN, &message.base, call->error);
+	if (!status && rpc->shut_down)
+		rpc->shut_down(rpc->ctx, call->session);
+	return status;
+}
+
+/* ---- dump ---- */
+
+/* The tensors of the range are claimed, checked once more in the turn of the dump, and copied in that turn of the
+ * loop: where very many tensors lie, part by part. */
+static int claim_root(void *ctx, struct tensor *tensor)
+{
+	return call_claim(ctx, tensor, false);
+}
+
+static int claim_part(struct call *call)
+{
+	return inspect_dump_part(&call->dumping.dump, claim_root, call, &call->dumping.claimed_bytes, call->error);
+}
+
+int resolve_dump(struct call *call, const Npumem__V1__DumpRequest *request)
+{
+	int status = inspect_dump_begin(&call->dumping.dump, call->session, request->npu, request->offset,
+					request->bytes, call->error);
+
+	return status ? status : claim_part(call);
+}
+
+/* Copies what is claimed, and less where more tensors lie there by now. */
+static int copy_part(struct call *call)
+{
+	struct call_dumping *dumping = &call->dumping;
+	struct inspect_dump *dump = &dumping->dump;
+	int64_t bytes;
+	int status = inspect_dump_part(dump, NULL, NULL, &bytes, call->error);
+
+	if (status)
+		return status;
+	bytes = bytes < dumping->claimed_bytes ? bytes : dumping->claimed_bytes;
+	device_peek(call->rpc->service->device, dump->npu, dump->offset + dump->done_bytes, bytes,
+		    dumping->data + dump->done_bytes);
+	dump->done_bytes += bytes;
+	return 0;
+}
+
+/* Requests that the session sent later wait for the end of the dump. */
+static int dump_on(struct call *call, void *arg)
+{
+	struct call_dumping *dumping = &call->dumping;
+	int status;
+
+	if (call_is_cancelled(call))
+		return npumem_error_set(call->error, NPUMEM_CANCELLED, "the dump was cancelled");
+	status = copy_part(call);
+	if (status)
+		return status;
+	if (dumping->dump.done_bytes == dumping->dump.bytes) {
+		reply_close(&call->reply, dumping->mark, (size_t)dumping->dump.bytes + REPLY_TAG_BYTES);
+		return 0;
+	}
+	gate_leave_queues(call);
+	claim_deinit(&call->claim);
+	claim_init(&call->claim, call->rpc->heap);
+	status = claim_part(call);
+	return status ? status : perform_go_behind(call, dump_on, arg);
+}
+
+int handle_device_dump(struct call *call, const Npumem__V1__DumpRequest *request)
+{
+	size_t bytes = (size_t)request->bytes, expected = bytes + REPLY_TAG_BYTES;
+	int status = reply_reserve(&call->reply, bytes + 2 * REPLY_TAG_BYTES, call->error);
+
+	if (status)
+		return status;
+	reply_expect(&call->reply, expected);
+	call->dumping.mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_DUMP, expected);
+	call->dumping.data = reply_bytes(&call->reply, DUMP_DATA, bytes);
+	return dump_on(call, NULL);
 }

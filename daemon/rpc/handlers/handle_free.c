@@ -1,9 +1,9 @@
-/* Freeing. From the moment that this is resolved who comes later waits to see what becomes of it. It takes effect
- * when nothing uses the tensors any more, for good: whoever finds them gone, or takes their names, must not find
- * them back after a crash. Then their bytes are zeroed, which may take long, and all of it goes at once. */
+/* Freeing is decided when it arrives: from then on nobody finds the tensors. It takes effect when nothing uses
+ * them any more, for good: a client that finds them gone, or takes their names, must not find them back after a
+ * crash. Then their bytes are zeroed, which may take long; their views go, in steps; and at last the rest goes at
+ * once, with its room. */
 #include "daemon/rpc/calls/advance.h"
-#include "daemon/rpc/order/resolve.h"
-#include "daemon/rpc/resume/unsent.h"
+#include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/handlers/handler.h"
 
 static int find_all(struct call *call, const Npumem__V1__FreeRequest *request)
@@ -40,8 +40,8 @@ int resolve_free(struct call *call, const Npumem__V1__FreeRequest *request)
 		status = tensors_free_check(call->session, call->binding.tensors, call->binding.n, call->error);
 	if (status)
 		return status;
-	tensors_mark_going(call->binding.tensors, call->binding.n, &call->entry);
-	call->is_committed = call->changes_room = true;
+	tensors_mark_going(call->rpc->service, call->binding.tensors, call->binding.n);
+	call->is_committed = true;
 	return 0;
 }
 
@@ -53,15 +53,22 @@ static void forget(void *arg)
 		device_forget(call->rpc->service->device, call->binding.tensors[i]);
 }
 
-static int on_forgotten(struct call *call, void *arg)
+static int free_some(struct call *call, void *arg)
 {
 	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
 
-	(void)arg;
+	if (!tensors_free_views(call->session, &call->freeing))
+		return perform_pause(call, free_some, arg);
 	advance_leave(call);
-	message.tensors = (int64_t)tensors_free(call->session, call->binding.tensors, call->binding.n);
+	message.tensors = (int64_t)tensors_free_rest(call->session, &call->freeing);
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base);
 	return 0;
+}
+
+static int on_forgotten(struct call *call, void *arg)
+{
+	tensors_free_begin(&call->freeing, call->binding.tensors, call->binding.n);
+	return free_some(call, arg);
 }
 
 int handle_free(struct call *call, const Npumem__V1__FreeRequest *request)
@@ -70,10 +77,9 @@ int handle_free(struct call *call, const Npumem__V1__FreeRequest *request)
 
 	(void)request;
 	for (size_t i = 0; i < call->binding.n; i++)
-		cost += device_forget_cost(call->binding.tensors[i]);
+		cost += device_forget_cost(call->rpc->service->device, call->binding.tensors[i]);
 	for (size_t i = 0; i < call->binding.n; i++)
-		unsent_before_change(call->session, call->binding.tensors[i]);
+		repeat_before_change(call->session, call->binding.tensors[i]);
 	tensors_hide(call->session, call->binding.tensors, call->binding.n);
-	resolve_blocked(call->rpc);
-	return call_later(call, cost, forget, on_forgotten, call);
+	return perform_later(call, cost, forget, on_forgotten, call);
 }

@@ -2,6 +2,7 @@
  * Invariant: the work of a page has a bound, whatever the device holds and whoever owns it, and where it is to
  * count the bytes of large tensors it does so on another thread: one client that lists must not keep the others
  * waiting. */
+#include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/tensor_message.h"
 
@@ -114,9 +115,13 @@ static int on_counted(struct call *call, void *arg)
 
 static int count_later(struct call *call, const struct page *page)
 {
-	struct counting *counting =
-		heap_alloc(call->rpc->heap, sizeof(*counting) + page->n * sizeof(counting->tensors[0]));
+	struct counting *counting;
+	size_t bytes = sizeof(*counting) + page->n * sizeof(counting->tensors[0]);
+	int status = charge_run(call, bytes);
 
+	if (status)
+		return status;
+	counting = heap_alloc(call->rpc->heap, bytes);
 	if (!counting)
 		return heap_exhausted(call->error);
 	counting->device = call->rpc->service->device;
@@ -127,7 +132,7 @@ static int count_later(struct call *call, const struct page *page)
 		counting->tensors[i].scan = device_scan_of(page->tensors[i]);
 		counting->tensors[i].state = page->states[i];
 	}
-	return call_later(call, page->cost, count, on_counted, counting);
+	return perform_later(call, page->cost, count, on_counted, counting);
 }
 
 int handle_list(struct call *call, const Npumem__V1__ListRequest *request)

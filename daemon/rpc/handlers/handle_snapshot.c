@@ -1,6 +1,5 @@
 /* A snapshot of the device. Its moment is between two requests, when nothing runs; its pieces come one by one, as
  * the client asks for them, while everybody else goes on. */
-#include "daemon/rpc/handlers/beginning.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/service/kept/snapshot.h"
 
@@ -66,25 +65,16 @@ static int tell(struct call *call, void *arg)
 
 static int begin(struct call *call)
 {
-	Npumem__V1__SnapshotPiece message = NPUMEM__V1__SNAPSHOT_PIECE__INIT;
-	int status = snapshot_begin(call->session, call->error);
+	return snapshot_begin(call->session, call->error);
+}
 
-	if (status)
-		return status;
+static int answer(struct call *call)
+{
+	Npumem__V1__SnapshotPiece message = NPUMEM__V1__SNAPSHOT_PIECE__INIT;
+
 	message.snapshot = call->rpc->service->snapshot.number;
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SNAPSHOT, &message.base);
 	return 0;
-}
-
-/* A replay starts from the snapshot, and must find the same places. */
-static int begin_with_record(struct call *call)
-{
-	struct service *service = call->rpc->service;
-
-	device_settle(service->device);
-	for (struct session *session = service->sessions; session; session = session->next)
-		session_settle(session);
-	return begin(call);
 }
 
 static int tell_gone(struct call *call, void *arg)
@@ -97,6 +87,28 @@ static int tell_gone(struct call *call, void *arg)
 	return 0;
 }
 
+static int refuse_gone(struct call *call, void *arg)
+{
+	const struct recorder *recorder = &call->rpc->service->recorder;
+
+	snapshot_gone(arg);
+	if (recorder->lost)
+		return npumem_error_set(call->error, NPUMEM_RESOURCE_EXHAUSTED, "%s", recorder->reason);
+	return npumem_error_set(call->error, NPUMEM_CANCELLED, "the recording was cancelled");
+}
+
+/* The record is refused after the snapshot has begun. A session that ends has given it up already. */
+static int undo(struct call *call, int status)
+{
+	if (!snapshot_end(call->session))
+		return status;
+	/* The error is the rpc's, and other calls run before the last step. */
+	npumem_error_clear(call->error);
+	return perform_later(call, INT64_MAX, snapshot_give_back, refuse_gone, call->rpc->service);
+}
+
+static const struct handler_record recording = {begin, answer, undo};
+
 static int give_up(struct call *call)
 {
 	struct service *service = call->rpc->service;
@@ -105,7 +117,7 @@ static int give_up(struct call *call)
 	if (status)
 		return status;
 	snapshot_end(call->session);
-	return call_later(call, INT64_MAX, snapshot_give_back, tell_gone, service);
+	return perform_later(call, INT64_MAX, snapshot_give_back, tell_gone, service);
 }
 
 int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request)
@@ -117,9 +129,11 @@ int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *reques
 		status = check(call, request);
 		if (!status)
 			status = reply_reserve(&call->reply, PIECE_REST_BYTES, call->error);
+		if (!status && request->record)
+			return handle_record_tensors(call, &recording);
 		if (!status)
-			status = request->record ? beginning_tell(call, begin_with_record) : begin(call);
-		return status;
+			status = begin(call);
+		return status ? status : answer(call);
 	}
 	status = snapshot_find(call->session, request->snapshot, call->error);
 	if (!status && request->end)
@@ -128,5 +142,5 @@ int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *reques
 		status = reply_reserve(&call->reply, STORE_PIECE_BYTES + PIECE_REST_BYTES, call->error);
 	if (status)
 		return status;
-	return call_later(call, store_image_is_long(service->persist.store) ? INT64_MAX : 0, make, tell, service);
+	return perform_later(call, store_image_is_long(service->persist.store) ? INT64_MAX : 0, make, tell, service);
 }

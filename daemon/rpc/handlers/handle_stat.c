@@ -1,6 +1,8 @@
-/* How the device is used, and by whom. Rows are appended one by one: the room for all is reserved before. */
+/* How the device is used, and by whom. A client learns how full the device is; of what was asked and done it
+ * learns its own user's part, and root and the daemon's uid learn all. Rows are appended one by one: the room for
+ * all is reserved before. Of many sessions each turn of the loop appends some. */
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/running.h"
+#include "daemon/rpc/handlers/progress.h"
 
 enum {
 	STAT_ALL = 56, /* fields of Stat */
@@ -12,18 +14,23 @@ enum {
 	NUMBER_BYTES = 10,
 	CALL_BYTES = 64 + (METRICS_STATUSES + METRICS_BUCKETS) * NUMBER_BYTES,
 	REST_BYTES = 512 + METRICS_BUCKETS * NUMBER_BYTES,
-	STEP_TENSORS = 256, /* to look at in one turn of the loop */
+	STEP_TENSORS = 256, /* to count in one turn of the loop */
+	STEP_SESSIONS = 256,
 	STEPS_LEAST = 1000,
 	STEP_BYTES = 4096, /* of an NPU that a step counts at least, where nobody changes anything */
 };
 
-static bool sees_uid(const struct session *session, uint32_t uid)
+/* What the asking session may know of what was asked and done. */
+static struct metrics_account *account_of(const struct session *asking)
 {
-	return session_is_admin(session) || session->uid == uid;
+	return session_is_admin(asking) ? &asking->service->metrics.all : &asking->user->account;
 }
 
-static void fill_device(const struct service *service, Npumem__V1__Stat *message)
+static void fill_device(const struct session *asking, Npumem__V1__Stat *message)
 {
+	const struct service *service = asking->service;
+	const struct limits_user *user = asking->user;
+	bool is_admin = session_is_admin(asking);
 	struct device_counts stat;
 
 	device_stat(service->device, &stat);
@@ -37,8 +44,8 @@ static void fill_device(const struct service *service, Npumem__V1__Stat *message
 	message->largest_free = stat.largest_free;
 	message->tensors = stat.tensors;
 	message->views = stat.views;
-	message->sessions = (int64_t)service->n_sessions;
-	message->packs = stat.packs;
+	message->sessions = (int64_t)(is_admin ? service->n_sessions : user->now[LIMITS_SESSIONS]);
+	message->packs = is_admin ? stat.packs : (int64_t)user->packs.bytes;
 }
 
 static void fill_activity(const struct metrics_activity *from, Npumem__V1__Activity *to)
@@ -62,37 +69,52 @@ static void add_usage(struct reply *reply, unsigned field, Npumem__V1__Usage *ro
 	reply_message(reply, field, &row->base);
 }
 
-static void add_rows(struct call *call)
+static void add_all(struct call *call, int64_t packs)
 {
 	const struct session *asking = call->session;
-	const struct service *service = asking->service;
-	const struct limits_table *limits = &service->limits;
+	const struct metrics_account *account = account_of(asking);
+	const uint64_t *now = session_is_admin(asking) ? asking->service->limits.now : asking->user->now;
 
 	add_usage(&call->reply, STAT_ALL,
 		  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
-				       .sessions = service->metrics.sessions,
-				       .device_bytes = (int64_t)limits->now[LIMITS_DEVICE_BYTES],
-				       .tensors = (int64_t)limits->now[LIMITS_TENSORS],
-				       .packs = device_packs_bytes(service->device)},
-		  &service->metrics.total);
-	for (const struct limits_user *user = limits->users; user; user = user->next)
-		if (sees_uid(asking, user->uid) && (user->now[LIMITS_SESSIONS] || user->usage.requests))
-			add_usage(&call->reply, STAT_UIDS,
-				  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
-						       .uid = user->uid, .sessions = user->now[LIMITS_SESSIONS],
-						       .device_bytes = (int64_t)user->now[LIMITS_DEVICE_BYTES],
-						       .tensors = (int64_t)user->now[LIMITS_TENSORS],
-						       .packs = (int64_t)user->packs.bytes},
-				  &user->usage);
-	for (const struct session *session = service->sessions; session; session = session->next)
-		if (sees_uid(asking, session->uid))
-			add_usage(&call->reply, STAT_CLIENTS,
-				  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
-						       .uid = session->uid, .session = session->id,
-						       .pid = (uint32_t)session->pid,
-						       .device_bytes = (int64_t)session->unnamed->device_bytes,
-						       .tensors = (int64_t)session->unnamed->n},
-				  &session->usage);
+				       .sessions = account->sessions,
+				       .device_bytes = (int64_t)now[LIMITS_DEVICE_BYTES],
+				       .tensors = (int64_t)now[LIMITS_TENSORS], .packs = packs},
+		  &account->usage);
+}
+
+static void add_user(struct call *call, const struct limits_user *user)
+{
+	add_usage(&call->reply, STAT_UIDS,
+		  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor), .uid = user->uid,
+				       .sessions = user->now[LIMITS_SESSIONS],
+				       .device_bytes = (int64_t)user->now[LIMITS_DEVICE_BYTES],
+				       .tensors = (int64_t)user->now[LIMITS_TENSORS],
+				       .packs = (int64_t)user->packs.bytes},
+		  &user->account.usage);
+}
+
+static void add_users(struct call *call)
+{
+	const struct session *asking = call->session;
+
+	if (!session_is_admin(asking)) {
+		add_user(call, asking->user);
+		return;
+	}
+	for (const struct limits_user *user = asking->service->limits.users; user; user = user->next)
+		if (user->now[LIMITS_SESSIONS] || user->account.usage.requests)
+			add_user(call, user);
+}
+
+static void add_session(struct call *call, const struct session *session)
+{
+	add_usage(&call->reply, STAT_CLIENTS,
+		  &(Npumem__V1__Usage){PROTOBUF_C_MESSAGE_INIT(&npumem__v1__usage__descriptor),
+				       .uid = session->uid, .session = session->id, .pid = (uint32_t)session->pid,
+				       .device_bytes = (int64_t)session->unnamed->device_bytes,
+				       .tensors = (int64_t)session->unnamed->n},
+		  &session->usage);
 }
 
 static size_t without_zeros(const uint64_t *numbers, size_t n)
@@ -104,13 +126,13 @@ static size_t without_zeros(const uint64_t *numbers, size_t n)
 
 static void add_calls(struct call *call)
 {
-	struct metrics *metrics = &call->rpc->service->metrics;
+	struct metrics_account *account = account_of(call->session);
 
-	for (unsigned i = 0; i < CALL_METHODS; i++) {
+	for (unsigned i = 0; i < METHODS_N; i++) {
 		Npumem__V1__CallStat row = NPUMEM__V1__CALL_STAT__INIT;
-		struct metrics_call *from = &metrics->calls[i];
+		struct metrics_call *from = &account->calls[i];
 
-		row.call = (char *)(uintptr_t)call_method_name(i);
+		row.call = (char *)(uintptr_t)methods_rows[i].name;
 		row.n_statuses = without_zeros(from->statuses, METRICS_STATUSES);
 		row.statuses = from->statuses;
 		row.n_buckets = without_zeros(from->buckets, METRICS_BUCKETS);
@@ -129,58 +151,139 @@ static void fill_loop(struct metrics_loop *from, Npumem__V1__LoopStat *to)
 	to->buckets = from->buckets;
 	to->longest_ns = from->longest_ns;
 	to->longest_cpu_ns = from->longest_cpu_ns;
+	to->longest_wait_ns = from->longest_wait_ns;
 }
 
-static size_t bound(const struct service *service, size_t n_npus)
+/* Data and dummies on each NPU, of all tensors or of the user's own. */
+static void fill_npus(const struct session *asking, int64_t *npus)
 {
-	size_t rows = 1 + service->n_sessions;
+	const struct service *service = asking->service;
 
-	for (const struct limits_user *user = service->limits.users; user; user = user->next)
-		rows++;
-	return rows * USAGE_BYTES + RUNNING_MOST * RUNNING_BYTES + CALL_METHODS * CALL_BYTES +
+	if (session_is_admin(asking))
+		device_npus(service->device, npus);
+	else
+		totals_of_npus(&asking->user->totals, &device_options(service->device)->geometry, npus);
+}
+
+/* The answer with details; its sessions are appended in steps. */
+struct answering {
+	const Npumem__V1__StatRequest *request;
+	struct session_walk walk;
+	struct progress_room running;
+	size_t mark, bytes;
+};
+
+static size_t bound(const struct session *asking, size_t n_npus)
+{
+	const struct service *service = asking->service;
+	size_t rows = 2 + asking->user->n_sessions;
+
+	if (session_is_admin(asking)) {
+		rows = 1 + service->n_sessions;
+		for (const struct limits_user *user = service->limits.users; user; user = user->next)
+			rows++;
+	}
+	return rows * USAGE_BYTES + PROGRESS_ROWS_MOST * PROGRESS_ROW_BYTES + METHODS_N * CALL_BYTES +
 	       n_npus * NUMBER_BYTES + REST_BYTES;
+}
+
+static void reset_if_asked(struct call *call, const Npumem__V1__StatRequest *request)
+{
+	if (request->reset)
+		metrics_loop_reset(&call->rpc->service->metrics);
+}
+
+static int end(struct call *call, struct answering *answering, int status)
+{
+	reply_close(&call->reply, answering->mark, answering->bytes);
+	session_walk_end(&answering->walk);
+	if (!status)
+		reset_if_asked(call, answering->request);
+	heap_free(call->rpc->heap, answering);
+	return status;
+}
+
+static int add_sessions(struct call *call, void *arg)
+{
+	struct answering *answering = arg;
+	const struct session *session = NULL;
+
+	for (unsigned i = 0; i < STEP_SESSIONS && (session = session_walk_next(&answering->walk)); i++) {
+		add_session(call, session);
+		progress_append(call, STAT_RUNNING, session, &answering->running);
+	}
+	if (!session)
+		return end(call, answering, 0);
+	if (call_is_cancelled(call))
+		return end(call, answering,
+			   npumem_error_set(call->error, NPUMEM_CANCELLED, "the stat was cancelled"));
+	return perform_pause(call, add_sessions, answering);
+}
+
+/* All but the sessions. */
+static int add_details(struct call *call, Npumem__V1__Stat *message)
+{
+	struct service *service = call->rpc->service;
+	Npumem__V1__Activity activity = NPUMEM__V1__ACTIVITY__INIT;
+	Npumem__V1__LoopStat loop = NPUMEM__V1__LOOP_STAT__INIT;
+
+	message->npu_data = heap_zalloc(call->rpc->heap, message->n_npu_data, sizeof(*message->npu_data));
+	if (!message->npu_data)
+		return heap_exhausted(call->error);
+	fill_npus(call->session, message->npu_data);
+	fill_activity(&account_of(call->session)->activity, &activity);
+	message->activity = &activity;
+	/* Each request of anybody is a turn or part of one. */
+	if (session_is_admin(call->session)) {
+		fill_loop(&service->metrics.loop, &loop);
+		message->loop = &loop;
+	}
+	message->now_ns = call->rpc->now_ns ? call->rpc->now_ns() : 0;
+	reply_fields(&call->reply, &message->base);
+	add_all(call, message->packs);
+	add_users(call);
+	add_calls(call);
+	heap_free(call->rpc->heap, message->npu_data);
+	return 0;
+}
+
+static int answer_in_detail(struct call *call, const Npumem__V1__StatRequest *request, Npumem__V1__Stat *message)
+{
+	struct answering *answering = heap_zalloc(call->rpc->heap, 1, sizeof(*answering));
+	int status;
+
+	if (!answering)
+		return heap_exhausted(call->error);
+	message->n_npu_data = (size_t)device_options(call->rpc->service->device)->geometry.n_npus;
+	answering->request = request;
+	answering->running = (struct progress_room){PROGRESS_ROWS_MOST, PROGRESS_LOOKS};
+	answering->bytes = bound(call->session, message->n_npu_data);
+	status = reply_reserve(&call->reply, answering->bytes + 2 * REPLY_TAG_BYTES, call->error);
+	if (!status) {
+		reply_expect(&call->reply, answering->bytes);
+		answering->mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, answering->bytes);
+		status = add_details(call, message);
+	}
+	if (status) {
+		heap_free(call->rpc->heap, answering);
+		return status;
+	}
+	session_walk_begin(&answering->walk, call->session);
+	return add_sessions(call, answering);
 }
 
 static int answer(struct call *call, const Npumem__V1__StatRequest *request)
 {
-	struct service *service = call->rpc->service;
-	size_t n_npus = (size_t)device_options(service->device)->geometry.n_npus, bytes, mark;
 	Npumem__V1__Stat message = NPUMEM__V1__STAT__INIT;
-	Npumem__V1__Activity activity = NPUMEM__V1__ACTIVITY__INIT;
-	Npumem__V1__LoopStat loop = NPUMEM__V1__LOOP_STAT__INIT;
 	int status;
 
-	fill_device(service, &message);
-	if (!request->details) {
-		status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, &message.base, call->error);
-		if (!status && request->reset)
-			metrics_loop_reset(&service->metrics);
-		return status;
-	}
-	bytes = bound(service, n_npus);
-	status = reply_reserve(&call->reply, bytes + REPLY_TAG_BYTES, call->error);
-	if (status)
-		return status;
-	message.npu_data = heap_zalloc(call->rpc->heap, n_npus, sizeof(*message.npu_data));
-	if (!message.npu_data)
-		return heap_exhausted(call->error);
-	message.n_npu_data = n_npus;
-	device_npus(service->device, message.npu_data);
-	fill_activity(&service->metrics.activity, &activity);
-	message.activity = &activity;
-	fill_loop(&service->metrics.loop, &loop);
-	message.loop = &loop;
-	message.now_ns = call->rpc->now_ns ? call->rpc->now_ns() : 0;
-	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, bytes);
-	reply_fields(&call->reply, &message.base);
-	add_rows(call);
-	add_calls(call);
-	running_tell(call, STAT_RUNNING);
-	reply_close(&call->reply, mark, bytes);
-	heap_free(call->rpc->heap, message.npu_data);
-	if (request->reset)
-		metrics_loop_reset(&service->metrics);
-	return 0;
+	fill_device(call->session, &message);
+	if (request->details)
+		return answer_in_detail(call, request, &message);
+	status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_STAT, &message.base, call->error);
+	if (!status)
+		reset_if_asked(call, request);
+	return status;
 }
 
 /* What is left to count is counted a part at a time. Others may change it as fast, so at some point the rest is
@@ -196,7 +299,7 @@ static int count(struct call *call, void *arg)
 	int status;
 
 	if (counting->steps-- && !device_stat_count(call->rpc->service->device, STEP_TENSORS))
-		return call_pause(call, count, counting);
+		return perform_pause(call, count, counting);
 	status = answer(call, counting->request);
 	heap_free(call->rpc->heap, counting);
 	return status;

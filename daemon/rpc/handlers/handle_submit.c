@@ -5,21 +5,21 @@
 #include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/calls/progress.h"
+#include "daemon/rpc/handlers/progress.h"
 #include "daemon/rpc/handlers/submit.h"
+#include "daemon/rpc/operate.h"
 #include "daemon/service/operations.h"
 
-enum { N_QUEUES = 2 };
+enum {
+	N_QUEUES = 2,
+	JOIN_BYTES = 256 << 10, /* of a group's replies; more are joined by a thread */
+};
 
 struct part {
+	struct operate operate; /* first, so that the one is the other */
 	struct submission *submission;
-	struct prepare_op prepared;
-	struct npumem_error error;
 	struct buffer out;
-	struct reply own, *reply; /* of a group's; else the call's */
-	struct operate operate;
-	struct kernel_progress progress;
-	int status;
+	struct reply own; /* of a group's; else it answers into the call's */
 	bool is_prepared, ran;
 };
 
@@ -39,7 +39,10 @@ struct submission {
 	int64_t spent;	   /* cost of what was done in the loop since it gave others a turn */
 	size_t refused;	   /* the first operation that was refused; SIZE_MAX: none */
 	bool is_comparing; /* the queues of the step, elsewhere */
+	bool is_joining;   /* the replies of the step, elsewhere */
 	size_t n_parts;
+	struct call_work work;	   /* one of these two */
+	struct npumem_error error; /* the request's, from here on */
 	struct part parts[];
 };
 
@@ -64,14 +67,15 @@ static void refuse_part(struct submission *submission, struct part *part)
 	size_t index = submission->index + (size_t)(part - submission->parts);
 
 	/* That it was cancelled is said in any case: it did not all run. */
-	if (part->error.status == NPUMEM_CANCELLED ? index >= submission->refused && is_given_up(submission)
-						   : call->error->status == NPUMEM_CANCELLED)
+	if (part->operate.error.status == NPUMEM_CANCELLED
+		    ? index >= submission->refused && is_given_up(submission)
+		    : call->error->status == NPUMEM_CANCELLED)
 		return;
 	if (index >= submission->refused)
 		return;
 	submission->refused = index;
-	*call->error = part->error;
-	submit_refuse(call, index, part->is_prepared ? &part->prepared.op : NULL);
+	*call->error = part->operate.error;
+	submit_refuse(call, index, part->is_prepared ? &part->operate.prepared.op : NULL);
 }
 
 static bool is_refused(const struct submission *submission)
@@ -85,8 +89,9 @@ static void end(struct submission *submission)
 
 	reply_close(&call->reply, submission->mark, submission->expected);
 	call->keep_result = true;
-	for (size_t i = 0; submission->n_parts > 1 && i < submission->n_parts; i++)
-		buffer_deinit(&submission->parts[i].out);
+	call->error = &call->rpc->error;
+	if (submission->error.status)
+		*call->error = submission->error;
 	heap_free(call->rpc->heap, submission);
 	call->submission = NULL;
 	call_end(call, call->error->status);
@@ -96,7 +101,7 @@ static void end(struct submission *submission)
 
 static size_t share(const struct part *part)
 {
-	return OPERATE_DONE_BYTES + operate_payload_bytes(&part->prepared.op);
+	return OPERATE_DONE_BYTES + operate_payload_bytes(&part->operate.prepared.op);
 }
 
 /* What the rest of the answer takes, however this part's reply turns out. */
@@ -110,13 +115,13 @@ static size_t bytes_elsewhere(const struct submission *submission, const struct 
 	bytes += reply_used(&call->reply);
 	for (size_t i = 0; i < submission->n; i++)
 		if (submission->parts[i].ran)
-			bytes += reply_used(submission->parts[i].reply) - share(&submission->parts[i]);
+			bytes += reply_used(submission->parts[i].operate.reply) - share(&submission->parts[i]);
 	return bytes;
 }
 
 static struct queue *queue_of(struct submission *submission, const struct part *part)
 {
-	return &submission->queues[submission->n > 1 ? op_queue(&part->prepared.op) : OP_DMA];
+	return &submission->queues[submission->n > 1 ? op_queue(&part->operate.prepared.op) : OP_DMA];
 }
 
 static void part_end(struct part *part)
@@ -124,20 +129,13 @@ static void part_end(struct part *part)
 	struct submission *submission = part->submission;
 	struct queue *queue = queue_of(submission, part);
 
-	operate_end(&part->operate, part->status, bytes_elsewhere(submission, part));
-	part->ran = part->status == 0;
+	operate_end(&part->operate, bytes_elsewhere(submission, part));
+	part->ran = part->operate.status == 0;
 	queue->busy = NULL;
 	if (part->ran)
 		return;
 	queue->is_refused = true;
 	refuse_part(submission, part);
-}
-
-static void work_part(void *arg)
-{
-	struct part *part = arg;
-
-	part->status = operate_run(&part->operate);
 }
 
 static void go_on(struct submission *submission);
@@ -146,73 +144,41 @@ static void part_done(void *arg)
 {
 	struct part *part = arg;
 	struct submission *submission = part->submission;
-	struct rpc *rpc = submission->call->rpc;
 
 	part_end(part);
 	submission->spent = 0;
 	go_on(submission);
-	advance_settle(rpc);
 }
 
-/* Where the operation answers: of a group, in a place of its own. Only now, as those of all together are
- * megabytes. */
-static int reply_of(const struct submission *submission, struct part *part)
+/* Of a group each operation answers in a place of its own: only now, as those of all together are megabytes. */
+static int part_begin(const struct submission *submission, struct part *part, size_t index)
 {
-	part->reply = &submission->call->reply;
-	if (submission->n == 1)
-		return 0;
-	part->out.used = 0;
-	part->reply = &part->own;
-	if (reply_begin(&part->own, &part->out))
-		return heap_exhausted(&part->error);
-	return 0;
+	struct reply *reply = submission->n == 1 ? &submission->call->reply : &part->own;
+
+	if (reply == &part->own && reply_begin(reply, &part->out))
+		return heap_exhausted(&part->operate.error);
+	return operate_begin(&part->operate, reply, SUBMITTED_DONE, index);
 }
 
 static void part_start(struct submission *submission, struct part *part)
 {
-	struct call *call = submission->call;
-	struct op *op = &part->prepared.op;
-	size_t index = submission->index + (size_t)(part - submission->parts);
+	struct queue *queue = queue_of(submission, part);
 	int64_t cost;
 
-	part->progress.whole = &call->progress;
-	op->progress = &part->progress;
-	part->status = reply_of(submission, part);
-	part->operate = (struct operate){.session = call->session,
-					 .op = op,
-					 .reply = part->reply,
-					 .error = &part->error,
-					 .now_ns = call->rpc->now_ns,
-					 .index = index,
-					 .request = repeat_is_safe(&call->repeat) ? 0 : call->id,
-					 .is_final = index >= call->repeat.first_final};
-	if (!part->status)
-		part->status = operate_begin(&part->operate, SUBMITTED_DONE);
-	if (part->status) {
-		queue_of(submission, part)->is_refused = true;
+	if (part_begin(submission, part, submission->index + (size_t)(part - submission->parts))) {
+		queue->is_refused = true;
 		refuse_part(submission, part);
 		return;
 	}
-	queue_of(submission, part)->busy = part;
-	cost = op_cost(call->rpc->service->device, op);
-	if (call_is_long(cost) && call_submit_work(call, work_part, part_done, part))
+	queue->busy = part;
+	cost = call_op_cost(submission->call, &part->operate.prepared.op);
+	if (operate_run(&part->operate, cost, part_done))
 		return;
 	submission->spent += cost + CALL_OP_COST;
-	part->operate.start_ns = rpc_clock(call->rpc);
-	work_part(part);
-	call->rpc->clock_ns = part->operate.end_ns;
 	part_end(part);
 }
 
 /* ---- one step ---- */
-
-static void part_init(struct submission *submission, struct part *part)
-{
-	part->submission = submission;
-	part->status = 0;
-	memset(&part->progress, 0, sizeof(part->progress));
-	npumem_error_clear(&part->error);
-}
 
 /* Room in the answer for all that a group may say, so that what ran can be told. */
 static int reserve(struct submission *submission)
@@ -226,13 +192,14 @@ static int reserve(struct submission *submission)
 	status = reply_check_cap(&call->reply, total, call->error);
 	if (!status)
 		status = reply_make_room(&call->reply, total + submission->n * OPERATE_DETAILS_BYTES, call->error);
+	charge_more(call);
 	return status;
 }
 
 static void gather(struct submission *submission, struct op *ops[OPERATIONS_GROUP_MAX])
 {
 	for (size_t i = 0; i < submission->n; i++)
-		ops[i] = &submission->parts[i].prepared.op;
+		ops[i] = &submission->parts[i].operate.prepared.op;
 }
 
 static void compare(void *arg)
@@ -249,13 +216,11 @@ static void compare(void *arg)
 static void compared(void *arg)
 {
 	struct submission *submission = arg;
-	struct rpc *rpc = submission->call->rpc;
 
 	submission->is_comparing = false;
 	if (!is_refused(submission))
 		reserve(submission);
 	go_on(submission);
-	advance_settle(rpc);
 }
 
 /* Prepares the operations of the next step and has its queues compared. */
@@ -272,9 +237,10 @@ static void step_begin(struct submission *submission)
 		struct part *part = &submission->parts[i];
 		int status;
 
-		part_init(submission, part);
+		part->submission = submission;
+		operate_init(&part->operate, call);
 		status = prepare_operation(&call->binding, submission->request->operations[submission->index + i],
-					   &part->prepared, &part->error);
+					   &part->operate.prepared, &part->operate.error);
 		if (status)
 			refuse_part(submission, part);
 		part->is_prepared = !status;
@@ -282,32 +248,72 @@ static void step_begin(struct submission *submission)
 	if (is_refused(submission) || submission->n == 1)
 		return;
 	gather(submission, ops);
-	submission->is_comparing = call_is_long(op_group_cost(ops, (unsigned)submission->n)) &&
-				   call_submit_work(call, compare, compared, submission);
-	if (submission->is_comparing)
-		return;
+	if (call_is_long(op_group_cost(ops, (unsigned)submission->n))) {
+		submission->is_comparing = perform_away(call, &submission->work, compare, compared, submission);
+		if (submission->is_comparing)
+			return;
+	}
 	compare(submission);
 	if (!is_refused(submission))
 		reserve(submission);
 }
 
-/* Puts what ran into the answer, in the order of the list. */
-static void step_end(struct submission *submission)
+static bool has_run(const struct part *part)
+{
+	return part->is_prepared && part->ran;
+}
+
+/* Puts what ran of a group into the answer, in the order of the list. */
+static void join(void *arg)
+{
+	struct submission *submission = arg;
+
+	for (size_t i = 0; submission->n > 1 && i < submission->n; i++) {
+		struct part *part = &submission->parts[i];
+
+		if (has_run(part))
+			reply_append(&submission->call->reply, part->operate.reply);
+		buffer_deinit(&part->out);
+	}
+}
+
+static void step_over(struct submission *submission)
+{
+	submission->index += submission->n;
+	submission->n = 0;
+}
+
+static void joined(void *arg)
+{
+	struct submission *submission = arg;
+
+	submission->is_joining = false;
+	step_over(submission);
+	go_on(submission);
+}
+
+/* False where the answer is put together elsewhere. */
+static bool step_end(struct submission *submission)
 {
 	struct call *call = submission->call;
+	size_t bytes = 0;
 
 	for (size_t i = 0; i < submission->n; i++) {
 		struct part *part = &submission->parts[i];
 
-		if (!part->is_prepared || !part->ran)
+		if (!has_run(part))
 			continue;
 		call->pending -= share(part);
-		if (submission->n > 1)
-			reply_append(&call->reply, part->reply);
-		operate_record(&part->operate, &call->recording);
+		bytes += submission->n > 1 ? reply_used(part->operate.reply) : 0;
+		operate_record(&part->operate);
 	}
-	submission->index += submission->n;
-	submission->n = 0;
+	submission->is_joining =
+		bytes > JOIN_BYTES && perform_away(call, &submission->work, join, joined, submission);
+	if (submission->is_joining)
+		return false;
+	join(submission);
+	step_over(submission);
+	return true;
 }
 
 /* The queue's next operation. What was refused ends its own queue: whether the other one runs must not depend on
@@ -332,7 +338,7 @@ static bool is_tired(const struct submission *submission)
 {
 	const struct call *call = submission->call;
 
-	return submission->spent > CALL_INLINE_COST && call->rpc->wake && call_outlives_message(call);
+	return submission->spent > CALL_INLINE_COST && rpc_has_loop(call->rpc) && call_outlives_message(call);
 }
 
 static void yield(struct submission *submission)
@@ -364,8 +370,9 @@ static void go_on(struct submission *submission)
 {
 	struct call *call = submission->call;
 
-	/* It comes here again when the queues were compared, or its turn has come. */
-	if (submission->is_comparing || call->state == CALL_READY)
+	call_attribute(call);
+	/* It comes here again when the queues were compared, the replies joined, or its turn has come. */
+	if (submission->is_comparing || submission->is_joining || call->state == CALL_READY)
 		return;
 	for (;;) {
 		bool is_broken = submission->n && is_refused(submission) && !submission->queues[OP_DMA].next &&
@@ -373,7 +380,8 @@ static void go_on(struct submission *submission)
 
 		if (submission->n && !is_broken && queues_go_on(submission))
 			return;
-		step_end(submission);
+		if (!step_end(submission))
+			return;
 		if (is_refused(submission) || submission->index >= submission->request->n_operations ||
 		    is_given_up(submission)) {
 			end(submission);
@@ -391,17 +399,14 @@ static void go_on(struct submission *submission)
 
 void submit_hurry(struct call *call)
 {
-	const struct executor *executor = &call->rpc->executor;
 	struct submission *submission = call->submission;
 	bool is_busy = false;
 
 	for (unsigned i = 0; i < N_QUEUES; i++) {
 		struct part *part = submission->queues[i].busy;
 
-		if (part && executor->withdraw(executor->ctx, call->session->uid, part)) {
-			work_part(part);
+		if (part && operate_withdraw(&part->operate))
 			part_end(part);
-		}
 		is_busy |= submission->queues[i].busy != NULL;
 	}
 	if (!is_busy)
@@ -413,20 +418,42 @@ void submit_go_on(struct call *call)
 	go_on(call->submission);
 }
 
-static struct submission *submission_new(struct call *call, const Npumem__V1__SubmitRequest *request)
+/* Operations of the longest step. */
+static size_t count_parts(const Npumem__V1__SubmitRequest *request)
 {
-	struct submission *submission;
 	size_t n_parts = 1;
 
 	for (size_t i = 0, n; i < request->n_operations; i += n) {
 		n = submit_group(request, i);
 		n_parts = n > n_parts ? n : n_parts;
 	}
+	return n_parts;
+}
+
+/* Host memory of a submission, and no less than the replies of a group take: each in a buffer, which begins with
+ * BUFFER_LEAST_BYTES and at most doubles, or grows by what is asked for. */
+static size_t run_bytes(const struct call *call, size_t n_parts)
+{
+	enum {
+		PART_REPLY_BYTES =
+			BUFFER_LEAST_BYTES + OPERATE_DETAILS_BYTES + REPLY_REST_BYTES + 2 * OPERATE_DONE_BYTES
+	};
+	size_t bytes = sizeof(struct submission) + n_parts * sizeof(struct part);
+
+	return n_parts > 1 ? bytes + n_parts * PART_REPLY_BYTES + call->pending : bytes;
+}
+
+static struct submission *submission_new(struct call *call, const Npumem__V1__SubmitRequest *request,
+					 size_t n_parts)
+{
+	struct submission *submission;
+
 	/* Megabytes, most of which is never used. */
 	submission = heap_alloc(call->rpc->heap, sizeof(*submission) + n_parts * sizeof(struct part));
 	if (!submission)
 		return NULL;
-	memset(submission, 0, sizeof(*submission));
+	memset(submission, 0, offsetof(struct submission, error));
+	npumem_error_clear(&submission->error);
 	submission->call = call;
 	submission->request = request;
 	submission->refused = SIZE_MAX;
@@ -438,17 +465,18 @@ static struct submission *submission_new(struct call *call, const Npumem__V1__Su
 
 int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 {
-	struct submission *submission = submission_new(call, request);
+	struct submission *submission;
+	size_t n_parts = count_parts(request);
 
-	if (!submission)
-		return heap_exhausted(call->error);
 	/* Whether a group's queues are compared elsewhere is not known yet; and payloads must not move once
 	 * operations point to them. */
-	if ((call_is_long(call->cost) || submission->n_parts > 1) && charge_call(call)) {
-		heap_free(call->rpc->heap, submission);
+	if ((call_is_long(call->cost) || n_parts > 1) && charge_run(call, run_bytes(call, n_parts)))
 		return call->error->status;
-	}
+	submission = submission_new(call, request, n_parts);
+	if (!submission)
+		return heap_exhausted(call->error);
 	call->submission = submission;
+	call->error = &submission->error;
 	submission->expected = call->pending;
 	reply_expect(&call->reply, submission->expected);
 	submission->mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, submission->expected);
@@ -466,13 +494,13 @@ const struct op *submit_running(const struct call *call)
 
 	if (!part)
 		part = submission->queues[OP_DMA].busy;
-	return part ? &part->prepared.op : NULL;
+	return part ? &part->operate.prepared.op : NULL;
 }
 
 static uint64_t parts_done(const struct part *part)
 {
-	double done = (double)atomic_load(&part->progress.done),
-	       total = (double)atomic_load(&part->progress.total);
+	double done = (double)atomic_load(&part->operate.progress.done),
+	       total = (double)atomic_load(&part->operate.progress.total);
 
 	if (part->ran)
 		return KERNEL_PARTS;

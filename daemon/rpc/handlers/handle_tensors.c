@@ -1,7 +1,8 @@
 /* Calls about whole tensors. Room for the reply is made first, so that nothing is done that cannot be told. */
 #include <errno.h>
 
-#include "daemon/rpc/resume/unsent.h"
+#include "daemon/rpc/order/gate.h"
+#include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/tensor_message.h"
 #include "proto/wire.h"
@@ -62,7 +63,7 @@ static int answer_tensor(struct call *call, const struct tensor *tensor)
 		return 0;
 	}
 	*scanning = (struct scanning){.call = call, .tensor = tensor, .scan = device_scan_of(tensor)};
-	return call_later(call, cost, scan, on_scanned, scanning);
+	return perform_later(call, cost, scan, on_scanned, scanning);
 }
 
 static int read_allocation(struct call *call, size_t i, const Npumem__V1__Allocation *message)
@@ -83,14 +84,14 @@ static int read_allocation(struct call *call, size_t i, const Npumem__V1__Alloca
 	return 0;
 }
 
-/* Names that are about to be free are waited for: their bytes' end is not. */
 int resolve_alloc(struct call *call, const Npumem__V1__AllocRequest *request)
 {
-	for (size_t i = 0; i < request->n_tensors && i < TENSORS_ALLOC_MAX; i++)
-		if (binding_name_may_go(&call->binding, call->session->uid, request->tensors[i]->name))
-			return BINDING_BLOCKED;
+	int status = 0;
+
+	for (size_t i = 0; i < request->n_tensors && i < TENSORS_ALLOC_MAX && !status; i++)
+		status = call_claim_name(call, call->session->uid, request->tensors[i]->name);
 	call->turn = request->wait_ms ? TENSORS_LAST : TENSORS_AT_ONCE;
-	return 0;
+	return status;
 }
 
 static void append_allocated(struct call *call, struct tensor *const *tensors, size_t n)
@@ -127,7 +128,7 @@ static int allocate_more(struct call *call, void *arg)
 	else
 		tensors_alloc_cancel(&allocating->alloc);
 	if (status == -EAGAIN && !call_is_cancelled(call))
-		return call_pause(call, allocate_more, allocating);
+		return perform_pause(call, allocate_more, allocating);
 	if (!status)
 		append_allocated(call, allocating->tensors, allocating->alloc.n);
 	else if (status == -EAGAIN)
@@ -156,7 +157,7 @@ static int allocate_in_turns(struct call *call, const struct tensors_alloc *allo
 	allocating->alloc.tensors = allocating->tensors;
 	status = tensors_alloc_begin(&allocating->alloc, call->error);
 	if (!status)
-		return call_pause(call, allocate_more, allocating);
+		return perform_pause(call, allocate_more, allocating);
 	heap_free(call->rpc->heap, allocating);
 	return status;
 }
@@ -169,7 +170,8 @@ static int allocate(struct call *call, unsigned n)
 				      .names = rpc->names,
 				      .n = n,
 				      .tensors = rpc->tensors,
-				      .turn = call->turn};
+				      .turn = call->turn,
+				      .waiter = call->turn == TENSORS_HEAD ? &call->waiter : NULL};
 	int64_t steps = TURN_STEPS;
 	int status = tensors_alloc_begin(&alloc, call->error);
 
@@ -230,38 +232,51 @@ static int check_view(struct call *call, const Npumem__V1__ViewRequest *request)
 				"a view is a slice with `to`, and maybe `from`, or a reshape with `shape`");
 }
 
-/* It is there as soon as it is resolved, though somebody may have the device for itself. */
+/* It waits for nobody who uses the bytes. */
 int resolve_view(struct call *call, const Npumem__V1__ViewRequest *request)
+{
+	struct tensor *base;
+	int status = check_view(call, request);
+
+	if (!status)
+		status = binding_find(&call->binding, request->tensor, "the base of a view", ACCESS_READ, &base,
+				      call->error);
+	if (!status)
+		status = call_claim_look(call, base);
+	if (!status)
+		status = call_claim_name(call, call->session->uid, request->name);
+	return status ? status : reply_reserve(&call->reply, TENSOR_MESSAGE_BYTES_MAX, call->error);
+}
+
+static int tell_view(struct call *call, void *arg)
+{
+	(void)arg;
+	return answer_bound(call);
+}
+
+/* The view is there, and what its session sent next may use it; what is in its bytes is told in their order. Where
+ * its name was another view's of the same root, the call has the root for itself already. */
+static int answer_view(struct call *call)
+{
+	call->is_committed = true;
+	gate_pass(call);
+	if (!call->claim.accesses[0].looks)
+		return answer_bound(call);
+	return perform_read_too(call, call->binding.tensors[0], tell_view);
+}
+
+int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *request)
 {
 	struct device_slice slice;
 	struct npumem_dims shape;
-	int status = check_view(call, request);
+	int status;
 
-	if (!status &&
-	    (call->rpc->is_walked || binding_name_may_go(&call->binding, call->session->uid, request->name)))
-		return BINDING_BLOCKED;
-	if (!status)
-		status = resolve_one(call, request->tensor, "the base of a view", ACCESS_READ, false);
-	if (status)
-		return status;
 	convert_dims_from(request->from, &slice.from);
 	convert_dims_from(request->to, &slice.to);
 	convert_dims_from(request->shape, &shape);
 	status = tensors_view(call->session, call->binding.tensors[0], request->name, &slice,
 			      request->shape ? &shape : NULL, &call->binding.tensors[0], call->error);
-	if (status)
-		return status;
-	call->is_committed = true;
-	/* A free that came before finds it, too, or its root, and must not take it away before it is told of. */
-	record_of(call->binding.tensors[0])->bound = call->entry.arrival;
-	record_of(tensor_root(call->binding.tensors[0]))->bound = call->entry.arrival;
-	return 0;
-}
-
-int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *request)
-{
-	(void)request;
-	return answer_bound(call);
+	return status ? status : answer_view(call);
 }
 
 int resolve_open(struct call *call, const Npumem__V1__OpenRequest *request)
@@ -300,18 +315,15 @@ int handle_tensors_grant(struct call *call, const Npumem__V1__GrantRequest *requ
 int resolve_rename(struct call *call, const Npumem__V1__RenameRequest *request)
 {
 	int status = resolve_one(call, request->tensor, "the tensor to rename", ACCESS_OWN, true);
-	const struct binding *binding = &call->binding;
 
-	if (!status && binding_name_may_go(binding, record_of(binding->tensors[0])->uid, request->name))
-		return BINDING_BLOCKED;
-	return status;
+	return status ? status : call_claim_name(call, record_of(call->binding.tensors[0])->uid, request->name);
 }
 
 int handle_tensors_rename(struct call *call, const Npumem__V1__RenameRequest *request)
 {
 	int status;
 
-	unsent_before_change(call->session, call->binding.tensors[0]);
+	repeat_before_change(call->session, call->binding.tensors[0]);
 	status = tensors_rename(call->session, call->binding.tensors[0], request->name, call->error);
 	return status ? status : answer_bound(call);
 }
@@ -320,7 +332,6 @@ int handle_tensors_rename(struct call *call, const Npumem__V1__RenameRequest *re
 
 int resolve_seal(struct call *call, const Npumem__V1__SealRequest *request)
 {
-	call->changes_room = true;
 	return resolve_one(call, request->tensor, "the tensor to seal", ACCESS_OWN, true);
 }
 
@@ -338,7 +349,7 @@ static int on_seal_checked(struct call *call, void *arg)
 
 	(void)arg;
 	/* Nothing could be written since, so that this need not look again. */
-	unsent_before_change(call->session, call->binding.tensors[0]);
+	repeat_before_change(call->session, call->binding.tensors[0]);
 	if (!status)
 		status = tensors_seal(call->session, call->binding.tensors[0], call->error);
 	return status ? status : answer_bound(call);
@@ -346,6 +357,12 @@ static int on_seal_checked(struct call *call, void *arg)
 
 int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *request)
 {
+	int status = call_keep_error(call);
+
 	(void)request;
-	return call_later(call, scan_cost(call, call->binding.tensors[0]), check_seal, on_seal_checked, call);
+	if (status)
+		return status;
+	/* Whether it is refused depends on what is written. */
+	repeat_after_read(call->session, call->binding.tensors[0]);
+	return perform_later(call, scan_cost(call, call->binding.tensors[0]), check_seal, on_seal_checked, call);
 }

@@ -1,19 +1,19 @@
-/* What each row of methods.def is made of. */
+/* What the daemon does for each row of proto/methods.def. */
 #ifndef RPC_HANDLER_H
 #define RPC_HANDLER_H
 
-#include "daemon/rpc/calls/call.h"
+#include "daemon/rpc/calls/perform.h"
 
 /* A handler per row: appends the result to call->reply. 0, a status that call->error explains, or CALL_LATER or
  * CALL_ELSEWHERE. Room for the reply is made first, so that nothing is done that cannot be told. */
-#define METHOD(name, CALL, Message, handler, resolver, order)                                                     \
+#define METHOD(name, CALL, Message, kind, keeps, record, handler, resolver)                                       \
 	int handler(struct call *call, const Npumem__V1__##Message *request);
-#include "daemon/rpc/methods.def"
+#include "proto/methods.def"
 #undef METHOD
 
 /* A resolver finds the tensors (call->binding), claims what is accessed of them (call_claim), and says what the
- * request costs. What needs nothing but the tables takes effect here, and the call is committed then. 0;
- * BINDING_BLOCKED, BINDING_LATE; or a status: then nothing has changed. */
+ * request costs. A free is decided here, and the call is committed then. 0; a status: then nothing has changed; or
+ * CALL_LATER: it goes on when it is called again, in another turn of the loop. */
 static inline int resolve_nothing(struct call *call, const void *request)
 {
 	(void)call;
@@ -37,5 +37,27 @@ int resolve_run(struct call *call, const Npumem__V1__RunRequest *request);
 int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request);
 int resolve_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *request);
 int resolve_record(struct call *call, const Npumem__V1__RecordRequest *request);
+
+struct handler_record {
+	/* At the record's moment: a refusal is the call's answer, and nothing is recorded. NULL: nothing to do. */
+	int (*begin)(struct call *call);
+	/* When all tensors are in the record: makes the answer. 0, or a refusal. */
+	int (*answer)(struct call *call);
+	/* After begin, where the call is refused and nothing is recorded: returns `status`, or begins a last step.
+	 * NULL: nothing to do. */
+	int (*undo)(struct call *call, int status);
+};
+
+/* For an exclusive call of a session that recorder_check lets record; to be returned from its handler as it is.
+ * The record begins at once, and other requests go on at once; the call is answered when all tensors of this
+ * moment are in the record. `steps` outlives the call. */
+int handle_record_tensors(struct call *call, const struct handler_record *steps);
+
+/* The operation of a request of one has run: returns what a handler returns. */
+int handle_operations_end(struct call *call);
+
+/* The resolver, and the handler, of the call's row. */
+int handler_resolve(struct call *call);
+int handler_handle(struct call *call);
 
 #endif

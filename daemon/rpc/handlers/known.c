@@ -8,11 +8,15 @@
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/submit.h"
 #include "daemon/rpc/handlers/tensor_message.h"
+#include "daemon/rpc/operate.h"
 #include "daemon/service/kept/results.h"
 #include "daemon/service/kept/stale.h"
 #include "proto/wire.h"
 
-enum { TENSORS_FIELD = 1 /* Allocated.tensors */ };
+enum {
+	TENSORS_FIELD = 1, /* Allocated.tensors */
+	DEATHS_MAX = 2,	   /* of the daemon while a request runs */
+};
 
 static bool is_forgotten(const struct call *call)
 {
@@ -152,7 +156,7 @@ static bool is_there(const struct call *call, uint64_t handle)
 {
 	const struct tensor *tensor = device_find(call->rpc->service->device, handle);
 
-	return tensor && !record_of(tensor)->is_gone && access_sees(call->session, tensor);
+	return tensor && !record_is_going(record_of(tensor)) && access_sees(call->session, tensor);
 }
 
 static bool known_view(struct call *call, const Npumem__V1__ViewRequest *request, int *status)
@@ -207,7 +211,7 @@ static bool known_free(struct call *call, int *status)
 
 static size_t n_operations(const struct call *call)
 {
-	return call->method == CALL_METHOD_SUBMIT ? call->request->submit->n_operations : 1;
+	return call->method == METHODS_SUBMIT ? call->request->submit->n_operations : 1;
 }
 
 /* Whether its answer had data that is not kept. */
@@ -215,7 +219,7 @@ static bool has_data(const struct call *call)
 {
 	const Npumem__V1__SubmitRequest *submit = call->request->submit;
 
-	if (call->method != CALL_METHOD_SUBMIT)
+	if (call->method != METHODS_SUBMIT)
 		return false;
 	for (size_t i = 0; i < submit->n_operations; i++)
 		if (submit->operations[i]->kind_case == NPUMEM__V1__OPERATION__KIND_READ &&
@@ -254,7 +258,6 @@ static void append_done(struct call *call, unsigned field, const struct results_
 
 static int answer_done(struct call *call)
 {
-	const struct result *result = results_next(call->session, call->id, NULL);
 	const struct results_cell *done[OPERATIONS_MAX];
 	size_t n = n_operations(call), expected = n * OPERATE_DONE_BYTES, mark;
 	int status = reply_reserve(&call->reply, expected + 2 * REPLY_TAG_BYTES, call->error);
@@ -262,8 +265,8 @@ static int answer_done(struct call *call)
 	if (status)
 		return status;
 	call->known = CALL_KNOWN;
-	if (call->method != CALL_METHOD_SUBMIT) {
-		append_done(call, NPUMEM__V1__RESPONSE__RESULT_DONE, &result->kept);
+	if (call->method != METHODS_SUBMIT) {
+		append_done(call, NPUMEM__V1__RESPONSE__RESULT_DONE, find(call, RESULTS_DONE));
 		return 0;
 	}
 	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, expected);
@@ -273,20 +276,6 @@ static int answer_done(struct call *call)
 			append_done(call, SUBMITTED_DONE, done[i]);
 	reply_close(&call->reply, mark, expected);
 	return 0;
-}
-
-/* As nothing that it reads was changed, it begins anew; or something was, after it. */
-static bool begin_anew(struct call *call, int *status)
-{
-	results_forget(call->session, call->id);
-	*status = 0;
-	if (!stale_has(call->session, call->id))
-		return false;
-	*status = npumem_error_set(call->error, NPUMEM_ABORTED,
-				   "request %" PRIu64
-				   " was answered, and what it worked on was changed before the answer was read",
-				   call->id);
-	return true;
 }
 
 static bool known_data(struct call *call, int *status)
@@ -299,38 +288,70 @@ static bool known_data(struct call *call, int *status)
 		return false;
 	while ((result = results_next(call->session, call->id, result))) {
 		n_done += result->kept.kind == RESULTS_DONE;
-		is_final |= result->kept.number != 0;
+		is_final |= result->kept.kind == RESULTS_DONE && result->kept.number;
 	}
-	if (!is_final)
-		return begin_anew(call, status);
+	if (!is_final) {
+		results_forget(call->session, call->id);
+		return false;
+	}
 	*status = n_done < n_operations(call) || has_data(call) ? abort_at(call, n_done) : answer_done(call);
 	return true;
 }
 
 /* ---- all of them ---- */
 
-bool resolve_known(struct call *call, int *status)
+static bool is_known(struct call *call, int *status)
 {
 	const Npumem__V1__Request *request = call->request;
 
-	if (!call->session->has_token)
-		return false;
-	switch (call->method) {
-	case CALL_METHOD_ALLOC:
+	switch (call_row(call)->keeps) {
+	case METHODS_KEEPS_TENSORS:
 		return known_alloc(call, request->alloc, status);
-	case CALL_METHOD_VIEW:
+	case METHODS_KEEPS_VIEW:
 		return known_view(call, request->view, status);
-	case CALL_METHOD_FREE:
+	case METHODS_KEEPS_COUNT:
 		return known_free(call, status);
-	case CALL_METHOD_SEAL:
-	case CALL_METHOD_GRANT:
-	case CALL_METHOD_RENAME:
+	case METHODS_KEEPS_CHANGE:
 		return known_change(call, status);
-	case CALL_METHOD_SUBMIT:
+	case METHODS_KEEPS_DONE:
 		return known_data(call, status);
 	default:
-		return call_is_single(call) && known_data(call, status);
+		return false;
 	}
+}
+
+bool known_is_deadly(struct call *call, int *status)
+{
+	uint64_t deaths =
+		call->request->again && call->session->has_token ? results_deaths(call->session, call->id) : 0;
+
+	if (deaths < DEATHS_MAX)
+		return false;
+	*status = npumem_error_set(call->error, NPUMEM_ABORTED,
+				   "the daemon died %" PRIu64 " times while this request ran: it is not run again",
+				   deaths);
+	npumem_error_number(call->error, "deaths", (int64_t)deaths);
+	return true;
+}
+
+/* Of a request of which nothing else is known: what its answer told of was changed after that. */
+static bool is_stale(struct call *call, int *status)
+{
+	if (!stale_has(call->session, call->id))
+		return false;
+	*status = npumem_error_set(call->error, NPUMEM_ABORTED,
+				   "request %" PRIu64
+				   " was answered, and what it worked on was changed before the answer was read",
+				   call->id);
+	return true;
+}
+
+bool resolve_known(struct call *call, int *status)
+{
+	*status = 0;
+	if (!call->session->has_token)
+		return false;
+	return is_known(call, status) || known_is_deadly(call, status) || is_stale(call, status);
 }
 
 int known_check(struct call *call)
@@ -342,12 +363,16 @@ int known_check(struct call *call)
 
 bool known_is_kept(const struct call *call)
 {
+	const struct result *result = NULL;
 	struct tensor *made = NULL;
 
 	if (!call->request->again || !call->session->has_token)
 		return false;
 	results_made(call->session, call->id, &made, 1);
-	return made || results_next(call->session, call->id, NULL) || is_forgotten(call);
+	while ((result = results_next(call->session, call->id, result)))
+		if (result->kept.kind != RESULTS_DIED)
+			return true;
+	return made || is_forgotten(call);
 }
 
 int handle_known(struct call *call)

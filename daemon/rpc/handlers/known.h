@@ -8,6 +8,9 @@
 /* In place of the resolver: true where the request was done, and the call is `known` from then on; or where it is
  * not known any more whether it was. *status is then what a resolver returns. */
 bool resolve_known(struct call *call, int *status);
+/* Of a call that is sent again: true where the daemon has died twice while it ran, with *status ABORTED (field:
+ * deaths). resolve_known asks it for all calls that are resolved. */
+bool known_is_deadly(struct call *call, int *status);
 /* After the resolver: 0; ABORTED where it may have been done and must not be done twice. */
 int known_check(struct call *call);
 /* Whether it was done, or may have been, before it was sent again: there is nothing to be taken back. */

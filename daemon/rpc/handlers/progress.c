@@ -1,11 +1,15 @@
-/* The way of events from a ring into a connection, and how far long runs are.
+/* The way of events from a ring into a connection, and how far long runs are. What a call is, is read from what it
+ * was resolved to, which stays as it is while a thread works on it.
  * Invariant: events are written only where no reply of the same connection is being written (advance_settle). */
-#include "daemon/rpc/calls/progress.h"
+#include "daemon/rpc/handlers/progress.h"
 
+#include <npumem/kernels.h>
+#include <stdio.h>
 #include <utlist.h>
 
-#include "daemon/rpc/handlers/handler.h"
-#include "daemon/rpc/handlers/running.h"
+#include "daemon/device/tensors/error_context.h"
+#include "daemon/rpc/handlers/submit.h"
+#include "daemon/rpc/operate.h"
 
 enum {
 	PROGRESS_NS = 100000000,
@@ -17,11 +21,110 @@ enum {
 	LOOK_EVENTS = 256,
 	LOOK_CALLS = 1024,
 	LOOK_PAUSE_NS = 10000000,
+	WHAT_BYTES = 448,
 };
+
+/* ---- what is under way ---- */
+
+bool progress_of(const struct call *call, uint64_t *done, uint64_t *total)
+{
+	const struct kernel_progress *progress = call->operate ? &call->operate->progress : &call->progress;
+
+	if (call->submission) {
+		submit_progress(call, done, total);
+	} else {
+		/* In this order, as the run sets the total last. */
+		*total = (uint64_t)atomic_load(&progress->total);
+		*done = (uint64_t)atomic_load(&progress->done);
+	}
+	return *total > 0;
+}
+
+static size_t add_word(char *what, size_t used, const char *before, const char *key, const char *value)
+{
+	int n = snprintf(what + used, WHAT_BYTES - used, "%s%s%s%s", before, key, *key ? "=" : "", value);
+
+	return used + (size_t)n < WHAT_BYTES ? used + (size_t)n : WHAT_BYTES - 1;
+}
+
+static void describe(const struct session *asking, const struct op *op, char what[WHAT_BYTES])
+{
+	const struct npumem_kernel_row *row = npumem_kernel_by_number(op->kernel);
+	char name[ERROR_CONTEXT_NAME_BYTES];
+	size_t used = 0;
+
+	if (op->kind != OP_RUN) {
+		access_name(asking, op->tensor, name, sizeof(name));
+		add_word(what, 0, "", "", name);
+		return;
+	}
+	used = add_word(what, used, "", "", row ? row->name : "?");
+	for (unsigned i = 0; i < op->n_operands; i++) {
+		access_name(asking, op->operands[i].tensor, name, sizeof(name));
+		used = add_word(what, used, " ", op->operands[i].role, name);
+	}
+}
+
+/* Of a submit, of its kernel rather than of its transfer. */
+static const struct op *op_of(const struct call *call)
+{
+	if (call->submission)
+		return submit_running(call);
+	return call->operate ? &call->operate->prepared.op : NULL;
+}
+
+void progress_what(const struct session *asking, const struct call *call, char *what, size_t bytes)
+{
+	const struct op *op = op_of(call);
+	char text[WHAT_BYTES] = "";
+
+	if (op)
+		describe(asking, op, text);
+	if (call->method == METHODS_RUN)
+		snprintf(what, bytes, "%.*s", (int)bytes - 1, text);
+	else
+		snprintf(what, bytes, "%s%s%.*s", call_row(call)->name, *text ? " " : "", (int)bytes - 1, text);
+}
+
+static void append_row(struct call *asking, unsigned field, const struct call *call)
+{
+	Npumem__V1__Running row = NPUMEM__V1__RUNNING__INIT;
+	const struct op *op = op_of(call);
+	char what[WHAT_BYTES] = "";
+
+	row.session = call->session->id;
+	row.uid = call->session->uid;
+	row.pid = (uint32_t)call->session->pid;
+	row.request_id = call->id;
+	row.call = (char *)(uintptr_t)call_row(call)->name;
+	row.since_ns = call->start_ns;
+	row.waits = call->state == CALL_IN_LINE;
+	if (op)
+		describe(asking->session, op, what);
+	row.what = what;
+	progress_of(call, &row.done, &row.total);
+	reply_message(&asking->reply, field, &row.base);
+}
+
+void progress_append(struct call *asking, unsigned field, const struct session *session,
+		     struct progress_room *room)
+{
+	const struct rpc_peer *peer = session->peer;
+
+	for (const struct call *call = peer ? peer->calls : NULL; call; call = call->next) {
+		if (!room->n || !room->looks)
+			return;
+		room->looks--;
+		if (!call->is_started || call == asking)
+			continue;
+		append_row(asking, field, call);
+		room->n--;
+	}
+}
 
 /* ---- sending ---- */
 
-static int append(struct buffer *out, const struct event *event)
+static int append_event(struct buffer *out, const struct event *event)
 {
 	Npumem__V1__Event message = NPUMEM__V1__EVENT__INIT;
 	struct npumem_error none;
@@ -47,7 +150,11 @@ static int append(struct buffer *out, const struct event *event)
 	npumem_error_clear(&none);
 	status = reply_result(&reply, NPUMEM__V1__RESPONSE__RESULT_EVENT, &message.base, &none);
 	npumem_error_clear(&none);
-	reply_end(&reply, 0, &none);
+	/* An answer without a result would say that the connection ends. */
+	if (status)
+		out->used = reply.start;
+	else
+		reply_end(&reply, 0, &none);
 	return status;
 }
 
@@ -64,8 +171,8 @@ static int send_to(struct rpc *rpc, struct events_subscriber *subscriber)
 		return 0;
 	buffer_init(&out, rpc->heap);
 	for (; events_take(subscriber, &event); took++)
-		if (append(&out, &event))
-			subscriber->lost++;
+		if (append_event(&out, &event))
+			subscriber->lost += event.lost + 1;
 	if (out.used)
 		peer->deliver(peer->ctx, &out);
 	buffer_deinit(&out);
@@ -148,12 +255,12 @@ static int tell(const struct call *call)
 			      .request_id = call->id};
 	int n = 0;
 
-	if (!running_progress(call, &event.done, &event.total))
+	if (!progress_of(call, &event.done, &event.total))
 		return 0;
 	for (struct events_subscriber *to = call->rpc->service->events.subscribers; to; to = to->next) {
 		if (!hears(to, call))
 			continue;
-		running_what(to->session, call, event.message, sizeof(event.message));
+		progress_what(to->session, call, event.message, sizeof(event.message));
 		events_put(to, &event);
 		n++;
 	}

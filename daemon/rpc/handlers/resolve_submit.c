@@ -3,9 +3,13 @@
 
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/submit.h"
+#include "daemon/rpc/operate.h"
 #include "daemon/service/operations.h"
 
-enum { PAIR_COST = 400 }; /* of comparing two operations of a group, in op_cost's unit */
+enum {
+	PAIR_COST = 400,     /* of comparing two operations of a group, in op_cost's unit */
+	FOUND_AT_ONCE = 128, /* tensors in one turn of the loop: each takes up to 2 us */
+};
 
 size_t submit_group(const Npumem__V1__SubmitRequest *request, size_t index)
 {
@@ -35,21 +39,20 @@ int submit_refuse(struct call *call, size_t index, const struct op *op)
 
 static int resolve_operation(struct call *call, size_t index, const Npumem__V1__Operation *operation)
 {
-	int status = prepare_operation(&call->binding, operation, &call->prepared, call->error);
+	struct prepare_op prepared;
+	int status = prepare_operation(&call->binding, operation, &prepared, call->error);
 
 	if (!status) {
-		call->pending += OPERATE_DONE_BYTES + operate_payload_bytes(&call->prepared.op);
-		status = call_claim_op(call, &call->prepared.op);
+		call->pending += OPERATE_DONE_BYTES + operate_payload_bytes(&prepared.op);
+		status = call_claim_op(call, &prepared.op);
 	}
 	if (!status)
 		return 0;
 	return status < 0 ? status : submit_refuse(call, index, NULL);
 }
 
-int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
+static int check_groups(struct call *call, const Npumem__V1__SubmitRequest *request)
 {
-	int status = 0;
-
 	if (request->n_operations > OPERATIONS_MAX)
 		return npumem_error_set(call->error, NPUMEM_INVALID, "%zu operations, and at most %d are possible",
 					request->n_operations, OPERATIONS_MAX);
@@ -64,8 +67,58 @@ int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 		if (n > 1 && __builtin_add_overflow(call->cost, (int64_t)(n * n / 4) * PAIR_COST, &call->cost))
 			call->cost = INT64_MAX;
 	}
-	for (size_t i = 0; i < request->n_operations && !status; i++)
-		status = resolve_operation(call, i, request->operations[i]);
+	return 0;
+}
+
+/* Nothing holds the tensors that were found in earlier turns. */
+static bool are_found_still(const struct call *call)
+{
+	return binding_is_unchanged(&call->binding, call->resolved_at) &&
+	       claim_is_unchanged(&call->claim, call->resolved_at);
+}
+
+static void restart(struct call *call)
+{
+	binding_restart(&call->binding);
+	claim_deinit(&call->claim);
+	claim_init(&call->claim, call->rpc->heap);
+	repeat_begin(&call->repeat, call->session);
+	npumem_error_clear(call->error);
+	call->cost = 0;
+	call->reply_bytes = call->pending = call->n_resolved = 0;
+}
+
+/* Where others' requests had the same roots in between they have replaced marks of `repeat`, too. */
+static void merge_claims(struct call *call)
+{
+	if (claim_merge(&call->claim) && call->repeat.stamp)
+		repeat_never(&call->repeat);
+}
+
+/* In as many turns of the loop as it takes, and one more in which all enter their queues. */
+int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
+{
+	bool may_pause = rpc_has_loop(call->rpc), was_paused = call->n_resolved;
+	bool is_last_turn = call->n_resolved == request->n_operations;
+	size_t most = call->binding.n + FOUND_AT_ONCE;
+	int status = was_paused ? 0 : check_groups(call, request);
+
+	if (!was_paused)
+		call->resolved_at = call->rpc->service->changes;
+	while (!status && call->n_resolved < request->n_operations) {
+		if (may_pause && call->binding.n >= most)
+			return CALL_LATER;
+		status = resolve_operation(call, call->n_resolved, request->operations[call->n_resolved]);
+		call->n_resolved++;
+	}
+	if (was_paused && !status && !is_last_turn)
+		return CALL_LATER;
+	if (was_paused && !are_found_still(call)) {
+		restart(call);
+		return CALL_LATER;
+	}
+	if (was_paused && !status)
+		merge_claims(call);
 	if (!status)
 		status = reply_reserve(&call->reply, call->pending + REPLY_TAG_BYTES + REPLY_REST_BYTES,
 				       call->error);

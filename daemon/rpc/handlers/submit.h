@@ -19,9 +19,9 @@ int submit_refuse(struct call *call, size_t index, const struct op *op);
 void submit_go_on(struct call *call);
 /* It was cancelled: what of it waits for a thread need not. There is executor.withdraw. It may end. */
 void submit_hurry(struct call *call);
-/* How far a submit that has started is, in operations, each of KERNEL_PARTS. */
 /* An operation that runs on a thread now, its kernel before its transfer; NULL: none. */
 const struct op *submit_running(const struct call *call);
+/* How far a submit that has started is, in operations, each of KERNEL_PARTS. */
 void submit_progress(const struct call *call, uint64_t *done, uint64_t *total);
 
 #endif

@@ -3,7 +3,7 @@
 /* To whom it is granted is for its owner to know. */
 static void add_grants(const struct call *call, const struct tensor *tensor, struct tensor_message *to)
 {
-	const struct record_grants *grants = record_of(tensor)->grants;
+	const struct record_grants *grants = record_grants(record_of(tensor));
 
 	if (!grants || access_check(call->session, tensor, ACCESS_OWN, NULL))
 		return;
@@ -26,7 +26,7 @@ const ProtobufCMessage *tensor_message(const struct call *call, const struct ten
 	const struct tensor *root = tensor_root(tensor);
 
 	tensors_describe(call->session, tensor, state, description);
-	convert_place_to(&tensor->place, &to->place);
+	convert_place_to(TENSOR_PLACE(tensor), &to->place);
 	npumem__v1__tensor__init(message);
 	message->handle = tensor->handle;
 	message->name = (char *)description->name;

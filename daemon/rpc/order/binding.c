@@ -1,15 +1,17 @@
 /* A list of pointers, which stay good as a request that waits has an access to each of its tensors. */
 #include "daemon/rpc/order/binding.h"
 
-void binding_init(struct binding *binding, const struct session *session, const struct scheduler_entry *entry)
+#include "daemon/service/record.h"
+
+void binding_init(struct binding *binding, const struct session *session)
 {
 	binding->session = session;
-	binding->entry = entry;
 	binding->tensors = binding->few;
 	binding->needs = binding->few_needs;
 	binding->n = binding->at = 0;
 	binding->room = BINDING_FEW;
 	binding->is_bound = false;
+	binding->going = NULL;
 }
 
 void binding_deinit(struct binding *binding)
@@ -18,6 +20,23 @@ void binding_deinit(struct binding *binding)
 		heap_free(binding->session->service->heap, binding->tensors);
 	binding->tensors = binding->few;
 	binding->needs = binding->few_needs;
+}
+
+void binding_restart(struct binding *binding)
+{
+	binding->n = 0;
+	binding->going = NULL;
+}
+
+bool binding_is_unchanged(const struct binding *binding, uint64_t since)
+{
+	for (size_t i = 0; i < binding->n; i++) {
+		if (i + RECORD_AHEAD < binding->n)
+			record_prefetch(binding->tensors[i + RECORD_AHEAD]);
+		if (!record_is_unchanged(binding->tensors[i], since))
+			return false;
+	}
+	return true;
 }
 
 void binding_bind(struct binding *binding)
@@ -52,22 +71,6 @@ static int add(struct binding *binding, struct tensor *tensor, enum access_need 
 	return 0;
 }
 
-/* By a request that came before this one; or before which this one cannot go any more. */
-static bool may_go(const struct binding *binding, const struct tensor *tensor)
-{
-	const struct scheduler_entry *entry = binding->entry, *by = record_of(tensor)->going;
-
-	return (by && (by->is_started || by->arrival < entry->arrival)) ||
-	       scheduler_may_go(&record_of(tensor_root(tensor))->queue, entry);
-}
-
-bool binding_name_may_go(const struct binding *binding, uint32_t uid, const char *name)
-{
-	const struct record *record = names_find(&binding->session->service->names, uid, name);
-
-	return record && may_go(binding, record->tensor);
-}
-
 int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char *what, enum access_need need,
 		 struct tensor **tensor, struct npumem_error *error)
 {
@@ -82,11 +85,8 @@ int binding_find(struct binding *binding, const Npumem__V1__Ref *ref, const char
 		return npumem_error_set(error, NPUMEM_INVALID, "%s is not given", what);
 	to = (struct access_ref){ref->handle, ref->name};
 	status = access_find(binding->session, &to, need, tensor, error);
-	/* Also where it may not do that: there may be nothing to be refused then. */
-	if ((!status || status == NPUMEM_PERMISSION_DENIED) && may_go(binding, *tensor))
-		return BINDING_BLOCKED;
-	if (!status && record_of(*tensor)->bound < binding->entry->arrival)
-		record_of(*tensor)->bound = binding->entry->arrival;
+	if (status == NPUMEM_NOT_FOUND)
+		binding->going = *tensor;
 	if (!status && add(binding, *tensor, need))
 		status = heap_exhausted(error);
 	return status;

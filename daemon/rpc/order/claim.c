@@ -6,15 +6,20 @@
 
 #include "daemon/service/record.h"
 
-void claim_init(struct claim *claim, const struct heap *heap)
+static uint64_t new_stamp(void)
 {
 	static uint64_t stamps;
 
+	return ++stamps;
+}
+
+void claim_init(struct claim *claim, const struct heap *heap)
+{
 	claim->heap = heap;
 	claim->accesses = claim->few;
 	claim->n = 0;
 	claim->room = CLAIM_FEW;
-	claim->stamp = ++stamps;
+	claim->stamp = new_stamp();
 }
 
 void claim_deinit(struct claim *claim)
@@ -68,6 +73,7 @@ static int add(struct claim *claim, struct tensor *tensor, bool writes, bool foo
 	if (record->claim_stamp == claim->stamp) {
 		access = &claim->accesses[record->claim_at];
 		widen(&access->range, &range);
+		access->looks = false;
 		access->writes |= writes;
 		access->footprint |= footprint;
 		return 0;
@@ -75,10 +81,51 @@ static int add(struct claim *claim, struct tensor *tensor, bool writes, bool foo
 	if (claim->n == claim->room && grow(claim))
 		return -ENOMEM;
 	record->claim_stamp = claim->stamp;
-	record->claim_at = claim->n;
+	record->claim_at = (uint32_t)claim->n;
 	claim->accesses[claim->n++] =
 		(struct scheduler_access){.root = root, .range = range, .writes = writes, .footprint = footprint};
 	return 0;
+}
+
+bool claim_is_unchanged(const struct claim *claim, uint64_t since)
+{
+	for (size_t i = 0; i < claim->n; i++) {
+		if (i + RECORD_AHEAD < claim->n)
+			record_prefetch(claim->accesses[i + RECORD_AHEAD].root);
+		if (!record_is_unchanged(claim->accesses[i].root, since))
+			return false;
+	}
+	return true;
+}
+
+static void merge_into(struct scheduler_access *access, const struct scheduler_access *other)
+{
+	widen(&access->range, &other->range);
+	access->writes |= other->writes;
+	access->footprint |= other->footprint;
+	access->frees |= other->frees;
+	access->looks &= other->looks;
+}
+
+bool claim_merge(struct claim *claim)
+{
+	size_t n = claim->n;
+
+	claim->stamp = new_stamp();
+	claim->n = 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct scheduler_access *access = &claim->accesses[i];
+		struct record *record = record_of(access->root);
+
+		if (record->claim_stamp == claim->stamp) {
+			merge_into(&claim->accesses[record->claim_at], access);
+			continue;
+		}
+		record->claim_stamp = claim->stamp;
+		record->claim_at = (uint32_t)claim->n;
+		claim->accesses[claim->n++] = *access;
+	}
+	return claim->n < n;
 }
 
 int claim_tensor(struct claim *claim, struct tensor *tensor, bool writes)
@@ -94,6 +141,19 @@ int claim_free(struct claim *claim, struct tensor *tensor)
 	return 0;
 }
 
+int claim_look(struct claim *claim, struct tensor *tensor)
+{
+	size_t n = claim->n;
+
+	if (add(claim, tensor, false, false))
+		return -ENOMEM;
+	if (claim->n > n) {
+		claim->accesses[n].looks = true;
+		claim->accesses[n].range = (struct tensor_range){.from = {0, 0, 0, 0}, .to = {0, 0, 0, 0}};
+	}
+	return 0;
+}
+
 int claim_op(struct claim *claim, const struct op *op)
 {
 	struct op_access accesses[OP_ACCESSES_MAX];
@@ -106,10 +166,4 @@ int claim_op(struct claim *claim, const struct op *op)
 			return -ENOMEM;
 	}
 	return 0;
-}
-
-void claim_all_written(struct claim *claim)
-{
-	for (size_t i = 0; i < claim->n; i++)
-		claim->accesses[i].writes = claim->accesses[i].footprint = true;
 }

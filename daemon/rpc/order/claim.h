@@ -19,6 +19,11 @@ struct claim {
 /* Claims nothing yet. */
 void claim_init(struct claim *claim, const struct heap *heap);
 void claim_deinit(struct claim *claim);
+/* record_is_unchanged for each root. */
+bool claim_is_unchanged(const struct claim *claim, uint64_t since);
+/* After claims that were made in several turns of the loop: a root that another claim had in between is in it
+ * twice, and is in it once after this. All roots are live. Returns whether there was such a root. */
+bool claim_merge(struct claim *claim);
 /* What it has of the heap. */
 static inline size_t claim_heap_bytes(const struct claim *claim)
 {
@@ -29,8 +34,8 @@ static inline size_t claim_heap_bytes(const struct claim *claim)
 int claim_tensor(struct claim *claim, struct tensor *tensor, bool writes);
 /* The same as a write, of what it frees. */
 int claim_free(struct claim *claim, struct tensor *tensor);
+/* That it is there, and no bytes of it. */
+int claim_look(struct claim *claim, struct tensor *tensor);
 int claim_op(struct claim *claim, const struct op *op);
-/* Makes all of it a write: what may be done is not known for good. */
-void claim_all_written(struct claim *claim);
 
 #endif

@@ -11,6 +11,7 @@
 #include "daemon/rpc/calls/advance.h"
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/order/gate.h"
 
 static struct call *call_of(struct waiter *waiter)
 {
@@ -32,7 +33,7 @@ static bool join(struct call *call)
 	const Npumem__V1__AllocRequest *request;
 	struct npumem_error why;
 
-	if (call->method != CALL_METHOD_ALLOC || call->turn != TENSORS_LAST || !tensors_lacked_room(call->error) ||
+	if (call->method != METHODS_ALLOC || call->turn != TENSORS_LAST || !tensors_lacked_room(call->error) ||
 	    call_is_cancelled(call))
 		return false;
 	request = call->request->alloc;
@@ -43,6 +44,8 @@ static bool join(struct call *call)
 	call->waiter.user = call->session->user;
 	call->waiter.deadline_ns =
 		rpc->now_ns ? rpc->now_ns() + UINT64_C(1000000) * request->wait_ms : WAITING_NEVER;
+	if (call_keep_error(call))
+		return false;
 	why = *call->error;
 	npumem_error_clear(call->error);
 	if (charge_call(call) || waiting_add(&rpc->service->waiting, &call->waiter, call->error))
@@ -109,7 +112,7 @@ enum { SPELL_NS = 100000 };
 /* Where nothing would be done in another turn everything is done in this one. */
 static uint64_t spell_end(const struct rpc *rpc)
 {
-	return rpc->now_ns && rpc->wake ? rpc->now_ns() + SPELL_NS : UINT64_MAX;
+	return rpc->now_ns && rpc_has_loop(rpc) ? rpc->now_ns() + SPELL_NS : UINT64_MAX;
 }
 
 static bool is_over(const struct rpc *rpc, uint64_t end_ns)
@@ -135,7 +138,7 @@ static void try(struct call *call)
 	if (may_search(call)) {
 		npumem_error_clear(call->error);
 		call->rpc->searching = call;
-		advance_step_back(call);
+		gate_enter_again(call);
 		return;
 	}
 	status = perform_again(call);
@@ -152,14 +155,23 @@ void line_serve(struct rpc *rpc)
 	struct waiter *waiter;
 	uint64_t end;
 
-	if (is_closed(rpc) || rpc->is_line_paused || (!waiting->look && !waiting->room))
+	if (is_closed(rpc) || rpc->line.prev || (!waiting->look && !waiting->room))
 		return;
 	end = spell_end(rpc);
 	while (!rpc->searching && !is_over(rpc, end) && (waiter = waiting_next(rpc->service)))
 		try(call_of(waiter));
-	rpc->is_line_paused = is_over(rpc, end);
-	if (rpc->is_line_paused)
-		rpc->wake(rpc->ctx);
+	if (is_over(rpc, end))
+		fair_queue_add(&rpc->service->queue, &rpc->service->self, &rpc->line);
+}
+
+static void run_line(struct fair_work *work)
+{
+	line_serve((struct rpc *)((char *)work - offsetof(struct rpc, line)));
+}
+
+void line_init(struct rpc *rpc)
+{
+	rpc->line.run = run_line;
 }
 
 static void refuse(struct call *call)

@@ -5,6 +5,7 @@
 
 #include "daemon/rpc/calls/call.h"
 
+void line_init(struct rpc *rpc);
 /* Whether a call whose handler returned `status` stands in line now, and is not over: an allocation that lacked
  * nothing but room, wants to wait for it and may; or that was in line already. */
 bool line_keeps(struct call *call, int status);

@@ -1,8 +1,10 @@
-/* A list of sessions, each with a peer that asks for nothing, so that its end is like any other's. Invariant: what
- * is in rpc->absent has a token; what has none any more is in rpc->spent, whose storage goes a little later, as
- * whoever ended it may still look at its peer. */
+/* Sessions, each with a peer that sends nothing, so that its end is like that of any other. Invariant: those in
+ * rpc->absent have a token and wait for their clients, the earliest deadline first; those in rpc->leaving have
+ * waited in vain and end; the storage of those in rpc->spent goes a little later, as the caller may still use
+ * their peers. */
 #include "daemon/rpc/resume/absent.h"
 
+#include <stddef.h>
 #include <utlist.h>
 
 #include "daemon/rpc/calls/advance.h"
@@ -11,6 +13,7 @@ struct absent {
 	struct session session;
 	struct rpc_peer peer;
 	struct rpc *rpc;
+	struct limits_user *user; /* in whose n_absent it is; NULL: not yet */
 	uint64_t deadline_ns;
 	struct absent *next, *prev;
 };
@@ -20,8 +23,13 @@ static void on_drained(void *ctx)
 	struct absent *absent = ctx;
 	struct rpc *rpc = absent->rpc;
 
+	if (absent->user)
+		absent->user->n_absent--;
 	session_deinit(&absent->session);
-	DL_DELETE(rpc->absent, absent);
+	if (absent->peer.is_closing)
+		DL_DELETE(rpc->leaving, absent);
+	else
+		DL_DELETE(rpc->absent, absent);
 	LL_PREPEND(rpc->spent, absent);
 }
 
@@ -66,15 +74,24 @@ struct session *absent_new(struct rpc *rpc)
 	return absent ? &absent->session : NULL;
 }
 
-/* Of a uid there are no more of these than it may have connections. */
+/* A user has no more of these than it may have connections. */
 static bool has_room(const struct rpc *rpc, const struct session *session)
 {
-	uint64_t most = limits_most(&rpc->service->limits, session->user, LIMITS_SESSIONS), n = 0;
-	const struct absent *absent;
+	return session->user->n_absent < limits_most(&rpc->service->limits, session->user, LIMITS_SESSIONS);
+}
+
+static void count(struct absent *absent)
+{
+	absent->user = absent->session.user;
+	absent->user->n_absent++;
+}
+
+void absent_recovered(struct rpc *rpc)
+{
+	struct absent *absent;
 
 	DL_FOREACH(rpc->absent, absent)
-	n += absent->session.uid == session->uid;
-	return n < most;
+	count(absent);
 }
 
 bool absent_keep(struct rpc *rpc, struct rpc_peer *peer)
@@ -84,8 +101,13 @@ bool absent_keep(struct rpc *rpc, struct rpc_peer *peer)
 
 	if (!session->has_token || session->is_absent)
 		return false;
-	if (!rpc->keeps_sessions && !(session->lingers && has_room(rpc, session)))
+	if (!rpc->keeps_sessions && !session->lingers)
 		return false;
+	if (!rpc->keeps_sessions && !has_room(rpc, session)) {
+		if (rpc->not_kept)
+			rpc->not_kept(rpc->ctx, session);
+		return false;
+	}
 	absent = begin(rpc);
 	if (!absent)
 		return false;
@@ -94,33 +116,31 @@ bool absent_keep(struct rpc *rpc, struct rpc_peer *peer)
 		heap_free(rpc->heap, absent);
 		return false;
 	}
+	count(absent);
 	return true;
 }
 
-/* In a time that does not tell how much of it is right. */
-static bool is_same(const uint8_t *a, const uint8_t *b)
+/* The one whose session it is; NULL: the session has a connection, or its time is over. */
+static struct absent *absent_of(struct session *session)
 {
-	unsigned differ = 0;
+	struct absent *absent = (struct absent *)((char *)session - offsetof(struct absent, session));
 
-	for (size_t i = 0; i < PERSIST_TOKEN_BYTES; i++)
-		differ |= a[i] ^ b[i];
-	return !differ;
+	return session->is_absent && !absent->peer.is_closing ? absent : NULL;
 }
 
 int absent_return(struct rpc *rpc, struct session *session, const uint8_t *token, size_t bytes,
 		  struct npumem_error *error)
 {
-	struct session *found = rpc->service->sessions;
+	struct session *found = NULL;
 	struct absent *absent;
 
 	if (bytes == PERSIST_TOKEN_BYTES)
-		while (found && !(found->has_token && found->uid == session->uid && is_same(found->token, token)))
-			found = found->next;
-	if (bytes != PERSIST_TOKEN_BYTES || !found)
+		found = tokens_find(&rpc->service->persist.tokens, session->uid, token);
+	if (!found)
 		return npumem_error_set(error, NPUMEM_NOT_FOUND, "no session of uid %u waits for this token",
 					session->uid);
-	DL_SEARCH_SCALAR(rpc->absent, absent, peer.session, found);
-	if (!absent && found->lingers && rpc->hang_up)
+	absent = absent_of(found);
+	if (!found->is_absent && found->lingers && rpc->hang_up)
 		rpc->hang_up(rpc->ctx, found);
 	if (!absent)
 		return npumem_error_set(error, NPUMEM_UNAVAILABLE,
@@ -136,36 +156,41 @@ int absent_return(struct rpc *rpc, struct session *session, const uint8_t *token
 
 uint64_t absent_due(const struct rpc *rpc)
 {
-	const struct absent *absent;
-	uint64_t due = UINT64_MAX;
-
-	DL_FOREACH(rpc->absent, absent)
-	if (!absent->peer.is_closing && absent->deadline_ns < due)
-		due = absent->deadline_ns;
-	return due;
+	return rpc->absent ? rpc->absent->deadline_ns : UINT64_MAX;
 }
 
+/* All sessions of a state that was recovered have one deadline. */
 void absent_look(struct rpc *rpc)
 {
+	enum { AT_ONCE = 32 };
 	uint64_t now_ns = rpc->now_ns ? rpc->now_ns() : 0;
-	struct absent *absent, *next;
+	struct absent *absent;
 
 	free_spent(rpc);
-	DL_FOREACH_SAFE(rpc->absent, absent, next)
-	if (!absent->peer.is_closing && absent->deadline_ns <= now_ns)
+	for (unsigned i = 0; i < AT_ONCE && (absent = rpc->absent) && absent->deadline_ns <= now_ns; i++) {
+		DL_DELETE(rpc->absent, absent);
+		DL_APPEND(rpc->leaving, absent);
 		rpc_peer_close(rpc, &absent->peer);
+	}
 }
 
-void absent_deinit(struct rpc *rpc)
+static void leave(struct rpc *rpc, struct absent **list)
 {
 	struct absent *absent, *next;
 
-	DL_FOREACH_SAFE(rpc->absent, absent, next)
+	DL_FOREACH_SAFE(*list, absent, next)
 	{
-		DL_DELETE(rpc->absent, absent);
+		fair_queue_remove(&absent->peer.turn);
 		if (absent->session.service)
 			session_leave(&absent->session);
 		heap_free(rpc->heap, absent);
 	}
+	*list = NULL;
+}
+
+void absent_deinit(struct rpc *rpc)
+{
+	leave(rpc, &rpc->absent);
+	leave(rpc, &rpc->leaving);
 	free_spent(rpc);
 }

@@ -8,6 +8,8 @@
 
 /* Storage for one that was found, which is rpc's; NULL without memory. */
 struct session *absent_new(struct rpc *rpc);
+/* All that were found belong to their users from now on. */
+void absent_recovered(struct rpc *rpc);
 /* A connection's last call is over: true where its session stays without it, and the connection's own has nothing
  * any more. */
 bool absent_keep(struct rpc *rpc, struct rpc_peer *peer);

@@ -1,20 +1,19 @@
 /* accept() by hand, because of what happens without fds: libuv would drop such a client without a word. A reserve
- * fd is given up for as long as it takes to tell the client why. For other shortages the socket is left alone for
- * a while; clients wait in its backlog. Invariant: polling, backing off, or stopped. */
+ * fd is given up for as long as it takes to tell the client why. For other shortages, and after many connections,
+ * the socket is left alone for a while; clients wait in its backlog. Invariant: polling, backing off, or stopped. */
 #include "daemon/server/connections/accept.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/device/memory/heap.h"
-#include "daemon/rpc/rpc.h"
 #include "daemon/server/process/log.h"
 
 enum {
-	AT_ONCE = 16, /* connections taken before others get their turn */
-	BACKOFF_MS = 100,
+	AT_ONCE = 16, /* connections taken before the socket is left alone for PACE_MS */
+	PACE_MS = 1,
+	BACKOFF_MS = 10,
 };
 
 static void on_readable(uv_poll_t *poll, int status, int events);
@@ -26,21 +25,9 @@ static void on_backoff_over(uv_timer_t *timer)
 	uv_poll_start(&accept->poll, UV_READABLE, on_readable);
 }
 
-void accept_turn_away(int fd, int status, const char *reason)
-{
-	struct buffer out;
-
-	buffer_init(&out, &heap_libc);
-	if (rpc_refuse(&out, status, reason) == 0 &&
-	    send(fd, out.bytes, out.used, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		log_line(LOG_LEVEL_DEBUG, "a client did not wait to be turned away");
-	buffer_deinit(&out);
-	close(fd);
-}
-
 static int open_reserve(void)
 {
-	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return eventfd(0, EFD_CLOEXEC);
 }
 
 /* With the reserve given up: 0, or why there was nobody to turn away. */
@@ -48,13 +35,11 @@ static int use_reserve(struct accept *accept)
 {
 	int fd, status = 0;
 
-	if (accept->reserve_fd < 0)
-		return EMFILE;
 	close(accept->reserve_fd);
+	accept->reserve_fd = -1;
 	fd = accept4(accept->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
-		accept_turn_away(fd, NPUMEM_RESOURCE_EXHAUSTED,
-				 "the daemon has no file descriptor left for this connection");
+		accept->refused(accept->ctx, fd);
 	else
 		status = errno;
 	accept->reserve_fd = open_reserve();
@@ -64,8 +49,15 @@ static int use_reserve(struct accept *accept)
 /* 0, or why none can be taken now; EAGAIN: there is none. */
 static int take(struct accept *accept)
 {
-	int fd = accept4(accept->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), status;
+	int fd, status;
 
+	/* The connection that was turned away last may not be closed yet. The reserve comes first, or the next one
+	 * could not be turned away. */
+	if (accept->reserve_fd < 0)
+		accept->reserve_fd = open_reserve();
+	if (accept->reserve_fd < 0)
+		return errno;
+	fd = accept4(accept->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0) {
 		accept->is_short = false;
 		accept->taken(accept->ctx, fd);
@@ -85,30 +77,38 @@ static int take(struct accept *accept)
 	return status;
 }
 
+static void leave_alone(struct accept *accept, unsigned ms)
+{
+	uv_poll_stop(&accept->poll);
+	uv_timer_start(&accept->backoff, on_backoff_over, ms, 0);
+}
+
+/* The kernel's queue has connections of all users in the order that they came, and its end is not known. A user that
+ * connects and hangs up in a loop would have the whole loop where the socket is not left alone in between. */
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
 	struct accept *accept = poll->data;
+	int failed = 0;
 
 	(void)status;
 	(void)events;
-	for (unsigned i = 0; i < AT_ONCE; i++) {
-		int failed = take(accept);
-
-		if (failed == EAGAIN)
-			return;
-		if (!failed)
-			continue;
-		uv_poll_stop(&accept->poll);
-		uv_timer_start(&accept->backoff, on_backoff_over, BACKOFF_MS, 0);
-		return;
-	}
+	for (unsigned i = 0; i < AT_ONCE && !failed && accept->may_take(accept->ctx); i++)
+		failed = take(accept);
+	if (failed != EAGAIN)
+		leave_alone(accept, failed ? BACKOFF_MS : PACE_MS);
 }
 
-int accept_start(struct accept *accept, uv_loop_t *loop, int fd, void (*taken)(void *ctx, int fd), void *ctx)
+int accept_start(struct accept *accept, uv_loop_t *loop, int fd, bool (*may_take)(void *ctx),
+		 void (*taken)(void *ctx, int fd), void (*refused)(void *ctx, int fd), void *ctx)
 {
 	int status;
 
-	*accept = (struct accept){.fd = fd, .reserve_fd = open_reserve(), .taken = taken, .ctx = ctx};
+	*accept = (struct accept){.fd = fd,
+				  .reserve_fd = open_reserve(),
+				  .may_take = may_take,
+				  .taken = taken,
+				  .refused = refused,
+				  .ctx = ctx};
 	uv_timer_init(loop, &accept->backoff); /* which cannot fail */
 	status = uv_poll_init(loop, &accept->poll, fd);
 	accept->poll.data = accept->backoff.data = accept;

@@ -11,17 +11,17 @@ struct accept {
 	int fd;		/* the listening socket; not owned */
 	int reserve_fd; /* kept open, to be given up for a moment */
 	bool is_short;	/* of fds or memory, and it was said */
+	bool (*may_take)(void *ctx);
 	void (*taken)(void *ctx, int fd);
+	void (*refused)(void *ctx, int fd);
 	void *ctx;
 };
 
-/* `taken` owns each fd it gets. 0 or -errno. */
-int accept_start(struct accept *accept, uv_loop_t *loop, int fd, void (*taken)(void *ctx, int fd), void *ctx);
+/* `taken` and `refused` own each fd that they get; `refused` is for those that only the reserve had room for. While
+ * `may_take` is false none is taken; it is asked again every millisecond. 0 or -errno. */
+int accept_start(struct accept *accept, uv_loop_t *loop, int fd, bool (*may_take)(void *ctx),
+		 void (*taken)(void *ctx, int fd), void (*refused)(void *ctx, int fd), void *ctx);
 /* The loop must run once more before the struct may go. */
 void accept_stop(struct accept *accept);
-
-/* Sends a reason to a client that is not served, if its socket takes that much without waiting, and closes `fd`.
- */
-void accept_turn_away(int fd, int status, const char *reason);
 
 #endif

@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -102,27 +104,56 @@ static int remove_stale(const struct sockaddr_un *name, char *error)
 	return 0;
 }
 
-static int bind_and_listen(struct address *address, const struct sockaddr_un *name, mode_t mode, char *error)
+/* A name, or a number. */
+static int find_group(const char *group, gid_t *gid, char *error)
 {
-	mode_t before;
+	const struct group *entry = getgrnam(group);
+	char *end;
+	unsigned long number = strtoul(group, &end, 10);
+
+	if (!entry && (*end || number >= UINT32_MAX)) {
+		snprintf(error, ADDRESS_ERROR_BYTES, "--users %.64s: there is no such group", group);
+		return -ENOENT;
+	}
+	*gid = entry ? entry->gr_gid : (gid_t)number;
+	return 0;
+}
+
+/* Only here do the members of the group get their rights: until then the file has another group. */
+static int give_to_group(const struct sockaddr_un *name, mode_t mode, const char *group, char *error)
+{
+	gid_t gid = 0;
+	int status = find_group(group, &gid, error);
+
+	if (status)
+		return status;
+	if (lchown(name->sun_path, (uid_t)-1, gid))
+		return fail(error, "give to the group of --users", name->sun_path);
+	return chmod(name->sun_path, mode) ? fail(error, "set the mode of", name->sun_path) : 0;
+}
+
+static int bind_and_listen(struct address *address, const struct sockaddr_un *name, mode_t mode, const char *group,
+			   char *error)
+{
+	mode_t before, first = group ? mode & S_IRWXU : mode;
+	int status;
 	int failed;
 
 	address->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (address->fd < 0)
 		return fail(error, "make a socket for", name->sun_path);
 	/* By umask and not by chmod, so that there is no moment with other rights. */
-	before = umask(0777 & ~mode);
+	before = umask(0777 & ~first);
 	failed = bind(address->fd, (const struct sockaddr *)name, sizeof(*name));
 	umask(before);
 	if (failed)
 		return fail(error, "bind", name->sun_path);
-	if (listen(address->fd, SOMAXCONN)) {
-		int status = fail(error, "listen on", name->sun_path);
-
+	status = group ? give_to_group(name, mode, group, error) : 0;
+	if (!status && listen(address->fd, SOMAXCONN))
+		status = fail(error, "listen on", name->sun_path);
+	if (status)
 		unlink(name->sun_path);
-		return status;
-	}
-	return 0;
+	return status;
 }
 
 static void unlock(struct address *address)
@@ -135,7 +166,8 @@ static void unlock(struct address *address)
 	address->lock_fd = -1;
 }
 
-int address_open(struct address *address, const char *path, mode_t mode, char error[ADDRESS_ERROR_BYTES])
+int address_open(struct address *address, const char *path, mode_t mode, const char *group,
+		 char error[ADDRESS_ERROR_BYTES])
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	int status;
@@ -150,7 +182,7 @@ int address_open(struct address *address, const char *path, mode_t mode, char er
 		return status;
 	status = remove_stale(&name, error);
 	if (!status)
-		status = bind_and_listen(address, &name, mode, error);
+		status = bind_and_listen(address, &name, mode, group, error);
 	if (!status)
 		return 0;
 	if (address->fd >= 0)
@@ -176,14 +208,24 @@ void address_adopt(struct address *address, int fd)
 	snprintf(address->path, sizeof(address->path), "%.*s", length, name.sun_path);
 }
 
-void address_close(struct address *address)
+int address_release(struct address *address)
 {
-	if (address->fd < 0)
-		return;
+	int fd = address->fd;
+
+	if (fd < 0)
+		return -1;
 	if (address->lock_fd >= 0)
 		unlink(address->path);
-	close(address->fd);
 	address->fd = -1;
 	if (address->lock_fd >= 0)
 		unlock(address);
+	return fd;
+}
+
+void address_close(struct address *address)
+{
+	int fd = address_release(address);
+
+	if (fd >= 0)
+		close(fd);
 }

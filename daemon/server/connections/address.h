@@ -12,14 +12,19 @@ struct address {
 	char path[OPTIONS_PATH_BYTES];
 };
 
-enum { ADDRESS_ERROR_BYTES = 256 };
+enum { ADDRESS_ERROR_BYTES = 768 };
 
-/* Locks, removes a stale socket file, binds and listens; makes the directory if it is missing. 0; -errno, with one
- * line in `error`: -EADDRINUSE where another daemon has it. */
-int address_open(struct address *address, const char *path, mode_t mode, char error[ADDRESS_ERROR_BYTES]);
+/* Locks, removes a stale socket file, binds and listens; makes the directory if it is missing. `group`: the file's,
+ * a name or a number; NULL: the process's. 0; -errno, with one line in `error`: -EADDRINUSE where another daemon has
+ * the file, -ENOENT where the group is not known. */
+int address_open(struct address *address, const char *path, mode_t mode, const char *group,
+		 char error[ADDRESS_ERROR_BYTES]);
 /* Takes over a listening socket whose file is somebody else's, systemd's: it has no lock, and it stays. */
 void address_adopt(struct address *address, int fd);
-/* Removes the socket file and gives the lock back. */
+/* Removes the socket file and gives the lock back. Returns the listening socket, the caller's now; -1: it is
+ * closed already. */
+int address_release(struct address *address);
+/* The same, and closes the socket. */
 void address_close(struct address *address);
 
 #endif

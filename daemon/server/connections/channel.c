@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
@@ -16,17 +15,21 @@ static void on_poll(uv_poll_t *poll, int status, int events)
 	channel->ready(channel, events & UV_READABLE, events & UV_WRITABLE);
 }
 
-int channel_open(struct channel *channel, uv_loop_t *loop, int fd,
+int channel_open(struct channel *channel, uv_loop_t *loop, struct closer_user *user, int fd,
 		 void (*ready)(struct channel *channel, bool readable, bool writable))
 {
 	/* Also makes it non-blocking. */
-	int status = uv_poll_init(loop, &channel->poll, fd);
+	int status = uv_poll_init(loop, &channel->poll, fd), on = 1;
 
 	if (status) {
-		close(fd);
+		closer_add_connection(user, fd);
+		closer_drop_user(user);
 		return status;
 	}
+	/* Else recvmsg throws an out-of-band byte away, and drops the fds that came with it, which can sleep. */
+	setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
 	channel->poll.data = channel;
+	channel->user = user;
 	channel->fd = fd;
 	channel->events = -1;
 	channel->ready = ready;
@@ -39,7 +42,6 @@ static void on_closed(uv_handle_t *handle)
 {
 	struct channel *channel = handle->data;
 
-	close(channel->fd);
 	channel->closed(channel);
 }
 
@@ -48,6 +50,10 @@ void channel_close(struct channel *channel, void (*closed)(struct channel *chann
 	channel_drop_fds(channel);
 	channel->closed = closed;
 	uv_close((uv_handle_t *)&channel->poll, on_closed);
+	/* The close may have to wait for others of this user. */
+	shutdown(channel->fd, SHUT_RDWR);
+	closer_add_connection(channel->user, channel->fd);
+	closer_drop_user(channel->user);
 }
 
 int channel_watch(struct channel *channel, bool readable, bool writable)
@@ -82,6 +88,7 @@ static void keep_fds(struct channel *channel, struct msghdr *message)
 
 		if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
 			continue;
+		closer_count(channel->user, (unsigned)n);
 		for (size_t i = 0; i < n; i++) {
 			int fd;
 
@@ -89,29 +96,28 @@ static void keep_fds(struct channel *channel, struct msghdr *message)
 			if (channel->n_fds < CHANNEL_FDS_MAX) {
 				channel->fds[channel->n_fds++] = fd;
 			} else {
-				close(fd);
+				closer_add_received(channel->user, fd);
 				channel->has_lost_fds = true;
 			}
 		}
 	}
 }
 
-ssize_t channel_receive(struct channel *channel, void *to, size_t bytes)
+/* Keeps up to `n_fds` fds. */
+static ssize_t receive(struct channel *channel, void *to, size_t bytes, unsigned n_fds, int flags)
 {
-	/* Room for as many as are kept: the kernel closes what does not fit, and what this process has no room
-	 * for. */
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(CHANNEL_FDS_MAX * sizeof(int))];
+		char bytes[CMSG_SPACE(CLOSER_MESSAGE_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = {to, bytes};
 	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 
-	message.msg_control = control.bytes;
-	message.msg_controllen = sizeof(control.bytes);
+	message.msg_control = n_fds ? control.bytes : NULL;
+	message.msg_controllen = n_fds ? CMSG_SPACE(n_fds * sizeof(int)) : 0;
 	do
-		n = recvmsg(channel->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+		n = recvmsg(channel->fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | flags);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
@@ -120,6 +126,29 @@ ssize_t channel_receive(struct channel *channel, void *to, size_t bytes)
 	if (message.msg_flags & MSG_CTRUNC)
 		channel->has_lost_fds = true;
 	return n;
+}
+
+/* Peeked at, the fds stay in the queue, so that it is not the last reference that the kernel drops where there is
+ * no room for them. A FUSE file that was never received can be closed without its server. */
+static ssize_t receive_carefully(struct channel *channel, void *to, size_t bytes)
+{
+	unsigned n_fds = closer_may_pass(channel->user) ? CHANNEL_FDS_MAX - channel->n_fds : 0;
+	ssize_t n = receive(channel, to, bytes, n_fds, MSG_PEEK);
+
+	if (n <= 0 || channel->has_lost_fds)
+		return n;
+	/* The same bytes, and fds that are kept already. */
+	n = receive(channel, to, (size_t)n, 0, 0);
+	channel->has_lost_fds = false;
+	return n;
+}
+
+ssize_t channel_receive(struct channel *channel, void *to, size_t bytes)
+{
+	/* Room for all that a message can carry: the kernel closes here, on the loop, what does not fit. */
+	if (closer_has_room(channel->user->closer) && closer_may_pass(channel->user))
+		return receive(channel, to, bytes, CLOSER_MESSAGE_FDS, 0);
+	return receive_carefully(channel, to, bytes);
 }
 
 ssize_t channel_send(struct channel *channel, const void *from, size_t bytes)
@@ -148,5 +177,5 @@ int channel_take_fd(struct channel *channel)
 void channel_drop_fds(struct channel *channel)
 {
 	while (channel->n_fds)
-		close(channel->fds[--channel->n_fds]);
+		closer_add_received(channel->user, channel->fds[--channel->n_fds]);
 }

@@ -22,6 +22,39 @@ enum {
 	JOB_BYTES_LEAST = 4 << 20,
 };
 
+/* ---- waiting for the disk ---- */
+
+/* When the turn ends, so that the round has what others did in it. */
+static void wait_for_disk(struct connection *connection)
+{
+	struct connection_host *host = connection->host;
+
+	store_want(host->store);
+	if (connection->is_waiting)
+		return;
+	connection->is_waiting = true;
+	DL_APPEND2(host->waiting, connection, prev_waiting, next_waiting);
+}
+
+static void stop_waiting(struct connection *connection)
+{
+	struct connection_host *host = connection->host;
+
+	if (connection->is_waiting)
+		DL_DELETE2(host->waiting, connection, prev_waiting, next_waiting);
+	connection->is_waiting = false;
+}
+
+void connection_all_synced(struct connection_host *host)
+{
+	uint64_t synced = store_synced(host->store);
+	struct connection *connection, *next;
+
+	DL_FOREACH_SAFE2(host->waiting, connection, next, next_waiting)
+	if (host->has_lost_state || connection->ripening.steps[0].position <= synced)
+		turns_add_last(host->turns, &connection->last);
+}
+
 /* ---- closing ---- */
 
 static void on_closed(struct channel *channel)
@@ -42,9 +75,10 @@ static void on_drained(void *ctx)
 	outbox_deinit(&connection->outbox);
 	channel_drop_fds(&connection->channel);
 	connection_charge(connection);
+	fair_queue_remove(&connection->turn);
 	session_deinit(&connection->session);
-	turns_remove(&connection->turn);
 	turns_remove(&connection->last);
+	stop_waiting(connection);
 	channel_close(&connection->channel, on_closed);
 	DL_DELETE(host->connections, connection);
 	host->gone(host->ctx);
@@ -68,10 +102,22 @@ void connection_break(struct connection *connection, const char *reason)
 	turns_add_last(connection->host->turns, &connection->last);
 }
 
+/* What was put in the outbox last, until the disk has all that was changed before. */
+static void hold_back(struct connection *connection)
+{
+	const struct store *store = connection->host->store;
+	uint64_t position = connection->peer.is_stateless ? 0 : store_position(store);
+
+	ripening_add(&connection->ripening, connection->ripening.sent + connection_unsent(connection), position,
+		     store_synced(store));
+}
+
 void connection_refuse(struct connection *connection, int status, const char *reason)
 {
 	log_session(LOG_LEVEL_WARNING, &connection->session, "%s", reason);
 	rpc_refuse(&connection->outbox.tail, status, reason);
+	if (connection->host->store)
+		hold_back(connection);
 	connection->is_ending = true;
 	connection->has_frames = false;
 	input_deinit(&connection->input);
@@ -119,6 +165,27 @@ bool connection_is_full(const struct connection *connection)
 
 /* ---- replies ---- */
 
+/* Bytes that may leave. */
+static size_t sendable(const struct connection *connection)
+{
+	if (!connection->host->store)
+		return connection_unsent(connection);
+	return (size_t)(connection->ripening.ripe - connection->ripening.sent);
+}
+
+static void ripen(struct connection *connection)
+{
+	struct connection_host *host = connection->host;
+
+	if (!host->store)
+		return;
+	ripening_advance(&connection->ripening, store_synced(host->store));
+	if (connection->ripening.n)
+		wait_for_disk(connection);
+	else
+		stop_waiting(connection);
+}
+
 /* Offers all that is queued to the kernel, as far as it takes it; false where there is nobody any more. */
 static bool send_queued(struct connection *connection)
 {
@@ -126,12 +193,14 @@ static bool send_queued(struct connection *connection)
 	const uint8_t *bytes;
 	size_t most;
 
-	while ((bytes = outbox_front(&connection->outbox, &most))) {
+	while (sendable(connection) && (bytes = outbox_front(&connection->outbox, &most))) {
+		most = most < sendable(connection) ? most : sendable(connection);
 		ssize_t n = channel_send(&connection->channel, bytes, most);
 
 		if (n < 0)
 			return false;
 		outbox_take(&connection->outbox, (size_t)n);
+		connection->ripening.sent += (size_t)n;
 		pace_moved(&connection->leaving, (size_t)n, uv_now(host->loop), host->drain_ms);
 		if ((size_t)n < most)
 			break;
@@ -143,14 +212,15 @@ static bool flush(struct connection *connection)
 {
 	struct connection_host *host = connection->host;
 
-	if (host->may_send && connection_unsent(connection) && !host->may_send(host->ctx))
+	if (host->has_lost_state)
 		return false;
+	ripen(connection);
 	if (!connection->is_sending)
 		pace_begin(&connection->leaving, uv_now(host->loop), host->drain_ms);
 	if (!send_queued(connection))
 		return false;
-	connection->is_sending = connection_unsent(connection) > 0;
-	if (!connection->is_sending)
+	connection->is_sending = sendable(connection) > 0;
+	if (!connection_unsent(connection))
 		rpc_peer_sent(&connection->peer);
 	outbox_return(&connection->outbox, &host->pool);
 	return true;
@@ -168,8 +238,20 @@ static bool send_now(void *ctx)
 /* Nothing is to come for the client, and nothing to be sent. */
 static bool is_over(const struct connection *connection)
 {
-	return connection->is_ending && !connection->is_sending && !connection->peer.n_calls &&
+	return connection->is_ending && !connection_unsent(connection) && !connection->peer.n_calls &&
 	       !connection->has_frames;
+}
+
+void connection_queue(struct connection *connection)
+{
+	fair_queue_add(&connection->host->service->queue, &connection->session.user->loop, &connection->turn);
+}
+
+/* Its end is work of its user, so that many that hang up at once take many turns. */
+static void queue_end(struct connection *connection)
+{
+	connection->is_broken = true;
+	connection_queue(connection);
 }
 
 void connection_settle(struct connection *connection)
@@ -180,7 +262,7 @@ void connection_settle(struct connection *connection)
 	if (connection->is_closed)
 		return;
 	if (connection->is_broken || !flush(connection) || is_over(connection)) {
-		connection_close(connection);
+		queue_end(connection);
 		return;
 	}
 	connection_charge(connection);
@@ -189,11 +271,11 @@ void connection_settle(struct connection *connection)
 	if (was_paused && !connection->is_paused)
 		pace_begin(&connection->arriving, uv_now(host->loop), host->frame_ms);
 	if (connection->has_frames && !connection->is_paused)
-		turns_add(host->turns, &connection->turn);
+		connection_queue(connection);
 	reads = !connection->is_paused && !connection->is_ending;
 	if (channel_watch(&connection->channel, reads, connection->is_sending)) {
-		connection_close(connection);
-	} else if (!connection->is_sending && connection->is_behind) {
+		queue_end(connection);
+	} else if (!connection_unsent(connection) && connection->is_behind) {
 		connection->is_behind = false;
 		rpc_peer_ready(host->rpc, &connection->peer);
 	}
@@ -222,6 +304,8 @@ static void on_delivered(void *ctx, struct buffer *reply)
 
 	if (outbox_put(&connection->outbox, reply))
 		connection_break(connection, "no memory for a reply");
+	if (connection->host->store)
+		hold_back(connection);
 	turns_add_last(connection->host->turns, &connection->last);
 }
 

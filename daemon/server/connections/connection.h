@@ -7,6 +7,7 @@
 #include "daemon/server/connections/identity.h"
 #include "daemon/server/connections/input.h"
 #include "daemon/server/connections/outbox.h"
+#include "daemon/server/connections/ripening.h"
 #include "daemon/server/loop/pace.h"
 #include "daemon/server/loop/turns.h"
 #include "daemon/server/loop/workers.h"
@@ -22,13 +23,15 @@ struct connection_host {
 	struct rpc *rpc;
 	struct turns *turns;
 	struct workers *workers;	 /* are to hear of who sends */
+	struct closer *closer;		 /* closes connections, and what clients pass */
 	const struct identity *identity; /* NULL: there is one client, whoever it is */
 	uint64_t frame_ms, drain_ms;	 /* what a client may take to send a frame, and to read its replies */
-	/* Whether replies may leave: what they tell of is kept. NULL: they may. */
-	bool (*may_send)(void *ctx);
+	struct store *store;	   /* durable: replies wait for it. NULL: they do not */
+	bool has_lost_state;	   /* nothing may be told any more */
 	void (*gone)(void *ctx); /* one of them is: it is not in `connections` any more */
 	void *ctx;
 	struct connection *connections;
+	struct connection *waiting; /* some of them: for the disk */
 	struct outbox_pool pool;
 	/* Used by one at a time, so that an idle one costs nothing. */
 	uint8_t input[INPUT_PART_BYTES + CONNECTION_READ_BYTES];
@@ -41,20 +44,23 @@ struct connection {
 	struct rpc_peer peer;
 	struct segments_source memory;
 	struct connection *next, *prev;
-	struct turns_entry turn; /* it has requests to be handled, or to be received */
+	struct connection *next_waiting, *prev_waiting;
+	struct fair_work turn;	 /* it has requests to be handled, or to be received */
 	struct turns_entry last; /* it has something to send, or to be looked after */
 	struct input input;
 	struct outbox outbox;
+	struct ripening ripening;      /* of what is in the outbox */
 	struct pace arriving, leaving; /* of the frame that is not complete; of replies */
 	uint64_t charged_bytes;	       /* to its uid, for input and outbox */
 	unsigned charged_fds;
 	bool is_readable; /* says the kernel */
 	bool has_frames;  /* whole frames are kept */
 	bool is_paused;	  /* nothing is taken from it until it has read, or what it has asked for is done */
-	bool is_sending;  /* replies that the client has not taken; since then it has a time for it */
+	bool is_sending;  /* replies that may leave and that the client has not taken; since then it has a time for it */
+	bool is_waiting;  /* in the host's list: replies wait for the disk */
 	bool is_behind;	  /* events wait until it has read */
 	bool is_ending;	  /* to be closed when all is answered and sent */
-	bool is_broken;	  /* to be closed */
+	bool is_broken;	  /* to be closed, as work of its user */
 	bool is_closed;
 };
 
@@ -73,8 +79,13 @@ void connection_break(struct connection *connection, const char *reason);
 bool connection_is_full(const struct connection *connection);
 /* Charges the uid for what is held now, neither more nor less. */
 void connection_charge(struct connection *connection);
-/* Before the loop waits: sends, goes on, or ends. */
+/* Queues its requests as work of its user. */
+void connection_queue(struct connection *connection);
+/* Before the loop waits: sends, goes on, or queues its end. */
 void connection_settle(struct connection *connection);
+
+/* The disk has more, or has failed. */
+void connection_all_synced(struct connection_host *host);
 
 /* Bytes that the client has not taken. */
 static inline size_t connection_unsent(const struct connection *connection)

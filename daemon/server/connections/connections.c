@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/server/connections/accept.h"
 #include "daemon/server/process/log.h"
 #include "daemon/server/process/memory.h"
 #include "daemon/server/connections/receive.h"
@@ -16,9 +15,12 @@ static void on_ready(struct channel *channel, bool readable, bool writable)
 {
 	struct connection *connection = (struct connection *)channel;
 
+	/* Until its end has run, the kernel reports it in every turn. */
+	if (connection->is_broken)
+		return;
 	if (readable) {
 		connection->is_readable = true;
-		turns_add(connection->host->turns, &connection->turn);
+		connection_queue(connection);
 	} else if (channel_is_gone(channel)) {
 		connection->is_broken = true;
 	}
@@ -26,19 +28,30 @@ static void on_ready(struct channel *channel, bool readable, bool writable)
 		turns_add_last(connection->host->turns, &connection->last);
 }
 
-static void run_turn(struct turns_entry *entry)
+static void run_turn(struct fair_work *entry)
 {
-	receive_turn((struct connection *)((char *)entry - offsetof(struct connection, turn)));
+	struct connection *connection = (struct connection *)((char *)entry - offsetof(struct connection, turn));
+
+	if (connection->is_broken)
+		connection_close(connection);
+	else
+		receive_turn(connection);
 }
 
-static int turn_away(struct connection *connection, const struct ucred *peer, int fd,
-		     const struct npumem_error *error)
+/* Sends a reason, if the socket takes that much without waiting. */
+static void turn_away(const struct ucred *peer, int fd, const struct npumem_error *error)
 {
-	log_session(LOG_LEVEL_WARNING, &(struct session){.uid = peer->uid, .pid = peer->pid}, "turned away: %s",
-		    error->message);
-	accept_turn_away(fd, error->status, error->message);
-	heap_free(connection->host->heap, connection);
-	return 0;
+	struct session session = {.uid = peer->uid, .pid = peer->pid};
+	struct buffer out;
+
+	log_session(LOG_LEVEL_WARNING, &session, "turned away: %s", error->message);
+	buffer_init(&out, &heap_libc);
+	if (rpc_refuse(&out, error->status, error->message) == 0 &&
+	    send(fd, out.bytes, out.used, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		log_session(LOG_LEVEL_DEBUG, &session, "did not wait to be turned away");
+	buffer_deinit(&out);
+	/* Its close may have to wait for others of this user. */
+	shutdown(fd, SHUT_RDWR);
 }
 
 static int check_identity(const struct connection_host *host, uint32_t uid, struct npumem_error *error)
@@ -52,10 +65,10 @@ static int check_identity(const struct connection_host *host, uint32_t uid, stru
 		uid);
 }
 
-static int open_channel(struct connection *connection, int fd)
+static int open_channel(struct connection *connection, struct closer_user *user, int fd)
 {
 	struct connection_host *host = connection->host;
-	int status = channel_open(&connection->channel, host->loop, fd, on_ready);
+	int status = channel_open(&connection->channel, host->loop, user, fd, on_ready);
 
 	if (status) {
 		session_deinit(&connection->session);
@@ -71,24 +84,69 @@ static int open_channel(struct connection *connection, int fd)
 	return 0;
 }
 
+/* NULL: it is not served, as the error says. */
+static struct connection *begin(struct connection_host *host, const struct ucred *peer, struct npumem_error *error)
+{
+	struct connection *connection = heap_zalloc(host->heap, 1, sizeof(*connection));
+
+	if (!connection) {
+		heap_exhausted(error);
+		return NULL;
+	}
+	connection->host = host;
+	if (!check_identity(host, peer->uid, error) &&
+	    !session_init(&connection->session, host->service, peer->uid, peer->pid, error))
+		return connection;
+	heap_free(host->heap, connection);
+	return NULL;
+}
+
+/* Takes the socket of a peer for its user. 0 or -errno: there is no peer to serve, and the socket is closed. */
+static int identify(struct connection_host *host, int fd, struct ucred *peer, struct closer_user **user)
+{
+	socklen_t bytes = sizeof(*peer);
+	int status = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &bytes) ? -errno : 0;
+
+	*user = status ? &host->closer->nobody : closer_take_user(host->closer, peer->uid);
+	closer_count(*user, 1);
+	if (!status && *user == &host->closer->nobody)
+		status = -ENOMEM;
+	if (status)
+		closer_add_turned_away(*user, fd);
+	return status;
+}
+
 int connections_open(struct connection_host *host, int fd)
 {
 	struct npumem_error error = {.status = 0};
 	struct connection *connection;
+	struct closer_user *user;
 	struct ucred peer;
-	socklen_t peer_bytes = sizeof(peer);
-	int status = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) ? -errno : 0;
+	int status = identify(host, fd, &peer, &user);
 
-	connection = status ? NULL : heap_zalloc(host->heap, 1, sizeof(*connection));
-	if (!connection) {
-		close(fd);
-		return status ? status : -ENOMEM;
-	}
-	connection->host = host;
-	if (check_identity(host, peer.uid, &error) ||
-	    session_init(&connection->session, host->service, peer.uid, peer.pid, &error))
-		return turn_away(connection, &peer, fd, &error);
-	return open_channel(connection, fd);
+	if (status)
+		return status;
+	connection = begin(host, &peer, &error);
+	if (connection)
+		return open_channel(connection, user, fd);
+	turn_away(&peer, fd, &error);
+	closer_add_turned_away(user, fd);
+	closer_drop_user(user);
+	return 0;
+}
+
+void connections_refuse(struct connection_host *host, int fd, int status, const char *reason)
+{
+	struct npumem_error error = {.status = 0};
+	struct closer_user *user;
+	struct ucred peer;
+
+	if (identify(host, fd, &peer, &user))
+		return;
+	npumem_error_set(&error, status, "%s", reason);
+	turn_away(&peer, fd, &error);
+	closer_add_turned_away(user, fd);
+	closer_drop_user(user);
 }
 
 void connections_sweep(struct connection_host *host)
@@ -96,7 +154,7 @@ void connections_sweep(struct connection_host *host)
 	uint64_t now_ms = uv_now(host->loop);
 
 	for (struct connection *connection = host->connections; connection; connection = connection->next) {
-		if (connection->is_closed)
+		if (connection->is_closed || connection->is_broken)
 			continue;
 		if (connection->is_sending && pace_is_over(&connection->leaving, now_ms))
 			connection_break(connection, "it does not read its replies");
@@ -126,13 +184,12 @@ void connections_close(struct connection_host *host, const char *reason)
 		connection_break(connection, reason);
 }
 
-void connections_hang_up(struct connection_host *host, const struct session *session)
+void connections_hang_up(struct session *session)
 {
-	struct connection *connection = host->connections;
+	struct connection *connection =
+		(struct connection *)((char *)session - offsetof(struct connection, session));
 
-	while (connection && &connection->session != session)
-		connection = connection->next;
-	if (!connection || connection->is_closed || connection->is_broken)
+	if (connection->is_closed || connection->is_broken)
 		return;
 	/* One that is there all the same must not look for another connection in turn. */
 	connection_refuse(connection, NPUMEM_CANCELLED, "the session goes on over another connection");

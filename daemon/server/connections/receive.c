@@ -10,8 +10,8 @@
 #include "daemon/server/process/log.h"
 
 enum {
-	/* Requests handled before other connections that wait get their turn: a client that floods costs them no
-	 * more than this many short requests. */
+	/* Requests handled before other work that is queued: a client that floods costs its user's other
+	 * connections no more than this many short requests. */
 	SHARE_FRAMES = 16,
 	SHARE_NS = 25000,	     /* nor more time; and after that the kernel is asked who else waits */
 	BODY_READ_BYTES = 256 << 10, /* who sends as fast as it is read from is read from without end */
@@ -36,16 +36,16 @@ static void check_received(struct connection *connection, int status)
 	connection->is_paused = connection_is_full(connection);
 }
 
-/* Whether a connection's share is used up. */
+/* Whether a connection's share is used up. The clock is read here, as a request that is held reads none. */
 static bool is_over(const struct connection_host *host, unsigned n_handled, uint64_t *end_ns)
 {
 	uint64_t now_ns;
 
 	if (!n_handled)
 		return false;
-	if (n_handled >= SHARE_FRAMES && turns_is_wanted(host->turns))
+	if (n_handled >= SHARE_FRAMES && !fair_queue_is_empty(&host->service->queue))
 		return true;
-	now_ns = rpc_clock(host->rpc);
+	now_ns = uv_hrtime();
 	if (n_handled == 1)
 		*end_ns = now_ns + SHARE_NS;
 	return now_ns >= *end_ns;
@@ -254,14 +254,26 @@ static void check_parked(struct connection *connection)
 	connection_charge(connection);
 }
 
-static void take(struct connection *connection, size_t n)
+static void refuse_fds(struct connection *connection)
 {
-	if (connection->channel.has_lost_fds) {
+	struct npumem_error error = {.status = 0};
+
+	if (closer_may_pass(connection->channel.user)) {
 		connection_refuse(
 			connection, NPUMEM_INVALID,
 			"more file descriptors than a request takes, or than the daemon has room for: the "
 			"connection ends");
-		channel_drop_fds(&connection->channel);
+	} else {
+		closer_refuse(connection->channel.user, &error);
+		connection_refuse(connection, error.status, error.message);
+	}
+	channel_drop_fds(&connection->channel);
+}
+
+static void take(struct connection *connection, size_t n)
+{
+	if (connection->channel.has_lost_fds) {
+		refuse_fds(connection);
 		return;
 	}
 	add(connection, n);
@@ -286,7 +298,7 @@ static void receive(struct connection *connection)
 		connection->is_ending = true;
 		input_deinit(&connection->input);
 	} else {
-		workers_hear(connection->host->workers, connection->session.uid);
+		workers_hear(connection->host->workers, connection->session.user);
 		take(connection, (size_t)n);
 	}
 }
@@ -302,7 +314,7 @@ void receive_turn(struct connection *connection)
 		receive(connection);
 	connection->is_readable = false;
 	if (connection->has_frames && !connection->is_paused)
-		turns_add(connection->host->turns, &connection->turn);
+		connection_queue(connection);
 	turns_add_last(connection->host->turns, &connection->last);
 }
 

@@ -98,7 +98,7 @@ static void look(struct share *share, struct looks *looks, uint64_t last)
 
 static bool may_help(const struct share *share)
 {
-	return workers_have_room(share->workers, share->now->uid, share->now->n_helped + 1);
+	return workers_have_room(share->workers, share->now->user, share->now->n_helped + 1);
 }
 
 static void run_helper(void *arg)
@@ -199,8 +199,8 @@ static void learn(struct share *share, uint64_t saved_ns, uint64_t lost_ns)
 static void share_out(void *ctx, int64_t products, void (*work)(void *arg, unsigned number), void *arg)
 {
 	struct share *share = ctx;
-	struct share_work now = {.work = work, .arg = arg, .uid = workers_uid()};
-	bool is_shared = is_worth_it(share, products) && workers_have_room(share->workers, now.uid, 1);
+	struct share_work now = {.work = work, .arg = arg, .user = workers_user()};
+	bool is_shared = is_worth_it(share, products) && workers_have_room(share->workers, now.user, 1);
 	uint64_t began = is_shared ? uv_hrtime() : 0, worked = is_shared ? worked_ns() : 0;
 
 	is_shared = is_shared && offer(share, &now, products >= PRODUCTS_ASLEEP);
@@ -216,7 +216,7 @@ static bool is_wanted_elsewhere(void *ctx)
 {
 	const struct share *share = ctx;
 
-	return helped && !workers_have_room(share->workers, helped->uid, helped_number);
+	return helped && !workers_have_room(share->workers, helped->user, helped_number);
 }
 
 struct kernel_crew share_crew(struct share *share)

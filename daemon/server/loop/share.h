@@ -14,7 +14,7 @@ enum { SHARE_THREADS_MAX = 63 };
 struct share_work {
 	void (*work)(void *arg, unsigned number);
 	void *arg;
-	uint32_t uid;		/* whose it is */
+	const struct limits_user *user;
 	unsigned n_helped;	/* under the lock */
 	atomic_uint n_inside;	/* helpers that call it; rises under the lock only */
 	atomic_ullong saved_ns; /* processor time of those who have left */

@@ -1,9 +1,15 @@
-/* The thread's own time is asked for as well, as a loop that the machine gave no processor is none that blocks;
- * but that is a system call, so it is asked for when a turn was long, or many short ones were. What a long turn
- * took is then known but for what was spent between the turns since. */
+/* The thread's own time is asked for as well, as a loop that the machine gave no processor is none that blocks.
+ * What is neither processor time nor waiting for a processor is sleep: the loop waited for somebody. The delay
+ * since it was last read is taken off, so that a sleep is told too short rather than too long; but that is a
+ * system call, so it is asked for when a turn was long, or many short ones were. What a long turn took is then
+ * known but for what was spent between the turns since. */
 #include "daemon/server/loop/stopwatch.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 static uint64_t cpu_ns(void)
 {
@@ -13,12 +19,29 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-enum { SHORT_NS = 50000, SHORT_SUM_NS = 200000 };
+/* Linux tells it where schedstats are on: time on a processor, time ready without one, number of times. */
+static uint64_t delay_ns(const struct stopwatch *stopwatch)
+{
+	char text[80];
+	uint64_t delay = 0;
+	ssize_t n = stopwatch->delay_fd < 0 ? 0 : pread(stopwatch->delay_fd, text, sizeof(text) - 1, 0);
 
-void stopwatch_refresh(struct stopwatch *stopwatch)
+	text[n > 0 ? n : 0] = 0;
+	return sscanf(text, "%*u %" SCNu64, &delay) == 1 ? delay : 0;
+}
+
+enum { SHORT_NS = 50000, SHORT_SUM_NS = 200000, SLEEP_NS = 1000000 };
+
+static void refresh_cpu(struct stopwatch *stopwatch)
 {
 	stopwatch->cpu_ns = cpu_ns();
 	stopwatch->passed_ns = stopwatch->turns->spun_ns = 0;
+}
+
+void stopwatch_refresh(struct stopwatch *stopwatch)
+{
+	refresh_cpu(stopwatch);
+	stopwatch->delay_ns = delay_ns(stopwatch);
 }
 
 static uint64_t cpu_of(struct stopwatch *stopwatch, uint64_t ns)
@@ -28,20 +51,32 @@ static uint64_t cpu_of(struct stopwatch *stopwatch, uint64_t ns)
 	stopwatch->passed_ns += ns;
 	if (ns < SHORT_NS && stopwatch->passed_ns < SHORT_SUM_NS)
 		return ns;
-	stopwatch_refresh(stopwatch);
+	refresh_cpu(stopwatch);
 	now = stopwatch->cpu_ns > before ? stopwatch->cpu_ns - before : 0;
 	return now < ns ? now : ns;
+}
+
+static uint64_t wait_of(struct stopwatch *stopwatch, uint64_t ns, uint64_t cpu_ns)
+{
+	uint64_t wait_ns = ns - cpu_ns, before = stopwatch->delay_ns;
+
+	if (wait_ns < SLEEP_NS)
+		return wait_ns;
+	stopwatch->delay_ns = delay_ns(stopwatch);
+	before = stopwatch->delay_ns - before;
+	return wait_ns > before ? wait_ns - before : 0;
 }
 
 static void on_prepare(uv_prepare_t *prepare)
 {
 	struct stopwatch *stopwatch = prepare->data;
-	uint64_t ns;
+	uint64_t ns, cpu_ns;
 
 	if (!stopwatch->turns->latest_ns)
 		return;
 	ns = uv_hrtime() - stopwatch->turns->latest_ns;
-	metrics_turn(stopwatch->metrics, ns, cpu_of(stopwatch, ns));
+	cpu_ns = cpu_of(stopwatch, ns);
+	metrics_turn(stopwatch->metrics, ns, cpu_ns, wait_of(stopwatch, ns, cpu_ns));
 }
 
 void stopwatch_open(struct stopwatch *stopwatch, struct turns *turns, uv_loop_t *loop, struct metrics *metrics)
@@ -50,6 +85,7 @@ void stopwatch_open(struct stopwatch *stopwatch, struct turns *turns, uv_loop_t 
 	stopwatch->metrics = metrics;
 	stopwatch->prepare.data = stopwatch;
 	stopwatch->is_open = true;
+	stopwatch->delay_fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 	/* Neither can fail. */
 	uv_prepare_init(loop, &stopwatch->prepare);
 	uv_prepare_start(&stopwatch->prepare, on_prepare);
@@ -61,5 +97,7 @@ void stopwatch_close(struct stopwatch *stopwatch)
 {
 	if (stopwatch->is_open)
 		uv_close((uv_handle_t *)&stopwatch->prepare, NULL);
+	if (stopwatch->is_open && stopwatch->delay_fd >= 0)
+		close(stopwatch->delay_fd);
 	stopwatch->is_open = false;
 }

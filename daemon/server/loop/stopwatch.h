@@ -14,6 +14,8 @@ struct stopwatch {
 	struct metrics *metrics;
 	uint64_t cpu_ns;    /* of this thread, when it was last asked for */
 	uint64_t passed_ns; /* in turns since then */
+	int delay_fd;	    /* tells how long this thread was ready and had no processor; -1: nothing does */
+	uint64_t delay_ns;  /* of that, when it was last asked for */
 	bool is_open;
 };
 
@@ -21,7 +23,7 @@ struct stopwatch {
  * last turn. */
 void stopwatch_open(struct stopwatch *stopwatch, struct turns *turns, uv_loop_t *loop, struct metrics *metrics);
 
-/* Forgets the processor time that was spent between turns; to be called now and then. */
+/* Forgets the processor time that was spent between turns, and delays; to be called now and then. */
 void stopwatch_refresh(struct stopwatch *stopwatch);
 
 /* The handle is closed in the loop's next turn. Nothing for one that is zero, or closed already. */

@@ -1,11 +1,11 @@
-/* Two rings with a head each. Invariant: the loop does not wait while somebody is in one of them. */
+/* Invariant: the loop does not wait for input while the queue or the ring of the last has work. */
 #include "daemon/server/loop/turns.h"
 
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Short, as nobody else is heard meanwhile: two shares of the shortest requests. One entry runs in any case. */
+/* Short, as no input is read meanwhile. One piece of work is run in any case. */
 enum { TURN_NS = 25000 };
 
 static void init(struct turns_entry *head)
@@ -35,25 +35,32 @@ void turns_remove(struct turns_entry *entry)
 	entry->next = entry->prev = NULL;
 }
 
-static void run_first(struct turns *turns, struct turns_entry *head)
+static void run_first(struct turns_entry *head)
 {
 	struct turns_entry *entry = head->next;
 
 	turns_remove(entry);
-	turns->n_run++;
 	entry->run(entry);
 }
 
 static void serve(struct turns *turns)
 {
-	struct turns_entry *ready = &turns->ready;
-	uint64_t end_ns = turns->woken_ns + turns->most_ns;
+	struct fair_queue *queue = turns->queue;
+	uint64_t now = turns->woken_ns, end_ns = now + turns->most_ns;
+	struct fair_work *work;
 
-	if (is_empty(ready))
+	if (fair_queue_is_empty(queue))
 		return;
-	do
-		run_first(turns, ready);
-	while (!is_empty(ready) && uv_hrtime() < end_ns);
+	do {
+		uint64_t began_ns = now;
+
+		work = fair_queue_take(queue);
+		work->run(work);
+		now = uv_hrtime();
+		fair_queue_charge(queue, now - began_ns);
+	} while (!fair_queue_is_empty(queue) && now < end_ns);
+	if (turns->settle)
+		turns->settle(turns->ctx);
 }
 
 /* Those that are there now: what follows from them is for the next turn. */
@@ -63,7 +70,7 @@ static void finish(struct turns *turns)
 
 	append(last, &mark);
 	while (last->next != &mark)
-		run_first(turns, last);
+		run_first(last);
 	turns_remove(&mark);
 }
 
@@ -75,32 +82,10 @@ static void on_prepare(uv_prepare_t *prepare)
 	finish(turns);
 	turns->latest_ns = turns->woken_ns;
 	turns->woken_ns = 0;
-	if (is_empty(&turns->ready) && is_empty(&turns->last))
+	if (fair_queue_is_empty(turns->queue) && is_empty(&turns->last))
 		uv_idle_stop(&turns->more);
 	else
 		turns_wake(turns);
-}
-
-void turns_open(struct turns *turns, uv_loop_t *loop)
-{
-	init(&turns->ready);
-	init(&turns->last);
-	turns->n_run = 0;
-	turns->most_ns = TURN_NS;
-	turns->woken_ns = turns->latest_ns = turns->spun_ns = 0;
-	turns->prepare.data = turns;
-	/* Neither can fail. */
-	uv_idle_init(loop, &turns->more);
-	uv_prepare_init(loop, &turns->prepare);
-	uv_prepare_start(&turns->prepare, on_prepare);
-	uv_unref((uv_handle_t *)&turns->prepare);
-}
-
-void turns_close(struct turns *turns)
-{
-	assert(is_empty(&turns->ready) && is_empty(&turns->last));
-	uv_close((uv_handle_t *)&turns->prepare, NULL);
-	uv_close((uv_handle_t *)&turns->more, NULL);
 }
 
 static void on_more(uv_idle_t *idle)
@@ -109,21 +94,46 @@ static void on_more(uv_idle_t *idle)
 	(void)idle;
 }
 
-static void add(struct turns *turns, struct turns_entry *head, struct turns_entry *entry)
+static void wake(void *ctx)
 {
-	if (entry->next)
-		return;
+	struct turns *turns = ctx;
+
 	turns_wake(turns);
-	append(head, entry);
 	uv_idle_start(&turns->more, on_more);
 }
 
-void turns_add(struct turns *turns, struct turns_entry *entry)
+void turns_open(struct turns *turns, uv_loop_t *loop, struct fair_queue *queue)
 {
-	add(turns, &turns->ready, entry);
+	bool has_work = !fair_queue_is_empty(queue);
+
+	init(&turns->last);
+	turns->queue = queue;
+	queue->wake = wake;
+	queue->ctx = turns;
+	turns->most_ns = TURN_NS;
+	turns->woken_ns = turns->latest_ns = turns->spun_ns = 0;
+	turns->prepare.data = turns;
+	/* Neither can fail. */
+	uv_idle_init(loop, &turns->more);
+	uv_prepare_init(loop, &turns->prepare);
+	uv_prepare_start(&turns->prepare, on_prepare);
+	uv_unref((uv_handle_t *)&turns->prepare);
+	if (has_work)
+		wake(turns);
+}
+
+void turns_close(struct turns *turns)
+{
+	assert(fair_queue_is_empty(turns->queue) && is_empty(&turns->last));
+	turns->queue->wake = NULL;
+	uv_close((uv_handle_t *)&turns->prepare, NULL);
+	uv_close((uv_handle_t *)&turns->more, NULL);
 }
 
 void turns_add_last(struct turns *turns, struct turns_entry *entry)
 {
-	add(turns, &turns->last, entry);
+	if (entry->next)
+		return;
+	wake(turns);
+	append(&turns->last, entry);
 }

@@ -1,11 +1,11 @@
-/* Invariant: no more tasks run than there are slots, and each that was given one has a thread of its own or a
- * thread that is on its way to it. Tasks and lines are taken and given back on the loop's thread only. */
+/* Invariants: no more tasks run than there are slots. A begun task keeps one thread until it ends. There are at
+ * least as many threads as users that have tasks, plus the further begun tasks of each user: so a user without a
+ * begun task always finds an idle thread. Tasks are taken and given back on the loop's thread only. */
 #include "daemon/server/loop/workers.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
-#include <utlist.h>
 
 enum {
 	NS_PER_US = 1000,
@@ -13,136 +13,153 @@ enum {
 	RUN_NS = NS_PER_MS, /* that a task runs, where others wait, before it gives way */
 	MOMENT_NS = 100 * NS_PER_MS,
 	HEARD_MOMENT_NS = 5 * NS_PER_MS, /* from one request to the next */
-	SHARE_NS = 100 * NS_PER_US,	 /* of ends that are told before others get their turn */
+	/* Kernels use less than 64 KiB of it, and sanitizers more. In less than 2 MiB no huge page fits, which
+	 * would be the cost of an idle thread. */
+	STACK_BYTES = 1 << 20,
 };
 
 struct workers_task {
-	struct workers_line *line;
+	struct fair_work turn; /* first: while it waits for a slot, and then for the loop, which calls `done` */
+	struct workers *workers;
+	struct limits_user *user;
 	void (*work)(void *arg);
 	void (*done)(void *arg);
 	void *arg;
-	struct workers_task *next; /* in the one list that it is in */
+	struct workers_task *next; /* in `granted` or `done` */
 	uv_cond_t *resume;	   /* of one that gave way, until it goes on; NULL: it was not begun, or runs */
 	bool has_slot;
-	uint64_t since_ns; /* that it runs, or found nobody to give way to */
-};
-
-/* The tasks of a uid. */
-struct workers_line {
-	uint32_t uid;
-	struct workers_task *first, **end; /* without a slot, what gave way before what was not begun */
-	unsigned n_tasks, n_running;
-	struct workers_line *next;
+	uint64_t granted_ns; /* when it was given its slot */
+	uint64_t since_ns;   /* that it runs, or found no other user to give way to */
 };
 
 static _Thread_local struct workers_task *running;
 
 /* ---- whose turn it is ---- */
 
-static void note_activity(struct workers *workers, uint32_t uid, uint64_t moment_ns)
+static void note_activity(struct workers *workers, const struct limits_user *user, uint64_t moment_ns)
 {
 	struct workers_activity *latest = &workers->latest, *before = &workers->before;
 	uint64_t now = uv_hrtime(), until_ns = moment_ns < UINT64_MAX - now ? now + moment_ns : UINT64_MAX;
 
-	if (latest->uid != uid || !latest->until_ns) {
-		before->uid = latest->uid;
+	if (latest->user != user || !latest->until_ns) {
+		before->user = latest->user;
 		before->until_ns = latest->until_ns;
-		latest->uid = uid;
+		latest->user = user;
 		latest->until_ns = until_ns;
 	} else if (latest->until_ns < until_ns) {
 		latest->until_ns = until_ns;
 	}
 }
 
-/* Whether another uid had work a moment ago. */
-static bool had_company(const struct workers *workers, uint32_t uid)
+/* Whether another user had work a moment ago. */
+static bool others_were_active(const struct workers *workers, const struct limits_user *user)
 {
-	const struct workers_activity *other = workers->latest.uid == uid ? &workers->before : &workers->latest;
+	const struct workers_activity *other =
+		workers->latest.user == user ? &workers->before : &workers->latest;
 
 	return other->until_ns && uv_hrtime() < other->until_ns;
 }
 
-/* Whether another uid has work, or had some a moment ago. */
-static bool has_company(const struct workers *workers, const struct workers_line *line)
+/* Whether another user has work, or had some a moment ago, beside one that has. */
+static bool others_are_active(const struct workers *workers, const struct limits_user *user)
 {
-	return workers->lines->next || had_company(workers, line->uid);
+	return workers->n_users > 1 || others_were_active(workers, user);
 }
 
-void workers_hear(struct workers *workers, uint32_t uid)
+void workers_hear(struct workers *workers, const struct limits_user *user)
 {
-	/* There is nobody who were to step back. */
+	/* No task is running that would have to give way. */
 	if (!atomic_load_explicit(&workers->n_running, memory_order_relaxed))
 		return;
 	uv_mutex_lock(&workers->lock);
-	note_activity(workers, uid, workers->heard_moment_ns);
+	note_activity(workers, user, workers->heard_moment_ns);
 	uv_mutex_unlock(&workers->lock);
 }
 
+static struct limits_user *user_of(const struct fair_user *tasks)
+{
+	return (struct limits_user *)((char *)tasks - offsetof(struct limits_user, tasks));
+}
+
+static struct workers_task *first_task(const struct fair_user *tasks)
+{
+	return (struct workers_task *)tasks->first;
+}
+
+/* ---- which task has a thread ---- */
+
 static void run_thread(void *arg);
 
-static bool has_thread(struct workers *workers, const struct workers_task *task)
+/* Ensures that there is one thread more than those of the users and of the further tasks. False: there is none,
+ * and the process may have no more. */
+static bool ensure_spare_thread(struct workers *workers)
 {
-	if (task->resume || workers->n_idle)
+	const uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = STACK_BYTES};
+
+	if (workers->n_threads > workers->n_users + workers->n_further)
 		return true;
-	if (workers->n_threads == workers->threads_max)
+	if (workers->n_threads == WORKERS_THREADS_MAX ||
+	    uv_thread_create_ex(&workers->threads[workers->n_threads], &options, run_thread, workers))
 		return false;
-	if (uv_thread_create(&workers->threads[workers->n_threads], run_thread, workers)) {
-		/* The process may have no more: these are all. */
-		workers->threads_max = workers->n_threads;
-		return false;
-	}
 	workers->n_threads++;
-	workers->n_idle++;
 	return true;
 }
 
-static bool may_run(struct workers *workers, const struct workers_line *line)
+/* Tasks that gave way are the first in their user's queue. */
+static bool has_begun_task(const struct fair_user *tasks)
 {
-	return line->first && (line->n_running + 1 < workers->n_slots || !has_company(workers, line)) &&
-	       has_thread(workers, line->first);
+	return tasks->n_running || (tasks->first && first_task(tasks)->resume);
 }
 
-/* Of those that may go on the one that has the fewest slots, and of these the one that waits longest; NULL: none.
- */
-static struct workers_line *next_line(struct workers *workers)
+/* Whether the user's next task has a thread. A task that gave way has its own. A user without a begun task has the
+ * thread that submit ensured. Any other task is a further one: the user gets a thread for it while the user has no
+ * more begun tasks than there are threads left for further tasks. */
+static bool has_thread(struct workers *workers, const struct fair_user *tasks)
 {
-	struct workers_line *next = NULL;
+	if (first_task(tasks)->resume || !tasks->n_running)
+		return true;
+	return tasks->n_running <= workers->further_max - workers->n_further && ensure_spare_thread(workers);
+}
 
-	for (struct workers_line *line = workers->lines; line; line = line->next)
-		if ((!next || line->n_running < next->n_running) && may_run(workers, line))
-			next = line;
+static bool may_run(struct workers *workers, const struct fair_user *tasks)
+{
+	return (tasks->n_running + 1 < workers->n_slots || !others_are_active(workers, user_of(tasks))) &&
+	       has_thread(workers, tasks);
+}
+
+/* Whether `a` is to be given a slot before `b`. */
+static bool goes_first(const struct fair_user *a, const struct fair_user *b)
+{
+	return a->n_running != b->n_running ? a->n_running < b->n_running : a->served_ns < b->served_ns;
+}
+
+/* Of the users whose task may go on the one with the fewest slots, and of these the one that was served least; NULL:
+ * there is none. */
+static struct fair_user *next_user(struct workers *workers)
+{
+	struct fair_user *next = NULL;
+
+	for (struct fair_user *user = workers->queue.users; user; user = user->next)
+		if ((!next || goes_first(user, next)) && may_run(workers, user))
+			next = user;
 	return next;
 }
 
-static void push(struct workers_line *line, struct workers_task *task, bool in_front)
+/* A slot for the first task of a user that may run. */
+static void grant(struct workers *workers, struct fair_user *user)
 {
-	struct workers_task **at = in_front ? &line->first : line->end;
+	struct workers_task *task = (struct workers_task *)fair_queue_take_of(&workers->queue, user);
 
-	task->next = *at;
-	*at = task;
-	if (!task->next)
-		line->end = &task->next;
-}
-
-/* A slot for the first task of a line that may run. */
-static void grant(struct workers *workers, struct workers_line *line)
-{
-	struct workers_task *task = line->first;
-
-	line->first = task->next;
-	if (!line->first)
-		line->end = &line->first;
 	atomic_fetch_sub_explicit(&workers->n_waiting, 1, memory_order_relaxed);
-	line->n_running++;
+	user->n_running++;
 	workers->n_running++;
-	LL_DELETE(workers->lines, line);
-	LL_APPEND(workers->lines, line);
 	task->has_slot = true;
+	task->granted_ns = uv_hrtime();
 	if (task->resume) {
 		uv_cond_signal(task->resume);
 		return;
 	}
-	workers->n_idle--;
+	workers->n_further += user->n_running > 1;
 	task->next = workers->granted;
 	workers->granted = task;
 	uv_cond_signal(&workers->work);
@@ -150,23 +167,26 @@ static void grant(struct workers *workers, struct workers_line *line)
 
 static void fill_slots(struct workers *workers)
 {
-	struct workers_line *line;
+	struct fair_user *user;
 
-	while (workers->n_running < workers->n_slots && (line = next_line(workers)))
-		grant(workers, line);
+	while (workers->n_running < workers->n_slots && (user = next_user(workers)))
+		grant(workers, user);
 }
 
 static void take_slot(struct workers *workers, struct workers_task *task)
 {
+	struct fair_user *tasks = &task->user->tasks;
+
 	task->has_slot = false;
-	task->line->n_running--;
+	tasks->n_running--;
 	workers->n_running--;
+	fair_user_charge(tasks, uv_hrtime() - task->granted_ns);
 }
 
 /* ---- on the threads ---- */
 
-/* `next` NULL: nobody goes on instead. */
-static void pause_task(struct workers *workers, struct workers_task *task, struct workers_line *next)
+/* `next` NULL: no other task goes on instead. */
+static void pause_task(struct workers *workers, struct workers_task *task, struct fair_user *next)
 {
 	uv_cond_t resume;
 
@@ -174,7 +194,7 @@ static void pause_task(struct workers *workers, struct workers_task *task, struc
 		return;
 	task->resume = &resume;
 	take_slot(workers, task);
-	push(task->line, task, true);
+	fair_queue_add_first(&workers->queue, &task->user->tasks, &task->turn);
 	atomic_fetch_add_explicit(&workers->n_waiting, 1, memory_order_relaxed);
 	if (next)
 		grant(workers, next);
@@ -195,7 +215,7 @@ void workers_give_way(void *ctx)
 {
 	struct workers *workers = ctx;
 	struct workers_task *task = running;
-	struct workers_line *next;
+	struct fair_user *next;
 	uint64_t now;
 
 	if (!task || (!atomic_load_explicit(&workers->n_waiting, memory_order_relaxed) && !is_full(workers)))
@@ -207,38 +227,37 @@ void workers_give_way(void *ctx)
 	uv_mutex_lock(&workers->lock);
 	/* One may have stayed free for others, whose moment is over. */
 	fill_slots(workers);
-	next = next_line(workers);
-	if (next && next->n_running < task->line->n_running)
+	next = next_user(workers);
+	if (next && next->n_running < task->user->tasks.n_running)
 		pause_task(workers, task, next);
-	else if (task->line->n_running == workers->n_slots && has_company(workers, task->line))
+	else if (task->user->tasks.n_running == workers->n_slots && others_are_active(workers, task->user))
 		pause_task(workers, task, NULL);
 	uv_mutex_unlock(&workers->lock);
 }
 
-uint32_t workers_uid(void)
+const struct limits_user *workers_user(void)
 {
-	return running ? running->line->uid : UINT32_MAX;
+	return running ? running->user : NULL;
 }
 
-bool workers_have_room(const struct workers *workers, uint32_t uid, unsigned n)
+bool workers_have_room(const struct workers *workers, const struct limits_user *user, unsigned n)
 {
 	unsigned n_running = atomic_load_explicit(&workers->n_running, memory_order_relaxed);
 
 	return n_running + n <= workers->n_slots &&
 	       !atomic_load_explicit(&workers->n_waiting, memory_order_relaxed) &&
-	       (n_running + n < workers->n_slots || !had_company(workers, uid));
+	       (n_running + n < workers->n_slots || !others_were_active(workers, user));
 }
 
 static void end_task(struct workers *workers, struct workers_task *task)
 {
 	take_slot(workers, task);
-	note_activity(workers, task->line->uid, workers->moment_ns);
+	note_activity(workers, task->user, workers->moment_ns);
 	task->next = NULL;
 	*workers->done_end = task;
 	workers->done_end = &task->next;
-	workers->n_idle++;
+	workers->n_further -= has_begun_task(&task->user->tasks);
 	fill_slots(workers);
-	uv_async_send(&workers->ended);
 }
 
 static void run_thread(void *arg)
@@ -259,107 +278,72 @@ static void run_thread(void *arg)
 		uv_mutex_lock(&workers->lock);
 		end_task(workers, running);
 		running = NULL;
+		/* The kernel may give this thread's processor to the loop at once, and the loop would wait for the
+		 * lock. */
+		uv_mutex_unlock(&workers->lock);
+		uv_async_send(&workers->ended);
+		uv_mutex_lock(&workers->lock);
 	}
 	uv_mutex_unlock(&workers->lock);
 }
 
 /* ---- on the loop's thread ---- */
 
-static void leave_line(struct workers *workers, struct workers_line *line)
+static void leave(struct workers *workers, struct limits_user *user)
 {
-	if (--line->n_tasks)
-		return;
-	LL_DELETE(workers->lines, line);
-	heap_free(workers->heap, line);
+	workers->n_users -= !--user->tasks.n_works;
 }
 
-static struct workers_task *take_done(struct workers *workers)
+static void forget(struct workers *workers, struct workers_task *task)
 {
-	struct workers_task *task;
-
-	uv_mutex_lock(&workers->lock);
-	task = workers->done;
-	if (task) {
-		workers->done = task->next;
-		if (!workers->done)
-			workers->done_end = &workers->done;
-		leave_line(workers, task->line);
-	}
-	uv_mutex_unlock(&workers->lock);
-	return task;
-}
-
-static void tell(struct workers *workers, struct workers_task *task)
-{
-	void (*done)(void *arg) = task->done;
-	void *arg = task->arg;
-
 	heap_free(workers->heap, task);
 	if (!--workers->n_tasks)
 		uv_unref((uv_handle_t *)&workers->ended);
+}
+
+static void run_done(struct fair_work *turn)
+{
+	struct workers_task *task = (struct workers_task *)turn;
+	void (*done)(void *arg) = task->done;
+	void *arg = task->arg;
+
+	forget(task->workers, task);
 	done(arg);
 }
 
-/* What does not end in one's share of a turn is told in another. */
-static void run_turn(struct turns_entry *entry)
-{
-	struct workers *workers = (struct workers *)((char *)entry - offsetof(struct workers, turn));
-	uint64_t end_ns = uv_hrtime() + SHARE_NS;
-	struct workers_task *task;
-
-	while ((task = take_done(workers))) {
-		tell(workers, task);
-		if (uv_hrtime() < end_ns)
-			continue;
-		turns_add(workers->turns, entry);
-		return;
-	}
-}
-
+/* The ends are work of their users on the loop. */
 static void on_ended(uv_async_t *async)
 {
 	struct workers *workers = async->data;
+	struct workers_task *task, *next;
 
-	turns_add(workers->turns, &workers->turn);
-}
-
-/* The line of a uid, which is made where there is none. */
-static struct workers_line *line_of(struct workers *workers, uint32_t uid)
-{
-	struct workers_line *line;
-
-	LL_SEARCH_SCALAR(workers->lines, line, uid, uid);
-	if (line)
-		return line;
-	line = heap_zalloc(workers->heap, 1, sizeof(*line));
-	if (!line)
-		return NULL;
-	line->uid = uid;
-	line->end = &line->first;
-	LL_APPEND(workers->lines, line);
-	return line;
-}
-
-static int enlist(struct workers *workers, uint32_t uid, struct workers_task *task)
-{
-	struct workers_line *line = line_of(workers, uid);
-
-	if (!line)
-		return -ENOMEM;
-	line->n_tasks++;
-	if (!workers->n_threads && !has_thread(workers, task)) {
-		leave_line(workers, line);
-		return -EAGAIN;
+	uv_mutex_lock(&workers->lock);
+	task = workers->done;
+	workers->done = NULL;
+	workers->done_end = &workers->done;
+	for (struct workers_task *one = task; one; one = one->next)
+		leave(workers, one->user);
+	uv_mutex_unlock(&workers->lock);
+	for (; task; task = next) {
+		next = task->next;
+		task->turn = (struct fair_work){.run = run_done};
+		fair_queue_add(workers->loop_queue, &task->user->loop, &task->turn);
 	}
-	task->line = line;
-	push(line, task, false);
+}
+
+static int enlist(struct workers *workers, struct limits_user *user, struct workers_task *task)
+{
+	if (!user->tasks.n_works && !ensure_spare_thread(workers))
+		return -ENOMEM;
+	workers->n_users += !user->tasks.n_works++;
+	fair_queue_add(&workers->queue, &user->tasks, &task->turn);
 	atomic_fetch_add_explicit(&workers->n_waiting, 1, memory_order_relaxed);
-	note_activity(workers, uid, workers->moment_ns);
+	note_activity(workers, user, workers->moment_ns);
 	fill_slots(workers);
 	return 0;
 }
 
-static int submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+static int submit(void *ctx, struct limits_user *user, void (*work)(void *arg), void (*done)(void *arg), void *arg)
 {
 	struct workers *workers = ctx;
 	struct workers_task *task = heap_alloc(workers->heap, sizeof(*task));
@@ -367,73 +351,67 @@ static int submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)
 
 	if (!task)
 		return -ENOMEM;
-	*task = (struct workers_task){.work = work, .done = done, .arg = arg};
+	*task = (struct workers_task){.workers = workers, .user = user, .work = work, .done = done, .arg = arg};
 	uv_mutex_lock(&workers->lock);
-	status = enlist(workers, uid, task);
+	status = enlist(workers, user, task);
 	uv_mutex_unlock(&workers->lock);
-	if (status)
+	if (status) {
 		heap_free(workers->heap, task);
-	else if (!workers->n_tasks++)
+		return status;
+	}
+	if (!workers->n_tasks++)
 		uv_ref((uv_handle_t *)&workers->ended);
-	return status;
+	return 0;
 }
 
-/* The task with this arg out of its line; NULL where none waits to be begun. */
-static struct workers_task *unlink_task(struct workers *workers, struct workers_line *line, const void *arg)
+/* The user's task with this arg; NULL where none waits to be begun. */
+static struct workers_task *find_waiting(const struct limits_user *user, const void *arg)
 {
-	struct workers_task **at = &line->first, *task;
+	struct fair_work *turn = user->tasks.first;
 
-	while ((task = *at) && (task->resume || task->arg != arg))
-		at = &task->next;
-	if (!task)
-		return NULL;
-	*at = task->next;
-	if (!*at)
-		line->end = at;
-	atomic_fetch_sub_explicit(&workers->n_waiting, 1, memory_order_relaxed);
-	leave_line(workers, line);
-	return task;
+	while (turn && (((struct workers_task *)turn)->resume || ((struct workers_task *)turn)->arg != arg))
+		turn = turn->next;
+	return (struct workers_task *)turn;
 }
 
-static bool withdraw(void *ctx, uint32_t uid, void *arg)
+static bool withdraw(void *ctx, struct limits_user *user, void *arg)
 {
 	struct workers *workers = ctx;
-	struct workers_line *line;
 	struct workers_task *task;
 
 	uv_mutex_lock(&workers->lock);
-	LL_SEARCH_SCALAR(workers->lines, line, uid, uid);
-	task = line ? unlink_task(workers, line, arg) : NULL;
+	task = find_waiting(user, arg);
+	if (task) {
+		fair_queue_remove(&task->turn);
+		atomic_fetch_sub_explicit(&workers->n_waiting, 1, memory_order_relaxed);
+		leave(workers, user);
+	}
 	uv_mutex_unlock(&workers->lock);
-	if (!task)
-		return false;
-	heap_free(workers->heap, task);
-	if (!--workers->n_tasks)
-		uv_unref((uv_handle_t *)&workers->ended);
-	return true;
+	if (task)
+		forget(workers, task);
+	return task;
 }
 
-struct executor workers_executor(struct workers *workers)
+struct rpc_executor workers_executor(struct workers *workers)
 {
-	return (struct executor){submit, withdraw, workers};
+	return (struct rpc_executor){submit, withdraw, workers};
 }
 
-int workers_open(struct workers *workers, uv_loop_t *loop, struct turns *turns, const struct heap *heap,
+int workers_open(struct workers *workers, uv_loop_t *loop, struct fair_queue *loop_queue, const struct heap *heap,
 		 unsigned n_slots)
 {
-	enum { LEAST = 2, MOST = (WORKERS_THREADS_MAX - WORKERS_SPARE) / 2 };
+	enum { LEAST = 2, MOST = (WORKERS_FURTHER_MAX - WORKERS_SPARE) / 2 };
 	int status;
 
 	/* Two at least: a kernel must not keep the DMA of its own group from running beside it. */
 	*workers = (struct workers){.heap = heap,
-				    .turns = turns,
-				    .turn = {.run = run_turn},
+				    .loop_queue = loop_queue,
 				    .n_slots = n_slots ? n_slots : uv_available_parallelism()};
 	if (workers->n_slots < LEAST)
 		workers->n_slots = LEAST;
 	if (workers->n_slots > MOST)
 		workers->n_slots = MOST;
-	workers->threads_max = 2 * workers->n_slots + WORKERS_SPARE;
+	workers->further_max = 2 * workers->n_slots + WORKERS_SPARE;
 	workers->moment_ns = MOMENT_NS;
 	workers->heard_moment_ns = HEARD_MOMENT_NS;
 	workers->done_end = &workers->done;
@@ -450,7 +428,11 @@ int workers_open(struct workers *workers, uv_loop_t *loop, struct turns *turns, 
 	workers->ended.data = workers;
 	uv_unref((uv_handle_t *)&workers->ended);
 	workers->is_open = true;
-	return 0;
+	/* A user that is alone is never refused for want of a thread. */
+	uv_mutex_lock(&workers->lock);
+	status = ensure_spare_thread(workers) ? 0 : -EAGAIN;
+	uv_mutex_unlock(&workers->lock);
+	return status;
 }
 
 void workers_close(struct workers *workers)

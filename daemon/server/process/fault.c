@@ -1,89 +1,61 @@
-/* A table that the handler can read at any time: a slot is free while its base is 0, and that is written last.
- * Only the loop's thread adds and removes, so a slot does not change while anybody may fault in it. mmap is not on
- * the list of what a handler may call, but is a bare system call here. */
+/* A fault of an access is raised in the thread that makes it, so the guard is the thread's own. */
 #include "daemon/server/process/fault.h"
 
-#include <errno.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-struct range {
-	_Atomic(uintptr_t) base;
+struct guard {
+	uintptr_t base;
 	size_t bytes;
-	atomic_bool is_broken;
+	sigjmp_buf back;
 };
 
-static struct range ranges[FAULT_RANGES_MAX];
-static atomic_uint n_broken; /* of them: ordinarily none, and nobody is looked for */
-
-static struct range *find(uintptr_t address)
-{
-	for (unsigned i = 0; i < FAULT_RANGES_MAX; i++) {
-		uintptr_t base = atomic_load(&ranges[i].base);
-
-		if (base && address >= base && address - base < ranges[i].bytes)
-			return &ranges[i];
-	}
-	return NULL;
-}
+static _Thread_local struct guard *guard;
+static void (*say_last)(void *ctx, const void *address);
+static void *say_ctx;
 
 static void on_fault(int number, siginfo_t *info, void *context)
 {
-	struct range *range = find((uintptr_t)info->si_addr);
-	int saved = errno;
+	struct guard *here = guard;
 
 	(void)context;
-	if (range && mmap((void *)atomic_load(&range->base), range->bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED) {
-		if (!atomic_exchange(&range->is_broken, true))
-			atomic_fetch_add(&n_broken, 1);
-	} else {
-		/* The access is tried again, and ends the process. */
-		signal(number, SIG_DFL);
-	}
-	errno = saved;
+	if (here && (uintptr_t)info->si_addr - here->base < here->bytes)
+		siglongjmp(here->back, 1);
+	if (say_last)
+		say_last(say_ctx, info->si_addr);
+	/* The access is tried again, and ends the process. */
+	signal(number, SIG_DFL);
+}
+
+void fault_say(void (*say)(void *ctx, const void *address), void *ctx)
+{
+	say_last = say;
+	say_ctx = ctx;
 }
 
 void fault_open(void)
 {
-	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_RESTART};
+	struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
 
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGBUS, &action, NULL);
 }
 
-bool fault_add(void *base, size_t bytes)
+bool fault_guard(const void *base, size_t bytes, void (*access)(void *arg), void *arg)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct guard here = {.base = (uintptr_t)base, .bytes = bytes};
 
-	for (unsigned i = 0; i < FAULT_RANGES_MAX; i++) {
-		if (atomic_load(&ranges[i].base))
-			continue;
-		ranges[i].bytes = (bytes + page - 1) / page * page;
-		atomic_store(&ranges[i].is_broken, false);
-		atomic_store(&ranges[i].base, (uintptr_t)base);
-		return true;
+	if (sigsetjmp(here.back, 1)) {
+		guard = NULL;
+		return false;
 	}
-	return false;
-}
-
-void fault_remove(const void *base)
-{
-	struct range *range = find((uintptr_t)base);
-
-	if (!range)
-		return;
-	if (atomic_load(&range->is_broken))
-		atomic_fetch_sub(&n_broken, 1);
-	atomic_store(&range->base, 0);
-}
-
-bool fault_is_broken(const void *base)
-{
-	const struct range *range = atomic_load(&n_broken) ? find((uintptr_t)base) : NULL;
-
-	return range && atomic_load(&range->is_broken);
+	guard = &here;
+	/* The compiler does not know that the accesses have a handler that reads it. */
+	atomic_signal_fence(memory_order_seq_cst);
+	access(arg);
+	atomic_signal_fence(memory_order_seq_cst);
+	guard = NULL;
+	return true;
 }

@@ -1,6 +1,8 @@
 /* An access behind the end of a file is a SIGBUS, and the end of a file is its owner's to move: so only what can
- * no longer shrink is mapped. So is one to a page that cannot be had: a hole is filled from ordinary memory, whose
- * lack is the whole machine's, but on huge pages from a pool that may be empty. */
+ * no longer shrink is mapped. So is an access to a page that cannot be had: ordinary pages lack only where the
+ * whole machine has none left, but huge pages come from a pool that may be empty. A hole is refused (holes.h).
+ * Of a descriptor that came only its seals are read first: only files of shmem and hugetlbfs have them, and of
+ * those no other call waits for a client. A statfs of a FUSE file would ask its server. */
 #include "daemon/server/process/memory.h"
 
 #include <errno.h>
@@ -10,9 +12,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include "daemon/server/process/fault.h"
+#include "daemon/server/process/holes.h"
+#include "daemon/service/segments.h"
 
 static int check(int fd, uint64_t *bytes, bool *writable, struct npumem_error *error)
 {
@@ -36,55 +39,72 @@ static int check(int fd, uint64_t *bytes, bool *writable, struct npumem_error *e
 					(long long)(stat.st_size > 0 ? stat.st_size : 0));
 	*bytes = (uint64_t)stat.st_size;
 	*writable = !(seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE));
-	return 0;
+	return holes_check(fd, *bytes, error);
 }
 
 static int map(int fd, struct segments_memory *memory, struct npumem_error *error)
 {
-	int status = check(fd, &memory->bytes, &memory->writable, error);
 	void *base;
+	int status;
 
-	if (status)
-		return status;
-	base = mmap(NULL, memory->bytes, PROT_READ | (memory->writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+	/* userfaultfd takes no shared mapping that cannot be written; a private one that is only read has the same
+	 * pages. */
+	base = memory->writable ? mmap(NULL, memory->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+				: mmap(NULL, memory->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (base == MAP_FAILED)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "%llu bytes cannot be mapped: %s",
 					(unsigned long long)memory->bytes, strerror(errno));
-	if (!fault_add(base, memory->bytes)) {
+	status = holes_forbid(base, memory->bytes);
+	if (status) {
 		munmap(base, memory->bytes);
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-					"the daemon shares %d segments, the most it can", FAULT_RANGES_MAX);
+					"holes cannot be forbidden in %llu bytes: %s",
+					(unsigned long long)memory->bytes, strerror(-status));
 	}
 	memory->base = base;
 	return 0;
 }
 
-static int take(void *ctx, struct segments_memory *memory, struct npumem_error *error)
+static int take(void *ctx, const struct session *session, uint64_t id, struct segments_memory *memory,
+		struct npumem_error *error)
 {
-	int status, fd = channel_take_fd(ctx);
+	struct channel *channel = ctx;
+	const struct heap *heap = channel->user->closer->heap;
+	int status, fd = channel_take_fd(channel);
 
 	if (fd < 0)
 		return npumem_error_set(error, NPUMEM_INVALID,
 					"no fd came with the request: it goes with the first byte of its frame");
-	status = map(fd, memory, error);
-	close(fd);
+	memory->mapping = heap_zalloc(heap, 1, sizeof(struct closer_mapping));
+	status = memory->mapping ? check(fd, &memory->bytes, &memory->writable, error) : heap_exhausted(error);
+	if (!status)
+		status = segments_check(session, id, memory->bytes, error);
+	if (!status)
+		status = map(fd, memory, error);
+	if (status) {
+		heap_free(heap, memory->mapping);
+		closer_add_received(channel->user, fd);
+	} else {
+		closer_close_mapped(channel->user, fd);
+	}
 	return status;
 }
 
 static void release(void *ctx, const struct segments_memory *memory)
 {
-	(void)ctx;
-	fault_remove(memory->base);
-	munmap(memory->base, memory->bytes);
+	struct closer_mapping *mapping = memory->mapping;
+
+	mapping->base = memory->base;
+	mapping->bytes = memory->bytes;
+	closer_add_mapping(((struct channel *)ctx)->user, mapping);
 }
 
-static bool is_broken(void *ctx, const uint8_t *base)
+static bool reach(const struct segments_memory *memory, void (*access)(void *arg), void *arg)
 {
-	(void)ctx;
-	return fault_is_broken(base);
+	return fault_guard(memory->base, memory->bytes, access, arg);
 }
 
 struct segments_source memory_source(struct channel *channel)
 {
-	return (struct segments_source){take, release, is_broken, channel};
+	return (struct segments_source){take, release, reach, channel};
 }

@@ -141,9 +141,11 @@ static bool set_isa(struct parse *parse)
 	return true;
 }
 
-#define LIMIT_KEYS                                                                                                \
-	"sessions, tensors, device_bytes, requests, request_bytes, waiting, followers, segment_bytes, "           \
-	"descriptors, scratch_bytes"
+static const char limit_keys[] = "KEY=VALUE, with KEY one of"
+#define LIMIT(KEY, name, of_bytes, ordinary, all) " " #name
+#include "daemon/service/limits.def"
+#undef LIMIT
+	;
 
 /* KEY=VALUE, from `text` on. */
 static bool parse_limit(struct parse *parse, const char *text, int *key, uint64_t *most)
@@ -157,7 +159,7 @@ static bool parse_limit(struct parse *parse, const char *text, int *key, uint64_
 		memcpy(name, text, (size_t)(value - text));
 	*key = limits_parse_key(name);
 	if (*key < 0)
-		return refuse(parse, "KEY=VALUE, with KEY one of " LIMIT_KEYS);
+		return refuse(parse, limit_keys);
 	is_read = limits_is_of_bytes(*key) ? npumem_bytes_parse(value + 1, &number)
 					   : parse_number(value + 1, 10, &number);
 	if (!is_read || number < 1)
@@ -215,7 +217,9 @@ static bool set_limit_uid(struct parse *parse)
 static const struct row rows[] = {
 	{"socket", "PATH", "listen here ($XDG_RUNTIME_DIR/npumem.sock, for root /run/npumem/npumem.sock)",
 	 .set = set_socket},
-	{"mode", "OCTAL", "of the socket file (0666: peers are told apart by their uid)", .set = set_number,
+	{"users", "GROUP", "only members of this group can connect: it has the socket file, with mode 0660",
+	 .set = set_text, AT(users), .expected = "a group has a name"},
+	{"mode", "OCTAL", "of the socket file (0666: peers are told apart by their uid; with --users 0660)", .set = set_number,
 	 AT(mode), .base = 8, .low = 0, .high = 0777, .expected = "a mode is 0 to 0777, in octal"},
 	{"fd", "N",
 	 "serve this socket instead: a connected one until it closes, or one that listens; or until the parent "
@@ -240,11 +244,25 @@ static const struct row rows[] = {
 	 .set = set_isa},
 	{"pack-bytes", "N", "host memory for packed weights that are kept for the next run (64M)",
 	 BYTES(device.pack_bytes, set_bytes)},
-	{"limit", "KEY=VALUE", "what a uid may have: " LIMIT_KEYS "; bytes also as 64K, 8M or 1G",
+	{"limit", "KEY=VALUE", "what a user may have, bytes also as 64K, 8M or 1G, with KEY one of"
+#define LIMIT(KEY, name, of_bytes, ordinary, all) " " #name
+#include "daemon/service/limits.def"
+#undef LIMIT
+	 ,
 	 .set = set_limit},
-	{"limit-uid", "UID:KEY=VALUE", "the same for one uid", .set = set_limit_uid},
+	{"limit-uid", "UID:KEY=VALUE", "the same for one user", .set = set_limit_uid},
+	{"subuid", "FILE", "uids in it count as the uid that owns them (/etc/subuid)", .set = set_text, AT(subuid),
+	 .expected = "a file has a name"},
 	{"share-device", NULL, "no uid gets more than half of the device bytes that the others have left",
 	 FLAG(share_device)},
+	{"refuse-holes", NULL,
+	 "memory that clients share has all its pages, also where no cgroup limits the daemon's memory",
+	 FLAG(refuse_holes)},
+	{"allow-any-pins", NULL,
+	 "pinned tensors and fixed addresses need not leave other uids an equal share in one piece",
+	 FLAG(allow_any_pins)},
+	{"compact-percent", "N", "of the time that a uid's compactions may stop others (5; 100: no bound)",
+	 NUMBER(compact_percent, 1, 100, "1 to 100 percent")},
 	{"frame-seconds", "SECONDS",
 	 "after which a client is dropped whose request has not come whole, unless it comes at 256 KiB/s (30)",
 	 SECONDS(frame_seconds)},
@@ -256,6 +274,12 @@ static const struct row rows[] = {
 	{"state-dir", "DIR",
 	 "keep tensors and sessions in files there for the next npumemd; systemd: has systemd keep them",
 	 .set = set_text, AT(state_dir), .expected = "a directory has a name"},
+	{"set-aside", "N",
+	 "a state that cannot be used is kept in a folder of its own, and a new one begun, while fewer than N are kept "
+	 "there (0: it is refused)",
+	 NUMBER(set_aside, 0, 1000, "0 to 1000 states")},
+	{"describe-state", "DIR", "print what state is there and end: what npumemctl state DIR shows", .set = set_text,
+	 AT(describe_state), .expected = "a directory has a name"},
 	{"boot-id", "ID", "of the machine, where /proc/sys cannot be read: a unit's %b", .set = set_text,
 	 AT(boot_id), .expected = "32 hexadecimal digits"},
 	{"durable", NULL, "replies wait for the disk, so that a loss of power costs nothing either",
@@ -323,9 +347,17 @@ static enum options_result finish(struct parse *parse)
 		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--fd goes without --background");
 		return OPTIONS_BAD;
 	}
-	if ((options->durable || options->replay) && !options->state_dir) {
+	if (options->fd >= 0 && options->users) {
+		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--fd goes without --users");
+		return OPTIONS_BAD;
+	}
+	if (options->mode < 0)
+		options->mode = options->users ? 0660 : 0666;
+	if ((options->durable || options->replay || options->set_aside) && !options->state_dir) {
 		snprintf(parse->error, OPTIONS_ERROR_BYTES, "--%s goes with --state-dir",
-			 options->durable ? "durable" : "replay");
+			 options->durable  ? "durable"
+			 : options->replay ? "replay"
+					   : "set-aside");
 		return OPTIONS_BAD;
 	}
 	if (options->fd < 0 && !options->socket[0] && !default_socket(options, parse->error))
@@ -340,12 +372,14 @@ static enum options_result parse_all(int argc, char **argv, struct options *opti
 	int index, found;
 
 	*options = (struct options){.fd = -1,
-				    .mode = 0666,
+				    .mode = -1,
+				    .subuid = "/etc/subuid",
 				    .log = LOG_LEVEL_INFO,
 				    .frame_seconds = 30,
 				    .drain_seconds = 30,
 				    .stop_seconds = 60,
 				    .resume_seconds = 30,
+				    .compact_percent = 5,
 				    .device.pack_bytes = 64 << 20};
 	npumem_geometry_default(&options->device.geometry);
 	for (unsigned i = 0; i < N_ROWS; i++)

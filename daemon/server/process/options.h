@@ -27,12 +27,19 @@ struct options {
 	/* What a client may take for a frame and for its replies, and what runs when the daemon is to stop. */
 	int64_t frame_seconds, drain_seconds, stop_seconds;
 	const char *state_dir;	/* what outlives the process lies there, of the command line; NULL: nothing does */
+	const char *describe_state; /* a directory that is described, instead of a daemon */
+	int64_t set_aside; /* states at most; 0: a state that cannot be used is refused */
+	const char *subuid;	/* the file with the subordinate uids */
+	const char *users;	/* group of the socket file; NULL: the daemon's */
 	const char *boot_id;	/* of the machine; NULL: it can be read */
 	bool durable;		/* a loss of power, too */
 	bool replay;		/* each session of it waits under its number */
 	int64_t resume_seconds; /* that a session waits for its client */
 	int64_t spin_us;	/* the loop asks again so long before it sleeps; 0: not at all */
 	uint64_t limits[LIMITS_N]; /* of every uid; 0: as limits_init has it */
+	bool refuse_holes;	   /* in memory that is shared, also where no cgroup limits the daemon's */
+	bool allow_any_pins;	   /* they need not leave others an equal share in one piece */
+	int64_t compact_percent;   /* of the time that a uid's compactions may stop others */
 	bool share_device;	   /* a uid gets no more than half of the device that the others have left */
 	struct options_own_limit own_limits[OPTIONS_OWN_LIMITS_MAX];
 	unsigned n_own_limits;

@@ -5,7 +5,9 @@
 #include "daemon/server/process/options.h"
 #include "daemon/service/limits.h"
 
-/* Fills the table, and lets this process have as many fds as it may. Returns 0 or -ENOMEM. */
+/* Lets this process have as many fds as it may. Before there are threads. */
+void set_limits_of_process(void);
+/* Fills the table. Returns 0 or -ENOMEM. */
 int set_limits(struct limits_table *table, const struct options *options);
 
 #endif

@@ -5,13 +5,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "daemon/server/connections/activate.h"
+#include "daemon/server/loop/workers.h"
+#include "daemon/server/process/fault.h"
 #include "daemon/server/process/log.h"
 
 enum { KEPT_NAME_BYTES = 64 };
@@ -51,7 +56,7 @@ static bool is_systemds(const char *directory)
 	return strcmp(directory, STATE_SYSTEMD) == 0;
 }
 
-/* What systemd passed under that name; or something new, which it is given to keep. */
+/* What systemd passed under that name, which is passed once; or something new, which it is given to keep. */
 static int open_kept(void *ctx, const char *file)
 {
 	struct state *state = ctx;
@@ -59,11 +64,13 @@ static int open_kept(void *ctx, const char *file)
 	int fd, status;
 
 	snprintf(name, sizeof(name), ACTIVATE_KEPT "%s", file);
-	fd = state->is_anew ? -1 : activate_kept(name);
-	if (fd >= 0)
-		return fcntl(fd, F_SETFD, FD_CLOEXEC) ? -errno : fd;
-	if (state->is_anew)
-		notify_drop(state->notify, name);
+	fd = activate_kept(name);
+	if (fd >= 0) {
+		/* The store closes its own, and asks again where it has set a state aside. */
+		int own = fcntl(fd, F_SETFD, FD_CLOEXEC) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		return own < 0 ? -errno : own;
+	}
+	notify_drop(state->notify, name);
 	fd = memfd_create(name, MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -76,6 +83,69 @@ static int open_kept(void *ctx, const char *file)
 
 /* ---- a store ---- */
 
+/* One line on what a state was made for and this daemon is not. */
+static enum store_verdict compare(const void *bytes, size_t n_bytes, char *words, size_t words_bytes)
+{
+	const struct made_for wanted = {.memory_version = DEVICE_MEMORY_VERSION, .cells_version = PERSIST_VERSION};
+	struct made_for found;
+
+	if (n_bytes != sizeof(found)) {
+		snprintf(words, words_bytes, "what it says of its device has %zu bytes, not %zu", n_bytes,
+			 sizeof(found));
+		return STORE_OTHER_CELLS;
+	}
+	memcpy(&found, bytes, sizeof(found));
+	if (found.cells_version != wanted.cells_version) {
+		snprintf(words, words_bytes,
+			 "its tables are of version %" PRIu64 "; this npumemd reads and writes version %" PRIu64,
+			 found.cells_version, wanted.cells_version);
+		return STORE_OTHER_CELLS;
+	}
+	if (found.memory_version != wanted.memory_version) {
+		snprintf(words, words_bytes,
+			 "its local memory is of version %" PRIu64
+			 "; this npumemd reads and writes version %" PRIu64,
+			 found.memory_version, wanted.memory_version);
+		return STORE_OTHER_CELLS;
+	}
+	words[0] = 0;
+	return STORE_OTHER_GEOMETRY;
+}
+
+/* The first of the unit's, which systemd names with colons between. */
+static const char *aside_directory(char *path, size_t bytes)
+{
+	const char *names = getenv("STATE_DIRECTORY");
+
+	if (!names || names[0] != '/')
+		return NULL;
+	snprintf(path, bytes, "%.*s", (int)strcspn(names, ":"), names);
+	return path;
+}
+
+/* In a handler of signals. A file of the state that another process has cut short ends the daemon here. */
+static void say_file(void *ctx, const void *address)
+{
+	static const char before[] = "npumemd: SIGBUS: the file ",
+			  after[] = " is shorter than it was, or its disk has failed: the daemon ends\n";
+	const struct state *state = ctx;
+	const char *file = store_file_at(state->store, address), *slash = "/";
+	struct iovec parts[] = {{(void *)(uintptr_t)before, sizeof(before) - 1},
+				{(void *)(uintptr_t)state->directory, strlen(state->directory)},
+				{(void *)(uintptr_t)slash, 1},
+				{(void *)(uintptr_t)file, file ? strlen(file) : 0},
+				{(void *)(uintptr_t)after, sizeof(after) - 1}};
+
+	if (file && writev(STDERR_FILENO, parts, sizeof(parts) / sizeof(parts[0])) < 0)
+		return; /* nobody reads it */
+}
+
+/* On the loop's thread NULL, which the store does not make wait. */
+static const void *user(void)
+{
+	return workers_user();
+}
+
 static int open_store(struct state *state, const struct options *options, uint64_t bytes, char *error,
 		      size_t error_bytes)
 {
@@ -86,7 +156,7 @@ static int open_store(struct state *state, const struct options *options, uint64
 				    .eu_bytes = geometry->eu_bytes,
 				    .memory_version = DEVICE_MEMORY_VERSION,
 				    .cells_version = PERSIST_VERSION};
-	char text[STORE_TEXT_BYTES_MAX], line[STORE_ERROR_BYTES];
+	char text[STORE_TEXT_BYTES_MAX], line[STORE_ERROR_BYTES], aside[PATH_MAX];
 	bool is_kept = is_systemds(options->state_dir);
 	struct store_options to = {.directory = is_kept ? NULL : options->state_dir,
 				   .open = open_kept,
@@ -96,8 +166,12 @@ static int open_store(struct state *state, const struct options *options, uint64
 				   .geometry = &made_for,
 				   .geometry_bytes = sizeof(made_for),
 				   .geometry_text = text,
+				   .compare = compare,
 				   .memory_bytes = bytes,
+				   .aside_most = (unsigned)options->set_aside,
+				   .aside_directory = is_kept ? aside_directory(aside, sizeof(aside)) : NULL,
 				   .durable = options->durable,
+				   .user = user,
 				   .heap = state->heap};
 	int status;
 
@@ -108,19 +182,19 @@ static int open_store(struct state *state, const struct options *options, uint64
 	}
 	describe(geometry, text, sizeof(text));
 	status = store_open(&to, &state->store, state->found, line);
-	if (status == -EINVAL && is_kept) {
-		/* Of other options, or of another version. Only who stops the unit would be rid of it, so that a
-		 * restart would not be enough for new options. */
-		log_line(LOG_LEVEL_WARNING, "what systemd kept is dropped, and a state begun: %.300s", line);
-		state->is_anew = true;
-		status = store_open(&to, &state->store, state->found, line);
-	}
+	if (state->found->aside[0])
+		log_line(LOG_LEVEL_WARNING, "the state %s and is %s", verdict_words(state->found->aside_verdict),
+			 state->found->aside);
 	if (status) {
-		snprintf(error, error_bytes, "%s", line);
+		snprintf(error, error_bytes, "%s%s", line,
+			 verdict_is_set_aside(state->found->verdict) && !options->set_aside
+				 ? " (--set-aside N keeps it in a folder and begins a new state)"
+				 : "");
 		return status;
 	}
 	state->memory = store_memory(state->store);
-	state->is_durable = options->durable;
+	state->directory = options->state_dir;
+	fault_say(say_file, state);
 	return 0;
 }
 
@@ -156,6 +230,11 @@ static void say(void *ctx, bool is_loss, const char *line)
 	log_line(is_loss ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s", line);
 }
 
+static void keep(void *store, uint64_t off, uint64_t bytes)
+{
+	store_keep(store, off, bytes);
+}
+
 int state_recover(struct state *state, const struct options *options, struct rpc *rpc, char *error, size_t bytes)
 {
 	struct service *service = rpc->service;
@@ -165,6 +244,8 @@ int state_recover(struct state *state, const struct options *options, struct rpc
 	if (!state->store)
 		return 0;
 	service->persist.store = state->store;
+	if (store_is_durable(state->store))
+		device_tell_after(service->device, keep, state->store);
 	service->persist.directory = options->state_dir;
 	service->persist.resume_seconds = (uint32_t)options->resume_seconds;
 	service->persist.random = random_bytes;
@@ -188,20 +269,15 @@ int state_recover(struct state *state, const struct options *options, struct rpc
 	return status;
 }
 
-int state_flush(struct state *state)
+int state_close(struct state *state, bool clean)
 {
-	return state->is_durable ? store_flush(state->store) : 0;
-}
-
-void state_close(struct state *state, bool clean)
-{
+	fault_say(NULL, NULL);
 	int status = state->store ? store_close(state->store, clean) : 0;
 
-	if (status)
-		log_line(LOG_LEVEL_ERROR, "the state was not closed: %s", strerror(-status));
 	if (state->bytes)
 		munmap(state->memory, state->bytes);
 	if (state->heap)
 		heap_free(state->heap, state->found);
 	*state = (struct state){0};
+	return status;
 }

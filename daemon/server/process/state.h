@@ -18,8 +18,7 @@ struct state {
 	struct store_report *found; /* until state_recover */
 	const struct heap *heap;
 	const struct notify *notify;
-	bool is_durable;
-	bool is_anew; /* what systemd keeps is not to be gone on with */
+	const char *directory;
 };
 
 /* Of a zeroed state. `notify` outlives it. 0; -errno with one line of at most `bytes` in `error`. */
@@ -27,9 +26,8 @@ int state_open(struct state *state, const struct options *options, const struct 
 	       const struct heap *heap, char *error, size_t bytes);
 /* Has the service, which has no tensors yet, as it was left, and logs that. 0; -errno with `error`. */
 int state_recover(struct state *state, const struct options *options, struct rpc *rpc, char *error, size_t bytes);
-/* Before replies leave: whether they may. 0; -errno: what was done is not sure to be kept. */
-int state_flush(struct state *state);
-/* The device is gone. `clean`: all that was begun has ended. */
-void state_close(struct state *state, bool clean);
+/* The device is gone. `clean`: all that was begun has ended. 0; -errno where the state was to be closed and was not: the
+ * next process takes it for one that was killed. */
+int state_close(struct state *state, bool clean);
 
 #endif

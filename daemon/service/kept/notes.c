@@ -1,4 +1,4 @@
-/* Notes of tensors. Invariant: notes->n of them are planned in the store, and where they have begun, under way. */
+/* Notes of tensors. Invariant: the store has notes->n records of them exactly where they have begun. */
 #include "daemon/service/kept/notes.h"
 
 #include "daemon/device/operations/op_rule.h"
@@ -7,17 +7,17 @@
 static bool make_room(struct notes *notes, struct service *service)
 {
 	unsigned room = 4 * notes->room;
-	struct store_write **writes;
+	struct store_note *all;
 
 	if (notes->n < notes->room)
 		return true;
-	writes = heap_alloc(service->heap, room * sizeof(*writes));
-	if (!writes)
+	all = heap_alloc(service->heap, room * sizeof(*all));
+	if (!all)
 		return false;
-	memcpy(writes, notes->writes, notes->n * sizeof(*writes));
-	if (notes->writes != notes->few)
-		heap_free(service->heap, notes->writes);
-	notes->writes = writes;
+	memcpy(all, notes->all, notes->n * sizeof(*all));
+	if (notes->all != notes->few)
+		heap_free(service->heap, notes->all);
+	notes->all = all;
 	notes->room = room;
 	return true;
 }
@@ -26,29 +26,17 @@ static void init(struct notes *notes, struct service *service)
 {
 	notes->store = service->persist.store;
 	notes->have_begun = false;
-	notes->writes = notes->few;
+	notes->all = notes->few;
 	notes->n = 0;
 	notes->room = NOTES_FEW;
-}
-
-static int refuse(int status, struct npumem_error *error)
-{
-	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
-				"the state cannot tell of one write more that is under way: %s",
-				strerror(-status));
 }
 
 static int note(struct notes *notes, struct service *service, const struct tensor *tensor, int64_t first,
 		int64_t count, struct npumem_error *error)
 {
-	int status;
-
 	if (!make_room(notes, service))
 		return heap_exhausted(error);
-	status = store_write_plan(notes->store, tensor->handle, first, count, &notes->writes[notes->n]);
-	if (status)
-		return refuse(status, error);
-	notes->n++;
+	notes->all[notes->n++] = (struct store_note){tensor->handle, first, count, NULL};
 	return 0;
 }
 
@@ -82,11 +70,18 @@ static int note_all(struct notes *notes, struct service *service, const struct o
 	return status;
 }
 
+static int refuse(int status, struct npumem_error *error)
+{
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+				"the state cannot tell of one write more that is under way: %s",
+				strerror(-status));
+}
+
 /* Of op->begins; each part of an operation asks. */
 static int begin(void *ctx, struct npumem_error *error)
 {
 	struct notes *notes = ctx;
-	int status = notes->have_begun ? 0 : store_writes_begin(notes->store, notes->writes, notes->n);
+	int status = notes->have_begun ? 0 : store_writes_begin(notes->store, notes->all, notes->n);
 
 	if (status)
 		return refuse(status, error);
@@ -111,9 +106,9 @@ int notes_plan(struct notes *notes, struct service *service, struct op *op, stru
 
 void notes_end(struct notes *notes, struct service *service)
 {
-	for (unsigned i = 0; i < notes->n; i++)
-		store_write_end(notes->store, notes->writes[i]);
-	if (notes->writes != notes->few)
-		heap_free(service->heap, notes->writes);
+	for (unsigned i = 0; i < notes->n && notes->have_begun; i++)
+		store_write_end(notes->store, notes->all[i].write);
+	if (notes->all != notes->few)
+		heap_free(service->heap, notes->all);
 	init(notes, service);
 }

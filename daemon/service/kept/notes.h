@@ -11,14 +11,14 @@ enum { NOTES_FEW = 4 };
 
 struct notes {
 	struct store *store;
-	struct store_write **writes; /* `few`, or of the service's heap */
+	struct store_note *all; /* `few`, or of the service's heap */
 	unsigned n, room;
 	bool have_begun;
-	struct store_write *few[NOTES_FEW];
+	struct store_note few[NOTES_FEW];
 };
 
-/* Room for all that a checked op writes, and what its kernel may destroy; the op begins them, from where they are.
- * 0; RESOURCE_EXHAUSTED. */
+/* Of all that a checked op writes, and what its kernel may destroy; the op begins them on its thread, and is
+ * refused there where the store has no room. 0; RESOURCE_EXHAUSTED. */
 int notes_plan(struct notes *notes, struct service *service, struct op *op, struct npumem_error *error);
 /* All of it is whole, as it was or again, or gone and committed. */
 void notes_end(struct notes *notes, struct service *service);

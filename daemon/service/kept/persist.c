@@ -7,10 +7,13 @@
 #include <errno.h>
 
 #include "daemon/service/kept/results.h"
+#include "daemon/service/kept/tensor_cell.h"
 #include "daemon/service/session.h"
 
 int persist_begin(struct service *service, struct npumem_error *error)
 {
+	if (service->persist.store && !service->persist.loop_run)
+		service->persist.loop_run = store_run_take(service->persist.store);
 	return persist_prepare(service, STORE_TENSORS, PERSIST_NO_CELL, PERSIST_RESERVE, error);
 }
 
@@ -160,10 +163,18 @@ int persist_prepare_new(struct service *service, struct tensor *const *tensors, 
 	return persist_prepare(service, STORE_TENSORS, last, n, error);
 }
 
+static void put(struct service *service, const struct persist_tensor *tensor)
+{
+	uint8_t bytes[STORE_TENSOR_BYTES_MAX];
+	size_t n = tensor_cell_pack(tensor, bytes);
+
+	store_put(service->persist.store, STORE_TENSORS, device_handle_slot(tensor->saved.handle), bytes, n);
+}
+
 void persist_put(struct service *service, const struct tensor *tensor)
 {
 	const struct record *record = record_of(tensor);
-	const struct record_grants *grants = record->grants;
+	const struct record_grants *grants = record_grants(record);
 	struct persist_tensor cell;
 
 	if (!service->persist.store)
@@ -180,8 +191,7 @@ void persist_put(struct service *service, const struct tensor *tensor)
 		cell.grants[i].uid = grants->to[i].uid;
 		cell.grants[i].access = grants->to[i].access;
 	}
-	store_put(service->persist.store, STORE_TENSORS, device_handle_slot(tensor->handle), &cell,
-		  PERSIST_TENSOR_BYTES_MIN + cell.n_grants * sizeof(cell.grants[0]));
+	put(service, &cell);
 }
 
 void persist_disown(struct service *service, const struct tensor *tensor)
@@ -191,8 +201,7 @@ void persist_disown(struct service *service, const struct tensor *tensor)
 	if (!service->persist.store)
 		return;
 	device_describe(service->device, tensor, &cell.saved);
-	store_put(service->persist.store, STORE_TENSORS, device_handle_slot(tensor->handle), &cell,
-		  PERSIST_TENSOR_BYTES_MIN);
+	put(service, &cell);
 }
 
 void persist_drop(struct service *service, const struct tensor *tensor)
@@ -217,6 +226,7 @@ void persist_moved(struct service *service, const struct device_move *moves, uns
 void persist_session_adopt(struct session *session)
 {
 	session->service->persist.owners[session->cell] = session;
+	tokens_add(&session->service->persist.tokens, session);
 }
 
 int persist_session_begin(struct session *session, bool lingers, struct npumem_error *error)
@@ -266,6 +276,7 @@ void persist_session_end(struct session *session)
 	if (!session->has_token)
 		return;
 	session->has_token = false;
+	tokens_remove(&service->persist.tokens, session);
 	service->persist.owners[session->cell] = NULL;
 	/* First: results of nobody are dropped by the next process, too. */
 	persist_make_room(service, 1);

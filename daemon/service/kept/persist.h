@@ -5,6 +5,7 @@
 #define SERVICE_PERSIST_H
 
 #include "daemon/device/device.h"
+#include "daemon/service/kept/tokens.h"
 #include "daemon/service/record.h"
 #include "daemon/store/store.h"
 
@@ -13,14 +14,13 @@ struct session;
 
 enum {
 	PERSIST_VERSION = 1, /* of what cells hold */
-	PERSIST_TOKEN_BYTES = 16,
 	PERSIST_RESERVE = 1024, /* changes of one commit that there is room for at all times */
 };
 #define PERSIST_NO_CELL UINT32_MAX /* + 1: no cell is asked for */
 
 /* ---- what a cell holds ---- */
 
-/* STORE_TENSORS, in the cell of its slot. */
+/* STORE_TENSORS, in the cell of its slot, packed (tensor_cell.h); in a state of version 1 as it is here. */
 struct persist_tensor {
 	struct device_saved saved;
 	char name[NPUMEM_NAME_BYTES_MAX + 1];
@@ -32,7 +32,7 @@ struct persist_tensor {
 		uint32_t uid, access;
 	} grants[RECORD_GRANTS_MAX]; /* n_grants are kept */
 };
-_Static_assert(sizeof(struct persist_tensor) <= STORE_TENSOR_BYTES_MAX, "it has room");
+_Static_assert(sizeof(struct persist_tensor) <= STORE_BYTES_FOUND_MAX, "it had room");
 #define PERSIST_TENSOR_BYTES_MIN offsetof(struct persist_tensor, grants)
 
 /* STORE_SESSIONS: of one that has a token. */
@@ -62,14 +62,22 @@ struct persist {
 	int (*random)(void *to, size_t bytes); /* what nobody can guess; 0 or -errno */
 	bool is_replay;			       /* recovery is for one (recover.h) */
 	struct persist_cells sessions, results;
+	struct tokens tokens;
 	struct session **owners; /* of cells of sessions; NULL: of none */
 	uint32_t owners_room;
-	struct result *spare; /* of results.h */
+	struct result *spare;	    /* of results.h */
+	struct store_run *loop_run; /* of runs.h */
 };
 
 static inline bool persist_is_on(const struct persist *persist)
 {
 	return persist->store;
+}
+
+/* With a durable state: the disk is so far behind that what changes more is for a thread that may wait for it. */
+static inline bool persist_is_backlogged(const struct persist *persist)
+{
+	return persist->store && store_is_backlogged(persist->store);
 }
 
 /* For the service's persist, whose members down to `is_replay` are set, with an empty store or before recovery. 0

@@ -22,6 +22,16 @@ static void tell(const struct recovery *recovery)
 			     report->n_ended);
 }
 
+/* NULL: it is not. */
+static const char *why_all_is_lost(const struct recovery *recovery, const struct store_report *found)
+{
+	if (found->is_stale)
+		return "it may be older than the tables";
+	return device_compaction_is_sound(recovery->service->device)
+		       ? NULL
+		       : "the record of the compaction that was under way is damaged";
+}
+
 static int run(struct recovery *recovery, const struct store_report *found)
 {
 	int status = recover_sessions(recovery);
@@ -30,13 +40,16 @@ static int run(struct recovery *recovery, const struct store_report *found)
 		status = recover_tensors(recovery);
 	if (status)
 		return status;
+	const char *why = why_all_is_lost(recovery, found);
 	/* Before what was dropped is committed: the next process would not look for it. */
-	device_restore_end(recovery->service->device, recovery->report->n_damaged || recovery->report->n_refused);
-	recover_writes(recovery, found->is_stale);
-	recover_end_orphans(recovery);
+	device_restore_end(recovery->service->device,
+			   recovery->report->n_damaged || recovery->report->n_refused || why);
+	recover_writes(recovery, why);
 	status = recover_results(recovery);
 	if (status)
 		return status;
+	recover_end_orphans(recovery);
+	recover_runs(recovery, found);
 	persist_commit(&recovery->service->persist);
 	if (!found->is_new)
 		tell(recovery);

@@ -9,6 +9,8 @@ struct recover_host {
 	struct session *(*new_session)(void *ctx);
 	/* One line for people, of what was kept or lost. */
 	void (*say)(void *ctx, bool is_loss, const char *line);
+	/* Of a number in a note of a request that ran. NULL: methods have no names. */
+	const char *(*method_name)(uint32_t method);
 	void *ctx;
 };
 

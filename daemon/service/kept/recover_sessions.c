@@ -102,15 +102,12 @@ static int by_owner(const void *a, const void *b)
 static uint32_t find_owners(const struct recovery *recovery, struct owner *owners)
 {
 	uint32_t n = store_n_cells(recovery->store, STORE_TENSORS), n_found = 0, n_kept = 0;
-	size_t bytes;
+	struct persist_tensor kept;
 
-	for (uint32_t slot = 0; slot < n; slot++) {
-		const struct persist_tensor *kept = recovery_tensor(recovery, slot, &bytes);
-
-		if (kept && !kept->name[0] && kept->session && kept->session <= INT64_MAX &&
-		    !recovery_session(recovery, kept->session))
-			owners[n_found++] = (struct owner){kept->session, kept->uid};
-	}
+	for (uint32_t slot = 0; slot < n; slot++)
+		if (recovery_tensor(recovery, slot, &kept) && !kept.name[0] && kept.session &&
+		    kept.session <= INT64_MAX && !recovery_session(recovery, kept.session))
+			owners[n_found++] = (struct owner){kept.session, kept.uid};
 	if (n_found)
 		qsort(owners, n_found, sizeof(*owners), by_owner);
 	for (uint32_t i = 0; i < n_found; i++)

@@ -39,19 +39,9 @@ static bool is_orphan(const struct recovery *recovery, const struct persist_tens
 }
 
 /* What the device does not look at. */
-static int check_cell(const struct recovery *recovery, const struct persist_tensor *kept, uint32_t slot,
-		      size_t bytes, struct npumem_error *error)
+static int check_cell(const struct recovery *recovery, const struct persist_tensor *kept,
+		      struct npumem_error *error)
 {
-	if (kept->n_grants > RECORD_GRANTS_MAX ||
-	    bytes != PERSIST_TENSOR_BYTES_MIN + kept->n_grants * sizeof(kept->grants[0]))
-		return refuse(error, "its cell is of another size");
-	for (uint32_t i = 0; i < kept->n_grants; i++)
-		if (kept->grants[i].access != RECORD_READ && kept->grants[i].access != RECORD_WRITE)
-			return refuse(error, "it is granted for something unknown");
-	if (device_handle_slot(kept->saved.handle) != slot)
-		return refuse(error, "its handle belongs to another cell");
-	if (kept->name[NPUMEM_NAME_BYTES_MAX])
-		return refuse(error, "its name has no end");
 	if (!kept->name[0] || is_orphan(recovery, kept))
 		return 0;
 	if (names_find(&recovery->service->names, kept->uid, kept->name))
@@ -61,7 +51,7 @@ static int check_cell(const struct recovery *recovery, const struct persist_tens
 
 static int copy_grants(struct service *service, const struct persist_tensor *kept, struct record *record)
 {
-	if (!kept->n_grants)
+	if (!kept->n_grants || !kept->name[0])
 		return 0;
 	record->grants = heap_zalloc(service->heap, 1, sizeof(*record->grants));
 	if (!record->grants)
@@ -93,7 +83,7 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 		record->maker_cell = session->cell;
 	}
 	if (tensors_readopt(service, session, kept->uid, tensor)) {
-		heap_free(service->heap, record->grants);
+		heap_free(service->heap, record_grants(record));
 		return -ENOMEM;
 	}
 	/* As many as there are: which of them are the latest is known when all have come. */
@@ -106,23 +96,19 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 static void lose_tensor(struct recovery *recovery, const struct persist_tensor *kept, uint32_t slot,
 			const struct npumem_error *error)
 {
-	uint64_t stamp = device_handle_slot(kept->saved.handle) == slot ? device_handle_stamp(kept->saved.handle)
-									: UINT64_MAX;
-
 	if (++recovery->report->n_refused <= LINES_MAX)
 		recovery_say(recovery, true, "lost: tensor %.63s of uid %" PRIu32 ": %s",
 			     kept->name[0] ? kept->name : "without a name", kept->uid, error->message);
-	recovery_drop(recovery, STORE_TENSORS, slot, stamp);
+	recovery_drop(recovery, STORE_TENSORS, slot, device_handle_stamp(kept->saved.handle));
 }
 
-static int restore_tensor(struct recovery *recovery, uint32_t slot, const struct persist_tensor *kept,
-			  size_t bytes)
+static int restore_tensor(struct recovery *recovery, uint32_t slot, const struct persist_tensor *kept)
 {
 	struct service *service = recovery->service;
 	struct npumem_error error = {.status = 0};
 	struct error_context context = {.error = &error, .name = name_plainly};
 	struct tensor *tensor;
-	int status = check_cell(recovery, kept, slot, bytes, &error);
+	int status = check_cell(recovery, kept, &error);
 
 	if (!status)
 		status = device_restore(service->device, &kept->saved, &tensor, &context);
@@ -138,19 +124,25 @@ static int restore_tensor(struct recovery *recovery, uint32_t slot, const struct
 	return 0;
 }
 
-/* Those that have no tensor. One that is damaged is never used again, as nobody knows what handles it gave. */
-static int restore_slots(struct recovery *recovery)
+enum { PASSES = 3 };
+
+/* Those that have no tensor. One that is damaged is never used again, as nobody knows what handles it gave. Counts
+ * the tensors of each pass. */
+static int restore_slots(struct recovery *recovery, uint32_t n_of_pass[PASSES])
 {
 	uint32_t n = store_n_cells(recovery->store, STORE_TENSORS);
 	int status = device_restore_begin(recovery->service->device, n);
+	struct persist_tensor kept;
 	size_t bytes;
 
 	for (uint32_t slot = n; slot-- > 0 && !status;) {
 		uint64_t stamp = store_stamp(recovery->store, STORE_TENSORS, slot);
 		bool is_lost = store_is_lost(recovery->store, STORE_TENSORS, slot);
 
-		if (!is_lost && recovery_tensor(recovery, slot, &bytes))
+		if (!is_lost && recovery_tensor(recovery, slot, &kept)) {
+			n_of_pass[device_saved_pass(&kept.saved)]++;
 			continue;
+		}
 		if (is_lost || store_cell(recovery->store, STORE_TENSORS, slot, &bytes)) {
 			recovery->report->n_damaged++;
 			recovery_drop(recovery, STORE_TENSORS, slot, UINT64_MAX);
@@ -163,31 +155,36 @@ static int restore_slots(struct recovery *recovery)
 
 int recover_tensors(struct recovery *recovery)
 {
-	enum { PASSES = 3 };
-	uint32_t n = store_n_cells(recovery->store, STORE_TENSORS);
-	int status = restore_slots(recovery);
+	uint32_t n = store_n_cells(recovery->store, STORE_TENSORS), n_of_pass[PASSES] = {0};
+	int status = restore_slots(recovery, n_of_pass);
 
 	for (unsigned pass = 0; pass < PASSES; pass++)
-		for (uint32_t slot = 0; slot < n && !status; slot++) {
-			struct persist_tensor copy;
-			size_t bytes;
-			const struct persist_tensor *kept = recovery_tensor(recovery, slot, &bytes);
+		for (uint32_t slot = 0; slot < n && n_of_pass[pass] && !status; slot++) {
+			struct persist_tensor kept;
 
-			if (!kept || device_saved_pass(&kept->saved) != pass)
-				continue;
-			/* What is dropped meanwhile may move the cells. */
-			memset(&copy, 0, sizeof(copy));
-			memcpy(&copy, kept, bytes < sizeof(copy) ? bytes : sizeof(copy));
-			status = restore_tensor(recovery, slot, &copy, bytes);
+			if (recovery_tensor(recovery, slot, &kept) && device_saved_pass(&kept.saved) == pass)
+				status = restore_tensor(recovery, slot, &kept);
 		}
 	for (uint32_t i = 0; i < recovery->n_sessions && !status; i++)
 		results_sort_made(recovery->sessions[i].session);
-	for (uint32_t i = 0; i < recovery->n_sessions && recovery_is_replay(recovery); i++)
-		session_settle(recovery->sessions[i].session);
 	if (recovery->report->n_damaged)
 		recovery_say(recovery, true, "lost: %" PRIu32 " tensors, whose cells are damaged",
 			     recovery->report->n_damaged);
 	return status;
+}
+
+/* A view whose base was freed may be left when the daemon ends: what made it is kept, as where it goes by itself.
+ */
+static void keep_made(const struct recovery *recovery, const struct tensor *tensor)
+{
+	struct persist_tensor kept;
+	bool is_kept = recovery_tensor(recovery, device_handle_slot(tensor->handle), &kept);
+	struct session *session = is_kept && kept.request && !recovery_is_replay(recovery)
+					  ? recovery_session(recovery, kept.session)
+					  : NULL;
+
+	if (session)
+		results_put_made(session, kept.request, kept.index, tensor);
 }
 
 /* Their bytes are zeroed and never written. Views first, as a base takes its own along. */
@@ -200,6 +197,7 @@ static void release_orphans(struct recovery *recovery, bool views)
 		next = device_next(device, tensor);
 		if (tensor->owner || !tensor->base == views)
 			continue;
+		keep_made(recovery, tensor);
 		recovery_drop(recovery, STORE_TENSORS, device_handle_slot(tensor->handle),
 			      device_handle_stamp(tensor->handle));
 		device_release(device, tensor, NULL, NULL);

@@ -55,10 +55,10 @@ static void lose_cut_off(struct recovery *recovery)
 			     report->n_cut, names, report->n_cut > NAMES_MAX ? ", ..." : "");
 }
 
-void recover_writes(struct recovery *recovery, bool is_stale)
+void recover_writes(struct recovery *recovery, const char *why_all)
 {
-	if (is_stale)
-		lose_all(recovery, "it may be older than the tables");
+	if (why_all)
+		lose_all(recovery, why_all);
 	else
 		lose_cut_off(recovery);
 }

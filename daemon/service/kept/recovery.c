@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "daemon/service/kept/tensor_cell.h"
+
 void recovery_say(const struct recovery *recovery, bool is_loss, const char *format, ...)
 {
 	char line[RECOVERY_LINE_BYTES];
@@ -53,9 +55,10 @@ struct session *recovery_session(const struct recovery *recovery, uint64_t id)
 	return found ? found->session : NULL;
 }
 
-const struct persist_tensor *recovery_tensor(const struct recovery *recovery, uint32_t slot, size_t *bytes)
+bool recovery_tensor(const struct recovery *recovery, uint32_t slot, struct persist_tensor *kept)
 {
-	const struct persist_tensor *kept = store_cell(recovery->store, STORE_TENSORS, slot, bytes);
+	size_t bytes;
+	const uint8_t *cell = store_cell(recovery->store, STORE_TENSORS, slot, &bytes);
 
-	return kept && *bytes >= PERSIST_TENSOR_BYTES_MIN ? kept : NULL;
+	return cell && tensor_cell_unpack(cell, bytes, slot, kept);
 }

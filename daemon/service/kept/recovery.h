@@ -31,16 +31,18 @@ bool recovery_is_replay(const struct recovery *recovery);
 int recovery_by_id(const void *a, const void *b);
 /* NULL: nobody comes back under that number. */
 struct session *recovery_session(const struct recovery *recovery, uint64_t id);
-/* What is kept in that slot, and its bytes; NULL where there is nothing that can be a tensor. */
-const struct persist_tensor *recovery_tensor(const struct recovery *recovery, uint32_t slot, size_t *bytes);
+/* Reads the tensor that is kept in that slot. False: nothing there can be one. */
+bool recovery_tensor(const struct recovery *recovery, uint32_t slot, struct persist_tensor *kept);
 
 /* The parts, in this order; each returns 0, -ENOMEM, or what the store said. */
 int recover_sessions(struct recovery *recovery);
 int recover_tensors(struct recovery *recovery);
 /* Data of what was being written is lost; of all, where the bytes may be older than the tables. */
-void recover_writes(struct recovery *recovery, bool is_stale);
+void recover_writes(struct recovery *recovery, const char *why_all);
+int recover_results(struct recovery *recovery);
 /* Tensors without an owner go, whose places the others needed to be restored at theirs. */
 void recover_end_orphans(struct recovery *recovery);
-int recover_results(struct recovery *recovery);
+/* Requests that ran when the process died are counted, and told. */
+void recover_runs(struct recovery *recovery, const struct store_report *found);
 
 #endif

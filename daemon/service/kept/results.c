@@ -167,11 +167,16 @@ void results_gone(struct service *service, const struct tensor *tensor)
 		return;
 	maker = persist_session_at(&service->persist, record->maker_cell);
 	take_made(maker, record);
-	put(maker, &(struct results_cell){.request = record->request,
-					  .kind = RESULTS_MADE,
-					  .index = record->request_index,
-					  .handle = tensor->handle,
-					  .address = tensor->place.address});
+	results_put_made(maker, record->request, record->request_index, tensor);
+}
+
+void results_put_made(struct session *session, uint64_t request, uint32_t index, const struct tensor *tensor)
+{
+	put(session, &(struct results_cell){.request = request,
+					    .kind = RESULTS_MADE,
+					    .index = index,
+					    .handle = tensor->handle,
+					    .address = tensor_address(tensor)});
 }
 
 void results_answered(struct session *session, uint64_t below)
@@ -192,8 +197,37 @@ void results_forget(struct session *session, uint64_t request)
 	struct result *result, *next;
 
 	DL_FOREACH_SAFE(session->results, result, next)
-	if (result->kept.request == request)
+	if (result->kept.request == request && result->kept.kind != RESULTS_DIED)
 		drop(session, result);
+}
+
+static struct result *find_death(const struct session *session, uint64_t request)
+{
+	struct result *result = session->results;
+
+	while (result && !(result->kept.request == request && result->kept.kind == RESULTS_DIED))
+		result = result->next;
+	return result;
+}
+
+uint64_t results_deaths(const struct session *session, uint64_t request)
+{
+	const struct result *died = find_death(session, request);
+
+	return died ? died->kept.number : 0;
+}
+
+void results_add_death(struct session *session, uint64_t request)
+{
+	struct result *died = find_death(session, request);
+
+	persist_make_room(session->service, 1);
+	if (!died) {
+		put(session, &(struct results_cell){.request = request, .kind = RESULTS_DIED, .number = 1});
+		return;
+	}
+	died->kept.number++;
+	store_put(persist_of(session)->store, STORE_RESULTS, died->cell, &died->kept, sizeof(died->kept));
 }
 
 const struct result *results_next(const struct session *session, uint64_t request, const struct result *after)
@@ -209,7 +243,7 @@ void results_made(const struct session *session, uint64_t request, struct tensor
 {
 	for (struct record *record = session->made; record; record = record->next_made)
 		if (record->request == request && record->request_index < n)
-			tensors[record->request_index] = record->tensor;
+			tensors[record->request_index] = record_tensor(record);
 }
 
 int results_restore(struct session *session, uint32_t cell, const struct results_cell *kept)

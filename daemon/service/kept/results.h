@@ -21,6 +21,7 @@ enum results_kind {
 	RESULTS_FREED,	  /* number: of tensors */
 	RESULTS_DONE,  /* an operation that is not to be done twice, or was before one of these: number is 1 there
 			*/
+	RESULTS_DIED,  /* it ran when the daemon died abnormally; number: how often */
 	RESULTS_STALE, /* of stale.h: no result, but that requests up to the id `number` are not known any more */
 };
 
@@ -56,12 +57,18 @@ void results_put(struct session *session, struct results_cell what);
 void results_add_made(struct session *session, struct record *record);
 /* A tensor goes: what made it, where that is to be kept. */
 void results_gone(struct service *service, const struct tensor *tensor);
+/* What is kept then: a tensor was made by a request of the session, and is gone. */
+void results_put_made(struct session *session, uint64_t request, uint32_t index, const struct tensor *tensor);
 
 /* The client has the answers of all requests with lower ids. */
 void results_answered(struct session *session, uint64_t below);
 
-/* A request is done anew: what was kept of it goes. */
+/* A request is done anew: what was kept of its effects goes. */
 void results_forget(struct session *session, uint64_t request);
+/* How often the daemon died while the request ran. */
+uint64_t results_deaths(const struct session *session, uint64_t request);
+/* Once more. Prepares and commits nothing; where there is no room it is forgotten. */
+void results_add_death(struct session *session, uint64_t request);
 /* The first of a request's, in the order in which they were put; the next one after `after`. NULL: there is none.
  */
 const struct result *results_next(const struct session *session, uint64_t request, const struct result *after);

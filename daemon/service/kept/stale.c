@@ -50,10 +50,16 @@ static void raise(struct session *session, uint64_t below)
 void stale_add(struct session *session, const struct ids *ids)
 {
 	const struct ids_range *ranges = ids_ranges(ids);
+	unsigned n_each = (ids->n + STALE_RANGES_MAX - 1) / STALE_RANGES_MAX;
 
-	for (unsigned i = 0; i < ids->n; i++)
-		if (!ids_add(&session->stale, session, ranges[i].first, ranges[i].last, &cells))
-			raise(session, ranges[i].last + 1);
+	for (unsigned i = 0, next; i < ids->n; i = next) {
+		uint64_t last;
+
+		next = ids->n - i < n_each ? ids->n : i + n_each;
+		last = ranges[next - 1].last;
+		if (!ids_add(&session->stale, session, ranges[i].first, last, &cells))
+			raise(session, last + 1);
+	}
 	persist_commit(&session->service->persist);
 }
 

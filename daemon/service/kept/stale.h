@@ -8,7 +8,11 @@
 
 struct results_cell;
 
-/* Adds these; where there is no room, all ids up to the last of them count. Commits. */
+/* Ranges that are added at once. Each has a cell, which the loop writes: 4,096 of them took 3 ms of one turn. */
+enum { STALE_RANGES_MAX = 256 };
+
+/* Adds the ranges of `ids`, which has one at least. Of more than STALE_RANGES_MAX neighbours become one range,
+ * with the ids between them. Where there is no room, all ids up to them count as stale. Commits. */
 void stale_add(struct session *session, const struct ids *ids);
 bool stale_has(const struct session *session, uint64_t id);
 /* The client has the answers of all requests with lower ids. Commits nothing. */

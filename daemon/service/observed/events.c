@@ -185,41 +185,49 @@ static void set_actor(struct event *event, const struct session *actor)
 	event->session = actor ? actor->id : 0;
 }
 
-/* As who does not see the tensor is told of it, its owner, and who else sees it, to whom its name is another. */
-enum { AS_STRANGER, AS_OWNER, AS_OTHER, N_VIEWS };
+/* What a subscriber learns of a tensor. To the owner's uid and to others that may use it, its name is another.
+ * Sessions of the owner's uid learn of an unnamed tensor of another of them only that it is there. */
+enum view { VIEW_NONE, VIEW_SIZE, VIEW_OWNER, VIEW_OTHER, N_VIEWS };
 
-static struct events_shared *share_of_tensor(struct events *events, const struct event *common, unsigned as,
+static enum view view_of(const struct session *session, const struct tensor *tensor)
+{
+	bool is_owner = session->uid == record_of(tensor)->uid;
+
+	if (!access_sees(session, tensor))
+		return is_owner ? VIEW_SIZE : VIEW_NONE;
+	return is_owner ? VIEW_OWNER : VIEW_OTHER;
+}
+
+static struct events_shared *share_of_tensor(struct events *events, const struct event *common, enum view view,
 					     const struct session *to, const struct tensor *tensor,
 					     const struct session *actor)
 {
 	struct event event = *common;
 
-	if (as != AS_STRANGER) {
+	if (view == VIEW_SIZE) {
+		event.message[0] = 0;
+	} else {
 		event.handle = tensor->handle;
 		set_actor(&event, actor);
 		access_name(to, tensor, event.name, sizeof(event.name));
-	} else {
-		event.message[0] = 0;
 	}
 	return share(events, &event);
 }
 
-/* To each what it may know: `common` is that, but for the members that tell who did it to which tensor. */
+/* All events of tensors are filtered here. `common`: without the members that depend on the subscriber. */
 static void emit_of_tensor(struct events *events, const struct event *common, const struct tensor *tensor,
 			   const struct session *actor)
 {
-	struct events_shared *views[N_VIEWS] = {NULL};
+	struct events_shared *shared[N_VIEWS] = {NULL};
 
 	for (struct events_subscriber *to = events->subscribers; to; to = to->next) {
-		unsigned as = !access_sees(to->session, tensor) ? AS_STRANGER
-			      : to->session->uid == common->uid ? AS_OWNER
-								: AS_OTHER;
+		enum view view = wants(to, common->kind) ? view_of(to->session, tensor) : VIEW_NONE;
 
-		if (!wants(to, common->kind))
+		if (view == VIEW_NONE)
 			continue;
-		if (!views[as])
-			views[as] = share_of_tensor(events, common, as, to->session, tensor, actor);
-		put(events, to, views[as]);
+		if (!shared[view])
+			shared[view] = share_of_tensor(events, common, view, to->session, tensor, actor);
+		put(events, to, shared[view]);
 	}
 }
 
@@ -231,7 +239,7 @@ void events_tensor(struct service *service, enum events_kind kind, const struct 
 	if (!service->events.subscribers)
 		return;
 	common.uid = record_of(tensor)->uid;
-	common.bytes = (uint64_t)(bytes < 0 ? tensor->place.bytes_per_npu : bytes);
+	common.bytes = (uint64_t)(bytes < 0 ? tensor_bytes_per_npu(tensor) : bytes);
 	emit_of_tensor(&service->events, &common, tensor, actor);
 }
 
@@ -243,31 +251,29 @@ void events_renamed(struct service *service, const struct tensor *tensor, const 
 	if (!service->events.subscribers)
 		return;
 	common.uid = record_of(tensor)->uid;
-	common.bytes = (uint64_t)tensor->place.bytes_per_npu;
+	common.bytes = (uint64_t)tensor_bytes_per_npu(tensor);
 	snprintf(common.message, sizeof(common.message), "%s", before);
 	emit_of_tensor(&service->events, &common, tensor, actor);
 }
 
-/* Of sessions, a subscriber knows those of its uid. */
+/* Of sessions, a subscriber knows those of its uid: whether a request is refused can depend on another uid's data.
+ */
 static bool knows(const struct events_subscriber *to, const struct session *session)
 {
 	return to->session->uid == session->uid || session_is_admin(to->session);
 }
 
-static void emit_of_session(const struct session *session, const struct event *known)
+static void emit_of_session(const struct session *session, const struct event *event)
 {
 	struct events *events = &session->service->events;
-	const struct event unknown = {.kind = known->kind, .uid = known->uid};
-	struct events_shared *views[2] = {NULL};
+	struct events_shared *shared = NULL;
 
 	for (struct events_subscriber *to = events->subscribers; to; to = to->next) {
-		bool as = knows(to, session);
-
-		if (!wants(to, known->kind))
+		if (!wants(to, event->kind) || !knows(to, session))
 			continue;
-		if (!views[as])
-			views[as] = share(events, as ? known : &unknown);
-		put(events, to, views[as]);
+		if (!shared)
+			shared = share(events, event);
+		put(events, to, shared);
 	}
 }
 

@@ -1,8 +1,10 @@
 /* What happened, for those who want to know: one place that each kind goes through, and a bounded ring per
  * subscriber of events that they share.
  *
- * A subscriber hears of what it may use; of anything else kind, uid and bytes. One that does not keep up loses the
- * oldest, and is told how many with the next. Where nobody subscribes an event costs a comparison. */
+ * A subscriber gets the events of tensors that it may use and of its uid's sessions and refusals. Of an unnamed
+ * tensor of another session of its uid it gets kind, uid and bytes, of other tensors and other uids' sessions
+ * nothing. A subscriber that does not keep up loses the oldest events, and the next one has their number. Without
+ * subscribers an event costs a comparison. */
 #ifndef SERVICE_EVENTS_H
 #define SERVICE_EVENTS_H
 

@@ -23,41 +23,61 @@ static int check_range(const struct session *session, int64_t npu, int64_t offse
 	return 0;
 }
 
-struct look {
-	const struct session *session;
-	const struct tensor *hidden;
-};
-
-static bool is_seen(void *ctx, struct tensor *tensor)
+int inspect_dump_begin(struct inspect_dump *dump, const struct session *session, int64_t npu, int64_t offset,
+		       int64_t bytes, struct npumem_error *error)
 {
-	struct look *look = ctx;
-
-	/* In one that is being placed there is nothing yet. */
-	if (!record_of(tensor) || access_sees(look->session, tensor))
-		return true;
-	look->hidden = tensor;
-	return false;
+	*dump = (struct inspect_dump){
+		.session = session, .npu = npu, .offset = offset, .bytes = bytes, .done_bytes = 0};
+	return check_range(session, npu, offset, bytes, error);
 }
 
-int inspect_dump_check(const struct session *session, int64_t npu, int64_t offset, int64_t bytes,
-		       struct npumem_error *error)
+static int refuse_hidden(const struct inspect_dump *dump, const struct tensor *hidden, struct npumem_error *error)
 {
-	struct look look = {.session = session};
 	char name[ERROR_CONTEXT_NAME_BYTES];
-	int status = check_range(session, npu, offset, bytes, error);
+	int status;
 
-	if (status || session_is_admin(session))
-		return status;
-	/* A footprint takes its offsets on every NPU, whatever lies there. Views have no bytes of their own:
-	 * others' over what one may read hide nothing, and one that was granted does not open what lies around it
-	 * in its base. */
-	if (device_each_at(session->service->device, offset, bytes, is_seen, &look))
-		return 0;
-	access_name(session, look.hidden, name, sizeof(name));
+	access_name(dump->session, hidden, name, sizeof(name));
 	status = npumem_error_set(error, NPUMEM_PERMISSION_DENIED,
 				  "offsets %" PRId64 " to %" PRId64 " of NPU %" PRId64
 				  " hold bytes of %s, which uid %" PRIu32 " may not read",
-				  offset, offset + bytes - 1, npu, name, session->uid);
+				  dump->offset, dump->offset + dump->bytes - 1, dump->npu, name,
+				  dump->session->uid);
 	npumem_error_text(error, "tensor", name);
 	return status;
+}
+
+struct part {
+	const struct inspect_dump *dump;
+	int (*found)(void *ctx, struct tensor *tensor);
+	void *ctx;
+	struct npumem_error *error;
+	int status;
+};
+
+static bool check_one(void *ctx, struct tensor *tensor)
+{
+	struct part *part = ctx;
+
+	/* In one that is being placed there is nothing yet. */
+	if (!record_of(tensor))
+		return true;
+	if (!session_is_admin(part->dump->session) && !access_sees(part->dump->session, tensor))
+		part->status = refuse_hidden(part->dump, tensor, part->error);
+	else if (part->found)
+		part->status = part->found(part->ctx, tensor);
+	return !part->status;
+}
+
+int inspect_dump_part(const struct inspect_dump *dump, int (*found)(void *ctx, struct tensor *tensor), void *ctx,
+		      int64_t *part_bytes, struct npumem_error *error)
+{
+	struct part part = {.dump = dump, .found = found, .ctx = ctx, .error = error};
+
+	/* A footprint takes its offsets on every NPU, whatever lies there. Views have no bytes of their own:
+	 * others' over what one may read hide nothing, and one that was granted does not open what lies around it
+	 * in its base. */
+	*part_bytes = dump->bytes - dump->done_bytes;
+	device_each_at(dump->session->service->device, dump->offset + dump->done_bytes, part_bytes, check_one,
+		       &part);
+	return part.status;
 }

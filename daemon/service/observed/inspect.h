@@ -6,9 +6,23 @@
 
 enum { INSPECT_DUMP_BYTES_MAX = 1 << 20 };
 
-/* Whether the session may read [offset, offset + bytes) of one NPU: 0; INVALID outside of the device or above
- * INSPECT_DUMP_BYTES_MAX; PERMISSION_DENIED where a footprint there is not for its eyes. */
-int inspect_dump_check(const struct session *session, int64_t npu, int64_t offset, int64_t bytes,
-		       struct npumem_error *error);
+/* A dump of [offset, offset + bytes) of one NPU, in parts, between which tensors may come and go: the bytes of a
+ * part are read before anything else happens. */
+struct inspect_dump {
+	const struct session *session;
+	int64_t npu, offset, bytes;
+	int64_t done_bytes; /* the caller's: of the parts that were read */
+};
+
+/* 0; INVALID: the range is outside of the device, or has more than INSPECT_DUMP_BYTES_MAX. */
+int inspect_dump_begin(struct inspect_dump *dump, const struct session *session, int64_t npu, int64_t offset,
+		       int64_t bytes, struct npumem_error *error);
+
+/* Whether the session may read the next part: *part_bytes behind done_bytes, which are all that is left unless
+ * footprints of very many tensors lie there (device_each_at). `found` (NULL: nothing) is called with each of the
+ * part's tensors; what it returns above or below 0 ends the check. 0; PERMISSION_DENIED: the session does not see
+ * one of them; or what `found` returned. */
+int inspect_dump_part(const struct inspect_dump *dump, int (*found)(void *ctx, struct tensor *tensor), void *ctx,
+		      int64_t *part_bytes, struct npumem_error *error);
 
 #endif

@@ -11,7 +11,7 @@ unsigned metrics_bucket(uint64_t ns)
 	return bucket < METRICS_BUCKETS ? bucket : METRICS_BUCKETS - 1;
 }
 
-static void count(struct metrics_usage *usage, const struct metrics_event *event)
+static void count_usage(struct metrics_usage *usage, const struct metrics_event *event)
 {
 	usage->requests++;
 	usage->errors += event->status != 0;
@@ -19,42 +19,46 @@ static void count(struct metrics_usage *usage, const struct metrics_event *event
 	usage->bytes_out += event->bytes_out;
 }
 
-void metrics_count(struct metrics *metrics, struct metrics_usage *uid, struct metrics_usage *session,
-		   const struct metrics_event *event)
+static void count_answer(struct metrics_account *account, const struct metrics_event *event)
 {
-	struct metrics_call *call = &metrics->calls[event->call];
+	struct metrics_call *call = &account->calls[event->call];
 
-	assert(event->call < METRICS_CALLS_MAX && event->status >= 0 && event->status < METRICS_STATUSES);
 	call->statuses[event->status]++;
 	call->buckets[metrics_bucket(event->ns)]++;
 	call->total_ns += event->ns;
-	count(&metrics->total, event);
-	count(uid, event);
-	count(session, event);
+	count_usage(&account->usage, event);
 }
 
-void metrics_flight(struct metrics *metrics, struct metrics_usage *uid, struct metrics_usage *session, bool begins)
+void metrics_count(struct metrics *metrics, struct metrics_account *user, struct metrics_usage *session,
+		   const struct metrics_event *event)
+{
+	assert(event->call < METRICS_CALLS_MAX && event->status >= 0 && event->status < METRICS_STATUSES);
+	count_answer(&metrics->all, event);
+	count_answer(user, event);
+	count_usage(session, event);
+}
+
+void metrics_flight(struct metrics *metrics, struct metrics_account *user, struct metrics_usage *session,
+		    bool begins)
 {
 	uint64_t change = begins ? 1 : UINT64_MAX;
 
-	metrics->total.in_flight += change;
-	uid->in_flight += change;
+	metrics->all.usage.in_flight += change;
+	user->usage.in_flight += change;
 	session->in_flight += change;
 }
 
 static uint64_t elements(const struct op *op)
 {
-	int64_t all = npumem_place_elements(&op->tensor->place);
+	int64_t all = tensor_elements(op->tensor);
 
 	if (op->kind != OP_WRITE && op->kind != OP_READ)
 		return (uint64_t)all;
 	return (uint64_t)(op->count < 0 ? all - op->first : op->count);
 }
 
-void metrics_op(struct metrics *metrics, const struct op *op)
+static void count_op(struct metrics_activity *activity, const struct op *op)
 {
-	struct metrics_activity *activity = &metrics->activity;
-
 	activity->saturated += (uint64_t)op->counts.saturated;
 	activity->wrapped += (uint64_t)op->counts.wrapped;
 	activity->macs += (uint64_t)op->counts.macs;
@@ -63,10 +67,16 @@ void metrics_op(struct metrics *metrics, const struct op *op)
 	if (op->kind == OP_RUN)
 		activity->kernels++;
 	else
-		activity->dma_bytes += elements(op) * npumem_dtype_bytes(op->tensor->place.dtype);
+		activity->dma_bytes += elements(op) * npumem_dtype_bytes(tensor_dtype(op->tensor));
 }
 
-void metrics_turn(struct metrics *metrics, uint64_t ns, uint64_t cpu_ns)
+void metrics_op(struct metrics *metrics, struct metrics_account *user, const struct op *op)
+{
+	count_op(&metrics->all.activity, op);
+	count_op(&user->activity, op);
+}
+
+void metrics_turn(struct metrics *metrics, uint64_t ns, uint64_t cpu_ns, uint64_t wait_ns)
 {
 	struct metrics_loop *loop = &metrics->loop;
 
@@ -74,12 +84,14 @@ void metrics_turn(struct metrics *metrics, uint64_t ns, uint64_t cpu_ns)
 	loop->buckets[metrics_bucket(ns)]++;
 	loop->total_ns += ns;
 	if (loop->is_reset)
-		ns = cpu_ns = loop->longest_ns = loop->longest_cpu_ns = 0;
+		ns = cpu_ns = wait_ns = loop->longest_ns = loop->longest_cpu_ns = loop->longest_wait_ns = 0;
 	loop->is_reset = false;
 	if (ns > loop->longest_ns)
 		loop->longest_ns = ns;
 	if (cpu_ns > loop->longest_cpu_ns)
 		loop->longest_cpu_ns = cpu_ns;
+	if (wait_ns > loop->longest_wait_ns)
+		loop->longest_wait_ns = wait_ns;
 }
 
 void metrics_loop_reset(struct metrics *metrics)

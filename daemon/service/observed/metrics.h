@@ -1,6 +1,6 @@
-/* What was asked and done, counted: per call, per session, per uid, and by the device.
- * All counters only rise. A session's own are in the session, a uid's with its limits. Knows calls by number, has
- * no clock. */
+/* What was asked and done, counted: per session, and in two accounts: the user's, and that of all users.
+ * All counters only rise. A session's usage is in the session, a user's account with its limits. Knows calls by
+ * number, has no clock. */
 #ifndef SERVICE_METRICS_H
 #define SERVICE_METRICS_H
 
@@ -9,7 +9,7 @@
 #include "daemon/device/operations/op.h"
 
 enum {
-	METRICS_CALLS_MAX = 64, /* kinds of requests */
+	METRICS_CALLS_MAX = 40, /* kinds of requests: each user has a row for each */
 	METRICS_STATUSES = 16,	/* above every enum npumem_status */
 	METRICS_BUCKETS = 26,	/* below 2^0 us, 2^1, ... 2^24 us (16.8 s), and the rest */
 };
@@ -30,21 +30,28 @@ struct metrics_activity {
 	uint64_t dma_bytes, kernels, macs, saturated, wrapped, destroyed_bytes;
 };
 
+/* Of a user, or of all of them. A client is answered from its user's account, so that it learns nothing of what
+ * others ask and of what their data does: saturated depends on it. */
+struct metrics_account {
+	struct metrics_usage usage;
+	uint64_t sessions; /* ever */
+	struct metrics_call calls[METRICS_CALLS_MAX];
+	struct metrics_activity activity;
+};
+
 /* The turns of the loop: what a request may have to wait for before it is looked at. */
 struct metrics_loop {
 	uint64_t turns;
 	uint64_t buckets[METRICS_BUCKETS];
 	uint64_t total_ns;
-	uint64_t longest_ns, longest_cpu_ns; /* not counters: since metrics_loop_reset; of processor time */
-	bool is_reset;			     /* in this turn */
+	/* Not counters: since metrics_loop_reset; by the clock, of processor time, asleep. */
+	uint64_t longest_ns, longest_cpu_ns, longest_wait_ns;
+	bool is_reset; /* in this turn */
 };
 
 struct metrics {
-	struct metrics_call calls[METRICS_CALLS_MAX];
-	struct metrics_activity activity;
+	struct metrics_account all;
 	struct metrics_loop loop;
-	struct metrics_usage total;
-	uint64_t sessions; /* ever */
 };
 
 /* One answered request. */
@@ -53,17 +60,17 @@ struct metrics_event {
 	int status;
 	uint64_t bytes_in, bytes_out, ns;
 };
-void metrics_count(struct metrics *metrics, struct metrics_usage *uid, struct metrics_usage *session,
+void metrics_count(struct metrics *metrics, struct metrics_account *user, struct metrics_usage *session,
 		   const struct metrics_event *event);
 /* A request that waits or runs, and that no longer does. */
-void metrics_flight(struct metrics *metrics, struct metrics_usage *uid, struct metrics_usage *session,
+void metrics_flight(struct metrics *metrics, struct metrics_account *user, struct metrics_usage *session,
 		    bool begins);
 
 /* What an operation that has finished did. */
-void metrics_op(struct metrics *metrics, const struct op *op);
+void metrics_op(struct metrics *metrics, struct metrics_account *user, const struct op *op);
 
-/* A turn of the loop that is over, by the clock and of the loop's processor. */
-void metrics_turn(struct metrics *metrics, uint64_t ns, uint64_t cpu_ns);
+/* A turn of the loop that is over: by the clock, of the loop's processor, and how long the loop slept in it. */
+void metrics_turn(struct metrics *metrics, uint64_t ns, uint64_t cpu_ns, uint64_t wait_ns);
 /* Forgets the longest ones at the end of this turn, and this one too: what looks at the loop is not what was
  * looked for. */
 void metrics_loop_reset(struct metrics *metrics);

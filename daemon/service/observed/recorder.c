@@ -1,21 +1,82 @@
-/* A queue with a bound. Invariant: numbers have no gap unless `lost` is set, and once it is, nothing is added. */
+/* A queue with a bound. Invariant: numbers have no gap unless `lost` is set, and once it is, nothing is added.
+ * `freeing` is queued exactly while there are dropped entries. */
 #include "daemon/service/observed/recorder.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "daemon/service/segments.h"
 #include "daemon/service/transfer.h"
 
-void recorder_init(struct recorder *recorder, const struct heap *heap)
+/* ---- memory ---- */
+
+/* With what lies behind it. */
+static size_t entry_bytes(const struct recorder_entry *entry)
 {
-	*recorder = (struct recorder){.heap = heap};
+	return sizeof(*entry) + entry->n_handles * sizeof(*entry->handles) + entry->answer_bytes;
+}
+
+static void free_transfers(struct recorder *recorder, struct recorder_transfer *transfers)
+{
+	while (transfers) {
+		struct recorder_transfer *next = transfers->next;
+
+		transfer_free(recorder, transfers);
+		transfers = next;
+	}
+}
+
+/* Without its transfers. */
+static void free_entry(struct recorder *recorder, struct recorder_entry *entry)
+{
+	recorder_release(recorder, entry->request, entry->bytes);
+	recorder_release(recorder, entry, entry_bytes(entry));
+}
+
+/* An entry may have very many transfers: one of them is freed, or the entry if it has none. */
+static void free_dropped(struct recorder *recorder)
+{
+	struct recorder_entry *entry = recorder->dropped;
+	struct recorder_transfer *transfer = entry->transfers;
+
+	if (transfer) {
+		entry->transfers = transfer->next;
+		transfer_free(recorder, transfer);
+	} else {
+		recorder->dropped = entry->next;
+		free_entry(recorder, entry);
+	}
+	if (!recorder->dropped)
+		fair_queue_remove(&recorder->freeing);
+}
+
+static void free_step(struct fair_work *work)
+{
+	struct recorder *recorder = (struct recorder *)((char *)work - offsetof(struct recorder, freeing));
+	size_t before = recorder->bytes;
+
+	for (unsigned i = 0;
+	     recorder->dropped && i < RECORDER_FREED_BLOCKS && before - recorder->bytes < RECORDER_FREED_BYTES;
+	     i++)
+		free_dropped(recorder);
+	if (recorder->dropped)
+		fair_queue_add(recorder->queue, recorder->user, work);
+}
+
+/* The entries of an earlier recording take no room from this one. An allocation frees about as much as it takes.
+ */
+static void make_room(struct recorder *recorder, size_t bytes)
+{
+	while (recorder->dropped && bytes > RECORDER_BYTES_MAX - recorder->bytes)
+		free_dropped(recorder);
 }
 
 void *recorder_alloc(struct recorder *recorder, size_t bytes)
 {
 	void *memory = NULL;
 
+	make_room(recorder, bytes);
 	if (bytes <= RECORDER_BYTES_MAX - recorder->bytes)
 		memory = heap_alloc(recorder->heap, bytes);
 	else
@@ -33,43 +94,27 @@ void recorder_release(struct recorder *recorder, void *memory, size_t bytes)
 	recorder->bytes -= bytes;
 }
 
-static void free_transfers(struct recorder *recorder, struct recorder_transfer *transfers)
+static void drop_entries(struct recorder *recorder)
 {
-	while (transfers) {
-		struct recorder_transfer *next = transfers->next;
-
-		transfer_free(recorder, transfers);
-		transfers = next;
-	}
-}
-
-/* With what lies behind it. */
-static size_t entry_bytes(const struct recorder_entry *entry)
-{
-	return sizeof(*entry) + entry->n_handles * sizeof(*entry->handles) + entry->answer_bytes;
-}
-
-static void pop(struct recorder *recorder)
-{
-	struct recorder_entry *entry = recorder->first;
-
-	recorder->first = entry->next;
 	if (!recorder->first)
-		recorder->last = NULL;
-	free_transfers(recorder, entry->transfers);
-	recorder_release(recorder, entry->request, entry->bytes);
-	recorder_release(recorder, entry, entry_bytes(entry));
+		return;
+	recorder->last->next = recorder->dropped;
+	recorder->dropped = recorder->first;
+	recorder->first = recorder->last = NULL;
+	fair_queue_add(recorder->queue, recorder->user, &recorder->freeing);
 }
 
-static void forget(struct recorder *recorder)
+void recorder_init(struct recorder *recorder, const struct heap *heap, struct fair_queue *queue,
+		   struct fair_user *user)
 {
-	while (recorder->first)
-		pop(recorder);
+	*recorder = (struct recorder){.heap = heap, .queue = queue, .user = user, .freeing.run = free_step};
 }
 
 void recorder_deinit(struct recorder *recorder)
 {
-	forget(recorder);
+	drop_entries(recorder);
+	while (recorder->dropped)
+		free_dropped(recorder);
 }
 
 /* ---- what comes in ---- */
@@ -143,8 +188,12 @@ void recorder_begin(struct recorder *recorder, struct session *session)
 {
 	const struct service *service = session->service;
 
-	forget(recorder);
-	*recorder = (struct recorder){.heap = recorder->heap, .owner = session, .bytes = recorder->bytes};
+	drop_entries(recorder);
+	recorder->owner = session;
+	recorder->era++;
+	recorder->number = 0;
+	recorder->lost = false;
+	recorder->reason[0] = 0;
 	add_recovery(recorder, service);
 	add_waiting(recorder, service);
 	add_segments(recorder, service->sessions);
@@ -161,15 +210,28 @@ int recorder_start(struct recorder *recorder, struct session *session, struct np
 	return status;
 }
 
+void recorder_watch_leaves(struct recorder *recorder, void (*leaves)(void *ctx, const struct tensor *tensor),
+			   void *ctx)
+{
+	recorder->leaves = leaves;
+	recorder->leaves_ctx = ctx;
+}
+
+void recorder_has_all(struct recorder *recorder)
+{
+	recorder_watch_leaves(recorder, NULL, NULL);
+}
+
 void recorder_stop(struct recorder *recorder)
 {
 	recorder->owner = NULL;
+	recorder_has_all(recorder);
 }
 
 void recorder_drop(struct recorder *recorder)
 {
 	recorder_stop(recorder);
-	forget(recorder);
+	drop_entries(recorder);
 }
 
 void recorder_lose(struct recorder *recorder, const char *reason)
@@ -249,6 +311,12 @@ void recorder_session_end(struct recorder *recorder, const struct session *sessi
 	}
 }
 
+void recorder_hand_over(struct recorder *recorder, const struct session *from, const struct session *to)
+{
+	if (recorder->owner == from)
+		recorder->owner = to;
+}
+
 /* ---- what goes out ---- */
 
 bool recorder_peek(const struct recorder *recorder, struct recorder_part *part)
@@ -275,7 +343,10 @@ void recorder_next(struct recorder *recorder)
 
 	recorder_peek(recorder, &part);
 	if (part.is_last) {
-		pop(recorder);
+		recorder->first = entry->next;
+		if (!recorder->first)
+			recorder->last = NULL;
+		free_entry(recorder, entry);
 		return;
 	}
 	entry->taken += part.n;

@@ -5,14 +5,18 @@
 #define SERVICE_RECORDER_H
 
 #include "daemon/device/memory/heap.h"
+#include "daemon/service/fair_queue.h"
 #include <npumem/types.h>
 
 struct recorder_transfer;
 struct segment;
 struct session;
+struct tensor;
 
 #define RECORDER_BYTES_MAX ((size_t)256 << 20)
 enum { RECORDER_REASON_BYTES = 128, RECORDER_PART_BYTES = 256 << 10 };
+/* One step of freeing ends after so many blocks of memory, or after so many bytes. */
+enum { RECORDER_FREED_BLOCKS = 1024, RECORDER_FREED_BYTES = 1 << 20 };
 
 /* What was there when a record began. */
 enum recorder_before {
@@ -46,13 +50,24 @@ struct recorder {
 	const struct heap *heap;
 	const struct session *owner; /* NULL: nothing is recorded */
 	struct recorder_entry *first, *last;
-	size_t bytes; /* of what waits, and of transfers under way */
+	struct recorder_entry *dropped; /* nobody takes these; `freeing` frees them in steps */
+	size_t bytes;			/* of the entries in both lists, and of transfers under way */
 	uint64_t number;
 	bool lost;
 	char reason[RECORDER_REASON_BYTES];
+	/* A record begins with the tensors that are there, which takes turns. Until all of them are in it,
+	 * leaves() is called for each tensor that is freed. NULL: all are. */
+	void (*leaves)(void *ctx, const struct tensor *tensor);
+	void *leaves_ctx;
+	uint16_t era; /* changes when a record begins: what is created later is none of these tensors */
+	struct fair_queue *queue;
+	struct fair_user *user; /* of `freeing`, which is in `queue` while there are dropped entries */
+	struct fair_work freeing;
 };
 
-void recorder_init(struct recorder *recorder, const struct heap *heap);
+/* `queue` and `user` outlive it, and the recorder does not move. */
+void recorder_init(struct recorder *recorder, const struct heap *heap, struct fair_queue *queue,
+		   struct fair_user *user);
 /* No operation is under way. */
 void recorder_deinit(struct recorder *recorder);
 
@@ -68,9 +83,18 @@ int recorder_start(struct recorder *recorder, struct session *session, struct np
  * cannot fail. */
 int recorder_check(const struct recorder *recorder, const struct session *session, struct npumem_error *error);
 void recorder_begin(struct recorder *recorder, struct session *session);
+/* From here on leaves(ctx, tensor) is called, until recorder_has_all or the record's end. */
+void recorder_watch_leaves(struct recorder *recorder, void (*leaves)(void *ctx, const struct tensor *tensor),
+			   void *ctx);
+void recorder_has_all(struct recorder *recorder);
+static inline void recorder_tensor_leaves(const struct recorder *recorder, const struct tensor *tensor)
+{
+	if (recorder->leaves)
+		recorder->leaves(recorder->leaves_ctx, tensor);
+}
 /* Records no more; what waits can still be taken. */
 void recorder_stop(struct recorder *recorder);
-/* The same, and nothing waits. */
+/* The same, and nothing waits. O(1): the memory is freed in steps, later. */
 void recorder_drop(struct recorder *recorder);
 
 /* `entry` needs neither next nor number nor taken. Takes over its transfers, and where `owner` is not NULL its
@@ -81,6 +105,9 @@ void recorder_add(struct recorder *recorder, const struct recorder_entry *entry,
 void recorder_lose(struct recorder *recorder, const char *reason);
 /* A session ends: in the record, and the recording if it is its own. */
 void recorder_session_end(struct recorder *recorder, const struct session *session);
+
+/* The session goes on as `to`: so does its recording. */
+void recorder_hand_over(struct recorder *recorder, const struct session *from, const struct session *to);
 
 /* Host memory that counts as the recorder's. NULL: none, and the record is lost. */
 void *recorder_alloc(struct recorder *recorder, size_t bytes);

@@ -53,11 +53,12 @@ void inside_run(void *inside_op)
 void inside_transfer(struct inside *inside, struct tensor *tensor, enum op_kind kind, void *data, size_t bytes,
 		     struct inside_op *op)
 {
-	*op = (struct inside_op){.inside = inside,
-				 .op = {.kind = kind,
-					.tensor = tensor,
-					.count = -1,
-					.system = {.base = data, .bytes = bytes, .shared = true}}};
+	*op = (struct inside_op){
+		.inside = inside,
+		.op = {.kind = kind,
+		       .tensor = tensor,
+		       .count = -1,
+		       .system = {.base = data, .bytes = bytes, .segment = (struct segment *)data}}};
 }
 
 static struct tensor *place(struct inside *inside, const struct call *call, unsigned i)

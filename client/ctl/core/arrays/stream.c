@@ -203,20 +203,19 @@ int stream_read(struct stream *stream, void *data, size_t n, struct npumem_error
 	return status;
 }
 
-int stream_create(struct stream *stream, const char *path, const struct npumem_place *place, bool dequantize,
-		  struct npumem_error *error)
+int stream_create(struct stream *stream, FILE *file, const char *path, const struct npumem_place *place,
+		  bool dequantize, struct npumem_error *error)
 {
 	struct npumem_error why = {.status = 0};
 	int64_t shape[4];
 	unsigned n_dims = stream_shape(place, shape);
+	int status = 0;
 	init(stream, path, place, dequantize);
+	stream->file = file;
 	if (dequantize && !npumem_dtype_is_fixed(place->dtype))
-		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: only fx8 and fx16 are dequantized", path);
-	stream->file = fopen(path, "wb");
-	if (!stream->file)
-		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
-	int status =
-		npy_write(stream->file, dequantize ? "<f4" : npy_descr(place->dtype), shape, n_dims, "", 0, &why);
+		status = npumem_error_set(&why, NPUMEM_INVALID, "only fx8 and fx16 are dequantized");
+	if (!status)
+		status = npy_write(file, dequantize ? "<f4" : npy_descr(place->dtype), shape, n_dims, "", 0, &why);
 	if (!status)
 		return 0;
 	fclose(stream->file);

@@ -42,9 +42,10 @@ int stream_open_perm(struct stream *stream, const char *path, const struct npume
  * RESOURCE_EXHAUSTED. */
 int stream_read(struct stream *stream, void *data, size_t n, struct npumem_error *error);
 
-/* Makes a file for the place's array, float32 with `dequantize`. As stream_open. */
-int stream_create(struct stream *stream, const char *path, const struct npumem_place *place, bool dequantize,
-		  struct npumem_error *error);
+/* Begins the place's array in an empty file, float32 with `dequantize`; `path` is for messages. As stream_open;
+ * `file` is closed where it fails. */
+int stream_create(struct stream *stream, FILE *file, const char *path, const struct npumem_place *place,
+		  bool dequantize, struct npumem_error *error);
 int stream_write(struct stream *stream, const void *data, size_t n, struct npumem_error *error);
 
 /* Of both; a file that was written is told good only here. 0 or INTERNAL. */

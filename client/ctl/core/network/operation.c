@@ -1,6 +1,7 @@
 /* One operation of a network: a row for each kind, with the keys that it takes and how they are read. Another kind
  * is a row here, an enum value, and a case where it is executed. */
 #include "client/ctl/core/network/load.h"
+#include "client/ctl/core/network/outputs.h"
 
 #include <string.h>
 
@@ -202,6 +203,11 @@ static int read_read(struct load *load, const struct keys *keys, struct network_
 	int status = read_tensor(load, keys, "read", &operation->tensor);
 	if (!status)
 		status = keys_needs(keys, "file", &operation->file);
+	if (!status && outputs_leaves(operation->file))
+		status = npumem_error_set(keys->error, NPUMEM_INVALID,
+					  "%s: \"file\": \"%.100s\" is not below the folder of --out: it must be "
+					  "relative, without \"..\"",
+					  keys->where, operation->file);
 	if (!status)
 		status = keys_bool(keys, "dequantize", &operation->converts);
 	return status ? status : operation_append(load, operation);

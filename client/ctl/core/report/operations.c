@@ -238,6 +238,9 @@ json_t *operations_of(const json_t *entries)
 	struct reading reading = {.rows = json_array(), .handles = json_object(), .names = json_object()};
 	const json_t *request, *answer;
 	size_t i;
+	/* A tensor that was there at the beginning may be named in an entry behind requests that use it. */
+	json_array_foreach(entries, i, reading.entry) if (json_is_true(json_object_get(reading.entry, "before")))
+		learn_all(&reading, json_object_get(reading.entry, "answer"));
 	json_array_foreach(entries, i, reading.entry)
 	{
 		request = json_object_get(reading.entry, "request");
@@ -247,7 +250,8 @@ json_t *operations_of(const json_t *entries)
 				 json_object_get(answer, "submitted"));
 		else if (!*text(reading.entry, "status"))
 			add_row(&reading, request, -1, json_object_get(answer, "done"));
-		learn_all(&reading, answer);
+		if (!json_is_true(json_object_get(reading.entry, "before")))
+			learn_all(&reading, answer);
 	}
 	for (i = 0; i < json_array_size(reading.rows); i++)
 		find_waited_for(&reading, i);

@@ -7,6 +7,7 @@
 #include "daemon/device/fixed/rows/transpose.h"
 #include "daemon/device/kernel_support/elementwise/lut_choice.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 
 /* In the order of axis='s choices. */
 enum { LUT_GROUPS_NONE = 1, LUT_GROUPS_N, LUT_GROUPS_C, LUT_GROUPS_H, LUT_GROUPS_W };
@@ -71,6 +72,15 @@ size_t lut_groups_scratch_bytes(const struct kernel_call *call)
 	init(&groups, call, 1);
 	int64_t width = groups.step < ABREAST ? groups.step : ABREAST;
 	return groups.step == 1 ? 0 : (size_t)(width * groups.size) * groups.bytes;
+}
+
+int64_t lut_groups_steps(const struct kernel_call *call, unsigned passes)
+{
+	enum { GROUP = 400 }; /* what each group is scaled by */
+	struct lut_groups groups;
+	init(&groups, call, passes);
+	double elements = (double)groups.n * (double)groups.size * steps_per_element(call);
+	return steps_whole(elements * passes + (double)groups.n * (GROUP + passes * STEPS_ROW));
 }
 
 void lut_groups_begin(struct lut_groups *groups, const struct kernel_call *call, unsigned passes)

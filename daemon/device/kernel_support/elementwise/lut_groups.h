@@ -13,6 +13,9 @@ int lut_groups_check(const struct kernel_call *call, struct npumem_error *error)
 /* For a call that passed. */
 size_t lut_groups_scratch_bytes(const struct kernel_call *call);
 
+/* By how many passes a kernel goes over a group. */
+int64_t lut_groups_steps(const struct kernel_call *call, unsigned passes);
+
 struct lut_groups {
 	unsigned bytes;	    /* of an element */
 	int64_t size, step; /* elements of a group, and how far apart they lie in the tensor */

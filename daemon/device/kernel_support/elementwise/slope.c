@@ -3,6 +3,7 @@
 
 #include "daemon/device/fixed/rows/rows.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 #include "daemon/device/kernel_support/walk.h"
 
 int slope_check(const struct kernel_call *call, const struct npumem_dims *slope, struct npumem_error *error)
@@ -56,6 +57,15 @@ static void run_piece(const struct walk *walk, const struct kernel_operand *slop
 		row->in1.data = (const uint8_t *)row->in1.data + n * row->to.bytes;
 		row->out = (uint8_t *)row->out + n * row->to.bytes;
 	}
+}
+
+int64_t slope_steps(const struct kernel_call *call)
+{
+	const struct kernel_operand *in = operands_get(call, SLOPE_IN), *slope = operands_get(call, SLOPE_SLOPE);
+	double rows = (double)(in->shape.n * in->shape.c);
+	if (slope->shape.h > 1 || slope->shape.w > 1)
+		rows *= (double)in->shape.h;
+	return steps_whole(steps_elements(in) * steps_per_element(call) + rows * STEPS_ROW);
 }
 
 void slope_run(struct kernel_call *call)

@@ -11,6 +11,7 @@ enum { SLOPE_IN, SLOPE_SLOPE, SLOPE_OUT };
 /* `slope` is the shape that the slope must have. 0 or INVALID. */
 int slope_check(const struct kernel_call *call, const struct npumem_dims *slope, struct npumem_error *error);
 /* The slope has at most one extent above 1, that of `in` along the same dimension. */
+int64_t slope_steps(const struct kernel_call *call);
 void slope_run(struct kernel_call *call);
 
 #endif

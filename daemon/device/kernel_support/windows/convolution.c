@@ -60,6 +60,12 @@ size_t convolution_scratch_bytes(const struct convolution *convolution, const st
 						 : patches_scratch_bytes(convolution, phase);
 }
 
+int64_t convolution_steps(const struct convolution *convolution, const struct phase *phase)
+{
+	return is_for_engine(convolution, phase) ? conv_steps(convolution, phase)
+						 : patches_steps(convolution, phase);
+}
+
 size_t convolution_pack_bytes(const struct convolution *convolution, const struct phase *phase)
 {
 	return is_for_engine(convolution, phase) ? conv_pack_bytes(convolution, phase) : 0;

@@ -103,7 +103,7 @@ int64_t convolve_steps(const struct kernel_call *call, int64_t groups)
 	const struct product product = product_of(call);
 	if (load(&copy, groups, &convolution, &phase))
 		return product_steps(call, &product);
-	return conv_steps(&convolution, &phase);
+	return convolution_steps(&convolution, &phase);
 }
 
 void convolve_run(struct kernel_call *call, int64_t groups)

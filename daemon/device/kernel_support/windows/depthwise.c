@@ -6,6 +6,7 @@
 void depthwise_init(struct depthwise *depthwise, const struct window *window, const struct requantize *to)
 {
 	const struct window_axis *w = &window->w;
+	assert(window->h.kernel <= DEPTHWISE_TAPS_MAX && w->kernel <= DEPTHWISE_TAPS_MAX && to->shift >= 0);
 	depthwise->window = *window;
 	depthwise->to = *to;
 	for (int64_t q = 0; q < DEPTHWISE_QUADS_MAX; q++)

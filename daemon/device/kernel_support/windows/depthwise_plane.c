@@ -2,6 +2,7 @@
  * Weights of 16 bits are taken by their bytes, whose products stay in 32. */
 #include "daemon/device/kernel_support/windows/depthwise_plane.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { ALIGN = 64 };
@@ -27,6 +28,7 @@ static size_t lay_out(struct depthwise_plane *p, const struct kernel_call *call,
 		      unsigned bytes)
 {
 	const struct window_axis *h = &window->h, *w = &window->w;
+	assert(depthwise_plane_fits(window));
 	p->rows = h->before + h->in + h->after;
 	p->width = w->before + w->in + w->after;
 	p->block = kernel_piece(call) / p->width;

@@ -23,8 +23,9 @@ struct depthwise_plane {
 };
 
 bool depthwise_plane_fits(const struct window *window);
+/* The rest is for what fits. */
 size_t depthwise_plane_scratch_bytes(const struct kernel_call *call, const struct window *window, unsigned bytes);
-/* For what fits; window and weighted are not copied. */
+/* window and weighted are not copied. */
 void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *call, const struct window *window,
 			  const struct weighted *weighted);
 /* Makes output channel o from a feature; *pending as kernel_step_rarely. False where the rest is no longer wanted.

@@ -176,6 +176,20 @@ static bool multiply(const struct patches *p, int64_t batch, int64_t group, int6
 	return true;
 }
 
+int64_t patches_steps(const struct convolution *convolution, const struct phase *phase)
+{
+	/* In half a nanosecond: products, of which AVX2 makes 17, and elements of windows. */
+	enum { PRODUCTS = 8, GATHERED = 2 };
+	struct patches p;
+	patches_init(&p, convolution, phase);
+	double outputs = (double)p.n_outputs * (double)p.length;
+	double weights = (double)p.n_quads * (double)dot4_right_rows(&p.dot4) * (double)p.length;
+	double rows = (double)p.n_quads * (double)dot4_right_rows(&p.dot4);
+	double steps = (double)convolution->n * outputs * (rows / PRODUCTS + 1.0 / GATHERED) + weights;
+	steps *= (double)convolution->groups;
+	return steps < (double)INT32_MAX ? (int64_t)steps : INT32_MAX;
+}
+
 bool patches_run(const struct convolution *convolution, const struct phase *phase)
 {
 	struct patches p;

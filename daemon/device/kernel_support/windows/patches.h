@@ -5,8 +5,9 @@
 
 #include "daemon/device/kernel_support/windows/convolution.h"
 
-/* As convolution_scratch_bytes and convolution_run. */
+/* As convolution_scratch_bytes, convolution_steps and convolution_run. For any phase. */
 size_t patches_scratch_bytes(const struct convolution *convolution, const struct phase *phase);
+int64_t patches_steps(const struct convolution *convolution, const struct phase *phase);
 bool patches_run(const struct convolution *convolution, const struct phase *phase);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "daemon/device/kernel_support/elementwise/container.h"
 #include "daemon/device/kernel_support/operands.h"
+#include "daemon/device/kernel_support/steps.h"
 
 static int read_window(const struct kernel_call *call, struct window *window, struct npumem_error *error)
 {
@@ -65,6 +66,29 @@ size_t pool_scratch_bytes(const struct kernel_call *call)
 	if (is_ordinary(call, &window))
 		return (size_t)(w->before + w->in + w->after + w->out + GLOBAL_BLOCK) * sizeof(int32_t);
 	return (size_t)(w->in + w->out) * sizeof(int64_t);
+}
+
+bool pool_is_wide(const struct kernel_call *call)
+{
+	const struct window window = window_of(call);
+	return !is_ordinary(call, &window);
+}
+
+int64_t pool_steps(const struct kernel_call *call, int64_t apart)
+{
+	enum { TAP = 4, ABREAST = 4, FAR = 2 }; /* by itself; that vectors fold in a step; a stride without them */
+	const struct window window = window_of(call);
+	const struct kernel_operand *out = operands_get(call, POOL_OUT);
+	const struct window_axis *h = &window.h, *w = &window.w;
+	double rows = (double)(out->shape.n * out->shape.c) * (double)h->out;
+	double down = (double)(h->kernel < h->in ? h->kernel : h->in) * (double)w->in;
+	double across = (double)w->kernel * (double)w->out;
+	double row = 4 * STEPS_ROW + (double)apart * STEPS_DIVISION + (double)w->out * steps_per_element(call);
+	if (!is_ordinary(call, &window))
+		row += (down + across + (double)w->in) * TAP;
+	else
+		row += down / ABREAST + (w->stride > FAR ? across * FAR : across / ABREAST);
+	return steps_whole(rows * row);
 }
 
 /* Of what a row is folded into: maxima are elements, and so are sums of few bytes in words. */

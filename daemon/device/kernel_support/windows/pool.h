@@ -24,6 +24,11 @@ int pool_check(const struct kernel_call *call, struct npumem_error *error);
 /* For a call that passed. */
 size_t pool_scratch_bytes(const struct kernel_call *call);
 
+/* What it takes to fold all rows, and to make results of them, `apart` of which each row divides by itself. */
+int64_t pool_steps(const struct kernel_call *call, int64_t apart);
+/* Whether results are folded in 64 bits, tap by tap. */
+bool pool_is_wide(const struct kernel_call *call);
+
 struct pool {
 	const struct kernel_call *call;
 	struct window window;

@@ -1,6 +1,8 @@
 /* What convolutions, fully connected layers and matrix products share besides their loops. */
 #include "daemon/device/kernel_support/windows/weighted.h"
 
+#include <assert.h>
+
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/limits.h"
 #include "daemon/device/kernel_support/operands.h"
@@ -74,6 +76,7 @@ void weighted_init(struct weighted *weighted, const struct kernel_call *call, co
 	const struct kernel_operand *out = operands_get(call, roles->out);
 	int64_t frac_bits = data->frac_bits + weights->frac_bits;
 	struct requantize result;
+	assert(n_products <= ACCUMULATOR_PRODUCTS_MAX && (!bias || bias->frac_bits <= frac_bits));
 	requantize_init(&result, out->dtype, frac_bits - out->frac_bits, call->rounding);
 	limits_relu(call, out->frac_bits, &result);
 	*weighted = (struct weighted){

@@ -29,8 +29,8 @@ START_TEST(defaults)
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 2, 1, 1);
 	struct tensor *tensor = rig_place(&rig, &request);
 	ck_assert_int_eq(tensor->reuse, NPUMEM_NEVER);
-	ck_assert_int_eq(tensor->place.start_npu, 0);
-	ck_assert(!tensor->pinned && !tensor->dma_only && !tensor->sealed && !tensor->guest);
+	ck_assert_int_eq(tensor_place(tensor).start_npu, 0);
+	ck_assert(!tensor->pinned && !tensor->dma_only && !tensor->sealed && !tensor_is_guest(tensor));
 	rig_close(&rig);
 }
 END_TEST
@@ -42,15 +42,15 @@ START_TEST(where_it_is_asked_for)
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 4, 1, 100);
 	request.spec.address = 2 * 1024 + 384;
 	struct tensor *tensor = rig_place(&rig, &request);
-	ck_assert_int_eq(tensor->place.address, 2 * 1024 + 384);
-	ck_assert_int_eq(tensor->place.start_npu, 2);
-	ck_assert_int_eq(tensor->place.offset, 384);
+	ck_assert_int_eq(tensor_place(tensor).address, 2 * 1024 + 384);
+	ck_assert_int_eq(tensor_place(tensor).start_npu, 2);
+	ck_assert_int_eq(tensor_place(tensor).offset, 384);
 	ck_assert(tensor->pinned);
 	request.spec.address = NPUMEM_ANY;
 	request.spec.start_npu = 3;
 	tensor = rig_place(&rig, &request);
-	ck_assert_int_eq(tensor->place.address, 3 * 1024 + tensor->place.offset);
-	ck_assert_int_eq(tensor->place.npu, 3);
+	ck_assert_int_eq(tensor_place(tensor).address, 3 * 1024 + tensor_place(tensor).offset);
+	ck_assert_int_eq(tensor_place(tensor).npu, 3);
 	ck_assert(!tensor->pinned);
 	rig_close(&rig);
 }
@@ -176,7 +176,7 @@ START_TEST(freed_memory_is_never_written)
 	request.spec.mode = NPUMEM_MODE_4N;
 	struct tensor *secret = rig_place(&rig, &request), *views[2];
 	ck_assert_int_eq(rig_fill(&rig, secret, 0x5e), 0);
-	struct device_slice slice = {.to = secret->place.shape};
+	struct device_slice slice = {.to = tensor_place(secret).shape};
 	for (unsigned i = 0; i < 2; i++)
 		ck_assert_int_eq(device_view_slice(rig.device, secret, &slice, &views[i], &rig.context), 0);
 	device_release(rig.device, secret, note_gone, &gone);
@@ -213,7 +213,7 @@ START_TEST(sealing)
 	rig_said(&rig, NPUMEM_FAILED_PRECONDITION,
 		 "weights has bytes that were never written: 5 of 12, the first at offset 1 of NPU 1");
 	ck_assert(!tensor->sealed);
-	struct device_slice slice = {.to = tensor->place.shape};
+	struct device_slice slice = {.to = tensor_place(tensor).shape};
 	ck_assert_int_eq(device_view_slice(rig.device, tensor, &slice, &view, &rig.context), 0);
 	npumem_error_clear(&rig.error);
 	ck_assert_int_eq(device_seal(rig.device, view, &rig.context), NPUMEM_INVALID);

@@ -91,11 +91,11 @@ static void step_alloc(struct model *model)
 	struct model_answer expected = model_expect(model, &request, u);
 	int status = rig_try(&model->rig, &request, &tensor);
 	if (status != expected.status ||
-	    (!status && expected.offset >= 0 && tensor->place.offset != expected.offset))
+	    (!status && expected.offset >= 0 && tensor_place(tensor).offset != expected.offset))
 		ck_abort_msg("%ld bytes, reuse %d, at %ld: %d at %ld, not %d at %ld: %s",
 			     (long)place.bytes_per_npu, request.reuse, (long)request.spec.address, status,
-			     (long)(tensor ? tensor->place.offset : -1), expected.status, (long)expected.offset,
-			     model->rig.error.message);
+			     (long)(tensor ? tensor_place(tensor).offset : -1), expected.status,
+			     (long)expected.offset, model->rig.error.message);
 	model->n_full += status == NPUMEM_RESOURCE_EXHAUSTED;
 	model->n_unsafe += status == NPUMEM_FAILED_PRECONDITION;
 	if (status) {
@@ -103,10 +103,10 @@ static void step_alloc(struct model *model)
 		return;
 	}
 	if (expected.offset < 0)
-		ck_assert(bytemap_is_free(&model->map, tensor->place.offset, place.bytes_per_npu));
+		ck_assert(bytemap_is_free(&model->map, tensor_place(tensor).offset, place.bytes_per_npu));
 	model->n_placed++;
-	model->n_over += tensor->guest;
-	u->place = tensor->place;
+	model->n_over += tensor_is_guest(tensor);
+	u->place = tensor_place(tensor);
 	bytemap_add(&model->map, u);
 	model_add(model, tensor, u);
 	if (model_draw(model, 0, 1))
@@ -128,7 +128,7 @@ static void step_alloc_several(struct model *model)
 		return;
 	}
 	for (unsigned i = 0; i < 4; i++) {
-		struct bytemap_tensor *u = bytemap_draw(&model->map, &tensors[i]->place);
+		struct bytemap_tensor *u = bytemap_draw(&model->map, TENSOR_PLACE(tensors[i]));
 		u->dma_only = requests[i].dma_only;
 		u->unchecked = requests[i].reuse == NPUMEM_UNCHECKED;
 		ck_assert(bytemap_is_free(&model->map, u->place.offset, u->place.bytes_per_npu) ||

@@ -12,6 +12,8 @@ struct answers {
 	struct {
 		uint64_t handle;
 		struct tensor tensor;
+		struct tensor_range range; /* of a view */
+		bool is_guest;
 		struct device_state state;
 	} tensors[MODEL_TENSORS_MAX];
 	unsigned n_tensors;
@@ -45,14 +47,15 @@ static inline void ask_all(struct model *model, struct answers *answers)
 	for (struct tensor *t = device_next(device, NULL); t; t = device_next(device, t)) {
 		unsigned n = answers->n_tensors++;
 		answers->tensors[n].handle = t->handle;
-		answers->tensors[n].tensor.place = t->place;
-		answers->tensors[n].tensor.range = t->range;
+		answers->tensors[n].tensor.packed = t->packed;
+		if (t->base)
+			answers->tensors[n].range = tensor_range(t);
 		answers->tensors[n].tensor.is_reshaped = t->is_reshaped;
 		answers->tensors[n].tensor.reuse = t->reuse;
 		answers->tensors[n].tensor.sealed = t->sealed;
 		answers->tensors[n].tensor.dma_only = t->dma_only;
 		answers->tensors[n].tensor.pinned = t->pinned;
-		answers->tensors[n].tensor.guest = t->guest;
+		answers->tensors[n].is_guest = tensor_is_guest(t);
 		answers->tensors[n].tensor.n_meetings = t->n_meetings;
 		device_state(device, t, &answers->tensors[n].state);
 	}

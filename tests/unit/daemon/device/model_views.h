@@ -21,10 +21,11 @@ static inline void add_view(struct model *model, struct tensor *view, struct byt
 {
 	struct bytemap_tensor *t = calloc(1, sizeof(*t));
 	ck_assert_ptr_nonnull(t);
-	ck_assert_int_eq(npumem_place_elements(&view->place), n);
+	ck_assert_int_eq(tensor_elements(view), n);
 	for (int64_t i = 0; i < n && from->base; i++)
 		of[i] = from->of[of[i]];
-	*t = (struct bytemap_tensor){.place = view->place, .base = from->base ? from->base : from, .of = of};
+	*t = (struct bytemap_tensor){
+		.place = tensor_place(view), .base = from->base ? from->base : from, .of = of};
 	t->n_elements = n;
 	t->element_bytes = from->element_bytes;
 	model->n_views++;
@@ -33,7 +34,7 @@ static inline void add_view(struct model *model, struct tensor *view, struct byt
 
 static inline void step_slice(struct model *model, struct tensor *base, struct bytemap_tensor *t)
 {
-	const struct npumem_place p = base->place;
+	const struct npumem_place p = tensor_place(base);
 	struct device_slice s = {.from = {model_draw(model, 0, p.shape.n - 1), model_draw(model, 0, p.shape.c - 1),
 					  model_draw(model, 0, p.shape.h - 1), 0},
 				 .to = p.shape};
@@ -88,7 +89,7 @@ static inline bool strides_exist(const struct model *model, const struct bytemap
 
 static inline void step_reshape(struct model *model, struct tensor *base, struct bytemap_tensor *t)
 {
-	const struct npumem_place p = base->place;
+	const struct npumem_place p = tensor_place(base);
 	int64_t n = npumem_place_elements(&p), inner = p.shape.h * p.shape.w;
 	struct npumem_dims shape = p.shape;
 	if (p.shape.c == 1 && model_draw(model, 0, 1)) {
@@ -182,8 +183,8 @@ static inline void step_compact(struct model *model)
 	model->n_moved += n_moved;
 	for (unsigned i = 0; i < model->n_live; i++) {
 		struct bytemap_tensor *t = model->live[i].t;
-		ck_assert(t->base || t->place.offset == model->live[i].tensor->place.offset);
-		t->place = model->live[i].tensor->place;
+		ck_assert(t->base || t->place.offset == tensor_place(model->live[i].tensor).offset);
+		t->place = tensor_place(model->live[i].tensor);
 		if (!t->base && !model->live[i].tensor->pinned && !meets_another(&model->map, t))
 			ck_assert_int_eq(t->place.offset, lowest(&model->map, t, 0));
 	}

@@ -21,11 +21,14 @@ static inline struct cells cells_of(struct device *device)
 	cells.all = calloc(cells.n + 1, sizeof(*cells.all));
 	ck_assert_ptr_nonnull(cells.all);
 	for (uint32_t i = 0; i < cells.n; i++) {
-		const struct slot *slot = &device->slots[i];
-		cells.all[i].live = slot->live;
-		cells.all[i].stamp = slot->is_unused ? slot->generation : UINT64_C(1) << 32;
-		if (slot->live)
-			device_describe(device, slot->tensor, &cells.all[i].saved);
+		const struct tensor *tensor = slot_at(device, i);
+		bool is_unused = tensor->slot == TENSOR_SLOT_UNUSED;
+		cells.all[i].live = tensor->slot == TENSOR_SLOT_LIVE;
+		cells.all[i].stamp = !is_unused	      ? UINT64_C(1) << 32
+				     : tensor->handle ? device_handle_stamp(tensor->handle)
+						      : 0;
+		if (cells.all[i].live)
+			device_describe(device, tensor, &cells.all[i].saved);
 	}
 	return cells;
 }
@@ -71,7 +74,7 @@ static inline void restart(struct rig *rig, bool scrub)
 	void **owners = calloc(cells.n + 1, sizeof(*owners)), *memory = restart_copy(rig, rig->memory);
 	ck_assert_ptr_nonnull(owners);
 	for (uint32_t i = 0; i < cells.n; i++)
-		owners[i] = cells.all[i].live ? rig->device->slots[i].tensor->owner : NULL;
+		owners[i] = cells.all[i].live ? slot_at(rig->device, i)->owner : NULL;
 	ck_assert_int_eq(device_new(&rig->options, &rig->scarce.heap, memory, &device), 0);
 	npumem_error_clear(&rig->error);
 	int status = cells_restore(&cells, device, owners, &rig->context);

@@ -48,7 +48,7 @@ static inline void rig_open_with(struct rig *rig, int64_t n_npus, int64_t npu_by
 	scarce_init(&rig->scarce);
 	rig->options = options;
 	rig->memory = rig_memory(&options.geometry);
-	rig->context = (struct error_context){&rig->error, rig_name, NULL};
+	rig->context = (struct error_context){.error = &rig->error, .name = rig_name};
 	ck_assert_int_eq(device_new(&options, &rig->scarce.heap, rig->memory, &rig->device), 0);
 }
 
@@ -195,7 +195,7 @@ static inline int rig_op(struct rig *rig)
 
 static inline int64_t rig_bytes(const struct tensor *tensor)
 {
-	return npumem_place_elements(&tensor->place) * npumem_dtype_bytes(tensor->place.dtype);
+	return tensor_elements(tensor) * npumem_dtype_bytes(tensor_place(tensor).dtype);
 }
 
 static inline int rig_write_some(struct rig *rig, struct tensor *tensor, int64_t first, int64_t count,

@@ -90,12 +90,12 @@ static inline void crowd_drained(void *ctx)
 	session_deinit(&peer->session);
 }
 
-static inline int crowd_submit(void *ctx, uint32_t uid, void (*work)(void *arg), void (*done)(void *arg),
+static inline int crowd_submit(void *ctx, struct limits_user *user, void (*work)(void *arg), void (*done)(void *arg),
 			       void *arg)
 {
 	struct crowd *crowd = ctx;
 
-	(void)uid;
+	(void)user;
 	if (crowd->no_threads)
 		return -ENOMEM;
 	ck_assert_uint_lt(crowd->n_tasks, TASKS_MAX);
@@ -140,7 +140,7 @@ static inline void crowd_init(struct crowd *crowd)
 	world_init_as(&crowd->world, &options);
 	crowd->rpc = malloc(sizeof(*crowd->rpc));
 	rpc_init(crowd->rpc, &crowd->world.service, &crowd->world.heap);
-	crowd->rpc->executor = (struct executor){.submit = crowd_submit, .ctx = crowd};
+	crowd->rpc->executor = (struct rpc_executor){.submit = crowd_submit, .ctx = crowd};
 	for (unsigned i = 0; i < PEERS; i++) {
 		struct peer *peer = &crowd->peers[i];
 

@@ -1,6 +1,7 @@
 /* Calls that look at many bytes: elsewhere, while anything may happen to the tensor. */
 #include "daemon/rpc/calls/advance.h"
 
+#include "tests/support/loop_turns.h"
 #include "tests/unit/daemon/rpc/crowd.h"
 
 enum { GAPPED_W = 65536 };
@@ -151,31 +152,24 @@ static void add_pair(struct crowd *crowd, unsigned i)
 	}
 }
 
-static void count_wake(void *ctx)
-{
-	++*(unsigned *)ctx;
-}
-
 START_TEST(what_overlaps_is_counted_a_part_at_a_time)
 {
 	enum { PAIRS = 1200 };
 	struct crowd crowd;
 	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
 	const Npumem__V1__Stat *stat;
-	unsigned turns = 0, n_wakes = 0;
+	unsigned turns = 0;
 	uint64_t id;
 
 	crowd_init(&crowd);
-	crowd.rpc->wake = count_wake;
-	crowd.rpc->ctx = &n_wakes;
+	loop_turns_begin(crowd.rpc);
 	for (unsigned i = 0; i < PAIRS; i++)
 		add_pair(&crowd, i);
 	id = CROWD_SEND(&crowd, 0, stat, STAT, &request);
 	while (crowd_status(&crowd, 0, id) < 0) {
 		uint64_t alloc = crowd_alloc(&crowd, 1, "", SHORT_W);
 
-		ck_assert_uint_eq(n_wakes, turns + 1);
-		rpc_turn(crowd.rpc);
+		ck_assert(loop_turns_one(crowd.rpc));
 		ck_assert_int_eq(crowd_status(&crowd, 1, alloc), 0);
 		turns++;
 	}
@@ -187,6 +181,7 @@ START_TEST(what_overlaps_is_counted_a_part_at_a_time)
 	/* What is counted is not counted again. */
 	id = CROWD_SEND(&crowd, 0, stat, STAT, &request);
 	ck_assert_int_eq(crowd_status(&crowd, 0, id), 0);
+	loop_turns_end(crowd.rpc);
 	crowd_deinit(&crowd);
 }
 END_TEST

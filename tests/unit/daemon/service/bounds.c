@@ -140,13 +140,15 @@ static uint8_t memory[SEGMENT_BYTES];
 static unsigned n_mapped;
 static bool is_broken;
 
-static int take(void *ctx, struct segments_memory *taken, struct npumem_error *error)
+static int take(void *ctx, const struct session *of, uint64_t id, struct segments_memory *taken,
+		struct npumem_error *error)
 {
+	int status = segments_check(of, id, SEGMENT_BYTES, error);
+
 	(void)ctx;
-	(void)error;
-	n_mapped++;
+	n_mapped += !status;
 	*taken = (struct segments_memory){.base = memory, .bytes = SEGMENT_BYTES, .writable = true};
-	return 0;
+	return status;
 }
 
 static void release(void *ctx, const struct segments_memory *taken)
@@ -156,15 +158,21 @@ static void release(void *ctx, const struct segments_memory *taken)
 	n_mapped--;
 }
 
-static bool has_faulted(void *ctx, const uint8_t *base)
+static bool reach(const struct segments_memory *of, void (*access)(void *arg), void *arg)
 {
-	(void)ctx;
-	return is_broken && base == memory;
+	if (!is_broken)
+		access(arg);
+	return !is_broken && of->base == memory;
+}
+
+static void touch(void *arg)
+{
+	++*(unsigned *)arg;
 }
 
 static int share(void)
 {
-	static const struct segments_source source = {.take = take, .release = release, .is_broken = has_faulted};
+	static const struct segments_source source = {.take = take, .release = release, .reach = reach};
 	struct segment *segment;
 
 	npumem_error_clear(&world.error);
@@ -195,10 +203,14 @@ END_TEST
 START_TEST(memory_that_has_faulted_is_not_used)
 {
 	struct segment *segment;
+	unsigned n_touched = 0;
 
 	ck_assert_int_eq(share(), 0);
 	ck_assert_int_eq(segments_find(&session, session.last_segment, &segment, &world.error), 0);
+	ck_assert(segments_reach(&session, segment, touch, &n_touched));
 	is_broken = true;
+	ck_assert(!segments_reach(&session, segment, touch, &n_touched));
+	ck_assert_uint_eq(n_touched, 1);
 	ck_assert_int_eq(segments_find(&session, session.last_segment, &segment, &world.error), NPUMEM_DATA_LOST);
 	is_broken = false;
 }

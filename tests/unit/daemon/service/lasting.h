@@ -159,7 +159,7 @@ static inline struct tensor *lasting_named(struct lasting *kept, const char *nam
 {
 	struct record *record = names_find(&kept->world.service.names, 1001, name);
 
-	return record ? record->tensor : NULL;
+	return record ? record_tensor(record) : NULL;
 }
 
 #define lasting_says(kept, text)                                                                                  \

@@ -3,12 +3,13 @@
 
 #include <check.h>
 
+static const struct npumem_geometry geometry = {.n_npus = 8, .npu_bytes = 8192, .n_banks = 8, .eu_bytes = 128};
 static struct limits_table table;
 static struct npumem_error error;
 
 static void begin(void)
 {
-	limits_init(&table, &heap_libc, 500);
+	limits_init(&table, &heap_libc, &geometry, 500);
 }
 
 static int ask(struct limits_user *user, enum limits_key key, uint64_t more)
@@ -54,31 +55,94 @@ START_TEST(limits_of_ones_own)
 }
 END_TEST
 
+static uint64_t take_all(struct limits_user *user, enum limits_key key)
+{
+	uint64_t n = 0;
+	for (; !ask(user, key, 1); n++)
+		limits_charge(&table, user, key, 1);
+	return n;
+}
+
 START_TEST(limits_leave_sessions_for_newcomers)
 {
-	/* Half of what was left, rounded up. */
-	static const uint64_t shares[] = {50, 25, 13, 6, 3, 2};
-	struct limits_user *users[6];
+	/* Half of what was left, rounded up, while an eighth of all is; then one each, to the last. */
+	static const uint64_t shares[] = {50, 25, 13, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+	enum { N = sizeof(shares) / sizeof(shares[0]) };
+	struct limits_user *users[N], *late;
 	table.all[LIMITS_SESSIONS] = 100;
-	for (unsigned i = 0; i < 6; i++) {
-		uint64_t n = 0;
+	for (unsigned i = 0; i < N; i++) {
 		users[i] = limits_take(&table, 1001 + i);
-		while (!ask(users[i], LIMITS_SESSIONS, 1)) {
-			limits_charge(&table, users[i], LIMITS_SESSIONS, 1);
-			n++;
-		}
-		ck_assert_uint_eq(n, shares[i]);
+		ck_assert_uint_eq(take_all(users[i], LIMITS_SESSIONS), shares[i]);
 	}
+	late = limits_take(&table, 2000);
+	ck_assert_int_eq(ask(late, LIMITS_SESSIONS, 1), NPUMEM_RESOURCE_EXHAUSTED);
 	struct limits_user *root = limits_take(&table, 0), *own = limits_take(&table, 500);
 	ck_assert_int_eq(ask(root, LIMITS_SESSIONS, 1), 0);
 	ck_assert_int_eq(ask(own, LIMITS_SESSIONS, 1), 0);
-	for (unsigned i = 0; i < 6; i++) {
+	for (unsigned i = 0; i < N; i++) {
 		limits_give_back(&table, users[i], LIMITS_SESSIONS, users[i]->now[LIMITS_SESSIONS]);
 		limits_drop(&table, users[i]);
 	}
+	limits_drop(&table, late);
 	limits_drop(&table, root);
 	limits_drop(&table, own);
 	ck_assert_uint_eq(table.now[LIMITS_SESSIONS], 0);
+	limits_deinit(&table);
+}
+END_TEST
+
+/* As many as an eighth of all comes to in 1024ths. */
+START_TEST(limits_leave_bytes_for_newcomers)
+{
+	struct limits_user *hogs[10], *late;
+	unsigned n = 0;
+	table.all[LIMITS_REQUEST_BYTES] = 1 << 20;
+	table.ordinary.most[LIMITS_REQUEST_BYTES] = UINT64_MAX;
+	for (; n < 10; n++) {
+		uint64_t most;
+		hogs[n] = limits_take(&table, 1001 + n);
+		most = limits_most(&table, hogs[n], LIMITS_REQUEST_BYTES);
+		limits_charge(&table, hogs[n], LIMITS_REQUEST_BYTES, most);
+		ck_assert_uint_eq(most, n < 3 ? 1u << (19 - n) : 1024);
+	}
+	late = limits_take(&table, 2000);
+	ck_assert_int_eq(ask(late, LIMITS_REQUEST_BYTES, 1024), 0);
+	ck_assert_int_eq(ask(late, LIMITS_REQUEST_BYTES, 1025), NPUMEM_RESOURCE_EXHAUSTED);
+	while (n-- > 0) {
+		limits_give_back(&table, hogs[n], LIMITS_REQUEST_BYTES, hogs[n]->now[LIMITS_REQUEST_BYTES]);
+		limits_drop(&table, hogs[n]);
+	}
+	limits_drop(&table, late);
+	limits_deinit(&table);
+}
+END_TEST
+
+static uint32_t account(const void *accounts, uint32_t uid)
+{
+	return uid >= *(const uint32_t *)accounts ? 1001 : uid;
+}
+
+START_TEST(limits_of_an_account)
+{
+	static const uint32_t first = 100000;
+	struct limits_user *owner, *other;
+	table.account = account;
+	table.accounts = &first;
+	ck_assert_int_eq(limits_set_own(&table, 100007, LIMITS_TENSORS, 5), 0);
+	owner = limits_take(&table, 1001);
+	other = limits_take(&table, 1002);
+	ck_assert_ptr_eq(limits_take(&table, 100000), owner);
+	ck_assert_ptr_eq(limits_take(&table, 165535), owner);
+	ck_assert_ptr_ne(other, owner);
+	ck_assert_uint_eq(table.n_uids, 2);
+	limits_charge(&table, owner, LIMITS_TENSORS, 4);
+	ck_assert_int_eq(ask(owner, LIMITS_TENSORS, 2), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_ptr_eq(limits_hold(owner), owner);
+	limits_give_back(&table, owner, LIMITS_TENSORS, 4);
+	for (unsigned i = 0; i < 4; i++)
+		limits_drop(&table, owner);
+	limits_drop(&table, other);
+	ck_assert_uint_eq(table.n_uids, 0);
 	limits_deinit(&table);
 }
 END_TEST
@@ -203,6 +267,8 @@ Suite *suite_limits(void)
 	tcase_add_test(tcase, limits_hold_at_their_edge);
 	tcase_add_test(tcase, limits_of_ones_own);
 	tcase_add_test(tcase, limits_leave_sessions_for_newcomers);
+	tcase_add_test(tcase, limits_leave_bytes_for_newcomers);
+	tcase_add_test(tcase, limits_of_an_account);
 	tcase_add_test(tcase, limits_of_all);
 	tcase_add_test(tcase, limits_share_what_has_a_total);
 	tcase_add_test(tcase, limits_that_are_passed_already);

@@ -51,7 +51,7 @@ static void on_ready(struct scheduler_entry *entry)
 
 static struct scheduler_access access(struct tensor *root, bool writes, int64_t from, int64_t to)
 {
-	struct scheduler_access made = {.root = root, .range = tensor_range_whole(&root->place), .writes = writes};
+	struct scheduler_access made = {.root = root, .range = tensor_range_whole(root), .writes = writes};
 
 	made.range.from.w = from;
 	made.range.to.w = to;
@@ -63,35 +63,11 @@ static struct scheduler_access whole(struct tensor *root, bool writes)
 	return access(root, writes, 0, COLUMNS);
 }
 
-static void enter(unsigned i)
-{
-	s.entries[i].ready = on_ready;
-	scheduler_enter(s.scheduler, &s.entries[i], &s.users[i]);
-}
-
-static void claim(unsigned i, struct scheduler_access first)
-{
-	s.accesses[i][0] = first;
-	scheduler_claim(s.scheduler, &s.entries[i], s.accesses[i], 1);
-}
-
-static void claim_both(unsigned i, struct scheduler_access first, struct scheduler_access second)
-{
-	s.accesses[i][0] = first;
-	s.accesses[i][1] = second;
-	scheduler_claim(s.scheduler, &s.entries[i], s.accesses[i], 2);
-}
-
-static void let_go(unsigned i)
-{
-	scheduler_let_go(s.scheduler, &s.entries[i]);
-}
-
 static void add(unsigned i, struct scheduler_access first)
 {
-	enter(i);
-	claim(i, first);
-	let_go(i);
+	s.accesses[i][0] = first;
+	s.entries[i].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[i], &s.users[i], s.accesses[i], 1);
 }
 
 static bool runs(unsigned i)
@@ -110,17 +86,6 @@ static void leave_all(unsigned n)
 		ck_assert_msg(runs(i), "entry %u never starts", i);
 		leave(i);
 	}
-	ck_assert(scheduler_is_idle(s.scheduler));
-}
-
-static void third_waits_for_both(void)
-{
-	ck_assert(runs(1));
-	leave(0);
-	ck_assert(!runs(2));
-	leave(1);
-	ck_assert(runs(2));
-	leave(2);
 	ck_assert(scheduler_is_idle(s.scheduler));
 }
 
@@ -177,80 +142,45 @@ START_TEST(footprints_conflict_across_meetings)
 }
 END_TEST
 
-/* One that has started goes first, also where it came later. */
-START_TEST(a_kernel_waits_for_what_has_started_though_it_came_later)
+/* A guest whose place is still searched for meets its host already, and has no owner yet. */
+START_TEST(a_kernel_beside_a_guest_that_is_being_placed)
 {
-	struct scheduler_access kernel = whole(s.guest, true);
+	struct scheduler_access kernel = whole(s.host, true);
+	void *owner = s.guest->owner;
 
 	kernel.footprint = true;
-	enter(0);
-	add(1, whole(s.host, true));
-	claim(0, kernel);
-	let_go(0);
-	ck_assert(runs(1) && !runs(0));
-	leave(1);
-	leave_all(1);
-}
-END_TEST
-
-/* An early one that claims late is put in front of later ones that are ready, but have not started. */
-START_TEST(who_came_later_waits_for_what_is_put_in_front)
-{
-	add(0, whole(s.guest, true));
-	enter(1);
-	enter(2);
-	claim_both(2, whole(s.guest, true), whole(s.other, true));
-	let_go(2);
-	ck_assert(!runs(2));
-	claim(1, whole(s.other, true));
-	let_go(1);
-	third_waits_for_both();
-}
-END_TEST
-
-/* The same where it kept a place there that is not all that it needs. */
-START_TEST(who_came_later_waits_for_more_than_was_claimed_at_first)
-{
-	add(0, whole(s.guest, true));
-	enter(1);
-	claim(1, access(s.other, true, 0, 10));
-	enter(2);
-	claim_both(2, whole(s.guest, true), access(s.other, true, 50, 60));
-	let_go(2);
-	s.accesses[3][0] = access(s.other, true, 0, 60);
-	scheduler_claim(s.scheduler, &s.entries[1], s.accesses[3], 1);
-	let_go(1);
-	third_waits_for_both();
-}
-END_TEST
-
-/* What an entry kept is not in its own way when it needs more. */
-START_TEST(nobody_waits_for_itself)
-{
-	enter(0);
-	claim(0, access(s.other, false, 0, 10));
-	s.accesses[1][0] = access(s.other, true, 0, 20);
-	scheduler_claim(s.scheduler, &s.entries[0], s.accesses[1], 1);
-	let_go(0);
-	leave_all(1);
-}
-END_TEST
-
-/* In front of those that have not started, whatever stood there. */
-START_TEST(what_is_put_in_late_stands_behind_all_that_run)
-{
-	add(0, access(s.other, true, 0, 10));
-	enter(1);
-	add(2, access(s.other, true, 10, 20));
-	add(3, access(s.other, true, 0, 20));
-	claim(1, access(s.other, true, 10, 20));
-	let_go(1);
-	ck_assert(runs(0) && runs(2) && !runs(3) && !runs(1));
-	leave(2);
-	ck_assert(runs(1) && !runs(3));
+	s.guest->owner = NULL;
+	add(0, kernel);
+	add(1, kernel);
+	ck_assert(runs(0) && !runs(1));
 	leave(0);
+	ck_assert(runs(1));
+	leave(1);
+	ck_assert(scheduler_is_idle(s.scheduler));
+	s.guest->owner = owner;
+}
+END_TEST
+
+/* What must be there, and whose bytes may be anything, waits for a free alone; and a free for it, also where many
+ * read between them. */
+START_TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
+{
+	struct scheduler_access looks = access(s.other, false, 0, 0), frees = whole(s.other, true);
+
+	looks.looks = frees.frees = true;
+	add(0, whole(s.other, true));
+	add(1, looks);
+	ck_assert(runs(0) && runs(1));
+	leave(0);
+	add(0, whole(s.other, false));
+	add(2, frees);
+	leave(0);
+	ck_assert(!runs(2));
+	add(3, looks);
 	ck_assert(!runs(3));
 	leave(1);
+	ck_assert(runs(2) && !runs(3));
+	leave(2);
 	ck_assert(runs(3));
 	leave(3);
 	ck_assert(scheduler_is_idle(s.scheduler));
@@ -270,30 +200,106 @@ START_TEST(nobody_waits_for_a_root_that_goes)
 }
 END_TEST
 
-START_TEST(what_is_held_is_told)
+/* Entry 0 runs; entry 1 is exclusive, and is the first as soon as 0 is over; entry 2 came after it. */
+static void exclusive_beside(bool gives_way, bool is_long)
 {
-	struct scheduler_queue *queue = &record_of(s.other)->queue;
-	struct scheduler_access frees = whole(s.other, true);
-
-	frees.frees = true;
-	enter(0);
-	enter(1);
-	claim(1, frees);
-	enter(2);
-	ck_assert(scheduler_may_go(queue, &s.entries[2]) && scheduler_may_be_used(queue, &s.entries[2]));
-	ck_assert(!scheduler_may_go(queue, &s.entries[0]) && !scheduler_may_be_used(queue, &s.entries[0]));
-	ck_assert(!scheduler_is_used_later(queue, &s.entries[0]));
-	let_go(1);
-	ck_assert(!scheduler_may_go(queue, &s.entries[2]) && !scheduler_may_be_used(queue, &s.entries[2]));
-	claim(2, whole(s.other, false));
-	ck_assert(!scheduler_is_used_later(queue, &s.entries[0]));
-	let_go(2);
-	ck_assert(!runs(2) && scheduler_is_used_later(queue, &s.entries[0]));
-	s.accesses[2][0].survives = true;
-	ck_assert(!scheduler_is_used_later(queue, &s.entries[0]));
+	add(0, whole(s.other, true));
+	s.entries[1].is_exclusive = true;
+	s.entries[1].gives_way = gives_way;
+	s.entries[1].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[1], &s.users[1], NULL, 0);
+	s.entries[2].is_long = is_long;
+	add(2, whole(s.host, true));
 	leave(0);
-	leave(1);
+	ck_assert(runs(2) && !runs(1));
+	add(3, whole(s.other, true));
+}
+
+START_TEST(an_exclusive_one_closes_the_device_once_it_is_first)
+{
+	exclusive_beside(_i % 2, _i / 2);
+	/* One that gives way lets others start beside what is long. */
+	ck_assert_int_eq(runs(3), _i == 3);
+	if (runs(3))
+		leave(3);
 	leave(2);
+	ck_assert(runs(1));
+	add(4, whole(s.host, true));
+	ck_assert(!runs(4));
+	leave(1);
+	ck_assert(runs(4));
+	leave(4);
+	if (_i != 3)
+		leave(3);
+	ck_assert(scheduler_is_idle(s.scheduler));
+}
+END_TEST
+
+/* What is long is over, and what is short still runs: from here on everybody waits. */
+START_TEST(one_that_gives_way_closes_it_beside_what_is_short)
+{
+	exclusive_beside(true, true);
+	leave(2);
+	ck_assert(runs(3) && !runs(1));
+	add(4, whole(s.host, true));
+	ck_assert(!runs(4));
+	leave(3);
+	ck_assert(runs(1));
+	leave(1);
+	ck_assert(runs(4));
+	leave(4);
+	ck_assert_uint_eq(s.scheduler->n_long, 0);
+}
+END_TEST
+
+/* Entry 2 writes what entry 1 is to read, and came after it; it could write already, but for another tensor. */
+START_TEST(what_came_after_a_read_waits_for_it)
+{
+	struct scheduler_access looks = access(s.host, false, 0, 0);
+	struct tensor_range range = tensor_range_whole(s.host);
+
+	looks.looks = true;
+	add(0, whole(s.other, true));
+	add(1, looks);
+	s.accesses[2][0] = whole(s.host, true);
+	s.accesses[2][1] = whole(s.other, true);
+	s.entries[2].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[2], &s.users[2], s.accesses[2], 2);
+	ck_assert(runs(1) && !runs(2));
+	ck_assert(scheduler_read_too(s.scheduler, &s.entries[1], &range));
+	leave(0);
+	ck_assert(!runs(2));
+	leave(1);
+	ck_assert(runs(2));
+	leave(2);
+	ck_assert(scheduler_is_idle(s.scheduler));
+}
+END_TEST
+
+/* Entry 3 only looked, and is to read what entry 2 writes. Entry 2 is behind entry 1, its user's, which is exclusive
+ * and can begin as soon as entry 3 waits. */
+START_TEST(one_that_waits_again_passes_the_device_on)
+{
+	struct scheduler_access looks = access(s.host, false, 0, 0);
+	struct tensor_range range = tensor_range_whole(s.host);
+
+	looks.looks = true;
+	add(0, whole(s.other, true));
+	s.entries[1].is_exclusive = true;
+	s.entries[1].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[1], &s.users[1], NULL, 0);
+	s.accesses[2][0] = whole(s.host, true);
+	s.entries[2].ready = on_ready;
+	scheduler_enter(s.scheduler, &s.entries[2], &s.users[1], s.accesses[2], 1);
+	add(3, looks);
+	ck_assert(runs(0) && !runs(1) && !runs(2) && runs(3));
+	leave(0);
+	ck_assert(!runs(1));
+	ck_assert(!scheduler_read_too(s.scheduler, &s.entries[3], &range));
+	for (unsigned i = 1; i < 4; i++) {
+		ck_assert_msg(runs(i), "entry %u never starts", i);
+		leave(i);
+	}
 	ck_assert(scheduler_is_idle(s.scheduler));
 }
 END_TEST
@@ -305,15 +311,15 @@ Suite *suite_scheduler(void)
 
 	tcase_add_checked_fixture(tests, begin, end);
 	tcase_add_test(tests, channels_apart_do_not_conflict);
+	tcase_add_test(tests, what_came_after_a_read_waits_for_it);
+	tcase_add_test(tests, one_that_waits_again_passes_the_device_on);
 	tcase_add_test(tests, a_conflict_far_ahead_counts);
 	tcase_add_test(tests, footprints_conflict_across_meetings);
-	tcase_add_test(tests, a_kernel_waits_for_what_has_started_though_it_came_later);
-	tcase_add_test(tests, who_came_later_waits_for_what_is_put_in_front);
-	tcase_add_test(tests, who_came_later_waits_for_more_than_was_claimed_at_first);
-	tcase_add_test(tests, nobody_waits_for_itself);
-	tcase_add_test(tests, what_is_put_in_late_stands_behind_all_that_run);
+	tcase_add_test(tests, a_kernel_beside_a_guest_that_is_being_placed);
+	tcase_add_test(tests, what_looks_at_no_bytes_waits_for_a_free_alone);
 	tcase_add_test(tests, nobody_waits_for_a_root_that_goes);
-	tcase_add_test(tests, what_is_held_is_told);
+	tcase_add_loop_test(tests, an_exclusive_one_closes_the_device_once_it_is_first, 0, 4);
+	tcase_add_test(tests, one_that_gives_way_closes_it_beside_what_is_short);
 	suite_add_tcase(suite, tests);
 	return suite;
 }

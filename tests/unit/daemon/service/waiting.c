@@ -4,12 +4,13 @@
 
 #include "tests/unit/daemon/service/world.h"
 
+static const struct npumem_geometry geometry = {.n_npus = 8, .npu_bytes = 8192, .n_banks = 8, .eu_bytes = 128};
 static struct limits_table limits;
 static struct limits_user *users[4]; /* of the uids 1 to 3 */
 
 static void begin(void)
 {
-	limits_init(&limits, &heap_libc, 500);
+	limits_init(&limits, &heap_libc, &geometry, 500);
 	for (uint32_t uid = 1; uid < 4; uid++)
 		users[uid] = limits_take(&limits, uid);
 }
@@ -241,12 +242,8 @@ static int alloc(struct world *world, struct session *session, int64_t w, int64_
 
 	request.spec.address = address;
 	npumem_error_clear(&world->error);
-	struct tensors_alloc alloc = {.session = session,
-				      .requests = &request,
-				      .names = &name,
-				      .n = 1,
-				      .tensors = tensor,
-				      .turn = turn};
+	struct tensors_alloc alloc = {
+		.session = session, .requests = &request, .names = &name, .n = 1, .tensors = tensor, .turn = turn};
 	int64_t steps = INT64_MAX;
 	int status = tensors_alloc_begin(&alloc, &world->error);
 
@@ -270,18 +267,26 @@ START_TEST(what_the_head_waits_for_is_kept)
 	waiting_add(&world.service.waiting, &head, NULL);
 	ck_assert_int_eq(alloc(&world, &one, 2048, NPUMEM_ANY, TENSORS_AT_ONCE, &tensor),
 			 NPUMEM_RESOURCE_EXHAUSTED);
-	ck_assert_ptr_nonnull(strstr(world.error.message, "kept for the 1 allocations"));
+	ck_assert_ptr_nonnull(
+		strstr(world.error.message, "kept for allocations that wait for room, 1 of them of "));
 	ck_assert(tensors_lacked_room(&world.error));
 	world_check(&world);
 	ck_assert_int_eq(world_n_tensors(&world), 3);
 	ck_assert_int_eq(alloc(&world, &one, 512, NPUMEM_ANY, TENSORS_LAST, &tensor), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_int_eq(alloc(&world, &one, 512, NPUMEM_ANY, TENSORS_AT_ONCE, &tensor), 0);
-	ck_assert_int_eq(tensor->place.offset, 4096);
+	ck_assert_int_eq(tensor_place(tensor).offset, 4096);
 	head.from = 4700;
 	head.to = 4800;
+	/* One with an address has its range alone: others are placed elsewhere. */
+	ck_assert_int_eq(alloc(&world, &one, 512, 4608, TENSORS_AT_ONCE, &tensor), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(alloc(&world, &one, 512, 4608, TENSORS_HEAD, &tensor), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(alloc(&world, &one, 512, NPUMEM_ANY, TENSORS_LAST, &tensor), 0);
+	ck_assert_int_eq(tensor_place(tensor).offset, 1024);
+	ck_assert_int_eq(alloc(&world, &one, 1536, NPUMEM_ANY, TENSORS_AT_ONCE, &tensor), 0);
+	ck_assert_int_eq(tensor_place(tensor).offset, 1536);
 	ck_assert_int_eq(alloc(&world, &one, 512, NPUMEM_ANY, TENSORS_AT_ONCE, &tensor),
 			 NPUMEM_RESOURCE_EXHAUSTED);
-	ck_assert_int_eq(alloc(&world, &one, 2048, NPUMEM_ANY, TENSORS_HEAD, &tensor), 0);
+	world_check(&world);
 	waiting_remove(&world.service.waiting, &head);
 	session_deinit(&one);
 	world_deinit(&world);
@@ -329,7 +334,8 @@ static struct waiter asking(const struct session *session, uint64_t bytes)
 	return (struct waiter){.user = session->user, .deadline_ns = WAITING_NEVER, .bytes = bytes};
 }
 
-#define claims(shared, waiter) ck_assert_ptr_eq(waiting_claimant(&(shared)->world.service), waiter)
+/* From one that asks for room now, of neither user. */
+#define claims(shared, waiter) ck_assert_ptr_eq(waiting_claims(&(shared)->world.service, NULL).extent, waiter)
 #define next_is(shared, waiter) ck_assert_ptr_eq(waiting_next(&(shared)->world.service), waiter)
 
 START_TEST(more_than_a_share_yields_in_every_second_window)

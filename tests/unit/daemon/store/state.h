@@ -43,6 +43,7 @@ static void state_set_up(void)
 		.geometry_text = "four NPUs",
 		.memory_bytes = STATE_MEMORY_BYTES,
 		.boot_id = "00000000-0000-0000-0000-000000000001",
+		.log_bytes = 1 << 16,
 		.heap = &heap_libc,
 	};
 }
@@ -69,7 +70,7 @@ static void state_remove(const char *directory)
 	rmdir(directory);
 }
 
-static void state_tear_down(void)
+static inline void state_tear_down(void)
 {
 	store_close(state.store, false);
 	state.store = NULL;
@@ -117,6 +118,13 @@ static inline bool state_tells(const char *words)
 		if (strstr(state.report.lines[i], words))
 			return true;
 	return false;
+}
+
+/* These bytes of local memory were changed. */
+static inline void state_keep(const void *at, size_t bytes)
+{
+	if (store_is_durable(state.store))
+		store_keep(state.store, (uint64_t)((const char *)at - (const char *)store_memory(state.store)), bytes);
 }
 
 static inline void state_put(enum store_table table, uint32_t index, const char *text)

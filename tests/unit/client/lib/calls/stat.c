@@ -40,6 +40,8 @@ static void answer_stat(const struct peer *peer, uint64_t n, const void *ctx)
 	stat.now_ns = 99;
 	activity.macs = 7;
 	loop.longest_ns = 8;
+	loop.longest_cpu_ns = 6;
+	loop.longest_wait_ns = 4;
 	all.requests = 9;
 	stat.activity = &activity;
 	stat.loop = &loop;
@@ -69,6 +71,8 @@ START_TEST(all_rows_are_copied)
 	ck_assert_uint_eq(details->now_ns, 99);
 	ck_assert_uint_eq(details->activity->macs, 7);
 	ck_assert_uint_eq(details->loop->longest_ns, 8);
+	ck_assert_uint_eq(details->loop->longest_cpu_ns, 6);
+	ck_assert_uint_eq(details->loop->longest_wait_ns, 4);
 	ck_assert_uint_eq(details->all->requests, 9);
 	ck_assert(details->n_npus == 2 && details->n_uids == ROWS && details->n_clients == ROWS &&
 		  details->n_calls == ROWS);

@@ -37,7 +37,7 @@ static void sound_close(struct sound *sound)
 /* With a member set to something else for the time of one look. */
 #define WRONG(member, value, text)                                                                                \
 	do {                                                                                                      \
-		__typeof__(member) was = member;                                                                  \
+		__typeof__(1 ? member : member) was = member;                                                     \
 		member = value;                                                                                   \
 		ck_assert_pstr_eq(arena_check(sound.arena), text);                                                \
 		member = was;                                                                                     \
@@ -79,22 +79,27 @@ START_TEST(test_neighbours_and_starts)
 }
 END_TEST
 
-START_TEST(test_lists_of_free_blocks)
+START_TEST(test_heaps_of_free_blocks)
 {
 	uint64_t hole = 2, nobody = 5; /* lines */
 	struct sound sound;
 
 	sound_open(&sound);
-	WRONG(sound.arena->lists[hole], &sound.arena->edge, "a list is empty");
-	WRONG(sound.arena->lists[hole], sound.first, "a block is in a list it does not belong to");
-	WRONG(sound.arena->lists[hole], sound.rest, "a block is in a list it does not belong to");
-	WRONG(sound.hole->link, &sound.rest->next, "a list is broken");
-	WRONG(sound.hole->next, sound.rest, "a block is in a list it does not belong to");
-	WRONG(sound.hole->next, sound.hole, "a list is broken"); /* and has no end */
-	WRONG(sound.arena->lists[nobody], &sound.arena->edge, NULL);
+	WRONG(sound.arena->heaps[hole], &sound.arena->edge, "a heap is empty");
+	WRONG(sound.arena->heaps[hole], sound.first, "a heap is out of order");
+	WRONG(sound.arena->heaps[hole], sound.rest, "a heap is out of order");
+	WRONG(sound.hole->link, &sound.rest->sub[0], "a heap is out of order");
+	WRONG(sound.hole->sub[0], sound.rest, "a heap is out of order");
+	WRONG(sound.hole->sub[1], sound.hole, "a heap is out of order"); /* and has no end */
+	WRONG(sound.arena->heaps[nobody], &sound.arena->edge, NULL);
 	block_bitmap_remove(&sound.arena->sizes, hole, true);
-	ck_assert_pstr_eq(arena_check(sound.arena), "a free block is in no list");
+	ck_assert_pstr_eq(arena_check(sound.arena), "a free block is in no heap");
 	block_bitmap_add(&sound.arena->sizes, hole);
+	sound.hole->sub[0] = sound.rest;
+	sound.rest->link = &sound.hole->sub[0];
+	ck_assert_pstr_eq(arena_check(sound.arena), "a block is in a heap it does not belong to");
+	sound.hole->sub[0] = &sound.arena->edge;
+	sound.rest->link = &sound.arena->heaps[sound.rest->size / LINE_QUANTA];
 	sound_close(&sound);
 }
 END_TEST
@@ -106,7 +111,7 @@ Suite *suite_arena_check(void)
 
 	tcase_add_test(tcase, test_blocks_in_order);
 	tcase_add_test(tcase, test_neighbours_and_starts);
-	tcase_add_test(tcase, test_lists_of_free_blocks);
+	tcase_add_test(tcase, test_heaps_of_free_blocks);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

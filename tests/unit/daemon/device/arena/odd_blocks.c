@@ -1,5 +1,5 @@
-/* Free blocks that are not of whole lines, against a list of them: what fits into which, and rings at their worst.
- */
+/* Free blocks that are not of whole lines, against a list of them: what fits into which, and lists of leaders at
+ * their worst. */
 #include "daemon/device/arena/odd_blocks.h"
 
 #include <check.h>
@@ -10,6 +10,8 @@
 #include "tests/unit/daemon/device/scarce.h"
 
 enum { BLOCKS = 3000, SIZE = 1 << 16 };
+
+static struct block edge = {.offset = UINT32_MAX};
 
 struct field {
 	struct odd_blocks odd;
@@ -57,11 +59,15 @@ static void ask(const struct field *field, uint64_t *random, uint32_t size_max)
 	ck_assert_uint_lt(found->size, best + ODD_LINE);
 }
 
+static void put(struct field *field, unsigned k, uint32_t offset, uint32_t size)
+{
+	field->blocks[k] = (struct block){.offset = offset, .size = size, .sub = {&edge, &edge}};
+	odd_blocks_add(&field->odd, &field->blocks[k]);
+}
+
 static void add(struct field *field, uint32_t offset, uint32_t size)
 {
-	struct block *block = &field->blocks[field->n++];
-	*block = (struct block){.offset = offset, .size = size};
-	odd_blocks_add(&field->odd, block);
+	put(field, field->n++, offset, size);
 }
 
 /* The last takes its place, and so goes out and in again. */
@@ -72,8 +78,7 @@ static void remove_at(struct field *field, unsigned k)
 	if (k == field->n)
 		return;
 	odd_blocks_remove(&field->odd, last);
-	field->blocks[k] = (struct block){.offset = last->offset, .size = last->size};
-	odd_blocks_add(&field->odd, &field->blocks[k]);
+	put(field, k, last->offset, last->size);
 }
 
 static const uint32_t size_maxima[] = {3, 40, 1023, 1100, 5000, SIZE};
@@ -105,8 +110,8 @@ START_TEST(against_a_list)
 }
 END_TEST
 
-/* As many leaders as a ring can have, each with a pile. */
-START_TEST(the_largest_ring)
+/* As many leaders as a list can have, each with others alike. */
+START_TEST(the_longest_list)
 {
 	static struct field field;
 	uint64_t random = 9;
@@ -147,7 +152,7 @@ END_TEST
 /* With a member set to something else for the time of one look. */
 #define WRONG(member, value, text)                                                                                \
 	do {                                                                                                      \
-		__typeof__(member) was = member;                                                                  \
+		__typeof__(1 ? member : member) was = member;                                                     \
 		member = value;                                                                                   \
 		ck_assert_pstr_eq(odd_blocks_check(&field.odd), text);                                            \
 		member = was;                                                                                     \
@@ -155,35 +160,38 @@ END_TEST
 
 START_TEST(the_check_can_fail)
 {
-	static const char foreign_to_ring[] = "a block is in a ring it does not belong to";
-	static const char foreign_to_pile[] = "a block is in a pile it does not belong to";
+	static const char foreign[] = "a block is in a heap it does not belong to",
+			  order[] = "a heap is out of order";
+	static const char leaders[] = "leaders are out of order";
 	static struct field field;
-	struct block *leader = field.blocks, *other = field.blocks + 1, *second = field.blocks + 2,
-		     *first = field.blocks + 3;
+	struct block *leader = field.blocks + 3, *other = field.blocks + 1, *second = field.blocks + 2,
+		     *third = field.blocks;
 	memset(&field, 0, sizeof(field));
 	ck_assert_int_eq(odd_blocks_init(&field.odd, &heap_libc, SIZE), 0);
-	add(&field, 1, 40);
+	add(&field, 1 + 2 * ODD_LINE, 40);
 	add(&field, 2, 40);
 	add(&field, 1 + ODD_LINE, 40);
-	add(&field, 1 + 2 * ODD_LINE, 40);
-	add(&field, 0, 2 * ODD_LINE - 1); /* a ring of its own */
-	ck_assert(leader->leads && other->leads && leader->pile == first && first->next == second);
+	add(&field, 1, 40);
+	add(&field, 0, 2 * ODD_LINE - 1); /* of another key */
+	ck_assert(leader->leads && other->leads && leader->next == other && !second->leads && !third->leads);
 	ck_assert_ptr_null(odd_blocks_check(&field.odd));
-	WRONG(other->taken, true, foreign_to_ring);
-	WRONG(other->leads, false, foreign_to_ring);
-	WRONG(other->size, 41, foreign_to_ring);
+	WRONG(other->taken, true, foreign);
+	WRONG(other->leads, false, leaders);
+	WRONG(other->link, &third->next, leaders);
+	WRONG(other->offset, 1, leaders);
+	WRONG(other->size, 41, "a block is in a list it does not belong to");
 	field.blocks[4].size++; /* whole lines */
-	ck_assert_pstr_eq(odd_blocks_check(&field.odd), foreign_to_ring);
+	ck_assert_pstr_eq(odd_blocks_check(&field.odd), "a block is in a list it does not belong to");
 	field.blocks[4].size--;
-	WRONG(other->prev, other, "a ring is broken");
-	WRONG(other->offset, 1, "two piles are alike");
-	WRONG(first->taken, true, foreign_to_pile);
-	WRONG(first->leads, true, foreign_to_pile);
-	WRONG(second->offset, 2, foreign_to_pile);
-	WRONG(second->prev, leader, "a pile is broken");
-	WRONG(field.odd.n, 0, "a ring is broken");
-	WRONG(field.odd.n, 2, "a pile is broken");
-	WRONG(field.odd.n, 6, "an odd block is in no pile");
+	WRONG(second->taken, true, foreign);
+	WRONG(second->leads, true, foreign);
+	WRONG(second->offset, 2 + ODD_LINE, foreign);
+	WRONG(leader->offset, 1 + 4 * ODD_LINE, order);
+	WRONG(second->link, &leader->next, order);
+	WRONG(field.odd.leaders[40], NULL, "a key has no blocks");
+	WRONG(field.odd.n, 0, "a heap has too many blocks");
+	WRONG(field.odd.n, 2, "a heap has too many blocks");
+	WRONG(field.odd.n, 6, "an odd block is in no heap");
 	ck_assert_ptr_null(odd_blocks_check(&field.odd));
 	odd_blocks_deinit(&field.odd, &heap_libc);
 }
@@ -194,7 +202,7 @@ Suite *suite_odd_blocks(void)
 	Suite *suite = suite_create("device/odd_blocks");
 	TCase *tcase = tcase_create("odd_blocks");
 	tcase_add_loop_test(tcase, against_a_list, 0, sizeof(size_maxima) / sizeof(size_maxima[0]));
-	tcase_add_test(tcase, the_largest_ring);
+	tcase_add_test(tcase, the_longest_list);
 	tcase_add_test(tcase, no_memory);
 	tcase_add_test(tcase, the_check_can_fail);
 	suite_add_tcase(suite, tcase);

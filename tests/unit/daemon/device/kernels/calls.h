@@ -115,6 +115,7 @@ static inline void calls_execute(struct calls *c)
 	memset(c->call.scratch, 0xa5, bytes);
 	memset(&c->call.counts, 0xa5, sizeof(c->call.counts));
 	void *pack;
+	ck_assert_int_gt(c->kernel->steps(&c->call), 0);
 	if (c->kernel->check_data)
 		ck_assert_msg(c->kernel->check_data(&c->call, &c->error) == 0, "refused: %s", c->error.message);
 	if (calls_pack(c, &pack))
@@ -234,18 +235,6 @@ static inline void calls_refused(struct calls *c, const char *text)
 	ck_assert_ptr_null(strchr(c->error.message, '\n'));
 }
 
-/* One field of a good call, broken: an operand's (field 'n', 'c', 'h', 'w', 't' for its type, 'f' for frac_bits)
- * or, where `role` is NULL, a parameter's values. `text` is what the refusal says. */
-struct calls_break {
-	const char *role;
-	char field;
-	int64_t value;
-	int param;
-	unsigned n_values;
-	int64_t values[4];
-	const char *text;
-};
-
 static inline struct kernel_operand *calls_operand(struct calls *c, const char *role)
 {
 	unsigned i = 0;
@@ -255,6 +244,7 @@ static inline struct kernel_operand *calls_operand(struct calls *c, const char *
 	return &c->operands[i][0];
 }
 
+/* A field of an operand: 'n', 'c', 'h', 'w', 't' for its type, 'f' for frac_bits. */
 static inline void calls_set(struct kernel_operand *operand, char field, int64_t value)
 {
 	switch (field) {
@@ -276,30 +266,6 @@ static inline void calls_set(struct kernel_operand *operand, char field, int64_t
 	default:
 		operand->frac_bits = value;
 	}
-}
-
-/* Each break by itself is refused; the call is good before and after. */
-static inline void calls_breaks(struct calls *c, const struct calls_break *breaks, size_t n)
-{
-	npumem_error_clear(&c->error);
-	ck_assert_msg(c->kernel->check(&c->call, &c->error) == 0, "refused: %s", c->error.message);
-	for (size_t i = 0; i < n; i++) {
-		const struct calls_break *b = &breaks[i];
-		if (b->role) {
-			struct kernel_operand *operand = calls_operand(c, b->role), good = *operand;
-			calls_set(operand, b->field, b->value);
-			calls_refused(c, b->text);
-			*operand = good;
-		} else {
-			struct npumem_param good = c->call.params.given[b->param];
-			calls_param(c, b->param, b->n_values, b->values[0], b->values[1], b->values[2],
-				    b->values[3]);
-			calls_refused(c, b->text);
-			c->call.params.given[b->param] = good;
-		}
-	}
-	npumem_error_clear(&c->error);
-	ck_assert_int_eq(c->kernel->check(&c->call, &c->error), 0);
 }
 
 /* Every extent and type of every role, the rounding, and every parameter's values at the ends of 64 bits: each
@@ -395,9 +361,8 @@ static inline int64_t calls_get(const struct calls *c, unsigned role, int64_t i)
 	}
 }
 
-static inline void calls_put(struct calls *c, unsigned role, int64_t i, int64_t value)
+static inline void calls_put_in(struct kernel_operand *operand, int64_t i, int64_t value)
 {
-	struct kernel_operand *operand = &c->operands[role][0];
 	switch (npumem_dtype_bytes(operand->dtype)) {
 	case 1:
 		((uint8_t *)operand->data)[i] = (uint8_t)value;
@@ -408,6 +373,11 @@ static inline void calls_put(struct calls *c, unsigned role, int64_t i, int64_t 
 	default:
 		((uint32_t *)operand->data)[i] = (uint32_t)value;
 	}
+}
+
+static inline void calls_put(struct calls *c, unsigned role, int64_t i, int64_t value)
+{
+	calls_put_in(&c->operands[role][0], i, value);
 }
 
 /* Fills a role's (first) operand with samples of its whole container. */

@@ -27,6 +27,16 @@ static struct device_request guest(int64_t start_npu)
 	return request;
 }
 
+/* The next tensor needs memory for the table. */
+static void fill_table(struct stage *stage)
+{
+	struct device *device = stage->rig.device;
+	struct device_slice slice = {.to = tensor_place(stage->out).shape};
+	struct tensor *view;
+	while (device->unused || device->n_slots % TENSORS_PER_CHUNK)
+		ck_assert_int_eq(device_view_slice(device, stage->out, &slice, &view, &stage->rig.context), 0);
+}
+
 static void stage_open(struct stage *stage, unsigned n_gaps)
 {
 	struct rig *rig = &stage->rig;
@@ -49,6 +59,7 @@ static void stage_open(struct stage *stage, unsigned n_gaps)
 	rig_place(rig, &request);
 	for (unsigned i = 0; i < n_gaps; i++)
 		rig_release(rig, gaps[i]);
+	fill_table(stage);
 }
 
 /* Sets aside all block entries that the arena has without host memory; returns how many. */
@@ -96,7 +107,7 @@ static int64_t each_allocation_of(int (*call)(struct stage *stage), int expected
 		fired = scarce_fired(&rig->scarce);
 		scarce_arm(&rig->scarce, -1);
 		rig_sound(rig);
-		/* A hint of a refusal may go without memory, and the refusal stays what it is. */
+		/* Advice in a refusal may be left out without memory, and the refusal stays what it is. */
 		if (fired && status != expected) {
 			ck_assert_msg(status == NPUMEM_RESOURCE_EXHAUSTED || status == -ENOMEM, "%d: %s", status,
 				      rig->error.message);
@@ -206,7 +217,7 @@ static int alloc_without_safe_room(struct stage *stage)
 
 START_TEST(allocation)
 {
-	each_allocation(alloc_into_the_gap, 0, 3);
+	each_allocation(alloc_into_the_gap, 0, 2);
 	each_allocation(alloc_where_it_must_be, 0, 1);
 	each_allocation(alloc_if_safe, 0, 2);
 	each_allocation(alloc_several_guests, 0, 5);
@@ -219,18 +230,17 @@ END_TEST
 
 /* ---- the other calls ---- */
 
-/* More than there are structs of gone tensors to use. */
 static int views(struct stage *stage)
 {
 	struct tensor *view, *tensor = stage->in;
-	struct device_slice slice = {.to = tensor->place.shape};
+	struct device_slice slice = {.to = tensor_place(tensor).shape};
 	for (int i = 0; i < 4; i++) {
 		int status =
 			i % 2 ? device_view_slice(stage->rig.device, tensor, &slice, &view, &stage->rig.context)
-			      : device_view_reshape(stage->rig.device, tensor, &tensor->place.shape, &view,
+			      : device_view_reshape(stage->rig.device, tensor, &TENSOR_PLACE(tensor)->shape, &view,
 						    &stage->rig.context);
-		while (status && tensor->views)
-			device_release(stage->rig.device, tensor->views, NULL, NULL);
+		while (status && tensor_views(tensor))
+			device_release(stage->rig.device, tensor_views(tensor), NULL, NULL);
 		if (status)
 			return status;
 	}

@@ -343,6 +343,7 @@ static void check_case(unsigned i)
 	struct calls c;
 	const char *name = cases[i].name;
 	calls_init(&c, cases[i].number);
+	ck_assert_msg(c.kernel->steps, "%s does not say what it takes", name);
 	cases[i].set_up(&c);
 	struct watch whole = watch_run(&c, 0);
 	ck_assert_msg(whole.progress.done == whole.progress.total, "%s told %lld of %lld", name,

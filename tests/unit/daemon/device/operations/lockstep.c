@@ -325,7 +325,7 @@ START_TEST(no_output_of_a_kernel)
 	stage.out->dma_only = true;
 	ck_assert_int_eq(rig_relu(rig, stage.in, stage.out), NPUMEM_FAILED_PRECONDITION);
 	rig_said(rig, NPUMEM_FAILED_PRECONDITION, "out (role out) is dma_only: no kernel may write it");
-	struct device_slice slice = {.to = stage.out->place.shape};
+	struct device_slice slice = {.to = tensor_place(stage.out).shape};
 	struct tensor *view;
 	ck_assert_int_eq(device_view_slice(rig->device, stage.out, &slice, &view, &rig->context), 0);
 	ck_assert_int_eq(rig_relu(rig, stage.in, view), NPUMEM_FAILED_PRECONDITION);

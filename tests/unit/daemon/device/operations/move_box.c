@@ -155,8 +155,8 @@ static void place_some(struct stage *stage)
 static void view_some(struct stage *stage)
 {
 	for (unsigned i = 0; i < TENSORS; i++) {
-		const struct npumem_dims *shape = &stage->tensors[i]->place.shape;
-		int64_t lanes = stage->tensors[i]->place.lanes;
+		const struct npumem_dims *shape = &TENSOR_PLACE(stage->tensors[i])->shape;
+		int64_t lanes = tensor_place(stage->tensors[i]).lanes;
 		struct device_slice slice;
 		slice.from = (struct npumem_dims){any(stage, 0, (shape->n - 1) / lanes) * lanes,
 						  any(stage, 0, shape->c - 1), any(stage, 0, shape->h - 1), 0};
@@ -210,7 +210,7 @@ static int64_t host_at(const struct npumem_place *place, const struct op *op, in
 
 static void choose_range(struct stage *stage, struct op *op)
 {
-	const struct npumem_place *place = &op->tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(op->tensor);
 	int64_t elements = npumem_place_elements(place);
 	op->count = elements;
 	op->system = (struct op_system){.base = host, .bytes = HOST_BYTES};
@@ -242,7 +242,7 @@ static void fill_host(struct stage *stage)
 
 static void do_write(struct stage *stage, struct op *op)
 {
-	const struct npumem_place *place = &op->tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(op->tensor);
 	choose_range(stage, op);
 	stage->rig.op = *op;
 	ck_assert_int_eq(rig_op(&stage->rig), 0);
@@ -252,7 +252,7 @@ static void do_write(struct stage *stage, struct op *op)
 
 static void do_read(struct stage *stage, struct op *op)
 {
-	const struct npumem_place *place = &op->tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(op->tensor);
 	choose_range(stage, op);
 	memcpy(image, host, sizeof(image));
 	stage->rig.op = *op;
@@ -266,7 +266,7 @@ static void do_read(struct stage *stage, struct op *op)
 
 static void do_fill(struct stage *stage, struct op *op)
 {
-	const struct npumem_place *place = &op->tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(op->tensor);
 	float real = (float)any(stage, 0, 100);
 	int32_t value = (int32_t)real;
 	op->value = value;
@@ -279,11 +279,11 @@ static void do_fill(struct stage *stage, struct op *op)
 /* Another of the tensors, with all its elements. */
 static void do_copy(struct stage *stage, struct op *op)
 {
-	const struct npumem_place *place = &op->tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(op->tensor);
 	op->source = stage->tensors[any(stage, 0, TENSORS - 1)];
 	if (op->tensor->base || op->source == op->tensor)
 		return;
-	const struct npumem_place *from = &op->source->place;
+	const struct npumem_place *from = TENSOR_PLACE(op->source);
 	int64_t elements = npumem_place_elements(place);
 	stage->rig.op = *op;
 	int status = rig_op(&stage->rig);
@@ -295,7 +295,7 @@ static void do_copy(struct stage *stage, struct op *op)
 /* One that is cancelled: each element is as it was, or counts as never written. */
 static void do_torn(struct stage *stage, struct op *op)
 {
-	const struct npumem_place *place = &op->tensor->place;
+	const struct npumem_place *place = TENSOR_PLACE(op->tensor);
 	struct watch watch = {.progress = {.piece = any(stage, 1, 300), .looked = looked}};
 	int64_t elements = npumem_place_elements(place), size = size_of(place), taken = 0;
 	const struct local *local = &stage->rig.device->local;

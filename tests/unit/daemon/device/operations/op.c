@@ -1,5 +1,6 @@
 /* Which operations may run at once: against the bytes that each of them reads and writes, drawn one by one. */
 #include "daemon/device/internal.h"
+#include "daemon/device/tensors/page_cost.h"
 #include "daemon/device/tensors/written.h"
 #include "daemon/device/operations/op.h"
 
@@ -18,7 +19,7 @@ struct bytes {
 static void touch(struct bytes *bytes, const struct bytemap *map, const struct tensor *tensor, bool footprint,
 		  uint8_t what)
 {
-	struct bytemap_tensor *t = bytemap_draw(map, &tensor->place);
+	struct bytemap_tensor *t = bytemap_draw(map, TENSOR_PLACE(tensor));
 	for (int64_t i = 0; i < map->n_npus * t->place.bytes_per_npu; i++)
 		if (footprint || bytemap_is_data(t->kind[i]))
 			bytes->what[bytemap_place_of(map, t, i)] |= what;
@@ -80,7 +81,7 @@ static struct tensor *random_tensor(struct rig *rig, uint64_t *random)
 		request.spec.start_npu = oracle_between(random, 0, rig->options.geometry.n_npus - 1);
 		rig_try(rig, &request, &tensor);
 	}
-	const struct npumem_dims shape = tensor->place.shape;
+	const struct npumem_dims shape = tensor_place(tensor).shape;
 	struct device_slice slice = {{0, oracle_between(random, 0, shape.c - 1), 0, 0}, shape};
 	struct tensor *view = tensor;
 	if (oracle_random(random) % 2)
@@ -371,26 +372,22 @@ START_TEST(costs)
 	struct tensor *weights = rig_place(&rig, &request);
 	struct op op = dma(OP_WRITE, in, NULL);
 	op.count = 17;
-	op.system.shared = true;
+	op.system.segment = (struct segment *)&op;
+	/* A page of bytes and one of bits. */
+	ck_assert_int_gt(op_cost(rig.device, &op), 2 * 2 * 1000);
+	written_note(in);
+	written_note(out);
+	written_note(weights);
 	ck_assert_int_eq(op_cost(rig.device, &op), 17 / 4);
 	/* What is in the message is cheaper, but for finding where it goes. */
-	op.system.shared = false;
+	op.system.segment = NULL;
 	ck_assert_int_le(op_cost(rig.device, &op), 17 / 8 + 1);
 	op.count = 128;
 	ck_assert_int_eq(op_cost(rig.device, &op), 128 / 8 + 2 * 8);
 	op.count = -1;
-	op.system.shared = true;
+	op.system.segment = (struct segment *)&op;
 	/* Four features, found one by one. */
 	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 4 + 4 * 8);
-	/* Both sides have been touched, not the one alone. */
-	op.system.warm = true;
-	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 4 + 4 * 8);
-	in->all_written = true;
-	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 20 + 4 * 8);
-	op.kind = OP_READ;
-	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 20 + 4 * 8);
-	in->all_written = false;
-	op.system.warm = false;
 	op.kind = OP_FILL;
 	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 4 + 4 * 8);
 	struct op_operand operands[3];
@@ -406,6 +403,7 @@ START_TEST(costs)
 	/* The same number of elements in more features is dearer. */
 	request = rig_request(NPUMEM_FX8, 1, 32, 8, 1);
 	op = dma(OP_FILL, rig_place(&rig, &request), NULL);
+	written_note(op.tensor);
 	ck_assert_int_eq(op_cost(rig.device, &op), 256 / 4 + 32 * 8);
 	/* No more than there is, whatever is asked for. */
 	op = dma(OP_READ, in, NULL);
@@ -457,6 +455,48 @@ START_TEST(costs_with_a_pack)
 }
 END_TEST
 
+/* What a client does all day stays short, whatever parameters it was given; windows as wide as half a row are not.
+ */
+START_TEST(costs_of_windows)
+{
+	enum { SHORT = 200000, WIDTH = 20000 };
+	struct rig rig;
+	rig_open(&rig, 4, 1 << 16);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 4, 32, 32);
+	struct tensor *in = rig_place(&rig, &request), *out = rig_place(&rig, &request);
+	struct op_operand operands[3];
+	struct op op = relu(operands, in, out);
+	/* With a page or two of each NPU that nobody has touched yet. */
+	ck_assert_int_lt(op_cost(rig.device, &op), SHORT / 2);
+	request = rig_request(NPUMEM_FX8, 1, 4, 16, 16);
+	struct tensor *half = rig_place(&rig, &request);
+	struct npumem_param params[] = {{.number = NPUMEM_PARAM_KERNEL, .n_values = 2, .values = {2, 2}},
+					{.number = NPUMEM_PARAM_STRIDE, .n_values = 2, .values = {2, 2}}};
+	op = relu(operands, in, half);
+	op.kernel = NPUMEM_KERNEL_MAXPOOL;
+	op.params = params;
+	op.n_params = 2;
+	ck_assert_int_lt(op_cost(rig.device, &op), SHORT / 2);
+	request = rig_request(NPUMEM_FX8, 1, 1, 1, WIDTH);
+	struct tensor *row = rig_place(&rig, &request);
+	request = rig_request(NPUMEM_FX8, 1, 1, 1, WIDTH / 2 + 1);
+	struct tensor *rest = rig_place(&rig, &request);
+	params[0].values[0] = 1;
+	params[0].values[1] = WIDTH / 2;
+	op = relu(operands, row, rest);
+	op.params = params;
+	op.n_params = 1;
+	for (int kernel = 0; kernel < 2; kernel++) {
+		op.kernel = kernel ? NPUMEM_KERNEL_AVEPOOL : NPUMEM_KERNEL_MAXPOOL;
+		ck_assert_int_gt(op_cost(rig.device, &op), 10 * SHORT);
+	}
+	/* Without its parameters it will be refused. */
+	op.n_params = 0;
+	ck_assert_int_lt(op_cost(rig.device, &op), SHORT / 2);
+	rig_close(&rig);
+}
+END_TEST
+
 /* What is read may have to be looked at first. */
 START_TEST(costs_of_looking)
 {
@@ -468,7 +508,7 @@ START_TEST(costs_of_looking)
 	struct tensor *from = rig_place(&rig, &request);
 	request = rig_request(NPUMEM_FX8, 1, 4, 1, 500);
 	struct tensor *to = rig_place(&rig, &request);
-	int64_t look = written_scan_cost(&from->place);
+	int64_t look = written_scan_cost(TENSOR_PLACE(from));
 	ck_assert_int_ge(look, 2000);
 	struct op read = dma(OP_READ, from, NULL), copy = dma(OP_COPY, to, from);
 	struct op_operand operands[2];
@@ -478,9 +518,11 @@ START_TEST(costs_of_looking)
 	for (unsigned i = 0; i < 3; i++) {
 		from->all_written = true;
 		int64_t known = op_cost(rig.device, ops[i]);
-		ck_assert_int_ge(known, op_reach_cost(&from->place, 2000) + (i ? 2000 / 4 : 0));
+		ck_assert_int_ge(known, op_reach_cost(from, 2000) + (i ? 2000 / 4 : 0));
 		from->all_written = false;
-		ck_assert_int_eq(op_cost(rig.device, ops[i]), known + look);
+		int64_t faults = page_cost_read(rig.device, from, 2000);
+		ck_assert_int_gt(faults, 0);
+		ck_assert_int_eq(op_cost(rig.device, ops[i]), known + look + faults);
 		rig.device->local.n_damaged++;
 		ck_assert_int_ge(op_cost(rig.device, ops[i]), known + 2 * look);
 		rig.device->local.n_damaged--;
@@ -490,9 +532,10 @@ START_TEST(costs_of_looking)
 	from->all_written = true;
 	int64_t known = op_cost(rig.device, &read);
 	from->all_written = false;
-	ck_assert_int_eq(op_cost(rig.device, &read), known + look / 4);
+	ck_assert_int_eq(op_cost(rig.device, &read), known + look / 4 + page_cost_read(rig.device, from, 500));
 	struct op fill = dma(OP_FILL, from, NULL);
-	ck_assert_int_eq(op_cost(rig.device, &fill), op_reach_cost(&from->place, 2000));
+	from->all_written = true;
+	ck_assert_int_eq(op_cost(rig.device, &fill), op_reach_cost(from, 2000));
 	rig_close(&rig);
 }
 END_TEST
@@ -677,6 +720,7 @@ Suite *suite_op(void)
 	tcase_add_test(tcase, descriptions);
 	tcase_add_test(tcase, costs);
 	tcase_add_test(tcase, costs_with_a_pack);
+	tcase_add_test(tcase, costs_of_windows);
 	tcase_add_test(tcase, costs_of_looking);
 	tcase_add_test(tcase, asked_before_the_first_byte);
 	tcase_add_test(tcase, not_asked_where_it_is_refused);

@@ -41,15 +41,15 @@ static void lies_as_drawn(struct rig *rig, const struct tensor *tensor, const ui
 {
 	struct bytemap map;
 	static uint8_t lane[8192];
-	int64_t npu = -1, fp = tensor->place.bytes_per_npu;
+	int64_t npu = -1, fp = tensor_place(tensor).bytes_per_npu;
 	bytemap_init(&map, &rig->options.geometry);
-	struct bytemap_tensor *t = bytemap_draw(&map, &tensor->place);
+	struct bytemap_tensor *t = bytemap_draw(&map, TENSOR_PLACE(tensor));
 	for (int64_t i = 0; i < t->n_elements; i++) {
 		if (t->byte[i] / fp != npu) {
 			npu = t->byte[i] / fp;
 			device_peek(rig->device, npu, 0, map.npu_bytes, lane);
 		}
-		if (memcmp(&lane[tensor->place.offset + t->byte[i] % fp], elements + i * t->element_bytes,
+		if (memcmp(&lane[tensor_place(tensor).offset + t->byte[i] % fp], elements + i * t->element_bytes,
 			   (size_t)t->element_bytes))
 			ck_abort_msg("element %ld is not there", (long)i);
 	}

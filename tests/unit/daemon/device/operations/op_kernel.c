@@ -346,13 +346,14 @@ START_TEST(gathered_once)
 		ck_assert_int_eq(bytes[i], 6);
 	/* Another view of the same elements is no other tensor; a view of others is. */
 	struct tensor *view, *host = stage.x, *halves[2];
-	ck_assert_int_eq(device_view_reshape(rig->device, host, &host->place.shape, &view, &rig->context), 0);
+	ck_assert_int_eq(device_view_reshape(rig->device, host, &TENSOR_PLACE(host)->shape, &view, &rig->context),
+			 0);
 	add_pair(&stage, host, view);
 	ck_assert_uint_eq(run_bytes(&stage, own), 3 * 64);
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 3, 2, 2);
 	stage.out = rig_place(rig, &request);
 	for (int i = 0; i < 2; i++) {
-		struct device_slice slice = {.from = {.n = i}, .to = host->place.shape};
+		struct device_slice slice = {.from = {.n = i}, .to = tensor_place(host).shape};
 		slice.to.n = i + 1;
 		ck_assert_int_eq(device_view_slice(rig->device, host, &slice, &halves[i], &rig->context), 0);
 		ck_assert_int_eq(rig_fill(rig, halves[i], 5 + i), 0);

@@ -50,7 +50,8 @@ static int convolved(struct stage *stage, struct tensor *weights)
 	static const char *const roles[] = {"in", "weights", "out"};
 	struct tensor *const tensors[] = {stage->in, weights, stage->out};
 	ck_assert_msg(run(stage, NPUMEM_KERNEL_CONV2D, tensors, roles) == 0, "%s", stage->rig.error.message);
-	const int8_t *out = (const int8_t *)local_at(&stage->rig.device->local, 0, stage->out->place.offset);
+	const int8_t *out =
+		(const int8_t *)local_at(&stage->rig.device->local, 0, tensor_place(stage->out).offset);
 	return out[0];
 }
 
@@ -62,7 +63,7 @@ static uint64_t kept(const struct stage *stage)
 /* Of all weights, without an operation. */
 static void tamper(struct stage *stage, const struct tensor *weights, int8_t value)
 {
-	const struct npumem_place *place = &weights->place;
+	const struct npumem_place *place = TENSOR_PLACE(weights);
 	for (int64_t npu = 0; npu < 4; npu++)
 		memset(local_at(&stage->rig.device->local, npu, place->offset), value,
 		       (size_t)place->bytes_per_npu);
@@ -115,10 +116,10 @@ START_TEST(after_a_free)
 	struct stage stage;
 	stage_open(&stage, 1 << 20);
 	ck_assert_int_eq(convolved(&stage, stage.weights), 24);
-	int64_t offset = stage.weights->place.offset;
+	int64_t offset = tensor_place(stage.weights).offset;
 	rig_release(&stage.rig, stage.weights);
 	struct tensor *again = fx8(&stage.rig, CHANNELS, CHANNELS, 1, 1);
-	ck_assert_int_eq(again->place.offset, offset);
+	ck_assert_int_eq(tensor_place(again).offset, offset);
 	ck_assert_int_eq(rig_fill(&stage.rig, again, 1), 0);
 	ck_assert_int_eq(convolved(&stage, again), 8);
 	rig_close(&stage.rig);

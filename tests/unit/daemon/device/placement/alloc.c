@@ -51,7 +51,7 @@ START_TEST(as_in_one)
 					 status);
 			ck_assert_str_eq(one.error.message, two.error.message);
 			for (unsigned k = 0; k < n && !status; k++, n_placed++) {
-				ck_assert_int_eq(first[k]->place.address, second[k]->place.address);
+				ck_assert_int_eq(tensor_place(first[k]).address, tensor_place(second[k]).address);
 				ck_assert(!second[k]->placing);
 			}
 			rig_sound(&two);
@@ -114,7 +114,7 @@ START_TEST(others_come_and_go)
 		stage_open(&stage);
 		device_alloc_begin(&alloc, rig->device, &stage.request, 1, &tensor);
 		step_until_entered(&stage, &alloc);
-		ck_assert_int_eq(alloc.tensor->place.offset, 0);
+		ck_assert_int_eq(tensor_place(alloc.tensor).offset, 0);
 		if (what == 0) {
 			/* The host that it is being checked against, whose slot and place another one takes. */
 			rig_release(rig, stage.hosts[0]);
@@ -128,13 +128,13 @@ START_TEST(others_come_and_go)
 		} else if (what == 2) {
 			/* One that is searched for finds the next place. */
 			other = rig_place(rig, &stage.request);
-			ck_assert_int_eq(other->place.offset, 1 << 12);
+			ck_assert_int_eq(tensor_place(other).offset, 1 << 12);
 		} else {
 			device_compact(rig->device, false, NULL, NULL);
 		}
 		rig_sound(rig);
 		ck_assert_int_eq(finish(&stage, &alloc), 0);
-		ck_assert_int_eq(tensor->place.offset, 0);
+		ck_assert_int_eq(tensor_place(tensor).offset, 0);
 		struct device_state state;
 		device_state_lending(tensor, &state);
 		ck_assert_int_eq(state.borrows, what != 0);
@@ -163,7 +163,7 @@ START_TEST(a_place_that_is_taken_meanwhile)
 		if (!entered)
 			rig_place(&stage.rig, &taking);
 		ck_assert_int_eq(finish(&stage, &alloc), 0);
-		ck_assert_int_eq(tensor->place.offset, entered ? 0 : 1 << 12);
+		ck_assert_int_eq(tensor_place(tensor).offset, entered ? 0 : 1 << 12);
 		rig_close(&stage.rig);
 		ck_assert(!entered || n > 10);
 	}
@@ -221,9 +221,9 @@ START_TEST(compaction_lets_them_lie)
 	rig_release(rig, low);
 	device_compact(rig->device, false, NULL, NULL);
 	ck_assert_int_eq(finish(&stage, &alloc), 0);
-	ck_assert_int_eq(tensors[0]->place.offset, 2 * 4096 + 128);
+	ck_assert_int_eq(tensor_place(tensors[0]).offset, 2 * 4096 + 128);
 	device_compact(rig->device, false, NULL, NULL);
-	ck_assert_int_eq(tensors[0]->place.offset, 2 * 4096);
+	ck_assert_int_eq(tensor_place(tensors[0]).offset, 2 * 4096);
 	rig_close(rig);
 }
 END_TEST

@@ -1,6 +1,8 @@
 /* Compaction: who moves where, and that nobody notices. The model's traces compact, too; here are the cases by
  * hand. */
 #include "daemon/device/internal.h"
+#include <limits.h>
+
 #include "tests/unit/daemon/device/rig.h"
 
 struct moves {
@@ -45,11 +47,11 @@ START_TEST(nobody_notices)
 	struct device_slice slice = {{0, 1, 0, 100}, {1, 2, 1, 120}};
 	ck_assert_int_eq(device_view_slice(rig.device, a, &slice, &view, &rig.context), 0);
 	uint64_t handle = a->handle;
-	int64_t a_from = a->place.offset, b_from = b->place.offset;
+	int64_t a_from = tensor_place(a).offset, b_from = tensor_place(b).offset;
 	rig_release(&rig, first);
 	rig_release(&rig, second);
 	struct moves dry = compact(&rig, true);
-	ck_assert_int_eq(a->place.offset, a_from);
+	ck_assert_int_eq(tensor_place(a).offset, a_from);
 	struct moves wet = compact(&rig, false);
 	ck_assert_uint_eq(wet.n, 2);
 	ck_assert_int_eq(memcmp(&dry, &wet, sizeof(wet)), 0);
@@ -61,11 +63,11 @@ START_TEST(nobody_notices)
 	ck_assert_int_eq(wet.list[1].from_offset, b_from);
 	ck_assert_int_eq(wet.list[1].to_offset, 128);
 	ck_assert_ptr_eq(device_find(rig.device, handle), a);
-	ck_assert_int_eq(a->place.address, 0);
+	ck_assert_int_eq(tensor_place(a).address, 0);
 	ck_assert(a->sealed);
 	ck_assert_int_eq(rig_read(&rig, a, bytes), 0);
 	ck_assert_int_eq(memcmp(bytes, ramp, 256), 0);
-	ck_assert_int_eq(view->place.offset, 100);
+	ck_assert_int_eq(tensor_place(view).offset, 100);
 	ck_assert_int_eq(rig_read(&rig, view, bytes), 0);
 	ck_assert_int_eq(memcmp(bytes, ramp + 128 + 100, 20), 0);
 	/* What was never written is still not, and what it left is zero and never written. */
@@ -90,19 +92,115 @@ START_TEST(pinned_ones_stay)
 	struct tensor *gap = block(&rig, 8, NPUMEM_COMPACT), *small = block(&rig, 4, NPUMEM_COMPACT);
 	struct tensor *pinned = rig_block(&rig, 200, 40);
 	struct tensor *after = block(&rig, 300, NPUMEM_ALIGNED);
-	ck_assert_int_ge(after->place.offset, 240);
+	ck_assert_int_ge(tensor_place(after).offset, 240);
 	rig_release(&rig, gap);
 	struct tensor *hole = rig_block(&rig, 240, 4);
 	rig_release(&rig, hole);
 	struct moves moves = compact(&rig, false);
 	ck_assert_uint_ge(moves.n, 1);
-	ck_assert_int_eq(small->place.offset, 0);
-	ck_assert_int_eq(pinned->place.offset, 200);
-	ck_assert_int_eq(after->place.offset, 256);
+	ck_assert_int_eq(tensor_place(small).offset, 0);
+	ck_assert_int_eq(tensor_place(pinned).offset, 200);
+	ck_assert_int_eq(tensor_place(after).offset, 256);
 	/* There is room before the pinned one for a small one, but nobody overtakes. */
 	struct tensor *last = block(&rig, 4, NPUMEM_COMPACT);
-	ck_assert_int_eq(last->place.offset, 240);
+	ck_assert_int_eq(tensor_place(last).offset, 240);
 	ck_assert_uint_eq(compact(&rig, false).n, 0);
+	rig_close(&rig);
+}
+END_TEST
+
+static unsigned step(struct rig *rig, struct device_compaction *compaction)
+{
+	struct device_move moves[8];
+	unsigned n;
+	ck_assert_int_eq(device_compact_step(rig->device, compaction, false, moves, 8, &n), 0);
+	ck_assert(device_compact_views(rig->device, compaction, moves, n, UINT_MAX));
+	device_compact_bytes(rig->device);
+	rig_sound(rig);
+	return n;
+}
+
+/* So that a step's time does not grow with the number of views. */
+START_TEST(views_follow_some_at_a_time)
+{
+	struct rig rig;
+	struct device_compaction compaction = {.next = 0};
+	struct device_move moves[8];
+	struct tensor *bases[3], *views[2][5];
+	unsigned n, n_turns = 1;
+	rig_open(&rig, 2, 1024);
+	struct tensor *hole = rig_block(&rig, 0, 64);
+	for (int i = 0; i < 3; i++)
+		bases[i] = block(&rig, 64, NPUMEM_COMPACT);
+	for (int i = 0; i < 10; i++) {
+		struct device_slice slice = {.to = tensor_place(bases[2 * (i % 2)]).shape};
+		const struct error_context quiet = {.error = NULL};
+		slice.from.w = i;
+		ck_assert_int_eq(
+			device_view_slice(rig.device, bases[2 * (i % 2)], &slice, &views[i % 2][i / 2], &quiet),
+			0);
+	}
+	rig_release(&rig, hole);
+	ck_assert_int_eq(device_compact_step(rig.device, &compaction, false, moves, 8, &n), 0);
+	ck_assert_uint_eq(n, 3);
+	while (!device_compact_views(rig.device, &compaction, moves, n, 3))
+		n_turns++;
+	ck_assert_uint_eq(n_turns, 4);
+	device_compact_bytes(rig.device);
+	for (int i = 0; i < 10; i++)
+		ck_assert_int_eq(tensor_place(views[i % 2][i / 2]).offset, 128 * (i % 2) + i);
+	rig_sound(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A step has as many bytes as it may, and a tensor that is larger than any may be stays. */
+START_TEST(bounds_in_bytes)
+{
+	struct rig rig;
+	struct device_compaction compaction = {.step_bytes = 2 * 200, .most_bytes = 2 * 256};
+	rig_open(&rig, 2, 1024);
+	struct tensor *gap = block(&rig, 16, NPUMEM_COMPACT), *one = block(&rig, 100, NPUMEM_COMPACT);
+	struct tensor *two = block(&rig, 100, NPUMEM_COMPACT), *large = block(&rig, 260, NPUMEM_COMPACT);
+	struct tensor *three = block(&rig, 256, NPUMEM_COMPACT);
+	rig_release(&rig, gap);
+	ck_assert_uint_eq(step(&rig, &compaction), 2);
+	ck_assert(!compaction.done);
+	ck_assert_int_eq(tensor_place(one).offset, 0);
+	ck_assert_int_eq(tensor_place(two).offset, 100);
+	ck_assert_uint_eq(step(&rig, &compaction), 0);
+	ck_assert(compaction.done);
+	ck_assert_int_eq(tensor_place(large).offset, 216);
+	ck_assert_int_eq(tensor_place(three).offset, 476);
+	ck_assert_uint_eq(compact(&rig, false).n, 2);
+	rig_close(&rig);
+}
+END_TEST
+
+/* Between two steps one has come where the next would have gone, and one below has gone. */
+START_TEST(others_come_and_go_between_steps)
+{
+	struct rig rig;
+	struct device_compaction compaction = {.step_bytes = 1};
+	rig_open(&rig, 2, 1024);
+	struct tensor *gap = block(&rig, 100, NPUMEM_COMPACT), *one = block(&rig, 100, NPUMEM_COMPACT);
+	struct tensor *two = block(&rig, 100, NPUMEM_COMPACT), *three = block(&rig, 100, NPUMEM_COMPACT);
+	rig_release(&rig, gap);
+	ck_assert_uint_eq(step(&rig, &compaction), 1);
+	ck_assert_int_eq(tensor_place(one).offset, 0);
+	struct tensor *comes = rig_block(&rig, 100, 40);
+	device_compact_resume(&compaction);
+	ck_assert_uint_eq(step(&rig, &compaction), 1);
+	ck_assert_int_eq(tensor_place(comes).offset, 100);
+	ck_assert_int_eq(tensor_place(two).offset, 140);
+	rig_release(&rig, one);
+	rig_release(&rig, two);
+	device_compact_resume(&compaction);
+	while (!compaction.done) {
+		step(&rig, &compaction);
+		device_compact_resume(&compaction);
+	}
+	ck_assert_int_eq(tensor_place(three).offset, 240);
 	rig_close(&rig);
 }
 END_TEST
@@ -116,14 +214,14 @@ START_TEST(lent_ones_stay)
 	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 128);
 	request.dma_only = true;
 	struct tensor *host = rig_place(&rig, &request);
-	ck_assert_int_eq(host->place.offset, 128);
+	ck_assert_int_eq(tensor_place(host).offset, 128);
 	struct tensor *rest = rig_block(&rig, 256, 768);
 	rig_release(&rig, gap);
 	rig_block(&rig, 64, 4);
 	request.spec.start_npu = 1;
 	request.reuse = NPUMEM_IF_SAFE;
 	struct tensor *guest = rig_place(&rig, &request);
-	ck_assert(guest->guest && !guest->pinned);
+	ck_assert(tensor_is_guest(guest) && !guest->pinned);
 	ck_assert_int_eq(rig_fill(&rig, guest, 6), 0);
 	ck_assert_int_eq(rig_fill(&rig, host, 5), 0);
 	ck_assert_uint_eq(compact(&rig, false).n, 0);
@@ -137,8 +235,8 @@ START_TEST(lent_ones_stay)
 	}
 	struct moves moves = compact(&rig, false);
 	ck_assert_uint_eq(moves.n, 1);
-	ck_assert_int_eq(guest->place.offset, 0);
-	ck_assert(!guest->guest);
+	ck_assert_int_eq(tensor_place(guest).offset, 0);
+	ck_assert(!tensor_is_guest(guest));
 	uint8_t bytes[128];
 	ck_assert_int_eq(rig_read(&rig, guest, bytes), 0);
 	for (int i = 0; i < 128; i++)
@@ -159,7 +257,7 @@ START_TEST(damage_moves)
 	request = rig_request(NPUMEM_FX8, 1, 1, 1, 52);
 	request.spec.start_npu = 3;
 	request.spec.layout = NPUMEM_COMPACT;
-	request.spec.address = 3 * 1024 + host->place.offset + 40;
+	request.spec.address = 3 * 1024 + tensor_place(host).offset + 40;
 	request.reuse = NPUMEM_UNCHECKED;
 	struct tensor *guest = rig_place(&rig, &request);
 	ck_assert_int_eq(rig_fill(&rig, host, 1), 0);
@@ -172,7 +270,7 @@ START_TEST(damage_moves)
 	rig_release(&rig, guest);
 	rig_release(&rig, gap);
 	ck_assert_uint_ge(compact(&rig, false).n, 1);
-	ck_assert_int_eq(host->place.offset, 0);
+	ck_assert_int_eq(tensor_place(host).offset, 0);
 	struct device_state state;
 	device_state(rig.device, host, &state);
 	ck_assert_int_eq(state.damaged_bytes, 156);
@@ -192,6 +290,9 @@ Suite *suite_compact(void)
 	TCase *tcase = tcase_create("compact");
 	tcase_add_test(tcase, nobody_notices);
 	tcase_add_test(tcase, pinned_ones_stay);
+	tcase_add_test(tcase, views_follow_some_at_a_time);
+	tcase_add_test(tcase, bounds_in_bytes);
+	tcase_add_test(tcase, others_come_and_go_between_steps);
 	tcase_add_test(tcase, lent_ones_stay);
 	tcase_add_test(tcase, damage_moves);
 	suite_add_tcase(suite, tcase);

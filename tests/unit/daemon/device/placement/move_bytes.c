@@ -2,6 +2,7 @@
  * over a copy of what was left: the same bytes and bits as without. */
 #include "daemon/device/placement/move_bytes.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -28,7 +29,7 @@ struct world {
 
 static void random_fill(struct world *world, struct tensor *tensor)
 {
-	int64_t bytes = rig_bytes(tensor), elements = npumem_place_elements(&tensor->place);
+	int64_t bytes = rig_bytes(tensor), elements = tensor_elements(tensor);
 	uint8_t *data = malloc((size_t)bytes);
 	ck_assert_ptr_nonnull(data);
 	for (int64_t i = 0; i < bytes; i++)
@@ -41,7 +42,7 @@ static void random_fill(struct world *world, struct tensor *tensor)
 	if (oracle_between(&world->random, 0, 3) == 0)
 		device_lose(world->rig.device, tensor, oracle_between(&world->random, 0, elements - 1), 1);
 	if (oracle_between(&world->random, 0, 3) == 0)
-		local_poison(&world->rig.device->local, tensor->place.npu, tensor->place.offset, 1);
+		local_poison(&world->rig.device->local, tensor_place(tensor).npu, tensor_place(tensor).offset, 1);
 }
 
 static struct device_request large_request(struct world *world)
@@ -75,7 +76,7 @@ static void open_world(struct world *world, int64_t n_npus, int64_t npu_bytes, u
 		const struct device_slice first = {{0, 0, 0, 0}, {1, 1, 1, 1}};
 		if (oracle_between(&world->random, 0, 7))
 			random_fill(world, tensors[i]);
-		if (tensors[i]->place.lanes == 1)
+		if (tensor_place(tensors[i]).lanes == 1)
 			ck_assert_int_eq(device_view_slice(world->rig.device, tensors[i], &first, &view, NULL), 0);
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -105,6 +106,7 @@ static bool decide(struct world *world, struct device_compaction *at)
 	world->before = cells_of(world->rig.device);
 	ck_assert_int_eq(device_compact_step(world->rig.device, at, false, world->moves, most, &world->n_moves),
 			 0);
+	ck_assert(device_compact_views(world->rig.device, at, world->moves, world->n_moves, UINT_MAX));
 	world->after = cells_of(world->rig.device);
 	world->decided = copy(world, world->rig.memory);
 	return world->n_moves;
@@ -297,10 +299,11 @@ START_TEST(kept_is_anything)
 		struct kept *kept = (struct kept *)memory;
 		for (unsigned k = 0; k < 8; k++) {
 			uint32_t slot = oracle_random(&random) % cells.n;
-			const struct tensor *tensor = world.rig.device->slots[slot].tensor;
+			const struct tensor *tensor = slot_at(world.rig.device, slot);
 			struct kept_move *move = &kept->moves[k];
 			*move = (struct kept_move){tensor->handle, oracle_between(&random, -128, 4096),
-						   tensor->place.offset, tensor->place.bytes_per_npu, false};
+						   tensor_place(tensor).offset, tensor_place(tensor).bytes_per_npu,
+						   false};
 			/* One of its values is wrong. */
 			int64_t value = (int64_t)oracle_random(&random) * (oracle_random(&random) % 2 ? 1 : -1);
 			switch (oracle_between(&random, 0, 3)) {
@@ -317,11 +320,49 @@ START_TEST(kept_is_anything)
 				move->bytes_per_npu += value | 1;
 			}
 		}
-		kept->n_moves = oracle_between(&random, 0, 9) ? 8 : oracle_random(&random);
-		kept->progress = (uint64_t)oracle_random(&random) << oracle_between(&random, 0, 40);
+		kept->n_moves = oracle_between(&random, 0, 9) ? move_bytes_moves_word(kept->moves, 8)
+							      : oracle_random(&random);
+		kept->progress = move_bytes_position_word((uint64_t)oracle_random(&random)
+							  << oracle_between(&random, 0, 40));
 		leads_to(&world, &cells, (void *)memory, world.rig.memory, "anything");
 	}
 	cells_free(&cells);
+	close_world(&world);
+}
+END_TEST
+
+/* Each bit of what is kept of a compaction, at each of its positions: a flip is noticed, and no byte is moved. */
+START_TEST(kept_with_a_flip)
+{
+	static struct world world;
+	struct device_compaction at = {.next = 0};
+	open_world(&world, 4, 4096, 85);
+	ck_assert(decide(&world, &at));
+	struct kept *kept = world.rig.device->local.kept;
+	for (uint64_t position = 0; position < 1 << 12; position = 3 * position + 1) {
+		kept->progress = move_bytes_position_word(position << (position % 38));
+		size_t end = offsetof(struct kept, moves) + world.n_moves * sizeof(struct kept_move);
+		ck_assert(device_compaction_is_sound(world.rig.device));
+		for (size_t bit = 8 * offsetof(struct kept, n_moves); bit < 8 * end; bit++) {
+			((uint8_t *)kept)[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			ck_assert_msg(!device_compaction_is_sound(world.rig.device), "bit %zu", bit);
+			((uint8_t *)kept)[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		}
+	}
+	uint64_t *memory = copy(&world, world.rig.memory);
+	((struct kept *)memory)->moves[0].from_offset ^= 64;
+	struct device *device = restored(&world, &world.after, memory);
+	device_restore_end(device, false);
+	ck_assert_uint_eq(device->local.kept->n_moves, 0);
+	for (struct tensor *tensor = NULL; (tensor = device_next(device, tensor));)
+		for (int64_t npu = 0; npu < 4 && !tensor->base; npu++)
+			ck_assert_mem_eq(local_at(&device->local, npu, tensor_place(tensor).offset),
+					 local_at(&world.rig.device->local, npu, tensor_place(tensor).offset),
+					 (size_t)tensor_place(tensor).bytes_per_npu);
+	device_free(device);
+	free(memory);
+	device_compact_bytes(world.rig.device);
+	end_step(&world);
 	close_world(&world);
 }
 END_TEST
@@ -373,6 +414,7 @@ Suite *suite_move_bytes(void)
 	tcase_add_loop_test(tcase, stopped_everywhere, 0, 8);
 	tcase_add_loop_test(tcase, stopped_on_every_way, 0, 8);
 	tcase_add_test(tcase, kept_is_anything);
+	tcase_add_test(tcase, kept_with_a_flip);
 	tcase_add_loop_test(tcase, without_one_of_them, 170, 260);
 	suite_add_tcase(suite, tcase);
 	tcase_set_tags(slow, "slow");

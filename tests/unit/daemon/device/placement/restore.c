@@ -19,11 +19,11 @@ static void open_stage(struct rig *rig)
 	struct tensor *host = rig_place(rig, &request);
 	ck_assert_int_eq(rig_fill(rig, host, 1), 0);
 	request = rig_request(NPUMEM_INT16, 1, 1, 1, 4);
-	request.spec.address = 3 * NPU_BYTES + host->place.offset;
+	request.spec.address = 3 * NPU_BYTES + tensor_place(host).offset;
 	request.reuse = NPUMEM_IF_SAFE;
 	request.dma_only = true;
 	struct tensor *guest = rig_place(rig, &request);
-	ck_assert(guest->guest);
+	ck_assert(tensor_is_guest(guest));
 	ck_assert_int_eq(rig_fill(rig, guest, 2), 0);
 	request = rig_matrix(NPUMEM_FX16, 3, 50, 9);
 	struct tensor *matrix = rig_place(rig, &request);
@@ -290,11 +290,11 @@ START_TEST(not_too_many_meetings)
 	request.spec.layout = NPUMEM_COMPACT;
 	request.reuse = NPUMEM_UNCHECKED;
 	for (unsigned i = 0; i < MEETINGS_MAX; i++) {
-		request.spec.address = 2048 + host->place.offset + 4 * i;
+		request.spec.address = 2048 + tensor_place(host).offset + 4 * i;
 		rig_place(&rig, &request);
 	}
 	struct device_saved one_more;
-	const int64_t behind = 2048 + host->place.offset + 4 * MEETINGS_MAX;
+	const int64_t behind = 2048 + tensor_place(host).offset + 4 * MEETINGS_MAX;
 	device_describe(rig.device, device_next(rig.device, host), &one_more);
 	restart(&rig, false);
 	rig_sound(&rig);
@@ -412,8 +412,9 @@ START_TEST(nothing_is_left)
 	ck_assert_ptr_null(device_check(pair.device));
 	ck_assert_uint_eq(local->n_damaged, 0);
 	for (int64_t npu = 0; npu < 4; npu++) {
-		device_peek(pair.device, npu, matrix->place.offset, matrix->place.bytes_per_npu, bytes);
-		ck_assert_int_eq(memcmp(bytes, zero, (size_t)matrix->place.bytes_per_npu), 0);
+		device_peek(pair.device, npu, tensor_place(matrix).offset, tensor_place(matrix).bytes_per_npu,
+			    bytes);
+		ck_assert_int_eq(memcmp(bytes, zero, (size_t)tensor_place(matrix).bytes_per_npu), 0);
 		device_peek(pair.device, npu, 3500, 300, bytes);
 		ck_assert_int_eq(memcmp(bytes, zero, 300), 0);
 	}

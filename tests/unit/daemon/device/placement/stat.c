@@ -72,7 +72,7 @@ START_TEST(counts_of_matrices)
 			request.spec.address = request.spec.start_npu * 1024 + oracle_between(&random, 0, 2) * 128;
 			request.reuse = NPUMEM_UNCHECKED;
 			if (!rig_try(&rig, &request, &tensor))
-				bytemap_add(&map, bytemap_draw(&map, &tensor->place));
+				bytemap_add(&map, bytemap_draw(&map, TENSOR_PLACE(tensor)));
 		}
 		struct bytemap_counts is = bytemap_counts(&map);
 		struct device_counts says;
@@ -115,29 +115,29 @@ START_TEST(the_check_can_fail)
 	rig.device->n_views++;
 	notices(&rig, "running sums");
 	rig.device->n_views--;
-	b->place.offset -= 4;
+	b->packed.offset -= 4;
 	notices(&rig, "is data of two tensors");
-	b->place.offset += 4 + 128;
+	b->packed.offset += 4 + 128;
 	notices(&rig, "are free in the arena");
-	b->place.offset += 1024;
+	b->packed.offset += 1024;
 	notices(&rig, "past the end");
-	b->place.offset -= 1024 + 128;
+	b->packed.offset -= 1024 + 128;
 	arena_release(rig.device->arena, 0, 128);
 	notices(&rig, "are free in the arena");
 	ck_assert_int_eq(arena_reserve(rig.device->arena, 0, 128, a), 0);
 	rig.device->n_tensors++;
 	notices(&rig, "running sums");
 	rig.device->n_tensors--;
-	struct device_slice slice = {.to = a->place.shape};
+	struct device_slice slice = {.to = tensor_place(a).shape};
 	struct tensor *view;
 	ck_assert_int_eq(device_view_slice(rig.device, a, &slice, &view, &rig.context), 0);
-	view->place.offset++;
+	view->packed.offset++;
 	notices(&rig, "a view leaves its base");
-	view->place.offset--;
+	view->packed.offset--;
 	view->base = b;
 	notices(&rig, "a view leaves its base");
 	view->base = a;
-	/* A guest over a host, whose going is not noticed. */
+	/* A guest over a host, which goes. */
 	struct device_request request = rig_request(NPUMEM_INT8, 1, 1, 1, 4);
 	request.spec.address = 512;
 	struct tensor *host = rig_place(&rig, &request);
@@ -146,16 +146,17 @@ START_TEST(the_check_can_fail)
 	request.reuse = NPUMEM_UNCHECKED;
 	struct tensor *guest = rig_place(&rig, &request);
 	rig_sound(&rig);
-	guest->guest = false;
+	struct tensor_visit *visit = guest->visit, stray;
+	guest->visit = NULL;
 	notices(&rig, "neither is a guest");
-	guest->guest = true;
-	rig_release(&rig, host);
-	rig.device->has_stale_guests = false;
-	notices(&rig, "a guest meets nobody");
-	rig.device->has_stale_guests = true;
-	guest->visit.to++;
+	guest->visit = visit;
+	visit->quanta.to++;
 	notices(&rig, "interval's reach");
-	guest->visit.to--;
+	visit->quanta.to--;
+	rig_release(&rig, host);
+	guest->visit = &stray;
+	notices(&rig, "a guest shares no quanta");
+	guest->visit = NULL;
 	rig_close(&rig);
 }
 END_TEST

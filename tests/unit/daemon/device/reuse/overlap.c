@@ -60,6 +60,44 @@ START_TEST(freeing_takes_none)
 }
 END_TEST
 
+static struct tensor *guest_at(struct rig *rig, int64_t npu, int64_t offset, int64_t w)
+{
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, w);
+
+	request.spec.layout = NPUMEM_COMPACT;
+	request.spec.start_npu = npu;
+	request.spec.address = npu * 512 + offset;
+	request.reuse = NPUMEM_UNCHECKED;
+	return rig_place(rig, &request);
+}
+
+/* No later walk has to find it: what takes long for many guests is done for each when its last host goes. */
+START_TEST(a_guest_without_hosts_is_none)
+{
+	struct rig rig;
+	struct arena_extent extent;
+	rig_open(&rig, 4, 512);
+	struct tensor *alone = guest_at(&rig, 0, 256, 64);
+	ck_assert(!tensor_is_guest(alone));
+	struct tensor *host = guest_at(&rig, 0, 0, 128);
+	struct tensor *one = guest_at(&rig, 1, 32, 32), *other = guest_at(&rig, 2, 48, 32),
+		      *third = guest_at(&rig, 3, 96, 32);
+	ck_assert(tensor_is_guest(one) && tensor_is_guest(other) && tensor_is_guest(third));
+	release_with_what_was_set_aside(&rig, host);
+	ck_assert(tensor_is_guest(one) && tensor_is_guest(other));
+	ck_assert(!tensor_is_guest(third));
+	ck_assert(arena_at(rig.device->arena, 100, &extent));
+	ck_assert(extent.tag == third && extent.offset == 96 && extent.bytes == 32);
+	rig_sound(&rig);
+	release_with_what_was_set_aside(&rig, one);
+	ck_assert(!tensor_is_guest(other));
+	ck_assert_ptr_null(rig.device->guests.root);
+	ck_assert_uint_eq(rig.device->arena->spare, 0);
+	rig_sound(&rig);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Of several that a range meets, the one that starts first, guests included; sharing a quantum is not meeting. */
 START_TEST(the_first_one)
 {
@@ -71,7 +109,7 @@ START_TEST(the_first_one)
 	request.spec.stride = (struct npumem_dims){1, 1, 1, 1};
 	request.spec.address = 101;
 	struct tensor *odd = rig_place(&rig, &request);
-	struct npumem_place place = odd->place;
+	struct npumem_place place = tensor_place(odd);
 	ck_assert_ptr_eq(overlap_first(rig.device, &place), odd);
 	place.offset = 105;
 	ck_assert_ptr_null(overlap_first(rig.device, &place));
@@ -93,6 +131,7 @@ Suite *suite_overlap(void)
 	Suite *suite = suite_create("device/overlap");
 	TCase *tcase = tcase_create("overlap");
 	tcase_add_test(tcase, freeing_takes_none);
+	tcase_add_test(tcase, a_guest_without_hosts_is_none);
 	tcase_add_test(tcase, the_first_one);
 	suite_add_tcase(suite, tcase);
 	return suite;

@@ -70,7 +70,7 @@ START_TEST(data_in_padding)
 		    "blocks");
 	rig_blames(&rig, host, 1, 104, 24);
 	request.reuse = NPUMEM_UNCHECKED;
-	ck_assert(rig_place(&rig, &request)->guest);
+	ck_assert(tensor_is_guest(rig_place(&rig, &request)));
 	rig_close(&rig);
 }
 END_TEST
@@ -166,16 +166,16 @@ START_TEST(free_space_first)
 	request.spec.address = NPUMEM_ANY;
 	request.spec.start_npu = 3;
 	struct tensor *tensor = rig_place(&rig, &request);
-	ck_assert_int_ge(tensor->place.offset, 128);
-	ck_assert(!tensor->guest);
+	ck_assert_int_ge(tensor_place(tensor).offset, 128);
+	ck_assert(!tensor_is_guest(tensor));
 	rig_block(&rig, 256, 768);
 	rig_release(&rig, tensor);
 	tensor = rig_place(&rig, &request);
-	ck_assert_int_ge(tensor->place.offset, 128);
+	ck_assert_int_ge(tensor_place(tensor).offset, 128);
 	request.spec.shape.w = 128;
 	tensor = rig_place(&rig, &request);
-	ck_assert(tensor->guest);
-	ck_assert_int_eq(tensor->place.offset, 0);
+	ck_assert(tensor_is_guest(tensor));
+	ck_assert_int_eq(tensor_place(tensor).offset, 0);
 	rig_close(&rig);
 }
 END_TEST

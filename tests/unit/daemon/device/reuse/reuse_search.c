@@ -20,7 +20,8 @@ static bool ask(void *ctx, struct tensor *other)
 	struct error_context quiet = {.error = NULL};
 	struct reuse_check check;
 	int64_t steps = INT64_MAX;
-	if (other->place.offset >= place_end(verdict->place) || verdict->place->offset >= place_end(&other->place))
+	if (tensor_place(other).offset >= place_end(verdict->place) ||
+	    verdict->place->offset >= place_end(TENSOR_PLACE(other)))
 		return true;
 	reuse_check_begin(&check, verdict->rig->device, verdict->place, verdict->wish, other);
 	verdict->status = reuse_check_step(&check, &steps, &quiet);
@@ -170,7 +171,7 @@ static void fill_up(struct rig *rig, uint64_t *random, uint8_t flags[BLOCKS])
 		int64_t c = at < crowded || oracle_random(random) % 4 == 0 ? 2 : 1;
 		struct device_request request = rig_request(NPUMEM_INT8, 1, c, 1, n * BLOCK);
 		request.dma_only = oracle_random(random) % 8 != 0;
-		ck_assert_int_eq(rig_place(rig, &request)->place.offset, at * BLOCK);
+		ck_assert_int_eq(tensor_place(rig_place(rig, &request)).offset, at * BLOCK);
 		memset(flags + at,
 		       (c == 2 ? 1 << NPUMEM_UNCHECKED : 0) |
 			       (c == 2 || !request.dma_only ? 1 << NPUMEM_IF_SAFE : 0),
@@ -293,7 +294,7 @@ START_TEST(a_narrow_last_channel)
 		request = rig_matrix(NPUMEM_FX8, 1, 36, 16);
 		request.dma_only = true;
 		request.reuse = NPUMEM_IF_SAFE;
-		ck_assert_int_eq(rig_place(&rig, &request)->place.offset, from == 4 ? 0 : 128);
+		ck_assert_int_eq(tensor_place(rig_place(&rig, &request)).offset, from == 4 ? 0 : 128);
 		rig_close(&rig);
 	}
 }
@@ -319,7 +320,7 @@ START_TEST(many_in_one_request)
 	}
 	ck_assert_int_eq(device_alloc(rig.device, requests, MANY, tensors, &rig.context), 0);
 	for (unsigned i = 0; i < MANY; i++)
-		ck_assert_int_eq(tensors[i]->place.offset, 16 * i);
+		ck_assert_int_eq(tensor_place(tensors[i]).offset, 16 * i);
 	rig_close(&rig);
 }
 END_TEST

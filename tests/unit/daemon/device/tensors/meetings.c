@@ -6,7 +6,7 @@
 
 static bool ranges_meet(const struct tensor *a, const struct tensor *b)
 {
-	const struct npumem_place *x = &a->place, *y = &b->place;
+	const struct npumem_place *x = TENSOR_PLACE(a), *y = TENSOR_PLACE(b);
 	return x->offset < y->offset + y->bytes_per_npu && y->offset < x->offset + x->bytes_per_npu;
 }
 
@@ -14,14 +14,14 @@ static bool ranges_meet(const struct tensor *a, const struct tensor *b)
 static bool destroys(const struct npumem_geometry *geometry, const struct tensor *out, const struct tensor *other)
 {
 	static uint8_t kinds[4096];
-	const struct npumem_place *place = &other->place;
+	const struct npumem_place *place = TENSOR_PLACE(other);
 	for (int64_t npu = 0; npu < geometry->n_npus; npu++) {
 		memset(kinds, 0, (size_t)place->bytes_per_npu);
 		npumem_place_paint(geometry, place, npu, 0, place->bytes_per_npu, kinds);
 		for (int64_t i = 0; i < place->bytes_per_npu; i++)
 			if (kinds[i] & (NPUMEM_BYTE_DATA | NPUMEM_BYTE_DUMMY) &&
-			    place->offset + i >= out->place.offset &&
-			    place->offset + i < out->place.offset + out->place.bytes_per_npu)
+			    place->offset + i >= tensor_place(out).offset &&
+			    place->offset + i < tensor_place(out).offset + tensor_place(out).bytes_per_npu)
 				return true;
 	}
 	return false;
@@ -140,7 +140,7 @@ START_TEST(no_more_than_so_many)
 	/* Room for one more, and so for the search too. */
 	rig_release(&rig, tensor);
 	tensor = rig_place(&rig, &request);
-	ck_assert_int_eq(tensor->place.offset, 0);
+	ck_assert_int_eq(tensor_place(tensor).offset, 0);
 	/* Over the guests alone, and then over one more. */
 	rig_release(&rig, host);
 	request = rig_request(NPUMEM_INT8, 1, 1, 1, 512);

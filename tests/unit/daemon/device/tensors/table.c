@@ -62,7 +62,7 @@ START_TEST(generations_run_out)
 	struct tensor *tensor = table_add(rig.device);
 	uint64_t first = tensor->handle;
 	table_remove(rig.device, tensor);
-	rig.device->slots[0].generation = UINT32_MAX;
+	slot_at(rig.device, 0)->handle |= (uint64_t)(UINT32_MAX - 1) << 32;
 	tensor = table_add(rig.device);
 	uint64_t last = tensor->handle;
 	ck_assert_uint_eq((uint32_t)last, (uint32_t)first);
@@ -177,22 +177,22 @@ END_TEST
 
 START_TEST(no_memory)
 {
+	enum { N = 65, ALLOCS_MAX = 3 }; /* chunks are listed at first; each new slot takes a struct */
 	struct rig rig;
-	struct tensor *tensors[65];
+	struct tensor *tensors[N];
 	rig_open(&rig, 1, 1024);
-	/* The slots grow at 0, 32 and 64; every new one takes a struct. */
-	for (unsigned i = 0; i < 65; i++) {
-		for (int64_t fail_at = 0; fail_at < (i % 32 ? 1 : 2); fail_at++) {
-			scarce_arm(&rig.scarce, fail_at);
-			ck_assert_ptr_null(table_add(rig.device));
-		}
-		scarce_arm(&rig.scarce, -1);
-		tensors[i] = table_add(rig.device);
-		ck_assert_ptr_nonnull(tensors[i]);
+	for (unsigned i = 0; i < N; i++) {
+		int64_t fail_at = 0;
+		do {
+			ck_assert_int_le(fail_at, ALLOCS_MAX);
+			scarce_arm(&rig.scarce, fail_at++);
+			tensors[i] = table_add(rig.device);
+			ck_assert(scarce_fired(&rig.scarce) == !tensors[i]);
+		} while (!tensors[i]);
 		for (unsigned k = 0; k <= i; k++)
 			ck_assert_ptr_eq(device_find(rig.device, tensors[k]->handle), tensors[k]);
 	}
-	for (unsigned i = 0; i < 65; i++)
+	for (unsigned i = 0; i < N; i++)
 		table_remove(rig.device, tensors[i]);
 	/* Structs stay for the next ones. */
 	scarce_arm(&rig.scarce, 0);
@@ -201,6 +201,24 @@ START_TEST(no_memory)
 	ck_assert(!scarce_fired(&rig.scarce));
 	for (unsigned i = 0; i < 65; i++)
 		table_remove(rig.device, tensors[i]);
+	rig_close(&rig);
+}
+END_TEST
+
+/* A table that is moved when it is full takes as much again for one tensor as for all before it. */
+START_TEST(no_tensor_pays_for_all)
+{
+	enum { N = 20000, LIST_BYTES = 8192 };
+	struct rig rig;
+	rig_open(&rig, 1, 1024);
+	uint64_t tensors_bytes = TENSORS_PER_CHUNK * sizeof(struct tensor);
+	for (unsigned i = 0; i < N; i++) {
+		uint64_t before = scarce_measure(&rig.scarce);
+		ck_assert_ptr_nonnull(table_add(rig.device));
+		ck_assert_uint_le(rig.scarce.most_bytes - before, tensors_bytes + LIST_BYTES);
+	}
+	for (unsigned i = 0; i < N; i++)
+		table_remove(rig.device, device_find(rig.device, i + 1));
 	rig_close(&rig);
 }
 END_TEST
@@ -214,6 +232,7 @@ Suite *suite_table(void)
 	tcase_add_test(tcase, pages_while_tensors_come_and_go);
 	tcase_add_test(tcase, any_place_will_do);
 	tcase_add_test(tcase, no_memory);
+	tcase_add_test(tcase, no_tensor_pays_for_all);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -31,7 +31,7 @@ START_TEST(npus_hold_what_a_count_says)
 	for (unsigned gone = 0; gone <= N; gone += N / 4) {
 		memset(expected, 0, sizeof(expected));
 		for (unsigned i = gone; i < N; i++)
-			count(&tensors[i]->place, expected);
+			count(TENSOR_PLACE(tensors[i]), expected);
 		device_npus(rig.device, found);
 		for (unsigned npu = 0; npu < N_NPUS; npu++)
 			ck_assert_int_eq(found[npu], expected[npu]);

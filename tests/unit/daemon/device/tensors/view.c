@@ -1,5 +1,6 @@
 /* Slices and other shapes of a tensor's own bytes: which there are, why the others are refused, and that whatever
  * is done through them is done to the base. */
+#include "daemon/device/internal.h"
 #include "tests/unit/daemon/device/rig.h"
 
 static struct device_slice slice_of(int64_t n0, int64_t n1, int64_t c0, int64_t c1, int64_t h0, int64_t h1,
@@ -108,8 +109,8 @@ START_TEST(every_dimension)
 		ck_assert_ptr_eq(view->base, base);
 		reads_as(&rig, view, slices[i]);
 		int64_t elements = rig_bytes(view);
-		ck_assert_int_eq(view->place.blocks.data, elements);
-		ck_assert_int_eq(view->place.blocks.empty + view->place.blocks.padding, 0);
+		ck_assert_int_eq(tensor_place(view).blocks.data, elements);
+		ck_assert_int_eq(tensor_place(view).blocks.empty + tensor_place(view).blocks.padding, 0);
 	}
 	/* A view of a view counts from the view. */
 	struct tensor *outer = slice(&rig, base, slice_of(4, 6, 1, 6, 0, 3, 1, 5));
@@ -163,20 +164,20 @@ START_TEST(matrix_slices)
 	ck_assert_int_eq(rig_write(&rig, base, ramp), 0);
 	/* Whole channels are a matrix again, */
 	struct tensor *view = slice(&rig, base, slice_of(1, 3, 2, 5, 0, 1, 0, 5));
-	ck_assert_int_eq(view->place.layout, NPUMEM_MATRIX);
-	ck_assert_int_eq(view->place.rows, 2);
-	ck_assert_int_eq(view->place.cols, 12);
+	ck_assert_int_eq(tensor_place(view).layout, NPUMEM_MATRIX);
+	ck_assert_int_eq(tensor_place(view).rows, 2);
+	ck_assert_int_eq(tensor_place(view).cols, 12);
 	ck_assert_int_eq(rig_read(&rig, view, bytes), 0);
 	for (int i = 0; i < 24; i++)
 		ck_assert_int_eq(bytes[i], 22 * (1 + i / 12) + 10 + i % 12);
 	view = slice(&rig, base, slice_of(0, 3, 4, 5, 0, 1, 0, 5));
-	ck_assert_int_eq(view->place.cols, 2);
+	ck_assert_int_eq(tensor_place(view).cols, 2);
 	ck_assert_int_eq(rig_read(&rig, view, bytes), 0);
 	for (int i = 0; i < 6; i++)
 		ck_assert_int_eq(bytes[i], 22 * (i / 2) + 20 + i % 2);
 	/* parts of channels are not. */
 	view = slice(&rig, base, slice_of(0, 3, 0, 4, 0, 1, 3, 5));
-	ck_assert_int_eq(view->place.layout, NPUMEM_STRIDED);
+	ck_assert_int_eq(tensor_place(view).layout, NPUMEM_STRIDED);
 	ck_assert_int_eq(rig_read(&rig, view, bytes), 0);
 	for (int i = 0; i < 24; i++)
 		ck_assert_int_eq(bytes[i], 22 * (i / 8) + 5 * (i / 2 % 4) + 3 + i % 2);
@@ -285,7 +286,7 @@ START_TEST(strides_of_nothing)
 	reshape(&rig, base, 6, 1, 1, 1);
 	/* The same elements in the same order are one tensor to a kernel, whatever those strides are. */
 	struct tensor *again = reshape(&rig, reshape(&rig, view, 2, 1, 3, 1), 2, 1, 1, 3);
-	ck_assert_int_ne(again->place.stride.h, base->place.stride.h);
+	ck_assert_int_ne(tensor_place(again).stride.h, tensor_place(base).stride.h);
 	ck_assert_int_eq(rig_relu(&rig, base, again), 0);
 	rig_close(&rig);
 }
@@ -325,16 +326,19 @@ START_TEST(no_memory)
 	struct tensor *view;
 	rig_open(&rig, 4, 4096);
 	struct tensor *base = counted(&rig, NPUMEM_ALIGNED, NPUMEM_MODE_PLAIN, 2, 6, 3, 5);
-	struct device_slice all = {.to = base->place.shape};
+	struct device_slice all = {.to = tensor_place(base).shape};
+	while (rig.device->n_slots % TENSORS_PER_CHUNK)
+		slice(&rig, base, all);
+	struct tensor *last = tensor_views(base);
 	scarce_arm(&rig.scarce, 0);
 	npumem_error_clear(&rig.error);
 	ck_assert_int_eq(device_view_slice(rig.device, base, &all, &view, &rig.context),
 			 NPUMEM_RESOURCE_EXHAUSTED);
 	rig_said(&rig, NPUMEM_RESOURCE_EXHAUSTED, "out of host memory");
 	scarce_arm(&rig.scarce, 0);
-	ck_assert_int_eq(device_view_reshape(rig.device, base, &base->place.shape, &view, &rig.context),
+	ck_assert_int_eq(device_view_reshape(rig.device, base, &TENSOR_PLACE(base)->shape, &view, &rig.context),
 			 NPUMEM_RESOURCE_EXHAUSTED);
-	ck_assert_ptr_null(base->views);
+	ck_assert_ptr_eq(tensor_views(base), last);
 	rig_sound(&rig);
 	slice(&rig, base, all);
 	rig_close(&rig);

@@ -8,7 +8,7 @@
 static bool written_all(const struct rig *rig, const struct tensor *tensor)
 {
 	int64_t unwritten, damaged, lost;
-	written_scan(rig->device, &tensor->place, &unwritten, &damaged, &lost);
+	written_scan(rig->device, TENSOR_PLACE(tensor), &unwritten, &damaged, &lost);
 	return !unwritten;
 }
 
@@ -107,7 +107,7 @@ START_TEST(damage_is_counted_where_it_is_read)
 	uint16_t back[12];
 	stage_open(&stage, 0, 12);
 	struct rig *rig = &stage.rig;
-	local_poison(&rig->device->local, 1, stage.x->place.offset, 4);
+	local_poison(&rig->device->local, 1, tensor_place(stage.x).offset, 4);
 	ck_assert_int_eq(rig_read_some(rig, stage.x, 0, 4, back), 0);
 	ck_assert_str_eq(rig->op.warning, "");
 	ck_assert_int_eq(rig_read_some(rig, stage.x, 5, 7, back), 0);
@@ -123,7 +123,7 @@ static void scan_one(const struct device_request *request, uint64_t *random)
 	struct rig rig;
 	rig_open(&rig, 4, 4096);
 	struct tensor *tensor = rig_place(&rig, request);
-	struct npumem_place place = tensor->place;
+	struct npumem_place place = tensor_place(tensor);
 	struct local *local = &rig.device->local;
 	int64_t bytes = place.word_bytes / place.lanes, unwritten = 0, damaged = 0, lost = 0, n, d, l;
 	int64_t width = place.shape.w;
@@ -218,7 +218,7 @@ START_TEST(written_by_pieces)
 	/* It stays so: after a compaction, and for views of what was found written. */
 	rig_release(rig, stage.x);
 	ck_assert_int_eq(device_compact(rig->device, false, NULL, NULL), 0);
-	ck_assert_int_eq(stage.y->place.offset, 0);
+	ck_assert_int_eq(tensor_place(stage.y).offset, 0);
 	ck_assert_int_eq(rig_read(rig, stage.y, back), 0);
 	ck_assert(written_all(rig, stage.y));
 	rig_close(rig);
@@ -240,8 +240,8 @@ START_TEST(dummies_are_zero)
 	device_state(rig.device, x, &state);
 	ck_assert_int_eq(state.unwritten_bytes, 12);
 	/* Foreign bytes where the dummies are. Words are of 4 batches; those of the second have 2 elements. */
-	int64_t second = x->place.stride.n * 4;
-	uint8_t *dummies = local_at(&rig.device->local, 0, x->place.offset + second);
+	int64_t second = tensor_place(x).stride.n * 4;
+	uint8_t *dummies = local_at(&rig.device->local, 0, tensor_place(x).offset + second);
 	dummies[2] = dummies[3] = dummies[6] = dummies[7] = 0x77;
 	ck_assert_int_eq(rig_write_some(&rig, x, 0, 10, ones), 0);
 	ck_assert_int_eq(dummies[2], 0x77);
@@ -251,19 +251,19 @@ START_TEST(dummies_are_zero)
 		ck_assert_int_eq(dummies[3], 0);
 		ck_assert_int_eq(dummies[6], i == 11 ? 0 : 0x77);
 	}
-	dummies = local_at(&rig.device->local, 0, y->place.offset + second);
+	dummies = local_at(&rig.device->local, 0, tensor_place(y).offset + second);
 	memset(dummies, 0x66, 8);
 	ck_assert_int_eq(rig_relu(&rig, x, y), 0);
-	device_peek(rig.device, 0, y->place.offset + second, 8, lane);
+	device_peek(rig.device, 0, tensor_place(y).offset + second, 8, lane);
 	static const uint8_t kept[8] = {1, 1, 0x66, 0x66, 1, 1, 0x66, 0x66};
 	ck_assert_int_eq(memcmp(lane, kept, 8), 0);
 	ck_assert_int_eq(rig_copy(&rig, y, x), 0);
-	device_peek(rig.device, 0, y->place.offset + second, 8, lane);
+	device_peek(rig.device, 0, tensor_place(y).offset + second, 8, lane);
 	static const uint8_t cleared[8] = {1, 1, 0, 0, 1, 1, 0, 0};
 	ck_assert_int_eq(memcmp(lane, cleared, 8), 0);
 	memset(dummies, 0x66, 8);
 	ck_assert_int_eq(rig_fill(&rig, y, 1), 0);
-	device_peek(rig.device, 0, y->place.offset + second, 8, lane);
+	device_peek(rig.device, 0, tensor_place(y).offset + second, 8, lane);
 	ck_assert_int_eq(memcmp(lane, cleared, 8), 0);
 	rig_close(&rig);
 }

@@ -28,7 +28,7 @@ static void check_over(struct crowd *crowd)
 	for (int key = LIMITS_REQUESTS; key <= LIMITS_REQUEST_BYTES; key++)
 		ck_assert_uint_eq(has(crowd, (enum limits_key)key), 0);
 	ck_assert_uint_eq(has(crowd, LIMITS_SCRATCH_BYTES), 0);
-	ck_assert_uint_eq(crowd->peers[0].session.user->usage.in_flight, 0);
+	ck_assert_uint_eq(crowd->peers[0].session.user->account.usage.in_flight, 0);
 	crowd_deinit(crowd);
 }
 
@@ -43,7 +43,25 @@ START_TEST(as_many_as_a_uid_may_have_wait)
 	third = crowd_fill(&crowd, 1, "long", 3);
 	ck_assert_int_eq(crowd_status(&crowd, 0, second), -1);
 	ck_assert_int_eq(crowd_status(&crowd, 1, third), NPUMEM_RESOURCE_EXHAUSTED);
-	ck_assert_uint_eq(crowd.peers[0].session.user->usage.in_flight, 2);
+	ck_assert_uint_eq(crowd.peers[0].session.user->account.usage.in_flight, 2);
+	check_over(&crowd);
+}
+END_TEST
+
+/* A free is decided when it arrives: what it must wait for may be more than its user may have waiting. */
+START_TEST(a_free_beyond_the_limit_is_answered_as_it_went)
+{
+	struct crowd crowd;
+	uint64_t free;
+
+	init(&crowd);
+	may_have(&crowd, LIMITS_REQUESTS, 1);
+	free = crowd_free(&crowd, 1, "long");
+	ck_assert_int_eq(crowd_status(&crowd, 1, free), -1);
+	ck_assert_uint_eq(has(&crowd, LIMITS_REQUESTS), 2);
+	crowd_finish_all(&crowd);
+	ck_assert_int_eq(crowd_status(&crowd, 1, free), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, crowd_open(&crowd, 0, "long")), NPUMEM_NOT_FOUND);
 	check_over(&crowd);
 }
 END_TEST
@@ -98,6 +116,7 @@ Suite *suite_charge(void)
 	TCase *tests = tcase_create("charge");
 
 	tcase_add_test(tests, as_many_as_a_uid_may_have_wait);
+	tcase_add_test(tests, a_free_beyond_the_limit_is_answered_as_it_went);
 	tcase_add_test(tests, a_read_that_waits_holds_what_it_will_answer);
 	tcase_add_test(tests, what_a_kernel_runs_in);
 	suite_add_tcase(suite, tests);

@@ -1,5 +1,5 @@
 /* Who may follow, and when progress is looked for: not at each request, and not where nobody follows. */
-#include "daemon/rpc/calls/progress.h"
+#include "daemon/rpc/handlers/progress.h"
 
 #include "tests/unit/daemon/rpc/crowd.h"
 
@@ -191,6 +191,71 @@ START_TEST(followers_are_counted)
 }
 END_TEST
 
+static struct {
+	uint64_t n, n_lost, n_empty;
+} heard;
+
+static void hear(void *ctx, struct buffer *out)
+{
+	size_t header, body;
+
+	(void)ctx;
+	for (size_t at = 0; at < out->used; at += header + body) {
+		Npumem__V1__Response *response;
+
+		ck_assert_int_eq(frame_parse(out->bytes + at, out->used - at, FRAME_BYTES_MAX, &header, &body),
+				 FRAME_COMPLETE);
+		response = npumem__v1__response__unpack(NULL, body, out->bytes + at + header);
+		ck_assert_ptr_nonnull(response);
+		if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_EVENT) {
+			heard.n++;
+			heard.n_lost += response->event->lost;
+		} else {
+			heard.n_empty++;
+		}
+		npumem__v1__response__free_unpacked(response, NULL);
+	}
+	out->used = 0;
+}
+
+/* Host memory ends between two events, at each allocation of a send: the client is sent whole events only, and the
+ * next one counts those that did not fit. */
+START_TEST(an_event_without_host_memory_is_counted_as_lost)
+{
+	enum { EVENTS = 200 };
+
+	for (size_t fail = 1; fail < 4; fail++) {
+		for (int extra = 0; extra < EVENTS_MESSAGE_BYTES; extra += 9) {
+			struct event event = {.kind = EVENTS_PROGRESS};
+			struct events_subscriber *to;
+			struct crowd crowd;
+
+			begin(&crowd);
+			subscribe(&crowd, 0, "progress");
+			to = crowd.peers[0].rpc.subscriber;
+			crowd.peers[0].rpc.deliver = hear;
+			memset(&heard, 0, sizeof(heard));
+			memset(event.message, 'm', (size_t)extra);
+			for (unsigned i = 0; i < EVENTS; i++)
+				events_put(to, &event);
+			crowd.world.fail_at = crowd.world.n_allocs + fail;
+			progress_send(crowd.rpc);
+			crowd.world.fail_at = 0;
+			ck_assert_uint_eq(heard.n_empty, 0);
+			events_put(to, &event);
+			now_ns += 1000000000;
+			progress_send(crowd.rpc);
+			ck_assert_uint_eq(heard.n_empty, 0);
+			ck_assert_uint_eq(heard.n + heard.n_lost, EVENTS + 1);
+			events_unsubscribe(&crowd.world.service, to);
+			crowd.peers[0].rpc.subscriber = NULL;
+			crowd.peers[0].rpc.deliver = crowd_deliver;
+			crowd_deinit(&crowd);
+		}
+	}
+}
+END_TEST
+
 Suite *suite_handle_events(void)
 {
 	Suite *suite = suite_create("rpc/handle_events");
@@ -200,6 +265,7 @@ Suite *suite_handle_events(void)
 	tcase_add_test(tcase, progress_is_told_to_who_may_see_it);
 	tcase_add_test(tcase, a_look_is_bounded);
 	tcase_add_test(tcase, followers_are_counted);
+	tcase_add_test(tcase, an_event_without_host_memory_is_counted_as_lost);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }

@@ -341,6 +341,24 @@ START_TEST(a_recorder_that_goes)
 END_TEST
 
 /* A submit's two lanes end in any order, and are told in the order of the list. */
+START_TEST(a_message_that_was_cut_short_is_not_missing)
+{
+	static const uint8_t head[] = {8, 9};
+	struct npumem_error error;
+	struct crowd crowd;
+
+	crowd_init(&crowd);
+	crowd_become(&crowd, 2, ADMIN);
+	crowd_record(&crowd, 2, NPUMEM__V1__RECORD_ACTION__RECORD_START);
+	npumem_error_clear(&error);
+	npumem_error_set(&error, NPUMEM_RESOURCE_EXHAUSTED, "a long message");
+	ck_assert_int_eq(rpc_refuse_part(crowd.rpc, &crowd.peers[0].rpc, &error, head, sizeof(head)), 0);
+	ck_assert_int_eq(crowd_status(&crowd, 0, 9), NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert(recorder_is_on(&crowd.world.service.recorder));
+	crowd_deinit(&crowd);
+}
+END_TEST
+
 START_TEST(a_submit_in_steps)
 {
 	static const struct crowd_op ops[] = {
@@ -432,6 +450,7 @@ Suite *suite_handle_record(void)
 	tcase_add_test(tcase, who_may_not_record_holds_nobody_up);
 	tcase_add_test(tcase, a_group_that_is_compared_elsewhere_is_recorded_whole);
 	tcase_add_test(tcase, a_recorder_that_goes);
+	tcase_add_test(tcase, a_message_that_was_cut_short_is_not_missing);
 	tcase_add_test(tcase, a_submit_in_steps);
 	tcase_add_test(tcase, every_allocation_may_fail);
 	suite_add_tcase(suite, tcase);

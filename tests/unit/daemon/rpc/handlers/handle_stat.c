@@ -1,5 +1,6 @@
-/* What a uid is told of what others do. */
-#include "tests/unit/daemon/rpc/talk.h"
+/* What a uid learns of what others do, and how an answer with very many sessions is made. */
+#include "tests/support/loop_turns.h"
+#include "tests/unit/daemon/rpc/crowd.h"
 
 static int stat(struct talk *talk, struct session *session, bool details, bool reset)
 {
@@ -46,6 +47,172 @@ START_TEST(only_administrators_reset)
 }
 END_TEST
 
+static uint32_t account_of_1001(const void *accounts, uint32_t uid)
+{
+	(void)accounts;
+	return uid == 200000 || uid == 200001 ? 1001 : uid;
+}
+
+/* Alice is 1001; her containers' uids are 200000 and 200001. */
+START_TEST(subordinate_uids_are_their_user)
+{
+	struct talk talk;
+	struct session sub;
+
+	talk_init(&talk);
+	talk.world.service.limits.account = account_of_1001;
+	session_init(&sub, &talk.world.service, 200000, 0, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_int_eq(stat(&talk, i ? &talk.session : &sub, true, false), 0);
+		ck_assert_uint_eq(talk.response->stat->n_uids, 1);
+		ck_assert_uint_eq(talk.response->stat->uids[0]->uid, 1001);
+		ck_assert_uint_eq(talk.response->stat->uids[0]->sessions, 3);
+		ck_assert_uint_eq(talk.response->stat->n_clients, 3);
+	}
+	ck_assert_int_eq(stat(&talk, &talk.stranger, true, false), 0);
+	ck_assert_uint_eq(talk.response->stat->n_clients, 1);
+	session_deinit(&sub);
+	talk_deinit(&talk);
+}
+END_TEST
+
+enum { MANY = 16000, STEP_MOST = 256 };
+
+static uint64_t ask_details(struct crowd *crowd, unsigned from)
+{
+	Npumem__V1__StatRequest request = NPUMEM__V1__STAT_REQUEST__INIT;
+
+	request.details = true;
+	return CROWD_SEND(crowd, from, stat, STAT, &request);
+}
+
+static struct session *begin_many(struct crowd *crowd)
+{
+	struct session *sessions = calloc(MANY, sizeof(*sessions));
+
+	for (unsigned i = 0; i < MANY; i++)
+		ck_assert_int_eq(session_init(&sessions[i], &crowd->world.service, 2000 + i % 100, 1, NULL), 0);
+	return sessions;
+}
+
+static void end_many(struct session *sessions, unsigned from)
+{
+	for (unsigned i = from; i < MANY; i++)
+		session_deinit(&sessions[i]);
+	free(sessions);
+}
+
+START_TEST(very_many_sessions_take_many_turns)
+{
+	struct crowd crowd;
+	struct session *sessions;
+	const Npumem__V1__Stat *stat;
+	unsigned turns = 0;
+	uint64_t id;
+
+	crowd_init(&crowd);
+	crowd_become(&crowd, 0, 0);
+	sessions = begin_many(&crowd);
+	loop_turns_begin(crowd.rpc);
+	id = ask_details(&crowd, 0);
+	while (crowd_status(&crowd, 0, id) < 0) {
+		/* Others' requests run in between. */
+		uint64_t alloc = crowd_alloc(&crowd, 1, "", SHORT_W);
+
+		ck_assert(loop_turns_one(crowd.rpc));
+		ck_assert_int_eq(crowd_status(&crowd, 1, alloc), 0);
+		turns++;
+	}
+	ck_assert_uint_ge(turns, MANY / STEP_MOST);
+	stat = crowd_reply(&crowd, 0, id)->stat;
+	ck_assert_uint_eq(stat->n_clients, MANY + PEERS);
+	for (unsigned i = 1; i < stat->n_clients; i++)
+		ck_assert_uint_lt(stat->clients[i]->session, stat->clients[i - 1]->session);
+	ck_assert_uint_eq(stat->n_uids, 102);
+	/* An ordinary user's answer does not depend on them. */
+	id = ask_details(&crowd, 1);
+	ck_assert_int_eq(crowd_status(&crowd, 1, id), 0);
+	ck_assert_uint_eq(crowd_reply(&crowd, 1, id)->stat->n_clients, PEERS - 1);
+	loop_turns_end(crowd.rpc);
+	end_many(sessions, 0);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(sessions_end_and_begin_while_they_are_listed)
+{
+	enum { LATE = 300 };
+	struct crowd crowd;
+	struct session *sessions, late[LATE];
+	const Npumem__V1__Stat *stat;
+	Npumem__V1__CancelRequest cancel = NPUMEM__V1__CANCEL_REQUEST__INIT;
+	unsigned ended = 0, n_late = 0;
+	uint64_t ids[2];
+
+	crowd_init(&crowd);
+	crowd_become(&crowd, 0, 0);
+	sessions = begin_many(&crowd);
+	loop_turns_begin(crowd.rpc);
+	ids[0] = ask_details(&crowd, 0);
+	ck_assert(loop_turns_one(crowd.rpc));
+	ids[1] = ask_details(&crowd, 0);
+	while (crowd_status(&crowd, 0, ids[1]) < 0) {
+		ck_assert(loop_turns_one(crowd.rpc));
+		/* The oldest, which are listed last, and at least the one that would be next, end first. */
+		for (unsigned i = 0; i < 200 && ended < MANY; i++)
+			session_deinit(&sessions[ended++]);
+		if (n_late < LATE)
+			session_init(&late[n_late++], &crowd.world.service, 5000, 1, NULL);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		stat = crowd_reply(&crowd, 0, ids[i])->stat;
+		ck_assert_uint_le(stat->n_clients, MANY + PEERS + LATE);
+		ck_assert_uint_ge(stat->n_clients, MANY / 4);
+		for (unsigned k = 1; k < stat->n_clients; k++)
+			ck_assert_uint_lt(stat->clients[k]->session, stat->clients[k - 1]->session);
+	}
+	cancel.request_id = ask_details(&crowd, 0);
+	ck_assert(loop_turns_one(crowd.rpc));
+	CROWD_SEND(&crowd, 0, cancel, CANCEL, &cancel);
+	loop_turns_all(crowd.rpc);
+	ck_assert_int_eq(crowd_status(&crowd, 0, cancel.request_id), NPUMEM_CANCELLED);
+	ck_assert_ptr_null(crowd.world.service.walks);
+	/* A client that goes takes its walk with it. */
+	ask_details(&crowd, 0);
+	ck_assert(loop_turns_one(crowd.rpc));
+	crowd_close(&crowd, 0);
+	loop_turns_all(crowd.rpc);
+	ck_assert_uint_eq(crowd.peers[0].n_drained, 1);
+	ck_assert_ptr_null(crowd.world.service.walks);
+	loop_turns_end(crowd.rpc);
+	while (n_late)
+		session_deinit(&late[--n_late]);
+	end_many(sessions, ended);
+	crowd_deinit(&crowd);
+}
+END_TEST
+
+START_TEST(host_memory_may_run_out)
+{
+	bool hit = true;
+
+	for (size_t i = 1; hit; i++) {
+		struct crowd crowd;
+		uint64_t id;
+
+		crowd_init(&crowd);
+		crowd.world.fail_at = crowd.world.n_allocs + i;
+		id = ask_details(&crowd, 0);
+		hit = crowd.world.n_allocs >= crowd.world.fail_at;
+		crowd.world.fail_at = 0;
+		ck_assert(crowd.peers[0].is_broken || crowd_status(&crowd, 0, id) == 0 ||
+			  crowd_status(&crowd, 0, id) == NPUMEM_RESOURCE_EXHAUSTED);
+		ck_assert_ptr_null(crowd.world.service.walks);
+		crowd_deinit(&crowd);
+	}
+}
+END_TEST
+
 Suite *suite_handle_stat(void)
 {
 	Suite *suite = suite_create("rpc/handle_stat");
@@ -53,6 +220,10 @@ Suite *suite_handle_stat(void)
 
 	tcase_add_test(tests, only_its_own_uid_and_sessions);
 	tcase_add_test(tests, only_administrators_reset);
+	tcase_add_test(tests, subordinate_uids_are_their_user);
+	tcase_add_test(tests, very_many_sessions_take_many_turns);
+	tcase_add_test(tests, sessions_end_and_begin_while_they_are_listed);
+	tcase_add_test(tests, host_memory_may_run_out);
 	suite_add_tcase(suite, tests);
 	return suite;
 }

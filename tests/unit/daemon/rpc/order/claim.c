@@ -78,11 +78,14 @@ START_TEST(what_kernels_write)
 }
 END_TEST
 
-START_TEST(what_may_be_done_is_as_bad_as_can_be)
+START_TEST(what_is_looked_at_may_be_read_too)
 {
-	claim_tensor(&claim, left, false);
-	claim_all_written(&claim);
-	ck_assert(only()->writes && only()->footprint);
+	claim_look(&claim, left);
+	ck_assert(only()->looks);
+	claim_tensor(&claim, right, false);
+	ck_assert(!only()->looks && !only()->writes);
+	claim_look(&claim, left);
+	ck_assert(!only()->looks);
 }
 END_TEST
 
@@ -95,7 +98,7 @@ Suite *suite_claim(void)
 	tcase_add_test(tests, a_range_holds_all_that_is_met);
 	tcase_add_test(tests, a_free_writes);
 	tcase_add_test(tests, what_kernels_write);
-	tcase_add_test(tests, what_may_be_done_is_as_bad_as_can_be);
+	tcase_add_test(tests, what_is_looked_at_may_be_read_too);
 	suite_add_tcase(suite, tests);
 	return suite;
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "tests/support/loop_turns.h"
 #include "tests/unit/daemon/rpc/talk.h"
 
 enum { ANSWERS_MAX = 16 };
@@ -26,7 +27,6 @@ struct line {
 	} answers[ANSWERS_MAX];
 	unsigned n;
 	uint64_t alarm_ns;
-	unsigned n_woken;
 };
 
 static void take_frames(struct line *line, const uint8_t *bytes, size_t n)
@@ -63,31 +63,24 @@ static void set_alarm(void *ctx, uint64_t at_ns)
 	((struct line *)ctx)->alarm_ns = at_ns;
 }
 
-static void wake(void *ctx)
-{
-	((struct line *)ctx)->n_woken++;
-}
-
 /* From here on, what takes long goes on in another turn: after about five that are tried. */
 static void begin_turns(struct line *line)
 {
-	line->talk.rpc->wake = wake;
-	line->n_woken = 0;
+	loop_turns_begin(line->talk.rpc);
 	step_ns = 20000;
 }
 
-static void turn(struct line *line)
+static bool turn(struct line *line)
 {
-	line->n_woken = 0;
-	rpc_turn(line->talk.rpc);
+	return loop_turns_one(line->talk.rpc);
 }
 
 static unsigned end_turns(struct line *line)
 {
 	unsigned n = 0;
 
-	for (; line->n_woken; n++)
-		turn(line);
+	while (turn(line))
+		n++;
 	step_ns = 0;
 	return n;
 }
@@ -97,7 +90,7 @@ static void line_init_as(struct line *line, const struct device_options *options
 	talk_init_as(&line->talk, options);
 	now_ns = 1000000000;
 	step_ns = 0;
-	line->n = line->n_woken = 0;
+	line->n = 0;
 	line->alarm_ns = UINT64_MAX;
 	line->talk.rpc->now_ns = test_clock;
 	line->talk.world.service.events.now_ns = test_clock;
@@ -120,6 +113,7 @@ static void line_deinit(struct line *line)
 	for (unsigned i = 0; i < 2; i++)
 		if (!line->peers[i].is_closing)
 			rpc_peer_close(line->talk.rpc, &line->peers[i]);
+	loop_turns_end(line->talk.rpc);
 	ck_assert_ptr_null(line->talk.world.service.waiting.first);
 	ck_assert_uint_eq(line->alarm_ns, UINT64_MAX);
 	talk_deinit(&line->talk);
@@ -162,6 +156,18 @@ static void alloc(struct line *line, unsigned peer, uint64_t id, int64_t w, uint
 	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT;
 
 	allocation.spec = talk_spec(&spec, 8, w);
+	send_alloc(line, peer, id, &allocation, wait_ms);
+}
+
+/* The same at an offset. */
+static void alloc_at(struct line *line, unsigned peer, uint64_t id, int64_t offset, int64_t w, uint32_t wait_ms)
+{
+	struct talk_spec spec;
+	Npumem__V1__Allocation allocation = NPUMEM__V1__ALLOCATION__INIT;
+
+	allocation.spec = talk_spec(&spec, 8, w);
+	allocation.spec->address_given_case = NPUMEM__V1__SPEC__ADDRESS_GIVEN_ADDRESS;
+	allocation.spec->address = offset;
 	send_alloc(line, peer, id, &allocation, wait_ms);
 }
 
@@ -248,18 +254,18 @@ START_TEST(a_small_one_waits_behind_a_large_one)
 	struct line line;
 
 	line_init(&line);
-	alloc(&line, 0, 1, 4096, 0);
-	alloc(&line, 0, 2, 2048, 0);
+	alloc(&line, 1, 1, 4096, 0);
+	alloc(&line, 1, 2, 2048, 0);
 	alloc(&line, 0, 3, 6000, 1000);
 	alloc(&line, 1, 4, 64, 1000);
 	ck_assert_uint_eq(line.n, 2);
 	/* An immediate one does not get it either. */
 	alloc(&line, 1, 5, 64, 0);
 	answered(&line, 2, 5, NPUMEM_RESOURCE_EXHAUSTED);
-	free_tensor(&line, 0, 6, "t2");
+	free_tensor(&line, 1, 6, "t2");
 	answered(&line, 3, 6, 0);
 	ck_assert_uint_eq(line.n, 4);
-	free_tensor(&line, 0, 7, "t1");
+	free_tensor(&line, 1, 7, "t1");
 	answered(&line, 4, 7, 0);
 	answered(&line, 5, 3, 0);
 	answered(&line, 6, 4, 0);
@@ -352,6 +358,29 @@ START_TEST(waiting_ends_by_cancel_and_with_its_peer)
 }
 END_TEST
 
+START_TEST(who_has_it_itself_holds_up_its_own_alone)
+{
+	struct line line;
+
+	line_init(&line);
+	alloc(&line, 0, 1, 4096, 0);
+	alloc(&line, 0, 2, 6000, 60000);
+	alloc(&line, 0, 3, 64, 60000);
+	alloc(&line, 0, 4, 64, 0);
+	answered(&line, 1, 4, NPUMEM_RESOURCE_EXHAUSTED);
+	alloc(&line, 1, 5, 64, 60000);
+	answered(&line, 2, 5, 0);
+	alloc(&line, 1, 6, 2048, 0);
+	answered(&line, 3, 6, 0);
+	free_tensor(&line, 1, 7, "t5");
+	free_tensor(&line, 1, 8, "t6");
+	free_tensor(&line, 0, 9, "t1");
+	answered(&line, 7, 2, 0);
+	answered(&line, 8, 3, 0);
+	line_deinit(&line);
+}
+END_TEST
+
 START_TEST(going_down_ends_the_line)
 {
 	struct line line;
@@ -389,7 +418,7 @@ START_TEST(who_asks_for_more_than_its_share_keeps_nobody_out_for_long)
 	struct line line;
 
 	line_init(&line);
-	alloc(&line, 0, 1, 1024, 0);
+	alloc(&line, 1, 1, 1024, 0);
 	alloc(&line, 0, 2, 8192, 60000);
 	alloc(&line, 1, 3, 128, 0);
 	answered(&line, 1, 3, NPUMEM_RESOURCE_EXHAUSTED);
@@ -455,21 +484,25 @@ START_TEST(a_long_line_is_tried_in_parts)
 	struct line line;
 
 	line_init(&line);
-	alloc(&line, 0, 1, 1024, 0);
-	for (unsigned id = 2; id < 2 + N; id++)
-		alloc(&line, 0, id, id < 1 + N ? 8192 : 4096, 60000);
-	ck_assert_uint_eq(line.n, 1);
-	begin_turns(&line);
+	alloc_at(&line, 0, 1, 5120, 1024, 0);
+	alloc_at(&line, 0, 200, 2048, 128, 0);
+	/* What the first tensor is in the way of, behind its first byte. */
+	for (unsigned id = 2; id < 1 + N; id++)
+		alloc_at(&line, 0, id, 4096, 2048, 60000);
+	alloc_at(&line, 0, 1 + N, 1024, 2048, 60000);
 	ring(&line, WAITING_WINDOW_NS - now_ns);
-	ck_assert_uint_eq(line.n, 1);
-	ck_assert_uint_eq(line.n_woken, 1);
+	ck_assert_uint_eq(line.n, 2);
+	begin_turns(&line);
+	free_tensor(&line, 0, 201, "t200");
+	ck_assert_uint_eq(line.n, 3);
+	ck_assert(!fair_queue_is_empty(&line.talk.rpc->service->queue));
 	/* What else happens does not hasten it. */
 	for (unsigned id = 100; id < 110; id++)
 		alloc(&line, 1, id, 64, 0);
-	ck_assert_uint_eq(line.n, 11);
-	ck_assert_uint_eq(line.n_woken, 1);
+	ck_assert_uint_eq(line.n, 13);
+	ck_assert(!fair_queue_is_empty(&line.talk.rpc->service->queue));
 	ck_assert_uint_gt(end_turns(&line), 2);
-	answered(&line, 11, 1 + N, 0);
+	answered(&line, 13, 1 + N, 0);
 	line_deinit(&line);
 }
 END_TEST
@@ -520,7 +553,7 @@ static void begin_search(struct line *line)
 	free_tensor(line, 0, 4, "t2");
 	answered(line, 2, 4, 0);
 	ck_assert_uint_eq(line->n, 3);
-	ck_assert_uint_eq(line->n_woken, 1);
+	ck_assert(!fair_queue_is_empty(&line->talk.rpc->service->queue));
 }
 
 START_TEST(a_search_for_one_in_line_goes_on_in_turns)
@@ -538,9 +571,29 @@ START_TEST(a_search_for_one_in_line_goes_on_in_turns)
 	ck_assert_uint_eq(line.talk.world.service.waiting.n, 2);
 	/* It has its place in line, before who came later. */
 	free_tensor(&line, 0, 7, "t1");
+	end_turns(&line);
 	answered(&line, 4, 7, 0);
 	answered(&line, 5, 3, 0);
 	answered(&line, 6, 6, 0);
+	line_deinit(&line);
+}
+END_TEST
+
+/* Its handle can be guessed, and it has no owner yet. */
+START_TEST(what_is_being_placed_is_not_found)
+{
+	enum { GENERATIONS = 8, SLOTS = 32 };
+	struct line line;
+
+	begin_search(&line);
+	for (uint64_t generation = 0; generation < GENERATIONS; generation++)
+		for (uint64_t slot = 1; slot <= SLOTS; slot++) {
+			const struct tensor *tensor =
+				device_find(line.talk.world.service.device, generation << 32 | slot);
+
+			ck_assert(!tensor || tensor->owner);
+		}
+	end_turns(&line);
 	line_deinit(&line);
 }
 END_TEST
@@ -566,7 +619,8 @@ START_TEST(a_search_for_one_in_line_ends_with_it)
 	cancel(&line, 1, 5, 3);
 	answered(&line, 3, 5, 0);
 	ck_assert_uint_eq(line.n, 4);
-	ck_assert_uint_le(end_turns(&line), 1);
+	/* Its own, and that of the line. */
+	ck_assert_uint_le(end_turns(&line), 2);
 	answered(&line, 4, 3, NPUMEM_CANCELLED);
 	ck_assert_uint_eq(line.talk.world.service.waiting.n, 0);
 	line_deinit(&line);
@@ -609,6 +663,7 @@ Suite *suite_line(void)
 
 	tcase_add_test(tcase, a_waiter_is_served_when_something_is_freed);
 	tcase_add_test(tcase, a_small_one_waits_behind_a_large_one);
+	tcase_add_test(tcase, who_has_it_itself_holds_up_its_own_alone);
 	tcase_add_test(tcase, the_deadline_tells_what_was_missing);
 	tcase_add_test(tcase, what_can_never_be_is_refused_at_once);
 	tcase_add_test(tcase, what_can_never_be_together_is_refused_at_once);
@@ -621,6 +676,7 @@ Suite *suite_line(void)
 	tcase_add_test(tcase, many_deadlines_at_once_are_seen_to_in_parts);
 	tcase_add_test(tcase, a_search_for_one_in_line_goes_on_in_turns);
 	tcase_add_test(tcase, what_is_freed_while_one_in_line_is_searched_for_counts);
+	tcase_add_test(tcase, what_is_being_placed_is_not_found);
 	tcase_add_test(tcase, a_search_for_one_in_line_ends_with_it);
 	tcase_add_test(tcase, a_deadline_waits_for_the_search);
 	suite_add_tcase(suite, tcase);

@@ -1,6 +1,9 @@
 /* Sessions that stay when their connection ends: whose, for how long, and who has them back. */
 #include "daemon/rpc/resume/absent.h"
 
+#include <inttypes.h>
+#include <time.h>
+
 #include "tests/unit/daemon/service/lasting.h"
 
 enum { SECONDS = 30, LATER = 7 };
@@ -104,6 +107,26 @@ START_TEST(only_who_has_a_token_is_waited_for)
 END_TEST
 
 /* While the daemon goes on, a connection's end is its session's, but for one that lingers. */
+/* The connection's session ends, and the recording is of the session that waits for the client. */
+START_TEST(a_recording_goes_on_with_its_session)
+{
+	struct scene scene;
+	struct service *service;
+	struct end *end;
+
+	scene_init(&scene);
+	service = &scene.kept.world.service;
+	end = connect_as(&scene, 0, 500);
+	ck_assert_int_eq(persist_session_begin(&end->session, true, &scene.kept.world.error), 0);
+	recorder_begin(&service->recorder, &end->session);
+	rpc_peer_close(scene.rpc, &end->peer);
+	ck_assert_uint_eq(end->n_drained, 1);
+	ck_assert_ptr_nonnull(scene.rpc->absent);
+	ck_assert_ptr_eq(service->recorder.owner, service->sessions);
+	scene_deinit(&scene);
+}
+END_TEST
+
 START_TEST(only_who_lingers_is_waited_for_by_a_daemon_that_stays)
 {
 	struct scene scene;
@@ -221,17 +244,85 @@ START_TEST(only_the_whole_token_of_the_same_uid_is_good)
 }
 END_TEST
 
+enum { MANY = 16000, TRIES = 200 };
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
+}
+
+/* Tokens that are all different. */
+static int spread(void *to, size_t bytes)
+{
+	static uint32_t state;
+
+	for (size_t i = 0; i < bytes; i++) {
+		state = state * 1664525 + 1013904223;
+		((uint8_t *)to)[i] = (uint8_t)(state >> 24);
+	}
+	return 0;
+}
+
+static uint64_t ns_of_wrong_tokens(struct scene *scene, struct end *end, uint8_t *token)
+{
+	uint64_t began_ns = cpu_ns();
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		token[i % PERSIST_TOKEN_BYTES] ^= 1;
+		ck_assert_int_eq(return_by(scene, end, token, PERSIST_TOKEN_BYTES), NPUMEM_NOT_FOUND);
+		token[i % PERSIST_TOKEN_BYTES] ^= 1;
+	}
+	return cpu_ns() - began_ns;
+}
+
+/* Each try would walk all sessions otherwise: any client may send wrong tokens, as many as it likes. */
+START_TEST(a_lookup_does_not_depend_on_how_many_sessions_there_are)
+{
+	uint8_t token[PERSIST_TOKEN_BYTES];
+	struct session *many = calloc(MANY, sizeof(*many));
+	struct scene scene;
+	struct end *end;
+	uint64_t few_ns, many_ns;
+
+	scene_init(&scene);
+	scene.kept.world.service.persist.random = spread;
+	leave_behind(&scene, token);
+	end = connect_as(&scene, 1, 1001);
+	few_ns = ns_of_wrong_tokens(&scene, end, token);
+	for (unsigned i = 0; i < MANY; i++) {
+		ck_assert_int_eq(session_init(&many[i], &scene.kept.world.service, 2000 + i % 100, 1, NULL), 0);
+		ck_assert_int_eq(persist_session_begin(&many[i], false, &scene.kept.world.error), 0);
+	}
+	many_ns = ns_of_wrong_tokens(&scene, end, token);
+	ck_assert_msg(many_ns < 20 * few_ns, "%" PRIu64 " ns, and with many sessions %" PRIu64, few_ns, many_ns);
+	ck_assert_int_eq(return_by(&scene, end, token, PERSIST_TOKEN_BYTES), 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		ck_assert_ptr_eq(tokens_find(&scene.kept.world.service.persist.tokens, many[i].uid, many[i].token),
+				 &many[i]);
+		session_deinit(&many[i]);
+	}
+	free(many);
+	rpc_peer_close(scene.rpc, &end->peer);
+	scene_deinit(&scene);
+}
+END_TEST
+
 Suite *suite_absent(void)
 {
 	Suite *suite = suite_create("rpc/absent");
 	TCase *tests = tcase_create("absent");
 
 	tcase_add_test(tests, only_who_has_a_token_is_waited_for);
+	tcase_add_test(tests, a_recording_goes_on_with_its_session);
 	tcase_add_test(tests, only_who_lingers_is_waited_for_by_a_daemon_that_stays);
 	tcase_add_test(tests, of_a_uid_not_more_linger_than_may_be_connected);
 	tcase_add_test(tests, it_ends_in_its_time_and_not_before);
 	tcase_add_test(tests, what_came_back_is_waited_for_no_more);
 	tcase_add_test(tests, only_the_whole_token_of_the_same_uid_is_good);
+	tcase_add_test(tests, a_lookup_does_not_depend_on_how_many_sessions_there_are);
 	suite_add_tcase(suite, tests);
 	return suite;
 }

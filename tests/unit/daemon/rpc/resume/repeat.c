@@ -61,7 +61,7 @@ static void look(const struct scene *scene, struct repeat *repeat, const char *t
 		break;
 	case 'W':
 		op.kind = OP_WRITE;
-		op.count = npumem_place_elements(&op.tensor->place);
+		op.count = tensor_elements(op.tensor);
 		break;
 	case 'w':
 		op.kind = OP_WRITE;
@@ -78,7 +78,7 @@ static void look(const struct scene *scene, struct repeat *repeat, const char *t
 		op.operands = operands;
 		op.n_operands = 3;
 	}
-	repeat_look(repeat, &op);
+	repeat_add(repeat, &op);
 }
 
 static void scene_init(struct scene *scene)

@@ -36,7 +36,7 @@ static void refused(int status, const char *says)
 {
 	struct address address;
 
-	ck_assert_int_eq(address_open(&address, path, 0600, error), status);
+	ck_assert_int_eq(address_open(&address, path, 0600, NULL, error), status);
 	ck_assert_msg(strstr(error, says) && strstr(error, path), "%s", error);
 }
 
@@ -61,7 +61,7 @@ START_TEST(test_one_daemon_at_a_time)
 	struct address address;
 	struct stat status;
 
-	ck_assert_int_eq(address_open(&address, path, 0640, error), 0);
+	ck_assert_int_eq(address_open(&address, path, 0640, NULL, error), 0);
 	ck_assert_int_eq(stat(path, &status), 0);
 	ck_assert(S_ISSOCK(status.st_mode));
 	ck_assert_int_eq((int)status.st_mode & 0777, 0640);
@@ -69,7 +69,7 @@ START_TEST(test_one_daemon_at_a_time)
 	ck_assert(exists(path));
 	address_close(&address);
 	ck_assert(!exists(path));
-	ck_assert_int_eq(address_open(&address, path, 0640, error), 0);
+	ck_assert_int_eq(address_open(&address, path, 0640, NULL, error), 0);
 	address_close(&address);
 }
 END_TEST
@@ -91,7 +91,7 @@ START_TEST(test_what_is_in_the_way)
 	refused(-EADDRINUSE, "another daemon is on");
 	ck_assert(exists(path));
 	close(fd);
-	ck_assert_int_eq(address_open(&address, path, 0600, error), 0);
+	ck_assert_int_eq(address_open(&address, path, 0600, NULL, error), 0);
 	address_close(&address);
 	/* A lock that leads elsewhere is not followed. */
 	unlink(lock);
@@ -107,10 +107,10 @@ START_TEST(test_one_directory_is_made)
 	char below[100];
 
 	snprintf(below, sizeof(below), "%s/a/b/socket", directory);
-	ck_assert_int_eq(address_open(&address, below, 0600, error), -ENOENT);
+	ck_assert_int_eq(address_open(&address, below, 0600, NULL, error), -ENOENT);
 	ck_assert_ptr_nonnull(strstr(error, "make directory"));
 	snprintf(below, sizeof(below), "%s/a/socket", directory);
-	ck_assert_int_eq(address_open(&address, below, 0600, error), 0);
+	ck_assert_int_eq(address_open(&address, below, 0600, NULL, error), 0);
 	address_close(&address);
 	snprintf(below, sizeof(below), "%s/a/socket.lock", directory);
 	unlink(below);
@@ -125,7 +125,7 @@ START_TEST(test_a_name_without_a_directory)
 	struct address address;
 
 	ck_assert_int_eq(chdir(directory), 0);
-	ck_assert_int_eq(address_open(&address, "socket", 0600, error), 0);
+	ck_assert_int_eq(address_open(&address, "socket", 0600, NULL, error), 0);
 	ck_assert(exists(path));
 	address_close(&address);
 	ck_assert(!exists(path));

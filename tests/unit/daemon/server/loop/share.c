@@ -10,7 +10,7 @@ enum { SLOTS = 3, PARTS = 100000, LARGE = 1 << 30, SMALL = 1 << 22 };
 
 struct bench {
 	uv_loop_t loop;
-	struct turns turns;
+	struct fair_queue queue;
 	struct workers workers;
 	struct share share;
 	struct kernel_crew crew;
@@ -29,8 +29,7 @@ struct parts {
 static void bench_open(struct bench *bench)
 {
 	ck_assert_int_eq(uv_loop_init(&bench->loop), 0);
-	turns_open(&bench->turns, &bench->loop);
-	ck_assert_int_eq(workers_open(&bench->workers, &bench->loop, &bench->turns, &heap_libc, SLOTS), 0);
+	ck_assert_int_eq(workers_open(&bench->workers, &bench->loop, &bench->queue, &heap_libc, SLOTS), 0);
 	share_open(&bench->share, &bench->workers);
 	/* Also on a machine with one processor. */
 	bench->share.threads_max = SLOTS - 1;
@@ -41,7 +40,6 @@ static void bench_close(struct bench *bench)
 {
 	share_close(&bench->share);
 	workers_close(&bench->workers);
-	turns_close(&bench->turns);
 	uv_run(&bench->loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&bench->loop), 0);
 }

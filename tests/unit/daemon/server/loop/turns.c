@@ -1,4 +1,4 @@
-/* Who is run when, and that nobody is run twice. */
+/* The order in which a turn runs the work of users and what it ends with. */
 #include "daemon/server/loop/turns.h"
 
 #include <check.h>
@@ -7,56 +7,71 @@
 
 #include "tests/support/hrtime.h"
 
-enum { ENTRIES = 3, TURN_NS = 25000 };
+enum { WORKS = 3, TURN_NS = 25000 };
 
 struct one {
+	struct fair_work work;
+	struct fair_user *user;
+	struct fair_queue *queue;
+	char name;
+	unsigned n_again; /* how often it is queued anew */
+	uint64_t takes_ns;
+};
+
+struct last {
 	struct turns_entry entry;
 	struct turns *turns;
-	char name;
-	unsigned n_again; /* how often it stands in line anew */
-	bool is_last, is_slow;
+	unsigned n_again;
+};
+
+struct scene {
+	uv_loop_t loop;
+	struct fair_queue queue;
+	struct fair_user users[2];
+	struct turns turns;
+	struct one ones[WORKS];
+	struct last last;
 };
 
 static char said[200];
 
-static void stand(struct one *one)
+static void queue(struct one *one)
 {
-	if (one->is_last)
-		turns_add_last(one->turns, &one->entry);
-	else
-		turns_add(one->turns, &one->entry);
+	fair_queue_add(one->queue, one->user, &one->work);
 }
 
-static void run(struct turns_entry *entry)
+static void run(struct fair_work *work)
 {
-	struct one *one = (struct one *)entry;
+	struct one *one = (struct one *)work;
 
-	ck_assert_ptr_null(entry->next);
+	ck_assert_ptr_null(work->prev);
 	strncat(said, &one->name, 1);
-	if (one->is_slow)
-		hrtime_skip(TURN_NS);
+	hrtime_skip(one->takes_ns);
 	if (one->n_again && one->n_again--)
-		stand(one);
+		queue(one);
 }
 
-struct scene {
-	uv_loop_t loop;
-	struct turns turns;
-	struct one ones[ENTRIES], last;
-};
+static void run_last(struct turns_entry *entry)
+{
+	struct last *last = (struct last *)entry;
+
+	strcat(said, "Z");
+	if (last->n_again && last->n_again--)
+		turns_add_last(last->turns, entry);
+}
 
 static void open_scene(struct scene *scene)
 {
 	memset(scene, 0, sizeof(*scene));
 	memset(said, 0, sizeof(said));
 	uv_loop_init(&scene->loop);
-	turns_open(&scene->turns, &scene->loop);
-	/* Only what is slow on purpose takes time. */
+	turns_open(&scene->turns, &scene->loop, &scene->queue);
 	scene->turns.most_ns = TURN_NS;
 	hrtime_stop();
-	for (unsigned i = 0; i < ENTRIES; i++)
-		scene->ones[i] = (struct one){{.run = run}, .turns = &scene->turns, .name = (char)('a' + i)};
-	scene->last = (struct one){{.run = run}, .turns = &scene->turns, .name = 'Z', .is_last = true};
+	for (unsigned i = 0; i < WORKS; i++)
+		scene->ones[i] = (struct one){
+			{.run = run}, .user = &scene->users[0], .queue = &scene->queue, .name = (char)('a' + i)};
+	scene->last = (struct last){{.run = run_last}, .turns = &scene->turns};
 }
 
 /* One turn, or all that there are. */
@@ -81,25 +96,47 @@ START_TEST(each_once_in_order_and_the_last_at_the_end)
 	struct scene scene;
 
 	open_scene(&scene);
-	stand(&scene.last);
-	for (unsigned i = 0; i < 2 * ENTRIES; i++)
-		stand(&scene.ones[i % ENTRIES]);
-	stand(&scene.last);
+	turns_add_last(&scene.turns, &scene.last.entry);
+	for (unsigned i = 0; i < 2 * WORKS; i++)
+		queue(&scene.ones[i % WORKS]);
+	turns_add_last(&scene.turns, &scene.last.entry);
 	turn(&scene, UV_RUN_NOWAIT, "abcZ");
-	ck_assert_uint_eq(scene.turns.n_run, 4);
 	close_scene(&scene);
 }
 END_TEST
 
-START_TEST(who_has_more_stands_behind_the_others)
+START_TEST(new_work_goes_behind_the_same_users)
 {
 	struct scene scene;
 
 	open_scene(&scene);
 	scene.ones[0].n_again = 2;
-	for (unsigned i = 0; i < ENTRIES; i++)
-		stand(&scene.ones[i]);
+	for (unsigned i = 0; i < WORKS; i++)
+		queue(&scene.ones[i]);
 	turn(&scene, UV_RUN_NOWAIT, "abcaa");
+	close_scene(&scene);
+}
+END_TEST
+
+/* However many works a user has, another user waits for one of them at most. */
+START_TEST(the_user_served_least_is_next)
+{
+	struct scene scene;
+
+	open_scene(&scene);
+	scene.turns.most_ns = 10 * TURN_NS;
+	for (unsigned i = 0; i < WORKS; i++)
+		scene.ones[i].takes_ns = TURN_NS;
+	scene.ones[0].n_again = 3;
+	scene.ones[2].user = &scene.users[1];
+	for (unsigned i = 0; i < WORKS; i++)
+		queue(&scene.ones[i]);
+	turn(&scene, UV_RUN_NOWAIT, "acbaaa");
+	/* One that comes back has saved nothing up. */
+	scene.ones[2].n_again = scene.ones[0].n_again = 2;
+	queue(&scene.ones[0]);
+	queue(&scene.ones[2]);
+	turn(&scene, UV_RUN_NOWAIT, "cacaca");
 	close_scene(&scene);
 }
 END_TEST
@@ -109,29 +146,29 @@ START_TEST(a_turn_has_an_end)
 	struct scene scene;
 
 	open_scene(&scene);
-	scene.ones[0].is_slow = scene.ones[1].is_slow = true;
-	for (unsigned i = 0; i < ENTRIES; i++)
-		stand(&scene.ones[i]);
-	stand(&scene.last);
+	scene.ones[0].takes_ns = scene.ones[1].takes_ns = TURN_NS;
+	for (unsigned i = 0; i < WORKS; i++)
+		queue(&scene.ones[i]);
+	turns_add_last(&scene.turns, &scene.last.entry);
 	scene.last.n_again = 1;
 	turn(&scene, UV_RUN_NOWAIT, "aZ");
 	turn(&scene, UV_RUN_NOWAIT, "bZ");
-	/* It does not sleep while somebody is left. */
+	/* It does not sleep while work is left. */
 	turn(&scene, UV_RUN_DEFAULT, "c");
 	close_scene(&scene);
 }
 END_TEST
 
-START_TEST(who_is_removed_is_not_run)
+START_TEST(removed_work_is_not_run)
 {
 	struct scene scene;
 
 	open_scene(&scene);
-	for (unsigned i = 0; i < ENTRIES; i++)
-		stand(&scene.ones[i]);
-	stand(&scene.last);
-	turns_remove(&scene.ones[1].entry);
-	turns_remove(&scene.ones[1].entry);
+	for (unsigned i = 0; i < WORKS; i++)
+		queue(&scene.ones[i]);
+	turns_add_last(&scene.turns, &scene.last.entry);
+	fair_queue_remove(&scene.ones[1].work);
+	fair_queue_remove(&scene.ones[1].work);
 	turns_remove(&scene.last.entry);
 	turn(&scene, UV_RUN_NOWAIT, "ac");
 	close_scene(&scene);
@@ -144,9 +181,10 @@ Suite *suite_turns(void)
 	TCase *tests = tcase_create("turns");
 
 	tcase_add_test(tests, each_once_in_order_and_the_last_at_the_end);
-	tcase_add_test(tests, who_has_more_stands_behind_the_others);
+	tcase_add_test(tests, new_work_goes_behind_the_same_users);
+	tcase_add_test(tests, the_user_served_least_is_next);
 	tcase_add_test(tests, a_turn_has_an_end);
-	tcase_add_test(tests, who_is_removed_is_not_run);
+	tcase_add_test(tests, removed_work_is_not_run);
 	suite_add_tcase(suite, tests);
 	return suite;
 }

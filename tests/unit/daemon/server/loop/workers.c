@@ -4,7 +4,10 @@
 #include <check.h>
 #include <errno.h>
 
-enum { ALICE = 1, BOB = 2, CAROL = 3, UIDS = 4, TASKS_MAX = 64, SLOTS = 2, HANGS_MS = 60000 };
+#include "daemon/server/loop/turns.h"
+#include "tests/support/threads.h"
+
+enum { ALICE = 1, BOB = 2, CAROL = 3, UIDS = 4, USERS = 64, TASKS_MAX = 64, SLOTS = 2, HANGS_MS = 60000 };
 
 struct task {
 	struct desk *desk;
@@ -16,9 +19,11 @@ struct task {
 
 struct desk {
 	uv_loop_t loop;
+	struct fair_queue queue;
 	struct turns turns;
 	struct workers workers;
-	struct executor executor;
+	struct limits_user users[USERS];
+	struct rpc_executor executor;
 	struct task tasks[TASKS_MAX];
 	unsigned n_tasks, n_ended;
 	atomic_int n_active, most_active, n_begun, most_begun;
@@ -30,8 +35,8 @@ static void desk_open_with(struct desk *desk, const struct heap *heap, unsigned 
 	memset(desk, 0, sizeof(*desk));
 	desk->thread = uv_thread_self();
 	ck_assert_int_eq(uv_loop_init(&desk->loop), 0);
-	turns_open(&desk->turns, &desk->loop);
-	ck_assert_int_eq(workers_open(&desk->workers, &desk->loop, &desk->turns, heap, n_slots), 0);
+	turns_open(&desk->turns, &desk->loop, &desk->queue);
+	ck_assert_int_eq(workers_open(&desk->workers, &desk->loop, &desk->queue, heap, n_slots), 0);
 	desk->executor = workers_executor(&desk->workers);
 }
 
@@ -105,13 +110,13 @@ static void done(void *arg)
 	spin(task->done_ns);
 }
 
-static struct task *submit(struct desk *desk, uint32_t uid, bool gives_way)
+static struct task *submit(struct desk *desk, unsigned user, bool gives_way)
 {
 	struct task *task = &desk->tasks[desk->n_tasks++];
 
 	task->desk = desk;
 	task->gives_way = gives_way;
-	ck_assert_int_eq(desk->executor.submit(desk->executor.ctx, uid, work, done, task), 0);
+	ck_assert_int_eq(desk->executor.submit(desk->executor.ctx, &desk->users[user], work, done, task), 0);
 	return task;
 }
 
@@ -137,7 +142,7 @@ static void let_all_go(struct desk *desk)
 		}                                                                                                 \
 	} while (0)
 
-START_TEST(a_uid_alone_has_all_slots)
+START_TEST(a_user_alone_has_all_slots)
 {
 	struct desk desk;
 	struct task *tasks[SLOTS + 1];
@@ -155,7 +160,7 @@ START_TEST(a_uid_alone_has_all_slots)
 }
 END_TEST
 
-START_TEST(uids_take_turns)
+START_TEST(users_take_turns)
 {
 	struct desk desk;
 	struct task *alice[4], *bob;
@@ -223,10 +228,10 @@ START_TEST(who_is_heard_is_made_room_for)
 	for (unsigned i = 0; i < SLOTS; i++)
 		alice[i] = submit(&desk, ALICE, true);
 	UNTIL(&desk, atomic_load(&alice[0]->looks) && atomic_load(&alice[1]->looks));
-	workers_hear(&desk.workers, ALICE);
+	workers_hear(&desk.workers, &desk.users[ALICE]);
 	spin(5 * 1000000);
 	ck_assert_uint_eq(atomic_load(&desk.workers.n_running), SLOTS);
-	workers_hear(&desk.workers, BOB);
+	workers_hear(&desk.workers, &desk.users[BOB]);
 	UNTIL(&desk, atomic_load(&desk.workers.n_running) == SLOTS - 1);
 	for (unsigned i = 0; i < SLOTS; i++)
 		looks[i] = atomic_load(&alice[i]->looks);
@@ -250,14 +255,14 @@ START_TEST(helpers_leave_room_too)
 
 	desk_open_with(&desk, &heap_libc, 3);
 	desk.workers.heard_moment_ns = UINT64_MAX;
-	ck_assert_uint_eq(workers_uid(), UINT32_MAX);
+	ck_assert_ptr_null(workers_user());
 	alice = submit(&desk, ALICE, true);
 	UNTIL(&desk, atomic_load(&alice->began));
-	ck_assert(workers_have_room(&desk.workers, ALICE, 2));
-	ck_assert(!workers_have_room(&desk.workers, ALICE, 3));
-	workers_hear(&desk.workers, BOB);
-	ck_assert(workers_have_room(&desk.workers, ALICE, 1));
-	ck_assert(!workers_have_room(&desk.workers, ALICE, 2));
+	ck_assert(workers_have_room(&desk.workers, &desk.users[ALICE], 2));
+	ck_assert(!workers_have_room(&desk.workers, &desk.users[ALICE], 3));
+	workers_hear(&desk.workers, &desk.users[BOB]);
+	ck_assert(workers_have_room(&desk.workers, &desk.users[ALICE], 1));
+	ck_assert(!workers_have_room(&desk.workers, &desk.users[ALICE], 2));
 	let_all_go(&desk);
 	desk_close(&desk);
 }
@@ -293,7 +298,7 @@ START_TEST(what_is_long_gives_way)
 }
 END_TEST
 
-START_TEST(four_uids_share_two_slots)
+START_TEST(four_users_share_two_slots)
 {
 	struct desk desk;
 	struct task *tasks[UIDS];
@@ -332,7 +337,7 @@ START_TEST(who_has_none_goes_first)
 END_TEST
 
 /* A uid's own tasks stand behind each other: one that began is ended before the next is begun. */
-START_TEST(a_uid_does_not_give_way_to_itself)
+START_TEST(a_user_does_not_give_way_to_itself)
 {
 	struct desk desk;
 	struct task *tasks[SLOTS + 1];
@@ -348,22 +353,115 @@ START_TEST(a_uid_does_not_give_way_to_itself)
 }
 END_TEST
 
-/* More uids than threads: those for which there is none wait until one is free. */
-START_TEST(threads_are_bounded)
+/* A kernel that gave way keeps its thread, but never the thread of another user. */
+START_TEST(each_user_has_a_thread)
 {
+	enum { MANY = 60 };
 	struct desk desk;
-	int most = 2 * SLOTS + WORKERS_SPARE;
 
 	desk_open(&desk, &heap_libc);
-	for (unsigned i = 0; i < 40; i++)
-		submit(&desk, ALICE + i, true);
-	UNTIL(&desk, atomic_load(&desk.n_begun) == most);
-	spin(5 * 1000000);
-	ck_assert_int_eq(atomic_load(&desk.n_begun), most);
+	for (unsigned i = 0; i < MANY; i++)
+		submit(&desk, i, true);
+	UNTIL(&desk, atomic_load(&desk.n_begun) == MANY);
+	ck_assert_uint_eq(desk.workers.n_threads, MANY);
 	let_all_go(&desk);
 	desk_close(&desk);
-	ck_assert_int_eq(atomic_load(&desk.most_begun), most);
 	ck_assert_int_le(atomic_load(&desk.most_active), SLOTS);
+}
+END_TEST
+
+/* Alice has her own thread and 2 further ones, as 2 begun tasks are no more than the 2 threads that were left. Bob gets
+ * the last further one. */
+START_TEST(users_share_further_threads)
+{
+	enum { FOUR = 4, FURTHER = 3 };
+	struct desk desk;
+
+	desk_open_with(&desk, &heap_libc, FOUR);
+	desk.workers.further_max = FURTHER;
+	for (unsigned i = 0; i < FOUR; i++)
+		submit(&desk, ALICE, true);
+	UNTIL(&desk, atomic_load(&desk.n_begun) == 3);
+	spin(5 * 1000000);
+	ck_assert_int_eq(atomic_load(&desk.n_begun), 3);
+	for (unsigned i = 0; i < FOUR; i++)
+		submit(&desk, BOB, true);
+	UNTIL(&desk, atomic_load(&desk.n_begun) == 3 + 2);
+	for (unsigned i = 0; i < FOUR; i++)
+		submit(&desk, CAROL, true);
+	UNTIL(&desk, atomic_load(&desk.n_begun) == 3 + 2 + 1);
+	spin(5 * 1000000);
+	ck_assert_int_eq(atomic_load(&desk.n_begun), 3 + 2 + 1);
+	ck_assert_uint_eq(desk.workers.n_further, FURTHER);
+	let_all_go(&desk);
+	desk_close(&desk);
+	ck_assert_uint_eq(desk.workers.n_further, 0);
+	ck_assert_uint_eq(desk.workers.n_threads, 3 + FURTHER);
+}
+END_TEST
+
+/* Bob's second task finds no further thread. It is begun on his own one, while Alice's task still runs. */
+START_TEST(a_further_task_waits_for_its_user_alone)
+{
+	enum { FOUR = 4 };
+	struct desk desk;
+	struct task *bob[2];
+
+	desk_open_with(&desk, &heap_libc, FOUR);
+	threads_fail_after(1);
+	submit(&desk, ALICE, true);
+	bob[0] = submit(&desk, BOB, true);
+	bob[1] = submit(&desk, BOB, true);
+	UNTIL(&desk, atomic_load(&bob[0]->began));
+	spin(5 * 1000000);
+	ck_assert(!atomic_load(&bob[1]->began));
+	let_go(bob[0]);
+	UNTIL(&desk, atomic_load(&bob[1]->began));
+	let_all_go(&desk);
+	desk_close(&desk);
+	threads_fail_never();
+}
+END_TEST
+
+START_TEST(without_a_thread_a_first_task_is_refused)
+{
+	struct desk desk;
+	struct task refused = {.desk = &desk}, *bob;
+
+	desk_open(&desk, &heap_libc);
+	threads_fail_after(1);
+	submit(&desk, ALICE, true);
+	bob = submit(&desk, BOB, true);
+	for (unsigned i = 0; i < 2; i++)
+		ck_assert_int_eq(desk.executor.submit(desk.executor.ctx, &desk.users[CAROL], work, done, &refused),
+				 -ENOMEM);
+	let_go(bob);
+	UNTIL(&desk, bob->ended);
+	/* Bob's thread is idle. */
+	let_go(submit(&desk, CAROL, true));
+	UNTIL(&desk, desk.n_ended == 2);
+	submit(&desk, BOB, true);
+	/* A failure is not remembered. */
+	threads_fail_never();
+	submit(&desk, CAROL, true);
+	UNTIL(&desk, atomic_load(&desk.n_begun) == 3);
+	let_all_go(&desk);
+	desk_close(&desk);
+	ck_assert(!atomic_load(&refused.began));
+}
+END_TEST
+
+START_TEST(without_any_thread_nothing_is_open)
+{
+	struct desk desk = {.n_tasks = 0};
+
+	ck_assert_int_eq(uv_loop_init(&desk.loop), 0);
+	threads_fail_after(0);
+	ck_assert_int_eq(workers_open(&desk.workers, &desk.loop, &desk.queue, &heap_libc, SLOTS), -EAGAIN);
+	threads_fail_never();
+	workers_close(&desk.workers);
+	uv_run(&desk.loop, UV_RUN_DEFAULT);
+	ck_assert_int_eq(uv_loop_close(&desk.loop), 0);
 }
 END_TEST
 
@@ -389,17 +487,17 @@ START_TEST(what_has_not_begun_can_be_withdrawn)
 	enum { WAITING = 5 };
 	struct desk desk;
 	struct task *tasks[SLOTS + WAITING];
-	const struct executor *executor = &desk.executor;
+	const struct rpc_executor *executor = &desk.executor;
 
 	desk_open(&desk, &heap_libc);
 	for (unsigned i = 0; i < SLOTS + WAITING; i++)
 		tasks[i] = submit(&desk, ALICE, false);
 	UNTIL(&desk, atomic_load(&tasks[0]->began) && atomic_load(&tasks[1]->began));
-	ck_assert(!executor->withdraw(executor->ctx, ALICE, tasks[0]));
-	ck_assert(!executor->withdraw(executor->ctx, BOB, tasks[SLOTS]));
+	ck_assert(!executor->withdraw(executor->ctx, &desk.users[ALICE], tasks[0]));
+	ck_assert(!executor->withdraw(executor->ctx, &desk.users[BOB], tasks[SLOTS]));
 	for (unsigned i = 0; i < WAITING; i += 2) {
-		ck_assert(executor->withdraw(executor->ctx, ALICE, tasks[SLOTS + i]));
-		ck_assert(!executor->withdraw(executor->ctx, ALICE, tasks[SLOTS + i]));
+		ck_assert(executor->withdraw(executor->ctx, &desk.users[ALICE], tasks[SLOTS + i]));
+		ck_assert(!executor->withdraw(executor->ctx, &desk.users[ALICE], tasks[SLOTS + i]));
 		tasks[SLOTS + i]->ended = true;
 		desk.n_ended++;
 	}
@@ -465,10 +563,11 @@ START_TEST(without_memory_nothing_is_called)
 	const struct heap heap = {nothing, give_back, &left};
 
 	desk_open(&desk, &heap);
-	for (left = 0; left < 2;) {
+	for (left = 0; left < 1;) {
 		int was = left;
 
-		ck_assert_int_eq(desk.executor.submit(desk.executor.ctx, ALICE, work, done, &task), -ENOMEM);
+		ck_assert_int_eq(desk.executor.submit(desk.executor.ctx, &desk.users[ALICE], work, done, &task),
+				 -ENOMEM);
 		left = was + 1;
 	}
 	ck_assert(!atomic_load(&task.began));
@@ -484,16 +583,20 @@ Suite *suite_workers(void)
 	TCase *tcase = tcase_create("workers");
 
 	tcase_set_timeout(tcase, 0);
-	tcase_add_test(tcase, a_uid_alone_has_all_slots);
-	tcase_add_test(tcase, uids_take_turns);
+	tcase_add_test(tcase, a_user_alone_has_all_slots);
+	tcase_add_test(tcase, users_take_turns);
 	tcase_add_test(tcase, beside_others_never_the_last_slot);
 	tcase_add_test(tcase, who_is_heard_is_made_room_for);
 	tcase_add_test(tcase, helpers_leave_room_too);
 	tcase_add_test(tcase, what_is_long_gives_way);
-	tcase_add_test(tcase, four_uids_share_two_slots);
+	tcase_add_test(tcase, four_users_share_two_slots);
 	tcase_add_test(tcase, who_has_none_goes_first);
-	tcase_add_test(tcase, a_uid_does_not_give_way_to_itself);
-	tcase_add_test(tcase, threads_are_bounded);
+	tcase_add_test(tcase, a_user_does_not_give_way_to_itself);
+	tcase_add_test(tcase, each_user_has_a_thread);
+	tcase_add_test(tcase, users_share_further_threads);
+	tcase_add_test(tcase, a_further_task_waits_for_its_user_alone);
+	tcase_add_test(tcase, without_a_thread_a_first_task_is_refused);
+	tcase_add_test(tcase, without_any_thread_nothing_is_open);
 	tcase_add_test(tcase, the_end_comes_after_paused_tasks);
 	tcase_add_test(tcase, what_has_not_begun_can_be_withdrawn);
 	tcase_add_test(tcase, ends_are_told_in_several_turns);

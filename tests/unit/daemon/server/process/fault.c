@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/service/operations.h"
+#include "daemon/service/segments.h"
 #include "tests/unit/daemon/service/world.h"
 
 enum { PAGES = 4 };
@@ -29,32 +30,56 @@ static size_t size(void)
 	return PAGES * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-START_TEST(a_known_mapping_becomes_zeros)
-{
-	char *one = map_nothing(size()), *two = map_nothing(size()), sum = 0;
+struct access {
+	char *memory;
+	size_t bytes;
+	size_t n; /* done */
+	bool writes;
+};
 
+static void touch(void *arg)
+{
+	struct access *access = arg;
+
+	for (; access->n < access->bytes; access->n++)
+		if (access->writes)
+			((volatile char *)access->memory)[access->n] = 1;
+		else
+			(void)((volatile char *)access->memory)[access->n];
+}
+
+static bool guarded(char *memory, size_t bytes, struct access *access)
+{
+	access->n = 0;
+	return fault_guard(memory, bytes, touch, access);
+}
+
+START_TEST(an_access_is_left_where_it_faults)
+{
+	char *memory = map_nothing(size());
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *own = mmap(NULL, size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct access access = {.memory = own, .bytes = size()};
+
+	ck_assert_ptr_ne(own, MAP_FAILED);
 	fault_open();
-	/* To its last page, whatever of that the client has. */
-	ck_assert(fault_add(one, size() - 10));
-	ck_assert(fault_add(two, size()));
-	ck_assert(!fault_is_broken(one));
-	for (size_t i = 0; i < size(); i++)
-		sum |= one[size() - 1 - i];
-	ck_assert_int_eq(sum, 0);
-	memset(one, 1, size());
-	ck_assert(fault_is_broken(one));
-	ck_assert(!fault_is_broken(two));
-	fault_remove(one);
-	ck_assert(!fault_is_broken(one));
-	munmap(one, size());
-	two[0] = 1;
-	ck_assert(fault_is_broken(two));
-	fault_remove(two);
-	/* The place is free for what has not faulted. */
-	ck_assert(fault_add(two, size()));
-	ck_assert(!fault_is_broken(two));
-	fault_remove(two);
-	munmap(two, size());
+	ck_assert(guarded(own, size(), &access));
+	ck_assert_uint_eq(access.n, size());
+	ck_assert_ptr_ne(mmap(own + page, size() - page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+			      fileno(tmpfile()), 0),
+			 MAP_FAILED);
+	for (int i = 0; i < 2; i++) {
+		access.writes = i;
+		ck_assert(!guarded(own, size(), &access));
+		ck_assert_uint_eq(access.n, page);
+	}
+	/* It is no memory of the daemon's then. */
+	access = (struct access){.memory = memory, .bytes = size(), .writes = true};
+	ck_assert(!guarded(memory, size(), &access));
+	ck_assert(!guarded(memory, size(), &access));
+	ck_assert_uint_eq(access.n, 0);
+	munmap(own, size());
+	munmap(memory, size());
 }
 END_TEST
 
@@ -63,16 +88,23 @@ START_TEST(another_fault_ends_the_process)
 	char *memory = map_nothing(size());
 
 	fault_open();
-	ck_assert(fault_add(memory, size()));
-	fault_remove(memory);
+	ck_assert(!guarded(memory, size(), &(struct access){.memory = memory, .bytes = 1}));
 	*(volatile char *)memory = 1;
 }
 END_TEST
 
-static bool is_broken(void *ctx, const uint8_t *base)
+START_TEST(a_fault_elsewhere_ends_the_process)
 {
-	(void)ctx;
-	return fault_is_broken(base);
+	char *memory = map_nothing(size());
+
+	fault_open();
+	guarded(memory, size() / 2, &(struct access){.memory = memory + size() / 2, .bytes = 1});
+}
+END_TEST
+
+static bool reach(const struct segments_memory *memory, void (*access)(void *arg), void *arg)
+{
+	return fault_guard(memory->base, memory->bytes, access, arg);
 }
 
 static int run(struct session *session, struct op *op, struct npumem_error *error)
@@ -99,25 +131,13 @@ static int read_back(struct session *session, struct tensor *tensor, int64_t fir
 	return run(session, &op, NULL);
 }
 
-START_TEST(there_is_an_end_to_them)
-{
-	char *memory = (char *)0x10000000;
-
-	for (size_t i = 0; i < FAULT_RANGES_MAX; i++)
-		ck_assert(fault_add(memory + i * size(), size()));
-	ck_assert(!fault_add(memory - size(), size()));
-	fault_remove(memory + 7 * size());
-	ck_assert(fault_add(memory - size(), size()));
-}
-END_TEST
-
 /* A write from memory that faults, and a read into it, are told; what was written counts as never written. */
 START_TEST(the_operation_that_meets_it_is_told)
 {
 	struct world world;
 	struct session session;
 	struct tensor *tensor;
-	const struct segments_source source = {.is_broken = is_broken};
+	const struct segments_source source = {.reach = reach};
 
 	world_init(&world);
 	ck_assert_int_eq(session_init(&session, &world.service, 1001, 0, &world.error), 0);
@@ -127,13 +147,13 @@ START_TEST(the_operation_that_meets_it_is_told)
 	for (int kind = OP_WRITE; kind <= OP_READ; kind++) {
 		char *memory = map_nothing(size());
 		struct op op = {.kind = (enum op_kind)kind, .tensor = tensor, .first = 10, .count = 300};
+		struct segment segment = {.memory = {.base = (uint8_t *)memory, .bytes = size()}};
 
 		ck_assert_int_eq(fill(&session, tensor, 7), 0);
-		op.system = (struct op_system){.base = (uint8_t *)memory, .bytes = size(), .shared = true};
-		ck_assert(fault_add(memory, size()));
+		op.system = (struct op_system){.base = (uint8_t *)memory, .bytes = size(), .segment = &segment};
 		ck_assert_int_eq(run(&session, &op, &world.error), NPUMEM_DATA_LOST);
 		ck_assert_str_eq(world.error.message, "the shared memory faulted while the operation ran");
-		fault_remove(memory);
+		ck_assert(segment.is_broken);
 		munmap(memory, size());
 		ck_assert_int_eq(read_back(&session, tensor, 0, 10), 0);
 		ck_assert_int_eq(read_back(&session, tensor, 10, 300),
@@ -150,10 +170,10 @@ Suite *suite_fault(void)
 	Suite *suite = suite_create("fault");
 	TCase *tests = tcase_create("fault");
 
-	tcase_add_test(tests, a_known_mapping_becomes_zeros);
+	tcase_add_test(tests, an_access_is_left_where_it_faults);
 	tcase_add_test_raise_signal(tests, another_fault_ends_the_process, SIGBUS);
+	tcase_add_test_raise_signal(tests, a_fault_elsewhere_ends_the_process, SIGBUS);
 	tcase_add_test(tests, the_operation_that_meets_it_is_told);
-	tcase_add_test(tests, there_is_an_end_to_them);
 	suite_add_tcase(suite, tests);
 	return suite;
 }

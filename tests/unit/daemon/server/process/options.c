@@ -52,6 +52,8 @@ static const struct {
 	{"--isa", "mmx", "is known"},
 	{"--frame-seconds", "0", "1 to 86400 seconds"},
 	{"--frame-seconds", "86401", "1 to 86400 seconds"},
+	{"--compact-percent", "0", "1 to 100 percent"},
+	{"--compact-percent", "101", "1 to 100 percent"},
 	{"--spin-us", "1001", "0 to 1000 microseconds"},
 	{"--limit", "tensors", "KEY=VALUE, with KEY one of"},
 	{"--limit", "=5", "KEY=VALUE, with KEY one of"},
@@ -91,6 +93,8 @@ START_TEST(test_what_goes_without_another)
 	ck_assert_str_eq(error, "--fd goes without --socket");
 	ck_assert_int_eq(PARSE("--fd", "3", "--background"), OPTIONS_BAD);
 	ck_assert_str_eq(error, "--fd goes without --background");
+	ck_assert_int_eq(PARSE("--fd", "3", "--users", "g"), OPTIONS_BAD);
+	ck_assert_str_eq(error, "--fd goes without --users");
 	ck_assert_int_eq(PARSE("--socket", "s", "--durable"), OPTIONS_BAD);
 	ck_assert_str_eq(error, "--durable goes with --state-dir");
 	ck_assert_int_eq(PARSE("--socket", "s", "--replay"), OPTIONS_BAD);

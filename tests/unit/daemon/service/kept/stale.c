@@ -142,6 +142,32 @@ START_TEST(without_room)
 }
 END_TEST
 
+/* Many ranges would keep the loop for milliseconds: neighbours become one, and nothing below or behind them
+ * counts. */
+START_TEST(too_many_ranges)
+{
+	enum { N = 3 * STALE_RANGES_MAX + 1 };
+	static struct ids_range ranges[N];
+	struct ids ids = {.many = ranges, .n = N, .room = N};
+	struct scene scene;
+
+	for (unsigned i = 0; i < N; i++)
+		ranges[i].first = ranges[i].last = 1001 + 2 * i;
+	scene_init(&scene);
+	stale_add(&scene.session, &ids);
+	ck_assert_uint_le(scene.session.stale.n, STALE_RANGES_MAX);
+	for (unsigned k = 0; k < 2; k++) {
+		const struct session *session = k ? &scene.kept.found[0] : &scene.session;
+
+		for (unsigned i = 0; i < N; i++)
+			ck_assert(stale_has(session, ranges[i].first));
+		ck_assert(!stale_has(session, 1000) && !stale_has(session, ranges[N - 1].last + 1));
+		restart(&scene);
+	}
+	lasting_deinit(&scene.kept);
+}
+END_TEST
+
 /* Cells that say what cannot be. */
 START_TEST(what_does_not_fit)
 {
@@ -181,6 +207,7 @@ Suite *suite_stale(void)
 	tcase_add_test(tests, they_go);
 	tcase_add_test(tests, they_go_with_the_session);
 	tcase_add_test(tests, without_room);
+	tcase_add_test(tests, too_many_ranges);
 	tcase_add_test(tests, what_does_not_fit);
 	suite_add_tcase(suite, tests);
 	return suite;

@@ -43,39 +43,95 @@ START_TEST(names_and_kinds)
 }
 END_TEST
 
-START_TEST(of_what_one_may_not_use_only_uid_and_bytes)
+/* Takes the only event of a ring, which is of this tensor, with or without its name. */
+static void take_of(struct events_subscriber *to, enum events_kind kind, const struct tensor *tensor,
+		    bool is_known)
+{
+	struct event event;
+
+	ck_assert(events_take(to, &event));
+	ck_assert_int_eq(event.kind, kind);
+	ck_assert_uint_eq(event.uid, 1001);
+	ck_assert_uint_eq(event.bytes, (uint64_t)tensor_place(tensor).bytes_per_npu);
+	ck_assert_uint_eq(event.time_ns, 7);
+	ck_assert_uint_eq(event.handle, is_known ? tensor->handle : 0);
+	ck_assert_uint_eq(event.pid, is_known ? 11 : 0);
+	ck_assert_int_eq(!event.name[0], !is_known);
+	ck_assert_str_eq(event.message, is_known && kind == EVENTS_RENAMED ? "before" : "");
+	ck_assert(!events_take(to, &event));
+}
+
+static void emit(struct hall *hall, enum events_kind kind, const struct tensor *tensor)
+{
+	if (kind == EVENTS_RENAMED)
+		events_renamed(&hall->world.service, tensor, &hall->mine, "before");
+	else
+		events_tensor(&hall->world.service, kind, tensor, &hall->mine, -1);
+}
+
+START_TEST(of_tensors_each_kind_is_for_the_uids_that_may_use_them)
+{
+	static const enum events_kind kinds[] = {EVENTS_ALLOCATED, EVENTS_FREED, EVENTS_SEALED,
+						 EVENTS_RENAMED,   EVENTS_MOVED, EVENTS_DAMAGED};
+	enum { MINE, STRANGER, ADMIN, SECOND, GRANTED, N };
+	struct session second, granted;
+	struct events_subscriber *to[N];
+	struct tensor *named, *unnamed;
+	struct hall hall;
+	struct event event;
+
+	hall_init(&hall);
+	ck_assert_int_eq(session_init(&second, &hall.world.service, 1001, 14, NULL), 0);
+	ck_assert_int_eq(session_init(&granted, &hall.world.service, 1003, 15, NULL), 0);
+	named = world_tensor(&hall.world, &hall.mine, "x");
+	unnamed = world_tensor(&hall.world, &hall.mine, "");
+	ck_assert_int_eq(tensors_grant(&hall.mine, named, 1003, RECORD_READ, &hall.world.error), 0);
+	to[MINE] = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
+	to[STRANGER] = events_subscribe(&hall.world.service, &hall.stranger, NULL, ALL);
+	to[ADMIN] = events_subscribe(&hall.world.service, &hall.admin, NULL, ALL);
+	to[SECOND] = events_subscribe(&hall.world.service, &second, NULL, ALL);
+	to[GRANTED] = events_subscribe(&hall.world.service, &granted, NULL, ALL);
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		emit(&hall, kinds[i], named);
+		ck_assert_msg(!events_take(to[STRANGER], &event), "%s", events_name(kinds[i]));
+		take_of(to[MINE], kinds[i], named, true);
+		take_of(to[ADMIN], kinds[i], named, true);
+		take_of(to[SECOND], kinds[i], named, true);
+		take_of(to[GRANTED], kinds[i], named, true);
+		emit(&hall, kinds[i], unnamed);
+		ck_assert(!events_take(to[STRANGER], &event) && !events_take(to[GRANTED], &event));
+		take_of(to[MINE], kinds[i], unnamed, true);
+		take_of(to[ADMIN], kinds[i], unnamed, true);
+		take_of(to[SECOND], kinds[i], unnamed, false);
+	}
+	events_unsubscribe(&hall.world.service, to[SECOND]);
+	events_unsubscribe(&hall.world.service, to[GRANTED]);
+	session_deinit(&second);
+	session_deinit(&granted);
+	hall_deinit(&hall);
+}
+END_TEST
+
+START_TEST(refusals_are_for_their_own_uid)
 {
 	struct hall hall;
 	struct events_subscriber *to[3];
-	struct tensor *tensor;
 	struct event event;
 
 	hall_init(&hall);
 	to[0] = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	to[1] = events_subscribe(&hall.world.service, &hall.stranger, NULL, ALL);
 	to[2] = events_subscribe(&hall.world.service, &hall.admin, NULL, ALL);
-	tensor = world_tensor(&hall.world, &hall.mine, "x");
-	for (unsigned i = 0; i < 3; i++) {
-		ck_assert(events_take(to[i], &event));
-		ck_assert_int_eq(event.kind, EVENTS_ALLOCATED);
-		ck_assert_uint_eq(event.uid, 1001);
-		ck_assert_uint_eq(event.bytes, (uint64_t)tensor->place.bytes_per_npu);
-		ck_assert_uint_eq(event.time_ns, 7);
-		ck_assert_uint_eq(event.handle, i == 1 ? 0 : tensor->handle);
-		ck_assert_uint_eq(event.pid, i == 1 ? 0 : 11);
-		ck_assert_uint_eq(event.session, i == 1 ? 0 : hall.mine.id);
-		ck_assert_str_eq(event.name, i == 0 ? "x" : i == 1 ? "" : event.name);
-		ck_assert(!events_take(to[i], &event));
-	}
 	npumem_error_clear(&hall.world.error);
 	npumem_error_set(&hall.world.error, NPUMEM_NOT_FOUND, "there is no tensor y");
 	events_refused(&hall.mine, 3, &hall.world.error);
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 3; i += 2) {
 		ck_assert(events_take(to[i], &event));
 		ck_assert_uint_eq(event.uid, 1001);
-		ck_assert_str_eq(event.message, i == 1 ? "" : "there is no tensor y");
-		ck_assert_uint_eq(event.request_id, i == 1 ? 0 : 3);
+		ck_assert_str_eq(event.message, "there is no tensor y");
+		ck_assert_uint_eq(event.request_id, 3);
 	}
+	ck_assert_msg(!events_take(to[1], &event), "what was refused to another uid, and whether, is that uid's");
 	hall_deinit(&hall);
 }
 END_TEST
@@ -91,10 +147,12 @@ START_TEST(only_the_kinds_that_were_asked_for)
 	world_tensor(&hall.world, &hall.mine, "x");
 	ck_assert(!events_take(to, &event));
 	events_client_gone(&hall.stranger);
+	ck_assert(!events_take(to, &event));
+	events_client_gone(&hall.mine);
 	ck_assert(events_take(to, &event));
 	ck_assert_int_eq(event.kind, EVENTS_CLIENT_GONE);
-	ck_assert_uint_eq(event.uid, 1002);
-	ck_assert_uint_eq(event.pid, 0);
+	ck_assert_uint_eq(event.uid, 1001);
+	ck_assert_uint_eq(event.pid, 11);
 	hall_deinit(&hall);
 }
 END_TEST
@@ -152,7 +210,7 @@ START_TEST(low_space_is_told_once_until_there_was_enough)
 	small = take(&hall, 256);
 	ck_assert_msg(!events_take(to, &event), "it came back over the low mark only");
 	service_release(&hall.world.service, small);
-	service_release(&hall.world.service, hall.mine.unnamed->first->tensor);
+	service_release(&hall.world.service, record_tensor(hall.mine.unnamed->first));
 	take(&hall, 8000);
 	ck_assert(events_take(to, &event));
 	hall_deinit(&hall);
@@ -196,14 +254,14 @@ START_TEST(what_is_told_alike_is_held_once)
 
 	hall_init(&hall);
 	for (unsigned i = 0; i < 3; i++)
-		to[i] = events_subscribe(&hall.world.service, &hall.stranger, NULL, ALL);
+		to[i] = events_subscribe(&hall.world.service, i == 1 ? &hall.admin : &hall.mine, NULL, ALL);
 	to[3] = events_subscribe(&hall.world.service, &hall.mine, NULL, 1 << EVENTS_SEALED);
 	n_alive = hall.world.n_alive;
 	events_client_gone(&hall.mine);
 	ck_assert_uint_eq(hall.world.n_alive, n_alive + 1);
 	ck_assert(events_take(to[0], &event));
 	ck_assert_uint_eq(event.uid, 1001);
-	ck_assert_uint_eq(event.pid, 0);
+	ck_assert_uint_eq(event.pid, 11);
 	events_unsubscribe(&hall.world.service, to[1]);
 	ck_assert_uint_eq(hall.world.n_alive, n_alive);
 	ck_assert(events_take(to[2], &event));
@@ -233,12 +291,12 @@ START_TEST(one_without_host_memory_is_lost)
 	hall_init(&hall);
 	to = events_subscribe(&hall.world.service, &hall.mine, NULL, ALL);
 	hall.world.fail_at = hall.world.n_allocs + 1;
-	events_client_gone(&hall.stranger);
+	events_client_gone(&hall.mine);
 	ck_assert(!events_take(to, &event));
-	events_client_gone(&hall.stranger);
+	events_client_gone(&hall.mine);
 	ck_assert(events_take(to, &event));
 	ck_assert_uint_eq(event.lost, 1);
-	ck_assert_uint_eq(event.uid, 1002);
+	ck_assert_uint_eq(event.uid, 1001);
 	hall_deinit(&hall);
 }
 END_TEST
@@ -250,7 +308,8 @@ Suite *suite_events(void)
 
 	tcase_add_test(tcase, the_line);
 	tcase_add_test(tcase, names_and_kinds);
-	tcase_add_test(tcase, of_what_one_may_not_use_only_uid_and_bytes);
+	tcase_add_test(tcase, of_tensors_each_kind_is_for_the_uids_that_may_use_them);
+	tcase_add_test(tcase, refusals_are_for_their_own_uid);
 	tcase_add_test(tcase, only_the_kinds_that_were_asked_for);
 	tcase_add_test(tcase, the_oldest_are_lost_and_counted_once);
 	tcase_add_test(tcase, low_space_is_told_once_until_there_was_enough);

@@ -27,26 +27,28 @@ START_TEST(answers_are_counted_thrice)
 	ck_assert_int_eq(session_init(&a, &world.service, 1001, 0, &world.error), 0);
 	ck_assert_int_eq(session_init(&b, &world.service, 1001, 0, &world.error), 0);
 	ck_assert_ptr_eq(a.user, b.user);
-	metrics_count(metrics, &a.user->usage, &a.usage, &event);
+	metrics_count(metrics, &a.user->account, &a.usage, &event);
 	event.status = NPUMEM_NOT_FOUND;
-	metrics_count(metrics, &b.user->usage, &b.usage, &event);
-	ck_assert_uint_eq(metrics->calls[3].statuses[0], 1);
-	ck_assert_uint_eq(metrics->calls[3].statuses[NPUMEM_NOT_FOUND], 1);
-	ck_assert_uint_eq(metrics->calls[3].buckets[1], 2);
-	ck_assert_uint_eq(metrics->calls[3].total_ns, 3000);
+	metrics_count(metrics, &b.user->account, &b.usage, &event);
+	ck_assert_uint_eq(metrics->all.calls[3].statuses[0], 1);
+	ck_assert_uint_eq(metrics->all.calls[3].statuses[NPUMEM_NOT_FOUND], 1);
+	ck_assert_uint_eq(metrics->all.calls[3].buckets[1], 2);
+	ck_assert_uint_eq(metrics->all.calls[3].total_ns, 3000);
 	ck_assert_uint_eq(a.usage.requests, 1);
 	ck_assert_uint_eq(a.usage.errors, 0);
 	ck_assert_uint_eq(b.usage.errors, 1);
-	ck_assert_uint_eq(a.user->usage.requests, 2);
-	ck_assert_uint_eq(a.user->usage.bytes_in, 10);
-	ck_assert_uint_eq(metrics->total.bytes_out, 14);
-	metrics_flight(metrics, &a.user->usage, &a.usage, true);
-	ck_assert_uint_eq(a.user->usage.in_flight, 1);
-	metrics_flight(metrics, &a.user->usage, &a.usage, false);
-	ck_assert_uint_eq(metrics->total.in_flight, 0);
+	ck_assert_uint_eq(a.user->account.usage.requests, 2);
+	ck_assert_uint_eq(a.user->account.usage.bytes_in, 10);
+	ck_assert_uint_eq(metrics->all.usage.bytes_out, 14);
+	ck_assert_uint_eq(a.user->account.calls[3].statuses[NPUMEM_NOT_FOUND], 1);
+	ck_assert_uint_eq(a.user->account.sessions, 2);
+	metrics_flight(metrics, &a.user->account, &a.usage, true);
+	ck_assert_uint_eq(a.user->account.usage.in_flight, 1);
+	metrics_flight(metrics, &a.user->account, &a.usage, false);
+	ck_assert_uint_eq(metrics->all.usage.in_flight, 0);
 	session_deinit(&a);
 	session_deinit(&b);
-	ck_assert_uint_eq(world.service.limits.users->usage.requests, 2);
+	ck_assert_uint_eq(world.service.limits.users->account.usage.requests, 2);
 	world_deinit(&world);
 }
 END_TEST
@@ -58,16 +60,18 @@ START_TEST(the_longest_turn_is_forgotten_with_the_turn_that_asks)
 
 	world_init(&world);
 	loop = &world.service.metrics.loop;
-	metrics_turn(&world.service.metrics, 5000, 40);
-	metrics_turn(&world.service.metrics, 3000, 50);
+	metrics_turn(&world.service.metrics, 5000, 40, 0);
+	metrics_turn(&world.service.metrics, 3000, 50, 7);
 	ck_assert_uint_eq(loop->longest_ns, 5000);
 	ck_assert_uint_eq(loop->longest_cpu_ns, 50);
+	ck_assert_uint_eq(loop->longest_wait_ns, 7);
 	metrics_loop_reset(&world.service.metrics);
 	ck_assert_uint_eq(loop->longest_ns, 5000);
-	metrics_turn(&world.service.metrics, 9000, 60);
+	metrics_turn(&world.service.metrics, 9000, 60, 0);
 	ck_assert_uint_eq(loop->longest_ns, 0);
 	ck_assert_uint_eq(loop->longest_cpu_ns, 0);
-	metrics_turn(&world.service.metrics, 1000, 30);
+	ck_assert_uint_eq(loop->longest_wait_ns, 0);
+	metrics_turn(&world.service.metrics, 1000, 30, 0);
 	ck_assert_uint_eq(loop->longest_ns, 1000);
 	ck_assert_uint_eq(loop->longest_cpu_ns, 30);
 	ck_assert_uint_eq(loop->turns, 4);
@@ -92,7 +96,7 @@ START_TEST(idle_uids_are_forgotten_oldest_first)
 	for (struct limits_user *row = world.service.limits.users; row; row = row->next, n++)
 		ck_assert(row->uid == 7 || row->uid >= 1000 + LIMITS_IDLE_MAX);
 	ck_assert_uint_eq(n, LIMITS_IDLE_MAX + 1);
-	ck_assert_uint_eq(world.service.metrics.sessions, 1 + 2 * LIMITS_IDLE_MAX);
+	ck_assert_uint_eq(world.service.metrics.all.sessions, 1 + 2 * LIMITS_IDLE_MAX);
 	session_deinit(&kept);
 	world_deinit(&world);
 }
@@ -118,6 +122,10 @@ START_TEST(what_is_held)
 	device_npus(world.device, npus);
 	for (unsigned npu = 0; npu < 8; npu++)
 		ck_assert_int_eq(npus[npu], 300);
+	totals_of_npus(&session.user->totals, &device_options(world.device)->geometry, npus);
+	ck_assert_int_eq(npus[7], 200);
+	totals_of_npus(&other.user->totals, &device_options(world.device)->geometry, npus);
+	ck_assert_int_eq(npus[7], 100);
 	session_deinit(&session);
 	session_deinit(&other);
 	world_deinit(&world);

@@ -49,7 +49,7 @@ static void scene_add(struct scene *scene, size_t bytes, uint8_t **owner)
 				       .bytes = bytes,
 				       .request = owner ? *owner : request};
 
-	memset(request, 'r', sizeof(request));
+	memset(request, 'r', bytes);
 	recorder_add(scene->recorder, &entry, owner);
 }
 
@@ -218,14 +218,112 @@ START_TEST(more_than_it_keeps)
 }
 END_TEST
 
+/* Runs what is queued until there is none: the number of turns. In each, no more than a step is freed. */
+static unsigned run_turns(struct scene *scene)
+{
+	struct fair_queue *queue = &scene->world.service.queue;
+	struct fair_work *work;
+	unsigned n;
+
+	for (n = 0; (work = fair_queue_take(queue)); n++) {
+		size_t alive = scene->world.n_alive, bytes = scene->recorder->bytes;
+
+		work->run(work);
+		ck_assert_uint_le(alive - scene->world.n_alive, 2 * RECORDER_FREED_BLOCKS);
+		ck_assert_uint_lt(bytes - scene->recorder->bytes, RECORDER_FREED_BYTES + (2 << 20));
+	}
+	return n;
+}
+
+/* Its session ends, or another recording begins. */
+START_TEST(what_is_dropped_is_freed_in_steps)
+{
+	enum { ENTRIES = 5 * RECORDER_FREED_BLOCKS, LARGE = 8 };
+
+	for (unsigned again = 0; again < 2; again++) {
+		struct scene scene;
+		size_t alive;
+
+		scene_init(&scene);
+		ck_assert_int_eq(start(&scene, &scene.admin), 0);
+		for (unsigned i = 0; i < LARGE; i++)
+			scene_add(&scene, 1 << 20, NULL);
+		for (unsigned i = 0; i < ENTRIES; i++)
+			scene_add(&scene, 10, NULL);
+		ck_assert(!scene.recorder->lost);
+		alive = scene.world.n_alive;
+		recorder_stop(scene.recorder);
+		if (again)
+			ck_assert_int_eq(start(&scene, &scene.admin), 0);
+		else
+			recorder_drop(scene.recorder);
+		ck_assert_uint_eq(scene.world.n_alive, alive);
+		ck_assert_ptr_null(scene.recorder->first);
+		ck_assert_uint_ge(run_turns(&scene), LARGE + 5);
+		ck_assert_uint_eq(scene.recorder->bytes, 0);
+		ck_assert_uint_eq(alive - scene.world.n_alive, 2 * (ENTRIES + LARGE));
+		scene_deinit(&scene);
+	}
+}
+END_TEST
+
+/* One entry of very many transfers is freed in steps, too. */
+START_TEST(the_transfers_of_one_request_are_freed_in_steps)
+{
+	enum { TRANSFERS = 3 * RECORDER_FREED_BLOCKS };
+	struct recorder_entry entry = {.status = 0};
+	struct scene scene;
+
+	scene_init(&scene);
+	ck_assert_int_eq(start(&scene, &scene.admin), 0);
+	for (unsigned i = 0; i < TRANSFERS; i++) {
+		struct recorder_transfer *one = recorder_alloc(scene.recorder, sizeof(*one));
+
+		*one = (struct recorder_transfer){.next = entry.transfers};
+		entry.transfers = one;
+	}
+	recorder_add(scene.recorder, &entry, NULL);
+	recorder_drop(scene.recorder);
+	ck_assert_uint_ge(run_turns(&scene), 3);
+	ck_assert_uint_eq(scene.recorder->bytes, 0);
+	scene_deinit(&scene);
+}
+END_TEST
+
+/* A full recording is dropped: the next one has all the room at once, and the daemon never holds more. */
+START_TEST(the_next_recording_has_the_room)
+{
+	enum { ENTRIES = (int)(RECORDER_BYTES_MAX >> 20) - 1 };
+	struct scene scene;
+	unsigned n;
+
+	scene_init(&scene);
+	for (unsigned i = 0; i < 2; i++) {
+		ck_assert_int_eq(start(&scene, &scene.admin), 0);
+		for (unsigned k = 0; k < ENTRIES; k++)
+			scene_add(&scene, 1 << 20, NULL);
+		ck_assert(!scene.recorder->lost);
+		ck_assert_uint_le(scene.recorder->bytes, RECORDER_BYTES_MAX);
+		if (!i)
+			recorder_drop(scene.recorder);
+	}
+	for (unsigned k = 0; k < ENTRIES; k++)
+		ck_assert_uint_eq(drain_one(scene.recorder, &n), 1 << 20);
+	run_turns(&scene);
+	ck_assert_uint_eq(scene.recorder->bytes, 0);
+	scene_deinit(&scene);
+}
+END_TEST
+
 /* ---- sessions and their memory ---- */
 
 static uint8_t shared_bytes[4096];
 
-static int take_memory(void *ctx, struct segments_memory *memory, struct npumem_error *error)
+static int take_memory(void *ctx, const struct session *of, uint64_t id, struct segments_memory *memory,
+		       struct npumem_error *error)
 {
-	(void)ctx, (void)error;
-	*memory = (struct segments_memory){shared_bytes, sizeof(shared_bytes), true};
+	(void)ctx, (void)of, (void)id, (void)error;
+	*memory = (struct segments_memory){.base = shared_bytes, .bytes = sizeof(shared_bytes), .writable = true};
 	return 0;
 }
 
@@ -294,7 +392,7 @@ START_TEST(what_operations_move_is_read_back)
 		shared_bytes[i] = (uint8_t)(i * 13 >> 2);
 	op.tensor = tensor = world_tensor(&scene.world, &scene.user, "x"); /* int8 [1, 8, 1, 100] */
 	op.system = (struct op_system){
-		.base = shared_bytes, .bytes = 4096, .off = 40, .strided = true, .shared = true};
+		.base = shared_bytes, .bytes = 4096, .off = 40, .strided = true, .segment = segment};
 	op.system.stride = (struct npumem_dims){1, 300, 1, 2};
 	for (unsigned i = 0; i < sizeof(dense); i++)
 		dense[i] = shared_bytes[40 + i / 100 * 300 + i % 100 * 2];
@@ -308,16 +406,16 @@ START_TEST(what_operations_move_is_read_back)
 	transfer_free(scene.recorder, moved);
 	/* A part of it, back. */
 	op = (struct op){.kind = OP_READ, .tensor = tensor, .first = 5, .count = 700};
-	op.system = (struct op_system){.base = shared_bytes, .bytes = 4096, .off = 1, .shared = true};
+	op.system = (struct op_system){.base = shared_bytes, .bytes = 4096, .off = 1, .segment = segment};
 	moved = transfer(&scene, &op);
 	ck_assert(moved->is_read && !moved->bytes && moved->extent.w == 700 && moved->stride.w == 1);
 	ck_assert_uint_eq(moved->crc32, crc32(0, dense + 5, 700));
 	transfer_free(scene.recorder, moved);
 	ck_assert_uint_eq(scene.recorder->bytes, 0);
 	/* Not shared, or not recorded: nothing. */
-	op.system.shared = false;
+	op.system.segment = NULL;
 	ck_assert_ptr_null(transfer(&scene, &op));
-	op.system.shared = true;
+	op.system.segment = segment;
 	recorder_stop(scene.recorder);
 	ck_assert_ptr_null(transfer(&scene, &op));
 	scene_deinit(&scene);
@@ -328,6 +426,7 @@ END_TEST
 START_TEST(a_long_read_and_a_long_write)
 {
 	static uint8_t memory[8 * 4000], request[RECORDER_PART_BYTES + 5];
+	struct segment segment = {.id = 1};
 	struct device_request wanted = world_request(8, 4000);
 	struct scene scene;
 	struct tensor *tensor;
@@ -343,7 +442,8 @@ START_TEST(a_long_read_and_a_long_write)
 	for (size_t i = 0; i < sizeof(memory); i++)
 		memory[i] = (uint8_t)(i % 251);
 	op.tensor = tensor;
-	op.system = (struct op_system){.base = memory, .bytes = sizeof(memory), .shared = true};
+	scene.user.segments_source = &source;
+	op.system = (struct op_system){.base = memory, .bytes = sizeof(memory), .segment = &segment};
 	entry.transfers = transfer(&scene, &op);
 	ck_assert_mem_eq(entry.transfers->data, memory, sizeof(memory));
 	op.kind = OP_READ;
@@ -441,6 +541,7 @@ START_TEST(every_allocation_may_fail)
 	for (size_t i = 1; hit; i++) {
 		struct scene scene;
 		struct checksum *checksum = NULL;
+		struct segment segment = {.id = 1};
 		struct tensor *tensor;
 		struct op op = {.kind = OP_WRITE, .count = -1};
 		uint8_t *request;
@@ -450,7 +551,8 @@ START_TEST(every_allocation_may_fail)
 		request = heap_alloc(&scene.world.heap, 50);
 		ck_assert_int_eq(start(&scene, &scene.admin), 0);
 		op.tensor = tensor = world_tensor(&scene.world, &scene.user, "x");
-		op.system = (struct op_system){.base = shared_bytes, .bytes = 4096, .shared = true};
+		scene.user.segments_source = &source;
+		op.system = (struct op_system){.base = shared_bytes, .bytes = 4096, .segment = &segment};
 		scene.world.fail_at = scene.world.n_allocs + i;
 		struct recorder_transfer *moved = transfer(&scene, &op);
 		struct recorder_entry entry = {.bytes = 50, .request = request, .transfers = moved};
@@ -483,6 +585,9 @@ Suite *suite_recorder(void)
 	tcase_add_test(tcase, entries_in_order_and_in_parts);
 	tcase_add_test(tcase, a_request_can_change_hands);
 	tcase_add_test(tcase, more_than_it_keeps);
+	tcase_add_test(tcase, what_is_dropped_is_freed_in_steps);
+	tcase_add_test(tcase, the_transfers_of_one_request_are_freed_in_steps);
+	tcase_add_test(tcase, the_next_recording_has_the_room);
 	tcase_add_test(tcase, sessions_begin_with_what_they_share_and_end);
 	tcase_add_test(tcase, what_operations_move_is_read_back);
 	tcase_add_test(tcase, a_long_read_and_a_long_write);

@@ -1,0 +1,28 @@
+/* The files that a network's reads write: below one folder, whatever the network says. A network may come from
+ * somebody else, so its paths are no paths of this user's. */
+#ifndef CTL_CORE_NETWORK_OUTPUTS_H
+#define CTL_CORE_NETWORK_OUTPUTS_H
+
+#include <stdio.h>
+
+#include "client/ctl/core/network/network.h"
+
+struct outputs {
+	const char *path; /* of the folder, for messages; the caller's */
+	int folder;	  /* -1: it is not there, and was not to be made */
+};
+
+/* Whether a path leads out of the folder that it is relative to: it is absolute, or has "..". */
+bool outputs_leaves(const char *file);
+
+/* Checks the path of each file that `network` writes: its folders are folders and no symbolic links, and where it
+ * exists it is a regular file. With `make`, folders that are missing are made, `path` itself included. 0; INVALID,
+ * naming the operation; RESOURCE_EXHAUSTED: then nothing is to be closed. */
+int outputs_open(struct outputs *outputs, const char *path, const struct network *network, bool make,
+		 struct npumem_error *error);
+/* A new or emptied file, for the caller to close. Follows no link, also one that came after outputs_open. 0,
+ * INVALID, RESOURCE_EXHAUSTED. */
+int outputs_create(const struct outputs *outputs, const char *file, FILE **created, struct npumem_error *error);
+void outputs_close(struct outputs *outputs);
+
+#endif

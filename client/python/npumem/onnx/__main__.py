@@ -1,0 +1,98 @@
+"""npumem-import: an ONNX model as a network. See npumem-import(1)."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="npumem-import",
+        description="Writes an ONNX model as a network for npumemctl: network.json, arrays and a report.",
+    )
+    made.add_argument("model", metavar="MODEL.onnx")
+    made.add_argument(
+        "--samples", action="append", required=True, metavar="[NAME=]FILE",
+        help="inputs that give the formats, along the first axis: an .npy, or an .npz with an array for each input",
+    )  # fmt: skip
+    made.add_argument(
+        "--dtype", choices=("fx8", "fx16", "mixed"), default="fx16",
+        help="mixed: fx8 where a layer allows, else fx16 data with fx8 weights (fx16)",
+    )  # fmt: skip
+    made.add_argument("--out", metavar="DIR", help="the folder, which is made (the name of MODEL.onnx without .onnx)")
+    made.add_argument(
+        "--method", choices=("snr", "max", "percentile"), default="snr",
+        help="frac_bits: the best S/N, or those with which the largest value, or 99.99 %% of them, fit (snr)",
+    )  # fmt: skip
+    made.add_argument("--equalize", action="store_true", help="scale the channels of neighbouring convolutions first")
+    made.add_argument(
+        "--round-by-samples", action="store_true", help="round weights so that the samples' outputs change least"
+    )
+    made.add_argument(
+        "--no-correct", action="store_true", help="leave the mean error of rounded weights out of the biases"
+    )
+    made.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=N,…",
+        help="the shape of an input whose dimensions have no numbers",
+    )
+    made.add_argument(
+        "--constant",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="the value of an input that no sample changes",
+    )
+    made.add_argument(
+        "--no-expect", action="store_true", help="leave out the float values of the layers, for npumemctl check"
+    )
+    return made
+
+
+def command(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    from .arguments import Fail, array_of, arrays_of, named, shape_of
+    from .importing import check_place, load
+    from .report import text
+
+    out = options.out or os.path.splitext(os.path.basename(options.model))[0]
+    check_place(out)
+    constants = {}
+    for word in options.constant:
+        name, path = named(word)
+        value = array_of(path)
+        if not name or isinstance(value, dict):
+            raise Fail(f"--constant {word}: it is NAME=FILE.npy")
+        constants[name] = value
+    imported = load(
+        options.model, arrays_of(options.samples, "--samples"), dtype=options.dtype, method=options.method,
+        equalize=options.equalize, correct=not options.no_correct, by_samples=options.round_by_samples,
+        shapes=dict(shape_of(word) for word in options.shape), constants=constants,
+    )  # fmt: skip
+    imported.write(out, expect=not options.no_expect)
+    print(text(imported.report).partition("\n\n")[0])
+    print(f"written to {out}: npumemctl --spawn check {out}/network.json --min-snr 20 compares each layer")
+    return 0
+
+
+def main() -> int:
+    """The command. One line on stderr, and 1, where the model or a file is refused."""
+    try:
+        from .arguments import Fail
+        from .model import ImportRefused, printable
+    except ImportError as problem:
+        print(f"npumem-import: {problem}", file=sys.stderr)
+        return 1
+    try:
+        return command(sys.argv[1:])
+    except (Fail, ImportRefused) as problem:
+        print(f"npumem-import: {printable(str(problem))}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,304 @@
+"""Makes a graph smaller without changing what it computes: constants, normalizations, paddings, limits.
+
+Invariant: `graph.shapes` has every value that is left, and each step keeps the names of the graph's outputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Callable, Optional
+
+import numpy as np
+
+from . import floats
+from .floats.arithmetic import clip_ends
+from .floats.shapes import pad_sides
+from .model import Array, Graph, Node
+
+WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+SHAPE_ONLY = ("Shape", "Size")
+
+
+def fold_constants(graph: Graph, sample: Mapping[str, Array]) -> None:
+    """Evaluates each node that no input reaches, and drops it."""
+    moving, kept = set(graph.inputs), []
+    values: dict[str, Array] = {**graph.constants, **sample}
+    with np.errstate(all="ignore"):
+        for node in graph.nodes:
+            outputs = floats.evaluate(node, values)
+            values.update(zip(node.outputs, outputs))
+            if node.op not in SHAPE_ONLY and any(name in moving for name in node.inputs):
+                moving.update(name for name in node.outputs if name)
+                kept.append(node)
+            else:
+                graph.constants.update({n: v for n, v in zip(node.outputs, outputs) if n})
+    graph.nodes = kept
+    graph.shapes = {name: tuple(np.shape(value)) for name, value in values.items()}
+
+
+def drop_unused(graph: Graph) -> None:
+    """Drops nodes whose values nothing uses, from the last on, then constants."""
+    wanted, kept = set(graph.outputs), []
+    for node in reversed(graph.nodes):
+        if any(name in wanted for name in node.outputs):
+            kept.append(node)
+            wanted.update(node.inputs)
+    graph.nodes = kept[::-1]
+    graph.constants = {name: value for name, value in graph.constants.items() if name in wanted}
+
+
+def bypass(graph: Graph, node: Node) -> None:
+    """Gives the node's users its input, and drops it. An output of the graph keeps its node."""
+    if node.outputs[0] in graph.outputs:
+        return
+    for user in graph.users(node.outputs[0]):
+        user.inputs = [node.inputs[0] if name == node.outputs[0] else name for name in user.inputs]
+    graph.nodes.remove(node)
+
+
+def drop_identities(graph: Graph) -> None:
+    for node in list(graph.nodes):
+        if node.op in ("Identity", "Dropout", "Cast") and graph.shapes[node.inputs[0]] == graph.shapes[node.outputs[0]]:
+            bypass(graph, node)
+
+
+# ---- into the node before ----
+
+
+def sole_maker(graph: Graph, node: Node) -> Optional[Node]:
+    """The node that makes the first input, where nothing else uses it."""
+    name = node.inputs[0] if node.inputs else ""
+    maker = graph.maker(name)
+    alone = maker is not None and name not in graph.outputs and len(graph.users(name)) == 1
+    return maker if alone and maker is not None and maker.outputs[0] == name else None
+
+
+def take_over(graph: Graph, maker: Node, node: Node) -> None:
+    maker.outputs = node.outputs
+    graph.nodes.remove(node)
+
+
+def weights_of(graph: Graph, node: Node) -> tuple[Optional[Array], Optional[Array]]:
+    return graph.constant(node.input(1)), graph.constant(node.input(2))
+
+
+def channel_axis(node: Node, rank: int) -> int:
+    return 1 if node.op in ("Conv", "ConvTranspose") else rank - 1
+
+
+def by_channel(values: Array, shape: tuple[int, ...], axis: int) -> Optional[Array]:
+    """A constant beside a value of `shape` as one number for each index of the axis; None: it is none."""
+    if values.ndim > len(shape):
+        return None
+    full = values.reshape((1,) * (len(shape) - values.ndim) + values.shape)
+    if any(extent != 1 and i != axis for i, extent in enumerate(full.shape)):
+        return None
+    return np.broadcast_to(full.reshape(-1), (shape[axis],)).astype(np.float32)
+
+
+def scale_weights(graph: Graph, maker: Node, k: Array, shift: Array) -> bool:
+    """Multiplies the outputs of a weighted node by k, and adds shift, one number a channel. False: it cannot."""
+    w, b = weights_of(graph, maker)
+    if w is None or maker.relu != "none" or (maker.input(2) and b is None):
+        return False
+    if maker.op == "Conv":
+        w = w * k.reshape(-1, *[1] * (w.ndim - 1))
+    elif maker.op == "ConvTranspose":
+        groups = maker.get("group", 1)
+        w = w * np.repeat(k.reshape(groups, -1), w.shape[0] // groups, 0).reshape(*w.shape[:2], *[1] * (w.ndim - 2))
+    elif maker.op == "Gemm" and maker.get("alpha", 1.0) == 1 and maker.get("beta", 1.0) == 1:
+        w = w * (k.reshape(-1, 1) if maker.get("transB", 0) else k)
+    elif maker.op == "MatMul" and w.ndim == 2:
+        w = w * k
+    else:
+        return False
+    bias = shift if b is None else b * k + shift
+    if bias.ndim > 1 and bias.shape[0] > 1:
+        return False
+    maker.inputs = [maker.inputs[0], graph.add_constant(maker.inputs[1], np.asarray(w))]
+    if bias.any() or b is not None:
+        maker.inputs.append(graph.add_constant(maker.inputs[1], bias))
+    return True
+
+
+def normalization(graph: Graph, node: Node) -> Optional[tuple[Array, Array]]:
+    """k and shift of a BatchNormalization that has constants."""
+    values = [graph.constant(node.input(i)) for i in range(1, 5)]
+    if any(one is None for one in values) or node.get("training_mode", 0) or len([o for o in node.outputs if o]) > 1:
+        return None
+    scale, bias, mean, variance = (np.asarray(one, np.float64) for one in values)
+    k = scale / np.sqrt(variance + node.get("epsilon", 1e-5))
+    return k.astype(np.float32), (bias - mean * k).astype(np.float32)
+
+
+def fold_normalization(graph: Graph, node: Node) -> bool:
+    """A BatchNormalization goes into the convolution before it, or becomes a depthwise one of 1 x 1."""
+    found = normalization(graph, node)
+    if found is None:
+        return False
+    k, shift = found
+    maker = sole_maker(graph, node)
+    if maker is not None and maker.op in WEIGHTED and channel_axis(maker, len(graph.shapes[node.inputs[0]])) == 1:
+        if scale_weights(graph, maker, k, shift):
+            take_over(graph, maker, node)
+            return True
+    spatial = max(1, len(graph.shapes[node.inputs[0]]) - 2)
+    node.op, node.outputs = "Conv", node.outputs[:1]
+    node.attributes = {"group": len(k), "pads": [0] * 2 * spatial, "affine": 1}
+    w = graph.add_constant(node.outputs[0], k.reshape((-1, 1) + (1,) * spatial))
+    node.inputs = [node.inputs[0], w, graph.add_constant(node.outputs[0], shift)]
+    return True
+
+
+def fold_affine(graph: Graph, node: Node) -> bool:
+    """Add, Sub, Mul and Div by a number a channel go into the weighted node before."""
+    first = graph.constant(node.inputs[0])
+    if first is not None and node.op in ("Add", "Mul"):
+        node.inputs.reverse()
+    value, maker = graph.constant(node.inputs[1]), sole_maker(graph, node)
+    if value is None or maker is None or maker.op not in WEIGHTED:
+        return False
+    shape = graph.shapes[node.inputs[0]]
+    if graph.shapes[node.outputs[0]] != shape:
+        return False
+    each = by_channel(value, shape, channel_axis(maker, len(shape)))
+    if each is None:
+        return False
+    one, zero = np.ones_like(each), np.zeros_like(each)
+    k, shift = {"Add": (one, each), "Sub": (one, -each), "Mul": (each, zero), "Div": (1 / each, zero)}[node.op]
+    if not np.isfinite(k).all() or not scale_weights(graph, maker, k, shift):
+        return False
+    take_over(graph, maker, node)
+    return True
+
+
+def fold_limit(graph: Graph, node: Node) -> bool:
+    """Relu, Clip(0, 6) and Clip(-1, 1) go into the weighted node before."""
+    maker = sole_maker(graph, node)
+    if maker is None or maker.op not in WEIGHTED or maker.relu != "none":
+        return False
+    if maker.op == "MatMul" and graph.constant(maker.inputs[1]) is None:
+        return False
+    limit = "gen"
+    if node.op == "Clip":
+        ends = clip_ends(node, *[graph.constant(name) for name in node.inputs[1:]])
+        limit = {(0.0, math.inf): "gen", (0.0, 6.0): "6", (-1.0, 1.0): "1"}.get(ends, "")
+    if not limit:
+        return False
+    maker.relu = limit
+    take_over(graph, maker, node)
+    return True
+
+
+def fold_padding(graph: Graph, node: Node) -> bool:
+    """A Pad of zeros before a convolution becomes the padding of it."""
+    maker = sole_maker(graph, node)
+    if maker is None or maker.op != "Pad" or node.get("auto_pad", "NOTSET") != "NOTSET":
+        return False
+    value = graph.constant(maker.input(2))
+    filled = maker.get("value", 0.0) if value is None else float(value.reshape(-1)[0])
+    rank = len(graph.shapes[node.inputs[0]])
+    sides = pad_sides(maker, rank, graph.constant(maker.input(1)))
+    if (
+        filled
+        or maker.get("mode", "constant") != "constant"
+        or any(map(any, sides[:2]))
+        or min(min(side) for side in sides) < 0
+    ):
+        return False
+    pads, n = list(node.get("pads", [0] * 2 * (rank - 2))), rank - 2
+    for i, (begin, end) in enumerate(sides[2:]):
+        pads[i] += begin
+        pads[n + i] += end
+    node.attributes = {**node.attributes, "pads": pads}
+    node.inputs = [maker.inputs[0], *node.inputs[1:]]
+    graph.nodes.remove(maker)
+    return True
+
+
+def fold_quantization(graph: Graph, node: Node) -> bool:
+    """A pair of QuantizeLinear and DequantizeLinear with a power of two as the scale is a format of the value."""
+    maker = sole_maker(graph, node)
+    scale, zero = graph.constant(node.input(1)), graph.constant(node.input(2))
+    if maker is None or maker.op != "QuantizeLinear" or scale is None or scale.size != 1:
+        return False
+    before = graph.constant(maker.input(1))
+    frac = -math.log2(float(scale.reshape(-1)[0]))
+    if before is None or not np.array_equal(before, scale) or frac != int(frac) or frac < 0:
+        return False
+    if zero is None or zero.dtype != np.int8 or zero.any():
+        return False
+    node.op, node.inputs, node.attributes = "Quantized", [maker.inputs[0]], {"frac_bits": int(frac)}
+    graph.nodes.remove(maker)
+    return True
+
+
+STEPS: dict[str, Callable[[Graph, Node], bool]] = {
+    "Add": fold_affine,
+    "BatchNormalization": fold_normalization,
+    "Clip": fold_limit,
+    "Conv": fold_padding,
+    "DequantizeLinear": fold_quantization,
+    "Div": fold_affine,
+    "Mul": fold_affine,
+    "Relu": fold_limit,
+    "Sub": fold_affine,
+}
+
+
+def fold(graph: Graph, sample: Mapping[str, Array]) -> None:
+    """Everything that can be done before a value has a format. `sample`: any values of the inputs, for the shapes."""
+    fold_constants(graph, sample)
+    drop_identities(graph)
+    for node in list(graph.nodes):
+        if node.op in STEPS and any(one is node for one in graph.nodes):
+            STEPS[node.op](graph, node)
+    drop_unused(graph)
+
+
+# ---- channels of neighbouring layers ----
+
+
+def input_range(graph: Graph, node: Node) -> Array:
+    """The largest weight for each channel of a convolution's input."""
+    w = np.abs(graph.constants[node.inputs[1]])
+    if node.get("group", 1) > 1:
+        return np.asarray(w.reshape(len(w), -1).max(1))
+    return np.asarray(w.max((0, *range(2, w.ndim))))
+
+
+def equalize(graph: Graph, rounds: int = 8) -> None:
+    """Scales the channels between neighbouring convolutions so that one format fits all of a tensor.
+
+    A channel's outputs are divided by s, and the weights that read it are multiplied by s. Nothing changes in floats.
+    """
+    for _ in range(rounds):
+        for node in graph.nodes:
+            users = graph.users(node.outputs[0])
+            if node.op != "Conv" or node.relu not in ("none", "gen") or node.outputs[0] in graph.outputs or not users:
+                continue
+            if any(name in graph.constants and len(graph.users(name)) > 1 for name in node.inputs):
+                continue  # weights of two nodes
+            if not all(can_equalize(graph, user, node.outputs[0]) for user in users):
+                continue
+            w, b = weights_of(graph, node)
+            assert w is not None
+            own = np.abs(w).reshape(len(w), -1).max(1)
+            theirs = np.max([input_range(graph, user) for user in users], 0)
+            both = (own > 0) & (theirs > 0)
+            s = np.clip(np.where(both, np.sqrt(own * theirs) / np.maximum(theirs, 1e-30), 1), 1e-3, 1e3)
+            graph.constants[node.inputs[1]] = (w / s.reshape(-1, *[1] * (w.ndim - 1))).astype(np.float32)
+            if b is not None:
+                graph.constants[node.inputs[2]] = (b / s).astype(np.float32)
+            for user in users:
+                v = graph.constants[user.inputs[1]]
+                wide = (-1,) + (1,) * (v.ndim - 1) if user.get("group", 1) > 1 else (1, -1) + (1,) * (v.ndim - 2)
+                graph.constants[user.inputs[1]] = (v * s.reshape(wide)).astype(np.float32)
+
+
+def can_equalize(graph: Graph, user: Node, name: str) -> bool:
+    """The user reads `name` with weights of its own: a convolution without groups, or with one output a channel."""
+    w = graph.constant(user.input(1))
+    if user.op != "Conv" or user.inputs[0] != name or w is None or len(graph.users(user.inputs[1])) > 1:
+        return False
+    return user.get("group", 1) in (1, w.shape[0]) and (user.get("group", 1) == 1 or w.shape[1] == 1)

@@ -1,0 +1,150 @@
+"""An import from the file to the folder: read, fold, choose formats, lower, write.
+
+Invariant: nothing is at the place of the folder before everything in it is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from . import floats, fold, formats, report, rows
+from .formats import Formats, Policy, Samples
+from .lowering import Lowering, Options
+from .model import Array, Graph, ImportRefused, read
+from .network import Network
+from .samples import Given, feeds_of, in_order
+
+DTYPES = ("fx8", "fx16", "mixed")
+CALIBRATE_MAX = 16  # samples that formats come from
+assert rows  # which registers what lowers each operator
+
+
+@dataclass
+class Imported:
+    """A model as a network.
+
+    network  tensors, operations and arrays
+    graph    the model after folding
+    samples  what it computes in floats, for the samples
+    report   what became of it: `report["outputs"]` has the file and the shape of each"""
+
+    network: Network
+    graph: Graph
+    samples: Samples
+    policy: Policy
+    lowering: Lowering
+    report: dict[str, Any]
+
+    def write(self, folder: Union[str, os.PathLike[str]], expect: bool = True) -> None:
+        """The folder: network.json, arrays, the first sample, report.txt and report.json; with `expect` the float
+        values of every layer for npumemctl check. It must not exist, or be empty."""
+        write(self, os.fspath(folder), expect)
+
+
+# ---- the import ----
+
+
+def load(
+    model: Union[str, os.PathLike[str]], samples: Given, *, dtype: str = "fx16", method: str = "snr",
+    equalize: bool = False, correct: bool = True, by_samples: bool = False,
+    shapes: Optional[Mapping[str, Sequence[int]]] = None, constants: Optional[Mapping[str, Array]] = None,
+) -> Imported:  # fmt: skip
+    """Imports an ONNX model.
+
+    samples    an array with samples along its first axis, or one for each input by name; formats come from the first 16
+    dtype      fx8, fx16, or mixed: fx8 where a layer allows, fx16 data with fx8 weights elsewhere
+    method     the frac_bits with the best S/N (snr), or with which the largest value (max) or a percentile fits
+    equalize   scales channels of neighbouring convolutions against each other first
+    correct    puts the mean of what rounded weights lose into the biases
+    by_samples rounds weights with the samples in view
+    shapes     of inputs that have dimensions without a number
+    constants  values of inputs that no sample gives
+
+    ImportRefused says what is wrong with the model, and what to do."""
+    if dtype not in DTYPES or method not in formats.METHODS:
+        raise ValueError(f"dtype is one of {', '.join(DTYPES)}, method one of {', '.join(formats.METHODS)}")
+    path = os.fspath(model)
+    graph = read(path, shapes, constants)
+    if not graph.inputs:
+        raise ImportRefused(f"{path}: the model has no input that a sample could give")
+    feeds = feeds_of(graph.declared, samples)
+    if not feeds:
+        raise ImportRefused("there is no sample, and formats come from samples")
+    fold.fold(graph, feeds[0])
+    if equalize:
+        fold.equalize(graph)
+    seen = formats.calibrated(graph, feeds[:CALIBRATE_MAX], floats.run)
+    policy = formats.chosen(dtype, graph, seen, method)
+    name = os.path.splitext(os.path.basename(path))[0]
+    net = Network(name)
+    low = Lowering(graph, Formats(graph, seen, policy, method), net, Options(correct, by_samples))
+    low.all()
+    said = report.facts(low, path, dtype, len(feeds), len(seen.runs))
+    return Imported(net, graph, seen, policy, low, said)
+
+
+# ---- the folder ----
+
+
+def check_place(folder: str) -> None:
+    """Refuses a folder that has something in it: nothing is overwritten."""
+    if os.path.lexists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):
+        raise ImportRefused(f"{folder} is there and not empty; remove it, or name another with --out")
+
+
+def write(imported: Imported, folder: str, expect: bool) -> None:
+    check_place(folder)
+    parent = os.path.dirname(os.path.abspath(folder))
+    try:
+        os.makedirs(parent, exist_ok=True)
+        made = tempfile.mkdtemp(prefix=".npumem-import-", dir=parent)
+    except OSError as problem:
+        raise ImportRefused(f"{folder}: {problem.strerror}") from None
+    try:
+        fill(imported, made, expect)
+        os.chmod(made, 0o777 & ~umask())
+        os.rename(made, folder)
+    except OSError as problem:
+        raise ImportRefused(f"{folder}: {problem.strerror}") from None
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def umask() -> int:
+    now = os.umask(0o077)
+    os.umask(now)
+    return now
+
+
+def fill(imported: Imported, folder: str, expect: bool) -> None:
+    low = imported.lowering
+    if expect:
+        expectations(imported, folder)
+    imported.network.write(folder)
+    for name in imported.graph.inputs:
+        held = low.held[name]
+        np.save(os.path.join(folder, f"{held.name}.npy"), imported.samples.runs[0][name].reshape(held.shape))
+    with open(os.path.join(folder, "report.json"), "w", encoding="utf-8") as file:
+        json.dump(imported.report, file, indent=1)
+        file.write("\n")
+    with open(os.path.join(folder, "report.txt"), "w", encoding="utf-8") as file:
+        file.write(report.text(imported.report))
+
+
+def expectations(imported: Imported, folder: str) -> None:
+    """What each layer gives in floats for the first sample, so that npumemctl check compares them."""
+    low, run = imported.lowering, imported.samples.runs[0]
+    os.makedirs(os.path.join(folder, "expect"), exist_ok=True)
+    for name, held in low.held.items():
+        one = imported.network.tensors.get(held.name)
+        if one is None or "file" in one or "expect" in one or name not in run:
+            continue  # a view, an input, or a value between nodes
+        one.update(expect=f"expect/{held.name}.npy", quantize=True)
+        np.save(os.path.join(folder, one["expect"]), in_order(run[name]).reshape(held.shape))

@@ -1,0 +1,74 @@
+"""What an import says of itself: formats, reasons, operations; for programs, and for eyes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .formats import noise_db, rounded
+from .model import printable
+
+if TYPE_CHECKING:
+    from .lowering import Lowering
+
+
+def layer(low: Lowering, name: str, operator: str, node: str) -> dict[str, Any]:
+    """The format of one value, and the S/N that its own rounding leaves."""
+    held, values = low.held[name], low.samples.of(name)
+    return {
+        "value": name, "node": node, "operator": operator, "shape": list(low.graph.shapes[name]), "dtype": held.dtype,
+        "frac_bits": held.frac, "largest": float(np.abs(values).max()) if values.size else 0.0,
+        "rounding_db": round(noise_db(values, rounded(values, held.dtype, held.frac)), 1),
+        "why": low.formats.policy.why(name),
+    }  # fmt: skip
+
+
+def facts(low: Lowering, path: str, dtype: str, n_samples: int, n_seen: int) -> dict[str, Any]:
+    graph, net = low.graph, low.net
+    whole = net.document()
+    kernels = Counter(one.get("run", "copy" if "copy" in one else "") for one in whole["operations"])
+    layers = [layer(low, name, "input", "") for name in graph.inputs]
+    layers += [
+        layer(low, name, n.op, n.name)
+        for n in graph.nodes
+        for name in n.outputs
+        if name in low.held and name in graph.shapes
+    ]
+    constants = [one for one in whole["tensors"].values() if str(one.get("file", "")).startswith("arrays/")]
+    return {
+        "model": path, "opset": graph.opset, "dtype": dtype, "samples": n_samples, "calibrated": n_seen,
+        "inputs": {
+            name: {"file": f"{tensor}.npy", "tensor": tensor, "shape": list(graph.declared[name])}
+            for name, tensor in ((name, low.held[name].name) for name in graph.inputs)
+        },
+        "outputs": {name: {"file": low.files[name], "shape": list(graph.shapes[name])} for name in graph.outputs},
+        "operations": {kernel: n for kernel, n in sorted(kernels.items()) if kernel},
+        "constant_bytes": sum(net.arrays[one["file"]].nbytes for one in constants),
+        "layers": layers,
+    }  # fmt: skip
+
+
+def text(said: dict[str, Any]) -> str:
+    """The report as a page of text; the layers whose own rounding costs most come first."""
+    kernels = sorted(said["operations"].items(), key=lambda pair: -int(pair[1]))
+    lines = [
+        f"{said['model']}: opset {said['opset']}, {said['dtype']}; "
+        f"formats from {said['calibrated']} of {said['samples']} samples",
+        f"{sum(n for _, n in kernels)} operations: " + ", ".join(f"{n} {kernel}" for kernel, n in kernels),
+        f"{said['constant_bytes']} bytes of constants",
+    ]
+    lines += [f"input  {name} {one['shape']} <- {one['file']}" for name, one in said["inputs"].items()]
+    lines += [f"output {name} {one['shape']} -> {one['file']}" for name, one in said["outputs"].items()]
+    lines += ["", "What rounding a value to its format leaves of it, the least first:", ""]
+    rows = [("dB", "format", "largest", "operator", "value", "why")]
+    for one in sorted(said["layers"], key=lambda one: float(one["rounding_db"])):
+        form = f"{one['dtype']}.{one['frac_bits']}"
+        rows.append(
+            (f"{one['rounding_db']:.1f}", form, f"{one['largest']:.4g}", one["operator"], one["value"], one["why"])
+        )
+    widths = [max(len(line[i]) for line in rows) for i in range(5)]
+    for line in rows:
+        lines.append("  ".join(cell.ljust(widths[i]) if i < 5 else cell for i, cell in enumerate(line)).rstrip())
+    return "\n".join(printable(line) for line in lines) + "\n"

@@ -1,0 +1,291 @@
+"""Convolutions and pools.
+
+One spatial dimension is taken as two with H = 1. Weights are constants, in a format with which no sum wraps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Optional
+
+import numpy as np
+
+from .. import moves
+from ..floats.windows import Transposed, Window, conv, window_counts
+from ..formats import bias_frac, compensated, rounded, weight_frac
+from ..lowering import Lowering, NoKernel, row
+from ..model import Array, Node, Shape
+from ..network import Held
+
+TAPS_MAX = 64  # of a dilated maximum
+POINTS_MAX = 6000  # of one sample, that weights are rounded with
+
+
+def images(shape: Shape) -> Shape:
+    """(N, C, H, W) of a value with one or two spatial dimensions."""
+    if len(shape) not in (3, 4):
+        raise NoKernel(f"it has {len(shape) - 2} spatial dimensions, and the kernels have two", "export a 2-D model")
+    return tuple(shape) if len(shape) == 4 else (shape[0], shape[1], 1, shape[2])
+
+
+def pair(values: Sequence[int], first: int) -> tuple[int, int]:
+    return (int(values[0]), int(values[1])) if len(values) == 2 else (first, int(values[0]))
+
+
+def sides(pads: Sequence[int]) -> list[int]:
+    """top, bottom, left, right of ONNX's begins and ends."""
+    return [pads[0], pads[2], pads[1], pads[3]] if len(pads) == 4 else [0, 0, pads[0], pads[1]]
+
+
+def padded(low: Lowering, x: Held, padding: Sequence[int], integer: int = 0) -> Held:
+    n, c, h, w = x.shape
+    y = low.net.tensor((n, c, h + padding[0] + padding[1], w + padding[2] + padding[3]), x.dtype, x.frac)
+    more = {"value": integer} if integer else {}
+    low.net.run("pad2d", in_=x, out=y, padding=list(padding), **more)
+    return y
+
+
+# ---- weights ----
+
+
+def seen_windows(low: Lowering, node: Node, kernel: Sequence[int]) -> Array:
+    """The inputs of every weight, over the samples: [C, points, taps]."""
+    parts = []
+    for run in low.samples.runs:
+        x = run[node.inputs[0]]
+        window = Window(node, x.shape[2:], kernel)
+        v = np.moveaxis(window.taps(window.padded(x, 0.0)), 1, 0)
+        v = v.reshape(len(v), -1, int(np.prod(kernel)))
+        parts.append(v[:, :: max(1, v.shape[1] // POINTS_MAX)])
+    return np.concatenate(parts, 1)
+
+
+def rounded_weights(low: Lowering, node: Node, w: Array, dtype: str, frac: int) -> Array:
+    """The weights that the format leaves; by option with the samples in view."""
+
+    def quantize(values: Array) -> Array:
+        return rounded(values, dtype, frac)
+
+    if not low.options.by_samples or node.get("group", 1) not in (1, w.shape[0]) or node.get("affine", 0):
+        return quantize(w)
+    v = seen_windows(low, node, w.shape[2:])
+    if node.get("group", 1) > 1:
+        each = w.shape[0] // len(v)
+        kept = [compensated(w[c].reshape(1, -1), v[c // each].T, quantize).reshape(w[c].shape) for c in range(len(w))]
+        return np.stack(kept)
+    seen = v.transpose(0, 2, 1).reshape(-1, v.shape[1])
+    return compensated(w.reshape(len(w), -1), seen, quantize).reshape(w.shape)
+
+
+def corrected(
+    low: Lowering, node: Node, w: Array, b: Optional[Array], dtype: str, frac: int
+) -> tuple[Array, Optional[Array]]:
+    """Rounded weights, and the bias with the mean of what the rounding takes from each output."""
+    q = rounded_weights(low, node, w, dtype, frac)
+    if not low.options.correct:
+        return q, b
+    lost = (w - q).astype(np.float32)
+    axes = (0, *range(2, w.ndim))
+    mean = np.mean([conv(node, run[node.inputs[0]], lost).mean(axes) for run in low.samples.runs], 0)
+    if b is None and not np.any(mean):
+        return q, None
+    return q, mean if b is None else b + mean
+
+
+def bias_of(low: Lowering, b: Optional[Array], dtype: str, most: int) -> Optional[Held]:
+    if b is None:
+        return None
+    return low.net.constant(b, (1, b.size, 1, 1), dtype, bias_frac(b, dtype, most), low.net.near + ".bias")
+
+
+def relu_of(node: Node) -> Optional[str]:
+    return node.relu if node.relu != "none" else None
+
+
+@row("Conv")
+def convolution(low: Lowering, node: Node) -> Held:
+    w = low.parameter(node, 1, "weights")
+    b = low.parameter(node, 2, "bias") if node.input(2) else None
+    shape, groups = images(low.shape(node.inputs[0])), int(node.get("group", 1))
+    y = low.out(node, images(low.shape(node.outputs[0])))
+    x = low.value(node.inputs[0], shape, y.dtype)
+    window = Window(node, low.shape(node.inputs[0])[2:], w.shape[2:])
+    kernel, reach, padding = pair(window.kernel, 1), pair(window.reach, 1), sides(window.pads)
+    if any(p >= r for p, r in zip(padding, (reach[0], reach[0], reach[1], reach[1]))):
+        x, padding = padded(low, x, padding), [0] * 4  # a window wholly on padding is refused
+    dtype = low.formats.policy.weights(node) if y.dtype == "fx16" else "fx8"
+    dtype = "fx16" if node.get("affine", 0) and y.dtype == "fx16" else dtype
+    frac = weight_frac(w, b, x.dtype, x.frac, dtype, low.formats.method)
+    q, b = corrected(low, node, w, b, dtype, frac)
+    q = q.reshape(*q.shape[:2], *kernel)
+    deep = groups > 1 and groups == shape[1]
+    q = q.reshape(1, -1, *kernel) if deep else q.transpose(1, 0, 2, 3)
+    name = "depthwise_conv2d" if deep else "group_conv2d" if groups > 1 else "conv2d"
+    low.net.run(
+        name, in_=x, weights=low.net.constant(q, q.shape, dtype, frac, low.net.near + ".weights"),
+        bias=bias_of(low, b, dtype, frac + x.frac), out=y, stride=pair(window.stride, 1), padding=padding,
+        dilation=pair(window.dilation, 1), relu=relu_of(node), groups=groups if groups > 1 and not deep else None,
+    )  # fmt: skip
+    return y
+
+
+@row("ConvTranspose")
+def transposed_convolution(low: Lowering, node: Node) -> Held:
+    """Dilation is zeros in the weights; what goes beyond the kernel's output is more zeros."""
+    w = low.parameter(node, 1, "weights")
+    b = low.parameter(node, 2, "bias") if node.input(2) else None
+    shape, groups, n = images(low.shape(node.inputs[0])), int(node.get("group", 1)), w.ndim - 2
+    place = Transposed(node, low.shape(node.inputs[0])[2:], w.shape[2:])
+    wide = np.zeros(
+        w.shape[:2] + tuple((k - 1) * d + 1 + e for k, d, e in zip(w.shape[2:], place.dilation, place.extra)),
+        np.float32,
+    )
+    wide[(...,) + tuple(slice(0, (k - 1) * d + 1, d) for k, d in zip(w.shape[2:], place.dilation))] = w
+    wide = wide.reshape(*w.shape[:2], *((1,) * (2 - n)), *wide.shape[2:])
+    padding = sides(place.crop)
+    kernel = wide.shape[2:]
+    if any(p >= k for p, k in zip(padding, (kernel[0], kernel[0], kernel[1], kernel[1]))):
+        raise NoKernel(f"it crops {padding}, and transpose_conv2d crops less than its kernel {list(kernel)}")
+    y = low.out(node, images(low.shape(node.outputs[0])))
+    x = low.value(node.inputs[0], shape, y.dtype)
+    dtype = low.formats.policy.weights(node) if y.dtype == "fx16" else "fx8"
+    each_in, each_out = shape[1] // groups, w.shape[1]
+    for g in range(groups):  # the kernel has no groups: a slice of channels each
+        own = wide[g * each_in : (g + 1) * each_in]
+        bias = None if b is None else b[g * each_out : (g + 1) * each_out]
+        frac = weight_frac(own.transpose(1, 0, 2, 3), bias, x.dtype, x.frac, dtype, low.formats.method)
+        low.net.run(
+            "transpose_conv2d", in_=channels(low, x, g * each_in, each_in),
+            out=channels(low, y, g * each_out, each_out),
+            weights=low.net.constant(own, own.shape, dtype, frac, low.net.near + ".weights"),
+            bias=bias_of(low, bias, dtype, frac + x.frac), stride=pair(place.stride, 1), padding=padding,
+            relu=relu_of(node),
+        )  # fmt: skip
+    return y
+
+
+def channels(low: Lowering, x: Held, first: int, n: int) -> Held:
+    return low.net.slice(x, (0, first, 0, 0), (x.shape[0], first + n, x.shape[2], x.shape[3]))
+
+
+# ---- pools ----
+
+
+def least(x: Held) -> int:
+    return -128 if x.dtype == "fx8" else -32768
+
+
+def pooled(
+    low: Lowering,
+    x: Held,
+    kernel_name: str,
+    y: Held,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+) -> Held:
+    more = {"exact": 1} if kernel_name == "avepool" else {}
+    low.net.run(kernel_name, in_=x, out=y, kernel=list(kernel), stride=list(stride), padding=list(padding), **more)
+    return y
+
+
+@row("MaxPool")
+def max_pool(low: Lowering, node: Node) -> Held:
+    if len([name for name in node.outputs if name]) > 1:
+        raise NoKernel("maxpool gives no indices", "export the model without them")
+    x = low.value(node.inputs[0], images(low.shape(node.inputs[0])))
+    window = Window(node, low.shape(node.inputs[0])[2:], node.get("kernel_shape"))
+    n = len(window.kernel)
+    padding = sides(window.pads[:n] + [p + e for p, e in zip(window.pads[n:], window.extra)])
+    kernel, stride, dilation = pair(window.kernel, 1), pair(window.stride, 1), pair(window.dilation, 1)
+    shape = images(low.shape(node.outputs[0]))
+    by = (dilation[0], dilation[0], dilation[1], dilation[1])
+    if (
+        dilation != (1, 1)
+        and stride[0] % by[0] == stride[1] % by[2] == 0
+        and not any(p % d for p, d in zip(padding, by))
+    ):
+        # Every window sees each dilation-th element alone.
+        extents = [-(-extent // d) for extent, d in zip(x.shape[2:], dilation)]
+        x = pooled(
+            low, x, "maxpool", low.net.tensor((*x.shape[:2], *extents), x.dtype, x.frac), (1, 1), dilation, [0] * 4
+        )
+        stride, padding = (stride[0] // by[0], stride[1] // by[2]), [p // d for p, d in zip(padding, by)]
+    elif dilation != (1, 1):
+        return dilated_maximum(low, padded(low, x, padding, least(x)), shape, kernel, stride, dilation)
+    if any(p >= k for p, k in zip(padding, (kernel[0], kernel[0], kernel[1], kernel[1]))):
+        x, padding = padded(low, x, padding, least(x)), [0] * 4
+    return pooled(low, x, "maxpool", low.net.tensor(shape, x.dtype, x.frac), kernel, stride, padding)
+
+
+def dilated_maximum(
+    low: Lowering, x: Held, shape: Shape, kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
+) -> Held:
+    """The larger, tap by tap, of what each tap of the window sees: a slice, of which a pool of 1 x 1 takes each
+    stride-th element."""
+    if kernel[0] * kernel[1] > TAPS_MAX:
+        raise NoKernel(
+            f"maxpool has no dilation, and a window of {list(kernel)} has more than {TAPS_MAX} taps to take one by one"
+        )
+    y, (h, w) = None, ((shape[2] - 1) * stride[0] + 1, (shape[3] - 1) * stride[1] + 1)
+    for p in range(kernel[0]):
+        for q in range(kernel[1]):
+            top, left = p * dilation[0], q * dilation[1]
+            part = low.net.slice(x, (0, 0, top, left), (*x.shape[:2], top + h, left + w))
+            if stride != (1, 1):
+                part = pooled(low, part, "maxpool", low.net.tensor(shape, x.dtype, x.frac), (1, 1), stride, [0] * 4)
+            if y is None:
+                y = part
+            else:
+                y = low.kernel("eltwise_max", low.net.tensor(shape, x.dtype, x.frac), in1=y, in2=part)
+    assert y is not None
+    return y
+
+
+@row("AveragePool")
+def average_pool(low: Lowering, node: Node) -> Held:
+    """avepool divides by the points on the input. Where the model divides by others, its window sums, and the model's
+    divisor is a factor for each place."""
+    x = low.value(node.inputs[0], images(low.shape(node.inputs[0])))
+    window = Window(node, low.shape(node.inputs[0])[2:], node.get("kernel_shape"))
+    n = len(window.kernel)
+    padding = sides(window.pads[:n] + [p + e for p, e in zip(window.pads[n:], window.extra)])
+    kernel, stride = pair(window.kernel, 1), pair(window.stride, 1)
+    if pair(window.dilation, 1) != (1, 1):
+        raise NoKernel("avepool has no dilation")
+    y = low.net.tensor(images(low.shape(node.outputs[0])), x.dtype, low.formats.frac(node.outputs[0], x.dtype))
+    if node.get("count_include_pad", 0) and any(padding):
+        counts = window_counts(node, window, low.shape(node.inputs[0])[2:])
+        x, padding = padded(low, x, padding), [0] * 4
+        points = kernel[0] * kernel[1]
+        if (counts != points).any():
+            return rescaled(low, pooled(low, x, "avepool", low.like(y), kernel, stride, padding), y, points / counts)
+    if any(p >= k for p, k in zip(padding, (kernel[0], kernel[0], kernel[1], kernel[1]))):
+        raise NoKernel("a window of avepool lies wholly on padding")
+    return pooled(low, x, "avepool", y, kernel, stride, padding)
+
+
+def rescaled(low: Lowering, x: Held, y: Held, factors: Array) -> Held:
+    each = np.broadcast_to(factors.reshape(images(factors.shape)), x.shape)
+    return low.kernel(
+        "eltwise_mul", y, in1=x, in2=low.net.constant(each, each.shape, x.dtype, low.const_frac(each, x.dtype))
+    )
+
+
+@row("GlobalMaxPool", "GlobalAveragePool")
+def global_pool(low: Lowering, node: Node) -> Held:
+    shape = low.shape(node.inputs[0])
+    n, c, h, w = (shape[0], shape[1], 1, moves.size(shape[2:])) if len(shape) != 4 else shape
+    x = low.value(node.inputs[0], (n, c, h, w))
+    if node.op == "GlobalMaxPool":
+        return pooled(low, x, "maxpool", low.net.tensor((n, c, 1, 1), x.dtype, x.frac), (h, w), (1, 1), [0] * 4)
+    y = low.net.tensor((n, c, 1, 1), x.dtype, low.formats.frac(node.outputs[0], x.dtype))
+    return pooled(low, x, "avepool", y, (h, w), (1, 1), [0] * 4)
+
+
+def affine(low: Lowering, x: Held, y: Held, k: Array, shift: Array) -> Held:
+    """x * k + shift, one number for each channel: a depthwise convolution of 1 x 1."""
+    w = k.reshape(1, -1, 1, 1)
+    frac = weight_frac(k.reshape(-1, 1), shift, x.dtype, x.frac, x.dtype, low.formats.method)
+    weights = low.net.constant(w, w.shape, x.dtype, frac)
+    low.net.run("depthwise_conv2d", in_=x, weights=weights, bias=bias_of(low, shift, x.dtype, frac + x.frac), out=y)
+    return y

@@ -1,0 +1,315 @@
+"""Operators that work element by element.
+
+The kernels take two tensors of one shape, or one of them as a scalar. A constant is broadcast before it is written; a
+computed value is repeated by concat."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import numpy as np
+
+from .. import moves
+from ..floats.arithmetic import clip_ends, slope_for
+from ..formats import BITS, best
+from ..lowering import Lowering, NoKernel, row
+from ..model import Array, Node, Shape
+from ..moves import physical
+from ..network import Held
+
+ONE = (1, 1, 1, 1)
+SAME_FORMAT = ("eltwise_max", "eltwise_min")  # kernels whose two inputs must have one format
+KERNELS = {
+    "Add": "eltwise_add", "Sub": "eltwise_sub", "Mul": "eltwise_mul", "Div": "eltwise_div",
+    "Max": "eltwise_max", "Min": "eltwise_min", "Sum": "eltwise_add", "Mean": "eltwise_add",
+}  # fmt: skip
+
+
+def operand(low: Lowering, name: str, shape: Shape, dtype: str, frac: Optional[int]) -> Held:
+    """An input beside an output of `shape`: a scalar, or of that shape."""
+    own, wide = low.shape(name), physical(shape)
+    v = low.constant(name)
+    if v is not None:
+        v = v if v.size == 1 else np.broadcast_to(v, shape)
+        wanted = low.const_frac(v, dtype) if frac is None else frac
+        return low.net.constant(v, ONE if v.size == 1 else wide, dtype, wanted, name)
+    if moves.size(own) == 1:
+        return low.value(name, ONE, dtype, frac)
+    if own == shape:
+        return low.value(name, wide, dtype, frac)
+    if len(shape) > 4:
+        raise NoKernel(f"it broadcasts {list(own)} to {list(shape)}, of more than four dimensions")
+    x = low.value(name, physical((1,) * (len(shape) - len(own)) + own), dtype, frac)
+    return moves.widened(low.net, x, wide)
+
+
+def common(low: Lowering, names: list[str], dtype: str, most: int) -> int:
+    """frac_bits that no input saturates with, for kernels that want one format."""
+    held = [low.held[name] for name in names if name not in low.graph.constants]
+    constants = [low.const_frac(low.graph.constants[name], dtype) for name in names if name in low.graph.constants]
+    own = [x.frac if x.dtype == dtype else most for x in held]
+    return max(0, min([*own, *constants, BITS[dtype] + most]))
+
+
+def two(low: Lowering, kernel: str, a: str, b: str, shape: Shape, y: Held) -> Held:
+    """kernel(a, b) in y, of a value of `shape`."""
+    frac = common(low, [a, b], y.dtype, y.frac) if kernel in SAME_FORMAT else None
+    in1, in2 = operand(low, a, shape, y.dtype, frac), operand(low, b, shape, y.dtype, frac)
+    if in1.shape == in2.shape == ONE != y.shape:
+        in1 = moves.widened(low.net, in1, y.shape)
+    return low.kernel(kernel, y, in1=in1, in2=in2)
+
+
+@row("Add", "Sub", "Mul", "Div")
+def binary(low: Lowering, node: Node) -> Held:
+    return two(low, KERNELS[node.op], node.inputs[0], node.inputs[1], low.shape(node.outputs[0]), low.out(node))
+
+
+@row("Max", "Min", "Sum", "Mean")
+def several(low: Lowering, node: Node) -> Held:
+    if len(node.inputs) == 1:
+        return low.of(node)
+    shape, n, dtype = low.shape(node.outputs[0]), len(node.inputs), low.dtype(node)
+    most = sum(float(max(np.abs(v).max() for v in low.seen(name))) for name in node.inputs)
+    whole = low.range_frac(np.array([most]), dtype)
+    last = low.formats.frac(node.outputs[0], dtype)
+    sums = KERNELS[node.op] == "eltwise_add"
+    before = node.inputs[0]
+    for i, name in enumerate(node.inputs[1:], 2):
+        # The last sum has the format of the output; those before it hold whatever the inputs add up to.
+        frac = last if i == n and node.op != "Mean" else whole if sums else last
+        y = two(low, KERNELS[node.op], before, name, shape, low.net.tensor(physical(shape), dtype, frac))
+        before = f"{node.outputs[0]} of {i}"
+        low.held[before], low.graph.shapes[before] = y, shape
+    return by_scalar(low, "eltwise_mul", y, 1 / n, last) if node.op == "Mean" else y
+
+
+# ---- with a number ----
+
+
+def by_scalar(low: Lowering, kernel: str, x: Held, value: float, frac: int, swap: bool = False) -> Held:
+    """kernel(x, value), or with swap kernel(value, x), with `frac` in the result."""
+    y, s = low.like(x, frac), low.scalar(value, x.dtype, x.frac if kernel in SAME_FORMAT else None)
+    return low.kernel(kernel, y, in1=s if swap else x, in2=x if swap else s)
+
+
+def negative(low: Lowering, x: Held) -> Held:
+    return by_scalar(low, "eltwise_sub", x, 0.0, x.frac, swap=True)
+
+
+def magnitude(low: Lowering, x: Held) -> Held:
+    return low.kernel("eltwise_max", low.like(x), in1=x, in2=negative(low, x))
+
+
+def positive(low: Lowering, x: Held) -> Held:
+    return low.kernel("relu", low.like(x), in_=x, relu="gen")
+
+
+def frac_out(low: Lowering, node: Node, x: Held) -> int:
+    return low.formats.frac(node.outputs[0], x.dtype)
+
+
+@row("Neg")
+def neg(low: Lowering, node: Node) -> Held:
+    return negative(low, low.of(node))
+
+
+@row("Abs")
+def absolute(low: Lowering, node: Node) -> Held:
+    return magnitude(low, low.of(node))
+
+
+@row("Reciprocal")
+def reciprocal(low: Lowering, node: Node) -> Held:
+    x = low.wide(node)
+    return by_scalar(low, "eltwise_div", x, 1.0, frac_out(low, node, x), swap=True)
+
+
+@row("Identity", "Dropout", "Cast")
+def same(low: Lowering, node: Node) -> Held:
+    if len([name for name in node.outputs if name]) > 1:
+        raise NoKernel("its mask is used, and no kernel makes one", "export the model for inference")
+    if node.op == "Dropout" and low.constant(node.input(2)) is not None and bool(low.constant(node.input(2))):
+        raise NoKernel("it is in training mode", "export the model for inference")
+    return low.of(node)
+
+
+@row("Quantized")
+def quantized(low: Lowering, node: Node) -> Held:
+    return low.converted(low.of(node), "fx8", int(node.get("frac_bits")))
+
+
+@row("Relu")
+def relu(low: Lowering, node: Node) -> Held:
+    return positive(low, low.of(node))
+
+
+@row("Clip")
+def clip(low: Lowering, node: Node) -> Held:
+    for i in (1, 2):
+        if node.input(i):
+            low.parameter(node, i, "limit")
+    least, most = clip_ends(node, *[low.constant(name) for name in node.inputs[1:]])
+    return clipped(low, low.of(node), least, most)
+
+
+def clipped(low: Lowering, x: Held, least: float, most: float) -> Held:
+    """x within limits; a limit beyond what the format holds changes nothing."""
+    top = 2.0 ** (BITS[x.dtype] - 1 - x.frac)
+    for kernel, value in (("eltwise_max", least), ("eltwise_min", most)):
+        if -top < value < top:
+            x = by_scalar(low, kernel, x, value, x.frac)
+    return x
+
+
+@row("LeakyRelu")
+def leaky_relu(low: Lowering, node: Node) -> Held:
+    x = low.wide(node)
+    return low.kernel("leaky_relu", low.like(x), in_=x, slope=low.scalar(node.get("alpha", 0.01), x.dtype))
+
+
+@row("PRelu")
+def prelu(low: Lowering, node: Node) -> Held:
+    shape = low.shape(node.inputs[0])
+    slope = slope_for(low.parameter(node, 1, "slope"), shape)
+    full = physical((1,) * (len(shape) - slope.ndim) + slope.shape)
+    axes = [i for i, extent in enumerate(full) if extent > 1]
+    x = low.value(node.inputs[0], physical(shape))
+    if not axes:
+        return low.kernel("leaky_relu", low.like(x), in_=x, slope=low.scalar(float(slope.reshape(-1)[0]), x.dtype))
+    if len(axes) > 1 or axes[0] == 0:  # max(x, 0) + slope * min(x, 0)
+        wide = np.broadcast_to(slope, shape)
+        slopes = low.net.constant(wide, physical(shape), x.dtype, low.const_frac(wide, x.dtype))
+        down = low.kernel("eltwise_mul", low.like(x), in1=clipped(low, x, -np.inf, 0.0), in2=slopes)
+        return low.kernel("eltwise_add", low.out(node, x.shape), in1=positive(low, x), in2=down)
+    slopes = low.net.constant(slope, full, x.dtype, best(slope, x.dtype))
+    return low.kernel("prelu", low.like(x), in_=x, slope=slopes, axis="nchw"[axes[0]])
+
+
+# ---- tables, and what is made of them ----
+
+
+def table(low: Lowering, kernel: str, x: Held) -> Held:
+    return low.kernel(kernel, low.like(x, low.unit(x.dtype)), in_=x)
+
+
+@row("Sigmoid")
+def sigmoid(low: Lowering, node: Node) -> Held:
+    return table(low, "sigmoid", low.wide(node))
+
+
+@row("Tanh")
+def tanh(low: Lowering, node: Node) -> Held:
+    return table(low, "tanh", low.wide(node))
+
+
+def exponential(low: Lowering, x: Held, frac: int) -> Held:
+    """e^x = s / (1 - s), of s = sigmoid(x). Where x is large, 1 - s has few bits: at x = 5 of fx16 some 7."""
+    s = table(low, "sigmoid", x)
+    rest = by_scalar(low, "eltwise_sub", s, 1.0, s.frac, swap=True)
+    return low.kernel("eltwise_div", low.like(x, frac), in1=s, in2=rest)
+
+
+@row("Exp")
+def exp(low: Lowering, node: Node) -> Held:
+    x = low.wide(node)
+    return exponential(low, x, frac_out(low, node, x))
+
+
+@row("Elu", "Selu", "Celu")
+def elu(low: Lowering, node: Node) -> Held:
+    """max(x, 0) * gamma + a * (e^(min(x, 0) / d) - 1)."""
+    x = low.wide(node)
+    gamma, divisor = 1.0, 1.0
+    factor = node.get("alpha", 1.6732632 if node.op == "Selu" else 1.0)
+    if node.op == "Selu":
+        gamma = node.get("gamma", 1.0507010)
+        factor *= gamma
+    if node.op == "Celu":
+        divisor = node.get("alpha", 1.0)
+    down = clipped(low, x, -np.inf, 0.0)
+    if divisor != 1:
+        down = by_scalar(low, "eltwise_mul", down, 1 / divisor, low.range_frac(x_of(low, node) / divisor, x.dtype))
+    e = exponential(low, down, low.unit(x.dtype) - 1)
+    less = by_scalar(low, "eltwise_sub", e, 1.0, e.frac)
+    frac = frac_out(low, node, x)
+    less = by_scalar(low, "eltwise_mul", less, factor, frac) if factor != 1 else less
+    up = positive(low, x)
+    up = by_scalar(low, "eltwise_mul", up, gamma, frac) if gamma != 1 else up
+    return low.kernel("eltwise_add", low.like(x, frac), in1=up, in2=less)
+
+
+def x_of(low: Lowering, node: Node) -> Array:
+    return (
+        low.samples.of(node.inputs[0])
+        if node.inputs[0] not in low.graph.constants
+        else low.graph.constants[node.inputs[0]]
+    )
+
+
+@row("Sinh", "Cosh")
+def hyperbolic(low: Lowering, node: Node) -> Held:
+    """(e^x -+ e^-x) / 2."""
+    x = low.wide(node)
+    frac = low.range_frac(np.exp(np.abs(x_of(low, node))), x.dtype)
+    up, down = exponential(low, x, frac), exponential(low, negative(low, x), frac)
+    kernel = "eltwise_add" if node.op == "Cosh" else "eltwise_sub"
+    both = low.kernel(kernel, low.like(x, frac - 1), in1=up, in2=down)
+    return by_scalar(low, "eltwise_mul", both, 0.5, frac_out(low, node, x))
+
+
+def hard(low: Lowering, x: Held, alpha: float, beta: float) -> Held:
+    """alpha * x + beta, kept between 0 and 1."""
+    frac = min(x.frac, BITS[x.dtype] - 2)
+    y = by_scalar(low, "eltwise_mul", x, alpha, frac)
+    return clipped(low, by_scalar(low, "eltwise_add", y, beta, frac), 0.0, 1.0)
+
+
+@row("Round")
+def nearest(low: Lowering, node: Node) -> Held:
+    return low.converted(low.of(node), low.of(node).dtype, 0)
+
+
+@row("Floor", "Ceil")
+def whole(low: Lowering, node: Node) -> Held:
+    """The nearest whole number to what lies half a unit, less half of the last bit, below or above."""
+    x = low.wide(node)
+    half = 0.5 - 2.0 ** -(x.frac + 1)
+    if x.frac > BITS[x.dtype] - 2:
+        raise NoKernel(f"its input has {x.frac} frac_bits, and half of the last one has no place in {x.dtype}")
+    shift = low.scalar(half, x.dtype, x.frac + 1)
+    return low.kernel("eltwise_sub" if node.op == "Floor" else "eltwise_add", low.like(x, 0), in1=x, in2=shift)
+
+
+@row("HardSigmoid")
+def hard_sigmoid(low: Lowering, node: Node) -> Held:
+    return hard(low, low.wide(node), node.get("alpha", 0.2), node.get("beta", 0.5))
+
+
+@row("HardSwish")
+def hard_swish(low: Lowering, node: Node) -> Held:
+    x = low.wide(node)
+    return low.kernel("eltwise_mul", low.like(x, frac_out(low, node, x)), in1=x, in2=hard(low, x, 1 / 6, 0.5))
+
+
+@row("Softsign")
+def softsign(low: Lowering, node: Node) -> Held:
+    x = low.wide(node)
+    divisor = by_scalar(
+        low, "eltwise_add", magnitude(low, x), 1.0, low.range_frac(1 + np.abs(x_of(low, node)), x.dtype)
+    )
+    return low.kernel("eltwise_div", low.like(x, frac_out(low, node, x)), in1=x, in2=divisor)
+
+
+@row("Pow")
+def power(low: Lowering, node: Node) -> Held:
+    """A whole exponent from 1 to 8: products."""
+    e = low.parameter(node, 1, "exponent").reshape(-1)
+    exponent = float(e[0])
+    if (e != exponent).any() or exponent not in range(1, 9) or low.shape(node.outputs[0]) != low.shape(node.inputs[0]):
+        raise NoKernel("its exponent is not one whole number from 1 to 8, and no kernel has others")
+    x = y = low.wide(node)
+    for n in range(2, int(exponent) + 1):
+        frac = low.range_frac(np.abs(x_of(low, node)) ** n, x.dtype) if n < exponent else frac_out(low, node, x)
+        y = low.kernel("eltwise_mul", low.like(x, frac), in1=y, in2=x)
+    return y

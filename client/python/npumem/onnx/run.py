@@ -1,0 +1,209 @@
+"""Runs an imported network on samples: python3 -m npumem.onnx.run DIR/network.json --samples X.npy --out OUT
+
+Constants are written once; each sample is one request after the other. Outputs have the model's shapes, with the
+samples along the first axis."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, Optional
+
+import numpy as np
+
+from ..address import connect, spawn
+from ..device import Device
+from ..errors import Refused
+from ..formats import quantize_counted
+from ..tensor import Tensor
+from .arguments import Fail, arrays_of
+from .formats import noise_db
+from .model import Array, ImportRefused, printable
+from .samples import feeds_of
+
+Json = dict[str, Any]
+OPERATIONS_MAX = 256  # of one request
+
+
+class Session:
+    """A network on a device. All its tensors are there until it is closed.
+
+    whole    network.json
+    report   report.json: the shapes of inputs and outputs
+    load     gives the array of a file"""
+
+    def __init__(self, device: Device, whole: Json, report: Json, load: Any) -> None:
+        self.device, self.whole, self.report = device, whole, report
+        self.tensors: dict[str, Tensor] = {}
+        self.saturated = self.wrapped = self.inputs_saturated = 0
+        fed = {one["tensor"] for one in report["inputs"].values()}
+        try:
+            for name, one in whole["tensors"].items():
+                self.declare(name, one, None if name in fed else one.get("file"), load)
+            for one in whole["operations"]:
+                if "view" in one:
+                    self.tensors[one["view"]] = self.view(one)
+        except BaseException:
+            self.close()
+            raise
+
+    def declare(self, name: str, one: Json, file: Optional[str], load: Any) -> None:
+        tensor = self.device.alloc(
+            shape=tuple(one["shape"]),
+            dtype=one["dtype"],
+            frac_bits=one.get("frac_bits"),
+            layout=one.get("layout", "aligned"),
+        )
+        self.tensors[name] = tensor
+        if file:
+            tensor.write(load(file))
+
+    def view(self, one: Json) -> Tensor:
+        base = self.tensors[one["of"]]
+        if "shape" in one:
+            n, c, h, w = one["shape"]
+            return base.reshape((n, c, h, w))
+        return base.view(tuple(slice(a, b) for a, b in zip(one["from"], one["to"])))
+
+    def close(self) -> None:
+        bases = [t for t in self.tensors.values() if not t.message.base_handle]
+        for i in range(0, len(bases), 256):
+            self.device.free(*bases[i : i + 256])
+        self.tensors = {}
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def given(self, one: Json) -> Json:
+        """The arguments of a run: tensors in place of their names."""
+        found: Json = {}
+        for key, value in one.items():
+            if key in ("run", "name", "comment"):
+                continue
+            if isinstance(value, str) and value in self.tensors and key not in ("axis", "act", "relu", "direction"):
+                found[key + "_"] = self.tensors[value]
+            elif isinstance(value, list) and value and isinstance(value[0], str) and key != "axes":
+                found[key + "_"] = [self.tensors[name] for name in value]
+            else:
+                found[key] = value
+        return found
+
+    def run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs of one sample, by their names."""
+        for name, one in self.report["inputs"].items():
+            tensor = self.tensors[one["tensor"]]
+            values, n = quantize_counted(feeds[name], tensor.dtype, tensor.frac_bits or 0, self.whole["rounding"])
+            self.inputs_saturated += n
+            tensor.write(values.reshape(tensor.shape))
+        todo = [one for one in self.whole["operations"] if "view" not in one]
+        read: dict[str, Array] = {}
+        for i in range(0, len(todo), OPERATIONS_MAX):
+            results: Json = {}
+            with self.device.submit() as batch:
+                for one in todo[i : i + OPERATIONS_MAX]:
+                    if "run" in one:
+                        batch.run(one["run"], rounding=self.whole["rounding"], **self.given(one))
+                    elif "copy" in one:
+                        batch.copy(self.tensors[one["copy"]], self.tensors[one["from"]])
+                    elif "fill" in one:
+                        batch.fill(self.tensors[one["fill"]], one["value"])
+                    else:
+                        results[one["file"]] = batch.read(self.tensors[one["read"]], real=True)
+            self.saturated += sum(done.saturated for done in batch.done)
+            self.wrapped += sum(done.wrapped for done in batch.done)
+            read.update({file: result.value for file, result in results.items()})
+        return {name: read[one["file"]].reshape(one["shape"]) for name, one in self.report["outputs"].items()}
+
+
+def per_npu(whole: Json) -> int:
+    """Bytes of local memory with which all tensors fit 64 NPUs, with room to spare; at least 1 MiB."""
+    total = 0
+    for one in whole["tensors"].values():
+        n, c, h, w = one["shape"]
+        each = h * w * (1 if one["dtype"] == "fx8" else 2)
+        total += n * -(-(c + 63) // 64) * -(-each // 128) * 128
+    size = 1 << 20
+    while size < 2 * total:
+        size *= 2
+    return size
+
+
+# ---- the command ----
+
+
+def stacked(parts: list[Array], shape: list[int]) -> Array:
+    """Samples along the first axis: in place of a first extent of 1, or before the shape."""
+    return np.concatenate(parts) if shape and shape[0] == 1 else np.stack(parts)
+
+
+def read_json(path: str) -> Json:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return dict(json.load(file))
+    except OSError as problem:
+        raise Fail(f"{path}: {problem.strerror}") from None
+    except ValueError:
+        raise Fail(f"{path}: the file is no JSON object; give the network.json that npumem-import wrote") from None
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python3 -m npumem.onnx.run", description="Runs an imported network on samples."
+    )
+    made.add_argument("network", help="network.json of an import")
+    made.add_argument(
+        "--samples", action="append", required=True, metavar="[NAME=]FILE", help="an .npy, or an .npz by name"
+    )
+    made.add_argument("--out", required=True, metavar="DIR", help="where the outputs are written, NAME.npy each")
+    made.add_argument("--socket", metavar="PATH", help="a daemon that runs; without it a private one is started")
+    made.add_argument(
+        "--expect", action="append", default=[], metavar="NAME=FILE", help="an output's float values: tells its S/N"
+    )
+    return made
+
+
+def command(arguments: list[str]) -> int:
+    options = parser().parse_args(arguments)
+    whole = read_json(options.network)
+    folder = os.path.dirname(os.path.abspath(options.network))
+    report = read_json(os.path.join(folder, "report.json"))
+    declared = {name: tuple(one["shape"]) for name, one in report["inputs"].items()}
+    feeds = feeds_of(declared, arrays_of(options.samples, "--samples"))
+    device = connect(options.socket) if options.socket else spawn("--npu-bytes", str(per_npu(whole)))
+    outputs: dict[str, list[Array]] = {name: [] for name in report["outputs"]}
+    with device, Session(device, whole, report, lambda file: np.load(os.path.join(folder, file))) as session:
+        for one in feeds:
+            for name, value in session.run(one).items():
+                outputs[name].append(value)
+        print(
+            f"{len(feeds)} samples; saturated: {session.inputs_saturated} inputs, {session.saturated} results; "
+            f"{session.wrapped} sums wrapped"
+        )
+    wanted = arrays_of(options.expect, "--expect") if options.expect else {}
+    os.makedirs(options.out, exist_ok=True)
+    for name, parts in outputs.items():
+        whole_output = stacked(parts, report["outputs"][name]["shape"])
+        np.save(os.path.join(options.out, report["outputs"][name]["file"]), whole_output)
+        db = ""
+        if isinstance(wanted, Mapping) and name in wanted:
+            db = f", S/N {noise_db(wanted[name].reshape(whole_output.shape), whole_output):.1f} dB"
+        print(f"{printable(name)} {list(whole_output.shape)}{db}")
+    return 0
+
+
+def main() -> int:
+    try:
+        return command(sys.argv[1:])
+    except (Fail, ImportRefused, Refused) as problem:
+        print(f"npumem.onnx.run: {printable(str(problem))}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,149 @@
+/* Requests about the session and its connection: its segments, its events, its return, and the end of another
+ * request.
+ */
+#include <inttypes.h>
+
+#include "daemon/rpc/calls/perform.h"
+#include "daemon/rpc/handlers/handler.h"
+#include "daemon/rpc/handlers/known.h"
+#include "daemon/rpc/handlers/progress.h"
+#include "daemon/rpc/resume/absent.h"
+#include "daemon/service/segments.h"
+
+/* ---- system memory ---- */
+
+int handle_session_share(struct call *call, const Npumem__V1__ShareRequest *request)
+{
+	Npumem__V1__Shared message = NPUMEM__V1__SHARED__INIT;
+	struct segment *segment;
+	int status = reply_reserve(&call->reply, 4 * REPLY_TAG_BYTES, call->error);
+
+	if (!status)
+		status = segments_share(call->session, request->segment, &segment, call->error);
+	if (status)
+		return status;
+	call->recording.shared = segment;
+	message.segment = segment->id;
+	message.bytes = segment->memory.bytes;
+	message.writable = segment->memory.writable;
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SHARED, &message.base);
+	return 0;
+}
+
+int handle_session_unshare(struct call *call, const Npumem__V1__UnshareRequest *request)
+{
+	Npumem__V1__Unshared message = NPUMEM__V1__UNSHARED__INIT;
+	int status = reply_reserve(&call->reply, 2 * REPLY_TAG_BYTES, call->error);
+
+	if (!status)
+		status = segments_unshare(call->session, request->segment, call->error);
+	if (!status)
+		reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_UNSHARED, &message.base);
+	return status;
+}
+
+/* ---- events ---- */
+
+int handle_session_subscribe(struct call *call, const Npumem__V1__SubscribeRequest *request)
+{
+	Npumem__V1__Subscribed message = NPUMEM__V1__SUBSCRIBED__INIT;
+	struct rpc_peer *peer = call->peer;
+	unsigned kinds = 0;
+	int status;
+
+	for (size_t i = 0; i < request->n_kinds; i++) {
+		int kind = events_parse(request->kinds[i]);
+
+		if (kind < 0)
+			return npumem_error_set(call->error, NPUMEM_INVALID,
+						"there are no events of the kind \"%.40s\"", request->kinds[i]);
+		kinds |= 1u << kind;
+	}
+	if (!peer)
+		return npumem_error_set(call->error, NPUMEM_FAILED_PRECONDITION,
+					"there is no connection to send events to");
+	status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBSCRIBED, &message.base, call->error);
+	if (status)
+		return status;
+	if (peer->subscriber && kinds) {
+		peer->subscriber->kinds = kinds;
+	} else if (peer->subscriber) {
+		events_unsubscribe(call->rpc->service, peer->subscriber);
+		peer->subscriber = NULL;
+	} else if (kinds) {
+		status = limits_check(&call->rpc->service->limits, peer->session->user, LIMITS_FOLLOWERS, 1,
+				      call->error);
+		if (status)
+			return status;
+		peer->subscriber = events_subscribe(call->rpc->service, peer->session, peer, kinds);
+		if (!peer->subscriber)
+			return heap_exhausted(call->error);
+	}
+	progress_subscribed(call->rpc, kinds);
+	return 0;
+}
+
+/* ---- its token, and its return ---- */
+
+static int go_on_as(struct call *call, const Npumem__V1__ResumeRequest *request)
+{
+	if (!session_is_fresh(call->session) || call->peer->n_calls != 1)
+		return npumem_error_set(call->error, NPUMEM_INVALID,
+					"this connection has a session of its own: a token is to come first");
+	int status = absent_return(call->rpc, call->session, request->token.data, request->token.len, call->error);
+	if (status || !request->linger || !call->session->has_token || call->session->lingers)
+		return status;
+	return persist_session_begin(call->session, true, call->error);
+}
+
+int handle_session_resume(struct call *call, const Npumem__V1__ResumeRequest *request)
+{
+	Npumem__V1__Resumed message = NPUMEM__V1__RESUMED__INIT;
+	const struct persist *persist = &call->rpc->service->persist;
+	struct session *session = call->session;
+	int status = reply_reserve(&call->reply, PERSIST_TOKEN_BYTES + 6 * REPLY_TAG_BYTES, call->error);
+
+	if (!status && request->token.len)
+		status = go_on_as(call, request);
+	else if (!status && persist_is_on(persist))
+		status = persist_session_begin(session, request->linger, call->error);
+	if (status)
+		return status;
+	if (session->has_token) {
+		message.token = (ProtobufCBinaryData){PERSIST_TOKEN_BYTES, session->token};
+		message.resume_seconds = persist->resume_seconds;
+	}
+	message.session = session->id;
+	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_RESUMED, &message.base);
+	return 0;
+}
+
+/* ---- cancelling ---- */
+
+static void cancel_other(struct call *call)
+{
+	if (call_is_started(call)) {
+		perform_cancel(call);
+		return;
+	}
+	/* Part of it is there already, so it goes on. */
+	if (call->is_committed || known_is_kept(call))
+		return;
+	npumem_error_clear(call->error);
+	call_end(call,
+		 npumem_error_set(call->error, NPUMEM_CANCELLED, "request %" PRIu64 " was cancelled", call->id));
+}
+
+int handle_session_cancel(struct call *call, const Npumem__V1__CancelRequest *request)
+{
+	Npumem__V1__Cancelled message = NPUMEM__V1__CANCELLED__INIT;
+	struct call *other = call_find(call->peer, request->request_id);
+	int status;
+
+	other = other == call ? NULL : other;
+	message.found = other != NULL;
+	status = reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_CANCELLED, &message.base, call->error);
+	if (!status && other)
+		cancel_other(other);
+	return status;
+}

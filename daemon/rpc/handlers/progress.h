@@ -1,0 +1,45 @@
+/* What is under way, and what is sent unasked: events, and how far long runs are. */
+#ifndef RPC_PROGRESS_H
+#define RPC_PROGRESS_H
+
+#include "daemon/rpc/calls/call.h"
+
+/* Sends what the subscribers' rings hold, to those that keep up. */
+void progress_send(struct rpc *rpc);
+/* A call's progress is told from now on, when it has run for a while; until progress_forget, at its end. */
+void progress_follow(struct call *call);
+void progress_forget(struct call *call);
+/* Somebody follows these kinds from now on. */
+void progress_subscribed(struct rpc *rpc, unsigned kinds);
+/* Puts how far each run is into the rings of those who may see it, where that is due. */
+void progress_look(struct rpc *rpc);
+/* When it is next due; UINT64_MAX: never. */
+uint64_t progress_due(const struct rpc *rpc);
+
+/* ---- what is under way, for people ---- */
+
+enum {
+	PROGRESS_ROWS_MOST = 64, /* in one answer */
+	PROGRESS_LOOKS = 16384,
+	PROGRESS_ROW_BYTES = 768, /* a bound of one in a reply */
+};
+
+/* How far a call has come. False where there is nothing to tell yet, or ever. */
+bool progress_of(const struct call *call, uint64_t *done, uint64_t *total);
+
+/* What a call is, for the eyes of `asking`: "conv2d in=x weights=w out=y", "fill x", "submit relu in=x out=y". Cut
+ * to fit. */
+void progress_what(const struct session *asking, const struct call *call, char *what, size_t bytes);
+
+/* How much of an answer the calls under way may still take. */
+struct progress_room {
+	unsigned n;	/* rows, PROGRESS_ROWS_MOST at first */
+	unsigned looks; /* calls to visit, PROGRESS_LOOKS at first */
+};
+
+/* Appends a Running as field `field` for each call of the session that has begun, without `asking` itself. The
+ * asking session may know of the session; room for the rows was reserved. */
+void progress_append(struct call *asking, unsigned field, const struct session *session,
+		     struct progress_room *room);
+
+#endif

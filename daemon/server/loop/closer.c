@@ -1,0 +1,350 @@
+/* Queues are linked lists by descriptor, so that nothing has to be allocated for a close.
+ * Invariant: a closer_user is freed by the loop alone, when it has no connection and all that was handed over for
+ * it is closed. What sleeps is in closer_threads.c. */
+#include "daemon/server/loop/closer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "daemon/server/loop/closer_threads.h"
+#include "daemon/server/process/log.h"
+
+enum {
+	OWN_FDS = 64, /* that the daemon has for itself */
+	TICK_MS = 5,  /* how long a linger may take */
+};
+
+/* ---- users ---- */
+
+static void init_user(struct closer *closer, struct closer_user *user, struct limits_user *limits)
+{
+	*user = (struct closer_user){.closer = closer, .limits = limits};
+	for (int kind = 0; kind < CLOSER_KINDS; kind++)
+		user->queues[kind] = (struct closer_queue){
+			.user = user, .kind = (enum closer_kind)kind, .first_fd = -1, .last_fd = -1};
+}
+
+struct closer_user *closer_take_user(struct closer *closer, uint32_t uid)
+{
+	struct limits_user *limits = limits_take(closer->limits, uid);
+	struct closer_user *user = NULL;
+
+	if (!limits)
+		return &closer->nobody;
+	DL_SEARCH_SCALAR(closer->users, user, limits, limits);
+	if (user) {
+		limits_drop(closer->limits, limits);
+	} else {
+		user = heap_alloc(closer->heap, sizeof(*user));
+		if (!user) {
+			limits_drop(closer->limits, limits);
+			return &closer->nobody;
+		}
+		init_user(closer, user, limits);
+		DL_PREPEND(closer->users, user);
+	}
+	user->n_refs++;
+	return user;
+}
+
+static void charge(struct closer_user *user, enum limits_key key, uint64_t n)
+{
+	if (!user->limits)
+		return;
+	user->charged[key] += n;
+	limits_charge(user->closer->limits, user->limits, key, n);
+}
+
+static void give_back(struct closer_user *user, enum limits_key key, uint64_t n)
+{
+	if (!user->limits)
+		return;
+	user->charged[key] -= n;
+	limits_give_back(user->closer->limits, user->limits, key, n);
+}
+
+static void drop_limits(struct closer_user *user)
+{
+	for (int key = 0; key < LIMITS_N; key++)
+		give_back(user, (enum limits_key)key, user->charged[key]);
+	limits_drop(user->closer->limits, user->limits);
+}
+
+static void drop_refs(struct closer_user *user, unsigned n)
+{
+	struct closer *closer = user->closer;
+
+	if (user == &closer->nobody)
+		return;
+	user->n_refs -= n;
+	if (user->n_refs)
+		return;
+	DL_DELETE(closer->users, user);
+	drop_limits(user);
+	heap_free(closer->heap, user);
+}
+
+void closer_drop_user(struct closer_user *user)
+{
+	drop_refs(user, 1);
+}
+
+int closer_refuse(const struct closer_user *user, struct npumem_error *error)
+{
+	if (user->is_stuck)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"the close of a file descriptor that uid %" PRIu32
+					" has passed does not return: until it does, this uid passes no others",
+					user->limits->uid);
+	return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+				"%" PRIu64 " file descriptors that uid %" PRIu32
+				" has passed are being closed: until they are, this uid passes no others",
+				user->charged[LIMITS_DESCRIPTORS], user->limits->uid);
+}
+
+/* ---- hand-over ---- */
+
+static void on_tick(uv_timer_t *timer)
+{
+	closer_threads_tick(timer->data);
+}
+
+/* Without something to look at the timer does not run. */
+static void begin_pending(struct closer_user *user)
+{
+	struct closer *closer = user->closer;
+
+	user->n_refs += user != &closer->nobody;
+	if (!closer->n_pending++)
+		uv_timer_start(&closer->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+static void add_fd(struct closer_user *user, enum closer_kind kind, int fd)
+{
+	struct closer *closer = user->closer;
+	struct closer_queue *queue = &user->queues[kind];
+
+	begin_pending(user);
+	uv_mutex_lock(&closer->lock);
+	closer->next_fd[fd] = -1;
+	if (queue->first_fd < 0)
+		queue->first_fd = fd;
+	else
+		closer->next_fd[queue->last_fd] = fd;
+	queue->last_fd = fd;
+	closer_threads_add_ready(closer, queue);
+	uv_mutex_unlock(&closer->lock);
+}
+
+void closer_add_received(struct closer_user *user, int fd)
+{
+	charge(user, LIMITS_DESCRIPTORS, 1);
+	add_fd(user, CLOSER_RECEIVED, fd);
+}
+
+void closer_add_connection(struct closer_user *user, int fd)
+{
+	charge(user, LIMITS_SESSIONS, 1);
+	add_fd(user, CLOSER_CONNECTIONS, fd);
+}
+
+void closer_add_turned_away(struct closer_user *user, int fd)
+{
+	charge(user, LIMITS_DESCRIPTORS, 1);
+	user->closer->n_turned_away++;
+	add_fd(user, CLOSER_TURNED_AWAY, fd);
+}
+
+void closer_add_mapping(struct closer_user *user, struct closer_mapping *mapping)
+{
+	struct closer *closer = user->closer;
+	struct closer_queue *queue = &user->queues[CLOSER_MAPPINGS];
+
+	charge(user, LIMITS_SEGMENT_BYTES, mapping->bytes);
+	begin_pending(user);
+	uv_mutex_lock(&closer->lock);
+	LL_PREPEND(queue->mappings, mapping);
+	closer_threads_add_ready(closer, queue);
+	uv_mutex_unlock(&closer->lock);
+}
+
+void closer_close_mapped(struct closer_user *user, int fd)
+{
+	close(fd);
+	user->closer->n_fds--;
+}
+
+/* ---- what is closed ---- */
+
+/* NULL: none. What it has closed is the loop's to settle. */
+static struct closer_queue *take_done(struct closer *closer, unsigned *n_closed, struct closer_mapping **unmapped)
+{
+	struct closer_queue *queue;
+
+	uv_mutex_lock(&closer->lock);
+	queue = closer->done;
+	if (queue) {
+		closer->done = queue->next_done;
+		queue->is_done = false;
+		*n_closed = queue->n_closed;
+		*unmapped = queue->unmapped;
+		queue->n_closed = 0;
+		queue->unmapped = NULL;
+	}
+	uv_mutex_unlock(&closer->lock);
+	return queue;
+}
+
+static void note_returned(struct closer_user *user)
+{
+	if (!user->is_stuck)
+		return;
+	user->is_stuck = false;
+	log_line(LOG_LEVEL_INFO, "uid %" PRIu32 ": the close of its file descriptor has returned",
+		 user->limits->uid);
+}
+
+/* Gives back what was charged. */
+static void settle(struct closer_queue *queue, unsigned n_closed, struct closer_mapping *unmapped)
+{
+	struct closer_user *user = queue->user;
+	struct closer *closer = user->closer;
+	struct closer_mapping *next;
+	unsigned n = n_closed;
+
+	if (queue->kind == CLOSER_RECEIVED && n_closed)
+		note_returned(user);
+	if (queue->kind == CLOSER_TURNED_AWAY)
+		closer->n_turned_away -= n_closed;
+	closer->n_fds -= n_closed;
+	give_back(user, queue->kind == CLOSER_CONNECTIONS ? LIMITS_SESSIONS : LIMITS_DESCRIPTORS, n_closed);
+	for (; unmapped; unmapped = next, n++) {
+		next = unmapped->next;
+		give_back(user, LIMITS_SEGMENT_BYTES, unmapped->bytes);
+		heap_free(closer->heap, unmapped);
+	}
+	closer->n_pending -= n;
+	drop_refs(user, n);
+}
+
+static void on_closed(uv_async_t *async)
+{
+	struct closer *closer = async->data;
+	struct closer_mapping *unmapped;
+	struct closer_queue *queue;
+	unsigned n_closed;
+
+	while ((queue = take_done(closer, &n_closed, &unmapped)))
+		settle(queue, n_closed, unmapped);
+	if (!closer->n_pending)
+		uv_timer_stop(&closer->tick);
+}
+
+/* ---- beginning and end ---- */
+
+static int open_handles(struct closer *closer, uv_loop_t *loop)
+{
+	int status = uv_async_init(loop, &closer->closed, on_closed);
+
+	if (status)
+		return status;
+	uv_timer_init(loop, &closer->tick); /* which cannot fail */
+	closer->closed.data = closer->tick.data = closer;
+	uv_unref((uv_handle_t *)&closer->closed);
+	uv_unref((uv_handle_t *)&closer->tick);
+	closer->is_open = true;
+	return 0;
+}
+
+static unsigned most_fds(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX ? 0 : (unsigned)limit.rlim_cur;
+}
+
+static int init_lock(struct closer *closer)
+{
+	int status = uv_mutex_init(&closer->lock);
+
+	if (!status)
+		status = uv_cond_init(&closer->work);
+	return status ? status : uv_cond_init(&closer->ended);
+}
+
+int closer_open(struct closer *closer, uv_loop_t *loop, const struct heap *heap, struct limits_table *limits)
+{
+	unsigned n_fds = most_fds();
+	int status;
+
+	*closer = (struct closer){.heap = heap, .limits = limits};
+	init_user(closer, &closer->nobody, NULL);
+	closer->ready_end = &closer->ready;
+	closer->n_fds_max = n_fds > OWN_FDS ? n_fds - OWN_FDS : 0;
+	closer->next_fd = heap_alloc(heap, n_fds * sizeof(*closer->next_fd));
+	if (!closer->next_fd)
+		return -ENOMEM;
+	status = init_lock(closer);
+	if (!status)
+		status = open_handles(closer, loop);
+	if (status)
+		heap_free(heap, closer->next_fd);
+	return status ? status : closer_threads_start(closer);
+}
+
+static void free_mappings(struct closer *closer, struct closer_mapping *mapping)
+{
+	struct closer_mapping *next;
+
+	for (; mapping; mapping = next) {
+		next = mapping->next;
+		heap_free(closer->heap, mapping);
+	}
+}
+
+/* The descriptors and mappings that are left end with the process. */
+static void free_user(struct closer_user *user)
+{
+	struct closer *closer = user->closer;
+
+	for (int kind = 0; kind < CLOSER_KINDS; kind++) {
+		free_mappings(closer, user->queues[kind].mappings);
+		free_mappings(closer, user->queues[kind].unmapped);
+	}
+	if (user != &closer->nobody)
+		heap_free(closer->heap, user);
+}
+
+void closer_close(struct closer *closer)
+{
+	struct closer_user *user, *next;
+	bool has_ended;
+
+	if (!closer->is_open)
+		return;
+	closer->is_open = false;
+	uv_close((uv_handle_t *)&closer->closed, NULL);
+	uv_close((uv_handle_t *)&closer->tick, NULL);
+	uv_mutex_lock(&closer->lock);
+	closer->is_closing = true;
+	uv_cond_broadcast(&closer->work);
+	has_ended = closer_threads_wait(closer);
+	uv_mutex_unlock(&closer->lock);
+	DL_FOREACH(closer->users, user)
+	drop_limits(user);
+	if (!has_ended)
+		return;
+	for (unsigned i = 0; i < closer->n_threads; i++)
+		uv_thread_join(&closer->threads[i].id);
+	DL_FOREACH_SAFE(closer->users, user, next)
+	free_user(user);
+	free_user(&closer->nobody);
+	heap_free(closer->heap, closer->next_fd);
+	uv_cond_destroy(&closer->ended);
+	uv_cond_destroy(&closer->work);
+	uv_mutex_destroy(&closer->lock);
+}

@@ -1,0 +1,143 @@
+/* Closes what came from clients, on threads that may be lost.
+ *
+ * The last close of a descriptor can sleep for as long as its sender likes: SO_LINGER of a socket with unsent
+ * data, the FLUSH of a FUSE file. So can the close of a connection whose receive queue holds such descriptors,
+ * however deep. The last reference to a memfd of gigabytes costs hundreds of milliseconds of processor time. So
+ * the loop only hands them over. Each user has queues of its own, and delays only itself. A signal every few
+ * milliseconds ends lingers. What no signal ends keeps one thread, and its user may pass no descriptors until that
+ * close returns.
+ *
+ * A charge ends when the close has returned, not before. */
+#ifndef SERVER_CLOSER_H
+#define SERVER_CLOSER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <uv.h>
+
+#include "daemon/service/limits.h"
+
+enum {
+	CLOSER_THREADS_MAX = 64,
+	CLOSER_MESSAGE_FDS = 253, /* that one message can carry: SCM_MAX_FD of the kernel */
+	CLOSER_PENDING_MAX = 64,  /* descriptors of a user that are being closed, and it may pass more */
+};
+
+/* What is in a queue: descriptors that were received, whose close may never return; connections that were served,
+ * and others, whose close returns when lingers are ended; or mappings, which may take long. */
+enum closer_kind { CLOSER_RECEIVED, CLOSER_CONNECTIONS, CLOSER_TURNED_AWAY, CLOSER_MAPPINGS, CLOSER_KINDS };
+
+struct closer_user;
+
+/* A mapping of a client's memory. */
+struct closer_mapping {
+	uint8_t *base;
+	uint64_t bytes;
+	struct closer_mapping *next;
+};
+
+struct closer_queue {
+	struct closer_user *user;
+	enum closer_kind kind;
+	int first_fd, last_fd; /* linked by closer->next_fd; -1: there are none */
+	struct closer_mapping *mappings;
+	bool is_running; /* a thread has taken something out of it */
+	bool is_ready;	 /* in closer->ready */
+	/* What is closed, and the loop has not settled. */
+	unsigned n_closed;
+	struct closer_mapping *unmapped;
+	bool is_done; /* in closer->done */
+	struct closer_queue *next_ready, *next_done;
+};
+
+/* A user as far as closing goes. Exists while it has a connection, or something to be closed. */
+struct closer_user {
+	struct closer *closer;
+	struct limits_user *limits; /* NULL: nobody is charged */
+	unsigned n_refs;	    /* of connections, and of what is to be closed */
+	uint64_t charged[LIMITS_N];
+	bool is_stuck; /* the close of one of its descriptors does not return */
+	struct closer_queue queues[CLOSER_KINDS];
+	struct closer_user *next, *prev;
+};
+
+struct closer_thread {
+	struct closer *closer;
+	uv_thread_t id;
+	clockid_t clock;	    /* its processor time */
+	struct closer_queue *queue; /* out of which it closes; NULL: it has nothing to do */
+	uint64_t since_ns, since_cpu_ns;
+	bool has_ended;
+};
+
+struct closer {
+	const struct heap *heap;
+	struct limits_table *limits;
+	/* The loop's. */
+	uv_async_t closed;
+	uv_timer_t tick; /* for threads that take long; runs while something is to be closed */
+	struct closer_user *users, nobody;
+	unsigned n_fds_max;	/* that clients may have in this process */
+	unsigned n_fds;		/* that they have: connections, received descriptors, what is being closed */
+	unsigned n_pending;	/* descriptors and mappings that are being closed */
+	unsigned n_turned_away; /* connections that are turned away, and being closed */
+	bool is_open;
+
+	uv_mutex_t lock; /* of what follows, and of the queues */
+	uv_cond_t work;	 /* `ready` is not empty, or the end */
+	uv_cond_t ended; /* a thread has */
+	struct closer_queue *ready, **ready_end, *done;
+	int *next_fd; /* by descriptor: the next one in its queue */
+	unsigned n_threads;
+	bool is_closing;
+	struct closer_thread threads[CLOSER_THREADS_MAX];
+};
+
+/* Starts a thread. `limits` outlives closer_close. 0 or -errno: nothing is open. */
+int closer_open(struct closer *closer, uv_loop_t *loop, const struct heap *heap, struct limits_table *limits);
+/* Nobody is served any more. Threads that do not return are left behind, and end with the process, which closes
+ * the rest. Gives all charges back. */
+void closer_close(struct closer *closer);
+
+/* The user of a uid, for one connection more; `closer->nobody` without memory. */
+struct closer_user *closer_take_user(struct closer *closer, uint32_t uid);
+void closer_drop_user(struct closer_user *user);
+
+/* n descriptors more have come from clients. */
+static inline void closer_count(struct closer_user *user, unsigned n)
+{
+	user->closer->n_fds += n;
+}
+/* Whether this process has room for all that one message can carry. */
+static inline bool closer_has_room(const struct closer *closer)
+{
+	return closer->n_fds + CLOSER_MESSAGE_FDS <= closer->n_fds_max;
+}
+/* Whether one connection more could be turned away. One user's close may take seconds, where it is the last of a
+ * memfd of gigabytes; others connect meanwhile. */
+static inline bool closer_may_turn_away(const struct closer *closer)
+{
+	return closer->n_turned_away <= closer->n_fds_max / 2;
+}
+/* Whether the user may pass descriptors: no close of one is stuck, and few are being closed. */
+static inline bool closer_may_pass(const struct closer_user *user)
+{
+	return !user->is_stuck && user->charged[LIMITS_DESCRIPTORS] < CLOSER_PENDING_MAX;
+}
+/* Why it may not. RESOURCE_EXHAUSTED. */
+int closer_refuse(const struct closer_user *user, struct npumem_error *error);
+
+/* A received descriptor, that was counted. The user is charged for it until it is closed (LIMITS_DESCRIPTORS). */
+void closer_add_received(struct closer_user *user, int fd);
+/* A connection, that was counted. The user is charged for a session until it is closed. */
+void closer_add_connection(struct closer_user *user, int fd);
+/* A connection that is not served, that was counted. The user is charged for a descriptor until it is closed. */
+void closer_add_turned_away(struct closer_user *user, int fd);
+/* base and bytes are set. Until it is unmapped the user is charged for its bytes (LIMITS_SEGMENT_BYTES); then it
+ * is freed by the heap. */
+void closer_add_mapping(struct closer_user *user, struct closer_mapping *mapping);
+/* The descriptor of a mapped file: the mapping keeps the file, so that this close is not the last. Closes it here.
+ */
+void closer_close_mapped(struct closer_user *user, int fd);
+
+#endif

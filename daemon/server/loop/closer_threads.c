@@ -1,0 +1,265 @@
+/* Invariant: a queue is in `ready` exactly while it has something and no thread closes out of it; so a user keeps
+ * at most one thread for each kind. The lock is not held while something is closed. */
+#include "daemon/server/loop/closer_threads.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "daemon/server/process/log.h"
+
+enum {
+	STACK_BYTES = 256 << 10, /* of a thread: sanitizers want more than the least */
+	SLOW_MS = 20,		 /* that all threads close something, before there is another thread */
+	LOST_MS = 1000,		 /* without processor time: the close does not return */
+	END_MS = 200,		 /* that threads have to end */
+	END_TICK_MS = 5,	 /* how long a linger may take then */
+	PIECE_BYTES = 256 << 10, /* unmapped at once: the loop's mmap may wait as long */
+	NS_PER_MS = 1000000,
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	if (clock_gettime(clock, &time))
+		return 0;
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+/* ---- on the threads ---- */
+
+/* Without SA_RESTART, so that the sleep in a close ends. */
+static int waking_signal(void)
+{
+	return SIGRTMIN + 1;
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+/* False where the kernel does not take them all. */
+static bool send_fds(int socket, const int *fds, unsigned n)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(CLOSER_MESSAGE_FDS * sizeof(int))];
+	} control = {.bytes = {0}};
+	char byte = 0;
+	struct iovec iov = {&byte, 1};
+	struct msghdr message = {.msg_iov = &iov,
+				 .msg_iovlen = 1,
+				 .msg_control = control.bytes,
+				 .msg_controllen = CMSG_SPACE(n * sizeof(int))};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(header), fds, n * sizeof(int));
+	return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+/* One signal ends all lingers of one system call. So many descriptors are put into the queue of one socket, and
+ * that is closed. */
+static void close_fds(const int *fds, unsigned n)
+{
+	int ends[2];
+	bool is_together = n > 1 && !socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
+
+	if (is_together)
+		send_fds(ends[0], fds, n);
+	for (unsigned i = 0; i < n; i++)
+		close(fds[i]);
+	if (is_together) {
+		close(ends[0]);
+		close(ends[1]);
+	}
+}
+
+static void unmap(const struct closer_mapping *mapping)
+{
+	uint64_t done = 0, n;
+
+	for (; done < mapping->bytes; done += n) {
+		n = mapping->bytes - done < PIECE_BYTES ? mapping->bytes - done : PIECE_BYTES;
+		munmap(mapping->base + done, n);
+	}
+}
+
+void closer_threads_add_ready(struct closer *closer, struct closer_queue *queue)
+{
+	if (queue->is_ready || queue->is_running || (queue->first_fd < 0 && !queue->mappings))
+		return;
+	queue->is_ready = true;
+	queue->next_ready = NULL;
+	*closer->ready_end = queue;
+	closer->ready_end = &queue->next_ready;
+	uv_cond_signal(&closer->work);
+}
+
+static struct closer_queue *take_ready(struct closer *closer)
+{
+	struct closer_queue *queue = closer->ready;
+
+	closer->ready = queue->next_ready;
+	if (!closer->ready)
+		closer->ready_end = &closer->ready;
+	queue->is_ready = false;
+	return queue;
+}
+
+static unsigned take_fds(struct closer *closer, struct closer_queue *queue, int fds[CLOSER_MESSAGE_FDS])
+{
+	unsigned n = 0;
+
+	while (n < CLOSER_MESSAGE_FDS && queue->first_fd >= 0) {
+		fds[n++] = queue->first_fd;
+		queue->first_fd = closer->next_fd[queue->first_fd];
+	}
+	return n;
+}
+
+/* Closes some of a queue. The lock is held, but not meanwhile. */
+static void close_some(struct closer_thread *thread, struct closer_queue *queue)
+{
+	struct closer *closer = thread->closer;
+	int fds[CLOSER_MESSAGE_FDS];
+	unsigned n = take_fds(closer, queue, fds);
+	struct closer_mapping *mapping = n ? NULL : queue->mappings;
+
+	if (mapping)
+		queue->mappings = mapping->next;
+	queue->is_running = true;
+	thread->queue = queue;
+	thread->since_ns = now_ns(CLOCK_MONOTONIC);
+	thread->since_cpu_ns = now_ns(thread->clock);
+	uv_mutex_unlock(&closer->lock);
+	close_fds(fds, n);
+	if (mapping)
+		unmap(mapping);
+	uv_mutex_lock(&closer->lock);
+	thread->queue = NULL;
+	queue->is_running = false;
+	queue->n_closed += n;
+	if (mapping)
+		LL_PREPEND(queue->unmapped, mapping);
+	if (closer->is_closing)
+		return;
+	closer_threads_add_ready(closer, queue);
+	if (queue->is_done)
+		return;
+	queue->is_done = true;
+	LL_PREPEND2(closer->done, queue, next_done);
+	/* The kernel may give this thread's processor to the loop at once, and the loop would wait for the lock. */
+	uv_mutex_unlock(&closer->lock);
+	uv_async_send(&closer->closed);
+	uv_mutex_lock(&closer->lock);
+}
+
+static void run_thread(void *arg)
+{
+	struct closer_thread *thread = arg;
+	struct closer *closer = thread->closer;
+
+	pthread_getcpuclockid(pthread_self(), &thread->clock);
+	uv_mutex_lock(&closer->lock);
+	while (!closer->is_closing) {
+		if (closer->ready)
+			close_some(thread, take_ready(closer));
+		else
+			uv_cond_wait(&closer->work, &closer->lock);
+	}
+	thread->has_ended = true;
+	uv_cond_signal(&closer->ended);
+	uv_mutex_unlock(&closer->lock);
+}
+
+/* ---- on the loop's thread ---- */
+
+int closer_threads_start(struct closer *closer)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	const uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = STACK_BYTES};
+	struct closer_thread *thread = &closer->threads[closer->n_threads];
+	int status;
+
+	sigemptyset(&action.sa_mask);
+	sigaction(waking_signal(), &action, NULL);
+	thread->closer = closer;
+	status = uv_thread_create_ex(&thread->id, &options, run_thread, thread);
+	if (!status)
+		closer->n_threads++;
+	return status;
+}
+
+/* Processor time that the close was given is no sleep. */
+static bool is_lost(const struct closer_thread *thread, uint64_t passed_ns)
+{
+	uint64_t ran_ns = now_ns(thread->clock) - thread->since_cpu_ns;
+
+	return thread->queue->kind == CLOSER_RECEIVED && passed_ns > ran_ns &&
+	       passed_ns - ran_ns > (uint64_t)LOST_MS * NS_PER_MS;
+}
+
+static void note_lost(struct closer_user *user)
+{
+	if (user->is_stuck || !user->limits)
+		return;
+	user->is_stuck = true;
+	log_line(LOG_LEVEL_WARNING,
+		 "uid %" PRIu32 ": the close of a file descriptor that it has passed does not return; it keeps a "
+		 "thread, and the uid passes no others",
+		 user->limits->uid);
+}
+
+/* Returns whether its close takes long. The signal ends lingers; a thread that has just left the close ignores it.
+ */
+static bool wake_thread(const struct closer_thread *thread, uint64_t now)
+{
+	uint64_t passed_ns = thread->queue && now > thread->since_ns ? now - thread->since_ns : 0;
+
+	if (!thread->queue)
+		return false;
+	pthread_kill(thread->id, waking_signal());
+	if (is_lost(thread, passed_ns))
+		note_lost(thread->queue->user);
+	return passed_ns > (uint64_t)SLOW_MS * NS_PER_MS;
+}
+
+void closer_threads_tick(struct closer *closer)
+{
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	unsigned n_slow = 0;
+
+	uv_mutex_lock(&closer->lock);
+	for (unsigned i = 0; i < closer->n_threads; i++)
+		n_slow += wake_thread(&closer->threads[i], now);
+	/* Where there can be no other, those that there are go on. */
+	if (closer->ready && n_slow == closer->n_threads && n_slow < CLOSER_THREADS_MAX)
+		closer_threads_start(closer);
+	uv_mutex_unlock(&closer->lock);
+}
+
+bool closer_threads_wait(struct closer *closer)
+{
+	uint64_t end = uv_hrtime() + (uint64_t)END_MS * NS_PER_MS;
+
+	for (unsigned i = 0; i < closer->n_threads; i++) {
+		while (!closer->threads[i].has_ended) {
+			if (uv_hrtime() >= end)
+				return false;
+			wake_thread(&closer->threads[i], 0);
+			uv_cond_timedwait(&closer->ended, &closer->lock, (uint64_t)END_TICK_MS * NS_PER_MS);
+		}
+	}
+	return true;
+}

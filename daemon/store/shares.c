@@ -1,0 +1,53 @@
+/* Owns nothing. Invariant: the users of one `struct shares` differ from one another. */
+#include "daemon/store/shares.h"
+
+/* Where the user stands: n where it has nothing in the round and the list has room. */
+static unsigned place_of(const struct shares *shares, const void *user)
+{
+	unsigned i = 0;
+
+	while (i < shares->n && shares->users[i].user != user)
+		i++;
+	return i < SHARES_USERS_MAX ? i : SHARES_USERS_MAX - 1;
+}
+
+static bool has(const struct shares *shares, const void *user)
+{
+	unsigned i = place_of(shares, user);
+
+	return i < shares->n && shares->users[i].user == user;
+}
+
+/* Users of the round before are counted too: they wait for it, and the next round is soon theirs again. */
+static unsigned n_users(const struct shares *now, const struct shares *before, const void *user)
+{
+	unsigned n = now->n + !has(now, user);
+
+	for (unsigned i = 0; i < before->n; i++)
+		n += before->users[i].user != user && !has(now, before->users[i].user);
+	return n;
+}
+
+bool shares_have_room(const struct shares *now, const struct shares *before, const void *user, uint64_t bytes)
+{
+	unsigned i = place_of(now, user), n = n_users(now, before, user);
+
+	return i == now->n || now->users[i].bytes + bytes <= (n == 1 ? SHARES_ALONE : SHARES_TOGETHER / n);
+}
+
+void shares_add(struct shares *now, const void *user, uint64_t bytes)
+{
+	unsigned i = place_of(now, user);
+
+	if (i == now->n) {
+		now->users[i].user = user;
+		now->users[i].bytes = 0;
+		now->n++;
+	}
+	now->users[i].bytes += bytes;
+}
+
+void shares_clear(struct shares *now)
+{
+	now->n = 0;
+}

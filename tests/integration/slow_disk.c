@@ -1,0 +1,61 @@
+/* Preloaded into a daemon by test_state_durable.py: every sync takes NPUMEM_SYNC_MS longer, as on a slow disk, and
+ * NPUMEM_SYNC_MS_PER_MIB longer for each MiB that was written by a call since the last one. A byte for each sync
+ * goes to the file NPUMEM_SYNC_LOG. Where the file NPUMEM_SYNC_FAILS is there, syncs fail. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static atomic_long written;
+
+static long number(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text ? atol(text) : 0;
+}
+
+static int slowly(const char *name, int fd)
+{
+	int (*call)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
+	const char *log = getenv("NPUMEM_SYNC_LOG"), *fails = getenv("NPUMEM_SYNC_FAILS");
+	long ns = number("NPUMEM_SYNC_MS") * 1000000 +
+		  atomic_exchange(&written, 0) * number("NPUMEM_SYNC_MS_PER_MIB") * 1000000 / (1 << 20);
+	struct timespec wait = {ns / 1000000000, ns % 1000000000};
+	int to = log ? open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
+
+	nanosleep(&wait, NULL);
+	if (to >= 0) {
+		if (write(to, "s", 1) != 1)
+			abort();
+		close(to);
+	}
+	if (fails && !access(fails, F_OK)) {
+		errno = EIO;
+		return -1;
+	}
+	return call(fd);
+}
+
+int fsync(int fd)
+{
+	return slowly("fsync", fd);
+}
+
+int fdatasync(int fd)
+{
+	return slowly("fdatasync", fd);
+}
+
+ssize_t pwrite(int fd, const void *from, size_t bytes, off_t off)
+{
+	ssize_t (*call)(int, const void *, size_t, off_t) =
+		(ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT, "pwrite");
+
+	atomic_fetch_add(&written, (long)bytes);
+	return call(fd, from, bytes, off);
+}

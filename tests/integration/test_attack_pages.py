@@ -1,0 +1,153 @@
+"""Small operations on memory whose pages fault, messages of one long value, and many stale answers: none of them takes the loop's
+time. Counted in the processor time of its longest turn."""
+
+import os
+import shutil
+import tempfile
+import unittest
+
+from support import SLOWER, TestCase, alloc, dims, encode_length, fill, frame, free, pb, read, ref
+
+ALICE = 12001
+MIB = 1 << 20
+N_NPUS = 1024
+PAGE = 4096
+ATTEMPTS = 8
+
+
+class Longest(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.alice, self.watcher = self.client(ALICE), self.client()
+
+    def longest_ms(self, function):
+        self.watcher.call(stat=pb.StatRequest(reset=True))
+        function()
+        return self.watcher.call(stat=pb.StatRequest(details=True)).stat.loop.longest_cpu_ns / 1e6
+
+    def assert_short(self, bound, functions):
+        """A busy machine may disturb any one of them, but not all."""
+        found = []
+        for function in functions:
+            found.append(self.longest_ms(function))
+            if found[-1] < bound * SLOWER:
+                return
+        self.fail(f"the loop's longest turns: {found} ms")
+
+    def each_on_a_page_of_its_own(self):
+        """Views of 4 bytes on each NPU."""
+        for i in range(ATTEMPTS):
+            self.alice.alloc(f"t{i}", (1, N_NPUS, 1, 4 * PAGE), layout=pb.COMPACT)
+            self.alice.call(view=pb.ViewRequest(name=f"v{i}", tensor=ref(f"t{i}"), to=dims(1, N_NPUS, 1, 4)))
+        return [f"v{i}" for i in range(ATTEMPTS)]
+
+    def fill_each(self, names, value):
+        return [lambda name=name: self.alice.call(**fill(name, value)) for name in names]
+
+
+class PlainMemory(Longest):
+    options = ("--npus", str(N_NPUS), "--npu-bytes", str(MIB // 4))
+
+    def test_the_first_small_fill_of_many_npus(self):
+        self.assert_short(1.5, self.fill_each(self.each_on_a_page_of_its_own(), 1))
+
+    def test_the_first_small_fill_in_a_submit(self):
+        names = self.each_on_a_page_of_its_own()
+        calls = [{"submit": pb.SubmitRequest(operations=[pb.Operation(**fill(name, 1))])} for name in names]
+        self.assert_short(1.5, [lambda call=call: self.alice.call(**call) for call in calls])
+
+    def test_to_free_what_was_filled_in_a_small_part(self):
+        """To forget a tensor clears all its bytes: here 4 on each NPU, of as many pages, of which one was ever written."""
+        shape = {"shape": (1, N_NPUS, 4, 1), "stride": dims(4 * PAGE, 4 * PAGE, PAGE, 1)}
+        for i in range(ATTEMPTS):
+            tensor = self.alice.alloc(f"t{i}", layout=pb.STRIDED, **shape)
+            self.alice.write(tensor.handle, b"x")
+        self.assert_short(1.5, [lambda i=i: self.alice.call(**free(f"t{i}")) for i in range(ATTEMPTS)])
+
+
+class Disk(Longest):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="npumem-state-")
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.options = ("--npus", str(N_NPUS), "--npu-bytes", str(MIB // 4), "--state-dir", self.directory + "/state")
+        super().setUp()
+
+    def sync(self):
+        """As sync(2) of any user does, for the state's files alone."""
+        for name in os.listdir(self.directory + "/state"):
+            fd = os.open(f"{self.directory}/state/{name}", os.O_RDONLY)
+            os.fsync(fd)
+            os.close(fd)
+
+    def test_the_first_small_fill_and_one_after_a_sync(self):
+        names = self.each_on_a_page_of_its_own()
+        self.assert_short(1.5, self.fill_each(names[:1], 1))
+        self.assert_short(1.5, self.fill_each(names[1:], 1))
+
+        def after_a_sync(fills):
+            self.sync()
+            return fills
+
+        self.assert_short(1.5, (after_a_sync(fills) for fills in self.fill_each(names[1:], 2)))
+
+
+class LongValues(Longest):
+    def message(self, *numbers_and_content):
+        *numbers, content = numbers_and_content
+        for number in reversed(numbers):
+            content = encode_length(number << 3 | 2) + encode_length(len(content)) + content
+        return frame(b"\x08\x01" + content)
+
+    def ask(self, message, status, words=""):
+        def ask():
+            self.alice.sock.sendall(message)
+            answer = self.alice.receive()
+            self.assertEqual(answer.status, status, answer.message)
+            self.assertIn(words, answer.message)
+
+        return ask
+
+    def test_a_long_text_is_refused_unread(self):
+        message = self.message(10, 1, 2, b"a" * (15 * MIB))
+        refused = self.ask(message, pb.INVALID, "field name has a text of 15728640 bytes: at most 4096")
+        self.assert_short(0.8, [refused] * ATTEMPTS)
+        self.ask(self.message(10, 1, 2, b"a" * 4097), pb.INVALID, "field name")()
+        answer = self.alice.ask(open=pb.OpenRequest(tensor=pb.Ref(name="a" * 4096)))
+        self.assertNotIn("field name", answer.message)
+
+    def test_an_unknown_field_is_not_copied(self):
+        message = self.message(2047, b"\x01" * (16 * MIB - 100))
+        self.assert_short(0.8, [self.ask(message, pb.UNIMPLEMENTED, "call 2047")] * ATTEMPTS)
+
+
+class Stale(Longest):
+    """Answers of reads that lingering sessions have not acknowledged, all of which one change makes stale."""
+
+    N = 4096
+
+    def setUp(self):
+        directory = tempfile.mkdtemp(prefix="npumem-state-")
+        self.addCleanup(shutil.rmtree, directory)
+        self.options = ("--state-dir", directory + "/state")
+        super().setUp()
+
+    def test_a_change_of_what_many_have_read(self):
+        self.alice.call(resume=pb.ResumeRequest(linger=True))
+        self.alice.call(**alloc("t"))
+        self.alice.call(**fill("t", 1))
+        ids = iter(range(1001, 1 << 20, 2))
+
+        def changes():
+            for _ in range(self.N // 256):
+                requests = [pb.Request(id=next(ids), **read("t", 0, 1)) for _ in range(256)]
+                self.alice.sock.sendall(b"".join(frame(request) for request in requests))
+                for _ in requests:
+                    self.assertEqual(self.alice.receive().status, pb.OK)
+            self.alice.sock.sendall(frame(pb.Request(id=next(ids), **fill("t", 2))))
+            self.assertEqual(self.alice.receive().status, pb.OK)
+
+        self.assert_short(1, [changes] * 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

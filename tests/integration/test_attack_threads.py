@@ -1,0 +1,141 @@
+"""Many users have one long kernel each, and each kernel keeps a thread until it ends. Another user's work finds a thread,
+or is refused where the process may have no more."""
+
+import contextlib
+import os
+import resource
+import select
+import tempfile
+import unittest
+
+from support import Daemon, Endless, Sharer, TestCase, alloc, copy, fill, pb, ref, run, run_as, wait_for
+from test_segments import memfd
+
+OWNERS, FIRST, VICTIM = (13001, 13002), 13003, 13900
+USERS = 24  # more than 18, of which each kept one of the threads for all users of a daemon on two processors
+PART = USERS // len(OWNERS)  # that use the same operands: a tensor is granted to 16 uids at most
+MIB = 1 << 20
+MANY = 1000
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
+class Crowd(TestCase):
+    options = ("--npu-bytes", str(32 * MIB))
+
+    def n_threads(self):
+        return len(os.listdir(f"/proc/{self.daemon.process.pid}/task"))
+
+    def lend(self, owner, uids):
+        """Operands of the owner, which these uids may read; and the shape of an output."""
+        convolution = Endless(self.client(owner), None)
+        for name in ("in", "weights"):
+            for uid in uids:
+                grant = pb.GrantRequest(tensor=ref(name), uid=uid, access=pb.ACCESS_READ)
+                convolution.client.call(grant=grant)
+        return convolution.out_shape
+
+    def begin_kernel(self, owner, uid, shape, out="out"):
+        client = self.client(uid)
+        client.call(**alloc(out, shape, pb.FX8, frac_bits=4, start_npu=0))
+        (client.kernel,) = client.post(run(pb.CONV2D, in_=f"{owner}:in", weights=f"{owner}:weights", out=out))
+        return client
+
+    def cancel(self, *clients):
+        for client in clients:
+            client.post({"cancel": pb.CancelRequest(request_id=client.kernel)})
+        for client in clients:
+            self.assertEqual(client.answers([client.kernel])[0].status, pb.CANCELLED)
+
+    def running(self):
+        with self.daemon.client() as root:
+            return root.call(stat=pb.StatRequest(details=True)).stat.running
+
+
+class Threads(Crowd):
+    def client_as(self, uid, kind):
+        os.seteuid(uid)
+        try:
+            return self.stack.enter_context(kind(self.daemon.path))
+        finally:
+            os.seteuid(0)
+
+    def test_others_find_a_thread(self):
+        victim = self.client_as(VICTIM, Sharer)
+        for name in ("from", "to"):
+            victim.call(**alloc(name, (1, 64, 128, 512)))
+            victim.call(**fill(name, 1))
+        segment = victim.share(memfd(4 * MIB))
+        busy = []
+        for number, owner in enumerate(OWNERS):
+            uids = range(FIRST + number * PART, FIRST + (number + 1) * PART)
+            shape = self.lend(owner, uids)
+            busy += [self.begin_kernel(owner, uid, shape) for uid in uids]
+        wait_for(lambda: len(self.running()) == USERS)
+        n_threads = self.n_threads()
+        # Longer than a tenth of a millisecond, and on shared memory: both need a thread.
+        for _ in range(3):
+            victim.call(**copy("to", "from"))
+            victim.call(write=pb.WriteRequest(tensor=ref("to"), segment=segment))
+        self.assertEqual(select.select([client.sock for client in busy], [], [], 0)[0], [], "a kernel ended")
+        self.assertGreater(n_threads, USERS)  # one for each user, and the loop's
+        self.assertLessEqual(self.n_threads(), n_threads + 1)
+        self.cancel(*busy)
+
+
+class Few(Crowd):
+    """Of a daemon that may have no more threads."""
+
+    UID = 13999
+
+    def setUp(self):
+        self.stack = contextlib.ExitStack()
+        self.addCleanup(self.stack.close)
+        directory = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="npumem-test-"))
+        os.chown(directory, self.UID, self.UID)
+        self.daemon = self.stack.enter_context(Daemon(*self.options, directory=directory, preexec=self.become))
+
+    def become(self):
+        os.setgid(self.UID)
+        os.setuid(self.UID)  # the limit does not hold for root
+
+    def bound_threads(self, n):
+        """That uid has no other process."""
+        limits = (n, resource.getrlimit(resource.RLIMIT_NPROC)[1])
+        run_as(self.UID, lambda: resource.prlimit(self.daemon.process.pid, resource.RLIMIT_NPROC, limits))
+
+    def is_refused(self, client):
+        client.answers(client.post({"info": pb.InfoRequest()}))
+        return client.kernel in client.early
+
+    def test_a_user_without_a_thread_is_refused(self):
+        uids = range(FIRST, FIRST + PART)
+        shape = self.lend(OWNERS[0], uids)
+        victim = self.client(VICTIM)
+        for name in ("from", "to"):
+            victim.call(**alloc(name, (1, 64, 128, 512)))
+            victim.call(**fill(name, 1))
+        self.bound_threads(self.n_threads() + 2)
+        busy = [self.begin_kernel(OWNERS[0], uid, shape) for uid in uids]
+        refused = [client for client in busy if self.is_refused(client)]
+        self.assertIn(len(refused), range(1, PART - 2))
+        for client in refused:
+            self.is_exhausted(client.answers([client.kernel])[0])
+            busy.remove(client)
+        self.is_exhausted(victim.ask(**copy("to", "from")))
+        victim.call(**alloc("small"))
+        victim.call(**fill("small", 1))
+        # A thread that is idle again, and one that the process may have again.
+        self.cancel(busy.pop())
+        victim.call(**copy("to", "from"))
+        self.bound_threads(MANY)
+        busy += [self.begin_kernel(OWNERS[0], uids[-1], shape, out) for out in ("one", "two")]
+        victim.call(**copy("to", "from"))
+        self.cancel(*busy)
+
+    def is_exhausted(self, answer):
+        self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED, answer)
+        self.assertIn("thread", answer.message)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,185 @@
+"""An allocation that waits holds others up only while memory that others hold is what it waits for: the attacks, in which
+it waits for what its own user, a pin, an address or a limit keeps from it, and what a request is still protected from."""
+
+import os
+import time
+import unittest
+
+from support import TestCase, dims, free, pb, wait_for
+
+ALICE, BOB, CAROL = 12001, 12002, 12003
+NPUS, NPU_BYTES, C = 4, 64 << 10, 4
+FOREVER_MS = 2**32 - 1  # 49 days
+P50_RATIO, P50_S, P99_S, ATTEMPTS, ROUNDS = 3, 0.0005, 0.02, 8, 300
+DETAILS = {"stat": pb.StatRequest(details=True)}
+
+
+def tensor(name, bytes_per_npu, address=None, wait_ms=0, pinned=False):
+    """An allocation of so many bytes of each NPU."""
+    spec = pb.Spec(dtype=pb.INT8, shape=dims(1, C, 1, bytes_per_npu))
+    if address is not None:
+        spec.address = address
+    allocation = pb.Allocation(name=name, spec=spec, pinned=pinned)
+    return {"alloc": pb.AllocRequest(tensors=[allocation], wait_ms=wait_ms)}
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
+class Base(TestCase):
+    # Pins are not what this is about.
+    options = ("--npus", str(NPUS), "--npu-bytes", str(NPU_BYTES), "--allow-any-pins")
+
+    def setUp(self):
+        super().setUp()
+        self.root = self.client()
+        self.alice, self.bob, self.carol = (self.client(uid) for uid in (ALICE, BOB, CAROL))
+
+    def measure(self):
+        """The p50 and p99 of an allocation that waits if it must, and its end."""
+        times = []
+        for _ in range(ROUNDS):
+            begin = time.perf_counter()
+            self.bob.call(**tensor("timed", 128, wait_ms=5000))
+            self.bob.call(**free("timed"))
+            times.append(time.perf_counter() - begin)
+        times.sort()
+        return times[ROUNDS // 2], times[ROUNDS * 99 // 100]
+
+    def waiting(self):
+        """How many requests are unfinished, once those that were just answered are not counted any more."""
+        counts = [-1]
+        while counts[-1] != (now := self.root.call(**DETAILS).stat.all.in_flight):
+            counts.append(now)
+            time.sleep(0.05)
+        return counts[-1]
+
+    def wait(self, client, call):
+        before = self.waiting()
+        sent = client.post(call)[0]
+        wait_for(lambda: self.root.call(**DETAILS).stat.all.in_flight == before + 1)
+        return sent
+
+    def nobody_is_held_up(self, call, room):
+        """While Alice waits for what the call asks for, without end, others have the largest extent, at once or
+        waiting, and as fast as alone."""
+        alone = self.measure()
+        sent = self.wait(self.alice, call)
+        self.bob.call(**tensor("large", room))
+        self.bob.call(**free("large"))
+        self.carol.call(**tensor("large", room, wait_ms=5000))
+        self.carol.call(**free("large"))
+        found = []
+        while len(found) < ATTEMPTS:
+            found.append(self.measure())
+            if found[-1][0] < P50_RATIO * alone[0] + P50_S and found[-1][1] < P99_S:
+                break
+        else:
+            self.fail(f"p50 and p99 alone {alone}, beside the attack {found}")
+        return sent
+
+
+class Waiting(Base):
+    def test_its_own_pinned_tensor_at_the_address(self):
+        self.alice.call(**tensor("mine", 128, address=0))
+        self.nobody_is_held_up(tensor("w", 128, address=0, wait_ms=FOREVER_MS), NPU_BYTES - 128)
+
+    def test_its_own_tensor_at_the_address_which_is_not_pinned(self):
+        place = self.alice.call(**tensor("mine", 128)).allocated.tensors[0].place
+        sent = self.nobody_is_held_up(tensor("w", 256, address=place.offset, wait_ms=FOREVER_MS), NPU_BYTES - 128)
+        # It is granted all the same once it can be.
+        self.alice.call(**free("mine"))
+        self.assertEqual(self.alice.answers([sent])[0].status, pb.OK)
+
+    def test_a_view_of_its_own_at_the_address(self):
+        self.alice.call(**tensor("mine", 1024))
+        self.alice.call(view=pb.ViewRequest(tensor=pb.Ref(name="mine"), name="v", to=dims(1, C, 1, 8)))
+        (view,) = (t for t in self.alice.tensors() if t.name == "v")
+        self.nobody_is_held_up(tensor("w", 8, view.place.address, FOREVER_MS), NPU_BYTES - 1024)
+
+    def test_its_own_tensors_fill_the_device(self):
+        for i in range(3):
+            self.alice.call(**tensor(f"mine{i}", NPU_BYTES // 4))
+        sent = self.nobody_is_held_up(tensor("w", NPU_BYTES // 3, wait_ms=FOREVER_MS), NPU_BYTES // 4)
+        self.alice.call(**free("mine2"))
+        self.assertEqual(self.alice.answers([sent])[0].status, pb.OK)
+
+    def test_behind_the_pinned_tensor_of_another_user(self):
+        self.bob.call(**tensor("theirs", 128, address=0))
+        self.nobody_is_held_up(tensor("w", 256, address=0, wait_ms=FOREVER_MS), NPU_BYTES - 128)
+
+    def test_for_more_than_the_pins_of_others_leave(self):
+        for i in range(4):
+            self.bob.call(**tensor(f"theirs{i}", 128, address=i * NPU_BYTES // 4))
+        call = tensor("w", NPU_BYTES * 3 // 10, wait_ms=FOREVER_MS)
+        self.nobody_is_held_up(call, NPU_BYTES // 4 - 128)
+
+    def test_behind_a_tensor_of_another_user_that_may_move(self):
+        """Others are placed beside the range, and nowhere in it."""
+        self.bob.call(**tensor("theirs", 128))
+        sent = self.wait(self.alice, tensor("w", 256, address=0, wait_ms=FOREVER_MS))
+        places = [self.bob.call(**tensor(f"t{i}", 64, wait_ms=i)).allocated.tensors[0].place for i in range(3)]
+        self.assertTrue(all(place.offset >= 256 for place in places), places)
+        at_once = self.carol.ask(**tensor("x", 64, address=128))
+        self.assertTrue(at_once.message.endswith("kept for allocations that wait for room"), at_once.message)
+        self.carol.call(**tensor("large", NPU_BYTES - 256 - 3 * 128))
+        # What fits nowhere else is refused.
+        self.carol.call(**free("large"))
+        answer = self.carol.ask(**tensor("large", NPU_BYTES - 128 - 3 * 128))
+        self.assertEqual(answer.status, pb.RESOURCE_EXHAUSTED, answer.message)
+        self.bob.call(**free("theirs"))
+        self.assertEqual(self.alice.answers([sent])[0].allocated.tensors[0].place.offset, 0)
+
+    def test_addresses_beside_tensors_without_one(self):
+        self.bob.call(**tensor("theirs", 128))
+        call = tensor("w", 256, address=0, wait_ms=FOREVER_MS)
+        call["alloc"].tensors.append(tensor("x", 128)["alloc"].tensors[0])
+        self.nobody_is_held_up(call, NPU_BYTES - 128)
+
+    def test_what_others_hold_is_still_waited_for_in_turn(self):
+        """A small request does not pass a large one, which others could make room for."""
+        self.carol.call(**tensor("theirs", NPU_BYTES * 7 // 8))
+        # Less than an equal share of the four users: more would yield in every second window.
+        large = self.wait(self.alice, tensor("large", NPU_BYTES // 5, wait_ms=60000))
+        small = self.wait(self.bob, tensor("small", 128, wait_ms=60000))
+        answer = self.bob.ask(**tensor("now", 128))
+        # Bob learns of his own one, and not how many of others there are.
+        self.assertIn("kept for allocations that wait for room, 1 of them of this user", answer.message)
+        self.assertEqual([f.number for f in answer.fields if f.key == "waiting"], [1])
+        answer = self.carol.ask(**tensor("now", 128))
+        self.assertTrue(answer.message.endswith("kept for allocations that wait for room"), answer.message)
+        self.assertEqual([f.number for f in answer.fields if f.key == "waiting"], [0])
+        self.carol.call(**free("theirs"))
+        self.assertEqual(self.alice.answers([large])[0].status, pb.OK)
+        self.assertEqual(self.bob.answers([small])[0].status, pb.OK)
+
+    def test_many_that_wait_in_vain_cost_others_little(self):
+        """Beside many tensors, where a refusal is long."""
+        spec = pb.Spec(dtype=pb.INT8, layout=pb.COMPACT, shape=dims(1, C, 1, 4))
+        for first in range(0, 2048, 256):
+            names = [f"t{i}" for i in range(first, first + 256)]
+            request = pb.AllocRequest(tensors=[pb.Allocation(name=name, spec=spec) for name in names])
+            self.alice.call(alloc=request)
+            self.alice.call(**free(*names[::2]))
+        self.alice.call(**tensor("mine", 128, address=NPU_BYTES // 2))
+        alone = self.measure()
+        for i in range(255):
+            self.alice.post(tensor(f"w{i}", 128, address=NPU_BYTES // 2, wait_ms=FOREVER_MS))
+        wait_for(lambda: self.root.call(**DETAILS).stat.all.in_flight >= 255)
+        found = []
+        while len(found) < ATTEMPTS:
+            found.append(self.measure())
+            if found[-1][0] < P50_RATIO * alone[0] + P50_S and found[-1][1] < P99_S:
+                return
+        self.fail(f"p50 and p99 alone {alone}, beside the attack {found}")
+
+
+class Limited(Base):
+    options = (*Base.options, "--limit-uid", f"{ALICE}:device_bytes={NPUS * 1024}")
+
+    def test_for_more_than_its_limit(self):
+        self.alice.call(**tensor("mine", 512))
+        self.bob.call(**tensor("theirs", NPU_BYTES - 1024))
+        self.nobody_is_held_up(tensor("w", 1024, wait_ms=FOREVER_MS), 512)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,302 @@
+"""npumem-import: models become networks that run, and give what floats and the specification give."""
+
+import os
+import subprocess
+import sys
+import unittest
+from unittest import mock
+
+# Before onnx: where it is missing, the test ends as skipped.
+from onnx_models import NPUMEMCTL, Folder, model, picture, random
+
+import numpy as np
+import npumem
+import npumem.onnx
+from npumem import reference
+from npumem.onnx import floats, fold, formats, run
+from npumem.onnx.formats import noise_db
+from npumem.onnx.model import read
+from support import SECONDS
+
+
+class Networks(Folder):
+    """Each is compared with the floats, and with the specification of the kernels."""
+
+    LEAST = {"fx16": 55, "mixed": 25, "fx8": 20}
+
+    def imported(self, made, x, dtype="fx16", **more):
+        return npumem.onnx.load(self.save(made), x, dtype=dtype, **more)
+
+    def outputs(self, imported, feeds):
+        with npumem.spawn("--npu-bytes", "1M") as dev:
+            whole = imported.network.document()
+            with run.Session(dev, whole, imported.report, imported.network.arrays.__getitem__) as session:
+                results = [session.run(one) for one in feeds]
+                self.assertEqual(session.wrapped, 0)
+            self.assertEqual(dev.tensors(), [])
+        return results
+
+    def floats(self, made, feeds):
+        return [floats.run(read(self.save(made, "f.onnx")), one) for one in feeds]
+
+    def test_a_network_in_each_type(self):
+        made, x = picture(), random(0, 6, 3, 16, 16)
+        feeds = [{"x": one[None]} for one in x]
+        want = self.floats(made, feeds)
+        for dtype, least in self.LEAST.items():
+            got = self.outputs(self.imported(made, x, dtype), feeds)
+            for name in ("g", "y"):
+                db = noise_db(np.stack([one[name] for one in want]), np.stack([one[name] for one in got]))
+                self.assertGreater(db, least, (dtype, name))
+
+    def test_the_demo_keeps_its_accuracy(self):
+        """The demo's digits, by way of ONNX, are classified as well as its floats do it, within 0.5 points."""
+        demo = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../demo")
+        command = [sys.executable, "-B", os.path.join(demo, "train.py"), "export", self.at("digits.onnx")]
+        subprocess.run(command, check=True, timeout=SECONDS)
+        labels = np.load(os.path.join(demo, "model/labels.npy"))
+        digits = np.load(os.path.join(demo, "model/digits.npy")).astype(np.float32) / 16
+        feeds = [{"digit": one[None]} for one in digits]
+        graph = read(self.at("digits.onnx"))
+        right = sum(floats.run(graph, one)["scores"].argmax() == label for one, label in zip(feeds, labels))
+        self.assertEqual(right, 394)  # what train.py simulate says
+        for dtype in ("fx16", "mixed", "fx8"):
+            imported = npumem.onnx.load(self.at("digits.onnx"), digits[:16], dtype=dtype)
+            scores = [one["scores"] for one in self.outputs(imported, feeds)]
+            found = sum(one.argmax() == label for one, label in zip(scores, labels))
+            self.assertLessEqual(abs(int(found) - int(right)), 0.005 * len(labels), dtype)
+
+    def test_options_change_no_meaning(self):
+        made, x = picture(), random(0, 6, 3, 16, 16)
+        feeds = [{"x": one[None]} for one in x]
+        want = np.stack([one["g"] for one in self.floats(made, feeds)])
+        plain = None
+        for more in (
+            {},
+            {"equalize": True},
+            {"by_samples": True},
+            {"correct": False},
+            {"method": "max"},
+            {"method": "percentile"},
+        ):
+            got = np.stack([one["g"] for one in self.outputs(self.imported(made, x, "fx8", **more), feeds)])
+            db = noise_db(want, got)
+            plain = db if plain is None else plain
+            self.assertGreater(db, plain - 6, more)
+
+    def test_old_and_new_opsets_are_the_same_network(self):
+        x = random(0, 2, 3, 16, 16)
+        old, new = (self.imported(picture(opset), x).network for opset in (9, 13))
+        self.assertEqual([one.get("run") for one in old.operations], [one.get("run") for one in new.operations])
+
+    def test_what_is_folded(self):
+        """Pad, Conv, BatchNormalization and Relu are one operation; Mul by a number is in the weights."""
+        imported = self.imported(picture(), random(0, 2, 3, 16, 16))
+        kernels = imported.report["operations"]
+        self.assertEqual((kernels["conv2d"], kernels["depthwise_conv2d"], kernels["matmul"]), (2, 1, 1))
+        self.assertFalse({"pad2d", "relu"} & set(kernels), kernels)
+        self.assertEqual(kernels["eltwise_mul"], 1)
+        graph, feeds = read(self.save(picture())), {"x": random(0, 1, 3, 16, 16)}
+        before = floats.run(graph, feeds)
+        fold.fold(graph, feeds)
+        fold.equalize(graph)
+        after = floats.run(graph, feeds)
+        self.assertLess(len(graph.nodes), 10)
+        for name in ("g", "y"):
+            self.assertGreater(noise_db(before[name], after[name]), 100)
+
+    def test_the_commands(self):
+        """The two commands, npumemctl submit, check, and the specification agree to the bit."""
+        self.save(picture())
+        self.samples(random(0, 5, 3, 16, 16))
+        command = [
+            sys.executable,
+            "-B",
+            "-m",
+            "npumem.onnx",
+            "m.onnx",
+            "--samples",
+            "x.npy",
+            "--dtype",
+            "mixed",
+            "--out",
+            "net",
+        ]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("operations: ", done.stdout)
+        done = self.program("npumem.onnx.run", "net/network.json", "--samples", "x.npy", "--out", "all")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        everything = np.load(self.at("all", "y.npy"))
+        self.assertEqual(everything.shape, (5, 10))
+        for words in (("submit", "net/network.json", "--out", "one"), ("check", "net/network.json", "--min-snr", "15")):
+            command = [NPUMEMCTL, "--spawn", *words]
+            done = subprocess.run(
+                command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS
+            )
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        np.testing.assert_array_equal(np.load(self.at("one", "y.npy")).reshape(-1), everything[0])
+        said = reference.network(self.at("net", "network.json"))
+        np.testing.assert_array_equal(said.reads["y.npy"].reshape(-1), np.rint(everything[0] * 2.0**15))
+        with open(self.at("net", "report.txt"), encoding="utf-8") as file:
+            self.assertIn("a head, or made of one", file.read())
+
+    def test_arrays_lie_as_npumemctl_reads_them(self):
+        """Also where samples, and values of layers, are transposed views."""
+        w = random(1, 4, 3) / 2
+        nodes = [("Transpose", ["x"], ["t"], {"perm": [0, 2, 1]}), ("MatMul", ["t", "w"], ["y"], {})]
+        self.save(model(nodes, {"x": [1, 4, 5]}, {"y": None}, {"w": w}))
+        for name, array in (("c", random(0, 3, 1, 4, 5)), ("fortran", np.asfortranarray(random(0, 1, 4, 5)))):
+            done = self.program("npumem.onnx", "m.onnx", "--samples", self.samples(array), "--out", name)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for words in (
+                ("submit", f"{name}/network.json", "--out", "one"),
+                ("check", f"{name}/network.json", "--min-snr", "60"),
+            ):
+                command = [NPUMEMCTL, "--spawn", *words]
+                done = subprocess.run(
+                    command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS
+                )
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_mixed_gives_small_probabilities_fx16(self):
+        """Softmax over many numbers leaves fx8 little of each; a head is fx16 also where its kernel keeps types."""
+        nodes = [("Conv", [one, "k"], [two], {}) for one, two in zip(["x", "a", "b", "c"], ["a", "b", "c", "d"])]
+        nodes += [
+            ("Conv", ["d", "w"], ["e"], {}),
+            ("Softmax", ["e"], ["y"], {"axis": 1}),
+            ("Conv", ["e", "v"], ["z"], {}),
+        ]
+        constants = {"k": random(2, 8, 8, 1, 1) / 3, "w": random(1, 64, 8, 1, 1) / 3, "v": random(3, 2, 64, 1, 1) / 8}
+        made = model(nodes, {"x": [1, 8, 4, 4]}, {"y": None, "z": None}, constants)
+        x = random(0, 6, 8, 4, 4)
+        feeds = [{"x": one[None]} for one in x]
+        want = np.stack([one["y"] for one in self.floats(made, feeds)])
+        imported = self.imported(made, x, "mixed")
+        self.assertEqual([imported.lowering.held[name].dtype for name in "ey"], ["fx8", "fx16"])
+        self.assertGreater(noise_db(want, np.stack([one["y"] for one in self.outputs(imported, feeds)])), 25)
+
+    def test_a_large_model_is_calibrated_with_fewer_samples(self):
+        x = random(0, 6, 3, 16, 16)
+        imported = self.imported(picture(), x)
+        self.assertEqual(imported.report["calibrated"], 6)
+        graph, values = imported.graph, imported.samples.runs[0]
+        each = sum(value.nbytes for name, value in values.items() if name not in graph.constants)
+        for room, n in ((1, 1), (each * 5 // 2, 2)):
+            with mock.patch.object(formats, "SAMPLES_BYTES", room):
+                self.assertEqual(self.imported(picture(), x).report["calibrated"], n)
+
+    def test_a_device_that_is_too_small(self):
+        self.save(picture())
+        self.samples(random(0, 2, 3, 16, 16))
+        self.assertEqual(self.program("npumem.onnx", "m.onnx", "--samples", "x.npy", "--out", "net").returncode, 0)
+        command = [NPUMEMCTL, "--spawn=--npu-bytes 1024", "submit", "net/network.json", "--out", "one"]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("bytes on each NPU", done.stderr)
+        with mock.patch.object(run, "per_npu", return_value=1024):
+            done = self.program("npumem.onnx.run", "net/network.json", "--samples", "x.npy", "--out", "all")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("bytes on each NPU", done.stderr)
+
+    def test_an_import_is_the_same_each_time(self):
+        self.save(picture())
+        self.samples(random(0, 3, 3, 16, 16))
+        texts = []
+        for name in ("a", "b"):
+            self.assertEqual(self.program("npumem.onnx", "m.onnx", "--samples", "x.npy", "--out", name).returncode, 0)
+            with open(self.at(name, "network.json"), "rb") as file:
+                texts.append(file.read())
+        self.assertEqual(*texts)
+
+    def test_no_sum_wraps(self):
+        """Whatever the input is: weights that are all large, and inputs at the ends of their format."""
+        w = np.full((4, 64, 3, 3), 1.9, np.float32)
+        wide = made = model(
+            [("Conv", ["x", "w", "b"], ["y"], {})],
+            {"x": [1, 64, 5, 5]},
+            {"y": None},
+            {"w": w, "b": np.full(4, 500, np.float32)},
+        )
+        for dtype in ("fx16", "mixed"):
+            imported = self.imported(made, random(0, 2, 64, 5, 5) / 50, dtype, method="max")
+            self.outputs(imported, [{"x": np.full((1, 64, 5, 5), value, np.float32)} for value in (-1e6, 1e6)])
+        recurrent = {
+            "w": np.full((1, 4, 40), 3, np.float32),
+            "r": np.full((1, 4, 4), 3, np.float32),
+            "b": np.full((1, 8), 50, np.float32),
+        }
+        made = model(
+            [("RNN", ["x", "w", "r", "b"], ["y"], {"hidden_size": 4})], {"x": [3, 1, 40]}, {"y": None}, recurrent
+        )
+        x = random(0, 3, 1, 40) * 50
+        self.outputs(self.imported(made, x), [{"x": np.full((3, 1, 40), value, np.float32)} for value in (-1e6, 1e6)])
+        with self.assertRaisesRegex(npumem.onnx.ImportRefused, "more than fx8 holds.*--dtype"):
+            self.imported(wide, random(0, 2, 64, 5, 5) / 50, "fx8")
+
+    def test_quantized_models(self):
+        """A pair of QuantizeLinear and DequantizeLinear with a power of two is the format of the value."""
+        scale, zero = np.float32(np.array(2.0**-4)), np.array(0, np.int8)
+        nodes = [
+            ("QuantizeLinear", ["x", "s", "z"], ["q"], {}),
+            ("DequantizeLinear", ["q", "s", "z"], ["d"], {}),
+            ("Relu", ["d"], ["y"], {}),
+        ]
+        made = model(nodes, {"x": [1, 2, 8]}, {"y": None}, {"s": scale, "z": zero})
+        x = random(0, 1, 2, 8)
+        imported = self.imported(made, x)
+        held = imported.lowering.held["d"]
+        self.assertEqual((held.dtype, held.frac), ("fx8", 4))
+        got = self.outputs(imported, [{"x": x}])[0]["y"]
+        np.testing.assert_array_equal(got, np.maximum(np.clip(np.rint(x * 16), -128, 127) / 16, 0))
+
+    def test_several_inputs_and_batches(self):
+        made = model([("Add", ["a", "b"], ["y"], {})], {"a": [2, 3], "b": [2, 1]}, {"y": None})
+        a, b = random(1, 5, 2, 3), random(2, 5, 2, 1)
+        self.save(made)
+        np.savez(self.at("s.npz"), a=a, b=b)
+        for words in (
+            ("--samples", "s.npz"),
+            ("--samples", f"a={self.samples(a, 'a.npy')}", "--samples", f"b={self.samples(b, 'b.npy')}"),
+        ):
+            done = self.program("npumem.onnx", "m.onnx", *words, "--out", f"net{len(words)}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.program("npumem.onnx.run", "net2/network.json", "--samples", "s.npz", "--out", "results")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        got = np.load(self.at("results", "y.npy"))
+        self.assertEqual(got.shape, (5, 2, 3))
+        self.assertGreater(noise_db(a + b, got), 60)
+
+    def test_shapes_of_any_rank(self):
+        """Reshapes and permutations are exact, also of more than four dimensions."""
+        shape, perm = np.array([2, 3, 2, 2, 4], np.int64), [3, 0, 4, 1, 2]
+        nodes = [
+            ("Reshape", ["x", "s"], ["r"], {}),
+            ("Transpose", ["r"], ["t"], {"perm": perm}),
+            ("Flatten", ["t"], ["y"], {"axis": 2}),
+        ]
+        made = model(nodes, {"x": [2, 6, 2, 4]}, {"y": None}, {"s": shape})
+        x = np.arange(96, dtype=np.float32).reshape(2, 6, 2, 4) / 64
+        got = self.outputs(self.imported(made, x), [{"x": x}])[0]["y"]
+        np.testing.assert_array_equal(got, x.reshape(shape).transpose(perm).reshape(4, -1))
+
+    def test_recurrent_layers(self):
+        t, b, k, m = 5, 2, 4, 3
+        for kind, n in (("RNN", 1), ("GRU", 3), ("LSTM", 4)):
+            for direction, d in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
+                constants = {
+                    "w": random(1, d, n * m, k) / 2,
+                    "r": random(2, d, n * m, m) / 2,
+                    "b": random(3, d, 2 * n * m) / 4,
+                }
+                outs = ["y", "h"] + ["c"] * (kind == "LSTM")
+                nodes = [(kind, ["x", "w", "r", "b"], outs, {"hidden_size": m, "direction": direction})]
+                made = model(nodes, {"x": [t, b, k]}, {name: None for name in outs}, constants)
+                feeds = [{"x": random(4, t, b, k)}]
+                got, want = self.outputs(self.imported(made, feeds[0]["x"]), feeds)[0], self.floats(made, feeds)[0]
+                for name in outs:
+                    self.assertGreater(noise_db(want[name], got[name]), 45, (kind, direction, name))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,197 @@
+"""npumem-import: what cannot be imported says so, says what to do, and leaves nothing behind."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+from unittest import mock
+
+# Before onnx: where it is missing, the test ends as skipped.
+from onnx_models import NPUMEMCTL, Folder, model, picture, random
+
+import numpy as np
+import npumem.onnx
+import onnx
+from onnx import TensorProto, helper
+from support import SECONDS
+
+
+class Refused(Folder):
+    def setUp(self):
+        super().setUp()
+        self.given = ("--samples", self.samples(random(0, 4, 1, 2, 3)))
+
+    def one_node(self, op, shape=(1, 2, 3), opset=13, **more):
+        return model([(op, ["x"], ["y"], more)], {"x": list(shape)}, {"y": None}, opset=opset)
+
+    def test_a_node_that_nothing_does(self):
+        self.save(self.one_node("Erf"))
+        self.assert_refused('node "Erf_0" (Erf): no kernel does Erf', "on the host", words=self.given)
+        self.save(self.one_node("Log"))  # which has a rule for folding
+        self.assert_refused('node "Log_0" (Log): no kernel does Log', "on the host", words=self.given)
+        made = self.one_node("Relu")
+        made.graph.node[0].domain = "com.example"
+        made.opset_import.append(helper.make_opsetid("com.example", 1))
+        self.save(made)
+        self.assert_refused('of the domain "com.example"', "with the operators of ONNX", words=self.given)
+
+    def test_a_form_of_a_node_that_no_kernel_has(self):
+        self.save(self.one_node("LpNormalization", p=1))
+        self.assert_refused("p is 1", words=self.given)
+        self.save(self.one_node("Relu"))
+        data = self.samples(random(0, 4, 1, 2, 3) * 1e6)
+        self.assert_refused(
+            "value x reaches", "more than fx8 holds", "--dtype mixed", words=("--samples", data, "--dtype", "fx8")
+        )
+
+    def test_dynamic_shapes(self):
+        self.save(model([("Relu", ["x"], ["y"], {})], {"x": ["batch", 2, 3]}, {"y": None}))
+        self.assert_refused("input x is [batch, 2, 3]", "--shape x=1,2,3", words=self.given)
+        done = self.program("npumem.onnx", "m.onnx", *self.given, "--shape", "x=1,2,3")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertTrue(os.path.exists(self.at("m", "network.json")))
+        for word, says in (
+            ("x=1,2", "does not fit"),
+            ("x=1,2,4", "does not fit"),
+            ("x", "NAME=1,3,240,320"),
+            ("x=0,2,3", "from 1 on"),
+        ):
+            self.assert_refused(says, words=(*self.given, "--shape", word))
+
+    def test_a_file_that_is_cut(self):
+        with open(self.save(picture()), "rb") as file:
+            data = file.read()
+        samples = ("--samples", self.samples(random(0, 2, 3, 16, 16)))
+        for n in (0, 1, 5, len(data) // 3, len(data) // 2, len(data) - 200, len(data) - 1):
+            with open(self.at("m.onnx"), "wb") as file:
+                file.write(data[:n])
+            self.assert_refused(
+                "no ONNX model, or it was cut off", f"({n} bytes)", "fetch or export it again", words=samples
+            )
+        self.assert_refused("No such file", words=samples, path="none.onnx")
+
+    def test_a_constant_that_is_damaged(self):
+        made = picture()
+        made.graph.initializer[0].dims[0] = 9
+        self.save(made)
+        samples = ("--samples", self.samples(random(0, 2, 3, 16, 16)))
+        self.assert_refused('the constant "w1" does not hold what it says', words=samples)
+
+    def test_windows_that_take_all_memory(self):
+        for more, says in (
+            ({"pads": [1 << 30] * 4}, "no device has room"),
+            ({"pads": [-1, 0, 0, 0]}, "below what they can be"),
+        ):
+            self.save(self.one_node("MaxPool", (1, 2, 3, 3), kernel_shape=[2, 2], **more))
+            self.assert_refused(says, words=("--samples", self.samples(random(0, 1, 2, 3, 3))))
+
+    def test_opsets(self):
+        for opset, attributes in ((6, {}), (7, {}), (onnx.defs.onnx_opset_version(), {})):
+            self.save(self.one_node("Relu", opset=opset, **attributes))
+            done = self.program("npumem.onnx", "m.onnx", *self.given, "--out", f"of{opset}")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"opset {max(opset, 7)}", done.stdout)
+        self.save(self.one_node("Relu", opset=99))
+        self.assert_refused("opset 99", f"up to {onnx.defs.onnx_opset_version()}; export the model", words=self.given)
+
+    def test_data_in_other_files(self):
+        """Nothing but the file that was named is read."""
+        made = model([("Add", ["x", "c"], ["y"], {})], {"x": [1, 2, 3]}, {"y": None}, {"c": random(1, 1, 2, 3)})
+        tensor = made.graph.initializer[0]
+        tensor.ClearField("raw_data")
+        tensor.data_location = TensorProto.EXTERNAL
+        tensor.external_data.add(key="location", value="../../../../etc/passwd")
+        self.save(made)
+        self.assert_refused("1 constants are in other files (c)", "save the model as one file", words=self.given)
+
+    def test_a_constant_that_takes_all_memory(self):
+        shape = {"s": np.array([1 << 40], np.int64)}
+        self.save(
+            model(
+                [("ConstantOfShape", ["s"], ["big"], {}), ("Add", ["x", "big"], ["y"], {})],
+                {"x": [1]},
+                {"y": None},
+                shape,
+            )
+        )
+        self.assert_refused(
+            "1099511627776 elements", "no device has room", words=("--samples", self.samples(random(0, 4, 1)))
+        )
+
+    def test_samples(self):
+        self.save(self.one_node("Relu"))
+        self.assert_refused(
+            "[4, 1, 2, 4]", "the input is [1, 2, 3]", words=("--samples", self.samples(random(0, 4, 1, 2, 4)))
+        )
+        self.assert_refused(
+            "infinity or a NaN", words=("--samples", self.samples(np.full((1, 2, 3), np.nan, np.float32)))
+        )
+        self.assert_refused("there is no sample", words=("--samples", self.samples(np.zeros((0, 1, 2, 3), np.float32))))
+        self.assert_refused("No such file", words=("--samples", "none.npy"))
+        np.save(self.at("o.npy"), np.array([{}], object), allow_pickle=True)
+        self.assert_refused("no .npy or .npz with numbers", words=("--samples", "o.npy"))
+        self.assert_refused("there is no input z; the model has x", words=("--samples", f"z={self.given[1]}"))
+
+    def test_an_input_that_is_no_float(self):
+        made = self.one_node("Relu")
+        made.graph.input.append(helper.make_tensor_value_info("n", TensorProto.INT64, [1]))
+        self.save(made)
+        self.assert_refused("input n is int64", "--constant n=FILE.npy", words=self.given)
+
+    def test_a_folder_that_is_there(self):
+        self.save(self.one_node("Relu"))
+        os.mkdir(self.at("out"))
+        with open(self.at("out", "mine"), "w", encoding="ascii") as file:
+            file.write("kept")
+        self.assert_refused("out is there and not empty", words=self.given)
+        self.assertEqual(os.listdir(self.at("out")), ["mine"])
+        imported = npumem.onnx.load(self.at("m.onnx"), random(0, 4, 1, 2, 3))
+        with self.assertRaisesRegex(npumem.onnx.ImportRefused, "out is there and not empty; remove it"):
+            imported.write(self.at("out"))
+        with mock.patch.object(np, "save", side_effect=OSError(28, "No space left on device")):
+            with self.assertRaisesRegex(npumem.onnx.ImportRefused, "new: No space left on device"):
+                imported.write(self.at("new"))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["m.onnx", "out", "x.npy"])
+        done = self.program("npumem.onnx", "m.onnx", *self.given, "--out", "/proc/none/out")
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+
+    def test_names_stay_in_the_folder(self):
+        names = {"/etc/x": [1, 2, 3]}
+        self.save(model([("Relu", ["/etc/x"], ["../../y"], {})], names, {"../../y": None}))
+        done = self.program("npumem.onnx", "m.onnx", *self.given, "--out", "out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.at("out", "report.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        self.assertEqual(report["outputs"]["../../y"]["file"], "_.._y.npy")
+        done = self.program("npumem.onnx.run", "out/network.json", "--samples", "x.npy", "--out", "results")
+        self.assertEqual((done.returncode, os.listdir(self.at("results"))), (0, ["_.._y.npy"]), done.stderr)
+
+    def test_names_with_escape_sequences(self):
+        """They reach no terminal, and no network file, as they are."""
+        name, value = "\x1b[31mred\n", "v\x1b[2J\u202e"
+        for op, code in (("Relu", 0), ("Erf", 1)):
+            made = model([(op, [value], ["y"], {})], {value: [1, 2, 3]}, {"y": None})
+            made.graph.node[0].name = name
+            self.save(made)
+            done = self.program("npumem.onnx", "m.onnx", *self.given, "--out", "out")
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), code, done.stderr)
+            self.assertRegex(done.stdout + done.stderr, r"^[\n -~]*$")
+        with open(self.at("out", "report.txt"), encoding="utf-8") as file:
+            self.assertRegex(file.read(), r"^[\n -~]*$")
+        command = [NPUMEMCTL, "--spawn", "submit", "out/network.json", "--out", "one"]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_without_onnx(self):
+        """The rest of npumem does not need it; this part says what to install."""
+        text = "import sys, npumem; assert 'onnx' not in sys.modules; sys.modules['onnx'] = None; import npumem.onnx"
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", text], capture_output=True, text=True, check=False, timeout=SECONDS
+        )
+        self.assertIn("ImportError: npumem.onnx needs the package onnx: apt-get install python3-onnx", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,227 @@
+"""--durable: replies wait for a sync that another thread makes, the loop never does, and one sync serves many."""
+
+import os
+import statistics
+import threading
+import time
+import unittest
+
+from state import StateTestCase
+from support import SECONDS, alloc, fill, free, pb, read
+
+SYNC_MS = 200
+SHAPE = (1, 8, 1, 16)
+
+
+def ms(since):
+    return (time.monotonic() - since) * 1000
+
+
+def fills(client, name, seconds):
+    times, end = [], time.monotonic() + seconds
+    while time.monotonic() < end:
+        since = time.monotonic()
+        client.call(**fill(name, len(times) % 100))
+        times.append(ms(since))
+    return sorted(times)
+
+
+def words_of(times):
+    return f"p50 {statistics.median(times):.1f} p99 {times[int(len(times) * 0.99)]:.1f} max {times[-1]:.1f} ms"
+
+
+class SlowDiskTestCase(StateTestCase):
+    sync_ms, sync_ms_per_mib = SYNC_MS, 0
+
+    def setUp(self):
+        self.syncs = None
+        super().setUp()
+        # Only from here on, as a daemon that starts makes many.
+        self.stop()
+        self.syncs = os.path.join(self.directory, "syncs")
+        self.slow = {
+            "LD_PRELOAD": os.environ["NPUMEM_SLOW_DISK"],
+            "NPUMEM_SYNC_MS": str(self.sync_ms),
+            "NPUMEM_SYNC_MS_PER_MIB": str(self.sync_ms_per_mib),
+            "NPUMEM_SYNC_LOG": self.syncs,
+        }
+        os.environ.update(self.slow)
+        self.addCleanup(lambda: [os.environ.pop(key, None) for key in self.slow])
+        self.start()
+        for key in self.slow:
+            os.environ.pop(key)
+
+    def n_syncs(self):
+        return os.path.getsize(self.syncs)
+
+
+class SlowDisk(SlowDiskTestCase):
+    options = ("--npus", "8", "--npu-bytes", "1048576", "--durable")
+
+    def test_others_go_on_while_the_disk_is_busy(self):
+        writer, other = self.client(), self.client()
+        writer.alloc("a", SHAPE)
+        other.call(info=pb.InfoRequest())
+        for _ in range(3):
+            since = time.monotonic()
+            writer.post(fill("a", 1))
+            other.call(info=pb.InfoRequest())
+            self.assertLess(ms(since), SYNC_MS / 2)
+            writer.receive()
+            self.assertGreaterEqual(ms(since), SYNC_MS * 0.9)
+
+    def test_one_sync_serves_many(self):
+        clients = [self.client() for _ in range(16)]
+        for i, client in enumerate(clients):
+            client.post(alloc(f"t{i}", SHAPE), fill(f"t{i}", i), read(f"t{i}"))
+        for client in clients:
+            for _ in range(3):
+                self.assertEqual(client.receive().status, pb.OK)
+        before, since = self.n_syncs(), time.monotonic()
+        for i, client in enumerate(clients):
+            client.post(fill(f"t{i}", 7))
+        for client in clients:
+            client.receive()
+        # One that was under way when the first came, and one for the rest; and some for a busy machine.
+        self.assertLessEqual(self.n_syncs() - before, 4)
+        self.assertLess(ms(since), 5 * SYNC_MS)
+
+    def test_a_fill_waits_for_one_sync(self):
+        client = self.client()
+        client.alloc("a", SHAPE)
+        for value in range(5):
+            before = self.n_syncs()
+            client.call(**fill("a", value))
+            self.assertEqual(self.n_syncs() - before, 1)
+
+    def test_replies_that_waited_are_complete_and_in_order(self):
+        client = self.client()
+        calls = [alloc("a", SHAPE), fill("a", 1), read("a", 0, 4), fill("a", 2), read("a", 0, 4), free("a")]
+        answers = client.pipeline(*calls)
+        self.assertEqual([answer.status for answer in answers], [pb.OK] * 6)
+        self.assertEqual([answers[i].done.data for i in (2, 4)], [b"\1" * 4, b"\2" * 4])
+
+    def test_what_was_answered_outlives_a_kill(self):
+        client = self.client()
+        client.alloc("a", SHAPE)
+        client.call(**fill("a", 5))
+        client.post(fill("a", 6))
+        self.kill()
+        self.start()
+        answer = self.client().pipeline(read("a", 0, 4))[0]
+        self.assertIn((answer.status, answer.done.data), ((pb.OK, b"\5" * 4), (pb.OK, b"\6" * 4), (pb.DATA_LOST, b"")))
+
+    def test_sigterm_answers_what_waits(self):
+        client = self.client()
+        client.alloc("a", SHAPE)
+        number = client.post(fill("a", 5))
+        while client.sock not in self.readable(client):
+            pass
+        self.daemon.end()
+        self.assertEqual(client.answers(number)[0].status, pb.OK)
+        self.stop()
+        self.start()
+        self.assertEqual(self.client().pipeline(read("a", 0, 4))[0].done.data, b"\5" * 4)
+        self.assertIn("as it was closed", self.output())
+
+    @staticmethod
+    def readable(client):
+        time.sleep(0.02)
+        return [client.sock]
+
+
+class SharedDisk(SlowDiskTestCase):
+    """Two users change as much as the disk takes; another one changes little."""
+
+    options = ("--npus", "64", "--npu-bytes", "4194304", "--durable", "--share-device")
+    sync_ms, sync_ms_per_mib = 10, 40
+
+    def fill_over_and_over(self, uid, is_over):
+        with self.client(uid) as client:
+            tensors = [client.alloc("", (1, 64, 256, 256)) for _ in range(4)]
+            while not is_over.is_set():
+                client.pipeline(*[fill(tensor, 1) for tensor in tensors])
+
+    def test_a_small_fill_waits_for_short_rounds(self):
+        victim, is_over = self.client(1002), threading.Event()
+        victim.alloc("v", SHAPE)
+        alone = fills(victim, "v", 0.5)
+        threads = [threading.Thread(target=self.fill_over_and_over, args=(uid, is_over)) for uid in (1001, 1003)]
+        for thread in threads:
+            thread.start()
+        try:
+            time.sleep(0.3)
+            # A round takes 20 ms: a fill waits for the rest of one and for its own. Where the log begins anew, it also
+            # waits for a sync of each file. Another load on the machine only adds: the least of some attempts counts.
+            beside = []
+            while len(beside) < 6 and not any(self.is_short(times, alone) for times in beside):
+                beside.append(fills(victim, "v", 1.5))
+        finally:
+            is_over.set()
+            for thread in threads:
+                thread.join()
+        told = [words_of(times) for times in (alone, *beside)]
+        print("alone and beside", told)
+        self.assertTrue(self.is_short(beside[-1], alone), told)
+
+    def is_short(self, times, alone):
+        usual = statistics.median(alone)
+        return statistics.median(times) < 5 * usual and times[int(len(times) * 0.9)] < 15 * usual
+
+
+class Filler(StateTestCase):
+    options = ("--npus", "64", "--npu-bytes", "4194304", "--durable")
+
+    def test_beside_one_who_fills_192_mib_over_and_over(self):
+        victim, filler = self.client(), self.client(1001)
+        victim.alloc("v", SHAPE)
+        filler.alloc("big", (3, 64, 1024, 1024))
+        alone = fills(victim, "v", 1)
+        is_over = threading.Event()
+
+        def run():
+            while not is_over.is_set():
+                filler.call(**fill("big", 1))
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            beside = fills(victim, "v", 6)
+        finally:
+            is_over.set()
+            thread.join()
+        told = [words_of(times) for times in (alone, beside)]
+        print("alone", told[0], "beside", told[1])
+        # Some rounds of some MiB, and not 192 MiB: what those take was measured by the filler.
+        self.assertLess(beside[-1], 40 * max(alone[-1], 10), told)
+
+
+class FailingDisk(StateTestCase):
+    def check(self, *options):
+        """Syncs fail from the moment on at which the daemon is to end."""
+        self.stop()
+        fails = os.path.join(self.directory, "fails")
+        os.environ.update(LD_PRELOAD=os.environ["NPUMEM_SLOW_DISK"], NPUMEM_SYNC_FAILS=fails)
+        try:
+            self.start(*options)
+        finally:
+            del os.environ["LD_PRELOAD"], os.environ["NPUMEM_SYNC_FAILS"]
+        self.client().alloc("a")
+        with open(fails, "wb"):
+            self.daemon.process.terminate()
+        self.assertEqual(self.daemon.process.wait(SECONDS), 1, self.output())
+        self.assertIn("the state was not closed: i/o error", self.output())
+        self.daemon.process.returncode = 0  # as it was to be
+        self.stop()
+        self.start(*options)
+        self.assertEqual(self.client().names(), ["a"])
+
+    def test_a_state_that_cannot_be_closed_is_a_failure(self):
+        self.check()
+
+    def test_one_that_is_durable(self):
+        self.check("--durable")
+
+
+if __name__ == "__main__":
+    unittest.main()

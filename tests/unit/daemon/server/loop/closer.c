@@ -1,0 +1,241 @@
+/* Descriptors and mappings are closed, in order for each user, and charges end then. What keeps a thread for ever:
+ * integration/test_attack_closing.py. */
+#include "daemon/server/loop/closer.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/server/loop/closer_threads.h"
+
+enum { ALICE = 1, BOB = 2, WEEK = 604800, N = 300, HANGS_MS = 20000 };
+
+static const struct npumem_geometry geometry = {.n_npus = 4, .npu_bytes = 4096, .n_banks = 8, .eu_bytes = 128};
+
+struct desk {
+	uv_loop_t loop;
+	struct limits_table limits;
+	struct closer closer;
+	struct closer_user *alice, *bob;
+};
+
+static void desk_open(struct desk *desk)
+{
+	memset(desk, 0, sizeof(*desk));
+	ck_assert_int_eq(uv_loop_init(&desk->loop), 0);
+	limits_init(&desk->limits, &heap_libc, &geometry, 0);
+	ck_assert_int_eq(closer_open(&desk->closer, &desk->loop, &heap_libc, &desk->limits), 0);
+	desk->alice = closer_take_user(&desk->closer, ALICE);
+	desk->bob = closer_take_user(&desk->closer, BOB);
+	ck_assert_ptr_ne(desk->alice, desk->bob);
+	ck_assert_ptr_eq(closer_take_user(&desk->closer, BOB), desk->bob);
+	closer_drop_user(desk->bob);
+}
+
+static void desk_close(struct desk *desk)
+{
+	closer_close(&desk->closer);
+	uv_run(&desk->loop, UV_RUN_DEFAULT);
+	ck_assert_int_eq(uv_loop_close(&desk->loop), 0);
+	limits_deinit(&desk->limits);
+}
+
+/* Until so many are not closed yet. */
+static void run_until(struct desk *desk, unsigned n)
+{
+	uint64_t end = uv_hrtime() + (uint64_t)HANGS_MS * 1000000;
+
+	/* Else the loop has nothing to wait for. */
+	uv_ref((uv_handle_t *)&desk->closer.closed);
+	while (desk->closer.n_pending > n && uv_hrtime() < end) {
+		uv_run(&desk->loop, UV_RUN_NOWAIT);
+		uv_sleep(1);
+	}
+	uv_unref((uv_handle_t *)&desk->closer.closed);
+	ck_assert_uint_eq(desk->closer.n_pending, n);
+}
+
+static void run(struct desk *desk)
+{
+	run_until(desk, 0);
+}
+
+static uint64_t charged(const struct closer_user *user, enum limits_key key)
+{
+	return user->limits->now[key];
+}
+
+START_TEST(a_charge_ends_with_what_it_is_for)
+{
+	struct desk desk;
+	struct closer_mapping *mapping = heap_zalloc(&heap_libc, 1, sizeof(*mapping));
+	int ends[2];
+
+	desk_open(&desk);
+	ck_assert_int_eq(pipe(ends), 0);
+	closer_count(desk.alice, 2);
+	closer_add_received(desk.alice, ends[0]);
+	closer_add_connection(desk.alice, ends[1]);
+	mapping->bytes = 1 << 20;
+	mapping->base = mmap(NULL, mapping->bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	closer_add_mapping(desk.alice, mapping);
+	ck_assert_uint_eq(charged(desk.alice, LIMITS_DESCRIPTORS), 1);
+	ck_assert_uint_eq(charged(desk.alice, LIMITS_SESSIONS), 1);
+	ck_assert_uint_eq(charged(desk.alice, LIMITS_SEGMENT_BYTES), 1 << 20);
+	run(&desk);
+	for (int key = 0; key < LIMITS_N; key++)
+		ck_assert_uint_eq(charged(desk.alice, key), 0);
+	ck_assert_uint_eq(desk.closer.n_fds, 0);
+	ck_assert(fcntl(ends[0], F_GETFD) < 0 && fcntl(ends[1], F_GETFD) < 0);
+	desk_close(&desk);
+}
+END_TEST
+
+START_TEST(a_user_goes_when_all_of_its_is_closed)
+{
+	struct desk desk;
+	int ends[2];
+
+	desk_open(&desk);
+	ck_assert_int_eq(pipe(ends), 0);
+	closer_count(desk.alice, 1);
+	closer_add_received(desk.alice, ends[0]);
+	closer_drop_user(desk.alice);
+	ck_assert_uint_eq(desk.limits.n_uids, 2);
+	run(&desk);
+	ck_assert_uint_eq(desk.limits.n_uids, 1);
+	close(ends[1]);
+	desk_close(&desk);
+}
+END_TEST
+
+START_TEST(too_many_at_once_are_too_many)
+{
+	struct desk desk;
+	struct npumem_error error = {.status = 0};
+
+	desk_open(&desk);
+	for (int i = 0; i < CLOSER_PENDING_MAX; i++) {
+		ck_assert(closer_may_pass(desk.alice));
+		closer_count(desk.alice, 1);
+		closer_add_received(desk.alice, open("/dev/null", O_RDONLY));
+	}
+	ck_assert(!closer_may_pass(desk.alice) && closer_may_pass(desk.bob));
+	ck_assert_int_eq(closer_refuse(desk.alice, &error), NPUMEM_RESOURCE_EXHAUSTED);
+	run(&desk);
+	ck_assert(closer_may_pass(desk.alice));
+	desk_close(&desk);
+}
+END_TEST
+
+/* Its last close sleeps for a week, unless a signal ends that. */
+static int lingering(int listener, int *peer)
+{
+	static char bytes[1 << 16];
+	struct linger linger = {1, WEEK};
+	struct sockaddr_in address;
+	socklen_t length = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM, 0), small = 4096;
+
+	ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	ck_assert_int_eq(connect(fd, (struct sockaddr *)&address, length), 0);
+	*peer = accept(listener, NULL, NULL);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	return fd;
+}
+
+START_TEST(lingers_end_together)
+{
+	struct desk desk;
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int listener = socket(AF_INET, SOCK_STREAM, 0), small = 4096;
+	static int peers[N];
+
+	desk_open(&desk);
+	setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	ck_assert_int_eq(listen(listener, N), 0);
+	closer_count(desk.alice, N);
+	for (int i = 0; i < N; i++)
+		closer_add_connection(desk.alice, lingering(listener, &peers[i]));
+	run(&desk);
+	/* None was lost, and none was needed. */
+	ck_assert_uint_le(desk.closer.n_threads, 2);
+	for (int i = 0; i < N; i++)
+		close(peers[i]);
+	close(listener);
+	desk_close(&desk);
+}
+END_TEST
+
+START_TEST(a_connection_does_not_wait_for_a_mapping)
+{
+	struct desk desk;
+	struct closer_mapping *mapping = heap_zalloc(&heap_libc, 1, sizeof(*mapping));
+	int ends[2];
+
+	desk_open(&desk);
+	ck_assert_int_eq(pipe(ends), 0);
+	mapping->bytes = 4096;
+	mapping->base = mmap(NULL, mapping->bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	/* As if a thread unmapped it. */
+	desk.alice->queues[CLOSER_MAPPINGS].is_running = true;
+	closer_add_mapping(desk.alice, mapping);
+	closer_count(desk.alice, 2);
+	closer_add_connection(desk.alice, ends[0]);
+	closer_add_turned_away(desk.alice, ends[1]);
+	run_until(&desk, 1);
+	ck_assert(fcntl(ends[0], F_GETFD) < 0 && fcntl(ends[1], F_GETFD) < 0);
+	desk.alice->queues[CLOSER_MAPPINGS].is_running = false;
+	uv_mutex_lock(&desk.closer.lock);
+	closer_threads_add_ready(&desk.closer, &desk.alice->queues[CLOSER_MAPPINGS]);
+	uv_mutex_unlock(&desk.closer.lock);
+	run(&desk);
+	desk_close(&desk);
+}
+END_TEST
+
+START_TEST(half_of_the_descriptors_are_turned_away_at_most)
+{
+	enum { MOST = 100 };
+	struct desk desk;
+
+	desk_open(&desk);
+	desk.closer.n_fds_max = 2 * MOST;
+	for (int i = 0; i <= MOST; i++) {
+		ck_assert(closer_may_turn_away(&desk.closer));
+		closer_count(desk.alice, 1);
+		closer_add_turned_away(desk.alice, open("/dev/null", O_RDONLY));
+	}
+	ck_assert(!closer_may_turn_away(&desk.closer));
+	ck_assert_uint_eq(charged(desk.alice, LIMITS_SESSIONS), 0);
+	ck_assert_uint_eq(charged(desk.alice, LIMITS_DESCRIPTORS), MOST + 1);
+	run(&desk);
+	ck_assert(closer_may_turn_away(&desk.closer));
+	ck_assert_uint_eq(charged(desk.alice, LIMITS_DESCRIPTORS), 0);
+	desk_close(&desk);
+}
+END_TEST
+
+Suite *suite_closer(void)
+{
+	Suite *suite = suite_create("server/closer");
+	TCase *tests = tcase_create("all");
+
+	tcase_set_timeout(tests, 60);
+	tcase_add_test(tests, a_charge_ends_with_what_it_is_for);
+	tcase_add_test(tests, a_user_goes_when_all_of_its_is_closed);
+	tcase_add_test(tests, too_many_at_once_are_too_many);
+	tcase_add_test(tests, a_connection_does_not_wait_for_a_mapping);
+	tcase_add_test(tests, half_of_the_descriptors_are_turned_away_at_most);
+	tcase_add_test(tests, lingers_end_together);
+	suite_add_tcase(suite, tests);
+	return suite;
+}
