@@ -70,10 +70,13 @@ static inline struct record *record_of(const struct tensor *tensor)
 
 /* Whether the tensor, which was found when service->changes was no more than `since`, would be found again by the
  * same name or handle; of a view only where its root would be, too. The tensor may have gone: the memory of
- * tensors that have gone is kept for new ones. */
+ * tensors that have gone is kept for new ones. One whose place is still searched for has no owner, and its record
+ * is empty. */
 static inline bool record_is_unchanged(const struct tensor *tensor, uint64_t since)
 {
-	return ((const struct record *)tensor_owner_room((struct tensor *)(uintptr_t)tensor))->changed_at <= since;
+	const struct record *record = record_of(tensor);
+
+	return record && record->changed_at <= since;
 }
 
 enum { RECORD_AHEAD = 12 };

@@ -283,7 +283,7 @@ START_TEST(another_tensor_has_the_name_before_a_long_list_arrives)
 }
 END_TEST
 
-/* What is not a change of the list's own tensors does not make it begin again. */
+/* Changes of other tensors do not make the list start again. */
 START_TEST(a_long_list_arrives_while_others_allocate_and_free)
 {
 	struct crowd crowd;
@@ -297,6 +297,28 @@ START_TEST(a_long_list_arrives_while_others_allocate_and_free)
 	ck_assert_ptr_null(crowd.peers[0].rpc.first_held);
 	loop_turns_all(crowd.rpc);
 	ck_assert_int_eq(crowd_status(&crowd, 0, list), 0);
+	long_list_end(&crowd);
+}
+END_TEST
+
+/* The memory of a tensor that went is that of one whose place is still searched for. */
+START_TEST(a_tensor_without_an_owner_follows_one_of_a_long_list)
+{
+	const struct device_request request = world_request(1, SHORT_W);
+	struct crowd crowd;
+	uint64_t list = long_list_begin(&crowd);
+	struct error_context context = access_context(&crowd.peers[1].session, &crowd.world.error);
+	struct tensor *tensor, *gone;
+
+	gone = record_tensor(names_find(&crowd.world.service.names, crowd.peers[1].session.uid, "t100"));
+	crowd_free(&crowd, 1, "t100");
+	ck_assert_int_eq(device_alloc(crowd.world.service.device, &request, 1, &tensor, &context), 0);
+	ck_assert_ptr_eq(tensor, gone);
+	while (crowd.peers[0].rpc.first_held)
+		loop_turns_one(crowd.rpc);
+	device_release(crowd.world.service.device, tensor, NULL, NULL);
+	loop_turns_all(crowd.rpc);
+	ck_assert_int_eq(crowd_status(&crowd, 0, list), NPUMEM_NOT_FOUND);
 	long_list_end(&crowd);
 }
 END_TEST
@@ -329,6 +351,7 @@ Suite *suite_gate(void)
 	tcase_add_test(tests, a_free_request_arrives_before_a_long_list);
 	tcase_add_test(tests, another_tensor_has_the_name_before_a_long_list_arrives);
 	tcase_add_test(tests, a_long_list_arrives_while_others_allocate_and_free);
+	tcase_add_test(tests, a_tensor_without_an_owner_follows_one_of_a_long_list);
 	tcase_add_test(tests, a_client_hangs_up_while_the_tensors_of_its_list_are_found);
 	suite_add_tcase(suite, tests);
 	return suite;
