@@ -43,6 +43,7 @@ struct record {
 	bool is_going;	   /* a free of it has arrived: nobody finds it any more. See record_is_going. */
 	bool is_gone;	   /* that has taken effect, and is told. See record_is_gone. */
 	bool repeat_reads; /* see repeat_stamp */
+	bool is_checked;   /* of a root: its queue, since an entry began to leave (scheduler.c) */
 	uint16_t era;	   /* recorder.era when it was created */
 	struct scheduler_queue queue; /* of a root: who accesses it */
 	uint64_t claim_stamp;	      /* of a root: the claim that had it last (rpc/order/claim.h), */

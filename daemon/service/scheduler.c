@@ -1,7 +1,7 @@
-/* Queues sorted by arrival; what starts goes in front, past what it does not conflict with. Invariant:
- * entry->n_ready counts its accesses with is_ready; an access that is ready conflicts with no earlier one. That
- * one which is not ready does conflict may be wrong for a while, where a queue is long: it is looked at again
- * whenever something before it goes, and the first of a queue is always looked at to its end. */
+/* Queues sorted by arrival; what starts goes in front, past what it does not conflict with. Invariants:
+ * entry->n_ready counts its accesses with is_ready; an access that is ready conflicts with no earlier one; one that
+ * is neither ready nor due conflicts with an earlier one, which will go. What is due is checked whenever something
+ * that may have been in its way goes, and the first of a queue is always checked to its end. */
 #include "daemon/service/scheduler.h"
 
 #include <assert.h>
@@ -10,11 +10,11 @@
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/service/record.h"
 
-/* Both for each access of an entry that goes, so that a list of a thousand of them still takes less than a
- * millisecond. More than so many never run at once. */
+/* Both for each queue of an entry that goes, so that a list of a thousand accesses still takes about a millisecond.
+ * More than so many never run at once. */
 enum {
-	LOOKS_BACK = 64, /* accesses that one is compared with before it counts as not ready */
-	LOOKS_ON = 8,	 /* accesses that are not ready and looked at when one goes */
+	COMPARED_MAX = 64, /* accesses that one is compared with in a queue, before it counts as not ready */
+	CHECKED_MAX = 8,   /* accesses that are due and checked when one goes */
 };
 
 void scheduler_init(struct scheduler *scheduler)
@@ -121,19 +121,22 @@ static bool is_whole(const struct scheduler_access *access)
 }
 
 /* Whether what is before it in its queue lets it go. */
-static bool is_free_in_queue(const struct scheduler_access *access)
+static bool is_free_in_queue(struct scheduler_access *access)
 {
-	unsigned looks = 0;
+	unsigned n = 0;
 
 	for (const struct scheduler_access *before = access->prev; before; before = before->prev) {
 		if (conflict(before, access))
 			return false;
 		/* Whatever conflicts with this one conflicts with that one, too; but where one frees, and the
 		 * other looks at no bytes. */
-		if (before->entry != access->entry && is_whole(before) && !access->frees && !access->looks)
-			return before->is_ready;
-		if (++looks == LOOKS_BACK)
+		if (before->is_ready && before->entry != access->entry && is_whole(before) && !access->frees &&
+		    !access->looks)
+			return true;
+		if (++n == COMPARED_MAX) {
+			access->is_due = true;
 			return false;
+		}
 	}
 	return true;
 }
@@ -155,25 +158,29 @@ static bool may_conflict(const struct scheduler_access *access, const struct mee
 }
 
 /* Of two roots that meet, a kernel that writes the one's footprint and whatever uses the other's data. */
-static bool is_free_of(const struct scheduler_access *access, const struct meeting *meeting)
+static bool is_free_of(struct scheduler_access *access, const struct meeting *meeting)
 {
-	unsigned looks = 0;
+	unsigned n = 0;
 
 	if (!may_conflict(access, meeting))
 		return true;
-	for (const struct scheduler_access *before = first_of(meeting); before; before = before->next)
+	for (const struct scheduler_access *before = first_of(meeting); before; before = before->next) {
 		if (before->entry != access->entry && (before->footprint || access->footprint) &&
 		    (before->entry->arrival < access->entry->arrival || before->entry->is_started))
 			return false;
-		else if (++looks == LOOKS_BACK)
+		if (++n == COMPARED_MAX) {
+			access->is_due = true;
 			return false;
+		}
+	}
 	return true;
 }
 
-static bool is_free(const struct scheduler_access *access)
+static bool is_free(struct scheduler_access *access)
 {
 	const struct meeting *meeting;
 
+	access->is_due = false;
 	if (!is_free_in_queue(access))
 		return false;
 	for (meeting = meetings_first(access->root); meeting; meeting = meeting->next)
@@ -182,9 +189,9 @@ static bool is_free(const struct scheduler_access *access)
 	return true;
 }
 
-static void look(struct scheduler *scheduler, struct scheduler_access *access)
+static void check(struct scheduler *scheduler, struct scheduler_access *access)
 {
-	if (access->is_ready || !is_free(access))
+	if (!is_free(access))
 		return;
 	access->is_ready = true;
 	access->entry->n_ready++;
@@ -192,24 +199,21 @@ static void look(struct scheduler *scheduler, struct scheduler_access *access)
 	start_if_ready(scheduler, access->entry);
 }
 
-/* Some of a queue's accesses may have become ready. Behind a whole one that is not, none can be. */
-static void look_at_queue(struct scheduler *scheduler, const struct tensor *root)
+/* An access of this queue goes, or where `gone` is NULL others of a root that this one meets. */
+static void check_queue(struct scheduler *scheduler, const struct tensor *root, const struct scheduler_access *gone)
 {
 	const struct scheduler_queue *queue = queue_of(root);
-	struct scheduler_access *access = queue->n_waiting ? queue->first : NULL, *next;
-	unsigned looks = 0;
+	struct scheduler_access *access = queue->last_started ? queue->last_started->next : queue->first, *next;
+	unsigned n_checked = 0;
 
-	for (; access && looks < LOOKS_ON; access = next) {
+	for (uint32_t n = queue->n_waiting; n; access = next) {
 		next = access->next;
-		if (access->is_ready) {
-			if (access->writes && is_whole(access))
-				return;
+		if (access->is_ready)
 			continue;
-		}
-		looks++;
-		look(scheduler, access);
-		if (!access->is_ready && is_whole(access))
-			return;
+		n--;
+		access->is_due |= !gone || conflict(gone, access);
+		if (access->is_due && n_checked++ < CHECKED_MAX)
+			check(scheduler, access);
 	}
 }
 
@@ -237,19 +241,49 @@ static void enqueue(struct scheduler_access *access)
 	queue->n_waiting++;
 }
 
-static void dequeue(struct scheduler *scheduler, struct scheduler_access *access)
+static void dequeue(struct scheduler_access *access)
 {
-	struct scheduler_queue *queue = access->root ? queue_of(access->root) : NULL;
+	struct scheduler_queue *queue = queue_of(access->root);
 
-	if (!queue)
-		return;
 	unlink_access(queue, access);
 	queue->n_footprints -= access->footprint;
 	queue->n_waiting -= !access->is_ready;
-	look_at_queue(scheduler, access->root);
-	for (const struct meeting *meeting = meetings_first(access->root); meeting; meeting = meeting->next)
-		if (may_conflict(access, meeting))
-			look_at_queue(scheduler, meeting->other);
+}
+
+/* Each queue once: a list may have a thousand accesses to roots that all meet one. */
+static void check_those_met(struct scheduler *scheduler, const struct scheduler_access *gone)
+{
+	for (const struct meeting *meeting = meetings_first(gone->root); meeting; meeting = meeting->next) {
+		struct record *record = record_of(meeting->other);
+
+		if (!may_conflict(gone, meeting) || record->is_checked)
+			continue;
+		record->is_checked = true;
+		check_queue(scheduler, meeting->other, NULL);
+	}
+}
+
+static void forget_checks(const struct scheduler_access *gone)
+{
+	for (const struct meeting *meeting = meetings_first(gone->root); meeting; meeting = meeting->next)
+		if (record_of(meeting->other))
+			record_of(meeting->other)->is_checked = false;
+}
+
+static void dequeue_all(struct scheduler *scheduler, struct scheduler_access *accesses, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (accesses[i].root)
+			dequeue(&accesses[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (!accesses[i].root)
+			continue;
+		check_queue(scheduler, accesses[i].root, &accesses[i]);
+		check_those_met(scheduler, &accesses[i]);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (accesses[i].root)
+			forget_checks(&accesses[i]);
 }
 
 void scheduler_enter(struct scheduler *scheduler, struct scheduler_entry *entry, struct scheduler_user *user,
@@ -353,15 +387,17 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 	entry->user->n_started -= entry->is_started;
 	entry->n_accesses = 0;
 	entry->user->n_accesses -= n;
-	for (size_t i = 0; i < n; i++)
-		dequeue(scheduler, &accesses[i]);
+	dequeue_all(scheduler, accesses, n);
 	pass_device_on(scheduler, was_exclusive);
 }
 
-void scheduler_forget_root(struct scheduler *scheduler, struct scheduler_queue *queue)
+void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *root)
 {
+	struct scheduler_queue *queue = queue_of(root);
 	struct scheduler_access *access = queue->first, *next;
 
+	if (!access)
+		return;
 	*queue = (struct scheduler_queue){.first = NULL};
 	for (; access; access = next) {
 		next = access->next;
@@ -372,4 +408,7 @@ void scheduler_forget_root(struct scheduler *scheduler, struct scheduler_queue *
 		access->entry->n_ready++;
 		start_if_ready(scheduler, access->entry);
 	}
+	for (const struct meeting *meeting = meetings_first(root); meeting; meeting = meeting->next)
+		if (record_of(meeting->other))
+			check_queue(scheduler, meeting->other, NULL);
 }

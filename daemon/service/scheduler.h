@@ -33,6 +33,7 @@ struct scheduler_access {
 	struct scheduler_entry *entry;
 	struct scheduler_access *next, *prev; /* in the root's queue */
 	bool is_ready;
+	bool is_due; /* not ready, and to be checked again */
 };
 
 /* Whose requests they are; zero at first. */
@@ -94,7 +95,7 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry);
 
 /* A root goes: those that waited for it to go need not wait. */
-void scheduler_forget_root(struct scheduler *scheduler, struct scheduler_queue *queue);
+void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *root);
 
 /* True where nothing at all is unfinished. */
 static inline bool scheduler_is_idle(const struct scheduler *scheduler)

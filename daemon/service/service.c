@@ -122,7 +122,8 @@ static void forget(void *ctx, struct tensor *tensor)
 
 	service_hide(release->service, tensor);
 	recorder_tensor_leaves(&release->service->recorder, tensor);
-	scheduler_forget_root(&release->service->scheduler, &record->queue);
+	if (!tensor->base)
+		scheduler_forget_root(&release->service->scheduler, tensor);
 	events_tensor(release->service, EVENTS_FREED, tensor, release->service->events.actor, -1);
 	persist_drop(release->service, tensor);
 	give_back(release->service, record);

@@ -187,12 +187,66 @@ START_TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
 }
 END_TEST
 
+/* Entry 1 is in the way of entry 2 through the meeting alone, and ends after its root. */
+START_TEST(nobody_waits_for_a_root_that_goes_and_was_met)
+{
+	struct scheduler_access frees = whole(s.guest, true), kernel = whole(s.guest, true);
+
+	frees.frees = true;
+	kernel.footprint = true;
+	add(0, frees);
+	add(1, kernel);
+	add(2, whole(s.host, true));
+	ck_assert(runs(0) && !runs(1) && !runs(2));
+	scheduler_forget_root(s.scheduler, s.guest);
+	ck_assert(runs(1));
+	leave_all(3);
+}
+END_TEST
+
+/* Entries 2 to 61 wait for entry 0, which stays, and entry 62 waits for entry 1. */
+START_TEST(many_that_wait_hide_no_one_from_what_it_waits_for)
+{
+	enum { WAIT = 60 };
+
+	add(0, access(s.other, true, 0, 10));
+	add(1, access(s.other, true, 10, 20));
+	for (unsigned i = 0; i < WAIT; i++)
+		add(2 + i, access(s.other, false, 0, 10));
+	add(2 + WAIT, access(s.other, true, 10, 20));
+	ck_assert(!runs(2) && !runs(2 + WAIT));
+	leave(1);
+	ck_assert(!runs(2) && runs(2 + WAIT));
+	leave(2 + WAIT);
+	leave(0);
+	for (unsigned i = 0; i < WAIT; i++) {
+		ck_assert_msg(runs(2 + i), "entry %u never starts", 2 + i);
+		leave(2 + i);
+	}
+	ck_assert(scheduler_is_idle(s.scheduler));
+}
+END_TEST
+
+/* Entry 1 reads all, and may not yet; entry 2 reads only what nobody writes. */
+START_TEST(one_that_reads_all_holds_up_nobody_who_reads)
+{
+	add(0, access(s.other, true, 0, 10));
+	add(1, whole(s.other, false));
+	add(2, access(s.other, false, 10, 20));
+	ck_assert(!runs(1) && runs(2));
+	leave(2);
+	leave(0);
+	leave(1);
+	ck_assert(scheduler_is_idle(s.scheduler));
+}
+END_TEST
+
 START_TEST(nobody_waits_for_a_root_that_goes)
 {
 	add(0, whole(s.other, true));
 	add(1, whole(s.other, true));
 	ck_assert(runs(0) && !runs(1));
-	scheduler_forget_root(s.scheduler, &record_of(s.other)->queue);
+	scheduler_forget_root(s.scheduler, s.other);
 	ck_assert(runs(1));
 	leave(0);
 	leave(1);
@@ -317,7 +371,10 @@ Suite *suite_scheduler(void)
 	tcase_add_test(tests, footprints_conflict_across_meetings);
 	tcase_add_test(tests, a_kernel_beside_a_guest_that_is_being_placed);
 	tcase_add_test(tests, what_looks_at_no_bytes_waits_for_a_free_alone);
+	tcase_add_test(tests, many_that_wait_hide_no_one_from_what_it_waits_for);
+	tcase_add_test(tests, one_that_reads_all_holds_up_nobody_who_reads);
 	tcase_add_test(tests, nobody_waits_for_a_root_that_goes);
+	tcase_add_test(tests, nobody_waits_for_a_root_that_goes_and_was_met);
 	tcase_add_loop_test(tests, an_exclusive_one_closes_the_device_once_it_is_first, 0, 4);
 	tcase_add_test(tests, one_that_gives_way_closes_it_beside_what_is_short);
 	suite_add_tcase(suite, tests);
