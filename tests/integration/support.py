@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
@@ -345,6 +346,19 @@ class Sharer(Client):
 STARTED = re.compile(rb"npumemd: \d+ NPUs x ")  # and not what a line tells of a state that it does not take
 
 
+EFFECTIVE_UID = threading.Lock()  # it is of all threads of the process
+
+
+@contextlib.contextmanager
+def as_uid(uid):
+    with EFFECTIVE_UID:
+        os.seteuid(uid)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+
+
 class Daemon:
     """A running npumemd. Ends by SIGTERM, cleanly, or the test fails."""
 
@@ -369,11 +383,8 @@ class Daemon:
         """Of this process, or of another uid: the kernel names to the daemon who connects."""
         if uid is None:
             return Client(self.path)
-        os.seteuid(uid)
-        try:
+        with as_uid(uid):
             return Client(self.path)
-        finally:
-            os.seteuid(0)
 
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)

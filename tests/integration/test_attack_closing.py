@@ -14,7 +14,22 @@ import time
 import unittest
 
 from hostile import FuseFile, Lingerers, give, libc, send_fds
-from support import SLOWER, Client, HungUp, Sharer, TestCase, beside, encode_length, fill, frame, pb, ref, rss_bytes, wait_for
+from support import (
+    SLOWER,
+    Client,
+    HungUp,
+    Sharer,
+    TestCase,
+    as_uid,
+    beside,
+    encode_length,
+    fill,
+    frame,
+    pb,
+    ref,
+    rss_bytes,
+    wait_for,
+)
 
 ALICE, BOB = 12001, 12002
 MIB = 1 << 20
@@ -257,11 +272,8 @@ class TurnedAwayInNumbers(Closing):
         self.idle.stat()
 
     def share(self):
-        os.seteuid(ALICE)
-        try:
+        with as_uid(ALICE):
             sharer = self.stack.enter_context(Sharer(self.daemon.path))
-        finally:
-            os.seteuid(0)
         fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
         os.posix_fallocate(fd, 0, self.BYTES)
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
@@ -355,11 +367,8 @@ class Memory(Closing):
     def setUp(self):
         super().setUp()
         self.watcher = self.client()
-        os.seteuid(ALICE)
-        try:
+        with as_uid(ALICE):
             self.sharer = self.stack.enter_context(Sharer(self.daemon.path))
-        finally:
-            os.seteuid(0)
         self.sharer.stat()
 
     def memfd(self, n=BYTES, seals=fcntl.F_SEAL_SHRINK):

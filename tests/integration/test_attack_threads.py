@@ -8,7 +8,7 @@ import select
 import tempfile
 import unittest
 
-from support import Daemon, Endless, Sharer, TestCase, alloc, copy, fill, pb, ref, run, run_as, wait_for
+from support import Daemon, Endless, Sharer, TestCase, alloc, as_uid, copy, fill, pb, ref, run, run_as, wait_for
 from test_segments import memfd
 
 OWNERS, FIRST, VICTIM = (13001, 13002), 13003, 13900
@@ -53,11 +53,8 @@ class Crowd(TestCase):
 
 class Threads(Crowd):
     def client_as(self, uid, kind):
-        os.seteuid(uid)
-        try:
+        with as_uid(uid):
             return self.stack.enter_context(kind(self.daemon.path))
-        finally:
-            os.seteuid(0)
 
     def test_others_find_a_thread(self):
         victim = self.client_as(VICTIM, Sharer)

@@ -14,7 +14,7 @@ import unittest
 import npumem
 import numpy as np
 from state import StateTestCase
-from support import SECONDS, Client, HungUp, frame, free, pb, wait_for
+from support import SECONDS, Client, HungUp, as_uid, frame, free, pb, wait_for
 
 BUILD = os.environ["NPUMEM_BUILD"]
 CLIENT = os.path.join(BUILD, "tests", "integration", "integration_resume_client")
@@ -264,13 +264,10 @@ class Ends(Case):
         self.kill()
         os.unlink(self.daemon.path)
         os.chmod(self.directory, 0o777)
-        os.seteuid(1001)
-        try:
+        with as_uid(1001):
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             listening.bind(self.daemon.path)
             listening.listen()
-        finally:
-            os.seteuid(0)
         self.refused(dev, "who listens there is not uid")
         listening.settimeout(SECONDS)
         sock, _ = listening.accept()

@@ -6,7 +6,7 @@ import statistics
 import time
 import unittest
 
-from support import Client, Endless, TestCase, pb
+from support import Client, Endless, TestCase, as_uid, pb
 from test_segments import Sharer, memfd
 
 ALICE, BOB, CAROL = 12001, 12002, 12003
@@ -25,11 +25,8 @@ class Turns(TestCase):
 
     def client_as(self, uid, kind=Client):
         """A connection of another uid."""
-        os.seteuid(uid)
-        try:
+        with as_uid(uid):
             return self.stack.enter_context(kind(self.daemon.path))
-        finally:
-            os.seteuid(0)
 
     def convolution(self, client, n, channels, side):
         """Sends n convolutions, into a tensor each. Returns the ids of their answers and the tensors."""

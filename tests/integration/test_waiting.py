@@ -7,7 +7,7 @@ import sys
 import time
 import unittest
 
-from support import SECONDS, Client, Endless, HungUp, TestCase, dims, fill, pb, read, run_as, submit, wait_for
+from support import SECONDS, Client, Endless, HungUp, TestCase, as_uid, dims, fill, pb, read, run_as, submit, wait_for
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client/ctl/npumemctl")
 
@@ -99,11 +99,8 @@ class Waiting(TestCase):
         self.assertEqual(clients[3].receive().allocated.tensors[0].name, "w")
 
     def client_as(self, uid):
-        os.seteuid(uid)
-        try:
+        with as_uid(uid):
             return self.client()
-        finally:
-            os.seteuid(0)
 
     def test_who_waits_for_all_delays_others_by_one_window(self):
         """The 2 s that npumem-threats(7) names, for as long as a third user holds what is waited for."""
