@@ -121,7 +121,7 @@ class Ends(Busy, TestCase):
 
     def test_the_way_is_cut(self):
         ended = "the connection to npu ended"
-        words = (ended, "closed by remote host|Broken pipe|reset by peer", ended)
+        words = (ended, "closed by remote host|Broken pipe|[Cc]onnection reset", ended)
         for part in range(3):
             process = self.busy()
             wait_for(lambda: self.cut(process, part))  # pylint: disable=cell-var-from-loop
