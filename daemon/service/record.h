@@ -70,19 +70,17 @@ static inline struct record *record_of(const struct tensor *tensor)
 }
 
 /* Whether the tensor, which was found when service->changes was no more than `since`, would be found again by the
- * same name or handle; of a view only where its root would be, too. The tensor may have gone: the memory of
- * tensors that have gone is kept for new ones. One whose place is still searched for has no owner, and its record
- * is empty. */
+ * same name or handle. It may have gone: the memory of tensors that have gone is kept for new ones. One whose
+ * place is still searched for has no owner, and its record is empty. */
 static inline bool record_is_unchanged(const struct tensor *tensor, uint64_t since)
 {
 	const struct record *record = record_of(tensor);
 
-	return record && record->changed_at <= since;
+	return record && record->changed_at <= since &&
+	       (!tensor->base || record_is_unchanged(tensor->base, since));
 }
 
-enum { RECORD_AHEAD = 12 };
-
-/* For loops over thousands of tensors, which are in no cache: RECORD_AHEAD rounds before the record is read. */
+/* For loops over thousands of tensors, which are in no cache: some rounds before the record is read. */
 static inline void record_prefetch(const struct tensor *tensor)
 {
 	const struct record *record = (const struct record *)(tensor + 1);

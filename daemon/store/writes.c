@@ -20,17 +20,20 @@ static void add_to_log(struct store *store, const struct store_write *write, siz
 			bytes);
 }
 
-static void release(struct store *store, uint32_t index)
+static void push(struct writes *writes, struct store_write *write)
 {
-	struct writes *writes = &store->writes;
-	struct store_write *write = &writes->records[index];
+	write->handle = writes->free;
+	writes->free = (uint32_t)(write - writes->records) + 1;
+}
+
+/* Makes it invalid, also after a loss of power. May wait for the disk. */
+static void end(struct store *store, struct store_write *write)
+{
 	bool has_begun = write->valid;
 
 	mapping_store(store->hooks, &write->valid, 0);
 	if (has_begun)
 		add_to_log(store, write, sizeof(write->valid));
-	write->handle = writes->free;
-	writes->free = index + 1;
 }
 
 static bool is_sound(const struct store_write *write)
@@ -72,7 +75,7 @@ int writes_open(const struct opening *opening)
 			n++;
 			writes->n_fresh = writes->n_fresh ? writes->n_fresh : index + 1;
 		} else if (writes->n_fresh) {
-			release(store, index);
+			push(writes, &writes->records[index]);
 		}
 	}
 	int status = list_found(store, n);
@@ -105,7 +108,7 @@ void writes_forget_found(struct store *store)
 	struct writes *writes = &store->writes;
 
 	for (uint32_t i = 0; i < writes->n_found_at; i++)
-		release(store, writes->found_at[i]);
+		store_write_end(store, &writes->records[writes->found_at[i]]);
 	writes->n_found = writes->n_found_at = 0;
 	runs_forget_found(store);
 }
@@ -133,7 +136,7 @@ static int take_all(struct store *store, struct store_note *notes, unsigned n)
 	while (i < n && (notes[i].write = take(writes)))
 		i++;
 	for (unsigned k = 0; i < n && k < i; k++)
-		release(store, (uint32_t)(notes[k].write - writes->records));
+		push(writes, notes[k].write);
 	pthread_mutex_unlock(&writes->lock);
 	return i < n ? -ENOSPC : 0;
 }
@@ -167,10 +170,11 @@ int store_write_begin(struct store *store, uint64_t handle, int64_t first, int64
 
 void store_write_end(struct store *store, struct store_write *write)
 {
-	uint32_t index = (uint32_t)(write - store->writes.records);
+	struct writes *writes = &store->writes;
 
-	assert(index < FORMAT_WRITES);
-	pthread_mutex_lock(&store->writes.lock);
-	release(store, index);
-	pthread_mutex_unlock(&store->writes.lock);
+	assert(write >= writes->records && write < writes->records + FORMAT_WRITES);
+	end(store, write);
+	pthread_mutex_lock(&writes->lock);
+	push(writes, write);
+	pthread_mutex_unlock(&writes->lock);
 }

@@ -1,29 +1,6 @@
 /* The invariants of the arena, each looked at by itself. */
 #include "daemon/device/arena/free_blocks.h"
 
-/* A heap of blocks like `top`, of which *n_left are left. */
-const char *block_heap_check(const struct block *block, const struct block *top, uint32_t *n_left)
-{
-	bool is_whole = block_is_whole(block), is_sub = block != top;
-	if (block->taken || block->size != top->size || is_whole != block_is_whole(top) ||
-	    block->offset % LINE_QUANTA != top->offset % LINE_QUANTA || (is_sub && !is_whole && block->leads))
-		return "a block is in a heap it does not belong to";
-	if (!*n_left)
-		return "a heap has too many blocks";
-	--*n_left;
-	for (unsigned i = 0; i < 2; i++) {
-		const struct block *sub = block->sub[i];
-		if (block_is_edge(sub))
-			continue;
-		if (sub->link != &block->sub[i] || sub->offset < block->offset)
-			return "a heap is out of order";
-		const char *wrong = block_heap_check(sub, top, n_left);
-		if (wrong)
-			return wrong;
-	}
-	return NULL;
-}
-
 static const char *check_heaps(const struct arena *arena, uint32_t n_free)
 {
 	const char *wrong = odd_blocks_check(&arena->odd);

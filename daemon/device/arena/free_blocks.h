@@ -10,32 +10,12 @@
 #ifndef DEVICE_FREE_BLOCKS_H
 #define DEVICE_FREE_BLOCKS_H
 
-#include "daemon/device/arena/arena.h"
+#include "daemon/device/arena/block_heap.h"
 #include "daemon/device/arena/odd_blocks.h"
 
 enum {
 	QUANTA_MAX = 1 << 28,
-	LINE_QUANTA = ARENA_ALIGN_MAX / ARENA_QUANTUM,
 	CHUNK_BLOCKS = 64,
-};
-
-struct block {
-	uint32_t offset;
-	uint32_t size : 30;
-	bool taken : 1;		      /* so is an entry without a block */
-	bool leads : 1;		      /* of a free one that is odd: the lowest of those alike */
-	struct block *before, *after; /* neighbours in order of offset; the arena's edge at its ends */
-	struct block *next;	      /* of a leader: the next one; also chains unused entries */
-	union {
-		struct block **link; /* of a free one: the pointer to it */
-		struct {	     /* of a taken one: its neighbours */
-			bool has_free_before, has_free_after;
-		};
-	};
-	union {
-		void *tag;	      /* of a taken one */
-		struct block *sub[2]; /* of a free one: the heaps below it, all of higher offsets */
-	};
 };
 
 struct arena {
@@ -54,43 +34,6 @@ struct arena {
 	uint32_t spare;	   /* unused entries that only arena_release may take */
 	struct block edge; /* taken, and past the end */
 };
-
-/* What a block has before its first multiple of 2^align_log quanta, which may be past its end. */
-static inline uint32_t block_front(const struct block *block, unsigned align_log)
-{
-	return -block->offset & ((UINT32_C(1) << align_log) - 1);
-}
-
-static inline bool block_is_whole(const struct block *block)
-{
-	return (block->offset | block->size) % LINE_QUANTA == 0;
-}
-
-/* ---- heaps ---- */
-
-/* The arena's edge is the empty heap: its offset is above all, and its link may be written to. */
-static inline bool block_is_edge(const struct block *block)
-{
-	return block->offset == UINT32_MAX;
-}
-
-/* The part of the function below that is for two heaps that are not empty. */
-void block_heap_mix(struct block **link, struct block *a, struct block *b, uint32_t *coin);
-
-/* Makes one heap of two, and has *link point to it: no block is below one with a higher offset. `coin` is any
- * number that the caller keeps. A path goes left or right at random, so that the expected number of steps is
- * logarithmic whatever the order in which blocks become free. */
-static inline void block_heap_merge(struct block **link, struct block *a, struct block *b, uint32_t *coin)
-{
-	if (!block_is_edge(b)) {
-		block_heap_mix(link, a, b, coin);
-		return;
-	}
-	*link = a;
-	a->link = link;
-}
-
-/* ---- free blocks ---- */
 
 /* A block becomes free. */
 static inline void free_blocks_add(struct arena *arena, struct block *block)
@@ -145,9 +88,5 @@ static inline uint32_t free_blocks_most(const struct arena *arena, unsigned alig
 	uint32_t odd = arena->odd.n ? odd_blocks_most(&arena->odd, align_log) : 0;
 	return odd > whole ? odd : whole;
 }
-
-/* Checks the heap below `block`, which is in that of `top`: NULL, or what is wrong. Counts its blocks off *n_left.
- * For tests. */
-const char *block_heap_check(const struct block *block, const struct block *top, uint32_t *n_left);
 
 #endif

@@ -42,22 +42,6 @@ void odd_blocks_deinit(struct odd_blocks *odd, const struct heap *heap)
 
 /* ---- lists and heaps ---- */
 
-void block_heap_mix(struct block **link, struct block *a, struct block *b, uint32_t *coin)
-{
-	while (!block_is_edge(b)) {
-		bool is_below = b->offset < a->offset;
-		struct block *top = is_below ? b : a;
-		b = is_below ? a : b;
-		*link = top;
-		top->link = link;
-		*coin = *coin * 1664525 + 1013904223;
-		link = &top->sub[*coin >> 31];
-		a = *link;
-	}
-	*link = a;
-	a->link = link;
-}
-
 /* The block that *link points to leads, before `next`, if it is one. */
 static void lead(struct block **link, struct block *next)
 {

@@ -36,7 +36,7 @@ struct block *odd_blocks_find(const struct odd_blocks *odd, uint32_t size, unsig
 /* The most quanta that fit into any at 2^align_log. */
 uint32_t odd_blocks_most(const struct odd_blocks *odd, unsigned align_log);
 
-/* Compares lists, heaps and keys: NULL, or what is wrong. */
+/* Whether lists, heaps and keys agree: NULL, or what is wrong. For tests. */
 const char *odd_blocks_check(const struct odd_blocks *odd);
 
 #endif

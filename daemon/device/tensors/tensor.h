@@ -19,8 +19,7 @@ struct tensor_dims {
 };
 
 /* A place as a tensor keeps it: in a third of the bytes. Dimensions and strides are below 2^31, bytes of one NPU
- * up to 2^30, and bytes of all NPUs up to 2^40. What follows from these is computed when the place is asked for.
- */
+ * up to 2^30, and bytes of all NPUs up to 2^40. tensor_place computes the rest. */
 struct tensor_packed {
 	uint64_t padding : 41, start_npu : 10, dtype : 5, layout : 3, mode : 3;
 	uint64_t empty : 41, frac_bits : 8 /* + 1 */, lanes : 3, word_bytes : 4;

@@ -77,7 +77,7 @@ static bool pause_step(struct call *call)
 void perform_go_on(struct call *call, int status)
 {
 	while (status == CALL_LATER) {
-		/* Other requests use the same refusal before this one goes on: what was refused on the way is over. */
+		/* The rpc has one struct for errors, and other requests use it before this one goes on. */
 		if (call->rpc->error.status)
 			npumem_error_clear(&call->rpc->error);
 		if (!call->step.work && pause_step(call))
@@ -167,9 +167,7 @@ bool perform_away(struct call *call, struct call_work *to, void (*work)(void *ar
 	charge_in_any_case(call);
 	*to = (struct call_work){.call = call, .work = work, .done = done, .arg = arg};
 	runs_plan(&to->run, call->session, call->id, call->method);
-	if (!executor->submit(executor->ctx, call->session->user, work_away, on_worked, to))
-		return true;
-	return false;
+	return !executor->submit(executor->ctx, call->session->user, work_away, on_worked, to);
 }
 
 bool perform_withdraw(struct call_work *work)
@@ -177,9 +175,7 @@ bool perform_withdraw(struct call_work *work)
 	const struct rpc *rpc = work->call->rpc;
 	const struct rpc_executor *executor = &rpc->executor;
 
-	if (!executor->withdraw || !executor->withdraw(executor->ctx, work->call->session->user, work))
-		return false;
-	return true;
+	return executor->withdraw && executor->withdraw(executor->ctx, work->call->session->user, work);
 }
 
 int perform_refuse(const struct call *call, struct npumem_error *error)

@@ -29,14 +29,15 @@ int perform_later(struct call *call, int64_t cost, void (*work)(void *arg),
 		  int (*finish)(struct call *call, void *arg), void *arg);
 /* The next step is finish(call, arg), after others had a turn. */
 int perform_pause(struct call *call, int (*finish)(struct call *call, void *arg), void *arg);
-/* The next step is finish(call, arg), after what has arrived meanwhile: for a call without accesses, or one that
- * has left the scheduler and claims others. */
+/* The next step is finish(call, arg), behind all requests that have arrived by now. For a call without accesses,
+ * or one that has left the scheduler and claims others. */
 int perform_go_behind(struct call *call, int (*finish)(struct call *call, void *arg), void *arg);
 /* The next step is finish(call, arg), when all that writes the tensor, which the call looks at, is over: maybe at
  * once. */
 int perform_read_too(struct call *call, const struct tensor *tensor, int (*finish)(struct call *call, void *arg));
-/* work(arg) on another thread, then done(arg) on the loop's, and what follows from it; charges the call. false:
- * neither, as there is no thread, or the call does not outlive its message. `to` stays until then. */
+/* Runs work(arg) on another thread. Then done(arg) runs on the loop's, and the calls that it has made runnable are
+ * advanced. Charges the call. `to` is the caller's and stays until done(arg). false: neither will run, as there is
+ * no thread, or the call does not outlive its message. */
 bool perform_away(struct call *call, struct call_work *to, void (*work)(void *arg), void (*done)(void *arg),
 		  void *arg);
 /* Whether no thread has begun it, and none will: the caller runs it, as far as it must. */

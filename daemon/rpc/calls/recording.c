@@ -107,14 +107,11 @@ static void forget(struct call *call)
 {
 	struct recording *recording = &call->recording;
 	struct recorder *recorder = &call->rpc->service->recorder;
-	struct recorder_transfer *transfer;
 
 	if (call->request)
 		recorder_lose(recorder, "the daemon is out of host memory");
-	while ((transfer = recording->first)) {
-		recording->first = transfer->next;
-		transfer_free(recorder, transfer);
-	}
+	recorder_free_transfers(recorder, recording->first);
+	recording->first = recording->last = NULL;
 }
 
 void recording_end(struct call *call, int status)

@@ -155,7 +155,7 @@ int resolve_dump(struct call *call, const Npumem__V1__DumpRequest *request)
 	return status ? status : claim_part(call);
 }
 
-/* Copies what is claimed, and less where more tensors lie there by now. */
+/* Copies the bytes of the part that was claimed; fewer where more tensors lie there by now. */
 static int copy_part(struct call *call)
 {
 	struct call_dumping *dumping = &call->dumping;

@@ -126,7 +126,7 @@ static void cancel_other(struct call *call)
 		perform_cancel(call);
 		return;
 	}
-	/* Part of it is there already, so it goes on. */
+	/* A request of which something has taken effect goes on. */
 	if (call->is_committed || known_is_kept(call))
 		return;
 	npumem_error_clear(call->error);

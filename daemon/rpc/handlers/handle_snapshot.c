@@ -102,8 +102,6 @@ static int undo(struct call *call, int status)
 {
 	if (!snapshot_end(call->session))
 		return status;
-	/* The error is the rpc's, and other calls run before the last step. */
-	npumem_error_clear(call->error);
 	return perform_later(call, INT64_MAX, snapshot_give_back, refuse_gone, call->rpc->service);
 }
 
@@ -142,5 +140,6 @@ int handle_snapshot(struct call *call, const Npumem__V1__SnapshotRequest *reques
 		status = reply_reserve(&call->reply, STORE_PIECE_BYTES + PIECE_REST_BYTES, call->error);
 	if (status)
 		return status;
-	return perform_later(call, store_image_is_long(service->persist.store) ? INT64_MAX : 0, make, tell, service);
+	return perform_later(call, store_image_is_long(service->persist.store) ? INT64_MAX : 0, make, tell,
+			     service);
 }

@@ -70,13 +70,6 @@ static int check_groups(struct call *call, const Npumem__V1__SubmitRequest *requ
 	return 0;
 }
 
-/* Nothing holds the tensors that were found in earlier turns. */
-static bool are_found_still(const struct call *call)
-{
-	return binding_is_unchanged(&call->binding, call->resolved_at) &&
-	       claim_is_unchanged(&call->claim, call->resolved_at);
-}
-
 static void restart(struct call *call)
 {
 	binding_restart(&call->binding);
@@ -113,7 +106,8 @@ int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	}
 	if (was_paused && !status && !is_last_turn)
 		return CALL_LATER;
-	if (was_paused && !are_found_still(call)) {
+	/* Nothing has held the tensors that were found in earlier turns. */
+	if (was_paused && !binding_is_unchanged(&call->binding, call->resolved_at)) {
 		restart(call);
 		return CALL_LATER;
 	}

@@ -30,9 +30,11 @@ void binding_restart(struct binding *binding)
 
 bool binding_is_unchanged(const struct binding *binding, uint64_t since)
 {
+	enum { AHEAD = 12 };
+
 	for (size_t i = 0; i < binding->n; i++) {
-		if (i + RECORD_AHEAD < binding->n)
-			record_prefetch(binding->tensors[i + RECORD_AHEAD]);
+		if (i + AHEAD < binding->n)
+			record_prefetch(binding->tensors[i + AHEAD]);
 		if (!record_is_unchanged(binding->tensors[i], since))
 			return false;
 	}

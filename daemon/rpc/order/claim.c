@@ -87,17 +87,6 @@ static int add(struct claim *claim, struct tensor *tensor, bool writes, bool foo
 	return 0;
 }
 
-bool claim_is_unchanged(const struct claim *claim, uint64_t since)
-{
-	for (size_t i = 0; i < claim->n; i++) {
-		if (i + RECORD_AHEAD < claim->n)
-			record_prefetch(claim->accesses[i + RECORD_AHEAD].root);
-		if (!record_is_unchanged(claim->accesses[i].root, since))
-			return false;
-	}
-	return true;
-}
-
 static void merge_into(struct scheduler_access *access, const struct scheduler_access *other)
 {
 	widen(&access->range, &other->range);

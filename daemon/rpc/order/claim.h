@@ -19,8 +19,6 @@ struct claim {
 /* Claims nothing yet. */
 void claim_init(struct claim *claim, const struct heap *heap);
 void claim_deinit(struct claim *claim);
-/* record_is_unchanged for each root. */
-bool claim_is_unchanged(const struct claim *claim, uint64_t since);
 /* After claims that were made in several turns of the loop: a root that another claim had in between is in it
  * twice, and is in it once after this. All roots are live. Returns whether there was such a root. */
 bool claim_merge(struct claim *claim);

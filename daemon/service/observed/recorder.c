@@ -17,7 +17,7 @@ static size_t entry_bytes(const struct recorder_entry *entry)
 	return sizeof(*entry) + entry->n_handles * sizeof(*entry->handles) + entry->answer_bytes;
 }
 
-static void free_transfers(struct recorder *recorder, struct recorder_transfer *transfers)
+void recorder_free_transfers(struct recorder *recorder, struct recorder_transfer *transfers)
 {
 	while (transfers) {
 		struct recorder_transfer *next = transfers->next;
@@ -292,7 +292,7 @@ static bool add(struct recorder *recorder, const struct recorder_entry *from, ui
 void recorder_add(struct recorder *recorder, const struct recorder_entry *entry, uint8_t **owner)
 {
 	if (!recorder_is_on(recorder) || !add(recorder, entry, owner))
-		free_transfers(recorder, entry->transfers);
+		recorder_free_transfers(recorder, entry->transfers);
 }
 
 void recorder_session_end(struct recorder *recorder, const struct session *session)

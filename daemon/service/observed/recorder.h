@@ -97,6 +97,8 @@ void recorder_stop(struct recorder *recorder);
 /* The same, and nothing waits. O(1): the memory is freed in steps, later. */
 void recorder_drop(struct recorder *recorder);
 
+/* A list of them. */
+void recorder_free_transfers(struct recorder *recorder, struct recorder_transfer *transfers);
 /* `entry` needs neither next nor number nor taken. Takes over its transfers, and where `owner` is not NULL its
  * request (of the recorder's heap), which is then NULL there; copies the rest. Without room or memory the record
  * is lost. */
