@@ -199,6 +199,12 @@ static void check(struct scheduler *scheduler, struct scheduler_access *access)
 	start_if_ready(scheduler, access->entry);
 }
 
+/* Whether all that is behind it, and looks at any bytes, conflicts with it. */
+static bool writes_whole(const struct scheduler_access *access)
+{
+	return access->writes && is_whole(access);
+}
+
 /* An access of this queue goes, or where `gone` is NULL others of a root that this one meets. */
 static void check_queue(struct scheduler *scheduler, const struct tensor *root, const struct scheduler_access *gone)
 {
@@ -208,12 +214,13 @@ static void check_queue(struct scheduler *scheduler, const struct tensor *root, 
 
 	for (uint32_t n = queue->n_waiting; n; access = next) {
 		next = access->next;
-		if (access->is_ready)
-			continue;
-		n--;
-		access->is_due |= !gone || conflict(gone, access);
+		n -= !access->is_ready;
+		access->is_due |= !access->is_ready && (!gone || conflict(gone, access));
 		if (access->is_due && n_checked++ < CHECKED_MAX)
 			check(scheduler, access);
+		/* Or a long backlog on a tensor would be walked at each step of it. */
+		if (writes_whole(access) && !queue->n_looks)
+			return;
 	}
 }
 
@@ -238,6 +245,7 @@ static void enqueue(struct scheduler_access *access)
 
 	link_behind(queue, access, queue->last);
 	queue->n_footprints += access->footprint;
+	queue->n_looks += access->looks;
 	queue->n_waiting++;
 }
 
@@ -247,6 +255,7 @@ static void dequeue(struct scheduler_access *access)
 
 	unlink_access(queue, access);
 	queue->n_footprints -= access->footprint;
+	queue->n_looks -= access->looks;
 	queue->n_waiting -= !access->is_ready;
 }
 

@@ -65,8 +65,9 @@ struct scheduler_entry {
  */
 struct scheduler_queue {
 	struct scheduler_access *first, *last, *last_started;
-	uint32_t n_waiting;    /* that are not ready */
-	uint32_t n_footprints; /* accesses with `footprint` */
+	uint64_t n_waiting : 21;    /* that are not ready */
+	uint64_t n_footprints : 21; /* accesses with `footprint` */
+	uint64_t n_looks : 21;	    /* accesses with `looks` */
 };
 
 struct scheduler {
