@@ -1,0 +1,116 @@
+/* A free hides its tensors in one commit, for good; what they hold is given back after that, in bounded steps. */
+#include <inttypes.h>
+
+#include "daemon/service/kept/results.h"
+#include "daemon/service/tensors.h"
+
+int tensors_free_check(struct session *session, struct tensor *const *tensors, size_t n,
+		       struct npumem_error *error)
+{
+	char name[ERROR_CONTEXT_NAME_BYTES];
+	size_t i = 0;
+
+	if (n > TENSORS_FREE_MAX)
+		return npumem_error_set(error, NPUMEM_INVALID, "%zu tensors to free, and at most %d are possible",
+					n, TENSORS_FREE_MAX);
+	for (; i < n && !record_of(tensors[i])->marked; i++)
+		record_of(tensors[i])->marked = true;
+	for (size_t j = 0; j < i; j++)
+		record_of(tensors[j])->marked = false;
+	if (i == n)
+		return 0;
+	access_name(session, tensors[i], name, sizeof(name));
+	npumem_error_set(error, NPUMEM_INVALID, "%s is to be freed twice", name);
+	npumem_error_number(error, "tensor_index", (int64_t)i);
+	return NPUMEM_INVALID;
+}
+
+void tensors_mark_going(struct service *service, struct tensor **tensors, size_t n)
+{
+	size_t n_views = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct tensor *tensor = tensors[i];
+
+		service_mark_going(service, tensor);
+		if (!tensor->base)
+			continue;
+		tensors[i] = tensors[n_views];
+		tensors[n_views++] = tensor;
+	}
+}
+
+/* A tensor and those views of it that are not hidden yet. What made the tensor is told while it is there. */
+static uint64_t hide(struct service *service, struct tensor *tensor)
+{
+	uint64_t n = 1 + record_of(tensor)->n_views;
+
+	results_gone(service, tensor);
+	service_hide(service, tensor);
+	return n;
+}
+
+void tensors_hide(struct session *session, struct tensor *const *tensors, size_t n)
+{
+	enum { RESULT_CHANGES = 4 }; /* and the oldest one may go */
+	struct service *service = session->service;
+	uint64_t n_freed = 0;
+
+	for (size_t i = 0; i < n; i++)
+		n_freed += hide(service, tensors[i]);
+	/* From here on in one commit: views that are not named go with their bases. */
+	persist_make_room(service, (uint32_t)n + RESULT_CHANGES);
+	for (size_t i = 0; i < n; i++)
+		persist_disown(service, tensors[i]);
+	results_put(session, (struct results_cell){.kind = RESULTS_FREED, .number = n_freed});
+	persist_commit(&service->persist);
+}
+
+void tensors_free_begin(struct tensors_free *free, struct tensor *const *tensors, size_t n)
+{
+	*free = (struct tensors_free){.tensors = tensors, .n = n};
+	while (free->first_root < n && tensors[free->first_root]->base)
+		free->first_root++;
+}
+
+bool tensors_free_views(struct session *session, struct tensors_free *free)
+{
+	enum { STEPS = 512 }; /* of less than a microsecond, where nobody follows events */
+	struct service *service = session->service;
+	unsigned steps = 0;
+
+	service->events.actor = session;
+	for (; free->at < free->n && steps < STEPS; steps++) {
+		struct tensor *tensor = free->tensors[free->at];
+
+		if (tensor->base || tensor_views(tensor))
+			free->n_freed += service_release(service, tensor->base ? tensor : tensor_views(tensor));
+		if (free->at < free->first_root || !tensor_views(tensor))
+			free->at++;
+	}
+	service->events.actor = NULL;
+	persist_commit(&service->persist);
+	return free->at == free->n;
+}
+
+uint64_t tensors_free_rest(struct session *session, struct tensors_free *free)
+{
+	struct service *service = session->service;
+
+	service->events.actor = session;
+	for (size_t i = free->first_root; i < free->n; i++)
+		free->n_freed += service_release(service, free->tensors[i]);
+	service->events.actor = NULL;
+	persist_commit(&service->persist);
+	return free->n_freed;
+}
+
+uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n)
+{
+	struct tensors_free free;
+
+	tensors_free_begin(&free, tensors, n);
+	while (!tensors_free_views(session, &free))
+		;
+	return tensors_free_rest(session, &free);
+}
