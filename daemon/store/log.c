@@ -6,10 +6,21 @@
 #include <assert.h>
 #include <errno.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <zlib.h>
 
 #include "daemon/store/calls.h"
 #include "daemon/store/internal.h"
+
+enum { NS_PER_S = 1000000000 };
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
 
 static uint64_t record_bytes(uint64_t bytes)
 {
@@ -261,6 +272,9 @@ static struct log_buffer *take_buffer(struct log *log, uint64_t *end)
 	if (buffer->used == sizeof(struct format_log))
 		return NULL;
 	log->filling ^= 1;
+	log->round++;
+	log->n_answered = log->n_waiting;
+	log->n_waiting = 0;
 	shares_clear(&log->buffers[log->filling].shares);
 	pthread_cond_broadcast(&log->has_room);
 	return buffer;
@@ -285,7 +299,9 @@ int store_write_out(struct store *store, void (*synced)(void *ctx), void *ctx)
 	pthread_mutex_unlock(&log->lock);
 	if (!buffer)
 		return store->failed;
+	uint64_t began_ns = now_ns();
 	int status = write_round(store, buffer);
+	log->sync_ns = now_ns() - began_ns;
 	if (!status) {
 		atomic_store_explicit(&log->synced, end, memory_order_release);
 		if (synced)
@@ -311,28 +327,57 @@ void store_attach(struct store *store)
 	store->log.is_attached = true;
 }
 
+static bool is_wanted(const struct store *store)
+{
+	return store->log.wanted > store->log.synced;
+}
+
+static bool is_due(const struct store *store)
+{
+	const struct log *log = &store->log;
+
+	return log->buffers[log->filling].used >= LOG_ROUND || log->is_stopping || store->failed;
+}
+
+/* Those that the last round has answered, beside those that wait already. */
+static void gather(struct store *store)
+{
+	struct log *log = &store->log;
+	uint64_t until_ns = now_ns() + log->sync_ns / 4;
+	struct timespec until = {(time_t)(until_ns / NS_PER_S), (long)(until_ns % NS_PER_S)};
+
+	while (log->n_waiting < log->n_expected && !is_due(store))
+		if (pthread_cond_timedwait(&log->has_some, &log->lock, &until))
+			break;
+}
+
 bool store_wait(struct store *store)
 {
 	struct log *log = &store->log;
 
 	pthread_mutex_lock(&log->lock);
-	while (log->wanted <= log->synced && log->buffers[log->filling].used < LOG_ROUND && !log->is_stopping &&
-	       !store->failed)
+	log->n_expected = log->n_answered + log->n_waiting;
+	while (!is_wanted(store) && !is_due(store))
 		pthread_cond_wait(&log->has_some, &log->lock);
+	gather(store);
 	bool is_over = log->is_stopping || store->failed;
 	pthread_mutex_unlock(&log->lock);
 	return !is_over;
 }
 
-void store_want(struct store *store)
+void store_want(struct store *store, uint64_t *round)
 {
 	struct log *log = &store->log;
 
 	pthread_mutex_lock(&log->lock);
 	log->wanted = log->appended;
+	log->n_waiting += *round != log->round;
+	*round = log->round;
+	bool is_first = log->n_waiting == 1, has_all = log->n_waiting >= log->n_expected;
 	pthread_mutex_unlock(&log->lock);
 	/* The woken thread takes the lock first: it must not find it held. */
-	pthread_cond_signal(&log->has_some);
+	if (is_first || has_all)
+		pthread_cond_signal(&log->has_some);
 }
 
 void store_stop_waiting(struct store *store)
@@ -438,9 +483,14 @@ int log_begin(struct store *store, const struct store_options *options)
 	if (status)
 		return status;
 	log->user = options->user;
+	log->round = 1;
 	pthread_mutex_init(&log->lock, NULL);
 	pthread_cond_init(&log->has_room, NULL);
-	pthread_cond_init(&log->has_some, NULL);
+	pthread_condattr_t monotonic;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&log->has_some, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	/* No other process's, so that what one of them left behind a round of ours is not taken for the next one.
 	 */
 	log->seq = (uint64_t)store->epoch << 32;

@@ -35,7 +35,7 @@ struct log_buffer {
 };
 
 struct log {
-	pthread_mutex_t lock; /* of `buffers`, `filling`, `appended` and `wanted` */
+	pthread_mutex_t lock; /* of what is up to `n_expected` */
 	pthread_cond_t has_room, has_some;
 	struct log_buffer buffers[2];
 	unsigned filling;
@@ -44,7 +44,12 @@ struct log {
 	const void *(*user)(void);     /* whose change the calling thread makes; NULL: all are one user's */
 	_Atomic uint64_t appended, synced;
 	uint64_t wanted; /* somebody waits for what is up to here */
+	uint64_t round;	 /* the number of the one that the buffer is filled for: from 1 on */
+	/* Clients that wait for it, that the round before answered, and that may wait before it begins:
+	 * store_wait. */
+	unsigned n_waiting, n_answered, n_expected;
 	/* Of the round's thread. */
+	uint64_t sync_ns;     /* that the last round took */
 	uint64_t tail, bytes; /* in the file: where the next round begins; the log's length */
 	uint64_t home_bytes;  /* in their places since the disk was asked last to take them */
 	uint64_t seq;

@@ -172,10 +172,13 @@ int store_write_out(struct store *store, void (*synced)(void *ctx), void *ctx);
 int store_failed(const struct store *store);
 /* Another thread makes the rounds from now on, and this one no longer waits for the disk. */
 void store_attach(struct store *store);
-/* Somebody waits for all that has changed until now. */
-void store_want(struct store *store);
-/* On that thread: waits until somebody wants what is not on the disk, or that is much. False: store_stop_waiting
- * was called, or the disk has failed. */
+/* A client waits for all that has changed until now. `round` is the client's: zero at first, and then the number of
+ * the round that it waited for last. */
+void store_want(struct store *store, uint64_t *round);
+/* On that thread: waits until a client wants what is not on the disk, or that is much. Clients that have just been
+ * answered mostly want something again: a round waits for them, for a quarter of the time that the last one took.
+ * Else half of the clients would wait for each other's rounds. False: store_stop_waiting was called, or the disk has
+ * failed. */
 bool store_wait(struct store *store);
 void store_stop_waiting(struct store *store);
 /* That thread has ended. */

@@ -330,6 +330,24 @@ START_TEST(what_came_after_a_read_waits_for_it)
 }
 END_TEST
 
+/* Entry 0 only looked, so that entry 1 started beside it. */
+START_TEST(a_read_waits_for_a_write_that_came_after_it_and_has_started)
+{
+	struct scheduler_access looks = access(s.host, false, 0, 0);
+	struct tensor_range range = tensor_range_whole(s.host);
+
+	looks.looks = true;
+	add(0, looks);
+	add(1, whole(s.host, true));
+	ck_assert(runs(0) && runs(1));
+	ck_assert(!scheduler_read_too(s.scheduler, &s.entries[0], &range));
+	leave(1);
+	ck_assert(runs(0));
+	leave(0);
+	ck_assert(scheduler_is_idle(s.scheduler));
+}
+END_TEST
+
 /* Entry 3 only looked, and is to read what entry 2 writes. Entry 2 is behind entry 1, its user's, which is exclusive
  * and can begin as soon as entry 3 waits. */
 START_TEST(one_that_waits_again_passes_the_device_on)
@@ -366,6 +384,7 @@ Suite *suite_scheduler(void)
 	tcase_add_checked_fixture(tests, begin, end);
 	tcase_add_test(tests, channels_apart_do_not_conflict);
 	tcase_add_test(tests, what_came_after_a_read_waits_for_it);
+	tcase_add_test(tests, a_read_waits_for_a_write_that_came_after_it_and_has_started);
 	tcase_add_test(tests, one_that_waits_again_passes_the_device_on);
 	tcase_add_test(tests, a_conflict_far_ahead_counts);
 	tcase_add_test(tests, footprints_conflict_across_meetings);

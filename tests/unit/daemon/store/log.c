@@ -213,11 +213,18 @@ static void *change(void *arg)
 	return NULL;
 }
 
+static void wait_until_synced(void)
+{
+	for (uint64_t position = store_position(state.store); store_synced(state.store) < position;)
+		usleep(100);
+}
+
 /* Others wait where the disk is behind; this one does not. */
 START_TEST(changes_of_many_threads)
 {
 	pthread_t writer, others[4];
 	unsigned n_rounds = 0;
+	uint64_t round = 0;
 
 	open_durable();
 	store_attach(state.store);
@@ -228,9 +235,8 @@ START_TEST(changes_of_many_threads)
 		put(i, "cell");
 	for (unsigned i = 0; i < 4; i++)
 		pthread_join(others[i], NULL);
-	store_want(state.store);
-	for (uint64_t position = store_position(state.store); store_synced(state.store) < position;)
-		usleep(100);
+	store_want(state.store, &round);
+	wait_until_synced();
 	store_stop_waiting(state.store);
 	pthread_join(writer, NULL);
 	store_detach(state.store);
@@ -239,6 +245,56 @@ START_TEST(changes_of_many_threads)
 	for (size_t i = 0; i < 4; i++)
 		ck_assert_int_eq(byte_at(i * 3000 + 2999), (char)2000);
 	ck_assert(state_has(STORE_TENSORS, 199, "cell"));
+	state_close(true);
+}
+END_TEST
+
+static atomic_uint sync_us;
+
+static void sync_slowly(void *ctx, int fd)
+{
+	(void)ctx;
+	(void)fd;
+	usleep(sync_us);
+}
+
+static void want(uint64_t *client)
+{
+	keep(0, 'a', 8);
+	store_want(state.store, client);
+}
+
+/* The first one comes back at once, and the second one a little later. Where it does not come back the round
+ * begins without it, and the next one expects the first one alone. */
+START_TEST(a_round_waits_for_clients_that_were_just_answered)
+{
+	static const struct store_hooks hooks = {.synced = sync_slowly};
+	uint64_t first = 0, second = 0;
+	unsigned n_rounds = 0;
+	pthread_t writer;
+
+	state.options.hooks = &hooks;
+	sync_us = 0;
+	open_durable();
+	sync_us = 200000;
+	store_attach(state.store);
+	want(&first);
+	want(&second);
+	ck_assert_int_eq(pthread_create(&writer, NULL, write_out, &n_rounds), 0);
+	wait_until_synced();
+	want(&first);
+	usleep(10000);
+	want(&second);
+	wait_until_synced();
+	for (unsigned i = 0; i < 2; i++) {
+		want(&first);
+		wait_until_synced();
+	}
+	sync_us = 0;
+	store_stop_waiting(state.store);
+	pthread_join(writer, NULL);
+	store_detach(state.store);
+	ck_assert_uint_eq(n_rounds, 4);
 	state_close(true);
 }
 END_TEST
@@ -355,6 +411,7 @@ Suite *suite_log(void)
 	tcase_add_loop_test(tcase, a_table_that_grows_stays_where_it_is, 0, 2);
 	tcase_add_test(tcase, from_one_to_the_other);
 	tcase_add_test(tcase, changes_of_many_threads);
+	tcase_add_test(tcase, a_round_waits_for_clients_that_were_just_answered);
 	tcase_add_test(tcase, a_full_round_has_room_for_another_user);
 	tcase_add_test(tcase, a_disk_that_fails);
 	suite_add_tcase(suite, tcase);
