@@ -370,13 +370,14 @@ void store_want(struct store *store, uint64_t *round)
 	struct log *log = &store->log;
 
 	pthread_mutex_lock(&log->lock);
+	bool was_wanted = is_wanted(store);
 	log->wanted = log->appended;
 	log->n_waiting += *round != log->round;
 	*round = log->round;
-	bool is_first = log->n_waiting == 1, has_all = log->n_waiting >= log->n_expected;
+	bool has_all = log->n_waiting >= log->n_expected;
 	pthread_mutex_unlock(&log->lock);
 	/* The woken thread takes the lock first: it must not find it held. */
-	if (is_first || has_all)
+	if (!was_wanted || has_all)
 		pthread_cond_signal(&log->has_some);
 }
 

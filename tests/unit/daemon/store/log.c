@@ -264,12 +264,12 @@ static void want(uint64_t *client)
 	store_want(state.store, client);
 }
 
-/* The first one comes back at once, and the second one a little later. Where it does not come back the round
- * begins without it, and the next one expects the first one alone. */
+/* The first one comes back at once, and the others a little later. Where they do not come back the round begins
+ * without them, and the next one expects no more than came. */
 START_TEST(a_round_waits_for_clients_that_were_just_answered)
 {
 	static const struct store_hooks hooks = {.synced = sync_slowly};
-	uint64_t first = 0, second = 0;
+	uint64_t first = 0, second = 0, third = 0;
 	unsigned n_rounds = 0;
 	pthread_t writer;
 
@@ -280,13 +280,19 @@ START_TEST(a_round_waits_for_clients_that_were_just_answered)
 	store_attach(state.store);
 	want(&first);
 	want(&second);
+	want(&third);
 	ck_assert_int_eq(pthread_create(&writer, NULL, write_out, &n_rounds), 0);
 	wait_until_synced();
 	want(&first);
 	usleep(10000);
 	want(&second);
+	want(&third);
 	wait_until_synced();
 	for (unsigned i = 0; i < 2; i++) {
+		/* As a client does whose change is there already. The writer waits before it and after it. */
+		usleep(10000);
+		store_want(state.store, &second);
+		usleep(10000);
 		want(&first);
 		wait_until_synced();
 	}
