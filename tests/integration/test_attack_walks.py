@@ -100,6 +100,10 @@ class Bricks(Many):
         copies = submit(*[copy(to, source) for to, source in pairs])
         self.assert_short(lambda: self.longest_ms(lambda: self.mallory.call(**copies)))
 
+    def test_pages_of_them(self):
+        pages = [{"list": pb.ListRequest(limit=256, after=first)} for first in range(0, len(self.names), 256)]
+        self.assert_short(lambda: self.longest_ms(lambda: self.pipeline(pages * 4)))
+
 
 class Compaction(Many):
     """The views of a tensor that moves go with it, but not in one turn."""
