@@ -38,13 +38,14 @@ struct record {
 	uint32_t n_views;		      /* of a root: views that are not gone */
 	uint32_t claim_at;		      /* see claim_stamp */
 	uint64_t changed_at; /* service->changes when it came, a free of it arrived, or it was renamed */
-	bool is_made;
-	bool marked;	   /* during one request: already met */
-	bool is_going;	   /* a free of it has arrived: nobody finds it any more. See record_is_going. */
-	bool is_gone;	   /* that has taken effect, and is told. See record_is_gone. */
-	bool repeat_reads; /* see repeat_stamp */
-	bool is_checked;   /* of a root: its queue, since an entry began to leave (scheduler.c) */
-	uint16_t era;	   /* recorder.era when it was created */
+	bool is_made : 1;
+	bool marked : 1;	   /* during one request: already met */
+	bool is_going : 1;	   /* a free of it has arrived: nobody finds it any more. See record_is_going. */
+	bool is_gone : 1;	   /* that has taken effect, and is told. See record_is_gone. */
+	bool repeat_reads : 1;	   /* see repeat_stamp */
+	bool is_checked : 1;	   /* of a root: its queue, since an entry began to leave (scheduler.c) */
+	uint16_t era;		   /* recorder.era when it was created */
+	uint32_t n_met_footprints; /* of a root: queue.n_footprints of all roots that it meets (scheduler.c) */
 	struct scheduler_queue queue; /* of a root: who accesses it */
 	uint64_t claim_stamp;	      /* of a root: the claim that had it last (rpc/order/claim.h), */
 				      /* at claim_at */

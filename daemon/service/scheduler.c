@@ -1,7 +1,7 @@
 /* Queues sorted by arrival; what starts goes in front, past what it does not conflict with. Invariants:
- * entry->n_ready counts its accesses with is_ready; an access that is ready conflicts with no earlier one; one that
- * is neither ready nor due conflicts with an earlier one, which will go. What is due is checked whenever something
- * that may have been in its way goes, and the first of a queue is always checked to its end. */
+ * entry->n_ready counts its accesses with is_ready; an access that is ready conflicts with no earlier one; one
+ * that is neither ready nor due conflicts with an earlier one, which will go. What is due is checked whenever
+ * something that may have been in its way goes, and the first of a queue is always checked to its end. */
 #include "daemon/service/scheduler.h"
 
 #include <assert.h>
@@ -10,8 +10,8 @@
 #include "daemon/device/tensors/meetings.h"
 #include "daemon/service/record.h"
 
-/* Both for each queue of an entry that goes, so that a list of a thousand accesses still takes about a millisecond.
- * More than so many never run at once. */
+/* Both for each queue of an entry that goes, so that a list of a thousand accesses still takes about a
+ * millisecond. More than so many never run at once. */
 enum {
 	COMPARED_MAX = 64, /* accesses that one is compared with in a queue, before it counts as not ready */
 	CHECKED_MAX = 8,   /* accesses that are due and checked when one goes */
@@ -176,6 +176,14 @@ static bool is_free_of(struct scheduler_access *access, const struct meeting *me
 	return true;
 }
 
+/* Whether it may conflict with an access to any root that its own meets. As no kernel writes the footprint of a
+ * tensor that others were placed over safely, most never do: a list may have a thousand accesses to roots that
+ * each meet hundreds, and goes through none of these. */
+static bool may_conflict_elsewhere(const struct scheduler_access *access)
+{
+	return access->footprint || record_of(access->root)->n_met_footprints;
+}
+
 static bool is_free(struct scheduler_access *access)
 {
 	const struct meeting *meeting;
@@ -183,6 +191,8 @@ static bool is_free(struct scheduler_access *access)
 	access->is_due = false;
 	if (!is_free_in_queue(access))
 		return false;
+	if (!may_conflict_elsewhere(access))
+		return true;
 	for (meeting = meetings_first(access->root); meeting; meeting = meeting->next)
 		if (!is_free_of(access, meeting))
 			return false;
@@ -206,7 +216,8 @@ static bool writes_whole(const struct scheduler_access *access)
 }
 
 /* An access of this queue goes, or where `gone` is NULL others of a root that this one meets. */
-static void check_queue(struct scheduler *scheduler, const struct tensor *root, const struct scheduler_access *gone)
+static void check_queue(struct scheduler *scheduler, const struct tensor *root,
+			const struct scheduler_access *gone)
 {
 	const struct scheduler_queue *queue = queue_of(root);
 	struct scheduler_access *access = queue->last_started ? queue->last_started->next : queue->first, *next;
@@ -232,11 +243,21 @@ bool scheduler_is_clear(const struct scheduler *scheduler, const struct schedule
 	for (size_t i = 0; i < n; i++) {
 		if (queue_of(accesses[i].root)->first)
 			return false;
+		if (!may_conflict_elsewhere(&accesses[i]))
+			continue;
 		for (const struct meeting *at = meetings_first(accesses[i].root); at; at = at->next)
 			if (first_of(at))
 				return false;
 	}
 	return true;
+}
+
+/* The roots that this one meets have so many more footprints beside them. */
+static void count_footprints(const struct tensor *root, uint32_t n)
+{
+	for (const struct meeting *meeting = meetings_first(root); n && meeting; meeting = meeting->next)
+		if (record_of(meeting->other))
+			record_of(meeting->other)->n_met_footprints += n;
 }
 
 static void enqueue(struct scheduler_access *access)
@@ -246,6 +267,7 @@ static void enqueue(struct scheduler_access *access)
 	link_behind(queue, access, queue->last);
 	queue->n_footprints += access->footprint;
 	queue->n_looks += access->looks;
+	count_footprints(access->root, access->footprint);
 	queue->n_waiting++;
 }
 
@@ -256,12 +278,15 @@ static void dequeue(struct scheduler_access *access)
 	unlink_access(queue, access);
 	queue->n_footprints -= access->footprint;
 	queue->n_looks -= access->looks;
+	count_footprints(access->root, -(uint32_t)access->footprint);
 	queue->n_waiting -= !access->is_ready;
 }
 
 /* Each queue once: a list may have a thousand accesses to roots that all meet one. */
 static void check_those_met(struct scheduler *scheduler, const struct scheduler_access *gone)
 {
+	if (!may_conflict_elsewhere(gone))
+		return;
 	for (const struct meeting *meeting = meetings_first(gone->root); meeting; meeting = meeting->next) {
 		struct record *record = record_of(meeting->other);
 
@@ -274,6 +299,8 @@ static void check_those_met(struct scheduler *scheduler, const struct scheduler_
 
 static void forget_checks(const struct scheduler_access *gone)
 {
+	if (!may_conflict_elsewhere(gone))
+		return;
 	for (const struct meeting *meeting = meetings_first(gone->root); meeting; meeting = meeting->next)
 		if (record_of(meeting->other))
 			record_of(meeting->other)->is_checked = false;
@@ -400,6 +427,13 @@ void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry)
 	pass_device_on(scheduler, was_exclusive);
 }
 
+void scheduler_add_root(const struct tensor *root)
+{
+	for (const struct meeting *meeting = meetings_first(root); meeting; meeting = meeting->next)
+		if (record_of(meeting->other))
+			record_of(root)->n_met_footprints += queue_of(meeting->other)->n_footprints;
+}
+
 void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *root)
 {
 	struct scheduler_queue *queue = queue_of(root);
@@ -407,6 +441,7 @@ void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *roo
 
 	if (!access)
 		return;
+	count_footprints(root, -(uint32_t)queue->n_footprints);
 	*queue = (struct scheduler_queue){.first = NULL};
 	for (; access; access = next) {
 		next = access->next;

@@ -40,7 +40,7 @@ struct scheduler_access {
 struct scheduler_user {
 	size_t n_started, n_accesses;	   /* of its entries */
 	struct scheduler_entry *exclusive; /* in order of arrival */
-	struct rpc_peer *first_full; /* the gate's: peers whose requests wait for fewer accesses */
+	struct rpc_peer *first_full;	   /* the gate's: peers whose requests wait for fewer accesses */
 };
 
 /* One unfinished request; embedded in its owner. */
@@ -95,6 +95,8 @@ bool scheduler_read_too(struct scheduler *scheduler, struct scheduler_entry *ent
 /* Over, or given up. */
 void scheduler_leave(struct scheduler *scheduler, struct scheduler_entry *entry);
 
+/* A new root, which may meet others whose queues are not empty. */
+void scheduler_add_root(const struct tensor *root);
 /* A root goes: those that waited for it to go need not wait. */
 void scheduler_forget_root(struct scheduler *scheduler, const struct tensor *root);
 

@@ -5,7 +5,7 @@ import select
 import tempfile
 import unittest
 
-from support import SLOWER, dims, fill, free, pb, read, ref, run, submit, wait_for
+from support import SLOWER, copy, dims, fill, free, pb, read, ref, run, submit, wait_for
 from test_attack_many_tensors import AT_ONCE, ATTEMPTS, MALLORY, Many
 
 FREE_MAX = 512  # tensors in one request
@@ -72,6 +72,61 @@ class Guests(Many):
             self.mallory.call(compact=pb.CompactRequest(dry_run=True))
 
         self.assert_short(lambda: self.longest_ms(compact))
+
+
+class Bricks(Many):
+    """In 64 rows, each on an NPU of its own and 8 bytes further: each meets some 126 others."""
+
+    ROWS, N, BYTES, NPU_BYTES = 64, 32, 512, 8 << 20
+    options = ("--npus", str(ROWS), "--npu-bytes", str(NPU_BYTES))
+
+    def bricks(self):
+        for row in range(self.ROWS):
+            for i in range(self.N):
+                spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, 1, self.BYTES), layout=pb.COMPACT, start_npu=row)
+                spec.address = row * self.NPU_BYTES + i * self.BYTES + 8 * row
+                allocation = pb.Allocation(name=f"{row}/{i}", spec=spec, dma_only=True, reuse=pb.IF_SAFE)
+                yield {"alloc": pb.AllocRequest(tensors=[allocation])}
+
+    def setUp(self):
+        super().setUp()
+        self.pipeline(self.bricks())
+        self.names = [f"{row}/{i}" for row in range(self.ROWS) for i in range(self.N)]
+
+    def test_a_list_that_names_them(self):
+        for first in range(0, len(self.names), 512):
+            self.mallory.call(**submit(*[fill(name, 1) for name in self.names[first : first + 512]]))
+        pairs = zip(self.names[:1024], self.names[1024:])
+        copies = submit(*[copy(to, source) for to, source in pairs])
+        self.assert_short(lambda: self.longest_ms(lambda: self.mallory.call(**copies)))
+
+    def test_pages_of_them(self):
+        pages = [{"list": pb.ListRequest(limit=256, after=first)} for first in range(0, len(self.names), 256)]
+        self.assert_short(lambda: self.longest_ms(lambda: self.pipeline(pages * 4)))
+
+
+class Refusal(Many):
+    """It says what else would help, on NPUs of 1 GiB with a thousand gaps."""
+
+    N, NPU_BYTES = 1000, 1 << 30
+    GAP = NPU_BYTES // N // 16 * 16
+    options = ("--npus", "4", "--npu-bytes", str(NPU_BYTES))
+
+    def tensors(self):
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 3, 1, self.GAP // 2 - 16), layout=pb.COMPACT)
+        for i in range(2 * self.N - 1):
+            yield {"alloc": pb.AllocRequest(tensors=[pb.Allocation(name=f"t{i}", spec=spec, dma_only=i % 3 > 0)])}
+
+    def test_that_looks_for_room(self):
+        self.pipeline(self.tensors())
+        self.pipeline(free(f"t{i}") for i in range(0, self.N, 3))
+        spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 1, self.GAP // 64 + 1, 64), layout=pb.COMPACT)
+        request = pb.AllocRequest(tensors=[pb.Allocation(spec=spec, dma_only=True)])
+
+        def refused():
+            self.assertEqual(self.mallory.ask(alloc=request).status, pb.RESOURCE_EXHAUSTED)
+
+        self.assert_short(lambda: self.longest_ms(refused))
 
 
 class Compaction(Many):

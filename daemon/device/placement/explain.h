@@ -6,7 +6,7 @@
 
 /* With more tensors than that a refusal does not say what compaction or if-safe would do: it would take too long.
  */
-enum { EXPLAIN_TENSORS_MAX = 16384 };
+enum { EXPLAIN_TENSORS_MAX = 4096 };
 
 /* RESOURCE_EXHAUSTED: bytes asked, free in all, the largest free extent, the largest N of the shape that would
  * fit, who is in the way of a fixed address, and what else would fit it. Always returns that status. */

@@ -79,8 +79,10 @@ void device_state(struct device *device, const struct tensor *tensor, struct dev
 
 void device_state_lending(const struct tensor *tensor, struct device_state *state)
 {
+	struct meeting *meeting = tensor_root(tensor)->first_meeting;
 	state->lends = state->borrows = false;
-	for (struct meeting *meeting = tensor_root(tensor)->first_meeting; meeting; meeting = meeting->next) {
+	/* Of hundreds one or two say it all: a page of a list has 256 tensors. */
+	for (; meeting && !(state->lends && state->borrows); meeting = meeting->next) {
 		state->lends |= meeting->lends && !meeting->other->placing;
 		state->borrows |= meetings_twin(meeting)->lends && !meeting->other->placing;
 	}

@@ -143,6 +143,12 @@ int claim_look(struct claim *claim, struct tensor *tensor)
 	return 0;
 }
 
+/* Where others may lie in the footprint the kernel will be refused: it keeps nobody waiting. */
+static bool may_destroy(const struct tensor *root)
+{
+	return !root->dma_only && !root->sealed;
+}
+
 int claim_op(struct claim *claim, const struct op *op)
 {
 	struct op_access accesses[OP_ACCESSES_MAX];
@@ -151,7 +157,8 @@ int claim_op(struct claim *claim, const struct op *op)
 	for (unsigned i = 0; i < n; i++) {
 		bool writes = accesses[i].writes;
 
-		if (add(claim, accesses[i].tensor, writes, writes && op->kind == OP_RUN))
+		if (add(claim, accesses[i].tensor, writes,
+			writes && op->kind == OP_RUN && may_destroy(tensor_root(accesses[i].tensor))))
 			return -ENOMEM;
 	}
 	return 0;

@@ -161,6 +161,24 @@ START_TEST(a_kernel_beside_a_guest_that_is_being_placed)
 }
 END_TEST
 
+/* It had no queue that the kernel's arrival could have counted in. */
+START_TEST(a_guest_that_comes_while_a_kernel_runs_waits_for_it)
+{
+	struct scheduler_access kernel = whole(s.host, true);
+
+	kernel.footprint = true;
+	service_release(&s.world.service, s.guest);
+	add(0, kernel);
+	s.guest = place("late", 3, 5, NPUMEM_UNCHECKED);
+	add(1, whole(s.guest, false));
+	ck_assert(runs(0) && !runs(1));
+	leave(0);
+	ck_assert(runs(1));
+	leave(1);
+	ck_assert_uint_eq(record_of(s.guest)->n_met_footprints, 0);
+}
+END_TEST
+
 /* What must be there, and whose bytes may be anything, waits for a free alone; and a free for it, also where many
  * read between them. */
 START_TEST(what_looks_at_no_bytes_waits_for_a_free_alone)
@@ -201,6 +219,7 @@ START_TEST(nobody_waits_for_a_root_that_goes_and_was_met)
 	scheduler_forget_root(s.scheduler, s.guest);
 	ck_assert(runs(1));
 	leave_all(3);
+	ck_assert_uint_eq(record_of(s.host)->n_met_footprints, 0);
 }
 END_TEST
 
@@ -388,6 +407,7 @@ Suite *suite_scheduler(void)
 	tcase_add_test(tests, one_that_waits_again_passes_the_device_on);
 	tcase_add_test(tests, a_conflict_far_ahead_counts);
 	tcase_add_test(tests, footprints_conflict_across_meetings);
+	tcase_add_test(tests, a_guest_that_comes_while_a_kernel_runs_waits_for_it);
 	tcase_add_test(tests, a_kernel_beside_a_guest_that_is_being_placed);
 	tcase_add_test(tests, what_looks_at_no_bytes_waits_for_a_free_alone);
 	tcase_add_test(tests, many_that_wait_hide_no_one_from_what_it_waits_for);
