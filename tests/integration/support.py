@@ -433,6 +433,9 @@ class TestCase(unittest.TestCase):
     def client(self, uid=None):
         return self.stack.enter_context(self.daemon.client(uid))
 
+    def n_fds(self):
+        return len(os.listdir(f"/proc/{self.daemon.process.pid}/fd"))
+
     def assert_alive(self):
         with self.daemon.client() as client:
             stat = client.stat()

@@ -137,9 +137,6 @@ class LingeringCase(Closing):
         super().setUp()
         self.lingerers = self.stack.enter_context(Lingerers())
 
-    def n_fds(self):
-        return len(os.listdir(f"/proc/{self.daemon.process.pid}/fd"))
-
     def assert_closed(self, before):
         wait_for(lambda: self.n_fds() <= before, 20)
 
@@ -295,7 +292,7 @@ class TurnedAwayInNumbers(Closing):
             sharer.post({"unshare": pb.UnshareRequest(segment=segment)})
             end = time.monotonic() + self.SECONDS
             while time.monotonic() < end:
-                fds = max(fds, len(os.listdir(f"/proc/{self.daemon.process.pid}/fd")))
+                fds = max(fds, self.n_fds())
                 stat = self.watcher.call(**DETAILS).stat
                 sessions = max([sessions, *(user.sessions for user in stat.uids if user.uid == ALICE)])
                 with self.daemon.client(BOB) as newcomer:
@@ -325,6 +322,8 @@ class NoRoom(LingeringCase):
 
     def test_there_is_room_for_one(self):
         sharer = self.stack.enter_context(Sharer(self.daemon.path))
+        sharer.stat()
+        before = self.n_fds()
         for _ in range(40):
             fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
             os.ftruncate(fd, 4096)
@@ -332,6 +331,7 @@ class NoRoom(LingeringCase):
             segment = sharer.share(fd)
             os.close(fd)
             sharer.call(unshare=pb.UnshareRequest(segment=segment))
+            self.assert_closed(before)  # on a thread
 
 
 class Ending(LingeringCase):

@@ -21,9 +21,6 @@ class Descriptors(TestCase):
         self.fd = os.memfd_create("test", os.MFD_ALLOW_SEALING)
         self.addCleanup(os.close, self.fd)
 
-    def n_fds(self):
-        return len(os.listdir(f"/proc/{self.daemon.process.pid}/fd"))
-
     def park(self, client):
         """Behind the first byte of a frame that never ends. True if the daemon has not closed the connection."""
         with contextlib.suppress(ConnectionError):

@@ -83,13 +83,10 @@ class Descriptors(TestCase):
         os.posix_fallocate(fd, 0, n)
         return fd
 
-    def fds(self):
-        return len(os.listdir(f"/proc/{self.daemon.process.pid}/fd"))
-
     def test_more_than_a_request_takes_end_the_connection(self):
         client = self.client()
         client.stat()
-        before, fd = self.fds(), self.memfd()
+        before, fd = self.n_fds(), self.memfd()
         with self.daemon.client() as other:
             socket.send_fds(other.sock, [info(1)], [fd] * 20)
             answer = other.receive()
@@ -97,7 +94,7 @@ class Descriptors(TestCase):
             self.assertIn("file descriptors", answer.message)
             with self.assertRaises((HungUp, ConnectionError)):
                 other.receive()
-        wait_for(lambda: self.fds() == before)
+        wait_for(lambda: self.n_fds() == before)
 
     def test_one_behind_a_part_of_a_frame_and_one_of_the_next(self):
         client = self.client()
@@ -116,12 +113,12 @@ class Descriptors(TestCase):
                 self.assertEqual(client.receive().status, pb.OK)
 
     def test_a_uid_parks_some_and_another_has_room(self):
-        fd, before = self.memfd(), self.fds()
+        fd, before = self.memfd(), self.n_fds()
         clients = [self.client() for _ in range(20)]
         for client in clients:
             socket.send_fds(client.sock, [b"\x08"], [fd])
         refused = 0
-        wait_for(lambda: self.fds() == before + 16 + 16)
+        wait_for(lambda: self.n_fds() == before + 16 + 16)
         for client in clients:
             if not select.select([client.sock], [], [], 0)[0]:
                 continue
@@ -141,7 +138,7 @@ class Descriptors(TestCase):
             run_as(BOB, bob)
         for client in clients:
             client.close()
-        wait_for(lambda: self.fds() == before)
+        wait_for(lambda: self.n_fds() == before)
 
 
 class End(TestCase):
