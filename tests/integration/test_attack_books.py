@@ -338,7 +338,7 @@ HELD = {
     "daemon/service/observed/recorder.c": "admin",
     "daemon/service/segments.c": "segments",
     "daemon/service/session.c": "sessions",
-    "daemon/service/tensors.c": "host_bytes",
+    "daemon/service/tensors_change.c": "host_bytes",
     "daemon/store/aside.c": "fixed",
     "daemon/store/calls.c": "fixed",
     "daemon/store/describe.c": "fixed",
