@@ -126,7 +126,7 @@ class Refusal(Many):
         def refused():
             self.assertEqual(self.mallory.ask(alloc=request).status, pb.RESOURCE_EXHAUSTED)
 
-        self.assert_short(lambda: self.longest_ms(refused))
+        self.assert_short(lambda: self.longest_ms(refused) / SLOWER)
 
 
 class Compaction(Many):
