@@ -72,11 +72,11 @@ struct store_options {
 	const char *aside_directory;
 
 	bool durable;
-	uint64_t log_bytes;	 /* that changes take on the disk before they are put in their places; 0: 16 MiB */
+	uint64_t log_bytes; /* that changes take on the disk before they are put in their places; 0: 16 MiB */
 	/* The user whose request the calling thread runs, NULL for none. With `durable` each of them has an equal
 	 * share of the log. NULL: all have one. */
 	const void *(*user)(void);
-	const struct heap *heap; /* outlives the store */
+	const struct heap *heap;	 /* outlives the store */
 	const struct store_hooks *hooks; /* NULL but in tests (hooks.h) */
 };
 
@@ -172,13 +172,13 @@ int store_write_out(struct store *store, void (*synced)(void *ctx), void *ctx);
 int store_failed(const struct store *store);
 /* Another thread makes the rounds from now on, and this one no longer waits for the disk. */
 void store_attach(struct store *store);
-/* A client waits for all that has changed until now. `round` is the client's: zero at first, and then the number of
- * the round that it waited for last. */
+/* A client waits for all that has changed until now. `round` is the client's: zero at first, and then the number
+ * of the round that it waited for last. */
 void store_want(struct store *store, uint64_t *round);
 /* On that thread: waits until a client wants what is not on the disk, or that is much. Clients that have just been
- * answered mostly want something again: a round waits for them, for a quarter of the time that the last one took.
- * Else half of the clients would wait for each other's rounds. False: store_stop_waiting was called, or the disk has
- * failed. */
+ * answered mostly want something again: a round waits for them, for a quarter of the time that the last one took,
+ * where that was half a millisecond or more. Else half of the clients would wait for each other's rounds. False:
+ * store_stop_waiting was called, or the disk has failed. */
 bool store_wait(struct store *store);
 void store_stop_waiting(struct store *store);
 /* That thread has ended. */
@@ -196,8 +196,8 @@ struct store_note {
 	struct store_write *write;
 };
 
-/* Before the first byte of these is touched; on any thread. 0; -ENOSPC where more than STORE_WRITES_MAX would be under
- * way, -errno where the disk has failed: then none has begun. */
+/* Before the first byte of these is touched; on any thread. 0; -ENOSPC where more than STORE_WRITES_MAX would be
+ * under way, -errno where the disk has failed: then none has begun. */
 int store_writes_begin(struct store *store, struct store_note *notes, unsigned n);
 /* Of one. */
 int store_write_begin(struct store *store, uint64_t handle, int64_t first, int64_t count,
