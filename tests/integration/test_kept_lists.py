@@ -1,11 +1,11 @@
 """Lists of operations that a session keeps: sent once, run by their ids, with other tensors or segments in their places."""
 
 import os
-import time
 import unittest
 
+import npumem
 from state import StateTestCase, token_of
-from support import Sharer, TestCase, alloc, dims, fill, free, pb, read, ref, run, submit, wait_for
+from support import Sharer, TestCase, copy, fill, free, pb, read, ref, run, submit, wait_for
 from test_segments import memfd
 
 OTHER = 1001
@@ -44,12 +44,12 @@ class Kept(Case):
     def setUp(self):
         super().setUp()
         self.one = self.client()
-        self.x, self.y, self.z = (self.one.alloc() for _ in range(3))
+        self.x, self.y, self.z = (self.one.alloc("", dtype=pb.FX8, frac_bits=4) for _ in range(3))
         for value, tensor in enumerate((self.x, self.y, self.z), 1):
             self.one.call(**fill(tensor, value))
 
     def test_it_runs_as_often_as_it_is_asked_for(self):
-        kept = self.one.call(**keep(5, copy_of(self.y, self.x), read(self.y))).kept
+        kept = self.one.call(**keep(5, copy(self.y, self.x), read(self.y))).kept
         self.assertEqual(kept.list, 5)
         self.assertGreater(kept.bytes, 0)
         for value in (7, 9):
@@ -63,7 +63,7 @@ class Kept(Case):
         self.refused(self.one.ask(unkeep=pb.UnkeepRequest(list=5)), pb.NOT_FOUND, "list 5")
 
     def test_other_tensors_in_its_places(self):
-        self.one.call(**keep(1, copy_of(self.y, self.x), read(self.y), run(pb.RELU, RELU, **{"in": self.x, "out": self.y})))
+        self.one.call(**keep(1, copy(self.y, self.x), read(self.y), run(pb.RELU, RELU, **{"in": self.x, "out": self.y})))
         changed = self.one.ask(**go(1, {"operation": 0, "role": "source", "tensor": self.z.handle}))
         self.assertEqual(self.data(changed, 1), bytes([3] * 128))
         # For that run alone.
@@ -98,9 +98,9 @@ class Kept(Case):
             "above 0": keep(0, good),
             "0 operations": keep(1),
             "1025 operations": keep(1, *many),
-            "by their handles": keep(1, good, read(pb.Ref(name="x"))),
-            "operation 0": keep(1, copy_of(self.x, pb.Ref(name="x"))),
-            "kept list": keep(1, run(pb.RELU, RELU, **{"in": self.x, "out": pb.Ref(handle=self.y.handle, name="y")})),
+            "by their handles": keep(1, good, read("x")),
+            "operation 0": keep(1, copy(self.x, "x")),
+            "a kept list": keep(1, run(pb.RELU, RELU, **{"in": self.x, "out": "y"})),
             "changes and no list": {"submit": pb.SubmitRequest(changes=[pb.Change()])},
             "not both": {"submit": pb.SubmitRequest(list=1, operations=operations(good))},
         }.items():
@@ -115,7 +115,7 @@ class Kept(Case):
         self.one.call(**keep(1, fill(self.y, 4), read(self.x)))
         self.one.call(**free(self.x))
         # The same place and shape, and another tensor.
-        again = self.one.alloc()
+        again = self.one.alloc("", dtype=pb.FX8, frac_bits=4)
         self.one.call(**fill(again, 9))
         answer = self.one.ask(**go(1))
         self.refused(answer, pb.NOT_FOUND, "operation 1")
@@ -180,7 +180,7 @@ class Segments(Case):
         shared = []
         for fd in fds:
             self.addCleanup(os.close, fd)
-            shared.append(client.share(fd).segment)
+            shared.append(client.share(fd))
         os.pwrite(fds[0], bytes([1] * 128 + [2] * 128), 0)
         os.pwrite(fds[1], bytes([3] * 128), 256)
         write = {"write": pb.WriteRequest(tensor=handle(x), segment=shared[0])}
@@ -208,43 +208,36 @@ class Resumed(StateTestCase):
         token = token_of(client)
         x, y = client.alloc(), client.alloc()
         client.call(**fill(x, 7))
-        client.call(**keep(3, copy_of(y, x), read(y)))
+        client.call(**keep(3, copy(y, x), read(y)))
         self.kill()
         self.start()
         client = self.resume(token)
         self.refused(client.ask(**go(3)), pb.NOT_FOUND, "keeps no list 3")
-        client.call(**keep(3, copy_of(y, x), read(y)))
+        client.call(**keep(3, copy(y, x), read(y)))
         self.assertEqual(client.call(**go(3)).submitted.done[1].data, bytes([7] * 128))
-        # What was kept of a run is told of a run of a list, too.
-        request = pb.Request(id=1000, submit=pb.SubmitRequest(list=3))
-        self.assertEqual(client.ask(**{"submit": request.submit}).status, pb.OK)
 
     def test_the_python_client_sends_it_again(self):
-        import npumem  # of the build; the daemon is this test's
-
-        with npumem.connect(self.path) as dev:
+        with npumem.connect(self.daemon.path) as dev:
             x, y = (dev.alloc(shape=(1, 8, 1, 16), dtype="int8") for _ in range(2))
             with dev.keep() as kept:
                 kept.copy(y, x)
                 result = kept.read(y)
             for value in (3, 4):
                 x.fill(value)
-                kept.run()
+                kept.submit()
                 self.assertTrue((result.value == value).all())
                 self.kill()
                 self.start()
             x.fill(5)
-            kept.run()
+            kept.submit()
             self.assertTrue((result.value == 5).all())
             kept.close()
             self.kill()
             self.start()
-            with self.assertRaisesRegex(npumem.Refused, "keeps no list"):
-                kept.run()
-
-
-def copy_of(destination, source):
-    return {"copy": pb.CopyRequest(destination=ref(destination), source=ref(source))}
+            with self.assertRaisesRegex(ValueError, "not kept"):
+                kept.submit()
+            with self.assertRaisesRegex(npumem.Refused, "keeps no list 1"):
+                dev.ask("submit", pb.SubmitRequest(list=1))
 
 
 if __name__ == "__main__":
