@@ -115,7 +115,7 @@ class Lowering:
             n += 1
             file = f"{plain(name)}.{n}.npy"
         self.files[name] = file
-        self.net.read(self.held[name], file)
+        self.net.read(self.held[name], file, self.graph.shapes.get(name, self.held[name].shape))
 
     # ---- values ----
 
