@@ -6,6 +6,7 @@ import unittest
 import npumem
 from state import StateTestCase, token_of
 from support import Sharer, TestCase, copy, fill, free, pb, read, ref, run, submit, wait_for
+from test_record import RecordCase, read_record
 from test_segments import memfd
 
 OTHER = 1001
@@ -200,6 +201,27 @@ class Segments(Case):
             self.assertIn(words, answer.message)
         client.call(unshare=pb.UnshareRequest(segment=shared[0]))
         self.refused(client.ask(**go(1)), pb.NOT_FOUND, "operation 0", "segment")
+
+
+class Recorded(RecordCase):
+    def test_a_replay_has_the_operations_that_ran(self):
+        """A replay has another session's ids to ask by, and need not know of lists."""
+        process, text = self.start()
+        client = self.client()
+        x, y, z = (client.alloc() for _ in range(3))
+        for value, tensor in enumerate((x, y, z), 1):
+            client.call(**fill(tensor, value))
+        client.call(**keep(4, copy(y, x), read(y)))
+        client.call(**go(4))
+        client.call(**go(4, {"operation": 0, "role": "source", "tensor": z.handle}))
+        client.call(**keep(5, read(y)))
+        client.call(**go(5))
+        self.assertEqual(self.stop(process), 0, text())
+        requests = [pb.Request.FromString(entry.request) for entry in read_record(self.file) if entry.request]
+        submits = [request.submit for request in requests if request.HasField("submit")]
+        self.assertEqual([len(one.operations) for one in submits], [2, 2, 1])
+        self.assertEqual(submits[1].operations[0].copy.source.handle, z.handle)
+        self.same()
 
 
 class Resumed(StateTestCase):
