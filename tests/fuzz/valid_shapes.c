@@ -165,6 +165,18 @@ static void map(struct valid_run *run, bool keeps)
 	valid_tensor(run, "out", run->data, keeps ? frac : run->data == NPUMEM_FX8 ? 7 : 15, shape);
 }
 
+static void lut(struct valid_run *run)
+{
+	int64_t frac = valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), entries = 256;
+	struct npumem_dims shape = any_shape(run, VALID_ELEMENTS_MAX);
+
+	if (run->data == NPUMEM_FX16)
+		entries = ((int64_t)1 << (1 + valid_below(run, 12))) + 1;
+	valid_tensor(run, "in", run->data, valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), shape);
+	valid_tensor(run, "table", run->data, frac, dims(1, 1, 1, entries));
+	valid_tensor(run, "out", run->data, frac, shape);
+}
+
 /* Of a batch the axis must be given. */
 static void groups_of_table(struct valid_run *run)
 {
@@ -408,6 +420,9 @@ void valid_shapes(struct valid_run *run)
 	case NPUMEM_KERNEL_SIGMOID:
 	case NPUMEM_KERNEL_TANH:
 		map(run, false);
+		break;
+	case NPUMEM_KERNEL_LUT:
+		lut(run);
 		break;
 	case NPUMEM_KERNEL_SOFTMAX:
 	case NPUMEM_KERNEL_L2_NORMALIZE:

@@ -28,6 +28,7 @@ IN_PLACE = {
     "convert_tensor": "in_",
     **dict.fromkeys(("eltwise_add", "eltwise_sub", "eltwise_mul", "eltwise_div", "eltwise_min", "eltwise_max"), "in1"),
     **{name: "in1" for name in KERNELS if name.startswith("packed_")},
+    "lut": "in_",
     "mac": "acc",
 }
 
@@ -187,6 +188,15 @@ def one_to_one(d: Draw, kernel: str) -> Given:
         return {"in_": x, "out": Format(x.dtype, x.frac_bits), "relu": relu(d)}
     unit = 7 if x.dtype == "fx8" else 15
     return {"in_": x, "out": Format(x.dtype, unit), "lut": d.pick(("mli2_0", "mli1_1"))}
+
+
+def looked_up(d: Draw, _: str) -> Given:
+    x, out = made(d, any_shape(d), fixed(d)), Format(fixed(d), d.frac_bits())
+    entries = 256 if x.dtype == "fx8" else d.pick((3, 513, 65536, 2 ** d.integer(1, 15) + 1))
+    shape = d.pick(((1, 1, 1, entries), (1, entries, 1, 1), (entries, 1, 1, 1)))
+    if entries % 64 == 0 and d.flag(2):
+        shape = (1, 64, 2, entries // 128)
+    return {"in_": x, "table": made(d, shape, out.dtype, out.f), "out": out}
 
 
 def slopes(d: Draw, kernel: str) -> Given:
@@ -392,6 +402,7 @@ CASES: dict[str, Maker] = {
     **dict.fromkeys(("maxpool", "avepool"), pool),
     **dict.fromkeys(("relu", "sigmoid", "tanh"), one_to_one),
     **dict.fromkeys(("leaky_relu", "prelu"), slopes),
+    "lut": looked_up,
     **dict.fromkeys(("softmax", "l2_normalize"), groups_of),
     **dict.fromkeys(("eltwise_add", "eltwise_sub", "eltwise_mul", "eltwise_div", "eltwise_min", "eltwise_max"), pair),
     **dict.fromkeys(("reduce_sum", "reduce_max"), reduction),
