@@ -26,10 +26,10 @@ class Refused(Folder):
         return model([(op, ["x"], ["y"], more)], {"x": list(shape)}, {"y": None}, opset=opset)
 
     def test_a_node_that_nothing_does(self):
-        self.save(self.one_node("Erf"))
-        self.assert_refused('node "Erf_0" (Erf): no kernel does Erf', "on the host", words=self.given)
-        self.save(self.one_node("Log"))  # which has a rule for folding
-        self.assert_refused('node "Log_0" (Log): no kernel does Log', "on the host", words=self.given)
+        self.save(self.one_node("Hardmax"))
+        self.assert_refused('node "Hardmax_0" (Hardmax): no kernel does Hardmax', "on the host", words=self.given)
+        self.save(model([("Greater", ["x", "c"], ["y"], {})], {"x": [1, 2, 3]}, {"y": None}, {"c": random(1, 1, 2, 3)}))
+        self.assert_refused("no kernel does Greater", "on the host", words=self.given)  # which has a rule for folding
         made = self.one_node("Relu")
         made.graph.node[0].domain = "com.example"
         made.opset_import.append(helper.make_opsetid("com.example", 1))

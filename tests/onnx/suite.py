@@ -23,7 +23,7 @@ KINDS = ("node", "pytorch-operator", "pytorch-converted")
 PARAMETERS_FROM = {
     "BatchNormalization": 1, "Clip": 1, "Compress": 1, "Conv": 1, "ConvTranspose": 1, "Expand": 1, "GRU": 1, "Gather": 1,
     "GatherElements": 1, "GatherND": 1, "Gemm": 1, "InstanceNormalization": 1, "LSTM": 1, "LayerNormalization": 1, "PRelu": 1,
-    "Pad": 1, "Pow": 1, "RNN": 1, "Resize": 1, "Upsample": 1,
+    "NegativeLogLikelihoodLoss": 2, "Pad": 1, "Pow": 1, "RNN": 1, "Resize": 1, "SoftmaxCrossEntropyLoss": 2, "Upsample": 1,
 }  # fmt: skip
 
 
