@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..model import Array, Graph, ImportRefused, Node
-from . import arithmetic, functions, recurrent, shapes, windows
+from . import arithmetic, functions, host, recurrent, shapes, windows
 
 EVALUATE: dict[str, Any] = {
-    **arithmetic.EVALUATE, **functions.FUNCTIONS, **recurrent.EVALUATE, **shapes.EVALUATE, **windows.EVALUATE,
+    **arithmetic.EVALUATE, **functions.FUNCTIONS, **host.EVALUATE, **recurrent.EVALUATE, **shapes.EVALUATE,
+    **windows.EVALUATE,
 }  # fmt: skip
 
 
@@ -25,8 +26,8 @@ def evaluate(node: Node, values: Mapping[str, Array]) -> list[Array]:
     """The outputs of one node."""
     if node.op not in EVALUATE:
         raise ImportRefused(
-            f"{node}: no kernel does {node.op}; replace it in the model, or cut the model before it and do the rest on "
-            f"the host"
+            f"{node}: no kernel does {node.op}, and no rule for it on the host is here; replace it in the model, or cut "
+            f"the model before it and do the rest on the host"
         )
     unknown = [name for name in node.inputs if name and name not in values]
     if unknown:

@@ -130,13 +130,6 @@ def lrn(node: Node, x: Array) -> Array:
     return x / (node.get("bias", 1.0) + node.get("alpha", 1e-4) / size * total) ** node.get("beta", 0.75)
 
 
-def arg_max(node: Node, x: Array) -> Array:
-    if node.get("select_last_index", 0):
-        raise ImportRefused(f"{node}: select_last_index is not taken; the kernel takes the first of equal elements")
-    axis, keep = node.get("axis", 0), bool(node.get("keepdims", 1))
-    return np.argmax(x, axis, keepdims=keep).astype(np.int64)
-
-
 def divide(node: Node, x: Array, y: Array) -> Array:
     return x / y if x.dtype.kind == "f" else (x // y).astype(x.dtype)
 
@@ -177,7 +170,7 @@ def many(function: Callable[[Array, Array], Array]) -> Callable[..., Array]:
 
 
 EVALUATE: dict[str, Any] = {
-    "Abs": plain(np.abs), "Add": plain(np.add), "And": plain(np.logical_and), "ArgMax": arg_max, "Clip": clip,
+    "Abs": plain(np.abs), "Add": plain(np.add), "And": plain(np.logical_and), "Clip": clip,
     "DequantizeLinear": dequantize_linear, "Div": divide, "Equal": plain(np.equal), "Gemm": gemm,
     "GlobalAveragePool": lambda node, x: x.mean(tuple(range(2, x.ndim)), keepdims=True),
     "GlobalMaxPool": lambda node, x: x.max(tuple(range(2, x.ndim)), keepdims=True),

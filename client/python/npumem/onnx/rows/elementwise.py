@@ -13,7 +13,7 @@ from .. import moves
 from ..floats.arithmetic import clip_ends, slope_for
 from ..formats import BITS, best
 from ..lowering import Lowering, NoKernel, row
-from ..model import Array, Node, Shape
+from ..model import Array, ImportRefused, Node, Shape
 from ..moves import physical
 from ..network import Held
 
@@ -122,9 +122,9 @@ def absolute(low: Lowering, node: Node) -> Held:
 @row("Identity", "Dropout", "Cast")
 def same(low: Lowering, node: Node) -> Held:
     if len([name for name in node.outputs if name]) > 1:
-        raise NoKernel("its mask is used, and no kernel makes one", "export the model for inference")
+        raise ImportRefused("its mask is used, and no kernel makes one; export the model for inference")
     if node.op == "Dropout" and low.constant(node.input(2)) is not None and bool(low.constant(node.input(2))):
-        raise NoKernel("it is in training mode", "export the model for inference")
+        raise ImportRefused("it is in training mode; export the model for inference")
     return low.of(node)
 
 
