@@ -7,6 +7,9 @@ import os
 import sys
 
 
+DEFAULT = 1 << 20  # --npu-bytes up to which a private daemon of npumemctl need not be told
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="npumem-import",
@@ -65,6 +68,7 @@ def command(arguments: list[str]) -> int:
     from .arguments import Fail, array_of, arrays_of, named, shape_of
     from .importing import check_place, load
     from .report import text
+    from .run import per_npu
 
     out = options.out or os.path.splitext(os.path.basename(options.model))[0]
     check_place(out)
@@ -86,10 +90,11 @@ def command(arguments: list[str]) -> int:
     )  # fmt: skip
     imported.write(out, expect=not options.no_expect)
     print(text(imported.report).partition("\n\n")[0])
+    spawn = "--spawn" if (needs := per_npu(imported.network.document())) <= DEFAULT else f"--spawn='--npu-bytes {needs}'"
     if imported.report["host"]:
         print(f"written to {out}: python3 -m npumem.onnx.run {out}/network.json --samples X.npy --out OUT runs it")
     else:
-        print(f"written to {out}: npumemctl --spawn check {out}/network.json --min-snr 20 compares each layer")
+        print(f"written to {out}: npumemctl {spawn} check {out}/network.json --min-snr 20 compares each layer")
     return 0
 
 

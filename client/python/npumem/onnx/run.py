@@ -16,7 +16,7 @@ import numpy as np
 
 from ..address import connect, spawn
 from ..device import Device
-from ..errors import Refused
+from ..errors import Refused, Status
 from ..formats import quantize_counted
 from ..tensor import Tensor
 from . import host
@@ -27,6 +27,7 @@ from .samples import feeds_of
 
 Json = dict[str, Any]
 OPERATIONS_MAX = 256  # of one request
+READ_MAX = 1 << 22  # elements that one reads in all: a reply has 16 MiB
 
 
 class Session:
@@ -104,9 +105,10 @@ class Session:
             self.inputs_saturated += n
             tensor.write(values.reshape(tensor.shape))
         read: dict[str, Array] = {}
+        large: list[Json] = []  # reads that no reply to a list has room for
         hosted: dict[str, Array] = {}  # what steps on the host give
         for part in self.parts:
-            results: Json = {}
+            results, room = Json(), READ_MAX
             if "host" in part[0]:
                 self.on_host(part[0], hosted)
                 continue
@@ -118,11 +120,14 @@ class Session:
                         batch.copy(self.tensors[one["copy"]], self.tensors[one["from"]])
                     elif "fill" in one:
                         batch.fill(self.tensors[one["fill"]], one["value"])
-                    else:
+                    elif (room := room - int(np.prod(self.tensors[one["read"]].shape))) >= 0:
                         results[one["file"]] = batch.read(self.tensors[one["read"]], real=True)
+                    else:
+                        large.append(one)
             self.saturated += sum(done.saturated for done in batch.done)
             self.wrapped += sum(done.wrapped for done in batch.done)
             read.update({file: result.value for file, result in results.items()})
+        read.update({one["file"]: self.tensors[one["read"]].read(real=True) for one in large})
         return {
             name: hosted[name] if name in hosted else read[one["file"]].reshape(one["shape"])
             for name, one in self.report["outputs"].items()
@@ -242,7 +247,9 @@ def main() -> int:
     try:
         return command(sys.argv[1:])
     except (Fail, ImportRefused, Refused) as problem:
-        print(f"npumem.onnx.run: {printable(str(problem))}", file=sys.stderr)
+        full = isinstance(problem, Refused) and problem.status == Status.RESOURCE_EXHAUSTED
+        hint = "; a daemon with larger --npu-bytes has room (without --socket one is started)" if full else ""
+        print(f"npumem.onnx.run: {printable(str(problem))}{hint}", file=sys.stderr)
         return 1
 
 
