@@ -138,10 +138,19 @@ static bool has_one_format(int number)
 	return number == NPUMEM_KERNEL_ELTWISE_MAX || number == NPUMEM_KERNEL_ELTWISE_MIN;
 }
 
+/* Goes with all of `shape`: a scalar, a number a channel, a plane and the like. */
+static struct npumem_dims spread(struct valid_run *run, struct npumem_dims shape)
+{
+	int64_t kept = valid_below(run, 8);
+
+	if (!(kept & 4))
+		shape.h = shape.w = 1;
+	return dims(kept & 1 ? shape.n : 1, kept & 2 ? shape.c : 1, shape.h, shape.w);
+}
+
 static void eltwise(struct valid_run *run)
 {
-	static const struct npumem_dims one = {1, 1, 1, 1};
-	struct npumem_dims shape = any_shape(run, VALID_ELEMENTS_MAX);
+	struct npumem_dims shape = any_shape(run, VALID_ELEMENTS_MAX), one = spread(run, shape);
 	int64_t scalar = valid_below(run, 5), frac = valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX);
 
 	valid_tensor(run, "in1", run->data, frac, scalar == 1 ? one : shape);

@@ -129,6 +129,21 @@ class Networks(Folder):
                 got = np.stack([one["y"] for one in self.outputs(imported, [{"x": one} for one in samples])])
                 self.assertGreater(noise_db(want, got), least, (nodes, dtype))
 
+    def test_numbers_of_channels_are_not_repeated(self):
+        """A squeeze-and-excitation: one number a channel goes with its whole plane, without a copy of it."""
+        nodes = [("GlobalAveragePool", ["x"], ["a"], {}), ("Conv", ["a", "w"], ["b"], {}),
+                 ("Sigmoid", ["b"], ["c"], {}), ("Mul", ["x", "c"], ["d"], {}), ("Add", ["p", "d"], ["y"], {})]  # fmt: skip
+        made = model(
+            nodes, {"x": [1, 8, 5, 7]}, {"y": [1, 8, 5, 7]}, {"w": random(1, 8, 8, 1, 1), "p": random(2, 1, 1, 5, 7)}
+        )
+        x = random(0, 6, 1, 8, 5, 7)
+        feeds = [{"x": one} for one in x]
+        imported = self.imported(made, x)
+        kernels = {"avepool": 1, "conv2d": 1, "sigmoid": 1, "eltwise_mul": 1, "eltwise_add": 1}
+        self.assertEqual(imported.report["operations"], kernels)
+        for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
+            self.assertGreater(noise_db(want["y"], got["y"]), 60)
+
     def test_a_chain_that_is_used_in_between(self):
         """The value in between has a table of its own; what has no function in it stays as it is."""
         nodes = [("Add", ["x", "1"], ["a"], {}), ("Exp", ["a"], ["b"], {}), ("Sqrt", ["b"], ["y"], {}),

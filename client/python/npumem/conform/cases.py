@@ -218,12 +218,19 @@ def groups_of(d: Draw, kernel: str) -> Given:
     return given | ({"lut": d.pick(("mli2_0", "mli1_1"))} if kernel == "softmax" else {})
 
 
+def spread(d: Draw, shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    """A shape that goes with all of this one."""
+    n, c, h, w = shape
+    h, w = d.pick(((1, 1), (h, w)))
+    return d.pick(((1, 1, 1, 1), (1, c, h, w), (n, 1, h, w), (n, c, h, w), (1, 1, h, w)))
+
+
 def pair(d: Draw, kernel: str) -> Given:
     dtype, shape = fixed(d), any_shape(d)
     which = d.integer(0, 3)
     shapes = [shape, shape]
     if which > 1:
-        shapes[which - 2] = (1, 1, 1, 1)
+        shapes[which - 2] = spread(d, shape)
     a = made(d, shapes[0], dtype)
     same = kernel in ("eltwise_min", "eltwise_max")
     b = made(d, shapes[1], dtype, a.f if same else None)
@@ -234,7 +241,7 @@ def pair(d: Draw, kernel: str) -> Given:
 def multiply_add(d: Draw, _: str) -> Given:
     shape = any_shape(d)
     acc = made(d, shape, fixed(d))
-    factors = [made(d, d.pick((shape, shape, (1, 1, 1, 1))), fixed(d)) for _ in range(2)]
+    factors = [made(d, d.pick((shape, shape, spread(d, shape))), fixed(d)) for _ in range(2)]
     return {"in1": factors[0], "in2": factors[1], "acc": acc, "out": Format(acc.dtype, acc.frac_bits)}
 
 

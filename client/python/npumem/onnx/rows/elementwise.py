@@ -1,7 +1,7 @@
 """Operators that work element by element.
 
-The kernels take two tensors of one shape, or one of them as a scalar. A constant is broadcast before it is written; a
-computed value is repeated by concat."""
+The kernels spread a scalar, a number a channel or a plane over the other operand. In other forms a constant is
+broadcast before it is written, and a computed value is repeated by concat."""
 
 from __future__ import annotations
 
@@ -25,22 +25,25 @@ KERNELS = {
 }  # fmt: skip
 
 
+def spreads(form: Shape, whole: Shape) -> bool:
+    """The kernels take it beside `whole`: N and C as there or 1, H and W as there or both 1."""
+    return all(a in (1, b) for a, b in zip(form, whole)) and form[2:] in ((1, 1), whole[2:])
+
+
 def operand(low: Lowering, name: str, shape: Shape, dtype: str, frac: Optional[int]) -> Held:
-    """An input beside an output of `shape`: a scalar, or of that shape."""
-    own, wide = low.shape(name), physical(shape)
-    v = low.constant(name)
+    """An input beside an output of `shape`: of that shape, or one that the kernels spread over it."""
+    own, whole, v = low.shape(name), physical(shape), low.constant(name)
+    form = physical((1,) * (len(shape) - len(own)) + own) if len(shape) <= 4 else ()
+    form = whole if own == shape else ONE if moves.size(own) == 1 else form
     if v is not None:
-        v = v if v.size == 1 else np.broadcast_to(v, shape)
         wanted = low.const_frac(v, dtype) if frac is None else frac
-        return low.net.constant(v, ONE if v.size == 1 else wide, dtype, wanted, name)
-    if moves.size(own) == 1:
-        return low.value(name, ONE, dtype, frac)
-    if own == shape:
-        return low.value(name, wide, dtype, frac)
-    if len(shape) > 4:
+        if not form or not spreads(form, whole):
+            v, form = np.broadcast_to(v, shape), whole
+        return low.net.constant(v, form, dtype, wanted, name)
+    if not form:
         raise NoKernel(f"it broadcasts {list(own)} to {list(shape)}, of more than four dimensions")
-    x = low.value(name, physical((1,) * (len(shape) - len(own)) + own), dtype, frac)
-    return moves.widened(low.net, x, wide)
+    x = low.value(name, form, dtype, frac)
+    return x if spreads(form, whole) else moves.widened(low.net, x, whole)
 
 
 def common(low: Lowering, names: list[str], dtype: str, most: int) -> int:
@@ -55,7 +58,7 @@ def two(low: Lowering, kernel: str, a: str, b: str, shape: Shape, y: Held) -> He
     """kernel(a, b) in y, of a value of `shape`."""
     frac = common(low, [a, b], y.dtype, y.frac) if kernel in SAME_FORMAT else None
     in1, in2 = operand(low, a, shape, y.dtype, frac), operand(low, b, shape, y.dtype, frac)
-    if in1.shape == in2.shape == ONE != y.shape:
+    if in1.shape != y.shape and in2.shape != y.shape:
         in1 = moves.widened(low.net, in1, y.shape)
     return low.kernel(kernel, y, in1=in1, in2=in2)
 
