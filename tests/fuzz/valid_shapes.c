@@ -164,14 +164,18 @@ static void eltwise(struct valid_run *run)
 		valid_tensor(run, "acc", run->data, frac, shape);
 }
 
-/* One to one, in one format where `keeps`. */
+/* One to one, in the format of results in [-1, 1) unless it `keeps` its own, or takes any. */
 static void map(struct valid_run *run, bool keeps)
 {
 	struct npumem_dims shape = any_shape(run, VALID_ELEMENTS_MAX);
 	int64_t frac = valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX);
 
 	valid_tensor(run, "in", run->data, frac, shape);
-	valid_tensor(run, "out", run->data, keeps ? frac : run->data == NPUMEM_FX8 ? 7 : 15, shape);
+	if (keeps)
+		frac = valid_below(run, 2) ? frac : valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX);
+	else
+		frac = run->data == NPUMEM_FX8 ? 7 : 15;
+	valid_tensor(run, "out", run->data, frac, shape);
 }
 
 static void lut(struct valid_run *run)

@@ -185,7 +185,8 @@ def pool(d: Draw, kernel: str) -> Given:
 def one_to_one(d: Draw, kernel: str) -> Given:
     x = made(d, any_shape(d), fixed(d))
     if kernel == "relu":
-        return {"in_": x, "out": Format(x.dtype, x.frac_bits), "relu": relu(d)}
+        f = d.pick((x.f, max(x.f - d.integer(0, 9), 0), min(x.f + d.integer(0, 9), 127), d.frac_bits()))
+        return {"in_": x, "out": Format(x.dtype, f), "relu": relu(d)}
     unit = 7 if x.dtype == "fx8" else 15
     return {"in_": x, "out": Format(x.dtype, unit), "lut": d.pick(("mli2_0", "mli1_1"))}
 

@@ -266,29 +266,30 @@ def eltwise_min(in1: Tensor, in2: Tensor, *, out: Format, rounding: str, counts:
 def relu(in_: Tensor, *, out: Format, relu: str = "none", rounding: str, counts: Counts) -> Tensor:
     """Every element kept within the limits of relu=.
 
-        out = min(max(in, low), high)
+        out = min(max(saturate(round(in / 2^(f_in - f_out))), low), high)
 
-    low and high are those of RELU for in's frac_bits.
+    low and high are those of RELU for out's frac_bits.
 
     Tensors
         in   [N,C,H,W], fx8 or fx16
-        out  of in's shape, type and frac_bits
+        out  of in's shape and type, any frac_bits
     Parameters
-        relu  none, gen, 1 or 6 (RELU); none if not given, which copies
+        relu  none, gen, 1 or 6 (RELU); none if not given, which only changes the format
     Refused
-        other types, shapes or formats
+        other types or shapes
     Counts
-        saturated  always 0: a change by relu= does not count
+        saturated  outputs that saturation changed, none where f_out = f_in; a change by relu= does not count
     Source
-        embARC MLI, releases 1.1 and 2.0.
+        embARC MLI, releases 1.1 and 2.0, which have f_out = f_in only.
     Example
         >>> run("relu", in_=fx8([-20, -16, 5, 20], 4), out=Format("fx8", 4), relu="1")
         out fx8, frac_bits 4 [1, 4, 1, 1]: [-16, -16, 5, 16]
         saturated 0, wrapped 0, divided_by_zero 0, macs 0
     """
     need_fixed("in", in_)
-    need_same_format("out", out, in_)
-    return made(clipped(in_.values, *relu_limits(relu, in_.dtype, in_.f)), out)
+    need_same_type("out", out, in_)
+    y = saturated(rounded(in_.values, in_.f - out.f, rounding), out.dtype, counts)
+    return made(clipped(y, *relu_limits(relu, out.dtype, out.f)), out)
 
 
 def sloped(in_: Tensor, slope: Tensor, out: Format, rounding: str, counts: Counts) -> Tensor:

@@ -138,7 +138,9 @@ def quantized(low: Lowering, node: Node) -> Held:
 
 @row("Relu")
 def relu(low: Lowering, node: Node) -> Held:
-    return positive(low, low.of(node))
+    """In the format of what is left, which may be smaller than the input."""
+    x = low.wide(node)
+    return low.kernel("relu", low.like(x, frac_out(low, node, x)), in_=x, relu="gen")
 
 
 @row("Clip")
