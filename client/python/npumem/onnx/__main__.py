@@ -84,13 +84,14 @@ def command(arguments: list[str]) -> int:
         raise Fail(f"--activations {options.activations}: it is an .npz with an array for each value")
     imported = load(
         options.model, arrays_of(options.samples, "--samples"), dtype=options.dtype, method=options.method,
-        equalize=options.equalize, correct=not options.no_correct, by_samples=options.round_by_samples, host=options.host,
-        shapes=dict(shape_of(word) for word in options.shape), constants=constants,
+        equalize=options.equalize, correct=not options.no_correct, by_samples=options.round_by_samples,
+        shapes=dict(shape_of(word) for word in options.shape), constants=constants, host=options.host,
         activations=activations,
     )  # fmt: skip
     imported.write(out, expect=not options.no_expect)
     print(text(imported.report).partition("\n\n")[0])
-    spawn = "--spawn" if (needs := per_npu(imported.network.document())) <= DEFAULT else f"--spawn='--npu-bytes {needs}'"
+    needs = per_npu(imported.network.document())
+    spawn = "--spawn" if needs <= DEFAULT else f"--spawn='--npu-bytes {needs}'"
     if imported.report["host"]:
         print(f"written to {out}: python3 -m npumem.onnx.run {out}/network.json --samples X.npy --out OUT runs it")
     else:

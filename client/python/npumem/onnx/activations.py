@@ -13,8 +13,8 @@ from .samples import separate
 
 
 def taken(graph: Graph, known: Collection[str], given: Mapping[str, Array], n_samples: int) -> dict[str, list[Array]]:
-    """By value of the graph: what it is for each sample. `known`: the names of the model before folding. What was folded
-    into others is left out."""
+    """By value of the graph: what it is for each sample. `known`: the names of the model before folding. What was
+    folded into others is left out."""
     found: dict[str, list[Array]] = {}
     for name, array in given.items():
         if name not in known:
@@ -24,11 +24,11 @@ def taken(graph: Graph, known: Collection[str], given: Mapping[str, Array], n_sa
         found[name] = separate(name, array, graph.shapes[name])
         if len(found[name]) != n_samples:
             raise ImportRefused(
-                f"--activations: {name} has {len(found[name])} samples, and --samples has {n_samples}; give both of the "
-                f"same samples, in one order"
+                f"--activations: {name} has {len(found[name])} samples, and --samples has {n_samples}; give both of "
+                f"the same samples, in one order"
             )
     if not found:
-        raise ImportRefused("--activations: none of its arrays is a value that is left after folding; give outputs, too")
+        raise ImportRefused("--activations: none of its arrays is a value that is left after folding; give outputs")
     return found
 
 

@@ -84,8 +84,8 @@ def text(said: dict[str, Any]) -> str:
     if "activations" in said:
         one = said["activations"]
         lines.append(
-            f"activations of {one['values']} values are compared, {one['folded']} were folded into others; NumPy agrees to "
-            f"{one['least_db']} dB or better (the least: {one['least']})"
+            f"activations of {one['values']} values are compared, {one['folded']} were folded into others; "
+            f"NumPy agrees to {one['least_db']} dB or better (the least: {one['least']})"
         )
     lines += lists(said["host"], sum(n for _, n in kernels)) if said["host"] else []
     lines += ["", "What rounding a value to its format leaves of it, the least first:", ""]

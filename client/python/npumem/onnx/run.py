@@ -232,7 +232,8 @@ def command(arguments: list[str]) -> int:
         if len({part.shape for part in parts}) > 1:  # of the host: as many boxes as a picture has
             for i, part in enumerate(parts):
                 np.save(os.path.join(options.out, f"{report['outputs'][name]['file'][:-4]}.{i}.npy"), part)
-            print(f"{printable(name)} {len(parts)} files, {', '.join(str(list(part.shape)) for part in parts[:4])}, …")
+            shapes = ", ".join(str(list(part.shape)) for part in parts[:4])
+            print(f"{printable(name)} {len(parts)} files: {shapes}, …")
             continue
         whole_output = stacked(parts, report["outputs"][name]["shape"])
         np.save(os.path.join(options.out, report["outputs"][name]["file"]), whole_output)

@@ -26,8 +26,8 @@ def evaluate(node: Node, values: Mapping[str, Array]) -> list[Array]:
     """The outputs of one node."""
     if node.op not in EVALUATE:
         raise ImportRefused(
-            f"{node}: no kernel does {node.op}, and no rule for it on the host is here; replace it in the model, or cut "
-            f"the model before it and do the rest on the host"
+            f"{node}: no kernel does {node.op}, and no rule for it on the host is here; replace it in the model, or "
+            f"cut the model before it and do the rest on the host"
         )
     unknown = [name for name in node.inputs if name and name not in values]
     if unknown:
