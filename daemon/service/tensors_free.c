@@ -103,7 +103,8 @@ static unsigned root_steps(const struct tensor *root)
 bool tensors_free_step(struct session *session, struct tensors_free *free)
 {
 	struct service *service = session->service;
-	/* A record has the free as one entry: an allocation that took a part of its room would be before it there. */
+	/* A record has the free as one entry: an allocation that took a part of its room would be before it there.
+	 */
 	bool is_at_once = recorder_is_on(&service->recorder);
 	unsigned steps;
 
