@@ -150,6 +150,14 @@ static int run_samples(struct ctl *ctl, struct execute *execute, const char *pat
 	return code;
 }
 
+/* Behind what the daemon said of the tensor that found no room. */
+static void say_what_it_needs(struct npumem_error *error)
+{
+	size_t length = strlen(error->message);
+	snprintf(error->message + length, sizeof(error->message) - length,
+		 "; npumemctl plan tells what the network needs, npumemd --npu-bytes gives more");
+}
+
 static int run(struct ctl *ctl, const struct network *network, const char *out, const char *samples)
 {
 	struct execute execute;
@@ -163,6 +171,8 @@ static int run(struct ctl *ctl, const struct network *network, const char *out, 
 	}
 	execute.outputs = &outputs;
 	code = samples ? run_samples(ctl, &execute, samples) : execute_run(&execute);
+	if (code && ctl->error.status == NPUMEM_RESOURCE_EXHAUSTED)
+		say_what_it_needs(&ctl->error);
 	if (!code && ctl->json)
 		code = ctl_print(ctl, object(&execute));
 	else if (!code)
