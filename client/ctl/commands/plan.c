@@ -23,6 +23,9 @@ static const struct option plan_options[] = {
 	{"--chip", "NAME", "plans for a real part, without a daemon: bm1684, bm1684x, bm1690, sg2260, sg2380",
 	 false},
 	{"--svg", "FILE", "draws it: where the tensor's elements lie, or what of a network lives when", false},
+	{"--cost", "RATES",
+	 "of a network also cycles: macs_per_cycle=M,dma_bytes_per_cycle=D[,overhead=O], or a file of them",
+	 false},
 	{"--by", "WHAT", "feature: that drawing has a cell for each feature (n,c)", false},
 	{NULL, NULL, NULL, false},
 };
@@ -285,13 +288,17 @@ static int plan_network(struct ctl *ctl, const struct args *args)
 {
 	struct npumem_geometry geometry;
 	struct network network;
+	struct rates rates;
+	const char *cost = args_value(args, "--cost");
 	bool local;
 	int code = geometry_parse(ctl, args, &geometry, &local);
 	for (const struct option *option = plan_options; option->name && !code; option++)
 		if (args_has(args, option->name) && strcmp(option->name, "--npus") &&
 		    strcmp(option->name, "--npu-bytes") && strcmp(option->name, "--chip") &&
-		    strcmp(option->name, "--svg"))
+		    strcmp(option->name, "--svg") && strcmp(option->name, "--cost"))
 			code = ctl_usage(ctl, "%s is for one tensor, not for a network", option->name);
+	if (!code && cost && rates_parse(cost, &rates, &ctl->error))
+		code = CTL_USAGE;
 	if (code)
 		return code;
 	if (network_load(args->words[0], &network, &ctl->error))
@@ -299,7 +306,7 @@ static int plan_network(struct ctl *ctl, const struct args *args)
 	if (!local)
 		code = geometry_ask(ctl, &geometry);
 	if (!code)
-		code = lifetimes_print(ctl, &network, &geometry, args_value(args, "--svg"));
+		code = lifetimes_print(ctl, &network, &geometry, cost ? &rates : NULL, args_value(args, "--svg"));
 	network_deinit(&network);
 	return code;
 }
@@ -333,6 +340,8 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 		return ctl_usage(ctl, "--by feature is for the drawing of one tensor: --svg FILE --by feature");
 	if (args->n_words)
 		return plan_network(ctl, args);
+	if (args_has(args, "--cost"))
+		return ctl_usage(ctl, "--cost is for a network: plan NET.json --cost RATES");
 	if (all && path)
 		return ctl_usage(ctl, "--svg draws one layout, not all");
 	int code = geometry_parse(ctl, args, &geometry, &local);
@@ -377,5 +386,7 @@ const struct command plan_command = {
 		 "  npumemctl plan --address A[,B…]                          tells their NPUs and offsets\n"
 		 "  npumemctl plan NET.json                                  a network, in the form of submit: "
 		 "which\n"
-		 "tensors live when, the peak, and whether it fits; without a daemon on the default device.",
+		 "tensors live when, the peak, whether it fits, and what each operation costs; without a daemon "
+		 "on\n"
+		 "the default device.",
 };

@@ -21,6 +21,7 @@ static const struct option submit_options[] = {
 	 "first axis",
 	 false},
 	{"--dry-run", NULL, "says what is wrong with it and what it takes; runs nothing", false},
+	{"--cost", "RATES", "with --dry-run: also cycles, by the rates that you declare, as plan has them", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -77,7 +78,7 @@ static int print_text(const struct execute *execute)
 	table.cut = 1;
 	table_cell(&table, "%s", "");
 	table_cell(&table, "operation");
-	table_cell(&table, "ms");
+	table_cell(&table, "host ms");
 	table_cell(&table, "saturated");
 	for (size_t i = 0; i < network->n_operations; i++) {
 		const struct execute_result *result = &execute->results[i];
@@ -182,7 +183,7 @@ static int run(struct ctl *ctl, const struct network *network, const char *out, 
 	return code;
 }
 
-static int dry_run(struct ctl *ctl, const struct network *network, const char *out)
+static int dry_run(struct ctl *ctl, const struct network *network, const struct rates *rates, const char *out)
 {
 	const struct npumem_info *info;
 	struct outputs outputs;
@@ -191,19 +192,26 @@ static int dry_run(struct ctl *ctl, const struct network *network, const char *o
 	outputs_close(&outputs);
 	if (files_check(network, &ctl->error) || npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
-	return lifetimes_print(ctl, network, &info->geometry, NULL);
+	return lifetimes_print(ctl, network, &info->geometry, rates, NULL);
 }
 
 static int submit_run(struct ctl *ctl, const struct args *args)
 {
 	const char *out = args_has(args, "--out") ? args_value(args, "--out") : ".";
+	const char *cost = args_value(args, "--cost");
+	bool dry = args_has(args, "--dry-run");
 	struct network network;
+	struct rates rates;
+	if (cost && !dry)
+		return ctl_usage(ctl, "--cost is for --dry-run: a run tells the host's time, not cycles");
+	if (cost && rates_parse(cost, &rates, &ctl->error))
+		return CTL_USAGE;
 	if (network_load(args->words[0], &network, &ctl->error))
 		return CTL_FAILED;
 	int code = ctl_connect(ctl);
 	if (!code)
-		code = args_has(args, "--dry-run") ? dry_run(ctl, &network, out)
-						   : run(ctl, &network, out, args_value(args, "--samples"));
+		code = dry ? dry_run(ctl, &network, cost ? &rates : NULL, out)
+			   : run(ctl, &network, out, args_value(args, "--samples"));
 	network_deinit(&network);
 	return code;
 }
