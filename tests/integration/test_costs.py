@@ -81,6 +81,121 @@ class Costs(TestCase):
                 some |= {str(row)} if cost["macs"] else set()
         self.assertEqual(len(some), 14, some)
 
+    def test_npus_and_lanes(self):
+        """On 4 NPUs; an EU has 128 bytes."""
+        device = ("--npus", "4", "--npu-bytes", "65536")
+
+        def of(shape, *views, dtype="fx16", name="t", **more):
+            form = {"dtype": dtype, "frac_bits": 0, **more}
+            operations = [{"alloc": "t", "shape": shape, **form}, *views, {"run": "relu", "in": name, "out": name}]
+            cost = self.costs(operations, *device)
+            return cost["npus"], cost["lanes"]
+
+        self.assertEqual(of([1, 3, 1, 5]), (3, 15))
+        self.assertEqual(of([1, 9, 1, 5]), (4, 20))  # each channel begins at lane 0
+        self.assertEqual(of([1, 9, 1, 5], layout="compact"), (4, 15 + 10 + 10 + 10))  # one behind the other
+        self.assertEqual(of([2, 4, 9, 9]), (4, 256))
+        self.assertEqual(of([2, 4, 9, 9], dtype="fx8"), (4, 4 * 81))
+        slice_ = {"view": "v", "of": "t", "from": [0, 1, 0, 0], "to": [1, 3, 1, 2]}
+        self.assertEqual(of([1, 4, 2, 8], slice_, name="v"), (2, 4))
+        shaped = {"view": "v", "of": "t", "shape": [1, 4, 4, 4]}
+        self.assertEqual(of([1, 4, 2, 8], shaped, name="v"), (4, 64))
+        row = {"view": "r", "of": "v", "from": [0, 0, 3, 0], "to": [1, 1, 4, 3]}
+        self.assertEqual(of([1, 4, 2, 8], shaped, row, name="r"), (1, 3))
+
+    def test_dma(self):
+        """Bytes of what is moved, and of local memory on the side where it lies; no lanes."""
+        one = {"shape": [2, 3, 4, 5], "dtype": "fx16", "frac_bits": 0}
+        sizes = {"dma_bytes": 240, "npus": 3, "macs": 0, "lanes": 0}
+        tensors = [{"alloc": "a", **one}, {"alloc": "b", **one}]
+        for operation, read, written in (
+            ({"fill": "a", "value": 1}, 0, 240),
+            ({"copy": "a", "from": "b"}, 240, 240),
+            ({"read": "a", "file": "x.npy"}, 240, 0),
+            ({"write": "a", "file": "x.npy"}, 0, 240),
+        ):
+            moved = {"local_read_bytes": read, "local_written_bytes": written}
+            self.assertEqual(self.costs([*tensors, operation]), sizes | moved)
+            self.assertEqual(self.costs([*tensors, {"parallel": [operation]}]), sizes | moved)
+
+    def test_what_only_the_device_knows(self):
+        """No cost is made up; the sums say that they are not all."""
+        operations = [{"open": "w"}, {"alloc": "a", "shape": [1, 1, 1, 8], "dtype": "int8"}, {"fill": "a", "value": 1},
+                      {"copy": "a", "from": "w"}]  # fmt: skip
+        plan = self.plan(operations, "--cost", RATES)
+        self.assertEqual(plan["operations"][1]["costs"], None)
+        self.assertEqual((plan["sums"]["dma_bytes"], plan["sums"]["cycles"], plan["sums_complete"]), (8, 11, False))
+        text = self.ctl("plan", "-", text=json.dumps(operations), says='"all" is without it')
+        self.assertRegex(text, r"copy a +\? +\? +\? +\? +\? +\?\n")
+
+    def test_wrong_networks(self):
+        """The daemon refuses them; here they have no cost, and nothing breaks."""
+        one = {"shape": [1, 2, 4, 4], "dtype": "fx16", "frac_bits": 0}
+        tensors = [{"alloc": name, **one} for name in ("a", "w", "b")]
+        conv = {"run": "conv2d", "in": "a", "weights": "w", "out": "b"}
+        for wrong in ({"stride": [0, 1]}, {"stride": [-1, 1]}, {"dilation": [1, 0]}, {"padding": [-1, 0, 0, 0]},
+                      {"stride": [2**62, 1]}, {"padding": [0, 0, 2**63 - 1, 0]}):  # fmt: skip
+            self.assertIsNone(self.costs([*tensors, conv | wrong]), wrong)
+        for view in ({"from": [0, 0, 0, 0], "to": [1, 3, 4, 4]}, {"from": [0, 1, 0, 0], "to": [1, 1, 4, 4]},
+                     {"shape": [1, 2, 4, 5]}, {"shape": [1, 4, 2, 4]}, {"shape": [1, 2, 2**62, 2**62]},
+                     {"from": [0, 0, 0, 0], "to": [1, 2, 2**62, 4]}):  # fmt: skip
+            operations = [*tensors, {"view": "v", "of": "a", **view}, {"fill": "v", "value": 1}]
+            self.assertIsNone(self.costs(operations), view)
+
+    def test_cycles(self):
+        """By the formula beside them; a real chip's are not known."""
+        path = os.path.join(EXAMPLES, "motion.json")
+        plan = json.loads(self.ctl("plan", path, "--cost", RATES, "--json"))
+        self.assertEqual(plan["cost"], {"macs_per_cycle": 16, "dma_bytes_per_cycle": 64, "overhead": 10, "formula": FORMULA})
+        total = 0
+        for one in plan["operations"]:
+            cost = one["costs"]
+            rate = 16 * cost["npus"] if one["what"].startswith("run ") else 64
+            work = cost["macs"] if one["what"].startswith("run ") else cost["dma_bytes"]
+            self.assertEqual(cost["cycles"], 10 + -(-work // rate), one)
+            total += cost["cycles"]
+        self.assertEqual(plan["sums"]["cycles"], total)
+        self.assertIn(f"as declared: {FORMULA}\n", self.ctl("plan", path, "--cost", RATES))
+        self.assertIn(FORMULA, self.ctl("submit", path, "--dry-run", "--cost", RATES))
+        self.assertNotIn("cycles", self.ctl("plan", path))
+        self.assertIn("host ms", self.ctl("submit", path))
+        with open(os.path.join(self.daemon.directory, "chip"), "w", encoding="ascii") as file:
+            file.write("# mine\nmacs_per_cycle=16\n\ndma_bytes_per_cycle=64, overhead=10 # guessed\n")
+        self.assertEqual(json.loads(self.ctl("plan", path, "--cost", "chip", "--json")), plan)
+
+    def test_refused_rates(self):
+        path = os.path.join(EXAMPLES, "motion.json")
+        most, past = str(2**63 - 1), str(2**63)
+        for rates, why in (
+            ("macs_per_cycle=0,dma_bytes_per_cycle=1", 'macs_per_cycle is "0", but must be an integer from 1'),
+            ("macs_per_cycle=1,dma_bytes_per_cycle=0", 'dma_bytes_per_cycle is "0", but must be'),
+            ("macs_per_cycle=-4,dma_bytes_per_cycle=1", 'macs_per_cycle is "-4", but must be'),
+            ("macs_per_cycle=1,dma_bytes_per_cycle=1,overhead=-1", 'overhead is "-1", but must be an integer from 0'),
+            (f"macs_per_cycle={past},dma_bytes_per_cycle=1", f'macs_per_cycle is "{past}", but must be'),
+            ("macs_per_cycle=1.5,dma_bytes_per_cycle=1", 'macs_per_cycle is "1.5", but must be'),
+            ("macs_per_cycle=,dma_bytes_per_cycle=1", 'macs_per_cycle is "", but must be'),
+            ("macs_per_cycle=1,macs_per_cycle=1", "macs_per_cycle is given twice"),
+            ("macs_per_cycle=1", "dma_bytes_per_cycle is missing"),
+            ("dma_bytes_per_cycle=1", "macs_per_cycle is missing"),
+            ("macs=1", 'there is no key "macs"'),
+            ("macs_per_cycle=1,fast", '"fast" is no key=value'),
+            ("macs_per_cycle=1," + "x" * 5000, "too long"),
+            ("nowhere", "--cost nowhere: No such file or directory"),
+            ("/dev/zero", "--cost /dev/zero: is longer than"),
+            ("/", "--cost /: cannot be read"),
+            ("", "--cost"),
+        ):
+            for words in (["plan", path], ["submit", path, "--dry-run"]):
+                self.ctl(*words, "--cost", rates, code=2, says=why)
+        self.ctl("plan", path, "--cost", f"macs_per_cycle=1,dma_bytes_per_cycle=1,overhead={most}", code=1,
+                 says=f"is more than {most}")  # fmt: skip
+        half = 2**62
+        self.ctl("plan", path, "--cost", f"macs_per_cycle=1,dma_bytes_per_cycle=1,overhead={half}", code=1,
+                 says=f"the sum of all costs is more than {most}")  # fmt: skip
+        self.ctl("plan", path, "--cost", f"macs_per_cycle={most},dma_bytes_per_cycle={most}")
+        self.ctl("submit", path, "--cost", RATES, code=2, says="--cost is for --dry-run")
+        self.ctl("plan", "--shape", "1,1,1,1", "--dtype", "int8", "--cost", RATES, code=2, says="--cost is for a network")
+
 
 def npumem_bytes(dtype):
     return {"8": 1, "6": 2, "2": 4}[dtype[-1]]
