@@ -142,6 +142,13 @@ class Costs(TestCase):
             operations = [*tensors, {"view": "v", "of": "a", **view}, {"fill": "v", "value": 1}]
             self.assertIsNone(self.costs(operations), view)
 
+    def test_more_than_64_bits(self):
+        tensors = [{"alloc": "a", "shape": [2**26, 1, 1, 1], "dtype": "fx8", "frac_bits": 0, "layout": "compact"},
+                   {"alloc": "w", "shape": [1, 2**20, 2**19, 1], "dtype": "fx8", "frac_bits": 0, "layout": "compact"},
+                   {"alloc": "b", "shape": [1, 1, 1, 1], "dtype": "fx8", "frac_bits": 0}]  # fmt: skip
+        self.ctl("plan", "-", "--npus", "1024", "--npu-bytes", "1GiB", code=1, says="run fully_connected: its cost is more than",
+                 text=json.dumps([*tensors, {"run": "fully_connected", "in": "a", "weights": "w", "out": "b"}]))  # fmt: skip
+
     def test_cycles(self):
         """By the formula beside them; a real chip's are not known."""
         path = os.path.join(EXAMPLES, "motion.json")

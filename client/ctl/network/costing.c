@@ -96,7 +96,8 @@ bool costing_print(const struct network *network, const struct rates *rates, con
 	if (!table_print(&table, stdout))
 		return false;
 	if (!sum->is_known)
-		printf("?: of a tensor whose shape only the device knows; \"all\" is without it\n");
+		printf("?: not known here: a tensor of the device, or what the device refuses; \"all\" is without "
+		       "it\n");
 	if (rates)
 		printf("as declared: %s\n", rates_formula(rates, formula));
 	return true;
