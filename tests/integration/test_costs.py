@@ -203,6 +203,71 @@ class Costs(TestCase):
         self.ctl("submit", path, "--cost", RATES, code=2, says="--cost is for --dry-run")
         self.ctl("plan", "--shape", "1,1,1,1", "--dtype", "int8", "--cost", RATES, code=2, says="--cost is for a network")
 
+    @staticmethod
+    def network(n, *more):
+        """A chain of all that follows N, one tensor of it in a packed mode."""
+
+        def form(shape, **other):
+            return {"shape": shape, "dtype": "fx8", "frac_bits": 4, **other}
+
+        tensors = {
+            "x": form([n, 3, 8, 8], fill=1), "w": form([3, 8, 3, 3], fill=1), "y": form([n, 8, 8, 8], layout="compact"),
+            "one": form([1, 8, 8, 8], fill=1), "z": form([n, 8, 8, 8], mode="4n"), "f": form([512, 10, 1, 1], fill=1, layout="compact"),
+            "v": form([n, 10, 1, 1]), "p": form([n, 10, 1, 1]) | {"frac_bits": 7},
+        }  # fmt: skip
+        return {"tensors": tensors, "operations": [
+            {"run": "conv2d", "in": "x", "weights": "w", "out": "y", "padding": [1, 1, 1, 1]},
+            {"run": "eltwise_add", "in1": "y", "in2": "one", "out": "z"},
+            {"run": "fully_connected", "in": "z", "weights": "f", "out": "v"},
+            {"run": "softmax", "in": "v", "out": "p", "axis": "c"}, *more]}  # fmt: skip
+
+    def test_largest_batch(self):
+        """Beside plan of each batch, whose N may begin anywhere; and the daemon runs it."""
+        for size in (12288, 16384, 20480):
+            device = ("--npus", "4", "--npu-bytes", str(size))
+            fitting = [n for n in range(1, 80) if self.fits(self.network(n), device)]
+            self.assertTrue(1 < max(fitting) < 79, fitting)
+            for n in (1, 3):
+                answer = self.plan(self.network(n), *device, "--max-batch", "x")
+                self.assertEqual(answer["max_batch"], max(fitting, default=0), size)
+                self.assertEqual(answer["peak"], self.plan(self.network(max(fitting)), *device)["peak"])
+        full = {"tensors": {"t": {"shape": [1, 4, 1, 128], "dtype": "int8", "fill": 1}}, "operations": [{"seal": "t"}]}
+        answer = self.plan(full, "--npus", "4", "--npu-bytes", "1024", "--max-batch", "t")
+        self.assertEqual((answer["max_batch"], answer["peak"], answer["next_peak"]), (8, 1024, None))
+        self.ctl("plan", "-", *device, "--max-batch", "x", says=f"largest batch: {max(fitting)} (N of x), peak ",
+                 text=json.dumps(self.network(1)))  # fmt: skip
+        options = (f"--spawn=--npus=4 --npu-bytes={size}", "submit", "-")
+        self.ctl(*options, text=json.dumps(self.network(max(fitting))))
+        self.ctl(*options, text=json.dumps(self.network(max(fitting) + 1)), code=1, says="npumemctl plan tells")
+
+    def fits(self, network, device):
+        result = subprocess.run([NPUMEMCTL, "plan", "-", *device], input=json.dumps(network), capture_output=True, text=True,
+                                timeout=240, check=False)  # fmt: skip
+        return result.returncode == 0
+
+    def test_no_batch(self):
+        t = {"tensors": {"t": {"shape": [2, 1, 1, 1], "dtype": "fx8", "frac_bits": 0}}}
+        for network, input_, why in (
+            (self.network(1), "q", 'no tensor "q"'),
+            (self.network(1), "w", "run conv2d: --max-batch: an input beside it is not one for all samples"),
+            (self.network(1, {"run": "matmul", "left": "v", "right": "p", "out": "v"}), "x",
+             "run matmul: --max-batch: weights that are computed from the input"),
+            (self.network(1, {"run": "reduce_sum", "in": "p", "out": "v"}), "x", "run reduce_sum: --max-batch: N is no batch here"),
+            (self.network(1, {"run": "concat", "in": ["y", "y"], "out": "z", "axis": "n"}), "x", "run concat: --max-batch: N is"),
+            (self.network(1, {"run": "softmax", "in": "v", "out": "p"}), "x", "run softmax: --max-batch: N is no batch"),
+            (self.network(1, {"run": "concat", "in": ["y", "one"], "out": "z", "axis": "c"}), "x",
+             "run concat: --max-batch: an input beside it is not one for all samples"),
+            (self.network(4, {"view": "s", "of": "x", "from": [0, 0, 0, 0], "to": [2, 3, 8, 8]}), "x", "a view of some samples"),
+            ({**t, "operations": [{"open": "w"}, {"copy": "w", "from": "t"}]}, "t", 'the N of "w" does not go by that of "t"'),
+            ({"tensors": t["tensors"] | {"u": t["tensors"]["t"] | {"shape": [3, 1, 1, 1]}},
+              "operations": [{"copy": "u", "from": "t"}]}, "t", 'the N of "u" does not go by that of "t"'),
+        ):  # fmt: skip
+            self.ctl("plan", "-", "--max-batch", input_, code=1, says=why, text=json.dumps(network))
+        full = ("--npus", "4", "--npu-bytes", "2048")
+        self.ctl("plan", "-", *full, "--max-batch", "x", code=1, says='no batch of "x" fits', text=json.dumps(self.network(1)))
+        self.ctl("plan", "-", "--max-batch", "x", "--cost", RATES, code=2, says="--max-batch tells a number only", text="[]")
+        self.ctl("plan", "--shape", "1,1,1,1", "--dtype", "int8", "--max-batch", "x", code=2, says="--max-batch is for a network")
+
 
 def npumem_bytes(dtype):
     return {"8": 1, "6": 2, "2": 4}[dtype[-1]]

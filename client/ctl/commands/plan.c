@@ -307,7 +307,7 @@ static int plan_batch(struct ctl *ctl, const struct network *network, const stru
 	if (batches.next == NPUMEM_ANY)
 		printf("; one more has a tensor that no NPU holds\n");
 	else
-		printf("; one more takes %" PRId64 "\n", batches.next);
+		printf("; one more would take %" PRId64 "\n", batches.next);
 	return CTL_OK;
 }
 
