@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import unittest
+import xml.etree.ElementTree
 
 import npumem
 import numpy as np
@@ -220,6 +221,23 @@ class Costs(TestCase):
             {"run": "eltwise_add", "in1": "y", "in2": "one", "out": "z"},
             {"run": "fully_connected", "in": "z", "weights": "f", "out": "v"},
             {"run": "softmax", "in": "v", "out": "p", "axis": "c"}, *more]}  # fmt: skip
+
+    def test_capacity_in_the_picture(self):
+        """A line, where the network comes near it; what is small keeps its scale."""
+        for width, shown in ((384, True), (896, True), (128, False)):
+            one = {"shape": [1, 4, 1, width], "dtype": "int8", "fill": 1}
+            operations = {"tensors": {"t": one}, "operations": [{"seal": "t"}]}
+            self.ctl("plan", "-", "--npus", "4", "--npu-bytes", "512" if width == 384 else "1024", "--svg", "net.svg",
+                     text=json.dumps(operations))  # fmt: skip
+            svg = xml.etree.ElementTree.parse(os.path.join(self.daemon.directory, "net.svg")).getroot()
+            space = "{http://www.w3.org/2000/svg}"
+            y = {box.findtext(space + "title", "").split(":")[0]: box for box in svg.iter(space + "rect")}
+            self.assertEqual(any(title.startswith("capacity") for title in y), shown, list(y))
+            ends = 420 if not shown else 420 * width / (512 if width == 384 else 1024)
+            self.assertAlmostEqual(float(y["t"].get("height")), ends, delta=0.02)
+            if shown:
+                line = y["capacity 512 B" if width == 384 else "capacity 1 KiB"]
+                self.assertAlmostEqual(float(line.get("y")), 104 + 420 - 1, delta=0.02)
 
     def test_largest_batch(self):
         """Beside plan of each batch, whose N may begin anywhere; and the daemon runs it."""
