@@ -106,6 +106,13 @@ class Networks(Folder):
         for name in ("g", "y"):
             self.assertGreater(noise_db(before[name], after[name]), 100)
 
+    def submit_samples(self, file, refusal=""):
+        command = [NPUMEMCTL, "--spawn", "submit", "net/network.json", "--samples", file, "--out", "many"]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS)
+        self.assertEqual(done.returncode, 1 if refusal else 0, done.stderr)
+        self.assertIn(refusal, done.stderr)
+        return done
+
     def test_functions_of_one_element(self):
         """Several nodes of one value are one table: of 2^9 + 1 entries where these do, else of all inputs."""
         gelu = [("Div", ["x", "r"], ["a"], {}), ("Erf", ["a"], ["b"], {}), ("Add", ["b", "1"], ["c"], {}),
@@ -197,6 +204,26 @@ class Networks(Folder):
         np.testing.assert_array_equal(np.load(self.at("one", "y.npy")).reshape(-1), everything[0])
         said = reference.network(self.at("net", "network.json"))
         np.testing.assert_array_equal(said.reads["y.npy"].reshape(-1), np.rint(everything[0] * 2.0**15))
+        # From a model's file to its outputs for all samples, in the model's shape: two commands.
+        for shape in ((5, 3, 16, 16), (5, 1, 3, 16, 16)):
+            np.save(self.at("x.npy"), np.load(self.at("x.npy")).reshape(shape))
+            self.submit_samples("x.npy")
+            for name in ("y.npy", "g.npy"):
+                got, want = np.load(self.at("many", name)), np.load(self.at("all", name))
+                np.testing.assert_array_equal(got, want)
+        self.assertIn("saturated", self.submit_samples("x.npy").stdout)
+        for array, words in (
+            (np.zeros((5, 3, 16, 15), np.float32), "no samples of 768"),
+            (np.zeros((0, 3, 16, 16), np.float32), "no samples of 768"),
+            (np.zeros((5, 3, 16, 16), np.int8), "<f4 or <f8"),
+            (np.full((2, 3, 16, 16), np.nan, np.float32), "NaN"),
+        ):
+            np.save(self.at("bad.npy"), array)
+            self.submit_samples("bad.npy", words)
+        self.submit_samples("missing.npy", "No such file")
+        with open(self.at("x.npy"), "rb") as whole, open(self.at("bad.npy"), "wb") as file:
+            file.write(whole.read()[:-4])
+        self.submit_samples("bad.npy", "ends in its data")
         with open(self.at("net", "report.txt"), encoding="utf-8") as file:
             self.assertIn("a head, or made of one", file.read())
 

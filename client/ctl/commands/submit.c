@@ -15,6 +15,11 @@
 static const struct option submit_options[] = {
 	{"--out", "DIR",
 	 "where what is read is written, below it only; made if it is missing (the current folder)", false},
+	{"--samples", "FILE",
+	 "runs it on each sample of an .npy of real numbers in place of its input's file; what is read has them "
+	 "along its "
+	 "first axis",
+	 false},
 	{"--dry-run", NULL, "says what is wrong with it and what it takes; runs nothing", false},
 	{NULL, NULL, NULL, false},
 };
@@ -123,6 +128,28 @@ static json_t *object(const struct execute *execute)
 
 /* ---- running ---- */
 
+/* A network has one input where one file is quantized; constants of an import are integers. */
+static int check_input(struct ctl *ctl, const struct network *network)
+{
+	unsigned n = 0;
+	for (size_t i = 0; i < network->n_operations; i++)
+		n += network->operations[i].kind == NETWORK_WRITE && network->operations[i].converts;
+	if (n == 1)
+		return CTL_OK;
+	return ctl_fail(ctl, "--samples: %u files of the network are quantized, and one would be its input", n);
+}
+
+static int run_samples(struct ctl *ctl, struct execute *execute, const char *path)
+{
+	struct samples samples = {.path = path, .n = 1};
+	int code = check_input(ctl, execute->network);
+	execute->samples = &samples;
+	for (; samples.at < samples.n && !code; samples.at++)
+		code = execute_run(execute);
+	execute->samples = NULL;
+	return code;
+}
+
 /* Behind what the daemon said of the tensor that found no room. */
 static void say_what_it_needs(struct npumem_error *error)
 {
@@ -131,7 +158,7 @@ static void say_what_it_needs(struct npumem_error *error)
 		 "; npumemctl plan tells what the network needs, npumemd --npu-bytes gives more");
 }
 
-static int run(struct ctl *ctl, const struct network *network, const char *out)
+static int run(struct ctl *ctl, const struct network *network, const char *out, const char *samples)
 {
 	struct execute execute;
 	struct outputs outputs;
@@ -143,7 +170,7 @@ static int run(struct ctl *ctl, const struct network *network, const char *out)
 		return CTL_FAILED;
 	}
 	execute.outputs = &outputs;
-	code = execute_run(&execute);
+	code = samples ? run_samples(ctl, &execute, samples) : execute_run(&execute);
 	if (code && ctl->error.status == NPUMEM_RESOURCE_EXHAUSTED)
 		say_what_it_needs(&ctl->error);
 	if (!code && ctl->json)
@@ -175,7 +202,8 @@ static int submit_run(struct ctl *ctl, const struct args *args)
 		return CTL_FAILED;
 	int code = ctl_connect(ctl);
 	if (!code)
-		code = args_has(args, "--dry-run") ? dry_run(ctl, &network, out) : run(ctl, &network, out);
+		code = args_has(args, "--dry-run") ? dry_run(ctl, &network, out)
+						   : run(ctl, &network, out, args_value(args, "--samples"));
 	network_deinit(&network);
 	return code;
 }

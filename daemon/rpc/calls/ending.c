@@ -6,6 +6,7 @@
 
 #include "daemon/rpc/resume/absent.h"
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/lists.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/kept/snapshot.h"
@@ -16,6 +17,7 @@ static void end(struct rpc *rpc, struct rpc_peer *peer)
 {
 	advance_forget(rpc, peer);
 	repeat_forget(peer);
+	lists_deinit(peer);
 	peer->drained(peer->ctx);
 }
 

@@ -29,7 +29,7 @@ static const struct row {
 	{"fill", "value", true, read_fill},
 	{"copy", "from", true, read_copy},
 	{"run", NULL, true, runs_read},
-	{"read", "file dequantize", true, read_read},
+	{"read", "file dequantize shape", true, read_read},
 	{"expect", "file quantize rounding perm", false, read_write},
 	{"host", NULL, false, read_host},
 };
@@ -211,6 +211,7 @@ static int read_read(struct load *load, const struct keys *keys, struct network_
 					  keys->where, operation->file);
 	if (!status)
 		status = keys_bool(keys, "dequantize", &operation->converts);
+	operation->shape = json_object_get(keys->object, "shape");
 	return status ? status : operation_append(load, operation);
 }
 

@@ -148,7 +148,7 @@ class Lowering:
             file = f"{plain(name)}.{n}.npy"
         self.files[name] = file
         if name not in self.hosted:
-            self.net.read(self.held[name], file)
+            self.net.read(self.held[name], file, self.graph.shapes.get(name, self.held[name].shape))
 
     # ---- values ----
 

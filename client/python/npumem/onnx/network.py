@@ -135,8 +135,9 @@ class Network:
     def fill(self, to: Held, integer: int) -> None:
         self.operations.append({"fill": to.name, "value": int(integer)})
 
-    def read(self, x: Held, file: str) -> None:
-        self.operations.append({"read": x.name, "file": file, "dequantize": True})
+    def read(self, x: Held, file: str, shape: Sequence[int]) -> None:
+        """Of an output, into a file of the model's shape."""
+        self.operations.append({"read": x.name, "file": file, "dequantize": True, "shape": [int(one) for one in shape]})
 
     # ---- files ----
 
