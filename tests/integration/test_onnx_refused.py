@@ -196,6 +196,31 @@ class Refused(Folder):
         done = self.program("npumem.onnx.run", "out/network.json", "--samples", "x.npy", "--out", "results")
         self.assertEqual((done.returncode, os.listdir(self.at("results"))), (0, ["_.._y.npy"]), done.stderr)
 
+    def test_a_report_whose_outputs_are_elsewhere(self):
+        self.save(self.one_node("Relu"))
+        self.assertEqual(self.program("npumem.onnx", "m.onnx", *self.given, "--out", "out").returncode, 0)
+        with open(self.at("out", "report.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        with open(self.at("out", "network.json"), encoding="utf-8") as file:
+            network = json.load(file)
+        self.assertEqual(network["operations"][-1]["read"], "y")
+        for name in (self.at("stolen.npy"), "../stolen.npy", "a/stolen.npy", "stolen", ""):
+            report["outputs"]["y"]["file"] = network["operations"][-1]["file"] = name
+            for whole, path in ((report, "report.json"), (network, "network.json")):
+                with open(self.at("out", path), "w", encoding="utf-8") as file:
+                    json.dump(whole, file)
+            done = self.program("npumem.onnx.run", "out/network.json", "--samples", "x.npy", "--out", "results")
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+            self.assertIn("is not NAME.npy", done.stderr)
+            self.assertFalse(os.path.exists(self.at("stolen.npy")) or os.path.exists(self.at("results")))
+
+    def test_a_scale_that_is_none(self):
+        for scale in (0.0, -1.0, float("nan")):
+            k, z = np.array(scale, np.float32), np.zeros((), np.int8)
+            nodes = [("QuantizeLinear", ["x", "k", "z"], ["a"], {}), ("DequantizeLinear", ["a", "k", "z"], ["y"], {})]
+            self.save(model(nodes, {"x": [1, 2, 3]}, {"y": None}, {"k": k, "z": z}))
+            self.assert_refused("no kernel does QuantizeLinear", words=self.given)
+
     def test_names_with_escape_sequences(self):
         """They reach no terminal, and no network file, as they are."""
         name, value = "\x1b[31mred\n", "v\x1b[2J\u202e"

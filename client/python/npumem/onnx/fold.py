@@ -221,7 +221,7 @@ def fold_quantization(graph: Graph, node: Node) -> bool:
     """A pair of QuantizeLinear and DequantizeLinear with a power of two as the scale is a format of the value."""
     maker = sole_maker(graph, node)
     scale, zero = graph.constant(node.input(1)), graph.constant(node.input(2))
-    if maker is None or maker.op != "QuantizeLinear" or scale is None or scale.size != 1:
+    if maker is None or maker.op != "QuantizeLinear" or scale is None or scale.size != 1 or not scale.min() > 0:
         return False
     before = graph.constant(maker.input(1))
     frac = -math.log2(float(scale.reshape(-1)[0]))

@@ -20,7 +20,7 @@ from ..errors import Refused, Status
 from ..formats import quantize_counted
 from ..tensor import Tensor
 from . import host
-from .arguments import Fail, arrays_of
+from .arguments import Fail, array_of, arrays_of
 from .formats import noise_db
 from .model import Array, ImportRefused, printable
 from .samples import feeds_of
@@ -193,6 +193,15 @@ def read_json(path: str) -> Json:
         raise Fail(f"{path}: the file is no JSON object; give the network.json that npumem-import wrote") from None
 
 
+def outputs_of(report: Json, path: str) -> dict[str, str]:
+    """The files that outputs go into, which lie in --out whatever a report says."""
+    files = {name: str(one["file"]) for name, one in report["outputs"].items()}
+    for file in files.values():
+        if os.path.basename(file) != file or not file.endswith(".npy"):
+            raise Fail(f"{path}: the output file {file} is not NAME.npy; give what npumem-import wrote")
+    return files
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python3 -m npumem.onnx.run", description="Runs an imported network on samples."
@@ -214,11 +223,12 @@ def command(arguments: list[str]) -> int:
     whole = read_json(options.network)
     folder = os.path.dirname(os.path.abspath(options.network))
     report = read_json(os.path.join(folder, "report.json"))
+    files = outputs_of(report, os.path.join(folder, "report.json"))
     declared = {name: tuple(one["shape"]) for name, one in report["inputs"].items()}
     feeds = feeds_of(declared, arrays_of(options.samples, "--samples"))
     device = connect(options.socket) if options.socket else spawn("--npu-bytes", str(per_npu(whole)))
     outputs: dict[str, list[Array]] = {name: [] for name in report["outputs"]}
-    with device, Session(device, whole, report, lambda file: np.load(os.path.join(folder, file))) as session:
+    with device, Session(device, whole, report, lambda file: array_of(os.path.join(folder, file))) as session:
         for one in feeds:
             for name, value in session.run(one).items():
                 outputs[name].append(value)
@@ -231,12 +241,12 @@ def command(arguments: list[str]) -> int:
     for name, parts in outputs.items():
         if len({part.shape for part in parts}) > 1:  # of the host: as many boxes as a picture has
             for i, part in enumerate(parts):
-                np.save(os.path.join(options.out, f"{report['outputs'][name]['file'][:-4]}.{i}.npy"), part)
+                np.save(os.path.join(options.out, f"{files[name][:-4]}.{i}.npy"), part)
             shapes = ", ".join(str(list(part.shape)) for part in parts[:4])
             print(f"{printable(name)} {len(parts)} files: {shapes}, …")
             continue
         whole_output = stacked(parts, report["outputs"][name]["shape"])
-        np.save(os.path.join(options.out, report["outputs"][name]["file"]), whole_output)
+        np.save(os.path.join(options.out, files[name]), whole_output)
         db = ""
         if isinstance(wanted, Mapping) and name in wanted:
             db = f", S/N {noise_db(wanted[name].reshape(whole_output.shape), whole_output):.1f} dB"
