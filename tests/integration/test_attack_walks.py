@@ -104,6 +104,16 @@ class Bricks(Many):
         pages = [{"list": pb.ListRequest(limit=256, after=first)} for first in range(0, len(self.names), 256)]
         self.assert_short(lambda: self.longest_ms(lambda: self.pipeline(pages * 4)))
 
+    def test_a_free_of_them(self):
+        firsts = iter(range(0, len(self.names), 256))
+
+        def free_some():
+            first = next(firsts)
+            answer = self.mallory.call(**free(*self.names[first : first + 256]))
+            self.assertEqual(answer.freed.tensors, 256)
+
+        self.assert_short(lambda: self.longest_ms(free_some))
+
 
 class Refusal(Many):
     """It says what else would help, on NPUs of 1 GiB with a thousand gaps."""

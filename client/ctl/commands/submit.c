@@ -123,6 +123,14 @@ static json_t *object(const struct execute *execute)
 
 /* ---- running ---- */
 
+/* Behind what the daemon said of the tensor that found no room. */
+static void say_what_it_needs(struct npumem_error *error)
+{
+	size_t length = strlen(error->message);
+	snprintf(error->message + length, sizeof(error->message) - length,
+		 "; npumemctl plan tells what the network needs, npumemd --npu-bytes gives more");
+}
+
 static int run(struct ctl *ctl, const struct network *network, const char *out)
 {
 	struct execute execute;
@@ -136,6 +144,8 @@ static int run(struct ctl *ctl, const struct network *network, const char *out)
 	}
 	execute.outputs = &outputs;
 	code = execute_run(&execute);
+	if (code && ctl->error.status == NPUMEM_RESOURCE_EXHAUSTED)
+		say_what_it_needs(&ctl->error);
 	if (!code && ctl->json)
 		code = ctl_print(ctl, object(&execute));
 	else if (!code)

@@ -109,6 +109,14 @@ static void print_sums(const struct network *network, const struct lives *lives,
 		printf("it fits: placed from low offsets on, up to %" PRId64 "\n", lives->reach);
 }
 
+static int64_t power_of_two(int64_t least)
+{
+	int64_t bytes = 1;
+	while (bytes < least)
+		bytes *= 2;
+	return bytes;
+}
+
 static int crowded(struct ctl *ctl, const struct network *network, const struct lives *lives,
 		   const struct npumem_geometry *geometry)
 {
@@ -121,10 +129,12 @@ static int crowded(struct ctl *ctl, const struct network *network, const struct 
 				" of %" PRId64
 				" bytes per NPU are taken at once: compact, or another order, may help",
 				name, at, lives->peak, geometry->npu_bytes);
-	return ctl_fail(ctl,
-			"it does not fit: %" PRId64 " bytes per NPU at once, of %" PRId64
-			"; \"%.63s\" is the first without room, at operation %u",
-			lives->peak, geometry->npu_bytes, name, at);
+	return ctl_fail(
+		ctl,
+		"it does not fit: %" PRId64 " bytes per NPU at once, of %" PRId64
+		"; \"%.63s\" is the first without room, at operation %u; a device with --npu-bytes %" PRId64
+		" has it",
+		lives->peak, geometry->npu_bytes, name, at, power_of_two(lives->peak));
 }
 
 static int draw(struct ctl *ctl, const struct network *network, const struct lives *lives,

@@ -86,7 +86,8 @@ static int check(const struct outputs *outputs, const char *file, bool make, str
 static int open_folder(struct outputs *outputs, const char *path, bool make, struct npumem_error *error)
 {
 	*outputs = (struct outputs){.path = path, .folder = -1};
-	if (make && mkdir(path, 0777) && errno != EEXIST)
+	outputs->made = make && !mkdir(path, 0777);
+	if (make && !outputs->made && errno != EEXIST)
 		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
 	outputs->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (outputs->folder < 0 && (make || errno != ENOENT))
@@ -138,4 +139,6 @@ void outputs_close(struct outputs *outputs)
 	if (outputs->folder >= 0)
 		close(outputs->folder);
 	outputs->folder = -1;
+	if (outputs->made)
+		rmdir(outputs->path); /* which fails where something is in it */
 }

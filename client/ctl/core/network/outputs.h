@@ -10,6 +10,7 @@
 struct outputs {
 	const char *path; /* of the folder, for messages; the caller's */
 	int folder;	  /* -1: it is not there, and was not to be made */
+	bool made;	  /* it was not there before */
 };
 
 /* Whether a path leads out of the folder that it is relative to: it is absolute, or has "..". */
@@ -23,6 +24,7 @@ int outputs_open(struct outputs *outputs, const char *path, const struct network
 /* A new or emptied file, for the caller to close. Follows no link, also one that came after outputs_open. 0,
  * INVALID, RESOURCE_EXHAUSTED. */
 int outputs_create(const struct outputs *outputs, const char *file, FILE **created, struct npumem_error *error);
+/* Removes the folder again where it was made and nothing was written to it. */
 void outputs_close(struct outputs *outputs);
 
 #endif
