@@ -142,14 +142,19 @@ class Examples(Network):
             for box in svg.iter(space + "rect"):
                 title = box.findtext(space + "title", "")
                 if " bytes per NPU at offset " in title:
-                    boxes.setdefault(title.split(":")[0], box)
+                    boxes.setdefault(title.split(":")[0], []).append(box)
             self.assertEqual(set(boxes), {one["name"] for one in plan["tensors"]})
-            # Heights and places to one scale.
+            # Heights and places to one scale, and the parts of a box are those of its bytes.
             scale = 420 / plan["reach"]
             for one in plan["tensors"]:
-                box = boxes[one["name"]]
-                self.assertAlmostEqual(float(box.get("height")), one["bytes_per_npu"] * scale, delta=0.02)
-                self.assertAlmostEqual(float(box.get("y")), 104 + one["planned_offset"] * scale, delta=0.02)
+                parts = [box for box in boxes[one["name"]] if box.get("x") == boxes[one["name"]][0].get("x")]
+                heights = [float(part.get("height")) for part in parts]
+                self.assertAlmostEqual(sum(heights), one["bytes_per_npu"] * scale, delta=0.02)
+                self.assertAlmostEqual(float(parts[0].get("y")), 104 + one["planned_offset"] * scale, delta=0.02)
+                if one["bytes_per_npu"] * scale > 6:
+                    self.assertRegex(parts[0].findtext(space + "title"), "; [0-9.]+ % data$")
+            said = {text.text.split(":")[0] for text in svg.iter(space + "text")}
+            self.assertLessEqual({one["name"] for one in plan["tensors"]}, said)
         self.ctl("plan", os.path.join(EXAMPLES, "motion.json"), "--svg", "/nonexistent/x.svg", code=1, says="/nonexistent/x.svg")
         self.ctl(*"plan --npus 4 --npu-bytes 1024 --shape 2,3,4,5 --dtype fp32 --start-npu 2 --svg one.svg".split())
         xml.etree.ElementTree.parse(os.path.join(self.folder, "one.svg"))

@@ -12,6 +12,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import overview  # noqa: E402
 
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../examples/networks")
 FOUR = "--npus 4 --npu-bytes 1024"
 ROOMY = "--npus 4 --npu-bytes 4096"
 MATRIX = f"plan {ROOMY} --layout matrix --rows 2 --cols 40 --dtype fp32 --w"
@@ -31,6 +32,7 @@ FIGURES = {
     "compact_fp32_start_2_2_3_4_5": f"plan {FOUR} --shape 2,3,4,5 --dtype fp32 --layout compact --start-npu 2",
     **{f"matrix_w_{w}": f"{MATRIX} {w}" for w in (40, 20, 10, 8, 15, 6)},
     "aligned_4N": f"plan {FOUR} --shape 6,5,4,5 --dtype int8 --mode 4n",
+    "network": f"plan {os.path.join(EXAMPLES, 'digits_fx8.json')}",
     "aligned_2N": f"plan {FOUR} --shape 3,5,4,5 --dtype int16 --mode 2n",
 }
 

@@ -1,5 +1,6 @@
 /* A box for each tensor, from the operation that it is allocated for to the one that it is freed after; what comes
- * after its last use is hatched. Bounded: labels only where they fit. */
+ * after its last use is hatched, and data, padding and empty blocks have the heights of their shares. A name that
+ * does not fit into its box is in a list to the right, with its operations and offset. */
 #include "client/ctl/core/network/timeline.h"
 
 #include <inttypes.h>
@@ -13,7 +14,11 @@ enum {
 	TIMELINE_COLUMN_MAX = 120,
 	TIMELINE_LINES = 8, /* of the scale of offsets */
 	TIMELINE_LETTER = 6,
-	TIMELINE_TEXT = 14,  /* height that a name needs */
+	TIMELINE_WIDE_LETTER = 7,  /* enough for any name */
+	TIMELINE_TEXT = 14,	   /* height that a name needs */
+	TIMELINE_LISTED_MAX = 120, /* names to the right */
+	TIMELINE_LISTED_WIDTH = 210,
+	TIMELINE_SHARES = 6, /* height from which on shares can be told apart */
 	TIMELINE_LABEL = 44, /* width that the number of an operation needs */
 };
 
@@ -24,6 +29,7 @@ struct timeline {
 	unsigned n; /* operations of the file */
 	double column;
 	int64_t bytes; /* of the whole height */
+	unsigned n_listed;
 };
 
 /* The left edge of an operation of the file, counted from 1 on. */
@@ -53,7 +59,9 @@ static int begin(struct timeline *timeline, FILE *out, const struct npumem_geome
 	snprintf(text, sizeof(text), "peak %s of %s per NPU, on %" PRId64 " NPUs",
 		 svg_bytes(timeline->lives->peak, peak), svg_bytes(geometry->npu_bytes, all), geometry->n_npus);
 	svg_subtitle(&timeline->svg, 0, text);
-	svg_subtitle(&timeline->svg, 1, "operations go right; offsets in each NPU go down, to scale");
+	svg_subtitle(&timeline->svg, 1,
+		     "operations go right; offsets in each NPU go down, to scale; each box is divided as its "
+		     "bytes are");
 	return 0;
 }
 
@@ -63,8 +71,10 @@ static void scale(struct timeline *timeline)
 	double right = x_of(timeline, timeline->n + 1);
 	char text[32];
 	unsigned each = 1;
-	for (int i = 0; i <= TIMELINE_LINES; i++) {
-		int64_t offset = timeline->bytes * i / TIMELINE_LINES;
+	int64_t step = 1;
+	while (step * TIMELINE_LINES < timeline->bytes)
+		step *= 2;
+	for (int64_t offset = 0; offset <= timeline->bytes; offset += step) {
 		double y = y_of(timeline, offset);
 		svg_line(svg, SVG_LEFT, y, right, y);
 		svg_offset(svg, y + 4, offset);
@@ -80,23 +90,89 @@ static void scale(struct timeline *timeline)
 	svg_text(svg, SVG_LEFT - 8, SVG_TOP + TIMELINE_HEIGHT + 16, "r", "operation");
 }
 
+/* A name with no room in its box, in one of some columns to the right of all. */
+static void list_name(struct timeline *timeline, const struct lives_tensor *one, unsigned from, unsigned to)
+{
+	enum { LINES = TIMELINE_HEIGHT / TIMELINE_TEXT };
+	const char *name = timeline->network->tensors[one->tensor].name;
+	unsigned i = timeline->n_listed++;
+	double x = x_of(timeline, timeline->n + 1) + 16 + i / LINES * TIMELINE_LISTED_WIDTH;
+	double y = SVG_TOP + i % LINES * TIMELINE_TEXT;
+	char text[96];
+	if (i >= TIMELINE_LISTED_MAX)
+		return;
+	svg_rect(&timeline->svg, x, y + 1, 10, 10, NPUMEM_BYTE_DATA, svg_colour(name), "%s", name);
+	snprintf(text, sizeof(text), "%.24s: %u to %u, at %" PRId64, name, from, to, one->offset);
+	svg_text(&timeline->svg, x + 14, y + 10, "s", text);
+}
+
+static void list_end(struct timeline *timeline)
+{
+	char text[48];
+	if (timeline->n_listed <= TIMELINE_LISTED_MAX)
+		return;
+	snprintf(text, sizeof(text), "and %u more", timeline->n_listed - TIMELINE_LISTED_MAX);
+	svg_text(&timeline->svg, x_of(timeline, timeline->n + 1) + 16, SVG_TOP + TIMELINE_HEIGHT + 16, "s", text);
+}
+
+/* Up to its last use, by what its bytes are. */
+static void shares(struct timeline *timeline, const struct lives_tensor *one, const char *told, double x, double y,
+		   double width, double height)
+{
+	const struct npumem_blocks *blocks = &one->place.blocks;
+	int colour = svg_colour(timeline->network->tensors[one->tensor].name);
+	const struct {
+		unsigned kind;
+		int64_t bytes;
+		int colour;
+	} parts[] = {
+		{NPUMEM_BYTE_DATA, blocks->data, colour},
+		{NPUMEM_BYTE_DUMMY, blocks->dummy, SVG_PLAIN},
+		{NPUMEM_BYTE_PADDING, blocks->padding, SVG_PLAIN},
+		{NPUMEM_BYTE_EMPTY, blocks->empty, SVG_PLAIN},
+	};
+	double all = (double)(blocks->data + blocks->dummy + blocks->padding + blocks->empty);
+	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		double part = height * (double)parts[i].bytes / all;
+		if (parts[i].bytes)
+			svg_rect(&timeline->svg, x, y, width, part, parts[i].kind, parts[i].colour,
+				 "%s; %.3g %% %s", told, 100 * (double)parts[i].bytes / all,
+				 svg_kind_name(parts[i].kind));
+		y += part;
+	}
+}
+
+/* On the tensor's colour, as its data may be too few to show it. */
+static void name_in_box(struct timeline *timeline, const char *name, double x, double y)
+{
+	svg_rect(&timeline->svg, x, y, (double)strlen(name) * TIMELINE_WIDE_LETTER + 8, TIMELINE_TEXT,
+		 NPUMEM_BYTE_DATA, svg_colour(name), "%s", name);
+	svg_text(&timeline->svg, x + 4, y + TIMELINE_TEXT - 3, "", name);
+}
+
 static void box(struct timeline *timeline, const struct lives_tensor *one)
 {
 	struct svg *svg = &timeline->svg;
 	const char *name = timeline->network->tensors[one->tensor].name;
 	unsigned from = place_of(timeline, one->from), last = place_of(timeline, one->last),
 		 to = place_of(timeline, one->to);
-	double x = x_of(timeline, from), used = x_of(timeline, last + 1) - x, y = y_of(timeline, one->offset);
-	double height = y_of(timeline, one->offset + one->place.bytes_per_npu) - y,
-	       width = x_of(timeline, to + 1) - x;
-	static const unsigned kinds[] = {NPUMEM_BYTE_DATA, SVG_USED};
-	for (unsigned i = 0; i < (width > used ? 2 : 1); i++)
-		svg_rect(svg, x + (i ? used : 0), y, i ? width - used : used, height, kinds[i], svg_colour(name),
-			 "%s: %" PRId64 " bytes per NPU at offset %" PRId64
-			 ", operations %u to %u, last used by %u",
-			 name, one->place.bytes_per_npu, one->offset, from, to, last);
-	if (height >= TIMELINE_TEXT && (double)strlen(name) * TIMELINE_LETTER + 8 < width)
-		svg_text(svg, x + 4, y + height / 2 + 4, "", name);
+	double x = x_of(timeline, from), used = x_of(timeline, last + 1), end = x_of(timeline, to + 1),
+	       y = y_of(timeline, one->offset);
+	double height = y_of(timeline, one->offset + one->place.bytes_per_npu) - y;
+	char told[NETWORK_TEXT_BYTES + 160];
+	snprintf(told, sizeof(told),
+		 "%s: %" PRId64 " bytes per NPU at offset %" PRId64 ", operations %u to %u, last used by %u", name,
+		 one->place.bytes_per_npu, one->offset, from, to, last);
+	if (height >= TIMELINE_SHARES)
+		shares(timeline, one, told, x, y, used - x, height);
+	else
+		svg_rect(svg, x, y, used - x, height, NPUMEM_BYTE_DATA, svg_colour(name), "%s", told);
+	if (end > used)
+		svg_rect(svg, used, y, end - used, height, SVG_USED, svg_colour(name), "%s", told);
+	if (height >= TIMELINE_TEXT && (double)strlen(name) * TIMELINE_WIDE_LETTER + 8 < end - x)
+		name_in_box(timeline, name, x, y);
+	else
+		list_name(timeline, one, from, to);
 }
 
 /* What each operation of the file is, where the columns have room for that; a group is what its first is. */
@@ -166,6 +242,7 @@ int timeline_draw(FILE *out, const struct network *network, const struct lives *
 	for (size_t i = 0; i < lives->n; i++)
 		if (lives->list[i].offset != NPUMEM_ANY)
 			box(&timeline, &lives->list[i]);
+	list_end(&timeline);
 	capacity(&timeline, geometry);
 	if (lives->n)
 		peak(&timeline);
