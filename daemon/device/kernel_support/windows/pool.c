@@ -52,16 +52,22 @@ static bool is_global(const struct kernel_call *call, const struct window *windo
 	       w->kernel == w->in && h->before + w->before == 0;
 }
 
-static struct window window_of(const struct kernel_call *call)
+struct window pool_window(const struct kernel_call *call)
 {
 	struct window window;
 	read_window(call, &window, NULL);
+	if (window.w.in == 1 && window.w.out == 1) {
+		/* What lies down a column of width 1 is a row. */
+		struct window_axis h = window.h;
+		window.h = window.w;
+		window.w = h;
+	}
 	return window;
 }
 
 size_t pool_scratch_bytes(const struct kernel_call *call)
 {
-	const struct window window = window_of(call);
+	const struct window window = pool_window(call);
 	const struct window_axis *w = &window.w;
 	if (is_ordinary(call, &window))
 		return (size_t)(w->before + w->in + w->after + w->out + GLOBAL_BLOCK) * sizeof(int32_t);
@@ -70,14 +76,14 @@ size_t pool_scratch_bytes(const struct kernel_call *call)
 
 bool pool_is_wide(const struct kernel_call *call)
 {
-	const struct window window = window_of(call);
+	const struct window window = pool_window(call);
 	return !is_ordinary(call, &window);
 }
 
 int64_t pool_steps(const struct kernel_call *call, int64_t apart)
 {
 	enum { TAP = 4, ABREAST = 4, FAR = 2 }; /* by itself; that vectors fold in a step; a stride without them */
-	const struct window window = window_of(call);
+	const struct window window = pool_window(call);
 	const struct kernel_operand *out = operands_get(call, POOL_OUT);
 	const struct window_axis *h = &window.h, *w = &window.w;
 	double rows = (double)(out->shape.n * out->shape.c) * (double)h->out;
@@ -103,7 +109,7 @@ static unsigned width_of(const struct pool *pool)
 
 void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold)
 {
-	*pool = (struct pool){.call = call, .window = window_of(call), .fold = fold, .y = -1};
+	*pool = (struct pool){.call = call, .window = pool_window(call), .fold = fold, .y = -1};
 	const struct window_axis *w = &pool->window.w;
 	pool->bytes = npumem_dtype_bytes(operands_get(call, POOL_IN)->dtype);
 	if (!is_ordinary(call, &pool->window)) {
@@ -182,7 +188,7 @@ static bool fold_row(struct pool *pool)
 
 static bool next_row(struct pool *pool, const struct npumem_dims *out)
 {
-	if (++pool->y < out->h)
+	if (++pool->y < pool->window.h.out)
 		return true;
 	pool->y = 0;
 	if (++pool->c < out->c)
@@ -222,13 +228,13 @@ bool pool_next(struct pool *pool)
 	pool->feature += pool->n_values;
 	if (pool->global && fold_features(pool))
 		return true;
-	pool->n_values = out->shape.w;
+	pool->n_values = pool->window.w.out;
 	if (pool->global || !next_row(pool, &out->shape)) {
 		kernel_step(pool->call, pool->pending);
 		return false;
 	}
 	pool->in = kernel_feature(operands_get(pool->call, POOL_IN), pool->n, pool->c);
 	pool->out = kernel_feature(out, pool->n, pool->c);
-	pool->out += pool->y * out->shape.w * pool->bytes;
+	pool->out += pool->y * pool->window.w.out * pool->bytes;
 	return pool->folded ? fold_ordinary_row(pool) : fold_row(pool);
 }

@@ -21,7 +21,8 @@ enum { POOL_BY_FEATURE = 1 << POOL_IN | 1 << POOL_OUT };
 
 /* Types, parameters and shapes: 0 or INVALID. Every window then meets the input. */
 int pool_check(const struct kernel_call *call, struct npumem_error *error);
-/* For a call that passed. */
+/* For a call that passed: its window, H and W exchanged where every row has one element. */
+struct window pool_window(const struct kernel_call *call);
 size_t pool_scratch_bytes(const struct kernel_call *call);
 
 /* What it takes to fold all rows, and to make results of them, `apart` of which each row divides by itself. */
