@@ -10,6 +10,7 @@
 
 struct absent;
 struct call;
+struct list;
 struct operate;
 
 /* An answered request, for whoever looks on. */
@@ -93,6 +94,7 @@ struct rpc_peer {
 	struct rpc *rpc;
 	struct call *calls; /* unfinished, the latest first */
 	struct call *first_held, *last_held;
+	struct list *lists;	    /* that it keeps (lists.h) */
 	struct call *next_to_close; /* the peer is closed: calls from here on are not dropped or cancelled yet */
 	unsigned n_calls;
 	unsigned n_arrived;		      /* of them: not at the gate, nor in line for room */

@@ -68,15 +68,15 @@ void tensors_mark_going(struct service *service, struct tensor **tensors, size_t
 void tensors_hide(struct session *session, struct tensor *const *tensors, size_t n);
 /* Releases what was hidden so, with its views; returns how many went. */
 uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n);
-/* The same in steps of bounded work: views, until tensors_free_views says that none is left, and then the rest. */
+/* The same in steps of bounded work: n_freed is complete when tensors_free_step says true. While a record is made
+ * their room comes back in one step, the last one. */
 struct tensors_free {
 	struct tensor *const *tensors; /* the caller's; views come first */
-	size_t n, at, first_root;
+	size_t n, at, first_root, next_root;
 	uint64_t n_freed;
 };
 void tensors_free_begin(struct tensors_free *free, struct tensor *const *tensors, size_t n);
-bool tensors_free_views(struct session *session, struct tensors_free *free);
-uint64_t tensors_free_rest(struct session *session, struct tensors_free *free);
+bool tensors_free_step(struct session *session, struct tensors_free *free);
 
 /* Makes a tensor read-only for good. 0, or what device_seal says. */
 int tensors_seal(struct session *session, struct tensor *tensor, struct npumem_error *error);

@@ -69,17 +69,18 @@ void tensors_hide(struct session *session, struct tensor *const *tensors, size_t
 void tensors_free_begin(struct tensors_free *free, struct tensor *const *tensors, size_t n)
 {
 	*free = (struct tensors_free){.tensors = tensors, .n = n};
-	while (free->first_root < n && tensors[free->first_root]->base)
-		free->first_root++;
+	while (free->next_root < n && tensors[free->next_root]->base)
+		free->next_root++;
+	free->first_root = free->next_root;
 }
 
-bool tensors_free_views(struct session *session, struct tensors_free *free)
+enum { STEPS = 256 }; /* of a microsecond or less, where nobody follows events */
+
+/* Those that are freed without their bases, and those of the bases that are freed. */
+static unsigned free_views(struct service *service, struct tensors_free *free)
 {
-	enum { STEPS = 512 }; /* of less than a microsecond, where nobody follows events */
-	struct service *service = session->service;
 	unsigned steps = 0;
 
-	service->events.actor = session;
 	for (; free->at < free->n && steps < STEPS; steps++) {
 		struct tensor *tensor = free->tensors[free->at];
 
@@ -88,21 +89,36 @@ bool tensors_free_views(struct session *session, struct tensors_free *free)
 		if (free->at < free->first_root || !tensor_views(tensor))
 			free->at++;
 	}
-	service->events.actor = NULL;
-	persist_commit(&service->persist);
-	return free->at == free->n;
+	return steps;
 }
 
-uint64_t tensors_free_rest(struct session *session, struct tensors_free *free)
+/* What a root costs: its room, and for each root that it meets to leave that one's list and to be counted anew. */
+static unsigned root_steps(const struct tensor *root)
+{
+	enum { ROOT_STEPS = 4, MEETINGS_PER_STEP = 2 };
+
+	return ROOT_STEPS + root->n_meetings / MEETINGS_PER_STEP;
+}
+
+bool tensors_free_step(struct session *session, struct tensors_free *free)
 {
 	struct service *service = session->service;
+	/* A record has the free as one entry: an allocation that took a part of its room would be before it there.
+	 */
+	bool is_at_once = recorder_is_on(&service->recorder);
+	unsigned steps;
 
 	service->events.actor = session;
-	for (size_t i = free->first_root; i < free->n; i++)
-		free->n_freed += service_release(service, free->tensors[i]);
+	steps = free_views(service, free);
+	while (free->at == free->n && free->next_root < free->n && (is_at_once || steps < STEPS)) {
+		struct tensor *root = free->tensors[free->next_root++];
+
+		steps += root_steps(root);
+		free->n_freed += service_release(service, root);
+	}
 	service->events.actor = NULL;
 	persist_commit(&service->persist);
-	return free->n_freed;
+	return free->next_root == free->n && free->at == free->n;
 }
 
 uint64_t tensors_free(struct session *session, struct tensor *const *tensors, size_t n)
@@ -110,7 +126,7 @@ uint64_t tensors_free(struct session *session, struct tensor *const *tensors, si
 	struct tensors_free free;
 
 	tensors_free_begin(&free, tensors, n);
-	while (!tensors_free_views(session, &free))
+	while (!tensors_free_step(session, &free))
 		;
-	return tensors_free_rest(session, &free);
+	return free.n_freed;
 }

@@ -38,6 +38,7 @@ struct npumem_answer {
 		const struct npumem_tensor *tensor;   /* view, reshape, seal, rename, grant, open, show */
 		const struct npumem_done *done;	      /* write, read, fill, copy, run */
 		const struct npumem_submitted *submitted;
+		const struct npumem_kept *kept;
 		const struct npumem_segment *segment;
 		const struct npumem_record *record;
 		const char *json;		  /* call */
@@ -122,6 +123,12 @@ int npumem_run_async(struct npumem *npumem, const char *kernel, const struct npu
 /* What the operations read goes to where they say, until it is answered. */
 int npumem_submit_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 			NPUMEM_ASYNC);
+int npumem_keep_list_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
+			   NPUMEM_ASYNC);
+/* What the list reads goes to where it says, until it is answered. `kept` is needed no longer than this takes. */
+int npumem_run_list_async(struct npumem *npumem, const struct npumem_kept *kept,
+			  const struct npumem_change *changes, unsigned n, NPUMEM_ASYNC);
+int npumem_drop_list_async(struct npumem *npumem, const struct npumem_kept *kept, NPUMEM_ASYNC);
 
 int npumem_segment_create_async(struct npumem *npumem, size_t bytes, NPUMEM_ASYNC);
 int npumem_segment_close_async(struct npumem *npumem, const struct npumem_segment *segment, NPUMEM_ASYNC);

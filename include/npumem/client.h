@@ -431,6 +431,34 @@ struct npumem_submitted {
 int npumem_submit(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 		  const struct npumem_submitted **submitted, struct npumem_error *error);
 
+/* A list that the daemon keeps: sent once, run by its id, charged to the user's list_bytes. */
+struct npumem_kept {
+	uint64_t id;
+	unsigned n;	/* operations */
+	uint64_t bytes; /* that are charged for it */
+};
+/* Another tensor, or another place in a segment, in one operation of a kept list; of an array all have the same
+ * size.
+ */
+struct npumem_change {
+	size_t size; /* sizeof(struct npumem_change) */
+	unsigned operation;
+	const char *role; /* of a run: the operand's; of a copy: "source", "destination"; else NULL */
+	uint64_t handle;  /* 0: the list's */
+	const struct npumem_segment *segment; /* of a write or read that has one; NULL: the list's */
+	uint64_t segment_offset;
+};
+/* Keeps a list of npumem_submit's form, at most 64 in a connection. What its reads deliver without a segment goes,
+ * at each run, to where the operations say. Over ssh its operations have no segments. Runs of it are refused
+ * NOT_FOUND where a tensor is gone, and PERMISSION_DENIED where a right is; then nothing of the run has run. */
+int npumem_keep_list(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
+		     const struct npumem_kept **kept, struct npumem_error *error);
+/* Runs it, with n changes for this run alone; else as npumem_submit. */
+int npumem_run_list(struct npumem *npumem, const struct npumem_kept *kept, const struct npumem_change *changes,
+		    unsigned n, const struct npumem_submitted **submitted, struct npumem_error *error);
+/* Gives it back, and releases it, also on an error; runs that were sent before are not affected. */
+int npumem_drop_list(struct npumem *npumem, const struct npumem_kept *kept, struct npumem_error *error);
+
 /* ---- system memory ---- */
 
 /* Memory that the daemon maps, too: DMA moves between it and local memory, and no payload byte crosses the socket.
@@ -441,9 +469,9 @@ struct npumem_segment {
 	size_t bytes;
 };
 
-/* Allocates (a sealed memfd), maps and shares `bytes` of zeroed memory: all its pages, at once, to this process. Its
- * whole size counts against the user's segment_bytes.
- * Where the daemon keeps sessions its fd stays open until it is closed, to be shared again. */
+/* Allocates (a sealed memfd), maps and shares `bytes` of zeroed memory: all its pages, at once, to this process.
+ * Its whole size counts against the user's segment_bytes. Where the daemon keeps sessions its fd stays open until
+ * it is closed, to be shared again. */
 int npumem_segment_create(struct npumem *npumem, size_t bytes, const struct npumem_segment **segment,
 			  struct npumem_error *error);
 /* Takes it back from the daemon, after all that was asked of it before, and releases it, also on an error. */

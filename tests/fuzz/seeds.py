@@ -216,6 +216,8 @@ def kernels_by_hand():
         kernel_by_hand(pb.REDUCE_MAX, {"in_": small, "out": (1, 1, 2, 4)}, [(pb.PARAM_AXES, [2])]),
         kernel_by_hand(pb.CONCAT, {"in0": small, "in1": small, "out": (1, 16, 2, 4)}, [(pb.PARAM_AXIS, [3])]),
         kernel_by_hand(pb.PAD2D, {"in_": small, "out": (1, 8, 4, 6)}, [(pb.PARAM_PADDING, [1, 1, 1, 1])]),
+        kernel_by_hand(pb.LUT, {"in_": small, "table": (1, 64, 2, 2), "out": small}),
+        kernel_by_hand(pb.ELTWISE_MUL, {"in1": small, "in2": (1, 8, 1, 1), "out": small}),
         # Large enough for the engine's own ways: packs of weights, sums in parts.
         kernel_by_hand(pb.CONV2D, {"in_": (1, 16, 6, 6), "weights": (16, 16, 3, 3), "out": (1, 16, 4, 4)}),
         kernel_by_hand(pb.DEPTHWISE_CONV2D, {"in_": (1, 16, 6, 6), "weights": (1, 16, 3, 3), "out": (1, 16, 4, 4)}),

@@ -138,10 +138,19 @@ static bool has_one_format(int number)
 	return number == NPUMEM_KERNEL_ELTWISE_MAX || number == NPUMEM_KERNEL_ELTWISE_MIN;
 }
 
+/* Goes with all of `shape`: a scalar, a number a channel, a plane and the like. */
+static struct npumem_dims spread(struct valid_run *run, struct npumem_dims shape)
+{
+	int64_t kept = valid_below(run, 8);
+
+	if (!(kept & 4))
+		shape.h = shape.w = 1;
+	return dims(kept & 1 ? shape.n : 1, kept & 2 ? shape.c : 1, shape.h, shape.w);
+}
+
 static void eltwise(struct valid_run *run)
 {
-	static const struct npumem_dims one = {1, 1, 1, 1};
-	struct npumem_dims shape = any_shape(run, VALID_ELEMENTS_MAX);
+	struct npumem_dims shape = any_shape(run, VALID_ELEMENTS_MAX), one = spread(run, shape);
 	int64_t scalar = valid_below(run, 5), frac = valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX);
 
 	valid_tensor(run, "in1", run->data, frac, scalar == 1 ? one : shape);
@@ -155,14 +164,30 @@ static void eltwise(struct valid_run *run)
 		valid_tensor(run, "acc", run->data, frac, shape);
 }
 
-/* One to one, in one format where `keeps`. */
+/* One to one, in the format of results in [-1, 1) unless it `keeps` its own, or takes any. */
 static void map(struct valid_run *run, bool keeps)
 {
 	struct npumem_dims shape = any_shape(run, VALID_ELEMENTS_MAX);
 	int64_t frac = valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX);
 
 	valid_tensor(run, "in", run->data, frac, shape);
-	valid_tensor(run, "out", run->data, keeps ? frac : run->data == NPUMEM_FX8 ? 7 : 15, shape);
+	if (keeps)
+		frac = valid_below(run, 2) ? frac : valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX);
+	else
+		frac = run->data == NPUMEM_FX8 ? 7 : 15;
+	valid_tensor(run, "out", run->data, frac, shape);
+}
+
+static void lut(struct valid_run *run)
+{
+	int64_t frac = valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), entries = 256;
+	struct npumem_dims shape = any_shape(run, VALID_ELEMENTS_MAX);
+
+	if (run->data == NPUMEM_FX16)
+		entries = ((int64_t)1 << (1 + valid_below(run, 12))) + 1;
+	valid_tensor(run, "in", run->data, valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), shape);
+	valid_tensor(run, "table", run->data, frac, dims(1, 1, 1, entries));
+	valid_tensor(run, "out", run->data, frac, shape);
 }
 
 /* Of a batch the axis must be given. */
@@ -408,6 +433,9 @@ void valid_shapes(struct valid_run *run)
 	case NPUMEM_KERNEL_SIGMOID:
 	case NPUMEM_KERNEL_TANH:
 		map(run, false);
+		break;
+	case NPUMEM_KERNEL_LUT:
+		lut(run);
 		break;
 	case NPUMEM_KERNEL_SOFTMAX:
 	case NPUMEM_KERNEL_L2_NORMALIZE:

@@ -124,6 +124,50 @@ START_TEST(a_parallel_group)
 }
 END_TEST
 
+/* It reads to where its operations say, each time, and from another segment's place where it is told so. */
+START_TEST(a_kept_list)
+{
+	enum { N = 128, SIZE = sizeof(struct npumem_operation), CHANGE = sizeof(struct npumem_change) };
+	const struct npumem_tensor *x = tensor_of(NPUMEM_INT8, NPUMEM_ANY, 1, 8, 1, 16),
+				   *y = tensor_of(NPUMEM_INT8, NPUMEM_ANY, 1, 8, 1, 16);
+	const struct npumem_segment *segment;
+	const struct npumem_submitted *ran;
+	const struct npumem_kept *kept;
+	int8_t back[N];
+	ok(npumem_segment_create(npumem, 4096, &segment, &error));
+	memset(segment->base, 3, N);
+	memset((char *)segment->base + N, 5, N);
+	struct npumem_operation operations[] = {
+		{.size = SIZE, .kind = NPUMEM_OP_WRITE, .handle = x->handle, .segment = segment},
+		{.size = SIZE, .kind = NPUMEM_OP_COPY, .handle = y->handle, .source = x->handle},
+		{.size = SIZE, .kind = NPUMEM_OP_READ, .handle = y->handle, .data = back, .bytes = N},
+	};
+	struct npumem_change changes[] = {
+		{.size = CHANGE, .operation = 0, .segment = segment, .segment_offset = N},
+		{.size = CHANGE, .operation = 1, .role = "source", .handle = x->handle},
+	};
+	ok(npumem_keep_list(npumem, operations, 3, &kept, &error));
+	ck_assert_uint_eq(kept->n, 3);
+	ck_assert_uint_gt(kept->bytes, 0);
+	ok(npumem_run_list(npumem, kept, NULL, 0, &ran, &error));
+	ck_assert_uint_eq(ran->n_ran, 3);
+	ck_assert_int_eq(back[N - 1], 3);
+	npumem_release(ran);
+	ok(npumem_run_list(npumem, kept, changes, 2, &ran, &error));
+	ck_assert_int_eq(back[N - 1], 5);
+	npumem_release(ran);
+	changes[1].operation = 3;
+	ck_assert_int_eq(npumem_run_list(npumem, kept, changes, 2, &ran, &error), NPUMEM_INVALID);
+	ck_assert_int_eq(npumem_error_find(&error, "change", -1), 1);
+	changes[1].size = 8;
+	ck_assert_int_eq(npumem_run_list(npumem, kept, changes, 2, &ran, &error), NPUMEM_INVALID);
+	ok(npumem_free(npumem, &x->handle, 1, &error));
+	ck_assert_int_eq(npumem_run_list(npumem, kept, NULL, 0, &ran, &error), NPUMEM_NOT_FOUND);
+	ok(npumem_drop_list(npumem, kept, &error));
+	ck_assert_int_eq(npumem_keep_list(npumem, operations, 0, &kept, &error), NPUMEM_INVALID);
+}
+END_TEST
+
 /* ---- without waiting ---- */
 
 struct counts {
@@ -282,6 +326,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, begin, end);
 	tcase_add_test(tcase, data_through_a_segment);
 	tcase_add_test(tcase, a_parallel_group);
+	tcase_add_test(tcase, a_kept_list);
 	tcase_add_test(tcase, shares_while_a_pipeline_is_full);
 	tcase_add_test(tcase, arrays_of_many_chunks);
 	tcase_add_test(tcase, a_kernel_is_taken_back);

@@ -191,6 +191,13 @@ def gather(test, uid):
     return lambda: client.ask(**run(pb.RNN_DENSE, **operands, out="out"))
 
 
+def keep_lists(test, uid):
+    """Each of 100 fills, as many in a session as it may have."""
+    fills = [pb.Operation(fill=pb.FillRequest(tensor=pb.Ref(handle=1), integer=1))] * 100
+    client, ids = test.client(uid), iter(range(1, 1 << 20))
+    return lambda: client.ask(keep=pb.KeepRequest(list=next(ids), operations=fills))
+
+
 # For each limit: what it is set to, the attack, what grows, by how much at most, and how often another user does the
 # same afterwards.
 BOOKS = {
@@ -207,6 +214,7 @@ BOOKS = {
     "segment_bytes": (MIB, share(256 * KIB), maps, 8, 1),
     "descriptors": (4, park, fds, 64, 1),
     "scratch_bytes": (64 * KIB, gather, peak, 16 * MIB, 0),
+    "list_bytes": (512 * KIB, keep_lists, peak, 4 * MIB, 1),
 }
 
 
@@ -309,6 +317,7 @@ HELD = {
     "daemon/rpc/handlers/handle_stat.c": "requests",
     "daemon/rpc/handlers/handle_submit.c": "request_bytes",
     "daemon/rpc/handlers/handle_tensors.c": "requests",
+    "daemon/rpc/lists.c": "list_bytes",
     "daemon/rpc/order/binding.c": "request_bytes",
     "daemon/rpc/order/claim.c": "request_bytes",
     "daemon/rpc/resume/absent.c": "sessions",

@@ -104,6 +104,16 @@ class Bricks(Many):
         pages = [{"list": pb.ListRequest(limit=256, after=first)} for first in range(0, len(self.names), 256)]
         self.assert_short(lambda: self.longest_ms(lambda: self.pipeline(pages * 4)))
 
+    def test_a_free_of_them(self):
+        firsts = iter(range(0, len(self.names), 256))
+
+        def free_some():
+            first = next(firsts)
+            answer = self.mallory.call(**free(*self.names[first : first + 256]))
+            self.assertEqual(answer.freed.tensors, 256)
+
+        self.assert_short(lambda: self.longest_ms(free_some))
+
 
 class Refusal(Many):
     """It says what else would help, on NPUs of 1 GiB with a thousand gaps."""
@@ -127,6 +137,34 @@ class Refusal(Many):
             self.assertEqual(self.mallory.ask(alloc=request).status, pb.RESOURCE_EXHAUSTED)
 
         self.assert_short(lambda: self.longest_ms(refused) / SLOWER)
+
+
+class Widths(Many):
+    """Of a matrix without w, sqrt(cols) widths are looked at."""
+
+    options = ("--npus", "64", "--npu-bytes", str(1 << 30))
+
+    def test_of_very_many_matrices(self):
+        spec = pb.Spec(dtype=pb.INT8, layout=pb.MATRIX, rows=1, cols=(1 << 27) - 1)
+        many = [pb.Allocation(spec=spec)] * 255
+        spec.rows = spec.cols  # which has no room
+        request = pb.AllocRequest(tensors=[*many, pb.Allocation(spec=spec)])
+
+        def refused():
+            answer = self.mallory.ask(alloc=request)
+            self.assertEqual(answer.status, pb.INVALID, answer.message)
+            self.assertEqual([f.number for f in answer.fields if f.key == "tensor_index"], [255])
+
+        self.assert_short(lambda: self.longest_ms(refused) / SLOWER)
+        self.assertEqual(self.mallory.tensors(), [])
+
+    def test_of_very_many_that_wait(self):
+        """Which are tried in steps too."""
+        self.mallory.alloc("half", (1, 64, 1, 1 << 29))
+        spec = pb.Spec(dtype=pb.INT8, layout=pb.MATRIX, rows=1, cols=(1 << 28) - 1)
+        answer = self.mallory.ask(alloc=pb.AllocRequest(tensors=[pb.Allocation(spec=spec)] * 255, wait_ms=100))
+        self.assertEqual(answer.status, pb.DEADLINE_EXCEEDED, answer.message)
+        self.assertIn("waited 100 ms", answer.message)
 
 
 class Compaction(Many):

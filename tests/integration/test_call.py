@@ -58,13 +58,15 @@ QUESTIONS = {
     "cancel": (pb.CancelRequest(request_id=2**63), "cancelled"),
     "unshare": (pb.UnshareRequest(segment=7), None),
     "share": (pb.ShareRequest(), None),
+    "keep": (pb.KeepRequest(list=5, operations=[pb.Operation(fill=pb.FillRequest(tensor=pb.Ref(handle=1), integer=1))]), "kept.list"),
+    "unkeep": (pb.UnkeepRequest(list=7), None),
     "resume": (pb.ResumeRequest(), None),
     "snapshot": (pb.SnapshotRequest(), None),
     "record": (pb.RecordRequest(action=pb.RECORD_HASH), "recorded"),
     "shutdown": (pb.ShutdownRequest(), "shutting_down"),
 }
 # What cannot be answered well this way: there is no segment, and no descriptor comes.
-REFUSED = {"unshare": "NOT_FOUND", "share": "INVALID", "snapshot": "FAILED_PRECONDITION"}
+REFUSED = {"unshare": "NOT_FOUND", "unkeep": "NOT_FOUND", "share": "INVALID", "snapshot": "FAILED_PRECONDITION"}
 
 
 def member(message, path):

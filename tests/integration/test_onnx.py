@@ -95,7 +95,8 @@ class Networks(Folder):
         kernels = imported.report["operations"]
         self.assertEqual((kernels["conv2d"], kernels["depthwise_conv2d"], kernels["matmul"]), (2, 1, 1))
         self.assertFalse({"pad2d", "relu"} & set(kernels), kernels)
-        self.assertEqual(kernels["eltwise_mul"], 1)
+        self.assertEqual(kernels["lut"], 1)  # x * sigmoid(x)
+        self.assertFalse({"sigmoid", "eltwise_mul"} & set(kernels), kernels)
         graph, feeds = read(self.save(picture())), {"x": random(0, 1, 3, 16, 16)}
         before = floats.run(graph, feeds)
         fold.fold(graph, feeds)
@@ -104,6 +105,71 @@ class Networks(Folder):
         self.assertLess(len(graph.nodes), 10)
         for name in ("g", "y"):
             self.assertGreater(noise_db(before[name], after[name]), 100)
+
+    def submit_samples(self, file, refusal=""):
+        command = [NPUMEMCTL, "--spawn", "submit", "net/network.json", "--samples", file, "--out", "many"]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS)
+        self.assertEqual(done.returncode, 1 if refusal else 0, done.stderr)
+        self.assertIn(refusal, done.stderr)
+        return done
+
+    def test_functions_of_one_element(self):
+        """Several nodes of one value are one table: of 2^9 + 1 entries where these do, else of all inputs."""
+        gelu = [("Div", ["x", "r"], ["a"], {}), ("Erf", ["a"], ["b"], {}), ("Add", ["b", "1"], ["c"], {}),
+                ("Mul", ["x", "c"], ["d"], {}), ("Mul", ["d", "h"], ["y"], {})]  # fmt: skip
+        mish = [("Softplus", ["x"], ["a"], {}), ("Tanh", ["a"], ["b"], {}), ("Mul", ["x", "b"], ["y"], {})]
+        numbers = {"r": np.float32(np.sqrt(2)), "1": np.float32(1), "h": np.float32(0.5), "k": np.float32(1e-3)}
+        x = random(0, 8, 1, 4, 6, 5) * 2
+        for nodes, samples, table in (
+            (gelu, x, [1, 1, 1, 513]), (mish, x, [1, 1, 1, 513]), ([("Erf", ["x"], ["y"], {})], x, [1, 64, 32, 32]),
+            ([("Log", ["x"], ["y"], {})], np.abs(x) + 0.5, [1, 64, 32, 32]),
+            ([("Add", ["x", "k"], ["a"], {}), ("Sqrt", ["a"], ["y"], {})], np.abs(x), [1, 64, 32, 32]),
+        ):  # fmt: skip
+            used = {name for node in nodes for name in node[1]}
+            made = model(nodes, {"x": [1, 4, 6, 5]}, {"y": [1, 4, 6, 5]}, {n: v for n, v in numbers.items() if n in used})
+            want = np.stack([one["y"] for one in self.floats(made, [{"x": one} for one in samples])])
+            for dtype, least in (("fx16", 55), ("fx8", 15)):
+                imported = self.imported(made, samples, dtype)
+                self.assertEqual(imported.report["operations"], {"lut": 1})
+                tables = [one["shape"] for one in imported.network.document()["tensors"].values() if "file" in one]
+                self.assertIn(table if dtype == "fx16" else [1, 1, 1, 256], tables)
+                got = np.stack([one["y"] for one in self.outputs(imported, [{"x": one} for one in samples])])
+                self.assertGreater(noise_db(want, got), least, (nodes, dtype))
+
+    def test_numbers_of_channels_are_not_repeated(self):
+        """A squeeze-and-excitation: one number a channel goes with its whole plane, without a copy of it."""
+        nodes = [("GlobalAveragePool", ["x"], ["a"], {}), ("Conv", ["a", "w"], ["b"], {}),
+                 ("Sigmoid", ["b"], ["c"], {}), ("Mul", ["x", "c"], ["d"], {}), ("Add", ["p", "d"], ["y"], {})]  # fmt: skip
+        made = model(
+            nodes, {"x": [1, 8, 5, 7]}, {"y": [1, 8, 5, 7]}, {"w": random(1, 8, 8, 1, 1), "p": random(2, 1, 1, 5, 7)}
+        )
+        x = random(0, 6, 1, 8, 5, 7)
+        feeds = [{"x": one} for one in x]
+        imported = self.imported(made, x)
+        kernels = {"avepool": 1, "conv2d": 1, "sigmoid": 1, "eltwise_mul": 1, "eltwise_add": 1}
+        self.assertEqual(imported.report["operations"], kernels)
+        for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
+            self.assertGreater(noise_db(want["y"], got["y"]), 60)
+
+    def test_a_chain_that_is_used_in_between(self):
+        """The value in between has a table of its own; what has no function in it stays as it is."""
+        nodes = [("Add", ["x", "1"], ["a"], {}), ("Exp", ["a"], ["b"], {}), ("Sqrt", ["b"], ["y"], {}),
+                 ("MaxPool", ["b"], ["z"], {"kernel_shape": [2, 2]}), ("Mul", ["x", "1"], ["m"], {}),
+                 ("Abs", ["m"], ["w"], {})]  # fmt: skip
+        made = model(
+            nodes,
+            {"x": [1, 2, 4, 4]},
+            {"y": [1, 2, 4, 4], "z": [1, 2, 3, 3], "w": [1, 2, 4, 4]},
+            {"1": np.float32(1.0)},
+        )
+        x = random(3, 4, 1, 2, 4, 4)
+        imported = self.imported(made, x)
+        kernels = imported.report["operations"]
+        self.assertEqual((kernels["lut"], kernels["maxpool"], kernels["eltwise_mul"]), (2, 1, 1))
+        feeds = [{"x": one} for one in x]
+        for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
+            for name in ("y", "z", "w"):
+                self.assertGreater(noise_db(want[name], got[name]), 55, name)
 
     def test_the_commands(self):
         """The two commands, npumemctl submit, check, and the specification agree to the bit."""
@@ -138,6 +204,26 @@ class Networks(Folder):
         np.testing.assert_array_equal(np.load(self.at("one", "y.npy")).reshape(-1), everything[0])
         said = reference.network(self.at("net", "network.json"))
         np.testing.assert_array_equal(said.reads["y.npy"].reshape(-1), np.rint(everything[0] * 2.0**15))
+        # From a model's file to its outputs for all samples, in the model's shape: two commands.
+        for shape in ((5, 3, 16, 16), (5, 1, 3, 16, 16)):
+            np.save(self.at("x.npy"), np.load(self.at("x.npy")).reshape(shape))
+            self.submit_samples("x.npy")
+            for name in ("y.npy", "g.npy"):
+                got, want = np.load(self.at("many", name)), np.load(self.at("all", name))
+                np.testing.assert_array_equal(got, want)
+        self.assertIn("saturated", self.submit_samples("x.npy").stdout)
+        for array, words in (
+            (np.zeros((5, 3, 16, 15), np.float32), "no samples of 768"),
+            (np.zeros((0, 3, 16, 16), np.float32), "no samples of 768"),
+            (np.zeros((5, 3, 16, 16), np.int8), "<f4 or <f8"),
+            (np.full((2, 3, 16, 16), np.nan, np.float32), "NaN"),
+        ):
+            np.save(self.at("bad.npy"), array)
+            self.submit_samples("bad.npy", words)
+        self.submit_samples("missing.npy", "No such file")
+        with open(self.at("x.npy"), "rb") as whole, open(self.at("bad.npy"), "wb") as file:
+            file.write(whole.read()[:-4])
+        self.submit_samples("bad.npy", "ends in its data")
         with open(self.at("net", "report.txt"), encoding="utf-8") as file:
             self.assertIn("a head, or made of one", file.read())
 

@@ -10,11 +10,12 @@ from unittest import mock
 # Before onnx: where it is missing, the test ends as skipped.
 from onnx_models import NPUMEMCTL, Folder, model, picture, random
 
+import npumem
 import numpy as np
 import npumem.onnx
 import onnx
 from onnx import TensorProto, helper
-from support import SECONDS
+from support import SECONDS, Daemon
 
 
 class Refused(Folder):
@@ -26,10 +27,10 @@ class Refused(Folder):
         return model([(op, ["x"], ["y"], more)], {"x": list(shape)}, {"y": None}, opset=opset)
 
     def test_a_node_that_nothing_does(self):
-        self.save(self.one_node("Erf"))
-        self.assert_refused('node "Erf_0" (Erf): no kernel does Erf', "on the host", words=self.given)
-        self.save(self.one_node("Log"))  # which has a rule for folding
-        self.assert_refused('node "Log_0" (Log): no kernel does Log', "on the host", words=self.given)
+        self.save(self.one_node("Hardmax"))
+        self.assert_refused('node "Hardmax_0" (Hardmax): no kernel does Hardmax', "on the host", words=self.given)
+        self.save(model([("Greater", ["x", "c"], ["y"], {})], {"x": [1, 2, 3]}, {"y": None}, {"c": random(1, 1, 2, 3)}))
+        self.assert_refused("no kernel does Greater", "on the host", words=self.given)  # which has a rule for folding
         made = self.one_node("Relu")
         made.graph.node[0].domain = "com.example"
         made.opset_import.append(helper.make_opsetid("com.example", 1))
@@ -156,6 +157,34 @@ class Refused(Folder):
         done = self.program("npumem.onnx", "m.onnx", *self.given, "--out", "/proc/none/out")
         self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
 
+    def test_tensors_that_do_not_fit(self):
+        """The import says which device has room; a smaller one refuses, and neither tensors nor files stay."""
+        made = model([("Conv", ["x", "w"], ["y"], {})], {"x": [1, 3, 300, 400]}, {"y": None}, {"w": random(1, 64, 3, 1, 1)})
+        self.save(made)
+        x = self.samples(random(0, 1, 3, 300, 400))
+        done = self.program("npumem.onnx", "m.onnx", "--samples", x, "--out", "net")
+        self.assertIn("npumemctl --spawn='--npu-bytes 2097152' check net/network.json", done.stdout)
+        ctl = [NPUMEMCTL, "--spawn=--npu-bytes 256K", "submit", self.at("net/network.json"), "--out", self.at("one")]
+        before = sorted(os.listdir(self.folder))
+        done = subprocess.run(ctl, capture_output=True, text=True, check=False, timeout=SECONDS)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('tensor "y": no room for 240000 bytes', done.stderr)
+        self.assertIn("npumemctl plan tells what the network needs, npumemd --npu-bytes gives more", done.stderr)
+        plan = [NPUMEMCTL, "plan", self.at("net/network.json"), "--npu-bytes", "256K"]
+        done = subprocess.run(plan, capture_output=True, text=True, check=False, timeout=SECONDS)
+        self.assertIn("a device with --npu-bytes 524288 has it", done.stderr)
+        daemon = self.enterContext(Daemon("--npu-bytes", "256K"))
+        words = ("net/network.json", "--samples", "x.npy", "--out", "two", "--socket", daemon.path)
+        done = self.program("npumem.onnx.run", *words)
+        self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+        self.assertIn("a daemon with larger --npu-bytes has room", done.stderr)
+        with npumem.connect(daemon.path) as device:
+            self.assertEqual(device.tensors(), [])
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
+        words = ("net/network.json", "--samples", "x.npy", "--out", "all")  # a daemon with room; a reply of 15 MB
+        self.assertEqual(self.program("npumem.onnx.run", *words).returncode, 0)
+        self.assertEqual(np.load(self.at("all/y.npy")).shape, (1, 64, 300, 400))
+
     def test_names_stay_in_the_folder(self):
         names = {"/etc/x": [1, 2, 3]}
         self.save(model([("Relu", ["/etc/x"], ["../../y"], {})], names, {"../../y": None}))
@@ -167,20 +196,45 @@ class Refused(Folder):
         done = self.program("npumem.onnx.run", "out/network.json", "--samples", "x.npy", "--out", "results")
         self.assertEqual((done.returncode, os.listdir(self.at("results"))), (0, ["_.._y.npy"]), done.stderr)
 
+    def test_a_report_whose_outputs_are_elsewhere(self):
+        self.save(self.one_node("Relu"))
+        self.assertEqual(self.program("npumem.onnx", "m.onnx", *self.given, "--out", "out").returncode, 0)
+        with open(self.at("out", "report.json"), encoding="utf-8") as file:
+            report = json.load(file)
+        with open(self.at("out", "network.json"), encoding="utf-8") as file:
+            network = json.load(file)
+        self.assertEqual(network["operations"][-1]["read"], "y")
+        for name in (self.at("stolen.npy"), "../stolen.npy", "a/stolen.npy", "stolen", ""):
+            report["outputs"]["y"]["file"] = network["operations"][-1]["file"] = name
+            for whole, path in ((report, "report.json"), (network, "network.json")):
+                with open(self.at("out", path), "w", encoding="utf-8") as file:
+                    json.dump(whole, file)
+            done = self.program("npumem.onnx.run", "out/network.json", "--samples", "x.npy", "--out", "results")
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+            self.assertIn("is not NAME.npy", done.stderr)
+            self.assertFalse(os.path.exists(self.at("stolen.npy")) or os.path.exists(self.at("results")))
+
+    def test_a_scale_that_is_none(self):
+        for scale in (0.0, -1.0, float("nan")):
+            k, z = np.array(scale, np.float32), np.zeros((), np.int8)
+            nodes = [("QuantizeLinear", ["x", "k", "z"], ["a"], {}), ("DequantizeLinear", ["a", "k", "z"], ["y"], {})]
+            self.save(model(nodes, {"x": [1, 2, 3]}, {"y": None}, {"k": k, "z": z}))
+            self.assert_refused("no kernel does QuantizeLinear", words=self.given)
+
     def test_names_with_escape_sequences(self):
         """They reach no terminal, and no network file, as they are."""
         name, value = "\x1b[31mred\n", "v\x1b[2J\u202e"
-        for op, code in (("Relu", 0), ("Erf", 1)):
+        for op, code in (("Relu", 0), ("Hardmax", 1)):
             made = model([(op, [value], ["y"], {})], {value: [1, 2, 3]}, {"y": None})
             made.graph.node[0].name = name
             self.save(made)
-            done = self.program("npumem.onnx", "m.onnx", *self.given, "--out", "out")
+            done = self.program("npumem.onnx", "m.onnx", *self.given, "--out", f"out{code}")
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertEqual(done.stderr.count("\n"), code, done.stderr)
             self.assertRegex(done.stdout + done.stderr, r"^[\n -~]*$")
-        with open(self.at("out", "report.txt"), encoding="utf-8") as file:
+        with open(self.at("out0", "report.txt"), encoding="utf-8") as file:
             self.assertRegex(file.read(), r"^[\n -~]*$")
-        command = [NPUMEMCTL, "--spawn", "submit", "out/network.json", "--out", "one"]
+        command = [NPUMEMCTL, "--spawn", "submit", "out0/network.json", "--out", "one"]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, timeout=SECONDS)
         self.assertEqual(done.returncode, 0, done.stderr)
 

@@ -157,7 +157,7 @@ class Package(unittest.TestCase):
             if callable(thing):
                 self.assertTrue(thing.__doc__, name)
                 self.assertNotRegex(thing.__doc__, rf"^{thing.__name__}\(", name)
-        for kind in (npumem.Device, npumem.Tensor, npumem.Batch, npumem.Pending):
+        for kind in (npumem.Device, npumem.Tensor, npumem.Batch, npumem.Kept, npumem.Pending):
             for name, thing in vars(kind).items():
                 is_plain = name.endswith("_async") or name in ("dtype", "handle", "ask_tensor", "settle", "ref")
                 if not name.startswith("_") and callable(thing) and not is_plain:

@@ -297,7 +297,7 @@ class Runs(unittest.TestCase):
     def test_what_is_wrong(self):
         x, out = reference.fx8([1, 2], 4), reference.Format("fx8", 4)
         with self.assertRaises(reference.Refused):
-            reference.run("relu", in_=x, out=reference.Format("fx8", 5))
+            reference.run("relu", in_=x, out=reference.Format("fx16", 4))
         with self.assertRaisesRegex(reference.Refused, "act"):
             reference.run("basic_rnn_cell", in_=x, prev_out=x, weights=x, out=out)
         with self.assertRaisesRegex(TypeError, "relux"):

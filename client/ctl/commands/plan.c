@@ -15,6 +15,7 @@
 #include "client/ctl/core/table.h"
 #include "client/ctl/network/lifetimes.h"
 #include "client/ctl/core/terminal.h"
+#include "client/ctl/core/network/batches.h"
 
 static const struct option plan_options[] = {
 	SPEC_OPTIONS,
@@ -23,6 +24,11 @@ static const struct option plan_options[] = {
 	{"--chip", "NAME", "plans for a real part, without a daemon: bm1684, bm1684x, bm1690, sg2260, sg2380",
 	 false},
 	{"--svg", "FILE", "draws it: where the tensor's elements lie, or what of a network lives when", false},
+	{"--cost", "RATES",
+	 "of a network also cycles: macs_per_cycle=M,dma_bytes_per_cycle=D[,overhead=O], or a file of them",
+	 false},
+	{"--max-batch", "INPUT", "the largest N of this tensor, and of all that follows from it, that fits",
+	 false},
 	{"--by", "WHAT", "feature: that drawing has a cell for each feature (n,c)", false},
 	{NULL, NULL, NULL, false},
 };
@@ -281,25 +287,59 @@ static int geometry_ask(struct ctl *ctl, struct npumem_geometry *geometry)
 	return CTL_OK;
 }
 
+static int plan_batch(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
+		      const char *input)
+{
+	struct batches batches;
+	if (batches_most(network, geometry, input, &batches, &ctl->error))
+		return CTL_FAILED;
+	if (!batches.most)
+		return ctl_fail(ctl, "no batch of \"%.63s\" fits: plan without --max-batch tells why", input);
+	json_t *next = batches.next == NPUMEM_ANY ? json_null() : json_integer(batches.next);
+	if (ctl->json)
+		return ctl_print(ctl, json_pack("{s:s, s:I, s:I, s:o, s:I, s:I}", "input", input, "max_batch",
+						(json_int_t)batches.most, "peak", (json_int_t)batches.peak,
+						"next_peak", next, "npus", (json_int_t)geometry->n_npus,
+						"npu_bytes", (json_int_t)geometry->npu_bytes));
+	json_decref(next);
+	printf("largest batch: %" PRId64 " (N of %s), peak %" PRId64 " of %" PRId64 " bytes per NPU", batches.most,
+	       input, batches.peak, geometry->npu_bytes);
+	if (batches.next == NPUMEM_ANY)
+		printf("; one more has a tensor that no NPU holds\n");
+	else
+		printf("; one more would take %" PRId64 "\n", batches.next);
+	return CTL_OK;
+}
+
 static int plan_network(struct ctl *ctl, const struct args *args)
 {
 	struct npumem_geometry geometry;
 	struct network network;
+	struct rates rates;
+	const char *cost = args_value(args, "--cost"), *input = args_value(args, "--max-batch");
+	const char *svg = args_value(args, "--svg");
 	bool local;
 	int code = geometry_parse(ctl, args, &geometry, &local);
 	for (const struct option *option = plan_options; option->name && !code; option++)
 		if (args_has(args, option->name) && strcmp(option->name, "--npus") &&
 		    strcmp(option->name, "--npu-bytes") && strcmp(option->name, "--chip") &&
-		    strcmp(option->name, "--svg"))
+		    strcmp(option->name, "--svg") && strcmp(option->name, "--cost") &&
+		    strcmp(option->name, "--max-batch"))
 			code = ctl_usage(ctl, "%s is for one tensor, not for a network", option->name);
+	if (!code && input && (cost || svg))
+		code = ctl_usage(ctl, "--max-batch tells a number only, without --cost and --svg");
+	if (!code && cost && rates_parse(cost, &rates, &ctl->error))
+		code = CTL_USAGE;
 	if (code)
 		return code;
 	if (network_load(args->words[0], &network, &ctl->error))
 		return CTL_FAILED;
 	if (!local)
 		code = geometry_ask(ctl, &geometry);
-	if (!code)
-		code = lifetimes_print(ctl, &network, &geometry, args_value(args, "--svg"));
+	if (!code && input)
+		code = plan_batch(ctl, &network, &geometry, input);
+	else if (!code)
+		code = lifetimes_print(ctl, &network, &geometry, cost ? &rates : NULL, svg);
 	network_deinit(&network);
 	return code;
 }
@@ -333,6 +373,10 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 		return ctl_usage(ctl, "--by feature is for the drawing of one tensor: --svg FILE --by feature");
 	if (args->n_words)
 		return plan_network(ctl, args);
+	if (args_has(args, "--max-batch"))
+		return ctl_usage(ctl, "--max-batch is for a network: plan NET.json --max-batch INPUT");
+	if (args_has(args, "--cost"))
+		return ctl_usage(ctl, "--cost is for a network: plan NET.json --cost RATES");
 	if (all && path)
 		return ctl_usage(ctl, "--svg draws one layout, not all");
 	int code = geometry_parse(ctl, args, &geometry, &local);
@@ -377,5 +421,7 @@ const struct command plan_command = {
 		 "  npumemctl plan --address A[,B…]                          tells their NPUs and offsets\n"
 		 "  npumemctl plan NET.json                                  a network, in the form of submit: "
 		 "which\n"
-		 "tensors live when, the peak, and whether it fits; without a daemon on the default device.",
+		 "tensors live when, the peak, whether it fits, and what each operation costs; without a daemon "
+		 "on\n"
+		 "the default device.",
 };

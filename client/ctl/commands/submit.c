@@ -15,7 +15,13 @@
 static const struct option submit_options[] = {
 	{"--out", "DIR",
 	 "where what is read is written, below it only; made if it is missing (the current folder)", false},
+	{"--samples", "FILE",
+	 "runs it on each sample of an .npy of real numbers in place of its input's file; what is read has them "
+	 "along its "
+	 "first axis",
+	 false},
 	{"--dry-run", NULL, "says what is wrong with it and what it takes; runs nothing", false},
+	{"--cost", "RATES", "with --dry-run: also cycles, by the rates that you declare, as plan has them", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -72,7 +78,7 @@ static int print_text(const struct execute *execute)
 	table.cut = 1;
 	table_cell(&table, "%s", "");
 	table_cell(&table, "operation");
-	table_cell(&table, "ms");
+	table_cell(&table, "host ms");
 	table_cell(&table, "saturated");
 	for (size_t i = 0; i < network->n_operations; i++) {
 		const struct execute_result *result = &execute->results[i];
@@ -123,7 +129,37 @@ static json_t *object(const struct execute *execute)
 
 /* ---- running ---- */
 
-static int run(struct ctl *ctl, const struct network *network, const char *out)
+/* A network has one input where one file is quantized; constants of an import are integers. */
+static int check_input(struct ctl *ctl, const struct network *network)
+{
+	unsigned n = 0;
+	for (size_t i = 0; i < network->n_operations; i++)
+		n += network->operations[i].kind == NETWORK_WRITE && network->operations[i].converts;
+	if (n == 1)
+		return CTL_OK;
+	return ctl_fail(ctl, "--samples: %u files of the network are quantized, and one would be its input", n);
+}
+
+static int run_samples(struct ctl *ctl, struct execute *execute, const char *path)
+{
+	struct samples samples = {.path = path, .n = 1};
+	int code = check_input(ctl, execute->network);
+	execute->samples = &samples;
+	for (; samples.at < samples.n && !code; samples.at++)
+		code = execute_run(execute);
+	execute->samples = NULL;
+	return code;
+}
+
+/* Behind what the daemon said of the tensor that found no room. */
+static void say_what_it_needs(struct npumem_error *error)
+{
+	size_t length = strlen(error->message);
+	snprintf(error->message + length, sizeof(error->message) - length,
+		 "; npumemctl plan tells what the network needs, npumemd --npu-bytes gives more");
+}
+
+static int run(struct ctl *ctl, const struct network *network, const char *out, const char *samples)
 {
 	struct execute execute;
 	struct outputs outputs;
@@ -135,7 +171,9 @@ static int run(struct ctl *ctl, const struct network *network, const char *out)
 		return CTL_FAILED;
 	}
 	execute.outputs = &outputs;
-	code = execute_run(&execute);
+	code = samples ? run_samples(ctl, &execute, samples) : execute_run(&execute);
+	if (code && ctl->error.status == NPUMEM_RESOURCE_EXHAUSTED)
+		say_what_it_needs(&ctl->error);
 	if (!code && ctl->json)
 		code = ctl_print(ctl, object(&execute));
 	else if (!code)
@@ -145,7 +183,7 @@ static int run(struct ctl *ctl, const struct network *network, const char *out)
 	return code;
 }
 
-static int dry_run(struct ctl *ctl, const struct network *network, const char *out)
+static int dry_run(struct ctl *ctl, const struct network *network, const struct rates *rates, const char *out)
 {
 	const struct npumem_info *info;
 	struct outputs outputs;
@@ -154,18 +192,26 @@ static int dry_run(struct ctl *ctl, const struct network *network, const char *o
 	outputs_close(&outputs);
 	if (files_check(network, &ctl->error) || npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
-	return lifetimes_print(ctl, network, &info->geometry, NULL);
+	return lifetimes_print(ctl, network, &info->geometry, rates, NULL);
 }
 
 static int submit_run(struct ctl *ctl, const struct args *args)
 {
 	const char *out = args_has(args, "--out") ? args_value(args, "--out") : ".";
+	const char *cost = args_value(args, "--cost");
+	bool dry = args_has(args, "--dry-run");
 	struct network network;
+	struct rates rates;
+	if (cost && !dry)
+		return ctl_usage(ctl, "--cost is for --dry-run: a run tells the host's time, not cycles");
+	if (cost && rates_parse(cost, &rates, &ctl->error))
+		return CTL_USAGE;
 	if (network_load(args->words[0], &network, &ctl->error))
 		return CTL_FAILED;
 	int code = ctl_connect(ctl);
 	if (!code)
-		code = args_has(args, "--dry-run") ? dry_run(ctl, &network, out) : run(ctl, &network, out);
+		code = dry ? dry_run(ctl, &network, cost ? &rates : NULL, out)
+			   : run(ctl, &network, out, args_value(args, "--samples"));
 	network_deinit(&network);
 	return code;
 }

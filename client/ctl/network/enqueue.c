@@ -82,11 +82,12 @@ static void note_done(struct execute *execute, size_t i, const struct npumem_don
 	char where[NETWORK_TEXT_BYTES];
 	*result = (struct execute_result){.ran = true,
 					  .quantized = result->quantized,
-					  .ns = done->end_ns - done->start_ns,
-					  .saturated = done->saturated,
-					  .wrapped = done->wrapped,
-					  .divided_by_zero = done->divided_by_zero,
-					  .macs = done->macs};
+					  .ns = result->ns + done->end_ns - done->start_ns,
+					  .saturated = result->saturated + done->saturated,
+					  .wrapped = result->wrapped + done->wrapped,
+					  .divided_by_zero = result->divided_by_zero + done->divided_by_zero,
+					  .macs = result->macs + done->macs,
+					  .destroyed = result->destroyed};
 	for (unsigned k = 0; k < done->n_destroyed; k++)
 		result->destroyed += done->destroyed[k]->total_bytes;
 	if (done->warning[0] && !execute->ctl->json)
@@ -192,15 +193,12 @@ static int make_room(struct execute *execute, size_t i, size_t end)
 
 static int fill_segment(struct execute *execute, size_t i, struct npumem_operation *one)
 {
-	const struct network *network = execute->network;
-	const struct network_operation *operation = &network->operations[i];
-	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
 	struct npumem_error why = {.status = 0};
 	struct stream stream;
-	int status = files_open(network, operation, place, execute->info->rounding, &stream, &why);
+	int status = transfer_open(execute, i, &stream, &why);
 	if (!status) {
 		status = stream_read(&stream, (char *)one->segment->base + one->segment_offset, stream.n, &why);
-		execute->results[i].quantized = stream.saturated;
+		execute->results[i].quantized += stream.saturated;
 		int end = stream_close(&stream, &why);
 		status = status ? status : end;
 	}

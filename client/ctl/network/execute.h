@@ -18,11 +18,18 @@ struct execute_result {
 	int64_t quantized; /* real numbers that were saturated on their way in */
 };
 
+/* Samples that a network runs on, one after the other: real numbers in place of the file of its one input. */
+struct samples {
+	const char *path;
+	size_t n, at;
+};
+
 struct execute {
 	struct ctl *ctl;
 	const struct network *network;
 	const struct npumem_info *info;
 	const struct outputs *outputs; /* for what is read; NULL: nothing is read */
+	struct samples *samples;       /* NULL: the network's own files */
 	const struct variant *variant; /* how the tensors are placed; NULL: as the network says */
 	/* What to do where a tensor is expected to hold something; NULL: nothing. 0, or an error of `ctl`. Where
 	 * it is set no tensor is kept. */
@@ -56,7 +63,11 @@ int enqueue(struct execute *execute, size_t i);
 int enqueue_flush(struct execute *execute);
 /* transfer.c: the array of operation i (write, read), a segment's size at a time. Nothing waits in the batch. */
 int transfer(struct execute *execute, size_t i);
-/* Begins the file that operation i (read) writes. 0, INVALID, RESOURCE_EXHAUSTED. */
+/* Opens the array that operation i (write) takes: a sample, where it is the input. 0, INVALID, RESOURCE_EXHAUSTED.
+ */
+int transfer_open(const struct execute *execute, size_t i, struct stream *stream, struct npumem_error *why);
+/* Begins the file that operation i (read) writes, or goes on with it behind the first sample. 0, INVALID,
+ * RESOURCE_EXHAUSTED. */
 int transfer_create(const struct execute *execute, size_t i, struct stream *stream, struct npumem_error *why);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "client/ctl/core/present.h"
 #include "client/ctl/core/table.h"
 #include "client/ctl/core/terminal.h"
+#include "client/ctl/network/costing.h"
 
 /* The operation of the file that i is, or was made for. */
 static unsigned number(const struct network *network, size_t i)
@@ -109,6 +111,14 @@ static void print_sums(const struct network *network, const struct lives *lives,
 		printf("it fits: placed from low offsets on, up to %" PRId64 "\n", lives->reach);
 }
 
+static int64_t power_of_two(int64_t least)
+{
+	int64_t bytes = 1;
+	while (bytes < least)
+		bytes *= 2;
+	return bytes;
+}
+
 static int crowded(struct ctl *ctl, const struct network *network, const struct lives *lives,
 		   const struct npumem_geometry *geometry)
 {
@@ -121,10 +131,12 @@ static int crowded(struct ctl *ctl, const struct network *network, const struct 
 				" of %" PRId64
 				" bytes per NPU are taken at once: compact, or another order, may help",
 				name, at, lives->peak, geometry->npu_bytes);
-	return ctl_fail(ctl,
-			"it does not fit: %" PRId64 " bytes per NPU at once, of %" PRId64
-			"; \"%.63s\" is the first without room, at operation %u",
-			lives->peak, geometry->npu_bytes, name, at);
+	return ctl_fail(
+		ctl,
+		"it does not fit: %" PRId64 " bytes per NPU at once, of %" PRId64
+		"; \"%.63s\" is the first without room, at operation %u; a device with --npu-bytes %" PRId64
+		" has it",
+		lives->peak, geometry->npu_bytes, name, at, power_of_two(lives->peak));
 }
 
 static int draw(struct ctl *ctl, const struct network *network, const struct lives *lives,
@@ -140,28 +152,53 @@ static int draw(struct ctl *ctl, const struct network *network, const struct liv
 	return status ? CTL_FAILED : CTL_OK;
 }
 
+/* The lives in one object with the costs. */
+static json_t *whole_object(const struct network *network, const struct lives *lives,
+			    const struct npumem_geometry *geometry, const struct rates *rates,
+			    const struct costs_operation *costs, const struct costs_operation *sum)
+{
+	json_t *object = lives_object(network, lives, geometry);
+	json_t *more = costing_object(network, rates, costs, sum);
+	if (object && (!more || json_object_update(object, more))) {
+		json_decref(object);
+		object = NULL;
+	}
+	json_decref(more);
+	return object;
+}
+
+static int print_all(struct ctl *ctl, const struct network *network, const struct lives *lives,
+		     const struct npumem_geometry *geometry, const struct rates *rates)
+{
+	struct costs_operation sum, *costs = costing_compute(ctl, network, geometry, rates, &sum);
+	int code = CTL_OK;
+	if (!costs)
+		return CTL_FAILED;
+	if (ctl->json) {
+		code = ctl_print(ctl, whole_object(network, lives, geometry, rates, costs, &sum));
+	} else {
+		printf("%s%s%zu tensors, %zu operations, on %" PRId64 " NPUs of %" PRId64 " bytes\n\n",
+		       network->name ? network->name : "", network->name ? ": " : "", lives->n,
+		       json_array_size(network->document.operations), geometry->n_npus, geometry->npu_bytes);
+		bool printed = print_table(network, lives);
+		if (printed)
+			print_sums(network, lives, geometry);
+		if (!printed || !costing_print(network, rates, costs, &sum))
+			code = ctl_fail(ctl, "no memory for the table");
+	}
+	free(costs);
+	return code;
+}
+
 int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
-		    const char *svg)
+		    const struct rates *rates, const char *svg)
 {
 	struct lives lives;
 	if (lives_compute(network, geometry, &lives, &ctl->error))
 		return CTL_FAILED;
 	int code = svg ? draw(ctl, network, &lives, geometry, svg) : CTL_OK;
-	if (code) {
-		lives_deinit(&lives);
-		return code;
-	}
-	if (ctl->json) {
-		code = ctl_print(ctl, lives_object(network, &lives, geometry));
-	} else {
-		printf("%s%s%zu tensors, %zu operations, on %" PRId64 " NPUs of %" PRId64 " bytes\n\n",
-		       network->name ? network->name : "", network->name ? ": " : "", lives.n,
-		       json_array_size(network->document.operations), geometry->n_npus, geometry->npu_bytes);
-		if (print_table(network, &lives))
-			print_sums(network, &lives, geometry);
-		else
-			code = ctl_fail(ctl, "no memory for the table");
-	}
+	if (!code)
+		code = print_all(ctl, network, &lives, geometry, rates);
 	if (!code && lives.crowded < lives.n)
 		code = crowded(ctl, network, &lives, geometry);
 	lives_deinit(&lives);

@@ -15,26 +15,66 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* The model's shape, or the tensor's; samples are its first extent of 1, or come before it. */
+static int dims_of(const struct execute *execute, const struct network_operation *operation,
+		   const struct npumem_place *place, struct stream_dims *dims, struct npumem_error *why)
+{
+	int64_t shape[STREAM_DIMS_MAX], elements = 1;
+	unsigned n = operation->shape ? (unsigned)json_array_size(operation->shape) : stream_shape(place, shape);
+	bool is_good = n < STREAM_DIMS_MAX && (!operation->shape || json_is_array(operation->shape));
+	for (unsigned k = 0; k < n && is_good; k++) {
+		if (operation->shape)
+			shape[k] = json_integer_value(json_array_get(operation->shape, k));
+		is_good = shape[k] > 0 && !__builtin_mul_overflow(elements, shape[k], &elements);
+	}
+	if (!is_good || elements != npumem_place_elements(place))
+		return npumem_error_set(why, NPUMEM_INVALID,
+					"its \"shape\" is at most %d extents above 0, of %lld elements",
+					STREAM_DIMS_MAX - 1, (long long)npumem_place_elements(place));
+	*dims = (struct stream_dims){.n = 0};
+	if (execute->samples && (!n || shape[0] != 1))
+		dims->extent[dims->n++] = (int64_t)execute->samples->n;
+	for (unsigned k = 0; k < n; k++)
+		dims->extent[dims->n++] = shape[k];
+	if (execute->samples && dims->n == n)
+		dims->extent[0] = (int64_t)execute->samples->n;
+	return 0;
+}
+
 int transfer_create(const struct execute *execute, size_t i, struct stream *stream, struct npumem_error *why)
 {
 	const struct network_operation *operation = &execute->network->operations[i];
 	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
 	char path[sizeof(stream->path)];
 	FILE *file;
-	int status = outputs_create(execute->outputs, operation->file, &file, why);
+	bool goes_on = execute->samples && execute->samples->at;
+	struct stream_dims dims;
+	int status = dims_of(execute, operation, place, &dims, why);
+	if (!status)
+		status = outputs_create(execute->outputs, operation->file, goes_on, &file, why);
 	if (status)
 		return status;
 	snprintf(path, sizeof(path), "%.120s/%.120s", execute->outputs->path, operation->file);
-	return stream_create(stream, file, path, place, operation->converts, why);
+	return stream_create(stream, file, path, place, operation->converts, goes_on ? NULL : &dims, why);
+}
+
+int transfer_open(const struct execute *execute, size_t i, struct stream *stream, struct npumem_error *why)
+{
+	const struct network_operation *operation = &execute->network->operations[i];
+	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
+	int rounding = operation->rounding ? operation->rounding : execute->info->rounding;
+	struct samples *samples = execute->samples;
+	if (samples && operation->kind == NETWORK_WRITE && operation->converts)
+		return stream_open_sample(stream, samples->path, place, samples->at, rounding, &samples->n, why);
+	return files_open(execute->network, operation, place, execute->info->rounding, stream, why);
 }
 
 static int open_stream(const struct execute *execute, size_t i, struct stream *stream, struct npumem_error *why)
 {
 	const struct network_operation *operation = &execute->network->operations[i];
-	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
 	if (operation->kind == NETWORK_READ)
 		return transfer_create(execute, i, stream, why);
-	return files_open(execute->network, operation, place, execute->info->rounding, stream, why);
+	return transfer_open(execute, i, stream, why);
 }
 
 /* Elements [stream->at, + n), through the start of the segment. */

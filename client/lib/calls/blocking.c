@@ -212,6 +212,23 @@ int npumem_submit(struct npumem *npumem, const struct npumem_operation *operatio
 	WAIT(submitted, npumem_submit_async(npumem, operations, n, ASYNC));
 }
 
+int npumem_keep_list(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
+		     const struct npumem_kept **kept, struct npumem_error *error)
+{
+	WAIT(kept, npumem_keep_list_async(npumem, operations, n, ASYNC));
+}
+
+int npumem_run_list(struct npumem *npumem, const struct npumem_kept *kept, const struct npumem_change *changes,
+		    unsigned n, const struct npumem_submitted **submitted, struct npumem_error *error)
+{
+	WAIT(submitted, npumem_run_list_async(npumem, kept, changes, n, ASYNC));
+}
+
+int npumem_drop_list(struct npumem *npumem, const struct npumem_kept *kept, struct npumem_error *error)
+{
+	WAIT_ONLY(npumem_drop_list_async(npumem, kept, ASYNC));
+}
+
 /* ---- system memory ---- */
 
 int npumem_segment_create(struct npumem *npumem, size_t bytes, const struct npumem_segment **segment,

@@ -230,18 +230,11 @@ static int stage(struct npumem *npumem, const struct npumem_operation *op, struc
 	return status;
 }
 
-static int submit_start(struct npumem_request *made, const struct npumem_operation *operations, unsigned n,
-			struct submit *submit, struct npumem_request **request, struct npumem_error *error)
+/* The operations as messages, and where those that read put it. With `stages` a segment's elements are data. */
+static int submit_fill(struct npumem_request *made, const struct npumem_operation *operations, unsigned n,
+		       bool stages, struct submit *submit, struct reading *readings, struct npumem_error *error)
 {
-	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
-	Npumem__V1__SubmitRequest list = NPUMEM__V1__SUBMIT_REQUEST__INIT;
-	struct reading *readings = made->state = result_array(made->results, n, sizeof(*readings));
 	struct run_parts runs = submit->runs;
-	bool stages = n && address_is_remote(&made->npumem->remote);
-	if (stages) {
-		readings[n - 1].is_last = true;
-		made->results->destroy = end_readings;
-	}
 	for (unsigned i = 0; i < n; i++) {
 		struct npumem_operation op;
 		sized_get(operations, i, &op, sizeof(op));
@@ -252,12 +245,29 @@ static int submit_start(struct npumem_request *made, const struct npumem_operati
 					       .bytes = op.segment ? 0 : op.bytes,
 					       .is_last = i == n - 1};
 		int status = is_staged ? stage(made->npumem, &op, &readings[i], error) : 0;
-		if (status) {
-			request_end(made);
+		if (status)
 			return status;
-		}
 		submit_operation(&op, is_staged ? &readings[i].staging : NULL, &submit->operations[i], &runs);
 		submit->list[i] = &submit->operations[i].message;
+	}
+	return 0;
+}
+
+static int submit_start(struct npumem_request *made, const struct npumem_operation *operations, unsigned n,
+			struct submit *submit, struct npumem_request **request, struct npumem_error *error)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__SubmitRequest list = NPUMEM__V1__SUBMIT_REQUEST__INIT;
+	struct reading *readings = made->state = result_array(made->results, n, sizeof(*readings));
+	bool stages = n && address_is_remote(&made->npumem->remote);
+	if (stages) {
+		readings[n - 1].is_last = true;
+		made->results->destroy = end_readings;
+	}
+	int status = submit_fill(made, operations, n, stages, submit, readings, error);
+	if (status) {
+		request_end(made);
+		return status;
 	}
 	made->n = n;
 	list.n_operations = n;
@@ -283,5 +293,147 @@ int npumem_submit_async(struct npumem *npumem, const struct npumem_operation *op
 	if (!status)
 		status = submit_start(made, operations, n, &submit, request, error);
 	submit_free(npumem, &submit);
+	return status;
+}
+
+/* ---- lists that are kept ---- */
+
+/* In the block of the public part, which comes first. */
+struct kept_list {
+	struct npumem_kept kept;
+	struct reading *readings;
+};
+
+static int take_kept(struct npumem_request *request, const Npumem__V1__Response *response,
+		     struct npumem_error *error)
+{
+	struct kept_list *list = request->state;
+	(void)error;
+	list->kept.bytes = response->kept->bytes;
+	request->answer = &list->kept;
+	return 0;
+}
+
+/* Between hosts a segment's elements are data of a message, and would be what they were when it was kept. */
+static int check_segments(const struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
+			  struct npumem_error *error)
+{
+	for (unsigned i = 0; address_is_remote(&npumem->remote) && i < n; i++) {
+		struct npumem_operation op;
+		sized_get(operations, i, &op, sizeof(op));
+		if (op.segment)
+			return npumem_error_set(error, NPUMEM_INVALID,
+						"operation %u has a segment, which a kept list over ssh cannot",
+						i);
+	}
+	return 0;
+}
+
+static int keep_start(struct npumem_request *made, const struct npumem_operation *operations, unsigned n,
+		      struct submit *submit, struct npumem_request **request, struct npumem_error *error)
+{
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__KeepRequest keep = NPUMEM__V1__KEEP_REQUEST__INIT;
+	struct kept_list *list = made->state = result_take(made->results, sizeof(*list));
+	list->readings = result_array(made->results, n, sizeof(*list->readings));
+	list->kept = (struct npumem_kept){.id = ++made->npumem->last_list, .n = n};
+	submit_fill(made, operations, n, false, submit, list->readings, error);
+	keep.list = list->kept.id;
+	keep.n_operations = n;
+	keep.operations = submit->list;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_KEEP;
+	message.keep = &keep;
+	return request_start(made, &message, NULL, request, error);
+}
+
+int npumem_keep_list_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
+			   NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_KEPT, .take = take_kept};
+	struct submit submit = {.operations = NULL};
+	struct npumem_request *made;
+	request_clear(error);
+	int status = submit_check(operations, n, &submit, error);
+	if (!status)
+		status = check_segments(npumem, operations, n, error);
+	if (!status)
+		status = submit_alloc(npumem, n, &submit, error);
+	if (status)
+		return status;
+	status = request_new(npumem, &kind,
+			     result_room(sizeof(struct kept_list)) + result_room(n * sizeof(struct reading)),
+			     callback, context, &made, error);
+	if (!status)
+		status = keep_start(made, operations, n, &submit, request, error);
+	submit_free(npumem, &submit);
+	return status;
+}
+
+static void change_message(const struct npumem_change *from, Npumem__V1__Change *to)
+{
+	npumem__v1__change__init(to);
+	to->operation = from->operation;
+	if (from->role)
+		to->role = (char *)(uintptr_t)from->role;
+	to->tensor = from->handle;
+	to->segment = from->segment ? from->segment->id : 0;
+	to->segment_offset = from->segment_offset;
+}
+
+static int run_kept_start(struct npumem_request *made, const struct npumem_kept *kept,
+			  const struct npumem_change *changes, unsigned n, struct npumem_request **request,
+			  struct npumem_error *error)
+{
+	const struct kept_list *list = (const struct kept_list *)kept;
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__SubmitRequest submit = NPUMEM__V1__SUBMIT_REQUEST__INIT;
+	struct reading *readings = made->state = result_array(made->results, kept->n, sizeof(*readings));
+	Npumem__V1__Change *all = result_array(made->results, n, sizeof(*all));
+	Npumem__V1__Change **places = result_array(made->results, n, sizeof(*places));
+	for (unsigned i = 0; i < kept->n; i++)
+		readings[i] = list->readings[i];
+	for (unsigned i = 0; i < n; i++) {
+		struct npumem_change change;
+		sized_get(changes, i, &change, sizeof(change));
+		change_message(&change, &all[i]);
+		places[i] = &all[i];
+	}
+	made->n = kept->n;
+	submit.list = kept->id;
+	submit.n_changes = n;
+	submit.changes = places;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
+	message.submit = &submit;
+	return request_start(made, &message, NULL, request, error);
+}
+
+int npumem_run_list_async(struct npumem *npumem, const struct npumem_kept *kept,
+			  const struct npumem_change *changes, unsigned n, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, .take = take_submitted};
+	enum { CHANGE_FIRST = SIZED_UP_TO(struct npumem_change, segment_offset) };
+	size_t room = result_room(kept->n * sizeof(struct reading)) + result_room(n * sizeof(Npumem__V1__Change)) +
+		      result_room(n * sizeof(Npumem__V1__Change *));
+	struct npumem_request *made;
+	request_clear(error);
+	int status = sized_check(changes, n, CHANGE_FIRST, sizeof(*changes), "change", error);
+	if (!status)
+		status = request_new(npumem, &kind, room, callback, context, &made, error);
+	return status ? status : run_kept_start(made, kept, changes, n, request, error);
+}
+
+int npumem_drop_list_async(struct npumem *npumem, const struct npumem_kept *kept, NPUMEM_ASYNC)
+{
+	static const struct request_kind kind = {.result = NPUMEM__V1__RESPONSE__RESULT_UNKEPT};
+	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
+	Npumem__V1__UnkeepRequest unkeep = NPUMEM__V1__UNKEEP_REQUEST__INIT;
+	struct npumem_request *made;
+	int status = request_new(npumem, &kind, 0, callback, context, &made, error);
+	unkeep.list = kept->id;
+	message.call_case = NPUMEM__V1__REQUEST__CALL_UNKEEP;
+	message.unkeep = &unkeep;
+	if (!status)
+		status = request_start(made, &message, NULL, request, error);
+	result_release(kept);
 	return status;
 }

@@ -34,6 +34,7 @@ struct npumem {
 	struct npumem_request *first_request, *last_request, *free_requests;
 	unsigned n_requests; /* live ones */
 	uint64_t last_id;
+	uint64_t last_list;    /* ids of kept lists */
 	uint32_t call_ms;      /* what a call may take; 0: as long as it does */
 	int64_t next_deadline; /* of a request: no earlier than this */
 	struct spin spin;

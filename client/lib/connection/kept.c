@@ -46,7 +46,9 @@ struct kept *kept_new(const struct memory *memory, const Npumem__V1__Request *re
 		kept->data_bytes = data_bytes;
 	}
 	if (request->call_case == NPUMEM__V1__REQUEST__CALL_UNSHARE)
-		kept->segment = request->unshare->segment;
+		kept->gives_back = request->unshare->segment;
+	if (request->call_case == NPUMEM__V1__REQUEST__CALL_UNKEEP)
+		kept->gives_back = request->unkeep->list;
 	return kept;
 }
 

@@ -18,9 +18,9 @@ struct kept {
 	size_t data_bytes;
 	uint8_t *copy;
 	Npumem__V1__Request__CallCase call;
-	uint64_t segment; /* that it gives back; 0: none */
-	int fd;		  /* that goes with it, or -1 */
-	bool was_sent;	  /* to a daemon, at least in part */
+	uint64_t gives_back; /* the segment or list; 0: none */
+	int fd;		     /* that goes with it, or -1 */
+	bool was_sent;	     /* to a daemon, at least in part */
 	uint8_t message[];
 };
 

@@ -26,6 +26,13 @@ struct resume_segment {
 	int fd;
 };
 
+/* A list's KeepRequest, which is sent again as another request. */
+struct kept_keep {
+	uint64_t list;
+	struct kept *kept;
+	struct kept_keep *next;
+};
+
 /* ---- the token ---- */
 
 static int ask(struct npumem *npumem)
@@ -79,6 +86,19 @@ static void drop_kept(struct npumem *npumem, struct pending *pending)
 	pending->kept = NULL;
 }
 
+static void drop_list(struct npumem *npumem, uint64_t id)
+{
+	struct kept_keep **at = &npumem->resume.lists, *one;
+	while (*at && (*at)->list != id)
+		at = &(*at)->next;
+	one = *at;
+	if (!one)
+		return;
+	*at = one->next;
+	kept_free(one->kept, npumem->memory);
+	memory_free(npumem->memory, one);
+}
+
 void resume_forget(struct npumem *npumem)
 {
 	struct resume *resume = &npumem->resume;
@@ -95,6 +115,8 @@ void resume_forget(struct npumem *npumem)
 	while (resume->n_segments)
 		drop_segment(resume, 0);
 	memory_free(npumem->memory, resume->segments);
+	while (resume->lists)
+		drop_list(npumem, resume->lists->list);
 	*resume = (struct resume){.state = RESUME_NEVER, .limit = CLOCK_NEVER};
 }
 
@@ -243,7 +265,7 @@ static int share_again(struct npumem *npumem, const struct resume_segment *segme
 	return engine_ask(npumem, &message, segment->fd, true);
 }
 
-/* Segments before what uses them, and all in the order that it was asked in. */
+/* Segments and lists before what uses them, and all in the order that it was asked in. */
 static int send_again(struct npumem *npumem)
 {
 	struct resume *resume = &npumem->resume;
@@ -253,6 +275,8 @@ static int send_again(struct npumem *npumem)
 		status = share_again(npumem, &resume->segments[i]);
 	if (!status && resume->subscribed)
 		status = engine_ask_kept(npumem, resume->subscribed);
+	for (const struct kept_keep *one = resume->lists; one && !status; one = one->next)
+		status = engine_ask_kept(npumem, one->kept);
 	for (uint64_t id = resume->lowest; id <= last && !status; id++) {
 		const struct pending *pending = pending_find(&npumem->pending, id);
 		if (pending && pending->kept)
@@ -340,6 +364,19 @@ static void add_segment(struct npumem *npumem, uint64_t id, struct kept *kept)
 	kept->fd = -1;
 }
 
+/* Takes its message over. */
+static void add_list(struct npumem *npumem, uint64_t id, struct pending *pending)
+{
+	struct kept_keep *one = memory_alloc(npumem->memory, sizeof(*one));
+	if (!one) {
+		resume_forget(npumem);
+		return;
+	}
+	*one = (struct kept_keep){id, pending->kept, npumem->resume.lists};
+	npumem->resume.lists = one;
+	pending->kept = NULL;
+}
+
 static void remove_segment(struct resume *resume, uint64_t id)
 {
 	for (unsigned i = 0; i < resume->n_segments; i++)
@@ -359,7 +396,11 @@ void resume_settle(struct npumem *npumem, struct pending *pending, const Npumem_
 	if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_SHARED && kept->fd >= 0) {
 		add_segment(npumem, response->shared->segment, kept);
 	} else if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_UNSHARED) {
-		remove_segment(resume, kept->segment);
+		remove_segment(resume, kept->gives_back);
+	} else if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_KEPT) {
+		add_list(npumem, response->kept->list, pending);
+	} else if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_UNKEPT) {
+		drop_list(npumem, kept->gives_back);
 	} else if (response->result_case == NPUMEM__V1__RESPONSE__RESULT_SUBSCRIBED) {
 		pending->kept = resume->subscribed;
 		resume->subscribed = kept;

@@ -43,7 +43,8 @@ struct resume {
 	struct kept *subscribed;
 	struct resume_segment *segments; /* that the daemon maps */
 	unsigned n_segments, room;
-	char why[128]; /* why the last try failed */
+	struct kept_keep *lists; /* that the daemon keeps */
+	char why[128];		 /* why the last try failed */
 };
 
 /* Of a connection to `address`: asks for a token, with what is sent first. `patience_ms`: for how long another

@@ -15,7 +15,7 @@ npumem.kernels has the kernels; dev.ask sends any other request of the protocol 
 from . import npumem_pb2 as pb
 from ._build import VERSION as __version__
 from .address import connect, spawn
-from .batch import Batch, Read
+from .batch import Batch, Kept, Read
 from .device import Device, Region
 from .errors import DeadlineExceeded, DeviceWarning, Refused, Status, Unavailable
 from .formats import dequantize, quantize, quantize_counted
@@ -26,6 +26,7 @@ from .wire import Pending
 
 __all__ = [
     "Batch",
+    "Kept",
     "DeadlineExceeded",
     "Destroyed",
     "Device",

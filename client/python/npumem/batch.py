@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 import numpy as np
@@ -152,3 +152,62 @@ class Batch:
             if response.status != pb.OK:
                 raise refusal(response, self.done)
         return self.done
+
+
+class Kept(Batch):
+    """A list that the daemon keeps: built and sent once, run by submit() as often as it is asked for.
+
+        with dev.keep() as kept:
+            kept.run("relu", in_=x, out=y, relu="gen")
+            result = kept.read(y, out=dev.empty(y.shape, y.dtype))
+        kept.submit()
+        kept.submit({0: {"in": z}})                      # with another tensor, this time
+
+    What a read delivers is overwritten by the next run. A run is refused where a tensor of it, or a right, is gone.
+    close() gives the list back; it is gone with its connection, too."""
+
+    _number = 0  # 0: it is not kept
+
+    def _send(self) -> None:
+        number = self._device.next_list()
+        self._device.ask("keep", pb.KeepRequest(list=number, operations=self._operations))
+        self._number = number
+        self._pending = None
+
+    def result(self) -> tuple[Done, ...]:
+        """What the operations of the latest run did."""
+        return self.done
+
+    def submit(self, changes: Optional[Mapping[int, Any]] = None) -> tuple[Done, ...]:
+        """Runs it, and waits. `changes`: for operations by their places in the list, from 0 on, another tensor, or an array
+        of Device.empty in place of the one that a write or read has, or for a run or copy {role: tensor}."""
+        if not self._number:
+            raise ValueError("the list is not kept")
+        request = pb.SubmitRequest(list=self._number)
+        for place, change in (changes or {}).items():
+            self._change(request, place, change)
+        response = self._device.finish(
+            self._device.send_raw("submit", request, lambda answer: answer, keep=self._keep + [changes])
+        )
+        self.done = tuple(self._takers[done.operation](done) for done in response.submitted.done)
+        if response.status != pb.OK:
+            raise refusal(response, self.done)
+        return self.done
+
+    def _change(self, request: pb.SubmitRequest, place: int, change: Any) -> None:
+        if isinstance(change, Mapping):
+            for role, tensor in change.items():
+                request.changes.add(operation=place, role=role.rstrip("_"), tensor=reference(tensor).handle)
+        elif isinstance(change, np.ndarray):
+            part = self._device.memory.find(change)
+            if part is None or not is_dense(change):
+                raise ValueError("the array of a change is one of Device.empty, whole")
+            request.changes.add(operation=place, segment=part.segment, segment_offset=part.offset)
+        else:
+            request.changes.add(operation=place, tensor=reference(change).handle)
+
+    def close(self) -> None:
+        """Gives it back."""
+        if self._number:
+            self._device.ask("unkeep", pb.UnkeepRequest(list=self._number))
+        self._number = 0

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import npumem_pb2 as pb
-from .batch import Batch
+from .batch import Batch, Kept
 from .errors import DeadlineExceeded, Refused, refusal
 from .formats import Array, contained, dtype_of, shape4
 from .kernel import reference, run_request
@@ -44,6 +44,7 @@ class Device:
         self._wire = wire
         self.memory = Memory(wire, shared)
         self.timeout = timeout
+        self._last_list = 0
         self.info: pb.Info = self.ask("info", pb.InfoRequest()).info
 
     def __enter__(self) -> Device:
@@ -223,6 +224,15 @@ class Device:
     def submit(self, *, wait: bool = True) -> Batch:
         """A context manager: what its block adds goes to the daemon as one request. See npumem.Batch."""
         return Batch(self, wait)
+
+    def keep(self) -> Kept:
+        """A context manager: what its block adds is a list that the daemon keeps, to be run by submit(). See npumem.Kept."""
+        return Kept(self, False)
+
+    def next_list(self) -> int:
+        """An id that no kept list of this connection has had."""
+        self._last_list += 1
+        return self._last_list
 
     # ---- the device as a whole ----
 

@@ -52,6 +52,7 @@ class Session:
         self.kept: dict[int, Kept] = {}
         self.bytes_kept = 0
         self.segments: dict[int, int] = {}  # that the daemon maps: their fds
+        self.lists: dict[int, pb.KeepRequest] = {}  # that the daemon keeps
         self.subscribed: Optional[pb.SubscribeRequest] = None
         self._next = math.inf
         self._n_tries = 0
@@ -96,6 +97,7 @@ class Session:
             os.close(fd)
         self.kept.clear()
         self.segments.clear()
+        self.lists.clear()
         self.bytes_kept = 0
         self.state = State.NEVER
         self.limit = self._next = math.inf
@@ -121,6 +123,10 @@ class Session:
             fd = self.segments.pop(kept.request.unshare.segment, None)
             if fd is not None:
                 os.close(fd)
+        elif response.status == pb.OK and kept.request.HasField("keep"):
+            self.lists[kept.request.keep.list] = kept.request.keep
+        elif response.status == pb.OK and kept.request.HasField("unkeep"):
+            self.lists.pop(kept.request.unkeep.list, None)
         elif response.status == pb.OK and kept.request.HasField("subscribe"):
             self.subscribed = kept.request.subscribe
         for fd in kept.fds:

@@ -255,11 +255,13 @@ class Wire:
             self.close(self._session.late())
 
     def _go_on(self) -> None:
-        """Segments before what uses them, and all in the order that it was asked in."""
+        """Segments and lists before what uses them, and all in the order that it was asked in."""
         for segment, fd in self._session.segments.items():
             self._own([fd], share=pb.ShareRequest(segment=segment))
         if self._session.subscribed is not None:
             self._own(subscribe=self._session.subscribed)
+        for keep in self._session.lists.values():
+            self._own(keep=keep)
         for kept in self._session.kept.values():
             self._put(kept.request.SerializeToString(), kept.fds)
             kept.request.again = True

@@ -13,7 +13,7 @@ double steps_per_element(const struct kernel_call *call)
 
 static int64_t elementwise(const struct kernel_call *call, double per_element)
 {
-	double most = 0, rows = 1;
+	double most = 0, rows = 1, least = 0;
 	for (unsigned i = 0; i < call->n_roles; i++) {
 		const struct kernel_operand *operand = operands_get(call, i);
 		if (!operand)
@@ -21,7 +21,8 @@ static int64_t elementwise(const struct kernel_call *call, double per_element)
 		double elements = steps_elements(operand),
 		       features = (double)(operand->shape.n * operand->shape.c);
 		most = elements > most ? elements : most;
-		rows = steps_has_features(operand) && features > rows ? features : rows;
+		least = elements > 1 && (elements < least || least == 0) ? elements : least;
+		rows = (steps_has_features(operand) || least < most) && features > rows ? features : rows;
 	}
 	return steps_whole(most * per_element + rows * STEPS_ROW);
 }

@@ -2,10 +2,12 @@
 
 #include "daemon/device/kernel_support/operands.h"
 
+/* An operand whose pack is all that is needed of it has neither. */
 static bool is_dense(const struct kernel_call *call)
 {
 	for (unsigned r = 0; r < call->n_roles; r++)
-		if (call->roles[r].n > 0 && !call->roles[r].operands[0].data)
+		if (call->roles[r].n > 0 && !call->roles[r].operands[0].data &&
+		    call->roles[r].operands[0].features.base)
 			return false;
 	return true;
 }

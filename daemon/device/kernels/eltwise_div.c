@@ -1,4 +1,4 @@
-/* out = in1 / in2 in any formats, either of which may be a scalar: y = x1 * 2^(f_out - f1 + f2) / x2, rounded
+/* out = in1 / in2 in any formats: y = x1 * 2^(f_out - f1 + f2) / x2, rounded
  * once, then saturated once. x / 0 is the container's end of x's sign, 0 / 0 is 0. */
 #include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"

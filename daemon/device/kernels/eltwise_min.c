@@ -1,4 +1,4 @@
-/* out = the smaller of in1 and in2, which have one format; either may be a scalar. */
+/* out = the smaller of in1 and in2, which have one format. */
 #include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"

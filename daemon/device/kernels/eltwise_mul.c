@@ -1,4 +1,4 @@
-/* out = in1 * in2 in any formats, either of which may be a scalar: the exact product, rounded once. */
+/* out = in1 * in2 in any formats: the exact product, rounded once. */
 #include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"

@@ -1,4 +1,4 @@
-/* out = in1 - in2, either of which may be a scalar. */
+/* out = in1 - in2. */
 #include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/elementwise/eltwise_sum.h"
 #include "daemon/device/kernel_support/steps.h"

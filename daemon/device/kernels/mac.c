@@ -1,5 +1,5 @@
-/* out = acc + in1 * in2; acc and out are of one format, into which the exact sum is rounded once. in1 or in2 may
- * be a scalar. acc stands behind out in the row, so that the first three roles are those of the element-wise walk.
+/* out = acc + in1 * in2; acc and out are of one format, into which the exact sum is rounded once. in1 and in2 may
+ * be spread. acc stands behind out in the row, so that the first three roles are those of the element-wise walk.
  */
 #include "daemon/device/kernel_support/elementwise/eltwise.h"
 #include "daemon/device/kernel_support/operands.h"
@@ -10,9 +10,9 @@ enum { ACC = ELTWISE_OUT + 1 };
 static int check_factor(const struct kernel_call *call, unsigned role, struct npumem_error *error)
 {
 	int status = operands_check_fixed(call, role, error);
-	if (status || operands_elements(operands_get(call, role)) == 1)
-		return status;
-	return operands_check_shape(call, role, &operands_get(call, ELTWISE_OUT)->shape, "out has", error);
+	return status ? status
+		      : eltwise_check_spread(call, role, &operands_get(call, ELTWISE_OUT)->shape, "out has",
+					     error);
 }
 
 static int check(const struct kernel_call *call, struct npumem_error *error)

@@ -1,4 +1,4 @@
-/* ReLU by itself: every element clipped to the limits of relu=; the format stays. */
+/* ReLU by itself: every element in out's format, clipped to the limits of relu=. */
 #include "daemon/device/fixed/rows/rows.h"
 #include "daemon/device/kernel_support/limits.h"
 #include "daemon/device/kernel_support/operands.h"
@@ -14,8 +14,6 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 		status = operands_check_fixed(call, IN, error);
 	if (!status)
 		status = operands_check_same_dtype(call, OUT, IN, error);
-	if (!status)
-		status = operands_check_same_frac_bits(call, OUT, IN, error);
 	return status ? status : operands_check_shape(call, OUT, &operands_get(call, IN)->shape, "in has", error);
 }
 
@@ -24,7 +22,7 @@ static void run(struct kernel_call *call)
 	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
 	struct row row = {.in1 = row_source(in->dtype)};
 	struct walk walk;
-	requantize_init(&row.to, out->dtype, 0, call->rounding);
+	requantize_init(&row.to, out->dtype, in->frac_bits - out->frac_bits, call->rounding);
 	limits_relu(call, out->frac_bits, &row.to);
 	row_init(&row, call->isa, row_magnitude(in->dtype));
 	call->counts = (struct kernel_counts){.saturated = 0};

@@ -12,6 +12,7 @@
 #include "daemon/rpc/handlers/progress.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/decode.h"
+#include "daemon/rpc/lists.h"
 #include "daemon/rpc/operate.h"
 #include "daemon/service/kept/results.h"
 
@@ -110,6 +111,7 @@ static void give(struct rpc *rpc, struct call *call)
 		heap_free(rpc->heap, call->message);
 	if (rpc->arriving == call)
 		rpc->arriving = NULL;
+	lists_release(call->list);
 	binding_deinit(&call->binding);
 	claim_deinit(&call->claim);
 	give_operate(rpc, call->operate);
@@ -168,6 +170,7 @@ static void init(struct call *call)
 	call->id = 0;
 	call->request = NULL;
 	call->borrowed = NULL;
+	call->list = NULL;
 	call->owns_message = false;
 	call->charge = 0;
 	call->cost = 0;
@@ -242,6 +245,8 @@ int call_decode(struct call *call)
 		results_answered(call->session, call->request->answered_below);
 		repeat_answered(call->peer, call->request->answered_below);
 	}
+	if (call->method == METHODS_SUBMIT && (call->request->submit->list || call->request->submit->n_changes))
+		return lists_expand(call);
 	return call->method == METHODS_NONE ? refuse_unknown(call) : 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "daemon/rpc/resume/absent.h"
 #include "daemon/rpc/calls/advance.h"
+#include "daemon/rpc/lists.h"
 #include "daemon/rpc/order/gate.h"
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/service/kept/snapshot.h"
@@ -16,6 +17,7 @@ static void end(struct rpc *rpc, struct rpc_peer *peer)
 {
 	advance_forget(rpc, peer);
 	repeat_forget(peer);
+	lists_deinit(peer);
 	peer->drained(peer->ctx);
 }
 
@@ -43,7 +45,8 @@ static int by_place(const void *a, const void *b)
 /* In steps: between two of them the peer is queued again, so that others get their turn. */
 static void free_part(struct ending *ending)
 {
-	ending->is_freeing = !tensors_free_views(ending->peer->session, &ending->freeing);
+	ending->peer->session->request = 0;
+	ending->is_freeing = !tensors_free_step(ending->peer->session, &ending->freeing);
 	if (ending->is_freeing) {
 		advance_make_runnable(ending->rpc, ending->peer);
 		return;
@@ -51,8 +54,6 @@ static void free_part(struct ending *ending)
 	scheduler_leave(&ending->rpc->service->scheduler, &ending->entry);
 	gate_fewer(ending->rpc, ending->entry.user);
 	claim_deinit(&ending->claim);
-	ending->peer->session->request = 0;
-	tensors_free_rest(ending->peer->session, &ending->freeing);
 	begin_part(ending);
 }
 

@@ -114,12 +114,23 @@ static void forget(struct call *call)
 	recording->first = recording->last = NULL;
 }
 
+/* Of a kept list: a replay has the operations in the submit itself, as its file may begin behind the keep. */
+static bool take_expanded(const struct call *call, struct recorder_entry *entry)
+{
+	entry->bytes = npumem__v1__request__get_packed_size(call->request);
+	entry->request = heap_alloc(call->rpc->heap, entry->bytes);
+	if (entry->request)
+		npumem__v1__request__pack(call->request, entry->request);
+	return entry->request;
+}
+
 void recording_end(struct call *call, int status)
 {
 	struct recording *recording = &call->recording;
 	struct recorder *recorder = &call->rpc->service->recorder;
 	uint64_t handles[TENSORS_ALLOC_MAX];
 	uint8_t **owner = recording->owner;
+	uint8_t *expanded = NULL;
 	struct recorder_entry entry;
 	bool has_tensors = !status && call_row(call)->record == METHODS_RECORD_TENSORS;
 
@@ -142,6 +153,13 @@ void recording_end(struct call *call, int status)
 					.request = (uint8_t *)(uintptr_t)call->message,
 					.transfers = recording->first};
 	recording->first = recording->last = NULL;
+	if (call->list) {
+		if (take_expanded(call, &entry))
+			expanded = entry.request;
+		else
+			recorder_lose(recorder, "the daemon is out of host memory");
+		owner = NULL;
+	}
 	if (recorder_is_on(recorder) &&
 	    ((has_tensors && !look_at_answer(call, &entry)) || !outline_answer(call, &entry)))
 		recorder_lose(recorder, "the daemon is out of host memory");
@@ -156,5 +174,6 @@ void recording_end(struct call *call, int status)
 		owner = NULL;
 	}
 	recorder_add(recorder, &entry, owner);
+	heap_free(call->rpc->heap, expanded);
 	heap_free(call->rpc->heap, entry.answer);
 }

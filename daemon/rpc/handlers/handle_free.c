@@ -1,8 +1,6 @@
 /* Freeing is decided when it arrives: from then on nobody finds the tensors. It takes effect when nothing uses
  * them any more, for good: a client that finds them gone, or takes their names, must not find them back after a
- * crash. Then their bytes are zeroed, which may take long; their views go, in steps; and at last the rest goes at
- * once, with its room. */
-#include "daemon/rpc/calls/advance.h"
+ * crash. Then their bytes are zeroed, which may take long; and they go, in steps, views first. */
 #include "daemon/rpc/resume/repeat.h"
 #include "daemon/rpc/handlers/handler.h"
 
@@ -57,10 +55,9 @@ static int free_some(struct call *call, void *arg)
 {
 	Npumem__V1__Freed message = NPUMEM__V1__FREED__INIT;
 
-	if (!tensors_free_views(call->session, &call->freeing))
+	if (!tensors_free_step(call->session, &call->freeing))
 		return perform_pause(call, free_some, arg);
-	advance_leave(call);
-	message.tensors = (int64_t)tensors_free_rest(call->session, &call->freeing);
+	message.tensors = (int64_t)call->freeing.n_freed;
 	reply_message(&call->reply, NPUMEM__V1__RESPONSE__RESULT_FREED, &message.base);
 	return 0;
 }

@@ -133,6 +133,45 @@ int stream_open(struct stream *stream, const char *path, const struct npumem_pla
 	return stream_open_perm(stream, path, place, &none, quantize, rounding, error);
 }
 
+static int check_samples(const struct stream *stream, const struct npy *npy, size_t *n, struct npumem_error *error)
+{
+	size_t all = 1;
+	for (unsigned i = 0; i < npy->n_dims; i++)
+		if (__builtin_mul_overflow(all, (size_t)npy->shape[i], &all))
+			all = 0;
+	*n = all / stream->n;
+	if (all && !(all % stream->n))
+		return 0;
+	return npumem_error_set(error, NPUMEM_INVALID, "%zu elements are no samples of %zu", all, stream->n);
+}
+
+int stream_open_sample(struct stream *stream, const char *path, const struct npumem_place *place, size_t sample,
+		       int rounding, size_t *n, struct npumem_error *error)
+{
+	struct npumem_error why = {.status = 0};
+	struct npy npy;
+	init(stream, path, place, true);
+	stream->rounding = rounding;
+	stream->file = fopen(path, "rb");
+	if (!stream->file)
+		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
+	int status = npy_read_header(stream->file, &npy, &why);
+	if (!status)
+		status = npy_check_order(&npy, &why);
+	if (!status)
+		status = check_type(stream, &npy, &why);
+	if (!status)
+		status = check_samples(stream, &npy, n, &why);
+	stream->goes_on = !status && sample + 1 < *n;
+	size_t each = stream->is_double ? sizeof(double) : sizeof(float);
+	if (!status && fseeko(stream->file, (off_t)(sample * stream->n * each), SEEK_CUR))
+		status = npumem_error_set(&why, NPUMEM_INVALID, "%s", strerror(errno));
+	if (!status)
+		return 0;
+	fclose(stream->file);
+	return about(stream, &why, error);
+}
+
 /* The next n elements of `each` bytes, in the order of the permuted dims. */
 static int take_permuted(struct stream *stream, void *data, size_t n, size_t each, struct npumem_error *error)
 {
@@ -167,7 +206,7 @@ static int take(struct stream *stream, void *data, size_t n, size_t bytes, struc
 	if (stream->turn.n)
 		return take_permuted(stream, data, n, bytes / n, error);
 	stream->at += n;
-	if (stream->at == stream->n)
+	if (stream->at == stream->n && !stream->goes_on)
 		return npy_read_data(stream->file, data, bytes, &why) ? about(stream, &why, error) : 0;
 	if (fread(data, 1, bytes, stream->file) == bytes)
 		return 0;
@@ -204,18 +243,17 @@ int stream_read(struct stream *stream, void *data, size_t n, struct npumem_error
 }
 
 int stream_create(struct stream *stream, FILE *file, const char *path, const struct npumem_place *place,
-		  bool dequantize, struct npumem_error *error)
+		  bool dequantize, const struct stream_dims *dims, struct npumem_error *error)
 {
 	struct npumem_error why = {.status = 0};
-	int64_t shape[4];
-	unsigned n_dims = stream_shape(place, shape);
 	int status = 0;
 	init(stream, path, place, dequantize);
 	stream->file = file;
 	if (dequantize && !npumem_dtype_is_fixed(place->dtype))
 		status = npumem_error_set(&why, NPUMEM_INVALID, "only fx8 and fx16 are dequantized");
-	if (!status)
-		status = npy_write(file, dequantize ? "<f4" : npy_descr(place->dtype), shape, n_dims, "", 0, &why);
+	if (!status && dims)
+		status = npy_write(file, dequantize ? "<f4" : npy_descr(place->dtype), dims->extent, dims->n, "",
+				   0, &why);
 	if (!status)
 		return 0;
 	fclose(stream->file);

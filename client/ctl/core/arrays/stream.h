@@ -21,6 +21,7 @@ struct stream {
 	int rounding;
 	bool converts;	/* the file has real numbers */
 	bool is_double; /* float64 */
+	bool goes_on;	/* the file has more behind the last element */
 	size_t n, at;	/* elements in all, and those that went by */
 	size_t element_bytes;
 	int64_t saturated;
@@ -38,14 +39,24 @@ int stream_open(struct stream *stream, const char *path, const struct npumem_pla
 /* The same of a file whose dims are permuted; perm->dim are the numbers from 0 to perm->n - 1. */
 int stream_open_perm(struct stream *stream, const char *path, const struct npumem_place *place,
 		     const struct stream_perm *perm, bool quantize, int rounding, struct npumem_error *error);
+/* Real numbers of one sample out of a file that has several, one after the other: their extents' product is a
+ * multiple of the place's. *n: how many there are. As stream_open. */
+int stream_open_sample(struct stream *stream, const char *path, const struct npumem_place *place, size_t sample,
+		       int rounding, size_t *n, struct npumem_error *error);
 /* The next n elements, in the tensor's container; after the last the file must end. 0, INVALID,
  * RESOURCE_EXHAUSTED. */
 int stream_read(struct stream *stream, void *data, size_t n, struct npumem_error *error);
 
-/* Begins the place's array in an empty file, float32 with `dequantize`; `path` is for messages. As stream_open;
- * `file` is closed where it fails. */
+/* What an array is told to be in its file. */
+enum { STREAM_DIMS_MAX = 8 };
+struct stream_dims {
+	unsigned n;
+	int64_t extent[STREAM_DIMS_MAX];
+};
+/* Begins the place's array in an empty file, float32 with `dequantize`; `path` is for messages. `dims`: what the
+ * file says; NULL: nothing, as it has begun and goes on. As stream_open; `file` is closed where it fails. */
 int stream_create(struct stream *stream, FILE *file, const char *path, const struct npumem_place *place,
-		  bool dequantize, struct npumem_error *error);
+		  bool dequantize, const struct stream_dims *dims, struct npumem_error *error);
 int stream_write(struct stream *stream, const void *data, size_t n, struct npumem_error *error);
 
 /* Of both; a file that was written is told good only here. 0 or INTERNAL. */

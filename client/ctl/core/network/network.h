@@ -59,6 +59,7 @@ struct network_operation {
 	bool converts; /* between real numbers and fixed point */
 	int rounding;  /* of that; 0: the device's */
 	struct stream_perm perm;
+	const json_t *shape; /* that the file of a read is to have; NULL: the tensor's */
 	bool is_real;
 	int64_t integer; /* fill */
 	double real;

@@ -12,7 +12,7 @@ enum { OPERATION_GROUP_MAX = 256 };
 typedef int operation_reader(struct load *load, const struct keys *keys, struct network_operation *operation);
 
 static operation_reader read_alloc, read_open, read_view, read_free, read_seal, read_write, read_fill, read_copy,
-	read_read;
+	read_read, read_host;
 
 /* In the order of enum network_kind. `groups`: may be in a parallel group. */
 static const struct row {
@@ -29,8 +29,9 @@ static const struct row {
 	{"fill", "value", true, read_fill},
 	{"copy", "from", true, read_copy},
 	{"run", NULL, true, runs_read},
-	{"read", "file dequantize", true, read_read},
+	{"read", "file dequantize shape", true, read_read},
 	{"expect", "file quantize rounding perm", false, read_write},
+	{"host", NULL, false, read_host},
 };
 
 enum { N_ROWS = sizeof(rows) / sizeof(rows[0]) };
@@ -210,6 +211,7 @@ static int read_read(struct load *load, const struct keys *keys, struct network_
 					  keys->where, operation->file);
 	if (!status)
 		status = keys_bool(keys, "dequantize", &operation->converts);
+	operation->shape = json_object_get(keys->object, "shape");
 	return status ? status : operation_append(load, operation);
 }
 
@@ -227,6 +229,16 @@ static int read_copy(struct load *load, const struct keys *keys, struct network_
 	if (!status)
 		status = read_tensor(load, keys, "from", &operation->source);
 	return status ? status : operation_append(load, operation);
+}
+
+/* npumem-import --host writes such steps; no kind stands for them, as nothing here runs them. */
+static int read_host(struct load *load, const struct keys *keys, struct network_operation *operation)
+{
+	(void)operation;
+	return npumem_error_set(load->error, NPUMEM_INVALID,
+				"%s: it runs on the host, between two lists of operations; python3 -m "
+				"npumem.onnx.run runs this network",
+				keys->where);
 }
 
 /* ---- which kind ---- */

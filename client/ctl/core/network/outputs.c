@@ -86,7 +86,8 @@ static int check(const struct outputs *outputs, const char *file, bool make, str
 static int open_folder(struct outputs *outputs, const char *path, bool make, struct npumem_error *error)
 {
 	*outputs = (struct outputs){.path = path, .folder = -1};
-	if (make && mkdir(path, 0777) && errno != EEXIST)
+	outputs->made = make && !mkdir(path, 0777);
+	if (make && !outputs->made && errno != EEXIST)
 		return npumem_error_set(error, NPUMEM_INVALID, "%.200s: %s", path, strerror(errno));
 	outputs->folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (outputs->folder < 0 && (make || errno != ENOENT))
@@ -109,7 +110,8 @@ int outputs_open(struct outputs *outputs, const char *path, const struct network
 	return status;
 }
 
-int outputs_create(const struct outputs *outputs, const char *file, FILE **created, struct npumem_error *error)
+int outputs_create(const struct outputs *outputs, const char *file, bool append, FILE **created,
+		   struct npumem_error *error)
 {
 	char *path = strdup(file);
 	const char *last, *why = NULL;
@@ -120,10 +122,12 @@ int outputs_create(const struct outputs *outputs, const char *file, FILE **creat
 	if (folder < 0)
 		why = no_folder();
 	/* Not to wait where it has become a pipe. */
-	else if ((fd = openat(folder, last, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+	else if ((fd = openat(folder, last,
+			      O_WRONLY | O_CREAT | (append ? O_APPEND : O_TRUNC) | O_NOFOLLOW | O_NONBLOCK |
+				      O_CLOEXEC,
 			      0666)) < 0)
 		why = errno == ELOOP ? "it is a symbolic link" : strerror(errno);
-	else if (!(*created = fdopen(fd, "wb")))
+	else if (!(*created = fdopen(fd, append ? "ab" : "wb")))
 		why = strerror(errno);
 	if (folder >= 0)
 		close(folder);
@@ -138,4 +142,6 @@ void outputs_close(struct outputs *outputs)
 	if (outputs->folder >= 0)
 		close(outputs->folder);
 	outputs->folder = -1;
+	if (outputs->made)
+		rmdir(outputs->path); /* which fails where something is in it */
 }

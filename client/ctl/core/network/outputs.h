@@ -10,6 +10,7 @@
 struct outputs {
 	const char *path; /* of the folder, for messages; the caller's */
 	int folder;	  /* -1: it is not there, and was not to be made */
+	bool made;	  /* it was not there before */
 };
 
 /* Whether a path leads out of the folder that it is relative to: it is absolute, or has "..". */
@@ -20,9 +21,11 @@ bool outputs_leaves(const char *file);
  * naming the operation; RESOURCE_EXHAUSTED: then nothing is to be closed. */
 int outputs_open(struct outputs *outputs, const char *path, const struct network *network, bool make,
 		 struct npumem_error *error);
-/* A new or emptied file, for the caller to close. Follows no link, also one that came after outputs_open. 0,
- * INVALID, RESOURCE_EXHAUSTED. */
-int outputs_create(const struct outputs *outputs, const char *file, FILE **created, struct npumem_error *error);
+/* A new or emptied file, or with `append` one to be gone on with, for the caller to close. Follows no link, also
+ * one that came after outputs_open. 0, INVALID, RESOURCE_EXHAUSTED. */
+int outputs_create(const struct outputs *outputs, const char *file, bool append, FILE **created,
+		   struct npumem_error *error);
+/* Removes the folder again where it was made and nothing was written to it. */
 void outputs_close(struct outputs *outputs);
 
 #endif

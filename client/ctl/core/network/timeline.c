@@ -132,13 +132,29 @@ static void peak(struct timeline *timeline)
 	svg_text(&timeline->svg, x, SVG_TOP - 10, "m", "peak");
 }
 
+/* Where an NPU ends, in a picture that goes so far. */
+static void capacity(struct timeline *timeline, const struct npumem_geometry *geometry)
+{
+	char text[SVG_BYTES_TEXT + 16], bytes[SVG_BYTES_TEXT];
+	double right = x_of(timeline, timeline->n + 1), y = y_of(timeline, geometry->npu_bytes);
+	if (timeline->bytes < geometry->npu_bytes)
+		return;
+	snprintf(text, sizeof(text), "capacity %s", svg_bytes(geometry->npu_bytes, bytes));
+	svg_rect(&timeline->svg, SVG_LEFT, y - 1, right - SVG_LEFT, 2, NPUMEM_BYTE_DATA, svg_colour("capacity"),
+		 "%s", text);
+	svg_text(&timeline->svg, right + 4, y + 4, "", text);
+}
+
 int timeline_draw(FILE *out, const struct network *network, const struct lives *lives,
 		  const struct npumem_geometry *geometry, struct npumem_error *error)
 {
 	struct timeline timeline = {.network = network,
 				    .lives = lives,
 				    .n = (unsigned)json_array_size(network->document.operations),
-				    .bytes = lives->reach ? lives->reach : geometry->npu_bytes};
+				    .bytes = lives->reach};
+	/* To the end of an NPU, where that is not far: small networks are not to vanish. */
+	if (!lives->reach || lives->reach > geometry->npu_bytes / 2)
+		timeline.bytes = geometry->npu_bytes;
 	timeline.column = timeline.n ? (double)TIMELINE_WIDTH / timeline.n : TIMELINE_WIDTH;
 	if (timeline.column > TIMELINE_COLUMN_MAX)
 		timeline.column = TIMELINE_COLUMN_MAX;
@@ -150,6 +166,7 @@ int timeline_draw(FILE *out, const struct network *network, const struct lives *
 	for (size_t i = 0; i < lives->n; i++)
 		if (lives->list[i].offset != NPUMEM_ANY)
 			box(&timeline, &lives->list[i]);
+	capacity(&timeline, geometry);
 	if (lives->n)
 		peak(&timeline);
 	return svg_end(&timeline.svg, error);

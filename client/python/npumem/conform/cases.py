@@ -28,6 +28,7 @@ IN_PLACE = {
     "convert_tensor": "in_",
     **dict.fromkeys(("eltwise_add", "eltwise_sub", "eltwise_mul", "eltwise_div", "eltwise_min", "eltwise_max"), "in1"),
     **{name: "in1" for name in KERNELS if name.startswith("packed_")},
+    "lut": "in_",
     "mac": "acc",
 }
 
@@ -184,9 +185,19 @@ def pool(d: Draw, kernel: str) -> Given:
 def one_to_one(d: Draw, kernel: str) -> Given:
     x = made(d, any_shape(d), fixed(d))
     if kernel == "relu":
-        return {"in_": x, "out": Format(x.dtype, x.frac_bits), "relu": relu(d)}
+        f = d.pick((x.f, max(x.f - d.integer(0, 9), 0), min(x.f + d.integer(0, 9), 127), d.frac_bits()))
+        return {"in_": x, "out": Format(x.dtype, f), "relu": relu(d)}
     unit = 7 if x.dtype == "fx8" else 15
     return {"in_": x, "out": Format(x.dtype, unit), "lut": d.pick(("mli2_0", "mli1_1"))}
+
+
+def looked_up(d: Draw, _: str) -> Given:
+    x, out = made(d, any_shape(d), fixed(d)), Format(fixed(d), d.frac_bits())
+    entries = 256 if x.dtype == "fx8" else d.pick((3, 513, 65536, 2 ** d.integer(1, 15) + 1))
+    shape = d.pick(((1, 1, 1, entries), (1, entries, 1, 1), (entries, 1, 1, 1)))
+    if entries % 64 == 0 and d.flag(2):
+        shape = (1, 64, 2, entries // 128)
+    return {"in_": x, "table": made(d, shape, out.dtype, out.f), "out": out}
 
 
 def slopes(d: Draw, kernel: str) -> Given:
@@ -208,12 +219,19 @@ def groups_of(d: Draw, kernel: str) -> Given:
     return given | ({"lut": d.pick(("mli2_0", "mli1_1"))} if kernel == "softmax" else {})
 
 
+def spread(d: Draw, shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+    """A shape that goes with all of this one."""
+    n, c, h, w = shape
+    h, w = d.pick(((1, 1), (h, w)))
+    return d.pick(((1, 1, 1, 1), (1, c, h, w), (n, 1, h, w), (n, c, h, w), (1, 1, h, w)))
+
+
 def pair(d: Draw, kernel: str) -> Given:
     dtype, shape = fixed(d), any_shape(d)
     which = d.integer(0, 3)
     shapes = [shape, shape]
     if which > 1:
-        shapes[which - 2] = (1, 1, 1, 1)
+        shapes[which - 2] = spread(d, shape)
     a = made(d, shapes[0], dtype)
     same = kernel in ("eltwise_min", "eltwise_max")
     b = made(d, shapes[1], dtype, a.f if same else None)
@@ -224,7 +242,7 @@ def pair(d: Draw, kernel: str) -> Given:
 def multiply_add(d: Draw, _: str) -> Given:
     shape = any_shape(d)
     acc = made(d, shape, fixed(d))
-    factors = [made(d, d.pick((shape, shape, (1, 1, 1, 1))), fixed(d)) for _ in range(2)]
+    factors = [made(d, d.pick((shape, shape, spread(d, shape))), fixed(d)) for _ in range(2)]
     return {"in1": factors[0], "in2": factors[1], "acc": acc, "out": Format(acc.dtype, acc.frac_bits)}
 
 
@@ -392,6 +410,7 @@ CASES: dict[str, Maker] = {
     **dict.fromkeys(("maxpool", "avepool"), pool),
     **dict.fromkeys(("relu", "sigmoid", "tanh"), one_to_one),
     **dict.fromkeys(("leaky_relu", "prelu"), slopes),
+    "lut": looked_up,
     **dict.fromkeys(("softmax", "l2_normalize"), groups_of),
     **dict.fromkeys(("eltwise_add", "eltwise_sub", "eltwise_mul", "eltwise_div", "eltwise_min", "eltwise_max"), pair),
     **dict.fromkeys(("reduce_sum", "reduce_max"), reduction),

@@ -7,6 +7,9 @@ import os
 import sys
 
 
+DEFAULT = 1 << 20  # --npu-bytes up to which a private daemon of npumemctl need not be told
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="npumem-import",
@@ -34,6 +37,9 @@ def parser() -> argparse.ArgumentParser:
         "--no-correct", action="store_true", help="leave the mean error of rounded weights out of the biases"
     )
     made.add_argument(
+        "--host", action="store_true", help="run what no kernel does on the host, between two lists of operations"
+    )
+    made.add_argument(
         "--shape",
         action="append",
         default=[],
@@ -48,6 +54,10 @@ def parser() -> argparse.ArgumentParser:
         help="the value of an input that no sample changes",
     )
     made.add_argument(
+        "--activations", metavar="FILE.npz",
+        help="float values by name, of the same samples, that layers are compared with",
+    )  # fmt: skip
+    made.add_argument(
         "--no-expect", action="store_true", help="leave out the float values of the layers, for npumemctl check"
     )
     return made
@@ -58,6 +68,7 @@ def command(arguments: list[str]) -> int:
     from .arguments import Fail, array_of, arrays_of, named, shape_of
     from .importing import check_place, load
     from .report import text
+    from .run import per_npu
 
     out = options.out or os.path.splitext(os.path.basename(options.model))[0]
     check_place(out)
@@ -68,14 +79,23 @@ def command(arguments: list[str]) -> int:
         if not name or isinstance(value, dict):
             raise Fail(f"--constant {word}: it is NAME=FILE.npy")
         constants[name] = value
+    activations = arrays_of([options.activations], "--activations") if options.activations else None
+    if activations is not None and not isinstance(activations, dict):
+        raise Fail(f"--activations {options.activations}: it is an .npz with an array for each value")
     imported = load(
         options.model, arrays_of(options.samples, "--samples"), dtype=options.dtype, method=options.method,
         equalize=options.equalize, correct=not options.no_correct, by_samples=options.round_by_samples,
-        shapes=dict(shape_of(word) for word in options.shape), constants=constants,
+        shapes=dict(shape_of(word) for word in options.shape), constants=constants, host=options.host,
+        activations=activations,
     )  # fmt: skip
     imported.write(out, expect=not options.no_expect)
     print(text(imported.report).partition("\n\n")[0])
-    print(f"written to {out}: npumemctl --spawn check {out}/network.json --min-snr 20 compares each layer")
+    needs = per_npu(imported.network.document())
+    spawn = "--spawn" if needs <= DEFAULT else f"--spawn='--npu-bytes {needs}'"
+    if imported.report["host"]:
+        print(f"written to {out}: python3 -m npumem.onnx.run {out}/network.json --samples X.npy --out OUT runs it")
+    else:
+        print(f"written to {out}: npumemctl {spawn} check {out}/network.json --min-snr 20 compares each layer")
     return 0
 
 

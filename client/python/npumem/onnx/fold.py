@@ -10,7 +10,8 @@ from typing import Callable, Optional
 
 import numpy as np
 
-from . import floats
+from . import chains, floats
+from .expand import expand
 from .floats.arithmetic import clip_ends
 from .floats.shapes import pad_sides
 from .model import Array, Graph, Node
@@ -220,7 +221,7 @@ def fold_quantization(graph: Graph, node: Node) -> bool:
     """A pair of QuantizeLinear and DequantizeLinear with a power of two as the scale is a format of the value."""
     maker = sole_maker(graph, node)
     scale, zero = graph.constant(node.input(1)), graph.constant(node.input(2))
-    if maker is None or maker.op != "QuantizeLinear" or scale is None or scale.size != 1:
+    if maker is None or maker.op != "QuantizeLinear" or scale is None or scale.size != 1 or not scale.min() > 0:
         return False
     before = graph.constant(maker.input(1))
     frac = -math.log2(float(scale.reshape(-1)[0]))
@@ -249,10 +250,13 @@ STEPS: dict[str, Callable[[Graph, Node], bool]] = {
 def fold(graph: Graph, sample: Mapping[str, Array]) -> None:
     """Everything that can be done before a value has a format. `sample`: any values of the inputs, for the shapes."""
     fold_constants(graph, sample)
+    if expand(graph):
+        fold_constants(graph, sample)
     drop_identities(graph)
     for node in list(graph.nodes):
         if node.op in STEPS and any(one is node for one in graph.nodes):
             STEPS[node.op](graph, node)
+    chains.fold(graph)
     drop_unused(graph)
 
 

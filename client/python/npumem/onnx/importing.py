@@ -14,6 +14,7 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+from . import activations as compared
 from . import floats, fold, formats, report, rows
 from .formats import Formats, Policy, Samples
 from .lowering import Lowering, Options
@@ -33,7 +34,8 @@ class Imported:
     network  tensors, operations and arrays
     graph    the model after folding
     samples  what it computes in floats, for the samples
-    report   what became of it: `report["outputs"]` has the file and the shape of each"""
+    report   what became of it: `report["outputs"]` has the file and the shape of each
+    compared float values of the first sample that are not NumPy's, by name"""
 
     network: Network
     graph: Graph
@@ -41,6 +43,7 @@ class Imported:
     policy: Policy
     lowering: Lowering
     report: dict[str, Any]
+    compared: dict[str, Array]
 
     def write(self, folder: Union[str, os.PathLike[str]], expect: bool = True) -> None:
         """The folder: network.json, arrays, the first sample, report.txt and report.json; with `expect` the float
@@ -53,8 +56,9 @@ class Imported:
 
 def load(
     model: Union[str, os.PathLike[str]], samples: Given, *, dtype: str = "fx16", method: str = "snr",
-    equalize: bool = False, correct: bool = True, by_samples: bool = False,
+    equalize: bool = False, correct: bool = True, by_samples: bool = False, host: bool = False,
     shapes: Optional[Mapping[str, Sequence[int]]] = None, constants: Optional[Mapping[str, Array]] = None,
+    activations: Optional[Mapping[str, Array]] = None,
 ) -> Imported:  # fmt: skip
     """Imports an ONNX model.
 
@@ -64,8 +68,10 @@ def load(
     equalize   scales channels of neighbouring convolutions against each other first
     correct    puts the mean of what rounded weights lose into the biases
     by_samples rounds weights with the samples in view
+    host       runs what no kernel does on the host, between two lists of operations
     shapes     of inputs that have dimensions without a number
     constants  values of inputs that no sample gives
+    activations  float values by name, of the same samples, that layers are compared with instead of NumPy's
 
     ImportRefused says what is wrong with the model, and what to do."""
     if dtype not in DTYPES or method not in formats.METHODS:
@@ -77,17 +83,23 @@ def load(
     feeds = feeds_of(graph.declared, samples)
     if not feeds:
         raise ImportRefused("there is no sample, and formats come from samples")
+    if activations and equalize:
+        raise ImportRefused("--activations with --equalize: equalizing scales the values in between; leave one out")
+    known = {name for node in graph.nodes for name in node.outputs} | {*graph.inputs, *graph.constants}
     fold.fold(graph, feeds[0])
     if equalize:
         fold.equalize(graph)
+    given = compared.taken(graph, known, activations, len(feeds)) if activations else {}
     seen = formats.calibrated(graph, feeds[:CALIBRATE_MAX], floats.run)
     policy = formats.chosen(dtype, graph, seen, method)
     name = os.path.splitext(os.path.basename(path))[0]
     net = Network(name)
-    low = Lowering(graph, Formats(graph, seen, policy, method), net, Options(correct, by_samples))
+    low = Lowering(graph, Formats(graph, seen, policy, method), net, Options(correct, by_samples, host))
     low.all()
     said = report.facts(low, path, dtype, len(feeds), len(seen.runs))
-    return Imported(net, graph, seen, policy, low, said)
+    if activations:
+        said["activations"] = compared.facts(given, len(activations), seen)
+    return Imported(net, graph, seen, policy, low, said, {name: parts[0] for name, parts in given.items()})
 
 
 # ---- the folder ----
@@ -140,7 +152,7 @@ def fill(imported: Imported, folder: str, expect: bool) -> None:
 
 def expectations(imported: Imported, folder: str) -> None:
     """What each layer gives in floats for the first sample, so that npumemctl check compares them."""
-    low, run = imported.lowering, imported.samples.runs[0]
+    low, run = imported.lowering, {**imported.samples.runs[0], **imported.compared}
     os.makedirs(os.path.join(folder, "expect"), exist_ok=True)
     for name, held in low.held.items():
         one = imported.network.tensors.get(held.name)

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 
-from . import moves
+from . import host, moves
 from .formats import BITS, FRAC_BITS_MAX, Formats, best, fitting, largest
 from .model import Array, Graph, ImportRefused, Node, Shape, printable
 from .moves import physical
@@ -27,7 +27,7 @@ class NoKernel(Exception):
     def __init__(self, why: str, remedy: str = "") -> None:
         super().__init__(why)
         self.why = why
-        self.remedy = remedy or "replace it in the model, or cut the model before it and do the rest on the host"
+        self.remedy = remedy or "replace it in the model, or run it on the host: --host"
 
 
 def row(*operators: str) -> Callable[[Row], Row]:
@@ -45,10 +45,11 @@ def row(*operators: str) -> Callable[[Row], Row]:
 @dataclass
 class Options:
     """How weights are rounded. correct: the mean of what rounding adds goes into the bias. by_samples: weights are
-    rounded with the samples in view."""
+    rounded with the samples in view. host: what no kernel does becomes a step on the host."""
 
     correct: bool = True
     by_samples: bool = False
+    host: bool = False
 
 
 class Lowering:
@@ -59,6 +60,8 @@ class Lowering:
         self.samples = formats.samples
         self.held: dict[str, Held] = {}
         self.files: dict[str, str] = {}  # of outputs
+        self.hosted: dict[str, dict[str, Any]] = {}  # values that a step on the host makes, and the step
+        self.why: dict[str, str] = {}  # by the name of a node on the host
         self.forms: dict[tuple[str, Shape, str, int], Held] = {}
 
     # ---- the whole ----
@@ -66,6 +69,8 @@ class Lowering:
     def all(self) -> None:
         """Every node, and a read of each output."""
         for name in self.graph.inputs:
+            if 0 in self.graph.shapes[name]:
+                raise ImportRefused(f"input {name} has no elements, and a tensor has at least one")
             dtype = self.formats.dtype(name)
             held = self.net.declare(name, physical(self.graph.shapes[name]), dtype, self.formats.frac(name, dtype))
             self.net.tensors[held.name].update(file=f"{held.name}.npy", quantize=True)
@@ -77,21 +82,48 @@ class Lowering:
             self.output(name)
 
     def node(self, node: Node) -> None:
-        self.net.label, self.net.near = printable(node.name), node.outputs[0]
+        brought: list[str] = []
+        before = len(self.net.operations), dict(self.forms)
         try:
-            self.check(node)
-            made = ROWS[node.op](self, node)
+            made = self.on_device(node, brought)
         except NoKernel as problem:
-            raise ImportRefused(f"{node}: {problem.why}; {problem.remedy}") from None
+            if not self.options.host:
+                raise ImportRefused(f"{node}: {problem.why}; {problem.remedy}") from None
+            for name in brought:
+                del self.held[name]
+                self.hosted[name]["writes"].pop()
+            del self.net.operations[before[0] :]
+            self.forms = before[1]
+            self.on_host(node, problem.why)
         except ImportRefused as problem:
             raise ImportRefused(str(problem) if str(problem).startswith("node ") else f"{node}: {problem}") from None
+        else:
+            self.held.update(made if isinstance(made, dict) else {node.outputs[0]: made})
+
+    def on_device(self, node: Node, brought: list[str]) -> Result:
+        """Adds the operations of a node. `brought` gets the inputs that came from the host for it."""
+        self.check(node)
+        for name in node.inputs:
+            if name in self.hosted and name not in self.held:
+                self.held[name] = host.bring(self, name)
+                brought.append(name)
+        self.net.label, self.net.near = printable(node.name), node.outputs[0]
+        try:
+            return ROWS[node.op](self, node)
         except (ValueError, IndexError) as problem:  # parameters that broadcast in floats, and in no kernel
-            raise ImportRefused(f"{node}: its inputs fit no kernel ({problem}); export the model again") from None
-        self.held.update(made if isinstance(made, dict) else {node.outputs[0]: made})
+            raise NoKernel(f"its inputs fit no kernel ({problem})", "export the model again") from None
+
+    def on_host(self, node: Node, why: str) -> None:
+        self.net.operations.append(host.step(self, node))
+        self.hosted.update({name: self.net.operations[-1] for name in node.outputs if name in self.graph.shapes})
+        self.why[node.name] = why
 
     def check(self, node: Node) -> None:
         if node.op not in ROWS:
             raise NoKernel(f"no kernel does {node.op}")
+        for name in node.inputs:
+            if name in self.hosted and not host.has_one_shape(self, name):
+                raise NoKernel(f"the shape of {name} depends on the data, and a tensor has one shape")
         for name in [*node.inputs, *node.outputs]:
             if name and name not in self.graph.constants and 0 in self.graph.shapes.get(name, ()):
                 raise NoKernel(f"{name} has no elements, and a tensor has at least one")
@@ -106,7 +138,7 @@ class Lowering:
                     f"output {name} is a constant of {value.dtype}, and only numbers of fixed point are read"
                 )
             self.held[name] = self.value(name, None, "fx16")
-        if name not in self.held:
+        if name not in self.held and name not in self.hosted:
             raise ImportRefused(
                 f"output {name} is not made by any node; export the model for inference, not for training"
             )
@@ -115,7 +147,8 @@ class Lowering:
             n += 1
             file = f"{plain(name)}.{n}.npy"
         self.files[name] = file
-        self.net.read(self.held[name], file)
+        if name not in self.hosted:
+            self.net.read(self.held[name], file, self.graph.shapes.get(name, self.held[name].shape))
 
     # ---- values ----
 

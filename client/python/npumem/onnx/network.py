@@ -135,8 +135,9 @@ class Network:
     def fill(self, to: Held, integer: int) -> None:
         self.operations.append({"fill": to.name, "value": int(integer)})
 
-    def read(self, x: Held, file: str) -> None:
-        self.operations.append({"read": x.name, "file": file, "dequantize": True})
+    def read(self, x: Held, file: str, shape: Sequence[int]) -> None:
+        """Of an output, into a file of the model's shape."""
+        self.operations.append({"read": x.name, "file": file, "dequantize": True, "shape": [int(one) for one in shape]})
 
     # ---- files ----
 
@@ -146,6 +147,7 @@ class Network:
             for value in one.values():
                 used.update(value if isinstance(value, list) and value and isinstance(value[0], str) else [])
                 used.add(value) if isinstance(value, str) else None
+            used.update(part["tensor"] for part in (*one.get("reads", ()), *one.get("writes", ())))
         tensors = {name: one for name, one in self.tensors.items() if name in used}
         return {"name": plain(self.name), "rounding": "convergent", "tensors": tensors, "operations": self.operations}
 
@@ -159,7 +161,9 @@ class Network:
 
     def write(self, folder: str) -> None:
         """network.json and the arrays that it names, into a folder that is there."""
-        named = {one["file"] for one in self.document()["tensors"].values() if one.get("file") in self.arrays}
+        whole = self.document()
+        named = {one["file"] for one in whole["tensors"].values() if one.get("file") in self.arrays}
+        named.update(file for one in whole["operations"] for file in one.get("constants", {}).values())
         for file in sorted(named):
             path = os.path.join(folder, file)
             os.makedirs(os.path.dirname(path), exist_ok=True)

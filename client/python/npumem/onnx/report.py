@@ -44,10 +44,30 @@ def facts(low: Lowering, path: str, dtype: str, n_samples: int, n_seen: int) -> 
             for name, tensor in ((name, low.held[name].name) for name in graph.inputs)
         },
         "outputs": {name: {"file": low.files[name], "shape": list(graph.shapes[name])} for name in graph.outputs},
+        "host": [
+            {"node": one["name"], "operator": one["host"], "why": low.why[one["name"]],
+             "reads": [part["value"] for part in one["reads"]], "gives": [name for name in one["outputs"] if name],
+             "after": sum("run" in other or "copy" in other for other in net.operations[: net.operations.index(one)])}
+            for one in net.operations if "host" in one
+        ],
         "operations": {kernel: n for kernel, n in sorted(kernels.items()) if kernel},
         "constant_bytes": sum(net.arrays[one["file"]].nbytes for one in constants),
         "layers": layers,
     }  # fmt: skip
+
+
+def lists(host: list[dict[str, Any]], total: int) -> list[str]:
+    """The lists of operations, and the steps on the host between them."""
+    lines, done = ["", "Device and host take turns:", ""], 0
+    for one in host:
+        if one["after"] > done:
+            lines.append(f"  device  operations {done + 1} to {one['after']}")
+        done = one["after"]
+        reads = f" reads {', '.join(one['reads'])}," if one["reads"] else ""
+        lines.append(
+            f'  HOST    {one["operator"]} "{one["node"]}":{reads} gives {", ".join(one["gives"])}; {one["why"]}'
+        )
+    return lines + ([f"  device  operations {done + 1} to {total}"] if total > done else [])
 
 
 def text(said: dict[str, Any]) -> str:
@@ -61,6 +81,13 @@ def text(said: dict[str, Any]) -> str:
     ]
     lines += [f"input  {name} {one['shape']} <- {one['file']}" for name, one in said["inputs"].items()]
     lines += [f"output {name} {one['shape']} -> {one['file']}" for name, one in said["outputs"].items()]
+    if "activations" in said:
+        one = said["activations"]
+        lines.append(
+            f"activations of {one['values']} values are compared, {one['folded']} were folded into others; "
+            f"NumPy agrees to {one['least_db']} dB or better (the least: {one['least']})"
+        )
+    lines += lists(said["host"], sum(n for _, n in kernels)) if said["host"] else []
     lines += ["", "What rounding a value to its format leaves of it, the least first:", ""]
     rows = [("dB", "format", "largest", "operator", "value", "why")]
     for one in sorted(said["layers"], key=lambda one: float(one["rounding_db"])):

@@ -16,16 +16,18 @@ import numpy as np
 
 from ..address import connect, spawn
 from ..device import Device
-from ..errors import Refused
+from ..errors import Refused, Status
 from ..formats import quantize_counted
 from ..tensor import Tensor
-from .arguments import Fail, arrays_of
+from . import host
+from .arguments import Fail, array_of, arrays_of
 from .formats import noise_db
 from .model import Array, ImportRefused, printable
 from .samples import feeds_of
 
 Json = dict[str, Any]
 OPERATIONS_MAX = 256  # of one request
+READ_MAX = 1 << 22  # elements that one reads in all: a reply has 16 MiB
 
 
 class Session:
@@ -36,7 +38,8 @@ class Session:
     load     gives the array of a file"""
 
     def __init__(self, device: Device, whole: Json, report: Json, load: Any) -> None:
-        self.device, self.whole, self.report = device, whole, report
+        self.device, self.whole, self.report, self.load = device, whole, report, load
+        self.parts = parts([one for one in whole["operations"] if "view" not in one])
         self.tensors: dict[str, Tensor] = {}
         self.saturated = self.wrapped = self.inputs_saturated = 0
         fed = {one["tensor"] for one in report["inputs"].values()}
@@ -101,24 +104,62 @@ class Session:
             values, n = quantize_counted(feeds[name], tensor.dtype, tensor.frac_bits or 0, self.whole["rounding"])
             self.inputs_saturated += n
             tensor.write(values.reshape(tensor.shape))
-        todo = [one for one in self.whole["operations"] if "view" not in one]
         read: dict[str, Array] = {}
-        for i in range(0, len(todo), OPERATIONS_MAX):
-            results: Json = {}
+        large: list[Json] = []  # reads that no reply to a list has room for
+        hosted: dict[str, Array] = {}  # what steps on the host give
+        for part in self.parts:
+            results, room = Json(), READ_MAX
+            if "host" in part[0]:
+                self.on_host(part[0], hosted)
+                continue
             with self.device.submit() as batch:
-                for one in todo[i : i + OPERATIONS_MAX]:
+                for one in part:
                     if "run" in one:
                         batch.run(one["run"], rounding=self.whole["rounding"], **self.given(one))
                     elif "copy" in one:
                         batch.copy(self.tensors[one["copy"]], self.tensors[one["from"]])
                     elif "fill" in one:
                         batch.fill(self.tensors[one["fill"]], one["value"])
-                    else:
+                    elif (room := room - int(np.prod(self.tensors[one["read"]].shape))) >= 0:
                         results[one["file"]] = batch.read(self.tensors[one["read"]], real=True)
+                    else:
+                        large.append(one)
             self.saturated += sum(done.saturated for done in batch.done)
             self.wrapped += sum(done.wrapped for done in batch.done)
             read.update({file: result.value for file, result in results.items()})
-        return {name: read[one["file"]].reshape(one["shape"]) for name, one in self.report["outputs"].items()}
+        read.update({one["file"]: self.tensors[one["read"]].read(real=True) for one in large})
+        return {
+            name: hosted[name] if name in hosted else read[one["file"]].reshape(one["shape"])
+            for name, one in self.report["outputs"].items()
+        }
+
+    def on_host(self, one: Json, values: dict[str, Array]) -> None:
+        """A step between two lists: `values` gets its results, the device those that kernels need."""
+        for part in one["reads"]:
+            x = self.tensors[part["tensor"]].read(real=True).reshape(part["shape"])
+            values[part["value"]] = x.astype(part["dtype"]) if part["dtype"].startswith("float") else rounded(x, part)
+        values.update(host.run(one, {**values, **{name: self.load(f) for name, f in one["constants"].items()}}))
+        for part in one["writes"]:
+            tensor = self.tensors[part["tensor"]]
+            reals = np.asarray(values[part["value"]], np.float32)
+            integers, n = quantize_counted(reals, tensor.dtype, tensor.frac_bits or 0, self.whole["rounding"])
+            self.saturated += n
+            tensor.write(integers.reshape(tensor.shape))
+
+
+def rounded(x: Array, part: Json) -> Array:
+    """The integers, or truths, of a value that came from the device."""
+    return np.asarray(np.rint(x).astype(part["dtype"]))
+
+
+def parts(operations: list[Json]) -> list[list[Json]]:
+    """Lists of one request each; a step on the host is one of its own."""
+    made: list[list[Json]] = []
+    for one in operations:
+        if not made or "host" in one or "host" in made[-1][0] or len(made[-1]) == OPERATIONS_MAX:
+            made.append([])
+        made[-1].append(one)
+    return made
 
 
 def per_npu(whole: Json) -> int:
@@ -152,6 +193,15 @@ def read_json(path: str) -> Json:
         raise Fail(f"{path}: the file is no JSON object; give the network.json that npumem-import wrote") from None
 
 
+def outputs_of(report: Json, path: str) -> dict[str, str]:
+    """The files that outputs go into, which lie in --out whatever a report says."""
+    files = {name: str(one["file"]) for name, one in report["outputs"].items()}
+    for file in files.values():
+        if os.path.basename(file) != file or not file.endswith(".npy"):
+            raise Fail(f"{path}: the output file {file} is not NAME.npy; give what npumem-import wrote")
+    return files
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python3 -m npumem.onnx.run", description="Runs an imported network on samples."
@@ -173,11 +223,12 @@ def command(arguments: list[str]) -> int:
     whole = read_json(options.network)
     folder = os.path.dirname(os.path.abspath(options.network))
     report = read_json(os.path.join(folder, "report.json"))
+    files = outputs_of(report, os.path.join(folder, "report.json"))
     declared = {name: tuple(one["shape"]) for name, one in report["inputs"].items()}
     feeds = feeds_of(declared, arrays_of(options.samples, "--samples"))
     device = connect(options.socket) if options.socket else spawn("--npu-bytes", str(per_npu(whole)))
     outputs: dict[str, list[Array]] = {name: [] for name in report["outputs"]}
-    with device, Session(device, whole, report, lambda file: np.load(os.path.join(folder, file))) as session:
+    with device, Session(device, whole, report, lambda file: array_of(os.path.join(folder, file))) as session:
         for one in feeds:
             for name, value in session.run(one).items():
                 outputs[name].append(value)
@@ -188,8 +239,14 @@ def command(arguments: list[str]) -> int:
     wanted = arrays_of(options.expect, "--expect") if options.expect else {}
     os.makedirs(options.out, exist_ok=True)
     for name, parts in outputs.items():
+        if len({part.shape for part in parts}) > 1:  # of the host: as many boxes as a picture has
+            for i, part in enumerate(parts):
+                np.save(os.path.join(options.out, f"{files[name][:-4]}.{i}.npy"), part)
+            shapes = ", ".join(str(list(part.shape)) for part in parts[:4])
+            print(f"{printable(name)} {len(parts)} files: {shapes}, …")
+            continue
         whole_output = stacked(parts, report["outputs"][name]["shape"])
-        np.save(os.path.join(options.out, report["outputs"][name]["file"]), whole_output)
+        np.save(os.path.join(options.out, files[name]), whole_output)
         db = ""
         if isinstance(wanted, Mapping) and name in wanted:
             db = f", S/N {noise_db(wanted[name].reshape(whole_output.shape), whole_output):.1f} dB"
@@ -201,7 +258,9 @@ def main() -> int:
     try:
         return command(sys.argv[1:])
     except (Fail, ImportRefused, Refused) as problem:
-        print(f"npumem.onnx.run: {printable(str(problem))}", file=sys.stderr)
+        full = isinstance(problem, Refused) and problem.status == Status.RESOURCE_EXHAUSTED
+        hint = "; a daemon with larger --npu-bytes has room (without --socket one is started)" if full else ""
+        print(f"npumem.onnx.run: {printable(str(problem))}{hint}", file=sys.stderr)
         return 1
 
 

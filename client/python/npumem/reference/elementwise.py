@@ -24,15 +24,21 @@ from .tensor import (
 )
 
 
+def spread(name: str, x: Tensor, shape: tuple[int, ...]) -> Array:
+    """A tensor in a larger shape: N and C as there or 1, H and W as there or both 1."""
+    n, c, h, w = x.values.shape
+    whole = (shape[0] if n != 1 else 1, shape[1] if c != 1 else 1, *((1, 1) if h == w == 1 else shape[2:]))
+    need_shape(name, x, whole)
+    return np.broadcast_to(x.values, shape)
+
+
 def both(in1: Tensor, in2: Tensor, out: Format) -> tuple[Array, Array]:
-    """The operands of an element-wise kernel in one shape: either may be [1,1,1,1]."""
+    """The operands of an element-wise kernel in one shape: the smaller is spread over the larger."""
     need_fixed("in1", in1)
     need_same_type("in2", in2, in1)
     need_same_type("out", out, in1)
-    if in1.n > 1 and in2.n > 1:
-        need_shape("in2", in2, in1.values.shape)
-    shape = in2.values.shape if in1.n == 1 else in1.values.shape
-    return np.broadcast_to(in1.values, shape), np.broadcast_to(in2.values, shape)
+    shape = in2.values.shape if in2.n > in1.n else in1.values.shape
+    return spread("in1", in1, shape), spread("in2", in2, shape)
 
 
 def summed(in1: Tensor, in2: Tensor, sign: int, out: Format, rounding: str, counts: Counts) -> Tensor:
@@ -50,7 +56,7 @@ def eltwise_add(in1: Tensor, in2: Tensor, *, out: Format, rounding: str, counts:
 
     Tensors
         in1  [N,C,H,W], fx8 or fx16
-        in2  of in1's type, any frac_bits; of in1's shape, or one of the two [1,1,1,1], which goes with every element
+        in2  of in1's type, any frac_bits; of in1's shape, or one of the two is spread over the other
         out  of the larger shape and of in1's type, any frac_bits
     Parameters
         none but rounding
@@ -77,7 +83,7 @@ def eltwise_sub(in1: Tensor, in2: Tensor, *, out: Format, rounding: str, counts:
 
     Tensors
         in1  [N,C,H,W], fx8 or fx16
-        in2  of in1's type, any frac_bits; of in1's shape, or one of the two [1,1,1,1], which goes with every element
+        in2  of in1's type, any frac_bits; of in1's shape, or one of the two is spread over the other
         out  of the larger shape and of in1's type, any frac_bits
     Parameters
         none but rounding
@@ -103,7 +109,7 @@ def eltwise_mul(in1: Tensor, in2: Tensor, *, out: Format, rounding: str, counts:
 
     Tensors
         in1  [N,C,H,W], fx8 or fx16
-        in2  of in1's type, any frac_bits; of in1's shape, or one of the two [1,1,1,1], which goes with every element
+        in2  of in1's type, any frac_bits; of in1's shape, or one of the two is spread over the other
         out  of the larger shape and of in1's type, any frac_bits
     Parameters
         none but rounding
@@ -131,7 +137,7 @@ def eltwise_div(in1: Tensor, in2: Tensor, *, out: Format, rounding: str, counts:
 
     Tensors
         in1  [N,C,H,W], fx8 or fx16
-        in2  of in1's type, any frac_bits; of in1's shape, or one of the two [1,1,1,1], which goes with every element
+        in2  of in1's type, any frac_bits; of in1's shape, or one of the two is spread over the other
         out  of the larger shape and of in1's type, any frac_bits
     Parameters
         none but rounding
@@ -167,8 +173,8 @@ def mac(in1: Tensor, in2: Tensor, acc: Tensor, *, out: Format, rounding: str, co
     The product is not rounded before the sum.
 
     Tensors
-        in1  [N,C,H,W] as out, or [1,1,1,1]; fx8 or fx16, any frac_bits
-        in2  [N,C,H,W] as out, or [1,1,1,1]; fx8 or fx16, any frac_bits
+        in1  [N,C,H,W] as out, or spread over it; fx8 or fx16, any frac_bits
+        in2  [N,C,H,W] as out, or spread over it; fx8 or fx16, any frac_bits
         acc  [N,C,H,W], fx8 or fx16
         out  of acc's shape, type and frac_bits
     Parameters
@@ -187,10 +193,8 @@ def mac(in1: Tensor, in2: Tensor, acc: Tensor, *, out: Format, rounding: str, co
     """
     for name, x in (("in1", in1), ("in2", in2), ("acc", acc)):
         need_fixed(name, x)
-        if name == "acc" or x.n > 1:
-            need_shape(name, x, acc.values.shape)
     need_same_format("out", out, acc)
-    product, f_product = in1.values * in2.values, in1.f + in2.f
+    product, f_product = spread("in1", in1, acc.values.shape) * spread("in2", in2, acc.values.shape), in1.f + in2.f
     f = max(acc.f, f_product)
     total = times(acc.values, f - acc.f) + times(product, f - f_product)
     counts.macs += acc.n
@@ -211,7 +215,7 @@ def eltwise_max(in1: Tensor, in2: Tensor, *, out: Format, rounding: str, counts:
 
     Tensors
         in1  [N,C,H,W], fx8 or fx16
-        in2  of in1's type and frac_bits; of in1's shape, or one of the two [1,1,1,1], which goes with every element
+        in2  of in1's type and frac_bits; of in1's shape, or one of the two is spread over the other
         out  of the larger shape and of in1's type, any frac_bits
     Parameters
         none but rounding
@@ -237,7 +241,7 @@ def eltwise_min(in1: Tensor, in2: Tensor, *, out: Format, rounding: str, counts:
 
     Tensors
         in1  [N,C,H,W], fx8 or fx16
-        in2  of in1's type and frac_bits; of in1's shape, or one of the two [1,1,1,1], which goes with every element
+        in2  of in1's type and frac_bits; of in1's shape, or one of the two is spread over the other
         out  of the larger shape and of in1's type, any frac_bits
     Parameters
         none but rounding
@@ -262,29 +266,30 @@ def eltwise_min(in1: Tensor, in2: Tensor, *, out: Format, rounding: str, counts:
 def relu(in_: Tensor, *, out: Format, relu: str = "none", rounding: str, counts: Counts) -> Tensor:
     """Every element kept within the limits of relu=.
 
-        out = min(max(in, low), high)
+        out = min(max(saturate(round(in / 2^(f_in - f_out))), low), high)
 
-    low and high are those of RELU for in's frac_bits.
+    low and high are those of RELU for out's frac_bits.
 
     Tensors
         in   [N,C,H,W], fx8 or fx16
-        out  of in's shape, type and frac_bits
+        out  of in's shape and type, any frac_bits
     Parameters
-        relu  none, gen, 1 or 6 (RELU); none if not given, which copies
+        relu  none, gen, 1 or 6 (RELU); none if not given, which only changes the format
     Refused
-        other types, shapes or formats
+        other types or shapes
     Counts
-        saturated  always 0: a change by relu= does not count
+        saturated  outputs that saturation changed, none where f_out = f_in; a change by relu= does not count
     Source
-        embARC MLI, releases 1.1 and 2.0.
+        embARC MLI, releases 1.1 and 2.0, which have f_out = f_in only.
     Example
         >>> run("relu", in_=fx8([-20, -16, 5, 20], 4), out=Format("fx8", 4), relu="1")
         out fx8, frac_bits 4 [1, 4, 1, 1]: [-16, -16, 5, 16]
         saturated 0, wrapped 0, divided_by_zero 0, macs 0
     """
     need_fixed("in", in_)
-    need_same_format("out", out, in_)
-    return made(clipped(in_.values, *relu_limits(relu, in_.dtype, in_.f)), out)
+    need_same_type("out", out, in_)
+    y = saturated(rounded(in_.values, in_.f - out.f, rounding), out.dtype, counts)
+    return made(clipped(y, *relu_limits(relu, out.dtype, out.f)), out)
 
 
 def sloped(in_: Tensor, slope: Tensor, out: Format, rounding: str, counts: Counts) -> Tensor:

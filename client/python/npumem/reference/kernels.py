@@ -10,13 +10,13 @@ import numpy as np
 
 from .._rows import KERNELS as ROWS
 from .._rows import PARAMS as PARAM_ROWS
-from . import convolutions, dense, elementwise, groups, packed
+from . import convolutions, dense, elementwise, groups, lookup, packed
 from .integers import Counts
 from .tensor import Format, Tensor, need, tensor
 
 Kernel = Callable[..., Any]
 
-FAMILIES = (convolutions, dense, elementwise, groups, packed)
+FAMILIES = (convolutions, dense, elementwise, groups, lookup, packed)
 KERNELS: dict[str, Kernel] = {
     row[0]: getattr(module, row[0]) for row in ROWS for module in FAMILIES if hasattr(module, row[0])
 }

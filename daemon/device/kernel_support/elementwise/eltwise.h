@@ -1,5 +1,6 @@
 /* Element-wise kernels of two inputs: in1, in2 and out of one type (fx8 or fx16) and one shape, or one of the
- * inputs a scalar [1,1,1,1]. A kernel says what becomes of a row:
+ * inputs goes with all of the other: its N and C are the other's or 1, its H and W the other's or both 1. A kernel
+ *says what becomes of a row:
  *
  *	for (eltwise_begin(&e, call); eltwise_next(&e);)
  *		row_product(&e.row, e.walk.n, &call->counts.saturated); */
@@ -12,6 +13,9 @@
 enum { ELTWISE_IN1, ELTWISE_IN2, ELTWISE_OUT };
 enum { ELTWISE_BY_FEATURE = 1 << ELTWISE_IN1 | 1 << ELTWISE_IN2 | 1 << ELTWISE_OUT };
 
+/* The role's shape goes with `whole`. 0 or INVALID. */
+int eltwise_check_spread(const struct kernel_call *call, unsigned role, const struct npumem_dims *whole,
+			 const char *why, struct npumem_error *error);
 /* Types and shapes; frac_bits are the kernel's business. 0 or INVALID. */
 int eltwise_check(const struct kernel_call *call, struct npumem_error *error);
 
@@ -19,6 +23,8 @@ struct eltwise {
 	struct kernel_call *call;
 	struct walk walk;
 	struct row row;
+	bool spread; /* an input that is no scalar goes with all of the other */
+	bool flat;   /* then, and features have one element: all operands are dense, and C is the row */
 };
 
 /* Sets what the row reads and how its values, of `frac_bits`, become out's; row_init() is the kernel's. */

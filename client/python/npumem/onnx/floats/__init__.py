@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..model import Array, Graph, ImportRefused, Node
-from . import arithmetic, recurrent, shapes, windows
+from . import arithmetic, functions, host, recurrent, shapes, windows
 
 EVALUATE: dict[str, Any] = {
-    **arithmetic.EVALUATE, **recurrent.EVALUATE, **shapes.EVALUATE, **windows.EVALUATE,
+    **arithmetic.EVALUATE, **functions.FUNCTIONS, **host.EVALUATE, **recurrent.EVALUATE, **shapes.EVALUATE,
+    **windows.EVALUATE,
 }  # fmt: skip
 
 
@@ -25,8 +26,8 @@ def evaluate(node: Node, values: Mapping[str, Array]) -> list[Array]:
     """The outputs of one node."""
     if node.op not in EVALUATE:
         raise ImportRefused(
-            f"{node}: no kernel does {node.op}; replace it in the model, or cut the model before it and do the rest on "
-            f"the host"
+            f"{node}: no kernel does {node.op}, and no rule for it on the host is here; replace it in the model, or "
+            f"cut the model before it and do the rest on the host"
         )
     unknown = [name for name in node.inputs if name and name not in values]
     if unknown:
@@ -50,6 +51,17 @@ def evaluate(node: Node, values: Mapping[str, Array]) -> list[Array]:
     outputs = list(result) if isinstance(result, (list, tuple)) else [result]
     outputs = [fused(node, np.asarray(one if bias is None else one + bias)) for one in outputs]
     return [one.astype(np.float32) if one.dtype == np.float64 else one for one in outputs]
+
+
+def chained(node: Node, x: Array) -> Array:
+    """Nodes that were folded into one (chains.py)."""
+    values: dict[str, Array] = {**node.get("constants"), node.inputs[0]: x}
+    for one in node.get("nodes"):
+        values[one.outputs[0]] = evaluate(one, values)[0]
+    return values[node.outputs[0]]
+
+
+EVALUATE["Function"] = chained
 
 
 def run(graph: Graph, feeds: Mapping[str, Array]) -> dict[str, Array]:

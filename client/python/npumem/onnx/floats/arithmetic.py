@@ -46,6 +46,32 @@ def log_softmax(node: Node, x: Array) -> Array:
     return y - np.log(np.exp(y).sum(axes, keepdims=True))
 
 
+def loss_factors(
+    node: Node, shape: Shape, labels: Array, weights: Optional[Array]
+) -> tuple[Array, tuple[int, ...]]:
+    """What a loss multiplies the logarithms of probabilities by, and the axes that it then sums over."""
+    each = np.ones(shape[1], np.float32) if weights is None else weights
+    wide = (1, -1) + (1,) * (len(shape) - 2)
+    labels = np.expand_dims(labels, 1)
+    factors = np.where(np.arange(shape[1]).reshape(wide) == labels, each.reshape(wide), 0)
+    factors = np.where(labels == node.get("ignore_index", -1), 0, factors).astype(np.float32)
+    how = node.get("reduction", "mean")
+    if how == "mean":
+        factors = factors / factors.sum()
+    return -factors, (1,) if how == "none" else tuple(range(len(shape)))
+
+
+def likelihood_loss(node: Node, x: Array, labels: Array, weights: Optional[Array] = None) -> Array:
+    factors, axes = loss_factors(node, x.shape, labels, weights)
+    return (x * factors).sum(axes)
+
+
+def entropy_loss(node: Node, x: Array, labels: Array, weights: Optional[Array] = None) -> list[Array]:
+    log = x - x.max(1, keepdims=True)
+    log = log - np.log(np.exp(log).sum(1, keepdims=True))
+    return [likelihood_loss(node, log, labels, weights), log][: len(node.outputs)]
+
+
 def clip_ends(node: Node, low: Optional[Array] = None, high: Optional[Array] = None) -> tuple[float, float]:
     least, most = node.get("min") if low is None else low, node.get("max") if high is None else high
     return -np.inf if least is None else float(least), np.inf if most is None else float(most)
@@ -104,13 +130,6 @@ def lrn(node: Node, x: Array) -> Array:
     return x / (node.get("bias", 1.0) + node.get("alpha", 1e-4) / size * total) ** node.get("beta", 0.75)
 
 
-def arg_max(node: Node, x: Array) -> Array:
-    if node.get("select_last_index", 0):
-        raise ImportRefused(f"{node}: select_last_index is not taken; the kernel takes the first of equal elements")
-    axis, keep = node.get("axis", 0), bool(node.get("keepdims", 1))
-    return np.argmax(x, axis, keepdims=keep).astype(np.int64)
-
-
 def divide(node: Node, x: Array, y: Array) -> Array:
     return x / y if x.dtype.kind == "f" else (x // y).astype(x.dtype)
 
@@ -141,28 +160,6 @@ def quantized(node: Node, x: Array) -> Array:
     return np.clip(np.rint(x * unit), -128, 127) / unit
 
 
-def softplus(node: Node, x: Array) -> Array:
-    return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
-
-
-def elu(node: Node, x: Array) -> Array:
-    return np.where(x < 0, node.get("alpha", 1.0) * np.expm1(np.minimum(x, 0)), x)
-
-
-def selu(node: Node, x: Array) -> Array:
-    alpha, gamma = node.get("alpha", 1.6732632), node.get("gamma", 1.0507010)
-    return gamma * np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x)
-
-
-def celu(node: Node, x: Array) -> Array:
-    alpha = node.get("alpha", 1.0)
-    return np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(np.minimum(x, 0) / alpha))
-
-
-def hard_sigmoid(node: Node, x: Array) -> Array:
-    return np.clip(node.get("alpha", 0.2) * x + node.get("beta", 0.5), 0, 1)
-
-
 def plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """Of an operator without attributes."""
     return lambda node, *inputs: function(*inputs)
@@ -173,29 +170,26 @@ def many(function: Callable[[Array, Array], Array]) -> Callable[..., Array]:
 
 
 EVALUATE: dict[str, Any] = {
-    "Abs": plain(np.abs), "Add": plain(np.add), "And": plain(np.logical_and), "ArgMax": arg_max,
-    "Ceil": plain(np.ceil), "Celu": celu, "Clip": clip, "Cosh": plain(np.cosh),
-    "DequantizeLinear": dequantize_linear, "Div": divide, "Elu": elu, "Equal": plain(np.equal), "Exp": plain(np.exp),
-    "Floor": plain(np.floor), "Gemm": gemm,
+    "Abs": plain(np.abs), "Add": plain(np.add), "And": plain(np.logical_and), "Clip": clip,
+    "DequantizeLinear": dequantize_linear, "Div": divide, "Equal": plain(np.equal), "Gemm": gemm,
     "GlobalAveragePool": lambda node, x: x.mean(tuple(range(2, x.ndim)), keepdims=True),
     "GlobalMaxPool": lambda node, x: x.max(tuple(range(2, x.ndim)), keepdims=True),
-    "Greater": plain(np.greater), "HardSigmoid": hard_sigmoid,
-    "HardSwish": lambda node, x: x * np.clip(x / 6 + 0.5, 0, 1),
-    "InstanceNormalization": instance_normalization, "LRN": lrn, "LayerNormalization": layer_normalization,
+    "Greater": plain(np.greater), "InstanceNormalization": instance_normalization, "LRN": lrn,
+    "LayerNormalization": layer_normalization,
     "LeakyRelu": lambda node, x: np.where(x < 0, x * node.get("alpha", 0.01), x), "Less": plain(np.less),
-    "Log": plain(np.log), "LogSoftmax": log_softmax, "LpNormalization": lp_normalization,
+    "LogSoftmax": log_softmax, "LpNormalization": lp_normalization,
     "MatMul": plain(np.matmul), "Max": many(np.maximum), "Mean": lambda node, *x: many(np.add)(node, *x) / len(x),
     "MeanVarianceNormalization": mean_variance, "Min": many(np.minimum), "Mul": plain(np.multiply),
-    "Neg": plain(np.negative), "Not": plain(np.logical_not), "Or": plain(np.logical_or), "PRelu": prelu,
+    "Neg": plain(np.negative), "NegativeLogLikelihoodLoss": likelihood_loss, "Not": plain(np.logical_not),
+    "Or": plain(np.logical_or), "PRelu": prelu,
     "Pow": lambda node, x, y: np.power(x, y).astype(x.dtype), "QuantizeLinear": quantize_linear,
-    "Quantized": quantized,
-    "Reciprocal": lambda node, x: 1 / x, "ReduceL1": reduced(lambda x, **k: np.abs(x).sum(**k)),
-    "ReduceL2": reduced(lambda x, **k: np.sqrt((x * x).sum(**k))), "ReduceMax": reduced(np.max),
+    "Quantized": quantized, "ReduceL1": reduced(lambda x, **k: np.abs(x).sum(**k)),
+    "ReduceL2": reduced(lambda x, **k: np.sqrt((x * x).sum(**k))),
+    "ReduceLogSum": reduced(lambda x, **k: np.log(x.sum(**k))),
+    "ReduceLogSumExp": reduced(lambda x, **k: np.log(np.exp(x).sum(**k))), "ReduceMax": reduced(np.max),
     "ReduceMean": reduced(np.mean), "ReduceMin": reduced(np.min), "ReduceProd": reduced(np.prod),
     "ReduceSum": reduced(np.sum), "ReduceSumSquare": reduced(lambda x, **k: (x * x).sum(**k)),
-    "Relu": lambda node, x: np.maximum(x, 0), "Round": plain(np.rint), "Selu": selu, "Sigmoid": plain(sigmoid),
-    "Sign": plain(np.sign), "Sinh": plain(np.sinh), "Softmax": softmax, "Softplus": softplus,
-    "Softsign": lambda node, x: x / (1 + np.abs(x)), "Sqrt": plain(np.sqrt), "Sub": plain(np.subtract),
-    "Sum": many(np.add), "Tanh": plain(np.tanh),
-    "ThresholdedRelu": lambda node, x: np.where(x > node.get("alpha", 1.0), x, 0), "Where": plain(np.where),
+    "Relu": lambda node, x: np.maximum(x, 0), "Sigmoid": plain(sigmoid), "Softmax": softmax,
+    "SoftmaxCrossEntropyLoss": entropy_loss,
+    "Sub": plain(np.subtract), "Sum": many(np.add), "Tanh": plain(np.tanh), "Where": plain(np.where),
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """Operators that work element by element.
 
-The kernels take two tensors of one shape, or one of them as a scalar. A constant is broadcast before it is written; a
-computed value is repeated by concat."""
+The kernels spread a scalar, a number a channel or a plane over the other operand. In other forms a constant is
+broadcast before it is written, and a computed value is repeated by concat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .. import moves
 from ..floats.arithmetic import clip_ends, slope_for
 from ..formats import BITS, best
 from ..lowering import Lowering, NoKernel, row
-from ..model import Array, Node, Shape
+from ..model import Array, ImportRefused, Node, Shape
 from ..moves import physical
 from ..network import Held
 
@@ -25,22 +25,25 @@ KERNELS = {
 }  # fmt: skip
 
 
+def spreads(form: Shape, whole: Shape) -> bool:
+    """The kernels take it beside `whole`: N and C as there or 1, H and W as there or both 1."""
+    return all(a in (1, b) for a, b in zip(form, whole)) and form[2:] in ((1, 1), whole[2:])
+
+
 def operand(low: Lowering, name: str, shape: Shape, dtype: str, frac: Optional[int]) -> Held:
-    """An input beside an output of `shape`: a scalar, or of that shape."""
-    own, wide = low.shape(name), physical(shape)
-    v = low.constant(name)
+    """An input beside an output of `shape`: of that shape, or one that the kernels spread over it."""
+    own, whole, v = low.shape(name), physical(shape), low.constant(name)
+    form = physical((1,) * (len(shape) - len(own)) + own) if len(shape) <= 4 else ()
+    form = whole if own == shape else ONE if moves.size(own) == 1 else form
     if v is not None:
-        v = v if v.size == 1 else np.broadcast_to(v, shape)
         wanted = low.const_frac(v, dtype) if frac is None else frac
-        return low.net.constant(v, ONE if v.size == 1 else wide, dtype, wanted, name)
-    if moves.size(own) == 1:
-        return low.value(name, ONE, dtype, frac)
-    if own == shape:
-        return low.value(name, wide, dtype, frac)
-    if len(shape) > 4:
+        if not form or not spreads(form, whole):
+            v, form = np.broadcast_to(v, shape), whole
+        return low.net.constant(v, form, dtype, wanted, name)
+    if not form:
         raise NoKernel(f"it broadcasts {list(own)} to {list(shape)}, of more than four dimensions")
-    x = low.value(name, physical((1,) * (len(shape) - len(own)) + own), dtype, frac)
-    return moves.widened(low.net, x, wide)
+    x = low.value(name, form, dtype, frac)
+    return x if spreads(form, whole) else moves.widened(low.net, x, whole)
 
 
 def common(low: Lowering, names: list[str], dtype: str, most: int) -> int:
@@ -55,7 +58,7 @@ def two(low: Lowering, kernel: str, a: str, b: str, shape: Shape, y: Held) -> He
     """kernel(a, b) in y, of a value of `shape`."""
     frac = common(low, [a, b], y.dtype, y.frac) if kernel in SAME_FORMAT else None
     in1, in2 = operand(low, a, shape, y.dtype, frac), operand(low, b, shape, y.dtype, frac)
-    if in1.shape == in2.shape == ONE != y.shape:
+    if in1.shape != y.shape and in2.shape != y.shape:
         in1 = moves.widened(low.net, in1, y.shape)
     return low.kernel(kernel, y, in1=in1, in2=in2)
 
@@ -119,18 +122,12 @@ def absolute(low: Lowering, node: Node) -> Held:
     return magnitude(low, low.of(node))
 
 
-@row("Reciprocal")
-def reciprocal(low: Lowering, node: Node) -> Held:
-    x = low.wide(node)
-    return by_scalar(low, "eltwise_div", x, 1.0, frac_out(low, node, x), swap=True)
-
-
 @row("Identity", "Dropout", "Cast")
 def same(low: Lowering, node: Node) -> Held:
     if len([name for name in node.outputs if name]) > 1:
-        raise NoKernel("its mask is used, and no kernel makes one", "export the model for inference")
+        raise ImportRefused("its mask is used, and no kernel makes one; export the model for inference")
     if node.op == "Dropout" and low.constant(node.input(2)) is not None and bool(low.constant(node.input(2))):
-        raise NoKernel("it is in training mode", "export the model for inference")
+        raise ImportRefused("it is in training mode; export the model for inference")
     return low.of(node)
 
 
@@ -141,7 +138,9 @@ def quantized(low: Lowering, node: Node) -> Held:
 
 @row("Relu")
 def relu(low: Lowering, node: Node) -> Held:
-    return positive(low, low.of(node))
+    """In the format of what is left, which may be smaller than the input."""
+    x = low.wide(node)
+    return low.kernel("relu", low.like(x, frac_out(low, node, x)), in_=x, relu="gen")
 
 
 @row("Clip")
@@ -203,113 +202,9 @@ def tanh(low: Lowering, node: Node) -> Held:
     return table(low, "tanh", low.wide(node))
 
 
-def exponential(low: Lowering, x: Held, frac: int) -> Held:
-    """e^x = s / (1 - s), of s = sigmoid(x). Where x is large, 1 - s has few bits: at x = 5 of fx16 some 7."""
-    s = table(low, "sigmoid", x)
-    rest = by_scalar(low, "eltwise_sub", s, 1.0, s.frac, swap=True)
-    return low.kernel("eltwise_div", low.like(x, frac), in1=s, in2=rest)
-
-
-@row("Exp")
-def exp(low: Lowering, node: Node) -> Held:
-    x = low.wide(node)
-    return exponential(low, x, frac_out(low, node, x))
-
-
-@row("Elu", "Selu", "Celu")
-def elu(low: Lowering, node: Node) -> Held:
-    """max(x, 0) * gamma + a * (e^(min(x, 0) / d) - 1)."""
-    x = low.wide(node)
-    gamma, divisor = 1.0, 1.0
-    factor = node.get("alpha", 1.6732632 if node.op == "Selu" else 1.0)
-    if node.op == "Selu":
-        gamma = node.get("gamma", 1.0507010)
-        factor *= gamma
-    if node.op == "Celu":
-        divisor = node.get("alpha", 1.0)
-    down = clipped(low, x, -np.inf, 0.0)
-    if divisor != 1:
-        down = by_scalar(low, "eltwise_mul", down, 1 / divisor, low.range_frac(x_of(low, node) / divisor, x.dtype))
-    e = exponential(low, down, low.unit(x.dtype) - 1)
-    less = by_scalar(low, "eltwise_sub", e, 1.0, e.frac)
-    frac = frac_out(low, node, x)
-    less = by_scalar(low, "eltwise_mul", less, factor, frac) if factor != 1 else less
-    up = positive(low, x)
-    up = by_scalar(low, "eltwise_mul", up, gamma, frac) if gamma != 1 else up
-    return low.kernel("eltwise_add", low.like(x, frac), in1=up, in2=less)
-
-
 def x_of(low: Lowering, node: Node) -> Array:
     return (
         low.samples.of(node.inputs[0])
         if node.inputs[0] not in low.graph.constants
         else low.graph.constants[node.inputs[0]]
     )
-
-
-@row("Sinh", "Cosh")
-def hyperbolic(low: Lowering, node: Node) -> Held:
-    """(e^x -+ e^-x) / 2."""
-    x = low.wide(node)
-    frac = low.range_frac(np.exp(np.abs(x_of(low, node))), x.dtype)
-    up, down = exponential(low, x, frac), exponential(low, negative(low, x), frac)
-    kernel = "eltwise_add" if node.op == "Cosh" else "eltwise_sub"
-    both = low.kernel(kernel, low.like(x, frac - 1), in1=up, in2=down)
-    return by_scalar(low, "eltwise_mul", both, 0.5, frac_out(low, node, x))
-
-
-def hard(low: Lowering, x: Held, alpha: float, beta: float) -> Held:
-    """alpha * x + beta, kept between 0 and 1."""
-    frac = min(x.frac, BITS[x.dtype] - 2)
-    y = by_scalar(low, "eltwise_mul", x, alpha, frac)
-    return clipped(low, by_scalar(low, "eltwise_add", y, beta, frac), 0.0, 1.0)
-
-
-@row("Round")
-def nearest(low: Lowering, node: Node) -> Held:
-    return low.converted(low.of(node), low.of(node).dtype, 0)
-
-
-@row("Floor", "Ceil")
-def whole(low: Lowering, node: Node) -> Held:
-    """The nearest whole number to what lies half a unit, less half of the last bit, below or above."""
-    x = low.wide(node)
-    half = 0.5 - 2.0 ** -(x.frac + 1)
-    if x.frac > BITS[x.dtype] - 2:
-        raise NoKernel(f"its input has {x.frac} frac_bits, and half of the last one has no place in {x.dtype}")
-    shift = low.scalar(half, x.dtype, x.frac + 1)
-    return low.kernel("eltwise_sub" if node.op == "Floor" else "eltwise_add", low.like(x, 0), in1=x, in2=shift)
-
-
-@row("HardSigmoid")
-def hard_sigmoid(low: Lowering, node: Node) -> Held:
-    return hard(low, low.wide(node), node.get("alpha", 0.2), node.get("beta", 0.5))
-
-
-@row("HardSwish")
-def hard_swish(low: Lowering, node: Node) -> Held:
-    x = low.wide(node)
-    return low.kernel("eltwise_mul", low.like(x, frac_out(low, node, x)), in1=x, in2=hard(low, x, 1 / 6, 0.5))
-
-
-@row("Softsign")
-def softsign(low: Lowering, node: Node) -> Held:
-    x = low.wide(node)
-    divisor = by_scalar(
-        low, "eltwise_add", magnitude(low, x), 1.0, low.range_frac(1 + np.abs(x_of(low, node)), x.dtype)
-    )
-    return low.kernel("eltwise_div", low.like(x, frac_out(low, node, x)), in1=x, in2=divisor)
-
-
-@row("Pow")
-def power(low: Lowering, node: Node) -> Held:
-    """A whole exponent from 1 to 8: products."""
-    e = low.parameter(node, 1, "exponent").reshape(-1)
-    exponent = float(e[0])
-    if (e != exponent).any() or exponent not in range(1, 9) or low.shape(node.outputs[0]) != low.shape(node.inputs[0]):
-        raise NoKernel("its exponent is not one whole number from 1 to 8, and no kernel has others")
-    x = y = low.wide(node)
-    for n in range(2, int(exponent) + 1):
-        frac = low.range_frac(np.abs(x_of(low, node)) ** n, x.dtype) if n < exponent else frac_out(low, node, x)
-        y = low.kernel("eltwise_mul", low.like(x, frac), in1=y, in2=x)
-    return y

@@ -7,7 +7,7 @@ import numpy as np
 from .. import moves
 from ..floats.arithmetic import reduce_axes, softmax_axes
 from ..lowering import Lowering, NoKernel, row
-from ..model import Array, Node, Shape
+from ..model import Array, ImportRefused, Node, Shape
 from ..network import Held
 from .convolutions import affine
 from .elementwise import by_scalar, frac_out, magnitude, negative, x_of
@@ -154,10 +154,7 @@ def softmax(low: Lowering, node: Node) -> Held:
 
 @row("ArgMax")
 def arg_max(low: Lowering, node: Node) -> Held:
-    raise NoKernel(
-        "its output is integers, and outputs are read as numbers of fixed point",
-        "take the values, and find the largest on the host",
-    )
+    raise NoKernel("its output is integers, and outputs are read as numbers of fixed point")
 
 
 # ---- normalizations ----
@@ -300,5 +297,6 @@ def lp_normalization(low: Lowering, node: Node) -> Held:
 @row("BatchNormalization")
 def batch_normalization(low: Lowering, node: Node) -> Held:
     """One that could not be folded."""
-    why = "it is in training mode" if node.get("training_mode", 0) else "its parameters are computed"
-    raise NoKernel(why, "export the model for inference")
+    if node.get("training_mode", 0):
+        raise ImportRefused("it is in training mode; export the model for inference")
+    raise NoKernel("its parameters are computed")

@@ -14,6 +14,8 @@ static char path[64];
 static const struct npumem_place fx16 = {
 	.dtype = NPUMEM_FX16, .frac_bits = 4, .layout = NPUMEM_ALIGNED, .shape = {1, 100, 1, 100}};
 
+static const struct stream_dims fx16_dims = {4, {1, 100, 1, 100}};
+
 static void setup(void)
 {
 	snprintf(path, sizeof(path), "/tmp/npumem-stream-XXXXXX");
@@ -51,7 +53,7 @@ START_TEST(pieces)
 	struct stream stream;
 	for (unsigned i = 0; i < N; i++)
 		data[i] = (int16_t)(i * 7 - 30000);
-	ck_assert_int_eq(stream_create(&stream, fopen(path, "wb"), path, &fx16, false, NULL), 0);
+	ck_assert_int_eq(stream_create(&stream, fopen(path, "wb"), path, &fx16, false, &fx16_dims, NULL), 0);
 	for (size_t at = 0, n; at < N; at += n) {
 		n = N - at < 777 ? N - at : 777;
 		ck_assert_int_eq(stream_write(&stream, data + at, n, NULL), 0);
@@ -87,7 +89,7 @@ START_TEST(real_numbers)
 		ck_assert_int_eq(stream.saturated, 0);
 		make("<f8", shape, 4, doubles, sizeof(doubles));
 	}
-	ck_assert_int_eq(stream_create(&stream, fopen(path, "wb"), path, &fx16, true, NULL), 0);
+	ck_assert_int_eq(stream_create(&stream, fopen(path, "wb"), path, &fx16, true, &fx16_dims, NULL), 0);
 	ck_assert_int_eq(stream_write(&stream, data, N, NULL), 0);
 	ck_assert_int_eq(stream_close(&stream, NULL), 0);
 	const struct npumem_place fp32 = {
@@ -212,7 +214,7 @@ START_TEST(a_full_disk)
 	static int16_t data[N];
 	struct npumem_error error = {.status = 0};
 	struct stream stream;
-	int status = stream_create(&stream, fopen("/dev/full", "wb"), "/dev/full", &fx16, false, &error);
+	int status = stream_create(&stream, fopen("/dev/full", "wb"), "/dev/full", &fx16, false, &fx16_dims, &error);
 	if (!status) {
 		stream_write(&stream, data, N, &error);
 		status = stream_close(&stream, &error);

@@ -102,7 +102,7 @@ START_TEST(an_fd_of_its_own)
 	struct kept *kept = kept_new(&memory, &request, 100, false, NULL, 0, fd);
 	ck_assert(kept->fd >= 0 && kept->fd != fd);
 	ck_assert_int_eq(fcntl(kept->fd, F_GETFD), FD_CLOEXEC);
-	ck_assert_uint_eq(kept->segment, 99);
+	ck_assert_uint_eq(kept->gives_back, 99);
 	int its = kept->fd;
 	kept_free(kept, &memory);
 	ck_assert_int_lt(fcntl(its, F_GETFD), 0);

@@ -138,6 +138,12 @@ static void case_prelu(struct calls *c)
 	calls_param(c, NPUMEM_PARAM_AXIS, 1, 3, 0, 0, 0);
 }
 
+static void case_lut(struct calls *c)
+{
+	one_to_one(c, NPUMEM_FX8, 3);
+	calls_add(c, "table", NPUMEM_FX8, 3, 1, 1, 16, 16);
+}
+
 static void lookup(struct calls *c)
 {
 	calls_add(c, "in", NPUMEM_FX8, 3, 1, 4, 64, 80);

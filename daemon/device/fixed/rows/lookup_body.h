@@ -1,0 +1,56 @@
+/* A user's table read in rows: a template over the vectors that were included before it, and lookup_pairs, which
+ * gathers two neighbouring entries. LOOKUP_ROW names the function, which makes as many of n elements as it can and
+ * returns how many. */
+#include "daemon/device/fixed/rows/lookup.h"
+#include "daemon/device/fixed/rows/vector_rounding.h"
+
+struct lookup_vectors {
+	struct rounding rounding;
+	vector first, within, mask, word;
+};
+
+/* A difference has 17 bits and its product with a place within a step less than 32. */
+VECTOR vector lookup_value(const struct lookup *lookup, const struct lookup_vectors *v, vector x)
+{
+	x = vector_add(x, v->first);
+	vector pairs = lookup_pairs(lookup->entries, vector_right(x, v->within));
+	vector here = vector_right(vector_left(pairs, v->word), v->word);
+	if (lookup->within == 0)
+		return here;
+	vector part = vector_mul(vector_sub(vector_right(pairs, v->word), here), vector_and(x, v->mask));
+	return vector_add(here, rounded_right(&v->rounding, part));
+}
+
+VECTOR void lookup_elements(const struct lookup *lookup, const struct lookup_vectors *v, const void *in, int64_t i,
+			    int64_t n, void *out)
+{
+	vector x = lookup->in_bytes == 1 ? vector_load8((const int8_t *)in + i, n)
+					 : vector_load16((const int16_t *)in + i, n);
+	x = lookup_value(lookup, v, x);
+	if (lookup->out_bytes == 1)
+		vector_store8((int8_t *)out + i, x, n);
+	else
+		vector_store16((int16_t *)out + i, x, n);
+}
+
+int64_t LOOKUP_ROW(const struct lookup *lookup, const void *in, int64_t n, void *out);
+int64_t LOOKUP_ROW(const struct lookup *lookup, const void *in, int64_t n, void *out)
+{
+	const struct lookup copy = *lookup;
+	const struct requantize to = {.shift = lookup->within, .rounding = lookup->rounding};
+	const struct lookup_vectors v = {
+		.rounding = rounding_of(&to, 0),
+		.first = vector_set(lookup->in_bytes == 1 ? -INT8_MIN : -INT16_MIN),
+		.within = vector_set((int32_t)lookup->within),
+		.mask = vector_set((1 << lookup->within) - 1),
+		.word = vector_set(16),
+	};
+	int64_t i = 0;
+	for (; i + VECTOR_N <= n; i += VECTOR_N)
+		lookup_elements(&copy, &v, in, i, VECTOR_N, out);
+	if (VECTOR_TAILS && i < n) {
+		lookup_elements(&copy, &v, in, i, n - i, out);
+		i = n;
+	}
+	return i;
+}

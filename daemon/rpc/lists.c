@@ -1,0 +1,359 @@
+/* Invariant: a list has as many users as calls that point into its message, and one more while its peer keeps it;
+ * its bytes are in the user's books until the last one goes. */
+#include "daemon/rpc/lists.h"
+
+#include <inttypes.h>
+
+#include "daemon/rpc/decode.h"
+#include "daemon/rpc/handlers/submit.h"
+
+struct list {
+	uint64_t id;
+	unsigned n_users;
+	size_t bytes; /* charged */
+	struct rpc *rpc;
+	struct limits_user *user;
+	struct budget budget; /* of the message that it was decoded into */
+	const Npumem__V1__KeepRequest *request;
+	struct list *next;
+	uint8_t message[]; /* with the payloads */
+};
+
+/* ---- the table ---- */
+
+static struct list *find(const struct rpc_peer *peer, uint64_t id)
+{
+	struct list *list = peer->lists;
+
+	while (list && list->id != id)
+		list = list->next;
+	return list;
+}
+
+void lists_release(struct list *list)
+{
+	if (!list || --list->n_users)
+		return;
+	limits_give_back(&list->rpc->service->limits, list->user, LIMITS_LIST_BYTES, list->bytes);
+	limits_drop(&list->rpc->service->limits, list->user);
+	budget_deinit(&list->budget);
+	heap_free(list->rpc->heap, list);
+}
+
+int lists_drop(struct rpc_peer *peer, uint64_t id, struct npumem_error *error)
+{
+	struct list **at = &peer->lists, *list;
+
+	while (*at && (*at)->id != id)
+		at = &(*at)->next;
+	list = *at;
+	if (!list)
+		return npumem_error_set(error, NPUMEM_NOT_FOUND, "this session keeps no list %" PRIu64, id);
+	*at = list->next;
+	lists_release(list);
+	return 0;
+}
+
+void lists_deinit(struct rpc_peer *peer)
+{
+	struct list *list;
+
+	while ((list = peer->lists)) {
+		peer->lists = list->next;
+		lists_release(list);
+	}
+}
+
+/* ---- the tensors of an operation ---- */
+
+static Npumem__V1__Ref **operand_place(Npumem__V1__RunRequest *run, const char *role)
+{
+	for (size_t i = 0; i < run->n_operands; i++)
+		if (!strcmp(run->operands[i]->role, role))
+			return &run->operands[i]->tensor;
+	return NULL;
+}
+
+/* Where an operation has its tensor of that role. NULL: it has no such role. */
+static Npumem__V1__Ref **place_of(Npumem__V1__Operation *operation, const char *role)
+{
+	bool is_plain = !*role;
+
+	switch (operation->kind_case) {
+	case NPUMEM__V1__OPERATION__KIND_WRITE:
+		return is_plain ? &operation->write->tensor : NULL;
+	case NPUMEM__V1__OPERATION__KIND_READ:
+		return is_plain ? &operation->read->tensor : NULL;
+	case NPUMEM__V1__OPERATION__KIND_FILL:
+		return is_plain ? &operation->fill->tensor : NULL;
+	case NPUMEM__V1__OPERATION__KIND_COPY:
+		if (!strcmp(role, "source"))
+			return &operation->copy->source;
+		return strcmp(role, "destination") ? NULL : &operation->copy->destination;
+	case NPUMEM__V1__OPERATION__KIND_RUN:
+		return operand_place(operation->run, role);
+	default:
+		return NULL;
+	}
+}
+
+static bool is_handle(const Npumem__V1__Ref *ref)
+{
+	return ref && ref->handle && !*ref->name;
+}
+
+static bool has_handles(const Npumem__V1__Operation *operation)
+{
+	switch (operation->kind_case) {
+	case NPUMEM__V1__OPERATION__KIND_WRITE:
+		return is_handle(operation->write->tensor);
+	case NPUMEM__V1__OPERATION__KIND_READ:
+		return is_handle(operation->read->tensor);
+	case NPUMEM__V1__OPERATION__KIND_FILL:
+		return is_handle(operation->fill->tensor);
+	case NPUMEM__V1__OPERATION__KIND_COPY:
+		return is_handle(operation->copy->source) && is_handle(operation->copy->destination);
+	case NPUMEM__V1__OPERATION__KIND_RUN:
+		for (size_t i = 0; i < operation->run->n_operands; i++)
+			if (!is_handle(operation->run->operands[i]->tensor))
+				return false;
+		return true;
+	default:
+		return true; /* its run says what it is */
+	}
+}
+
+/* ---- keeping ---- */
+
+/* A name could be another tensor's at the next run. */
+static int check(const struct rpc_peer *peer, const Npumem__V1__KeepRequest *request, struct npumem_error *error)
+{
+	unsigned n = 0;
+
+	if (!request->list)
+		return npumem_error_set(error, NPUMEM_INVALID, "a list's id is above 0");
+	if (find(peer, request->list))
+		return npumem_error_set(error, NPUMEM_INVALID, "this session already keeps a list %" PRIu64,
+					request->list);
+	for (const struct list *list = peer->lists; list; list = list->next)
+		n++;
+	if (n >= LISTS_MAX)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"this session keeps %u lists, and no more are possible", n);
+	if (!request->n_operations || request->n_operations > OPERATIONS_MAX)
+		return npumem_error_set(error, NPUMEM_INVALID, "a list of %zu operations: 1 to %d are possible",
+					request->n_operations, OPERATIONS_MAX);
+	for (size_t i = 0; i < request->n_operations; i++) {
+		if (has_handles(request->operations[i]))
+			continue;
+		npumem_error_set(error, NPUMEM_INVALID,
+				 "operation %zu: a kept list has its tensors by their handles, without names", i);
+		npumem_error_number(error, "operation", (int64_t)i);
+		return NPUMEM_INVALID;
+	}
+	return 0;
+}
+
+static int decode(struct list *list, size_t bytes, struct npumem_error *error)
+{
+	const struct decode_borrowed *borrowed;
+	const Npumem__V1__Request *request;
+	int status = decode_request(&list->budget, list->message, bytes, &request, &borrowed, error);
+
+	list->request = status ? NULL : request->keep;
+	return status;
+}
+
+static void *budget_take(void *heap, size_t bytes)
+{
+	return heap_alloc(heap, bytes);
+}
+
+static void budget_give(void *heap, void *memory)
+{
+	heap_free(heap, memory);
+}
+
+/* Read a second time, into memory of its own: the call's goes with the call. */
+int lists_keep(struct call *call, uint64_t *bytes)
+{
+	const struct heap *heap = call->rpc->heap;
+	struct limits_table *limits = &call->rpc->service->limits;
+	struct limits_user *user = call->session->user;
+	size_t most = sizeof(struct list) + call->bytes + call->budget.held;
+	int status = check(call->peer, call->request->keep, call->error);
+	struct list *list;
+
+	if (!status)
+		status = limits_check(limits, user, LIMITS_LIST_BYTES, most, call->error);
+	if (status)
+		return status;
+	list = heap_alloc(heap, sizeof(*list) + call->bytes);
+	if (!list)
+		return heap_exhausted(call->error);
+	*list = (struct list){.id = call->request->keep->list, .rpc = call->rpc, .n_users = 1};
+	budget_init(&list->budget, budget_take, budget_give, (void *)(uintptr_t)heap);
+	memcpy(list->message, call->message, call->bytes);
+	status = decode(list, call->bytes, call->error);
+	if (status) {
+		budget_deinit(&list->budget);
+		heap_free(heap, list);
+		return status;
+	}
+	list->bytes = *bytes = sizeof(*list) + call->bytes + list->budget.held;
+	list->user = limits_hold(user);
+	limits_charge(limits, user, LIMITS_LIST_BYTES, list->bytes);
+	list->next = call->peer->lists;
+	call->peer->lists = list;
+	return 0;
+}
+
+/* ---- running ---- */
+
+struct expansion {
+	struct call *call;
+	const struct list *list;
+	Npumem__V1__Operation **operations;
+};
+
+static void *duplicate(struct expansion *expansion, const void *from, size_t bytes)
+{
+	void *to = budget_alloc(&expansion->call->budget, bytes);
+
+	return to ? memcpy(to, from, bytes) : NULL;
+}
+
+static bool duplicate_run(struct expansion *expansion, Npumem__V1__Operation *operation)
+{
+	Npumem__V1__RunRequest *run = duplicate(expansion, operation->run, sizeof(*run));
+	size_t n = operation->run->n_operands;
+
+	operation->run = run;
+	if (run && n)
+		run->operands = duplicate(expansion, run->operands, n * sizeof(void *));
+	if (!run || (n && !run->operands))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		run->operands[i] = duplicate(expansion, run->operands[i], sizeof(*run->operands[i]));
+		if (!run->operands[i])
+			return false;
+	}
+	return true;
+}
+
+/* The operation as the call's own, once; what does not change stays the list's. NULL without memory. */
+static Npumem__V1__Operation *own_operation(struct expansion *expansion, size_t index)
+{
+	const Npumem__V1__Operation *from = expansion->list->request->operations[index];
+	Npumem__V1__Operation *to = expansion->operations[index];
+	bool is_whole = true;
+
+	if (to != from)
+		return to;
+	to = duplicate(expansion, from, sizeof(*from));
+	if (!to)
+		return NULL;
+	switch (from->kind_case) {
+	case NPUMEM__V1__OPERATION__KIND_WRITE:
+		is_whole = (to->write = duplicate(expansion, from->write, sizeof(*from->write)));
+		break;
+	case NPUMEM__V1__OPERATION__KIND_READ:
+		is_whole = (to->read = duplicate(expansion, from->read, sizeof(*from->read)));
+		break;
+	case NPUMEM__V1__OPERATION__KIND_FILL:
+		is_whole = (to->fill = duplicate(expansion, from->fill, sizeof(*from->fill)));
+		break;
+	case NPUMEM__V1__OPERATION__KIND_COPY:
+		is_whole = (to->copy = duplicate(expansion, from->copy, sizeof(*from->copy)));
+		break;
+	case NPUMEM__V1__OPERATION__KIND_RUN:
+		is_whole = duplicate_run(expansion, to);
+		break;
+	default:
+		break;
+	}
+	expansion->operations[index] = is_whole ? to : expansion->operations[index];
+	return is_whole ? to : NULL;
+}
+
+/* Where it has a segment: the fields that say which. */
+static bool change_segment(Npumem__V1__Operation *operation, const Npumem__V1__Change *change)
+{
+	if (operation->kind_case == NPUMEM__V1__OPERATION__KIND_WRITE && operation->write->segment) {
+		operation->write->segment = change->segment;
+		operation->write->segment_offset = change->segment_offset;
+		return true;
+	}
+	if (operation->kind_case == NPUMEM__V1__OPERATION__KIND_READ && operation->read->segment) {
+		operation->read->segment = change->segment;
+		operation->read->segment_offset = change->segment_offset;
+		return true;
+	}
+	return false;
+}
+
+static int refuse_change(struct call *call, size_t at, const char *why, const char *role)
+{
+	npumem_error_set(call->error, NPUMEM_INVALID, "change %zu %s%.32s%s", at, why, role, *role ? "\"" : "");
+	npumem_error_number(call->error, "change", (int64_t)at);
+	return NPUMEM_INVALID;
+}
+
+static int change(struct expansion *expansion, size_t at, const Npumem__V1__Change *change)
+{
+	struct call *call = expansion->call;
+	Npumem__V1__Operation *operation;
+	Npumem__V1__Ref **place, ref = NPUMEM__V1__REF__INIT;
+
+	if (change->operation >= expansion->list->request->n_operations)
+		return refuse_change(call, at, "is of an operation behind the list's end", "");
+	if (!change->tensor && !change->segment)
+		return refuse_change(call, at, "has neither a tensor nor a segment", "");
+	operation = own_operation(expansion, change->operation);
+	if (!operation)
+		return heap_exhausted(call->error);
+	if (change->segment && !change_segment(operation, change))
+		return refuse_change(call, at, "has a segment, and its operation none", "");
+	if (!change->tensor)
+		return 0;
+	place = place_of(operation, change->role);
+	if (!place)
+		return refuse_change(call, at, "has a tensor for a role that its operation has not: \"",
+				     *change->role ? change->role : "\" (none)");
+	ref.handle = change->tensor;
+	*place = duplicate(expansion, &ref, sizeof(ref));
+	return *place ? 0 : heap_exhausted(call->error);
+}
+
+int lists_expand(struct call *call)
+{
+	Npumem__V1__SubmitRequest *request = call->request->submit;
+	struct expansion expansion = {.call = call, .list = find(call->peer, request->list)};
+	size_t n;
+	int status = 0;
+
+	if (!request->list)
+		return npumem_error_set(call->error, NPUMEM_INVALID, "a submit has changes and no list");
+	if (request->n_operations)
+		return npumem_error_set(call->error, NPUMEM_INVALID,
+					"a submit has operations or a list, not both");
+	if (!expansion.list)
+		return npumem_error_set(call->error, NPUMEM_NOT_FOUND, "this session keeps no list %" PRIu64,
+					request->list);
+	n = expansion.list->request->n_operations;
+	expansion.operations = duplicate(&expansion, expansion.list->request->operations, n * sizeof(void *));
+	if (!expansion.operations)
+		return heap_exhausted(call->error);
+	for (size_t i = 0; i < request->n_changes && !status; i++)
+		status = change(&expansion, i, request->changes[i]);
+	if (status)
+		return status;
+	call->list = find(call->peer, request->list);
+	call->list->n_users++;
+	request->operations = expansion.operations;
+	request->n_operations = n;
+	/* What is left is a submit like any other: so a recording has it. */
+	request->list = 0;
+	request->n_changes = 0;
+	return 0;
+}
