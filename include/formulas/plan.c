@@ -26,8 +26,8 @@ static void plan_start(const struct npumem_geometry *geometry, const struct npum
 static void plan_widths(const struct npumem_geometry *geometry, struct npumem_plan *plan)
 {
 	const struct npumem_place *place = &plan->place;
-	plan->n_widths = widths_best(geometry, place->start_npu, place->words_n, place->cols, place->word_bytes,
-				     plan->widths, NPUMEM_PLAN_WIDTHS_MAX);
+	plan->n_widths = widths_table(geometry, place->start_npu, place->words_n, place->cols, place->word_bytes,
+				      plan->widths, NPUMEM_PLAN_WIDTHS_MAX);
 	while (plan->n_widths > 0 && plan->widths[plan->n_widths - 1].bytes_per_npu > geometry->npu_bytes)
 		plan->n_widths--;
 }

@@ -40,7 +40,7 @@ CALLS = {
 }
 # Calls that name no tensor of others; what they show is looked at below.
 ABOUT_NONE = {
-    "info", "stat", "dump", "compact", "plan", "alloc", "list", "share", "unshare",
+    "info", "stat", "dump", "compact", "plan", "alloc", "list", "share", "unshare", "keep",
 }
 
 
@@ -93,6 +93,33 @@ class Grants(TestCase):
             assert f"a tensor of uid {ALICE}" in response.message, response
 
         self.as_uid(BOB, bob)
+
+    def test_a_kept_list_has_no_more_rights_than_its_operations(self):
+        with self.client() as root:
+            x = root.call(open=pb.OpenRequest(tensor=ref(f"{ALICE}:x"))).tensor.handle
+
+        def keep(client, number, handle):
+            operation = pb.Operation(fill=pb.FillRequest(tensor=pb.Ref(handle=handle), integer=1))
+            client.call(keep=pb.KeepRequest(list=number, operations=[operation]))
+
+        def bob(client):
+            keep(client, 1, x)
+            keep(client, 2, client.alloc("mine", dtype=pb.FX8, frac_bits=4).handle)
+            response = client.ask(submit=pb.SubmitRequest(list=1))
+            assert response.status == pb.NOT_FOUND, response
+            hers = pb.Change(operation=0, tensor=x)
+            response = client.ask(submit=pb.SubmitRequest(list=2, changes=[hers]))
+            assert response.status == pb.NOT_FOUND, response
+            assert client.ask(submit=pb.SubmitRequest(list=2)).status == pb.OK
+
+        self.as_uid(BOB, bob)
+
+        def may_read(client):
+            keep(client, 1, x)
+            assert client.ask(submit=pb.SubmitRequest(list=1)).status == pb.PERMISSION_DENIED
+
+        self.grant(pb.ACCESS_READ)
+        self.as_uid(BOB, may_read)
 
     def test_reading(self):
         self.grant(pb.ACCESS_READ)
@@ -183,7 +210,7 @@ class Grants(TestCase):
 
 
 # Calls of other files' tests, which name no tensor.
-OTHERS = {"numeric", "cancel", "subscribe", "record", "shutdown", "snapshot", "resume"}
+OTHERS = {"numeric", "cancel", "unkeep", "subscribe", "record", "shutdown", "snapshot", "resume"}
 
 if __name__ == "__main__":
     unittest.main()

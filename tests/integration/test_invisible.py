@@ -52,6 +52,8 @@ def names_tensors(message, seen=()):
     return pb.Ref.DESCRIPTOR in members or any(names_tensors(member, (*seen, message)) for member in members)
 
 
+MINE = pb.Operation(copy=pb.CopyRequest(destination=pb.Ref(name="mine"), source=pb.Ref(name="mine")))
+
 # Of each call, requests about a tensor (by a Ref), or beside it. A call that is not here is asked without members.
 QUESTIONS = {
     "stat": lambda t: [pb.StatRequest(), pb.StatRequest(details=True)],
@@ -79,6 +81,10 @@ QUESTIONS = {
     "run": lambda t: [operations(t)[4].run, operations(t)[5].run],
     "submit": lambda t: [pb.SubmitRequest(operations=[o]) for o in operations(t)]
     + [pb.SubmitRequest(operations=[pb.Operation(group=1, fill=operations(t)[2].fill), pb.Operation(group=1, run=run(t, t))])],
+    "keep": lambda t: [pb.KeepRequest(list=i, operations=[o]) for i, o in enumerate([*operations(t), MINE], 1)],
+    "submit of a kept list": lambda t: [pb.SubmitRequest(list=i) for i in range(1, 8)]
+    + [pb.SubmitRequest(list=7, changes=[pb.Change(operation=0, role=role, tensor=t.handle)]) for role in ("", "source")],
+    "unkeep": lambda t: [pb.UnkeepRequest(list=i) for i in range(1, 8)],
     "subscribe": lambda t: [pb.SubscribeRequest(kinds=KINDS)],
     "cancel": lambda t: [pb.CancelRequest(request_id=i) for i in range(1, 9)],
     "unshare": lambda t: [pb.UnshareRequest(segment=i) for i in range(4)],
@@ -133,7 +139,7 @@ class Invisible(TestCase):
             for name in (*QUESTIONS, *(name for name in methods if name not in QUESTIONS)):
                 for ref in refs(handle):
                     for question in QUESTIONS[name](ref) if name in QUESTIONS else [getattr(pb, methods[name].name)()]:
-                        sent = client.send(**{name: question})
+                        sent = client.send(**{name.split()[0]: question})
                         while (answer := client.receive()).id != sent:
                             if self.leaks(answer.SerializeToString()):
                                 wrong.append(f"an event after {name}: {answer}")

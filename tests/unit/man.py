@@ -37,7 +37,7 @@ def importer_words(package):
     folder = os.path.join(package, "onnx", "rows")
     text = "".join(read(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(".py"))
     operators = [name for given in re.findall(r"^@row\(([^)]*)\)", text, re.MULTILINE) for name in re.findall(r'"(\w+)"', given)]
-    inner = {"Quantized"}  # made by folding
+    inner = {"Quantized", "Function"}  # made by folding, of chains
     return re.findall(r'"(--[a-z-]+)"', read(package, "onnx", "__main__.py")) + sorted({*operators} - inner)
 
 

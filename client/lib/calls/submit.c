@@ -322,9 +322,9 @@ static int check_segments(const struct npumem *npumem, const struct npumem_opera
 		struct npumem_operation op;
 		sized_get(operations, i, &op, sizeof(op));
 		if (op.segment)
-			return npumem_error_set(error, NPUMEM_INVALID,
-						"operation %u has a segment, which a kept list over ssh cannot",
-						i);
+			return npumem_error_set(
+				error, NPUMEM_INVALID,
+				"operation %u has a segment, which a kept list over ssh cannot have", i);
 	}
 	return 0;
 }

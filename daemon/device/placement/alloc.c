@@ -233,18 +233,6 @@ static int place_tensor(struct device_alloc *alloc, const struct npumem_place *p
 	return explain_no_room(device, request, place, context);
 }
 
-/* The search for a matrix's width looks at 2 * sqrt(cols) of them, at some 40 in the time of one step. */
-static int64_t width_steps(const struct npumem_spec *spec)
-{
-	enum { ROOT_MAX = 1 << 16, ROOTS_OF_STEP = 20 };
-	int64_t root = 1;
-	if (spec->layout != NPUMEM_MATRIX || spec->w)
-		return 0;
-	while (root < ROOT_MAX && root * root < spec->cols)
-		root *= 2;
-	return root / ROOTS_OF_STEP;
-}
-
 static int begin_tensor(struct device_alloc *alloc, const struct error_context *context)
 {
 	struct device *device = alloc->device;
@@ -269,13 +257,7 @@ static int begin_tensor(struct device_alloc *alloc, const struct error_context *
 
 static int place_one(struct device_alloc *alloc, int64_t *steps, const struct error_context *context)
 {
-	int status = 0;
-	if (!alloc->tensor && *steps <= 0)
-		return -EAGAIN;
-	if (!alloc->tensor) {
-		*steps -= width_steps(&alloc->requests[alloc->i].spec);
-		status = begin_tensor(alloc, context);
-	}
+	int status = alloc->tensor ? 0 : begin_tensor(alloc, context);
 	if (!status && alloc->over)
 		status = go_over(alloc, steps, context);
 	if (status == -EAGAIN)

@@ -120,16 +120,14 @@ static bool is_over(const struct rpc *rpc, uint64_t end_ns)
 	return end_ns != UINT64_MAX && rpc->now_ns() >= end_ns;
 }
 
-/* What may pause: a search for bytes of others, or for the widths of matrices. */
 static bool may_search(const struct call *call)
 {
 	const Npumem__V1__AllocRequest *request = call->request->alloc;
+	size_t i = 0;
 
-	for (size_t i = 0; i < request->n_tensors; i++)
-		if (request->tensors[i]->reuse >= NPUMEM__V1__REUSE__IF_SAFE ||
-		    request->tensors[i]->spec->layout == NPUMEM__V1__LAYOUT__MATRIX)
-			return true;
-	return false;
+	while (i < request->n_tensors && request->tensors[i]->reuse < NPUMEM__V1__REUSE__IF_SAFE)
+		i++;
+	return i < request->n_tensors;
 }
 
 static void try(struct call *call)

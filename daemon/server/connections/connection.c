@@ -20,6 +20,8 @@ enum {
 	 * through; but not where its uid has half of what it may. */
 	JOBS_LEAST = 256,
 	JOB_BYTES_LEAST = 4 << 20,
+	/* At a time: a socket that has room for a MiB takes it in one call, of up to 3 ms. */
+	SEND_BYTES = 256 << 10,
 };
 
 /* ---- waiting for the disk ---- */
@@ -186,20 +188,23 @@ static void ripen(struct connection *connection)
 		stop_waiting(connection);
 }
 
-/* Offers all that is queued to the kernel, as far as it takes it; false where there is nobody any more. */
+/* Offers what is queued to the kernel, as far as it takes it and one's turn goes; false where there is nobody any
+ * more. */
 static bool send_queued(struct connection *connection)
 {
 	struct connection_host *host = connection->host;
 	const uint8_t *bytes;
-	size_t most;
+	size_t most, left = SEND_BYTES;
 
-	while (sendable(connection) && (bytes = outbox_front(&connection->outbox, &most))) {
+	while (left && sendable(connection) && (bytes = outbox_front(&connection->outbox, &most))) {
 		most = most < sendable(connection) ? most : sendable(connection);
+		most = most < left ? most : left;
 		ssize_t n = channel_send(&connection->channel, bytes, most);
 
 		if (n < 0)
 			return false;
 		outbox_take(&connection->outbox, (size_t)n);
+		left -= (size_t)n;
 		connection->ripening.sent += (size_t)n;
 		pace_moved(&connection->leaving, (size_t)n, uv_now(host->loop), host->drain_ms);
 		if ((size_t)n < most)

@@ -20,12 +20,10 @@ static int matrix_shape(const struct npumem_geometry *geometry, const struct npu
 					"w is %" PRId64 ", which is not in 1..%" PRId64 ", the columns", spec->w,
 					spec->cols);
 	int64_t w = spec->w;
-	if (w == 0) {
-		struct npumem_width best;
-		widths_best(geometry, place->start_npu, sizes_ceil_div(spec->rows, place->lanes), spec->cols,
-			    place->word_bytes, &best, 1);
-		w = best.w;
-	}
+	if (w == 0)
+		w = widths_best(geometry, place->start_npu, sizes_ceil_div(spec->rows, place->lanes), spec->cols,
+				place->word_bytes)
+			    .w;
 	int64_t channels = sizes_ceil_div(spec->cols, w);
 	place->rows = spec->rows;
 	place->cols = spec->cols;
