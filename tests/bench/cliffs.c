@@ -3,7 +3,7 @@
  * A family is one kernel's call with a place for what varies, and points of about the same kind of work. All run
  * in this process, by turns. A point's cost is its time divided by its work: the elements of all operands and, of
  * kernels with weights, a sixteenth of the products. A point that costs more than CLIFF times as much as the
- * family's cheapest one is listed again at the end. */
+ * family's cheapest one is listed again at the end, with the reason from cliffs.def. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +20,30 @@ static const struct family {
 	const char *name, *call, *points;
 } families[] = {
 #define FAMILY(name, call, points) {name, call, points},
+#define WHY(point, why)
 #include "tests/bench/cliffs.def"
 #undef FAMILY
+#undef WHY
 };
+
+/* What makes a point dear, where that is known and stays. */
+static const struct {
+	const char *point, *why;
+} reasons[] = {
+#define FAMILY(name, call, points)
+#define WHY(point, why) {point, why},
+#include "tests/bench/cliffs.def"
+#undef FAMILY
+#undef WHY
+};
+
+static const char *why(const char *point)
+{
+	for (unsigned i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (!strncmp(point, reasons[i].point, strlen(reasons[i].point)))
+			return reasons[i].why;
+	return "not explained";
+}
 
 struct cliff {
 	char name[BENCH_NAME_BYTES];
@@ -119,6 +140,7 @@ int main(int argc, char **argv)
 			run(&bench, &families[i]);
 	printf("\n%u points cost more than %.0f times their family's cheapest\n", n_cliffs, CLIFF);
 	for (unsigned i = 0; i < n_cliffs && !bench.quick; i++)
-		printf("  %-62s %10.1f us %8.1f x\n", cliffs[i].name, cliffs[i].us, cliffs[i].ratio);
+		printf("  %-50s %9.1f us %6.1f x  %s\n", cliffs[i].name, cliffs[i].us, cliffs[i].ratio,
+		       why(cliffs[i].name));
 	return 0;
 }
