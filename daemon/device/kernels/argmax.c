@@ -1,6 +1,7 @@
 /* Where the topk largest elements are: of the whole tensor, out [1,K,1,1], or of each index along axis, out
  * [1,axis size,1,K]. Indices are flat N,C,H,W ones of in; best first, the lower index first where values tie. */
 #include "daemon/device/fixed/rows/folds.h"
+#include "daemon/device/kernel_support/elementwise/container.h"
 #include "daemon/device/kernel_support/elementwise/elements.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/order_best.h"
@@ -11,6 +12,8 @@ enum { IN, OUT };
 enum {
 	BLOCK = 128,
 	STRETCH = 8192,	 /* elements that one look may do away with */
+	ABREAST = 4096,	 /* indices that are looked at together */
+	LINES = 64,	 /* of those, that one look takes */
 	SORT_STEPS = 32, /* of element steps, to put one more of the best in its place */
 };
 
@@ -57,9 +60,25 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return operands_check_shape(call, OUT, &want, "in, axis and topk give", error);
 }
 
+/* Whether the competitors of an index lie in pieces so short that many indices are looked at together. */
+static bool is_abreast(const struct kernel_call *call, const struct order_span *span)
+{
+	const struct kernel_operand *in = operands_get(call, IN);
+	int64_t low = 0, high;
+	npumem_dtype_range(in->dtype, &low, &high);
+	return low < 0 && npumem_dtype_bytes(in->dtype) <= 2 && span->inner == 1 && span->extent > 1 &&
+	       span->extent <= ABREAST;
+}
+
+/* Of each index that is looked at: its best, how many it has, and the largest of some lines. */
 static size_t scratch_bytes(const struct kernel_call *call)
 {
-	return (size_t)kernel_param(call, NPUMEM_PARAM_TOPK, 0, 1) * sizeof(struct order_best_entry);
+	struct order_span span = order_dims_span(&operands_get(call, IN)->shape, order_dims_axis(call));
+	int64_t topk = kernel_param(call, NPUMEM_PARAM_TOPK, 0, 1);
+	size_t entries = (size_t)topk * sizeof(struct order_best_entry);
+	if (!is_abreast(call, &span))
+		return entries;
+	return (size_t)span.extent * (entries + sizeof(struct order_best) + sizeof(int32_t));
 }
 
 /* The competitors of one index, and how many of them were offered since the last look. */
@@ -188,6 +207,71 @@ static bool sort(struct contest *contest)
 	return true;
 }
 
+/* Offers to each index its elements of some lines, the first of which has flat index `first`, where the largest of
+ * them could be among the best. */
+static void offer_lines(const struct kernel_call *call, const uint8_t *from, int64_t lines, int64_t first,
+			struct order_best *best, int64_t extent)
+{
+	int dtype = operands_get(call, IN)->dtype;
+	unsigned bytes = npumem_dtype_bytes(dtype);
+	const struct fold_rows rows = {.data = from, .bytes = bytes, .row = extent, .n_rows = lines};
+	int32_t *most = (int32_t *)(best + extent);
+	fold_columns(FOLD_LARGER, call->isa, &rows, extent, most);
+	for (int64_t a = 0; a < extent; a++) {
+		bool full = best[a].n == best[a].k;
+		for (int64_t l = 0; l < lines && (!full || most[a] > best[a].entries[0].value); l++) {
+			int64_t at = l * extent + a, value = container_get(from, bytes, at);
+			if (full && value <= best[a].entries[0].value)
+				continue;
+			order_best_offer(&best[a], value, first + at);
+			full = best[a].n == best[a].k;
+		}
+	}
+}
+
+/* Of all features, or of the whole array. False where the rest is no longer wanted. */
+static bool offer_abreast(const struct kernel_call *call, const struct order_span *span, struct order_best *best)
+{
+	const struct kernel_operand *in = operands_get(call, IN);
+	int64_t length = in->data ? operands_elements(in) : in->shape.h * in->shape.w, looked = 0;
+	int64_t all = operands_elements(in), piece = kernel_piece(call), lines_most = piece / span->extent + 1;
+	lines_most = lines_most < LINES ? lines_most : LINES;
+	for (int64_t first = 0, lines; first < all; first += lines * span->extent) {
+		int64_t feature = first / length, at = first % length;
+		const uint8_t *from = kernel_feature(in, feature / in->shape.c, feature % in->shape.c);
+		lines = (length - at) / span->extent;
+		lines = lines < lines_most ? lines : lines_most;
+		offer_lines(call, from + at * npumem_dtype_bytes(in->dtype), lines, first, best, span->extent);
+		looked += lines * span->extent;
+		if (looked < piece)
+			continue;
+		looked = 0;
+		if (!kernel_part(call, 1, first, all))
+			return false;
+	}
+	return true;
+}
+
+static void run_abreast(struct kernel_call *call, const struct order_span *span, int64_t topk)
+{
+	int32_t *out = operands_get(call, OUT)->data;
+	struct order_best_entry *entries = call->scratch;
+	struct order_best *best = (struct order_best *)(entries + span->extent * topk);
+	for (int64_t a = 0; a < span->extent; a++)
+		order_best_init(&best[a], entries + a * topk, topk);
+	if (!offer_abreast(call, span, best))
+		return;
+	for (int64_t a = 0; a < span->extent; a++) {
+		struct contest contest = {.call = call, .best = best[a], .n = competitors(span), .topk = topk};
+		if (!sort(&contest))
+			return;
+		for (int64_t k = 0; k < topk; k++)
+			*out++ = (int32_t)contest.best.entries[k].index;
+		if (!kernel_step(call, topk))
+			return;
+	}
+}
+
 static void run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, IN);
@@ -195,6 +279,10 @@ static void run(struct kernel_call *call)
 	struct order_span span = order_dims_span(&in->shape, order_dims_axis(call));
 	int64_t topk = kernel_param(call, NPUMEM_PARAM_TOPK, 0, 1);
 	call->counts = (struct kernel_counts){.saturated = 0};
+	if (is_abreast(call, &span)) {
+		run_abreast(call, &span, topk);
+		return;
+	}
 	for (int64_t a = 0; a < span.extent; a++) {
 		struct contest contest = {.call = call, .n = competitors(&span), .topk = topk};
 		order_best_init(&contest.best, call->scratch, topk);

@@ -121,16 +121,12 @@ static void run(struct kernel_call *call)
 
 static int64_t steps(const struct kernel_call *call)
 {
-	const struct npumem_dims *out = &operands_get(call, POOL_OUT)->shape;
-	int64_t kernel_h = kernel_param(call, NPUMEM_PARAM_KERNEL, 0, 1);
-	int64_t kernel_w = kernel_param(call, NPUMEM_PARAM_KERNEL, 1, 1);
-	struct pool pool = {.folded = NULL};
+	struct pool pool = {.window = pool_window(call)};
 	struct inside inside;
-	window_read(call, &operands_get(call, POOL_IN)->shape, kernel_h, kernel_w, &pool.window, NULL);
 	/* Any address: the sums are vectors' where the window is ordinary. */
 	pool.folded = pool_is_wide(call) ? NULL : &pool;
 	inside_init(&inside, call, &pool);
-	return pool_steps(call, out->w - (inside.end - inside.first) + 2);
+	return pool_steps(call, pool.window.w.out - (inside.end - inside.first) + 2);
 }
 
 const struct kernel kernel_avepool = {

@@ -19,6 +19,7 @@ struct work {
 	struct window window;
 	struct weighted weighted;
 	bool whole, plane; /* in one pass; by a plane */
+	bool turned;	   /* H and W are exchanged: features of width 1 are a row as they lie */
 	struct depthwise depthwise;
 	struct depthwise_plane padded;
 	int64_t piece, pending, looked;
@@ -33,12 +34,29 @@ static int64_t largest(const struct work *work)
 	return taps * (1 << 14) + bias;
 }
 
+/* As their taps are for an ordinary window: few. */
+static bool is_turned(const struct window *window)
+{
+	return window->w.in == 1 && window->w.out == 1 &&
+	       window->h.kernel * window->w.kernel <= DEPTHWISE_PLANE_TAPS_MAX;
+}
+
+static void turn(struct window *window)
+{
+	struct window_axis h = window->h;
+	window->h = window->w;
+	window->w = h;
+}
+
 static void work_init(struct work *work, struct kernel_call *call)
 {
 	const struct npumem_dims *in = &operands_get(call, CONVOLUTION_IN)->shape;
 	const struct npumem_dims *weights = &operands_get(call, CONVOLUTION_WEIGHTS)->shape;
 	*work = (struct work){.call = call, .piece = kernel_piece(call)};
 	window_read(call, in, weights->h, weights->w, &work->window, NULL);
+	work->turned = is_turned(&work->window);
+	if (work->turned)
+		turn(&work->window);
 	weighted_init(&work->weighted, call, &convolution_roles, weights->h * weights->w);
 	const struct accumulator *accumulator = &work->weighted.accumulator;
 	work->whole = accumulator->sum_bytes == 4 && accumulator->cannot_wrap &&
@@ -156,8 +174,21 @@ static bool run_plane(struct work *work, int64_t o, const uint8_t *in, const uin
 	return depthwise_plane_run(&work->padded, o, in, weights, out, &work->pending);
 }
 
+/* A filter's taps, in the window's order. */
+static const uint8_t *find_filter(const struct work *work, const uint8_t *filter, uint8_t *buffer)
+{
+	int64_t h = work->window.h.kernel, w = work->window.w.kernel, bytes = work->weighted.weight_bytes;
+	if (!work->turned)
+		return filter;
+	for (int64_t y = 0; y < h; y++)
+		for (int64_t x = 0; x < w; x++)
+			memcpy(buffer + (y * w + x) * bytes, filter + (x * h + y) * bytes, (size_t)bytes);
+	return buffer;
+}
+
 static void run(struct kernel_call *call)
 {
+	_Alignas(2) uint8_t buffer[2 * DEPTHWISE_PLANE_TAPS_MAX];
 	const struct kernel_operand *in = operands_get(call, CONVOLUTION_IN),
 				    *out = operands_get(call, CONVOLUTION_OUT);
 	const struct kernel_operand *weights = operands_get(call, CONVOLUTION_WEIGHTS);
@@ -168,8 +199,9 @@ static void run(struct kernel_call *call)
 						      window_pairs(&work.window.w)};
 	for (int64_t n = 0; n < out->shape.n; n++)
 		for (int64_t o = 0; o < out->shape.c; o++) {
-			const uint8_t *filter =
-				(const uint8_t *)weights->data + o * taps * work.weighted.weight_bytes;
+			const uint8_t *filter = find_filter(
+				&work, (const uint8_t *)weights->data + o * taps * work.weighted.weight_bytes,
+				buffer);
 			const uint8_t *from = kernel_feature(in, n, o / times);
 			uint8_t *to = kernel_feature(out, n, o);
 			if (!(work.whole   ? run_whole

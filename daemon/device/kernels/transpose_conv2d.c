@@ -48,13 +48,44 @@ static struct phase_axis axis_phase(const struct window_axis *axis, int64_t firs
 	};
 }
 
-/* The next phase after (*y, *x), row by row; false after the last. */
+/* The first of the phases of an axis from `first` on that meets a tap; -1: none. */
+static int64_t find_meeting(const struct window_axis *axis, int64_t first)
+{
+	for (; first < axis->stride && first < axis->out; first++)
+		if ((first + axis->before) % axis->stride < axis->kernel)
+			return first;
+	return -1;
+}
+
+/* The next phase with taps after (*y, *x), row by row, from (find_meeting(h, 0), -1); false after the last. */
 static bool next_phase(const struct window *window, int64_t *y, int64_t *x)
 {
-	if (++*x < window->w.stride && *x < window->w.out)
-		return true;
-	*x = 0;
-	return ++*y < window->h.stride && *y < window->h.out;
+	*x = find_meeting(&window->w, *x + 1);
+	if (*x < 0) {
+		*y = find_meeting(&window->h, *y + 1);
+		*x = find_meeting(&window->w, 0);
+	}
+	return *y >= 0 && *x >= 0;
+}
+
+/* Outputs of an axis that meet a tap. */
+static int64_t count_meeting(const struct window_axis *axis)
+{
+	int64_t n = 0;
+	for (int64_t first = find_meeting(axis, 0); first >= 0; first = find_meeting(axis, first + 1))
+		n += (axis->out - first + axis->stride - 1) / axis->stride;
+	return n;
+}
+
+/* All outputs, as if none met a tap. */
+static struct phase_axis axis_untouched(const struct window_axis *axis)
+{
+	return (struct phase_axis){
+		.window = {.in = axis->in, .out = axis->out, .stride = 1, .dilation = 1},
+		.kernel = axis->kernel,
+		.out = axis->out,
+		.out_step = 1,
+	};
 }
 
 /* First outputs of phases among which there is every number of taps and of outputs that a phase of this axis has:
@@ -76,8 +107,12 @@ static unsigned find_changes(const struct window_axis *axis, int64_t *firsts)
 struct kinds {
 	struct window window;
 	struct convolution convolution;
-	struct phase phases[CHANGES * CHANGES];
+	struct phase phases[CHANGES * CHANGES + 1];
 	unsigned n;
+	/* Where some outputs meet no tap, all are written first, in whole planes: phases of one output in stride^2
+	 * each cost more than what they write. */
+	struct phase untouched;
+	int64_t n_untouched; /* of the outputs of a feature */
 };
 
 static bool has_taps(const struct phase *phase)
@@ -92,6 +127,9 @@ static void kinds_init(struct kinds *kinds, struct kernel_call *call)
 	convolution_init(&kinds->convolution, call, 1);
 	unsigned n_ys = find_changes(&kinds->window.h, ys), n_xs = find_changes(&kinds->window.w, xs);
 	kinds->n = n_ys * n_xs;
+	kinds->untouched = (struct phase){axis_untouched(&kinds->window.h), axis_untouched(&kinds->window.w)};
+	kinds->n_untouched = kinds->window.h.out * kinds->window.w.out -
+			     count_meeting(&kinds->window.h) * count_meeting(&kinds->window.w);
 	kinds->convolution.by_engine = true;
 	for (unsigned i = 0; i < kinds->n; i++) {
 		struct phase *phase = &kinds->phases[i];
@@ -100,6 +138,8 @@ static void kinds_init(struct kinds *kinds, struct kernel_call *call)
 		if (has_taps(phase) && !conv_fits(&kinds->convolution, phase))
 			kinds->convolution.by_engine = false;
 	}
+	if (kinds->n_untouched)
+		kinds->phases[kinds->n++] = kinds->untouched;
 }
 
 static size_t most_of(const struct kernel_call *call,
@@ -137,14 +177,29 @@ static bool pack(const struct kernel_call *call, void *to)
 	struct kernel_call copy = *call;
 	struct kinds kinds;
 	uint8_t *at = to;
-	int64_t y = 0, x = 0;
 	kinds_init(&kinds, &copy);
-	do {
+	int64_t y = find_meeting(&kinds.window.h, 0), x = -1;
+	while (next_phase(&kinds.window, &y, &x)) {
 		struct phase phase = {axis_phase(&kinds.window.h, y), axis_phase(&kinds.window.w, x)};
 		if (!convolution_pack(&kinds.convolution, &phase, at))
 			return false;
 		at += convolution_pack_bytes(&kinds.convolution, &phase);
-	} while (next_phase(&kinds.window, &y, &x));
+	}
+	return true;
+}
+
+/* All outputs of a channel are equal: the counts of those that no other phase writes are a part of what was
+ * counted. */
+static bool run_untouched(struct kinds *kinds)
+{
+	struct kernel_counts *counts = &kinds->convolution.call->counts;
+	int64_t n = kinds->window.h.out * kinds->window.w.out;
+	if (!kinds->n_untouched)
+		return true;
+	if (!convolution_run(&kinds->convolution, &kinds->untouched))
+		return false;
+	counts->saturated = counts->saturated / n * kinds->n_untouched;
+	counts->wrapped = counts->wrapped / n * kinds->n_untouched;
 	return true;
 }
 
@@ -152,17 +207,19 @@ static void run(struct kernel_call *call)
 {
 	struct kinds kinds;
 	const uint8_t *at = call->pack;
-	int64_t y = 0, x = 0;
 	kinds_init(&kinds, call);
+	int64_t y = find_meeting(&kinds.window.h, 0), x = -1;
 	call->counts = (struct kernel_counts){.macs = 0};
-	do {
+	if (!run_untouched(&kinds))
+		return;
+	while (next_phase(&kinds.window, &y, &x)) {
 		struct phase phase = {axis_phase(&kinds.window.h, y), axis_phase(&kinds.window.w, x)};
 		kinds.convolution.pack = at;
 		if (!convolution_run(&kinds.convolution, &phase))
 			return;
 		size_t bytes = convolution_pack_bytes(&kinds.convolution, &phase);
 		at = bytes ? at + bytes : at;
-	} while (next_phase(&kinds.window, &y, &x));
+	}
 }
 
 static int64_t steps(const struct kernel_call *call)
@@ -174,13 +231,14 @@ static int64_t steps(const struct kernel_call *call)
 	copy.scratch = NULL;
 	kinds_init(&kinds, &copy);
 	const struct window_axis *h = &kinds.window.h, *w = &kinds.window.w;
-	double phases = (double)(h->stride < h->out ? h->stride : h->out) *
-			(double)(w->stride < w->out ? w->stride : w->out);
+	double phases = (double)(h->stride < h->kernel ? h->stride : h->kernel) *
+			(double)(w->stride < w->kernel ? w->stride : w->kernel);
+	double untouched = kinds.n_untouched ? (double)operands_elements(operands_get(call, CONVOLUTION_OUT)) : 0;
 	for (unsigned i = 0; i < kinds.n; i++) {
 		double some = (double)convolution_steps(&kinds.convolution, &kinds.phases[i]);
 		most = some > most ? some : most;
 	}
-	return steps_whole(phases * (most + PHASE));
+	return steps_whole(phases * (most + PHASE) + untouched);
 }
 
 const struct kernel kernel_transpose_conv2d = {

@@ -18,13 +18,17 @@ static void scalar(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, 
 }
 
 #ifdef __x86_64__
+void lut_bytes_row__avx2(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
+			 int64_t *saturated);
 void lut_bytes_row__avx512vnni(const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
 			       int64_t *saturated);
 
 void lut_bytes_row(enum isa isa, const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,
 		   int64_t *saturated)
 {
-	(isa >= ISA_AVX512VNNI ? lut_bytes_row__avx512vnni : scalar)(bytes, in, n, out, saturated);
+	(isa >= ISA_AVX512VNNI ? lut_bytes_row__avx512vnni
+	 : isa == ISA_AVX2     ? lut_bytes_row__avx2
+			       : scalar)(bytes, in, n, out, saturated);
 }
 #else
 void lut_bytes_row(enum isa isa, const struct lut_bytes *bytes, const uint8_t *in, int64_t n, uint8_t *out,

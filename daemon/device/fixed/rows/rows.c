@@ -95,6 +95,82 @@ static const struct rows rows_scalar = {
 #undef ROW
 };
 
+/* ---- sums that leave 32 bits: the same answers a block at a time, in loops that compilers vectorize ---- */
+
+enum { WIDE_BLOCK = 256 };
+
+static void load_wide(const struct row_source *source, int64_t first, int64_t n, int64_t *to)
+{
+	int32_t mask = source->mask;
+	if (source->bytes == 1)
+		for (int64_t i = 0; i < n; i++)
+			to[i] = ((const int8_t *)source->data)[first + i] & mask;
+	else if (source->bytes == 2)
+		for (int64_t i = 0; i < n; i++)
+			to[i] = ((const int16_t *)source->data)[first + i] & mask;
+	else
+		for (int64_t i = 0; i < n; i++)
+			to[i] = row_get(source, first + i);
+}
+
+/* As align_sum(), rounded by requantize_row64(). */
+static int64_t store_wide(const struct row *row, int64_t *first, int64_t *second, int64_t n, void *out)
+{
+	enum { MARK_SHIFT = 2, FINE_BITS = 32 };
+	const struct align *align = &row->align;
+	int64_t *coarse = align->first_is_coarse ? first : second, *fine = align->first_is_coarse ? second : first;
+	struct requantize to = row->to;
+	int64_t right = align->beyond < 62 ? align->beyond : 62, lost = ((int64_t)1 << right) - 1;
+	if (align->beyond > 0 && to.shift < MARK_SHIFT) {
+		/* Any coarse term saturates; without one the fine term is the sum. */
+		int64_t beyond_all = (int64_t)1 << 62;
+		to.shift = to.shift + align->beyond < FINE_BITS + 1 ? to.shift + align->beyond : FINE_BITS + 1;
+		for (int64_t i = 0; i < n; i++)
+			fine[i] = coarse[i] == 0 ? fine[i] : coarse[i] > 0 ? beyond_all : -beyond_all;
+	} else {
+		int64_t unit = (int64_t)1 << align->left;
+		for (int64_t i = 0; i < n; i++)
+			fine[i] = coarse[i] * unit + ((fine[i] >> right) | ((fine[i] & lost) != 0));
+	}
+	return requantize_row64(&to, fine, n, out);
+}
+
+static int64_t wide(const struct row *row, bool is_mac, int64_t n, int64_t *saturated)
+{
+	int64_t first[WIDE_BLOCK], second[WIDE_BLOCK], factor[WIDE_BLOCK], sign = row->sign;
+	for (int64_t at = 0, count; at < n; at += count) {
+		count = n - at < WIDE_BLOCK ? n - at : WIDE_BLOCK;
+		load_wide(is_mac ? &row->acc : &row->in1, at, count, first);
+		load_wide(&row->in2, at, count, second);
+		if (is_mac)
+			load_wide(&row->in1, at, count, factor);
+		for (int64_t i = 0; i < count; i++)
+			second[i] *= is_mac ? factor[i] : sign;
+		*saturated += store_wide(row, first, second, count, (uint8_t *)row->out + at * row->to.bytes);
+	}
+	return n;
+}
+
+static int64_t wide_sum(const struct row *row, int64_t n, int64_t *saturated)
+{
+	return wide(row, false, n, saturated);
+}
+
+static int64_t wide_mac(const struct row *row, int64_t n, int64_t *saturated)
+{
+	return wide(row, true, n, saturated);
+}
+
+static const struct rows rows_wide = {
+#define ROW(name, value) .name = scalar_##name,
+#define scalar_sum wide_sum
+#define scalar_mac wide_mac
+#include "daemon/device/fixed/rows/rows.def"
+#undef scalar_sum
+#undef scalar_mac
+#undef ROW
+};
+
 #ifdef __x86_64__
 extern const struct rows rows__avx2, rows__avx512vnni;
 
@@ -127,19 +203,30 @@ int64_t row_magnitude(int dtype)
 	return low < 0 ? -low : high;
 }
 
-void row_init(struct row *row, enum isa isa, int64_t value)
+static void choose(struct row *row, enum isa isa, int64_t value)
 {
 	row->drop = 0;
 	row->scale = 0;
 	row->most = value;
-	row->rows = rows_of(requantize_fits32(value, row->to.shift) ? isa : ISA_SCALAR);
+	row->rows = requantize_fits32(value, row->to.shift) ? rows_of(isa)
+		    : isa == ISA_SCALAR			    ? &rows_scalar
+							    : &rows_wide;
+}
+
+void row_init(struct row *row, enum isa isa, int64_t value)
+{
+	/* Less than half a unit is 0, however much less. */
+	int64_t least = 65 - __builtin_clzll((unsigned long long)value | 1);
+	if (value < INT64_MAX && row->to.shift > least)
+		row->to.shift = least;
+	choose(row, isa, value);
 }
 
 void row_init_product(struct row *row, enum isa isa, int64_t value)
 {
 	enum { DOUBLE_BITS = 52 };
-	int64_t shift = row->to.shift;
 	row_init(row, isa, value);
+	int64_t shift = row->to.shift;
 	if (requantize_fits32(value, shift) || value > (int64_t)1 << DOUBLE_BITS || shift > DOUBLE_BITS ||
 	    shift < -DOUBLE_BITS)
 		return;
@@ -182,7 +269,7 @@ void row_init_mac(struct row *row, enum isa isa, int64_t acc, int64_t product)
 	if (requantize_fits32(value, row->to.shift) || row->align.left == 0 || row->to.shift < 3 ||
 	    value == INT64_MAX)
 		return;
-	row_init(row, isa, value / 2 + 1);
+	choose(row, isa, value / 2 + 1);
 	row->most = INT64_MAX;
 	row->drop = 1;
 }

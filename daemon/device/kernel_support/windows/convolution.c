@@ -97,14 +97,31 @@ const void *convolution_row(const struct convolution *convolution, const struct 
 	return feature + (y * phase->w.window.in + x) * convolution->weighted.data_bytes;
 }
 
+/* to[j * step] = from[j] */
+static void spread(const uint8_t *from, uint8_t *to, int64_t step, int64_t n, unsigned bytes)
+{
+	if (bytes == 1)
+		for (int64_t j = 0; j < n; j++)
+			to[j * step] = from[j];
+	else
+		for (int64_t j = 0; j < n; j++)
+			memcpy(to + j * step * 2, from + j * 2, 2);
+}
+
 /* From dense results to the places of a phase that has not all outputs. */
 static void scatter(const struct phase *phase, int64_t first, int64_t n, unsigned bytes, const uint8_t *from,
 		    uint8_t *feature)
 {
-	for (int64_t j = first; j < first + n; j++, from += bytes) {
-		int64_t y = phase->h.first_out + j / phase->w.window.out * phase->h.out_step;
-		int64_t x = phase->w.first_out + j % phase->w.window.out * phase->w.out_step;
-		memcpy(feature + (y * phase->w.out + x) * bytes, from, bytes);
+	int64_t width = phase->w.window.out, y = first / width, x = first % width;
+	while (n > 0) {
+		int64_t row = width - x < n ? width - x : n;
+		int64_t at = (phase->h.first_out + y * phase->h.out_step) * phase->w.out + phase->w.first_out +
+			     x * phase->w.out_step;
+		spread(from, feature + at * bytes, phase->w.out_step, row, bytes);
+		from += row * bytes;
+		n -= row;
+		y++;
+		x = 0;
 	}
 }
 

@@ -19,8 +19,9 @@ static bool axis_fits(const struct window_axis *axis)
 
 bool depthwise_plane_fits(const struct window *window)
 {
-	return axis_fits(&window->h) && axis_fits(&window->w) && window->h.kernel <= TAPS_MAX &&
-	       window->w.kernel <= TAPS_MAX && window->h.kernel * window->w.kernel <= TAPS_MAX;
+	return axis_fits(&window->h) && axis_fits(&window->w) && window->h.kernel <= DEPTHWISE_PLANE_TAPS_MAX &&
+	       window->w.kernel <= DEPTHWISE_PLANE_TAPS_MAX &&
+	       window->h.kernel * window->w.kernel <= DEPTHWISE_PLANE_TAPS_MAX;
 }
 
 /* Lays out the scratch memory and returns its size. */
@@ -32,6 +33,8 @@ static size_t lay_out(struct depthwise_plane *p, const struct kernel_call *call,
 	p->rows = h->before + h->in + h->after;
 	p->width = w->before + w->in + w->after;
 	p->block = kernel_piece(call) / p->width;
+	if (h->kernel * w->kernel > TAPS_MAX)
+		p->block = p->block * TAPS_MAX / (h->kernel * w->kernel);
 	p->block = p->block < 1 ? 1 : p->block < h->out ? p->block : h->out;
 	int64_t plane = aligned(p->rows * p->width * bytes), part = aligned(p->block * p->width * 4);
 	uint8_t *scratch = call->scratch;
@@ -50,16 +53,16 @@ size_t depthwise_plane_scratch_bytes(const struct kernel_call *call, const struc
 }
 
 void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *call, const struct window *window,
-			  const struct weighted *weighted)
+			  struct weighted *weighted)
 {
 	const struct window_axis *h = &window->h, *w = &window->w;
 	*plane = (struct depthwise_plane){.call = call, .window = window, .weighted = weighted};
 	lay_out(plane, call, window, weighted->data_bytes);
-	plane->taps.bytes = weighted->data_bytes;
-	plane->taps.stride = w->stride;
 	for (int64_t y = 0; y < h->kernel; y++)
 		for (int64_t x = 0; x < w->kernel; x++)
-			plane->taps.offsets[plane->taps.n++] = y * h->dilation * plane->width + x * w->dilation;
+			plane->offsets[plane->n_taps++] = y * h->dilation * plane->width + x * w->dilation;
+	if (plane->n_taps > TAPS_MAX)
+		weighted->accumulator.sum_bytes = sizeof(int64_t);
 }
 
 /* False where it is no longer wanted. */
@@ -85,27 +88,32 @@ static bool fill(struct depthwise_plane *p, const uint8_t *in)
 
 static void load_weights(struct depthwise_plane *p, const uint8_t *weights)
 {
-	int32_t low[TAPS_MAX];
 	p->split = false;
-	for (int64_t k = 0; k < p->taps.n; k++) {
-		int32_t weight = weighted_element(weights, p->weighted->weight_bytes, k);
-		p->split |= weight != (int8_t)weight;
-		p->taps.weights[k] = weight;
-		low[k] = weight & 0xff;
-		p->high[k] = (weight - low[k]) / 256;
+	for (int64_t k = 0; k < p->n_taps; k++) {
+		p->weights[k] = weighted_element(weights, p->weighted->weight_bytes, k);
+		p->split |= p->weights[k] != (int8_t)p->weights[k];
 	}
-	if (p->split)
-		memcpy(p->taps.weights, low, (size_t)p->taps.n * sizeof(*low));
+	for (int64_t k = 0; k < p->n_taps && p->split; k++) {
+		int32_t low = p->weights[k] & 0xff;
+		p->high[k] = (p->weights[k] - low) / 256;
+		p->weights[k] = low;
+	}
 }
 
-/* Sums of rows [y, y + n) of outputs, in `part` at the distance of the plane's rows. */
-static void sum_rows(struct depthwise_plane *p, const struct taps *taps, int64_t y, int64_t n)
+/* Sums of rows [y, y + n) of outputs by at most TAPS_MAX taps from `tap` on, in `part` at the distance of the
+ * plane's rows. */
+static void sum_rows(struct depthwise_plane *p, const int32_t *weights, int64_t tap, int64_t y, int64_t n)
 {
 	const struct window_axis *h = &p->window->h, *w = &p->window->w;
-	struct taps from = *taps;
+	struct taps from;
 	bool one = h->stride == 1 && w->stride == 1;
+	from.bytes = p->weighted->data_bytes;
+	from.stride = w->stride;
+	from.n = p->n_taps - tap < TAPS_MAX ? p->n_taps - tap : TAPS_MAX;
+	memcpy(from.offsets, p->offsets + tap, (size_t)from.n * sizeof(*from.offsets));
+	memcpy(from.weights, weights + tap, (size_t)from.n * sizeof(*from.weights));
 	for (int64_t r = 0; r < (one ? 1 : n); r++) {
-		from.in = p->plane + (y + r) * h->stride * p->width * taps->bytes;
+		from.in = p->plane + (y + r) * h->stride * p->width * from.bytes;
 		taps_row(p->call->isa, &from, one ? (n - 1) * p->width + w->out : w->out, p->part + r * p->width);
 	}
 }
@@ -125,17 +133,18 @@ static void take_in(struct depthwise_plane *p, int64_t n, int64_t unit, bool add
 static void *gather_sums(struct depthwise_plane *p, int64_t y, int64_t n)
 {
 	int64_t width = p->window->w.out;
-	sum_rows(p, &p->taps, y, n);
 	if (p->weighted->accumulator.sum_bytes == 4) {
+		sum_rows(p, p->weights, 0, y, n);
 		for (int64_t r = 1; r < n; r++)
 			memmove(p->part + r * width, p->part + r * p->width, (size_t)width * sizeof(*p->part));
 		return p->part;
 	}
-	take_in(p, n, 1, false);
-	if (p->split) {
-		struct taps high = p->taps;
-		memcpy(high.weights, p->high, sizeof(high.weights));
-		sum_rows(p, &high, y, n);
+	for (int64_t tap = 0; tap < p->n_taps; tap += TAPS_MAX) {
+		sum_rows(p, p->weights, tap, y, n);
+		take_in(p, n, 1, tap > 0);
+		if (!p->split)
+			continue;
+		sum_rows(p, p->high, tap, y, n);
 		take_in(p, n, 256, true);
 	}
 	return p->sums;

@@ -6,6 +6,7 @@
 #include "daemon/device/kernel_support/elementwise/container.h"
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"
+#include "daemon/device/memory/blocks.h"
 
 static int read_window(const struct kernel_call *call, struct window *window, struct npumem_error *error)
 {
@@ -52,32 +53,65 @@ static bool is_global(const struct kernel_call *call, const struct window *windo
 	       w->kernel == w->in && h->before + w->before == 0;
 }
 
-static struct window window_of(const struct kernel_call *call)
+/* Where a row is a fraction of a vector, and its transpose some vectors, which may take as long as a piece of
+ * work. A column of width 1 is a row as it lies. */
+enum { SHORT = 16, TIMES = 4, TURNED_BYTES = 1 << 18 };
+
+static bool is_narrow(const struct kernel_call *call, const struct window *window)
+{
+	const struct window_axis *h = &window->h, *w = &window->w;
+	int64_t bytes = npumem_dtype_bytes(operands_get(call, POOL_IN)->dtype);
+	if (w->in == 1 && w->out == 1)
+		return true;
+	return w->in <= SHORT && w->out <= SHORT && h->out / TIMES >= w->out && h->in / TIMES >= w->in &&
+	       h->in * w->in * bytes <= TURNED_BYTES && h->out * w->out * bytes <= TURNED_BYTES;
+}
+
+struct window pool_window(const struct kernel_call *call)
 {
 	struct window window;
 	read_window(call, &window, NULL);
-	return window;
+	struct window turned = {.h = window.w, .w = window.h};
+	return is_narrow(call, &window) && is_ordinary(call, &turned) && !is_global(call, &window) ? turned
+												   : window;
+}
+
+/* One side of the other's transpose, in scratch. */
+static int64_t turned_bytes(const struct kernel_call *call, unsigned role)
+{
+	const struct npumem_dims *shape = &operands_get(call, role)->shape;
+	return shape->h * shape->w * npumem_dtype_bytes(operands_get(call, role)->dtype);
+}
+
+static bool is_turned(const struct kernel_call *call, const struct window *window)
+{
+	const struct npumem_dims *in = &operands_get(call, POOL_IN)->shape,
+				 *out = &operands_get(call, POOL_OUT)->shape;
+	return (in->w > 1 || out->w > 1) && window->w.in == in->h && window->h.in == in->w && in->h != in->w;
 }
 
 size_t pool_scratch_bytes(const struct kernel_call *call)
 {
-	const struct window window = window_of(call);
+	const struct window window = pool_window(call);
 	const struct window_axis *w = &window.w;
-	if (is_ordinary(call, &window))
-		return (size_t)(w->before + w->in + w->after + w->out + GLOBAL_BLOCK) * sizeof(int32_t);
-	return (size_t)(w->in + w->out) * sizeof(int64_t);
+	if (!is_ordinary(call, &window))
+		return (size_t)(w->in + w->out) * sizeof(int64_t);
+	size_t bytes = (size_t)(w->before + w->in + w->after + w->out + GLOBAL_BLOCK) * sizeof(int32_t);
+	if (is_turned(call, &window))
+		bytes += (size_t)(turned_bytes(call, POOL_IN) + turned_bytes(call, POOL_OUT));
+	return bytes;
 }
 
 bool pool_is_wide(const struct kernel_call *call)
 {
-	const struct window window = window_of(call);
+	const struct window window = pool_window(call);
 	return !is_ordinary(call, &window);
 }
 
 int64_t pool_steps(const struct kernel_call *call, int64_t apart)
 {
 	enum { TAP = 4, ABREAST = 4, FAR = 2 }; /* by itself; that vectors fold in a step; a stride without them */
-	const struct window window = window_of(call);
+	const struct window window = pool_window(call);
 	const struct kernel_operand *out = operands_get(call, POOL_OUT);
 	const struct window_axis *h = &window.h, *w = &window.w;
 	double rows = (double)(out->shape.n * out->shape.c) * (double)h->out;
@@ -88,7 +122,8 @@ int64_t pool_steps(const struct kernel_call *call, int64_t apart)
 		row += (down + across + (double)w->in) * TAP;
 	else
 		row += down / ABREAST + (w->stride > FAR ? across * FAR : across / ABREAST);
-	return steps_whole(rows * row);
+	double turned = is_turned(call, &window) ? (double)operands_elements(out) : 0;
+	return steps_whole(rows * row + turned);
 }
 
 /* Of what a row is folded into: maxima are elements, and so are sums of few bytes in words. */
@@ -103,7 +138,7 @@ static unsigned width_of(const struct pool *pool)
 
 void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fold)
 {
-	*pool = (struct pool){.call = call, .window = window_of(call), .fold = fold, .y = -1};
+	*pool = (struct pool){.call = call, .window = pool_window(call), .fold = fold, .y = -1};
 	const struct window_axis *w = &pool->window.w;
 	pool->bytes = npumem_dtype_bytes(operands_get(call, POOL_IN)->dtype);
 	if (!is_ordinary(call, &pool->window)) {
@@ -112,6 +147,7 @@ void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fol
 		return;
 	}
 	pool->global = is_global(call, &pool->window);
+	pool->turned = is_turned(call, &pool->window);
 	pool->width = width_of(pool);
 	pool->folded_columns = call->scratch;
 	int64_t n = w->before + w->in + w->after, start = fold_start(fold);
@@ -120,6 +156,22 @@ void pool_begin(struct pool *pool, const struct kernel_call *call, enum fold fol
 		start = -((int64_t)1 << (8 * pool->width - 1));
 	for (int64_t x = 0; x < n; x++)
 		memcpy(pool->folded_columns + x * pool->width, &start, pool->width);
+	if (pool->turned) {
+		pool->turned_in = pool->folded_columns + (uint64_t)(n + w->out + GLOBAL_BLOCK) * sizeof(int32_t);
+		pool->turned_out = pool->turned_in + turned_bytes(call, POOL_IN);
+	}
+}
+
+/* h rows of w elements become w rows of h. */
+static void turn(const struct pool *pool, uint8_t *to, const uint8_t *from, int64_t h, int64_t w)
+{
+	const struct blocks blocks = {
+		.bytes = pool->bytes,
+		.n = {h, w},
+		.to_pitch = {pool->bytes, h * pool->bytes},
+		.from_pitch = {w * pool->bytes, pool->bytes},
+	};
+	blocks_paths(pool->call->isa)->transpose(to, from, &blocks);
 }
 
 /* Each folds a row of outputs; false where it is no longer wanted. */
@@ -182,7 +234,7 @@ static bool fold_row(struct pool *pool)
 
 static bool next_row(struct pool *pool, const struct npumem_dims *out)
 {
-	if (++pool->y < out->h)
+	if (++pool->y < pool->window.h.out)
 		return true;
 	pool->y = 0;
 	if (++pool->c < out->c)
@@ -214,21 +266,42 @@ static bool fold_features(struct pool *pool)
 	return pool->n_values > 0;
 }
 
+/* The row's feature, as it lies or turned. */
+static void find_row(struct pool *pool, const struct kernel_operand *out)
+{
+	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
+	pool->in = kernel_feature(operands_get(pool->call, POOL_IN), pool->n, pool->c);
+	pool->out = pool->turned ? pool->turned_out : kernel_feature(out, pool->n, pool->c);
+	if (pool->turned && pool->y == 0)
+		turn(pool, pool->turned_in, pool->in, w->in, h->in);
+	if (pool->turned)
+		pool->in = pool->turned_in;
+	pool->out += pool->y * w->out * pool->bytes;
+}
+
+/* What the rows of a feature were written to. */
+static void end_row(const struct pool *pool, const struct kernel_operand *out)
+{
+	const struct window_axis *h = &pool->window.h, *w = &pool->window.w;
+	if (pool->turned && pool->y == h->out - 1)
+		turn(pool, kernel_feature(out, pool->n, pool->c), pool->turned_out, h->out, w->out);
+}
+
 bool pool_next(struct pool *pool)
 {
 	const struct kernel_operand *out = operands_get(pool->call, POOL_OUT);
+	if (pool->y >= 0)
+		end_row(pool, out);
 	if (pool->y >= 0 && !kernel_step_rarely(pool->call, pool->n_values, &pool->pending))
 		return false;
 	pool->feature += pool->n_values;
 	if (pool->global && fold_features(pool))
 		return true;
-	pool->n_values = out->shape.w;
+	pool->n_values = pool->window.w.out;
 	if (pool->global || !next_row(pool, &out->shape)) {
 		kernel_step(pool->call, pool->pending);
 		return false;
 	}
-	pool->in = kernel_feature(operands_get(pool->call, POOL_IN), pool->n, pool->c);
-	pool->out = kernel_feature(out, pool->n, pool->c);
-	pool->out += pool->y * out->shape.w * pool->bytes;
+	find_row(pool, out);
 	return pool->folded ? fold_ordinary_row(pool) : fold_row(pool);
 }

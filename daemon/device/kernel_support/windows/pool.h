@@ -21,7 +21,9 @@ enum { POOL_BY_FEATURE = 1 << POOL_IN | 1 << POOL_OUT };
 
 /* Types, parameters and shapes: 0 or INVALID. Every window then meets the input. */
 int pool_check(const struct kernel_call *call, struct npumem_error *error);
-/* For a call that passed. */
+/* For a call that passed: its window, H and W exchanged where rows are short and there are many: then the
+ * features are folded in their transpose. */
+struct window pool_window(const struct kernel_call *call);
 size_t pool_scratch_bytes(const struct kernel_call *call);
 
 /* What it takes to fold all rows, and to make results of them, `apart` of which each row divides by itself. */
@@ -35,11 +37,13 @@ struct pool {
 	enum fold fold;
 	unsigned bytes; /* of an element */
 	bool global;	/* windows are whole features, and out is dense */
+	bool turned;	/* H and W are exchanged, and rows have more than one element */
 	int64_t n, c, y;
 	int64_t feature, n_values;
 	const uint8_t *in; /* the feature */
 	uint8_t *out;	   /* the row */
-	unsigned width;	   /* bytes of an element of `folded` */
+	uint8_t *turned_in, *turned_out;
+	unsigned width; /* bytes of an element of `folded` */
 	void *folded;
 	uint8_t *folded_columns;
 	int64_t *columns, *values;
