@@ -143,7 +143,13 @@ static int check(const struct rpc_peer *peer, const Npumem__V1__KeepRequest *req
 	if (!request->n_operations || request->n_operations > OPERATIONS_MAX)
 		return npumem_error_set(error, NPUMEM_INVALID, "a list of %zu operations: 1 to %d are possible",
 					request->n_operations, OPERATIONS_MAX);
+	if (names_check_label(request->label, error))
+		return error->status;
 	for (size_t i = 0; i < request->n_operations; i++) {
+		if (names_check_label(request->operations[i]->label, error)) {
+			npumem_error_number(error, "operation", (int64_t)i);
+			return error->status;
+		}
 		if (has_handles(request->operations[i]))
 			continue;
 		npumem_error_set(error, NPUMEM_INVALID,
@@ -350,6 +356,8 @@ int lists_expand(struct call *call)
 		return status;
 	call->list = find(call->peer, request->list);
 	call->list->n_users++;
+	if (!*request->label)
+		request->label = expansion.list->request->label;
 	request->operations = expansion.operations;
 	request->n_operations = n;
 	/* What is left is a submit like any other: so a recording has it. */

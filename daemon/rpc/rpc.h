@@ -71,7 +71,7 @@ struct rpc {
 	struct call *searching; /* first in line, and in the order while a place over others is searched for it */
 	struct fair_work line;	/* queued: the waiting allocations are not tried before its turn */
 	struct device_request requests[TENSORS_ALLOC_MAX];
-	const char *names[TENSORS_ALLOC_MAX];
+	const char *names[TENSORS_ALLOC_MAX], *labels[TENSORS_ALLOC_MAX];
 	struct tensor *tensors[TENSORS_ALLOC_MAX];
 };
 

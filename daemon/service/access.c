@@ -127,7 +127,11 @@ static void name_in_full(const struct session *session, const struct tensor *ten
 {
 	const struct record *record = record_of(tensor);
 
-	if (!record->name[0])
+	char label[NPUMEM_NAME_BYTES_MAX + 1];
+
+	if (!record->name[0] && record_label(record, label))
+		snprintf(buffer, bytes, "%s #%" PRIu64, label, tensor->handle);
+	else if (!record->name[0])
 		snprintf(buffer, bytes, "tensor #%" PRIu64, tensor->handle);
 	else if (record->uid != session->uid)
 		snprintf(buffer, bytes, "%" PRIu32 ":%s", record->uid, record->name);

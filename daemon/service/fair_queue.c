@@ -1,5 +1,5 @@
-/* A list of the users that have work, and a list of works for each. The least served user is searched for: users are
- * accounts, of which few have work at one time. */
+/* A list of the users that have work, and a list of works for each. The least served user is searched for: users
+ * are accounts, of which few have work at one time. */
 #include "daemon/service/fair_queue.h"
 
 #include <assert.h>

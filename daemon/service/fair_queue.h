@@ -1,10 +1,10 @@
 /* Fair queueing of users: the next piece of work is one of the user that has been served for the shortest time.
- * A user is an account, however many connections, uids or requests it has. A user without work saves nothing up: when
- * it has work again it counts as served as long as the user that was served last. (Start-time fair queueing:
+ * A user is an account, however many connections, uids or requests it has. A user without work saves nothing up:
+ * when it has work again it counts as served as long as the user that was served last. (Start-time fair queueing:
  * P. Goyal, H. Vin, H. Cheng, 1996.)
  *
- * The loop has one such queue and the worker threads have another one, so that a long kernel does not cost its user
- * the loop. Owns nothing; the caller charges the time and serializes the calls. */
+ * The loop has one such queue and the worker threads have another one, so that a long kernel does not cost its
+ * user the loop. Owns nothing; the caller charges the time and serializes the calls. */
 #ifndef SERVICE_FAIR_QUEUE_H
 #define SERVICE_FAIR_QUEUE_H
 

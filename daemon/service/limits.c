@@ -47,8 +47,7 @@ static const char *amount_text(enum limits_key key, uint64_t amount, char text[N
 void limits_init(struct limits_table *table, const struct heap *heap, const struct npumem_geometry *geometry,
 		 uint32_t admin)
 {
-	*table = (struct limits_table){
-		.heap = heap, .geometry = geometry, .admin = admin, .stop_percent = 5};
+	*table = (struct limits_table){.heap = heap, .geometry = geometry, .admin = admin, .stop_percent = 5};
 	for (int key = 0; key < LIMITS_N; key++) {
 		table->ordinary.most[key] = rows[key].ordinary;
 		table->all[key] = rows[key].all;

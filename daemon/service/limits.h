@@ -44,8 +44,8 @@ struct limits_user {
 	struct session *sessions;
 	size_t n_sessions; /* those, also the ones without a client */
 	unsigned n_absent; /* sessions that wait for their client (rpc/resume/absent.h) */
-	bool is_idle; /* counted in n_idle */
-	bool has_own; /* limits given for this account */
+	bool is_idle;	   /* counted in n_idle */
+	bool has_own;	   /* limits given for this account */
 	struct limits own;
 	struct limits_user *next;
 	struct fair_user loop, tasks; /* its work on the loop, and on the worker threads */
@@ -65,8 +65,8 @@ struct limits_table {
 	const struct npumem_geometry *geometry;
 	struct limits ordinary; /* of users without own ones */
 	uint32_t admin;		/* the daemon's uid: it and root share sessions with no other user */
-	unsigned stop_percent;	/* of the time that a user's compactions may stop others (stops.h); 100: no bound */
-	bool any_pins;		/* they need not leave others an equal share (places.h) */
+	unsigned stop_percent; /* of the time that a user's compactions may stop others (stops.h); 100: no bound */
+	bool any_pins;	       /* they need not leave others an equal share (places.h) */
 	/* The account of a uid (server/process/accounts.h). NULL: each uid is an account. */
 	uint32_t (*account)(const void *accounts, uint32_t uid);
 	const void *accounts;

@@ -53,6 +53,22 @@ int names_check(const char *name, struct npumem_error *error)
 	return 0;
 }
 
+int names_check_label(const char *label, struct npumem_error *error)
+{
+	size_t n = 0;
+
+	while (label[n] >= ' ' && label[n] <= '~')
+		n++;
+	if (!label[n] && n <= NPUMEM_NAME_BYTES_MAX)
+		return 0;
+	if (!label[n])
+		return npumem_error_set(error, NPUMEM_INVALID, "a label of %zu bytes: at most %d are possible", n,
+					NPUMEM_NAME_BYTES_MAX);
+	return npumem_error_set(error, NPUMEM_INVALID,
+				"byte %zu of a label is 0x%02x, which is no printable ASCII", n,
+				(unsigned char)label[n]);
+}
+
 static uint64_t mix(uint64_t a, uint64_t b)
 {
 	unsigned __int128 product = (unsigned __int128)a * b;

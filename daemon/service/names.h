@@ -19,6 +19,9 @@ void names_deinit(struct names *names);
 /* Whether a name may be given: 1 to 63 of A-Z a-z 0-9 _ . - /, not digits alone. 0 or INVALID. */
 int names_check(const char *name, struct npumem_error *error);
 
+/* Whether a label may be given: at most 63 bytes of printable ASCII. 0 or INVALID. */
+int names_check_label(const char *label, struct npumem_error *error);
+
 /* NULL where there is none; any `name` may be asked for. One that is going still has its name. */
 struct record *names_find(const struct names *names, uint32_t uid, const char *name);
 

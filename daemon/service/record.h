@@ -3,6 +3,8 @@
 #ifndef SERVICE_RECORD_H
 #define SERVICE_RECORD_H
 
+#include <string.h>
+
 #include <npumem/types.h>
 
 #include "daemon/device/memory/heap.h"
@@ -61,7 +63,9 @@ struct record {
 			struct record_grants *grants; /* NULL where nothing was ever granted */
 		};
 	};
-	char name[NPUMEM_NAME_BYTES_MAX + 1]; /* filled up with zeros; empty: anonymous */
+	/* Filled up with zeros. Empty: anonymous, and what follows the first byte is its label, of up to all
+	 * bytes. */
+	char name[NPUMEM_NAME_BYTES_MAX + 1];
 };
 _Static_assert(sizeof(struct record) <= 232, "there are many of them: see tensor.h");
 
@@ -101,6 +105,16 @@ static inline uint64_t record_device_bytes(const struct record *record)
 	const struct tensor *tensor = record_tensor(record);
 
 	return tensor->base ? 0 : (uint64_t)tensor_footprint_bytes(tensor);
+}
+
+/* What one without a name is called, of NPUMEM_NAME_BYTES_MAX + 1; false where it is called nothing. */
+static inline bool record_label(const struct record *record, char *label)
+{
+	size_t n = record->name[0] ? 0 : strnlen(record->name + 1, NPUMEM_NAME_BYTES_MAX);
+
+	memcpy(label, record->name + 1, n);
+	label[n] = 0;
+	return n > 0;
 }
 
 /* NULL where nothing was ever granted. */

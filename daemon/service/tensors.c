@@ -9,12 +9,16 @@
 #include "daemon/service/kept/results.h"
 #include "daemon/service/turn.h"
 
-static int check_free_name(const struct session *session, const char *name, struct npumem_error *error)
+static int check_free_name(const struct session *session, const char *name, const char *label,
+			   struct npumem_error *error)
 {
 	int status;
 
 	if (!name[0])
-		return 0;
+		return names_check_label(label, error);
+	if (label[0])
+		return npumem_error_set(error, NPUMEM_INVALID, "%.63s has a name, and a label is for one without",
+					name);
 	status = names_check(name, error);
 	if (status)
 		return status;
@@ -25,11 +29,17 @@ static int check_free_name(const struct session *session, const char *name, stru
 	return status;
 }
 
-static int check_free_names(const struct session *session, const char *const *names, unsigned n,
-			    struct npumem_error *error)
+static const char *label_of(const struct tensors_alloc *alloc, unsigned i)
 {
-	for (unsigned i = 0; i < n; i++) {
-		int status = check_free_name(session, names[i], error);
+	return alloc->labels ? alloc->labels[i] : "";
+}
+
+static int check_free_names(const struct tensors_alloc *alloc, struct npumem_error *error)
+{
+	const char *const *names = alloc->names;
+
+	for (unsigned i = 0; i < alloc->n; i++) {
+		int status = check_free_name(alloc->session, names[i], label_of(alloc, i), error);
 
 		for (unsigned j = 0; !status && names[i][0] && j < i; j++)
 			if (strcmp(names[i], names[j]) == 0)
@@ -131,7 +141,8 @@ int tensors_readopt(struct service *service, struct session *session, uint32_t u
 }
 
 /* `index`: among those of the request. */
-static void adopt(struct session *session, const char *name, unsigned index, struct tensor *tensor)
+static void adopt(struct session *session, const char *name, const char *label, unsigned index,
+		  struct tensor *tensor)
 {
 	struct record *record = tensor_owner_room(tensor);
 
@@ -143,7 +154,9 @@ static void adopt(struct session *session, const char *name, unsigned index, str
 		record->maker_cell = session->cell;
 	}
 	charge(session->service, tensor, limits_hold(session->user), session->uid);
-	memcpy(record->name, name, strlen(name)); /* checked: it fits, and the rest is zero */
+	/* Checked: they fit, and the rest is zero. */
+	memcpy(record->name, name, strlen(name));
+	memcpy(record->name + !name[0], label, strlen(label));
 	service_adopt(session->service, session, tensor);
 	if (record->request)
 		results_add_made(session, record);
@@ -175,7 +188,7 @@ int tensors_alloc(struct session *session, const struct device_request *requests
 static int check(const struct tensors_alloc *alloc, struct npumem_error *error)
 {
 	struct session *session = alloc->session;
-	int status = check_free_names(session, alloc->names, alloc->n, error);
+	int status = check_free_names(alloc, error);
 
 	return status ? status : check_more(session, alloc->n, error);
 }
@@ -260,7 +273,7 @@ int tensors_alloc_step(struct tensors_alloc *alloc, int64_t *steps, struct npume
 	if (status)
 		return status;
 	for (unsigned i = 0; i < alloc->n; i++)
-		adopt(session, alloc->names[i], i, alloc->tensors[i]);
+		adopt(session, alloc->names[i], label_of(alloc, i), i, alloc->tensors[i]);
 	persist_commit(&session->service->persist);
 	events_room(session->service);
 	/* It may be in the way of one of its user's that held others up. */
@@ -283,12 +296,13 @@ void tensors_moved(struct service *service, const struct device_move *moves, uns
 	persist_moved(service, moves, n);
 }
 
-int tensors_view(struct session *session, struct tensor *base, const char *name, const struct device_slice *slice,
-		 const struct npumem_dims *shape, struct tensor **view, struct npumem_error *error)
+int tensors_view(struct session *session, struct tensor *base, const char *name, const char *label,
+		 const struct device_slice *slice, const struct npumem_dims *shape, struct tensor **view,
+		 struct npumem_error *error)
 {
 	struct service *service = session->service;
 	struct error_context context = access_context(session, error);
-	int status = check_free_name(session, name, error);
+	int status = check_free_name(session, name, label, error);
 
 	if (!status)
 		status = limits_check(&service->limits, session->user, LIMITS_VIEWS, 1, error);
@@ -301,7 +315,7 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 		status = check_room_to_keep(service, view, 1, error);
 	if (status)
 		return status;
-	adopt(session, name, 0, *view);
+	adopt(session, name, label, 0, *view);
 	persist_commit(&service->persist);
 	return 0;
 }
@@ -330,6 +344,7 @@ void tensors_describe(const struct session *session, const struct tensor *tensor
 
 	description->tensor = tensor;
 	description->name = record->name;
+	record_label(record, description->label);
 	description->uid = record->uid;
 	description->base_handle = 0;
 	description->base_name[0] = 0;

@@ -25,6 +25,7 @@ struct tensors_alloc {
 	struct session *session;
 	const struct device_request *requests; /* the caller's, as long as it takes */
 	const char *const *names;
+	const char *const *labels; /* of those without names; NULL: none has one */
 	unsigned n;
 	struct tensor **tensors;
 	enum tensors_turn turn;
@@ -46,10 +47,11 @@ bool tensors_lacked_room(const struct npumem_error *error);
 /* A compaction has decided these moves: prepared (persist.h). Commits. */
 void tensors_moved(struct service *service, const struct device_move *moves, unsigned n);
 
-/* A slice of `base`, or where `shape` is given the same elements in that shape. `name` as above. 0; INVALID,
- * ALREADY_EXISTS, RESOURCE_EXHAUSTED. */
-int tensors_view(struct session *session, struct tensor *base, const char *name, const struct device_slice *slice,
-		 const struct npumem_dims *shape, struct tensor **view, struct npumem_error *error);
+/* A slice of `base`, or where `shape` is given the same elements in that shape. `name` as above, `label` empty or
+ * that of one without a name. 0; INVALID, ALREADY_EXISTS, RESOURCE_EXHAUSTED. */
+int tensors_view(struct session *session, struct tensor *base, const char *name, const char *label,
+		 const struct device_slice *slice, const struct npumem_dims *shape, struct tensor **view,
+		 struct npumem_error *error);
 
 /* A tensor that was restored, whose record has its name, grants and maker: it belongs to `uid` again, and without
  * a name to `session`. 0 or -ENOMEM. */
@@ -97,6 +99,7 @@ struct tensor *tensors_after(const struct session *session, uint64_t *at, unsign
 struct tensors_description {
 	const struct tensor *tensor;
 	const char *name; /* belongs to the tensor */
+	char label[NPUMEM_NAME_BYTES_MAX + 1];
 	uint32_t uid;
 	uint64_t base_handle; /* 0: no view, or its base is not for this session's eyes */
 	char base_name[ERROR_CONTEXT_NAME_BYTES];

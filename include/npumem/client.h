@@ -283,13 +283,16 @@ struct npumem_allocation {
 	const char *name; /* NULL: anonymous, freed with the session */
 	int reuse;	  /* enum npumem_reuse */
 	bool dma_only, pinned;
+	/* Of one without a name, or NULL: what refusals, events and pictures call it. At most
+	 * NPUMEM_NAME_BYTES_MAX bytes of printable ASCII; it need not be unique. */
+	const char *label;
 };
 /* With the spec of npumem_spec_init. */
 #define NPUMEM_ALLOCATION_INIT                                                                                    \
 	{                                                                                                         \
 		sizeof(struct npumem_allocation),                                                                 \
 			{0, NPUMEM_ANY, 0, 0, {0, 0, 0, 0}, 0, 0, 0, {0, 0, 0, 0}, NPUMEM_ANY, NPUMEM_ANY}, NULL, \
-			0, false, false                                                                           \
+			0, false, false, NULL                                                                     \
 	}
 
 /* What another uid may do with a tensor. */
@@ -315,6 +318,7 @@ struct npumem_tensor {
 	int reuse;
 	unsigned n_grants; /* told to its owner */
 	struct npumem_grant grants[NPUMEM_GRANTS_MAX];
+	char label[NPUMEM_NAME_BYTES_MAX + 1]; /* of an anonymous one; or empty */
 };
 
 struct npumem_tensors {
@@ -420,6 +424,7 @@ struct npumem_operation {
 	unsigned n_params;
 	bool is_real; /* fill: with `real`, for fp32 */
 	double real;
+	const char *label; /* what refusals, events and npumem_stat call it, as npumem_allocation.label; or NULL */
 };
 
 struct npumem_submitted {

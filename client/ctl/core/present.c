@@ -63,6 +63,10 @@ int present_tensor(json_t *object, const struct npumem_tensor *tensor)
 		json_decref(more);
 		more = NULL;
 	}
+	if (more && tensor->label[0] && json_object_set_new(more, "label", json_string(tensor->label))) {
+		json_decref(more);
+		more = NULL;
+	}
 	int result = more ? json_object_update(object, more) : -1;
 	json_decref(more);
 	return result;
@@ -128,7 +132,9 @@ const char *present_dtype(const struct npumem_place *p, char *text)
 
 const char *present_name(const struct npumem_tensor *tensor, uint32_t uid, char *text)
 {
-	if (tensor->uid != uid)
+	if (!tensor->name[0] && tensor->label[0])
+		snprintf(text, PRESENT_TEXT_BYTES, "(%s)", tensor->label);
+	else if (tensor->uid != uid)
 		snprintf(text, PRESENT_TEXT_BYTES, "%" PRIu32 ":%s", tensor->uid, tensor->name);
 	else
 		snprintf(text, PRESENT_TEXT_BYTES, "%s", tensor->name[0] ? tensor->name : "-");

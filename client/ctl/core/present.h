@@ -22,7 +22,13 @@ json_t *present_done(const struct npumem_done *done);
 const char *present_shape(const struct npumem_place *place, char *text);
 /* "fx8 Q.7" where there are frac_bits. */
 const char *present_dtype(const struct npumem_place *place, char *text);
-/* "user:x" for another's, "-" for one without a name. */
+/* Its name, else its label. */
+static inline const char *present_called(const struct npumem_tensor *tensor)
+{
+	return tensor->name[0] ? tensor->name : tensor->label;
+}
+
+/* "user:x" for another's, "(label)" for one with a label alone, "-" for one with neither. */
 const char *present_name(const struct npumem_tensor *tensor, uint32_t uid, char *text);
 /* Bytes over all NPUs. */
 int64_t present_bytes(const struct npumem_place *place);

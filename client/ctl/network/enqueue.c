@@ -268,6 +268,7 @@ static int add(struct execute *execute, size_t i)
 	if (code)
 		return code;
 	one.group = operation->part ? operation->place : 0;
+	one.label = operation->name && execute_is_label(operation->name) ? operation->name : NULL;
 	*batch_add(batch, i, fields(execute, operation)) = one;
 	return CTL_OK;
 }

@@ -57,11 +57,30 @@ static void spec_of(const struct execute *execute, const struct network_tensor *
 	variant_place(execute->variant, &execute->info->geometry, &tensor->spec, spec);
 }
 
+bool execute_is_label(const char *name)
+{
+	size_t n = 0;
+	while (name[n] >= ' ' && name[n] <= '~')
+		n++;
+	return !name[n] && n <= NPUMEM_NAME_BYTES_MAX;
+}
+
+/* What of a network's name a label may have. */
+static const char *label_of(const char *name, char label[NPUMEM_NAME_BYTES_MAX + 1])
+{
+	size_t n = 0;
+	for (; name[n] && n < NPUMEM_NAME_BYTES_MAX; n++)
+		label[n] = (char)(name[n] >= ' ' && name[n] <= '~' ? name[n] : '_');
+	label[n] = 0;
+	return label;
+}
+
 static int alloc(struct execute *execute, size_t i)
 {
 	const struct network_operation *operation = &execute->network->operations[i];
 	const struct network_tensor *tensor = &execute->network->tensors[operation->tensor];
 	struct npumem_allocation allocation = NPUMEM_ALLOCATION_INIT;
+	char label[NPUMEM_NAME_BYTES_MAX + 1];
 	struct npumem_error why;
 	int code = execute->n_frees ? enqueue_flush(execute) : CTL_OK;
 	if (code)
@@ -69,6 +88,8 @@ static int alloc(struct execute *execute, size_t i)
 	spec_of(execute, tensor, &allocation.spec);
 	/* A comparison leaves nothing behind. */
 	allocation.name = tensor->keep && !execute->expect ? tensor->name : NULL;
+	if (!allocation.name)
+		allocation.label = label_of(tensor->name, label);
 	allocation.reuse = tensor->reuse;
 	allocation.dma_only = tensor->dma_only;
 	allocation.pinned = tensor->pinned;

@@ -55,6 +55,9 @@ void execute_deinit(struct execute *execute);
 
 /* ---- between the files of this room ---- */
 
+/* Whether it can be sent as a label as it is. */
+bool execute_is_label(const char *name);
+
 /* Sets ctl->error to what is wrong with operation i; of several errors the first counts. CTL_FAILED. */
 int execute_failed(struct execute *execute, size_t i, const struct npumem_error *why);
 /* enqueue.c: puts operation i into the batch, or executes it where it does not fit one. */

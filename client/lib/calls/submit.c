@@ -69,6 +69,7 @@ static void submit_operation(const struct npumem_operation *from, const struct s
 {
 	npumem__v1__operation__init(&to->message);
 	to->message.group = from->group;
+	to->message.label = message_text(from->label);
 	switch (from->kind) {
 	case NPUMEM_OP_WRITE:
 		npumem__v1__write_request__init(&to->write);

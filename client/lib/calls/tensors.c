@@ -84,6 +84,7 @@ static int alloc_start(struct npumem *npumem, const struct npumem_allocation *al
 		convert_spec_to(&one.spec, &asked[i].spec);
 		asked[i].message.spec = &asked[i].spec.message;
 		asked[i].message.name = message_text(one.name);
+		asked[i].message.label = message_text(one.label);
 		asked[i].message.reuse = (Npumem__V1__Reuse)one.reuse;
 		asked[i].message.dma_only = one.dma_only;
 		asked[i].message.pinned = one.pinned;

@@ -156,6 +156,7 @@ int reply_tensor(const Npumem__V1__Tensor *message, struct npumem_tensor *tensor
 		tensor->grants[i] =
 			(struct npumem_grant){message->grants[i]->uid, (int)message->grants[i]->access};
 	convert_text_from(message->name, tensor->name, sizeof(tensor->name));
+	convert_text_from(message->label, tensor->label, sizeof(tensor->label));
 	convert_text_from(message->base_name, tensor->base_name, sizeof(tensor->base_name));
 	convert_text_from(message->state, tensor->state, sizeof(tensor->state));
 	return message->place ? reply_place(message->place, &tensor->place) : 0;

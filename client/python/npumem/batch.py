@@ -64,6 +64,7 @@ class Batch:
         self._takers: list[Callable[[pb.Done], Done]] = []
         self._keep: list[Any] = []
         self._group = 0
+        self._label = ""
         self._n_groups = 0
         self._pending: Optional[Pending[pb.Response]] = None
         self.done: tuple[Done, ...] = ()  # of the operations, once they ran
@@ -93,10 +94,19 @@ class Batch:
         finally:
             self._group = 0
 
+    @contextlib.contextmanager
+    def label(self, label: str) -> Iterator[None]:
+        """What refusals, events and stat call the operations of this block: at most 63 printable ASCII characters."""
+        before, self._label = self._label, label
+        try:
+            yield
+        finally:
+            self._label = before
+
     def _add(self, take: Callable[[pb.Done], Done] = done_of, **kind: Any) -> None:
         if self._pending is not None:
             raise ValueError("the batch was sent")
-        self._operations.append(pb.Operation(group=self._group, **kind))
+        self._operations.append(pb.Operation(group=self._group, label=self._label, **kind))
         self._takers.append(take)
 
     def write(self, tensor: Tensor, array: npt.ArrayLike, *, rounding: Optional[str] = None) -> None:

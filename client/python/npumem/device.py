@@ -125,6 +125,7 @@ class Device:
         pinned: bool = False,
         wait: float = 0.0,
         rounding: Optional[str] = None,
+        label: str = "",
     ) -> Tensor:
         """Allocates a tensor, and writes `array` into it where that is given.
 
@@ -135,7 +136,8 @@ class Device:
         dma_only  no kernel may write it
         pinned    a compaction does not move it
         wait      seconds to stand in line where there is no room; DeadlineExceeded after that
-        rounding  of floats into fx8 and fx16; None: the device's"""
+        rounding  of floats into fx8 and fx16; None: the device's
+        label     of one without a name: what refusals, events and pictures call it; up to 63 printable ASCII characters"""
         values = None if array is None else np.asarray(array)
         if values is None and (shape is None or dtype is None):
             raise TypeError("alloc takes an array, or shape and dtype")
@@ -151,7 +153,7 @@ class Device:
         if values is not None:  # what is wrong with it is to be said before there is a tensor
             values = format_of(wanted).taken(values, rounding or self.rounding)
         message = pb.Allocation(
-            name=name, spec=wanted, reuse=choice(pb.Reuse, reuse), dma_only=dma_only, pinned=pinned
+            name=name, spec=wanted, reuse=choice(pb.Reuse, reuse), dma_only=dma_only, pinned=pinned, label=label
         )
         tensor = self._alloc([message], wait)[0]
         if values is not None:

@@ -51,6 +51,11 @@ class Tensor:
         return str(self.message.name)
 
     @property
+    def label(self) -> str:
+        """What it is called where it has no name; empty: nothing."""
+        return str(self.message.label)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """(N, C, H, W); of a matrix (rows, cols)."""
         return self.format.shape
@@ -75,7 +80,7 @@ class Tensor:
 
     def __repr__(self) -> str:
         frac = f", frac_bits {self.frac_bits}" if self.frac_bits is not None else ""
-        return f"<{self.name or 'anonymous'} {self.dtype}{frac} {list(self.shape)}>"
+        return f"<{self.name or self.label or 'anonymous'} {self.dtype}{frac} {list(self.shape)}>"
 
     def __enter__(self) -> Tensor:
         return self

@@ -487,14 +487,17 @@ int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 
 /* ---- progress ---- */
 
-const struct op *submit_running(const struct call *call)
+const struct op *submit_running(const struct call *call, const char **label)
 {
 	const struct submission *submission = call->submission;
 	const struct part *part = submission->queues[OP_COMPUTE].busy;
 
 	if (!part)
 		part = submission->queues[OP_DMA].busy;
-	return part ? &part->operate.prepared.op : NULL;
+	if (!part)
+		return NULL;
+	*label = submit_label(call, submission->index + (size_t)(part - submission->parts));
+	return &part->operate.prepared.op;
 }
 
 static uint64_t parts_done(const struct part *part)

@@ -81,6 +81,7 @@ static int read_allocation(struct call *call, size_t i, const Npumem__V1__Alloca
 	request->dma_only = message->dma_only;
 	request->pinned = message->pinned;
 	call->rpc->names[i] = message->name;
+	call->rpc->labels[i] = message->label;
 	return 0;
 }
 
@@ -113,7 +114,7 @@ static void append_allocated(struct call *call, struct tensor *const *tensors, s
 struct allocating {
 	struct tensors_alloc alloc;
 	struct device_request requests[TENSORS_ALLOC_MAX];
-	const char *names[TENSORS_ALLOC_MAX];
+	const char *names[TENSORS_ALLOC_MAX], *labels[TENSORS_ALLOC_MAX];
 	struct tensor *tensors[TENSORS_ALLOC_MAX];
 };
 
@@ -151,9 +152,11 @@ static int allocate_in_turns(struct call *call, const struct tensors_alloc *allo
 		return heap_exhausted(call->error);
 	memcpy(allocating->requests, alloc->requests, alloc->n * sizeof(*alloc->requests));
 	memcpy(allocating->names, alloc->names, alloc->n * sizeof(*alloc->names));
+	memcpy(allocating->labels, alloc->labels, alloc->n * sizeof(*alloc->labels));
 	allocating->alloc = *alloc;
 	allocating->alloc.requests = allocating->requests;
 	allocating->alloc.names = allocating->names;
+	allocating->alloc.labels = allocating->labels;
 	allocating->alloc.tensors = allocating->tensors;
 	status = tensors_alloc_begin(&allocating->alloc, call->error);
 	if (!status)
@@ -168,6 +171,7 @@ static int allocate(struct call *call, unsigned n)
 	struct tensors_alloc alloc = {.session = call->session,
 				      .requests = rpc->requests,
 				      .names = rpc->names,
+				      .labels = rpc->labels,
 				      .n = n,
 				      .tensors = rpc->tensors,
 				      .turn = call->turn,
@@ -274,7 +278,7 @@ int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *reques
 	convert_dims_from(request->from, &slice.from);
 	convert_dims_from(request->to, &slice.to);
 	convert_dims_from(request->shape, &shape);
-	status = tensors_view(call->session, call->binding.tensors[0], request->name, &slice,
+	status = tensors_view(call->session, call->binding.tensors[0], request->name, request->label, &slice,
 			      request->shape ? &shape : NULL, &call->binding.tensors[0], call->error);
 	return status ? status : answer_view(call);
 }

@@ -81,6 +81,7 @@ static const ProtobufCMessage *tell_gone(const struct call *call, const struct r
 	to->message.unwritten_bytes = to->resolved.blocks.data;
 	to->message.reuse = made_by->reuse ? made_by->reuse : NPUMEM__V1__REUSE__NEVER;
 	to->message.dma_only = made_by->dma_only;
+	to->message.label = made_by->label;
 	to->message.pinned = made_by->pinned || to->spec.address != NPUMEM_ANY;
 	return &to->message.base;
 }

@@ -47,15 +47,29 @@ static size_t add_word(char *what, size_t used, const char *before, const char *
 	return used + (size_t)n < WHAT_BYTES ? used + (size_t)n : WHAT_BYTES - 1;
 }
 
-static void describe(const struct session *asking, const struct op *op, char what[WHAT_BYTES])
+/* Labels are for those who see all tensors of their sender. */
+static size_t add_labels(const struct session *asking, const struct call *call, const char *label,
+			 char what[WHAT_BYTES])
+{
+	const char *list = call->submission ? call->request->submit->label : "";
+
+	if (asking->uid != call->session->uid && !session_is_admin(asking))
+		return 0;
+	if (!*list && !*label)
+		return 0;
+	return (size_t)snprintf(what, WHAT_BYTES, "%.63s%s%.63s: ", list, *list && *label ? " " : "", label);
+}
+
+static void describe(const struct session *asking, const struct call *call, const struct op *op, const char *label,
+		     char what[WHAT_BYTES])
 {
 	const struct npumem_kernel_row *row = npumem_kernel_by_number(op->kernel);
 	char name[ERROR_CONTEXT_NAME_BYTES];
-	size_t used = 0;
+	size_t used = add_labels(asking, call, label, what);
 
 	if (op->kind != OP_RUN) {
 		access_name(asking, op->tensor, name, sizeof(name));
-		add_word(what, 0, "", "", name);
+		add_word(what, used, "", "", name);
 		return;
 	}
 	used = add_word(what, used, "", "", row ? row->name : "?");
@@ -66,20 +80,22 @@ static void describe(const struct session *asking, const struct op *op, char wha
 }
 
 /* Of a submit, of its kernel rather than of its transfer. */
-static const struct op *op_of(const struct call *call)
+static const struct op *op_of(const struct call *call, const char **label)
 {
+	*label = "";
 	if (call->submission)
-		return submit_running(call);
+		return submit_running(call, label);
 	return call->operate ? &call->operate->prepared.op : NULL;
 }
 
 void progress_what(const struct session *asking, const struct call *call, char *what, size_t bytes)
 {
-	const struct op *op = op_of(call);
+	const char *label;
+	const struct op *op = op_of(call, &label);
 	char text[WHAT_BYTES] = "";
 
 	if (op)
-		describe(asking, op, text);
+		describe(asking, call, op, label, text);
 	if (call->method == METHODS_RUN)
 		snprintf(what, bytes, "%.*s", (int)bytes - 1, text);
 	else
@@ -89,7 +105,8 @@ void progress_what(const struct session *asking, const struct call *call, char *
 static void append_row(struct call *asking, unsigned field, const struct call *call)
 {
 	Npumem__V1__Running row = NPUMEM__V1__RUNNING__INIT;
-	const struct op *op = op_of(call);
+	const char *label;
+	const struct op *op = op_of(call, &label);
 	char what[WHAT_BYTES] = "";
 
 	row.session = call->session->id;
@@ -100,7 +117,7 @@ static void append_row(struct call *asking, unsigned field, const struct call *c
 	row.since_ns = call->start_ns;
 	row.waits = call->state == CALL_IN_LINE;
 	if (op)
-		describe(asking->session, op, what);
+		describe(asking->session, call, op, label, what);
 	row.what = what;
 	progress_of(call, &row.done, &row.total);
 	reply_message(&asking->reply, field, &row.base);

@@ -22,17 +22,29 @@ size_t submit_group(const Npumem__V1__SubmitRequest *request, size_t index)
 	return n;
 }
 
+const char *submit_label(const struct call *call, size_t index)
+{
+	const char *label = call->request->submit->operations[index]->label;
+	struct npumem_error error;
+
+	/* One that is not refused yet. */
+	npumem_error_clear(&error);
+	return names_check_label(label, &error) ? "" : label;
+}
+
 int submit_refuse(struct call *call, size_t index, const struct op *op)
 {
 	struct npumem_error *error = call->error;
-	char message[NPUMEM_MESSAGE_BYTES], description[OP_DESCRIPTION_BYTES];
+	char message[NPUMEM_MESSAGE_BYTES], description[OP_DESCRIPTION_BYTES] = "";
+	const char *label = submit_label(call, index);
 
 	snprintf(message, sizeof(message), "%s", error->message);
 	if (op)
-		snprintf(error->message, sizeof(error->message), "operation %zu (%s): %.300s", index,
-			 operations_describe(call->session, op, description, sizeof(description)), message);
-	else
-		snprintf(error->message, sizeof(error->message), "operation %zu: %.480s", index, message);
+		operations_describe(call->session, op, description, sizeof(description));
+	snprintf(error->message, sizeof(error->message), "operation %zu%s%.63s%s%s%s: %.*s", index,
+		 *label ? " " : "", label, op ? " (" : "", description, op ? ")" : "", op ? 300 : 480, message);
+	if (*label)
+		npumem_error_text(error, "label", label);
 	npumem_error_number(error, "operation", (int64_t)index);
 	return error->status;
 }
@@ -40,7 +52,10 @@ int submit_refuse(struct call *call, size_t index, const struct op *op)
 static int resolve_operation(struct call *call, size_t index, const Npumem__V1__Operation *operation)
 {
 	struct prepare_op prepared;
-	int status = prepare_operation(&call->binding, operation, &prepared, call->error);
+	int status = names_check_label(operation->label, call->error);
+
+	if (!status)
+		status = prepare_operation(&call->binding, operation, &prepared, call->error);
 
 	if (!status) {
 		call->pending += OPERATE_DONE_BYTES + operate_payload_bytes(&prepared.op);
@@ -53,6 +68,10 @@ static int resolve_operation(struct call *call, size_t index, const Npumem__V1__
 
 static int check_groups(struct call *call, const Npumem__V1__SubmitRequest *request)
 {
+	int status = names_check_label(request->label, call->error);
+
+	if (status)
+		return status;
 	if (request->n_operations > OPERATIONS_MAX)
 		return npumem_error_set(call->error, NPUMEM_INVALID, "%zu operations, and at most %d are possible",
 					request->n_operations, OPERATIONS_MAX);

@@ -12,6 +12,8 @@ enum {
 
 /* How many operations from `index` on run as one. */
 size_t submit_group(const Npumem__V1__SubmitRequest *request, size_t index);
+/* What its sender calls an operation; empty: nothing. */
+const char *submit_label(const struct call *call, size_t index);
 /* Puts in front of a refusal which operation it is about. `op`: NULL where it could not even be prepared. Returns
  * the status. */
 int submit_refuse(struct call *call, size_t index, const struct op *op);
@@ -19,8 +21,8 @@ int submit_refuse(struct call *call, size_t index, const struct op *op);
 void submit_go_on(struct call *call);
 /* It was cancelled: what of it waits for a thread need not. There is executor.withdraw. It may end. */
 void submit_hurry(struct call *call);
-/* An operation that runs on a thread now, its kernel before its transfer; NULL: none. */
-const struct op *submit_running(const struct call *call);
+/* An operation that runs on a thread now, its kernel before its transfer, and its label; NULL: none. */
+const struct op *submit_running(const struct call *call, const char **label);
 /* How far a submit that has started is, in operations, each of KERNEL_PARTS. */
 void submit_progress(const struct call *call, uint64_t *done, uint64_t *total);
 

@@ -30,6 +30,7 @@ const ProtobufCMessage *tensor_message(const struct call *call, const struct ten
 	npumem__v1__tensor__init(message);
 	message->handle = tensor->handle;
 	message->name = (char *)description->name;
+	message->label = description->label;
 	message->uid = description->uid;
 	message->place = &to->place.message;
 	message->sealed = root->sealed;

@@ -42,8 +42,14 @@ static bool is_orphan(const struct recovery *recovery, const struct persist_tens
 static int check_cell(const struct recovery *recovery, const struct persist_tensor *kept,
 		      struct npumem_error *error)
 {
-	if (!kept->name[0] || is_orphan(recovery, kept))
+	char label[NPUMEM_NAME_BYTES_MAX + 1] = "";
+
+	if (is_orphan(recovery, kept))
 		return 0;
+	if (!kept->name[0]) {
+		memcpy(label, kept->name + 1, NPUMEM_NAME_BYTES_MAX);
+		return names_check_label(label, error);
+	}
 	if (names_find(&recovery->service->names, kept->uid, kept->name))
 		return refuse(error, "another one has its name");
 	return names_check(kept->name, error);
@@ -75,7 +81,7 @@ static int attach(struct recovery *recovery, struct tensor *tensor, const struct
 		service->last_session = kept->session;
 	if (copy_grants(service, kept, record))
 		return -ENOMEM;
-	memcpy(record->name, kept->name, strnlen(kept->name, NPUMEM_NAME_BYTES_MAX));
+	memcpy(record->name, kept->name, sizeof(record->name));
 	record->session_id = kept->session;
 	if (session && !recovery_is_replay(recovery)) {
 		record->request = kept->request;

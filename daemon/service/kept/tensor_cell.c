@@ -164,14 +164,22 @@ static void code_grants(struct coder *coder, struct persist_tensor *tensor)
 	}
 }
 
+/* Behind a zero: the label of one without a name. */
+static size_t name_length(const char *name)
+{
+	size_t label = name[0] ? 0 : strnlen(name + 1, NPUMEM_NAME_BYTES_MAX);
+
+	return name[0] ? strnlen(name, NPUMEM_NAME_BYTES_MAX) : label ? label + 1 : 0;
+}
+
 static void code_name(struct coder *coder, char *name)
 {
-	size_t n = coder->writes ? strnlen(name, NPUMEM_NAME_BYTES_MAX) : (size_t)(coder->end - coder->at);
+	size_t n = coder->writes ? name_length(name) : (size_t)(coder->end - coder->at);
 
-	coder->is_bad = coder->is_bad || n > NPUMEM_NAME_BYTES_MAX;
+	coder->is_bad = coder->is_bad || n > NPUMEM_NAME_BYTES_MAX + 1;
 	if (!coder->is_bad)
 		code_bytes(coder, name, n);
-	coder->is_bad = coder->is_bad || strnlen(name, n) != n;
+	coder->is_bad = coder->is_bad || name_length(name) != n;
 }
 
 static void code_tensor(struct coder *coder, struct persist_tensor *tensor, uint32_t slot)

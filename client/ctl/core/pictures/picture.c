@@ -271,7 +271,7 @@ static void device_tensor(FILE *out, const struct npumem_geometry *geometry, con
 			fprintf(out, "%*s(%" PRId64 " more such rows)\n", PICTURE_LEFT, "", alike);
 		alike = 0;
 		fprintf(out, "  %10" PRId64 "  ", p->offset + row * block);
-		picture_cells(out, columns, cells, svg_colour(tensor->name));
+		picture_cells(out, columns, cells, svg_colour(present_called(tensor)));
 		memcpy(last, cells, sizeof(last));
 	}
 	if (alike)

@@ -135,7 +135,7 @@ static int cluster_box(const struct device *device, const struct cluster *cluste
 				.columns = &device->columns,
 				.y = device->y + scale * (double)(p->offset - cluster->from),
 				.height = scale * (double)p->bytes_per_npu,
-				.colour = svg_colour(tensor->name)};
+				.colour = svg_colour(present_called(tensor))};
 	int status = svg_box_new(box, error);
 	if (!status && cluster->n > 1)
 		cluster_lent(device, cluster, i, box);

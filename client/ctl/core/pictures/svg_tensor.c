@@ -71,7 +71,7 @@ static int draw_runs(struct svg *svg, const struct npumem_geometry *geometry, co
 			      .columns = &columns,
 			      .y = SVG_TOP,
 			      .height = SVG_STEPS,
-			      .colour = svg_colour(tensor->name),
+			      .colour = svg_colour(present_called(tensor)),
 			      .name = *tensor->name ? tensor->name : "tensor"};
 	int status = svg_box_new(&box, error);
 	if (status)

@@ -139,7 +139,7 @@ START_TEST(large_tensors_are_counted_elsewhere)
 	base = crowd_slow(&crowd, "slow");
 	for (const char *name = "a"; name; name = *name == 'a' ? "b" : *name == 'b' ? "c" : NULL)
 		ck_assert_int_eq(
-			tensors_view(&crowd.peers[0].session, base, name, &slice, NULL, &view, &crowd.world.error),
+			tensors_view(&crowd.peers[0].session, base, name, "", &slice, NULL, &view, &crowd.world.error),
 			0);
 	id = send_list(&crowd, 0, 0);
 	ck_assert_int_eq(crowd_status(&crowd, 0, id), -1);
