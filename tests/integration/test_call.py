@@ -60,7 +60,6 @@ QUESTIONS = {
     "share": (pb.ShareRequest(), None),
     "keep": (pb.KeepRequest(list=5, operations=[pb.Operation(fill=pb.FillRequest(tensor=pb.Ref(handle=1), integer=1))]), "kept.list"),
     "unkeep": (pb.UnkeepRequest(list=7), None),
-    "clock": (pb.ClockRequest(), "clock.now_ns"),
     "resume": (pb.ResumeRequest(), None),
     "snapshot": (pb.SnapshotRequest(), None),
     "record": (pb.RecordRequest(action=pb.RECORD_HASH), "recorded"),

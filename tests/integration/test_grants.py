@@ -40,7 +40,7 @@ CALLS = {
 }
 # Calls that name no tensor of others; what they show is looked at below.
 ABOUT_NONE = {
-    "info", "stat", "dump", "compact", "plan", "alloc", "list", "share", "unshare", "keep", "clock",
+    "info", "stat", "dump", "compact", "plan", "alloc", "list", "share", "unshare", "keep",
 }
 
 

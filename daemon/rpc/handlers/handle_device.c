@@ -114,15 +114,6 @@ int handle_device_numeric(struct call *call, const Npumem__V1__NumericRequest *r
 	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_NUMERIC, &to.message.base, call->error);
 }
 
-int handle_device_clock(struct call *call, const Npumem__V1__ClockRequest *request)
-{
-	Npumem__V1__Clock message = NPUMEM__V1__CLOCK__INIT;
-
-	(void)request;
-	message.now_ns = call->rpc->now_ns ? call->rpc->now_ns() : 0;
-	return reply_result(&call->reply, NPUMEM__V1__RESPONSE__RESULT_CLOCK, &message.base, call->error);
-}
-
 /* The server ends when this was answered. */
 int handle_device_shutdown(struct call *call, const Npumem__V1__ShutdownRequest *request)
 {
