@@ -83,7 +83,7 @@ static uint64_t digest(const struct operate *operate)
 	done.wrapped = op->counts.wrapped;
 	done.divided_by_zero = op->counts.divided_by_zero;
 	done.macs = op->counts.macs;
-	done.data.len = op->kind == OP_READ && !op->system.segment ? op->system.bytes : 0;
+	done.data.len = op->kind == OP_READ && !op->system.segment && !operate->is_dry ? op->system.bytes : 0;
 	return digest_done(&done, operate->data_crc);
 }
 
@@ -180,6 +180,7 @@ void operate_init(struct operate *operate, struct call *call)
 {
 	operate->call = call;
 	operate->status = 0;
+	operate->is_dry = call->method == METHODS_SUBMIT && call->request->submit->dry_run;
 	memset(&operate->progress, 0, sizeof(operate->progress));
 	operate->progress.whole = &call->progress;
 	npumem_error_clear(&operate->error);
@@ -189,7 +190,7 @@ int operate_begin(struct operate *operate, struct reply *reply, unsigned field, 
 {
 	struct op *op = &operate->prepared.op;
 	int status = operations_check(operate->call->session, op, &operate->error);
-	uint64_t payload = status ? 0 : operate_payload_bytes(op);
+	uint64_t payload = status || operate->is_dry ? 0 : operate_payload_bytes(op);
 
 	op->progress = &operate->progress;
 	operate->reply = reply;
@@ -204,7 +205,7 @@ int operate_begin(struct operate *operate, struct reply *reply, unsigned field, 
 	if (!status)
 		status = reply_make_room(reply, payload + OPERATE_DONE_BYTES + OPERATE_DETAILS_BYTES,
 					 &operate->error);
-	if (!status)
+	if (!status && !operate->is_dry)
 		status = begin_to_keep(operate);
 	if (status) {
 		give_back(operate);
@@ -215,14 +216,31 @@ int operate_begin(struct operate *operate, struct reply *reply, unsigned field, 
 	reply_expect(reply, operate->expected + LENGTH_BYTES);
 	operate->used = reply_used(reply);
 	operate->mark = reply_open(reply, field, operate->expected);
-	if (op->kind == OP_READ && !op->system.segment) {
+	if (op->kind == OP_READ && !op->system.segment && !operate->is_dry) {
 		op->system.base = reply_bytes(reply, DONE_DATA, payload);
 		op->system.bytes = payload;
 	}
 	operate->data_crc = 0;
 	operate->is_recorded = recorder_is_on(&operate->call->session->service->recorder);
-	operate->transfer = transfer_new(operate->call->session, op);
+	operate->transfer = operate->is_dry ? NULL : transfer_new(operate->call->session, op);
 	return 0;
+}
+
+static void append_costs(const struct operate *operate)
+{
+	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
+	Npumem__V1__Costs to = NPUMEM__V1__COSTS__INIT;
+	struct op_costs costs;
+
+	op_costs(operate->call->session->service->device, &operate->prepared.op, &costs);
+	to.macs = (uint64_t)costs.macs;
+	to.dma_bytes = (uint64_t)costs.dma_bytes;
+	to.read_bytes = (uint64_t)costs.read_bytes;
+	to.written_bytes = (uint64_t)costs.written_bytes;
+	to.npus = (uint64_t)costs.npus;
+	to.lanes = (uint64_t)costs.lanes;
+	done.costs = &to;
+	reply_fields(operate->reply, &done.base);
 }
 
 static int run(struct operate *operate)
@@ -254,6 +272,8 @@ bool operate_run(struct operate *operate, int64_t cost, void (*done)(void *opera
 {
 	struct call *call = operate->call;
 
+	if (operate->is_dry)
+		return false;
 	if (call_is_long(cost) || call_waits_for_disk(call, &operate->prepared.op)) {
 		if (perform_away(call, &operate->work, work, done, operate))
 			return true;
@@ -281,13 +301,17 @@ void operate_end(struct operate *operate, size_t pending)
 		reply_rewind(operate->reply, operate->used);
 		transfer_free(&operate->call->session->service->recorder, operate->transfer);
 	} else {
-		operations_finish(operate->call->session, &operate->prepared.op);
+		if (operate->is_dry)
+			append_costs(operate);
+		else
+			operations_finish(operate->call->session, &operate->prepared.op);
 		append_done(operate, pending);
 		reply_close(operate->reply, operate->mark, operate->expected);
 	}
 	give_back(operate);
 	operations_end(operate->call->session, &operate->prepared.op);
-	end_to_keep(operate, !operate->status);
+	if (!operate->is_dry)
+		end_to_keep(operate, !operate->status);
 }
 
 void operate_record(struct operate *operate)

@@ -12,6 +12,7 @@
 
 enum {
 	N_QUEUES = 2,
+	DRY_COST = 50000,	/* of what op_costs takes, in op_cost's unit */
 	JOIN_BYTES = 256 << 10, /* of a group's replies; more are joined by a thread */
 };
 
@@ -171,7 +172,7 @@ static void part_start(struct submission *submission, struct part *part)
 		return;
 	}
 	queue->busy = part;
-	cost = call_op_cost(submission->call, &part->operate.prepared.op);
+	cost = part->operate.is_dry ? DRY_COST : call_op_cost(submission->call, &part->operate.prepared.op);
 	if (operate_run(&part->operate, cost, part_done))
 		return;
 	submission->spent += cost + CALL_OP_COST;

@@ -115,6 +115,9 @@ int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	size_t most = call->binding.n + FOUND_AT_ONCE;
 	int status = was_paused ? 0 : check_groups(call, request);
 
+	/* It changes nothing, however often it is done. */
+	if (request->dry_run)
+		call->repeat.stamp = 0;
 	if (!was_paused)
 		call->resolved_at = call->rpc->service->changes;
 	while (!status && call->n_resolved < request->n_operations) {

@@ -2,13 +2,11 @@
  * parameters are the user's; a network that the daemon would refuse may have no costs, but never wrong memory. */
 #include "client/ctl/core/network/costs.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "client/ctl/core/roles.h"
+#include <npumem/costs.h>
 
-/* As the daemon has it for windows: no sum or product of two such numbers leaves 64 bits. */
-#define COSTS_LIMIT INT64_C(0x7fffffff)
+#include "client/ctl/core/roles.h"
 
 /* One computation; `unknown` and `overflow` are remembered, what follows is then without meaning. */
 struct costing {
@@ -92,219 +90,40 @@ static int64_t bytes_of(struct costing *costing, int tensor)
 				: times(costing, elements_of(costing, &place), npumem_dtype_bytes(place.dtype));
 }
 
-/* Element `at` of a view as one of its root. */
-static void find_in_root(const struct network *network, int tensor, struct npumem_dims *at)
+/* The place of a tensor whose root is resolved; of a view as the daemon has it. */
+static void place_of(const struct costing *costing, int tensor, struct npumem_place *place)
 {
-	for (; network->tensors[tensor].base != NETWORK_NONE; tensor = network->tensors[tensor].base) {
-		const struct network_tensor *one = &network->tensors[tensor];
-		struct npumem_place base;
-		if (one->is_slice) {
-			at->n += one->from.n;
-			at->c += one->from.c;
-			at->h += one->from.h;
-			at->w += one->from.w;
-			continue;
-		}
-		network_array(network, one->base, &base);
+	const struct network_tensor *one = &costing->network->tensors[tensor];
+	struct npumem_dims base;
+	if (one->base == NETWORK_NONE)
+		return;
+	place_of(costing, one->base, place);
+	base = place->shape;
+	if (one->is_slice) {
+		place->start_npu = (place->start_npu + one->from.c) % costing->geometry->n_npus;
+		place->shape = (struct npumem_dims){one->to.n - one->from.n, one->to.c - one->from.c,
+						    one->to.h - one->from.h, one->to.w - one->from.w};
+	} else {
+		place->shape = one->shape;
+		place->stride.h = one->shape.w * place->stride.w;
 		/* N may change with one channel only. */
-		bool with_n = one->shape.n != base.shape.n;
-		int64_t flat = ((with_n ? at->n : 0) * one->shape.h + at->h) * one->shape.w + at->w;
-		at->w = flat % base.shape.w;
-		flat /= base.shape.w;
-		at->h = flat % base.shape.h;
-		at->n = with_n ? flat / base.shape.h : at->n;
+		if (one->shape.n != base.n)
+			place->stride.n = one->shape.h * place->stride.h;
 	}
+	place->last_w = place->shape.w;
 }
 
-/* The EU lanes that hold elements, as marks of NPUs and lanes. */
-struct lanes {
-	struct npumem_place root;
-	int64_t per_npu;
-	int64_t *n_of_npu;
-	uint8_t *marks;
-};
-
-static void mark_feature(const struct costing *costing, int tensor, const struct npumem_dims *shape, int64_t n,
-			 int64_t c, struct lanes *lanes)
-{
-	int64_t npu, offset, bytes = npumem_dtype_bytes(lanes->root.dtype);
-	for (int64_t i = 0; i < shape->h * shape->w; i++) {
-		struct npumem_dims at = {n, c, i / shape->w, i % shape->w};
-		find_in_root(costing->network, tensor, &at);
-		/* The tail of a matrix. */
-		if (at.c == lanes->root.shape.c - 1 && at.w >= lanes->root.last_w)
-			break;
-		npumem_place_locate(costing->geometry, &lanes->root, at.n, at.c, at.h, at.w, &npu, &offset);
-		if (lanes->n_of_npu[npu] == lanes->per_npu)
-			return;
-		uint8_t *mark = &lanes->marks[npu * lanes->per_npu + offset / bytes % lanes->per_npu];
-		lanes->n_of_npu[npu] += !*mark;
-		*mark = 1;
-	}
-}
-
-static bool count_lanes(struct costing *costing, int tensor, struct costs_operation *cost)
+static void count_lanes(struct costing *costing, int tensor, struct costs_operation *cost)
 {
 	const struct network *network = costing->network;
-	const struct npumem_geometry *geometry = costing->geometry;
 	const struct npumem_spec *spec = &network->tensors[network_root(network, tensor)].spec;
 	struct npumem_error ignored = {.status = 0};
 	struct npumem_place place;
-	struct lanes lanes;
 	array_of(costing, tensor, &place);
-	if (costing->unknown || npumem_place_resolve(geometry, spec, &lanes.root, &ignored))
-		return true;
-	if (place.rows)
-		place.shape = lanes.root.shape;
-	lanes.per_npu = geometry->eu_bytes / (int64_t)npumem_dtype_bytes(place.dtype);
-	lanes.n_of_npu = calloc((size_t)geometry->n_npus, sizeof(*lanes.n_of_npu));
-	lanes.marks = calloc((size_t)geometry->n_npus, (size_t)lanes.per_npu);
-	bool enough = lanes.n_of_npu && lanes.marks;
-	for (int64_t n = 0; n < place.shape.n && enough; n++)
-		for (int64_t c = 0; c < place.shape.c; c++)
-			mark_feature(costing, tensor, &place.shape, n, c, &lanes);
-	for (int64_t npu = 0; npu < geometry->n_npus && enough; npu++) {
-		cost->npus += lanes.n_of_npu[npu] > 0;
-		cost->lanes += lanes.n_of_npu[npu];
-	}
-	free(lanes.n_of_npu);
-	free(lanes.marks);
-	return enough;
-}
-
-/* ---- multiply-accumulates ---- */
-
-static int64_t param_of(const struct costing *costing, int number, unsigned i, int64_t fallback)
-{
-	const struct network_operation *operation = costing->operation;
-	for (unsigned k = 0; k < operation->n_params; k++) {
-		const struct npumem_param *param = &costing->network->params[operation->param + k];
-		if (param->number == number && i < param->n_values)
-			return param->values[i];
-	}
-	return fallback;
-}
-
-/* The shape of the operand in this role. */
-static struct npumem_place operand_of(struct costing *costing, const char *role)
-{
-	const struct network_operation *operation = costing->operation;
-	struct npumem_place place = {.dtype = 0};
-	for (unsigned i = 0; i < operation->n_operands; i++) {
-		const struct network_operand *operand = &costing->network->operands[operation->operand + i];
-		if (strcmp(operand->role, role) != 0)
-			continue;
-		array_of(costing, operand->tensor, &place);
-		return place;
-	}
-	costing->unknown = true;
-	return place;
-}
-
-/* Elements of all operands whose roles begin so: weights, weights_in, weights0, … */
-static int64_t elements_in(struct costing *costing, const char *prefix)
-{
-	const struct network_operation *operation = costing->operation;
-	int64_t sum = 0;
-	for (unsigned i = 0; i < operation->n_operands && !costing->unknown; i++) {
-		const struct network_operand *operand = &costing->network->operands[operation->operand + i];
-		struct npumem_place place;
-		if (strncmp(operand->role, prefix, strlen(prefix)) != 0)
-			continue;
-		array_of(costing, operand->tensor, &place);
-		if (!costing->unknown)
-			sum = plus(costing, sum, elements_of(costing, &place));
-	}
-	return sum;
-}
-
-/* Pairs of a point i of `n` and a tap t of `taps` with 0 <= i * stride + t * dilation - before < extent. */
-struct span {
-	int64_t n, taps, stride, dilation, before, extent;
-};
-
-static int64_t floor_to(int64_t value, int64_t divisor)
-{
-	return value >= 0 ? value / divisor : -((-value + divisor - 1) / divisor);
-}
-
-static int64_t pairs(struct costing *costing, struct span span)
-{
-	int64_t sum = 0;
-	bool is_right = span.n >= 1 && span.taps >= 1 && span.stride >= 1 && span.dilation >= 1 &&
-			span.before >= 0 && span.n <= COSTS_LIMIT && span.taps <= COSTS_LIMIT &&
-			span.stride <= COSTS_LIMIT && span.dilation <= COSTS_LIMIT && span.before <= COSTS_LIMIT;
-	costing->unknown |= !is_right;
-	/* Over whichever are fewer. */
-	if (span.taps < span.n)
-		span = (struct span){span.taps, span.n, span.dilation, span.stride, span.before, span.extent};
-	for (int64_t i = 0; i < span.n && is_right; i++) {
-		int64_t at = i * span.stride - span.before;
-		int64_t first = -floor_to(at, span.dilation), last = floor_to(span.extent - 1 - at, span.dilation);
-		first = first < 0 ? 0 : first;
-		last = last >= span.taps ? span.taps - 1 : last;
-		sum += last >= first ? last - first + 1 : 0;
-	}
-	return sum;
-}
-
-/* Of a transposed convolution the inputs are scattered, of all others the outputs gather. */
-static int64_t window_macs(struct costing *costing, bool transposed)
-{
-	struct npumem_place in = operand_of(costing, "in"), weights = operand_of(costing, "weights"),
-			    out = operand_of(costing, "out");
-	const struct npumem_dims *from = transposed ? &in.shape : &out.shape,
-				 *to = transposed ? &out.shape : &in.shape;
-	if (costing->unknown)
-		return 0;
-	int64_t h = pairs(costing,
-			  (struct span){from->h, weights.shape.h, param_of(costing, NPUMEM_PARAM_STRIDE, 0, 1),
-					param_of(costing, NPUMEM_PARAM_DILATION, 0, 1),
-					param_of(costing, NPUMEM_PARAM_PADDING, 0, 0), to->h});
-	int64_t w = pairs(costing,
-			  (struct span){from->w, weights.shape.w, param_of(costing, NPUMEM_PARAM_STRIDE, 1, 1),
-					param_of(costing, NPUMEM_PARAM_DILATION, 1, 1),
-					param_of(costing, NPUMEM_PARAM_PADDING, 2, 0), to->w});
-	return times(costing, times(costing, in.shape.n, times(costing, weights.shape.n, weights.shape.c)),
-		     times(costing, h, w));
-}
-
-/* Every row of `rows` meets all elements of the weights once. */
-static int64_t dense_macs(struct costing *costing, const char *rows, const char *weights)
-{
-	struct npumem_place place = operand_of(costing, rows);
-	return costing->unknown
-		       ? 0
-		       : times(costing, place.rows ? place.rows : place.shape.n, elements_in(costing, weights));
-}
-
-/* As the daemon counts: kernels that are not here count none. */
-static int64_t macs_of(struct costing *costing)
-{
-	switch (costing->operation->kernel->number) {
-	case NPUMEM_KERNEL_CONV2D:
-	case NPUMEM_KERNEL_GROUP_CONV2D:
-	case NPUMEM_KERNEL_DEPTHWISE_CONV2D:
-		return window_macs(costing, false);
-	case NPUMEM_KERNEL_TRANSPOSE_CONV2D:
-		return window_macs(costing, true);
-	case NPUMEM_KERNEL_FULLY_CONNECTED:
-	case NPUMEM_KERNEL_LSTM_CELL:
-	case NPUMEM_KERNEL_GRU_CELL:
-	case NPUMEM_KERNEL_BASIC_RNN_CELL:
-		return dense_macs(costing, "in", "weights");
-	case NPUMEM_KERNEL_RNN_DENSE:
-		return dense_macs(costing, "out", "weights");
-	case NPUMEM_KERNEL_MATMUL:
-		return dense_macs(costing, "left", "right");
-	case NPUMEM_KERNEL_MAC:
-	case NPUMEM_KERNEL_PACKED_MAC:
-	case NPUMEM_KERNEL_PACKED_MAC_C:
-	case NPUMEM_KERNEL_L2_NORMALIZE:
-		return elements_in(costing, "out");
-	default:
-		return 0;
-	}
+	if (costing->unknown || npumem_place_resolve(costing->geometry, spec, &place, &ignored))
+		return;
+	place_of(costing, tensor, &place);
+	npumem_cost_lanes(costing->geometry, &place, &cost->npus, &cost->lanes);
 }
 
 /* ---- operations ---- */
@@ -313,16 +132,27 @@ static int64_t macs_of(struct costing *costing)
 static int run_costs(struct costing *costing, struct costs_operation *cost)
 {
 	const struct network_operation *operation = costing->operation;
+	struct npumem_cost_operand operands[NPUMEM_OPERANDS_MAX];
 	int first = NETWORK_NONE;
-	for (unsigned i = 0; i < operation->n_operands; i++) {
+	/* More of them are refused. */
+	costing->unknown |= operation->n_operands > NPUMEM_OPERANDS_MAX;
+	for (unsigned i = 0; i < operation->n_operands && i < NPUMEM_OPERANDS_MAX; i++) {
 		const struct network_operand *operand = &costing->network->operands[operation->operand + i];
 		bool writes = network_writes(operation, operand);
 		int64_t *sum = writes ? &cost->written_bytes : &cost->read_bytes;
 		*sum = plus(costing, *sum, bytes_of(costing, operand->tensor));
+		struct npumem_place place;
+		array_of(costing, operand->tensor, &place);
+		operands[i] = (struct npumem_cost_operand){operand->role, place.shape, place.rows, place.cols};
 		if (writes && (first == NETWORK_NONE || !strcmp(operand->role, "out")))
 			first = operand->tensor;
 	}
-	cost->macs = macs_of(costing);
+	if (costing->unknown)
+		return first;
+	cost->macs = npumem_cost_macs(operation->kernel->number, operands, operation->n_operands,
+				      &costing->network->params[operation->param], operation->n_params);
+	costing->unknown = cost->macs == NPUMEM_COST_UNKNOWN;
+	costing->overflow |= cost->macs == NPUMEM_COST_OVERFLOW;
 	return first;
 }
 
@@ -364,9 +194,8 @@ int costs_compute(const struct network *network, const struct npumem_geometry *g
 	bool runs = operation->kind == NETWORK_RUN;
 	*cost = (struct costs_operation){.is_known = false};
 	int tensor = (runs ? run_costs : dma_costs)(&costing, cost);
-	if (!costing.unknown && !costing.overflow && tensor != NETWORK_NONE &&
-	    !count_lanes(&costing, tensor, cost))
-		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED, "no memory for the network");
+	if (!costing.unknown && !costing.overflow && tensor != NETWORK_NONE)
+		count_lanes(&costing, tensor, cost);
 	if (!runs)
 		cost->lanes = 0;
 	if (rates && !costing.unknown && !costing.overflow)
