@@ -14,6 +14,7 @@ enum {
 	STRETCH = 8192,	 /* elements that one look may do away with */
 	ABREAST = 4096,	 /* indices that are looked at together */
 	LINES = 64,	 /* of those, that one look takes */
+	RUN = 4096,	 /* elements of an index that lie together, where indices are looked at by turns */
 	SORT_STEPS = 32, /* of element steps, to put one more of the best in its place */
 };
 
@@ -60,13 +61,19 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return operands_check_shape(call, OUT, &want, "in, axis and topk give", error);
 }
 
+/* Of elements whose flat indices follow each other and that lie together. */
+static int64_t length_of(const struct kernel_operand *in)
+{
+	return in->data ? operands_elements(in) : in->shape.h * in->shape.w;
+}
+
 /* Whether the competitors of an index lie in pieces so short that many indices are looked at together. */
 static bool is_abreast(const struct kernel_call *call, const struct order_span *span)
 {
 	const struct kernel_operand *in = operands_get(call, IN);
-	int64_t low = 0, high;
+	int64_t low = 0, high, run = length_of(in) < RUN ? length_of(in) : RUN;
 	npumem_dtype_range(in->dtype, &low, &high);
-	return low < 0 && npumem_dtype_bytes(in->dtype) <= 2 && span->inner == 1 && span->extent > 1 &&
+	return low < 0 && npumem_dtype_bytes(in->dtype) <= 2 && span->inner <= run && span->extent > 1 &&
 	       span->extent <= ABREAST;
 }
 
@@ -188,7 +195,7 @@ static bool offer_piece(struct contest *contest, const uint8_t *from, int64_t n,
 static bool offer_run(struct contest *contest, int64_t first, int64_t n)
 {
 	const struct kernel_operand *in = operands_get(contest->call, IN);
-	int64_t length = in->data ? operands_elements(in) : in->shape.h * in->shape.w;
+	int64_t length = length_of(in);
 	for (int64_t count; n > 0; first += count, n -= count) {
 		int64_t feature = first / length, at = first % length;
 		count = length - at < n ? length - at : n;
@@ -233,7 +240,7 @@ static void offer_lines(const struct kernel_call *call, const uint8_t *from, int
 static bool offer_abreast(const struct kernel_call *call, const struct order_span *span, struct order_best *best)
 {
 	const struct kernel_operand *in = operands_get(call, IN);
-	int64_t length = in->data ? operands_elements(in) : in->shape.h * in->shape.w, looked = 0;
+	int64_t length = length_of(in), looked = 0;
 	int64_t all = operands_elements(in), piece = kernel_piece(call), lines_most = piece / span->extent + 1;
 	lines_most = lines_most < LINES ? lines_most : LINES;
 	for (int64_t first = 0, lines; first < all; first += lines * span->extent) {
@@ -252,6 +259,56 @@ static bool offer_abreast(const struct kernel_call *call, const struct order_spa
 	return true;
 }
 
+/* Offers to each index its elements of a run of them, where the largest could be among the best. `most` has those
+ * of n indices, the first of which has its run at flat index `first`. */
+static void offer_runs(struct kernel_call *call, const void *const *runs, const int32_t *most, int64_t n,
+		       int64_t inner, int64_t first, struct order_best *best)
+{
+	unsigned bytes = npumem_dtype_bytes(operands_get(call, IN)->dtype);
+	for (int64_t i = 0; i < n; i++, first += inner) {
+		if (best[i].n == best[i].k && most[i] <= best[i].entries[0].value)
+			continue;
+		struct contest contest = {.call = call, .best = best[i]};
+		int64_t count = best[i].k == 1 ? inner : BLOCK;
+		for (int64_t at = 0; at < inner; at += count) {
+			count = inner - at < count ? inner - at : count;
+			const uint8_t *from = (const uint8_t *)runs[i] + at * bytes;
+			(best[i].k == 1 ? offer_largest : offer_block)(&contest, from, count, first + at);
+		}
+		best[i] = contest.best;
+	}
+}
+
+/* Where an index has some elements together: by turns, as they lie. Likewise. */
+static bool offer_by_turns(struct kernel_call *call, const struct order_span *span, struct order_best *best)
+{
+	const struct kernel_operand *in = operands_get(call, IN);
+	int64_t length = length_of(in), all = span->outer * span->extent, inner = span->inner, looked = 0;
+	int64_t piece = kernel_piece(call), runs_most = piece / inner + 1;
+	runs_most = runs_most < LINES ? runs_most : LINES;
+	for (int64_t run = 0, n; run < all; run += n) {
+		const void *runs[LINES];
+		int32_t most[LINES];
+		int64_t a = run % span->extent;
+		n = span->extent - a < runs_most ? span->extent - a : runs_most;
+		for (int64_t i = 0; i < n; i++) {
+			int64_t first = (run + i) * inner, feature = first / length;
+			const uint8_t *from = kernel_feature(in, feature / in->shape.c, feature % in->shape.c);
+			runs[i] = from + first % length * npumem_dtype_bytes(in->dtype);
+		}
+		const struct fold_pieces pieces = {runs, npumem_dtype_bytes(in->dtype), n};
+		fold_each(FOLD_LARGER, call->isa, &pieces, inner, most);
+		offer_runs(call, runs, most, n, inner, run * inner, best + a);
+		looked += n * inner;
+		if (looked < piece)
+			continue;
+		looked = 0;
+		if (!kernel_part(call, 1, run, all))
+			return false;
+	}
+	return true;
+}
+
 static void run_abreast(struct kernel_call *call, const struct order_span *span, int64_t topk)
 {
 	int32_t *out = operands_get(call, OUT)->data;
@@ -259,7 +316,7 @@ static void run_abreast(struct kernel_call *call, const struct order_span *span,
 	struct order_best *best = (struct order_best *)(entries + span->extent * topk);
 	for (int64_t a = 0; a < span->extent; a++)
 		order_best_init(&best[a], entries + a * topk, topk);
-	if (!offer_abreast(call, span, best))
+	if (!(span->inner == 1 ? offer_abreast(call, span, best) : offer_by_turns(call, span, best)))
 		return;
 	for (int64_t a = 0; a < span->extent; a++) {
 		struct contest contest = {.call = call, .best = best[a], .n = competitors(span), .topk = topk};

@@ -273,8 +273,28 @@ static int64_t run_raw_sum(const struct row *row, int64_t n, int64_t *saturated)
 	return row->to.bytes == 1 ? raw_sum(row, false, 1, n, saturated) : raw_sum(row, false, 2, n, saturated);
 }
 
+/* Already rounded. */
+VECTOR vector wide_sum(const struct row *row, int64_t i, int64_t n)
+{
+	vector a = source_at(&row->in1, i, n), b = source_at(&row->in2, i, n);
+	b = row->sign > 0 ? b : vector_sub(vector_set(0), b);
+	vector coarse = row->align.first_is_coarse ? a : b, fine = row->align.first_is_coarse ? b : a;
+	const struct vector_scales scales = {row->scale, row->beside, row->alone};
+	return vector_scaled_sum(coarse, fine, &scales, row->to.rounding);
+}
+
+/* Of values that are results. */
+VECTOR int64_t each_wide(const struct row *row, value_function *value, int64_t n, int64_t *saturated)
+{
+	struct row wide = *row;
+	wide.to.shift = 0;
+	return each(&wide, value, 0, n, saturated);
+}
+
 static int64_t run_sum(const struct row *row, int64_t n, int64_t *saturated)
 {
+	if (row->scale != 0)
+		return each_wide(row, wide_sum, n, saturated);
 	if (row->align.left == 0 && row->to.shift == 0 && row->to.low < 0 && is_raw_source(row, &row->in1) &&
 	    is_raw_source(row, &row->in2))
 		return run_raw_sum(row, n, saturated);
@@ -305,9 +325,18 @@ static int64_t run_product(const struct row *row, int64_t n, int64_t *saturated)
 		return words(row, words_product, product, n, saturated);
 	if (row->scale == 0)
 		return each(row, product, 0, n, saturated);
-	struct row wide = *row;
-	wide.to.shift = 0;
-	return each(&wide, wide_product, 0, n, saturated);
+	return each_wide(row, wide_product, n, saturated);
+}
+
+/* Already rounded. */
+VECTOR vector mean(const struct row *row, int64_t i, int64_t n)
+{
+	return vector_scaled_mean(source_at(&row->in1, i, n), row->in2.value, row->scale, row->to.rounding);
+}
+
+static int64_t run_mean(const struct row *row, int64_t n, int64_t *saturated)
+{
+	return each_wide(row, mean, n, saturated);
 }
 
 VECTOR vector smaller(const struct row *row, int64_t i, int64_t n)
@@ -364,7 +393,9 @@ static int64_t run_mac(const struct row *row, int64_t n, int64_t *saturated)
 VECTOR vector slope_element(const struct row *row, const struct rounding *r, int64_t i, int64_t n, vector counts)
 {
 	vector in = source_at(&row->in1, i, n), zero = vector_set(0);
-	vector x = rounded(r, vector_mul(vector_min(in, zero), source_at(&row->in2, i, n)));
+	vector below = vector_min(in, zero), slope = source_at(&row->in2, i, n);
+	vector x = row->scale != 0 ? vector_scaled(below, slope, row->scale, row->to.rounding)
+				   : rounded(r, vector_mul(below, slope));
 	store_at(row->out, r->bytes, i, vector_if_negative(in, limited(r, x)), n);
 	return vector_count_outside(counts, x, r->low, r->high, n);
 }
