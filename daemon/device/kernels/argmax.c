@@ -67,14 +67,15 @@ static int64_t length_of(const struct kernel_operand *in)
 	return in->data ? operands_elements(in) : in->shape.h * in->shape.w;
 }
 
-/* Whether the competitors of an index lie in pieces so short that many indices are looked at together. */
+/* Whether the competitors of an index lie in pieces so short that many indices are looked at together. Also before
+ * it is known whether `in` is dense. */
 static bool is_abreast(const struct kernel_call *call, const struct order_span *span)
 {
 	const struct kernel_operand *in = operands_get(call, IN);
-	int64_t low = 0, high, run = length_of(in) < RUN ? length_of(in) : RUN;
+	int64_t low = 0, high, run = in->shape.h * in->shape.w;
 	npumem_dtype_range(in->dtype, &low, &high);
-	return low < 0 && npumem_dtype_bytes(in->dtype) <= 2 && span->inner <= run && span->extent > 1 &&
-	       span->extent <= ABREAST;
+	return low < 0 && npumem_dtype_bytes(in->dtype) <= 2 && span->inner <= (run < RUN ? run : RUN) &&
+	       span->extent > 1 && span->extent <= ABREAST;
 }
 
 /* Of each index that is looked at: its best, how many it has, and the largest of some lines. */

@@ -390,29 +390,36 @@ static int64_t run_mac(const struct row *row, int64_t n, int64_t *saturated)
 }
 
 /* Zero where in1 is not negative, so that only the rest can be counted. */
-VECTOR vector slope_element(const struct row *row, const struct rounding *r, int64_t i, int64_t n, vector counts)
+VECTOR vector slope_element(const struct row *row, const struct rounding *r, const bool is_wide, int64_t i,
+			    int64_t n, vector counts)
 {
-	vector in = source_at(&row->in1, i, n), zero = vector_set(0);
-	vector below = vector_min(in, zero), slope = source_at(&row->in2, i, n);
-	vector x = row->scale != 0 ? vector_scaled(below, slope, row->scale, row->to.rounding)
-				   : rounded(r, vector_mul(below, slope));
+	vector in = source_at(&row->in1, i, n), slope = source_at(&row->in2, i, n);
+	vector below = vector_min(in, vector_set(0));
+	vector x = is_wide ? vector_scaled(below, slope, row->scale, row->to.rounding)
+			   : rounded(r, vector_mul(below, slope));
 	store_at(row->out, r->bytes, i, vector_if_negative(in, limited(r, x)), n);
 	return vector_count_outside(counts, x, r->low, r->high, n);
 }
 
-static int64_t run_slope(const struct row *row, int64_t n, int64_t *saturated)
+VECTOR int64_t slopes(const struct row *from, const bool is_wide, int64_t n, int64_t *saturated)
 {
+	const struct row copy = *from, *row = &copy;
 	struct rounding r = rounding_of(&row->to, 0);
 	vector counts = vector_set(0);
 	int64_t i = 0;
 	for (; i + VECTOR_N <= n; i += VECTOR_N)
-		counts = slope_element(row, &r, i, VECTOR_N, counts);
+		counts = slope_element(row, &r, is_wide, i, VECTOR_N, counts);
 	if (VECTOR_TAILS && i < n) {
-		counts = slope_element(row, &r, i, n - i, counts);
+		counts = slope_element(row, &r, is_wide, i, n - i, counts);
 		i = n;
 	}
 	*saturated += vector_total(counts);
 	return i;
+}
+
+static int64_t run_slope(const struct row *row, int64_t n, int64_t *saturated)
+{
+	return row->scale != 0 ? slopes(row, true, n, saturated) : slopes(row, false, n, saturated);
 }
 
 VECTOR bool is_narrow(const struct row_source *source)
