@@ -495,7 +495,7 @@ VECTOR __m128i vector_scaled_sum_half(__m128i coarse, __m128i fine, const struct
 	__m256d x = _mm256_cvtepi32_pd(coarse), none = _mm256_cmp_pd(x, _mm256_setzero_pd(), _CMP_EQ_OQ);
 	__m256d scale = _mm256_blendv_pd(_mm256_set1_pd(scales->beside), _mm256_set1_pd(scales->alone), none);
 	x = _mm256_mul_pd(x, _mm256_set1_pd(scales->coarse));
-	return vector_of_doubles(_mm256_add_pd(x, _mm256_mul_pd(_mm256_cvtepi32_pd(fine), scale)), rounding);
+	return vector_of_doubles(_mm256_fmadd_pd(_mm256_cvtepi32_pd(fine), scale, x), rounding);
 }
 
 VECTOR vector vector_scaled_sum(vector coarse, vector fine, const struct vector_scales *scales,

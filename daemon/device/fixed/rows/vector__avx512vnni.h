@@ -271,7 +271,7 @@ VECTOR __m256i vector_scaled_sum_half(__m256i coarse, __m256i fine, const struct
 	__m512d scale = _mm512_mask_blend_pd(_mm256_testn_epi32_mask(coarse, coarse),
 					     _mm512_set1_pd(scales->beside), _mm512_set1_pd(scales->alone));
 	__m512d x = _mm512_mul_pd(_mm512_cvtepi32_pd(coarse), _mm512_set1_pd(scales->coarse));
-	return vector_of_doubles(_mm512_add_pd(x, _mm512_mul_pd(_mm512_cvtepi32_pd(fine), scale)), rounding);
+	return vector_of_doubles(_mm512_fmadd_pd(_mm512_cvtepi32_pd(fine), scale, x), rounding);
 }
 
 /* coarse and fine, each times its scale, which the finer one has by whether the coarser one is zero: rounded, and
