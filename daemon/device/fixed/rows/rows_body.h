@@ -82,7 +82,10 @@ VECTOR int64_t raw_row(const struct row *from, raw_function *of_two, const unsig
 	vector high = vector_set_raw((int32_t)row.to.limit_high, bytes);
 	vector constant = vector_set_raw(row.in2.value, bytes);
 	int64_t end = n * bytes, i = 0;
-	for (; VECTOR_TAILS ? i < end : i + VECTOR_BYTES <= end; i += VECTOR_BYTES) {
+	for (; i < end && (VECTOR_TAILS || VECTOR_BYTES <= end); i += VECTOR_BYTES) {
+		/* Some again: where `out` is an operand, what they became gives the same. */
+		if (!VECTOR_TAILS && i + VECTOR_BYTES > end)
+			i = end - VECTOR_BYTES;
 		vector x = vector_load_raw((const uint8_t *)row.in1.data + i, end - i);
 		vector y = row.in2.bytes ? vector_load_raw((const uint8_t *)row.in2.data + i, end - i) : constant;
 		x = vector_min_raw(vector_max_raw(of_two(x, y, bytes), low, bytes), high, bytes);

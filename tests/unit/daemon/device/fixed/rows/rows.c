@@ -187,6 +187,32 @@ static void compare(const struct op *op, int64_t n, uint64_t *state)
 	free((void *)row.acc.data);
 }
 
+static void compare_in_place(const struct op *op, int64_t n, enum isa isa, uint64_t *state)
+{
+	int dtype = pick(state, 0, 1) ? NPUMEM_FX8 : NPUMEM_FX16;
+	int64_t most = row_magnitude(dtype), shift = op->run == row_slope || op->run == row_product ? 5 : 0;
+	struct row row = {.in1 = row_source(dtype), .in2 = row_source(dtype), .sign = 1};
+	int16_t first[LENGTH_MAX], second[LENGTH_MAX];
+	struct result apart = {.saturated = 0};
+	int64_t saturated = 0;
+	for (int i = 0; i < LENGTH_MAX; i++) {
+		first[i] = (int16_t)oracle_random(state);
+		second[i] = (int16_t)oracle_random(state);
+	}
+	row.in1.data = first;
+	row.in2.data = second;
+	requantize_init(&row.to, dtype, shift, NPUMEM_CONVERGENT);
+	row.to.limit_low = pick(state, row.to.low, 10);
+	row.to.limit_high = pick(state, row.to.limit_low, row.to.high);
+	choose(op, &row, isa, (int64_t[]){most, most, most});
+	row.out = apart.out;
+	op->run(&row, n, &apart.saturated);
+	row.out = pick(state, 0, 1) || op->run == row_requantize ? first : second;
+	op->run(&row, n, &saturated);
+	ck_assert_msg(!memcmp(row.out, apart.out, (size_t)n * row.to.bytes) && saturated == apart.saturated,
+		      "%s of %d elements in place differs under %s", op->name, (int)n, isa_name(isa));
+}
+
 START_TEST(every_tail)
 {
 	uint64_t state = 7;
@@ -194,6 +220,22 @@ START_TEST(every_tail)
 		for (int64_t n = 1; n <= LENGTH_MAX; n++)
 			for (int round = 0; round < 40; round++)
 				compare(&ops[i], n, &state);
+}
+END_TEST
+
+/* Rows whose result is one of their operands, whole and in vectors that overlap. */
+START_TEST(in_place)
+{
+	static const char *const names[] = {"requantize", "sum", "product", "smaller", "larger", "slope"};
+	uint64_t state = 11;
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		bool is_meant = false;
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+			is_meant = is_meant || !strcmp(ops[i].name, names[k]);
+		for (int64_t n = 1; is_meant && n <= LENGTH_MAX; n++)
+			for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++)
+				compare_in_place(&ops[i], n, (enum isa)isa, &state);
+	}
 }
 END_TEST
 
@@ -252,6 +294,7 @@ Suite *suite_rows(void)
 	Suite *suite = suite_create("device/fixed/rows");
 	TCase *tcase = tcase_create("rows");
 	tcase_add_test(tcase, every_tail);
+	tcase_add_test(tcase, in_place);
 	tcase_add_test(tcase, far_terms);
 	suite_add_tcase(suite, tcase);
 	return suite;
