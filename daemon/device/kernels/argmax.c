@@ -11,10 +11,11 @@
 enum { IN, OUT };
 enum {
 	BLOCK = 128,
-	STRETCH = 8192,	 /* elements that one look may do away with */
+	STRETCH = 8192,	 /* elements that one look may do away with, where one wins */
+	SOME = 1024,	 /* likewise, where several do */
 	ABREAST = 4096,	 /* indices that are looked at together */
 	LINES = 64,	 /* of those, that one look takes */
-	RUN = 4096,	 /* elements of an index that lie together, where indices are looked at by turns */
+	RUN = SOME,	 /* elements of an index that lie together, where indices are looked at by turns */
 	SORT_STEPS = 32, /* of element steps, to put one more of the best in its place */
 };
 
@@ -159,32 +160,42 @@ static void offer_largest(struct contest *contest, const uint8_t *from, int64_t 
 		order_best_offer(&contest->best, value, first + first_of(contest, from, n, value));
 }
 
-/* n elements of one piece, the first of which has index `first`. */
 static void offer_block(struct contest *contest, const uint8_t *from, int64_t n, int64_t first)
 {
-	int dtype = operands_get(contest->call, IN)->dtype;
+	const struct order_best *best = &contest->best;
 	int64_t values[BLOCK];
 	if (!is_worth(contest, from, n))
 		return;
-	elements_load64(dtype, from, 0, n, values);
+	elements_load64(operands_get(contest->call, IN)->dtype, from, 0, n, values);
 	for (int64_t k = 0; k < n; k++)
-		order_best_offer(&contest->best, values[k], first + k);
+		if (best->n < best->k || values[k] > best->entries[0].value)
+			order_best_offer(&contest->best, values[k], first + k);
+}
+
+/* n elements that lie together, the first of which has index `first`. */
+static void offer_stretch(struct contest *contest, const uint8_t *from, int64_t n, int64_t first)
+{
+	unsigned bytes = npumem_dtype_bytes(operands_get(contest->call, IN)->dtype);
+	if (contest->best.k == 1 && is_narrow(contest)) {
+		offer_largest(contest, from, n, first);
+		return;
+	}
+	if (n > BLOCK && !is_worth(contest, from, n))
+		return;
+	for (int64_t i = 0, count; i < n; i += count) {
+		count = n - i < BLOCK ? n - i : BLOCK;
+		offer_block(contest, from + i * bytes, count, first + i);
+	}
 }
 
 /* Likewise, of any number; false where the rest is no longer wanted. */
 static bool offer_piece(struct contest *contest, const uint8_t *from, int64_t n, int64_t first)
 {
 	unsigned bytes = npumem_dtype_bytes(operands_get(contest->call, IN)->dtype);
-	int64_t piece = kernel_piece(contest->call);
-	bool one = contest->best.k == 1 && is_narrow(contest);
+	int64_t piece = kernel_piece(contest->call), stretch = contest->best.k == 1 ? STRETCH : SOME;
 	for (int64_t i = 0, count; i < n; i += count) {
-		count = n - i < STRETCH ? n - i : STRETCH;
-		bool worth = !one && is_worth(contest, from + i * bytes, count);
-		count = worth && count > BLOCK ? BLOCK : count;
-		if (one)
-			offer_largest(contest, from + i * bytes, count, first + i);
-		else if (worth)
-			offer_block(contest, from + i * bytes, count, first + i);
+		count = n - i < stretch ? n - i : stretch;
+		offer_stretch(contest, from + i * bytes, count, first + i);
 		contest->offered += count;
 		if (contest->offered - contest->looked >= piece && !look(contest, 0))
 			return false;
@@ -260,22 +271,16 @@ static bool offer_abreast(const struct kernel_call *call, const struct order_spa
 	return true;
 }
 
-/* Offers to each index its elements of a run of them, where the largest could be among the best. `most` has those
- * of n indices, the first of which has its run at flat index `first`. */
+/* Offers to each of n indices its run, where the largest of it could be among the best. The first run has flat
+ * index `first`. */
 static void offer_runs(struct kernel_call *call, const void *const *runs, const int32_t *most, int64_t n,
 		       int64_t inner, int64_t first, struct order_best *best)
 {
-	unsigned bytes = npumem_dtype_bytes(operands_get(call, IN)->dtype);
-	for (int64_t i = 0; i < n; i++, first += inner) {
+	for (int64_t i = 0; i < n; i++) {
 		if (best[i].n == best[i].k && most[i] <= best[i].entries[0].value)
 			continue;
 		struct contest contest = {.call = call, .best = best[i]};
-		int64_t count = best[i].k == 1 ? inner : BLOCK;
-		for (int64_t at = 0; at < inner; at += count) {
-			count = inner - at < count ? inner - at : count;
-			const uint8_t *from = (const uint8_t *)runs[i] + at * bytes;
-			(best[i].k == 1 ? offer_largest : offer_block)(&contest, from, count, first + at);
-		}
+		offer_stretch(&contest, runs[i], inner, first + i * inner);
 		best[i] = contest.best;
 	}
 }

@@ -406,7 +406,9 @@ VECTOR vector slope_element(const struct row *row, const struct rounding *r, con
 
 VECTOR int64_t slopes(const struct row *from, const bool is_wide, int64_t n, int64_t *saturated)
 {
-	const struct row copy = *from, *row = &copy;
+	struct row copy = *from;
+	const struct row *row = &copy;
+	copy.to.shift = is_wide ? 0 : from->to.shift; /* what is wide comes rounded */
 	struct rounding r = rounding_of(&row->to, 0);
 	vector counts = vector_set(0);
 	int64_t i = 0;
