@@ -160,6 +160,21 @@ class Report(TestCase):
         self.report(self.file, self.page)
         self.assertFalse(any("answer" in entry for entry in data_of(self.page)["entries"]))
 
+    def test_labels(self):
+        process, text = self.start("record", self.file)
+        with self.daemon.client() as client:
+            spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 8, 1, 16))
+            x = client.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(spec=spec, label="images")])).allocated.tensors[0]
+            fill = pb.FillRequest(tensor=pb.Ref(handle=x.handle), integer=1)
+            client.call(submit=pb.SubmitRequest(operations=[pb.Operation(fill=fill, label="conv1")]))
+        wait_for(lambda: not self.is_there())
+        self.stop(process, text)
+        self.report(self.file, self.page)
+        [operation] = data_of(self.page)["operations"]
+        self.assertEqual((operation["label"], operation["tensors"][0][3]), ("conv1", "images"))
+        [event] = [event for event in self.trace() if event["ph"] == "X"]
+        self.assertEqual((event["name"], event["args"]["tensor"]), ("conv1", "images"))
+
     def test_refusals(self):
         with open(self.file, "wb") as file:
             file.write(b"garbage" * 9)

@@ -42,8 +42,11 @@ static void set(struct reading *reading, json_t *object, const char *key, json_t
 static void learn(struct reading *reading, const json_t *tensor)
 {
 	char key[160];
-	if (!*text(tensor, "name"))
+	if (!*text(tensor, "name")) {
+		if (*text(tensor, "label"))
+			set(reading, reading->names, text(tensor, "handle"), json_string(text(tensor, "label")));
 		return;
+	}
 	snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT ":%.120s", number(tensor, "uid"), text(tensor, "name"));
 	set(reading, reading->handles, key, json_string(text(tensor, "handle")));
 	set(reading, reading->names, text(tensor, "handle"), json_string(text(tensor, "name")));
@@ -169,6 +172,8 @@ static void add_row(struct reading *reading, const json_t *message, int index, c
 	set(reading, row, "pid", json_integer(number(reading->entry, "pid")));
 	set(reading, row, "queue", json_string(json_object_get(message, "run") ? "kernel" : "dma"));
 	set(reading, row, "name", json_string(what));
+	if (*text(message, "label"))
+		set(reading, row, "label", json_string(text(message, "label")));
 	set(reading, row, "tensors", tensors);
 	set(reading, row, "came", json_integer(number(reading->entry, "came_ns")));
 	set_done(reading, row, done);

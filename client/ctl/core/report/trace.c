@@ -160,10 +160,10 @@ static void add_operation(struct trace *trace, json_t *row, size_t id, const jso
 		return;
 	}
 	trace->failed |= json_object_set_new(row, "thread", json_integer(thread)) != 0;
-	add(trace,
-	    json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:o}", "ph", "X", "cat", text(row, "queue"), "name",
-		      text(row, "name"), "pid", client->session, "tid", thread, "ts", microseconds(trace, start),
-		      "dur", (double)(end - start) / 1000, "args", arguments_of(row)));
+	add(trace, json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:o}", "ph", "X", "cat", text(row, "queue"),
+			     "name", text(row, *text(row, "label") ? "label" : "name"), "pid", client->session,
+			     "tid", thread, "ts", microseconds(trace, start), "dur", (double)(end - start) / 1000,
+			     "args", arguments_of(row)));
 	add_wait(trace, row, id, operations, thread);
 }
 
