@@ -120,17 +120,30 @@ static int64_t largest(struct depthwise_plane *p, const uint8_t *weights, int64_
 	return total * ((int64_t)1 << (8 * weighted->data_bytes - 1)) + (bias < 0 ? -p->bias : p->bias);
 }
 
-/* In 32 bits nothing wraps, and split sums are of 40; then the shift has to hide the mark. A half of both and what
- * the low bytes carry is left free. */
-static enum depthwise_sums choose(const struct depthwise_plane *p, int64_t most)
+/* How sums of this magnitude are finished. */
+static void finish_by(struct depthwise_plane *p, int64_t most, int64_t drop)
+{
+	p->finish = (struct row){.in1 = {.bytes = sizeof(*p->part), .mask = -1}};
+	p->finish.to = p->weighted->accumulator.result;
+	p->finish.to.shift -= drop;
+	row_init(&p->finish, p->call->isa, most);
+}
+
+/* What 32 bits hold does not wrap in an accumulator of 32 or 40; split sums are for one of 40, and for a shift
+ * that hides the mark. */
+static void choose(struct depthwise_plane *p, int64_t most)
 {
 	const struct accumulator *a = &p->weighted->accumulator;
-	if (most <= INT32_MAX)
-		return DEPTHWISE_PLAIN;
-	if (a->bits == 40 && p->n_taps <= TAPS_SPLIT_MAX && a->result.shift >= TAPS_DROP + 2 &&
-	    most < (int64_t)1 << (30 + TAPS_DROP))
-		return DEPTHWISE_SPLIT;
-	return DEPTHWISE_WIDE;
+	int64_t shift = a->result.shift, most_split = (most >> TAPS_DROP) + 2;
+	p->sums_are = DEPTHWISE_WIDE;
+	if (requantize_fits32(most, shift)) {
+		p->sums_are = DEPTHWISE_PLAIN;
+		finish_by(p, most, 0);
+	} else if (a->bits == 40 && p->n_taps <= TAPS_SPLIT_MAX && shift >= TAPS_DROP + 2 &&
+		   requantize_fits32(most_split, shift - TAPS_DROP)) {
+		p->sums_are = DEPTHWISE_SPLIT;
+		finish_by(p, most_split, TAPS_DROP);
+	}
 }
 
 static void load_weights(struct depthwise_plane *p, const uint8_t *weights)
@@ -151,7 +164,7 @@ static void load_weights(struct depthwise_plane *p, const uint8_t *weights)
 /* What all outputs of a channel share. */
 static void begin_channel(struct depthwise_plane *p, const uint8_t *weights, int64_t o)
 {
-	p->sums_are = choose(p, largest(p, weights, o));
+	choose(p, largest(p, weights, o));
 	p->split = p->sums_are == DEPTHWISE_SPLIT;
 	if (p->sums_are == DEPTHWISE_WIDE) {
 		p->bias = 0;
@@ -212,7 +225,6 @@ static void make_rows(struct depthwise_plane *p, int64_t o, int64_t y, int64_t n
 {
 	int64_t outputs = n * p->window->w.out;
 	struct kernel_counts *counts = &p->call->counts;
-	struct requantize to = p->weighted->accumulator.result;
 	if (p->sums_are == DEPTHWISE_WIDE) {
 		sum_wide(p, y, n);
 		weighted_finish_channel(p->weighted, p->sums, outputs, o, out, counts);
@@ -223,10 +235,11 @@ static void make_rows(struct depthwise_plane *p, int64_t o, int64_t y, int64_t n
 		taps.high = p->high;
 		taps.low_bias = (int32_t)(p->bias & 0xff);
 		taps.high_bias = (int32_t)(p->bias >> 8);
-		to.shift -= TAPS_DROP;
 	}
 	sum_rows(p, &taps, y, n);
-	counts->saturated += requantize_row32(&to, p->part, outputs, out);
+	p->finish.in1.data = p->part;
+	p->finish.out = out;
+	row_requantize(&p->finish, outputs, &counts->saturated);
 }
 
 bool depthwise_plane_run(struct depthwise_plane *plane, int64_t o, const uint8_t *in, const uint8_t *weights,

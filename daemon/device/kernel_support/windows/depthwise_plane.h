@@ -3,6 +3,7 @@
 #ifndef DEVICE_DEPTHWISE_PLANE_H
 #define DEVICE_DEPTHWISE_PLANE_H
 
+#include "daemon/device/fixed/rows/rows.h"
 #include "daemon/device/fixed/rows/taps.h"
 #include "daemon/device/kernel_support/windows/weighted.h"
 #include "daemon/device/kernel_support/windows/window.h"
@@ -29,6 +30,7 @@ struct depthwise_plane {
 	enum depthwise_sums sums_are;
 	int64_t bias; /* in the sums' format, unless it is left to the end */
 	bool split;
+	struct row finish;						       /* unless sums are wide */
 	int32_t low[DEPTHWISE_PLANE_TAPS_MAX], high[DEPTHWISE_PLANE_TAPS_MAX]; /* as in struct taps */
 	int16_t *plane; /* this and what follows is in scratch */
 	int32_t *part;
