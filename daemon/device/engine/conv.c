@@ -169,7 +169,7 @@ int64_t conv_steps(const struct convolution *convolution, const struct phase *ph
 
 /* ---- tiles ---- */
 
-/* The sums of a block, narrow or wide as the result needs them. */
+/* The sums of a block, narrow, split or wide as the result needs them. */
 static void sum(struct conv_worker *worker, int64_t number, int64_t group, int64_t block, unsigned rows)
 {
 	const struct conv_plan *plan = worker->plan;
@@ -184,6 +184,12 @@ static void sum(struct conv_worker *worker, int64_t number, int64_t group, int64
 			 worker->sums);
 		return;
 	}
+	for (int64_t part = 0; plan->result.split && part < 2; part++)
+		u->block(plan->offsets, plan->shape.n_steps, data,
+			 conv_weights_at(weights, &plan->shape, part, group, block, 0), rows, strip->n_columns,
+			 part == 0 ? worker->sums : worker->others);
+	if (plan->result.split)
+		return;
 	bool first = true;
 	for (int64_t s = 0, start = 0; s < weights->head->n_segments; start = weights->ends[s++])
 		for (int64_t part = 0; part < weights->head->n_parts; part++, first = false) {

@@ -1,5 +1,5 @@
 /* Which of three ways sums take is decided once, by what the weights and the bias can come to: the micro-kernel's
- * store, rows of fixed/ that know nothing wraps, or exact totals. */
+ * stores, rows of fixed/ that know nothing wraps, or exact totals. */
 #include <string.h>
 
 #include "daemon/device/engine/conv_plan.h"
@@ -29,6 +29,16 @@ static int64_t excess(const struct conv_plan *plan, int64_t o)
 	return plan->ukernel->unsigned_data ? 128 * plan->weights.sums[o] : 0;
 }
 
+/* Whether the sums of both parts, of which `most` is the largest, meet in 32 bits. */
+static bool may_split(const struct conv_plan *plan, int64_t most)
+{
+	const struct conv_weights_head *head = plan->weights.head;
+	int64_t shift = plan->result.requantize.shift - UKERNEL_DROP;
+	return plan->ukernel->store_split && head->n_parts == 2 && head->n_segments == 1 &&
+	       plan->result.accumulator.cannot_wrap && shift >= 2 &&
+	       requantize_fits32((most >> UKERNEL_DROP) + 2, shift + 1);
+}
+
 void conv_store_init(struct conv_plan *plan)
 {
 	const struct convolution *c = plan->convolution;
@@ -43,7 +53,11 @@ void conv_store_init(struct conv_plan *plan)
 	result->narrow = plan->ukernel->block && most <= INT32_MAX && plan->shape.n_steps <= UKERNEL_STEPS_MAX &&
 			 plan->weights.head->n_parts == 1;
 	result->accumulator.sum_bytes = result->narrow ? 4 : 8;
-	if (result->narrow)
+	result->split = !result->narrow && may_split(plan, most);
+	if (result->split) {
+		result->direct = true;
+		result->requantize.shift -= UKERNEL_DROP;
+	} else if (result->narrow)
 		result->direct = plan->ukernel->store32 && shift >= 0 && shift <= 30 &&
 				 most + (INT64_C(1) << shift) <= INT32_MAX;
 	else
@@ -120,6 +134,9 @@ void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int6
 	const struct ukernel_result result = {plan->result.requantize, plan->totals + o, to};
 	if (!plan->result.direct)
 		store_exact(worker, &strip->columns, o, rows, sums, to);
+	else if (plan->result.split)
+		worker->counts.saturated +=
+			plan->ukernel->store_split(&result, &strip->columns, rows, sums, worker->others);
 	else if (plan->result.narrow)
 		worker->counts.saturated += plan->ukernel->store32(&result, &strip->columns, rows, sums);
 	else

@@ -20,6 +20,7 @@ enum {
 	UKERNEL_COLUMNS = 64,
 	UKERNEL_VECTOR = 16, /* columns come in multiples of this */
 	UKERNEL_STEP_BYTES = 4,
+	UKERNEL_DROP = 7,
 	UKERNEL_STEPS_MAX = 8192, /* of one call: some ten microseconds */
 	UKERNEL_TERMS_MAX = 4,
 	/* Of a block whose rows are pixels. */
@@ -109,6 +110,10 @@ struct ukernel {
 	 * with half a unit of its result, leaves 32 or 64 bits. */
 	int64_t (*store32)(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
 			   const int32_t *sums);
+	/* The same of high * 256 + low, whose sum with the total leaves no 32 bits in units of 2^UKERNEL_DROP:
+	 * from those the shift is counted, and it is 2 at least. */
+	int64_t (*store_split)(const struct ukernel_result *result, const struct ukernel_strip *strip,
+			       unsigned rows, const int32_t *high, const int32_t *low);
 	int64_t (*store64)(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
 			   const int64_t *sums);
 };

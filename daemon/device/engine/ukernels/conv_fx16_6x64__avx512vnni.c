@@ -51,6 +51,36 @@ static int64_t store32(const struct ukernel_result *result, const struct ukernel
 	return saturated;
 }
 
+/* Sums in units of 2^UKERNEL_DROP. What is below one is a mark in the lowest bit, which no rounding shift by 2 or
+ * more can tell from the sum itself. */
+UKERNEL_INLINE __m512i join(__m512i high, __m512i low)
+{
+	const __m512i below = _mm512_set1_epi32(0xff), one = _mm512_set1_epi32(1);
+	__m512i x = _mm512_add_epi32(high, _mm512_srai_epi32(low, 8));
+	x = _mm512_slli_epi32(x, 8 - UKERNEL_DROP);
+	return _mm512_mask_or_epi32(x, _mm512_test_epi32_mask(low, below), x, one);
+}
+
+static int64_t store_split(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
+			   const int32_t *high, const int32_t *low)
+{
+	const struct ukernel_round32 round = ukernel_round32_of(&result->requantize);
+	int64_t saturated = 0;
+	for (unsigned row = 0; row < rows; row++, high += UKERNEL_COLUMNS, low += UKERNEL_COLUMNS) {
+		const __m512i total_high = _mm512_set1_epi32((int32_t)(result->totals[row] >> 8)),
+			      total_low = _mm512_set1_epi32((int32_t)(result->totals[row] & 0xff));
+		__m512i y[4];
+		UKERNEL_UNROLL
+		for (unsigned v = 0; v < 4; v++) {
+			__m512i a = _mm512_add_epi32(total_high, _mm512_load_si512(high + 16 * v));
+			__m512i b = _mm512_add_epi32(total_low, _mm512_load_si512(low + 16 * v));
+			y[v] = ukernel_round32(join(a, b), &round);
+		}
+		saturated += ukernel_finish16(&result->requantize, strip, y, result->to[row]);
+	}
+	return saturated;
+}
+
 const struct ukernel conv_fx16_6x64__avx512vnni = {
 	.name = "conv_fx16_6x64__avx512vnni",
 	.n_terms = 2,
@@ -63,5 +93,6 @@ const struct ukernel conv_fx16_6x64__avx512vnni = {
 	.block = block,
 	.widen = widen,
 	.store32 = store32,
+	.store_split = store_split,
 	.store64 = ukernel_avx512_store64,
 };
