@@ -51,34 +51,46 @@ static int64_t store32(const struct ukernel_result *result, const struct ukernel
 	return saturated;
 }
 
-/* Sums in units of 2^UKERNEL_DROP. What is below one is a mark in the lowest bit, which no rounding shift by 2 or
- * more can tell from the sum itself. */
-UKERNEL_INLINE __m512i join(__m512i high, __m512i low)
+/* 16 sums with their total in units of 2^UKERNEL_DROP. What is below one is a mark in the lowest bit, which no
+ * rounding shift by 2 or more can tell from the sum itself. */
+UKERNEL_INLINE __m512i join(const int32_t *sums, int64_t n_high, int64_t n_low, int64_t total)
 {
 	const __m512i below = _mm512_set1_epi32(0xff), one = _mm512_set1_epi32(1);
-	__m512i x = _mm512_add_epi32(high, _mm512_srai_epi32(low, 8));
-	x = _mm512_slli_epi32(x, 8 - UKERNEL_DROP);
-	return _mm512_mask_or_epi32(x, _mm512_test_epi32_mask(low, below), x, one);
+	__m512i high = _mm512_set1_epi32((int32_t)(total >> 8)), low = _mm512_set1_epi32((int32_t)(total & 0xff));
+	for (int64_t i = 0; i < n_high; i++, sums += UKERNEL_PART)
+		high = _mm512_add_epi32(high, _mm512_load_si512(sums));
+	for (int64_t i = 0; i < n_low; i++, sums += UKERNEL_PART) {
+		__m512i x = _mm512_load_si512(sums);
+		high = _mm512_add_epi32(high, _mm512_srai_epi32(x, 8));
+		low = _mm512_add_epi32(low, _mm512_and_si512(x, below));
+	}
+	high = _mm512_slli_epi32(_mm512_add_epi32(high, _mm512_srli_epi32(low, 8)), 8 - UKERNEL_DROP);
+	return _mm512_mask_or_epi32(high, _mm512_test_epi32_mask(low, below), high, one);
 }
 
-static int64_t store_split(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
-			   const int32_t *high, const int32_t *low)
+UKERNEL_INLINE int64_t store_some(const struct ukernel_result *result, const struct ukernel_strip *strip,
+				  unsigned rows, const int32_t *sums, const int64_t n_high, const int64_t n_low)
 {
 	const struct ukernel_round32 round = ukernel_round32_of(&result->requantize);
 	int64_t saturated = 0;
-	for (unsigned row = 0; row < rows; row++, high += UKERNEL_COLUMNS, low += UKERNEL_COLUMNS) {
-		const __m512i total_high = _mm512_set1_epi32((int32_t)(result->totals[row] >> 8)),
-			      total_low = _mm512_set1_epi32((int32_t)(result->totals[row] & 0xff));
+	for (unsigned row = 0; row < rows; row++, sums += UKERNEL_COLUMNS) {
 		__m512i y[4];
 		UKERNEL_UNROLL
-		for (unsigned v = 0; v < 4; v++) {
-			__m512i a = _mm512_add_epi32(total_high, _mm512_load_si512(high + 16 * v));
-			__m512i b = _mm512_add_epi32(total_low, _mm512_load_si512(low + 16 * v));
-			y[v] = ukernel_round32(join(a, b), &round);
-		}
+		for (unsigned v = 0; v < 4; v++)
+			y[v] = ukernel_round32(join(sums + 16 * v, n_high, n_low, result->totals[row]), &round);
 		saturated += ukernel_finish16(&result->requantize, strip, y, result->to[row]);
 	}
 	return saturated;
+}
+
+static int64_t store_parts(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
+			   const int32_t *sums, int64_t n_high, int64_t n_low)
+{
+	if (n_high == 1 && n_low == 1)
+		return store_some(result, strip, rows, sums, 1, 1);
+	if (n_high == 0 && n_low == 2)
+		return store_some(result, strip, rows, sums, 0, 2);
+	return store_some(result, strip, rows, sums, n_high, n_low);
 }
 
 const struct ukernel conv_fx16_6x64__avx512vnni = {
@@ -93,6 +105,6 @@ const struct ukernel conv_fx16_6x64__avx512vnni = {
 	.block = block,
 	.widen = widen,
 	.store32 = store32,
-	.store_split = store_split,
+	.store_parts = store_parts,
 	.store64 = ukernel_avx512_store64,
 };
