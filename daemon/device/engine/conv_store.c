@@ -35,7 +35,7 @@ static bool has_parts(const struct conv_plan *plan, int64_t most)
 	const struct conv_weights_head *head = plan->weights.head;
 	int64_t shift = plan->result.requantize.shift - UKERNEL_DROP;
 	return plan->ukernel->store_parts && head->n_parts * head->n_segments <= UKERNEL_PARTS_MAX &&
-	       plan->result.accumulator.cannot_wrap && shift >= 2 &&
+	       plan->result.accumulator.cannot_wrap && shift >= 1 &&
 	       requantize_fits32((most >> UKERNEL_DROP) + 2, shift + 1);
 }
 
