@@ -67,7 +67,9 @@ void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *cal
 	for (int64_t y = 0; y < h->kernel; y++)
 		for (int64_t x = 0; x < w->kernel; x += plane->lone ? 1 : 2)
 			plane->offsets[plane->n_pairs++] = y * h->dilation * plane->width + x * w->dilation;
-	weighted->accumulator.sum_bytes = sizeof(int64_t);
+	plane->narrow = weighted->accumulator.sum_bytes == sizeof(*plane->part);
+	if (!plane->narrow)
+		weighted->accumulator.sum_bytes = sizeof(*plane->sums);
 }
 
 static void copy_row(const uint8_t *in, unsigned bytes, int64_t n, int16_t *to)
@@ -225,7 +227,7 @@ static void make_rows(struct depthwise_plane *p, int64_t o, int64_t y, int64_t n
 {
 	int64_t outputs = n * p->window->w.out;
 	struct kernel_counts *counts = &p->call->counts;
-	if (p->sums_are == DEPTHWISE_WIDE) {
+	if (p->sums_are == DEPTHWISE_WIDE && !p->narrow) {
 		sum_wide(p, y, n);
 		weighted_finish_channel(p->weighted, p->sums, outputs, o, out, counts);
 		return;
@@ -237,6 +239,10 @@ static void make_rows(struct depthwise_plane *p, int64_t o, int64_t y, int64_t n
 		taps.high_bias = (int32_t)(p->bias >> 8);
 	}
 	sum_rows(p, &taps, y, n);
+	if (p->sums_are == DEPTHWISE_WIDE) {
+		weighted_finish_channel(p->weighted, p->part, outputs, o, out, counts);
+		return;
+	}
 	p->finish.in1.data = p->part;
 	p->finish.out = out;
 	row_requantize(&p->finish, outputs, &counts->saturated);

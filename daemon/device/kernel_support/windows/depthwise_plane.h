@@ -14,7 +14,7 @@ enum { DEPTHWISE_PLANE_TAPS_MAX = 1024 };
 enum depthwise_sums {
 	DEPTHWISE_PLAIN, /* 32 bits */
 	DEPTHWISE_SPLIT, /* 32 bits in units of 2^TAPS_DROP, see taps.h */
-	DEPTHWISE_WIDE,	 /* 64 bits */
+	DEPTHWISE_WIDE,	 /* 64 bits, or what is left to `weighted` */
 };
 
 struct depthwise_plane {
@@ -25,7 +25,8 @@ struct depthwise_plane {
 	int64_t block;		/* rows of outputs that are made at once */
 	const uint8_t *feature; /* that the plane is a copy of; NULL: of none yet */
 	int64_t n_taps, n_pairs, offsets[DEPTHWISE_PLANE_TAPS_MAX];
-	bool lone; /* taps that have no neighbour are pairs with nothing */
+	bool narrow; /* sums without bias have 32 bits whatever the weights */
+	bool lone;   /* taps that have no neighbour are pairs with nothing */
 	/* Of the channel under way. */
 	enum depthwise_sums sums_are;
 	int64_t bias; /* in the sums' format, unless it is left to the end */
