@@ -109,6 +109,13 @@ VECTOR vector vector_words_high(vector words)
 	return _mm256_srai_epi16(words, 8);
 }
 
+VECTOR vector vector_load_pairs(const int16_t *from, int64_t stride)
+{
+	vector index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+	index = _mm256_mullo_epi32(index, _mm256_set1_epi32((int32_t)stride));
+	return _mm256_i32gather_epi32((const int *)(const void *)from, index, sizeof(*from));
+}
+
 VECTOR vector vector_add_pairs(vector sums, vector a, vector b)
 {
 	return _mm256_add_epi32(sums, _mm256_madd_epi16(a, b));
@@ -122,6 +129,16 @@ VECTOR vector vector_words_lower(vector a, vector b)
 VECTOR vector vector_words_upper(vector a, vector b)
 {
 	return _mm256_unpackhi_epi16(a, b);
+}
+
+VECTOR vector vector_lower(vector a, vector b)
+{
+	return _mm256_unpacklo_epi32(a, b);
+}
+
+VECTOR vector vector_upper(vector a, vector b)
+{
+	return _mm256_unpackhi_epi32(a, b);
 }
 
 VECTOR vector vector_words_first(vector lower, vector upper)

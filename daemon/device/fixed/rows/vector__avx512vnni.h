@@ -388,6 +388,14 @@ VECTOR vector vector_words_high(vector words)
 	return _mm512_srai_epi16(words, 8);
 }
 
+/* Words 0 and 1 in an element, words stride and stride + 1 in the next one, … */
+VECTOR vector vector_load_pairs(const int16_t *from, int64_t stride)
+{
+	vector index = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+	index = _mm512_mullo_epi32(index, _mm512_set1_epi32((int32_t)stride));
+	return _mm512_i32gather_epi32(index, from, sizeof(*from));
+}
+
 /* sums + the products of the words of a and b, those of an element together. */
 VECTOR vector vector_add_pairs(vector sums, vector a, vector b)
 {
@@ -404,6 +412,17 @@ VECTOR vector vector_words_lower(vector a, vector b)
 VECTOR vector vector_words_upper(vector a, vector b)
 {
 	return _mm512_unpackhi_epi16(a, b);
+}
+
+/* The same of elements. */
+VECTOR vector vector_lower(vector a, vector b)
+{
+	return _mm512_unpacklo_epi32(a, b);
+}
+
+VECTOR vector vector_upper(vector a, vector b)
+{
+	return _mm512_unpackhi_epi32(a, b);
 }
 
 VECTOR vector vector_words_first(vector lower, vector upper)
