@@ -198,11 +198,17 @@ class Report(TestCase):
     def test_a_trace(self):
         self.record()
         events = self.trace()
-        of = {kind: [event for event in events if event["ph"] == kind] for kind in "XMbesfi"}
+        of = {kind: [event for event in events if event["ph"] == kind] for kind in "XMbesfiC"}
         self.assertEqual(sum(map(len, of.values())), len(events))
         self.assertEqual([(event["name"], event["cat"]) for event in of["X"]],
                          [("write", "dma"), ("eltwise_add", "kernel"), ("read", "dma"), ("read", "dma")])
         self.assertEqual(of["X"][1]["args"]["in1"], "x")
+        self.assertEqual([event["args"].get("bytes") for event in of["X"]], [128, None, 128, 64])
+        # x stays; y goes with its session.
+        one = {"data": 128, "dummy": 0, "padding": 896, "empty": 7168}
+        two = {kind: 2 * bytes_ for kind, bytes_ in one.items()}
+        self.assertEqual([event["args"] for event in of["C"]], [one, two, one])
+        self.assertEqual({event["pid"] for event in of["C"]}, {0})
         self.assertEqual(of["X"][1]["args"]["saturated"], 128)
         self.assertEqual([(event["name"], "tensor" in event["args"]["message"]) for event in of["i"]], [("NOT_FOUND", True)])
         # What the read of the list waited for: an arrow from the kernel's slice to its own.
