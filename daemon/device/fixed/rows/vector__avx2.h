@@ -502,6 +502,42 @@ VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_roundi
 	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 
+struct vector_scales {
+	double coarse, beside, alone;
+};
+
+VECTOR __m128i vector_scaled_sum_half(__m128i coarse, __m128i fine, const struct vector_scales *scales,
+				      enum npumem_rounding rounding)
+{
+	__m256d x = _mm256_cvtepi32_pd(coarse), none = _mm256_cmp_pd(x, _mm256_setzero_pd(), _CMP_EQ_OQ);
+	__m256d scale = _mm256_blendv_pd(_mm256_set1_pd(scales->beside), _mm256_set1_pd(scales->alone), none);
+	x = _mm256_mul_pd(x, _mm256_set1_pd(scales->coarse));
+	return vector_of_doubles(_mm256_fmadd_pd(_mm256_cvtepi32_pd(fine), scale, x), rounding);
+}
+
+VECTOR vector vector_scaled_sum(vector coarse, vector fine, const struct vector_scales *scales,
+				enum npumem_rounding rounding)
+{
+	__m128i low = vector_scaled_sum_half(_mm256_castsi256_si128(coarse), _mm256_castsi256_si128(fine), scales,
+					     rounding);
+	__m128i high = vector_scaled_sum_half(_mm256_extracti128_si256(coarse, 1),
+					      _mm256_extracti128_si256(fine, 1), scales, rounding);
+	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+VECTOR __m128i vector_scaled_mean_half(__m128i a, int32_t n, double scale, enum npumem_rounding rounding)
+{
+	__m256d x = _mm256_mul_pd(_mm256_cvtepi32_pd(a), _mm256_set1_pd(scale));
+	return vector_of_doubles(_mm256_div_pd(x, _mm256_set1_pd(n)), rounding);
+}
+
+VECTOR vector vector_scaled_mean(vector a, int32_t n, double scale, enum npumem_rounding rounding)
+{
+	__m128i low = vector_scaled_mean_half(_mm256_castsi256_si128(a), n, scale, rounding);
+	__m128i high = vector_scaled_mean_half(_mm256_extracti128_si256(a, 1), n, scale, rounding);
+	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
 enum { VECTOR_TABLE = 384 };
 struct vector_table {
 	const int16_t *words;
