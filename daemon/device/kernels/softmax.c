@@ -7,7 +7,11 @@
 #include "daemon/device/kernel_support/elementwise/lut_groups.h"
 #include "daemon/device/kernel_support/operands.h"
 
-enum { MANTISSA_BITS = 15, PASSES = 3 };
+enum {
+	MANTISSA_BITS = 15,
+	PASSES = 3,
+	FEW = 8, /* elements of a group, for which to begin a row takes longer than the row */
+};
 
 /* (sum's mantissa)^-1 * e^(x - max), to be shifted by `shift` to the container. */
 struct scale {
@@ -18,7 +22,7 @@ static struct scale scale_of(int64_t sum, unsigned bytes, enum npumem_rounding r
 {
 	int64_t bits = 64 - __builtin_clzll((unsigned long long)sum), ignored = 0; /* sum > 0 */
 	int64_t mantissa = round_clamp(sum, bits - MANTISSA_BITS, rounding, 0, INT16_MAX, &ignored);
-	int64_t reciprocal = (INT64_C(1) << 29) / mantissa;
+	int64_t reciprocal = (INT32_C(1) << 29) / (int32_t)mantissa;
 	/* The library counts its shifts from the redundant sign bits of 32: 31 - bits. */
 	return (struct scale){reciprocal < INT16_MAX ? reciprocal : INT16_MAX, (bytes == 1 ? 7 : -1) + bits};
 }
@@ -71,6 +75,38 @@ static void scale_group(struct kernel_call *call, struct lut_groups *g, const st
 	}
 }
 
+static int32_t element(const void *data, unsigned bytes, int64_t i)
+{
+	return bytes == 1 ? ((const int8_t *)data)[i] : ((const int16_t *)data)[i];
+}
+
+/* All of that for a group of a few elements, one by one. */
+static void scale_few(struct kernel_call *call, struct lut_groups *g, const struct readers *readers,
+		      const struct requantize *to)
+{
+	int64_t least = INT16_MAX, most = INT16_MIN, sum = 0, ignored = 0, exp[FEW];
+	for (int64_t i = 0; i < g->size; i++) {
+		int64_t x = element(g->in, g->bytes, i);
+		most = x > most ? x : most;
+		least = x < least ? x : least;
+	}
+	unsigned halved = g->bytes == 1 && least - most < INT8_MIN;
+	for (int64_t i = 0; i < g->size; i++) {
+		int64_t below = (element(g->in, g->bytes, i) >> halved) - (most >> halved);
+		exp[i] = lut_result(&readers->of[halved], below, g->bytes, &ignored);
+		sum += exp[i];
+	}
+	struct scale scale = scale_of(sum, g->bytes, to->rounding);
+	for (int64_t i = 0; i < g->size; i++) {
+		int64_t y = round_clamp(exp[i] * scale.reciprocal, scale.shift, to->rounding, to->low, to->high,
+					&call->counts.saturated);
+		if (g->bytes == 1)
+			((int8_t *)g->out)[i] = (int8_t)y;
+		else
+			((int16_t *)g->out)[i] = (int16_t)y;
+	}
+}
+
 static void run(struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, LUT_GROUPS_IN);
@@ -83,6 +119,10 @@ static void run(struct kernel_call *call)
 	requantize_init(&row.to, in->dtype, 0, call->rounding);
 	call->counts = (struct kernel_counts){.saturated = 0};
 	for (lut_groups_begin(&g, call, PASSES); lut_groups_next(&g, call);) {
+		if (g.size <= FEW) {
+			scale_few(call, &g, &readers, &row.to);
+			continue;
+		}
 		int64_t sum = exponentials(call, &g, &readers);
 		/* Of a part of the group the sum may be 0. */
 		if (g.stopped)
