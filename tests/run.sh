@@ -3,7 +3,8 @@
 # undefined-behaviour sanitizers, then the tests where threads matter under the thread sanitizer. Ends with
 # `N passed, N failed` (`, N skipped`: these said that they cannot run here) over all, and non-zero if anything failed; a build that fails counts as one.
 # As many tests at once as there are processors.
-# Usage: tests/run.sh [plain|sanitize|thread] [LABEL]   LABEL: only the tests of that label: unit, integration, …
+# Usage: tests/run.sh [--all] [plain|sanitize|thread] [LABEL]   LABEL: only the tests of that label: unit, integration, …
+# --all: also those labelled `long`: a Slurm farm, packages and a container on bare Debians. A LABEL has its long ones.
 # With a LABEL the thread sanitizer only where it is asked for; of that label it runs those that are also `thread`.
 set -euo pipefail
 exec </dev/null
@@ -48,6 +49,8 @@ suite() {
 	fi
 	if [ -n "$label" ]; then
 		selection+=(-L "^$label\$")
+	elif [ -z "$all" ]; then
+		selection+=(-LE '^long$')
 	fi
 	rm -f "$record"
 	timeout -k 10 "$TESTS_SECONDS" ctest --test-dir "$directory" -j "$(nproc)" --output-on-failure --no-tests=error \
@@ -68,6 +71,11 @@ suite() {
 }
 
 builds=
+all=
+if [ "${1:-}" = --all ]; then
+	all=yes
+	shift
+fi
 case ${1:-} in
 plain | sanitize | thread)
 	builds=$1
@@ -75,7 +83,7 @@ plain | sanitize | thread)
 	;;
 esac
 if [ $# -gt 1 ] || [[ ${1:-} == -* ]]; then
-	echo "usage: tests/run.sh [plain|sanitize|thread] [LABEL]" >&2
+	echo "usage: tests/run.sh [--all] [plain|sanitize|thread] [LABEL]" >&2
 	exit 2
 fi
 label=${1:-}

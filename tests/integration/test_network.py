@@ -170,6 +170,51 @@ class Examples(Network):
         self.assertEqual(result.returncode, 1)
 
 
+class Optimize(Network):
+    """plan --optimize: the same integers from fewer bytes."""
+
+    def plan(self, path, *words):
+        return json.loads(self.ctl("plan", path, "--chip", "bm1684", "--json", *words))
+
+    def test_examples(self):
+        for name, most in (("picture", 2128), ("motion", 208)):
+            for one in (name, name + ".json"):
+                path = os.path.join(EXAMPLES, one)
+                (shutil.copytree if os.path.isdir(path) else shutil.copy)(path, os.path.join(self.folder, one))
+            before = self.plan(name + ".json")
+            after = self.plan(name + ".json", "--optimize", "better.json")
+            self.assertEqual(after, self.plan("better.json"))
+            self.assertTrue(after["fits"])
+            self.assertLess(after["peak"], before["peak"])
+            self.assertEqual((after["peak"], after["reach"]), (most, most))
+            self.assertIn(" passed, 0 failed", self.ctl("--spawn", "check", "better.json"))
+            # There is nothing left to be done.
+            self.assertIn("; 0 tensors compact, 0 at addresses", self.ctl("plan", "better.json", "--optimize", "again.json", "--chip", "bm1684"))
+            with open(os.path.join(self.folder, "better.json"), encoding="utf-8") as one, \
+                    open(os.path.join(self.folder, "again.json"), encoding="utf-8") as other:
+                self.assertEqual(json.load(one), json.load(other))
+
+    def test_what_a_tensor_says_stays(self):
+        spec = {"shape": [1, 8, 1, 8], "dtype": "fx8", "frac_bits": 4}
+        network = {"tensors": {"a": {**spec, "layout": "aligned"}, "b": {**spec, "address": 4096}, "c": spec, "d": {**spec, "start_npu": 3}},
+                   "operations": [{"fill": "a", "value": 3}, {"run": "relu", "in": "a", "out": "b"}, {"run": "relu", "in": "b", "out": "c"},
+                                  {"run": "relu", "in": "c", "out": "d"}, {"read": "d", "file": "d.npy"}]}  # fmt: skip
+        with open(os.path.join(self.folder, "n.json"), "w", encoding="utf-8") as file:
+            json.dump(network, file)
+        self.ctl("plan", "n.json", "--optimize", "m.json")
+        with open(os.path.join(self.folder, "m.json"), encoding="utf-8") as file:
+            tensors = json.load(file)["tensors"]
+        self.assertEqual((tensors["a"]["layout"], tensors["b"]["address"], tensors["d"]["start_npu"]), ("aligned", 4096, 3))
+        self.assertNotIn("layout", tensors["b"])
+
+    def test_refusals(self):
+        shutil.copy(os.path.join(EXAMPLES, "motion.json"), self.folder)
+        self.ctl("plan", "motion.json", "--optimize", "/tmp/x.json", code=2, says="in the folder of the network")
+        self.ctl("plan", "--shape", "1,1,1,1", "--dtype", "int8", "--optimize", "x.json", code=2, says="--optimize is for a network")
+        self.ctl("plan", "motion.json", "--optimize", "x.json", "--max-batch", "x", code=2, says="--max-batch tells a number only")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "x.json")))
+
+
 class Check(Network):
     def setUp(self):
         super().setUp()

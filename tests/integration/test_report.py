@@ -160,6 +160,21 @@ class Report(TestCase):
         self.report(self.file, self.page)
         self.assertFalse(any("answer" in entry for entry in data_of(self.page)["entries"]))
 
+    def test_labels(self):
+        process, text = self.start("record", self.file)
+        with self.daemon.client() as client:
+            spec = pb.Spec(dtype=pb.INT8, shape=dims(1, 8, 1, 16))
+            x = client.call(alloc=pb.AllocRequest(tensors=[pb.Allocation(spec=spec, label="images")])).allocated.tensors[0]
+            fill = pb.FillRequest(tensor=pb.Ref(handle=x.handle), integer=1)
+            client.call(submit=pb.SubmitRequest(operations=[pb.Operation(fill=fill, label="conv1")]))
+        wait_for(lambda: not self.is_there())
+        self.stop(process, text)
+        self.report(self.file, self.page)
+        [operation] = data_of(self.page)["operations"]
+        self.assertEqual((operation["label"], operation["tensors"][0][3]), ("conv1", "images"))
+        [event] = [event for event in self.trace() if event["ph"] == "X"]
+        self.assertEqual((event["name"], event["args"]["tensor"]), ("conv1", "images"))
+
     def test_refusals(self):
         with open(self.file, "wb") as file:
             file.write(b"garbage" * 9)
@@ -183,11 +198,17 @@ class Report(TestCase):
     def test_a_trace(self):
         self.record()
         events = self.trace()
-        of = {kind: [event for event in events if event["ph"] == kind] for kind in "XMbesfi"}
+        of = {kind: [event for event in events if event["ph"] == kind] for kind in "XMbesfiC"}
         self.assertEqual(sum(map(len, of.values())), len(events))
         self.assertEqual([(event["name"], event["cat"]) for event in of["X"]],
                          [("write", "dma"), ("eltwise_add", "kernel"), ("read", "dma"), ("read", "dma")])
         self.assertEqual(of["X"][1]["args"]["in1"], "x")
+        self.assertEqual([event["args"].get("bytes") for event in of["X"]], [128, None, 128, 64])
+        # x stays; y goes with its session.
+        one = {"data": 128, "dummy": 0, "padding": 896, "empty": 7168}
+        two = {kind: 2 * bytes_ for kind, bytes_ in one.items()}
+        self.assertEqual([event["args"] for event in of["C"]], [one, two, one])
+        self.assertEqual({event["pid"] for event in of["C"]}, {0})
         self.assertEqual(of["X"][1]["args"]["saturated"], 128)
         self.assertEqual([(event["name"], "tensor" in event["args"]["message"]) for event in of["i"]], [("NOT_FOUND", True)])
         # What the read of the list waited for: an arrow from the kernel's slice to its own.

@@ -5,7 +5,7 @@ import collections
 import json
 import math
 
-PHASES = "XMbesfi"
+PHASES = "XMbesfiC"
 
 
 def nanoseconds(microseconds):
@@ -36,7 +36,8 @@ def event_faults(event):
         wanted["tid"] = is_id
     if phase in "besf":
         wanted["id"] = lambda value: type(value) is int and 0 <= value < 2**53
-    wanted |= {"X": {"dur": is_number}, "i": {"s": lambda value: value in ("g", "p", "t")},
+    counts = lambda value: type(value) is dict and value and all(map(is_number, value.values()))  # noqa: E731
+    wanted |= {"X": {"dur": is_number}, "C": {"args": counts}, "i": {"s": lambda value: value in ("g", "p", "t")},
                "f": {"bp": lambda value: value == "e"},
                "M": {"name": lambda value: value in ("process_name", "thread_name"),
                      "args": lambda value: type(value) is dict and type(value.get("name")) is str and value["name"]}}.get(phase, {})

@@ -16,6 +16,7 @@
 #include "client/ctl/network/lifetimes.h"
 #include "client/ctl/core/terminal.h"
 #include "client/ctl/core/network/batches.h"
+#include "client/ctl/core/network/optimize.h"
 
 static const struct option plan_options[] = {
 	SPEC_OPTIONS,
@@ -28,6 +29,9 @@ static const struct option plan_options[] = {
 	 "of a network also cycles: macs_per_cycle=M,dma_bytes_per_cycle=D[,overhead=O], or a file of them",
 	 false},
 	{"--max-batch", "INPUT", "the largest N of this tensor, and of all that follows from it, that fits",
+	 false},
+	{"--optimize", "FILE",
+	 "writes the network with layouts and places that take less of an NPU, beside the one that is read",
 	 false},
 	{"--by", "WHAT", "feature: that drawing has a cell for each feature (n,c)", false},
 	{NULL, NULL, NULL, false},
@@ -311,23 +315,59 @@ static int plan_batch(struct ctl *ctl, const struct network *network, const stru
 	return CTL_OK;
 }
 
+/* A network's files are named from its folder. */
+static bool is_beside(const struct network *network, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t length = slash ? (size_t)(slash + 1 - path) : 0;
+	return strlen(network->folder) == length && !strncmp(network->folder, path, length);
+}
+
+static int plan_optimize(struct ctl *ctl, struct network *network, const struct npumem_geometry *geometry,
+			 const char *path)
+{
+	struct optimized o;
+	if (!is_beside(network, path))
+		return ctl_usage(ctl,
+				 "--optimize %.200s: it must be in the folder of the network, \"%.200s\", from "
+				 "which the network names its files",
+				 path, *network->folder ? network->folder : ".");
+	if (optimize_network(network, geometry, &o, &ctl->error))
+		return CTL_FAILED;
+	const json_t *document = network->document.whole ? network->document.whole : network->document.root;
+	FILE *file = fopen(path, "w");
+	if (!file)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	bool bad = json_dumpf(document, file, JSON_INDENT(1)) || putc('\n', file) == EOF;
+	if (fclose(file) || bad)
+		return ctl_fail(ctl, "%.200s: %s", path, strerror(errno));
+	if (ctl->json)
+		return CTL_OK;
+	printf("%s: peak %" PRId64 " to %" PRId64 " bytes per NPU", path, o.peak_before, o.peak);
+	if (o.reach_before != INT64_MAX)
+		printf(", placed up to %" PRId64 " to %" PRId64, o.reach_before, o.reach);
+	printf("; %zu tensors compact, %zu at addresses, %u orders tried\n\n", o.n_compact, o.n_placed,
+	       o.n_orders);
+	return CTL_OK;
+}
+
 static int plan_network(struct ctl *ctl, const struct args *args)
 {
 	struct npumem_geometry geometry;
 	struct network network;
 	struct rates rates;
 	const char *cost = args_value(args, "--cost"), *input = args_value(args, "--max-batch");
-	const char *svg = args_value(args, "--svg");
+	const char *svg = args_value(args, "--svg"), *optimize = args_value(args, "--optimize");
 	bool local;
 	int code = geometry_parse(ctl, args, &geometry, &local);
 	for (const struct option *option = plan_options; option->name && !code; option++)
 		if (args_has(args, option->name) && strcmp(option->name, "--npus") &&
 		    strcmp(option->name, "--npu-bytes") && strcmp(option->name, "--chip") &&
 		    strcmp(option->name, "--svg") && strcmp(option->name, "--cost") &&
-		    strcmp(option->name, "--max-batch"))
+		    strcmp(option->name, "--max-batch") && strcmp(option->name, "--optimize"))
 			code = ctl_usage(ctl, "%s is for one tensor, not for a network", option->name);
-	if (!code && input && (cost || svg))
-		code = ctl_usage(ctl, "--max-batch tells a number only, without --cost and --svg");
+	if (!code && input && (cost || svg || optimize))
+		code = ctl_usage(ctl, "--max-batch tells a number only, without --cost, --svg and --optimize");
 	if (!code && cost && rates_parse(cost, &rates, &ctl->error))
 		code = CTL_USAGE;
 	if (code)
@@ -336,6 +376,8 @@ static int plan_network(struct ctl *ctl, const struct args *args)
 		return CTL_FAILED;
 	if (!local)
 		code = geometry_ask(ctl, &geometry);
+	if (!code && optimize)
+		code = plan_optimize(ctl, &network, &geometry, optimize);
 	if (!code && input)
 		code = plan_batch(ctl, &network, &geometry, input);
 	else if (!code)
@@ -373,6 +415,8 @@ static int plan_run(struct ctl *ctl, const struct args *args)
 		return ctl_usage(ctl, "--by feature is for the drawing of one tensor: --svg FILE --by feature");
 	if (args->n_words)
 		return plan_network(ctl, args);
+	if (args_has(args, "--optimize"))
+		return ctl_usage(ctl, "--optimize is for a network: plan NET.json --optimize FILE");
 	if (args_has(args, "--max-batch"))
 		return ctl_usage(ctl, "--max-batch is for a network: plan NET.json --max-batch INPUT");
 	if (args_has(args, "--cost"))

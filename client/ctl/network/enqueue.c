@@ -29,11 +29,12 @@ static int save_read(struct execute *execute, unsigned from)
 	return status ? execute_failed(execute, i, &why) : CTL_OK;
 }
 
-/* The daemon's message about a list without its own count: "operation 3 (run relu …): why". */
-static const char *without_prefix(const char *message, long long index)
+/* The daemon's message about a list without its own count and label: "operation 3 conv1 (run relu …): why". */
+static const char *without_prefix(const char *message, long long index, const char *label)
 {
-	char prefix[48];
-	int length = snprintf(prefix, sizeof(prefix), "operation %lld", index);
+	char prefix[48 + NPUMEM_NAME_BYTES_MAX];
+	int length = snprintf(prefix, sizeof(prefix), "operation %lld%s%s", index, label ? " " : "",
+			      label ? label : "");
 	if (strncmp(message, prefix, (size_t)length))
 		return message;
 	const char *rest = message + length, *end = strstr(rest, "): ");
@@ -71,7 +72,8 @@ static int batch_failed(struct execute *execute, const struct npumem_error *erro
 		return execute_failed(execute, source, &why);
 	if (index >= 0 && index < (int64_t)execute->batch->n) {
 		source = execute->batch->sources[index];
-		snprintf(why.message, sizeof(why.message), "%s", without_prefix(error->message, index));
+		snprintf(why.message, sizeof(why.message), "%s",
+			 without_prefix(error->message, index, execute->batch->operations[index].label));
 	}
 	return execute_failed(execute, source, &why);
 }

@@ -136,14 +136,14 @@ def subscribers(bench):
             told += 1 + follower.receive().event.lost
 
 
-@scenario("1,000 clients connect and leave")
+@scenario("1,000 clients connect and leave", ("--limit", "sessions=2048"))
 def crowd(bench):
     yield
     clients = [bench.client() for _ in range(1000)]
     for client in clients:
         client.send(info=pb.InfoRequest())
     for client in clients:
-        client.receive()
+        assert client.receive().status == pb.OK
         client.close()
 
 

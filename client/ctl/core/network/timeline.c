@@ -101,7 +101,7 @@ static void list_name(struct timeline *timeline, const struct lives_tensor *one,
 	char text[96];
 	if (i >= TIMELINE_LISTED_MAX)
 		return;
-	svg_rect(&timeline->svg, x, y + 1, 10, 10, NPUMEM_BYTE_DATA, svg_colour(name), "%s", name);
+	svg_rect(&timeline->svg, x, y + 1, 10, 10, NPUMEM_BYTE_DATA, svg_colour(name), "the colour of %s", name);
 	snprintf(text, sizeof(text), "%.24s: %u to %u, at %" PRId64, name, from, to, one->offset);
 	svg_text(&timeline->svg, x + 14, y + 10, "s", text);
 }
@@ -146,7 +146,7 @@ static void shares(struct timeline *timeline, const struct lives_tensor *one, co
 static void name_in_box(struct timeline *timeline, const char *name, double x, double y)
 {
 	svg_rect(&timeline->svg, x, y, (double)strlen(name) * TIMELINE_WIDE_LETTER + 8, TIMELINE_TEXT,
-		 NPUMEM_BYTE_DATA, svg_colour(name), "%s", name);
+		 NPUMEM_BYTE_DATA, svg_colour(name), "the name of %s", name);
 	svg_text(&timeline->svg, x + 4, y + TIMELINE_TEXT - 3, "", name);
 }
 

@@ -17,6 +17,7 @@ struct reading {
 	json_t *rows;
 	json_t *handles; /* "uid:name" to handle */
 	json_t *names;	 /* handle to name */
+	json_t *sizes;	 /* handle to bytes of data */
 	const json_t *entry;
 	bool failed;
 };
@@ -42,8 +43,14 @@ static void set(struct reading *reading, json_t *object, const char *key, json_t
 static void learn(struct reading *reading, const json_t *tensor)
 {
 	char key[160];
-	if (!*text(tensor, "name"))
+	const json_t *place = json_object_get(tensor, "place");
+	set(reading, reading->sizes, text(tensor, "handle"),
+	    json_integer(number(json_object_get(place, "blocks"), "data")));
+	if (!*text(tensor, "name")) {
+		if (*text(tensor, "label"))
+			set(reading, reading->names, text(tensor, "handle"), json_string(text(tensor, "label")));
 		return;
+	}
 	snprintf(key, sizeof(key), "%" JSON_INTEGER_FORMAT ":%.120s", number(tensor, "uid"), text(tensor, "name"));
 	set(reading, reading->handles, key, json_string(text(tensor, "handle")));
 	set(reading, reading->names, text(tensor, "handle"), json_string(text(tensor, "name")));
@@ -151,6 +158,19 @@ static void set_done(struct reading *reading, json_t *row, const json_t *done)
 	}
 }
 
+/* What its DMA moves: inline data, or all of its first tensor. Of a part of one, to or from a segment, the record
+ * tells no type. */
+static void set_bytes(struct reading *reading, json_t *row, const json_t *message, const json_t *tensors)
+{
+	const json_t *write = json_object_get(message, "write"), *read = json_object_get(message, "read");
+	json_int_t bytes = number(write, "data");
+	const char *handle = json_string_value(json_array_get(json_array_get(tensors, 0), 1));
+	if (!bytes && !json_object_get(message, "run") && !number(write, "count") && !number(read, "count"))
+		bytes = number(reading->sizes, handle ? handle : "");
+	if (bytes)
+		set(reading, row, "bytes", json_integer(bytes));
+}
+
 /* One that ran, or (done == NULL) of which the answer tells nothing. */
 static void add_row(struct reading *reading, const json_t *message, int index, const json_t *done)
 {
@@ -169,6 +189,9 @@ static void add_row(struct reading *reading, const json_t *message, int index, c
 	set(reading, row, "pid", json_integer(number(reading->entry, "pid")));
 	set(reading, row, "queue", json_string(json_object_get(message, "run") ? "kernel" : "dma"));
 	set(reading, row, "name", json_string(what));
+	set_bytes(reading, row, message, tensors);
+	if (*text(message, "label"))
+		set(reading, row, "label", json_string(text(message, "label")));
 	set(reading, row, "tensors", tensors);
 	set(reading, row, "came", json_integer(number(reading->entry, "came_ns")));
 	set_done(reading, row, done);
@@ -235,7 +258,8 @@ static void find_waited_for(struct reading *reading, size_t at)
 
 json_t *operations_of(const json_t *entries)
 {
-	struct reading reading = {.rows = json_array(), .handles = json_object(), .names = json_object()};
+	struct reading reading = {
+		.rows = json_array(), .handles = json_object(), .names = json_object(), .sizes = json_object()};
 	const json_t *request, *answer;
 	size_t i;
 	/* A tensor that was there at the beginning may be named in an entry behind requests that use it. */
@@ -257,6 +281,7 @@ json_t *operations_of(const json_t *entries)
 		find_waited_for(&reading, i);
 	json_decref(reading.handles);
 	json_decref(reading.names);
+	json_decref(reading.sizes);
 	if (!reading.failed)
 		return reading.rows;
 	json_decref(reading.rows);

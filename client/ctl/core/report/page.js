@@ -70,7 +70,7 @@ function clientOf(entry) {
 	return clients.get(session);
 }
 
-const describe = tensor => tensor.name || `anonymous ${tensor.id}`;
+const describe = tensor => tensor.name || tensor.label || `anonymous ${tensor.id}`;
 const shapeOf = place => place.rows ? `${place.rows}×${place.cols}` :
 	['n', 'c', 'h', 'w'].map(key => (place.shape || {})[key] || 0).join('×');
 const formatOf = place => place.dtype.toLowerCase() + (place.frac_bits !== undefined ? ` Q.${place.frac_bits}` : '');
@@ -79,7 +79,7 @@ const layoutOf = place => (place.layout || 'ALIGNED').toLowerCase() +
 
 function born(entry, told, isView) {
 	const place = told.place || {}, blocks = place.blocks || {};
-	const tensor = {id: tensors.length, handle: told.handle, name: told.name || '', uid: told.uid || 0, place, entry,
+	const tensor = {id: tensors.length, handle: told.handle, name: told.name || '', label: told.label || '', uid: told.uid || 0, place, entry,
 		session: entry.before ? told.session || 0 : entry.session || 0, isView, lost: told.state === 'lost' ? told.damaged_bytes : 0, base: isView ? byHandle.get(told.base_handle) : null, died: null, uses: [],
 		places: [{at: entry.before ? 0 : entry.at, offset: place.offset || 0}], bytes: isView ? 0 : place.bytes_per_npu || 0,
 		borrows: Boolean(told.borrows),
@@ -228,7 +228,8 @@ function change(to) {
 
 const tensorLink = tensor => tensor ? link(describe(tensor), {tensor: tensor.id}) : 'unknown';
 const requestLink = entry => link(`request ${entry.number}`, {request: entry.number, at: entry.at});
-const operationLink = one => link(`${one.name} (request ${one.request}${one.index >= 0 ? `.${one.index}` : ''})`,
+const called = one => one.label ? `${one.label}: ${one.name}` : one.name;
+const operationLink = one => link(`${called(one)} (request ${one.request}${one.index >= 0 ? `.${one.index}` : ''})`,
 	{operation: one.id, at: one.entry.at});
 const clientLink = one => link(`session ${one.session || 0}`, {tab: 'clients', q: `session ${one.session || 0}`},
 	`uid ${one.uid || 0}, pid ${one.pid || 0}`);
@@ -351,7 +352,7 @@ function showMap() {
 
 // ---- lists: per tab its columns ([heading, is a number]) and its rows
 
-const operationRow = one => ({text: `${one.name} ${one.queue} session ${one.session} request ${one.request} ` +
+const operationRow = one => ({text: `${called(one)} ${one.queue} session ${one.session} request ${one.request} ` +
 	`${one.saturated ? 'saturated' : ''} ${one.why || ''} ${one.destroyed ? 'destroyed' : ''} ` +
 	one.tensors.map(([role, handle]) => byHandle.has(handle) ? `${role}=${describe(byHandle.get(handle))}` : role).join(' '),
 get cells() { return [operationLink(one), clientLink(one), inline(one.tensors.map(([role, handle]) =>
@@ -446,7 +447,7 @@ const detail = {
 	},
 	operation(id) {
 		const one = operations[id];
-		return one && [`${one.name}, request ${one.request}`, [['queue', one.queue], ['of', clientLink(one)], ['request', requestLink(one.entry)],
+		return one && [`${called(one)}, request ${one.request}`, [['queue', one.queue], ['of', clientLink(one)], ['request', requestLink(one.entry)],
 			['tensors', inline(one.tensors.map(([role, handle]) => inline([role, tensorLink(byHandle.get(handle))], '=')), ', ')],
 			['came', one.came ? clockOf(one.came) : ''], ['began', one.start ? clockOf(one.start) : ''], ['took', span(one.took)],
 			['waited', span(one.wait)], ['waited for', one.waited_for !== undefined && inline([one.why,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ctl/core/report/memory.h"
+
 enum { LANES = 32, LANE_NAME_BYTES = 24 };
 
 struct client {
@@ -93,7 +95,8 @@ static int lane_of(struct trace *trace, struct client *client, bool is_kernel, j
 
 static json_t *arguments_of(const json_t *row)
 {
-	static const char *const facts[] = {"request", "saturated", "wrapped", "macs", "destroyed", "warning"};
+	static const char *const facts[] = {"request", "bytes",	    "saturated", "wrapped",
+					    "macs",    "destroyed", "warning"};
 	json_t *arguments = json_object(), *value;
 	const json_t *tensor;
 	size_t i;
@@ -160,10 +163,10 @@ static void add_operation(struct trace *trace, json_t *row, size_t id, const jso
 		return;
 	}
 	trace->failed |= json_object_set_new(row, "thread", json_integer(thread)) != 0;
-	add(trace,
-	    json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:o}", "ph", "X", "cat", text(row, "queue"), "name",
-		      text(row, "name"), "pid", client->session, "tid", thread, "ts", microseconds(trace, start),
-		      "dur", (double)(end - start) / 1000, "args", arguments_of(row)));
+	add(trace, json_pack("{s:s, s:s, s:s, s:I, s:i, s:f, s:f, s:o}", "ph", "X", "cat", text(row, "queue"),
+			     "name", text(row, *text(row, "label") ? "label" : "name"), "pid", client->session,
+			     "tid", thread, "ts", microseconds(trace, start), "dur", (double)(end - start) / 1000,
+			     "args", arguments_of(row)));
 	add_wait(trace, row, id, operations, thread);
 }
 
@@ -177,6 +180,29 @@ static void add_refusal(struct trace *trace, const json_t *entry)
 			     "name", status, "pid", number(entry, "session"), "ts", microseconds(trace, answered),
 			     "args", "request", number(entry, "number"), "message",
 			     text(json_object_get(entry, "answer"), "message")));
+}
+
+/* ---- memory ---- */
+
+/* Counters of the device, which is the process 0. */
+static void add_memory(struct trace *trace, const json_t *entries)
+{
+	json_t *steps = memory_of(entries), *bytes;
+	size_t i;
+	trace->failed |= !steps;
+	json_array_foreach(steps, i, bytes)
+	{
+		json_int_t at = number(bytes, "at");
+		json_object_del(bytes, "at");
+		if (at >= trace->begin)
+			add(trace, json_pack("{s:s, s:s, s:s, s:i, s:f, s:O}", "ph", "C", "cat", "memory", "name",
+					     "bytes of all NPUs", "pid", 0, "ts", microseconds(trace, at), "args",
+					     bytes));
+	}
+	if (json_array_size(steps))
+		add(trace, json_pack("{s:s, s:s, s:i, s:{s:s}}", "ph", "M", "name", "process_name", "pid", 0,
+				     "args", "name", "device"));
+	json_decref(steps);
 }
 
 /* ---- all of it ---- */
@@ -204,6 +230,7 @@ bool trace_write(FILE *out, const json_t *chronicle)
 	for (i = 0; i < json_array_size(operations); i++)
 		add_operation(&trace, json_array_get(operations, i), i, operations);
 	json_array_foreach(entries, i, entry) add_refusal(&trace, entry);
+	add_memory(&trace, entries);
 	json_t *whole = json_pack("{s:s, s:O}", "displayTimeUnit", "ns", "traceEvents", trace.events);
 	bool written = whole && !trace.failed && !json_dumpf(whole, out, JSON_COMPACT | JSON_REAL_PRECISION(15)) &&
 		       fputc('\n', out) != EOF && !fflush(out);
