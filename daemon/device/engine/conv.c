@@ -169,7 +169,23 @@ int64_t conv_steps(const struct convolution *convolution, const struct phase *ph
 
 /* ---- tiles ---- */
 
-/* The sums of a block, narrow or wide as the result needs them. */
+/* Those of each part and segment for themselves, high parts first. */
+static void sum_parts(struct conv_worker *worker, const uint8_t *data, int64_t group, int64_t block, unsigned rows,
+		      unsigned n_columns)
+{
+	const struct conv_plan *plan = worker->plan;
+	const struct conv_weights *weights = &plan->weights;
+	int32_t *to = worker->others;
+	for (int64_t part = 0; part < weights->head->n_parts; part++)
+		for (int64_t s = 0, start = 0; s < weights->head->n_segments; start = weights->ends[s++]) {
+			plan->ukernel->block(plan->offsets + start, weights->ends[s] - start, data,
+					     conv_weights_at(weights, &plan->shape, part, group, block, start),
+					     rows, n_columns, to);
+			to += UKERNEL_PART;
+		}
+}
+
+/* The sums of a block, narrow, in parts or wide as the result needs them. */
 static void sum(struct conv_worker *worker, int64_t number, int64_t group, int64_t block, unsigned rows)
 {
 	const struct conv_plan *plan = worker->plan;
@@ -182,6 +198,10 @@ static void sum(struct conv_worker *worker, int64_t number, int64_t group, int64
 		u->block(plan->offsets, plan->shape.n_steps, data,
 			 conv_weights_at(weights, &plan->shape, 0, group, block, 0), rows, strip->n_columns,
 			 worker->sums);
+		return;
+	}
+	if (plan->result.parts) {
+		sum_parts(worker, data, group, block, rows, strip->n_columns);
 		return;
 	}
 	bool first = true;

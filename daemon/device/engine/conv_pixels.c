@@ -160,7 +160,7 @@ static void sum_pixels(const struct work *work, const struct pixels *pixels)
 		block.rows = n * (i + 1) / n_blocks - done;
 		block.at = at + done;
 		block.to = to + done;
-		plan->pixels->pixels(&block, work->worker->pixels);
+		plan->pixels->pixels(&block, work->worker->others);
 	}
 }
 
@@ -198,6 +198,6 @@ void conv_pixels_sum(struct conv_worker *worker, const struct conv_strip *strip,
 		if (x < middle.x || x >= middle.end_x)
 			sum_pixels(&work, &column);
 	}
-	plan->pixels->turn(worker->pixels, strip->columns.n_columns,
+	plan->pixels->turn(worker->others, strip->columns.n_columns,
 			   (unsigned)conv_weights_n_slots(&plan->shape, block), worker->sums);
 }

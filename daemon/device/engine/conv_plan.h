@@ -8,6 +8,7 @@
 /* How sums become results. */
 struct conv_result {
 	bool narrow; /* sums of 32 bits hold everything */
+	bool parts;  /* those of each segment and part of the weights, and the micro-kernel's store joins them */
 	bool direct; /* the micro-kernel's store does it, else fixed/ */
 	bool has_bias;
 	struct accumulator accumulator;
@@ -53,8 +54,9 @@ struct conv_worker {
 	const struct conv_plan *plan;
 	/* Of a block: UKERNEL_COLUMNS for each output channel. */
 	int32_t sums[UKERNEL_OUTPUTS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
-	/* Where pixels are rows: UKERNEL_OUTPUTS for each pixel, before they are turned. */
-	int32_t pixels[UKERNEL_OUTPUTS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
+	/* Where pixels are rows: UKERNEL_OUTPUTS for each pixel, before they are turned. Where sums
+	 * come in parts: these, UKERNEL_PART from one to the next. */
+	int32_t others[UKERNEL_OUTPUTS * UKERNEL_COLUMNS] __attribute__((aligned(64)));
 	int64_t wide[UKERNEL_ROWS_MAX * UKERNEL_COLUMNS] __attribute__((aligned(64)));
 	/* Results on their way to places that do not follow each other. */
 	int16_t staging[UKERNEL_ROWS_MAX * UKERNEL_COLUMNS] __attribute__((aligned(64)));
@@ -97,8 +99,8 @@ void conv_pixels_sum(struct conv_worker *worker, const struct conv_strip *strip,
 
 /* After the weights are packed. */
 void conv_store_init(struct conv_plan *plan);
-/* Turns sums into results, as the plan has it those of 32 bits at `sums`, which are used up, or worker->wide. Row
- * 0 is output channel `o`. */
+/* Turns sums into results, as the plan has it those of 32 bits at `sums`, which are used up, or in worker->others
+ * or worker->wide. Row 0 is output channel `o`. */
 void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int64_t o, unsigned rows,
 		int32_t *sums);
 

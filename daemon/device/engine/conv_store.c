@@ -1,5 +1,5 @@
 /* Which of three ways sums take is decided once, by what the weights and the bias can come to: the micro-kernel's
- * store, rows of fixed/ that know nothing wraps, or exact totals. */
+ * stores, rows of fixed/ that know nothing wraps, or exact totals. */
 #include <string.h>
 
 #include "daemon/device/engine/conv_plan.h"
@@ -29,6 +29,16 @@ static int64_t excess(const struct conv_plan *plan, int64_t o)
 	return plan->ukernel->unsigned_data ? 128 * plan->weights.sums[o] : 0;
 }
 
+/* Whether sums that come in parts, of which `most` is the largest, meet in 32 bits. */
+static bool has_parts(const struct conv_plan *plan, int64_t most)
+{
+	const struct conv_weights_head *head = plan->weights.head;
+	int64_t shift = plan->result.requantize.shift - UKERNEL_DROP;
+	return plan->ukernel->store_parts && head->n_parts * head->n_segments <= UKERNEL_PARTS_MAX &&
+	       plan->result.accumulator.cannot_wrap && shift >= 1 &&
+	       requantize_fits32((most >> UKERNEL_DROP) + 2, shift + 1);
+}
+
 void conv_store_init(struct conv_plan *plan)
 {
 	const struct convolution *c = plan->convolution;
@@ -43,7 +53,11 @@ void conv_store_init(struct conv_plan *plan)
 	result->narrow = plan->ukernel->block && most <= INT32_MAX && plan->shape.n_steps <= UKERNEL_STEPS_MAX &&
 			 plan->weights.head->n_parts == 1;
 	result->accumulator.sum_bytes = result->narrow ? 4 : 8;
-	if (result->narrow)
+	result->parts = !result->narrow && has_parts(plan, most);
+	if (result->parts) {
+		result->direct = true;
+		result->requantize.shift -= UKERNEL_DROP;
+	} else if (result->narrow)
 		result->direct = plan->ukernel->store32 && shift >= 0 && shift <= 30 &&
 				 most + (INT64_C(1) << shift) <= INT32_MAX;
 	else
@@ -117,9 +131,14 @@ void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int6
 	uint8_t *to[UKERNEL_ROWS_MAX];
 	for (unsigned i = 0; i < rows; i++)
 		to[i] = all ? plan->outs[o + i] + first : (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);
+	const struct conv_weights_head *head = plan->weights.head;
 	const struct ukernel_result result = {plan->result.requantize, plan->totals + o, to};
 	if (!plan->result.direct)
 		store_exact(worker, &strip->columns, o, rows, sums, to);
+	else if (plan->result.parts)
+		worker->counts.saturated +=
+			plan->ukernel->store_parts(&result, &strip->columns, rows, worker->others,
+						   head->n_parts == 2 ? head->n_segments : 0, head->n_segments);
 	else if (plan->result.narrow)
 		worker->counts.saturated += plan->ukernel->store32(&result, &strip->columns, rows, sums);
 	else

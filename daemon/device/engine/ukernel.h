@@ -25,6 +25,10 @@ enum {
 	/* Of a block whose rows are pixels. */
 	UKERNEL_PIXELS = 9,
 	UKERNEL_OUTPUTS = 48, /* in multiples of UKERNEL_VECTOR */
+	/* Of sums that come in parts. */
+	UKERNEL_DROP = 8,
+	UKERNEL_PART = UKERNEL_ROWS * UKERNEL_COLUMNS,
+	UKERNEL_PARTS_MAX = UKERNEL_OUTPUTS / UKERNEL_ROWS,
 };
 
 /* Types of data and weights; the last is of rows that have nothing but `pixels`, and go with those of FX8. */
@@ -109,6 +113,11 @@ struct ukernel {
 	 * with half a unit of its result, leaves 32 or 64 bits. */
 	int64_t (*store32)(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
 			   const int32_t *sums);
+	/* The same of sums that come in several: at sums + i * UKERNEL_PART there are n_high whose 256-fold and
+	 * n_low which are as they are. All with the total leave no 32 bits in units of 2^UKERNEL_DROP, from which
+	 * the shift is counted; it is 1 at least. */
+	int64_t (*store_parts)(const struct ukernel_result *result, const struct ukernel_strip *strip,
+			       unsigned rows, const int32_t *sums, int64_t n_high, int64_t n_low);
 	int64_t (*store64)(const struct ukernel_result *result, const struct ukernel_strip *strip, unsigned rows,
 			   const int64_t *sums);
 };

@@ -252,6 +252,10 @@ UKERNEL_INLINE void ukernel_put8(__m512i y, const struct ukernel_strip *strip, u
 /* The real ones of 32 elements of 16 bits, from column `first` on; returns what comes behind them. */
 UKERNEL_INLINE uint8_t *ukernel_put16(__m512i y, const struct ukernel_strip *strip, unsigned first, uint8_t *to)
 {
+	if (strip->n_real == UKERNEL_COLUMNS) {
+		_mm512_storeu_si512(to, y);
+		return to + 64;
+	}
 	__mmask32 real = (__mmask32)(strip->real >> first);
 	int n = __builtin_popcount(real);
 	_mm512_mask_storeu_epi16(to, (__mmask32)ukernel_low_bits(n), _mm512_maskz_compress_epi16(real, y));

@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include "daemon/device/fixed/multiversion.h"
+
 enum { ACCUMULATOR_BLOCK = 256 };
 
 static int64_t low_bits(int64_t x, unsigned bits)
@@ -70,6 +72,28 @@ static void add_bias64(int64_t *sums, int64_t n, const int32_t *bias, int64_t bi
 		sums[j] += bias[j * bias_step] * unit;
 }
 
+/* Adds a bias to sums of 32 bits as an accumulator of 32 does, and returns how many wrapped: those that have no
+ * room for it. */
+MULTIVERSION_PART int64_t wrapping(int32_t *sums, int64_t n, int64_t bias)
+{
+	int64_t least = INT32_MIN - bias, most = INT32_MAX - bias, wrapped = 0;
+	bool all = least > INT32_MAX || most < INT32_MIN;
+	int32_t low = least < INT32_MIN ? INT32_MIN : (int32_t)least;
+	int32_t high = most > INT32_MAX ? INT32_MAX : (int32_t)most;
+	for (int64_t i = 0; i < n; i += ACCUMULATOR_BLOCK) {
+		int32_t *block = sums + i, outside = 0, count = (int32_t)(n - i);
+		count = n - i < ACCUMULATOR_BLOCK ? count : ACCUMULATOR_BLOCK;
+		for (int32_t j = 0; j < count; j++) {
+			outside += (block[j] < low) | (block[j] > high);
+			block[j] = (int32_t)((uint32_t)block[j] + (uint32_t)bias);
+		}
+		wrapped += outside;
+	}
+	return all ? n : wrapped;
+}
+static int64_t add_wrapping(int32_t *sums, int64_t n, int64_t bias);
+MULTIVERSION(int64_t, add_wrapping, (int32_t * sums, int64_t n, int64_t bias), wrapping, (sums, n, bias))
+
 /* Where a sum may leave the accumulator: through exact totals, a block at a time. */
 static void finish_exact(const struct accumulator *a, const void *sums, int64_t n, const int32_t *bias,
 			 int64_t bias_step, void *out, int64_t *saturated, int64_t *wrapped)
@@ -92,7 +116,11 @@ void accumulator_finish(const struct accumulator *accumulator, void *sums, int64
 {
 	unsigned shift = (unsigned)accumulator->bias_shift;
 	assert(!bias || !accumulator->cannot_wrap || shift < accumulator->bits);
-	if (!accumulator->cannot_wrap) {
+	bool narrow = accumulator->bits == 32 && accumulator->sum_bytes == 4 && shift < 32;
+	if (!accumulator->cannot_wrap && narrow && (!bias || bias_step == 0)) {
+		*wrapped += add_wrapping(sums, n, bias ? bias[0] * ((int64_t)1 << shift) : 0);
+		*saturated += requantize_row32(&accumulator->result, sums, n, out);
+	} else if (!accumulator->cannot_wrap) {
 		finish_exact(accumulator, sums, n, bias, bias_step, out, saturated, wrapped);
 	} else if (accumulator->sum_bytes == 4) {
 		if (bias)

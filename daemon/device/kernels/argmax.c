@@ -11,9 +11,11 @@
 enum { IN, OUT };
 enum {
 	BLOCK = 128,
-	STRETCH = 8192,	 /* elements that one look may do away with */
+	STRETCH = 8192,	 /* elements that one look may do away with, where one wins */
+	SOME = 1024,	 /* likewise, where several do */
 	ABREAST = 4096,	 /* indices that are looked at together */
 	LINES = 64,	 /* of those, that one look takes */
+	RUN = SOME,	 /* elements of an index that lie together, where indices are looked at by turns */
 	SORT_STEPS = 32, /* of element steps, to put one more of the best in its place */
 };
 
@@ -60,14 +62,21 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	return operands_check_shape(call, OUT, &want, "in, axis and topk give", error);
 }
 
-/* Whether the competitors of an index lie in pieces so short that many indices are looked at together. */
+/* Of elements whose flat indices follow each other and that lie together. */
+static int64_t length_of(const struct kernel_operand *in)
+{
+	return in->data ? operands_elements(in) : in->shape.h * in->shape.w;
+}
+
+/* Whether the competitors of an index lie in pieces so short that many indices are looked at together. Also before
+ * it is known whether `in` is dense. */
 static bool is_abreast(const struct kernel_call *call, const struct order_span *span)
 {
 	const struct kernel_operand *in = operands_get(call, IN);
-	int64_t low = 0, high;
+	int64_t low = 0, high, run = in->shape.h * in->shape.w;
 	npumem_dtype_range(in->dtype, &low, &high);
-	return low < 0 && npumem_dtype_bytes(in->dtype) <= 2 && span->inner == 1 && span->extent > 1 &&
-	       span->extent <= ABREAST;
+	return low < 0 && npumem_dtype_bytes(in->dtype) <= 2 && span->inner <= (run < RUN ? run : RUN) &&
+	       span->extent > 1 && span->extent <= ABREAST;
 }
 
 /* Of each index that is looked at: its best, how many it has, and the largest of some lines. */
@@ -151,32 +160,42 @@ static void offer_largest(struct contest *contest, const uint8_t *from, int64_t 
 		order_best_offer(&contest->best, value, first + first_of(contest, from, n, value));
 }
 
-/* n elements of one piece, the first of which has index `first`. */
 static void offer_block(struct contest *contest, const uint8_t *from, int64_t n, int64_t first)
 {
-	int dtype = operands_get(contest->call, IN)->dtype;
+	const struct order_best *best = &contest->best;
 	int64_t values[BLOCK];
 	if (!is_worth(contest, from, n))
 		return;
-	elements_load64(dtype, from, 0, n, values);
+	elements_load64(operands_get(contest->call, IN)->dtype, from, 0, n, values);
 	for (int64_t k = 0; k < n; k++)
-		order_best_offer(&contest->best, values[k], first + k);
+		if (best->n < best->k || values[k] > best->entries[0].value)
+			order_best_offer(&contest->best, values[k], first + k);
+}
+
+/* n elements that lie together, the first of which has index `first`. */
+static void offer_stretch(struct contest *contest, const uint8_t *from, int64_t n, int64_t first)
+{
+	unsigned bytes = npumem_dtype_bytes(operands_get(contest->call, IN)->dtype);
+	if (contest->best.k == 1 && is_narrow(contest)) {
+		offer_largest(contest, from, n, first);
+		return;
+	}
+	if (n > BLOCK && !is_worth(contest, from, n))
+		return;
+	for (int64_t i = 0, count; i < n; i += count) {
+		count = n - i < BLOCK ? n - i : BLOCK;
+		offer_block(contest, from + i * bytes, count, first + i);
+	}
 }
 
 /* Likewise, of any number; false where the rest is no longer wanted. */
 static bool offer_piece(struct contest *contest, const uint8_t *from, int64_t n, int64_t first)
 {
 	unsigned bytes = npumem_dtype_bytes(operands_get(contest->call, IN)->dtype);
-	int64_t piece = kernel_piece(contest->call);
-	bool one = contest->best.k == 1 && is_narrow(contest);
+	int64_t piece = kernel_piece(contest->call), stretch = contest->best.k == 1 ? STRETCH : SOME;
 	for (int64_t i = 0, count; i < n; i += count) {
-		count = n - i < STRETCH ? n - i : STRETCH;
-		bool worth = !one && is_worth(contest, from + i * bytes, count);
-		count = worth && count > BLOCK ? BLOCK : count;
-		if (one)
-			offer_largest(contest, from + i * bytes, count, first + i);
-		else if (worth)
-			offer_block(contest, from + i * bytes, count, first + i);
+		count = n - i < stretch ? n - i : stretch;
+		offer_stretch(contest, from + i * bytes, count, first + i);
 		contest->offered += count;
 		if (contest->offered - contest->looked >= piece && !look(contest, 0))
 			return false;
@@ -188,7 +207,7 @@ static bool offer_piece(struct contest *contest, const uint8_t *from, int64_t n,
 static bool offer_run(struct contest *contest, int64_t first, int64_t n)
 {
 	const struct kernel_operand *in = operands_get(contest->call, IN);
-	int64_t length = in->data ? operands_elements(in) : in->shape.h * in->shape.w;
+	int64_t length = length_of(in);
 	for (int64_t count; n > 0; first += count, n -= count) {
 		int64_t feature = first / length, at = first % length;
 		count = length - at < n ? length - at : n;
@@ -233,7 +252,7 @@ static void offer_lines(const struct kernel_call *call, const uint8_t *from, int
 static bool offer_abreast(const struct kernel_call *call, const struct order_span *span, struct order_best *best)
 {
 	const struct kernel_operand *in = operands_get(call, IN);
-	int64_t length = in->data ? operands_elements(in) : in->shape.h * in->shape.w, looked = 0;
+	int64_t length = length_of(in), looked = 0;
 	int64_t all = operands_elements(in), piece = kernel_piece(call), lines_most = piece / span->extent + 1;
 	lines_most = lines_most < LINES ? lines_most : LINES;
 	for (int64_t first = 0, lines; first < all; first += lines * span->extent) {
@@ -252,6 +271,50 @@ static bool offer_abreast(const struct kernel_call *call, const struct order_spa
 	return true;
 }
 
+/* Offers to each of n indices its run, where the largest of it could be among the best. The first run has flat
+ * index `first`. */
+static void offer_runs(struct kernel_call *call, const void *const *runs, const int32_t *most, int64_t n,
+		       int64_t inner, int64_t first, struct order_best *best)
+{
+	for (int64_t i = 0; i < n; i++) {
+		if (best[i].n == best[i].k && most[i] <= best[i].entries[0].value)
+			continue;
+		struct contest contest = {.call = call, .best = best[i]};
+		offer_stretch(&contest, runs[i], inner, first + i * inner);
+		best[i] = contest.best;
+	}
+}
+
+/* Where an index has some elements together: by turns, as they lie. Likewise. */
+static bool offer_by_turns(struct kernel_call *call, const struct order_span *span, struct order_best *best)
+{
+	const struct kernel_operand *in = operands_get(call, IN);
+	int64_t length = length_of(in), all = span->outer * span->extent, inner = span->inner, looked = 0;
+	int64_t piece = kernel_piece(call), runs_most = piece / inner + 1;
+	runs_most = runs_most < LINES ? runs_most : LINES;
+	for (int64_t run = 0, n; run < all; run += n) {
+		const void *runs[LINES];
+		int32_t most[LINES];
+		int64_t a = run % span->extent;
+		n = span->extent - a < runs_most ? span->extent - a : runs_most;
+		for (int64_t i = 0; i < n; i++) {
+			int64_t first = (run + i) * inner, feature = first / length;
+			const uint8_t *from = kernel_feature(in, feature / in->shape.c, feature % in->shape.c);
+			runs[i] = from + first % length * npumem_dtype_bytes(in->dtype);
+		}
+		const struct fold_pieces pieces = {runs, npumem_dtype_bytes(in->dtype), n};
+		fold_each(FOLD_LARGER, call->isa, &pieces, inner, most);
+		offer_runs(call, runs, most, n, inner, run * inner, best + a);
+		looked += n * inner;
+		if (looked < piece)
+			continue;
+		looked = 0;
+		if (!kernel_part(call, 1, run, all))
+			return false;
+	}
+	return true;
+}
+
 static void run_abreast(struct kernel_call *call, const struct order_span *span, int64_t topk)
 {
 	int32_t *out = operands_get(call, OUT)->data;
@@ -259,7 +322,7 @@ static void run_abreast(struct kernel_call *call, const struct order_span *span,
 	struct order_best *best = (struct order_best *)(entries + span->extent * topk);
 	for (int64_t a = 0; a < span->extent; a++)
 		order_best_init(&best[a], entries + a * topk, topk);
-	if (!offer_abreast(call, span, best))
+	if (!(span->inner == 1 ? offer_abreast(call, span, best) : offer_by_turns(call, span, best)))
 		return;
 	for (int64_t a = 0; a < span->extent; a++) {
 		struct contest contest = {.call = call, .best = best[a], .n = competitors(span), .topk = topk};

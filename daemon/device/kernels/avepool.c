@@ -68,13 +68,13 @@ struct inside {
 	struct row row;
 };
 
-static void inside_init(struct inside *inside, const struct kernel_call *call, const struct pool *pool)
+static void inside_init(struct inside *inside, const struct pool *pool)
 {
 	const struct window_axis *w = &pool->window.w;
 	*inside = (struct inside){.rows = 0};
 	inside->first = (w->before + w->stride - 1) / w->stride;
 	inside->end = w->in + w->before < w->kernel ? 0 : (w->in + w->before - w->kernel) / w->stride + 1;
-	if (!pool->folded || is_exact(call) || inside->first >= inside->end)
+	if (!pool->folded || inside->first >= inside->end)
 		inside->first = inside->end = 0;
 }
 
@@ -82,11 +82,17 @@ static void set_rows(struct inside *inside, const struct kernel_call *call, cons
 {
 	const struct kernel_operand *in = operands_get(call, POOL_IN), *out = operands_get(call, POOL_OUT);
 	int64_t points = rows * pool->window.w.kernel;
+	inside->rows = rows;
+	inside->row = (struct row){.in1 = pool_source(pool), .in2 = {.value = (int32_t)points}};
+	inside->row.in1.data = (const uint8_t *)pool->folded + inside->first * pool->width;
+	if (is_exact(call)) {
+		requantize_init(&inside->row.to, out->dtype, in->frac_bits - out->frac_bits, call->rounding);
+		row_init_mean(&inside->row, call->isa, row_magnitude(in->dtype));
+		return;
+	}
 	struct mean mean;
 	mean_init(&mean, points);
-	inside->rows = rows;
-	inside->row = (struct row){.in1 = pool_source(pool), .in2 = {.value = (int32_t)mean.multiplier}};
-	inside->row.in1.data = (const uint8_t *)pool->folded + inside->first * pool->width;
+	inside->row.in2.value = (int32_t)mean.multiplier;
 	requantize_init(&inside->row.to, out->dtype, mean.shift + in->frac_bits - out->frac_bits, call->rounding);
 	row_init_product(&inside->row, call->isa, points * row_magnitude(in->dtype) * mean.multiplier);
 }
@@ -98,7 +104,7 @@ static void run(struct kernel_call *call)
 	struct single single;
 	call->counts = (struct kernel_counts){.saturated = 0};
 	pool_begin(&pool, call, FOLD_SUM);
-	inside_init(&inside, call, &pool);
+	inside_init(&inside, &pool);
 	single_init(&single, call);
 	while (pool_next(&pool)) {
 		int64_t tap, end;
@@ -115,7 +121,7 @@ static void run(struct kernel_call *call)
 		if (inside.rows != end - tap)
 			set_rows(&inside, call, &pool, end - tap);
 		inside.row.out = pool.out + inside.first * pool.bytes;
-		row_product(&inside.row, n, &call->counts.saturated);
+		(is_exact(call) ? row_mean : row_product)(&inside.row, n, &call->counts.saturated);
 	}
 }
 
@@ -125,7 +131,7 @@ static int64_t steps(const struct kernel_call *call)
 	struct inside inside;
 	/* Any address: the sums are vectors' where the window is ordinary. */
 	pool.folded = pool_is_wide(call) ? NULL : &pool;
-	inside_init(&inside, call, &pool);
+	inside_init(&inside, &pool);
 	return pool_steps(call, pool.window.w.out - (inside.end - inside.first) + 2);
 }
 

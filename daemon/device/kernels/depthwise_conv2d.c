@@ -85,7 +85,7 @@ static size_t scratch_bytes(const struct kernel_call *call)
 	if (work.whole)
 		return 0;
 	if (work.plane)
-		return depthwise_plane_scratch_bytes(call, &work.window, work.weighted.data_bytes);
+		return depthwise_plane_scratch_bytes(call, &work.window);
 	return (size_t)stretch(call, work.window.w.out) * sizeof(int64_t);
 }
 

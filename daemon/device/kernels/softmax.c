@@ -10,7 +10,7 @@
 enum {
 	MANTISSA_BITS = 15,
 	PASSES = 3,
-	FEW = 8, /* elements of a group, for which to begin a row takes longer than the row */
+	SHORT = 8, /* elements of a group that take less time one by one than rows take to begin */
 };
 
 /* (sum's mantissa)^-1 * e^(x - max), to be shifted by `shift` to the container. */
@@ -22,7 +22,7 @@ static struct scale scale_of(int64_t sum, unsigned bytes, enum npumem_rounding r
 {
 	int64_t bits = 64 - __builtin_clzll((unsigned long long)sum), ignored = 0; /* sum > 0 */
 	int64_t mantissa = round_clamp(sum, bits - MANTISSA_BITS, rounding, 0, INT16_MAX, &ignored);
-	int64_t reciprocal = (INT32_C(1) << 29) / (int32_t)mantissa;
+	int64_t reciprocal = (INT64_C(1) << 29) / mantissa;
 	/* The library counts its shifts from the redundant sign bits of 32: 31 - bits. */
 	return (struct scale){reciprocal < INT16_MAX ? reciprocal : INT16_MAX, (bytes == 1 ? 7 : -1) + bits};
 }
@@ -75,30 +75,29 @@ static void scale_group(struct kernel_call *call, struct lut_groups *g, const st
 	}
 }
 
-static int32_t element(const void *data, unsigned bytes, int64_t i)
+static int64_t get(const uint8_t *data, unsigned bytes, int64_t i)
 {
 	return bytes == 1 ? ((const int8_t *)data)[i] : ((const int16_t *)data)[i];
 }
 
-/* All of that for a group of a few elements, one by one. */
-static void scale_few(struct kernel_call *call, struct lut_groups *g, const struct readers *readers,
+/* All of a group of at most SHORT elements: what rows do, by its definition. */
+static void run_short(struct kernel_call *call, const struct lut_groups *g, const struct readers *readers,
 		      const struct requantize *to)
 {
-	int64_t least = INT16_MAX, most = INT16_MIN, sum = 0, ignored = 0, exp[FEW];
+	int64_t x[SHORT], most = INT16_MIN, least = INT16_MAX, sum = 0, ignored = 0;
 	for (int64_t i = 0; i < g->size; i++) {
-		int64_t x = element(g->in, g->bytes, i);
-		most = x > most ? x : most;
-		least = x < least ? x : least;
+		x[i] = get(g->in, g->bytes, i);
+		most = x[i] > most ? x[i] : most;
+		least = x[i] < least ? x[i] : least;
 	}
 	unsigned halved = g->bytes == 1 && least - most < INT8_MIN;
 	for (int64_t i = 0; i < g->size; i++) {
-		int64_t below = (element(g->in, g->bytes, i) >> halved) - (most >> halved);
-		exp[i] = lut_result(&readers->of[halved], below, g->bytes, &ignored);
-		sum += exp[i];
+		x[i] = lut_result(&readers->of[halved], (x[i] >> halved) - (most >> halved), g->bytes, &ignored);
+		sum += x[i];
 	}
-	struct scale scale = scale_of(sum, g->bytes, to->rounding);
+	struct scale scale = scale_of(sum, g->bytes, call->rounding);
 	for (int64_t i = 0; i < g->size; i++) {
-		int64_t y = round_clamp(exp[i] * scale.reciprocal, scale.shift, to->rounding, to->low, to->high,
+		int64_t y = round_clamp(x[i] * scale.reciprocal, scale.shift, call->rounding, to->low, to->high,
 					&call->counts.saturated);
 		if (g->bytes == 1)
 			((int8_t *)g->out)[i] = (int8_t)y;
@@ -119,8 +118,8 @@ static void run(struct kernel_call *call)
 	requantize_init(&row.to, in->dtype, 0, call->rounding);
 	call->counts = (struct kernel_counts){.saturated = 0};
 	for (lut_groups_begin(&g, call, PASSES); lut_groups_next(&g, call);) {
-		if (g.size <= FEW) {
-			scale_few(call, &g, &readers, &row.to);
+		if (g.size <= SHORT) {
+			run_short(call, &g, &readers, &row.to);
 			continue;
 		}
 		int64_t sum = exponentials(call, &g, &readers);

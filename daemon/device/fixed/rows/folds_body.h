@@ -239,7 +239,9 @@ VECTOR int64_t narrow_columns(const struct fold_rows *from, raw_function *raw, b
 	const struct fold_rows rows = *from;
 	const int64_t step = VECTOR_BYTES / bytes;
 	int64_t i = 0;
-	for (; VECTOR_TAILS ? i < n : i + step <= n; i += step) {
+	for (; VECTOR_TAILS ? i < n : i < n && step <= n; i += step) {
+		if (!VECTOR_TAILS && i + step > n) /* again some of those before */
+			i = n - step;
 		vector x = narrow_row_at(&rows, 0, i, bytes, n - i);
 		for (int64_t r = 1; r < rows.n_rows; r++)
 			x = fold_narrow(x, narrow_row_at(&rows, r, i, bytes, n - i), raw, is_sum, bytes);
@@ -268,7 +270,10 @@ VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is
 	const int64_t step = VECTOR_BYTES / bytes;
 	int64_t i = 0;
 	/* Without masks every second one reads one past the last window. */
-	for (; VECTOR_TAILS ? i < n : i + step + stride - 1 <= n; i += step) {
+	int64_t end = VECTOR_TAILS ? n : n - stride + 1;
+	for (; VECTOR_TAILS ? i < n : i < end && step <= end; i += step) {
+		if (!VECTOR_TAILS && i + step > end)
+			i = end - step;
 		vector x = narrow_column_at(columns, i * stride, bytes, stride, n - i);
 		for (int64_t t = 1; t < taps; t++)
 			x = fold_narrow(x, narrow_column_at(columns, i * stride + t, bytes, stride, n - i), raw,

@@ -1,10 +1,12 @@
 /* The scalar rows, which define what the others compute, and the choice among them. */
 #include "daemon/device/fixed/rows/rows.h"
 
+#include "daemon/device/fixed/divide.h"
 #include "daemon/device/fixed/real.h"
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 /* Limits are within the container. */
 static int64_t limited(const struct row *row, int64_t x)
@@ -59,9 +61,16 @@ static int64_t quotient(const struct row *row, int64_t a, int64_t b, int64_t *sa
 	return rounded(row, floor | (rest != 0), saturated);
 }
 
+static int64_t mean(const struct row *row, int64_t sum, int64_t n, int64_t *saturated)
+{
+	const struct requantize *to = &row->to;
+	return limited(row, divide_clamp(sum, n, -to->shift, to->rounding, to->low, to->high, saturated));
+}
+
 SCALAR(requantize, ((void)b, rounded(row, a, saturated)))
 SCALAR(sum, limited(row, align_sum(&row->align, a, row->sign *b, &row->to, saturated)))
 SCALAR(product, rounded(row, a *b, saturated))
+SCALAR(mean, mean(row, a, b, saturated))
 SCALAR(smaller, rounded(row, a < b ? a : b, saturated))
 SCALAR(larger, rounded(row, a > b ? a : b, saturated))
 SCALAR(mac, limited(row, align_sum(&row->align, row_get(&row->acc, i), a *b, &row->to, saturated)))
@@ -95,7 +104,7 @@ static const struct rows rows_scalar = {
 #undef ROW
 };
 
-/* ---- sums that leave 32 bits: the same answers a block at a time, in loops that compilers vectorize ---- */
+/* ---- macs that leave 32 bits: the same answers a block at a time, in loops that compilers vectorize ---- */
 
 enum { WIDE_BLOCK = 256 };
 
@@ -135,38 +144,25 @@ static int64_t store_wide(const struct row *row, int64_t *first, int64_t *second
 	return requantize_row64(&to, fine, n, out);
 }
 
-static int64_t wide(const struct row *row, bool is_mac, int64_t n, int64_t *saturated)
+static int64_t wide_mac(const struct row *row, int64_t n, int64_t *saturated)
 {
-	int64_t first[WIDE_BLOCK], second[WIDE_BLOCK], factor[WIDE_BLOCK], sign = row->sign;
+	int64_t acc[WIDE_BLOCK], product[WIDE_BLOCK], factor[WIDE_BLOCK];
 	for (int64_t at = 0, count; at < n; at += count) {
 		count = n - at < WIDE_BLOCK ? n - at : WIDE_BLOCK;
-		load_wide(is_mac ? &row->acc : &row->in1, at, count, first);
-		load_wide(&row->in2, at, count, second);
-		if (is_mac)
-			load_wide(&row->in1, at, count, factor);
+		load_wide(&row->acc, at, count, acc);
+		load_wide(&row->in2, at, count, product);
+		load_wide(&row->in1, at, count, factor);
 		for (int64_t i = 0; i < count; i++)
-			second[i] *= is_mac ? factor[i] : sign;
-		*saturated += store_wide(row, first, second, count, (uint8_t *)row->out + at * row->to.bytes);
+			product[i] *= factor[i];
+		*saturated += store_wide(row, acc, product, count, (uint8_t *)row->out + at * row->to.bytes);
 	}
 	return n;
 }
 
-static int64_t wide_sum(const struct row *row, int64_t n, int64_t *saturated)
-{
-	return wide(row, false, n, saturated);
-}
-
-static int64_t wide_mac(const struct row *row, int64_t n, int64_t *saturated)
-{
-	return wide(row, true, n, saturated);
-}
-
 static const struct rows rows_wide = {
 #define ROW(name, value) .name = scalar_##name,
-#define scalar_sum wide_sum
 #define scalar_mac wide_mac
 #include "daemon/device/fixed/rows/rows.def"
-#undef scalar_sum
 #undef scalar_mac
 #undef ROW
 };
@@ -222,6 +218,15 @@ void row_init(struct row *row, enum isa isa, int64_t value)
 	choose(row, isa, value);
 }
 
+/* Of no subnormal. */
+static double power_of_two(int64_t exponent)
+{
+	uint64_t bits = (uint64_t)(1023 + exponent) << 52;
+	double power;
+	memcpy(&power, &bits, sizeof(power));
+	return power;
+}
+
 void row_init_product(struct row *row, enum isa isa, int64_t value)
 {
 	enum { DOUBLE_BITS = 52 };
@@ -232,7 +237,14 @@ void row_init_product(struct row *row, enum isa isa, int64_t value)
 		return;
 	row->rows = rows_of(isa);
 	row->most = INT64_MAX;
-	row->scale = shift > 0 ? 1 / (double)((int64_t)1 << shift) : (double)((int64_t)1 << -shift);
+	row->scale = power_of_two(-shift);
+}
+
+/* By doubles: what is no tie is further from one than their quotient is from the exact one. */
+void row_init_mean(struct row *row, enum isa isa, int64_t value)
+{
+	row_init(row, isa, value);
+	row->scale = power_of_two(-row->to.shift);
 }
 
 /* Doubles hold every power of two that there are frac_bits for; floats those that are no subnormals. */
@@ -242,11 +254,7 @@ void row_init_real(struct row *row, enum isa isa)
 	row->drop = 0;
 	row->most = INT64_MAX;
 	row->rows = rows_of(shift <= 126 ? isa : ISA_SCALAR);
-	row->scale = 1;
-	for (; shift > 0; shift--)
-		row->scale /= 2;
-	for (; shift < 0; shift++)
-		row->scale *= 2;
+	row->scale = power_of_two(-shift);
 }
 
 /* The magnitude of the aligned sum of two terms; that of none where they do not meet. */
@@ -258,7 +266,18 @@ static int64_t aligned(const struct align *align, int64_t first, int64_t second)
 
 void row_init_sum(struct row *row, enum isa isa, int64_t in1, int64_t in2)
 {
-	row_init(row, isa, aligned(&row->align, in1, in2));
+	/* Doubles hold terms of 16 bits that are so far apart. Past it the finer one only decides ties, where
+	 * there is a coarser one, so that it may be nearer. */
+	enum { TERM_BITS = 16, APART = 36 };
+	int64_t value = aligned(&row->align, in1, in2);
+	row_init(row, isa, value);
+	if (requantize_fits32(value, row->to.shift) || (in1 | in2) > (int64_t)1 << TERM_BITS)
+		return;
+	int64_t coarse = row->align.left - row->to.shift, fine = -row->align.beyond - row->to.shift;
+	row->rows = rows_of(isa);
+	row->scale = power_of_two(coarse);
+	row->alone = power_of_two(fine);
+	row->beside = power_of_two(fine > coarse - APART ? fine : coarse - APART);
 }
 
 void row_init_mac(struct row *row, enum isa isa, int64_t acc, int64_t product)

@@ -31,9 +31,11 @@ struct row {
 	int64_t in1_unit, in2_unit;
 	int64_t *zeros;
 	const struct rows *rows; /* set by row_init() */
-	double scale;		 /* likewise: of a product that needs more than 32 bits; else 0 */
-	unsigned drop;		 /* likewise: low bits of mac's value that become one mark */
-	int64_t most;		 /* likewise: the largest magnitude of a value; INT64_MAX: any */
+	/* Likewise: powers of two. Of a mean, and of a product that needs more than 32 bits, else 0; so of a sum,
+	 * where it is the coarser term's, and the finer one has its own beside a coarser one and without. */
+	double scale, beside, alone;
+	unsigned drop; /* likewise: low bits of mac's value that become one mark */
+	int64_t most;  /* likewise: the largest magnitude of a value; INT64_MAX: any */
 };
 
 /* How to do a row in one instruction set: the first elements of n, as many as it can, all where it has masks.
@@ -66,6 +68,7 @@ static inline int64_t row_get(const struct row_source *source, int64_t i)
 void row_init(struct row *row, enum isa isa, int64_t value);
 void row_init_real(struct row *row, enum isa isa);
 void row_init_product(struct row *row, enum isa isa, int64_t value);
+void row_init_mean(struct row *row, enum isa isa, int64_t value);
 void row_init_sum(struct row *row, enum isa isa, int64_t in1, int64_t in2);
 void row_init_mac(struct row *row, enum isa isa, int64_t acc, int64_t product);
 

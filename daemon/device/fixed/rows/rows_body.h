@@ -82,7 +82,10 @@ VECTOR int64_t raw_row(const struct row *from, raw_function *of_two, const unsig
 	vector high = vector_set_raw((int32_t)row.to.limit_high, bytes);
 	vector constant = vector_set_raw(row.in2.value, bytes);
 	int64_t end = n * bytes, i = 0;
-	for (; VECTOR_TAILS ? i < end : i + VECTOR_BYTES <= end; i += VECTOR_BYTES) {
+	for (; i < end && (VECTOR_TAILS || VECTOR_BYTES <= end); i += VECTOR_BYTES) {
+		/* Some again: where `out` is an operand, what they became gives the same. */
+		if (!VECTOR_TAILS && i + VECTOR_BYTES > end)
+			i = end - VECTOR_BYTES;
 		vector x = vector_load_raw((const uint8_t *)row.in1.data + i, end - i);
 		vector y = row.in2.bytes ? vector_load_raw((const uint8_t *)row.in2.data + i, end - i) : constant;
 		x = vector_min_raw(vector_max_raw(of_two(x, y, bytes), low, bytes), high, bytes);
@@ -273,8 +276,28 @@ static int64_t run_raw_sum(const struct row *row, int64_t n, int64_t *saturated)
 	return row->to.bytes == 1 ? raw_sum(row, false, 1, n, saturated) : raw_sum(row, false, 2, n, saturated);
 }
 
+/* Already rounded. */
+VECTOR vector wide_sum(const struct row *row, int64_t i, int64_t n)
+{
+	vector a = source_at(&row->in1, i, n), b = source_at(&row->in2, i, n);
+	b = row->sign > 0 ? b : vector_sub(vector_set(0), b);
+	vector coarse = row->align.first_is_coarse ? a : b, fine = row->align.first_is_coarse ? b : a;
+	const struct vector_scales scales = {row->scale, row->beside, row->alone};
+	return vector_scaled_sum(coarse, fine, &scales, row->to.rounding);
+}
+
+/* Of values that are results. */
+VECTOR int64_t each_wide(const struct row *row, value_function *value, int64_t n, int64_t *saturated)
+{
+	struct row wide = *row;
+	wide.to.shift = 0;
+	return each(&wide, value, 0, n, saturated);
+}
+
 static int64_t run_sum(const struct row *row, int64_t n, int64_t *saturated)
 {
+	if (row->scale != 0)
+		return each_wide(row, wide_sum, n, saturated);
 	if (row->align.left == 0 && row->to.shift == 0 && row->to.low < 0 && is_raw_source(row, &row->in1) &&
 	    is_raw_source(row, &row->in2))
 		return run_raw_sum(row, n, saturated);
@@ -305,9 +328,18 @@ static int64_t run_product(const struct row *row, int64_t n, int64_t *saturated)
 		return words(row, words_product, product, n, saturated);
 	if (row->scale == 0)
 		return each(row, product, 0, n, saturated);
-	struct row wide = *row;
-	wide.to.shift = 0;
-	return each(&wide, wide_product, 0, n, saturated);
+	return each_wide(row, wide_product, n, saturated);
+}
+
+/* Already rounded. */
+VECTOR vector mean(const struct row *row, int64_t i, int64_t n)
+{
+	return vector_scaled_mean(source_at(&row->in1, i, n), row->in2.value, row->scale, row->to.rounding);
+}
+
+static int64_t run_mean(const struct row *row, int64_t n, int64_t *saturated)
+{
+	return each_wide(row, mean, n, saturated);
 }
 
 VECTOR vector smaller(const struct row *row, int64_t i, int64_t n)
@@ -361,27 +393,38 @@ static int64_t run_mac(const struct row *row, int64_t n, int64_t *saturated)
 }
 
 /* Zero where in1 is not negative, so that only the rest can be counted. */
-VECTOR vector slope_element(const struct row *row, const struct rounding *r, int64_t i, int64_t n, vector counts)
+VECTOR vector slope_element(const struct row *row, const struct rounding *r, const bool is_wide, int64_t i,
+			    int64_t n, vector counts)
 {
-	vector in = source_at(&row->in1, i, n), zero = vector_set(0);
-	vector x = rounded(r, vector_mul(vector_min(in, zero), source_at(&row->in2, i, n)));
+	vector in = source_at(&row->in1, i, n), slope = source_at(&row->in2, i, n);
+	vector below = vector_min(in, vector_set(0));
+	vector x = is_wide ? vector_scaled(below, slope, row->scale, row->to.rounding)
+			   : rounded(r, vector_mul(below, slope));
 	store_at(row->out, r->bytes, i, vector_if_negative(in, limited(r, x)), n);
 	return vector_count_outside(counts, x, r->low, r->high, n);
 }
 
-static int64_t run_slope(const struct row *row, int64_t n, int64_t *saturated)
+VECTOR int64_t slopes(const struct row *from, const bool is_wide, int64_t n, int64_t *saturated)
 {
+	struct row copy = *from;
+	const struct row *row = &copy;
+	copy.to.shift = is_wide ? 0 : from->to.shift; /* what is wide comes rounded */
 	struct rounding r = rounding_of(&row->to, 0);
 	vector counts = vector_set(0);
 	int64_t i = 0;
 	for (; i + VECTOR_N <= n; i += VECTOR_N)
-		counts = slope_element(row, &r, i, VECTOR_N, counts);
+		counts = slope_element(row, &r, is_wide, i, VECTOR_N, counts);
 	if (VECTOR_TAILS && i < n) {
-		counts = slope_element(row, &r, i, n - i, counts);
+		counts = slope_element(row, &r, is_wide, i, n - i, counts);
 		i = n;
 	}
 	*saturated += vector_total(counts);
 	return i;
+}
+
+static int64_t run_slope(const struct row *row, int64_t n, int64_t *saturated)
+{
+	return row->scale != 0 ? slopes(row, true, n, saturated) : slopes(row, false, n, saturated);
 }
 
 VECTOR bool is_narrow(const struct row_source *source)

@@ -109,6 +109,13 @@ VECTOR vector vector_words_high(vector words)
 	return _mm256_srai_epi16(words, 8);
 }
 
+VECTOR vector vector_load_pairs(const int16_t *from, int64_t stride)
+{
+	vector index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+	index = _mm256_mullo_epi32(index, _mm256_set1_epi32((int32_t)stride));
+	return _mm256_i32gather_epi32((const int *)(const void *)from, index, sizeof(*from));
+}
+
 VECTOR vector vector_add_pairs(vector sums, vector a, vector b)
 {
 	return _mm256_add_epi32(sums, _mm256_madd_epi16(a, b));
@@ -122,6 +129,16 @@ VECTOR vector vector_words_lower(vector a, vector b)
 VECTOR vector vector_words_upper(vector a, vector b)
 {
 	return _mm256_unpackhi_epi16(a, b);
+}
+
+VECTOR vector vector_lower(vector a, vector b)
+{
+	return _mm256_unpacklo_epi32(a, b);
+}
+
+VECTOR vector vector_upper(vector a, vector b)
+{
+	return _mm256_unpackhi_epi32(a, b);
 }
 
 VECTOR vector vector_words_first(vector lower, vector upper)
@@ -482,6 +499,42 @@ VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_roundi
 	__m128i low = vector_scaled_half(_mm256_castsi256_si128(a), _mm256_castsi256_si128(b), scale, rounding);
 	__m128i high = vector_scaled_half(_mm256_extracti128_si256(a, 1), _mm256_extracti128_si256(b, 1), scale,
 					  rounding);
+	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+struct vector_scales {
+	double coarse, beside, alone;
+};
+
+VECTOR __m128i vector_scaled_sum_half(__m128i coarse, __m128i fine, const struct vector_scales *scales,
+				      enum npumem_rounding rounding)
+{
+	__m256d x = _mm256_cvtepi32_pd(coarse), none = _mm256_cmp_pd(x, _mm256_setzero_pd(), _CMP_EQ_OQ);
+	__m256d scale = _mm256_blendv_pd(_mm256_set1_pd(scales->beside), _mm256_set1_pd(scales->alone), none);
+	x = _mm256_mul_pd(x, _mm256_set1_pd(scales->coarse));
+	return vector_of_doubles(_mm256_fmadd_pd(_mm256_cvtepi32_pd(fine), scale, x), rounding);
+}
+
+VECTOR vector vector_scaled_sum(vector coarse, vector fine, const struct vector_scales *scales,
+				enum npumem_rounding rounding)
+{
+	__m128i low = vector_scaled_sum_half(_mm256_castsi256_si128(coarse), _mm256_castsi256_si128(fine), scales,
+					     rounding);
+	__m128i high = vector_scaled_sum_half(_mm256_extracti128_si256(coarse, 1),
+					      _mm256_extracti128_si256(fine, 1), scales, rounding);
+	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+}
+
+VECTOR __m128i vector_scaled_mean_half(__m128i a, int32_t n, double scale, enum npumem_rounding rounding)
+{
+	__m256d x = _mm256_mul_pd(_mm256_cvtepi32_pd(a), _mm256_set1_pd(scale));
+	return vector_of_doubles(_mm256_div_pd(x, _mm256_set1_pd(n)), rounding);
+}
+
+VECTOR vector vector_scaled_mean(vector a, int32_t n, double scale, enum npumem_rounding rounding)
+{
+	__m128i low = vector_scaled_mean_half(_mm256_castsi256_si128(a), n, scale, rounding);
+	__m128i high = vector_scaled_mean_half(_mm256_extracti128_si256(a, 1), n, scale, rounding);
 	return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
 }
 

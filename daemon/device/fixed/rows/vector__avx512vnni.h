@@ -261,6 +261,45 @@ VECTOR vector vector_scaled(vector a, vector b, double scale, enum npumem_roundi
 	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
+struct vector_scales {
+	double coarse, beside, alone;
+};
+
+VECTOR __m256i vector_scaled_sum_half(__m256i coarse, __m256i fine, const struct vector_scales *scales,
+				      enum npumem_rounding rounding)
+{
+	__m512d scale = _mm512_mask_blend_pd(_mm256_testn_epi32_mask(coarse, coarse),
+					     _mm512_set1_pd(scales->beside), _mm512_set1_pd(scales->alone));
+	__m512d x = _mm512_mul_pd(_mm512_cvtepi32_pd(coarse), _mm512_set1_pd(scales->coarse));
+	return vector_of_doubles(_mm512_fmadd_pd(_mm512_cvtepi32_pd(fine), scale, x), rounding);
+}
+
+/* coarse and fine, each times its scale, which the finer one has by whether the coarser one is zero: rounded, and
+ * past +-2^20 as above. */
+VECTOR vector vector_scaled_sum(vector coarse, vector fine, const struct vector_scales *scales,
+				enum npumem_rounding rounding)
+{
+	__m256i low = vector_scaled_sum_half(_mm512_castsi512_si256(coarse), _mm512_castsi512_si256(fine), scales,
+					     rounding);
+	__m256i high = vector_scaled_sum_half(_mm512_extracti64x4_epi64(coarse, 1),
+					      _mm512_extracti64x4_epi64(fine, 1), scales, rounding);
+	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+VECTOR __m256i vector_scaled_mean_half(__m256i a, int32_t n, double scale, enum npumem_rounding rounding)
+{
+	__m512d x = _mm512_mul_pd(_mm512_cvtepi32_pd(a), _mm512_set1_pd(scale));
+	return vector_of_doubles(_mm512_div_pd(x, _mm512_set1_pd(n)), rounding);
+}
+
+/* a * scale / n, likewise, for 0 < n <= 2^16. */
+VECTOR vector vector_scaled_mean(vector a, int32_t n, double scale, enum npumem_rounding rounding)
+{
+	__m256i low = vector_scaled_mean_half(_mm512_castsi512_si256(a), n, scale, rounding);
+	__m256i high = vector_scaled_mean_half(_mm512_extracti64x4_epi64(a, 1), n, scale, rounding);
+	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
 /* n reals times a power of two, rounded to integers; what is past +-2^20 may be anything past it. The product is
  * exact, or so small that it is none; a sum with a half would not be. */
 VECTOR vector vector_of_reals(const float *from, float scale, enum npumem_rounding rounding, int64_t n)
@@ -349,6 +388,14 @@ VECTOR vector vector_words_high(vector words)
 	return _mm512_srai_epi16(words, 8);
 }
 
+/* Words 0 and 1 in an element, words stride and stride + 1 in the next one, … */
+VECTOR vector vector_load_pairs(const int16_t *from, int64_t stride)
+{
+	vector index = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+	index = _mm512_mullo_epi32(index, _mm512_set1_epi32((int32_t)stride));
+	return _mm512_i32gather_epi32(index, from, sizeof(*from));
+}
+
 /* sums + the products of the words of a and b, those of an element together. */
 VECTOR vector vector_add_pairs(vector sums, vector a, vector b)
 {
@@ -365,6 +412,17 @@ VECTOR vector vector_words_lower(vector a, vector b)
 VECTOR vector vector_words_upper(vector a, vector b)
 {
 	return _mm512_unpackhi_epi16(a, b);
+}
+
+/* The same of elements. */
+VECTOR vector vector_lower(vector a, vector b)
+{
+	return _mm512_unpacklo_epi32(a, b);
+}
+
+VECTOR vector vector_upper(vector a, vector b)
+{
+	return _mm512_unpackhi_epi32(a, b);
 }
 
 VECTOR vector vector_words_first(vector lower, vector upper)

@@ -75,7 +75,7 @@ void slope_run(struct kernel_call *call)
 	struct row row = {.in1 = row_source(in->dtype)};
 	struct walk walk;
 	requantize_init(&row.to, in->dtype, slope->frac_bits, call->rounding);
-	row_init(&row, call->isa, row_magnitude(in->dtype) * row_magnitude(slope->dtype));
+	row_init_product(&row, call->isa, row_magnitude(in->dtype) * row_magnitude(slope->dtype));
 	call->counts = (struct kernel_counts){.saturated = 0};
 	for (walk_begin_features(&walk, call, SLOPE_OUT); walk_next(&walk);) {
 		row.in1.data = walk_at(&walk, in);

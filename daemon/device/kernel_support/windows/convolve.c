@@ -19,10 +19,19 @@ int convolve_check(const struct kernel_call *call, int64_t groups, struct npumem
 	return operands_check_shape(call, CONVOLUTION_OUT, &want, "in, weights and the window give", error);
 }
 
+/* Taps at the ends that meet padding alone are left out: on a feature of one point, all but one. */
 static struct phase_axis whole_axis(const struct window_axis *window)
 {
-	return (struct phase_axis){
+	struct phase_axis axis = {
 		.window = *window, .kernel = window->kernel, .tap_step = 1, .out = window->out, .out_step = 1};
+	struct window_axis *w = &axis.window;
+	for (; w->kernel > 1 && w->before >= w->dilation && (w->out - 1) * w->stride < w->before; w->kernel--) {
+		w->before -= w->dilation;
+		axis.first_tap++;
+	}
+	for (; w->kernel > 1 && w->after >= w->dilation && window_at(w, 0, w->kernel - 1) >= w->in; w->kernel--)
+		w->after -= w->dilation;
+	return axis;
 }
 
 static struct phase whole(const struct kernel_call *call)

@@ -1,11 +1,15 @@
 /* With a stride of 1 the rows of a block are one long row of sums, of which those between two rows are dropped.
- * Weights of 16 bits are taken by their bytes, whose products stay in 32. */
+ * The plane has 16 bits for each element. Each channel's weights prove how many bits its sums need. */
 #include "daemon/device/kernel_support/windows/depthwise_plane.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { ALIGN = 64 };
+enum {
+	ALIGN = 64,
+	TAPS_LOOK = 128,     /* more of them are more than one step for each output */
+	BIAS_SHIFT_MAX = 40, /* a bias has at most 16 bits: the sum fits in 64 */
+};
 
 static int64_t aligned(int64_t bytes)
 {
@@ -25,31 +29,31 @@ bool depthwise_plane_fits(const struct window *window)
 }
 
 /* Lays out the scratch memory and returns its size. */
-static size_t lay_out(struct depthwise_plane *p, const struct kernel_call *call, const struct window *window,
-		      unsigned bytes)
+static size_t lay_out(struct depthwise_plane *p, const struct kernel_call *call, const struct window *window)
 {
 	const struct window_axis *h = &window->h, *w = &window->w;
 	assert(depthwise_plane_fits(window));
 	p->rows = h->before + h->in + h->after;
 	p->width = w->before + w->in + w->after;
 	p->block = kernel_piece(call) / p->width;
-	if (h->kernel * w->kernel > TAPS_MAX)
-		p->block = p->block * TAPS_MAX / (h->kernel * w->kernel);
+	if (h->kernel * w->kernel > TAPS_LOOK)
+		p->block = p->block * TAPS_LOOK / (h->kernel * w->kernel);
 	p->block = p->block < 1 ? 1 : p->block < h->out ? p->block : h->out;
-	int64_t plane = aligned(p->rows * p->width * bytes), part = aligned(p->block * p->width * 4);
+	int64_t plane = aligned((p->rows * p->width + TAPS_ELEMENTS_PAST) * (int64_t)sizeof(*p->plane));
+	int64_t part = aligned((p->block * p->width + TAPS_SUMS_PAST) * (int64_t)sizeof(*p->part));
 	uint8_t *scratch = call->scratch;
 	if (scratch) {
-		p->plane = scratch;
+		p->plane = (int16_t *)scratch;
 		p->part = (int32_t *)(scratch + plane);
 		p->sums = (int64_t *)(scratch + plane + part);
 	}
 	return (size_t)(plane + part + p->block * w->out * 8);
 }
 
-size_t depthwise_plane_scratch_bytes(const struct kernel_call *call, const struct window *window, unsigned bytes)
+size_t depthwise_plane_scratch_bytes(const struct kernel_call *call, const struct window *window)
 {
 	struct depthwise_plane plane;
-	return lay_out(&plane, call, window, bytes);
+	return lay_out(&plane, call, window);
 }
 
 void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *call, const struct window *window,
@@ -57,28 +61,43 @@ void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *cal
 {
 	const struct window_axis *h = &window->h, *w = &window->w;
 	*plane = (struct depthwise_plane){.call = call, .window = window, .weighted = weighted};
-	lay_out(plane, call, window, weighted->data_bytes);
+	lay_out(plane, call, window);
+	plane->n_taps = h->kernel * w->kernel;
+	plane->lone = w->dilation > 1;
 	for (int64_t y = 0; y < h->kernel; y++)
-		for (int64_t x = 0; x < w->kernel; x++)
-			plane->offsets[plane->n_taps++] = y * h->dilation * plane->width + x * w->dilation;
-	if (plane->n_taps > TAPS_MAX)
-		weighted->accumulator.sum_bytes = sizeof(int64_t);
+		for (int64_t x = 0; x < w->kernel; x += plane->lone ? 1 : 2)
+			plane->offsets[plane->n_pairs++] = y * h->dilation * plane->width + x * w->dilation;
+	plane->narrow = weighted->accumulator.sum_bytes == sizeof(*plane->part);
+	if (!plane->narrow)
+		weighted->accumulator.sum_bytes = sizeof(*plane->sums);
 }
 
-/* False where it is no longer wanted. */
+static void copy_row(const uint8_t *in, unsigned bytes, int64_t n, int16_t *to)
+{
+	if (bytes == sizeof(*to)) {
+		memcpy(to, in, (size_t)n * sizeof(*to));
+		return;
+	}
+	for (int64_t i = 0; i < n; i++)
+		to[i] = ((const int8_t *)in)[i];
+}
+
+/* False where it is no longer wanted. What is not of the feature stays zero. */
 static bool fill(struct depthwise_plane *p, const uint8_t *in)
 {
 	const struct window_axis *h = &p->window->h, *w = &p->window->w;
 	unsigned bytes = p->weighted->data_bytes;
 	int64_t pending = 0;
-	size_t row = (size_t)(w->in * bytes), width = (size_t)(p->width * bytes);
-	memset(p->plane, 0, (size_t)h->before * width);
-	memset(p->plane + (size_t)(h->before + h->in) * width, 0, (size_t)h->after * width);
+	for (int64_t y = 0; y < p->rows && !p->feature; y++) {
+		memset(p->plane + y * p->width, 0, (size_t)p->width * sizeof(*p->plane));
+		if (!kernel_look(p->call, p->width, &pending))
+			return false;
+	}
+	if (!p->feature)
+		memset(p->plane + p->rows * p->width, 0, TAPS_ELEMENTS_PAST * sizeof(*p->plane));
 	for (int64_t y = 0; y < h->in; y++) {
-		uint8_t *to = p->plane + (size_t)(h->before + y) * width;
-		memset(to, 0, (size_t)w->before * bytes);
-		memcpy(to + w->before * bytes, in + (size_t)y * row, row);
-		memset(to + (w->before + w->in) * bytes, 0, (size_t)w->after * bytes);
+		int16_t *to = p->plane + (h->before + y) * p->width + w->before;
+		copy_row(in + y * w->in * bytes, bytes, w->in, to);
 		if (!kernel_look(p->call, p->width, &pending))
 			return false;
 	}
@@ -86,68 +105,147 @@ static bool fill(struct depthwise_plane *p, const uint8_t *in)
 	return true;
 }
 
+/* The largest magnitude of a sum of products, and of whole ones with the bias that p->bias then is. */
+static int64_t largest(struct depthwise_plane *p, const uint8_t *weights, int64_t o)
+{
+	const struct weighted *weighted = p->weighted;
+	int64_t total = 0, bias = 0, shift = weighted->accumulator.bias_shift;
+	for (int64_t k = 0; k < p->n_taps; k++) {
+		int64_t weight = weighted_element(weights, weighted->weight_bytes, k);
+		total += weight < 0 ? -weight : weight;
+	}
+	if (weighted->bias)
+		bias = weighted_element(weighted->bias, weighted->weight_bytes, o);
+	if (bias && shift >= BIAS_SHIFT_MAX)
+		return INT64_MAX;
+	p->bias = bias ? bias * ((int64_t)1 << shift) : 0;
+	return total * ((int64_t)1 << (8 * weighted->data_bytes - 1)) + (bias < 0 ? -p->bias : p->bias);
+}
+
+/* How sums of this magnitude are finished. */
+static void finish_by(struct depthwise_plane *p, int64_t most, int64_t drop)
+{
+	p->finish = (struct row){.in1 = {.bytes = sizeof(*p->part), .mask = -1}};
+	p->finish.to = p->weighted->accumulator.result;
+	p->finish.to.shift -= drop;
+	row_init(&p->finish, p->call->isa, most);
+}
+
+/* What 32 bits hold does not wrap in an accumulator of 32 or 40; split sums are for one of 40, and for a shift
+ * that hides the mark. */
+static void choose(struct depthwise_plane *p, int64_t most)
+{
+	const struct accumulator *a = &p->weighted->accumulator;
+	int64_t shift = a->result.shift, most_split = (most >> TAPS_DROP) + 2;
+	p->sums_are = DEPTHWISE_WIDE;
+	if (requantize_fits32(most, shift)) {
+		p->sums_are = DEPTHWISE_PLAIN;
+		finish_by(p, most, 0);
+	} else if (a->bits == 40 && p->n_taps <= TAPS_SPLIT_MAX && shift >= TAPS_DROP + 2 &&
+		   requantize_fits32(most_split, shift - TAPS_DROP)) {
+		p->sums_are = DEPTHWISE_SPLIT;
+		finish_by(p, most_split, TAPS_DROP);
+	}
+}
+
 static void load_weights(struct depthwise_plane *p, const uint8_t *weights)
 {
-	p->split = false;
-	for (int64_t k = 0; k < p->n_taps; k++) {
-		p->weights[k] = weighted_element(weights, p->weighted->weight_bytes, k);
-		p->split |= p->weights[k] != (int8_t)p->weights[k];
-	}
-	for (int64_t k = 0; k < p->n_taps && p->split; k++) {
-		int32_t low = p->weights[k] & 0xff;
-		p->high[k] = (p->weights[k] - low) / 256;
-		p->weights[k] = low;
+	unsigned bytes = p->weighted->weight_bytes;
+	int64_t wide = p->window->w.kernel;
+	bool split = p->split;
+	for (int64_t k = 0, pair = 0; k < p->n_taps; pair++) {
+		bool two = !p->lone && k % wide + 1 < wide;
+		int32_t first = weighted_element(weights, bytes, k),
+			second = two ? weighted_element(weights, bytes, k + 1) : 0;
+		p->low[pair] = split ? taps_pair(first & 0xff, second & 0xff) : taps_pair(first, second);
+		p->high[pair] = taps_pair(first >> 8, second >> 8);
+		k += two ? 2 : 1;
 	}
 }
 
-/* Sums of rows [y, y + n) of outputs by at most TAPS_MAX taps from `tap` on, in `part` at the distance of the
- * plane's rows. */
-static void sum_rows(struct depthwise_plane *p, const int32_t *weights, int64_t tap, int64_t y, int64_t n)
+/* What all outputs of a channel share. */
+static void begin_channel(struct depthwise_plane *p, const uint8_t *weights, int64_t o)
+{
+	choose(p, largest(p, weights, o));
+	p->split = p->sums_are == DEPTHWISE_SPLIT;
+	if (p->sums_are == DEPTHWISE_WIDE) {
+		p->bias = 0;
+		p->split = p->weighted->weight_bytes == 2;
+	}
+	load_weights(p, weights);
+}
+
+/* Sums of rows [y, y + n) of outputs, one row behind the other in `part`. */
+static void sum_rows(const struct depthwise_plane *p, struct taps *taps, int64_t y, int64_t n)
 {
 	const struct window_axis *h = &p->window->h, *w = &p->window->w;
-	struct taps from;
-	bool one = h->stride == 1 && w->stride == 1;
-	from.bytes = p->weighted->data_bytes;
-	from.stride = w->stride;
-	from.n = p->n_taps - tap < TAPS_MAX ? p->n_taps - tap : TAPS_MAX;
-	memcpy(from.offsets, p->offsets + tap, (size_t)from.n * sizeof(*from.offsets));
-	memcpy(from.weights, weights + tap, (size_t)from.n * sizeof(*from.weights));
-	for (int64_t r = 0; r < (one ? 1 : n); r++) {
-		from.in = p->plane + (y + r) * h->stride * p->width * from.bytes;
-		taps_row(p->call->isa, &from, one ? (n - 1) * p->width + w->out : w->out, p->part + r * p->width);
+	taps->stride = w->stride;
+	if (h->stride == 1 && w->stride == 1) {
+		taps->in = p->plane + y * p->width;
+		taps_row(p->call->isa, taps, (n - 1) * p->width + w->out, p->part);
+		for (int64_t r = 1; r < n && w->out < p->width; r++)
+			memmove(p->part + r * w->out, p->part + r * p->width, (size_t)w->out * sizeof(*p->part));
+		return;
+	}
+	for (int64_t r = 0; r < n; r++) {
+		taps->in = p->plane + (y + r) * h->stride * p->width;
+		taps_row(p->call->isa, taps, w->out, p->part + r * w->out);
 	}
 }
 
-/* Adds `part` times `unit` to the sums, or sets them. */
+/* Adds n of `part` times `unit` to the sums, or sets them. */
 static void take_in(struct depthwise_plane *p, int64_t n, int64_t unit, bool add)
 {
-	int64_t width = p->window->w.out;
-	for (int64_t r = 0; r < n; r++)
-		for (int64_t x = 0; x < width; x++) {
-			int64_t sum = p->part[r * p->width + x] * unit;
-			p->sums[r * width + x] = add ? p->sums[r * width + x] + sum : sum;
-		}
+	if (add)
+		for (int64_t i = 0; i < n; i++)
+			p->sums[i] += p->part[i] * unit;
+	else
+		for (int64_t i = 0; i < n; i++)
+			p->sums[i] = p->part[i] * unit;
 }
 
-/* Sums of 32 bits are finished as such. */
-static void *gather_sums(struct depthwise_plane *p, int64_t y, int64_t n)
+/* As many taps at a time as 32 bits hold the sums of. */
+static void sum_wide(struct depthwise_plane *p, int64_t y, int64_t n)
 {
-	int64_t width = p->window->w.out;
-	if (p->weighted->accumulator.sum_bytes == 4) {
-		sum_rows(p, p->weights, 0, y, n);
-		for (int64_t r = 1; r < n; r++)
-			memmove(p->part + r * width, p->part + r * p->width, (size_t)width * sizeof(*p->part));
-		return p->part;
-	}
-	for (int64_t tap = 0; tap < p->n_taps; tap += TAPS_MAX) {
-		sum_rows(p, p->weights, tap, y, n);
-		take_in(p, n, 1, tap > 0);
+	enum { PAIRS = TAPS_SPLIT_MAX / 2 };
+	int64_t outputs = n * p->window->w.out;
+	for (int64_t pair = 0; pair < p->n_pairs; pair += PAIRS) {
+		int64_t count = p->n_pairs - pair < PAIRS ? p->n_pairs - pair : PAIRS;
+		struct taps low = {.n = count, .offsets = p->offsets + pair, .low = p->low + pair};
+		struct taps high = {.n = count, .offsets = p->offsets + pair, .low = p->high + pair};
+		sum_rows(p, &low, y, n);
+		take_in(p, outputs, 1, pair > 0);
 		if (!p->split)
 			continue;
-		sum_rows(p, p->high, tap, y, n);
-		take_in(p, n, 256, true);
+		sum_rows(p, &high, y, n);
+		take_in(p, outputs, 256, true);
 	}
-	return p->sums;
+}
+
+/* Outputs of rows [y, y + n) of channel o. */
+static void make_rows(struct depthwise_plane *p, int64_t o, int64_t y, int64_t n, uint8_t *out)
+{
+	int64_t outputs = n * p->window->w.out;
+	struct kernel_counts *counts = &p->call->counts;
+	if (p->sums_are == DEPTHWISE_WIDE && !p->narrow) {
+		sum_wide(p, y, n);
+		weighted_finish_channel(p->weighted, p->sums, outputs, o, out, counts);
+		return;
+	}
+	struct taps taps = {.n = p->n_pairs, .offsets = p->offsets, .low = p->low, .low_bias = (int32_t)p->bias};
+	if (p->split) {
+		taps.high = p->high;
+		taps.low_bias = (int32_t)(p->bias & 0xff);
+		taps.high_bias = (int32_t)(p->bias >> 8);
+	}
+	sum_rows(p, &taps, y, n);
+	if (p->sums_are == DEPTHWISE_WIDE) {
+		weighted_finish_channel(p->weighted, p->part, outputs, o, out, counts);
+		return;
+	}
+	p->finish.in1.data = p->part;
+	p->finish.out = out;
+	row_requantize(&p->finish, outputs, &counts->saturated);
 }
 
 bool depthwise_plane_run(struct depthwise_plane *plane, int64_t o, const uint8_t *in, const uint8_t *weights,
@@ -156,12 +254,10 @@ bool depthwise_plane_run(struct depthwise_plane *plane, int64_t o, const uint8_t
 	int64_t height = plane->window->h.out, width = plane->window->w.out;
 	if (plane->feature != in && !fill(plane, in))
 		return false;
-	load_weights(plane, weights);
+	begin_channel(plane, weights, o);
 	for (int64_t y = 0; y < height; y += plane->block) {
 		int64_t n = height - y < plane->block ? height - y : plane->block;
-		void *sums = gather_sums(plane, y, n);
-		weighted_finish_channel(plane->weighted, sums, n * width, o,
-					out + y * width * plane->weighted->data_bytes, &plane->call->counts);
+		make_rows(plane, o, y, n, out + y * width * plane->weighted->data_bytes);
 		if (!kernel_step_rarely(plane->call, n * width, pending))
 			return false;
 	}

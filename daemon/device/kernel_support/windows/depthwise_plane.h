@@ -3,11 +3,19 @@
 #ifndef DEVICE_DEPTHWISE_PLANE_H
 #define DEVICE_DEPTHWISE_PLANE_H
 
+#include "daemon/device/fixed/rows/rows.h"
 #include "daemon/device/fixed/rows/taps.h"
 #include "daemon/device/kernel_support/windows/weighted.h"
 #include "daemon/device/kernel_support/windows/window.h"
 
 enum { DEPTHWISE_PLANE_TAPS_MAX = 1024 };
+
+/* How the sums of a channel are held. */
+enum depthwise_sums {
+	DEPTHWISE_PLAIN, /* 32 bits */
+	DEPTHWISE_SPLIT, /* 32 bits in units of 2^TAPS_DROP, see taps.h */
+	DEPTHWISE_WIDE,	 /* 64 bits, or what is left to `weighted` */
+};
 
 struct depthwise_plane {
 	struct kernel_call *call;
@@ -15,21 +23,26 @@ struct depthwise_plane {
 	const struct weighted *weighted;
 	int64_t rows, width;	/* of the plane */
 	int64_t block;		/* rows of outputs that are made at once */
-	const uint8_t *feature; /* that the plane is a copy of */
-	int64_t n_taps, offsets[DEPTHWISE_PLANE_TAPS_MAX];
-	/* Of the channel under way; where `split` their low bytes without and their high ones with a sign. */
-	int32_t weights[DEPTHWISE_PLANE_TAPS_MAX], high[DEPTHWISE_PLANE_TAPS_MAX];
+	const uint8_t *feature; /* that the plane is a copy of; NULL: of none yet */
+	int64_t n_taps, n_pairs, offsets[DEPTHWISE_PLANE_TAPS_MAX];
+	bool narrow; /* sums without bias have 32 bits whatever the weights */
+	bool lone;   /* taps that have no neighbour are pairs with nothing */
+	/* Of the channel under way. */
+	enum depthwise_sums sums_are;
+	int64_t bias; /* in the sums' format, unless it is left to the end */
 	bool split;
-	uint8_t *plane; /* this and what follows is in scratch */
+	struct row finish;						       /* unless sums are wide */
+	int32_t low[DEPTHWISE_PLANE_TAPS_MAX], high[DEPTHWISE_PLANE_TAPS_MAX]; /* as in struct taps */
+	int16_t *plane; /* this and what follows is in scratch */
 	int32_t *part;
 	int64_t *sums;
 };
 
 bool depthwise_plane_fits(const struct window *window);
 /* The rest is for what fits. */
-size_t depthwise_plane_scratch_bytes(const struct kernel_call *call, const struct window *window, unsigned bytes);
-/* window and weighted are not copied; where all taps do not fit in one pass the sums have 64 bits, which
- * `weighted` then says. */
+size_t depthwise_plane_scratch_bytes(const struct kernel_call *call, const struct window *window);
+/* window and weighted are not copied; `weighted` then says that sums have 64 bits, as those have that it finishes.
+ */
 void depthwise_plane_init(struct depthwise_plane *plane, struct kernel_call *call, const struct window *window,
 			  struct weighted *weighted);
 /* Makes output channel o from a feature; *pending as kernel_step_rarely. False where the rest is no longer wanted.

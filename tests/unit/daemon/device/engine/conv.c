@@ -167,6 +167,33 @@ START_TEST(long_sums)
 }
 END_TEST
 
+/* Sums that are often ties, of weights whose products do not stay in 32 bits: rounded with what is below a unit.
+ */
+START_TEST(ties)
+{
+	uint64_t state = 31;
+	for (int i = 0; i < 36; i++) {
+		int number = i % 2 ? NPUMEM_KERNEL_DEPTHWISE_CONV2D : NPUMEM_KERNEL_CONV2D;
+		struct shape shape = {1, 12, 5, 20, 12, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+		if (number == NPUMEM_KERNEL_DEPTHWISE_CONV2D)
+			shape.groups = shape.i;
+		else if (i % 4 == 0)
+			shape.kh = shape.kw = 1, shape.top = shape.bottom = shape.left = shape.right = 0;
+		struct calls c;
+		set_up(&c, number, &shape, &calls_fxn[1], (const int64_t[4]){7, 8, 0, 15 - (8 + i % 5)}, true);
+		ck_assert_int_eq(calls_fxn[1].weights, NPUMEM_FX16);
+		c.call.rounding = (enum npumem_rounding)(NPUMEM_CONVERGENT + i / 4 % 3);
+		for (unsigned role = 0; role < OUT; role++)
+			calls_sample(&c, role, &state);
+		int64_t n = (int64_t)calls_bytes(&c.operands[IN][0]) / 2;
+		for (int64_t j = 0; j < n; j++)
+			calls_put(&c, IN, j, oracle_between(&state, -8, 8) * 128);
+		check_all(&c);
+		calls_free(&c);
+	}
+}
+END_TEST
+
 /* ---- threads ---- */
 
 /* The same as alone (1), which is the same as without vectors (0). */
@@ -208,6 +235,7 @@ Suite *suite_conv(void)
 	tcase_set_timeout(tcase, 0);
 	tcase_add_test(tcase, every_isa);
 	tcase_add_test(tcase, long_sums);
+	tcase_add_test(tcase, ties);
 	tcase_add_loop_test(tcase, shared, 1, 2);
 	suite_add_tcase(suite, tcase);
 	tcase_set_tags(slow, "slow");

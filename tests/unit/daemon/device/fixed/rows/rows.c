@@ -54,7 +54,8 @@ static struct row_source some_source(uint64_t *state, int64_t n, int64_t *magnit
 static void some_result(uint64_t *state, struct requantize *to)
 {
 	static const int dtypes[] = {NPUMEM_FX8, NPUMEM_FX16, NPUMEM_UINT8, NPUMEM_UINT16};
-	requantize_init(to, dtypes[pick(state, 0, 3)], pick(state, -34, 34),
+	int64_t far = pick(state, 0, 5) ? 34 : NPUMEM_FRAC_BITS_MAX;
+	requantize_init(to, dtypes[pick(state, 0, 3)], pick(state, -far, far),
 			(enum npumem_rounding)pick(state, 1, 3));
 	if (pick(state, 0, 2) == 0) {
 		to->limit_low = pick(state, to->low, to->high);
@@ -78,6 +79,23 @@ static void some_reals(uint64_t *state, int64_t n, struct row_source *source)
 	*source = (struct row_source){.data = reals, .bytes = sizeof(*reals), .mask = -1};
 }
 
+/* Sums of n elements of 16 bits, many of whose means are next to a tie. */
+static void some_sums(uint64_t *state, int64_t n, struct row *row)
+{
+	int32_t *sums = malloc((size_t)n * sizeof(*sums));
+	ck_assert_ptr_nonnull(sums);
+	int64_t divisor = pick(state, 0, 2) ? pick(state, 1, 130) : pick(state, 1, 1 << 16);
+	for (int64_t i = 0; i < n; i++) {
+		int64_t x = oracle_sample(state, INT16_MIN * divisor, INT16_MAX * divisor);
+		int64_t halves = pick(state, INT16_MIN, INT16_MAX) * divisor + pick(state, -1, 1);
+		sums[i] = (int32_t)(pick(state, 0, 1) ? x : halves >> pick(state, 0, 2));
+	}
+	free((void *)row->in1.data);
+	free((void *)row->in2.data);
+	row->in1 = (struct row_source){.data = sums, .bytes = sizeof(*sums), .mask = -1};
+	row->in2 = (struct row_source){.value = (int32_t)divisor};
+}
+
 static void some_row(uint64_t *state, const struct op *op, int64_t n, struct row *row, int64_t most[3])
 {
 	*row = (struct row){.sign = pick(state, 0, 1) ? 1 : -1};
@@ -85,6 +103,8 @@ static void some_row(uint64_t *state, const struct op *op, int64_t n, struct row
 	row->in2 = some_source(state, n, &most[1]);
 	row->acc = some_source(state, n, &most[2]);
 	some_result(state, &row->to);
+	if (strcmp(op->name, "mean") == 0)
+		some_sums(state, n, row);
 	if (strcmp(op->name, "from_real") == 0) {
 		free((void *)row->in1.data);
 		some_reals(state, n, &row->in1);
@@ -95,7 +115,7 @@ static void some_row(uint64_t *state, const struct op *op, int64_t n, struct row
 	}
 	bool product = strcmp(op->name, "mac") == 0;
 	align_init(&row->align, pick(state, 0, 20), pick(state, 0, 20) + (product ? pick(state, 0, 15) : 0));
-	if (pick(state, 0, 9) == 0)
+	if (pick(state, 0, 3) == 0)
 		align_init(&row->align, pick(state, 0, 127), pick(state, 0, 127));
 	if (strcmp(op->name, "quotient") == 0) {
 		row->in1_unit = (int64_t)1 << pick(state, 2, 34);
@@ -112,10 +132,10 @@ static void choose(const struct op *op, struct row *row, enum isa isa, const int
 		row_init_sum(row, isa, most[0], most[1]);
 	else if (strcmp(op->name, "mac") == 0)
 		row_init_mac(row, isa, most[2], most[0] * most[1]);
-	else if (strcmp(op->name, "product") == 0)
+	else if (strcmp(op->name, "product") == 0 || strcmp(op->name, "slope") == 0)
 		row_init_product(row, isa, most[0] * most[1]);
-	else if (strcmp(op->name, "slope") == 0)
-		row_init(row, isa, most[0] * most[1]);
+	else if (strcmp(op->name, "mean") == 0)
+		row_init_mean(row, isa, row_magnitude(NPUMEM_FX16));
 	else
 		row_init(row, isa,
 			 strcmp(op->name, "quotient") == 0 ? 1 << 20
@@ -167,6 +187,32 @@ static void compare(const struct op *op, int64_t n, uint64_t *state)
 	free((void *)row.acc.data);
 }
 
+static void compare_in_place(const struct op *op, int64_t n, enum isa isa, uint64_t *state)
+{
+	int dtype = pick(state, 0, 1) ? NPUMEM_FX8 : NPUMEM_FX16;
+	int64_t most = row_magnitude(dtype), shift = op->run == row_slope || op->run == row_product ? 5 : 0;
+	struct row row = {.in1 = row_source(dtype), .in2 = row_source(dtype), .sign = 1};
+	int16_t first[LENGTH_MAX], second[LENGTH_MAX];
+	struct result apart = {.saturated = 0};
+	int64_t saturated = 0;
+	for (int i = 0; i < LENGTH_MAX; i++) {
+		first[i] = (int16_t)oracle_random(state);
+		second[i] = (int16_t)oracle_random(state);
+	}
+	row.in1.data = first;
+	row.in2.data = second;
+	requantize_init(&row.to, dtype, shift, NPUMEM_CONVERGENT);
+	row.to.limit_low = pick(state, row.to.low, 10);
+	row.to.limit_high = pick(state, row.to.limit_low, row.to.high);
+	choose(op, &row, isa, (int64_t[]){most, most, most});
+	row.out = apart.out;
+	op->run(&row, n, &apart.saturated);
+	row.out = pick(state, 0, 1) || op->run == row_requantize ? first : second;
+	op->run(&row, n, &saturated);
+	ck_assert_msg(!memcmp(row.out, apart.out, (size_t)n * row.to.bytes) && saturated == apart.saturated,
+		      "%s of %d elements in place differs under %s", op->name, (int)n, isa_name(isa));
+}
+
 START_TEST(every_tail)
 {
 	uint64_t state = 7;
@@ -177,11 +223,79 @@ START_TEST(every_tail)
 }
 END_TEST
 
+/* Rows whose result is one of their operands, whole and in vectors that overlap. */
+START_TEST(in_place)
+{
+	static const char *const names[] = {"requantize", "sum", "product", "smaller", "larger", "slope"};
+	uint64_t state = 11;
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		bool is_meant = false;
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+			is_meant = is_meant || !strcmp(ops[i].name, names[k]);
+		for (int64_t n = 1; is_meant && n <= LENGTH_MAX; n++)
+			for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++)
+				compare_in_place(&ops[i], n, (enum isa)isa, &state);
+	}
+}
+END_TEST
+
+/* Small coarse terms, half of which are ties, and what is far finer and decides them: against exact integers. */
+START_TEST(far_terms)
+{
+	static const int64_t aparts[] = {15, 16, 17, 30, 31, 32, 35, 36, 37, 38, 52, 53, 60, 80, 126};
+	enum { N = 49 };
+	int16_t coarse[N], fine[N];
+	for (int i = 0; i < N; i++) {
+		coarse[i] = (int16_t)(i / 7 - 3);
+		fine[i] = (int16_t)(i % 7 < 3	 ? i % 7 - 3
+				    : i % 7 == 3 ? 0
+				    : i % 7 == 4 ? 1
+				    : i % 7 == 5 ? INT16_MAX
+						 : INT16_MIN);
+	}
+	for (int isa = ISA_SCALAR; isa <= (int)isa_best(); isa++)
+		for (size_t a = 0; a < sizeof(aparts) / sizeof(aparts[0]); a++)
+			for (int k = 0; k < 12; k++) {
+				int mode = k % 3 + 1, sign = k / 3 % 2 ? -1 : 1;
+				bool swap = k / 6;
+				struct row row = {.in1 = row_source(NPUMEM_FX16),
+						  .in2 = row_source(NPUMEM_FX16),
+						  .sign = sign};
+				int16_t out[N];
+				int64_t saturated = 0, want_saturated = 0, first = swap ? 1 + aparts[a] : 1,
+					second = swap ? 1 : 1 + aparts[a];
+				row.in1.data = swap ? fine : coarse;
+				row.in2.data = swap ? coarse : fine;
+				row.out = out;
+				align_init(&row.align, first, second);
+				requantize_init(&row.to, NPUMEM_FX16, row.align.frac_bits,
+						(enum npumem_rounding)mode);
+				row_init_sum(&row, (enum isa)isa, row_magnitude(NPUMEM_FX16),
+					     row_magnitude(NPUMEM_FX16));
+				row_sum(&row, N, &saturated);
+				for (int i = 0; i < N; i++) {
+					struct oracle x =
+						oracle_double(oracle_of(coarse[i] * (swap ? sign : 1)), aparts[a]);
+					x = oracle_add(x, oracle_of(fine[i] * (swap ? 1 : sign)));
+					int64_t want = oracle_result(x, 1 + aparts[a], mode, INT16_MIN, INT16_MAX,
+								     &want_saturated);
+					ck_assert_msg(out[i] == want,
+						      "%s, %d apart, mode %d: %d and %d is %d, not %d",
+						      isa_name(isa), (int)aparts[a], mode, coarse[i], fine[i],
+						      out[i], (int)want);
+				}
+				ck_assert_int_eq(saturated, want_saturated);
+			}
+}
+END_TEST
+
 Suite *suite_rows(void)
 {
 	Suite *suite = suite_create("device/fixed/rows");
 	TCase *tcase = tcase_create("rows");
 	tcase_add_test(tcase, every_tail);
+	tcase_add_test(tcase, in_place);
+	tcase_add_test(tcase, far_terms);
 	suite_add_tcase(suite, tcase);
 	return suite;
 }
