@@ -282,7 +282,7 @@ class Check(Network):
         self.edit(lambda network: network["operations"][2].update(stride=[3, 3]))
         out = self.ctl("check", "picture.json", "--layouts", "aligned,compact", code=1, says="8 of 12 comparisons failed")
         self.assertIn("ok   conv1", out)
-        self.assertRegex(out, r"FAIL conv2 \[aligned.*\]: operation 3, run conv2d: .*\(and in 1 other placement\)")
+        self.assertRegex(out, r"FAIL conv2 \[aligned.*\]: operation 3 conv2, run conv2d: .*\(and in 1 other placement\)")
         self.assertRegex(out, r"FAIL fc \[aligned.*\]: not reached, as operation 3 failed")
         self.assert_empty()
 

@@ -204,6 +204,7 @@ const char *network_what(const struct network *network, const struct network_ope
 const char *network_where(const struct network *network, const struct network_operation *operation, char *text)
 {
 	char number[24], line[24] = "", what[NETWORK_TEXT_BYTES] = "";
+	const char *name = operation->name && !operation->is_implied ? operation->name : "";
 	if (operation->is_implied && network->tensors[operation->tensor].is_declared) {
 		snprintf(text, NETWORK_TEXT_BYTES, "tensor \"%.63s\"", network->tensors[operation->tensor].name);
 		return text;
@@ -212,8 +213,8 @@ const char *network_where(const struct network *network, const struct network_op
 		snprintf(line, sizeof(line), " (line %d)", operation->line);
 	if (operation->kind)
 		network_what(network, operation, what);
-	snprintf(text, NETWORK_TEXT_BYTES, "operation %s%s%s%.100s", network_number(operation, number), line,
-		 *what ? ", " : "", what);
+	snprintf(text, NETWORK_TEXT_BYTES, "operation %s%s%.63s%s%s%.100s", network_number(operation, number),
+		 *name ? " " : "", name, line, *what ? ", " : "", what);
 	return text;
 }
 

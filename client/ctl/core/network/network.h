@@ -22,7 +22,7 @@ enum network_kind {
 	NETWORK_EXPECT,
 };
 
-enum { NETWORK_NONE = -1, NETWORK_TEXT_BYTES = 160 };
+enum { NETWORK_NONE = -1, NETWORK_TEXT_BYTES = 224 };
 
 /* Strings are the document's. */
 struct network_tensor {
@@ -86,7 +86,7 @@ struct network {
 int network_load(const char *path, struct network *network, struct npumem_error *error);
 void network_deinit(struct network *network);
 
-/* "operation 3, run conv2d" and the like. Returns `text`, NETWORK_TEXT_BYTES long. */
+/* "operation 3 conv1, run conv2d" and the like. Returns `text`, NETWORK_TEXT_BYTES long. */
 const char *network_where(const struct network *network, const struct network_operation *operation, char *text);
 /* "run conv2d", "alloc x". */
 const char *network_what(const struct network *network, const struct network_operation *operation, char *text);
