@@ -186,6 +186,15 @@ void operate_init(struct operate *operate, struct call *call)
 	npumem_error_clear(&operate->error);
 }
 
+static void open_done(struct operate *operate, uint64_t payload)
+{
+	operate->is_open = true;
+	operate->expected = payload + LENGTH_BYTES;
+	reply_expect(operate->reply, operate->expected + LENGTH_BYTES);
+	operate->used = reply_used(operate->reply);
+	operate->mark = reply_open(operate->reply, operate->field, operate->expected);
+}
+
 int operate_begin(struct operate *operate, struct reply *reply, unsigned field, size_t index)
 {
 	struct op *op = &operate->prepared.op;
@@ -212,11 +221,10 @@ int operate_begin(struct operate *operate, struct reply *reply, unsigned field, 
 		operations_end(operate->call->session, op);
 		return status;
 	}
-	operate->expected = payload + LENGTH_BYTES;
-	reply_expect(reply, operate->expected + LENGTH_BYTES);
-	operate->used = reply_used(reply);
-	operate->mark = reply_open(reply, field, operate->expected);
+	operate->field = field;
+	operate->is_open = false;
 	if (op->kind == OP_READ && !op->system.segment && !operate->is_dry) {
+		open_done(operate, payload);
 		op->system.base = reply_bytes(reply, DONE_DATA, payload);
 		op->system.bytes = payload;
 	}
@@ -256,7 +264,7 @@ static int run(struct operate *operate)
 	return status;
 }
 
-static void work(void *arg)
+void operate_work(void *arg)
 {
 	struct operate *operate = arg;
 	uint64_t (*now_ns)(void) = operate->call->rpc->now_ns;
@@ -275,14 +283,14 @@ bool operate_run(struct operate *operate, int64_t cost, void (*done)(void *opera
 	if (operate->is_dry)
 		return false;
 	if (call_is_long(cost) || call_waits_for_disk(call, &operate->prepared.op)) {
-		if (perform_away(call, &operate->work, work, done, operate))
+		if (perform_away(call, &operate->work, operate_work, done, operate))
 			return true;
 		operate->status = perform_refuse(call, &operate->error);
 		if (operate->status)
 			return false;
 	}
 	operate->start_ns = rpc_clock(call->rpc);
-	work(operate);
+	operate_work(operate);
 	call->rpc->clock_ns = operate->end_ns;
 	return false;
 }
@@ -291,20 +299,23 @@ bool operate_withdraw(struct operate *operate)
 {
 	if (!perform_withdraw(&operate->work))
 		return false;
-	work(operate);
+	operate_work(operate);
 	return true;
 }
 
 void operate_end(struct operate *operate, size_t pending)
 {
 	if (operate->status) {
-		reply_rewind(operate->reply, operate->used);
+		if (operate->is_open)
+			reply_rewind(operate->reply, operate->used);
 		transfer_free(&operate->call->session->service->recorder, operate->transfer);
 	} else {
+		if (!operate->is_dry)
+			operations_finish(operate->call->session, &operate->prepared.op);
+		if (!operate->is_open)
+			open_done(operate, 0);
 		if (operate->is_dry)
 			append_costs(operate);
-		else
-			operations_finish(operate->call->session, &operate->prepared.op);
 		append_done(operate, pending);
 		reply_close(operate->reply, operate->mark, operate->expected);
 	}
@@ -312,6 +323,13 @@ void operate_end(struct operate *operate, size_t pending)
 	operations_end(operate->call->session, &operate->prepared.op);
 	if (!operate->is_dry)
 		end_to_keep(operate, !operate->status);
+}
+
+void operate_give_up(struct operate *operate)
+{
+	transfer_free(&operate->call->session->service->recorder, operate->transfer);
+	give_back(operate);
+	operations_end(operate->call->session, &operate->prepared.op);
 }
 
 void operate_record(struct operate *operate)

@@ -27,15 +27,17 @@ struct operate {
 	struct npumem_error error;
 	struct kernel_progress progress;
 	struct reply *reply;
-	size_t index; /* among the operations of its request */
-	int status;   /* of the run */
+	unsigned field; /* of the reply, which its Done is */
+	bool is_open;	/* that is open: of a read from the beginning, as its payload is put there */
+	size_t index;	/* among the operations of its request */
+	int status;	/* of the run */
 	struct call_work work;
 	size_t expected, used, mark; /* of the reply */
 	uint64_t scratch_bytes;	     /* that its uid is charged for while it runs */
 	uint64_t start_ns, end_ns;   /* of the run */
 	struct notes notes;
 	bool is_recorded;
-	bool is_dry; /* it is checked, and does not run */
+	bool is_dry;			    /* it is checked, and does not run */
 	struct recorder_transfer *transfer; /* what it moves to or from shared memory, where that is recorded */
 	uint32_t data_crc;		    /* of what a read answers */
 	uint64_t digest;
@@ -44,12 +46,16 @@ struct operate {
 
 /* Of a request that was resolved; nothing is prepared yet. */
 void operate_init(struct operate *operate, struct call *call);
-/* Checks and makes room, so that what follows cannot fail for want of it; opens Done as field `field` of `reply`.
- * 0, or a status with nothing changed and nothing appended; then the operation is over. */
+/* Checks and makes room, so that what follows cannot fail for want of it. Its Done will be field `field` of
+ * `reply`. 0, or a status with nothing changed and nothing appended; then the operation is over. */
 int operate_begin(struct operate *operate, struct reply *reply, unsigned field, size_t index);
 /* Runs it. True: on a thread, and then done(operate). False: here, and it has run, or there was no memory for a
  * thread; operate->status says which. `cost`: of a run that was checked, call_op_cost. */
 bool operate_run(struct operate *operate, int64_t cost, void (*done)(void *operate));
+/* The run alone, of one that was begun; on any thread. operate->status says how it went. */
+void operate_work(void *operate);
+/* One that was begun and has not run, without a state that is told of it: it is over. */
+void operate_give_up(struct operate *operate);
 /* It is cancelled, and no thread has begun it: it runs here, which takes no time, and done is not called. */
 bool operate_withdraw(struct operate *operate);
 /* Closes Done, or where operate->status is not 0 takes it back. `pending`: bytes of the reply that later

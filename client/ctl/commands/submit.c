@@ -8,17 +8,16 @@
 
 #include "client/ctl/core/network/files.h"
 #include "client/ctl/core/table.h"
-#include "client/ctl/network/execute.h"
 #include "client/ctl/network/lifetimes.h"
+#include "client/ctl/network/samples.h"
 #include "client/ctl/core/terminal.h"
 
 static const struct option submit_options[] = {
 	{"--out", "DIR",
 	 "where what is read is written, below it only; made if it is missing (the current folder)", false},
 	{"--samples", "FILE",
-	 "runs it on each sample of an .npy of real numbers in place of its input's file; what is read has them "
-	 "along its "
-	 "first axis",
+	 "runs it on each sample of an .npy of real numbers in place of its input's file (of several inputs: "
+	 "TENSOR=FILE,…); what is read has them along its first axis",
 	 false},
 	{"--dry-run", NULL, "says what is wrong with it and what it takes; runs nothing", false},
 	{"--cost", "RATES", "with --dry-run: also cycles, by the rates that you declare, as plan has them", false},
@@ -129,28 +128,6 @@ static json_t *object(const struct execute *execute)
 
 /* ---- running ---- */
 
-/* A network has one input where one file is quantized; constants of an import are integers. */
-static int check_input(struct ctl *ctl, const struct network *network)
-{
-	unsigned n = 0;
-	for (size_t i = 0; i < network->n_operations; i++)
-		n += network->operations[i].kind == NETWORK_WRITE && network->operations[i].converts;
-	if (n == 1)
-		return CTL_OK;
-	return ctl_fail(ctl, "--samples: %u files of the network are quantized, and one would be its input", n);
-}
-
-static int run_samples(struct ctl *ctl, struct execute *execute, const char *path)
-{
-	struct samples samples = {.path = path, .n = 1};
-	int code = check_input(ctl, execute->network);
-	execute->samples = &samples;
-	for (; samples.at < samples.n && !code; samples.at++)
-		code = execute_run(execute);
-	execute->samples = NULL;
-	return code;
-}
-
 /* Behind what the daemon said of the tensor that found no room. */
 static void say_what_it_needs(struct npumem_error *error)
 {
@@ -171,7 +148,7 @@ static int run(struct ctl *ctl, const struct network *network, const char *out, 
 		return CTL_FAILED;
 	}
 	execute.outputs = &outputs;
-	code = samples ? run_samples(ctl, &execute, samples) : execute_run(&execute);
+	code = samples ? samples_run(&execute, samples) : execute_run(&execute);
 	if (code && ctl->error.status == NPUMEM_RESOURCE_EXHAUSTED)
 		say_what_it_needs(&ctl->error);
 	if (!code && ctl->json)

@@ -97,6 +97,27 @@ static void note_done(struct execute *execute, size_t i, const struct npumem_don
 			network_where(execute->network, &execute->network->operations[i], where), done->warning);
 }
 
+/* From the second sample on all is the same but the arrays. Where nothing can be kept (over ssh, or for want of
+ * room), and where the list went with a daemon, it is sent. */
+static int send(struct execute *execute, const struct npumem_submitted **submitted, struct npumem_error *why)
+{
+	const struct batch *batch = execute->batch;
+	const struct samples *samples = execute->samples;
+	struct npumem *npumem = execute->ctl->npumem;
+	int status;
+	if (!execute->list && execute->holds_all && execute->is_whole && samples->at &&
+	    samples->at + 1 < samples->n &&
+	    npumem_keep_list(npumem, batch->operations, batch->n, &execute->list, NULL))
+		execute->list = NULL;
+	if (!execute->list)
+		return npumem_submit(npumem, batch->operations, batch->n, submitted, why);
+	status = npumem_run_list(npumem, execute->list, NULL, 0, submitted, why);
+	if (status != NPUMEM_NOT_FOUND)
+		return status;
+	npumem_release(*submitted);
+	return npumem_submit(npumem, batch->operations, batch->n, submitted, why);
+}
+
 static int flush_batch(struct execute *execute)
 {
 	struct batch *batch = execute->batch;
@@ -106,7 +127,7 @@ static int flush_batch(struct execute *execute)
 	if (!batch->n)
 		return CTL_OK;
 	bar_part(&execute->bar, batch->sources[0], batch->n);
-	int status = npumem_submit(execute->ctl->npumem, batch->operations, batch->n, &submitted, &why);
+	int status = send(execute, &submitted, &why);
 	for (unsigned i = 0; submitted && i < submitted->n_ran; i++) {
 		const struct npumem_done *done = submitted->done[i];
 		note_done(execute, batch->sources[done->operation], done);
@@ -116,7 +137,9 @@ static int flush_batch(struct execute *execute)
 	npumem_release(submitted);
 	if (status)
 		code = batch_failed(execute, &why);
-	batch_empty(batch);
+	if (!execute->list)
+		batch_empty(batch);
+	execute->is_split = true;
 	return code;
 }
 
@@ -205,6 +228,16 @@ static int fill_segment(struct execute *execute, size_t i, struct npumem_operati
 		status = status ? status : end;
 	}
 	return status ? execute_failed(execute, i, &why) : CTL_OK;
+}
+
+int enqueue_again(struct execute *execute)
+{
+	struct batch *batch = execute->batch;
+	int code = CTL_OK;
+	for (unsigned k = 0; k < batch->n && !code; k++)
+		if (batch->operations[k].kind == NPUMEM_OP_WRITE)
+			code = fill_segment(execute, batch->sources[k], &batch->operations[k]);
+	return code ? code : flush_batch(execute);
 }
 
 static void add_run(struct execute *execute, const struct network_operation *operation,
@@ -302,6 +335,7 @@ int enqueue(struct execute *execute, size_t i)
 		code = enqueue_flush(execute);
 		if (!code)
 			code = transfer(execute, i);
+		execute->is_split = true;
 		return code;
 	}
 	code = i < execute->group_end ? CTL_OK : make_room(execute, i, end);

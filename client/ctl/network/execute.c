@@ -36,6 +36,9 @@ void execute_deinit(struct execute *execute)
 	if (execute->batch && execute->batch->segment)
 		npumem_segment_close(execute->batch->npumem, execute->batch->segment, NULL);
 	npumem_release(execute->info);
+	if (execute->list)
+		npumem_drop_list(execute->batch->npumem, execute->list, NULL);
+	free(execute->once);
 	free(execute->tensors);
 	free(execute->results);
 	free(execute->batch);
@@ -152,7 +155,10 @@ static int expect(struct execute *execute, size_t i)
 
 static int step(struct execute *execute, size_t i)
 {
-	switch (execute->network->operations[i].kind) {
+	enum network_kind kind = execute->network->operations[i].kind;
+	if (execute->once && execute->once[i] && (execute->samples->at || kind == NETWORK_FREE))
+		return CTL_OK;
+	switch (kind) {
 	case NETWORK_ALLOC:
 		return alloc(execute, i);
 	case NETWORK_OPEN:
@@ -176,12 +182,28 @@ int execute_run(struct execute *execute)
 	bar_follow(execute->ctl, &execute->bar);
 	execute->bar.total = network->n_operations;
 	execute->group_end = 0;
-	for (size_t i = 0; i < network->n_operations && !code; i++)
+	execute->is_split = execute->is_whole = false;
+	if (execute->list)
+		code = enqueue_again(execute);
+	for (size_t i = 0; i < network->n_operations && !code && !execute->list; i++)
 		code = step(execute, i);
 	/* Also where an operation failed: those before it are to take effect. */
-	int end = enqueue_flush(execute);
+	execute->is_whole = !code && !execute->is_split;
+	int end = execute->list ? CTL_OK : enqueue_flush(execute);
 	bar_end(&execute->bar);
 	return code ? code : end;
+}
+
+int execute_let_go(struct execute *execute)
+{
+	const struct network *network = execute->network;
+	int code = CTL_OK;
+	for (size_t i = 0; i < network->n_operations && !code; i++)
+		if (network->operations[i].kind == NETWORK_FREE && execute->once[i])
+			code = free_later(execute, i);
+	/* A batch that is kept has run. */
+	batch_empty(execute->batch);
+	return code ? code : enqueue_flush(execute);
 }
 
 int execute_reset(struct execute *execute)

@@ -18,10 +18,11 @@ struct execute_result {
 	int64_t quantized; /* real numbers that were saturated on their way in */
 };
 
-/* Samples that a network runs on, one after the other: real numbers in place of the file of its one input. */
+/* See samples.h. */
 struct samples {
-	const char *path;
-	size_t n, at;
+	const char *text; /* their files */
+	unsigned n_inputs;
+	size_t n, at; /* n 0: none was opened yet */
 };
 
 struct execute {
@@ -30,6 +31,10 @@ struct execute {
 	const struct npumem_info *info;
 	const struct outputs *outputs; /* for what is read; NULL: nothing is read */
 	struct samples *samples;       /* NULL: the network's own files */
+	bool *once;	/* by operation: done for the first sample alone, or, of a free, after the last */
+	bool holds_all; /* with `once`: all tensors stay */
+	const struct npumem_kept *list; /* the batch, where the daemon keeps it: it stays, and all is in it */
+	bool is_split, is_whole; /* of a run: a part of it was sent; all of it is in the batch, and sent now */
 	const struct variant *variant; /* how the tensors are placed; NULL: as the network says */
 	/* What to do where a tensor is expected to hold something; NULL: nothing. 0, or an error of `ctl`. Where
 	 * it is set no tensor is kept. */
@@ -51,6 +56,8 @@ int execute_init(struct execute *execute, struct ctl *ctl, const struct network 
 int execute_run(struct execute *execute);
 /* Frees what the network has left on the device, and forgets its results, for another run. */
 int execute_reset(struct execute *execute);
+/* Frees what stayed for the next sample. CTL_OK or CTL_FAILED. */
+int execute_let_go(struct execute *execute);
 void execute_deinit(struct execute *execute);
 
 /* ---- between the files of this room ---- */
@@ -62,6 +69,8 @@ bool execute_is_label(const char *name);
 int execute_failed(struct execute *execute, size_t i, const struct npumem_error *why);
 /* enqueue.c: puts operation i into the batch, or executes it where it does not fit one. */
 int enqueue(struct execute *execute, size_t i);
+/* Once more all of a batch that is kept, with the arrays of another sample. */
+int enqueue_again(struct execute *execute);
 /* Sends the batch, then what is to be freed. */
 int enqueue_flush(struct execute *execute);
 /* transfer.c: the array of operation i (write, read), a segment's size at a time. Nothing waits in the batch. */

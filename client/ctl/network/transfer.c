@@ -1,6 +1,6 @@
 /* Arrays larger than a batch: a piece at a time through the segment, so that memory does not grow with them. A
  * failure between two pieces leaves a part written. */
-#include "client/ctl/network/execute.h"
+#include "client/ctl/network/samples.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,10 +62,8 @@ int transfer_open(const struct execute *execute, size_t i, struct stream *stream
 {
 	const struct network_operation *operation = &execute->network->operations[i];
 	const struct npumem_place *place = &execute->tensors[operation->tensor]->place;
-	int rounding = operation->rounding ? operation->rounding : execute->info->rounding;
-	struct samples *samples = execute->samples;
-	if (samples && operation->kind == NETWORK_WRITE && operation->converts)
-		return stream_open_sample(stream, samples->path, place, samples->at, rounding, &samples->n, why);
+	if (execute->samples && operation->kind == NETWORK_WRITE && operation->converts)
+		return samples_open(execute, i, stream, why);
 	return files_open(execute->network, operation, place, execute->info->rounding, stream, why);
 }
 

@@ -6,45 +6,12 @@
 #include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/handler.h"
 #include "daemon/rpc/handlers/progress.h"
-#include "daemon/rpc/handlers/submit.h"
-#include "daemon/rpc/operate.h"
+#include "daemon/rpc/handlers/submission.h"
 #include "daemon/service/operations.h"
 
 enum {
-	N_QUEUES = 2,
 	DRY_COST = 50000,	/* of what op_costs takes, in op_cost's unit */
 	JOIN_BYTES = 256 << 10, /* of a group's replies; more are joined by a thread */
-};
-
-struct part {
-	struct operate operate; /* first, so that the one is the other */
-	struct submission *submission;
-	struct buffer out;
-	struct reply own; /* of a group's; else it answers into the call's */
-	bool is_prepared, ran;
-};
-
-struct queue {
-	size_t next;
-	struct part *busy;
-	bool is_refused;
-};
-
-struct submission {
-	struct call *call;
-	const Npumem__V1__SubmitRequest *request;
-	size_t mark, expected; /* of the answer */
-	size_t index;	       /* of the step's first operation */
-	size_t n;	       /* operations of the step; 0: none has begun */
-	struct queue queues[N_QUEUES];
-	int64_t spent;	   /* cost of what was done in the loop since it gave others a turn */
-	size_t refused;	   /* the first operation that was refused; SIZE_MAX: none */
-	bool is_comparing; /* the queues of the step, elsewhere */
-	bool is_joining;   /* the replies of the step, elsewhere */
-	size_t n_parts;
-	struct call_work work;	   /* one of these two */
-	struct npumem_error error; /* the request's, from here on */
-	struct part parts[];
 };
 
 /* ---- the end ---- */
@@ -111,7 +78,9 @@ static size_t bytes_elsewhere(const struct submission *submission, const struct 
 	const struct call *call = submission->call;
 	size_t bytes = call->pending - share(part);
 
-	if (submission->n == 1)
+	for (size_t i = 0; submission->is_chain && i < submission->n; i++)
+		bytes -= submission->parts[i].ran ? share(&submission->parts[i]) : 0;
+	if (!submission->is_group)
 		return bytes;
 	bytes += reply_used(&call->reply);
 	for (size_t i = 0; i < submission->n; i++)
@@ -122,10 +91,10 @@ static size_t bytes_elsewhere(const struct submission *submission, const struct 
 
 static struct queue *queue_of(struct submission *submission, const struct part *part)
 {
-	return &submission->queues[submission->n > 1 ? op_queue(&part->operate.prepared.op) : OP_DMA];
+	return &submission->queues[submission->is_group ? op_queue(&part->operate.prepared.op) : OP_DMA];
 }
 
-static void part_end(struct part *part)
+void submission_end_part(struct part *part)
 {
 	struct submission *submission = part->submission;
 	struct queue *queue = queue_of(submission, part);
@@ -139,22 +108,20 @@ static void part_end(struct part *part)
 	refuse_part(submission, part);
 }
 
-static void go_on(struct submission *submission);
-
 static void part_done(void *arg)
 {
 	struct part *part = arg;
 	struct submission *submission = part->submission;
 
-	part_end(part);
+	submission_end_part(part);
 	submission->spent = 0;
-	go_on(submission);
+	submission_go_on(submission);
 }
 
 /* Of a group each operation answers in a place of its own: only now, as those of all together are megabytes. */
 static int part_begin(const struct submission *submission, struct part *part, size_t index)
 {
-	struct reply *reply = submission->n == 1 ? &submission->call->reply : &part->own;
+	struct reply *reply = submission->is_group ? &part->own : &submission->call->reply;
 
 	if (reply == &part->own && reply_begin(reply, &part->out))
 		return heap_exhausted(&part->operate.error);
@@ -173,10 +140,10 @@ static void part_start(struct submission *submission, struct part *part)
 	}
 	queue->busy = part;
 	cost = part->operate.is_dry ? DRY_COST : call_op_cost(submission->call, &part->operate.prepared.op);
-	if (operate_run(&part->operate, cost, part_done))
+	if (chain_start(submission, cost) || operate_run(&part->operate, cost, part_done))
 		return;
 	submission->spent += cost + CALL_OP_COST;
-	part_end(part);
+	submission_end_part(part);
 }
 
 /* ---- one step ---- */
@@ -221,7 +188,7 @@ static void compared(void *arg)
 	submission->is_comparing = false;
 	if (!is_refused(submission))
 		reserve(submission);
-	go_on(submission);
+	submission_go_on(submission);
 }
 
 /* Prepares the operations of the next step and has its queues compared. */
@@ -231,6 +198,8 @@ static void step_begin(struct submission *submission)
 	struct op *ops[OPERATIONS_GROUP_MAX];
 
 	submission->n = submit_group(submission->request, submission->index);
+	submission->is_group = submission->n > 1;
+	submission->is_chain = false;
 	submission->queues[OP_DMA] = submission->queues[OP_COMPUTE] = (struct queue){.next = 0};
 	for (size_t i = 0; i < submission->n; i++)
 		submission->parts[i].is_prepared = submission->parts[i].ran = false;
@@ -246,7 +215,7 @@ static void step_begin(struct submission *submission)
 			refuse_part(submission, part);
 		part->is_prepared = !status;
 	}
-	if (is_refused(submission) || submission->n == 1)
+	if (is_refused(submission) || !submission->is_group)
 		return;
 	gather(submission, ops);
 	if (call_is_long(op_group_cost(ops, (unsigned)submission->n))) {
@@ -269,7 +238,7 @@ static void join(void *arg)
 {
 	struct submission *submission = arg;
 
-	for (size_t i = 0; submission->n > 1 && i < submission->n; i++) {
+	for (size_t i = 0; submission->is_group && i < submission->n; i++) {
 		struct part *part = &submission->parts[i];
 
 		if (has_run(part))
@@ -290,7 +259,7 @@ static void joined(void *arg)
 
 	submission->is_joining = false;
 	step_over(submission);
-	go_on(submission);
+	submission_go_on(submission);
 }
 
 /* False where the answer is put together elsewhere. */
@@ -305,7 +274,7 @@ static bool step_end(struct submission *submission)
 		if (!has_run(part))
 			continue;
 		call->pending -= share(part);
-		bytes += submission->n > 1 ? reply_used(part->operate.reply) : 0;
+		bytes += submission->is_group ? reply_used(part->operate.reply) : 0;
 		operate_record(&part->operate);
 	}
 	submission->is_joining =
@@ -367,7 +336,7 @@ static bool queues_go_on(struct submission *submission)
 }
 
 /* Goes on until something runs elsewhere, others are to have a turn, or all is done. */
-static void go_on(struct submission *submission)
+void submission_go_on(struct submission *submission)
 {
 	struct call *call = submission->call;
 
@@ -406,21 +375,23 @@ void submit_hurry(struct call *call)
 	for (unsigned i = 0; i < N_QUEUES; i++) {
 		struct part *part = submission->queues[i].busy;
 
-		if (part && operate_withdraw(&part->operate))
-			part_end(part);
+		if (part && submission->is_chain)
+			chain_withdraw(submission);
+		else if (part && operate_withdraw(&part->operate))
+			submission_end_part(part);
 		is_busy |= submission->queues[i].busy != NULL;
 	}
 	if (!is_busy)
-		go_on(submission);
+		submission_go_on(submission);
 }
 
 void submit_go_on(struct call *call)
 {
-	go_on(call->submission);
+	submission_go_on(call->submission);
 }
 
-/* Operations of the longest step. */
-static size_t count_parts(const Npumem__V1__SubmitRequest *request)
+/* Operations of the longest group; 1 where there is none. */
+static size_t longest_group(const Npumem__V1__SubmitRequest *request)
 {
 	size_t n_parts = 1;
 
@@ -433,7 +404,7 @@ static size_t count_parts(const Npumem__V1__SubmitRequest *request)
 
 /* Host memory of a submission, and no less than the replies of a group take: each in a buffer, which begins with
  * BUFFER_LEAST_BYTES and at most doubles, or grows by what is asked for. */
-static size_t run_bytes(const struct call *call, size_t n_parts)
+static size_t run_bytes(const struct call *call, size_t n_group, size_t n_parts)
 {
 	enum {
 		PART_REPLY_BYTES =
@@ -441,7 +412,7 @@ static size_t run_bytes(const struct call *call, size_t n_parts)
 	};
 	size_t bytes = sizeof(struct submission) + n_parts * sizeof(struct part);
 
-	return n_parts > 1 ? bytes + n_parts * PART_REPLY_BYTES + call->pending : bytes;
+	return n_group > 1 ? bytes + n_group * PART_REPLY_BYTES + call->pending : bytes;
 }
 
 static struct submission *submission_new(struct call *call, const Npumem__V1__SubmitRequest *request,
@@ -467,11 +438,13 @@ static struct submission *submission_new(struct call *call, const Npumem__V1__Su
 int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 {
 	struct submission *submission;
-	size_t n_parts = count_parts(request);
+	size_t n_group = longest_group(request), n_parts = n_group;
 
 	/* Whether a group's queues are compared elsewhere is not known yet; and payloads must not move once
 	 * operations point to them. */
-	if ((call_is_long(call->cost) || n_parts > 1) && charge_run(call, run_bytes(call, n_parts)))
+	if (call_is_long(call->cost) && n_parts < CHAIN_MAX)
+		n_parts = request->n_operations < CHAIN_MAX ? request->n_operations : CHAIN_MAX;
+	if ((call_is_long(call->cost) || n_group > 1) && charge_run(call, run_bytes(call, n_group, n_parts)))
 		return call->error->status;
 	submission = submission_new(call, request, n_parts);
 	if (!submission)
@@ -482,7 +455,7 @@ int handle_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	reply_expect(&call->reply, submission->expected);
 	submission->mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, submission->expected);
 	progress_follow(call);
-	go_on(submission);
+	submission_go_on(submission);
 	return CALL_ELSEWHERE;
 }
 
@@ -497,6 +470,8 @@ const struct op *submit_running(const struct call *call, const char **label)
 		part = submission->queues[OP_DMA].busy;
 	if (!part)
 		return NULL;
+	if (submission->is_chain)
+		part = &submission->parts[atomic_load(&submission->n_begun) - 1];
 	*label = submit_label(call, submission->index + (size_t)(part - submission->parts));
 	return &part->operate.prepared.op;
 }

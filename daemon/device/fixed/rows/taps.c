@@ -1,27 +1,44 @@
 /* The scalar row, which defines what the others compute. */
 #include "daemon/device/fixed/rows/taps.h"
 
-static int32_t sum_pairs(const struct taps *taps, const int16_t *in, const int32_t *weights, int32_t sum)
+enum { BLOCK = 64 };
+
+/* A pair at a time, so that compilers make vectors of the loops over sums. */
+static void add_pairs(const struct taps *taps, const int16_t *in, const int32_t *weights, int64_t n, int32_t *sums)
 {
 	for (int64_t k = 0; k < taps->n; k++) {
 		const int16_t *pair = in + taps->offsets[k];
-		sum += pair[0] * (int16_t)weights[k];
-		sum += pair[1] * (weights[k] >> 16);
+		int32_t first = (int16_t)weights[k], second = weights[k] >> 16;
+		if (taps->stride == 1)
+			for (int64_t j = 0; j < n; j++)
+				sums[j] += pair[j] * first + pair[j + 1] * second;
+		else
+			for (int64_t j = 0; j < n; j++)
+				sums[j] += pair[j * taps->stride] * first + pair[j * taps->stride + 1] * second;
 	}
-	return sum;
+}
+
+static void scalar_block(const struct taps *taps, const int16_t *in, int64_t n, int32_t *sums)
+{
+	int32_t low[BLOCK], high[BLOCK];
+	for (int64_t j = 0; j < n; j++) {
+		low[j] = taps->low_bias;
+		high[j] = taps->high_bias;
+	}
+	add_pairs(taps, in, taps->low, n, low);
+	if (taps->high) {
+		add_pairs(taps, in, taps->high, n, high);
+		for (int64_t j = 0; j < n; j++)
+			low[j] = (high[j] + (low[j] >> 8)) * (1 << (8 - TAPS_DROP)) | ((low[j] & 0xff) != 0);
+	}
+	for (int64_t j = 0; j < n; j++)
+		sums[j] = low[j];
 }
 
 static void scalar(const struct taps *taps, int64_t n, int32_t *sums)
 {
-	for (int64_t j = 0; j < n; j++) {
-		const int16_t *in = taps->in + j * taps->stride;
-		int32_t low = sum_pairs(taps, in, taps->low, taps->low_bias);
-		if (taps->high) {
-			int32_t high = sum_pairs(taps, in, taps->high, taps->high_bias) + (low >> 8);
-			low = high * (1 << (8 - TAPS_DROP)) | ((low & 0xff) != 0);
-		}
-		sums[j] = low;
-	}
+	for (int64_t j = 0; j < n; j += BLOCK)
+		scalar_block(taps, taps->in + j * taps->stride, n - j < BLOCK ? n - j : BLOCK, sums + j);
 }
 
 #ifdef __x86_64__
