@@ -115,6 +115,52 @@ class Bricks(Many):
         self.assert_short(lambda: self.longest_ms(free_some))
 
 
+class KeptLists(Many):
+    """Long ones, and many changes of one."""
+
+    N_CHANGES = 3000
+    options = ("--npus", "64", "--npu-bytes", str(1 << 20))
+
+    def test_one_of_15_mib_is_kept(self):
+        handle = self.mallory.alloc("x", (1, 64, 1, 15 << 14)).handle
+        write = pb.WriteRequest(tensor=ref(handle), data=b"x" * (15 << 20))
+        numbers = iter(range(1, 1 + ATTEMPTS))
+
+        def keep():  # and not in memory of one that is gone
+            self.mallory.call(keep=pb.KeepRequest(list=next(numbers), operations=[pb.Operation(write=write)]))
+
+        self.assert_short(lambda: self.longest_ms(keep) / SLOWER)
+        self.mallory.call(submit=pb.SubmitRequest(list=1))
+        self.assertEqual(self.mallory.read(handle, 0, 100), b"x" * 100)
+
+    def keep_run(self, n_operands, role_bytes):
+        operands = self.operands(n_operands, role_bytes)
+        run_of_them = pb.Operation(run=pb.RunRequest(kernel=pb.RELU, operands=operands))
+        return self.mallory.ask(keep=pb.KeepRequest(list=1, operations=[run_of_them]))
+
+    def operands(self, n, role_bytes):
+        return [pb.Operand(role=str(i).rjust(role_bytes, "r"), tensor=pb.Ref(handle=1)) for i in range(n)]
+
+    def test_changes_of_a_run_of_many_operands(self):
+        def change():
+            for n_operands, role_bytes in ((self.N_CHANGES, 8), (2400, 3400), (40, 23)):
+                answer = self.keep_run(n_operands, role_bytes)
+                self.assertEqual(answer.status, pb.OK if n_operands == 40 else pb.INVALID)
+                role = self.operands(n_operands, role_bytes)[-1].role
+                changes = [pb.Change(role=role, tensor=2)] * min(self.N_CHANGES, (15 << 20) // len(role))
+                self.assertNotEqual(self.mallory.ask(submit=pb.SubmitRequest(list=1, changes=changes)).status, pb.OK)
+                self.mallory.ask(unkeep=pb.UnkeepRequest(list=1))
+
+        self.assert_short(lambda: self.longest_ms(change) / SLOWER)
+
+    def test_operands_that_no_kernel_has(self):
+        for n_operands, role_bytes, words in (41, 4, "41 operands"), (1, 24, "is longer than 23"):
+            answer = self.keep_run(n_operands, role_bytes)
+            self.assertEqual(answer.status, pb.INVALID)
+            self.assertIn(words, answer.message)
+            self.assertIn("operation 0: ", answer.message)
+
+
 class Refusal(Many):
     """It says what else would help, on NPUs of 1 GiB with a thousand gaps."""
 
