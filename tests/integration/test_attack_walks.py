@@ -161,6 +161,24 @@ class KeptLists(Many):
             self.assertIn("operation 0: ", answer.message)
 
 
+class Phases(Many):
+    """Of a transposed convolution there are as many as its stride, and what a run costs is asked on the loop."""
+
+    N = 1 << 20
+    options = ("--npus", "1", "--npu-bytes", str(8 << 20))
+
+    def test_of_a_long_stride(self):
+        shapes = {"in": (1, 1, 1, 1), "weights": (1, 1, 1, self.N), "out": (1, 1, 1, self.N)}
+        operands = {role: self.mallory.alloc("", of, pb.FX8, frac_bits=0) for role, of in shapes.items()}
+        request = run(pb.TRANSPOSE_CONV2D, [pb.Param(key=pb.PARAM_STRIDE, values=(1, self.N))], **operands)
+
+        def refused():
+            self.assertIn("never written", self.mallory.ask(**request).message)
+            self.assertIn("never written", self.mallory.ask(**submit(*[request] * 100)).message)
+
+        self.assert_short(lambda: self.longest_ms(refused) / SLOWER)
+
+
 class Refusal(Many):
     """It says what else would help, on NPUs of 1 GiB with a thousand gaps."""
 

@@ -51,10 +51,10 @@ static struct phase_axis axis_phase(const struct window_axis *axis, int64_t firs
 /* The first of the phases of an axis from `first` on that meets a tap; -1: none. */
 static int64_t find_meeting(const struct window_axis *axis, int64_t first)
 {
-	for (; first < axis->stride && first < axis->out; first++)
-		if ((first + axis->before) % axis->stride < axis->kernel)
-			return first;
-	return -1;
+	int64_t tap = (first + axis->before) % axis->stride;
+	if (tap >= axis->kernel)
+		first += axis->stride - tap;
+	return first < axis->stride && first < axis->out ? first : -1;
 }
 
 /* The next phase with taps after (*y, *x), row by row, from (find_meeting(h, 0), -1); false after the last. */
@@ -68,13 +68,18 @@ static bool next_phase(const struct window *window, int64_t *y, int64_t *x)
 	return *y >= 0 && *x >= 0;
 }
 
+/* Of n outputs from the one on whose first tap is 0. */
+static int64_t count_first_meeting(const struct window_axis *axis, int64_t n)
+{
+	int64_t rest = n % axis->stride;
+	int64_t whole = axis->kernel < axis->stride ? axis->kernel : axis->stride;
+	return n / axis->stride * whole + (rest < axis->kernel ? rest : axis->kernel);
+}
+
 /* Outputs of an axis that meet a tap. */
 static int64_t count_meeting(const struct window_axis *axis)
 {
-	int64_t n = 0;
-	for (int64_t first = find_meeting(axis, 0); first >= 0; first = find_meeting(axis, first + 1))
-		n += (axis->out - first + axis->stride - 1) / axis->stride;
-	return n;
+	return count_first_meeting(axis, axis->before + axis->out) - count_first_meeting(axis, axis->before);
 }
 
 /* All outputs, as if none met a tap. */
