@@ -161,22 +161,28 @@ class KeptLists(Many):
             self.assertIn("operation 0: ", answer.message)
 
 
-class Phases(Many):
-    """Of a transposed convolution there are as many as its stride, and what a run costs is asked on the loop."""
+class LongStrides(Many):
+    """Phases and residues are as many as a stride is long, and what a run costs is asked on the loop."""
 
     N = 1 << 20
     options = ("--npus", "1", "--npu-bytes", str(8 << 20))
 
-    def test_of_a_long_stride(self):
-        shapes = {"in": (1, 1, 1, 1), "weights": (1, 1, 1, self.N), "out": (1, 1, 1, self.N)}
+    def assert_refused_soon(self, kernel, in_w, stride, out_w):
+        shapes = {"in": (1, 1, 1, in_w), "weights": (1, 1, 1, self.N), "out": (1, 1, 1, out_w)}
         operands = {role: self.mallory.alloc("", of, pb.FX8, frac_bits=0) for role, of in shapes.items()}
-        request = run(pb.TRANSPOSE_CONV2D, [pb.Param(key=pb.PARAM_STRIDE, values=(1, self.N))], **operands)
+        request = run(kernel, [pb.Param(key=pb.PARAM_STRIDE, values=(1, stride))], **operands)
 
         def refused():
             self.assertIn("never written", self.mallory.ask(**request).message)
             self.assertIn("never written", self.mallory.ask(**submit(*[request] * 100)).message)
 
         self.assert_short(lambda: self.longest_ms(refused) / SLOWER)
+
+    def test_of_a_transposed_convolution(self):
+        self.assert_refused_soon(pb.TRANSPOSE_CONV2D, 1, self.N, self.N)
+
+    def test_of_a_convolution(self):
+        self.assert_refused_soon(pb.CONV2D, 2 * self.N, self.N - 1, 2)
 
 
 class Refusal(Many):
