@@ -303,7 +303,7 @@ static const struct kernel {
 	{"transpose_conv2d", "in weights bias out", "stride padding relu", true, false, sums_transpose},
 	{"fully_connected", "in weights bias out", "relu", true, false, sums_fully_connected},
 	{"matmul", "left right bias out", "relu", true, false, sums_matmul},
-	{"avepool", "in out", "kernel stride padding exact", true, true, sums_avepool},
+	{"avepool", "in out", "kernel stride padding dilation count_padding exact", true, true, sums_avepool},
 	{"reduce_sum", "in out", "axes", true, false, sums_reduce},
 	{"rnn_dense", "in* weights* bias out", "", true, false, sums_rnn_dense},
 	{"lstm_cell", "in prev_out weights_in weights_out bias cell_in cell_out out",

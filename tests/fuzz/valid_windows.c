@@ -139,11 +139,19 @@ void valid_pool(struct valid_run *run)
 		h = (struct axis){.in = h.in, .kernel = h.in, .stride = h.stride, .dilation = 1, .out = 1};
 		w = (struct axis){.in = w.in, .kernel = w.in, .stride = w.stride, .dilation = 1, .out = 1};
 	}
+	if (h.dilation > h.in)
+		h = (struct axis){.in = h.in, .kernel = 1, .stride = 1, .dilation = 1, .out = h.in};
+	if (w.dilation > w.in)
+		w = (struct axis){.in = w.in, .kernel = 1, .stride = 1, .dilation = 1, .out = w.in};
 	plane = h.in * w.in > h.out * w.out ? h.in * w.in : h.out * w.out;
 	c = valid_extent(run, VALID_ELEMENTS_MAX / plane);
 	n = valid_extent(run, VALID_ELEMENTS_MAX / (plane * c));
 	valid_tensor(run, "in", run->data, valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), dims(n, c, h.in, w.in));
 	valid_tensor(run, "out", run->data, valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), dims(n, c, h.out, w.out));
-	window_params(run, &h, &w, false);
+	window_params(run, &h, &w, true);
+	if (run->row->number == NPUMEM_KERNEL_AVEPOOL && valid_below(run, 2))
+		valid_param(run, NPUMEM_PARAM_COUNT_PADDING, 4,
+			    (int64_t[]){h.before, valid_below(run, h.after + 1), w.before,
+					valid_below(run, w.after + 1)});
 	valid_param(run, NPUMEM_PARAM_KERNEL, 2, (int64_t[]){h.kernel, w.kernel});
 }

@@ -171,15 +171,20 @@ def dense(d: Draw, kernel: str) -> Given:
 def pool(d: Draw, kernel: str) -> Given:
     dtype = fixed(d)
     n, c, h_, w_ = any_shape(d, 6000)
-    h, w = (window(d, size, True) for size in (h_, w_))
+    h, w = (window(d, size, d.flag(2)) for size in (h_, w_))
     if d.flag(4):  # whole features
         h, w = (h_, 1, 1, 0, 0), (w_, 1, 1, 0, 0)
-    elif h[0] > h_ + h[3] + h[4] or w[0] > w_ + w[3] + w[4]:
+    for_all = [size + one[3] + one[4] > (one[0] - 1) * one[2] and one[2] <= size for size, one in ((h_, h), (w_, w))]
+    if not all(for_all):
         h, w = (1, h[1], 1, 0, 0), (1, w[1], 1, 0, 0)
     x = made(d, (n, c, h_, w_), dtype)
     f = d.pick((x.f, x.f, max(x.f - d.integer(0, 9), 0), min(x.f + d.integer(0, 9), 127)))
-    given = {"in_": x, "out": Format(dtype, f), "kernel": (h[0], w[0]), **of_window(h, w, False)}
-    return given | ({"exact": d.integer(0, 1)} if kernel == "avepool" else {})
+    given = {"in_": x, "out": Format(dtype, f), "kernel": (h[0], w[0]), **of_window(h, w, True)}
+    if kernel == "maxpool":
+        return given
+    padding = given["padding"]
+    counted = d.pick(((0, 0, 0, 0), padding, tuple(d.integer(0, side) for side in padding)))
+    return given | {"exact": d.integer(0, 1), "count_padding": counted}
 
 
 def one_to_one(d: Draw, kernel: str) -> Given:

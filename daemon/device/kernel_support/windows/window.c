@@ -12,13 +12,17 @@ static void load(const struct kernel_call *call, const struct npumem_dims *in, i
 		      .stride = kernel_param(call, NPUMEM_PARAM_STRIDE, 0, 1),
 		      .dilation = kernel_param(call, NPUMEM_PARAM_DILATION, 0, 1),
 		      .before = kernel_param(call, NPUMEM_PARAM_PADDING, 0, 0),
-		      .after = kernel_param(call, NPUMEM_PARAM_PADDING, 1, 0)},
+		      .after = kernel_param(call, NPUMEM_PARAM_PADDING, 1, 0),
+		      .counted_before = kernel_param(call, NPUMEM_PARAM_COUNT_PADDING, 0, 0),
+		      .counted_after = kernel_param(call, NPUMEM_PARAM_COUNT_PADDING, 1, 0)},
 		.w = {.in = in->w,
 		      .kernel = kernel_w,
 		      .stride = kernel_param(call, NPUMEM_PARAM_STRIDE, 1, 1),
 		      .dilation = kernel_param(call, NPUMEM_PARAM_DILATION, 1, 1),
 		      .before = kernel_param(call, NPUMEM_PARAM_PADDING, 2, 0),
-		      .after = kernel_param(call, NPUMEM_PARAM_PADDING, 3, 0)},
+		      .after = kernel_param(call, NPUMEM_PARAM_PADDING, 3, 0),
+		      .counted_before = kernel_param(call, NPUMEM_PARAM_COUNT_PADDING, 2, 0),
+		      .counted_after = kernel_param(call, NPUMEM_PARAM_COUNT_PADDING, 3, 0)},
 	};
 }
 

@@ -12,7 +12,8 @@
 struct window_axis {
 	int64_t in, out; /* extents */
 	int64_t kernel, stride, dilation;
-	int64_t before, after; /* padding */
+	int64_t before, after;		       /* padding */
+	int64_t counted_before, counted_after; /* of it, that the mean of a pool counts */
 };
 
 struct window {
