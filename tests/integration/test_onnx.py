@@ -151,6 +151,22 @@ class Networks(Folder):
         for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
             self.assertGreater(noise_db(want["y"], got["y"]), 60)
 
+    def test_a_pool_is_one_operation(self):
+        """Also with dilation, counted padding and windows beyond it, and exact where the numbers are."""
+        x = np.round(random(0, 4, 1, 3, 9, 11) * 8) / 8
+        far = {"kernel_shape": [2, 2], "dilations": [3, 2], "pads": [2, 1, 1, 2]}  # AveragePool has some from opset 19 on
+        counted = {"kernel_shape": [2, 2], "pads": [1, 1, 0, 1], "count_include_pad": 1}
+        for op, more in (
+            ("MaxPool", far), ("MaxPool", far | {"strides": [2, 3]}), ("MaxPool", {"kernel_shape": [9, 9]}),
+            ("AveragePool", counted), ("AveragePool", counted | {"strides": [2, 2], "ceil_mode": 1}),
+        ):  # fmt: skip
+            made = model([(op, ["x"], ["y"], more)], {"x": [1, 3, 9, 11]}, {"y": None})
+            feeds = [{"x": one} for one in x]
+            imported = self.imported(made, x)
+            self.assertEqual(imported.report["operations"], {"maxpool" if op == "MaxPool" else "avepool": 1})
+            for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
+                np.testing.assert_array_equal(want["y"], got["y"], f"{op} {more}")
+
     def test_a_chain_that_is_used_in_between(self):
         """The value in between has a table of its own; what has no function in it stays as it is."""
         nodes = [("Add", ["x", "1"], ["a"], {}), ("Exp", ["a"], ["b"], {}), ("Sqrt", ["b"], ["y"], {}),

@@ -179,7 +179,7 @@ def pool(d: Draw, kernel: str) -> Given:
         h, w = (1, h[1], 1, 0, 0), (1, w[1], 1, 0, 0)
     x = made(d, (n, c, h_, w_), dtype)
     f = d.pick((x.f, x.f, max(x.f - d.integer(0, 9), 0), min(x.f + d.integer(0, 9), 127)))
-    given = {"in_": x, "out": Format(dtype, f), "kernel": (h[0], w[0]), **of_window(h, w, True)}
+    given: Given = {"in_": x, "out": Format(dtype, f), "kernel": (h[0], w[0]), **of_window(h, w, True)}
     if kernel == "maxpool":
         return given
     padding = given["padding"]

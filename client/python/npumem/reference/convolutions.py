@@ -391,8 +391,8 @@ def avepool(
         exact=0: out   = saturate(round(wrap(total) * m / 2^(s + f_in - f_out)))
         exact=1: out   = saturate(round(wrap(total) * 2^(f_out - f_in) / k))
 
-    k is the number of the window's points on the input and on the padding that count_padding says; all points outside
-    the input are left out of the sum, the others also of k. m and s are the reciprocal of k: with v = floor(2^31 / k) and j the places by which v is shifted left until bit 31 is set,
+    k is the number of the window's points on the input and on the padding that count_padding says; points outside the
+    input add nothing to the sum. m and s are the reciprocal of k: with v = floor(2^31 / k) and j the places by which v is shifted left until bit 31 is set,
     m = floor(v * 2^j / 2^17), which has 15 bits, and s = 14 + j. For k = 9, v = 238609294, j = 4, m = 29127 and
     s = 18; for k = 1, m = 16384 and s = 14. Its result is at most one unit from that of exact=1.
 

@@ -5,18 +5,17 @@ One spatial dimension is taken as two with H = 1. Weights are constants, in a fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 
 from .. import moves
-from ..floats.windows import Transposed, Window, conv, window_counts
+from ..floats.windows import Transposed, Window, conv
 from ..formats import bias_frac, compensated, rounded, weight_frac
 from ..lowering import Lowering, NoKernel, row
 from ..model import Array, Node, Shape
 from ..network import Held
 
-TAPS_MAX = 64  # of a dilated maximum
 POINTS_MAX = 6000  # of one sample, that weights are rounded with
 
 
@@ -34,6 +33,11 @@ def pair(values: Sequence[int], first: int) -> tuple[int, int]:
 def sides(pads: Sequence[int]) -> list[int]:
     """top, bottom, left, right of ONNX's begins and ends."""
     return [pads[0], pads[2], pads[1], pads[3]] if len(pads) == 4 else [0, 0, pads[0], pads[1]]
+
+
+def beyond(padding: Sequence[int], reach: Sequence[int]) -> bool:
+    """Whether a window of this reach can lie wholly on the padding, or be cropped wholly."""
+    return any(p >= r for p, r in zip(padding, (reach[0], reach[0], reach[1], reach[1])))
 
 
 def padded(low: Lowering, x: Held, padding: Sequence[int], integer: int = 0) -> Held:
@@ -110,7 +114,7 @@ def convolution(low: Lowering, node: Node) -> Held:
     x = low.value(node.inputs[0], shape, y.dtype)
     window = Window(node, low.shape(node.inputs[0])[2:], w.shape[2:])
     kernel, reach, padding = pair(window.kernel, 1), pair(window.reach, 1), sides(window.pads)
-    if any(p >= r for p, r in zip(padding, (reach[0], reach[0], reach[1], reach[1]))):
+    if beyond(padding, reach):
         x, padding = padded(low, x, padding), [0] * 4  # a window wholly on padding is refused
     dtype = low.formats.policy.weights(node) if y.dtype == "fx16" else "fx8"
     dtype = "fx16" if node.get("affine", 0) and y.dtype == "fx16" else dtype
@@ -143,7 +147,7 @@ def transposed_convolution(low: Lowering, node: Node) -> Held:
     wide = wide.reshape(*w.shape[:2], *((1,) * (2 - n)), *wide.shape[2:])
     padding = sides(place.crop)
     kernel = wide.shape[2:]
-    if any(p >= k for p, k in zip(padding, (kernel[0], kernel[0], kernel[1], kernel[1]))):
+    if beyond(padding, kernel):
         raise NoKernel(f"it crops {padding}, and transpose_conv2d crops less than its kernel {list(kernel)}")
     y = low.out(node, images(low.shape(node.outputs[0])))
     x = low.value(node.inputs[0], shape, y.dtype)
@@ -174,17 +178,23 @@ def least(x: Held) -> int:
     return -128 if x.dtype == "fx8" else -32768
 
 
-def pooled(
-    low: Lowering,
-    x: Held,
-    kernel_name: str,
-    y: Held,
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-) -> Held:
-    more = {"exact": 1} if kernel_name == "avepool" else {}
-    low.net.run(kernel_name, in_=x, out=y, kernel=list(kernel), stride=list(stride), padding=list(padding), **more)
+def pooled(low: Lowering, node: Node, x: Held, kernel_name: str, y: Held) -> Held:
+    """A pool of the node's windows. A window that could lie wholly on padding is refused, or sees the least number."""
+    window, n = Window(node, low.shape(node.inputs[0])[2:], node.get("kernel_shape")), len(node.get("kernel_shape"))
+    padding = sides(window.pads[:n] + [p + e for p, e in zip(window.pads[n:], window.extra)])
+    reach, dilation = pair(window.reach, 1), pair(window.dilation, 1)
+    more: dict[str, Any] = {"exact": 1} if kernel_name == "avepool" else {}
+    if node.get("count_include_pad", 0):
+        more["count_padding"] = sides(window.pads)
+    if dilation != (1, 1):
+        more["dilation"] = dilation
+    if beyond(padding, reach) or dilation[0] > x.shape[2] or dilation[1] > x.shape[3]:
+        if kernel_name == "avepool":
+            raise NoKernel("a window of avepool lies wholly on padding")
+        x, padding = padded(low, x, padding, -128 if x.dtype == "fx8" else -32768), [0] * 4
+    low.net.run(
+        kernel_name, in_=x, out=y, kernel=pair(window.kernel, 1), stride=pair(window.stride, 1), padding=padding, **more
+    )
     return y
 
 
@@ -193,82 +203,14 @@ def max_pool(low: Lowering, node: Node) -> Held:
     if len([name for name in node.outputs if name]) > 1:
         raise NoKernel("maxpool gives no indices", "export the model without them")
     x = low.value(node.inputs[0], images(low.shape(node.inputs[0])))
-    window = Window(node, low.shape(node.inputs[0])[2:], node.get("kernel_shape"))
-    n = len(window.kernel)
-    padding = sides(window.pads[:n] + [p + e for p, e in zip(window.pads[n:], window.extra)])
-    kernel, stride, dilation = pair(window.kernel, 1), pair(window.stride, 1), pair(window.dilation, 1)
-    shape = images(low.shape(node.outputs[0]))
-    by = (dilation[0], dilation[0], dilation[1], dilation[1])
-    if (
-        dilation != (1, 1)
-        and stride[0] % by[0] == stride[1] % by[2] == 0
-        and not any(p % d for p, d in zip(padding, by))
-    ):
-        # Every window sees each dilation-th element alone.
-        extents = [-(-extent // d) for extent, d in zip(x.shape[2:], dilation)]
-        x = pooled(
-            low, x, "maxpool", low.net.tensor((*x.shape[:2], *extents), x.dtype, x.frac), (1, 1), dilation, [0] * 4
-        )
-        stride, padding = (stride[0] // by[0], stride[1] // by[2]), [p // d for p, d in zip(padding, by)]
-    elif dilation != (1, 1):
-        return dilated_maximum(low, padded(low, x, padding, least(x)), shape, kernel, stride, dilation)
-    if any(p >= k for p, k in zip(padding, (kernel[0], kernel[0], kernel[1], kernel[1]))):
-        x, padding = padded(low, x, padding, least(x)), [0] * 4
-    return pooled(low, x, "maxpool", low.net.tensor(shape, x.dtype, x.frac), kernel, stride, padding)
-
-
-def dilated_maximum(
-    low: Lowering, x: Held, shape: Shape, kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
-) -> Held:
-    """The larger, tap by tap, of what each tap of the window sees: a slice, of which a pool of 1 x 1 takes each
-    stride-th element."""
-    if kernel[0] * kernel[1] > TAPS_MAX:
-        raise NoKernel(
-            f"maxpool has no dilation, and a window of {list(kernel)} has more than {TAPS_MAX} taps to take one by one"
-        )
-    y, (h, w) = None, ((shape[2] - 1) * stride[0] + 1, (shape[3] - 1) * stride[1] + 1)
-    for p in range(kernel[0]):
-        for q in range(kernel[1]):
-            top, left = p * dilation[0], q * dilation[1]
-            part = low.net.slice(x, (0, 0, top, left), (*x.shape[:2], top + h, left + w))
-            if stride != (1, 1):
-                part = pooled(low, part, "maxpool", low.net.tensor(shape, x.dtype, x.frac), (1, 1), stride, [0] * 4)
-            if y is None:
-                y = part
-            else:
-                y = low.kernel("eltwise_max", low.net.tensor(shape, x.dtype, x.frac), in1=y, in2=part)
-    assert y is not None
-    return y
+    return pooled(low, node, x, "maxpool", low.net.tensor(images(low.shape(node.outputs[0])), x.dtype, x.frac))
 
 
 @row("AveragePool")
 def average_pool(low: Lowering, node: Node) -> Held:
-    """avepool divides by the points on the input. Where the model divides by others, its window sums, and the model's
-    divisor is a factor for each place."""
     x = low.value(node.inputs[0], images(low.shape(node.inputs[0])))
-    window = Window(node, low.shape(node.inputs[0])[2:], node.get("kernel_shape"))
-    n = len(window.kernel)
-    padding = sides(window.pads[:n] + [p + e for p, e in zip(window.pads[n:], window.extra)])
-    kernel, stride = pair(window.kernel, 1), pair(window.stride, 1)
-    if pair(window.dilation, 1) != (1, 1):
-        raise NoKernel("avepool has no dilation")
     y = low.net.tensor(images(low.shape(node.outputs[0])), x.dtype, low.formats.frac(node.outputs[0], x.dtype))
-    if node.get("count_include_pad", 0) and any(padding):
-        counts = window_counts(node, window, low.shape(node.inputs[0])[2:])
-        x, padding = padded(low, x, padding), [0] * 4
-        points = kernel[0] * kernel[1]
-        if (counts != points).any():
-            return rescaled(low, pooled(low, x, "avepool", low.like(y), kernel, stride, padding), y, points / counts)
-    if any(p >= k for p, k in zip(padding, (kernel[0], kernel[0], kernel[1], kernel[1]))):
-        raise NoKernel("a window of avepool lies wholly on padding")
-    return pooled(low, x, "avepool", y, kernel, stride, padding)
-
-
-def rescaled(low: Lowering, x: Held, y: Held, factors: Array) -> Held:
-    each = np.broadcast_to(factors.reshape(images(factors.shape)), x.shape)
-    return low.kernel(
-        "eltwise_mul", y, in1=x, in2=low.net.constant(each, each.shape, x.dtype, low.const_frac(each, x.dtype))
-    )
+    return pooled(low, node, x, "avepool", y)
 
 
 @row("GlobalMaxPool", "GlobalAveragePool")
@@ -277,9 +219,9 @@ def global_pool(low: Lowering, node: Node) -> Held:
     n, c, h, w = (shape[0], shape[1], 1, moves.size(shape[2:])) if len(shape) != 4 else shape
     x = low.value(node.inputs[0], (n, c, h, w))
     if node.op == "GlobalMaxPool":
-        return pooled(low, x, "maxpool", low.net.tensor((n, c, 1, 1), x.dtype, x.frac), (h, w), (1, 1), [0] * 4)
+        return low.kernel("maxpool", low.net.tensor((n, c, 1, 1), x.dtype, x.frac), in_=x, kernel=[h, w])
     y = low.net.tensor((n, c, 1, 1), x.dtype, low.formats.frac(node.outputs[0], x.dtype))
-    return pooled(low, x, "avepool", y, (h, w), (1, 1), [0] * 4)
+    return low.kernel("avepool", y, in_=x, kernel=[h, w], exact=1)
 
 
 def affine(low: Lowering, x: Held, y: Held, k: Array, shift: Array) -> Held:

@@ -1,0 +1,47 @@
+"""Kernels with windows through the socket: their parameters' limits, and that a refused call writes nothing."""
+
+import unittest
+
+import npumem
+import numpy as np
+from support import SECONDS
+
+
+class Windows(unittest.TestCase):
+    def setUp(self):
+        self.dev = npumem.spawn("--npu-bytes", "64K", "--npus", "4", timeout=SECONDS)
+        self.addCleanup(self.dev.close)
+
+    def tensor(self, *shape, fill=1):
+        made = self.dev.alloc(shape=shape, dtype="fx8", frac_bits=0)
+        made.fill(fill)
+        return made
+
+    def assert_refused(self, words, kernel, out, given):
+        with self.assertRaisesRegex(npumem.Refused, words) as raised:
+            self.dev.run(kernel, out=out, **given)
+        self.assertEqual(raised.exception.status, npumem.Status.INVALID)
+        self.assertTrue((out.read() == 7).all())
+
+    def test_pools(self):
+        x, out = self.tensor(1, 2, 5, 6, fill=8), self.tensor(1, 2, 5, 6, fill=7)
+        given = {"in_": x, "kernel": (3, 3), "padding": (2, 2, 2, 2), "dilation": (2, 2)}
+        for kernel in ("maxpool", "avepool"):
+            for words, changed in (
+                ("dilation h is 0", {"dilation": (0, 1)}),
+                ("dilation w is 7, but must be 1 to 6", {"dilation": (2, 7), "padding": (2, 2, 9, 9)}),
+                ("padding top is 5, but must be 0 to 4", {"padding": (5, 2, 2, 2)}),
+                ("out has H 5, but in and the window give 3", {"padding": (1, 1, 2, 2)}),
+            ):
+                self.assert_refused(words, kernel, out, given | changed)
+        self.assert_refused("count_padding", "maxpool", out, given | {"count_padding": (0, 0, 0, 0)})
+        for side, counted in (("top", (3, 0, 0, 0)), ("bottom", (0, -1, 0, 0)), ("right", (0, 0, 0, 3))):
+            words = f"count_padding {side} is .*, but must be 0 to 2"
+            self.assert_refused(words, "avepool", out, given | {"count_padding": counted})
+        self.dev.run("avepool", out=out, **given, count_padding=(2, 2, 2, 2), exact=1)
+        points = np.array([2, 2, 3, 2, 2])[:, None] * np.array([2, 2, 3, 3, 2, 2]) * 8 / 9
+        self.assertTrue((out.read() == np.rint(points)).all())
+
+
+if __name__ == "__main__":
+    unittest.main()
