@@ -7,7 +7,7 @@
 enum { LIMIT = 0x7fffffff };
 
 struct axis {
-	int64_t in, kernel, stride, dilation, before, after, out;
+	int64_t in, kernel, stride, dilation, before, after, more, out; /* more: output_padding */
 };
 
 static int64_t far_or(struct valid_run *run, int64_t most)
@@ -54,7 +54,8 @@ static struct axis transposed(struct valid_run *run, int64_t most_in, int64_t mo
 		a.before = valid_below(run, smaller(a.kernel, scattered));
 		a.after = valid_below(run, smaller(a.kernel, scattered - a.before));
 	}
-	a.out = scattered - a.before - a.after;
+	a.more = valid_below(run, 4) ? 0 : valid_below(run, 12);
+	a.out = scattered - a.before - a.after + a.more;
 	return a;
 }
 
@@ -103,12 +104,13 @@ void valid_convolution(struct valid_run *run)
 	int64_t n, i, o, groups = 1, in_frac = valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX);
 	int64_t weights_frac = valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), taps, products, plane;
 	bool is_depthwise = run->row->number == NPUMEM_KERNEL_DEPTHWISE_CONV2D;
+	bool is_transposed = run->row->number == NPUMEM_KERNEL_TRANSPOSE_CONV2D;
 
 	both_axes(run, &h, &w);
 	taps = h.kernel * w.kernel;
 	products = VALID_PRODUCTS_MAX / (taps * h.out * w.out) + 1;
 	plane = h.in * w.in > h.out * w.out ? h.in * w.in : h.out * w.out;
-	if (run->row->number == NPUMEM_KERNEL_GROUP_CONV2D)
+	if (strstr(run->row->parameters, "groups"))
 		groups = valid_extent(run, smaller(products, VALID_ELEMENTS_MAX / plane));
 	if (is_depthwise)
 		groups = valid_extent(
@@ -123,8 +125,10 @@ void valid_convolution(struct valid_run *run)
 	valid_tensor(run, "weights", run->weights, weights_frac, dims(i, o * groups, h.kernel, w.kernel));
 	valid_bias_and_out(run, in_frac + weights_frac, dims(1, o * groups, 1, 1),
 			   dims(n, o * groups, h.out, w.out));
-	window_params(run, &h, &w, run->row->number != NPUMEM_KERNEL_TRANSPOSE_CONV2D);
-	if (run->row->number == NPUMEM_KERNEL_GROUP_CONV2D)
+	window_params(run, &h, &w, !is_transposed);
+	if (is_transposed)
+		valid_param(run, NPUMEM_PARAM_OUTPUT_PADDING, 2, (int64_t[]){h.more, w.more});
+	if (strstr(run->row->parameters, "groups"))
 		valid_param(run, NPUMEM_PARAM_GROUPS, 1, &groups);
 }
 

@@ -34,13 +34,28 @@ class Windows(unittest.TestCase):
                 ("out has H 5, but in and the window give 3", {"padding": (1, 1, 2, 2)}),
             ):
                 self.assert_refused(words, kernel, out, given | changed)
-        self.assert_refused("count_padding", "maxpool", out, given | {"count_padding": (0, 0, 0, 0)})
         for side, counted in (("top", (3, 0, 0, 0)), ("bottom", (0, -1, 0, 0)), ("right", (0, 0, 0, 3))):
             words = f"count_padding {side} is .*, but must be 0 to 2"
             self.assert_refused(words, "avepool", out, given | {"count_padding": counted})
         self.dev.run("avepool", out=out, **given, count_padding=(2, 2, 2, 2), exact=1)
         points = np.array([2, 2, 3, 2, 2])[:, None] * np.array([2, 2, 3, 3, 2, 2]) * 8 / 9
         self.assertTrue((out.read() == np.rint(points)).all())
+
+    def test_transposed(self):
+        x, w, out = self.tensor(1, 4, 2, 2, fill=2), self.tensor(2, 4, 2, 2), self.tensor(1, 4, 5, 4, fill=7)
+        given = {"in_": x, "weights": w, "stride": (2, 2), "groups": 2, "output_padding": (1, 0)}
+        for words, changed in (
+            ("groups is 0, but must be 1 to", {"groups": 0}),
+            ("4 input and 4 output channels do not divide into 3 groups", {"groups": 3}),
+            ("weights has N 2, but the input channels of a group are 4", {"groups": 1}),
+            ("output_padding h is -1, but must be 0 to 2147483647", {"output_padding": (-1, 0)}),
+            ("output_padding w is 2147483648, but must be", {"output_padding": (0, 2**31)}),
+            ("out has H 5, but in, weights and the window give 4", {"output_padding": (0, 0)}),
+            ("padding bottom is 2, but must be 0 to 1", {"padding": (0, 2, 0, 0)}),
+        ):
+            self.assert_refused(words, "transpose_conv2d", out, given | changed)
+        self.dev.run("transpose_conv2d", out=out, **given)
+        self.assertTrue((out.read()[:, :, :4] == 4).all() and (out.read()[:, :, 4] == 0).all())
 
 
 if __name__ == "__main__":

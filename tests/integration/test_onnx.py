@@ -167,6 +167,21 @@ class Networks(Folder):
             for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
                 np.testing.assert_array_equal(want["y"], got["y"], f"{op} {more}")
 
+    def test_a_transposed_convolution_is_one_operation(self):
+        """Also in groups, dilated, and with outputs beyond the last product; exact where the numbers are."""
+        x, w = (np.round(random(seed, *shape) * 8) / 8 for seed, shape in ((0, (4, 1, 6, 5, 4)), (1, (6, 2, 3, 2))))
+        bias = np.round(random(2, 6) * 8) / 8
+        for more in (
+            {"group": 3, "strides": [2, 2], "pads": [1, 0, 1, 1], "output_padding": [1, 1]},
+            {"group": 3, "strides": [2, 3], "output_shape": [12, 13]}, {"group": 3, "dilations": [2, 3], "strides": [3, 2]},
+        ):  # fmt: skip
+            made = model([("ConvTranspose", ["x", "w", "b"], ["y"], more)], {"x": [1, 6, 5, 4]}, {"y": None}, {"w": w, "b": bias})
+            feeds = [{"x": one} for one in x]
+            imported = self.imported(made, x)
+            self.assertEqual(imported.report["operations"], {"transpose_conv2d": 1})
+            for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
+                np.testing.assert_array_equal(want["y"], got["y"], str(more))
+
     def test_a_chain_that_is_used_in_between(self):
         """The value in between has a table of its own; what has no function in it stays as it is."""
         nodes = [("Add", ["x", "1"], ["a"], {}), ("Exp", ["a"], ["b"], {}), ("Sqrt", ["b"], ["y"], {}),

@@ -127,7 +127,7 @@ void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int6
 {
 	const struct conv_plan *plan = worker->plan;
 	int64_t first = strip->first * plan->result.requantize.bytes;
-	bool all = plan->phase->h.out_step == 1 && plan->phase->w.out_step == 1;
+	bool all = phase_is_dense(plan->phase);
 	uint8_t *to[UKERNEL_ROWS_MAX];
 	for (unsigned i = 0; i < rows; i++)
 		to[i] = all ? plan->outs[o + i] + first : (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);

@@ -131,7 +131,7 @@ def convolution(d: Draw, kernel: str) -> Given:
     data, weights = d.pick(FIXED)
     h_w = d.extent(40), d.extent(70)
     h, w = (window(d, size, kernel == "transpose_conv2d") for size in h_w)
-    groups = d.integer(1, 4) if kernel == "group_conv2d" else 1
+    groups = d.integer(1, 4) if kernel in ("group_conv2d", "transpose_conv2d") else 1
     n, i, o, most = d.extent(5), d.extent(140), d.extent(140), WORK_MOST
     if d.flag(15):
         n, i, o, h_w, most = 1, d.integer(40, 100), d.integer(40, 130), (d.integer(10, 30), d.integer(10, 30)), MUCH
@@ -143,13 +143,15 @@ def convolution(d: Draw, kernel: str) -> Given:
         if n == i == o == 1:
             h_w = max(h_w[0] // 2, 1), max(h_w[1] // 2, 1)
             h, w = (window(d, size, kernel == "transpose_conv2d") for size in h_w)
-    shape = {"depthwise_conv2d": (1, i * o), "group_conv2d": (i, o * groups)}.get(kernel, (i, o))
+    shape = (1, i * o) if kernel == "depthwise_conv2d" else (i, o * groups)
     x = made(d, (n, i * groups, *h_w), data)
     weight = made(d, (*shape, h[0], w[0]), weights)
     exact = x.f + weight.f
     given: Given = {"in_": x, "weights": weight, **bias_of(d, (1, shape[1], 1, 1), weight, exact)}
     given |= {"out": out_of(d, data, exact), "relu": relu(d), **of_window(h, w, kernel != "transpose_conv2d")}
-    return given | ({"groups": groups} if kernel == "group_conv2d" else {})
+    if kernel == "transpose_conv2d":
+        given["output_padding"] = d.pick(((0, 0), (d.integer(0, 3), d.integer(0, 3)), (d.integer(0, 9), 0)))
+    return given | ({"groups": groups} if kernel in ("group_conv2d", "transpose_conv2d") else {})
 
 
 def dense(d: Draw, kernel: str) -> Given:

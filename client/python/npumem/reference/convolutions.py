@@ -50,8 +50,10 @@ class Axis(NamedTuple):
         return range(first + past * self.dilation, end, self.dilation)
 
 
-def axes(h_w: Pair, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, transposed: bool = False) -> list[Axis]:
-    """Both axes, checked, with their numbers of outputs."""
+def axes(
+    h_w: Pair, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, scattered: Optional[Pair] = None
+) -> list[Axis]:
+    """Both axes, checked, with their numbers of outputs; `scattered`: of a transposed convolution its output_padding."""
     result = []
     for i in range(2):
         size, k, s, d, before, after = h_w[i], kernel[i], stride[i], dilation[i], *padding[2 * i : 2 * i + 2]
@@ -60,7 +62,10 @@ def axes(h_w: Pair, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, 
         reach = (k - 1) * d + 1
         for side in (before, after):
             need_range("padding", side, 0, min(reach - 1, PARAMETER_MAX))
-        out = (size - 1) * s + k - before - after if transposed else (size + before + after - reach) // s + 1
+        out = (size + before + after - reach) // s + 1
+        if scattered is not None:
+            need_range("output_padding", scattered[i], 0, PARAMETER_MAX)
+            out = (size - 1) * s + k - before - after + scattered[i]
         need(out >= 1, "there would be no output")
         result.append(Axis(size, k, s, d, before, after, out))
     return result
@@ -258,27 +263,32 @@ def group_conv2d(
 
 def transpose_conv2d(
     in_: Tensor, weights: Tensor, bias: Optional[Tensor] = None, *, out: Format, stride: Pair = (1, 1),
-    padding: Sides = (0, 0, 0, 0), relu: str = "none", rounding: str, counts: Counts,
+    padding: Sides = (0, 0, 0, 0), output_padding: Pair = (0, 0), relu: str = "none", groups: int = 1, rounding: str,
+    counts: Counts,
 ) -> Tensor:  # fmt: skip
     """Transposed convolution: each input, times the whole kernel, is added to the outputs around its own place.
 
-        for each n, i, o, a, b, p, q:
-            total[n, o, a*stride_h + p - top, b*stride_w + q - left] += in[n,i,a,b] * weights[i,o,p,q]
+        for each n, o, i, a, b, p, q, g = floor(o / (O/groups)):
+            total[n, o, a*stride_h + p - top, b*stride_w + q - left] += in[n, g*I/groups + i, a, b] * weights[i,o,p,q]
         total[n,o,y,x] += bias[o] * 2^(f_in + f_weights - f_bias)
         out             = relu(saturate(round(wrap(total) / 2^(f_in + f_weights - f_out))))
 
-    The kernel is not flipped. padding crops: a product whose place is outside out is left out. An output that no
-    product reaches is the bias alone.
+    i runs over the I/groups input channels of group g. The kernel is not flipped. padding crops: a product whose place
+    is outside out is left out; output_padding adds rows below and columns to the right. An output that no product
+    reaches is the bias alone.
 
     Tensors
         in       [N,I,H,W], fx8 or fx16
-        weights  [I,O,kh,kw], of in's type; or fx8 with fx16 data
+        weights  [I/groups,O,kh,kw], of in's type; or fx8 with fx16 data
         bias     [1,O,1,1], of weights' type; may be left out
-        out      [N,O,Ho,Wo], of in's type, any frac_bits; Ho = (H-1)*stride_h + kh - top - bottom, Wo likewise
+        out      [N,O,Ho,Wo], of in's type, any frac_bits; Ho = (H-1)*stride_h + kh - top - bottom +
+                 output_padding_h, Wo likewise
     Parameters
-        stride   h,w in elements of out; 1,1 if not given; 1 to 2^31 - 1
-        padding  top,bottom,left,right in elements of out; 0,0,0,0 if not given; 0 to k - 1
-        relu     none, gen, 1 or 6 (RELU); none if not given
+        stride          h,w in elements of out; 1,1 if not given; 1 to 2^31 - 1
+        padding         top,bottom,left,right in elements of out; 0,0,0,0 if not given; 0 to k - 1
+        output_padding  h,w in elements of out; 0,0 if not given; 0 to 2^31 - 1
+        relu            none, gen, 1 or 6 (RELU); none if not given
+        groups          a number; 1 if not given; 1 to 2^31 - 1; divides I and O
     Refused
         shapes that are not these; padding that leaves no output
         a bias with more frac_bits than in and weights together
@@ -296,21 +306,26 @@ def transpose_conv2d(
         out fx8, frac_bits 0 [1, 1, 1, 4]: [10, 102, 20, 127]
         saturated 1, wrapped 0, divided_by_zero 0, macs 5
     """
-    (n, inputs, *h_w), (_, outputs, *kernel) = in_.values.shape, weights.values.shape
+    need_range("groups", groups, 1, PARAMETER_MAX)
+    (n, channels, *h_w), (inputs, outputs, *kernel) = in_.values.shape, weights.values.shape
     need_weights(in_, weights, bias, out, inputs * kernel[0] * kernel[1])
-    need_shape("weights", weights, (inputs, outputs, *kernel))
+    need(channels % groups == 0 and outputs % groups == 0, f"channels do not divide into {groups} groups")
+    need_shape("weights", weights, (channels // groups, outputs, *kernel))
     if bias is not None:
         need_shape("bias", bias, (1, outputs, 1, 1))
-    h, v = axes((h_w[0], h_w[1]), (kernel[0], kernel[1]), stride, padding, (1, 1), transposed=True)
+    h, v = axes((h_w[0], h_w[1]), (kernel[0], kernel[1]), stride, padding, (1, 1), output_padding)
     sums = np.zeros((n, outputs, h.out, v.out), np.int64)
     for p in range(kernel[0]):
         for q in range(kernel[1]):
             y, x = np.arange(h.size) * h.stride + p - h.before, np.arange(v.size) * v.stride + q - v.before
             y_in, x_in = (y >= 0) & (y < h.out), (x >= 0) & (x < v.out)
             seen = in_.values[:, :, y_in][:, :, :, x_in]
+            seen = seen.reshape(n, groups, inputs, *seen.shape[2:])
+            factors = weights.values[:, :, p, q].reshape(inputs, groups, outputs // groups)
+            product = np.einsum("ngiyx,igo->ngoyx", seen, factors, optimize=True)
             at = np.ix_(np.arange(n), np.arange(outputs), y[y_in], x[x_in])
-            sums[at] += np.einsum("niyx,io->noyx", seen, weights.values[:, :, p, q], optimize=True)
-            counts.macs += seen.size * outputs
+            sums[at] += product.reshape(n, outputs, *product.shape[3:])
+            counts.macs += seen.size * (outputs // groups)
     return finished(sums, in_, weights, bias, out, relu, rounding, counts)
 
 

@@ -130,7 +130,7 @@ bool convolution_finish(const struct convolution *convolution, const struct phas
 {
 	const struct weighted *weighted = &convolution->weighted;
 	uint8_t *feature = kernel_feature(operands_get(convolution->call, CONVOLUTION_OUT), batch, o);
-	bool all = phase->h.out_step == 1 && phase->w.out_step == 1;
+	bool all = phase_is_dense(phase);
 	uint8_t *to = all ? feature + first * weighted->data_bytes : staging;
 	weighted_finish_channel(weighted, sums, n, o, to, &convolution->call->counts);
 	if (!all)

@@ -87,11 +87,15 @@ int window_read(const struct kernel_call *call, const struct npumem_dims *in, in
 static int read_transposed_axis(const struct kernel_call *call, const char *name, struct window_axis *axis,
 				struct npumem_error *error)
 {
+	int64_t more = kernel_param(call, NPUMEM_PARAM_OUTPUT_PADDING, name[0] == 'w', 0);
 	int status = check_axis(call, name, axis, error);
+	if (!status)
+		status = operands_check_param(call, NPUMEM_PARAM_OUTPUT_PADDING, name, more, 0, WINDOW_LIMIT,
+					      error);
 	if (status)
 		return status;
 	int64_t scattered = (axis->in - 1) * axis->stride + axis->kernel, cropped = axis->before + axis->after;
-	axis->out = scattered - cropped;
+	axis->out = scattered - cropped + more;
 	if (axis->out >= 1)
 		return 0;
 	npumem_error_set(error, NPUMEM_INVALID, "%s: padding crops %lld of the %s of %lld and leaves nothing",

@@ -134,41 +134,27 @@ def convolution(low: Lowering, node: Node) -> Held:
 
 @row("ConvTranspose")
 def transposed_convolution(low: Lowering, node: Node) -> Held:
-    """Dilation is zeros in the weights; what goes beyond the kernel's output is more zeros."""
+    """Dilation is zeros in the weights."""
     w = low.parameter(node, 1, "weights")
     b = low.parameter(node, 2, "bias") if node.input(2) else None
-    shape, groups, n = images(low.shape(node.inputs[0])), int(node.get("group", 1)), w.ndim - 2
+    shape, groups = images(low.shape(node.inputs[0])), int(node.get("group", 1))
     place = Transposed(node, low.shape(node.inputs[0])[2:], w.shape[2:])
-    wide = np.zeros(
-        w.shape[:2] + tuple((k - 1) * d + 1 + e for k, d, e in zip(w.shape[2:], place.dilation, place.extra)),
-        np.float32,
-    )
-    wide[(...,) + tuple(slice(0, (k - 1) * d + 1, d) for k, d in zip(w.shape[2:], place.dilation))] = w
-    wide = wide.reshape(*w.shape[:2], *((1,) * (2 - n)), *wide.shape[2:])
-    padding = sides(place.crop)
-    kernel = wide.shape[2:]
+    wide = np.zeros(w.shape[:2] + tuple((k - 1) * d + 1 for k, d in zip(w.shape[2:], place.dilation)), np.float32)
+    wide[(...,) + tuple(slice(None, None, d) for d in place.dilation)] = w
+    padding, kernel, more = sides(place.crop), pair(wide.shape[2:], 1), pair(place.extra, 0)
     if beyond(padding, kernel):
         raise NoKernel(f"it crops {padding}, and transpose_conv2d crops less than its kernel {list(kernel)}")
     y = low.out(node, images(low.shape(node.outputs[0])))
     x = low.value(node.inputs[0], shape, y.dtype)
     dtype = low.formats.policy.weights(node) if y.dtype == "fx16" else "fx8"
-    each_in, each_out = shape[1] // groups, w.shape[1]
-    for g in range(groups):  # the kernel has no groups: a slice of channels each
-        own = wide[g * each_in : (g + 1) * each_in]
-        bias = None if b is None else b[g * each_out : (g + 1) * each_out]
-        frac = weight_frac(own.transpose(1, 0, 2, 3), bias, x.dtype, x.frac, dtype, low.formats.method)
-        low.net.run(
-            "transpose_conv2d", in_=channels(low, x, g * each_in, each_in),
-            out=channels(low, y, g * each_out, each_out),
-            weights=low.net.constant(own, own.shape, dtype, frac, low.net.near + ".weights"),
-            bias=bias_of(low, bias, dtype, frac + x.frac), stride=pair(place.stride, 1), padding=padding,
-            relu=relu_of(node),
-        )  # fmt: skip
+    wide = wide.reshape(groups, -1, w.shape[1], *kernel).swapaxes(0, 1).reshape(shape[1] // groups, -1, *kernel)
+    frac = weight_frac(wide.swapaxes(0, 1), b, x.dtype, x.frac, dtype, low.formats.method)
+    low.net.run(
+        "transpose_conv2d", in_=x, weights=low.net.constant(wide, wide.shape, dtype, frac, low.net.near + ".weights"),
+        bias=bias_of(low, b, dtype, frac + x.frac), out=y, stride=pair(place.stride, 1), padding=padding,
+        output_padding=more if any(more) else None, relu=relu_of(node), groups=groups if groups > 1 else None,
+    )  # fmt: skip
     return y
-
-
-def channels(low: Lowering, x: Held, first: int, n: int) -> Held:
-    return low.net.slice(x, (0, first, 0, 0), (x.shape[0], first + n, x.shape[2], x.shape[3]))
 
 
 # ---- pools ----
