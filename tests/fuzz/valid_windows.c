@@ -123,8 +123,9 @@ void valid_convolution(struct valid_run *run)
 	n = valid_extent(run, smaller(products / o, VALID_ELEMENTS_MAX / (plane * groups * (i > o ? i : o))));
 	valid_tensor(run, "in", run->data, in_frac, dims(n, i * groups, h.in, w.in));
 	valid_tensor(run, "weights", run->weights, weights_frac, dims(i, o * groups, h.kernel, w.kernel));
+	/* fx8 data may have an fx16 result. */
 	valid_bias_and_out(run, in_frac + weights_frac, dims(1, o * groups, 1, 1),
-			   dims(n, o * groups, h.out, w.out));
+			   valid_below(run, 4) ? run->data : NPUMEM_FX16, dims(n, o * groups, h.out, w.out));
 	window_params(run, &h, &w, !is_transposed);
 	if (is_transposed)
 		valid_param(run, NPUMEM_PARAM_OUTPUT_PADDING, 2, (int64_t[]){h.more, w.more});

@@ -57,6 +57,24 @@ class Windows(unittest.TestCase):
         self.dev.run("transpose_conv2d", out=out, **given)
         self.assertTrue((out.read()[:, :, :4] == 4).all() and (out.read()[:, :, 4] == 0).all())
 
+    def test_widening(self):
+        """fx8 data may have an fx16 result, and no other result of another type."""
+        x, w = self.tensor(1, 2, 3, 3, fill=127), self.tensor(2, 4, 3, 3, fill=2)
+        given = {"in_": x, "weights": w}
+        self.assert_refused("out is int16, but must be fx8 as in is", "conv2d", self.out("int16"), given)
+        out = self.out("fx16")
+        self.dev.run("conv2d", out=out, **given)
+        self.assertTrue((out.read() == 127 * 2 * 18).all())
+        wide = {"in_": self.out("fx16"), "weights": self.tensor(4, 4, 1, 1)}
+        self.assert_refused("out is fx8, but must be fx16 as in is", "conv2d", self.tensor(1, 4, 1, 1, fill=7), wide)
+        with self.assertRaisesRegex(npumem.Refused, "out is fx16, but must be fx8 as in is"):
+            self.dev.run("fully_connected", in_=x, weights=self.tensor(18, 4, 1, 1), out=out)
+
+    def out(self, dtype):
+        made = self.dev.alloc(shape=(1, 4, 1, 1), dtype=dtype, **({"frac_bits": 0} if dtype == "fx16" else {}))
+        made.fill(7)
+        return made
+
 
 if __name__ == "__main__":
     unittest.main()

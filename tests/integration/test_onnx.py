@@ -182,6 +182,20 @@ class Networks(Folder):
             for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
                 np.testing.assert_array_equal(want["y"], got["y"], str(more))
 
+    def test_a_convolution_widens(self):
+        """From fx8 data to an fx16 result without a conversion in between; exact where the numbers are."""
+        x, w = (np.round(random(seed, *shape) * 4) / 4 for seed, shape in ((0, (4, 1, 4, 6, 5)), (1, (4, 4, 3, 3))))
+        for op, more in (("Conv", {}), ("Conv", {"group": 4}), ("ConvTranspose", {"strides": [2, 2]})):
+            own = w[:, :1] if more.get("group") else w
+            nodes = [("Relu", ["x"], ["r"], {}), (op, ["r", "w"], ["c"], more), ("Mul", ["c", "h"], ["y"], {})]
+            made = model(nodes, {"x": [1, 4, 6, 5]}, {"c": None, "y": None}, {"w": own, "h": np.float32(0.5)})
+            with mock.patch.object(formats, "behind", lambda graph: {"c", "y"}):
+                imported = self.imported(made, x, "fx8")
+            self.assertNotIn("convert_tensor", imported.report["operations"])
+            feeds = [{"x": one} for one in x]
+            for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
+                np.testing.assert_array_equal(want["c"], got["c"], f"{op} {more}")
+
     def test_a_chain_that_is_used_in_between(self):
         """The value in between has a table of its own; what has no function in it stays as it is."""
         nodes = [("Add", ["x", "1"], ["a"], {}), ("Exp", ["a"], ["b"], {}), ("Sqrt", ["b"], ["y"], {}),

@@ -63,6 +63,8 @@ void conv_store_init(struct conv_plan *plan)
 	else
 		result->direct = plan->ukernel->store64 && weighted->data_bytes == 2 && shift >= 0 &&
 				 shift <= 60 && result->accumulator.cannot_wrap;
+	/* A micro-kernel stores its data's type. */
+	result->direct &= result->requantize.bytes == weighted->data_bytes;
 	for (int64_t o = 0; result->direct && o < c->groups * c->n_outputs; o++)
 		plan->totals[o] =
 			(bias ? bias_of(weighted, o) * (INT64_C(1) << weighted->accumulator.bias_shift) : 0) -

@@ -148,7 +148,7 @@ def convolution(d: Draw, kernel: str) -> Given:
     weight = made(d, (*shape, h[0], w[0]), weights)
     exact = x.f + weight.f
     given: Given = {"in_": x, "weights": weight, **bias_of(d, (1, shape[1], 1, 1), weight, exact)}
-    given |= {"out": out_of(d, data, exact), "relu": relu(d), **of_window(h, w, kernel != "transpose_conv2d")}
+    given |= {"out": out_of(d, "fx16" if d.flag(4) else data, exact), "relu": relu(d), **of_window(h, w, kernel != "transpose_conv2d")}
     if kernel == "transpose_conv2d":
         given["output_padding"] = d.pick(((0, 0), (d.integer(0, 3), d.integer(0, 3)), (d.integer(0, 9), 0)))
     return given | ({"groups": groups} if kernel in ("group_conv2d", "transpose_conv2d") else {})

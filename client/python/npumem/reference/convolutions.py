@@ -110,7 +110,7 @@ def grouped(
 ) -> Tensor:  # fmt: skip
     """conv2d of each group of channels by itself."""
     (_, channels, *h_w), (inputs, outputs, *kernel) = x.values.shape, w.values.shape
-    need_weights(x, w, bias, out, inputs * kernel[0] * kernel[1])
+    need_weights(x, w, bias, out, inputs * kernel[0] * kernel[1], True)
     need(channels % groups == 0 and outputs % groups == 0, f"channels do not divide into {groups} groups")
     need_shape("weights", w, (channels // groups, outputs, *kernel))
     if bias is not None:
@@ -143,7 +143,7 @@ def conv2d(
         in       [N,I,H,W], fx8 or fx16
         weights  [I,O,kh,kw], of in's type; or fx8 with fx16 data
         bias     [1,O,1,1], of weights' type; may be left out
-        out      [N,O,Ho,Wo], of in's type, any frac_bits; Ho = floor((H + top + bottom - ((kh-1)*dilation_h + 1)) /
+        out      [N,O,Ho,Wo], of in's type, or fx16; any frac_bits; Ho = floor((H + top + bottom - ((kh-1)*dilation_h + 1)) /
                  stride_h) + 1, Wo likewise
     Parameters
         stride    h,w in elements; 1,1 if not given; 1 to 2^31 - 1
@@ -190,7 +190,7 @@ def depthwise_conv2d(
         in       [N,C,H,W], fx8 or fx16
         weights  [1,C*m,kh,kw], of in's type; or fx8 with fx16 data
         bias     [1,C*m,1,1], of weights' type; may be left out
-        out      [N,C*m,Ho,Wo], of in's type, any frac_bits; Ho, Wo as conv2d
+        out      [N,C*m,Ho,Wo], of in's type, or fx16; any frac_bits; Ho, Wo as conv2d
     Parameters
         stride    h,w in elements; 1,1 if not given; 1 to 2^31 - 1
         padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the window's reach less 1
@@ -233,7 +233,7 @@ def group_conv2d(
         in       [N,I,H,W], fx8 or fx16
         weights  [I/groups,O,kh,kw], of in's type; or fx8 with fx16 data
         bias     [1,O,1,1], of weights' type; may be left out
-        out      [N,O,Ho,Wo], of in's type, any frac_bits; Ho, Wo as conv2d
+        out      [N,O,Ho,Wo], of in's type, or fx16; any frac_bits; Ho, Wo as conv2d
     Parameters
         stride    h,w in elements; 1,1 if not given; 1 to 2^31 - 1
         padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the window's reach less 1
@@ -281,7 +281,7 @@ def transpose_conv2d(
         in       [N,I,H,W], fx8 or fx16
         weights  [I/groups,O,kh,kw], of in's type; or fx8 with fx16 data
         bias     [1,O,1,1], of weights' type; may be left out
-        out      [N,O,Ho,Wo], of in's type, any frac_bits; Ho = (H-1)*stride_h + kh - top - bottom +
+        out      [N,O,Ho,Wo], of in's type, or fx16; any frac_bits; Ho = (H-1)*stride_h + kh - top - bottom +
                  output_padding_h, Wo likewise
     Parameters
         stride          h,w in elements of out; 1,1 if not given; 1 to 2^31 - 1
@@ -308,7 +308,7 @@ def transpose_conv2d(
     """
     need_range("groups", groups, 1, PARAMETER_MAX)
     (n, channels, *h_w), (inputs, outputs, *kernel) = in_.values.shape, weights.values.shape
-    need_weights(in_, weights, bias, out, inputs * kernel[0] * kernel[1])
+    need_weights(in_, weights, bias, out, inputs * kernel[0] * kernel[1], True)
     need(channels % groups == 0 and outputs % groups == 0, f"channels do not divide into {groups} groups")
     need_shape("weights", weights, (channels // groups, outputs, *kernel))
     if bias is not None:

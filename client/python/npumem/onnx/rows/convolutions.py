@@ -101,6 +101,13 @@ def bias_of(low: Lowering, b: Optional[Array], dtype: str, most: int) -> Optiona
     return low.net.constant(b, (1, b.size, 1, 1), dtype, bias_frac(b, dtype, most), low.net.near + ".bias")
 
 
+def data_of(low: Lowering, node: Node, shape: Shape, out: Held, weights: str) -> Held:
+    """The first input in the type of the output; fx8 goes with fx8 weights as it is."""
+    name, held = node.inputs[0], low.held.get(node.inputs[0])
+    stays = held is not None and held.dtype == weights == "fx8"
+    return low.value(name, shape, None if stays else out.dtype)
+
+
 def relu_of(node: Node) -> Optional[str]:
     return node.relu if node.relu != "none" else None
 
@@ -111,13 +118,13 @@ def convolution(low: Lowering, node: Node) -> Held:
     b = low.parameter(node, 2, "bias") if node.input(2) else None
     shape, groups = images(low.shape(node.inputs[0])), int(node.get("group", 1))
     y = low.out(node, images(low.shape(node.outputs[0])))
-    x = low.value(node.inputs[0], shape, y.dtype)
+    dtype = low.formats.policy.weights(node) if y.dtype == "fx16" else "fx8"
+    dtype = "fx16" if node.get("affine", 0) and y.dtype == "fx16" else dtype
+    x = data_of(low, node, shape, y, dtype)
     window = Window(node, low.shape(node.inputs[0])[2:], w.shape[2:])
     kernel, reach, padding = pair(window.kernel, 1), pair(window.reach, 1), sides(window.pads)
     if beyond(padding, reach):
         x, padding = padded(low, x, padding), [0] * 4  # a window wholly on padding is refused
-    dtype = low.formats.policy.weights(node) if y.dtype == "fx16" else "fx8"
-    dtype = "fx16" if node.get("affine", 0) and y.dtype == "fx16" else dtype
     frac = weight_frac(w, b, x.dtype, x.frac, dtype, low.formats.method)
     q, b = corrected(low, node, w, b, dtype, frac)
     q = q.reshape(*q.shape[:2], *kernel)
@@ -145,8 +152,8 @@ def transposed_convolution(low: Lowering, node: Node) -> Held:
     if beyond(padding, kernel):
         raise NoKernel(f"it crops {padding}, and transpose_conv2d crops less than its kernel {list(kernel)}")
     y = low.out(node, images(low.shape(node.outputs[0])))
-    x = low.value(node.inputs[0], shape, y.dtype)
     dtype = low.formats.policy.weights(node) if y.dtype == "fx16" else "fx8"
+    x = data_of(low, node, shape, y, dtype)
     wide = wide.reshape(groups, -1, w.shape[1], *kernel).swapaxes(0, 1).reshape(shape[1] // groups, -1, *kernel)
     frac = weight_frac(wide.swapaxes(0, 1), b, x.dtype, x.frac, dtype, low.formats.method)
     low.net.run(
