@@ -143,8 +143,8 @@ void fold_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, in
 		folds_scalar[fold].columns(&rest, n - done, to + done);
 }
 
-void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, const struct fold_window *window, int64_t n,
-		  int32_t *to)
+void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, const struct fold_window *window,
+		  int64_t n, int32_t *to)
 {
 	int64_t done = folds_of(isa, fold)->windows(columns, window, n, to);
 	if (done < n)

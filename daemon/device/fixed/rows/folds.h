@@ -57,8 +57,8 @@ int32_t fold_start(enum fold fold);
 /* to[i], i below n, is column i folded, n_rows >= 1. */
 void fold_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n, int32_t *to);
 /* to[i] is columns[i * stride] and taps - 1 more, each `dilation` after the one before. */
-void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, const struct fold_window *window, int64_t n,
-		  int32_t *to);
+void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, const struct fold_window *window,
+		  int64_t n, int32_t *to);
 /* The same two in containers of `bytes`, 1 or 2, that hold every result: the elements' own width, or 2 where these
  * have 1. stride is 1 or 2. */
 void fold_narrow_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, unsigned bytes, int64_t n,

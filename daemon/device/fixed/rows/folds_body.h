@@ -278,10 +278,9 @@ VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is
 			i = end - step;
 		vector x = narrow_column_at(columns, i * stride, bytes, stride, n - i);
 		for (int64_t t = 1; t < each.taps; t++)
-			x = fold_narrow(x,
-					narrow_column_at(columns, i * stride + t * each.dilation, bytes, stride,
-							 n - i),
-					raw, is_sum, bytes);
+			x = fold_narrow(
+				x, narrow_column_at(columns, i * stride + t * each.dilation, bytes, stride, n - i),
+				raw, is_sum, bytes);
 		vector_store_raw(to + i * bytes, x, (n - i) * bytes);
 	}
 	return i < n ? i : n;
