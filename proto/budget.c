@@ -110,6 +110,13 @@ void budget_deinit(struct budget *budget)
 	budget->at = budget->end = NULL;
 }
 
+void budget_move(struct budget *from, struct budget *to)
+{
+	*to = *from;
+	to->allocator.allocator_data = to;
+	budget_init(from, to->alloc, to->free, to->ctx);
+}
+
 /* A larger chunk than that is not kept for the next message. */
 static void keep_one(struct budget *budget)
 {

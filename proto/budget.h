@@ -32,6 +32,8 @@ void budget_deinit(struct budget *budget);
  * budget_limit(frame_bytes). Keeps one chunk. */
 void budget_reset(struct budget *budget, size_t frame_bytes);
 size_t budget_limit(size_t frame_bytes);
+/* All memory of `from`, with what was unpacked into it, is the new budget `to`'s. `from` is as after budget_init. */
+void budget_move(struct budget *from, struct budget *to);
 /* Memory for any type, until the reset. NULL: `exceeded` or `starved` says why. */
 void *budget_alloc_slowly(struct budget *budget, size_t bytes);
 static inline void *budget_alloc(struct budget *budget, size_t bytes)

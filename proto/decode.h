@@ -15,7 +15,7 @@
 #include "proto/budget.h"
 
 /* Of one request: at 10 to 30 ns each, half a millisecond at most. */
-enum { DECODE_FIELDS_MAX = 16384 };
+enum { DECODE_FIELDS_MAX = 12288 };
 /* Text is copied. No field of a request needs more. */
 enum { DECODE_TEXT_BYTES_MAX = 4096 };
 

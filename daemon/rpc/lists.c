@@ -3,9 +3,11 @@
 #include "daemon/rpc/lists.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
-#include "daemon/rpc/decode.h"
+#include "daemon/rpc/calls/charge.h"
 #include "daemon/rpc/handlers/submit.h"
+#include "daemon/rpc/prepare.h"
 
 struct list {
 	uint64_t id;
@@ -13,10 +15,10 @@ struct list {
 	size_t bytes; /* charged */
 	struct rpc *rpc;
 	struct limits_user *user;
-	struct budget budget; /* of the message that it was decoded into */
+	struct budget budget; /* that it was decoded into */
 	const Npumem__V1__KeepRequest *request;
+	uint8_t *message; /* with the payloads */
 	struct list *next;
-	uint8_t message[]; /* with the payloads */
 };
 
 /* ---- the table ---- */
@@ -37,6 +39,7 @@ void lists_release(struct list *list)
 	limits_give_back(&list->rpc->service->limits, list->user, LIMITS_LIST_BYTES, list->bytes);
 	limits_drop(&list->rpc->service->limits, list->user);
 	budget_deinit(&list->budget);
+	heap_free(list->rpc->heap, list->message);
 	heap_free(list->rpc->heap, list);
 }
 
@@ -125,7 +128,26 @@ static bool has_handles(const Npumem__V1__Operation *operation)
 
 /* ---- keeping ---- */
 
-/* A name could be another tensor's at the next run. */
+/* A name could be another tensor's at the next run. Each change of a run looks through its operands, so there are
+ * no more of them than a kernel can have. */
+static int check_operation(const Npumem__V1__Operation *operation, size_t index, struct npumem_error *error)
+{
+	char message[NPUMEM_MESSAGE_BYTES];
+
+	if (operation->kind_case == NPUMEM__V1__OPERATION__KIND_RUN &&
+	    prepare_check_operands(operation->run, error)) {
+		snprintf(message, sizeof(message), "%s", error->message);
+		snprintf(error->message, sizeof(error->message), "operation %zu: %.200s", index, message);
+		return error->status;
+	}
+	return has_handles(operation)
+		       ? 0
+		       : npumem_error_set(
+				 error, NPUMEM_INVALID,
+				 "operation %zu: a kept list has its tensors by their handles, without names",
+				 index);
+}
+
 static int check(const struct rpc_peer *peer, const Npumem__V1__KeepRequest *request, struct npumem_error *error)
 {
 	unsigned n = 0;
@@ -150,67 +172,46 @@ static int check(const struct rpc_peer *peer, const Npumem__V1__KeepRequest *req
 			npumem_error_number(error, "operation", (int64_t)i);
 			return error->status;
 		}
-		if (has_handles(request->operations[i]))
-			continue;
-		npumem_error_set(error, NPUMEM_INVALID,
-				 "operation %zu: a kept list has its tensors by their handles, without names", i);
-		npumem_error_number(error, "operation", (int64_t)i);
-		return NPUMEM_INVALID;
+		if (check_operation(request->operations[i], i, error)) {
+			npumem_error_number(error, "operation", (int64_t)i);
+			return error->status;
+		}
 	}
 	return 0;
 }
 
-static int decode(struct list *list, size_t bytes, struct npumem_error *error)
-{
-	const struct decode_borrowed *borrowed;
-	const Npumem__V1__Request *request;
-	int status = decode_request(&list->budget, list->message, bytes, &request, &borrowed, error);
-
-	list->request = status ? NULL : request->keep;
-	return status;
-}
-
-static void *budget_take(void *heap, size_t bytes)
-{
-	return heap_alloc(heap, bytes);
-}
-
-static void budget_give(void *heap, void *memory)
-{
-	heap_free(heap, memory);
-}
-
-/* Read a second time, into memory of its own: the call's goes with the call. */
+/* The call's message, and what it was decoded into, are the list's from then on: 16 MiB are not copied on the
+ * loop. The call points into them until it ends. */
 int lists_keep(struct call *call, uint64_t *bytes)
 {
 	const struct heap *heap = call->rpc->heap;
 	struct limits_table *limits = &call->rpc->service->limits;
 	struct limits_user *user = call->session->user;
-	size_t most = sizeof(struct list) + call->bytes + call->budget.held;
 	int status = check(call->peer, call->request->keep, call->error);
 	struct list *list;
 
+	*bytes = sizeof(*list) + call->bytes + call->budget.held;
 	if (!status)
-		status = limits_check(limits, user, LIMITS_LIST_BYTES, most, call->error);
+		status = limits_check(limits, user, LIMITS_LIST_BYTES, *bytes, call->error);
+	if (!status)
+		status = charge_own_message(call);
 	if (status)
 		return status;
-	list = heap_alloc(heap, sizeof(*list) + call->bytes);
+	list = heap_alloc(heap, sizeof(*list));
 	if (!list)
 		return heap_exhausted(call->error);
-	*list = (struct list){.id = call->request->keep->list, .rpc = call->rpc, .n_users = 1};
-	budget_init(&list->budget, budget_take, budget_give, (void *)(uintptr_t)heap);
-	memcpy(list->message, call->message, call->bytes);
-	status = decode(list, call->bytes, call->error);
-	if (status) {
-		budget_deinit(&list->budget);
-		heap_free(heap, list);
-		return status;
-	}
-	list->bytes = *bytes = sizeof(*list) + call->bytes + list->budget.held;
-	list->user = limits_hold(user);
+	*list = (struct list){.id = call->request->keep->list,
+			      .n_users = 2,
+			      .bytes = *bytes,
+			      .rpc = call->rpc,
+			      .user = limits_hold(user),
+			      .request = call->request->keep,
+			      .message = call->owns_message ? call->message : NULL,
+			      .next = call->peer->lists};
 	limits_charge(limits, user, LIMITS_LIST_BYTES, list->bytes);
-	list->next = call->peer->lists;
-	call->peer->lists = list;
+	budget_move(&call->budget, &list->budget);
+	call->owns_message = false;
+	call->list = call->peer->lists = list;
 	return 0;
 }
 

@@ -148,17 +148,13 @@ static int add_operand(struct binding *binding, const Npumem__V1__Operand *messa
 		       struct npumem_error *error)
 {
 	struct op_operand *operand = &op->operands[op->n_operands];
-	size_t length = strlen(message->role);
 	int status;
 
-	if (length >= sizeof(operand->role))
-		return npumem_error_set(error, NPUMEM_INVALID, "role %.16s... is longer than %zu bytes",
-					message->role, sizeof(operand->role) - 1);
 	status = binding_find(binding, message->tensor, message->role, need_of(op, message->role),
 			      &operand->tensor, error);
 	if (status)
 		return status;
-	memcpy(operand->role, message->role, length + 1);
+	strcpy(operand->role, message->role);
 	op->n_operands++;
 	return 0;
 }
@@ -185,6 +181,18 @@ static int add_param(const Npumem__V1__Param *message, struct op *op, struct npu
 	return 0;
 }
 
+int prepare_check_operands(const Npumem__V1__RunRequest *message, struct npumem_error *error)
+{
+	if (message->n_operands > NPUMEM_OPERANDS_MAX)
+		return npumem_error_set(error, NPUMEM_INVALID, "%zu operands, and at most %d are possible",
+					message->n_operands, NPUMEM_OPERANDS_MAX);
+	for (size_t i = 0; i < message->n_operands; i++)
+		if (strlen(message->operands[i]->role) >= NPUMEM_FIELD_KEY_BYTES)
+			return npumem_error_set(error, NPUMEM_INVALID, "role %.16s... is longer than %d bytes",
+						message->operands[i]->role, NPUMEM_FIELD_KEY_BYTES - 1);
+	return 0;
+}
+
 int prepare_run(struct binding *binding, const Npumem__V1__RunRequest *message, struct prepare_op *to,
 		struct npumem_error *error)
 {
@@ -196,9 +204,9 @@ int prepare_run(struct binding *binding, const Npumem__V1__RunRequest *message, 
 	status = wire_check_enum(&npumem__v1__kernel__descriptor, "kernel", op->kernel, error);
 	if (status)
 		return status;
-	if (message->n_operands > NPUMEM_OPERANDS_MAX)
-		return npumem_error_set(error, NPUMEM_INVALID, "%zu operands, and at most %d are possible",
-					message->n_operands, NPUMEM_OPERANDS_MAX);
+	status = prepare_check_operands(message, error);
+	if (status)
+		return status;
 	if (message->n_params > NPUMEM_PARAMS_MAX)
 		return npumem_error_set(error, NPUMEM_INVALID, "%zu parameters, and at most %d are possible",
 					message->n_params, NPUMEM_PARAMS_MAX);

@@ -27,6 +27,9 @@ int prepare_copy(struct binding *binding, const Npumem__V1__CopyRequest *message
 int prepare_run(struct binding *binding, const Npumem__V1__RunRequest *message, struct prepare_op *to,
 		struct npumem_error *error);
 
+/* Whether a run's operands are as many, and their roles as long, as a kernel's can be. 0; INVALID. */
+int prepare_check_operands(const Npumem__V1__RunRequest *message, struct npumem_error *error);
+
 /* Any of them. INVALID also where the operation has no kind, or one that this daemon does not know. */
 int prepare_operation(struct binding *binding, const Npumem__V1__Operation *message, struct prepare_op *to,
 		      struct npumem_error *error);

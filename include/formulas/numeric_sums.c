@@ -70,9 +70,15 @@ static int scatter(const struct numeric_query *query, const struct npumem_dims *
 	*taps = 1;
 	for (unsigned d = 0; d < 2; d++) {
 		struct numeric_taps axis;
+		int64_t more = numeric_query_param(query, "output_padding", d, 0);
 		int status = read_axis(query, d, extents[d], kernels[d], &axis);
+		if (!status)
+			status = numeric_query_within(query, d ? "output_padding w" : "output_padding h", more, 0,
+						      NUMERIC_QUERY_EXTENT_MAX);
 		if (status)
 			return status;
+		/* Behind the last product there is the bias alone. */
+		axis.after = axis.after > more ? axis.after - more : 0;
 		if (numeric_taps_scattered(&axis) < 1)
 			return npumem_error_set(
 				query->error, NPUMEM_INVALID, "%s: the padding leaves %" PRId64 " of out's %s",
@@ -122,16 +128,16 @@ static int sums_depthwise(const struct numeric_query *query)
 	return status ? status : numeric_query_add(query, in, weights, numeric_query_find(query, "bias"), taps);
 }
 
-static int sums_group(const struct numeric_query *query)
+static int grouped(const struct numeric_query *query, bool transposed)
 {
 	const struct npumem_numeric_operand *in, *weights;
 	int64_t taps;
 	int status = need_weighted(query, &in, &weights);
 	if (status)
 		return status;
-	int64_t channels = weights->shape.n,
-		groups = numeric_query_param(query, "groups", 0,
-					     channels < in->shape.c ? in->shape.c / channels : 1);
+	int64_t channels = weights->shape.n;
+	int64_t groups = !transposed && channels < in->shape.c ? in->shape.c / channels : 1;
+	groups = numeric_query_param(query, "groups", 0, groups);
 	status = numeric_query_within(query, "groups", groups, 1, NUMERIC_QUERY_EXTENT_MAX);
 	if (!status)
 		status = numeric_query_equal(query, "n of weights times groups", channels * groups, "c of in",
@@ -141,24 +147,21 @@ static int sums_group(const struct numeric_query *query)
 					"%s: c of weights, %" PRId64 ", is no multiple of the %" PRId64 " groups",
 					query->question->kernel, weights->shape.c, groups);
 	if (!status)
-		status = slide(query, &in->shape, weights->shape.h, weights->shape.w, &taps);
+		status = transposed ? scatter(query, &in->shape, &weights->shape, &taps)
+				    : slide(query, &in->shape, weights->shape.h, weights->shape.w, &taps);
 	return status ? status
 		      : numeric_query_add(query, in, weights, numeric_query_find(query, "bias"),
 					  sizes_mul(taps, channels));
 }
 
+static int sums_group(const struct numeric_query *query)
+{
+	return grouped(query, false);
+}
+
 static int sums_transpose(const struct numeric_query *query)
 {
-	const struct npumem_numeric_operand *in, *weights;
-	int64_t taps;
-	int status = need_weighted(query, &in, &weights);
-	if (!status)
-		status = numeric_query_equal(query, "n of weights", weights->shape.n, "c of in", in->shape.c);
-	if (!status)
-		status = scatter(query, &in->shape, &weights->shape, &taps);
-	return status ? status
-		      : numeric_query_add(query, in, weights, numeric_query_find(query, "bias"),
-					  sizes_mul(taps, weights->shape.n));
+	return grouped(query, true);
 }
 
 /* data [N,C,H,W], flattened to K, and weights [K,M,1,1]. */
@@ -300,10 +303,11 @@ static const struct kernel {
 	{"conv2d", "in weights bias out", "stride padding dilation relu", true, false, sums_conv2d},
 	{"depthwise_conv2d", "in weights bias out", "stride padding dilation relu", true, false, sums_depthwise},
 	{"group_conv2d", "in weights bias out", "groups stride padding dilation relu", true, false, sums_group},
-	{"transpose_conv2d", "in weights bias out", "stride padding relu", true, false, sums_transpose},
+	{"transpose_conv2d", "in weights bias out", "groups stride padding output_padding relu", true, false,
+	 sums_transpose},
 	{"fully_connected", "in weights bias out", "relu", true, false, sums_fully_connected},
 	{"matmul", "left right bias out", "relu", true, false, sums_matmul},
-	{"avepool", "in out", "kernel stride padding exact", true, true, sums_avepool},
+	{"avepool", "in out", "kernel stride padding dilation count_padding exact", true, true, sums_avepool},
 	{"reduce_sum", "in out", "axes", true, false, sums_reduce},
 	{"rnn_dense", "in* weights* bias out", "", true, false, sums_rnn_dense},
 	{"lstm_cell", "in prev_out weights_in weights_out bias cell_in cell_out out",

@@ -431,7 +431,7 @@ struct npumem_submitted {
 	unsigned n_ran;
 	const struct npumem_done *const *done; /* of those that ran */
 };
-/* Runs a list of at most 1024 in order, in one message (16 MiB and 16384 fields in all, as npumem.proto counts
+/* Runs a list of at most 1024 in order, in one message (16 MiB and 12288 fields in all, as npumem.proto counts
  * them; data of its own are copied). On a refusal `submitted` tells those that have run. */
 int npumem_submit(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 		  const struct npumem_submitted **submitted, struct npumem_error *error);

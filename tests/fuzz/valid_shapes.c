@@ -26,12 +26,13 @@ static struct npumem_dims any_shape(struct valid_run *run, int64_t most)
 	return dims(extent[N], extent[C], extent[H], extent[W]);
 }
 
-void valid_bias_and_out(struct valid_run *run, int64_t frac_bits, struct npumem_dims bias, struct npumem_dims out)
+void valid_bias_and_out(struct valid_run *run, int64_t frac_bits, struct npumem_dims bias, int dtype,
+			struct npumem_dims out)
 {
 	if (valid_below(run, 4))
 		valid_tensor(run, "bias", run->weights,
 			     valid_frac_bits(run, smaller(frac_bits, NPUMEM_FRAC_BITS_MAX)), bias);
-	valid_tensor(run, "out", run->data, valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), out);
+	valid_tensor(run, "out", dtype, valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), out);
 }
 
 /* ---- matrices ---- */
@@ -51,7 +52,8 @@ static void dense(struct valid_run *run)
 					  smaller(1 + 4 * VALID_ELEMENTS_MAX / terms, VALID_ELEMENTS_MAX / in.n)));
 	valid_tensor(run, is_matmul ? "left" : "in", run->data, in_frac, in);
 	valid_tensor(run, is_matmul ? "right" : "weights", run->weights, weights_frac, dims(terms, columns, 1, 1));
-	valid_bias_and_out(run, in_frac + weights_frac, dims(1, columns, 1, 1), dims(in.n, columns, 1, 1));
+	valid_bias_and_out(run, in_frac + weights_frac, dims(1, columns, 1, 1), run->data,
+			   dims(in.n, columns, 1, 1));
 }
 
 static void rnn_dense(struct valid_run *run)
@@ -77,7 +79,7 @@ static void rnn_dense(struct valid_run *run)
 		snprintf(role, sizeof(role), "weights%d", (int)i);
 		valid_tensor(run, role, run->weights, frac, dims(terms[i], m, 1, 1));
 	}
-	valid_bias_and_out(run, first_frac, dims(1, m, 1, 1), dims(n, m, 1, 1));
+	valid_bias_and_out(run, first_frac, dims(1, m, 1, 1), run->data, dims(n, m, 1, 1));
 }
 
 /* Cells: roles in the order of their rows. */

@@ -15,7 +15,8 @@ static inline int64_t smaller(int64_t a, int64_t b)
 }
 
 /* The bias, of `bias`, or none, and out. `frac_bits`: the most that the bias may have. */
-void valid_bias_and_out(struct valid_run *run, int64_t frac_bits, struct npumem_dims bias, struct npumem_dims out);
+void valid_bias_and_out(struct valid_run *run, int64_t frac_bits, struct npumem_dims bias, int dtype,
+			struct npumem_dims out);
 
 /* ---- valid_windows.c ---- */
 

@@ -7,7 +7,7 @@
 enum { LIMIT = 0x7fffffff };
 
 struct axis {
-	int64_t in, kernel, stride, dilation, before, after, out;
+	int64_t in, kernel, stride, dilation, before, after, more, out; /* more: output_padding */
 };
 
 static int64_t far_or(struct valid_run *run, int64_t most)
@@ -54,7 +54,8 @@ static struct axis transposed(struct valid_run *run, int64_t most_in, int64_t mo
 		a.before = valid_below(run, smaller(a.kernel, scattered));
 		a.after = valid_below(run, smaller(a.kernel, scattered - a.before));
 	}
-	a.out = scattered - a.before - a.after;
+	a.more = valid_below(run, 4) ? 0 : valid_below(run, 12);
+	a.out = scattered - a.before - a.after + a.more;
 	return a;
 }
 
@@ -103,12 +104,13 @@ void valid_convolution(struct valid_run *run)
 	int64_t n, i, o, groups = 1, in_frac = valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX);
 	int64_t weights_frac = valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), taps, products, plane;
 	bool is_depthwise = run->row->number == NPUMEM_KERNEL_DEPTHWISE_CONV2D;
+	bool is_transposed = run->row->number == NPUMEM_KERNEL_TRANSPOSE_CONV2D;
 
 	both_axes(run, &h, &w);
 	taps = h.kernel * w.kernel;
 	products = VALID_PRODUCTS_MAX / (taps * h.out * w.out) + 1;
 	plane = h.in * w.in > h.out * w.out ? h.in * w.in : h.out * w.out;
-	if (run->row->number == NPUMEM_KERNEL_GROUP_CONV2D)
+	if (strstr(run->row->parameters, "groups"))
 		groups = valid_extent(run, smaller(products, VALID_ELEMENTS_MAX / plane));
 	if (is_depthwise)
 		groups = valid_extent(
@@ -121,10 +123,13 @@ void valid_convolution(struct valid_run *run)
 	n = valid_extent(run, smaller(products / o, VALID_ELEMENTS_MAX / (plane * groups * (i > o ? i : o))));
 	valid_tensor(run, "in", run->data, in_frac, dims(n, i * groups, h.in, w.in));
 	valid_tensor(run, "weights", run->weights, weights_frac, dims(i, o * groups, h.kernel, w.kernel));
+	/* fx8 data may have an fx16 result. */
 	valid_bias_and_out(run, in_frac + weights_frac, dims(1, o * groups, 1, 1),
-			   dims(n, o * groups, h.out, w.out));
-	window_params(run, &h, &w, run->row->number != NPUMEM_KERNEL_TRANSPOSE_CONV2D);
-	if (run->row->number == NPUMEM_KERNEL_GROUP_CONV2D)
+			   valid_below(run, 4) ? run->data : NPUMEM_FX16, dims(n, o * groups, h.out, w.out));
+	window_params(run, &h, &w, !is_transposed);
+	if (is_transposed)
+		valid_param(run, NPUMEM_PARAM_OUTPUT_PADDING, 2, (int64_t[]){h.more, w.more});
+	if (strstr(run->row->parameters, "groups"))
 		valid_param(run, NPUMEM_PARAM_GROUPS, 1, &groups);
 }
 
@@ -139,11 +144,19 @@ void valid_pool(struct valid_run *run)
 		h = (struct axis){.in = h.in, .kernel = h.in, .stride = h.stride, .dilation = 1, .out = 1};
 		w = (struct axis){.in = w.in, .kernel = w.in, .stride = w.stride, .dilation = 1, .out = 1};
 	}
+	if (h.dilation > h.in)
+		h = (struct axis){.in = h.in, .kernel = 1, .stride = 1, .dilation = 1, .out = h.in};
+	if (w.dilation > w.in)
+		w = (struct axis){.in = w.in, .kernel = 1, .stride = 1, .dilation = 1, .out = w.in};
 	plane = h.in * w.in > h.out * w.out ? h.in * w.in : h.out * w.out;
 	c = valid_extent(run, VALID_ELEMENTS_MAX / plane);
 	n = valid_extent(run, VALID_ELEMENTS_MAX / (plane * c));
 	valid_tensor(run, "in", run->data, valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), dims(n, c, h.in, w.in));
 	valid_tensor(run, "out", run->data, valid_frac_bits(run, NPUMEM_FRAC_BITS_MAX), dims(n, c, h.out, w.out));
-	window_params(run, &h, &w, false);
+	window_params(run, &h, &w, true);
+	if (run->row->number == NPUMEM_KERNEL_AVEPOOL && valid_below(run, 2))
+		valid_param(run, NPUMEM_PARAM_COUNT_PADDING, 4,
+			    (int64_t[]){h.before, valid_below(run, h.after + 1), w.before,
+					valid_below(run, w.after + 1)});
 	valid_param(run, NPUMEM_PARAM_KERNEL, 2, (int64_t[]){h.kernel, w.kernel});
 }

@@ -583,7 +583,7 @@ class Messages(TestCase):
         refused = client.ask(**submit(*[operation] * 1000))
         self.assertEqual(refused.status, pb.RESOURCE_EXHAUSTED)
         [fits] = [field.number for field in refused.fields if field.key == "fits"]
-        self.assertIn(f"more than 16384 fields, which the first {fits} of its list fit", refused.message)
+        self.assertIn(f"more than 12288 fields, which the first {fits} of its list fit", refused.message)
         # Those are refused for what they are, not for their fields: concat has no out.
         self.assertEqual(client.ask(**submit(*[operation] * fits)).status, pb.INVALID)
         self.assertEqual(client.ask(**submit(*[operation] * (fits + 1))).status, pb.RESOURCE_EXHAUSTED)

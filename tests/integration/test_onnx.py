@@ -151,6 +151,51 @@ class Networks(Folder):
         for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
             self.assertGreater(noise_db(want["y"], got["y"]), 60)
 
+    def test_a_pool_is_one_operation(self):
+        """Also with dilation, counted padding and windows beyond it, and exact where the numbers are."""
+        x = np.round(random(0, 4, 1, 3, 9, 11) * 8) / 8
+        far = {"kernel_shape": [2, 2], "dilations": [3, 2], "pads": [2, 1, 1, 2]}  # AveragePool has some from opset 19 on
+        counted = {"kernel_shape": [2, 2], "pads": [1, 1, 0, 1], "count_include_pad": 1}
+        for op, more in (
+            ("MaxPool", far), ("MaxPool", far | {"strides": [2, 3]}), ("MaxPool", {"kernel_shape": [9, 9]}),
+            ("AveragePool", counted), ("AveragePool", counted | {"strides": [2, 2], "ceil_mode": 1}),
+        ):  # fmt: skip
+            made = model([(op, ["x"], ["y"], more)], {"x": [1, 3, 9, 11]}, {"y": None})
+            feeds = [{"x": one} for one in x]
+            imported = self.imported(made, x)
+            self.assertEqual(imported.report["operations"], {"maxpool" if op == "MaxPool" else "avepool": 1})
+            for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
+                np.testing.assert_array_equal(want["y"], got["y"], f"{op} {more}")
+
+    def test_a_transposed_convolution_is_one_operation(self):
+        """Also in groups, dilated, and with outputs beyond the last product; exact where the numbers are."""
+        x, w = (np.round(random(seed, *shape) * 8) / 8 for seed, shape in ((0, (4, 1, 6, 5, 4)), (1, (6, 2, 3, 2))))
+        bias = np.round(random(2, 6) * 8) / 8
+        for more in (
+            {"group": 3, "strides": [2, 2], "pads": [1, 0, 1, 1], "output_padding": [1, 1]},
+            {"group": 3, "strides": [2, 3], "output_shape": [12, 13]}, {"group": 3, "dilations": [2, 3], "strides": [3, 2]},
+        ):  # fmt: skip
+            made = model([("ConvTranspose", ["x", "w", "b"], ["y"], more)], {"x": [1, 6, 5, 4]}, {"y": None}, {"w": w, "b": bias})
+            feeds = [{"x": one} for one in x]
+            imported = self.imported(made, x)
+            self.assertEqual(imported.report["operations"], {"transpose_conv2d": 1})
+            for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
+                np.testing.assert_array_equal(want["y"], got["y"], str(more))
+
+    def test_a_convolution_widens(self):
+        """From fx8 data to an fx16 result without a conversion in between; exact where the numbers are."""
+        x, w = (np.round(random(seed, *shape) * 4) / 4 for seed, shape in ((0, (4, 1, 4, 6, 5)), (1, (4, 4, 3, 3))))
+        for op, more in (("Conv", {}), ("Conv", {"group": 4}), ("ConvTranspose", {"strides": [2, 2]})):
+            own = w[:, :1] if more.get("group") else w
+            nodes = [("Relu", ["x"], ["r"], {}), (op, ["r", "w"], ["c"], more), ("Mul", ["c", "h"], ["y"], {})]
+            made = model(nodes, {"x": [1, 4, 6, 5]}, {"c": None, "y": None}, {"w": own, "h": np.float32(0.5)})
+            with mock.patch.object(formats, "behind", lambda graph: {"c", "y"}):
+                imported = self.imported(made, x, "fx8")
+            self.assertNotIn("convert_tensor", imported.report["operations"])
+            feeds = [{"x": one} for one in x]
+            for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
+                np.testing.assert_array_equal(want["c"], got["c"], f"{op} {more}")
+
     def test_a_chain_that_is_used_in_between(self):
         """The value in between has a table of its own; what has no function in it stays as it is."""
         nodes = [("Add", ["x", "1"], ["a"], {}), ("Exp", ["a"], ["b"], {}), ("Sqrt", ["b"], ["y"], {}),

@@ -55,7 +55,7 @@ class Batch:
 
     Where one names a tensor that is not there, nothing runs. What an operation is refused for in its turn ends the
     list: Refused.done tells what ran. At most 1024 operations, 16 MiB of data (those of Device.empty do not count) and
-    16384 fields; the data of all reads must fit 16 MiB, too. Nothing is sent where the block ends by an exception."""
+    12288 fields; the data of all reads must fit 16 MiB, too. Nothing is sent where the block ends by an exception."""
 
     def __init__(self, device: Device, wait: bool) -> None:
         self._device = device

@@ -63,6 +63,8 @@ void conv_store_init(struct conv_plan *plan)
 	else
 		result->direct = plan->ukernel->store64 && weighted->data_bytes == 2 && shift >= 0 &&
 				 shift <= 60 && result->accumulator.cannot_wrap;
+	/* A micro-kernel stores its data's type. */
+	result->direct &= result->requantize.bytes == weighted->data_bytes;
 	for (int64_t o = 0; result->direct && o < c->groups * c->n_outputs; o++)
 		plan->totals[o] =
 			(bias ? bias_of(weighted, o) * (INT64_C(1) << weighted->accumulator.bias_shift) : 0) -
@@ -127,7 +129,7 @@ void conv_store(struct conv_worker *worker, const struct conv_strip *strip, int6
 {
 	const struct conv_plan *plan = worker->plan;
 	int64_t first = strip->first * plan->result.requantize.bytes;
-	bool all = plan->phase->h.out_step == 1 && plan->phase->w.out_step == 1;
+	bool all = phase_is_dense(plan->phase);
 	uint8_t *to[UKERNEL_ROWS_MAX];
 	for (unsigned i = 0; i < rows; i++)
 		to[i] = all ? plan->outs[o + i] + first : (uint8_t *)(worker->staging + i * UKERNEL_COLUMNS);

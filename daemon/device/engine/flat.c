@@ -56,8 +56,16 @@ static void find_inputs(const struct window_axis *axis, const struct flat_axis *
 /* Columns past the pitch are the first ones of the next row, which must be zeros of all planes. */
 static int64_t find_pitch(const struct flat *flat)
 {
+	enum { RESIDUES_MOST = 64 };
 	const struct window_axis *axis = &flat->phase->w.window;
 	int64_t zeros = flat->w.extent, pitch = axis->out;
+	/* A stride may be as long as a row, and this is asked on the loop: of many residues only what none of them
+	 * is beyond, which is a column less or more. */
+	if (flat->w.n_residues > RESIDUES_MOST) {
+		int64_t end = (axis->in - 1 + most(axis->before, 0)) / axis->stride + 1;
+		zeros = most(axis->before, 0) / axis->stride;
+		return most(most(pitch, end < flat->w.extent ? end : flat->w.extent), flat->w.extent - zeros);
+	}
 	for (int64_t r = 0; r < flat->w.n_residues; r++) {
 		int64_t first, in, n;
 		find_inputs(axis, &flat->w, r, &first, &in, &n);

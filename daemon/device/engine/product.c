@@ -135,6 +135,8 @@ static void choose_store(struct panel *panel)
 	else
 		panel->direct = u->store64 && panel->weighted.data_bytes == 2 && shift >= 0 && shift <= 60 &&
 				a->cannot_wrap;
+	/* A micro-kernel stores its data's type. */
+	panel->direct &= a->result.bytes == panel->weighted.data_bytes;
 }
 
 static void load_bias(const struct panel *panel, struct worker *worker, int64_t first, unsigned n)
@@ -236,7 +238,7 @@ static void store_block(const struct panel *panel, struct worker *worker, int64_
 	uint8_t *to[UKERNEL_ROWS_MAX];
 	for (unsigned row = 0; row < rows; row++)
 		to[row] = panel->out + ((first + row) * panel->product->columns + strip * UKERNEL_COLUMNS) *
-					       panel->weighted.data_bytes;
+					       panel->weighted.accumulator.result.bytes;
 	(panel->direct ? store_direct : store_exact)(panel, worker, strip, rows, data->excess + first, to);
 }
 
@@ -356,7 +358,7 @@ void product_run(struct kernel_call *call, const struct product *product)
 	const uint8_t *rows = operands_get(call, product->roles->data)->data;
 	unsigned bytes = panel.weighted.data_bytes;
 	for (int64_t row = 0; row < product->rows; row += step) {
-		panel.out = out + row * product->columns * bytes;
+		panel.out = out + row * product->columns * panel.weighted.accumulator.result.bytes;
 		int64_t n = product->rows - row < step ? product->rows - row : step;
 		if (!run_panel(&panel, rows + row * product->terms * bytes, n))
 			return;

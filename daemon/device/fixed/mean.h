@@ -13,7 +13,9 @@ struct mean {
 	int64_t multiplier, shift; /* 1/n is about multiplier / 2^shift */
 };
 
-/* 1 <= n <= 2^30. */
+#define MEAN_MAX (INT64_C(1) << 30)
+
+/* 1 <= n <= MEAN_MAX. */
 static inline void mean_init(struct mean *mean, int64_t n)
 {
 	uint64_t reciprocal = ((uint64_t)1 << 31) / (uint64_t)n;

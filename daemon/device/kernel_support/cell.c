@@ -25,7 +25,7 @@ static bool keeps_all(const struct kernel_call *call, const struct cell_form *fo
 
 static int check_types(const struct kernel_call *call, const struct cell_form *form, struct npumem_error *error)
 {
-	const struct weighted_roles roles = {form->in, form->weights_in, form->bias, form->out};
+	const struct weighted_roles roles = {form->in, form->weights_in, form->bias, form->out, false};
 	int64_t inputs = operands_get(call, form->in)->shape.c;
 	int64_t outputs = operands_get(call, form->prev_out)->shape.c;
 	int status = weighted_check(call, &roles, inputs > outputs ? inputs : outputs, error);

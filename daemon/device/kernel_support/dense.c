@@ -4,7 +4,7 @@
 #include "daemon/device/engine/product.h"
 #include "daemon/device/kernel_support/operands.h"
 
-const struct weighted_roles dense_roles = {DENSE_DATA, DENSE_WEIGHTS, DENSE_BIAS, DENSE_OUT};
+const struct weighted_roles dense_roles = {DENSE_DATA, DENSE_WEIGHTS, DENSE_BIAS, DENSE_OUT, false};
 
 static struct product product_of(const struct kernel_call *call)
 {

@@ -1,6 +1,8 @@
-/* Mean over the valid points of each window, by the reference's truncated reciprocal or, with exact=1, rounded
- * once. The sum is held by the accumulator; its product with the reciprocal is exact, so that large windows do not
- * overflow as the reference's 32 bits do. */
+/* Mean over the points of each window on the input, and on the padding that count_padding= says, by the
+ * reference's truncated reciprocal or, with exact=1, rounded once. The sum is held by the accumulator; its product
+ * with the reciprocal is exact, so that large windows do not overflow as the reference's 32 bits do. */
+#include <inttypes.h>
+
 #include "daemon/device/fixed/accumulator.h"
 #include "daemon/device/fixed/mean.h"
 #include "daemon/device/fixed/rows/rows.h"
@@ -13,11 +15,46 @@ static bool is_exact(const struct kernel_call *call)
 	return kernel_param(call, NPUMEM_PARAM_EXACT, 0, 0) != 0;
 }
 
+/* The same windows over an input that has the counted padding. */
+static struct window_axis counted(const struct window_axis *axis)
+{
+	struct window_axis wide = *axis;
+	wide.in += axis->counted_before + axis->counted_after;
+	wide.before -= axis->counted_before;
+	return wide;
+}
+
+static int64_t most_points(const struct window_axis *axis)
+{
+	int64_t in = counted(axis).in;
+	return axis->kernel < in ? axis->kernel : in;
+}
+
+static int check_counted(const struct kernel_call *call, struct npumem_error *error)
+{
+	static const char *const sides[] = {"top", "bottom", "left", "right"};
+	int status = 0;
+	for (unsigned i = 0; i < 4 && !status; i++)
+		status = operands_check_param(call, NPUMEM_PARAM_COUNT_PADDING, sides[i],
+					      kernel_param(call, NPUMEM_PARAM_COUNT_PADDING, i, 0), 0,
+					      kernel_param(call, NPUMEM_PARAM_PADDING, i, 0), error);
+	if (status)
+		return status;
+	const struct window window = pool_window(call);
+	int64_t points = most_points(&window.h) * most_points(&window.w);
+	return points <= MEAN_MAX ? 0
+				  : npumem_error_set(error, NPUMEM_INVALID,
+						     "%s: a window counts %" PRId64 " points, more than %" PRId64,
+						     call->row->name, points, MEAN_MAX);
+}
+
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
 	int status = operands_check_param(call, NPUMEM_PARAM_EXACT, "",
 					  kernel_param(call, NPUMEM_PARAM_EXACT, 0, 0), 0, 1, error);
-	return status ? status : pool_check(call, error);
+	if (!status)
+		status = pool_check(call, error);
+	return status ? status : check_counted(call, error);
 }
 
 /* Means one by one; `mean` is that of the last one. */
@@ -48,20 +85,22 @@ static int64_t mean_of(struct single *s, int64_t sum)
 							to->rounding, to->low, to->high, &counts->saturated);
 }
 
-/* Outputs [x, end) of a row of windows, each of which has `rows` rows of points. */
-static void means_one_by_one(struct single *single, const struct pool *pool, int64_t rows, int64_t x, int64_t end)
+/* Outputs [x, end) of a row of windows, each of which counts `rows` rows of points; along a row those of `w`. */
+static void means_one_by_one(struct single *single, const struct pool *pool, const struct window_axis *w,
+			     int64_t rows, int64_t x, int64_t end)
 {
 	for (; x < end; x++) {
 		const struct row_source folded = pool_source(pool);
 		int64_t tap, past, sum = pool->folded ? row_get(&folded, x) : pool->values[x];
-		window_taps(&pool->window.w, pool->global ? 0 : x, &tap, &past);
+		window_taps(w, pool->global ? 0 : x, &tap, &past);
 		if (single->mean.n != rows * (past - tap))
 			mean_init(&single->mean, rows * (past - tap));
 		container_put(pool->out, pool->bytes, x, mean_of(single, sum));
 	}
 }
 
-/* Outputs whose windows have no padding to their sides share a reciprocal, with those of other rows too. */
+/* Outputs whose windows have no padding to their sides, but what is counted, share a reciprocal, with those of
+ * other rows too. */
 struct inside {
 	int64_t first, end; /* outputs of a row */
 	int64_t rows;	    /* of points in a window */
@@ -70,10 +109,11 @@ struct inside {
 
 static void inside_init(struct inside *inside, const struct pool *pool)
 {
-	const struct window_axis *w = &pool->window.w;
+	const struct window_axis axis = counted(&pool->window.w), *w = &axis;
+	int64_t span = w->in + w->before - (w->kernel - 1) * w->dilation - 1;
 	*inside = (struct inside){.rows = 0};
 	inside->first = (w->before + w->stride - 1) / w->stride;
-	inside->end = w->in + w->before < w->kernel ? 0 : (w->in + w->before - w->kernel) / w->stride + 1;
+	inside->end = span < 0 ? 0 : span / w->stride + 1;
 	if (!pool->folded || inside->first >= inside->end)
 		inside->first = inside->end = 0;
 }
@@ -106,16 +146,17 @@ static void run(struct kernel_call *call)
 	pool_begin(&pool, call, FOLD_SUM);
 	inside_init(&inside, &pool);
 	single_init(&single, call);
+	const struct window_axis h = counted(&pool.window.h), w = counted(&pool.window.w);
 	while (pool_next(&pool)) {
 		int64_t tap, end;
-		window_taps(&pool.window.h, pool.y, &tap, &end);
+		window_taps(&h, pool.y, &tap, &end);
 		int64_t n = inside.end - inside.first;
 		if (pool.global && n > 0)
 			n = pool.n_values;
 		if (inside.first > 0)
-			means_one_by_one(&single, &pool, end - tap, 0, inside.first);
+			means_one_by_one(&single, &pool, &w, end - tap, 0, inside.first);
 		if (inside.first + n < pool.n_values)
-			means_one_by_one(&single, &pool, end - tap, inside.first + n, pool.n_values);
+			means_one_by_one(&single, &pool, &w, end - tap, inside.first + n, pool.n_values);
 		if (n == 0)
 			continue;
 		if (inside.rows != end - tap)

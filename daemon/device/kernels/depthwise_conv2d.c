@@ -59,7 +59,7 @@ static void work_init(struct work *work, struct kernel_call *call)
 		turn(&work->window);
 	weighted_init(&work->weighted, call, &convolution_roles, weights->h * weights->w);
 	const struct accumulator *accumulator = &work->weighted.accumulator;
-	work->whole = accumulator->sum_bytes == 4 && accumulator->cannot_wrap &&
+	work->whole = accumulator->sum_bytes == 4 && accumulator->result.bytes == 1 && accumulator->cannot_wrap &&
 		      depthwise_fits_fx8(call->isa, &work->window, &accumulator->result, largest(work));
 	work->plane = !work->whole && depthwise_plane_fits(&work->window);
 	if (!work->whole && !work->plane)
@@ -142,7 +142,7 @@ static bool run_rows(struct work *work, int64_t o, const uint8_t *in, const uint
 			if (!sum_row(work, in, weights, y, x, n))
 				return false;
 			weighted_finish_channel(&work->weighted, work->call->scratch, n, o,
-						out + (y * w->out + x) * work->weighted.data_bytes,
+						out + (y * w->out + x) * work->weighted.accumulator.result.bytes,
 						&work->call->counts);
 			if (!kernel_step_rarely(work->call, n, &work->pending))
 				return false;

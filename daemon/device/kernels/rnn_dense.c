@@ -24,7 +24,7 @@ struct member {
 };
 enum { WEIGHTS0 = N_ROLES };
 
-static const struct weighted_roles weighted_roles = {IN, WEIGHTS, BIAS, OUT};
+static const struct weighted_roles weighted_roles = {IN, WEIGHTS, BIAS, OUT, false};
 
 static void member_init(struct member *m, const struct kernel_call *call, unsigned i)
 {

@@ -6,6 +6,11 @@
 #include "daemon/device/kernel_support/operands.h"
 #include "daemon/device/kernel_support/steps.h"
 
+static int64_t groups(const struct kernel_call *call)
+{
+	return kernel_param(call, NPUMEM_PARAM_GROUPS, 0, 1);
+}
+
 static int read_window(const struct kernel_call *call, struct window *window, struct npumem_error *error)
 {
 	const struct npumem_dims *weights = &operands_get(call, CONVOLUTION_WEIGHTS)->shape;
@@ -16,7 +21,9 @@ static int read_window(const struct kernel_call *call, struct window *window, st
 static int check(const struct kernel_call *call, struct npumem_error *error)
 {
 	struct window window;
-	int status = convolution_check(call, 1, error);
+	int status = operands_check_param(call, NPUMEM_PARAM_GROUPS, "", groups(call), 1, WINDOW_LIMIT, error);
+	if (!status)
+		status = convolution_check(call, groups(call), error);
 	if (!status)
 		status = read_window(call, &window, error);
 	if (status)
@@ -24,6 +31,13 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 	struct npumem_dims want = {operands_get(call, CONVOLUTION_IN)->shape.n,
 				   operands_get(call, CONVOLUTION_WEIGHTS)->shape.c, window.h.out, window.w.out};
 	return operands_check_shape(call, CONVOLUTION_OUT, &want, "in, weights and the window give", error);
+}
+
+/* Outputs from which on output_padding= has added all: none of them meets a tap. */
+static int64_t scattered(const struct window_axis *axis)
+{
+	int64_t end = (axis->in - 1) * axis->stride + axis->kernel - axis->before;
+	return end < axis->out ? end : axis->out;
 }
 
 /* Outputs first, first + stride, … meet taps `tap`, tap + stride, … (n of them); the lowest of these comes from
@@ -34,7 +48,7 @@ static struct phase_axis axis_phase(const struct window_axis *axis, int64_t firs
 	int64_t n = tap < axis->kernel ? (axis->kernel - tap + stride - 1) / stride : 0;
 	return (struct phase_axis){
 		.window = {.in = axis->in,
-			   .out = (axis->out - first + stride - 1) / stride,
+			   .out = (scattered(axis) - first + stride - 1) / stride,
 			   .kernel = n,
 			   .stride = 1,
 			   .dilation = 1,
@@ -51,10 +65,10 @@ static struct phase_axis axis_phase(const struct window_axis *axis, int64_t firs
 /* The first of the phases of an axis from `first` on that meets a tap; -1: none. */
 static int64_t find_meeting(const struct window_axis *axis, int64_t first)
 {
-	for (; first < axis->stride && first < axis->out; first++)
-		if ((first + axis->before) % axis->stride < axis->kernel)
-			return first;
-	return -1;
+	int64_t tap = (first + axis->before) % axis->stride;
+	if (tap >= axis->kernel)
+		first += axis->stride - tap;
+	return first < axis->stride && first < scattered(axis) ? first : -1;
 }
 
 /* The next phase with taps after (*y, *x), row by row, from (find_meeting(h, 0), -1); false after the last. */
@@ -68,13 +82,20 @@ static bool next_phase(const struct window *window, int64_t *y, int64_t *x)
 	return *y >= 0 && *x >= 0;
 }
 
+/* Of n outputs from the one on whose first tap is 0. */
+static int64_t count_first_meeting(const struct window_axis *axis, int64_t n)
+{
+	int64_t rest = n % axis->stride;
+	int64_t whole = axis->kernel < axis->stride ? axis->kernel : axis->stride;
+	return n / axis->stride * whole + (rest < axis->kernel ? rest : axis->kernel);
+}
+
 /* Outputs of an axis that meet a tap. */
 static int64_t count_meeting(const struct window_axis *axis)
 {
-	int64_t n = 0;
-	for (int64_t first = find_meeting(axis, 0); first >= 0; first = find_meeting(axis, first + 1))
-		n += (axis->out - first + axis->stride - 1) / axis->stride;
-	return n;
+	int64_t end = scattered(axis);
+	return end <= 0 ? 0
+			: count_first_meeting(axis, axis->before + end) - count_first_meeting(axis, axis->before);
 }
 
 /* All outputs, as if none met a tap. */
@@ -94,10 +115,11 @@ enum { CHANGES = 4 };
 static unsigned find_changes(const struct window_axis *axis, int64_t *firsts)
 {
 	int64_t stride = axis->stride, tap_0 = (stride - axis->before % stride) % stride;
-	const int64_t at[CHANGES] = {0, axis->out % stride, tap_0, (tap_0 + axis->kernel % stride) % stride};
+	const int64_t end = scattered(axis),
+		      at[CHANGES] = {0, end % stride, tap_0, (tap_0 + axis->kernel % stride) % stride};
 	unsigned n = 0;
 	for (unsigned i = 0; i < CHANGES; i++)
-		if (at[i] < axis->out)
+		if (at[i] < end)
 			firsts[n++] = at[i];
 	return n;
 }
@@ -124,7 +146,7 @@ static void kinds_init(struct kinds *kinds, struct kernel_call *call)
 {
 	int64_t ys[CHANGES], xs[CHANGES];
 	read_window(call, &kinds->window, NULL);
-	convolution_init(&kinds->convolution, call, 1);
+	convolution_init(&kinds->convolution, call, groups(call));
 	unsigned n_ys = find_changes(&kinds->window.h, ys), n_xs = find_changes(&kinds->window.w, xs);
 	kinds->n = n_ys * n_xs;
 	kinds->untouched = (struct phase){axis_untouched(&kinds->window.h), axis_untouched(&kinds->window.w)};

@@ -13,7 +13,7 @@ static void flight(const struct call *call, bool begins)
 }
 
 /* For its payloads, and for a record, which has the request itself and may begin while this one waits. */
-static int keep_message(struct call *call)
+int charge_own_message(struct call *call)
 {
 	uint8_t *copy;
 
@@ -70,7 +70,7 @@ int charge_call(struct call *call)
 	if (bytes <= call->charge)
 		return 0;
 	if (is_first)
-		status = keep_message(call);
+		status = charge_own_message(call);
 	if (!status && is_first)
 		status = limits_check(limits, user, LIMITS_REQUESTS, 1, call->error);
 	if (!status)

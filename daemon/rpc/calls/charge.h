@@ -4,6 +4,8 @@
 
 #include "daemon/rpc/calls/call.h"
 
+/* Has the message in memory of the call's own, where somebody may point into it. 0, or RESOURCE_EXHAUSTED. */
+int charge_own_message(struct call *call);
 /* Puts what it holds, or holds more by now, into its uid's books, as it does not end at once, and takes a copy of
  * its message where that is needed: payloads move. 0, or RESOURCE_EXHAUSTED. */
 int charge_call(struct call *call);

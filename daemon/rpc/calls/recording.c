@@ -153,7 +153,7 @@ void recording_end(struct call *call, int status)
 					.request = (uint8_t *)(uintptr_t)call->message,
 					.transfers = recording->first};
 	recording->first = recording->last = NULL;
-	if (call->list) {
+	if (call->list && call->request->call_case == NPUMEM__V1__REQUEST__CALL_SUBMIT) {
 		if (take_expanded(call, &entry))
 			expanded = entry.request;
 		else

@@ -131,7 +131,7 @@ def convolution(d: Draw, kernel: str) -> Given:
     data, weights = d.pick(FIXED)
     h_w = d.extent(40), d.extent(70)
     h, w = (window(d, size, kernel == "transpose_conv2d") for size in h_w)
-    groups = d.integer(1, 4) if kernel == "group_conv2d" else 1
+    groups = d.integer(1, 4) if kernel in ("group_conv2d", "transpose_conv2d") else 1
     n, i, o, most = d.extent(5), d.extent(140), d.extent(140), WORK_MOST
     if d.flag(15):
         n, i, o, h_w, most = 1, d.integer(40, 100), d.integer(40, 130), (d.integer(10, 30), d.integer(10, 30)), MUCH
@@ -143,13 +143,15 @@ def convolution(d: Draw, kernel: str) -> Given:
         if n == i == o == 1:
             h_w = max(h_w[0] // 2, 1), max(h_w[1] // 2, 1)
             h, w = (window(d, size, kernel == "transpose_conv2d") for size in h_w)
-    shape = {"depthwise_conv2d": (1, i * o), "group_conv2d": (i, o * groups)}.get(kernel, (i, o))
+    shape = (1, i * o) if kernel == "depthwise_conv2d" else (i, o * groups)
     x = made(d, (n, i * groups, *h_w), data)
     weight = made(d, (*shape, h[0], w[0]), weights)
     exact = x.f + weight.f
     given: Given = {"in_": x, "weights": weight, **bias_of(d, (1, shape[1], 1, 1), weight, exact)}
-    given |= {"out": out_of(d, data, exact), "relu": relu(d), **of_window(h, w, kernel != "transpose_conv2d")}
-    return given | ({"groups": groups} if kernel == "group_conv2d" else {})
+    given |= {"out": out_of(d, "fx16" if d.flag(4) else data, exact), "relu": relu(d), **of_window(h, w, kernel != "transpose_conv2d")}
+    if kernel == "transpose_conv2d":
+        given["output_padding"] = d.pick(((0, 0), (d.integer(0, 3), d.integer(0, 3)), (d.integer(0, 9), 0)))
+    return given | ({"groups": groups} if kernel in ("group_conv2d", "transpose_conv2d") else {})
 
 
 def dense(d: Draw, kernel: str) -> Given:
@@ -171,15 +173,20 @@ def dense(d: Draw, kernel: str) -> Given:
 def pool(d: Draw, kernel: str) -> Given:
     dtype = fixed(d)
     n, c, h_, w_ = any_shape(d, 6000)
-    h, w = (window(d, size, True) for size in (h_, w_))
+    h, w = (window(d, size, d.flag(2)) for size in (h_, w_))
     if d.flag(4):  # whole features
         h, w = (h_, 1, 1, 0, 0), (w_, 1, 1, 0, 0)
-    elif h[0] > h_ + h[3] + h[4] or w[0] > w_ + w[3] + w[4]:
+    for_all = [size + one[3] + one[4] > (one[0] - 1) * one[2] and one[2] <= size for size, one in ((h_, h), (w_, w))]
+    if not all(for_all):
         h, w = (1, h[1], 1, 0, 0), (1, w[1], 1, 0, 0)
     x = made(d, (n, c, h_, w_), dtype)
     f = d.pick((x.f, x.f, max(x.f - d.integer(0, 9), 0), min(x.f + d.integer(0, 9), 127)))
-    given = {"in_": x, "out": Format(dtype, f), "kernel": (h[0], w[0]), **of_window(h, w, False)}
-    return given | ({"exact": d.integer(0, 1)} if kernel == "avepool" else {})
+    given: Given = {"in_": x, "out": Format(dtype, f), "kernel": (h[0], w[0]), **of_window(h, w, True)}
+    if kernel == "maxpool":
+        return given
+    padding = given["padding"]
+    counted = d.pick(((0, 0, 0, 0), padding, tuple(d.integer(0, side) for side in padding)))
+    return given | {"exact": d.integer(0, 1), "count_padding": counted}
 
 
 def one_to_one(d: Draw, kernel: str) -> Given:

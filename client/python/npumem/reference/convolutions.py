@@ -42,9 +42,18 @@ class Axis(NamedTuple):
         valid = (inputs >= 0) & (inputs < self.size)
         return outputs[valid], inputs[valid]
 
+    def seen(self, out: int, before: int = 0, after: int = 0) -> range:
+        """The points under the window of an output, on the input and so much around it."""
+        first = out * self.stride - self.before
+        past = max(-before - first + self.dilation - 1, 0) // self.dilation
+        end = min(first + self.kernel * self.dilation, self.size + after)
+        return range(first + past * self.dilation, end, self.dilation)
 
-def axes(h_w: Pair, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, transposed: bool = False) -> list[Axis]:
-    """Both axes, checked, with their numbers of outputs."""
+
+def axes(
+    h_w: Pair, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, scattered: Optional[Pair] = None
+) -> list[Axis]:
+    """Both axes, checked, with their numbers of outputs; `scattered`: of a transposed convolution its output_padding."""
     result = []
     for i in range(2):
         size, k, s, d, before, after = h_w[i], kernel[i], stride[i], dilation[i], *padding[2 * i : 2 * i + 2]
@@ -53,7 +62,10 @@ def axes(h_w: Pair, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair, 
         reach = (k - 1) * d + 1
         for side in (before, after):
             need_range("padding", side, 0, min(reach - 1, PARAMETER_MAX))
-        out = (size - 1) * s + k - before - after if transposed else (size + before + after - reach) // s + 1
+        out = (size + before + after - reach) // s + 1
+        if scattered is not None:
+            need_range("output_padding", scattered[i], 0, PARAMETER_MAX)
+            out = (size - 1) * s + k - before - after + scattered[i]
         need(out >= 1, "there would be no output")
         result.append(Axis(size, k, s, d, before, after, out))
     return result
@@ -98,7 +110,7 @@ def grouped(
 ) -> Tensor:  # fmt: skip
     """conv2d of each group of channels by itself."""
     (_, channels, *h_w), (inputs, outputs, *kernel) = x.values.shape, w.values.shape
-    need_weights(x, w, bias, out, inputs * kernel[0] * kernel[1])
+    need_weights(x, w, bias, out, inputs * kernel[0] * kernel[1], True)
     need(channels % groups == 0 and outputs % groups == 0, f"channels do not divide into {groups} groups")
     need_shape("weights", w, (channels // groups, outputs, *kernel))
     if bias is not None:
@@ -131,7 +143,7 @@ def conv2d(
         in       [N,I,H,W], fx8 or fx16
         weights  [I,O,kh,kw], of in's type; or fx8 with fx16 data
         bias     [1,O,1,1], of weights' type; may be left out
-        out      [N,O,Ho,Wo], of in's type, any frac_bits; Ho = floor((H + top + bottom - ((kh-1)*dilation_h + 1)) /
+        out      [N,O,Ho,Wo], of in's type, or fx16; any frac_bits; Ho = floor((H + top + bottom - ((kh-1)*dilation_h + 1)) /
                  stride_h) + 1, Wo likewise
     Parameters
         stride    h,w in elements; 1,1 if not given; 1 to 2^31 - 1
@@ -178,7 +190,7 @@ def depthwise_conv2d(
         in       [N,C,H,W], fx8 or fx16
         weights  [1,C*m,kh,kw], of in's type; or fx8 with fx16 data
         bias     [1,C*m,1,1], of weights' type; may be left out
-        out      [N,C*m,Ho,Wo], of in's type, any frac_bits; Ho, Wo as conv2d
+        out      [N,C*m,Ho,Wo], of in's type, or fx16; any frac_bits; Ho, Wo as conv2d
     Parameters
         stride    h,w in elements; 1,1 if not given; 1 to 2^31 - 1
         padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the window's reach less 1
@@ -221,7 +233,7 @@ def group_conv2d(
         in       [N,I,H,W], fx8 or fx16
         weights  [I/groups,O,kh,kw], of in's type; or fx8 with fx16 data
         bias     [1,O,1,1], of weights' type; may be left out
-        out      [N,O,Ho,Wo], of in's type, any frac_bits; Ho, Wo as conv2d
+        out      [N,O,Ho,Wo], of in's type, or fx16; any frac_bits; Ho, Wo as conv2d
     Parameters
         stride    h,w in elements; 1,1 if not given; 1 to 2^31 - 1
         padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the window's reach less 1
@@ -251,27 +263,32 @@ def group_conv2d(
 
 def transpose_conv2d(
     in_: Tensor, weights: Tensor, bias: Optional[Tensor] = None, *, out: Format, stride: Pair = (1, 1),
-    padding: Sides = (0, 0, 0, 0), relu: str = "none", rounding: str, counts: Counts,
+    padding: Sides = (0, 0, 0, 0), output_padding: Pair = (0, 0), relu: str = "none", groups: int = 1, rounding: str,
+    counts: Counts,
 ) -> Tensor:  # fmt: skip
     """Transposed convolution: each input, times the whole kernel, is added to the outputs around its own place.
 
-        for each n, i, o, a, b, p, q:
-            total[n, o, a*stride_h + p - top, b*stride_w + q - left] += in[n,i,a,b] * weights[i,o,p,q]
+        for each n, o, i, a, b, p, q, g = floor(o / (O/groups)):
+            total[n, o, a*stride_h + p - top, b*stride_w + q - left] += in[n, g*I/groups + i, a, b] * weights[i,o,p,q]
         total[n,o,y,x] += bias[o] * 2^(f_in + f_weights - f_bias)
         out             = relu(saturate(round(wrap(total) / 2^(f_in + f_weights - f_out))))
 
-    The kernel is not flipped. padding crops: a product whose place is outside out is left out. An output that no
-    product reaches is the bias alone.
+    i runs over the I/groups input channels of group g. The kernel is not flipped. padding crops: a product whose place
+    is outside out is left out; output_padding adds rows below and columns to the right. An output that no product
+    reaches is the bias alone.
 
     Tensors
         in       [N,I,H,W], fx8 or fx16
-        weights  [I,O,kh,kw], of in's type; or fx8 with fx16 data
+        weights  [I/groups,O,kh,kw], of in's type; or fx8 with fx16 data
         bias     [1,O,1,1], of weights' type; may be left out
-        out      [N,O,Ho,Wo], of in's type, any frac_bits; Ho = (H-1)*stride_h + kh - top - bottom, Wo likewise
+        out      [N,O,Ho,Wo], of in's type, or fx16; any frac_bits; Ho = (H-1)*stride_h + kh - top - bottom +
+                 output_padding_h, Wo likewise
     Parameters
-        stride   h,w in elements of out; 1,1 if not given; 1 to 2^31 - 1
-        padding  top,bottom,left,right in elements of out; 0,0,0,0 if not given; 0 to k - 1
-        relu     none, gen, 1 or 6 (RELU); none if not given
+        stride          h,w in elements of out; 1,1 if not given; 1 to 2^31 - 1
+        padding         top,bottom,left,right in elements of out; 0,0,0,0 if not given; 0 to k - 1
+        output_padding  h,w in elements of out; 0,0 if not given; 0 to 2^31 - 1
+        relu            none, gen, 1 or 6 (RELU); none if not given
+        groups          a number; 1 if not given; 1 to 2^31 - 1; divides I and O
     Refused
         shapes that are not these; padding that leaves no output
         a bias with more frac_bits than in and weights together
@@ -289,51 +306,67 @@ def transpose_conv2d(
         out fx8, frac_bits 0 [1, 1, 1, 4]: [10, 102, 20, 127]
         saturated 1, wrapped 0, divided_by_zero 0, macs 5
     """
-    (n, inputs, *h_w), (_, outputs, *kernel) = in_.values.shape, weights.values.shape
-    need_weights(in_, weights, bias, out, inputs * kernel[0] * kernel[1])
-    need_shape("weights", weights, (inputs, outputs, *kernel))
+    need_range("groups", groups, 1, PARAMETER_MAX)
+    (n, channels, *h_w), (inputs, outputs, *kernel) = in_.values.shape, weights.values.shape
+    need_weights(in_, weights, bias, out, inputs * kernel[0] * kernel[1], True)
+    need(channels % groups == 0 and outputs % groups == 0, f"channels do not divide into {groups} groups")
+    need_shape("weights", weights, (channels // groups, outputs, *kernel))
     if bias is not None:
         need_shape("bias", bias, (1, outputs, 1, 1))
-    h, v = axes((h_w[0], h_w[1]), (kernel[0], kernel[1]), stride, padding, (1, 1), transposed=True)
+    h, v = axes((h_w[0], h_w[1]), (kernel[0], kernel[1]), stride, padding, (1, 1), output_padding)
     sums = np.zeros((n, outputs, h.out, v.out), np.int64)
     for p in range(kernel[0]):
         for q in range(kernel[1]):
             y, x = np.arange(h.size) * h.stride + p - h.before, np.arange(v.size) * v.stride + q - v.before
             y_in, x_in = (y >= 0) & (y < h.out), (x >= 0) & (x < v.out)
             seen = in_.values[:, :, y_in][:, :, :, x_in]
+            seen = seen.reshape(n, groups, inputs, *seen.shape[2:])
+            factors = weights.values[:, :, p, q].reshape(inputs, groups, outputs // groups)
+            product = np.einsum("ngiyx,igo->ngoyx", seen, factors, optimize=True)
             at = np.ix_(np.arange(n), np.arange(outputs), y[y_in], x[x_in])
-            sums[at] += np.einsum("niyx,io->noyx", seen, weights.values[:, :, p, q], optimize=True)
-            counts.macs += seen.size * outputs
+            sums[at] += product.reshape(n, outputs, *product.shape[3:])
+            counts.macs += seen.size * (outputs // groups)
     return finished(sums, in_, weights, bias, out, relu, rounding, counts)
 
 
-def pooled(in_: Tensor, out: Format, kernel: Pair, stride: Pair, padding: Sides) -> tuple[Axis, Axis]:
+def pooled(in_: Tensor, out: Format, kernel: Pair, stride: Pair, padding: Sides, dilation: Pair) -> tuple[Axis, Axis]:
     """The checks of both pools."""
     need_fixed("in", in_)
     need_same_type("out", out, in_)
-    h, v = axes((in_.values.shape[2], in_.values.shape[3]), kernel, stride, padding, (1, 1))
+    h, v = axes((in_.values.shape[2], in_.values.shape[3]), kernel, stride, padding, dilation)
+    for axis in (h, v):
+        need_range("dilation", axis.dilation, 1, axis.size)
     return h, v
 
 
+def under(in_: Tensor, h: Axis, v: Axis, y: int, x: int) -> Array:
+    """The points of in under one window: [N,C,rows,columns]."""
+    rows, columns = h.seen(y), v.seen(x)
+    return in_.values[:, :, rows.start : rows.stop : rows.step, columns.start : columns.stop : columns.step]
+
+
 def maxpool(
-    in_: Tensor, *, out: Format, kernel: Pair, stride: Pair = (1, 1), padding: Sides = (0, 0, 0, 0), rounding: str,
-    counts: Counts,
+    in_: Tensor, *, out: Format, kernel: Pair, stride: Pair = (1, 1), padding: Sides = (0, 0, 0, 0),
+    dilation: Pair = (1, 1), rounding: str, counts: Counts,
 ) -> Tensor:  # fmt: skip
     """Maximum over windows.
 
-        most[n,c,y,x] = max over p, q of in[n, c, y*stride_h + p - top, x*stride_w + q - left]
+        a = y*stride_h + p*dilation_h - top;  b = x*stride_w + q*dilation_w - left
+        most[n,c,y,x] = max over p, q of in[n,c,a,b]
         out[n,c,y,x]  = saturate(round(most / 2^(f_in - f_out)))
 
     Points outside the input are left out; every window has at least one point on it.
 
     Tensors
         in   [N,C,H,W], fx8 or fx16
-        out  [N,C,Ho,Wo], of in's type, any frac_bits; Ho = floor((H + top + bottom - kernel_h) / stride_h) + 1,
-             Wo likewise
+        out  [N,C,Ho,Wo], of in's type, any frac_bits; Ho = floor((H + top + bottom - ((kernel_h-1)*dilation_h + 1)) /
+             stride_h) + 1, Wo likewise
     Parameters
-        kernel   h,w in elements; must be given; 1 to 2^31 - 1
-        stride   h,w in elements; 1,1 if not given; 1 to 2^31 - 1
-        padding  top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the kernel's extent less 1
+        kernel    h,w in elements; must be given; 1 to 2^31 - 1
+        stride    h,w in elements; 1,1 if not given; 1 to 2^31 - 1
+        padding   top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the window's reach less 1, the reach
+                  being (k-1)*dilation + 1
+        dilation  h,w in elements, from one point to the next; 1,1 if not given; 1 to in's extents H and W
     Refused
         shapes that are not these; a window that is larger than in with its padding
     Counts
@@ -346,13 +379,11 @@ def maxpool(
         out fx8, frac_bits 4 [1, 1, 1, 3]: [4, 5, 6]
         saturated 0, wrapped 0, divided_by_zero 0, macs 0
     """
-    h, v = pooled(in_, out, kernel, stride, padding)
+    h, v = pooled(in_, out, kernel, stride, padding, dilation)
     most = np.zeros((*in_.values.shape[:2], h.out, v.out), np.int64)
     for y in range(h.out):
         for x in range(v.out):
-            top, left = y * h.stride - h.before, x * v.stride - v.before
-            window = in_.values[:, :, max(top, 0) : top + h.kernel, max(left, 0) : left + v.kernel]
-            most[:, :, y, x] = window.max(axis=(2, 3))
+            most[:, :, y, x] = under(in_, h, v, y, x).max(axis=(2, 3))
     return made(saturated(rounded(most, in_.f - out.f, rounding), out.dtype, counts), out)
 
 
@@ -365,17 +396,18 @@ def reciprocal(n: int) -> Pair:
 
 
 def avepool(
-    in_: Tensor, *, out: Format, kernel: Pair, stride: Pair = (1, 1), padding: Sides = (0, 0, 0, 0), exact: int = 0,
-    rounding: str, counts: Counts,
+    in_: Tensor, *, out: Format, kernel: Pair, stride: Pair = (1, 1), padding: Sides = (0, 0, 0, 0),
+    dilation: Pair = (1, 1), count_padding: Sides = (0, 0, 0, 0), exact: int = 0, rounding: str, counts: Counts,
 ) -> Tensor:  # fmt: skip
     """Mean over windows.
 
-        total[n,c,y,x] = sum over p, q of in[n, c, y*stride_h + p - top, x*stride_w + q - left]
+        a = y*stride_h + p*dilation_h - top;  b = x*stride_w + q*dilation_w - left
+        total[n,c,y,x] = sum over p, q of in[n,c,a,b]
         exact=0: out   = saturate(round(wrap(total) * m / 2^(s + f_in - f_out)))
         exact=1: out   = saturate(round(wrap(total) * 2^(f_out - f_in) / k))
 
-    k is the number of the window's points on the input; points outside are left out of the sum and of k. m and s are
-    the reciprocal of k: with v = floor(2^31 / k) and j the places by which v is shifted left until bit 31 is set,
+    k is the number of the window's points on the input and on the padding that count_padding says; points outside the
+    input add nothing to the sum. m and s are the reciprocal of k: with v = floor(2^31 / k) and j the places by which v is shifted left until bit 31 is set,
     m = floor(v * 2^j / 2^17), which has 15 bits, and s = 14 + j. For k = 9, v = 238609294, j = 4, m = 29127 and
     s = 18; for k = 1, m = 16384 and s = 14. Its result is at most one unit from that of exact=1.
 
@@ -383,12 +415,16 @@ def avepool(
         in   [N,C,H,W], fx8 or fx16
         out  [N,C,Ho,Wo], of in's type, any frac_bits; Ho, Wo as maxpool
     Parameters
-        kernel   h,w in elements; must be given; 1 to 2^31 - 1
-        stride   h,w in elements; 1,1 if not given; 1 to 2^31 - 1
-        padding  top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the kernel's extent less 1
-        exact    0 or 1; 0 if not given
+        kernel         h,w in elements; must be given; 1 to 2^31 - 1
+        stride         h,w in elements; 1,1 if not given; 1 to 2^31 - 1
+        padding        top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to the window's reach less 1
+        dilation       h,w in elements, from one point to the next; 1,1 if not given; 1 to in's extents H and W
+        count_padding  top,bottom,left,right: the padding next to in whose points k has; 0,0,0,0 if not given; 0 to
+                       that of padding
+        exact          0 or 1; 0 if not given
     Refused
         shapes that are not these; a window that is larger than in with its padding
+        windows that count more than 2^30 points
     Counts
         saturated  outputs that saturation changed
         wrapped    totals that are outside the accumulator, which takes a window of more than 2^24 points
@@ -402,14 +438,18 @@ def avepool(
         saturated 0, wrapped 0, divided_by_zero 0, macs 0
     """
     need_range("exact", exact, 0, 1)
-    h, v = pooled(in_, out, kernel, stride, padding)
+    h, v = pooled(in_, out, kernel, stride, padding, dilation)
+    points = 1
+    for axis, (before, after) in zip((h, v), (count_padding[:2], count_padding[2:])):
+        need_range("count_padding", before, 0, axis.before)
+        need_range("count_padding", after, 0, axis.after)
+        points *= min(axis.kernel, axis.size + before + after)
+    need(points <= 2**30, f"a window counts {points} points")
     result = np.zeros((*in_.values.shape[:2], h.out, v.out), object)
     for y in range(h.out):
         for x in range(v.out):
-            top, left = y * h.stride - h.before, x * v.stride - v.before
-            window = in_.values[:, :, max(top, 0) : top + h.kernel, max(left, 0) : left + v.kernel]
-            total = accumulated(window.sum(axis=(2, 3)), accumulator_bits(in_.dtype), counts)
-            k = window.shape[2] * window.shape[3]
+            total = accumulated(under(in_, h, v, y, x).sum(axis=(2, 3)), accumulator_bits(in_.dtype), counts)
+            k = len(h.seen(y, *count_padding[:2])) * len(v.seen(x, *count_padding[2:]))
             m, s = reciprocal(k)
             if exact:
                 up, down = times(total, max(out.f - in_.f, 0)), k << max(in_.f - out.f, 0)

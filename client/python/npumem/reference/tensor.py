@@ -157,7 +157,9 @@ def need_same_format(name: str, x: Format, other: Format) -> None:
     need(x.f == other.f, f"{name} has {x.f} frac_bits, but must have {other.f}")
 
 
-def need_weights(data: Tensor, weights: Tensor, bias: Optional[Tensor], out: Format, products: int) -> None:
+def need_weights(
+    data: Tensor, weights: Tensor, bias: Optional[Tensor], out: Format, products: int, widens: bool = False
+) -> None:
     """Types of data, weights, bias and out; the bias's format; the number of products of one output."""
     need_fixed("the data", data)
     mixed = data.dtype == "fx16" and weights.dtype == "fx8"
@@ -166,7 +168,8 @@ def need_weights(data: Tensor, weights: Tensor, bias: Optional[Tensor], out: For
         need_same_type("bias", bias, weights)
         most = data.f + weights.f
         need(bias.f <= most, f"bias has {bias.f} frac_bits, more than the {most} of data and weights")
-    need_same_type("out", out, data)
+    if not (widens and (data.dtype, out.dtype) == ("fx8", "fx16")):
+        need_same_type("out", out, data)
     need(products <= PRODUCTS_MAX, f"an output would sum {products} products, more than {PRODUCTS_MAX}")
 
 

@@ -34,13 +34,14 @@ static void narrow_put(void *values, unsigned bytes, int64_t i, int32_t x)
 		}                                                                                                 \
 		return n;                                                                                         \
 	}                                                                                                         \
-	static int64_t name##_windows(const int32_t *columns, int64_t stride, int64_t taps, int64_t n,            \
+	static int64_t name##_windows(const int32_t *columns, const struct fold_window *window, int64_t n,        \
 				      int32_t *to)                                                                \
 	{                                                                                                         \
 		for (int64_t i = 0; i < n; i++) {                                                                 \
-			to[i] = columns[i * stride];                                                              \
-			for (int64_t t = 1; t < taps; t++)                                                        \
-				to[i] = name##_of_two(to[i], columns[i * stride + t]);                            \
+			const int32_t *at = columns + i * window->stride;                                         \
+			to[i] = at[0];                                                                            \
+			for (int64_t t = 1; t < window->taps; t++)                                                \
+				to[i] = name##_of_two(to[i], at[t * window->dilation]);                           \
 		}                                                                                                 \
 		return n;                                                                                         \
 	}                                                                                                         \
@@ -61,13 +62,14 @@ static void narrow_put(void *values, unsigned bytes, int64_t i, int32_t x)
 		}                                                                                                 \
 		return n;                                                                                         \
 	}                                                                                                         \
-	static int64_t name##_narrow_windows(const void *columns, unsigned bytes, int64_t stride, int64_t taps,   \
-					     int64_t n, void *to)                                                 \
+	static int64_t name##_narrow_windows(const void *columns, unsigned bytes,                                 \
+					     const struct fold_window *window, int64_t n, void *to)               \
 	{                                                                                                         \
 		for (int64_t i = 0; i < n; i++) {                                                                 \
-			int32_t x = narrow_at(columns, bytes, i * stride);                                        \
-			for (int64_t t = 1; t < taps; t++)                                                        \
-				x = name##_of_two(x, narrow_at(columns, bytes, i * stride + t));                  \
+			int64_t at = i * window->stride;                                                          \
+			int32_t x = narrow_at(columns, bytes, at);                                                \
+			for (int64_t t = 1; t < window->taps; t++)                                                \
+				x = name##_of_two(x, narrow_at(columns, bytes, at + t * window->dilation));       \
 			narrow_put(to, bytes, i, x);                                                              \
 		}                                                                                                 \
 		return n;                                                                                         \
@@ -141,12 +143,12 @@ void fold_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, in
 		folds_scalar[fold].columns(&rest, n - done, to + done);
 }
 
-void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, int64_t stride, int64_t taps, int64_t n,
-		  int32_t *to)
+void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, const struct fold_window *window,
+		  int64_t n, int32_t *to)
 {
-	int64_t done = folds_of(isa, fold)->windows(columns, stride, taps, n, to);
+	int64_t done = folds_of(isa, fold)->windows(columns, window, n, to);
 	if (done < n)
-		folds_scalar[fold].windows(columns + done * stride, stride, taps, n - done, to + done);
+		folds_scalar[fold].windows(columns + done * window->stride, window, n - done, to + done);
 }
 
 void fold_narrow_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, unsigned bytes, int64_t n,
@@ -158,13 +160,13 @@ void fold_narrow_columns(enum fold fold, enum isa isa, const struct fold_rows *r
 		folds_scalar[fold].narrow_columns(&rest, bytes, n - done, (uint8_t *)to + done * bytes);
 }
 
-void fold_narrow_windows(enum fold fold, enum isa isa, const void *columns, unsigned bytes, int64_t stride,
-			 int64_t taps, int64_t n, void *to)
+void fold_narrow_windows(enum fold fold, enum isa isa, const void *columns, unsigned bytes,
+			 const struct fold_window *window, int64_t n, void *to)
 {
-	int64_t done = folds_of(isa, fold)->narrow_windows(columns, bytes, stride, taps, n, to);
+	int64_t done = folds_of(isa, fold)->narrow_windows(columns, bytes, window, n, to);
 	if (done < n)
-		folds_scalar[fold].narrow_windows((const uint8_t *)columns + done * stride * bytes, bytes, stride,
-						  taps, n - done, (uint8_t *)to + done * bytes);
+		folds_scalar[fold].narrow_windows((const uint8_t *)columns + done * window->stride * bytes, bytes,
+						  window, n - done, (uint8_t *)to + done * bytes);
 }
 
 int32_t fold_across(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n)

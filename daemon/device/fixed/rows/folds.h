@@ -35,15 +35,20 @@ struct fold_pieces {
 	int64_t n_pieces;
 };
 
+/* Of columns. */
+struct fold_window {
+	int64_t stride, taps, dilation;
+};
+
 /* Each returns how many of n it made: as many as it can, all where it has masks. */
 struct folds {
 	int64_t (*columns)(const struct fold_rows *rows, int64_t n, int32_t *to);
-	int64_t (*windows)(const int32_t *columns, int64_t stride, int64_t taps, int64_t n, int32_t *to);
+	int64_t (*windows)(const int32_t *columns, const struct fold_window *window, int64_t n, int32_t *to);
 	int64_t (*across)(const struct fold_rows *rows, int64_t n, int32_t *to);
 	/* Of n elements of each piece, those up to the one that it returns. */
 	int64_t (*each)(const struct fold_pieces *pieces, int64_t n, int32_t *to);
 	int64_t (*narrow_columns)(const struct fold_rows *rows, unsigned bytes, int64_t n, void *to);
-	int64_t (*narrow_windows)(const void *columns, unsigned bytes, int64_t stride, int64_t taps, int64_t n,
+	int64_t (*narrow_windows)(const void *columns, unsigned bytes, const struct fold_window *window, int64_t n,
 				  void *to);
 };
 
@@ -51,15 +56,15 @@ struct folds {
 int32_t fold_start(enum fold fold);
 /* to[i], i below n, is column i folded, n_rows >= 1. */
 void fold_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n, int32_t *to);
-/* to[i] is columns[i * stride] and the taps - 1 after it. */
-void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, int64_t stride, int64_t taps, int64_t n,
-		  int32_t *to);
+/* to[i] is columns[i * stride] and taps - 1 more, each `dilation` after the one before. */
+void fold_windows(enum fold fold, enum isa isa, const int32_t *columns, const struct fold_window *window,
+		  int64_t n, int32_t *to);
 /* The same two in containers of `bytes`, 1 or 2, that hold every result: the elements' own width, or 2 where these
  * have 1. stride is 1 or 2. */
 void fold_narrow_columns(enum fold fold, enum isa isa, const struct fold_rows *rows, unsigned bytes, int64_t n,
 			 void *to);
-void fold_narrow_windows(enum fold fold, enum isa isa, const void *columns, unsigned bytes, int64_t stride,
-			 int64_t taps, int64_t n, void *to);
+void fold_narrow_windows(enum fold fold, enum isa isa, const void *columns, unsigned bytes,
+			 const struct fold_window *window, int64_t n, void *to);
 /* The first n elements of the first row, n >= 1. */
 int32_t fold_across(enum fold fold, enum isa isa, const struct fold_rows *rows, int64_t n);
 

@@ -94,23 +94,24 @@ VECTOR int64_t raw_columns(const struct fold_rows *rows, raw_function *raw, cons
 	return end / bytes;
 }
 
-VECTOR void window(const int32_t *columns, int64_t stride, int64_t taps, fold_function *fold, int64_t n,
-		   int32_t *to)
+VECTOR void window(const int32_t *columns, const int64_t stride, const struct fold_window *of, fold_function *fold,
+		   int64_t n, int32_t *to)
 {
 	vector x = vector_load32_every(columns, stride, n);
-	for (int64_t t = 1; t < taps; t++)
-		x = fold(x, vector_load32_every(columns + t, stride, n));
+	for (int64_t t = 1; t < of->taps; t++)
+		x = fold(x, vector_load32_every(columns + t * of->dilation, stride, n));
 	vector_store32(to, x, n);
 }
 
-VECTOR int64_t windows(const int32_t *columns, int64_t stride, int64_t taps, fold_function *fold, int64_t n,
-		       int32_t *to)
+VECTOR int64_t windows(const int32_t *columns, const int64_t stride, const struct fold_window *of,
+		       fold_function *fold, int64_t n, int32_t *to)
 {
+	const struct fold_window each = *of;
 	int64_t i = 0;
 	for (; i + VECTOR_N <= n; i += VECTOR_N)
-		window(columns + i * stride, stride, taps, fold, VECTOR_N, to + i);
+		window(columns + i * stride, stride, &each, fold, VECTOR_N, to + i);
 	if (VECTOR_TAILS && i < n) {
-		window(columns + i * stride, stride, taps, fold, n - i, to + i);
+		window(columns + i * stride, stride, &each, fold, n - i, to + i);
 		i = n;
 	}
 	return i;
@@ -265,8 +266,9 @@ VECTOR vector narrow_column_at(const uint8_t *columns, int64_t at, const unsigne
 }
 
 VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is_sum, const unsigned bytes,
-			      const int64_t stride, int64_t taps, int64_t n, uint8_t *to)
+			      const int64_t stride, const struct fold_window *window, int64_t n, uint8_t *to)
 {
+	const struct fold_window each = *window;
 	const int64_t step = VECTOR_BYTES / bytes;
 	int64_t i = 0;
 	/* Without masks every second one reads one past the last window. */
@@ -275,9 +277,10 @@ VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is
 		if (!VECTOR_TAILS && i + step > end)
 			i = end - step;
 		vector x = narrow_column_at(columns, i * stride, bytes, stride, n - i);
-		for (int64_t t = 1; t < taps; t++)
-			x = fold_narrow(x, narrow_column_at(columns, i * stride + t, bytes, stride, n - i), raw,
-					is_sum, bytes);
+		for (int64_t t = 1; t < each.taps; t++)
+			x = fold_narrow(
+				x, narrow_column_at(columns, i * stride + t * each.dilation, bytes, stride, n - i),
+				raw, is_sum, bytes);
 		vector_store_raw(to + i * bytes, x, (n - i) * bytes);
 	}
 	return i < n ? i : n;
@@ -294,14 +297,14 @@ VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is
 		rest.data = (const uint8_t *)rows->data + done * rows->bytes;                                     \
 		return done + (done < n ? columns(&rest, of_vectors, n - done, to + done) : 0);                   \
 	}                                                                                                         \
-	static int64_t name##_windows(const int32_t *columns, int64_t stride, int64_t taps, int64_t n,            \
+	static int64_t name##_windows(const int32_t *columns, const struct fold_window *window, int64_t n,        \
 				      int32_t *to)                                                                \
 	{                                                                                                         \
-		if (stride == 1)                                                                                  \
-			return windows(columns, 1, taps, of_vectors, n, to);                                      \
-		if (stride == 2)                                                                                  \
-			return windows(columns, 2, taps, of_vectors, n, to);                                      \
-		return windows(columns, stride, taps, of_vectors, n, to);                                         \
+		if (window->stride == 1)                                                                          \
+			return windows(columns, 1, window, of_vectors, n, to);                                    \
+		if (window->stride == 2)                                                                          \
+			return windows(columns, 2, window, of_vectors, n, to);                                    \
+		return windows(columns, window->stride, window, of_vectors, n, to);                               \
 	}                                                                                                         \
 	static int64_t name##_across(const struct fold_rows *rows, int64_t n, int32_t *to)                        \
 	{                                                                                                         \
@@ -316,15 +319,15 @@ VECTOR int64_t narrow_windows(const uint8_t *columns, raw_function *raw, bool is
 		return bytes == 1 ? narrow_columns(rows, of_raw, (start) == 0, 1, n, to)                          \
 				  : narrow_columns(rows, of_raw, (start) == 0, 2, n, to);                         \
 	}                                                                                                         \
-	static int64_t name##_narrow_windows(const void *columns, unsigned bytes, int64_t stride, int64_t taps,   \
-					     int64_t n, void *to)                                                 \
+	static int64_t name##_narrow_windows(const void *columns, unsigned bytes,                                 \
+					     const struct fold_window *window, int64_t n, void *to)               \
 	{                                                                                                         \
 		const bool is_sum = (start) == 0;                                                                 \
-		if (stride == 1)                                                                                  \
-			return bytes == 1 ? narrow_windows(columns, of_raw, is_sum, 1, 1, taps, n, to)            \
-					  : narrow_windows(columns, of_raw, is_sum, 2, 1, taps, n, to);           \
-		return bytes == 1 ? narrow_windows(columns, of_raw, is_sum, 1, 2, taps, n, to)                    \
-				  : narrow_windows(columns, of_raw, is_sum, 2, 2, taps, n, to);                   \
+		if (window->stride == 1)                                                                          \
+			return bytes == 1 ? narrow_windows(columns, of_raw, is_sum, 1, 1, window, n, to)          \
+					  : narrow_windows(columns, of_raw, is_sum, 2, 1, window, n, to);         \
+		return bytes == 1 ? narrow_windows(columns, of_raw, is_sum, 1, 2, window, n, to)                  \
+				  : narrow_windows(columns, of_raw, is_sum, 2, 2, window, n, to);                 \
 	}
 #include "daemon/device/fixed/rows/folds.def"
 #undef FOLD

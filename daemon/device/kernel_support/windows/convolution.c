@@ -8,7 +8,7 @@
 #include "daemon/device/kernel_support/windows/patches.h"
 
 const struct weighted_roles convolution_roles = {CONVOLUTION_IN, CONVOLUTION_WEIGHTS, CONVOLUTION_BIAS,
-						 CONVOLUTION_OUT};
+						 CONVOLUTION_OUT, true};
 
 int convolution_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error)
 {
@@ -130,10 +130,11 @@ bool convolution_finish(const struct convolution *convolution, const struct phas
 {
 	const struct weighted *weighted = &convolution->weighted;
 	uint8_t *feature = kernel_feature(operands_get(convolution->call, CONVOLUTION_OUT), batch, o);
-	bool all = phase->h.out_step == 1 && phase->w.out_step == 1;
-	uint8_t *to = all ? feature + first * weighted->data_bytes : staging;
+	bool all = phase_is_dense(phase);
+	unsigned bytes = weighted->accumulator.result.bytes;
+	uint8_t *to = all ? feature + first * bytes : staging;
 	weighted_finish_channel(weighted, sums, n, o, to, &convolution->call->counts);
 	if (!all)
-		scatter(phase, first, n, weighted->data_bytes, staging, feature);
+		scatter(phase, first, n, bytes, staging, feature);
 	return kernel_step(convolution->call, n);
 }

@@ -37,6 +37,12 @@ struct phase {
 	struct phase_axis h, w;
 };
 
+/* Whether its outputs follow each other in a feature, from the first one on. */
+static inline bool phase_is_dense(const struct phase *phase)
+{
+	return phase->h.out_step == 1 && phase->w.out_step == 1 && phase->w.window.out == phase->w.out;
+}
+
 /* Types, formats, the channels of all roles, relu= and the rounding: 0 or INVALID. The extents H and W of in,
  * weights and out are the kernel's business. */
 int convolution_check(const struct kernel_call *call, int64_t groups, struct npumem_error *error);

@@ -257,7 +257,7 @@ bool depthwise_plane_run(struct depthwise_plane *plane, int64_t o, const uint8_t
 	begin_channel(plane, weights, o);
 	for (int64_t y = 0; y < height; y += plane->block) {
 		int64_t n = height - y < plane->block ? height - y : plane->block;
-		make_rows(plane, o, y, n, out + y * width * plane->weighted->data_bytes);
+		make_rows(plane, o, y, n, out + y * width * plane->weighted->accumulator.result.bytes);
 		if (!kernel_step_rarely(plane->call, n * width, pending))
 			return false;
 	}

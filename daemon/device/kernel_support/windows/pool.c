@@ -26,6 +26,13 @@ int pool_check(const struct kernel_call *call, struct npumem_error *error)
 		status = operands_check_same_dtype(call, POOL_OUT, POOL_IN, error);
 	if (!status)
 		status = read_window(call, &window, error);
+	/* A wider one could have all of in between two taps. */
+	if (!status)
+		status =
+			operands_check_param(call, NPUMEM_PARAM_DILATION, "h", window.h.dilation, 1, in->h, error);
+	if (!status)
+		status =
+			operands_check_param(call, NPUMEM_PARAM_DILATION, "w", window.w.dilation, 1, in->w, error);
 	if (status)
 		return status;
 	struct npumem_dims want = {in->n, in->c, window.h.out, window.w.out};
@@ -50,7 +57,7 @@ static bool is_global(const struct kernel_call *call, const struct window *windo
 {
 	const struct window_axis *h = &window->h, *w = &window->w;
 	return operands_get(call, POOL_OUT)->data && h->out * w->out == 1 && h->kernel == h->in &&
-	       w->kernel == w->in && h->before + w->before == 0;
+	       w->kernel == w->in && h->before + w->before == 0 && h->dilation * w->dilation == 1;
 }
 
 /* Where a row is a fraction of a vector, and its transpose some vectors, which may take as long as a piece of
@@ -183,17 +190,17 @@ static bool fold_ordinary_row(struct pool *pool)
 	window_taps(h, pool->y, &tap, &end);
 	const struct fold_rows rows = {.data = pool->in + window_at(h, pool->y, tap) * w->in * pool->bytes,
 				       .bytes = pool->bytes,
-				       .row = w->in,
+				       .row = h->dilation * w->in,
 				       .n_rows = end - tap};
+	const struct fold_window window = {w->stride, w->kernel, w->dilation};
 	enum isa isa = pool->call->isa;
 	uint8_t *columns = pool->folded_columns, *inside = columns + w->before * pool->width;
 	if (pool->width == sizeof(int32_t)) {
 		fold_columns(pool->fold, isa, &rows, w->in, (int32_t *)inside);
-		fold_windows(pool->fold, isa, (int32_t *)columns, w->stride, w->kernel, w->out, pool->folded);
+		fold_windows(pool->fold, isa, (int32_t *)columns, &window, w->out, pool->folded);
 	} else {
 		fold_narrow_columns(pool->fold, isa, &rows, pool->width, w->in, inside);
-		fold_narrow_windows(pool->fold, isa, columns, pool->width, w->stride, w->kernel, w->out,
-				    pool->folded);
+		fold_narrow_windows(pool->fold, isa, columns, pool->width, &window, w->out, pool->folded);
 	}
 	return true;
 }

@@ -1,4 +1,4 @@
-/* Pooling: windows of kernel=, stride= and padding= over each feature by itself.
+/* Pooling: windows of kernel=, stride=, padding= and dilation= over each feature by itself.
  * Roles in [N,C,H,W] and out [N,C,Ho,Wo], of one type (fx8 or fx16); their formats are the kernel's business.
  *
  * A row of outputs is folded first down the columns, then along the rows: a window of kh x kw costs kh + kw steps.

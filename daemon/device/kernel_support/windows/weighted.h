@@ -1,5 +1,6 @@
 /* Kernels that multiply data with weights and add a bias: their types, formats, accumulator and result.
- * Types: fx8; fx16; fx16 data with fx8 weights. The bias has the weights' type, out the data's. */
+ * Types: fx8; fx16; fx16 data with fx8 weights. The bias has the weights' type, out the data's; or fx16 of fx8
+ * data. */
 #ifndef DEVICE_WEIGHTED_H
 #define DEVICE_WEIGHTED_H
 
@@ -9,6 +10,7 @@
 /* The places of the roles in the kernel's row. */
 struct weighted_roles {
 	unsigned data, weights, bias, out;
+	bool widens; /* out may be fx16 where data is fx8 */
 };
 
 /* Types and frac_bits, and n_products (what one sum adds up) against the accumulator's model: 0 or INVALID. */
@@ -16,7 +18,7 @@ int weighted_check(const struct kernel_call *call, const struct weighted_roles *
 		   struct npumem_error *error);
 
 struct weighted {
-	unsigned data_bytes, weight_bytes;
+	unsigned data_bytes, weight_bytes; /* accumulator.result has those of out */
 	struct accumulator accumulator;
 	int bias_dtype;
 	const void *bias; /* NULL: none */

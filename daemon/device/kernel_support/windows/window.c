@@ -12,13 +12,17 @@ static void load(const struct kernel_call *call, const struct npumem_dims *in, i
 		      .stride = kernel_param(call, NPUMEM_PARAM_STRIDE, 0, 1),
 		      .dilation = kernel_param(call, NPUMEM_PARAM_DILATION, 0, 1),
 		      .before = kernel_param(call, NPUMEM_PARAM_PADDING, 0, 0),
-		      .after = kernel_param(call, NPUMEM_PARAM_PADDING, 1, 0)},
+		      .after = kernel_param(call, NPUMEM_PARAM_PADDING, 1, 0),
+		      .counted_before = kernel_param(call, NPUMEM_PARAM_COUNT_PADDING, 0, 0),
+		      .counted_after = kernel_param(call, NPUMEM_PARAM_COUNT_PADDING, 1, 0)},
 		.w = {.in = in->w,
 		      .kernel = kernel_w,
 		      .stride = kernel_param(call, NPUMEM_PARAM_STRIDE, 1, 1),
 		      .dilation = kernel_param(call, NPUMEM_PARAM_DILATION, 1, 1),
 		      .before = kernel_param(call, NPUMEM_PARAM_PADDING, 2, 0),
-		      .after = kernel_param(call, NPUMEM_PARAM_PADDING, 3, 0)},
+		      .after = kernel_param(call, NPUMEM_PARAM_PADDING, 3, 0),
+		      .counted_before = kernel_param(call, NPUMEM_PARAM_COUNT_PADDING, 2, 0),
+		      .counted_after = kernel_param(call, NPUMEM_PARAM_COUNT_PADDING, 3, 0)},
 	};
 }
 
@@ -83,11 +87,15 @@ int window_read(const struct kernel_call *call, const struct npumem_dims *in, in
 static int read_transposed_axis(const struct kernel_call *call, const char *name, struct window_axis *axis,
 				struct npumem_error *error)
 {
+	int64_t more = kernel_param(call, NPUMEM_PARAM_OUTPUT_PADDING, name[0] == 'w', 0);
 	int status = check_axis(call, name, axis, error);
+	if (!status)
+		status = operands_check_param(call, NPUMEM_PARAM_OUTPUT_PADDING, name, more, 0, WINDOW_LIMIT,
+					      error);
 	if (status)
 		return status;
 	int64_t scattered = (axis->in - 1) * axis->stride + axis->kernel, cropped = axis->before + axis->after;
-	axis->out = scattered - cropped;
+	axis->out = scattered - cropped + more;
 	if (axis->out >= 1)
 		return 0;
 	npumem_error_set(error, NPUMEM_INVALID, "%s: padding crops %lld of the %s of %lld and leaves nothing",

@@ -12,7 +12,8 @@
 struct window_axis {
 	int64_t in, out; /* extents */
 	int64_t kernel, stride, dilation;
-	int64_t before, after; /* padding */
+	int64_t before, after;		       /* padding */
+	int64_t counted_before, counted_after; /* of it, that the mean of a pool counts */
 };
 
 struct window {
@@ -26,7 +27,8 @@ int window_read(const struct kernel_call *call, const struct npumem_dims *in, in
 		struct window *window, struct npumem_error *error);
 
 /* The same for a transposed convolution, whose inputs are scattered: tap `tap` of input i goes to output
- * i * stride + tap - before; padding crops. Extents of the output: (in - 1) * stride + kernel - before - after.
+ * i * stride + tap - before; padding crops, output_padding adds to the end. Extents of the output:
+ * (in - 1) * stride + kernel - before - after + output_padding.
  * The functions below are not about such windows. */
 int window_read_transposed(const struct kernel_call *call, const struct npumem_dims *in, int64_t kernel_h,
 			   int64_t kernel_w, struct window *window, struct npumem_error *error);

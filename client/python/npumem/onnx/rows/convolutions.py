@@ -5,18 +5,17 @@ One spatial dimension is taken as two with H = 1. Weights are constants, in a fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 
 from .. import moves
-from ..floats.windows import Transposed, Window, conv, window_counts
+from ..floats.windows import Transposed, Window, conv
 from ..formats import bias_frac, compensated, rounded, weight_frac
 from ..lowering import Lowering, NoKernel, row
 from ..model import Array, Node, Shape
 from ..network import Held
 
-TAPS_MAX = 64  # of a dilated maximum
 POINTS_MAX = 6000  # of one sample, that weights are rounded with
 
 
@@ -34,6 +33,11 @@ def pair(values: Sequence[int], first: int) -> tuple[int, int]:
 def sides(pads: Sequence[int]) -> list[int]:
     """top, bottom, left, right of ONNX's begins and ends."""
     return [pads[0], pads[2], pads[1], pads[3]] if len(pads) == 4 else [0, 0, pads[0], pads[1]]
+
+
+def beyond(padding: Sequence[int], reach: Sequence[int]) -> bool:
+    """Whether a window of this reach can lie wholly on the padding, or be cropped wholly."""
+    return any(p >= r for p, r in zip(padding, (reach[0], reach[0], reach[1], reach[1])))
 
 
 def padded(low: Lowering, x: Held, padding: Sequence[int], integer: int = 0) -> Held:
@@ -97,6 +101,13 @@ def bias_of(low: Lowering, b: Optional[Array], dtype: str, most: int) -> Optiona
     return low.net.constant(b, (1, b.size, 1, 1), dtype, bias_frac(b, dtype, most), low.net.near + ".bias")
 
 
+def data_of(low: Lowering, node: Node, shape: Shape, out: Held, weights: str) -> Held:
+    """The first input in the type of the output; fx8 goes with fx8 weights as it is."""
+    name, held = node.inputs[0], low.held.get(node.inputs[0])
+    stays = held is not None and held.dtype == weights == "fx8"
+    return low.value(name, shape, None if stays else out.dtype)
+
+
 def relu_of(node: Node) -> Optional[str]:
     return node.relu if node.relu != "none" else None
 
@@ -107,13 +118,13 @@ def convolution(low: Lowering, node: Node) -> Held:
     b = low.parameter(node, 2, "bias") if node.input(2) else None
     shape, groups = images(low.shape(node.inputs[0])), int(node.get("group", 1))
     y = low.out(node, images(low.shape(node.outputs[0])))
-    x = low.value(node.inputs[0], shape, y.dtype)
-    window = Window(node, low.shape(node.inputs[0])[2:], w.shape[2:])
-    kernel, reach, padding = pair(window.kernel, 1), pair(window.reach, 1), sides(window.pads)
-    if any(p >= r for p, r in zip(padding, (reach[0], reach[0], reach[1], reach[1]))):
-        x, padding = padded(low, x, padding), [0] * 4  # a window wholly on padding is refused
     dtype = low.formats.policy.weights(node) if y.dtype == "fx16" else "fx8"
     dtype = "fx16" if node.get("affine", 0) and y.dtype == "fx16" else dtype
+    x = data_of(low, node, shape, y, dtype)
+    window = Window(node, low.shape(node.inputs[0])[2:], w.shape[2:])
+    kernel, reach, padding = pair(window.kernel, 1), pair(window.reach, 1), sides(window.pads)
+    if beyond(padding, reach):
+        x, padding = padded(low, x, padding), [0] * 4  # a window wholly on padding is refused
     frac = weight_frac(w, b, x.dtype, x.frac, dtype, low.formats.method)
     q, b = corrected(low, node, w, b, dtype, frac)
     q = q.reshape(*q.shape[:2], *kernel)
@@ -130,41 +141,27 @@ def convolution(low: Lowering, node: Node) -> Held:
 
 @row("ConvTranspose")
 def transposed_convolution(low: Lowering, node: Node) -> Held:
-    """Dilation is zeros in the weights; what goes beyond the kernel's output is more zeros."""
+    """Dilation is zeros in the weights."""
     w = low.parameter(node, 1, "weights")
     b = low.parameter(node, 2, "bias") if node.input(2) else None
-    shape, groups, n = images(low.shape(node.inputs[0])), int(node.get("group", 1)), w.ndim - 2
+    shape, groups = images(low.shape(node.inputs[0])), int(node.get("group", 1))
     place = Transposed(node, low.shape(node.inputs[0])[2:], w.shape[2:])
-    wide = np.zeros(
-        w.shape[:2] + tuple((k - 1) * d + 1 + e for k, d, e in zip(w.shape[2:], place.dilation, place.extra)),
-        np.float32,
-    )
-    wide[(...,) + tuple(slice(0, (k - 1) * d + 1, d) for k, d in zip(w.shape[2:], place.dilation))] = w
-    wide = wide.reshape(*w.shape[:2], *((1,) * (2 - n)), *wide.shape[2:])
-    padding = sides(place.crop)
-    kernel = wide.shape[2:]
-    if any(p >= k for p, k in zip(padding, (kernel[0], kernel[0], kernel[1], kernel[1]))):
+    wide = np.zeros(w.shape[:2] + tuple((k - 1) * d + 1 for k, d in zip(w.shape[2:], place.dilation)), np.float32)
+    wide[(...,) + tuple(slice(None, None, d) for d in place.dilation)] = w
+    padding, kernel, more = sides(place.crop), pair(wide.shape[2:], 1), pair(place.extra, 0)
+    if beyond(padding, kernel):
         raise NoKernel(f"it crops {padding}, and transpose_conv2d crops less than its kernel {list(kernel)}")
     y = low.out(node, images(low.shape(node.outputs[0])))
-    x = low.value(node.inputs[0], shape, y.dtype)
     dtype = low.formats.policy.weights(node) if y.dtype == "fx16" else "fx8"
-    each_in, each_out = shape[1] // groups, w.shape[1]
-    for g in range(groups):  # the kernel has no groups: a slice of channels each
-        own = wide[g * each_in : (g + 1) * each_in]
-        bias = None if b is None else b[g * each_out : (g + 1) * each_out]
-        frac = weight_frac(own.transpose(1, 0, 2, 3), bias, x.dtype, x.frac, dtype, low.formats.method)
-        low.net.run(
-            "transpose_conv2d", in_=channels(low, x, g * each_in, each_in),
-            out=channels(low, y, g * each_out, each_out),
-            weights=low.net.constant(own, own.shape, dtype, frac, low.net.near + ".weights"),
-            bias=bias_of(low, bias, dtype, frac + x.frac), stride=pair(place.stride, 1), padding=padding,
-            relu=relu_of(node),
-        )  # fmt: skip
+    x = data_of(low, node, shape, y, dtype)
+    wide = wide.reshape(groups, -1, w.shape[1], *kernel).swapaxes(0, 1).reshape(shape[1] // groups, -1, *kernel)
+    frac = weight_frac(wide.swapaxes(0, 1), b, x.dtype, x.frac, dtype, low.formats.method)
+    low.net.run(
+        "transpose_conv2d", in_=x, weights=low.net.constant(wide, wide.shape, dtype, frac, low.net.near + ".weights"),
+        bias=bias_of(low, b, dtype, frac + x.frac), out=y, stride=pair(place.stride, 1), padding=padding,
+        output_padding=more if any(more) else None, relu=relu_of(node), groups=groups if groups > 1 else None,
+    )  # fmt: skip
     return y
-
-
-def channels(low: Lowering, x: Held, first: int, n: int) -> Held:
-    return low.net.slice(x, (0, first, 0, 0), (x.shape[0], first + n, x.shape[2], x.shape[3]))
 
 
 # ---- pools ----
@@ -174,17 +171,23 @@ def least(x: Held) -> int:
     return -128 if x.dtype == "fx8" else -32768
 
 
-def pooled(
-    low: Lowering,
-    x: Held,
-    kernel_name: str,
-    y: Held,
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-) -> Held:
-    more = {"exact": 1} if kernel_name == "avepool" else {}
-    low.net.run(kernel_name, in_=x, out=y, kernel=list(kernel), stride=list(stride), padding=list(padding), **more)
+def pooled(low: Lowering, node: Node, x: Held, kernel_name: str, y: Held) -> Held:
+    """A pool of the node's windows. A window that could lie wholly on padding is refused, or sees the least number."""
+    window, n = Window(node, low.shape(node.inputs[0])[2:], node.get("kernel_shape")), len(node.get("kernel_shape"))
+    padding = sides(window.pads[:n] + [p + e for p, e in zip(window.pads[n:], window.extra)])
+    reach, dilation = pair(window.reach, 1), pair(window.dilation, 1)
+    more: dict[str, Any] = {"exact": 1} if kernel_name == "avepool" else {}
+    if node.get("count_include_pad", 0):
+        more["count_padding"] = sides(window.pads)
+    if dilation != (1, 1):
+        more["dilation"] = dilation
+    if beyond(padding, reach) or dilation[0] > x.shape[2] or dilation[1] > x.shape[3]:
+        if kernel_name == "avepool":
+            raise NoKernel("a window of avepool lies wholly on padding")
+        x, padding = padded(low, x, padding, -128 if x.dtype == "fx8" else -32768), [0] * 4
+    low.net.run(
+        kernel_name, in_=x, out=y, kernel=pair(window.kernel, 1), stride=pair(window.stride, 1), padding=padding, **more
+    )
     return y
 
 
@@ -193,82 +196,14 @@ def max_pool(low: Lowering, node: Node) -> Held:
     if len([name for name in node.outputs if name]) > 1:
         raise NoKernel("maxpool gives no indices", "export the model without them")
     x = low.value(node.inputs[0], images(low.shape(node.inputs[0])))
-    window = Window(node, low.shape(node.inputs[0])[2:], node.get("kernel_shape"))
-    n = len(window.kernel)
-    padding = sides(window.pads[:n] + [p + e for p, e in zip(window.pads[n:], window.extra)])
-    kernel, stride, dilation = pair(window.kernel, 1), pair(window.stride, 1), pair(window.dilation, 1)
-    shape = images(low.shape(node.outputs[0]))
-    by = (dilation[0], dilation[0], dilation[1], dilation[1])
-    if (
-        dilation != (1, 1)
-        and stride[0] % by[0] == stride[1] % by[2] == 0
-        and not any(p % d for p, d in zip(padding, by))
-    ):
-        # Every window sees each dilation-th element alone.
-        extents = [-(-extent // d) for extent, d in zip(x.shape[2:], dilation)]
-        x = pooled(
-            low, x, "maxpool", low.net.tensor((*x.shape[:2], *extents), x.dtype, x.frac), (1, 1), dilation, [0] * 4
-        )
-        stride, padding = (stride[0] // by[0], stride[1] // by[2]), [p // d for p, d in zip(padding, by)]
-    elif dilation != (1, 1):
-        return dilated_maximum(low, padded(low, x, padding, least(x)), shape, kernel, stride, dilation)
-    if any(p >= k for p, k in zip(padding, (kernel[0], kernel[0], kernel[1], kernel[1]))):
-        x, padding = padded(low, x, padding, least(x)), [0] * 4
-    return pooled(low, x, "maxpool", low.net.tensor(shape, x.dtype, x.frac), kernel, stride, padding)
-
-
-def dilated_maximum(
-    low: Lowering, x: Held, shape: Shape, kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int]
-) -> Held:
-    """The larger, tap by tap, of what each tap of the window sees: a slice, of which a pool of 1 x 1 takes each
-    stride-th element."""
-    if kernel[0] * kernel[1] > TAPS_MAX:
-        raise NoKernel(
-            f"maxpool has no dilation, and a window of {list(kernel)} has more than {TAPS_MAX} taps to take one by one"
-        )
-    y, (h, w) = None, ((shape[2] - 1) * stride[0] + 1, (shape[3] - 1) * stride[1] + 1)
-    for p in range(kernel[0]):
-        for q in range(kernel[1]):
-            top, left = p * dilation[0], q * dilation[1]
-            part = low.net.slice(x, (0, 0, top, left), (*x.shape[:2], top + h, left + w))
-            if stride != (1, 1):
-                part = pooled(low, part, "maxpool", low.net.tensor(shape, x.dtype, x.frac), (1, 1), stride, [0] * 4)
-            if y is None:
-                y = part
-            else:
-                y = low.kernel("eltwise_max", low.net.tensor(shape, x.dtype, x.frac), in1=y, in2=part)
-    assert y is not None
-    return y
+    return pooled(low, node, x, "maxpool", low.net.tensor(images(low.shape(node.outputs[0])), x.dtype, x.frac))
 
 
 @row("AveragePool")
 def average_pool(low: Lowering, node: Node) -> Held:
-    """avepool divides by the points on the input. Where the model divides by others, its window sums, and the model's
-    divisor is a factor for each place."""
     x = low.value(node.inputs[0], images(low.shape(node.inputs[0])))
-    window = Window(node, low.shape(node.inputs[0])[2:], node.get("kernel_shape"))
-    n = len(window.kernel)
-    padding = sides(window.pads[:n] + [p + e for p, e in zip(window.pads[n:], window.extra)])
-    kernel, stride = pair(window.kernel, 1), pair(window.stride, 1)
-    if pair(window.dilation, 1) != (1, 1):
-        raise NoKernel("avepool has no dilation")
     y = low.net.tensor(images(low.shape(node.outputs[0])), x.dtype, low.formats.frac(node.outputs[0], x.dtype))
-    if node.get("count_include_pad", 0) and any(padding):
-        counts = window_counts(node, window, low.shape(node.inputs[0])[2:])
-        x, padding = padded(low, x, padding), [0] * 4
-        points = kernel[0] * kernel[1]
-        if (counts != points).any():
-            return rescaled(low, pooled(low, x, "avepool", low.like(y), kernel, stride, padding), y, points / counts)
-    if any(p >= k for p, k in zip(padding, (kernel[0], kernel[0], kernel[1], kernel[1]))):
-        raise NoKernel("a window of avepool lies wholly on padding")
-    return pooled(low, x, "avepool", y, kernel, stride, padding)
-
-
-def rescaled(low: Lowering, x: Held, y: Held, factors: Array) -> Held:
-    each = np.broadcast_to(factors.reshape(images(factors.shape)), x.shape)
-    return low.kernel(
-        "eltwise_mul", y, in1=x, in2=low.net.constant(each, each.shape, x.dtype, low.const_frac(each, x.dtype))
-    )
+    return pooled(low, node, x, "avepool", y)
 
 
 @row("GlobalMaxPool", "GlobalAveragePool")
@@ -277,9 +212,9 @@ def global_pool(low: Lowering, node: Node) -> Held:
     n, c, h, w = (shape[0], shape[1], 1, moves.size(shape[2:])) if len(shape) != 4 else shape
     x = low.value(node.inputs[0], (n, c, h, w))
     if node.op == "GlobalMaxPool":
-        return pooled(low, x, "maxpool", low.net.tensor((n, c, 1, 1), x.dtype, x.frac), (h, w), (1, 1), [0] * 4)
+        return low.kernel("maxpool", low.net.tensor((n, c, 1, 1), x.dtype, x.frac), in_=x, kernel=[h, w])
     y = low.net.tensor((n, c, 1, 1), x.dtype, low.formats.frac(node.outputs[0], x.dtype))
-    return pooled(low, x, "avepool", y, (h, w), (1, 1), [0] * 4)
+    return low.kernel("avepool", y, in_=x, kernel=[h, w], exact=1)
 
 
 def affine(low: Lowering, x: Held, y: Held, k: Array, shift: Array) -> Held:

@@ -69,15 +69,16 @@ static void check_rows(int fold, enum isa isa, unsigned bytes, int64_t n, uint64
 static void check_windows(int fold, enum isa isa, int64_t n, uint64_t *state)
 {
 	int64_t stride = 1 + (int64_t)(oracle_random(state) % STRIDE_MAX);
-	int64_t taps = 1 + (int64_t)(oracle_random(state) % TAPS_MAX), length = (n - 1) * stride + taps;
+	int64_t taps = 1 + (int64_t)(oracle_random(state) % TAPS_MAX), dilation = oracle_between(state, 1, 3);
+	int64_t length = (n - 1) * stride + (taps - 1) * dilation + 1;
 	int32_t *columns = malloc((size_t)length * sizeof(*columns)), *to = malloc((size_t)n * sizeof(*to));
 	for (int64_t i = 0; i < length; i++)
 		columns[i] = (int32_t)oracle_random(state) / 8;
-	fold_windows((enum fold)fold, isa, columns, stride, taps, n, to);
+	fold_windows((enum fold)fold, isa, columns, &(struct fold_window){stride, taps, dilation}, n, to);
 	for (int64_t i = 0; i < n; i++) {
 		int32_t want = fold_start((enum fold)fold);
 		for (int64_t t = 0; t < taps; t++)
-			want = of_two(fold, want, columns[i * stride + t]);
+			want = of_two(fold, want, columns[i * stride + t * dilation]);
 		ck_assert_int_eq(to[i], want);
 	}
 	free(columns);
@@ -88,9 +89,10 @@ static void check_windows(int fold, enum isa isa, int64_t n, uint64_t *state)
 static void check_narrow(int fold, enum isa isa, unsigned bytes, int64_t n, uint64_t *state)
 {
 	unsigned width = fold == FOLD_SUM ? 2 : bytes;
-	int64_t stride = 1 + (int64_t)(oracle_random(state) % 2),
+	int64_t stride = 1 + (int64_t)(oracle_random(state) % 2), dilation = oracle_between(state, 1, 3),
 		taps = 1 + (int64_t)(oracle_random(state) % TAPS_MAX);
-	int64_t n_rows = 1 + (int64_t)(oracle_random(state) % ROWS_MAX), length = (n - 1) * stride + taps;
+	int64_t n_rows = 1 + (int64_t)(oracle_random(state) % ROWS_MAX),
+		length = (n - 1) * stride + (taps - 1) * dilation + 1;
 	uint8_t *data = malloc((size_t)(n_rows * length * bytes)), *columns = malloc((size_t)(length * width));
 	uint8_t *to = malloc((size_t)(n * width));
 	for (int64_t i = 0; i < n_rows * length * bytes; i++)
@@ -99,7 +101,8 @@ static void check_narrow(int fold, enum isa isa, unsigned bytes, int64_t n, uint
 		data[i] = (uint8_t)(data[i] % 2 - 1); /* so that words hold the sums */
 	const struct fold_rows rows = {data, bytes, length, n_rows};
 	fold_narrow_columns((enum fold)fold, isa, &rows, width, length, columns);
-	fold_narrow_windows((enum fold)fold, isa, columns, width, stride, taps, n, to);
+	fold_narrow_windows((enum fold)fold, isa, columns, width, &(struct fold_window){stride, taps, dilation}, n,
+			    to);
 	const struct fold_rows folded = {columns, width, 0, 1}, windows = {to, width, 0, 1};
 	for (int64_t i = 0; i < length; i++) {
 		int32_t want = fold_start((enum fold)fold);
@@ -110,7 +113,7 @@ static void check_narrow(int fold, enum isa isa, unsigned bytes, int64_t n, uint
 	for (int64_t i = 0; i < n; i++) {
 		int32_t want = fold_start((enum fold)fold);
 		for (int64_t t = 0; t < taps; t++)
-			want = of_two(fold, want, element(&folded, 0, i * stride + t));
+			want = of_two(fold, want, element(&folded, 0, i * stride + t * dilation));
 		ck_assert_int_eq(element(&windows, 0, i), want);
 	}
 	free(data);

@@ -40,9 +40,11 @@ START_TEST(all_small_windows)
 							if (room < 0)
 								continue;
 							const struct window_axis axis = {
-								in,	room / stride + 1, kernel,
-								stride, dilation,	   before,
-								after};
+								in,	  room / stride + 1,
+								kernel,	  stride,
+								dilation, before,
+								after,	  0,
+								0};
 							if (!agrees(&axis))
 								ck_abort_msg(
 									"in %lld, kernel %lld, dilation %lld, "
@@ -58,8 +60,8 @@ END_TEST
 /* Numbers at the limit of the parameters stay inside 64 bits. */
 START_TEST(extremes)
 {
-	const struct window_axis axis = {INT64_C(1) << 30, 1, WINDOW_LIMIT, WINDOW_LIMIT, WINDOW_LIMIT,
-					 WINDOW_LIMIT,	   0};
+	const struct window_axis axis = {
+		INT64_C(1) << 30, 1, WINDOW_LIMIT, WINDOW_LIMIT, WINDOW_LIMIT, WINDOW_LIMIT, 0, 0, 0};
 	int64_t first, end;
 	window_taps(&axis, 0, &first, &end);
 	ck_assert_int_eq(first, 1);
