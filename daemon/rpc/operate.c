@@ -180,7 +180,7 @@ void operate_init(struct operate *operate, struct call *call)
 {
 	operate->call = call;
 	operate->status = 0;
-	operate->is_dry = call->method == METHODS_SUBMIT && call->request->submit->dry_run;
+	operate->is_dry = call->method == METHODS_DRY_RUN;
 	memset(&operate->progress, 0, sizeof(operate->progress));
 	operate->progress.whole = &call->progress;
 	npumem_error_clear(&operate->error);
@@ -198,9 +198,12 @@ static void open_done(struct operate *operate, uint64_t payload)
 int operate_begin(struct operate *operate, struct reply *reply, unsigned field, size_t index)
 {
 	struct op *op = &operate->prepared.op;
-	int status = operations_check(operate->call->session, op, &operate->error);
-	uint64_t payload = status || operate->is_dry ? 0 : operate_payload_bytes(op);
+	uint64_t payload;
+	int status;
 
+	op->is_dry = operate->is_dry;
+	status = operations_check(operate->call->session, op, &operate->error);
+	payload = status || operate->is_dry ? 0 : operate_payload_bytes(op);
 	op->progress = &operate->progress;
 	operate->reply = reply;
 	operate->index = index;
@@ -229,7 +232,7 @@ int operate_begin(struct operate *operate, struct reply *reply, unsigned field, 
 		op->system.bytes = payload;
 	}
 	operate->data_crc = 0;
-	operate->is_recorded = recorder_is_on(&operate->call->session->service->recorder);
+	operate->is_recorded = !operate->is_dry && recorder_is_on(&operate->call->session->service->recorder);
 	operate->transfer = operate->is_dry ? NULL : transfer_new(operate->call->session, op);
 	return 0;
 }
@@ -238,15 +241,14 @@ static void append_costs(const struct operate *operate)
 {
 	Npumem__V1__Done done = NPUMEM__V1__DONE__INIT;
 	Npumem__V1__Costs to = NPUMEM__V1__COSTS__INIT;
-	struct op_costs costs;
+	const struct npumem_costs *costs = &operate->costs;
 
-	op_costs(operate->call->session->service->device, &operate->prepared.op, &costs);
-	to.macs = (uint64_t)costs.macs;
-	to.dma_bytes = (uint64_t)costs.dma_bytes;
-	to.read_bytes = (uint64_t)costs.read_bytes;
-	to.written_bytes = (uint64_t)costs.written_bytes;
-	to.npus = (uint64_t)costs.npus;
-	to.lanes = (uint64_t)costs.lanes;
+	to.macs = (uint64_t)costs->macs;
+	to.dma_bytes = (uint64_t)costs->dma_bytes;
+	to.read_bytes = (uint64_t)costs->read_bytes;
+	to.written_bytes = (uint64_t)costs->written_bytes;
+	to.npus = (uint64_t)costs->npus;
+	to.lanes = (uint64_t)costs->lanes;
 	done.costs = &to;
 	reply_fields(operate->reply, &done.base);
 }
@@ -257,7 +259,9 @@ static int run(struct operate *operate)
 	const struct op *op = &operate->prepared.op;
 	int status = operations_run(session, &operate->prepared.op, &operate->error);
 
-	if (!status && operate->transfer)
+	if (!status && operate->is_dry)
+		op_costs(session->service->device, op, &operate->costs);
+	else if (!status && operate->transfer)
 		transfer_take(session, op, operate->transfer);
 	else if (!status && operate->is_recorded && op->kind == OP_READ && !op->system.segment)
 		operate->data_crc = digest_crc(0, op->system.base, op->system.bytes);
@@ -280,8 +284,6 @@ bool operate_run(struct operate *operate, int64_t cost, void (*done)(void *opera
 {
 	struct call *call = operate->call;
 
-	if (operate->is_dry)
-		return false;
 	if (call_is_long(cost) || call_waits_for_disk(call, &operate->prepared.op)) {
 		if (perform_away(call, &operate->work, operate_work, done, operate))
 			return true;

@@ -37,7 +37,8 @@ struct operate {
 	uint64_t start_ns, end_ns;   /* of the run */
 	struct notes notes;
 	bool is_recorded;
-	bool is_dry;			    /* it is checked, and does not run */
+	bool is_dry; /* it is checked, and does not run; it costs: */
+	struct npumem_costs costs;
 	struct recorder_transfer *transfer; /* what it moves to or from shared memory, where that is recorded */
 	uint32_t data_crc;		    /* of what a read answers */
 	uint64_t digest;

@@ -69,29 +69,57 @@ struct span {
 	int64_t n, taps, stride, dilation, before, extent;
 };
 
-static int64_t floor_to(int64_t value, int64_t divisor)
+/* floor(b / d) + floor((b + s) / d) + … + floor((b + (n - 1) * s) / d), in as many steps as Euclid's algorithm
+ * takes of d and s: Graham, Knuth, Patashnik, "Concrete Mathematics", 3.5. n, s, b >= 0, d > 0; the last term has
+ * 31 bits.
+ */
+static int64_t floor_sum(int64_t n, int64_t d, int64_t s, int64_t b)
 {
-	return value >= 0 ? value / divisor : -((-value + divisor - 1) / divisor);
+	int64_t sum = 0, sign = 1;
+	while (n > 0) {
+		sum += sign * (n * (n - 1) / 2 * (s / d) + n * (b / d));
+		s %= d;
+		b %= d;
+		/* Now the terms are columns of points below a line; the rows are those of a smaller sum. */
+		int64_t rows = (s * (n - 1) + b) / d;
+		sum += sign * rows * n;
+		sign = -sign;
+		b = d - b + s - 1;
+		int64_t rest = d;
+		d = s;
+		s = rest;
+		n = rows;
+	}
+	return sum;
+}
+
+/* Values of i from 0 to n - 1 with a - i * s >= least. */
+static int64_t count_from(int64_t n, int64_t a, int64_t s, int64_t least)
+{
+	int64_t i = a < least ? 0 : (a - least) / s + 1;
+	return i < n ? i : n;
+}
+
+/* The sum over i from 0 to n - 1 of floor((a - i * s) / d), but no less than 0 and no more than `most`. */
+static int64_t clamped_sum(int64_t n, int64_t a, int64_t s, int64_t d, int64_t most)
+{
+	int64_t all = count_from(n, a, s, most * d), some = count_from(n, a, s, d);
+	/* From the last one on backwards the terms rise. */
+	return most * all + floor_sum(some - all, d, s, a - (some - 1) * s);
 }
 
 static int64_t pairs(struct costing *costing, struct span span)
 {
-	int64_t sum = 0;
 	bool is_right = span.n >= 1 && span.taps >= 1 && span.stride >= 1 && span.dilation >= 1 &&
 			span.before >= 0 && span.n <= COSTS_LIMIT && span.taps <= COSTS_LIMIT &&
 			span.stride <= COSTS_LIMIT && span.dilation <= COSTS_LIMIT && span.before <= COSTS_LIMIT;
 	costing->unknown |= !is_right;
-	/* Over whichever are fewer. */
-	if (span.taps < span.n)
-		span = (struct span){span.taps, span.n, span.dilation, span.stride, span.before, span.extent};
-	for (int64_t i = 0; i < span.n && is_right; i++) {
-		int64_t at = i * span.stride - span.before;
-		int64_t first = -floor_to(at, span.dilation), last = floor_to(span.extent - 1 - at, span.dilation);
-		first = first < 0 ? 0 : first;
-		last = last >= span.taps ? span.taps - 1 : last;
-		sum += last >= first ? last - first + 1 : 0;
-	}
-	return sum;
+	if (!is_right)
+		return 0;
+	/* Taps up to the last one within the extent, without those before its first element. */
+	int64_t to_end = span.extent - 1 + span.before + span.dilation, to_start = span.before + span.dilation - 1;
+	return clamped_sum(span.n, to_end, span.stride, span.dilation, span.taps) -
+	       clamped_sum(span.n, to_start, span.stride, span.dilation, span.taps);
 }
 
 /* Of a transposed convolution the inputs are scattered, of all others the outputs gather. */

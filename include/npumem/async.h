@@ -123,6 +123,8 @@ int npumem_run_async(struct npumem *npumem, const char *kernel, const struct npu
 /* What the operations read goes to where they say, until it is answered. */
 int npumem_submit_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 			NPUMEM_ASYNC);
+int npumem_dry_run_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
+			 NPUMEM_ASYNC);
 int npumem_keep_list_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 			   NPUMEM_ASYNC);
 /* What the list reads goes to where it says, until it is answered. `kept` is needed no longer than this takes. */

@@ -370,9 +370,10 @@ struct npumem_done {
 	int64_t saturated, wrapped, divided_by_zero, macs;
 	unsigned n_destroyed;
 	const struct npumem_destroyed *const *destroyed;
-	const char *warning;	   /* "": none */
-	uint64_t start_ns, end_ns; /* when it ran, by the daemon's monotonic clock */
-	unsigned operation;	   /* of a list: its place in that */
+	const char *warning;		  /* "": none */
+	uint64_t start_ns, end_ns;	  /* when it ran, by the daemon's monotonic clock */
+	unsigned operation;		  /* of a list: its place in that */
+	const struct npumem_costs *costs; /* of a dry run, which has no counts; else NULL */
 };
 
 /* Host arrays are dense, row-major over N,C,H,W (a matrix: rows, cols), in the tensor's container type, `bytes`
@@ -435,6 +436,13 @@ struct npumem_submitted {
  * them; data of its own are copied). On a refusal `submitted` tells those that have run. */
 int npumem_submit(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 		  const struct npumem_submitted **submitted, struct npumem_error *error);
+
+/* Checks a list as npumem_submit would run it, and runs nothing: `submitted` tells what each operation would cost,
+ * up to the first that would be refused, whose refusal is the run's. What depends on bytes only the run checks:
+ * bytes never written, values that a kernel refuses. The tensors have to be there. UNIMPLEMENTED of an older
+ * daemon. */
+int npumem_dry_run(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
+		   const struct npumem_submitted **submitted, struct npumem_error *error);
 
 /* A list that the daemon keeps: sent once, run by its id, charged to the user's list_bytes. */
 struct npumem_kept {

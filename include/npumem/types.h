@@ -126,6 +126,16 @@ bool npumem_dtype_is_fixed(int dtype);
 /* The container's range; false for fp32 and unknown types, which have none. */
 bool npumem_dtype_range(int dtype, int64_t *low, int64_t *high);
 
+/* What an operation would cost: facts of shapes and places. */
+struct npumem_costs {
+	int64_t macs;	    /* as a run counts them: without padded taps */
+	int64_t dma_bytes;  /* that a write, read, fill or copy moves */
+	int64_t read_bytes; /* of local memory, each operand's elements once */
+	int64_t written_bytes;
+	int64_t npus;  /* that hold elements of the first output, or of what DMA moves */
+	int64_t lanes; /* EU lanes that do; of DMA 0 */
+};
+
 #ifdef __cplusplus
 }
 #endif

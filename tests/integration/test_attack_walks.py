@@ -175,6 +175,8 @@ class LongStrides(Many):
         def refused():
             self.assertIn("never written", self.mallory.ask(**request).message)
             self.assertIn("never written", self.mallory.ask(**submit(*[request] * 100)).message)
+            dry = self.mallory.ask(dry_run=submit(*[request] * 100)["submit"])
+            self.assertEqual((dry.status, dry.submitted.done[99].operation), (pb.OK, 99))
 
         self.assert_short(lambda: self.longest_ms(refused) / SLOWER)
 

@@ -88,7 +88,9 @@ static int send(struct npumem *npumem, const ProtobufCFieldDescriptor *field, Pr
 	struct npumem_request *made;
 	message.call_case = (Npumem__V1__Request__CallCase)field->id;
 	memcpy((uint8_t *)&message + field->offset, &read, sizeof(read));
-	const struct request_kind *kind = field->id == NPUMEM__V1__REQUEST__CALL_SUBMIT ? &submit : &any;
+	bool is_list =
+		field->id == NPUMEM__V1__REQUEST__CALL_SUBMIT || field->id == NPUMEM__V1__REQUEST__CALL_DRY_RUN;
+	const struct request_kind *kind = is_list ? &submit : &any;
 	int status = request_new(npumem, kind, 0, callback, context, &made, error);
 	return status ? status : request_start(made, &message, NULL, request, error);
 }

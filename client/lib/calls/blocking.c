@@ -212,6 +212,12 @@ int npumem_submit(struct npumem *npumem, const struct npumem_operation *operatio
 	WAIT(submitted, npumem_submit_async(npumem, operations, n, ASYNC));
 }
 
+int npumem_dry_run(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
+		   const struct npumem_submitted **submitted, struct npumem_error *error)
+{
+	WAIT(submitted, npumem_dry_run_async(npumem, operations, n, ASYNC));
+}
+
 int npumem_keep_list(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
 		     const struct npumem_kept **kept, struct npumem_error *error)
 {

@@ -254,8 +254,9 @@ static int submit_fill(struct npumem_request *made, const struct npumem_operatio
 	return 0;
 }
 
-static int submit_start(struct npumem_request *made, const struct npumem_operation *operations, unsigned n,
-			struct submit *submit, struct npumem_request **request, struct npumem_error *error)
+static int submit_start(struct npumem_request *made, Npumem__V1__Request__CallCase call,
+			const struct npumem_operation *operations, unsigned n, struct submit *submit,
+			struct npumem_request **request, struct npumem_error *error)
 {
 	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__SubmitRequest list = NPUMEM__V1__SUBMIT_REQUEST__INIT;
@@ -270,15 +271,19 @@ static int submit_start(struct npumem_request *made, const struct npumem_operati
 		request_end(made);
 		return status;
 	}
+	/* A dry run reads nothing. */
+	for (unsigned i = 0; call == NPUMEM__V1__REQUEST__CALL_DRY_RUN && i < n; i++)
+		readings[i].is_read = false;
 	made->n = n;
 	list.n_operations = n;
 	list.operations = submit->list;
-	message.call_case = NPUMEM__V1__REQUEST__CALL_SUBMIT;
+	message.call_case = call;
 	message.submit = &list;
 	return request_start(made, &message, NULL, request, error);
 }
 
-int npumem_submit_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n, NPUMEM_ASYNC)
+static int send_list(struct npumem *npumem, Npumem__V1__Request__CallCase call,
+		     const struct npumem_operation *operations, unsigned n, NPUMEM_ASYNC)
 {
 	static const struct request_kind kind = {NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, .take = take_submitted};
 	struct submit submit = {.operations = NULL};
@@ -292,9 +297,22 @@ int npumem_submit_async(struct npumem *npumem, const struct npumem_operation *op
 	status = request_new(npumem, &kind, result_room(n * sizeof(struct reading)), callback, context, &made,
 			     error);
 	if (!status)
-		status = submit_start(made, operations, n, &submit, request, error);
+		status = submit_start(made, call, operations, n, &submit, request, error);
 	submit_free(npumem, &submit);
 	return status;
+}
+
+int npumem_submit_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n, NPUMEM_ASYNC)
+{
+	return send_list(npumem, NPUMEM__V1__REQUEST__CALL_SUBMIT, operations, n, callback, context, request,
+			 error);
+}
+
+int npumem_dry_run_async(struct npumem *npumem, const struct npumem_operation *operations, unsigned n,
+			 NPUMEM_ASYNC)
+{
+	return send_list(npumem, NPUMEM__V1__REQUEST__CALL_DRY_RUN, operations, n, callback, context, request,
+			 error);
 }
 
 /* ---- lists that are kept ---- */

@@ -207,6 +207,23 @@ static struct npumem_destroyed **reply_destroyed(const Npumem__V1__Done *message
 	return rows;
 }
 
+static bool take_costs(const Npumem__V1__Costs *message, struct npumem_done *done, struct result *result)
+{
+	struct npumem_costs *costs = result_take(result, sizeof(*costs));
+	if (!costs)
+		return false;
+	*costs = (struct npumem_costs){
+		.macs = (int64_t)message->macs,
+		.dma_bytes = (int64_t)message->dma_bytes,
+		.read_bytes = (int64_t)message->read_bytes,
+		.written_bytes = (int64_t)message->written_bytes,
+		.npus = (int64_t)message->npus,
+		.lanes = (int64_t)message->lanes,
+	};
+	done->costs = costs;
+	return true;
+}
+
 struct npumem_done *reply_done(const Npumem__V1__Done *message, struct result *result)
 {
 	struct npumem_done *done = result_take(result, sizeof(*done));
@@ -224,6 +241,8 @@ struct npumem_done *reply_done(const Npumem__V1__Done *message, struct result *r
 		done->destroyed = (const struct npumem_destroyed *const *)reply_destroyed(message, result);
 		done->n_destroyed = (unsigned)message->n_destroyed;
 	}
+	if (message->costs && !take_costs(message->costs, done, result))
+		return NULL;
 	if (message->warning[0]) {
 		convert_text_from(message->warning, warning, sizeof(warning));
 		done->warning = result_text(result, warning);

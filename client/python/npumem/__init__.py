@@ -20,7 +20,7 @@ from .device import Device, Region
 from .errors import DeadlineExceeded, DeviceWarning, Refused, Status, Unavailable
 from .formats import dequantize, quantize, quantize_counted
 from .kernel import Kernel, kernels
-from .operations import Destroyed, Done, spec
+from .operations import Costs, Destroyed, Done, spec
 from .tensor import Tensor
 from .wire import Pending
 
@@ -31,6 +31,7 @@ __all__ = [
     "Destroyed",
     "Device",
     "DeviceWarning",
+    "Costs",
     "Done",
     "Kernel",
     "Pending",

@@ -57,9 +57,10 @@ class Batch:
     list: Refused.done tells what ran. At most 1024 operations, 16 MiB of data (those of Device.empty do not count) and
     12288 fields; the data of all reads must fit 16 MiB, too. Nothing is sent where the block ends by an exception."""
 
-    def __init__(self, device: Device, wait: bool) -> None:
+    def __init__(self, device: Device, wait: bool, dry_run: bool = False) -> None:
         self._device = device
         self._wait = wait
+        self._call = "dry_run" if dry_run else "submit"
         self._operations: list[pb.Operation] = []
         self._takers: list[Callable[[pb.Done], Done]] = []
         self._keep: list[Any] = []
@@ -150,18 +151,24 @@ class Batch:
 
     def _send(self) -> None:
         request = pb.SubmitRequest(operations=self._operations)
-        self._pending = self._device.send_raw("submit", request, lambda response: response, keep=self._keep)
+        self._pending = self._device.send_raw(self._call, request, lambda response: response, keep=self._keep)
 
     def result(self) -> tuple[Done, ...]:
         """Waits for the end of a batch of `submit(wait=False)`; what each operation did."""
         if self._pending is None:
             raise ValueError("the batch was not sent")
         if not self.done:
-            response = self._device.finish(self._pending)
-            self.done = tuple(self._takers[done.operation](done) for done in response.submitted.done)
-            if response.status != pb.OK:
-                raise refusal(response, self.done)
+            self._take(self._device.finish(self._pending))
         return self.done
+
+    def _take(self, response: pb.Response) -> None:
+        # A dry run answers no data for those that take them.
+        self.done = tuple(
+            (done_of if done.HasField("costs") else self._takers[done.operation])(done)
+            for done in response.submitted.done
+        )
+        if response.status != pb.OK:
+            raise refusal(response, self.done)
 
 
 class Kept(Batch):
@@ -196,12 +203,11 @@ class Kept(Batch):
         request = pb.SubmitRequest(list=self._number)
         for place, change in (changes or {}).items():
             self._change(request, place, change)
-        response = self._device.finish(
-            self._device.send_raw("submit", request, lambda answer: answer, keep=self._keep + [changes])
+        self._take(
+            self._device.finish(
+                self._device.send_raw("submit", request, lambda answer: answer, keep=self._keep + [changes])
+            )
         )
-        self.done = tuple(self._takers[done.operation](done) for done in response.submitted.done)
-        if response.status != pb.OK:
-            raise refusal(response, self.done)
         return self.done
 
     def _change(self, request: pb.SubmitRequest, place: int, change: Any) -> None:

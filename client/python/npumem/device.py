@@ -223,9 +223,11 @@ class Device:
         request = pb.CopyRequest(destination=reference(destination), source=reference(source))
         return self.send("copy", request, lambda answer: done_of(answer.done))
 
-    def submit(self, *, wait: bool = True) -> Batch:
-        """A context manager: what its block adds goes to the daemon as one request. See npumem.Batch."""
-        return Batch(self, wait)
+    def submit(self, *, wait: bool = True, dry_run: bool = False) -> Batch:
+        """A context manager: what its block adds goes to the daemon as one request. See npumem.Batch. A dry run checks it
+        as the run would and runs nothing: `done` has what each operation would cost, and no read has a value. What
+        depends on bytes (never written, values that a kernel refuses) only the run checks."""
+        return Batch(self, wait, dry_run)
 
     def keep(self) -> Kept:
         """A context manager: what its block adds is a list that the daemon keeps, to be run by submit(). See npumem.Kept."""

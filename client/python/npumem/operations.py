@@ -31,6 +31,18 @@ class Destroyed:
 
 
 @dataclass(frozen=True)
+class Costs:
+    """What an operation would cost: facts of shapes and places."""
+
+    macs: int  # without padded taps
+    dma_bytes: int
+    read_bytes: int  # of local memory, each operand's elements once
+    written_bytes: int
+    npus: int  # that hold elements of the first output, or of what DMA moves
+    lanes: int  # EU lanes that do; of DMA 0
+
+
+@dataclass(frozen=True)
 class Done:
     """What an operation did. Zero in saturated and wrapped tells that the formats are right."""
 
@@ -41,6 +53,7 @@ class Done:
     destroyed: tuple[Destroyed, ...] = ()
     warning: str = ""
     seconds: float = 0.0  # that it ran
+    costs: Optional[Costs] = None  # of a dry run, which has nothing else
 
 
 def warn(text: str) -> None:
@@ -49,6 +62,17 @@ def warn(text: str) -> None:
     while frame.f_back and frame.f_globals.get("__name__", "").startswith(__package__):
         frame, level = frame.f_back, level + 1
     warnings.warn(text, DeviceWarning, stacklevel=level)
+
+
+def costs_of(message: pb.Costs) -> Costs:
+    return Costs(
+        message.macs,
+        message.dma_bytes,
+        message.read_bytes,
+        message.written_bytes,
+        message.npus,
+        message.lanes,
+    )
 
 
 def done_of(message: pb.Done) -> Done:
@@ -66,6 +90,7 @@ def done_of(message: pb.Done) -> Done:
         tuple(Destroyed(d.name, d.handle, d.npu, d.offset, d.bytes, d.total_bytes) for d in message.destroyed),
         message.warning,
         (message.end_ns - message.start_ns) / 1e9,
+        costs_of(message.costs) if message.HasField("costs") else None,
     )
 
 

@@ -27,7 +27,7 @@ int op_check(struct device *device, struct op *op, const struct error_context *c
 	/* From here on there may be something to forget. Set before the operation runs, as that may be elsewhere.
 	 */
 	struct op_access accesses[OP_ACCESSES_MAX];
-	for (unsigned i = 0, n = op_accesses(op, accesses); i < n; i++)
+	for (unsigned i = 0, n = op->is_dry ? 0 : op_accesses(op, accesses); i < n; i++)
 		if (accesses[i].writes)
 			tensor_root(accesses[i].tensor)->touched = true;
 	return 0;
@@ -93,7 +93,7 @@ int op_run(struct device *device, struct op *op, const struct error_context *con
 	if (status == NPUMEM_CANCELLED)
 		return npumem_error_set(context->error, NPUMEM_CANCELLED,
 					"the %s was cancelled before it began; nothing was written", rule->name);
-	if (status)
+	if (status || op->is_dry)
 		return status;
 	if (op->kind != OP_RUN)
 		status = op_begins(op, context);
@@ -311,6 +311,8 @@ int op_look_readable(const struct device *device, struct op *op, struct tensor *
 {
 	char name[ERROR_CONTEXT_NAME_BYTES];
 	const struct written_watch watch = op_watch(op);
+	if (op->is_dry)
+		return 0;
 	int64_t lost, damaged = written_damaged(device, tensor, first, count, &watch, &lost);
 	if (lost)
 		return written_refuse_lost(tensor, lost, context);

@@ -58,6 +58,8 @@ struct op {
 	unsigned n_operands;
 	struct npumem_param *params;
 	unsigned n_params;
+	/* op_run looks at all but bytes, and then it is over: nothing is read or written. */
+	bool is_dry;
 	struct kernel_progress *progress; /* where it tells how far it is, and is cancelled; NULL: nowhere */
 	/* Asked by op_run when nothing can refuse it any more, before the first byte is written: 0, or a status
 	 * that `error` explains, and nothing is. NULL: nobody is asked. */
@@ -103,11 +105,8 @@ int64_t op_cost(struct device *device, const struct op *op);
 /* Of these, what it takes to reach n elements of a tensor: those that lie side by side one step each. */
 int64_t op_reach_cost(const struct tensor *tensor, int64_t n);
 
-struct op_costs {
-	int64_t macs, dma_bytes, read_bytes, written_bytes, npus, lanes;
-};
 /* What a checked operation would do (Costs of npumem.proto); it takes no longer for large tensors. */
-void op_costs(const struct device *device, const struct op *op, struct op_costs *costs);
+void op_costs(const struct device *device, const struct op *op, struct npumem_costs *costs);
 
 /* Checks that no operation of one queue writes what one of the other reads or writes (a kernel's outputs by their
  * footprints, everything else by data). Needs no op_check before it. `base` is the index of ops[0] in the

@@ -9,7 +9,7 @@ static int64_t bytes_of(const struct tensor *tensor)
 	return tensor_elements(tensor) * (int64_t)npumem_dtype_bytes(tensor_dtype(tensor));
 }
 
-static const struct tensor *run_costs(const struct op *op, struct op_costs *costs)
+static const struct tensor *run_costs(const struct op *op, struct npumem_costs *costs)
 {
 	struct npumem_cost_operand operands[NPUMEM_OPERANDS_MAX];
 	struct op_access accesses[OP_ACCESSES_MAX];
@@ -31,7 +31,7 @@ static const struct tensor *run_costs(const struct op *op, struct op_costs *cost
 	return first;
 }
 
-static const struct tensor *dma_costs(const struct op *op, struct op_costs *costs)
+static const struct tensor *dma_costs(const struct op *op, struct npumem_costs *costs)
 {
 	bool is_part = op->kind == OP_WRITE || op->kind == OP_READ;
 	int64_t element = npumem_dtype_bytes(tensor_dtype(op->tensor));
@@ -48,11 +48,11 @@ static const struct tensor *dma_costs(const struct op *op, struct op_costs *cost
 	return op->tensor;
 }
 
-void op_costs(const struct device *device, const struct op *op, struct op_costs *costs)
+void op_costs(const struct device *device, const struct op *op, struct npumem_costs *costs)
 {
 	const struct tensor *tensor;
 
-	*costs = (struct op_costs){.macs = 0};
+	*costs = (struct npumem_costs){.macs = 0};
 	tensor = op->kind == OP_RUN ? run_costs(op, costs) : dma_costs(op, costs);
 	if (tensor)
 		npumem_cost_lanes(&device->options.geometry, TENSOR_PLACE(tensor), &costs->npus, &costs->lanes);

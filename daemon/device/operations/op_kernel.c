@@ -272,7 +272,7 @@ static int look_run(const struct device *device, struct op *op, const struct err
 	for (unsigned i = 0; i < work->n && !status; i++)
 		if (work->output[i])
 			status = look_aliases(device, work, i, context);
-		else if (work->gathered_as[i] == i)
+		else if (work->gathered_as[i] == i && !op->is_dry)
 			status = look_input(device, op, work->tensors[i], work->names[i], context);
 	return status;
 }

@@ -245,7 +245,8 @@ int call_decode(struct call *call)
 		results_answered(call->session, call->request->answered_below);
 		repeat_answered(call->peer, call->request->answered_below);
 	}
-	if (call->method == METHODS_SUBMIT && (call->request->submit->list || call->request->submit->n_changes))
+	if ((call->method == METHODS_SUBMIT || call->method == METHODS_DRY_RUN) &&
+	    (call->request->submit->list || call->request->submit->n_changes))
 		return lists_expand(call);
 	return call->method == METHODS_NONE ? refuse_unknown(call) : 0;
 }

@@ -23,8 +23,7 @@ static bool may_chain(const struct submission *submission, int64_t cost)
 	const struct call *call = submission->call;
 	const struct service *service = call->rpc->service;
 
-	return !submission->parts[0].operate.is_dry && !submission->is_group && submission->n_parts > 1 &&
-	       call_is_long(cost) && cost < CHAIN_COST &&
+	return !submission->is_group && submission->n_parts > 1 && call_is_long(cost) && cost < CHAIN_COST &&
 	       !has_payload(&submission->parts[0].operate.prepared.op) && call->rpc->executor.submit &&
 	       call_outlives_message(call) && !persist_is_on(&service->persist) &&
 	       !recorder_is_on(&service->recorder);

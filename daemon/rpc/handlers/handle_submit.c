@@ -10,7 +10,7 @@
 #include "daemon/service/operations.h"
 
 enum {
-	DRY_COST = 50000,	/* of what op_costs takes, in op_cost's unit */
+	DRY_COST = 50000,	/* at most, of op_costs, in op_cost's unit */
 	JOIN_BYTES = 256 << 10, /* of a group's replies; more are joined by a thread */
 };
 
@@ -139,7 +139,9 @@ static void part_start(struct submission *submission, struct part *part)
 		return;
 	}
 	queue->busy = part;
-	cost = part->operate.is_dry ? DRY_COST : call_op_cost(submission->call, &part->operate.prepared.op);
+	cost = call_op_cost(submission->call, &part->operate.prepared.op);
+	if (part->operate.is_dry && cost < DRY_COST)
+		cost = DRY_COST;
 	if (chain_start(submission, cost) || operate_run(&part->operate, cost, part_done))
 		return;
 	submission->spent += cost + CALL_OP_COST;

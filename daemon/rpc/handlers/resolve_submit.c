@@ -116,7 +116,7 @@ int resolve_submit(struct call *call, const Npumem__V1__SubmitRequest *request)
 	int status = was_paused ? 0 : check_groups(call, request);
 
 	/* It changes nothing, however often it is done. */
-	if (request->dry_run)
+	if (call->method == METHODS_DRY_RUN)
 		call->repeat.stamp = 0;
 	if (!was_paused)
 		call->resolved_at = call->rpc->service->changes;
