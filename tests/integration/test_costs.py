@@ -34,9 +34,9 @@ class Costs(TestCase):
     def plan(self, operations, *options, **expected):
         return json.loads(self.ctl("plan", "-", "--json", *options, text=json.dumps(operations), **expected))
 
-    def costs(self, operations, *options):
+    def costs(self, operations, *options, **expected):
         """Those of the last operation."""
-        return self.plan(operations, *options)["operations"][-1]["costs"]
+        return self.plan(operations, *options, **expected)["operations"][-1]["costs"]
 
     def test_as_the_daemon_counts(self):
         """MACs of each operation, and all bytes of DMA."""
@@ -136,12 +136,12 @@ class Costs(TestCase):
         conv = {"run": "conv2d", "in": "a", "weights": "w", "out": "b"}
         for wrong in ({"stride": [0, 1]}, {"stride": [-1, 1]}, {"dilation": [1, 0]}, {"padding": [-1, 0, 0, 0]},
                       {"stride": [2**62, 1]}, {"padding": [0, 0, 2**63 - 1, 0]}):  # fmt: skip
-            self.assertIsNone(self.costs([*tensors, conv | wrong]), wrong)
+            self.assertIsNone(self.costs([*tensors, conv | wrong], code=1, says="operation 4, run conv2d: "), wrong)
         for view in ({"from": [0, 0, 0, 0], "to": [1, 3, 4, 4]}, {"from": [0, 1, 0, 0], "to": [1, 1, 4, 4]},
                      {"shape": [1, 2, 4, 5]}, {"shape": [1, 4, 2, 4]}, {"shape": [1, 2, 2**62, 2**62]},
                      {"from": [0, 0, 0, 0], "to": [1, 2, 2**62, 4]}):  # fmt: skip
             operations = [*tensors, {"view": "v", "of": "a", **view}, {"fill": "v", "value": 1}]
-            self.assertIsNone(self.costs(operations), view)
+            self.assertIsNone(self.costs(operations, code=1, says="operation 4, view v: "), view)
 
     def test_more_than_64_bits(self):
         tensors = [{"alloc": "a", "shape": [2**26, 1, 1, 1], "dtype": "fx8", "frac_bits": 0, "layout": "compact"},

@@ -1,6 +1,8 @@
 """A dry run refuses what the run would, in the same words, tells what it would cost, and changes nothing."""
 
+import json
 import os
+import subprocess
 import unittest
 
 import npumem
@@ -10,6 +12,7 @@ from support import Sharer, TestCase, alloc, copy, fill, free, pb, read, ref, ru
 from test_kept_lists import keep
 from test_segments import memfd
 
+NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")
 OTHER = 1001
 STRIDE = pb.Param(key=pb.PARAM_STRIDE, values=(2, 2))
 KERNEL = pb.Param(key=pb.PARAM_KERNEL, values=(2, 2))
@@ -268,6 +271,97 @@ class Python(TestCase):
         self.assertEqual(len(caught.exception.done), 1)
         with self.assertRaises(npumem.Refused):
             y.read()
+
+
+class Network(TestCase):
+    """plan checks on a private daemon of its geometry, submit --dry-run on the device."""
+
+    def ctl(self, *words, code=0, says="", text="", **environment):
+        result = subprocess.run([NPUMEMCTL, *words], capture_output=True, text=True, input=text, cwd=self.daemon.directory, timeout=60,
+                                env=os.environ | {"NPUMEM_SOCKET": self.daemon.path} | environment)  # fmt: skip
+        self.assertEqual(result.returncode, code, (words, result.stdout, result.stderr))
+        self.assertIn(says, result.stderr if code else result.stdout)
+        return result.stdout
+
+    def told(self, network, *words, **expected):
+        return json.loads(self.ctl(*words, "--json", text=json.dumps(network), **expected))
+
+    X = {"alloc": "x", "shape": [1, 8, 8, 8], "dtype": "fx8", "frac_bits": 4, "fill": 1}
+    Y = X | {"alloc": "y"}
+    W = {"alloc": "w", "shape": [8, 8, 3, 3], "dtype": "fx8", "frac_bits": 4, "fill": 1}
+    CONV = {"run": "conv2d", "name": "conv1", "in": "x", "weights": "w", "out": "y", "padding": [1, 1, 1, 1]}
+    PLAN, DRY = ("plan", "-"), ("submit", "-", "--dry-run")
+
+    def test_what_the_run_refuses(self):
+        client = self.client()
+        for network, says in (
+            ([self.X, self.W, self.CONV | {"out": "x"}], "operation 3 conv1, run conv2d: kernel conv2d cannot work in place"),
+            ([self.X, self.Y, self.W, self.CONV | {"padding": [0, 0, 0, 0]}], "operation 4 conv1, run conv2d: conv2d: out has H 8"),
+            ([self.X, {"seal": "x"}, {"fill": "x", "value": 1}], "operation 3, fill x: "),
+            ([self.X, self.Y, {"parallel": [{"run": "relu", "relu": "gen", "in": "x", "out": "y"}, {"fill": "x", "value": 2}]}], "3"),
+        ):
+            for words in (self.PLAN, self.DRY):
+                told = self.told(network, *words, code=1, says=says)
+                self.assertEqual((told["fits"], told["checked"]), (False, True))
+                self.assertNotIn("it fits", self.ctl(*words, text=json.dumps(network), code=1, says=says))
+            self.ctl("submit", "-", text=json.dumps(network), code=1, says=says)
+            self.assertEqual(client.names(), [])
+
+    def test_nothing_stays(self):
+        client = self.client()
+        network = [self.X | {"keep": True}, self.Y, self.W, self.CONV, {"read": "y", "file": "y.npy"}, {"free": ["y"]}]
+        before = str(client.stat().activity)
+        self.assertTrue(self.told(network, *self.DRY)["fits"])
+        self.assertEqual((client.names(), str(client.stat().activity)), ([], before))
+        self.assertFalse(os.path.exists(os.path.join(self.daemon.directory, "y.npy")))
+        client.alloc("x")
+        self.told(network, *self.DRY, code=1, says="the device has a tensor of this name")
+        self.ctl("submit", "-", text=json.dumps(network), code=1, says="x")
+        self.told([self.X | {"alloc": "\u00e4", "keep": True}], *self.DRY, code=1, says="printable ASCII")
+
+    def test_room_that_others_have(self):
+        """submit's, and not plan's, which is of the device when nothing else is on it."""
+        client = self.client()
+        large = self.X | {"shape": [1, 64, 512, 512]}
+        size = client.call(info=pb.InfoRequest()).info.npu_bytes
+        client.alloc("most", (1, 64, 1, size - 4096))
+        network = [large]
+        self.assertTrue(self.told(network, *self.PLAN)["fits"])
+        self.assertFalse(self.told(network, *self.DRY, code=1, says="operation 1, alloc x: ")["fits"])
+
+    def test_tensors_of_the_device(self):
+        """What they cost the device says; they are not sealed and not freed."""
+        client = self.client()
+        client.alloc("x", (1, 8, 8, 8), pb.FX8, frac_bits=4)
+        client.call(**fill("x", 1))
+        network = [{"open": "x"}, self.Y, self.W, self.CONV, {"seal": "x"}, {"copy": "y", "from": "x"}, {"free": ["x"]}]
+        told = self.told(network, *self.DRY)
+        costs = {one["operation"]: one["costs"] for one in told["operations"]}
+        self.assertTrue(told["sums_complete"])
+        self.assertEqual((costs["4"]["macs"], costs["6"]["local_read_bytes"]), (8 * 8 * 22 * 22, 512))
+        self.assertEqual(client.names(), ["x"])
+        client.call(**fill("x", 2))
+        told = self.told(network, *self.PLAN)
+        self.assertEqual((told["checked"], told["sums_complete"]), (False, False))
+        self.ctl(*self.PLAN, text=json.dumps(network), says="not checked by a daemon: it opens tensors of a device")
+
+    def test_large_arrays(self):
+        """Of those a run moves pieces; a dry run has no file."""
+        np.save(os.path.join(self.daemon.directory, "x.npy"), np.zeros((1, 64, 300, 300), np.int8))
+        network = [{key: value for key, value in self.X.items() if key != "fill"} | {"shape": [1, 64, 300, 300], "file": "x.npy"},
+                   {"read": "x", "file": "again.npy"}]  # fmt: skip
+        self.assertTrue(self.told(network, *self.DRY)["fits"])
+        self.assertFalse(os.path.exists(os.path.join(self.daemon.directory, "again.npy")))
+
+    def test_without_a_daemon(self):
+        network = json.dumps([self.X])
+        says = "not checked by a daemon: cannot start a private daemon"
+        self.assertIn("it fits", self.ctl(*self.PLAN, text=network, says=says, NPUMEMD="/nonexistent"))
+
+    def test_options_of_a_private_daemon_count(self):
+        guest = {"alloc": "g", "shape": [1, 1, 1, 16], "dtype": "int8", "start_npu": 1, "reuse": "unchecked"}
+        self.told([guest], *self.PLAN, code=1, says="--allow-unchecked-reuse")
+        self.ctl("--spawn=--allow-unchecked-reuse", *self.PLAN, text=json.dumps([guest]), says="it fits")
 
 
 class State(StateTestCase):

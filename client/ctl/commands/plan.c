@@ -351,6 +351,20 @@ static int plan_optimize(struct ctl *ctl, struct network *network, const struct 
 	return CTL_OK;
 }
 
+/* What is on the device of others does not count, but of a private one its options do. */
+static int plan_lifetimes(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
+			  const struct rates *rates, const char *svg)
+{
+	struct dry dry;
+	if (ctl->npumem && ctl->spawned)
+		dry_run(ctl, network, &dry);
+	else
+		dry_run_alone(ctl, network, geometry, &dry);
+	int code = lifetimes_print(ctl, network, geometry, rates, svg, &dry);
+	dry_deinit(&dry);
+	return code;
+}
+
 static int plan_network(struct ctl *ctl, const struct args *args)
 {
 	struct npumem_geometry geometry;
@@ -381,7 +395,7 @@ static int plan_network(struct ctl *ctl, const struct args *args)
 	if (!code && input)
 		code = plan_batch(ctl, &network, &geometry, input);
 	else if (!code)
-		code = lifetimes_print(ctl, &network, &geometry, cost ? &rates : NULL, svg);
+		code = plan_lifetimes(ctl, &network, &geometry, cost ? &rates : NULL, svg);
 	network_deinit(&network);
 	return code;
 }

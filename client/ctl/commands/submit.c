@@ -160,16 +160,20 @@ static int run(struct ctl *ctl, const struct network *network, const char *out, 
 	return code;
 }
 
-static int dry_run(struct ctl *ctl, const struct network *network, const struct rates *rates, const char *out)
+static int check(struct ctl *ctl, const struct network *network, const struct rates *rates, const char *out)
 {
 	const struct npumem_info *info;
 	struct outputs outputs;
+	struct dry dry;
 	if (outputs_open(&outputs, out, network, false, &ctl->error))
 		return CTL_FAILED;
 	outputs_close(&outputs);
 	if (files_check(network, &ctl->error) || npumem_info(ctl->npumem, &info, &ctl->error))
 		return CTL_FAILED;
-	return lifetimes_print(ctl, network, &info->geometry, rates, NULL);
+	dry_run(ctl, network, &dry);
+	int code = lifetimes_print(ctl, network, &info->geometry, rates, NULL, &dry);
+	dry_deinit(&dry);
+	return code;
 }
 
 static int submit_run(struct ctl *ctl, const struct args *args)
@@ -187,7 +191,7 @@ static int submit_run(struct ctl *ctl, const struct args *args)
 		return CTL_FAILED;
 	int code = ctl_connect(ctl);
 	if (!code)
-		code = dry ? dry_run(ctl, &network, cost ? &rates : NULL, out)
+		code = dry ? check(ctl, &network, cost ? &rates : NULL, out)
 			   : run(ctl, &network, out, args_value(args, "--samples"));
 	network_deinit(&network);
 	return code;

@@ -10,7 +10,7 @@
 
 struct costs_operation *costing_compute(struct ctl *ctl, const struct network *network,
 					const struct npumem_geometry *geometry, const struct rates *rates,
-					struct costs_operation *sum)
+					const struct dry *dry, struct costs_operation *sum)
 {
 	struct costs_operation *costs = calloc(network->n_operations + 1, sizeof(*costs));
 	int status = 0;
@@ -22,7 +22,8 @@ struct costs_operation *costing_compute(struct ctl *ctl, const struct network *n
 	for (size_t i = 0; i < network->n_operations && !status; i++) {
 		if (!costs_has(&network->operations[i]))
 			continue;
-		status = costs_compute(network, geometry, rates, i, &costs[i], &ctl->error);
+		status = costs_compute(network, geometry, rates, i, dry->costs ? &dry->costs[i] : NULL, &costs[i],
+				       &ctl->error);
 		if (!status)
 			status = costs_add(sum, &costs[i], &ctl->error);
 		sum->is_known &= costs[i].is_known;

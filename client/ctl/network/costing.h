@@ -4,11 +4,13 @@
 
 #include "client/ctl/core/network/costs.h"
 #include "client/ctl/ctl.h"
+#include "client/ctl/network/dry.h"
 
-/* Computes them all. To be freed; NULL: ctl->error says why not. The tensors fit the geometry. */
+/* Computes them all. To be freed; NULL: ctl->error says why not. The tensors fit the geometry.
+ * What is not known here is what the daemon told. */
 struct costs_operation *costing_compute(struct ctl *ctl, const struct network *network,
 					const struct npumem_geometry *geometry, const struct rates *rates,
-					struct costs_operation *sum);
+					const struct dry *dry, struct costs_operation *sum);
 /* Prints the table, the sums, and the formula where rates are declared. False: no memory. */
 bool costing_print(const struct network *network, const struct rates *rates, const struct costs_operation *costs,
 		   const struct costs_operation *sum);

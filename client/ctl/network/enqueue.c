@@ -18,7 +18,7 @@ static int save_read(struct execute *execute, unsigned from)
 	size_t i = execute->batch->sources[from];
 	struct npumem_error why = {.status = 0};
 	struct stream stream;
-	if (one->kind != NPUMEM_OP_READ)
+	if (one->kind != NPUMEM_OP_READ || execute->dry_costs)
 		return CTL_OK;
 	int status = transfer_create(execute, i, &stream, &why);
 	if (!status) {
@@ -92,6 +92,8 @@ static void note_done(struct execute *execute, size_t i, const struct npumem_don
 					  .destroyed = result->destroyed};
 	for (unsigned k = 0; k < done->n_destroyed; k++)
 		result->destroyed += done->destroyed[k]->total_bytes;
+	if (execute->dry_costs && done->costs)
+		execute->dry_costs[i] = *done->costs;
 	if (done->warning[0] && !execute->ctl->json)
 		fprintf(stderr, "npumemctl: warning: %s: %s\n",
 			network_where(execute->network, &execute->network->operations[i], where), done->warning);
@@ -109,6 +111,8 @@ static int send(struct execute *execute, const struct npumem_submitted **submitt
 	    samples->at + 1 < samples->n &&
 	    npumem_keep_list(npumem, batch->operations, batch->n, &execute->list, NULL))
 		execute->list = NULL;
+	if (execute->dry_costs)
+		return npumem_dry_run(npumem, batch->operations, batch->n, submitted, why);
 	if (!execute->list)
 		return npumem_submit(npumem, batch->operations, batch->n, submitted, why);
 	status = npumem_run_list(npumem, execute->list, NULL, 0, submitted, why);
@@ -186,6 +190,12 @@ static unsigned fields(const struct execute *execute, const struct network_opera
 				operation->n_params);
 }
 
+/* A read that nobody wants. */
+static bool is_left_out(const struct execute *execute, const struct network_operation *operation)
+{
+	return operation->kind == NETWORK_READ && !execute->outputs && !execute->dry_costs;
+}
+
 /* Room for operations [i, end), which go in one message. */
 static int make_room(struct execute *execute, size_t i, size_t end)
 {
@@ -194,7 +204,7 @@ static int make_room(struct execute *execute, size_t i, size_t end)
 	unsigned n_fields = 0;
 	for (size_t k = i; k < end; k++) {
 		const struct network_operation *operation = &execute->network->operations[k];
-		if (operation->kind == NETWORK_READ && !execute->outputs)
+		if (is_left_out(execute, operation))
 			continue;
 		bytes += batch_array_bytes(array_bytes(execute, operation));
 		n_fields += fields(execute, operation);
@@ -220,6 +230,8 @@ static int fill_segment(struct execute *execute, size_t i, struct npumem_operati
 {
 	struct npumem_error why = {.status = 0};
 	struct stream stream;
+	if (execute->dry_costs)
+		return CTL_OK;
 	int status = transfer_open(execute, i, &stream, &why);
 	if (!status) {
 		status = stream_read(&stream, (char *)one->segment->base + one->segment_offset, stream.n, &why);
@@ -323,7 +335,7 @@ int enqueue(struct execute *execute, size_t i)
 	const struct network_operation *operation = &network->operations[i];
 	size_t end = i + 1;
 	int code;
-	if (operation->kind == NETWORK_READ && !execute->outputs) {
+	if (is_left_out(execute, operation)) {
 		execute->results[i].ran = true;
 		return CTL_OK;
 	}
@@ -332,8 +344,9 @@ int enqueue(struct execute *execute, size_t i)
 		       network->operations[end].place == operation->place)
 			end++;
 	} else if (array_bytes(execute, operation) > BATCH_SEGMENT_BYTES) {
-		code = enqueue_flush(execute);
-		if (!code)
+		/* A large array is moved in pieces, none of which a dry run has. */
+		code = execute->dry_costs ? CTL_OK : enqueue_flush(execute);
+		if (!code && !execute->dry_costs)
 			code = transfer(execute, i);
 		execute->is_split = true;
 		return code;

@@ -78,6 +78,20 @@ static const char *label_of(const char *name, char label[NPUMEM_NAME_BYTES_MAX +
 	return label;
 }
 
+/* The device has no tensor of the name for a moment: it is not kept yet. */
+static int check_name(struct execute *execute, size_t i, const char *name)
+{
+	const struct npumem_tensor *other;
+	struct npumem_error why = {.status = 0};
+	if (!execute_is_label(name))
+		npumem_error_set(&why, NPUMEM_INVALID,
+				 "its name is kept on the device: at most %d bytes of printable ASCII",
+				 NPUMEM_NAME_BYTES_MAX);
+	else if (!npumem_open_tensor(execute->ctl->npumem, name, &other, NULL))
+		npumem_error_set(&why, NPUMEM_ALREADY_EXISTS, "the device has a tensor of this name");
+	return why.status ? execute_failed(execute, i, &why) : CTL_OK;
+}
+
 static int alloc(struct execute *execute, size_t i)
 {
 	const struct network_operation *operation = &execute->network->operations[i];
@@ -90,7 +104,9 @@ static int alloc(struct execute *execute, size_t i)
 		return code;
 	spec_of(execute, tensor, &allocation.spec);
 	/* A comparison leaves nothing behind. */
-	allocation.name = tensor->keep && !execute->expect ? tensor->name : NULL;
+	allocation.name = tensor->keep && !execute->expect && !execute->dry_costs ? tensor->name : NULL;
+	if (tensor->keep && execute->dry_costs && check_name(execute, i, tensor->name))
+		return CTL_FAILED;
 	if (!allocation.name)
 		allocation.label = label_of(tensor->name, label);
 	allocation.reuse = tensor->reuse;
@@ -124,6 +140,8 @@ static int free_later(struct execute *execute, size_t i)
 {
 	const struct network *network = execute->network;
 	int tensor = network->operations[i].tensor;
+	if (execute->dry_costs && network->tensors[tensor].is_opened)
+		return CTL_OK;
 	if (execute->n_frees == EXECUTE_FREES) {
 		int code = enqueue_flush(execute);
 		if (code)
@@ -138,7 +156,14 @@ static int seal(struct execute *execute, size_t i)
 	const struct network_operation *operation = &execute->network->operations[i];
 	struct npumem_error why;
 	int code = enqueue_flush(execute);
-	if (!code && npumem_seal(execute->ctl->npumem, execute->tensors[operation->tensor]->handle, &why))
+	/* Others' tensors are sealed by the run alone. */
+	if (execute->dry_costs && execute->network->tensors[operation->tensor].is_opened)
+		return code;
+	uint64_t handle = execute->tensors[operation->tensor]->handle;
+	/* Nothing has written it, and only what was written is sealed. */
+	if (!code && execute->dry_costs && npumem_fill(execute->ctl->npumem, handle, 0, &why))
+		return execute_failed(execute, i, &why);
+	if (!code && npumem_seal(execute->ctl->npumem, handle, &why))
 		return execute_failed(execute, i, &why);
 	return code;
 }

@@ -40,6 +40,7 @@ struct execute {
 	 * it is set no tensor is kept. */
 	int (*expect)(void *context, size_t operation);
 	void *context;
+	struct npumem_costs *dry_costs;	      /* of a dry run, by operation; NULL: it runs */
 	const struct npumem_tensor **tensors; /* by their index; NULL: not there */
 	struct execute_result *results;	      /* by operation */
 	size_t failed;			      /* the operation that an error is about */

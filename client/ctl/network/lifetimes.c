@@ -44,8 +44,14 @@ static json_t *tensor_object(const struct network *network, const struct lives_t
 	return object;
 }
 
+/* Nothing of it would be refused, as far as it was checked. */
+static bool fits(const struct lives *lives, const struct dry *dry)
+{
+	return lives->crowded == lives->n && !(dry->is_checked && dry->why.status);
+}
+
 static json_t *lives_object(const struct network *network, const struct lives *lives,
-			    const struct npumem_geometry *geometry)
+			    const struct npumem_geometry *geometry, const struct dry *dry)
 {
 	json_t *list = json_array();
 	for (size_t i = 0; i < lives->n && list; i++)
@@ -53,12 +59,12 @@ static json_t *lives_object(const struct network *network, const struct lives *l
 			json_decref(list);
 			list = NULL;
 		}
-	return json_pack("{s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:I}", "npus", (json_int_t)geometry->n_npus,
-			 "npu_bytes", (json_int_t)geometry->npu_bytes, "tensors", list, "peak",
-			 (json_int_t)lives->peak, "peak_operation",
-			 (json_int_t)(lives->n ? number(network, lives->peak_at) : 0), "least_peak",
-			 (json_int_t)lives->least, "reach", (json_int_t)lives->reach, "fits",
-			 lives->crowded == lives->n, "opened", (json_int_t)lives->n_opened);
+	return json_pack(
+		"{s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:b, s:b, s:I}", "npus", (json_int_t)geometry->n_npus,
+		"npu_bytes", (json_int_t)geometry->npu_bytes, "tensors", list, "peak", (json_int_t)lives->peak,
+		"peak_operation", (json_int_t)(lives->n ? number(network, lives->peak_at) : 0), "least_peak",
+		(json_int_t)lives->least, "reach", (json_int_t)lives->reach, "fits", (int)fits(lives, dry),
+		"checked", (int)dry->is_checked, "opened", (json_int_t)lives->n_opened);
 }
 
 static bool print_table(const struct network *network, const struct lives *lives)
@@ -96,7 +102,7 @@ static bool print_table(const struct network *network, const struct lives *lives
 }
 
 static void print_sums(const struct network *network, const struct lives *lives,
-		       const struct npumem_geometry *geometry)
+		       const struct npumem_geometry *geometry, const struct dry *dry)
 {
 	printf("\npeak %" PRId64 " of %" PRId64 " bytes per NPU (%.1f %%)", lives->peak, geometry->npu_bytes,
 	       100.0 * (double)lives->peak / (double)geometry->npu_bytes);
@@ -107,8 +113,10 @@ static void print_sums(const struct network *network, const struct lives *lives,
 		printf("freed right after their last use, they would take %" PRId64 "\n", lives->least);
 	if (lives->n_opened)
 		printf("%u tensors of the device are not counted\n", lives->n_opened);
-	if (lives->crowded == lives->n)
+	if (fits(lives, dry))
 		printf("it fits: placed from low offsets on, up to %" PRId64 "\n", lives->reach);
+	if (!dry->is_checked)
+		printf("not checked by a daemon: %s\n", dry->why.message);
 }
 
 static int64_t power_of_two(int64_t least)
@@ -155,9 +163,10 @@ static int draw(struct ctl *ctl, const struct network *network, const struct liv
 /* The lives in one object with the costs. */
 static json_t *whole_object(const struct network *network, const struct lives *lives,
 			    const struct npumem_geometry *geometry, const struct rates *rates,
-			    const struct costs_operation *costs, const struct costs_operation *sum)
+			    const struct costs_operation *costs, const struct costs_operation *sum,
+			    const struct dry *dry)
 {
-	json_t *object = lives_object(network, lives, geometry);
+	json_t *object = lives_object(network, lives, geometry, dry);
 	json_t *more = costing_object(network, rates, costs, sum);
 	if (object && (!more || json_object_update(object, more))) {
 		json_decref(object);
@@ -168,21 +177,21 @@ static json_t *whole_object(const struct network *network, const struct lives *l
 }
 
 static int print_all(struct ctl *ctl, const struct network *network, const struct lives *lives,
-		     const struct npumem_geometry *geometry, const struct rates *rates)
+		     const struct npumem_geometry *geometry, const struct rates *rates, const struct dry *dry)
 {
-	struct costs_operation sum, *costs = costing_compute(ctl, network, geometry, rates, &sum);
+	struct costs_operation sum, *costs = costing_compute(ctl, network, geometry, rates, dry, &sum);
 	int code = CTL_OK;
 	if (!costs)
 		return CTL_FAILED;
 	if (ctl->json) {
-		code = ctl_print(ctl, whole_object(network, lives, geometry, rates, costs, &sum));
+		code = ctl_print(ctl, whole_object(network, lives, geometry, rates, costs, &sum, dry));
 	} else {
 		printf("%s%s%zu tensors, %zu operations, on %" PRId64 " NPUs of %" PRId64 " bytes\n\n",
 		       network->name ? network->name : "", network->name ? ": " : "", lives->n,
 		       json_array_size(network->document.operations), geometry->n_npus, geometry->npu_bytes);
 		bool printed = print_table(network, lives);
 		if (printed)
-			print_sums(network, lives, geometry);
+			print_sums(network, lives, geometry, dry);
 		if (!printed || !costing_print(network, rates, costs, &sum))
 			code = ctl_fail(ctl, "no memory for the table");
 	}
@@ -191,16 +200,20 @@ static int print_all(struct ctl *ctl, const struct network *network, const struc
 }
 
 int lifetimes_print(struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
-		    const struct rates *rates, const char *svg)
+		    const struct rates *rates, const char *svg, const struct dry *dry)
 {
 	struct lives lives;
 	if (lives_compute(network, geometry, &lives, &ctl->error))
 		return CTL_FAILED;
 	int code = svg ? draw(ctl, network, &lives, geometry, svg) : CTL_OK;
 	if (!code)
-		code = print_all(ctl, network, &lives, geometry, rates);
+		code = print_all(ctl, network, &lives, geometry, rates, dry);
 	if (!code && lives.crowded < lives.n)
 		code = crowded(ctl, network, &lives, geometry);
+	else if (!code && !fits(&lives, dry)) {
+		ctl->error = dry->why;
+		code = CTL_FAILED;
+	}
 	lives_deinit(&lives);
 	return code;
 }

@@ -186,7 +186,8 @@ static int too_large(const char *what, struct npumem_error *error)
 }
 
 int costs_compute(const struct network *network, const struct npumem_geometry *geometry, const struct rates *rates,
-		  size_t i, struct costs_operation *cost, struct npumem_error *error)
+		  size_t i, const struct npumem_costs *told, struct costs_operation *cost,
+		  struct npumem_error *error)
 {
 	const struct network_operation *operation = &network->operations[i];
 	struct costing costing = {.network = network, .geometry = geometry, .operation = operation};
@@ -198,6 +199,15 @@ int costs_compute(const struct network *network, const struct npumem_geometry *g
 		count_lanes(&costing, tensor, cost);
 	if (!runs)
 		cost->lanes = 0;
+	if (costing.unknown && told && told->npus) {
+		*cost = (struct costs_operation){.macs = told->macs,
+						 .dma_bytes = told->dma_bytes,
+						 .read_bytes = told->read_bytes,
+						 .written_bytes = told->written_bytes,
+						 .npus = told->npus,
+						 .lanes = told->lanes};
+		costing.unknown = false;
+	}
 	if (rates && !costing.unknown && !costing.overflow)
 		cost->cycles = cycles_of(&costing, rates, cost);
 	if (costing.overflow && !costing.unknown) {

@@ -19,10 +19,12 @@ struct costs_operation {
 /* True for the operations that cost: a run, and DMA. */
 bool costs_has(const struct network_operation *operation);
 
-/* The costs of operation i, whose tensors fit the geometry (lives_compute has passed). `rates` may be NULL. 0;
- * INVALID where a number leaves 64 bits; RESOURCE_EXHAUSTED. */
+/* The costs of operation i, whose tensors fit the geometry (lives_compute has passed). `told`: by a daemon, for
+ * what is not known here, or NULL. `rates` may be NULL. 0; INVALID where a number leaves 64 bits;
+ * RESOURCE_EXHAUSTED. */
 int costs_compute(const struct network *network, const struct npumem_geometry *geometry, const struct rates *rates,
-		  size_t i, struct costs_operation *cost, struct npumem_error *error);
+		  size_t i, const struct npumem_costs *told, struct costs_operation *cost,
+		  struct npumem_error *error);
 /* Adds to a sum, whose npus and lanes are those of the operation with most. 0 or INVALID. */
 int costs_add(struct costs_operation *sum, const struct costs_operation *cost, struct npumem_error *error);
 
