@@ -1,0 +1,59 @@
+#include "client/ctl/network/dry.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "client/ctl/network/execute.h"
+
+void dry_run(struct ctl *ctl, const struct network *network, struct dry *dry)
+{
+	struct npumem_error before = ctl->error;
+	struct execute execute;
+	*dry = (struct dry){.why = {.status = 0}};
+	dry->costs = calloc(network->n_operations + 1, sizeof(*dry->costs));
+	int code = dry->costs ? execute_init(&execute, ctl, network) : ctl_fail(ctl, "no memory for a dry run");
+	if (!code) {
+		execute.dry_costs = dry->costs;
+		dry->is_checked = true;
+		code = execute_run(&execute);
+	}
+	if (code)
+		dry->why = ctl->error;
+	if (dry->is_checked) {
+		/* What it cannot free goes with the connection. */
+		execute_reset(&execute);
+		execute_deinit(&execute);
+	}
+	ctl->error = before;
+}
+
+static bool opens_any(const struct network *network)
+{
+	for (size_t i = 0; i < network->n_operations; i++)
+		if (network->operations[i].kind == NETWORK_OPEN)
+			return true;
+	return false;
+}
+
+void dry_run_alone(const struct ctl *ctl, const struct network *network, const struct npumem_geometry *geometry,
+		   struct dry *dry)
+{
+	struct ctl own = {.json = ctl->json};
+	char address[128];
+	*dry = (struct dry){.why = {.status = 0}};
+	if (opens_any(network)) {
+		npumem_error_set(&dry->why, NPUMEM_NOT_FOUND,
+				 "it opens tensors of a device: npumemctl submit --dry-run checks it there");
+		return;
+	}
+	snprintf(address, sizeof(address), "spawn:--npus %" PRId64 " --npu-bytes %" PRId64 " --banks %" PRId64,
+		 geometry->n_npus, geometry->npu_bytes, geometry->n_banks);
+	if (!npumem_open(address, NULL, &own.npumem, &dry->why))
+		dry_run(&own, network, dry);
+	npumem_close(own.npumem);
+}
+
+void dry_deinit(struct dry *dry)
+{
+	free(dry->costs);
+}
