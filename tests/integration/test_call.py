@@ -42,6 +42,7 @@ QUESTIONS = {
     "submit": (
         pb.SubmitRequest(operations=[pb.Operation(fill=FILL), pb.Operation(read=pb.ReadRequest(tensor=ref("x")))]), None,
     ),
+    "dry_run": (pb.SubmitRequest(operations=[pb.Operation(fill=FILL)]), None),
     "view": (pb.ViewRequest(name="v", tensor=ref("x"), to=dims(1, 2, 2, 3)), None),
     "open": (pb.OpenRequest(tensor=ref("x")), "tensor"),
     "rename": (pb.RenameRequest(tensor=ref("y"), name="z"), None),

@@ -37,6 +37,7 @@ CALLS = {
     "copy": lambda t: pb.CopyRequest(destination=ref(t), source=ref("mine")),
     "run": lambda t: relu("mine", t),
     "submit": lambda t: pb.SubmitRequest(operations=[pb.Operation(fill=pb.FillRequest(tensor=ref(t), integer=1))]),
+    "dry_run": lambda t: pb.SubmitRequest(operations=[pb.Operation(fill=pb.FillRequest(tensor=ref(t), integer=1))]),
 }
 # Calls that name no tensor of others; what they show is looked at below.
 ABOUT_NONE = {
@@ -135,7 +136,7 @@ class Grants(TestCase):
             client.call(run=relu(x, "mine"))
             client.call(view=view(x, "part"))
             assert client.call(read=pb.ReadRequest(tensor=ref("part"))).done.data == b"\3" * 64
-            for name in ("write", "fill", "copy", "run", "submit", "seal", "free", "rename", "grant"):
+            for name in ("write", "fill", "copy", "run", "submit", "dry_run", "seal", "free", "rename", "grant"):
                 response = client.ask(**{name: CALLS[name](x)})
                 assert response.status == pb.PERMISSION_DENIED, (name, response)
                 assert f"uid {BOB} may read {x}" in response.message, response

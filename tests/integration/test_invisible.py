@@ -81,6 +81,7 @@ QUESTIONS = {
     "run": lambda t: [operations(t)[4].run, operations(t)[5].run],
     "submit": lambda t: [pb.SubmitRequest(operations=[o]) for o in operations(t)]
     + [pb.SubmitRequest(operations=[pb.Operation(group=1, fill=operations(t)[2].fill), pb.Operation(group=1, run=run(t, t))])],
+    "dry_run": lambda t: [pb.SubmitRequest(operations=[o]) for o in operations(t)],
     "keep": lambda t: [pb.KeepRequest(list=i, operations=[o]) for i, o in enumerate([*operations(t), MINE], 1)],
     "submit of a kept list": lambda t: [pb.SubmitRequest(list=i) for i in range(1, 8)]
     + [pb.SubmitRequest(list=7, changes=[pb.Change(operation=0, role=role, tensor=t.handle)]) for role in ("", "source")],
