@@ -10,7 +10,7 @@ import unittest
 
 from browser import PROGRAM, Browser
 from state import StateTestCase, token_of
-from support import Endless, alloc, dims, fill, free, pb, ref, wait_for
+from support import Endless, alloc, copy, dims, fill, free, pb, ref, wait_for
 import test_report
 
 BUILD = os.environ["NPUMEM_BUILD"]
@@ -79,7 +79,7 @@ class Digits(Page):
             for scheme in ("light", "dark"):
                 self.browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
                 self.browser.open(self.page)
-                for tab in ("operations", "tensors", "late", "refusals", "clients"):
+                for tab in ("operations", "graph", "tensors", "late", "refusals", "clients"):
                     self.browser.click(f"[data-tab={tab}]")
                     self.assertEqual(self.browser.run(UNREADABLE), [], (scheme, tab))
                 self.browser.run("document.querySelector('#about').style.color = '#888'")
@@ -103,6 +103,42 @@ class Digits(Page):
         browser.click("#map g rect:last-child")
         self.assertIn("Tensor digits.", browser.text("#detail h2"))
         self.assertEqual(browser.run("document.querySelectorAll('#map g.picked').length"), 1)
+
+    def test_axes_have_units(self):
+        browser = self.browser
+        browser.open(self.page)
+        ticks = "[...document.querySelectorAll('%s .tick.%s')].map(one => one.textContent)"
+        times, amounts = (browser.run(ticks % (":has(> #chart)", axis)) for axis in "xy")
+        self.assertTrue(all(re.fullmatch(r"\d+(\.\d+)? (ns|µs|ms|s)", text) for text in times), times)
+        self.assertEqual(sorted(amounts), ["0 B", "32 KiB", "64 KiB"])
+        self.assertEqual(set(browser.run(ticks % ("#map", "x"))), {"NPU 0", "16", "32", "48", "63"})
+        self.assertEqual(set(browser.run(ticks % ("#map", "y"))), {"0 B", "16 KiB", "32 KiB", "48 KiB", "64 KiB"})
+
+    def test_graph(self):
+        browser = self.browser
+        browser.open(self.page)
+        browser.click("[data-tab=graph]")
+        self.assertEqual(self.number_of("graph"), self.number_of("operations"))
+        self.assertEqual(browser.run("document.querySelectorAll('.graph .node').length"), 120)
+        self.assertIn("operations 1 to 120 of", browser.text(".graph p"))
+        browser.run("[...document.querySelectorAll('.graph p a')].find(one => one.textContent === 'later').click()")
+        browser.settle()
+        self.assertIn("operations 121 to", browser.text(".graph p"))
+        # One list: its arrows join a layer to the next one, and say what they are.
+        browser.open(self.page, "tab=operations&q=fully_connected")
+        request = re.search(r"request (\d+)", self.rows()[0])[1]
+        browser.open(self.page, f"tab=graph&q={request}")
+        tops = browser.run("Object.fromEntries([...document.querySelectorAll('.graph .node')].map(one => ["
+                           "one.querySelector('text').textContent.split(' ')[0], Number(one.querySelector('rect').getAttribute('y'))]))")  # fmt: skip
+        order = [one for one in ("write", "conv2d", "maxpool", "fully_connected", "read") if one in tops]
+        self.assertIn("fully_connected", order)
+        self.assertEqual([tops[one] for one in order], sorted(tops[one] for one in order))
+        titles = browser.run("[...document.querySelectorAll('.graph .arrow title')].map(one => one.textContent)")
+        self.assertTrue(titles and all(re.fullmatch(r".+: fx(8|16) Q\.-?\d+ \d+×\d+×\d+×\d+", title) for title in titles), titles)
+        browser.run("document.querySelector('.graph .node.kernel').dispatchEvent(new MouseEvent('click'))")
+        browser.settle()
+        self.assertIn(f"request {request}", browser.text("#detail h2"))
+        self.assertEqual(browser.run("document.querySelectorAll('.graph .picked').length"), 1)
 
     def test_links(self):
         browser = self.browser
@@ -196,6 +232,29 @@ class Made(Page, test_report.Report):
         self.assertEqual(len(self.rows()), 1)
         browser.click("#forth")
         self.assertEqual(browser.run(heights), ["0"])
+
+    def test_a_graph_of_parts(self):
+        """What two views of a tensor were given comes from both writers, and no more from who wrote all of it before."""
+        process, text = self.start("record", self.file)
+        with self.daemon.client() as client:
+            for name in ("whole", "out"):
+                client.call(**alloc(name, (1, 8, 1, 16)))
+            for i, name in enumerate(("low", "high")):
+                client.call(view=pb.ViewRequest(name=name, tensor=ref("whole"), **{"from": dims(0, 4 * i, 0, 0)}, to=dims(1, 4 * i + 4, 1, 16)))
+            for names in (["whole", "out"], ["whole", "low", "high"]):
+                for name in names:
+                    client.call(**fill(name, 1))
+            client.call(**copy("out", "whole"))
+        self.stop(process, text)
+        self.report(self.file, self.page)
+        self.browser.open(self.page, "tab=graph")
+        self.assertEqual(self.browser.run("operations.at(-1).sources.map(({from}) => from.tensors[0][3])"), ["whole", "low", "high"])
+        self.assertEqual(self.browser.run("operations.slice(0, -1).map(one => one.sources.length)"), [0] * 5)
+        self.assertEqual(self.browser.run("document.querySelectorAll('.graph .arrow').length"), 3)
+        self.browser.open(self.page, "tab=graph&q=nothinglikethat")
+        self.assertIn("operations 0 to 0 of 0", self.browser.text(".graph p"))
+        self.browser.open(self.page, "tab=graph&from=99999999")
+        self.assertEqual(self.browser.run("document.querySelectorAll('.graph .node').length"), 6)
 
     def test_ten_thousand_requests(self):
         process, text = self.start("record", self.file)

@@ -2,6 +2,6 @@
 #ifndef CTL_CORE_REPORT_FILES_H
 #define CTL_CORE_REPORT_FILES_H
 
-extern const char files_html[], files_css[], files_js[];
+extern const char files_html[], files_css[], files_model[], files_graph[], files_page[];
 
 #endif

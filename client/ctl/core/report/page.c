@@ -1,5 +1,5 @@
-/* page.html with page.css, the record and page.js put in where it has a line <!-- name -->. The record is data in
- * the page and nothing else: no text of a client can end its element. */
+/* page.html with page.css, the record and the scripts put in where it has a line <!-- name -->. The record is data
+ * in the page and nothing else: no text of a client can end its element. */
 #include <stdbool.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static bool put_part(FILE *out, const char *name, size_t n, const json_t *chroni
 	if (n == 5 && !memcmp(name, "style", n))
 		fputs(files_css, out);
 	else if (n == 6 && !memcmp(name, "script", n))
-		fputs(files_js, out);
+		fprintf(out, "%s\n%s\n%s", files_model, files_graph, files_page);
 	else
 		return !json_dump_callback(chronicle, put_data, out, JSON_COMPACT | JSON_ENSURE_ASCII);
 	return true;

@@ -1,206 +1,3 @@
-'use strict';
-// The report's model and its views. What is shown is a function of the record and of the fragment of the address
-// (#at=12&tab=tensors&tensor=3&q=conv), so that every view has a link. Texts of clients become text nodes, never HTML.
-
-const record = JSON.parse(document.getElementById('record').textContent);
-const device = record.device, entries = record.entries, operations = record.operations;
-const MOST_ROWS = 300;
-const byId = id => document.getElementById(id);
-
-// ---- small things
-
-function el(name, attributes, ...children) {
-	const svg = ['svg', 'rect', 'line', 'path', 'g', 'title'].includes(name);
-	const made = svg ? document.createElementNS('http://www.w3.org/2000/svg', name) : document.createElement(name);
-	for (const [key, value] of Object.entries(attributes || {}))
-		if (key === 'onclick') made.addEventListener('click', value);
-		else made.setAttribute(key, value);
-	made.append(...children.filter(child => child !== null && child !== undefined));
-	return made;
-}
-
-function bytes(n) {
-	for (const unit of ['B', 'KiB', 'MiB', 'GiB']) {
-		if (n < 1024 || unit === 'GiB') return `${Number.isInteger(n) ? n : n.toFixed(1)} ${unit}`;
-		n /= 1024;
-	}
-}
-
-function span(ns) {
-	if (ns === null || ns === undefined || !timed) return '';
-	for (const [unit, size] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]])
-		if (Math.abs(ns) >= size) return `${(ns / size).toFixed(2)} ${unit}`;
-	return `${Math.round(ns)} ns`;
-}
-
-const link = (text, change, title) => el('a', {href: '#' + fragment(change), title: title || ''}, text);
-
-// ---- the model
-
-const timed = entries.some(entry => entry.answered_ns);
-const told = entries.some(entry => entry.answer);
-const tensors = [], byHandle = new Map(), byName = new Map(), clients = new Map(), byNumber = new Map();
-
-// What there was when the record began.
-const beforeOf = entry => entry.recovery ? 'recovery' : entry.answer ? 'tensors that are there' : 'session that waits';
-
-let clock = 0;
-entries.forEach((entry, at) => {
-	entry.at = at + 1;
-	clock = Math.max(clock, timed ? entry.answered_ns || 0 : at + 1);
-	entry.time = clock;
-	entry.call = entry.before ? beforeOf(entry) : entry.request ? Object.keys(entry.request).find(key => key !== 'id') || 'none' :
-		entry.ended ? 'end of session' : entry.shared ? 'share' : 'unknown';
-	byNumber.set(entry.number, entry);
-});
-const begin = timed ? entries.reduce((least, entry) => Math.min(least, entry.came_ns || entry.answered_ns || least), Infinity) : 0;
-const end = clock;
-
-function resolve(entry, ref) {
-	if (!ref) return undefined;
-	if (ref.handle) return byHandle.get(ref.handle);
-	return byName.get(ref.name && ref.name.includes(':') ? ref.name : `${entry.uid || 0}:${ref.name}`);
-}
-
-function clientOf(entry) {
-	const session = entry.session || 0;
-	if (!clients.has(session))
-		clients.set(session, {session, uid: entry.uid || 0, pid: entry.pid || 0, requests: 0, refusals: 0, operations: 0,
-			dma: 0, kernel: 0, waited: 0, held: 0, peak: 0});
-	return clients.get(session);
-}
-
-const describe = tensor => tensor.name || tensor.label || `anonymous ${tensor.id}`;
-const shapeOf = place => place.rows ? `${place.rows}×${place.cols}` :
-	['n', 'c', 'h', 'w'].map(key => (place.shape || {})[key] || 0).join('×');
-const formatOf = place => place.dtype.toLowerCase() + (place.frac_bits !== undefined ? ` Q.${place.frac_bits}` : '');
-const layoutOf = place => (place.layout || 'ALIGNED').toLowerCase() +
-	(place.mode && place.mode !== 'PLAIN' ? ` ${place.mode.replace('MODE_', '')}` : '');
-
-function born(entry, told, isView) {
-	const place = told.place || {}, blocks = place.blocks || {};
-	const tensor = {id: tensors.length, handle: told.handle, name: told.name || '', label: told.label || '', uid: told.uid || 0, place, entry,
-		session: entry.before ? told.session || 0 : entry.session || 0, isView, lost: told.state === 'lost' ? told.damaged_bytes : 0, base: isView ? byHandle.get(told.base_handle) : null, died: null, uses: [],
-		places: [{at: entry.before ? 0 : entry.at, offset: place.offset || 0}], bytes: isView ? 0 : place.bytes_per_npu || 0,
-		borrows: Boolean(told.borrows),
-		waste: (blocks.dummy || 0) + (blocks.padding || 0) + (blocks.empty || 0), blocks};
-	tensor.all = tensor.waste + (blocks.data || 0);
-	tensors.push(tensor);
-	byHandle.set(tensor.handle, tensor);
-	if (tensor.name) byName.set(`${tensor.uid}:${tensor.name}`, tensor);
-	return tensor;
-}
-
-const living = new Set(), waiting = new Map(), returns = [];
-let used = 0, recovery = null;
-const usedAfter = new Float64Array(entries.length + 1);
-
-function hold(tensor, sign) {
-	if (!tensor.borrows) used += sign * tensor.bytes;
-	const client = clients.get(tensor.session);
-	if (!client) return;
-	client.held += sign * tensor.bytes;
-	client.peak = Math.max(client.peak, client.held);
-}
-
-function dies(tensor, entry) {
-	if (!tensor || tensor.died) return;
-	tensor.died = entry;
-	living.delete(tensor);
-	hold(tensor, -1);
-	if (tensor.name && byName.get(`${tensor.uid}:${tensor.name}`) === tensor) byName.delete(`${tensor.uid}:${tensor.name}`);
-	if (!tensor.isView) for (const other of [...living]) if (other.base === tensor) dies(other, entry);
-}
-
-function enter(tensor) {
-	living.add(tensor);
-	hold(tensor, 1);
-}
-
-// What was there when the record began; views after all that they may be of.
-const listed = entries.filter(entry => entry.before && entry.answer).flatMap(entry =>
-	((entry.answer.list || {}).tensors || []).map(told => ({entry, told, isView: /[1-9a-f]/.test(told.base_handle || '')})));
-for (const isView of [false, true])
-	for (const one of listed) if (one.isView === isView) enter(born(one.entry, one.told, isView));
-usedAfter[0] = used;
-
-function begins(entry) {
-	if (entry.recovery) recovery = entry;
-	else if (!entry.answer) waiting.set(entry.session || 0, {entry, back: null, gone: null});
-}
-
-function apply(entry) {
-	const request = entry.request || {}, answer = entry.answer || {};
-	if (entry.before) return begins(entry);
-	const client = clientOf(entry), waits = waiting.get(entry.session || 0);
-	if (request.resume) {
-		if (waits) waits.back = entry;
-		else returns.push(entry);
-	}
-	if (entry.ended && waits && !waits.back) waits.gone = entry;
-	if (entry.ended)
-		for (const tensor of [...living]) if (!tensor.name && tensor.session === (entry.session || 0)) dies(tensor, entry);
-	if (!entry.request) return;
-	client.requests++;
-	if (entry.status) {
-		client.refusals++;
-		return;
-	}
-	for (const one of (answer.allocated || {}).tensors || []) enter(born(entry, one, false));
-	// One that is made while its request waits may be there before.
-	if (request.view && answer.tensor && !byHandle.has(answer.tensor.handle)) enter(born(entry, answer.tensor, true));
-	for (const ref of (request.free || {}).tensors || []) dies(resolve(entry, ref), entry);
-	if (request.compact && !request.compact.dry_run)
-		for (const move of (answer.compacted || {}).moves || []) {
-			const tensor = byHandle.get(move.handle);
-			if (tensor) tensor.places.push({at: entry.at, offset: (move.to_address || 0) % device.npu_bytes});
-		}
-}
-
-for (const entry of entries) {
-	apply(entry);
-	usedAfter[entry.at] = used;
-}
-const peakAt = usedAfter.indexOf(usedAfter.reduce((most, n) => Math.max(most, n), 0));
-const reach = tensors.reduce((most, tensor) => tensor.isView ? most :
-	Math.max(most, ...tensor.places.map(place => place.offset + tensor.bytes)), 0);
-
-operations.forEach((one, id) => {
-	const client = clientOf(one), seen = new Set();
-	one.id = id;
-	one.entry = byNumber.get(one.request);
-	one.took = one.end ? one.end - one.start : null;
-	one.wait = one.start && one.came ? Math.max(0, one.start - one.came) : null;
-	client.operations++;
-	client[one.queue] += one.took || 0;
-	client.waited += one.wait || 0;
-	for (const [, handle] of one.tensors)
-		for (let tensor = byHandle.get(handle); tensor && !seen.has(tensor); tensor = tensor.base) {
-			seen.add(tensor);
-			tensor.uses.push(one);
-		}
-});
-for (const tensor of tensors) {
-	const last = tensor.uses[tensor.uses.length - 1];
-	tensor.until = tensor.died ? tensor.died.time : end;
-	tensor.lastUse = last ? last.end || last.entry.time : tensor.entry.time;
-	tensor.idle = Math.max(0, tensor.until - tensor.lastUse);
-}
-const refusals = entries.filter(entry => entry.status);
-const late = tensors.filter(tensor => !tensor.isView && tensor.bytes && tensor.idle > (end - begin) / 20 &&
-	tensor.idle > (tensor.until - tensor.entry.time) / 4).sort((a, b) => b.idle * b.bytes - a.idle * a.bytes);
-
-// From the record's beginning on: what became of what the daemon found when it started.
-const losses = tensors.filter(tensor => tensor.entry.before && tensor.lost);
-const aftermath = !recovery ? [] : [
-	...((recovery.recovery || {}).lines || []).map(line => ({line, isLoss: line.startsWith('lost')})),
-	...losses.map(tensor => ({tensor})), ...[...waiting.values()].map(waits => ({waits}))];
-
-const isAlive = (tensor, at) => (tensor.entry.before || tensor.entry.at <= at) && (!tensor.died || tensor.died.at > at);
-const offsetAt = (tensor, at) => tensor.places.reduce((offset, place) => place.at <= at ? place.offset : offset, 0);
-// A golden-angle walk around the circle: neighbours in time differ, and a tensor keeps its colour.
-const colour = tensor => `hsl(${Math.round(tensor.id * 137.508) % 360} 60% var(--light))`;
-
 // ---- the state, in the fragment
 
 let state;
@@ -209,13 +6,13 @@ function read() {
 	const at = given.has('at') ? Number(given.get('at')) : peakAt;
 	state = {at: Math.min(Math.max(Math.round(at) || 0, 0), entries.length), tab: given.get('tab') || 'operations',
 		q: given.get('q') || '', tensor: given.get('tensor'), request: given.get('request'), operation: given.get('operation'),
-		all: given.get('all')};
+		all: given.get('all'), from: given.has('from') ? Math.max(0, Math.round(Number(given.get('from'))) || 0) : null};
 }
 function fragment(change) {
 	const next = {...state, ...change}, out = new URLSearchParams();
 	if (['tensor', 'request', 'operation'].some(key => key in change))
 		for (const key of ['tensor', 'request', 'operation']) if (!(key in change)) next[key] = null;
-	if ('tab' in change || 'q' in change) next.all = 'all' in change ? change.all : null;
+	if ('tab' in change || 'q' in change) next.all = next.from = null;
 	for (const [key, value] of Object.entries(next))
 		if (value !== null && value !== undefined && value !== '') out.set(key, value);
 	return out.toString();
@@ -246,6 +43,14 @@ function inline(items, separator) {
 
 // ---- time
 
+// Labels beside a picture that is stretched: [fraction from left or top, text].
+function axes(picture, xs, ys) {
+	for (const old of picture.parentNode.querySelectorAll('.tick')) old.remove();
+	for (const [at, text] of xs)
+		picture.after(el('span', {class: `tick x${at > 0.9 ? ' last' : at < 0.05 ? ' first' : ''}`, style: `left:${100 * at}%`}, text));
+	for (const [at, text] of ys) picture.after(el('span', {class: 'tick y', style: `top:${100 * at}%`}, text));
+}
+
 function drawChart() {
 	const chart = byId('chart'), most = Math.max(1, usedAfter[peakAt]), length = Math.max(1, end - begin);
 	const x = time => 1000 * Math.min(Math.max(time - begin, 0), length) / length, y = n => 156 - 150 * n / most;
@@ -265,6 +70,8 @@ function drawChart() {
 		if (gone) mark(gone, 'expired', `session ${entry.session} did not come back`);
 	}
 	returns.forEach(entry => mark(entry, 'resumed', `session ${entry.session} came back`));
+	const round = ns => timed ? span(ns).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ') : `request ${ns}`;
+	axes(chart, ticks(length, 5, false).map(time => [time / length, round(time)]), ticks(most, 4, true).map(n => [y(n) / 160, bytes(n)]));
 	const cursor = chart.appendChild(el('line', {class: 'cursor', id: 'cursor', y1: 0, y2: 160}));
 	chart.addEventListener('click', event => {
 		const box = chart.getBoundingClientRect(), time = begin + length * (event.clientX - box.left) / box.width;
@@ -343,8 +150,9 @@ function showMap() {
 			group.append(el('rect', {x: 1000 * from / n, y, width: 1000 * (to - from) / n, height: high}));
 		svg.append(group);
 	}
-	byId('map').replaceChildren(svg, el('p', {}, `left to right NPU 0 … ${n - 1}, top to bottom offsets 0 … ${bytes(top)} of ` +
-		`${bytes(device.npu_bytes)} per NPU`));
+	byId('map').replaceChildren(svg);
+	axes(svg, [...new Set([0, n >> 2, n >> 1, n - (n >> 2), n - 1])].map(npu => [(npu + 0.5) / n, npu ? String(npu) : 'NPU 0']),
+		ticks(top, 5, true).map(offset => [offset / top, bytes(offset)]));
 	byId('there').replaceChildren(el('span', {}, `${alive.length} tensors:`), ...alive.slice(0, 200).map(tensor =>
 		el('span', {}, el('i', {style: `background:${colour(tensor)}`}), tensorLink(tensor), ` ${bytes(tensor.bytes)}`)),
 	alive.length > 200 ? `and ${alive.length - 200} more` : '');
@@ -384,6 +192,7 @@ const aftermathRow = ({line, isLoss, tensor, waits}) => line !== undefined ? {te
 const lists = {
 	operations: {heads: [['operation'], ['client'], ['tensors'], ['began', 1], ['took', 1], ['waited', 1], ['waited for'], ['counts'],
 		['conflicts']], items: operations, row: operationRow},
+	graph: {items: operations, row: operationRow, draw: drawGraph},
 	tensors: {heads: tensorHeads, items: tensors, row: tensorRow},
 	late: {heads: tensorHeads, items: late, row: tensorRow},
 	recovery: {heads: [['what'], ['became'], ['when', 1], ['why']], items: aftermath, row: aftermathRow},
@@ -423,6 +232,7 @@ function showList() {
 		button.classList.toggle('on', lists[tab] === list);
 		button.textContent = `${button.textContent.replace(/ \d+$/, '')} ${lists[tab].items.length}`;
 	}
+	if (list.draw) return byId('list').replaceChildren(list.draw(items));
 	byId('list').replaceChildren(table(list.heads, items.slice(0, most).map(list.row)),
 		items.length > most ? link(`show all ${items.length}`, {all: 1}) : `${items.length} of ${list.items.length}`);
 }
@@ -492,6 +302,7 @@ function show() {
 }
 
 read();
+findSources();
 byId('about').textContent = `${device.n_npus} NPUs of ${bytes(device.npu_bytes)}, npumemd ${device.version}; ` +
 	`${entries.filter(entry => entry.request).length} requests of ${clients.size} clients, ${operations.length} operations, ${tensors.length} tensors, ` +
 	`${refusals.length} refusals` + (timed ? ` in ${span(end - begin)}` : '; the record is of a daemon that told no times');
