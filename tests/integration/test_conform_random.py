@@ -156,8 +156,8 @@ class Differences(unittest.TestCase):
 
     def test_a_refusal(self):
         x, form = reference.fx8([1, 2, 3], 2), reference.Format("fx8", 2, (1, 3, 1, 1))
-        case = Case("concat", {"in_": [x], "out": form, "axis": "c"})
-        result = reference.run("concat", **case.given)
+        case = Case("permute", {"in_": x, "out": form, "perm": (0, 1, 2, 3)})
+        result = reference.run("permute", **case.given)
         with Trial() as trial:
             self.assertEqual(trial.difference(case, result), "")
             self.assertEqual(
@@ -165,7 +165,7 @@ class Differences(unittest.TestCase):
             )
             wrong = reference.Result({"out": dataclasses.replace(result.out, frac_bits=3)}, result.counts)
             said = trial.difference(dataclasses.replace(case, given=case.given | {"out": reference.Format("fx8", 3)}), wrong)
-            self.assertIn("refused by the daemon alone: concat: out has 3 frac_bits", said)
+            self.assertIn("refused by the daemon alone: permute: out has 3 frac_bits", said)
 
     def test_a_daemon_that_ends(self):
         given = {"in_": reference.fx8([1], 2), "out": reference.Format("fx8", 2)}

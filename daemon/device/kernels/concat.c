@@ -1,4 +1,4 @@
-/* in0, in1, … one behind the other along axis; of any type, all in one format. */
+/* in0, in1, … one behind the other along axis; of any type. Of fx8 and fx16 each may have a format of its own. */
 #include <stdio.h>
 
 #include "daemon/device/kernel_support/elementwise/elements.h"
@@ -18,7 +18,7 @@ static int check_axis(const struct kernel_call *call, struct npumem_error *error
 	return NPUMEM_INVALID;
 }
 
-/* `operand` against in0: type and format, and the extents along all dimensions but the axis. */
+/* `operand` against in0: type, and the extents along all dimensions but the axis. */
 static int check_operand(const struct kernel_call *call, const char *name, struct kernel_operand *operand,
 			 int64_t along_axis, const char *why, struct npumem_error *error)
 {
@@ -26,9 +26,7 @@ static int check_operand(const struct kernel_call *call, const char *name, struc
 	struct kernel_role pair[] = {{"in0", 1, call->roles[IN].operands}, {name, 1, operand}};
 	const struct kernel_call both = {.row = call->row, .roles = pair, .n_roles = 2};
 	int64_t extents[ORDER_DIMS];
-	int status = operands_check_same_dtype(&both, OTHER, FIRST, error);
-	if (!status)
-		status = operands_check_same_frac_bits(&both, OTHER, FIRST, error);
+	int status = elements_check_move(&both, OTHER, FIRST, error);
 	if (status)
 		return status;
 	order_dims_split(&pair[FIRST].operands->shape, extents);
@@ -60,7 +58,7 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 /* Each false where the rest is no longer wanted. */
 
 /* Where all operands are dense: an operand is as many runs as there are indices before the axis. */
-static bool run_dense(const struct kernel_call *call, unsigned bytes, int64_t *pending)
+static bool run_dense(const struct kernel_call *call, struct elements_move *moves, int64_t *pending)
 {
 	const struct kernel_role *in = &call->roles[IN];
 	int axis = order_dims_axis(call);
@@ -70,17 +68,17 @@ static bool run_dense(const struct kernel_call *call, unsigned bytes, int64_t *p
 		for (unsigned i = 0; i < in->n; i++) {
 			struct order_span span = order_dims_span(&in->operands[i].shape, axis);
 			int64_t n = span.extent * span.inner;
-			const uint8_t *from = (const uint8_t *)in->operands[i].data + o * n * bytes;
-			if (!elements_copy(call, to, from, n, bytes, pending))
+			const uint8_t *from = (const uint8_t *)in->operands[i].data + o * n * moves[i].in_bytes;
+			if (!elements_move(&moves[i], to, from, n, pending))
 				return false;
-			to += n * bytes;
+			to += n * moves[i].out_bytes;
 		}
 	return true;
 }
 
 /* One input, whose first index along the axis is `first` of out: feature by feature and, along W, row by row. */
-static bool copy_features(const struct kernel_call *call, const struct kernel_operand *in, int64_t first,
-			  unsigned bytes, int64_t *pending)
+static bool move_features(const struct kernel_call *call, const struct kernel_operand *in, int64_t first,
+			  struct elements_move *move, int64_t *pending)
 {
 	const struct kernel_operand *out = operands_get(call, OUT);
 	const struct npumem_dims *shape = &in->shape;
@@ -92,10 +90,13 @@ static bool copy_features(const struct kernel_call *call, const struct kernel_op
 			const uint8_t *from = kernel_feature(in, n, c);
 			uint8_t *to = kernel_feature(out, n + (axis == AXIS_N ? first : 0),
 						     c + (axis == AXIS_C ? first : 0));
-			to += skip * bytes;
-			for (int64_t r = 0; r < rows; r++, from += length * bytes, to += out->shape.w * bytes)
-				if (!elements_copy(call, to, from, length, bytes, pending))
+			to += skip * move->out_bytes;
+			for (int64_t r = 0; r < rows; r++) {
+				if (!elements_move(move, to, from, length, pending))
 					return false;
+				from += length * move->in_bytes;
+				to += out->shape.w * move->out_bytes;
+			}
 		}
 	return true;
 }
@@ -109,12 +110,12 @@ static bool is_dense(const struct kernel_call *call)
 	return dense;
 }
 
-static bool run_features(const struct kernel_call *call, unsigned bytes, int64_t *pending)
+static bool run_features(const struct kernel_call *call, struct elements_move *moves, int64_t *pending)
 {
 	const struct kernel_role *in = &call->roles[IN];
 	int64_t first = 0;
 	for (unsigned i = 0; i < in->n; i++) {
-		if (!copy_features(call, &in->operands[i], first, bytes, pending))
+		if (!move_features(call, &in->operands[i], first, &moves[i], pending))
 			return false;
 		first += order_dims_span(&in->operands[i].shape, order_dims_axis(call)).extent;
 	}
@@ -123,23 +124,27 @@ static bool run_features(const struct kernel_call *call, unsigned bytes, int64_t
 
 static void run(struct kernel_call *call)
 {
-	unsigned bytes = npumem_dtype_bytes(operands_get(call, OUT)->dtype);
+	const struct kernel_role *in = &call->roles[IN];
+	struct elements_move moves[NPUMEM_OPERANDS_MAX];
 	int64_t pending = 0;
 	call->counts = (struct kernel_counts){.saturated = 0};
-	if ((is_dense(call) ? run_dense : run_features)(call, bytes, &pending))
+	for (unsigned i = 0; i < in->n; i++)
+		elements_move_init(&moves[i], call, &in->operands[i], operands_get(call, OUT));
+	if ((is_dense(call) ? run_dense : run_features)(call, moves, &pending))
 		kernel_step(call, pending);
 }
 
 static int64_t steps(const struct kernel_call *call)
 {
 	const struct kernel_role *in = &call->roles[IN];
+	const struct kernel_operand *out = operands_get(call, OUT);
 	double rows = 0, elements = 0;
 	for (unsigned i = 0; i < in->n; i++) {
 		const struct npumem_dims *shape = &in->operands[i].shape;
 		bool is_apart = order_dims_axis(call) == AXIS_W || order_dims_axis(call) == AXIS_H;
 		rows += (double)(shape->n * (is_apart || steps_has_features(&in->operands[i]) ? shape->c : 1) *
 				 (order_dims_axis(call) == AXIS_W ? shape->h : 1));
-		elements += steps_elements(&in->operands[i]);
+		elements += steps_elements(&in->operands[i]) * (1 + elements_are_converted(&in->operands[i], out));
 	}
 	return steps_whole(elements / 2 + rows * STEPS_ROW);
 }

@@ -1,5 +1,6 @@
-/* in with padding= (top, bottom, left, right) of zeros, or of value=, around every feature; of any type. value is
- * the container's integer; for fp32 the number itself. */
+/* in with padding= (top, bottom, left, right) of zeros, or of value=, around every feature; of any type. fx8 and
+ * fx16 may become each other, with other frac_bits. value is an integer of out's container; for fp32 the number
+ * itself. */
 #include <string.h>
 
 #include "daemon/device/kernel_support/elementwise/elements.h"
@@ -29,7 +30,7 @@ static int check_padding(const struct kernel_call *call, struct npumem_error *er
 static int check_value(const struct kernel_call *call, struct npumem_error *error)
 {
 	int64_t low, high;
-	int dtype = operands_get(call, IN)->dtype;
+	int dtype = operands_get(call, OUT)->dtype;
 	if (!npumem_dtype_range(dtype, &low, &high)) {
 		low = -fp32_max;
 		high = fp32_max;
@@ -42,9 +43,7 @@ static int check(const struct kernel_call *call, struct npumem_error *error)
 {
 	int status = operands_check_choices(call, error);
 	if (!status)
-		status = operands_check_same_dtype(call, OUT, IN, error);
-	if (!status)
-		status = operands_check_same_frac_bits(call, OUT, IN, error);
+		status = elements_check_move(call, OUT, IN, error);
 	if (!status)
 		status = check_padding(call, error);
 	if (!status)
@@ -79,6 +78,7 @@ struct growth {
 	unsigned bytes;
 	int64_t value, pending;
 	uint8_t *to;
+	struct elements_move move;
 };
 
 /* Each false where the rest is no longer wanted. */
@@ -100,7 +100,7 @@ static bool copy_row(struct growth *growth, const uint8_t *from, int64_t n)
 {
 	uint8_t *to = growth->to;
 	growth->to += n * growth->bytes;
-	return elements_copy(growth->call, to, from, n, growth->bytes, &growth->pending);
+	return elements_move(&growth->move, to, from, n, &growth->pending);
 }
 
 /* Each makes the rows of a feature and what pads the end of one and the beginning of the next, which is one piece.
@@ -109,25 +109,36 @@ static bool copy_row(struct growth *growth, const uint8_t *from, int64_t n)
 static bool row_by_row(struct growth *growth, const uint8_t *from, const struct npumem_dims *shape,
 		       int64_t between)
 {
-	for (int64_t h = 0; h < shape->h; h++, from += shape->w * growth->bytes)
+	for (int64_t h = 0; h < shape->h; h++, from += shape->w * growth->move.in_bytes)
 		if ((h > 0 && !pad(growth, between)) || !copy_row(growth, from, shape->w))
 			return false;
 	return true;
 }
 
+enum { PATTERN_ELEMENTS = 16, BLOCK = 4096 /* elements that are converted beside the output */ };
+
+static int64_t most_elements(const struct growth *growth)
+{
+	int64_t piece = kernel_piece(growth->call);
+	return growth->move.converts && piece > BLOCK ? BLOCK : piece;
+}
+
 /* As many rows at a time as make a piece. */
 static bool many_rows(struct growth *growth, const uint8_t *from, const struct npumem_dims *shape, int64_t between)
 {
-	enum { PATTERN_ELEMENTS = 16 };
 	const struct blocks_paths *paths = blocks_paths(growth->call->isa);
 	int64_t row = shape->w * growth->bytes, gap = between * growth->bytes, pitch = row + gap;
-	int64_t most = kernel_piece(growth->call) / (shape->w + between);
-	uint8_t pattern[PATTERN_ELEMENTS * sizeof(float)];
+	int64_t most = most_elements(growth) / (shape->w + between);
+	uint8_t pattern[PATTERN_ELEMENTS * sizeof(float)], converted[BLOCK * sizeof(int16_t)];
 	fill(pattern, growth->dtype, growth->value, PATTERN_ELEMENTS);
-	for (int64_t h = 0, n; h < shape->h; h += n, from += n * row, growth->to += n * pitch) {
+	for (int64_t h = 0, n; h < shape->h; h += n, growth->to += n * pitch) {
 		n = shape->h - h < most ? shape->h - h : most;
 		int64_t n_gaps = h + n < shape->h ? n : n - 1;
-		paths->copy(growth->to, from, &(struct blocks){row, {n, 1}, {pitch, 0}, {row, 0}});
+		const uint8_t *rows = growth->move.converts ? converted : from;
+		if (growth->move.converts)
+			elements_move_some(&growth->move, converted, from, n * shape->w);
+		from += n * shape->w * growth->move.in_bytes;
+		paths->copy(growth->to, rows, &(struct blocks){row, {n, 1}, {pitch, 0}, {row, 0}});
 		if (gap && n_gaps)
 			paths->fill(growth->to + row, &(struct blocks){gap, {n_gaps, 1}, {pitch, 0}, {0, 0}},
 				    pattern);
@@ -143,15 +154,16 @@ static void run(struct kernel_call *call)
 	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
 	const struct npumem_dims *shape = &in->shape;
 	struct growth growth = {.call = call,
-				.dtype = in->dtype,
-				.bytes = npumem_dtype_bytes(in->dtype),
+				.dtype = out->dtype,
+				.bytes = npumem_dtype_bytes(out->dtype),
 				.value = kernel_param(call, NPUMEM_PARAM_VALUE, 0, 0)};
 	int64_t sides[SIDES];
 	for (unsigned i = 0; i < SIDES; i++)
 		sides[i] = kernel_param(call, NPUMEM_PARAM_PADDING, i, 0);
 	int64_t between = sides[RIGHT] + sides[LEFT];
-	bool many = shape->w + between <= kernel_piece(call);
 	call->counts = (struct kernel_counts){.saturated = 0};
+	elements_move_init(&growth.move, call, in, out);
+	bool many = shape->w + between <= most_elements(&growth);
 	for (int64_t feature = 0; feature < shape->n * shape->c; feature++) {
 		const uint8_t *from = kernel_feature(in, feature / shape->c, feature % shape->c);
 		growth.to = kernel_feature(out, feature / shape->c, feature % shape->c);
@@ -167,7 +179,8 @@ static int64_t steps(const struct kernel_call *call)
 {
 	const struct kernel_operand *in = operands_get(call, IN), *out = operands_get(call, OUT);
 	double features = (double)(in->shape.n * in->shape.c), rows = features * (double)in->shape.h;
-	return steps_whole(steps_elements(out) / 2 + (rows + 2 * features) * STEPS_ROW / 2);
+	double elements = steps_elements(out) * (1 + elements_are_converted(in, out));
+	return steps_whole(elements / 2 + (rows + 2 * features) * STEPS_ROW / 2);
 }
 
 const struct kernel kernel_pad2d = {

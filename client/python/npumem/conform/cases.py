@@ -89,6 +89,11 @@ def out_of(d: Draw, dtype: str, exact: int) -> Format:
     return Format(dtype, d.pick((near, near, near, min(exact, 127), d.integer(0, 127))))
 
 
+def near_to(d: Draw, x: Format) -> Format:
+    """fx8 or fx16 with frac_bits around those of another."""
+    return out_of(d, fixed(d), x.f + d.integer(0, 12))
+
+
 def bias_of(d: Draw, shape: tuple[int, ...], weights: Tensor, exact: int) -> Given:
     if d.flag(3):
         return {}
@@ -289,18 +294,20 @@ def permuted(d: Draw, _: str) -> Given:
 def joined(d: Draw, _: str) -> Given:
     dtype, shape, axis = any_type(d), list(any_shape(d, 4000)), d.integer(0, 3)
     first = made(d, tuple(shape), dtype)
-    parts = [first]
+    parts, mixed = [first], dtype in ("fx8", "fx16") and d.flag(2)
     for _part in range(d.integer(0, 4)):
         shape[axis] = d.extent(9)
-        parts.append(made(d, tuple(shape), dtype, first.frac_bits))
-    return {"in_": parts, "out": Format(dtype, first.frac_bits), "axis": "nchw"[axis]}
+        form = near_to(d, first) if mixed else first
+        parts.append(made(d, tuple(shape), form.dtype, form.frac_bits))
+    return {"in_": parts, "out": near_to(d, first) if mixed else Format(dtype, first.frac_bits), "axis": "nchw"[axis]}
 
 
 def padded(d: Draw, _: str) -> Given:
     x = made(d, any_shape(d, 4000), any_type(d))
-    given: Given = {"in_": x, "out": Format(x.dtype, x.frac_bits)}
+    out = near_to(d, x) if x.dtype in ("fx8", "fx16") and d.flag(2) else Format(x.dtype, x.frac_bits)
+    given: Given = {"in_": x, "out": out}
     given["padding"] = tuple(d.integer(0, d.pick((0, 2, 9))) for _ in range(4))
-    low, high = RANGES.get(x.dtype, (-(2**24), 2**24))
+    low, high = RANGES.get(out.dtype, (-(2**24), 2**24))
     return given | ({"value": d.pick((0, 1, low, high))} if d.flag(2) else {})
 
 

@@ -6,6 +6,7 @@ any shape of one channel as a view; other changes of C are one permute each way.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Optional
 
 import numpy as np
 
@@ -100,24 +101,22 @@ def transposed(net: Network, x: Held, shape: Shape, perm: Sequence[int]) -> Held
     return x
 
 
-def joined(net: Network, xs: Sequence[Held], axis: int) -> Held:
-    """Tensors one behind the other. More than one concat takes go into slices of the result."""
-    if len(xs) == 1:
+def joined(net: Network, xs: Sequence[Held], axis: int, form: Optional[tuple[str, int]] = None) -> Held:
+    """Tensors one behind the other, in a type and frac_bits; None: the first one's, which all have. More than one
+    concat takes go into slices of the result."""
+    dtype, frac = form or (xs[0].dtype, xs[0].frac)
+    if len(xs) == 1 and (xs[0].dtype, xs[0].frac) == (dtype, frac):
         return xs[0]
     if len(xs) > PARTS_MAX:
         raise ImportRefused(f"{len(xs)} parts would be joined, and {PARTS_MAX} are the most")
     shape = [int(sum(x.shape[axis] for x in xs)) if i == axis else extent for i, extent in enumerate(xs[0].shape)]
-    y, at = net.tensor(shape, xs[0].dtype, xs[0].frac), 0
+    y, at = net.tensor(shape, dtype, frac), 0
     for i in range(0, len(xs), CONCAT_MAX):
         some = list(xs[i : i + CONCAT_MAX])
         end = at + sum(x.shape[axis] for x in some)
         start, stop = [0] * 4, list(y.shape)
         start[axis], stop[axis] = at, end
-        part = net.slice(y, start, stop)
-        if len(some) == 1:
-            net.copy(part, some[0])
-        else:
-            net.run("concat", in_=some, out=part, axis="nchw"[axis])
+        net.run("concat", in_=some, out=net.slice(y, start, stop), axis="nchw"[axis])
         at = end
     return y
 

@@ -7,7 +7,7 @@ from typing import Callable, Optional
 import numpy as np
 
 from .elementwise import need_unit
-from .integers import RANGES, Array, Counts, accumulated, accumulator_bits, rounded, saturated
+from .integers import FIXED, RANGES, Array, Counts, accumulated, accumulator_bits, rounded, saturated
 from .tables import function_of, lookup
 from .tensor import PRODUCTS_MAX, Format, Tensor, made, need, need_fixed, need_range, need_same_type, only
 
@@ -281,38 +281,46 @@ def permute(in_: Tensor, *, out: Format, perm: tuple[int, ...], rounding: str, c
     return made(in_.values.transpose(whole).copy(), out)
 
 
+def moved(x: Tensor, out: Format, rounding: str, counts: Counts) -> Array:
+    """The elements of x in out's format."""
+    if x.dtype not in FIXED:
+        need_same_type("out", out, x)
+        return x.values
+    need_fixed("out", out)
+    return saturated(rounded(x.values, x.f - out.f, rounding), out.dtype, counts)
+
+
 def concat(in_: list[Tensor], *, out: Format, axis: str = "none", rounding: str, counts: Counts) -> Tensor:
     """Several tensors, one behind the other along an axis.
 
         index a of out along axis is index a of in0 for a < A0, index a - A0 of in1 for A0 <= a < A0 + A1, …
-        out[…, a, …] = in_k[…, a - (A0 + … + A(k-1)), …]
+        out[…, a, …] = saturate(round(in_k[…, a - (A0 + … + A(k-1)), …] / 2^(f_k - f_out)))
 
-    A0, A1, … are the inputs' extents along axis.
+    A0, A1, … are the inputs' extents along axis. f_k and f_out are frac_bits, and 0 for types that have none.
 
     Tensors
-        in0, in1, …  any type; all of in0's type, frac_bits and, but along axis, shape
-        out          their type and frac_bits; along axis the sum of their extents
+        in0, in1, …  any type; of in0's type or, where that is fx8 or fx16, each fx8 or fx16 with any frac_bits; but along
+                     axis of in0's shape
+        out          of in0's type, or as the inputs fx8 or fx16 with any frac_bits; along axis the sum of their extents
     Parameters
         axis  n, c, h or w; must be given; none is refused
     Refused
-        other types, shapes or formats; no axis
+        other types or shapes; no axis
     Counts
-        nothing
+        saturated  outputs that saturation changed, none of inputs in out's format
     Source
-        embARC MLI, release 1.1; release 2.0 has no such kernel.
+        embARC MLI, release 1.1, which has one format; release 2.0 has no such kernel.
     Example
-        >>> run("concat", in_=[fx8([1, 2], 0), fx8([3], 0)], out=Format("fx8", 0), axis="c")
-        out fx8, frac_bits 0 [1, 3, 1, 1]: [1, 2, 3]
+        >>> run("concat", in_=[fx8([1, 2], 0), fx8([3], 1)], out=Format("fx8", 0), axis="c")
+        out fx8, frac_bits 0 [1, 3, 1, 1]: [1, 2, 2]
         saturated 0, wrapped 0, divided_by_zero 0, macs 0
     """
     only("axis", axis, ("n", "c", "h", "w"))
     at = "nchw".index(axis)
-    for x in (*in_, out):
-        need_same(x, in_[0])
     for x in in_:
         others = [tuple(np.delete(t.values.shape, at)) for t in (x, in_[0])]
         need(others[0] == others[1], f"shapes {others} differ beside axis {axis}")
-    return made(np.concatenate([x.values for x in in_], at), out)
+    return made(np.concatenate([moved(x, out, rounding, counts) for x in in_], at), out)
 
 
 def pad2d(
@@ -321,20 +329,23 @@ def pad2d(
 ) -> Tensor:  # fmt: skip
     """Elements of one value around H and W.
 
-        out[n,c,y,x] = in[n, c, y - top, x - left]   where that exists
-        out[n,c,y,x] = value                         elsewhere
+        out[n,c,y,x] = saturate(round(in[n, c, y - top, x - left] / 2^(f_in - f_out)))   where that exists
+        out[n,c,y,x] = value                                                             elsewhere
+
+    f_in and f_out are frac_bits, and 0 for types that have none.
 
     Tensors
         in   [N,C,H,W], any type
-        out  [N, C, top + H + bottom, left + W + right], of in's type and frac_bits
+        out  [N, C, top + H + bottom, left + W + right], of in's type or, where that is fx8 or fx16, either of them with any
+             frac_bits
     Parameters
         padding  top,bottom,left,right in elements; 0,0,0,0 if not given; 0 to 2^31 - 1
-        value    the container's integer, of fp32 a whole number; 0 if not given; the container's range, of fp32 -2^24
-                 to 2^24
+        value    an integer of out's container, of fp32 a whole number; 0 if not given; the container's range, of fp32
+                 -2^24 to 2^24
     Refused
-        other types, shapes or formats; a value that is out of range
+        other types or shapes; a value that is out of range
     Counts
-        nothing
+        saturated  outputs that saturation changed, none where f_out = f_in
     Source
         embARC MLI, release 1.1, which pads with zeros; release 2.0 has no such kernel.
     Example
@@ -342,9 +353,8 @@ def pad2d(
         out fx8, frac_bits 0 [1, 1, 2, 3]: [-1, -1, -1, 1, 2, -1]
         saturated 0, wrapped 0, divided_by_zero 0, macs 0
     """
-    need_same(out, in_)
     for side in padding:
         need_range("padding", side, 0, 2**31 - 1)
-    need_range("value", value, *RANGES.get(in_.dtype, (-(2**24), 2**24)))
+    need_range("value", value, *RANGES.get(out.dtype, (-(2**24), 2**24)))
     top, bottom, left, right = padding
-    return made(np.pad(in_.values, ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=value), out)
+    return made(np.pad(moved(in_, out, rounding, counts), ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=value), out)

@@ -9,7 +9,7 @@ from ..floats import EVALUATE
 from ..floats.shapes import pad_sides, slices
 from ..formats import integers
 from ..lowering import Lowering, NoKernel, row
-from ..model import Array, Node
+from ..model import Array, Node, Shape
 from ..network import Held
 
 
@@ -37,11 +37,16 @@ def concat(low: Lowering, node: Node) -> Held:
     frac = low.formats.frac(node.outputs[0], dtype)
     names = [name for name in node.inputs if low.shape(name)[axis]]
     if len(shape) <= 4 and all(is_natural(low, name) for name in names):
-        natural = [low.value(name, moves.physical(low.shape(name)), dtype, frac) for name in names]
-        return moves.joined(low.net, natural, moves.first_dim(len(shape)) + axis)
+        natural = [part(low, name, moves.physical(low.shape(name)), dtype, frac) for name in names]
+        return moves.joined(low.net, natural, moves.first_dim(len(shape)) + axis, (dtype, frac))
     outer, inner = moves.size(shape[:axis]), moves.size(shape[axis + 1 :])
-    parts = [low.value(name, (outer, 1, low.shape(name)[axis], inner), dtype, frac) for name in names]
-    return moves.joined(low.net, parts, 2)
+    parts = [part(low, name, (outer, 1, low.shape(name)[axis], inner), dtype, frac) for name in names]
+    return moves.joined(low.net, parts, 2, (dtype, frac))
+
+
+def part(low: Lowering, name: str, shape: Shape, dtype: str, frac: int) -> Held:
+    """The kernel takes a computed one in its own format."""
+    return low.value(name, shape, dtype, frac) if name in low.graph.constants else low.value(name, shape)
 
 
 def is_natural(low: Lowering, name: str) -> bool:
