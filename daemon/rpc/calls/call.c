@@ -377,8 +377,10 @@ int64_t call_op_cost(const struct call *call, const struct op *op)
 
 int call_claim_op(struct call *call, const struct op *op)
 {
-	if (__builtin_add_overflow(call->cost, call_op_cost(call, op), &call->cost) ||
-	    __builtin_add_overflow(call->cost, CALL_OP_COST, &call->cost))
+	/* How much longer than very long it is, nobody asks. */
+	if (!call_is_very_long(call->cost) &&
+	    (__builtin_add_overflow(call->cost, call_op_cost(call, op), &call->cost) ||
+	     __builtin_add_overflow(call->cost, CALL_OP_COST, &call->cost)))
 		call->cost = INT64_MAX;
 	/* It gets its place in the order, so that it may be left to a thread. */
 	if (op->kind != OP_READ && persist_is_backlogged(&call->session->service->persist))
