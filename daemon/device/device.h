@@ -108,6 +108,9 @@ struct device_slice {
 /* 0 or INVALID, RESOURCE_EXHAUSTED (host memory). */
 int device_view_slice(struct device *device, struct tensor *base, const struct device_slice *slice,
 		      struct tensor **view, const struct error_context *context);
+/* The same elements with other frac_bits: each then stands for another number. Of fx8 and fx16. */
+int device_view_format(struct device *device, struct tensor *base, int64_t frac_bits, struct tensor **view,
+		       const struct error_context *context);
 /* The same elements in the same order as another shape, where the strides allow it. */
 int device_view_reshape(struct device *device, struct tensor *base, const struct npumem_dims *shape,
 			struct tensor **view, const struct error_context *context);

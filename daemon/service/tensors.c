@@ -297,8 +297,8 @@ void tensors_moved(struct service *service, const struct device_move *moves, uns
 }
 
 int tensors_view(struct session *session, struct tensor *base, const char *name, const char *label,
-		 const struct device_slice *slice, const struct npumem_dims *shape, struct tensor **view,
-		 struct npumem_error *error)
+		 const struct device_slice *slice, const struct npumem_dims *shape, const int64_t *frac_bits,
+		 struct tensor **view, struct npumem_error *error)
 {
 	struct service *service = session->service;
 	struct error_context context = access_context(session, error);
@@ -308,7 +308,9 @@ int tensors_view(struct session *session, struct tensor *base, const char *name,
 		status = limits_check(&service->limits, session->user, LIMITS_VIEWS, 1, error);
 	if (!status)
 		status = check_more(session, 1, error);
-	if (!status)
+	if (!status && frac_bits)
+		status = device_view_format(service->device, base, *frac_bits, view, &context);
+	else if (!status)
 		status = shape ? device_view_reshape(service->device, base, shape, view, &context)
 			       : device_view_slice(service->device, base, slice, view, &context);
 	if (!status)

@@ -47,11 +47,11 @@ bool tensors_lacked_room(const struct npumem_error *error);
 /* A compaction has decided these moves: prepared (persist.h). Commits. */
 void tensors_moved(struct service *service, const struct device_move *moves, unsigned n);
 
-/* A slice of `base`, or where `shape` is given the same elements in that shape. `name` as above, `label` empty or
- * that of one without a name. 0; INVALID, ALREADY_EXISTS, RESOURCE_EXHAUSTED. */
+/* A slice of `base`, or where `shape` or `frac_bits` is given the same elements with these. `name` as above,
+ * `label` empty or that of one without a name. 0; INVALID, ALREADY_EXISTS, RESOURCE_EXHAUSTED. */
 int tensors_view(struct session *session, struct tensor *base, const char *name, const char *label,
-		 const struct device_slice *slice, const struct npumem_dims *shape, struct tensor **view,
-		 struct npumem_error *error);
+		 const struct device_slice *slice, const struct npumem_dims *shape, const int64_t *frac_bits,
+		 struct tensor **view, struct npumem_error *error);
 
 /* A tensor that was restored, whose record has its name, grants and maker: it belongs to `uid` again, and without
  * a name to `session`. 0 or -ENOMEM. */

@@ -99,6 +99,8 @@ int npumem_view_async(struct npumem *npumem, uint64_t base, const char *name, co
 		      const struct npumem_dims *to, NPUMEM_ASYNC);
 int npumem_reshape_async(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *shape,
 			 NPUMEM_ASYNC);
+int npumem_view_format_async(struct npumem *npumem, uint64_t base, const char *name, int64_t frac_bits,
+			     NPUMEM_ASYNC);
 int npumem_free_async(struct npumem *npumem, const uint64_t *handles, unsigned n, NPUMEM_ASYNC);
 int npumem_seal_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC);
 int npumem_rename_async(struct npumem *npumem, uint64_t handle, const char *name, NPUMEM_ASYNC);

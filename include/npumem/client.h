@@ -338,6 +338,9 @@ int npumem_view(struct npumem *npumem, uint64_t base, const char *name, const st
 		const struct npumem_dims *to, const struct npumem_tensor **view, struct npumem_error *error);
 int npumem_reshape(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *shape,
 		   const struct npumem_tensor **view, struct npumem_error *error);
+/* The same elements with other frac_bits (0 to 127): a number x is x * 2^(base's frac_bits - these). */
+int npumem_view_format(struct npumem *npumem, uint64_t base, const char *name, int64_t frac_bits,
+		       const struct npumem_tensor **view, struct npumem_error *error);
 /* All n or none, n <= 256; views go with their base. */
 int npumem_free(struct npumem *npumem, const uint64_t *handles, unsigned n, struct npumem_error *error);
 /* Makes a tensor read-only for good. */

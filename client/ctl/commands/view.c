@@ -1,4 +1,4 @@
-/* view: a name for a part of a tensor, or for its bytes in another shape. */
+/* view: a name for a part of a tensor, or for its bytes in another shape or with other frac_bits. */
 #include "client/ctl/command.h"
 
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 
 static const struct option view_options[] = {
 	{"--shape", "N,C,H,W", "the same elements in another shape, instead of ranges", false},
+	{"--frac-bits", "F", "the same elements with other frac_bits, instead of ranges", false},
 	{NULL, NULL, NULL, false},
 };
 
@@ -33,14 +34,16 @@ static char *words_join(const struct args *args)
 }
 
 static int view_make(struct ctl *ctl, const struct slice *slice, const struct npumem_dims *shape,
-		     const struct npumem_tensor **view)
+		     const int64_t *frac_bits, const struct npumem_tensor **view)
 {
 	const struct npumem_tensor *base;
 	struct npumem_dims from, to;
 	int code = ctl_open(ctl, slice->base, &base), status;
 	if (code)
 		return code;
-	if (shape) {
+	if (frac_bits) {
+		status = npumem_view_format(ctl->npumem, base->handle, slice->name, *frac_bits, view, &ctl->error);
+	} else if (shape) {
 		status = npumem_reshape(ctl->npumem, base->handle, slice->name, shape, view, &ctl->error);
 	} else {
 		slice_resolve(slice, &base->place.shape, &from, &to);
@@ -51,8 +54,9 @@ static int view_make(struct ctl *ctl, const struct slice *slice, const struct np
 
 static int view_run(struct ctl *ctl, const struct args *args)
 {
-	const char *shape_text = args_value(args, "--shape");
+	const char *shape_text = args_value(args, "--shape"), *frac_text = args_value(args, "--frac-bits");
 	struct npumem_dims shape;
+	int64_t frac_bits;
 	const struct npumem_tensor *view;
 	struct slice slice;
 	char text[PRESENT_TEXT_BYTES];
@@ -63,11 +67,13 @@ static int view_run(struct ctl *ctl, const struct args *args)
 	free(expression);
 	if (!status && shape_text)
 		status = numbers_dims("--shape", shape_text, &shape, &ctl->error);
+	if (!status && frac_text)
+		status = numbers_count("--frac-bits", frac_text, &frac_bits, &ctl->error);
 	if (status)
 		return CTL_USAGE;
-	if (slice.ranges && shape_text)
-		return ctl_usage(ctl, "a view has ranges or --shape, not both");
-	int code = view_make(ctl, &slice, shape_text ? &shape : NULL, &view);
+	if (slice.ranges + !!shape_text + !!frac_text > 1)
+		return ctl_usage(ctl, "a view has one of ranges, --shape and --frac-bits");
+	int code = view_make(ctl, &slice, shape_text ? &shape : NULL, frac_text ? &frac_bits : NULL, &view);
 	if (code)
 		return code;
 	if (ctl->json) {

@@ -129,8 +129,10 @@ static int open_or_view(struct execute *execute, size_t i)
 		status = npumem_open_tensor(npumem, tensor->daemon_name, out, &why);
 	} else {
 		uint64_t base = execute->tensors[tensor->base]->handle;
-		status = tensor->is_slice ? npumem_view(npumem, base, NULL, &tensor->from, &tensor->to, out, &why)
-					  : npumem_reshape(npumem, base, NULL, &tensor->shape, out, &why);
+		status = tensor->is_format ? npumem_view_format(npumem, base, NULL, tensor->frac_bits, out, &why)
+			 : tensor->is_slice
+				 ? npumem_view(npumem, base, NULL, &tensor->from, &tensor->to, out, &why)
+				 : npumem_reshape(npumem, base, NULL, &tensor->shape, out, &why);
 	}
 	return status ? execute_failed(execute, i, &why) : CTL_OK;
 }

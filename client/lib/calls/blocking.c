@@ -114,6 +114,12 @@ int npumem_reshape(struct npumem *npumem, uint64_t base, const char *name, const
 	WAIT(view, npumem_reshape_async(npumem, base, name, shape, ASYNC));
 }
 
+int npumem_view_format(struct npumem *npumem, uint64_t base, const char *name, int64_t frac_bits,
+		       const struct npumem_tensor **view, struct npumem_error *error)
+{
+	WAIT(view, npumem_view_format_async(npumem, base, name, frac_bits, ASYNC));
+}
+
 int npumem_free(struct npumem *npumem, const uint64_t *handles, unsigned n, struct npumem_error *error)
 {
 	WAIT_ONLY(npumem_free_async(npumem, handles, n, ASYNC));

@@ -197,7 +197,8 @@ static int start(struct npumem *npumem, Npumem__V1__Request *message, NPUMEM_ASY
 }
 
 static int view(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *from,
-		const struct npumem_dims *to, const struct npumem_dims *shape, NPUMEM_ASYNC)
+		const struct npumem_dims *to, const struct npumem_dims *shape, const int64_t *frac_bits,
+		NPUMEM_ASYNC)
 {
 	Npumem__V1__Request message = NPUMEM__V1__REQUEST__INIT;
 	Npumem__V1__ViewRequest view = NPUMEM__V1__VIEW_REQUEST__INIT;
@@ -208,6 +209,10 @@ static int view(struct npumem *npumem, uint64_t base, const char *name, const st
 	view.from = message_dims(from, &dims[0]);
 	view.to = message_dims(to, &dims[1]);
 	view.shape = message_dims(shape, &dims[2]);
+	if (frac_bits) {
+		view.frac_bits_given_case = NPUMEM__V1__VIEW_REQUEST__FRAC_BITS_GIVEN_FRAC_BITS;
+		view.frac_bits = *frac_bits;
+	}
 	message.call_case = NPUMEM__V1__REQUEST__CALL_VIEW;
 	message.view = &view;
 	return start(npumem, &message, callback, context, request, error);
@@ -216,13 +221,19 @@ static int view(struct npumem *npumem, uint64_t base, const char *name, const st
 int npumem_view_async(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *from,
 		      const struct npumem_dims *to, NPUMEM_ASYNC)
 {
-	return view(npumem, base, name, from, to, NULL, callback, context, request, error);
+	return view(npumem, base, name, from, to, NULL, NULL, callback, context, request, error);
 }
 
 int npumem_reshape_async(struct npumem *npumem, uint64_t base, const char *name, const struct npumem_dims *shape,
 			 NPUMEM_ASYNC)
 {
-	return view(npumem, base, name, NULL, NULL, shape, callback, context, request, error);
+	return view(npumem, base, name, NULL, NULL, shape, NULL, callback, context, request, error);
+}
+
+int npumem_view_format_async(struct npumem *npumem, uint64_t base, const char *name, int64_t frac_bits,
+			     NPUMEM_ASYNC)
+{
+	return view(npumem, base, name, NULL, NULL, NULL, &frac_bits, callback, context, request, error);
 }
 
 int npumem_seal_async(struct npumem *npumem, uint64_t handle, NPUMEM_ASYNC)

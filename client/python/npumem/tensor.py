@@ -195,6 +195,10 @@ class Tensor:
         request = pb.ViewRequest(name=name, tensor=self.ref, shape=dims(shape, "a shape"))
         return self._device.ask_tensor("view", request)
 
+    def with_frac_bits(self, frac_bits: int, name: str = "") -> Tensor:
+        """A view of all its elements with other frac_bits: each stands for another number, a power of two times this."""
+        return self._device.ask_tensor("view", pb.ViewRequest(name=name, tensor=self.ref, frac_bits=frac_bits))
+
     # ---- the tensor as a whole ----
 
     def show(self) -> pb.Tensor:

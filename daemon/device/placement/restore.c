@@ -209,6 +209,10 @@ static int place_view(const struct device *device, const struct device_saved *sa
 	int status = place_range(device, TENSOR_PLACE(root), &saved->range, place, context);
 	if (!status && saved->is_reshaped)
 		status = place_reshaped(device, TENSOR_PLACE(root), saved, place, context);
+	if (!status && saved->frac_bits != place->frac_bits) {
+		status = view_check_format(place->dtype, saved->frac_bits, context);
+		place->frac_bits = saved->frac_bits;
+	}
 	return status;
 }
 

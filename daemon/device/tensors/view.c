@@ -1,5 +1,6 @@
-/* Views: a slice or another shape of a tensor's own bytes. A view keeps its base's words and strides; what it
- * changes is where it starts, how far it goes and, for a reshape, how H and W (and N, with one channel) divide. */
+/* Views: a slice, another shape or another format of a tensor's own bytes. A view keeps its base's words and
+ * strides; what it changes is where it starts, how far it goes and, for a reshape, how H and W (and N, with one
+ * channel) divide. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -160,6 +161,35 @@ int device_view_slice(struct device *device, struct tensor *base, const struct d
 	if (status)
 		return status;
 	struct tensor_range range = range_of_slice(base, slice);
+	return add_view(device, base, &place, &range, view, context);
+}
+
+/* ---- another format ---- */
+
+int view_check_format(int dtype, int64_t frac_bits, const struct error_context *context)
+{
+	if (!npumem_dtype_is_fixed(dtype))
+		return refuse(context, "%s has no frac_bits", npumem_dtype_name(dtype));
+	if (frac_bits < 0 || frac_bits > NPUMEM_FRAC_BITS_MAX)
+		return refuse(context, "frac_bits is %" PRId64 ", but must be 0 to %d", frac_bits,
+			      NPUMEM_FRAC_BITS_MAX);
+	return 0;
+}
+
+int device_view_format(struct device *device, struct tensor *base, int64_t frac_bits, struct tensor **view,
+		       const struct error_context *context)
+{
+	struct npumem_place place = tensor_place(base);
+	struct tensor_range range = tensor_range(base);
+	int status = view_check_format(place.dtype, frac_bits, context);
+	if (status)
+		return status;
+	place.frac_bits = frac_bits;
+	if (place.layout != NPUMEM_MATRIX) {
+		place.layout = NPUMEM_STRIDED;
+		place.w = 0;
+	}
+	view_settle(&device->options.geometry, &place);
 	return add_view(device, base, &place, &range, view, context);
 }
 

@@ -10,6 +10,8 @@ int view_slice_place(const struct npumem_geometry *geometry, const struct npumem
 		     const struct error_context *context);
 /* What follows from a view's shape, start and strides. It has no padding and no empty blocks of its own. */
 void view_settle(const struct npumem_geometry *geometry, struct npumem_place *place);
+/* Whether a view of this type may have these frac_bits: 0 or INVALID. */
+int view_check_format(int dtype, int64_t frac_bits, const struct error_context *context);
 /* Makes a tensor of the table, which has its place and range, a view of a root. */
 void view_join(struct device *device, struct tensor *view, struct tensor *root);
 

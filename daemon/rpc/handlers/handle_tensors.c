@@ -230,10 +230,13 @@ static int resolve_one(struct call *call, const Npumem__V1__Ref *ref, const char
 
 static int check_view(struct call *call, const Npumem__V1__ViewRequest *request)
 {
-	if (!request->to != !request->shape && (!request->from || request->to))
+	unsigned n = (request->to != NULL) + (request->shape != NULL) +
+		     (request->frac_bits_given_case != NPUMEM__V1__VIEW_REQUEST__FRAC_BITS_GIVEN__NOT_SET);
+
+	if (n == 1 && (!request->from || request->to))
 		return 0;
 	return npumem_error_set(call->error, NPUMEM_INVALID,
-				"a view is a slice with `to`, and maybe `from`, or a reshape with `shape`");
+				"a view is a slice with `to`, and maybe `from`, or has a `shape`, or `frac_bits`");
 }
 
 /* It waits for nobody who uses the bytes. */
@@ -271,6 +274,10 @@ static int answer_view(struct call *call)
 
 int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *request)
 {
+	const int64_t *frac_bits =
+		request->frac_bits_given_case == NPUMEM__V1__VIEW_REQUEST__FRAC_BITS_GIVEN_FRAC_BITS
+			? &request->frac_bits
+			: NULL;
 	struct device_slice slice;
 	struct npumem_dims shape;
 	int status;
@@ -279,7 +286,7 @@ int handle_tensors_view(struct call *call, const Npumem__V1__ViewRequest *reques
 	convert_dims_from(request->to, &slice.to);
 	convert_dims_from(request->shape, &shape);
 	status = tensors_view(call->session, call->binding.tensors[0], request->name, request->label, &slice,
-			      request->shape ? &shape : NULL, &call->binding.tensors[0], call->error);
+			      request->shape ? &shape : NULL, frac_bits, &call->binding.tensors[0], call->error);
 	return status ? status : answer_view(call);
 }
 

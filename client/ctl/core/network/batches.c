@@ -119,7 +119,7 @@ static int check_operation(const struct search *search, const struct network_ope
 		network_array(network, view->base, &base);
 		bool whole = view->is_slice ? view->from.n == 0 && view->to.n == base.shape.n
 					    : view->shape.n == base.shape.n;
-		return whole ? 0 : refuse(search, operation, "a view of some samples", error);
+		return whole || view->is_format ? 0 : refuse(search, operation, "a view of some samples", error);
 	}
 	for (unsigned i = 0; i < operation->n_operands; i++)
 		any |= has_samples(search, operands[i].tensor);

@@ -70,8 +70,10 @@ static void array_of(struct costing *costing, int tensor, struct npumem_place *p
 		return;
 	struct npumem_place base;
 	array_of(costing, one->base, &base);
-	/* A view of a matrix goes by channels, which only the device has. */
-	costing->unknown |= base.rows != 0;
+	/* A part of a matrix goes by channels, which only the device has. */
+	costing->unknown |= base.rows != 0 && !one->is_format;
+	if (one->is_format)
+		return;
 	if (one->is_slice)
 		costing->unknown |= !lies_within(one->from.n, one->to.n, base.shape.n) ||
 				    !lies_within(one->from.c, one->to.c, base.shape.c) ||
@@ -99,6 +101,8 @@ static void place_of(const struct costing *costing, int tensor, struct npumem_pl
 		return;
 	place_of(costing, one->base, place);
 	base = place->shape;
+	if (one->is_format)
+		return;
 	if (one->is_slice) {
 		place->start_npu = (place->start_npu + one->from.c) % costing->geometry->n_npus;
 		place->shape = (struct npumem_dims){one->to.n - one->from.n, one->to.c - one->from.c,

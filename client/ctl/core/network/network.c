@@ -261,18 +261,22 @@ char *network_path(const struct network *network, const char *file)
 bool network_array(const struct network *network, int tensor, struct npumem_place *place)
 {
 	const struct network_tensor *one = &network->tensors[tensor];
-	const struct network_tensor *root = &network->tensors[network_root(network, tensor)];
-	const struct npumem_spec *spec = &root->spec;
-	*place = (struct npumem_place){.dtype = spec->dtype,
-				       .frac_bits = spec->frac_bits,
-				       .layout = spec->layout ? spec->layout : NPUMEM_ALIGNED,
-				       .shape = spec->shape,
-				       .rows = spec->rows,
-				       .cols = spec->cols};
-	if (root->is_opened)
+	const struct npumem_spec *spec = &one->spec;
+	if (one->base == NETWORK_NONE) {
+		*place = (struct npumem_place){.dtype = spec->dtype,
+					       .frac_bits = spec->frac_bits,
+					       .layout = spec->layout ? spec->layout : NPUMEM_ALIGNED,
+					       .shape = spec->shape,
+					       .rows = spec->rows,
+					       .cols = spec->cols};
+		return !one->is_opened;
+	}
+	if (!network_array(network, one->base, place))
 		return false;
-	if (one == root)
+	if (one->is_format) {
+		place->frac_bits = one->frac_bits;
 		return true;
+	}
 	place->layout = NPUMEM_ALIGNED;
 	place->shape = one->shape;
 	if (one->is_slice)

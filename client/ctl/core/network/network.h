@@ -36,7 +36,8 @@ struct network_tensor {
 	bool is_opened;		 /* the device's: nothing is known of it here */
 	const char *daemon_name; /* of one that is opened */
 	int base;		 /* of a view, else NETWORK_NONE */
-	bool is_slice, has_views;
+	bool is_slice, has_views, is_format;
+	int64_t frac_bits; /* of a view with is_format */
 	struct npumem_dims shape, from, to; /* of a view: a reshape's shape, or a slice */
 	int born;			    /* index of its operation; NETWORK_NONE before */
 	const char *expect;		    /* file of what it is to hold after the last that writes it */

@@ -22,7 +22,7 @@ static const struct row {
 } rows[] = {
 	{"alloc", NULL, false, read_alloc},
 	{"open", "from", false, read_open},
-	{"view", "of from to shape", false, read_view},
+	{"view", "of from to shape frac_bits", false, read_view},
 	{"free", "", false, read_free},
 	{"seal", "", false, read_seal},
 	{"write", "file quantize rounding perm", true, read_write},
@@ -93,7 +93,8 @@ static int read_open(struct load *load, const struct keys *keys, struct network_
 static int read_view(struct load *load, const struct keys *keys, struct network_operation *operation)
 {
 	const char *name;
-	struct network_tensor view = {.is_slice = !json_object_get(keys->object, "shape")};
+	struct network_tensor view = {.is_format = json_object_get(keys->object, "frac_bits")};
+	view.is_slice = !view.is_format && !json_object_get(keys->object, "shape");
 	int base, status = keys_needs(keys, "view", &name);
 	if (!status)
 		status = read_tensor(load, keys, "of", &base);
@@ -105,18 +106,24 @@ static int read_view(struct load *load, const struct keys *keys, struct network_
 		status = keys_dims(keys, "from", &view.from);
 	if (!status)
 		status = keys_dims(keys, "to", &view.to);
+	if (!status && view.is_format)
+		status = keys_count(keys, "frac_bits", &view.frac_bits);
 	if (status)
 		return status;
 	bool has_from = json_object_get(keys->object, "from"), has_to = json_object_get(keys->object, "to");
-	if (view.is_slice ? !has_from || !has_to : has_from || has_to)
-		return npumem_error_set(load->error, NPUMEM_INVALID,
-					"%s: a view takes \"from\" and \"to\" (a slice), or \"shape\"",
-					keys->where);
+	if ((view.is_slice ? !has_from || !has_to : has_from || has_to) ||
+	    (view.is_format && json_object_get(keys->object, "shape")))
+		return npumem_error_set(
+			load->error, NPUMEM_INVALID,
+			"%s: a view takes \"from\" and \"to\" (a slice), or \"shape\", or \"frac_bits\"",
+			keys->where);
 	struct network_tensor *tensor = &load->network->tensors[operation->tensor];
 	tensor->is_slice = view.is_slice;
 	tensor->from = view.from;
 	tensor->to = view.to;
 	tensor->shape = view.shape;
+	tensor->is_format = view.is_format;
+	tensor->frac_bits = view.frac_bits;
 	tensor->base = base;
 	load->network->tensors[network_root(load->network, base)].has_views = true;
 	return operation_append(load, operation);

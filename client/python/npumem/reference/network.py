@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from dataclasses import dataclass, field
@@ -92,11 +93,14 @@ class Runner:
 
     def view(self, one: Json) -> None:
         base = self.memory[one["of"]]
-        if "shape" in one:
+        form, index = base.form, base.index
+        if "frac_bits" in one:
+            form = dataclasses.replace(form, frac_bits=one["frac_bits"])
+        elif "shape" in one:
             index = base.index.reshape(one["shape"])
         else:
             index = base.index[tuple(slice(first, end) for first, end in zip(one["from"], one["to"]))]
-        self.memory[one["view"]] = Memory(base.form, base.data, index)
+        self.memory[one["view"]] = Memory(form, base.data, index)
 
     def compare(self, name: str, one: Json, file: str) -> None:
         memory = self.memory[name]

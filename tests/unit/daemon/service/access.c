@@ -190,7 +190,8 @@ static struct tensor *view_of(struct people *people, struct session *session, st
 	struct tensor *view = NULL;
 
 	slice.from.w = 50;
-	ck_assert_int_eq(tensors_view(session, base, name, "", &slice, NULL, &view, &people->world.error), 0);
+	ck_assert_int_eq(tensors_view(session, base, name, "", &slice, NULL, NULL, &view, &people->world.error),
+			 0);
 	return view;
 }
 

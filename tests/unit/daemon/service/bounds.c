@@ -69,7 +69,7 @@ START_TEST(tensors_and_views)
 	may_have(LIMITS_TENSORS, 1);
 	ck_assert_int_eq(alloc(2, names, tensors), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_int_eq(alloc(1, names, tensors), 0);
-	ck_assert_int_eq(tensors_view(&session, tensors[0], "v", "", &slice, NULL, &view, &world.error),
+	ck_assert_int_eq(tensors_view(&session, tensors[0], "v", "", &slice, NULL, NULL, &view, &world.error),
 			 NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_uint_eq(has(LIMITS_TENSORS), 1);
 	ck_assert_int_eq(world_n_tensors(&world), 1);

@@ -95,8 +95,8 @@ START_TEST(views_of_others)
 	struct tensor *view, *own;
 
 	ck_assert_int_eq(grant(tensor, 1002, RECORD_READ), 0);
-	ck_assert_int_eq(tensors_view(&bob, tensor, "v", "", &slice, NULL, &view, &world.error), 0);
-	ck_assert_int_eq(tensors_view(&alice, tensor, "w", "", &slice, NULL, &own, &world.error), 0);
+	ck_assert_int_eq(tensors_view(&bob, tensor, "v", "", &slice, NULL, NULL, &view, &world.error), 0);
+	ck_assert_int_eq(tensors_view(&alice, tensor, "w", "", &slice, NULL, NULL, &own, &world.error), 0);
 	ck_assert_int_eq(access_check(&bob, view, ACCESS_READ, &world.error), 0);
 	ck_assert_int_eq(access_check(&bob, view, ACCESS_WRITE, &world.error), NPUMEM_PERMISSION_DENIED);
 	ck_assert_int_eq(access_check(&bob, view, ACCESS_OWN, &world.error), 0);

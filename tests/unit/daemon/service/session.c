@@ -38,11 +38,11 @@ START_TEST(views_go_with_their_base_named_or_not)
 	session_init(&one, &world.service, 1001, 1, NULL);
 	session_init(&two, &world.service, 1001, 2, NULL);
 	base = world_tensor(&world, &one, "");
-	ck_assert_int_eq(tensors_view(&one, base, "named", "", &slice, NULL, &view, &world.error), 0);
-	ck_assert_int_eq(tensors_view(&one, base, "", "", &slice, NULL, &view, &world.error), 0);
+	ck_assert_int_eq(tensors_view(&one, base, "named", "", &slice, NULL, NULL, &view, &world.error), 0);
+	ck_assert_int_eq(tensors_view(&one, base, "", "", &slice, NULL, NULL, &view, &world.error), 0);
 	/* An anonymous view of a named base goes with its own session only. */
 	base = world_tensor(&world, &one, "base");
-	ck_assert_int_eq(tensors_view(&two, base, "", "", &slice, NULL, &view, &world.error), 0);
+	ck_assert_int_eq(tensors_view(&two, base, "", "", &slice, NULL, NULL, &view, &world.error), 0);
 	ck_assert_int_eq(world_n_tensors(&world), 5);
 	session_deinit(&one);
 	ck_assert_int_eq(world_n_tensors(&world), 2);

@@ -107,8 +107,9 @@ START_TEST(free_takes_all_or_none)
 
 	bench_init(&bench);
 	ck_assert_int_eq(alloc(&bench, names, 3, tensors), 0);
-	ck_assert_int_eq(tensors_view(&bench.session, tensors[0], "v", "", &slice, NULL, &view, &bench.world.error),
-			 0);
+	ck_assert_int_eq(
+		tensors_view(&bench.session, tensors[0], "v", "", &slice, NULL, NULL, &view, &bench.world.error),
+		0);
 	struct tensor *twice[] = {tensors[0], tensors[1], tensors[1]};
 	ck_assert_int_eq(tensors_free_check(&bench.session, twice, 3, &bench.world.error), NPUMEM_INVALID);
 	ck_assert_int_eq(npumem_error_find(&bench.world.error, "tensor_index", -1), 2);
@@ -150,14 +151,18 @@ START_TEST(a_view_counts_with_its_base)
 
 	bench_init(&bench);
 	base = world_tensor(&bench.world, &bench.session, "base");
-	ck_assert_int_eq(tensors_view(&bench.session, base, "base", "", &slice, NULL, &view, &bench.world.error),
-			 NPUMEM_ALREADY_EXISTS);
+	ck_assert_int_eq(
+		tensors_view(&bench.session, base, "base", "", &slice, NULL, NULL, &view, &bench.world.error),
+		NPUMEM_ALREADY_EXISTS);
 	npumem_error_clear(&bench.world.error);
-	ck_assert_int_eq(tensors_view(&bench.session, base, "v", "", &slice, NULL, &view, &bench.world.error), 0);
-	ck_assert_int_eq(tensors_view(&bench.session, view, "", "", &slice, NULL, &again, &bench.world.error), 0);
+	ck_assert_int_eq(
+		tensors_view(&bench.session, base, "v", "", &slice, NULL, NULL, &view, &bench.world.error), 0);
+	ck_assert_int_eq(
+		tensors_view(&bench.session, view, "", "", &slice, NULL, NULL, &again, &bench.world.error), 0);
 	slice.to.c = 9;
-	ck_assert_int_eq(tensors_view(&bench.session, base, "w", "", &slice, NULL, &again, &bench.world.error),
-			 NPUMEM_INVALID);
+	ck_assert_int_eq(
+		tensors_view(&bench.session, base, "w", "", &slice, NULL, NULL, &again, &bench.world.error),
+		NPUMEM_INVALID);
 	ck_assert_uint_eq(free_all(&bench.session, &base, 1), 3);
 	ck_assert_ptr_null(bench.session.unnamed->first);
 	bench_deinit(&bench);
@@ -237,7 +242,8 @@ START_TEST(a_view_without_host_memory_leaves_nothing)
 		bench_init(&bench);
 		base = world_tensor(&bench.world, &bench.session, "base");
 		bench.world.fail_at = bench.world.n_allocs + i;
-		status = tensors_view(&bench.session, base, "v", "", &slice, NULL, &view, &bench.world.error);
+		status =
+			tensors_view(&bench.session, base, "v", "", &slice, NULL, NULL, &view, &bench.world.error);
 		hit = bench.world.n_allocs >= bench.world.fail_at;
 		ck_assert_int_eq(status, hit ? NPUMEM_RESOURCE_EXHAUSTED : 0);
 		ck_assert_int_eq(world_n_tensors(&bench.world), hit ? 1 : 2);
@@ -302,7 +308,9 @@ START_TEST(host_memory_is_charged)
 	ck_assert_uint_gt(device_host_bytes(bench.world.service.device, 1), one);
 	ck_assert_int_eq(alloc(&bench, names, 2, tensors), 0);
 	ck_assert_uint_eq(*now, 2 * one);
-	ck_assert_int_eq(tensors_view(&bench.session, tensors[0], "v", "", NULL, &same, &view, &bench.world.error), 0);
+	ck_assert_int_eq(
+		tensors_view(&bench.session, tensors[0], "v", "", NULL, &same, NULL, &view, &bench.world.error),
+		0);
 	ck_assert_uint_eq(*now, 3 * one);
 	/* Whether the first one is taken back or not, grants stay. */
 	for (unsigned i = 0; i < 2; i++) {
@@ -315,8 +323,9 @@ START_TEST(host_memory_is_charged)
 	most->most[LIMITS_HOST_BYTES] = *now + one - 1;
 	ck_assert_int_eq(alloc(&bench, other, 1, tensors), NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_ptr_nonnull(strstr(bench.world.error.message, "host_bytes"));
-	ck_assert_int_eq(tensors_view(&bench.session, tensors[0], "w", "", NULL, &same, &view, &bench.world.error),
-			 NPUMEM_RESOURCE_EXHAUSTED);
+	ck_assert_int_eq(
+		tensors_view(&bench.session, tensors[0], "w", "", NULL, &same, NULL, &view, &bench.world.error),
+		NPUMEM_RESOURCE_EXHAUSTED);
 	most->most[LIMITS_HOST_BYTES] = *now + sizeof(struct record_grants) - 1;
 	ck_assert_int_eq(tensors_grant(&bench.session, tensors[0], 1002, RECORD_READ, &bench.world.error),
 			 NPUMEM_RESOURCE_EXHAUSTED);

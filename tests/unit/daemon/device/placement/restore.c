@@ -39,6 +39,7 @@ static void open_stage(struct rig *rig)
 	ck_assert_int_eq(device_view_slice(rig->device, host, &slice, &view, &rig->context), 0);
 	const struct npumem_dims shape = {1, 2, 4, 4};
 	ck_assert_int_eq(device_view_reshape(rig->device, view, &shape, &again, &rig->context), 0);
+	ck_assert_int_eq(device_view_format(rig->device, matrix, 7, &again, &rig->context), 0);
 	ck_assert_int_eq(device_seal(rig->device, matrix, &rig->context), 0);
 }
 
@@ -129,7 +130,7 @@ START_TEST(wrong_values)
 	unsigned n_taken = 0, n_tried = 0;
 	open_stage(&rig);
 	struct cells cells = cells_of(rig.device);
-	ck_assert_uint_eq(cells.n, 7);
+	ck_assert_uint_eq(cells.n, 8);
 	for (uint32_t which = 0; which < cells.n; which++) {
 		const struct device_saved right = cells.all[which].saved;
 		ck_assert(try_saved(&rig, &cells, which, &right));
@@ -224,7 +225,7 @@ static void on_next_npu(struct device_saved *saved)
 	saved->start_npu++;
 }
 
-enum { HOST, GUEST, MATRIX, STRIDED, PACKED, SLICE, RESHAPED };
+enum { HOST, GUEST, MATRIX, STRIDED, PACKED, SLICE, RESHAPED, FORMAT };
 
 START_TEST(two_that_meet)
 {
@@ -270,6 +271,7 @@ START_TEST(guests_that_meet_nobody)
 		ck_assert_int_eq(restore_as(&pair, i, as_guest), 0);
 	ck_assert_int_eq(restore_as(&pair, SLICE, NULL), 0);
 	ck_assert_int_eq(restore_as(&pair, RESHAPED, NULL), 0);
+	ck_assert_int_eq(restore_as(&pair, FORMAT, NULL), 0);
 	device_restore_end(pair.device, false);
 	device_stat(pair.rig.device, &before);
 	device_stat(pair.device, &after);

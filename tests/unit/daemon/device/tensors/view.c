@@ -327,6 +327,8 @@ START_TEST(no_memory)
 	rig_open(&rig, 4, 4096);
 	struct tensor *base = counted(&rig, NPUMEM_ALIGNED, NPUMEM_MODE_PLAIN, 2, 6, 3, 5);
 	struct device_slice all = {.to = tensor_place(base).shape};
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, 1, 8);
+	struct tensor *fixed = rig_place(&rig, &request);
 	while (rig.device->n_slots % TENSORS_PER_CHUNK)
 		slice(&rig, base, all);
 	struct tensor *last = tensor_views(base);
@@ -337,6 +339,9 @@ START_TEST(no_memory)
 	rig_said(&rig, NPUMEM_RESOURCE_EXHAUSTED, "out of host memory");
 	scarce_arm(&rig.scarce, 0);
 	ck_assert_int_eq(device_view_reshape(rig.device, base, &TENSOR_PLACE(base)->shape, &view, &rig.context),
+			 NPUMEM_RESOURCE_EXHAUSTED);
+	scarce_arm(&rig.scarce, 0);
+	ck_assert_int_eq(device_view_format(rig.device, fixed, 7, &view, &rig.context),
 			 NPUMEM_RESOURCE_EXHAUSTED);
 	ck_assert_ptr_eq(tensor_views(base), last);
 	rig_sound(&rig);

@@ -593,8 +593,8 @@ static void make_columns(struct crowd *crowd, const char *name, const char *base
 	struct tensor *view;
 
 	ck_assert_int_eq(tensors_view(&crowd->peers[0].session,
-				      record_tensor(names_find(&crowd->world.service.names, 1001, base)), name,
-				      "", &slice, NULL, &view, &crowd->world.error),
+				      record_tensor(names_find(&crowd->world.service.names, 1001, base)), name, "",
+				      &slice, NULL, NULL, &view, &crowd->world.error),
 			 0);
 }
 

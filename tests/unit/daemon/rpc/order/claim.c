@@ -13,7 +13,7 @@ static struct tensor *columns(const char *name, int64_t from, int64_t to)
 	struct device_slice slice = {{0, 0, 0, from}, {1, 8, 1, to}};
 	struct tensor *view;
 
-	ck_assert_int_eq(tensors_view(&session, root, name, "", &slice, NULL, &view, &world.error), 0);
+	ck_assert_int_eq(tensors_view(&session, root, name, "", &slice, NULL, NULL, &view, &world.error), 0);
 	return view;
 }
 

@@ -89,8 +89,9 @@ static void scene_init(struct scene *scene)
 	session_init(&scene->session, &scene->world.service, 1001, 1, NULL);
 	scene->x = world_tensor(&scene->world, &scene->session, "x");
 	scene->y = world_tensor(&scene->world, &scene->session, "y");
-	ck_assert_int_eq(
-		tensors_view(&scene->session, scene->x, "v", "", &slice, NULL, &scene->v, &scene->world.error), 0);
+	ck_assert_int_eq(tensors_view(&scene->session, scene->x, "v", "", &slice, NULL, NULL, &scene->v,
+				      &scene->world.error),
+			 0);
 }
 
 static void scene_deinit(struct scene *scene)

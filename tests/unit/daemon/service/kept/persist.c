@@ -119,7 +119,8 @@ START_TEST(very_many_go_at_once)
 	lasting_begin(&kept, &session);
 	base = world_tensor(&kept.world, &session, "base");
 	for (unsigned i = 0; i < 3 * PERSIST_RESERVE; i++)
-		ck_assert_int_eq(tensors_view(&session, base, "", "", &slice, NULL, &view, &kept.world.error), 0);
+		ck_assert_int_eq(
+			tensors_view(&session, base, "", "", &slice, NULL, NULL, &view, &kept.world.error), 0);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_views, 3 * PERSIST_RESERVE);
 	base = lasting_named(&kept, "base");
@@ -148,8 +149,10 @@ START_TEST(what_is_freed_stays_so_while_its_bytes_are_there)
 	session_init(&other, &kept.world.service, 1001, 2, NULL);
 	session.request = 7;
 	base = world_tensor(&kept.world, &session, "base");
-	ck_assert_int_eq(tensors_view(&session, base, "view", "", &slice, NULL, &view, &kept.world.error), 0);
-	ck_assert_int_eq(tensors_view(&session, base, "other", "", &slice, NULL, &named, &kept.world.error), 0);
+	ck_assert_int_eq(tensors_view(&session, base, "view", "", &slice, NULL, NULL, &view, &kept.world.error),
+			 0);
+	ck_assert_int_eq(tensors_view(&session, base, "other", "", &slice, NULL, NULL, &named, &kept.world.error),
+			 0);
 	handles[0] = base->handle;
 	handles[1] = view->handle;
 	handles[2] = named->handle;
@@ -163,7 +166,8 @@ START_TEST(what_is_freed_stays_so_while_its_bytes_are_there)
 	/* In lower and in higher cells than theirs. */
 	world_tensor(&kept.world, &other, "base");
 	base = world_tensor(&kept.world, &other, "view");
-	ck_assert_int_eq(tensors_view(&other, base, "other", "", &slice, NULL, &named, &kept.world.error), 0);
+	ck_assert_int_eq(tensors_view(&other, base, "other", "", &slice, NULL, NULL, &named, &kept.world.error),
+			 0);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_refused, 0);
 	ck_assert_uint_eq(kept.report.n_ended, 3);
@@ -208,8 +212,9 @@ START_TEST(all_of_a_free_takes_effect_at_once)
 
 		ck_assert_int_eq(tensors_alloc(&session, &request, &name, 1, &bases[i], &kept.world.error), 0);
 		for (unsigned k = 0; k < VIEWS; k++, session.request++)
-			ck_assert_int_eq(
-				tensors_view(&session, bases[i], "", "", &slice, NULL, &view, &kept.world.error), 0);
+			ck_assert_int_eq(tensors_view(&session, bases[i], "", "", &slice, NULL, NULL, &view,
+						      &kept.world.error),
+					 0);
 	}
 	tensors_hide(&session, bases, BASES);
 	lasting_restart(&kept);

@@ -18,7 +18,8 @@ START_TEST(all_of_the_tables_is_there_again)
 	world_tensor(&kept.world, &other, "");
 	named = world_tensor(&kept.world, &session, "named");
 	unnamed = world_tensor(&kept.world, &session, "");
-	ck_assert_int_eq(tensors_view(&session, named, "view", "", &slice, NULL, &view, &kept.world.error), 0);
+	ck_assert_int_eq(tensors_view(&session, named, "view", "", &slice, NULL, NULL, &view, &kept.world.error),
+			 0);
 	ck_assert_int_eq(tensors_grant(&session, named, 1002, RECORD_WRITE, &kept.world.error), 0);
 	handles[0] = named->handle;
 	handles[1] = unnamed->handle;
@@ -152,7 +153,7 @@ START_TEST(what_ended_with_its_session_has_no_name)
 	lasting_begin(&kept, &session);
 	session_init(&other, &kept.world.service, 1001, 1, NULL);
 	base = world_tensor(&kept.world, &session, "");
-	ck_assert_int_eq(tensors_view(&session, base, "v", "", &slice, NULL, &view, &kept.world.error), 0);
+	ck_assert_int_eq(tensors_view(&session, base, "v", "", &slice, NULL, NULL, &view, &kept.world.error), 0);
 	persist_session_end(&session);
 	ck_assert_uint_eq(session_hide(&session, &base, 1), 1);
 	world_tensor(&kept.world, &other, "v");
@@ -250,11 +251,12 @@ START_TEST(what_was_being_written_through_a_view_that_is_gone_is_lost)
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
 	session_init(&other, &kept.world.service, 1001, 1, NULL);
 	base = world_tensor(&kept.world, &session, "base");
-	ck_assert_int_eq(tensors_view(&other, base, "", "", &slice, NULL, &view, &kept.world.error), 0);
+	ck_assert_int_eq(tensors_view(&other, base, "", "", &slice, NULL, NULL, &view, &kept.world.error), 0);
 	ck_assert_int_eq(store_write_begin(kept.store, view->handle, 0, 60, &write), 0);
 	/* A view with a name, of a base that goes, goes with it. */
 	base = world_tensor(&kept.world, &other, "");
-	ck_assert_int_eq(tensors_view(&other, base, "named", "", &slice, NULL, &named, &kept.world.error), 0);
+	ck_assert_int_eq(tensors_view(&other, base, "named", "", &slice, NULL, NULL, &named, &kept.world.error),
+			 0);
 	ck_assert_int_eq(store_write_begin(kept.store, named->handle, 0, -1, &write), 0);
 	lasting_restart(&kept);
 	ck_assert_uint_eq(kept.report.n_ended, 3);
@@ -303,7 +305,8 @@ START_TEST(what_was_being_written_may_be_anything_where_its_cell_is_damaged)
 	session_init(&session, &kept.world.service, 1001, 1, NULL);
 	base = world_tensor(&kept.world, &session, "base");
 	world_tensor(&kept.world, &session, "beside");
-	ck_assert_int_eq(tensors_view(&session, base, "view", "", &slice, NULL, &view, &kept.world.error), 0);
+	ck_assert_int_eq(tensors_view(&session, base, "view", "", &slice, NULL, NULL, &view, &kept.world.error),
+			 0);
 	ck_assert_int_eq(store_write_begin(kept.store, view->handle, 0, -1, &write), 0);
 	change(&kept, "view", no_base);
 	lasting_restart(&kept);
