@@ -77,7 +77,7 @@ class Places(Answers):
         self.assertEqual(self.json("show", "v")["view_of"], "x")
         self.assertRegex(self.text("show", "v"), r"\n *view of +x\n")
         self.refused(
-            (("view", "u = x[0,1:3]", "--shape", "1,4,1,4"), 2, "a view has ranges or --shape, not both"),
+            (("view", "u = x[0,1:3]", "--shape", "1,4,1,4"), 2, "a view has one of ranges, --shape and --frac-bits"),
             (("view", "u = x", "--shape", "1,4"), 2, "--shape"),
             (("view", "u = x", "--shape", "1,4,1,5"), 1, ""),
             (("view", "u = nobody"), 1, "nobody"),

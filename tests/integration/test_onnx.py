@@ -199,13 +199,13 @@ class Networks(Folder):
     def test_a_chain_that_is_used_in_between(self):
         """The value in between has a table of its own; what has no function in it stays as it is."""
         nodes = [("Add", ["x", "1"], ["a"], {}), ("Exp", ["a"], ["b"], {}), ("Sqrt", ["b"], ["y"], {}),
-                 ("MaxPool", ["b"], ["z"], {"kernel_shape": [2, 2]}), ("Mul", ["x", "1"], ["m"], {}),
+                 ("MaxPool", ["b"], ["z"], {"kernel_shape": [2, 2]}), ("Mul", ["x", "3"], ["m"], {}),
                  ("Abs", ["m"], ["w"], {})]  # fmt: skip
         made = model(
             nodes,
             {"x": [1, 2, 4, 4]},
             {"y": [1, 2, 4, 4], "z": [1, 2, 3, 3], "w": [1, 2, 4, 4]},
-            {"1": np.float32(1.0)},
+            {"1": np.float32(1.0), "3": np.float32(3.0)},
         )
         x = random(3, 4, 1, 2, 4, 4)
         imported = self.imported(made, x)
@@ -214,6 +214,25 @@ class Networks(Folder):
         feeds = [{"x": one} for one in x]
         for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
             for name in ("y", "z", "w"):
+                self.assertGreater(noise_db(want[name], got[name]), 55, name)
+
+    def test_powers_of_two(self):
+        """A factor or divisor is a view of the same elements, exact to the bit; what is none is multiplied with."""
+        nodes = [("Mul", ["x", "8"], ["a"], {}), ("Div", ["a", "32"], ["b"], {}), ("Mul", ["half", "b"], ["y"], {}),
+                 ("Div", ["8", "x"], ["p"], {}), ("Mul", ["x", "minus"], ["q"], {})]  # fmt: skip
+        shape = [1, 2, 4, 4]
+        constants = {"8": 8.0, "32": 32.0, "half": 0.5, "minus": -2.0}
+        made = model(nodes, {"x": shape}, dict.fromkeys("ypq", shape), {name: np.float32(v) for name, v in constants.items()})
+        x = np.ldexp(np.round(random(3, 4, *shape) * 64) + 200, -6).astype(np.float32)
+        imported = self.imported(made, x)
+        kernels = imported.report["operations"]
+        self.assertEqual((kernels["eltwise_div"], kernels["eltwise_mul"]), (1, 1))
+        views = [one for one in imported.network.document()["operations"] if "frac_bits" in one]
+        self.assertEqual(len(views), 3)
+        feeds = [{"x": one} for one in x]
+        for want, got in zip(self.floats(made, feeds), self.outputs(imported, feeds)):
+            self.assertTrue(np.array_equal(want["y"], got["y"]))
+            for name in ("p", "q"):
                 self.assertGreater(noise_db(want[name], got[name]), 55, name)
 
     def test_the_commands(self):

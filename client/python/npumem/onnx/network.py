@@ -105,6 +105,14 @@ class Network:
         self.operations.append({"view": name, "of": x.name, "shape": list(extents)})
         return replace(x, name=name, shape=extents)
 
+    def formatted(self, x: Held, frac: int) -> Held:
+        """A view with other frac_bits: each number times 2^(x.frac - frac)."""
+        if frac == x.frac:
+            return x
+        name = self.fresh(x.name + ".format")
+        self.operations.append({"view": name, "of": x.name, "frac_bits": frac})
+        return replace(x, name=name, frac=frac)
+
     # ---- operations ----
 
     def run(self, kernel: str, /, **given: Optional[Given]) -> None:

@@ -66,6 +66,8 @@ class Session:
 
     def view(self, one: Json) -> Tensor:
         base = self.tensors[one["of"]]
+        if "frac_bits" in one:
+            return base.with_frac_bits(one["frac_bits"])
         if "shape" in one:
             n, c, h, w = one["shape"]
             return base.reshape((n, c, h, w))

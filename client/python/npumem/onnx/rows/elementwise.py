@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import moves
 from ..floats.arithmetic import clip_ends, slope_for
-from ..formats import BITS, best
+from ..formats import BITS, FRAC_BITS_MAX, best
 from ..lowering import Lowering, NoKernel, row
 from ..model import Array, ImportRefused, Node, Shape
 from ..moves import physical
@@ -65,7 +65,22 @@ def two(low: Lowering, kernel: str, a: str, b: str, shape: Shape, y: Held) -> He
 
 @row("Add", "Sub", "Mul", "Div")
 def binary(low: Lowering, node: Node) -> Held:
+    whole = scaled(low, node)
+    if whole:
+        return whole
     return two(low, KERNELS[node.op], node.inputs[0], node.inputs[1], low.shape(node.outputs[0]), low.out(node))
+
+
+def scaled(low: Lowering, node: Node) -> Optional[Held]:
+    """A product with, or a quotient by, one power of two: the same elements, exactly."""
+    places = {"Mul": (1, 0), "Div": (1,)}.get(node.op, ())
+    factor = next((i for i in places if low.constant(node.inputs[i]) is not None), None)
+    if factor is None or low.shape(node.inputs[1 - factor]) != low.shape(node.outputs[0]):
+        return None
+    v, x = low.parameter(node, factor, "factor"), low.of(node, 1 - factor)
+    mantissa, exponent = np.frexp(v.reshape(-1)[0])
+    frac = x.frac - (int(exponent) - 1) * (1 if node.op == "Mul" else -1)
+    return low.net.formatted(x, frac) if v.size == 1 and mantissa == 0.5 and 0 <= frac <= FRAC_BITS_MAX else None
 
 
 @row("Max", "Min", "Sum", "Mean")
