@@ -10,6 +10,7 @@ from support import Endless, HungUp, alloc, copy, dims, fill, frame, free, pb, r
 
 FIXED = {"dtype": pb.FX8, "frac_bits": 4}
 SMALL = (1, 64, 4, 16)
+OTHER = 1001
 N = 20
 
 
@@ -95,6 +96,27 @@ class Tensors(AgainTestCase):
             told = self.again(number, call)
             self.assertEqual((told.status, told.tensor.handle), (pb.OK, answer.tensor.handle))
         self.refused(self.again(900, seal("a")), pb.NOT_FOUND)
+
+    @unittest.skipIf(os.geteuid(), "root alone can be other uids")
+    def test_a_view_of_what_may_not_be_read_any_more(self):
+        """It was made, and that is the answer; that it cannot be read its next use tells."""
+        os.chmod(self.daemon.path, 0o666)
+        owner = self.talker
+        owner.call(**alloc("shared"))
+        owner.call(**grant("shared", OTHER, pb.ACCESS_READ))
+        other = self.client(OTHER)
+        token = token_of(other)
+        call = view("v", f"{os.geteuid()}:shared", (0, 0, 0, 0), (1, 1, 1, 1))
+        made = other.call(**call).tensor
+        number = other.id
+        owner.call(**grant("shared", OTHER, pb.ACCESS_NONE))
+        self.restart()
+        os.chmod(self.daemon.path, 0o666)
+        other = self.resume(token, OTHER)
+        answer = again(other, number, call)
+        self.assertEqual((answer.status, answer.tensor.handle, answer.tensor.name), (pb.OK, made.handle, "v"), answer)
+        self.refused(other.ask(**read("v")), pb.PERMISSION_DENIED)
+        self.assertEqual(other.call(**free("v")).freed.tensors, 1)
 
     def test_a_name_is_changed_once(self):
         rename = {"rename": pb.RenameRequest(tensor=ref("a"), name="b")}

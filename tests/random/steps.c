@@ -199,13 +199,20 @@ static bool may_be_done_later(const struct step *a, const struct step *b)
 	return a->record && a->record->crashed > b->answered;
 }
 
+/* Whether it was refused twice, before the daemon was killed and after: nothing is kept of a refusal, and the
+ * second one may be for what a later request of its client had begun to write by then. */
+static bool may_be_refused_later(const struct step *a, const struct step *b)
+{
+	return b->is_before_crash && a->record && a->record->crashed && a->record->answered && a->record->status;
+}
+
 bool steps_is_before(const struct step *a, const struct step *b)
 {
 	if (a->peer != b->peer || a->sent >= b->sent || a->is_before_crash)
 		return false;
 	if (!b->record)
 		return true;
-	if (may_be_done_later(a, b))
+	if (may_be_done_later(a, b) || may_be_refused_later(a, b))
 		return false;
 	if (a->is_nothing || b->is_nothing || a->is_waiting || a->is_refused || !(a->named & b->named))
 		return false;

@@ -153,11 +153,14 @@ static int answer_gone(struct call *call, const struct results_cell *kept, const
 	return 0;
 }
 
+/* For this session: to open it takes the right to read it, which may have been taken away since. */
 static bool is_there(const struct call *call, uint64_t handle)
 {
 	const struct tensor *tensor = device_find(call->rpc->service->device, handle);
+	struct npumem_error ignored = {.status = 0};
 
-	return tensor && !record_is_going(record_of(tensor)) && access_sees(call->session, tensor);
+	return tensor && !record_is_going(record_of(tensor)) &&
+	       !access_check(call->session, tensor, ACCESS_READ, &ignored);
 }
 
 static bool known_view(struct call *call, const Npumem__V1__ViewRequest *request, int *status)
