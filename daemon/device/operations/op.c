@@ -168,6 +168,27 @@ int64_t op_reach_cost(const struct tensor *tensor, int64_t n)
 	return lanes > 1 ? 2 * cost : cost;
 }
 
+/* Elements that lie together, at most a plane of H x W. */
+static int64_t stretches(const struct tensor *tensor)
+{
+	const struct tensor_packed *packed = &tensor->packed;
+	int64_t w = packed->shape.w, h = packed->shape.h, n = tensor_elements(tensor);
+	if (packed->stride.w > 1 && w > 1)
+		return n;
+	return n / (packed->stride.h == w ? h * w : w);
+}
+
+/* Of two tensors of one root it is looked at whether they share bytes. Where the offsets of both begin to meet,
+ * that takes up to two steps of a walk for each stretch (geometry/intersect.h), 60 ns as measured. */
+static int64_t alias_cost(const struct tensor *a, const struct tensor *b)
+{
+	enum { WALK_STEPS = 120 };
+	if (a == b || tensor_root(a) != tensor_root(b) || tensor_offset(a) >= tensor_end(b) ||
+	    tensor_offset(b) >= tensor_end(a))
+		return 0;
+	return WALK_STEPS * (stretches(a) + stretches(b));
+}
+
 /* Whether it was written, unless that is known, and whether it is damaged, where anything is. */
 static int64_t look_cost(const struct device *device, const struct tensor *tensor, int64_t n)
 {
@@ -210,7 +231,8 @@ static int64_t dma_cost(const struct device *device, const struct op *op)
 		return copy_cost(op, n) + changes;
 	int64_t cost = op_reach_cost(op->tensor, n) + changes;
 	if (op->kind == OP_COPY)
-		cost += read_cost(device, op->source, tensor_elements(op->source));
+		cost += read_cost(device, op->source, tensor_elements(op->source)) +
+			alias_cost(op->tensor, op->source);
 	return cost;
 }
 
@@ -221,16 +243,30 @@ static int64_t products(int64_t weights, int64_t out, int64_t out_channels)
 	return __builtin_mul_overflow(out, weights / out_channels, &steps) ? INT64_MAX : steps;
 }
 
+static bool is_output(const struct op_operand *operand)
+{
+	return !memcmp(operand->role, "out", 3);
+}
+
+static int64_t aliases_cost(const struct op *op)
+{
+	int64_t cost = 0;
+	for (unsigned i = 0; i < op->n_operands; i++)
+		for (unsigned j = 0; is_output(&op->operands[i]) && j < op->n_operands; j++)
+			cost += alias_cost(op->operands[i].tensor, op->operands[j].tensor);
+	return cost;
+}
+
 static int64_t run_cost(struct device *device, const struct op *op)
 {
-	int64_t elements = 0, weights = 0, out = 0, out_channels = 1;
+	int64_t elements = aliases_cost(op), weights = 0, out = 0, out_channels = 1;
 	const struct tensor *packed;
 	bool packs;
 	int64_t steps = op_kernel_steps(device, op, &packed, &packs);
 	for (unsigned i = 0; i < op->n_operands; i++) {
 		const struct tensor *tensor = op->operands[i].tensor;
 		int64_t n = tensor_elements(tensor);
-		if (!memcmp(op->operands[i].role, "out", 3)) {
+		if (is_output(&op->operands[i])) {
 			out = n;
 			out_channels = tensor_columns(tensor);
 			elements += op_reach_cost(tensor, n) + changes_cost(device, tensor, n) +

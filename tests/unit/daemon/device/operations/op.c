@@ -415,6 +415,35 @@ START_TEST(costs)
 }
 END_TEST
 
+/* Columns of one tensor lie between each other: whether they share bytes takes longer than to copy them. */
+START_TEST(costs_of_neighbours)
+{
+	enum { ROWS = 64 };
+	struct rig rig;
+	rig_open(&rig, 4, 4096);
+	struct device_request request = rig_request(NPUMEM_FX8, 1, 1, ROWS, 2);
+	struct tensor *base = rig_place(&rig, &request), *other = rig_place(&rig, &request), *column[2];
+	int64_t between;
+	for (int i = 0; i < 2; i++) {
+		struct device_slice slice = {{0, 0, 0, i}, {1, 1, ROWS, i + 1}};
+		ck_assert_int_eq(device_view_slice(rig.device, base, &slice, &column[i], &rig.context), 0);
+	}
+	written_note(base);
+	written_note(other);
+	struct op op = dma(OP_COPY, column[0], column[1]);
+	between = op_cost(rig.device, &op);
+	op.source = other;
+	ck_assert_int_ge(between, op_cost(rig.device, &op) + 2 * ROWS * 100);
+	struct op_operand operands[2];
+	op = relu(operands, column[1], column[0]);
+	ck_assert_int_ge(op_cost(rig.device, &op), between);
+	/* In place there is nothing to look for. */
+	op = relu(operands, column[0], column[0]);
+	ck_assert_int_lt(op_cost(rig.device, &op), between);
+	rig_close(&rig);
+}
+END_TEST
+
 /* Checked as it is when it is about to run. */
 static int64_t checked_cost(struct rig *rig, struct op *op, bool runs)
 {
@@ -719,6 +748,7 @@ Suite *suite_op(void)
 	tcase_add_test(tcase, empty_blocks);
 	tcase_add_test(tcase, descriptions);
 	tcase_add_test(tcase, costs);
+	tcase_add_test(tcase, costs_of_neighbours);
 	tcase_add_test(tcase, costs_with_a_pack);
 	tcase_add_test(tcase, costs_of_windows);
 	tcase_add_test(tcase, costs_of_looking);
