@@ -343,14 +343,19 @@ void tensors_describe(const struct session *session, const struct tensor *tensor
 {
 	const struct record *record = record_of(tensor);
 	const int64_t data_bytes = tensor_data_bytes(tensor);
+	struct npumem_error refusal;
 
+	refusal.status = 0;
 	description->tensor = tensor;
 	description->name = record->name;
 	record_label(record, description->label);
 	description->uid = record->uid;
 	description->base_handle = 0;
 	description->base_name[0] = 0;
-	if (state)
+	/* A view outlives the right to what is behind it. */
+	if (access_check(session, tensor, ACCESS_READ, &refusal))
+		description->bytes = (struct device_state){.unwritten_bytes = 0};
+	else if (state)
 		description->bytes = *state;
 	else
 		device_state(session->service->device, tensor, &description->bytes);
@@ -359,7 +364,9 @@ void tensors_describe(const struct session *session, const struct tensor *tensor
 			description->base_handle = tensor->base->handle;
 		access_name(session, tensor->base, description->base_name, sizeof(description->base_name));
 	}
-	if (description->bytes.lost_bytes)
+	if (refusal.status)
+		description->state = "";
+	else if (description->bytes.lost_bytes)
 		description->state = "lost";
 	else if (description->bytes.damaged_bytes)
 		description->state = "damaged";

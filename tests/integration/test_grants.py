@@ -182,6 +182,22 @@ class Grants(TestCase):
         self.as_uid(ALICE, lambda client: client.call(free=pb.FreeRequest(tensors=[ref("x")])))
         self.as_uid(BOB, lambda client: self.assertEqual(client.names(), []))
 
+    def test_a_view_says_nothing_of_bytes_that_may_not_be_read_any_more(self):
+        def told(client):
+            view_of_x = client.call(list=pb.ListRequest()).list.tensors[0]
+            return view_of_x.state, view_of_x.unwritten_bytes
+
+        self.grant(pb.ACCESS_READ)
+        self.as_uid(BOB, lambda client: client.call(view=view(f"{ALICE}:x", "part")))
+        self.as_uid(BOB, lambda client: self.assertEqual(told(client), ("ok", 0)))
+        self.grant(pb.ACCESS_NONE)
+        self.as_uid(BOB, lambda client: self.assertEqual(told(client), ("", 0)))
+        for change in ({"rename": pb.RenameRequest(tensor=ref("part"), name="other")},
+                       {"grant": pb.GrantRequest(tensor=ref("other"), uid=ALICE, access=pb.ACCESS_READ)}):
+            self.as_uid(BOB, lambda client: self.assertEqual(client.call(**change).tensor.state, ""))
+        self.grant(pb.ACCESS_READ)
+        self.as_uid(BOB, lambda client: self.assertEqual(told(client), ("ok", 0)))
+
     def test_bad_grants(self):
         def alice(client):
             anonymous = client.alloc()
