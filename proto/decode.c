@@ -263,26 +263,14 @@ static bool put_packed(struct decode *decode, ProtobufCMessage *message, const P
 	return true;
 }
 
-/* Its value is not copied: it may be 16 MiB that nobody needs. */
-static bool put_unknown(struct decode *decode, ProtobufCMessage *message, const struct value *value)
-{
-	ProtobufCMessageUnknownField *unknown = member_extend_list(
-		decode->budget, (void **)&message->unknown_fields, message->n_unknown_fields, 1, sizeof(*unknown));
-
-	if (!unknown)
-		return false;
-	*unknown = (ProtobufCMessageUnknownField){value->id, (ProtobufCWireType)value->wire_type,
-						  (size_t)(value->end - value->start),
-						  (uint8_t *)(uintptr_t)value->start};
-	message->n_unknown_fields++;
-	return true;
-}
-
 static bool put_field(struct decode *decode, ProtobufCMessage *message, const ProtobufCFieldDescriptor *field,
 		      const struct value *value)
 {
-	if (!field)
-		return put_unknown(decode, message, value);
+	if (!field) {
+		if (message == decode->outermost && !decode->unknown)
+			decode->unknown = value->id;
+		return true;
+	}
 	if (field->label != PROTOBUF_C_LABEL_REPEATED)
 		return put_single(decode, message, field, value);
 	if (value->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED &&
@@ -348,6 +336,8 @@ ProtobufCMessage *decode_message(struct decode *decode, const ProtobufCMessageDe
 	if (!message)
 		return NULL;
 	protobuf_c_message_init(type, message);
+	if (!decode->outermost)
+		decode->outermost = message;
 	while (at < end) {
 		struct value value;
 

@@ -1,9 +1,8 @@
 /* A message's bytes to the structs that protoc-c generates, in one pass: what protobuf_c_message_unpack of 1.4
  * accepts, with the values that it gives. All memory is the budget's, and no more fields are read than allowed: a
  * frame of fields, of which one is as little as two bytes, takes a hundred times as long as one of payload.
- * Payloads are not copied: they stay in the message's bytes. So do the values of unknown fields, which
- * decode_rebase does not follow: once the message has moved, an unknown field has a number, a wire type and a
- * length only. */
+ * Payloads are not copied: they stay in the message's bytes. Unknown fields are left out: nothing of a message can
+ * then lead to bytes that decode_rebase does not follow. */
 #ifndef PROTO_DECODE_H
 #define PROTO_DECODE_H
 
@@ -33,6 +32,8 @@ struct decode {
 	const ProtobufCFieldDescriptor *long_text; /* the field whose text is too long, or NULL */
 	size_t long_text_bytes;
 	struct decode_borrowed *borrowed; /* payloads that lie in the message's bytes */
+	const ProtobufCMessage *outermost;
+	uint32_t unknown; /* the first field of the outermost message that its type has not; 0: none */
 };
 
 /* NULL: malformed; or has_too_many; or long_text is set; or the budget is exceeded or starved. Only types that do

@@ -28,7 +28,7 @@ static int refuse_text(const struct decode *decode, struct npumem_error *error)
 }
 
 int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
-		   const Npumem__V1__Request **request, const struct decode_borrowed **borrowed,
+		   const Npumem__V1__Request **request, const struct decode_borrowed **borrowed, uint32_t *unknown,
 		   struct npumem_error *error)
 {
 	struct decode decode = {.budget = budget, .n_fields = DECODE_FIELDS_MAX};
@@ -41,6 +41,7 @@ int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
 	*request =
 		(Npumem__V1__Request *)decode_message(&decode, &npumem__v1__request__descriptor, message, bytes);
 	*borrowed = *request ? decode.borrowed : NULL;
+	*unknown = decode.unknown;
 	if (*request)
 		return 0;
 	if (decode.has_too_many)

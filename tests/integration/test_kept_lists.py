@@ -5,7 +5,7 @@ import unittest
 
 import npumem
 from state import StateTestCase, token_of
-from support import Sharer, TestCase, copy, fill, free, pb, read, ref, run, submit, wait_for
+from support import Sharer, TestCase, copy, encode_length, fill, free, pb, read, ref, run, submit, wait_for
 from test_record import RecordCase, read_record
 from test_segments import memfd
 
@@ -222,6 +222,20 @@ class Recorded(RecordCase):
         self.assertEqual([len(one.operations) for one in submits], [2, 2, 1])
         self.assertEqual(submits[1].operations[0].copy.source.handle, z.handle)
         self.same()
+
+    def test_unknown_fields_of_a_list_are_not_recorded(self):
+        """They lie in the message, whose memory has others' messages when the list runs."""
+        process, text = self.start()
+        client, other = self.client(), self.client()
+        x, y = client.alloc(), other.alloc()
+        wanted, sent = operations(fill(x, 3)), operations(fill(x, 3))
+        sent[0].MergeFromString(b"\xc2\x3e" + encode_length(2000) + b"U" * 2000)
+        client.call(keep=pb.KeepRequest(list=7, operations=sent))
+        other.call(write=pb.WriteRequest(tensor=handle(y), data=b"secret! " * 16))
+        client.call(**go(7))
+        self.assertEqual(self.stop(process), 0, text())
+        requests = [pb.Request.FromString(entry.request) for entry in read_record(self.file) if entry.request]
+        self.assertEqual([one.submit.operations for one in requests if one.HasField("submit")], [wanted])
 
 
 class Resumed(StateTestCase):

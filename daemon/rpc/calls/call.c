@@ -218,20 +218,19 @@ struct call *call_new(struct rpc *rpc, struct rpc_peer *peer, uint8_t *message, 
 	return call;
 }
 
-static int refuse_unknown(struct call *call)
+static int refuse_unknown(struct call *call, uint32_t unknown)
 {
-	const ProtobufCMessage *base = &call->request->base;
-
-	if (base->n_unknown_fields)
+	if (unknown)
 		return npumem_error_set(call->error, NPUMEM_UNIMPLEMENTED,
-					"this daemon does not know call %" PRIu32, base->unknown_fields[0].tag);
+					"this daemon does not know call %" PRIu32, unknown);
 	return npumem_error_set(call->error, NPUMEM_UNIMPLEMENTED, "the request has no call");
 }
 
 int call_decode(struct call *call)
 {
+	uint32_t unknown;
 	int status = decode_request(&call->budget, call->message, call->bytes, &call->request, &call->borrowed,
-				    call->error);
+				    &unknown, call->error);
 
 	if (status) {
 		call->id = decode_salvage_id(call->message, call->bytes);
@@ -248,7 +247,7 @@ int call_decode(struct call *call)
 	if ((call->method == METHODS_SUBMIT || call->method == METHODS_DRY_RUN) &&
 	    (call->request->submit->list || call->request->submit->n_changes))
 		return lists_expand(call);
-	return call->method == METHODS_NONE ? refuse_unknown(call) : 0;
+	return call->method == METHODS_NONE ? refuse_unknown(call, unknown) : 0;
 }
 
 /* ---- the end ---- */
