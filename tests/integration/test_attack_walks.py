@@ -331,6 +331,7 @@ class Held(Many):
     """Requests that are held behind a long one, with many tensors each."""
 
     N_HELD, N_TENSORS = 400, 256
+    N_BASE, N_COLUMN = 2 * 2999 * 3001, 2990
     options = ("--npus", "4", "--npu-bytes", str(64 << 20))
 
     def setUp(self):
@@ -375,6 +376,34 @@ class Held(Many):
             self.assertEqual([a.status for a in self.other.answers(claimed)], [pb.OK] * 3)
 
         self.assert_short(lambda: self.longest_ms(arrive))
+
+    def arrive_at_once(self, request, status):
+        """Requests of a few bytes, whose turn at the gate comes at the same time."""
+        sent = self.mallory.post(self.long, {"stat": pb.StatRequest()}, *[request] * self.N_HELD)
+        answers = self.mallory.answers(sent)[2:]
+        self.assertEqual({answer.status for answer in answers}, {status}, answers[0].message)
+
+    def test_runs_of_a_kept_list(self):
+        operations = [pb.Operation(run=pb.RunRequest(kernel=pb.RELU))] * 1024
+        self.mallory.call(keep=pb.KeepRequest(list=1, operations=operations))
+        runs = {"submit": pb.SubmitRequest(list=1)}
+        self.assert_short(lambda: self.longest_ms(lambda: self.arrive_at_once(runs, pb.INVALID)) / SLOWER)
+
+    def column(self, name, step, first):
+        """Every step-th byte of `base`."""
+        rows = self.mallory.call(view=pb.ViewRequest(tensor=ref("base"), shape=dims(1, 1, self.N_BASE // step, step)))
+        view = pb.ViewRequest(name=name, tensor=ref(rows.tensor), to=dims(1, 1, self.N_COLUMN, first + 1))
+        getattr(view, "from").CopyFrom(dims(0, 0, 0, first))
+        self.mallory.call(view=view)
+
+    def test_operations_that_need_no_thread(self):
+        """Copies from every 5,998th byte to every 6,002nd: whether they share any is looked at byte by byte."""
+        self.mallory.alloc("base", (1, 1, 1, self.N_BASE))
+        self.mallory.call(**fill("base", 1))
+        self.column("a", self.N_BASE // 3001, 0)
+        self.column("b", self.N_BASE // 2999, 1)
+        copies = copy("b", "a")
+        self.assert_short(lambda: self.longest_ms(lambda: self.arrive_at_once(copies, pb.OK)) / SLOWER)
 
 
 class List(Many):
