@@ -162,15 +162,18 @@ class KeptLists(Many):
 
 
 class LongStrides(Many):
-    """Phases and residues are as many as a stride is long, and what a run costs is asked on the loop."""
+    """Phases and residues are as many as a stride is long, taps as weights are, and what a run costs is asked on the
+    loop."""
 
     N = 1 << 20
     options = ("--npus", "1", "--npu-bytes", str(8 << 20))
 
-    def assert_refused_soon(self, kernel, in_w, stride, out_w):
-        shapes = {"in": (1, 1, 1, in_w), "weights": (1, 1, 1, self.N), "out": (1, 1, 1, out_w)}
+    def assert_refused_soon(self, kernel, in_w, stride, out_w, n_taps=N, left=0):
+        shapes = {"in": (1, 1, 1, in_w), "weights": (1, 1, 1, n_taps), "out": (1, 1, 1, out_w)}
         operands = {role: self.mallory.alloc("", of, pb.FX8, frac_bits=0) for role, of in shapes.items()}
-        request = run(kernel, [pb.Param(key=pb.PARAM_STRIDE, values=(1, stride))], **operands)
+        strides = pb.Param(key=pb.PARAM_STRIDE, values=(1, stride))
+        padding = pb.Param(key=pb.PARAM_PADDING, values=(0, 0, left, 0))
+        request = run(kernel, [strides, padding], **operands)
 
         def refused():
             self.assertIn("never written", self.mallory.ask(**request).message)
@@ -185,6 +188,9 @@ class LongStrides(Many):
 
     def test_of_a_convolution(self):
         self.assert_refused_soon(pb.CONV2D, 2 * self.N, self.N - 1, 2)
+
+    def test_of_a_convolution_whose_taps_meet_padding_alone(self):
+        self.assert_refused_soon(pb.CONV2D, 1, 1, 1, 7 * self.N, 7 * self.N - 1)
 
 
 class Refusal(Many):
