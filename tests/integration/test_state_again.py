@@ -248,6 +248,20 @@ class Data(AgainTestCase):
         self.assertEqual(self.again(number, call).status, pb.OK)
         self.assertEqual(self.values("x"), 3)
 
+    def test_an_id_that_had_another_request(self):
+        """What is known of the id is of operation 1 alone, as 0 was refused in its group; or of fewer operations."""
+        self.do(alloc("new", **FIXED))
+        call = submit(read("new"), run(pb.RELU, in_="x", out="x"), group=1)
+        (number,) = self.talker.post(call)
+        (answer,) = self.talker.answers([number])
+        self.assertEqual([done.operation for done in answer.submitted.done], [1])
+        (single,) = self.do(add("y", "y", "x"))
+        self.come_back()
+        self.refused(self.again(number, fill("y", 9)), pb.ABORTED, "0 of its 1")
+        self.refused(self.again(number, call), pb.ABORTED, "1 of its 2")
+        self.refused(self.again(single, submit(fill("y", 9), fill("y", 9))), pb.ABORTED, "1 of its 2")
+        self.assertEqual([self.values(name) for name in "xy"], [1, 3])
+
 
 class Unread(AgainTestCase):
     """The client has not read its answers, so that some have not left the daemon, when what they tell of is changed."""

@@ -260,45 +260,45 @@ static void append_done(struct call *call, unsigned field, const struct results_
 	reply_message(&call->reply, field, &done.base);
 }
 
-static int answer_done(struct call *call)
+static int answer_done(struct call *call, const struct results_cell *const *done, size_t n)
 {
-	const struct results_cell *done[OPERATIONS_MAX];
-	size_t n = n_operations(call), expected = n * OPERATE_DONE_BYTES, mark;
+	size_t expected = n * OPERATE_DONE_BYTES, mark;
 	int status = reply_reserve(&call->reply, expected + 2 * REPLY_TAG_BYTES, call->error);
 
 	if (status)
 		return status;
 	call->known = CALL_KNOWN;
 	if (call->method != METHODS_SUBMIT) {
-		append_done(call, NPUMEM__V1__RESPONSE__RESULT_DONE, find(call, RESULTS_DONE));
+		append_done(call, NPUMEM__V1__RESPONSE__RESULT_DONE, done[0]);
 		return 0;
 	}
 	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, expected);
-	find_all(call, RESULTS_DONE, done, n);
 	for (size_t i = 0; i < n; i++)
-		if (done[i])
-			append_done(call, SUBMITTED_DONE, done[i]);
+		append_done(call, SUBMITTED_DONE, done[i]);
 	reply_close(&call->reply, mark, expected);
 	return 0;
 }
 
+/* What its id has left may be another request's, with fewer places or without the first: each of its own counts. */
 static bool known_data(struct call *call, int *status)
 {
+	const struct results_cell *done[OPERATIONS_MAX];
 	const struct result *result = NULL;
-	size_t n_done = 0;
+	size_t n = n_operations(call), n_done = 0;
 	bool is_final = false;
 
-	if (n_operations(call) > OPERATIONS_MAX)
+	if (n > OPERATIONS_MAX)
 		return false;
-	while ((result = results_next(call->session, call->id, result))) {
-		n_done += result->kept.kind == RESULTS_DONE;
+	while ((result = results_next(call->session, call->id, result)))
 		is_final |= result->kept.kind == RESULTS_DONE && result->kept.number;
-	}
 	if (!is_final) {
 		results_forget(call->session, call->id);
 		return false;
 	}
-	*status = n_done < n_operations(call) || has_data(call) ? abort_at(call, n_done) : answer_done(call);
+	find_all(call, RESULTS_DONE, done, n);
+	for (size_t i = 0; i < n; i++)
+		n_done += done[i] != NULL;
+	*status = n_done < n || has_data(call) ? abort_at(call, n_done) : answer_done(call, done, n);
 	return true;
 }
 
