@@ -88,6 +88,15 @@ class Tensors(AgainTestCase):
             self.assertEqual(answers[4].allocated, before[4].allocated)
             self.assertEqual(self.talker.names(), ["a", "b"])
 
+    def test_what_is_gone_was_not_called_what_no_tensor_can_be(self):
+        calls = [alloc("a"), view("v", "a", (0, 1, 0, 0), (1, 5, 1, 2))]
+        ids = self.do(*calls, free("a"))
+        calls[0]["alloc"].tensors[0].name = calls[0]["alloc"].tensors[0].label = "x" * 4096
+        calls[1]["view"].name = "x" * 4096
+        one, other = (self.again(number, call) for number, call in zip(ids, calls))
+        self.assertEqual([one.allocated.tensors[0].name, one.allocated.tensors[0].label, other.tensor.name], [""] * 3)
+        self.assertEqual(other.tensor.handle, self.answers[1].tensor.handle)
+
     def test_seal_and_grant_of_what_is_gone(self):
         calls = [alloc("a"), fill("a", 1), seal("a"), grant("a", 1001, pb.ACCESS_READ), free("a")]
         ids = self.do(*calls)

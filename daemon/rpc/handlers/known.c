@@ -58,6 +58,14 @@ struct gone {
 	struct npumem_place resolved;
 };
 
+/* The request that comes again was not checked, and the reply has room for what a tensor can be called. */
+static char *short_text(const char *text)
+{
+	bool is_short = strnlen(text, NPUMEM_NAME_BYTES_MAX + 1) <= NPUMEM_NAME_BYTES_MAX;
+
+	return (char *)(uintptr_t)(is_short ? text : "");
+}
+
 /* One that a request made and that was freed since, as it was when it was made; of a view only what it was called.
  */
 static const ProtobufCMessage *tell_gone(const struct call *call, const struct results_cell *kept,
@@ -69,7 +77,7 @@ static const ProtobufCMessage *tell_gone(const struct call *call, const struct r
 	npumem_error_clear(&error);
 	npumem__v1__tensor__init(&to->message);
 	to->message.handle = kept->handle;
-	to->message.name = (char *)(uintptr_t)name;
+	to->message.name = short_text(name);
 	to->message.uid = call->session->uid;
 	to->message.state = (char *)"unwritten";
 	if (!made_by || wire_spec(made_by->spec, &to->spec, &error) ||
@@ -81,7 +89,7 @@ static const ProtobufCMessage *tell_gone(const struct call *call, const struct r
 	to->message.unwritten_bytes = to->resolved.blocks.data;
 	to->message.reuse = made_by->reuse ? made_by->reuse : NPUMEM__V1__REUSE__NEVER;
 	to->message.dma_only = made_by->dma_only;
-	to->message.label = made_by->label;
+	to->message.label = short_text(made_by->label);
 	to->message.pinned = made_by->pinned || to->spec.address != NPUMEM_ANY;
 	return &to->message.base;
 }
