@@ -117,6 +117,9 @@ static bool put_string(struct decode *decode, const ProtobufCFieldDescriptor *fi
 		decode->long_text_bytes = n;
 		return false;
 	}
+	decode->texts_bytes += n;
+	if (decode->texts_bytes > DECODE_TEXTS_BYTES_MAX)
+		return false;
 	*to = copy(decode, value->at, n, n + 1);
 	if (!*to)
 		return false;

@@ -15,8 +15,8 @@
 
 /* Of one request: at 10 to 30 ns each, half a millisecond at most. */
 enum { DECODE_FIELDS_MAX = 12288 };
-/* Text is copied. No field of a request needs more. */
-enum { DECODE_TEXT_BYTES_MAX = 4096 };
+/* Text is copied. No field of a request needs more, nor do the names and labels of all fields together. */
+enum { DECODE_TEXT_BYTES_MAX = 4096, DECODE_TEXTS_BYTES_MAX = 512 << 10 };
 
 struct decode_borrowed {
 	ProtobufCBinaryData *payload;
@@ -31,13 +31,15 @@ struct decode {
 	size_t n_whole; /* where it has too many: messages of its outermost list that were read as a whole */
 	const ProtobufCFieldDescriptor *long_text; /* the field whose text is too long, or NULL */
 	size_t long_text_bytes;
+	size_t texts_bytes;		  /* of all texts so far; more than DECODE_TEXTS_BYTES_MAX are refused */
 	struct decode_borrowed *borrowed; /* payloads that lie in the message's bytes */
 	const ProtobufCMessage *outermost;
 	uint32_t unknown; /* the first field of the outermost message that its type has not; 0: none */
 };
 
-/* NULL: malformed; or has_too_many; or long_text is set; or the budget is exceeded or starved. Only types that do
- * not contain themselves: it goes as deep as they are nested. The message lives until the budget is reset. */
+/* NULL: malformed; or has_too_many; or long_text is set, or there are too many texts_bytes; or the budget is
+ * exceeded or starved. Only types that do not contain themselves: it goes as deep as they are nested. The message
+ * lives until the budget is reset. */
 ProtobufCMessage *decode_message(struct decode *decode, const ProtobufCMessageDescriptor *type,
 				 const uint8_t *bytes, size_t n);
 

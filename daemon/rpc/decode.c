@@ -48,6 +48,10 @@ int decode_request(struct budget *budget, const uint8_t *message, size_t bytes,
 		return refuse_fields(&decode, bytes, error);
 	if (decode.long_text)
 		return refuse_text(&decode, error);
+	if (decode.texts_bytes > DECODE_TEXTS_BYTES_MAX)
+		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
+					"a message with more than %d bytes of text: ask in parts",
+					DECODE_TEXTS_BYTES_MAX);
 	if (budget->exceeded)
 		return npumem_error_set(error, NPUMEM_RESOURCE_EXHAUSTED,
 					"a message of %zu bytes that takes more than %zu unpacked", bytes,

@@ -115,6 +115,12 @@ class LongValues(Longest):
         answer = self.alice.ask(open=pb.OpenRequest(tensor=pb.Ref(name="a" * 4096)))
         self.assertNotIn("field name", answer.message)
 
+    def test_many_texts_are_refused(self):
+        message = frame(pb.Request(id=1, free=pb.FreeRequest(tensors=[ref("a" * 4096)] * 4000)))
+        refused = self.ask(message, pb.RESOURCE_EXHAUSTED, "more than 524288 bytes of text")
+        self.assert_short(1.6, [refused] * ATTEMPTS)
+        self.assertNotIn("of text", self.alice.ask(free=pb.FreeRequest(tensors=[ref("a" * 4096)] * 128)).message)
+
     def test_an_unknown_field_is_not_copied(self):
         message = self.message(2047, b"\x01" * (16 * MIB - 100))
         self.assert_short(0.8, [self.ask(message, pb.UNIMPLEMENTED, "call 2047")] * ATTEMPTS)

@@ -162,15 +162,18 @@ class KeptLists(Many):
 
 
 class LongStrides(Many):
-    """Phases and residues are as many as a stride is long, and what a run costs is asked on the loop."""
+    """Phases and residues are as many as a stride is long, taps as weights are, and what a run costs is asked on the
+    loop."""
 
     N = 1 << 20
     options = ("--npus", "1", "--npu-bytes", str(8 << 20))
 
-    def assert_refused_soon(self, kernel, in_w, stride, out_w):
-        shapes = {"in": (1, 1, 1, in_w), "weights": (1, 1, 1, self.N), "out": (1, 1, 1, out_w)}
+    def assert_refused_soon(self, kernel, in_w, stride, out_w, n_taps=N, left=0):
+        shapes = {"in": (1, 1, 1, in_w), "weights": (1, 1, 1, n_taps), "out": (1, 1, 1, out_w)}
         operands = {role: self.mallory.alloc("", of, pb.FX8, frac_bits=0) for role, of in shapes.items()}
-        request = run(kernel, [pb.Param(key=pb.PARAM_STRIDE, values=(1, stride))], **operands)
+        strides = pb.Param(key=pb.PARAM_STRIDE, values=(1, stride))
+        padding = pb.Param(key=pb.PARAM_PADDING, values=(0, 0, left, 0))
+        request = run(kernel, [strides, padding], **operands)
 
         def refused():
             self.assertIn("never written", self.mallory.ask(**request).message)
@@ -185,6 +188,9 @@ class LongStrides(Many):
 
     def test_of_a_convolution(self):
         self.assert_refused_soon(pb.CONV2D, 2 * self.N, self.N - 1, 2)
+
+    def test_of_a_convolution_whose_taps_meet_padding_alone(self):
+        self.assert_refused_soon(pb.CONV2D, 1, 1, 1, 7 * self.N, 7 * self.N - 1)
 
 
 class Refusal(Many):
@@ -331,6 +337,7 @@ class Held(Many):
     """Requests that are held behind a long one, with many tensors each."""
 
     N_HELD, N_TENSORS = 400, 256
+    N_BASE, N_COLUMN = 2 * 2999 * 3001, 2990
     options = ("--npus", "4", "--npu-bytes", str(64 << 20))
 
     def setUp(self):
@@ -375,6 +382,34 @@ class Held(Many):
             self.assertEqual([a.status for a in self.other.answers(claimed)], [pb.OK] * 3)
 
         self.assert_short(lambda: self.longest_ms(arrive))
+
+    def arrive_at_once(self, request, status):
+        """Requests of a few bytes, whose turn at the gate comes at the same time."""
+        sent = self.mallory.post(self.long, {"stat": pb.StatRequest()}, *[request] * self.N_HELD)
+        answers = self.mallory.answers(sent)[2:]
+        self.assertEqual({answer.status for answer in answers}, {status}, answers[0].message)
+
+    def test_runs_of_a_kept_list(self):
+        operations = [pb.Operation(run=pb.RunRequest(kernel=pb.RELU))] * 1024
+        self.mallory.call(keep=pb.KeepRequest(list=1, operations=operations))
+        runs = {"submit": pb.SubmitRequest(list=1)}
+        self.assert_short(lambda: self.longest_ms(lambda: self.arrive_at_once(runs, pb.INVALID)) / SLOWER)
+
+    def column(self, name, step, first):
+        """Every step-th byte of `base`."""
+        rows = self.mallory.call(view=pb.ViewRequest(tensor=ref("base"), shape=dims(1, 1, self.N_BASE // step, step)))
+        view = pb.ViewRequest(name=name, tensor=ref(rows.tensor), to=dims(1, 1, self.N_COLUMN, first + 1))
+        getattr(view, "from").CopyFrom(dims(0, 0, 0, first))
+        self.mallory.call(view=view)
+
+    def test_operations_that_need_no_thread(self):
+        """Copies from every 5,998th byte to every 6,002nd: whether they share any is looked at byte by byte."""
+        self.mallory.alloc("base", (1, 1, 1, self.N_BASE))
+        self.mallory.call(**fill("base", 1))
+        self.column("a", self.N_BASE // 3001, 0)
+        self.column("b", self.N_BASE // 2999, 1)
+        copies = copy("b", "a")
+        self.assert_short(lambda: self.longest_ms(lambda: self.arrive_at_once(copies, pb.OK)) / SLOWER)
 
 
 class List(Many):

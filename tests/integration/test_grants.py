@@ -163,6 +163,8 @@ class Grants(TestCase):
             assert client.ask(fill=pb.FillRequest(tensor=ref(x), integer=1)).status == pb.NOT_FOUND
             for call in (dict(fill=pb.FillRequest(tensor=ref("part"), integer=1)), dict(read=pb.ReadRequest(tensor=ref("part")))):
                 assert client.ask(**call).status == pb.PERMISSION_DENIED, call
+            seal = client.ask(seal=pb.SealRequest(tensor=ref("part")))
+            assert seal.status == pb.INVALID and x not in seal.message and f"uid {ALICE}" in seal.message, seal
             client.call(free=pb.FreeRequest(tensors=[ref("part")]))
 
         def alice(client):

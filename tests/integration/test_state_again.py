@@ -88,6 +88,15 @@ class Tensors(AgainTestCase):
             self.assertEqual(answers[4].allocated, before[4].allocated)
             self.assertEqual(self.talker.names(), ["a", "b"])
 
+    def test_what_is_gone_was_not_called_what_no_tensor_can_be(self):
+        calls = [alloc("a"), view("v", "a", (0, 1, 0, 0), (1, 5, 1, 2))]
+        ids = self.do(*calls, free("a"))
+        calls[0]["alloc"].tensors[0].name = calls[0]["alloc"].tensors[0].label = "x" * 4096
+        calls[1]["view"].name = "x" * 4096
+        one, other = (self.again(number, call) for number, call in zip(ids, calls))
+        self.assertEqual([one.allocated.tensors[0].name, one.allocated.tensors[0].label, other.tensor.name], [""] * 3)
+        self.assertEqual(other.tensor.handle, self.answers[1].tensor.handle)
+
     def test_seal_and_grant_of_what_is_gone(self):
         calls = [alloc("a"), fill("a", 1), seal("a"), grant("a", 1001, pb.ACCESS_READ), free("a")]
         ids = self.do(*calls)
@@ -247,6 +256,20 @@ class Data(AgainTestCase):
         self.do(fill("new", 2))
         self.assertEqual(self.again(number, call).status, pb.OK)
         self.assertEqual(self.values("x"), 3)
+
+    def test_an_id_that_had_another_request(self):
+        """What is known of the id is of operation 1 alone, as 0 was refused in its group; or of fewer operations."""
+        self.do(alloc("new", **FIXED))
+        call = submit(read("new"), run(pb.RELU, in_="x", out="x"), group=1)
+        (number,) = self.talker.post(call)
+        (answer,) = self.talker.answers([number])
+        self.assertEqual([done.operation for done in answer.submitted.done], [1])
+        (single,) = self.do(add("y", "y", "x"))
+        self.come_back()
+        self.refused(self.again(number, fill("y", 9)), pb.ABORTED, "0 of its 1")
+        self.refused(self.again(number, call), pb.ABORTED, "1 of its 2")
+        self.refused(self.again(single, submit(fill("y", 9), fill("y", 9))), pb.ABORTED, "1 of its 2")
+        self.assertEqual([self.values(name) for name in "xy"], [1, 3])
 
 
 class Unread(AgainTestCase):

@@ -368,12 +368,19 @@ static int on_seal_checked(struct call *call, void *arg)
 
 int handle_tensors_seal(struct call *call, const Npumem__V1__SealRequest *request)
 {
+	struct tensor *tensor = call->binding.tensors[0];
 	int status = call_keep_error(call);
 
 	(void)request;
 	if (status)
 		return status;
+	/* Here, where grants may be read: the base's name may not be the session's to know. */
+	if (tensor->base) {
+		struct error_context context = access_context(call->session, call->error);
+
+		return device_seal_check(call->rpc->service->device, tensor, &context);
+	}
 	/* Whether it is refused depends on what is written. */
-	repeat_after_read(call->session, call->binding.tensors[0]);
-	return perform_later(call, scan_cost(call, call->binding.tensors[0]), check_seal, on_seal_checked, call);
+	repeat_after_read(call->session, tensor);
+	return perform_later(call, scan_cost(call, tensor), check_seal, on_seal_checked, call);
 }

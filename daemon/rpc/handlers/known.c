@@ -58,6 +58,14 @@ struct gone {
 	struct npumem_place resolved;
 };
 
+/* The request that comes again was not checked, and the reply has room for what a tensor can be called. */
+static char *short_text(const char *text)
+{
+	bool is_short = strnlen(text, NPUMEM_NAME_BYTES_MAX + 1) <= NPUMEM_NAME_BYTES_MAX;
+
+	return (char *)(uintptr_t)(is_short ? text : "");
+}
+
 /* One that a request made and that was freed since, as it was when it was made; of a view only what it was called.
  */
 static const ProtobufCMessage *tell_gone(const struct call *call, const struct results_cell *kept,
@@ -69,7 +77,7 @@ static const ProtobufCMessage *tell_gone(const struct call *call, const struct r
 	npumem_error_clear(&error);
 	npumem__v1__tensor__init(&to->message);
 	to->message.handle = kept->handle;
-	to->message.name = (char *)(uintptr_t)name;
+	to->message.name = short_text(name);
 	to->message.uid = call->session->uid;
 	to->message.state = (char *)"unwritten";
 	if (!made_by || wire_spec(made_by->spec, &to->spec, &error) ||
@@ -81,7 +89,7 @@ static const ProtobufCMessage *tell_gone(const struct call *call, const struct r
 	to->message.unwritten_bytes = to->resolved.blocks.data;
 	to->message.reuse = made_by->reuse ? made_by->reuse : NPUMEM__V1__REUSE__NEVER;
 	to->message.dma_only = made_by->dma_only;
-	to->message.label = made_by->label;
+	to->message.label = short_text(made_by->label);
 	to->message.pinned = made_by->pinned || to->spec.address != NPUMEM_ANY;
 	return &to->message.base;
 }
@@ -260,45 +268,45 @@ static void append_done(struct call *call, unsigned field, const struct results_
 	reply_message(&call->reply, field, &done.base);
 }
 
-static int answer_done(struct call *call)
+static int answer_done(struct call *call, const struct results_cell *const *done, size_t n)
 {
-	const struct results_cell *done[OPERATIONS_MAX];
-	size_t n = n_operations(call), expected = n * OPERATE_DONE_BYTES, mark;
+	size_t expected = n * OPERATE_DONE_BYTES, mark;
 	int status = reply_reserve(&call->reply, expected + 2 * REPLY_TAG_BYTES, call->error);
 
 	if (status)
 		return status;
 	call->known = CALL_KNOWN;
 	if (call->method != METHODS_SUBMIT) {
-		append_done(call, NPUMEM__V1__RESPONSE__RESULT_DONE, find(call, RESULTS_DONE));
+		append_done(call, NPUMEM__V1__RESPONSE__RESULT_DONE, done[0]);
 		return 0;
 	}
 	mark = reply_open(&call->reply, NPUMEM__V1__RESPONSE__RESULT_SUBMITTED, expected);
-	find_all(call, RESULTS_DONE, done, n);
 	for (size_t i = 0; i < n; i++)
-		if (done[i])
-			append_done(call, SUBMITTED_DONE, done[i]);
+		append_done(call, SUBMITTED_DONE, done[i]);
 	reply_close(&call->reply, mark, expected);
 	return 0;
 }
 
+/* What its id has left may be another request's, with fewer places or without the first: each of its own counts. */
 static bool known_data(struct call *call, int *status)
 {
+	const struct results_cell *done[OPERATIONS_MAX];
 	const struct result *result = NULL;
-	size_t n_done = 0;
+	size_t n = n_operations(call), n_done = 0;
 	bool is_final = false;
 
-	if (n_operations(call) > OPERATIONS_MAX)
+	if (n > OPERATIONS_MAX)
 		return false;
-	while ((result = results_next(call->session, call->id, result))) {
-		n_done += result->kept.kind == RESULTS_DONE;
+	while ((result = results_next(call->session, call->id, result)))
 		is_final |= result->kept.kind == RESULTS_DONE && result->kept.number;
-	}
 	if (!is_final) {
 		results_forget(call->session, call->id);
 		return false;
 	}
-	*status = n_done < n_operations(call) || has_data(call) ? abort_at(call, n_done) : answer_done(call);
+	find_all(call, RESULTS_DONE, done, n);
+	for (size_t i = 0; i < n; i++)
+		n_done += done[i] != NULL;
+	*status = n_done < n || has_data(call) ? abort_at(call, n_done) : answer_done(call, done, n);
 	return true;
 }
 

@@ -226,10 +226,13 @@ static void stay(struct call *call)
 		advance_make_runnable(call->rpc, call->peer);
 }
 
-static void arrive(struct call *call)
+/* Adds what it takes here at most to *spent: it may run at once, and the few bytes of a message may name a kept
+ * list of a thousand operations. */
+static void arrive(struct call *call, int64_t *spent)
 {
 	int status = resolve(call);
 
+	*spent += call->cost < CALL_INLINE_COST ? call->cost : CALL_INLINE_COST;
 	if (status == CALL_LATER) {
 		stay(call);
 		return;
@@ -261,7 +264,7 @@ void gate_open(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
 			return;
 		}
 		*spent += CALL_OP_COST + (int64_t)call->bytes * CALL_BYTE_COST;
-		arrive(call);
+		arrive(call, spent);
 		if (peer->first_held == call)
 			return;
 	}
@@ -271,10 +274,11 @@ void gate_open(struct rpc *rpc, struct rpc_peer *peer, int64_t *spent)
 
 void gate_receive(struct call *call)
 {
+	int64_t spent = 0;
 	int status;
 
 	if (!call->peer->first_held && may_arrive(call)) {
-		arrive(call);
+		arrive(call, &spent);
 		return;
 	}
 	add_held(call);

@@ -19,18 +19,30 @@ int convolve_check(const struct kernel_call *call, int64_t groups, struct npumem
 	return operands_check_shape(call, CONVOLUTION_OUT, &want, "in, weights and the window give", error);
 }
 
-/* Taps at the ends that meet padding alone are left out: on a feature of one point, all but one. */
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Taps at the ends that meet padding alone are left out: on a feature of one point, all but one. They are as many
+ * as a client says, and are counted on the loop. */
 static struct phase_axis whole_axis(const struct window_axis *window)
 {
 	struct phase_axis axis = {
 		.window = *window, .kernel = window->kernel, .tap_step = 1, .out = window->out, .out_step = 1};
 	struct window_axis *w = &axis.window;
-	for (; w->kernel > 1 && w->before >= w->dilation && (w->out - 1) * w->stride < w->before; w->kernel--) {
-		w->before -= w->dilation;
-		axis.first_tap++;
-	}
-	for (; w->kernel > 1 && w->after >= w->dilation && window_at(w, 0, w->kernel - 1) >= w->in; w->kernel--)
-		w->after -= w->dilation;
+	int64_t last = (w->out - 1) * w->stride, n;
+	n = last < w->before ? least(w->before / w->dilation, (w->before - last + w->dilation - 1) / w->dilation)
+			     : 0;
+	n = least(n, w->kernel - 1);
+	w->kernel -= n;
+	w->before -= n * w->dilation;
+	axis.first_tap = n;
+	/* Of taps from the first one on that is behind the input for the first output, and so for all. */
+	n = w->kernel - (w->in + w->before + w->dilation - 1) / w->dilation;
+	n = n > 0 ? least(least(n, w->after / w->dilation), w->kernel - 1) : 0;
+	w->kernel -= n;
+	w->after -= n * w->dilation;
 	return axis;
 }
 
