@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "proto/encode.h"
 #include "proto/frame.h"
@@ -163,9 +164,15 @@ void reply_close(struct reply *reply, size_t mark, size_t expected_bytes)
 	close_length(reply->out, mark, expected_bytes);
 }
 
+/* A bound that was too small is our bug. What lies behind the buffer is overwritten by then, maybe by a client's
+ * bytes: the daemon ends before it can use them. */
 void reply_fields(struct reply *reply, const ProtobufCMessage *message)
 {
-	reply->out->used += encode_message(message, reply->out->bytes + reply->out->used);
+	struct buffer *out = reply->out;
+
+	out->used += encode_message(message, out->bytes + out->used);
+	if (out->used > out->room)
+		abort();
 }
 
 /* A tensor. */
