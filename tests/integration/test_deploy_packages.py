@@ -130,7 +130,7 @@ class Packages(unittest.TestCase):
             {line.split()[0] for line in lines[1:]}, {name.replace("@@", "@") for name in exported if "@@" in name} | {"NPUMEM_0@NPUMEM_0"}
         )
 
-    @unittest.skipUnless(shutil.which("lintian"), "lintian is not installed: tests/packages.sh installs it")
+    @unittest.skipUnless(shutil.which("lintian"), "lintian is not installed: tests/packages.sh lintian")
     def test_lintian(self):
         code, out, complaint = run("lintian", "--allow-root", "--fail-on", "error", *self.packages())
         self.assertEqual(code, 0, out + complaint)
