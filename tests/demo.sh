@@ -5,7 +5,7 @@ set -euo pipefail
 exec </dev/null
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-tests/packages.sh
+tests/packages.sh demo
 mkdir -p build
 log=build/demo-build.log
 echo "building in build/ …"

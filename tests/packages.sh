@@ -1,29 +1,51 @@
 #!/usr/bin/env bash
-# Installs what building and testing need and this machine lacks, from Debian's own packages; nothing where all is
-# there. As root, or with sudo. Usage: tests/packages.sh, or tests/packages.sh PACKAGE... for these instead
+# Installs Debian packages that this machine lacks. As root, or with sudo.
+# Usage: tests/packages.sh PURPOSE...    build, demo, test, docs, deb; all is each of them
+#        tests/packages.sh PACKAGE...    these packages
+# Each of them includes `build`. A build leaves out what it has no packages for, and says so.
 set -euo pipefail
 exec </dev/null
 
-packages=(
+build=(
 	cmake gcc libc6-dev make pkg-config
 	libuv1-dev libprotobuf-c-dev protobuf-c-compiler libjansson-dev zlib1g-dev
-	uthash-dev                                             # lists, headers only
-	check                                                  # unit tests
-	abigail-tools binutils                                 # the library's ABI
-	protobuf-compiler python3 python3-protobuf python3-numpy # integration tests and the demo
-	mypy                                                   # the Python package's types
-	python3-onnx libonnx-testdata                          # the importer of ONNX models, and ONNX's own tests
-	libedit-dev                                            # the prompt of npumemctl
-	scdoc man-db groff                                     # manual pages, and reading them
-	adduser dpkg-dev lintian                               # Debian packages
-	openssh-server openssh-client                          # sessions over ssh
-	zsh                                                    # its completion
-	chromium                                               # the report's page; half of all that is fetched (166 MB)
+	uthash-dev # lists, headers only
 )
-if [ $# -gt 0 ]; then
-	packages=("$@")
-elif ! command -v systemd-analyze >/dev/null; then
-	echo "packages: no systemd here, so its units will NOT be checked; tests/packages.sh systemd installs it" >&2
+demo=(
+	"${build[@]}"
+	protobuf-compiler python3 python3-protobuf python3-numpy # the Python package
+	libedit-dev                                              # the prompt of npumemctl
+)
+test=(
+	"${demo[@]}"
+	check                         # unit tests
+	abigail-tools binutils        # the library's ABI
+	mypy                          # the Python package's types
+	python3-onnx libonnx-testdata # the importer of ONNX models, and ONNX's own tests
+	openssh-server openssh-client # sessions over ssh
+	zsh                           # completion in zsh
+	chromium                      # the report's page; half of all that is fetched (166 MB)
+)
+docs=("${build[@]}" python3 scdoc man-db groff) # manual pages, and reading them
+deb=("${build[@]}" adduser dpkg-dev lintian)    # Debian packages
+
+packages=()
+for word in "$@"; do
+	case $word in
+	build | demo | test | docs | deb)
+		declare -n list=$word
+		packages+=("${list[@]}")
+		;;
+	all) packages+=("${test[@]}" "${docs[@]}" "${deb[@]}") ;;
+	*) packages+=("$word") ;;
+	esac
+	if [[ $word =~ ^(all|test)$ ]] && ! command -v systemd-analyze >/dev/null; then
+		echo "packages: no systemd here, so its units will NOT be checked; tests/packages.sh systemd installs it" >&2
+	fi
+done
+if [ ${#packages[@]} -eq 0 ]; then
+	sed -n 's/^# //; 3,4p' "$0" >&2
+	exit 2
 fi
 
 missing=()

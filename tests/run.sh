@@ -92,7 +92,7 @@ if [ -z "$builds" ]; then
 	[ -n "$label" ] || builds+=" thread"
 fi
 
-tests/packages.sh
+tests/packages.sh all
 # For the labels system and farm. Not on a machine with services of its own, where these tests do not run and Slurm's
 # would begin to.
 if [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then

@@ -37,6 +37,7 @@ static const struct name rounding_names[] = {
 static const struct name reuse_names[] = {
 	{NPUMEM_NEVER, "never"},
 	{NPUMEM_IF_SAFE, "if-safe"},
+	{NPUMEM_IF_SAFE, "if_safe"}, /* as the enumerator is written */
 	{NPUMEM_UNCHECKED, "unchecked"},
 };
 static const struct name uninitialized_names[] = {

@@ -4,7 +4,7 @@
 set -euo pipefail
 exec </dev/null
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-tests/packages.sh
+tests/packages.sh all
 rm -rf build-coverage
 # gcov counts atomically, as threads would lose counts; a branch once and not in each inlined copy, where conditions are
 # constant; assert is not input's branch.

@@ -121,7 +121,7 @@ class Attacks(unittest.TestCase):
     def test_what_was_left_on_a_node(self):
         """Of jobs that ended while nobody saw it: files, and a daemon that still runs."""
         node = slurm.nodes["n1"]
-        daemon = slurm.path("npumem/sbin/npumemd")
+        daemon = slurm.path("npumem/bin/npumemd")
         script = f"""
             set -e
             for name in 99999 0-chain 99999.1; do
@@ -174,7 +174,7 @@ class Attacks(unittest.TestCase):
             self.assertRegex(slurm.read(f"many.{i}"), "^npumem: no device: .* is no name")
 
     def test_many_on_hosts_that_cannot_give_devices(self):
-        daemon = slurm.path("npumem/sbin/npumemd")
+        daemon = slurm.path("npumem/bin/npumemd")
         os.rename(daemon, daemon + ".good")
         with open(daemon, "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\necho 'a library is missing' >&2\nexit 127\n")

@@ -1,4 +1,4 @@
-"""The README's first farm, as it stands there: on a Debian of its own that systemd has booted, with Debian's Slurm."""
+"""The first farm of npumem-farm(7), as it stands there: on a Debian of its own that systemd has booted, with Debian's Slurm."""
 
 import json
 import os
@@ -12,12 +12,12 @@ import machine as machines  # noqa: E402
 
 why = machines.cannot_run() or (None if shutil.which("ip") else "no ip (tests/packages.sh iproute2)")
 if why:
-    print(f"{why}: the README's first farm was NOT tested")
+    print(f"{why}: the first farm of npumem-farm(7) was NOT tested")
     sys.exit(machines.SKIPPED)
 
 SOURCES = "/root/npumem"
 ADDRESS = "192.0.2.1"
-machine = machines.Machine("farm", ["slurm-wlm", "sudo"], "/usr/local")
+machine = machines.Machine("farm", ["slurm-wlm", "sudo"])
 
 
 def setUpModule():
@@ -30,8 +30,8 @@ def shell(*lines):
 
 
 def commands():
-    with open(os.path.join(machines.SOURCE, "README.md"), encoding="utf-8") as file:
-        block = file.read().split("five commands to the first farm")[1].split("\n\n")[1]
+    with open(os.path.join(machines.SOURCE, "client/man/npumem-farm.7.scd"), encoding="utf-8") as file:
+        block = file.read().split("# SETTING IT UP\n")[1].split("```\n")[1]
     return [line.strip() for line in re.sub(r"\\\n", " ", block).splitlines()]
 
 
@@ -87,7 +87,7 @@ class First(unittest.TestCase):
         self.assertIn("7 7 7", shell("srun --gres=npu:1 --comment=npumem=chain npumemctl read x"))
 
     def test_what_configure_refuses(self):
-        program = "/usr/local/libexec/npumem/slurm/configure"
+        program = "/usr/libexec/npumem/slurm/configure"
         for words in ("", "0", "x", "4x", "sg2260:", "'a b:1'", "-1", "$(printf 'a\\nProlog=/x:1')"):
             self.assertEqual(shell(f"{program} {words} > /tmp/out 2>&1 || echo $?"), "2", words)
         self.assertIn("NodeName=n[1-2] CPUs=64 Gres=npu:64", shell(f"{program} 64 'n[1-2]'"))

@@ -19,7 +19,7 @@ try:
     from npumem.onnx import __main__ as importer
     from npumem.onnx import run
 except ImportError as problem:
-    print(f"skipped: {problem}; tests/packages.sh installs python3-onnx")
+    print(f"skipped: {problem}; tests/packages.sh python3-onnx libonnx-testdata")
     sys.exit(77)
 
 NPUMEMCTL = os.path.join(os.environ["NPUMEM_BUILD"], "client", "ctl", "npumemctl")

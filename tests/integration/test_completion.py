@@ -52,6 +52,33 @@ class Completion(TestCase):
         self.assertEqual(self.fits("alloc x --frac"), ["--frac-bits"])
         self.assertNotIn("--frac-bits", self.fits("free --"))
 
+    def test_values_of_options(self):
+        """Each word that is offered is one that npumemctl takes, and all that its help names are offered."""
+        self.assertEqual(self.fits("alloc x --layout "), ["aligned", "compact", "matrix", "strided"])
+        self.assertEqual(self.fits("alloc x --layout c"), ["compact"])
+        self.assertEqual(self.fits("alloc x --dtype fx"), ["fx8", "fx16"])
+        self.assertEqual(self.fits("alloc x --mode=2"), ["2n", "2ic"])
+        self.assertEqual(self.fits("alloc x --reuse "), ["never", "if-safe", "unchecked"])
+        self.assertEqual(self.fits("--json plan --chip sg"), ["sg2260", "sg2380"])
+        self.assertEqual(self.fits("check net.json --layouts a"), ["aligned", "all"])
+        # Files, by the shell itself.
+        for line in ("--socket ", "plan --svg ", "check --junit ", "--devices "):
+            self.assertEqual(self.fits(line), [], line)
+        # A value is not an argument.
+        self.assertEqual(self.fits("write --rounding up im"), ["image"])
+        self.assertEqual(self.fits("run --time conv2d in=im"), ["image"])
+        helps = {}
+        for command in ("alloc", "plan", "load", "write", "check", "events"):
+            said = subprocess.run([NPUMEMCTL, command, "--help"], capture_output=True, text=True, check=True).stdout
+            for option, words in re.findall(r"^  (--[a-z-]+) [A-Z]\S* +(?:.*: )?((?:[a-z0-9-]+(?: \(the default\))?, (?:or )?)+[a-z0-9-]+)$", said, re.MULTILINE):
+                helps[command, option] = re.sub(r" \(the default\)|or ", "", words).split(", ")
+        self.assertGreater(len(helps), 10, helps)
+        for (command, option), words in helps.items():
+            offered = self.fits(f"{command} {option} ")
+            self.assertTrue(set(words) <= set(offered), (command, option, words, offered))
+        kinds = re.search(r"^kinds: ((?:[a-z-]+,?\s)+)", said, re.MULTILINE)[1].replace("\n", " ").split(", ")
+        self.assertEqual(self.fits("events --kind "), [kind.strip() for kind in kinds])
+
     def test_kernels(self):
         self.assertEqual(set(self.fits("run ")), set(npumem.kernels))
         self.assertEqual(self.fits("run conv"), ["conv2d", "convert_tensor"])

@@ -117,7 +117,7 @@ class Device(TestCase):
         self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1 --reuse if-safe --dma-only", 1, why)
         self.ctl("fill t 1")
         self.ctl("seal t")
-        self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1 --reuse if-safe", 1, "allocate the new one dma_only")
+        self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1 --reuse if_safe", 1, "allocate the new one dma_only")
         self.ctl("alloc u --shape 1,3,4,8 --dtype int8 --start-npu 1 --reuse if-safe --dma-only")
         device = json.loads(self.ctl("stat --json"))["device"]
         self.assertEqual((device["lent"], device["free"], device["total"]), (128, 0, 4096))

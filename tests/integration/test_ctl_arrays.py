@@ -80,6 +80,21 @@ class Load(Arrays):
             self.assertEqual(self.read("t").shape, shape)
             self.ctl("free t")
 
+    def test_write_ignores_extents_of_1(self):
+        """As a network's files do: a bias of (8,) for [1,8,1,1]."""
+        bias = np.arange(8, dtype="i1")
+        self.ctl("alloc b --shape 1,8,1,1 --dtype int8")
+        for array in (bias, bias.reshape(8, 1), bias.reshape(1, 1, 8, 1, 1)):
+            self.save("v.npy", array)
+            self.ctl("fill b 0")
+            self.ctl("write b v.npy", says="8 elements written")
+            np.testing.assert_array_equal(self.read("b"), bias.reshape(1, 8, 1, 1))
+            self.ctl("diff b v.npy", says="all 8 elements are the same")
+        for array in (bias.reshape(2, 4), bias[:7], bias.reshape(2, 1, 4)):
+            self.save("v.npy", array)
+            self.ctl("write b v.npy", 1, "(1, 8, 1, 1) is expected")
+        np.testing.assert_array_equal(self.read("b"), bias.reshape(1, 8, 1, 1))
+
     def test_weights_of_another_order(self):
         weights = np.random.default_rng(7).normal(size=(6, 2, 3, 3)).astype("f4")
         self.save("w.npy", weights)

@@ -48,7 +48,7 @@ gcc /tmp/p.c -o /tmp/p $(pkg-config --cflags --libs npumem)
 # By the options of its file, as its own user, on a socket that it is handed.
 echo 'NPUMEMD_OPTIONS=--npus 8 --npu-bytes 4096' >>/etc/npumem/npumem.conf
 python3 /tmp/packages/listen.py setpriv --reuid npumem --regid npumem --clear-groups \
-	/usr/sbin/npumemd --socket /run/npumem/npumem.sock $(sed -n 's/^NPUMEMD_OPTIONS=//p' /etc/npumem/npumem.conf) 2>/tmp/daemon.log &
+	/usr/bin/npumemd --socket /run/npumem/npumem.sock $(sed -n 's/^NPUMEMD_OPTIONS=//p' /etc/npumem/npumem.conf) 2>/tmp/daemon.log &
 daemon=$!
 trap 'kill $daemon 2>/dev/null || true' EXIT
 npumemctl --reconnect 30 alloc x --shape 1,8,1,4 --dtype int8
@@ -63,7 +63,7 @@ npumemctl shutdown
 wait $daemon || { cat /tmp/daemon.log; exit 1; }
 rm /run/npumem/npumem.sock # systemd's RemoveOnStop
 $apt remove @NAMES@
-test ! -e /usr/sbin/npumemd && test ! -e /usr/bin/npumemctl && test -f /etc/npumem/npumem.conf && echo removed
+test ! -e /usr/bin/npumemd && test ! -e /usr/bin/npumemctl && test -f /etc/npumem/npumem.conf && echo removed
 $apt purge --autoremove $(dpkg-query -W -f '${Package}\n' | grep npumem)
 left
 test -z "$(left)"

@@ -77,7 +77,7 @@ class Case(unittest.TestCase):
 
     def installed(self):
         """An environment in which it is found."""
-        return dict(os.environ, LD_LIBRARY_PATH=self.at(self.libraries), NPUMEMD=self.at("sbin/npumemd"))
+        return dict(os.environ, LD_LIBRARY_PATH=self.at(self.libraries), NPUMEMD=self.at("bin/npumemd"))
 
 
 class Files(Case):
@@ -101,7 +101,7 @@ class Files(Case):
         expected = {
             "bin/npumem-import",
             "bin/npumemctl",
-            "sbin/npumemd",
+            "bin/npumemd",
             f"{self.libraries}/libnpumem.so",
             f"{self.libraries}/libnpumem.so.0",
             f"{self.libraries}/libnpumem.so.{version}",
@@ -136,7 +136,7 @@ class Files(Case):
         self.assertEqual(found, expected)
         self.assertIn("include/npumem/client.h", found)
         self.assertEqual(os.readlink(self.at(self.libraries, "libnpumem.so")), "libnpumem.so.0")
-        for name in ("bin/npumemctl", "sbin/npumemd"):
+        for name in ("bin/npumemctl", "bin/npumemd"):
             self.assertEqual(os.stat(self.at(name)).st_mode & 0o777, 0o755)
 
     def test_where_debian_has_it(self):
@@ -150,7 +150,7 @@ class Files(Case):
             with open(os.path.join(directory, "systemd/npumemd.service"), encoding="utf-8") as unit:
                 unit = unit.read()
         self.assertIn(
-            "\nExecStart=/usr/sbin/npumemd --socket /run/npumem/npumem.sock --boot-id %b --state-dir systemd: "
+            "\nExecStart=/usr/bin/npumemd --socket /run/npumem/npumem.sock --boot-id %b --state-dir systemd: "
             "--set-aside 4 $NPUMEMD_OPTIONS\n",
             unit,
         )
@@ -237,8 +237,8 @@ class Systemd(Case):
         self.assertIn("WatchdogSeconds", self.verify(*self.UNITS)[2])
 
     def test_a_program_that_is_not_there(self):
-        os.rename(self.at("sbin/npumemd"), self.at("sbin/other"))
-        self.addCleanup(os.rename, self.at("sbin/other"), self.at("sbin/npumemd"))
+        os.rename(self.at("bin/npumemd"), self.at("bin/other"))
+        self.addCleanup(os.rename, self.at("bin/other"), self.at("bin/npumemd"))
         self.assertNotEqual(self.verify("npumemd.service")[0], 0)
 
     def test_exposure(self):

@@ -130,7 +130,7 @@ class Packages(unittest.TestCase):
             {line.split()[0] for line in lines[1:]}, {name.replace("@@", "@") for name in exported if "@@" in name} | {"NPUMEM_0@NPUMEM_0"}
         )
 
-    @unittest.skipUnless(shutil.which("lintian"), "lintian is not installed: tests/packages.sh installs it")
+    @unittest.skipUnless(shutil.which("lintian"), "lintian is not installed: tests/packages.sh lintian")
     def test_lintian(self):
         code, out, complaint = run("lintian", "--allow-root", "--fail-on", "error", *self.packages())
         self.assertEqual(code, 0, out + complaint)
@@ -153,7 +153,7 @@ class Packages(unittest.TestCase):
         self.layer_or_skip()
         out = self.machine(
             r"""
-            test ! -e /usr/sbin/npumemd
+            test ! -e /usr/bin/npumemd
             before=$(find /etc /lib /run /usr /var -path '*npumem*' | sort)
             dpkg -i /tmp/packages/1/*.deb
             test "$(dpkg-query -W -f '${Status}\n' npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem python3-npumem-onnx | sort -u)" \
@@ -173,7 +173,7 @@ class Packages(unittest.TestCase):
             echo 'NPUMEMD_OPTIONS=--npus 8 --npu-bytes 4096' >>/etc/npumem/npumem.conf
             . <(sed -n 's/^NPUMEMD_OPTIONS=\(.*\)/NPUMEMD_OPTIONS="\1"/p' /etc/npumem/npumem.conf)
             python3 /tmp/packages/listen.py setpriv --reuid npumem --regid npumem --clear-groups \
-                /usr/sbin/npumemd --socket /run/npumem/npumem.sock $NPUMEMD_OPTIONS 2>/tmp/log &
+                /usr/bin/npumemd --socket /run/npumem/npumem.sock $NPUMEMD_OPTIONS 2>/tmp/log &
             daemon=$!
             trap 'kill $daemon 2>/dev/null || true' EXIT
             npumemctl --reconnect 30 alloc x --shape 1,8,1,4 --dtype int8
@@ -190,7 +190,7 @@ class Packages(unittest.TestCase):
             wait $daemon || { cat /tmp/log; exit 1; }
             rm /run/npumem/npumem.sock  # systemd's RemoveOnStop
             dpkg -r npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem python3-npumem-onnx
-            test ! -e /usr/sbin/npumemd && test ! -e /usr/bin/npumemctl && test ! -e /run/npumem
+            test ! -e /usr/bin/npumemd && test ! -e /usr/bin/npumemctl && test ! -e /run/npumem
             test -f /etc/npumem/npumem.conf && echo removed
             dpkg -P npumemd npumemctl libnpumem0 libnpumem-dev python3-npumem python3-npumem-onnx
             rm -rf /tmp/program* /tmp/x.npy

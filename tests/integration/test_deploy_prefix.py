@@ -76,11 +76,11 @@ class Prefix(unittest.TestCase):
 
     def test_without_a_daemon(self):
         """$PATH, and then none at all: what was looked for is told."""
-        daemon, away = self.at("sbin/npumemd"), os.path.join(tempfile.mkdtemp(dir=self.directory), "npumemd")
+        daemon, away = self.at("bin/npumemd"), os.path.join(tempfile.mkdtemp(dir=self.directory), "npumemd")
         os.rename(daemon, away)
         self.addCleanup(os.rename, away, daemon)
         self.assertIn("NPUs of", self.bare(self.at("bin/npumemctl"), "--spawn", "info", PATH=f"/nonexistent::{os.path.dirname(away)}"))
-        if not os.path.exists(os.path.join(cached("CMAKE_INSTALL_PREFIX"), "sbin/npumemd")):
+        if not os.path.exists(os.path.join(cached("CMAKE_INSTALL_PREFIX"), "bin/npumemd")):
             done = subprocess.run(
                 [self.at("bin/npumemctl"), "--spawn", "info"], env={}, capture_output=True, text=True, timeout=SECONDS, check=False
             )
@@ -121,7 +121,7 @@ class Prefix(unittest.TestCase):
         self.assertEqual(told.split()[0], self.at("lib/python3/dist-packages/npumem/__init__.py"))
 
     def test_units_have_the_prefixs_paths(self):
-        self.assertIn(f"\nExecStart={self.first}/sbin/npumemd --socket /run/npumem/%i.sock ", self.unit)
+        self.assertIn(f"\nExecStart={self.first}/bin/npumemd --socket /run/npumem/%i.sock ", self.unit)
         self.assertIn(f"\nEnvironmentFile=-{self.first}/etc/npumem/%i.conf\n", self.unit)
         self.assertIn(f"\nDocumentation=file:{self.first}/share/doc/npumem/README.md\n", self.unit)
         self.assertTrue(os.path.isfile(self.at("etc/npumem/npumem.conf")))
@@ -132,7 +132,7 @@ class Prefix(unittest.TestCase):
         code, _, complaint = run("cmake", "--install", BUILD, "--prefix", "relative", cwd=self.directory)
         self.assertEqual(code, 0, complaint)
         with open(os.path.join(self.directory, "relative/lib/systemd/system/npumemd.service"), encoding="utf-8") as unit:
-            self.assertIn(f"\nExecStart={os.path.realpath(self.directory)}/relative/sbin/npumemd ", unit.read())
+            self.assertIn(f"\nExecStart={os.path.realpath(self.directory)}/relative/bin/npumemd ", unit.read())
 
     def test_a_changed_configuration_stays(self):
         changed = self.at("etc/npumem/npumem.conf")

@@ -104,15 +104,6 @@ class Documents(Temporary):
         with open(os.path.join(self.ROOT, path), encoding="utf-8") as file:
             return file.read()
 
-    def test_a_first_look(self):
-        section = self.read("README.md").split("## A first look\n")[1]
-        block = "set -e\n" + "".join(re.findall(r"^    .*\n|^\n", section.split("`npumemctl --help`")[0], re.MULTILINE))
-        self.assertEqual(len(re.findall(r"^ *npumem", block, re.MULTILINE)), 10, block)
-        said = self.paste(block)
-        self.assertNotIn("npumemctl: ", said.split("\n", 1)[1])
-        self.assertIn("saturated 2048", said)
-        self.assertTrue({"y.npy", "device.svg"} <= set(os.listdir(self.directory)))
-
     def test_the_safety_rule(self):
         said = self.paste(self.read("client/man/npumem.7.scd").split("# THE SAFETY RULE")[1].split("```\n")[1])
         for words in ("a kernel may write t, whose footprint meets the new tensor's on NPU 1, bytes 128 to 159; seal it",

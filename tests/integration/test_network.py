@@ -530,26 +530,24 @@ class Submit(Network):
                 self.assertLessEqual(max(map(len, table)), columns, lines)
 
 
-class Readme(Network):
+class Manual(Network):
     def test_the_example_of_the_help(self):
         lines = [line for line in self.ctl("submit", "--help").splitlines() if line.startswith("  {")]
         self.ctl("submit", "-", text="\n".join(lines[:4]))
         self.assertTrue((self.load("y.npy") == 20).all())
 
     def test_its_network(self):
-        with open(os.path.join(EXAMPLES, "..", "..", "..", "README.md"), encoding="utf-8") as file:
-            text = file.read()
-        block = text[text.index('    {"name": "tiny"'):]
+        with open(os.path.join(EXAMPLES, "../../../client/man/npumemctl.1.scd"), encoding="utf-8") as file:
+            block = next(one for one in file.read().split("```\n") if one.startswith('{"name": "tiny"'))
+        network, commands = block.split("\n\n")
         with open(os.path.join(self.folder, "NET.json"), "w", encoding="utf-8") as file:
-            file.write(block[:block.index("\n\n")])
+            file.write(network)
         self.save("x.npy", np.zeros((1, 3, 16, 16), np.int16))
         self.save("w.npy", np.ones((3, 8, 5, 5), np.int8))
         self.save("y.npy", np.zeros((1, 8, 16, 16), np.int16))
         os.mkdir(os.path.join(self.folder, "DIR"))
-        commands = re.findall(r"    npumemctl (?:--spawn )?((?:plan|submit|check) NET\.json.*?) *(?:#.*)?\n", text)
-        self.assertEqual(len(commands), 3)
-        with open(os.path.join(EXAMPLES, "../../../client/man/npumemctl.1.scd"), encoding="utf-8") as file:
-            self.assertIn(re.sub("^    ", "", block[: block.index("`man npumemctl`")], flags=re.MULTILINE).strip(), file.read())
+        commands = re.findall(r"^npumemctl (?:--spawn )?(.*?) *(?:#.*)?$", commands, re.MULTILINE)
+        self.assertEqual([command.split()[0] for command in commands], ["plan", "submit", "check"])
         for command in commands:
             self.ctl(*command.split())
         self.assertEqual(self.load("DIR/result.npy").dtype, np.float32)

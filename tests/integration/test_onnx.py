@@ -291,25 +291,6 @@ class Networks(Folder):
         with open(self.at("net", "report.txt"), encoding="utf-8") as file:
             self.assertIn("a head, or made of one", file.read())
 
-    def test_the_lines_of_the_readme(self):
-        """From a file to a verdict, as they can be pasted."""
-        with open(os.path.join(os.path.dirname(__file__), "..", "..", "README.md"), encoding="utf-8") as file:
-            (block,) = [one for one in file.read().split("\n\n") if one.startswith("    npumem-import model.onnx")]
-        self.assertEqual(len(block.splitlines()), 3)
-        self.save(picture(), "model.onnx")
-        self.samples(random(0, 5, 3, 16, 16))
-        os.mkdir(self.at("bin"))
-        os.symlink(NPUMEMCTL, self.at("bin", "npumemctl"))
-        with open(self.at("bin", "npumem-import"), "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\nexec {sys.executable} -m npumem.onnx "$@"\n')
-        os.chmod(self.at("bin", "npumem-import"), 0o755)
-        path = dict(os.environ, PATH=self.at("bin") + ":" + os.environ["PATH"])
-        done = subprocess.run(["sh", "-e"], input=block, cwd=self.folder, env=path, capture_output=True, text=True,
-                              check=False, timeout=SECONDS)  # fmt: skip
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"[1-9]\d* passed, 0 failed\n$")
-        self.assertEqual(len(np.load(self.at("result", "y.npy"))), 5)
-
     def test_arrays_lie_as_npumemctl_reads_them(self):
         """Also where samples, and values of layers, are transposed views."""
         w = random(1, 4, 3) / 2

@@ -187,7 +187,7 @@ class Prompt(TestCase):
         self.finish()
 
 
-@unittest.skipUnless(EDITS, "npumemctl was built without libedit, so this was NOT checked: tests/packages.sh installs it")
+@unittest.skipUnless(EDITS, "npumemctl was built without libedit, so this was NOT checked: tests/packages.sh libedit-dev")
 class Completion(TestCase):
     """The key of the tabulator goes on with what may stand there, and lines are remembered from one time to the next."""
 

@@ -1,5 +1,5 @@
 """The Python package's kernels: as kernels.def and the protocol have them, golden vectors by name, the package's types,
-and the examples of the README and of the manual page."""
+and the example of the manual page."""
 
 import json
 import os
@@ -120,7 +120,7 @@ class Golden(unittest.TestCase):
 
 
 class Package(unittest.TestCase):
-    @unittest.skipUnless(shutil.which("mypy"), "mypy is not installed: tests/packages.sh installs it")
+    @unittest.skipUnless(shutil.which("mypy"), "mypy is not installed: tests/packages.sh mypy")
     def test_types(self):
         """All of it, and a program that uses it rightly; one that does not is told so."""
         with tempfile.TemporaryDirectory(prefix="npumem-test-") as directory:
@@ -180,14 +180,6 @@ class Package(unittest.TestCase):
         said = re.findall(r"print\(.*\) +# (.*)", code)
         self.assertEqual(lines, said)
         self.assertGreater(len(said), 3)
-
-    def test_the_example_of_the_readme(self):
-        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
-            code = re.search(r"^    import npumem.*\n(?:    .*\n)+", file.read(), re.MULTILINE)[0]
-        with tempfile.TemporaryDirectory(prefix="npumem-test-") as directory:
-            np.save(os.path.join(directory, "x.npy"), np.zeros((1, 3, 16, 16), np.int16))
-            np.save(os.path.join(directory, "w.npy"), np.ones((3, 8, 5, 5), np.int8))
-            self.assertEqual(self.run_code(textwrap.dedent(code), directory), ["0 (1, 8, 16, 16)"])
 
 
 if __name__ == "__main__":

@@ -127,10 +127,9 @@ class Remote(OverSsh, TestCase):
         os.symlink(self.daemon.path, path)
         self.ctl("info", address="ssh:npu:" + path)
 
-    def test_the_three_commands_of_the_readme(self):
-        with open(os.path.join(os.path.dirname(__file__), "../../README.md"), encoding="utf-8") as file:
-            section = file.read().split("## Beyond one machine\n")[1].split("\n## ")[0]
-        commands = [line.strip() for line in section.split("\n\n    ")[1].split("\n\n")[0].splitlines()]
+    def test_the_three_commands_of_the_manual(self):
+        with open(os.path.join(os.path.dirname(__file__), "../../client/man/npumem-farm.7.scd"), encoding="utf-8") as file:
+            commands = file.read().split("# A DEVICE ON ANOTHER HOST\n")[1].split("```\n")[1].splitlines()
         self.assertEqual(len(commands), 3)
         path = os.path.join(self.daemon.directory, "readme")
         there = f"{os.path.dirname(CTL)}:{os.path.dirname(NPUMEMD)}"

@@ -46,9 +46,9 @@ class Kept(unittest.TestCase):
     def setUp(self):
         self.directory = self.enterContext(tempfile.TemporaryDirectory(prefix="npumem-test-"))
         os.chmod(self.directory, 0o755)
-        for name in ("sbin", "bin", "etc/npumem", "libexec/npumem/slurm"):
+        for name in ("bin", "etc/npumem", "libexec/npumem/slurm"):
             os.makedirs(os.path.join(self.directory, name))
-        os.symlink(NPUMEMD, os.path.join(self.directory, "sbin/npumemd"))
+        os.symlink(NPUMEMD, os.path.join(self.directory, "bin/npumemd"))
         os.symlink(os.path.join(BUILD, "client/ctl/npumemctl"), os.path.join(self.directory, "bin/npumemctl"))
         self.install()
         self.made = [path for path in ("/run/npumem", "/var/lib/npumem") if not os.path.isdir(path)]
@@ -65,7 +65,7 @@ class Kept(unittest.TestCase):
         for name in ("job", "prolog", "epilog"):
             with open(os.path.join(SOURCES, name + ".in"), encoding="utf-8") as file:
                 text = file.read()
-            for word, folder in (("SBIN", "sbin"), ("BIN", "bin"), ("LIBEXEC", "libexec"), ("SYSCONF", "etc")):
+            for word, folder in (("BIN", "bin"), ("LIBEXEC", "libexec"), ("SYSCONF", "etc")):
                 text = text.replace(f"@CMAKE_INSTALL_FULL_{word}DIR@", os.path.join(self.directory, folder))
             text = text.replace("account=npumem", "account=daemon")
             text = text.replace("PATH=/usr/sbin", f"PATH={self.directory}/bin:/usr/sbin")
@@ -141,8 +141,8 @@ class Kept(unittest.TestCase):
         self.assertEqual(self.kept(), [])
         self.assertEqual(self.run_job("npumem=b"), "")
         # One whose device did not start has not had it.
-        self.write("sbin/npumemd.no", "#!/bin/sh\nexit 1\n")
-        self.call(f"cd {self.directory}/sbin; mv npumemd was; mv npumemd.no npumemd")
+        self.write("bin/npumemd.no", "#!/bin/sh\nexit 1\n")
+        self.call(f"cd {self.directory}/bin; mv npumemd was; mv npumemd.no npumemd")
         self.assertIn("did not start", self.run_job("npumem=b:last"))
         self.assertEqual(self.kept(), [f"job-{ALICE}-b"])
         self.assertEqual(self.call("ls /run/npumem"), "job.lock")

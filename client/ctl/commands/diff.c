@@ -16,22 +16,6 @@ static const struct option diff_options[] = {
 	{NULL, NULL, NULL, false},
 };
 
-/* Extents of 1 do not say where an element is. */
-static bool same_shape(const struct array *array, const struct values *values)
-{
-	unsigned i = 0, j = 0;
-	for (;;) {
-		while (i < array->n_dims && array->shape[i] == 1)
-			i++;
-		while (j < values->n_dims && values->shape[j] == 1)
-			j++;
-		if (i == array->n_dims || j == values->n_dims)
-			return i == array->n_dims && j == values->n_dims;
-		if (array->shape[i++] != values->shape[j++])
-			return false;
-	}
-}
-
 /* NULL for what JSON has no number for. */
 static json_t *real_or_null(double value)
 {
@@ -105,7 +89,7 @@ static int diff_values(struct ctl *ctl, const struct npumem_tensor *tensor, cons
 	struct values is;
 	if (array_of(tensor, &array, &ctl->error))
 		return CTL_FAILED;
-	if (!same_shape(&array, expected)) {
+	if (!npy_same_extents(array.shape, array.n_dims, expected->shape, expected->n_dims)) {
 		char has[128], wants[128];
 		return ctl_invalid(ctl, "the array has shape %s, %s has %s",
 				   npy_shape_text(expected->shape, expected->n_dims, has, sizeof(has)),

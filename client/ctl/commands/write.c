@@ -66,7 +66,7 @@ const struct command write_command = {
 	.least = 2,
 	.most = 2,
 	.run = write_run,
-	.notes = "The array has the tensor's N,C,H,W (a matrix: rows, cols) and its container's type: int8 for "
-		 "fx8, int16\n"
-		 "for fx16.",
+	.notes = "The array has the tensor's extents in the order N,C,H,W (of a matrix: rows, cols); extents of 1 may "
+		 "be left out\n"
+		 "or added: (8,) fits [1,8,1,1]. Its type is the container: int8 for fx8, int16 for fx16.",
 };

@@ -15,10 +15,10 @@
 #include <npumem/client.h>
 
 #ifndef PROGRAM_INSTALLED /* where the build installs it */
-#define PROGRAM_INSTALLED "/usr/sbin/npumemd"
+#define PROGRAM_INSTALLED "/usr/bin/npumemd"
 #endif
 #ifndef PROGRAM_FROM_LIBRARY /* its folder, from that of the library */
-#define PROGRAM_FROM_LIBRARY "../sbin"
+#define PROGRAM_FROM_LIBRARY "../bin"
 #endif
 #ifndef PROGRAM_INSIDE /* whether this program is the daemon, too, where argv[0] says so */
 #define PROGRAM_INSIDE 0

@@ -13,7 +13,7 @@ import tempfile
 from typing import Optional, Union
 
 from . import npumem_pb2 as pb
-from ._build import DAEMON_FROM_HERE, SBINDIR
+from ._build import DAEMON_FROM_HERE, BINDIR
 from .device import Device
 from .errors import DeadlineExceeded, Refused, Status, Unavailable
 from .session import Session
@@ -111,7 +111,7 @@ def daemon_program() -> str:
     beside = (pathlib.Path(__file__).parent / DAEMON_FROM_HERE / "npumemd").resolve()
     if os.access(beside, os.X_OK):
         return str(beside)
-    return shutil.which("npumemd") or f"{SBINDIR}/npumemd"
+    return shutil.which("npumemd") or f"{BINDIR}/npumemd"
 
 
 def spawn(

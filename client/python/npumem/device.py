@@ -132,7 +132,7 @@ class Device:
         name      empty: anonymous, freed with the session
         array     as Tensor.write takes it; gives the shape, and the dtype where its elements are a container's
         shape …   as npumem.spec
-        reuse     never, if_safe, unchecked: whether it may lie over the empty blocks of others
+        reuse     never, if-safe, unchecked: whether it may lie over the empty blocks of others
         dma_only  no kernel may write it
         pinned    a compaction does not move it
         wait      seconds to stand in line where there is no room; DeadlineExceeded after that

@@ -111,7 +111,7 @@ def choice(enum: Any, value: str, prefix: str = "") -> Any:
     for key in (name, prefix + name):
         if key in names:
             return enum.Value(key)
-    words = ", ".join(key.removeprefix(prefix).lower() for key in names)
+    words = ", ".join(key.removeprefix(prefix).lower().replace("_", "-") for key in names)
     raise ValueError(f"{value!r} is none of {words}")
 
 

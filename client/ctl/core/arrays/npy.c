@@ -243,10 +243,26 @@ int npy_check_type(const struct npy *npy, const char *descr, struct npumem_error
 				descr);
 }
 
+static unsigned squeeze(const int64_t *shape, unsigned n_dims, int64_t *to)
+{
+	unsigned n = 0;
+	for (unsigned i = 0; i < n_dims; i++)
+		if (shape[i] != 1)
+			to[n++] = shape[i];
+	return n;
+}
+
+bool npy_same_extents(const int64_t *a, unsigned n_a, const int64_t *b, unsigned n_b)
+{
+	int64_t left[NPY_DIMS_MAX], right[NPY_DIMS_MAX];
+	unsigned n = squeeze(a, n_a, left);
+	return squeeze(b, n_b, right) == n && !memcmp(left, right, n * sizeof(*left));
+}
+
 int npy_check_shape(const struct npy *npy, const int64_t *shape, unsigned n_dims, struct npumem_error *error)
 {
 	char has[NPY_TEXT_BYTES], expected[NPY_TEXT_BYTES];
-	if (npy->n_dims == n_dims && !memcmp(npy->shape, shape, n_dims * sizeof(*shape)))
+	if (npy_same_extents(npy->shape, npy->n_dims, shape, n_dims))
 		return 0;
 	return npumem_error_set(error, NPUMEM_INVALID, "the array has shape %s; %s is expected",
 				npy_shape_text(npy->shape, npy->n_dims, has, sizeof(has)),

@@ -42,23 +42,10 @@ static void init(struct stream *stream, const char *path, const struct npumem_pl
 		stream->n *= (size_t)shape[i];
 }
 
-/* The extents above 1, which alone say where an element lies in a dense array. */
-static unsigned squeeze(const int64_t *shape, unsigned n_dims, int64_t *to)
-{
-	unsigned n = 0;
-	for (unsigned i = 0; i < n_dims; i++)
-		if (shape[i] != 1)
-			to[n++] = shape[i];
-	return n;
-}
-
 static int check_shape(const struct npy *npy, const struct npumem_place *place, struct npumem_error *error)
 {
-	int64_t shape[4], has[NPY_DIMS_MAX], expected[4];
-	unsigned n_dims = stream_shape(place, shape), n = squeeze(shape, n_dims, expected);
-	if (squeeze(npy->shape, npy->n_dims, has) == n && !memcmp(has, expected, n * sizeof(*has)))
-		return 0;
-	return npy_check_shape(npy, shape, n_dims, error);
+	int64_t shape[4];
+	return npy_check_shape(npy, shape, stream_shape(place, shape), error);
 }
 
 static int check_type(struct stream *stream, const struct npy *npy, struct npumem_error *error)

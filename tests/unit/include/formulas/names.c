@@ -31,6 +31,7 @@ START_TEST(every_value)
 	both_ways(npumem_rounding_name, npumem_rounding_parse,
 		  (const char *[]){"convergent", "up", "nearest", NULL});
 	both_ways(npumem_reuse_name, npumem_reuse_parse, (const char *[]){"never", "if-safe", "unchecked", NULL});
+	ck_assert_int_eq(npumem_reuse_parse("if_safe"), NPUMEM_IF_SAFE);
 	both_ways(npumem_uninitialized_name, npumem_uninitialized_parse,
 		  (const char *[]){"refuse", "warn", "allow", NULL});
 }

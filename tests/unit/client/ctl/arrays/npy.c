@@ -140,15 +140,28 @@ START_TEST(types_match_exactly)
 }
 END_TEST
 
-START_TEST(shapes_match_exactly)
+START_TEST(shapes_match_apart_from_ones)
 {
 	static const int64_t shape[] = {1, 2, 3, 4};
-	struct npy npy = {.n_dims = 3, .shape = {2, 3, 4}};
+	static const struct npy same[] = {
+		{.n_dims = 4, .shape = {1, 2, 3, 4}},
+		{.n_dims = 3, .shape = {2, 3, 4}},
+		{.n_dims = NPY_DIMS_MAX, .shape = {1, 2, 1, 3, 1, 4, 1, 1}},
+	};
+	static const struct npy others[] = {
+		{.n_dims = 4, .shape = {1, 2, 4, 3}},
+		{.n_dims = 1, .shape = {24}},
+		{.n_dims = 2, .shape = {2, 3}},
+		{.n_dims = 4, .shape = {2, 3, 4, 2}},
+		{.n_dims = 0},
+	};
 	struct npumem_error error = {0};
-	ck_assert_int_ne(npy_check_shape(&npy, shape, 4, &error), 0);
-	ck_assert_str_eq(error.message, "the array has shape (2, 3, 4); (1, 2, 3, 4) is expected");
-	npy = (struct npy){.n_dims = 4, .shape = {1, 2, 4, 3}};
-	ck_assert_int_ne(npy_check_shape(&npy, shape, 4, NULL), 0);
+	for (unsigned i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+		ck_assert_int_eq(npy_check_shape(&same[i], shape, 4, NULL), 0);
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		ck_assert_int_eq(npy_check_shape(&others[i], shape, 4, &error), NPUMEM_INVALID);
+	ck_assert_int_ne(npy_check_shape(&others[0], shape, 4, &error), 0);
+	ck_assert_str_eq(error.message, "the array has shape (1, 2, 4, 3); (1, 2, 3, 4) is expected");
 }
 END_TEST
 
@@ -224,7 +237,7 @@ Suite *suite_npy(void)
 	tcase_add_test(tcase, headers);
 	tcase_add_test(tcase, files);
 	tcase_add_test(tcase, types_match_exactly);
-	tcase_add_test(tcase, shapes_match_exactly);
+	tcase_add_test(tcase, shapes_match_apart_from_ones);
 	tcase_add_test(tcase, too_little_and_too_much);
 	tcase_add_test(tcase, what_is_written_can_be_read);
 	tcase_add_test(tcase, damaged_files_never_crash);
